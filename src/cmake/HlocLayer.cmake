@@ -1,0 +1,33 @@
+# hloc_layer(<name> [MLIR] [DEPENDS <layer>...] [LIBRARIES <target>...])
+#
+# One static library `hloc_<name>` a layer: all .cpp files under src/<name>, public headers under include/hloc/<name>.
+# New files are picked up without editing a list. MLIR layers share one precompiled header; layers below `indexing` see
+# LLVM's support headers only. scripts/check-layers checks the include edges that DEPENDS promises.
+function(hloc_layer name)
+  cmake_parse_arguments(LAYER "MLIR" "" "DEPENDS;LIBRARIES" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  set(target hloc_${name})
+  add_library(${target} STATIC ${sources})
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+  target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR}/include PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  foreach(layer ${LAYER_DEPENDS})
+    target_link_libraries(${target} PUBLIC hloc_${layer})
+  endforeach()
+  target_link_libraries(${target} PUBLIC ${LAYER_LIBRARIES})
+  if(LAYER_MLIR)
+    target_link_libraries(${target} PUBLIC hloc_mlir)
+    target_precompile_headers(${target} REUSE_FROM hloc_mlir_pch)
+  else()
+    target_link_libraries(${target} PUBLIC hloc_llvm)
+  endif()
+endfunction()
+
+# The precompiled header of the MLIR layers: every header more than a few of them include.
+add_library(hloc_mlir_pch OBJECT ${CMAKE_SOURCE_DIR}/src/cmake/MlirPch.cpp)
+target_link_libraries(hloc_mlir_pch PUBLIC hloc_mlir)
+target_precompile_headers(hloc_mlir_pch PRIVATE
+  <mlir/Dialect/Arith/IR/Arith.h> <mlir/Dialect/Complex/IR/Complex.h> <mlir/Dialect/Func/IR/FuncOps.h>
+  <mlir/Dialect/GPU/IR/GPUDialect.h> <mlir/Dialect/LLVMIR/LLVMDialect.h> <mlir/Dialect/Math/IR/Math.h>
+  <mlir/Dialect/SCF/IR/SCF.h> <mlir/Dialect/Tensor/IR/Tensor.h> <mlir/Dialect/Vector/IR/VectorOps.h>
+  <mlir/IR/AffineExpr.h> <mlir/IR/AffineMap.h> <mlir/IR/BuiltinOps.h> <mlir/Pass/PassManager.h>
+  <mlir/Transforms/DialectConversion.h> <mlir/Transforms/GreedyPatternRewriteDriver.h>)

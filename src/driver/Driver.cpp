@@ -1,0 +1,3 @@
+#include "hloc/driver/Driver.h"
+
+int hloc::runDriver(int, char **) { return 0; }

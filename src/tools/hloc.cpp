@@ -1,0 +1,3 @@
+#include "hloc/driver/Driver.h"
+
+int main(int argc, char **argv) { return hloc::runDriver(argc, argv); }
