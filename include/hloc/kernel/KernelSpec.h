@@ -1,0 +1,57 @@
+#pragma once
+// What a launched kernel is, as plain data: shared by code generation (which fills it), the manifest, the emulator and
+// the CUDA runtime (which launch by it). Knows no HLO, no MLIR, no LLVM IR.
+//
+// Example: gelu over bf16[6,512,4096] is one KernelSpec {name "gelu", grid {12288,1,1}, block {128,1,1}} with two
+// parameters: {input 0, 25165824 bytes, read} and {output 0, 25165824 bytes, written}.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hloc {
+
+struct Dim3 {
+  uint32_t x = 1, y = 1, z = 1;
+  uint64_t count() const { return uint64_t(x) * y * z; }
+  bool operator==(const Dim3 &) const = default;
+};
+
+/// One pointer parameter of a kernel, in PTX parameter order: inputs first, then outputs.
+struct KernelParameter {
+  enum class Role { Input, Output, Temporary };
+  Role role = Role::Input;
+  uint32_t index = 0;      ///< which input or output of the fusion
+  std::string shape;       ///< HLO text of the shape with layout, e.g. `bf16[6,512,4096]{2,1,0}`
+  uint64_t bytes = 0;      ///< size of the buffer; sub-byte element types are packed, low bits first
+  uint32_t alignment = 16; ///< bytes; launchers must honour it
+  bool written = false;
+  std::optional<uint32_t> alias; ///< parameter that is the same buffer (in-place update)
+};
+
+/// What ptxas said about one entry.
+struct KernelResources {
+  uint32_t registers = 0;
+  uint32_t spillStoreBytes = 0;
+  uint32_t spillLoadBytes = 0;
+  uint32_t stackBytes = 0;
+  uint32_t sharedBytes = 0;
+  uint32_t barriers = 0;
+};
+
+struct KernelSpec {
+  std::string name; ///< PTX entry name
+  std::vector<KernelParameter> parameters;
+  Dim3 grid;
+  Dim3 block;
+  uint32_t staticSharedBytes = 0;
+  uint32_t dynamicSharedBytes = 0;
+  std::string hero;      ///< emitter that was chosen: `loop`, `transpose`, ...
+  std::string heroWhy;   ///< one sentence: why this one, and why the more special ones were rejected
+  uint64_t bytesRead = 0;    ///< minimum global traffic of the fusion, for bandwidth figures
+  uint64_t bytesWritten = 0;
+  std::optional<KernelResources> resources; ///< set once ptxas ran
+};
+
+} // namespace hloc
