@@ -8,6 +8,5 @@ namespace hloc {
 
 } // namespace hloc
 
-#define HLOC_CHECK(condition, what)                                                                                    \
-  ((condition) ? void(0) : ::hloc::reportInternalError(__FILE__, __LINE__, what))
+#define HLOC_CHECK(condition, what) ((condition) ? void(0) : ::hloc::reportInternalError(__FILE__, __LINE__, what))
 #define HLOC_UNREACHABLE(what) ::hloc::reportInternalError(__FILE__, __LINE__, what)

@@ -23,7 +23,8 @@ struct LineColumn {
   uint32_t column = 0;
 };
 
-/// Owns the text. Instruction names and other StringRefs of a parsed module may point into it, so it outlives the module.
+/// Owns the text. Instruction names and other StringRefs of a parsed module may point into it, so it outlives the
+/// module.
 class SourceFile {
 public:
   SourceFile(std::string name, std::string text);

@@ -1,0 +1,90 @@
+#pragma once
+// HloModule: computations, header attributes, and the arena that owns everything they point to.
+
+#include "hloc/hlo/HloComputation.h"
+#include "hloc/hlo/Literal.h"
+
+#include "llvm/Support/Allocator.h"
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace hloc {
+
+/// Owns names, lists, literals and windows of one or more modules: a transformed module shares its source's arena, so
+/// that attributes and literals are copied by reference.
+class HloArena {
+public:
+  llvm::StringRef save(llvm::StringRef text);
+  template <typename T> llvm::MutableArrayRef<T> saveList(llvm::ArrayRef<T> list) {
+    if (list.empty())
+      return {};
+    if constexpr (std::is_trivially_destructible_v<T>) {
+      T *copy = static_cast<T *>(bytes.Allocate(sizeof(T) * list.size(), alignof(T)));
+      std::uninitialized_copy(list.begin(), list.end(), copy);
+      return llvm::MutableArrayRef<T>(copy, list.size());
+    } else {
+      auto owned = std::make_shared<std::vector<T>>(list.begin(), list.end());
+      objects.push_back(owned);
+      return *owned;
+    }
+  }
+  template <typename T> const T *saveObject(T object) {
+    auto owned = std::make_shared<T>(std::move(object));
+    objects.push_back(owned);
+    return owned.get();
+  }
+  HloInstruction *newInstruction() { return new (instructions.Allocate()) HloInstruction(); }
+  /// The text that SourceRanges and unescaped StringRefs of the modules point into.
+  std::shared_ptr<const SourceFile> source;
+
+private:
+  llvm::BumpPtrAllocator bytes;
+  llvm::SpecificBumpPtrAllocator<HloInstruction> instructions;
+  std::vector<std::shared_ptr<const void>> objects;
+};
+
+class HloModule {
+public:
+  explicit HloModule(llvm::StringRef name, std::shared_ptr<HloArena> arena = std::make_shared<HloArena>());
+  HloModule(const HloModule &) = delete;
+  HloModule &operator=(const HloModule &) = delete;
+
+  llvm::StringRef name() const { return moduleName; }
+  HloArena &arena() const { return *sharedArena; }
+  const std::shared_ptr<HloArena> &arenaPointer() const { return sharedArena; }
+  const std::shared_ptr<const SourceFile> &source() const { return sharedArena->source; }
+
+  /// Callees before callers; the entry need not be last.
+  llvm::ArrayRef<std::unique_ptr<HloComputation>> computations() const { return computationList; }
+  HloComputation *entry() const { return entryComputation; }
+  HloComputation *findComputation(llvm::StringRef name) const;
+  bool isScheduled() const;
+  /// Was the text headerless, so that the entry is itself the body of one fusion (emitter fixtures)?
+  bool headerless() const { return withoutHeader; }
+
+  /// The name must be new; it is copied.
+  HloComputation *addComputation(llvm::StringRef name);
+  void setEntry(HloComputation *entry) { entryComputation = entry; }
+  void setHeaderless(bool value) { withoutHeader = value; }
+
+  llvm::ArrayRef<Attribute> attributes() const { return headerAttributes; }
+  const AttributeValue *find(AttributeKey key) const;
+  void setAttributes(llvm::ArrayRef<Attribute> attributes); ///< values owned by the arena
+  /// FileNames ... StackFrames tables between header and first computation, in canonical form; empty if absent.
+  llvm::StringRef stackFrames() const { return stackFrameTables; }
+  void setStackFrames(llvm::StringRef text) { stackFrameTables = text; }
+
+private:
+  llvm::StringRef moduleName;
+  std::shared_ptr<HloArena> sharedArena;
+  std::vector<std::unique_ptr<HloComputation>> computationList;
+  std::vector<Attribute> headerAttributes;
+  llvm::StringRef stackFrameTables;
+  HloComputation *entryComputation = nullptr;
+  bool withoutHeader = false;
+};
+
+} // namespace hloc

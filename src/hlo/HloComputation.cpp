@@ -1,0 +1,60 @@
+#include "hloc/hlo/HloComputation.h"
+
+#include "hloc/hlo/HloModule.h"
+#include "hloc/support/Check.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+
+namespace hloc {
+
+bool HloComputation::isEntry() const { return owner.entry() == this; }
+
+HloInstruction *HloComputation::add(const InstructionSpec &spec) {
+  HloArena &arena = owner.arena();
+  HloInstruction *instr = arena.newInstruction();
+  instr->code = spec.opcode;
+  instr->index = instrs.size();
+  instr->instrName =
+      spec.name.empty()
+          ? arena.save((llvm::Twine(text(spec.opcode)) + "." + llvm::Twine(++nextUnnamed) + ".anon").str())
+          : arena.save(spec.name);
+  instr->resultShape = spec.shape;
+  instr->operandList = arena.saveList(spec.operands);
+  llvm::SmallVector<Attribute, 8> sorted(spec.attributes.begin(), spec.attributes.end());
+  llvm::sort(sorted, [](const Attribute &a, const Attribute &b) { return a.key < b.key; });
+  instr->attributeList = arena.saveList(llvm::ArrayRef<Attribute>(sorted));
+  instr->owner = this;
+  instr->where = spec.range;
+  instr->number = spec.parameterNumber;
+  instr->constant = spec.literal;
+  instrs.push_back(instr);
+  if (spec.opcode == Opcode::Parameter) {
+    auto number = static_cast<size_t>(spec.parameterNumber);
+    if (params.size() <= number)
+      params.resize(number + 1, nullptr);
+    HLOC_CHECK(!params[number], "parameter number used twice");
+    params[number] = instr;
+  }
+  return instr;
+}
+
+HloUsers::HloUsers(const HloComputation &computation) {
+  llvm::ArrayRef<HloInstruction *> instrs = computation.instructions();
+  offsets.assign(instrs.size() + 1, 0);
+  // Count, prefix-sum, fill. A user that names an operand twice counts once.
+  auto forEachDistinctOperand = [&](auto visit) {
+    for (HloInstruction *instr : instrs)
+      for (unsigned i = 0; i < instr->numOperands(); ++i)
+        if (!llvm::is_contained(instr->operands().take_front(i), instr->operand(i)))
+          visit(instr->operand(i), instr);
+  };
+  forEachDistinctOperand([&](HloInstruction *operand, HloInstruction *) { ++offsets[operand->id() + 1]; });
+  for (size_t i = 1; i < offsets.size(); ++i)
+    offsets[i] += offsets[i - 1];
+  flat.resize(offsets.back());
+  std::vector<uint32_t> next(offsets.begin(), offsets.end() - 1);
+  forEachDistinctOperand([&](HloInstruction *operand, HloInstruction *user) { flat[next[operand->id()]++] = user; });
+}
+
+} // namespace hloc
