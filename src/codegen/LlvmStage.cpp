@@ -1,0 +1,185 @@
+#include "hloc/codegen/LlvmStage.h"
+
+#include "LlvmStageParts.h"
+
+#include "fmt/format.h"
+#include "llvm/IR/DiagnosticHandler.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <cstdio>
+
+namespace hloc {
+
+namespace {
+
+/// The kernel this thread is compiling, for the fatal error report: LLVM gives the handler nothing but a reason.
+thread_local const char *currentKernel = nullptr;
+
+struct CurrentKernelScope {
+  explicit CurrentKernelScope(const std::string &name) { currentKernel = name.c_str(); }
+  ~CurrentKernelScope() { currentKernel = nullptr; }
+};
+
+class CollectingHandler : public llvm::DiagnosticHandler {
+public:
+  explicit CollectingHandler(std::vector<std::string> &errors) : errors(errors) {}
+  bool handleDiagnostics(const llvm::DiagnosticInfo &info) override {
+    if (info.getSeverity() == llvm::DS_Error) {
+      std::string text;
+      llvm::raw_string_ostream stream(text);
+      llvm::DiagnosticPrinterRawOStream printer(stream);
+      info.print(printer);
+      errors.push_back(text);
+    }
+    return true;
+  }
+
+private:
+  std::vector<std::string> &errors;
+};
+
+/// Times the steps of one call and hands out the dumps.
+class StageReporter {
+public:
+  explicit StageReporter(const LlvmOptions &options) : options(options), start(now()) {}
+
+  void finish(llvm::StringRef stage) {
+    if (options.timing)
+      options.timing(stage, now() - start);
+    start = now();
+  }
+  void finish(llvm::StringRef stage, const llvm::Module &module) {
+    finish(stage);
+    if (options.dump)
+      options.dump(stage, [&] {
+        std::string text;
+        llvm::raw_string_ostream stream(text);
+        module.print(stream, nullptr);
+        return text;
+      });
+    start = now(); // dumping is not compiling
+  }
+  void finish(llvm::StringRef stage, const std::string &text) {
+    finish(stage);
+    if (options.dump)
+      options.dump(stage, [&] { return text; });
+  }
+
+private:
+  static std::chrono::steady_clock::time_point now() { return std::chrono::steady_clock::now(); }
+  const LlvmOptions &options;
+  std::chrono::steady_clock::time_point start;
+};
+
+bool verify(const llvm::Module &module, llvm::StringRef when, DiagnosticEngine &diagnostics) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (!llvm::verifyModule(module, &stream))
+    return true;
+  diagnostics.report(DiagnosticKind::Internal, fmt::format("invalid LLVM IR {}: {}", when.str(), text));
+  return false;
+}
+
+llvm::FailureOr<std::string> compile(llvm::Module &module, const std::vector<KernelEntry> &kernels,
+                                     const TargetInfo &target, const LlvmOptions &options, StageReporter &reporter,
+                                     DiagnosticEngine &diagnostics) {
+  LlvmDiagnosticScope scope(module.getContext());
+  const std::string &name = kernels.front().name;
+  CurrentKernelScope kernelScope(name);
+  std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(target, options, diagnostics);
+  if (!machine)
+    return llvm::failure();
+  module.setTargetTriple(machine->getTargetTriple());
+  module.setDataLayout(machine->createDataLayout());
+  // File names inside the IR would make the bytes depend on where the compiler ran.
+  module.setModuleIdentifier(name);
+  module.setSourceFileName(name);
+  applyLaunch(module, kernels);
+  if (options.verify && !verify(module, "before optimisation", diagnostics))
+    return llvm::failure();
+  reporter.finish("llvm-translated", module);
+
+  if (needsLibdevice(module)) {
+    if (!linkLibdevice(module, options.toolchain, diagnostics))
+      return llvm::failure();
+    reporter.finish("llvm-linked", module);
+  }
+  optimize(module, *machine, options);
+  if (options.fastDivision)
+    lowerDivisions(module);
+  prefixLocalNames(module, name);
+  if (!scope.flush(name, diagnostics) || (options.verify && !verify(module, "after optimisation", diagnostics)))
+    return llvm::failure();
+  reporter.finish("llvm-optimized", module);
+
+  if (!auditModule(module, target, diagnostics))
+    return llvm::failure();
+  std::string ptx = printPtx(module, *machine);
+  if (!scope.flush(name, diagnostics))
+    return llvm::failure();
+  reporter.finish("ptx", ptx);
+  return ptx;
+}
+
+void handleFatalError(void *, const char *reason, bool) {
+  std::fprintf(stderr,
+               "hloc: error: LLVM cannot generate code for kernel `%s`: %s [internal]\n"
+               "This is a bug in hloc, not in your input. Please report it with the input file and the command line.\n",
+               currentKernel ? currentKernel : "?", reason);
+  std::fflush(nullptr);
+  std::_Exit(static_cast<int>(ExitCode::InternalError));
+}
+
+} // namespace
+
+LlvmDiagnosticScope::LlvmDiagnosticScope(llvm::LLVMContext &context)
+    : context(context), previous(context.getDiagnosticHandler()) {
+  context.setDiagnosticHandler(std::make_unique<CollectingHandler>(errors));
+}
+
+LlvmDiagnosticScope::~LlvmDiagnosticScope() { context.setDiagnosticHandler(std::move(previous)); }
+
+bool LlvmDiagnosticScope::flush(llvm::StringRef kernel, DiagnosticEngine &diagnostics) {
+  bool fine = errors.empty();
+  for (const std::string &text : errors)
+    diagnostics.report(DiagnosticKind::Internal, fmt::format("LLVM, kernel `{}`: {}", kernel.str(), text));
+  errors.clear();
+  return fine;
+}
+
+llvm::FailureOr<std::string> compileToPtx(mlir::ModuleOp module, const TargetInfo &target, const LlvmOptions &options,
+                                          DiagnosticEngine &diagnostics) {
+  StageReporter reporter(options);
+  llvm::FailureOr<std::vector<KernelEntry>> kernels = findKernels(module, diagnostics);
+  if (llvm::failed(kernels) || !auditIntrinsics(module, target, diagnostics))
+    return llvm::failure();
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> translated = translateToLlvm(module, context, options.lineInfo, diagnostics);
+  if (!translated)
+    return llvm::failure();
+  return compile(*translated, *kernels, target, options, reporter, diagnostics);
+}
+
+llvm::FailureOr<std::string> compileToPtx(llvm::Module &module, const TargetInfo &target, const LlvmOptions &options,
+                                          DiagnosticEngine &diagnostics) {
+  StageReporter reporter(options);
+  std::vector<KernelEntry> kernels;
+  for (const llvm::Function &function : module)
+    if (function.getCallingConv() == llvm::CallingConv::PTX_Kernel && !function.isDeclaration())
+      kernels.push_back({function.getName().str(), std::nullopt, std::nullopt});
+  if (kernels.empty()) {
+    diagnostics.report(DiagnosticKind::Internal, "LLVM IR without a kernel");
+    return llvm::failure();
+  }
+  return compile(module, kernels, target, options, reporter, diagnostics);
+}
+
+void installLlvmFatalErrorHandler() { llvm::install_fatal_error_handler(handleFatalError); }
+
+} // namespace hloc

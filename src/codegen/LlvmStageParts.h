@@ -1,0 +1,72 @@
+#pragma once
+// The steps of the LLVM stage, one file each. Private to codegen.
+
+#include "hloc/codegen/LlvmStage.h"
+#include "hloc/kernel/KernelSpec.h"
+
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Target/TargetMachine.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hloc {
+
+/// A kernel of the module being compiled and, where the producer said so, how it is launched.
+struct KernelEntry {
+  std::string name;
+  std::optional<Dim3> block;
+  std::optional<Dim3> grid;
+};
+
+/// Collects what LLVM reports through its context; a reported error must fail the compilation, not end the process.
+class LlvmDiagnosticScope {
+public:
+  explicit LlvmDiagnosticScope(llvm::LLVMContext &context);
+  ~LlvmDiagnosticScope();
+  LlvmDiagnosticScope(const LlvmDiagnosticScope &) = delete;
+
+  bool hasErrors() const { return !errors.empty(); }
+  /// Moves what was collected into `diagnostics`; false if there was an error.
+  bool flush(llvm::StringRef kernel, DiagnosticEngine &diagnostics);
+
+private:
+  llvm::LLVMContext &context;
+  std::unique_ptr<llvm::DiagnosticHandler> previous;
+  std::vector<std::string> errors;
+};
+
+/// The kernels of an LLVM dialect module, in order. Malformed launch attributes are our bug and reported as such.
+llvm::FailureOr<std::vector<KernelEntry>> findKernels(mlir::ModuleOp module, DiagnosticEngine &diagnostics);
+
+/// Null on failure. The result lives in `context`.
+std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context, bool lineInfo,
+                                              DiagnosticEngine &diagnostics);
+
+/// Calling convention, exact block size, ranges (or constants) of thread and block ids; helpers become internal.
+void applyLaunch(llvm::Module &module, const std::vector<KernelEntry> &kernels);
+
+/// Reports every intrinsic that NVPTX cannot select for `target`, with the HLO instruction it stems from. False if any.
+bool auditIntrinsics(mlir::ModuleOp module, const TargetInfo &target, DiagnosticEngine &diagnostics);
+/// The same on LLVM IR, plus calls of functions that nothing defines.
+bool auditModule(const llvm::Module &module, const TargetInfo &target, DiagnosticEngine &diagnostics);
+
+/// True if some `__nv_` function is declared and used but not defined.
+bool needsLibdevice(const llvm::Module &module);
+/// Links the parts of libdevice that are used and makes them internal.
+bool linkLibdevice(llvm::Module &module, const Toolchain *toolchain, DiagnosticEngine &diagnostics);
+
+std::unique_ptr<llvm::TargetMachine> createTargetMachine(const TargetInfo &target, const LlvmOptions &options,
+                                                         DiagnosticEngine &diagnostics);
+void optimize(llvm::Module &module, llvm::TargetMachine &machine, const LlvmOptions &options);
+/// f32 divisions to `div.full` and `rcp.approx`; see LlvmOptions::fastDivision. After optimisation, because the
+/// intrinsics are opaque to it.
+void lowerDivisions(llvm::Module &module);
+/// Gives helpers and variables names that no other kernel has: `<kernel>__<name>`.
+void prefixLocalNames(llvm::Module &module, llvm::StringRef kernel);
+std::string printPtx(llvm::Module &module, llvm::TargetMachine &machine);
+
+} // namespace hloc

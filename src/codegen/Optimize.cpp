@@ -1,0 +1,96 @@
+#include "LlvmStageParts.h"
+
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/Passes/PassBuilder.h"
+
+namespace hloc {
+
+namespace {
+
+llvm::OptimizationLevel levelOf(unsigned level) {
+  switch (level) {
+  case 0:
+    return llvm::OptimizationLevel::O0;
+  case 1:
+    return llvm::OptimizationLevel::O1;
+  case 2:
+    return llvm::OptimizationLevel::O2;
+  default:
+    return llvm::OptimizationLevel::O3;
+  }
+}
+
+} // namespace
+
+void optimize(llvm::Module &module, llvm::TargetMachine &machine, const LlvmOptions &options) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.SLPVectorization = true;   // forms the packed f16x2 and f32x2 operations
+  tuning.LoopVectorization = false; // a thread has no vector units; emitters vectorise accesses themselves
+  tuning.LoopInterleaving = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graphs;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graphs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graphs, modules);
+  llvm::OptimizationLevel level = levelOf(options.optimizationLevel);
+  llvm::ModulePassManager pipeline = level == llvm::OptimizationLevel::O0
+                                         ? builder.buildO0DefaultPipeline(level)
+                                         : builder.buildPerModuleDefaultPipeline(level);
+  pipeline.run(module, modules);
+}
+
+namespace {
+
+/// `1/x` is left to instruction selection, which picks rcp.approx for approximate divisions; the rest becomes div.full.
+void lowerDivision(llvm::BinaryOperator &division) {
+  llvm::Value *numerator = division.getOperand(0);
+  if (auto *constant = llvm::dyn_cast<llvm::ConstantFP>(numerator); constant && constant->isExactlyValue(1.0)) {
+    division.setHasApproxFunc(true);
+    return;
+  }
+  llvm::IRBuilder<> builder(&division);
+  llvm::Value *quotient = builder.CreateIntrinsic(llvm::Intrinsic::nvvm_div_full, {numerator, division.getOperand(1)});
+  quotient->takeName(&division);
+  division.replaceAllUsesWith(quotient);
+  division.eraseFromParent();
+}
+
+/// A vector division becomes scalar ones: no target divides packed floats.
+void scalarize(llvm::BinaryOperator &division) {
+  llvm::IRBuilder<> builder(&division);
+  auto *type = llvm::cast<llvm::FixedVectorType>(division.getType());
+  llvm::Value *result = llvm::PoisonValue::get(type);
+  for (unsigned i = 0; i < type->getNumElements(); ++i) {
+    llvm::Value *numerator = builder.CreateExtractElement(division.getOperand(0), i);
+    llvm::Value *quotient = builder.CreateFDiv(numerator, builder.CreateExtractElement(division.getOperand(1), i));
+    result = builder.CreateInsertElement(result, quotient, i);
+    if (auto *scalar = llvm::dyn_cast<llvm::BinaryOperator>(quotient))
+      lowerDivision(*scalar);
+  }
+  division.replaceAllUsesWith(result);
+  division.eraseFromParent();
+}
+
+} // namespace
+
+void lowerDivisions(llvm::Module &module) {
+  std::vector<llvm::BinaryOperator *> divisions;
+  for (llvm::Function &function : module)
+    for (llvm::BasicBlock &block : function)
+      for (llvm::Instruction &instruction : block)
+        if (instruction.getOpcode() == llvm::Instruction::FDiv && instruction.getType()->getScalarType()->isFloatTy())
+          divisions.push_back(llvm::cast<llvm::BinaryOperator>(&instruction));
+  for (llvm::BinaryOperator *division : divisions)
+    if (division->getType()->isVectorTy())
+      scalarize(*division);
+    else if (!division->hasApproxFunc())
+      lowerDivision(*division);
+}
+
+} // namespace hloc

@@ -1,0 +1,89 @@
+// The NVPTX back end: target machine, names, text.
+
+#include "LlvmStageParts.h"
+
+#include "hloc/support/Check.h"
+
+#include "fmt/format.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/MC/TargetRegistry.h"
+
+#include <mutex>
+
+// Only this target's initialisers: InitializeAllTargets would link and start every back end.
+extern "C" {
+void LLVMInitializeNVPTXTargetInfo();
+void LLVMInitializeNVPTXTarget();
+void LLVMInitializeNVPTXTargetMC();
+void LLVMInitializeNVPTXAsmPrinter();
+}
+
+namespace hloc {
+
+namespace {
+
+void initializeNvptx() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+}
+
+llvm::CodeGenOptLevel codegenLevel(unsigned level) {
+  return level == 0 ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Aggressive;
+}
+
+} // namespace
+
+std::unique_ptr<llvm::TargetMachine> createTargetMachine(const TargetInfo &target, const LlvmOptions &options,
+                                                         DiagnosticEngine &diagnostics) {
+  initializeNvptx();
+  llvm::Triple triple("nvptx64-nvidia-cuda");
+  std::string error;
+  const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!backend) {
+    diagnostics.report(DiagnosticKind::Internal, "this LLVM cannot generate PTX: " + error);
+    return nullptr;
+  }
+  uint32_t version = options.ptxVersion ? options.ptxVersion : target.ptxVersion;
+  llvm::TargetOptions targetOptions;
+  targetOptions.AllowFPOpFusion = options.contract ? llvm::FPOpFusion::Fast : llvm::FPOpFusion::Standard;
+  return std::unique_ptr<llvm::TargetMachine>(
+      backend->createTargetMachine(triple, target.name, fmt::format("+ptx{}", version), targetOptions, std::nullopt,
+                                   std::nullopt, codegenLevel(options.optimizationLevel)));
+}
+
+void prefixLocalNames(llvm::Module &module, llvm::StringRef kernel) {
+  auto rename = [&](llvm::GlobalValue &value) {
+    if (!value.hasLocalLinkage())
+      return;
+    // PTX identifiers have no dots; LLVM would replace them by `_$_`.
+    std::string name = kernel.str() + "__";
+    for (char c : value.getName())
+      name += llvm::isAlnum(c) || c == '_' ? c : '_';
+    std::string unique = name;
+    for (unsigned i = 2; module.getNamedValue(unique) && module.getNamedValue(unique) != &value; ++i)
+      unique = fmt::format("{}_{}", name, i);
+    value.setName(unique);
+  };
+  for (llvm::GlobalVariable &variable : module.globals())
+    rename(variable);
+  for (llvm::Function &function : module)
+    rename(function);
+}
+
+std::string printPtx(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream stream(text);
+  llvm::legacy::PassManager passes;
+  bool unsupported = machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile);
+  HLOC_CHECK(!unsupported, "the NVPTX back end cannot print assembly");
+  passes.run(module);
+  return text.str().str();
+}
+
+} // namespace hloc

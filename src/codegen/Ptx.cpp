@@ -1,0 +1,112 @@
+#include "hloc/codegen/Ptx.h"
+
+#include "hloc/support/Diagnostics.h"
+
+#include "fmt/format.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace hloc {
+
+namespace {
+
+bool isIdentifierCharacter(char c) { return llvm::isAlnum(c) || c == '_' || c == '$'; }
+
+/// The first line that starts with `directive`, without it: `8.0` for `.version`. Empty if there is none.
+llvm::StringRef directiveValue(llvm::StringRef ptx, llvm::StringRef directive) {
+  while (!ptx.empty()) {
+    auto [line, rest] = ptx.split('\n');
+    line = line.trim();
+    if (line.consume_front(directive) && !line.empty() && (line.front() == ' ' || line.front() == '\t'))
+      return line.trim();
+    ptx = rest;
+  }
+  return "";
+}
+
+/// Everything after the `.address_size` line.
+llvm::StringRef bodyOf(llvm::StringRef ptx) {
+  size_t at = ptx.find(".address_size");
+  if (at == llvm::StringRef::npos)
+    return ptx;
+  return ptx.substr(at).split('\n').second;
+}
+
+unsigned parseVersion(llvm::StringRef text) {
+  auto [major, minor] = text.split('.');
+  unsigned high = 0, low = 0;
+  if (major.getAsInteger(10, high) || minor.getAsInteger(10, low))
+    return 0;
+  return high * 10 + low;
+}
+
+} // namespace
+
+std::vector<std::string> ptxEntries(llvm::StringRef ptx) {
+  std::vector<std::string> entries;
+  for (size_t at = ptx.find(".entry"); at != llvm::StringRef::npos; at = ptx.find(".entry", at + 1)) {
+    llvm::StringRef name = ptx.substr(at + 6);
+    if (name.empty() || !llvm::isSpace(name.front()))
+      continue;
+    name = name.ltrim().take_while(isIdentifierCharacter);
+    if (!name.empty())
+      entries.push_back(name.str());
+  }
+  return entries;
+}
+
+unsigned ptxVersionOf(llvm::StringRef ptx) { return parseVersion(directiveValue(ptx, ".version")); }
+
+llvm::FailureOr<std::string> mergePtx(llvm::ArrayRef<std::string> parts, DiagnosticEngine &diagnostics) {
+  if (parts.size() == 1)
+    return parts.front();
+  auto fail = [&](std::string message) {
+    diagnostics.report(DiagnosticKind::Internal, std::move(message));
+    return llvm::failure();
+  };
+  if (parts.empty())
+    return fail("no PTX to join");
+  llvm::StringRef target = directiveValue(parts.front(), ".target");
+  llvm::StringRef addressSize = directiveValue(parts.front(), ".address_size");
+  unsigned version = 0;
+  llvm::StringSet<> entries;
+  for (const std::string &part : parts) {
+    unsigned own = ptxVersionOf(part);
+    if (own == 0 || directiveValue(part, ".target") != target || directiveValue(part, ".address_size") != addressSize)
+      return fail("PTX parts with different or missing `.version`, `.target` or `.address_size`");
+    version = std::max(version, own);
+    for (const std::string &entry : ptxEntries(part))
+      if (!entries.insert(entry).second)
+        return fail(fmt::format("two PTX kernels named `{}`", entry));
+  }
+  std::string merged = fmt::format(".version {}.{}\n.target {}\n.address_size {}\n", version / 10, version % 10,
+                                   target.str(), addressSize.str());
+  for (const std::string &part : parts) {
+    merged += '\n';
+    merged += bodyOf(part).trim('\n');
+    merged += '\n';
+  }
+  return merged;
+}
+
+std::string renamePtxEntry(llvm::StringRef ptx, llvm::StringRef name, llvm::StringRef replacement) {
+  std::string result;
+  result.reserve(ptx.size());
+  while (!ptx.empty()) {
+    size_t at = name.empty() ? llvm::StringRef::npos : ptx.find(name);
+    if (at == llvm::StringRef::npos)
+      break;
+    bool begins = at == 0 || !isIdentifierCharacter(ptx[at - 1]);
+    llvm::StringRef after = ptx.substr(at + name.size());
+    // `name_param_0` and `name__helper` belong to the entry; `name2` and `name_2` are other identifiers.
+    bool ends = after.empty() || !isIdentifierCharacter(after.front()) || after.starts_with("__") ||
+                after.starts_with("_param_");
+    result += ptx.substr(0, at);
+    result += begins && ends ? replacement : name;
+    ptx = after;
+  }
+  result += ptx;
+  return result;
+}
+
+} // namespace hloc

@@ -1,0 +1,79 @@
+#include "LlvmStageParts.h"
+
+#include "fmt/format.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Target/LLVMIR/LLVMTranslationInterface.h"
+
+namespace hloc {
+
+namespace {
+
+constexpr llvm::StringLiteral blockAttribute = "xla_gpu.block";
+constexpr llvm::StringLiteral gridAttribute = "xla_gpu.grid";
+
+/// `array<i32: x, y, z>`; nothing if it is not that, or has an extent below one.
+std::optional<Dim3> readExtents(mlir::Operation *op, llvm::StringRef name) {
+  auto array = op->getAttrOfType<mlir::DenseI32ArrayAttr>(name);
+  if (!array || array.size() != 3)
+    return std::nullopt;
+  for (int32_t extent : array.asArrayRef())
+    if (extent < 1)
+      return std::nullopt;
+  return Dim3{uint32_t(array[0]), uint32_t(array[1]), uint32_t(array[2])};
+}
+
+/// Contexts made elsewhere may lack the translations; registering them is cheap, but not free.
+void registerTranslations(mlir::MLIRContext &context) {
+  mlir::Dialect *dialect = context.getLoadedDialect("llvm");
+  if (dialect && dialect->getRegisteredInterface<mlir::LLVMTranslationDialectInterface>())
+    return;
+  mlir::registerBuiltinDialectTranslation(context);
+  mlir::registerLLVMDialectTranslation(context);
+  mlir::registerNVVMDialectTranslation(context);
+}
+
+} // namespace
+
+llvm::FailureOr<std::vector<KernelEntry>> findKernels(mlir::ModuleOp module, DiagnosticEngine &diagnostics) {
+  std::vector<KernelEntry> kernels;
+  for (auto function : module.getOps<mlir::LLVM::LLVMFuncOp>()) {
+    if (!function->hasAttr(blockAttribute) && !function->hasAttr(gridAttribute))
+      continue;
+    std::optional<Dim3> block = readExtents(function, blockAttribute), grid = readExtents(function, gridAttribute);
+    if (!block || !grid || function.isExternal()) {
+      diagnostics.report(DiagnosticKind::Internal,
+                         fmt::format("kernel `{}` has no body or no valid launch", function.getName().str()));
+      return llvm::failure();
+    }
+    kernels.push_back({function.getName().str(), block, grid});
+  }
+  if (kernels.empty()) {
+    diagnostics.report(DiagnosticKind::Internal, "LLVM dialect module without a kernel");
+    return llvm::failure();
+  }
+  return kernels;
+}
+
+std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context, bool lineInfo,
+                                              DiagnosticEngine &diagnostics) {
+  registerTranslations(*module.getContext());
+  std::string reasons;
+  mlir::ScopedDiagnosticHandler handler(module.getContext(), [&](mlir::Diagnostic &diagnostic) {
+    reasons += (reasons.empty() ? "" : "; ") + diagnostic.str();
+    return mlir::success();
+  });
+  std::unique_ptr<llvm::Module> translated =
+      mlir::translateModuleToLLVMIR(module, context, "kernel", /*disableVerification=*/true);
+  if (!translated)
+    diagnostics.report(DiagnosticKind::Internal, "the LLVM dialect module cannot be translated: " + reasons);
+  return translated;
+}
+
+} // namespace hloc
