@@ -1,0 +1,53 @@
+#pragma once
+// The xla_gpu dialect: loops over indexing maps, pure calls, shared memory, warp reductions (src/dialect/RATIONALE.md).
+//
+//   #map = #xla_gpu.indexing_map<"(th_x, bl_x)[s0] -> (bl_x * 512 + th_x * 4 + s0), domain: th_x in [0, 127],
+//                                 bl_x in [0, 1], s0 in [0, 3]">
+//   %r = xla_gpu.loop (%t, %b)[%s] -> (%i) in #map iter_args(%acc = %out) -> (tensor<1024xf32>) {
+//     %v = xla_gpu.pure_call @neg(%in, %i) : (tensor<1024xf32>, index) -> f32
+//     %n = tensor.insert %v into %acc[%i] : tensor<1024xf32>
+//     xla_gpu.yield %n : tensor<1024xf32>
+//   }
+
+#include "hloc/indexing/IndexingMap.h"
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/CallInterfaces.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialect/XlaGpuDialect.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialect/XlaGpuAttrs.h.inc"
+
+#define GET_OP_CLASSES
+#include "dialect/XlaGpuOps.h.inc"
+
+namespace hloc::xla_gpu {
+
+/// Names of the discardable attributes of the dialect's protocol (XlaGpuDialect.td says what each means).
+namespace attr {
+inline constexpr llvm::StringLiteral entry = "xla_gpu.entry";
+inline constexpr llvm::StringLiteral block = "xla_gpu.block";
+inline constexpr llvm::StringLiteral grid = "xla_gpu.grid";
+inline constexpr llvm::StringLiteral sliceIndex = "xla_gpu.slice_index";
+inline constexpr llvm::StringLiteral invariant = "xla_gpu.invariant";
+inline constexpr llvm::StringLiteral range = "xla_gpu.range";
+inline constexpr llvm::StringLiteral noCompute = "xla_gpu.no_compute";
+} // namespace attr
+
+/// The attribute value of `xla_gpu.range`.
+mlir::ArrayAttr rangeAttr(mlir::MLIRContext *context, Interval interval);
+
+/// What is known about an index value: constants, `xla_gpu.range`, results of apply_indexing, induction variables of
+/// scf.for with constant bounds, arguments of xla_gpu.loop. Nothing if unknown.
+std::optional<Interval> rangeOf(mlir::Value value);
+
+} // namespace hloc::xla_gpu

@@ -1,0 +1,153 @@
+// Calls, shared memory, predicated and atomic accesses: builders, verifiers, folds.
+#include "hloc/dialect/XlaGpu.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace hloc;
+using namespace hloc::xla_gpu;
+
+#define GET_OP_CLASSES
+#include "dialect/XlaGpuOps.cpp.inc"
+
+namespace {
+
+LogicalResult verifyIndices(Operation *op, Type tensor, OperandRange indices) {
+  int64_t rank = cast<RankedTensorType>(tensor).getRank();
+  if (int64_t(indices.size()) != rank)
+    return op->emitOpError() << "has " << indices.size() << " indices for a tensor of rank " << rank;
+  return success();
+}
+
+bool isConstant(Attribute condition, bool value) {
+  auto constant = dyn_cast_or_null<IntegerAttr>(condition);
+  return constant && constant.getValue().getBoolValue() == value;
+}
+
+} // namespace
+
+// --- pure_call
+
+void PureCallOp::build(OpBuilder &builder, OperationState &state, func::FuncOp callee, ValueRange operands) {
+  build(builder, state, FlatSymbolRefAttr::get(callee), callee.getFunctionType().getResults(), operands);
+}
+
+void PureCallOp::build(OpBuilder &, OperationState &state, FlatSymbolRefAttr callee, TypeRange results,
+                       ValueRange operands) {
+  state.addOperands(operands);
+  state.addAttribute(getCalleeAttrName(state.name), callee);
+  state.addTypes(results);
+}
+
+void PureCallOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  for (Value result : getResults())
+    setName(result, "pure_call");
+}
+
+LogicalResult PureCallOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto callee = symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getCalleeAttr());
+  if (!callee)
+    return emitOpError() << "calls `" << getCallee() << "`, which is no function";
+  if (callee.getFunctionType() != FunctionType::get(getContext(), getOperandTypes(), getResultTypes()))
+    return emitOpError() << "calls `" << getCallee() << "` of type " << callee.getFunctionType() << " as "
+                         << FunctionType::get(getContext(), getOperandTypes(), getResultTypes());
+  return success();
+}
+
+// --- shuffle_reduce
+
+void ShuffleReduceOp::build(OpBuilder &builder, OperationState &state, func::FuncOp combiner, ValueRange operands,
+                            int64_t maxDistance) {
+  build(builder, state, operands.getTypes(), operands, combiner.getSymName(), maxDistance);
+}
+
+LogicalResult ShuffleReduceOp::verify() {
+  if (!llvm::isPowerOf2_64(getMaxDistance()) || getMaxDistance() >= 32)
+    return emitOpError() << "needs a distance that is a power of two below 32, not " << getMaxDistance();
+  for (Type type : getOperandTypes())
+    if (!isa<FloatType, IntegerType, ComplexType>(type))
+      return emitOpError() << "cannot shuffle " << type;
+  return success();
+}
+
+LogicalResult ShuffleReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto combiner = symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getCombinerAttr());
+  if (!combiner)
+    return emitOpError() << "combines with `" << getCombiner() << "`, which is no function";
+  SmallVector<Type> inputs(getOperandTypes());
+  llvm::append_range(inputs, getOperandTypes());
+  auto expected = FunctionType::get(getContext(), inputs, getOperandTypes());
+  if (combiner.getFunctionType() != expected)
+    return emitOpError() << "needs a combiner of type " << expected << ", `" << getCombiner() << "` has "
+                         << combiner.getFunctionType();
+  return success();
+}
+
+// --- allocate_shared
+
+void AllocateSharedOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), "shmem"); }
+
+// --- atomic_rmw
+
+void AtomicRmwOp::build(OpBuilder &builder, OperationState &state, Value tensor, ValueRange indices,
+                        function_ref<void(OpBuilder &, Location, Value)> body) {
+  state.addOperands(tensor);
+  state.addOperands(indices);
+  state.addTypes(tensor.getType());
+  Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
+  OpBuilder::InsertionGuard guard(builder);
+  Block *block = builder.createBlock(state.addRegion(), {}, {element}, {state.location});
+  if (body)
+    body(builder, state.location, block->getArgument(0));
+}
+
+LogicalResult AtomicRmwOp::verify() { return verifyIndices(*this, getInput().getType(), getIndices()); }
+
+LogicalResult AtomicRmwOp::verifyRegions() {
+  Block &block = getRegion().front();
+  if (block.getNumArguments() != 1)
+    return emitOpError("needs a body with one argument");
+  Type type = block.getArgument(0).getType();
+  auto vector = dyn_cast<VectorType>(type);
+  Type element = vector ? vector.getElementType() : type;
+  if ((vector && vector.getRank() != 1) || element != cast<ShapedType>(getInput().getType()).getElementType())
+    return emitOpError() << "updates elements of type " << cast<ShapedType>(getInput().getType()).getElementType()
+                         << ", its body has an argument of type " << type;
+  if (block.getTerminator()->getOperandTypes() != TypeRange(type))
+    return emitOpError() << "must yield one value of type " << type;
+  return success();
+}
+
+OpFoldResult AtomicRmwOp::fold(FoldAdaptor) { return updated() == current() ? OpFoldResult(getInput()) : OpFoldResult(); }
+
+// --- predicated_insert, predicated_extract
+
+LogicalResult PredicatedInsertOp::verify() { return verifyIndices(*this, getDest().getType(), getIndices()); }
+
+OpFoldResult PredicatedInsertOp::fold(FoldAdaptor adaptor) {
+  return isConstant(adaptor.getCondition(), false) ? OpFoldResult(getDest()) : OpFoldResult();
+}
+
+LogicalResult PredicatedInsertOp::canonicalize(PredicatedInsertOp op, PatternRewriter &rewriter) {
+  if (!matchPattern(op.getCondition(), m_One()))
+    return failure();
+  rewriter.replaceOpWithNewOp<tensor::InsertOp>(op, op.getValue(), op.getDest(), op.getIndices());
+  return success();
+}
+
+LogicalResult PredicatedExtractOp::verify() { return verifyIndices(*this, getSource().getType(), getIndices()); }
+
+OpFoldResult PredicatedExtractOp::fold(FoldAdaptor adaptor) {
+  return isConstant(adaptor.getCondition(), false) ? OpFoldResult(getFallback()) : OpFoldResult();
+}
+
+LogicalResult PredicatedExtractOp::canonicalize(PredicatedExtractOp op, PatternRewriter &rewriter) {
+  if (!matchPattern(op.getCondition(), m_One()))
+    return failure();
+  rewriter.replaceOpWithNewOp<tensor::ExtractOp>(op, op.getSource(), op.getIndices());
+  return success();
+}

@@ -1,0 +1,199 @@
+#ifndef HLOC_XLA_GPU_OPS
+#define HLOC_XLA_GPU_OPS
+
+include "XlaGpuDialect.td"
+include "mlir/Interfaces/CallInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+
+class XlaGpu_Op<string mnemonic, list<Trait> traits = []> : Op<XlaGpu_Dialect, mnemonic, traits>;
+
+def XlaGpu_ApplyIndexingOp : XlaGpu_Op<"apply_indexing", [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, []>]> {
+  let summary = "Evaluates an indexing map";
+  let description = [{
+    `%r:2 = xla_gpu.apply_indexing #map(%a, %b)[%s]`: dimension operands, then range operands; one result per map result.
+    The map has no constraints: whoever applies it already knows that the point lies in the domain.
+  }];
+  let arguments = (ins Variadic<Index>:$operands, XlaGpu_IndexingMapAttr:$map);
+  let results = (outs Variadic<Index>);
+  let builders = [
+    OpBuilder<(ins "::mlir::ValueRange":$operands, "const ::hloc::IndexingMap &":$map)>,
+    // Dims are `operands`, ranges 0..n-1: for maps made on the spot.
+    OpBuilder<(ins "::mlir::ValueRange":$operands, "::mlir::AffineMap":$affine,
+                   "::llvm::ArrayRef<::hloc::IndexingVariable>":$dims)>];
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
+  let extraClassDeclaration = [{
+    const ::hloc::IndexingMap &indexingMap() { return getMap().getMap(); }
+    ::mlir::OperandRange dimOperands() { return getOperands().take_front(indexingMap().dims().size()); }
+    ::mlir::OperandRange rangeOperands() { return getOperands().drop_front(indexingMap().dims().size()); }
+  }];
+}
+
+def XlaGpu_YieldOp : XlaGpu_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<["LoopOp", "AtomicRmwOp"]>]> {
+  let summary = "Ends the body of loop and atomic_rmw";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let builders = [OpBuilder<(ins), [{}]>];
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+def XlaGpu_LoopOp : XlaGpu_Op<"loop", [AttrSizedOperandSegments, RecursiveMemoryEffects,
+    SingleBlockImplicitTerminator<"YieldOp">, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "Loop nest over the range variables of an indexing map";
+  let description = [{
+    ```
+    %r = xla_gpu.loop (%t, %b)[%i, %j] -> (%x, %y) in #map iter_args(%acc = %init) -> (f32) {
+      xla_gpu.yield %next : f32
+    }
+    ```
+    Enumerates the range variables of `#map` (first one outermost); the body runs only where the map's constraints and
+    the bounds of its dimensions hold. Body arguments: range variables, map results, iteration arguments.
+  }];
+  let arguments = (ins Variadic<Index>:$dims, Variadic<AnyType>:$inits, XlaGpu_IndexingMapAttr:$map);
+  let results = (outs Variadic<AnyType>:$results);
+  let regions = (region SizedRegion<1>:$region);
+  let skipDefaultBuilders = 1;
+  let builders = [
+    // Builds the body with `body(builder, loc, rangeVariables, mapResults, iterArgs)`, which must end it with a YieldOp.
+    OpBuilder<(ins "const ::hloc::IndexingMap &":$map, "::mlir::ValueRange":$dims, "::mlir::ValueRange":$inits,
+      CArg<"::llvm::function_ref<void(::mlir::OpBuilder &, ::mlir::Location, ::mlir::ValueRange, ::mlir::ValueRange, "
+           "::mlir::ValueRange)>", "nullptr">:$body)>];
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let hasCanonicalizer = 1;
+  let extraClassDeclaration = [{
+    const ::hloc::IndexingMap &indexingMap() { return getMap().getMap(); }
+    /// The body's arguments by role.
+    ::mlir::ValueRange rangeArguments();
+    ::mlir::ValueRange mapResultArguments();
+    ::mlir::ValueRange iterArguments();
+    /// What the body hands to the next iteration.
+    ::mlir::OperandRange yielded() { return getBody()->getTerminator()->getOperands(); }
+  }];
+}
+
+def XlaGpu_PureCallOp : XlaGpu_Op<"pure_call", [Pure, CallOpInterface, DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "Call of a function without side effects";
+  let description = [{
+    `%c = xla_gpu.pure_call @f(%t, %i) : (tensor<8xf32>, index) -> f32`. Equal calls may be merged, unused ones dropped.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyType>:$operands, UnitAttr:$noinline,
+                       OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs);
+  let results = (outs Variadic<AnyType>);
+  let builders = [OpBuilder<(ins "::mlir::func::FuncOp":$callee, "::mlir::ValueRange":$operands)>,
+                  OpBuilder<(ins "::mlir::FlatSymbolRefAttr":$callee, "::mlir::TypeRange":$results,
+                                 "::mlir::ValueRange":$operands)>];
+  let assemblyFormat = [{
+    $callee `(` $operands `)` (`noinline` $noinline^)? attr-dict `:` functional-type($operands, results)
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::CallInterfaceCallable getCallableForCallee() { return getCalleeAttr(); }
+    void setCalleeFromCallable(::mlir::CallInterfaceCallable callee) {
+      setCalleeAttr(::llvm::cast<::mlir::FlatSymbolRefAttr>(::llvm::cast<::mlir::SymbolRefAttr>(callee)));
+    }
+    ::mlir::Operation::operand_range getArgOperands() { return getOperands(); }
+    ::mlir::MutableOperandRange getArgOperandsMutable() { return getOperandsMutable(); }
+  }];
+}
+
+def XlaGpu_AllocateSharedOp : XlaGpu_Op<"allocate_shared", [MemoryEffects<[MemAlloc]>,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "Uninitialised tensor shared by the threads of the block";
+  let description = "`%s = xla_gpu.allocate_shared : tensor<32x33xf32>`. Two of them are two buffers: never merged.";
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def XlaGpu_SyncThreadsOp : XlaGpu_Op<"sync_threads", [
+    MemoryEffects<[MemRead, MemWrite]>, TypesMatchWith<"results are the operands", "operands", "results", "$_self">]> {
+  let summary = "Block barrier that orders accesses to the given tensors";
+  let description = [{
+    `%a2, %b2 = xla_gpu.sync_threads %a, %b : tensor<4xf32>, tensor<8xf32>`: what is read from `%a2` was written before
+    the barrier by any thread of the block.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$operands);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = "$operands attr-dict `:` type($operands)";
+}
+
+def XlaGpu_ShuffleReduceOp : XlaGpu_Op<"shuffle_reduce", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    TypesMatchWith<"results are the operands", "operands", "results", "$_self">]> {
+  let summary = "Reduction over neighbouring lanes of a warp";
+  let description = [{
+    `%r:2 = xla_gpu.shuffle_reduce(%x, %y) to 16 combiner=@f : f32, f32`: for d = 16, 8, 4, 2, 1 every lane calls
+    `@f(own values..., values of lane + d...)`. Lane 0 of each group of 32 ends with the reduction of the group; other
+    lanes with partial results. The distance is a power of two below the warp size.
+  }];
+  let arguments = (ins Variadic<AnyType>:$operands, FlatSymbolRefAttr:$combiner,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$max_distance);
+  let results = (outs Variadic<AnyType>:$results);
+  let builders = [OpBuilder<(ins "::mlir::func::FuncOp":$combiner, "::mlir::ValueRange":$operands, "int64_t":$maxDistance)>];
+  let assemblyFormat = [{
+    `(` $operands `)` `to` $max_distance `combiner` `=` $combiner attr-dict `:` type($operands)
+  }];
+  let hasVerifier = 1;
+}
+
+def XlaGpu_AtomicRmwOp : XlaGpu_Op<"atomic_rmw", [Pure, SingleBlockImplicitTerminator<"YieldOp">,
+    TypesMatchWith<"the result is the tensor", "input", "result", "$_self">]> {
+  let summary = "Atomic update of one element, or of consecutive ones";
+  let description = [{
+    ```
+    %t2 = xla_gpu.atomic_rmw %t[%i] : tensor<8xf32> {
+    ^bb0(%current: f32):
+      xla_gpu.yield %next : f32
+    }
+    ```
+    The body argument is the element type or a rank-1 vector of it (then each element is updated atomically by itself).
+  }];
+  let arguments = (ins AnyStaticShapeTensor:$input, Variadic<Index>:$indices);
+  let results = (outs AnyStaticShapeTensor:$result);
+  let regions = (region SizedRegion<1>:$region);
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$tensor, "::mlir::ValueRange":$indices,
+      CArg<"::llvm::function_ref<void(::mlir::OpBuilder &, ::mlir::Location, ::mlir::Value)>", "nullptr">:$body)>];
+  let assemblyFormat = "$input `[` $indices `]` `:` type($input) $region attr-dict";
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let hasFolder = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Value current() { return getBody()->getArgument(0); }
+    ::mlir::Value updated() { return getBody()->getTerminator()->getOperand(0); }
+  }];
+}
+
+def XlaGpu_PredicatedInsertOp : XlaGpu_Op<"predicated_insert", [Pure,
+    TypesMatchWith<"the value is an element", "dest", "value", "::llvm::cast<::mlir::ShapedType>($_self).getElementType()">,
+    TypesMatchWith<"the result is the destination", "dest", "result", "$_self">]> {
+  let summary = "tensor.insert where a condition holds";
+  let description = "`%t2 = xla_gpu.predicated_insert %v into %t[%i] if %c : tensor<8xf32>`";
+  let arguments = (ins AnyType:$value, AnyStaticShapeTensor:$dest, Variadic<Index>:$indices, I1:$condition);
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = "$value `into` $dest `[` $indices `]` `if` $condition attr-dict `:` type($dest)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+  let hasCanonicalizeMethod = 1;
+}
+
+def XlaGpu_PredicatedExtractOp : XlaGpu_Op<"predicated_extract", [Pure,
+    TypesMatchWith<"the fallback is an element", "source", "fallback",
+                   "::llvm::cast<::mlir::ShapedType>($_self).getElementType()">,
+    TypesMatchWith<"the result is an element", "source", "result",
+                   "::llvm::cast<::mlir::ShapedType>($_self).getElementType()">]> {
+  let summary = "tensor.extract where a condition holds, else a fallback";
+  let description = "`%v = xla_gpu.predicated_extract %t[%i] if %c else %d : tensor<8xf32>`";
+  let arguments = (ins AnyStaticShapeTensor:$source, Variadic<Index>:$indices, I1:$condition, AnyType:$fallback);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = "$source `[` $indices `]` `if` $condition `else` $fallback attr-dict `:` type($source)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+  let hasCanonicalizeMethod = 1;
+}
+
+#endif
