@@ -1,0 +1,116 @@
+// What must hold between the parts of a manifest before anything may be launched by it.
+
+#include "ManifestText.h"
+
+#include "fmt/format.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/bit.h"
+
+#include <set>
+
+namespace hloc::manifest_text {
+
+namespace {
+
+/// CUDA's limits on every architecture hloc knows.
+constexpr uint64_t maxThreadsPerBlock = 1024;
+constexpr Dim3 maxBlock = {1024, 1024, 64};
+constexpr Dim3 maxGrid = {2147483647, 65535, 65535};
+
+bool exceeds(const Dim3 &extents, const Dim3 &limit) {
+  return extents.x > limit.x || extents.y > limit.y || extents.z > limit.z;
+}
+
+bool isPtxIdentifier(llvm::StringRef name) {
+  auto isRest = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '$'; };
+  return !name.empty() && !llvm::isDigit(name.front()) && llvm::all_of(name, isRest);
+}
+
+std::string checkKernel(const KernelSpec &kernel) {
+  if (!isPtxIdentifier(kernel.name))
+    return "its name is not a PTX identifier";
+  if (exceeds(kernel.block, maxBlock) || kernel.block.count() > maxThreadsPerBlock)
+    return fmt::format("a block of {} x {} x {} threads is too large", kernel.block.x, kernel.block.y, kernel.block.z);
+  if (exceeds(kernel.grid, maxGrid))
+    return fmt::format("a grid of {} x {} x {} blocks is too large", kernel.grid.x, kernel.grid.y, kernel.grid.z);
+  for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+    const KernelParameter &parameter = kernel.parameters[i];
+    if (!llvm::has_single_bit(parameter.alignment))
+      return fmt::format("parameters[{}]: alignment {} is not a power of two", i, parameter.alignment);
+    if (parameter.alias && (*parameter.alias >= kernel.parameters.size() || *parameter.alias == i))
+      return fmt::format("parameters[{}]: alias {} is no other parameter", i, *parameter.alias);
+  }
+  return "";
+}
+
+std::string checkSlice(const Manifest &manifest, const BufferSlice &slice) {
+  if (slice.buffer >= manifest.buffers.size())
+    return fmt::format("there is no buffer {}", slice.buffer);
+  uint64_t bytes = manifest.buffers[slice.buffer].bytes;
+  if (slice.offset > bytes || slice.bytes > bytes - slice.offset)
+    return fmt::format("bytes {} to {}+{} leave buffer {} of {} bytes", slice.offset, slice.offset, slice.bytes,
+                       slice.buffer, bytes);
+  return "";
+}
+
+std::string checkLaunch(const Manifest &manifest, const ModuleStep &step) {
+  if (step.kernel >= manifest.kernels.size())
+    return fmt::format("there is no kernel {}", step.kernel);
+  const KernelSpec &kernel = manifest.kernels[step.kernel];
+  if (step.arguments.size() != kernel.parameters.size())
+    return fmt::format("{} arguments for the {} parameters of `{}`", step.arguments.size(), kernel.parameters.size(),
+                       kernel.name);
+  for (size_t i = 0; i < step.arguments.size(); ++i) {
+    const KernelParameter &parameter = kernel.parameters[i];
+    const BufferSlice &argument = step.arguments[i];
+    if (argument.bytes < parameter.bytes)
+      return fmt::format("arguments[{}]: {} bytes for a parameter of {}", i, argument.bytes, parameter.bytes);
+    if (argument.offset % parameter.alignment)
+      return fmt::format("arguments[{}]: offset {} is not aligned to {}", i, argument.offset, parameter.alignment);
+    if (parameter.written && manifest.buffers[argument.buffer].kind == ModuleBuffer::Kind::Constant)
+      return fmt::format("arguments[{}]: writes constant buffer {}", i, argument.buffer);
+  }
+  return "";
+}
+
+std::string checkStep(const Manifest &manifest, const ModuleStep &step) {
+  for (size_t i = 0; i < step.arguments.size(); ++i)
+    if (std::string why = checkSlice(manifest, step.arguments[i]); !why.empty())
+      return fmt::format("arguments[{}]: {}", i, why);
+  if (step.kind == ModuleStep::Kind::Launch)
+    return checkLaunch(manifest, step);
+  if (step.arguments.size() != 2 || step.arguments[0].bytes != step.arguments[1].bytes)
+    return "a copy needs two arguments of the same size";
+  if (manifest.buffers[step.arguments[1].buffer].kind == ModuleBuffer::Kind::Constant)
+    return fmt::format("writes constant buffer {}", step.arguments[1].buffer);
+  return "";
+}
+
+} // namespace
+
+std::string findContradiction(const Manifest &manifest) {
+  std::set<std::string> names;
+  for (size_t i = 0; i < manifest.kernels.size(); ++i) {
+    std::string why = checkKernel(manifest.kernels[i]);
+    if (why.empty() && !names.insert(manifest.kernels[i].name).second)
+      why = fmt::format("a second kernel named `{}`", manifest.kernels[i].name);
+    if (!why.empty())
+      return fmt::format("kernels[{}]: {}", i, why);
+  }
+  for (size_t i = 0; i < manifest.buffers.size(); ++i) {
+    const ModuleBuffer &buffer = manifest.buffers[i];
+    if (buffer.kind == ModuleBuffer::Kind::Constant && buffer.constantData.size() != buffer.bytes)
+      return fmt::format("buffers[{}]: {} bytes of data for {} bytes", i, buffer.constantData.size(), buffer.bytes);
+    if (buffer.kind != ModuleBuffer::Kind::Constant && !buffer.constantData.empty())
+      return fmt::format("buffers[{}]: only constants have data", i);
+  }
+  for (size_t i = 0; i < manifest.steps.size(); ++i)
+    if (std::string why = checkStep(manifest, manifest.steps[i]); !why.empty())
+      return fmt::format("steps[{}]: {}", i, why);
+  for (size_t i = 0; i < manifest.results.size(); ++i)
+    if (std::string why = checkSlice(manifest, manifest.results[i].slice); !why.empty())
+      return fmt::format("results[{}].slice: {}", i, why);
+  return "";
+}
+
+} // namespace hloc::manifest_text

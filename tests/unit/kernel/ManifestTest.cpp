@@ -1,0 +1,136 @@
+#include "hloc/kernel/Manifest.h"
+
+#include "llvm/ADT/StringRef.h"
+
+#include <catch2/catch.hpp>
+
+using namespace hloc;
+
+namespace {
+
+/// Two parameters, a constant, a temporary and a result; a launch and a copy.
+Manifest sample() {
+  Manifest manifest;
+  manifest.module = "jit_\"gelu\"\n";
+  manifest.target = "sm_90";
+  manifest.ptxVersion = "8.0";
+  manifest.toolVersions = {{"hloc", "0.1.0"}, {"ptxas", "13.0.88"}, {"llvm", "22.1.8"}};
+  KernelSpec kernel;
+  kernel.name = "gelu";
+  kernel.grid = {12288, 2, 1};
+  kernel.block = {128, 1, 1};
+  kernel.staticSharedBytes = 4224;
+  kernel.dynamicSharedBytes = 16;
+  kernel.hero = "loop";
+  kernel.heroWhy = "no transpose, no reduction";
+  kernel.bytesRead = 1ull << 40;
+  kernel.bytesWritten = 64;
+  kernel.parameters.push_back({KernelParameter::Role::Input, 0, "f32[16]{0}", 64, 16, false, std::nullopt});
+  kernel.parameters.push_back({KernelParameter::Role::Output, 0, "f32[16]{0}", 64, 128, true, 0});
+  kernel.resources = KernelResources{28, 4, 8, 12, 4224, 1};
+  manifest.kernels = {kernel};
+  manifest.buffers = {{ModuleBuffer::Kind::Parameter, 128, "f32[32]{0}", 1, {0, 3}, ""},
+                      {ModuleBuffer::Kind::Result, 64, "f32[16]{0}", 0, {1}, ""},
+                      {ModuleBuffer::Kind::Temporary, 1ull << 33, "", 0, {}, ""},
+                      {ModuleBuffer::Kind::Constant, 3, "u8[3]{0}", 0, {}, std::string("\0\xff\x7f", 3)}};
+  manifest.steps = {{ModuleStep::Kind::Launch, 0, {{0, 64, 64}, {2, 1ull << 32, 64}}},
+                    {ModuleStep::Kind::Copy, 0, {{2, 1ull << 32, 64}, {1, 0, 64}}}};
+  manifest.results = {{{1}, {1, 0, 64}, "f32[16]{0}"}};
+  return manifest;
+}
+
+std::string replaced(std::string text, const std::string &from, const std::string &to) {
+  size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+std::string errorOf(const std::string &text) {
+  Manifest manifest;
+  std::string error;
+  bool fine = parseManifest(text, manifest, error);
+  CHECK(fine == error.empty());
+  return error;
+}
+
+bool contains(const std::string &text, const char *part) { return llvm::StringRef(text).contains(part); }
+
+} // namespace
+
+TEST_CASE("a manifest survives printing and parsing") {
+  std::string text = printManifest(sample());
+  Manifest read;
+  std::string error;
+  REQUIRE(parseManifest(text, read, error));
+  CHECK(printManifest(read) == text);
+  CHECK(read.module == sample().module);
+  CHECK(read.toolVersions == sample().toolVersions);
+  CHECK(read.kernels[0].grid == Dim3{12288, 2, 1});
+  CHECK(read.kernels[0].bytesRead == 1ull << 40);
+  CHECK(read.kernels[0].parameters[1].alias == 0u);
+  CHECK(read.kernels[0].parameters[1].written);
+  CHECK_FALSE(read.kernels[0].parameters[0].alias.has_value());
+  CHECK(read.kernels[0].resources->spillLoadBytes == 8);
+  CHECK(read.buffers[0].parameterNumber == 1);
+  CHECK(read.buffers[0].leafIndex == std::vector<uint32_t>{0, 3});
+  CHECK(read.buffers[3].constantData == std::string("\0\xff\x7f", 3));
+  CHECK(read.steps[0].arguments[1].offset == 1ull << 32);
+  CHECK(read.steps[1].kind == ModuleStep::Kind::Copy);
+  CHECK(read.results[0].slice.buffer == 1);
+}
+
+TEST_CASE("the printed form is stable and readable") {
+  std::string text = printManifest(sample());
+  CHECK(contains(text, "\n      \"grid\": [12288, 2, 1],\n"));
+  CHECK(contains(text, "\"data\": \"00ff7f\""));
+  CHECK(text.back() == '\n');
+  CHECK(text.find("\"version\": 1") < text.find("\"module\""));
+  CHECK(text.find("\"kernels\"") < text.find("\"buffers\""));
+}
+
+TEST_CASE("malformed manifests are refused with the place") {
+  std::string text = printManifest(sample());
+  CHECK(contains(errorOf(""), "not JSON"));
+  CHECK(contains(errorOf(text.substr(0, text.size() / 2)), "not JSON"));
+  CHECK(contains(errorOf(std::string(100000, '[')), "deep"));
+  CHECK(contains(errorOf("[]"), "expected an object"));
+  CHECK(contains(errorOf("{}"), "`version` is missing"));
+  CHECK(contains(errorOf(replaced(text, "\"version\": 1", "\"version\": 2")), "version 2 is not understood"));
+  CHECK(contains(errorOf(replaced(text, "[12288, 2, 1]", "[12288, 2]")), "kernels[0].grid: expected three"));
+  CHECK(contains(errorOf(replaced(text, "[12288, 2, 1]", "[0, 2, 1]")), "kernels[0].grid"));
+  CHECK(contains(errorOf(replaced(text, "[12288, 2, 1]", "[-1, 2, 1]")), "kernels[0].grid[0]"));
+  CHECK(contains(errorOf(replaced(text, "[12288, 2, 1]", "[4294967296, 2, 1]")), "too large"));
+  CHECK(contains(errorOf(replaced(text, "\"hero\"", "\"herring\"")), "kernels[0].herring: unknown key"));
+  CHECK(contains(errorOf(replaced(text, "\"launch\"", "\"lunch\"")), "steps[0].kind: unknown word `lunch`"));
+  CHECK_FALSE(errorOf(replaced(text, "00ff7f", "00ff")).empty());
+  CHECK(contains(errorOf(replaced(text, "00ff7f", "00ffzz")), "buffers[3].data: expected pairs"));
+  CHECK(contains(errorOf(replaced(text, "\"name\": \"gelu\"", "\"name\": 7")), "kernels[0].name: expected a string"));
+}
+
+TEST_CASE("manifests that contradict themselves are refused") {
+  auto errorAfter = [](auto change) {
+    Manifest manifest = sample();
+    change(manifest);
+    return errorOf(printManifest(manifest));
+  };
+  CHECK(errorAfter([](Manifest &) {}).empty());
+  CHECK(contains(errorAfter([](Manifest &m) { m.steps[0].kernel = 1; }), "steps[0]: there is no kernel 1"));
+  CHECK(contains(errorAfter([](Manifest &m) { m.steps[0].arguments.pop_back(); }), "1 arguments for the 2"));
+  CHECK(contains(errorAfter([](Manifest &m) { m.steps[0].arguments[0].offset = 80; }), "leave buffer 0"));
+  CHECK(contains(errorAfter([](Manifest &m) { m.steps[0].arguments[0].offset = ~0ull; }), "leave buffer 0"));
+  CHECK(contains(errorAfter([](Manifest &m) { m.steps[0].arguments[0].offset = 8; }), "not aligned to 16"));
+  CHECK(
+      contains(errorAfter([](Manifest &m) { m.steps[0].arguments[0].bytes = 32; }), "32 bytes for a parameter of 64"));
+  CHECK(contains(errorAfter([](Manifest &m) { m.steps[1].arguments[1].bytes = 32; }), "same size"));
+  CHECK(contains(errorAfter([](Manifest &m) { m.steps[1].arguments[1].buffer = 9; }), "there is no buffer 9"));
+  CHECK(contains(errorAfter([](Manifest &m) { m.results[0].slice.buffer = 4; }), "results[0].slice"));
+  CHECK(contains(errorAfter([](Manifest &m) { m.kernels[0].parameters[1].alias = 1; }), "no other parameter"));
+  CHECK(contains(errorAfter([](Manifest &m) { m.kernels[0].parameters[1].alias = 7; }), "no other parameter"));
+  CHECK(contains(errorAfter([](Manifest &m) { m.kernels[0].parameters[1].alignment = 12; }), "power of two"));
+  CHECK(contains(errorAfter([](Manifest &m) { m.kernels[0].block = {1024, 2, 1}; }), "1024 x 2 x 1 threads"));
+  CHECK(contains(errorAfter([](Manifest &m) { m.kernels[0].block = {1u << 31, 1u << 31, 4}; }), "too large"));
+  CHECK(contains(errorAfter([](Manifest &m) { m.kernels[0].grid = {1, 65536, 1}; }), "1 x 65536 x 1 blocks"));
+  CHECK(contains(errorAfter([](Manifest &m) { m.kernels[0].name = "2x"; }), "PTX identifier"));
+  CHECK(contains(errorAfter([](Manifest &m) { m.kernels.push_back(m.kernels[0]); }), "second kernel named `gelu`"));
+  CHECK(contains(errorAfter([](Manifest &m) { m.buffers[3].bytes = 4; }), "3 bytes of data for 4"));
+}
