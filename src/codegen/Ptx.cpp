@@ -89,23 +89,43 @@ llvm::FailureOr<std::string> mergePtx(llvm::ArrayRef<std::string> parts, Diagnos
   return merged;
 }
 
+namespace {
+
+/// Whether the occurrence of the entry's name between `before` and `after` (both within one line of code) means the
+/// entry. Entries may be called like instructions (`add`, `ret`), so an identifier alone proves nothing.
+bool meansEntry(llvm::StringRef before, llvm::StringRef after) {
+  return after.starts_with("_param_") || after.starts_with("__") || before.rtrim().ends_with(".entry");
+}
+
+void renameInLine(llvm::StringRef line, llvm::StringRef name, llvm::StringRef replacement, std::string &result) {
+  size_t comment = std::min(line.find("//"), line.size());
+  size_t done = 0;
+  for (size_t at = line.find(name); at != llvm::StringRef::npos; at = line.find(name, at + name.size())) {
+    llvm::StringRef before = line.take_front(at), after = line.drop_front(at + name.size());
+    bool begins = before.empty() || !isIdentifierCharacter(before.back());
+    bool whole = after.empty() || !isIdentifierCharacter(after.front());
+    if (!begins || !(meansEntry(before, after) || (whole && at >= comment)))
+      continue;
+    result += line.slice(done, at);
+    result += replacement;
+    done = at + name.size();
+  }
+  result += line.drop_front(done);
+}
+
+} // namespace
+
 std::string renamePtxEntry(llvm::StringRef ptx, llvm::StringRef name, llvm::StringRef replacement) {
+  if (name.empty())
+    return ptx.str();
   std::string result;
   result.reserve(ptx.size());
   while (!ptx.empty()) {
-    size_t at = name.empty() ? llvm::StringRef::npos : ptx.find(name);
-    if (at == llvm::StringRef::npos)
-      break;
-    bool begins = at == 0 || !isIdentifierCharacter(ptx[at - 1]);
-    llvm::StringRef after = ptx.substr(at + name.size());
-    // `name_param_0` and `name__helper` belong to the entry; `name2` and `name_2` are other identifiers.
-    bool ends = after.empty() || !isIdentifierCharacter(after.front()) || after.starts_with("__") ||
-                after.starts_with("_param_");
-    result += ptx.substr(0, at);
-    result += begins && ends ? replacement : name;
-    ptx = after;
+    size_t end = ptx.find('\n');
+    size_t length = end == llvm::StringRef::npos ? ptx.size() : end + 1;
+    renameInLine(ptx.take_front(length), name, replacement, result);
+    ptx = ptx.drop_front(length);
   }
-  result += ptx;
   return result;
 }
 

@@ -24,9 +24,9 @@ std::vector<std::string> ptxEntries(llvm::StringRef ptx);
 /// `80` for `.version 8.0`; 0 if there is none.
 unsigned ptxVersionOf(llvm::StringRef ptx);
 
-/// The text with every occurrence of the identifier `name`, alone or as the prefix of a parameter (`name_param_0`) or
-/// helper (`name__f`), replaced by `replacement`. Two kernels that differ only in their name become equal: the cubin
-/// cache keys on that.
+/// The text with the entry `name` called `replacement`, also where the name begins that of a parameter
+/// (`name_param_0`) or of a helper (`name__table`), and in comments. Two kernels that differ only in their name become
+/// equal: the cubin cache keys on that.
 std::string renamePtxEntry(llvm::StringRef ptx, llvm::StringRef name, llvm::StringRef replacement);
 
 } // namespace hloc

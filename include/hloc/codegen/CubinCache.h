@@ -1,0 +1,52 @@
+#pragma once
+// Cubins on disk, by the content they were made from: assembling is the slowest step of a compilation.
+//
+// A file per key, written to a temporary name and renamed, so that any number of processes may share a folder. Each
+// carries a checksum; whatever is truncated, damaged or written by another version counts as absent. A cache that
+// cannot be read or written is silently none.
+
+#include "hloc/kernel/KernelSpec.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hloc {
+
+/// What assembling one PTX file gives.
+struct Cubin {
+  std::string bytes;
+  std::vector<std::pair<std::string, KernelResources>> resources; ///< by entry, in the assembler's order
+  bool fromCache = false;
+
+  /// Null if there is no such entry.
+  const KernelResources *find(llvm::StringRef entry) const;
+};
+
+class CubinCache {
+public:
+  /// A cache without a folder holds nothing.
+  explicit CubinCache(std::string folder) : folder(std::move(folder)) {}
+  /// `$HLOC_CACHE_DIR`, else `$XDG_CACHE_HOME/hloc`, else `~/.cache/hloc`; empty if HLOC_NO_CACHE is set or there is
+  /// no home.
+  static std::string defaultFolder();
+
+  /// A file name from everything the result depends on; each part is kept apart from the next.
+  static std::string key(llvm::ArrayRef<llvm::StringRef> parts);
+
+  std::optional<Cubin> load(const std::string &key) const;
+  void store(const std::string &key, const Cubin &cubin) const;
+
+  /// Version of the ptxas at `path`, remembered by the file's size and time; asking it takes 3 ms.
+  std::string ptxasVersion(const std::string &path) const;
+
+private:
+  std::string fileOf(const std::string &key) const;
+  std::string folder;
+};
+
+} // namespace hloc

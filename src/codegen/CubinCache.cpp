@@ -1,0 +1,140 @@
+#include "hloc/codegen/CubinCache.h"
+
+#include "hloc/codegen/Toolchain.h"
+#include "hloc/support/Files.h"
+
+#include "fmt/format.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/BLAKE3.h"
+#include "llvm/Support/FileSystem.h"
+
+#include <cstdlib>
+
+namespace hloc {
+
+namespace {
+
+// A file is `hloc-cubin 1`, a newline, 64 hexadecimal digits over what follows, a newline; then a line
+// `<number of entries> <size of the cubin>`, a line `<name> <six numbers>` an entry, and the cubin.
+constexpr llvm::StringLiteral magic = "hloc-cubin 1\n";
+constexpr size_t digestLength = 64;
+
+std::string digest(llvm::StringRef bytes) {
+  llvm::BLAKE3 hash;
+  hash.update(bytes);
+  auto result = hash.final();
+  return llvm::toHex(llvm::ArrayRef<uint8_t>(result.data(), result.size()), /*LowerCase=*/true);
+}
+
+std::string serialize(const Cubin &cubin) {
+  std::string body = fmt::format("{} {}\n", cubin.resources.size(), cubin.bytes.size());
+  for (const auto &[name, r] : cubin.resources)
+    body += fmt::format("{} {} {} {} {} {} {}\n", name, r.registers, r.spillStoreBytes, r.spillLoadBytes, r.stackBytes,
+                        r.sharedBytes, r.barriers);
+  body += cubin.bytes;
+  return magic.str() + digest(body) + "\n" + body;
+}
+
+/// The next field up to `end`, which is consumed.
+llvm::StringRef field(llvm::StringRef &text, char end) {
+  auto [head, tail] = text.split(end);
+  text = tail;
+  return head;
+}
+
+std::optional<Cubin> deserialize(llvm::StringRef text) {
+  if (!text.consume_front(magic) || text.size() <= digestLength || text[digestLength] != '\n')
+    return std::nullopt;
+  llvm::StringRef sum = text.take_front(digestLength);
+  text = text.drop_front(digestLength + 1);
+  if (digest(text) != sum)
+    return std::nullopt;
+  Cubin cubin;
+  size_t entries = 0, size = 0;
+  if (field(text, ' ').getAsInteger(10, entries) || field(text, '\n').getAsInteger(10, size))
+    return std::nullopt;
+  for (size_t i = 0; i < entries; ++i) {
+    auto &[name, r] = cubin.resources.emplace_back();
+    name = field(text, ' ').str();
+    for (uint32_t *number : {&r.registers, &r.spillStoreBytes, &r.spillLoadBytes, &r.stackBytes, &r.sharedBytes})
+      if (field(text, ' ').getAsInteger(10, *number))
+        return std::nullopt;
+    if (field(text, '\n').getAsInteger(10, r.barriers))
+      return std::nullopt;
+  }
+  if (text.size() != size)
+    return std::nullopt;
+  cubin.bytes = text.str();
+  cubin.fromCache = true;
+  return cubin;
+}
+
+} // namespace
+
+const KernelResources *Cubin::find(llvm::StringRef entry) const {
+  for (const auto &[name, found] : resources)
+    if (name == entry)
+      return &found;
+  return nullptr;
+}
+
+std::string CubinCache::defaultFolder() {
+  auto get = [](const char *name) {
+    const char *value = std::getenv(name);
+    return std::string(value ? value : "");
+  };
+  if (!get("HLOC_NO_CACHE").empty())
+    return "";
+  if (std::string folder = get("HLOC_CACHE_DIR"); !folder.empty())
+    return folder;
+  if (std::string folder = get("XDG_CACHE_HOME"); !folder.empty())
+    return folder + "/hloc";
+  if (std::string home = get("HOME"); !home.empty())
+    return home + "/.cache/hloc";
+  return "";
+}
+
+std::string CubinCache::key(llvm::ArrayRef<llvm::StringRef> parts) {
+  llvm::BLAKE3 hash;
+  for (llvm::StringRef part : parts) {
+    hash.update(fmt::format("{}:", part.size()));
+    hash.update(part);
+  }
+  auto result = hash.final();
+  return llvm::toHex(llvm::ArrayRef<uint8_t>(result.data(), result.size()), /*LowerCase=*/true);
+}
+
+std::string CubinCache::fileOf(const std::string &key) const {
+  return folder + "/cubin/" + key.substr(0, 2) + "/" + key.substr(2);
+}
+
+std::optional<Cubin> CubinCache::load(const std::string &key) const {
+  std::string error;
+  std::optional<std::string> text = folder.empty() ? std::nullopt : readFile(fileOf(key), error);
+  return text ? deserialize(*text) : std::nullopt;
+}
+
+void CubinCache::store(const std::string &key, const Cubin &cubin) const {
+  if (folder.empty())
+    return;
+  std::string file = fileOf(key), error;
+  if (createFolders(file.substr(0, file.rfind('/')), error))
+    writeFileAtomically(file, serialize(cubin), error);
+}
+
+std::string CubinCache::ptxasVersion(const std::string &path) const {
+  llvm::sys::fs::file_status status;
+  if (folder.empty() || llvm::sys::fs::status(path, status))
+    return hloc::ptxasVersion(path);
+  auto time = status.getLastModificationTime().time_since_epoch().count();
+  std::string id = key({"ptxas", path, fmt::format("{} {}", status.getSize(), time)});
+  std::string file = folder + "/tools/" + id, error;
+  if (std::optional<std::string> known = readFile(file, error); known && llvm::StringRef(*known).ends_with("\n"))
+    return llvm::StringRef(*known).drop_back().str();
+  std::string version = hloc::ptxasVersion(path);
+  if (!version.empty() && createFolders(folder + "/tools", error))
+    writeFileAtomically(file, version + "\n", error);
+  return version;
+}
+
+} // namespace hloc

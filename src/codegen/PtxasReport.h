@@ -1,0 +1,17 @@
+#pragma once
+// What ptxas says, as data and as our diagnostics.
+
+#include "hloc/support/Subprocess.h"
+
+#include "llvm/ADT/StringRef.h"
+
+namespace hloc {
+
+class DiagnosticEngine;
+
+/// Turns a failed run into diagnostics: an unknown target or PTX version is a limit of that ptxas, too few registers or
+/// too much shared memory one of the kernel, anything else our bug, with the PTX line.
+void reportPtxasFailure(const ProcessResult &result, llvm::StringRef ptx, llvm::StringRef kernel,
+                        DiagnosticEngine &diagnostics);
+
+} // namespace hloc

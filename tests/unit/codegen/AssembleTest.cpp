@@ -1,0 +1,256 @@
+#include "hloc/codegen/Assemble.h"
+#include "codegen/CubinNames.h"
+#include "hloc/codegen/Toolchain.h"
+#include "hloc/support/Diagnostics.h"
+#include "hloc/support/Files.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <catch2/catch.hpp>
+
+#include <thread>
+
+using namespace hloc;
+
+namespace {
+
+std::string kernel(const std::string &name, const std::string &body = "add.s64 %rd1, %rd1, 8;") {
+  return ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry " + name + "(.param .u64 " + name +
+         "_param_0)\n.reqntid 32,1,1\n{\n.reg .b64 %rd<4>;\nld.param.b64 %rd1, [" + name + "_param_0];\n" + body +
+         "\nst.global.b64 [%rd1], %rd1;\nret;\n}\n";
+}
+
+/// A cache folder of its own, and whatever toolchain is here.
+struct Fixture {
+  std::string error;
+  std::optional<TemporaryFolder> folder = TemporaryFolder::create("hloc-test", error);
+  Toolchain toolchain = Toolchain::discover({});
+  TargetInfo target = *findTarget("sm_90");
+  AssembleOptions options;
+  DiagnosticEngine diagnostics;
+
+  Fixture() {
+    REQUIRE(folder);
+    options.cacheFolder = folder->path();
+  }
+  bool skip() const {
+    if (!toolchain.has(Tool::Ptxas))
+      WARN("no ptxas: test skipped");
+    return !toolchain.has(Tool::Ptxas);
+  }
+  std::vector<Cubin> run(std::vector<std::string> ptx) {
+    auto cubins = assemble(ptx, target, toolchain, options, diagnostics);
+    INFO(messages());
+    REQUIRE(llvm::succeeded(cubins));
+    return *cubins;
+  }
+  std::string messages() const {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    diagnostics.print(stream, false);
+    return text;
+  }
+  std::vector<std::string> cacheFiles() const {
+    std::vector<std::string> files;
+    std::error_code code;
+    for (llvm::sys::fs::recursive_directory_iterator it(folder->path() + "/cubin", code), end; it != end && !code;
+         it.increment(code))
+      if (llvm::sys::fs::is_regular_file(it->path()))
+        files.push_back(it->path());
+    return files;
+  }
+};
+
+bool contains(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
+
+} // namespace
+
+TEST_CASE("the ptxas report is read per entry") {
+  auto report = parsePtxasReport(
+      "ptxas info    : 0 bytes gmem\n"
+      "ptxas info    : Compiling entry function 'two' for 'sm_90'\n"
+      "ptxas info    : Function properties for two\n"
+      "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+      "ptxas info    : Used 8 registers, used 0 barriers\n"
+      "ptxas info    : Compile time = 14.613 ms\n"
+      "ptxas info    : Compiling entry function 'gelu' for 'sm_90'\n"
+      "ptxas info    : Function properties for gelu\n"
+      "    16 bytes stack frame, 1628 bytes spill stores, 2024 bytes spill loads\n"
+      "ptxas info    : Function properties for gelu__slow\n"
+      "    8 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads\n"
+      "ptxas info    : Used 255 registers, used 1 barriers, 24 bytes cumulative stack size, 4224 bytes smem, 368 bytes "
+      "cmem[0]\n");
+  REQUIRE(report.size() == 2);
+  CHECK(report[0].first == "two");
+  CHECK(report[0].second.registers == 8);
+  CHECK(report[0].second.sharedBytes == 0);
+  const KernelResources &gelu = report[1].second;
+  CHECK(report[1].first == "gelu");
+  CHECK(gelu.registers == 255);
+  CHECK(gelu.barriers == 1);
+  CHECK(gelu.spillStoreBytes == 1632);
+  CHECK(gelu.spillLoadBytes == 2032);
+  CHECK(gelu.stackBytes == 24);
+  CHECK(gelu.sharedBytes == 4224);
+  CHECK(parsePtxasReport("").empty());
+  CHECK(parsePtxasReport("ptxas info : Used 8 registers\n").empty());
+}
+
+TEST_CASE("kernels become cubins with their names and resources") {
+  Fixture f;
+  if (f.skip())
+    return;
+  f.options.jobs = 2;
+  std::vector<Cubin> cubins = f.run({kernel("alpha"), kernel("beta", "add.s64 %rd1, %rd1, 16;")});
+  REQUIRE(cubins.size() == 2);
+  CHECK(contains(cubins[0].bytes, std::string(".text.alpha\0", 12)));
+  CHECK(contains(cubins[1].bytes, std::string(".text.beta\0", 11)));
+  CHECK_FALSE(contains(cubins[0].bytes, "hloc_kernel"));
+  REQUIRE(cubins[0].find("alpha"));
+  CHECK(cubins[0].find("alpha")->registers > 0);
+  CHECK(cubins[0].find("beta") == nullptr);
+}
+
+TEST_CASE("a second assembly comes from the cache, also under another name") {
+  Fixture f;
+  if (f.skip())
+    return;
+  Cubin cold = f.run({kernel("alpha")})[0];
+  CHECK_FALSE(cold.fromCache);
+  Cubin warm = f.run({kernel("alpha")})[0];
+  CHECK(warm.fromCache);
+  CHECK(warm.bytes == cold.bytes);
+  CHECK(warm.find("alpha")->registers == cold.find("alpha")->registers);
+  Cubin other = f.run({kernel("gamma_ray")})[0];
+  CHECK(other.fromCache);
+  CHECK(contains(other.bytes, std::string(".text.gamma_ray\0", 16)));
+  CHECK(other.find("gamma_ray"));
+}
+
+TEST_CASE("equal kernels of one call are assembled once") {
+  Fixture f;
+  if (f.skip())
+    return;
+  std::vector<Cubin> cubins = f.run({kernel("a"), kernel("bb"), kernel("ccc")});
+  CHECK(f.cacheFiles().size() == 1);
+  CHECK(contains(cubins[2].bytes, std::string(".text.ccc\0", 10)));
+  CHECK(contains(cubins[0].bytes, std::string(".text.a\0", 8)));
+}
+
+TEST_CASE("what the result depends on is in the key") {
+  Fixture f;
+  if (f.skip())
+    return;
+  f.run({kernel("alpha")});
+  CHECK_FALSE(f.run({kernel("alpha", "add.s64 %rd1, %rd1, 9;")})[0].fromCache);
+  f.options.flags = {"-O1"};
+  CHECK_FALSE(f.run({kernel("alpha")})[0].fromCache);
+  CHECK(CubinCache::key({"ab", "c"}) != CubinCache::key({"a", "bc"}));
+}
+
+TEST_CASE("damaged cache entries are ignored and replaced") {
+  Fixture f;
+  if (f.skip())
+    return;
+  Cubin good = f.run({kernel("alpha")})[0];
+  REQUIRE(f.cacheFiles().size() == 1);
+  std::string file = f.cacheFiles()[0], error;
+  std::string bytes = *readFile(file, error);
+  std::string flipped = bytes;
+  flipped[bytes.size() / 2] ^= 1;
+  for (const std::string &damaged :
+       {bytes.substr(0, bytes.size() / 2), bytes.substr(0, bytes.size() - 1), std::string(), std::string("junk"),
+        flipped, bytes + "x", std::string(300, '\n')}) {
+    REQUIRE(writeFile(file, damaged, error));
+    Cubin again = f.run({kernel("alpha")})[0];
+    CHECK_FALSE(again.fromCache);
+    CHECK(again.bytes == good.bytes);
+    CHECK(f.run({kernel("alpha")})[0].fromCache);
+  }
+}
+
+TEST_CASE("many threads may share a cache") {
+  Fixture f;
+  CubinCache cache(f.folder->path());
+  Cubin cubin{std::string(100000, 'c'), {{"k", KernelResources{1, 2, 3, 4, 5, 6}}}, false};
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) {
+        std::string key = CubinCache::key({std::to_string(i % 5)});
+        cache.store(key, cubin);
+        std::optional<Cubin> found = cache.load(key);
+        if (!found || found->bytes != cubin.bytes || found->find("k")->barriers != 6)
+          ++wrong;
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  CHECK(wrong == 0);
+  CHECK(f.cacheFiles().size() == 5); // no temporary files stay
+}
+
+TEST_CASE("a cache that cannot be written is no error") {
+  Fixture f;
+  if (f.skip())
+    return;
+  f.options.cacheFolder = "/dev/null/cache";
+  CHECK_FALSE(f.run({kernel("alpha")})[0].fromCache);
+  f.options.cacheFolder = "";
+  CHECK_FALSE(f.run({kernel("alpha")})[0].fromCache);
+}
+
+TEST_CASE("errors of ptxas name the kernel and the PTX line") {
+  Fixture f;
+  if (f.skip())
+    return;
+  CHECK(llvm::failed(
+      assemble({kernel("alpha", "fma.bogus %rd1;"), kernel("fine")}, f.target, f.toolchain, f.options, f.diagnostics)));
+  INFO(f.messages());
+  CHECK(f.diagnostics.exitCode() == ExitCode::InternalError);
+  CHECK(contains(f.messages(), "kernel `alpha`"));
+  CHECK(contains(f.messages(), "`fma.bogus %rd1;`"));
+  CHECK_FALSE(contains(f.messages(), "hloc_kernel"));
+}
+
+TEST_CASE("limits of the installed ptxas and of the target are not bugs") {
+  Fixture f;
+  if (f.skip())
+    return;
+  std::string newer = kernel("alpha");
+  newer.replace(newer.find("8.0"), 3, "9.9");
+  CHECK(llvm::failed(assemble({newer}, f.target, f.toolchain, f.options, f.diagnostics)));
+  std::string shared = ".shared .align 4 .b8 buffer[422400];\nst.shared.b64 [buffer], %rd1;\nbar.sync 0;\n"
+                       "ld.shared.b64 %rd2, [buffer+8];\nadd.s64 %rd1, %rd1, %rd2;";
+  CHECK(llvm::failed(assemble({kernel("alpha", shared)}, f.target, f.toolchain, f.options, f.diagnostics)));
+  INFO(f.messages());
+  CHECK(f.diagnostics.exitCode() == ExitCode::Unsupported);
+  CHECK(contains(f.messages(), "too much shared data"));
+}
+
+TEST_CASE("without ptxas the message says what was tried and what still works") {
+  DiagnosticEngine diagnostics;
+  CHECK(llvm::failed(assemble({kernel("k")}, *findTarget("sm_90"), Toolchain(), {}, diagnostics)));
+  CHECK(diagnostics.exitCode() == ExitCode::Unsupported);
+}
+
+TEST_CASE("fat binaries hold an image per target") {
+  Fixture f;
+  if (f.skip() || !f.toolchain.has(Tool::Fatbinary))
+    return;
+  std::string ptx = kernel("alpha");
+  Cubin cubin = f.run({ptx})[0];
+  auto fatbin = makeFatbin({{f.target, cubin.bytes, ptx}}, f.toolchain, f.diagnostics);
+  INFO(f.messages());
+  REQUIRE(llvm::succeeded(fatbin));
+  CHECK(llvm::StringRef(*fatbin).starts_with("\x50\xed\x55\xba")); // magic of the container
+}
+
+TEST_CASE("names in files that are not ELF are refused") {
+  std::string text = "not an ELF file at all, only some text that is long enough to hold a header ........";
+  CHECK_FALSE(renameInElf(text, "file", "f"));
+  std::string empty;
+  CHECK_FALSE(renameInElf(empty, "file", "f"));
+}
