@@ -54,9 +54,9 @@ class IndexingMap {
 public:
   using Constraint = std::pair<mlir::AffineExpr, Interval>;
 
-  /// `map` has one dim per dimension variable and one symbol per range, then per runtime variable. Constraints on a bare
-  /// variable tighten its bounds, on a constant they are decided, on an expression already present they intersect; an
-  /// infeasible one makes the map empty.
+  /// `map` has one dim per dimension variable and one symbol per range, then per runtime variable. Constraints on a
+  /// bare variable tighten its bounds, on a constant they are decided, on an expression already present they intersect;
+  /// an infeasible one makes the map empty.
   IndexingMap(mlir::AffineMap map, llvm::ArrayRef<IndexingVariable> dims, llvm::ArrayRef<IndexingVariable> ranges,
               llvm::ArrayRef<IndexingVariable> runtimes, llvm::ArrayRef<Constraint> constraints = {});
 
@@ -106,15 +106,21 @@ private:
   llvm::SmallVector<Constraint, 2> constraintList;
   bool knownEmpty = false;
   void makeEmpty();
+  void tightenVariable(mlir::AffineExpr variable, Interval interval);
+  bool simplifyConstraints();
+  bool simplifyConstraint(size_t index);
+  bool simplifyResults();
+  llvm::SmallVector<bool> removeUnused(bool dimsToo, bool symbolsToo);
 };
 
 /// `second` after `first`: x -> second(first(x)). Dims are first's; range variables are second's then first's, runtime
-/// variables likewise; constraints of both, and every first result must lie in the bounds of second's dimension variable
-/// (this is where bounds checks come from). Not simplified.
+/// variables likewise; constraints of both, and every first result must lie in the bounds of second's dimension
+/// variable (this is where bounds checks come from). Not simplified.
 IndexingMap compose(const IndexingMap &first, const IndexingMap &second);
 
-/// Parses the text form (`/` and `floordiv`, `mod`, `ceildiv`, parentheses; `KNOWN EMPTY` is not parsed). On failure returns
-/// nothing and sets `error` to a message with the offset. Never trusts the input: nesting and sizes are limited.
+/// Parses the text form (`/` and `floordiv`, `mod`, `ceildiv`, parentheses; `KNOWN EMPTY` is not parsed). On failure
+/// returns nothing and sets `error` to a message with the offset. Never trusts the input: nesting and sizes are
+/// limited.
 std::optional<IndexingMap> parseIndexingMap(llvm::StringRef text, mlir::MLIRContext *context, std::string &error);
 
 llvm::hash_code hash_value(const IndexingMap &map);

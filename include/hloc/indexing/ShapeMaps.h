@@ -1,5 +1,6 @@
 #pragma once
-// Maps between the index spaces of dense arrays: linearize, delinearize, reshape, transpose, layout. Sizes only, no HLO.
+// Maps between the index spaces of dense arrays: linearize, delinearize, reshape, transpose, layout. Sizes only, no
+// HLO.
 
 #include "hloc/indexing/IndexingMap.h"
 
@@ -20,10 +21,9 @@ IndexingMap reshapeMap(llvm::ArrayRef<int64_t> to, llvm::ArrayRef<int64_t> from,
 IndexingMap permutationMap(llvm::ArrayRef<int64_t> permutation, llvm::ArrayRef<int64_t> sizes,
                            mlir::MLIRContext *context);
 
-/// Logical index of `to` -> logical index of `from` when both are the same bytes: the map of `bitcast`. Element counts are
-/// equal. Layouts are minor-to-major. A pure permutation or a pure reshape is found as such.
-IndexingMap bitcastMap(llvm::ArrayRef<int64_t> to, llvm::ArrayRef<int64_t> toMinorToMajor,
-                       llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> fromMinorToMajor,
-                       mlir::MLIRContext *context);
+/// Logical index of `to` -> logical index of `from` when both are the same bytes: the map of `bitcast`. Element counts
+/// are equal. Layouts are minor-to-major. A pure permutation or a pure reshape is found as such.
+IndexingMap bitcastMap(llvm::ArrayRef<int64_t> to, llvm::ArrayRef<int64_t> toMinorToMajor, llvm::ArrayRef<int64_t> from,
+                       llvm::ArrayRef<int64_t> fromMinorToMajor, mlir::MLIRContext *context);
 
 } // namespace hloc

@@ -1,0 +1,21 @@
+#pragma once
+// What is provable about the alignment and the stride of an index: the facts vectorization rests on.
+//
+// With th in [0, 127] and vector variable s0 in [0, 3], of the index th * 4 + s0:
+//   knownDivisor(th * 4) == 4, strideOf(th * 4 + s0, s0) == 1, strideOf((th * 4 + s0) mod 64, s0) == 1 (no wrap inside
+//   a vector, since it starts at a multiple of 4 and 4 divides 64), strideOf((th * 4 + s0) floordiv 4, s0) == 0.
+
+#include "hloc/indexing/IndexingMap.h"
+
+namespace hloc {
+
+/// The largest constant known to divide `expression` at every point of the map's domain; positive, or 0 if the
+/// expression is always zero (which everything divides: `knownDivisor(e, map) % n == 0` holds then too).
+int64_t knownDivisor(mlir::AffineExpr expression, const IndexingMap &map);
+
+/// The coefficient of `variable` (a dim or symbol expression), if raising it by one within its bounds always changes
+/// `expression` by that much: through floordiv and mod where they provably do not wrap over the variable's whole range.
+/// 0 if the expression does not depend on it. Constraints may be used: points outside of them do not count.
+std::optional<int64_t> strideOf(mlir::AffineExpr expression, mlir::AffineExpr variable, const IndexingMap &map);
+
+} // namespace hloc

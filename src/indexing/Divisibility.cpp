@@ -1,0 +1,147 @@
+#include "hloc/indexing/Divisibility.h"
+#include "indexing/ExpressionSimplifier.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <cstdlib>
+#include <numeric>
+
+using namespace hloc;
+using mlir::AffineExpr;
+using mlir::AffineExprKind;
+
+namespace {
+
+class Analysis {
+public:
+  explicit Analysis(const IndexingMap &map) : map(map), ranges(map), simplifier(ranges, map.context()) {}
+
+  AffineExpr simplify(AffineExpr expression) { return simplifier.simplify(expression); }
+  int64_t divisor(const LinearSum &sum);
+  int64_t divisorOfAtom(AffineExpr atom);
+  std::optional<int64_t> stride(const LinearSum &sum, AffineExpr variable);
+  std::optional<int64_t> strideOfAtom(AffineExpr atom, AffineExpr variable);
+
+private:
+  bool staysInBlock(const LinearSum &sum, AffineExpr variable, int64_t stride, int64_t divisor);
+  int64_t divisorByConstraint(AffineExpr atom);
+
+  const IndexingMap &map;
+  DomainRanges ranges;
+  ExpressionSimplifier simplifier;
+};
+
+} // namespace
+
+int64_t Analysis::divisor(const LinearSum &sum) {
+  if (sum.overflowed)
+    return 1;
+  int64_t result = std::abs(sum.constant);
+  for (const LinearSum::Term &term : sum.terms) {
+    int64_t factor = divisorOfAtom(term.atom), product;
+    if (llvm::MulOverflow(factor, std::abs(term.coefficient), product))
+      product = std::abs(term.coefficient);
+    result = std::gcd(result, product);
+  }
+  return result;
+}
+
+/// A constraint `atom mod m in [0, 0]` makes m a divisor.
+int64_t Analysis::divisorByConstraint(AffineExpr atom) {
+  int64_t result = 1;
+  for (const IndexingMap::Constraint &constraint : map.constraints()) {
+    int64_t modulus = positiveDivisor(constraint.first);
+    if (constraint.first.getKind() == AffineExprKind::Mod && modulus && constraint.second == Interval{0, 0} &&
+        llvm::cast<mlir::AffineBinaryOpExpr>(constraint.first).getLHS() == atom)
+      result = std::lcm(result, modulus);
+  }
+  return result;
+}
+
+int64_t Analysis::divisorOfAtom(AffineExpr atom) {
+  if (Interval range = ranges.of(atom); isKnownPoint(range))
+    return std::abs(range.lower);
+  int64_t result = divisorByConstraint(atom), modulus = positiveDivisor(atom);
+  if (!modulus)
+    return result;
+  int64_t inner = divisor(LinearSum::of(llvm::cast<mlir::AffineBinaryOpExpr>(atom).getLHS()));
+  if (atom.getKind() == AffineExprKind::Mod)
+    return std::max(result, std::gcd(inner, modulus));
+  if (atom.getKind() == AffineExprKind::FloorDiv || atom.getKind() == AffineExprKind::CeilDiv)
+    return std::max(result, inner % modulus == 0 ? inner / modulus : 1);
+  return result;
+}
+
+std::optional<int64_t> Analysis::stride(const LinearSum &sum, AffineExpr variable) {
+  if (sum.overflowed)
+    return std::nullopt;
+  int64_t result = 0;
+  for (const LinearSum::Term &term : sum.terms) {
+    std::optional<int64_t> part = strideOfAtom(term.atom, variable);
+    int64_t product;
+    if (!part || llvm::MulOverflow(*part, term.coefficient, product) || llvm::AddOverflow(result, product, result))
+      return std::nullopt;
+  }
+  return result;
+}
+
+static bool dependsOn(AffineExpr expression, AffineExpr variable) {
+  if (auto dim = llvm::dyn_cast<mlir::AffineDimExpr>(variable))
+    return expression.isFunctionOfDim(dim.getPosition());
+  return expression.isFunctionOfSymbol(llvm::cast<mlir::AffineSymbolExpr>(variable).getPosition());
+}
+
+std::optional<int64_t> Analysis::strideOfAtom(AffineExpr atom, AffineExpr variable) {
+  if (atom == variable)
+    return 1;
+  if (!dependsOn(atom, variable))
+    return 0;
+  int64_t divisor = positiveDivisor(atom);
+  AffineExprKind kind = atom.getKind();
+  if (!divisor || (kind != AffineExprKind::FloorDiv && kind != AffineExprKind::Mod))
+    return std::nullopt;
+  LinearSum inner = LinearSum::of(llvm::cast<mlir::AffineBinaryOpExpr>(atom).getLHS());
+  std::optional<int64_t> step = stride(inner, variable);
+  if (!step)
+    return std::nullopt;
+  bool isMod = kind == AffineExprKind::Mod;
+  if (*step % divisor == 0)
+    return isMod ? 0 : *step / divisor;
+  if (staysInBlock(inner, variable, *step, divisor))
+    return isMod ? *step : 0;
+  return std::nullopt;
+}
+
+/// Whether sum floordiv divisor keeps its value while `variable` runs over its bounds: the lowest value of each run is
+/// start = multiple of g + r with g a divisor of `divisor`, so start mod divisor <= divisor - g + r, and the run is
+/// |stride| * (size - 1) long.
+bool Analysis::staysInBlock(const LinearSum &sum, AffineExpr variable, int64_t stride, int64_t divisor) {
+  Interval bounds = ranges.of(variable);
+  Interval length = Interval{std::abs(stride), std::abs(stride)} * Interval{bounds.size() - 1, bounds.size() - 1};
+  if (length.upper >= divisor)
+    return false;
+  int64_t lowest = stride > 0 ? bounds.lower : bounds.upper;
+  AffineExpr point = mlir::getAffineConstantExpr(lowest, map.context());
+  AffineExpr start = simplify(sum.toExpr(map.context()).replace(variable, point));
+  LinearSum startSum = LinearSum::of(start);
+  int64_t residue = startSum.constant;
+  startSum.constant = 0;
+  int64_t unit = std::gcd(this->divisor(startSum), divisor);
+  residue = residue - llvm::divideFloorSigned(residue, unit) * unit;
+  return residue + length.upper < unit;
+}
+
+int64_t hloc::knownDivisor(AffineExpr expression, const IndexingMap &map) {
+  if (map.isKnownEmpty())
+    return 0;
+  Analysis analysis(map);
+  return analysis.divisor(LinearSum::of(analysis.simplify(expression)));
+}
+
+std::optional<int64_t> hloc::strideOf(AffineExpr expression, AffineExpr variable, const IndexingMap &map) {
+  if (map.isKnownEmpty())
+    return 0;
+  Analysis analysis(map);
+  return analysis.stride(LinearSum::of(analysis.simplify(expression)), variable);
+}
