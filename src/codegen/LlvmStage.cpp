@@ -110,7 +110,7 @@ llvm::FailureOr<std::string> compile(llvm::Module &module, const std::vector<Ker
       return llvm::failure();
     reporter.finish("llvm-linked", module);
   }
-  optimize(module, *machine, options);
+  optimize(module, *machine, target, options);
   if (options.fastDivision)
     lowerDivisions(module);
   prefixLocalNames(module, name);

@@ -61,7 +61,7 @@ bool linkLibdevice(llvm::Module &module, const Toolchain *toolchain, DiagnosticE
 
 std::unique_ptr<llvm::TargetMachine> createTargetMachine(const TargetInfo &target, const LlvmOptions &options,
                                                          DiagnosticEngine &diagnostics);
-void optimize(llvm::Module &module, llvm::TargetMachine &machine, const LlvmOptions &options);
+void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetInfo &target, const LlvmOptions &options);
 /// f32 divisions to `div.full` and `rcp.approx`; see LlvmOptions::fastDivision. After optimisation, because the
 /// intrinsics are opaque to it.
 void lowerDivisions(llvm::Module &module);

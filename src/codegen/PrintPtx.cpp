@@ -83,7 +83,12 @@ std::string printPtx(llvm::Module &module, llvm::TargetMachine &machine) {
   bool unsupported = machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile);
   HLOC_CHECK(!unsupported, "the NVPTX back end cannot print assembly");
   passes.run(module);
-  return text.str().str();
+  // Left over by line directives without debug sections; means nothing.
+  constexpr llvm::StringLiteral emptySection = "\t.section\t.debug_macinfo\t{\t}\n";
+  std::string ptx = text.str().str();
+  if (size_t at = ptx.find(emptySection.str()); at != std::string::npos)
+    ptx.erase(at, emptySection.size());
+  return ptx;
 }
 
 } // namespace hloc

@@ -24,12 +24,21 @@ llvm::StringRef directiveValue(llvm::StringRef ptx, llvm::StringRef directive) {
   return "";
 }
 
-/// Everything after the `.address_size` line.
-llvm::StringRef bodyOf(llvm::StringRef ptx) {
-  size_t at = ptx.find(".address_size");
-  if (at == llvm::StringRef::npos)
-    return ptx;
-  return ptx.substr(at).split('\n').second;
+/// Everything after the `.address_size` line, without `.file` directives, which are collected in `files`.
+std::string bodyOf(llvm::StringRef ptx, std::vector<std::string> &files) {
+  llvm::StringRef rest = ptx.substr(ptx.find(".address_size")).split('\n').second;
+  std::string body;
+  while (!rest.empty()) {
+    auto [line, after] = rest.split('\n');
+    rest = after;
+    if (!line.trim().starts_with(".file")) {
+      body += line;
+      body += '\n';
+    } else if (std::string file = line.trim().str(); !llvm::is_contained(files, file)) {
+      files.push_back(file);
+    }
+  }
+  return llvm::StringRef(body).trim('\n').str();
 }
 
 unsigned parseVersion(llvm::StringRef text) {
@@ -81,12 +90,16 @@ llvm::FailureOr<std::string> mergePtx(llvm::ArrayRef<std::string> parts, Diagnos
   }
   std::string merged = fmt::format(".version {}.{}\n.target {}\n.address_size {}\n", version / 10, version % 10,
                                    target.str(), addressSize.str());
-  for (const std::string &part : parts) {
-    merged += '\n';
-    merged += bodyOf(part).trim('\n');
-    merged += '\n';
-  }
-  return merged;
+  std::vector<std::string> files;
+  std::string bodies;
+  for (const std::string &part : parts)
+    bodies += "\n" + bodyOf(part, files) + "\n";
+  // `.loc 1 4 7` refers to a number, and every part numbers its files from one.
+  if (files.size() > 1)
+    return fail("PTX parts with line information of different files");
+  for (const std::string &file : files)
+    merged += file + "\n";
+  return merged + bodies;
 }
 
 namespace {

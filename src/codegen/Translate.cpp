@@ -1,6 +1,7 @@
 #include "LlvmStageParts.h"
 
 #include "fmt/format.h"
+#include "llvm/BinaryFormat/Dwarf.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -39,6 +40,41 @@ void registerTranslations(mlir::MLIRContext &context) {
   mlir::registerNVVMDialectTranslation(context);
 }
 
+/// The first place in a file that `location` stems from; null if none.
+mlir::FileLineColLoc findFile(mlir::Location location) {
+  mlir::FileLineColLoc found;
+  location->walk([&](mlir::Location inner) {
+    found = llvm::dyn_cast<mlir::FileLineColLoc>(inner);
+    return found ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
+  });
+  return found;
+}
+
+/// LLVM keeps locations only inside functions that debug information describes. Directives are all we want of it: no
+/// sections, and no `debug` target, which would make ptxas compile without optimisation.
+void describeForDebugging(mlir::LLVM::LLVMFuncOp function) {
+  mlir::FileLineColLoc place = findFile(function.getLoc());
+  if (!place && !function.isExternal())
+    function.walk([&](mlir::Operation *op) {
+      place = findFile(op->getLoc());
+      return place ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
+    });
+  if (!place || function.isExternal())
+    return;
+  mlir::MLIRContext *context = function.getContext();
+  auto distinct = [&] { return mlir::DistinctAttr::create(mlir::UnitAttr::get(context)); };
+  auto file = mlir::LLVM::DIFileAttr::get(context, place.getFilename().getValue(), "");
+  auto unit = mlir::LLVM::DICompileUnitAttr::get(distinct(), llvm::dwarf::DW_LANG_C, file,
+                                                 mlir::StringAttr::get(context, "hloc"), /*isOptimized=*/true,
+                                                 mlir::LLVM::DIEmissionKind::DebugDirectivesOnly);
+  auto type = mlir::LLVM::DISubroutineTypeAttr::get(context, llvm::dwarf::DW_CC_normal, {});
+  auto subprogram = mlir::LLVM::DISubprogramAttr::get(
+      context, distinct(), unit, file, function.getNameAttr(), function.getNameAttr(), file, place.getLine(),
+      place.getLine(), mlir::LLVM::DISubprogramFlags::Definition | mlir::LLVM::DISubprogramFlags::Optimized, type, {},
+      {});
+  function->setLoc(mlir::FusedLoc::get(context, {place}, subprogram));
+}
+
 } // namespace
 
 llvm::FailureOr<std::vector<KernelEntry>> findKernels(mlir::ModuleOp module, DiagnosticEngine &diagnostics) {
@@ -64,6 +100,9 @@ llvm::FailureOr<std::vector<KernelEntry>> findKernels(mlir::ModuleOp module, Dia
 std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context, bool lineInfo,
                                               DiagnosticEngine &diagnostics) {
   registerTranslations(*module.getContext());
+  if (lineInfo)
+    for (auto function : module.getOps<mlir::LLVM::LLVMFuncOp>())
+      describeForDebugging(function);
   std::string reasons;
   mlir::ScopedDiagnosticHandler handler(module.getContext(), [&](mlir::Diagnostic &diagnostic) {
     reasons += (reasons.empty() ? "" : "; ") + diagnostic.str();

@@ -29,13 +29,18 @@ struct Outcome {
   }
 };
 
-Outcome compile(const std::string &text, const char *target, LlvmOptions options = {}) {
+/// `place`, if given, is the HLO line that every op was emitted for.
+Outcome compile(const std::string &text, const char *target, LlvmOptions options = {}, unsigned place = 0) {
   Outcome outcome;
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   context.allowUnregisteredDialects(); // xla_gpu.* launch attributes
   context.loadDialect<mlir::LLVM::LLVMDialect, mlir::NVVM::NVVMDialect>();
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
   REQUIRE(module);
+  if (place)
+    module->walk([&](mlir::Operation *op) {
+      op->setLoc(mlir::FileLineColLoc::get(mlir::StringAttr::get(&context, "dir/gelu.hlo"), place, 3));
+    });
   options.verify = true;
   llvm::FailureOr<std::string> ptx = compileToPtx(*module, *findTarget(target), options, outcome.diagnostics);
   outcome.succeeded = llvm::succeeded(ptx);
@@ -192,4 +197,38 @@ TEST_CASE("dumps come in stage order and the same input gives the same bytes") {
   CHECK(stages == std::vector<std::string>{"llvm-translated", "llvm-optimized", "ptx"});
   CHECK(last == outcome.ptx);
   CHECK(compile(unary("%r = llvm.fadd %x, %x : f32"), "sm_90").ptx == outcome.ptx);
+}
+
+TEST_CASE("line information points into the HLO text and leaves the code as it is") {
+  std::string text = unary("%r = llvm.fadd %x, %x : f32");
+  LlvmOptions options;
+  options.lineInfo = true;
+  Outcome with = compile(text, "sm_90", options, 12), without = compile(text, "sm_90");
+  INFO(with.messages() << with.ptx);
+  REQUIRE(with.succeeded);
+  CHECK(llvm::StringRef(with.ptx).contains("dir/gelu.hlo\""));
+  CHECK(llvm::StringRef(with.ptx).contains(" 12 3"));
+  CHECK(llvm::StringRef(with.ptx).contains(".target sm_90\n"));
+  CHECK_FALSE(llvm::StringRef(with.ptx).contains(".section"));
+  CHECK(count(without.ptx, ".loc") == 0);
+  CHECK(count(with.ptx, "fma.rn") == count(without.ptx, "fma.rn"));
+  CHECK(count(with.ptx, "ld.global") == count(without.ptx, "ld.global"));
+}
+
+TEST_CASE("scalars are packed where PTX computes on pairs") {
+  std::string body = "%two = llvm.mlir.constant(1 : i32) : i32\n"
+                     "%pin = llvm.getelementptr inbounds %in[0] : (!llvm.ptr) -> !llvm.ptr, f16\n"
+                     "%pin1 = llvm.getelementptr inbounds %in[1] : (!llvm.ptr) -> !llvm.ptr, f16\n"
+                     "%h0 = llvm.load %pin {alignment = 4 : i64} : !llvm.ptr -> f16\n"
+                     "%h1 = llvm.load %pin1 {alignment = 2 : i64} : !llvm.ptr -> f16\n"
+                     "%s0 = llvm.fadd %h0, %h0 : f16\n%s1 = llvm.fadd %h1, %h1 : f16\n"
+                     "%q0 = llvm.fmul %s0, %h0 : f16\n%q1 = llvm.fmul %s1, %h1 : f16\n"
+                     "%pout = llvm.getelementptr inbounds %out[256] : (!llvm.ptr) -> !llvm.ptr, f16\n"
+                     "%pout1 = llvm.getelementptr inbounds %out[257] : (!llvm.ptr) -> !llvm.ptr, f16\n"
+                     "llvm.store %q0, %pout {alignment = 4 : i64} : f16, !llvm.ptr\n"
+                     "llvm.store %q1, %pout1 {alignment = 2 : i64} : f16, !llvm.ptr\n"
+                     "%r = llvm.fadd %x, %x : f32";
+  Outcome outcome = compile(unary(body), "sm_90");
+  INFO(outcome.messages() << outcome.ptx);
+  CHECK(count(outcome.ptx, "f16x2") >= 2);
 }

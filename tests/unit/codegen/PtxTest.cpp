@@ -38,6 +38,15 @@ TEST_CASE("joined kernels share one header") {
   CHECK(ptxVersionOf(*merged) == 83);
 }
 
+TEST_CASE("line information of one file survives joining") {
+  DiagnosticEngine diagnostics;
+  std::string file = "\t.file\t1 \"gelu.hlo\"\n";
+  auto merged = mergePtx({kernel("a") + file, kernel("b") + file}, diagnostics);
+  REQUIRE(llvm::succeeded(merged));
+  CHECK(llvm::StringRef(*merged).count(".file") == 1);
+  CHECK(llvm::failed(mergePtx({kernel("a") + file, kernel("b") + "\t.file\t1 \"other.hlo\"\n"}, diagnostics)));
+}
+
 TEST_CASE("one kernel comes back unchanged") {
   DiagnosticEngine diagnostics;
   CHECK(*mergePtx({kernel("a")}, diagnostics) == kernel("a"));
