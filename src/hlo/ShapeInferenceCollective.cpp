@@ -1,0 +1,269 @@
+// Tokens and transfers, collectives, asynchronous pairs (hlo-text 6.6, 6.7). hloc keeps these ops and leaves it to
+// later stages to say that it does not execute them; the rules here are those that a reader of the text can check.
+#include "ShapeInferenceContext.h"
+#include "hloc/support/Check.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace hloc {
+
+namespace {
+
+bool isTupleOf(const Shape &shape, size_t least) { return shape.isTuple() && shape.elements().size() >= least; }
+
+bool isU32Scalar(const Shape &shape) { return shape.isScalar() && shape.elementType() == ElementType::U32; }
+
+// transfer_c2
+std::nullopt_t failResult(InferenceContext &c, const char *form) {
+  return c.fail(VerifierRule::transfer_c2, "the result " + show(c.declared()) + " is not " + form);
+}
+
+std::optional<Shape> inferDataAndToken(InferenceContext &c) {
+  const Shape &result = c.declared();
+  if (!isTupleOf(result, 2) || result.elements().size() != 2 || !result.element(1).isToken())
+    return failResult(c, "(data, token[])");
+  return result;
+}
+
+std::optional<Shape> inferTransferStart(InferenceContext &c) {
+  const Shape &result = c.declared();
+  bool fits = isTupleOf(result, 3) && result.elements().size() == 3 && isU32Scalar(result.element(1)) &&
+              result.element(2).isToken();
+  if (!fits || (c.opcode() == Opcode::Send && !result.element(0).compatible(c.operand(0))))
+    return failResult(c, "(data, u32[], token[])");
+  return result;
+}
+
+std::optional<Shape> inferTransferDone(InferenceContext &c) {
+  bool isSend = c.opcode() == Opcode::SendDone;
+  Opcode starter = c.operandInstr(0).opcode();
+  const Shape &started = c.operand(0);
+  bool fits = isTupleOf(started, 3) &&
+              (starter == (isSend ? Opcode::Send : Opcode::Recv) || starter == Opcode::GetTupleElement ||
+               starter == Opcode::Parameter || starter == Opcode::OptimizationBarrier);
+  if (!fits)
+    return c.fail(VerifierRule::async_c2, "the operand is " + describe(c.operandInstr(0)));
+  return isSend ? Shape::token() : Shape::tuple({started.element(0), Shape::token()});
+}
+
+// collective_c1: result and operand agree outside `dim`; -1: everywhere. Along `dim`, one size divides the other.
+bool agreeOutside(const Shape &operand, const Shape &result, int64_t dim) {
+  if (!operand.isArray() || !result.isArray() || operand.elementType() != result.elementType() ||
+      operand.rank() != result.rank())
+    return false;
+  for (int64_t i = 0; i < operand.rank(); ++i) {
+    int64_t small = std::min(operand.dim(i), result.dim(i)), large = std::max(operand.dim(i), result.dim(i));
+    if (i == dim ? small == 0 ? large != 0 : large % small != 0 : small != large)
+      return false;
+  }
+  return true;
+}
+
+/// One result for each operand; `result` is the declared one or, for a start op, its part.
+bool checkCollective(InferenceContext &c, const Shape &result, int64_t dim) {
+  unsigned n = c.numOperands();
+  bool single = n == 1 && result.isArray();
+  bool fits = single || (result.isTuple() && result.elements().size() == n);
+  for (unsigned i = 0; fits && i < n; ++i)
+    fits = agreeOutside(c.operand(i), single ? result : result.element(i), dim);
+  if (!fits)
+    c.fail(VerifierRule::collective_c1,
+           "the result " + show(result) + " does not agree with the operands " + show(Shape::tuple(c.operandShapes())));
+  return fits;
+}
+
+// collective_c2
+std::optional<int64_t> gatheredDim(InferenceContext &c) {
+  Dims dims = c.ints(AttributeKey::Dimensions);
+  bool fits = dims.size() == 1 && dims[0] >= 0;
+  for (unsigned i = 0; fits && i < c.numOperands(); ++i)
+    fits = c.operand(i).isArray() && dims[0] < c.operand(i).rank();
+  if (!fits)
+    return c.fail(VerifierRule::collective_c2, "dimensions " + show(dims) + " must name one dimension of the operands");
+  return dims[0];
+}
+
+// collective_c3
+bool checkReducer(InferenceContext &c) {
+  const HloComputation *reducer = c.callee(AttributeKey::ToApply);
+  bool fits = reducer && reducer->numParameters() == 2 && reducer->root()->shape().isScalar();
+  for (unsigned i = 0; fits && i < 2; ++i)
+    fits = reducer->parameters()[i] && reducer->parameters()[i]->shape().isScalar();
+  if (!fits)
+    c.fail(VerifierRule::collective_c3,
+           "cannot reduce with " + (reducer ? signature(*reducer) : std::string("a missing computation")));
+  return fits;
+}
+
+// collective_c4
+bool checkPairs(InferenceContext &c) {
+  const auto *pairs = c.get<llvm::ArrayRef<llvm::ArrayRef<int64_t>>>(AttributeKey::SourceTargetPairs);
+  llvm::SmallVector<int64_t> sources, targets;
+  bool fits = pairs != nullptr;
+  for (unsigned i = 0; fits && i < pairs->size(); ++i) {
+    fits = (*pairs)[i].size() == 2;
+    if (!fits)
+      break;
+    sources.push_back((*pairs)[i][0]);
+    targets.push_back((*pairs)[i][1]);
+  }
+  for (auto *list : {&sources, &targets}) {
+    llvm::sort(*list);
+    fits = fits && std::adjacent_find(list->begin(), list->end()) == list->end();
+  }
+  if (!fits)
+    c.fail(VerifierRule::collective_c4, "source_target_pairs are no pairs, or repeat a source or a target");
+  return fits;
+}
+
+/// The results inside the tuple of a start op, whose form is (operands, results, context...).
+std::optional<Shape> startedResult(InferenceContext &c) {
+  const Shape &result = c.declared();
+  if (!isTupleOf(result, 2))
+    return c.fail(VerifierRule::async_c1, "the result " + show(result) + " is not (operands, results, ...)");
+  return result.element(1);
+}
+
+std::optional<Shape> inferDone(InferenceContext &c, Opcode start) {
+  Opcode starter = c.operandInstr(0).opcode();
+  if (starter == start && start == Opcode::AllReduceStart)
+    return c.operand(0);
+  if (starter != start || !isTupleOf(c.operand(0), 2))
+    return c.fail(VerifierRule::async_c2, "the operand is " + describe(c.operandInstr(0)) + ", not a " + text(start));
+  return c.operand(0).element(start == Opcode::CopyStart ? 0 : 1);
+}
+
+std::optional<Shape> inferAllToAll(InferenceContext &c) {
+  if (c.has(AttributeKey::Dimensions) && !gatheredDim(c))
+    return std::nullopt;
+  if (!checkCollective(c, c.declared(), -1))
+    return std::nullopt;
+  return c.declared();
+}
+
+std::optional<Shape> inferPermute(InferenceContext &c) {
+  if (!checkPairs(c))
+    return std::nullopt;
+  // With slice_sizes the operands are (input, output, input starts, output starts): an update in place.
+  if (c.has(AttributeKey::SliceSizes))
+    return c.declared();
+  if (c.opcode() == Opcode::CollectivePermuteStart) {
+    std::optional<Shape> result = startedResult(c);
+    return result && checkCollective(c, *result, -1) ? std::optional<Shape>(c.declared()) : std::nullopt;
+  }
+  return checkCollective(c, c.declared(), -1) ? std::optional<Shape>(c.declared()) : std::nullopt;
+}
+
+std::optional<Shape> inferCopyStart(InferenceContext &c) {
+  const Shape &result = c.declared();
+  if (!isTupleOf(result, 2) || !result.element(0).compatible(c.operand(0)) ||
+      !result.element(1).compatible(c.operand(0)))
+    return c.fail(VerifierRule::async_c1, "the result " + show(result) + " is not (copy, original, context)");
+  return result;
+}
+
+// async_c1, async_c3
+std::optional<Shape> inferAsyncStart(InferenceContext &c) {
+  const Shape &result = c.declared();
+  bool fits = isTupleOf(result, 2) && result.element(0).compatible(Shape::tuple(c.operandShapes()));
+  if (!fits)
+    return c.fail(VerifierRule::async_c1, "the result " + show(result) + " does not start with the operands " +
+                                              show(Shape::tuple(c.operandShapes())));
+  const HloComputation *callee = c.callee(AttributeKey::Calls);
+  if (!callee || !takes(*callee, c.operandShapes()) || !callee->root()->shape().compatible(result.element(1)))
+    return c.fail(VerifierRule::async_c3, "the result " + show(result) + " and the operands do not fit " +
+                                              (callee ? signature(*callee) : std::string("a missing computation")));
+  return result;
+}
+
+} // namespace
+
+std::optional<Shape> inferHost(InferenceContext &c) {
+  switch (c.opcode()) {
+  case Opcode::AfterAll:
+    for (unsigned i = 0; i < c.numOperands(); ++i)
+      if (!c.operand(i).isToken())
+        return c.fail(VerifierRule::after_all_c1,
+                      "operand " + llvm::Twine(i) + " is " + show(c.operand(i)) + ", not a token");
+    return Shape::token();
+  case Opcode::SendDone:
+  case Opcode::RecvDone:
+    return inferTransferDone(c);
+  default:
+    break;
+  }
+  if (!c.operand(c.numOperands() - 1).isToken())
+    return c.fail(VerifierRule::transfer_c1,
+                  "the last operand is " + show(c.operand(c.numOperands() - 1)) + ", not a token");
+  switch (c.opcode()) {
+  case Opcode::Infeed:
+    return inferDataAndToken(c);
+  case Opcode::Outfeed:
+    return Shape::token();
+  default: // send, recv
+    return inferTransferStart(c);
+  }
+}
+
+std::optional<Shape> inferCollective(InferenceContext &c) {
+  const std::optional<Shape> declared = c.declared();
+  switch (c.opcode()) {
+  case Opcode::AllReduce:
+  case Opcode::AllReduceStart:
+    return checkReducer(c) && checkCollective(c, c.declared(), -1) ? declared : std::nullopt;
+  case Opcode::ReduceScatter:
+  case Opcode::AllGather: {
+    if (c.opcode() == Opcode::ReduceScatter && !checkReducer(c))
+      return std::nullopt;
+    std::optional<int64_t> dim = gatheredDim(c);
+    return dim && checkCollective(c, c.declared(), *dim) ? declared : std::nullopt;
+  }
+  case Opcode::AllGatherStart: {
+    std::optional<int64_t> dim = gatheredDim(c);
+    std::optional<Shape> result = dim ? startedResult(c) : std::nullopt;
+    return result && checkCollective(c, *result, *dim) ? declared : std::nullopt;
+  }
+  case Opcode::AllReduceDone:
+    return inferDone(c, Opcode::AllReduceStart);
+  case Opcode::AllGatherDone:
+    return inferDone(c, Opcode::AllGatherStart);
+  case Opcode::CollectivePermuteDone:
+    return inferDone(c, Opcode::CollectivePermuteStart);
+  case Opcode::AllToAll:
+    return inferAllToAll(c);
+  case Opcode::RaggedAllToAll:
+    return c.operand(1);
+  case Opcode::CollectiveBroadcast:
+    // With has_dynamic_root the last operand is the root's number, which is not returned.
+    return c.flag(AttributeKey::HasDynamicRoot, false) || checkCollective(c, c.declared(), -1) ? declared
+                                                                                               : std::nullopt;
+  case Opcode::CollectivePermute:
+  case Opcode::CollectivePermuteStart:
+    return inferPermute(c);
+  default:
+    HLOC_UNREACHABLE("a collective has no shape inference");
+  }
+}
+
+std::optional<Shape> inferAsync(InferenceContext &c) {
+  switch (c.opcode()) {
+  case Opcode::CopyStart:
+    return inferCopyStart(c);
+  case Opcode::CopyDone:
+    return inferDone(c, Opcode::CopyStart);
+  case Opcode::AsyncStart:
+    return inferAsyncStart(c);
+  case Opcode::AsyncUpdate:
+  case Opcode::AsyncDone: {
+    Opcode starter = c.operandInstr(0).opcode();
+    if ((starter != Opcode::AsyncStart && starter != Opcode::AsyncUpdate) || !isTupleOf(c.operand(0), 2))
+      return c.fail(VerifierRule::async_c2,
+                    "the operand is " + describe(c.operandInstr(0)) + ", not an async-start or async-update");
+    return c.opcode() == Opcode::AsyncUpdate ? c.operand(0) : c.operand(0).element(1);
+  }
+  default:
+    HLOC_UNREACHABLE("an asynchronous op has no shape inference");
+  }
+}
+
+} // namespace hloc
