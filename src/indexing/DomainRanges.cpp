@@ -44,8 +44,47 @@ DomainRanges::DomainRanges(const IndexingMap &map, std::optional<size_t> skipped
       continue;
     Interval interval = constraint.second + Interval{-sum.constant, -sum.constant};
     sum.constant = 0;
-    facts.push_back({std::move(sum), interval});
+    addFact(std::move(sum), interval);
   }
+}
+
+/// Adds the fact, and what it says without the division if it has exactly one:
+/// x floordiv a + r in [l, u] is x + r * a in [l * a, u * a + a - 1].
+void DomainRanges::addFact(LinearSum sum, Interval interval) {
+  facts.push_back({sum, interval});
+  const LinearSum::Term *division = nullptr;
+  for (const LinearSum::Term &term : sum.terms) {
+    if (term.atom.getKind() != AffineExprKind::FloorDiv || !positiveDivisor(term.atom))
+      continue;
+    if (division || term.coefficient != 1)
+      return;
+    division = &term;
+  }
+  if (!division)
+    return;
+  int64_t divisor = positiveDivisor(division->atom);
+  LinearSum joined = joinDivision(sum, *division, 1);
+  Interval scaled = interval * Interval{divisor, divisor};
+  if (scaled.upper != unboundedInterval().upper)
+    scaled = scaled + Interval{0, divisor - 1};
+  scaled = scaled + Interval{-joined.constant, -joined.constant};
+  joined.constant = 0;
+  if (!joined.overflowed && !joined.isConstant())
+    addFact(std::move(joined), scaled);
+}
+
+/// With `division` = (x floordiv a) * k, and every coefficient of `sum` a multiple of k: x + (sum / k - x floordiv a) *
+/// a, whose floordiv by a is sum / k.
+LinearSum DomainRanges::joinDivision(const LinearSum &sum, const LinearSum::Term &division, int64_t factor) {
+  LinearSum joined;
+  int64_t divisor = positiveDivisor(division.atom), product;
+  for (const LinearSum::Term &term : sum.terms) {
+    joined.overflowed |= llvm::MulOverflow(term.coefficient / factor, divisor, product);
+    if (term.atom != division.atom)
+      joined.addTerm(term.atom, product);
+  }
+  joined.add(llvm::cast<AffineBinaryOpExpr>(division.atom).getLHS());
+  return joined;
 }
 
 Interval DomainRanges::of(AffineExpr expression) {
@@ -62,32 +101,55 @@ Interval DomainRanges::of(AffineExpr expression) {
   }
 }
 
-Interval DomainRanges::of(const LinearSum &sum) {
+Interval DomainRanges::of(const LinearSum &sum) { return ofSum(sum, 0); }
+
+/// If `sum` = factor * fact + rest for some factor, that factor; else 0.
+static int64_t factorOf(const LinearSum &fact, const LinearSum &sum) {
+  const LinearSum::Term &first = fact.terms.front();
+  int64_t coefficient = sum.coefficientOf(first.atom);
+  if (coefficient == 0 || coefficient % first.coefficient != 0)
+    return 0;
+  int64_t factor = coefficient / first.coefficient;
+  return sum.containsTerms(fact, factor) ? factor : 0;
+}
+
+/// The best of: term by term, and for each fact from number `firstFact` on that divides out, that fact plus the rest.
+Interval DomainRanges::ofSum(const LinearSum &sum, size_t firstFact) {
   if (sum.overflowed)
     return unboundedInterval();
   Interval result{sum.constant, sum.constant};
   for (const LinearSum::Term &term : sum.terms)
     result = result + ofAtom(term.atom) * Interval{term.coefficient, term.coefficient};
-  if (sum.terms.size() > 1)
-    for (const Fact &fact : facts)
-      if (fact.sum.terms.size() > 1)
-        result = result.intersect(ofSumByFact(sum, fact));
-  return result;
+  if (sum.terms.size() < 2)
+    return result;
+  for (size_t i = firstFact; i < facts.size(); ++i) {
+    const Fact &fact = facts[i];
+    int64_t factor = fact.sum.terms.size() > 1 ? factorOf(fact.sum, sum) : 0;
+    if (factor == 0)
+      continue;
+    LinearSum rest = sum;
+    rest.add(fact.sum, -factor);
+    result = result.intersect(fact.interval * Interval{factor, factor} + ofSum(rest, i + 1));
+  }
+  return facts.empty() ? result : result.intersect(ofSumByJoining(sum));
 }
 
-/// The range of `sum` = factor * fact + rest, if the fact divides out; else everything.
-Interval DomainRanges::ofSumByFact(const LinearSum &sum, const Fact &fact) {
-  const LinearSum::Term &first = fact.sum.terms.front();
-  int64_t coefficient = sum.coefficientOf(first.atom);
-  if (coefficient == 0 || coefficient % first.coefficient != 0)
-    return unboundedInterval();
-  int64_t factor = coefficient / first.coefficient;
-  if (!sum.containsTerms(fact.sum, factor))
-    return unboundedInterval();
-  Interval result = Interval{sum.constant, sum.constant} + fact.interval * Interval{factor, factor};
-  for (const LinearSum::Term &term : sum.terms)
-    if (fact.sum.coefficientOf(term.atom) == 0)
-      result = result + ofAtom(term.atom) * Interval{term.coefficient, term.coefficient};
+/// (x floordiv a) * k + r * k + rest = ((x + r * a) floordiv a) * k + rest, where a fact may be known of x + r * a.
+Interval DomainRanges::ofSumByJoining(const LinearSum &sum) {
+  Interval result = unboundedInterval();
+  for (const LinearSum::Term &division : sum.terms) {
+    if (division.atom.getKind() != AffineExprKind::FloorDiv || !positiveDivisor(division.atom))
+      continue;
+    LinearSum group, rest;
+    for (const LinearSum::Term &term : sum.terms)
+      (term.coefficient % division.coefficient == 0 ? group : rest).terms.push_back(term);
+    if (group.terms.size() < 2)
+      continue;
+    rest.constant = sum.constant;
+    Interval joined = ofSum(joinDivision(group, division, division.coefficient), 0);
+    Interval factor{division.coefficient, division.coefficient};
+    result = result.intersect(floorDivide(joined, positiveDivisor(division.atom)) * factor + ofSum(rest, 0));
+  }
   return result;
 }
 

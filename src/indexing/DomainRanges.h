@@ -24,7 +24,10 @@ private:
     Interval interval;
   };
   Interval ofAtom(mlir::AffineExpr atom);
-  Interval ofSumByFact(const LinearSum &sum, const Fact &fact);
+  Interval ofSum(const LinearSum &sum, size_t firstFact);
+  Interval ofSumByJoining(const LinearSum &sum);
+  void addFact(LinearSum sum, Interval interval);
+  static LinearSum joinDivision(const LinearSum &sum, const LinearSum::Term &division, int64_t factor);
 
   llvm::SmallVector<Interval, 8> dimBounds, symbolBounds;
   llvm::SmallVector<Fact, 4> facts;

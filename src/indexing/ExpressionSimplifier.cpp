@@ -208,15 +208,22 @@ AffineExpr ExpressionSimplifier::floorDivOfInnerDivision(const LinearSum &sum, i
   return floorDiv(std::move(scaled), product);
 }
 
-/// (x mod (a * b)) floordiv a -> (x floordiv a) mod b.
+/// ((x mod m) * k + low) floordiv c -> ((x * k + low) floordiv c) mod (m * k / c), if 0 <= low < k and c divides m * k:
+/// the dividend is (x * k + low) mod (m * k). In particular (x mod (a * b)) floordiv a -> (x floordiv a) mod b.
 AffineExpr ExpressionSimplifier::floorDivOfMod(const LinearSum &sum, int64_t divisor) {
-  if (sum.terms.size() != 1 || sum.terms[0].coefficient != 1 || sum.constant != 0)
-    return {};
-  AffineExpr atom = sum.terms[0].atom;
-  if (atom.getKind() != AffineExprKind::Mod || positiveDivisor(atom) % divisor != 0 || !positiveDivisor(atom))
-    return {};
-  AffineExpr inner = floorDiv(LinearSum::of(llvm::cast<AffineBinaryOpExpr>(atom).getLHS()), divisor);
-  return mod(LinearSum::of(inner), positiveDivisor(atom) / divisor);
+  for (const LinearSum::Term &term : sum.terms) {
+    int64_t modulus = term.atom.getKind() == AffineExprKind::Mod ? positiveDivisor(term.atom) : 0, whole;
+    if (!modulus || term.coefficient < 1 || llvm::MulOverflow(modulus, term.coefficient, whole) || whole % divisor != 0)
+      continue;
+    LinearSum low = sum;
+    low.addTerm(term.atom, -term.coefficient);
+    if (!Interval{0, term.coefficient - 1}.contains(ranges.of(low)))
+      continue;
+    low.add(llvm::cast<AffineBinaryOpExpr>(term.atom).getLHS(), term.coefficient);
+    combineDigits(low);
+    return mod(LinearSum::of(floorDiv(std::move(low), divisor)), whole / divisor);
+  }
+  return {};
 }
 
 AffineExpr ExpressionSimplifier::mod(LinearSum sum, int64_t divisor) {

@@ -145,6 +145,34 @@ static bool stepConstraint(LinearSum &sum, Interval &interval, DomainRanges &ran
   return false;
 }
 
+/// `sum in interval` bounds the range variables in it: fewer loop iterations. Dimension variables keep their bounds
+/// (they are thread and block ids, whose range is what is launched), runtime variables theirs (they come clamped).
+bool IndexingMap::tightenLoops(const LinearSum &sum, Interval interval, DomainRanges &ranges) {
+  bool changed = false;
+  for (const LinearSum::Term &term : sum.terms) {
+    auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(term.atom);
+    if (!symbol || symbol.getPosition() >= rangeVariables.size() || sum.terms.size() == 1)
+      continue;
+    LinearSum rest = sum;
+    rest.addTerm(term.atom, -term.coefficient);
+    Interval allowed = interval + -ranges.of(rest);
+    if (term.coefficient < 0)
+      allowed = -allowed;
+    allowed = divideInwards(allowed, std::abs(term.coefficient));
+    Interval &bounds = rangeVariables[symbol.getPosition()].bounds;
+    Interval tight = bounds.intersect(allowed);
+    if (tight == bounds)
+      continue;
+    changed = true;
+    bounds = tight;
+    if (tight.isEmpty()) {
+      makeEmpty();
+      return true;
+    }
+  }
+  return changed;
+}
+
 /// Rewrites, drops or turns into a bound constraint number `index`. Every step is sound under the *other* constraints,
 /// so the conjunction keeps its meaning. Returns whether anything changed.
 bool IndexingMap::simplifyConstraint(size_t index) {
@@ -172,8 +200,9 @@ bool IndexingMap::simplifyConstraint(size_t index) {
     return true;
   }
   AffineExpr expression = sum.toExpr(context());
-  if (expression == before.first && interval == before.second)
-    return false;
+  bool tightened = tightenLoops(sum, interval, ranges);
+  if (knownEmpty || (expression == before.first && interval == before.second))
+    return tightened;
   constraintList.erase(constraintList.begin() + index);
   size_t count = constraintList.size();
   addConstraint(expression, interval);

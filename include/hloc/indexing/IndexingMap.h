@@ -50,6 +50,9 @@ struct IndexingVariable {
   bool operator==(const IndexingVariable &other) const { return bounds == other.bounds; }
 };
 
+struct LinearSum;
+class DomainRanges;
+
 class IndexingMap {
 public:
   using Constraint = std::pair<mlir::AffineExpr, Interval>;
@@ -109,6 +112,7 @@ private:
   void tightenVariable(mlir::AffineExpr variable, Interval interval);
   bool simplifyConstraints();
   bool simplifyConstraint(size_t index);
+  bool tightenLoops(const LinearSum &sum, Interval interval, DomainRanges &ranges);
   bool simplifyResults();
   llvm::SmallVector<bool> removeUnused(bool dimsToo, bool symbolsToo);
 };
