@@ -1,0 +1,188 @@
+// Elementwise ops with two and three operands of one type, except compare and convert.
+
+#include "interp/LaneOp.h"
+
+#include <cmath>
+#include <limits>
+
+namespace hloc::interp {
+
+namespace {
+
+// Integers: computed in 64 bits, wrapped to their width when rounded.
+struct Add {
+  static bool apply(bool a, bool b) { return a || b; }
+  template <IntegerLane T> static T apply(T a, T b) { return T(uint64_t(a) + uint64_t(b)); }
+  template <RealLane T> static T apply(T a, T b) { return a + b; }
+  template <ComplexLane T> static T apply(T a, T b) { return a + b; }
+};
+struct Subtract {
+  template <IntegerLane T> static T apply(T a, T b) { return T(uint64_t(a) - uint64_t(b)); }
+  template <RealLane T> static T apply(T a, T b) { return a - b; }
+  template <ComplexLane T> static T apply(T a, T b) { return a - b; }
+};
+struct Multiply {
+  static bool apply(bool a, bool b) { return a && b; }
+  template <IntegerLane T> static T apply(T a, T b) { return T(uint64_t(a) * uint64_t(b)); }
+  template <RealLane T> static T apply(T a, T b) { return a * b; }
+  template <ComplexLane T> static T apply(T a, T b) { return a * b; }
+};
+struct Divide {
+  static int64_t apply(int64_t a, int64_t b) {
+    if (b == 0)
+      return -1;
+    return b == -1 ? int64_t(0 - uint64_t(a)) : a / b;
+  }
+  static uint64_t apply(uint64_t a, uint64_t b) { return b == 0 ? ~uint64_t(0) : a / b; }
+  template <RealLane T> static T apply(T a, T b) { return a / b; }
+  template <ComplexLane T> static T apply(T a, T b) { return a / b; }
+};
+struct Remainder {
+  static int64_t apply(int64_t a, int64_t b) {
+    if (b == 0)
+      return a;
+    return b == -1 ? 0 : a % b;
+  }
+  static uint64_t apply(uint64_t a, uint64_t b) { return b == 0 ? a : a % b; }
+  template <RealLane T> static T apply(T a, T b) { return std::fmod(a, b); }
+};
+struct Maximum {
+  static bool apply(bool a, bool b) { return a || b; }
+  template <IntegerLane T> static T apply(T a, T b) { return a < b ? b : a; }
+  template <RealLane T> static T apply(T a, T b) { return std::isnan(a) || a >= b ? a : b; } // NaN b: a >= b is false
+};
+struct Minimum {
+  static bool apply(bool a, bool b) { return a && b; }
+  template <IntegerLane T> static T apply(T a, T b) { return b < a ? b : a; }
+  template <RealLane T> static T apply(T a, T b) { return std::isnan(a) || a <= b ? a : b; }
+};
+struct MultiplyHigh {
+  static int64_t apply(unsigned bits, int64_t a, int64_t b) { return int64_t((__int128(a) * b) >> bits); }
+  static uint64_t apply(unsigned bits, uint64_t a, uint64_t b) {
+    return uint64_t((static_cast<unsigned __int128>(a) * b) >> bits);
+  }
+};
+struct And {
+  static bool apply(bool a, bool b) { return a && b; }
+  template <IntegerLane T> static T apply(T a, T b) { return a & b; }
+};
+struct Or {
+  static bool apply(bool a, bool b) { return a || b; }
+  template <IntegerLane T> static T apply(T a, T b) { return a | b; }
+};
+struct Xor {
+  static bool apply(bool a, bool b) { return a != b; }
+  template <IntegerLane T> static T apply(T a, T b) { return a ^ b; }
+};
+
+/// The shift amount, read as unsigned in its width; `bits` or more means "everything is shifted out".
+uint64_t shiftAmount(unsigned bits, uint64_t amount) {
+  return bits >= 64 ? amount : amount & ((uint64_t(1) << bits) - 1);
+}
+struct ShiftLeft {
+  template <IntegerLane T> static T apply(unsigned bits, T x, T amount) {
+    uint64_t by = shiftAmount(bits, uint64_t(amount));
+    return by >= bits ? 0 : T(uint64_t(x) << by);
+  }
+};
+struct ShiftRightLogical {
+  template <IntegerLane T> static T apply(unsigned bits, T x, T amount) {
+    uint64_t by = shiftAmount(bits, uint64_t(amount));
+    return by >= bits ? 0 : T(shiftAmount(bits, uint64_t(x)) >> by);
+  }
+};
+struct ShiftRightArithmetic {
+  // The top bit is a sign also for unsigned types.
+  template <IntegerLane T> static T apply(unsigned bits, T x, T amount) {
+    uint64_t by = shiftAmount(bits, uint64_t(amount));
+    int64_t extended = int64_t(uint64_t(x) << (64 - bits)) >> (64 - bits);
+    return T(extended >> (by >= bits ? bits - 1 : by));
+  }
+};
+
+struct Power {
+  template <IntegerLane T> static T apply(T base, T exponent) {
+    if constexpr (std::same_as<T, int64_t>)
+      if (exponent < 0)
+        return base == 1 ? 1 : 0;
+    uint64_t result = 1, square = uint64_t(base);
+    for (uint64_t left = uint64_t(exponent); left != 0; left >>= 1, square *= square)
+      if (left & 1)
+        result *= square;
+    return T(result);
+  }
+  template <RealLane T> static T apply(T base, T exponent) { return std::pow(base, exponent); }
+  template <typename T> static std::complex<T> apply(std::complex<T> base, std::complex<T> exponent) {
+    using Z = std::complex<T>;
+    if (exponent == Z(0))
+      return Z(1);
+    if (base == Z(0))
+      return exponent.imag() == 0 && exponent.real() > 0 ? Z(0) : std::pow(base, exponent);
+    constexpr T infinity = std::numeric_limits<T>::infinity();
+    if (base == Z(infinity, 0) && exponent.imag() == 0)
+      return exponent.real() > 0 ? Z(infinity, 0) : Z(0);
+    return std::pow(base, exponent);
+  }
+};
+struct Atan2 {
+  template <RealLane T> static T apply(T y, T x) { return std::atan2(y, x); }
+  template <ComplexLane T> static T apply(T y, T x) {
+    const T i(0, 1);
+    return -i * std::log((x + i * y) / std::sqrt(x * x + y * y));
+  }
+};
+struct Complex {
+  template <RealLane T> static std::complex<T> apply(T real, T imag) { return {real, imag}; }
+};
+
+struct Select {
+  template <typename T> static T apply(bool which, T yes, T no) { return which ? yes : no; }
+};
+struct Clamp {
+  static bool apply(bool low, bool x, bool high) { return (x || low) && high; }
+  template <IntegerLane T> static T apply(T low, T x, T high) {
+    T raised = x < low ? low : x;
+    return raised > high ? high : raised;
+  }
+  template <RealLane T> static T apply(T low, T x, T high) { return Minimum::apply(high, Maximum::apply(low, x)); }
+};
+
+} // namespace
+
+Kernel binaryKernel(Opcode opcode, ComputeType type) {
+  switch (opcode) {
+#define HLOC_KERNEL(Name)                                                                                              \
+  case Opcode::Name:                                                                                                   \
+    return binaryKernelOf<Name>(type);
+    HLOC_KERNEL(Add)
+    HLOC_KERNEL(And)
+    HLOC_KERNEL(Atan2)
+    HLOC_KERNEL(Complex)
+    HLOC_KERNEL(Divide)
+    HLOC_KERNEL(Maximum)
+    HLOC_KERNEL(Minimum)
+    HLOC_KERNEL(MultiplyHigh)
+    HLOC_KERNEL(Multiply)
+    HLOC_KERNEL(Or)
+    HLOC_KERNEL(Power)
+    HLOC_KERNEL(Remainder)
+    HLOC_KERNEL(ShiftLeft)
+    HLOC_KERNEL(ShiftRightArithmetic)
+    HLOC_KERNEL(ShiftRightLogical)
+    HLOC_KERNEL(Subtract)
+    HLOC_KERNEL(Xor)
+#undef HLOC_KERNEL
+  default: // the caller has checked the family; what is missing here has no kernel and is refused
+    return nullptr;
+  }
+}
+
+Kernel selectKernel(ComputeType type) {
+  return withLaneType(type, [](auto zero) { return kernelFor<Select, bool, decltype(zero), decltype(zero)>(); });
+}
+Kernel clampKernel(ComputeType type) {
+  return withLaneType(
+      type, [](auto zero) -> Kernel { return kernelFor<Clamp, decltype(zero), decltype(zero), decltype(zero)>(); });
+}
+
+} // namespace hloc::interp

@@ -1,0 +1,86 @@
+// Tuples, calls and loops; and the ops that are the identity or a constant on one device.
+
+#include "interp/Ops.h"
+
+namespace hloc::interp {
+
+namespace {
+
+std::vector<Value> takeAll(llvm::MutableArrayRef<Value> operands) {
+  return {std::make_move_iterator(operands.begin()), std::make_move_iterator(operands.end())};
+}
+
+} // namespace
+
+llvm::FailureOr<Value> evaluateConstant(Step &step) { return Value::borrow(step.instr.literal()); }
+
+llvm::FailureOr<Value> evaluateIdentity(Step &step) { return step.operands[0]; }
+
+llvm::FailureOr<Value> evaluateToken(Step &) { return Value::zero(Shape::token()); }
+
+/// replica-id and partition-id of the only device.
+llvm::FailureOr<Value> evaluateDeviceZero(Step &step) { return Value::zero(step.shape()); }
+
+llvm::FailureOr<Value> evaluateTuple(Step &step) { return Value::tuple(takeAll(step.operands)); }
+
+llvm::FailureOr<Value> evaluateGetTupleElement(Step &step) {
+  return step.operands[0].element(unsigned(step.instr.intOr(AttributeKey::Index, 0)));
+}
+
+/// call, fusion: the callee with the operands.
+llvm::FailureOr<Value> evaluateCall(Step &step) {
+  const HloComputation *callee = step.instr.calledComputations()[0];
+  return step.machine.run(*callee, takeAll(step.operands));
+}
+
+llvm::FailureOr<Value> evaluateWhile(Step &step) {
+  const HloComputation *condition = step.instr.computation(AttributeKey::Condition);
+  const HloComputation *body = step.instr.computation(AttributeKey::Body);
+  std::vector<Value> state = takeAll(step.operands);
+  for (uint64_t steps = 0; steps < step.machine.options.maxLoopSteps; ++steps) {
+    llvm::FailureOr<Value> goOn = step.machine.run(*condition, state);
+    if (llvm::failed(goOn))
+      return llvm::failure();
+    if (!goOn->array().getInt(0))
+      return std::move(state[0]);
+    llvm::FailureOr<Value> next = step.machine.run(*body, std::move(state));
+    if (llvm::failed(next))
+      return llvm::failure();
+    state = {std::move(*next)};
+  }
+  return step.unsupported("the loop did not end within the interpreter's limit of steps");
+}
+
+/// A predicate takes the first branch for true; an index out of range takes the last.
+llvm::FailureOr<Value> evaluateConditional(Step &step) {
+  llvm::SmallVector<HloComputation *, 2> branches = step.instr.calledComputations();
+  const Literal &selector = step.array(0);
+  auto last = int64_t(branches.size()) - 1;
+  int64_t chosen = selector.getInt(0);
+  if (isPred(selector.shape().elementType()))
+    chosen = chosen ? 0 : 1;
+  else if (chosen < 0 || chosen > last)
+    chosen = last;
+  return step.machine.run(*branches[size_t(chosen)], {std::move(step.operands[size_t(chosen) + 1])});
+}
+
+/// copy-start: (copy, original, context); copy-done takes the copy.
+llvm::FailureOr<Value> evaluateCopyStart(Step &step) {
+  return Value::tuple({step.operands[0], step.operands[0], Value::zero(step.shape().element(2))});
+}
+llvm::FailureOr<Value> evaluateCopyDone(Step &step) { return step.operands[0].element(0); }
+
+/// Asynchronous work is done at the start: ((operands...), result, contexts...).
+llvm::FailureOr<Value> evaluateAsyncStart(Step &step) {
+  Value operands = Value::tuple(std::vector<Value>(step.operands.begin(), step.operands.end()));
+  llvm::FailureOr<Value> result = evaluateCall(step);
+  if (llvm::failed(result))
+    return llvm::failure();
+  std::vector<Value> elements{std::move(operands), std::move(*result)};
+  for (const Shape &context : step.shape().elements().drop_front(2))
+    elements.push_back(Value::zero(context));
+  return Value::tuple(std::move(elements));
+}
+llvm::FailureOr<Value> evaluateAsyncDone(Step &step) { return step.operands[0].element(1); }
+
+} // namespace hloc::interp

@@ -1,0 +1,141 @@
+#include "hloc/interp/Interpreter.h"
+
+#include "hloc/support/Check.h"
+#include "interp/Machine.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/Twine.h"
+
+namespace hloc {
+
+namespace interp {
+
+llvm::LogicalResult Step::unsupported(const llvm::Twine &reason, DiagnosticKind kind) {
+  machine.diagnostics.report(kind, instr.range(),
+                             ("the interpreter cannot evaluate `" + text(instr.opcode()) + "`: " + reason).str());
+  return llvm::failure();
+}
+
+Machine::Schedule::Schedule(const HloComputation &computation) {
+  lastUse.resize(computation.instructions().size());
+  for (const HloInstruction *instr : computation.instructions()) {
+    lastUse[instr->id()] = instr->id();
+    for (const HloInstruction *operand : instr->operands())
+      lastUse[operand->id()] = instr->id();
+  }
+  lastUse[computation.root()->id()] = ~0u;
+}
+
+const Machine::Schedule &Machine::scheduleOf(const HloComputation &computation) {
+  std::unique_ptr<Schedule> &schedule = schedules[&computation];
+  if (!schedule)
+    schedule = std::make_unique<Schedule>(computation);
+  return *schedule;
+}
+
+namespace {
+
+uint64_t hostSize(const Shape &shape) {
+  if (shape.isArray())
+    return llvm::SaturatingMultiply<uint64_t>(shape.numElements(), hostBytes(shape.elementType()));
+  uint64_t sum = 0;
+  if (shape.isTuple())
+    for (const Shape &element : shape.elements())
+      sum = llvm::SaturatingAdd(sum, hostSize(element));
+  return sum;
+}
+
+} // namespace
+
+llvm::LogicalResult Machine::admit(const HloInstruction &instr) {
+  if (instr.shape().hasDynamicDims()) {
+    diagnostics.report(DiagnosticKind::UnsupportedFeature, instr.range(),
+                       "the interpreter does not evaluate dynamic shapes: " + describe(instr));
+    return llvm::failure();
+  }
+  if (hostSize(instr.shape()) > options.maxBytes) {
+    diagnostics.report(DiagnosticKind::UnsupportedFeature, instr.range(),
+                       "the value of " + describe(instr) + " is larger than the interpreter's memory limit");
+    return llvm::failure();
+  }
+  return llvm::success();
+}
+
+llvm::FailureOr<Value> Machine::evaluate(const HloInstruction &instr, llvm::MutableArrayRef<Value> operands) {
+  Step step{instr, operands, *this};
+  OpcodeRule rule = opcodeRule(instr.opcode());
+  if (!rule.evaluate)
+    return step.unsupported(rule.refusal, DiagnosticKind::UnsupportedOpcode);
+  return rule.evaluate(step);
+}
+
+llvm::FailureOr<Value> Machine::run(const HloComputation &computation, std::vector<Value> arguments) {
+  if (depth >= maxDepth) {
+    diagnostics.report(DiagnosticKind::UnsupportedFeature, computation.range(),
+                       "calls are nested too deeply for the interpreter");
+    return llvm::failure();
+  }
+  ++depth;
+  auto leave = llvm::scope_exit([&] { --depth; });
+  const Schedule &schedule = scheduleOf(computation);
+  std::vector<Value> values(computation.instructions().size());
+  llvm::SmallVector<Value, 4> operands;
+  for (const HloInstruction *instr : computation.instructions()) {
+    if (llvm::failed(admit(*instr)))
+      return llvm::failure();
+    if (instr->opcode() == Opcode::Parameter) {
+      values[instr->id()] = std::move(arguments[size_t(instr->parameterNumber())]);
+      continue;
+    }
+    operands.clear();
+    for (const HloInstruction *operand : instr->operands())
+      operands.push_back(values[operand->id()]);
+    for (const HloInstruction *operand : instr->operands())
+      if (schedule.lastUse[operand->id()] == instr->id())
+        values[operand->id()] = Value();
+    llvm::FailureOr<Value> value = evaluate(*instr, operands);
+    if (llvm::failed(value))
+      return llvm::failure();
+    if (schedule.lastUse[instr->id()] != instr->id())
+      values[instr->id()] = std::move(*value);
+  }
+  return std::move(values[computation.root()->id()]);
+}
+
+} // namespace interp
+
+llvm::FailureOr<Literal> interpret(const HloComputation &computation, llvm::ArrayRef<Literal> arguments,
+                                   DiagnosticEngine &diagnostics, const InterpreterOptions &options) {
+  if (arguments.size() != computation.numParameters()) {
+    diagnostics.report(DiagnosticKind::ShapeMismatch, computation.range(),
+                       ("`" + computation.name() + "` has " + llvm::Twine(computation.numParameters()) +
+                        " parameters, but " + llvm::Twine(arguments.size()) + " arguments were given")
+                           .str());
+    return llvm::failure();
+  }
+  std::vector<interp::Value> values;
+  for (const HloInstruction *parameter : computation.parameters()) {
+    const Literal &argument = arguments[values.size()];
+    if (!argument.shape().compatible(parameter->shape())) {
+      diagnostics.report(DiagnosticKind::ShapeMismatch, parameter->range(),
+                         "argument " + std::to_string(values.size()) + " is " + argument.shape().toString(false) +
+                             ", but the parameter is " + parameter->shape().toString(false));
+      return llvm::failure();
+    }
+    values.push_back(interp::Value::borrow(argument));
+  }
+  interp::Machine machine(diagnostics, options);
+  llvm::FailureOr<interp::Value> result = machine.run(computation, std::move(values));
+  if (llvm::failed(result))
+    return llvm::failure();
+  return result->toLiteral(computation.root()->shape());
+}
+
+llvm::FailureOr<Literal> interpret(const HloModule &module, llvm::ArrayRef<Literal> arguments,
+                                   DiagnosticEngine &diagnostics, const InterpreterOptions &options) {
+  HLOC_CHECK(module.entry(), "module without an entry computation");
+  return interpret(*module.entry(), arguments, diagnostics, options);
+}
+
+} // namespace hloc

@@ -1,0 +1,45 @@
+#pragma once
+// The functions of the opcodes, by file. OpcodeRules.cpp says which opcode has which.
+
+#include "interp/Machine.h"
+
+namespace hloc::interp {
+
+// Elementwise.cpp
+llvm::FailureOr<Value> evaluateElementwise(Step &step);
+llvm::FailureOr<Value> evaluateSelect(Step &step);
+llvm::FailureOr<Value> evaluateConvert(Step &step);
+// Movement.cpp
+llvm::FailureOr<Value> evaluateBroadcast(Step &step);
+llvm::FailureOr<Value> evaluateTranspose(Step &step);
+llvm::FailureOr<Value> evaluateReshape(Step &step);
+llvm::FailureOr<Value> evaluateBitcast(Step &step);
+llvm::FailureOr<Value> evaluateSlice(Step &step);
+llvm::FailureOr<Value> evaluateReverse(Step &step);
+llvm::FailureOr<Value> evaluateConcatenate(Step &step);
+llvm::FailureOr<Value> evaluatePad(Step &step);
+llvm::FailureOr<Value> evaluateDynamicSlice(Step &step);
+llvm::FailureOr<Value> evaluateDynamicUpdateSlice(Step &step);
+llvm::FailureOr<Value> evaluateIota(Step &step);
+llvm::FailureOr<Value> evaluateBitcastConvert(Step &step);
+llvm::FailureOr<Value> evaluateGetDimensionSize(Step &step);
+// Reduce.cpp, Dot.cpp
+llvm::FailureOr<Value> evaluateReduce(Step &step);
+llvm::FailureOr<Value> evaluateMap(Step &step);
+llvm::FailureOr<Value> evaluateDot(Step &step);
+// Control.cpp
+llvm::FailureOr<Value> evaluateConstant(Step &step);
+llvm::FailureOr<Value> evaluateIdentity(Step &step);
+llvm::FailureOr<Value> evaluateToken(Step &step);
+llvm::FailureOr<Value> evaluateDeviceZero(Step &step);
+llvm::FailureOr<Value> evaluateTuple(Step &step);
+llvm::FailureOr<Value> evaluateGetTupleElement(Step &step);
+llvm::FailureOr<Value> evaluateCall(Step &step);
+llvm::FailureOr<Value> evaluateWhile(Step &step);
+llvm::FailureOr<Value> evaluateConditional(Step &step);
+llvm::FailureOr<Value> evaluateCopyStart(Step &step);
+llvm::FailureOr<Value> evaluateCopyDone(Step &step);
+llvm::FailureOr<Value> evaluateAsyncStart(Step &step);
+llvm::FailureOr<Value> evaluateAsyncDone(Step &step);
+
+} // namespace hloc::interp

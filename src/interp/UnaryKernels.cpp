@@ -1,0 +1,155 @@
+// Elementwise ops with one operand. Floats: the C library's value; one overload per kind of lane an op is defined on.
+
+#include "interp/ComplexMath.h"
+#include "interp/LaneOp.h"
+
+#include <bit>
+#include <cmath>
+
+namespace hloc::interp {
+
+namespace {
+
+uint64_t widthMask(unsigned bits) { return bits >= 64 ? ~uint64_t(0) : (uint64_t(1) << bits) - 1; }
+
+struct Abs {
+  static int64_t apply(int64_t x) { return x < 0 ? int64_t(0 - uint64_t(x)) : x; } // abs(MIN) = MIN
+  static uint64_t apply(uint64_t x) { return x; }
+  template <RealLane T> static T apply(T x) { return std::fabs(x); }
+  template <typename T> static T apply(std::complex<T> z) { return std::hypot(z.real(), z.imag()); }
+};
+struct Negate {
+  template <IntegerLane T> static T apply(T x) { return T(0 - uint64_t(x)); }
+  template <RealLane T> static T apply(T x) { return -x; }
+  template <ComplexLane T> static T apply(T z) { return -z; }
+};
+struct Sign {
+  static int64_t apply(int64_t x) { return (x > 0) - (x < 0); }
+  static uint64_t apply(uint64_t x) { return x != 0; }
+  template <RealLane T> static T apply(T x) { return std::isnan(x) || x == 0 ? x : std::copysign(T(1), x); }
+  template <ComplexLane T> static T apply(T z) { return z == T(0) ? T(0) : z / std::abs(z); }
+};
+struct Not {
+  static bool apply(bool x) { return !x; }
+  template <IntegerLane T> static T apply(T x) { return ~x; }
+};
+struct CountLeadingZeros {
+  template <IntegerLane T> static T apply(unsigned bits, T x) {
+    return T(std::countl_zero(uint64_t(x) & widthMask(bits)) - int(64 - bits));
+  }
+};
+struct PopulationCount {
+  template <IntegerLane T> static T apply(unsigned bits, T x) {
+    return T(std::popcount(uint64_t(x) & widthMask(bits)));
+  }
+};
+struct IsFinite {
+  template <RealLane T> static bool apply(T x) { return std::isfinite(x); }
+};
+struct Real {
+  template <RealLane T> static T apply(T x) { return x; }
+  template <typename T> static T apply(std::complex<T> z) { return z.real(); }
+};
+struct Imag {
+  template <RealLane T> static T apply(T) { return 0; }
+  template <typename T> static T apply(std::complex<T> z) { return z.imag(); }
+};
+struct RoundNearestEven {
+  template <RealLane T> static T apply(T x) { return std::nearbyint(x); }
+};
+struct Rsqrt {
+  template <RealLane T> static T apply(T x) { return T(1) / std::sqrt(x); }
+  template <ComplexLane T> static T apply(T z) { return complexRsqrt(z); }
+};
+struct Logistic {
+  template <RealLane T> static T apply(T x) { return T(1) / (T(1) + std::exp(-x)); }
+  template <ComplexLane T> static T apply(T z) { return T(1) / (T(1) + std::exp(-z)); }
+};
+struct ExponentialMinusOne {
+  template <RealLane T> static T apply(T x) { return std::expm1(x); }
+  template <ComplexLane T> static T apply(T z) { return complexExpm1(z); }
+};
+struct LogPlusOne {
+  template <RealLane T> static T apply(T x) { return std::log1p(x); }
+  template <ComplexLane T> static T apply(T z) { return complexLog1p(z); }
+};
+
+// Ops that are a function of the C library, on reals alone or on reals and complex numbers.
+#define HLOC_REAL_FUNCTION(Name, function)                                                                             \
+  struct Name {                                                                                                        \
+    template <RealLane T> static T apply(T x) { return std::function(x); }                                             \
+  };
+#define HLOC_FUNCTION(Name, function)                                                                                  \
+  struct Name {                                                                                                        \
+    template <RealLane T> static T apply(T x) { return std::function(x); }                                             \
+    template <ComplexLane T> static T apply(T z) { return std::function(z); }                                          \
+  };
+HLOC_REAL_FUNCTION(Ceil, ceil)
+HLOC_REAL_FUNCTION(Floor, floor)
+HLOC_REAL_FUNCTION(RoundNearestAfz, round)
+HLOC_REAL_FUNCTION(Cbrt, cbrt)
+HLOC_REAL_FUNCTION(Erf, erf)
+HLOC_FUNCTION(Acos, acos)
+HLOC_FUNCTION(Acosh, acosh)
+HLOC_FUNCTION(Asin, asin)
+HLOC_FUNCTION(Asinh, asinh)
+HLOC_FUNCTION(Atanh, atanh)
+HLOC_FUNCTION(Cosine, cos)
+HLOC_FUNCTION(Cosh, cosh)
+HLOC_FUNCTION(Exponential, exp)
+HLOC_FUNCTION(Log, log)
+HLOC_FUNCTION(Sine, sin)
+HLOC_FUNCTION(Sinh, sinh)
+HLOC_FUNCTION(Sqrt, sqrt)
+HLOC_FUNCTION(Tan, tan)
+HLOC_FUNCTION(Tanh, tanh)
+#undef HLOC_FUNCTION
+#undef HLOC_REAL_FUNCTION
+
+} // namespace
+
+Kernel unaryKernel(Opcode opcode, ComputeType type) {
+  switch (opcode) {
+#define HLOC_KERNEL(Name)                                                                                              \
+  case Opcode::Name:                                                                                                   \
+    return unaryKernelOf<Name>(type);
+    HLOC_KERNEL(Abs)
+    HLOC_KERNEL(Acos)
+    HLOC_KERNEL(Acosh)
+    HLOC_KERNEL(Asin)
+    HLOC_KERNEL(Asinh)
+    HLOC_KERNEL(Atanh)
+    HLOC_KERNEL(Cbrt)
+    HLOC_KERNEL(Ceil)
+    HLOC_KERNEL(CountLeadingZeros)
+    HLOC_KERNEL(Cosine)
+    HLOC_KERNEL(Cosh)
+    HLOC_KERNEL(Erf)
+    HLOC_KERNEL(Exponential)
+    HLOC_KERNEL(ExponentialMinusOne)
+    HLOC_KERNEL(Floor)
+    HLOC_KERNEL(Imag)
+    HLOC_KERNEL(IsFinite)
+    HLOC_KERNEL(Log)
+    HLOC_KERNEL(LogPlusOne)
+    HLOC_KERNEL(Logistic)
+    HLOC_KERNEL(Negate)
+    HLOC_KERNEL(Not)
+    HLOC_KERNEL(PopulationCount)
+    HLOC_KERNEL(Real)
+    HLOC_KERNEL(RoundNearestAfz)
+    HLOC_KERNEL(RoundNearestEven)
+    HLOC_KERNEL(Rsqrt)
+    HLOC_KERNEL(Sign)
+    HLOC_KERNEL(Sine)
+    HLOC_KERNEL(Sinh)
+    HLOC_KERNEL(Sqrt)
+    HLOC_KERNEL(Tan)
+    HLOC_KERNEL(Tanh)
+#undef HLOC_KERNEL
+  default: // the caller has checked the family; what is missing here has no kernel and is refused
+    return nullptr;
+  }
+}
+
+} // namespace hloc::interp

@@ -1,0 +1,53 @@
+#include "interp/Value.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace hloc::interp {
+
+Value Value::tuple(std::vector<Value> elements) {
+  Value made;
+  made.tupleElements = std::move(elements);
+  return made;
+}
+
+Value Value::zero(const Shape &shape) {
+  if (!shape.isTuple())
+    return Value(Literal(shape));
+  std::vector<Value> elements;
+  for (const Shape &element : shape.elements())
+    elements.push_back(zero(element));
+  return tuple(std::move(elements));
+}
+
+Value Value::borrow(const Literal &literal) {
+  Value made;
+  if (literal.isTuple()) {
+    for (const Literal &element : literal.elements())
+      made.tupleElements.push_back(borrow(element));
+    return made;
+  }
+  made.borrowed = &literal;
+  return made;
+}
+
+Literal Value::take() {
+  Literal taken = owned && owned.use_count() == 1 ? std::move(*owned) : array();
+  *this = Value();
+  return taken;
+}
+
+Literal Value::toLiteral(const Shape &shape) const {
+  if (isTuple()) {
+    std::vector<Literal> elements;
+    for (unsigned i = 0; i < tupleElements.size(); ++i)
+      elements.push_back(tupleElements[i].toLiteral(shape.element(i)));
+    return Literal::tuple(std::move(elements));
+  }
+  if (array().shape() == shape)
+    return array();
+  Literal relabelled(shape);
+  llvm::copy(array().bytes(), relabelled.mutableBytes().begin());
+  return relabelled;
+}
+
+} // namespace hloc::interp
