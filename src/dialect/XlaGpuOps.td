@@ -37,7 +37,7 @@ def XlaGpu_ApplyIndexingOp : XlaGpu_Op<"apply_indexing", [Pure, DeclareOpInterfa
 def XlaGpu_YieldOp : XlaGpu_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<["LoopOp", "AtomicRmwOp"]>]> {
   let summary = "Ends the body of loop and atomic_rmw";
   let arguments = (ins Variadic<AnyType>:$values);
-  let builders = [OpBuilder<(ins), [{}]>];
+  let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 

@@ -41,6 +41,8 @@ inline constexpr llvm::StringLiteral sliceIndex = "xla_gpu.slice_index";
 inline constexpr llvm::StringLiteral invariant = "xla_gpu.invariant";
 inline constexpr llvm::StringLiteral range = "xla_gpu.range";
 inline constexpr llvm::StringLiteral noCompute = "xla_gpu.no_compute";
+/// On the module, by lower-index: width of `index`, 32 or 64.
+inline constexpr llvm::StringLiteral indexBits = "xla_gpu.index_bits";
 } // namespace attr
 
 /// The attribute value of `xla_gpu.range`.

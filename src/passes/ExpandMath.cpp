@@ -1,0 +1,135 @@
+// Elementary functions as arithmetic where that is shorter than libdevice and as accurate (bounds in the comments are
+// against the exact value, in units in the last place of f32). f16 and bf16 are computed in f32.
+#include "passes/PassDetail.h"
+
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+
+#include <cmath>
+
+namespace hloc {
+#define GEN_PASS_DEF_EXPANDMATH
+#include "passes/Passes.h.inc"
+} // namespace hloc
+
+using namespace mlir;
+using namespace hloc;
+
+namespace {
+
+/// Emits f32 arithmetic before one op.
+class F32 {
+public:
+  F32(OpBuilder &builder, Location loc) : builder(builder), loc(loc) {}
+
+  Value constant(double value) {
+    return arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(float(value)));
+  }
+  Value add(Value a, Value b) { return arith::AddFOp::create(builder, loc, a, b); }
+  Value mul(Value a, Value b) { return arith::MulFOp::create(builder, loc, a, b); }
+  Value div(Value a, Value b) { return arith::DivFOp::create(builder, loc, a, b); }
+  Value neg(Value a) { return arith::NegFOp::create(builder, loc, a); }
+  Value abs(Value a) { return math::AbsFOp::create(builder, loc, a); }
+  Value fma(Value a, Value b, Value c) { return math::FmaOp::create(builder, loc, a, b, c); }
+  Value select(Value condition, Value a, Value b) { return arith::SelectOp::create(builder, loc, condition, a, b); }
+  Value less(Value a, Value b) { return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, a, b); }
+  /// Limits `a` to [low, high]; NaN stays NaN.
+  Value clamp(Value a, double low, double high) {
+    a = arith::MaximumFOp::create(builder, loc, a, constant(low));
+    return arith::MinimumFOp::create(builder, loc, a, constant(high));
+  }
+  /// 2^a by the hardware: 2 ulp, subnormal results kept.
+  Value exp2(Value a) {
+    auto name = builder.getStringAttr("llvm.nvvm.ex2.approx.f");
+    return LLVM::CallIntrinsicOp::create(builder, loc, builder.getF32Type(), name, a).getResult(0);
+  }
+  /// Coefficients from the highest power down.
+  Value polynomial(Value x, ArrayRef<double> coefficients) {
+    Value value = constant(coefficients.front());
+    for (double coefficient : coefficients.drop_front())
+      value = fma(value, x, constant(coefficient));
+    return value;
+  }
+
+  OpBuilder &builder;
+  Location loc;
+};
+
+/// e^x in six operations: x * log2(e) in two floats, the low one to first order. Error below 3 ulp; 0 and infinity where
+/// f32 ends, NaN for NaN.
+Value expandExp(F32 f, Value x) {
+  constexpr double log2e = 1.4426950408889634;
+  const double high = float(log2e), low = log2e - high;
+  // Beyond these the result is 0 or infinity, and infinities must not meet in the subtraction below.
+  x = f.clamp(x, -104.0, 89.0);
+  Value product = f.mul(x, f.constant(high));
+  Value rest = f.fma(x, f.constant(high), f.neg(product));
+  rest = f.fma(x, f.constant(low), rest);
+  Value power = f.exp2(product);
+  return f.fma(power, f.mul(rest, f.constant(0.6931471805599453)), power);
+}
+
+/// Rational minimax approximation on [-7.99, 7.99]; beyond, tanh rounds to one.
+Value expandTanh(F32 f, Value x) {
+  Value small = f.less(f.abs(x), f.constant(0.0004));
+  Value limited = f.clamp(x, -7.99881172180175781, 7.99881172180175781);
+  Value square = f.mul(limited, limited);
+  Value numerator = f.polynomial(square, {-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11,
+                                          5.12229709037114e-08, 1.48572235717979e-05, 6.37261928875436e-04,
+                                          4.89352455891786e-03});
+  numerator = f.mul(limited, numerator);
+  Value denominator =
+      f.polynomial(square, {1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03});
+  return f.select(small, x, f.div(numerator, denominator));
+}
+
+/// Rational approximation of odd numerator and even denominator on [-3.74, 3.74]; beyond, erf rounds to one.
+Value expandErf(F32 f, Value x) {
+  constexpr double limit = 3.7439211627767994;
+  Value limited = f.clamp(x, -limit, limit);
+  Value square = f.mul(limited, limited);
+  Value numerator = f.polynomial(square, {2.2905065861350646e-4, 3.4082910107109506e-3, 5.0955695062380861e-2,
+                                          0.18520832239976145, 1.128379143519084});
+  Value denominator =
+      f.polynomial(square, {-1.1791602954361697e-7, 2.3547966471313185e-5, 1.0179625278914885e-3,
+                            1.4070470171167667e-2, 0.11098505178285362, 0.49746925110067538, 1.0});
+  Value quotient = f.div(f.mul(limited, numerator), denominator);
+  // Rounding may exceed one by an ulp.
+  return f.clamp(quotient, -1.0, 1.0);
+}
+
+using Expansion = Value (*)(F32, Value);
+
+Expansion expansionOf(Operation *op) {
+  if (isa<math::ExpOp>(op))
+    return expandExp;
+  if (isa<math::TanhOp>(op))
+    return expandTanh;
+  if (isa<math::ErfOp>(op))
+    return expandErf;
+  return nullptr;
+}
+
+void expand(Operation *op) {
+  Expansion expansion = expansionOf(op);
+  if (!expansion)
+    return;
+  Type type = op->getResult(0).getType();
+  bool isNarrow = type.isF16() || type.isBF16();
+  if (!type.isF32() && !isNarrow)
+    return;
+  OpBuilder builder(op);
+  Value operand = op->getOperand(0);
+  if (isNarrow)
+    operand = arith::ExtFOp::create(builder, op->getLoc(), builder.getF32Type(), operand);
+  Value result = expansion(F32(builder, op->getLoc()), operand);
+  if (isNarrow)
+    result = arith::TruncFOp::create(builder, op->getLoc(), type, result);
+  op->getResult(0).replaceAllUsesWith(result);
+  op->erase();
+}
+
+struct ExpandMathPass : hloc::impl::ExpandMathBase<ExpandMathPass> {
+  void runOnOperation() override { getOperation().walk(expand); }
+};
+
+} // namespace

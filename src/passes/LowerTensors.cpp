@@ -1,0 +1,327 @@
+// Tensors as handles to pointers. Every tensor value is the buffer it came from: an insert returns its destination, a
+// loop its initial value. So one walk in program order replaces values by pointers and accesses by loads and stores, and
+// structured control flow loses the operands and results that only threaded tensors.
+#include "passes/PassDetail.h"
+
+#include "hloc/dialect/TensorLayout.h"
+#include "passes/LowerAtomic.h"
+#include "passes/TensorMemory.h"
+
+namespace hloc {
+#define GEN_PASS_DEF_LOWERTENSORS
+#include "passes/Passes.h.inc"
+} // namespace hloc
+
+using namespace mlir;
+using namespace hloc;
+using namespace hloc::xla_gpu;
+
+namespace {
+
+constexpr unsigned sharedAddressSpace = 3;
+/// Shared and constant arrays start where the widest access may.
+constexpr uint64_t arrayAlignment = 16;
+
+bool isPointer(Type type) { return isa<LLVM::LLVMPointerType>(type); }
+bool isTensor(Type type) { return isa<RankedTensorType>(type); }
+
+/// The array of `type` in memory: bytes for packed types.
+LLVM::LLVMArrayType arrayTypeOf(RankedTensorType type) {
+  ElementStorage storage(type.getElementType());
+  int64_t count = type.getNumElements();
+  if (storage.isPacked())
+    return LLVM::LLVMArrayType::get(IntegerType::get(type.getContext(), 8),
+                                    llvm::divideCeil(count, storage.elementsPerByte()));
+  if (auto pair = dyn_cast<VectorType>(storage.memory))
+    return LLVM::LLVMArrayType::get(pair.getElementType(), 2 * count);
+  return LLVM::LLVMArrayType::get(storage.memory, count);
+}
+
+/// Raw bytes of `data`, element by element, as memory holds them.
+Attribute memoryImage(DenseElementsAttr data, RankedTensorType type) {
+  ElementStorage storage(type.getElementType());
+  MLIRContext *context = type.getContext();
+  if (isa<ComplexType>(storage.element)) {
+    auto part = cast<FloatType>(cast<ComplexType>(storage.element).getElementType());
+    SmallVector<Attribute> parts;
+    for (std::complex<APFloat> value : data.getValues<std::complex<APFloat>>()) {
+      parts.push_back(FloatAttr::get(part, value.real()));
+      parts.push_back(FloatAttr::get(part, value.imag()));
+    }
+    return DenseElementsAttr::get(RankedTensorType::get({2 * type.getNumElements()}, part), parts);
+  }
+  if (storage.element == storage.memory && !storage.isPacked())
+    return data;
+  SmallVector<APInt> bits;
+  for (Attribute value : data.getValues<Attribute>()) {
+    APInt raw = isa<FloatAttr>(value) ? cast<FloatAttr>(value).getValue().bitcastToAPInt()
+                                      : cast<IntegerAttr>(value).getValue();
+    bits.push_back(raw.zext(std::max(8u, storage.bits)));
+  }
+  if (storage.isPacked()) {
+    SmallVector<APInt> bytes(llvm::divideCeil(bits.size(), storage.elementsPerByte()), APInt(8, 0));
+    for (auto [i, value] : llvm::enumerate(bits))
+      bytes[i / storage.elementsPerByte()] |= value.shl(i % storage.elementsPerByte() * storage.bits);
+    bits = std::move(bytes);
+  }
+  auto integer = IntegerType::get(context, std::max(8u, storage.bits));
+  return DenseElementsAttr::get(RankedTensorType::get({int64_t(bits.size())}, integer), bits);
+}
+
+class TensorLowering {
+public:
+  TensorLowering(ModuleOp module, int64_t maxVectorBytes, int64_t computeCapability)
+      : module(module), maxVectorBytes(maxVectorBytes), computeCapability(computeCapability),
+        rewriter(module.getContext()), pointer(LLVM::LLVMPointerType::get(module.getContext())) {
+    // Globals of several kernels may meet in one PTX file: they are named after the kernel.
+    for (auto function : module.getOps<func::FuncOp>())
+      if (prefix.empty() || function->hasAttr(attr::entry))
+        prefix = function.getSymName().str();
+  }
+
+  LogicalResult run() {
+    for (auto function : llvm::to_vector(module.getOps<func::FuncOp>()))
+      if (!function.isExternal() && failed(lowerFunction(function)))
+        return failure();
+    return success();
+  }
+
+private:
+  LogicalResult lowerFunction(func::FuncOp function) {
+    for (BlockArgument argument : function.getArguments())
+      if (isTensor(argument.getType()))
+        argument.setType(pointer);
+    SmallVector<Type> results;
+    for (Type type : function.getResultTypes())
+      if (!isTensor(type))
+        results.push_back(type);
+    function.setResAttrsAttr(nullptr);
+    function.setFunctionType(
+        FunctionType::get(function.getContext(), function.getBody().front().getArgumentTypes(), results));
+    for (Block &block : function.getBody())
+      if (failed(lowerBlock(block)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult lowerBlock(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(block))
+      if (failed(lowerOp(&op)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult lowerRegions(Operation *op) {
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        if (failed(lowerBlock(block)))
+          return failure();
+    return success();
+  }
+
+  // Operands are read with getOperand: those that were tensors are pointers by now, whatever typed accessors say.
+  LogicalResult lowerOp(Operation *op) {
+    rewriter.setInsertionPoint(op);
+    MemoryBuilder memory(rewriter, op->getLoc(), maxVectorBytes);
+    if (isa<tensor::ExtractOp>(op)) {
+      Value loaded = memory.load(op->getOperand(0), op->getOperand(1), op->getResult(0).getType());
+      rewriter.replaceOp(op, loaded);
+    } else if (isa<tensor::InsertOp>(op)) {
+      memory.store(op->getOperand(0), op->getOperand(1), op->getOperand(2));
+      rewriter.replaceOp(op, op->getOperand(1));
+    } else if (auto read = dyn_cast<vector::TransferReadOp>(op)) {
+      Value loaded = memory.loadVector(op->getOperand(0), op->getOperand(1), read.getVectorType());
+      rewriter.replaceOp(op, loaded);
+    } else if (isa<vector::TransferWriteOp>(op)) {
+      memory.storeVector(op->getOperand(0), op->getOperand(1), op->getOperand(2));
+      rewriter.replaceOp(op, op->getOperand(1));
+    } else if (auto atomic = dyn_cast<AtomicRmwOp>(op)) {
+      if (failed(lowerAtomic(atomic, op->getOperand(0), maxVectorBytes, computeCapability)))
+        return failure();
+      rewriter.replaceOp(op, op->getOperand(0));
+    } else if (isa<AllocateSharedOp>(op)) {
+      rewriter.replaceOp(op, sharedArray(op));
+    } else if (isa<SyncThreadsOp>(op)) {
+      gpu::BarrierOp::create(rewriter, op->getLoc());
+      rewriter.replaceOp(op, op->getOperands());
+    } else if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+      if (isTensor(constant.getType()))
+        rewriter.replaceOp(op, constantArray(constant));
+    } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      return lowerFor(loop);
+    } else if (isa<scf::IfOp, scf::IndexSwitchOp>(op)) {
+      return lowerBranches(op);
+    } else if (auto call = dyn_cast<func::CallOp>(op)) {
+      return lowerCall(call);
+    } else if (isa<func::ReturnOp>(op)) {
+      llvm::BitVector buffers(op->getNumOperands());
+      for (OpOperand &operand : op->getOpOperands())
+        buffers[operand.getOperandNumber()] = isPointer(operand.get().getType());
+      op->eraseOperands(buffers);
+    } else {
+      return lowerOther(op);
+    }
+    return success();
+  }
+
+  LogicalResult lowerOther(Operation *op) {
+    if (op->getNumRegions() != 0 && failed(lowerRegions(op)))
+      return failure();
+    for (Type type : op->getResultTypes())
+      if (isTensor(type))
+        return op->emitOpError("makes a tensor that is no memory of the kernel");
+    return success();
+  }
+
+  // --- control flow
+
+  LogicalResult lowerFor(scf::ForOp loop) {
+    auto inits = llvm::to_vector(loop->getOperands().drop_front(3));
+    llvm::BitVector dropped(inits.size());
+    for (auto [i, init] : llvm::enumerate(inits)) {
+      if (!isPointer(init.getType()))
+        continue;
+      dropped.set(i);
+      loop.getRegionIterArg(i).replaceAllUsesWith(init);
+      loop.getResult(i).replaceAllUsesWith(init);
+    }
+    if (failed(lowerRegions(loop)))
+      return failure();
+    if (dropped.none())
+      return success();
+    Operation *yield = loop.getBody()->getTerminator();
+    SmallVector<Value> keptInits;
+    llvm::BitVector droppedArguments(1 + inits.size());
+    for (auto [i, init] : llvm::enumerate(inits)) {
+      if (!dropped[i])
+        keptInits.push_back(init);
+      else if (yield->getOperand(i) != init)
+        return loop.emitOpError("exchanges the buffers it iterates over");
+      if (dropped[i])
+        droppedArguments.set(1 + i);
+    }
+    yield->eraseOperands(dropped);
+    loop.getBody()->eraseArguments(droppedArguments);
+    rewriter.setInsertionPoint(loop);
+    auto replacement = scf::ForOp::create(rewriter, loop.getLoc(), loop.getLowerBound(), loop.getUpperBound(),
+                                          loop.getStep(), keptInits);
+    replacement.getRegion().getBlocks().clear();
+    replacement.getRegion().takeBody(loop.getRegion());
+    replaceKeptResults(loop, replacement, dropped);
+    return success();
+  }
+
+  /// scf.if and scf.index_switch: all branches must yield the same buffer.
+  LogicalResult lowerBranches(Operation *op) {
+    if (failed(lowerRegions(op)))
+      return failure();
+    llvm::BitVector dropped(op->getNumResults());
+    for (OpResult result : op->getResults()) {
+      if (!isTensor(result.getType()))
+        continue;
+      unsigned number = result.getResultNumber();
+      Value buffer = op->getRegion(0).front().getTerminator()->getOperand(number);
+      for (Region &region : op->getRegions())
+        if (region.front().getTerminator()->getOperand(number) != buffer)
+          return op->emitOpError("yields different buffers from its branches");
+      dropped.set(number);
+      result.replaceAllUsesWith(buffer);
+    }
+    if (dropped.none())
+      return success();
+    for (Region &region : op->getRegions())
+      region.front().getTerminator()->eraseOperands(dropped);
+    SmallVector<Type> keptTypes;
+    for (OpResult result : op->getResults())
+      if (!dropped[result.getResultNumber()])
+        keptTypes.push_back(result.getType());
+    OperationState state(op->getLoc(), op->getName(), op->getOperands(), keptTypes, op->getAttrs());
+    for (unsigned i = 0; i < op->getNumRegions(); ++i)
+      state.addRegion();
+    rewriter.setInsertionPoint(op);
+    Operation *replacement = rewriter.create(state);
+    for (auto [from, to] : llvm::zip_equal(op->getRegions(), replacement->getRegions()))
+      to.takeBody(from);
+    replaceKeptResults(op, replacement, dropped);
+    return success();
+  }
+
+  void replaceKeptResults(Operation *op, Operation *replacement, const llvm::BitVector &dropped) {
+    unsigned kept = 0;
+    for (OpResult result : op->getResults())
+      if (!dropped[result.getResultNumber()])
+        result.replaceAllUsesWith(replacement->getResult(kept++));
+    rewriter.eraseOp(op);
+  }
+
+  LogicalResult lowerCall(func::CallOp call) {
+    SmallVector<Value> operands;
+    for (Value operand : call->getOperands()) {
+      if (isPointer(operand.getType()) && operand.getType() != pointer)
+        operand = LLVM::AddrSpaceCastOp::create(rewriter, call.getLoc(), pointer, operand);
+      operands.push_back(operand);
+    }
+    for (Type type : call.getResultTypes())
+      if (isTensor(type))
+        return call.emitOpError("returns a tensor from a helper function");
+    call->setOperands(operands);
+    return success();
+  }
+
+  // --- memory of the kernel itself
+
+  Value global(Operation *op, StringRef stem, unsigned number, RankedTensorType type, Attribute value,
+               unsigned addressSpace) {
+    std::string name = (prefix + "__" + stem + "_" + Twine(number)).str();
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPointToStart(module.getBody());
+    auto array = LLVM::GlobalOp::create(rewriter, op->getLoc(), arrayTypeOf(type), /*isConstant=*/bool(value),
+                                        LLVM::Linkage::Internal, name, value, arrayAlignment, addressSpace);
+    if (!value) { // shared memory starts uninitialised
+      Block *block = rewriter.createBlock(&array.getInitializerRegion());
+      rewriter.setInsertionPointToStart(block);
+      Value undefined = LLVM::UndefOp::create(rewriter, op->getLoc(), array.getGlobalType());
+      LLVM::ReturnOp::create(rewriter, op->getLoc(), undefined);
+    }
+    // The address is a constant of the function: one, at its start.
+    rewriter.setInsertionPointToStart(&op->getParentOfType<func::FuncOp>().getBody().front());
+    return LLVM::AddressOfOp::create(rewriter, op->getLoc(), array);
+  }
+
+  Value sharedArray(Operation *op) {
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    return global(op, "shared", sharedCount++, type, {}, sharedAddressSpace);
+  }
+
+  Value constantArray(arith::ConstantOp op) {
+    auto type = cast<RankedTensorType>(op.getType());
+    return global(op, "constant", constantCount++, type,
+                  memoryImage(cast<DenseElementsAttr>(op.getValue()), type), 0);
+  }
+
+  ModuleOp module;
+  int64_t maxVectorBytes, computeCapability;
+  IRRewriter rewriter;
+  Type pointer;
+  std::string prefix;
+  unsigned sharedCount = 0, constantCount = 0;
+};
+
+struct LowerTensorsPass : hloc::impl::LowerTensorsBase<LowerTensorsPass> {
+  using Base::Base;
+  void runOnOperation() override {
+    WalkResult flat = getOperation().walk([](Operation *op) {
+      for (Type type : op->getOperandTypes())
+        if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && (tensor.getRank() != 1 || tensor.getEncoding())) {
+          op->emitOpError() << "uses " << tensor << ": tensors must be flat before they are lowered";
+          return WalkResult::interrupt();
+        }
+      return WalkResult::advance();
+    });
+    if (flat.wasInterrupted() ||
+        failed(TensorLowering(getOperation(), maxVectorBytes, computeCapability).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace

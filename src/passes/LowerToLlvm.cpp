@@ -1,0 +1,136 @@
+// The last step: one conversion of everything that is left.
+#include "passes/PassDetail.h"
+
+#include "passes/MathToLlvm.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ComplexToLLVM/ComplexToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/Pattern.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+namespace hloc {
+#define GEN_PASS_DEF_LOWERTOLLVM
+#include "passes/Passes.h.inc"
+} // namespace hloc
+
+using namespace mlir;
+using namespace hloc;
+using namespace hloc::xla_gpu;
+
+namespace {
+
+/// gpu.thread_id and its kin: reads of 32-bit special registers, with the range the emitter gave them.
+template <typename IdOp, typename X, typename Y, typename Z> struct LowerId : ConvertOpToLLVMPattern<IdOp> {
+  using ConvertOpToLLVMPattern<IdOp>::ConvertOpToLLVMPattern;
+  LogicalResult matchAndRewrite(IdOp op, typename IdOp::Adaptor, ConversionPatternRewriter &rewriter) const override {
+    Type i32 = rewriter.getI32Type();
+    LLVM::ConstantRangeAttr range;
+    if (std::optional<Interval> known = rangeOf(op.getResult()))
+      range = LLVM::ConstantRangeAttr::get(op.getContext(), APInt(32, known->lower), APInt(32, known->upper + 1));
+    Value id;
+    switch (op.getDimension()) {
+    case gpu::Dimension::x:
+      id = X::create(rewriter, op.getLoc(), i32, range);
+      break;
+    case gpu::Dimension::y:
+      id = Y::create(rewriter, op.getLoc(), i32, range);
+      break;
+    case gpu::Dimension::z:
+      id = Z::create(rewriter, op.getLoc(), i32, range);
+      break;
+    }
+    Type index = this->getTypeConverter()->convertType(op.getType());
+    if (index != i32)
+      id = LLVM::ZExtOp::create(rewriter, op.getLoc(), index, id);
+    rewriter.replaceOp(op, id);
+    return success();
+  }
+};
+
+using LowerThreadId = LowerId<gpu::ThreadIdOp, NVVM::ThreadIdXOp, NVVM::ThreadIdYOp, NVVM::ThreadIdZOp>;
+using LowerBlockId = LowerId<gpu::BlockIdOp, NVVM::BlockIdXOp, NVVM::BlockIdYOp, NVVM::BlockIdZOp>;
+
+struct LowerBarrier : ConvertOpToLLVMPattern<gpu::BarrierOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+  LogicalResult matchAndRewrite(gpu::BarrierOp op, OpAdaptor, ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<NVVM::Barrier0Op>(op);
+    return success();
+  }
+};
+
+struct LowerShuffle : ConvertOpToLLVMPattern<gpu::ShuffleOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+  LogicalResult matchAndRewrite(gpu::ShuffleOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    if (!op.getValid().use_empty())
+      return op.emitOpError("has a used validity result, which no pass makes");
+    Location loc = op.getLoc();
+    Type i32 = rewriter.getI32Type();
+    auto constant = [&](int64_t value) -> Value {
+      return LLVM::ConstantOp::create(rewriter, loc, i32, rewriter.getI32IntegerAttr(value));
+    };
+    // The low bits clamp the source lane to the warp; `up` clamps at its first lane instead.
+    bool isUp = op.getMode() == gpu::ShuffleMode::UP;
+    Value shuffled = NVVM::ShflOp::create(rewriter, loc, i32, constant(-1), adaptor.getValue(), adaptor.getOffset(),
+                                          constant(isUp ? 0 : 31), kindOf(op.getMode()), UnitAttr());
+    rewriter.replaceOp(op, {shuffled, Value()});
+    return success();
+  }
+
+  static NVVM::ShflKind kindOf(gpu::ShuffleMode mode) {
+    switch (mode) {
+    case gpu::ShuffleMode::XOR:
+      return NVVM::ShflKind::bfly;
+    case gpu::ShuffleMode::UP:
+      return NVVM::ShflKind::up;
+    case gpu::ShuffleMode::DOWN:
+      return NVVM::ShflKind::down;
+    case gpu::ShuffleMode::IDX:
+      return NVVM::ShflKind::idx;
+    }
+    HLOC_UNREACHABLE("unknown shuffle mode");
+  }
+};
+
+/// What only this project's passes read must not reach LLVM; the launch stays.
+void dropProtocolAttributes(LLVM::LLVMFuncOp function) {
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    for (StringRef name : {attr::invariant, attr::range, attr::sliceIndex})
+      function.removeArgAttr(i, name);
+}
+
+struct LowerToLlvmPass : hloc::impl::LowerToLlvmBase<LowerToLlvmPass> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    LowerToLLVMOptions options(&getContext());
+    auto indexBits = module->getAttrOfType<IntegerAttr>(attr::indexBits);
+    options.overrideIndexBitwidth(indexBits ? indexBits.getInt() : 64);
+    LLVMTypeConverter converter(&getContext(), options);
+    RewritePatternSet patterns(&getContext());
+    arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+    arith::populateArithToLLVMConversionPatterns(converter, patterns);
+    cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+    populateFuncToLLVMConversionPatterns(converter, patterns);
+    populateVectorToLLVMConversionPatterns(converter, patterns);
+    populateComplexToLLVMConversionPatterns(converter, patterns);
+    ub::populateUBToLLVMConversionPatterns(converter, patterns);
+    populateMathToLlvmPatterns(converter, patterns);
+    patterns.add<LowerThreadId, LowerBlockId, LowerBarrier, LowerShuffle>(converter);
+    LLVMConversionTarget target(getContext());
+    target.addLegalDialect<LLVM::LLVMDialect, NVVM::NVVMDialect>();
+    target.addLegalOp<ModuleOp>();
+    if (failed(applyFullConversion(module, target, std::move(patterns))))
+      return signalPassFailure();
+    for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+      dropProtocolAttributes(function);
+  }
+};
+
+} // namespace

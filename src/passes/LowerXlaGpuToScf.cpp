@@ -1,0 +1,269 @@
+// Loops over maps to scf, predicated accesses to scf.if, warp reductions to shuffles of 32-bit words.
+#include "passes/PassDetail.h"
+
+#include "hloc/dialect/AppliedMap.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Complex/IR/Complex.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <limits>
+
+namespace hloc {
+#define GEN_PASS_DEF_LOWERXLAGPUTOSCF
+#include "passes/Passes.h.inc"
+} // namespace hloc
+
+using namespace mlir;
+using namespace hloc;
+using namespace hloc::xla_gpu;
+
+namespace {
+
+/// One constraint of a loop, checked as soon as `level` range variables are known.
+struct BoundsCheck {
+  AffineExpr expression;
+  Interval interval;
+  bool checkLower, checkUpper;
+  unsigned level;
+};
+
+/// Range variables (symbols) that must be known to evaluate `expression`.
+unsigned levelOf(AffineExpr expression) {
+  unsigned level = 0;
+  expression.walk([&](AffineExpr node) {
+    if (auto symbol = dyn_cast<AffineSymbolExpr>(node))
+      level = std::max(level, symbol.getPosition() + 1);
+  });
+  return level;
+}
+
+class LoopLowering {
+public:
+  LoopLowering(LoopOp loop, IRRewriter &rewriter) : loop(loop), rewriter(rewriter), map(loop.indexingMap()) {}
+
+  void run() {
+    map.simplify();
+    rewriter.setInsertionPoint(loop);
+    if (map.isKnownEmpty()) {
+      rewriter.replaceOp(loop, loop.getInits());
+      return;
+    }
+    collectChecks();
+    SmallVector<Value> results = emitLevel(0, loop.getInits());
+    rewriter.replaceOp(loop, results);
+  }
+
+private:
+  void addCheck(AffineExpr expression, Interval interval, Interval known) {
+    bool lower = known.lower < interval.lower, upper = known.upper > interval.upper;
+    if (lower || upper)
+      checks.push_back({expression, interval, lower, upper, levelOf(expression)});
+  }
+
+  void collectChecks() {
+    constexpr Interval everything = {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
+    for (auto [i, dim] : llvm::enumerate(loop.getDims()))
+      addCheck(getAffineDimExpr(i, map.context()), map.dims()[i].bounds, rangeOf(dim).value_or(everything));
+    // Without its constraints the map does not know what they promise.
+    IndexingMap unconstrained(map.affine(), map.dims(), map.ranges(), {}, {});
+    for (const auto &[expression, interval] : map.constraints())
+      addCheck(expression, interval, unconstrained.range(expression));
+  }
+
+  /// Values of `expressions` at the current point.
+  SmallVector<Value> evaluate(ArrayRef<AffineExpr> expressions) {
+    unsigned numSymbols = map.ranges().size();
+    auto affine = AffineMap::get(map.dims().size(), numSymbols, expressions, map.context());
+    IndexingMap point(affine, map.dims(), map.ranges(), {}, {});
+    AppliedMap applied = {point.symbolsToDims(), SmallVector<Value>(loop.getDims())};
+    for (unsigned i = 0; i < numSymbols; ++i)
+      applied.operands.push_back(i < variables.size() ? variables[i] : Value());
+    // Expressions of an outer level do not mention inner variables: drop those before they are looked at.
+    SmallVector<bool> dropped = applied.map.removeUnusedDims();
+    SmallVector<Value> kept;
+    for (auto [i, operand] : llvm::enumerate(applied.operands))
+      if (i >= dropped.size() || !dropped[i])
+        kept.push_back(operand);
+    applied.operands = std::move(kept);
+    applied.simplify();
+    return applied.materialize(rewriter, loop.getLoc());
+  }
+
+  Value emitChecks(unsigned level) {
+    Location loc = loop.getLoc();
+    Value all;
+    auto require = [&](arith::CmpIPredicate predicate, Value value, int64_t bound) {
+      Value limit = arith::ConstantIndexOp::create(rewriter, loc, bound);
+      Value holds = rewriter.createOrFold<arith::CmpIOp>(loc, predicate, value, limit);
+      all = all ? rewriter.createOrFold<arith::AndIOp>(loc, all, holds) : holds;
+    };
+    for (const BoundsCheck &check : checks) {
+      if (check.level != level)
+        continue;
+      Value value = evaluate({check.expression}).front();
+      if (check.checkLower)
+        require(arith::CmpIPredicate::sge, value, check.interval.lower);
+      if (check.checkUpper)
+        require(arith::CmpIPredicate::sle, value, check.interval.upper);
+    }
+    return all;
+  }
+
+  /// The nest from range variable `level` inwards; returns what it yields.
+  SmallVector<Value> emitLevel(unsigned level, ValueRange iterArguments) {
+    Value condition = emitChecks(level);
+    if (!condition)
+      return emitLoop(level, iterArguments);
+    Location loc = loop.getLoc();
+    auto ifOp = scf::IfOp::create(rewriter, loc, iterArguments.getTypes(), condition, /*withElse=*/true);
+    OpBuilder::InsertionGuard guard(rewriter);
+    auto fill = [&](Block *block, auto produce) {
+      // Without results the builder has already made the terminator.
+      if (!block->empty())
+        rewriter.eraseOp(&block->back());
+      rewriter.setInsertionPointToEnd(block);
+      SmallVector<Value> values = produce();
+      scf::YieldOp::create(rewriter, loc, values);
+    };
+    fill(ifOp.thenBlock(), [&] { return emitLoop(level, iterArguments); });
+    fill(ifOp.elseBlock(), [&] { return SmallVector<Value>(iterArguments); });
+    return SmallVector<Value>(ifOp.getResults());
+  }
+
+  SmallVector<Value> emitLoop(unsigned level, ValueRange iterArguments) {
+    if (level == map.ranges().size())
+      return emitBody(iterArguments);
+    Location loc = loop.getLoc();
+    Interval bounds = map.ranges()[level].bounds;
+    Value lower = arith::ConstantIndexOp::create(rewriter, loc, bounds.lower);
+    if (bounds.isPoint()) {
+      variables.push_back(lower);
+      SmallVector<Value> results = emitLevel(level + 1, iterArguments);
+      variables.pop_back();
+      return results;
+    }
+    Value upper = arith::ConstantIndexOp::create(rewriter, loc, bounds.upper + 1);
+    Value step = arith::ConstantIndexOp::create(rewriter, loc, 1);
+    auto forOp = scf::ForOp::create(rewriter, loc, lower, upper, step, iterArguments);
+    OpBuilder::InsertionGuard guard(rewriter);
+    if (!forOp.getBody()->empty())
+      rewriter.eraseOp(forOp.getBody()->getTerminator());
+    rewriter.setInsertionPointToEnd(forOp.getBody());
+    variables.push_back(forOp.getInductionVar());
+    SmallVector<Value> results = emitLevel(level + 1, forOp.getRegionIterArgs());
+    variables.pop_back();
+    scf::YieldOp::create(rewriter, loc, results);
+    return SmallVector<Value>(forOp.getResults());
+  }
+
+  SmallVector<Value> emitBody(ValueRange iterArguments) {
+    SmallVector<Value> arguments(variables);
+    llvm::append_range(arguments, evaluate(map.affine().getResults()));
+    llvm::append_range(arguments, iterArguments);
+    SmallVector<Value> yielded(loop.yielded());
+    // Arguments yielded as they are must follow their replacement.
+    for (Value &value : yielded)
+      if (auto argument = dyn_cast<BlockArgument>(value); argument && argument.getOwner() == loop.getBody())
+        value = arguments[argument.getArgNumber()];
+    rewriter.eraseOp(loop.getBody()->getTerminator());
+    rewriter.inlineBlockBefore(loop.getBody(), rewriter.getInsertionBlock(), rewriter.getInsertionPoint(), arguments);
+    return yielded;
+  }
+
+  LoopOp loop;
+  IRRewriter &rewriter;
+  IndexingMap map;
+  SmallVector<BoundsCheck> checks;
+  SmallVector<Value> variables; ///< range variables of the enclosing levels
+};
+
+void lowerPredicatedInsert(PredicatedInsertOp op, IRRewriter &rewriter) {
+  rewriter.setInsertionPoint(op);
+  auto ifOp = scf::IfOp::create(
+      rewriter, op.getLoc(), op.getCondition(),
+      [&](OpBuilder &builder, Location loc) {
+        Value inserted = tensor::InsertOp::create(builder, loc, op.getValue(), op.getDest(), op.getIndices());
+        scf::YieldOp::create(builder, loc, inserted);
+      },
+      [&](OpBuilder &builder, Location loc) { scf::YieldOp::create(builder, loc, op.getDest()); });
+  rewriter.replaceOp(op, ifOp);
+}
+
+void lowerPredicatedExtract(PredicatedExtractOp op, IRRewriter &rewriter) {
+  rewriter.setInsertionPoint(op);
+  auto ifOp = scf::IfOp::create(
+      rewriter, op.getLoc(), op.getCondition(),
+      [&](OpBuilder &builder, Location loc) {
+        Value extracted = tensor::ExtractOp::create(builder, loc, op.getSource(), op.getIndices());
+        scf::YieldOp::create(builder, loc, extracted);
+      },
+      [&](OpBuilder &builder, Location loc) { scf::YieldOp::create(builder, loc, op.getFallback()); });
+  rewriter.replaceOp(op, ifOp);
+}
+
+/// The value of the lane `distance` further. The hardware moves 32-bit words.
+Value shuffleDown(OpBuilder &builder, Location loc, Value value, int64_t distance) {
+  Type type = value.getType();
+  if (isa<ComplexType>(type)) {
+    Value real = shuffleDown(builder, loc, complex::ReOp::create(builder, loc, value), distance);
+    Value imaginary = shuffleDown(builder, loc, complex::ImOp::create(builder, loc, value), distance);
+    return complex::CreateOp::create(builder, loc, type, real, imaginary);
+  }
+  unsigned bits = type.getIntOrFloatBitWidth();
+  Type integer = builder.getIntegerType(bits), word = builder.getI32Type();
+  if (isa<FloatType>(type))
+    value = arith::BitcastOp::create(builder, loc, integer, value);
+  auto shuffleWord = [&](Value source) -> Value {
+    return gpu::ShuffleOp::create(builder, loc, source, distance, 32, gpu::ShuffleMode::DOWN).getShuffleResult();
+  };
+  if (bits == 32) {
+    value = shuffleWord(value);
+  } else if (bits < 32) {
+    value = shuffleWord(arith::ExtUIOp::create(builder, loc, word, value));
+    value = arith::TruncIOp::create(builder, loc, integer, value);
+  } else {
+    HLOC_CHECK(bits == 64, "shuffle of a scalar that is wider than 64 bits");
+    Value shift = arith::ConstantIntOp::create(builder, loc, integer, 32);
+    Value low = shuffleWord(arith::TruncIOp::create(builder, loc, word, value));
+    Value high = arith::ShRUIOp::create(builder, loc, value, shift);
+    high = shuffleWord(arith::TruncIOp::create(builder, loc, word, high));
+    high = arith::ShLIOp::create(builder, loc, arith::ExtUIOp::create(builder, loc, integer, high), shift);
+    value = arith::OrIOp::create(builder, loc, arith::ExtUIOp::create(builder, loc, integer, low), high);
+  }
+  return isa<FloatType>(type) ? arith::BitcastOp::create(builder, loc, type, value) : value;
+}
+
+void lowerShuffleReduce(ShuffleReduceOp op, IRRewriter &rewriter) {
+  rewriter.setInsertionPoint(op);
+  SmallVector<Value> values(op.getOperands());
+  for (int64_t distance = op.getMaxDistance(); distance >= 1; distance /= 2) {
+    SmallVector<Value> arguments(values);
+    for (Value value : values)
+      arguments.push_back(shuffleDown(rewriter, op.getLoc(), value, distance));
+    auto call =
+        PureCallOp::create(rewriter, op.getLoc(), op.getCombinerAttr(), op.getResultTypes(), arguments);
+    values.assign(call.getResults().begin(), call.getResults().end());
+  }
+  rewriter.replaceOp(op, values);
+}
+
+struct LowerXlaGpuToScfPass : hloc::impl::LowerXlaGpuToScfBase<LowerXlaGpuToScfPass> {
+  void runOnOperation() override {
+    IRRewriter rewriter(&getContext());
+    getOperation().walk([&](Operation *op) { // inner loops first
+      if (auto loop = dyn_cast<LoopOp>(op))
+        LoopLowering(loop, rewriter).run();
+      else if (auto insert = dyn_cast<PredicatedInsertOp>(op))
+        lowerPredicatedInsert(insert, rewriter);
+      else if (auto extract = dyn_cast<PredicatedExtractOp>(op))
+        lowerPredicatedExtract(extract, rewriter);
+      else if (auto reduce = dyn_cast<ShuffleReduceOp>(op))
+        lowerShuffleReduce(reduce, rewriter);
+    });
+  }
+};
+
+} // namespace

@@ -1,0 +1,80 @@
+// The last iteration of a loop is often the only one that needs its bounds check:
+//   s0 in [0, 7], d0 * 8 + s0 in [0, 1000]  =>  s0 in [0, 6] unchecked, then s0 = 7 with the check on d0 alone.
+#include "passes/PassDetail.h"
+
+namespace hloc {
+#define GEN_PASS_DEF_PEELLOOPS
+#include "passes/Passes.h.inc"
+} // namespace hloc
+
+using namespace mlir;
+using namespace hloc;
+using namespace hloc::xla_gpu;
+
+namespace {
+
+/// Peeling is for loops that will be unrolled: beyond this many iterations a check is noise.
+constexpr int64_t maxIterations = 64;
+
+bool constrains(const IndexingMap &map, unsigned range) {
+  return llvm::any_of(map.constraints(), [&](const auto &constraint) {
+    return constraint.first.isFunctionOfSymbol(range);
+  });
+}
+
+/// `map` with range variable `range` limited to `bounds`, simplified.
+IndexingMap restricted(const IndexingMap &map, unsigned range, Interval bounds) {
+  SmallVector<IndexingVariable> ranges(map.ranges());
+  ranges[range].bounds = bounds;
+  IndexingMap result(map.affine(), map.dims(), ranges, {}, map.constraints());
+  result.simplify();
+  return result;
+}
+
+/// The maps to loop over instead of `map`, in order; just `map` if nothing can be peeled.
+SmallVector<IndexingMap, 0> peel(const IndexingMap &map) {
+  IndexingMap main = map;
+  SmallVector<IndexingMap, 0> tails;
+  int64_t iterations = 1;
+  for (unsigned range = map.ranges().size(); range-- > 0 && iterations < maxIterations;) {
+    Interval bounds = main.ranges()[range].bounds;
+    iterations *= bounds.size();
+    if (bounds.isPoint() || !constrains(main, range))
+      continue;
+    IndexingMap shorter = restricted(main, range, {bounds.lower, bounds.upper - 1});
+    if (shorter.isKnownEmpty() || constrains(shorter, range))
+      continue;
+    tails.push_back(restricted(main, range, {bounds.upper, bounds.upper}));
+    main = std::move(shorter);
+  }
+  SmallVector<IndexingMap, 0> maps = {std::move(main)};
+  for (IndexingMap &tail : llvm::reverse(tails))
+    if (!tail.isKnownEmpty())
+      maps.push_back(std::move(tail));
+  return maps;
+}
+
+struct PeelLoopsPass : hloc::impl::PeelLoopsBase<PeelLoopsPass> {
+  void runOnOperation() override {
+    getOperation().walk([](LoopOp loop) {
+      const IndexingMap &map = loop.indexingMap();
+      if (map.isKnownEmpty() || map.constraints().empty())
+        return;
+      SmallVector<IndexingMap, 0> maps = peel(map);
+      if (maps.size() == 1)
+        return;
+      OpBuilder builder(loop);
+      SmallVector<Value> carried(loop.getInits());
+      for (const IndexingMap &part : maps) {
+        auto copy = cast<LoopOp>(builder.clone(*loop));
+        copy.setMapAttr(IndexingMapAttr::get(part));
+        copy.getInitsMutable().assign(carried);
+        carried.assign(copy.getResults().begin(), copy.getResults().end());
+      }
+      loop.replaceAllUsesWith(carried);
+      loop.erase();
+    });
+  }
+};
+
+} // namespace

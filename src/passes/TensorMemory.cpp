@@ -1,0 +1,306 @@
+#include "passes/TensorMemory.h"
+
+#include "hloc/indexing/Divisibility.h"
+#include "passes/PassDetail.h"
+
+#include "mlir/IR/Matchers.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace hloc;
+using namespace hloc::xla_gpu;
+
+namespace {
+
+/// Alignment of anything whose index is always 0, before the buffer's own limits it.
+constexpr int64_t unlimitedAlignment = 256;
+
+int64_t powerOfTwoPart(int64_t value) { return value == 0 ? unlimitedAlignment : value & -value; }
+
+/// A vector of integers as wide as `type`'s elements.
+Type withElement(Type type, Type element) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector ? Type(VectorType::get(vector.getShape(), element)) : element;
+}
+
+} // namespace
+
+ElementStorage::ElementStorage(Type element) : element(element) {
+  MLIRContext *context = element.getContext();
+  if (auto complex = dyn_cast<ComplexType>(element)) {
+    memory = VectorType::get({2}, complex.getElementType());
+    bits = 2 * complex.getElementType().getIntOrFloatBitWidth();
+    return;
+  }
+  bits = element.getIntOrFloatBitWidth();
+  memory = element;
+  if (bits == 6) // six-bit floats take a byte each
+    bits = 8;
+  bool isNarrowFloat = isa<FloatType>(element) && bits <= 8;
+  if (isNarrowFloat || element.getIntOrFloatBitWidth() != bits)
+    memory = IntegerType::get(context, bits);
+}
+
+BufferFacts hloc::factsOf(Value pointer) {
+  if (auto cast = pointer.getDefiningOp<LLVM::AddrSpaceCastOp>())
+    pointer = cast.getArg();
+  if (auto argument = dyn_cast<BlockArgument>(pointer)) {
+    auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    if (!function)
+      return {};
+    unsigned number = argument.getArgNumber();
+    auto align = function.getArgAttrOfType<IntegerAttr>(number, LLVM::LLVMDialect::getAlignAttrName());
+    return {align ? align.getInt() : 0, bool(function.getArgAttr(number, attr::invariant))};
+  }
+  if (auto address = pointer.getDefiningOp<LLVM::AddressOfOp>()) {
+    auto global = SymbolTable::lookupNearestSymbolFrom<LLVM::GlobalOp>(address, address.getGlobalNameAttr());
+    return {int64_t(global.getAlignment().value_or(0)), global.getConstant()};
+  }
+  return {};
+}
+
+AppliedMap hloc::traceIndex(Value index) {
+  AppliedMap applied = AppliedMap::identity(index, index.getContext());
+  applied.composeProducers();
+  applied.simplify();
+  return applied;
+}
+
+int64_t MemoryBuilder::alignmentOf(Value pointer, const AppliedMap &index, int64_t offset,
+                                   const ElementStorage &storage) const {
+  AffineExpr expression = index.map.result(0) + offset;
+  int64_t elements = powerOfTwoPart(knownDivisor(expression, index.map));
+  int64_t known = std::max<int64_t>(1, std::min(elements, unlimitedAlignment) * storage.bits / 8);
+  int64_t natural = std::max<int64_t>(1, storage.bits / 8);
+  int64_t buffer = factsOf(pointer).alignment;
+  return std::max(natural, std::min(known, powerOfTwoPart(buffer == 0 ? natural : buffer)));
+}
+
+SmallVector<MemoryBuilder::Chunk> MemoryBuilder::split(Value pointer, const AppliedMap &index, int64_t size,
+                                                       const ElementStorage &storage) const {
+  SmallVector<Chunk> chunks;
+  for (int64_t offset = 0; offset < size;) {
+    int64_t alignment = alignmentOf(pointer, index, offset, storage);
+    // An element of a packed type may start inside a byte: then only its own position counts.
+    int64_t aligned = powerOfTwoPart(knownDivisor(index.map.result(0) + offset, index.map));
+    int64_t fitting = std::min(std::min(alignment, maxVectorBytes) * 8 / storage.bits, aligned);
+    int64_t chunk = std::max<int64_t>(1, std::min(fitting, int64_t(llvm::bit_floor(uint64_t(size - offset)))));
+    if (storage.isPacked() && chunk < storage.elementsPerByte())
+      chunk = 1;
+    chunks.push_back({offset, chunk, alignment});
+    offset += chunk;
+  }
+  return chunks;
+}
+
+Value MemoryBuilder::offsetIndex(const AppliedMap &index, int64_t offset) {
+  AppliedMap moved = index;
+  AffineExpr expression = index.map.result(0) + offset;
+  moved.map = IndexingMap(AffineMap::get(index.map.dims().size(), 0, expression, index.map.context()),
+                          index.map.dims(), {}, {});
+  return moved.materialize(builder, loc).front();
+}
+
+Value MemoryBuilder::address(Value pointer, Value index, Type memory) {
+  APInt constant;
+  if (matchPattern(index, m_ConstantInt(&constant)) && constant.isZero())
+    return pointer;
+  Value offset = arith::IndexCastUIOp::create(builder, loc, builder.getI64Type(), index);
+  return LLVM::GEPOp::create(builder, loc, pointer.getType(), memory, pointer, ValueRange(offset),
+                             LLVM::GEPNoWrapFlags::inbounds);
+}
+
+std::pair<Value, Value> MemoryBuilder::packedWord(Value pointer, Value index, const ElementStorage &storage) {
+  int64_t perWord = 32 / storage.bits;
+  AppliedMap traced = traceIndex(index);
+  AffineExpr expression = traced.map.result(0);
+  auto affine = AffineMap::get(traced.map.dims().size(), 0,
+                               {expression.floorDiv(perWord), (expression % perWord) * int64_t(storage.bits)},
+                               traced.map.context());
+  traced.map = IndexingMap(affine, traced.map.dims(), {}, {});
+  traced.simplify();
+  SmallVector<Value> parts = traced.materialize(builder, loc);
+  Value shift = arith::IndexCastUIOp::create(builder, loc, builder.getI32Type(), parts[1]);
+  return {address(pointer, parts[0], builder.getI32Type()), shift};
+}
+
+Value MemoryBuilder::toMemory(Value value, const ElementStorage &storage) {
+  Type type = value.getType();
+  if (isa<ComplexType>(storage.element)) {
+    Value real = complex::ReOp::create(builder, loc, value), imaginary = complex::ImOp::create(builder, loc, value);
+    return vector::FromElementsOp::create(builder, loc, storage.memory, ValueRange{real, imaginary});
+  }
+  if (storage.element == storage.memory)
+    return value;
+  Type integer = builder.getIntegerType(storage.element.getIntOrFloatBitWidth());
+  if (isa<FloatType>(storage.element))
+    value = arith::BitcastOp::create(builder, loc, withElement(type, integer), value);
+  if (integer != storage.memory)
+    value = arith::ExtUIOp::create(builder, loc, withElement(type, storage.memory), value);
+  return value;
+}
+
+Value MemoryBuilder::fromMemory(Value value, const ElementStorage &storage) {
+  Type type = value.getType();
+  if (isa<ComplexType>(storage.element)) {
+    Value real = vector::ExtractOp::create(builder, loc, value, 0);
+    Value imaginary = vector::ExtractOp::create(builder, loc, value, 1);
+    return complex::CreateOp::create(builder, loc, storage.element, real, imaginary);
+  }
+  if (storage.element == storage.memory)
+    return value;
+  Type integer = builder.getIntegerType(storage.element.getIntOrFloatBitWidth());
+  if (integer != storage.memory)
+    value = arith::TruncIOp::create(builder, loc, withElement(type, integer), value);
+  if (isa<FloatType>(storage.element))
+    value = arith::BitcastOp::create(builder, loc, withElement(type, storage.element), value);
+  return value;
+}
+
+Value MemoryBuilder::load(Value pointer, Value index, Type element) {
+  ElementStorage storage(element);
+  BufferFacts facts = factsOf(pointer);
+  if (!storage.isPacked()) {
+    int64_t alignment = alignmentOf(pointer, traceIndex(index), 0, storage);
+    Value loaded = LLVM::LoadOp::create(builder, loc, storage.memory, address(pointer, index, storage.memory), alignment,
+                                        /*isVolatile=*/false, /*isNonTemporal=*/false, facts.invariant);
+    return fromMemory(loaded, storage);
+  }
+  // The byte that holds the element.
+  int64_t perByte = storage.elementsPerByte();
+  AppliedMap traced = traceIndex(index);
+  AffineExpr expression = traced.map.result(0);
+  auto affine = AffineMap::get(traced.map.dims().size(), 0,
+                               {expression.floorDiv(perByte), (expression % perByte) * int64_t(storage.bits)},
+                               traced.map.context());
+  traced.map = IndexingMap(affine, traced.map.dims(), {}, {});
+  traced.simplify();
+  SmallVector<Value> parts = traced.materialize(builder, loc);
+  Type byte = builder.getI8Type();
+  Value loaded = LLVM::LoadOp::create(builder, loc, byte, address(pointer, parts[0], byte), 1, false, false,
+                                      facts.invariant);
+  Value shift = arith::IndexCastUIOp::create(builder, loc, byte, parts[1]);
+  Value shifted = arith::ShRUIOp::create(builder, loc, loaded, shift);
+  Value packed = arith::TruncIOp::create(builder, loc, builder.getIntegerType(storage.bits), shifted);
+  return fromMemory(packed, storage);
+}
+
+void MemoryBuilder::store(Value value, Value pointer, Value index) {
+  ElementStorage storage(value.getType());
+  Value stored = toMemory(value, storage);
+  if (!storage.isPacked()) {
+    int64_t alignment = alignmentOf(pointer, traceIndex(index), 0, storage);
+    LLVM::StoreOp::create(builder, loc, stored, address(pointer, index, storage.memory), alignment);
+    return;
+  }
+  // Clear, then set: between the two only this element is undefined, and nobody else reads or writes it.
+  auto [word, shift] = packedWord(pointer, index, storage);
+  Type i32 = builder.getI32Type();
+  Value ones = arith::ConstantIntOp::create(builder, loc, i32, (int64_t(1) << storage.bits) - 1);
+  Value allOnes = arith::ConstantIntOp::create(builder, loc, i32, -1);
+  Value mask = arith::XOrIOp::create(builder, loc, arith::ShLIOp::create(builder, loc, ones, shift), allOnes);
+  Value bits = arith::ShLIOp::create(builder, loc, arith::ExtUIOp::create(builder, loc, i32, stored), shift);
+  for (auto [op, operand] : {std::pair(LLVM::AtomicBinOp::_and, mask), std::pair(LLVM::AtomicBinOp::_or, bits)})
+    LLVM::AtomicRMWOp::create(builder, loc, op, word, operand, LLVM::AtomicOrdering::monotonic, "device", 4);
+}
+
+SmallVector<Value> MemoryBuilder::loadChunk(Value pointer, Value index, const Chunk &chunk,
+                                            const ElementStorage &storage) {
+  if (chunk.size == 1)
+    return {load(pointer, index, storage.element)};
+  bool invariant = factsOf(pointer).invariant;
+  SmallVector<Value> elements;
+  if (!storage.isPacked()) {
+    auto type = VectorType::get({chunk.size}, storage.memory);
+    Value loaded = LLVM::LoadOp::create(builder, loc, type, address(pointer, index, storage.memory), chunk.alignment,
+                                        false, false, invariant);
+    loaded = fromMemory(loaded, storage);
+    for (int64_t i = 0; i < chunk.size; ++i)
+      elements.push_back(vector::ExtractOp::create(builder, loc, loaded, i));
+    return elements;
+  }
+  int64_t bits = chunk.size * storage.bits, wordBits = std::min<int64_t>(bits, 32), words = bits / wordBits;
+  Type word = builder.getIntegerType(wordBits);
+  Type type = words == 1 ? word : Type(VectorType::get({words}, word));
+  AppliedMap bytes = traceIndex(index);
+  bytes.map = IndexingMap(AffineMap::get(bytes.map.dims().size(), 0,
+                                         bytes.map.result(0).floorDiv(storage.elementsPerByte()), bytes.map.context()),
+                          bytes.map.dims(), {}, {});
+  bytes.simplify();
+  Value first = address(pointer, bytes.materialize(builder, loc).front(), builder.getI8Type());
+  Value loaded = LLVM::LoadOp::create(builder, loc, type, first, chunk.alignment, false, false, invariant);
+  for (int64_t i = 0; i < words; ++i) {
+    Value source = words == 1 ? loaded : vector::ExtractOp::create(builder, loc, loaded, i).getResult();
+    for (int64_t shift = 0; shift < wordBits; shift += storage.bits) {
+      Value amount = arith::ConstantIntOp::create(builder, loc, word, shift);
+      Value shifted = arith::ShRUIOp::create(builder, loc, source, amount);
+      Value packed = arith::TruncIOp::create(builder, loc, builder.getIntegerType(storage.bits), shifted);
+      elements.push_back(fromMemory(packed, storage));
+    }
+  }
+  return elements;
+}
+
+void MemoryBuilder::storeChunk(ArrayRef<Value> elements, Value pointer, Value index, const Chunk &chunk,
+                               const ElementStorage &storage) {
+  if (chunk.size == 1)
+    return store(elements.front(), pointer, index);
+  if (!storage.isPacked()) {
+    SmallVector<Value> stored;
+    for (Value element : elements)
+      stored.push_back(toMemory(element, storage));
+    auto type = VectorType::get({chunk.size}, storage.memory);
+    Value vector = vector::FromElementsOp::create(builder, loc, type, stored);
+    LLVM::StoreOp::create(builder, loc, vector, address(pointer, index, storage.memory), chunk.alignment);
+    return;
+  }
+  int64_t bits = chunk.size * storage.bits, wordBits = std::min<int64_t>(bits, 32);
+  Type word = builder.getIntegerType(wordBits);
+  SmallVector<Value> words;
+  for (int64_t start = 0; start < chunk.size; start += wordBits / storage.bits) {
+    Value whole;
+    for (int64_t i = 0; i < wordBits / storage.bits; ++i) {
+      Value part = arith::ExtUIOp::create(builder, loc, word, toMemory(elements[start + i], storage));
+      Value amount = arith::ConstantIntOp::create(builder, loc, word, i * storage.bits);
+      part = i == 0 ? part : arith::ShLIOp::create(builder, loc, part, amount).getResult();
+      whole = whole ? arith::OrIOp::create(builder, loc, whole, part).getResult() : part;
+    }
+    words.push_back(whole);
+  }
+  AppliedMap bytes = traceIndex(index);
+  bytes.map = IndexingMap(AffineMap::get(bytes.map.dims().size(), 0,
+                                         bytes.map.result(0).floorDiv(storage.elementsPerByte()), bytes.map.context()),
+                          bytes.map.dims(), {}, {});
+  bytes.simplify();
+  Value first = address(pointer, bytes.materialize(builder, loc).front(), builder.getI8Type());
+  Value stored = words.front();
+  if (words.size() > 1)
+    stored = vector::FromElementsOp::create(builder, loc, VectorType::get({int64_t(words.size())}, word), words);
+  LLVM::StoreOp::create(builder, loc, stored, first, chunk.alignment);
+}
+
+Value MemoryBuilder::loadVector(Value pointer, Value index, VectorType type) {
+  ElementStorage storage(type.getElementType());
+  AppliedMap traced = traceIndex(index);
+  SmallVector<Value> elements;
+  for (const Chunk &chunk : split(pointer, traced, type.getNumElements(), storage)) {
+    Value start = chunk.offset == 0 ? index : offsetIndex(traced, chunk.offset);
+    llvm::append_range(elements, loadChunk(pointer, start, chunk, storage));
+  }
+  return vector::FromElementsOp::create(builder, loc, type, elements);
+}
+
+void MemoryBuilder::storeVector(Value vector, Value pointer, Value index) {
+  auto type = cast<VectorType>(vector.getType());
+  ElementStorage storage(type.getElementType());
+  AppliedMap traced = traceIndex(index);
+  SmallVector<Value> elements;
+  auto built = vector.getDefiningOp<vector::FromElementsOp>();
+  for (int64_t i = 0; i < type.getNumElements(); ++i)
+    elements.push_back(built ? built.getElements()[i] : vector::ExtractOp::create(builder, loc, vector, i).getResult());
+  for (const Chunk &chunk : split(pointer, traced, type.getNumElements(), storage)) {
+    Value start = chunk.offset == 0 ? index : offsetIndex(traced, chunk.offset);
+    storeChunk(ArrayRef(elements).slice(chunk.offset, chunk.size), pointer, start, chunk, storage);
+  }
+}
