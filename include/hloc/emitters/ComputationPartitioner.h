@@ -1,0 +1,73 @@
+#pragma once
+// ComputationPartitioner: divides a fusion into functions so that no element is computed twice by the code, however
+// often and from wherever it is read.
+//
+// An instruction joins its user's function if all its users are in one function and read it through one identical
+// indexing map; otherwise it starts a function of its own, which is called.
+//
+//   %l = log(%p);  %t = transpose(%l);  %a = add(%l, %t)     ->   {a}, {t}... no: %l is read through two maps, so
+//   functions: {add, transpose} and {log}. With `%t` read twice differently as well, three.
+//
+// Parameters, constants and iotas belong to no function: they are read or made wherever they are needed.
+// Runs in time linear in the number of instructions.
+
+#include "hloc/fusion/FusionGraph.h"
+#include "hloc/indexing/IndexingMap.h"
+
+#include <string>
+#include <vector>
+
+namespace hloc {
+
+/// A value that a function returns: `map` leads from the function's indices to the instruction's.
+struct FunctionRoot {
+  const HloInstruction *instr;
+  unsigned result = 0;
+  IndexingMap map;
+};
+
+/// A function that the kernel calls.
+struct FunctionRequest {
+  std::vector<FunctionRoot> roots;
+  llvm::SmallVector<int64_t> indexSizes;
+  /// Instructions whose values are given as arguments.
+  llvm::SmallVector<const HloInstruction *> injected;
+};
+
+struct Subgraph {
+  std::string name; ///< unique in the computation, an identifier
+  std::vector<FunctionRoot> roots;
+  llvm::SmallVector<int64_t> indexSizes;
+  llvm::SmallVector<const HloInstruction *> injected;
+  std::vector<const HloInstruction *> instructions; ///< users before operands
+  bool onlyMoves = true;                            ///< nothing is computed, values are only moved
+};
+
+class PartitionedComputation {
+public:
+  /// One subgraph per request, in that order, then the others, users before operands.
+  PartitionedComputation(const FusionGraph &graph, llvm::ArrayRef<FunctionRequest> requests,
+                         mlir::MLIRContext *context);
+
+  llvm::ArrayRef<Subgraph> subgraphs() const { return functions; }
+  /// The subgraph an instruction is in; -1 for parameters, constants, iotas and injected instructions.
+  int subgraphOf(const HloInstruction &instr) const { return owner[instr.id()]; }
+  bool belongsTo(const HloInstruction &instr, const Subgraph &subgraph) const {
+    return subgraphOf(instr) == int(&subgraph - functions.data());
+  }
+
+  /// One line per subgraph, `name: instr instr ...`, for tests and dumps.
+  std::string toString() const;
+
+private:
+  std::vector<Subgraph> functions;
+  std::vector<int> owner;
+};
+
+/// Is `instr` emitted where it is read instead of in a function?
+bool isLeaf(const HloInstruction &instr);
+
+/// `.` and `-` and other characters that identifiers of MLIR and PTX do not take become `_`.
+std::string identifier(llvm::StringRef name);
+
+} // namespace hloc

@@ -1,0 +1,52 @@
+#pragma once
+// HloIndexing: which element of an operand an HLO instruction reads for one element of its result, as an IndexingMap.
+//
+//   %t = f32[4,8] transpose(f32[8,4] %x), dimensions={1,0}      (d0, d1) -> (d1, d0)
+//   %s = f32[2] dynamic-slice(f32[9] %x, s32[] %i), ...={2}     (d0){rt0} -> (d0 + rt0), rt0 in [0, 7]
+//
+// Maps speak of logical indices; layouts matter to `bitcast` alone. They are simplified.
+
+#include "hloc/hlo/HloInstruction.h"
+#include "hloc/indexing/IndexingMap.h"
+
+#include <optional>
+
+namespace hloc {
+
+/// Where the value of a runtime variable comes from: element `indices(d)` of operand `operand` of the instruction,
+/// clamped to the variable's bounds.
+struct RuntimeSource {
+  unsigned operand;
+  IndexingMap indices; ///< result index -> index into that operand
+};
+
+struct OperandIndexing {
+  IndexingMap map;
+  llvm::SmallVector<RuntimeSource, 0> runtimes; ///< one per runtime variable of the map
+};
+
+/// Result index -> index of operand `operand`. Nothing if the opcode reads it in a way no map describes.
+/// Dims range over the result's shape (for tuple results: of the first element).
+std::optional<OperandIndexing> operandIndexing(const HloInstruction &instr, unsigned operand,
+                                               mlir::MLIRContext *context);
+
+/// Is the map of every array operand the identity (scalar operands of select and clamp aside)?
+bool readsOperandsInPlace(const HloInstruction &instr);
+
+/// Map of a bitcast between two array shapes with equally many elements.
+IndexingMap bitcastIndexing(const Shape &to, const Shape &from, mlir::MLIRContext *context);
+
+/// Position in memory order of the elements, 0.. -> logical index.
+IndexingMap memoryOrderIndexing(const Shape &shape, mlir::MLIRContext *context);
+
+/// How a gather's result dimensions divide, and where each operand dimension's index comes from.
+struct GatherDims {
+  llvm::SmallVector<int64_t> batch;          ///< result dims that walk the indices, in order
+  llvm::SmallVector<int64_t> offset;         ///< per operand dim: the result dim, or -1 if collapsed or batching
+  llvm::SmallVector<int64_t> batchOfOperand; ///< per operand dim: the result dim of a batching dim, or -1
+  llvm::SmallVector<int64_t> component;      ///< per operand dim: position in the index vector, or -1
+  int64_t indexVectorDim;
+};
+GatherDims gatherDims(const HloInstruction &gather);
+
+} // namespace hloc

@@ -1,0 +1,65 @@
+#include "emitters/CodeBuilder.h"
+
+using namespace mlir;
+
+namespace hloc {
+
+Value CodeBuilder::index(int64_t value) { return arith::ConstantIndexOp::create(*this, value); }
+
+Value CodeBuilder::integer(Type type, int64_t value) {
+  if (type.isIndex())
+    return index(value);
+  unsigned width = type.getIntOrFloatBitWidth();
+  llvm::APInt bits(64, static_cast<uint64_t>(value), true);
+  return arith::ConstantOp::create(*this, IntegerAttr::get(type, width <= 64 ? bits.trunc(width) : bits.sext(width)));
+}
+
+Value CodeBuilder::floating(Type type, double value) {
+  return arith::ConstantOp::create(*this, FloatAttr::get(type, value));
+}
+
+Value CodeBuilder::quietNan(Type type) {
+  const llvm::fltSemantics &semantics = cast<FloatType>(type).getFloatSemantics();
+  return arith::ConstantOp::create(*this, FloatAttr::get(type, llvm::APFloat::getQNaN(semantics)));
+}
+
+Value CodeBuilder::infinity(Type type, bool negative) {
+  const llvm::fltSemantics &semantics = cast<FloatType>(type).getFloatSemantics();
+  return arith::ConstantOp::create(*this, FloatAttr::get(type, llvm::APFloat::getInf(semantics, negative)));
+}
+
+Value CodeBuilder::minI(Value a, Value b, bool isSigned) { return isSigned ? minS(a, b) : minU(a, b); }
+
+Value CodeBuilder::maxI(Value a, Value b, bool isSigned) {
+  return isSigned ? maxS(a, b) : arith::MaxUIOp::create(*this, a, b).getResult();
+}
+
+Value CodeBuilder::castI(Value a, Type type, bool isSigned) {
+  unsigned from = a.getType().getIntOrFloatBitWidth();
+  unsigned to = type.getIntOrFloatBitWidth();
+  if (from == to)
+    return a;
+  if (from > to)
+    return arith::TruncIOp::create(*this, type, a);
+  if (isSigned)
+    return arith::ExtSIOp::create(*this, type, a);
+  return arith::ExtUIOp::create(*this, type, a);
+}
+
+Value CodeBuilder::toIndex(Value a, bool isSigned) {
+  if (isSigned)
+    return arith::IndexCastOp::create(*this, getIndexType(), a);
+  return arith::IndexCastUIOp::create(*this, getIndexType(), a);
+}
+
+Value CodeBuilder::castF(Value a, Type type) {
+  unsigned from = a.getType().getIntOrFloatBitWidth();
+  unsigned to = type.getIntOrFloatBitWidth();
+  if (a.getType() == type)
+    return a;
+  if (from < to)
+    return arith::ExtFOp::create(*this, type, a);
+  return arith::TruncFOp::create(*this, type, a);
+}
+
+} // namespace hloc

@@ -1,0 +1,254 @@
+#include "hloc/emitters/ComputationPartitioner.h"
+
+#include "hloc/fusion/HloIndexing.h"
+#include "hloc/support/Check.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <deque>
+
+using namespace mlir;
+
+namespace hloc {
+namespace {
+
+/// Functions larger than this make passes slow: the next instruction starts a new one.
+constexpr size_t maxFunctionSize = 2000;
+/// Emission recurses where indices change; this bounds its depth.
+constexpr unsigned maxIndexChanges = 128;
+
+/// Indexing maps as numbers: equal maps, equal numbers.
+class MapPool {
+public:
+  unsigned intern(IndexingMap map) {
+    llvm::SmallVector<unsigned, 1> &candidates = byHash[hash_value(map)];
+    for (unsigned candidate : candidates)
+      if (maps[candidate] == map)
+        return candidate;
+    candidates.push_back(maps.size());
+    maps.push_back(std::move(map));
+    return maps.size() - 1;
+  }
+  const IndexingMap &operator[](unsigned number) const { return maps[number]; }
+
+  /// `second` after `first`, simplified.
+  unsigned composed(unsigned first, unsigned second) {
+    auto [entry, isNew] = compositions.try_emplace({first, second}, 0);
+    if (isNew) {
+      IndexingMap map = compose(maps[first], maps[second]);
+      map.simplify();
+      map.removeUnusedSymbols();
+      entry->second = intern(std::move(map));
+    }
+    return entry->second;
+  }
+
+private:
+  std::deque<IndexingMap> maps;
+  llvm::DenseMap<uint64_t, llvm::SmallVector<unsigned, 1>> byHash;
+  llvm::DenseMap<std::pair<unsigned, unsigned>, unsigned> compositions;
+};
+
+/// How an instruction is read: map from its function's indices, and which dynamic offsets are part of it. Two reads
+/// with different dynamic offsets are never the same, though their maps may look equal.
+struct Access {
+  unsigned map = 0;
+  unsigned offsets = 0; ///< 0: none
+  bool operator==(const Access &) const = default;
+};
+
+struct Uses {
+  int function = -1;
+  std::optional<Access> access;
+  bool severalFunctions = false;
+  bool severalAccesses = false;
+  bool repeated = false; ///< one user evaluates it at several places, or in a way no map describes
+  unsigned indexChanges = 0;
+};
+
+/// Does `instr` evaluate the operand several times per result element, other than in a loop?
+bool evaluatesRepeatedly(const HloInstruction &instr, unsigned operand, const IndexingMap &map) {
+  switch (instr.opcode()) {
+  case Opcode::Gather:
+    return operand == 1 && !map.ranges().empty();
+  case Opcode::DynamicSlice:
+    return operand >= 1 && !map.ranges().empty();
+  case Opcode::DynamicUpdateSlice:
+    return operand >= 2 && !map.ranges().empty();
+  case Opcode::BitcastConvert:
+  case Opcode::Bitcast:
+    return !map.ranges().empty();
+  default:
+    return false;
+  }
+}
+
+bool onlyMoves(const HloInstruction &instr) {
+  switch (instr.opcode()) {
+  case Opcode::Bitcast:
+  case Opcode::Broadcast:
+  case Opcode::Copy:
+  case Opcode::Reshape:
+  case Opcode::Reverse:
+  case Opcode::Slice:
+  case Opcode::Transpose:
+    return true;
+  default:
+    return false;
+  }
+}
+
+class Partitioner {
+public:
+  Partitioner(const FusionGraph &graph, std::vector<Subgraph> &functions, std::vector<int> &owner, MLIRContext *context)
+      : graph(graph), functions(functions), owner(owner), context(context),
+        uses(graph.computation().instructions().size()), injected(uses.size(), false) {}
+
+  void run(ArrayRef<FunctionRequest> requests) {
+    for (const FunctionRequest &request : requests)
+      addRequest(request);
+    for (const HloInstruction *instr : llvm::reverse(graph.instructions()))
+      if (!isLeaf(*instr) && !injected[instr->id()] && uses[instr->id()].function >= 0)
+        place(*instr);
+    for (Subgraph &function : functions)
+      function.name = uniqueName(function);
+  }
+
+private:
+  void addRequest(const FunctionRequest &request) {
+    Subgraph &function = functions.emplace_back();
+    function.roots = request.roots;
+    function.indexSizes = request.indexSizes;
+    function.injected = request.injected;
+    for (const HloInstruction *instr : request.injected)
+      injected[instr->id()] = true;
+    for (const FunctionRoot &root : request.roots)
+      addUse(*root.instr, functions.size() - 1, Access{pool.intern(root.map), 0}, 0);
+  }
+
+  void addUse(const HloInstruction &instr, int function, Access access, unsigned indexChanges) {
+    Uses &use = uses[instr.id()];
+    if (use.function >= 0 && use.function != function)
+      use.severalFunctions = true;
+    if (use.access && *use.access != access)
+      use.severalAccesses = true;
+    use.function = function;
+    use.access = access;
+    use.indexChanges = std::max(use.indexChanges, indexChanges);
+  }
+
+  void place(const HloInstruction &instr) {
+    Uses &use = uses[instr.id()];
+    bool startsFunction = use.severalFunctions || use.severalAccesses || use.repeated || !use.access ||
+                          functions[use.function].instructions.size() >= maxFunctionSize ||
+                          use.indexChanges > maxIndexChanges;
+    if (startsFunction)
+      start(instr, use);
+    Subgraph &function = functions[use.function];
+    function.instructions.push_back(&instr);
+    function.onlyMoves &= onlyMoves(instr);
+    owner[instr.id()] = use.function;
+    for (unsigned i = 0; i < instr.numOperands(); ++i)
+      addOperandUse(instr, i, use);
+  }
+
+  void start(const HloInstruction &instr, Uses &use) {
+    const Shape &shape = instr.shape().isTuple() ? instr.shape().element(0) : instr.shape();
+    IndexingMap identity = IndexingMap::identity(context, shape.dims());
+    use = Uses{};
+    use.function = functions.size();
+    use.access = Access{pool.intern(identity), 0};
+    Subgraph &function = functions.emplace_back();
+    function.indexSizes.assign(shape.dims().begin(), shape.dims().end());
+    unsigned results = instr.shape().isTuple() ? instr.shape().elements().size() : 1;
+    for (unsigned i = 0; i < results; ++i)
+      function.roots.push_back({&instr, i, identity});
+  }
+
+  void addOperandUse(const HloInstruction &instr, unsigned number, const Uses &use) {
+    const HloInstruction &operand = *instr.operand(number);
+    if (isLeaf(operand))
+      return;
+    if (readsOperandsInPlace(instr) && operand.shape().isArray() && operand.shape().sameDims(instr.shape())) {
+      addUse(operand, use.function, *use.access, use.indexChanges);
+      return;
+    }
+    std::optional<OperandIndexing> indexing = operandIndexing(instr, number, context);
+    if (!indexing) {
+      addUse(operand, use.function, *use.access, use.indexChanges + 1);
+      uses[operand.id()].repeated = true;
+      return;
+    }
+    uses[operand.id()].repeated |= evaluatesRepeatedly(instr, number, indexing->map);
+    Access access = *use.access;
+    if (!indexing->runtimes.empty())
+      access.offsets = ++lastOffsets;
+    if (!indexing->map.isKnownEmpty() && !pool[access.map].isKnownEmpty())
+      access.map = pool.composed(access.map, pool.intern(std::move(indexing->map)));
+    else
+      uses[operand.id()].repeated = true;
+    addUse(operand, use.function, access, use.indexChanges + 1);
+  }
+
+  std::string uniqueName(const Subgraph &function) {
+    std::string name = identifier(graph.computation().name());
+    constexpr size_t maxNamed = 3;
+    for (const FunctionRoot &root : ArrayRef(function.roots).take_front(maxNamed))
+      name += "_" + identifier(root.instr->name());
+    if (function.roots.size() > maxNamed)
+      name += "_and_" + std::to_string(function.roots.size() - maxNamed) + "_more";
+    std::string unique = name;
+    for (unsigned i = 1; !names.insert(unique).second; ++i)
+      unique = name + "_" + std::to_string(i);
+    return unique;
+  }
+
+  const FusionGraph &graph;
+  std::vector<Subgraph> &functions;
+  std::vector<int> &owner;
+  MLIRContext *context;
+  MapPool pool;
+  std::vector<Uses> uses;
+  std::vector<bool> injected;
+  unsigned lastOffsets = 0;
+  llvm::StringSet<> names;
+};
+
+} // namespace
+
+bool isLeaf(const HloInstruction &instr) {
+  return instr.opcode() == Opcode::Parameter || instr.opcode() == Opcode::Constant || instr.opcode() == Opcode::Iota;
+}
+
+std::string identifier(llvm::StringRef name) {
+  std::string result = name.str();
+  for (char &c : result)
+    if (!llvm::isAlnum(c) && c != '_')
+      c = '_';
+  if (result.empty() || llvm::isDigit(result.front()))
+    result.insert(result.begin(), '_');
+  return result;
+}
+
+PartitionedComputation::PartitionedComputation(const FusionGraph &graph, ArrayRef<FunctionRequest> requests,
+                                               MLIRContext *context)
+    : owner(graph.computation().instructions().size(), -1) {
+  Partitioner(graph, functions, owner, context).run(requests);
+}
+
+std::string PartitionedComputation::toString() const {
+  std::string result;
+  llvm::raw_string_ostream os(result);
+  for (const Subgraph &function : functions) {
+    os << function.name << ":";
+    for (const HloInstruction *instr : llvm::reverse(function.instructions))
+      os << " " << instr->name();
+    os << "\n";
+  }
+  return result;
+}
+
+} // namespace hloc

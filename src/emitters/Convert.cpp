@@ -1,0 +1,112 @@
+#include "emitters/Convert.h"
+
+#include "emitters/ElementStorage.h"
+#include "emitters/FloatPatterns.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace hloc {
+namespace {
+
+using IPred = CodeBuilder::IPred;
+using FPred = CodeBuilder::FPred;
+
+/// Truncates towards zero, saturates, NaN becomes 0.
+Value floatToInteger(CodeBuilder &b, Value value, ElementType to) {
+  Type type = valueType(to, b.getContext());
+  unsigned width = bitWidth(to);
+  bool toSigned = isSigned(to);
+  // Out of range the conversion itself is undefined; its result is not selected then.
+  Type wide = b.getIntegerType(std::max(width, 32u));
+  Value converted = toSigned ? arith::FPToSIOp::create(b, wide, value).getResult()
+                             : arith::FPToUIOp::create(b, wide, value).getResult();
+  Value result = b.castI(converted, type, toSigned);
+  double limit = std::ldexp(1.0, toSigned ? width - 1 : width); // first value that is too large
+  int64_t largest = int64_t(~uint64_t(0) >> (64 - width + (toSigned ? 1 : 0)));
+  int64_t smallest = toSigned ? -largest - 1 : 0;
+  Value tooSmall = b.cmpF(FPred::OLE, value, toSigned ? -limit : 0.0);
+  result = b.select(tooSmall, b.integer(type, smallest), result);
+  result = b.select(b.cmpF(FPred::OGE, value, limit), b.integer(type, largest), result);
+  return b.select(b.isNan(value), b.integer(type, 0), result);
+}
+
+Value integerToFloat(CodeBuilder &b, Value value, ElementType from, ElementType to) {
+  Type compute = computeType(to, b.getContext());
+  // Narrow widths first become one that the machine converts.
+  Type wide = b.getIntegerType(std::max(value.getType().getIntOrFloatBitWidth(), 32u));
+  Value extended = b.castI(value, wide, isSigned(from));
+  Value converted = isSigned(from) ? arith::SIToFPOp::create(b, compute, extended).getResult()
+                                   : arith::UIToFPOp::create(b, compute, extended).getResult();
+  return fromCompute(b, converted, to);
+}
+
+Value toPred(CodeBuilder &b, Value value, ElementType from) {
+  if (isPred(from))
+    return value;
+  if (isFloat(from))
+    return b.cmpF(FPred::UNE, toCompute(b, value, from), 0.0);
+  if (isComplex(from))
+    return b.orI(b.cmpF(FPred::UNE, b.real(value), 0.0), b.cmpF(FPred::UNE, b.imag(value), 0.0));
+  return b.cmpI(IPred::ne, value, 0);
+}
+
+Value toComplex(CodeBuilder &b, Value value, ElementType from, ElementType to) {
+  ElementType component = componentType(to);
+  Type type = valueType(component, b.getContext());
+  if (isComplex(from))
+    return b.complex(b.castF(b.real(value), type), b.castF(b.imag(value), type));
+  return b.complex(convertElement(b, value, from, component), b.floating(type, 0.0));
+}
+
+} // namespace
+
+Type computeType(ElementType type, MLIRContext *context) {
+  if (type == ElementType::F64)
+    return Float64Type::get(context);
+  return Float32Type::get(context);
+}
+
+Value toCompute(CodeBuilder &b, Value value, ElementType type) {
+  if (isPatternFloat(type))
+    return decodePattern(b, value, floatFormat(type));
+  return b.castF(value, computeType(type, b.getContext()));
+}
+
+Value fromCompute(CodeBuilder &b, Value value, ElementType type) {
+  if (type == ElementType::F64)
+    return b.castF(value, b.getF64Type());
+  value = b.castF(value, b.getF32Type()); // f64 to narrow types rounds twice, as XLA does
+  if (isPatternFloat(type))
+    return encodePattern(b, value, floatFormat(type), valueType(type, b.getContext()));
+  return b.castF(value, valueType(type, b.getContext()));
+}
+
+Value convertElement(CodeBuilder &b, Value value, ElementType from, ElementType to) {
+  if (from == to)
+    return value;
+  if (isPred(to))
+    return toPred(b, value, from);
+  if (isComplex(to))
+    return toComplex(b, value, from, to);
+  if (isComplex(from))
+    return convertElement(b, b.real(value), componentType(from), to);
+  if (isFloat(from)) {
+    Value computed = toCompute(b, value, from);
+    return isFloat(to) ? fromCompute(b, computed, to) : floatToInteger(b, computed, to);
+  }
+  if (isFloat(to))
+    return integerToFloat(b, value, from, to);
+  return b.castI(value, valueType(to, b.getContext()), isSigned(from));
+}
+
+Value fromStorage(CodeBuilder &b, Value value, ElementType type) {
+  return isPred(type) ? b.cmpI(IPred::ne, value, 0) : value;
+}
+
+Value toStorage(CodeBuilder &b, Value value, ElementType type) {
+  return isPred(type) ? arith::ExtUIOp::create(b, b.getI8Type(), value).getResult() : value;
+}
+
+} // namespace hloc

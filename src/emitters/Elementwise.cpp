@@ -1,0 +1,147 @@
+#include "emitters/Elementwise.h"
+
+#include "emitters/Convert.h"
+#include "emitters/ElementStorage.h"
+
+using namespace mlir;
+
+namespace hloc {
+namespace {
+
+using IPred = CodeBuilder::IPred;
+
+/// clamp(lo, x, hi) = min(hi, max(x, lo)); any NaN gives NaN.
+llvm::FailureOr<Value> emitClamp(const ElementwiseOp &op) {
+  ElementType type = op.operandType(1);
+  CodeBuilder &b = op.b;
+  if (isFloat(type)) {
+    Value low = toCompute(b, op.operand(0), type);
+    Value x = toCompute(b, op.operand(1), type);
+    Value high = toCompute(b, op.operand(2), type);
+    return fromCompute(b, b.minF(b.maxF(x, low), high), type);
+  }
+  if (isPred(type))
+    return b.andI(b.orI(op.operand(1), op.operand(0)), op.operand(2));
+  if (isInteger(type)) {
+    bool isSignedType = isSigned(type);
+    return b.minI(b.maxI(op.operand(1), op.operand(0), isSignedType), op.operand(2), isSignedType);
+  }
+  return op.unsupportedType();
+}
+
+llvm::FailureOr<Value> emitConvert(const ElementwiseOp &op) {
+  if (isComplex(op.operandType()) && !isComplex(op.resultType()) && !isPred(op.resultType()))
+    return convertElement(op.b, op.b.real(op.operand()), componentType(op.operandType()), op.resultType());
+  return convertElement(op.b, op.operand(), op.operandType(), op.resultType());
+}
+
+/// Equal widths only; others change the shape and are data movement.
+llvm::FailureOr<Value> emitBitcastConvert(const ElementwiseOp &op) {
+  CodeBuilder &b = op.b;
+  if (isComplex(op.operandType()) || isComplex(op.resultType())) {
+    if (op.operandType() == op.resultType())
+      return op.operand();
+    return op.unsupportedType();
+  }
+  Value stored = toStorage(b, op.operand(), op.operandType());
+  Type to = storageType(op.resultType(), b.getContext());
+  return fromStorage(b, b.bitcast(stored, to), op.resultType());
+}
+
+/// Truncates |x|, then steps away from zero if the random number is below the part that was cut off.
+llvm::FailureOr<Value> emitStochasticConvert(const ElementwiseOp &op) {
+  CodeBuilder &b = op.b;
+  ElementType from = op.operandType();
+  ElementType to = op.resultType();
+  if (!isSigned(to) || !isFloat(from) || bitWidth(from) != bitWidth(op.operandType(1)))
+    return op.unsupportedType();
+  Value x = toCompute(b, op.operand(), from);
+  Value magnitude = b.absF(x);
+  Value whole = math::FloorOp::create(b, magnitude);
+  Value fraction = b.subF(magnitude, whole);
+  double scale = double(uint64_t(1) << (bitWidth(from) - 1)) * 2.0;
+  Value bits =
+      convertElement(b, b.mulF(fraction, scale), from == ElementType::F64 ? from : ElementType::F32, op.operandType(1));
+  Value up = b.cmpI(IPred::ult, op.operand(1), bits);
+  Value rounded = b.select(up, b.addF(whole, 1.0), whole);
+  Value result = b.copySign(rounded, x);
+  result = b.select(b.isNan(x), b.floatingLike(x, 0.0), result);
+  return convertElement(b, result, from == ElementType::F64 ? from : ElementType::F32, to);
+}
+
+llvm::FailureOr<Value> byCategory(const ElementwiseOp &op) {
+  switch (category(op.operandType())) {
+  case ElementCategory::Pred:
+    return emitPredOp(op);
+  case ElementCategory::Signed:
+  case ElementCategory::Unsigned:
+    return emitIntegerOp(op);
+  case ElementCategory::Float:
+    return emitFloatOp(op);
+  case ElementCategory::Complex:
+    return emitComplexOp(op);
+  case ElementCategory::Token:
+  case ElementCategory::Opaque:
+    break;
+  }
+  return op.unsupportedType();
+}
+
+} // namespace
+
+llvm::FailureOr<Value> ElementwiseOp::unsupportedType() const {
+  std::string type = text(operandType()).str();
+  if (operandType() != resultType())
+    type += " to " + text(resultType()).str();
+  diagnostics.report(DiagnosticKind::UnsupportedType, instr.range(),
+                     "`" + text(opcode()).str() + "` of " + type + " is not supported in a kernel");
+  return failure();
+}
+
+llvm::FailureOr<Value> emitElementwise(const ElementwiseOp &op) {
+  switch (op.opcode()) {
+  case Opcode::Convert:
+    return emitConvert(op);
+  case Opcode::BitcastConvert:
+    return emitBitcastConvert(op);
+  case Opcode::StochasticConvert:
+    return emitStochasticConvert(op);
+  case Opcode::Compare:
+    return emitCompare(op);
+  case Opcode::Select:
+    return op.b.select(op.operand(0), op.operand(1), op.operand(2));
+  case Opcode::Clamp:
+    return emitClamp(op);
+  case Opcode::Complex:
+    return op.b.complex(op.operand(0), op.operand(1));
+  case Opcode::Copy:
+  case Opcode::OptimizationBarrier:
+  case Opcode::Domain:
+  case Opcode::AddDependency:
+    return op.operand();
+  default:
+    return byCategory(op);
+  }
+}
+
+llvm::FailureOr<Value> emitPredOp(const ElementwiseOp &op) {
+  CodeBuilder &b = op.b;
+  switch (op.opcode()) {
+  case Opcode::Add:
+  case Opcode::Or:
+  case Opcode::Maximum:
+    return b.orI(op.operand(0), op.operand(1));
+  case Opcode::Multiply:
+  case Opcode::And:
+  case Opcode::Minimum:
+    return b.andI(op.operand(0), op.operand(1));
+  case Opcode::Xor:
+    return b.xorI(op.operand(0), op.operand(1));
+  case Opcode::Not:
+    return b.xorI(op.operand(0), b.boolean(true));
+  default:
+    return op.unsupportedType();
+  }
+}
+
+} // namespace hloc

@@ -1,0 +1,252 @@
+// Complex arithmetic on (re, im) pairs. Quotients and moduli are scaled so that they overflow only if the result does.
+#include "emitters/Elementwise.h"
+
+using namespace mlir;
+
+namespace hloc {
+namespace {
+
+using FPred = CodeBuilder::FPred;
+
+struct Pair {
+  Value re, im;
+};
+
+Pair split(CodeBuilder &b, Value z) { return {b.real(z), b.imag(z)}; }
+Value join(CodeBuilder &b, Pair z) { return b.complex(z.re, z.im); }
+Value zero(CodeBuilder &b, Pair z) { return b.floatingLike(z.re, 0.0); }
+
+Pair multiply(CodeBuilder &b, Pair x, Pair y) {
+  return {b.subF(b.mulF(x.re, y.re), b.mulF(x.im, y.im)), b.addF(b.mulF(x.re, y.im), b.mulF(x.im, y.re))};
+}
+
+/// Smith's method; a zero divisor gives what division of the components gives.
+Pair divide(CodeBuilder &b, Pair x, Pair y) {
+  Value realLarger = b.cmpF(FPred::OGE, b.absF(y.re), b.absF(y.im));
+  Value larger = b.select(realLarger, y.re, y.im);
+  Value smaller = b.select(realLarger, y.im, y.re);
+  Value ratio = b.divF(smaller, larger);
+  Value denominator = b.addF(larger, b.mulF(smaller, ratio));
+  Value p = b.select(realLarger, x.re, x.im);
+  Value q = b.select(realLarger, x.im, x.re);
+  // |re| >= |im|: ((a + b r) / d, (b - a r) / d), else ((a r + b) / d, (b r - a) / d).
+  Value re = b.divF(b.addF(p, b.mulF(q, ratio)), denominator);
+  Value imNumerator = b.select(realLarger, b.subF(x.im, b.mulF(x.re, ratio)), b.subF(b.mulF(x.im, ratio), x.re));
+  Value im = b.divF(imNumerator, denominator);
+  Value zeroDivisor = b.cmpF(FPred::OEQ, larger, 0.0);
+  Value divisor = b.absF(y.re);
+  divisor = b.copySign(divisor, y.re);
+  return {b.select(zeroDivisor, b.divF(x.re, divisor), re), b.select(zeroDivisor, b.divF(x.im, divisor), im)};
+}
+
+/// sqrt(re^2 + im^2); infinite if a component is, even if the other is NaN.
+Value modulus(CodeBuilder &b, Pair z) {
+  Value re = b.absF(z.re), im = b.absF(z.im);
+  Value larger = arith::MaximumFOp::create(b, re, im);
+  Value smaller = arith::MinimumFOp::create(b, re, im);
+  Value ratio = b.divF(smaller, larger);
+  Value result = b.mulF(larger, b.sqrt(b.addF(b.mulF(ratio, ratio), 1.0)));
+  result = b.select(b.cmpF(FPred::OEQ, larger, 0.0), larger, result);
+  Value infinity = b.infinity(re.getType());
+  Value infinite = b.orI(b.cmpF(FPred::OEQ, re, infinity), b.cmpF(FPred::OEQ, im, infinity));
+  return b.select(infinite, infinity, result);
+}
+
+Value angle(CodeBuilder &b, Pair z) { return math::Atan2Op::create(b, z.im, z.re); }
+
+/// (modulus, angle) to (re, im).
+Pair fromPolar(CodeBuilder &b, Value radius, Value phase) {
+  return {b.mulF(radius, math::CosOp::create(b, phase)), b.mulF(radius, math::SinOp::create(b, phase))};
+}
+
+Pair exponential(CodeBuilder &b, Pair z) {
+  Pair result = fromPolar(b, math::ExpOp::create(b, z.re), z.im);
+  // A real argument stays real, also where exp overflows.
+  Value isReal = b.cmpF(FPred::OEQ, z.im, 0.0);
+  return {result.re, b.select(isReal, z.im, result.im)};
+}
+
+Pair exponentialMinusOne(CodeBuilder &b, Pair z) {
+  // exp(a)cos(y) - 1 = expm1(a)cos(y) + (cos(y) - 1), with cos(y) - 1 = -2 sin^2(y/2).
+  Value half = math::SinOp::create(b, b.mulF(z.im, 0.5));
+  Value cosMinusOne = b.mulF(b.mulF(half, half), -2.0);
+  Value minusOne = math::ExpM1Op::create(b, z.re);
+  Value cosine = math::CosOp::create(b, z.im);
+  Value im = b.mulF(math::ExpOp::create(b, z.re), math::SinOp::create(b, z.im));
+  Value isReal = b.cmpF(FPred::OEQ, z.im, 0.0);
+  return {b.addF(b.mulF(minusOne, cosine), cosMinusOne), b.select(isReal, z.im, im)};
+}
+
+Pair logarithm(CodeBuilder &b, Pair z) { return {math::LogOp::create(b, modulus(b, z)), angle(b, z)}; }
+
+Pair logarithmPlusOne(CodeBuilder &b, Pair z) {
+  // log|1 + z| = log1p(re (2 + re) + im^2) / 2 near zero; the plain form elsewhere.
+  Pair shifted = {b.addF(z.re, 1.0), z.im};
+  Value near = b.addF(b.mulF(z.re, b.addF(z.re, 2.0)), b.mulF(z.im, z.im));
+  Value small = b.mulF(math::Log1pOp::create(b, near), 0.5);
+  Value plain = math::LogOp::create(b, modulus(b, shifted));
+  Value isSmall = b.cmpF(FPred::OLT, b.absF(near), 0.5);
+  return {b.select(isSmall, small, plain), angle(b, shifted)};
+}
+
+/// The root with non-negative real part.
+Pair squareRoot(CodeBuilder &b, Pair z) {
+  Value radius = modulus(b, z);
+  Value half = b.mulF(b.addF(b.mulF(radius, 0.5), b.mulF(b.absF(z.re), 0.5)), 1.0);
+  Value larger = b.sqrt(half);
+  Value smaller = b.mulF(b.divF(z.im, larger), 0.5);
+  Value isZero = b.cmpF(FPred::OEQ, radius, 0.0);
+  smaller = b.select(isZero, z.im, smaller);
+  Value positive = b.cmpF(FPred::OGE, z.re, 0.0);
+  Value re = b.select(positive, larger, b.absF(smaller));
+  Value im = b.select(positive, smaller, b.copySign(larger, z.im));
+  Value infinity = b.infinity(re.getType());
+  Value infiniteIm = b.cmpF(FPred::OEQ, b.absF(z.im), infinity);
+  return {b.select(infiniteIm, infinity, re), b.select(infiniteIm, z.im, im)};
+}
+
+Pair cosine(CodeBuilder &b, Pair z) {
+  return {b.mulF(math::CosOp::create(b, z.re), math::CoshOp::create(b, z.im)),
+          b.negF(b.mulF(math::SinOp::create(b, z.re), math::SinhOp::create(b, z.im)))};
+}
+Pair sine(CodeBuilder &b, Pair z) {
+  return {b.mulF(math::SinOp::create(b, z.re), math::CoshOp::create(b, z.im)),
+          b.mulF(math::CosOp::create(b, z.re), math::SinhOp::create(b, z.im))};
+}
+Pair hyperbolicSine(CodeBuilder &b, Pair z) {
+  return {b.mulF(math::SinhOp::create(b, z.re), math::CosOp::create(b, z.im)),
+          b.mulF(math::CoshOp::create(b, z.re), math::SinOp::create(b, z.im))};
+}
+Pair hyperbolicCosine(CodeBuilder &b, Pair z) {
+  return {b.mulF(math::CoshOp::create(b, z.re), math::CosOp::create(b, z.im)),
+          b.mulF(math::SinhOp::create(b, z.re), math::SinOp::create(b, z.im))};
+}
+
+/// (tanh a + i tan y) / (1 + i tanh a tan y): no overflow for large a.
+Pair hyperbolicTangent(CodeBuilder &b, Pair z) {
+  Value t = math::TanhOp::create(b, z.re);
+  Value u = math::TanOp::create(b, z.im);
+  return divide(b, {t, u}, {b.floatingLike(t, 1.0), b.mulF(t, u)});
+}
+Pair tangent(CodeBuilder &b, Pair z) {
+  Pair rotated = hyperbolicTangent(b, {b.negF(z.im), z.re});
+  return {rotated.im, b.negF(rotated.re)};
+}
+
+Pair power(CodeBuilder &b, Pair x, Pair y) {
+  Pair raised = exponential(b, multiply(b, y, logarithm(b, x)));
+  Value zeroBase = b.cmpF(FPred::OEQ, modulus(b, x), 0.0);
+  Value zeroExponent = b.cmpF(FPred::OEQ, modulus(b, y), 0.0);
+  Value one = b.floatingLike(x.re, 1.0);
+  Value re = b.select(zeroBase, zero(b, x), raised.re);
+  Value im = b.select(zeroBase, zero(b, x), raised.im);
+  return {b.select(zeroExponent, one, re), b.select(zeroExponent, zero(b, x), im)};
+}
+
+/// -i log((x + i y) / sqrt(x^2 + y^2)) for complex y, x.
+Pair arcTangent2(CodeBuilder &b, Pair y, Pair x) {
+  Pair numerator = {b.subF(x.re, y.im), b.addF(x.im, y.re)};
+  Pair xx = multiply(b, x, x), yy = multiply(b, y, y);
+  Pair norm = squareRoot(b, {b.addF(xx.re, yy.re), b.addF(xx.im, yy.im)});
+  Pair log = logarithm(b, divide(b, numerator, norm));
+  return {log.im, b.negF(log.re)};
+}
+
+Pair signOf(CodeBuilder &b, Pair z) {
+  Value radius = modulus(b, z);
+  Value isZero = b.cmpF(FPred::OEQ, radius, 0.0);
+  Value none = zero(b, z);
+  return {b.select(isZero, none, b.divF(z.re, radius)), b.select(isZero, none, b.divF(z.im, radius))};
+}
+
+Pair logistic(CodeBuilder &b, Pair z) {
+  Pair e = exponential(b, {b.negF(z.re), b.negF(z.im)});
+  Value one = b.floatingLike(z.re, 1.0);
+  return divide(b, {one, zero(b, z)}, {b.addF(e.re, one), e.im});
+}
+
+std::optional<Pair> unary(CodeBuilder &b, Opcode opcode, Pair z) {
+  switch (opcode) {
+  case Opcode::Negate:
+    return Pair{b.negF(z.re), b.negF(z.im)};
+  case Opcode::Sign:
+    return signOf(b, z);
+  case Opcode::Exponential:
+    return exponential(b, z);
+  case Opcode::ExponentialMinusOne:
+    return exponentialMinusOne(b, z);
+  case Opcode::Log:
+    return logarithm(b, z);
+  case Opcode::LogPlusOne:
+    return logarithmPlusOne(b, z);
+  case Opcode::Sqrt:
+    return squareRoot(b, z);
+  case Opcode::Rsqrt: {
+    Value one = b.floatingLike(z.re, 1.0);
+    return divide(b, {one, zero(b, z)}, squareRoot(b, z));
+  }
+  case Opcode::Cosine:
+    return cosine(b, z);
+  case Opcode::Sine:
+    return sine(b, z);
+  case Opcode::Tan:
+    return tangent(b, z);
+  case Opcode::Sinh:
+    return hyperbolicSine(b, z);
+  case Opcode::Cosh:
+    return hyperbolicCosine(b, z);
+  case Opcode::Tanh:
+    return hyperbolicTangent(b, z);
+  case Opcode::Logistic:
+    return logistic(b, z);
+  default:
+    return std::nullopt;
+  }
+}
+
+std::optional<Pair> binary(CodeBuilder &b, Opcode opcode, Pair x, Pair y) {
+  switch (opcode) {
+  case Opcode::Add:
+    return Pair{b.addF(x.re, y.re), b.addF(x.im, y.im)};
+  case Opcode::Subtract:
+    return Pair{b.subF(x.re, y.re), b.subF(x.im, y.im)};
+  case Opcode::Multiply:
+    return multiply(b, x, y);
+  case Opcode::Divide:
+    return divide(b, x, y);
+  case Opcode::Power:
+    return power(b, x, y);
+  case Opcode::Atan2:
+    return arcTangent2(b, x, y);
+  default:
+    return std::nullopt;
+  }
+}
+
+} // namespace
+
+Value complexArithmetic(CodeBuilder &b, Opcode opcode, Value x, Value y) {
+  return join(b, *binary(b, opcode, split(b, x), split(b, y)));
+}
+
+llvm::FailureOr<Value> emitComplexOp(const ElementwiseOp &op) {
+  CodeBuilder &b = op.b;
+  Pair x = split(b, op.operand(0));
+  switch (op.opcode()) {
+  case Opcode::Real:
+    return x.re;
+  case Opcode::Imag:
+    return x.im;
+  case Opcode::Abs:
+    return modulus(b, x);
+  default:
+    break;
+  }
+  std::optional<Pair> result =
+      op.operands.size() == 2 ? binary(b, op.opcode(), x, split(b, op.operand(1))) : unary(b, op.opcode(), x);
+  if (!result)
+    return op.unsupportedType();
+  return join(b, *result);
+}
+
+} // namespace hloc

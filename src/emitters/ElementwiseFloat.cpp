@@ -1,0 +1,202 @@
+#include "emitters/Convert.h"
+#include "emitters/ElementStorage.h"
+#include "emitters/Elementwise.h"
+
+#include "hloc/support/FloatFormat.h"
+
+using namespace mlir;
+
+namespace hloc {
+namespace {
+
+using IPred = CodeBuilder::IPred;
+using FPred = CodeBuilder::FPred;
+
+/// An op on f32 or f64, and the flags it may use: results that are rounded to bf16 tolerate the hardware's approximate
+/// functions, whose errors are far below half a unit of the last place of bf16.
+struct FloatOp {
+  const ElementwiseOp &op;
+  CodeBuilder &b;
+  Value x, y;
+  arith::FastMathFlags flags;
+};
+
+template <typename MathOp> Value call(const FloatOp &f) {
+  if constexpr (MathOp::template hasTrait<OpTrait::NOperands<2>::Impl>())
+    return MathOp::create(f.b, f.x, f.y, f.flags);
+  else
+    return MathOp::create(f.b, f.x, f.flags);
+}
+
+Value sign(CodeBuilder &b, Value x) {
+  Value one = b.select(b.cmpF(FPred::ONE, x, 0.0), b.floatingLike(x, 1.0), b.floatingLike(x, 0.0));
+  return b.select(b.isNan(x), x, b.copySign(one, x));
+}
+
+Value logistic(const FloatOp &f) {
+  CodeBuilder &b = f.b;
+  Value exponential = math::ExpOp::create(b, b.negF(f.x), f.flags);
+  return b.divF(b.floatingLike(f.x, 1.0), b.addF(exponential, 1.0));
+}
+
+/// powf, but 1^y and x^0 are 1 even for NaN, whatever the library does.
+Value power(const FloatOp &f) {
+  CodeBuilder &b = f.b;
+  Value result = math::PowFOp::create(b, f.x, f.y, CodeBuilder::flags);
+  Value isOne = b.orI(b.cmpF(FPred::OEQ, f.x, 1.0), b.cmpF(FPred::OEQ, f.y, 0.0));
+  return b.select(isOne, b.floatingLike(f.x, 1.0), result);
+}
+
+Value isFinite(CodeBuilder &b, Value x) { return b.cmpF(FPred::ONE, b.absF(x), b.infinity(x.getType())); }
+
+/// Ops on values in their compute type. Nothing if the opcode has no meaning for floats.
+std::optional<Value> compute(const FloatOp &f) {
+  CodeBuilder &b = f.b;
+  switch (f.op.opcode()) {
+  case Opcode::Add:
+    return b.addF(f.x, f.y);
+  case Opcode::Subtract:
+    return b.subF(f.x, f.y);
+  case Opcode::Multiply:
+    return b.mulF(f.x, f.y);
+  case Opcode::Divide:
+    return b.divF(f.x, f.y);
+  case Opcode::Remainder:
+    return arith::RemFOp::create(b, f.x, f.y).getResult();
+  case Opcode::Maximum:
+    return b.maxF(f.x, f.y);
+  case Opcode::Minimum:
+    return b.minF(f.x, f.y);
+  case Opcode::Power:
+    return power(f);
+  case Opcode::Atan2:
+    return call<math::Atan2Op>(f);
+  case Opcode::Negate:
+    return b.negF(f.x);
+  case Opcode::Abs:
+    return b.absF(f.x);
+  case Opcode::Sign:
+    return sign(b, f.x);
+  case Opcode::Floor:
+    return call<math::FloorOp>(f);
+  case Opcode::Ceil:
+    return call<math::CeilOp>(f);
+  case Opcode::RoundNearestAfz:
+    return call<math::RoundOp>(f);
+  case Opcode::RoundNearestEven:
+    return call<math::RoundEvenOp>(f);
+  case Opcode::Acos:
+    return call<math::AcosOp>(f);
+  case Opcode::Acosh:
+    return call<math::AcoshOp>(f);
+  case Opcode::Asin:
+    return call<math::AsinOp>(f);
+  case Opcode::Asinh:
+    return call<math::AsinhOp>(f);
+  case Opcode::Atanh:
+    return call<math::AtanhOp>(f);
+  case Opcode::Cbrt:
+    return call<math::CbrtOp>(f);
+  case Opcode::Cosine:
+    return call<math::CosOp>(f);
+  case Opcode::Cosh:
+    return call<math::CoshOp>(f);
+  case Opcode::Erf:
+    return call<math::ErfOp>(f);
+  case Opcode::Exponential:
+    return call<math::ExpOp>(f);
+  case Opcode::ExponentialMinusOne:
+    return call<math::ExpM1Op>(f);
+  case Opcode::Log:
+    return call<math::LogOp>(f);
+  case Opcode::LogPlusOne:
+    return call<math::Log1pOp>(f);
+  case Opcode::Logistic:
+    return logistic(f);
+  case Opcode::Rsqrt:
+    return call<math::RsqrtOp>(f);
+  case Opcode::Sine:
+    return call<math::SinOp>(f);
+  case Opcode::Sinh:
+    return call<math::SinhOp>(f);
+  case Opcode::Sqrt:
+    return call<math::SqrtOp>(f);
+  case Opcode::Tan:
+    return call<math::TanOp>(f);
+  case Opcode::Tanh:
+    return call<math::TanhOp>(f);
+  case Opcode::ReducePrecision:
+    return reducePrecision(b, f.x, f.op.instr.intOr(AttributeKey::ExponentBits, 0),
+                           f.op.instr.intOr(AttributeKey::MantissaBits, 0));
+  default:
+    return std::nullopt;
+  }
+}
+
+/// exp, log and tanh have hardware approximations that are exact enough for bf16.
+bool approximate(Opcode opcode, ElementType type) {
+  return type == ElementType::BF16 && (opcode == Opcode::Exponential || opcode == Opcode::Log ||
+                                       opcode == Opcode::Tanh || opcode == Opcode::Logistic);
+}
+
+} // namespace
+
+Value reducePrecision(CodeBuilder &b, Value x, unsigned exponentBits, unsigned mantissaBits) {
+  bool isDouble = x.getType().isF64();
+  unsigned sourceMantissa = isDouble ? 52 : 23;
+  unsigned sourceExponent = isDouble ? 11 : 8;
+  int64_t sourceBias = isDouble ? 1023 : 127;
+  Type type = b.intTypeOf(x);
+  Value bits = b.bitcast(x, type);
+  int64_t signMask = int64_t(uint64_t(1) << (sourceMantissa + sourceExponent));
+  int64_t infinity = ((int64_t(1) << sourceExponent) - 1) << sourceMantissa;
+  Value sign = b.andI(bits, signMask);
+  Value magnitude = b.andI(bits, ~signMask);
+  Value isNan = b.cmpI(IPred::ugt, magnitude, infinity);
+
+  if (mantissaBits < sourceMantissa) {
+    unsigned dropped = sourceMantissa - mantissaBits;
+    Value odd = b.andI(b.shrU(magnitude, dropped), 1);
+    Value rounded = b.addI(b.addI(magnitude, (int64_t(1) << (dropped - 1)) - 1), odd);
+    magnitude = b.andI(rounded, ~((int64_t(1) << dropped) - 1));
+  }
+  if (exponentBits < sourceExponent) {
+    int64_t bias = (int64_t(1) << (exponentBits - 1)) - 1;
+    int64_t largestExponent = sourceBias + bias;
+    int64_t smallestExponent = sourceBias - bias;
+    // Exponents above the range become infinity; at or below the smallest, which the format has no numbers for, zero.
+    Value exponent = b.andI(magnitude, infinity);
+    Value tooLarge = b.cmpI(IPred::ugt, exponent, largestExponent << sourceMantissa);
+    Value tooSmall = b.cmpI(IPred::ule, exponent, smallestExponent << sourceMantissa);
+    magnitude = b.select(tooLarge, b.integer(type, infinity), magnitude);
+    magnitude = b.select(tooSmall, b.integer(type, 0), magnitude);
+  }
+  Value result = b.bitcast(b.orI(magnitude, sign), x.getType());
+  Value nan = mantissaBits > 0 ? x : b.infinity(x.getType());
+  return b.select(isNan, nan, result);
+}
+
+llvm::FailureOr<Value> emitFloatOp(const ElementwiseOp &op) {
+  CodeBuilder &b = op.b;
+  ElementType type = op.operandType();
+  switch (op.opcode()) {
+  case Opcode::Real:
+    return op.operand();
+  case Opcode::Imag:
+    return fromCompute(b, b.floating(computeType(type, b.getContext()), 0.0), type);
+  case Opcode::IsFinite:
+    return isFinite(b, toCompute(b, op.operand(), type));
+  default:
+    break;
+  }
+  arith::FastMathFlags flags = CodeBuilder::flags;
+  if (approximate(op.opcode(), type))
+    flags = flags | arith::FastMathFlags::afn;
+  Value y = op.operands.size() > 1 ? toCompute(b, op.operand(1), type) : Value();
+  std::optional<Value> result = compute(FloatOp{op, b, toCompute(b, op.operand(0), type), y, flags});
+  if (!result)
+    return op.unsupportedType();
+  return fromCompute(b, *result, op.resultType());
+}
+
+} // namespace hloc

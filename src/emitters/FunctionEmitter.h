@@ -1,0 +1,94 @@
+#pragma once
+// FunctionEmitter: the body of one subgraph's function.
+//
+//   func private @gelu_mul_13(%p0: tensor<6x512x4096xbf16>, %i: index, %j: index, %k: index) -> bf16
+//
+// Arguments: the fusion's parameters, one index per dimension of the first root (row-major, logical), the values of
+// injected instructions. Results: the roots, in storage types. Chains of elementwise ops are walked with a worklist;
+// only a change of indices recurses, and the partitioner bounds how deep.
+
+#include "emitters/CodeBuilder.h"
+#include "hloc/emitters/ComputationPartitioner.h"
+#include "hloc/fusion/HloIndexing.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace hloc {
+
+/// What the functions of one kernel share.
+struct FusionCode {
+  const FusionGraph &graph;
+  const PartitionedComputation &partition;
+  std::vector<mlir::func::FuncOp> functions; ///< by subgraph
+  std::vector<unsigned> useCounts;           ///< by instruction id
+  DiagnosticEngine &diagnostics;
+
+  mlir::func::FuncOp functionOf(const HloInstruction &instr) const { return functions[partition.subgraphOf(instr)]; }
+};
+
+/// `"add.3"("gelu.hlo":7:3)`: the HLO name at its place in the text.
+mlir::Location locationOf(const HloInstruction &instr, mlir::MLIRContext *context);
+
+class FunctionEmitter {
+public:
+  using Values = llvm::SmallVector<mlir::Value, 1>;
+  using Result = llvm::FailureOr<Values>;
+
+  FunctionEmitter(const FusionCode &code, const Subgraph &subgraph, mlir::func::FuncOp function);
+  llvm::LogicalResult emitBody();
+
+private:
+  /// The values (value types) of all results of `instr` at `indices`.
+  Result emit(const HloInstruction &instr, mlir::ValueRange indices);
+  llvm::FailureOr<mlir::Value> emitOne(const HloInstruction &instr, mlir::ValueRange indices);
+  Result emitHere(const HloInstruction &instr, mlir::ValueRange indices);
+
+  // Leaves and calls.
+  Result emitLeaf(const HloInstruction &instr, mlir::ValueRange indices);
+  Result emitConstant(const HloInstruction &instr, mlir::ValueRange indices);
+  Result emitIota(const HloInstruction &instr, mlir::ValueRange indices);
+  Result emitCall(const HloInstruction &instr, mlir::ValueRange indices);
+  const Values *remembered(const HloInstruction &instr) const;
+
+  // Elementwise (FunctionEmitter.cpp).
+  Result emitElementwiseChain(const HloInstruction &last, mlir::ValueRange indices);
+  Result emitInPlace(const HloInstruction &instr, mlir::ValueRange indices);
+  Result emitComputation(const HloComputation &computation, mlir::ValueRange arguments);
+
+  // Data movement (EmitMovement.cpp).
+  Result emitMapped(const HloInstruction &instr, mlir::ValueRange indices);
+  Result emitBitcast(const HloInstruction &instr, mlir::ValueRange indices);
+  Result emitNarrowingBitcast(const HloInstruction &instr, mlir::ValueRange indices);
+  Result emitWideningBitcast(const HloInstruction &instr, mlir::ValueRange indices);
+  Result emitConcatenate(const HloInstruction &instr, mlir::ValueRange indices, unsigned begin, unsigned end);
+  Result emitPad(const HloInstruction &instr, mlir::ValueRange indices);
+  Result emitDynamicSlice(const HloInstruction &instr, mlir::ValueRange indices);
+  Result emitDynamicUpdateSlice(const HloInstruction &instr, mlir::ValueRange indices);
+  llvm::FailureOr<Values> runtimeValues(const HloInstruction &instr, const OperandIndexing &indexing,
+                                        mlir::ValueRange indices);
+  /// `if (condition) thenBranch() else elseBranch()`; both give one value.
+  Result emitIf(mlir::Value condition, mlir::Type type, llvm::function_ref<Result()> thenBranch,
+                llvm::function_ref<Result()> elseBranch);
+
+  // Loops in one thread (EmitSequential.cpp).
+  Result emitReduction(const HloInstruction &instr, mlir::ValueRange indices);
+  Result emitDot(const HloInstruction &instr, mlir::ValueRange indices);
+
+  Result unsupportedOpcode(const HloInstruction &instr);
+  Result unsupportedFeature(const HloInstruction &instr, const std::string &what);
+  void locate(const HloInstruction &instr);
+
+  const FusionCode &code;
+  const Subgraph &subgraph;
+  mlir::func::FuncOp function;
+  CodeBuilder b;
+  llvm::DenseMap<const HloInstruction *, Values> values;
+};
+
+/// Results of `map` (without its constraints) at `operands`: dims, then ranges and runtime variables.
+llvm::SmallVector<mlir::Value> applyMap(CodeBuilder &b, const IndexingMap &map, mlir::ValueRange operands);
+/// Do the bounds and constraints of `map` hold at `indices`, which are known to lie in [0, sizes)? Null: always.
+mlir::Value insideDomain(CodeBuilder &b, const IndexingMap &map, mlir::ValueRange indices,
+                         llvm::ArrayRef<int64_t> sizes);
+
+} // namespace hloc

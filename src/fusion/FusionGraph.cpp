@@ -1,0 +1,76 @@
+#include "hloc/fusion/FusionGraph.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace hloc {
+namespace {
+
+/// Roots below a (nested) tuple, in order, without recursion.
+void flattenRoots(const HloInstruction *root, std::vector<FusionRoot> &roots) {
+  llvm::SmallVector<const HloInstruction *> pending = {root};
+  while (!pending.empty()) {
+    const HloInstruction *instr = pending.pop_back_val();
+    if (instr->opcode() == Opcode::Tuple) {
+      for (const HloInstruction *element : llvm::reverse(instr->operands()))
+        pending.push_back(element);
+    } else if (instr->shape().isTuple()) {
+      for (auto [i, element] : llvm::enumerate(instr->shape().elements()))
+        roots.push_back({instr, unsigned(i), element});
+    } else {
+      roots.push_back({instr, 0, instr->shape()});
+    }
+  }
+}
+
+bool checkBuffer(const HloInstruction &instr, const Shape &shape, const char *role, DiagnosticEngine &diagnostics) {
+  if (shape.isArray() && isArrayType(shape.elementType()) && !shape.hasDynamicDims())
+    return true;
+  diagnostics.report(DiagnosticKind::UnsupportedFeature, instr.range(),
+                     "a fusion's " + std::string(role) + " must be an array of static shape, `" + instr.name().str() +
+                         "` is " + shape.toString());
+  return false;
+}
+
+} // namespace
+
+llvm::FailureOr<FusionGraph> FusionGraph::build(const HloComputation &body, DiagnosticEngine &diagnostics) {
+  FusionGraph graph(body);
+  flattenRoots(body.root(), graph.rootList);
+  bool good = true;
+  for (const FusionRoot &root : graph.rootList)
+    good &= checkBuffer(*root.instr, root.shape, "result", diagnostics);
+  for (const HloInstruction *parameter : body.parameters())
+    good &= checkBuffer(*parameter, parameter->shape(), "parameter", diagnostics);
+  if (!good)
+    return llvm::failure();
+
+  graph.liveIds.assign(body.instructions().size(), false);
+  for (const FusionRoot &root : graph.rootList)
+    graph.liveIds[root.instr->id()] = true;
+  for (const HloInstruction *instr : llvm::reverse(body.instructions())) {
+    if (!graph.liveIds[instr->id()])
+      continue;
+    graph.live.push_back(instr);
+    for (const HloInstruction *operand : instr->operands())
+      graph.liveIds[operand->id()] = true;
+  }
+  std::reverse(graph.live.begin(), graph.live.end());
+  return graph;
+}
+
+uint64_t FusionGraph::bytesRead() const {
+  uint64_t bytes = 0;
+  for (const HloInstruction *parameter : parameters())
+    if (isLive(*parameter))
+      bytes += parameter->shape().byteSize();
+  return bytes;
+}
+
+uint64_t FusionGraph::bytesWritten() const {
+  uint64_t bytes = 0;
+  for (const FusionRoot &root : rootList)
+    bytes += root.shape.byteSize();
+  return bytes;
+}
+
+} // namespace hloc

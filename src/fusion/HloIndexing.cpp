@@ -1,0 +1,346 @@
+#include "hloc/fusion/HloIndexing.h"
+
+#include "fusion/WindowIndexing.h"
+#include "hloc/indexing/ShapeMaps.h"
+#include "hloc/support/Check.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+
+namespace hloc {
+namespace {
+
+SmallVector<AffineExpr> dimExprs(unsigned count, MLIRContext *context) {
+  SmallVector<AffineExpr> dims;
+  for (unsigned i = 0; i < count; ++i)
+    dims.push_back(getAffineDimExpr(i, context));
+  return dims;
+}
+
+SmallVector<IndexingVariable> boundsOf(ArrayRef<int64_t> sizes) {
+  SmallVector<IndexingVariable> variables;
+  for (int64_t size : sizes)
+    variables.push_back({Interval{0, size - 1}, {}});
+  return variables;
+}
+
+const Shape &resultShape(const HloInstruction &instr) {
+  return instr.shape().isTuple() ? instr.shape().element(0) : instr.shape();
+}
+
+IndexingMap toScalar(ArrayRef<int64_t> sizes, MLIRContext *context) {
+  return IndexingMap::fromSizes(AffineMap::get(sizes.size(), 0, {}, context), sizes);
+}
+
+IndexingMap dense(ArrayRef<int64_t> sizes, ArrayRef<AffineExpr> results, MLIRContext *context) {
+  return IndexingMap::fromSizes(AffineMap::get(sizes.size(), 0, results, context), sizes);
+}
+
+IndexingMap broadcastMap(const HloInstruction &instr, MLIRContext *context) {
+  SmallVector<AffineExpr> results;
+  for (int64_t dim : instr.ints(AttributeKey::Dimensions))
+    results.push_back(getAffineDimExpr(dim, context));
+  return dense(instr.shape().dims(), results, context);
+}
+
+IndexingMap transposeMap(const HloInstruction &instr, MLIRContext *context) {
+  ArrayRef<int64_t> permutation = instr.ints(AttributeKey::Dimensions);
+  SmallVector<AffineExpr> results(permutation.size());
+  for (auto [position, dim] : llvm::enumerate(permutation))
+    results[dim] = getAffineDimExpr(position, context);
+  return dense(instr.shape().dims(), results, context);
+}
+
+IndexingMap reverseMap(const HloInstruction &instr, MLIRContext *context) {
+  SmallVector<AffineExpr> results = dimExprs(instr.shape().rank(), context);
+  for (int64_t dim : instr.ints(AttributeKey::Dimensions))
+    results[dim] = -results[dim] + (instr.shape().dim(dim) - 1);
+  return dense(instr.shape().dims(), results, context);
+}
+
+IndexingMap sliceMap(const HloInstruction &instr, MLIRContext *context) {
+  SmallVector<AffineExpr> results = dimExprs(instr.shape().rank(), context);
+  auto dims = instr.get<ArrayRef<SliceDim>>(AttributeKey::Slice);
+  for (auto [i, dim] : llvm::enumerate(dims))
+    results[i] = results[i] * dim.stride + dim.start;
+  return dense(instr.shape().dims(), results, context);
+}
+
+IndexingMap concatenateMap(const HloInstruction &instr, unsigned operand, MLIRContext *context) {
+  int64_t dim = instr.ints(AttributeKey::Dimensions).front();
+  int64_t offset = 0;
+  for (unsigned i = 0; i < operand; ++i)
+    offset += instr.operand(i)->shape().dim(dim);
+  SmallVector<AffineExpr> results = dimExprs(instr.shape().rank(), context);
+  results[dim] = results[dim] - offset;
+  SmallVector<IndexingVariable> bounds = boundsOf(instr.shape().dims());
+  bounds[dim].bounds = Interval{offset, offset + instr.operand(operand)->shape().dim(dim) - 1};
+  return IndexingMap(AffineMap::get(bounds.size(), 0, results, context), bounds, {}, {});
+}
+
+IndexingMap padMap(const HloInstruction &instr, MLIRContext *context) {
+  const Shape &input = instr.operand(0)->shape();
+  SmallVector<AffineExpr> results = dimExprs(instr.shape().rank(), context);
+  SmallVector<IndexingVariable> bounds = boundsOf(instr.shape().dims());
+  SmallVector<IndexingMap::Constraint> constraints;
+  for (auto [i, pad] : llvm::enumerate(instr.get<ArrayRef<PaddingDim>>(AttributeKey::Padding))) {
+    int64_t step = pad.interior + 1;
+    Interval valid{pad.low, pad.low + (input.dim(i) - 1) * step};
+    if (input.dim(i) == 0)
+      valid = Interval{};
+    bounds[i].bounds = bounds[i].bounds.intersect(valid);
+    AffineExpr moved = results[i] - pad.low;
+    if (step != 1)
+      constraints.push_back({moved % step, Interval{0, 0}});
+    results[i] = moved.floorDiv(step);
+  }
+  return IndexingMap(AffineMap::get(bounds.size(), 0, results, context), bounds, {}, {}, constraints);
+}
+
+/// Start operands of dynamic-slice and dynamic-update-slice: one scalar per dimension, or one vector.
+RuntimeSource startIndex(const HloInstruction &instr, unsigned firstStart, unsigned dim, MLIRContext *context) {
+  ArrayRef<int64_t> sizes = instr.shape().dims();
+  const HloInstruction *first = instr.operand(firstStart);
+  if (first->shape().rank() == 0)
+    return {firstStart + dim, toScalar(sizes, context)};
+  return {firstStart, dense(sizes, {getAffineConstantExpr(dim, context)}, context)};
+}
+
+OperandIndexing dynamicSlice(const HloInstruction &instr, MLIRContext *context) {
+  unsigned rank = instr.shape().rank();
+  SmallVector<AffineExpr> results = dimExprs(rank, context);
+  SmallVector<IndexingVariable> starts;
+  SmallVector<RuntimeSource, 0> sources;
+  for (unsigned i = 0; i < rank; ++i) {
+    int64_t slack = instr.operand(0)->shape().dim(i) - instr.shape().dim(i);
+    if (slack <= 0)
+      continue;
+    results[i] = results[i] + getAffineSymbolExpr(starts.size(), context);
+    starts.push_back({Interval{0, slack}, {}});
+    sources.push_back(startIndex(instr, 1, i, context));
+  }
+  return {
+      IndexingMap(AffineMap::get(rank, starts.size(), results, context), boundsOf(instr.shape().dims()), {}, starts),
+      std::move(sources)};
+}
+
+OperandIndexing dynamicUpdateSliceUpdate(const HloInstruction &instr, MLIRContext *context) {
+  unsigned rank = instr.shape().rank();
+  const Shape &update = instr.operand(1)->shape();
+  SmallVector<AffineExpr> results = dimExprs(rank, context);
+  SmallVector<IndexingVariable> starts;
+  SmallVector<RuntimeSource, 0> sources;
+  SmallVector<IndexingMap::Constraint> constraints;
+  for (unsigned i = 0; i < rank; ++i) {
+    int64_t slack = instr.shape().dim(i) - update.dim(i);
+    if (slack <= 0)
+      continue;
+    results[i] = results[i] - getAffineSymbolExpr(starts.size(), context);
+    constraints.push_back({results[i], Interval{0, update.dim(i) - 1}});
+    starts.push_back({Interval{0, slack}, {}});
+    sources.push_back(startIndex(instr, 2, i, context));
+  }
+  return {IndexingMap(AffineMap::get(rank, starts.size(), results, context), boundsOf(instr.shape().dims()), {}, starts,
+                      constraints),
+          std::move(sources)};
+}
+
+/// Result index -> index of component `component` of the gather's index vector.
+IndexingMap gatherIndexMap(const HloInstruction &instr, const GatherDims &dims, AffineExpr component,
+                           ArrayRef<int64_t> ranges, MLIRContext *context) {
+  SmallVector<AffineExpr> results;
+  for (int64_t dim : dims.batch)
+    results.push_back(getAffineDimExpr(dim, context));
+  if (dims.indexVectorDim < int64_t(instr.operand(1)->shape().rank()))
+    results.insert(results.begin() + dims.indexVectorDim, component);
+  return IndexingMap::fromSizes(AffineMap::get(instr.shape().rank(), ranges.size(), results, context),
+                                instr.shape().dims(), ranges);
+}
+
+OperandIndexing gatherOperand(const HloInstruction &instr, MLIRContext *context) {
+  GatherDims dims = gatherDims(instr);
+  const Shape &operand = instr.operand(0)->shape();
+  ArrayRef<int64_t> sliceSizes = instr.ints(AttributeKey::SliceSizes);
+  SmallVector<AffineExpr> results;
+  SmallVector<IndexingVariable> starts;
+  SmallVector<RuntimeSource, 0> sources;
+  for (unsigned i = 0; i < operand.rank(); ++i) {
+    AffineExpr index = getAffineConstantExpr(0, context);
+    int64_t position = std::max(dims.offset[i], dims.batchOfOperand[i]);
+    if (position >= 0)
+      index = getAffineDimExpr(position, context);
+    int64_t slack = operand.dim(i) - sliceSizes[i];
+    if (dims.component[i] >= 0 && slack > 0) {
+      index = index + getAffineSymbolExpr(starts.size(), context);
+      starts.push_back({Interval{0, slack}, {}});
+      sources.push_back(
+          {1, gatherIndexMap(instr, dims, getAffineConstantExpr(dims.component[i], context), {}, context)});
+    }
+    results.push_back(index);
+  }
+  return {IndexingMap(AffineMap::get(instr.shape().rank(), starts.size(), results, context),
+                      boundsOf(instr.shape().dims()), {}, starts),
+          std::move(sources)};
+}
+
+IndexingMap gatherIndices(const HloInstruction &instr, MLIRContext *context) {
+  GatherDims dims = gatherDims(instr);
+  const Shape &indices = instr.operand(1)->shape();
+  bool hasVector = dims.indexVectorDim < int64_t(indices.rank());
+  int64_t components = hasVector ? indices.dim(dims.indexVectorDim) : 1;
+  if (components == 1)
+    return gatherIndexMap(instr, dims, getAffineConstantExpr(0, context), {}, context);
+  return gatherIndexMap(instr, dims, getAffineSymbolExpr(0, context), {components}, context);
+}
+
+/// Width-changing bitcast-convert appends or drops a minor dimension.
+IndexingMap bitcastConvertMap(const HloInstruction &instr, MLIRContext *context) {
+  unsigned from = instr.operand(0)->shape().rank();
+  unsigned to = instr.shape().rank();
+  SmallVector<AffineExpr> results = dimExprs(std::min(from, to), context);
+  if (from <= to)
+    return dense(instr.shape().dims(), results, context);
+  results.push_back(getAffineSymbolExpr(0, context));
+  return IndexingMap::fromSizes(AffineMap::get(to, 1, results, context), instr.shape().dims(),
+                                {instr.operand(0)->shape().dims().back()});
+}
+
+std::optional<IndexingMap> staticMap(const HloInstruction &instr, unsigned operand, MLIRContext *context) {
+  ArrayRef<int64_t> sizes = resultShape(instr).dims();
+  switch (instr.opcode()) {
+  case Opcode::GetTupleElement:
+    return IndexingMap::identity(context, sizes);
+  case Opcode::Broadcast:
+    return broadcastMap(instr, context);
+  case Opcode::Transpose:
+    return transposeMap(instr, context);
+  case Opcode::Reverse:
+    return reverseMap(instr, context);
+  case Opcode::Slice:
+    return sliceMap(instr, context);
+  case Opcode::Concatenate:
+    return concatenateMap(instr, operand, context);
+  case Opcode::Pad:
+    return operand == 0 ? padMap(instr, context) : toScalar(sizes, context);
+  case Opcode::Reshape:
+    return reshapeMap(sizes, instr.operand(0)->shape().dims(), context);
+  case Opcode::Bitcast:
+    if (instr.shape().numElements() != instr.operand(0)->shape().numElements())
+      return std::nullopt;
+    return bitcastIndexing(instr.shape(), instr.operand(0)->shape(), context);
+  case Opcode::BitcastConvert:
+    return bitcastConvertMap(instr, context);
+  case Opcode::Reduce:
+    return reduceMap(instr, operand, context);
+  case Opcode::ReduceWindow:
+    return reduceWindowMap(instr, operand, context);
+  case Opcode::Dot:
+    return dotMap(instr, operand, context);
+  default:
+    return std::nullopt;
+  }
+}
+
+} // namespace
+
+GatherDims gatherDims(const HloInstruction &gather) {
+  GatherDims dims;
+  const Shape &operand = gather.operand(0)->shape();
+  dims.indexVectorDim = gather.intOr(AttributeKey::IndexVectorDim, 0);
+  ArrayRef<int64_t> offsetDims = gather.ints(AttributeKey::OffsetDims);
+  for (int64_t i = 0; i < int64_t(gather.shape().rank()); ++i)
+    if (!llvm::is_contained(offsetDims, i))
+      dims.batch.push_back(i);
+
+  unsigned rank = operand.rank();
+  dims.offset.assign(rank, -1);
+  dims.batchOfOperand.assign(rank, -1);
+  dims.component.assign(rank, -1);
+  for (auto [component, dim] : llvm::enumerate(gather.ints(AttributeKey::StartIndexMap)))
+    dims.component[dim] = component;
+  ArrayRef<int64_t> indicesBatching = gather.ints(AttributeKey::StartIndicesBatchingDims);
+  for (auto [k, dim] : llvm::enumerate(gather.ints(AttributeKey::OperandBatchingDims))) {
+    int64_t inIndices = indicesBatching[k];
+    dims.batchOfOperand[dim] = dims.batch[inIndices > dims.indexVectorDim ? inIndices - 1 : inIndices];
+  }
+  ArrayRef<int64_t> collapsed = gather.ints(AttributeKey::CollapsedSliceDims);
+  unsigned nextOffset = 0;
+  for (unsigned i = 0; i < rank; ++i)
+    if (!llvm::is_contained(collapsed, i) && dims.batchOfOperand[i] < 0)
+      dims.offset[i] = offsetDims[nextOffset++];
+  return dims;
+}
+
+IndexingMap bitcastIndexing(const Shape &to, const Shape &from, MLIRContext *context) {
+  return bitcastMap(to.dims(), to.minorToMajor(), from.dims(), from.minorToMajor(), context);
+}
+
+IndexingMap memoryOrderIndexing(const Shape &shape, MLIRContext *context) {
+  int64_t elements = shape.numElements();
+  int64_t order[] = {0};
+  return bitcastMap({elements}, order, shape.dims(), shape.minorToMajor(), context);
+}
+
+bool readsOperandsInPlace(const HloInstruction &instr) {
+  switch (family(instr.opcode())) {
+  case OpcodeFamily::Unary:
+  case OpcodeFamily::Binary:
+  case OpcodeFamily::Ternary:
+  case OpcodeFamily::Compare:
+  case OpcodeFamily::Identity:
+    return true;
+  case OpcodeFamily::Convert:
+    return instr.shape().isArray() && instr.operand(0)->shape().isArray() &&
+           instr.shape().sameDims(instr.operand(0)->shape());
+  case OpcodeFamily::Structured:
+    return instr.opcode() == Opcode::Map;
+  case OpcodeFamily::Source:
+  case OpcodeFamily::Movement:
+  case OpcodeFamily::Random:
+  case OpcodeFamily::Structure:
+  case OpcodeFamily::Control:
+  case OpcodeFamily::Host:
+  case OpcodeFamily::Collective:
+  case OpcodeFamily::Async:
+    return false;
+  }
+  HLOC_UNREACHABLE("opcode without a family");
+}
+
+std::optional<OperandIndexing> operandIndexing(const HloInstruction &instr, unsigned operand, MLIRContext *context) {
+  ArrayRef<int64_t> sizes = resultShape(instr).dims();
+  if (readsOperandsInPlace(instr)) {
+    bool scalar = instr.operand(operand)->shape().rank() == 0;
+    return OperandIndexing{scalar ? toScalar(sizes, context) : IndexingMap::identity(context, sizes), {}};
+  }
+  switch (instr.opcode()) {
+  case Opcode::DynamicSlice:
+    if (operand == 0)
+      return dynamicSlice(instr, context);
+    break;
+  case Opcode::DynamicUpdateSlice:
+    if (operand == 0)
+      return OperandIndexing{IndexingMap::identity(context, sizes), {}};
+    if (operand == 1)
+      return dynamicUpdateSliceUpdate(instr, context);
+    break;
+  case Opcode::Gather:
+    return operand == 0 ? gatherOperand(instr, context) : OperandIndexing{gatherIndices(instr, context), {}};
+  default: {
+    std::optional<IndexingMap> map = staticMap(instr, operand, context);
+    if (!map)
+      return std::nullopt;
+    map->simplify();
+    return OperandIndexing{std::move(*map), {}};
+  }
+  }
+  // Start operands of dynamic-slice and dynamic-update-slice.
+  const Shape &start = instr.operand(operand)->shape();
+  if (start.rank() == 0)
+    return OperandIndexing{toScalar(sizes, context), {}};
+  AffineMap all = AffineMap::get(sizes.size(), 1, getAffineSymbolExpr(0, context));
+  return OperandIndexing{IndexingMap::fromSizes(all, sizes, start.dims()), {}};
+}
+
+} // namespace hloc
