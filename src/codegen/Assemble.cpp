@@ -59,9 +59,8 @@ std::string renameAll(std::string text, llvm::StringRef from, llvm::StringRef to
 /// What all jobs of one call share.
 class Assembler {
 public:
-  Assembler(const TargetInfo &target, const std::string &ptxas, const AssembleOptions &options,
-            const TemporaryFolder &folder)
-      : target(target), ptxas(ptxas), options(options), folder(folder), cache(options.cacheFolder) {
+  Assembler(const TargetInfo &target, const std::string &ptxas, const AssembleOptions &options)
+      : target(target), ptxas(ptxas), options(options), cache(options.cacheFolder) {
     version = options.cacheFolder.empty() ? "" : cache.ptxasVersion(ptxas);
   }
 
@@ -79,7 +78,7 @@ public:
     return true;
   }
 
-  void run(Job &job, size_t number) const {
+  void run(Job &job, size_t number, const TemporaryFolder &folder) const {
     std::string input = folder.file(fmt::format("{}.ptx", number)),
                 output = folder.file(fmt::format("{}.cubin", number));
     std::string error;
@@ -116,7 +115,6 @@ private:
   const TargetInfo &target;
   const std::string &ptxas;
   const AssembleOptions &options;
-  const TemporaryFolder &folder;
   CubinCache cache;
   std::string version;
 };
@@ -153,10 +151,7 @@ llvm::FailureOr<std::vector<Cubin>> assemble(llvm::ArrayRef<std::string> ptx, co
     toolchain.reportMissing(Tool::Ptxas, "machine code", diagnostics);
     return llvm::failure();
   }
-  std::optional<TemporaryFolder> folder = makeFolder(diagnostics);
-  if (!folder)
-    return llvm::failure();
-  Assembler assembler(target, toolchain.find(Tool::Ptxas).path, options, *folder);
+  Assembler assembler(target, toolchain.find(Tool::Ptxas).path, options);
   std::vector<Job> jobs;
   for (const std::string &text : ptx)
     jobs.push_back(prepare(text));
@@ -168,7 +163,10 @@ llvm::FailureOr<std::vector<Cubin>> assemble(llvm::ArrayRef<std::string> ptx, co
     if (source[i] == i && !assembler.lookUp(jobs[i]))
       todo.push_back(i);
   }
-  inParallel(todo.size(), options.jobs, [&](size_t i) { assembler.run(jobs[todo[i]], todo[i]); });
+  std::optional<TemporaryFolder> folder;
+  if (!todo.empty() && !(folder = makeFolder(diagnostics)))
+    return llvm::failure();
+  inParallel(todo.size(), options.jobs, [&](size_t i) { assembler.run(jobs[todo[i]], todo[i], *folder); });
 
   for (size_t i = 0; i < jobs.size(); ++i)
     if (source[i] != i) {

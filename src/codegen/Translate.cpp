@@ -1,5 +1,7 @@
 #include "LlvmStageParts.h"
 
+#include "hloc/dialect/XlaGpu.h"
+
 #include "fmt/format.h"
 #include "llvm/BinaryFormat/Dwarf.h"
 
@@ -15,9 +17,6 @@
 namespace hloc {
 
 namespace {
-
-constexpr llvm::StringLiteral blockAttribute = "xla_gpu.block";
-constexpr llvm::StringLiteral gridAttribute = "xla_gpu.grid";
 
 /// `array<i32: x, y, z>`; nothing if it is not that, or has an extent below one.
 std::optional<Dim3> readExtents(mlir::Operation *op, llvm::StringRef name) {
@@ -80,9 +79,10 @@ void describeForDebugging(mlir::LLVM::LLVMFuncOp function) {
 llvm::FailureOr<std::vector<KernelEntry>> findKernels(mlir::ModuleOp module, DiagnosticEngine &diagnostics) {
   std::vector<KernelEntry> kernels;
   for (auto function : module.getOps<mlir::LLVM::LLVMFuncOp>()) {
-    if (!function->hasAttr(blockAttribute) && !function->hasAttr(gridAttribute))
+    if (!function->hasAttr(xla_gpu::attr::block) && !function->hasAttr(xla_gpu::attr::grid))
       continue;
-    std::optional<Dim3> block = readExtents(function, blockAttribute), grid = readExtents(function, gridAttribute);
+    std::optional<Dim3> block = readExtents(function, xla_gpu::attr::block),
+                        grid = readExtents(function, xla_gpu::attr::grid);
     if (!block || !grid || function.isExternal()) {
       diagnostics.report(DiagnosticKind::Internal,
                          fmt::format("kernel `{}` has no body or no valid launch", function.getName().str()));

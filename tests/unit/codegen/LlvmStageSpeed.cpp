@@ -1,8 +1,11 @@
 // Where the time of the LLVM stage goes, on gelu. Hidden: `unit-codegen [speed]` prints the table.
 
 #include "KernelTexts.h"
+#include "hloc/codegen/Assemble.h"
 #include "hloc/codegen/LlvmStage.h"
 #include "hloc/codegen/Toolchain.h"
+
+#include "hloc/support/Files.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -16,7 +19,7 @@
 
 using namespace hloc;
 
-TEST_CASE("time of each step of the LLVM stage", "[.][speed]") {
+TEST_CASE("time of each step from LLVM dialect to cubin", "[.][speed]") {
   Toolchain toolchain = Toolchain::discover({});
   REQUIRE(toolchain.has(Tool::Libdevice));
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
@@ -34,11 +37,26 @@ TEST_CASE("time of each step of the LLVM stage", "[.][speed]") {
   LlvmOptions options;
   options.toolchain = &toolchain;
   options.timing = record;
+  std::string error;
+  auto folder = TemporaryFolder::create("hloc-test", error);
+  AssembleOptions cached, uncached;
+  cached.cacheFolder = folder->path();
+  TargetInfo target = *findTarget("sm_90");
   for (int i = 0; i < 21; ++i) {
     DiagnosticEngine diagnostics;
     auto start = std::chrono::steady_clock::now();
-    REQUIRE(llvm::succeeded(compileToPtx(*module, *findTarget("sm_90"), options, diagnostics)));
-    record("total", std::chrono::steady_clock::now() - start);
+    auto lap = [&](llvm::StringRef what) {
+      auto end = std::chrono::steady_clock::now();
+      record(what, end - start);
+      start = end;
+    };
+    auto ptx = compileToPtx(*module, target, options, diagnostics);
+    lap("total to PTX");
+    REQUIRE(llvm::succeeded(ptx));
+    REQUIRE(llvm::succeeded(assemble(*ptx, target, toolchain, uncached, diagnostics)));
+    lap("cubin, no cache");
+    REQUIRE(llvm::succeeded(assemble(*ptx, target, toolchain, cached, diagnostics)));
+    lap("cubin, cached");
   }
   for (auto &[stage, samples] : times) {
     double first = samples.front();
