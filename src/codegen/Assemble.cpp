@@ -163,8 +163,8 @@ llvm::FailureOr<std::vector<Cubin>> assemble(llvm::ArrayRef<std::string> ptx, co
     if (source[i] == i && !assembler.lookUp(jobs[i]))
       todo.push_back(i);
   }
-  std::optional<TemporaryFolder> folder;
-  if (!todo.empty() && !(folder = makeFolder(diagnostics)))
+  std::optional<TemporaryFolder> folder = todo.empty() ? std::nullopt : makeFolder(diagnostics);
+  if (!todo.empty() && !folder)
     return llvm::failure();
   inParallel(todo.size(), options.jobs, [&](size_t i) { assembler.run(jobs[todo[i]], todo[i], *folder); });
 
