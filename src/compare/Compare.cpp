@@ -1,0 +1,150 @@
+#include "hloc/compare/Compare.h"
+
+#include "compare/Report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace hloc {
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Distance of the expected value to its neighbour in its own format.
+double unitInLastPlace(ElementType type, double value) {
+  const FloatFormat &format = floatFormat(type);
+  int smallest = 1 - format.bias;
+  int exponent = value == 0 ? smallest : std::max(std::ilogb(value), smallest);
+  return std::ldexp(1.0, exponent - format.mantissaBits);
+}
+
+/// The largest finite magnitude among real (and imaginary) parts.
+double largestMagnitude(const Literal &literal) {
+  ElementType type = literal.shape().elementType();
+  double largest = 0;
+  auto consider = [&](double value) {
+    if (std::isfinite(value))
+      largest = std::max(largest, std::fabs(value));
+  };
+  for (int64_t i = 0; i < literal.numElements(); ++i)
+    if (isComplex(type)) {
+      std::complex<double> value = literal.getComplex(i);
+      consider(value.real());
+      consider(value.imag());
+    } else {
+      consider(literal.getDouble(i));
+    }
+  return largest;
+}
+
+/// How far two floats are apart, and whether that is allowed.
+struct FloatVerdict {
+  bool passes;
+  double difference, ulps;
+};
+
+FloatVerdict judge(double expected, double actual, ElementType type, const Tolerance &tolerance, double largest) {
+  if (std::isnan(expected) || std::isnan(actual)) {
+    bool both = std::isnan(expected) && std::isnan(actual);
+    return {both, both ? 0 : infinity, both ? 0 : infinity};
+  }
+  if (expected == actual)
+    return {true, 0, 0};
+  if (std::isinf(expected) || std::isinf(actual)) {
+    double finite = std::isinf(expected) ? actual : expected;
+    bool nearOverflow = !std::isinf(finite) && std::signbit(expected) == std::signbit(actual) &&
+                        std::fabs(finite) >= largestFinite(floatFormat(type)) / 2;
+    return {tolerance.overflowMayDiffer && nearOverflow, infinity, infinity};
+  }
+  double difference = std::fabs(expected - actual);
+  double ulps = difference / unitInLastPlace(type, expected);
+  bool passes = ulps <= tolerance.ulps || difference <= tolerance.relative * std::fabs(expected) ||
+                difference <= tolerance.absolute || difference <= tolerance.ofLargest * largest;
+  return {passes, difference, ulps};
+}
+
+/// Compares one array and collects what differs.
+class ArrayComparison {
+public:
+  ArrayComparison(const Literal &expected, const Literal &actual, const Tolerance &tolerance, LeafReport &leaf)
+      : expected(expected), actual(actual), tolerance(tolerance), leaf(leaf), type(expected.shape().elementType()) {}
+
+  void run() {
+    leaf.numElements = expected.numElements();
+    if (expected.bytes() == actual.bytes())
+      return;
+    if (isFloat(type) || isComplex(type))
+      largest = largestMagnitude(expected);
+    for (int64_t i = 0; i < expected.numElements(); ++i)
+      if (isComplex(type))
+        compareComplex(i);
+      else if (isFloat(type))
+        note(i, judge(expected.getDouble(i), actual.getDouble(i), type, tolerance, largest));
+      else
+        compareInteger(i);
+  }
+
+private:
+  void compareComplex(int64_t i) {
+    std::complex<double> a = expected.getComplex(i), b = actual.getComplex(i);
+    FloatVerdict real = judge(a.real(), b.real(), componentType(type), tolerance, largest);
+    FloatVerdict imag = judge(a.imag(), b.imag(), componentType(type), tolerance, largest);
+    note(i, {real.passes && imag.passes, std::max(real.difference, imag.difference), std::max(real.ulps, imag.ulps)});
+  }
+  void compareInteger(int64_t i) {
+    int64_t a = expected.getInt(i), b = actual.getInt(i);
+    bool less = type == ElementType::U64 ? uint64_t(a) < uint64_t(b) : a < b;
+    uint64_t difference = less ? uint64_t(b) - uint64_t(a) : uint64_t(a) - uint64_t(b);
+    note(i, {difference <= uint64_t(tolerance.integers), double(difference), double(difference)});
+  }
+  void note(int64_t i, const FloatVerdict &verdict) {
+    if (std::isfinite(verdict.ulps))
+      leaf.largestUlps = std::max(leaf.largestUlps, verdict.ulps);
+    if (!verdict.passes)
+      leaf.add(i, verdict.difference, verdict.ulps);
+  }
+
+  const Literal &expected, &actual;
+  const Tolerance &tolerance;
+  LeafReport &leaf;
+  ElementType type;
+  double largest = 0;
+};
+
+const Literal &leafOf(const Literal &literal, llvm::ArrayRef<int64_t> path) {
+  const Literal *at = &literal;
+  for (int64_t index : path)
+    at = &at->element(unsigned(index));
+  return *at;
+}
+
+} // namespace
+
+CompareResult compareLiterals(const Literal &expected, const Literal &actual, llvm::ArrayRef<Tolerance> tolerances) {
+  CompareResult result;
+  if (!expected.shape().compatible(actual.shape())) {
+    result.numMismatches = result.numElements = 1;
+    result.report = "the results have different shapes: expected " + expected.shape().toString(false) + ", got " +
+                    actual.shape().toString(false) + "\n";
+    return result;
+  }
+  std::vector<LeafReport> leaves;
+  for (const Shape::Leaf &leaf : expected.shape().leaves()) {
+    if (!leaf.shape.isArray())
+      continue;
+    LeafReport report(leaf.index, leafOf(expected, leaf.index), leafOf(actual, leaf.index),
+                      tolerances.size() > 1 ? tolerances[leaves.size()] : tolerances.front());
+    ArrayComparison(report.expected, report.actual, report.tolerance, report).run();
+    leaves.push_back(std::move(report));
+  }
+  summarise(leaves, result);
+  return result;
+}
+
+CompareResult compareLiterals(const Literal &expected, const Literal &actual, const Tolerance &tolerance) {
+  return compareLiterals(expected, actual, llvm::ArrayRef(tolerance));
+}
+
+} // namespace hloc

@@ -1,0 +1,367 @@
+// The tolerance policy. For every value of the module a Budget: in which precision it may be wrong, and by how much.
+//
+// A backend may evaluate a float op with another (documented) accuracy, keep intermediate results of bf16 and f16 in
+// f32, contract a multiply and an add, and sum in another order. Each float op on the way to a result therefore adds
+// its own error, in units of the last place of its type; sums add the logarithm of their length. Since a later
+// subtraction may cancel what was right and leave what was wrong, errors are also allowed relative to the largest value
+// of the result.
+
+#include "hloc/compare/Compare.h"
+
+#include "llvm/ADT/ScopeExit.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hloc {
+
+namespace {
+
+/// How wrong a value may be: `units` times the rounding unit 2^-precision. No units: exact.
+struct Budget {
+  double units = 0;
+  unsigned precision = 64; ///< significand bits of the coarsest float type on the way
+  bool cancels = false;    ///< an addition on the way: the error is relative to larger values than the result
+  bool overflows = false;
+  const HloInstruction *why = nullptr; ///< largest contribution
+  double largestCost = 0;
+
+  void join(const Budget &other) {
+    units = std::max(units, other.units);
+    precision = std::min(precision, other.precision);
+    cancels |= other.cancels;
+    overflows |= other.overflows;
+    if (other.largestCost > largestCost) {
+      why = other.why;
+      largestCost = other.largestCost;
+    }
+  }
+};
+
+unsigned significandBits(ElementType type) {
+  if (isComplex(type))
+    type = componentType(type);
+  return isFloat(type) ? floatFormat(type).mantissaBits + 1u : 64u;
+}
+
+bool isFloatLike(const Shape &shape) {
+  return shape.isArray() && (isFloat(shape.elementType()) || isComplex(shape.elementType()));
+}
+
+/// ULPs a function may be off, for f32 on a GPU: XLA's own acceptance bounds and NVIDIA's tables, plus one rounding.
+double elementwiseCost(Opcode opcode) {
+  switch (opcode) {
+  case Opcode::Abs:
+  case Opcode::Negate:
+  case Opcode::Maximum:
+  case Opcode::Minimum:
+  case Opcode::Clamp:
+  case Opcode::Select:
+  case Opcode::Floor:
+  case Opcode::Ceil:
+  case Opcode::RoundNearestAfz:
+  case Opcode::RoundNearestEven:
+  case Opcode::Sign:
+  case Opcode::Real:
+  case Opcode::Imag:
+  case Opcode::Complex:
+  case Opcode::IsFinite:
+  case Opcode::Compare:
+  case Opcode::ReducePrecision:
+  case Opcode::Remainder:
+    return 0;
+  case Opcode::Add:
+  case Opcode::Subtract:
+  case Opcode::Multiply:
+    return 1;
+  case Opcode::Exponential:
+  case Opcode::Logistic:
+    return 8;
+  case Opcode::Power:
+    return 16;
+  case Opcode::Sinh:
+  case Opcode::Cosh:
+  case Opcode::Tan:
+  case Opcode::Tanh:
+  case Opcode::Acosh:
+  case Opcode::Asinh:
+  case Opcode::Atanh:
+  case Opcode::Atan2:
+    return 5;
+  default:
+    return 3;
+  }
+}
+
+/// Number of terms summed into one element of a result; 1 if the op is not a sum.
+double numTerms(const HloInstruction &instr) {
+  auto windowSize = [&] {
+    double size = 1;
+    for (const WindowDim &dim : instr.windowOr(0).dims)
+      size *= double(dim.size);
+    return size;
+  };
+  auto ratio = [&](unsigned operand) {
+    double results =
+        instr.shape().isArray() ? double(instr.shape().numElements()) : double(instr.shape().element(0).numElements());
+    return double(instr.operand(operand)->shape().numElements()) / std::max(results, 1.0);
+  };
+  switch (instr.opcode()) {
+  case Opcode::Reduce:
+    return ratio(0);
+  case Opcode::Scatter:
+    return 1 + ratio(instr.numOperands() - 1);
+  case Opcode::ReduceWindow:
+  case Opcode::SelectAndScatter:
+    return windowSize();
+  case Opcode::Convolution: {
+    const Shape &kernel = instr.operand(1)->shape();
+    return double(kernel.numElements());
+  }
+  case Opcode::Dot:
+  case Opcode::ScaledDot:
+  case Opcode::RaggedDot: {
+    double depth = 1;
+    for (int64_t dim : instr.ints(AttributeKey::LhsContractingDims))
+      depth *= double(instr.operand(0)->shape().dim(unsigned(dim)));
+    return depth;
+  }
+  case Opcode::BatchNormTraining:
+  case Opcode::BatchNormGrad:
+  case Opcode::Fft:
+  case Opcode::Cholesky:
+  case Opcode::TriangularSolve:
+    return double(instr.operand(0)->shape().numElements());
+  default:
+    return 1;
+  }
+}
+
+/// Error an op adds by itself.
+double ownCost(const HloInstruction &instr) {
+  bool anyFloat = isFloatLike(instr.shape()) || instr.shape().isTuple();
+  for (const HloInstruction *operand : instr.operands())
+    anyFloat |= isFloatLike(operand->shape());
+  if (!anyFloat)
+    return 0;
+  double terms = numTerms(instr);
+  switch (family(instr.opcode())) {
+  case OpcodeFamily::Unary:
+  case OpcodeFamily::Binary:
+  case OpcodeFamily::Ternary:
+  case OpcodeFamily::Compare:
+    return elementwiseCost(instr.opcode());
+  case OpcodeFamily::Convert: // fewer bits: one rounding, which an earlier error may turn the other way
+    return significandBits(instr.shape().elementType()) < significandBits(instr.operand(0)->shape().elementType()) ? 1
+                                                                                                                   : 0;
+  case OpcodeFamily::Structured:
+    break;
+  default:
+    return 0;
+  }
+  switch (instr.opcode()) {
+  case Opcode::Sort:
+  case Opcode::TopK:
+  case Opcode::Map:
+  case Opcode::Scan:
+    return 0;
+  case Opcode::Reduce:
+  case Opcode::ReduceWindow:
+  case Opcode::SelectAndScatter:
+  case Opcode::Scatter: { // a maximum or an overwrite costs nothing
+    for (const HloComputation *callee : instr.calledComputations())
+      for (const HloInstruction *inner : callee->instructions())
+        if (isFloatLike(inner->shape()) && elementwiseCost(inner->opcode()) > 0 && isElementwise(inner->opcode()) &&
+            inner->opcode() != Opcode::Convert)
+          return 2 + 2 * std::log2(std::max(terms, 2.0));
+    return 0;
+  }
+  default:
+    return 4 + 2 * std::log2(std::max(terms, 2.0));
+  }
+}
+
+bool mayCancel(const HloInstruction &instr) {
+  return instr.opcode() == Opcode::Add || instr.opcode() == Opcode::Subtract || instr.opcode() == Opcode::Sine ||
+         instr.opcode() == Opcode::Cosine || instr.opcode() == Opcode::Log || instr.opcode() == Opcode::LogPlusOne ||
+         instr.opcode() == Opcode::ExponentialMinusOne || family(instr.opcode()) == OpcodeFamily::Structured;
+}
+
+/// Budgets of the leaves of every value of a computation, callees included. Conservative: a call's results depend on
+/// all of its operands, a loop's on everything in it.
+class Budgets {
+public:
+  using Leaves = llvm::SmallVector<Budget, 1>;
+
+  Leaves run(const HloComputation &computation, llvm::ArrayRef<Leaves> arguments) {
+    if (depth == maxDepth) // nothing runs calls nested this deeply
+      return Leaves(numLeaves(computation.root()->shape()));
+    ++depth;
+    auto leave = llvm::scope_exit([&] { --depth; });
+    std::vector<Leaves> values(computation.instructions().size());
+    for (const HloInstruction *instr : computation.instructions()) {
+      if (instr->opcode() == Opcode::Parameter) {
+        values[instr->id()] = arguments[size_t(instr->parameterNumber())];
+        continue;
+      }
+      llvm::SmallVector<const Leaves *, 3> operands;
+      for (const HloInstruction *operand : instr->operands())
+        operands.push_back(&values[operand->id()]);
+      values[instr->id()] = evaluate(*instr, operands);
+    }
+    return values[computation.root()->id()];
+  }
+
+private:
+  static constexpr unsigned maxDepth = 500;
+  unsigned depth = 0;
+
+  static unsigned numLeaves(const Shape &shape) { return shape.leaves().size(); }
+
+  Leaves evaluate(const HloInstruction &instr, llvm::ArrayRef<const Leaves *> operands) {
+    switch (instr.opcode()) {
+    case Opcode::Tuple: {
+      Leaves all;
+      for (const Leaves *operand : operands)
+        all.append(*operand);
+      return all;
+    }
+    case Opcode::GetTupleElement: {
+      unsigned start = 0;
+      auto index = unsigned(instr.intOr(AttributeKey::Index, 0));
+      for (unsigned i = 0; i < index; ++i)
+        start += numLeaves(instr.operand(0)->shape().element(i));
+      return Leaves(operands[0]->begin() + start, operands[0]->begin() + start + numLeaves(instr.shape()));
+    }
+    case Opcode::Call:
+    case Opcode::Fusion: {
+      std::vector<Leaves> arguments;
+      for (const Leaves *operand : operands)
+        arguments.push_back(*operand);
+      return run(*instr.calledComputations()[0], arguments);
+    }
+    case Opcode::OptimizationBarrier:
+    case Opcode::Copy:
+      return *operands[0];
+    default:
+      return Leaves(numLeaves(instr.shape()), combined(instr, operands));
+    }
+  }
+
+  Budget combined(const HloInstruction &instr, llvm::ArrayRef<const Leaves *> operands) {
+    Budget budget;
+    for (const Leaves *operand : operands)
+      for (const Budget &leaf : *operand)
+        budget.join(leaf);
+    if (instr.opcode() == Opcode::While || instr.opcode() == Opcode::Conditional)
+      addCallees(instr, budget);
+    double cost = ownCost(instr);
+    if (cost == 0)
+      return budget;
+    budget.units += cost;
+    budget.cancels |= mayCancel(instr);
+    budget.overflows = true;
+    budget.precision = std::min(budget.precision, precisionOf(instr));
+    if (cost > budget.largestCost) {
+      budget.largestCost = cost;
+      budget.why = &instr;
+    }
+    return budget;
+  }
+
+  /// A loop may run any number of times: its body's budget counts tenfold.
+  void addCallees(const HloInstruction &instr, Budget &budget) {
+    Budget inside;
+    for (const HloComputation *callee : instr.calledComputations()) {
+      std::vector<Leaves> arguments;
+      for (const HloInstruction *parameter : callee->parameters())
+        arguments.push_back(Leaves(numLeaves(parameter->shape())));
+      for (const Budget &leaf : run(*callee, arguments))
+        inside.join(leaf);
+    }
+    double before = budget.units, factor = instr.opcode() == Opcode::While ? 10 : 1;
+    budget.join(inside);
+    budget.units = before + factor * inside.units;
+  }
+
+  static unsigned precisionOf(const HloInstruction &instr) {
+    unsigned precision = 64;
+    for (const Shape::Leaf &leaf : instr.shape().leaves())
+      if (leaf.shape.isArray())
+        precision = std::min(precision, significandBits(leaf.shape.elementType()));
+    for (const HloInstruction *operand : instr.operands())
+      if (operand->shape().isArray() && isFloatLike(operand->shape()) && !isFloatLike(instr.shape()))
+        precision = std::min(precision, significandBits(operand->shape().elementType()));
+    return precision;
+  }
+};
+
+Tolerance toleranceOf(const Budget &budget, const Shape &shape) {
+  Tolerance tolerance;
+  if (budget.units == 0 || !shape.isArray())
+    return tolerance;
+  if (budget.why)
+    tolerance.why = describe(*budget.why);
+  if (!isFloatLike(shape)) { // a float on the way may fall on the other side of a rounding boundary
+    tolerance.integers = isPred(shape.elementType()) ? 0 : 1;
+    return tolerance;
+  }
+  unsigned own = significandBits(shape.elementType());
+  double unit = std::ldexp(1.0, -int(std::min(budget.precision, own)));
+  tolerance.ulps = budget.precision >= own ? budget.units : 0;
+  tolerance.relative = std::min(2 * unit * budget.units, 0.25);
+  if (budget.cancels)
+    tolerance.ofLargest = std::min(unit * budget.units, 0.1);
+  tolerance.absolute =
+      floatFormat(isComplex(shape.elementType()) ? componentType(shape.elementType()) : shape.elementType())
+                  .exponentBits >= 8
+          ? 1e-37 // subnormals may be flushed
+          : 0;
+  tolerance.overflowMayDiffer = budget.overflows;
+  return tolerance;
+}
+
+} // namespace
+
+std::vector<Tolerance> toleranceFor(const HloModule &module) {
+  const HloComputation &entry = *module.entry();
+  std::vector<Budgets::Leaves> arguments;
+  for (const HloInstruction *parameter : entry.parameters())
+    arguments.push_back(Budgets::Leaves(parameter->shape().leaves().size()));
+  Budgets::Leaves budgets = Budgets().run(entry, arguments);
+  std::vector<Tolerance> tolerances;
+  for (const Shape::Leaf &leaf : entry.root()->shape().leaves())
+    tolerances.push_back(toleranceOf(budgets[tolerances.size()], leaf.shape));
+  return tolerances;
+}
+
+Tolerance toleranceFor(const HloModule &module, unsigned resultLeaf) { return toleranceFor(module)[resultLeaf]; }
+
+std::optional<Tolerance> parseTolerance(llvm::StringRef text) {
+  Tolerance tolerance;
+  tolerance.why = "--tolerance";
+  if (text == "exact")
+    return tolerance;
+  double both = 0;
+  if (!text.getAsDouble(both) && both >= 0) {
+    tolerance.absolute = tolerance.relative = both;
+    return tolerance;
+  }
+  llvm::SmallVector<llvm::StringRef, 4> parts;
+  text.split(parts, ',');
+  for (llvm::StringRef part : parts) {
+    auto [key, value] = part.split('=');
+    double *bound = key == "abs"       ? &tolerance.absolute
+                    : key == "rel"     ? &tolerance.relative
+                    : key == "ulps"    ? &tolerance.ulps
+                    : key == "largest" ? &tolerance.ofLargest
+                                       : nullptr;
+    bool bad = key == "int" ? value.getAsInteger(10, tolerance.integers) || tolerance.integers < 0
+                            : !bound || value.getAsDouble(*bound) || *bound < 0;
+    if (bad)
+      return std::nullopt;
+  }
+  return tolerance;
+}
+
+} // namespace hloc
