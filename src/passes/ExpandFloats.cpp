@@ -44,9 +44,9 @@ public:
         conversions.push_back(op);
     });
     // Unrolled loops convert one lane after the other, with other work in between: each waits for the next of its kind.
-    llvm::MapVector<std::tuple<Block *, bool, Type>, Operation *> waiting;
+    llvm::MapVector<std::tuple<Block *, unsigned, Type>, Operation *> waiting;
     for (Operation *op : conversions) {
-      Operation *&first = waiting[{op->getBlock(), isExtension(op), smallType(op)}];
+      Operation *&first = waiting[{op->getBlock(), unsigned(isExtension(op)), smallType(op)}];
       if (first && expandPair(first, op)) {
         first = nullptr;
         continue;
