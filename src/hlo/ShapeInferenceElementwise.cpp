@@ -258,6 +258,8 @@ std::optional<Shape> inferConversion(InferenceContext &c) {
     return c.fail(VerifierRule::convert_c1, "the result must be an array, not " + show(c.declared()));
   switch (c.opcode()) {
   case Opcode::Convert:
+    if (isComplex(c.operand(0).elementType()) && !isComplex(c.declared().elementType()))
+      return c.fail(VerifierRule::convert_c2, "cannot convert " + show(c.operand(0)) + " to " + show(c.declared()));
     return InferenceContext::elementwise(c.operand(0), c.declared().elementType());
   case Opcode::BitcastConvert:
     return inferBitcastConvert(c);

@@ -1,0 +1,157 @@
+// Rules that only a module made by hand can break: the parser reports such text itself.
+#include "hloc/hlo/HloBuilder.h"
+#include "hloc/hlo/ShapeInference.h"
+#include "hloc/hlo/Verifier.h"
+
+#include <catch2/catch.hpp>
+
+using namespace hloc;
+
+namespace {
+
+const Shape vector4 = Shape::array(ElementType::F32, {4});
+const Shape scalar = Shape::scalar(ElementType::F32);
+
+/// An entry computation to be filled, and a computation `sum` of f32 scalars before it.
+struct Fixture {
+  Fixture() : module("m"), sum(module.addComputation("sum")), entry(module.addComputation("e")), builder(*entry) {
+    HloBuilder inner(*sum);
+    auto *a = inner.parameter(0, scalar, "a"), *b = inner.parameter(1, scalar, "b");
+    sum->setRoot(inner.add(Opcode::Add, scalar, {a, b}));
+    module.setEntry(entry);
+  }
+
+  /// The rules that the module breaks with `root` as its result.
+  std::vector<std::string> brokenRules(HloInstruction *root) {
+    entry->setRoot(root);
+    DiagnosticEngine diagnostics;
+    bool ok = verify(module, diagnostics);
+    CHECK(ok == diagnostics.diagnostics().empty());
+    std::vector<std::string> labels;
+    for (const Diagnostic &diagnostic : diagnostics.diagnostics()) {
+      REQUIRE(diagnostic.notes.size() == 1);
+      labels.push_back(llvm::StringRef(diagnostic.notes[0].message).split('`').second.split('`').first.str());
+    }
+    return labels;
+  }
+
+  HloModule module;
+  HloComputation *sum, *entry;
+  HloBuilder builder;
+};
+
+using Labels = std::vector<std::string>;
+
+} // namespace
+
+TEST_CASE("operand counts and required attributes are checked") {
+  Fixture f;
+  auto *p = f.builder.parameter(0, vector4, "p");
+  CHECK(f.brokenRules(f.builder.add(Opcode::Add, vector4, {p})) == Labels{"instruction_c1"});
+  Fixture g;
+  p = g.builder.parameter(0, vector4, "p");
+  CHECK(g.brokenRules(g.builder.add(Opcode::Reverse, vector4, {p})) == Labels{"instruction_c2"});
+}
+
+TEST_CASE("variadic ops need as many initial values or updates as operands") {
+  Attribute all = {AttributeKey::Dimensions, llvm::ArrayRef<int64_t>()};
+  for (auto [opcode, label] : {std::pair(Opcode::Reduce, "reduce_c1"), {Opcode::ReduceWindow, "reduce_window_c1"}}) {
+    Fixture f;
+    auto *p = f.builder.parameter(0, vector4, "p"), *z = f.builder.parameter(1, scalar, "z");
+    auto *root = f.builder.add(opcode, vector4, {p, z, z}, {all, {AttributeKey::ToApply, f.sum}});
+    CHECK(f.brokenRules(root) == Labels{label});
+  }
+  Fixture f;
+  auto *p = f.builder.parameter(0, vector4, "p");
+  llvm::SmallVector<Attribute> attributes{{AttributeKey::ToApply, f.sum}, {AttributeKey::IndexVectorDim, int64_t(0)}};
+  for (AttributeKey key :
+       {AttributeKey::UpdateWindowDims, AttributeKey::InsertedWindowDims, AttributeKey::ScatterDimsToOperandDims})
+    attributes.push_back({key, llvm::ArrayRef<int64_t>()});
+  CHECK(f.brokenRules(f.builder.add(Opcode::Scatter, vector4, {p, p, p, p}, attributes)) == Labels{"scatter_c1"});
+}
+
+TEST_CASE("a constant has the shape of its literal") {
+  Fixture f;
+  auto *c = f.builder.constant(Literal(vector4));
+  CHECK(f.brokenRules(c).empty());
+  Fixture g;
+  InstructionSpec spec;
+  spec.opcode = Opcode::Constant;
+  spec.shape = scalar;
+  spec.literal = &c->literal();
+  CHECK(g.brokenRules(g.entry->add(spec)) == Labels{"constant_c1"});
+}
+
+TEST_CASE("reshape keeps the number of elements") {
+  Fixture f;
+  auto *p = f.builder.parameter(0, vector4, "p");
+  auto *root = f.builder.add(Opcode::Reshape, Shape::array(ElementType::F32, {5}), {p});
+  CHECK(f.brokenRules(root) == Labels{"reshape_c2"});
+}
+
+TEST_CASE("selectors and branches of a conditional fit together") {
+  for (auto [type, label] : {std::pair(ElementType::F32, "conditional_c1"), {ElementType::S32, "conditional_c2"}}) {
+    Fixture f;
+    auto *s = f.builder.parameter(0, Shape::scalar(type), "s"), *x = f.builder.parameter(1, scalar, "x");
+    auto *root = f.builder.add(Opcode::Conditional, scalar, {s, x, x},
+                               {{AttributeKey::TrueComputation, f.sum}, {AttributeKey::FalseComputation, f.sum}});
+    CHECK(f.brokenRules(root) == Labels{label});
+  }
+}
+
+TEST_CASE("layout constraints of a custom call fit its operands") {
+  Fixture f;
+  auto *p = f.builder.parameter(0, vector4, "p");
+  llvm::ArrayRef<Shape> constraints = f.module.arena().saveList(llvm::ArrayRef<Shape>({scalar}));
+  auto *root = f.builder.add(Opcode::CustomCall, vector4, {p}, {{AttributeKey::OperandLayoutConstraints, constraints}});
+  CHECK(f.brokenRules(root) == Labels{"instruction_c2"}); // custom_call_target
+  Fixture g;
+  p = g.builder.parameter(0, vector4, "p");
+  root = g.builder.add(
+      Opcode::CustomCall, vector4, {p},
+      {{AttributeKey::OperandLayoutConstraints, constraints}, {AttributeKey::CustomCallTarget, llvm::StringRef("t")}});
+  CHECK(g.brokenRules(root) == Labels{"custom_call_c1"});
+}
+
+TEST_CASE("calls go backwards, so that nothing is recursive") {
+  Fixture f;
+  auto *p = f.builder.parameter(0, scalar, "p");
+  CHECK(f.brokenRules(f.builder.add(Opcode::Call, scalar, {p}, {{AttributeKey::ToApply, f.entry}})) ==
+        Labels{"instruction_c5"});
+}
+
+TEST_CASE("a module has an entry with a root, and parameters without gaps") {
+  HloModule empty("m");
+  DiagnosticEngine diagnostics;
+  CHECK_FALSE(verify(empty, diagnostics));
+  CHECK(diagnostics.diagnostics().at(0).kind == DiagnosticKind::BadModule);
+  Fixture f;
+  CHECK(f.brokenRules(f.builder.parameter(1, scalar, "p")) == Labels{"module_c2"});
+}
+
+TEST_CASE("unbounded dimensions pass where the result is declared or copied") {
+  Fixture f;
+  Shape unbounded = Shape::array(ElementType::F32, {Shape::unbounded});
+  auto *p = f.builder.parameter(0, unbounded, "p");
+  CHECK(f.brokenRules(f.builder.add(Opcode::Reshape, vector4, {p})).empty());
+  InstructionSpec spec;
+  spec.opcode = Opcode::Reverse;
+  HloInstruction *operands[] = {p};
+  Attribute dimensions[] = {f.builder.ints(AttributeKey::Dimensions, {0})};
+  spec.operands = operands;
+  spec.attributes = dimensions;
+  std::string error;
+  CHECK_FALSE(inferShape(spec, error));
+  CHECK(error == "reverse: the result shape must be written, as an operand has unbounded dimensions");
+  spec.opcode = Opcode::Negate;
+  spec.attributes = {};
+  CHECK(inferShape(spec, error)->dim(0) == Shape::unbounded);
+}
+
+TEST_CASE("every broken instruction is reported, not only the first") {
+  Fixture f;
+  auto *p = f.builder.parameter(0, vector4, "p"), *q = f.builder.parameter(1, scalar, "q");
+  f.builder.add(Opcode::Add, vector4, {p, q});
+  f.builder.add(Opcode::Not, vector4, {p});
+  CHECK(f.brokenRules(f.builder.add(Opcode::Negate, scalar, {p})) == Labels{"binary_c1", "unary_c1", "instruction_c4"});
+}
