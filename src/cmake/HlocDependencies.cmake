@@ -29,7 +29,7 @@ endfunction()
 set(HLOC_MLIR_PARTS
   ArithToLLVM ControlFlowToLLVM FuncToLLVM GPUToNVVMTransforms MathToLLVM NVVMToLLVM VectorToLLVM VectorToLLVMPass
   ComplexToStandard ComplexToLLVM UBToLLVM IndexToLLVM ReconcileUnrealizedCasts SCFToControlFlow AffineToStandard
-  ArithDialect ArithTransforms ComplexDialect ControlFlowDialect DLTIDialect FuncDialect GPUDialect LLVMDialect NVVMDialect
+  ArithDialect ArithTransforms ComplexDialect ControlFlowDialect DLTIDialect FuncDialect FuncInlinerExtension GPUDialect LLVMDialect NVVMDialect
   MathDialect MathTransforms SCFDialect SCFUtils SCFTransforms TensorDialect UBDialect VectorDialect VectorTransforms
   IR Parser AsmParser Pass Transforms TransformUtils
   BuiltinToLLVMIRTranslation GPUToLLVMIRTranslation LLVMToLLVMIRTranslation NVVMToLLVMIRTranslation TargetLLVMIRExport)
