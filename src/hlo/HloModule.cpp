@@ -31,7 +31,15 @@ bool HloModule::isScheduled() const {
 }
 
 HloComputation *HloModule::addComputation(llvm::StringRef name) {
-  computationList.emplace_back(new HloComputation(*this, sharedArena->save(name)));
+  return addComputation(makeComputation(name));
+}
+
+std::unique_ptr<HloComputation> HloModule::makeComputation(llvm::StringRef name) {
+  return std::unique_ptr<HloComputation>(new HloComputation(*this, sharedArena->save(name)));
+}
+
+HloComputation *HloModule::addComputation(std::unique_ptr<HloComputation> computation) {
+  computationList.push_back(std::move(computation));
   return computationList.back().get();
 }
 

@@ -67,6 +67,10 @@ public:
 
   /// The name must be new; it is copied.
   HloComputation *addComputation(llvm::StringRef name);
+  /// In two steps, for a computation whose callees are added while it is being made.
+  std::unique_ptr<HloComputation> makeComputation(llvm::StringRef name);
+  HloComputation *addComputation(std::unique_ptr<HloComputation> computation);
+  void setName(llvm::StringRef name) { moduleName = sharedArena->save(name); }
   void setEntry(HloComputation *entry) { entryComputation = entry; }
   void setHeaderless(bool value) { withoutHeader = value; }
 
