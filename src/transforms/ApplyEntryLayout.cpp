@@ -1,0 +1,63 @@
+// entry_computation_layout -> layouts of the entry's parameters and result, with copies where the body has others.
+
+#include "CloneBody.h"
+#include "hloc/transforms/Transforms.h"
+
+namespace hloc {
+
+namespace {
+
+/// `value` in the layout of `wanted`; tuples are taken apart and put together again only where a leaf differs.
+HloInstruction *withLayout(HloInstruction *value, const Shape &wanted, HloBuilder &builder) {
+  if (value->shape() == wanted || !(wanted.isArray() || wanted.isTuple()))
+    return value;
+  if (wanted.isArray())
+    return builder.add(Opcode::Copy, wanted, {value});
+  llvm::SmallVector<HloInstruction *> elements;
+  for (unsigned i = 0; i < wanted.elements().size(); ++i) {
+    HloInstruction *element = value->opcode() == Opcode::Tuple ? value->operand(i) : builder.tupleElement(value, i);
+    elements.push_back(withLayout(element, wanted.element(i), builder));
+  }
+  return builder.tuple(elements);
+}
+
+} // namespace
+
+std::unique_ptr<HloModule> applyEntryLayout(const HloModule &module, DiagnosticEngine &diagnostics) {
+  std::unique_ptr<HloModule> result = emptyLike(module);
+  ComputationMap copies;
+  std::vector<HloComputation *> computations = reachableComputations(module);
+  const AttributeValue *written = module.find(AttributeKey::EntryComputationLayout);
+  llvm::ArrayRef<Shape> program = written ? std::get<llvm::ArrayRef<Shape>>(*written) : llvm::ArrayRef<Shape>();
+  const HloComputation &entry = *module.entry();
+  if (written && program.size() != entry.numParameters() + 1) {
+    diagnostics.report(DiagnosticKind::ShapeMismatch, entry.range(),
+                       "entry_computation_layout has " + std::to_string(program.size() - 1) +
+                           " parameters, the entry " + std::to_string(entry.numParameters()));
+    return nullptr;
+  }
+  for (HloComputation *computation : computations) {
+    if (computation != &entry || !written) {
+      copies[computation] = cloneComputation(*computation, *result, computation->name(), copies);
+      continue;
+    }
+    HloComputation *copy = result->addComputation(entry.name());
+    copy->setRange(entry.range());
+    HloBuilder builder(*copy);
+    InstructionMap mapped;
+    for (HloInstruction *parameter : entry.parameters()) {
+      builder.setRange(parameter->range());
+      int64_t number = parameter->parameterNumber();
+      HloInstruction *outer = builder.parameter(number, program[number], parameter->name());
+      mapped[parameter] = withLayout(outer, parameter->shape(), builder);
+    }
+    HloInstruction *root = cloneLive(entry, builder, mapped, copies);
+    builder.setRange(entry.root()->range());
+    copy->setRoot(withLayout(root, program.back(), builder));
+    copies[computation] = copy;
+  }
+  result->setEntry(copies.lookup(&entry));
+  return result;
+}
+
+} // namespace hloc
