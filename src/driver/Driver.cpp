@@ -1,11 +1,47 @@
 #include "hloc/driver/Driver.h"
 
+#include "Compile.h"
+#include "Lists.h"
+#include "Options.h"
+#include "Run.h"
+
+#include "hloc/codegen/LlvmStage.h"
 #include "hloc/driver/Subcommands.h"
 
-#include <string_view>
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
 
-int hloc::runDriver(int argc, char **argv) {
-  if (argc > 1 && std::string_view(argv[1]) == "opt")
-    return runOpt(argc - 2, argv + 2);
+namespace hloc {
+
+int runDriver(int argc, char **argv) {
+  installLlvmFatalErrorHandler();
+  if (argc > 1 && llvm::StringRef(argv[1]) == "opt")
+    return runOpt(argc - 1, argv + 1);
+  Command command = parseCommandLine(argc, argv);
+  switch (command.kind) {
+  case Command::Kind::Compile:
+    return runCompile(command.compile);
+  case Command::Kind::Run:
+    return runRun(command.run);
+  case Command::Kind::ListOps:
+    llvm::outs() << listOps();
+    return 0;
+  case Command::Kind::ListPasses:
+    llvm::outs() << listPasses();
+    return 0;
+  case Command::Kind::ListTargets:
+    llvm::outs() << listTargets();
+    return 0;
+  case Command::Kind::Doctor:
+    llvm::outs() << Toolchain::discover(command.compile.toolchain).describe();
+    return 0;
+  case Command::Kind::Version:
+    llvm::outs() << versionText();
+    return 0;
+  case Command::Kind::Done:
+    return command.exitCode;
+  }
   return 0;
 }
+
+} // namespace hloc

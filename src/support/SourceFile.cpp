@@ -23,6 +23,12 @@ LineColumn SourceFile::lineColumn(uint32_t offset) const {
   return {line, offset - lineStarts[line - 1] + 1};
 }
 
+uint32_t SourceFile::offsetOf(LineColumn place) const {
+  lineColumn(0); // builds the table
+  size_t line = std::clamp<size_t>(place.line, 1, lineStarts.size()) - 1;
+  return uint32_t(std::min<size_t>(lineStarts[line] + (place.column ? place.column - 1 : 0), contents.size()));
+}
+
 llvm::StringRef SourceFile::lineAt(uint32_t offset) const {
   uint32_t begin = offset - (lineColumn(offset).column - 1);
   return llvm::StringRef(contents).substr(begin).take_until([](char c) { return c == '\n' || c == '\r'; });

@@ -33,6 +33,8 @@ public:
 
   /// Line table is built on the first call; O(log lines) after that.
   LineColumn lineColumn(uint32_t offset) const;
+  /// Inverse of lineColumn; positions outside the text are moved to its nearest end.
+  uint32_t offsetOf(LineColumn place) const;
   /// The line (without its newline) that contains `offset`.
   llvm::StringRef lineAt(uint32_t offset) const;
 

@@ -1,0 +1,56 @@
+#include "Dot.h"
+
+#include "fmt/format.h"
+
+namespace hloc {
+
+namespace {
+
+std::string escaped(llvm::StringRef text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '"' || c == '\\')
+      out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+const char *colour(Opcode opcode) {
+  switch (family(opcode)) {
+  case OpcodeFamily::Source:
+    return "lightgrey";
+  case OpcodeFamily::Movement:
+    return "lightblue";
+  case OpcodeFamily::Structured:
+    return "khaki";
+  case OpcodeFamily::Control:
+    return "palegreen";
+  default:
+    return "white";
+  }
+}
+
+} // namespace
+
+std::string dotGraph(const HloModule &module) {
+  std::string out =
+      fmt::format("digraph \"{}\" {{\n  node [shape=box, style=filled, fontname=monospace];\n", escaped(module.name()));
+  unsigned cluster = 0;
+  for (const auto &computation : module.computations()) {
+    out += fmt::format("  subgraph cluster_{} {{\n    label=\"{}\";\n", cluster, escaped(computation->name()));
+    for (HloInstruction *instr : computation->instructions())
+      out += fmt::format("    n{}_{} [label=\"{}\\n{}\\n{}\", fillcolor={}{}];\n", cluster, instr->id(),
+                         escaped(instr->name()), text(instr->opcode()).str(), escaped(instr->shape().toString()),
+                         colour(instr->opcode()), instr == computation->root() ? ", penwidth=3" : "");
+    for (HloInstruction *instr : computation->instructions())
+      for (unsigned i = 0; i < instr->numOperands(); ++i)
+        out += fmt::format("    n{}_{} -> n{}_{}{};\n", cluster, instr->operand(i)->id(), cluster, instr->id(),
+                           instr->numOperands() > 1 ? fmt::format(" [label={}]", i) : "");
+    out += "  }\n";
+    ++cluster;
+  }
+  return out + "}\n";
+}
+
+} // namespace hloc

@@ -1,0 +1,64 @@
+#pragma once
+// The command line of `hloc compile` and `hloc run` as data.
+
+#include "Dumps.h"
+
+#include "hloc/codegen/Toolchain.h"
+#include "hloc/kernel/TargetInfo.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hloc {
+
+enum class EmitKind { Hlo, HloFused, Dot, Mlir, Llvm, Ptx, Cubin, Fatbin, Manifest };
+enum class Stage { Parse, Verify, Fuse, Plan, Emit, Mlir, Llvm, Ptx, All };
+
+struct CompileOptions {
+  std::string input;
+  std::string output = "-";
+  std::optional<EmitKind> emit; ///< unset: by the suffix of `output`, PTX otherwise
+  std::vector<TargetInfo> targets;
+  Stage stopAfter = Stage::All;
+  DumpOptions dump;
+  std::string manifestFile;
+  std::string goldenFolder;
+  bool updateGolden = false;
+  bool timing = false;
+  std::string timingFile;
+  ToolchainOptions toolchain;
+  unsigned jobs = 0; ///< 0: as many as there are cores
+  bool lineInfo = false;
+  unsigned optimizationLevel = 3;
+};
+
+enum class Platform { Emulator, Cuda, Interpreter };
+enum class Reference { Interpreter, None };
+
+struct RunOptions {
+  CompileOptions compile;
+  Platform platform = Platform::Emulator;
+  Reference reference = Reference::Interpreter;
+  std::string inputsFile, outputsFile;
+  uint64_t seed = 0;
+  std::string ptxFile, manifestFile, launchFile;
+  std::vector<std::string> checks; ///< bounds, races, uninit, divergence; `none`
+  std::string counters;            ///< empty: off; `table` or `json`
+  unsigned repeat = 0;
+  std::string tolerance; ///< empty: by the policy of hloc/compare
+};
+
+/// What the command line asks for.
+struct Command {
+  enum class Kind { Compile, Run, ListOps, ListPasses, ListTargets, Doctor, Version, Done };
+  Kind kind = Kind::Done;
+  int exitCode = 0; ///< Kind::Done: help was printed (0) or the line is wrong (2)
+  CompileOptions compile;
+  RunOptions run;
+};
+
+/// Prints help, or errors with exit code 2, itself.
+Command parseCommandLine(int argc, char **argv);
+
+} // namespace hloc

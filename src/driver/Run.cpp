@@ -1,0 +1,207 @@
+// `hloc run`: inputs, execution, comparison.
+
+#include "Run.h"
+
+#include "Compile.h"
+
+#include "hloc/compare/Compare.h"
+#include "hloc/compare/NumpyLiteral.h"
+#include "hloc/hlo/Printer.h"
+#include "hloc/interp/Interpreter.h"
+#include "hloc/npz/Npz.h"
+#include "hloc/support/Files.h"
+
+#include "fmt/format.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace hloc {
+
+namespace {
+
+class RunCommand {
+public:
+  explicit RunCommand(const RunOptions &options)
+      : options(options), timing(options.compile.timing), toolchain(Toolchain::discover(options.compile.toolchain)),
+        compiler(options.compile, toolchain, timing, diagnostics) {}
+
+  int run() {
+    runStages();
+    compiler.finishDumps();
+    diagnostics.print(llvm::errs(), llvm::errs().has_colors());
+    if (options.compile.timing)
+      llvm::errs() << timing.table();
+    llvm::outs().flush();
+    return static_cast<int>(diagnostics.exitCode());
+  }
+
+private:
+  void runStages() {
+    std::unique_ptr<HloModule> module = compiler.load();
+    if (!module)
+      return;
+    std::optional<std::vector<Literal>> arguments = makeArguments(*module);
+    if (!arguments)
+      return;
+    llvm::FailureOr<Literal> result = execute(*module, *arguments);
+    if (failed(result))
+      return;
+    if (!options.outputsFile.empty())
+      writeOutputs(*result);
+    bool selfReference = options.platform == Platform::Interpreter;
+    if (options.reference == Reference::Interpreter && !selfReference)
+      compare(*module, *arguments, *result);
+    else if (options.outputsFile.empty())
+      printSmall(*result);
+  }
+
+  std::optional<std::vector<Literal>> makeArguments(const HloModule &module) {
+    if (options.inputsFile.empty())
+      return generate(module);
+    std::string error;
+    std::optional<std::string> bytes = readFile(options.inputsFile, error);
+    std::optional<std::vector<NpzArray>> arrays = bytes ? readNpz(*bytes, error) : std::nullopt;
+    if (!arrays) {
+      diagnostics.report(DiagnosticKind::UnreadableFile, "cannot read `" + options.inputsFile + "`: " + error);
+      return std::nullopt;
+    }
+    std::vector<Literal> arguments;
+    size_t next = 0;
+    for (const HloInstruction *parameter : module.entry()->parameters()) {
+      std::optional<Literal> argument = takeLeaves(parameter->shape(), *arrays, next);
+      if (!argument)
+        return std::nullopt;
+      arguments.push_back(std::move(*argument));
+    }
+    return arguments;
+  }
+
+  /// Array leaves take the arrays named "0", "1", ... in order.
+  std::optional<Literal> takeLeaves(const Shape &shape, llvm::ArrayRef<NpzArray> arrays, size_t &next) {
+    if (shape.isTuple()) {
+      std::vector<Literal> elements;
+      for (const Shape &element : shape.elements()) {
+        std::optional<Literal> value = takeLeaves(element, arrays, next);
+        if (!value)
+          return std::nullopt;
+        elements.push_back(std::move(*value));
+      }
+      return Literal::tuple(std::move(elements));
+    }
+    std::string name = std::to_string(next++);
+    const NpzArray *found = llvm::find_if(arrays, [&](const NpzArray &array) { return array.name == name; });
+    std::string error = "there is no array `" + name + "`";
+    std::optional<Literal> value;
+    if (found != arrays.end())
+      value = literalFromNumpy(found->descr, found->shape, found->bytes, shape, error);
+    if (!value)
+      diagnostics.report(DiagnosticKind::ShapeMismatch,
+                         "`" + options.inputsFile + "` does not fit the program: " + error);
+    return value;
+  }
+
+  std::optional<std::vector<Literal>> generate(const HloModule &module);
+  llvm::FailureOr<Literal> execute(const HloModule &module, llvm::ArrayRef<Literal> arguments);
+
+  void writeOutputs(const Literal &result) {
+    std::vector<NpzArray> arrays;
+    collect(result, arrays);
+    std::string error;
+    if (!writeFile(options.outputsFile, writeNpz(arrays), error))
+      diagnostics.report(DiagnosticKind::UnwritableFile, "cannot write `" + options.outputsFile + "`: " + error);
+  }
+
+  static void collect(const Literal &value, std::vector<NpzArray> &arrays) {
+    if (value.isTuple()) {
+      for (const Literal &element : value.elements())
+        collect(element, arrays);
+      return;
+    }
+    NpzArray array;
+    array.name = std::to_string(arrays.size());
+    array.descr = numpyDescr(value.shape().elementType());
+    array.shape.assign(value.shape().dims().begin(), value.shape().dims().end());
+    array.bytes.assign(value.bytes().begin(), value.bytes().end());
+    arrays.push_back(std::move(array));
+  }
+
+  void compare(const HloModule &module, llvm::ArrayRef<Literal> arguments, const Literal &actual) {
+    llvm::FailureOr<Literal> expected = interpret(module, arguments, diagnostics);
+    if (failed(expected))
+      return;
+    std::vector<Tolerance> tolerances = toleranceFor(module);
+    if (!options.tolerance.empty()) {
+      std::optional<Tolerance> given = parseTolerance(options.tolerance);
+      if (!given) {
+        diagnostics.report(DiagnosticKind::BadUsage, "`" + options.tolerance + "` is not a tolerance");
+        return;
+      }
+      tolerances.assign(tolerances.size(), *given);
+    }
+    CompareResult result = compareLiterals(*expected, actual, tolerances);
+    if (result.equal()) {
+      llvm::outs() << fmt::format("{} elements agree with the interpreter (largest difference {:.3g} ULP)\n",
+                                  result.numElements, result.largestUlps);
+      return;
+    }
+    diagnostics.report(DiagnosticKind::ResultMismatch,
+                       fmt::format("{} of {} elements differ from the interpreter's\n{}", result.numMismatches,
+                                   result.numElements, result.report));
+  }
+
+  static int64_t countElements(const Literal &value) {
+    if (!value.isTuple())
+      return value.numElements();
+    int64_t count = 0;
+    for (const Literal &element : value.elements())
+      count += countElements(element);
+    return count;
+  }
+
+  static void printSmall(const Literal &result) {
+    constexpr int64_t limit = 1000;
+    llvm::outs() << result.shape().toString();
+    if (countElements(result) <= limit) {
+      llvm::outs() << " ";
+      printLiteral(result, llvm::outs());
+    } else {
+      llvm::outs() << " (" << countElements(result) << " elements; --outputs=FILE.npz writes them)";
+    }
+    llvm::outs() << "\n";
+  }
+
+  const RunOptions &options;
+  DiagnosticEngine diagnostics;
+  Timing timing;
+  Toolchain toolchain;
+  Compiler compiler;
+};
+
+std::optional<std::vector<Literal>> RunCommand::generate(const HloModule &module) {
+  std::vector<Literal> arguments;
+  for (const HloInstruction *parameter : module.entry()->parameters())
+    arguments.emplace_back(parameter->shape());
+  return arguments;
+}
+
+llvm::FailureOr<Literal> RunCommand::execute(const HloModule &module, llvm::ArrayRef<Literal> arguments) {
+  switch (options.platform) {
+  case Platform::Interpreter: {
+    Timing::Scope scope(timing, "interpret");
+    return interpret(module, arguments, diagnostics);
+  }
+  case Platform::Emulator:
+    diagnostics.report(DiagnosticKind::UnsupportedFeature, "this build has no emulator; use --platform=interpreter");
+    return llvm::failure();
+  case Platform::Cuda:
+    diagnostics.report(DiagnosticKind::UnsupportedFeature,
+                       "this build has no CUDA runtime; use --platform=interpreter");
+    return llvm::failure();
+  }
+  return llvm::failure();
+}
+
+} // namespace
+
+int runRun(const RunOptions &options) { return RunCommand(options).run(); }
+
+} // namespace hloc

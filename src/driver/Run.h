@@ -1,0 +1,10 @@
+#pragma once
+
+#include "Options.h"
+
+namespace hloc {
+
+/// `hloc run`: compiles, executes, compares with a reference. Exit code 4 if results differ.
+int runRun(const RunOptions &options);
+
+} // namespace hloc

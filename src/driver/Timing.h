@@ -1,0 +1,61 @@
+#pragma once
+// `--timing`: how long every stage and pass took, as a table or a Chrome trace.
+
+#include "llvm/ADT/StringRef.h"
+
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace hloc {
+
+/// Thread safe. Costs nothing but a branch when off.
+class Timing {
+public:
+  using Clock = std::chrono::steady_clock;
+  explicit Timing(bool on) : on(on), start(Clock::now()) {}
+  bool enabled() const { return on; }
+
+  /// `track` is `module` or a kernel's name; `depth` 0 for stages, 1 for passes inside one.
+  void add(llvm::StringRef name, llvm::StringRef track, Clock::time_point begin, Clock::time_point end, int depth);
+
+  /// Measures from construction to destruction.
+  class Scope {
+  public:
+    Scope(Timing &timing, llvm::StringRef name, llvm::StringRef track = "module", int depth = 0)
+        : timing(timing), name(name), track(track), depth(depth),
+          begin(timing.on ? Clock::now() : Clock::time_point()) {}
+    ~Scope() {
+      if (timing.on)
+        timing.add(name, track, begin, Clock::now(), depth);
+    }
+    Scope(const Scope &) = delete;
+    Scope &operator=(const Scope &) = delete;
+
+  private:
+    Timing &timing;
+    std::string name, track;
+    int depth;
+    Clock::time_point begin;
+  };
+
+  /// Milliseconds by stage and pass, in order of their start; the total is since construction.
+  std::string table() const;
+  /// JSON for chrome://tracing and Perfetto.
+  std::string chromeTrace() const;
+
+private:
+  struct Span {
+    std::string name, track;
+    Clock::time_point begin, end;
+    int depth;
+  };
+  std::vector<Span> sorted() const;
+  bool on;
+  Clock::time_point start;
+  mutable std::mutex mutex;
+  std::vector<Span> spans;
+};
+
+} // namespace hloc
