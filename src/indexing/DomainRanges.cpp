@@ -10,6 +10,9 @@ using mlir::AffineBinaryOpExpr;
 using mlir::AffineExpr;
 using mlir::AffineExprKind;
 
+/// Facts tried for one sum. Facts that overlap combine in exponentially many ways; a few are what real maps need.
+static constexpr unsigned factBudget = 48;
+
 Interval hloc::unboundedInterval() {
   return {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
 }
@@ -101,7 +104,10 @@ Interval DomainRanges::of(AffineExpr expression) {
   }
 }
 
-Interval DomainRanges::of(const LinearSum &sum) { return ofSum(sum, 0); }
+Interval DomainRanges::of(const LinearSum &sum) {
+  unsigned budget = factBudget;
+  return ofSum(sum, 0, budget);
+}
 
 /// If `sum` = factor * fact + rest for some factor, that factor; else 0.
 static int64_t factorOf(const LinearSum &fact, const LinearSum &sum) {
@@ -114,7 +120,7 @@ static int64_t factorOf(const LinearSum &fact, const LinearSum &sum) {
 }
 
 /// The best of: term by term, and for each fact from number `firstFact` on that divides out, that fact plus the rest.
-Interval DomainRanges::ofSum(const LinearSum &sum, size_t firstFact) {
+Interval DomainRanges::ofSum(const LinearSum &sum, size_t firstFact, unsigned &budget) {
   if (sum.overflowed)
     return unboundedInterval();
   Interval result{sum.constant, sum.constant};
@@ -127,15 +133,18 @@ Interval DomainRanges::ofSum(const LinearSum &sum, size_t firstFact) {
     int64_t factor = fact.sum.terms.size() > 1 ? factorOf(fact.sum, sum) : 0;
     if (factor == 0)
       continue;
+    if (budget == 0)
+      return result;
+    --budget;
     LinearSum rest = sum;
     rest.add(fact.sum, -factor);
-    result = result.intersect(fact.interval * Interval{factor, factor} + ofSum(rest, i + 1));
+    result = result.intersect(fact.interval * Interval{factor, factor} + ofSum(rest, i + 1, budget));
   }
-  return facts.empty() ? result : result.intersect(ofSumByJoining(sum));
+  return facts.empty() ? result : result.intersect(ofSumByJoining(sum, budget));
 }
 
 /// (x floordiv a) * k + r * k + rest = ((x + r * a) floordiv a) * k + rest, where a fact may be known of x + r * a.
-Interval DomainRanges::ofSumByJoining(const LinearSum &sum) {
+Interval DomainRanges::ofSumByJoining(const LinearSum &sum, unsigned &budget) {
   Interval result = unboundedInterval();
   for (const LinearSum::Term &division : sum.terms) {
     if (division.atom.getKind() != AffineExprKind::FloorDiv || !positiveDivisor(division.atom))
@@ -145,10 +154,13 @@ Interval DomainRanges::ofSumByJoining(const LinearSum &sum) {
       (term.coefficient % division.coefficient == 0 ? group : rest).terms.push_back(term);
     if (group.terms.size() < 2)
       continue;
+    if (budget == 0)
+      return result;
+    --budget;
     rest.constant = sum.constant;
-    Interval joined = ofSum(joinDivision(group, division, division.coefficient), 0);
+    Interval joined = ofSum(joinDivision(group, division, division.coefficient), 0, budget);
     Interval factor{division.coefficient, division.coefficient};
-    result = result.intersect(floorDivide(joined, positiveDivisor(division.atom)) * factor + ofSum(rest, 0));
+    result = result.intersect(floorDivide(joined, positiveDivisor(division.atom)) * factor + ofSum(rest, 0, budget));
   }
   return result;
 }

@@ -24,8 +24,8 @@ private:
     Interval interval;
   };
   Interval ofAtom(mlir::AffineExpr atom);
-  Interval ofSum(const LinearSum &sum, size_t firstFact);
-  Interval ofSumByJoining(const LinearSum &sum);
+  Interval ofSum(const LinearSum &sum, size_t firstFact, unsigned &budget);
+  Interval ofSumByJoining(const LinearSum &sum, unsigned &budget);
   void addFact(LinearSum sum, Interval interval);
   static LinearSum joinDivision(const LinearSum &sum, const LinearSum::Term &division, int64_t factor);
 

@@ -69,6 +69,7 @@ void IndexingMap::tightenVariable(AffineExpr variable, Interval interval) {
 void IndexingMap::addConstraint(AffineExpr expression, Interval interval) {
   if (knownEmpty)
     return;
+  isSimplified = false;
   if (interval.isEmpty())
     return makeEmpty();
   if (auto value = llvm::dyn_cast<mlir::AffineConstantExpr>(expression)) {
@@ -102,6 +103,7 @@ IndexingMap IndexingMap::symbolsToDims() const {
   for (unsigned i = 0; i < numSymbols; ++i)
     replacements.push_back(mlir::getAffineDimExpr(numDims + i, context()));
   IndexingMap result = *this;
+  result.isSimplified = false;
   result.affineMap = affineMap.replaceDimsAndSymbols({}, replacements, numDims + numSymbols, 0);
   result.dimVariables.append(rangeVariables.begin(), rangeVariables.end());
   result.dimVariables.append(runtimeVariables.begin(), runtimeVariables.end());

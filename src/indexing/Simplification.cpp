@@ -28,7 +28,7 @@ static Interval divideInwards(Interval interval, int64_t factor) {
 }
 
 bool IndexingMap::simplify() {
-  if (knownEmpty)
+  if (knownEmpty || isSimplified)
     return false;
   bool changed = false;
   for (int round = 0; round < roundLimit && !constraintList.empty(); ++round) {
@@ -41,10 +41,20 @@ bool IndexingMap::simplify() {
   }
   for (int round = 0; round < roundLimit && simplifyResults(); ++round)
     changed = true;
+  isSimplified = true;
   return changed;
 }
 
+/// A permutation, a broadcast: results that are variables of more than one value, or constants.
+static bool isPlain(const IndexingMap &map, AffineExpr result) {
+  if (auto dim = llvm::dyn_cast<mlir::AffineDimExpr>(result))
+    return !map.dims()[dim.getPosition()].bounds.isPoint();
+  return llvm::isa<mlir::AffineConstantExpr>(result);
+}
+
 bool IndexingMap::simplifyResults() {
+  if (llvm::all_of(affineMap.getResults(), [&](AffineExpr result) { return isPlain(*this, result); }))
+    return false;
   DomainRanges ranges(*this);
   ExpressionSimplifier simplifier(ranges, context());
   llvm::SmallVector<AffineExpr> results;

@@ -196,6 +196,7 @@ llvm::SmallVector<bool> IndexingMap::removeUnused(bool dimsToo, bool symbolsToo)
   if (unused.droppedVariables.none())
     return result;
 
+  isSimplified = false;
   auto newDims = renumber(dims, [&](unsigned i) { return mlir::getAffineDimExpr(i, context()); });
   auto newSymbols = renumber(symbols, [&](unsigned i) { return mlir::getAffineSymbolExpr(i, context()); });
   llvm::SmallVector<Constraint, 2> keptConstraints;

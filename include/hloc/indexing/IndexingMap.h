@@ -9,6 +9,11 @@
 // * runtime variables rt: values known only at run time (dynamic-slice offsets); just their bounds are known
 // * constraints: affine expressions with an interval they must lie in
 //
+// The domain is the points within the bounds of all variables that meet all constraints. Bounds are part of it as much
+// as constraints are: simplification turns a constraint on one variable into its bounds, so code that guards by the
+// domain must check a dimension whose operand is not known to respect its bounds, too (`th_x in [0, 99]` of 128
+// threads).
+//
 // Expressions are mlir::AffineExpr (dims = d; symbols = range variables, then runtime variables). Intervals are closed.
 // A worked example, the slice [2:10:2] of f32[16] composed with a transpose, is in tests/unit/indexing.
 
@@ -83,8 +88,9 @@ public:
   /// Bounds of an expression over this map's variables; uses constraints that match a subexpression exactly.
   Interval range(mlir::AffineExpr expression) const;
 
-  /// Canonical form; equal on every point of the domain. Idempotent. Returns whether anything changed.
-  /// (floordiv and mod are rounded towards minus infinity; divisors are positive constants.)
+  /// Canonical form; same domain, and equal on every point of it. Idempotent. Returns whether anything changed. Bounds
+  /// of range variables shrink to what constraints allow (fewer iterations), those of the others by constraints on them
+  /// alone. (floordiv and mod are rounded towards minus infinity; divisors are positive constants.)
   bool simplify();
   /// Drops range and runtime variables that no result uses, with the constraints that mention only them, if those
   /// constraints are satisfiable for every remaining point. Returns a bit per dropped symbol.
@@ -108,6 +114,7 @@ private:
   llvm::SmallVector<IndexingVariable, 4> dimVariables, rangeVariables, runtimeVariables;
   llvm::SmallVector<Constraint, 2> constraintList;
   bool knownEmpty = false;
+  bool isSimplified = false; ///< nothing changed since simplify(), which then costs nothing
   void makeEmpty();
   void tightenVariable(mlir::AffineExpr variable, Interval interval);
   bool simplifyConstraints();

@@ -22,8 +22,11 @@ TEST_CASE("a simplified map equals the original on every point, and simplifying 
     changedCount += changed;
     INFO(original.toString() << "\n  simplified: " << map.toString());
     CHECK(changed == !(map == original));
-    IndexingMap again = map;
-    CHECK_FALSE(again.simplify());
+    CHECK_FALSE(map.simplify());
+    if (!map.isKnownEmpty()) { // built anew, so that nothing remembers that it is simplified
+      IndexingMap again(map.affine(), map.dims(), map.ranges(), map.runtimes(), map.constraints());
+      CHECK_FALSE(again.simplify());
+    }
     unsigned failures = 0;
     forEachPoint(original, [&](auto dims, auto symbols) {
       failures += original.evaluate(dims, symbols) != map.evaluate(dims, symbols);
