@@ -3,6 +3,7 @@
 // Operands are brought into the order [reduced..., kept...], so that one run of lanes is one run of results.
 
 #include "interp/Ops.h"
+#include "interp/ParameterReader.h"
 #include "interp/ScalarFunction.h"
 #include "interp/Strided.h"
 
@@ -35,57 +36,6 @@ private:
     return order;
   }
 };
-
-/// Reads lanes of an array as the type a function's parameter has (which may be a float of another precision).
-class ParameterReader {
-public:
-  ParameterReader(const Literal &literal, ElementType as)
-      : elements(literal.bytes().data()), type(literal.shape().elementType()), load(loadFunction(type)) {
-    if (computeType(type) != computeType(as))
-      convert = convertKernel(type, as);
-  }
-  const void *read(int64_t start, int64_t count) {
-    const uint8_t *from = elements + start * hostBytes(type);
-    if (isNative(type) && !convert)
-      return from;
-    load(from, loaded.bytes, count);
-    if (!convert)
-      return loaded.bytes;
-    Lanes lanes;
-    lanes.operands[0] = loaded.bytes;
-    lanes.result = converted.bytes;
-    lanes.count = count;
-    lanes.bits = 64;
-    convert(lanes);
-    return converted.bytes;
-  }
-
-private:
-  const uint8_t *elements;
-  ElementType type;
-  Load load;
-  Kernel convert = nullptr;
-  LaneBuffer loaded, converted;
-};
-
-Value resultOf(Step &step, std::vector<Literal> results) {
-  if (!step.shape().isTuple())
-    return Value(std::move(results[0]));
-  std::vector<Value> elements;
-  for (Literal &result : results)
-    elements.push_back(Value(std::move(result)));
-  return Value::tuple(std::move(elements));
-}
-
-std::vector<Literal> newResults(Step &step) {
-  std::vector<Literal> results;
-  if (!step.shape().isTuple())
-    results.emplace_back(step.shape());
-  else
-    for (const Shape &element : step.shape().elements())
-      results.emplace_back(element);
-  return results;
-}
 
 /// Sums of floats are accumulated in f64 and rounded once: the oracle's sum has no order.
 void sumFloats(const Literal &operand, const ReduceDims &dims, double init, Literal &result) {
@@ -201,7 +151,7 @@ llvm::FailureOr<Value> evaluateReduce(Step &step) {
   if (function->numParameters() != 2 * n || function->numResults() != n)
     return step.unsupported("the reducer's signature does not fit", DiagnosticKind::InvalidCallee);
   ReduceDims dims(step);
-  std::vector<Literal> results = newResults(step);
+  std::vector<Literal> results = newResults(step.shape());
   const Literal &first = step.array(0), &init = step.array(n);
   bool sumsFloats = n == 1 && function->commutativeOp() == Opcode::Add && isFloat(function->resultType(0)) &&
                     isFloat(first.shape().elementType());
@@ -221,7 +171,7 @@ llvm::FailureOr<Value> evaluateReduce(Step &step) {
     }
     reduceAll(*function, operands, inits, dims, results);
   }
-  return resultOf(step, std::move(results));
+  return Value::ofResults(step.shape(), std::move(results));
 }
 
 llvm::FailureOr<Value> evaluateMap(Step &step) {

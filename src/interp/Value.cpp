@@ -19,6 +19,15 @@ Value Value::zero(const Shape &shape) {
   return tuple(std::move(elements));
 }
 
+Value Value::ofResults(const Shape &shape, std::vector<Literal> results) {
+  if (!shape.isTuple())
+    return Value(std::move(results[0]));
+  std::vector<Value> elements;
+  for (Literal &result : results)
+    elements.push_back(Value(std::move(result)));
+  return tuple(std::move(elements));
+}
+
 Value Value::borrow(const Literal &literal) {
   Value made;
   if (literal.isTuple()) {
@@ -31,9 +40,10 @@ Value Value::borrow(const Literal &literal) {
 }
 
 Literal Value::take() {
-  Literal taken = owned && owned.use_count() == 1 ? std::move(*owned) : array();
-  *this = Value();
-  return taken;
+  Value self = std::move(*this);
+  if (self.owned && self.owned.use_count() == 1)
+    return std::move(*self.owned);
+  return self.array();
 }
 
 Literal Value::toLiteral(const Shape &shape) const {

@@ -15,6 +15,8 @@ public:
   explicit Value(Literal array) : owned(std::make_shared<Literal>(std::move(array))) {}
   static Value tuple(std::vector<Value> elements);
   static Value zero(const Shape &shape);
+  /// The results of an op that gives an array if there is one and a tuple otherwise, as `shape` says.
+  static Value ofResults(const Shape &shape, std::vector<Literal> results);
   /// `literal` outlives the value (constants, arguments).
   static Value borrow(const Literal &literal);
 

@@ -1,0 +1,270 @@
+// gather and scatter. Both walk the positions of the index array; each position names a window of the operand.
+
+#include "interp/Ops.h"
+#include "interp/ScalarFunction.h"
+#include "interp/Strided.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace hloc::interp {
+
+namespace {
+
+using Ints = llvm::ArrayRef<int64_t>;
+
+Index without(unsigned rank, Ints left) {
+  Index kept;
+  for (unsigned i = 0; i < rank; ++i)
+    if (!llvm::is_contained(left, int64_t(i)))
+      kept.push_back(i);
+  return kept;
+}
+
+/// The dimension numbers, under the names of gather. "Window" is the array of gather's result or scatter's update.
+struct WindowDims {
+  Index windowDims;       ///< dims of the window array that run inside a window
+  Index scatterDims;      ///< its other dims: one window for each index of theirs
+  Index droppedDims;      ///< operand dims absent from the window array: collapsed or inserted, and batching
+  Ints operandDimOfIndex; ///< component of the start vector -> operand dim
+  Ints operandBatching, indexBatching;
+  int64_t indexVectorDim;
+};
+
+/// Reads the start vectors. An index array without the vector dimension has vectors of one component.
+class StartReader {
+public:
+  StartReader(const Literal &indices, const WindowDims &dims, unsigned operandRank)
+      : indices(indices), dims(dims), operandRank(operandRank), strides(rowMajorStrides(indices.shape().dims())) {
+    for (unsigned i = 0; i < indices.shape().rank(); ++i)
+      if (int64_t(i) != dims.indexVectorDim)
+        batchDims.push_back(i);
+  }
+
+  /// Dims of the index array that name a window each, in order.
+  Index batchSizes() const {
+    Index sizes;
+    for (int64_t dim : batchDims)
+      sizes.push_back(indices.shape().dim(unsigned(dim)));
+    return sizes;
+  }
+
+  /// Start of the window at a batch position, one component per operand dim.
+  Index start(Ints batch) const {
+    int64_t base = 0;
+    for (size_t i = 0; i < batch.size(); ++i)
+      base += batch[i] * strides[size_t(batchDims[i])];
+    bool hasVector = dims.indexVectorDim < int64_t(indices.shape().rank());
+    int64_t step = hasVector ? strides[size_t(dims.indexVectorDim)] : 0;
+    Index made(operandRank, 0);
+    for (size_t i = 0; i < dims.operandDimOfIndex.size(); ++i)
+      made[size_t(dims.operandDimOfIndex[i])] = component(base + int64_t(i) * step);
+    for (size_t i = 0; i < dims.operandBatching.size(); ++i) {
+      auto position = size_t(llvm::find(batchDims, dims.indexBatching[i]) - batchDims.begin());
+      made[size_t(dims.operandBatching[i])] = batch[position];
+    }
+    return made;
+  }
+
+private:
+  /// u64 values beyond the signed range are too large, not negative.
+  int64_t component(int64_t at) const {
+    int64_t value = indices.getInt(at);
+    return indices.shape().elementType() == ElementType::U64 && value < 0 ? INT64_MAX : value;
+  }
+  const Literal &indices;
+  const WindowDims &dims;
+  unsigned operandRank;
+  Index strides, batchDims;
+};
+
+/// Strides of the window array along the operand's dims (0 for those it lacks).
+Index windowStrides(const Shape &windowArray, const WindowDims &dims, unsigned operandRank) {
+  Index strides = rowMajorStrides(windowArray.dims()), made(operandRank, 0);
+  Index kept = without(operandRank, dims.droppedDims);
+  for (size_t i = 0; i < kept.size(); ++i)
+    made[size_t(kept[i])] = strides[size_t(dims.windowDims[i])];
+  return made;
+}
+
+/// Linear position of a window in the window array.
+int64_t windowOffset(const Shape &windowArray, const WindowDims &dims, Ints batch) {
+  Index strides = rowMajorStrides(windowArray.dims());
+  int64_t offset = 0;
+  for (size_t i = 0; i < batch.size(); ++i)
+    offset += batch[i] * strides[size_t(dims.scatterDims[i])];
+  return offset;
+}
+
+WindowDims gatherDims(const HloInstruction &instr) {
+  WindowDims dims;
+  dims.windowDims.assign(instr.ints(AttributeKey::OffsetDims).begin(), instr.ints(AttributeKey::OffsetDims).end());
+  dims.scatterDims = without(instr.shape().rank(), dims.windowDims);
+  dims.operandDimOfIndex = instr.ints(AttributeKey::StartIndexMap);
+  dims.operandBatching = instr.ints(AttributeKey::OperandBatchingDims);
+  dims.indexBatching = instr.ints(AttributeKey::StartIndicesBatchingDims);
+  dims.droppedDims.append(instr.ints(AttributeKey::CollapsedSliceDims).begin(),
+                          instr.ints(AttributeKey::CollapsedSliceDims).end());
+  dims.droppedDims.append(dims.operandBatching.begin(), dims.operandBatching.end());
+  dims.indexVectorDim = instr.intOr(AttributeKey::IndexVectorDim, 0);
+  return dims;
+}
+
+WindowDims scatterDims(const HloInstruction &instr, const Shape &updates) {
+  WindowDims dims;
+  Ints window = instr.ints(AttributeKey::UpdateWindowDims), inserted = instr.ints(AttributeKey::InsertedWindowDims);
+  dims.windowDims.assign(window.begin(), window.end());
+  dims.scatterDims = without(updates.rank(), dims.windowDims);
+  dims.operandDimOfIndex = instr.ints(AttributeKey::ScatterDimsToOperandDims);
+  dims.operandBatching = instr.ints(AttributeKey::InputBatchingDims);
+  dims.indexBatching = instr.ints(AttributeKey::ScatterIndicesBatchingDims);
+  dims.droppedDims.assign(inserted.begin(), inserted.end());
+  dims.droppedDims.append(dims.operandBatching.begin(), dims.operandBatching.end());
+  dims.indexVectorDim = instr.intOr(AttributeKey::IndexVectorDim, 0);
+  return dims;
+}
+
+/// One scatter being carried out: the operands so far and the updates to come.
+class Scatter {
+public:
+  Scatter(Step &step, ScalarFunction function, std::vector<Literal> results)
+      : function(std::move(function)), results(std::move(results)), n(unsigned(this->results.size())),
+        indices(step.array(n)), dims(scatterDims(step.instr, step.array(n + 1).shape())) {
+    for (unsigned i = 0; i < n; ++i)
+      updates.push_back(&step.array(n + 1 + i));
+    const Shape &operand = this->results[0].shape();
+    window.assign(operand.rank(), 1);
+    Index kept = without(operand.rank(), dims.droppedDims);
+    for (size_t i = 0; i < kept.size(); ++i)
+      window[size_t(kept[i])] = updates[0]->shape().dim(unsigned(dims.windowDims[i]));
+    for (unsigned i = 0; i < n; ++i) {
+      auto bytes = size_t(product(window)) * hostBytes(this->results[i].shape().elementType());
+      current.emplace_back(bytes);
+      update.emplace_back(size_t(product(window)) * hostBytes(updates[i]->shape().elementType()));
+    }
+  }
+
+  std::vector<Literal> run() {
+    StartReader starts(indices, dims, results[0].shape().rank());
+    Index batchSizes = starts.batchSizes(), batch(batchSizes.size(), 0);
+    if (product(batchSizes) == 0 || product(window) == 0)
+      return std::move(results);
+    do {
+      Index start = starts.start(batch);
+      if (isInside(start))
+        apply(start, batch);
+    } while (increment(batch, batchSizes));
+    return std::move(results);
+  }
+
+private:
+  bool isInside(Ints start) const {
+    for (size_t i = 0; i < start.size(); ++i)
+      if (start[i] < 0 || start[i] > results[0].shape().dim(unsigned(i)) - window[i])
+        return false;
+    return true;
+  }
+
+  /// Takes the windows of operands and updates out, combines them, and puts the result back.
+  void apply(Ints start, Ints batch) {
+    Index dense = rowMajorStrides(window);
+    for (unsigned i = 0; i < n; ++i) {
+      unsigned width = hostBytes(updates[i]->shape().elementType());
+      const uint8_t *from =
+          updates[i]->bytes().data() + windowOffset(updates[i]->shape(), dims, batch) * int64_t(width);
+      copyStrided(window, width, {update[i].data(), dense},
+                  {from, windowStrides(updates[i]->shape(), dims, unsigned(window.size()))});
+      copyStrided(window, hostBytes(results[i].shape().elementType()), {current[i].data(), dense},
+                  sourceAt(results[i], start));
+    }
+    combine();
+    for (unsigned i = 0; i < n; ++i)
+      copyStrided(window, hostBytes(results[i].shape().elementType()), targetAt(results[i], start),
+                  {current[i].data(), dense});
+  }
+
+  void combine() {
+    if (function.returnsParameter(1) && updates[0]->shape().elementType() == results[0].shape().elementType()) {
+      current[0] = update[0];
+      return;
+    }
+    int64_t total = product(window);
+    llvm::SmallVector<LaneBuffer, 2> lanes(2 * n), combined(n);
+    llvm::SmallVector<const void *, 4> parameters;
+    llvm::SmallVector<void *, 2> outputs;
+    for (LaneBuffer &buffer : lanes)
+      parameters.push_back(buffer.bytes);
+    for (LaneBuffer &buffer : combined)
+      outputs.push_back(buffer.bytes);
+    for (int64_t done = 0; done < total; done += maxLanes) {
+      int64_t count = std::min(maxLanes, total - done);
+      for (unsigned i = 0; i < n; ++i) {
+        ElementType type = results[i].shape().elementType(), updateType = updates[i]->shape().elementType();
+        loadFunction(type)(current[i].data() + done * hostBytes(type), lanes[i].bytes, count);
+        loadFunction(updateType)(update[i].data() + done * hostBytes(updateType), lanes[n + i].bytes, count);
+      }
+      function.run(parameters, outputs, count);
+      for (unsigned i = 0; i < n; ++i) {
+        ElementType type = results[i].shape().elementType();
+        storeFunction(type)(combined[i].bytes, current[i].data() + done * hostBytes(type), count);
+      }
+    }
+  }
+
+  ScalarFunction function;
+  std::vector<Literal> results;
+  unsigned n;
+  const Literal &indices;
+  WindowDims dims;
+  std::vector<const Literal *> updates;
+  Index window; ///< sizes along the operand's dims
+  std::vector<std::vector<uint8_t>> current, update;
+};
+
+} // namespace
+
+/// Every component of a start is clamped so that its slice lies inside.
+llvm::FailureOr<Value> evaluateGather(Step &step) {
+  const Literal &operand = step.array(0);
+  Ints sizes = step.instr.ints(AttributeKey::SliceSizes);
+  WindowDims dims = gatherDims(step.instr);
+  Literal result(step.shape());
+  if (result.numElements() == 0)
+    return Value(std::move(result));
+  StartReader starts(step.array(1), dims, operand.shape().rank());
+  Index batchSizes = starts.batchSizes(), batch(batchSizes.size(), 0);
+  Index strides = windowStrides(step.shape(), dims, operand.shape().rank());
+  unsigned width = hostBytes(operand.shape().elementType());
+  do {
+    Index start = starts.start(batch);
+    for (size_t i = 0; i < start.size(); ++i)
+      start[i] = std::clamp<int64_t>(start[i], 0, operand.shape().dim(unsigned(i)) - sizes[i]);
+    uint8_t *to = result.mutableBytes().data() + windowOffset(step.shape(), dims, batch) * int64_t(width);
+    copyStrided(sizes, width, {to, strides}, sourceAt(operand, start));
+  } while (increment(batch, batchSizes));
+  return Value(std::move(result));
+}
+
+/// A window that is not wholly inside the operand is left out.
+llvm::FailureOr<Value> evaluateScatter(Step &step) {
+  llvm::FailureOr<ScalarFunction> function =
+      ScalarFunction::compile(*step.instr.computation(AttributeKey::ToApply), step);
+  if (llvm::failed(function))
+    return llvm::failure();
+  auto n = unsigned(step.operands.size() / 2);
+  if (function->numParameters() != 2 * n || function->numResults() != n)
+    return step.unsupported("the combiner's signature does not fit", DiagnosticKind::InvalidCallee);
+  for (unsigned i = 0; i < 2 * n; ++i) {
+    const Literal &array = step.array(i < n ? i : i + 1);
+    if (array.shape().elementType() != function->parameterType(i))
+      return step.unsupported("the combiner's parameters are of other types than its operands",
+                              DiagnosticKind::UnsupportedType);
+  }
+  std::vector<Literal> results;
+  for (unsigned i = 0; i < n; ++i)
+    results.push_back(step.operands[i].take());
+  results = Scatter(step, std::move(*function), std::move(results)).run();
+  return Value::ofResults(step.shape(), std::move(results));
+}
+
+} // namespace hloc::interp
