@@ -34,7 +34,7 @@ struct ScalarFunction::Compiler {
     Instruction made;
     if (std::optional<LaneOp> op = laneOp(instr)) {
       made.op = *op;
-    } else if (instr.opcode() == Opcode::BitcastConvert &&
+    } else if ((instr.opcode() == Opcode::BitcastConvert || instr.opcode() == Opcode::Bitcast) &&
                hostBytes(instr.shape().elementType()) == hostBytes(instr.operand(0)->shape().elementType())) {
       made.op.numOperands = 1;
       made.op.operandTypes[0] = instr.operand(0)->shape().elementType();
