@@ -67,7 +67,7 @@ public:
   llvm::SmallVector<IndexingVariable> variables(int64_t count, int64_t lowest, int64_t maxSize) {
     llvm::SmallVector<IndexingVariable> result;
     for (int64_t i = 0; i < count; ++i) {
-      int64_t low = number(lowest, 0);
+      int64_t low = number(lowest, 0) + (number(0, 5) == 0 ? number(-12, 12) : 0);
       result.push_back({{low, low + number(0, maxSize - 1)}, ""});
     }
     return result;

@@ -36,6 +36,61 @@ TEST_CASE("a simplified map equals the original on every point, and simplifying 
   CHECK(changedCount > mapCount / 2);
 }
 
+TEST_CASE("rules hold at their edges") {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  const char *results[] = {"(d0 * 8 + d1) mod 16",
+                           "(d0 * 8 + d1) / 16",
+                           "(d0 * 8 - d1) mod 16",
+                           "(d0 * 4 + d1 + 3) / 8",
+                           "((d0 mod 3) * 4 + s0) / 6",
+                           "((d0 mod 3) * 4 + s0 - 1) / 6",
+                           "((d0 mod 3) * 4 + s0 + 1) / 6",
+                           "((d0 mod 3) * 4 - s0) / 6",
+                           "(d0 mod 6) * 5 + (d0 / 6) * 30",
+                           "(d0 mod 6) * 5 + (d0 / 6) * 25",
+                           "d0 * 3 - (d0 / 4) * 12",
+                           "d0 * 3 - (d0 / 4) * 8",
+                           "((d0 / 4) mod 3) * 4 + d0 mod 4",
+                           "((d0 / 4 + d1) mod 3) * 8 + (d0 mod 4) * 2",
+                           "((d0 / 4) mod 3) * 4 + d1 mod 4",
+                           "(d0 / 3 + d1) / 4",
+                           "(d0 / 3 + d1 / 2) / 4",
+                           "(d0 / 3 - d1) / 4",
+                           "((d0 / 3) * 2 + d1) / 4",
+                           "(d0 mod 12 + d1 * 6) mod 4",
+                           "(d0 mod 12 + d1 * 6) mod 5",
+                           "(d0 mod 6) * 2 mod 12",
+                           "(d0 mod 6) * 2 mod 8",
+                           "(d0 ceildiv 3) * 3 - d0",
+                           "(d0 * -4 + s0 + 11) / 8",
+                           "(d0 * -4 + s0 + 11) mod 8"};
+  const char *domains[] = {
+      "d0 in [0, 40], d1 in [0, 7], s0 in [0, 3]",
+      "d0 in [-20, 20], d1 in [8, 15], s0 in [0, 3]",
+      "d0 in [-9, 30], d1 in [-8, -1], s0 in [2, 3]",
+      "d0 in [3, 29], d1 in [-3, 12], s0 in [-1, 2], d0 * 4 + d1 in [10, 60]",
+      "d0 in [0, 40], d1 in [0, 9], s0 in [0, 3], d0 / 3 + d1 in [2, 9]",
+      "d0 in [0, 40], d1 in [0, 9], s0 in [0, 3], d0 * 8 + d1 * 2 + s0 in [17, 90], d0 mod 4 in [1, 2]",
+      "d0 in [-9, 30], d1 in [-8, 9], s0 in [0, 3], (d0 - d1) / 4 in [-2, 1], d0 * 4 + s0 in [-9, 49]"};
+  for (const char *result : results) {
+    for (const char *domain : domains) {
+      IndexingMap original =
+          parseMap(("(d0, d1)[s0] -> (" + llvm::Twine(result) + "), domain: " + domain).str(), &context);
+      IndexingMap map = original;
+      map.simplify();
+      INFO(original.toString() << "\n  simplified: " << map.toString());
+      unsigned failures = 0, inside = 0;
+      forEachPoint(original, [&](auto dims, auto symbols) {
+        auto expected = original.evaluate(dims, symbols);
+        inside += expected.has_value();
+        failures += expected != map.evaluate(dims, symbols);
+      });
+      REQUIRE(inside > 0);
+      REQUIRE(failures == 0);
+    }
+  }
+}
+
 TEST_CASE("range contains every value an expression takes") {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   RandomMaps random(&context, 2);
