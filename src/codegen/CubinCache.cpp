@@ -4,6 +4,7 @@
 #include "hloc/support/Files.h"
 
 #include "fmt/format.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/BLAKE3.h"
 #include "llvm/Support/FileSystem.h"
@@ -120,6 +121,38 @@ void CubinCache::store(const std::string &key, const Cubin &cubin) const {
   std::string file = fileOf(key), error;
   if (createFolders(file.substr(0, file.rfind('/')), error))
     writeFileAtomically(file, serialize(cubin), error);
+  if (llvm::StringRef(key).starts_with("00"))
+    prune();
+}
+
+void CubinCache::prune() const {
+  struct Entry {
+    llvm::sys::TimePoint<> time;
+    std::string path;
+    uint64_t bytes;
+  };
+  std::vector<Entry> entries;
+  uint64_t total = 0;
+  std::error_code code;
+  for (llvm::sys::fs::recursive_directory_iterator it(folder + "/cubin", code), end; it != end && !code;
+       it.increment(code)) {
+    llvm::sys::fs::file_status status;
+    if (llvm::sys::fs::status(it->path(), status) || !llvm::sys::fs::is_regular_file(status))
+      continue;
+    entries.push_back({status.getLastModificationTime(), it->path(), status.getSize()});
+    total += status.getSize();
+  }
+  if (total <= limit)
+    return;
+  llvm::sort(entries,
+             [](const Entry &a, const Entry &b) { return a.time != b.time ? a.time < b.time : a.path < b.path; });
+  for (const Entry &entry : entries) {
+    if (total <= limit / 4 * 3)
+      return;
+    // Another process may be pruning too; what is gone is gone.
+    llvm::sys::fs::remove(entry.path);
+    total -= entry.bytes;
+  }
 }
 
 std::string CubinCache::ptxasVersion(const std::string &path) const {

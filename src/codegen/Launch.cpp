@@ -55,7 +55,7 @@ std::optional<SpecialRegister> describeRegister(llvm::Intrinsic::ID id, const Ke
   }
 }
 
-/// Ids get their exact range, and a constant where only one value is possible.
+/// Ids get their exact range (LLVM folds those with one value), extents become constants.
 void applyToRegisterReads(llvm::Function &function, const KernelEntry &kernel) {
   std::vector<std::pair<llvm::CallInst *, SpecialRegister>> reads;
   for (llvm::BasicBlock &block : function)
@@ -64,8 +64,8 @@ void applyToRegisterReads(llvm::Function &function, const KernelEntry &kernel) {
         if (auto what = describeRegister(call->getIntrinsicID(), kernel))
           reads.push_back({call, *what});
   for (auto [call, what] : reads) {
-    if (what.isExtent || what.extent == 1) {
-      call->replaceAllUsesWith(llvm::ConstantInt::get(call->getType(), what.isExtent ? what.extent : 0));
+    if (what.isExtent) {
+      call->replaceAllUsesWith(llvm::ConstantInt::get(call->getType(), what.extent));
       call->eraseFromParent();
     } else {
       call->setMetadata(llvm::LLVMContext::MD_range, nullptr);

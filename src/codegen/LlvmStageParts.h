@@ -46,7 +46,7 @@ llvm::FailureOr<std::vector<KernelEntry>> findKernels(mlir::ModuleOp module, Dia
 std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context, bool lineInfo,
                                               DiagnosticEngine &diagnostics);
 
-/// Calling convention, exact block size, ranges (or constants) of thread and block ids; helpers become internal.
+/// Calling convention, exact block size, ranges of thread and block ids; helpers become internal.
 void applyLaunch(llvm::Module &module, const std::vector<KernelEntry> &kernels);
 
 /// Reports every intrinsic that NVPTX cannot select for `target`, with the HLO instruction it stems from. False if any.

@@ -68,7 +68,7 @@ public:
   bool tryFile(const std::string &source, const std::string &path) {
     result.tried.push_back({source, path});
     bool usable = tool == Tool::Libdevice ? llvm::sys::fs::is_regular_file(path) : llvm::sys::fs::can_execute(path);
-    if (usable && !done()) {
+    if (usable) {
       result.path = path;
       result.source = source;
     }

@@ -43,13 +43,21 @@ public:
       if (isa<arith::ExtFOp, arith::TruncFOp>(op) && (isSmall(op->getOperand(0).getType()) || isSmall(op->getResult(0).getType())))
         conversions.push_back(op);
     });
-    for (size_t i = 0; i < conversions.size(); ++i) {
-      Operation *second = i + 1 < conversions.size() ? conversions[i + 1] : nullptr;
-      if (second && expandPair(conversions[i], second))
-        ++i;
-      else
-        expandOne(conversions[i]);
+    // Unrolled loops convert one lane after the other, with other work in between: each waits for the next of its kind.
+    llvm::MapVector<std::tuple<Block *, unsigned, Type>, Operation *> waiting;
+    for (Operation *op : conversions) {
+      Operation *&first = waiting[{op->getBlock(), unsigned(isExtension(op)), smallType(op)}];
+      if (first && expandPair(first, op)) {
+        first = nullptr;
+        continue;
+      }
+      if (first)
+        expandOne(first);
+      first = op;
     }
+    for (auto &[kind, op] : waiting)
+      if (op)
+        expandOne(op);
     return success();
   }
 

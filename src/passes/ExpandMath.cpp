@@ -37,10 +37,9 @@ public:
     a = arith::MaximumFOp::create(builder, loc, a, constant(low));
     return arith::MinimumFOp::create(builder, loc, a, constant(high));
   }
-  /// 2^a by the hardware: 2 ulp, subnormal results kept.
+  /// 2^a by the hardware (ex2.approx): 2 ulp, subnormal results kept.
   Value exp2(Value a) {
-    auto name = builder.getStringAttr("llvm.nvvm.ex2.approx.f");
-    return LLVM::CallIntrinsicOp::create(builder, loc, builder.getF32Type(), name, a).getResult(0);
+    return LLVM::Exp2Op::create(builder, loc, builder.getF32Type(), a);
   }
   /// Coefficients from the highest power down.
   Value polynomial(Value x, ArrayRef<double> coefficients) {
@@ -65,7 +64,8 @@ Value expandExp(F32 f, Value x) {
   Value rest = f.fma(x, f.constant(high), f.neg(product));
   rest = f.fma(x, f.constant(low), rest);
   Value power = f.exp2(product);
-  return f.fma(power, f.mul(rest, f.constant(0.6931471805599453)), power);
+  // A factor near one rather than a sum: the power may be infinite.
+  return f.mul(power, f.fma(rest, f.constant(0.6931471805599453), f.constant(1.0)));
 }
 
 /// Rational minimax approximation on [-7.99, 7.99]; beyond, tanh rounds to one.

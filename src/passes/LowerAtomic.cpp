@@ -2,6 +2,8 @@
 
 #include "passes/PassDetail.h"
 
+#include "mlir/IR/Matchers.h"
+
 using namespace mlir;
 using namespace hloc;
 using namespace hloc::xla_gpu;
@@ -41,10 +43,18 @@ std::optional<LLVM::AtomicBinOp> nativeKind(Operation *op) {
 
 bool isInBody(AtomicRmwOp op, Value value) { return op.getRegion().isAncestor(value.getParentRegion()); }
 
-/// `value` without a widening conversion of it; null if it is none.
-Value narrowed(Value value) {
-  auto extension = value.getDefiningOp<arith::ExtFOp>();
-  return extension ? extension.getIn() : Value();
+/// The value of `type` that `wide` is a widening conversion of; null if it is none.
+Value narrowed(Value wide, Type type, OpBuilder &builder) {
+  if (auto extension = wide.getDefiningOp<arith::ExtFOp>())
+    return extension.getIn().getType() == type ? extension.getIn() : Value();
+  APFloat constant(0.0f);
+  if (!matchPattern(wide, m_ConstantFloat(&constant)))
+    return {};
+  bool losesInfo;
+  constant.convert(cast<FloatType>(type).getFloatSemantics(), APFloat::rmNearestTiesToEven, &losesInfo);
+  if (losesInfo)
+    return {};
+  return arith::ConstantOp::create(builder, wide.getLoc(), FloatAttr::get(type, constant));
 }
 
 std::optional<NativeUpdate> matchNative(AtomicRmwOp op) {
@@ -61,12 +71,15 @@ std::optional<NativeUpdate> matchNative(AtomicRmwOp op) {
   // truncf(addf(extf current, extf x)) on 16-bit floats rounds once in the end, as the 16-bit addition does.
   auto truncation = dyn_cast<arith::TruncFOp>(producer);
   auto sum = truncation ? truncation.getIn().getDefiningOp<arith::AddFOp>() : nullptr;
-  if (!sum || !updated.getType().isF16() ? !(sum && updated.getType().isBF16()) : false)
+  if (!sum || !(updated.getType().isF16() || updated.getType().isBF16()))
     return std::nullopt;
+  OpBuilder builder(op);
   for (unsigned i : {0, 1}) {
-    Value other = narrowed(sum->getOperand(1 - i));
-    if (narrowed(sum->getOperand(i)) == current && other && other.getType() == updated.getType() &&
-        !isInBody(op, other))
+    auto extension = sum->getOperand(i).getDefiningOp<arith::ExtFOp>();
+    if (!extension || extension.getIn() != current)
+      continue;
+    Value other = narrowed(sum->getOperand(1 - i), updated.getType(), builder);
+    if (other && !isInBody(op, other))
       return NativeUpdate{LLVM::AtomicBinOp::fadd, other};
   }
   return std::nullopt;

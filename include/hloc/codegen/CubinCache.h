@@ -10,6 +10,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,8 +30,10 @@ struct Cubin {
 
 class CubinCache {
 public:
-  /// A cache without a folder holds nothing.
-  explicit CubinCache(std::string folder) : folder(std::move(folder)) {}
+  static constexpr uint64_t defaultLimit = 512u << 20;
+
+  /// A cache without a folder holds nothing. One that grows over `limit` bytes loses its oldest files, some time.
+  explicit CubinCache(std::string folder, uint64_t limit = defaultLimit) : folder(std::move(folder)), limit(limit) {}
   /// `$HLOC_CACHE_DIR`, else `$XDG_CACHE_HOME/hloc`, else `~/.cache/hloc`; empty if HLOC_NO_CACHE is set or there is
   /// no home.
   static std::string defaultFolder();
@@ -40,6 +43,9 @@ public:
 
   std::optional<Cubin> load(const std::string &key) const;
   void store(const std::string &key, const Cubin &cubin) const;
+  /// Removes the oldest files until three quarters of the limit are left, if it is exceeded. Called by one store in
+  /// 256.
+  void prune() const;
 
   /// Version of the ptxas at `path`, remembered by the file's size and time; asking it takes 3 ms.
   std::string ptxasVersion(const std::string &path) const;
@@ -47,6 +53,7 @@ public:
 private:
   std::string fileOf(const std::string &key) const;
   std::string folder;
+  uint64_t limit;
 };
 
 } // namespace hloc

@@ -35,22 +35,31 @@ struct LoopPlan {
   std::string toString() const;
 };
 
-/// A transposition through shared memory. The operand, in memory order, is [outer..., rows, middle..., columns] after
-/// merging dimensions that stay neighbours; rows and columns are the minor dimensions of result and operand.
+/// Transpositions through shared memory, all of one shape. A hero is a `transpose` or a layout-changing `copy` whose
+/// minor dimension in memory moves; outputs read it elementwise.
+///
+///   transpose of f32[20,160,170], dimensions={0,2,1}: inputDims {20,160,170}, permutation {0,2,1}, tiles of 32 x 32
+///
+/// Dimensions are those of memory, major to minor, with neighbours that stay neighbours merged and sizes of 1 dropped.
 struct TransposePlan {
-  const HloInstruction *hero = nullptr;
-  llvm::SmallVector<unsigned> roots;      ///< read the hero elementwise: computed when the tile is read back
-  llvm::SmallVector<unsigned> sideRoots;  ///< computed when the tile is filled
-  llvm::SmallVector<int64_t> inputDims;   ///< merged, operand order
-  llvm::SmallVector<int64_t> permutation; ///< result dim i is operand dim permutation[i]
-  int64_t tile = 32;                      ///< elements along rows and columns
-  int64_t rowsPerStep = 4;                ///< block rows filled at once: threads / 32
-  unsigned perThread = 1;                 ///< neighbouring elements a thread moves at once
-  int64_t tiles = 0;
+  llvm::SmallVector<const HloInstruction *, 2> heroes;
+  llvm::SmallVector<unsigned> roots;      ///< have the heroes' shape: computed when a tile is read back
+  llvm::SmallVector<unsigned> sideRoots;  ///< have the heroes' operand's shape: computed when a tile is filled
+  llvm::SmallVector<int64_t> inputDims;   ///< of the operand
+  llvm::SmallVector<int64_t> permutation; ///< result dimension i is operand dimension permutation[i]
+  unsigned perThread = 1;                 ///< neighbouring elements that a thread moves at once
+  int64_t tile = 32;                      ///< elements along both minor dimensions: 32 lanes times perThread
   uint64_t sharedBytes = 0;
   Dim3 grid;
   Dim3 block;
 
+  /// The operand's dimension that is minor in the result.
+  unsigned rowDim() const { return permutation.back(); }
+  /// The operand's minor dimension.
+  unsigned columnDim() const { return inputDims.size() - 1; }
+  /// Rows (columns) of a tile that the block fills (reads) at once.
+  int64_t rowsPerStep() const { return block.x / 32; }
+  int64_t tilesAlong(unsigned dim) const;
   std::string toString() const;
 };
 

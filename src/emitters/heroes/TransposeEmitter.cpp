@@ -1,7 +1,186 @@
 #include "emitters/heroes/TransposeEmitter.h"
 
-namespace hloc {
+#include "emitters/ElementStorage.h"
+#include "hloc/dialect/XlaGpu.h"
+#include "hloc/indexing/ShapeMaps.h"
 
-llvm::LogicalResult emitHero(const TransposePlan &, KernelBuilder &) { return mlir::failure(); }
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+
+namespace hloc {
+namespace {
+
+class TransposeEmitter {
+public:
+  TransposeEmitter(const TransposePlan &plan, KernelBuilder &kernel)
+      : plan(plan), kernel(kernel), b(kernel.code()), context(kernel.context()),
+        input(plan.heroes.front()->operand(0)->shape()), output(plan.heroes.front()->shape()) {}
+
+  llvm::LogicalResult emit() {
+    FunctionRequest requests[] = {fillRequest(), readRequest()};
+    auto functions = kernel.emitFunctions(requests);
+    if (failed(functions))
+      return failure();
+    std::vector<Value> tiles = fill((*functions)[0]);
+    auto sync = xla_gpu::SyncThreadsOp::create(b, TypeRange(ValueRange(tiles)), tiles);
+    read((*functions)[1], sync.getResults());
+    return success();
+  }
+
+private:
+  const FusionRoot &root(unsigned number) const { return kernel.graph().roots()[number]; }
+
+  /// The heroes' operands and the side outputs, at an index of the operand.
+  FunctionRequest fillRequest() const {
+    FunctionRequest request;
+    request.indexSizes.assign(input.dims().begin(), input.dims().end());
+    IndexingMap identity = IndexingMap::identity(context, input.dims());
+    for (const HloInstruction *hero : plan.heroes)
+      request.roots.push_back({hero->operand(0), 0, identity});
+    for (unsigned side : plan.sideRoots)
+      request.roots.push_back({root(side).instr, root(side).result, identity});
+    return request;
+  }
+
+  /// The outputs at an index of the result, from the heroes' values there.
+  FunctionRequest readRequest() const {
+    FunctionRequest request;
+    request.indexSizes.assign(output.dims().begin(), output.dims().end());
+    IndexingMap identity = IndexingMap::identity(context, output.dims());
+    for (unsigned number : plan.roots)
+      request.roots.push_back({root(number).instr, root(number).result, identity});
+    request.injected.assign(plan.heroes.begin(), plan.heroes.end());
+    return request;
+  }
+
+  // Variables of all maps: thread, block, step s0, element of a group s1.
+  AffineExpr thread() const { return getAffineDimExpr(0, context); }
+  AffineExpr block() const { return getAffineDimExpr(1, context); }
+  /// Position in the tile along the dimension that lanes walk, and along the other.
+  AffineExpr alongLanes() const { return (thread() % 32) * plan.perThread + getAffineSymbolExpr(1, context); }
+  AffineExpr alongSteps() const { return getAffineSymbolExpr(0, context) * plan.rowsPerStep() + thread().floorDiv(32); }
+
+  SmallVector<IndexingVariable> ranges() const {
+    return {{Interval{0, plan.tile / plan.rowsPerStep() - 1}, {}}, {Interval{0, int64_t(plan.perThread) - 1}, {}}};
+  }
+
+  /// Memory-order position of the operand's element at (row, column) of this block's tile, as merged indices.
+  SmallVector<AffineExpr> mergedIndices(AffineExpr row, AffineExpr column) const {
+    SmallVector<int64_t> counts;
+    for (unsigned i = 0; i < plan.inputDims.size(); ++i)
+      counts.push_back(plan.tilesAlong(i));
+    SmallVector<AffineExpr> indices = delinearize(block(), counts, context);
+    for (auto [i, index] : llvm::enumerate(indices)) {
+      if (i == plan.rowDim())
+        index = index * plan.tile + row;
+      else if (i == plan.columnDim())
+        index = index * plan.tile + column;
+    }
+    return indices;
+  }
+
+  /// Map to logical indices of `shape`, whose memory is `dims` with the given indices; bounds of rows and columns
+  /// become constraints.
+  IndexingMap indexing(const Shape &shape, ArrayRef<AffineExpr> merged, ArrayRef<int64_t> order) const {
+    SmallVector<AffineExpr> ordered;
+    SmallVector<int64_t> sizes, rowMajor;
+    for (int64_t dim : order) {
+      ordered.push_back(merged[dim]);
+      sizes.push_back(plan.inputDims[dim]);
+      rowMajor.insert(rowMajor.begin(), rowMajor.size());
+    }
+    IndexingMap toShape = bitcastMap(sizes, rowMajor, shape.dims(), shape.minorToMajor(), context);
+    SmallVector<AffineExpr> results;
+    for (AffineExpr result : toShape.affine().getResults())
+      results.push_back(result.replaceDims(ordered));
+    IndexingMap map(AffineMap::get(2, 2, results, context), kernel.idVariables(), ranges(), {});
+    for (unsigned dim : {plan.rowDim(), plan.columnDim()})
+      map.addConstraint(merged[dim], Interval{0, plan.inputDims[dim] - 1});
+    map.simplify();
+    return map;
+  }
+
+  /// Index into a tile, which is stored by columns: reading it back is contiguous.
+  SmallVector<Value> tileIndex(AffineExpr row, AffineExpr column, ValueRange steps) {
+    auto affine = AffineMap::get(2, 2, {column, row}, context);
+    SmallVector<Value> operands(kernel.ids());
+    llvm::append_range(operands, steps);
+    return applyMap(b, IndexingMap(affine, kernel.idVariables(), ranges(), {}), operands);
+  }
+
+  template <typename Body> SmallVector<Value> loop(const IndexingMap &map, ValueRange carried, Body body) {
+    auto op = xla_gpu::LoopOp::create(
+        b, map, kernel.ids(), carried,
+        [&](OpBuilder &inner, Location, ValueRange steps, ValueRange indices, ValueRange state) {
+          OpBuilder::InsertionGuard guard(b);
+          b.setInsertionPoint(inner.getInsertionBlock(), inner.getInsertionPoint());
+          SmallVector<Value> next = body(steps, indices, state);
+          xla_gpu::YieldOp::create(b, next);
+        });
+    return SmallVector<Value>(op.getResults());
+  }
+
+  /// Rows of the operand go into the tiles' columns. Returns the tiles.
+  std::vector<Value> fill(func::FuncOp function) {
+    SmallVector<Value> carried;
+    for (const HloInstruction *hero : plan.heroes) {
+      Type element = storageType(hero->shape().elementType(), context);
+      // One column more than is used: lanes that write a column hit different banks.
+      auto type = RankedTensorType::get({plan.tile, plan.tile + 1}, element);
+      carried.push_back(xla_gpu::AllocateSharedOp::create(b, type));
+    }
+    for (unsigned side : plan.sideRoots)
+      carried.push_back(kernel.outputs()[side]);
+    SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, plan.inputDims.size()));
+    IndexingMap map = indexing(input, mergedIndices(alongSteps(), alongLanes()), order);
+    SmallVector<Value> results = loop(map, carried, [&](ValueRange steps, ValueRange indices, ValueRange state) {
+      ValueRange values = kernel.call(function, indices);
+      SmallVector<Value> inTile = tileIndex(alongSteps(), alongLanes(), steps);
+      SmallVector<Value> next;
+      for (auto [i, value] : llvm::enumerate(values)) {
+        ValueRange at = i < plan.heroes.size() ? ValueRange(inTile) : indices;
+        next.push_back(tensor::InsertOp::create(b, value, state[i], at));
+      }
+      return next;
+    });
+    for (auto [i, side] : llvm::enumerate(plan.sideRoots))
+      kernel.outputs()[side] = results[plan.heroes.size() + i];
+    results.resize(plan.heroes.size());
+    return std::vector<Value>(results.begin(), results.end());
+  }
+
+  void read(func::FuncOp function, ValueRange tiles) {
+    SmallVector<Value> carried;
+    for (unsigned number : plan.roots)
+      carried.push_back(kernel.outputs()[number]);
+    IndexingMap map = indexing(output, mergedIndices(alongLanes(), alongSteps()), plan.permutation);
+    SmallVector<Value> results = loop(map, carried, [&](ValueRange steps, ValueRange indices, ValueRange state) {
+      SmallVector<Value> inTile = tileIndex(alongLanes(), alongSteps(), steps);
+      SmallVector<Value> heroValues;
+      for (Value tile : tiles)
+        heroValues.push_back(tensor::ExtractOp::create(b, tile, inTile));
+      ValueRange values = kernel.call(function, indices, heroValues);
+      SmallVector<Value> next;
+      for (auto [i, value] : llvm::enumerate(values))
+        next.push_back(tensor::InsertOp::create(b, value, state[i], indices));
+      return next;
+    });
+    for (auto [i, number] : llvm::enumerate(plan.roots))
+      kernel.outputs()[number] = results[i];
+  }
+
+  const TransposePlan &plan;
+  KernelBuilder &kernel;
+  CodeBuilder &b;
+  MLIRContext *context;
+  const Shape input, output;
+};
+
+} // namespace
+
+llvm::LogicalResult emitHero(const TransposePlan &plan, KernelBuilder &kernel) {
+  return TransposeEmitter(plan, kernel).emit();
+}
 
 } // namespace hloc

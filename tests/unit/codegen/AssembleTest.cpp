@@ -9,6 +9,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <thread>
 
 using namespace hloc;
@@ -190,6 +192,24 @@ TEST_CASE("many threads may share a cache") {
     thread.join();
   CHECK(wrong == 0);
   CHECK(f.cacheFiles().size() == 5); // no temporary files stay
+}
+
+TEST_CASE("a cache over its limit loses its oldest files") {
+  Fixture f;
+  CubinCache cache(f.folder->path(), /*limit=*/10000);
+  Cubin cubin{std::string(3000, 'c'), {}, false};
+  for (const char *key : {"aa1", "bb2", "cc3"})
+    cache.store(key, cubin);
+  cache.prune();
+  CHECK(f.cacheFiles().size() == 3);
+  // Age decides, not the name.
+  struct timespec old[2] = {{1000, 0}, {1000, 0}};
+  REQUIRE(::utimensat(AT_FDCWD, (f.folder->path() + "/cubin/cc/3").c_str(), old, 0) == 0);
+  cache.store("dd4", cubin);
+  cache.prune();
+  CHECK(f.cacheFiles().size() == 2);
+  CHECK_FALSE(cache.load("cc3"));
+  CHECK(cache.load("dd4"));
 }
 
 TEST_CASE("a cache that cannot be written is no error") {

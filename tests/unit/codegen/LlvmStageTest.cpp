@@ -11,6 +11,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <thread>
+
 using namespace hloc;
 using namespace hloc::tests;
 
@@ -113,6 +115,10 @@ TEST_CASE("variables carry the kernel's name") {
   CHECK(count(renamed, "unary") == 0);
   CHECK(count(renamed, "k__table_0[") == 1);
   CHECK(ptxEntries(renamed) == std::vector<std::string>{"k"});
+  // The cubin cache relies on it: kernels that differ in their name differ in nothing else.
+  std::string text = unary("%r = llvm.fadd %x, %x : f32");
+  text.replace(text.find("@unary"), 6, "@a_longer_name_than_before");
+  CHECK(compile(text, "sm_90").ptx == renamePtxEntry(outcome.ptx, "unary", "a_longer_name_than_before"));
 }
 
 TEST_CASE("f32 division is the fast form unless the exact one is asked for") {
@@ -231,4 +237,27 @@ TEST_CASE("scalars are packed where PTX computes on pairs") {
   Outcome outcome = compile(unary(body), "sm_90");
   INFO(outcome.messages() << outcome.ptx);
   CHECK(count(outcome.ptx, "f16x2") >= 2);
+}
+
+TEST_CASE("kernels may be compiled on several threads, with the same bytes") {
+  std::string text = unary("%r = llvm.fmul %x, %x : f32");
+  auto ptxOf = [&](LlvmOptions options) {
+    mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+    context.allowUnregisteredDialects();
+    context.loadDialect<mlir::LLVM::LLVMDialect, mlir::NVVM::NVVMDialect>();
+    auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+    DiagnosticEngine diagnostics;
+    auto ptx = compileToPtx(*module, *findTarget("sm_90"), options, diagnostics);
+    return llvm::succeeded(ptx) ? *ptx : std::string();
+  };
+  std::string expected = ptxOf({});
+  REQUIRE_FALSE(expected.empty());
+  std::vector<std::string> results(8);
+  std::vector<std::thread> threads;
+  for (std::string &result : results)
+    threads.emplace_back([&] { result = ptxOf({}); });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (const std::string &result : results)
+    CHECK(result == expected);
 }

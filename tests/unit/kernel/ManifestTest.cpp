@@ -134,3 +134,44 @@ TEST_CASE("manifests that contradict themselves are refused") {
   CHECK(contains(errorAfter([](Manifest &m) { m.kernels.push_back(m.kernels[0]); }), "second kernel named `gelu`"));
   CHECK(contains(errorAfter([](Manifest &m) { m.buffers[3].bytes = 4; }), "3 bytes of data for 4"));
 }
+
+TEST_CASE("damaged manifests are read or refused, and what is read holds together") {
+  std::string text = printManifest(sample());
+  uint32_t state = 12345;
+  auto random = [&](size_t below) {
+    state = state * 1664525 + 1013904223;
+    return (state >> 8) % below;
+  };
+  int refused = 0;
+  for (int i = 0; i < 5000; ++i) {
+    std::string damaged = text;
+    switch (random(4)) {
+    case 0:
+      damaged[random(damaged.size())] = static_cast<char>(random(256));
+      break;
+    case 1:
+      damaged.erase(random(damaged.size()), random(40));
+      break;
+    case 2:
+      damaged.insert(random(damaged.size()), damaged.substr(random(damaged.size()), random(40)));
+      break;
+    case 3:
+      damaged[damaged.find_first_of("0123456789", random(damaged.size() - 200))] = static_cast<char>('0' + random(10));
+      break;
+    }
+    Manifest manifest;
+    std::string error;
+    if (!parseManifest(damaged, manifest, error)) {
+      ++refused;
+      CHECK_FALSE(error.empty());
+      continue;
+    }
+    for (const ModuleStep &step : manifest.steps)
+      for (const BufferSlice &slice : step.arguments) {
+        REQUIRE(slice.buffer < manifest.buffers.size());
+        REQUIRE(slice.offset + slice.bytes <= manifest.buffers[slice.buffer].bytes);
+      }
+    REQUIRE(parseManifest(printManifest(manifest), manifest, error));
+  }
+  CHECK(refused > 1000);
+}
