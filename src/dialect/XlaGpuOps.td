@@ -135,7 +135,7 @@ def XlaGpu_ShuffleReduceOp : XlaGpu_Op<"shuffle_reduce", [Pure, DeclareOpInterfa
   let results = (outs Variadic<AnyType>:$results);
   let builders = [OpBuilder<(ins "::mlir::func::FuncOp":$combiner, "::mlir::ValueRange":$operands, "int64_t":$maxDistance)>];
   let assemblyFormat = [{
-    `(` $operands `)` `to` $max_distance `combiner` `=` $combiner attr-dict `:` type($operands)
+    `(` $operands `)` `to` $max_distance `combiner` `` `=` `` $combiner attr-dict `:` type($operands)
   }];
   let hasVerifier = 1;
 }

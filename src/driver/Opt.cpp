@@ -38,6 +38,7 @@ struct OptOptions {
   bool splitInput = false;
   bool printAfterAll = false;
   bool generic = false;
+  bool localScope = false;
 };
 
 /// Passes are looked up by name in MLIR's registry, which is global: filled once, on first use.
@@ -62,7 +63,8 @@ void printHelp() {
                   "  --canonicalize --cse --inline --symbol-dce --loop-invariant-code-motion --convert-scf-to-cf\n"
                   "  --pass-pipeline=TEXT        a textual pipeline, e.g. 'hloc-flatten-tensors,cse'\n"
                   "  --sm=N --max-vector-bytes=N --max-unroll-factor=N   options of --hloc-pipeline\n"
-                  "  -o FILE --print-after-all --mlir-print-op-generic --verify-diagnostics --split-input-file\n";
+                  "  -o FILE --print-after-all --mlir-print-op-generic --mlir-print-local-scope\n"
+                  "  --verify-diagnostics --split-input-file\n";
 }
 
 /// Nothing on success; otherwise what is wrong with the command line.
@@ -90,6 +92,8 @@ std::optional<std::string> parseArguments(int argc, char **argv, OptOptions &opt
       options.printAfterAll = true;
     } else if (argument == "--mlir-print-op-generic") {
       options.generic = true;
+    } else if (argument == "--mlir-print-local-scope") {
+      options.localScope = true;
     } else if (number("--sm=", options.pipeline.computeCapability) ||
                number("--max-vector-bytes=", options.pipeline.maxVectorBytes) ||
                number("--max-unroll-factor=", options.pipeline.maxUnrollFactor)) {
@@ -133,6 +137,8 @@ LogicalResult process(MLIRContext &context, llvm::SourceMgr &sources, const OptO
   OpPrintingFlags flags;
   if (options.generic)
     flags.printGenericOpForm();
+  if (options.localScope) // attributes in full instead of aliases
+    flags.useLocalScope();
   module->print(os, flags);
   os << '\n';
   return success();
@@ -148,6 +154,7 @@ LogicalResult processBuffer(std::unique_ptr<llvm::MemoryBuffer> buffer, const Di
     SourceMgrDiagnosticHandler handler(sources, &context);
     return process(context, sources, options, os);
   }
+  context.printOpOnDiagnostic(false); // expected diagnostics are the messages, not the ops
   SourceMgrDiagnosticVerifierHandler handler(sources, &context);
   (void)process(context, sources, options, os);
   return handler.verify();

@@ -1,0 +1,45 @@
+// RUN: hloc opt %s | FileCheck %s
+// RUN: hloc opt %s | hloc opt - | FileCheck %s
+// Every op of the dialect parses and prints as in the published description.
+
+// CHECK-DAG: #[[$LOOP:.*]] = #xla_gpu.indexing_map<"(d0)[s0, s1] -> (d0 * 4 + s0, s1), domain: d0 in [0, 7], s0 in [0, 3], s1 in [0, 9], s0 + s1 in [0, 10]">
+// CHECK-DAG: #[[$APPLY:.*]] = #xla_gpu.indexing_map<"(th_x, d1)[s0] -> (th_x * 4 + s0, d1 mod 8), domain: th_x in [0, 31], d1 in [0, 63], s0 in [0, 3]">
+#loop = #xla_gpu.indexing_map<"(d0)[s0, s1] -> (d0 * 4 + s0, s1), "
+                              "domain: d0 in [0, 7], s0 in [0, 3], s1 in [0, 9], s0 + s1 in [0, 10]">
+#apply = #xla_gpu.indexing_map<"(th_x, d1)[s0] -> (th_x * 4 + s0, d1 mod 8), domain: th_x in [0, 31], d1 in [0, 63], s0 in [0, 3]">
+
+// CHECK-LABEL: func @all_ops
+func.func @all_ops(%a: index, %b: index, %v: f32, %c: i1, %t: tensor<32x10xf32>) -> tensor<32x10xf32> {
+  // CHECK: %[[A:.*]]:2 = xla_gpu.apply_indexing #[[$APPLY]](%arg0, %arg1)[%arg0]
+  %x:2 = xla_gpu.apply_indexing #apply(%a, %b)[%a]
+  // CHECK: xla_gpu.loop (%arg0)[%{{.*}}, %{{.*}}] -> (%[[X:.*]], %[[Y:.*]]) in #[[$LOOP]] iter_args(%[[I:.*]] = %arg4) -> (tensor<32x10xf32>) {
+  %r = xla_gpu.loop (%a)[%i, %j] -> (%p, %q) in #loop iter_args(%acc = %t) -> (tensor<32x10xf32>) {
+    // CHECK: xla_gpu.pure_call @f(%[[I]], %[[X]]) : (tensor<32x10xf32>, index) -> f32
+    %w = xla_gpu.pure_call @f(%acc, %p) : (tensor<32x10xf32>, index) -> f32
+    // CHECK: xla_gpu.predicated_insert %{{.*}} into %[[I]][%[[X]], %[[Y]]] if %arg3 : tensor<32x10xf32>
+    %n = xla_gpu.predicated_insert %w into %acc[%p, %q] if %c : tensor<32x10xf32>
+    // CHECK: xla_gpu.yield %{{.*}} : tensor<32x10xf32>
+    xla_gpu.yield %n : tensor<32x10xf32>
+  }
+  // CHECK: xla_gpu.loop (%arg0)[%{{.*}}, %{{.*}}] -> (%{{.*}}, %{{.*}}) in #[[$LOOP]] {
+  xla_gpu.loop (%a)[%i, %j] -> (%p, %q) in #loop {
+  }
+  // CHECK: %[[SHMEM:.*]] = xla_gpu.allocate_shared : tensor<32x33xf32>
+  %s = xla_gpu.allocate_shared : tensor<32x33xf32>
+  // CHECK: xla_gpu.sync_threads %[[SHMEM]], %{{.*}} : tensor<32x33xf32>, tensor<32x10xf32>
+  %sync:2 = xla_gpu.sync_threads %s, %r : tensor<32x33xf32>, tensor<32x10xf32>
+  // CHECK: xla_gpu.predicated_extract %{{.*}}[%arg0, %arg1] if %arg3 else %arg2 : tensor<32x33xf32>
+  %e = xla_gpu.predicated_extract %sync#0[%a, %b] if %c else %v : tensor<32x33xf32>
+  // CHECK: xla_gpu.shuffle_reduce(%{{.*}}, %arg2) to 16 combiner=@pair : f32, f32
+  %red:2 = xla_gpu.shuffle_reduce(%e, %v) to 16 combiner=@pair : f32, f32
+  // CHECK: xla_gpu.atomic_rmw %{{.*}}[%[[A]]#0, %[[A]]#1] : tensor<32x10xf32> {
+  // CHECK-NEXT: ^bb0(%[[CUR:.*]]: f32):
+  %u = xla_gpu.atomic_rmw %sync#1[%x#0, %x#1] : tensor<32x10xf32> {
+  ^bb0(%cur: f32):
+    %next = arith.addf %cur, %red#0 : f32
+    xla_gpu.yield %next : f32
+  }
+  return %u : tensor<32x10xf32>
+}
+func.func private @f(tensor<32x10xf32>, index) -> f32
+func.func private @pair(f32, f32, f32, f32) -> (f32, f32)

@@ -1,0 +1,101 @@
+// RUN: hloc opt %s --hloc-lower-xla-gpu-to-scf --canonicalize --mlir-print-local-scope | FileCheck %s
+
+// The check on d0 alone is outside of both loops, the one with s0 between them; s1 of one value is no loop.
+#map = #xla_gpu.indexing_map<"(d0)[s0, s1, s2] -> (d0 * 4 + s0 + s1, s2), domain: d0 in [0, 31], s0 in [0, 3], s1 in [1, 1], s2 in [0, 7], d0 mod 4 in [0, 2], d0 * 4 + s0 in [0, 100]">
+// CHECK-LABEL: func @levels(
+// CHECK-SAME: %[[D:[^ :]*]]: index
+func.func @levels(%d: index {xla_gpu.range = [0 : index, 31 : index]}, %t: tensor<128x8xf32>, %v: f32) -> tensor<128x8xf32> {
+  // CHECK: %[[M:.*]] = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(d0) -> (d0 mod 4)
+  // CHECK: %[[OUTER:.*]] = arith.cmpi sle, %[[M]], %c2 : index
+  // CHECK: scf.if %[[OUTER]]
+  // CHECK: scf.for %[[S0:.*]] = %c0 to %c4 step %c1
+  // CHECK: %[[L:.*]] = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(d0, d1) -> (d0 * 4 + d1){{.*}}(%[[D]], %[[S0]])
+  // CHECK: %[[INNER:.*]] = arith.cmpi sle, %[[L]], %c100 : index
+  // CHECK: scf.if %[[INNER]]
+  // CHECK: scf.for %[[S2:.*]] = %c0 to %c8 step %c1
+  // CHECK-NOT: scf
+  // CHECK: %[[I:.*]] = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(d0, d1) -> (d0 * 4 + d1 + 1){{.*}}(%[[D]], %[[S0]])
+  // CHECK: tensor.insert %{{.*}} into %{{.*}}[%[[I]], %[[S2]]]
+  %r = xla_gpu.loop (%d)[%i, %j, %k] -> (%x, %y) in #map iter_args(%acc = %t) -> (tensor<128x8xf32>) {
+    %n = tensor.insert %v into %acc[%x, %y] : tensor<128x8xf32>
+    xla_gpu.yield %n : tensor<128x8xf32>
+  }
+  return %r : tensor<128x8xf32>
+}
+
+// Bounds of a dimension are checked only where its operand is not known to respect them.
+#guard = #xla_gpu.indexing_map<"(d0, d1) -> (d0 + d1), domain: d0 in [0, 9], d1 in [0, 9]">
+// CHECK-LABEL: func @guard(
+// CHECK-SAME: %[[D:[^ :]*]]: index
+func.func @guard(%d: index, %known: index {xla_gpu.range = [2 : index, 9 : index]}, %x: index) -> index {
+  // CHECK: arith.cmpi sge, %[[D]], %c0
+  // CHECK: arith.cmpi sle, %[[D]], %c9
+  // CHECK-NOT: arith.cmpi
+  %r = xla_gpu.loop (%d, %known)[] -> (%i) in #guard iter_args(%a = %x) -> (index) {
+    xla_gpu.yield %i : index
+  }
+  return %r : index
+}
+
+// A loop that never runs is its initial value; one that yields arguments hands them on.
+#never = #xla_gpu.indexing_map<"(d0)[s0] -> (d0), domain: d0 in [0, 9], s0 in [0, 3], s0 in [5, 7]">
+#two = #xla_gpu.indexing_map<"()[s0] -> (s0), domain: s0 in [0, 1]">
+// CHECK-LABEL: func @edges(
+// CHECK-SAME: %{{.*}}: index, %[[X:[^ :]*]]: index, %[[Y:[^ :]*]]: index
+func.func @edges(%d: index, %x: index, %y: index) -> (index, index, index) {
+  %r = xla_gpu.loop (%d)[%s] -> (%i) in #never iter_args(%a = %x) -> (index) {
+    xla_gpu.yield %i : index
+  }
+  // CHECK: %[[F:.*]]:2 = scf.for {{.*}} iter_args(%[[A:.*]] = %[[X]], %[[B:.*]] = %[[Y]])
+  // CHECK: scf.yield %[[B]], %[[A]]
+  %s:2 = xla_gpu.loop ()[%i] -> (%j) in #two iter_args(%a = %x, %b = %y) -> (index, index) {
+    xla_gpu.yield %b, %a : index, index
+  }
+  // CHECK: return %[[X]], %[[F]]#0, %[[F]]#1
+  return %r, %s#0, %s#1 : index, index, index
+}
+
+// CHECK-LABEL: func @predicated(
+func.func @predicated(%t: tensor<8xf32>, %i: index, %v: f32, %c: i1) -> (tensor<8xf32>, f32) {
+  // CHECK: scf.if %[[C:.*]] -> (tensor<8xf32>) {
+  // CHECK:   tensor.insert
+  // CHECK: } else {
+  // CHECK:   scf.yield %{{.*}} : tensor<8xf32>
+  // CHECK: scf.if %[[C]] -> (f32) {
+  // CHECK:   tensor.extract
+  %a = xla_gpu.predicated_insert %v into %t[%i] if %c : tensor<8xf32>
+  %b = xla_gpu.predicated_extract %a[%i] if %c else %v : tensor<8xf32>
+  return %a, %b : tensor<8xf32>, f32
+}
+
+// CHECK-LABEL: func @shuffle_f32(
+// CHECK-SAME: %[[X:.*]]: f32
+func.func @shuffle_f32(%x: f32) -> f32 {
+  // CHECK: %[[W:.*]] = arith.bitcast %[[X]] : f32 to i32
+  // CHECK: %[[S:.*]], %{{.*}} = gpu.shuffle down %[[W]], %c2_i32, %c32_i32 : i32
+  // CHECK: %[[F:.*]] = arith.bitcast %[[S]] : i32 to f32
+  // CHECK: %[[Y:.*]] = xla_gpu.pure_call @add(%[[X]], %[[F]])
+  // CHECK: gpu.shuffle down %{{.*}}, %c1_i32, %c32_i32 : i32
+  // CHECK-NOT: gpu.shuffle
+  %r = xla_gpu.shuffle_reduce(%x) to 2 combiner=@add : f32
+  return %r : f32
+}
+func.func private @add(f32, f32) -> f32
+
+// Narrow values travel in one word, wide ones in two, complex ones by parts.
+// CHECK-LABEL: func @shuffle_others(
+func.func @shuffle_others(%h: bf16, %d: f64, %c: complex<f32>, %q: f8E4M3FN) -> (bf16, f64, complex<f32>, f8E4M3FN) {
+  // CHECK: arith.extui %{{.*}} : i16 to i32
+  // CHECK: gpu.shuffle
+  // CHECK: arith.trunci %{{.*}} : i32 to i16
+  // CHECK: arith.shrui %{{.*}}, %c32_i64
+  // CHECK-DAG: gpu.shuffle
+  // CHECK-DAG: complex.re
+  // CHECK-DAG: complex.im
+  // CHECK: complex.create
+  // CHECK: arith.extui %{{.*}} : i8 to i32
+  // CHECK: xla_gpu.pure_call @all(
+  %r:4 = xla_gpu.shuffle_reduce(%h, %d, %c, %q) to 1 combiner=@all : bf16, f64, complex<f32>, f8E4M3FN
+  return %r#0, %r#1, %r#2, %r#3 : bf16, f64, complex<f32>, f8E4M3FN
+}
+func.func private @all(bf16, f64, complex<f32>, f8E4M3FN, bf16, f64, complex<f32>, f8E4M3FN) -> (bf16, f64, complex<f32>, f8E4M3FN)
