@@ -126,7 +126,7 @@ LogicalResult process(MLIRContext &context, llvm::SourceMgr &sources, const OptO
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
   if (!module)
     return failure();
-  PassManager manager(&context, PassManager::getAnyOpAnchorName(), PassManager::Nesting::Implicit);
+  PassManager manager(&context, ModuleOp::getOperationName(), PassManager::Nesting::Implicit);
   if (failed(buildPasses(manager, options)))
     return failure();
   if (options.printAfterAll)
