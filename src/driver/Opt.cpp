@@ -70,7 +70,7 @@ void printHelp() {
 /// Nothing on success; otherwise what is wrong with the command line.
 std::optional<std::string> parseArguments(int argc, char **argv, OptOptions &options) {
   bool haveInput = false;
-  for (int i = 0; i < argc; ++i) {
+  for (int i = 1; i < argc; ++i) {
     StringRef argument = argv[i];
     auto number = [&](StringRef name, int64_t &value) {
       return argument.consume_front(name) && !argument.getAsInteger(10, value);
@@ -112,10 +112,11 @@ std::optional<std::string> parseArguments(int argc, char **argv, OptOptions &opt
   return std::nullopt;
 }
 
-/// Passes on functions are nested by the pass manager.
+/// A pass that is no pass on modules is one on their functions.
 LogicalResult buildPasses(PassManager &manager, const OptOptions &options) {
   for (const std::string &pass : options.passes)
-    if (failed(parsePassPipeline(pass, manager, llvm::errs())))
+    if (failed(parsePassPipeline(pass, manager, llvm::nulls())) &&
+        failed(parsePassPipeline("func.func(" + pass + ")", manager, llvm::errs())))
       return failure();
   if (options.wholePipeline)
     buildKernelPipeline(manager, options.pipeline);
@@ -165,7 +166,7 @@ LogicalResult processBuffer(std::unique_ptr<llvm::MemoryBuffer> buffer, const Di
 int hloc::runOpt(int argc, char **argv) {
   registerPasses();
   OptOptions options;
-  for (int i = 0; i < argc; ++i)
+  for (int i = 1; i < argc; ++i)
     if (StringRef(argv[i]) == "--help")
       return printHelp(), int(ExitCode::Success);
   if (std::optional<std::string> error = parseArguments(argc, argv, options)) {

@@ -1,5 +1,5 @@
 #pragma once
-// The subcommands of hloc besides compile: each takes the arguments after its name and returns the process exit code.
+// The subcommands of hloc besides compile: argv[0] is the name of the subcommand; each returns the process exit code.
 
 namespace hloc {
 

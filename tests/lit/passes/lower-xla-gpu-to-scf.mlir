@@ -57,12 +57,12 @@ func.func @edges(%d: index, %x: index, %y: index) -> (index, index, index) {
 
 // CHECK-LABEL: func @predicated(
 func.func @predicated(%t: tensor<8xf32>, %i: index, %v: f32, %c: i1) -> (tensor<8xf32>, f32) {
-  // CHECK: scf.if %[[C:.*]] -> (tensor<8xf32>) {
-  // CHECK:   tensor.insert
+  // CHECK: scf.if %{{.*}} -> (tensor<8xf32>, f32) {
+  // CHECK:   %[[N:.*]] = tensor.insert
+  // CHECK:   %[[E:.*]] = tensor.extract
+  // CHECK:   scf.yield %[[N]], %[[E]]
   // CHECK: } else {
-  // CHECK:   scf.yield %{{.*}} : tensor<8xf32>
-  // CHECK: scf.if %[[C]] -> (f32) {
-  // CHECK:   tensor.extract
+  // CHECK:   scf.yield %arg0, %arg2 : tensor<8xf32>, f32
   %a = xla_gpu.predicated_insert %v into %t[%i] if %c : tensor<8xf32>
   %b = xla_gpu.predicated_extract %a[%i] if %c else %v : tensor<8xf32>
   return %a, %b : tensor<8xf32>, f32
