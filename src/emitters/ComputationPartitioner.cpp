@@ -126,7 +126,7 @@ private:
     for (const HloInstruction *instr : request.injected)
       injected[instr->id()] = true;
     for (const FunctionRoot &root : request.roots)
-      addUse(*root.instr, functions.size() - 1, Access{pool.intern(root.map), 0}, 0);
+      addUse(behindTuple(*root.instr), functions.size() - 1, Access{pool.intern(root.map), 0}, 0);
   }
 
   void addUse(const HloInstruction &instr, int function, Access access, unsigned indexChanges) {
@@ -169,7 +169,7 @@ private:
   }
 
   void addOperandUse(const HloInstruction &instr, unsigned number, const Uses &use) {
-    const HloInstruction &operand = *instr.operand(number);
+    const HloInstruction &operand = behindTuple(*instr.operand(number));
     if (isLeaf(operand))
       return;
     if (readsOperandsInPlace(instr) && operand.shape().isArray() && operand.shape().sameDims(instr.shape())) {

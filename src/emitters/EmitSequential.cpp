@@ -16,16 +16,14 @@ namespace {
 llvm::FailureOr<SmallVector<Value>>
 sequentialLoop(CodeBuilder &b, const IndexingMap &map, ValueRange dims, ValueRange inits,
                llvm::function_ref<llvm::FailureOr<SmallVector<Value, 1>>(ValueRange, ValueRange, ValueRange)> body) {
-  bool good = true;
-  auto loop = xla_gpu::LoopOp::create(
-      b, map, dims, inits,
-      [&](OpBuilder &inner, Location loc, ValueRange ranges, ValueRange results, ValueRange carried) {
-        OpBuilder::InsertionGuard guard(b);
-        b.setInsertionPoint(inner.getInsertionBlock(), inner.getInsertionPoint());
-        llvm::FailureOr<SmallVector<Value, 1>> next = body(ranges, results, carried);
-        good = succeeded(next);
-        xla_gpu::YieldOp::create(b, good ? ValueRange(*next) : carried);
-      });
+  // The body is filled when the loop is in place: what is remembered depends on the regions around it.
+  auto loop = xla_gpu::LoopOp::create(b, map, dims, inits);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(loop.getBody());
+  llvm::FailureOr<SmallVector<Value, 1>> next =
+      body(loop.rangeArguments(), loop.mapResultArguments(), loop.iterArguments());
+  bool good = succeeded(next);
+  xla_gpu::YieldOp::create(b, good ? ValueRange(*next) : loop.iterArguments());
   if (!good)
     return failure();
   return SmallVector<Value>(loop.getResults());

@@ -78,7 +78,8 @@ const FunctionEmitter::Values *FunctionEmitter::remembered(const HloInstruction 
   return &found->second;
 }
 
-FunctionEmitter::Result FunctionEmitter::emit(const HloInstruction &instr, ValueRange indices) {
+FunctionEmitter::Result FunctionEmitter::emit(const HloInstruction &requested, ValueRange indices) {
+  const HloInstruction &instr = behindTuple(requested);
   if (isLeaf(instr))
     return emitLeaf(instr, indices);
   bool injected = llvm::is_contained(subgraph.injected, &instr);
@@ -125,8 +126,9 @@ FunctionEmitter::Result FunctionEmitter::emitElementwiseChain(const HloInstructi
     }
     size_t before = pending.size();
     for (const HloInstruction *operand : instr.operands())
-      if (!isLeaf(*operand) && code.partition.belongsTo(*operand, subgraph) && readsOperandsInPlace(*operand) &&
-          operand->shape().isArray() && operand->shape().sameDims(instr.shape()) && !remembered(*operand))
+      if (operand = &behindTuple(*operand); !isLeaf(*operand) && code.partition.belongsTo(*operand, subgraph) &&
+                                            readsOperandsInPlace(*operand) && operand->shape().isArray() &&
+                                            operand->shape().sameDims(instr.shape()) && !remembered(*operand))
         pending.push_back(operand);
     if (pending.size() != before)
       continue;

@@ -244,6 +244,25 @@ std::optional<IndexingMap> staticMap(const HloInstruction &instr, unsigned opera
 
 } // namespace
 
+const HloInstruction &behindTuple(const HloInstruction &instr) {
+  const HloInstruction *value = &instr;
+  while (value->opcode() == Opcode::GetTupleElement) {
+    const HloInstruction *tuple = value->operand(0);
+    while (tuple->opcode() == Opcode::OptimizationBarrier || tuple->opcode() == Opcode::GetTupleElement) {
+      if (tuple->opcode() == Opcode::OptimizationBarrier)
+        tuple = tuple->operand(0);
+      else if (const HloInstruction *inner = &behindTuple(*tuple); inner != tuple)
+        tuple = inner;
+      else
+        break;
+    }
+    if (tuple->opcode() != Opcode::Tuple)
+      break;
+    value = tuple->operand(value->intOr(AttributeKey::Index, 0));
+  }
+  return *value;
+}
+
 GatherDims gatherDims(const HloInstruction &gather) {
   GatherDims dims;
   const Shape &operand = gather.operand(0)->shape();

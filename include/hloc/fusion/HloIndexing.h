@@ -33,6 +33,10 @@ std::optional<OperandIndexing> operandIndexing(const HloInstruction &instr, unsi
 /// Is the map of every array operand the identity (scalar operands of select and clamp aside)?
 bool readsOperandsInPlace(const HloInstruction &instr);
 
+/// The value behind get-tuple-element of a tuple (also through opt-barrier) that is built in the same computation;
+/// other instructions are returned as they are.
+const HloInstruction &behindTuple(const HloInstruction &instr);
+
 /// Map of a bitcast between two array shapes with equally many elements.
 IndexingMap bitcastIndexing(const Shape &to, const Shape &from, mlir::MLIRContext *context);
 
