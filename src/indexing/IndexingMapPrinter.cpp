@@ -26,6 +26,7 @@ private:
   void printList(llvm::ArrayRef<std::string> names, char open, char close, bool always);
   void printDomain();
   void printSum(AffineExpr expression);
+  void printAddend(AffineExpr right);
   void printProduct(AffineExpr atom, int64_t coefficient);
   /// In parentheses unless it is a variable or a constant.
   void printOperand(AffineExpr expression);
@@ -142,7 +143,11 @@ void Printer::printSum(AffineExpr expression) {
     return printProduct(expression, 1);
 
   printSum(binary.getLHS());
-  AffineExpr right = binary.getRHS();
+  printAddend(binary.getRHS());
+}
+
+/// What follows the first term of a sum, with its sign: ` + x`, ` - x * 3`, ` - 4`.
+void Printer::printAddend(AffineExpr right) {
   auto value = llvm::dyn_cast<mlir::AffineConstantExpr>(right);
   int64_t factor = 1;
   if (!value && right.getKind() == AffineExprKind::Mul)
