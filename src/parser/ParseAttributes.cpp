@@ -49,7 +49,10 @@ bool ModuleParser::parseAttributes(Draft &draft, Scope &scope, unsigned depth) {
     std::optional<AttributeKey> key = parseAttributeKey(name.text);
     const AttributeSpec *spec =
         key ? llvm::find_if(attributeSpecs(opcode), [&](const AttributeSpec &s) { return s.key == *key; }) : nullptr;
-    bool known = key && (spec != attributeSpecs(opcode).end() || isCommon(*key));
+    // Sugar (`call-start`) takes what async-start takes beside what the wrapped opcode does.
+    bool ofAsync = draft.async != Draft::Async::None &&
+                   (key == AttributeKey::AsyncExecutionThread || key == AttributeKey::OutputToOperandAliasing);
+    bool known = key && (spec != attributeSpecs(opcode).end() || isCommon(*key) || ofAsync);
     if (!known) {
       diagnostics
           .report(DiagnosticKind::UnknownAttribute, name.range(),
@@ -68,8 +71,9 @@ bool ModuleParser::parseAttributes(Draft &draft, Scope &scope, unsigned depth) {
       return false;
     draft.attributes.push_back({*key, *value});
   }
+  bool inherits = draft.async == Draft::Async::Update || draft.async == Draft::Async::Done;
   for (const AttributeSpec &spec : attributeSpecs(opcode))
-    if (spec.required && llvm::none_of(draft.attributes, [&](const Attribute &a) { return a.key == spec.key; }))
+    if (spec.required && !inherits && llvm::none_of(draft.attributes, [&](const Attribute &a) { return a.key == spec.key; }))
       good = error(DiagnosticKind::MissingAttribute, draft.opcodeRange,
                    "`" + draft.opcodeText.str() + "` needs attribute `" + text(spec.key).str() + "`");
   return good;

@@ -121,13 +121,15 @@ std::optional<Shape> ModuleParser::parseArrayShape(ElementType type) {
     return type == ElementType::Token ? Shape::token() : Shape::opaque();
   }
   // Element counts and byte sizes fit an int64, whatever is multiplied later.
-  uint64_t count = 1;
+  uint64_t bytes = std::max(1u, hostBytes(type));
   bool overflow = false;
   for (int64_t dim : dims)
-    if (dim != Shape::unbounded && dim != 0)
-      count = llvm::SaturatingMultiply<uint64_t>(count, uint64_t(dim), &overflow), overflow |= count > INT64_MAX / 16;
+    if (dim != Shape::unbounded && dim != 0) {
+      bytes = llvm::SaturatingMultiply<uint64_t>(bytes, uint64_t(dim));
+      overflow |= bytes > uint64_t(INT64_MAX);
+    }
   if (overflow) {
-    error(DiagnosticKind::BadShape, range, "shape has more elements than an address can count");
+    error(DiagnosticKind::BadShape, range, "shape has more bytes than 64 bits can count");
     return std::nullopt;
   }
   if (!llvm::is_contained(dynamic, true))

@@ -702,14 +702,21 @@ bool ModuleParser::checkTupleElement(const Draft &draft) {
 bool ModuleParser::wrapAsync(Draft &draft, llvm::StringRef name) {
   if (draft.async != Draft::Async::Start) {
     const HloInstruction *start = draft.operands[0];
+    Opcode wrapped = draft.spec.opcode;
     draft.spec.opcode = draft.async == Draft::Async::Done ? Opcode::AsyncDone : Opcode::AsyncUpdate;
     bool isAsync = start->opcode() == Opcode::AsyncStart || start->opcode() == Opcode::AsyncUpdate;
     if (!isAsync)
       return error(DiagnosticKind::TypeMismatch, draft.opcodeRange,
                    "`" + draft.opcodeText.str() + "` follows an async-start, not `" + text(start->opcode()).str() +
                        "`");
+    // What the wrapped op was told on the start holds for the whole chain.
+    llvm::erase_if(draft.attributes, [&](const Attribute &attribute) {
+      return attribute.key != AttributeKey::AsyncExecutionThread && attribute.key != AttributeKey::Calls &&
+             llvm::any_of(attributeSpecs(wrapped), [&](const AttributeSpec &s) { return s.key == attribute.key; });
+    });
     if (HloComputation *called = start->computation(AttributeKey::Calls))
-      draft.attributes.push_back({AttributeKey::Calls, called});
+      if (llvm::none_of(draft.attributes, [](const Attribute &a) { return a.key == AttributeKey::Calls; }))
+        draft.attributes.push_back({AttributeKey::Calls, called});
     return true;
   }
   const Shape &shape = draft.spec.shape;
@@ -728,8 +735,10 @@ bool ModuleParser::wrapAsync(Draft &draft, llvm::StringRef name) {
         builder.parameter(int64_t(parameters.size()), operand->shape(), "param_" + std::to_string(parameters.size())));
   llvm::SmallVector<Attribute> inner, outer;
   for (const Attribute &attribute : draft.attributes) {
-    bool stays =
-        attribute.key == AttributeKey::AsyncExecutionThread || attribute.key == AttributeKey::ControlPredecessors;
+    bool stays = attribute.key == AttributeKey::AsyncExecutionThread ||
+                 attribute.key == AttributeKey::ControlPredecessors ||
+                 (attribute.key == AttributeKey::OutputToOperandAliasing && draft.spec.opcode != Opcode::Fusion &&
+                  draft.spec.opcode != Opcode::CustomCall);
     (stays ? outer : inner).push_back(attribute);
   }
   wrapper->setRoot(builder.add(draft.spec.opcode, shape.element(1), parameters, inner, name));
