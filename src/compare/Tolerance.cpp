@@ -17,23 +17,19 @@ namespace hloc {
 
 namespace {
 
-/// How wrong a value may be: `units` times the rounding unit 2^-precision. No units: exact.
+/// How wrong a value may be.
 struct Budget {
-  double units = 0;
-  unsigned precision = 64; ///< significand bits of the coarsest float type on the way
-  bool cancels = false;    ///< an addition on the way: the error is relative to larger values than the result
-  bool overflows = false;
+  double error = 0;     ///< relative; 0: exact
+  bool cancels = false; ///< an addition on the way: the error is relative to larger values than the result
   const HloInstruction *why = nullptr; ///< largest contribution
-  double largestCost = 0;
+  double largestShare = 0;
 
   void join(const Budget &other) {
-    units = std::max(units, other.units);
-    precision = std::min(precision, other.precision);
+    error = std::max(error, other.error);
     cancels |= other.cancels;
-    overflows |= other.overflows;
-    if (other.largestCost > largestCost) {
+    if (other.largestShare > largestShare) {
       why = other.why;
-      largestCost = other.largestCost;
+      largestShare = other.largestShare;
     }
   }
 };
@@ -43,6 +39,9 @@ unsigned significandBits(ElementType type) {
     type = componentType(type);
   return isFloat(type) ? floatFormat(type).mantissaBits + 1u : 64u;
 }
+
+/// Distance of neighbouring numbers, relative.
+double ulp(unsigned precision) { return std::ldexp(1.0, 1 - int(precision)); }
 
 bool isFloatLike(const Shape &shape) {
   return shape.isArray() && (isFloat(shape.elementType()) || isComplex(shape.elementType()));
@@ -137,8 +136,8 @@ double numTerms(const HloInstruction &instr) {
   }
 }
 
-/// Error an op adds by itself.
-double ownCost(const HloInstruction &instr) {
+/// Error an op adds by itself, in ULPs of its type.
+double ownCost(const HloInstruction &instr, bool operandsAreExact) {
   bool anyFloat = isFloatLike(instr.shape()) || instr.shape().isTuple();
   for (const HloInstruction *operand : instr.operands())
     anyFloat |= isFloatLike(operand->shape());
@@ -151,9 +150,11 @@ double ownCost(const HloInstruction &instr) {
   case OpcodeFamily::Ternary:
   case OpcodeFamily::Compare:
     return elementwiseCost(instr.opcode());
-  case OpcodeFamily::Convert: // fewer bits: one rounding, which an earlier error may turn the other way
-    return significandBits(instr.shape().elementType()) < significandBits(instr.operand(0)->shape().elementType()) ? 1
-                                                                                                                   : 0;
+  case OpcodeFamily::Convert: // fewer bits: an earlier error may turn the rounding the other way
+    return operandsAreExact || significandBits(instr.shape().elementType()) >=
+                                   significandBits(instr.operand(0)->shape().elementType())
+               ? 0
+               : 1;
   case OpcodeFamily::Structured:
     break;
   default:
@@ -255,15 +256,17 @@ private:
         budget.join(leaf);
     if (instr.opcode() == Opcode::While || instr.opcode() == Opcode::Conditional)
       addCallees(instr, budget);
-    double cost = ownCost(instr);
+    double cost = ownCost(instr, budget.error == 0);
     if (cost == 0)
       return budget;
-    budget.units += cost;
+    unsigned precision = precisionOf(instr);
+    if (precision < 24) // evaluated and summed in f32, then rounded; a few roundings may be avoided or doubled
+      cost = 1 + std::log2(cost) / 2;
+    double share = cost * ulp(precision);
+    budget.error += share;
     budget.cancels |= mayCancel(instr);
-    budget.overflows = true;
-    budget.precision = std::min(budget.precision, precisionOf(instr));
-    if (cost > budget.largestCost) {
-      budget.largestCost = cost;
+    if (share > budget.largestShare) {
+      budget.largestShare = share;
       budget.why = &instr;
     }
     return budget;
@@ -279,9 +282,9 @@ private:
       for (const Budget &leaf : run(*callee, arguments))
         inside.join(leaf);
     }
-    double before = budget.units, factor = instr.opcode() == Opcode::While ? 10 : 1;
+    double before = budget.error, factor = instr.opcode() == Opcode::While ? 10 : 1;
     budget.join(inside);
-    budget.units = before + factor * inside.units;
+    budget.error = before + factor * inside.error;
   }
 
   static unsigned precisionOf(const HloInstruction &instr) {
@@ -298,7 +301,7 @@ private:
 
 Tolerance toleranceOf(const Budget &budget, const Shape &shape) {
   Tolerance tolerance;
-  if (budget.units == 0 || !shape.isArray())
+  if (budget.error == 0 || !shape.isArray())
     return tolerance;
   if (budget.why)
     tolerance.why = describe(*budget.why);
@@ -306,18 +309,16 @@ Tolerance toleranceOf(const Budget &budget, const Shape &shape) {
     tolerance.integers = isPred(shape.elementType()) ? 0 : 1;
     return tolerance;
   }
-  unsigned own = significandBits(shape.elementType());
-  double unit = std::ldexp(1.0, -int(std::min(budget.precision, own)));
-  tolerance.ulps = budget.precision >= own ? budget.units : 0;
-  tolerance.relative = std::min(2 * unit * budget.units, 0.25);
-  if (budget.cancels)
-    tolerance.ofLargest = std::min(unit * budget.units, 0.1);
-  tolerance.absolute =
-      floatFormat(isComplex(shape.elementType()) ? componentType(shape.elementType()) : shape.elementType())
-                  .exponentBits >= 8
-          ? 1e-37 // subnormals may be flushed
-          : 0;
-  tolerance.overflowMayDiffer = budget.overflows;
+  ElementType type = isComplex(shape.elementType()) ? componentType(shape.elementType()) : shape.elementType();
+  double own = ulp(significandBits(type));
+  double error = std::min(budget.error, 0.1);
+  if (error < own) // the last rounding may go the other way
+    error = own;
+  tolerance.ulps = error / own;
+  tolerance.relative = error;
+  tolerance.ofLargest = budget.cancels ? error / 2 : 0;
+  tolerance.absolute = floatFormat(type).exponentBits >= 8 ? 1e-37 : 0; // subnormals may be flushed
+  tolerance.overflowMayDiffer = true;
   return tolerance;
 }
 
