@@ -106,7 +106,8 @@ void printSlice(llvm::raw_ostream &os, llvm::ArrayRef<SliceDim> dims) {
       ", ");
 }
 
-/// Attributes XLA does not print when they say what is true anyway.
+} // namespace
+
 bool isOmitted(const HloInstruction &instr, const Attribute &attribute) {
   switch (attribute.key) {
   case AttributeKey::IsStable:
@@ -142,6 +143,8 @@ bool isOmitted(const HloInstruction &instr, const Attribute &attribute) {
     return false;
   }
 }
+
+namespace {
 
 /// The grammar this opcode reads the attribute with.
 AttributeGrammar grammarIn(const HloInstruction &instr, AttributeKey key) {

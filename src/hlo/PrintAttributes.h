@@ -4,6 +4,9 @@
 
 namespace hloc {
 
+/// Is the value the default, which XLA leaves out of the text? Such an attribute says the same as its absence.
+bool isOmitted(const HloInstruction &instr, const Attribute &attribute);
+
 /// `, dimensions={0}`: nothing where the value is the default and XLA leaves it out.
 void printAttribute(const HloInstruction &instr, const Attribute &attribute, llvm::raw_ostream &os,
                     const PrintOptions &options);

@@ -106,15 +106,18 @@ bool equalValues(const AttributeValue &a, const AttributeValue &b) {
 
 bool equalInstructions(const HloInstruction &a, const HloInstruction &b) {
   if (a.opcode() != b.opcode() || a.name() != b.name() || !(a.shape() == b.shape()) ||
-      a.numOperands() != b.numOperands() || a.attributes().size() != b.attributes().size() ||
-      a.parameterNumber() != b.parameterNumber() || a.hasLiteral() != b.hasLiteral())
+      a.numOperands() != b.numOperands() || a.parameterNumber() != b.parameterNumber() ||
+      a.hasLiteral() != b.hasLiteral())
     return false;
   for (unsigned i = 0; i < a.numOperands(); ++i)
     if (a.operand(i)->id() != b.operand(i)->id())
       return false;
-  for (auto [x, y] : llvm::zip(a.attributes(), b.attributes()))
-    if (x.key != y.key || !equalValues(x.value, y.value))
-      return false;
+  auto said = [](const HloInstruction &instr) {
+    return llvm::make_filter_range(instr.attributes(), [&](const Attribute &one) { return !isOmitted(instr, one); });
+  };
+  auto same = [](const Attribute &x, const Attribute &y) { return x.key == y.key && equalValues(x.value, y.value); };
+  if (!llvm::equal(said(a), said(b), same))
+    return false;
   return !a.hasLiteral() || a.literal() == b.literal();
 }
 

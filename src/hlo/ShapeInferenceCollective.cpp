@@ -48,7 +48,7 @@ std::optional<Shape> inferTransferDone(InferenceContext &c) {
 
 // collective_c1: result and operand agree outside `dim`; -1: everywhere. Along `dim`, one size divides the other.
 bool agreeOutside(const Shape &operand, const Shape &result, int64_t dim) {
-  if (!operand.isArray() || !result.isArray() || operand.elementType() != result.elementType() ||
+  if (!operand.isArray() || !result.isArray() || !sameTypeUpToPrecision(operand.elementType(), result.elementType()) ||
       operand.rank() != result.rank())
     return false;
   for (int64_t i = 0; i < operand.rank(); ++i) {
@@ -162,18 +162,57 @@ std::optional<Shape> inferCopyStart(InferenceContext &c) {
   return result;
 }
 
-// async_c1, async_c3
-std::optional<Shape> inferAsyncStart(InferenceContext &c) {
+/// Is `part` the beginning of `whole`?
+bool isPrefix(llvm::ArrayRef<Shape> part, llvm::ArrayRef<Shape> whole) {
+  return part.size() <= whole.size() && llvm::all_of(llvm::zip(part, whole), [](auto pair) {
+           return std::get<0>(pair).compatible(std::get<1>(pair));
+         });
+}
+
+/// Results may be complete, or appear one by one in later updates.
+bool isResultSoFar(const Shape &part, const HloComputation &callee) {
+  const Shape &whole = callee.root()->shape();
+  return part.compatible(whole) || (part.isTuple() && isPrefix(part.elements(), results(callee)));
+}
+
+llvm::SmallVector<Shape, 4> parametersOf(const HloComputation &callee) {
+  llvm::SmallVector<Shape, 4> shapes;
+  for (const HloInstruction *parameter : callee.parameters())
+    shapes.push_back(parameter->shape());
+  return shapes;
+}
+
+// async_c1, async_c3: `operands` are those that the chain of start and updates has by now
+std::optional<Shape> inferAsyncTuple(InferenceContext &c, const HloComputation *callee,
+                                     llvm::ArrayRef<Shape> operands) {
   const Shape &result = c.declared();
-  bool fits = isTupleOf(result, 2) && result.element(0).compatible(Shape::tuple(c.operandShapes()));
-  if (!fits)
+  if (!isTupleOf(result, 2) || !result.element(0).compatible(Shape::tuple(operands)))
     return c.fail(VerifierRule::async_c1, "the result " + show(result) + " does not start with the operands " +
-                                              show(Shape::tuple(c.operandShapes())));
-  const HloComputation *callee = c.callee(AttributeKey::Calls);
-  if (!callee || !takes(*callee, c.operandShapes()) || !callee->root()->shape().compatible(result.element(1)))
+                                              show(Shape::tuple(operands)) + ", followed by results");
+  if (!callee || !isPrefix(operands, parametersOf(*callee)) || !isResultSoFar(result.element(1), *callee))
     return c.fail(VerifierRule::async_c3, "the result " + show(result) + " and the operands do not fit " +
                                               (callee ? signature(*callee) : std::string("a missing computation")));
   return result;
+}
+
+/// The async-start at the beginning of a chain of updates; null if there is none.
+const HloInstruction *startOf(const HloInstruction *instr) {
+  while (instr->opcode() == Opcode::AsyncUpdate && instr->numOperands() > 0)
+    instr = instr->operand(0);
+  return instr->opcode() == Opcode::AsyncStart ? instr : nullptr;
+}
+
+std::optional<Shape> inferAsyncUpdateOrDone(InferenceContext &c) {
+  const HloInstruction *start = startOf(&c.operandInstr(0));
+  const HloComputation *callee = start ? start->computation(AttributeKey::Calls) : nullptr;
+  if (!callee || !callee->root() || !isTupleOf(c.operand(0), 2) || !c.operand(0).element(0).isTuple())
+    return c.fail(VerifierRule::async_c2,
+                  "the operand is " + describe(c.operandInstr(0)) + ", not an async-start or async-update");
+  if (c.opcode() == Opcode::AsyncDone)
+    return callee->root()->shape();
+  llvm::SmallVector<Shape, 4> operands(c.operand(0).element(0).elements());
+  llvm::append_range(operands, c.operandShapes(1, c.numOperands()));
+  return inferAsyncTuple(c, callee, operands);
 }
 
 } // namespace
@@ -252,15 +291,10 @@ std::optional<Shape> inferAsync(InferenceContext &c) {
   case Opcode::CopyDone:
     return inferDone(c, Opcode::CopyStart);
   case Opcode::AsyncStart:
-    return inferAsyncStart(c);
+    return inferAsyncTuple(c, c.callee(AttributeKey::Calls), c.operandShapes());
   case Opcode::AsyncUpdate:
-  case Opcode::AsyncDone: {
-    Opcode starter = c.operandInstr(0).opcode();
-    if ((starter != Opcode::AsyncStart && starter != Opcode::AsyncUpdate) || !isTupleOf(c.operand(0), 2))
-      return c.fail(VerifierRule::async_c2,
-                    "the operand is " + describe(c.operandInstr(0)) + ", not an async-start or async-update");
-    return c.opcode() == Opcode::AsyncUpdate ? c.operand(0) : c.operand(0).element(1);
-  }
+  case Opcode::AsyncDone:
+    return inferAsyncUpdateOrDone(c);
   default:
     HLOC_UNREACHABLE("an asynchronous op has no shape inference");
   }

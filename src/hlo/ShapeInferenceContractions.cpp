@@ -198,6 +198,8 @@ std::optional<Shape> inferConvolution(InferenceContext &c) {
   const auto *labels = c.get<const ConvolutionLabels *>(AttributeKey::DimLabels);
   if (!labels || !*labels)
     return c.fail(VerifierRule::instruction_c2, "attribute `dim_labels` is missing");
+  if (c.has(AttributeKey::SparsityConfig) && c.declaresArray())
+    return c.declared(); // what a sparse kernel stands for is not known here
   const ConvolutionLabels &at = **labels;
   int64_t features = c.integer(AttributeKey::FeatureGroupCount, 1),
           batches = c.integer(AttributeKey::BatchGroupCount, 1);

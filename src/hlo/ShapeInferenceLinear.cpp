@@ -51,7 +51,11 @@ std::optional<Shape> inferFft(InferenceContext &c) {
   for (unsigned i = 0; i < lengths.size(); ++i) {
     bool last = i + 1 == lengths.size();
     int64_t expected = toReal && last && lengths[i] != 0 ? lengths[i] / 2 + 1 : lengths[i];
-    if (lengths[i] < 0 || x.dim(outer + i) != expected)
+    bool fits = lengths[i] >= 0 && (x.dim(outer + i) == expected || x.numElements() == 0);
+    if (!fits && !fromReal && !toReal)
+      return c.fail(VerifierRule::fft_c4,
+                    "fft_length " + show(lengths) + " is not the size of " + show(x) + ", which is not supported");
+    if (!fits)
       return c.fail(VerifierRule::fft_c3, "fft_length " + show(lengths) + " does not fit dimension " +
                                               llvm::Twine(outer + i) + " of " + show(x));
   }

@@ -155,12 +155,12 @@ std::optional<Shape> inferMap(InferenceContext &c) {
   Dims sizes = c.numOperands() ? c.operand(0).dims() : Dims();
   if (c.has(AttributeKey::Dimensions)) {
     Dims dims = c.ints(AttributeKey::Dimensions);
-    bool allInOrder = dims.size() == sizes.size();
+    bool allInOrder = dims.size() <= sizes.size();
     for (unsigned i = 0; allInOrder && i < dims.size(); ++i)
       allInOrder = dims[i] == i;
     if (!allInOrder)
-      return c.fail(VerifierRule::map_c2,
-                    "dimensions " + show(dims) + " are not all " + llvm::Twine(sizes.size()) + " dimensions in order");
+      return c.fail(VerifierRule::map_c2, "dimensions " + show(dims) + " are not the first of " +
+                                              llvm::Twine(sizes.size()) + " dimensions in order");
   }
   if (!callee || !takes(*callee, scalars) || !callee->root()->shape().isScalar())
     return c.fail(VerifierRule::map_c3, "cannot apply " + (callee ? signature(*callee) : std::string("nothing")) +

@@ -32,6 +32,7 @@ bool allowsMixedPrecision(Opcode opcode) {
   case Opcode::GetTupleElement:
   case Opcode::OptimizationBarrier:
   case Opcode::Parameter:
+  case Opcode::Reduce:
   case Opcode::ReducePrecision:
   case Opcode::ReduceWindow:
   case Opcode::Sort:
@@ -114,7 +115,8 @@ private:
   // alias_c1, alias_c2
   void checkAliases() {
     const AttributeValue *value = instr.find(AttributeKey::OutputToOperandAliasing);
-    if (!value)
+    // Operands and results of an async-start may come with its updates.
+    if (!value || instr.opcode() == Opcode::AsyncStart)
       return;
     for (const OutputAlias &alias : std::get<llvm::ArrayRef<OutputAlias>>(*value)) {
       const Shape *output = partOf(instr.shape(), alias.output);
@@ -209,7 +211,7 @@ void checkAsyncUsers(const HloComputation &computation, VerifierReporter &report
     return;
   HloUsers users(computation);
   for (const HloInstruction *instr : computation.instructions())
-    if (isStart(instr->opcode()) && users.of(instr).size() != 1)
+    if (isStart(instr->opcode()) && users.of(instr).size() != 1 && instr != computation.root())
       reporter.report(VerifierRule::async_c4, instr->range(),
                       describe(*instr) + " has " + llvm::Twine(users.of(instr).size()) + " users instead of one");
 }

@@ -73,6 +73,8 @@ HloInstruction *generateConcatenate(GeneratorState &g, HloInstruction *x) {
 }
 
 HloInstruction *generatePad(GeneratorState &g, HloInstruction *x) {
+  if (x->shape().rank() == 0)
+    return nullptr; // there is no text for the padding of no dimensions
   llvm::SmallVector<PaddingDim, 4> padding;
   for (unsigned i = 0; i < x->shape().rank(); ++i)
     padding.push_back({g.between(-1, 2), g.between(-1, 2), g.below(2)});

@@ -120,13 +120,23 @@ HloInstruction *GeneratorState::constant(const Shape &shape) {
       literal.setDouble(i, double(between(-64, 64)) / 8);
     else if (isPred(type))
       literal.setInt(i, below(2));
+    else if (isInteger(type))
+      literal.setInt(i, static_cast<int64_t>(random()));
     else
       literal.setBits(i, random() & (bitWidth(type) == 64 ? ~0ull : (1ull << bitWidth(type)) - 1));
   }
   return HloBuilder(*entry).constant(std::move(literal), "c" + std::to_string(entry->instructions().size()));
 }
 
-HloInstruction *GeneratorState::add(Opcode opcode, const Shape &declared, Operands operands, Attributes attributes) {
+/// Printers leave out an attribute that has its default value; a module that should round-trip does not have it.
+static bool isDefault(const Attribute &attribute) {
+  const bool *flag = std::get_if<bool>(&attribute.value);
+  return flag && *flag == (attribute.key == AttributeKey::Largest);
+}
+
+HloInstruction *GeneratorState::add(Opcode opcode, const Shape &declared, Operands operands, Attributes given) {
+  llvm::SmallVector<Attribute, 8> attributes(given);
+  llvm::erase_if(attributes, isDefault);
   InstructionSpec spec;
   spec.opcode = opcode;
   spec.shape = declared;

@@ -26,8 +26,8 @@ void printHlo(const HloInstruction &instr, llvm::raw_ostream &os, const PrintOpt
 /// A literal as in `constant(...)`.
 void printLiteral(const Literal &literal, llvm::raw_ostream &os);
 
-/// Same computations, names, instructions, shapes with layouts, attributes, literals (bit for bit). On a difference,
-/// `why` says where.
+/// Same computations, names, instructions, shapes with layouts, attributes (a default value is like none), literals
+/// (bit for bit). On a difference, `why` says where.
 bool equalModules(const HloModule &a, const HloModule &b, std::string &why);
 
 } // namespace hloc

@@ -82,6 +82,40 @@ TEST_CASE("a constant has the shape of its literal") {
   CHECK(g.brokenRules(g.entry->add(spec)) == Labels{"constant_c1"});
 }
 
+TEST_CASE("get-tuple-element reads an element of a tuple") {
+  for (auto [shape, label] : {std::pair(vector4, "get_tuple_element_c1"), {Shape::tuple({}), "get_tuple_element_c2"}}) {
+    Fixture f;
+    auto *p = f.builder.parameter(0, shape, "p");
+    CHECK(f.brokenRules(f.builder.add(Opcode::GetTupleElement, vector4, {p}, {{AttributeKey::Index, int64_t(0)}})) ==
+          Labels{label});
+  }
+}
+
+TEST_CASE("a layout names each dimension once") {
+  Fixture f;
+  Layout layout;
+  layout.minorToMajor = {1, 1};
+  CHECK(f.brokenRules(f.builder.parameter(0, Shape::array(ElementType::F32, {2, 3}, layout), "p")) ==
+        Labels{"shape_c2"});
+}
+
+TEST_CASE("sizes that overflow are refused, not wrapped") {
+  Fixture f;
+  Shape huge = Shape::array(ElementType::S8, {int64_t(1) << 62});
+  auto *p = f.builder.parameter(0, huge, "p");
+  auto *root = f.builder.add(Opcode::Concatenate, huge, {p, p}, {f.builder.ints(AttributeKey::Dimensions, {0})});
+  CHECK(f.brokenRules(root) == Labels{"shape_c1"});
+}
+
+TEST_CASE("interior padding is not negative") {
+  Fixture f;
+  auto *p = f.builder.parameter(0, vector4, "p"), *z = f.builder.parameter(1, scalar, "z");
+  PaddingDim dims[] = {{6, 0, -1}};
+  llvm::ArrayRef<PaddingDim> padding = f.module.arena().saveList(llvm::ArrayRef<PaddingDim>(dims));
+  CHECK(f.brokenRules(f.builder.add(Opcode::Pad, vector4, {p, z}, {{AttributeKey::Padding, padding}})) ==
+        Labels{"pad_c3"});
+}
+
 TEST_CASE("reshape keeps the number of elements") {
   Fixture f;
   auto *p = f.builder.parameter(0, vector4, "p");

@@ -123,7 +123,7 @@ llvm::ArrayRef<RuleCase> contractionRuleCases() {
       {R::fft_c1, "p = c64[4] parameter(0) ROOT r = c64[4] fft(p), fft_type=FFT, fft_length={4,4}"},
       {R::fft_c2, "p = f32[4] parameter(0) ROOT r = c64[4] fft(p), fft_type=FFT, fft_length={4}"},
       {R::fft_c2, "p = f16[4] parameter(0) ROOT r = c64[3] fft(p), fft_type=RFFT, fft_length={4}"},
-      {R::fft_c3, "p = c64[4] parameter(0) ROOT r = c64[4] fft(p), fft_type=FFT, fft_length={5}"},
+      {R::fft_c4, "p = c64[4] parameter(0) ROOT r = c64[4] fft(p), fft_type=FFT, fft_length={5}"},
       {R::fft_c3, "p = c64[4] parameter(0) ROOT r = f32[4] fft(p), fft_type=IRFFT, fft_length={4}"},
       {R::instruction_c4, "p = f32[4] parameter(0) ROOT r = c64[4] fft(p), fft_type=RFFT, fft_length={4}"},
       {R::cholesky_c1, "p = s32[4,4] parameter(0) ROOT r = s32[4,4] cholesky(p)"},

@@ -29,9 +29,6 @@ llvm::ArrayRef<RuleCase> structureRuleCases() {
        "s = u64[2] parameter(0) ROOT r = (u64[3], u32[4]) rng-bit-generator(s), algorithm=rng_philox"},
       {R::rng_get_and_update_state_c1, "ROOT r = u64[3] rng-get-and-update-state(), delta=1"},
       {R::instruction_c4, "p = f32[4] parameter(0) ROOT r = (f32[4], f32[5]) tuple(p, p)"},
-      {R::get_tuple_element_c1, "p = f32[4] parameter(0) ROOT r = f32[4] get-tuple-element(p), index=0"},
-      {R::get_tuple_element_c2, "p = (f32[4]) parameter(0) ROOT r = f32[4] get-tuple-element(p), index=1"},
-      {R::get_tuple_element_c2, "p = (f32[4]) parameter(0) ROOT r = f32[4] get-tuple-element(p), index=-1"},
       {R::instruction_c4, "p = (f32[4]) parameter(0) ROOT r = f32[5] get-tuple-element(p), index=0"},
       {R::call_c1, "p = f32[4] parameter(0) ROOT r = f32[] call(p, p), to_apply=sum"},
       {R::call_c1, "p = f32[] parameter(0) ROOT r = f32[] call(p), to_apply=sum"},
@@ -69,7 +66,8 @@ llvm::ArrayRef<RuleCase> structureRuleCases() {
       {R::fusion_c3, "p = f32[4] parameter(0) ROOT r = f32[4] fusion(p), kind=kLoop, calls=f",
        "f { x = f32[4] parameter(0) dead = f32[4] abs(x) ROOT n = f32[4] negate(x) }"},
       {R::fusion_c4, "p = f32[4] parameter(0) ROOT r = f32[4] fusion(p), kind=kLoop, calls=f",
-       "f { x = f32[4] parameter(0) ROOT n = f32[4] negate(x) m = f32[4] abs(n) }"},
+       "f { x = f32[4] parameter(0) ROOT n = f32[4] negate(x) m = f32[4] custom-call(n), custom_call_target=\"x\", "
+       "custom_call_has_side_effect=true }"},
       {R::alias_c1,
        "p = f32[4] parameter(0) ROOT r = f32[4] fusion(p), kind=kLoop, output_to_operand_aliasing={{0}: (0, {})}, "
        "calls=neg",
@@ -108,7 +106,7 @@ llvm::ArrayRef<RuleCase> collectiveRuleCases() {
       {R::collective_c1, "p = f32[4] parameter(0) ROOT r = f32[5] all-reduce(p), to_apply=sum"},
       {R::collective_c1, "p = f32[4] parameter(0) ROOT r = f32[6] all-gather(p), dimensions={0}"},
       {R::collective_c1, "p = f32[4,4] parameter(0) ROOT r = f32[8,8] all-gather(p), dimensions={0}"},
-      {R::collective_c1, "p = f32[4] parameter(0) ROOT r = f16[4] collective-permute(p), source_target_pairs={{0,1}}"},
+      {R::collective_c1, "p = f32[4] parameter(0) ROOT r = s32[4] collective-permute(p), source_target_pairs={{0,1}}"},
       {R::collective_c2, "p = f32[4] parameter(0) ROOT r = f32[8] all-gather(p), dimensions={1}"},
       {R::collective_c3, "p = f32[4] parameter(0) ROOT r = f32[4] all-reduce(p), to_apply=one",
        "one { ROOT x = f32[] parameter(0) }"},
@@ -118,7 +116,7 @@ llvm::ArrayRef<RuleCase> collectiveRuleCases() {
       {R::async_c2, "p = (f32[4], f32[4], u32[]) parameter(0) ROOT r = f32[4] copy-done(p)"},
       {R::async_c3,
        "p = f32[4] parameter(0) s = ((f32[4]), f32[5]) async-start(p), calls=neg "
-       "ROOT r = f32[5] async-done(s)",
+       "ROOT r = f32[4] async-done(s)",
        "neg { x = f32[4] parameter(0) ROOT n = f32[4] negate(x) }"},
       {R::async_c4, "p = f32[4] parameter(0) s = (f32[4], f32[4], u32[]) copy-start(p) ROOT r = f32[4] negate(p)"},
       {R::instruction_c4, "p = f32[4] parameter(0) s = (f32[4], f32[4], u32[]) copy-start(p) "
