@@ -150,15 +150,13 @@ bool AppliedMap::composeOne(unsigned dim, ApplyIndexingOp producer, unsigned res
   llvm::append_range(composed.operands, inner.operands);
   SmallVector<IndexingMap::Constraint> constraints = substituteDims(map.constraints(), replacements);
   constraints.push_back({replacement, map.dims()[dim].bounds});
-  composed.map =
-      dimsOnly(map.affine().replaceDimsAndSymbols(replacements, {}, dims.size(), 0), dims, constraints);
+  composed.map = dimsOnly(map.affine().replaceDimsAndSymbols(replacements, {}, dims.size(), 0), dims, constraints);
   if (composed.map.isKnownEmpty() || mapSize(composed.map) > 4 * maxExpressionSize)
     return false;
   composed.simplify();
   unsigned size = mapSize(composed.map);
   bool onlyUser = producer->hasOneUse();
-  if (size > maxExpressionSize ||
-      (when == When::Profitable && !onlyUser && size >= mapSize(map) + mapSize(inner.map)))
+  if (size > maxExpressionSize || (when == When::Profitable && !onlyUser && size >= mapSize(map) + mapSize(inner.map)))
     return false;
   *this = std::move(composed);
   return true;

@@ -27,8 +27,7 @@ ParseResult ApplyIndexingOp::parse(OpAsmParser &parser, OperationState &result) 
   if (parser.parseAttribute(map, getMapAttrName(result.name), result.attributes) ||
       parser.parseOperandList(operands, OpAsmParser::Delimiter::OptionalParen) ||
       parser.parseOperandList(operands, OpAsmParser::Delimiter::OptionalSquare) ||
-      parser.resolveOperands(operands, index, result.operands) ||
-      parser.parseOptionalAttrDict(result.attributes))
+      parser.resolveOperands(operands, index, result.operands) || parser.parseOptionalAttrDict(result.attributes))
     return failure();
   result.addTypes(SmallVector<Type>(map.getMap().numResults(), index));
   return success();
@@ -83,8 +82,7 @@ namespace {
 /// Unused results, constant results and results that are an operand leave the op.
 bool hasTrivialResult(ApplyIndexingOp op) {
   return llvm::any_of(llvm::enumerate(op.getResults()), [&](auto it) {
-    return it.value().use_empty() ||
-           isa<AffineConstantExpr, AffineDimExpr>(op.indexingMap().result(it.index()));
+    return it.value().use_empty() || isa<AffineConstantExpr, AffineDimExpr>(op.indexingMap().result(it.index()));
   });
 }
 

@@ -49,16 +49,14 @@ bool CallInliner::isLegalToInline(Operation *call, Operation *callable, bool wou
     return true;
 
   // Equal calls were merged before, so several calls in a block differ in their arguments: pasting duplicates work.
-  unsigned calls = llvm::count_if(call->getBlock()->getOps<PureCallOp>(), [&](PureCallOp other) {
-    return other.getCalleeAttr() == pureCall.getCalleeAttr();
-  });
+  unsigned calls = llvm::count_if(call->getBlock()->getOps<PureCallOp>(),
+                                  [&](PureCallOp other) { return other.getCalleeAttr() == pureCall.getCalleeAttr(); });
   if (calls > 1)
     return calls * calleeOps <= maxOpsOfCopies;
   if (calleeOps <= smallCallee)
     return true;
   // A callee shared by caller and callee becomes one call after merging.
   llvm::SmallDenseSet<Attribute> inner = calleesOf(callee.getBody());
-  return !inner.empty() &&
-         llvm::any_of(caller.getBody().getOps<PureCallOp>(),
-                      [&](PureCallOp other) { return inner.contains(other.getCalleeAttr()); });
+  return !inner.empty() && llvm::any_of(caller.getBody().getOps<PureCallOp>(),
+                                        [&](PureCallOp other) { return inner.contains(other.getCalleeAttr()); });
 }

@@ -103,4 +103,3 @@ LogicalResult IndexingMapAttr::verify(llvm::function_ref<InFlightDiagnostic()> e
     return emitError() << "an indexing map of xla_gpu has no runtime variables";
   return success();
 }
-

@@ -122,7 +122,9 @@ LogicalResult AtomicRmwOp::verifyRegions() {
   return success();
 }
 
-OpFoldResult AtomicRmwOp::fold(FoldAdaptor) { return updated() == current() ? OpFoldResult(getInput()) : OpFoldResult(); }
+OpFoldResult AtomicRmwOp::fold(FoldAdaptor) {
+  return updated() == current() ? OpFoldResult(getInput()) : OpFoldResult();
+}
 
 // --- predicated_insert, predicated_extract
 

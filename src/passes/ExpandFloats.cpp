@@ -40,7 +40,8 @@ public:
         return failure();
     SmallVector<Operation *> conversions;
     module.walk([&](Operation *op) {
-      if (isa<arith::ExtFOp, arith::TruncFOp>(op) && (isSmall(op->getOperand(0).getType()) || isSmall(op->getResult(0).getType())))
+      if (isa<arith::ExtFOp, arith::TruncFOp>(op) &&
+          (isSmall(op->getOperand(0).getType()) || isSmall(op->getResult(0).getType())))
         conversions.push_back(op);
     });
     // Unrolled loops convert one lane after the other, with other work in between: each waits for the next of its kind.
@@ -234,7 +235,8 @@ private:
     Value magnitude = arith::AndIOp::create(builder, loc, bits, mask);
     // One unsigned comparison for (limit, infinity].
     uint32_t first = format.largestRoundingToFinite() + 1, infinity = 0x7F800000;
-    Value offset = arith::SubIOp::create(builder, loc, magnitude, arith::ConstantIntOp::create(builder, loc, i32, first));
+    Value offset =
+        arith::SubIOp::create(builder, loc, magnitude, arith::ConstantIntOp::create(builder, loc, i32, first));
     Value overflows = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ule, offset,
                                             arith::ConstantIntOp::create(builder, loc, i32, infinity - first));
     Value signMask = arith::ConstantIntOp::create(builder, loc, i8, -128);

@@ -38,9 +38,7 @@ public:
     return arith::MinimumFOp::create(builder, loc, a, constant(high));
   }
   /// 2^a by the hardware (ex2.approx): 2 ulp, subnormal results kept.
-  Value exp2(Value a) {
-    return LLVM::Exp2Op::create(builder, loc, builder.getF32Type(), a);
-  }
+  Value exp2(Value a) { return LLVM::Exp2Op::create(builder, loc, builder.getF32Type(), a); }
   /// Coefficients from the highest power down.
   Value polynomial(Value x, ArrayRef<double> coefficients) {
     Value value = constant(coefficients.front());
@@ -53,8 +51,8 @@ public:
   Location loc;
 };
 
-/// e^x in six operations: x * log2(e) in two floats, the low one to first order. Error below 3 ulp; 0 and infinity where
-/// f32 ends, NaN for NaN.
+/// e^x in six operations: x * log2(e) in two floats, the low one to first order. Error below 3 ulp; 0 and infinity
+/// where f32 ends, NaN for NaN.
 Value expandExp(F32 f, Value x) {
   constexpr double log2e = 1.4426950408889634;
   const double high = float(log2e), low = log2e - high;
@@ -73,9 +71,9 @@ Value expandTanh(F32 f, Value x) {
   Value small = f.less(f.abs(x), f.constant(0.0004));
   Value limited = f.clamp(x, -7.99881172180175781, 7.99881172180175781);
   Value square = f.mul(limited, limited);
-  Value numerator = f.polynomial(square, {-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11,
-                                          5.12229709037114e-08, 1.48572235717979e-05, 6.37261928875436e-04,
-                                          4.89352455891786e-03});
+  Value numerator =
+      f.polynomial(square, {-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08,
+                            1.48572235717979e-05, 6.37261928875436e-04, 4.89352455891786e-03});
   numerator = f.mul(limited, numerator);
   Value denominator =
       f.polynomial(square, {1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03});
@@ -89,9 +87,8 @@ Value expandErf(F32 f, Value x) {
   Value square = f.mul(limited, limited);
   Value numerator = f.polynomial(square, {2.2905065861350646e-4, 3.4082910107109506e-3, 5.0955695062380861e-2,
                                           0.18520832239976145, 1.128379143519084});
-  Value denominator =
-      f.polynomial(square, {-1.1791602954361697e-7, 2.3547966471313185e-5, 1.0179625278914885e-3,
-                            1.4070470171167667e-2, 0.11098505178285362, 0.49746925110067538, 1.0});
+  Value denominator = f.polynomial(square, {-1.1791602954361697e-7, 2.3547966471313185e-5, 1.0179625278914885e-3,
+                                            1.4070470171167667e-2, 0.11098505178285362, 0.49746925110067538, 1.0});
   Value quotient = f.div(f.mul(limited, numerator), denominator);
   // Rounding may exceed one by an ulp.
   return f.clamp(quotient, -1.0, 1.0);

@@ -80,7 +80,8 @@ DenseElementsAttr flattenData(DenseElementsAttr data, RankedTensorType type) {
 }
 
 LogicalResult flattenIndices(Operation *op) {
-  for (Type type : llvm::concat<const Type>(SmallVector<Type>(op->getOperandTypes()), SmallVector<Type>(op->getResultTypes())))
+  for (Type type :
+       llvm::concat<const Type>(SmallVector<Type>(op->getOperandTypes()), SmallVector<Type>(op->getResultTypes())))
     if (auto tensor = dyn_cast<RankedTensorType>(type))
       if (!tensor.hasStaticShape() || !hasValidLayout(tensor))
         return op->emitOpError() << "uses " << tensor << ", whose shape or layout is not static";

@@ -1,7 +1,7 @@
-// Maps to arithmetic. The ranges of a map decide everything: unsigned division where the dividend is not negative (it is
-// shifted up by whole divisors where it may be), nuw and nsw where sums and products stay in range, and whether `index`
-// needs 64 bits at all. The decision is left on the module as `xla_gpu.index_bits`; with 64, maps whose values all fit
-// are still computed in 32.
+// Maps to arithmetic. The ranges of a map decide everything: unsigned division where the dividend is not negative (it
+// is shifted up by whole divisors where it may be), nuw and nsw where sums and products stay in range, and whether
+// `index` needs 64 bits at all. The decision is left on the module as `xla_gpu.index_bits`; with 64, maps whose values
+// all fit are still computed in 32.
 #include "passes/PassDetail.h"
 
 #include "hloc/dialect/AppliedMap.h"
@@ -59,9 +59,7 @@ public:
   }
 
 private:
-  Value constant(int64_t value) {
-    return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(type, value));
-  }
+  Value constant(int64_t value) { return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(type, value)); }
 
   Value operand(unsigned i) {
     return type.isIndex() ? operands[i] : arith::IndexCastOp::create(builder, loc, type, operands[i]).getResult();

@@ -1,6 +1,6 @@
 // Tensors as handles to pointers. Every tensor value is the buffer it came from: an insert returns its destination, a
-// loop its initial value. So one walk in program order replaces values by pointers and accesses by loads and stores, and
-// structured control flow loses the operands and results that only threaded tensors.
+// loop its initial value. So one walk in program order replaces values by pointers and accesses by loads and stores,
+// and structured control flow loses the operands and results that only threaded tensors.
 #include "passes/PassDetail.h"
 
 #include "hloc/dialect/TensorLayout.h"
@@ -295,8 +295,7 @@ private:
 
   Value constantArray(arith::ConstantOp op) {
     auto type = cast<RankedTensorType>(op.getType());
-    return global(op, "constant", constantCount++, type,
-                  memoryImage(cast<DenseElementsAttr>(op.getValue()), type), 0);
+    return global(op, "constant", constantCount++, type, memoryImage(cast<DenseElementsAttr>(op.getValue()), type), 0);
   }
 
   ModuleOp module;
@@ -318,8 +317,7 @@ struct LowerTensorsPass : hloc::impl::LowerTensorsBase<LowerTensorsPass> {
         }
       return WalkResult::advance();
     });
-    if (flat.wasInterrupted() ||
-        failed(TensorLowering(getOperation(), maxVectorBytes, computeCapability).run()))
+    if (flat.wasInterrupted() || failed(TensorLowering(getOperation(), maxVectorBytes, computeCapability).run()))
       signalPassFailure();
   }
 };

@@ -58,7 +58,7 @@ public:
 
 private:
   void addCheck(AffineExpr expression, Interval interval, Interval known) {
-    bool lower = known.lower < interval.lower, upper = known.upper > interval.upper;
+    bool lower = known.lower<interval.lower, upper = known.upper> interval.upper;
     if (lower || upper)
       checks.push_back({expression, interval, lower, upper, levelOf(expression)});
   }
@@ -243,8 +243,7 @@ void lowerShuffleReduce(ShuffleReduceOp op, IRRewriter &rewriter) {
     SmallVector<Value> arguments(values);
     for (Value value : values)
       arguments.push_back(shuffleDown(rewriter, op.getLoc(), value, distance));
-    auto call =
-        PureCallOp::create(rewriter, op.getLoc(), op.getCombinerAttr(), op.getResultTypes(), arguments);
+    auto call = PureCallOp::create(rewriter, op.getLoc(), op.getCombinerAttr(), op.getResultTypes(), arguments);
     values.assign(call.getResults().begin(), call.getResults().end());
   }
   rewriter.replaceOp(op, values);

@@ -14,8 +14,7 @@ template <typename MathOp, typename LlvmOp> struct ToIntrinsic : ConvertOpToLLVM
   using ConvertOpToLLVMPattern<MathOp>::ConvertOpToLLVMPattern;
   LogicalResult matchAndRewrite(MathOp op, typename MathOp::Adaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<LlvmOp>(op, this->getTypeConverter()->convertType(op.getType()),
-                                        adaptor.getOperands());
+    rewriter.replaceOpWithNewOp<LlvmOp>(op, this->getTypeConverter()->convertType(op.getType()), adaptor.getOperands());
     return success();
   }
 };

@@ -36,7 +36,10 @@ struct BodyFacts {
 BodyFacts factsOf(scf::ForOp loop) {
   BodyFacts facts;
   loop.getBody()->walk([&](Operation *op) {
-    bool isLane = isa<vector::ExtractOp, vector::InsertOp>(op) && llvm::is_contained(op->getOperands(), loop.getInductionVar());
+    if (op->hasTrait<OpTrait::IsTerminator>())
+      return;
+    bool isLane =
+        isa<vector::ExtractOp, vector::InsertOp>(op) && llvm::is_contained(op->getOperands(), loop.getInductionVar());
     facts.hasVectorLane |= isLane;
     facts.hasLoopOrCall |= isa<scf::ForOp, scf::WhileOp, CallOpInterface>(op);
     facts.size += isa<math::MathDialect>(op->getDialect()) && !isCheapMath(*op) ? costlyMathSize : 1;
@@ -68,12 +71,15 @@ void unrollFully(scf::ForOp loop, int64_t lower, int64_t step, int64_t trips) {
       auto insert = dyn_cast<vector::InsertOp>(op);
       if (extract && extract.getDynamicPosition() == ValueRange(loop.getInductionVar())) {
         Value vector = mapping.lookupOrDefault(extract->getOperand(0));
-        mapping.map(extract.getResult(), vector::ExtractOp::create(rewriter, op.getLoc(), vector, iteration).getResult());
+        mapping.map(extract.getResult(),
+                    vector::ExtractOp::create(rewriter, op.getLoc(), vector, iteration).getResult());
         continue;
       }
       if (insert && insert.getDynamicPosition() == ValueRange(loop.getInductionVar())) {
-        Value value = mapping.lookupOrDefault(insert->getOperand(0)), vector = mapping.lookupOrDefault(insert->getOperand(1));
-        mapping.map(insert.getResult(), vector::InsertOp::create(rewriter, op.getLoc(), value, vector, iteration).getResult());
+        Value value = mapping.lookupOrDefault(insert->getOperand(0)),
+              vector = mapping.lookupOrDefault(insert->getOperand(1));
+        mapping.map(insert.getResult(),
+                    vector::InsertOp::create(rewriter, op.getLoc(), value, vector, iteration).getResult());
         continue;
       }
       rewriter.clone(op, mapping);

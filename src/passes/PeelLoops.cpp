@@ -17,9 +17,8 @@ namespace {
 constexpr int64_t maxIterations = 64;
 
 bool constrains(const IndexingMap &map, unsigned range) {
-  return llvm::any_of(map.constraints(), [&](const auto &constraint) {
-    return constraint.first.isFunctionOfSymbol(range);
-  });
+  return llvm::any_of(map.constraints(),
+                      [&](const auto &constraint) { return constraint.first.isFunctionOfSymbol(range); });
 }
 
 /// `map` with range variable `range` limited to `bounds`, simplified.

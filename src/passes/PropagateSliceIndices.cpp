@@ -73,7 +73,7 @@ private:
     for (CallOpInterface call : calls)
       visit(call->getParentOfType<func::FuncOp>());
     for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-      if (!isa<RankedTensorType>(function.getArgument(i).getType()) || calls.empty())
+      if (!isa<RankedTensorType>(function.getFunctionType().getInput(i)) || calls.empty())
         continue;
       for (StringRef name : inherited)
         if (Attribute common = commonAttribute(calls, i, name))

@@ -157,8 +157,7 @@ Value hloc::roundToSmallFloat(OpBuilder &builder, Location loc, Value value, con
   Value aligned = arith::AddFOp::create(builder, loc, b.realOf(magnitude), b.real(aligner));
   Value subnormal = b.sub(b.bitsOf(aligned), b.integer(llvm::bit_cast<uint32_t>(aligner)));
   uint32_t smallestNormal = uint32_t(f32Bias - format.bias + 1) << f32Mantissa;
-  Value result =
-      b.select(b.compare(arith::CmpIPredicate::ult, magnitude, smallestNormal), subnormal, normal);
+  Value result = b.select(b.compare(arith::CmpIPredicate::ult, magnitude, smallestNormal), subnormal, normal);
 
   Value overflows = b.compare(arith::CmpIPredicate::ugt, magnitude, format.largestRoundingToFinite());
   Value isNan = b.compare(arith::CmpIPredicate::ugt, magnitude, f32Infinity);

@@ -1,7 +1,7 @@
 #pragma once
 // Floats of at most 8 bits: how their bits are read, and conversions from and to f32 in integer and f32 arithmetic that
-// every target has. Rounding is to nearest even, subnormals are kept; what overflows follows the format (hlo-text rules):
-// infinity where there is one, else NaN, else the largest finite value.
+// every target has. Rounding is to nearest even, subnormals are kept; what overflows follows the format (hlo-text
+// rules): infinity where there is one, else NaN, else the largest finite value.
 
 #include "mlir/IR/Builders.h"
 
@@ -12,11 +12,11 @@ namespace hloc {
 /// sign, exponent, mantissa; f8E8M0FNU has only an exponent.
 struct SmallFloat {
   enum class Special {
-    Ieee,   ///< exponent of ones: infinity, or NaN with a mantissa
-    Nan,    ///< all ones but the sign: NaN; no infinity (FN)
+    Ieee,         ///< exponent of ones: infinity, or NaN with a mantissa
+    Nan,          ///< all ones but the sign: NaN; no infinity (FN)
     NegativeZero, ///< the bits of -0: NaN; no infinity, no -0 (FNUZ)
-    None,   ///< every pattern is finite
-    ExponentOnly ///< f8E8M0FNU: 2^(bits - 127), 255 is NaN
+    None,         ///< every pattern is finite
+    ExponentOnly  ///< f8E8M0FNU: 2^(bits - 127), 255 is NaN
   };
   unsigned bits, mantissaBits;
   int bias;

@@ -97,8 +97,8 @@ SmallVector<MemoryBuilder::Chunk> MemoryBuilder::split(Value pointer, const Appl
 Value MemoryBuilder::offsetIndex(const AppliedMap &index, int64_t offset) {
   AppliedMap moved = index;
   AffineExpr expression = index.map.result(0) + offset;
-  moved.map = IndexingMap(AffineMap::get(index.map.dims().size(), 0, expression, index.map.context()),
-                          index.map.dims(), {}, {});
+  moved.map = IndexingMap(AffineMap::get(index.map.dims().size(), 0, expression, index.map.context()), index.map.dims(),
+                          {}, {});
   return moved.materialize(builder, loc).front();
 }
 
@@ -163,8 +163,9 @@ Value MemoryBuilder::load(Value pointer, Value index, Type element) {
   BufferFacts facts = factsOf(pointer);
   if (!storage.isPacked()) {
     int64_t alignment = alignmentOf(pointer, traceIndex(index), 0, storage);
-    Value loaded = LLVM::LoadOp::create(builder, loc, storage.memory, address(pointer, index, storage.memory), alignment,
-                                        /*isVolatile=*/false, /*isNonTemporal=*/false, facts.invariant);
+    Value loaded =
+        LLVM::LoadOp::create(builder, loc, storage.memory, address(pointer, index, storage.memory), alignment,
+                             /*isVolatile=*/false, /*isNonTemporal=*/false, facts.invariant);
     return fromMemory(loaded, storage);
   }
   // The byte that holds the element.
@@ -178,8 +179,8 @@ Value MemoryBuilder::load(Value pointer, Value index, Type element) {
   traced.simplify();
   SmallVector<Value> parts = traced.materialize(builder, loc);
   Type byte = builder.getI8Type();
-  Value loaded = LLVM::LoadOp::create(builder, loc, byte, address(pointer, parts[0], byte), 1, false, false,
-                                      facts.invariant);
+  Value loaded =
+      LLVM::LoadOp::create(builder, loc, byte, address(pointer, parts[0], byte), 1, false, false, facts.invariant);
   Value shift = arith::IndexCastUIOp::create(builder, loc, byte, parts[1]);
   Value shifted = arith::ShRUIOp::create(builder, loc, loaded, shift);
   Value packed = arith::TruncIOp::create(builder, loc, builder.getIntegerType(storage.bits), shifted);

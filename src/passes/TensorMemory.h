@@ -1,8 +1,9 @@
 #pragma once
 // How elements of tensors lie behind a pointer, and the loads and stores that reach them.
 //
-// Elements lie one after another in whole bytes (pred is i8; 6-bit floats take a byte each; complex is real, imaginary),
-// except 4, 2 and 1 bit types, which are packed from the low bits: element k of i4 is nibble k % 2 of byte k / 2.
+// Elements lie one after another in whole bytes (pred is i8; 6-bit floats take a byte each; complex is real,
+// imaginary), except 4, 2 and 1 bit types, which are packed from the low bits: element k of i4 is nibble k % 2 of byte
+// k / 2.
 
 #include "hloc/dialect/AppliedMap.h"
 
@@ -53,7 +54,8 @@ public:
   mlir::Value fromMemory(mlir::Value value, const ElementStorage &storage);
 
   /// Largest power of two that divides the byte address of element `index + offset`.
-  int64_t alignmentOf(mlir::Value pointer, const xla_gpu::AppliedMap &index, int64_t offset, const ElementStorage &storage) const;
+  int64_t alignmentOf(mlir::Value pointer, const xla_gpu::AppliedMap &index, int64_t offset,
+                      const ElementStorage &storage) const;
 
 private:
   struct Chunk {

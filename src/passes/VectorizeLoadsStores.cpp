@@ -114,8 +114,8 @@ private:
     rewriter.setInsertionPoint(loop);
     Value start = access->start.materialize(rewriter, loc).front();
     Value padding = ub::PoisonOp::create(rewriter, loc, type.getElementType());
-    Value vector = vector::TransferReadOp::create(rewriter, loc, type, extract.getTensor(), start, padding,
-                                                  ArrayRef<bool>{true});
+    Value vector =
+        vector::TransferReadOp::create(rewriter, loc, type, extract.getTensor(), start, padding, ArrayRef<bool>{true});
     rewriter.setInsertionPoint(extract);
     rewriter.replaceOpWithNewOp<vector::ExtractOp>(extract, vector, OpFoldResult(loop.getInductionVar()));
   }
@@ -152,8 +152,8 @@ private:
     rewriter.eraseOp(insert);
     rewriter.setInsertionPointAfter(loop);
     Value start = access->start.materialize(rewriter, loc).front();
-    auto write = vector::TransferWriteOp::create(rewriter, loc, loop.getResults().back(), init, start,
-                                                 ArrayRef<bool>{true});
+    auto write =
+        vector::TransferWriteOp::create(rewriter, loc, loop.getResults().back(), init, start, ArrayRef<bool>{true});
     rewriter.replaceAllUsesWith(loop.getResult(position), write.getResult());
     return true;
   }

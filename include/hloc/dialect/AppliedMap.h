@@ -23,8 +23,8 @@ struct AppliedMap {
   bool simplify();
 
   enum class When {
-    Always,      ///< up to the size limit
-    Profitable   ///< the producer has no other user, or the composed map is smaller than the two
+    Always,    ///< up to the size limit
+    Profitable ///< the producer has no other user, or the composed map is smaller than the two
   };
   /// Substitutes apply_indexing ops that produce operands, repeatedly. Stops where the expression would exceed
   /// `maxExpressionSize` nodes. Returns whether anything changed.

@@ -1,4 +1,5 @@
-// The emitted arithmetic is evaluated by MLIR's constant folding and compared with APFloat, which knows the same formats.
+// The emitted arithmetic is evaluated by MLIR's constant folding and compared with APFloat, which knows the same
+// formats.
 #include "passes/SmallFloat.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -69,16 +70,24 @@ bool isNanPattern(uint32_t bits, FloatType type) {
 }
 
 std::vector<FloatType> allTypes(MLIRContext *context) {
-  return {Float8E5M2Type::get(context),       Float8E4M3Type::get(context),        Float8E3M4Type::get(context),
-          Float8E4M3FNType::get(context),     Float8E5M2FNUZType::get(context),    Float8E4M3FNUZType::get(context),
-          Float8E4M3B11FNUZType::get(context), Float8E8M0FNUType::get(context),    Float6E3M2FNType::get(context),
-          Float6E2M3FNType::get(context),     Float4E2M1FNType::get(context)};
+  return {Float8E5M2Type::get(context),        Float8E4M3Type::get(context),     Float8E3M4Type::get(context),
+          Float8E4M3FNType::get(context),      Float8E5M2FNUZType::get(context), Float8E4M3FNUZType::get(context),
+          Float8E4M3B11FNUZType::get(context), Float8E8M0FNUType::get(context),  Float6E3M2FNType::get(context),
+          Float6E2M3FNType::get(context),      Float4E2M1FNType::get(context)};
 }
 
 /// Every value of the format, the midpoints between neighbours, what lies just beside both, and random bits.
 std::vector<float> interestingInputs(FloatType type) {
-  std::vector<float> values = {0.0f, -0.0f, INFINITY, -INFINITY, std::numeric_limits<float>::denorm_min(), 1e30f, -1e30f,
-                               std::numeric_limits<float>::max(), std::ldexp(1.0f, -126), std::ldexp(1.5f, 127)};
+  std::vector<float> values = {0.0f,
+                               -0.0f,
+                               INFINITY,
+                               -INFINITY,
+                               std::numeric_limits<float>::denorm_min(),
+                               1e30f,
+                               -1e30f,
+                               std::numeric_limits<float>::max(),
+                               std::ldexp(1.0f, -126),
+                               std::ldexp(1.5f, 127)};
   std::vector<float> exact;
   for (uint32_t bits = 0; bits < (1u << type.getWidth()); ++bits) {
     llvm::APFloat value(type.getFloatSemantics(), llvm::APInt(type.getWidth(), bits));
@@ -125,7 +134,8 @@ TEST_CASE("small floats: extension of every bit pattern") {
       llvm::APFloat expected(type.getFloatSemantics(), llvm::APInt(format.bits, bits));
       bool losesInfo;
       expected.convert(llvm::APFloat::IEEEsingle(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
-      llvm::APFloat actual = cast<FloatAttr>(extend(IntegerAttr::get(integer, llvm::APInt(format.bits, bits)))).getValue();
+      llvm::APFloat actual =
+          cast<FloatAttr>(extend(IntegerAttr::get(integer, llvm::APInt(format.bits, bits)))).getValue();
       INFO("bits " << bits << " of a type of " << format.bits << " bits, bias " << format.bias);
       if (expected.isNaN())
         CHECK(actual.isNaN());

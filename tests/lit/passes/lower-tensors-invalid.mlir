@@ -1,0 +1,51 @@
+// RUN: hloc opt %s --hloc-lower-tensors --split-input-file --verify-diagnostics
+
+func.func @rank(%t: tensor<4x8xf32>, %i: index) -> f32 {
+  // expected-error @+1 {{tensors must be flat before they are lowered}}
+  %x = tensor.extract %t[%i, %i] : tensor<4x8xf32>
+  return %x : f32
+}
+
+// -----
+
+func.func @branches(%a: tensor<8xf32>, %b: tensor<8xf32>, %c: i1) -> tensor<8xf32> {
+  // expected-error @+1 {{yields different buffers from its branches}}
+  %r = scf.if %c -> (tensor<8xf32>) {
+    scf.yield %a : tensor<8xf32>
+  } else {
+    scf.yield %b : tensor<8xf32>
+  }
+  return %r : tensor<8xf32>
+}
+
+// -----
+
+func.func @swap(%a: tensor<8xf32>, %b: tensor<8xf32>, %n: index) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error @+1 {{exchanges the buffers it iterates over}}
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%x = %a, %y = %b) -> (tensor<8xf32>, tensor<8xf32>) {
+    scf.yield %y, %x : tensor<8xf32>, tensor<8xf32>
+  }
+  return %r#0 : tensor<8xf32>
+}
+
+// -----
+
+func.func @wide_atomic(%t: tensor<8xcomplex<f64>>, %i: index, %v: complex<f64>) -> tensor<8xcomplex<f64>> {
+  // expected-error @+1 {{for which there is no atomic instruction}}
+  %r = xla_gpu.atomic_rmw %t[%i] : tensor<8xcomplex<f64>> {
+  ^bb0(%cur: complex<f64>):
+    %n = complex.mul %cur, %v : complex<f64>
+    xla_gpu.yield %n : complex<f64>
+  }
+  return %r : tensor<8xcomplex<f64>>
+}
+
+// -----
+
+func.func @select(%a: tensor<8xf32>, %b: tensor<8xf32>, %c: i1) -> tensor<8xf32> {
+  // expected-error @+1 {{makes a tensor that is no memory of the kernel}}
+  %r = arith.select %c, %a, %b : tensor<8xf32>
+  return %r : tensor<8xf32>
+}

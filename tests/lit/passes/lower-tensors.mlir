@@ -1,0 +1,122 @@
+// RUN: hloc opt %s --hloc-lower-tensors | FileCheck %s
+// RUN: hloc opt %s --hloc-lower-tensors=max-vector-bytes=32 | FileCheck %s --check-prefix=WIDE
+
+// CHECK-DAG: llvm.mlir.global internal @kernel__shared_0() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<1056 x f32>
+// CHECK-DAG: llvm.mlir.global internal constant @kernel__constant_0(dense<[33, 67]> : tensor<2xi8>) {addr_space = 0 : i32, alignment = 16 : i64} : !llvm.array<2 x i8>
+
+#times8 = #xla_gpu.indexing_map<"(d0) -> (d0 * 8), domain: d0 in [0, 31]">
+#times4 = #xla_gpu.indexing_map<"(d0) -> (d0 * 4), domain: d0 in [0, 255]">
+// Inputs are invariant, results are gone, alignment is what the map proves, limited by the buffer's.
+// CHECK-LABEL: func @kernel(
+// CHECK-SAME: %[[IN:[^ :]*]]: !llvm.ptr {llvm.align = 16 : index, xla_gpu.invariant}, %[[OUT:[^ :]*]]: !llvm.ptr {llvm.align = 8 : index}, %[[I:[^ :]*]]: index
+// CHECK-NOT: ->
+func.func @kernel(%in: tensor<1024xf32> {xla_gpu.invariant, llvm.align = 16 : index}, %out: tensor<1024xf32> {llvm.align = 8 : index},
+                  %i: index {xla_gpu.range = [0 : index, 255 : index]}, %c: i1) -> tensor<1024xf32> attributes {xla_gpu.entry} {
+  // CHECK: llvm.mlir.addressof @kernel__shared_0 : !llvm.ptr<3>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %pad = arith.constant 0.0 : f32
+  %k = xla_gpu.apply_indexing #times4(%i)
+  // CHECK: %[[K:.*]] = arith.index_castui %{{.*}} : index to i64
+  // CHECK: %[[P:.*]] = llvm.getelementptr inbounds %[[IN]][%[[K]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+  // CHECK: llvm.load %[[P]] invariant {alignment = 16 : i64} : !llvm.ptr -> vector<4xf32>
+  %v = vector.transfer_read %in[%k], %pad {in_bounds = [true]} : tensor<1024xf32>, vector<4xf32>
+  // CHECK-COUNT-2: llvm.store %{{.*}}, %{{.*}} {alignment = 8 : i64} : vector<2xf32>, !llvm.ptr
+  %w = vector.transfer_write %v, %out[%k] {in_bounds = [true]} : vector<4xf32>, tensor<1024xf32>
+  // CHECK: llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr -> f32
+  %own = tensor.extract %w[%k] : tensor<1024xf32>
+  %sh = xla_gpu.allocate_shared : tensor<1056xf32>
+  // CHECK: scf.for
+  // CHECK-NOT: iter_args
+  %filled = scf.for %iv = %c0 to %c4 step %c1 iter_args(%acc = %sh) -> (tensor<1056xf32>) {
+    // CHECK: scf.if %{{.*}} {
+    // CHECK: llvm.store %{{.*}}, %{{.*}} {alignment = 4 : i64} : f32, !llvm.ptr<3>
+    // CHECK-NEXT: }
+    %b = scf.if %c -> (tensor<1056xf32>) {
+      %n = tensor.insert %own into %acc[%iv] : tensor<1056xf32>
+      scf.yield %n : tensor<1056xf32>
+    } else {
+      scf.yield %acc : tensor<1056xf32>
+    }
+    scf.yield %b : tensor<1056xf32>
+  }
+  // CHECK: gpu.barrier
+  %sync = xla_gpu.sync_threads %filled : tensor<1056xf32>
+  // CHECK: %[[G:.*]] = llvm.addrspacecast %{{.*}} : !llvm.ptr<3> to !llvm.ptr
+  // CHECK: call @helper(%[[G]], %[[I]]) : (!llvm.ptr, index) -> f32
+  %h = func.call @helper(%sync, %i) : (tensor<1056xf32>, index) -> f32
+  // CHECK: llvm.atomicrmw fadd %{{.*}}, %{{.*}} syncscope("device") monotonic : !llvm.ptr, f32
+  %a = xla_gpu.atomic_rmw %w[%i] : tensor<1024xf32> {
+  ^bb0(%cur: f32):
+    %n = arith.addf %cur, %h : f32
+    xla_gpu.yield %n : f32
+  }
+  // CHECK: return
+  // CHECK-NEXT: }
+  return %a : tensor<1024xf32>
+}
+
+// CHECK-LABEL: func private @helper(%arg0: !llvm.ptr, %arg1: index) -> f32
+func.func private @helper(%t: tensor<1056xf32>, %i: index) -> f32 {
+  // CHECK: llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr -> f32
+  %x = tensor.extract %t[%i] : tensor<1056xf32>
+  return %x : f32
+}
+
+// Elements k of i4: byte k / 2. A lone store must not touch its neighbour; a vector that owns its bytes just stores.
+// CHECK-LABEL: func @packed(
+// CHECK-SAME: %[[T:[^ :]*]]: !llvm.ptr
+func.func @packed(%t: tensor<256xi4> {llvm.align = 16 : index}, %i: index {xla_gpu.range = [0 : index, 31 : index]}, %x: i4) -> i4 {
+  // CHECK: llvm.load %{{.*}} {alignment = 1 : i64} : !llvm.ptr -> i8
+  // CHECK: arith.shrui
+  // CHECK: arith.trunci %{{.*}} : i8 to i4
+  %e = tensor.extract %t[%i] : tensor<256xi4>
+  // CHECK: llvm.atomicrmw _and %[[W:.*]], %{{.*}} syncscope("device") monotonic {alignment = 4 : i64} : !llvm.ptr, i32
+  // CHECK: llvm.atomicrmw _or %[[W]], %{{.*}} syncscope("device") monotonic {alignment = 4 : i64} : !llvm.ptr, i32
+  %u = tensor.insert %x into %t[%i] : tensor<256xi4>
+  %k = xla_gpu.apply_indexing #times8(%i)
+  // CHECK: llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr -> i32
+  %v = vector.transfer_read %t[%k], %x {in_bounds = [true]} : tensor<256xi4>, vector<8xi4>
+  // CHECK: llvm.store %{{.*}}, %{{.*}} {alignment = 4 : i64} : i32, !llvm.ptr
+  // CHECK-NOT: atomicrmw
+  %w = vector.transfer_write %v, %u[%k] {in_bounds = [true]} : vector<8xi4>, tensor<256xi4>
+  %table = arith.constant dense<[1, 2, 3, 4]> : tensor<4xi4>
+  %c = tensor.extract %table[%i] : tensor<4xi4>
+  %s = arith.addi %e, %c : i4
+  return %s : i4
+}
+
+// What an aligned address allows at once: sixteen bytes, or thirty-two.
+// CHECK-LABEL: func @split(
+// CHECK-COUNT-2: llvm.load %{{.*}} {alignment = {{(16|32)}} : i64} : !llvm.ptr -> vector<4xf32>
+// CHECK-NOT: llvm.load
+// WIDE-LABEL: func @split(
+// WIDE-COUNT-1: llvm.load %{{.*}} {alignment = 32 : i64} : !llvm.ptr -> vector<8xf32>
+// WIDE-NOT: llvm.load
+func.func @split(%t: tensor<256xf32> {llvm.align = 256 : index}, %i: index {xla_gpu.range = [0 : index, 31 : index]}, %pad: f32) -> vector<8xf32> {
+  %k = xla_gpu.apply_indexing #times8(%i)
+  %v = vector.transfer_read %t[%k], %pad {in_bounds = [true]} : tensor<256xf32>, vector<8xf32>
+  return %v : vector<8xf32>
+}
+
+// f8 is a byte, complex a pair in one access; a max of floats needs a compare-and-swap loop.
+// WIDE-LABEL: func @types(
+// CHECK-LABEL: func @types(
+func.func @types(%q: tensor<8xf8E4M3FN>, %z: tensor<8xcomplex<f32>> {llvm.align = 16 : index}, %f: tensor<8xf32>, %i: index, %x: f32) -> (f8E4M3FN, complex<f32>) {
+  // CHECK: %[[B:.*]] = llvm.load %{{.*}} {alignment = 1 : i64} : !llvm.ptr -> i8
+  // CHECK: arith.bitcast %[[B]] : i8 to f8E4M3FN
+  %a = tensor.extract %q[%i] : tensor<8xf8E4M3FN>
+  // CHECK: llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr -> vector<2xf32>
+  // CHECK: complex.create
+  %b = tensor.extract %z[%i] : tensor<8xcomplex<f32>>
+  // CHECK: scf.while
+  // CHECK: arith.maximumf
+  // CHECK: llvm.cmpxchg %{{.*}}, %{{.*}}, %{{.*}} syncscope("device") monotonic monotonic : !llvm.ptr, i32
+  %u = xla_gpu.atomic_rmw %f[%i] : tensor<8xf32> {
+  ^bb0(%cur: f32):
+    %n = arith.maximumf %cur, %x : f32
+    xla_gpu.yield %n : f32
+  }
+  return %a, %b : f8E4M3FN, complex<f32>
+}

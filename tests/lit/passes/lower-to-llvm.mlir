@@ -1,0 +1,24 @@
+// RUN: hloc opt %s --hloc-lower-to-llvm | FileCheck %s
+
+module attributes {xla_gpu.index_bits = 32 : i32} {
+  // The launch stays, what only passes read goes; ids are 32-bit reads with their range.
+  // CHECK: llvm.func @k(%arg0: !llvm.ptr {llvm.noalias}) attributes {xla_gpu.block = array<i32: 64, 1, 1>, xla_gpu.entry, xla_gpu.grid = array<i32: 7, 1, 1>}
+  func.func @k(%p: !llvm.ptr {llvm.noalias, xla_gpu.invariant})
+      attributes {xla_gpu.entry, xla_gpu.block = array<i32: 64, 1, 1>, xla_gpu.grid = array<i32: 7, 1, 1>} {
+    // CHECK: %[[T:.*]] = nvvm.read.ptx.sreg.tid.x range <i32, 0, 64> : i32
+    // CHECK: %[[B:.*]] = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 7> : i32
+    %t = gpu.thread_id x {xla_gpu.range = [0 : index, 63 : index]}
+    %b = gpu.block_id x {xla_gpu.range = [0 : index, 6 : index]}
+    // CHECK: llvm.add %[[T]], %[[B]] : i32
+    %s = arith.addi %t, %b : index
+    // CHECK: nvvm.barrier0
+    gpu.barrier
+    %c16 = arith.constant 16 : i32
+    %c32 = arith.constant 32 : i32
+    %i = arith.index_cast %s : index to i32
+    // CHECK: nvvm.shfl.sync down %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : i32 -> i32
+    %v, %valid = gpu.shuffle down %i, %c16, %c32 : i32
+    llvm.store %v, %p : i32, !llvm.ptr
+    return
+  }
+}

@@ -1,0 +1,56 @@
+// RUN: hloc opt %s --hloc-expand-math --hloc-lower-to-llvm | FileCheck %s
+
+// CHECK-DAG: llvm.func @__nv_sinf(f32) -> f32
+// CHECK-DAG: llvm.func @__nv_exp(f64) -> f64
+// CHECK-DAG: llvm.func @__nv_fmodf(f32, f32) -> f32
+
+// Expanded here: one hardware exponential, no call; bf16 is computed in f32.
+// CHECK-LABEL: llvm.func @expanded(
+// CHECK: llvm.intr.exp2
+// CHECK-NOT: llvm.call
+// CHECK: llvm.fpext %{{.*}} : bf16 to f32
+// CHECK-NOT: llvm.call
+// CHECK: llvm.fptrunc %{{.*}} : f32 to bf16
+// CHECK-NOT: llvm.call
+// CHECK: llvm.return
+func.func @expanded(%x: f32, %h: bf16) -> (f32, bf16, f32) {
+  %a = math.exp %x : f32
+  %b = math.tanh %h : bf16
+  %c = math.erf %x : f32
+  return %a, %b, %c : f32, bf16, f32
+}
+
+// CHECK-LABEL: llvm.func @instructions(
+// CHECK: llvm.intr.fabs
+// CHECK: llvm.intr.floor
+// CHECK: llvm.intr.sqrt
+// CHECK: llvm.intr.fma
+// CHECK: llvm.call_intrinsic "llvm.nvvm.rsqrt.approx.f"
+// CHECK: llvm.intr.roundeven
+// CHECK: "llvm.intr.ctlz"(%{{.*}}) <{is_zero_poison = false}>
+// CHECK-NOT: llvm.call @
+func.func @instructions(%x: f32, %i: i32) -> (f32, i32) {
+  %a = math.absf %x : f32
+  %b = math.floor %a : f32
+  %c = math.sqrt %b : f32
+  %d = math.fma %a, %b, %c : f32
+  %e = math.rsqrt %d : f32
+  %f = math.roundeven %e : f32
+  %g = math.ctlz %i : i32
+  return %f, %g : f32, i32
+}
+
+// CHECK-LABEL: llvm.func @libdevice(
+// CHECK: llvm.call @__nv_sinf(%{{.*}}) : (f32) -> f32
+// CHECK: %[[W:.*]] = llvm.fpext %{{.*}} : f16 to f32
+// CHECK: %[[S:.*]] = llvm.call @__nv_sinf(%[[W]]) : (f32) -> f32
+// CHECK: llvm.fptrunc %[[S]] : f32 to f16
+// CHECK: llvm.call @__nv_exp(%{{.*}}) : (f64) -> f64
+// CHECK: llvm.call @__nv_fmodf
+func.func @libdevice(%x: f32, %h: f16, %d: f64) -> (f32, f16, f64, f32) {
+  %a = math.sin %x : f32
+  %b = math.sin %h : f16
+  %c = math.exp %d : f64
+  %r = arith.remf %x, %a : f32
+  return %a, %b, %c, %r : f32, f16, f64, f32
+}

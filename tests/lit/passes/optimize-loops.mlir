@@ -1,0 +1,72 @@
+// RUN: hloc opt %s --hloc-optimize-loops --canonicalize | FileCheck %s
+// RUN: hloc opt %s --hloc-optimize-loops=max-unroll-factor=1 --canonicalize | FileCheck %s --check-prefix=FACTOR
+
+// CHECK-LABEL: func @short(
+// CHECK-NOT: scf.for
+// CHECK-COUNT-4: arith.addf
+func.func @short(%x: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%a = %x) -> (f32) {
+    %n = arith.addf %a, %x : f32
+    scf.yield %n : f32
+  }
+  return %r : f32
+}
+
+// 100 iterations of 20: the largest divisor of 100 up to 400 / 20.
+// CHECK-LABEL: func @long(
+// CHECK: scf.for %{{.*}} = %c0 to %c100 step %c20
+// CHECK-COUNT-20: math.exp
+// CHECK-NOT: math.exp
+func.func @long(%x: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c100 = arith.constant 100 : index
+  %r = scf.for %i = %c0 to %c100 step %c1 iter_args(%a = %x) -> (f32) {
+    %n = math.exp %a : f32
+    scf.yield %n : f32
+  }
+  return %r : f32
+}
+
+// Calls and bounds that are not known stay loops.
+// CHECK-LABEL: func @calls(
+// CHECK-COUNT-2: scf.for
+func.func @calls(%x: f32, %n: index) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%a = %x) -> (f32) {
+    %v = xla_gpu.pure_call @f(%a) : (f32) -> f32
+    scf.yield %v : f32
+  }
+  %s = scf.for %i = %c0 to %n step %c1 iter_args(%a = %r) -> (f32) {
+    %v = arith.addf %a, %x : f32
+    scf.yield %v : f32
+  }
+  return %s : f32
+}
+func.func private @f(f32) -> f32
+
+// Lanes of a vector are always unrolled, whatever the factor; indices fold on the way.
+#map = #xla_gpu.indexing_map<"(d0, d1) -> (d0 * 4 + d1), domain: d0 in [0, 7], d1 in [0, 3]">
+// FACTOR-LABEL: func @lanes(
+// FACTOR-NOT: scf.for
+// FACTOR: vector.extract %{{.*}}[0]
+// FACTOR: xla_gpu.apply_indexing
+// FACTOR: vector.extract %{{.*}}[3]
+func.func @lanes(%v: vector<4xindex>, %d: index {xla_gpu.range = [0 : index, 7 : index]}, %x: index) -> index {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%a = %x) -> (index) {
+    %e = vector.extract %v[%i] : index from vector<4xindex>
+    %k = xla_gpu.apply_indexing #map(%d, %i)
+    %s = arith.addi %e, %k : index
+    %n = arith.addi %a, %s : index
+    scf.yield %n : index
+  }
+  return %r : index
+}
