@@ -4,6 +4,9 @@
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Operator.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/CommandLine.h"
+
+#include <mutex>
 
 namespace hloc {
 
@@ -22,28 +25,47 @@ llvm::OptimizationLevel levelOf(unsigned level) {
   }
 }
 
+/// Above this many instructions kernels are not packed: the SLP vectoriser's time grows faster than they do (0.1 s for
+/// 4,000 instructions of bf16, 25 s for 130,000).
+constexpr size_t maxInstructionsToPack = 4000;
+
 /// Whether packing scalars into vectors can pay: PTX computes on pairs of 16-bit floats, and from sm_100 on of f32.
 /// Elsewhere the SLP vectoriser finds nothing and takes a third of the time of large kernels.
-bool hasPackableArithmetic(const llvm::Module &module, const TargetInfo &target) {
+bool worthPacking(const llvm::Module &module, const TargetInfo &target) {
+  size_t instructions = 0;
+  bool packable = false;
   for (const llvm::Function &function : module)
     for (const llvm::BasicBlock &block : function)
       for (const llvm::Instruction &instruction : block) {
+        if (++instructions > maxInstructionsToPack)
+          return false;
         const auto *math = llvm::dyn_cast<llvm::FPMathOperator>(&instruction);
         if (!math || llvm::isa<llvm::FPExtInst>(math))
           continue;
         const llvm::Type *type = math->getType()->getScalarType();
-        if (type->isHalfTy() || type->isBFloatTy() || (type->isFloatTy() && target.atLeast(10, 0)))
-          return true;
+        packable |= type->isHalfTy() || type->isBFloatTy() || (type->isFloatTy() && target.atLeast(10, 0));
       }
-  return false;
+  return packable;
+}
+
+/// PTX has pairs and nothing wider, but the vectoriser tries all lengths first, which takes 9 of the 12 ms of gelu's
+/// optimisation and interleaves so much that registers double. It takes this limit as a process-wide option only.
+void packPairsOnly() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    auto &options = llvm::cl::getRegisteredOptions();
+    if (auto it = options.find("slp-max-vf"); it != options.end())
+      it->second->addOccurrence(0, "slp-max-vf", "2");
+  });
 }
 
 } // namespace
 
 void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetInfo &target,
               const LlvmOptions &options) {
+  packPairsOnly();
   llvm::PipelineTuningOptions tuning;
-  tuning.SLPVectorization = hasPackableArithmetic(module, target);
+  tuning.SLPVectorization = worthPacking(module, target);
   tuning.LoopVectorization = false; // a thread has no vector units; emitters vectorise accesses themselves
   tuning.LoopInterleaving = false;
   llvm::PassBuilder builder(&machine, tuning);

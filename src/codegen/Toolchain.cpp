@@ -51,7 +51,7 @@ std::vector<std::string> defaultUsualFolders() {
   return folders;
 }
 
-/// A folder laid out like a CUDA toolkit, and how we came to look at it.
+/// A folder laid out like a CUDA toolkit, and how we came to look at it. Empty: its variable is not set.
 struct Root {
   std::string source;
   std::string folder;
@@ -75,6 +75,10 @@ public:
     return usable;
   }
   bool tryRoot(const Root &root) {
+    if (root.folder.empty()) {
+      skip(root.source, "not set");
+      return false;
+    }
     if (tool == Tool::Libdevice)
       return tryFile(root.source, join(root.folder, "nvvm/libdevice/" + libdeviceFile.str()));
     return tryFile(root.source, join(root.folder, "bin/" + toolName(tool).str()));
@@ -141,7 +145,7 @@ private:
       for (const std::string &python : subfolders(join(*environmentFolder, "lib"), "python"))
         addPackages(result, "VIRTUAL_ENV", join(python, "site-packages/nvidia"));
     else
-      result.push_back({"VIRTUAL_ENV", "(not set)"});
+      result.push_back({"VIRTUAL_ENV", ""});
     return result;
   }
 

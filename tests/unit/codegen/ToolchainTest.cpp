@@ -98,8 +98,8 @@ TEST_CASE("missing tools are reported with every place and what still works") {
   std::string notes;
   for (const DiagnosticNote &note : diagnostics.diagnostics()[0].notes)
     notes += note.message + "\n";
-  for (const char *part : {"CUDA_HOME: not set", "CUDA_PATH", "PATH", "usual/bin/ptxas", "VIRTUAL_ENV", "emulator",
-                           "scripts/setup", "--ptxas=FILE"})
+  for (const char *part : {"CUDA_HOME: not set", "CUDA_PATH", "PATH", "usual/bin/ptxas", "VIRTUAL_ENV: not set",
+                           "emulator", "scripts/setup", "--ptxas=FILE"})
     CHECK(notes.find(part) != std::string::npos);
   CHECK(toolchain.describe().find("ptxas: not found\n") != std::string::npos);
 }
