@@ -7,6 +7,7 @@
 #include "hloc/compare/Compare.h"
 #include "hloc/compare/NumpyLiteral.h"
 #include "hloc/hlo/Printer.h"
+#include "hloc/interp/Inputs.h"
 #include "hloc/interp/Interpreter.h"
 #include "hloc/npz/Npz.h"
 #include "hloc/support/Files.h"
@@ -39,7 +40,7 @@ private:
     std::unique_ptr<HloModule> module = compiler.load();
     if (!module)
       return;
-    std::optional<std::vector<Literal>> arguments = makeArguments(*module);
+    std::optional<std::vector<Literal>> arguments = readArguments(*module);
     if (!arguments)
       return;
     llvm::FailureOr<Literal> result = execute(*module, *arguments);
@@ -54,9 +55,9 @@ private:
       printSmall(*result);
   }
 
-  std::optional<std::vector<Literal>> makeArguments(const HloModule &module) {
+  std::optional<std::vector<Literal>> readArguments(const HloModule &module) {
     if (options.inputsFile.empty())
-      return generate(module);
+      return makeArguments(module, options.seed);
     std::string error;
     std::optional<std::string> bytes = readFile(options.inputsFile, error);
     std::optional<std::vector<NpzArray>> arrays = bytes ? readNpz(*bytes, error) : std::nullopt;
@@ -99,7 +100,6 @@ private:
     return value;
   }
 
-  std::optional<std::vector<Literal>> generate(const HloModule &module);
   llvm::FailureOr<Literal> execute(const HloModule &module, llvm::ArrayRef<Literal> arguments);
 
   void writeOutputs(const Literal &result) {
@@ -175,13 +175,6 @@ private:
   Toolchain toolchain;
   Compiler compiler;
 };
-
-std::optional<std::vector<Literal>> RunCommand::generate(const HloModule &module) {
-  std::vector<Literal> arguments;
-  for (const HloInstruction *parameter : module.entry()->parameters())
-    arguments.emplace_back(parameter->shape());
-  return arguments;
-}
 
 llvm::FailureOr<Literal> RunCommand::execute(const HloModule &module, llvm::ArrayRef<Literal> arguments) {
   switch (options.platform) {
