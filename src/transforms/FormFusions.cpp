@@ -155,6 +155,8 @@ private:
     HloBuilder builder(*entry);
     InstructionMap inEntry;
     copyParameters(from, builder, inEntry);
+    if (shouldMaterialize(from, leaves))
+      materializeStructured(from, builder, inEntry);
     // Results of one shape are written by one kernel. (Layouts count: its threads walk memory in order.)
     std::vector<llvm::SmallVector<HloInstruction *>> groups;
     llvm::StringMap<size_t> groupOf;
@@ -181,6 +183,38 @@ private:
       inEntry[leaf] = value;
     entry->setRoot(rebuildTuple(from.root(), builder, inEntry));
     result->setEntry(entry);
+  }
+
+  /// Is there an op that combines many elements (a reduction, a contraction) whose result would be computed again and
+  /// again if everything were one kernel? A single one that is read element by element is not.
+  static bool shouldMaterialize(const HloComputation &from, llvm::ArrayRef<HloInstruction *> leaves) {
+    std::vector<bool> live = liveInstructions(from);
+    llvm::SmallVector<HloInstruction *> structured;
+    for (HloInstruction *instr : from.instructions())
+      if (live[instr->id()] && family(instr->opcode()) == OpcodeFamily::Structured)
+        structured.push_back(instr);
+    if (structured.size() != 1)
+      return !structured.empty();
+    const Shape &shape = structured.front()->shape();
+    return !shape.isArray() || llvm::any_of(leaves, [&](HloInstruction *leaf) {
+      return !leaf->shape().isArray() || leaf->shape().numElements() != shape.numElements();
+    });
+  }
+
+  /// Every such op becomes the root of a fusion of its own, with what is computed on the way to it.
+  void materializeStructured(const HloComputation &from, HloBuilder &builder, InstructionMap &inEntry) {
+    std::vector<bool> live = liveInstructions(from);
+    for (HloInstruction *instr : from.instructions()) {
+      if (!live[instr->id()] || inEntry.contains(instr))
+        continue;
+      if (family(instr->opcode()) == OpcodeFamily::Structured) {
+        Body body = makeBody(from, {instr}, inEntry, "fused_" + instr->name().str());
+        inEntry[instr] = addFusion(builder, body.computation, body.operands, instr->name());
+      } else if (instr->opcode() == Opcode::GetTupleElement && inEntry.contains(instr->operand(0))) {
+        builder.setRange(instr->range());
+        inEntry[instr] = builder.clone(*instr, {inEntry.lookup(instr->operand(0))});
+      }
+    }
   }
 
   HloInstruction *rebuildTuple(HloInstruction *value, HloBuilder &builder, const InstructionMap &inEntry) {

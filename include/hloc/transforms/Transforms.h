@@ -25,6 +25,7 @@ std::unique_ptr<HloModule> applyEntryLayout(const HloModule &module, DiagnosticE
 /// Forms fusions so that the entry is in normal form:
 /// * a headerless text without a fusion is one fusion body (as XLA's emitter fixtures are);
 /// * an entry of plain ops becomes one fusion for each distinct shape among its results: all in one if they agree;
+///   reductions, contractions and the like end a fusion where fusing through them would compute them again and again;
 /// * in an entry that calls fusions, every remaining plain op becomes a fusion of its own.
 /// Constants move into the fusions that read them.
 std::unique_ptr<HloModule> formFusions(const HloModule &module, DiagnosticEngine &diagnostics);
