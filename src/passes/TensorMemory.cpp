@@ -212,7 +212,8 @@ SmallVector<Value> MemoryBuilder::loadChunk(Value pointer, Value index, const Ch
     return {load(pointer, index, storage.element)};
   bool invariant = factsOf(pointer).invariant;
   SmallVector<Value> elements;
-  if (!storage.isPacked()) {
+  // Bytes come in words too: LLVM takes vectors of bytes apart into single loads.
+  if (storage.bits > 8) {
     auto type = VectorType::get({chunk.size}, storage.memory);
     Value loaded = LLVM::LoadOp::create(builder, loc, type, address(pointer, index, storage.memory), chunk.alignment,
                                         false, false, invariant);
