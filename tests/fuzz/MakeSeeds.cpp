@@ -8,6 +8,7 @@
 #include "hloc/npz/Npz.h"
 #include "hloc/support/Files.h"
 
+#include "llvm/ADT/Twine.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstdlib>
