@@ -19,6 +19,8 @@ namespace {
 
 constexpr int64_t maxElements = 64;
 constexpr int64_t maxBits = 1024; ///< what one thread may hold of one array
+/// Vectors force their loop to be unrolled. Beyond a few iterations it must not become larger than this.
+constexpr int64_t fewTrips = 8, maxUnrolledOps = 4000;
 
 /// The trip count of `for iv = 0 to n step 1` with constant n worth vectorizing.
 std::optional<int64_t> tripCount(scf::ForOp loop) {
@@ -163,12 +165,21 @@ private:
   IRRewriter rewriter;
 };
 
+bool mayUnroll(scf::ForOp loop, int64_t trips) {
+  if (trips <= fewTrips)
+    return true;
+  int64_t ops = 0;
+  loop.getBody()->walk(
+      [&](Operation *) { return ++ops * trips > maxUnrolledOps ? WalkResult::interrupt() : WalkResult::advance(); });
+  return ops * trips <= maxUnrolledOps;
+}
+
 struct VectorizeLoadsStoresPass : hloc::impl::VectorizeLoadsStoresBase<VectorizeLoadsStoresPass> {
   void runOnOperation() override {
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
     for (scf::ForOp loop : loops)
-      if (std::optional<int64_t> trips = tripCount(loop))
+      if (std::optional<int64_t> trips = tripCount(loop); trips && mayUnroll(loop, *trips))
         LoopVectorizer(loop, *trips).run();
   }
 };
