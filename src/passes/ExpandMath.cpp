@@ -51,7 +51,7 @@ public:
   Location loc;
 };
 
-/// e^x in six operations: x * log2(e) in two floats, the low one to first order. Error below 3 ulp; 0 and infinity
+/// e^x in six operations: x * log2(e) in two floats, the low one to first order. Error below 4 ulp; 0 and infinity
 /// where f32 ends, NaN for NaN.
 Value expandExp(F32 f, Value x) {
   constexpr double log2e = 1.4426950408889634;
