@@ -68,7 +68,7 @@ void printDimension(const Literal &literal, unsigned dim, int64_t &next, llvm::r
   const Shape &shape = literal.shape();
   int64_t size = shape.dim(dim);
   bool innermost = dim + 1 == shape.rank();
-  bool padded = shape.rank() > 1 && (!innermost || size > 1);
+  bool padded = shape.rank() > 1 && size > 0 && (!innermost || size > 1);
   os << (padded ? "{ " : "{");
   for (int64_t i = 0; i < size; ++i) {
     if (i)

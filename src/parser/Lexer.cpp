@@ -144,7 +144,9 @@ void Lexer::lexNumber(uint32_t begin) {
   uint32_t digits = end;
   while (end < text.size() && is(text[end], Digit))
     ++end;
-  if (end == digits)
+  auto isDigitAt = [&](uint32_t at) { return at < text.size() && is(text[at], Digit); };
+  bool fractionOnly = end == digits && end < text.size() && text[end] == '.' && isDigitAt(end + 1); // -.5
+  if (end == digits && !fractionOnly)
     return finish(TokenKind::Punctuation, begin, begin + 1); // of `-inf` and `-nan`
   bool decimal = false;
   if (end < text.size() && text[end] == '.' && !text.substr(end).starts_with("...")) {

@@ -7,13 +7,18 @@
 #include "hloc/parser/Parser.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
 
+#include <map>
 #include <optional>
 
 namespace hloc {
 
-/// Nested tuples, operands, computations and literals deeper than this are refused: the parser recurses.
-inline constexpr unsigned maxNesting = 1000;
+/// Nested tuples, operands, computations and literals deeper than this are refused: the parser recurses, and its stack
+/// must be enough with sanitizers too.
+inline constexpr unsigned maxNesting = 500;
+/// An inline computation counts as this many levels: its frames are larger.
+inline constexpr unsigned computationLevels = 5;
 
 class ModuleParser {
 public:
@@ -23,6 +28,8 @@ public:
 private:
   // --- errors and tokens
   bool error(DiagnosticKind kind, SourceRange range, std::string message);
+  /// Nothing more would be kept; going on only costs time.
+  bool tooManyErrors() const { return diagnostics.numErrors() >= DiagnosticEngine::maxErrors; }
   bool errorHere(DiagnosticKind kind, std::string message);
   /// "expected X, found Y" at the current token.
   bool expected(llvm::StringRef what);
@@ -63,12 +70,24 @@ private:
   bool parseOperand(Scope &scope, Draft &draft, unsigned depth);
   HloInstruction *lookUp(Scope &scope, llvm::StringRef name, SourceRange range, bool &poisoned);
   HloInstruction *tupleElement(Scope &scope, HloInstruction *tuple, int64_t index, SourceRange range);
-  bool checkDraft(Draft &draft);
-  bool checkTupleElement(const Draft &draft);
   bool wrapAsync(Draft &draft, llvm::StringRef name);
   bool parseName(llvm::StringRef &name, SourceRange &range);
   bool checkName(llvm::StringRef name, SourceRange range);
   std::string uniqueComputationName(llvm::StringRef base);
+
+  // --- CheckInstruction.cpp
+  bool checkDraft(Draft &draft);
+  bool checkRequiredAttributes(const Draft &draft);
+  bool checkBroadcast(const Draft &draft);
+  bool checkOperandCount(const Draft &draft);
+  bool checkReshape(const Draft &draft);
+  bool checkTupleElement(const Draft &draft);
+  bool checkConditional(const Draft &draft);
+  bool checkOneDimension(const Draft &draft);
+  bool checkDynamicIndices(const Draft &draft);
+  bool checkPairs(const Draft &draft);
+  bool checkLayoutConstraints(const Draft &draft);
+  bool checkAsync(const Draft &draft);
 
   // --- ParseShapes.cpp
   std::optional<Shape> parseShape(unsigned depth = 0);
@@ -111,6 +130,15 @@ private:
   /// Text up to a character that cannot be part of a `1x2_3` value; moves behind it.
   llvm::StringRef takeWord(llvm::StringRef extraCharacters);
 
+  // --- ParseStructuredText.cpp: values that are checked and kept as they are written
+  std::optional<llvm::StringRef> parseStructuredText(AttributeKey key);
+  bool parseMetadata();
+  bool parseFrontendAttributes();
+  bool parseBools();
+  bool parseModuleAliases(bool donors);
+  bool parseDomain();
+  bool parseSharding(unsigned depth = 0);
+
   std::shared_ptr<const SourceFile> file;
   DiagnosticEngine &diagnostics;
   Lexer lexer;
@@ -118,7 +146,10 @@ private:
   HloArena *arena = nullptr;
   llvm::DenseMap<llvm::StringRef, HloComputation *> computations;
   llvm::DenseMap<llvm::StringRef, SourceRange> computationRanges;
-  llvm::DenseMap<llvm::StringRef, Shape> shapeCache; ///< spelling of simple array shapes
+  llvm::DenseMap<llvm::StringRef, Shape> shapeCache;         ///< spelling of simple array shapes
+  llvm::StringMap<unsigned> nextSuffix;                      ///< of generated computation names
+  llvm::DenseMap<HloComputation *, SourceRange> asyncStarts; ///< by the computation they call
+  int64_t unwrittenBytes = 0;                                ///< of literals whose elements are not in the text
   SourceRange entryRange;
   bool failed = false;
 };
@@ -132,6 +163,8 @@ struct ModuleParser::Scope {
   llvm::DenseMap<llvm::StringRef, Entry> names;
   llvm::DenseMap<std::pair<HloInstruction *, int64_t>, HloInstruction *> tupleElements; ///< `%x#0`
   llvm::DenseMap<int64_t, SourceRange> parameters;
+  std::map<Opcode, unsigned> anonymous; ///< next suffix of the names of nested instructions
+  unsigned depth = 0;                   ///< of the inline computation
   bool poisoned = false;
   bool impliedParameters = false; ///< single-instruction text: unknown operands with a shape are parameters
 };

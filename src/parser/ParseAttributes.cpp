@@ -71,11 +71,6 @@ bool ModuleParser::parseAttributes(Draft &draft, Scope &scope, unsigned depth) {
       return false;
     draft.attributes.push_back({*key, *value});
   }
-  bool inherits = draft.async == Draft::Async::Update || draft.async == Draft::Async::Done;
-  for (const AttributeSpec &spec : attributeSpecs(opcode))
-    if (spec.required && !inherits && llvm::none_of(draft.attributes, [&](const Attribute &a) { return a.key == spec.key; }))
-      good = error(DiagnosticKind::MissingAttribute, draft.opcodeRange,
-                   "`" + draft.opcodeText.str() + "` needs attribute `" + text(spec.key).str() + "`");
   return good;
 }
 
@@ -110,7 +105,7 @@ std::optional<AttributeValue> ModuleParser::parseValue(AttributeKey key, Attribu
   case AttributeGrammar::String:
     return wrap(parseString());
   case AttributeGrammar::Raw:
-    return wrap(parseRaw(text(key)));
+    return wrap(parseStructuredText(key));
   case AttributeGrammar::StringOrRaw:
     return token().kind == TokenKind::String ? wrap(parseString()) : wrap(parseRaw(text(key)));
   case AttributeGrammar::Window:
@@ -494,7 +489,7 @@ HloComputation *ModuleParser::parseComputationRef(unsigned depth) {
   if (token().is('{')) {
     SourceRange range = token().range();
     std::string name = uniqueComputationName("inline");
-    return parseBody(arena->save(name), range, depth + 1);
+    return parseBody(arena->save(name), range, depth + computationLevels);
   }
   llvm::StringRef name;
   SourceRange range;
@@ -580,7 +575,7 @@ std::optional<AttributeValue> ModuleParser::parseProgramShape() {
 /// {{0,1},{2,3}} | {} | [2,4]<=[8] | [4,2]<=[2,4]T(1,0) | mesh['x'=2,'y'=2] {'y'}
 std::optional<llvm::StringRef> ModuleParser::parseReplicaGroups() {
   if (token().is('{'))
-    return parseRaw("replica_groups");
+    return parseStructuredText(AttributeKey::ReplicaGroups);
   uint32_t begin = token().begin;
   llvm::StringRef all = lexer.rest();
   auto bad = [&]() -> std::optional<llvm::StringRef> {

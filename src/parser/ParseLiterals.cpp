@@ -55,9 +55,15 @@ std::optional<Literal> ModuleParser::parseLiteral(const Shape &shape, unsigned d
   }
   // Every element takes a character of text, so a literal is never larger than the text allows; `{...}` has no data.
   bool elided = shape.rank() > 0 && lexer.rest().drop_front(token().is('{')).ltrim().starts_with("...");
-  constexpr int64_t elidedLimit = int64_t(1) << 28;
   bool bare = shape.rank() > 0 && !token().is('{');
-  if (shape.numElements() > (elided || bare ? elidedLimit : int64_t(lexer.rest().size()) + 1)) {
+  if (elided || bare) {
+    constexpr int64_t limit = int64_t(1) << 29;
+    unwrittenBytes += std::min(shape.numElements(), limit) * std::max(1u, bitWidth(shape.elementType()) / 8);
+    if (unwrittenBytes > limit) {
+      errorHere(DiagnosticKind::InputTooLarge, "constants without written values take more than 512 MiB");
+      return std::nullopt;
+    }
+  } else if (shape.numElements() > int64_t(lexer.rest().size()) + 1) {
     errorHere(DiagnosticKind::BadLiteral,
               "literal has fewer than the " + std::to_string(shape.numElements()) + " elements of its shape");
     return std::nullopt;

@@ -210,7 +210,7 @@ void ModuleParser::parseComputations() {
     // Resynchronise at a line that can start a computation.
     llvm::StringRef source = lexer.source();
     size_t at = source.find("\n}", token().begin);
-    if (at == llvm::StringRef::npos)
+    if (at == llvm::StringRef::npos || tooManyErrors())
       break;
     lexer.seek(uint32_t(at + 2));
   }
@@ -295,11 +295,13 @@ HloComputation *ModuleParser::parseBody(llvm::StringRef name, SourceRange nameRa
   std::unique_ptr<HloComputation> owned = module->makeComputation(name);
   Scope scope;
   scope.computation = owned.get();
+  scope.depth = depth;
   HloInstruction *root = nullptr;
   SourceRange rootRange;
   while (!token().is('}')) {
     if (token().kind == TokenKind::End) {
-      expected("`}`");
+      if (!tooManyErrors())
+        expected("`}`");
       return nullptr;
     }
     bool isRoot = false;
@@ -349,6 +351,8 @@ bool ModuleParser::finishComputation(HloComputation &computation, HloInstruction
 /// To the next line that can be an instruction, or the end of the body.
 void ModuleParser::recover() {
   llvm::StringRef source = lexer.source();
+  if (tooManyErrors())
+    return lexer.seek(uint32_t(source.size()));
   size_t at = token().begin;
   while (true) {
     if (at < source.size() && source[at] == '}' && (at == 0 || source[at - 1] == '\n'))
@@ -394,8 +398,8 @@ bool ModuleParser::checkName(llvm::StringRef name, SourceRange range) {
 
 std::string ModuleParser::uniqueComputationName(llvm::StringRef base) {
   std::string name = base.str();
-  for (unsigned i = 1; computationRanges.contains(name); ++i)
-    name = (llvm::Twine(base) + "." + llvm::Twine(i)).str();
+  for (unsigned &next = nextSuffix[base]; computationRanges.contains(name);)
+    name = (llvm::Twine(base) + "." + llvm::Twine(++next)).str();
   return name;
 }
 
@@ -422,7 +426,7 @@ HloInstruction *ModuleParser::parseInstruction(Scope &scope, bool &isRoot) {
   }
   if (!checkName(name, range))
     return nullptr;
-  HloInstruction *instr = parseRhs(scope, name, range, 0);
+  HloInstruction *instr = parseRhs(scope, name, range, scope.depth);
   scope.names[name].instr = instr;
   return instr;
 }
@@ -447,6 +451,8 @@ HloInstruction *ModuleParser::parseRhs(Scope &scope, llvm::StringRef name, Sourc
   bool nested = name.empty();
   if (!nested && !parseAttributes(draft, scope, depth))
     return nullptr;
+  if (!checkRequiredAttributes(draft))
+    return nullptr;
   draft.spec.range.end = uint32_t(lexer.source().take_front(token().begin).rtrim().size());
   if (draft.poisoned || !checkDraft(draft))
     return nullptr;
@@ -467,8 +473,9 @@ HloInstruction *ModuleParser::parseRhs(Scope &scope, llvm::StringRef name, Sourc
   }
   std::string anonymous;
   if (nested) {
-    for (unsigned i = 0; anonymous.empty() || scope.names.contains(anonymous); ++i)
-      anonymous = (llvm::Twine(draft.opcodeText) + ".anon" + (i ? "." + llvm::Twine(i) : llvm::Twine())).str();
+    unsigned &next = scope.anonymous[draft.spec.opcode];
+    for (; anonymous.empty() || scope.names.contains(anonymous); ++next)
+      anonymous = (llvm::Twine(draft.opcodeText) + ".anon" + (next ? "." + llvm::Twine(next) : llvm::Twine())).str();
     draft.spec.name = arena->save(anonymous);
     scope.names.try_emplace(draft.spec.name, Scope::Entry{nullptr, draft.spec.range});
   }
@@ -520,7 +527,8 @@ bool ModuleParser::parseOperands(Scope &scope, Draft &draft, unsigned depth) {
     if (!number)
       return false;
     // Numbers are dense, so one beyond any possible count is wrong whatever follows.
-    if (*number < 0 || *number > int64_t(lexer.source().size()))
+    constexpr int64_t shortestParameter = 16; // characters of `a=u8[]parameter(0)`, less a few
+    if (*number < 0 || *number > int64_t(lexer.source().size()) / shortestParameter)
       return error(DiagnosticKind::BadParameter, range,
                    "parameter number " + std::to_string(*number) + " is out of range");
     draft.spec.parameterNumber = *number;
@@ -535,12 +543,9 @@ bool ModuleParser::parseOperands(Scope &scope, Draft &draft, unsigned depth) {
     draft.spec.literal = arena->saveObject(std::move(*literal));
     return true;
   }
-  while (!token().is(')')) {
-    if (!draft.operands.empty() && !expect(','))
+  for (bool first = true; !token().is(')'); first = false)
+    if ((!first && !expect(',')) || !parseOperand(scope, draft, depth))
       return false;
-    if (!parseOperand(scope, draft, depth))
-      return false;
-  }
   lexer.advance();
   return true;
 }
@@ -647,55 +652,6 @@ HloInstruction *ModuleParser::tupleElement(Scope &scope, HloInstruction *tuple, 
     scope.names[element->name()] = {element, range};
   }
   return element;
-}
-
-/// Operand count, result shape, and what later code relies on when it looks at an instruction.
-bool ModuleParser::checkDraft(Draft &draft) {
-  Opcode opcode = draft.spec.opcode;
-  auto count = int(draft.operands.size());
-  bool viaAsync = draft.async == Draft::Async::Update || draft.async == Draft::Async::Done;
-  int least = viaAsync ? 1 : minOperands(opcode), most = viaAsync ? 1 : maxOperands(opcode);
-  if (count < least || (most >= 0 && count > most)) {
-    std::string wanted = least == most ? std::to_string(least) : "at least " + std::to_string(least);
-    return error(DiagnosticKind::OperandCount, draft.opcodeRange,
-                 "`" + draft.opcodeText.str() + "` expects " + wanted + (wanted == "1" ? " operand" : " operands") +
-                     ", has " + std::to_string(count));
-  }
-  if (opcode == Opcode::GetTupleElement && !checkTupleElement(draft))
-    return false;
-  if (!draft.shapeGiven) {
-    if (!mayOmitShape(opcode))
-      return error(DiagnosticKind::MissingShape, draft.opcodeRange,
-                   "`" + draft.opcodeText.str() + "` needs a result shape");
-    InstructionSpec spec = draft.spec;
-    spec.operands = draft.operands;
-    spec.attributes = draft.attributes;
-    std::string message;
-    std::optional<Shape> inferred = inferShape(spec, message);
-    if (!inferred)
-      return error(DiagnosticKind::ShapeMismatch, draft.opcodeRange, message);
-    draft.spec.shape = *inferred;
-  }
-  const Shape &shape = draft.spec.shape;
-  if (opcode == Opcode::Reshape && shape.isArray() && draft.operands[0]->shape().isArray() && !shape.hasDynamicDims() &&
-      !draft.operands[0]->shape().hasDynamicDims() && shape.numElements() != draft.operands[0]->shape().numElements())
-    return error(DiagnosticKind::ShapeMismatch, draft.opcodeRange,
-                 "reshape of `" + draft.operands[0]->shape().toString(false) + "` to `" + shape.toString(false) +
-                     "` changes the number of elements");
-  return true;
-}
-
-bool ModuleParser::checkTupleElement(const Draft &draft) {
-  for (const Attribute &attribute : draft.attributes) {
-    if (attribute.key != AttributeKey::Index)
-      continue;
-    int64_t index = std::get<int64_t>(attribute.value);
-    const Shape &tuple = draft.operands[0]->shape();
-    if (!tuple.isTuple() || index < 0 || index >= int64_t(tuple.elements().size()))
-      return error(DiagnosticKind::ShapeMismatch, draft.opcodeRange,
-                   "`" + tuple.toString(false) + "` has no element " + std::to_string(index));
-  }
-  return true;
 }
 
 /// `fusion-start(a, b), kind=..., calls=f` -> async-start(a, b), calls=%wrapper, where wrapper holds the fusion.
