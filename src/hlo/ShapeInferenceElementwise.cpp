@@ -63,6 +63,7 @@ unsigned unaryTypes(Opcode opcode) {
   case Opcode::IsFinite:
   case Opcode::ReducePrecision:
   case Opcode::Erf:
+  case Opcode::Cbrt:
     return F;
   case Opcode::Abs:
   case Opcode::Sign:

@@ -25,6 +25,8 @@ HloInstruction *generateTernary(GeneratorState &g, Opcode opcode, HloInstruction
     Shape selector = g.oneIn(3) ? Shape::scalar(ElementType::Pred) : Shape::array(ElementType::Pred, shape.dims());
     return g.add(opcode, {}, {g.withShape(selector), x, g.withShape(shape)}, {});
   }
+  if (isComplex(shape.elementType()))
+    return nullptr; // no order to clamp by
   Shape scalar = Shape::scalar(shape.elementType());
   return g.add(opcode, {}, {g.withShape(g.oneIn(2) ? scalar : shape), x, g.withShape(g.oneIn(2) ? scalar : shape)}, {});
 }
@@ -132,6 +134,9 @@ HloInstruction *generateElementwise(GeneratorState &g, Opcode opcode) {
                    {g.integer(Key::ExponentBits, g.between(1, 8)), g.integer(Key::MantissaBits, g.below(10))});
     return g.add(opcode, {}, {x}, {});
   case OpcodeFamily::Binary:
+    // The verifier lets complex extrema pass, as XLA's does, but nothing computes them.
+    if ((opcode == Opcode::Maximum || opcode == Opcode::Minimum) && isComplex(x->shape().elementType()))
+      return nullptr;
     return g.add(opcode, {}, {x, g.withShape(x->shape())}, {});
   case OpcodeFamily::Ternary:
     return generateTernary(g, opcode, x);

@@ -40,7 +40,7 @@ HloInstruction *generateWhile(GeneratorState &g) {
     HloInstruction *i = builder.add(Opcode::GetTupleElement, counter, {s[0]}, {g.integer(Key::Index, 0)}, "i");
     HloInstruction *y = builder.add(Opcode::GetTupleElement, x->shape(), {s[0]}, {g.integer(Key::Index, 1)}, "y");
     HloInstruction *next = builder.add(Opcode::Add, counter, {i, number(builder, 1, "one")}, {}, "next");
-    return builder.tuple({next, builder.add(Opcode::Maximum, x->shape(), {y, y}, {}, "z")});
+    return builder.tuple({next, builder.add(Opcode::Add, x->shape(), {y, y}, {}, "z")});
   });
   HloBuilder builder(*g.entry);
   std::string name = "zero" + std::to_string(g.entry->instructions().size());

@@ -13,6 +13,7 @@ llvm::ArrayRef<RuleCase> elementwiseRuleCases() {
       {R::unary_c1, "p = c64[4] parameter(0) ROOT r = c64[4] floor(p)"},
       {R::unary_c1, "p = s32[4] parameter(0) ROOT r = pred[4] is-finite(p)"},
       {R::unary_c1, "p = s32[4] parameter(0) ROOT r = s32[4] real(p)"},
+      {R::unary_c1, "p = c64[4] parameter(0) ROOT r = c64[4] cbrt(p)"},
       {R::instruction_c4, "p = c64[4] parameter(0) ROOT r = c64[4] abs(p)"},
       {R::instruction_c4, "p = f32[4] parameter(0) ROOT r = f32[5] tanh(p)"},
       {R::instruction_c4, "p = f32[4] parameter(0) ROOT r = f16[4] tanh(p)"},
