@@ -57,7 +57,7 @@ private:
 
   std::optional<std::vector<Literal>> readArguments(const HloModule &module) {
     if (options.inputsFile.empty())
-      return makeArguments(module, options.seed);
+      return makeArguments(module, diagnostics, options.seed);
     std::string error;
     std::optional<std::string> bytes = readFile(options.inputsFile, error);
     std::optional<std::vector<NpzArray>> arrays = bytes ? readNpz(*bytes, error) : std::nullopt;

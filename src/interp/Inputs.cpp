@@ -4,6 +4,8 @@
 #include "interp/RandomBits.h"
 #include "interp/Strided.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -204,12 +206,25 @@ void generate(Literal &literal, llvm::ArrayRef<Demand> demands, uint64_t seed, b
 
 } // namespace
 
-std::vector<Literal> makeArguments(const HloModule &module, uint64_t seed) {
+llvm::FailureOr<std::vector<Literal>> makeArguments(const HloModule &module, DiagnosticEngine &diagnostics,
+                                                    uint64_t seed, uint64_t maxBytes) {
   std::vector<Demand> demands = interp::demandsOf(module);
   bool special = isElementwiseOnly(module);
   std::vector<Literal> arguments;
   uint32_t leaf = 0;
   for (const HloInstruction *parameter : module.entry()->parameters()) {
+    uint64_t bytes = 0;
+    for (const Shape::Leaf &part : parameter->shape().leaves())
+      if (part.shape.isArray())
+        bytes =
+            llvm::SaturatingMultiplyAdd<uint64_t>(part.shape.numElements(), hostBytes(part.shape.elementType()), bytes);
+    if (parameter->shape().hasDynamicDims() || bytes > maxBytes) {
+      diagnostics.report(DiagnosticKind::UnsupportedFeature, parameter->range(),
+                         "cannot make a value for " + describe(*parameter) +
+                             (bytes > maxBytes ? ": it is too large" : ": its shape is dynamic"));
+      return llvm::failure();
+    }
+    maxBytes -= bytes;
     arguments.emplace_back(parameter->shape());
     generate(arguments.back(), demands, seed, special, leaf);
   }

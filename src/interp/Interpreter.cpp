@@ -7,6 +7,8 @@
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/Twine.h"
 
+#include <utility>
+
 namespace hloc {
 
 namespace interp {
@@ -46,6 +48,19 @@ uint64_t hostSize(const Shape &shape) {
   return sum;
 }
 
+/// Bytes that the instruction allocates for itself; the others pass on what they are given.
+uint64_t ownBytes(const HloInstruction &instr) {
+  switch (family(instr.opcode())) {
+  case OpcodeFamily::Structure:
+  case OpcodeFamily::Identity:
+  case OpcodeFamily::Control:
+  case OpcodeFamily::Async:
+    return 0;
+  default:
+    return instr.opcode() == Opcode::Parameter || instr.opcode() == Opcode::Constant ? 0 : hostSize(instr.shape());
+  }
+}
+
 } // namespace
 
 llvm::LogicalResult Machine::admit(const HloInstruction &instr) {
@@ -54,9 +69,10 @@ llvm::LogicalResult Machine::admit(const HloInstruction &instr) {
                        "the interpreter does not evaluate dynamic shapes: " + describe(instr));
     return llvm::failure();
   }
-  if (hostSize(instr.shape()) > options.maxBytes) {
+  if (hostSize(instr.shape()) > options.maxBytes - std::min(liveBytes, options.maxBytes)) {
     diagnostics.report(DiagnosticKind::UnsupportedFeature, instr.range(),
-                       "the value of " + describe(instr) + " is larger than the interpreter's memory limit");
+                       "the value of " + describe(instr) + " does not fit into the interpreter's memory limit of " +
+                           std::to_string(options.maxBytes >> 20) + " MiB");
     return llvm::failure();
   }
   return llvm::success();
@@ -80,6 +96,7 @@ llvm::FailureOr<Value> Machine::run(const HloComputation &computation, std::vect
   auto leave = llvm::scope_exit([&] { --depth; });
   const Schedule &schedule = scheduleOf(computation);
   std::vector<Value> values(computation.instructions().size());
+  std::vector<uint64_t> held(values.size(), 0); // bytes counted in liveBytes for each value
   llvm::SmallVector<Value, 4> operands;
   for (const HloInstruction *instr : computation.instructions()) {
     if (llvm::failed(admit(*instr)))
@@ -92,14 +109,20 @@ llvm::FailureOr<Value> Machine::run(const HloComputation &computation, std::vect
     for (const HloInstruction *operand : instr->operands())
       operands.push_back(values[operand->id()]);
     for (const HloInstruction *operand : instr->operands())
-      if (schedule.lastUse[operand->id()] == instr->id())
+      if (schedule.lastUse[operand->id()] == instr->id()) {
         values[operand->id()] = Value();
+        liveBytes -= std::exchange(held[operand->id()], 0);
+      }
     llvm::FailureOr<Value> value = evaluate(*instr, operands);
     if (llvm::failed(value))
       return llvm::failure();
-    if (schedule.lastUse[instr->id()] != instr->id())
-      values[instr->id()] = std::move(*value);
+    if (schedule.lastUse[instr->id()] == instr->id())
+      continue;
+    values[instr->id()] = std::move(*value);
+    liveBytes += held[instr->id()] = ownBytes(*instr);
   }
+  for (uint64_t bytes : held)
+    liveBytes -= bytes;
   return std::move(values[computation.root()->id()]);
 }
 

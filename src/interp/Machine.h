@@ -64,6 +64,8 @@ private:
 
   llvm::DenseMap<const HloComputation *, std::unique_ptr<Schedule>> schedules;
   unsigned depth = 0;
+  /// Of the values held by the running computations; what a value is moved into or shared with is not counted again.
+  uint64_t liveBytes = 0;
 };
 
 } // namespace hloc::interp

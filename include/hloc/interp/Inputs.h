@@ -6,9 +6,14 @@
 //   alone, some are special (NaN, infinities, -0, subnormals, the largest), and so are some integers.
 
 #include "hloc/hlo/HloModule.h"
+#include "hloc/support/Diagnostics.h"
+
+#include "llvm/Support/LogicalResult.h"
 
 namespace hloc {
 
-std::vector<Literal> makeArguments(const HloModule &module, uint64_t seed = 0);
+/// Reports parameters that have no values (dynamic, opaque) and arguments of more than `maxBytes` in total.
+llvm::FailureOr<std::vector<Literal>> makeArguments(const HloModule &module, DiagnosticEngine &diagnostics,
+                                                    uint64_t seed = 0, uint64_t maxBytes = uint64_t(8) << 30);
 
 } // namespace hloc

@@ -148,3 +148,21 @@ TEST_CASE("wrong arguments and values too large are reported") {
   CHECK(llvm::failed(interpret(*entry, {scalar(F32, 1)}, fresh)));
   CHECK(fresh.exitCode() == ExitCode::Unsupported);
 }
+
+TEST_CASE("memory is counted over all values that are alive") {
+  auto interpretChain = [](bool keepAll) {
+    OneOp op;
+    HloComputation *entry = op.module.addComputation("main");
+    HloBuilder b(*entry);
+    Shape shape = Shape::array(F32, {256});
+    std::vector<HloInstruction *> values{b.parameter(0, shape)};
+    for (int i = 0; i < 20; ++i)
+      values.push_back(b.add(Opcode::Negate, shape, {values.back()}));
+    entry->setRoot(keepAll ? b.tuple(values) : values.back());
+    InterpreterOptions options;
+    options.maxBytes = 8 * 1024;
+    return interpret(*entry, {Literal(shape)}, op.diagnostics, options);
+  };
+  CHECK(llvm::succeeded(interpretChain(false)));
+  CHECK(llvm::failed(interpretChain(true)));
+}

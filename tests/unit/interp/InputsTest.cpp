@@ -16,7 +16,9 @@ std::vector<Literal> argumentsOf(const char *text, uint64_t seed = 0) {
   DiagnosticEngine diagnostics;
   auto module = parseHloModule(std::make_shared<SourceFile>("test.hlo", text), diagnostics);
   REQUIRE(module);
-  return makeArguments(*module, seed);
+  auto arguments = makeArguments(*module, diagnostics, seed);
+  REQUIRE(llvm::succeeded(arguments));
+  return *arguments;
 }
 
 } // namespace
@@ -88,8 +90,17 @@ TEST_CASE("matrices to be factorised can be") {
   DiagnosticEngine diagnostics;
   auto module = parseHloModule(std::make_shared<SourceFile>("test.hlo", text), diagnostics);
   REQUIRE(module);
-  auto result = interpret(*module, makeArguments(*module, 3), diagnostics);
+  auto result = interpret(*module, *makeArguments(*module, diagnostics, 3), diagnostics);
   REQUIRE(llvm::succeeded(result));
   for (double value : doubles(*result))
     CHECK(std::isfinite(value));
+}
+
+TEST_CASE("arguments too large to make are refused") {
+  const char *text = "HloModule m\nENTRY e { ROOT p = f32[1048576,1048576] parameter(0) }\n";
+  DiagnosticEngine diagnostics;
+  auto module = parseHloModule(std::make_shared<SourceFile>("test.hlo", text), diagnostics);
+  REQUIRE(module);
+  CHECK(llvm::failed(makeArguments(*module, diagnostics)));
+  CHECK(diagnostics.exitCode() == ExitCode::Unsupported);
 }
