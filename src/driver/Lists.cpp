@@ -1,7 +1,9 @@
 #include "Lists.h"
 
 #include "hloc/codegen/Pipeline.h"
+#include "hloc/emitters/OpcodeSupport.h"
 #include "hloc/hlo/Opcode.h"
+#include "hloc/interp/Interpreter.h"
 #include "hloc/kernel/TargetInfo.h"
 #include "hloc/transforms/Transforms.h"
 
@@ -31,9 +33,18 @@ std::string listTargets() {
 std::string versionText() { return fmt::format("hloc {}\nLLVM {}\n", HLOC_VERSION, LLVM_VERSION_STRING); }
 
 std::string listOps() {
-  std::string out;
-  for (unsigned i = 0; i < numOpcodes(); ++i)
-    out += text(static_cast<Opcode>(i)).str() + "\n";
+  std::string out = fmt::format("{:<28} {:<8} {:<12} {}\n", "opcode", "kernels", "interpreter", "why not");
+  for (unsigned i = 0; i < numOpcodes(); ++i) {
+    auto opcode = static_cast<Opcode>(i);
+    const char *kernel = kernelRefusal(opcode);
+    const char *interpreter = interpreterRefusal(opcode);
+    std::string why = kernel ? kernel : "";
+    if (interpreter)
+      why += (why.empty() ? "" : "; ") + std::string(interpreter);
+    out += fmt::format("{:<28} {:<8} {:<12} {}", text(opcode).str(), kernel ? "no" : "yes", interpreter ? "no" : "yes", why);
+    out.erase(out.find_last_not_of(' ') + 1);
+    out += '\n';
+  }
   return out;
 }
 

@@ -31,4 +31,7 @@ llvm::FailureOr<Literal> interpret(const HloModule &module, llvm::ArrayRef<Liter
 llvm::FailureOr<Literal> interpret(const HloComputation &computation, llvm::ArrayRef<Literal> arguments,
                                    DiagnosticEngine &diagnostics, const InterpreterOptions &options = {});
 
+/// Why the interpreter does not evaluate this opcode; null if it does.
+const char *interpreterRefusal(Opcode opcode);
+
 } // namespace hloc
