@@ -161,6 +161,6 @@ llvm::FailureOr<Literal> interpret(const HloModule &module, llvm::ArrayRef<Liter
   return interpret(*module.entry(), arguments, diagnostics, options);
 }
 
-const char *interpreterRefusal(Opcode opcode) { return opcodeRule(opcode).refusal; }
+const char *interpreterRefusal(Opcode opcode) { return interp::opcodeRule(opcode).refusal; }
 
 } // namespace hloc
