@@ -16,15 +16,13 @@ using namespace mlir;
 void hloc::buildKernelPipeline(OpPassManager &manager, const PipelineOptions &options) {
   auto function = [&]() -> OpPassManager & { return manager.nest<func::FuncOp>(); };
 
-  // --- structure: loops over maps become loops, helpers are pasted in
+  // --- structure: helpers are pasted in, loops over maps become loops
+  // Helpers are pasted into their callers, innermost first; equal calls are merged before they are pasted.
+  manager.addPass(createInlinerPass({}, [](OpPassManager &callee) { callee.addPass(createCSEPass()); }));
   // Bounds checks leave the main part of a loop.
   function().addPass(createPeelLoops());
   // Loops over maps, predicated accesses and warp reductions become scf and shuffles.
   function().addPass(createLowerXlaGpuToScf());
-  // Helpers are pasted into their callers, innermost first; equal calls are merged before they are pasted.
-  manager.addPass(createInlinerPass({}, [](OpPassManager &callee) { callee.addPass(createCSEPass()); }));
-  // Helpers that remain learn which buffers they are given.
-  manager.addPass(createPropagateSliceIndices());
 
   // --- memory: indices count elements in the order of their bytes
   // Tensors become rank 1, and the maps of their indices one map.
@@ -44,6 +42,8 @@ void hloc::buildKernelPipeline(OpPassManager &manager, const PipelineOptions &op
   function().addPass(createLoopInvariantCodeMotionPass());
 
   // --- pointers
+  // Helpers that remain learn which buffers they are given: their loads may be invariant too.
+  manager.addPass(createPropagateSliceIndices());
   // Calls are calls from here on.
   function().addPass(createConvertPureCall());
   // Tensors become pointers; alignment is read off the maps, so they are still there.

@@ -43,6 +43,7 @@ public:
     llvm::StringRef name = pass->getArgument();
     if (name.empty())
       return;
+    name.consume_front("hloc-"); // dumps carry the names of the published description
     timing.add(name, track, begin, Timing::Clock::now(), 1);
     dumps.after(DumpStage::Mlir, name, millisecondsSince(begin), [&] { return printModule(op); });
   }

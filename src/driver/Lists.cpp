@@ -53,6 +53,7 @@ namespace {
 void listNested(mlir::OpPassManager &manager, std::string indent, std::string &out) {
   for (mlir::Pass &pass : manager.getPasses()) {
     llvm::StringRef argument = pass.getArgument();
+    argument.consume_front("hloc-");
     if (!argument.empty())
       out += fmt::format("  mlir  {}{}\n", indent, argument.str());
   }
