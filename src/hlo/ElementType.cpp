@@ -2,6 +2,8 @@
 
 #include "hloc/support/Check.h"
 
+#include "llvm/ADT/StringMap.h"
+
 namespace hloc {
 
 namespace {
@@ -31,12 +33,16 @@ constexpr FloatFormat formats[] = {
 llvm::StringRef text(ElementType type) { return row(type).text; }
 
 std::optional<ElementType> parseElementType(llvm::StringRef text) {
-  if (text == "opaque_type")
-    return ElementType::Opaque;
-  for (size_t i = 0; i < std::size(rows); ++i)
-    if (rows[i].text == text)
-      return static_cast<ElementType>(i);
-  return std::nullopt;
+  static const llvm::StringMap<ElementType> types = [] {
+    llvm::StringMap<ElementType> map;
+    for (size_t i = 0; i < std::size(rows); ++i)
+      map.try_emplace(rows[i].text, static_cast<ElementType>(i));
+    map.try_emplace("opaque_type", ElementType::Opaque);
+    return map;
+  }();
+  constexpr size_t longest = 16; // most names that are asked for are no types
+  auto found = text.size() > longest ? types.end() : types.find(text);
+  return found == types.end() ? std::nullopt : std::optional(found->second);
 }
 
 ElementCategory category(ElementType type) { return row(type).category; }

@@ -40,6 +40,13 @@ bool isIdentifierBody(char c) { return is(c, Body); }
 
 Lexer::Lexer(llvm::StringRef text, DiagnosticEngine &diagnostics) : text(text), diagnostics(diagnostics) { advance(); }
 
+char Lexer::nextCharacter() const {
+  size_t at = current.end;
+  while (at < text.size() && is(text[at], Blank))
+    ++at;
+  return at < text.size() ? text[at] : '\0';
+}
+
 void Lexer::seek(uint32_t offset) {
   position = offset;
   advance();

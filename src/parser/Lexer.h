@@ -44,6 +44,8 @@ public:
   void advance();
   /// The text from the start of the current token, for values that are not made of tokens.
   llvm::StringRef rest() const { return text.drop_front(current.begin); }
+  /// The first character behind the current token that is no blank, 0 at the end; comments are not skipped.
+  char nextCharacter() const;
   /// Continues behind `offset`.
   void seek(uint32_t offset);
   llvm::StringRef source() const { return text; }

@@ -40,7 +40,7 @@ bool ModuleParser::startsShape() const {
     return false;
   if (token().text == "b" && lexer.rest().starts_with("b("))
     return true;
-  return parseElementType(token().text) && lexer.rest().drop_front(token().text.size()).ltrim().starts_with("[");
+  return lexer.nextCharacter() == '[' && parseElementType(token().text);
 }
 
 std::optional<Shape> ModuleParser::parseShape(unsigned depth) {

@@ -561,7 +561,7 @@ bool ModuleParser::parseOperand(Scope &scope, Draft &draft, unsigned depth) {
       return false;
   }
   bool bare = token().kind == TokenKind::Identifier;
-  bool nested = bare && lexer.source().substr(token().end).ltrim().starts_with("(");
+  bool nested = bare && lexer.nextCharacter() == '(';
   HloInstruction *operand = nullptr;
   if (nested) {
     if (shape)
