@@ -3,6 +3,7 @@
 #include "llvm/ADT/APFloat.h"
 #include "llvm/Support/Error.h"
 
+#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -15,6 +16,10 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 /// Correctly rounded; an exponent too large gives infinity.
 double parseDecimal(llvm::StringRef text) {
   double value = 0;
+  auto [end, failure] = std::from_chars(text.begin(), text.end(), value);
+  if (failure == std::errc() && end == text.end())
+    return value;
+  // Too large or too small for from_chars.
   if (!text.getAsDouble(value, /*AllowInexact=*/true))
     return value;
   llvm::APFloat number(llvm::APFloat::IEEEdouble());
