@@ -45,7 +45,10 @@ struct FloatVerdict {
   double difference, ulps;
 };
 
-FloatVerdict judge(double expected, double actual, ElementType type, const Tolerance &tolerance, double largest) {
+/// `scale`: the magnitude that relative errors refer to; that of the expected value or, for a part of a complex number,
+/// of the larger part.
+FloatVerdict judge(double expected, double actual, ElementType type, const Tolerance &tolerance, double largest,
+                   double scale) {
   if (std::isnan(expected) || std::isnan(actual)) {
     bool both = std::isnan(expected) && std::isnan(actual);
     return {both, both ? 0 : infinity, both ? 0 : infinity};
@@ -59,8 +62,8 @@ FloatVerdict judge(double expected, double actual, ElementType type, const Toler
     return {tolerance.overflowMayDiffer && nearOverflow, infinity, infinity};
   }
   double difference = std::fabs(expected - actual);
-  double ulps = difference / unitInLastPlace(type, expected);
-  bool passes = ulps <= tolerance.ulps || difference <= tolerance.relative * std::fabs(expected) ||
+  double ulps = difference / unitInLastPlace(type, scale);
+  bool passes = ulps <= tolerance.ulps || difference <= tolerance.relative * scale ||
                 difference <= tolerance.absolute || difference <= tolerance.ofLargest * largest;
   return {passes, difference, ulps};
 }
@@ -81,7 +84,8 @@ public:
       if (isComplex(type))
         compareComplex(i);
       else if (isFloat(type))
-        note(i, judge(expected.getDouble(i), actual.getDouble(i), type, tolerance, largest));
+        note(i, judge(expected.getDouble(i), actual.getDouble(i), type, tolerance, largest,
+                      std::fabs(expected.getDouble(i))));
       else
         compareInteger(i);
   }
@@ -89,8 +93,12 @@ public:
 private:
   void compareComplex(int64_t i) {
     std::complex<double> a = expected.getComplex(i), b = actual.getComplex(i);
-    FloatVerdict real = judge(a.real(), b.real(), componentType(type), tolerance, largest);
-    FloatVerdict imag = judge(a.imag(), b.imag(), componentType(type), tolerance, largest);
+    double scale = std::max(std::fabs(a.real()), std::fabs(a.imag()));
+    if (!std::isfinite(scale)) // the parts have nothing in common
+      scale = 0;
+    double realScale = scale ? scale : std::fabs(a.real()), imagScale = scale ? scale : std::fabs(a.imag());
+    FloatVerdict real = judge(a.real(), b.real(), componentType(type), tolerance, largest, realScale);
+    FloatVerdict imag = judge(a.imag(), b.imag(), componentType(type), tolerance, largest, imagScale);
     note(i, {real.passes && imag.passes, std::max(real.difference, imag.difference), std::max(real.ulps, imag.ulps)});
   }
   void compareInteger(int64_t i) {

@@ -17,7 +17,8 @@ struct Batch {
   Index toLast, back;
   int64_t features, rows;
 
-  explicit Batch(Step &step) : step(step), epsilon(step.instr.get<double>(AttributeKey::Epsilon)) {
+  explicit Batch(Step &step)
+      : step(step), epsilon(float(step.instr.get<double>(AttributeKey::Epsilon))) { // HLO keeps it in f32
     const Shape &shape = step.array(0).shape();
     int64_t feature = step.instr.intOr(AttributeKey::FeatureIndex, 0);
     for (unsigned i = 0; i < shape.rank(); ++i)

@@ -25,7 +25,10 @@ struct Multiply {
   static bool apply(bool a, bool b) { return a && b; }
   template <IntegerLane T> static T apply(T a, T b) { return T(uint64_t(a) * uint64_t(b)); }
   template <RealLane T> static T apply(T a, T b) { return a * b; }
-  template <ComplexLane T> static T apply(T a, T b) { return a * b; }
+  /// As it is written: C's recovery of infinities from NaNs is not what generated code does.
+  template <typename T> static std::complex<T> apply(std::complex<T> a, std::complex<T> b) {
+    return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+  }
 };
 struct Divide {
   static int64_t apply(int64_t a, int64_t b) {
@@ -111,7 +114,10 @@ struct Power {
         result *= square;
     return T(result);
   }
-  template <RealLane T> static T apply(T base, T exponent) { return std::pow(base, exponent); }
+  /// The library's, but 1 also where a signalling NaN meets 0 or 1.
+  template <RealLane T> static T apply(T base, T exponent) {
+    return base == 1 || exponent == 0 ? T(1) : std::pow(base, exponent);
+  }
   template <typename T> static std::complex<T> apply(std::complex<T> base, std::complex<T> exponent) {
     using Z = std::complex<T>;
     if (exponent == Z(0))

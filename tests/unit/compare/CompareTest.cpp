@@ -71,6 +71,17 @@ TEST_CASE("each bound admits what it says") {
   CHECK_FALSE(compareLiterals(integers(ElementType::S8, {-128}), integers(ElementType::S8, {127}), t).equal());
 }
 
+TEST_CASE("parts of a complex number are judged by the larger one") {
+  Literal expected(Shape::array(ElementType::C64, {1})), actual = expected;
+  expected.setComplex(0, {1000, 0});
+  actual.setComplex(0, {1000, 0.5});
+  Tolerance t;
+  t.relative = 1e-3;
+  CHECK(compareLiterals(expected, actual, t).equal());
+  t.relative = 1e-4;
+  CHECK_FALSE(compareLiterals(expected, actual, t).equal());
+}
+
 TEST_CASE("an infinity against a number passes only near overflow, and only if allowed") {
   Tolerance t;
   t.relative = 1;

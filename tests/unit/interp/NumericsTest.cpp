@@ -171,6 +171,10 @@ TEST_CASE("complex ops") {
   Literal pair = op.run(Opcode::Complex, z.shape(), {numbers(F32, {1, 2}), numbers(F32, {3, 4})});
   CHECK(pair.getComplex(1) == std::complex<double>(2, 4));
   checkSame(op.values(Opcode::Imag, F32, {pair}), {3, 4});
+  Literal infinite(Shape::array(C64, {1}));
+  infinite.setComplex(0, {infinity, infinity});
+  Literal square = op.run(Opcode::Multiply, infinite.shape(), {infinite, infinite});
+  CHECK(std::isnan(square.getComplex(0).real())); // inf - inf: no recovery of infinities
 }
 
 TEST_CASE("stochastic rounding follows the random bits") {
