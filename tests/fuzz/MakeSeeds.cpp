@@ -89,7 +89,7 @@ void writeModules(const std::string &folder) {
     PrintOptions print;
     print.full = seed % 2;
     printHlo(*generateModule(seed, options), os, print);
-    for (const char *target : {"/parser", "/verifier"})
+    for (const char *target : {"/parser", "/verifier", "/interpreter"})
       write(folder + target, "generated-" + std::to_string(seed) + ".hlo", text);
   }
 }

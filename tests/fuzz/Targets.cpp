@@ -3,6 +3,7 @@
 #include "hloc/hlo/Printer.h"
 #include "hloc/hlo/Verifier.h"
 #include "hloc/indexing/IndexingMap.h"
+#include "hloc/interp/Interpreter.h"
 #include "hloc/kernel/Manifest.h"
 #include "hloc/npz/Npz.h"
 #include "hloc/parser/Parser.h"
@@ -57,6 +58,29 @@ void fuzzVerifier(llvm::StringRef bytes) {
   bool ok = verify(*module, diagnostics);
   HLOC_CHECK(ok != diagnostics.hasErrors(), "the verifier's verdict differs from its errors");
   render(diagnostics);
+}
+
+/// What verifies is interpreted on zeros, within small limits.
+void fuzzInterpreter(llvm::StringRef bytes) {
+  DiagnosticEngine diagnostics;
+  auto module = parse(bytes, diagnostics);
+  if (!module || !verify(*module, diagnostics))
+    return;
+  int64_t left = 1 << 16;
+  std::vector<Literal> arguments;
+  for (const HloInstruction *parameter : module->entry()->parameters()) {
+    for (const Shape::Leaf &leaf : parameter->shape().leaves()) {
+      if (!leaf.shape.isArray() || leaf.shape.byteSize() > left)
+        return;
+      left -= leaf.shape.byteSize();
+    }
+    arguments.push_back(Literal(parameter->shape()));
+  }
+  InterpreterOptions options;
+  options.maxBytes = 1 << 22;
+  options.maxLoopSteps = 64;
+  llvm::FailureOr<Literal> result = interpret(*module, arguments, diagnostics, options);
+  HLOC_CHECK(llvm::succeeded(result) != diagnostics.hasErrors(), "the interpreter's verdict differs from its errors");
 }
 
 /// First line: a shape; the rest: the literal.
