@@ -16,8 +16,9 @@ Kernel kernelOf(const HloInstruction &instr) {
   case OpcodeFamily::Binary:
     return binaryKernel(instr.opcode(), compute);
   case OpcodeFamily::Compare:
-    return compareKernel(instr.enumOr(AttributeKey::Direction, ComparisonDirection::Eq),
-                         instr.comparisonType() == ComparisonType::TotalOrder, compute);
+    return compareKernel(
+        instr.enumOr(AttributeKey::Direction, ComparisonDirection::Eq),
+        instr.comparisonType() == ComparisonType::TotalOrder ? totalOrderOf(type) : FloatOrder::Partial, compute);
   case OpcodeFamily::Ternary:
     return instr.opcode() == Opcode::Select ? selectKernel(compute) : clampKernel(compute);
   case OpcodeFamily::Convert:

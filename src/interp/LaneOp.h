@@ -49,7 +49,9 @@ std::optional<LaneOp> laneOp(const HloInstruction &instr);
 // The kernels by family; null where the op is not defined on the type.
 Kernel unaryKernel(Opcode opcode, ComputeType type);
 Kernel binaryKernel(Opcode opcode, ComputeType type);
-Kernel compareKernel(ComparisonDirection direction, bool totalOrder, ComputeType type);
+enum class FloatOrder { Partial, Total, TotalFnuz };
+FloatOrder totalOrderOf(ElementType type);
+Kernel compareKernel(ComparisonDirection direction, FloatOrder order, ComputeType type);
 Kernel selectKernel(ComputeType type);
 Kernel clampKernel(ComputeType type);
 Kernel convertKernel(ElementType from, ElementType to);

@@ -78,12 +78,21 @@ inline float decodeHalf(uint16_t pattern) {
 }
 inline float decodeBrain(uint16_t pattern) { return std::bit_cast<float>(uint32_t(pattern) << 16); }
 
+/// The value, with the payload of a NaN in the upper bits of the mantissa, so that a total order tells NaNs apart.
+template <FloatFormat F> float decodeKeepingPayload(uint32_t pattern) {
+  auto value = float(decodeFloat(F, pattern));
+  if (F.specials != FloatFormat::Specials::Ieee || value == value)
+    return value;
+  uint32_t sign = pattern >> (F.bits - 1), mantissa = pattern & ((1u << F.mantissaBits) - 1);
+  return std::bit_cast<float>(sign << 31 | 0x7F800000u | mantissa << (23 - F.mantissaBits));
+}
+
 /// Values of all patterns of a format of at most 8 bits; larger bytes repeat them.
 template <FloatFormat F> const std::array<float, 256> &narrowValues() {
   static const std::array<float, 256> values = [] {
     std::array<float, 256> made;
     for (unsigned pattern = 0; pattern < 256; ++pattern)
-      made[pattern] = float(decodeFloat(F, pattern & ((1u << F.bits) - 1)));
+      made[pattern] = decodeKeepingPayload<F>(pattern & ((1u << F.bits) - 1));
     return made;
   }();
   return values;

@@ -124,7 +124,8 @@ llvm::FailureOr<Value> evaluateSort(Step &step) {
 llvm::FailureOr<Value> topK(Step &step, int64_t k, bool largest) {
   const Literal &operand = step.array(0);
   ElementType type = operand.shape().elementType();
-  Kernel less = compareKernel(ComparisonDirection::Lt, isFloat(type), computeType(type));
+  Kernel less = compareKernel(ComparisonDirection::Lt, isFloat(type) ? totalOrderOf(type) : FloatOrder::Partial,
+                              computeType(type));
   if (!less)
     return step.unsupported("this element type has no order", DiagnosticKind::UnsupportedType);
   int64_t rowLength = operand.shape().dims().back(), rows = rowLength == 0 ? 0 : operand.numElements() / rowLength;

@@ -124,6 +124,28 @@ TEST_CASE("comparison orders") {
       {1, 1, 1});
 }
 
+TEST_CASE("the total order of narrow floats is that of their patterns") {
+  for (ElementType type : {F8E5M2, F8E4M3FNUZ, F8E3M4, BF16}) {
+    unsigned bits = bitWidth(type);
+    Literal a(Shape::array(type, {256})), b = a;
+    for (int64_t i = 0; i < 256; ++i) { // the upper end of both signs, where the NaNs are, and the patterns around zero
+      a.setBits(i, (uint64_t(i) << (bits - 8)) & ((uint64_t(1) << bits) - 1));
+      b.setBits(i, ((uint64_t(i) + 1) << (bits - 8)) & ((uint64_t(1) << bits) - 1));
+    }
+    auto key = [&](const Literal &literal, int64_t i) {
+      uint64_t sign = uint64_t(1) << (bits - 1), pattern = literal.getBits(i);
+      return pattern & sign ? -int64_t(pattern & (sign - 1)) - 1 : int64_t(pattern);
+    };
+    std::vector<double> less = OneOp().values(Opcode::Compare, Pred, {a, b},
+                                              {OneOp::choice(AttributeKey::Direction, ComparisonDirection::Lt),
+                                               OneOp::choice(AttributeKey::Type, ComparisonType::TotalOrder)});
+    for (int64_t i = 0; i < 256; ++i) {
+      CAPTURE(text(type).str(), i);
+      CHECK(bool(less[size_t(i)]) == (key(a, i) < key(b, i)));
+    }
+  }
+}
+
 TEST_CASE("power at its corners") {
   checkSame(binary(Opcode::Power, F32, {1, notANumber}, {notANumber, 0}), {1, 1});
   checkSame(binary(Opcode::Power, S32, {2, 1, -1, 3, -2}, {-1, -5, -1, 4, 3}), {0, 1, 0, 81, -8});
