@@ -5,6 +5,7 @@
 #include "emitters/heroes/LoopEmitter.h"
 #include "emitters/heroes/TransposeEmitter.h"
 #include "hloc/dialect/XlaGpu.h"
+#include "hloc/emitters/OpcodeSupport.h"
 #include "hloc/support/Check.h"
 
 #include "mlir/Dialect/Complex/IR/Complex.h"
@@ -17,10 +18,22 @@ using namespace mlir;
 namespace hloc {
 namespace {
 
-/// Every array in the fusion needs a type that code can be made for.
-bool checkTypes(const FusionGraph &graph, DiagnosticEngine &diagnostics) {
+/// Every instruction needs an emitter, every array a type that code can be made for. All that is missing is reported.
+bool checkSupport(const FusionGraph &graph, DiagnosticEngine &diagnostics) {
   bool good = true;
-  for (const HloInstruction *instr : graph.instructions())
+  for (const HloInstruction *parameter : graph.parameters())
+    if (!parameter->shape().isArray()) {
+      good = false;
+      diagnostics.report(DiagnosticKind::UnsupportedType, parameter->range(),
+                         "a parameter of shape " + parameter->shape().toString() + " is not supported in a kernel");
+    }
+  for (const HloInstruction *instr : graph.instructions()) {
+    if (const char *reason = kernelRefusal(instr->opcode())) {
+      good = false;
+      diagnostics.report(DiagnosticKind::UnsupportedOpcode, instr->range(),
+                         "opcode `" + text(instr->opcode()).str() + "` is not supported in a kernel: " + reason);
+      continue;
+    }
     for (const Shape::Leaf &leaf : instr->shape().leaves()) {
       ElementType type = leaf.shape.isArray() ? leaf.shape.elementType() : ElementType::Token;
       if (isEmittable(type) && !leaf.shape.hasDynamicDims())
@@ -29,6 +42,7 @@ bool checkTypes(const FusionGraph &graph, DiagnosticEngine &diagnostics) {
       diagnostics.report(DiagnosticKind::UnsupportedType, instr->range(),
                          "values of shape " + leaf.shape.toString() + " are not supported in a kernel");
     }
+  }
   return good;
 }
 
@@ -81,7 +95,7 @@ llvm::FailureOr<EmittedKernel> emitKernel(const HloComputation &fusionBody, Stri
                                           DiagnosticEngine &diagnostics) {
   loadEmitterDialects(context);
   llvm::FailureOr<FusionGraph> graph = FusionGraph::build(fusionBody, diagnostics);
-  if (failed(graph) || !checkTypes(*graph, diagnostics))
+  if (failed(graph) || !checkSupport(*graph, diagnostics))
     return failure();
   HeroChoice choice = selectHero(*graph, target);
   KernelSpec spec = describeKernel(*graph, kernelName, choice);

@@ -31,7 +31,8 @@ Value linearIndex(OpBuilder &builder, Location loc, RankedTensorType type, Value
     return arith::ConstantIndexOp::create(builder, loc, 0);
   SmallVector<unsigned> majorToMinor;
   SmallVector<int64_t> sizes;
-  for (int64_t dimension : llvm::reverse(minorToMajor(type))) {
+  auto order = minorToMajor(type);
+  for (int64_t dimension : llvm::reverse(order)) {
     majorToMinor.push_back(dimension);
     sizes.push_back(type.getDimSize(dimension));
   }
