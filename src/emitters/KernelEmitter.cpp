@@ -18,6 +18,13 @@ using namespace mlir;
 namespace hloc {
 namespace {
 
+/// HLO lets a reduction round its result to another float type than its reducer has.
+bool sameLeafTypes(const Shape &a, const Shape &b) {
+  return llvm::all_of(llvm::zip(a.leaves(), b.leaves()), [](auto pair) {
+    return std::get<0>(pair).shape.elementType() == std::get<1>(pair).shape.elementType();
+  });
+}
+
 /// Every instruction needs an emitter, every array a type that code can be made for. All that is missing is reported.
 bool checkSupport(const FusionGraph &graph, DiagnosticEngine &diagnostics) {
   bool good = true;
@@ -33,6 +40,12 @@ bool checkSupport(const FusionGraph &graph, DiagnosticEngine &diagnostics) {
       diagnostics.report(DiagnosticKind::UnsupportedOpcode, instr->range(),
                          "opcode `" + text(instr->opcode()).str() + "` is not supported in a kernel: " + reason);
       continue;
+    }
+    const HloComputation *applied = instr->computation(AttributeKey::ToApply);
+    if (applied && !sameLeafTypes(applied->root()->shape(), instr->shape())) {
+      good = false;
+      diagnostics.report(DiagnosticKind::UnsupportedFeature, instr->range(),
+                         "a result of another precision than that of `" + applied->name().str() + "`");
     }
     for (const Shape::Leaf &leaf : instr->shape().leaves()) {
       ElementType type = leaf.shape.isArray() ? leaf.shape.elementType() : ElementType::Token;
