@@ -17,7 +17,7 @@ struct InterpreterOptions {
   /// Arrays alive at one time may take this many bytes; more is refused (`unsupported-feature`).
   uint64_t maxBytes = uint64_t(8) << 30;
   /// A `while` that has taken this many steps is given up (`unsupported-feature`).
-  uint64_t maxLoopSteps = uint64_t(1) << 32;
+  uint64_t maxLoopSteps = uint64_t(1) << 24;
   /// Seed of `rng` and first state of `rng-get-and-update-state`, the ops whose values HLO leaves open.
   uint64_t seed = 0;
 };
