@@ -90,7 +90,8 @@ template <unsigned Width> void copyPlanned(const Plan &plan, uint8_t *to, const 
 template <typename View, typename Bytes>
 View viewAt(const Literal &literal, Bytes *data, llvm::ArrayRef<int64_t> start, llvm::ArrayRef<int64_t> step) {
   View view{data, rowMajorStrides(literal.shape().dims())};
-  view.data += linearIndex(start, view.strides) * int64_t(hostBytes(literal.shape().elementType()));
+  if (literal.numElements() != 0) // an empty array has no element to point to
+    view.data += linearIndex(start, view.strides) * int64_t(hostBytes(literal.shape().elementType()));
   for (size_t i = 0; i < step.size(); ++i)
     view.strides[i] *= step[i];
   return view;
