@@ -112,6 +112,21 @@ TEST_CASE("examples round-trip") {
     CHECK(roundTrips(text));
 }
 
+TEST_CASE("attributes that the examples lack round-trip") {
+  for (const char *body : {
+           "p = f32[4,3]{1,0} parameter(0)\n ROOT r = f32[12]{0} reshape(p), inferred_dimension=0",
+           "t = token[] parameter(0)\n ROOT r = ((f32[]), token[]) infeed(t), infeed_config=\"a\\\"b\"",
+           "a = f32[2,2]{1,0} parameter(0)\n b = f32[2,2]{1,0} parameter(1)\n ROOT r = f32[2,2]{1,0} "
+           "triangular-solve(a, "
+           "b), left_side=true, lower=true, unit_diagonal=true, transpose_a=NO_TRANSPOSE",
+           "p = f32[4]{0} parameter(0)\n ROOT r = f32[4]{0} reverse(p), dimensions={0}, "
+           "frontend_attributes={a=\"b\",c=\"d\"}, sharding={devices=[2]<=[2]}",
+       }) {
+    INFO(body);
+    CHECK(roundTrips(entry(body)));
+  }
+}
+
 TEST_CASE("the corpus parses and round-trips") {
   const char *corpus = std::getenv("HLOC_CORPUS");
   if (!corpus) {
