@@ -41,7 +41,8 @@ std::string listOps() {
     std::string why = kernel ? kernel : "";
     if (interpreter)
       why += (why.empty() ? "" : "; ") + std::string(interpreter);
-    out += fmt::format("{:<28} {:<8} {:<12} {}", text(opcode).str(), kernel ? "no" : "yes", interpreter ? "no" : "yes", why);
+    out += fmt::format("{:<28} {:<8} {:<12} {}", text(opcode).str(), kernel ? "no" : "yes", interpreter ? "no" : "yes",
+                       why);
     out.erase(out.find_last_not_of(' ') + 1);
     out += '\n';
   }

@@ -30,9 +30,7 @@ bool HloModule::isScheduled() const {
   return value && std::get<bool>(*value);
 }
 
-HloComputation *HloModule::addComputation(llvm::StringRef name) {
-  return addComputation(makeComputation(name));
-}
+HloComputation *HloModule::addComputation(llvm::StringRef name) { return addComputation(makeComputation(name)); }
 
 std::unique_ptr<HloComputation> HloModule::makeComputation(llvm::StringRef name) {
   return std::unique_ptr<HloComputation>(new HloComputation(*this, sharedArena->save(name)));

@@ -3,8 +3,8 @@
 
 namespace hloc {
 
-/// `hloc opt [INPUT.mlir|-] [-o FILE] --hloc-<pass>... | --pass-pipeline=... | --hloc-pipeline`: our passes and those of
-/// MLIR we use, on MLIR text.
+/// `hloc opt [INPUT.mlir|-] [-o FILE] --hloc-<pass>... | --pass-pipeline=... | --hloc-pipeline`: our passes and those
+/// of MLIR we use, on MLIR text.
 int runOpt(int argc, char **argv);
 
 } // namespace hloc

@@ -47,9 +47,9 @@ struct KernelSpec {
   Dim3 block;
   uint32_t staticSharedBytes = 0;
   uint32_t dynamicSharedBytes = 0;
-  std::string hero;      ///< emitter that was chosen: `loop`, `transpose`, ...
-  std::string heroWhy;   ///< one sentence: why this one, and why the more special ones were rejected
-  uint64_t bytesRead = 0;    ///< minimum global traffic of the fusion, for bandwidth figures
+  std::string hero;       ///< emitter that was chosen: `loop`, `transpose`, ...
+  std::string heroWhy;    ///< one sentence: why this one, and why the more special ones were rejected
+  uint64_t bytesRead = 0; ///< minimum global traffic of the fusion, for bandwidth figures
   uint64_t bytesWritten = 0;
   std::optional<KernelResources> resources; ///< set once ptxas ran
 };

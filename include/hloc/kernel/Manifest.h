@@ -43,9 +43,9 @@ struct ModuleResult {
 
 struct Manifest {
   static constexpr int currentVersion = 1;
-  std::string module;  ///< HLO module name
-  std::string target;  ///< `sm_90`
-  std::string ptxVersion; ///< `8.0`
+  std::string module;                                            ///< HLO module name
+  std::string target;                                            ///< `sm_90`
+  std::string ptxVersion;                                        ///< `8.0`
   std::vector<std::pair<std::string, std::string>> toolVersions; ///< hloc, llvm, ptxas
   std::vector<KernelSpec> kernels;
   std::vector<ModuleBuffer> buffers;
