@@ -1,0 +1,31 @@
+#pragma once
+// Bit-level float formats and directed rounding for the emulator.
+
+#include <cstdint>
+
+namespace hloc::emulator {
+
+enum class Rounding : uint8_t { Nearest, Zero, Down, Up };
+
+struct SmallFormat {
+  int exponentBits, mantissaBits;
+};
+inline constexpr SmallFormat half{5, 10}, bfloat{8, 7}, single{8, 23};
+
+/// Rounds to an IEEE-like format of at most 32 bits; overflow follows the rounding mode, NaN gives the canonical
+/// 0x7fff...
+uint32_t encode(double value, SmallFormat format, Rounding rounding);
+double decode(uint32_t bits, SmallFormat format);
+
+/// a * b + c rounded to odd: rounding the result once more to half the precision or less equals rounding the exact
+/// value.
+double fmaToOdd(double a, double b, double c);
+
+enum class FloatOp : uint8_t { Add, Sub, Mul, Div, Fma, Sqrt };
+/// One correctly rounded operation in the given mode.
+float compute(FloatOp op, float a, float b, float c, Rounding rounding);
+double compute(FloatOp op, double a, double b, double c, Rounding rounding);
+/// To an integral value in the given mode.
+double roundToIntegral(double value, Rounding rounding);
+
+} // namespace hloc::emulator

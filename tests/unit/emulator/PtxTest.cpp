@@ -1,0 +1,117 @@
+#include "hloc/emulator/Ptx.h"
+#include "hloc/support/Diagnostics.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+using namespace hloc;
+
+namespace {
+
+std::optional<ptx::Module> parse(std::string text, DiagnosticEngine &diagnostics) {
+  diagnostics.setFile(std::make_shared<SourceFile>("test.ptx", std::move(text)));
+  return ptx::parse(diagnostics);
+}
+
+std::string printed(const ptx::Module &module) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  ptx::print(module, os);
+  return text;
+}
+
+void requireRoundTrip(const std::string &text) {
+  DiagnosticEngine diagnostics;
+  auto first = parse(text, diagnostics);
+  REQUIRE(first);
+  auto second = parse(printed(*first), diagnostics);
+  REQUIRE(second);
+  CHECK(printed(*first) == printed(*second));
+  REQUIRE(first->functions.size() == second->functions.size());
+  for (size_t i = 0; i < first->functions.size(); ++i)
+    CHECK(first->functions[i].body.size() == second->functions[i].body.size());
+}
+
+const char *sample = R"(.version 8.0
+.target sm_90
+.address_size 64
+.global .align 4 .b8 table[4] = {1, 2, 3, 255};
+.visible .entry f(
+	.param .u64 .ptr .align 16 f_param_0,
+	.param .u32 f_param_1
+)
+.reqntid 128, 1, 1
+{
+	.reg .pred %p<2>;
+	.reg .b32 %r<4>;
+	.reg .b64 %rd<2>;
+	ld.param::entry.b64 %rd1, [f_param_0];
+	@!%p1 bra $L__BB0_1;
+	add.rn.f32 %r1, %r2, 0f3F800000;
+	st.global.v2.b32 [%rd1+-8], {%r1, -1};
+	setp.lt.and.u32 %p1|%p0, %r1, 7, !%p1;
+$L__BB0_1:
+	ret;
+}
+)";
+
+} // namespace
+
+TEST_CASE("ptx: syntax tree keeps what was written") {
+  DiagnosticEngine diagnostics;
+  auto module = parse(sample, diagnostics);
+  REQUIRE(module);
+  CHECK(module->target == "sm_90");
+  CHECK(module->variables[0].initial == std::vector<uint64_t>{1, 2, 3, 255});
+  const ptx::Function &f = module->functions[0];
+  CHECK(f.parameters[0].pointer);
+  CHECK(f.parameters[0].align == 16);
+  CHECK(f.directives == std::vector<std::string>{".reqntid 128, 1, 1"});
+  const ptx::Instruction &store = f.body[6].instruction;
+  CHECK(store.opcode() == "st.global.v2.b32");
+  CHECK(store.line == 17);
+  CHECK(int64_t(store.operands[0].value) == -8);
+  CHECK(store.operands[1].elements.size() == 2);
+  CHECK(f.body[4].instruction.guardNegated);
+}
+
+TEST_CASE("ptx: round trip") { requireRoundTrip(sample); }
+
+TEST_CASE("ptx: every corpus file round-trips") {
+  const char *corpus = std::getenv("HLOC_CORPUS");
+  if (!corpus)
+    return;
+  std::error_code ec;
+  size_t files = 0;
+  for (const char *folder : {"/xla-ptx", "/triton-ptx"})
+    for (llvm::sys::fs::recursive_directory_iterator it(std::string(corpus) + folder, ec), end; it != end && !ec;
+         it.increment(ec)) {
+      if (!llvm::StringRef(it->path()).ends_with(".ptx"))
+        continue;
+      INFO(it->path());
+      auto text = llvm::MemoryBuffer::getFile(it->path());
+      REQUIRE(text);
+      requireRoundTrip((*text)->getBuffer().str());
+      ++files;
+    }
+  CHECK(files > 0);
+}
+
+TEST_CASE("ptx: damaged text is reported, never fatal") {
+  const std::string text = sample;
+  for (size_t cut = 0; cut < text.size() - 2; ++cut) {
+    DiagnosticEngine diagnostics;
+    auto module = parse(text.substr(0, cut), diagnostics);
+    CHECK(bool(module) == !diagnostics.hasErrors());
+  }
+  for (const char *bad : {"", "HloModule m", ".version 8.0\n.entry f() { add.u32 %r1 %r2; }",
+                          ".version 8.0\n.entry f() { call g; }", ".version 8.0\n/* open"}) {
+    DiagnosticEngine diagnostics;
+    CHECK(!parse(bad, diagnostics));
+    CHECK(diagnostics.numErrors() == 1);
+  }
+}
