@@ -224,7 +224,7 @@ private:
   }
 
   void skipBraces() {
-    while (!failed && peek() != '{')
+    while (!atEnd() && peek() != '{')
       ++at;
     for (int depth = 0; !atEnd();) {
       char c = text[at++];

@@ -108,8 +108,9 @@ TEST_CASE("ptx: damaged text is reported, never fatal") {
     auto module = parse(text.substr(0, cut), diagnostics);
     CHECK(bool(module) == !diagnostics.hasErrors());
   }
-  for (const char *bad : {"", "HloModule m", ".version 8.0\n.entry f() { add.u32 %r1 %r2; }",
-                          ".version 8.0\n.entry f() { call g; }", ".version 8.0\n/* open"}) {
+  for (const char *bad :
+       {"", "HloModule m", ".version 8.0\n.entry f() { add.u32 %r1 %r2; }", ".version 8.0\n.entry f() { call g; }",
+        ".version 8.0\n/* open", ".version 8.0\n.section .debug", ".version 8.0\n.section .debug {"}) {
     DiagnosticEngine diagnostics;
     CHECK(!parse(bad, diagnostics));
     CHECK(diagnostics.numErrors() == 1);
