@@ -1,0 +1,64 @@
+#pragma once
+// How to run PTX of another compiler: buffers, then copies and kernel launches in order, then where the results lie.
+//
+//   {"target": "sm_90", "buffers": [{"id": 0, "bytes": 64, "parameter": 0}, {"id": 1, "bytes": 64}],
+//    "steps": [{"launch": {"kernel": "f", "grid": [1, 1, 1], "block": [16, 1, 1], "dynamic_shared_bytes": 0, "inputs":
+//    1,
+//               "arguments": [{"buffer": 0, "offset": 0, "bytes": 64}, {"buffer": 1, "offset": 0, "bytes": 64}]}}],
+//    "results": [{"index": [], "buffer": 1, "offset": 0, "bytes": 64}]}
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace hloc {
+class DiagnosticEngine;
+
+struct LaunchBuffer {
+  int64_t id = 0;
+  uint64_t bytes = 0;
+  std::optional<int64_t> parameter; ///< entry parameter that fills it
+};
+
+/// `buffer` is an index into LaunchDescription::buffers, not an id; the slice lies within that buffer.
+struct LaunchSlice {
+  size_t buffer = 0;
+  uint64_t offset = 0, bytes = 0;
+};
+
+/// {"value": 7, "bytes": 4}: passed by value; 1, 2, 4 or 8 bytes.
+struct LaunchScalar {
+  uint64_t value = 0, bytes = 0;
+};
+
+struct LaunchCopy {
+  LaunchSlice from, to; ///< of equal size
+};
+
+struct LaunchKernel {
+  std::string kernel;
+  std::array<uint32_t, 3> grid = {}, block = {}; ///< all at least 1
+  uint32_t dynamicSharedBytes = 0;
+  uint32_t inputs = 0; ///< the first so many arguments are read only
+  std::vector<std::variant<LaunchSlice, LaunchScalar>> arguments;
+};
+
+struct LaunchResult {
+  std::vector<int64_t> index; ///< tuple index; empty for a result that is an array
+  LaunchSlice slice;
+};
+
+struct LaunchDescription {
+  std::string target;
+  std::vector<LaunchBuffer> buffers;
+  std::vector<std::variant<LaunchCopy, LaunchKernel>> steps;
+  std::vector<LaunchResult> results;
+};
+
+/// The engine's file is the JSON text. Everything is checked; nothing after an error.
+std::optional<LaunchDescription> parseLaunchDescription(DiagnosticEngine &diagnostics);
+
+} // namespace hloc

@@ -1,0 +1,164 @@
+#include "hloc/kernel/LaunchDescription.h"
+
+#include "hloc/support/Diagnostics.h"
+
+#include "llvm/Support/JSON.h"
+
+#include <limits>
+
+using namespace llvm;
+
+namespace hloc {
+namespace {
+
+/// Reads members one by one; after the first complaint every reader returns a default and `failed` stays set.
+class Reader {
+public:
+  explicit Reader(DiagnosticEngine &diagnostics) : diagnostics(diagnostics) {}
+
+  std::optional<LaunchDescription> run(const json::Value &root) {
+    const json::Object *object = asObject(&root, "the launch description");
+    if (!object)
+      return std::nullopt;
+    result.target = object->getString("target").value_or("").str();
+    eachObject(*object, "buffers", [&](const json::Object &o) { buffer(o); });
+    eachObject(*object, "steps", [&](const json::Object &o) { step(o); });
+    eachObject(*object, "results", [&](const json::Object &o) {
+      LaunchResult r;
+      if (const json::Array *index = array(o, "index"))
+        for (const json::Value &i : *index)
+          r.index.push_back(i.getAsInteger().value_or(-1));
+      for (int64_t i : r.index)
+        if (i < 0)
+          fail("`index` of a result must hold tuple indices");
+      r.slice = slice(&o);
+      result.results.push_back(std::move(r));
+    });
+    return failed ? std::nullopt : std::optional(std::move(result));
+  }
+
+private:
+  void fail(std::string message) {
+    if (!failed)
+      diagnostics.report(DiagnosticKind::BadAttribute, "launch description: " + std::move(message));
+    failed = true;
+  }
+  const json::Object *asObject(const json::Value *value, StringRef what) {
+    const json::Object *object = value ? value->getAsObject() : nullptr;
+    if (!object)
+      fail(what.str() + " must be an object");
+    return object;
+  }
+  const json::Array *array(const json::Object &o, StringRef key) {
+    const json::Array *found = o.getArray(key);
+    if (!found)
+      fail("`" + key.str() + "` must be an array");
+    return found;
+  }
+  template <typename F> void eachObject(const json::Object &o, StringRef key, F visit) {
+    if (const json::Array *elements = array(o, key))
+      for (const json::Value &element : *elements)
+        if (const json::Object *object = asObject(&element, "each of `" + key.str() + "`"))
+          visit(*object);
+  }
+  uint64_t number(const json::Object &o, StringRef key, uint64_t low, uint64_t high) {
+    std::optional<int64_t> value = o.getInteger(key);
+    if (value && *value >= 0 && uint64_t(*value) >= low && uint64_t(*value) <= high)
+      return uint64_t(*value);
+    fail("`" + key.str() + "` must be a number from " + std::to_string(low) + " to " + std::to_string(high));
+    return low;
+  }
+
+  void buffer(const json::Object &o) {
+    LaunchBuffer b;
+    b.id = int64_t(number(o, "id", 0, maxCount));
+    b.bytes = number(o, "bytes", 0, maxBytes);
+    if (o.get("parameter"))
+      b.parameter = int64_t(number(o, "parameter", 0, maxCount));
+    for (const LaunchBuffer &other : result.buffers)
+      if (other.id == b.id)
+        fail("buffer " + std::to_string(b.id) + " is defined twice");
+    result.buffers.push_back(b);
+  }
+
+  LaunchSlice slice(const json::Object *o) {
+    LaunchSlice s;
+    if (!o)
+      return s;
+    int64_t id = int64_t(number(*o, "buffer", 0, maxCount));
+    s.offset = number(*o, "offset", 0, maxBytes);
+    s.bytes = number(*o, "bytes", 0, maxBytes);
+    while (s.buffer < result.buffers.size() && result.buffers[s.buffer].id != id)
+      ++s.buffer;
+    if (s.buffer == result.buffers.size())
+      fail("there is no buffer " + std::to_string(id));
+    else if (s.offset + s.bytes > result.buffers[s.buffer].bytes)
+      fail("a slice reaches beyond buffer " + std::to_string(id));
+    return s;
+  }
+
+  void step(const json::Object &o) {
+    if (const json::Object *copy = o.getObject("copy")) {
+      LaunchCopy c{slice(asObject(copy->get("from"), "`from`")), slice(asObject(copy->get("to"), "`to`"))};
+      if (c.from.bytes != c.to.bytes)
+        fail("a copy must have slices of equal size");
+      result.steps.push_back(c);
+    } else if (const json::Object *launch = o.getObject("launch")) {
+      result.steps.push_back(kernel(*launch));
+    } else {
+      fail("each of `steps` must be a `copy` or a `launch`");
+    }
+  }
+
+  std::array<uint32_t, 3> extent(const json::Object &o, StringRef key) {
+    std::array<uint32_t, 3> result = {1, 1, 1};
+    const json::Array *values = array(o, key);
+    for (size_t i = 0; i < 3 && values; ++i) {
+      std::optional<int64_t> v = values->size() == 3 ? (*values)[i].getAsInteger() : std::nullopt;
+      if (!v || *v < 1 || *v > std::numeric_limits<int32_t>::max())
+        fail("`" + key.str() + "` must hold three positive numbers");
+      else
+        result[i] = uint32_t(*v);
+    }
+    return result;
+  }
+
+  LaunchKernel kernel(const json::Object &o) {
+    LaunchKernel k;
+    k.kernel = o.getString("kernel").value_or("").str();
+    if (k.kernel.empty())
+      fail("`kernel` must be a name");
+    k.grid = extent(o, "grid");
+    k.block = extent(o, "block");
+    k.dynamicSharedBytes = uint32_t(number(o, "dynamic_shared_bytes", 0, maxCount));
+    eachObject(o, "arguments", [&](const json::Object &argument) {
+      if (!argument.get("value"))
+        return k.arguments.emplace_back(slice(&argument)), void();
+      LaunchScalar s{uint64_t(argument.getInteger("value").value_or(0)), number(argument, "bytes", 1, 8)};
+      if (!argument.getInteger("value") || (s.bytes & (s.bytes - 1)))
+        fail("a value must be an integer of 1, 2, 4 or 8 bytes");
+      k.arguments.emplace_back(s);
+    });
+    k.inputs = uint32_t(number(o, "inputs", 0, k.arguments.size()));
+    return k;
+  }
+
+  static constexpr uint64_t maxCount = std::numeric_limits<int32_t>::max();
+  static constexpr uint64_t maxBytes = 1ull << 40;
+  DiagnosticEngine &diagnostics;
+  LaunchDescription result;
+  bool failed = false;
+};
+
+} // namespace
+
+std::optional<LaunchDescription> parseLaunchDescription(DiagnosticEngine &diagnostics) {
+  Expected<json::Value> root = json::parse(diagnostics.file()->text());
+  if (!root) {
+    diagnostics.report(DiagnosticKind::BadAttribute, "launch description: " + toString(root.takeError()));
+    return std::nullopt;
+  }
+  return Reader(diagnostics).run(*root);
+}
+
+} // namespace hloc

@@ -1,0 +1,76 @@
+#include "hloc/kernel/LaunchDescription.h"
+#include "hloc/support/Diagnostics.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+using namespace hloc;
+
+namespace {
+std::optional<LaunchDescription> parse(std::string text) {
+  DiagnosticEngine diagnostics;
+  diagnostics.setFile(std::make_shared<SourceFile>("launch.json", std::move(text)));
+  auto result = parseLaunchDescription(diagnostics);
+  CHECK(bool(result) == !diagnostics.hasErrors());
+  return result;
+}
+
+const std::string good =
+    R"({"target": "sm_90", "buffers": [{"id": 7, "bytes": 64, "parameter": 0}, {"id": 9, "bytes": 32}],
+  "steps": [{"copy": {"from": {"buffer": 7, "offset": 32, "bytes": 32}, "to": {"buffer": 9, "offset": 0, "bytes": 32}}},
+            {"launch": {"kernel": "f", "grid": [2, 1, 1], "block": [16, 1, 1], "dynamic_shared_bytes": 8, "inputs": 1,
+              "arguments": [{"buffer": 9, "offset": 0, "bytes": 32}, {"value": 5, "bytes": 4}]}}],
+  "results": [{"index": [1], "buffer": 9, "offset": 0, "bytes": 32}]})";
+} // namespace
+
+TEST_CASE("launch description: all parts") {
+  auto d = parse(good);
+  REQUIRE(d);
+  CHECK(d->buffers[0].parameter == 0);
+  CHECK(std::get<LaunchCopy>(d->steps[0]).from.offset == 32);
+  const auto &kernel = std::get<LaunchKernel>(d->steps[1]);
+  CHECK(kernel.grid[0] == 2);
+  CHECK(std::get<LaunchSlice>(kernel.arguments[0]).buffer == 1);
+  CHECK(std::get<LaunchScalar>(kernel.arguments[1]).value == 5);
+  CHECK(d->results[0].index == std::vector<int64_t>{1});
+}
+
+TEST_CASE("launch description: bad ones are refused") {
+  const std::pair<const char *, const char *> changes[] = {{"\"bytes\": 64", "\"bytes\": 60"},
+                                                           {"\"id\": 9", "\"id\": 7"},
+                                                           {"[16, 1, 1]", "[16, 0, 1]"},
+                                                           {"[2, 1, 1]", "[2]"},
+                                                           {"\"inputs\": 1", "\"inputs\": 3"},
+                                                           {"\"bytes\": 4}", "\"bytes\": 3}"},
+                                                           {"\"f\"", "0"},
+                                                           {"\"copy\"", "\"move\""},
+                                                           {"[1]", "[-1]"},
+                                                           {"\"offset\": 32", "\"offset\": 9e99"},
+                                                           {"{\"target\"", "\"target\""}};
+  for (auto [from, to] : changes) {
+    std::string text = good;
+    text.replace(text.find(from), std::string(from).size(), to);
+    INFO(text);
+    CHECK(!parse(text));
+  }
+}
+
+TEST_CASE("launch description: the corpus parses") {
+  const char *corpus = std::getenv("HLOC_CORPUS");
+  if (!corpus)
+    return;
+  std::error_code ec;
+  size_t files = 0;
+  for (const char *folder : {"/xla-ptx", "/triton-ptx"})
+    for (llvm::sys::fs::recursive_directory_iterator it(std::string(corpus) + folder, ec), end; it != end && !ec;
+         it.increment(ec))
+      if (llvm::StringRef(it->path()).ends_with(".json")) {
+        INFO(it->path());
+        CHECK(parse((*llvm::MemoryBuffer::getFile(it->path()))->getBuffer().str()));
+        ++files;
+      }
+  CHECK(files > 0);
+}
