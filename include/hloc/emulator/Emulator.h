@@ -1,0 +1,143 @@
+#pragma once
+// Executes PTX text on the CPU as a SIMT machine: warps of 32 lanes in lockstep, blocks over all cores, global memory
+// as named buffers with checks on every access. Knows no HLO: launched by plain data, results are bytes.
+//
+//   std::unique_ptr<Emulator> emulator = Emulator::load(diagnostics, options);   // the engine's file is the PTX text
+//   BufferId in = emulator->allocate("p0", 4096, Emulator::Contents::Written);   // fill emulator->bytes(in)
+//   BufferId out = emulator->allocate("r0", 4096, Emulator::Contents::Unwritten);
+//   emulator->launch({"gelu", {8, 1, 1}, {128, 1, 1}, 0, {{in, 0, 4096, false}, {out, 0, 4096, true}}}, diagnostics);
+
+#include "hloc/kernel/KernelSpec.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/LogicalResult.h"
+
+namespace llvm {
+class raw_ostream;
+}
+
+namespace hloc {
+class DiagnosticEngine;
+}
+
+namespace hloc::emulator {
+
+struct EmulatorOptions {
+  bool checkBounds = true;     ///< out-of-bounds, misaligned, writes to read-only arguments, writes outside arguments
+  bool checkUninit = true;     ///< reads of bytes that nobody wrote (global, shared, local)
+  bool checkRaces = true;      ///< conflicting accesses of two threads that no barrier orders
+  bool checkDivergence = true; ///< barriers and cross-lane instructions that not all named lanes reach
+  bool countEvents = false;    ///< fill Counters
+  unsigned numThreads = 0;     ///< host threads; 0: all cores
+  uint64_t maxFindings = 20;   ///< reported per launch; the rest are counted
+  double timeLimitSeconds = 0; ///< of one launch; 0: none. A launch past it fails with a finding
+};
+
+using BufferId = uint32_t;
+
+/// A kernel argument that is memory: `bytes` from `offset` of a buffer. Accesses outside are findings.
+struct BufferArgument {
+  BufferId buffer = 0;
+  uint64_t offset = 0, bytes = 0;
+  bool written = false; ///< false: stores to it are findings
+};
+
+/// A kernel argument passed by value, little endian in the low `bytes` bytes (1, 2, 4, 8).
+struct ScalarArgument {
+  uint64_t value = 0;
+  uint32_t bytes = 8;
+};
+
+struct LaunchRequest {
+  std::string kernel;
+  Dim3 grid, block;
+  uint32_t dynamicSharedBytes = 0;
+  std::vector<std::variant<BufferArgument, ScalarArgument>> arguments; ///< one per kernel parameter
+};
+
+enum class FindingKind : uint8_t {
+  OutOfBounds,
+  Misaligned,
+  ReadOnlyWrite,
+  UninitializedRead,
+  SharedRace,
+  GlobalRace,
+  DivergentBarrier,
+  Deadlock, ///< some warps wait at a barrier that others never reach
+  InactiveShuffle,
+  UnwrittenOutput,
+  Trap,
+  TimeLimit
+};
+llvm::StringRef findingName(FindingKind kind); ///< "out-of-bounds", ...
+
+struct Finding {
+  FindingKind kind = FindingKind::OutOfBounds;
+  std::string kernel;
+  Dim3 block, thread;  ///< blockIdx, threadIdx of one offender
+  uint32_t line = 0;   ///< of the PTX text
+  std::string message; ///< what happened, with buffer name, offset and sizes
+  std::string hloName; ///< HLO instruction by the PTX's `.loc`/comments; empty where unknown
+  uint64_t count = 1;  ///< occurrences of this kind at this line
+};
+
+/// Sums over all warps of the launches so far.
+struct BufferCounters {
+  std::string name;
+  uint64_t bytesRead = 0, bytesWritten = 0; ///< requested by active lanes
+};
+struct Counters {
+  /// Warp-level instructions by class, in the order of instructionClassNames().
+  std::vector<uint64_t> warpInstructions;
+  std::vector<uint64_t> threadInstructions;               ///< the same, times active lanes
+  uint64_t globalLoadRequests = 0, globalLoadSectors = 0; ///< sectors are 32 bytes
+  uint64_t globalStoreRequests = 0, globalStoreSectors = 0;
+  uint64_t sharedLoadRequests = 0, sharedLoadWavefronts = 0; ///< wavefronts - requests = bank conflicts
+  uint64_t sharedStoreRequests = 0, sharedStoreWavefronts = 0;
+  uint64_t atomics = 0, barriers = 0, shuffles = 0;
+  uint64_t branches = 0, divergentBranches = 0; ///< warp-level
+  uint64_t warps = 0, blocks = 0;
+  std::vector<BufferCounters> buffers;
+};
+llvm::ArrayRef<llvm::StringRef> instructionClassNames();
+void printTable(const Counters &counters, llvm::raw_ostream &os);
+void printJson(const Counters &counters, llvm::raw_ostream &os);
+
+class Emulator {
+public:
+  enum class Contents { Written, Unwritten };
+
+  /// Parses and resolves the PTX; reports located errors (exit 1: malformed; exit 3: an instruction that the emulator
+  /// does not execute). Kernels are translated at their first launch.
+  static std::unique_ptr<Emulator> load(DiagnosticEngine &diagnostics, const EmulatorOptions &options);
+  ~Emulator();
+
+  /// 256-byte aligned device memory. `Unwritten` bytes are filled with a pattern (0xA5) and marked as nobody's.
+  BufferId allocate(llvm::StringRef name, uint64_t bytes, Contents contents);
+  llvm::MutableArrayRef<uint8_t> bytes(BufferId buffer);
+  /// Device-side copy; carries written-ness along.
+  void copy(BufferId from, uint64_t fromOffset, BufferId to, uint64_t toOffset, uint64_t numBytes);
+  /// Reports a finding for every byte range of the slice that no kernel, copy or `Written` allocation wrote.
+  void requireWritten(BufferId buffer, uint64_t offset, uint64_t numBytes);
+
+  /// Runs one grid to its end. Fails for an unknown kernel, arguments that do not fit its parameters, limits of the
+  /// machine (diagnostics), or findings (see findings()). Memory after a failed launch is unspecified.
+  llvm::LogicalResult launch(const LaunchRequest &request, DiagnosticEngine &diagnostics);
+
+  llvm::ArrayRef<Finding> findings() const;
+  const Counters &counters() const;
+
+private:
+  Emulator();
+  struct Impl;
+  std::unique_ptr<Impl> impl;
+};
+
+} // namespace hloc::emulator
