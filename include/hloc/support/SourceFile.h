@@ -4,6 +4,7 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,7 @@ public:
   llvm::StringRef name() const { return fileName; }
   llvm::StringRef text() const { return contents; }
 
-  /// Line table is built on the first call; O(log lines) after that.
+  /// Line table is built on the first call, O(log lines) after that. Threads may share the file.
   LineColumn lineColumn(uint32_t offset) const;
   /// Inverse of lineColumn; positions outside the text are moved to its nearest end.
   uint32_t offsetOf(LineColumn place) const;
@@ -39,9 +40,12 @@ public:
   llvm::StringRef lineAt(uint32_t offset) const;
 
 private:
+  const std::vector<uint32_t> &lines() const;
+
   std::string fileName;
   std::string contents;
-  mutable std::vector<uint32_t> lineStarts;
+  mutable std::once_flag lineStartsBuilt;
+  mutable std::vector<uint32_t> lineStarts; ///< offset of each line, ascending
 };
 
 } // namespace hloc
