@@ -1,6 +1,10 @@
 #pragma once
-// A PTX module resolved for execution (nothing executes it yet): registers are slots, symbols are addresses, opcodes
-// are enumerators with a type.
+// A PTX module resolved for execution: registers are slots, symbols are addresses, opcodes are enumerators with a type,
+// calls are inlined, scopes are gone. Every part of an opcode has been given a meaning; what has none was refused.
+//
+//   @!%p1 add.rn.f32 %f3, %f1, 0f3F800000;
+//     -> Add, type f32, rounding Nearest, guard {Register, slot of %p1, negated},
+//        operands {%f3, %f1, Constant 0x3f800000}, results 1
 
 #include "Floats.h"
 #include "hloc/emulator/Ptx.h"
@@ -22,13 +26,15 @@ inline constexpr uint64_t localWindow = 0x7f02ull << 40;
 inline constexpr unsigned regionShift = 40; ///< region r of global memory starts at (r + 1) << regionShift
 
 enum class Space : uint8_t { Generic, Global, Shared, Local, Param };
-enum class TypeClass : uint8_t { Bits, Unsigned, Signed, Float, Bfloat, Predicate };
+/// The last row are storage formats that only cvt and mma know.
+enum class TypeClass : uint8_t { Bits, Unsigned, Signed, Float, Bfloat, Predicate, Tf32, E4m3, E5m2 };
 
 struct Type {
   TypeClass kind = TypeClass::Bits;
   uint8_t bits = 0;  ///< of one element; 1 for predicates
-  uint8_t lanes = 1; ///< 2 for f16x2 and bf16x2
+  uint8_t lanes = 1; ///< 2 for f16x2, bf16x2, u16x2, e4m3x2, ...
   unsigned bytes() const { return bits * lanes / 8; }
+  unsigned width() const { return bits * lanes; } ///< of the register that holds it
   bool isFloat() const { return kind == TypeClass::Float || kind == TypeClass::Bfloat; }
   bool isSigned() const { return kind == TypeClass::Signed; }
 };
@@ -53,14 +59,26 @@ enum class Special : uint8_t {
   NctaY,
   NctaZ,
   Lane,
-  Warp
+  Warp,
+  NumWarps,
+  LaneMaskEq, ///< bit of this lane; Le, Lt, Ge, Gt: this and lower, lower, this and higher, higher
+  LaneMaskLe,
+  LaneMaskLt,
+  LaneMaskGe,
+  LaneMaskGt,
+  Clock,   ///< 32 bits
+  Clock64, ///< 64 bits; never decreases
+  GlobalTimer,
+  DynamicSharedSize,
+  TotalSharedSize
 };
 
+/// One operand. None is the sink `_`. A destination pair `%r|%p` and a list `{%a, %b}` are Vectors.
 struct Source {
   enum class Kind : uint8_t { None, Register, Constant, Special, Vector };
   Kind kind = Kind::None;
-  bool negated = false;
-  uint8_t bits = 0; ///< width of the register
+  bool negated = false; ///< predicates: logically
+  uint8_t bits = 0;     ///< width of the register; of others, the width that the instruction reads
   Special special = Special::None;
   uint32_t slot = 0;
   uint64_t value = 0; ///< constant, or byte offset added to an address register
@@ -90,22 +108,68 @@ enum class Mode : uint8_t {
   Any,
   All,
   Uni,
-  Ballot
+  Ballot,
+  Popc,
+  Arrive,
+  Forward4, ///< prmt.f4e, b4e, rc8, ecl, ecr, rc16
+  Backward4,
+  Replicate8,
+  ClampLeft,
+  ClampRight,
+  Replicate16,
+  Finite, ///< testp
+  Infinite,
+  Number,
+  NotNumber,
+  Normal,
+  Subnormal,
+  Commit, ///< cp.async.commit_group, wait_group, wait_all
+  WaitGroup,
+  WaitAll,
+  Load, ///< wmma
+  Store,
+  Multiply
 };
 
+/// Forms that differ from the order of operands in the text:
+///   bar, barrier   mode None (sync) and Arrive: {id, count}; And, Or, Popc (red): {result, id, count, predicate};
+///                  count 0 is the whole block. All: bar.warp.sync {member mask}
+///   setp, set      mode And, Or, Xor: the comparison combined with the last operand. `type` is compared; set: the
+///                  result has type `from`
+///   add.cc, ...    carryOut is the carry flag's register; addc, subc, madc: carryIn. For subtractions it is the borrow
+///   ld, st, cp     of function parameters have Space::Local; a cache policy operand is dropped
+///   atom, red      mode is the operation; {result,} address, b {, c}; cas: b is compared, c is stored
+///   cvt            `type` <- `from`; pairs have type.lanes 2 and two sources, the first for the upper half
+///   dp4a, dp2a     types of a and b in `type` and `from`; mode Lo or Hi of dp2a
+///   slct           `type`, and `from` of the selector; bfind: `wrap` is .shiftamt; szext, bmsk: `wrap` is .wrap
+///   mma            `type` of d, `from` of a, `typeB`, `typeC`; shape {m, n, k}; bit operations in `mode`
+///   ldmatrix, stmatrix  `count` matrices
+///   cp             mode None: {shared address, global address, bytes copied, bytes read}; WaitGroup: {groups left}
+///   shfl, match.all, elect, vote  {result or result|predicate, ...}
 struct Decoded {
   Opcode opcode;
   Type type, from; ///< `from`: source of cvt, mma inputs
+  Type typeB, typeC;
   Rounding rounding = Rounding::Nearest;
   bool integral = false, ftz = false, saturate = false, nan = false, wrap = false, transposed = false, reduce = false;
-  uint8_t count = 1; ///< vector length of ld, st, ldmatrix
+  bool approximate = false; ///< .approx, .full: a result near the exact one will do
+  bool relu = false;        ///< negative results and NaN become +0
+  bool satfinite = false;   ///< overflow and infinity become the largest finite value
+  bool xorSign = false;     ///< min, max: .xorsign.abs
+  bool strong = false;      ///< .volatile, .relaxed, .acquire, .release, ...: no race with other such accesses
+  bool nonCoherent = false; ///< .nc
+  uint8_t count = 1;        ///< vector length of ld, st, atom, red, ldmatrix
+  uint8_t results = 0;      ///< the first so many operands are written
+  std::array<uint16_t, 3> shape = {}; ///< of mma
   Space space = Space::Generic;
   Mode mode = Mode::None, combine = Mode::None;
   Compare compare = Compare::Eq;
   Source guard;
+  Source carryIn, carryOut;
   std::vector<Source> operands;
-  uint32_t target = 0; ///< of bra
-  uint32_t line = 0;
+  uint32_t target = 0;                              ///< of bra
+  uint32_t line = 0;                                ///< of the PTX text
+  uint32_t locFile = 0, locLine = 0, locColumn = 0; ///< by the last `.loc`; line 0: none. See Program::location
 };
 
 struct Symbol {
@@ -113,22 +177,41 @@ struct Symbol {
   uint64_t address; ///< within its space
 };
 
+/// A variable as it lies in memory, for bounds and for messages.
+struct VariableInfo {
+  std::string name;
+  Space space = Space::Global;
+  uint64_t address = 0, bytes = 0;
+  bool constant = false;    ///< .const: stores are findings
+  bool initialized = false; ///< global and const ones always are: PTX zeroes what has no initial value
+};
+
 struct Kernel {
   std::string name;
-  std::vector<Decoded> code;
+  std::vector<Decoded> code; ///< a branch to code.size() ends the thread, as does running into it
   uint32_t registers = 0;
   uint64_t sharedBytes = 0, localBytes = 0, paramBytes = 0;
   std::array<uint32_t, 3> required = {}; ///< .reqntid; zero when absent
+  std::array<uint32_t, 3> maximum = {};  ///< .maxntid; zero when absent
   std::vector<uint64_t> paramOffsets;
   std::vector<unsigned> paramSizes;
+  std::vector<VariableInfo> variables; ///< shared and local; dynamic shared memory has 0 bytes and comes last
 };
 
 /// Module variables live in one image that is region 0 of global memory.
 struct Program {
   llvm::StringMap<Kernel> kernels;
   std::vector<uint8_t> image;
+  std::vector<VariableInfo> variables; ///< global and const
+  std::vector<std::string> files;      ///< by number of `.file`
+  /// "gelu.hlo:7:8" by the `.loc` before the instruction, empty where there is none.
+  std::string location(const Decoded &instruction) const;
 };
 
 std::unique_ptr<Program> resolve(const ptx::Module &module, DiagnosticEngine &diagnostics);
+
+/// Whether translated code hands the instruction to MachineFunctions::collective (and so to runCollective): those that
+/// cross lanes, and those so rare that a loop over the lanes is good enough.
+bool isCollective(const Decoded &instruction);
 
 } // namespace hloc::emulator

@@ -479,6 +479,31 @@ private:
     case Opcode::Ret:
     case Opcode::Trap:
       return true;
+    case Opcode::Activemask:
+    case Opcode::Addc:
+    case Opcode::Bfind:
+    case Opcode::Bmsk:
+    case Opcode::Cnot:
+    case Opcode::Cp:
+    case Opcode::Dp2a:
+    case Opcode::Dp4a:
+    case Opcode::Elect:
+    case Opcode::Fns:
+    case Opcode::Isspacep:
+    case Opcode::Mad24:
+    case Opcode::Madc:
+    case Opcode::Match:
+    case Opcode::Mul24:
+    case Opcode::Nop:
+    case Opcode::Sad:
+    case Opcode::Set:
+    case Opcode::Slct:
+    case Opcode::Stmatrix:
+    case Opcode::Subc:
+    case Opcode::Szext:
+    case Opcode::Testp:
+    case Opcode::Wmma:
+      return false;
     }
     return false;
   }
