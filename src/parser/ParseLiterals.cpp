@@ -63,8 +63,9 @@ std::optional<Literal> ModuleParser::parseLiteral(const Shape &shape, unsigned d
   bool bare = shape.rank() > 0 && !token().is('{');
   if (elided || bare) {
     constexpr int64_t limit = int64_t(1) << 29;
-    unwrittenBytes += std::min(shape.numElements(), limit) * std::max(1u, bitWidth(shape.elementType()) / 8);
-    if (unwrittenBytes > limit) {
+    if (shape.numElements() <= limit)
+      unwrittenBytes += shape.numElements() * std::max(1u, bitWidth(shape.elementType()) / 8);
+    if (shape.numElements() > limit || unwrittenBytes > limit) {
       errorHere(DiagnosticKind::InputTooLarge, "constants without written values take more than 512 MiB");
       return std::nullopt;
     }

@@ -10,5 +10,8 @@ void hloc::reportInternalError(const char *file, int line, const char *what) {
                "This is a bug in hloc, not in your input. Please report it with the input file and the command line.\n",
                what, file, line);
   std::fflush(nullptr);
+#ifdef HLOC_FUZZ_ABORTS
+  std::abort(); // libFuzzer keeps the input of a crash, not of an exit
+#endif
   std::_Exit(static_cast<int>(ExitCode::InternalError));
 }
