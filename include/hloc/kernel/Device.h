@@ -1,0 +1,85 @@
+#pragma once
+// Running a compiled module, whoever compiled it and whatever executes it: a program as plain data (buffers, steps,
+// results) and the interface of a device that carries it out. The emulator and the CUDA driver implement Device; a
+// Manifest and a LaunchDescription both become a DeviceProgram.
+//
+//   gelu over f32[8]: buffers {p0: 32 bytes, input 0}, {r0: 32 bytes, unwritten}
+//                     steps   launch gelu <<<1, 128>>>({0, 0, 32}, {1, 0, 32, written})
+//                     results {1, 0, 32}
+
+#include "hloc/kernel/KernelSpec.h"
+#include "hloc/kernel/Manifest.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace hloc {
+
+struct DeviceBuffer {
+  enum class Contents { Input, Constant, Unwritten };
+  std::string name;   ///< for reports: `p0`, `p1{2}`, `result{0}`, `temporary 3`
+  uint64_t bytes = 0; ///< as allocated: sizes of sub-byte arrays are rounded up to whole 32-bit words
+  Contents contents = Contents::Unwritten;
+  uint32_t input = 0;   ///< Input: which entry parameter leaf, counted over all parameters in order
+  std::string constant; ///< Constant: bytes in device layout
+};
+
+/// A pointer argument: the address of `slice.offset` in a buffer; the kernel stays within `slice.bytes`.
+struct DevicePointer {
+  BufferSlice slice;
+  bool written = false; ///< false: the kernel only reads it
+};
+
+/// An argument passed by value in the low `bytes` (1, 2, 4 or 8) of `value`.
+struct DeviceScalar {
+  uint64_t value = 0;
+  uint32_t bytes = 8;
+};
+
+struct DeviceLaunch {
+  std::string kernel; ///< PTX entry
+  Dim3 grid, block;
+  uint32_t dynamicSharedBytes = 0;
+  std::vector<std::variant<DevicePointer, DeviceScalar>> arguments; ///< in the order of the kernel's parameters
+  uint64_t bytesRead = 0, bytesWritten = 0; ///< least global traffic, for bandwidth figures; 0: unknown
+};
+
+struct DeviceCopy {
+  BufferSlice from, to; ///< of equal size
+};
+
+struct DeviceProgram {
+  std::vector<DeviceBuffer> buffers;
+  std::vector<std::variant<DeviceLaunch, DeviceCopy>> steps; ///< in order; launches with an empty grid are left out
+  std::vector<BufferSlice> results;                          ///< one per array leaf of the entry's result, in order
+};
+
+/// Memory and kernels of one device. Buffers are numbered from 0 in the order of allocation, which is that of
+/// DeviceProgram::buffers. Functions return false after a failure with `error` set, or empty where the device has
+/// reported the failure itself. One thread uses a device at a time.
+class Device {
+public:
+  virtual ~Device() = default;
+
+  /// Makes the kernels of a PTX text (or a cubin, for devices that take one) known.
+  virtual bool load(const std::string &image, std::string &error) = 0;
+  /// Appends a buffer of `buffer.bytes`, at least 256-byte aligned; its contents are undefined until written.
+  virtual bool allocate(const DeviceBuffer &buffer, std::string &error) = 0;
+  /// Host to device: the first `numBytes` of the buffer.
+  virtual bool upload(uint32_t buffer, const void *bytes, uint64_t numBytes, std::string &error) = 0;
+  /// Device to host; waits for all work before it. Devices that can tell report bytes that nothing has written.
+  virtual bool download(const BufferSlice &slice, void *bytes, std::string &error) = 0;
+  virtual bool copy(const DeviceCopy &copy, std::string &error) = 0;
+  /// May return before the kernel has run; failures of the kernel may then come from a later call.
+  virtual bool launch(const DeviceLaunch &launch, std::string &error) = 0;
+  virtual bool synchronize(std::string &error) = 0;
+  /// Device time that the steps issued by `work` take, in milliseconds. `work` returns false to give up. Devices
+  /// without a clock of their own fail.
+  virtual bool time(const std::function<bool()> &work, double &milliseconds, std::string &error) = 0;
+};
+
+} // namespace hloc
