@@ -3,6 +3,7 @@
 #include "Run.h"
 
 #include "Compile.h"
+#include "Execute.h"
 
 #include "hloc/compare/Compare.h"
 #include "hloc/compare/NumpyLiteral.h"
@@ -11,6 +12,7 @@
 #include "hloc/interp/Interpreter.h"
 #include "hloc/npz/Npz.h"
 #include "hloc/support/Files.h"
+#include "hloc/transforms/Transforms.h"
 
 #include "fmt/format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -101,6 +103,9 @@ private:
   }
 
   llvm::FailureOr<Literal> execute(const HloModule &module, llvm::ArrayRef<Literal> arguments);
+  llvm::FailureOr<Literal> emulate(const HloModule &module, llvm::ArrayRef<Literal> arguments);
+  bool findProgram(const HloModule &module, Executor &executor);
+  bool readProgram(Executor &executor);
 
   void writeOutputs(const Literal &result) {
     std::vector<NpzArray> arrays;
@@ -174,7 +179,77 @@ private:
   Timing timing;
   Toolchain toolchain;
   Compiler compiler;
+
+  // What is executed: compiled from the input, or given by --ptx.
+  std::string image, imageName;
+  std::optional<DeviceProgram> program;
 };
+
+/// Compiles the module, or reads --ptx and its description.
+bool RunCommand::findProgram(const HloModule &module, Executor &executor) {
+  if (!options.ptxFile.empty())
+    return readProgram(executor);
+  std::unique_ptr<HloModule> fused = compiler.fuse(module);
+  if (!fused)
+    return false;
+  std::optional<CompiledModule> compiled = compiler.compile(*fused, options.compile.targets.front(), Stage::Ptx);
+  if (!compiled)
+    return false;
+  image = std::move(compiled->ptx);
+  imageName = module.name().str() + ".ptx";
+  program = executor.programOf(compiled->manifest);
+  return program.has_value();
+}
+
+bool RunCommand::readProgram(Executor &executor) {
+  std::string error;
+  auto read = [&](const std::string &name) {
+    std::optional<std::string> text = readFile(name, error);
+    if (!text)
+      diagnostics.report(DiagnosticKind::UnreadableFile, "cannot read `" + name + "`: " + error);
+    return text;
+  };
+  std::optional<std::string> ptx = read(options.ptxFile);
+  std::optional<std::string> text = read(options.launchFile.empty() ? options.manifestFile : options.launchFile);
+  if (!ptx || !text)
+    return false;
+  image = std::move(*ptx);
+  imageName = options.ptxFile;
+  if (options.launchFile.empty()) {
+    Manifest manifest;
+    if (!parseManifest(*text, manifest, error)) {
+      diagnostics.report(DiagnosticKind::BadLaunch, options.manifestFile + ": " + error);
+      return false;
+    }
+    program = executor.programOf(manifest);
+    return program.has_value();
+  }
+  DiagnosticEngine ofLaunch;
+  ofLaunch.setFile(std::make_shared<SourceFile>(options.launchFile, std::move(*text)));
+  std::optional<LaunchDescription> description = parseLaunchDescription(ofLaunch);
+  diagnostics.append(ofLaunch);
+  if (description)
+    program = executor.programOf(*description);
+  return program.has_value();
+}
+
+llvm::FailureOr<Literal> RunCommand::emulate(const HloModule &module, llvm::ArrayRef<Literal> arguments) {
+  std::optional<emulator::EmulatorOptions> machineOptions = emulatorOptions(options, diagnostics);
+  // Device memory has the layouts of the entry computation.
+  std::unique_ptr<HloModule> laidOut = applyEntryLayout(module, diagnostics);
+  if (!laidOut)
+    return llvm::failure();
+  Executor executor(*laidOut, timing, diagnostics);
+  if (!machineOptions || !findProgram(module, executor))
+    return llvm::failure();
+  EmulatorDevice device(*machineOptions, imageName, diagnostics);
+  llvm::FailureOr<Literal> result = executor.run(device, image, *program, arguments);
+  if (succeeded(result) && options.counters == "json")
+    printJson(device.counters(), llvm::outs());
+  else if (succeeded(result) && !options.counters.empty())
+    printTable(device.counters(), llvm::outs());
+  return result;
+}
 
 llvm::FailureOr<Literal> RunCommand::execute(const HloModule &module, llvm::ArrayRef<Literal> arguments) {
   switch (options.platform) {
@@ -183,8 +258,7 @@ llvm::FailureOr<Literal> RunCommand::execute(const HloModule &module, llvm::Arra
     return interpret(module, arguments, diagnostics);
   }
   case Platform::Emulator:
-    diagnostics.report(DiagnosticKind::UnsupportedFeature, "this build has no emulator; use --platform=interpreter");
-    return llvm::failure();
+    return emulate(module, arguments);
   case Platform::Cuda:
     diagnostics.report(DiagnosticKind::UnsupportedFeature,
                        "this build has no CUDA runtime; use --platform=interpreter");

@@ -274,6 +274,10 @@ private:
         d.operands.push_back(source(o, i.range));
     if (!wellFormed(d, i))
       return error(i.range, DiagnosticKind::UnsupportedFeature, "this form of `" + i.opcode() + "` is not supported");
+    if (d.opcode == Opcode::Mma)
+      d.from = *typeOf(i.parts[7]);
+    if (isCollective(d))
+      d.results = 1;
     kernel.code.push_back(std::move(d));
   }
 
@@ -532,6 +536,13 @@ private:
 };
 
 } // namespace
+
+std::string Program::location(const Decoded &instruction) const {
+  if (!instruction.locLine || instruction.locFile >= files.size())
+    return "";
+  return files[instruction.locFile] + ":" + std::to_string(instruction.locLine) + ":" +
+         std::to_string(instruction.locColumn);
+}
 
 std::unique_ptr<Program> resolve(const ptx::Module &module, DiagnosticEngine &diagnostics) {
   auto program = std::make_unique<Program>();

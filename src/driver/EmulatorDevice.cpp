@@ -1,0 +1,102 @@
+#include "EmulatorDevice.h"
+
+#include "fmt/format.h"
+
+#include <cstring>
+
+namespace hloc {
+
+using namespace emulator;
+
+bool EmulatorDevice::load(const std::string &image, std::string &error) {
+  DiagnosticEngine ofPtx;
+  file = std::make_shared<const SourceFile>(imageName, image);
+  ofPtx.setFile(file);
+  machine = Emulator::load(ofPtx, options);
+  diagnostics.append(ofPtx);
+  return machine != nullptr;
+}
+
+bool EmulatorDevice::allocate(const DeviceBuffer &buffer, std::string &error) {
+  bool known = buffer.contents != DeviceBuffer::Contents::Unwritten;
+  machine->allocate(buffer.name, buffer.bytes, known ? Emulator::Contents::Written : Emulator::Contents::Unwritten);
+  return true;
+}
+
+bool EmulatorDevice::upload(uint32_t buffer, const void *bytes, uint64_t numBytes, std::string &error) {
+  llvm::MutableArrayRef<uint8_t> memory = machine->bytes(buffer);
+  if (numBytes > memory.size()) {
+    error = fmt::format("{} bytes for a buffer of {}", numBytes, memory.size());
+    return false;
+  }
+  if (numBytes)
+    std::memcpy(memory.data(), bytes, numBytes);
+  return true;
+}
+
+bool EmulatorDevice::download(const BufferSlice &slice, void *bytes, std::string &error) {
+  machine->requireWritten(slice.buffer, slice.offset, slice.bytes);
+  if (slice.bytes)
+    std::memcpy(bytes, machine->bytes(slice.buffer).data() + slice.offset, slice.bytes);
+  return reportFindings();
+}
+
+bool EmulatorDevice::copy(const DeviceCopy &copy, std::string &error) {
+  machine->copy(copy.from.buffer, copy.from.offset, copy.to.buffer, copy.to.offset, copy.from.bytes);
+  return true;
+}
+
+bool EmulatorDevice::launch(const DeviceLaunch &launch, std::string &error) {
+  LaunchRequest request{launch.kernel, launch.grid, launch.block, launch.dynamicSharedBytes, {}};
+  for (const auto &argument : launch.arguments) {
+    if (const auto *pointer = std::get_if<DevicePointer>(&argument)) {
+      const BufferSlice &slice = pointer->slice;
+      request.arguments.push_back(BufferArgument{slice.buffer, slice.offset, slice.bytes, pointer->written});
+    } else {
+      const auto &scalar = std::get<DeviceScalar>(argument);
+      request.arguments.push_back(ScalarArgument{scalar.value, scalar.bytes});
+    }
+  }
+  bool fine = succeeded(machine->launch(request, diagnostics));
+  return reportFindings() && fine;
+}
+
+bool EmulatorDevice::time(const std::function<bool()> &, double &, std::string &error) {
+  error = "the emulator has no device clock; --repeat needs --platform=cuda";
+  return false;
+}
+
+/// The text of a line, without its indentation.
+static SourceRange rangeOfLine(const SourceFile &file, uint32_t line) {
+  uint32_t begin = file.offsetOf({line, 1});
+  llvm::StringRef text = file.lineAt(begin), trimmed = text.ltrim();
+  begin += uint32_t(text.size() - trimmed.size());
+  return {begin, begin + uint32_t(trimmed.rtrim().size())};
+}
+
+bool EmulatorDevice::reportFindings() {
+  llvm::ArrayRef<Finding> fresh = machine->findings().drop_front(numReported);
+  numReported = machine->findings().size();
+  DiagnosticEngine located;
+  located.setFile(file);
+  for (const Finding &finding : fresh) {
+    std::string name = findingName(finding.kind).str();
+    if (!finding.line) {
+      diagnostics.report(DiagnosticKind::KernelFinding, name + ": " + finding.message);
+      continue;
+    }
+    Diagnostic &report =
+        located.report(DiagnosticKind::KernelFinding, rangeOfLine(*file, finding.line),
+                       fmt::format("{}: kernel `{}`, block ({}, {}, {}), thread ({}, {}, {}) {}", name, finding.kernel,
+                                   finding.block.x, finding.block.y, finding.block.z, finding.thread.x,
+                                   finding.thread.y, finding.thread.z, finding.message));
+    if (!finding.hloName.empty())
+      report.note("from " + finding.hloName);
+    if (finding.count > 1)
+      report.note(fmt::format("{} times in all", finding.count));
+  }
+  diagnostics.append(located);
+  return fresh.empty();
+}
+
+} // namespace hloc

@@ -1,0 +1,41 @@
+#pragma once
+// The PTX emulator as a Device: findings become diagnostics.
+
+#include "hloc/emulator/Emulator.h"
+#include "hloc/kernel/Device.h"
+#include "hloc/support/Diagnostics.h"
+
+#include <memory>
+
+namespace hloc {
+
+class EmulatorDevice : public Device {
+public:
+  /// `diagnostics` receives what is wrong with the PTX (located in it) and every finding.
+  EmulatorDevice(const emulator::EmulatorOptions &options, std::string imageName, DiagnosticEngine &diagnostics)
+      : options(options), imageName(std::move(imageName)), diagnostics(diagnostics) {}
+
+  bool load(const std::string &image, std::string &error) override;
+  bool allocate(const DeviceBuffer &buffer, std::string &error) override;
+  bool upload(uint32_t buffer, const void *bytes, uint64_t numBytes, std::string &error) override;
+  bool download(const BufferSlice &slice, void *bytes, std::string &error) override;
+  bool copy(const DeviceCopy &copy, std::string &error) override;
+  bool launch(const DeviceLaunch &launch, std::string &error) override;
+  bool synchronize(std::string &error) override { return true; }
+  bool time(const std::function<bool()> &work, double &milliseconds, std::string &error) override;
+
+  const emulator::Counters &counters() const { return machine->counters(); }
+
+private:
+  /// Reports findings that came since the last call; true if there were none.
+  bool reportFindings();
+
+  emulator::EmulatorOptions options;
+  std::string imageName;
+  DiagnosticEngine &diagnostics;
+  std::shared_ptr<const SourceFile> file; ///< the PTX
+  std::unique_ptr<emulator::Emulator> machine;
+  size_t numReported = 0;
+};
+
+} // namespace hloc

@@ -1,0 +1,158 @@
+#include "Execute.h"
+
+#include "hloc/kernel/DeviceProgram.h"
+
+#include "fmt/format.h"
+
+namespace hloc {
+
+std::optional<emulator::EmulatorOptions> emulatorOptions(const RunOptions &options, DiagnosticEngine &diagnostics) {
+  emulator::EmulatorOptions result;
+  result.countEvents = !options.counters.empty();
+  if (options.checks.empty())
+    return result;
+  result.checkBounds = result.checkUninit = result.checkRaces = result.checkDivergence = false;
+  for (const std::string &check : options.checks) {
+    bool all = check == "all";
+    bool known = all || check == "none";
+    for (auto [name, flag] : {std::pair("bounds", &emulator::EmulatorOptions::checkBounds),
+                              std::pair("races", &emulator::EmulatorOptions::checkRaces),
+                              std::pair("uninit", &emulator::EmulatorOptions::checkUninit),
+                              std::pair("divergence", &emulator::EmulatorOptions::checkDivergence)})
+      if (all || check == name)
+        result.*flag = known = true;
+    if (!known) {
+      diagnostics.report(DiagnosticKind::BadUsage,
+                         "--check knows bounds, races, uninit, divergence, all and none, not `" + check + "`");
+      return std::nullopt;
+    }
+  }
+  return result;
+}
+
+bool Executor::check(bool worked, const std::string &error) {
+  if (!worked && !error.empty())
+    diagnostics.report(DiagnosticKind::BadLaunch, error);
+  return worked;
+}
+
+static std::vector<uint32_t> indexOf(const Shape::Leaf &leaf) { return {leaf.index.begin(), leaf.index.end()}; }
+
+template <typename Source> std::optional<DeviceProgram> Executor::make(const Source &source) {
+  std::vector<std::pair<uint32_t, std::vector<uint32_t>>> inputs;
+  for (const HloInstruction *parameter : module.entry()->parameters())
+    for (const Shape::Leaf &leaf : parameter->shape().leaves())
+      inputs.emplace_back(uint32_t(parameter->parameterNumber()), indexOf(leaf));
+  auto number = [&](uint32_t parameter, llvm::ArrayRef<uint32_t> leaf) -> std::optional<uint32_t> {
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].first == parameter && llvm::ArrayRef(inputs[i].second) == leaf)
+        return uint32_t(i);
+    return std::nullopt;
+  };
+  std::vector<std::vector<uint32_t>> leaves;
+  for (const Shape::Leaf &leaf : module.entry()->root()->shape().leaves())
+    leaves.push_back(indexOf(leaf));
+  std::string error;
+  std::optional<DeviceProgram> program = deviceProgram(source, number, leaves, error);
+  check(program.has_value(), error);
+  return program;
+}
+
+std::optional<DeviceProgram> Executor::programOf(const Manifest &manifest) { return make(manifest); }
+std::optional<DeviceProgram> Executor::programOf(const LaunchDescription &description) { return make(description); }
+
+static void flatten(const Literal &value, std::vector<const Literal *> &leaves) {
+  if (!value.isTuple()) {
+    leaves.push_back(&value);
+    return;
+  }
+  for (const Literal &element : value.elements())
+    flatten(element, leaves);
+}
+
+/// The parameter's layout in device memory is that of the entry computation.
+static std::vector<uint8_t> bytesWithLayout(const Literal &value, const Shape &shape) {
+  Literal typed(shape);
+  llvm::copy(value.bytes(), typed.mutableBytes().begin());
+  return toDeviceBytes(typed);
+}
+
+bool Executor::prepare(Device &device, const DeviceProgram &program, llvm::ArrayRef<Literal> arguments) {
+  std::vector<const Literal *> values;
+  for (const Literal &argument : arguments)
+    flatten(argument, values);
+  std::vector<Shape> shapes;
+  for (const HloInstruction *parameter : module.entry()->parameters())
+    for (const Shape::Leaf &leaf : parameter->shape().leaves())
+      shapes.push_back(leaf.shape);
+  std::string error;
+  for (uint32_t i = 0; i < program.buffers.size(); ++i) {
+    const DeviceBuffer &buffer = program.buffers[i];
+    if (!check(device.allocate(buffer, error), error))
+      return false;
+    std::vector<uint8_t> bytes;
+    if (buffer.contents == DeviceBuffer::Contents::Input)
+      bytes = bytesWithLayout(*values[buffer.input], shapes[buffer.input]);
+    else if (buffer.contents == DeviceBuffer::Contents::Constant)
+      bytes.assign(buffer.constant.begin(), buffer.constant.end());
+    else
+      continue;
+    if (bytes.size() > buffer.bytes)
+      return check(false,
+                   fmt::format("`{}` has {} bytes, its value takes {}", buffer.name, buffer.bytes, bytes.size()));
+    if (!check(device.upload(i, bytes.data(), bytes.size(), error), error))
+      return false;
+  }
+  return true;
+}
+
+llvm::FailureOr<Literal> Executor::run(Device &device, const std::string &image, const DeviceProgram &program,
+                                       llvm::ArrayRef<Literal> arguments) {
+  std::string error;
+  {
+    Timing::Scope scope(timing, "load");
+    if (!check(device.load(image, error), error) || !prepare(device, program, arguments))
+      return llvm::failure();
+  }
+  Timing::Scope scope(timing, "execute");
+  for (const auto &step : program.steps) {
+    const auto *launch = std::get_if<DeviceLaunch>(&step);
+    bool worked = launch ? device.launch(*launch, error) : device.copy(std::get<DeviceCopy>(step), error);
+    if (!check(worked, error))
+      return llvm::failure();
+  }
+  if (!check(device.synchronize(error), error))
+    return llvm::failure();
+  return collect(device, program);
+}
+
+static Literal assemble(const Shape &shape, std::vector<Literal> &leaves, size_t &next) {
+  if (!shape.isTuple())
+    return std::move(leaves[next++]);
+  std::vector<Literal> elements;
+  for (const Shape &element : shape.elements())
+    elements.push_back(assemble(element, leaves, next));
+  return Literal::tuple(std::move(elements));
+}
+
+llvm::FailureOr<Literal> Executor::collect(Device &device, const DeviceProgram &program) {
+  const Shape &shape = module.entry()->root()->shape();
+  std::vector<Literal> values;
+  bool fine = true;
+  for (auto [leaf, slice] : llvm::zip_equal(shape.leaves(), program.results)) {
+    uint64_t wanted = uint64_t(leaf.shape.byteSize());
+    std::string error;
+    if (slice.bytes != wanted)
+      return check(false, fmt::format("a result of {} bytes for {}", slice.bytes, leaf.shape.toString())),
+             llvm::failure();
+    std::vector<uint8_t> bytes(wanted);
+    fine &= check(device.download(slice, bytes.data(), error), error);
+    values.push_back(fromDeviceBytes(leaf.shape, bytes));
+  }
+  if (!fine)
+    return llvm::failure();
+  size_t next = 0;
+  return assemble(shape, values, next);
+}
+
+} // namespace hloc

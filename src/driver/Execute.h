@@ -1,0 +1,41 @@
+#pragma once
+// Runs a compiled module on a device: inputs to its buffers, steps, results back as literals.
+
+#include "EmulatorDevice.h"
+#include "Options.h"
+#include "Timing.h"
+
+#include "hloc/hlo/HloModule.h"
+#include "hloc/hlo/Literal.h"
+#include "hloc/kernel/LaunchDescription.h"
+
+#include "llvm/Support/LogicalResult.h"
+
+namespace hloc {
+
+/// The emulator's checks by the names of --check; nothing, with a diagnostic, for an unknown one.
+std::optional<emulator::EmulatorOptions> emulatorOptions(const RunOptions &options, DiagnosticEngine &diagnostics);
+
+class Executor {
+public:
+  Executor(const HloModule &module, Timing &timing, DiagnosticEngine &diagnostics)
+      : module(module), timing(timing), diagnostics(diagnostics) {}
+
+  std::optional<DeviceProgram> programOf(const Manifest &manifest);
+  std::optional<DeviceProgram> programOf(const LaunchDescription &description);
+  /// The entry's result. Arguments are those of the entry's parameters.
+  llvm::FailureOr<Literal> run(Device &device, const std::string &image, const DeviceProgram &program,
+                               llvm::ArrayRef<Literal> arguments);
+
+private:
+  template <typename Source> std::optional<DeviceProgram> make(const Source &source);
+  bool prepare(Device &device, const DeviceProgram &program, llvm::ArrayRef<Literal> arguments);
+  llvm::FailureOr<Literal> collect(Device &device, const DeviceProgram &program);
+  bool check(bool worked, const std::string &error);
+
+  const HloModule &module;
+  Timing &timing;
+  DiagnosticEngine &diagnostics;
+};
+
+} // namespace hloc

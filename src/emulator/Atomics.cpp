@@ -1,0 +1,140 @@
+// atom and red: one lane after the other, lowest first. Blocks of kernels with global atomics run in order on one host
+// thread, so plain read-modify-write is atomic and sums of floats do not depend on timing.
+#include "Machine.h"
+
+#include "llvm/ADT/bit.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace hloc::emulator {
+
+namespace {
+
+template <typename T> T combineNumbers(Mode mode, T old, T b) {
+  switch (mode) {
+  case Mode::Add:
+    return T(old + b);
+  case Mode::Min:
+    return b < old ? b : old;
+  case Mode::Max:
+    return b > old ? b : old;
+  default:
+    return b;
+  }
+}
+
+uint64_t combineIntegers(const Decoded &at, uint64_t old, uint64_t b, uint64_t c, unsigned bits) {
+  uint64_t ones = bits == 64 ? ~uint64_t(0) : (uint64_t(1) << bits) - 1;
+  auto extend = [&](uint64_t v) { return int64_t(v << (64 - bits)) >> (64 - bits); };
+  switch (at.mode) {
+  case Mode::And:
+    return old & b;
+  case Mode::Or:
+    return old | b;
+  case Mode::Xor:
+    return old ^ b;
+  case Mode::Exch:
+    return b;
+  case Mode::Cas:
+    return old == b ? c : old;
+  case Mode::Add:
+    return (old + b) & ones;
+  case Mode::Inc:
+    return old >= b ? 0 : old + 1;
+  case Mode::Dec:
+    return old == 0 || old > b ? b : old - 1;
+  case Mode::Min:
+  case Mode::Max: {
+    bool less = at.type.isSigned() ? extend(b) < extend(old) : b < old;
+    return less == (at.mode == Mode::Min) ? b : old;
+  }
+  default:
+    return old;
+  }
+}
+
+float minMaxNumber(Mode mode, float old, float b) {
+  if (std::isnan(old) || std::isnan(b))
+    return std::isnan(old) ? b : old;
+  return combineNumbers(mode, old, b);
+}
+
+uint64_t combineFloat(const Decoded &at, uint64_t old, uint64_t b, unsigned bits) {
+  if (at.mode == Mode::Exch)
+    return b;
+  if (bits == 64) {
+    double x, y;
+    std::memcpy(&x, &old, 8);
+    std::memcpy(&y, &b, 8);
+    x = x + y;
+    uint64_t result;
+    std::memcpy(&result, &x, 8);
+    return std::isnan(x) ? 0x7ff8000000000000ull : result;
+  }
+  if (bits == 32) {
+    uint32_t low = uint32_t(old), other = uint32_t(b);
+    float x, y;
+    std::memcpy(&x, &low, 4);
+    std::memcpy(&y, &other, 4);
+    auto flush = [&](float v) {
+      return at.ftz && std::fabs(v) < std::numeric_limits<float>::min() ? std::copysign(0.0f, v) : v;
+    };
+    x = flush(x);
+    y = flush(y);
+    x = at.mode == Mode::Add ? x + y : minMaxNumber(at.mode, x, y);
+    std::memcpy(&low, &x, 4);
+    return std::isnan(x) ? 0x7fffffff : low;
+  }
+  SmallFormat format = at.type.kind == TypeClass::Float ? half : bfloat;
+  double x = decode(uint32_t(old), format), y = decode(uint32_t(b), format);
+  double result = at.mode == Mode::Add ? x + y : double(minMaxNumber(at.mode, float(x), float(y)));
+  return encode(result, format, Rounding::Nearest);
+}
+
+uint64_t combine(const Decoded &at, uint64_t old, uint64_t b, uint64_t c) {
+  unsigned bits = at.type.bits;
+  if (!at.type.isFloat())
+    return combineIntegers(at, old, b, c, at.type.width());
+  if (at.type.lanes == 1)
+    return combineFloat(at, old, b, bits);
+  uint64_t low = combineFloat(at, old & 0xffff, b & 0xffff, 16);
+  return low | combineFloat(at, old >> 16 & 0xffff, b >> 16 & 0xffff, 16) << 16;
+}
+
+} // namespace
+
+void machineAtomic(WarpContext *context, const Decoded *at, uint32_t mask, const uint64_t *addresses, const void *b,
+                   const void *c, void *out) {
+  Warp &warp = warpOf(context);
+  unsigned width = at->type.bytes();
+  uint64_t bytes = uint64_t(width) * at->count;
+  if (warp.core->launch.options.countEvents) {
+    warp.core->counters.atomics += llvm::popcount(mask);
+    countRequest(warp, *at, at->space, mask, addresses, unsigned(bytes), true);
+  }
+  auto load = [&](const void *from, size_t index) {
+    uint64_t value = 0;
+    if (from)
+      std::memcpy(&value, static_cast<const uint8_t *>(from) + index * width, width);
+    return value;
+  };
+  for (uint32_t rest = mask; rest; rest &= rest - 1) {
+    unsigned lane = llvm::countr_zero(rest);
+    Place place = accessLane(warp, *at, lane, addresses[lane], bytes, Access::Atomic);
+    for (unsigned e = 0; e < at->count; ++e) {
+      size_t index = e * warpLanes + lane;
+      uint64_t old = 0;
+      if (place.data) {
+        std::memcpy(&old, place.data + e * width, width);
+        uint64_t result = combine(*at, old, load(b, index), load(c, index));
+        std::memcpy(place.data + e * width, &result, width);
+      }
+      if (out)
+        std::memcpy(static_cast<uint8_t *>(out) + index * width, &old, width);
+    }
+  }
+}
+
+} // namespace hloc::emulator

@@ -1,0 +1,216 @@
+// What a run cost: instruction classes, memory transactions, and how they print.
+#include "Machine.h"
+
+#include "fmt/format.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+
+namespace hloc::emulator {
+
+namespace {
+
+enum Class : unsigned {
+  IntegerClass,
+  Float32Class,
+  Float64Class,
+  HalfClass,
+  SpecialFunctionClass,
+  ConversionClass,
+  CompareClass,
+  MoveClass,
+  MemoryClass,
+  ControlClass,
+  CrossClass,
+  MatrixClass
+};
+constexpr llvm::StringRef classNames[] = {"integer", "f32",  "f64",    "f16",     "special function", "conversion",
+                                          "compare", "move", "memory", "control", "cross-lane",       "matrix"};
+
+} // namespace
+
+llvm::ArrayRef<llvm::StringRef> instructionClassNames() { return classNames; }
+
+unsigned instructionClass(const Decoded &d) {
+  switch (d.opcode) {
+  case Opcode::Bra:
+  case Opcode::Exit:
+  case Opcode::Ret:
+  case Opcode::Trap:
+  case Opcode::Nop:
+  case Opcode::Bar:
+  case Opcode::Barrier:
+  case Opcode::Fence:
+  case Opcode::Membar:
+  case Opcode::Griddepcontrol:
+    return ControlClass;
+  case Opcode::Ld:
+  case Opcode::St:
+  case Opcode::Atom:
+  case Opcode::Red:
+  case Opcode::Cp:
+    return MemoryClass;
+  case Opcode::Shfl:
+  case Opcode::Vote:
+  case Opcode::Match:
+  case Opcode::Redux:
+  case Opcode::Elect:
+  case Opcode::Activemask:
+    return CrossClass;
+  case Opcode::Mma:
+  case Opcode::Wmma:
+  case Opcode::Ldmatrix:
+  case Opcode::Stmatrix:
+    return MatrixClass;
+  case Opcode::Ex2:
+  case Opcode::Lg2:
+  case Opcode::Sin:
+  case Opcode::Cos:
+  case Opcode::Tanh:
+  case Opcode::Rsqrt:
+  case Opcode::Rcp:
+  case Opcode::Sqrt:
+    return SpecialFunctionClass;
+  case Opcode::Cvt:
+  case Opcode::Cvta:
+    return ConversionClass;
+  case Opcode::Setp:
+  case Opcode::Set:
+  case Opcode::Selp:
+  case Opcode::Slct:
+  case Opcode::Testp:
+    return CompareClass;
+  case Opcode::Mov:
+    return MoveClass;
+  default:
+    if (!d.type.isFloat())
+      return IntegerClass;
+    return d.type.bits == 64 ? Float64Class : d.type.bits == 16 ? HalfClass : Float32Class;
+  }
+}
+
+/// Global: 32-byte sectors that the active lanes touch. Shared: passes over the 32 banks of 4 bytes, each serving one
+/// word a bank; accesses of 8 and 16 bytes go by half and quarter warps.
+void countRequest(Warp &warp, const Decoded &at, Space space, uint32_t mask, const uint64_t *addresses, unsigned bytes,
+                  bool isStore) {
+  if (!mask)
+    return;
+  Counters &counters = warp.core->counters;
+  uint64_t first = addresses[llvm::countr_zero(mask)];
+  uint64_t window = first >> regionShift << regionShift;
+  bool isShared = space == Space::Shared || (space == Space::Generic && window == sharedWindow);
+  bool isLocal = space == Space::Local || (space == Space::Generic && window == localWindow);
+  if (isLocal)
+    return;
+  if (isShared) {
+    unsigned groups = std::max(1u, bytes / 4), lanesOfGroup = warpLanes / groups;
+    uint64_t passes = 0;
+    for (unsigned g = 0; g < groups; ++g) {
+      llvm::SmallVector<uint64_t, 32> words;
+      for (unsigned lane = g * lanesOfGroup; lane < (g + 1) * lanesOfGroup; ++lane)
+        if (mask >> lane & 1)
+          for (uint64_t word = addresses[lane] / 4; word <= (addresses[lane] + bytes - 1) / 4; ++word)
+            words.push_back(word);
+      llvm::sort(words);
+      words.erase(std::unique(words.begin(), words.end()), words.end());
+      unsigned perBank[32] = {};
+      unsigned worst = 0;
+      for (uint64_t word : words)
+        worst = std::max(worst, ++perBank[word % 32]);
+      passes += worst;
+    }
+    (isStore ? counters.sharedStoreRequests : counters.sharedLoadRequests) += 1;
+    (isStore ? counters.sharedStoreWavefronts : counters.sharedLoadWavefronts) += passes;
+    return;
+  }
+  llvm::SmallVector<uint64_t, 64> sectors;
+  for (uint32_t rest = mask; rest; rest &= rest - 1) {
+    uint64_t address = addresses[llvm::countr_zero(rest)];
+    for (uint64_t sector = address / 32; sector <= (address + bytes - 1) / 32; ++sector)
+      if (sectors.empty() || sectors.back() != sector)
+        sectors.push_back(sector);
+  }
+  llvm::sort(sectors);
+  uint64_t count = uint64_t(std::unique(sectors.begin(), sectors.end()) - sectors.begin());
+  (isStore ? counters.globalStoreRequests : counters.globalLoadRequests) += 1;
+  (isStore ? counters.globalStoreSectors : counters.globalLoadSectors) += count;
+  uint64_t region = (first >> regionShift) - 1;
+  if (region < counters.buffers.size())
+    (isStore ? counters.buffers[region].bytesWritten : counters.buffers[region].bytesRead) +=
+        uint64_t(bytes) * llvm::popcount(mask);
+  (void)at;
+}
+
+void printTable(const Counters &counters, llvm::raw_ostream &os) {
+  os << fmt::format("{:<24}{:>16}{:>18}\n", "instructions", "warps", "threads");
+  for (size_t i = 0; i < counters.warpInstructions.size(); ++i)
+    if (counters.warpInstructions[i])
+      os << fmt::format("  {:<22}{:>16}{:>18}\n", classNames[i].str(), counters.warpInstructions[i],
+                        counters.threadInstructions[i]);
+  auto ratio = [](uint64_t a, uint64_t b) { return b ? double(a) / double(b) : 0.0; };
+  os << fmt::format("{:<24}{:>16}{:>18}{:>12}\n", "memory", "requests", "transactions", "each");
+  auto row = [&](const char *name, uint64_t requests, uint64_t transactions) {
+    if (requests)
+      os << fmt::format("  {:<22}{:>16}{:>18}{:>12.2f}\n", name, requests, transactions, ratio(transactions, requests));
+  };
+  row("global load, sectors", counters.globalLoadRequests, counters.globalLoadSectors);
+  row("global store, sectors", counters.globalStoreRequests, counters.globalStoreSectors);
+  row("shared load, passes", counters.sharedLoadRequests, counters.sharedLoadWavefronts);
+  row("shared store, passes", counters.sharedStoreRequests, counters.sharedStoreWavefronts);
+  uint64_t conflicts = counters.sharedLoadWavefronts + counters.sharedStoreWavefronts - counters.sharedLoadRequests -
+                       counters.sharedStoreRequests;
+  os << fmt::format("{:<24}{:>16}\n", "bank conflicts", conflicts);
+  os << fmt::format("{:<24}{:>16}\n", "atomics", counters.atomics);
+  os << fmt::format("{:<24}{:>16}\n", "barriers", counters.barriers);
+  os << fmt::format("{:<24}{:>16}\n", "shuffles", counters.shuffles);
+  os << fmt::format("{:<24}{:>16}{:>18} divergent\n", "branches", counters.branches, counters.divergentBranches);
+  os << fmt::format("{:<24}{:>16}{:>18} warps\n", "blocks", counters.blocks, counters.warps);
+  os << fmt::format("{:<24}{:>16}{:>18}\n", "buffers", "bytes read", "bytes written");
+  for (const BufferCounters &buffer : counters.buffers)
+    if (buffer.bytesRead || buffer.bytesWritten)
+      os << fmt::format("  {:<22}{:>16}{:>18}\n", buffer.name, buffer.bytesRead, buffer.bytesWritten);
+}
+
+void printJson(const Counters &counters, llvm::raw_ostream &os) {
+  llvm::json::OStream json(os, 2);
+  json.object([&] {
+    json.attributeObject("instructions", [&] {
+      for (size_t i = 0; i < counters.warpInstructions.size(); ++i)
+        json.attributeObject(classNames[i], [&] {
+          json.attribute("warps", int64_t(counters.warpInstructions[i]));
+          json.attribute("threads", int64_t(counters.threadInstructions[i]));
+        });
+    });
+    auto number = [&](llvm::StringRef name, uint64_t value) { json.attribute(name, int64_t(value)); };
+    number("global_load_requests", counters.globalLoadRequests);
+    number("global_load_sectors", counters.globalLoadSectors);
+    number("global_store_requests", counters.globalStoreRequests);
+    number("global_store_sectors", counters.globalStoreSectors);
+    number("shared_load_requests", counters.sharedLoadRequests);
+    number("shared_load_passes", counters.sharedLoadWavefronts);
+    number("shared_store_requests", counters.sharedStoreRequests);
+    number("shared_store_passes", counters.sharedStoreWavefronts);
+    number("atomics", counters.atomics);
+    number("barriers", counters.barriers);
+    number("shuffles", counters.shuffles);
+    number("branches", counters.branches);
+    number("divergent_branches", counters.divergentBranches);
+    number("warps", counters.warps);
+    number("blocks", counters.blocks);
+    json.attributeArray("buffers", [&] {
+      for (const BufferCounters &buffer : counters.buffers)
+        json.object([&] {
+          json.attribute("name", buffer.name);
+          json.attribute("bytes_read", int64_t(buffer.bytesRead));
+          json.attribute("bytes_written", int64_t(buffer.bytesWritten));
+        });
+    });
+  });
+  os << "\n";
+}
+
+} // namespace hloc::emulator

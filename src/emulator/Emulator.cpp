@@ -1,0 +1,327 @@
+// The public face: PTX text in, buffers, launches, findings and counters out.
+#include "hloc/emulator/Emulator.h"
+
+#include "Machine.h"
+
+#include "hloc/support/Check.h"
+#include "hloc/support/Diagnostics.h"
+
+#include "fmt/format.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+namespace hloc::emulator {
+
+llvm::StringRef findingName(FindingKind kind) {
+  switch (kind) {
+  case FindingKind::OutOfBounds:
+    return "out-of-bounds";
+  case FindingKind::Misaligned:
+    return "misaligned";
+  case FindingKind::ReadOnlyWrite:
+    return "read-only-write";
+  case FindingKind::UninitializedRead:
+    return "uninitialized-read";
+  case FindingKind::SharedRace:
+    return "shared-race";
+  case FindingKind::GlobalRace:
+    return "global-race";
+  case FindingKind::DivergentBarrier:
+    return "divergent-barrier";
+  case FindingKind::Deadlock:
+    return "deadlock";
+  case FindingKind::InactiveShuffle:
+    return "inactive-shuffle";
+  case FindingKind::UnwrittenOutput:
+    return "unwritten-output";
+  case FindingKind::Trap:
+    return "trap";
+  case FindingKind::TimeLimit:
+    return "time-limit";
+  }
+  return "";
+}
+
+namespace {
+
+constexpr uint8_t nobodysByte = 0xa5;
+
+std::unique_ptr<Region> makeRegion(llvm::StringRef name, uint64_t bytes, bool complete, bool fill) {
+  auto region = std::make_unique<Region>();
+  region->name = name.str();
+  region->bytes = bytes;
+  region->complete = complete;
+  region->storage = std::make_unique_for_overwrite<uint8_t[]>(bytes + 512);
+  auto base = reinterpret_cast<uintptr_t>(region->storage.get());
+  region->data = reinterpret_cast<uint8_t *>((base + 255) & ~uintptr_t(255));
+  if (fill)
+    std::memset(region->data, complete ? 0 : nobodysByte, bytes);
+  if (!complete)
+    region->written = std::make_unique<uint8_t[]>(bytes + 1);
+  return region;
+}
+
+const MachineFunctions machineFunctions = {machineLoad,    machineStore,    machineAtomic,
+                                           machineBarrier, machineWarpSync, machineCollective,
+                                           machineBranch,  machineTick,     machineTrap};
+
+/// log2 of the narrowest access of the kernel to the space, at most 8 bytes.
+unsigned granuleShift(const Kernel &kernel, Space space) {
+  unsigned shift = 3;
+  auto consider = [&](unsigned bytes) {
+    while (shift && (1u << shift) > bytes)
+      --shift;
+  };
+  for (const Decoded &d : kernel.code) {
+    bool accesses =
+        d.opcode == Opcode::Ld || d.opcode == Opcode::St || d.opcode == Opcode::Atom || d.opcode == Opcode::Red;
+    if (accesses && (d.space == space || d.space == Space::Generic))
+      consider(d.type.bytes());
+    if (d.opcode == Opcode::Cp)
+      consider(4);
+    if (d.opcode == Opcode::Wmma)
+      consider(1);
+  }
+  return shift;
+}
+
+} // namespace
+
+struct Emulator::Impl {
+  EmulatorOptions options;
+  std::unique_ptr<Program> program;
+  std::unique_ptr<Translator> translator;
+  std::vector<std::unique_ptr<Region>> regions; ///< 0: module variables; buffer b is region b + 1
+  llvm::StringMap<WarpFunction> code;
+  std::vector<Finding> findings;
+  Counters counters;
+
+  bool checkLaunch(const Kernel &kernel, const LaunchRequest &request, DiagnosticEngine &diagnostics);
+  void fillParameters(Launch &launch);
+  void runBlocks(Launch &launch);
+};
+
+Emulator::Emulator() : impl(std::make_unique<Impl>()) {}
+Emulator::~Emulator() = default;
+
+std::unique_ptr<Emulator> Emulator::load(DiagnosticEngine &diagnostics, const EmulatorOptions &options) {
+  std::optional<ptx::Module> module = ptx::parse(diagnostics);
+  if (!module)
+    return nullptr;
+  std::unique_ptr<Program> program = resolve(*module, diagnostics);
+  if (!program)
+    return nullptr;
+  std::unique_ptr<Emulator> emulator(new Emulator);
+  Impl &impl = *emulator->impl;
+  impl.options = options;
+  std::string error;
+  impl.translator = Translator::create(machineFunctions, error);
+  if (!impl.translator) {
+    diagnostics.report(DiagnosticKind::Internal, "no host code can be made here: " + error);
+    return nullptr;
+  }
+  auto image = makeRegion("module variables", program->image.size(), true, false);
+  std::copy(program->image.begin(), program->image.end(), image->data);
+  impl.regions.push_back(std::move(image));
+  impl.program = std::move(program);
+  impl.counters.warpInstructions.assign(instructionClassNames().size(), 0);
+  impl.counters.threadInstructions = impl.counters.warpInstructions;
+  impl.counters.buffers.push_back({"module variables", 0, 0});
+  return emulator;
+}
+
+BufferId Emulator::allocate(llvm::StringRef name, uint64_t bytes, Contents contents) {
+  impl->regions.push_back(makeRegion(name, bytes, contents == Contents::Written, true));
+  impl->counters.buffers.push_back({name.str(), 0, 0});
+  return BufferId(impl->regions.size() - 2);
+}
+
+llvm::MutableArrayRef<uint8_t> Emulator::bytes(BufferId buffer) {
+  Region &region = *impl->regions[buffer + 1];
+  return {region.data, size_t(region.bytes)};
+}
+
+void Emulator::copy(BufferId from, uint64_t fromOffset, BufferId to, uint64_t toOffset, uint64_t numBytes) {
+  Region &source = *impl->regions[from + 1], &target = *impl->regions[to + 1];
+  HLOC_CHECK(fromOffset <= source.bytes && numBytes <= source.bytes - fromOffset && toOffset <= target.bytes &&
+                 numBytes <= target.bytes - toOffset,
+             "a copy stays within its buffers");
+  std::memmove(target.data + toOffset, source.data + fromOffset, numBytes);
+  if (target.complete)
+    return;
+  if (source.complete)
+    std::memset(&target.written[toOffset], 1, numBytes);
+  else
+    std::memmove(&target.written[toOffset], &source.written[fromOffset], numBytes);
+}
+
+void Emulator::requireWritten(BufferId buffer, uint64_t offset, uint64_t numBytes) {
+  const Region &region = *impl->regions[buffer + 1];
+  if (region.complete || !impl->options.checkUninit)
+    return;
+  const uint8_t *written = region.written.get() + offset;
+  const auto *gap = static_cast<const uint8_t *>(std::memchr(written, 0, numBytes));
+  if (!gap)
+    return;
+  uint64_t first = uint64_t(gap - written), missing = 0;
+  for (uint64_t i = first; i < numBytes; ++i)
+    missing += !written[i];
+  Finding finding;
+  finding.kind = FindingKind::UnwrittenOutput;
+  finding.message = fmt::format("{} of {} bytes of `{}` were never written, the first at byte {}", missing, numBytes,
+                                region.name, offset + first);
+  impl->findings.push_back(std::move(finding));
+}
+
+llvm::ArrayRef<Finding> Emulator::findings() const { return impl->findings; }
+const Counters &Emulator::counters() const { return impl->counters; }
+
+bool Emulator::Impl::checkLaunch(const Kernel &kernel, const LaunchRequest &request, DiagnosticEngine &diagnostics) {
+  auto fail = [&](std::string message) {
+    diagnostics.report(DiagnosticKind::BadLaunch, "kernel `" + request.kernel + "`: " + message);
+    return false;
+  };
+  const Dim3 &block = request.block, &grid = request.grid;
+  if (!block.count() || block.x > 1024 || block.y > 1024 || block.z > 64 || block.count() > 1024)
+    return fail(
+        fmt::format("a block of {}x{}x{} threads; the limit is 1024 in all, 64 in z", block.x, block.y, block.z));
+  if (!grid.x || !grid.y || !grid.z || grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535)
+    return fail(
+        fmt::format("a grid of {}x{}x{} blocks; the limits are 2147483647x65535x65535", grid.x, grid.y, grid.z));
+  if (kernel.required[0] &&
+      (kernel.required[0] != block.x || kernel.required[1] != block.y || kernel.required[2] != block.z))
+    return fail(fmt::format("launched with blocks of {}x{}x{}, but it says .reqntid {}, {}, {}", block.x, block.y,
+                            block.z, kernel.required[0], kernel.required[1], kernel.required[2]));
+  if (kernel.maximum[0] && block.count() > uint64_t(kernel.maximum[0]) * kernel.maximum[1] * kernel.maximum[2])
+    return fail(fmt::format("launched with {} threads a block, more than its .maxntid", block.count()));
+  constexpr uint64_t maxShared = 256 << 10, maxLocal = 512 << 10;
+  if (kernel.sharedBytes + uint64_t(request.dynamicSharedBytes) > maxShared)
+    return fail(fmt::format("{} bytes of shared memory; the limit is {}",
+                            kernel.sharedBytes + request.dynamicSharedBytes, maxShared));
+  if (kernel.localBytes > maxLocal)
+    return fail(fmt::format("{} bytes of local memory a thread; the limit is {}", kernel.localBytes, maxLocal));
+  if (request.arguments.size() != kernel.paramOffsets.size())
+    return fail(fmt::format("{} arguments for {} parameters", request.arguments.size(), kernel.paramOffsets.size()));
+  for (size_t i = 0; i < request.arguments.size(); ++i) {
+    const auto *scalar = std::get_if<ScalarArgument>(&request.arguments[i]);
+    if (uint64_t wanted = kernel.paramSizes[i], given = scalar ? scalar->bytes : 8; wanted != given)
+      return fail(fmt::format("argument {} has {} bytes, its parameter has {}", i, given, wanted));
+    const auto *buffer = std::get_if<BufferArgument>(&request.arguments[i]);
+    if (!buffer)
+      continue;
+    if (buffer->buffer + size_t(1) >= regions.size())
+      return fail(fmt::format("argument {}: there is no buffer {}", i, buffer->buffer));
+    const Region &region = *regions[buffer->buffer + 1];
+    if (buffer->offset > region.bytes || buffer->bytes > region.bytes - buffer->offset)
+      return fail(fmt::format("argument {} reaches beyond buffer `{}`", i, region.name));
+  }
+  return true;
+}
+
+void Emulator::Impl::fillParameters(Launch &launch) {
+  launch.parameters.resize(launch.kernel.paramBytes + 8);
+  launch.windows.resize(regions.size());
+  launch.windows[0].slices.push_back({0, regions[0]->bytes, true});
+  for (const Decoded &d : launch.kernel.code) // stores to module variables are rare: races among them are watched then
+    launch.windows[0].tracked |=
+        !program->variables.empty() && (d.opcode == Opcode::Atom || d.opcode == Opcode::Red || d.opcode == Opcode::St);
+  for (size_t i = 0; i < launch.request.arguments.size(); ++i) {
+    uint64_t value = 0;
+    if (const auto *buffer = std::get_if<BufferArgument>(&launch.request.arguments[i])) {
+      value = (uint64_t(buffer->buffer + 2) << regionShift) + buffer->offset;
+      Window &window = launch.windows[buffer->buffer + 1];
+      // What the compiler pads to a whole word for its atomics belongs to the slice.
+      window.slices.push_back({buffer->offset, buffer->offset + buffer->bytes, buffer->written});
+      window.tracked |= buffer->written;
+    } else {
+      value = std::get<ScalarArgument>(launch.request.arguments[i]).value;
+    }
+    std::memcpy(&launch.parameters[launch.kernel.paramOffsets[i]], &value, launch.kernel.paramSizes[i]);
+  }
+  if (!options.checkRaces)
+    return;
+  for (size_t r = 0; r < regions.size(); ++r) {
+    Window &window = launch.windows[r];
+    if (!window.tracked)
+      continue;
+    uint64_t granules = (regions[r]->bytes >> launch.globalShift) + 1;
+    window.writers.reset(static_cast<uint64_t *>(std::calloc(granules, 8)));
+    window.readers.reset(static_cast<uint64_t *>(std::calloc(granules, 8)));
+    window.tracked = window.writers && window.readers;
+  }
+}
+
+void Emulator::Impl::runBlocks(Launch &launch) {
+  uint64_t blocks = launch.request.grid.count();
+  unsigned cores = options.numThreads ? options.numThreads : std::max(1u, std::thread::hardware_concurrency());
+  if (hasGlobalAtomics(launch.kernel))
+    cores = 1;
+  cores = unsigned(std::min<uint64_t>(cores, blocks));
+  std::mutex merging;
+  auto work = [&] {
+    Core core(launch);
+    core.counters.buffers.resize(regions.size());
+    uint64_t chunk = std::clamp<uint64_t>(blocks / cores / 16, 1, 256);
+    for (uint64_t begin; !launch.stop && (begin = launch.nextBlock.fetch_add(chunk)) < blocks;)
+      for (uint64_t b = begin; b < std::min(begin + chunk, blocks) && !launch.stop; ++b)
+        core.runBlock(b);
+    if (!options.countEvents)
+      return;
+    std::lock_guard<std::mutex> lock(merging);
+    Counters &from = core.counters;
+    for (size_t i = 0; i < counters.warpInstructions.size(); ++i) {
+      counters.warpInstructions[i] += core.instructionCounts[2 * i];
+      counters.threadInstructions[i] += core.instructionCounts[2 * i + 1];
+    }
+    for (auto field :
+         {&Counters::globalLoadRequests, &Counters::globalLoadSectors, &Counters::globalStoreRequests,
+          &Counters::globalStoreSectors, &Counters::sharedLoadRequests, &Counters::sharedLoadWavefronts,
+          &Counters::sharedStoreRequests, &Counters::sharedStoreWavefronts, &Counters::atomics, &Counters::barriers,
+          &Counters::shuffles, &Counters::branches, &Counters::divergentBranches, &Counters::warps, &Counters::blocks})
+      counters.*field += from.*field;
+    for (size_t i = 0; i < from.buffers.size(); ++i) {
+      counters.buffers[i].bytesRead += from.buffers[i].bytesRead;
+      counters.buffers[i].bytesWritten += from.buffers[i].bytesWritten;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 1; i < cores; ++i)
+    threads.emplace_back(work);
+  work();
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEngine &diagnostics) {
+  auto found = impl->program->kernels.find(request.kernel);
+  if (found == impl->program->kernels.end()) {
+    diagnostics.report(DiagnosticKind::BadLaunch, "the PTX has no kernel `" + request.kernel + "`");
+    return llvm::failure();
+  }
+  const Kernel &kernel = found->second;
+  if (!impl->checkLaunch(kernel, request, diagnostics))
+    return llvm::failure();
+  WarpFunction &code = impl->code[request.kernel];
+  if (!code)
+    code = impl->translator->translate(kernel, {impl->options.countEvents}, diagnostics);
+  if (!code)
+    return llvm::failure();
+  FindingList findings(impl->options.maxFindings);
+  Launch launch{impl->options, request, *impl->program, kernel, code, impl->regions, findings};
+  launch.globalShift = granuleShift(kernel, Space::Global);
+  launch.sharedShift = granuleShift(kernel, Space::Shared);
+  launch.sharedBytes = kernel.sharedBytes + request.dynamicSharedBytes;
+  launch.fibers = needsFibers(kernel);
+  if (impl->options.timeLimitSeconds > 0)
+    launch.deadline = impl->options.timeLimitSeconds +
+                      std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  impl->fillParameters(launch);
+  impl->runBlocks(launch);
+  impl->findings.insert(impl->findings.end(), findings.all().begin(), findings.all().end());
+  return llvm::success(findings.all().empty());
+}
+
+} // namespace hloc::emulator

@@ -1,0 +1,317 @@
+// Floating-point arithmetic with PTX's rounding, flushing, saturation and NaN.
+#include "WarpCode.h"
+
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/Intrinsics.h"
+
+namespace hloc::emulator {
+
+using namespace llvm;
+
+llvm::Value *WarpCode::fp(Value *like, double value) { return ConstantFP::get(like->getType(), value); }
+llvm::Value *WarpCode::unary(Intrinsic::ID id, Value *x) { return ir.CreateUnaryIntrinsic(id, x); }
+
+llvm::Value *WarpCode::fromHalf(Value *bits, Type type) {
+  if (type.kind == TypeClass::Float)
+    return ir.CreateFPExt(ir.CreateBitCast(bits, lanes(ir.getHalfTy())), lanes(ir.getFloatTy()));
+  return ir.CreateBitCast(ir.CreateShl(resize(bits, 32, false), splatInt(32, 16)), lanes(ir.getFloatTy()));
+}
+
+/// f32 to the bits of f16 or bf16, to nearest even; NaN gives 0x7fff.
+llvm::Value *WarpCode::toHalf(Value *value, Type type) {
+  Value *isNan = ir.CreateFCmpUNO(value, value);
+  Value *bits;
+  if (type.kind == TypeClass::Float) {
+    bits = ir.CreateBitCast(ir.CreateFPTrunc(value, lanes(ir.getHalfTy())), intLanes(16));
+  } else {
+    Value *wide = ir.CreateBitCast(value, intLanes(32));
+    Value *odd = ir.CreateAnd(ir.CreateLShr(wide, splatInt(32, 16)), splatInt(32, 1));
+    Value *rounded = ir.CreateAdd(wide, ir.CreateAdd(odd, splatInt(32, 0x7fff)));
+    bits = resize(ir.CreateLShr(rounded, splatInt(32, 16)), 16, false);
+  }
+  return ir.CreateSelect(isNan, splatInt(16, 0x7fff), bits);
+}
+
+llvm::Value *WarpCode::readFloat(const Source &source, Type type) {
+  Value *bits = read(source, type.bits);
+  if (type.bits == 16)
+    return fromHalf(bits, type);
+  return ir.CreateBitCast(bits, lanes(type.bits == 32 ? ir.getFloatTy() : ir.getDoubleTy()));
+}
+
+/// Subnormal numbers become zeros of their sign.
+llvm::Value *WarpCode::flush(Value *value) {
+  if (!value->getType()->getScalarType()->isFloatTy())
+    return value;
+  Value *tiny = ir.CreateFCmpOLT(unary(Intrinsic::fabs, value), fp(value, 0x1p-126));
+  return ir.CreateSelect(tiny, ir.CreateBinaryIntrinsic(Intrinsic::copysign, fp(value, 0), value), value);
+}
+
+/// To [0, 1]; NaN gives +0.
+llvm::Value *WarpCode::saturate(Value *value) {
+  Value *positive = ir.CreateSelect(ir.CreateFCmpOGT(value, fp(value, 0)), value, fp(value, 0));
+  return ir.CreateSelect(ir.CreateFCmpOGT(positive, fp(value, 1)), fp(value, 1), positive);
+}
+
+llvm::Value *WarpCode::canonicalNan(Value *value) {
+  bool isSingle = value->getType()->getScalarType()->isFloatTy();
+  APFloat nan(isSingle ? APFloat(APFloat::IEEEsingle(), APInt(32, 0x7fffffff))
+                       : APFloat(APFloat::IEEEdouble(), APInt(64, 0x7ff8000000000000ull)));
+  return ir.CreateSelect(ir.CreateFCmpUNO(value, value), ConstantFP::get(value->getType(), nan), value);
+}
+
+void WarpCode::writeFloat(const Decoded &d, Value *value) {
+  if (d.ftz)
+    value = flush(value);
+  if (d.saturate)
+    value = saturate(value);
+  if (d.type.bits == 16) {
+    write(d.operands[0], toHalf(value, d.type));
+    return;
+  }
+  write(d.operands[0], ir.CreateBitCast(canonicalNan(value), intLanes(d.type.bits)));
+}
+
+llvm::Value *WarpCode::compareFloats(Compare compare, Value *a, Value *b) {
+  switch (compare) {
+  case Compare::Eq:
+    return ir.CreateFCmpOEQ(a, b);
+  case Compare::Ne:
+    return ir.CreateFCmpONE(a, b);
+  case Compare::Lt:
+    return ir.CreateFCmpOLT(a, b);
+  case Compare::Le:
+    return ir.CreateFCmpOLE(a, b);
+  case Compare::Gt:
+    return ir.CreateFCmpOGT(a, b);
+  case Compare::Ge:
+    return ir.CreateFCmpOGE(a, b);
+  case Compare::Equ:
+    return ir.CreateFCmpUEQ(a, b);
+  case Compare::Neu:
+    return ir.CreateFCmpUNE(a, b);
+  case Compare::Ltu:
+    return ir.CreateFCmpULT(a, b);
+  case Compare::Leu:
+    return ir.CreateFCmpULE(a, b);
+  case Compare::Gtu:
+    return ir.CreateFCmpUGT(a, b);
+  case Compare::Geu:
+    return ir.CreateFCmpUGE(a, b);
+  case Compare::Num:
+    return ir.CreateFCmpORD(a, b);
+  case Compare::Nan:
+    return ir.CreateFCmpUNO(a, b);
+  }
+  return nullptr;
+}
+
+/// -0 is less than +0. NaN loses, or with .NaN wins.
+llvm::Value *WarpCode::minMax(const Decoded &d, Value *a, Value *b, Value *) {
+  bool isMin = d.opcode == Opcode::Min;
+  Intrinsic::ID id = d.nan ? (isMin ? Intrinsic::minimum : Intrinsic::maximum)
+                           : (isMin ? Intrinsic::minimumnum : Intrinsic::maximumnum);
+  return ir.CreateBinaryIntrinsic(id, a, b);
+}
+
+/// One operation in its own precision, rounded to nearest. 16-bit operands come as f32: sum, difference and product of
+/// two are exact enough for one more rounding, a fused multiply-add is done in f64.
+llvm::Value *WarpCode::floatOp(const Decoded &d, ArrayRef<Value *> v, Type type) {
+  switch (d.opcode) {
+  case Opcode::Add:
+    return ir.CreateFAdd(v[0], v[1]);
+  case Opcode::Sub:
+    return ir.CreateFSub(v[0], v[1]);
+  case Opcode::Mul:
+    return ir.CreateFMul(v[0], v[1]);
+  case Opcode::Div:
+    return ir.CreateFDiv(v[0], v[1]);
+  case Opcode::Sqrt:
+    return unary(Intrinsic::sqrt, v[0]);
+  case Opcode::Rcp:
+    return ir.CreateFDiv(fp(v[0], 1), v[0]);
+  case Opcode::Neg:
+    return ir.CreateFNeg(v[0]);
+  case Opcode::Abs:
+    return unary(Intrinsic::fabs, v[0]);
+  case Opcode::Min:
+  case Opcode::Max:
+    return minMax(d, v[0], v[1]);
+  case Opcode::Fma:
+  case Opcode::Mad:
+    return ir.CreateIntrinsic(v[0]->getType(), Intrinsic::fma, {v[0], v[1], v[2]});
+  default:
+    return nullptr;
+  }
+}
+
+namespace {
+
+FloatOp directedOp(Opcode opcode) {
+  switch (opcode) {
+  case Opcode::Add:
+    return FloatOp::Add;
+  case Opcode::Sub:
+    return FloatOp::Sub;
+  case Opcode::Mul:
+    return FloatOp::Mul;
+  case Opcode::Div:
+  case Opcode::Rcp:
+    return FloatOp::Div;
+  case Opcode::Sqrt:
+    return FloatOp::Sqrt;
+  default:
+    return FloatOp::Fma;
+  }
+}
+
+template <typename T> void computeLanes(uint64_t op, uint64_t rounding, const T *a, const T *b, const T *c, T *out) {
+  for (unsigned lane = 0; lane < warpLanes; ++lane)
+    out[lane] = compute(FloatOp(op), a[lane], b[lane], c[lane], Rounding(rounding));
+}
+
+/// a * b + c of 16-bit floats: the sum rounded to odd in f64, then once more to the format.
+void fmaHalfLanes(uint64_t isHalf, uint64_t rounding, const float *a, const float *b, const float *c, uint32_t *out) {
+  SmallFormat format = isHalf ? half : bfloat;
+  for (unsigned lane = 0; lane < warpLanes; ++lane)
+    out[lane] = encode(fmaToOdd(a[lane], b[lane], c[lane]), format, Rounding(rounding));
+}
+
+} // namespace
+
+/// Calls `function(scalars..., arrays..., out)`.
+llvm::Value *WarpCode::callArrays(const void *target, ArrayRef<uint64_t> scalars, ArrayRef<Value *> arrays,
+                                  IrType *result) {
+  SmallVector<Value *, 8> arguments;
+  for (uint64_t scalar : scalars)
+    arguments.push_back(ir.getInt64(scalar));
+  for (Value *array : arrays) {
+    Value *memory = slot(array->getType()->getScalarType(), warpLanes);
+    ir.CreateAlignedStore(array, memory, Align(64));
+    arguments.push_back(memory);
+  }
+  Value *out = slot(result->getScalarType(), warpLanes);
+  arguments.push_back(out);
+  call(target, ir.getVoidTy(), arguments);
+  return ir.CreateAlignedLoad(result, out, Align(64));
+}
+
+bool WarpCode::lowerFloat(const Decoded &d) {
+  if (d.type.lanes == 2)
+    return lowerPacked(d);
+  if (d.opcode == Opcode::Copysign) { // the sign of the first operand with the magnitude of the second
+    Value *sign = readFloat(d.operands[1], d.type), *magnitude = readFloat(d.operands[2], d.type);
+    Value *value = ir.CreateBinaryIntrinsic(Intrinsic::copysign, magnitude, sign);
+    write(d.operands[0], ir.CreateBitCast(value, intLanes(d.type.bits)));
+    return d.type.bits >= 32;
+  }
+  if (d.opcode == Opcode::Selp) {
+    unsigned bits = d.type.bits;
+    write(d.operands[0],
+          ir.CreateSelect(readPredicate(d.operands[3]), read(d.operands[1], bits), read(d.operands[2], bits)));
+    return true;
+  }
+  SmallVector<Value *, 3> arguments;
+  for (const Source &operand : ArrayRef(d.operands).drop_front()) {
+    Value *value = readFloat(operand, d.type);
+    arguments.push_back(d.ftz ? flush(value) : value);
+  }
+  if ((d.opcode == Opcode::Neg || d.opcode == Opcode::Abs) && !d.ftz) { // bit operations, NaN keeps its payload
+    unsigned bits = d.type.bits;
+    Value *raw = read(d.operands[1], bits), *sign = splatInt(bits, uint64_t(1) << (bits - 1));
+    write(d.operands[0], d.opcode == Opcode::Neg ? ir.CreateXor(raw, sign) : ir.CreateAnd(raw, ir.CreateNot(sign)));
+    return true;
+  }
+  bool isFma = d.opcode == Opcode::Fma || d.opcode == Opcode::Mad;
+  if (d.type.bits == 16 && isFma) {
+    Value *bits = callArrays((const void *)&fmaHalfLanes, {d.type.kind == TypeClass::Float, uint64_t(d.rounding)},
+                             arguments, intLanes(32));
+    Value *half = resize(bits, 16, false);
+    if (d.ftz || d.saturate) {
+      writeFloat(d, fromHalf(half, d.type));
+      return true;
+    }
+    write(d.operands[0], half);
+    return true;
+  }
+  bool rounds =
+      d.opcode != Opcode::Min && d.opcode != Opcode::Max && d.opcode != Opcode::Neg && d.opcode != Opcode::Abs;
+  if (rounds && d.rounding != Rounding::Nearest) {
+    if (d.type.bits == 16)
+      return false;
+    if (d.opcode == Opcode::Rcp)
+      arguments.insert(arguments.begin(), fp(arguments[0], 1));
+    while (arguments.size() < 3)
+      arguments.push_back(fp(arguments[0], 0));
+    const void *target = d.type.bits == 32 ? (const void *)&computeLanes<float> : (const void *)&computeLanes<double>;
+    writeFloat(d, callArrays(target, {uint64_t(directedOp(d.opcode)), uint64_t(d.rounding)}, arguments,
+                             arguments[0]->getType()));
+    return true;
+  }
+  Value *result = floatOp(d, arguments, d.type);
+  if (!result)
+    return false;
+  writeFloat(d, result);
+  return true;
+}
+
+/// f16x2, bf16x2, u16x2, s16x2: the same instruction on both halves.
+bool WarpCode::lowerPacked(const Decoded &d) {
+  Value *whole = splatInt(32, 0);
+  bool isFma = d.opcode == Opcode::Fma || d.opcode == Opcode::Mad;
+  for (unsigned part = 0; part < 2; ++part) {
+    auto bitsOf = [&](const Source &source) {
+      return resize(ir.CreateLShr(read(source, 32), splatInt(32, 16 * part)), 16, false);
+    };
+    Value *result = nullptr;
+    if (!d.type.isFloat()) {
+      Value *a = bitsOf(d.operands[1]), *b = d.operands.size() > 2 ? bitsOf(d.operands[2]) : nullptr;
+      bool isSigned = d.type.isSigned();
+      switch (d.opcode) {
+      case Opcode::Add:
+        result = ir.CreateAdd(a, b);
+        break;
+      case Opcode::Sub:
+        result = ir.CreateSub(a, b);
+        break;
+      case Opcode::Min:
+        result = ir.CreateBinaryIntrinsic(isSigned ? Intrinsic::smin : Intrinsic::umin, a, b);
+        break;
+      case Opcode::Max:
+        result = ir.CreateBinaryIntrinsic(isSigned ? Intrinsic::smax : Intrinsic::umax, a, b);
+        break;
+      default:
+        return false;
+      }
+    } else {
+      SmallVector<Value *, 3> arguments;
+      for (const Source &operand : ArrayRef(d.operands).drop_front()) {
+        Value *value = fromHalf(bitsOf(operand), d.type);
+        arguments.push_back(d.ftz && d.type.kind == TypeClass::Float ? value : value);
+      }
+      if (d.opcode == Opcode::Neg)
+        result = ir.CreateXor(bitsOf(d.operands[1]), splatInt(16, 0x8000));
+      else if (d.opcode == Opcode::Abs)
+        result = ir.CreateAnd(bitsOf(d.operands[1]), splatInt(16, 0x7fff));
+      else if (isFma)
+        result = resize(callArrays((const void *)&fmaHalfLanes, {d.type.kind == TypeClass::Float, uint64_t(d.rounding)},
+                                   arguments, intLanes(32)),
+                        16, false);
+      else if (d.opcode == Opcode::Ex2)
+        result = toHalf(exp2(arguments[0]), d.type);
+      else if (d.opcode == Opcode::Tanh)
+        result = toHalf(tanh(arguments[0]), d.type);
+      else if (Value *value = floatOp(d, arguments, d.type))
+        result = toHalf(value, d.type);
+      if (!result)
+        return false;
+      if (d.saturate)
+        result = toHalf(saturate(fromHalf(result, d.type)), d.type);
+    }
+    whole = ir.CreateOr(whole, ir.CreateShl(resize(result, 32, false), splatInt(32, 16 * part)));
+  }
+  write(d.operands[0], whole);
+  return true;
+}
+
+} // namespace hloc::emulator

@@ -1,0 +1,135 @@
+// Host code by LLVM's ORC: one module and one function per kernel, for the processor it runs on.
+#include "WarpCode.h"
+
+#include "hloc/support/Check.h"
+#include "hloc/support/Diagnostics.h"
+
+#include "llvm/ADT/Twine.h"
+#include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar/ADCE.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/SROA.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
+
+#include <mutex>
+
+namespace hloc::emulator {
+
+using namespace llvm;
+
+struct Translator::Impl {
+  MachineFunctions machine;
+  std::unique_ptr<orc::LLJIT> jit;
+  std::unique_ptr<TargetMachine> target;
+  unsigned numFunctions = 0;
+};
+
+Translator::Translator() : impl(std::make_unique<Impl>()) {}
+Translator::~Translator() = default;
+
+std::unique_ptr<Translator> Translator::create(const MachineFunctions &machine, std::string &error) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    InitializeNativeTarget();
+    InitializeNativeTargetAsmPrinter();
+  });
+  std::unique_ptr<Translator> translator(new Translator);
+  Impl &impl = *translator->impl;
+  impl.machine = machine;
+  auto fail = [&](Error problem) {
+    error = toString(std::move(problem));
+    return nullptr;
+  };
+  auto builder = orc::JITTargetMachineBuilder::detectHost();
+  if (!builder)
+    return fail(builder.takeError());
+  builder->setCodeGenOptLevel(CodeGenOptLevel::Less);
+  auto target = builder->createTargetMachine();
+  if (!target)
+    return fail(target.takeError());
+  impl.target = std::move(*target);
+  auto jit = orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(*builder)).create();
+  if (!jit)
+    return fail(jit.takeError());
+  impl.jit = std::move(*jit);
+  // What the processor lacks (fused multiply-add, f16) is called in the C library.
+  auto process = orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(impl.jit->getDataLayout().getGlobalPrefix());
+  if (!process)
+    return fail(process.takeError());
+  impl.jit->getMainJITDylib().addGenerator(std::move(*process));
+  return translator;
+}
+
+/// Registers become SSA values; the rest is cheap cleaning. A kernel is translated in about the time it takes to run
+/// it.
+static void optimize(llvm::Module &module, TargetMachine &target) {
+  PassBuilder builder(&target);
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager cgscc;
+  ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(cgscc);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, cgscc, modules);
+  FunctionPassManager passes;
+  passes.addPass(SROAPass(SROAOptions::ModifyCFG));
+  passes.addPass(EarlyCSEPass(true));
+  passes.addPass(SimplifyCFGPass());
+  passes.addPass(InstCombinePass());
+  passes.addPass(EarlyCSEPass(true));
+  passes.addPass(ADCEPass());
+  ModulePassManager manager;
+  manager.addPass(createModuleToFunctionPassAdaptor(std::move(passes)));
+  manager.run(module, modules);
+}
+
+WarpFunction Translator::translate(const Kernel &kernel, const TranslateOptions &options,
+                                   DiagnosticEngine &diagnostics) {
+  auto context = std::make_unique<LLVMContext>();
+  auto module = std::make_unique<llvm::Module>(kernel.name, *context);
+  module->setDataLayout(impl->jit->getDataLayout());
+  module->setTargetTriple(impl->target->getTargetTriple());
+  std::string name = ("warp" + Twine(impl->numFunctions++)).str();
+  if (!WarpCode(*module, kernel, impl->machine, options, diagnostics).build(name))
+    return nullptr;
+#ifndef NDEBUG
+  HLOC_CHECK(!verifyModule(*module, &errs()), "translated kernel is not valid LLVM IR");
+#endif
+  Function *function = module->getFunction(name);
+  function->addFnAttr("prefer-vector-width", "512");
+  function->addFnAttr("target-cpu", impl->target->getTargetCPU());
+  function->addFnAttr("target-features", impl->target->getTargetFeatureString());
+  function->addFnAttr(Attribute::NoUnwind);
+  optimize(*module, *impl->target);
+  auto report = [&](Error problem) {
+    diagnostics.report(DiagnosticKind::Internal, "kernel `" + kernel.name + "`: " + toString(std::move(problem)));
+    return nullptr;
+  };
+  if (Error problem = impl->jit->addIRModule(orc::ThreadSafeModule(std::move(module), std::move(context))))
+    return report(std::move(problem));
+  auto address = impl->jit->lookup(name);
+  if (!address)
+    return report(address.takeError());
+  return address->toPtr<WarpFunction>();
+}
+
+bool needsFibers(const Kernel &kernel) {
+  return llvm::any_of(kernel.code, [](const Decoded &d) {
+    return (d.opcode == Opcode::Bar || d.opcode == Opcode::Barrier) && d.mode != Mode::All;
+  });
+}
+
+bool hasGlobalAtomics(const Kernel &kernel) {
+  return llvm::any_of(kernel.code, [](const Decoded &d) {
+    return (d.opcode == Opcode::Atom || d.opcode == Opcode::Red) && d.space != Space::Shared;
+  });
+}
+
+} // namespace hloc::emulator

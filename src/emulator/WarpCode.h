@@ -1,0 +1,134 @@
+#pragma once
+// Builds the host function of one kernel: LLVM IR that runs one warp, every register a vector of 32 lanes.
+//
+// Control flow follows PTX's own block order. Each block has a mask of the lanes that wait to enter it; blocks run
+// lowest first, so lanes that parted meet again at the first block both reach. A jump back is taken as soon as one lane
+// wants it. Hence at any time all waiting lanes are at or after the running block, and no scheduler is needed:
+//
+//   L0:  @%p bra L2;       pending[L2] |= m & p;  pending[L1] |= m & ~p;  go to the first block after L0 with lanes
+//   L1:  add ...;          m = pending[L1]; ...
+//   L2:  @%q bra L1;       if (m & q) { pending[L1] |= m & q; go to L1 } ...
+
+#include "WarpAbi.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/IR/IRBuilder.h"
+
+namespace hloc::emulator {
+
+/// What the lanes that take part in an instruction are, beside the values: `none` of the rest.
+class WarpCode {
+public:
+  WarpCode(llvm::Module &module, const Kernel &kernel, const MachineFunctions &machine, const TranslateOptions &options,
+           DiagnosticEngine &diagnostics);
+  /// Adds `name` to the module. False, with a diagnostic, if an instruction cannot be translated.
+  bool build(llvm::StringRef name);
+
+private:
+  using Value = llvm::Value;
+  using IrType = llvm::Type;
+
+  // Control flow (WarpControl.cpp).
+  void splitBlocks();
+  void findSafeRegisters();
+  void prologue();
+  void buildBlock(uint32_t block);
+  void endBlock(uint32_t block, uint32_t last);
+  void leaveTo(uint32_t target, Value *mask);
+  void branch(const Decoded &d, uint32_t block);
+  void exitLanes(Value *mask);
+  void countInstruction(const Decoded &d, Value *mask);
+  void callTick(const Decoded &d, llvm::BasicBlock *goOn);
+
+  // Values: vectors of 32 lanes, integers of the width of a type unless said otherwise.
+  IrType *lanes(IrType *element) const;
+  IrType *intLanes(unsigned bits) const;
+  Value *splat(Value *scalar);
+  Value *splatInt(unsigned bits, uint64_t value);
+  Value *read(const Source &source, unsigned bits);
+  Value *readPredicate(const Source &source);
+  Value *readSpecial(Special special);
+  Value *readFloat(const Source &source, Type type); ///< f32 for f16 and bf16; f32, f64 as they are
+  void write(const Source &destination, Value *value, bool isSigned = false);
+  void writePredicate(const Source &destination, Value *value);
+  void writeFloat(const Decoded &d, Value *value); ///< rounds f16 and bf16; ftz, sat, canonical NaN
+  Value *activeMask(const Decoded &d);             ///< i32: lanes that execute `d`
+  Value *toBits(Value *predicate);                 ///< <32 x i1> -> i32
+  Value *toLanes(Value *mask);                     ///< i32 -> <32 x i1>
+  Value *resize(Value *value, unsigned bits, bool isSigned);
+
+  // Instructions; false: not translated (a diagnostic follows).
+  bool lower(const Decoded &d);
+  bool lowerInteger(const Decoded &d);
+  bool lowerMul(const Decoded &d);
+  bool lowerCarry(const Decoded &d);
+  bool lowerDivRem(const Decoded &d);
+  bool lowerShift(const Decoded &d);
+  bool lowerFunnelShift(const Decoded &d);
+  bool lowerBitField(const Decoded &d);
+  bool lowerPermute(const Decoded &d);
+  bool lowerLop3(const Decoded &d);
+  bool lowerMov(const Decoded &d);
+  bool lowerSetp(const Decoded &d);
+  bool lowerFloat(const Decoded &d);
+  bool lowerPacked(const Decoded &d);
+  bool lowerDirected(const Decoded &d);
+  bool lowerApproximate(const Decoded &d);
+  bool lowerConvert(const Decoded &d);
+  bool lowerMemory(const Decoded &d);
+  bool lowerParameterLoad(const Decoded &d);
+  bool lowerBarrier(const Decoded &d);
+  bool lowerCollective(const Decoded &d);
+
+  // Floating point (LowerFloat.cpp, LowerApproximate.cpp); operands are <32 x float> or <32 x double>.
+  Value *flush(Value *value);
+  Value *saturate(Value *value);
+  Value *canonicalNan(Value *value);
+  Value *floatOp(const Decoded &d, llvm::ArrayRef<Value *> arguments, Type type);
+  Value *minMax(const Decoded &d, Value *a, Value *b, Value *c = nullptr);
+  Value *fromHalf(Value *bits, Type type);
+  Value *toHalf(Value *value, Type type);
+  Value *compareFloats(Compare compare, Value *a, Value *b);
+  Value *polynomial(Value *x, llvm::ArrayRef<double> coefficients);
+  Value *exp2(Value *x);
+  Value *log2(Value *x);
+  Value *sine(Value *x, bool cosine);
+  Value *tanh(Value *x);
+  Value *fp(Value *like, double value);
+  Value *unary(llvm::Intrinsic::ID id, Value *x);
+
+  /// Calls `function(operands, out)` once per lane over arrays; for what is too rare to vectorise.
+  Value *callArrays(const void *function, llvm::ArrayRef<uint64_t> scalars, llvm::ArrayRef<Value *> arrays,
+                    IrType *result);
+  Value *slot(IrType *type, uint64_t elements); ///< entry-block memory
+  Value *call(const void *function, IrType *result, llvm::ArrayRef<Value *> arguments);
+  Value *pointerTo(const Decoded &d);
+  Value *address(const Source &source);
+
+  unsigned widthOf(uint32_t slot) const { return slotBits[slot]; }
+  bool isPartial(const Decoded &d) const { return d.guard.kind != Source::Kind::None; }
+
+  llvm::LLVMContext &context;
+  llvm::Module &module;
+  const Kernel &kernel;
+  const MachineFunctions &machine;
+  const TranslateOptions &options;
+  DiagnosticEngine &diagnostics;
+  llvm::IRBuilder<> ir;
+  llvm::Function *function = nullptr;
+  Value *warp = nullptr; ///< WarpContext *
+  Value *mask = nullptr; ///< i32: lanes of the running block
+  const Decoded *current = nullptr;
+  Value *currentGuard = nullptr;  ///< <32 x i1> of `current`, with the block's mask; null when unguarded
+  std::vector<unsigned> slotBits; ///< 1: predicate
+  std::vector<Value *> slots;     ///< allocas
+  std::vector<bool> safe;         ///< registers that inactive lanes may clobber
+  std::vector<uint32_t> starts;   ///< first instruction of each block, and the end
+  std::vector<uint32_t> blockAt;  ///< block of each instruction
+  std::vector<Value *> pending;   ///< alloca i32 per block
+  std::vector<llvm::BasicBlock *> gates, bodies;
+  llvm::DenseMap<unsigned, Value *> specials;
+};
+
+} // namespace hloc::emulator

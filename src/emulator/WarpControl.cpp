@@ -1,0 +1,443 @@
+// Blocks, masks, registers of one warp.
+#include "WarpCode.h"
+
+#include "hloc/support/Diagnostics.h"
+
+#include "llvm/ADT/BitVector.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/Module.h"
+
+#include <cstddef>
+
+namespace hloc::emulator {
+
+using namespace llvm;
+
+static_assert(std::is_standard_layout_v<WarpContext>);
+
+WarpCode::WarpCode(llvm::Module &module, const Kernel &kernel, const MachineFunctions &machine,
+                   const TranslateOptions &options, DiagnosticEngine &diagnostics)
+    : context(module.getContext()), module(module), kernel(kernel), machine(machine), options(options),
+      diagnostics(diagnostics), ir(context) {}
+
+static void forEachRegister(const Source &source, llvm::function_ref<void(const Source &)> visit) {
+  if (source.kind == Source::Kind::Register)
+    visit(source);
+  for (const Source &element : source.elements)
+    forEachRegister(element, visit);
+}
+
+/// The number of leading operands an instruction writes.
+static unsigned numResults(const Decoded &d) {
+  switch (d.opcode) {
+  case Opcode::St:
+  case Opcode::Red:
+  case Opcode::Bra:
+  case Opcode::Exit:
+  case Opcode::Ret:
+  case Opcode::Trap:
+  case Opcode::Nop:
+  case Opcode::Fence:
+  case Opcode::Membar:
+  case Opcode::Griddepcontrol:
+  case Opcode::Cp:
+  case Opcode::Stmatrix:
+    return 0;
+  case Opcode::Bar:
+  case Opcode::Barrier:
+    return d.mode == Mode::And || d.mode == Mode::Or || d.mode == Mode::Popc;
+  default:
+    return d.opcode == Opcode::Wmma && d.mode == Mode::Store ? 0 : 1;
+  }
+}
+
+static bool endsBlock(Opcode opcode) {
+  return opcode == Opcode::Bra || opcode == Opcode::Exit || opcode == Opcode::Ret || opcode == Opcode::Trap;
+}
+
+void WarpCode::splitBlocks() {
+  size_t count = kernel.code.size();
+  BitVector leader(count + 1);
+  leader.set(0);
+  leader.set(count);
+  for (size_t i = 0; i < count; ++i) {
+    const Decoded &d = kernel.code[i];
+    if (d.opcode == Opcode::Bra)
+      leader.set(d.target);
+    if (endsBlock(d.opcode))
+      leader.set(i + 1);
+  }
+  blockAt.assign(count + 1, 0);
+  for (size_t i = 0; i <= count; ++i) {
+    if (leader[i])
+      starts.push_back(uint32_t(i));
+    blockAt[i] = uint32_t(starts.size() - 1);
+  }
+}
+
+/// A lane that does not take part may lose the value of a register that it will not read before defining it again: the
+/// register has one definition, which dominates every use, and no jump back spans the definition but not the use.
+void WarpCode::findSafeRegisters() {
+  uint32_t blocks = uint32_t(starts.size()) - 1;
+  struct Uses {
+    unsigned definitions = 0;
+    uint32_t at = 0;
+    bool guarded = false;
+  };
+  std::vector<Uses> of(kernel.registers);
+  struct Edge {
+    uint32_t from, to;
+  };
+  std::vector<Edge> back;
+  std::vector<SmallVector<uint32_t, 2>> predecessors(blocks + 1);
+  for (uint32_t b = 0; b < blocks; ++b) {
+    bool falls = true;
+    if (starts[b + 1] > starts[b]) {
+      const Decoded &last = kernel.code[starts[b + 1] - 1];
+      bool guarded = last.guard.kind != Source::Kind::None;
+      if (last.opcode == Opcode::Bra) {
+        uint32_t to = blockAt[last.target];
+        predecessors[to].push_back(b);
+        if (to <= b)
+          back.push_back({b, to});
+      }
+      falls = guarded || !endsBlock(last.opcode);
+    }
+    if (falls)
+      predecessors[b + 1].push_back(b);
+  }
+  // Dominators as sets; PTX kernels have few blocks. Beyond the limit only registers local to a block are safe.
+  constexpr uint32_t limit = 4096;
+  std::vector<BitVector> dominators;
+  if (blocks <= limit) {
+    dominators.assign(blocks + 1, BitVector(blocks + 1, true));
+    dominators[0].reset();
+    dominators[0].set(0);
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (uint32_t b = 1; b <= blocks; ++b) {
+        BitVector meet(blocks + 1, true);
+        for (uint32_t p : predecessors[b])
+          meet &= dominators[p];
+        meet.set(b);
+        if (meet != dominators[b]) {
+          dominators[b] = meet;
+          changed = true;
+        }
+      }
+    }
+  }
+  for (uint32_t i = 0; i < kernel.code.size(); ++i) {
+    const Decoded &d = kernel.code[i];
+    auto define = [&](const Source &r) {
+      Uses &uses = of[r.slot];
+      ++uses.definitions;
+      uses.at = i;
+      uses.guarded |= d.guard.kind != Source::Kind::None;
+    };
+    for (unsigned k = 0; k < std::min<size_t>(numResults(d), d.operands.size()); ++k)
+      forEachRegister(d.operands[k], define);
+    forEachRegister(d.carryOut, define);
+  }
+  safe.assign(kernel.registers, false);
+  for (size_t r = 0; r < of.size(); ++r)
+    safe[r] = of[r].definitions == 1 && !of[r].guarded;
+  for (uint32_t i = 0; i < kernel.code.size(); ++i) {
+    const Decoded &d = kernel.code[i];
+    auto use = [&](const Source &r) {
+      if (!safe[r.slot])
+        return;
+      uint32_t from = of[r.slot].at, b = blockAt[from], u = blockAt[i];
+      bool holds = b == u ? from < i : !dominators.empty() && dominators[u][b];
+      for (const Edge &edge : back)
+        holds &= !(edge.to <= b && b <= edge.from) || (edge.to <= u && u <= edge.from);
+      safe[r.slot] = holds;
+    };
+    forEachRegister(d.guard, use);
+    forEachRegister(d.carryIn, use);
+    for (size_t k = numResults(d); k < d.operands.size(); ++k)
+      forEachRegister(d.operands[k], use);
+  }
+}
+
+bool WarpCode::build(llvm::StringRef name) {
+  slotBits.assign(kernel.registers, 1);
+  auto width = [&](const Source &r) { slotBits[r.slot] = std::max<unsigned>(slotBits[r.slot], r.bits); };
+  for (const Decoded &d : kernel.code) {
+    for (const Source &operand : d.operands)
+      forEachRegister(operand, width);
+    forEachRegister(d.guard, width);
+    forEachRegister(d.carryIn, width);
+    forEachRegister(d.carryOut, width);
+  }
+  splitBlocks();
+  findSafeRegisters();
+  auto *type = FunctionType::get(IrType::getVoidTy(context), {PointerType::get(context, 0)}, false);
+  function = Function::Create(type, GlobalValue::ExternalLinkage, name, module);
+  function->addParamAttr(0, Attribute::NonNull);
+  warp = function->getArg(0);
+  prologue();
+  uint32_t blocks = uint32_t(starts.size()) - 1;
+  for (uint32_t b = 0; b < blocks; ++b)
+    buildBlock(b);
+  ir.SetInsertPoint(gates[blocks]);
+  ir.CreateRetVoid();
+  return !diagnostics.hasErrors();
+}
+
+void WarpCode::prologue() {
+  BasicBlock *entry = BasicBlock::Create(context, "entry", function);
+  ir.SetInsertPoint(entry);
+  for (uint32_t r = 0; r < kernel.registers; ++r) {
+    IrType *type = intLanes(slotBits[r]);
+    slots.push_back(ir.CreateAlloca(type));
+    ir.CreateStore(Constant::getNullValue(type), slots.back());
+  }
+  uint32_t blocks = uint32_t(starts.size()) - 1;
+  for (uint32_t b = 0; b <= blocks; ++b) {
+    pending.push_back(ir.CreateAlloca(ir.getInt32Ty()));
+    ir.CreateStore(ir.getInt32(0), pending.back());
+    gates.push_back(BasicBlock::Create(context, "gate" + Twine(b), function));
+    bodies.push_back(b < blocks ? BasicBlock::Create(context, "block" + Twine(b), function) : nullptr);
+  }
+  auto field = [&](size_t offset) { return ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), warp, offset); };
+  auto scalar = [&](size_t offset) { return splat(ir.CreateLoad(ir.getInt32Ty(), field(offset))); };
+  auto remember = [&](Special special, Value *value) { specials[unsigned(special)] = value; };
+  for (unsigned i = 0; i < 3; ++i) {
+    remember(Special(unsigned(Special::TidX) + i),
+             ir.CreateAlignedLoad(intLanes(32), field(offsetof(WarpContext, thread) + i * 4 * warpLanes), Align(4)));
+    remember(Special(unsigned(Special::NtidX) + i), scalar(offsetof(WarpContext, blockSize) + 4 * i));
+    remember(Special(unsigned(Special::CtaX) + i), scalar(offsetof(WarpContext, block) + 4 * i));
+    remember(Special(unsigned(Special::NctaX) + i), scalar(offsetof(WarpContext, gridSize) + 4 * i));
+  }
+  remember(Special::Warp, scalar(offsetof(WarpContext, warp)));
+  remember(Special::NumWarps, scalar(offsetof(WarpContext, numWarps)));
+  remember(Special::DynamicSharedSize, scalar(offsetof(WarpContext, dynamicShared)));
+  remember(Special::TotalSharedSize, scalar(offsetof(WarpContext, totalShared)));
+  ir.CreateStore(ir.CreateLoad(ir.getInt32Ty(), field(offsetof(WarpContext, live))), pending[0]);
+  ir.CreateBr(gates[0]);
+}
+
+void WarpCode::buildBlock(uint32_t block) {
+  ir.SetInsertPoint(gates[block]);
+  Value *waiting = ir.CreateLoad(ir.getInt32Ty(), pending[block]);
+  ir.CreateCondBr(ir.CreateICmpNE(waiting, ir.getInt32(0)), bodies[block], gates[block + 1]);
+  ir.SetInsertPoint(bodies[block]);
+  mask = waiting;
+  ir.CreateStore(ir.getInt32(0), pending[block]);
+  for (uint32_t i = starts[block]; i < starts[block + 1]; ++i) {
+    const Decoded &d = kernel.code[i];
+    current = &d;
+    currentGuard = nullptr;
+    Value *active = activeMask(d);
+    if (isPartial(d))
+      currentGuard = toLanes(active);
+    countInstruction(d, active);
+    switch (d.opcode) {
+    case Opcode::Bra:
+      return branch(d, block);
+    case Opcode::Trap:
+      call((const void *)machine.trap, ir.getVoidTy(), {warp, pointerTo(d), active});
+      [[fallthrough]];
+    case Opcode::Exit:
+    case Opcode::Ret:
+      exitLanes(active);
+      leaveTo(block + 1, isPartial(d) ? ir.CreateAnd(mask, ir.CreateNot(active)) : ir.getInt32(0));
+      ir.CreateBr(gates[block + 1]);
+      return;
+    default:
+      if (!lower(d))
+        diagnostics.report(DiagnosticKind::UnsupportedFeature,
+                           "line " + std::to_string(d.line) +
+                               ": the emulator does not execute this form of the instruction");
+    }
+  }
+  leaveTo(block + 1, mask);
+  ir.CreateBr(gates[block + 1]);
+}
+
+void WarpCode::leaveTo(uint32_t target, Value *lanes) {
+  Value *old = ir.CreateLoad(ir.getInt32Ty(), pending[target]);
+  ir.CreateStore(ir.CreateOr(old, lanes), pending[target]);
+}
+
+void WarpCode::branch(const Decoded &d, uint32_t block) {
+  uint32_t target = blockAt[d.target];
+  Value *taken = activeMask(d);
+  if (options.count && isPartial(d))
+    call((const void *)machine.branch, ir.getVoidTy(), {warp, pointerTo(d), mask, taken});
+  if (isPartial(d))
+    leaveTo(block + 1, ir.CreateAnd(mask, ir.CreateNot(taken)));
+  leaveTo(target, taken);
+  if (target > block) {
+    ir.CreateBr(gates[block + 1]);
+    return;
+  }
+  BasicBlock *jump = BasicBlock::Create(context, "back", function);
+  ir.CreateCondBr(ir.CreateICmpNE(taken, ir.getInt32(0)), jump, gates[block + 1]);
+  ir.SetInsertPoint(jump);
+  callTick(d, gates[target]);
+}
+
+void WarpCode::callTick(const Decoded &d, BasicBlock *goOn) {
+  Value *field = ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), warp, offsetof(WarpContext, budget));
+  Value *left = ir.CreateSub(ir.CreateLoad(ir.getInt64Ty(), field), ir.getInt64(1));
+  ir.CreateStore(left, field);
+  BasicBlock *spent = BasicBlock::Create(context, "spent", function);
+  BasicBlock *stop = BasicBlock::Create(context, "stop", function);
+  ir.CreateCondBr(ir.CreateICmpSLT(left, ir.getInt64(0)), spent, goOn);
+  ir.SetInsertPoint(spent);
+  Value *more = call((const void *)machine.tick, ir.getInt8Ty(), {warp, pointerTo(d)});
+  ir.CreateCondBr(ir.CreateICmpNE(more, ir.getInt8(0)), goOn, stop);
+  ir.SetInsertPoint(stop);
+  ir.CreateRetVoid();
+}
+
+void WarpCode::exitLanes(Value *leaving) {
+  Value *field = ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), warp, offsetof(WarpContext, live));
+  Value *live = ir.CreateLoad(ir.getInt32Ty(), field);
+  ir.CreateStore(ir.CreateAnd(live, ir.CreateNot(leaving)), field);
+}
+
+void WarpCode::countInstruction(const Decoded &d, Value *active) {
+  if (!options.count)
+    return;
+  Value *field = ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), warp, offsetof(WarpContext, instructionCounts));
+  Value *counts = ir.CreateLoad(PointerType::get(context, 0), field);
+  auto add = [&](unsigned index, Value *amount) {
+    Value *at = ir.CreateConstInBoundsGEP1_64(ir.getInt64Ty(), counts, index);
+    ir.CreateStore(ir.CreateAdd(ir.CreateLoad(ir.getInt64Ty(), at), amount), at);
+  };
+  unsigned index = 2 * instructionClass(d);
+  add(index, ir.CreateZExt(ir.CreateICmpNE(active, ir.getInt32(0)), ir.getInt64Ty()));
+  add(index + 1, ir.CreateZExt(ir.CreateUnaryIntrinsic(Intrinsic::ctpop, active), ir.getInt64Ty()));
+}
+
+// Values.
+
+llvm::Type *WarpCode::lanes(IrType *element) const { return FixedVectorType::get(element, warpLanes); }
+llvm::Type *WarpCode::intLanes(unsigned bits) const { return lanes(IntegerType::get(context, bits)); }
+llvm::Value *WarpCode::splat(Value *scalar) { return ir.CreateVectorSplat(warpLanes, scalar); }
+llvm::Value *WarpCode::splatInt(unsigned bits, uint64_t value) {
+  return ConstantInt::get(intLanes(bits), APInt(64, value).zextOrTrunc(bits));
+}
+
+llvm::Value *WarpCode::resize(Value *value, unsigned bits, bool isSigned) {
+  return isSigned ? ir.CreateSExtOrTrunc(value, intLanes(bits)) : ir.CreateZExtOrTrunc(value, intLanes(bits));
+}
+
+llvm::Value *WarpCode::read(const Source &source, unsigned bits) {
+  switch (source.kind) {
+  case Source::Kind::None:
+    return splatInt(bits, 0);
+  case Source::Kind::Constant:
+    return splatInt(bits, source.value);
+  case Source::Kind::Special:
+    return resize(readSpecial(source.special), bits, false);
+  case Source::Kind::Register: {
+    Value *value = ir.CreateLoad(intLanes(slotBits[source.slot]), slots[source.slot]);
+    if (source.negated)
+      value = ir.CreateNot(value);
+    return resize(value, bits, false);
+  }
+  case Source::Kind::Vector: { // {low, ..., high}
+    unsigned part = bits / unsigned(source.elements.size());
+    Value *whole = splatInt(bits, 0);
+    for (size_t i = 0; i < source.elements.size(); ++i) {
+      Value *element = resize(read(source.elements[i], part), bits, false);
+      whole = ir.CreateOr(whole, ir.CreateShl(element, splatInt(bits, i * part)));
+    }
+    return whole;
+  }
+  }
+  return nullptr;
+}
+
+llvm::Value *WarpCode::readPredicate(const Source &source) {
+  if (source.kind == Source::Kind::Constant)
+    return splatInt(1, (source.value != 0) != source.negated);
+  return read(source, 1);
+}
+
+llvm::Value *WarpCode::readSpecial(Special special) {
+  if (Value *known = specials.lookup(unsigned(special)))
+    return known;
+  auto perLane = [&](llvm::function_ref<uint32_t(unsigned)> value) {
+    SmallVector<uint32_t, warpLanes> values;
+    for (unsigned lane = 0; lane < warpLanes; ++lane)
+      values.push_back(value(lane));
+    return ConstantDataVector::get(context, values);
+  };
+  switch (special) {
+  case Special::Lane:
+    return perLane([](unsigned lane) { return lane; });
+  case Special::LaneMaskEq:
+    return perLane([](unsigned lane) { return 1u << lane; });
+  case Special::LaneMaskLe:
+    return perLane([](unsigned lane) { return (2u << lane) - 1; });
+  case Special::LaneMaskLt:
+    return perLane([](unsigned lane) { return (1u << lane) - 1; });
+  case Special::LaneMaskGe:
+    return perLane([](unsigned lane) { return ~((1u << lane) - 1); });
+  case Special::LaneMaskGt:
+    return perLane([](unsigned lane) { return ~((2u << lane) - 1); });
+  case Special::Clock:
+  case Special::Clock64:
+  case Special::GlobalTimer:
+    return splat(ir.CreateIntrinsic(Intrinsic::readcyclecounter, {}));
+  default:
+    return splatInt(32, 0);
+  }
+}
+
+void WarpCode::write(const Source &destination, Value *value, bool isSigned) {
+  if (destination.kind == Source::Kind::Vector) { // {low, ..., high}
+    unsigned bits = value->getType()->getScalarSizeInBits(), part = bits / unsigned(destination.elements.size());
+    for (size_t i = 0; i < destination.elements.size(); ++i)
+      write(destination.elements[i], resize(ir.CreateLShr(value, splatInt(bits, i * part)), part, false));
+    return;
+  }
+  if (destination.kind != Source::Kind::Register)
+    return;
+  Value *at = slots[destination.slot];
+  value = resize(value, slotBits[destination.slot], isSigned);
+  if (!safe[destination.slot]) {
+    Value *old = ir.CreateLoad(value->getType(), at);
+    value = ir.CreateSelect(currentGuard ? currentGuard : toLanes(mask), value, old);
+  }
+  ir.CreateStore(value, at);
+}
+
+void WarpCode::writePredicate(const Source &destination, Value *value) { write(destination, value); }
+
+llvm::Value *WarpCode::activeMask(const Decoded &d) {
+  if (!isPartial(d))
+    return mask;
+  return ir.CreateAnd(mask, toBits(readPredicate(d.guard)));
+}
+
+llvm::Value *WarpCode::toBits(Value *predicate) { return ir.CreateBitCast(predicate, ir.getInt32Ty()); }
+llvm::Value *WarpCode::toLanes(Value *bits) { return ir.CreateBitCast(bits, intLanes(1)); }
+
+llvm::Value *WarpCode::slot(IrType *type, uint64_t elements) {
+  BasicBlock &entry = function->getEntryBlock();
+  IRBuilder<> at(&entry, entry.begin());
+  AllocaInst *memory = at.CreateAlloca(ArrayType::get(type, elements));
+  memory->setAlignment(Align(64));
+  return memory;
+}
+
+llvm::Value *WarpCode::call(const void *target, IrType *result, ArrayRef<Value *> arguments) {
+  SmallVector<IrType *, 8> types;
+  for (Value *argument : arguments)
+    types.push_back(argument->getType());
+  auto *type = FunctionType::get(result, types, false);
+  Value *callee = ir.CreateIntToPtr(ir.getInt64(reinterpret_cast<uintptr_t>(target)), PointerType::get(context, 0));
+  return ir.CreateCall(type, callee, arguments);
+}
+
+llvm::Value *WarpCode::pointerTo(const Decoded &d) {
+  return ir.CreateIntToPtr(ir.getInt64(reinterpret_cast<uintptr_t>(&d)), PointerType::get(context, 0));
+}
+
+} // namespace hloc::emulator

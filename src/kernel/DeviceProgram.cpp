@@ -1,0 +1,168 @@
+#include "hloc/kernel/DeviceProgram.h"
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+
+namespace hloc {
+
+namespace {
+
+/// Elements of less than a byte are stored by atomics on the 32-bit words around them.
+bool storesWholeWords(const std::string &shape) {
+  return llvm::any_of(std::initializer_list<const char *>{"s1[", "u1[", "s2[", "u2[", "s4[", "u4[", "f4e2m1fn["},
+                      [&](const char *type) { return shape.starts_with(type); });
+}
+
+uint64_t wholeWords(uint64_t bytes) { return (bytes + 3) / 4 * 4; }
+
+std::string leafText(llvm::ArrayRef<uint32_t> leaf) {
+  return leaf.empty() ? "" : fmt::format("{{{}}}", fmt::join(leaf, ","));
+}
+
+std::string nameOf(const ModuleBuffer &buffer, size_t index) {
+  switch (buffer.kind) {
+  case ModuleBuffer::Kind::Parameter:
+    return fmt::format("p{}{}", buffer.parameterNumber, leafText(buffer.leafIndex));
+  case ModuleBuffer::Kind::Result:
+    return "result" + leafText(buffer.leafIndex);
+  case ModuleBuffer::Kind::Temporary:
+    return fmt::format("temporary {}", index);
+  case ModuleBuffer::Kind::Constant:
+    return fmt::format("constant {}", index);
+  }
+  return "";
+}
+
+std::vector<uint32_t> indexOf(const ModuleResult &result) { return result.leafIndex; }
+std::vector<uint32_t> indexOf(const LaunchResult &result) { return {result.index.begin(), result.index.end()}; }
+
+/// Puts results into the order of `leaves`.
+template <typename Result, typename SliceOf>
+bool orderResults(llvm::ArrayRef<Result> results, llvm::ArrayRef<std::vector<uint32_t>> leaves, SliceOf sliceOf,
+                  DeviceProgram &program, std::string &error) {
+  for (const std::vector<uint32_t> &leaf : leaves) {
+    const Result *found = llvm::find_if(results, [&](const Result &result) { return indexOf(result) == leaf; });
+    if (found == results.end()) {
+      error = fmt::format("no result {} is described", leaf.empty() ? "" : leafText(leaf));
+      return false;
+    }
+    program.results.push_back(sliceOf(*found));
+  }
+  return true;
+}
+
+BufferSlice sliceOf(const LaunchSlice &slice) { return {uint32_t(slice.buffer), slice.offset, slice.bytes}; }
+
+bool findInput(const InputNumbering &inputs, uint32_t parameter, llvm::ArrayRef<uint32_t> leaf, DeviceBuffer &buffer,
+               std::string &error) {
+  std::optional<uint32_t> number = inputs(parameter, leaf);
+  if (!number) {
+    error = fmt::format("the program has no parameter {}{}", parameter, leafText(leaf));
+    return false;
+  }
+  buffer.contents = DeviceBuffer::Contents::Input;
+  buffer.input = *number;
+  return true;
+}
+
+} // namespace
+
+std::optional<DeviceProgram> deviceProgram(const Manifest &manifest, const InputNumbering &inputs,
+                                           llvm::ArrayRef<std::vector<uint32_t>> leaves, std::string &error) {
+  DeviceProgram program;
+  for (size_t i = 0; i < manifest.buffers.size(); ++i) {
+    const ModuleBuffer &buffer = manifest.buffers[i];
+    DeviceBuffer made;
+    made.name = nameOf(buffer, i);
+    made.bytes = buffer.bytes;
+    if (buffer.kind == ModuleBuffer::Kind::Parameter &&
+        !findInput(inputs, buffer.parameterNumber, buffer.leafIndex, made, error))
+      return std::nullopt;
+    if (buffer.kind == ModuleBuffer::Kind::Constant) {
+      made.contents = DeviceBuffer::Contents::Constant;
+      made.constant = buffer.constantData;
+    }
+    program.buffers.push_back(std::move(made));
+  }
+  auto widen = [&](BufferSlice &slice) { // only at the end of a buffer, which grows with it
+    if (slice.offset + slice.bytes < manifest.buffers[slice.buffer].bytes)
+      return;
+    slice.bytes = wholeWords(slice.offset + slice.bytes) - slice.offset;
+    DeviceBuffer &buffer = program.buffers[slice.buffer];
+    buffer.bytes = std::max(buffer.bytes, slice.offset + slice.bytes);
+  };
+  for (const ModuleStep &step : manifest.steps) {
+    if (step.kind == ModuleStep::Kind::Copy) {
+      program.steps.push_back(DeviceCopy{step.arguments[0], step.arguments[1]});
+      continue;
+    }
+    const KernelSpec &kernel = manifest.kernels[step.kernel];
+    if (!kernel.grid.count())
+      continue;
+    DeviceLaunch launch{kernel.name, kernel.grid,      kernel.block,       kernel.dynamicSharedBytes,
+                        {},          kernel.bytesRead, kernel.bytesWritten};
+    for (size_t i = 0; i < step.arguments.size(); ++i) {
+      DevicePointer pointer{step.arguments[i], kernel.parameters[i].written};
+      if (storesWholeWords(kernel.parameters[i].shape))
+        widen(pointer.slice);
+      launch.arguments.push_back(pointer);
+    }
+    program.steps.push_back(std::move(launch));
+  }
+  if (!orderResults(
+          llvm::ArrayRef(manifest.results), leaves, [](const ModuleResult &result) { return result.slice; }, program,
+          error))
+    return std::nullopt;
+  return program;
+}
+
+std::optional<DeviceProgram> deviceProgram(const LaunchDescription &description, const InputNumbering &inputs,
+                                           llvm::ArrayRef<std::vector<uint32_t>> leaves, std::string &error) {
+  DeviceProgram program;
+  for (const LaunchBuffer &buffer : description.buffers) {
+    DeviceBuffer made;
+    made.name = fmt::format("buffer {}", buffer.id);
+    made.bytes = buffer.bytes;
+    if (buffer.parameter) {
+      if (*buffer.parameter < 0 || *buffer.parameter > UINT32_MAX ||
+          !findInput(inputs, uint32_t(*buffer.parameter), {}, made, error)) {
+        error = fmt::format("the program has no array parameter {}", *buffer.parameter);
+        return std::nullopt;
+      }
+      made.name = fmt::format("p{}", *buffer.parameter);
+    }
+    program.buffers.push_back(std::move(made));
+  }
+  for (const auto &step : description.steps) {
+    if (const auto *copy = std::get_if<LaunchCopy>(&step)) {
+      program.steps.push_back(DeviceCopy{sliceOf(copy->from), sliceOf(copy->to)});
+      continue;
+    }
+    const auto &kernel = std::get<LaunchKernel>(step);
+    DeviceLaunch launch{kernel.kernel,
+                        {kernel.grid[0], kernel.grid[1], kernel.grid[2]},
+                        {kernel.block[0], kernel.block[1], kernel.block[2]},
+                        kernel.dynamicSharedBytes,
+                        {}};
+    for (size_t i = 0; i < kernel.arguments.size(); ++i) {
+      if (const auto *scalar = std::get_if<LaunchScalar>(&kernel.arguments[i])) {
+        launch.arguments.push_back(DeviceScalar{scalar->value, uint32_t(scalar->bytes)});
+        continue;
+      }
+      DevicePointer pointer{sliceOf(std::get<LaunchSlice>(kernel.arguments[i])), i >= kernel.inputs};
+      (pointer.written ? launch.bytesWritten : launch.bytesRead) += pointer.slice.bytes;
+      launch.arguments.push_back(pointer);
+    }
+    program.steps.push_back(std::move(launch));
+  }
+  if (!orderResults(
+          llvm::ArrayRef(description.results), leaves, [](const LaunchResult &result) { return sliceOf(result.slice); },
+          program, error))
+    return std::nullopt;
+  return program;
+}
+
+} // namespace hloc
