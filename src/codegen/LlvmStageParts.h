@@ -62,6 +62,8 @@ bool linkLibdevice(llvm::Module &module, const Toolchain *toolchain, DiagnosticE
 std::unique_ptr<llvm::TargetMachine> createTargetMachine(const TargetInfo &target, const LlvmOptions &options,
                                                          DiagnosticEngine &diagnostics);
 void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetInfo &target, const LlvmOptions &options);
+/// Neighbouring lanes that `target` computes two at a time become one operation on pairs. True if there were any.
+bool packPairs(llvm::Module &module, const TargetInfo &target);
 /// f32 divisions to `div.full` and `rcp.approx`; see LlvmOptions::fastDivision. After optimisation, because the
 /// intrinsics are opaque to it.
 void lowerDivisions(llvm::Module &module);

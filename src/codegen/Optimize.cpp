@@ -4,9 +4,9 @@
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Operator.h"
 #include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/CommandLine.h"
-
-#include <mutex>
+#include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/SCCP.h"
 
 namespace hloc {
 
@@ -25,47 +25,31 @@ llvm::OptimizationLevel levelOf(unsigned level) {
   }
 }
 
-/// Above this many instructions kernels are not packed: the SLP vectoriser's time grows faster than they do (0.1 s for
-/// 4,000 instructions of bf16, 25 s for 130,000).
-constexpr size_t maxInstructionsToPack = 4000;
-
-/// Whether packing scalars into vectors can pay: PTX computes on pairs of 16-bit floats, and from sm_100 on of f32.
-/// Elsewhere the SLP vectoriser finds nothing and takes a third of the time of large kernels.
-bool worthPacking(const llvm::Module &module, const TargetInfo &target) {
-  size_t instructions = 0;
-  bool packable = false;
+/// One function, one block: what most fusions are once their loops are unrolled.
+bool isStraightLine(const llvm::Module &module) {
+  unsigned blocks = 0;
   for (const llvm::Function &function : module)
-    for (const llvm::BasicBlock &block : function)
-      for (const llvm::Instruction &instruction : block) {
-        if (++instructions > maxInstructionsToPack)
-          return false;
-        const auto *math = llvm::dyn_cast<llvm::FPMathOperator>(&instruction);
-        if (!math || llvm::isa<llvm::FPExtInst>(math))
-          continue;
-        const llvm::Type *type = math->getType()->getScalarType();
-        packable |= type->isHalfTy() || type->isBFloatTy() || (type->isFloatTy() && target.atLeast(10, 0));
-      }
-  return packable;
+    blocks += function.size();
+  return blocks == 1;
 }
 
-/// PTX has pairs and nothing wider, but the vectoriser tries all lengths first, which takes 9 of the 12 ms of gelu's
-/// optimisation and interleaves so much that registers double. It takes this limit as a process-wide option only.
-void packPairsOnly() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    auto &options = llvm::cl::getRegisteredOptions();
-    if (auto it = options.find("slp-max-vf"); it != options.end())
-      it->second->addOccurrence(0, "slp-max-vf", "2");
-  });
+/// All of O3 that changes anything in one block: over the examples and a few hundred programs of jax, the PTX is
+/// no longer than after O3 (one kernel has one instruction more), and the other passes took four times as long as these.
+llvm::FunctionPassManager straightLinePipeline() {
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::SCCPPass()); // ranges decide comparisons
+  passes.addPass(llvm::EarlyCSEPass());
+  passes.addPass(llvm::InstCombinePass());
+  return passes;
 }
 
 } // namespace
 
 void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetInfo &target,
               const LlvmOptions &options) {
-  packPairsOnly();
   llvm::PipelineTuningOptions tuning;
-  tuning.SLPVectorization = worthPacking(module, target);
+  tuning.SLPVectorization = false;  // packPairs does what PTX can use of it
   tuning.LoopVectorization = false; // a thread has no vector units; emitters vectorise accesses themselves
   tuning.LoopInterleaving = false;
   llvm::PassBuilder builder(&machine, tuning);
@@ -79,10 +63,16 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetIn
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, graphs, modules);
   llvm::OptimizationLevel level = levelOf(options.optimizationLevel);
-  llvm::ModulePassManager pipeline = level == llvm::OptimizationLevel::O0
-                                         ? builder.buildO0DefaultPipeline(level)
-                                         : builder.buildPerModuleDefaultPipeline(level);
+  llvm::ModulePassManager pipeline;
+  if (level == llvm::OptimizationLevel::O0)
+    pipeline = builder.buildO0DefaultPipeline(level);
+  else if (isStraightLine(module))
+    pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(straightLinePipeline()));
+  else
+    pipeline = builder.buildPerModuleDefaultPipeline(level);
   pipeline.run(module, modules);
+  if (options.optimizationLevel > 0)
+    packPairs(module, target);
 }
 
 namespace {

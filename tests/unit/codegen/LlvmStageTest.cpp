@@ -221,39 +221,6 @@ TEST_CASE("line information points into the HLO text and leaves the code as it i
   CHECK(count(with.ptx, "ld.global") == count(without.ptx, "ld.global"));
 }
 
-namespace {
-
-/// Two neighbouring f16 elements, each squared `count` times.
-std::string pairs(int count) {
-  std::string text = "%p0 = llvm.getelementptr inbounds %in[0] : (!llvm.ptr) -> !llvm.ptr, f16\n"
-                     "%p1 = llvm.getelementptr inbounds %in[1] : (!llvm.ptr) -> !llvm.ptr, f16\n"
-                     "%a0 = llvm.load %p0 {alignment = 4 : i64} : !llvm.ptr -> f16\n"
-                     "%b0 = llvm.load %p1 {alignment = 2 : i64} : !llvm.ptr -> f16\n"
-                     "%q0 = llvm.getelementptr inbounds %out[256] : (!llvm.ptr) -> !llvm.ptr, f16\n"
-                     "%q1 = llvm.getelementptr inbounds %out[257] : (!llvm.ptr) -> !llvm.ptr, f16\n"
-                     "%r = llvm.fadd %x, %x : f32\n";
-  for (int i = 0; i < count; ++i)
-    for (const char *name : {"%a", "%b"}) {
-      std::string from = name + std::to_string(i), to = name + std::to_string(i + 1);
-      text += to + " = llvm.fmul " + from + ", " + from + " : f16\n";
-    }
-  std::string last = std::to_string(count);
-  return text + "llvm.store %a" + last + ", %q0 {alignment = 4 : i64} : f16, !llvm.ptr\nllvm.store %b" + last +
-         ", %q1 {alignment = 2 : i64} : f16, !llvm.ptr\n";
-}
-
-} // namespace
-
-TEST_CASE("scalars are packed where PTX computes on pairs, unless that would take long") {
-  Outcome few = compile(unary(pairs(10)), "sm_90");
-  INFO(few.messages() << few.ptx);
-  CHECK(count(few.ptx, "mul.f16x2") == 10);
-  Outcome many = compile(unary(pairs(2500)), "sm_90");
-  REQUIRE(many.succeeded);
-  CHECK(count(many.ptx, "f16x2") == 0);
-  CHECK(count(many.ptx, "mul.f16") == 5000);
-}
-
 TEST_CASE("kernels may be compiled on several threads, with the same bytes") {
   std::string text = unary("%r = llvm.fmul %x, %x : f32");
   auto ptxOf = [&](LlvmOptions options) {
