@@ -88,6 +88,21 @@ unsigned granuleShift(const Kernel &kernel, Space space) {
   return shift;
 }
 
+bool sameAddress(const Source &a, const Source &b) {
+  return a.kind == b.kind && a.slot == b.slot && a.value == b.value;
+}
+
+llvm::DenseSet<const Decoded *> findFirstGuesses(const Kernel &kernel) {
+  llvm::DenseSet<const Decoded *> guesses;
+  for (const Decoded &cas : kernel.code)
+    if (cas.opcode == Opcode::Atom && cas.mode == Mode::Cas)
+      for (const Decoded &load : kernel.code)
+        if (load.opcode == Opcode::Ld && load.count == 1 && load.type.bits == cas.type.bits &&
+            sameAddress(load.operands[1], cas.operands[1]))
+          guesses.insert(&load);
+  return guesses;
+}
+
 } // namespace
 
 struct Emulator::Impl {
@@ -315,6 +330,7 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEng
   launch.sharedShift = granuleShift(kernel, Space::Shared);
   launch.sharedBytes = kernel.sharedBytes + request.dynamicSharedBytes;
   launch.fibers = needsFibers(kernel);
+  launch.firstGuesses = findFirstGuesses(kernel);
   if (impl->options.timeLimitSeconds > 0)
     launch.deadline = impl->options.timeLimitSeconds +
                       std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

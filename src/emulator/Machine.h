@@ -15,6 +15,8 @@
 
 #include "hloc/emulator/Emulator.h"
 
+#include "llvm/ADT/DenseSet.h"
+
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -108,6 +110,7 @@ struct Launch {
   uint64_t sharedBytes = 0;
   bool fibers = false;
   std::atomic<uint64_t> nextBlock = 0;
+  llvm::DenseSet<const Decoded *> firstGuesses = {}; ///< loads whose value a cas of the same address is to replace
   std::atomic<bool> stop = false;
   double deadline = 0; ///< seconds of the steady clock; 0: none
 };

@@ -65,7 +65,7 @@ void reportRace(Warp &warp, const Decoded &at, unsigned lane, FindingKind kind, 
 void trackGlobal(Warp &warp, const Decoded &at, unsigned lane, const Place &place, uint64_t bytes, Access access) {
   Launch &launch = warp.core->launch;
   Window &window = launch.windows[place.region];
-  uint64_t now = makeOwner(warp, lane, access == Access::Atomic || at.strong);
+  uint64_t now = makeOwner(warp, lane, access == Access::Atomic || at.strong || launch.firstGuesses.contains(&at));
   bool writes = access != Access::Read;
   uint64_t first = place.offset >> launch.globalShift, last = (place.offset + bytes - 1) >> launch.globalShift;
   auto complain = [&](uint64_t other, bool wrote) {
@@ -173,12 +173,14 @@ bool locate(Space space, uint64_t address, Place &place) {
   return region != 0 && region <= UINT32_MAX;
 }
 
+/// The slice that holds the bytes; a writable one if there is any, since a buffer may be argument twice.
 const Window::Slice *findSlice(const Window &window, uint64_t offset, uint64_t bytes) {
+  const Window::Slice *found = nullptr;
   for (const Window::Slice &slice : window.slices)
     if (offset >= slice.begin && bytes <= slice.end - slice.begin &&
-        offset - slice.begin <= slice.end - slice.begin - bytes)
-      return &slice;
-  return nullptr;
+        offset - slice.begin <= slice.end - slice.begin - bytes && (!found || slice.writable))
+      found = &slice;
+  return found;
 }
 
 /// Resolves `bytes` bytes; null data if they are not there. `lane` owns local memory.
@@ -229,9 +231,24 @@ bool tracksRaces(const Launch &launch, const Place &place) {
          (place.space == Space::Shared || (place.space == Space::Global && launch.windows[place.region].tracked));
 }
 
+/// Elements of less than a byte are stored by atomics on the words around them, whose other bits nobody may have
+/// written yet: bits are cleared and set, or exchanged in a loop around cas, which loads its first guess from the same
+/// address.
+bool mayReadUnwritten(const Launch &launch, const Decoded &at) {
+  switch (at.opcode) {
+  case Opcode::Atom:
+  case Opcode::Red:
+    return at.mode == Mode::And || at.mode == Mode::Or || at.mode == Mode::Cas;
+  case Opcode::Ld:
+    return launch.firstGuesses.contains(&at);
+  default:
+    return false;
+  }
+}
+
 void track(Warp &warp, const Decoded &at, unsigned lane, const Place &place, uint64_t bytes, Access access) {
   const EmulatorOptions &options = warp.core->launch.options;
-  if (options.checkUninit && access != Access::Write)
+  if (options.checkUninit && access != Access::Write && !mayReadUnwritten(warp.core->launch, at))
     checkWritten(warp, at, lane, place, bytes);
   if (options.checkUninit && access != Access::Read)
     markWritten(warp, lane, place, bytes);

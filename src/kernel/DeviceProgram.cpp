@@ -18,6 +18,15 @@ bool storesWholeWords(const std::string &shape) {
 
 uint64_t wholeWords(uint64_t bytes) { return (bytes + 3) / 4 * 4; }
 
+/// A slice at the end of its buffer grows to whole words, and the buffer with it.
+void widen(BufferSlice &slice, uint64_t bufferBytes, DeviceProgram &program) {
+  if (slice.offset + slice.bytes < bufferBytes)
+    return;
+  slice.bytes = wholeWords(slice.offset + slice.bytes) - slice.offset;
+  DeviceBuffer &buffer = program.buffers[slice.buffer];
+  buffer.bytes = std::max(buffer.bytes, slice.offset + slice.bytes);
+}
+
 std::string leafText(llvm::ArrayRef<uint32_t> leaf) {
   return leaf.empty() ? "" : fmt::format("{{{}}}", fmt::join(leaf, ","));
 }
@@ -87,13 +96,6 @@ std::optional<DeviceProgram> deviceProgram(const Manifest &manifest, const Input
     }
     program.buffers.push_back(std::move(made));
   }
-  auto widen = [&](BufferSlice &slice) { // only at the end of a buffer, which grows with it
-    if (slice.offset + slice.bytes < manifest.buffers[slice.buffer].bytes)
-      return;
-    slice.bytes = wholeWords(slice.offset + slice.bytes) - slice.offset;
-    DeviceBuffer &buffer = program.buffers[slice.buffer];
-    buffer.bytes = std::max(buffer.bytes, slice.offset + slice.bytes);
-  };
   for (const ModuleStep &step : manifest.steps) {
     if (step.kind == ModuleStep::Kind::Copy) {
       program.steps.push_back(DeviceCopy{step.arguments[0], step.arguments[1]});
@@ -107,7 +109,7 @@ std::optional<DeviceProgram> deviceProgram(const Manifest &manifest, const Input
     for (size_t i = 0; i < step.arguments.size(); ++i) {
       DevicePointer pointer{step.arguments[i], kernel.parameters[i].written};
       if (storesWholeWords(kernel.parameters[i].shape))
-        widen(pointer.slice);
+        widen(pointer.slice, manifest.buffers[pointer.slice.buffer].bytes, program);
       launch.arguments.push_back(pointer);
     }
     program.steps.push_back(std::move(launch));
@@ -119,8 +121,9 @@ std::optional<DeviceProgram> deviceProgram(const Manifest &manifest, const Input
   return program;
 }
 
-std::optional<DeviceProgram> deviceProgram(const LaunchDescription &description, const InputNumbering &inputs,
-                                           llvm::ArrayRef<std::vector<uint32_t>> leaves, std::string &error) {
+std::optional<DeviceProgram> deviceProgram(const LaunchDescription &description, bool subByte,
+                                           const InputNumbering &inputs, llvm::ArrayRef<std::vector<uint32_t>> leaves,
+                                           std::string &error) {
   DeviceProgram program;
   for (const LaunchBuffer &buffer : description.buffers) {
     DeviceBuffer made;
@@ -153,6 +156,8 @@ std::optional<DeviceProgram> deviceProgram(const LaunchDescription &description,
         continue;
       }
       DevicePointer pointer{sliceOf(std::get<LaunchSlice>(kernel.arguments[i])), i >= kernel.inputs};
+      if (subByte)
+        widen(pointer.slice, description.buffers[pointer.slice.buffer].bytes, program);
       (pointer.written ? launch.bytesWritten : launch.bytesRead) += pointer.slice.bytes;
       launch.arguments.push_back(pointer);
     }
