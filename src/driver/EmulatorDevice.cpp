@@ -74,6 +74,34 @@ static SourceRange rangeOfLine(const SourceFile &file, uint32_t line) {
   return {begin, begin + uint32_t(trimmed.rtrim().size())};
 }
 
+/// The line of the other file in the last `.loc` at or before a PTX line; 0 if its function has none.
+static uint32_t sourceLineAt(const SourceFile &ptx, uint32_t ptxLine) {
+  for (uint32_t line = ptxLine; line; --line) {
+    llvm::StringRef text = ptx.lineAt(ptx.offsetOf({line, 1})).trim();
+    if (text.contains(".entry ") || text.contains(".func "))
+      return 0;
+    if (!text.consume_front(".loc"))
+      continue;
+    uint32_t file = 0, found = 0;
+    text = text.ltrim();
+    if (text.consumeInteger(10, file) || text.ltrim().consumeInteger(10, found))
+      return 0;
+    return found;
+  }
+  return 0;
+}
+
+std::string EmulatorDevice::hloAt(uint32_t ptxLine) const {
+  uint32_t line = source ? sourceLineAt(*file, ptxLine) : 0;
+  if (!line || !sourceFile)
+    return "";
+  for (const auto &computation : source->computations())
+    for (const HloInstruction *instr : computation->instructions())
+      if (instr->range().isValid() && sourceFile->lineColumn(instr->range().begin).line == line)
+        return fmt::format("`{}` ({}:{})", instr->name().str(), sourceFile->name().str(), line);
+  return "";
+}
+
 bool EmulatorDevice::reportFindings() {
   llvm::ArrayRef<Finding> fresh = machine->findings().drop_front(numReported);
   numReported = machine->findings().size();
@@ -90,8 +118,9 @@ bool EmulatorDevice::reportFindings() {
                        fmt::format("{}: kernel `{}`, block ({}, {}, {}), thread ({}, {}, {}) {}", name, finding.kernel,
                                    finding.block.x, finding.block.y, finding.block.z, finding.thread.x,
                                    finding.thread.y, finding.thread.z, finding.message));
-    if (!finding.hloName.empty())
-      report.note("from " + finding.hloName);
+    std::string hlo = finding.hloName.empty() ? hloAt(finding.line) : finding.hloName;
+    if (!hlo.empty())
+      report.note("emitted for HLO instruction " + hlo);
     if (finding.count > 1)
       report.note(fmt::format("{} times in all", finding.count));
   }

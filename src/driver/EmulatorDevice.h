@@ -2,6 +2,7 @@
 // The PTX emulator as a Device: findings become diagnostics.
 
 #include "hloc/emulator/Emulator.h"
+#include "hloc/hlo/HloModule.h"
 #include "hloc/kernel/Device.h"
 #include "hloc/support/Diagnostics.h"
 
@@ -14,6 +15,11 @@ public:
   /// `diagnostics` receives what is wrong with the PTX (located in it) and every finding.
   EmulatorDevice(const emulator::EmulatorOptions &options, std::string imageName, DiagnosticEngine &diagnostics)
       : options(options), imageName(std::move(imageName)), diagnostics(diagnostics) {}
+  /// The module that `.loc` directives of the PTX point into, and its text: findings then name its instructions.
+  void setSource(const HloModule &module, std::shared_ptr<const SourceFile> text) {
+    source = &module;
+    sourceFile = std::move(text);
+  }
 
   bool load(const std::string &image, std::string &error) override;
   bool allocate(const DeviceBuffer &buffer, std::string &error) override;
@@ -29,12 +35,15 @@ public:
 private:
   /// Reports findings that came since the last call; true if there were none.
   bool reportFindings();
+  std::string hloAt(uint32_t ptxLine) const;
 
   emulator::EmulatorOptions options;
   std::string imageName;
   DiagnosticEngine &diagnostics;
   std::shared_ptr<const SourceFile> file; ///< the PTX
   std::unique_ptr<emulator::Emulator> machine;
+  const HloModule *source = nullptr;
+  std::shared_ptr<const SourceFile> sourceFile;
   size_t numReported = 0;
 };
 

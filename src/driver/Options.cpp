@@ -158,6 +158,30 @@ bool finishOptions(const CLI::App &app, CompileOptions &options, RawOptions &raw
   return true;
 }
 
+/// Why options that are fine by themselves make no sense together; null if they do.
+const char *contradiction(const RunOptions &options, const CLI::App &app) {
+  bool emulator = options.platform == Platform::Emulator, cuda = options.platform == Platform::Cuda;
+  if (options.compile.targets.size() > 1)
+    return "--target names several GPUs, a run is for one";
+  if (app.count("--check") && !emulator)
+    return "--check needs --platform=emulator, which does the checking";
+  if (app.count("--counters") && !emulator)
+    return "--counters needs --platform=emulator, which does the counting";
+  if (app.count("--repeat") && !cuda)
+    return "--repeat times kernels, which needs --platform=cuda";
+  if (!options.ptxFile.empty() && options.platform == Platform::Interpreter)
+    return "--platform=interpreter executes HLO, not the PTX of --ptx";
+  if (app.count("--seed") && !options.inputsFile.empty())
+    return "--seed generates inputs, --inputs brings them";
+  if (app.count("--tolerance") && options.reference == Reference::None)
+    return "--tolerance compares with a reference, --reference=none has none";
+  if (app.count("--check") && llvm::is_contained(options.checks, "none") && options.checks.size() > 1)
+    return "--check=none excludes all other checks";
+  if (!options.counters.empty() && options.counters != "table" && options.counters != "json")
+    return "--counters prints a table, --counters=json JSON; there is no other form";
+  return nullptr;
+}
+
 bool finishRunOptions(RunOptions &options, const RawOptions &raw, const CLI::App &app) {
   if (!choose<Platform>(
           {{"emulator", Platform::Emulator}, {"cuda", Platform::Cuda}, {"interpreter", Platform::Interpreter}},
@@ -167,6 +191,11 @@ bool finishRunOptions(RunOptions &options, const RawOptions &raw, const CLI::App
     return false;
   options.counters = raw.counters;
   options.tolerance = raw.tolerance;
+  options.compile.lineInfo = true; // findings name HLO instructions; the code is the same
+  if (const char *reason = contradiction(options, app)) {
+    llvm::errs() << "hloc: error: " << reason << " [bad-usage]\n";
+    return false;
+  }
   bool launch = !options.launchFile.empty(), manifest = !options.manifestFile.empty();
   if ((launch || manifest) && options.ptxFile.empty()) {
     llvm::errs() << "hloc: error: --launch and --manifest describe a --ptx file, which is missing [bad-usage]\n";

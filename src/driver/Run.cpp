@@ -144,8 +144,10 @@ private:
     }
     CompareResult result = compareLiterals(*expected, actual, tolerances);
     if (result.equal()) {
-      llvm::outs() << fmt::format("{} elements agree with the interpreter (largest difference {:.3g} ULP)\n",
-                                  result.numElements, result.largestUlps);
+      // JSON counters have standard output for themselves.
+      (options.counters == "json" ? llvm::errs() : llvm::outs())
+          << fmt::format("{} elements agree with the interpreter (largest difference {:.3g} ULP)\n", result.numElements,
+                         result.largestUlps);
       return;
     }
     diagnostics.report(DiagnosticKind::ResultMismatch,
@@ -243,6 +245,8 @@ llvm::FailureOr<Literal> RunCommand::emulate(const HloModule &module, llvm::Arra
   if (!machineOptions || !findProgram(module, executor))
     return llvm::failure();
   EmulatorDevice device(*machineOptions, imageName, diagnostics);
+  if (options.ptxFile.empty())
+    device.setSource(module, diagnostics.file());
   llvm::FailureOr<Literal> result = executor.run(device, image, *program, arguments);
   if (succeeded(result) && options.counters == "json")
     printJson(device.counters(), llvm::outs());
