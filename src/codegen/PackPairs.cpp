@@ -21,6 +21,7 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/PatternMatch.h"
 
+#include <array>
 #include <unordered_map>
 
 namespace hloc {
@@ -258,7 +259,8 @@ void BlockPacker::removeScalars() {
     dead.insert({even, odd});
   for (auto [even, odd] : packed) {
     Value *vector = vectors.lookup({even, odd});
-    for (auto [lane, scalar] : llvm::enumerate(llvm::ArrayRef{even, odd})) {
+    const std::array<Instruction *, 2> lanes = {even, odd};
+    for (auto [lane, scalar] : llvm::enumerate(lanes)) {
       llvm::IRBuilder<> builder(scalar);
       Value *extract = builder.CreateExtractElement(vector, uint64_t(lane));
       scalar->replaceUsesWithIf(extract,
