@@ -111,6 +111,8 @@ llvm::FailureOr<std::string> compile(llvm::Module &module, const std::vector<Ker
     reporter.finish("llvm-linked", module);
   }
   optimize(module, *machine, target, options);
+  if (options.optimizationLevel > 0)
+    mergeAccesses(module, *machine);
   if (options.fastDivision)
     lowerDivisions(module);
   prefixLocalNames(module, name);

@@ -64,6 +64,8 @@ std::unique_ptr<llvm::TargetMachine> createTargetMachine(const TargetInfo &targe
 void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetInfo &target, const LlvmOptions &options);
 /// Neighbouring lanes that `target` computes two at a time become one operation on pairs. True if there were any.
 bool packPairs(llvm::Module &module, const TargetInfo &target);
+/// Neighbouring loads and stores become vectors that touch nothing else.
+void mergeAccesses(llvm::Module &module, llvm::TargetMachine &machine);
 /// f32 divisions to `div.full` and `rcp.approx`; see LlvmOptions::fastDivision. After optimisation, because the
 /// intrinsics are opaque to it.
 void lowerDivisions(llvm::Module &module);
