@@ -7,6 +7,7 @@
 
 #include "hloc/support/SourceFile.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,14 +25,15 @@ namespace hloc::ptx {
 
 struct Operand {
   enum class Kind : uint8_t {
-    Name,    ///< register, special register, variable, label; `negated` for `!%p`
+    Name,    ///< register, special register, variable (+ value), label; `negated` for `!%p`
     Integer, ///< `value`, two's complement
     Float32, ///< `value` is the bit pattern of 0fXXXXXXXX
     Float64, ///< `value` is the bit pattern of 0dXXXXXXXXXXXXXXXX
     Address, ///< [name + value]; an empty name is an absolute address
     Vector,  ///< {elements}
     Sink,    ///< _
-    Pair     ///< elements[0] | elements[1]
+    Pair,    ///< elements[0] | elements[1]
+    List     ///< (elements): arguments and results of call
   };
   Kind kind = Kind::Sink;
   bool negated = false;
@@ -50,25 +52,45 @@ struct Instruction {
   std::string opcode() const;
 };
 
+/// One element of an initial value: bits, or (symbol + value) masked and shifted down as `0xFF00(symbol)` asks.
+struct Initializer {
+  uint64_t value = 0;
+  std::string symbol;
+  bool generic = false; ///< generic(symbol): the generic address instead of the one in its space
+  uint64_t mask = 0;    ///< 0: all bits
+};
+
 /// A variable of any state space, a register declaration or a kernel parameter.
 struct Variable {
-  std::string linkage; ///< "extern", "visible", "weak" or empty
+  std::string linkage; ///< "extern", "visible", "weak", "common" or empty
   std::string space;   ///< reg, param, shared, global, const, local
   std::string type;    ///< b32, f16, pred, ...
   std::string name;
   uint64_t align = 0;             ///< bytes; 0: not written
   std::optional<uint64_t> range;  ///< %r<N>
-  std::optional<uint64_t> length; ///< [N]; 0 for []
+  std::optional<uint64_t> length; ///< [N], or the product of [N][M]; 0 for []
   bool pointer = false;           ///< `.ptr`
   std::string pointerSpace;       ///< `.ptr .global`
-  std::vector<uint64_t> initial;  ///< bits of one element each
+  std::vector<Initializer> initial;
   SourceRange where;
 };
 
 struct Statement {
-  enum class Kind : uint8_t { Label, Instruction, Variable };
+  enum class Kind : uint8_t {
+    Label,
+    Instruction,
+    Variable,
+    Open,     ///< { of a scope with its own registers, variables and labels
+    Close,    ///< }
+    Location, ///< .loc file line column `text`
+    Targets,  ///< label: .branchtargets `names`;
+    Directive ///< `text` as it stands, such as .pragma "nounroll";
+  };
   Kind kind = Kind::Label;
   std::string label;
+  std::string text;
+  std::vector<std::string> names;
+  std::array<uint32_t, 3> location = {}; ///< file, line, column
   Instruction instruction;
   Variable variable;
 };
@@ -76,15 +98,22 @@ struct Statement {
 struct Function {
   std::string linkage;
   std::string name;
+  bool isEntry = true;
+  bool hasBody = true;           ///< else a prototype
+  std::vector<Variable> results; ///< of .func
   std::vector<Variable> parameters;
   std::vector<std::string> directives; ///< such as ".reqntid 128, 1, 1"
   std::vector<Statement> body;
+  SourceRange where;
 };
 
 struct Module {
   std::string version, target, addressSize;
+  std::vector<std::string> files; ///< by number of `.file`
   std::vector<Variable> variables;
   std::vector<Function> functions;
+  std::vector<std::pair<std::string, std::string>> aliases; ///< .alias first, second: first means second
+  /// The definition if there is one, else a prototype, else null.
   const Function *find(llvm::StringRef name) const;
 };
 

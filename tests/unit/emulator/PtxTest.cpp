@@ -66,7 +66,8 @@ TEST_CASE("ptx: syntax tree keeps what was written") {
   auto module = parse(sample, diagnostics);
   REQUIRE(module);
   CHECK(module->target == "sm_90");
-  CHECK(module->variables[0].initial == std::vector<uint64_t>{1, 2, 3, 255});
+  REQUIRE(module->variables[0].initial.size() == 4);
+  CHECK(module->variables[0].initial[3].value == 255);
   const ptx::Function &f = module->functions[0];
   CHECK(f.parameters[0].pointer);
   CHECK(f.parameters[0].align == 16);
@@ -80,6 +81,80 @@ TEST_CASE("ptx: syntax tree keeps what was written") {
 }
 
 TEST_CASE("ptx: round trip") { requireRoundTrip(sample); }
+
+TEST_CASE("ptx: functions, scopes, initial values and directives round-trip") {
+  const char *text = R"(.version 8.7
+.target sm_90a, debug
+.address_size 64
+.file 1 "gelu.hlo", 1234, 56
+.extern .func (.param .b32 func_retval0) vprintf (.param .b64 vprintf_param_0, .param .b64 vprintf_param_1);
+.extern .shared .align 16 .b8 dynamic[];
+.visible .const .align 4 .b32 grid[2][3] = {{1, 2, 3}, {0x10, -1, 0f3F800000}};
+.global .align 8 .u64 pointers[3] = {grid, generic(grid)+4, 0xFF00(grid)};
+.func (.param .b32 func_retval0) twice(.param .b32 twice_param_0)
+.noreturn
+{
+	ret;
+}
+.alias other, twice;
+.entry f(.param .align 8 .b8 f_param_0[24])
+.maxntid 256, 1, 1
+.minnctapersm 2
+{
+	.reg .b32 %r<4>, %t; /* a
+	comment */
+	.loc 1 7 3, function_name $L__info_string0, inlined_at 1 2 3
+	.pragma "nounroll";
+	mov.u32 %t, (1 << 4) | 3;
+	mov.u32 %t, WARP_SZ;
+	mov.u64 %r1, grid+8;
+	st.shared.f32 [dynamic+-4], 1.5;
+	{
+	.param .b32 a;
+	call.uni (a), twice, (a, 3);
+	}
+	ts: .branchtargets one, two;
+	brx.idx %r1, ts;
+one:
+two: ret;
+}
+)";
+  requireRoundTrip(text);
+  DiagnosticEngine diagnostics;
+  auto module = parse(text, diagnostics);
+  REQUIRE(module);
+  CHECK(module->files == std::vector<std::string>{"", "gelu.hlo"});
+  CHECK(module->variables[1].length == 6);
+  CHECK(module->variables[1].initial[3].value == 16);
+  CHECK(module->variables[2].initial[1].generic);
+  CHECK(module->variables[2].initial[2].mask == 0xff00);
+  CHECK(!module->functions[0].hasBody);
+  const auto &body = module->functions[2].body;
+  CHECK(body[2].location == std::array<uint32_t, 3>{1, 7, 3});
+  CHECK(body[4].instruction.operands[1].value == 19);
+  CHECK(body[6].instruction.operands[1].value == 8);
+  CHECK(body[4].instruction.line == 23);
+  CHECK(body[8].kind == ptx::Statement::Kind::Open);
+}
+
+TEST_CASE("ptx: constant expressions") {
+  for (auto [text, value] : {std::pair("2 + 3 * 4", 14),
+                             {"(2 + 3) * 4", 20},
+                             {"-7 / 2", -3},
+                             {"-(3)", -3},
+                             {"~0", -1},
+                             {"1 << 4 | 2", 18},
+                             {"7 & 3 == 3", 1},
+                             {"10 - 3 - 2", 5},
+                             {"(!0) + 1", 2},
+                             {"0x10U >> 2", 4}}) {
+    DiagnosticEngine diagnostics;
+    INFO(text);
+    auto module = parse(std::string(".version 8.0\n.entry f() { mov.u32 %r1, ") + text + "; }", diagnostics);
+    REQUIRE(module);
+    CHECK(int64_t(module->functions[0].body[0].instruction.operands[1].value) == value);
+  }
+}
 
 TEST_CASE("ptx: every corpus file round-trips") {
   const char *corpus = std::getenv("HLOC_CORPUS");
@@ -109,7 +184,8 @@ TEST_CASE("ptx: damaged text is reported, never fatal") {
     CHECK(bool(module) == !diagnostics.hasErrors());
   }
   for (const char *bad :
-       {"", "HloModule m", ".version 8.0\n.entry f() { add.u32 %r1 %r2; }", ".version 8.0\n.entry f() { call g; }",
+       {"", "HloModule m", ".version 8.0\n.entry f() { add.u32 %r1 %r2; }",
+        ".version 8.0\n.entry f() { mov.u32 %r1, 1 / 0; }", ".version 8.0\n.func (.param .b32 r f;",
         ".version 8.0\n/* open", ".version 8.0\n.section .debug", ".version 8.0\n.section .debug {"}) {
     DiagnosticEngine diagnostics;
     CHECK(!parse(bad, diagnostics));

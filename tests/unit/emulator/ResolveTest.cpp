@@ -41,7 +41,7 @@ TEST_CASE("resolve: registers, parameters and branch targets") {
 
 TEST_CASE("resolve: what is not known is refused by name") {
   for (const char *body :
-       {"wgmma.fence.sync.aligned;", "add.s32.frob %r1, %r2, %r3;", "bar.sync 3;", "ld.global.b8x16 %r1, [%r2];",
+       {"wgmma.fence.sync.aligned;", "add.s32.frob %r1, %r2, %r3;", "bar.frob 3;", "ld.global.b8x16 %r1, [%r2];",
         "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 %r1, %r2, %r3, %r4;"}) {
     DiagnosticEngine diagnostics;
     INFO(body);

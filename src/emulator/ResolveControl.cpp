@@ -1,0 +1,69 @@
+// Control flow, fences and hints. Hints (Nop) keep their place in the code so that they are counted and located.
+#include "ResolveForm.h"
+
+using namespace llvm;
+
+namespace hloc::emulator {
+namespace {
+
+using Kind = OperandForm::Kind;
+
+bool decodeHint(Form &f) {
+  StringRef name = f.instruction.parts[0];
+  if (name == "nanosleep") {
+    f.value(b32);
+    return f.take("u32");
+  }
+  if (name == "pmevent") {
+    f.take("mask");
+    f.add(Kind::Immediate, b32);
+    return true;
+  }
+  if (name == "setmaxnreg") {
+    f.add(Kind::Immediate, b32);
+    return !f.takeAnyOf("inc dec").empty() && f.take("sync") && f.take("aligned") && f.take("u32");
+  }
+  if (name == "prefetch" || name == "prefetchu" || name == "applypriority") {
+    const bool global = f.take("global") || f.take("local");
+    StringRef level = f.takeAnyOf(global ? "L1 L2 L2::evict_last L2::evict_normal" : "L1 L2 L2::evict_normal");
+    f.add(Kind::Address, b64);
+    if (name == "applypriority")
+      f.add(Kind::Immediate, b32);
+    return !level.empty();
+  }
+  return false;
+}
+
+bool decodeFence(Form &f) {
+  if (f.take("proxy"))
+    return !f.takeAnyOf("alias async async::global async::shared::cta").empty() &&
+           (f.next().empty() || !f.takeAnyOf("global shared::cta").empty());
+  f.takeAnyOf("sc acq_rel acquire release");
+  return !f.takeAnyOf("cta cluster gpu sys").empty();
+}
+
+} // namespace
+
+bool decodeControl(Form &f) {
+  switch (f.decoded.opcode) {
+  case Opcode::Bra: // its target is looked up by the caller
+  case Opcode::Ret:
+    f.take("uni");
+    return true;
+  case Opcode::Exit:
+  case Opcode::Trap:
+    return true;
+  case Opcode::Griddepcontrol:
+    return !f.takeAnyOf("wait launch_dependents").empty();
+  case Opcode::Membar:
+    return f.take("proxy") ? f.take("alias") : !f.takeAnyOf("cta gl sys").empty();
+  case Opcode::Fence:
+    return decodeFence(f);
+  case Opcode::Nop:
+    return decodeHint(f);
+  default:
+    return false;
+  }
+}
+
+} // namespace hloc::emulator
