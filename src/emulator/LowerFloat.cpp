@@ -3,6 +3,10 @@
 
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Intrinsics.h"
+#include "llvm/IR/MDBuilder.h"
+
+#include <bit>
+#include <cmath>
 
 namespace hloc::emulator {
 
@@ -39,11 +43,11 @@ llvm::Value *WarpCode::readFloat(const Source &source, Type type) {
   return ir.CreateBitCast(bits, lanes(type.bits == 32 ? ir.getFloatTy() : ir.getDoubleTy()));
 }
 
-/// Subnormal numbers become zeros of their sign.
-llvm::Value *WarpCode::flush(Value *value) {
+/// Subnormal numbers of f16, which come as f32, and of f32 become zeros of their sign.
+llvm::Value *WarpCode::flush(Value *value, bool isHalf) {
   if (!value->getType()->getScalarType()->isFloatTy())
     return value;
-  Value *tiny = ir.CreateFCmpOLT(unary(Intrinsic::fabs, value), fp(value, 0x1p-126));
+  Value *tiny = ir.CreateFCmpOLT(unary(Intrinsic::fabs, value), fp(value, isHalf ? 0x1p-14 : 0x1p-126));
   return ir.CreateSelect(tiny, ir.CreateBinaryIntrinsic(Intrinsic::copysign, fp(value, 0), value), value);
 }
 
@@ -69,7 +73,10 @@ void WarpCode::writeFloat(const Decoded &d, Value *value) {
     write(d.operands[0], toHalf(value, d.type));
     return;
   }
-  write(d.operands[0], ir.CreateBitCast(canonicalNan(value), intLanes(d.type.bits)));
+  const Source &to = d.operands[0];
+  if (to.kind != Source::Kind::Register || live.bitsSeen(to.slot))
+    value = canonicalNan(value);
+  write(to, ir.CreateBitCast(value, intLanes(d.type.bits)));
 }
 
 llvm::Value *WarpCode::compareFloats(Compare compare, Value *a, Value *b) {
@@ -170,11 +177,18 @@ template <typename T> void computeLanes(uint64_t op, uint64_t rounding, const T 
     out[lane] = compute(FloatOp(op), a[lane], b[lane], c[lane], Rounding(rounding));
 }
 
-/// a * b + c of 16-bit floats: the sum rounded to odd in f64, then once more to the format.
-void fmaHalfLanes(uint64_t isHalf, uint64_t rounding, const float *a, const float *b, const float *c, uint32_t *out) {
-  SmallFormat format = isHalf ? half : bfloat;
-  for (unsigned lane = 0; lane < warpLanes; ++lane)
-    out[lane] = encode(fmaToOdd(a[lane], b[lane], c[lane]), format, Rounding(rounding));
+/// Moves results of 16-bit a * b + c that f32 rounded to `f` by one bit towards the exact value, where they are not
+/// exact: after that, rounding once more rounds the exact value. The product is exact in f64, `low` is what the sum
+/// lost.
+void separateTies(const float *f, const float *a, const float *b, const float *c, float *out) {
+  for (unsigned lane = 0; lane < warpLanes; ++lane) {
+    double product = double(a[lane]) * b[lane], sum = product + c[lane], part = sum - product;
+    double low = (product - (sum - part)) + (c[lane] - part), rest = sum - f[lane];
+    rest = rest != 0 ? rest : low;
+    int32_t bits = std::bit_cast<int32_t>(f[lane]);
+    bool isNumber = std::isfinite(f[lane]) && f[lane] != 0 && rest != 0 && rest == rest;
+    out[lane] = std::bit_cast<float>(isNumber ? bits + ((rest > 0) == (f[lane] > 0) ? 1 : -1) : bits);
+  }
 }
 
 } // namespace
@@ -194,6 +208,36 @@ llvm::Value *WarpCode::callArrays(const void *target, ArrayRef<uint64_t> scalars
   arguments.push_back(out);
   call(target, ir.getVoidTy(), arguments);
   return ir.CreateAlignedLoad(result, out, Align(64));
+}
+
+/// a * b + c of 16-bit floats, given as f32, rounded once. The f32 result differs from the exact one by less than half
+/// a bit of f32; that matters only where it lies in the middle of two 16-bit numbers.
+llvm::Value *WarpCode::fmaHalf(ArrayRef<Value *> v, Type type) {
+  Value *rounded = ir.CreateIntrinsic(v[0]->getType(), Intrinsic::fma, {v[0], v[1], v[2]});
+  Value *bits = ir.CreateBitCast(rounded, intLanes(32));
+  auto lowBits = [&](uint32_t low, uint32_t wanted) {
+    return ir.CreateICmpEQ(ir.CreateAnd(bits, splatInt(32, low)), splatInt(32, wanted));
+  };
+  Value *tie;
+  if (type.kind == TypeClass::Bfloat) {
+    tie = lowBits(0xffff, 0x8000);
+  } else { // subnormal halves have their middles elsewhere
+    Value *small = ir.CreateFCmpOLT(unary(Intrinsic::fabs, rounded), fp(rounded, 0x1p-14));
+    Value *middle = ir.CreateAnd(ir.CreateAnd(small, lowBits(0xfff, 0)), ir.CreateFCmpONE(rounded, fp(rounded, 0)));
+    tie = ir.CreateOr(lowBits(0x1fff, 0x1000), middle);
+  }
+  BasicBlock *before = ir.GetInsertBlock();
+  BasicBlock *rare = BasicBlock::Create(context, "tie", function), *after = BasicBlock::Create(context, "", function);
+  ir.CreateCondBr(ir.CreateICmpEQ(toBits(tie), ir.getInt32(0)), after, rare,
+                  MDBuilder(context).createLikelyBranchWeights());
+  ir.SetInsertPoint(rare);
+  Value *separated = callArrays((const void *)&separateTies, {}, {rounded, v[0], v[1], v[2]}, rounded->getType());
+  ir.CreateBr(after);
+  ir.SetInsertPoint(after);
+  PHINode *result = ir.CreatePHI(rounded->getType(), 2);
+  result->addIncoming(rounded, before);
+  result->addIncoming(separated, rare);
+  return toHalf(result, type);
 }
 
 bool WarpCode::lowerFloat(const Decoded &d) {
@@ -224,9 +268,7 @@ bool WarpCode::lowerFloat(const Decoded &d) {
   }
   bool isFma = d.opcode == Opcode::Fma || d.opcode == Opcode::Mad;
   if (d.type.bits == 16 && isFma) {
-    Value *bits = callArrays((const void *)&fmaHalfLanes, {d.type.kind == TypeClass::Float, uint64_t(d.rounding)},
-                             arguments, intLanes(32));
-    Value *half = resize(bits, 16, false);
+    Value *half = fmaHalf(arguments, d.type);
     if (d.ftz || d.saturate) {
       writeFloat(d, fromHalf(half, d.type));
       return true;
@@ -294,9 +336,7 @@ bool WarpCode::lowerPacked(const Decoded &d) {
       else if (d.opcode == Opcode::Abs)
         result = ir.CreateAnd(bitsOf(d.operands[1]), splatInt(16, 0x7fff));
       else if (isFma)
-        result = resize(callArrays((const void *)&fmaHalfLanes, {d.type.kind == TypeClass::Float, uint64_t(d.rounding)},
-                                   arguments, intLanes(32)),
-                        16, false);
+        result = fmaHalf(arguments, d.type);
       else if (d.opcode == Opcode::Ex2)
         result = toHalf(exp2(arguments[0]), d.type);
       else if (d.opcode == Opcode::Tanh)

@@ -9,6 +9,7 @@
 //   L1:  add ...;          m = pending[L1]; ...
 //   L2:  @%q bra L1;       if (m & q) { pending[L1] |= m & q; go to L1 } ...
 
+#include "Liveness.h"
 #include "WarpAbi.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -17,7 +18,7 @@
 
 namespace hloc::emulator {
 
-/// What the lanes that take part in an instruction are, beside the values: `none` of the rest.
+/// One use: build() adds the function of one kernel to a module.
 class WarpCode {
 public:
   WarpCode(llvm::Module &module, const Kernel &kernel, const MachineFunctions &machine, const TranslateOptions &options,
@@ -30,11 +31,8 @@ private:
   using IrType = llvm::Type;
 
   // Control flow (WarpControl.cpp).
-  void splitBlocks();
-  void findSafeRegisters();
   void prologue();
   void buildBlock(uint32_t block);
-  void endBlock(uint32_t block, uint32_t last);
   void leaveTo(uint32_t target, Value *mask);
   void branch(const Decoded &d, uint32_t block);
   void exitLanes(Value *mask);
@@ -53,9 +51,10 @@ private:
   void write(const Source &destination, Value *value, bool isSigned = false);
   void writePredicate(const Source &destination, Value *value);
   void writeFloat(const Decoded &d, Value *value); ///< rounds f16 and bf16; ftz, sat, canonical NaN
-  Value *activeMask(const Decoded &d);             ///< i32: lanes that execute `d`
-  Value *toBits(Value *predicate);                 ///< <32 x i1> -> i32
-  Value *toLanes(Value *mask);                     ///< i32 -> <32 x i1>
+  void unsupported(const Decoded &d);
+  Value *activeMask(const Decoded &d); ///< i32: lanes that execute `d`
+  Value *toBits(Value *predicate);     ///< <32 x i1> -> i32
+  Value *toLanes(Value *mask);         ///< i32 -> <32 x i1>
   Value *resize(Value *value, unsigned bits, bool isSigned);
 
   // Instructions; false: not translated (a diagnostic follows).
@@ -82,11 +81,12 @@ private:
   bool lowerCollective(const Decoded &d);
 
   // Floating point (LowerFloat.cpp, LowerApproximate.cpp); operands are <32 x float> or <32 x double>.
-  Value *flush(Value *value);
+  Value *flush(Value *value, bool isHalf = false);
   Value *saturate(Value *value);
   Value *canonicalNan(Value *value);
   Value *floatOp(const Decoded &d, llvm::ArrayRef<Value *> arguments, Type type);
   Value *minMax(const Decoded &d, Value *a, Value *b, Value *c = nullptr);
+  Value *fmaHalf(llvm::ArrayRef<Value *> arguments, Type type);
   Value *fromHalf(Value *bits, Type type);
   Value *toHalf(Value *value, Type type);
   Value *compareFloats(Compare compare, Value *a, Value *b);
@@ -115,17 +115,15 @@ private:
   const MachineFunctions &machine;
   const TranslateOptions &options;
   DiagnosticEngine &diagnostics;
+  Liveness live;
   llvm::IRBuilder<> ir;
   llvm::Function *function = nullptr;
   Value *warp = nullptr; ///< WarpContext *
   Value *mask = nullptr; ///< i32: lanes of the running block
-  const Decoded *current = nullptr;
-  Value *currentGuard = nullptr;  ///< <32 x i1> of `current`, with the block's mask; null when unguarded
+  uint32_t currentBlock = 0;
+  Value *currentGuard = nullptr;  ///< <32 x i1> of the instruction, with the block's mask; null when unguarded
   std::vector<unsigned> slotBits; ///< 1: predicate
   std::vector<Value *> slots;     ///< allocas
-  std::vector<bool> safe;         ///< registers that inactive lanes may clobber
-  std::vector<uint32_t> starts;   ///< first instruction of each block, and the end
-  std::vector<uint32_t> blockAt;  ///< block of each instruction
   std::vector<Value *> pending;   ///< alloca i32 per block
   std::vector<llvm::BasicBlock *> gates, bodies;
   llvm::DenseMap<unsigned, Value *> specials;

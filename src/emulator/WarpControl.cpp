@@ -3,7 +3,6 @@
 
 #include "hloc/support/Diagnostics.h"
 
-#include "llvm/ADT/BitVector.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Module.h"
 
@@ -18,166 +17,21 @@ static_assert(std::is_standard_layout_v<WarpContext>);
 WarpCode::WarpCode(llvm::Module &module, const Kernel &kernel, const MachineFunctions &machine,
                    const TranslateOptions &options, DiagnosticEngine &diagnostics)
     : context(module.getContext()), module(module), kernel(kernel), machine(machine), options(options),
-      diagnostics(diagnostics), ir(context) {}
-
-static void forEachRegister(const Source &source, llvm::function_ref<void(const Source &)> visit) {
-  if (source.kind == Source::Kind::Register)
-    visit(source);
-  for (const Source &element : source.elements)
-    forEachRegister(element, visit);
-}
-
-/// The number of leading operands an instruction writes.
-static unsigned numResults(const Decoded &d) {
-  switch (d.opcode) {
-  case Opcode::St:
-  case Opcode::Red:
-  case Opcode::Bra:
-  case Opcode::Exit:
-  case Opcode::Ret:
-  case Opcode::Trap:
-  case Opcode::Nop:
-  case Opcode::Fence:
-  case Opcode::Membar:
-  case Opcode::Griddepcontrol:
-  case Opcode::Cp:
-  case Opcode::Stmatrix:
-    return 0;
-  case Opcode::Bar:
-  case Opcode::Barrier:
-    return d.mode == Mode::And || d.mode == Mode::Or || d.mode == Mode::Popc;
-  default:
-    return d.opcode == Opcode::Wmma && d.mode == Mode::Store ? 0 : 1;
-  }
-}
-
-static bool endsBlock(Opcode opcode) {
-  return opcode == Opcode::Bra || opcode == Opcode::Exit || opcode == Opcode::Ret || opcode == Opcode::Trap;
-}
-
-void WarpCode::splitBlocks() {
-  size_t count = kernel.code.size();
-  BitVector leader(count + 1);
-  leader.set(0);
-  leader.set(count);
-  for (size_t i = 0; i < count; ++i) {
-    const Decoded &d = kernel.code[i];
-    if (d.opcode == Opcode::Bra)
-      leader.set(d.target);
-    if (endsBlock(d.opcode))
-      leader.set(i + 1);
-  }
-  blockAt.assign(count + 1, 0);
-  for (size_t i = 0; i <= count; ++i) {
-    if (leader[i])
-      starts.push_back(uint32_t(i));
-    blockAt[i] = uint32_t(starts.size() - 1);
-  }
-}
-
-/// A lane that does not take part may lose the value of a register that it will not read before defining it again: the
-/// register has one definition, which dominates every use, and no jump back spans the definition but not the use.
-void WarpCode::findSafeRegisters() {
-  uint32_t blocks = uint32_t(starts.size()) - 1;
-  struct Uses {
-    unsigned definitions = 0;
-    uint32_t at = 0;
-    bool guarded = false;
-  };
-  std::vector<Uses> of(kernel.registers);
-  struct Edge {
-    uint32_t from, to;
-  };
-  std::vector<Edge> back;
-  std::vector<SmallVector<uint32_t, 2>> predecessors(blocks + 1);
-  for (uint32_t b = 0; b < blocks; ++b) {
-    bool falls = true;
-    if (starts[b + 1] > starts[b]) {
-      const Decoded &last = kernel.code[starts[b + 1] - 1];
-      bool guarded = last.guard.kind != Source::Kind::None;
-      if (last.opcode == Opcode::Bra) {
-        uint32_t to = blockAt[last.target];
-        predecessors[to].push_back(b);
-        if (to <= b)
-          back.push_back({b, to});
-      }
-      falls = guarded || !endsBlock(last.opcode);
-    }
-    if (falls)
-      predecessors[b + 1].push_back(b);
-  }
-  // Dominators as sets; PTX kernels have few blocks. Beyond the limit only registers local to a block are safe.
-  constexpr uint32_t limit = 4096;
-  std::vector<BitVector> dominators;
-  if (blocks <= limit) {
-    dominators.assign(blocks + 1, BitVector(blocks + 1, true));
-    dominators[0].reset();
-    dominators[0].set(0);
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (uint32_t b = 1; b <= blocks; ++b) {
-        BitVector meet(blocks + 1, true);
-        for (uint32_t p : predecessors[b])
-          meet &= dominators[p];
-        meet.set(b);
-        if (meet != dominators[b]) {
-          dominators[b] = meet;
-          changed = true;
-        }
-      }
-    }
-  }
-  for (uint32_t i = 0; i < kernel.code.size(); ++i) {
-    const Decoded &d = kernel.code[i];
-    auto define = [&](const Source &r) {
-      Uses &uses = of[r.slot];
-      ++uses.definitions;
-      uses.at = i;
-      uses.guarded |= d.guard.kind != Source::Kind::None;
-    };
-    for (unsigned k = 0; k < std::min<size_t>(numResults(d), d.operands.size()); ++k)
-      forEachRegister(d.operands[k], define);
-    forEachRegister(d.carryOut, define);
-  }
-  safe.assign(kernel.registers, false);
-  for (size_t r = 0; r < of.size(); ++r)
-    safe[r] = of[r].definitions == 1 && !of[r].guarded;
-  for (uint32_t i = 0; i < kernel.code.size(); ++i) {
-    const Decoded &d = kernel.code[i];
-    auto use = [&](const Source &r) {
-      if (!safe[r.slot])
-        return;
-      uint32_t from = of[r.slot].at, b = blockAt[from], u = blockAt[i];
-      bool holds = b == u ? from < i : !dominators.empty() && dominators[u][b];
-      for (const Edge &edge : back)
-        holds &= !(edge.to <= b && b <= edge.from) || (edge.to <= u && u <= edge.from);
-      safe[r.slot] = holds;
-    };
-    forEachRegister(d.guard, use);
-    forEachRegister(d.carryIn, use);
-    for (size_t k = numResults(d); k < d.operands.size(); ++k)
-      forEachRegister(d.operands[k], use);
-  }
-}
+      diagnostics(diagnostics), live(kernel), ir(context) {}
 
 bool WarpCode::build(llvm::StringRef name) {
   slotBits.assign(kernel.registers, 1);
   auto width = [&](const Source &r) { slotBits[r.slot] = std::max<unsigned>(slotBits[r.slot], r.bits); };
   for (const Decoded &d : kernel.code) {
-    for (const Source &operand : d.operands)
-      forEachRegister(operand, width);
-    forEachRegister(d.guard, width);
-    forEachRegister(d.carryIn, width);
-    forEachRegister(d.carryOut, width);
+    forEachUse(d, width);
+    forEachDefinition(d, width);
   }
-  splitBlocks();
-  findSafeRegisters();
   auto *type = FunctionType::get(IrType::getVoidTy(context), {PointerType::get(context, 0)}, false);
   function = Function::Create(type, GlobalValue::ExternalLinkage, name, module);
   function->addParamAttr(0, Attribute::NonNull);
   warp = function->getArg(0);
   prologue();
-  uint32_t blocks = uint32_t(starts.size()) - 1;
+  uint32_t blocks = live.numBlocks();
   for (uint32_t b = 0; b < blocks; ++b)
     buildBlock(b);
   ir.SetInsertPoint(gates[blocks]);
@@ -193,7 +47,7 @@ void WarpCode::prologue() {
     slots.push_back(ir.CreateAlloca(type));
     ir.CreateStore(Constant::getNullValue(type), slots.back());
   }
-  uint32_t blocks = uint32_t(starts.size()) - 1;
+  uint32_t blocks = live.numBlocks();
   for (uint32_t b = 0; b <= blocks; ++b) {
     pending.push_back(ir.CreateAlloca(ir.getInt32Ty()));
     ir.CreateStore(ir.getInt32(0), pending.back());
@@ -219,15 +73,18 @@ void WarpCode::prologue() {
 }
 
 void WarpCode::buildBlock(uint32_t block) {
+  currentBlock = block;
   ir.SetInsertPoint(gates[block]);
+  if (live.isLoopHeader(block)) // else values nobody reads would be carried around the loop
+    for (unsigned slot : live.deadAt(block).set_bits())
+      ir.CreateStore(Constant::getNullValue(intLanes(slotBits[slot])), slots[slot]);
   Value *waiting = ir.CreateLoad(ir.getInt32Ty(), pending[block]);
   ir.CreateCondBr(ir.CreateICmpNE(waiting, ir.getInt32(0)), bodies[block], gates[block + 1]);
   ir.SetInsertPoint(bodies[block]);
   mask = waiting;
   ir.CreateStore(ir.getInt32(0), pending[block]);
-  for (uint32_t i = starts[block]; i < starts[block + 1]; ++i) {
+  for (uint32_t i = live.begin(block); i < live.end(block); ++i) {
     const Decoded &d = kernel.code[i];
-    current = &d;
     currentGuard = nullptr;
     Value *active = activeMask(d);
     if (isPartial(d))
@@ -242,27 +99,44 @@ void WarpCode::buildBlock(uint32_t block) {
     case Opcode::Exit:
     case Opcode::Ret:
       exitLanes(active);
-      leaveTo(block + 1, isPartial(d) ? ir.CreateAnd(mask, ir.CreateNot(active)) : ir.getInt32(0));
+      if (isPartial(d))
+        leaveTo(block + 1, ir.CreateAnd(mask, ir.CreateNot(active)));
       ir.CreateBr(gates[block + 1]);
       return;
     default:
       if (!lower(d))
-        diagnostics.report(DiagnosticKind::UnsupportedFeature,
-                           "line " + std::to_string(d.line) +
-                               ": the emulator does not execute this form of the instruction");
+        unsupported(d);
     }
   }
   leaveTo(block + 1, mask);
   ir.CreateBr(gates[block + 1]);
 }
 
+void WarpCode::unsupported(const Decoded &d) {
+  static constexpr const char *names[] = {
+#define HLOC_PTX_OPCODE(name, text) text,
+#include "Opcodes.def"
+  };
+  SourceRange range;
+  if (diagnostics.file()) {
+    range.begin = diagnostics.file()->offsetOf({d.line, 1});
+    range.end = range.begin + uint32_t(diagnostics.file()->lineAt(range.begin).size());
+  }
+  diagnostics.report(DiagnosticKind::UnsupportedFeature, range,
+                     "this form of `" + std::string(names[unsigned(d.opcode)]) + "` is not supported (PTX line " +
+                         std::to_string(d.line) + ")");
+}
+
+/// Lanes that leave to the end of the code have exited.
 void WarpCode::leaveTo(uint32_t target, Value *lanes) {
+  if (target == live.numBlocks())
+    return exitLanes(lanes);
   Value *old = ir.CreateLoad(ir.getInt32Ty(), pending[target]);
   ir.CreateStore(ir.CreateOr(old, lanes), pending[target]);
 }
 
 void WarpCode::branch(const Decoded &d, uint32_t block) {
-  uint32_t target = blockAt[d.target];
+  uint32_t target = live.blockOf(d.target);
   Value *taken = activeMask(d);
   if (options.count && isPartial(d))
     call((const void *)machine.branch, ir.getVoidTy(), {warp, pointerTo(d), mask, taken});
@@ -295,8 +169,8 @@ void WarpCode::callTick(const Decoded &d, BasicBlock *goOn) {
 
 void WarpCode::exitLanes(Value *leaving) {
   Value *field = ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), warp, offsetof(WarpContext, live));
-  Value *live = ir.CreateLoad(ir.getInt32Ty(), field);
-  ir.CreateStore(ir.CreateAnd(live, ir.CreateNot(leaving)), field);
+  Value *lanes = ir.CreateLoad(ir.getInt32Ty(), field);
+  ir.CreateStore(ir.CreateAnd(lanes, ir.CreateNot(leaving)), field);
 }
 
 void WarpCode::countInstruction(const Decoded &d, Value *active) {
@@ -401,7 +275,7 @@ void WarpCode::write(const Source &destination, Value *value, bool isSigned) {
     return;
   Value *at = slots[destination.slot];
   value = resize(value, slotBits[destination.slot], isSigned);
-  if (!safe[destination.slot]) {
+  if (currentGuard || live.mustKeep(currentBlock, destination.slot)) {
     Value *old = ir.CreateLoad(value->getType(), at);
     value = ir.CreateSelect(currentGuard ? currentGuard : toLanes(mask), value, old);
   }
