@@ -118,7 +118,9 @@ bool EmulatorDevice::reportFindings() {
                        fmt::format("{}: kernel `{}`, block ({}, {}, {}), thread ({}, {}, {}) {}", name, finding.kernel,
                                    finding.block.x, finding.block.y, finding.block.z, finding.thread.x,
                                    finding.thread.y, finding.thread.z, finding.message));
-    std::string hlo = finding.hloName.empty() ? hloAt(finding.line) : finding.hloName;
+    std::string hlo = hloAt(finding.line);
+    if (hlo.empty())
+      hlo = finding.hloName;
     if (!hlo.empty())
       report.note("emitted for HLO instruction " + hlo);
     if (finding.count > 1)

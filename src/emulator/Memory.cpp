@@ -392,8 +392,13 @@ void checkStoreClash(Warp &warp, const Decoded &at, uint32_t mask, const uint64_
   }
 }
 
-/// Whether any two active lanes share an address; cheap filter for checkStoreClash.
-bool mayClash(uint32_t mask, const uint64_t *addresses) {
+/// Whether any two active lanes share an address; cheap filter for checkStoreClash. Equal addresses of local memory are
+/// different places.
+bool mayClash(Space space, uint32_t mask, const uint64_t *addresses) {
+  bool local = space == Space::Generic && mask &&
+               addresses[llvm::countr_zero(mask)] >> regionShift == localWindow >> regionShift;
+  if (local || space == Space::Local)
+    return false;
   uint64_t previous = ~uint64_t(0);
   bool ascending = true;
   for (uint32_t rest = mask; rest; rest &= rest - 1) {
@@ -466,7 +471,7 @@ void machineStore(WarpContext *context, const Decoded *at, uint32_t mask, const 
     return;
   }
   bool races = warp.core->launch.options.checkRaces, clash = false;
-  if (races && mayClash(mask, addresses)) {
+  if (races && mayClash(at->space, mask, addresses)) {
     clash = true;
     checkStoreClash(warp, *at, mask, addresses, from, width);
   }

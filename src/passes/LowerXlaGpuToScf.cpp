@@ -103,7 +103,9 @@ private:
     for (const BoundsCheck &check : checks) {
       if (check.level != level)
         continue;
-      Value value = evaluate({check.expression}).front();
+      // The bounds of a dimension must not be taken for granted where they are checked.
+      auto dim = dyn_cast<AffineDimExpr>(check.expression);
+      Value value = dim ? loop.getDims()[dim.getPosition()] : evaluate({check.expression}).front();
       if (check.checkLower)
         require(arith::CmpIPredicate::sge, value, check.interval.lower);
       if (check.checkUpper)
