@@ -7,7 +7,7 @@
 #include "hloc/support/Diagnostics.h"
 
 #include "fmt/format.h"
-#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <chrono>
 #include <cstring>
@@ -49,18 +49,26 @@ namespace {
 
 constexpr uint8_t nobodysByte = 0xa5;
 
-std::unique_ptr<Region> makeRegion(llvm::StringRef name, uint64_t bytes, bool complete, bool fill) {
+constexpr uint64_t maxRegionBytes = uint64_t(1) << (regionShift - 1); // an offset a little below zero shows as such
+constexpr uint64_t maxRegions = (sharedWindow >> regionShift) - 1;
+
+std::unique_ptr<Region> makeRegion(llvm::StringRef name, uint64_t bytes, bool complete) {
   auto region = std::make_unique<Region>();
   region->name = name.str();
-  region->bytes = bytes;
   region->complete = complete;
-  region->storage = std::make_unique_for_overwrite<uint8_t[]>(bytes + 512);
+  constexpr uint64_t alignment = 256;
+  if (bytes <= maxRegionBytes) {
+    region->storage = allocateZeroed<uint8_t>(bytes + alignment);
+    if (!complete)
+      region->written = allocateZeroed<uint8_t>(bytes + 1);
+  }
+  if (!region->storage || (!complete && !region->written))
+    return region;
   auto base = reinterpret_cast<uintptr_t>(region->storage.get());
-  region->data = reinterpret_cast<uint8_t *>((base + 255) & ~uintptr_t(255));
-  if (fill)
-    std::memset(region->data, complete ? 0 : nobodysByte, bytes);
+  region->data = reinterpret_cast<uint8_t *>((base + alignment - 1) & ~uintptr_t(alignment - 1));
+  region->bytes = bytes;
   if (!complete)
-    region->written = std::make_unique<uint8_t[]>(bytes + 1);
+    std::memset(region->data, nobodysByte, bytes);
   return region;
 }
 
@@ -68,9 +76,9 @@ const MachineFunctions machineFunctions = {machineLoad,    machineStore,    mach
                                            machineBarrier, machineWarpSync, machineCollective,
                                            machineBranch,  machineTick,     machineTrap};
 
-/// log2 of the narrowest access of the kernel to the space, at most 8 bytes.
+/// log2 of the narrowest access of the kernel to the space, at most 16 bytes.
 unsigned granuleShift(const Kernel &kernel, Space space) {
-  unsigned shift = 3;
+  unsigned shift = 4;
   auto consider = [&](unsigned bytes) {
     while (shift && (1u << shift) > bytes)
       --shift;
@@ -79,7 +87,7 @@ unsigned granuleShift(const Kernel &kernel, Space space) {
     bool accesses =
         d.opcode == Opcode::Ld || d.opcode == Opcode::St || d.opcode == Opcode::Atom || d.opcode == Opcode::Red;
     if (accesses && (d.space == space || d.space == Space::Generic))
-      consider(d.type.bytes());
+      consider(d.type.bytes() * d.count); // accesses are aligned to all they move
     if (d.opcode == Opcode::Cp)
       consider(4);
     if (d.opcode == Opcode::Wmma)
@@ -115,8 +123,8 @@ struct Emulator::Impl {
   Counters counters;
 
   bool checkLaunch(const Kernel &kernel, const LaunchRequest &request, DiagnosticEngine &diagnostics);
-  void fillParameters(Launch &launch);
-  void runBlocks(Launch &launch);
+  bool fillParameters(Launch &launch, DiagnosticEngine &diagnostics);
+  bool runBlocks(Launch &launch, DiagnosticEngine &diagnostics);
 };
 
 Emulator::Emulator() : impl(std::make_unique<Impl>()) {}
@@ -138,7 +146,11 @@ std::unique_ptr<Emulator> Emulator::load(DiagnosticEngine &diagnostics, const Em
     diagnostics.report(DiagnosticKind::Internal, "no host code can be made here: " + error);
     return nullptr;
   }
-  auto image = makeRegion("module variables", program->image.size(), true, false);
+  auto image = makeRegion("module variables", program->image.size(), true);
+  if (image->bytes != program->image.size()) {
+    diagnostics.report(DiagnosticKind::UnsupportedFeature, "no memory for the module's variables");
+    return nullptr;
+  }
   std::copy(program->image.begin(), program->image.end(), image->data);
   impl.regions.push_back(std::move(image));
   impl.program = std::move(program);
@@ -149,7 +161,7 @@ std::unique_ptr<Emulator> Emulator::load(DiagnosticEngine &diagnostics, const Em
 }
 
 BufferId Emulator::allocate(llvm::StringRef name, uint64_t bytes, Contents contents) {
-  impl->regions.push_back(makeRegion(name, bytes, contents == Contents::Written, true));
+  impl->regions.push_back(makeRegion(name, bytes, contents == Contents::Written));
   impl->counters.buffers.push_back({name.str(), 0, 0});
   return BufferId(impl->regions.size() - 2);
 }
@@ -212,12 +224,17 @@ bool Emulator::Impl::checkLaunch(const Kernel &kernel, const LaunchRequest &requ
                             block.z, kernel.required[0], kernel.required[1], kernel.required[2]));
   if (kernel.maximum[0] && block.count() > uint64_t(kernel.maximum[0]) * kernel.maximum[1] * kernel.maximum[2])
     return fail(fmt::format("launched with {} threads a block, more than its .maxntid", block.count()));
-  constexpr uint64_t maxShared = 256 << 10, maxLocal = 512 << 10;
+  if (regions.size() > maxRegions)
+    return fail(fmt::format("{} buffers; the limit is {}", regions.size() - 1, maxRegions - 1));
+  constexpr uint64_t maxShared = 256 << 10, maxLocal = 512 << 10, maxLocalOfBlock = 256 << 20;
   if (kernel.sharedBytes + uint64_t(request.dynamicSharedBytes) > maxShared)
     return fail(fmt::format("{} bytes of shared memory; the limit is {}",
                             kernel.sharedBytes + request.dynamicSharedBytes, maxShared));
   if (kernel.localBytes > maxLocal)
     return fail(fmt::format("{} bytes of local memory a thread; the limit is {}", kernel.localBytes, maxLocal));
+  if (kernel.localBytes * block.count() > maxLocalOfBlock)
+    return fail(fmt::format("{} bytes of local memory a block; the emulator has {}", kernel.localBytes * block.count(),
+                            maxLocalOfBlock));
   if (request.arguments.size() != kernel.paramOffsets.size())
     return fail(fmt::format("{} arguments for {} parameters", request.arguments.size(), kernel.paramOffsets.size()));
   for (size_t i = 0; i < request.arguments.size(); ++i) {
@@ -230,13 +247,16 @@ bool Emulator::Impl::checkLaunch(const Kernel &kernel, const LaunchRequest &requ
     if (buffer->buffer + size_t(1) >= regions.size())
       return fail(fmt::format("argument {}: there is no buffer {}", i, buffer->buffer));
     const Region &region = *regions[buffer->buffer + 1];
+    if (!region.data)
+      return fail(fmt::format("argument {}: there is no memory for buffer `{}`", i, region.name));
     if (buffer->offset > region.bytes || buffer->bytes > region.bytes - buffer->offset)
       return fail(fmt::format("argument {} reaches beyond buffer `{}`", i, region.name));
   }
   return true;
 }
 
-void Emulator::Impl::fillParameters(Launch &launch) {
+/// False, with a diagnostic, if there is no memory for the shadows.
+bool Emulator::Impl::fillParameters(Launch &launch, DiagnosticEngine &diagnostics) {
   launch.parameters.resize(launch.kernel.paramBytes + 8);
   launch.windows.resize(regions.size());
   launch.windows[0].slices.push_back({0, regions[0]->bytes, true});
@@ -256,28 +276,37 @@ void Emulator::Impl::fillParameters(Launch &launch) {
     }
     std::memcpy(&launch.parameters[launch.kernel.paramOffsets[i]], &value, launch.kernel.paramSizes[i]);
   }
-  if (!options.checkRaces)
-    return;
-  for (size_t r = 0; r < regions.size(); ++r) {
+  for (size_t r = 0; r < regions.size() && options.checkRaces; ++r) {
     Window &window = launch.windows[r];
     if (!window.tracked)
       continue;
     uint64_t granules = (regions[r]->bytes >> launch.globalShift) + 1;
-    window.writers.reset(static_cast<uint64_t *>(std::calloc(granules, 8)));
-    window.readers.reset(static_cast<uint64_t *>(std::calloc(granules, 8)));
-    window.tracked = window.writers && window.readers;
+    window.writers = allocateZeroed<uint64_t>(granules);
+    window.readers = allocateZeroed<uint64_t>(granules);
+    if (window.writers && window.readers)
+      continue;
+    diagnostics.report(
+        DiagnosticKind::BadLaunch,
+        fmt::format("no memory to watch `{}` for races; the check can be switched off", regions[r]->name));
+    return false;
   }
+  return true;
 }
 
-void Emulator::Impl::runBlocks(Launch &launch) {
+bool Emulator::Impl::runBlocks(Launch &launch, DiagnosticEngine &diagnostics) {
   uint64_t blocks = launch.request.grid.count();
   unsigned cores = options.numThreads ? options.numThreads : std::max(1u, std::thread::hardware_concurrency());
   if (hasGlobalAtomics(launch.kernel))
     cores = 1;
   cores = unsigned(std::min<uint64_t>(cores, blocks));
   std::mutex merging;
+  std::atomic<bool> noMemory = false;
   auto work = [&] {
     Core core(launch);
+    if (!core.valid()) {
+      noMemory = launch.stop = true;
+      return;
+    }
     core.counters.buffers.resize(regions.size());
     uint64_t chunk = std::clamp<uint64_t>(blocks / cores / 16, 1, 256);
     for (uint64_t begin; !launch.stop && (begin = launch.nextBlock.fetch_add(chunk)) < blocks;)
@@ -308,6 +337,9 @@ void Emulator::Impl::runBlocks(Launch &launch) {
   work();
   for (std::thread &thread : threads)
     thread.join();
+  if (noMemory)
+    diagnostics.report(DiagnosticKind::BadLaunch, "no memory for the stacks of the warps");
+  return !noMemory;
 }
 
 llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEngine &diagnostics) {
@@ -324,20 +356,25 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEng
     code = impl->translator->translate(kernel, {impl->options.countEvents}, diagnostics);
   if (!code)
     return llvm::failure();
-  FindingList findings(impl->options.maxFindings);
+  FindingList findings(std::max<uint64_t>(impl->options.maxFindings, 1));
   Launch launch{impl->options, request, *impl->program, kernel, code, impl->regions, findings};
   launch.globalShift = granuleShift(kernel, Space::Global);
   launch.sharedShift = granuleShift(kernel, Space::Shared);
   launch.sharedBytes = kernel.sharedBytes + request.dynamicSharedBytes;
-  launch.fibers = needsFibers(kernel);
+  launch.localStride = llvm::alignTo(kernel.localBytes, 16);
+  // Registers that do not fit the host's live on the stack: 256 bytes each at most, and a host thread has few
+  // megabytes.
+  constexpr uint64_t bytesOfRegister = 8 * warpLanes, manyRegisters = 10000;
+  launch.fiberBytes = (128 << 10) + 2 * bytesOfRegister * (kernel.registers + kernel.code.size());
+  launch.fibers = needsFibers(kernel) || kernel.registers + kernel.code.size() > manyRegisters;
   launch.firstGuesses = findFirstGuesses(kernel);
   if (impl->options.timeLimitSeconds > 0)
     launch.deadline = impl->options.timeLimitSeconds +
                       std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  impl->fillParameters(launch);
-  impl->runBlocks(launch);
+  if (!impl->fillParameters(launch, diagnostics) || !impl->runBlocks(launch, diagnostics))
+    return llvm::failure();
   impl->findings.insert(impl->findings.end(), findings.all().begin(), findings.all().end());
-  return llvm::success(findings.all().empty());
+  return llvm::success(!findings.count());
 }
 
 } // namespace hloc::emulator

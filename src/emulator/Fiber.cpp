@@ -1,29 +1,129 @@
 #include "Fiber.h"
 
 #include <cstdint>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HLOC_SANITIZED_STACKS // the sanitizer knows swapcontext, but not our switch
+#endif
+#endif
+#if defined(__x86_64__) && !defined(HLOC_SANITIZED_STACKS)
+#define HLOC_FIBER_ASSEMBLY
+#else
+#include <ucontext.h>
+#endif
+
+#ifdef HLOC_FIBER_ASSEMBLY
+// hlocSwitchStack(void **from, void *to): saves what a call preserves, keeps the stack pointer in *from, goes on at
+// `to`. The jump (not `ret`) keeps the return predictor in step. A new stack starts at hlocEnterFiber, the fiber in
+// rbx.
+extern "C" void hlocSwitchStack(void **from, void *to);
+extern "C" void hlocEnterFiber();
+extern "C" [[gnu::used]] void hlocRunFiber(hloc::emulator::Fiber *fiber) { hloc::emulator::Fiber::run(fiber); }
+asm(R"(
+.text
+.p2align 4
+.hidden hlocSwitchStack
+.globl hlocSwitchStack
+.type hlocSwitchStack, @function
+hlocSwitchStack:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  popq %rcx
+  jmpq *%rcx
+.size hlocSwitchStack, .-hlocSwitchStack
+.hidden hlocEnterFiber
+.globl hlocEnterFiber
+.type hlocEnterFiber, @function
+hlocEnterFiber:
+  movq %rbx, %rdi
+  callq hlocRunFiber
+  ud2
+.size hlocEnterFiber, .-hlocEnterFiber
+)");
+#endif
 
 namespace hloc::emulator {
 
-void Fiber::trampoline(unsigned high, unsigned low) {
-  auto *fiber = reinterpret_cast<Fiber *>(uintptr_t(high) << 32 | low);
+Fiber::Fiber(size_t stackBytes) {
+  size_t page = size_t(sysconf(_SC_PAGESIZE));
+  mappedBytes = (stackBytes + page - 1) / page * page + page;
+  void *memory = mmap(nullptr, mappedBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    return;
+  mprotect(memory, page, PROT_NONE);
+  stack = memory;
+}
+
+void Fiber::run(Fiber *fiber) {
   fiber->entry(fiber->argument);
   fiber->suspend();
 }
 
-void Fiber::start(void (*run)(void *), void *with) {
-  entry = run;
+#ifdef HLOC_FIBER_ASSEMBLY
+
+struct Fiber::Contexts {};
+
+void Fiber::start(void (*function)(void *), void *with) {
+  entry = function;
   argument = with;
-  if (!stack)
-    stack = std::make_unique_for_overwrite<std::byte[]>(stackBytes);
-  getcontext(&inside);
-  inside.uc_stack.ss_sp = stack.get();
-  inside.uc_stack.ss_size = stackBytes;
-  inside.uc_link = nullptr;
-  auto self = reinterpret_cast<uintptr_t>(this);
-  makecontext(&inside, reinterpret_cast<void (*)()>(&trampoline), 2, unsigned(uint64_t(self) >> 32), unsigned(self));
+  auto top = reinterpret_cast<uintptr_t>(stack) + mappedBytes;
+  auto *words = reinterpret_cast<uintptr_t *>(top) - 9; // six registers, where to go on, alignment to 16
+  words[4] = reinterpret_cast<uintptr_t>(this);         // rbx
+  words[6] = reinterpret_cast<uintptr_t>(&hlocEnterFiber);
+  words[0] = words[1] = words[2] = words[3] = words[5] = words[7] = words[8] = 0;
+  inside = words;
 }
 
-void Fiber::resume() { swapcontext(&outside, &inside); }
-void Fiber::suspend() { swapcontext(&inside, &outside); }
+void Fiber::resume() { hlocSwitchStack(&outside, inside); }
+void Fiber::suspend() { hlocSwitchStack(&inside, outside); }
+
+#else
+
+struct Fiber::Contexts {
+  ucontext_t inside = {}, outside = {};
+};
+
+static void enter(unsigned high, unsigned low) {
+  Fiber::run(reinterpret_cast<Fiber *>(uintptr_t(uint64_t(high) << 32 | low)));
+}
+
+void Fiber::start(void (*function)(void *), void *with) {
+  entry = function;
+  argument = with;
+  if (!contexts)
+    contexts = std::make_unique<Contexts>();
+  size_t page = size_t(sysconf(_SC_PAGESIZE));
+  getcontext(&contexts->inside);
+  contexts->inside.uc_stack.ss_sp = static_cast<std::byte *>(stack) + page;
+  contexts->inside.uc_stack.ss_size = mappedBytes - page;
+  contexts->inside.uc_link = nullptr;
+  uint64_t self = reinterpret_cast<uintptr_t>(this);
+  makecontext(&contexts->inside, reinterpret_cast<void (*)()>(&enter), 2, unsigned(self >> 32), unsigned(self));
+}
+
+void Fiber::resume() { swapcontext(&contexts->outside, &contexts->inside); }
+void Fiber::suspend() { swapcontext(&contexts->inside, &contexts->outside); }
+
+#endif
+
+Fiber::~Fiber() {
+  if (stack)
+    munmap(stack, mappedBytes);
+}
 
 } // namespace hloc::emulator

@@ -5,6 +5,7 @@
 #include "Fiber.h"
 
 #include "fmt/format.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/bit.h"
 
 #include <chrono>
@@ -23,7 +24,8 @@ Dim3 threadOf(const Warp &warp, unsigned lane) {
 
 } // namespace
 
-void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kind, std::string message) {
+void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kind,
+                   llvm::function_ref<std::string()> message) {
   Launch &launch = warp.core->launch;
   launch.findings.add(kind, at.line, [&] {
     Finding finding;
@@ -32,10 +34,14 @@ void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kin
     finding.block = {warp.block[0], warp.block[1], warp.block[2]};
     finding.thread = threadOf(warp, lane);
     finding.line = at.line;
-    finding.message = std::move(message);
+    finding.message = message();
     finding.hloName = launch.program.location(at);
     return finding;
   });
+}
+
+void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kind, std::string message) {
+  reportFinding(warp, at, lane, kind, [&] { return message; });
 }
 
 Core::Core(Launch &launch) : launch(launch) {
@@ -70,33 +76,39 @@ Core::Core(Launch &launch) : launch(launch) {
       warp.thread[2][lane] = thread / block.x / block.y;
     }
   }
-  // A little more than asked for: accesses are checked, but whole vectors may be copied.
-  shared.resize(launch.sharedBytes + 16);
-  if (launch.options.checkRaces)
-    sharedShadow.resize((launch.sharedBytes >> launch.sharedShift) + 1);
-  if (launch.options.checkUninit)
-    sharedWritten.resize((launch.sharedBytes >> launch.sharedShift) + 1);
-  uint64_t localBytes = launch.kernel.localBytes * warps.size() * warpLanes;
+  shared.resize(launch.sharedBytes);
+  uint64_t granules = (launch.sharedBytes >> launch.sharedShift) + 1;
+  if (launch.options.checkRaces) {
+    sharedWriters.resize(granules);
+    sharedReaders.resize(granules);
+  }
+  uint64_t localBytes = launch.localStride * warps.size() * warpLanes;
   local.resize(localBytes);
-  if (launch.options.checkUninit)
+  if (launch.options.checkUninit) {
+    sharedWritten.resize(granules);
     localWritten.resize(localBytes);
+  }
   if (launch.fibers)
     for (Warp &warp : warps) {
-      fibers.push_back(std::make_unique<Fiber>());
+      fibers.push_back(std::make_unique<Fiber>(launch.fiberBytes));
       warp.fiber = fibers.back().get();
     }
 }
 
 Core::~Core() = default;
 
+bool Core::valid() const {
+  return llvm::all_of(fibers, [](const std::unique_ptr<Fiber> &fiber) { return fiber->valid(); });
+}
+
 void Core::runBlock(uint64_t linear) {
   const Dim3 &grid = launch.request.grid;
   blockIndex = linear;
   blockEpoch = 0;
-  blockStart = ++epoch;
-  stopped = false;
-  if (!localWritten.empty())
-    std::fill(localWritten.begin(), localWritten.end(), 0);
+  ++blockSerial;
+  ++epoch;
+  barriers.fill({});
+  std::fill(localWritten.begin(), localWritten.end(), 0);
   uint32_t at[] = {uint32_t(linear % grid.x), uint32_t(linear / grid.x % grid.y), uint32_t(linear / grid.x / grid.y)};
   for (Warp &warp : warps) {
     std::copy(std::begin(at), std::end(at), warp.block);
@@ -129,7 +141,7 @@ void Core::runWithFibers() {
       if (warp.state == WarpState::Ready) {
         warp.fiber->resume();
         ran = true;
-        if (stopped || launch.stop)
+        if (launch.stop)
           return;
       }
     if (!ran && !releaseBarriers())
@@ -137,48 +149,43 @@ void Core::runWithFibers() {
   }
 }
 
-/// Every warp waits or is done. Lets those go whose barrier is complete; false if there are none.
-bool Core::releaseBarriers() {
-  bool released = false, waiting = false;
-  for (uint32_t id = 0; id < 16; ++id) {
-    uint32_t arrived = 0, expected = 0, live = 0, predicates = 0;
-    Warp *first = nullptr;
-    for (Warp &warp : warps) {
-      if (warp.state == WarpState::Done)
-        continue;
-      live += llvm::popcount(warp.live);
-      if (warp.barrier != id)
-        continue;
-      first = first ? first : &warp;
-      arrived += llvm::popcount(warp.barrierMask);
-      expected = warp.barrierThreads;
-      predicates += llvm::popcount(warp.barrierPredicate);
+void Core::completeBarrier(uint32_t id) {
+  const BarrierState state = barriers[id];
+  barriers[id] = {};
+  ++blockEpoch;
+  ++epoch;
+  ++counters.barriers;
+  for (Warp &warp : warps)
+    if (warp.state == WarpState::Waiting && warp.barrier == id) {
+      Mode mode = warp.barrierAt->mode;
+      warp.barrierResult = mode == Mode::And  ? state.predicates == state.asked
+                           : mode == Mode::Or ? state.predicates != 0
+                                              : state.predicates;
+      warp.state = WarpState::Ready;
     }
-    if (!first)
-      continue;
-    waiting = true;
-    bool complete = expected ? arrived >= expected : arrived >= live;
-    if (!complete)
-      continue;
-    released = true;
-    ++blockEpoch;
-    ++epoch;
-    ++counters.barriers;
-    for (Warp &warp : warps)
-      if (warp.state == WarpState::Waiting && warp.barrier == id) {
-        Mode mode = warp.barrierAt->mode;
-        warp.barrierResult = mode == Mode::And  ? predicates == arrived
-                             : mode == Mode::Or ? predicates != 0
-                                                : predicates;
-        warp.state = WarpState::Ready;
-      }
-  }
-  if (released || !waiting)
-    return released;
+}
+
+/// Every warp waits or is done. Lets those go that wait for all that live; false if there are none.
+bool Core::releaseBarriers() {
+  uint32_t live = 0;
+  bool released = false;
+  for (const Warp &warp : warps)
+    if (warp.state == WarpState::Waiting)
+      live += llvm::popcount(warp.live);
+  for (uint32_t id = 0; id < numBarriers; ++id)
+    if (barriers[id].arrived && !barriers[id].expected && barriers[id].arrived >= live) {
+      completeBarrier(id);
+      released = true;
+    }
+  if (released)
+    return true;
   for (Warp &warp : warps)
     if (warp.state == WarpState::Waiting) {
-      reportFinding(warp, *warp.barrierAt, llvm::countr_zero(warp.barrierMask), FindingKind::Deadlock,
-                    fmt::format("waits at barrier {} for threads that never come", warp.barrier));
+      const BarrierState &state = barriers[warp.barrier];
+      reportFinding(warp, *warp.barrierAt, llvm::countr_zero(warp.barrierMask), FindingKind::Deadlock, [&] {
+        return fmt::format("waits at barrier {} for threads that never come: {} of {} are here", warp.barrier,
+                           state.arrived, state.expected ? state.expected : live);
+      });
       launch.stop = true;
     }
   return false;
@@ -187,24 +194,44 @@ bool Core::releaseBarriers() {
 uint32_t machineBarrier(WarpContext *context, const Decoded *at, uint32_t mask, uint32_t id, uint32_t count,
                         uint32_t predicate) {
   Warp &warp = warpOf(context);
+  Core &core = *warp.core;
   if (!mask)
     return 0;
   unsigned lane = llvm::countr_zero(mask);
-  if (warp.core->launch.options.checkDivergence && mask != warp.live)
-    reportFinding(warp, *at, lane, FindingKind::DivergentBarrier,
-                  fmt::format("barrier {} reached by lanes {:#010x} of {:#010x} of its warp", id, mask, warp.live));
-  if (id >= 16 || count % warpLanes) {
-    reportFinding(warp, *at, lane, FindingKind::DivergentBarrier,
-                  fmt::format("barrier {} of {} threads: there are 16 barriers, and whole warps arrive", id, count));
+  if (core.launch.options.checkDivergence && mask != warp.live)
+    reportFinding(warp, *at, lane, FindingKind::DivergentBarrier, [&] {
+      return fmt::format("reaches barrier {} with lanes {:#010x} of {:#010x} of its warp", id, mask, warp.live);
+    });
+  uint32_t threads = uint32_t(core.launch.request.block.count());
+  bool arrives = at->mode == Mode::Arrive;
+  if (id >= numBarriers || count % warpLanes || count > (threads + warpLanes - 1) / warpLanes * warpLanes ||
+      (arrives && !count)) {
+    reportFinding(warp, *at, lane, FindingKind::DivergentBarrier, [&] {
+      return fmt::format("names barrier {} for {} threads of {}: there are 16 barriers, and whole warps arrive", id,
+                         count, threads);
+    });
     return 0;
   }
+  BarrierState &barrier = core.barriers[id];
+  if (core.launch.options.checkDivergence && barrier.arrived && barrier.expected != count)
+    reportFinding(warp, *at, lane, FindingKind::DivergentBarrier, [&] {
+      return fmt::format("expects {} threads at barrier {}, where others expect {} (0: all)", count, id,
+                         barrier.expected);
+    });
+  // A barrier for a number of threads counts whole warps, one for all counts the threads that live.
+  barrier.arrived += count ? warpLanes : llvm::popcount(warp.live);
+  barrier.expected = count;
+  barrier.asked += llvm::popcount(mask);
+  barrier.predicates += llvm::popcount(predicate);
   warp.barrier = id;
-  warp.barrierThreads = count;
-  warp.barrierMask = warp.live; // the hardware counts warps
-  warp.barrierPredicate = predicate;
+  warp.barrierMask = mask;
   warp.barrierAt = at;
-  warp.state = WarpState::Waiting;
-  warp.fiber->suspend();
+  if (!arrives)
+    warp.state = WarpState::Waiting;
+  if (count && barrier.arrived >= count)
+    core.completeBarrier(id);
+  if (!arrives)
+    warp.fiber->suspend();
   return warp.barrierResult;
 }
 
@@ -244,6 +271,8 @@ bool machineTick(WarpContext *context, const Decoded *at) {
   if (launch.deadline && now() > launch.deadline && !launch.stop.exchange(true))
     reportFinding(warp, *at, 0, FindingKind::TimeLimit,
                   fmt::format("the launch took longer than {} s", launch.options.timeLimitSeconds));
+  if (launch.fibers && !launch.stop)
+    warp.fiber->suspend(); // what it waits for may be another warp's to do
   return !launch.stop;
 }
 

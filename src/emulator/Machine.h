@@ -2,22 +2,22 @@
 // The machine behind translated code: memory with its shadows, warps, blocks, barriers, counters. One Launch runs one
 // grid; each host thread has a Core that runs blocks one at a time.
 //
-// Shadow memory. A granule is the narrowest access of the kernel to a space, so that two accesses share a granule only
-// if they overlap. Who touched a granule last is packed into 64 bits:
-//
-//   bits 0..9 thread in block, 10..41 block, 42..57 epoch in the block, 58 atomic, 63 set
-//
-// Two accesses of which one writes are in order if they come from one thread, or from one block with a barrier between
-// (different epochs). Anything else is a race, unless both are atomic.
+// Shadows, for the checks. Who wrote and who read: an Owner (Shadow.h) a granule, which is the narrowest access of the
+// kernel to a space, so that two accesses share a granule only if they overlap. What was written at all: a byte a byte
+// for global and local memory, the serial number of the block a granule for shared memory.
 
 #include "Findings.h"
+#include "Shadow.h"
 #include "WarpAbi.h"
 
 #include "hloc/emulator/Emulator.h"
 
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
+#include <array>
 #include <atomic>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 
@@ -26,14 +26,23 @@ namespace hloc::emulator {
 struct Launch;
 struct Core;
 
+struct FreeMemory {
+  void operator()(void *memory) const { std::free(memory); }
+};
+/// Memory from calloc, which costs nothing until it is touched.
+template <typename T> using Zeroed = std::unique_ptr<T[], FreeMemory>;
+template <typename T> Zeroed<T> allocateZeroed(uint64_t count) {
+  return Zeroed<T>(static_cast<T *>(std::calloc(count, sizeof(T))));
+}
+
 /// Memory of one buffer, or the module's variables.
 struct Region {
   std::string name;
-  std::unique_ptr<uint8_t[]> storage;
-  uint8_t *data = nullptr; ///< 256-byte aligned
+  Zeroed<uint8_t> storage;
+  uint8_t *data = nullptr; ///< 256-byte aligned; null: there was no memory, and `bytes` is 0
   uint64_t bytes = 0;
-  bool complete = false;              ///< every byte has been written; `written` is empty
-  std::unique_ptr<uint8_t[]> written; ///< one byte a byte: 1 if somebody wrote it
+  bool complete = false;   ///< every byte has been written; `written` is empty
+  Zeroed<uint8_t> written; ///< one byte a byte: 1 if somebody wrote it
 };
 
 /// What one launch may do with a region.
@@ -42,53 +51,59 @@ struct Window {
     uint64_t begin = 0, end = 0;
     bool writable = false;
   };
-  std::vector<Slice> slices; ///< empty: not an argument
-  bool tracked = false;      ///< some slice is writable: races are possible
-  std::unique_ptr<uint64_t[], decltype(&std::free)> writers{nullptr, &std::free}, readers{nullptr, &std::free};
+  std::vector<Slice> slices;         ///< empty: not an argument
+  bool tracked = false;              ///< some slice is writable: races are possible
+  Zeroed<uint64_t> writers, readers; ///< Owner by granule
 };
 
 enum class WarpState : uint8_t { Ready, Waiting, Done };
 
-struct Fiber;
+class Fiber;
 
 struct Warp : WarpContext {
   Core *core = nullptr;
   uint32_t existing = 0; ///< lanes that exist in the block
   uint32_t epoch = 0;    ///< of warp-wide synchronisation
   WarpState state = WarpState::Ready;
-  uint32_t barrier = 0, barrierThreads = 0, barrierMask = 0, barrierPredicate = 0, barrierResult = 0;
+  uint32_t barrier = 0, barrierMask = 0, barrierResult = 0; ///< while waiting, and what it brought
   const Decoded *barrierAt = nullptr;
   Fiber *fiber = nullptr;
 };
 
-/// Who wrote and read a granule of shared memory last; stale unless the epoch is the current one.
-struct SharedShadow {
-  uint64_t writeEpoch = 0, readEpoch = 0; ///< core-wide, never repeat
-  uint32_t writeWarpEpoch = 0, readWarpEpoch = 0;
-  uint16_t writer = 0, reader = 0;
-  bool writeAtomic = false, manyReaders = false;
+/// One of the 16 barriers of a block: who came since it was complete last.
+struct BarrierState {
+  uint32_t arrived = 0;    ///< threads
+  uint32_t expected = 0;   ///< threads; 0: all that live
+  uint32_t asked = 0;      ///< threads with a predicate
+  uint32_t predicates = 0; ///< of them, those for which it was true
 };
+
+inline constexpr unsigned numBarriers = 16;
 
 /// One host thread's part of a launch: a block at a time.
 struct Core {
   explicit Core(Launch &launch);
   ~Core();
+  bool valid() const; ///< there was memory for all stacks
   void runBlock(uint64_t linear);
 
   Launch &launch;
   uint64_t blockIndex = 0;
-  uint32_t blockEpoch = 0; ///< barriers of this block so far
-  uint64_t epoch = 1;      ///< barriers and blocks of this core so far
-  uint64_t blockStart = 1; ///< epoch at which the block began
+  uint64_t blockSerial = 0; ///< blocks of this core so far
+  uint32_t blockEpoch = 0;  ///< barriers of this block so far
+  uint64_t epoch = 1;       ///< barriers and blocks of this core so far
   std::vector<Warp> warps;
+  std::array<BarrierState, numBarriers> barriers;
   std::vector<uint8_t> shared, local;
-  std::vector<SharedShadow> sharedShadow;
-  std::vector<uint64_t> sharedWritten; ///< epoch >= blockStart: written in this block
+  std::vector<uint64_t> sharedWriters, sharedReaders; ///< Owner by granule
+  std::vector<uint64_t> sharedWritten;                ///< blockSerial: written in this block
   std::vector<uint8_t> localWritten;
   std::vector<std::unique_ptr<Fiber>> fibers;
   Counters counters;
   std::vector<uint64_t> instructionCounts;
-  bool stopped = false; ///< the block cannot go on
+
+  /// Lets the warps that wait at the barrier go, and empties it.
+  void completeBarrier(uint32_t id);
 
 private:
   void runWithFibers();
@@ -108,7 +123,9 @@ struct Launch {
   std::vector<uint8_t> parameters = {};
   unsigned globalShift = 0, sharedShift = 0; ///< log2 of the granules
   uint64_t sharedBytes = 0;
-  bool fibers = false;
+  uint64_t localStride = 0; ///< between the local memories of neighbouring threads
+  uint64_t fiberBytes = 0;  ///< stack of a warp that runs on its own one
+  bool fibers = false;      ///< warps run on stacks of their own
   std::atomic<uint64_t> nextBlock = 0;
   llvm::DenseSet<const Decoded *> firstGuesses = {}; ///< loads whose value a cas of the same address is to replace
   std::atomic<bool> stop = false;
@@ -124,6 +141,42 @@ struct Place {
 };
 
 enum class Access : uint8_t { Read, Write, Atomic };
+
+/// Where a request of a warp is checked against the shadows, lane by lane or as a whole.
+class Checker {
+public:
+  Checker(Warp &warp, const Decoded &at, Access access);
+  /// Nothing needs to be looked at in this place: all checks are off, or nobody else can write there.
+  bool idle(const Place &place) const;
+  void lane(const Place &place, unsigned lane, uint64_t bytes);
+  /// All lanes, one after the other from `place` on.
+  void run(const Place &place, uint64_t bytes);
+  /// All lanes of `mask` read the same bytes.
+  void broadcast(const Place &place, uint32_t mask, uint64_t bytes);
+  /// Two lanes of one store that write different values to one place: which one stays is open. Returns the lanes that
+  /// write where a lower lane does.
+  uint32_t clashes(uint32_t mask, const uint64_t *addresses, const uint8_t *in, unsigned width);
+
+private:
+  struct Shadows;
+  uint64_t owner(unsigned lane, Space space) const;
+  Shadows shadowsOf(const Place &place) const;
+  void checkWritten(const Place &place, unsigned lane, uint64_t bytes);
+  void markWritten(const Place &place, unsigned lane, uint64_t bytes);
+  template <bool shared> void track(const Shadows &shadows, const Place &place, uint64_t bytes, uint64_t now);
+  template <bool shared> bool trackRun(const Shadows &shadows, const Place &place, uint64_t bytes, uint64_t first);
+  void reportRace(const Place &place, uint64_t now, uint64_t other, bool otherWrote);
+
+  Warp &warp;
+  const Decoded &at;
+  Access access;
+  bool uninit, races, synchronizes;
+};
+
+/// "byte 12 of `p0`", for messages.
+std::string describe(const Warp &warp, const Place &place);
+/// The state space and offset behind an address; the region may not exist.
+void locate(Space space, uint64_t address, Place &place);
 
 inline Warp &warpOf(WarpContext *context) { return *static_cast<Warp *>(context); }
 
@@ -146,7 +199,9 @@ void machineBranch(WarpContext *context, const Decoded *at, uint32_t active, uin
 bool machineTick(WarpContext *context, const Decoded *at);
 void machineTrap(WarpContext *context, const Decoded *at, uint32_t mask);
 
-/// Reports at the thread of `lane`.
+/// Reports at the thread of `lane`. `message` is called for the first of its kind and line only.
+void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kind,
+                   llvm::function_ref<std::string()> message);
 void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kind, std::string message);
 /// Counts sectors or bank conflicts of one warp-wide request.
 void countRequest(Warp &warp, const Decoded &at, Space space, uint32_t mask, const uint64_t *addresses, unsigned bytes,

@@ -1,0 +1,282 @@
+// Every check fires on a kernel that is broken in its way, names the place, and is silent on the kernel next to it that
+// is right.
+#include "Harness.h"
+
+using namespace hloc;
+using namespace hloc::emulator;
+using namespace hloc::emulator::testing;
+using Catch::Matchers::Contains;
+
+namespace {
+
+const std::string sharedWords = ".shared .align 16 .b32 s[256];";
+/// %d10 = address of the thread's own word in p0, %d11 in p1, %d12 in p2; %r20 = that in shared memory.
+const std::string addresses = "add.s64 %d10, %d1, %d0;\nadd.s64 %d11, %d2, %d0;\nadd.s64 %d12, %d3, %d0;\n"
+                              "mov.u32 %r21, s;\nshl.b32 %r22, %r1, 2;\nadd.s32 %r20, %r21, %r22;\n";
+const std::string copyOwn = "ld.global.u32 %r5, [%d11];\nst.global.u32 [%d12], %r5;\n";
+
+struct Case {
+  const char *what;
+  std::string body;
+  FindingKind kind;
+  const char *message; ///< a part of it
+  Dim3 grid{1, 1, 1}, block{32, 1, 1};
+};
+
+void expectFinding(const Case &c) {
+  Harness h;
+  h.grid = c.grid;
+  h.block = c.block;
+  h.runOnThree(addresses + c.body, sharedWords);
+  INFO(c.what << "\n" << h.messages());
+  const Finding *finding = h.find(c.kind);
+  REQUIRE(finding);
+  CHECK_THAT(finding->message, Contains(c.message));
+  CHECK(finding->kernel == "k");
+  CHECK(finding->line > 10);
+}
+
+void expectSilence(const char *what, const std::string &body, Dim3 grid = {1, 1, 1}, Dim3 block = {32, 1, 1}) {
+  Harness h;
+  h.grid = grid;
+  h.block = block;
+  h.runOnThree(addresses + body, sharedWords);
+  INFO(what << "\n" << h.messages());
+  CHECK(h.silent());
+}
+
+/// Writes one's own shared word, waits by `sync`, reads that of the thread `distance` on (of `threads`).
+std::string exchange(const std::string &sync, unsigned distance, unsigned threads) {
+  return "st.shared.u32 [%r20], %r1;\n" + sync + "\nadd.s32 %r6, %r1, " + std::to_string(distance) +
+         ";\nrem.u32 %r6, %r6, " + std::to_string(threads) +
+         ";\nshl.b32 %r6, %r6, 2;\nadd.s32 %r6, %r21, %r6;\nld.shared.u32 %r7, [%r6];\nst.global.u32 [%d12], %r7;\n";
+}
+
+} // namespace
+
+TEST_CASE("checks: bounds") {
+  expectSilence("own words", copyOwn, {2, 1, 1});
+  expectFinding({"one past the end",
+                 "ld.global.u32 %r5, [%d11+136];\nst.global.u32 [%d12], %r5;",
+                 FindingKind::OutOfBounds,
+                 "reads 4 bytes at byte 256 of `counting`, which has 256",
+                 {1, 1, 1},
+                 {31, 1, 1}});
+  expectFinding({"before the start", "st.global.u32 [%d12+-4], %r1;", FindingKind::OutOfBounds,
+                 "writes 4 bytes at byte -4 of `fresh`"});
+  expectFinding({"whole warp outside", "st.global.u32 [%d12+1024], %r1;", FindingKind::OutOfBounds, "of `fresh`"});
+  expectFinding({"null", "mov.u64 %d20, 0;\nld.global.u32 %r5, [%d20];", FindingKind::OutOfBounds, "no buffer is"});
+  expectFinding(
+      {"shared", "st.shared.u32 [%r20+1000], %r1;", FindingKind::OutOfBounds, "shared memory, which has 1024"});
+  expectFinding({"shared, far apart", "setp.eq.u32 %p1, %r1, 0;\nselp.b32 %r6, -4, %r20, %p1;\nst.shared.u32 [%r6], 7;",
+                 FindingKind::OutOfBounds, "byte 4294967292 of shared memory"});
+  expectFinding({"generic, the whole space apart",
+                 "mov.u64 %d20, 0;\nsetp.eq.u32 %p1, %r1, 0;\n"
+                 "selp.b64 %d20, -4, %d20, %p1;\nld.u32 %r5, [%d20];",
+                 FindingKind::OutOfBounds, "no buffer is"});
+  expectFinding({"read-only argument", "st.global.u32 [%d11], %r1;", FindingKind::ReadOnlyWrite, "`counting`"});
+  expectFinding(
+      {"atomic on a read-only argument", "red.global.add.u32 [%d11], 1;", FindingKind::ReadOnlyWrite, "`counting`"});
+  expectFinding({"vector access on a word boundary", "ld.global.v2.u32 {%r5, %r6}, [%d11];", FindingKind::Misaligned,
+                 "byte 4 of `counting`"});
+}
+
+TEST_CASE("checks: an access outside the slices of a launch is outside, though the buffer has it") {
+  Harness h;
+  h.load(Harness::kernel("add.s64 %d10, %d1, %d0;\nld.global.u32 %r5, [%d10];", 1));
+  BufferId id = h.emulator->allocate("whole", 256, Emulator::Contents::Written);
+  h.arguments.push_back(BufferArgument{id, 64, 128, false});
+  CHECK(h.launch().silent());
+  h.arguments = {BufferArgument{id, 64, 124, false}};
+  h.launch();
+  const Finding *finding = h.only(FindingKind::OutOfBounds);
+  REQUIRE(finding);
+  CHECK_THAT(finding->message, Contains("byte 188 of `whole`, outside what the kernel was given"));
+  CHECK(finding->thread.x == 31);
+}
+
+TEST_CASE("checks: memory that nobody wrote") {
+  expectFinding({"global", "ld.global.u32 %r5, [%d12];", FindingKind::UninitializedRead, "of `fresh`, which nobody"});
+  expectFinding({"global, one lane of many",
+                 "setp.ne.u32 %p1, %r1, 9;\n@%p1 st.global.u32 [%d12], 1;\n"
+                 "ld.global.u32 %r5, [%d12];",
+                 FindingKind::UninitializedRead, "byte 36 of `fresh`"});
+  expectFinding({"shared", "ld.shared.u32 %r5, [%r20];", FindingKind::UninitializedRead, "shared memory"});
+  expectFinding({"shared, written by the block before",
+                 "setp.eq.u32 %p1, %r3, 0;\n@%p1 st.shared.u32 [%r20], 1;\n"
+                 "ld.shared.u32 %r5, [%r20];",
+                 FindingKind::UninitializedRead,
+                 "shared memory",
+                 {2, 1, 1}});
+  expectFinding({"shared broadcast", "ld.shared.u32 %r5, [s];", FindingKind::UninitializedRead, "shared memory"});
+  expectFinding({"local",
+                 ".local .align 4 .b32 l[4];\nmov.u64 %d20, l;\nst.local.u32 [%d20], 1;\n"
+                 "ld.local.u32 %r5, [%d20+4];",
+                 FindingKind::UninitializedRead, "byte 4 of local memory"});
+  expectSilence("written before", ".local .align 4 .b32 l[4];\nmov.u64 %d20, l;\nst.local.u32 [%d20+4], 1;\n"
+                                  "ld.local.u32 %r5, [%d20+4];\nst.shared.u32 [%r20], 1;\nld.shared.u32 %r5, [%r20];\n"
+                                  "st.global.u32 [%d12], 1;\nld.global.u32 %r5, [%d12];");
+}
+
+TEST_CASE("checks: races in shared memory") {
+  expectFinding({"no barrier", exchange("", 32, 64), FindingKind::UninitializedRead, "shared", {1, 1, 1}, {64, 1, 1}});
+  expectFinding({"no barrier, the other warp came first",
+                 exchange("bar.warp.sync -1;", 31, 64),
+                 FindingKind::SharedRace,
+                 "",
+                 {1, 1, 1},
+                 {64, 1, 1}});
+  expectFinding({"lanes of one warp", exchange("", 1, 32), FindingKind::SharedRace, "which thread"});
+  expectFinding({"written over what others still read",
+                 exchange("bar.sync 0;", 1, 64) + "st.shared.u32 [%r20], 5;",
+                 FindingKind::SharedRace,
+                 "writes byte",
+                 {1, 1, 1},
+                 {64, 1, 1}});
+  expectFinding({"two values at once", "st.shared.u32 [s], %r1;", FindingKind::SharedRace, "another value"});
+  expectFinding({"plain against atomic", "red.shared.add.u32 [s], 1;\nld.shared.u32 %r5, [s];", FindingKind::SharedRace,
+                 "reads byte 0"});
+  expectFinding({"many readers, one of them writes",
+                 "setp.eq.u32 %p1, %r1, 0;\n@%p1 st.shared.u32 [s], 1;\nbar.sync 0;\n"
+                 "ld.shared.u32 %r5, [s];\n@%p1 st.shared.u32 [s], 2;",
+                 FindingKind::SharedRace,
+                 "writes byte 0",
+                 {1, 1, 1},
+                 {64, 1, 1}});
+  expectSilence("barrier", exchange("bar.sync 0;", 32, 64) + "bar.sync 0;\nst.shared.u32 [%r20], 5;", {1, 1, 1},
+                {64, 1, 1});
+  expectSilence("warp barrier", exchange("bar.warp.sync -1;", 1, 32));
+  expectSilence("shuffle", exchange("shfl.sync.idx.b32 %r9, %r1, 0, 31, -1;", 1, 32));
+  expectSilence("atomics",
+                "setp.eq.u32 %p1, %r1, 0;\n@%p1 st.shared.u32 [s], 0;\nbar.sync 0;\n"
+                "red.shared.add.u32 [s], 1;\nbar.sync 0;\nld.shared.u32 %r5, [s];",
+                {1, 1, 1}, {64, 1, 1});
+  expectSilence("one value at once", "st.shared.u32 [s], 7;");
+}
+
+TEST_CASE("checks: races in global memory") {
+  expectFinding({"two blocks write",
+                 "add.s64 %d10, %d1, %d5;\nmul.wide.u32 %d6, %r1, 4;\nadd.s64 %d10, %d1, %d6;\n"
+                 "st.global.u32 [%d10], %r3;",
+                 FindingKind::GlobalRace,
+                 "of block",
+                 {2, 1, 1}});
+  expectFinding({"one block reads, one writes",
+                 "mul.wide.u32 %d6, %r1, 4;\nadd.s64 %d10, %d1, %d6;\n"
+                 "setp.eq.u32 %p1, %r3, 0;\n@%p1 st.global.u32 [%d10], %r3;\n"
+                 "@!%p1 ld.global.u32 %r5, [%d10];",
+                 FindingKind::GlobalRace,
+                 "of block",
+                 {2, 1, 1}});
+  expectFinding({"many blocks read, the last writes",
+                 "ld.global.u32 %r5, [%d1];\nsetp.eq.u32 %p1, %r2, 127;\n@%p1 st.global.u32 [%d1], 1;",
+                 FindingKind::GlobalRace,
+                 "writes byte 0 of `zeros`",
+                 {4, 1, 1}});
+  expectFinding({"warps of one block",
+                 "and.b32 %r6, %r1, 31;\nmul.wide.u32 %d6, %r6, 4;\nadd.s64 %d10, %d1, %d6;\n"
+                 "st.global.u32 [%d10], %r1;",
+                 FindingKind::GlobalRace,
+                 "which thread",
+                 {1, 1, 1},
+                 {64, 1, 1}});
+  expectFinding({"atomic and plain",
+                 "red.global.add.u32 [%d1], 1;\nsetp.eq.u32 %p1, %r2, 63;\n"
+                 "@%p1 ld.global.u32 %r5, [%d1];",
+                 FindingKind::GlobalRace,
+                 "reads byte 0 of `zeros`",
+                 {2, 1, 1}});
+  expectSilence("own words, in place",
+                "ld.global.u32 %r5, [%d10];\nadd.u32 %r5, %r5, 1;\nst.global.u32 [%d10], %r5;\n"
+                "ld.global.u32 %r5, [%d10];\nst.global.u32 [%d10], %r5;",
+                {2, 1, 1});
+  expectSilence("atomics", "red.global.add.u32 [%d1], 1;", {4, 1, 1});
+  expectSilence("all read", "ld.global.u32 %r5, [%d1];\nld.global.u32 %r6, [%d10];", {2, 1, 1});
+  expectSilence("after a barrier",
+                "st.global.u32 [%d10], %r1;\nbar.sync 0;\nxor.b32 %r6, %r1, 32;\n"
+                "mul.wide.u32 %d6, %r6, 4;\nadd.s64 %d11, %d1, %d6;\nld.global.u32 %r5, [%d11];",
+                {1, 1, 1}, {64, 1, 1});
+}
+
+TEST_CASE("checks: barriers and shuffles that not all reach") {
+  expectFinding({"half a warp", "setp.lt.u32 %p1, %r1, 16;\n@!%p1 bra L;\nbar.sync 0;\nL:",
+                 FindingKind::DivergentBarrier, "lanes 0x0000ffff of 0xffffffff"});
+  expectFinding({"a warp that never comes",
+                 "setp.lt.u32 %p1, %r1, 32;\n@!%p1 bra L;\nbar.sync 1, 64;\nL:",
+                 FindingKind::Deadlock,
+                 "32 of 64",
+                 {1, 1, 1},
+                 {64, 1, 1}});
+  expectFinding({"two different barriers",
+                 "setp.lt.u32 %p1, %r1, 32;\n@%p1 bra L;\nbar.sync 1;\nbra M;\nL: bar.sync 0;\n"
+                 "bar.sync 0;\nM:",
+                 FindingKind::Deadlock,
+                 "barrier 0",
+                 {1, 1, 1},
+                 {64, 1, 1}});
+  expectFinding({"a member that is not there",
+                 "setp.lt.u32 %p1, %r1, 16;\n@!%p1 bra L;\n"
+                 "shfl.sync.idx.b32 %r9, %r1, 0, 31, -1;\nL:",
+                 FindingKind::InactiveShuffle, "0xffffffff"});
+  expectSilence("warps that left", "setp.ge.u32 %p1, %r1, 32;\n@%p1 exit;\nbar.sync 0;", {1, 1, 1}, {96, 1, 1});
+  expectSilence("half a warp shuffles among itself", "setp.lt.u32 %p1, %r1, 16;\n@!%p1 bra L;\n"
+                                                     "shfl.sync.idx.b32 %r9, %r1, 0, 31, 65535;\nL:");
+  expectSilence("partial warps", "bar.sync 0;", {1, 1, 1}, {40, 1, 1});
+}
+
+TEST_CASE("checks: outputs left unwritten") {
+  Harness h;
+  h.runOnThree(addresses + copyOwn, sharedWords); // 32 of 64 words
+  CHECK(h.silent());
+  h.emulator->requireWritten(2, 0, 128);
+  CHECK(h.emulator->findings().empty());
+  h.emulator->requireWritten(2, 0, 256);
+  REQUIRE(h.emulator->findings().size() == 1);
+  CHECK(h.emulator->findings()[0].kind == FindingKind::UnwrittenOutput);
+  CHECK_THAT(h.emulator->findings()[0].message, Contains("128 of 256 bytes of `fresh`") && Contains("byte 128"));
+}
+
+TEST_CASE("checks: copies carry along what was written") {
+  Harness h;
+  h.load(Harness::kernel("", 0));
+  BufferId from = h.emulator->allocate("from", 64, Emulator::Contents::Unwritten);
+  BufferId to = h.emulator->allocate("to", 64, Emulator::Contents::Unwritten);
+  BufferId full = h.emulator->allocate("full", 64, Emulator::Contents::Written);
+  h.emulator->copy(full, 0, from, 0, 16);
+  h.emulator->copy(from, 0, to, 32, 32);
+  h.emulator->requireWritten(to, 32, 16);
+  CHECK(h.emulator->findings().empty());
+  h.emulator->requireWritten(to, 32, 17);
+  CHECK(h.emulator->findings().size() == 1);
+}
+
+TEST_CASE("checks: trap and time limit") {
+  expectFinding({"trap", "trap;", FindingKind::Trap, "trap"});
+  Harness h;
+  h.options.timeLimitSeconds = 0.05;
+  h.runOnThree("L: bra L;");
+  CHECK(h.only(FindingKind::TimeLimit));
+}
+
+TEST_CASE("checks: findings are merged by line and capped") {
+  Harness h;
+  h.options.maxFindings = 2;
+  h.grid = {3, 1, 1};
+  h.runOnThree("mov.u64 %d20, 0;\nld.global.u32 %r5, [%d20];\nld.global.u32 %r5, [%d20];\nld.global.u32 %r5, [%d20];");
+  REQUIRE(h.emulator->findings().size() == 2);
+  CHECK(h.emulator->findings()[0].count == 96);
+  CHECK(!h.succeeded);
+}
+
+TEST_CASE("checks: switched off, they are silent, and wild accesses still touch nothing") {
+  Harness h;
+  h.options.checkBounds = h.options.checkUninit = h.options.checkRaces = h.options.checkDivergence = false;
+  h.runOnThree(addresses + "ld.global.u32 %r5, [%d12];\nst.shared.u32 [s], %r1;\nst.global.u32 [%d11], %r1;",
+               sharedWords);
+  INFO(h.messages());
+  CHECK(h.silent());
+  Harness wild;
+  wild.options = h.options;
+  wild.runOnThree("st.global.u32 [%d3+-1048576], %r1;");
+  CHECK(wild.only(FindingKind::OutOfBounds));
+}
