@@ -90,14 +90,17 @@ llvm::Value *WarpCode::sine(Value *x, bool cosine) {
   Value *result = ir.CreateSelect(odd, cos, sin);
   result = ir.CreateSelect(negative, ir.CreateFNeg(result), result);
   Value *single = ir.CreateFPTrunc(result, x->getType());
+  if (!cosine) // -0 stays
+    single = ir.CreateSelect(ir.CreateFCmpOEQ(x, fp(x, 0)), x, single);
   Value *finite = ir.CreateFCmpOLT(unary(Intrinsic::fabs, x), fp(x, std::numeric_limits<double>::infinity()));
   return ir.CreateSelect(finite, single, fp(x, std::numeric_limits<double>::quiet_NaN()));
 }
 
-/// tanh of f32: (1 - e) / (1 + e) with e = 2^(-2 |x| log2(e)), and x - x^3/3 + 2 x^5/15 - 17 x^7/315 near zero, where
-/// the difference cancels.
+/// tanh of f32: (1 - e) / (1 + e) with e = 2^(-2 |x| log2(e)), and its Taylor series to x^11 near zero, where the
+/// difference cancels.
 llvm::Value *WarpCode::tanh(Value *x) {
-  static constexpr double series[] = {-0.053968253968253971, 0.13333333333333333, -0.33333333333333331, 1.0};
+  static constexpr double series[] = {-0.0088632355299021973, 0.021869488536155203, -0.053968253968253971,
+                                      0.13333333333333333,    -0.33333333333333331, 1.0};
   Value *magnitude = unary(Intrinsic::fabs, x);
   Value *e = exp2(ir.CreateFMul(magnitude, fp(x, -2.8853900817779268)));
   Value *large = ir.CreateFDiv(ir.CreateFSub(fp(x, 1), e), ir.CreateFAdd(fp(x, 1), e));
@@ -112,12 +115,13 @@ bool WarpCode::lowerApproximate(const Decoded &d) {
     return lowerPacked(d);
   Value *x = readFloat(d.operands[1], d.type);
   if (d.ftz)
-    x = flush(x);
+    x = flush(x, d.type);
   Value *result;
   if (d.type.bits == 64) { // rcp and rsqrt .approx.ftz.f64: only the upper word is delivered
     if (d.opcode == Opcode::Rsqrt)
       x = unary(Intrinsic::sqrt, x);
-    result = ir.CreateBitCast(canonicalNan(ir.CreateFDiv(fp(x, 1), x)), intLanes(64));
+    result = ir.CreateFDiv(fp(x, 1), x);
+    result = ir.CreateBitCast(canonicalNan(d.ftz ? flush(result, d.type) : result), intLanes(64));
     write(d.operands[0], ir.CreateAnd(result, splatInt(64, 0xffffffff00000000ull)));
     return d.opcode == Opcode::Rcp || d.opcode == Opcode::Rsqrt;
   }

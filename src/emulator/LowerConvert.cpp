@@ -33,6 +33,14 @@ template <typename T> void integerLanes(uint64_t isSigned, uint64_t rounding, co
   }
 }
 
+/// 64-bit integers to the bits of a narrower float.
+void integerHalfLanes(uint64_t isSigned, uint64_t isHalf, uint64_t rounding, const uint64_t *in, uint32_t *out) {
+  for (unsigned lane = 0; lane < warpLanes; ++lane) {
+    double high = isSigned ? double(int64_t(in[lane]) >> 32) : double(in[lane] >> 32), low = double(uint32_t(in[lane]));
+    out[lane] = encode(fmaToOdd(high, 4294967296.0, low), isHalf ? half : bfloat, Rounding(rounding));
+  }
+}
+
 Intrinsic::ID integralRounding(Rounding rounding) {
   switch (rounding) {
   case Rounding::Nearest:
@@ -99,15 +107,10 @@ bool WarpCode::lowerConvert(const Decoded &d) {
                                  lanes(bits == 32 ? ir.getFloatTy() : ir.getDoubleTy())));
         return true;
       }
-      if (fromBits == 64)
-        return false;
-      SmallFormat format = d.type.kind == TypeClass::Float ? half : bfloat;
-      Value *exact = ir.CreateSIToFP(wide, lanes(ir.getDoubleTy()));
-      write(d.operands[0],
-            resize(callArrays((const void *)&narrowLanes,
-                              {uint64_t(format.exponentBits), uint64_t(format.mantissaBits), uint64_t(d.rounding)},
-                              {exact}, intLanes(32)),
-                   16, false));
+      Value *rounded =
+          callArrays((const void *)&integerHalfLanes, {isSigned, d.type.kind == TypeClass::Float, uint64_t(d.rounding)},
+                     {wide}, intLanes(32));
+      write(d.operands[0], resize(rounded, 16, false));
       return true;
     }
     IrType *type = lanes(bits == 32 ? ir.getFloatTy() : ir.getDoubleTy());
@@ -116,7 +119,7 @@ bool WarpCode::lowerConvert(const Decoded &d) {
   }
   Value *value = readFloat(d.operands[1], d.from);
   if (d.ftz)
-    value = flush(value);
+    value = flush(value, {TypeClass::Float, 32, 1});
   if (!toFloat) { // NaN gives 0; what does not fit, the nearest that does
     Value *whole = unary(integralRounding(d.rounding), value);
     Intrinsic::ID id = d.type.isSigned() ? Intrinsic::fptosi_sat : Intrinsic::fptoui_sat;

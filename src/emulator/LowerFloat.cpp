@@ -43,11 +43,13 @@ llvm::Value *WarpCode::readFloat(const Source &source, Type type) {
   return ir.CreateBitCast(bits, lanes(type.bits == 32 ? ir.getFloatTy() : ir.getDoubleTy()));
 }
 
-/// Subnormal numbers of f16, which come as f32, and of f32 become zeros of their sign.
-llvm::Value *WarpCode::flush(Value *value, bool isHalf) {
-  if (!value->getType()->getScalarType()->isFloatTy())
+/// Subnormal numbers of the type become zeros of their sign; 16-bit ones come as f32. f64 converted to f32 stays.
+llvm::Value *WarpCode::flush(Value *value, Type type) {
+  bool isHalf = type.kind == TypeClass::Float && type.bits == 16, isDouble = type.bits == 64;
+  if (value->getType()->getScalarType()->isFloatTy() == isDouble)
     return value;
-  Value *tiny = ir.CreateFCmpOLT(unary(Intrinsic::fabs, value), fp(value, isHalf ? 0x1p-14 : 0x1p-126));
+  double smallest = isHalf ? 0x1p-14 : isDouble ? 0x1p-1022 : 0x1p-126;
+  Value *tiny = ir.CreateFCmpOLT(unary(Intrinsic::fabs, value), fp(value, smallest));
   return ir.CreateSelect(tiny, ir.CreateBinaryIntrinsic(Intrinsic::copysign, fp(value, 0), value), value);
 }
 
@@ -57,20 +59,31 @@ llvm::Value *WarpCode::saturate(Value *value) {
   return ir.CreateSelect(ir.CreateFCmpOGT(positive, fp(value, 1)), fp(value, 1), positive);
 }
 
+llvm::Value *WarpCode::canonicalNan(IrType *type) {
+  bool isSingle = type->getScalarType()->isFloatTy();
+  return ConstantFP::get(type, isSingle ? APFloat(APFloat::IEEEsingle(), APInt(32, 0x7fffffff))
+                                        : APFloat(APFloat::IEEEdouble(), APInt(64, 0x7ff8000000000000ull)));
+}
+
 llvm::Value *WarpCode::canonicalNan(Value *value) {
-  bool isSingle = value->getType()->getScalarType()->isFloatTy();
-  APFloat nan(isSingle ? APFloat(APFloat::IEEEsingle(), APInt(32, 0x7fffffff))
-                       : APFloat(APFloat::IEEEdouble(), APInt(64, 0x7ff8000000000000ull)));
-  return ir.CreateSelect(ir.CreateFCmpUNO(value, value), ConstantFP::get(value->getType(), nan), value);
+  return ir.CreateSelect(ir.CreateFCmpUNO(value, value), canonicalNan(value->getType()), value);
+}
+
+/// Of 16-bit floats as bits.
+llvm::Value *WarpCode::flushHalf(Value *bits, Type type) {
+  uint64_t exponent = type.kind == TypeClass::Float ? 0x7c00 : 0x7f80;
+  Value *tiny = ir.CreateICmpEQ(ir.CreateAnd(bits, splatInt(16, exponent)), splatInt(16, 0));
+  return ir.CreateSelect(tiny, ir.CreateAnd(bits, splatInt(16, 0x8000)), bits);
 }
 
 void WarpCode::writeFloat(const Decoded &d, Value *value) {
   if (d.ftz)
-    value = flush(value);
+    value = flush(value, {TypeClass::Float, 32, 1});
   if (d.saturate)
     value = saturate(value);
   if (d.type.bits == 16) {
-    write(d.operands[0], toHalf(value, d.type));
+    Value *bits = toHalf(value, d.type);
+    write(d.operands[0], d.ftz && d.opcode != Opcode::Cvt ? flushHalf(bits, d.type) : bits);
     return;
   }
   const Source &to = d.operands[0];
@@ -133,8 +146,9 @@ llvm::Value *WarpCode::floatOp(const Decoded &d, ArrayRef<Value *> v, Type type)
     return ir.CreateFMul(v[0], v[1]);
   case Opcode::Div:
     return ir.CreateFDiv(v[0], v[1]);
-  case Opcode::Sqrt:
-    return unary(Intrinsic::sqrt, v[0]);
+  case Opcode::Sqrt: // LLVM takes the liberty to keep the host's NaN of a negative number
+    return ir.CreateSelect(ir.CreateFCmpULT(v[0], fp(v[0], 0)), canonicalNan(v[0]->getType()),
+                           unary(Intrinsic::sqrt, v[0]));
   case Opcode::Rcp:
     return ir.CreateFDiv(fp(v[0], 1), v[0]);
   case Opcode::Neg:
@@ -258,7 +272,7 @@ bool WarpCode::lowerFloat(const Decoded &d) {
   SmallVector<Value *, 3> arguments;
   for (const Source &operand : ArrayRef(d.operands).drop_front()) {
     Value *value = readFloat(operand, d.type);
-    arguments.push_back(d.ftz ? flush(value) : value);
+    arguments.push_back(d.ftz ? flush(value, d.type) : value);
   }
   if ((d.opcode == Opcode::Neg || d.opcode == Opcode::Abs) && !d.ftz) { // bit operations, NaN keeps its payload
     unsigned bits = d.type.bits;
@@ -329,7 +343,7 @@ bool WarpCode::lowerPacked(const Decoded &d) {
       SmallVector<Value *, 3> arguments;
       for (const Source &operand : ArrayRef(d.operands).drop_front()) {
         Value *value = fromHalf(bitsOf(operand), d.type);
-        arguments.push_back(d.ftz && d.type.kind == TypeClass::Float ? value : value);
+        arguments.push_back(d.ftz ? flush(value, d.type) : value);
       }
       if (d.opcode == Opcode::Neg)
         result = ir.CreateXor(bitsOf(d.operands[1]), splatInt(16, 0x8000));
@@ -347,6 +361,8 @@ bool WarpCode::lowerPacked(const Decoded &d) {
         return false;
       if (d.saturate)
         result = toHalf(saturate(fromHalf(result, d.type)), d.type);
+      if (d.ftz)
+        result = flushHalf(result, d.type);
     }
     whole = ir.CreateOr(whole, ir.CreateShl(resize(result, 32, false), splatInt(32, 16 * part)));
   }

@@ -296,8 +296,8 @@ bool WarpCode::lowerSetp(const Decoded &d) {
   if (d.type.isFloat()) {
     Value *a = readFloat(d.operands[1], d.type), *b = readFloat(d.operands[2], d.type);
     if (d.ftz) {
-      a = flush(a);
-      b = flush(b);
+      a = flush(a, d.type);
+      b = flush(b, d.type);
     }
     result = compareFloats(d.compare, a, b);
   } else {

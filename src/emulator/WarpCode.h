@@ -81,9 +81,11 @@ private:
   bool lowerCollective(const Decoded &d);
 
   // Floating point (LowerFloat.cpp, LowerApproximate.cpp); operands are <32 x float> or <32 x double>.
-  Value *flush(Value *value, bool isHalf = false);
+  Value *flush(Value *value, Type type);
   Value *saturate(Value *value);
   Value *canonicalNan(Value *value);
+  Value *canonicalNan(IrType *type);
+  Value *flushHalf(Value *bits, Type type);
   Value *floatOp(const Decoded &d, llvm::ArrayRef<Value *> arguments, Type type);
   Value *minMax(const Decoded &d, Value *a, Value *b, Value *c = nullptr);
   Value *fmaHalf(llvm::ArrayRef<Value *> arguments, Type type);
