@@ -52,10 +52,32 @@ bool isElementwiseOnly(const HloModule &module) {
   return true;
 }
 
+/// Special values that an input may hold.
+enum class Specials { None, AllButLargest, All };
+
+/// A sum of products may be computed with one rounding instead of two. What that does to products that overflow shows in
+/// every bit: infinity minus infinity, or infinity.
+bool mayContract(const HloModule &module) {
+  bool multiplies = false, adds = false;
+  for (const auto &computation : module.computations())
+    for (const HloInstruction *instr : computation->instructions()) {
+      multiplies |= instr->opcode() == Opcode::Multiply;
+      adds |= instr->opcode() == Opcode::Add || instr->opcode() == Opcode::Subtract;
+    }
+  return multiplies && adds;
+}
+
+Specials specialsFor(const HloModule &module) {
+  if (!isElementwiseOnly(module))
+    return Specials::None;
+  return mayContract(module) ? Specials::AllButLargest : Specials::All;
+}
+
 class Generator {
 public:
-  Generator(Literal &literal, const Demand &demand, Stream stream, bool special)
-      : literal(literal), demand(demand), stream(stream), special(special), type(literal.shape().elementType()) {}
+  Generator(Literal &literal, const Demand &demand, Stream stream, Specials specials)
+      : literal(literal), demand(demand), stream(stream), special(specials != Specials::None),
+        largestToo(specials == Specials::All), type(literal.shape().elementType()) {}
 
   void run() {
     if (demand.identityOf && literal.shape().isScalar())
@@ -102,7 +124,8 @@ private:
     if (!special || stream.below(16) != 0)
       return literal.setDouble(i, moderate());
     const FloatFormat &format = floatFormat(type);
-    double infinity = std::numeric_limits<double>::infinity(), largest = largestFinite(format);
+    double infinity = std::numeric_limits<double>::infinity();
+    double largest = largestToo ? largestFinite(format) : 1024;
     double smallest = std::ldexp(1.0, 1 - format.bias - format.mantissaBits);
     const double values[] = {0.0,          -0.0,    1,        -1,       infinity, -infinity,
                              std::nan(""), largest, -largest, smallest, -smallest};
@@ -189,11 +212,11 @@ private:
   Literal &literal;
   const Demand &demand;
   Stream stream;
-  bool special;
+  bool special, largestToo;
   ElementType type;
 };
 
-void generate(Literal &literal, llvm::ArrayRef<Demand> demands, uint64_t seed, bool special, uint32_t &leaf) {
+void generate(Literal &literal, llvm::ArrayRef<Demand> demands, uint64_t seed, Specials special, uint32_t &leaf) {
   if (literal.isTuple()) {
     for (Literal &element : literal.mutableElements())
       generate(element, demands, seed, special, leaf);
@@ -209,7 +232,7 @@ void generate(Literal &literal, llvm::ArrayRef<Demand> demands, uint64_t seed, b
 llvm::FailureOr<std::vector<Literal>> makeArguments(const HloModule &module, DiagnosticEngine &diagnostics,
                                                     uint64_t seed, uint64_t maxBytes) {
   std::vector<Demand> demands = interp::demandsOf(module);
-  bool special = isElementwiseOnly(module);
+  Specials special = specialsFor(module);
   std::vector<Literal> arguments;
   uint32_t leaf = 0;
   for (const HloInstruction *parameter : module.entry()->parameters()) {
