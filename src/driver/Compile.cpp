@@ -9,6 +9,7 @@
 #include "hloc/support/Files.h"
 #include "hloc/transforms/Transforms.h"
 
+#include "fmt/format.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Config/llvm-config.h"
@@ -170,7 +171,8 @@ std::optional<CompiledModule> Compiler::compile(const HloModule &fused, const Ta
     compiled.kernels.push_back(std::move(job.kernel));
   if (stage == Stage::Ptx || stage == Stage::All) {
     if (texts.empty()) {
-      compiled.ptx = "// no kernels: nothing is computed\n";
+      compiled.ptx = fmt::format("// no kernels: nothing is computed\n.version {}.{}\n.target {}\n.address_size 64\n",
+                                 target.ptxVersion / 10, target.ptxVersion % 10, target.name);
       return compiled;
     }
     llvm::FailureOr<std::string> merged = mergePtx(texts, diagnostics);

@@ -52,8 +52,9 @@ private:
   llvm::DenseMap<std::pair<unsigned, unsigned>, unsigned> compositions;
 };
 
-/// How an instruction is read: map from its function's indices, and which dynamic offsets are part of it. Two reads
-/// with different dynamic offsets are never the same, though their maps may look equal.
+/// How an instruction is read: map from its function's indices, and which dynamic offsets or loop variables are part of
+/// it. Two reads with different dynamic offsets, or in the loops of two instructions, are never the same, though their
+/// maps may look equal: a row's elements and, for each of them, the sum of the row.
 struct Access {
   unsigned map = 0;
   unsigned offsets = 0; ///< 0: none
@@ -155,6 +156,14 @@ private:
       addOperandUse(instr, i, use);
   }
 
+  /// A number for the loop in which an instruction evaluates its operands.
+  unsigned loopOf(const HloInstruction &instr) {
+    auto [entry, isNew] = loops.try_emplace(&instr, 0);
+    if (isNew)
+      entry->second = ++lastOffsets;
+    return entry->second;
+  }
+
   void start(const HloInstruction &instr, Uses &use) {
     const Shape &shape = instr.shape().isTuple() ? instr.shape().element(0) : instr.shape();
     IndexingMap identity = IndexingMap::identity(context, shape.dims());
@@ -186,6 +195,8 @@ private:
     Access access = *use.access;
     if (!indexing->runtimes.empty())
       access.offsets = ++lastOffsets;
+    else if (!indexing->map.ranges().empty())
+      access.offsets = loopOf(instr);
     if (!indexing->map.isKnownEmpty() && !pool[access.map].isKnownEmpty())
       access.map = pool.composed(access.map, pool.intern(std::move(indexing->map)));
     else
@@ -214,6 +225,7 @@ private:
   std::vector<Uses> uses;
   std::vector<bool> injected;
   unsigned lastOffsets = 0;
+  llvm::DenseMap<const HloInstruction *, unsigned> loops;
   llvm::StringSet<> names;
 };
 

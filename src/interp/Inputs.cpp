@@ -55,8 +55,8 @@ bool isElementwiseOnly(const HloModule &module) {
 /// Special values that an input may hold.
 enum class Specials { None, AllButLargest, All };
 
-/// A sum of products may be computed with one rounding instead of two. What that does to products that overflow shows in
-/// every bit: infinity minus infinity, or infinity.
+/// A sum of products may be computed with one rounding instead of two. What that does to products that overflow shows
+/// in every bit: infinity minus infinity, or infinity.
 bool mayContract(const HloModule &module) {
   bool multiplies = false, adds = false;
   for (const auto &computation : module.computations())
