@@ -34,7 +34,8 @@ bool isStraightLine(const llvm::Module &module) {
 }
 
 /// All of O3 that changes anything in one block: over the examples and a few hundred programs of jax, the PTX is
-/// no longer than after O3 (one kernel has one instruction more), and the other passes took four times as long as these.
+/// no longer than after O3 (one kernel has one instruction more), and the other passes took four times as long as
+/// these.
 llvm::FunctionPassManager straightLinePipeline() {
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::InstCombinePass());

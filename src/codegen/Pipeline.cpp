@@ -17,8 +17,8 @@ void hloc::buildKernelPipeline(OpPassManager &manager, const PipelineOptions &op
   auto function = [&]() -> OpPassManager & { return manager.nest<func::FuncOp>(); };
 
   // --- structure: helpers are pasted in, loops over maps become loops
-  // Helpers are pasted into their callers, innermost first; equal calls are merged before they are pasted.
-  manager.addPass(createInlinerPass({}, [](OpPassManager &callee) { callee.addPass(createCSEPass()); }));
+  // Helpers are pasted into their callers, what is equal once.
+  manager.addPass(createInline());
   // Bounds checks leave the main part of a loop.
   function().addPass(createPeelLoops());
   // Loops over maps, predicated accesses and warp reductions become scf and shuffles.

@@ -1,6 +1,5 @@
 #pragma once
-// What MLIR's inliner may do with xla_gpu calls: paste helpers in where that lets later passes share or vectorize work,
-// without letting kernels with thousands of helpers explode.
+// Which xla_gpu calls may be inlined at all; whether it pays is decided by the pass (passes/Inline.cpp).
 
 #include "mlir/Transforms/InliningUtils.h"
 

@@ -48,7 +48,6 @@ void registerPasses() {
     registerHlocPasses();
     registerPass(createCSEPass);
     registerPass([] { return createCanonicalizerPass(); });
-    registerPass([] { return createInlinerPass(); });
     registerPass(createLoopInvariantCodeMotionPass);
     registerPass(createSymbolDCEPass);
     registerPass([] { return createSCFToControlFlowPass(); });

@@ -4,6 +4,10 @@
 
 include "mlir/Pass/PassBase.td"
 
+def Inline : Pass<"hloc-inline", "::mlir::ModuleOp"> {
+  let summary = "Pastes helpers into the functions that call them, and merges what is equal";
+}
+
 def PeelLoops : Pass<"hloc-peel-loops", "::mlir::func::FuncOp"> {
   let summary = "Splits the last iteration off xla_gpu.loop where that frees the rest of its bounds check";
 }

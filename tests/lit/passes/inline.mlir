@@ -1,5 +1,5 @@
-// RUN: hloc opt %s --split-input-file --inline | FileCheck %s
-// The last call is moved in; small callees are copied; several different calls of a big callee in one block, and calls
+// RUN: hloc opt %s --split-input-file --hloc-inline | FileCheck %s
+// What is called once is moved in; small callees are copied; several different calls of a big callee in one block, and calls
 // that ask for it, stay.
 
 // CHECK-LABEL: func @single
@@ -30,18 +30,27 @@ func.func private @neg(%a: f32) -> f32 {
 
 // -----
 
-// Two of sixty copies fit, four do not.
+// Two copies of something small.
 // CHECK-LABEL: func @twice
 // CHECK-NOT: pure_call
-// CHECK-LABEL: func @four_times
-// CHECK-COUNT-4: pure_call @big
-// CHECK-LABEL: func private @big
 func.func @twice(%a: f32, %b: f32) -> f32 {
-  %x = xla_gpu.pure_call @big(%a) : (f32) -> f32
-  %y = xla_gpu.pure_call @big(%b) : (f32) -> f32
+  %x = xla_gpu.pure_call @small(%a) : (f32) -> f32
+  %y = xla_gpu.pure_call @small(%b) : (f32) -> f32
   %r = arith.addf %x, %y : f32
   return %r : f32
 }
+func.func private @small(%a: f32) -> f32 {
+  %v0 = arith.mulf %a, %a : f32
+  %r = arith.addf %v0, %a : f32
+  return %r : f32
+}
+
+// -----
+
+// Four copies of sixty ops are too many.
+// CHECK-LABEL: func @four_times
+// CHECK-COUNT-4: pure_call @big
+// CHECK-LABEL: func private @big
 func.func @four_times(%a: f32, %b: f32, %c: f32, %d: f32) -> (f32, f32, f32, f32) {
   %x = xla_gpu.pure_call @big(%a) : (f32) -> f32
   %y = xla_gpu.pure_call @big(%b) : (f32) -> f32
@@ -126,5 +135,67 @@ func.func @moves_only(%t: tensor<8xf32>, %i: index, %j: index, %k: index) -> (f3
 }
 func.func private @param(%t: tensor<8xf32>, %i: index) -> f32 attributes {xla_gpu.no_compute} {
   %r = tensor.extract %t[%i] : tensor<8xf32>
+  return %r : f32
+}
+
+// -----
+
+// Helpers that share a helper, read through the same map, share one copy of it in the entry.
+// CHECK-LABEL: func @shared
+// CHECK-COUNT-1: math.exp
+// CHECK-NOT: math.exp
+// CHECK-NOT: pure_call
+func.func @shared(%t: tensor<8xf32>, %i: index) -> f32 {
+  %x = xla_gpu.pure_call @f(%t, %i) : (tensor<8xf32>, index) -> f32
+  %y = xla_gpu.pure_call @g(%t, %i) : (tensor<8xf32>, index) -> f32
+  %r = arith.addf %x, %y : f32
+  return %r : f32
+}
+func.func private @f(%t: tensor<8xf32>, %i: index) -> f32 {
+  %h = xla_gpu.pure_call @h(%t, %i) : (tensor<8xf32>, index) -> f32
+  %r = arith.negf %h : f32
+  return %r : f32
+}
+func.func private @g(%t: tensor<8xf32>, %i: index) -> f32 {
+  %h = xla_gpu.pure_call @h(%t, %i) : (tensor<8xf32>, index) -> f32
+  %r = math.absf %h : f32
+  return %r : f32
+}
+func.func private @h(%t: tensor<8xf32>, %i: index) -> f32 {
+  %e = tensor.extract %t[%i] : tensor<8xf32>
+  %r = math.exp %e : f32
+  return %r : f32
+}
+
+// -----
+
+// A copy made before a branch serves the branch; what one branch computes does not serve the other.
+// CHECK-LABEL: func @branches
+// CHECK: math.exp
+// CHECK: scf.if
+// CHECK-NOT: math.exp
+// CHECK: math.absf
+// CHECK: else
+// CHECK: math.absf
+func.func @branches(%a: f32, %c: i1) -> f32 {
+  %x = xla_gpu.pure_call @e(%a) : (f32) -> f32
+  %r = scf.if %c -> f32 {
+    %y = xla_gpu.pure_call @p(%a) : (f32) -> f32
+    scf.yield %y : f32
+  } else {
+    %z = xla_gpu.pure_call @p(%a) : (f32) -> f32
+    %w = arith.negf %z : f32
+    scf.yield %w : f32
+  }
+  %s = arith.addf %x, %r : f32
+  return %s : f32
+}
+func.func private @p(%a: f32) -> f32 {
+  %x = xla_gpu.pure_call @e(%a) : (f32) -> f32
+  %r = math.absf %x : f32
+  return %r : f32
+}
+func.func private @e(%a: f32) -> f32 {
+  %r = math.exp %a : f32
   return %r : f32
 }

@@ -1,0 +1,299 @@
+// Pastes helpers into the functions that call them, from the entry down.
+//
+//   entry: %a = pure_call @f(%t, %i)      @f: %x = pure_call @h(%t, %i)      @g: %y = pure_call @h(%t, %i)
+//          %b = pure_call @g(%t, %i)          return negf %x                     return absf %y
+//
+// becomes one copy of @h, one negf, one absf: everything that arrives in a function is numbered by value at once, so a
+// call that equals an earlier one takes its results instead of another copy, with all that the copy would have called.
+// The result is as large as what is computed, and each of its ops is looked at once, however often helpers share
+// helpers. (Innermost first, as MLIR's inliner goes, each helper would hold all that it calls before it is pasted.)
+#include "passes/PassDetail.h"
+
+#include "llvm/ADT/ScopedHashTable.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/InliningUtils.h"
+
+namespace hloc {
+#define GEN_PASS_DEF_INLINE
+#include "passes/Passes.h.inc"
+} // namespace hloc
+
+using namespace mlir;
+using namespace hloc;
+using namespace hloc::xla_gpu;
+
+namespace {
+
+/// A function that is not the entry grows up to this; the entry may hold everything twice besides.
+constexpr size_t maxOpsOfHelper = 4000;
+/// Copies of a helper, for calls with different arguments or in different branches, may add up to this: more is better
+/// called.
+constexpr size_t maxOpsOfCopies = 200;
+constexpr size_t hugeSize = size_t(1) << 30;
+
+/// Ops by what they compute: kind, attributes, operands.
+struct ByValue : llvm::DenseMapInfo<Operation *> {
+  static unsigned getHashValue(const Operation *op) {
+    return OperationEquivalence::computeHash(const_cast<Operation *>(op), OperationEquivalence::directHashValue,
+                                             OperationEquivalence::ignoreHashValue,
+                                             OperationEquivalence::IgnoreLocations);
+  }
+  static bool isEqual(const Operation *a, const Operation *b) {
+    if (a == b)
+      return true;
+    if (a == getTombstoneKey() || a == getEmptyKey() || b == getTombstoneKey() || b == getEmptyKey())
+      return false;
+    return OperationEquivalence::isEquivalentTo(const_cast<Operation *>(a), const_cast<Operation *>(b),
+                                                OperationEquivalence::IgnoreLocations);
+  }
+};
+
+using ValueTable = llvm::ScopedHashTable<Operation *, Operation *, ByValue>;
+
+struct Helper {
+  size_t ops = 0;                   ///< in its own body
+  size_t closure = 0;               ///< with all that is pasted into it, shared or not; saturated
+  SmallVector<PureCallOp> calls;    ///< in order
+  llvm::DenseSet<Operation *> kept; ///< calls that stay calls wherever the body is pasted
+};
+
+class Inlining {
+public:
+  explicit Inlining(ModuleOp module) : interface(module.getContext()) {
+    for (auto function : module.getOps<func::FuncOp>()) {
+      functions[function.getSymNameAttr()] = function;
+      if (!function.isPrivate() || function->hasAttr(attr::entry))
+        entries.push_back(function);
+    }
+  }
+
+  void run() {
+    std::vector<func::FuncOp> order = calleesFirst();
+    for (func::FuncOp function : order)
+      paste(function, 0);
+    countCalls();
+    for (func::FuncOp function : order)
+      decide(function);
+    size_t total = 0;
+    for (auto &[function, helper] : helpers)
+      total += helper.ops;
+    llvm::SetVector<func::FuncOp> needed(entries.begin(), entries.end());
+    for (size_t i = 0; i < needed.size(); ++i) {
+      func::FuncOp function = needed[i];
+      paste(function, maxOpsOfHelper + (i < entries.size() ? 2 * total : 0));
+      for (PureCallOp call : helpers[function].calls)
+        if (func::FuncOp callee = calleeOf(call))
+          needed.insert(callee);
+    }
+    for (auto &[name, function] : functions)
+      if (!needed.contains(function))
+        function.erase();
+  }
+
+private:
+  std::vector<func::FuncOp> calleesFirst();
+  void countCalls();
+  void decide(func::FuncOp function);
+  void paste(func::FuncOp function, size_t maxOps);
+  void visit(Block &block);
+  Operation *visit(Operation *op);
+  Operation *pasteBody(PureCallOp call, func::FuncOp callee);
+  bool shouldPaste(PureCallOp call, func::FuncOp callee);
+
+  func::FuncOp calleeOf(PureCallOp call) const { return functions.lookup(call.getCalleeAttr().getAttr()); }
+
+  void replace(Operation *op, ValueRange values) {
+    for (auto [result, value] : llvm::zip_equal(op->getResults(), values))
+      forwarded[result] = value;
+    op->replaceAllUsesWith(values);
+  }
+  Value resolve(Value value) const {
+    for (auto it = forwarded.find(value); it != forwarded.end(); it = forwarded.find(value))
+      value = it->second;
+    return value;
+  }
+
+  InlinerInterface interface;
+  llvm::MapVector<StringAttr, func::FuncOp> functions;
+  SmallVector<func::FuncOp> entries;
+  llvm::MapVector<func::FuncOp, Helper> helpers;
+  llvm::DenseMap<func::FuncOp, size_t> callsOf; ///< with different arguments, all over the module
+
+  // State of one function:
+  bool pasting = false;
+  size_t ops = 0, opLimit = 0;
+  ValueTable table;
+  llvm::DenseMap<Value, Value> forwarded;                 ///< results of ops that equal earlier ones
+  llvm::DenseMap<Operation *, SmallVector<Value>> pasted; ///< calls that are visited when their body has been
+  llvm::DenseSet<Operation *> kept;
+  llvm::DenseMap<func::FuncOp, size_t> copiesOf;
+  std::vector<Operation *> dead; ///< without users; erased last, because the maps above know ops by address
+};
+
+/// Every function after those it calls. Loops: helpers call helpers as deep as instructions depend on each other.
+std::vector<func::FuncOp> Inlining::calleesFirst() {
+  std::vector<func::FuncOp> order;
+  llvm::DenseSet<func::FuncOp> seen;
+  struct Frame {
+    func::FuncOp function;
+    SmallVector<func::FuncOp> callees;
+  };
+  std::vector<Frame> stack;
+  auto enter = [&](func::FuncOp function) {
+    if (!function || !seen.insert(function).second)
+      return;
+    Frame frame{function, {}};
+    function.walk([&](PureCallOp call) { frame.callees.push_back(calleeOf(call)); });
+    stack.push_back(std::move(frame));
+  };
+  for (auto &[name, function] : functions) {
+    enter(function);
+    while (!stack.empty()) {
+      if (!stack.back().callees.empty()) {
+        enter(stack.back().callees.pop_back_val());
+        continue;
+      }
+      order.push_back(stack.back().function);
+      stack.pop_back();
+    }
+  }
+  return order;
+}
+
+/// Whether `call` hands on exactly what its function was given, as helpers do that are read through one map.
+bool handsOn(PureCallOp call) {
+  auto function = call->getParentOfType<func::FuncOp>();
+  return call.getNumOperands() == function.getNumArguments() &&
+         llvm::equal(call.getOperands(), function.getArguments());
+}
+
+/// How many copies of each helper to expect: calls that hand on meet again in a common caller.
+void Inlining::countCalls() {
+  llvm::DenseSet<func::FuncOp> handedOn;
+  for (auto &[function, helper] : helpers)
+    for (PureCallOp call : helper.calls)
+      if (func::FuncOp callee = calleeOf(call))
+        callsOf[callee] += !handsOn(call) || handedOn.insert(callee).second;
+}
+
+/// Decides which calls of `function` stay; those of its callees are decided.
+void Inlining::decide(func::FuncOp function) {
+  Helper &helper = helpers[function];
+  helper.closure = helper.ops;
+  for (PureCallOp call : helper.calls) {
+    func::FuncOp callee = calleeOf(call);
+    if (!callee)
+      continue;
+    size_t closure = helpers[callee].closure, count = callsOf.lookup(callee);
+    if (count > 1 && count * closure > maxOpsOfCopies && !callee->hasAttr(attr::noCompute))
+      helper.kept.insert(call);
+    else
+      helper.closure = std::min(helper.closure + closure, hugeSize);
+  }
+}
+
+/// Pastes into `function` until it has `maxOps`; 0: only merges equal ops.
+void Inlining::paste(func::FuncOp function, size_t maxOps) {
+  Helper &helper = helpers[function];
+  pasting = maxOps > 0;
+  ops = helper.ops;
+  opLimit = maxOps;
+  kept = helper.kept;
+  forwarded.clear();
+  pasted.clear();
+  copiesOf.clear();
+  for (Block &block : function.getBody())
+    visit(block);
+  for (Operation *op : dead)
+    op->erase();
+  dead.clear();
+  helper.ops = 0;
+  helper.calls.clear();
+  function.walk([&](Operation *op) {
+    ++helper.ops;
+    if (auto call = dyn_cast<PureCallOp>(op))
+      helper.calls.push_back(call);
+  });
+  helper.kept.clear();
+  if (pasting)
+    helper.kept.insert(helper.calls.begin(), helper.calls.end());
+}
+
+void Inlining::visit(Block &block) {
+  ValueTable::ScopeTy scope(table);
+  for (Operation *op = block.empty() ? nullptr : &block.front(); op;)
+    op = visit(op);
+}
+
+/// Returns the op to visit next in the block.
+Operation *Inlining::visit(Operation *op) {
+  for (Region &region : op->getRegions())
+    for (Block &block : region)
+      visit(block);
+  Operation *next = op->getNextNode();
+  if (op->getNumRegions() || op->getNumResults() == 0 || !isMemoryEffectFree(op))
+    return next;
+
+  if (auto it = pasted.find(op); it != pasted.end()) { // its body stands before it, and has been visited
+    for (Value &value : it->second)
+      value = resolve(value);
+    replace(op, it->second);
+    table.insert(op, op);
+    dead.push_back(op);
+    return next;
+  }
+  if (Operation *earlier = table.lookup(op)) {
+    auto it = pasted.find(earlier);
+    replace(op, it == pasted.end() ? ValueRange(earlier->getResults()) : ValueRange(it->second));
+    dead.push_back(op);
+    return next;
+  }
+  if (auto call = dyn_cast<PureCallOp>(op); call && pasting) {
+    func::FuncOp callee = calleeOf(call);
+    if (callee && shouldPaste(call, callee))
+      return pasteBody(call, callee);
+  }
+  table.insert(op, op);
+  return next;
+}
+
+bool Inlining::shouldPaste(PureCallOp call, func::FuncOp callee) {
+  auto helper = helpers.find(callee);
+  if (helper == helpers.end() || !callee.getBody().hasOneBlock() || kept.contains(call) ||
+      !interface.isLegalToInline(call, callee, /*wouldBeCloned=*/true))
+    return false;
+  if (callee->hasAttr(attr::noCompute))
+    return true;
+  size_t copies = copiesOf.lookup(callee) + 1;
+  return ops + helper->second.ops <= opLimit && (copies == 1 || copies * helper->second.closure <= maxOpsOfCopies);
+}
+
+/// Returns the first op of the copy.
+Operation *Inlining::pasteBody(PureCallOp call, func::FuncOp callee) {
+  const Helper &helper = helpers[callee];
+  OpBuilder builder(call);
+  IRMapping mapping;
+  mapping.map(callee.getArguments(), call.getOperands());
+  Operation *first = nullptr;
+  Block &body = callee.getBody().front();
+  for (Operation &op : body.without_terminator()) {
+    Operation *copy = builder.clone(op, mapping);
+    first = first ? first : copy;
+  }
+  for (Operation *stays : helper.kept)
+    kept.insert(mapping.lookup(stays));
+  SmallVector<Value> &results = pasted[call];
+  for (Value result : body.getTerminator()->getOperands())
+    results.push_back(mapping.lookup(result));
+  ops += helper.ops;
+  ++copiesOf[callee];
+  return first ? first : call.getOperation();
+}
+
+struct InlinePass : hloc::impl::InlineBase<InlinePass> {
+  void runOnOperation() override { Inlining(getOperation()).run(); }
+};
+
+} // namespace
