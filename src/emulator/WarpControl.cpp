@@ -75,9 +75,11 @@ void WarpCode::prologue() {
 void WarpCode::buildBlock(uint32_t block) {
   currentBlock = block;
   ir.SetInsertPoint(gates[block]);
-  if (live.isLoopHeader(block)) // else values nobody reads would be carried around the loop
-    for (unsigned slot : live.deadAt(block).set_bits())
+  if (live.isLoopHeader(block)) { // else values nobody reads would be carried around the loop
+    BitVector dead = live.deadAt(block);
+    for (unsigned slot : dead.set_bits())
       ir.CreateStore(Constant::getNullValue(intLanes(slotBits[slot])), slots[slot]);
+  }
   Value *waiting = ir.CreateLoad(ir.getInt32Ty(), pending[block]);
   ir.CreateCondBr(ir.CreateICmpNE(waiting, ir.getInt32(0)), bodies[block], gates[block + 1]);
   ir.SetInsertPoint(bodies[block]);
