@@ -130,7 +130,14 @@ llvm::FailureOr<Literal> Executor::run(Device &device, const std::string &image,
   std::string error;
   {
     Timing::Scope scope(timing, "load");
-    if (!check(device.load(image, error), error) || !prepare(device, program, arguments))
+    if (!device.load(image, error)) {
+      if (device.isTooOld())
+        diagnostics.report(DiagnosticKind::UnsupportedTarget, error);
+      else
+        check(false, error);
+      return llvm::failure();
+    }
+    if (!prepare(device, program, arguments))
       return llvm::failure();
   }
   Timing::Scope scope(timing, "execute");

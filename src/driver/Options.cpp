@@ -140,6 +140,7 @@ bool finishOptions(const CLI::App &app, CompileOptions &options, RawOptions &raw
     return false;
   if (!raw.emit.empty())
     options.emit = emit;
+  options.targetGiven = !raw.targets.empty();
   for (const std::string &spelling : raw.targets.empty() ? std::vector<std::string>{"sm_90"} : raw.targets) {
     std::optional<TargetInfo> target = findTarget(spelling);
     if (!target) {

@@ -20,6 +20,7 @@ struct CompileOptions {
   std::string output = "-";
   std::optional<EmitKind> emit; ///< unset: by the suffix of `output`, PTX otherwise
   std::vector<TargetInfo> targets;
+  bool targetGiven = false; ///< else `targets` holds the default
   Stage stopAfter = Stage::All;
   DumpOptions dump;
   std::string manifestFile;

@@ -4,6 +4,7 @@
 
 #include "Compile.h"
 #include "Execute.h"
+#include "Gpu.h"
 
 #include "hloc/compare/Compare.h"
 #include "hloc/compare/NumpyLiteral.h"
@@ -103,6 +104,7 @@ private:
   }
 
   llvm::FailureOr<Literal> execute(const HloModule &module, llvm::ArrayRef<Literal> arguments);
+  llvm::FailureOr<Literal> runOnGpu(const HloModule &module, llvm::ArrayRef<Literal> arguments);
   llvm::FailureOr<Literal> emulate(const HloModule &module, llvm::ArrayRef<Literal> arguments);
   bool findProgram(const HloModule &module, Executor &executor);
   bool readProgram(Executor &executor);
@@ -183,6 +185,7 @@ private:
   Compiler compiler;
 
   // What is executed: compiled from the input, or given by --ptx.
+  TargetInfo target = options.compile.targets.front(); ///< of what is compiled
   std::string image, imageName;
   std::optional<DeviceProgram> program;
 };
@@ -194,7 +197,7 @@ bool RunCommand::findProgram(const HloModule &module, Executor &executor) {
   std::unique_ptr<HloModule> fused = compiler.fuse(module);
   if (!fused)
     return false;
-  std::optional<CompiledModule> compiled = compiler.compile(*fused, options.compile.targets.front(), Stage::Ptx);
+  std::optional<CompiledModule> compiled = compiler.compile(*fused, target, Stage::Ptx);
   if (!compiled)
     return false;
   image = std::move(compiled->ptx);
@@ -255,6 +258,25 @@ llvm::FailureOr<Literal> RunCommand::emulate(const HloModule &module, llvm::Arra
   return result;
 }
 
+llvm::FailureOr<Literal> RunCommand::runOnGpu(const HloModule &module, llvm::ArrayRef<Literal> arguments) {
+  std::unique_ptr<CudaDevice> device = openGpu(diagnostics);
+  if (!device)
+    return llvm::failure();
+  if (!options.compile.targetGiven)
+    if (std::optional<TargetInfo> found = findTarget(device->target()))
+      target = *found;
+  std::unique_ptr<HloModule> laidOut = applyEntryLayout(module, diagnostics);
+  if (!laidOut)
+    return llvm::failure();
+  Executor executor(*laidOut, timing, diagnostics);
+  if (!findProgram(module, executor))
+    return llvm::failure();
+  llvm::FailureOr<Literal> result = executor.run(*device, image, *program, arguments);
+  if (succeeded(result) && options.repeat && !printMeasurement(*device, *program, options.repeat, diagnostics))
+    return llvm::failure();
+  return result;
+}
+
 llvm::FailureOr<Literal> RunCommand::execute(const HloModule &module, llvm::ArrayRef<Literal> arguments) {
   switch (options.platform) {
   case Platform::Interpreter: {
@@ -264,9 +286,7 @@ llvm::FailureOr<Literal> RunCommand::execute(const HloModule &module, llvm::Arra
   case Platform::Emulator:
     return emulate(module, arguments);
   case Platform::Cuda:
-    diagnostics.report(DiagnosticKind::UnsupportedFeature,
-                       "this build has no CUDA runtime; use --platform=interpreter");
-    return llvm::failure();
+    return runOnGpu(module, arguments);
   }
   return llvm::failure();
 }

@@ -80,6 +80,8 @@ public:
   /// Device time that the steps issued by `work` take, in milliseconds. `work` returns false to give up. Devices
   /// without a clock of their own fail.
   virtual bool time(const std::function<bool()> &work, double &milliseconds, std::string &error) = 0;
+  /// Whether the last failure means that the device or its driver is too old for what was asked.
+  virtual bool isTooOld() const { return false; }
 };
 
 } // namespace hloc

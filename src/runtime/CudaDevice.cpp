@@ -1,0 +1,274 @@
+#include "hloc/runtime/CudaDevice.h"
+
+#include "CudaDriver.h"
+
+#include <algorithm>
+
+namespace hloc {
+
+using namespace cuda;
+
+namespace {
+
+constexpr unsigned unwrittenByte = 0xA5; // the emulator's
+constexpr uint64_t sharedWithoutOptIn = 48 * 1024;
+
+struct Allocation {
+  std::string name;
+  uint64_t bytes = 0;
+  cuda::DevicePointer address = 0;
+};
+
+} // namespace
+
+struct CudaDevice::Impl {
+  std::unique_ptr<Driver> driver;
+  DeviceHandle device = 0;
+  Context context = nullptr;
+  Stream stream = nullptr;
+  Event begin = nullptr, end = nullptr;
+  Module module = nullptr;
+  std::string name, lastKernel;
+  int major = 0, minor = 0, maxShared = 0;
+  std::vector<Allocation> buffers;
+  bool tooOld = false;
+
+  bool check(int result, const std::string &doing, std::string &error) { return driver->check(result, doing, error); }
+  bool openDevice(int ordinal, std::string &error);
+  bool openContext(std::string &error);
+  bool readAttribute(int attribute, int &value, std::string &error) {
+    return check(driver->cuDeviceGetAttribute(&value, attribute, device),
+                 "asking the device for attribute " + std::to_string(attribute) + " (cuDeviceGetAttribute)", error);
+  }
+  /// Work before this call may be what failed: kernels run after the call that launches them has returned.
+  std::string after(const std::string &doing) const {
+    return lastKernel.empty() ? doing : doing + " after kernel `" + lastKernel + "`";
+  }
+  bool address(const BufferSlice &slice, cuda::DevicePointer &result, std::string &error);
+  bool prepareFunction(Function function, const DeviceLaunch &launch, std::string &error);
+};
+
+bool CudaDevice::Impl::openDevice(int ordinal, std::string &error) {
+  int count = 0;
+  if (!check(driver->cuDeviceGetCount(&count), "counting devices (cuDeviceGetCount)", error))
+    return false;
+  if (ordinal < 0 || ordinal >= count) {
+    error = count == 0 ? "the CUDA driver `" + driver->name() + "` finds no device"
+                       : "there is no device " + std::to_string(ordinal) + ", only " + std::to_string(count);
+    return false;
+  }
+  char text[256] = {};
+  if (!check(driver->cuDeviceGet(&device, ordinal), "opening device " + std::to_string(ordinal) + " (cuDeviceGet)",
+             error) ||
+      !check(driver->cuDeviceGetName(text, sizeof text - 1, device), "asking for the device's name (cuDeviceGetName)",
+             error))
+    return false;
+  name = text;
+  return readAttribute(ComputeCapabilityMajor, major, error) && readAttribute(ComputeCapabilityMinor, minor, error) &&
+         readAttribute(MaxSharedMemoryPerBlockOptin, maxShared, error);
+}
+
+bool CudaDevice::Impl::openContext(std::string &error) {
+  return check(driver->cuDevicePrimaryCtxRetain(&context, device),
+               "making a context on `" + name + "` (cuDevicePrimaryCtxRetain)", error) &&
+         check(driver->cuCtxSetCurrent(context), "using the context (cuCtxSetCurrent)", error) &&
+         check(driver->cuStreamCreate(&stream, 0), "making a stream (cuStreamCreate)", error) &&
+         check(driver->cuEventCreate(&begin, 0), "making an event (cuEventCreate)", error) &&
+         check(driver->cuEventCreate(&end, 0), "making an event (cuEventCreate)", error);
+}
+
+CudaDevice::CudaDevice() : impl(std::make_unique<Impl>()) {}
+
+std::unique_ptr<CudaDevice> CudaDevice::open(const CudaOptions &options, std::string &error) {
+  std::unique_ptr<CudaDevice> device(new CudaDevice());
+  device->impl->driver = Driver::open(options.driver, error);
+  if (!device->impl->driver || !device->impl->openDevice(options.ordinal, error) || !device->impl->openContext(error))
+    return nullptr;
+  return device;
+}
+
+/// Results are not looked at: after a failed kernel every call fails, and there is nobody to tell.
+CudaDevice::~CudaDevice() {
+  if (!impl->context)
+    return;
+  for (const Allocation &buffer : impl->buffers)
+    impl->driver->cuMemFree_v2(buffer.address);
+  if (impl->module)
+    impl->driver->cuModuleUnload(impl->module);
+  for (Event event : {impl->begin, impl->end})
+    if (event)
+      impl->driver->cuEventDestroy_v2(event);
+  if (impl->stream)
+    impl->driver->cuStreamDestroy_v2(impl->stream);
+  impl->driver->cuDevicePrimaryCtxRelease_v2(impl->device);
+}
+
+const std::string &CudaDevice::name() const { return impl->name; }
+const std::string &CudaDevice::driverName() const { return impl->driver->name(); }
+int CudaDevice::driverVersion() const { return impl->driver->version(); }
+std::string CudaDevice::target() const { return "sm_" + std::to_string(impl->major * 10 + impl->minor); }
+bool CudaDevice::isTooOld() const { return impl->tooOld; }
+
+bool CudaDevice::load(const std::string &image, std::string &error) {
+  std::vector<char> log(16384, '\0');
+  int options[] = {ErrorLogBuffer, ErrorLogBufferSizeBytes};
+  void *values[] = {log.data(), reinterpret_cast<void *>(log.size() - 1)}; // sizes are passed as pointers
+  // PTX must end with a null character: std::string's does.
+  int result = impl->driver->cuModuleLoadDataEx(&impl->module, image.c_str(), 2, options, values);
+  if (impl->check(result, "loading the module on `" + impl->name + "` (cuModuleLoadDataEx)", error))
+    return true;
+  impl->module = nullptr;
+  impl->tooOld = result == UnsupportedPtxVersion || result == NoBinaryForGpu;
+  if (impl->tooOld)
+    error += "; the device is " + target() + ", its driver serves CUDA " + versionText(driverVersion());
+  if (log.front())
+    error += "\n" + std::string(log.data());
+  return false;
+}
+
+bool CudaDevice::allocate(const DeviceBuffer &buffer, std::string &error) {
+  Allocation made{buffer.name, buffer.bytes, 0};
+  uint64_t bytes = std::max<uint64_t>(buffer.bytes, 1); // the driver refuses 0
+  std::string what = std::to_string(bytes) + " bytes for `" + buffer.name + "`";
+  if (!impl->check(impl->driver->cuMemAlloc_v2(&made.address, bytes), "allocating " + what + " (cuMemAlloc)", error))
+    return false;
+  impl->buffers.push_back(made);
+  if (buffer.contents != DeviceBuffer::Contents::Unwritten)
+    return true;
+  return impl->check(impl->driver->cuMemsetD8Async(made.address, unwrittenByte, bytes, impl->stream),
+                     "filling " + what + " (cuMemsetD8Async)", error);
+}
+
+bool CudaDevice::Impl::address(const BufferSlice &slice, cuda::DevicePointer &result, std::string &error) {
+  if (slice.buffer >= buffers.size()) {
+    error = "there is no buffer " + std::to_string(slice.buffer);
+    return false;
+  }
+  const Allocation &buffer = buffers[slice.buffer];
+  if (slice.offset > buffer.bytes || slice.bytes > buffer.bytes - slice.offset) {
+    error = std::to_string(slice.bytes) + " bytes from " + std::to_string(slice.offset) + " of `" + buffer.name +
+            "`, which has " + std::to_string(buffer.bytes);
+    return false;
+  }
+  result = buffer.address + slice.offset;
+  return true;
+}
+
+bool CudaDevice::upload(uint32_t buffer, const void *bytes, uint64_t numBytes, std::string &error) {
+  cuda::DevicePointer to;
+  if (!impl->address({buffer, 0, numBytes}, to, error))
+    return false;
+  if (!numBytes)
+    return true;
+  std::string doing = "copying " + std::to_string(numBytes) + " bytes to `" + impl->buffers[buffer].name + "`";
+  return impl->check(impl->driver->cuMemcpyHtoDAsync_v2(to, bytes, numBytes, impl->stream),
+                     doing + " (cuMemcpyHtoDAsync)", error) &&
+         impl->check(impl->driver->cuStreamSynchronize(impl->stream), doing + " (cuStreamSynchronize)", error);
+}
+
+bool CudaDevice::download(const BufferSlice &slice, void *bytes, std::string &error) {
+  cuda::DevicePointer from;
+  if (!impl->address(slice, from, error))
+    return false;
+  if (!slice.bytes)
+    return synchronize(error);
+  std::string doing =
+      "copying " + std::to_string(slice.bytes) + " bytes from `" + impl->buffers[slice.buffer].name + "`";
+  return impl->check(impl->driver->cuMemcpyDtoHAsync_v2(bytes, from, slice.bytes, impl->stream),
+                     impl->after(doing) + " (cuMemcpyDtoHAsync)", error) &&
+         synchronize(error);
+}
+
+bool CudaDevice::copy(const DeviceCopy &copy, std::string &error) {
+  cuda::DevicePointer from, to;
+  if (!impl->address(copy.from, from, error) || !impl->address(copy.to, to, error))
+    return false;
+  if (copy.from.bytes != copy.to.bytes) {
+    error = "a copy of " + std::to_string(copy.from.bytes) + " bytes to " + std::to_string(copy.to.bytes);
+    return false;
+  }
+  if (!copy.from.bytes)
+    return true;
+  return impl->check(impl->driver->cuMemcpyDtoDAsync_v2(to, from, copy.from.bytes, impl->stream),
+                     impl->after("copying on the device") + " (cuMemcpyDtoDAsync)", error);
+}
+
+/// More than 48 KiB of shared memory must be asked for, function by function.
+bool CudaDevice::Impl::prepareFunction(Function function, const DeviceLaunch &launch, std::string &error) {
+  std::string kernel = "kernel `" + launch.kernel + "`";
+  int maxThreads = 0, staticShared = 0;
+  if (!check(driver->cuFuncGetAttribute(&maxThreads, MaxThreadsPerBlock, function),
+             "asking how many threads " + kernel + " can have (cuFuncGetAttribute)", error) ||
+      !check(driver->cuFuncGetAttribute(&staticShared, SharedSizeBytes, function),
+             "asking for the shared memory of " + kernel + " (cuFuncGetAttribute)", error))
+    return false;
+  if (launch.block.count() > uint64_t(maxThreads)) {
+    error = kernel + " is launched with " + std::to_string(launch.block.count()) + " threads a block; its registers " +
+            "leave room for " + std::to_string(maxThreads);
+    return false;
+  }
+  uint64_t shared = uint64_t(staticShared) + launch.dynamicSharedBytes;
+  if (shared <= sharedWithoutOptIn)
+    return true;
+  if (shared > uint64_t(maxShared)) {
+    error = kernel + " needs " + std::to_string(shared) + " bytes of shared memory, `" + name + "` has " +
+            std::to_string(maxShared) + " for a block";
+    return false;
+  }
+  return check(driver->cuFuncSetAttribute(function, MaxDynamicSharedSizeBytes, int(launch.dynamicSharedBytes)),
+               "asking for " + std::to_string(shared) + " bytes of shared memory for " + kernel +
+                   " (cuFuncSetAttribute)",
+               error);
+}
+
+bool CudaDevice::launch(const DeviceLaunch &launch, std::string &error) {
+  if (!impl->module) {
+    error = "no module is loaded";
+    return false;
+  }
+  Function function = nullptr;
+  if (!impl->check(impl->driver->cuModuleGetFunction(&function, impl->module, launch.kernel.c_str()),
+                   "looking for kernel `" + launch.kernel + "` (cuModuleGetFunction)", error) ||
+      !impl->prepareFunction(function, launch, error))
+    return false;
+  std::vector<uint64_t> values(launch.arguments.size()); // little endian: short scalars lie in the first bytes
+  std::vector<void *> parameters;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (const auto *pointer = std::get_if<hloc::DevicePointer>(&launch.arguments[i])) {
+      if (!impl->address(pointer->slice, values[i], error))
+        return false;
+    } else {
+      values[i] = std::get<DeviceScalar>(launch.arguments[i]).value;
+    }
+    parameters.push_back(&values[i]);
+  }
+  const Dim3 &grid = launch.grid, &block = launch.block;
+  impl->lastKernel = launch.kernel;
+  return impl->check(impl->driver->cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                                  launch.dynamicSharedBytes, impl->stream, parameters.data(), nullptr),
+                     "launching kernel `" + launch.kernel + "` (cuLaunchKernel)", error);
+}
+
+bool CudaDevice::synchronize(std::string &error) {
+  return impl->check(impl->driver->cuStreamSynchronize(impl->stream),
+                     impl->after("waiting for the device") + " (cuStreamSynchronize)", error);
+}
+
+bool CudaDevice::time(const std::function<bool()> &work, double &milliseconds, std::string &error) {
+  Driver &driver = *impl->driver;
+  if (!impl->check(driver.cuEventRecord(impl->begin, impl->stream), "starting the clock (cuEventRecord)", error))
+    return false;
+  if (!work())
+    return false;
+  float elapsed = 0;
+  if (!impl->check(driver.cuEventRecord(impl->end, impl->stream), "stopping the clock (cuEventRecord)", error) ||
+      !impl->check(driver.cuEventSynchronize(impl->end), impl->after("waiting for the clock") + " (cuEventSynchronize)",
+                   error) ||
+      !impl->check(driver.cuEventElapsedTime(&elapsed, impl->begin, impl->end),
+                   "reading the clock (cuEventElapsedTime)", error))
+    return false;
+  milliseconds = elapsed;
+  return true;
+}
+
+} // namespace hloc

@@ -1,0 +1,111 @@
+#include "hloc/runtime/Measure.h"
+
+#include "fmt/format.h"
+
+#include <algorithm>
+
+namespace hloc {
+
+namespace {
+
+/// More than twice the second-level cache of any device there is (B200: 126 MiB).
+constexpr uint64_t flushBytes = uint64_t(256) << 20;
+constexpr unsigned warmUps = 2;
+
+uint64_t bytesMovedBy(const DeviceProgram &program) {
+  uint64_t bytes = 0;
+  for (const auto &step : program.steps)
+    if (const auto *launch = std::get_if<DeviceLaunch>(&step))
+      bytes += launch->bytesRead + launch->bytesWritten;
+    else
+      bytes += 2 * std::get<DeviceCopy>(step).from.bytes;
+  return bytes;
+}
+
+double medianOf(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  size_t middle = values.size() / 2;
+  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+class Stopwatch {
+public:
+  Stopwatch(Device &device, DeviceCopy flush, unsigned repeats, std::string &error)
+      : device(device), flush(flush), repeats(repeats), error(error) {}
+
+  bool run(const std::function<bool()> &work, std::vector<double> &times) {
+    for (unsigned i = 0; i < warmUps + repeats; ++i) {
+      double milliseconds = 0;
+      if (!device.copy(flush, error) || !device.time(work, milliseconds, error))
+        return false;
+      if (i >= warmUps)
+        times.push_back(milliseconds);
+    }
+    return true;
+  }
+
+private:
+  Device &device;
+  DeviceCopy flush;
+  unsigned repeats;
+  std::string &error;
+};
+
+/// A copy between two new buffers, the first of which is number `first`.
+bool makeCopy(Device &device, const char *name, uint32_t first, uint64_t bytes, DeviceCopy &copy, std::string &error) {
+  DeviceBuffer buffer;
+  buffer.name = name;
+  buffer.bytes = bytes;
+  copy = {{first, 0, bytes}, {first + 1, 0, bytes}};
+  return device.allocate(buffer, error) && device.allocate(buffer, error);
+}
+
+} // namespace
+
+bool measure(Device &device, const DeviceProgram &program, unsigned repeats, Measurement &result, std::string &error) {
+  if (repeats == 0) {
+    error = "nothing is measured without repetitions";
+    return false;
+  }
+  result = {};
+  result.repeats = repeats;
+  result.bytesMoved = bytesMovedBy(program);
+  uint32_t next = uint32_t(program.buffers.size());
+  DeviceCopy flush, same;
+  if (!makeCopy(device, "cache flush", next, flushBytes, flush, error) ||
+      !makeCopy(device, "copy to compare with", next + 2, result.bytesMoved / 2, same, error))
+    return false;
+  Stopwatch stopwatch(device, flush, repeats, error);
+  auto steps = [&] {
+    for (const auto &step : program.steps) {
+      const auto *launch = std::get_if<DeviceLaunch>(&step);
+      if (launch ? !device.launch(*launch, error) : !device.copy(std::get<DeviceCopy>(step), error))
+        return false;
+    }
+    return true;
+  };
+  if (!stopwatch.run(steps, result.milliseconds))
+    return false;
+  result.median = medianOf(result.milliseconds);
+  result.least = *std::min_element(result.milliseconds.begin(), result.milliseconds.end());
+  if (result.bytesMoved < 2)
+    return true;
+  std::vector<double> copies;
+  if (!stopwatch.run([&] { return device.copy(same, error); }, copies))
+    return false;
+  result.copyMedian = medianOf(copies);
+  return true;
+}
+
+std::string report(const Measurement &m) {
+  std::string text =
+      fmt::format("median {:.4f} ms, least {:.4f} ms of {} runs, second-level cache flushed before each\n", m.median,
+                  m.least, m.repeats);
+  if (m.copyMedian <= 0)
+    return text + "no bytes to move: no bandwidth\n";
+  return text + fmt::format("{} bytes moved at {:.1f} GB/s\n", m.bytesMoved, m.bytesPerSecond() / 1e9) +
+         fmt::format("a device copy that moves as many takes {:.4f} ms: {:.1f} % of the copy's speed\n", m.copyMedian,
+                     100 * m.copyFraction());
+}
+
+} // namespace hloc

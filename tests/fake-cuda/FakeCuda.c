@@ -1,0 +1,215 @@
+/* A CUDA driver without a GPU, for tests of src/runtime: memory is the host's, kernels are recorded and not run.
+ * FAKE_CUDA_FAIL="cuMemAlloc_v2=2" makes that function return 2; the variable is read at every call.
+ * fakeCudaLog() gives the calls since fakeCudaReset(), one a line. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+static char logText[1 << 16];
+static size_t logLength;
+
+static void record(const char *text) {
+  size_t length = strlen(text);
+  if (logLength + length + 2 > sizeof logText)
+    return;
+  memcpy(logText + logLength, text, length);
+  logLength += length;
+  logText[logLength++] = '\n';
+  logText[logLength] = 0;
+}
+
+EXPORT const char *fakeCudaLog(void) { return logText; }
+EXPORT void fakeCudaReset(void) { logText[logLength = 0] = 0; }
+
+static int failure(const char *function) {
+  const char *wanted = getenv("FAKE_CUDA_FAIL");
+  size_t length = strlen(function);
+  if (wanted && strncmp(wanted, function, length) == 0 && wanted[length] == '=')
+    return atoi(wanted + length + 1);
+  return 0;
+}
+
+static int number(const char *variable, int otherwise) {
+  const char *text = getenv(variable);
+  return text ? atoi(text) : otherwise;
+}
+
+#define CALL(name)                                                                                                     \
+  do {                                                                                                                 \
+    record(#name);                                                                                                     \
+    int failed = failure(#name);                                                                                       \
+    if (failed)                                                                                                        \
+      return failed;                                                                                                   \
+  } while (0)
+
+EXPORT int cuGetErrorName(int error, const char **text) {
+  *text = error == 2     ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : error == 222 ? "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"
+          : error == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+                         : NULL;
+  return *text ? 0 : 1;
+}
+EXPORT int cuGetErrorString(int error, const char **text) {
+  *text = error == 2 ? "out of memory" : error == 700 ? "an illegal memory access was encountered" : NULL;
+  return *text ? 0 : 1;
+}
+EXPORT int cuInit(unsigned flags) {
+  CALL(cuInit);
+  return 0;
+}
+EXPORT int cuDriverGetVersion(int *version) {
+  CALL(cuDriverGetVersion);
+  *version = number("FAKE_CUDA_VERSION", 12040);
+  return 0;
+}
+EXPORT int cuDeviceGetCount(int *count) {
+  CALL(cuDeviceGetCount);
+  *count = number("FAKE_CUDA_DEVICES", 1);
+  return 0;
+}
+EXPORT int cuDeviceGet(int *device, int ordinal) {
+  CALL(cuDeviceGet);
+  *device = ordinal;
+  return 0;
+}
+EXPORT int cuDeviceGetName(char *name, int length, int device) {
+  CALL(cuDeviceGetName);
+  snprintf(name, length, "Fake %d", device);
+  return 0;
+}
+EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device) {
+  CALL(cuDeviceGetAttribute);
+  *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 97 ? 232448 : -1;
+  return 0;
+}
+EXPORT int cuDevicePrimaryCtxRetain(void **context, int device) {
+  CALL(cuDevicePrimaryCtxRetain);
+  *context = logText;
+  return 0;
+}
+EXPORT int cuDevicePrimaryCtxRelease_v2(int device) {
+  CALL(cuDevicePrimaryCtxRelease_v2);
+  return 0;
+}
+EXPORT int cuCtxSetCurrent(void *context) {
+  CALL(cuCtxSetCurrent);
+  return 0;
+}
+EXPORT int cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *options, void **values) {
+  record("cuModuleLoadDataEx");
+  int failed = failure("cuModuleLoadDataEx");
+  for (unsigned i = 0; failed && i < count; ++i)
+    if (options[i] == 5)
+      strcpy(values[i], "ptxas fatal : the log of the driver");
+  *module = logText;
+  return failed;
+}
+EXPORT int cuModuleUnload(void *module) {
+  CALL(cuModuleUnload);
+  return 0;
+}
+EXPORT int cuModuleGetFunction(void **function, void *module, const char *name) {
+  CALL(cuModuleGetFunction);
+  if (strcmp(name, "absent") == 0)
+    return 500;
+  *function = logText;
+  return 0;
+}
+EXPORT int cuFuncGetAttribute(int *value, int attribute, void *function) {
+  CALL(cuFuncGetAttribute);
+  *value = attribute == 0 ? 1024 : attribute == 1 ? 1024 : -1;
+  return 0;
+}
+EXPORT int cuFuncSetAttribute(void *function, int attribute, int value) {
+  CALL(cuFuncSetAttribute);
+  char text[64];
+  snprintf(text, sizeof text, "attribute %d = %d", attribute, value);
+  record(text);
+  return 0;
+}
+EXPORT int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
+  CALL(cuMemAlloc_v2);
+  *address = (uint64_t)(uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
+  return *address ? 0 : 2;
+}
+EXPORT int cuMemFree_v2(uint64_t address) {
+  CALL(cuMemFree_v2);
+  free((void *)(uintptr_t)address);
+  return 0;
+}
+EXPORT int cuMemsetD8Async(uint64_t address, unsigned char value, size_t count, void *stream) {
+  CALL(cuMemsetD8Async);
+  if (count < ((size_t)1 << 24)) /* buffers that only flush caches are not worth touching */
+    memset((void *)(uintptr_t)address, value, count);
+  return 0;
+}
+EXPORT int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
+  CALL(cuMemcpyHtoDAsync_v2);
+  memcpy((void *)(uintptr_t)to, from, bytes);
+  return 0;
+}
+EXPORT int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
+  CALL(cuMemcpyDtoHAsync_v2);
+  memcpy(to, (void *)(uintptr_t)from, bytes);
+  return 0;
+}
+EXPORT int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream) {
+  CALL(cuMemcpyDtoDAsync_v2);
+  char text[64];
+  snprintf(text, sizeof text, "copy %zu", bytes);
+  record(text);
+  if (bytes < ((size_t)1 << 24))
+    memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes);
+  return 0;
+}
+EXPORT int cuStreamCreate(void **stream, unsigned flags) {
+  CALL(cuStreamCreate);
+  *stream = logText;
+  return 0;
+}
+EXPORT int cuStreamDestroy_v2(void *stream) {
+  CALL(cuStreamDestroy_v2);
+  return 0;
+}
+EXPORT int cuStreamSynchronize(void *stream) {
+  CALL(cuStreamSynchronize);
+  return 0;
+}
+EXPORT int cuEventCreate(void **event, unsigned flags) {
+  CALL(cuEventCreate);
+  *event = logText;
+  return 0;
+}
+EXPORT int cuEventDestroy_v2(void *event) {
+  CALL(cuEventDestroy_v2);
+  return 0;
+}
+EXPORT int cuEventRecord(void *event, void *stream) {
+  CALL(cuEventRecord);
+  return 0;
+}
+EXPORT int cuEventSynchronize(void *event) {
+  CALL(cuEventSynchronize);
+  return 0;
+}
+EXPORT int cuEventElapsedTime(float *milliseconds, void *from, void *to) {
+  CALL(cuEventElapsedTime);
+  static int calls; /* 0.25, 0.5, 0.75, 1, 0.25, ... */
+  *milliseconds = (float)(calls++ % 4 + 1) / 4;
+  return 0;
+}
+#ifndef FAKE_CUDA_LACKS_LAUNCH
+EXPORT int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
+                          unsigned blockY, unsigned blockZ, unsigned sharedBytes, void *stream, void **parameters,
+                          void **extra) {
+  CALL(cuLaunchKernel);
+  char text[200];
+  snprintf(text, sizeof text, "launch <<<%u %u %u, %u %u %u, %u>>> first byte of memory %d, scalar %u", gridX, gridY,
+           gridZ, blockX, blockY, blockZ, sharedBytes, **(unsigned char **)parameters[0], *(unsigned *)parameters[1]);
+  record(text);
+  return 0;
+}
+#endif

@@ -1,0 +1,242 @@
+// The CUDA runtime against a driver that needs no GPU (tests/fake-cuda).
+#include "hloc/runtime/CudaDevice.h"
+#include "hloc/runtime/Measure.h"
+#include "hloc/support/DynamicLibrary.h"
+
+#include <catch2/catch.hpp>
+
+#include <cstdlib>
+
+using namespace hloc;
+using Catch::Contains;
+
+namespace {
+
+/// An environment variable for the life of a test.
+struct Setting {
+  const char *name;
+  Setting(const char *name, const std::string &value) : name(name) { ::setenv(name, value.c_str(), 1); }
+  ~Setting() { ::unsetenv(name); }
+};
+
+std::unique_ptr<CudaDevice> openFake(std::string &error) { return CudaDevice::open({HLOC_FAKE_CUDA, 0}, error); }
+
+std::string calls() { return DynamicLibrary({HLOC_FAKE_CUDA}).function<const char *()>("fakeCudaLog")(); }
+void forgetCalls() { DynamicLibrary({HLOC_FAKE_CUDA}).function<void()>("fakeCudaReset")(); }
+
+DeviceBuffer bufferOf(uint64_t bytes, DeviceBuffer::Contents contents = DeviceBuffer::Contents::Unwritten) {
+  DeviceBuffer buffer;
+  buffer.name = "b";
+  buffer.bytes = bytes;
+  buffer.contents = contents;
+  return buffer;
+}
+
+DeviceLaunch launchOf(std::string kernel) {
+  DeviceLaunch launch;
+  launch.kernel = std::move(kernel);
+  launch.grid = {3, 2, 1};
+  launch.block = {64, 1, 2};
+  launch.arguments = {DevicePointer{{0, 0, 16}, false}, DeviceScalar{77, 4}};
+  return launch;
+}
+
+/// Everything a run does; the error of the first step that fails.
+std::string errorOfRun() {
+  std::string error;
+  std::unique_ptr<CudaDevice> device = openFake(error);
+  uint32_t data[4] = {1, 2, 3, 4};
+  double milliseconds = 0;
+  bool fine = device && device->load(".version 8.0", error) && device->allocate(bufferOf(16), error) &&
+              device->allocate(bufferOf(16), error) && device->upload(0, data, 16, error) &&
+              device->time([&] { return device->launch(launchOf("k"), error); }, milliseconds, error) &&
+              device->copy({{0, 0, 16}, {1, 0, 16}}, error) && device->download({1, 0, 16}, data, error) &&
+              device->synchronize(error);
+  CHECK(fine == error.empty());
+  return error;
+}
+
+} // namespace
+
+TEST_CASE("cuda device moves bytes and launches with the arguments it was given") {
+  std::string error;
+  forgetCalls();
+  {
+    std::unique_ptr<CudaDevice> device = openFake(error);
+    REQUIRE(device);
+    CHECK(device->name() == "Fake 0");
+    CHECK(device->target() == "sm_90");
+    REQUIRE(device->load(".version 8.0", error));
+    REQUIRE(device->allocate(bufferOf(16, DeviceBuffer::Contents::Input), error));
+    REQUIRE(device->allocate(bufferOf(32), error));
+    uint8_t in[16] = {42, 1, 2, 3}, out[32] = {};
+    REQUIRE(device->upload(0, in, 16, error));
+    REQUIRE(device->copy({{0, 0, 8}, {1, 4, 8}}, error));
+    REQUIRE(device->download({1, 0, 32}, out, error));
+    CHECK(out[3] == 0xA5);
+    CHECK(out[4] == 42);
+    CHECK(out[12] == 0xA5);
+    REQUIRE(device->launch(launchOf("k"), error));
+    CHECK_THAT(calls(), Contains("launch <<<3 2 1, 64 1 2, 0>>> first byte of memory 42, scalar 77"));
+    CHECK_THAT(calls(), !Contains("cuFuncSetAttribute"));
+  }
+  for (const char *released : {"cuMemFree_v2\ncuMemFree_v2", "cuModuleUnload", "cuEventDestroy_v2\ncuEventDestroy_v2",
+                               "cuStreamDestroy_v2", "cuDevicePrimaryCtxRelease_v2"})
+    CHECK_THAT(calls(), Contains(released));
+}
+
+TEST_CASE("cuda device asks for shared memory above 48 KiB and knows the limits") {
+  std::string error;
+  std::unique_ptr<CudaDevice> device = openFake(error);
+  REQUIRE(device);
+  REQUIRE(device->load("", error));
+  REQUIRE(device->allocate(bufferOf(16), error));
+  DeviceLaunch launch = launchOf("k");
+  launch.dynamicSharedBytes = 49152; // 1 KiB of static shared memory comes on top
+  REQUIRE(device->launch(launch, error));
+  CHECK_THAT(calls(), Contains("attribute 8 = 49152"));
+  launch.dynamicSharedBytes = 300000;
+  CHECK_FALSE(device->launch(launch, error));
+  CHECK_THAT(error, Contains("needs 301024 bytes of shared memory") && Contains("232448"));
+  launch = launchOf("k");
+  launch.block = {1025, 1, 1};
+  CHECK_FALSE(device->launch(launch, error));
+  CHECK_THAT(error, Contains("1025 threads"));
+  CHECK_FALSE(device->launch(launchOf("absent"), error));
+  CHECK_THAT(error, Contains("`absent`") && Contains("error 500"));
+}
+
+TEST_CASE("cuda device refuses what lies outside its buffers") {
+  std::string error;
+  std::unique_ptr<CudaDevice> device = openFake(error);
+  REQUIRE(device);
+  REQUIRE(device->allocate(bufferOf(16), error));
+  uint8_t bytes[32];
+  CHECK_FALSE(device->upload(0, bytes, 17, error));
+  CHECK_FALSE(device->upload(1, bytes, 1, error));
+  CHECK_FALSE(device->download({0, 8, 9}, bytes, error));
+  CHECK_FALSE(device->download({0, ~0ull, 2}, bytes, error));
+  CHECK_FALSE(device->copy({{0, 0, 8}, {0, 8, 4}}, error));
+  CHECK_FALSE(device->launch(launchOf("k"), error));
+  CHECK(error == "no module is loaded");
+}
+
+TEST_CASE("every failing call of the cuda driver is named with what it was for") {
+  CHECK(errorOfRun() == "");
+  const char *functions[] = {"cuInit",
+                             "cuDriverGetVersion",
+                             "cuDeviceGetCount",
+                             "cuDeviceGet",
+                             "cuDeviceGetName",
+                             "cuDeviceGetAttribute",
+                             "cuDevicePrimaryCtxRetain",
+                             "cuCtxSetCurrent",
+                             "cuStreamCreate",
+                             "cuEventCreate",
+                             "cuModuleLoadDataEx",
+                             "cuMemAlloc_v2",
+                             "cuMemsetD8Async",
+                             "cuMemcpyHtoDAsync_v2",
+                             "cuStreamSynchronize",
+                             "cuEventRecord",
+                             "cuModuleGetFunction",
+                             "cuFuncGetAttribute",
+                             "cuLaunchKernel",
+                             "cuEventSynchronize",
+                             "cuEventElapsedTime",
+                             "cuMemcpyDtoDAsync_v2",
+                             "cuMemcpyDtoHAsync_v2"};
+  for (std::string function : functions) {
+    Setting failing("FAKE_CUDA_FAIL", function + "=700");
+    std::string spoken = function.ends_with("_v2") ? function.substr(0, function.size() - 3) : function;
+    CHECK_THAT(errorOfRun(), Contains("(" + spoken + ")") && Contains("CUDA_ERROR_ILLEGAL_ADDRESS") &&
+                                 Contains("(an illegal memory access was encountered)"));
+  }
+}
+
+TEST_CASE("failures after a launch name the kernel") {
+  std::string error;
+  std::unique_ptr<CudaDevice> device = openFake(error);
+  REQUIRE(device);
+  REQUIRE(device->load("", error));
+  REQUIRE(device->allocate(bufferOf(16), error));
+  REQUIRE(device->launch(launchOf("broken"), error));
+  Setting failing("FAKE_CUDA_FAIL", "cuStreamSynchronize=700");
+  CHECK_FALSE(device->synchronize(error));
+  CHECK_THAT(error, Contains("after kernel `broken`"));
+}
+
+TEST_CASE("loading reports the driver's log, and what is too old") {
+  std::string error;
+  std::unique_ptr<CudaDevice> device = openFake(error);
+  REQUIRE(device);
+  {
+    Setting failing("FAKE_CUDA_FAIL", "cuModuleLoadDataEx=218");
+    CHECK_FALSE(device->load("nonsense", error));
+    CHECK_THAT(error, Contains("error 218") && Contains("the log of the driver"));
+    CHECK_FALSE(device->isTooOld());
+  }
+  Setting failing("FAKE_CUDA_FAIL", "cuModuleLoadDataEx=222");
+  CHECK_FALSE(device->load(".version 9.9", error));
+  CHECK(device->isTooOld());
+  CHECK_THAT(error, Contains("CUDA_ERROR_UNSUPPORTED_PTX_VERSION") && Contains("sm_90") && Contains("CUDA 12.4"));
+}
+
+TEST_CASE("cuda drivers that cannot be used say why") {
+  std::string error;
+  CHECK_FALSE(CudaDevice::open({"libno-such-driver.so", 0}, error));
+  CHECK_THAT(error, Contains("no CUDA driver") && Contains("libno-such-driver.so") && Contains("HLOC_CUDA_DRIVER"));
+  {
+    Setting named("HLOC_CUDA_DRIVER", "libnamed-by-the-environment.so");
+    CHECK_FALSE(CudaDevice::open({}, error));
+    CHECK_THAT(error, Contains("libnamed-by-the-environment.so"));
+  }
+  CHECK_FALSE(CudaDevice::open({HLOC_OLD_CUDA, 0}, error));
+  CHECK_THAT(error, Contains("too old") && Contains("it lacks cuLaunchKernel"));
+  {
+    Setting old("FAKE_CUDA_VERSION", "10020");
+    CHECK_FALSE(openFake(error));
+    CHECK_THAT(error, Contains("serves CUDA 10.2") && Contains("11.0"));
+  }
+  {
+    Setting none("FAKE_CUDA_DEVICES", "0");
+    CHECK_FALSE(openFake(error));
+    CHECK_THAT(error, Contains("finds no device"));
+  }
+  {
+    Setting none("FAKE_CUDA_FAIL", "cuInit=100");
+    CHECK_FALSE(openFake(error));
+    CHECK_THAT(error, Contains("CUDA_ERROR_NO_DEVICE"));
+  }
+  CHECK_FALSE(CudaDevice::open({HLOC_FAKE_CUDA, 5}, error));
+  CHECK_THAT(error, Contains("no device 5"));
+}
+
+TEST_CASE("measurements compare with a copy that moves as many bytes") {
+  std::string error;
+  std::unique_ptr<CudaDevice> device = openFake(error);
+  REQUIRE(device);
+  REQUIRE(device->load("", error));
+  REQUIRE(device->allocate(bufferOf(16), error));
+  DeviceProgram program;
+  program.buffers.push_back(bufferOf(16));
+  DeviceLaunch launch = launchOf("k");
+  launch.bytesRead = 4096;
+  launch.bytesWritten = 2048;
+  program.steps.push_back(launch);
+  Measurement measured;
+  CHECK_FALSE(measure(*device, program, 0, measured, error));
+  forgetCalls();
+  REQUIRE(measure(*device, program, 8, measured, error));
+  CHECK(measured.milliseconds.size() == 8);
+  CHECK(measured.median == Approx(0.625)); // the fake clock goes 0.25, 0.5, 0.75, 1
+  CHECK(measured.least == Approx(0.25));
+  CHECK(measured.bytesMoved == 6144);
+  CHECK(measured.copyMedian == Approx(0.625));
+  CHECK(measured.bytesPerSecond() == Approx(6144 / 0.000625));
+  CHECK_THAT(calls(),
+             Contains("copy 268435456\ncuEventRecord") && Contains("cuEventRecord\ncuMemcpyDtoDAsync_v2\ncopy 3072\n"));
+  CHECK_THAT(report(measured), Contains("100.0 %"));
+  Setting failing("FAKE_CUDA_FAIL", "cuEventRecord=700");
+  CHECK_FALSE(measure(*device, program, 1, measured, error));
+}
