@@ -103,6 +103,8 @@ private:
   }
   void compareInteger(int64_t i) {
     int64_t a = expected.getInt(i), b = actual.getInt(i);
+    if (isPred(type)) // any non-zero byte is true
+      a = a != 0, b = b != 0;
     bool less = type == ElementType::U64 ? uint64_t(a) < uint64_t(b) : a < b;
     uint64_t difference = less ? uint64_t(b) - uint64_t(a) : uint64_t(a) - uint64_t(b);
     note(i, {difference <= uint64_t(tolerance.integers), double(difference), double(difference)});

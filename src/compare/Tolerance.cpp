@@ -145,6 +145,20 @@ double numTerms(const HloInstruction &instr) {
   }
 }
 
+/// Parts of complex numbers come from several roundings.
+double complexCost(Opcode opcode) {
+  switch (opcode) {
+  case Opcode::Sign:
+  case Opcode::Abs:
+  case Opcode::Multiply:
+    return 3;
+  case Opcode::Divide:
+    return 6;
+  default:
+    return elementwiseCost(opcode);
+  }
+}
+
 /// Error an op adds by itself, in ULPs of its type.
 double ownCost(const HloInstruction &instr, bool operandsAreExact) {
   bool anyFloat = isFloatLike(instr.shape()) || instr.shape().isTuple();
@@ -158,7 +172,8 @@ double ownCost(const HloInstruction &instr, bool operandsAreExact) {
   case OpcodeFamily::Binary:
   case OpcodeFamily::Ternary:
   case OpcodeFamily::Compare:
-    return elementwiseCost(instr.opcode());
+    return isComplex(instr.operand(0)->shape().elementType()) ? complexCost(instr.opcode())
+                                                              : elementwiseCost(instr.opcode());
   case OpcodeFamily::Convert: // fewer bits: an earlier error may turn the rounding the other way
     return operandsAreExact || significandBits(instr.shape().elementType()) >=
                                    significandBits(instr.operand(0)->shape().elementType())

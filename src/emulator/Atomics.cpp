@@ -103,6 +103,20 @@ uint64_t combine(const Decoded &at, uint64_t old, uint64_t b, uint64_t c) {
   return low | combineFloat(at, old >> 16 & 0xffff, b >> 16 & 0xffff, 16) << 16;
 }
 
+/// The bytes that a bitwise operation can change; nothing: all. Elements of less than a byte are stored by such updates
+/// of the word around them, beside others that store whole bytes of that word.
+std::optional<ByteRange> changedBytes(const Decoded &at, uint64_t operand) {
+  if (at.type.isFloat() || (at.mode != Mode::And && at.mode != Mode::Or && at.mode != Mode::Xor))
+    return std::nullopt;
+  uint64_t bits = at.mode == Mode::And ? ~operand : operand;
+  if (at.type.bits < 64)
+    bits &= (uint64_t(1) << at.type.bits) - 1;
+  if (!bits)
+    return ByteRange();
+  uint64_t begin = uint64_t(llvm::countr_zero(bits)) / 8;
+  return ByteRange{begin, uint64_t(63 - llvm::countl_zero(bits)) / 8 - begin + 1};
+}
+
 } // namespace
 
 void machineAtomic(WarpContext *context, const Decoded *at, uint32_t mask, const uint64_t *addresses, const void *b,
@@ -122,7 +136,10 @@ void machineAtomic(WarpContext *context, const Decoded *at, uint32_t mask, const
   };
   for (uint32_t rest = mask; rest; rest &= rest - 1) {
     unsigned lane = llvm::countr_zero(rest);
-    Place place = accessLane(warp, *at, lane, addresses[lane], bytes, Access::Atomic);
+    std::optional<ByteRange> changed;
+    if (at->count == 1)
+      changed = changedBytes(*at, load(b, lane));
+    Place place = accessLane(warp, *at, at->space, lane, addresses[lane], bytes, Access::Atomic, changed);
     for (unsigned e = 0; e < at->count; ++e) {
       size_t index = e * warpLanes + lane;
       uint64_t old = 0;

@@ -20,6 +20,7 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 namespace hloc::emulator {
 
@@ -180,11 +181,16 @@ void locate(Space space, uint64_t address, Place &place);
 
 inline Warp &warpOf(WarpContext *context) { return *static_cast<Warp *>(context); }
 
+/// The part of an access that a check is about.
+struct ByteRange {
+  uint64_t begin = 0, bytes = 0;
+};
+
 /// Finds, checks and marks `bytes` bytes at a lane's address. Reports what is wrong; nothing if there is no memory to
 /// use.
 Place accessLane(Warp &warp, const Decoded &at, unsigned lane, uint64_t address, uint64_t bytes, Access access);
 Place accessLane(Warp &warp, const Decoded &at, Space space, unsigned lane, uint64_t address, uint64_t bytes,
-                 Access access);
+                 Access access, std::optional<ByteRange> changed = std::nullopt);
 
 void machineLoad(WarpContext *context, const Decoded *at, uint32_t mask, const uint64_t *addresses, void *out);
 void machineStore(WarpContext *context, const Decoded *at, uint32_t mask, const uint64_t *addresses, const void *in);

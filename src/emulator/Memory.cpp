@@ -280,7 +280,7 @@ void locate(Space space, uint64_t address, Place &place) {
 }
 
 Place accessLane(Warp &warp, const Decoded &at, Space space, unsigned lane, uint64_t address, uint64_t bytes,
-                 Access access) {
+                 Access access, std::optional<ByteRange> changed) {
   Place place;
   locate(space, address, place);
   if (address % bytes) {
@@ -297,7 +297,11 @@ Place accessLane(Warp &warp, const Decoded &at, Space space, unsigned lane, uint
   }
   if (place.space == Space::Local)
     place.data += lane * warp.core->launch.localStride;
-  Checker(warp, at, access).lane(place, lane, bytes);
+  Place part = place;
+  if (changed)
+    part.offset += changed->begin;
+  if (uint64_t partBytes = changed ? changed->bytes : bytes)
+    Checker(warp, at, access).lane(part, lane, partBytes);
   return place;
 }
 
