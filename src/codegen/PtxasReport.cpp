@@ -105,7 +105,11 @@ void reportPtxasFailure(const ProcessResult &result, llvm::StringRef ptx, llvm::
       report.note(fmt::format("PTX line {}: `{}`", message->line, lineOf(ptx, message->line).str()));
     reported = true;
   }
-  if (!reported)
+  if (!reported && !llvm::StringRef(output).contains("ptxas"))
+    diagnostics.report(
+        DiagnosticKind::MissingTool,
+        fmt::format("what was found as ptxas is none: {}; `hloc --doctor` shows where", result.describe()));
+  else if (!reported)
     diagnostics.report(DiagnosticKind::Internal,
                        fmt::format("ptxas, kernel `{}`: {}", kernel.str(), result.describe()));
 }

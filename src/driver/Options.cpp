@@ -3,6 +3,7 @@
 #include "CLI/CLI.hpp"
 #include "fmt/format.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstdlib>
@@ -149,6 +150,11 @@ bool finishOptions(const CLI::App &app, CompileOptions &options, RawOptions &raw
       return false;
     }
     options.targets.push_back(*target);
+  }
+  if (!options.toolchain.cudaPath.empty() && !llvm::sys::fs::is_directory(options.toolchain.cudaPath)) {
+    llvm::errs() << fmt::format("hloc: error: --cuda-path: there is no folder `{}` [bad-usage]\n",
+                                options.toolchain.cudaPath);
+    return false;
   }
   readXlaFlags(options, raw);
   options.dump.enabled = app.count("--dump-after-each-pass") || raw.verbosity >= 5 || !raw.xlaDumpTo.empty();

@@ -7,8 +7,10 @@
 #include "hloc/codegen/Assemble.h"
 #include "hloc/codegen/CubinCache.h"
 #include "hloc/hlo/Printer.h"
+#include "hloc/support/Check.h"
 #include "hloc/support/Files.h"
 
+#include "fmt/format.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -34,6 +36,28 @@ llvm::StringRef suffixOf(EmitKind kind) {
   return ".hlo";
 }
 
+/// The stage after which an output of this kind can be written.
+Stage stageOf(EmitKind kind) {
+  switch (kind) {
+  case EmitKind::Hlo:
+  case EmitKind::Dot:
+    return Stage::Parse;
+  case EmitKind::HloFused:
+    return Stage::Fuse;
+  case EmitKind::Mlir:
+    return Stage::Emit;
+  case EmitKind::Llvm:
+    return Stage::Llvm;
+  case EmitKind::Ptx:
+  case EmitKind::Manifest:
+    return Stage::Ptx;
+  case EmitKind::Cubin:
+  case EmitKind::Fatbin:
+    return Stage::All;
+  }
+  HLOC_UNREACHABLE("unknown kind of output");
+}
+
 class CompileCommand {
 public:
   explicit CompileCommand(const CompileOptions &options)
@@ -44,21 +68,43 @@ public:
     if (checkDumpOptions(options.dump, diagnostics) && decideKind())
       runStages();
     compiler.finishDumps();
-    diagnostics.print(llvm::errs(), llvm::errs().has_colors());
     if (options.timing)
       writeTiming();
+    diagnostics.print(llvm::errs(), llvm::errs().has_colors());
     llvm::outs().flush();
     return static_cast<int>(diagnostics.exitCode());
   }
 
 private:
+  /// Whether an output was asked for, other than by saying nothing.
+  bool asksForOutput() const { return options.output != "-" || options.emit; }
+
+  /// Why options that are fine by themselves make no sense together; empty if they do.
+  std::string contradiction(std::optional<EmitKind> suffixKind) const {
+    bool bothHlo = kind == EmitKind::HloFused && suffixKind == EmitKind::Hlo;
+    if (suffixKind && *suffixKind != kind && !bothHlo)
+      return fmt::format("`-o {}` and --emit name different kinds of output", options.output);
+    if (options.updateGolden && options.goldenFolder.empty())
+      return "--update-golden needs --golden=DIR, the folder to write to";
+    if (options.stopAfter == Stage::All)
+      return "";
+    if (asksForOutput() && stageOf(kind) > options.stopAfter)
+      return "--stop-after ends before there is anything to write for -o or --emit";
+    if ((!options.goldenFolder.empty() || !options.manifestFile.empty()) && options.stopAfter < Stage::Ptx)
+      return "--stop-after ends before there are kernels for --golden or --manifest to describe";
+    return "";
+  }
+
   bool decideKind() {
-    kind = EmitKind::Ptx;
+    std::optional<EmitKind> suffixKind;
     for (const SuffixRow &row : suffixes)
       if (llvm::StringRef(options.output).ends_with(row.suffix))
-        kind = row.kind;
-    if (options.emit)
-      kind = *options.emit;
+        suffixKind = row.kind;
+    kind = options.emit ? *options.emit : suffixKind.value_or(EmitKind::Ptx);
+    if (std::string reason = contradiction(suffixKind); !reason.empty()) {
+      diagnostics.report(DiagnosticKind::BadUsage, std::move(reason));
+      return false;
+    }
     bool oneFile =
         kind == EmitKind::Fatbin || kind == EmitKind::Hlo || kind == EmitKind::HloFused || kind == EmitKind::Dot;
     manyFiles = options.targets.size() > 1 && !oneFile;
@@ -129,9 +175,10 @@ private:
     std::optional<CompiledModule> compiled = compiler.compile(fused, target, neededStage(), keepTexts);
     if (!compiled)
       return false;
-    if (stopped)
+    if (stopped && !asksForOutput() && options.goldenFolder.empty() && options.manifestFile.empty())
       return true;
-    if (kind == EmitKind::Ptx) // before ptxas runs, so that there is something to look at if it refuses
+    if (kind == EmitKind::Ptx &&
+        (!stopped || asksForOutput())) // before ptxas runs, so that there is something to look at if it refuses
       write(outputFor(target), compiled->ptx);
     bool code = kind == EmitKind::Cubin || kind == EmitKind::Fatbin;
     bool resources = !options.goldenFolder.empty() || !options.manifestFile.empty() || kind == EmitKind::Manifest;
@@ -224,7 +271,7 @@ private:
     }
     std::string error;
     if (!writeFile(options.timingFile, timing.chromeTrace(), error))
-      llvm::errs() << "hloc: error: cannot write `" << options.timingFile << "`: " << error << " [unwritable-file]\n";
+      diagnostics.report(DiagnosticKind::UnwritableFile, "cannot write `" + options.timingFile + "`: " + error);
   }
 
   const CompileOptions &options;
