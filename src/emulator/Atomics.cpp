@@ -126,7 +126,7 @@ void machineAtomic(WarpContext *context, const Decoded *at, uint32_t mask, const
   uint64_t bytes = uint64_t(width) * at->count;
   if (warp.core->launch.options.countEvents) {
     warp.core->counters.atomics += llvm::popcount(mask);
-    countRequest(warp, *at, at->space, mask, addresses, unsigned(bytes), true);
+    countRequest(warp, at->space, mask, addresses, unsigned(bytes), true);
   }
   auto load = [&](const void *from, size_t index) {
     uint64_t value = 0;

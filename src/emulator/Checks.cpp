@@ -98,6 +98,33 @@ void Checker::lane(const Place &place, unsigned lane, uint64_t bytes) {
     track<false>(shadowsOf(place), place, bytes, owner(lane, Space::Global));
 }
 
+void Checker::lanes(const Place &base, uint64_t lowest, uint32_t mask, const uint64_t *addresses, uint64_t bytes) {
+  auto forEach = [&](auto visit) {
+    Place place = base;
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+      unsigned l = unsigned(llvm::countr_zero(rest));
+      place.offset = base.offset + (addresses[l] - lowest);
+      visit(place, l);
+    }
+  };
+  const Launch &launch = warp.core->launch;
+  bool global = base.space == Space::Global;
+  if (uninit && !(global && launch.regions[base.region]->complete)) {
+    if (access == Access::Write)
+      forEach([&](const Place &place, unsigned l) { markWritten(place, l, bytes); });
+    else if (!mayReadUnwritten(launch, at))
+      forEach([&](const Place &place, unsigned l) { checkWritten(place, l, bytes); });
+  }
+  if (!races || base.space == Space::Local || (global && !launch.windows[base.region].tracked))
+    return;
+  Shadows shadows = shadowsOf(base);
+  uint64_t first = owner(0, base.space);
+  if (global)
+    forEach([&](const Place &place, unsigned l) { track<false>(shadows, place, bytes, first + l); });
+  else
+    forEach([&](const Place &place, unsigned l) { track<true>(shadows, place, bytes, first + l); });
+}
+
 void Checker::run(const Place &place, uint64_t bytes) {
   Core &core = *warp.core;
   bool shared = place.space == Space::Shared;
@@ -136,8 +163,11 @@ template <bool shared>
 bool Checker::trackRun(const Shadows &shadows, const Place &place, uint64_t bytes, uint64_t first) {
   uint64_t perLane = bytes >> shadows.shift, start = place.offset >> shadows.shift;
   uint64_t *writers = shadows.writers + start, *readers = shadows.readers + start;
+  uint64_t granules = perLane * warpLanes, any = 0;
+  for (uint64_t g = 0; g < granules; ++g)
+    any |= writers[g] | readers[g];
   bool trivial = true;
-  for (unsigned l = 0; l < warpLanes; ++l)
+  for (unsigned l = 0; any && trivial && l < warpLanes; ++l)
     for (uint64_t g = l * perLane; g < (l + 1) * perLane; ++g)
       trivial =
           trivial && Owner::trivially<shared>(writers[g], first + l) && Owner::trivially<shared>(readers[g], first + l);
@@ -167,6 +197,10 @@ template <bool shared> void Checker::track(const Shadows &shadows, const Place &
   uint64_t first = place.offset >> shadows.shift, last = (place.offset + bytes - 1) >> shadows.shift;
   for (uint64_t g = first; g <= last; ++g) {
     uint64_t &writer = shadows.writers[g], &reader = shadows.readers[g];
+    if (Owner::trivially<shared>(writer, now) && Owner::trivially<shared>(reader, now)) {
+      (access == Access::Read ? reader : writer) = now;
+      continue;
+    }
     if (!Owner::ordered<shared>(writer, now))
       return reportRace(place, now, writer, true);
     if (access == Access::Read) {

@@ -95,8 +95,7 @@ unsigned instructionClass(const Decoded &d) {
 
 /// Global: 32-byte sectors that the active lanes touch. Shared: passes over the 32 banks of 4 bytes, each serving one
 /// word a bank; accesses of 8 and 16 bytes go by half and quarter warps.
-void countRequest(Warp &warp, const Decoded &at, Space space, uint32_t mask, const uint64_t *addresses, unsigned bytes,
-                  bool isStore) {
+void countRequest(Warp &warp, Space space, uint32_t mask, const uint64_t *addresses, unsigned bytes, bool isStore) {
   if (!mask)
     return;
   Counters &counters = warp.core->counters;
@@ -108,7 +107,7 @@ void countRequest(Warp &warp, const Decoded &at, Space space, uint32_t mask, con
     return;
   if (isShared) {
     unsigned groups = std::max(1u, bytes / 4), lanesOfGroup = warpLanes / groups;
-    uint64_t passes = 0;
+    uint64_t passes = 0, ideal = 0;
     for (unsigned g = 0; g < groups; ++g) {
       llvm::SmallVector<uint64_t, 32> words;
       for (unsigned lane = g * lanesOfGroup; lane < (g + 1) * lanesOfGroup; ++lane)
@@ -122,9 +121,11 @@ void countRequest(Warp &warp, const Decoded &at, Space space, uint32_t mask, con
       for (uint64_t word : words)
         worst = std::max(worst, ++perBank[word % 32]);
       passes += worst;
+      ideal += worst != 0;
     }
     (isStore ? counters.sharedStoreRequests : counters.sharedLoadRequests) += 1;
     (isStore ? counters.sharedStoreWavefronts : counters.sharedLoadWavefronts) += passes;
+    (isStore ? counters.sharedStoreIdealWavefronts : counters.sharedLoadIdealWavefronts) += ideal;
     return;
   }
   llvm::SmallVector<uint64_t, 64> sectors;
@@ -138,11 +139,17 @@ void countRequest(Warp &warp, const Decoded &at, Space space, uint32_t mask, con
   uint64_t count = uint64_t(std::unique(sectors.begin(), sectors.end()) - sectors.begin());
   (isStore ? counters.globalStoreRequests : counters.globalLoadRequests) += 1;
   (isStore ? counters.globalStoreSectors : counters.globalLoadSectors) += count;
+  uint64_t ideal = std::min<uint64_t>(count, (uint64_t(bytes) * llvm::popcount(mask) + 31) / 32);
+  (isStore ? counters.globalStoreIdealSectors : counters.globalLoadIdealSectors) += ideal;
   uint64_t region = (first >> regionShift) - 1;
   if (region < counters.buffers.size())
     (isStore ? counters.buffers[region].bytesWritten : counters.buffers[region].bytesRead) +=
         uint64_t(bytes) * llvm::popcount(mask);
-  (void)at;
+}
+
+static uint64_t bankConflicts(const Counters &counters) {
+  return counters.sharedLoadWavefronts + counters.sharedStoreWavefronts - counters.sharedLoadIdealWavefronts -
+         counters.sharedStoreIdealWavefronts;
 }
 
 void printTable(const Counters &counters, llvm::raw_ostream &os) {
@@ -152,18 +159,20 @@ void printTable(const Counters &counters, llvm::raw_ostream &os) {
       os << fmt::format("  {:<22}{:>16}{:>18}\n", classNames[i].str(), counters.warpInstructions[i],
                         counters.threadInstructions[i]);
   auto ratio = [](uint64_t a, uint64_t b) { return b ? double(a) / double(b) : 0.0; };
-  os << fmt::format("{:<24}{:>16}{:>18}{:>12}\n", "memory", "requests", "transactions", "each");
-  auto row = [&](const char *name, uint64_t requests, uint64_t transactions) {
+  os << fmt::format("{:<24}{:>16}{:>18}{:>12}{:>12}\n", "memory", "requests", "transactions", "each", "ideal");
+  auto row = [&](const char *name, uint64_t requests, uint64_t transactions, uint64_t ideal) {
     if (requests)
-      os << fmt::format("  {:<22}{:>16}{:>18}{:>12.2f}\n", name, requests, transactions, ratio(transactions, requests));
+      os << fmt::format("  {:<22}{:>16}{:>18}{:>12.2f}{:>12.2f}\n", name, requests, transactions,
+                        ratio(transactions, requests), ratio(ideal, requests));
   };
-  row("global load, sectors", counters.globalLoadRequests, counters.globalLoadSectors);
-  row("global store, sectors", counters.globalStoreRequests, counters.globalStoreSectors);
-  row("shared load, passes", counters.sharedLoadRequests, counters.sharedLoadWavefronts);
-  row("shared store, passes", counters.sharedStoreRequests, counters.sharedStoreWavefronts);
-  uint64_t conflicts = counters.sharedLoadWavefronts + counters.sharedStoreWavefronts - counters.sharedLoadRequests -
-                       counters.sharedStoreRequests;
-  os << fmt::format("{:<24}{:>16}\n", "bank conflicts", conflicts);
+  row("global load, sectors", counters.globalLoadRequests, counters.globalLoadSectors, counters.globalLoadIdealSectors);
+  row("global store, sectors", counters.globalStoreRequests, counters.globalStoreSectors,
+      counters.globalStoreIdealSectors);
+  row("shared load, passes", counters.sharedLoadRequests, counters.sharedLoadWavefronts,
+      counters.sharedLoadIdealWavefronts);
+  row("shared store, passes", counters.sharedStoreRequests, counters.sharedStoreWavefronts,
+      counters.sharedStoreIdealWavefronts);
+  os << fmt::format("{:<24}{:>16}\n", "bank conflicts", bankConflicts(counters));
   os << fmt::format("{:<24}{:>16}\n", "atomics", counters.atomics);
   os << fmt::format("{:<24}{:>16}\n", "barriers", counters.barriers);
   os << fmt::format("{:<24}{:>16}\n", "shuffles", counters.shuffles);
@@ -194,6 +203,9 @@ void printJson(const Counters &counters, llvm::raw_ostream &os) {
     number("shared_load_passes", counters.sharedLoadWavefronts);
     number("shared_store_requests", counters.sharedStoreRequests);
     number("shared_store_passes", counters.sharedStoreWavefronts);
+    number("global_load_ideal_sectors", counters.globalLoadIdealSectors);
+    number("global_store_ideal_sectors", counters.globalStoreIdealSectors);
+    number("bank_conflicts", bankConflicts(counters));
     number("atomics", counters.atomics);
     number("barriers", counters.barriers);
     number("shuffles", counters.shuffles);

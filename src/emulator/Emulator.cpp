@@ -9,7 +9,6 @@
 #include "fmt/format.h"
 #include "llvm/Support/MathExtras.h"
 
-#include <chrono>
 #include <cstring>
 #include <thread>
 
@@ -293,6 +292,23 @@ bool Emulator::Impl::fillParameters(Launch &launch, DiagnosticEngine &diagnostic
   return true;
 }
 
+/// Short blocks never ask for the time themselves.
+static void runInTime(Core &core, uint64_t block) {
+  Launch &launch = core.launch;
+  core.runBlock(block);
+  if (!launch.deadline || secondsNow() < launch.deadline || launch.stop.exchange(true))
+    return;
+  launch.findings.add(FindingKind::TimeLimit, 0, [&] {
+    Finding finding;
+    finding.kind = FindingKind::TimeLimit;
+    finding.kernel = launch.kernel.name;
+    finding.block = {core.warps[0].block[0], core.warps[0].block[1], core.warps[0].block[2]};
+    finding.message = fmt::format("kernel `{}` took longer than {} s; it got to block {} of {}", launch.kernel.name,
+                                  launch.options.timeLimitSeconds, block, launch.request.grid.count());
+    return finding;
+  });
+}
+
 bool Emulator::Impl::runBlocks(Launch &launch, DiagnosticEngine &diagnostics) {
   uint64_t blocks = launch.request.grid.count();
   unsigned cores = options.numThreads ? options.numThreads : std::max(1u, std::thread::hardware_concurrency());
@@ -311,7 +327,7 @@ bool Emulator::Impl::runBlocks(Launch &launch, DiagnosticEngine &diagnostics) {
     uint64_t chunk = std::clamp<uint64_t>(blocks / cores / 16, 1, 256);
     for (uint64_t begin; !launch.stop && (begin = launch.nextBlock.fetch_add(chunk)) < blocks;)
       for (uint64_t b = begin; b < std::min(begin + chunk, blocks) && !launch.stop; ++b)
-        core.runBlock(b);
+        runInTime(core, b);
     if (!options.countEvents)
       return;
     std::lock_guard<std::mutex> lock(merging);
@@ -323,8 +339,10 @@ bool Emulator::Impl::runBlocks(Launch &launch, DiagnosticEngine &diagnostics) {
     for (auto field :
          {&Counters::globalLoadRequests, &Counters::globalLoadSectors, &Counters::globalStoreRequests,
           &Counters::globalStoreSectors, &Counters::sharedLoadRequests, &Counters::sharedLoadWavefronts,
-          &Counters::sharedStoreRequests, &Counters::sharedStoreWavefronts, &Counters::atomics, &Counters::barriers,
-          &Counters::shuffles, &Counters::branches, &Counters::divergentBranches, &Counters::warps, &Counters::blocks})
+          &Counters::sharedStoreRequests, &Counters::sharedStoreWavefronts, &Counters::globalLoadIdealSectors,
+          &Counters::globalStoreIdealSectors, &Counters::sharedLoadIdealWavefronts,
+          &Counters::sharedStoreIdealWavefronts, &Counters::atomics, &Counters::barriers, &Counters::shuffles,
+          &Counters::branches, &Counters::divergentBranches, &Counters::warps, &Counters::blocks})
       counters.*field += from.*field;
     for (size_t i = 0; i < from.buffers.size(); ++i) {
       counters.buffers[i].bytesRead += from.buffers[i].bytesRead;
@@ -369,8 +387,7 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEng
   launch.fibers = needsFibers(kernel) || kernel.registers + kernel.code.size() > manyRegisters;
   launch.firstGuesses = findFirstGuesses(kernel);
   if (impl->options.timeLimitSeconds > 0)
-    launch.deadline = impl->options.timeLimitSeconds +
-                      std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    launch.deadline = impl->options.timeLimitSeconds + secondsNow();
   if (!impl->fillParameters(launch, diagnostics) || !impl->runBlocks(launch, diagnostics))
     return llvm::failure();
   impl->findings.insert(impl->findings.end(), findings.all().begin(), findings.all().end());

@@ -16,13 +16,15 @@ namespace {
 
 constexpr int64_t budgetOfTick = 1 << 16;
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 Dim3 threadOf(const Warp &warp, unsigned lane) {
   return {warp.thread[0][lane], warp.thread[1][lane], warp.thread[2][lane]};
 }
 
 } // namespace
+
+double secondsNow() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kind,
                    llvm::function_ref<std::string()> message) {
@@ -268,7 +270,7 @@ bool machineTick(WarpContext *context, const Decoded *at) {
   Warp &warp = warpOf(context);
   Launch &launch = warp.core->launch;
   warp.budget = budgetOfTick;
-  if (launch.deadline && now() > launch.deadline && !launch.stop.exchange(true))
+  if (launch.deadline && secondsNow() > launch.deadline && !launch.stop.exchange(true))
     reportFinding(warp, *at, 0, FindingKind::TimeLimit,
                   fmt::format("the launch took longer than {} s", launch.options.timeLimitSeconds));
   if (launch.fibers && !launch.stop)

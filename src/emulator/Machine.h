@@ -133,6 +133,8 @@ struct Launch {
   double deadline = 0; ///< seconds of the steady clock; 0: none
 };
 
+double secondsNow(); ///< of the steady clock
+
 /// Where a lane's bytes lie, or nothing.
 struct Place {
   uint8_t *data = nullptr;
@@ -150,7 +152,9 @@ public:
   /// Nothing needs to be looked at in this place: all checks are off, or nobody else can write there.
   bool idle(const Place &place) const;
   void lane(const Place &place, unsigned lane, uint64_t bytes);
-  /// All lanes, one after the other from `place` on.
+  /// All lanes of `mask`; `base` is the place of the address `lowest`. No atomics.
+  void lanes(const Place &base, uint64_t lowest, uint32_t mask, const uint64_t *addresses, uint64_t bytes);
+  /// All lanes, one after the other from `place` on. No atomics.
   void run(const Place &place, uint64_t bytes);
   /// All lanes of `mask` read the same bytes.
   void broadcast(const Place &place, uint32_t mask, uint64_t bytes);
@@ -210,7 +214,7 @@ void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kin
                    llvm::function_ref<std::string()> message);
 void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kind, std::string message);
 /// Counts sectors or bank conflicts of one warp-wide request.
-void countRequest(Warp &warp, const Decoded &at, Space space, uint32_t mask, const uint64_t *addresses, unsigned bytes,
+void countRequest(Warp &warp, Space space, uint32_t mask, const uint64_t *addresses, unsigned bytes,
                   bool isStore);
 
 } // namespace hloc::emulator

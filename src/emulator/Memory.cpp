@@ -210,24 +210,12 @@ template <typename Move> void withMover(unsigned width, Move move) {
   }
 }
 
-/// The place of one lane of a request that is inside.
-Place placeOf(const Request &request, const uint64_t *addresses, unsigned lane) {
-  Place place = request.place;
-  uint64_t distance = addresses[lane] - request.lowest;
-  place.offset += distance;
-  place.data += distance + lane * request.laneStride;
-  return place;
-}
-
 void checkLoad(Checker &checker, const Request &request, uint32_t mask, const uint64_t *addresses, uint64_t bytes) {
   if (request.shape == Shape::Run)
     return checker.run(request.place, bytes);
   if (request.shape == Shape::Broadcast)
     return checker.broadcast(request.place, mask, bytes);
-  for (uint32_t rest = mask; rest; rest &= rest - 1) {
-    unsigned lane = unsigned(llvm::countr_zero(rest));
-    checker.lane(placeOf(request, addresses, lane), lane, bytes);
-  }
+  checker.lanes(request.place, request.lowest, mask, addresses, bytes);
 }
 
 void loadByLane(Warp &warp, const Decoded &at, uint32_t mask, const uint64_t *addresses, uint8_t *to) {
@@ -314,7 +302,7 @@ void machineLoad(WarpContext *context, const Decoded *at, uint32_t mask, const u
   unsigned width = at->type.bytes(), count = at->count;
   uint64_t bytes = uint64_t(width) * count;
   if (warp.core->launch.options.countEvents)
-    countRequest(warp, *at, at->space, mask, addresses, unsigned(bytes), false);
+    countRequest(warp, at->space, mask, addresses, unsigned(bytes), false);
   Request request = classify(warp, *at, mask, addresses, bytes, Access::Read);
   if (request.shape == Shape::Irregular)
     return loadByLane(warp, *at, mask, addresses, static_cast<uint8_t *>(out));
@@ -340,7 +328,7 @@ void machineStore(WarpContext *context, const Decoded *at, uint32_t mask, const 
   uint64_t bytes = uint64_t(width) * count;
   const uint8_t *from = static_cast<const uint8_t *>(in);
   if (warp.core->launch.options.countEvents)
-    countRequest(warp, *at, at->space, mask, addresses, unsigned(bytes), true);
+    countRequest(warp, at->space, mask, addresses, unsigned(bytes), true);
   Request request = classify(warp, *at, mask, addresses, bytes, Access::Write);
   Checker checker(warp, *at, Access::Write);
   bool regular = request.shape != Shape::Irregular;
@@ -360,10 +348,7 @@ void machineStore(WarpContext *context, const Decoded *at, uint32_t mask, const 
   uint32_t repeated = clash ? checker.clashes(mask, addresses, from, width) : 0;
   if (regular) {
     if (!checker.idle(request.place))
-      for (uint32_t rest = mask & ~repeated; rest; rest &= rest - 1) {
-        unsigned lane = unsigned(llvm::countr_zero(rest));
-        checker.lane(placeOf(request, addresses, lane), lane, bytes);
-      }
+      checker.lanes(request.place, request.lowest, mask & ~repeated, addresses, bytes);
     withMover(width, [&](auto mover) { mover.scatter(request, mask, addresses, from, count); });
     return;
   }

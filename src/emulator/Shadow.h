@@ -40,8 +40,8 @@ struct Owner {
   template <bool shared> static bool trivially(uint64_t before, uint64_t now) {
     uint64_t different = before ^ now;
     if constexpr (shared)
-      return !before || (different & scopeBits) || !((different & threadBits) | (before & manyBits));
-    return !before || !((different & (scopeBits | threadBits)) | (before & manyBits));
+      return !before || (different & scopeBits) || !((different & threadBits) | ((before | now) & manyBits));
+    return !before || !((different & (scopeBits | threadBits)) | ((before | now) & manyBits));
   }
 
   /// Whether the access `now` may follow `before`, where one of them writes.

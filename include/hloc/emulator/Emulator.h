@@ -99,8 +99,12 @@ struct Counters {
   std::vector<uint64_t> threadInstructions;               ///< the same, times active lanes
   uint64_t globalLoadRequests = 0, globalLoadSectors = 0; ///< sectors are 32 bytes
   uint64_t globalStoreRequests = 0, globalStoreSectors = 0;
-  uint64_t sharedLoadRequests = 0, sharedLoadWavefronts = 0; ///< wavefronts - requests = bank conflicts
+  /// Sectors that the bytes of the requests would fill if they lay side by side.
+  uint64_t globalLoadIdealSectors = 0, globalStoreIdealSectors = 0;
+  uint64_t sharedLoadRequests = 0, sharedLoadWavefronts = 0;
   uint64_t sharedStoreRequests = 0, sharedStoreWavefronts = 0;
+  /// One a request, two of 8 and four of 16 bytes a lane; wavefronts beyond these are bank conflicts.
+  uint64_t sharedLoadIdealWavefronts = 0, sharedStoreIdealWavefronts = 0;
   uint64_t atomics = 0, barriers = 0, shuffles = 0;
   uint64_t branches = 0, divergentBranches = 0; ///< warp-level
   uint64_t warps = 0, blocks = 0;
