@@ -191,17 +191,18 @@ template <typename T> void computeLanes(uint64_t op, uint64_t rounding, const T 
     out[lane] = compute(FloatOp(op), a[lane], b[lane], c[lane], Rounding(rounding));
 }
 
-/// Moves results of 16-bit a * b + c that f32 rounded to `f` by one bit towards the exact value, where they are not
-/// exact: after that, rounding once more rounds the exact value. The product is exact in f64, `low` is what the sum
-/// lost.
-void separateTies(const float *f, const float *a, const float *b, const float *c, float *out) {
+/// One lane array after another.
+struct FmaFrame {
+  float result[warpLanes]; ///< in: a * b + c as f32; out: the bits of the 16-bit number in the upper half
+  float a[warpLanes], b[warpLanes], c[warpLanes];
+};
+
+/// The exact way for 16-bit a * b + c where its f32 result is a NaN or may lie in the middle of two 16-bit numbers. The
+/// product is exact in f64; where the sum is not, it is moved off the middle.
+template <bool isHalf> void fmaExactly(FmaFrame *frame) {
   for (unsigned lane = 0; lane < warpLanes; ++lane) {
-    double product = double(a[lane]) * b[lane], sum = product + c[lane], part = sum - product;
-    double low = (product - (sum - part)) + (c[lane] - part), rest = sum - f[lane];
-    rest = rest != 0 ? rest : low;
-    int32_t bits = std::bit_cast<int32_t>(f[lane]);
-    bool isNumber = std::isfinite(f[lane]) && f[lane] != 0 && rest != 0 && rest == rest;
-    out[lane] = std::bit_cast<float>(isNumber ? bits + ((rest > 0) == (f[lane] > 0) ? 1 : -1) : bits);
+    double exact = fmaToOdd(frame->a[lane], frame->b[lane], frame->c[lane]);
+    frame->result[lane] = std::bit_cast<float>(encode(exact, isHalf ? half : bfloat, Rounding::Nearest) << 16);
   }
 }
 
@@ -225,33 +226,46 @@ llvm::Value *WarpCode::callArrays(const void *target, ArrayRef<uint64_t> scalars
 }
 
 /// a * b + c of 16-bit floats, given as f32, rounded once. The f32 result differs from the exact one by less than half
-/// a bit of f32; that matters only where it lies in the middle of two 16-bit numbers.
+/// a bit of f32; that matters only where it lies in the middle of two 16-bit numbers. Such warps, and those with a NaN,
+/// go a slow way; for the others adding half a step and cutting off rounds to nearest.
 llvm::Value *WarpCode::fmaHalf(ArrayRef<Value *> v, Type type) {
+  bool isHalf = type.kind == TypeClass::Float;
   Value *rounded = ir.CreateIntrinsic(v[0]->getType(), Intrinsic::fma, {v[0], v[1], v[2]});
   Value *bits = ir.CreateBitCast(rounded, intLanes(32));
   auto lowBits = [&](uint32_t low, uint32_t wanted) {
     return ir.CreateICmpEQ(ir.CreateAnd(bits, splatInt(32, low)), splatInt(32, wanted));
   };
-  Value *tie;
-  if (type.kind == TypeClass::Bfloat) {
-    tie = lowBits(0xffff, 0x8000);
-  } else { // subnormal halves have their middles elsewhere
+  Value *special =
+      ir.CreateOr(ir.CreateFCmpUNO(rounded, rounded), isHalf ? lowBits(0x1fff, 0x1000) : lowBits(0xffff, 0x8000));
+  if (isHalf) { // subnormal halves have their middles elsewhere
     Value *small = ir.CreateFCmpOLT(unary(Intrinsic::fabs, rounded), fp(rounded, 0x1p-14));
-    Value *middle = ir.CreateAnd(ir.CreateAnd(small, lowBits(0xfff, 0)), ir.CreateFCmpONE(rounded, fp(rounded, 0)));
-    tie = ir.CreateOr(lowBits(0x1fff, 0x1000), middle);
+    special = ir.CreateOr(
+        special, ir.CreateAnd(ir.CreateAnd(small, lowBits(0xfff, 0)), ir.CreateFCmpONE(rounded, fp(rounded, 0))));
   }
-  BasicBlock *before = ir.GetInsertBlock();
-  BasicBlock *rare = BasicBlock::Create(context, "tie", function), *after = BasicBlock::Create(context, "", function);
-  ir.CreateCondBr(ir.CreateICmpEQ(toBits(tie), ir.getInt32(0)), after, rare,
+  if (!fmaFrame)
+    fmaFrame = slot(ir.getInt8Ty(), sizeof(FmaFrame));
+  BasicBlock *rare = BasicBlock::Create(context, "rare", function), *usual = BasicBlock::Create(context, "", function);
+  BasicBlock *after = BasicBlock::Create(context, "", function);
+  ir.CreateCondBr(ir.CreateICmpEQ(toBits(special), ir.getInt32(0)), usual, rare,
                   MDBuilder(context).createLikelyBranchWeights());
   ir.SetInsertPoint(rare);
-  Value *separated = callArrays((const void *)&separateTies, {}, {rounded, v[0], v[1], v[2]}, rounded->getType());
+  for (unsigned i = 0; i < 3; ++i)
+    ir.CreateAlignedStore(v[i], ir.CreateConstInBoundsGEP1_64(ir.getFloatTy(), fmaFrame, (i + 1) * warpLanes),
+                          Align(64));
+  call(isHalf ? (const void *)&fmaExactly<true> : (const void *)&fmaExactly<false>, ir.getVoidTy(), {fmaFrame});
+  Value *exact =
+      resize(ir.CreateLShr(ir.CreateAlignedLoad(intLanes(32), fmaFrame, Align(64)), splatInt(32, 16)), 16, false);
+  ir.CreateBr(after);
+  ir.SetInsertPoint(usual);
+  Value *nearest = isHalf
+                       ? ir.CreateBitCast(ir.CreateFPTrunc(rounded, lanes(ir.getHalfTy())), intLanes(16))
+                       : resize(ir.CreateLShr(ir.CreateAdd(bits, splatInt(32, 0x8000)), splatInt(32, 16)), 16, false);
   ir.CreateBr(after);
   ir.SetInsertPoint(after);
-  PHINode *result = ir.CreatePHI(rounded->getType(), 2);
-  result->addIncoming(rounded, before);
-  result->addIncoming(separated, rare);
-  return toHalf(result, type);
+  PHINode *result = ir.CreatePHI(intLanes(16), 2);
+  result->addIncoming(nearest, usual);
+  result->addIncoming(exact, rare);
+  return result;
 }
 
 bool WarpCode::lowerFloat(const Decoded &d) {

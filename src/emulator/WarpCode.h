@@ -121,6 +121,7 @@ private:
   llvm::IRBuilder<> ir;
   llvm::Function *function = nullptr;
   Value *warp = nullptr; ///< WarpContext *
+  Value *fmaFrame = nullptr;
   Value *mask = nullptr; ///< i32: lanes of the running block
   uint32_t currentBlock = 0;
   Value *currentGuard = nullptr;  ///< <32 x i1> of the instruction, with the block's mask; null when unguarded
