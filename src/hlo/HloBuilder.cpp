@@ -40,7 +40,8 @@ Attribute HloBuilder::ints(AttributeKey key, llvm::ArrayRef<int64_t> values) {
 }
 
 HloInstruction *HloBuilder::clone(const HloInstruction &instr, llvm::ArrayRef<HloInstruction *> operands,
-                                  const llvm::DenseMap<const HloComputation *, HloComputation *> &computations) {
+                                  const llvm::DenseMap<const HloComputation *, HloComputation *> &computations,
+                                  const Shape *shape) {
   auto mapped = [&](HloComputation *called) {
     auto found = computations.find(called);
     return found == computations.end() ? called : found->second;
@@ -63,7 +64,7 @@ HloInstruction *HloBuilder::clone(const HloInstruction &instr, llvm::ArrayRef<Hl
   }
   InstructionSpec spec{instr.opcode(),
                        instr.name(),
-                       instr.shape(),
+                       shape ? *shape : instr.shape(),
                        operands,
                        attributes,
                        instr.range(),

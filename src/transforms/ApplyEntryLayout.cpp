@@ -5,24 +5,6 @@
 
 namespace hloc {
 
-namespace {
-
-/// `value` in the layout of `wanted`; tuples are taken apart and put together again only where a leaf differs.
-HloInstruction *withLayout(HloInstruction *value, const Shape &wanted, HloBuilder &builder) {
-  if (value->shape() == wanted || !(wanted.isArray() || wanted.isTuple()))
-    return value;
-  if (wanted.isArray())
-    return builder.add(Opcode::Copy, wanted, {value});
-  llvm::SmallVector<HloInstruction *> elements;
-  for (unsigned i = 0; i < wanted.elements().size(); ++i) {
-    HloInstruction *element = value->opcode() == Opcode::Tuple ? value->operand(i) : builder.tupleElement(value, i);
-    elements.push_back(withLayout(element, wanted.element(i), builder));
-  }
-  return builder.tuple(elements);
-}
-
-} // namespace
-
 std::unique_ptr<HloModule> applyEntryLayout(const HloModule &module, DiagnosticEngine &diagnostics) {
   std::unique_ptr<HloModule> result = emptyLike(module);
   ComputationMap copies;

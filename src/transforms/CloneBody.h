@@ -19,6 +19,9 @@ std::vector<bool> liveInstructions(const HloComputation &computation);
 HloInstruction *cloneLive(const HloComputation &from, HloBuilder &into, InstructionMap &mapped,
                           const ComputationMap &computations);
 
+/// `value` in the layout of `wanted`; tuples are taken apart and put together again only where a leaf differs.
+HloInstruction *withLayout(HloInstruction *value, const Shape &wanted, HloBuilder &builder);
+
 /// Copies `from` into `module` under `name`.
 HloComputation *cloneComputation(const HloComputation &from, HloModule &module, llvm::StringRef name,
                                  const ComputationMap &computations);

@@ -42,8 +42,10 @@ private:
       for (HloInstruction *operand : instr->operands())
         operands.push_back(mapped.lookup(operand));
       builder.setRange(instr->range());
-      mapped[instr] = instr->opcode() == Opcode::Call ? splice(*instr, operands, builder, *copy)
-                                                      : builder.clone(*instr, operands, copies);
+      matchLayouts(*instr, operands, builder);
+      mapped[instr] = instr->opcode() == Opcode::Call     ? splice(*instr, operands, builder, *copy)
+                      : instr->opcode() == Opcode::Fusion ? cloneFusion(*instr, operands, builder)
+                                                          : builder.clone(*instr, operands, copies);
       if (copy->instructions().size() > limit) {
         diagnostics.report(DiagnosticKind::UnsupportedFeature, instr->range(),
                            "inlining calls makes `" + from.name().str() + "` larger than " + std::to_string(limit) +
@@ -55,13 +57,33 @@ private:
     return true;
   }
 
+  /// Bytes pass unchanged into tuples and the parameters of fusions: where the text gives them another layout, it means a
+  /// copy.
+  static void matchLayouts(const HloInstruction &instr, llvm::MutableArrayRef<HloInstruction *> operands,
+                           HloBuilder &builder) {
+    if (instr.opcode() == Opcode::Tuple)
+      for (auto [i, operand] : llvm::enumerate(operands))
+        operand = withLayout(operand, instr.shape().element(i), builder);
+    if (instr.opcode() == Opcode::Fusion)
+      for (const HloInstruction *parameter : instr.computation(AttributeKey::Calls)->parameters())
+        operands[parameter->parameterNumber()] =
+            withLayout(operands[parameter->parameterNumber()], parameter->shape(), builder);
+  }
+
+  /// A fusion's kernel writes what its root is, in the root's layout.
+  HloInstruction *cloneFusion(const HloInstruction &fusion, llvm::ArrayRef<HloInstruction *> operands,
+                              HloBuilder &builder) {
+    const Shape &written = fusion.computation(AttributeKey::Calls)->root()->shape();
+    return withLayout(builder.clone(fusion, operands, copies, &written), fusion.shape(), builder);
+  }
+
   /// Copies the callee's instructions in place of `call`, named `<call>.<callee instruction>`.
   HloInstruction *splice(const HloInstruction &call, llvm::ArrayRef<HloInstruction *> operands, HloBuilder &builder,
                          HloComputation &into) {
     HloComputation *callee = copies.lookup(call.computation(AttributeKey::ToApply));
     InstructionMap mapped;
     for (HloInstruction *parameter : callee->parameters())
-      mapped[parameter] = operands[parameter->parameterNumber()];
+      mapped[parameter] = withLayout(operands[parameter->parameterNumber()], parameter->shape(), builder);
     llvm::SmallVector<HloInstruction *> inner;
     for (HloInstruction *instr : callee->instructions()) {
       if (mapped.contains(instr))
@@ -77,7 +99,7 @@ private:
                            /*parameterNumber=*/0, instr->hasLiteral() ? &instr->literal() : nullptr};
       mapped[instr] = into.add(spec);
     }
-    return mapped.lookup(callee->root());
+    return withLayout(mapped.lookup(callee->root()), call.shape(), builder);
   }
 
   /// Computations that only calls used are no longer reachable.
