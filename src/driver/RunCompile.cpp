@@ -15,6 +15,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <future>
 #include <unistd.h>
 
 namespace hloc {
@@ -146,6 +147,10 @@ private:
       (void)planModule(*fused, diagnostics);
       return;
     }
+    if (needsPtxas() && !stopped && toolchain.has(Tool::Ptxas))
+      ptxasAsked = std::async(std::launch::async, [this] {
+        CubinCache(CubinCache::defaultFolder()).ptxasVersion(toolchain.find(Tool::Ptxas).path);
+      });
     std::vector<FatbinImage> images;
     for (const TargetInfo &target : options.targets)
       if (!compileFor(*fused, target, stopped, images))
@@ -170,6 +175,12 @@ private:
     return Stage::Ptx;
   }
 
+  bool wantsCode() const { return kind == EmitKind::Cubin || kind == EmitKind::Fatbin; }
+  /// Machine code, or the registers and spills that descriptions list where there is a ptxas.
+  bool needsPtxas() const {
+    return wantsCode() || !options.goldenFolder.empty() || !options.manifestFile.empty() || kind == EmitKind::Manifest;
+  }
+
   bool compileFor(const HloModule &fused, const TargetInfo &target, bool stopped, std::vector<FatbinImage> &images) {
     bool keepTexts = kind == EmitKind::Mlir || kind == EmitKind::Llvm;
     std::optional<CompiledModule> compiled = compiler.compile(fused, target, neededStage(), keepTexts);
@@ -180,10 +191,8 @@ private:
     if (kind == EmitKind::Ptx &&
         (!stopped || asksForOutput())) // before ptxas runs, so that there is something to look at if it refuses
       write(outputFor(target), compiled->ptx);
-    bool code = kind == EmitKind::Cubin || kind == EmitKind::Fatbin;
-    bool resources = !options.goldenFolder.empty() || !options.manifestFile.empty() || kind == EmitKind::Manifest;
     std::string cubin;
-    if ((code || (resources && toolchain.has(Tool::Ptxas))) && !compiled->kernels.empty())
+    if (needsPtxas() && (wantsCode() || toolchain.has(Tool::Ptxas)) && !compiled->kernels.empty())
       if (!assembleInto(*compiled, target, cubin))
         return false;
     if (kind == EmitKind::Cubin)
@@ -196,6 +205,8 @@ private:
 
   bool assembleInto(CompiledModule &compiled, const TargetInfo &target, std::string &cubin) {
     Timing::Scope scope(timing, "ptxas");
+    if (ptxasAsked.valid())
+      ptxasAsked.wait();
     AssembleOptions assembleOptions;
     assembleOptions.cacheFolder = CubinCache::defaultFolder();
     llvm::FailureOr<std::vector<Cubin>> cubins =
@@ -281,6 +292,8 @@ private:
   Compiler compiler;
   EmitKind kind = EmitKind::Ptx;
   bool manyFiles = false;
+  /// The cache's first question to a new ptxas is its version: 3 ms, asked while there is something else to do.
+  std::future<void> ptxasAsked;
 };
 
 } // namespace
