@@ -86,6 +86,21 @@ llvm::FailureOr<Value> Machine::evaluate(const HloInstruction &instr, llvm::Muta
   return rule.evaluate(step);
 }
 
+/// Whether a value has the types that the instruction declares. It need not: HLO allows an f64 sum of f32 operands.
+static bool hasTypeOf(const Value &value, const Shape &shape) {
+  if (!value.isTuple())
+    return shape.isArray() && value.array().shape().elementType() == shape.elementType() &&
+           value.array().shape().sameDims(shape);
+  if (!shape.isTuple())
+    return !shape.isArray(); // tokens are empty tuples
+  if (value.elements().size() != shape.elements().size())
+    return false;
+  for (auto [element, wanted] : llvm::zip_equal(value.elements(), shape.elements()))
+    if (!hasTypeOf(element, wanted))
+      return false;
+  return true;
+}
+
 llvm::FailureOr<Value> Machine::run(const HloComputation &computation, std::vector<Value> arguments) {
   if (depth >= maxDepth) {
     diagnostics.report(DiagnosticKind::UnsupportedFeature, computation.range(),
@@ -116,6 +131,12 @@ llvm::FailureOr<Value> Machine::run(const HloComputation &computation, std::vect
     llvm::FailureOr<Value> value = evaluate(*instr, operands);
     if (llvm::failed(value))
       return llvm::failure();
+    if (!hasTypeOf(*value, instr->shape())) {
+      diagnostics.report(DiagnosticKind::UnsupportedFeature, instr->range(),
+                         "`" + instr->name().str() + "` is declared as " + instr->shape().toString(false) +
+                             ", which is not what its operands give: mixed precision is not interpreted here");
+      return llvm::failure();
+    }
     if (schedule.lastUse[instr->id()] == instr->id())
       continue;
     values[instr->id()] = std::move(*value);

@@ -140,7 +140,21 @@ unsigned descrBytes(llvm::StringRef descr) {
   unsigned width = 0;
   bool plain = descr.size() >= 3 && llvm::StringRef("<>|=").contains(descr[0]) &&
                llvm::StringRef("biufcV").contains(descr[1]) && !descr.drop_front(2).getAsInteger(10, width);
-  return plain && width <= 16 ? width : 0;
+  if (!plain)
+    return 0;
+  switch (descr[1]) {
+  case 'b':
+    return width == 1 ? 1 : 0;
+  case 'i':
+  case 'u':
+    return width == 1 || width == 2 || width == 4 || width == 8 ? width : 0;
+  case 'f':
+    return width == 2 || width == 4 || width == 8 ? width : 0;
+  case 'c':
+    return width == 8 || width == 16 ? width : 0;
+  default: // V: raw bytes
+    return width <= 16 ? width : 0;
+  }
 }
 
 std::optional<NpzArray> readNpy(llvm::StringRef file, std::string &error) {

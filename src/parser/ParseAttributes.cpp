@@ -498,7 +498,9 @@ HloComputation *ModuleParser::parseComputationRef(unsigned depth) {
   auto found = computations.find(name);
   if (found != computations.end())
     return found->second;
-  if (!computationRanges.contains(name)) // else its own errors were reported
+  if (llvm::is_contained(openComputations, name))
+    error(DiagnosticKind::InvalidCallee, range, "computation `" + name.str() + "` calls itself");
+  else if (!computationRanges.contains(name)) // else its own errors were reported
     error(DiagnosticKind::UndefinedName, range, "computation `" + name.str() + "` is not defined before this use");
   failed = true;
   return nullptr;

@@ -4,6 +4,7 @@
 #include "hloc/hlo/ShapeInference.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 
@@ -288,6 +289,8 @@ HloComputation *ModuleParser::parseBody(llvm::StringRef name, SourceRange nameRa
         .note(known->second, "here");
     failed = true;
   }
+  openComputations.push_back(name);
+  auto close = llvm::scope_exit([this] { openComputations.pop_back(); });
   uint32_t begin = nameRange.begin;
   if (!expect('{'))
     return nullptr;
