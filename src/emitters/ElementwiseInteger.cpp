@@ -22,6 +22,10 @@ Value shift(CodeBuilder &b, Opcode opcode, Value x, Value amount) {
     Value allSign = b.integerLike(amount, x.getType().getIntOrFloatBitWidth() - 1);
     return b.shrS(x, b.select(inRange, amount, allSign));
   }
+  // PTX shifts by 32-bit amounts and shifts everything out beyond the width, which makes NVPTX drop the selection: with
+  // it the upper half of a 64-bit amount.
+  if (x.getType().getIntOrFloatBitWidth() == 64)
+    safe = b.andI(amount, 63);
   Value shifted = opcode == Opcode::ShiftLeft ? b.shl(x, safe) : b.shrU(x, safe);
   return b.select(inRange, shifted, b.integerLike(x, 0));
 }
