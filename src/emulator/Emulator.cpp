@@ -258,7 +258,10 @@ bool Emulator::Impl::checkLaunch(const Kernel &kernel, const LaunchRequest &requ
 bool Emulator::Impl::fillParameters(Launch &launch, DiagnosticEngine &diagnostics) {
   launch.parameters.resize(launch.kernel.paramBytes + 8);
   launch.windows.resize(regions.size());
-  launch.windows[0].slices.push_back({0, regions[0]->bytes, true});
+  for (const VariableInfo &variable : program->variables) {
+    uint64_t begin = variable.address - (uint64_t(1) << regionShift);
+    launch.windows[0].slices.push_back({begin, begin + variable.bytes, !variable.constant});
+  }
   for (const Decoded &d : launch.kernel.code) // stores to module variables are rare: races among them are watched then
     launch.windows[0].tracked |=
         !program->variables.empty() && (d.opcode == Opcode::Atom || d.opcode == Opcode::Red || d.opcode == Opcode::St);

@@ -57,7 +57,7 @@ bool admit(const Warp &warp, Place &place, uint64_t bytes, Access access) {
     place.data = region.data + place.offset;
     if (!fits(place.offset, bytes, region.bytes))
       return false;
-    if (!launch.options.checkBounds || place.region == 0)
+    if (!launch.options.checkBounds)
       return true;
     const Window::Slice *slice = findSlice(launch.windows[place.region], place.offset, bytes);
     return slice && (access == Access::Read || slice->writable);

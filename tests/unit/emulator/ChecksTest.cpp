@@ -95,6 +95,25 @@ TEST_CASE("checks: an access outside the slices of a launch is outside, though t
   CHECK(finding->thread.x == 31);
 }
 
+TEST_CASE("checks: variables of the module have bounds of their own, and constants stay") {
+  const std::string variables = ".global .align 4 .b32 a[2] = {1, 2};\n.const .align 4 .b32 c[2] = {3, 4};\n"
+                                ".global .align 4 .b32 b[32];";
+  auto run = [&](Harness &h, const std::string &body) { h.runOnThree(addresses + body, variables + sharedWords); };
+  Harness fine;
+  run(fine, "ld.global.u32 %r5, [a+4];\nld.const.u32 %r6, [c+4];\nadd.u32 %r5, %r5, %r6;\nmov.u64 %d20, b;\n"
+            "add.s64 %d20, %d20, %d0;\nst.global.u32 [%d20], %r5;\nld.global.u32 %r7, [%d20];\n"
+            "st.global.u32 [%d12], %r7;");
+  INFO(fine.messages());
+  CHECK(fine.silent());
+  CHECK(fine.read<uint32_t>(2)[31] == 6);
+  Harness outside;
+  run(outside, "mov.u64 %d20, b;\nadd.s64 %d20, %d20, %d0;\nst.global.u32 [%d20+4], 1;");
+  CHECK(outside.find(FindingKind::OutOfBounds));
+  Harness constant;
+  run(constant, "mov.u64 %d20, c;\nst.global.u32 [%d20], 1;");
+  CHECK(constant.find(FindingKind::ReadOnlyWrite));
+}
+
 TEST_CASE("checks: memory that nobody wrote") {
   expectFinding({"global", "ld.global.u32 %r5, [%d12];", FindingKind::UninitializedRead, "of `fresh`, which nobody"});
   expectFinding({"global, one lane of many",
