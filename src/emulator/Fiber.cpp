@@ -59,7 +59,15 @@ hlocEnterFiber:
 
 namespace hloc::emulator {
 
-Fiber::Fiber(size_t stackBytes) {
+struct Fiber::Contexts {
+#ifdef HLOC_FIBER_ASSEMBLY
+  void *inside = nullptr, *outside = nullptr; ///< stack pointers
+#else
+  ucontext_t inside = {}, outside = {};
+#endif
+};
+
+Fiber::Fiber(size_t stackBytes) : contexts(std::make_unique<Contexts>()) {
   size_t page = size_t(sysconf(_SC_PAGESIZE));
   mappedBytes = (stackBytes + page - 1) / page * page + page;
   void *memory = mmap(nullptr, mappedBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -76,8 +84,6 @@ void Fiber::run(Fiber *fiber) {
 
 #ifdef HLOC_FIBER_ASSEMBLY
 
-struct Fiber::Contexts {};
-
 void Fiber::start(void (*function)(void *), void *with) {
   entry = function;
   argument = with;
@@ -86,17 +92,13 @@ void Fiber::start(void (*function)(void *), void *with) {
   words[4] = reinterpret_cast<uintptr_t>(this);         // rbx
   words[6] = reinterpret_cast<uintptr_t>(&hlocEnterFiber);
   words[0] = words[1] = words[2] = words[3] = words[5] = words[7] = words[8] = 0;
-  inside = words;
+  contexts->inside = words;
 }
 
-void Fiber::resume() { hlocSwitchStack(&outside, inside); }
-void Fiber::suspend() { hlocSwitchStack(&inside, outside); }
+void Fiber::resume() { hlocSwitchStack(&contexts->outside, contexts->inside); }
+void Fiber::suspend() { hlocSwitchStack(&contexts->inside, contexts->outside); }
 
 #else
-
-struct Fiber::Contexts {
-  ucontext_t inside = {}, outside = {};
-};
 
 static void enter(unsigned high, unsigned low) {
   Fiber::run(reinterpret_cast<Fiber *>(uintptr_t(uint64_t(high) << 32 | low)));
@@ -105,8 +107,6 @@ static void enter(unsigned high, unsigned low) {
 void Fiber::start(void (*function)(void *), void *with) {
   entry = function;
   argument = with;
-  if (!contexts)
-    contexts = std::make_unique<Contexts>();
   size_t page = size_t(sysconf(_SC_PAGESIZE));
   getcontext(&contexts->inside);
   contexts->inside.uc_stack.ss_sp = static_cast<std::byte *>(stack) + page;

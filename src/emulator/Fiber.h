@@ -31,10 +31,9 @@ public:
   static void run(Fiber *fiber);
 
 private:
-  struct Contexts; ///< of the portable implementation
+  struct Contexts; ///< where fiber and host thread go on while they do not run
   void *stack = nullptr;
   size_t mappedBytes = 0;
-  void *inside = nullptr, *outside = nullptr; ///< stack pointers while not running
   std::unique_ptr<Contexts> contexts;
   void (*entry)(void *) = nullptr;
   void *argument = nullptr;
