@@ -1,152 +1,169 @@
-// Shuffles, votes, reductions across lanes; matrix fragments.
-#include "Collective.h"
+// Shuffles, votes, matches and reductions across the lanes of a warp, and the choice among the families of collectives.
+#include "CollectiveParts.h"
 
 #include "hloc/support/Check.h"
 
 #include "fmt/format.h"
-#include "llvm/ADT/bit.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
 namespace hloc::emulator {
 
+uint64_t CollectiveCall::valueIn(const void *vector, unsigned bits, unsigned lane) {
+  uint64_t value = 0;
+  std::memcpy(&value, static_cast<const uint8_t *>(vector) + lane * (bits / 8), bits / 8);
+  return value;
+}
+
+void CollectiveCall::setIn(void *vector, unsigned bits, unsigned lane, uint64_t value) {
+  std::memcpy(static_cast<uint8_t *>(vector) + lane * (bits / 8), &value, bits / 8);
+}
+
+void CollectiveCall::setPair(unsigned lane, uint32_t value, bool predicate) const {
+  resultWords()[lane] = value;
+  if (at.operands[0].kind == Source::Kind::Vector)
+    resultWords()[warpLanes + lane] = predicate;
+}
+
+void CollectiveCall::requireWholeWarp() const {
+  uint32_t everyone[warpLanes];
+  std::fill(std::begin(everyone), std::end(everyone), ~0u);
+  machineWarpSync(&warp, &at, mask, everyone);
+}
+
 namespace {
 
-const uint32_t *words(const void *vector) { return static_cast<const uint32_t *>(vector); }
-uint32_t *words(void *vector) { return static_cast<uint32_t *>(vector); }
-
-template <typename Visit> void forEachLane(uint32_t mask, Visit visit) {
-  for (uint32_t rest = mask; rest; rest &= rest - 1)
-    visit(unsigned(llvm::countr_zero(rest)));
-}
-
 /// PTX ISA, shfl.sync: c holds the clamp in bits 0-4 and the segment mask in bits 8-12.
-void shuffle(Warp &warp, const Decoded &at, uint32_t mask, const void *const *operands, void *const *results) {
-  const uint32_t *a = words(operands[0]), *b = words(operands[1]), *c = words(operands[2]);
+void shuffle(const CollectiveCall &call) {
+  const uint32_t *a = call.words(0), *b = call.words(1), *c = call.words(2), *members = call.words(3);
   uint32_t value[warpLanes];
   std::copy(a, a + warpLanes, value);
-  bool pair = at.operands[0].kind == Source::Kind::Vector;
-  ++warp.core->counters.shuffles;
-  forEachLane(mask, [&](unsigned lane) {
-    int source = int(b[lane] & 31), clamp = int(c[lane] & 31), segment = int(c[lane] >> 8 & 31), self = int(lane);
-    int highest = (self & segment) | (clamp & ~segment), lowest = self & segment, from = 0;
-    bool inside = false;
-    switch (at.mode) {
+  ++call.warp.core->counters.shuffles;
+  call.forEachLane([&](unsigned lane) {
+    const int by = int(b[lane] & 31), clamp = int(c[lane] & 31), segment = int(c[lane] >> 8 & 31), self = int(lane);
+    const int limit = (self & segment) | (clamp & ~segment), lowest = self & segment;
+    int from = self;
+    switch (call.at.mode) {
     case Mode::Up:
-      from = self - source;
-      inside = from >= highest;
+      from = self - by;
       break;
     case Mode::Down:
-      from = self + source;
-      inside = from <= highest;
+      from = self + by;
       break;
     case Mode::Bfly:
-      from = self ^ source;
-      inside = from <= highest;
+      from = self ^ by;
       break;
     default:
-      from = lowest | (source & ~segment);
-      inside = from <= highest;
+      from = lowest | (by & ~segment);
       break;
     }
+    const bool inside = call.at.mode == Mode::Up ? from >= limit : from <= limit;
     if (!inside)
       from = self;
-    if (inside && !(mask >> from & 1) && warp.core->launch.options.checkDivergence)
-      reportFinding(warp, at, lane, FindingKind::InactiveShuffle,
+    if (inside && !(call.mask & members[lane] & (1u << from)) && call.warp.core->launch.options.checkDivergence)
+      reportFinding(call.warp, call.at, lane, FindingKind::InactiveShuffle,
                     fmt::format("shuffles from lane {}, which does not take part", from));
-    words(results[0])[lane] = value[from];
-    if (pair)
-      words(results[0])[warpLanes + lane] = inside;
+    call.setPair(lane, value[from], inside);
   });
 }
 
-void vote(const Decoded &at, uint32_t mask, const void *const *operands, void *const *results) {
-  const uint32_t *predicate = words(operands[0]);
-  uint32_t votes = 0;
-  forEachLane(mask, [&](unsigned lane) { votes |= uint32_t(predicate[lane] != 0) << lane; });
-  uint32_t result = at.mode == Mode::Ballot ? votes
-                    : at.mode == Mode::Any  ? votes != 0
-                    : at.mode == Mode::All  ? votes == mask
-                                            : votes == mask || votes == 0;
-  forEachLane(mask, [&](unsigned lane) { words(results[0])[lane] = result; });
+/// Lanes that named the same members work together, so that parts of a warp may each do their own.
+template <typename Compute> void byGroups(const CollectiveCall &call, const uint32_t *members, Compute compute) {
+  for (uint32_t rest = call.mask; rest;) {
+    const uint32_t named = members[llvm::countr_zero(rest)];
+    uint32_t group = 0;
+    for (uint32_t lanes = rest & named; lanes; lanes &= lanes - 1)
+      if (members[llvm::countr_zero(lanes)] == named)
+        group |= lanes & -lanes;
+    group |= rest & -rest;
+    compute(group);
+    rest &= ~group;
+  }
 }
 
-void reduce(const Decoded &at, uint32_t mask, const void *const *operands, void *const *results) {
-  const uint32_t *a = words(operands[0]);
-  uint32_t result = 0;
-  bool first = true, isSigned = at.type.isSigned();
-  forEachLane(mask, [&](unsigned lane) {
-    uint32_t v = a[lane];
-    if (first)
-      result = v;
-    else if (at.mode == Mode::Add)
-      result += v;
-    else if (at.mode == Mode::And)
-      result &= v;
-    else if (at.mode == Mode::Or)
-      result |= v;
-    else if (at.mode == Mode::Xor)
-      result ^= v;
-    else {
-      bool less = isSigned ? int32_t(v) < int32_t(result) : v < result;
-      result = less == (at.mode == Mode::Min) ? v : result;
-    }
-    first = false;
+template <typename Visit> void visitLanes(uint32_t lanes, Visit visit) {
+  for (; lanes; lanes &= lanes - 1)
+    visit(unsigned(llvm::countr_zero(lanes)));
+}
+
+void vote(const CollectiveCall &call) {
+  byGroups(call, call.words(1), [&](uint32_t group) {
+    uint32_t votes = 0;
+    visitLanes(group, [&](unsigned lane) { votes |= uint32_t(call.words(0)[lane] != 0) << lane; });
+    if (call.source(0).negated && call.source(0).kind == Source::Kind::Constant)
+      votes = ~votes & group;
+    const uint32_t result = call.at.mode == Mode::Ballot ? votes
+                            : call.at.mode == Mode::Any  ? votes != 0
+                            : call.at.mode == Mode::All  ? votes == group
+                                                         : votes == group || votes == 0;
+    visitLanes(group, [&](unsigned lane) { call.resultWords()[lane] = result; });
   });
-  forEachLane(mask, [&](unsigned lane) { words(results[0])[lane] = result; });
 }
 
-/// Lanes 8k .. 8k+7 hold the addresses of the rows of matrix k; thread i gets elements 2i and 2i+1 of each matrix of
-/// eight rows of eight 16-bit elements.
-void loadMatrix(Warp &warp, const Decoded &at, uint32_t mask, const void *const *operands, void *const *results) {
-  bool narrow = at.operands[1].kind == Source::Kind::Register && at.operands[1].bits == 32;
-  for (unsigned m = 0; m < at.count; ++m) {
-    uint16_t rows[8][8] = {};
-    for (unsigned r = 0; r < 8; ++r) {
-      unsigned lane = m * 8 + r;
-      uint64_t address = narrow ? words(operands[0])[lane] : static_cast<const uint64_t *>(operands[0])[lane];
-      Place place = accessLane(warp, at, Space::Shared, lane, address, 16, Access::Read);
-      if (place.data)
-        std::memcpy(rows[r], place.data, 16);
-    }
-    forEachLane(mask, [&](unsigned lane) {
-      unsigned row = lane / 4, column = lane % 4 * 2;
-      uint32_t low = at.transposed ? rows[column][row] : rows[row][column];
-      uint32_t high = at.transposed ? rows[column + 1][row] : rows[row][column + 1];
-      words(results[0])[m * warpLanes + lane] = low | high << 16;
+void match(const CollectiveCall &call) {
+  byGroups(call, call.words(1), [&](uint32_t group) {
+    visitLanes(group, [&](unsigned lane) {
+      uint32_t same = 0;
+      visitLanes(group,
+                 [&](unsigned other) { same |= uint32_t(call.value(0, lane) == call.value(0, other)) << other; });
+      if (call.at.mode == Mode::All)
+        call.setPair(lane, same == group ? same : 0, same == group);
+      else
+        call.setPair(lane, same, false);
     });
+  });
+}
+
+void elect(const CollectiveCall &call) {
+  byGroups(call, call.words(0), [&](uint32_t group) {
+    const uint32_t leader = uint32_t(llvm::countr_zero(group));
+    visitLanes(group, [&](unsigned lane) { call.setPair(lane, leader, lane == leader); });
+  });
+}
+
+/// min and max of f32: NaN gives way to numbers, or wins with .NaN; -0 is below +0; .abs compares magnitudes.
+uint32_t extremeFloat(const Decoded &at, uint32_t x, uint32_t y) {
+  constexpr uint32_t canonicalNan = 0x7fffffff;
+  if (at.integral) {
+    x &= 0x7fffffff;
+    y &= 0x7fffffff;
+  }
+  const float a = std::bit_cast<float>(x), b = std::bit_cast<float>(y);
+  if (std::isnan(a) || std::isnan(b))
+    return at.nan || (std::isnan(a) && std::isnan(b)) ? canonicalNan : std::isnan(a) ? y : x;
+  const bool less = a == b ? std::signbit(a) && !std::signbit(b) : a < b;
+  return less == (at.mode == Mode::Min) ? x : y;
+}
+
+uint32_t combine(const Decoded &at, uint32_t a, uint32_t b) {
+  switch (at.mode) {
+  case Mode::Add:
+    return a + b;
+  case Mode::And:
+    return a & b;
+  case Mode::Or:
+    return a | b;
+  case Mode::Xor:
+    return a ^ b;
+  default:
+    if (at.type.isFloat())
+      return extremeFloat(at, a, b);
+    const bool less = at.type.isSigned() ? int32_t(a) < int32_t(b) : a < b;
+    return less == (at.mode == Mode::Min) ? a : b;
   }
 }
 
-/// m16n8k16 of f16 or bf16 with f32 accumulation. Products are exact; their sum is formed in f64 and rounded once.
-void multiplyMatrices(const Decoded &at, uint32_t mask, const void *const *operands, void *const *results) {
-  SmallFormat format = at.from.kind == TypeClass::Bfloat ? bfloat : half;
-  double a[16][16], b[16][8], c[16][8];
-  const uint32_t *fragmentA = words(operands[0]), *fragmentB = words(operands[1]);
-  const float *fragmentC = static_cast<const float *>(operands[2]);
-  for (unsigned lane = 0; lane < warpLanes; ++lane) {
-    unsigned group = lane / 4, inGroup = lane % 4;
-    for (unsigned i = 0; i < 8; ++i) {
-      unsigned row = group + (i / 2 % 2) * 8, column = inGroup * 2 + i % 2 + i / 4 * 8;
-      a[row][column] = decode(fragmentA[i / 2 * warpLanes + lane] >> (16 * (i % 2)) & 0xffff, format);
-    }
-    for (unsigned i = 0; i < 4; ++i)
-      b[inGroup * 2 + i % 2 + i / 2 * 8][group] =
-          decode(fragmentB[i / 2 * warpLanes + lane] >> (16 * (i % 2)) & 0xffff, format);
-    for (unsigned i = 0; i < 4; ++i)
-      c[group + i / 2 * 8][inGroup * 2 + i % 2] = fragmentC[i * warpLanes + lane];
-  }
-  forEachLane(mask, [&](unsigned lane) {
-    unsigned group = lane / 4, inGroup = lane % 4;
-    for (unsigned i = 0; i < 4; ++i) {
-      unsigned row = group + i / 2 * 8, column = inGroup * 2 + i % 2;
-      double sum = c[row][column];
-      for (unsigned k = 0; k < 16; ++k)
-        sum += a[row][k] * b[k][column];
-      static_cast<float *>(results[0])[i * warpLanes + lane] = float(sum);
-    }
+void reduce(const CollectiveCall &call) {
+  byGroups(call, call.words(1), [&](uint32_t group) {
+    const unsigned first = unsigned(llvm::countr_zero(group));
+    uint32_t result = call.words(0)[first];
+    if (call.at.type.isFloat()) // magnitude and canonical NaN even of a single lane
+      result = combine(call.at, result, result);
+    visitLanes(group & (group - 1), [&](unsigned lane) { result = combine(call.at, result, call.words(0)[lane]); });
+    visitLanes(group, [&](unsigned lane) { call.resultWords()[lane] = result; });
   });
 }
 
@@ -155,25 +172,45 @@ void multiplyMatrices(const Decoded &at, uint32_t mask, const void *const *opera
 void runCollective(Warp &warp, const Decoded &at, uint32_t mask, const void *const *operands, void *const *results) {
   if (!mask)
     return;
+  const CollectiveCall call{warp, at, mask, operands, results};
+  auto synchronize = [&](unsigned members) { machineWarpSync(&warp, &at, mask, call.words(members)); };
   switch (at.opcode) {
   case Opcode::Shfl:
-    machineWarpSync(&warp, &at, mask, words(operands[3]));
-    return shuffle(warp, at, mask, operands, results);
+    synchronize(3);
+    return shuffle(call);
   case Opcode::Vote:
-    machineWarpSync(&warp, &at, mask, words(operands[1]));
-    return vote(at, mask, operands, results);
+    synchronize(1);
+    return vote(call);
   case Opcode::Redux:
-    machineWarpSync(&warp, &at, mask, words(operands[1]));
-    return reduce(at, mask, operands, results);
+    synchronize(1);
+    return reduce(call);
+  case Opcode::Match:
+    synchronize(1);
+    return match(call);
+  case Opcode::Elect:
+    synchronize(0);
+    return elect(call);
   case Opcode::Activemask:
-    return forEachLane(mask, [&](unsigned lane) { words(results[0])[lane] = mask; });
+    return call.forEachLane([&](unsigned lane) { call.resultWords()[lane] = mask; });
   case Opcode::Ldmatrix:
-    ++warp.epoch;
-    return loadMatrix(warp, at, mask, operands, results);
+    call.requireWholeWarp();
+    return runLoadMatrix(call);
+  case Opcode::Stmatrix:
+    call.requireWholeWarp();
+    return runStoreMatrix(call);
   case Opcode::Mma:
-    return multiplyMatrices(at, mask, operands, results);
+    call.requireWholeWarp();
+    return runMultiply(call);
+  case Opcode::Cp:
+    return runAsyncCopy(call);
+  case Opcode::Cvt:
+  case Opcode::Fma:
+  case Opcode::Max:
+  case Opcode::Min:
+    return runScalarFloat(call);
   default:
-    HLOC_UNREACHABLE("a collective without meaning");
+    HLOC_CHECK(isCollective(at), "an instruction that translated code lowers itself");
+    return runScalar(call);
   }
 }
 

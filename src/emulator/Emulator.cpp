@@ -238,7 +238,9 @@ bool Emulator::Impl::checkLaunch(const Kernel &kernel, const LaunchRequest &requ
     return fail(fmt::format("{} arguments for {} parameters", request.arguments.size(), kernel.paramOffsets.size()));
   for (size_t i = 0; i < request.arguments.size(); ++i) {
     const auto *scalar = std::get_if<ScalarArgument>(&request.arguments[i]);
-    if (uint64_t wanted = kernel.paramSizes[i], given = scalar ? scalar->bytes : 8; wanted != given)
+    const auto *structure = std::get_if<BytesArgument>(&request.arguments[i]);
+    const uint64_t given = scalar ? scalar->bytes : structure ? structure->bytes.size() : 8;
+    if (uint64_t wanted = kernel.paramSizes[i]; wanted != given)
       return fail(fmt::format("argument {} has {} bytes, its parameter has {}", i, given, wanted));
     const auto *buffer = std::get_if<BufferArgument>(&request.arguments[i]);
     if (!buffer)
@@ -267,6 +269,11 @@ bool Emulator::Impl::fillParameters(Launch &launch, DiagnosticEngine &diagnostic
         !program->variables.empty() && (d.opcode == Opcode::Atom || d.opcode == Opcode::Red || d.opcode == Opcode::St);
   for (size_t i = 0; i < launch.request.arguments.size(); ++i) {
     uint64_t value = 0;
+    if (const auto *structure = std::get_if<BytesArgument>(&launch.request.arguments[i])) {
+      std::copy(structure->bytes.begin(), structure->bytes.end(),
+                launch.parameters.begin() + long(launch.kernel.paramOffsets[i]));
+      continue;
+    }
     if (const auto *buffer = std::get_if<BufferArgument>(&launch.request.arguments[i])) {
       value = (uint64_t(buffer->buffer + 2) << regionShift) + buffer->offset;
       Window &window = launch.windows[buffer->buffer + 1];
@@ -315,10 +322,7 @@ static void runInTime(Core &core, uint64_t block) {
 bool Emulator::Impl::runBlocks(Launch &launch, DiagnosticEngine &diagnostics) {
   uint64_t blocks = launch.request.grid.count();
   unsigned cores = options.numThreads ? options.numThreads : std::max(1u, std::thread::hardware_concurrency());
-  // Two blocks that touch a shadow in the same instant may overlook each other. Of many blocks some are seen; few run
-  // in order, so that a race of two is never missed.
-  constexpr uint64_t fewBlocks = 8;
-  if (hasGlobalAtomics(launch.kernel) || (options.checkRaces && blocks <= fewBlocks))
+  if (hasGlobalAtomics(launch.kernel))
     cores = 1;
   cores = unsigned(std::min<uint64_t>(cores, blocks));
   std::mutex merging;

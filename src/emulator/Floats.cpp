@@ -1,5 +1,6 @@
 #include "Floats.h"
 
+#include <algorithm>
 #include <bit>
 #include <cfenv>
 #include <cmath>
@@ -122,6 +123,32 @@ double decode(uint32_t bits, SmallFormat format) {
   else
     magnitude = std::ldexp(double(mantissa | (1u << format.mantissaBits)), exponent - bias - format.mantissaBits);
   return negative ? -magnitude : magnitude;
+}
+
+uint8_t encodeE4m3(double value) {
+  constexpr double smallestOfLastBinade = 256, largest = 448;
+  const uint8_t sign = std::signbit(value) ? 0x80 : 0;
+  if (std::isnan(value))
+    return 0x7f;
+  if (std::fabs(value) < smallestOfLastBinade) // rounds up to 256 at most, which has the bits of encode's infinity
+    return sign | uint8_t(encode(std::fabs(value), {4, 3}, Rounding::Nearest));
+  return sign | uint8_t(0x70 + int(std::nearbyint(std::min(std::fabs(value), largest) / 32)));
+}
+
+uint8_t encodeE5m2(double value) {
+  constexpr uint8_t largest = 0x7b;
+  if (std::isnan(value))
+    return 0x7f;
+  const uint8_t bits = uint8_t(encode(std::fabs(value), {5, 2}, Rounding::Nearest));
+  return (std::signbit(value) ? 0x80 : 0) | std::min(bits, largest);
+}
+
+double decodeE4m3(uint8_t bits) {
+  const int exponent = bits >> 3 & 15, mantissa = bits & 7;
+  if (exponent == 15 && mantissa == 7)
+    return NAN;
+  const double magnitude = exponent ? std::ldexp(8 + mantissa, exponent - 10) : std::ldexp(double(mantissa), -9);
+  return bits & 0x80 ? -magnitude : magnitude;
 }
 
 double fmaToOdd(double a, double b, double c) {

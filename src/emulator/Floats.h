@@ -17,6 +17,12 @@ inline constexpr SmallFormat half{5, 10}, bfloat{8, 7}, single{8, 23};
 uint32_t encode(double value, SmallFormat format, Rounding rounding);
 double decode(uint32_t bits, SmallFormat format);
 
+/// f8 of the OCP: e4m3 has no infinity, 0x7f is NaN; e5m2 is f16 cut short. Encoding rounds to nearest even and
+/// saturates to the largest finite value, as cvt.rn.satfinite does.
+uint8_t encodeE4m3(double value);
+uint8_t encodeE5m2(double value);
+double decodeE4m3(uint8_t bits);
+
 /// a * b + c rounded to odd: rounding the result once more to half the precision or less equals rounding the exact
 /// value.
 double fmaToOdd(double a, double b, double c);

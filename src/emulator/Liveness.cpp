@@ -11,40 +11,16 @@ void forEachRegister(const Source &source, llvm::function_ref<void(const Source 
     forEachRegister(element, visit);
 }
 
-/// The number of leading operands an instruction writes.
-static unsigned numResults(const Decoded &d) {
-  switch (d.opcode) {
-  case Opcode::St:
-  case Opcode::Red:
-  case Opcode::Bra:
-  case Opcode::Exit:
-  case Opcode::Ret:
-  case Opcode::Trap:
-  case Opcode::Nop:
-  case Opcode::Fence:
-  case Opcode::Membar:
-  case Opcode::Griddepcontrol:
-  case Opcode::Cp:
-  case Opcode::Stmatrix:
-    return 0;
-  case Opcode::Bar:
-  case Opcode::Barrier:
-    return d.mode == Mode::And || d.mode == Mode::Or || d.mode == Mode::Popc;
-  default:
-    return d.opcode == Opcode::Wmma && d.mode == Mode::Store ? 0 : 1;
-  }
-}
-
 void forEachUse(const Decoded &d, llvm::function_ref<void(const Source &)> visit) {
   forEachRegister(d.guard, visit);
   forEachRegister(d.carryIn, visit);
-  for (size_t i = numResults(d); i < d.operands.size(); ++i)
+  for (size_t i = d.results; i < d.operands.size(); ++i)
     forEachRegister(d.operands[i], visit);
 }
 
 void forEachDefinition(const Decoded &d, llvm::function_ref<void(const Source &)> visit) {
   forEachRegister(d.carryOut, visit);
-  for (size_t i = 0; i < std::min<size_t>(numResults(d), d.operands.size()); ++i)
+  for (size_t i = 0; i < std::min<size_t>(d.results, d.operands.size()); ++i)
     forEachRegister(d.operands[i], visit);
 }
 
@@ -121,13 +97,6 @@ void Liveness::findLive(const Kernel &kernel) {
         changed = true;
       }
     }
-  }
-  liveOut.assign(blocks, BitVector(kernel.registers));
-  crossing.resize(kernel.registers);
-  for (uint32_t b = 0; b < blocks; ++b) {
-    for (uint32_t s : successors(kernel, b))
-      liveOut[b] |= live[s];
-    crossing |= live[b];
   }
 }
 

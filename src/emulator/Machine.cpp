@@ -117,6 +117,7 @@ void Core::runBlock(uint64_t linear) {
     warp.live = warp.existing;
     warp.budget = budgetOfTick;
     warp.epoch = 0;
+    warp.copies.clear();
     warp.state = WarpState::Ready;
   }
   ++counters.blocks;

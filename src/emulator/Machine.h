@@ -6,6 +6,7 @@
 // kernel to a space, so that two accesses share a granule only if they overlap. What was written at all: a byte a byte
 // for global and local memory, the serial number of the block a granule for shared memory.
 
+#include "AsyncCopies.h"
 #include "Findings.h"
 #include "Shadow.h"
 #include "WarpAbi.h"
@@ -69,6 +70,7 @@ struct Warp : WarpContext {
   uint32_t barrier = 0, barrierMask = 0, barrierResult = 0; ///< while waiting, and what it brought
   const Decoded *barrierAt = nullptr;
   Fiber *fiber = nullptr;
+  AsyncCopies copies;
 };
 
 /// One of the 16 barriers of a block: who came since it was complete last.

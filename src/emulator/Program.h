@@ -153,8 +153,8 @@ struct Decoded {
   Rounding rounding = Rounding::Nearest;
   bool integral = false, ftz = false, saturate = false, nan = false, wrap = false, transposed = false, reduce = false;
   bool approximate = false; ///< .approx, .full: a result near the exact one will do
-  bool tiesAway = false; ///< cvt.rna: ties away from zero
-  bool relu = false;        ///< negative results and NaN become +0
+  bool tiesAway = false;    ///< cvt.rna: ties away from zero
+  bool relu = false;        ///< negative results become +0
   bool satfinite = false;   ///< overflow and infinity become the largest finite value
   bool xorSign = false;     ///< min, max: .xorsign.abs
   bool strong = false;      ///< .volatile, .relaxed, .acquire, .release, ...: no race with other such accesses

@@ -58,7 +58,8 @@ bool decodeSet(Form &f) {
   if (!fits(compare, d.type) || (d.ftz && !(d.type.kind == TypeClass::Float && d.type.bits <= 32)))
     return false;
   const bool pairs = d.type.lanes == 2;
-  if (set && (d.from.lanes == 2 || pairs) && (!pairs || d.from.width() != 32 || d.from.kind != d.type.kind))
+  const bool mask = d.from.bits == 32 && !d.from.isFloat(); // of 16 bits a half
+  if (set && (d.from.lanes == 2 || pairs) && (!pairs || !(mask || (d.from.lanes == 2 && d.from.kind == d.type.kind))))
     return false;
   if (set)
     f.result(d.from);

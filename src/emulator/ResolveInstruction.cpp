@@ -309,7 +309,8 @@ bool KernelResolver::bindName(Frame &frame, const ptx::Instruction &i, const ptx
     error(i.range, DiagnosticKind::UnsupportedFeature, "the address of function `" + o.name + "` is not supported");
     return false;
   } else {
-    const bool reserved = StringRef(o.name).starts_with("%envreg") || StringRef(o.name).starts_with("%pm");
+    const bool reserved = StringRef(o.name).starts_with("%envreg") || StringRef(o.name).starts_with("%pm") ||
+                          StringRef(o.name).starts_with("%reserved_smem");
     error(i.range, reserved ? DiagnosticKind::UnsupportedFeature : DiagnosticKind::UndefinedName,
           "`" + o.name + "` is not a known register, variable or special register");
     return false;

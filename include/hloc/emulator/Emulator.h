@@ -55,11 +55,18 @@ struct ScalarArgument {
   uint32_t bytes = 8;
 };
 
+/// A kernel argument of any size, such as a structure.
+struct BytesArgument {
+  std::vector<uint8_t> bytes;
+};
+
+using LaunchArgument = std::variant<BufferArgument, ScalarArgument, BytesArgument>;
+
 struct LaunchRequest {
   std::string kernel;
   Dim3 grid, block;
   uint32_t dynamicSharedBytes = 0;
-  std::vector<std::variant<BufferArgument, ScalarArgument>> arguments; ///< one per kernel parameter
+  std::vector<LaunchArgument> arguments; ///< one per kernel parameter
 };
 
 enum class FindingKind : uint8_t {

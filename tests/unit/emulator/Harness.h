@@ -19,7 +19,7 @@ struct Harness {
   uint32_t dynamicShared = 0;
   std::unique_ptr<Emulator> emulator;
   DiagnosticEngine diagnostics;
-  std::vector<std::variant<BufferArgument, ScalarArgument>> arguments;
+  std::vector<LaunchArgument> arguments;
   bool succeeded = false;
 
   static std::string kernel(const std::string &body, unsigned numParameters, const std::string &variables = "") {

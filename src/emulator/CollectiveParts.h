@@ -1,0 +1,47 @@
+#pragma once
+// What the families of collectives share. All take operands and results as runCollective does.
+
+#include "Collective.h"
+
+#include "llvm/ADT/bit.h"
+
+namespace hloc::emulator {
+
+/// One call of runCollective. Source operand i is `at.operands[at.results + i]`.
+struct CollectiveCall {
+  Warp &warp;
+  const Decoded &at;
+  uint32_t mask;
+  const void *const *operands;
+  void *const *results;
+
+  const Source &source(unsigned i) const { return at.operands[at.results + i]; }
+  /// Bits in memory of an element of an operand; predicates travel in 32.
+  static unsigned bitsOf(const Source &s) { return s.bits == 1 ? 32 : s.bits; }
+  uint64_t value(unsigned i, unsigned lane) const { return valueIn(operands[i], bitsOf(source(i)), lane); }
+  /// Element of a lane vector, zero extended.
+  static uint64_t valueIn(const void *vector, unsigned bits, unsigned lane);
+  static void setIn(void *vector, unsigned bits, unsigned lane, uint64_t value);
+  void setResult(unsigned lane, uint64_t value) const { setIn(results[0], bitsOf(at.operands[0]), lane, value); }
+
+  template <typename Visit> void forEachLane(Visit visit) const {
+    for (uint32_t rest = mask; rest; rest &= rest - 1)
+      visit(unsigned(llvm::countr_zero(rest)));
+  }
+  const uint32_t *words(unsigned i) const { return static_cast<const uint32_t *>(operands[i]); }
+  uint32_t *resultWords() const { return static_cast<uint32_t *>(results[0]); }
+  /// Sets the first and, of a pair, the second result.
+  void setPair(unsigned lane, uint32_t value, bool predicate) const;
+  /// Reports lanes of the warp that are missing, for instructions that all must execute together.
+  void requireWholeWarp() const;
+};
+
+void runLoadMatrix(const CollectiveCall &call);
+void runStoreMatrix(const CollectiveCall &call);
+void runMultiply(const CollectiveCall &call);
+void runAsyncCopy(const CollectiveCall &call);
+/// Lane by lane: integers, bits and comparisons; conversions and float extremes.
+void runScalar(const CollectiveCall &call);
+void runScalarFloat(const CollectiveCall &call);
+
+} // namespace hloc::emulator
