@@ -222,7 +222,8 @@ Command parseCommandLine(int argc, char **argv) {
   RawOptions raw, rawRun;
   CLI::App app{"hloc compiles HLO text to PTX and cubin, and checks the emitted kernels without a GPU.", "hloc"};
   app.footer("Subcommands: hloc compile (the default), hloc run, hloc opt.\n"
-             "Exit codes: 0 fine, 1 wrong input, 2 wrong command line, 3 unsupported, 4 results or goldens differ, "
+             "Exit codes: 0 fine, 1 wrong input, 2 wrong command line, 3 unsupported, 4 results or goldens differ "
+             "or a kernel failed a check, "
              "70 a bug in hloc.");
   bool run = argc > 1 && llvm::StringRef(argv[1]) == "run";
   bool explicitCompile = argc > 1 && llvm::StringRef(argv[1]) == "compile";

@@ -29,7 +29,34 @@ sequentialLoop(CodeBuilder &b, const IndexingMap &map, ValueRange dims, ValueRan
   return SmallVector<Value>(loop.getResults());
 }
 
+/// A plain sum of floats narrower than f32. Rounded at every step it would soon stand still, so it is carried in f32.
+bool isNarrowSum(const HloInstruction &instr) {
+  const HloComputation &reducer = *instr.computation(AttributeKey::ToApply);
+  const HloInstruction &root = *reducer.root();
+  return instr.numOperands() == 2 && root.opcode() == Opcode::Add && isFloat(root.shape().elementType()) &&
+         bitWidth(root.shape().elementType()) < 32 && root.operand(0)->opcode() == Opcode::Parameter &&
+         root.operand(1)->opcode() == Opcode::Parameter && root.operand(0) != root.operand(1);
+}
+
 } // namespace
+
+FunctionEmitter::Result FunctionEmitter::emitNarrowSum(const HloInstruction &instr, Value init,
+                                                       const IndexingMap &elements, ValueRange indices) {
+  ElementType type = instr.shape().elementType();
+  ElementType elementType = instr.operand(0)->shape().elementType();
+  Value wide = toCompute(b, init, instr.operand(1)->shape().elementType());
+  auto results =
+      sequentialLoop(b, elements, indices, wide, [&](ValueRange, ValueRange element, ValueRange carried) -> Result {
+        llvm::FailureOr<Value> value = emitOne(*instr.operand(0), element);
+        if (failed(value))
+          return failure();
+        locate(instr);
+        return Values{b.addF(carried[0], toCompute(b, *value, elementType))};
+      });
+  if (failed(results))
+    return failure();
+  return Values{fromCompute(b, results->front(), type)};
+}
 
 FunctionEmitter::Result FunctionEmitter::emitReduction(const HloInstruction &instr, ValueRange indices) {
   unsigned count = instr.numOperands() / 2;
@@ -44,6 +71,8 @@ FunctionEmitter::Result FunctionEmitter::emitReduction(const HloInstruction &ins
   if (indexing->map.isKnownEmpty() || instr.operand(0)->shape().numElements() == 0)
     return Values(inits.begin(), inits.end());
   locate(instr);
+  if (isNarrowSum(instr))
+    return emitNarrowSum(instr, inits.front(), indexing->map, indices);
   auto results = sequentialLoop(b, indexing->map, indices, inits,
                                 [&](ValueRange, ValueRange element, ValueRange carried) -> Result {
                                   SmallVector<Value> arguments(carried);

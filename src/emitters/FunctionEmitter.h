@@ -72,6 +72,8 @@ private:
 
   // Loops in one thread (EmitSequential.cpp).
   Result emitReduction(const HloInstruction &instr, mlir::ValueRange indices);
+  Result emitNarrowSum(const HloInstruction &instr, mlir::Value init, const IndexingMap &elements,
+                       mlir::ValueRange indices);
   Result emitDot(const HloInstruction &instr, mlir::ValueRange indices);
 
   Result unsupportedOpcode(const HloInstruction &instr);

@@ -98,6 +98,13 @@ void Liveness::findLive(const Kernel &kernel) {
       }
     }
   }
+  liveOut.assign(blocks, BitVector(kernel.registers));
+  crossing.resize(kernel.registers);
+  for (uint32_t b = 0; b < blocks; ++b) {
+    for (uint32_t s : successors(kernel, b))
+      liveOut[b] |= live[s];
+    crossing |= live[b];
+  }
 }
 
 /// Lanes wait only at blocks after the running one. They got there by a branch over it, or they were there when others

@@ -34,6 +34,10 @@ public:
 
   /// Whether a register written in `block` may hold a value that a lane outside the block's mask still needs.
   bool mustKeep(uint32_t block, uint32_t slot) const { return waiting[block][slot]; }
+  /// Whether the register's value at the end of the block is read later, by whatever lane.
+  bool isReadAfter(uint32_t block, uint32_t slot) const { return liveOut[block][slot] || waiting[block][slot]; }
+  /// Whether the register's value passes from one block to another anywhere.
+  bool crossesBlocks(uint32_t slot) const { return crossing[slot]; }
   /// Registers whose values at the block's begin no lane, in the block or waiting, will read.
   llvm::BitVector deadAt(uint32_t block) const;
   /// Whether anything but float arithmetic reads the register: then its NaNs must be canonical.
@@ -47,8 +51,9 @@ private:
   llvm::SmallVector<uint32_t, 2> successors(const Kernel &kernel, uint32_t block) const;
 
   std::vector<uint32_t> starts, blockAt;
-  llvm::BitVector headers, seen;
+  llvm::BitVector headers, seen, crossing;
   std::vector<llvm::BitVector> live;    ///< at the begin of each block; the last, the end of the code, is empty
+  std::vector<llvm::BitVector> liveOut; ///< at the end of each block
   std::vector<llvm::BitVector> waiting; ///< live at blocks where lanes may wait while the block runs
 };
 

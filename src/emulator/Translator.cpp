@@ -90,6 +90,29 @@ static void optimize(llvm::Module &module, TargetMachine &target) {
   manager.run(module, modules);
 }
 
+/// Instruction selection takes time that grows with the square of a block's length. Long blocks are cut, by branches
+/// that look as if they might leave: unconditional ones would be removed again.
+static void cutLongBlocks(Function &function) {
+  constexpr unsigned limit = 400;
+  BasicBlock *leave = nullptr;
+  SmallVector<BasicBlock *, 16> blocks(make_pointer_range(function));
+  for (BasicBlock *block : blocks) {
+    if (block->isEntryBlock())
+      continue; // its allocations must stay there
+    while (block->size() > limit + limit / 2) {
+      if (!leave) {
+        leave = BasicBlock::Create(function.getContext(), "leave", &function);
+        ReturnInst::Create(function.getContext(), leave);
+      }
+      BasicBlock *rest = block->splitBasicBlock(std::next(block->getFirstNonPHIIt(), limit));
+      block->getTerminator()->eraseFromParent();
+      IRBuilder<> ir(block);
+      ir.CreateCondBr(ir.CreateIsNotNull(function.getArg(0)), rest, leave);
+      block = rest;
+    }
+  }
+}
+
 WarpFunction Translator::translate(const Kernel &kernel, const TranslateOptions &options,
                                    DiagnosticEngine &diagnostics) {
   auto context = std::make_unique<LLVMContext>();
@@ -108,6 +131,7 @@ WarpFunction Translator::translate(const Kernel &kernel, const TranslateOptions 
   function->addFnAttr("target-features", impl->target->getTargetFeatureString());
   function->addFnAttr(Attribute::NoUnwind);
   optimize(*module, *impl->target);
+  cutLongBlocks(*function);
   auto report = [&](Error problem) {
     diagnostics.report(DiagnosticKind::Internal, "kernel `" + kernel.name + "`: " + toString(std::move(problem)));
     return nullptr;

@@ -45,6 +45,7 @@ private:
   Value *splat(Value *scalar);
   Value *splatInt(unsigned bits, uint64_t value);
   Value *read(const Source &source, unsigned bits);
+  Value *readRegister(uint32_t slot);
   Value *readPredicate(const Source &source);
   Value *readSpecial(Special special);
   Value *readFloat(const Source &source, Type type); ///< f32 for f16 and bf16; f32, f64 as they are
@@ -126,8 +127,9 @@ private:
   uint32_t currentBlock = 0;
   Value *currentGuard = nullptr;  ///< <32 x i1> of the instruction, with the block's mask; null when unguarded
   std::vector<unsigned> slotBits; ///< 1: predicate
-  std::vector<Value *> slots;     ///< allocas
-  std::vector<Value *> pending;   ///< alloca i32 per block
+  std::vector<Value *> slots;     ///< allocas of the registers that pass between blocks
+  llvm::DenseMap<uint32_t, Value *> values; ///< registers in the running block
+  std::vector<Value *> pending;             ///< alloca i32 per block
   std::vector<llvm::BasicBlock *> gates, bodies;
   llvm::DenseMap<unsigned, Value *> specials;
 };

@@ -28,7 +28,6 @@ bool WarpCode::build(llvm::StringRef name) {
   }
   auto *type = FunctionType::get(IrType::getVoidTy(context), {PointerType::get(context, 0)}, false);
   function = Function::Create(type, GlobalValue::ExternalLinkage, name, module);
-  function->addParamAttr(0, Attribute::NonNull);
   warp = function->getArg(0);
   prologue();
   uint32_t blocks = live.numBlocks();
@@ -42,10 +41,13 @@ bool WarpCode::build(llvm::StringRef name) {
 void WarpCode::prologue() {
   BasicBlock *entry = BasicBlock::Create(context, "entry", function);
   ir.SetInsertPoint(entry);
+  slots.resize(kernel.registers);
   for (uint32_t r = 0; r < kernel.registers; ++r) {
+    if (!live.crossesBlocks(r))
+      continue;
     IrType *type = intLanes(slotBits[r]);
-    slots.push_back(ir.CreateAlloca(type));
-    ir.CreateStore(Constant::getNullValue(type), slots.back());
+    slots[r] = ir.CreateAlloca(type);
+    ir.CreateStore(Constant::getNullValue(type), slots[r]);
   }
   uint32_t blocks = live.numBlocks();
   for (uint32_t b = 0; b <= blocks; ++b) {
@@ -74,11 +76,13 @@ void WarpCode::prologue() {
 
 void WarpCode::buildBlock(uint32_t block) {
   currentBlock = block;
+  values.clear();
   ir.SetInsertPoint(gates[block]);
   if (live.isLoopHeader(block)) { // else values nobody reads would be carried around the loop
     BitVector dead = live.deadAt(block);
     for (unsigned slot : dead.set_bits())
-      ir.CreateStore(Constant::getNullValue(intLanes(slotBits[slot])), slots[slot]);
+      if (slots[slot])
+        ir.CreateStore(Constant::getNullValue(intLanes(slotBits[slot])), slots[slot]);
   }
   Value *waiting = ir.CreateLoad(ir.getInt32Ty(), pending[block]);
   ir.CreateCondBr(ir.CreateICmpNE(waiting, ir.getInt32(0)), bodies[block], gates[block + 1]);
@@ -211,7 +215,7 @@ llvm::Value *WarpCode::read(const Source &source, unsigned bits) {
   case Source::Kind::Special:
     return resize(readSpecial(source.special), bits, false);
   case Source::Kind::Register: {
-    Value *value = ir.CreateLoad(intLanes(slotBits[source.slot]), slots[source.slot]);
+    Value *value = readRegister(source.slot);
     if (source.negated)
       value = ir.CreateNot(value);
     return resize(value, bits, false);
@@ -227,6 +231,15 @@ llvm::Value *WarpCode::read(const Source &source, unsigned bits) {
   }
   }
   return nullptr;
+}
+
+/// Within a block values pass from instruction to instruction, between blocks through memory that SROA removes.
+llvm::Value *WarpCode::readRegister(uint32_t slot) {
+  Value *&value = values[slot];
+  if (!value) // what was never written is zero
+    value = slots[slot] ? ir.CreateLoad(intLanes(slotBits[slot]), slots[slot])
+                        : cast<Value>(Constant::getNullValue(intLanes(slotBits[slot])));
+  return value;
 }
 
 llvm::Value *WarpCode::readPredicate(const Source &source) {
@@ -275,13 +288,13 @@ void WarpCode::write(const Source &destination, Value *value, bool isSigned) {
   }
   if (destination.kind != Source::Kind::Register)
     return;
-  Value *at = slots[destination.slot];
-  value = resize(value, slotBits[destination.slot], isSigned);
-  if (currentGuard || live.mustKeep(currentBlock, destination.slot)) {
-    Value *old = ir.CreateLoad(value->getType(), at);
-    value = ir.CreateSelect(currentGuard ? currentGuard : toLanes(mask), value, old);
-  }
-  ir.CreateStore(value, at);
+  uint32_t slot = destination.slot;
+  value = resize(value, slotBits[slot], isSigned);
+  if (currentGuard || live.mustKeep(currentBlock, slot))
+    value = ir.CreateSelect(currentGuard ? currentGuard : toLanes(mask), value, readRegister(slot));
+  values[slot] = value;
+  if (live.isReadAfter(currentBlock, slot))
+    ir.CreateStore(value, slots[slot]);
 }
 
 void WarpCode::writePredicate(const Source &destination, Value *value) { write(destination, value); }

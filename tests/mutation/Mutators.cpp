@@ -1,0 +1,215 @@
+#include "Mutators.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+
+#include <functional>
+
+namespace hloc::mutation {
+
+namespace {
+
+using ptx::Instruction;
+using ptx::Operand;
+
+bool is(const Instruction &instruction, std::initializer_list<llvm::StringRef> opcodes) {
+  return llvm::is_contained(opcodes, llvm::StringRef(instruction.parts.front()));
+}
+
+bool has(const Instruction &instruction, llvm::StringRef part) { return llvm::is_contained(instruction.parts, part); }
+
+/// Loads and stores of memory that others see; parameters are not.
+bool isAccess(const Instruction &i) {
+  return is(i, {"ld", "st", "atom", "red"}) && !has(i, "param") && !has(i, "param::entry") && !has(i, "local");
+}
+
+bool isFloat(const Instruction &i) {
+  return llvm::any_of(i.parts, [](llvm::StringRef part) { return part.starts_with("f") || part.starts_with("bf"); });
+}
+
+unsigned bytesOf(const Instruction &i) {
+  return llvm::StringSwitch<unsigned>(i.parts.back())
+      .Cases({"b8", "u8", "s8"}, 1)
+      .Cases({"b16", "u16", "s16", "f16", "bf16"}, 2)
+      .Cases({"b64", "u64", "s64", "f64"}, 8)
+      .Default(4);
+}
+
+/// The part that a change of mode, type or operation turns `part` into; empty where it says nothing of the kind.
+std::string otherRounding(llvm::StringRef part) {
+  return llvm::StringSwitch<std::string>(part)
+      .Case("rn", "rz")
+      .Case("rz", "rp")
+      .Case("rni", "rmi")
+      .Case("rzi", "rni")
+      .Case("rmi", "rpi")
+      .Case("rpi", "rmi")
+      .Default("");
+}
+
+std::string otherSign(llvm::StringRef part) {
+  if (part.size() > 1 && llvm::isDigit(part[1]) && (part[0] == 's' || part[0] == 'u'))
+    return (part[0] == 's' ? "u" : "s") + part.drop_front().str();
+  return "";
+}
+
+std::string otherOperation(llvm::StringRef part) {
+  return llvm::StringSwitch<std::string>(part).Case("min", "max").Case("max", "min").Case("add", "sub").Default("");
+}
+
+class Collector {
+public:
+  explicit Collector(std::vector<Mutant> &mutants) : mutants(mutants) {}
+
+  void visit(size_t functionIndex, size_t statementIndex, const Instruction &instruction) {
+    function = functionIndex;
+    statement = statementIndex;
+    original = &instruction;
+    control();
+    memory();
+    constants();
+    operandOrder();
+    parts();
+    shuffles();
+  }
+
+private:
+  void leaveOut(const char *mutation) {
+    mutants.push_back({mutation, function, statement, original->line, std::nullopt});
+  }
+  void change(const char *mutation, const std::function<void(Instruction &)> &edit) {
+    Instruction changed = *original;
+    edit(changed);
+    mutants.push_back({mutation, function, statement, original->line, std::move(changed)});
+  }
+
+  void control() {
+    const Instruction &i = *original;
+    if (is(i, {"bar", "barrier"}))
+      leaveOut("drop-barrier");
+    if (i.guard.empty())
+      return;
+    if (is(i, {"bra"}))
+      leaveOut("drop-branch");
+    else
+      change("drop-guard", [](Instruction &c) { c.guard.clear(), c.guardNegated = false; });
+    change("negate-guard", [](Instruction &c) { c.guardNegated = !c.guardNegated; });
+  }
+
+  void memory() {
+    const Instruction &i = *original;
+    if (!isAccess(i))
+      return;
+    if (is(i, {"st", "red"}))
+      leaveOut("drop-store");
+    for (size_t n = 0; n < i.operands.size(); ++n) {
+      const Operand &operand = i.operands[n];
+      if (operand.kind == Operand::Kind::Address)
+        change("shift-address", [&](Instruction &c) { c.operands[n].value += bytesOf(i); });
+      if (operand.kind == Operand::Kind::Vector && operand.elements.size() > 1 &&
+          (operand.elements[0].name != operand.elements[1].name ||
+           operand.elements[0].value != operand.elements[1].value))
+        change("swap-elements",
+               [&](Instruction &c) { std::swap(c.operands[n].elements[0], c.operands[n].elements[1]); });
+    }
+  }
+
+  void constants() {
+    const Instruction &i = *original;
+    for (size_t n = 1; n < i.operands.size(); ++n) {
+      if (i.operands[n].kind != Operand::Kind::Integer)
+        continue;
+      if (is(i, {"setp"})) {
+        change("widen-bound", [&](Instruction &c) { ++c.operands[n].value; });
+        change("narrow-bound", [&](Instruction &c) { --c.operands[n].value; });
+      } else if (is(i, {"add", "sub", "mul", "mad", "shl", "shr", "or", "and", "xor"}) && !isFloat(i)) {
+        change("shift-constant", [&](Instruction &c) { ++c.operands[n].value; });
+      }
+    }
+  }
+
+  void operandOrder() {
+    const Instruction &i = *original;
+    bool ordered = is(i, {"sub", "div", "rem", "selp"}) ||
+                   (is(i, {"setp"}) && (has(i, "lt") || has(i, "le") || has(i, "gt") || has(i, "ge")));
+    if (ordered && i.operands.size() >= 3)
+      change("swap-operands", [](Instruction &c) { std::swap(c.operands[1], c.operands[2]); });
+  }
+
+  void replacePart(const char *mutation, size_t index, const std::string &part) {
+    if (!part.empty())
+      change(mutation, [&](Instruction &c) { c.parts[index] = part; });
+  }
+
+  void parts() {
+    const Instruction &i = *original;
+    for (size_t n = 1; n < i.parts.size() && is(i, {"cvt"}); ++n)
+      replacePart("change-rounding", n, otherRounding(i.parts[n]));
+    if (is(i, {"cvt"}) && isFloat(i))
+      for (size_t n = 1; n < i.parts.size(); ++n)
+        replacePart("change-sign", n, otherSign(i.parts[n]));
+    if (is(i, {"min", "max", "shr", "div", "rem"}) && !isFloat(i))
+      replacePart("change-sign", i.parts.size() - 1, otherSign(i.parts.back()));
+    bool plain = i.parts.size() == 2 && isFloat(i); // add.f32: forms without a subtraction of the same name stay
+    if (is(i, {"min", "max"}) || (is(i, {"add"}) && plain))
+      replacePart("change-operation", 0, otherOperation(i.parts.front()));
+  }
+
+  void shuffles() {
+    const Instruction &i = *original;
+    if (!is(i, {"shfl"}) || i.operands.size() < 5)
+      return;
+    change("change-lane", [](Instruction &c) { ++c.operands[2].value; });
+    change("change-members", [](Instruction &c) { c.operands[4].value &= 0x7fffffff; });
+  }
+
+  std::vector<Mutant> &mutants;
+  size_t function = 0, statement = 0;
+  const Instruction *original = nullptr;
+};
+
+} // namespace
+
+ptx::Module Mutant::apply(ptx::Module module) const {
+  std::vector<ptx::Statement> &body = module.functions[function].body;
+  if (replacement)
+    body[statement].instruction = *replacement;
+  else
+    body.erase(body.begin() + ptrdiff_t(statement));
+  return module;
+}
+
+std::vector<Mutant> mutantsOf(const ptx::Module &module) {
+  std::vector<Mutant> mutants;
+  Collector collector(mutants);
+  for (size_t f = 0; f < module.functions.size(); ++f)
+    for (size_t s = 0; s < module.functions[f].body.size(); ++s) {
+      const ptx::Statement &statement = module.functions[f].body[s];
+      if (statement.kind == ptx::Statement::Kind::Instruction)
+        collector.visit(f, s, statement.instruction);
+    }
+  return mutants;
+}
+
+bool explains(const std::string &mutation, const std::string &symptom) {
+  auto oneOf = [&](std::initializer_list<llvm::StringRef> names) {
+    return llvm::is_contained(names, llvm::StringRef(symptom));
+  };
+  // Wrong values cannot be the only sign of a missing barrier: on a lockstep machine they may not show at all.
+  if (mutation == "drop-barrier")
+    return oneOf({"shared-race", "uninitialized-read"});
+  if (mutation == "change-members")
+    return oneOf({"inactive-shuffle", "divergent-barrier", "mismatch"});
+  if (mutation == "drop-store")
+    return oneOf({"unwritten-output", "uninitialized-read", "mismatch"});
+  bool values = mutation == "change-rounding" || mutation == "change-operation" || mutation == "swap-elements";
+  if (values && symptom == "mismatch")
+    return true;
+  bool memory =
+      oneOf({"out-of-bounds", "misaligned", "read-only-write", "uninitialized-read", "shared-race", "global-race",
+             "unwritten-output", "divergent-barrier", "deadlock", "inactive-shuffle", "time-limit"});
+  return memory || symptom == "mismatch";
+}
+
+} // namespace hloc::mutation
