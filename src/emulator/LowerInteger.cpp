@@ -82,15 +82,37 @@ bool WarpCode::lowerInteger(const Decoded &d) {
   }
 }
 
+/// The upper half of a 64-bit product from four 32-bit ones: LLVM would do vectors of 128 bits lane by lane.
+llvm::Value *WarpCode::mulHigh64(Value *a, Value *b, bool isSigned) {
+  Value *low = splatInt(64, 0xffffffff), *half = splatInt(64, 32), *zero = splatInt(64, 0);
+  Value *a0 = ir.CreateAnd(a, low), *a1 = ir.CreateLShr(a, half);
+  Value *b0 = ir.CreateAnd(b, low), *b1 = ir.CreateLShr(b, half);
+  Value *cross0 = ir.CreateMul(a0, b1), *cross1 = ir.CreateMul(a1, b0);
+  Value *middle = ir.CreateAdd(ir.CreateLShr(ir.CreateMul(a0, b0), half),
+                               ir.CreateAdd(ir.CreateAnd(cross0, low), ir.CreateAnd(cross1, low)));
+  Value *high = ir.CreateAdd(ir.CreateMul(a1, b1), ir.CreateLShr(middle, half));
+  high = ir.CreateAdd(high, ir.CreateAdd(ir.CreateLShr(cross0, half), ir.CreateLShr(cross1, half)));
+  if (!isSigned)
+    return high;
+  high = ir.CreateSub(high, ir.CreateSelect(ir.CreateICmpSLT(a, zero), b, zero));
+  return ir.CreateSub(high, ir.CreateSelect(ir.CreateICmpSLT(b, zero), a, zero));
+}
+
 bool WarpCode::lowerMul(const Decoded &d) {
   unsigned bits = d.type.bits;
   bool isSigned = d.type.isSigned();
   Value *a = read(d.operands[1], bits), *b = read(d.operands[2], bits);
   unsigned wide = d.mode == Mode::Lo || d.mode == Mode::None ? bits : 2 * bits;
-  Value *product = ir.CreateMul(resize(a, wide, isSigned), resize(b, wide, isSigned));
-  if (d.mode == Mode::Hi) {
-    product = resize(ir.CreateLShr(product, splatInt(wide, bits)), bits, false);
+  Value *product;
+  if (d.mode == Mode::Hi && bits == 64) {
+    product = mulHigh64(a, b, isSigned);
     wide = bits;
+  } else {
+    product = ir.CreateMul(resize(a, wide, isSigned), resize(b, wide, isSigned));
+    if (d.mode == Mode::Hi) {
+      product = resize(ir.CreateLShr(product, splatInt(wide, bits)), bits, false);
+      wide = bits;
+    }
   }
   if (d.opcode == Opcode::Mad) {
     Value *c = read(d.operands[3], wide);
@@ -138,8 +160,20 @@ bool WarpCode::lowerDivRem(const Decoded &d) {
     unusual = ir.CreateOr(zero, minusOne);
   }
   Value *divisor = ir.CreateSelect(unusual, one, b);
-  Value *result = isDiv ? (isSigned ? ir.CreateSDiv(a, divisor) : ir.CreateUDiv(a, divisor))
-                        : (isSigned ? ir.CreateSRem(a, divisor) : ir.CreateURem(a, divisor));
+  Value *result;
+  if (bits <= 32 && d.operands[2].kind != Source::Kind::Constant) {
+    // Processors divide vectors of f64 only. The quotient of 32-bit numbers is off by less than its distance from the
+    // next whole number, so cutting it off is exact.
+    IrType *doubles = lanes(ir.getDoubleTy());
+    auto wide = [&](Value *v) { return isSigned ? ir.CreateSIToFP(v, doubles) : ir.CreateUIToFP(v, doubles); };
+    Value *quotient = ir.CreateFDiv(wide(a), wide(divisor));
+    result = isSigned ? ir.CreateFPToSI(quotient, intLanes(bits)) : ir.CreateFPToUI(quotient, intLanes(bits));
+    if (!isDiv)
+      result = ir.CreateSub(a, ir.CreateMul(result, divisor));
+  } else {
+    result = isDiv ? (isSigned ? ir.CreateSDiv(a, divisor) : ir.CreateUDiv(a, divisor))
+                   : (isSigned ? ir.CreateSRem(a, divisor) : ir.CreateURem(a, divisor));
+  }
   if (isSigned)
     result = ir.CreateSelect(minusOne, isDiv ? ir.CreateNeg(a) : splatInt(bits, 0), result);
   result = ir.CreateSelect(zero, isDiv ? splatInt(bits, ~uint64_t(0)) : a, result);

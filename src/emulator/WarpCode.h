@@ -62,6 +62,7 @@ private:
   bool lower(const Decoded &d);
   bool lowerInteger(const Decoded &d);
   bool lowerMul(const Decoded &d);
+  Value *mulHigh64(Value *a, Value *b, bool isSigned);
   bool lowerCarry(const Decoded &d);
   bool lowerDivRem(const Decoded &d);
   bool lowerShift(const Decoded &d);

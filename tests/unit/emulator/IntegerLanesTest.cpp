@@ -78,6 +78,14 @@ TEST_CASE("lanes: division never traps") {
   checkLanes("rem.s32 %r0, %a, %b;", 32, pairs, [](uint64_t a, uint64_t b, uint64_t) {
     return int32_t(b) ? int64_t(int32_t(a)) % int32_t(b) : int32_t(a);
   });
+  Inputs many;
+  uint32_t state = 9;
+  for (int i = 0; i < 20000; ++i) { // quotients just below whole numbers are the hard ones
+    auto next = [&] { return state = state * 1664525 + 1013904223; };
+    uint32_t b = next() >> next() % 32, q = next() >> next() % 32;
+    many.push_back({uint32_t(b * q - 1), b, 0});
+  }
+  checkLanes("div.u32 %r0, %a, %b;", 32, many, [](uint64_t a, uint64_t b, uint64_t) { return b ? a / b : 0xffffffff; });
   Inputs wide = triples(longs, longs);
   checkLanes("div.u64 %l0, %la, %lb;", 64, wide,
              [](uint64_t a, uint64_t b, uint64_t) { return b ? a / b : ~uint64_t(0); });
