@@ -28,7 +28,7 @@ TEST_CASE("each-kind-of-diagnostic-about-hlo-is-given") {
   const Case cases[] = {
       {DiagnosticKind::InputTooLarge, entry("ROOT c = f32[1000000,1000000] constant({...})")},
       {DiagnosticKind::BadNumber, entry("ROOT c = f32[99999999999999999999999] parameter(0)")},
-      {DiagnosticKind::BadEscape, entry(p + "ROOT a = f32[2] add(p, p), metadata={op_name=\"\\xzz\"}")},
+      {DiagnosticKind::BadEscape, entry(p + "ROOT a = f32[2] custom-call(p), custom_call_target=\"\\xzz\"")},
       {DiagnosticKind::NotHloText, "# proto\nname: \"m\"\n"},
       {DiagnosticKind::UnknownAttribute, entry(p + "ROOT a = f32[2] add(p, p), colour=3")},
       {DiagnosticKind::DuplicateAttribute, entry("ROOT i = f32[2] iota(), iota_dimension=0, iota_dimension=0")},
@@ -38,12 +38,15 @@ TEST_CASE("each-kind-of-diagnostic-about-hlo-is-given") {
       {DiagnosticKind::OperandCount, entry(p + "ROOT a = f32[2] add(p)")},
       {DiagnosticKind::BadParameter, entry("ROOT p = f32[2] parameter(3)")},
       {DiagnosticKind::MissingShape, entry("ROOT p = parameter(0)")},
-      {DiagnosticKind::TooDeep, entry("ROOT p = " + std::string(5000, '(') + "f32[]" + std::string(5000, ')') + " parameter(0)")},
+      {DiagnosticKind::TooDeep,
+       entry("ROOT p = " + std::string(5000, '(') + "f32[]" + std::string(5000, ')') + " parameter(0)")},
       {DiagnosticKind::EmptyInput, " \n"},
       {DiagnosticKind::InvalidDimensions, entry(p + "ROOT t = f32[2] transpose(p), dimensions={1}")},
-      {DiagnosticKind::InvalidCallee, "HloModule m\nf {\n x = f32[] parameter(0)\n ROOT y = f32[] call(x), to_apply=f\n}\n"},
-      {DiagnosticKind::InvalidFusion, "HloModule m\nf {\n x = f32[2] parameter(0)\n ROOT y = f32[2] negate(x)\n}\nENTRY e {\n " + p +
-                                          " q = f32[2] parameter(1)\n ROOT y = f32[2] fusion(p, q), kind=kLoop, calls=f\n}\n"},
+      {DiagnosticKind::InvalidCallee,
+       "HloModule m\nf {\n x = f32[] parameter(0)\n ROOT y = f32[] call(x), to_apply=f\n}\n"},
+      {DiagnosticKind::InvalidFusion,
+       "HloModule m\nf {\n x = f32[2] parameter(0)\n ROOT y = f32[2] negate(x)\n}\nENTRY e {\n " + p +
+           " q = f32[2] parameter(1)\n ROOT y = f32[2] fusion(p, q), kind=kLoop, calls=f\n}\n"},
   };
   for (const Case &one : cases) {
     INFO(one.text.substr(0, 200));
