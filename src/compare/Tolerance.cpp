@@ -101,6 +101,12 @@ double sumCost(const HloInstruction &sum, double terms) {
   return 2 + (wide ? std::max(tree, 2.5 * std::sqrt(terms)) : tree);
 }
 
+/// A library's convolution: only its custom calls have these attributes.
+bool isConvolutionCall(const HloInstruction &instr) {
+  return instr.opcode() == Opcode::CustomCall && instr.has(AttributeKey::DimLabels) && instr.numOperands() >= 2 &&
+         instr.operand(1)->shape().isArray();
+}
+
 /// Number of terms summed into one element of a result; 1 if the op is not a sum.
 double numTerms(const HloInstruction &instr) {
   auto windowSize = [&] {
@@ -122,6 +128,10 @@ double numTerms(const HloInstruction &instr) {
   case Opcode::ReduceWindow:
   case Opcode::SelectAndScatter:
     return windowSize();
+  case Opcode::CustomCall:
+    if (!isConvolutionCall(instr))
+      return 1;
+    [[fallthrough]];
   case Opcode::Convolution: {
     const Shape &kernel = instr.operand(1)->shape();
     return double(kernel.numElements());
@@ -167,6 +177,8 @@ double ownCost(const HloInstruction &instr, bool operandsAreExact) {
   if (!anyFloat)
     return 0;
   double terms = numTerms(instr);
+  if (isConvolutionCall(instr))
+    return 4 + 2 * std::log2(std::max(terms, 2.0));
   switch (family(instr.opcode())) {
   case OpcodeFamily::Unary:
   case OpcodeFamily::Binary:
@@ -209,7 +221,8 @@ double ownCost(const HloInstruction &instr, bool operandsAreExact) {
 bool mayCancel(const HloInstruction &instr) {
   return instr.opcode() == Opcode::Add || instr.opcode() == Opcode::Subtract || instr.opcode() == Opcode::Sine ||
          instr.opcode() == Opcode::Cosine || instr.opcode() == Opcode::Log || instr.opcode() == Opcode::LogPlusOne ||
-         instr.opcode() == Opcode::ExponentialMinusOne || family(instr.opcode()) == OpcodeFamily::Structured;
+         instr.opcode() == Opcode::ExponentialMinusOne || family(instr.opcode()) == OpcodeFamily::Structured ||
+         isConvolutionCall(instr);
 }
 
 /// Budgets of the leaves of every value of a computation, callees included. Conservative: a call's results depend on

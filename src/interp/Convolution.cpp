@@ -18,17 +18,17 @@ constexpr int64_t patchRows = 256;
 /// output [batch, spatial..., feature].
 class Convolution {
 public:
-  Convolution(Step &step, const ConvolutionLabels &labels)
+  Convolution(Step &step, const Shape &shape, const ConvolutionLabels &labels)
       : labels(labels), window(step.instr.windowOr(0)),
         featureGroups(step.instr.intOr(AttributeKey::FeatureGroupCount, 1)),
         batchGroups(step.instr.intOr(AttributeKey::BatchGroupCount, 1)) {
-    ElementType type = step.shape().elementType();
+    ElementType type = shape.elementType();
     input = transposed(widened(step.array(0), type), order(labels.lhsBatch, labels.lhsSpatial, {labels.lhsFeature}));
     kernel =
         transposed(widened(step.array(1), type), order({}, labels.rhsSpatial, {labels.rhsInput, labels.rhsOutput}));
     Index outOrder = outputOrder(), dims;
     for (int64_t dim : outOrder)
-      dims.push_back(step.shape().dim(unsigned(dim)));
+      dims.push_back(shape.dim(unsigned(dim)));
     output = Literal(Shape::array(input.shape().elementType(), dims));
   }
 
@@ -125,15 +125,18 @@ private:
 
 } // namespace
 
-llvm::FailureOr<Value> evaluateConvolution(Step &step) {
+llvm::FailureOr<Value> convolution(Step &step, const Shape &shape) {
   if (step.operands.size() != 2)
     return step.unsupported("sparse operands");
   for (unsigned i = 0; i < 2; ++i)
-    if (!isProductDefined(step.array(i).shape().elementType(), step.shape().elementType()))
+    if (!isProductDefined(step.array(i).shape().elementType(), shape.elementType()))
       return step.unsupported("products of these types are not defined", DiagnosticKind::UnsupportedType);
-  Literal result(step.shape());
-  roundInto(Convolution(step, *step.instr.get<const ConvolutionLabels *>(AttributeKey::DimLabels)).run(), result);
+  Literal result(shape);
+  roundInto(Convolution(step, shape, *step.instr.get<const ConvolutionLabels *>(AttributeKey::DimLabels)).run(),
+            result);
   return Value(std::move(result));
 }
+
+llvm::FailureOr<Value> evaluateConvolution(Step &step) { return convolution(step, step.shape()); }
 
 } // namespace hloc::interp

@@ -1,5 +1,6 @@
 // Custom calls whose meaning is public; all others are refused by name.
 
+#include "hloc/hlo/ShapeInference.h"
 #include "interp/Ops.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -8,7 +9,7 @@ namespace hloc::interp {
 
 namespace {
 
-enum class KnownCall { Unknown, Identity, TopK };
+enum class KnownCall { Unknown, Identity, TopK, ConvolutionForward, Cholesky };
 
 KnownCall knownCall(llvm::StringRef target) {
   return llvm::StringSwitch<KnownCall>(target)
@@ -17,6 +18,8 @@ KnownCall knownCall(llvm::StringRef target) {
               "annotate_device_placement", "MoveToHost", "MoveToDevice", "LayoutConstraint", "Pin", "Unpin"},
              KnownCall::Identity)
       .Cases({"TopK", "__gpu$TopK"}, KnownCall::TopK)
+      .Case("__cudnn$convForward", KnownCall::ConvolutionForward)
+      .Case("cusolver_potrf_ffi", KnownCall::Cholesky)
       .Default(KnownCall::Unknown);
 }
 
@@ -31,6 +34,65 @@ llvm::FailureOr<Value> topKCall(Step &step) {
   return topK(step, shape.element(0).dims().back(), /*largest=*/true);
 }
 
+/// Text of the backend configuration without blanks.
+std::string backendConfig(const Step &step) {
+  std::string text;
+  for (char c : step.instr.string(AttributeKey::BackendConfig))
+    if (!isspace(static_cast<unsigned char>(c)))
+      text += c;
+  return text;
+}
+
+/// Operands and attributes obey the rules of `convolution`, which the verifier does not check at a custom call.
+bool isConvolution(const Step &step, const Shape &shape) {
+  InstructionSpec spec;
+  spec.opcode = Opcode::Convolution;
+  spec.shape = shape;
+  spec.operands = step.instr.operands();
+  spec.attributes = step.instr.attributes();
+  std::string error;
+  std::optional<Shape> inferred = shape.isArray() ? inferShape(spec, error) : std::nullopt;
+  return inferred && inferred->compatible(shape);
+}
+
+/// (result, scratch) of a convolution whose attributes are those of `convolution`, without an epilogue.
+llvm::FailureOr<Value> convolutionForward(Step &step) {
+  const Shape &shape = step.shape();
+  std::string config = backendConfig(step);
+  bool plain = llvm::StringRef(config).contains("\"activation_mode\":\"kNone\"") &&
+               (llvm::StringRef(config).contains("\"conv_result_scale\":1,") ||
+                llvm::StringRef(config).contains("\"conv_result_scale\":1}")) &&
+               step.operands.size() == 2 && step.instr.has(AttributeKey::DimLabels) &&
+               step.instr.has(AttributeKey::Window);
+  if (!plain || !shape.isTuple() || shape.elements().size() != 2 || !isConvolution(step, shape.element(0)))
+    return step.unsupported("only plain convolutions of the target `__cudnn$convForward` are understood");
+  llvm::FailureOr<Value> result = convolution(step, shape.element(0));
+  if (failed(result))
+    return result;
+  return Value::tuple({*result, Value::zero(shape.element(1))});
+}
+
+/// (factors, info): LAPACK's potrf of each matrix. The triangle it does not define is zero here; of a matrix that has
+/// no factor all is NaN, and info the order of the first leading minor that is not positive.
+llvm::FailureOr<Value> choleskyCall(Step &step) {
+  const Shape &shape = step.shape();
+  bool fits = step.operands.size() == 1 && shape.isTuple() && shape.elements().size() == 2 &&
+              shape.element(0).isArray() && shape.element(1).isArray() &&
+              shape.element(0).elementType() == step.array(0).shape().elementType() &&
+              shape.element(0).dims() == step.array(0).shape().dims() && shape.element(0).rank() >= 2 &&
+              (isFloat(shape.element(0).elementType()) || isComplex(shape.element(0).elementType())) &&
+              shape.element(1).elementType() == ElementType::S32 &&
+              shape.element(0).dims().drop_back(2) == shape.element(1).dims() &&
+              shape.element(0).dims().back() == shape.element(0).dims().drop_back().back();
+  std::string config = backendConfig(step);
+  bool lower = llvm::StringRef(config).contains("lower=true");
+  if (!fits || (!lower && !llvm::StringRef(config).contains("lower=false")))
+    return step.unsupported("operands, results or configuration do not fit the target `cusolver_potrf_ffi`");
+  Literal info(shape.element(1));
+  Literal factors = cholesky(step.array(0), lower, &info);
+  return Value::tuple({Value(std::move(factors)), Value(std::move(info))});
+}
+
 } // namespace
 
 llvm::FailureOr<Value> evaluateCustomCall(Step &step) {
@@ -42,6 +104,10 @@ llvm::FailureOr<Value> evaluateCustomCall(Step &step) {
     break;
   case KnownCall::TopK:
     return topKCall(step);
+  case KnownCall::ConvolutionForward:
+    return convolutionForward(step);
+  case KnownCall::Cholesky:
+    return choleskyCall(step);
   case KnownCall::Unknown:
     break;
   }

@@ -15,14 +15,14 @@ std::complex<double> conjugate(std::complex<double> x) { return std::conj(x); }
 double realPart(double x) { return x; }
 double realPart(std::complex<double> x) { return x.real(); }
 
-/// A = L L^H from the lower triangle, in place; false if A is not positive definite.
-template <typename T> bool factorise(T *a, int64_t n) {
+/// A = L L^H from the lower triangle, in place; 0, or the order of the first leading minor that is not positive.
+template <typename T> int64_t factorise(T *a, int64_t n) {
   for (int64_t j = 0; j < n; ++j) {
     double diagonal = realPart(a[j * n + j]);
     for (int64_t k = 0; k < j; ++k)
       diagonal -= std::norm(a[j * n + k]);
     if (!(diagonal > 0))
-      return false;
+      return j + 1;
     double pivot = std::sqrt(diagonal);
     a[j * n + j] = pivot;
     for (int64_t i = j + 1; i < n; ++i) {
@@ -32,7 +32,7 @@ template <typename T> bool factorise(T *a, int64_t n) {
       a[i * n + j] = sum / pivot;
     }
   }
-  return true;
+  return 0;
 }
 
 /// Conjugate transpose in place.
@@ -45,19 +45,20 @@ template <typename T> void adjoin(T *a, int64_t n) {
     }
 }
 
-/// Only the wanted triangle is read; the other one of the result is zero.
-template <typename T> void choleskyOne(T *a, int64_t n, bool lower) {
+/// Only the wanted triangle is read; the other one of the result is zero. Returns what `factorise` does.
+template <typename T> int64_t choleskyOne(T *a, int64_t n, bool lower) {
   if (!lower)
     adjoin(a, n); // the upper triangle of A is the lower one of A^H = A
-  bool definite = factorise(a, n);
+  int64_t failed = factorise(a, n);
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < n; ++j)
-      if (!definite)
+      if (failed != 0)
         a[i * n + j] = std::numeric_limits<double>::quiet_NaN();
       else if (j > i)
         a[i * n + j] = 0;
   if (!lower)
     adjoin(a, n);
+  return failed;
 }
 
 struct Solve {
@@ -130,20 +131,23 @@ template <typename T> void solveAll(const Literal &a, Literal &b, const HloInstr
 
 } // namespace
 
-llvm::FailureOr<Value> evaluateCholesky(Step &step) {
-  ElementType type = step.shape().elementType();
-  Literal sums = widened(step.array(0), type);
-  unsigned rank = sums.shape().rank();
-  int64_t n = sums.shape().dim(rank - 1);
-  bool lower = step.instr.flag(AttributeKey::Lower);
-  for (int64_t start = 0; n != 0 && start < sums.numElements(); start += n * n)
-    if (isComplex(type))
-      choleskyOne(sums.mutableData<std::complex<double>>().data() + start, n, lower);
-    else
-      choleskyOne(sums.mutableData<double>().data() + start, n, lower);
-  Literal result(step.shape());
+Literal cholesky(const Literal &matrices, bool lower, Literal *info) {
+  ElementType type = matrices.shape().elementType();
+  Literal sums = widened(matrices, type);
+  int64_t n = sums.shape().dim(sums.shape().rank() - 1);
+  for (int64_t start = 0; n != 0 && start < sums.numElements(); start += n * n) {
+    int64_t failed = isComplex(type) ? choleskyOne(sums.mutableData<std::complex<double>>().data() + start, n, lower)
+                                     : choleskyOne(sums.mutableData<double>().data() + start, n, lower);
+    if (info)
+      info->setInt(start / (n * n), failed);
+  }
+  Literal result(matrices.shape());
   roundInto(sums, result);
-  return Value(std::move(result));
+  return result;
+}
+
+llvm::FailureOr<Value> evaluateCholesky(Step &step) {
+  return Value(cholesky(step.array(0), step.instr.flag(AttributeKey::Lower), /*info=*/nullptr));
 }
 
 llvm::FailureOr<Value> evaluateTriangularSolve(Step &step) {
