@@ -325,8 +325,35 @@ bool WarpCode::lowerFloat(const Decoded &d) {
   return true;
 }
 
+/// f32x2: the same instruction on both halves of a 64-bit register.
+bool WarpCode::lowerPackedSingles(const Decoded &d) {
+  if (d.rounding != Rounding::Nearest || d.saturate)
+    return false;
+  Type single = d.type;
+  single.lanes = 1;
+  Value *whole = splatInt(64, 0);
+  for (unsigned part = 0; part < 2; ++part) {
+    SmallVector<Value *, 3> arguments;
+    for (const Source &operand : ArrayRef(d.operands).drop_front()) {
+      Value *bits = resize(ir.CreateLShr(read(operand, 64), splatInt(64, 32 * part)), 32, false);
+      Value *value = ir.CreateBitCast(bits, lanes(ir.getFloatTy()));
+      arguments.push_back(d.ftz ? flush(value, single) : value);
+    }
+    Value *result = floatOp(d, arguments, single);
+    if (!result)
+      return false;
+    result = canonicalNan(d.ftz ? flush(result, single) : result);
+    Value *bits = resize(ir.CreateBitCast(result, intLanes(32)), 64, false);
+    whole = ir.CreateOr(whole, ir.CreateShl(bits, splatInt(64, 32 * part)));
+  }
+  write(d.operands[0], whole);
+  return true;
+}
+
 /// f16x2, bf16x2, u16x2, s16x2: the same instruction on both halves.
 bool WarpCode::lowerPacked(const Decoded &d) {
+  if (d.type.bits == 32)
+    return lowerPackedSingles(d);
   Value *whole = splatInt(32, 0);
   bool isFma = d.opcode == Opcode::Fma || d.opcode == Opcode::Mad;
   for (unsigned part = 0; part < 2; ++part) {

@@ -74,6 +74,7 @@ private:
   bool lowerSetp(const Decoded &d);
   bool lowerFloat(const Decoded &d);
   bool lowerPacked(const Decoded &d);
+  bool lowerPackedSingles(const Decoded &d);
   bool lowerDirected(const Decoded &d);
   bool lowerApproximate(const Decoded &d);
   bool lowerConvert(const Decoded &d);

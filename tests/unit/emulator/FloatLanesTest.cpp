@@ -214,6 +214,23 @@ TEST_CASE("lanes: 16-bit floats round once") {
              [=](uint64_t a, uint64_t b, uint64_t) { return flush(halfResult(value(a) + value(b), half)); });
 }
 
+TEST_CASE("lanes: pairs of f32 in one register") {
+  auto single = [](uint64_t bits) { return std::bit_cast<float>(uint32_t(bits)); };
+  auto pair = [](float low, float high) {
+    return uint64_t(std::bit_cast<uint32_t>(high)) << 32 | std::bit_cast<uint32_t>(low);
+  };
+  Inputs inputs;
+  for (float x : {1.5f, -0.25f, 3e10f})
+    for (float y : {2.0f, -7.0f, 1e-20f})
+      inputs.push_back({pair(x, y), pair(y, 0.5f), pair(-1.0f, x)});
+  checkLanes("mul.f32x2 %l0, %la, %lb;", 64, inputs, [=](uint64_t a, uint64_t b, uint64_t) {
+    return pair(single(a) * single(b), single(a >> 32) * single(b >> 32));
+  });
+  checkLanes("fma.rn.f32x2 %l0, %la, %lb, %lc;", 64, inputs, [=](uint64_t a, uint64_t b, uint64_t c) {
+    return pair(std::fma(single(a), single(b), single(c)), std::fma(single(a >> 32), single(b >> 32), single(c >> 32)));
+  });
+}
+
 TEST_CASE("lanes: conversions between float formats") {
   Inputs all = triples(singles);
   uint32_t state = 3;
