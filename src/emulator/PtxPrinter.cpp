@@ -175,7 +175,9 @@ void print(const Function &f, raw_ostream &os) {
 } // namespace
 
 void print(const Module &module, raw_ostream &os) {
-  os << ".version " << module.version << "\n.target " << module.target << '\n';
+  os << ".version " << module.version << '\n';
+  if (!module.target.empty())
+    os << ".target " << module.target << '\n';
   if (!module.addressSize.empty())
     os << ".address_size " << module.addressSize << '\n';
   for (size_t i = 0; i < module.files.size(); ++i)

@@ -1,13 +1,17 @@
 #include "fuzz/Targets.h"
 
+#include "hloc/emulator/Ptx.h"
 #include "hloc/hlo/Printer.h"
 #include "hloc/hlo/Verifier.h"
 #include "hloc/indexing/IndexingMap.h"
 #include "hloc/interp/Interpreter.h"
+#include "hloc/kernel/LaunchDescription.h"
 #include "hloc/kernel/Manifest.h"
 #include "hloc/npz/Npz.h"
 #include "hloc/parser/Parser.h"
 #include "hloc/support/Check.h"
+
+#include "emulator/Program.h"
 
 #include "mlir/IR/MLIRContext.h"
 
@@ -127,6 +131,34 @@ void fuzzNpz(llvm::StringRef bytes) {
   std::optional<std::vector<NpzArray>> arrays = readNpz(bytes, error, /*maxBytes=*/64 << 20);
   HLOC_CHECK(arrays || !error.empty(), "a refused archive has a message");
   readNpy(bytes, error);
+}
+
+void fuzzPtx(llvm::StringRef bytes) {
+  DiagnosticEngine diagnostics, later;
+  diagnostics.setFile(std::make_shared<SourceFile>("input.ptx", bytes.str()));
+  auto module = ptx::parse(diagnostics);
+  HLOC_CHECK(module || diagnostics.hasErrors(), "refused PTX has an error");
+  if (!module)
+    return render(diagnostics);
+  auto program = emulator::resolve(*module, diagnostics);
+  HLOC_CHECK(program || diagnostics.hasErrors(), "PTX that is not executed has an error");
+  render(diagnostics);
+  std::string text, again;
+  llvm::raw_string_ostream os(text), againOs(again);
+  ptx::print(*module, os);
+  later.setFile(std::make_shared<SourceFile>("printed.ptx", text));
+  auto second = ptx::parse(later);
+  HLOC_CHECK(second, "what hloc prints does not parse");
+  ptx::print(*second, againOs);
+  HLOC_CHECK(text == again, "printed PTX changes when it is read back");
+}
+
+void fuzzLaunch(llvm::StringRef bytes) {
+  DiagnosticEngine diagnostics;
+  diagnostics.setFile(std::make_shared<SourceFile>("input.json", bytes.str()));
+  auto launch = parseLaunchDescription(diagnostics);
+  HLOC_CHECK(launch || diagnostics.hasErrors(), "a refused launch description has an error");
+  render(diagnostics);
 }
 
 llvm::ArrayRef<FuzzTarget> fuzzTargets() {
