@@ -57,8 +57,8 @@ private:
     return true;
   }
 
-  /// Bytes pass unchanged into tuples and the parameters of fusions: where the text gives them another layout, it means a
-  /// copy.
+  /// Bytes pass unchanged into tuples and the parameters of fusions: where the text gives them another layout, it means
+  /// a copy.
   static void matchLayouts(const HloInstruction &instr, llvm::MutableArrayRef<HloInstruction *> operands,
                            HloBuilder &builder) {
     if (instr.opcode() == Opcode::Tuple)

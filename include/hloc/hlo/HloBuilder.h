@@ -28,8 +28,8 @@ public:
   HloInstruction *tuple(llvm::ArrayRef<HloInstruction *> elements);
   Attribute ints(AttributeKey key, llvm::ArrayRef<int64_t> values);
 
-  /// Copies `instr` (possibly of another module on the same arena) with other operands, and `shape` if given. Called computations are mapped
-  /// through `computations` where present.
+  /// Copies `instr` (possibly of another module on the same arena) with other operands, and `shape` if given. Called
+  /// computations are mapped through `computations` where present.
   HloInstruction *clone(const HloInstruction &instr, llvm::ArrayRef<HloInstruction *> operands,
                         const llvm::DenseMap<const HloComputation *, HloComputation *> &computations =
                             llvm::DenseMap<const HloComputation *, HloComputation *>(),
