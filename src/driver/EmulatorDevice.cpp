@@ -17,6 +17,10 @@ bool EmulatorDevice::load(const std::string &image, std::string &error) {
   return machine != nullptr;
 }
 
+bool EmulatorDevice::prepare(const std::string &kernel, std::string &error) {
+  return succeeded(machine->translate(kernel, diagnostics));
+}
+
 bool EmulatorDevice::allocate(const DeviceBuffer &buffer, std::string &error) {
   bool known = buffer.contents != DeviceBuffer::Contents::Unwritten;
   machine->allocate(buffer.name, buffer.bytes, known ? Emulator::Contents::Written : Emulator::Contents::Unwritten);

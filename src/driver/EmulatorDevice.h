@@ -22,6 +22,7 @@ public:
   }
 
   bool load(const std::string &image, std::string &error) override;
+  bool prepare(const std::string &kernel, std::string &error) override;
   bool allocate(const DeviceBuffer &buffer, std::string &error) override;
   bool upload(uint32_t buffer, const void *bytes, uint64_t numBytes, std::string &error) override;
   bool download(const BufferSlice &slice, void *bytes, std::string &error) override;

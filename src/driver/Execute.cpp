@@ -3,6 +3,7 @@
 #include "hloc/kernel/DeviceProgram.h"
 
 #include "fmt/format.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace hloc {
 
@@ -89,11 +90,14 @@ static void flatten(const Literal &value, std::vector<const Literal *> &leaves) 
     flatten(element, leaves);
 }
 
-/// The parameter's layout in device memory is that of the entry computation.
-static std::vector<uint8_t> bytesWithLayout(const Literal &value, const Shape &shape) {
+/// The parameter's layout in device memory is that of the entry computation. `storage` holds what had to be reordered.
+static llvm::ArrayRef<uint8_t> bytesWithLayout(const Literal &value, const Shape &shape,
+                                               std::vector<uint8_t> &storage) {
+  if (isDeviceOrder(shape))
+    return value.bytes();
   Literal typed(shape);
   llvm::copy(value.bytes(), typed.mutableBytes().begin());
-  return toDeviceBytes(typed);
+  return storage = toDeviceBytes(typed);
 }
 
 bool Executor::prepare(Device &device, const DeviceProgram &program, llvm::ArrayRef<Literal> arguments) {
@@ -109,11 +113,12 @@ bool Executor::prepare(Device &device, const DeviceProgram &program, llvm::Array
     const DeviceBuffer &buffer = program.buffers[i];
     if (!check(device.allocate(buffer, error), error))
       return false;
-    std::vector<uint8_t> bytes;
+    std::vector<uint8_t> storage;
+    llvm::ArrayRef<uint8_t> bytes;
     if (buffer.contents == DeviceBuffer::Contents::Input)
-      bytes = bytesWithLayout(*values[buffer.input], shapes[buffer.input]);
+      bytes = bytesWithLayout(*values[buffer.input], shapes[buffer.input], storage);
     else if (buffer.contents == DeviceBuffer::Contents::Constant)
-      bytes.assign(buffer.constant.begin(), buffer.constant.end());
+      bytes = llvm::arrayRefFromStringRef(buffer.constant);
     else
       continue;
     if (bytes.size() > buffer.bytes)
@@ -140,15 +145,25 @@ llvm::FailureOr<Literal> Executor::run(Device &device, const std::string &image,
     if (!prepare(device, program, arguments))
       return llvm::failure();
   }
-  Timing::Scope scope(timing, "execute");
-  for (const auto &step : program.steps) {
-    const auto *launch = std::get_if<DeviceLaunch>(&step);
-    bool worked = launch ? device.launch(*launch, error) : device.copy(std::get<DeviceCopy>(step), error);
-    if (!check(worked, error))
+  {
+    Timing::Scope scope(timing, "translate");
+    for (const auto &step : program.steps)
+      if (const auto *launch = std::get_if<DeviceLaunch>(&step);
+          launch && !check(device.prepare(launch->kernel, error), error))
+        return llvm::failure();
+  }
+  {
+    Timing::Scope scope(timing, "execute");
+    for (const auto &step : program.steps) {
+      const auto *launch = std::get_if<DeviceLaunch>(&step);
+      bool worked = launch ? device.launch(*launch, error) : device.copy(std::get<DeviceCopy>(step), error);
+      if (!check(worked, error))
+        return llvm::failure();
+    }
+    if (!check(device.synchronize(error), error))
       return llvm::failure();
   }
-  if (!check(device.synchronize(error), error))
-    return llvm::failure();
+  Timing::Scope scope(timing, "fetch results");
   return collect(device, program);
 }
 
@@ -173,6 +188,12 @@ llvm::FailureOr<Literal> Executor::collect(Device &device, const DeviceProgram &
     if (given.bytes < wanted)
       return check(false, fmt::format("a result of {} bytes for {}", given.bytes, leaf.shape.toString())),
              llvm::failure();
+    if (isDeviceOrder(leaf.shape)) {
+      Literal value(leaf.shape);
+      fine &= check(device.download(slice, value.mutableBytes().data(), error), error);
+      values.push_back(std::move(value));
+      continue;
+    }
     std::vector<uint8_t> bytes(wanted);
     fine &= check(device.download(slice, bytes.data(), error), error);
     values.push_back(fromDeviceBytes(leaf.shape, bytes));

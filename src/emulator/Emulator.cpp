@@ -373,20 +373,26 @@ bool Emulator::Impl::runBlocks(Launch &launch, DiagnosticEngine &diagnostics) {
   return !noMemory;
 }
 
-llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEngine &diagnostics) {
-  auto found = impl->program->kernels.find(request.kernel);
+llvm::LogicalResult Emulator::translate(const std::string &name, DiagnosticEngine &diagnostics) {
+  auto found = impl->program->kernels.find(name);
   if (found == impl->program->kernels.end()) {
-    diagnostics.report(DiagnosticKind::BadLaunch, "the PTX has no kernel `" + request.kernel + "`");
+    diagnostics.report(DiagnosticKind::BadLaunch, "the PTX has no kernel `" + name + "`");
     return llvm::failure();
   }
+  WarpFunction &code = impl->code[name];
+  if (!code)
+    code = impl->translator->translate(found->second, {impl->options.countEvents}, diagnostics);
+  return llvm::success(code != nullptr);
+}
+
+llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEngine &diagnostics) {
+  auto found = impl->program->kernels.find(request.kernel);
+  if (found != impl->program->kernels.end() && !impl->checkLaunch(found->second, request, diagnostics))
+    return llvm::failure();
+  if (failed(translate(request.kernel, diagnostics)))
+    return llvm::failure();
   const Kernel &kernel = found->second;
-  if (!impl->checkLaunch(kernel, request, diagnostics))
-    return llvm::failure();
-  WarpFunction &code = impl->code[request.kernel];
-  if (!code)
-    code = impl->translator->translate(kernel, {impl->options.countEvents}, diagnostics);
-  if (!code)
-    return llvm::failure();
+  WarpFunction code = impl->code[request.kernel];
   FindingList findings(std::max<uint64_t>(impl->options.maxFindings, 1));
   Launch launch{impl->options, request, *impl->program, kernel, code, impl->regions, findings};
   launch.globalShift = granuleShift(kernel, Space::Global);

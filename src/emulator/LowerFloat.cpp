@@ -197,7 +197,7 @@ struct FmaFrame {
   float a[warpLanes], b[warpLanes], c[warpLanes];
 };
 
-/// The exact way for 16-bit a * b + c where its f32 result is a NaN or may lie in the middle of two 16-bit numbers. The
+/// The exact way for 16-bit a * b + c where its f32 result is inexact and in the middle of two 16-bit numbers. The
 /// product is exact in f64; where the sum is not, it is moved off the middle.
 template <bool isHalf> void fmaExactly(FmaFrame *frame) {
   for (unsigned lane = 0; lane < warpLanes; ++lane) {
@@ -226,8 +226,9 @@ llvm::Value *WarpCode::callArrays(const void *target, ArrayRef<uint64_t> scalars
 }
 
 /// a * b + c of 16-bit floats, given as f32, rounded once. The f32 result differs from the exact one by less than half
-/// a bit of f32; that matters only where it lies in the middle of two 16-bit numbers. Such warps, and those with a NaN,
-/// go a slow way; for the others adding half a step and cutting off rounds to nearest.
+/// a bit of f32; that matters only where it lies in the middle of two 16-bit numbers and is not exact itself. Warps
+/// with such a lane go a slow way. The product is exact in f32 (of bf16: unless it is tiny), so the error of the sum is
+/// the one of Knuth's TwoSum.
 llvm::Value *WarpCode::fmaHalf(ArrayRef<Value *> v, Type type) {
   bool isHalf = type.kind == TypeClass::Float;
   Value *rounded = ir.CreateIntrinsic(v[0]->getType(), Intrinsic::fma, {v[0], v[1], v[2]});
@@ -235,13 +236,18 @@ llvm::Value *WarpCode::fmaHalf(ArrayRef<Value *> v, Type type) {
   auto lowBits = [&](uint32_t low, uint32_t wanted) {
     return ir.CreateICmpEQ(ir.CreateAnd(bits, splatInt(32, low)), splatInt(32, wanted));
   };
-  Value *special =
-      ir.CreateOr(ir.CreateFCmpUNO(rounded, rounded), isHalf ? lowBits(0x1fff, 0x1000) : lowBits(0xffff, 0x8000));
+  Value *middle = isHalf ? lowBits(0x1fff, 0x1000) : lowBits(0xffff, 0x8000);
   if (isHalf) { // subnormal halves have their middles elsewhere
     Value *small = ir.CreateFCmpOLT(unary(Intrinsic::fabs, rounded), fp(rounded, 0x1p-14));
-    special = ir.CreateOr(
-        special, ir.CreateAnd(ir.CreateAnd(small, lowBits(0xfff, 0)), ir.CreateFCmpONE(rounded, fp(rounded, 0))));
+    middle = ir.CreateOr(
+        middle, ir.CreateAnd(ir.CreateAnd(small, lowBits(0xfff, 0)), ir.CreateFCmpONE(rounded, fp(rounded, 0))));
   }
+  Value *product = ir.CreateFMul(v[0], v[1]), *addend = ir.CreateFSub(rounded, product);
+  Value *error = ir.CreateFAdd(ir.CreateFSub(product, ir.CreateFSub(rounded, addend)), ir.CreateFSub(v[2], addend));
+  Value *inexact = ir.CreateFCmpUNE(error, fp(error, 0));
+  if (!isHalf)
+    inexact = ir.CreateOr(inexact, ir.CreateFCmpOLT(unary(Intrinsic::fabs, product), fp(product, 0x1p-100)));
+  Value *special = ir.CreateAnd(middle, inexact);
   if (!fmaFrame)
     fmaFrame = slot(ir.getInt8Ty(), sizeof(FmaFrame));
   BasicBlock *rare = BasicBlock::Create(context, "rare", function), *usual = BasicBlock::Create(context, "", function);
@@ -257,9 +263,7 @@ llvm::Value *WarpCode::fmaHalf(ArrayRef<Value *> v, Type type) {
       resize(ir.CreateLShr(ir.CreateAlignedLoad(intLanes(32), fmaFrame, Align(64)), splatInt(32, 16)), 16, false);
   ir.CreateBr(after);
   ir.SetInsertPoint(usual);
-  Value *nearest = isHalf
-                       ? ir.CreateBitCast(ir.CreateFPTrunc(rounded, lanes(ir.getHalfTy())), intLanes(16))
-                       : resize(ir.CreateLShr(ir.CreateAdd(bits, splatInt(32, 0x8000)), splatInt(32, 16)), 16, false);
+  Value *nearest = toHalf(rounded, type);
   ir.CreateBr(after);
   ir.SetInsertPoint(after);
   PHINode *result = ir.CreatePHI(intLanes(16), 2);

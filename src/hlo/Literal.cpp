@@ -138,12 +138,14 @@ template <typename Visit> void forEachPhysical(const Shape &shape, Visit visit) 
 
 } // namespace
 
+bool isDeviceOrder(const Shape &shape) { return deviceBits(shape.elementType()) >= 8 && shape.hasDefaultLayout(); }
+
 std::vector<uint8_t> toDeviceBytes(const Literal &literal) {
   const Shape &shape = literal.shape();
+  if (isDeviceOrder(shape))
+    return literal.bytes().vec();
   unsigned bits = deviceBits(shape.elementType());
   unsigned width = hostBytes(shape.elementType());
-  if (bits >= 8 && shape.hasDefaultLayout())
-    return literal.bytes().vec();
   std::vector<uint8_t> out(shape.byteSize());
   const uint8_t *in = literal.bytes().data();
   if (bits >= 8) {
@@ -164,6 +166,10 @@ Literal fromDeviceBytes(const Shape &shape, llvm::ArrayRef<uint8_t> bytes) {
   unsigned bits = deviceBits(shape.elementType());
   unsigned width = hostBytes(shape.elementType());
   uint8_t *out = literal.mutableBytes().data();
+  if (isDeviceOrder(shape)) {
+    llvm::copy(bytes.take_front(literal.bytes().size()), out);
+    return literal;
+  }
   if (bits >= 8) {
     forEachPhysical(shape,
                     [&](int64_t to, int64_t from) { std::memcpy(out + to * width, &bytes[from * width], width); });

@@ -138,6 +138,10 @@ public:
   /// Reports a finding for every byte range of the slice that no kernel, copy or `Written` allocation wrote.
   void requireWritten(BufferId buffer, uint64_t offset, uint64_t numBytes);
 
+  /// Host code for a kernel, made once; launches of kernels without it begin with this. Fails for an unknown kernel and
+  /// for one that the host's compiler does not take.
+  llvm::LogicalResult translate(const std::string &kernel, DiagnosticEngine &diagnostics);
+
   /// Runs one grid to its end. Fails for an unknown kernel, arguments that do not fit its parameters, limits of the
   /// machine (diagnostics), or findings (see findings()). Memory after a failed launch is unspecified.
   llvm::LogicalResult launch(const LaunchRequest &request, DiagnosticEngine &diagnostics);

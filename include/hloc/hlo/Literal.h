@@ -68,6 +68,8 @@ private:
   bool elided = false;
 };
 
+/// Whether the bytes of a literal of this array shape are the bytes in device memory: default layout, whole bytes.
+bool isDeviceOrder(const Shape &shape);
 /// Bytes as in device memory: physical order by the shape's layout, sub-byte types packed low bits first. Arrays only.
 std::vector<uint8_t> toDeviceBytes(const Literal &literal);
 /// Inverse: `bytes` holds shape.byteSize() bytes.
