@@ -51,12 +51,6 @@ std::string describe(const Warp &warp, const Place &place) {
   return fmt::format("byte {} of {} memory", place.offset, spaceName(place.space));
 }
 
-/// The owners of one space or buffer.
-struct Checker::Shadows {
-  uint64_t *writers, *readers;
-  unsigned shift; ///< log2 of the granule
-};
-
 Checker::Checker(Warp &warp, const Decoded &at, Access access)
     : warp(warp), at(at), access(access), uninit(warp.core->launch.options.checkUninit),
       races(warp.core->launch.options.checkRaces) {
@@ -65,24 +59,20 @@ Checker::Checker(Warp &warp, const Decoded &at, Access access)
 }
 
 bool Checker::idle(const Place &place) const {
-  const Launch &launch = warp.core->launch;
-  if (place.space == Space::Global)
-    return !(uninit && !launch.regions[place.region]->complete) && !(races && launch.windows[place.region].tracked);
-  return !uninit && !(races && place.space == Space::Shared);
+  return !(uninit && (place.space != Space::Global || !warp.core->launch.regions[place.region]->complete)) &&
+         !tracks(place);
 }
 
-uint64_t Checker::owner(unsigned lane, Space space) const {
+/// Whether two threads may meet there.
+bool Checker::tracks(const Place &place) const {
+  return races && (place.space == Space::Shared ||
+                   (place.space == Space::Global && warp.core->launch.windows[place.region].tracked));
+}
+
+template <bool shared> typename Owner<shared>::Word Checker::owner(unsigned lane) const {
   const Core &core = *warp.core;
-  uint64_t scope = space == Space::Shared ? core.epoch : core.blockIndex;
-  return Owner::make(threadOf(warp, lane), scope, core.blockEpoch, warp.epoch, synchronizes);
-}
-
-Checker::Shadows Checker::shadowsOf(const Place &place) const {
-  Core &core = *warp.core;
-  if (place.space == Space::Shared)
-    return {core.sharedWriters.data(), core.sharedReaders.data(), core.launch.sharedShift};
-  const Window &window = core.launch.windows[place.region];
-  return {window.writers.get(), window.readers.get(), core.launch.globalShift};
+  uint64_t scope = shared ? core.epoch : core.blockIndex;
+  return Owner<shared>::make(threadOf(warp, lane), scope, core.blockEpoch, warp.epoch, synchronizes);
 }
 
 void Checker::lane(const Place &place, unsigned lane, uint64_t bytes) {
@@ -90,12 +80,8 @@ void Checker::lane(const Place &place, unsigned lane, uint64_t bytes) {
     checkWritten(place, lane, bytes);
   if (uninit && access != Access::Read)
     markWritten(place, lane, bytes);
-  if (!races)
-    return;
-  if (place.space == Space::Shared)
-    track<true>(shadowsOf(place), place, bytes, owner(lane, Space::Shared));
-  else if (place.space == Space::Global && warp.core->launch.windows[place.region].tracked)
-    track<false>(shadowsOf(place), place, bytes, owner(lane, Space::Global));
+  if (tracks(place))
+    track(place, bytes, lane, false);
 }
 
 void Checker::lanes(const Place &base, uint64_t lowest, uint32_t mask, const uint64_t *addresses, uint64_t bytes) {
@@ -115,116 +101,147 @@ void Checker::lanes(const Place &base, uint64_t lowest, uint32_t mask, const uin
     else if (!mayReadUnwritten(launch, at))
       forEach([&](const Place &place, unsigned l) { checkWritten(place, l, bytes); });
   }
-  if (!races || base.space == Space::Local || (global && !launch.windows[base.region].tracked))
+  if (!tracks(base))
     return;
-  Shadows shadows = shadowsOf(base);
-  uint64_t first = owner(0, base.space);
-  if (global)
-    forEach([&](const Place &place, unsigned l) { track<false>(shadows, place, bytes, first + l); });
-  else
-    forEach([&](const Place &place, unsigned l) { track<true>(shadows, place, bytes, first + l); });
+  if (global) {
+    uint64_t first = owner<false>(0);
+    forEach([&](const Place &place, unsigned l) { trackGlobal(place, bytes, first + l); });
+  } else {
+    uint32_t first = owner<true>(0);
+    forEach([&](const Place &place, unsigned l) { trackShared(place, bytes, first + l); });
+  }
 }
 
 void Checker::run(const Place &place, uint64_t bytes) {
   Core &core = *warp.core;
-  bool shared = place.space == Space::Shared;
-  bool fast = true;
   uint64_t whole = bytes * warpLanes;
-  if (uninit && shared) {
-    uint64_t *serials = &core.sharedWritten[place.offset >> core.launch.sharedShift];
-    uint64_t granules = whole >> core.launch.sharedShift, missing = 0;
+  bool written = true;
+  if (uninit && place.space == Space::Shared) {
+    uint8_t *serials = &core.sharedWritten[place.offset >> core.launch.sharedShift];
+    uint64_t granules = whole >> core.launch.sharedShift;
     if (access == Access::Write)
-      std::fill(serials, serials + granules, core.blockSerial);
+      std::memset(serials, core.blockSerial, granules);
     else
-      for (uint64_t g = 0; g < granules; ++g)
-        missing |= serials[g] ^ core.blockSerial;
-    fast &= !missing;
+      written = serials[0] == core.blockSerial && !std::memcmp(serials, serials + 1, granules - 1);
   } else if (uninit && !core.launch.regions[place.region]->complete) {
-    uint8_t *written = &core.launch.regions[place.region]->written[place.offset];
+    uint8_t *marks = &core.launch.regions[place.region]->written[place.offset];
     if (access == Access::Write)
-      std::memset(written, 1, whole);
+      std::memset(marks, 1, whole);
     else
-      fast &= !std::memchr(written, 0, whole);
+      written = !std::memchr(marks, 0, whole);
   }
-  if (fast && races && (shared || core.launch.windows[place.region].tracked)) {
-    uint64_t first = owner(0, place.space);
-    fast &= shared ? trackRun<true>(shadowsOf(place), place, bytes, first)
-                   : trackRun<false>(shadowsOf(place), place, bytes, first);
+  if (!written && !mayReadUnwritten(core.launch, at)) {
+    Place part = place;
+    for (unsigned l = 0; l < warpLanes; ++l, part.offset += bytes)
+      checkWritten(part, l, bytes);
   }
-  if (fast)
+  if (!tracks(place))
     return;
-  Place part = place;
-  for (unsigned l = 0; l < warpLanes; ++l, part.offset += bytes)
-    lane(part, l, bytes);
+  if (place.space == Space::Shared)
+    trackSharedRun(place, bytes);
+  else
+    trackGlobalRun(place, bytes);
 }
 
-/// The whole warp at once, if nothing needs a closer look; else false, and nothing is marked.
-template <bool shared>
-bool Checker::trackRun(const Shadows &shadows, const Place &place, uint64_t bytes, uint64_t first) {
-  uint64_t perLane = bytes >> shadows.shift, start = place.offset >> shadows.shift;
-  uint64_t *writers = shadows.writers + start, *readers = shadows.readers + start;
-  uint64_t granules = perLane * warpLanes, any = 0;
-  for (uint64_t g = 0; g < granules; ++g)
-    any |= writers[g] | readers[g];
-  bool trivial = true;
-  for (unsigned l = 0; any && trivial && l < warpLanes; ++l)
-    for (uint64_t g = l * perLane; g < (l + 1) * perLane; ++g)
-      trivial =
-          trivial && Owner::trivially<shared>(writers[g], first + l) && Owner::trivially<shared>(readers[g], first + l);
-  if (!trivial)
-    return false;
-  uint64_t *owners = access == Access::Read ? readers : writers;
-  for (unsigned l = 0; l < warpLanes; ++l)
-    for (uint64_t g = l * perLane; g < (l + 1) * perLane; ++g)
-      owners[g] = first + l;
-  return true;
+/// The whole warp at once if nothing needs a closer look.
+void Checker::trackSharedRun(const Place &place, uint64_t bytes) {
+  using Who = Owner<true>;
+  Core &core = *warp.core;
+  uint64_t perLane = bytes >> core.launch.sharedShift, start = place.offset >> core.launch.sharedShift;
+  uint32_t *writers = &core.sharedWriters[start], *readers = &core.sharedReaders[start];
+  uint32_t *owners = access == Access::Read ? readers : writers;
+  uint32_t first = owner<true>(0);
+  if (perLane == 1) {
+    // As Owner::trivially, without branches.
+    uint32_t wrong = 0;
+    for (unsigned l = 0; l < warpLanes; ++l) {
+      uint32_t byWriter = writers[l] ^ (first + l), byReader = readers[l] ^ (first + l);
+      wrong |= byWriter & Who::scopeBits ? 0 : byWriter & (Who::threadBits | Who::manyBits);
+      wrong |= byReader & Who::scopeBits ? 0 : byReader & (Who::threadBits | Who::manyBits);
+    }
+    if (!wrong) {
+      for (unsigned l = 0; l < warpLanes; ++l)
+        owners[l] = first + l;
+      return;
+    }
+  }
+  Place part = place;
+  for (unsigned l = 0; l < warpLanes; ++l, part.offset += bytes)
+    trackShared(part, bytes, first + l);
+}
+
+void Checker::trackGlobalRun(const Place &place, uint64_t bytes) {
+  const Launch &launch = warp.core->launch;
+  uint64_t perLane = bytes >> launch.globalShift, start = place.offset >> launch.globalShift;
+  unsigned lanes = unsigned(Lines::granulesOfLine / perLane); // that share a line
+  uint64_t first = owner<false>(0);
+  Lines shadow = launch.windows[place.region].shadow();
+  bool whole = start % Lines::granulesOfLine == 0 && lanes > 1;
+  for (unsigned l = 0; l < warpLanes; ++l) {
+    uint64_t line = (start + l * perLane) / Lines::granulesOfLine;
+    if (whole && l % lanes == 0 && shadow.enterWhole(line, first + l, lanes, access == Access::Read)) {
+      l += lanes - 1;
+      continue;
+    }
+    Place part = place;
+    part.offset += l * bytes;
+    trackGlobal(part, bytes, first + l);
+  }
 }
 
 void Checker::broadcast(const Place &place, uint32_t mask, uint64_t bytes) {
   unsigned last = warpLanes - 1 - unsigned(llvm::countl_zero(mask));
   if (uninit && !mayReadUnwritten(warp.core->launch, at))
     checkWritten(place, last, bytes);
-  if (!races || place.space == Space::Local)
-    return;
-  uint64_t many = mask & (mask - 1) ? Owner::manyLanes : 0;
-  if (place.space == Space::Shared)
-    track<true>(shadowsOf(place), place, bytes, owner(last, Space::Shared) | many);
-  else if (warp.core->launch.windows[place.region].tracked)
-    track<false>(shadowsOf(place), place, bytes, owner(last, Space::Global) | many);
+  if (tracks(place))
+    track(place, bytes, last, mask & (mask - 1));
 }
 
-template <bool shared> void Checker::track(const Shadows &shadows, const Place &place, uint64_t bytes, uint64_t now) {
-  uint64_t first = place.offset >> shadows.shift, last = (place.offset + bytes - 1) >> shadows.shift;
-  for (uint64_t g = first; g <= last; ++g) {
-    uint64_t &writer = shadows.writers[g], &reader = shadows.readers[g];
-    if (Owner::trivially<shared>(writer, now) && Owner::trivially<shared>(reader, now)) {
-      (access == Access::Read ? reader : writer) = now;
-      continue;
-    }
-    if (!Owner::ordered<shared>(writer, now))
-      return reportRace(place, now, writer, true);
-    if (access == Access::Read) {
-      reader = Owner::merge<shared>(reader, now);
-      continue;
-    }
-    if (!Owner::ordered<shared>(reader, now))
-      return reportRace(place, now, reader, false);
-    // Atomics do not exclude each other: all that came stay on record.
-    writer = writer & now & Owner::atomic ? Owner::merge<shared>(writer, now) : now;
+/// `many`: together with other lanes of the warp.
+void Checker::track(const Place &place, uint64_t bytes, unsigned lane, bool many) {
+  if (place.space == Space::Shared)
+    trackShared(place, bytes, owner<true>(lane) | (many ? Owner<true>::manyLanes : 0));
+  else
+    trackGlobal(place, bytes, owner<false>(lane) | (many ? Owner<false>::manyLanes : 0));
+}
+
+void Checker::trackShared(const Place &place, uint64_t bytes, uint32_t now) {
+  Core &core = *warp.core;
+  unsigned shift = core.launch.sharedShift;
+  for (uint64_t g = place.offset >> shift; g <= (place.offset + bytes - 1) >> shift; ++g) {
+    Owners<true> owners{core.sharedWriters[g], core.sharedReaders[g]};
+    if (auto verdict = owners.enter(now, access == Access::Read); verdict != Owners<true>::Verdict::Fine)
+      return reportRace<true>(place, now, owners, verdict == Owners<true>::Verdict::AfterWrite);
+    core.sharedWriters[g] = owners.writer;
+    core.sharedReaders[g] = owners.reader;
   }
 }
 
-void Checker::reportRace(const Place &place, uint64_t now, uint64_t other, bool otherWrote) {
-  bool global = place.space == Space::Global;
-  reportFinding(
-      warp, at, Owner::threadOf(now) % warpLanes, global ? FindingKind::GlobalRace : FindingKind::SharedRace, [&] {
-        bool otherBlock = global && Owner::scopeOf(now) != Owner::scopeOf(other);
-        std::string who = fmt::format("thread {}", Owner::threadOf(other));
-        if (otherBlock)
-          who += fmt::format(" of block {}", Owner::scopeOf(other));
-        return fmt::format("{} {}, which {} {} with no {} between", access == Access::Read ? "reads" : "writes",
-                           describe(warp, place), who, otherWrote ? "wrote" : "read", otherBlock ? "order" : "barrier");
-      });
+void Checker::trackGlobal(const Place &place, uint64_t bytes, uint64_t now) {
+  const Launch &launch = warp.core->launch;
+  Lines shadow = launch.windows[place.region].shadow();
+  unsigned shift = launch.globalShift;
+  for (uint64_t g = place.offset >> shift; g <= (place.offset + bytes - 1) >> shift; ++g) {
+    Owners<false> &owners = shadow.at(g);
+    if (auto verdict = owners.enter(now, access == Access::Read); verdict != Owners<false>::Verdict::Fine)
+      return reportRace<false>(place, now, owners, verdict == Owners<false>::Verdict::AfterWrite);
+  }
+}
+
+template <bool shared>
+void Checker::reportRace(const Place &place, typename Owner<shared>::Word now, const Owners<shared> &others,
+                         bool otherWrote) {
+  using Who = Owner<shared>;
+  FindingKind kind = shared ? FindingKind::SharedRace : FindingKind::GlobalRace;
+  auto other = otherWrote ? others.writer : others.reader;
+  reportFinding(warp, at, Who::threadOf(now) % warpLanes, kind, [&] {
+    bool otherBlock = !shared && Who::scopeOf(now) != Who::scopeOf(other);
+    std::string who = fmt::format("thread {}", Who::threadOf(other));
+    if (otherBlock)
+      who += fmt::format(" of block {}", Who::scopeOf(other));
+    return fmt::format("{} {}, which {} {} with no {} between", access == Access::Read ? "reads" : "writes",
+                       describe(warp, place), who, otherWrote ? "wrote" : "read", otherBlock ? "order" : "barrier");
+  });
 }
 
 void Checker::checkWritten(const Place &place, unsigned lane, uint64_t bytes) {

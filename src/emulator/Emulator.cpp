@@ -57,9 +57,9 @@ std::unique_ptr<Region> makeRegion(llvm::StringRef name, uint64_t bytes, bool co
   region->complete = complete;
   constexpr uint64_t alignment = 256;
   if (bytes <= maxRegionBytes) {
-    region->storage = allocateZeroed<uint8_t>(bytes + alignment);
+    region->storage = allocateZeroed<uint8_t>(bytes + alignment, Use::Dense);
     if (!complete)
-      region->written = allocateZeroed<uint8_t>(bytes + 1);
+      region->written = allocateZeroed<uint8_t>(bytes + 1, Use::Dense);
   }
   if (!region->storage || (!complete && !region->written))
     return region;
@@ -289,10 +289,10 @@ bool Emulator::Impl::fillParameters(Launch &launch, DiagnosticEngine &diagnostic
     Window &window = launch.windows[r];
     if (!window.tracked)
       continue;
-    uint64_t granules = (regions[r]->bytes >> launch.globalShift) + 1;
-    window.writers = allocateZeroed<uint64_t>(granules);
-    window.readers = allocateZeroed<uint64_t>(granules);
-    if (window.writers && window.readers)
+    uint64_t lines = (regions[r]->bytes >> launch.globalShift) / Lines::granulesOfLine + 1;
+    window.lines = allocateZeroed<Owners<false>>(lines, Use::Dense);
+    window.granules = allocateZeroed<Owners<false>>(lines * Lines::granulesOfLine, Use::Sparse);
+    if (window.lines && window.granules)
       continue;
     diagnostics.report(
         DiagnosticKind::BadLaunch,

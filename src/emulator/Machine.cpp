@@ -9,6 +9,7 @@
 #include "llvm/ADT/bit.h"
 
 #include <chrono>
+#include <sys/mman.h>
 
 namespace hloc::emulator {
 
@@ -24,6 +25,16 @@ Dim3 threadOf(const Warp &warp, unsigned lane) {
 [[clang::no_sanitize("function")]] void runWarp(Warp &warp) { warp.core->launch.code(&warp); }
 
 } // namespace
+
+void expectDenseUse(void *memory, uint64_t bytes) {
+#ifdef MADV_HUGEPAGE
+  constexpr uintptr_t page = uintptr_t(2) << 20;
+  uintptr_t begin = (reinterpret_cast<uintptr_t>(memory) + page - 1) / page * page;
+  uintptr_t end = (reinterpret_cast<uintptr_t>(memory) + bytes) / page * page;
+  if (begin < end)
+    madvise(reinterpret_cast<void *>(begin), end - begin, MADV_HUGEPAGE);
+#endif
+}
 
 double secondsNow() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -106,12 +117,27 @@ bool Core::valid() const {
   return llvm::all_of(fibers, [](const std::unique_ptr<Fiber> &fiber) { return fiber->valid(); });
 }
 
+void Core::nextEpoch() {
+  if (++epoch <= Owner<true>::lastScope)
+    return;
+  epoch = 1;
+  std::fill(sharedWriters.begin(), sharedWriters.end(), 0);
+  std::fill(sharedReaders.begin(), sharedReaders.end(), 0);
+}
+
+void Core::nextSerial() {
+  if (++blockSerial)
+    return;
+  blockSerial = 1;
+  std::fill(sharedWritten.begin(), sharedWritten.end(), 0);
+}
+
 void Core::runBlock(uint64_t linear) {
   const Dim3 &grid = launch.request.grid;
   blockIndex = linear;
   blockEpoch = 0;
-  ++blockSerial;
-  ++epoch;
+  nextSerial();
+  nextEpoch();
   barriers.fill({});
   std::fill(localWritten.begin(), localWritten.end(), 0);
   uint32_t at[] = {uint32_t(linear % grid.x), uint32_t(linear / grid.x % grid.y), uint32_t(linear / grid.x / grid.y)};
@@ -159,7 +185,7 @@ void Core::completeBarrier(uint32_t id) {
   const BarrierState state = barriers[id];
   barriers[id] = {};
   ++blockEpoch;
-  ++epoch;
+  nextEpoch();
   ++counters.barriers;
   for (Warp &warp : warps)
     if (warp.state == WarpState::Waiting && warp.barrier == id) {

@@ -3,8 +3,9 @@
 // grid; each host thread has a Core that runs blocks one at a time.
 //
 // Shadows, for the checks. Who wrote and who read: an Owner (Shadow.h) a granule, which is the narrowest access of the
-// kernel to a space, so that two accesses share a granule only if they overlap. What was written at all: a byte a byte
-// for global and local memory, the serial number of the block a granule for shared memory.
+// kernel to a space, so that two accesses share a granule only if they overlap; in global memory one for 32 granules
+// where that is enough. What was written at all: a byte a byte for global and local memory, the serial number of the
+// block a granule for shared memory.
 
 #include "AsyncCopies.h"
 #include "Findings.h"
@@ -33,8 +34,14 @@ struct FreeMemory {
 };
 /// Memory from calloc, which costs nothing until it is touched.
 template <typename T> using Zeroed = std::unique_ptr<T[], FreeMemory>;
-template <typename T> Zeroed<T> allocateZeroed(uint64_t count) {
-  return Zeroed<T>(static_cast<T *>(std::calloc(count, sizeof(T))));
+enum class Use : uint8_t { Dense, Sparse };
+/// Asks for large pages, which spares most page faults.
+void expectDenseUse(void *memory, uint64_t bytes);
+template <typename T> Zeroed<T> allocateZeroed(uint64_t count, Use use) {
+  Zeroed<T> memory(static_cast<T *>(std::calloc(count, sizeof(T))));
+  if (memory && use == Use::Dense)
+    expectDenseUse(memory.get(), count * sizeof(T));
+  return memory;
 }
 
 /// Memory of one buffer, or the module's variables.
@@ -53,9 +60,10 @@ struct Window {
     uint64_t begin = 0, end = 0;
     bool writable = false;
   };
-  std::vector<Slice> slices;         ///< empty: not an argument
-  bool tracked = false;              ///< some slice is writable: races are possible
-  Zeroed<uint64_t> writers, readers; ///< Owner by granule
+  std::vector<Slice> slices;             ///< empty: not an argument
+  bool tracked = false;                  ///< some slice is writable: races are possible
+  Zeroed<Owners<false>> lines, granules; ///< of the shadow, if it is tracked for races
+  Lines shadow() const { return {lines.get(), granules.get()}; }
 };
 
 enum class WarpState : uint8_t { Ready, Waiting, Done };
@@ -92,14 +100,14 @@ struct Core {
 
   Launch &launch;
   uint64_t blockIndex = 0;
-  uint64_t blockSerial = 0; ///< blocks of this core so far
-  uint32_t blockEpoch = 0;  ///< barriers of this block so far
-  uint64_t epoch = 1;       ///< barriers and blocks of this core so far
+  uint8_t blockSerial = 0; ///< of this core, never 0; a new one for each block
+  uint32_t blockEpoch = 0; ///< barriers of this block so far
+  uint64_t epoch = 0;      ///< scope of shared memory, never 0; a new one after each barrier and for each block
   std::vector<Warp> warps;
   std::array<BarrierState, numBarriers> barriers;
   std::vector<uint8_t> shared, local;
-  std::vector<uint64_t> sharedWriters, sharedReaders; ///< Owner by granule
-  std::vector<uint64_t> sharedWritten;                ///< blockSerial: written in this block
+  std::vector<uint32_t> sharedWriters, sharedReaders; ///< Owner by granule
+  std::vector<uint8_t> sharedWritten;                 ///< blockSerial: written in this block
   std::vector<uint8_t> localWritten;
   std::vector<std::unique_ptr<Fiber>> fibers;
   Counters counters;
@@ -109,6 +117,8 @@ struct Core {
   void completeBarrier(uint32_t id);
 
 private:
+  void nextEpoch();
+  void nextSerial();
   void runWithFibers();
   bool releaseBarriers();
 };
@@ -165,14 +175,17 @@ public:
   uint32_t clashes(uint32_t mask, const uint64_t *addresses, const uint8_t *in, unsigned width);
 
 private:
-  struct Shadows;
-  uint64_t owner(unsigned lane, Space space) const;
-  Shadows shadowsOf(const Place &place) const;
+  template <bool shared> typename Owner<shared>::Word owner(unsigned lane) const;
   void checkWritten(const Place &place, unsigned lane, uint64_t bytes);
   void markWritten(const Place &place, unsigned lane, uint64_t bytes);
-  template <bool shared> void track(const Shadows &shadows, const Place &place, uint64_t bytes, uint64_t now);
-  template <bool shared> bool trackRun(const Shadows &shadows, const Place &place, uint64_t bytes, uint64_t first);
-  void reportRace(const Place &place, uint64_t now, uint64_t other, bool otherWrote);
+  bool tracks(const Place &place) const;
+  void track(const Place &place, uint64_t bytes, unsigned lane, bool many);
+  void trackShared(const Place &place, uint64_t bytes, uint32_t now);
+  void trackGlobal(const Place &place, uint64_t bytes, uint64_t now);
+  void trackSharedRun(const Place &place, uint64_t bytes);
+  void trackGlobalRun(const Place &place, uint64_t bytes);
+  template <bool shared>
+  void reportRace(const Place &place, typename Owner<shared>::Word now, const Owners<shared> &others, bool otherWrote);
 
   Warp &warp;
   const Decoded &at;
@@ -216,7 +229,6 @@ void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kin
                    llvm::function_ref<std::string()> message);
 void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kind, std::string message);
 /// Counts sectors or bank conflicts of one warp-wide request.
-void countRequest(Warp &warp, Space space, uint32_t mask, const uint64_t *addresses, unsigned bytes,
-                  bool isStore);
+void countRequest(Warp &warp, Space space, uint32_t mask, const uint64_t *addresses, unsigned bytes, bool isStore);
 
 } // namespace hloc::emulator

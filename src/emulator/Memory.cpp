@@ -24,6 +24,7 @@ struct Request {
   Shape shape = Shape::Irregular;
   uint64_t lowest = 0;
   uint64_t laneStride = 0; ///< between the memories of neighbouring lanes, for local memory
+  bool distinct = true;    ///< surely no two lanes have one address
   Place place;
 };
 
@@ -98,50 +99,68 @@ void reportRefusal(Warp &warp, const Decoded &at, unsigned lane, uint64_t addres
   });
 }
 
-bool isRun(const uint64_t *addresses, uint64_t bytes) {
-  uint64_t different = addresses[warpLanes - 1] ^ (addresses[0] + (warpLanes - 1) * bytes);
-  if (different)
-    return false;
+/// Whether each lane's address is `stride` after that of the lane before.
+bool isStrided(const uint64_t *addresses, uint64_t stride) {
+  uint64_t different = 0;
   for (unsigned lane = 1; lane < warpLanes; ++lane)
-    different |= addresses[lane] ^ (addresses[0] + lane * bytes);
+    different |= addresses[lane] - addresses[lane - 1] - stride;
   return !different;
 }
 
-/// Judges the request as a whole.
+/// Lowest and highest address of the lanes in `mask`, and all their bits.
+struct Span {
+  uint64_t low, high, bits;
+  bool distinct; ///< they rise or fall from lane to lane; else two of them may be the same
+};
+
+Span spanOf(uint32_t mask, const uint64_t *addresses) {
+  uint64_t first = addresses[llvm::countr_zero(mask)];
+  Span span{first, first, first, true};
+  if (uint64_t stride = addresses[1] - addresses[0]; mask == ~0u && isStrided(addresses, stride)) {
+    uint64_t last = addresses[warpLanes - 1];
+    bool wraps = (last > first) != (int64_t(stride) > 0); // then the lowest is anywhere
+    if (!wraps)
+      return {std::min(first, last), std::max(first, last), first | stride, stride != 0};
+  }
+  bool rises = true, falls = true;
+  uint64_t previous = first;
+  for (uint32_t rest = mask & (mask - 1); rest; rest &= rest - 1) {
+    uint64_t address = addresses[llvm::countr_zero(rest)];
+    span.low = std::min(span.low, address);
+    span.high = std::max(span.high, address);
+    span.bits |= address;
+    rises &= address > previous;
+    falls &= address < previous;
+    previous = address;
+  }
+  span.distinct = rises || falls;
+  return span;
+}
+
+/// Judges the request as a whole. `bytes` is a power of two.
 Request classify(const Warp &warp, const Decoded &at, uint32_t mask, const uint64_t *addresses, uint64_t bytes,
                  Access access) {
   Request request;
   if (!mask)
     return request;
   Place &place = request.place;
-  uint64_t extent = 0, misaligned = 0;
-  if (mask == ~0u && isRun(addresses, bytes)) {
-    request.shape = Shape::Run;
-    request.lowest = misaligned = addresses[0];
-    extent = bytes * warpLanes;
-  } else {
-    uint64_t low = ~uint64_t(0), high = 0;
-    for (uint32_t rest = mask; rest; rest &= rest - 1) {
-      uint64_t address = addresses[llvm::countr_zero(rest)];
-      low = std::min(low, address);
-      high = std::max(high, address);
-      misaligned |= address;
-    }
-    request.shape = low == high && access == Access::Read ? Shape::Broadcast : Shape::Inside;
-    request.lowest = low;
-    extent = high - low + bytes;
-  }
+  Span span = spanOf(mask, addresses);
+  uint64_t reach = span.high - span.low;
+  request.lowest = span.low;
+  request.distinct = span.distinct;
   // Addresses further apart than any memory is long would wrap the sum of offset and extent around.
-  if (misaligned % bytes || (extent - bytes) >> regionShift) {
-    request.shape = Shape::Irregular;
+  if ((span.bits & (bytes - 1)) || reach >> regionShift)
     return request;
-  }
+  if (mask == ~0u && reach == (warpLanes - 1) * bytes && isStrided(addresses, bytes))
+    request.shape = Shape::Run;
+  else
+    request.shape = !reach && access == Access::Read ? Shape::Broadcast : Shape::Inside;
   locate(at.space, request.lowest, place);
   if (place.space == Space::Local) {
     request.laneStride = warp.core->launch.localStride;
     request.shape = Shape::Inside;
   }
-  if (!admit(warp, place, extent, access))
+  if (!admit(warp, place, reach + bytes, access))
     request.shape = Shape::Irregular;
   return request;
 }
@@ -231,19 +250,6 @@ void loadByLane(Warp &warp, const Decoded &at, uint32_t mask, const uint64_t *ad
         std::memset(element, 0, width);
     }
   }
-}
-
-/// Whether no two active lanes have one address, seen at a glance: they rise or they fall.
-bool monotonic(uint32_t mask, const uint64_t *addresses) {
-  uint64_t previous = addresses[llvm::countr_zero(mask)];
-  bool rises = true, falls = true;
-  for (uint32_t rest = mask & (mask - 1); rest; rest &= rest - 1) {
-    uint64_t address = addresses[llvm::countr_zero(rest)];
-    rises &= address > previous;
-    falls &= address < previous;
-    previous = address;
-  }
-  return rises || falls;
 }
 
 } // namespace
@@ -344,7 +350,7 @@ void machineStore(WarpContext *context, const Decoded *at, uint32_t mask, const 
   if (!mask)
     return;
   // Lanes that write one place together count as one access.
-  bool clash = warp.core->launch.options.checkRaces && !request.laneStride && !monotonic(mask, addresses);
+  bool clash = warp.core->launch.options.checkRaces && !request.laneStride && !request.distinct;
   uint32_t repeated = clash ? checker.clashes(mask, addresses, from, width) : 0;
   if (regular) {
     if (!checker.idle(request.place))

@@ -1,11 +1,12 @@
 #pragma once
-// Who touched a piece of memory last, packed into 64 bits, and what may follow without a race.
+// Who touched a piece of memory last, packed into a word, and what may follow without a race.
 //
-//   bits 0..9 thread in block, 10..41 scope, 42..53 epoch, 54..58 warp epoch, 59 many lanes, 60 many warps,
-//   61 many blocks, 62 atomic, 63 set
+//             thread in block   scope    epoch    warp epoch   many lanes, warps, blocks   atomic   set
+//   global    0..9              10..41   42..53   54..58       59, 60, 61                  62       63
+//   shared    0..9              10..19            20..28       29, 30                      31
 //
 // Global memory: scope is the block, epoch counts its barriers. Shared memory: scope is a number that is new after each
-// barrier, so everything of another scope is past, and no shadow is ever cleared; epoch is unused.
+// barrier, so everything of another scope is past, and shadows are cleared only when the numbers run out.
 // Two accesses of which one writes are in order if they come from one thread, or have a barrier between them, or come
 // from one warp with a warp-wide synchronisation between; anything else is a race, unless both are atomic.
 // A record stands for one access, or, with a `many` bit, for several reads or several atomics of which the last is
@@ -15,38 +16,46 @@
 //   does not order the write after the read of thread 3: a race.
 
 #include <cstdint>
+#include <type_traits>
 
 namespace hloc::emulator {
 
-struct Owner {
-  static constexpr unsigned scopeShift = 10, epochShift = 42, warpEpochShift = 54;
-  static constexpr uint64_t threadBits = (uint64_t(1) << scopeShift) - 1;
-  static constexpr uint64_t warpBits = threadBits & ~uint64_t(31);
-  static constexpr uint64_t scopeBits = uint64_t(UINT32_MAX) << scopeShift;
-  static constexpr uint64_t epochBits = uint64_t(0xfff) << epochShift;
-  static constexpr uint64_t warpEpochBits = uint64_t(31) << warpEpochShift;
-  static constexpr uint64_t manyLanes = uint64_t(1) << 59, manyWarps = uint64_t(1) << 60;
-  static constexpr uint64_t manyBlocks = uint64_t(1) << 61, atomic = uint64_t(1) << 62, set = uint64_t(1) << 63;
-  static constexpr uint64_t manyBits = manyLanes | manyWarps | manyBlocks;
+template <bool shared> struct Owner {
+  using Word = std::conditional_t<shared, uint32_t, uint64_t>;
 
-  static uint64_t make(uint32_t thread, uint64_t scope, uint32_t epoch, uint32_t warpEpoch, bool isAtomic) {
-    return set | (isAtomic ? atomic : 0) | (uint64_t(warpEpoch) << warpEpochShift & warpEpochBits) |
-           (uint64_t(epoch) << epochShift & epochBits) | (scope << scopeShift & scopeBits) | thread;
+  static constexpr Word ones(unsigned count, unsigned shift) { return ((Word(1) << count) - 1) << shift; }
+  static constexpr unsigned scopeShift = 10, epochShift = 42, warpEpochShift = shared ? 20 : 54;
+  static constexpr Word laneBits = 31;
+  static constexpr Word threadBits = ones(10, 0);
+  static constexpr Word warpBits = threadBits & ~laneBits;
+  static constexpr Word scopeBits = ones(shared ? 10 : 32, scopeShift);
+  static constexpr Word epochBits = shared ? 0 : ones(12, epochShift % (8 * sizeof(Word)));
+  static constexpr Word warpEpochBits = ones(shared ? 9 : 5, warpEpochShift);
+  static constexpr Word manyLanes = Word(1) << (shared ? 29 : 59), manyWarps = manyLanes << 1;
+  static constexpr Word manyBlocks = shared ? 0 : manyLanes << 2;
+  static constexpr Word atomic = Word(1) << (8 * sizeof(Word) - (shared ? 1 : 2));
+  static constexpr Word set = shared ? 0 : atomic << 1; ///< shared memory has no scope 0
+  static constexpr Word manyBits = manyLanes | manyWarps | manyBlocks;
+  static constexpr uint64_t lastScope = scopeBits >> scopeShift;
+
+  static Word make(uint32_t thread, uint64_t scope, uint32_t epoch, uint32_t warpEpoch, bool isAtomic) {
+    return Word(set | (isAtomic ? atomic : 0) | (uint64_t(warpEpoch) << warpEpochShift & warpEpochBits) |
+                (uint64_t(epoch) << epochShift & epochBits) | (scope << scopeShift & scopeBits) | thread);
   }
-  static unsigned threadOf(uint64_t owner) { return unsigned(owner & threadBits); }
-  static uint64_t scopeOf(uint64_t owner) { return (owner & scopeBits) >> scopeShift; }
+  static unsigned threadOf(Word owner) { return unsigned(owner & threadBits); }
+  static uint64_t scopeOf(Word owner) { return (owner & scopeBits) >> scopeShift; }
 
   /// Whether nothing needs a closer look: nobody was here, it is past, or it was this very thread alone.
-  template <bool shared> static bool trivially(uint64_t before, uint64_t now) {
-    uint64_t different = before ^ now;
+  static bool trivially(Word before, Word now) {
+    Word different = before ^ now;
     if constexpr (shared)
-      return !before || (different & scopeBits) || !((different & threadBits) | ((before | now) & manyBits));
+      return (different & scopeBits) || !((different & threadBits) | ((before | now) & manyBits));
     return !before || !((different & (scopeBits | threadBits)) | ((before | now) & manyBits));
   }
 
   /// Whether the access `now` may follow `before`, where one of them writes.
-  template <bool shared> static bool ordered(uint64_t before, uint64_t now) {
-    uint64_t different = before ^ now;
+  static bool ordered(Word before, Word now) {
+    Word different = before ^ now;
     if (!before || (before & now & atomic))
       return true;
     if constexpr (shared) {
@@ -64,11 +73,11 @@ struct Owner {
   }
 
   /// The record of reads, or of atomics, `before` and then `now`.
-  template <bool shared> static uint64_t merge(uint64_t before, uint64_t now) {
-    uint64_t different = before ^ now;
+  static Word merge(Word before, Word now) {
+    Word different = before ^ now;
     if (!before || (shared && (different & scopeBits)))
       return now;
-    uint64_t merged = now & ~(atomic & ~before);
+    Word merged = now & ~(atomic & ~before);
     if (!shared && ((before & manyBlocks) || (different & scopeBits)))
       return merged | manyBlocks;
     if (!shared && (different & epochBits))
@@ -78,6 +87,84 @@ struct Owner {
     if (different & warpEpochBits)
       return now;
     return (before & manyLanes) || (different & threadBits) ? merged | manyLanes : merged;
+  }
+};
+
+/// The last write and the last read of one place.
+template <bool shared> struct Owners {
+  using Word = typename Owner<shared>::Word;
+  Word writer = 0, reader = 0;
+
+  enum class Verdict : uint8_t { Fine, AfterWrite, AfterRead };
+
+  /// Puts an access on record unless it races.
+  Verdict enter(Word now, bool reads) {
+    using Who = Owner<shared>;
+    if (Who::trivially(writer, now) && Who::trivially(reader, now)) {
+      (reads ? reader : writer) = now;
+      return Verdict::Fine;
+    }
+    if (!Who::ordered(writer, now))
+      return Verdict::AfterWrite;
+    if (reads) {
+      reader = Who::merge(reader, now);
+      return Verdict::Fine;
+    }
+    if (!Who::ordered(reader, now))
+      return Verdict::AfterRead;
+    // Atomics do not exclude each other: all that came stay on record.
+    writer = writer & now & Who::atomic ? Who::merge(writer, now) : now;
+    return Verdict::Fine;
+  }
+};
+
+/// Global memory goes by lines of 32 granules, since most requests are whole warps that touch 32 granules, or twice,
+/// four times, ... as many, in order. While all accesses of a line were such parts of a warp, dealt to the granules in
+/// the same way, one record stands for the line: that of its first granule, with the bit of half the number of lanes
+/// that share the line set in the thread. (The first lane is a multiple of that number, so lower bits are free.)
+///
+///   32 lanes of warp 2 write a granule each:       thread 64, bit 16 set     granule g is thread 64 + g's
+///   lanes 8..15 of warp 2 write 4 granules each:   thread 72, bit 4 set      granule g is thread 72 + g / 4's
+///
+/// Two records with the same lane bits compare like the owners of each granule do. Any other access spells the line
+/// out: from then on every granule has a record of its own.
+struct Lines {
+  using Who = Owner<false>;
+  using Word = Who::Word;
+  static constexpr uint64_t granulesOfLine = 32;
+
+  Owners<false> *lines, *granules;
+
+  /// Lets `lanes` lanes touch the line, each its part, unless a closer look is needed: then nothing is recorded.
+  bool enterWhole(uint64_t line, Word ownerOfFirst, unsigned lanes, bool reads) {
+    Word now = ownerOfFirst | lanes / 2;
+    Owners<false> &owners = lines[line];
+    auto comparable = [&](Word before) { return !before || !((before ^ now) & Who::laneBits); };
+    return comparable(owners.writer) && comparable(owners.reader) &&
+           owners.enter(now, reads) == Owners<false>::Verdict::Fine;
+  }
+
+  /// The record of one granule; spells its line out.
+  Owners<false> &at(uint64_t granule) {
+    Owners<false> &line = lines[granule / granulesOfLine];
+    if (line.writer != spelledOut) {
+      Owners<false> *first = granules + granule / granulesOfLine * granulesOfLine;
+      spell(line.writer, &Owners<false>::writer, first);
+      spell(line.reader, &Owners<false>::reader, first);
+      line = {spelledOut, spelledOut};
+    }
+    return granules[granule];
+  }
+
+private:
+  static constexpr Word spelledOut = Who::set; ///< no lane bit: never the record of a line
+
+  static void spell(Word record, Word Owners<false>::*field, Owners<false> *first) {
+    if (!record)
+      return;
+    Word half = record & -record & Who::laneBits, owner = record & ~half;
+    for (uint64_t g = 0; g < granulesOfLine; ++g)
+      first[g].*field = owner + g * (2 * half) / granulesOfLine;
   }
 };
 
