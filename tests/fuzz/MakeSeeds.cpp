@@ -1,5 +1,5 @@
 // fuzz-seeds FOLDER: writes what the fuzzers start from: generated modules for parser and verifier, constants, indexing
-// maps, a manifest, an archive; and hlo.dict, the words of HLO text from the tables.
+// maps, a manifest, an archive, a launch description; and hlo.dict, the words of HLO text from the tables.
 #include "fuzz/ModuleGenerator.h"
 #include "fuzz/Targets.h"
 
@@ -118,6 +118,12 @@ void writeSmallSeeds(const std::string &folder) {
   manifest.target = "sm_90";
   manifest.ptxVersion = "8.0";
   write(folder + "/manifest", "empty.json", printManifest(manifest));
+  write(folder + "/launch", "all-parts.json",
+        R"({"target": "sm_90", "buffers": [{"id": 7, "bytes": 64, "parameter": 0}, {"id": 9, "bytes": 32}],
+  "steps": [{"copy": {"from": {"buffer": 7, "offset": 32, "bytes": 32}, "to": {"buffer": 9, "offset": 0, "bytes": 32}}},
+            {"launch": {"kernel": "f", "grid": [2, 1, 1], "block": [16, 1, 1], "dynamic_shared_bytes": 8, "inputs": 1,
+              "arguments": [{"buffer": 9, "offset": 0, "bytes": 32}, {"value": 5, "bytes": 4}]}}],
+  "results": [{"index": [1], "buffer": 9, "offset": 0, "bytes": 32}]})");
   NpzArray array{"0", "<f4", {2, 3}, std::vector<uint8_t>(24)};
   write(folder + "/npz", "one.npz", writeNpz({array, array}));
   write(folder + "/npz", "one.npy", writeNpy(array));
