@@ -64,7 +64,9 @@ void hloc::buildKernelPipeline(OpPassManager &manager, const PipelineOptions &op
   floats.computeCapability = options.computeCapability;
   manager.addPass(createExpandFloats(floats));
   // Elementary functions become arithmetic.
-  manager.addPass(createExpandMath());
+  ExpandMathOptions math;
+  math.computeCapability = floats.computeCapability;
+  manager.addPass(createExpandMath(math));
   manager.addPass(createCSEPass());
 
   // --- LLVM

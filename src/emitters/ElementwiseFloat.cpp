@@ -133,10 +133,12 @@ std::optional<Value> compute(const FloatOp &f) {
   }
 }
 
-/// exp, log and tanh have hardware approximations that are exact enough for bf16.
+/// exp, log and tanh have hardware approximations that are exact enough for bf16, exp also for f16: log's error near 1
+/// and tanh's of 2^-11 are more than half an ulp of f16.
 bool approximate(Opcode opcode, ElementType type) {
-  return type == ElementType::BF16 && (opcode == Opcode::Exponential || opcode == Opcode::Log ||
-                                       opcode == Opcode::Tanh || opcode == Opcode::Logistic);
+  if (opcode == Opcode::Exponential || opcode == Opcode::Logistic)
+    return type == ElementType::BF16 || type == ElementType::F16;
+  return type == ElementType::BF16 && (opcode == Opcode::Log || opcode == Opcode::Tanh);
 }
 
 } // namespace

@@ -39,6 +39,13 @@ public:
   }
   /// 2^a by the hardware (ex2.approx): 2 ulp, subnormal results kept.
   Value exp2(Value a) { return LLVM::Exp2Op::create(builder, loc, builder.getF32Type(), a); }
+  /// log2(a) by the hardware (lg2.approx): error 2^-22 between 0.5 and 2, 2 ulp elsewhere; subnormal numbers too.
+  Value log2(Value a) {
+    auto name = builder.getStringAttr("llvm.nvvm.lg2.approx.f");
+    return LLVM::CallIntrinsicOp::create(builder, loc, builder.getF32Type(), name, a).getResult(0);
+  }
+  /// tanh(a) by the hardware (tanh.approx): relative error 2^-11. From sm_75 on.
+  Value tanh(Value a) { return LLVM::TanhOp::create(builder, loc, builder.getF32Type(), a, LLVM::FastmathFlags::afn); }
   /// Coefficients from the highest power down.
   Value polynomial(Value x, ArrayRef<double> coefficients) {
     Value value = constant(coefficients.front());
@@ -95,9 +102,33 @@ Value expandErf(F32 f, Value x) {
   return f.clamp(quotient, -1.0, 1.0);
 }
 
+// The forms for results that are rounded to bf16, half of whose ulp is 2^-9 of the value; exp also to f16 (2^-12).
+
+/// x * log2(e) is off by 2^-17 at most, in the exponent; by 2^-20 where the result is in the range of f16.
+Value approximateExp(F32 f, Value x) { return f.exp2(f.mul(x, f.constant(1.4426950408889634))); }
+
+/// The bf16 numbers next to 1 have logarithms above 2^-9, of which lg2's error is 2^-13.
+Value approximateLog(F32 f, Value x) { return f.mul(f.log2(x), f.constant(0.6931471805599453)); }
+
+Value approximateTanh(F32 f, Value x) { return f.tanh(x); }
+
 using Expansion = Value (*)(F32, Value);
 
-Expansion expansionOf(Operation *op) {
+bool mayApproximate(Operation *op) {
+  auto interface = dyn_cast<arith::ArithFastMathInterface>(op);
+  arith::FastMathFlagsAttr flags = interface ? interface.getFastMathFlagsAttr() : nullptr;
+  return flags && bitEnumContainsAll(flags.getValue(), arith::FastMathFlags::afn);
+}
+
+Expansion expansionOf(Operation *op, int64_t computeCapability) {
+  if (mayApproximate(op)) {
+    if (isa<math::ExpOp>(op))
+      return approximateExp;
+    if (isa<math::LogOp>(op))
+      return approximateLog;
+    if (isa<math::TanhOp>(op) && computeCapability >= 75)
+      return approximateTanh;
+  }
   if (isa<math::ExpOp>(op))
     return expandExp;
   if (isa<math::TanhOp>(op))
@@ -107,8 +138,8 @@ Expansion expansionOf(Operation *op) {
   return nullptr;
 }
 
-void expand(Operation *op) {
-  Expansion expansion = expansionOf(op);
+void expand(Operation *op, int64_t computeCapability) {
+  Expansion expansion = expansionOf(op, computeCapability);
   if (!expansion)
     return;
   Type type = op->getResult(0).getType();
@@ -127,7 +158,10 @@ void expand(Operation *op) {
 }
 
 struct ExpandMathPass : hloc::impl::ExpandMathBase<ExpandMathPass> {
-  void runOnOperation() override { getOperation().walk(expand); }
+  using ExpandMathBase::ExpandMathBase;
+  void runOnOperation() override {
+    getOperation().walk([&](Operation *op) { expand(op, computeCapability); });
+  }
 };
 
 } // namespace

@@ -1,4 +1,5 @@
-// RUN: hloc opt %s --hloc-expand-math --hloc-lower-to-llvm | FileCheck %s
+// RUN: hloc opt %s --hloc-expand-math --hloc-lower-to-llvm | FileCheck %s --check-prefixes=CHECK,SM90
+// RUN: hloc opt %s --hloc-expand-math=sm=70 --hloc-lower-to-llvm | FileCheck %s --check-prefixes=CHECK,SM70
 
 // CHECK-DAG: llvm.func @__nv_sinf(f32) -> f32
 // CHECK-DAG: llvm.func @__nv_exp(f64) -> f64
@@ -18,6 +19,22 @@ func.func @expanded(%x: f32, %h: bf16) -> (f32, bf16, f32) {
   %b = math.tanh %h : bf16
   %c = math.erf %x : f32
   return %a, %b, %c : f32, bf16, f32
+}
+
+// With leave to approximate: the hardware's instructions, tanh only where there is one.
+// CHECK-LABEL: llvm.func @approximate(
+// CHECK-NOT: llvm.intr.fma
+// CHECK: llvm.intr.exp2
+// CHECK: llvm.call_intrinsic "llvm.nvvm.lg2.approx.f"
+// SM90: llvm.intr.tanh(%{{.*}}) {fastmathFlags = #llvm.fastmath<afn>}
+// SM70-NOT: llvm.intr.tanh
+// SM70: llvm.fdiv
+// CHECK: llvm.return
+func.func @approximate(%x: f32) -> (f32, f32, f32) {
+  %a = math.exp %x fastmath<afn> : f32
+  %b = math.log %x fastmath<afn> : f32
+  %c = math.tanh %x fastmath<afn> : f32
+  return %a, %b, %c : f32, f32, f32
 }
 
 // CHECK-LABEL: llvm.func @instructions(
