@@ -49,7 +49,7 @@ void Liveness::split(const Kernel &kernel) {
   }
   blockAt.assign(count + 1, 0);
   for (size_t i = 0; i <= count; ++i) {
-    if (leader[i])
+    if (leader[i] || i - starts.back() == longestBlock) // 0 is a leader
       starts.push_back(uint32_t(i));
     blockAt[i] = uint32_t(starts.size() - 1);
   }

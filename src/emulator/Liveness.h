@@ -22,6 +22,9 @@ bool endsBlock(const Decoded &instruction);
 
 class Liveness {
 public:
+  /// Longer runs of instructions count as several blocks.
+  static constexpr uint32_t longestBlock = 256;
+
   explicit Liveness(const Kernel &kernel);
 
   uint32_t numBlocks() const { return uint32_t(starts.size()) - 1; }
@@ -38,6 +41,8 @@ public:
   bool isReadAfter(uint32_t block, uint32_t slot) const { return liveOut[block][slot] || waiting[block][slot]; }
   /// Whether the register's value passes from one block to another anywhere.
   bool crossesBlocks(uint32_t slot) const { return crossing[slot]; }
+  /// Whether some lane may read the register before it writes it.
+  bool isReadFirst(uint32_t slot) const { return live[0][slot]; }
   /// Registers whose values at the block's begin no lane, in the block or waiting, will read.
   llvm::BitVector deadAt(uint32_t block) const;
   /// Whether anything but float arithmetic reads the register: then its NaNs must be canonical.

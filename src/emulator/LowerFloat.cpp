@@ -215,11 +215,11 @@ llvm::Value *WarpCode::callArrays(const void *target, ArrayRef<uint64_t> scalars
   for (uint64_t scalar : scalars)
     arguments.push_back(ir.getInt64(scalar));
   for (Value *array : arrays) {
-    Value *memory = slot(array->getType()->getScalarType(), warpLanes);
+    Value *memory = scratch(array->getType()->getScalarType(), warpLanes);
     ir.CreateAlignedStore(array, memory, Align(64));
     arguments.push_back(memory);
   }
-  Value *out = slot(result->getScalarType(), warpLanes);
+  Value *out = scratch(result->getScalarType(), warpLanes);
   arguments.push_back(out);
   call(target, ir.getVoidTy(), arguments);
   return ir.CreateAlignedLoad(result, out, Align(64));
@@ -248,13 +248,12 @@ llvm::Value *WarpCode::fmaHalf(ArrayRef<Value *> v, Type type) {
   if (!isHalf)
     inexact = ir.CreateOr(inexact, ir.CreateFCmpOLT(unary(Intrinsic::fabs, product), fp(product, 0x1p-100)));
   Value *special = ir.CreateAnd(middle, inexact);
-  if (!fmaFrame)
-    fmaFrame = slot(ir.getInt8Ty(), sizeof(FmaFrame));
   BasicBlock *rare = BasicBlock::Create(context, "rare", function), *usual = BasicBlock::Create(context, "", function);
   BasicBlock *after = BasicBlock::Create(context, "", function);
   ir.CreateCondBr(ir.CreateICmpEQ(toBits(special), ir.getInt32(0)), usual, rare,
                   MDBuilder(context).createLikelyBranchWeights());
   ir.SetInsertPoint(rare);
+  Value *fmaFrame = scratch(ir.getInt8Ty(), sizeof(FmaFrame));
   for (unsigned i = 0; i < 3; ++i)
     ir.CreateAlignedStore(v[i], ir.CreateConstInBoundsGEP1_64(ir.getFloatTy(), fmaFrame, (i + 1) * warpLanes),
                           Align(64));

@@ -38,7 +38,7 @@ bool WarpCode::lowerMemory(const Decoded &d) {
     return lowerParameterLoad(d);
   unsigned bits = d.type.width(), step = d.type.bytes() * warpLanes;
   Value *active = activeMask(d);
-  Value *addresses = slot(ir.getInt64Ty(), warpLanes);
+  Value *addresses = scratch(ir.getInt64Ty(), warpLanes);
   bool isAtomic = d.opcode == Opcode::Atom, isRed = d.opcode == Opcode::Red;
   unsigned at = d.opcode == Opcode::Ld || isAtomic ? 1 : 0;
   ir.CreateAlignedStore(address(d.operands[at]), addresses, Align(64));
@@ -49,7 +49,7 @@ bool WarpCode::lowerMemory(const Decoded &d) {
     return ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), memory, i * step);
   };
   auto pass = [&](const Source &source) {
-    Value *memory = slot(IntegerType::get(context, bits), uint64_t(warpLanes) * d.count);
+    Value *memory = scratch(IntegerType::get(context, bits), uint64_t(warpLanes) * d.count);
     for (unsigned i = 0; i < d.count; ++i)
       ir.CreateAlignedStore(read(element(source, i), bits), part(memory, i), Align(32));
     return memory;
@@ -65,7 +65,7 @@ bool WarpCode::lowerMemory(const Decoded &d) {
     call((const void *)machine.store, ir.getVoidTy(), {warp, pointerTo(d), active, addresses, pass(d.operands[1])});
     return true;
   }
-  Value *out = isRed ? null : slot(IntegerType::get(context, bits), uint64_t(warpLanes) * d.count);
+  Value *out = isRed ? null : scratch(IntegerType::get(context, bits), uint64_t(warpLanes) * d.count);
   if (d.opcode == Opcode::Ld) {
     call((const void *)machine.load, ir.getVoidTy(), {warp, pointerTo(d), active, addresses, out});
   } else {
@@ -81,7 +81,7 @@ bool WarpCode::lowerMemory(const Decoded &d) {
 bool WarpCode::lowerBarrier(const Decoded &d) {
   Value *active = activeMask(d);
   if (d.mode == Mode::All) {
-    Value *members = slot(ir.getInt32Ty(), warpLanes);
+    Value *members = scratch(ir.getInt32Ty(), warpLanes);
     ir.CreateAlignedStore(read(d.operands[0], 32), members, Align(64));
     call((const void *)machine.warpSync, ir.getVoidTy(), {warp, pointerTo(d), active, members});
     return true;
@@ -125,7 +125,7 @@ bool WarpCode::lowerCollective(const Decoded &d) {
     return ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), memory, bytes);
   };
   auto pointers = [&](ArrayRef<Value *> items) {
-    Value *array = slot(PointerType::get(context, 0), std::max<size_t>(1, items.size()));
+    Value *array = scratch(PointerType::get(context, 0), std::max<size_t>(1, items.size()));
     for (size_t i = 0; i < items.size(); ++i)
       ir.CreateAlignedStore(items[i], part(array, 8 * i), Align(8));
     return array;
@@ -134,7 +134,7 @@ bool WarpCode::lowerCollective(const Decoded &d) {
     uint64_t bytes = 0;
     for (const Source *s : flatten(operand))
       bytes += warpLanes * bitsOf(*s) / 8;
-    return slot(ir.getInt8Ty(), std::max<uint64_t>(bytes, 64));
+    return scratch(ir.getInt8Ty(), std::max<uint64_t>(bytes, 64));
   };
   SmallVector<Value *, 4> inputs, outputs;
   for (size_t i = d.results; i < d.operands.size(); ++i) {

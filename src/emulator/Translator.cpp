@@ -5,6 +5,7 @@
 #include "hloc/support/Diagnostics.h"
 
 #include "llvm/ADT/Twine.h"
+#include "llvm/ExecutionEngine/Orc/CompileUtils.h"
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/Verifier.h"
@@ -48,12 +49,16 @@ std::unique_ptr<Translator> Translator::create(const MachineFunctions &machine, 
   auto builder = orc::JITTargetMachineBuilder::detectHost();
   if (!builder)
     return fail(builder.takeError());
-  builder->setCodeGenOptLevel(CodeGenOptLevel::Less);
   auto target = builder->createTargetMachine();
   if (!target)
     return fail(target.takeError());
   impl.target = std::move(*target);
-  auto jit = orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(*builder)).create();
+  auto jit = orc::LLJITBuilder()
+                 .setJITTargetMachineBuilder(std::move(*builder))
+                 .setCompileFunctionCreator([&impl](const orc::JITTargetMachineBuilder &) {
+                   return std::make_unique<orc::SimpleCompiler>(*impl.target);
+                 })
+                 .create();
   if (!jit)
     return fail(jit.takeError());
   impl.jit = std::move(*jit);
@@ -102,7 +107,8 @@ static void cutLongBlocks(Function &function) {
     while (block->size() > limit + limit / 2) {
       if (!leave) {
         leave = BasicBlock::Create(function.getContext(), "leave", &function);
-        ReturnInst::Create(function.getContext(), leave);
+        llvm::Type *result = function.getReturnType();
+        ReturnInst::Create(function.getContext(), result->isVoidTy() ? nullptr : Constant::getNullValue(result), leave);
       }
       BasicBlock *rest = block->splitBasicBlock(std::next(block->getFirstNonPHIIt(), limit));
       block->getTerminator()->eraseFromParent();
@@ -125,13 +131,21 @@ WarpFunction Translator::translate(const Kernel &kernel, const TranslateOptions 
 #ifndef NDEBUG
   HLOC_CHECK(!verifyModule(*module, &errs()), "translated kernel is not valid LLVM IR");
 #endif
-  Function *function = module->getFunction(name);
-  function->addFnAttr("prefer-vector-width", "512");
-  function->addFnAttr("target-cpu", impl->target->getTargetCPU());
-  function->addFnAttr("target-features", impl->target->getTargetFeatureString());
-  function->addFnAttr(Attribute::NoUnwind);
+  for (Function &function : *module) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("prefer-vector-width", "512");
+    function.addFnAttr("target-cpu", impl->target->getTargetCPU());
+    function.addFnAttr("target-features", impl->target->getTargetFeatureString());
+    function.addFnAttr(Attribute::NoUnwind);
+  }
+  // Good code for a long kernel takes longer to make than it saves.
+  constexpr size_t longKernel = 2000;
+  impl->target->setOptLevel(kernel.code.size() > longKernel ? CodeGenOptLevel::None : CodeGenOptLevel::Less);
   optimize(*module, *impl->target);
-  cutLongBlocks(*function);
+  for (Function &function : *module)
+    if (!function.isDeclaration())
+      cutLongBlocks(function);
   auto report = [&](Error problem) {
     diagnostics.report(DiagnosticKind::Internal, "kernel `" + kernel.name + "`: " + toString(std::move(problem)));
     return nullptr;

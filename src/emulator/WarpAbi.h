@@ -65,7 +65,8 @@ using WarpFunction = void (*)(WarpContext *);
 unsigned instructionClass(const Decoded &instruction);
 
 struct TranslateOptions {
-  bool count = false; ///< update WarpContext::instructionCounts and call `branch`
+  bool count = false;               ///< update WarpContext::instructionCounts and call `branch`
+  uint32_t chunkInstructions = 400; ///< kernels of more than twice as many are cut into several host functions
 };
 
 /// Owns the host code of the kernels of one program.

@@ -8,6 +8,10 @@
 //   L0:  @%p bra L2;       pending[L2] |= m & p;  pending[L1] |= m & ~p;  go to the first block after L0 with lanes
 //   L1:  add ...;          m = pending[L1]; ...
 //   L2:  @%q bra L1;       if (m & q) { pending[L1] |= m & q; go to L1 } ...
+//
+// The host's compiler takes time that grows faster than a function's length. A long kernel becomes several functions of
+// some hundred instructions, chunks of its blocks in order. Each returns the number of the chunk to go on with; pending
+// masks, and the registers that pass between chunks, lie in a frame of memory.
 
 #include "Liveness.h"
 #include "WarpAbi.h"
@@ -30,8 +34,27 @@ private:
   using Value = llvm::Value;
   using IrType = llvm::Type;
 
-  // Control flow (WarpControl.cpp).
+  // Functions (WarpChunks.cpp).
+  struct Chunk {
+    uint32_t begin, end; ///< blocks
+    bool again = false;  ///< a loop that is longer than the chunk may enter it more than once
+  };
+  void planChunks();
+  void planFrame();
+  void buildChunk(uint32_t index, llvm::StringRef name);
+  void buildDriver(llvm::StringRef name, llvm::ArrayRef<llvm::Function *> functions);
   void prologue();
+  void makeSlots();
+  uint32_t chunkOf(uint32_t block) const;
+  /// Ends the host function; the warp goes on with the first block of `chunk` that has lanes.
+  void leaveFor(uint32_t chunk);
+  bool isChunked() const { return chunks.size() > 1; }
+  Value *pendingAt(uint32_t block);
+  bool hasSlot(uint32_t slot) const { return slots[slot] || frameOffsets[slot]; }
+  Value *loadSlot(uint32_t slot);
+  void storeSlot(uint32_t slot, Value *value);
+
+  // Control flow (WarpControl.cpp).
   void buildBlock(uint32_t block);
   void leaveTo(uint32_t target, Value *mask);
   void branch(const Decoded &d, uint32_t block);
@@ -106,7 +129,7 @@ private:
   /// Calls `function(operands, out)` once per lane over arrays; for what is too rare to vectorise.
   Value *callArrays(const void *function, llvm::ArrayRef<uint64_t> scalars, llvm::ArrayRef<Value *> arrays,
                     IrType *result);
-  Value *slot(IrType *type, uint64_t elements); ///< entry-block memory
+  Value *scratch(IrType *type, uint64_t elements); ///< memory until the instruction's end
   Value *call(const void *function, IrType *result, llvm::ArrayRef<Value *> arguments);
   Value *pointerTo(const Decoded &d);
   Value *address(const Source &source);
@@ -124,14 +147,22 @@ private:
   llvm::IRBuilder<> ir;
   llvm::Function *function = nullptr;
   Value *warp = nullptr; ///< WarpContext *
-  Value *fmaFrame = nullptr;
   Value *mask = nullptr; ///< i32: lanes of the running block
   uint32_t currentBlock = 0;
   Value *currentGuard = nullptr;  ///< <32 x i1> of the instruction, with the block's mask; null when unguarded
   std::vector<unsigned> slotBits; ///< 1: predicate
-  std::vector<Value *> slots;     ///< allocas of the registers that pass between blocks
+  std::vector<Chunk> chunks;
+  std::vector<uint64_t> frameOffsets; ///< by register that passes between chunks; 0: it does not
+  uint64_t frameBytes = 0;
+
+  // Of the function that is being built.
+  uint32_t currentChunk = 0;
+  Value *frame = nullptr;             ///< of a chunk; pending masks come first
+  llvm::AllocaInst *memory = nullptr; ///< for `scratch`
+  uint64_t memoryUsed = 0, memoryNeeded = 0;
+  std::vector<Value *> slots;               ///< allocas of the registers that pass between its blocks
   llvm::DenseMap<uint32_t, Value *> values; ///< registers in the running block
-  std::vector<Value *> pending;             ///< alloca i32 per block
+  std::vector<Value *> pending;             ///< alloca i32 per block, if there is one chunk
   std::vector<llvm::BasicBlock *> gates, bodies;
   llvm::DenseMap<unsigned, Value *> specials;
 };

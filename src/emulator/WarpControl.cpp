@@ -12,68 +12,6 @@ namespace hloc::emulator {
 
 using namespace llvm;
 
-static_assert(std::is_standard_layout_v<WarpContext>);
-
-WarpCode::WarpCode(llvm::Module &module, const Kernel &kernel, const MachineFunctions &machine,
-                   const TranslateOptions &options, DiagnosticEngine &diagnostics)
-    : context(module.getContext()), module(module), kernel(kernel), machine(machine), options(options),
-      diagnostics(diagnostics), live(kernel), ir(context) {}
-
-bool WarpCode::build(llvm::StringRef name) {
-  slotBits.assign(kernel.registers, 1);
-  auto width = [&](const Source &r) { slotBits[r.slot] = std::max<unsigned>(slotBits[r.slot], r.bits); };
-  for (const Decoded &d : kernel.code) {
-    forEachUse(d, width);
-    forEachDefinition(d, width);
-  }
-  auto *type = FunctionType::get(IrType::getVoidTy(context), {PointerType::get(context, 0)}, false);
-  function = Function::Create(type, GlobalValue::ExternalLinkage, name, module);
-  warp = function->getArg(0);
-  prologue();
-  uint32_t blocks = live.numBlocks();
-  for (uint32_t b = 0; b < blocks; ++b)
-    buildBlock(b);
-  ir.SetInsertPoint(gates[blocks]);
-  ir.CreateRetVoid();
-  return !diagnostics.hasErrors();
-}
-
-void WarpCode::prologue() {
-  BasicBlock *entry = BasicBlock::Create(context, "entry", function);
-  ir.SetInsertPoint(entry);
-  slots.resize(kernel.registers);
-  for (uint32_t r = 0; r < kernel.registers; ++r) {
-    if (!live.crossesBlocks(r))
-      continue;
-    IrType *type = intLanes(slotBits[r]);
-    slots[r] = ir.CreateAlloca(type);
-    ir.CreateStore(Constant::getNullValue(type), slots[r]);
-  }
-  uint32_t blocks = live.numBlocks();
-  for (uint32_t b = 0; b <= blocks; ++b) {
-    pending.push_back(ir.CreateAlloca(ir.getInt32Ty()));
-    ir.CreateStore(ir.getInt32(0), pending.back());
-    gates.push_back(BasicBlock::Create(context, "gate" + Twine(b), function));
-    bodies.push_back(b < blocks ? BasicBlock::Create(context, "block" + Twine(b), function) : nullptr);
-  }
-  auto field = [&](size_t offset) { return ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), warp, offset); };
-  auto scalar = [&](size_t offset) { return splat(ir.CreateLoad(ir.getInt32Ty(), field(offset))); };
-  auto remember = [&](Special special, Value *value) { specials[unsigned(special)] = value; };
-  for (unsigned i = 0; i < 3; ++i) {
-    remember(Special(unsigned(Special::TidX) + i),
-             ir.CreateAlignedLoad(intLanes(32), field(offsetof(WarpContext, thread) + i * 4 * warpLanes), Align(4)));
-    remember(Special(unsigned(Special::NtidX) + i), scalar(offsetof(WarpContext, blockSize) + 4 * i));
-    remember(Special(unsigned(Special::CtaX) + i), scalar(offsetof(WarpContext, block) + 4 * i));
-    remember(Special(unsigned(Special::NctaX) + i), scalar(offsetof(WarpContext, gridSize) + 4 * i));
-  }
-  remember(Special::Warp, scalar(offsetof(WarpContext, warp)));
-  remember(Special::NumWarps, scalar(offsetof(WarpContext, numWarps)));
-  remember(Special::DynamicSharedSize, scalar(offsetof(WarpContext, dynamicShared)));
-  remember(Special::TotalSharedSize, scalar(offsetof(WarpContext, totalShared)));
-  ir.CreateStore(ir.CreateLoad(ir.getInt32Ty(), field(offsetof(WarpContext, live))), pending[0]);
-  ir.CreateBr(gates[0]);
-}
-
 void WarpCode::buildBlock(uint32_t block) {
   currentBlock = block;
   values.clear();
@@ -84,14 +22,15 @@ void WarpCode::buildBlock(uint32_t block) {
       if (slots[slot])
         ir.CreateStore(Constant::getNullValue(intLanes(slotBits[slot])), slots[slot]);
   }
-  Value *waiting = ir.CreateLoad(ir.getInt32Ty(), pending[block]);
+  Value *waiting = ir.CreateLoad(ir.getInt32Ty(), pendingAt(block));
   ir.CreateCondBr(ir.CreateICmpNE(waiting, ir.getInt32(0)), bodies[block], gates[block + 1]);
   ir.SetInsertPoint(bodies[block]);
   mask = waiting;
-  ir.CreateStore(ir.getInt32(0), pending[block]);
+  ir.CreateStore(ir.getInt32(0), pendingAt(block));
   for (uint32_t i = live.begin(block); i < live.end(block); ++i) {
     const Decoded &d = kernel.code[i];
     currentGuard = nullptr;
+    memoryUsed = 0;
     Value *active = activeMask(d);
     if (isPartial(d))
       currentGuard = toLanes(active);
@@ -137,8 +76,8 @@ void WarpCode::unsupported(const Decoded &d) {
 void WarpCode::leaveTo(uint32_t target, Value *lanes) {
   if (target == live.numBlocks())
     return exitLanes(lanes);
-  Value *old = ir.CreateLoad(ir.getInt32Ty(), pending[target]);
-  ir.CreateStore(ir.CreateOr(old, lanes), pending[target]);
+  Value *waiting = pendingAt(target);
+  ir.CreateStore(ir.CreateOr(ir.CreateLoad(ir.getInt32Ty(), waiting), lanes), waiting);
 }
 
 void WarpCode::branch(const Decoded &d, uint32_t block) {
@@ -155,8 +94,14 @@ void WarpCode::branch(const Decoded &d, uint32_t block) {
   }
   BasicBlock *jump = BasicBlock::Create(context, "back", function);
   ir.CreateCondBr(ir.CreateICmpNE(taken, ir.getInt32(0)), jump, gates[block + 1]);
+  BasicBlock *goOn = gates[target];
+  if (uint32_t chunk = chunkOf(target); chunk != currentChunk) {
+    goOn = BasicBlock::Create(context, "leave", function);
+    ir.SetInsertPoint(goOn);
+    leaveFor(chunk);
+  }
   ir.SetInsertPoint(jump);
-  callTick(d, gates[target]);
+  callTick(d, goOn);
 }
 
 void WarpCode::callTick(const Decoded &d, BasicBlock *goOn) {
@@ -170,7 +115,7 @@ void WarpCode::callTick(const Decoded &d, BasicBlock *goOn) {
   Value *more = call((const void *)machine.tick, ir.getInt8Ty(), {warp, pointerTo(d)});
   ir.CreateCondBr(ir.CreateICmpNE(more, ir.getInt8(0)), goOn, stop);
   ir.SetInsertPoint(stop);
-  ir.CreateRetVoid();
+  leaveFor(uint32_t(chunks.size()));
 }
 
 void WarpCode::exitLanes(Value *leaving) {
@@ -237,8 +182,7 @@ llvm::Value *WarpCode::read(const Source &source, unsigned bits) {
 llvm::Value *WarpCode::readRegister(uint32_t slot) {
   Value *&value = values[slot];
   if (!value) // what was never written is zero
-    value = slots[slot] ? ir.CreateLoad(intLanes(slotBits[slot]), slots[slot])
-                        : cast<Value>(Constant::getNullValue(intLanes(slotBits[slot])));
+    value = hasSlot(slot) ? loadSlot(slot) : cast<Value>(Constant::getNullValue(intLanes(slotBits[slot])));
   return value;
 }
 
@@ -294,7 +238,7 @@ void WarpCode::write(const Source &destination, Value *value, bool isSigned) {
     value = ir.CreateSelect(currentGuard ? currentGuard : toLanes(mask), value, readRegister(slot));
   values[slot] = value;
   if (live.isReadAfter(currentBlock, slot))
-    ir.CreateStore(value, slots[slot]);
+    storeSlot(slot, value);
 }
 
 void WarpCode::writePredicate(const Source &destination, Value *value) { write(destination, value); }
@@ -307,14 +251,6 @@ llvm::Value *WarpCode::activeMask(const Decoded &d) {
 
 llvm::Value *WarpCode::toBits(Value *predicate) { return ir.CreateBitCast(predicate, ir.getInt32Ty()); }
 llvm::Value *WarpCode::toLanes(Value *bits) { return ir.CreateBitCast(bits, intLanes(1)); }
-
-llvm::Value *WarpCode::slot(IrType *type, uint64_t elements) {
-  BasicBlock &entry = function->getEntryBlock();
-  IRBuilder<> at(&entry, entry.begin());
-  AllocaInst *memory = at.CreateAlloca(ArrayType::get(type, elements));
-  memory->setAlignment(Align(64));
-  return memory;
-}
 
 llvm::Value *WarpCode::call(const void *target, IrType *result, ArrayRef<Value *> arguments) {
   SmallVector<IrType *, 8> types;
