@@ -71,8 +71,10 @@ FloatVerdict judge(double expected, double actual, ElementType type, const Toler
 /// Compares one array and collects what differs.
 class ArrayComparison {
 public:
-  ArrayComparison(const Literal &expected, const Literal &actual, const Tolerance &tolerance, LeafReport &leaf)
-      : expected(expected), actual(actual), tolerance(tolerance), leaf(leaf), type(expected.shape().elementType()) {}
+  ArrayComparison(const Literal &expected, const Literal &actual, const Tolerance &tolerance,
+                  llvm::ArrayRef<double> allowances, LeafReport &leaf)
+      : expected(expected), actual(actual), tolerance(tolerance), allowances(allowances), leaf(leaf),
+        type(expected.shape().elementType()) {}
 
   void run() {
     leaf.numElements = expected.numElements();
@@ -112,12 +114,14 @@ private:
   void note(int64_t i, const FloatVerdict &verdict) {
     if (std::isfinite(verdict.ulps))
       leaf.largestUlps = std::max(leaf.largestUlps, verdict.ulps);
-    if (!verdict.passes)
+    bool isAllowed = !allowances.empty() && verdict.difference <= allowances[size_t(i)];
+    if (!verdict.passes && !isAllowed)
       leaf.add(i, verdict.difference, verdict.ulps);
   }
 
   const Literal &expected, &actual;
   const Tolerance &tolerance;
+  llvm::ArrayRef<double> allowances;
   LeafReport &leaf;
   ElementType type;
   double largest = 0;
@@ -132,7 +136,8 @@ const Literal &leafOf(const Literal &literal, llvm::ArrayRef<int64_t> path) {
 
 } // namespace
 
-CompareResult compareLiterals(const Literal &expected, const Literal &actual, llvm::ArrayRef<Tolerance> tolerances) {
+CompareResult compareLiterals(const Literal &expected, const Literal &actual, llvm::ArrayRef<Tolerance> tolerances,
+                              const Allowances &allowances) {
   CompareResult result;
   if (!expected.shape().compatible(actual.shape())) {
     result.numMismatches = result.numElements = 1;
@@ -146,7 +151,10 @@ CompareResult compareLiterals(const Literal &expected, const Literal &actual, ll
       continue;
     LeafReport report(leaf.index, leafOf(expected, leaf.index), leafOf(actual, leaf.index),
                       tolerances.size() > 1 ? tolerances[leaves.size()] : tolerances.front());
-    ArrayComparison(report.expected, report.actual, report.tolerance, report).run();
+    llvm::ArrayRef<double> allowed;
+    if (!allowances.empty())
+      allowed = allowances[leaves.size()];
+    ArrayComparison(report.expected, report.actual, report.tolerance, allowed, report).run();
     leaves.push_back(std::move(report));
   }
   summarise(leaves, result);

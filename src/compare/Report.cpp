@@ -55,8 +55,9 @@ void printTolerance(llvm::raw_ostream &os, const Tolerance &t, bool isFloatLike)
   if (!isFloatLike)
     os << "difference of " << t.integers;
   else
-    os << llvm::format("%.3g ULP, or %.3g of the value, or %.3g, or %.3g of the largest", t.ulps, t.relative,
-                       t.absolute, t.ofLargest);
+    os << llvm::format("%.3g ULP, or %.3g of the value, or %.3g", t.ulps, t.relative, t.absolute);
+  if (t.ofLargest > 0)
+    os << llvm::format(", or %.3g of the largest", t.ofLargest);
   if (!t.why.empty())
     os << " (" << t.why << ")";
   os << "\n";

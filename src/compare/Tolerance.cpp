@@ -2,9 +2,8 @@
 //
 // A backend may evaluate a float op with another (documented) accuracy, keep intermediate results of bf16 and f16 in
 // f32, contract a multiply and an add, and sum in another order. Each float op on the way to a result therefore adds
-// its own error, in units of the last place of its type; sums add the logarithm of their length. Since a later
-// subtraction may cancel what was right and leave what was wrong, errors are also allowed relative to the largest value
-// of the result.
+// its own error, in units of the last place of its type; sums add the logarithm of their length. A later subtraction
+// may cancel what was right and leave what was wrong: Roundings.cpp finds such elements.
 
 #include "hloc/compare/Compare.h"
 
@@ -19,14 +18,12 @@ namespace {
 
 /// How wrong a value may be.
 struct Budget {
-  double error = 0;     ///< relative; 0: exact
-  bool cancels = false; ///< an addition on the way: the error is relative to larger values than the result
+  double error = 0;                    ///< relative; 0: exact
   const HloInstruction *why = nullptr; ///< largest contribution
   double largestShare = 0;
 
   void join(const Budget &other) {
     error = std::max(error, other.error);
-    cancels |= other.cancels;
     if (other.largestShare > largestShare) {
       why = other.why;
       largestShare = other.largestShare;
@@ -218,11 +215,26 @@ double ownCost(const HloInstruction &instr, bool operandsAreExact) {
   }
 }
 
-bool mayCancel(const HloInstruction &instr) {
-  return instr.opcode() == Opcode::Add || instr.opcode() == Opcode::Subtract || instr.opcode() == Opcode::Sine ||
-         instr.opcode() == Opcode::Cosine || instr.opcode() == Opcode::Log || instr.opcode() == Opcode::LogPlusOne ||
-         instr.opcode() == Opcode::ExponentialMinusOne || family(instr.opcode()) == OpcodeFamily::Structured ||
-         isConvolutionCall(instr);
+unsigned precisionOf(const HloInstruction &instr) {
+  unsigned precision = 64;
+  for (const Shape::Leaf &leaf : instr.shape().leaves())
+    if (leaf.shape.isArray())
+      precision = std::min(precision, significandBits(leaf.shape.elementType()));
+  for (const HloInstruction *operand : instr.operands())
+    if (operand->shape().isArray() && isFloatLike(operand->shape()) && !isFloatLike(instr.shape()))
+      precision = std::min(precision, significandBits(operand->shape().elementType()));
+  return precision;
+}
+
+/// `ownCost`, relative.
+double ownError(const HloInstruction &instr, bool operandsAreExact) {
+  double cost = ownCost(instr, operandsAreExact);
+  if (cost == 0)
+    return 0;
+  unsigned precision = precisionOf(instr);
+  if (precision < 24) // evaluated and summed in f32, then rounded; a few roundings may be avoided or doubled
+    cost = 1 + std::log2(cost) / 2;
+  return cost * ulp(precision);
 }
 
 /// Budgets of the leaves of every value of a computation, callees included. Conservative: a call's results depend on
@@ -293,15 +305,10 @@ private:
         budget.join(leaf);
     if (instr.opcode() == Opcode::While || instr.opcode() == Opcode::Conditional)
       addCallees(instr, budget);
-    double cost = ownCost(instr, budget.error == 0);
-    if (cost == 0)
+    double share = ownError(instr, budget.error == 0);
+    if (share == 0)
       return budget;
-    unsigned precision = precisionOf(instr);
-    if (precision < 24) // evaluated and summed in f32, then rounded; a few roundings may be avoided or doubled
-      cost = 1 + std::log2(cost) / 2;
-    double share = cost * ulp(precision);
     budget.error += share;
-    budget.cancels |= mayCancel(instr);
     if (share > budget.largestShare) {
       budget.largestShare = share;
       budget.why = &instr;
@@ -323,17 +330,6 @@ private:
     budget.join(inside);
     budget.error = before + factor * inside.error;
   }
-
-  static unsigned precisionOf(const HloInstruction &instr) {
-    unsigned precision = 64;
-    for (const Shape::Leaf &leaf : instr.shape().leaves())
-      if (leaf.shape.isArray())
-        precision = std::min(precision, significandBits(leaf.shape.elementType()));
-    for (const HloInstruction *operand : instr.operands())
-      if (operand->shape().isArray() && isFloatLike(operand->shape()) && !isFloatLike(instr.shape()))
-        precision = std::min(precision, significandBits(operand->shape().elementType()));
-    return precision;
-  }
 };
 
 Tolerance toleranceOf(const Budget &budget, const Shape &shape) {
@@ -353,7 +349,6 @@ Tolerance toleranceOf(const Budget &budget, const Shape &shape) {
     error = own;
   tolerance.ulps = error / own;
   tolerance.relative = error;
-  tolerance.ofLargest = budget.cancels ? error / 2 : 0;
   tolerance.absolute = floatFormat(type).exponentBits >= 8 ? 1e-37 : 0; // subnormals may be flushed
   tolerance.overflowMayDiffer = true;
   return tolerance;
@@ -372,6 +367,8 @@ std::vector<Tolerance> toleranceFor(const HloModule &module) {
     tolerances.push_back(toleranceOf(budgets[tolerances.size()], leaf.shape));
   return tolerances;
 }
+
+double errorOf(const HloInstruction &instr) { return ownError(instr, true); }
 
 Tolerance toleranceFor(const HloModule &module, unsigned resultLeaf) { return toleranceFor(module)[resultLeaf]; }
 

@@ -8,6 +8,7 @@
 
 #include "hloc/compare/Compare.h"
 #include "hloc/compare/NumpyLiteral.h"
+#include "hloc/compare/Roundings.h"
 #include "hloc/hlo/Printer.h"
 #include "hloc/interp/Inputs.h"
 #include "hloc/interp/Interpreter.h"
@@ -144,7 +145,12 @@ private:
       }
       tolerances.assign(tolerances.size(), *given);
     }
-    CompareResult result = compareLiterals(*expected, actual, tolerances);
+    llvm::FailureOr<CompareResult> compared =
+        options.tolerance.empty() ? compareRun(module, arguments, *expected, actual, tolerances, diagnostics)
+                                  : compareLiterals(*expected, actual, tolerances);
+    if (failed(compared))
+      return;
+    const CompareResult &result = *compared;
     if (result.equal()) {
       // JSON counters have standard output for themselves.
       (options.counters == "json" ? llvm::errs() : llvm::outs())

@@ -61,6 +61,7 @@ private:
   const Schedule &scheduleOf(const HloComputation &computation);
   llvm::LogicalResult admit(const HloInstruction &instr);
   llvm::FailureOr<Value> evaluate(const HloInstruction &instr, llvm::MutableArrayRef<Value> operands);
+  void disturb(const HloInstruction &instr, Value &value);
 
   llvm::DenseMap<const HloComputation *, std::unique_ptr<Schedule>> schedules;
   unsigned depth = 0;

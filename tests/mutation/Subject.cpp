@@ -2,6 +2,7 @@
 
 #include "driver/Compile.h"
 
+#include "hloc/compare/Roundings.h"
 #include "hloc/interp/Inputs.h"
 #include "hloc/interp/Interpreter.h"
 #include "hloc/support/Files.h"
@@ -145,7 +146,9 @@ std::string Subject::symptomOf(const std::string &text, size_t seed) {
   }
   if (failed(result))
     return "refused: without a reason";
-  return compareLiterals(expected[seed], *result, tolerances).equal() ? "" : "mismatch";
+  llvm::FailureOr<CompareResult> compared =
+      compareRun(*module, arguments[seed], expected[seed], *result, tolerances, diagnostics);
+  return succeeded(compared) && compared->equal() ? "" : "mismatch";
 }
 
 } // namespace hloc::mutation
