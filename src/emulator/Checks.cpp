@@ -51,8 +51,8 @@ std::string describe(const Warp &warp, const Place &place) {
   return fmt::format("byte {} of {} memory", place.offset, spaceName(place.space));
 }
 
-Checker::Checker(Warp &warp, const Decoded &at, Access access)
-    : warp(warp), at(at), access(access), uninit(warp.core->launch.options.checkUninit),
+Checker::Checker(Warp &warp, const Decoded &at, Access access, const uint8_t *stored)
+    : warp(warp), at(at), access(access), stored(stored), uninit(warp.core->launch.options.checkUninit),
       races(warp.core->launch.options.checkRaces) {
   const Launch &launch = warp.core->launch;
   synchronizes = access == Access::Atomic || at.strong || launch.firstGuesses.contains(&at);
@@ -205,12 +205,39 @@ void Checker::track(const Place &place, uint64_t bytes, unsigned lane, bool many
     trackGlobal(place, bytes, owner<false>(lane) | (many ? Owner<false>::manyLanes : 0));
 }
 
+/// Whether the lane is about to write what is there already.
+bool Checker::rewrites(const Place &place, uint64_t bytes, unsigned lane) const {
+  if (!stored)
+    return false;
+  Core &core = *warp.core;
+  bool isShared = place.space == Space::Shared;
+  const uint8_t *memory = (isShared ? core.shared.data() : core.launch.regions[place.region]->data) + place.offset;
+  uint64_t width = at.type.bytes();
+  for (uint64_t e = 0; e * width < bytes; ++e)
+    if (std::memcmp(memory + e * width, stored + (e * warpLanes + lane) * width, width))
+      return false;
+  return true;
+}
+
+/// Threads of a block that hold copies of one value may all store it: whichever comes last, the same bytes stay.
+/// Compilers that spread a small tensor over a larger block do so.
+template <bool shared>
+typename Owners<shared>::Verdict Checker::enter(Owners<shared> &owners, const Place &place, uint64_t bytes,
+                                                typename Owner<shared>::Word now) const {
+  using Verdict = typename Owners<shared>::Verdict;
+  Verdict verdict = owners.enter(now, access == Access::Read);
+  if (verdict != Verdict::AfterWrite || !Owner<shared>::sameBlock(owners.writer, now) ||
+      !rewrites(place, bytes, Owner<shared>::threadOf(now) % warpLanes))
+    return verdict;
+  return owners.enterRewrite(now);
+}
+
 void Checker::trackShared(const Place &place, uint64_t bytes, uint32_t now) {
   Core &core = *warp.core;
   unsigned shift = core.launch.sharedShift;
   for (uint64_t g = place.offset >> shift; g <= (place.offset + bytes - 1) >> shift; ++g) {
     Owners<true> owners{core.sharedWriters[g], core.sharedReaders[g]};
-    if (auto verdict = owners.enter(now, access == Access::Read); verdict != Owners<true>::Verdict::Fine)
+    if (auto verdict = enter(owners, place, bytes, now); verdict != Owners<true>::Verdict::Fine)
       return reportRace<true>(place, now, owners, verdict == Owners<true>::Verdict::AfterWrite);
     core.sharedWriters[g] = owners.writer;
     core.sharedReaders[g] = owners.reader;
@@ -223,7 +250,7 @@ void Checker::trackGlobal(const Place &place, uint64_t bytes, uint64_t now) {
   unsigned shift = launch.globalShift;
   for (uint64_t g = place.offset >> shift; g <= (place.offset + bytes - 1) >> shift; ++g) {
     Owners<false> &owners = shadow.at(g);
-    if (auto verdict = owners.enter(now, access == Access::Read); verdict != Owners<false>::Verdict::Fine)
+    if (auto verdict = enter(owners, place, bytes, now); verdict != Owners<false>::Verdict::Fine)
       return reportRace<false>(place, now, owners, verdict == Owners<false>::Verdict::AfterWrite);
   }
 }

@@ -117,11 +117,16 @@ bool WarpCode::lowerApproximate(const Decoded &d) {
   if (d.ftz)
     x = flush(x, d.type);
   Value *result;
-  if (d.type.bits == 64) { // rcp and rsqrt .approx.ftz.f64: only the upper word is delivered
+  if (d.type.bits == 64) {
     if (d.opcode == Opcode::Rsqrt)
       x = unary(Intrinsic::sqrt, x);
     result = ir.CreateFDiv(fp(x, 1), x);
-    result = ir.CreateBitCast(canonicalNan(d.ftz ? flush(result, d.type) : result), intLanes(64));
+    if (!d.ftz) { // rsqrt.approx.f64 is a function of full precision, which PTX emulates
+      writeFloat(d, result);
+      return d.opcode == Opcode::Rsqrt;
+    }
+    // rcp and rsqrt .approx.ftz.f64: only the upper word is delivered
+    result = ir.CreateBitCast(canonicalNan(flush(result, d.type)), intLanes(64));
     write(d.operands[0], ir.CreateAnd(result, splatInt(64, 0xffffffff00000000ull)));
     return d.opcode == Opcode::Rcp || d.opcode == Opcode::Rsqrt;
   }

@@ -13,8 +13,13 @@ llvm::Value *WarpCode::address(const Source &source) {
     return splatInt(64, source.value);
   Source base = source;
   base.value = 0;
-  Value *value = read(base, 64);
-  return source.value ? ir.CreateAdd(value, splatInt(64, source.value)) : value;
+  // Addresses held in 32 bits wrap there: a table in local memory may be indexed from before its first element.
+  bool isNarrow = source.kind == Source::Kind::Register && widthOf(source.slot) == 32;
+  unsigned bits = isNarrow ? 32 : 64;
+  Value *value = read(base, bits);
+  if (source.value)
+    value = ir.CreateAdd(value, ConstantInt::get(intLanes(bits), APInt(bits, source.value, false, true)));
+  return resize(value, 64, false);
 }
 
 /// Kernel parameters are the same for all lanes and lie in an image whose layout is known.

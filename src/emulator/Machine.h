@@ -160,7 +160,8 @@ enum class Access : uint8_t { Read, Write, Atomic };
 /// Where a request of a warp is checked against the shadows, lane by lane or as a whole.
 class Checker {
 public:
-  Checker(Warp &warp, const Decoded &at, Access access);
+  /// `stored`: what each lane is about to write, elements x lanes; nothing if it is not known.
+  Checker(Warp &warp, const Decoded &at, Access access, const uint8_t *stored = nullptr);
   /// Nothing needs to be looked at in this place: all checks are off, or nobody else can write there.
   bool idle(const Place &place) const;
   void lane(const Place &place, unsigned lane, uint64_t bytes);
@@ -184,12 +185,17 @@ private:
   void trackGlobal(const Place &place, uint64_t bytes, uint64_t now);
   void trackSharedRun(const Place &place, uint64_t bytes);
   void trackGlobalRun(const Place &place, uint64_t bytes);
+  bool rewrites(const Place &place, uint64_t bytes, unsigned lane) const;
+  template <bool shared>
+  typename Owners<shared>::Verdict enter(Owners<shared> &owners, const Place &place, uint64_t bytes,
+                                         typename Owner<shared>::Word now) const;
   template <bool shared>
   void reportRace(const Place &place, typename Owner<shared>::Word now, const Owners<shared> &others, bool otherWrote);
 
   Warp &warp;
   const Decoded &at;
   Access access;
+  const uint8_t *stored;
   bool uninit, races, synchronizes;
 };
 

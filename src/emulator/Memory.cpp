@@ -336,7 +336,7 @@ void machineStore(WarpContext *context, const Decoded *at, uint32_t mask, const 
   if (warp.core->launch.options.countEvents)
     countRequest(warp, at->space, mask, addresses, unsigned(bytes), true);
   Request request = classify(warp, *at, mask, addresses, bytes, Access::Write);
-  Checker checker(warp, *at, Access::Write);
+  Checker checker(warp, *at, Access::Write, from);
   bool regular = request.shape != Shape::Irregular;
   if (request.shape == Shape::Run) {
     if (!checker.idle(request.place))

@@ -31,8 +31,8 @@ bool roundingFits(const Decoded &d, bool rounded, bool integral) {
   if (toFloat && fromFloat && d.type.kind == d.from.kind && d.type.bits == d.from.bits)
     return !rounded; // only .rni and the like
   if (toFloat && fromFloat) {
-    const bool widens = d.type.bits > d.from.bits;
-    return !integral && (widens ? true : rounded);
+    const bool narrows = d.type.bits < d.from.bits; // between f16 and bf16, no rounding means to the nearest
+    return !integral && (rounded || !narrows);
   }
   if (toFloat)
     return rounded && !integral;
@@ -55,13 +55,13 @@ bool decodePlain(Form &f, bool rounded, bool integral) {
   return true;
 }
 
-/// Pairs: f16x2, bf16x2, e4m3x2, e5m2x2 <- two f32; e4m3x2 <-> f16x2.
+/// Pairs: f16x2, bf16x2, e4m3x2, e5m2x2 <- two f32; e4m3x2, e5m2x2 <-> f16x2, bf16x2.
 bool decodePairs(Form &f, bool rounded) {
   Decoded &d = f.decoded;
   const bool fromTwo = d.from.kind == TypeClass::Float && d.from.bits == 32 && d.from.lanes == 1;
   const bool halves = d.type.isFloat() && d.type.bits == 16 && d.type.lanes == 2;
   const bool small = isSmall(d.type) && d.type.lanes == 2;
-  const bool fromHalves = d.from.kind == TypeClass::Float && d.from.bits == 16 && d.from.lanes == 2;
+  const bool fromHalves = d.from.isFloat() && d.from.bits == 16 && d.from.lanes == 2;
   if (d.saturate || d.ftz || !rounded || (small && (!d.satfinite || d.rounding != Rounding::Nearest)))
     return false;
   if (fromTwo && (halves || small)) {
@@ -69,7 +69,7 @@ bool decodePairs(Form &f, bool rounded) {
     f.values(2, d.from);
     return d.rounding == Rounding::Nearest || d.rounding == Rounding::Zero;
   }
-  const bool widens = isSmall(d.from) && d.from.lanes == 2 && halves && d.type.kind == TypeClass::Float && !d.satfinite;
+  const bool widens = isSmall(d.from) && d.from.lanes == 2 && halves && !d.satfinite;
   if (!widens && !(fromHalves && small))
     return false;
   f.result(d.type);
@@ -98,7 +98,7 @@ bool decodeCvt(Form &f) {
   if (d.tiesAway)
     return false;
   if (f.takeTypeInto(d.type, "f16x2 bf16x2 e4m3x2 e5m2x2"))
-    return f.takeTypeInto(d.from, "f32 f16x2 e4m3x2 e5m2x2") && decodePairs(f, rounded);
+    return f.takeTypeInto(d.from, "f32 f16x2 bf16x2 e4m3x2 e5m2x2") && decodePairs(f, rounded);
   return f.takeTypeInto(d.type, plainTypes) && f.takeTypeInto(d.from, plainTypes) && decodePlain(f, rounded, integral);
 }
 

@@ -72,7 +72,12 @@ template <bool shared> struct Owner {
     return (different & warpEpochBits) || !(((before | now) & manyLanes) | (different & threadBits));
   }
 
-  /// The record of reads, or of atomics, `before` and then `now`.
+  /// Whether no other block had a part in `before`.
+  static bool sameBlock(Word before, Word now) {
+    return shared || !((before & manyBlocks) || ((before ^ now) & scopeBits));
+  }
+
+  /// The record of reads, or of atomics, or of writes of one value, `before` and then `now`.
   static Word merge(Word before, Word now) {
     Word different = before ^ now;
     if (!before || (shared && (different & scopeBits)))
@@ -114,6 +119,14 @@ template <bool shared> struct Owners {
       return Verdict::AfterRead;
     // Atomics do not exclude each other: all that came stay on record.
     writer = writer & now & Who::atomic ? Who::merge(writer, now) : now;
+    return Verdict::Fine;
+  }
+
+  /// Puts a write on record that leaves all bytes as they are, and so need not be in order with other writes.
+  Verdict enterRewrite(Word now) {
+    if (!Owner<shared>::ordered(reader, now))
+      return Verdict::AfterRead;
+    writer = Owner<shared>::merge(writer, now);
     return Verdict::Fine;
   }
 };

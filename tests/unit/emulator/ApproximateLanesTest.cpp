@@ -131,8 +131,18 @@ TEST_CASE("approximate: f64 delivers the upper word") {
   };
   checkLanes("rcp.approx.ftz.f64 %l0, %la;", 64, triples(values),
              [&](uint64_t a, uint64_t, uint64_t) { return upper(flush(1 / flush(std::bit_cast<double>(a)))); });
-  checkLanes("rsqrt.approx.f64 %l0, %la;", 64, triples(values),
-             [&](uint64_t a, uint64_t, uint64_t) { return upper(1 / std::sqrt(std::bit_cast<double>(a))); });
+  checkLanes("rsqrt.approx.ftz.f64 %l0, %la;", 64, triples(values),
+             [&](uint64_t a, uint64_t, uint64_t) { return upper(1 / std::sqrt(flush(std::bit_cast<double>(a)))); });
+}
+
+TEST_CASE("approximate: rsqrt.approx.f64 has full precision") {
+  checkLanes("rsqrt.approx.f64 %l0, %la;", 64,
+             triples(std::vector<uint64_t>{0x4000000000000000, 0x3fd5555555555555, 0x000fffffffffffff,
+                                           0x8000000000000000, 0x7ff0000000000000, 0xc008000000000000}),
+             [](uint64_t a, uint64_t, uint64_t) {
+               double root = 1 / std::sqrt(std::bit_cast<double>(a));
+               return std::isnan(root) ? 0x7ff8000000000000 : std::bit_cast<uint64_t>(root);
+             });
 }
 
 TEST_CASE("approximate: results of invalid operands are the canonical NaN") {

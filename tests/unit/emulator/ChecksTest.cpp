@@ -36,11 +36,12 @@ void expectFinding(const Case &c) {
   CHECK(finding->line > 10);
 }
 
-void expectSilence(const char *what, const std::string &body, Dim3 grid = {1, 1, 1}, Dim3 block = {32, 1, 1}) {
+void expectSilence(const char *what, const std::string &body, Dim3 grid = {1, 1, 1}, Dim3 block = {32, 1, 1},
+                   const std::string &declarations = "") {
   Harness h;
   h.grid = grid;
   h.block = block;
-  h.runOnThree(addresses + body, sharedWords);
+  h.runOnThree(declarations + addresses + body, sharedWords);
   INFO(what << "\n" << h.messages());
   CHECK(h.silent());
 }
@@ -93,6 +94,14 @@ TEST_CASE("checks: an access outside the slices of a launch is outside, though t
   REQUIRE(finding);
   CHECK_THAT(finding->message, Contains("byte 188 of `whole`, outside what the kernel was given"));
   CHECK(finding->thread.x == 31);
+}
+
+TEST_CASE("checks: addresses of 32 bits wrap around with their offset") {
+  // A negative index into a table in local memory, taken back by the offset.
+  expectSilence("local",
+                "mov.u32 %r5, table;\nst.local.u32 [%r5+4], %r1;\nsub.s32 %r6, %r5, 8;\n"
+                "ld.local.u32 %r7, [%r6+12];\nst.global.u32 [%d12], %r7;",
+                {1, 1, 1}, {32, 1, 1}, ".local .align 4 .b8 table[8];\n");
 }
 
 TEST_CASE("checks: variables of the module have bounds of their own, and constants stay") {
@@ -171,6 +180,18 @@ TEST_CASE("checks: races in shared memory") {
                 "red.shared.add.u32 [s], 1;\nbar.sync 0;\nld.shared.u32 %r5, [s];",
                 {1, 1, 1}, {64, 1, 1});
   expectSilence("one value at once", "st.shared.u32 [s], 7;");
+  const Dim3 one{1, 1, 1}, twoWarps{64, 1, 1};
+  const std::string copies = "and.b32 %r5, %r1, 31;\nshl.b32 %r6, %r5, 2;\nadd.s32 %r6, %r21, %r6;\n"
+                             "st.shared.u32 [%r6], %r5;\n";
+  expectSilence("copies of one value", copies + "bar.sync 0;\nld.shared.u32 %r5, [%r6];", one, twoWarps);
+  expectFinding({"a copy that differs",
+                 "setp.eq.u32 %p1, %r1, 37;\nselp.u32 %r7, 9, 0, %p1;\nand.b32 %r5, %r1, 31;\nshl.b32 %r6, %r5, 2;\n"
+                 "add.s32 %r6, %r21, %r6;\nadd.u32 %r7, %r7, %r5;\nst.shared.u32 [%r6], %r7;",
+                 FindingKind::SharedRace, "writes byte 20 of shared memory, which thread 5 wrote", one, twoWarps});
+  expectFinding({"copies, read by another warp",
+                 copies + "xor.b32 %r7, %r5, 1;\nshl.b32 %r7, %r7, 2;\nadd.s32 %r7, %r21, %r7;\n"
+                          "ld.shared.u32 %r5, [%r7];",
+                 FindingKind::SharedRace, "reads byte", one, twoWarps});
 }
 
 TEST_CASE("checks: races in global memory") {
