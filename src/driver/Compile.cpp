@@ -3,6 +3,7 @@
 #include "KernelStage.h"
 
 #include "hloc/codegen/Ptx.h"
+#include "hloc/emitters/KernelEmitter.h"
 #include "hloc/hlo/Printer.h"
 #include "hloc/hlo/Verifier.h"
 #include "hloc/parser/Parser.h"
@@ -10,12 +11,14 @@
 #include "hloc/transforms/Transforms.h"
 
 #include "fmt/format.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <atomic>
+#include <set>
 #include <thread>
 
 namespace hloc {
@@ -131,6 +134,21 @@ void Compiler::compileKernel(KernelJob &job, const TargetInfo &target, Stage sta
   job.done = kernelStage.run(body, job.name, stage, keepTexts, job.kernel);
 }
 
+bool Compiler::checkKernels(const ExecutionPlan &plan) {
+  llvm::DenseSet<const HloComputation *> checked;
+  std::set<std::pair<uint32_t, std::string>> said; // fusions may share what they copied
+  DiagnosticEngine found;
+  for (const PlannedLaunch &launch : plan.launches) {
+    const HloComputation &body = *launch.fusion->computation(AttributeKey::Calls);
+    if (checked.insert(&body).second)
+      checkKernelSupport(body, found);
+  }
+  for (const Diagnostic &report : found.diagnostics())
+    if (said.insert({report.range.begin, report.message}).second)
+      diagnostics.report(report.kind, report.range, report.message);
+  return !found.hasErrors();
+}
+
 std::optional<CompiledModule> Compiler::compile(const HloModule &fused, const TargetInfo &target, Stage stage,
                                                 bool keepTexts) {
   std::optional<ExecutionPlan> plan;
@@ -138,7 +156,7 @@ std::optional<CompiledModule> Compiler::compile(const HloModule &fused, const Ta
     Timing::Scope scope(timing, "plan");
     plan = planModule(fused, diagnostics);
   }
-  if (!plan)
+  if (!plan || !checkKernels(*plan))
     return std::nullopt;
   std::vector<KernelJob> jobs = makeJobs(*plan, target);
   unsigned workers = options.jobs ? options.jobs : std::max(1u, std::thread::hardware_concurrency());

@@ -49,6 +49,8 @@ public:
 private:
   struct KernelJob;
   void compileKernel(KernelJob &job, const TargetInfo &target, Stage stage, bool keepTexts);
+  /// Refuses at once what one of the kernels will refuse, instead of after having compiled the others.
+  bool checkKernels(const ExecutionPlan &plan);
   std::vector<KernelJob> makeJobs(const ExecutionPlan &plan, const TargetInfo &target);
   Manifest makeManifest(const HloModule &fused, const TargetInfo &target, ExecutionPlan plan,
                         std::vector<KernelJob> &jobs);

@@ -226,6 +226,14 @@ FunctionEmitter::runtimeValues(const HloInstruction &instr, const OperandIndexin
   return starts;
 }
 
+/// A gather of empty windows that are collapsed has elements although it reads none: they are zero.
+FunctionEmitter::Result FunctionEmitter::emitGather(const HloInstruction &instr, ValueRange indices) {
+  if (!llvm::is_contained(instr.ints(AttributeKey::SliceSizes), 0))
+    return emitDynamicSlice(instr, indices);
+  locate(instr);
+  return Values{convertElement(b, b.boolean(false), ElementType::Pred, instr.shape().elementType())};
+}
+
 /// dynamic-slice and gather: the operand at the indices plus clamped offsets.
 FunctionEmitter::Result FunctionEmitter::emitDynamicSlice(const HloInstruction &instr, ValueRange indices) {
   std::optional<OperandIndexing> indexing = operandIndexing(instr, 0, b.getContext());

@@ -217,8 +217,9 @@ FunctionEmitter::Result FunctionEmitter::emitHere(const HloInstruction &instr, V
   case Opcode::Pad:
     return emitPad(instr, indices);
   case Opcode::DynamicSlice:
-  case Opcode::Gather:
     return emitDynamicSlice(instr, indices);
+  case Opcode::Gather:
+    return emitGather(instr, indices);
   case Opcode::DynamicUpdateSlice:
     return emitDynamicUpdateSlice(instr, indices);
   case Opcode::Reduce:

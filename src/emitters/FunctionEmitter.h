@@ -62,6 +62,7 @@ private:
   Result emitWideningBitcast(const HloInstruction &instr, mlir::ValueRange indices);
   Result emitConcatenate(const HloInstruction &instr, mlir::ValueRange indices, unsigned begin, unsigned end);
   Result emitPad(const HloInstruction &instr, mlir::ValueRange indices);
+  Result emitGather(const HloInstruction &instr, mlir::ValueRange indices);
   Result emitDynamicSlice(const HloInstruction &instr, mlir::ValueRange indices);
   Result emitDynamicUpdateSlice(const HloInstruction &instr, mlir::ValueRange indices);
   llvm::FailureOr<Values> runtimeValues(const HloInstruction &instr, const OperandIndexing &indexing,

@@ -13,6 +13,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
+#include "fmt/format.h"
+
 using namespace mlir;
 
 namespace hloc {
@@ -25,38 +27,51 @@ bool sameLeafTypes(const Shape &a, const Shape &b) {
   });
 }
 
-/// Every instruction needs an emitter, every array a type that code can be made for. All that is missing is reported.
-bool checkSupport(const FusionGraph &graph, DiagnosticEngine &diagnostics) {
+bool checkOpcode(const HloInstruction &instr, DiagnosticEngine &diagnostics) {
+  const char *reason = kernelRefusal(instr.opcode());
+  if (!reason)
+    return true;
+  diagnostics.report(DiagnosticKind::UnsupportedOpcode, instr.range(),
+                     "opcode `" + text(instr.opcode()).str() + "` is not supported in a kernel: " + reason);
+  return false;
+}
+
+/// A type that code can be made for, in all arrays.
+bool checkShapes(const HloInstruction &instr, DiagnosticEngine &diagnostics) {
   bool good = true;
-  for (const HloInstruction *parameter : graph.parameters())
-    if (!parameter->shape().isArray()) {
-      good = false;
-      diagnostics.report(DiagnosticKind::UnsupportedType, parameter->range(),
-                         "a parameter of shape " + parameter->shape().toString() + " is not supported in a kernel");
-    }
-  for (const HloInstruction *instr : graph.instructions()) {
-    if (const char *reason = kernelRefusal(instr->opcode())) {
-      good = false;
-      diagnostics.report(DiagnosticKind::UnsupportedOpcode, instr->range(),
-                         "opcode `" + text(instr->opcode()).str() + "` is not supported in a kernel: " + reason);
+  const HloComputation *applied = instr.computation(AttributeKey::ToApply);
+  if (applied && !sameLeafTypes(applied->root()->shape(), instr.shape())) {
+    good = false;
+    diagnostics.report(DiagnosticKind::UnsupportedFeature, instr.range(),
+                       "a result of another precision than that of `" + applied->name().str() + "`");
+  }
+  for (const Shape::Leaf &leaf : instr.shape().leaves()) {
+    ElementType type = leaf.shape.isArray() ? leaf.shape.elementType() : ElementType::Token;
+    if (isEmittable(type) && !leaf.shape.hasDynamicDims())
       continue;
-    }
-    const HloComputation *applied = instr->computation(AttributeKey::ToApply);
-    if (applied && !sameLeafTypes(applied->root()->shape(), instr->shape())) {
-      good = false;
-      diagnostics.report(DiagnosticKind::UnsupportedFeature, instr->range(),
-                         "a result of another precision than that of `" + applied->name().str() + "`");
-    }
-    for (const Shape::Leaf &leaf : instr->shape().leaves()) {
-      ElementType type = leaf.shape.isArray() ? leaf.shape.elementType() : ElementType::Token;
-      if (isEmittable(type) && !leaf.shape.hasDynamicDims())
-        continue;
-      good = false;
-      diagnostics.report(DiagnosticKind::UnsupportedType, instr->range(),
-                         "values of shape " + leaf.shape.toString() + " are not supported in a kernel");
-    }
+    good = false;
+    diagnostics.report(DiagnosticKind::UnsupportedType, instr.range(),
+                       "values of shape " + leaf.shape.toString() + " are not supported in a kernel");
   }
   return good;
+}
+
+/// The graph, if there are emitters for its opcodes and types. All that is missing is reported; opcodes come first,
+/// because a shape that kernels lack is mostly that of an op that they lack.
+llvm::FailureOr<FusionGraph> supportedGraph(const HloComputation &body, DiagnosticEngine &diagnostics) {
+  bool good = true;
+  for (const HloInstruction *instr : body.instructions())
+    good &= checkOpcode(*instr, diagnostics);
+  if (!good)
+    return failure();
+  llvm::FailureOr<FusionGraph> graph = FusionGraph::build(body, diagnostics);
+  if (failed(graph))
+    return failure();
+  for (const HloInstruction *instr : graph->instructions())
+    good &= checkShapes(*instr, diagnostics);
+  if (!good)
+    return failure();
+  return graph;
 }
 
 KernelParameter describeBuffer(KernelParameter::Role role, unsigned index, const Shape &shape) {
@@ -83,9 +98,21 @@ KernelSpec describeKernel(const FusionGraph &graph, StringRef name, const HeroCh
   return spec;
 }
 
+/// Arrays of 2^55 and more elements need more blocks than a launch can have.
+bool checkGrid(Dim3 grid, const FusionGraph &graph, const TargetInfo &target, DiagnosticEngine &diagnostics) {
+  if (grid.x <= target.maxGridX && grid.y <= target.maxGridY)
+    return true;
+  diagnostics.report(DiagnosticKind::UnsupportedFeature, graph.computation().root()->range(),
+                     fmt::format("a kernel of {} x {} blocks is not supported: {} launches at most {} x {}", grid.x,
+                                 grid.y, target.name, target.maxGridX, target.maxGridY));
+  return false;
+}
+
 template <typename Plan>
 llvm::FailureOr<EmittedKernel> emitPlan(const Plan &plan, const FusionGraph &graph, KernelSpec spec,
-                                        MLIRContext &context, DiagnosticEngine &diagnostics) {
+                                        const TargetInfo &target, MLIRContext &context, DiagnosticEngine &diagnostics) {
+  if (!checkGrid(plan.grid, graph, target, diagnostics))
+    return failure();
   spec.grid = plan.grid;
   spec.block = plan.block;
   if constexpr (std::is_same_v<Plan, TransposePlan>)
@@ -103,12 +130,16 @@ void loadEmitterDialects(MLIRContext &context) {
                       math::MathDialect, scf::SCFDialect, tensor::TensorDialect, xla_gpu::XlaGpuDialect>();
 }
 
+bool checkKernelSupport(const HloComputation &fusionBody, DiagnosticEngine &diagnostics) {
+  return succeeded(supportedGraph(fusionBody, diagnostics));
+}
+
 llvm::FailureOr<EmittedKernel> emitKernel(const HloComputation &fusionBody, StringRef kernelName,
                                           const TargetInfo &target, MLIRContext &context,
                                           DiagnosticEngine &diagnostics) {
   loadEmitterDialects(context);
-  llvm::FailureOr<FusionGraph> graph = FusionGraph::build(fusionBody, diagnostics);
-  if (failed(graph) || !checkSupport(*graph, diagnostics))
+  llvm::FailureOr<FusionGraph> graph = supportedGraph(fusionBody, diagnostics);
+  if (failed(graph))
     return failure();
   HeroChoice choice = selectHero(*graph, target);
   KernelSpec spec = describeKernel(*graph, kernelName, choice);
@@ -117,7 +148,7 @@ llvm::FailureOr<EmittedKernel> emitKernel(const HloComputation &fusionBody, Stri
         if constexpr (std::is_same_v<std::decay_t<decltype(plan)>, std::monostate>)
           HLOC_UNREACHABLE("hero without a plan");
         else
-          return emitPlan(plan, *graph, std::move(spec), context, diagnostics);
+          return emitPlan(plan, *graph, std::move(spec), target, context, diagnostics);
       },
       choice.plan);
 }

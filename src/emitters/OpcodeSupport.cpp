@@ -38,6 +38,8 @@ const char *kernelRefusal(Opcode opcode) {
   case OpcodeFamily::Structure:
     return nullptr;
   case OpcodeFamily::Control:
+    if (opcode == Opcode::CustomCall)
+      return "code of a library";
     return opcode == Opcode::Call || opcode == Opcode::Fusion ? nullptr : "control flow between kernels";
   case OpcodeFamily::Host:
     return "host transfer and ordering";

@@ -154,13 +154,25 @@ private:
     } else if (auto call = dyn_cast<func::CallOp>(op)) {
       return lowerCall(call);
     } else if (isa<func::ReturnOp>(op)) {
-      llvm::BitVector buffers(op->getNumOperands());
-      for (OpOperand &operand : op->getOpOperands())
-        buffers[operand.getOperandNumber()] = isPointer(operand.get().getType());
-      op->eraseOperands(buffers);
+      return lowerReturn(op);
     } else {
       return lowerOther(op);
     }
+    return success();
+  }
+
+  /// A kernel returns what it wrote. A buffer that it only reads would mean that a rewrite took equal values for equal
+  /// memory, and that an output stays unwritten.
+  LogicalResult lowerReturn(Operation *op) {
+    auto function = cast<func::FuncOp>(op->getParentOp());
+    llvm::BitVector buffers(op->getNumOperands());
+    for (OpOperand &operand : op->getOpOperands()) {
+      buffers[operand.getOperandNumber()] = isPointer(operand.get().getType());
+      auto argument = dyn_cast<BlockArgument>(operand.get());
+      if (function->hasAttr(attr::entry) && argument && function.getArgAttr(argument.getArgNumber(), attr::invariant))
+        return op->emitOpError("returns a buffer that is only read");
+    }
+    op->eraseOperands(buffers);
     return success();
   }
 

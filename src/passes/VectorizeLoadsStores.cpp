@@ -97,6 +97,13 @@ private:
     return together >= 2 && (bits >= 8 || together * bits >= 8);
   }
 
+  /// MLIR folds a vector that is all of one tensor, written to all of another, to the tensor that was read: equal
+  /// values, but the memory of the other stays as it is.
+  bool mayBeTakenForStored(Value tensor) {
+    return cast<RankedTensorType>(tensor.getType()).getNumElements() == trips &&
+           llvm::is_contained(loop->getResultTypes(), tensor.getType());
+  }
+
   void hoistLoad(tensor::ExtractOp extract) {
     if (!loop.isDefinedOutsideOfLoop(extract.getTensor()) || extract.getIndices().size() != 1)
       return;
@@ -111,7 +118,7 @@ private:
       rewriter.replaceOpWithNewOp<tensor::ExtractOp>(extract, extract.getTensor(), start);
       return;
     }
-    if (access->stride != 1 || !type || !worthIt(*access, type))
+    if (access->stride != 1 || !type || !worthIt(*access, type) || mayBeTakenForStored(extract.getTensor()))
       return;
     rewriter.setInsertionPoint(loop);
     Value start = access->start.materialize(rewriter, loc).front();

@@ -26,6 +26,10 @@ llvm::FailureOr<EmittedKernel> emitKernel(const HloComputation &fusionBody, llvm
                                           const TargetInfo &target, mlir::MLIRContext &context,
                                           DiagnosticEngine &diagnostics);
 
+/// Whether there are emitters for all opcodes and types of the body; what is missing is reported. `emitKernel` asks
+/// this, too: ask before, if one kernel that is refused makes all others useless.
+bool checkKernelSupport(const HloComputation &fusionBody, DiagnosticEngine &diagnostics);
+
 /// The dialects that emitted modules consist of.
 void loadEmitterDialects(mlir::MLIRContext &context);
 

@@ -49,3 +49,10 @@ func.func @select(%a: tensor<8xf32>, %b: tensor<8xf32>, %c: i1) -> tensor<8xf32>
   %r = arith.select %c, %a, %b : tensor<8xf32>
   return %r : tensor<8xf32>
 }
+
+// -----
+
+func.func @unwritten(%a: tensor<8xf32> {xla_gpu.invariant}, %b: tensor<8xf32>) -> tensor<8xf32> attributes {xla_gpu.entry} {
+  // expected-error @+1 {{returns a buffer that is only read}}
+  return %a : tensor<8xf32>
+}

@@ -411,3 +411,20 @@ func.func @long_body(%t: tensor<512xf32>, %i: index {xla_gpu.range = [0 : index,
   }
   return %r : f32
 }
+
+// All of one array to all of another: as vectors both ways it would fold to the array that is read.
+// CHECK-LABEL: func @all_of_it(
+// CHECK: scf.for
+// CHECK: tensor.extract
+// CHECK: vector.transfer_write
+func.func @all_of_it(%t: tensor<4xi2>, %out: tensor<4xi2>) -> tensor<4xi2> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%o = %out) -> tensor<4xi2> {
+    %x = tensor.extract %t[%i] : tensor<4xi2>
+    %n = tensor.insert %x into %o[%i] : tensor<4xi2>
+    scf.yield %n : tensor<4xi2>
+  }
+  return %r : tensor<4xi2>
+}
