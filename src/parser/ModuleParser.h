@@ -146,7 +146,7 @@ private:
   HloArena *arena = nullptr;
   llvm::DenseMap<llvm::StringRef, HloComputation *> computations;
   llvm::DenseMap<llvm::StringRef, SourceRange> computationRanges;
-  llvm::SmallVector<llvm::StringRef, 4> openComputations; ///< whose bodies are being read, outermost first
+  llvm::SmallVector<llvm::StringRef, 4> openComputations;    ///< whose bodies are being read, outermost first
   llvm::DenseMap<llvm::StringRef, Shape> shapeCache;         ///< spelling of simple array shapes
   llvm::StringMap<unsigned> nextSuffix;                      ///< of generated computation names
   llvm::DenseMap<HloComputation *, SourceRange> asyncStarts; ///< by the computation they call

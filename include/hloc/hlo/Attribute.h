@@ -103,8 +103,9 @@ unsigned numAttributeKeys();
 #define HLOC_ENUM_TYPES(X)                                                                                             \
   X(ComparisonDirection)                                                                                               \
   X(ComparisonType)                                                                                                    \
-  X(FusionKind) X(Precision) X(RandomDistribution) X(RandomAlgorithm) X(FftType) X(Transpose) X(ConvolutionKind)       \
-      X(PaddingType) X(CustomCallSchedule) X(ApiVersion) X(CollectiveMode) X(DotAlgorithm)
+  X(FusionKind)                                                                                                        \
+  X(Precision) X(RandomDistribution) X(RandomAlgorithm) X(FftType) X(Transpose) X(ConvolutionKind) X(PaddingType)      \
+      X(CustomCallSchedule) X(ApiVersion) X(CollectiveMode) X(DotAlgorithm)
 
 enum class ComparisonDirection : int64_t { Eq, Ne, Ge, Gt, Le, Lt };
 enum class ComparisonType : int64_t { Float, TotalOrder, Signed, Unsigned };

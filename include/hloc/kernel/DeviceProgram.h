@@ -16,8 +16,8 @@ using InputNumbering = std::function<std::optional<uint32_t>(uint32_t parameter,
 /// parameter or a result is missing.
 std::optional<DeviceProgram> deviceProgram(const Manifest &manifest, const InputNumbering &inputs,
                                            llvm::ArrayRef<std::vector<uint32_t>> leaves, std::string &error);
-/// `subByte`: the program has types of less than a byte, whose last word may reach beyond the end of an array. Results may
-/// be larger than their array, which then lies at the start.
+/// `subByte`: the program has types of less than a byte, whose last word may reach beyond the end of an array. Results
+/// may be larger than their array, which then lies at the start.
 std::optional<DeviceProgram> deviceProgram(const LaunchDescription &description, bool subByte,
                                            const InputNumbering &inputs, llvm::ArrayRef<std::vector<uint32_t>> leaves,
                                            std::string &error);
