@@ -58,11 +58,6 @@ Checker::Checker(Warp &warp, const Decoded &at, Access access, const uint8_t *st
   synchronizes = access == Access::Atomic || at.strong || launch.firstGuesses.contains(&at);
 }
 
-bool Checker::idle(const Place &place) const {
-  return !(uninit && (place.space != Space::Global || !warp.core->launch.regions[place.region]->complete)) &&
-         !tracks(place);
-}
-
 /// Whether two threads may meet there.
 bool Checker::tracks(const Place &place) const {
   return races && (place.space == Space::Shared ||

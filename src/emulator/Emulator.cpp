@@ -285,8 +285,12 @@ bool Emulator::Impl::fillParameters(Launch &launch, DiagnosticEngine &diagnostic
     }
     std::memcpy(&launch.parameters[launch.kernel.paramOffsets[i]], &value, launch.kernel.paramSizes[i]);
   }
-  for (size_t r = 0; r < regions.size() && options.checkRaces; ++r) {
+  for (size_t r = 0; r < regions.size(); ++r) {
     Window &window = launch.windows[r];
+    window.data = regions[r]->data;
+    window.bytes = regions[r]->bytes;
+    window.tracked &= options.checkRaces;
+    window.watched = window.tracked || (options.checkUninit && !regions[r]->complete);
     if (!window.tracked)
       continue;
     uint64_t lines = (regions[r]->bytes >> launch.globalShift) / Lines::granulesOfLine + 1;

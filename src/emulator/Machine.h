@@ -60,8 +60,11 @@ struct Window {
     uint64_t begin = 0, end = 0;
     bool writable = false;
   };
-  std::vector<Slice> slices;             ///< empty: not an argument
-  bool tracked = false;                  ///< some slice is writable: races are possible
+  std::vector<Slice> slices; ///< empty: not an argument
+  uint8_t *data = nullptr;   ///< of the region
+  uint64_t bytes = 0;
+  bool tracked = false;                  ///< some slice is writable, so races are possible, and looked for
+  bool watched = false;                  ///< tracked, or some of its bytes may be nobody's
   Zeroed<Owners<false>> lines, granules; ///< of the shadow, if it is tracked for races
   Lines shadow() const { return {lines.get(), granules.get()}; }
 };
@@ -162,8 +165,6 @@ class Checker {
 public:
   /// `stored`: what each lane is about to write, elements x lanes; nothing if it is not known.
   Checker(Warp &warp, const Decoded &at, Access access, const uint8_t *stored = nullptr);
-  /// Nothing needs to be looked at in this place: all checks are off, or nobody else can write there.
-  bool idle(const Place &place) const;
   void lane(const Place &place, unsigned lane, uint64_t bytes);
   /// All lanes of `mask`; `base` is the place of the address `lowest`. No atomics.
   void lanes(const Place &base, uint64_t lowest, uint32_t mask, const uint64_t *addresses, uint64_t bytes);

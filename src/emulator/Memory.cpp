@@ -54,13 +54,13 @@ bool admit(const Warp &warp, Place &place, uint64_t bytes, Access access) {
   case Space::Global: {
     if (place.region >= launch.regions.size())
       return false;
-    const Region &region = *launch.regions[place.region];
-    place.data = region.data + place.offset;
-    if (!fits(place.offset, bytes, region.bytes))
+    const Window &window = launch.windows[place.region];
+    place.data = window.data + place.offset;
+    if (!fits(place.offset, bytes, window.bytes))
       return false;
     if (!launch.options.checkBounds)
       return true;
-    const Window::Slice *slice = findSlice(launch.windows[place.region], place.offset, bytes);
+    const Window::Slice *slice = findSlice(window, place.offset, bytes);
     return slice && (access == Access::Read || slice->writable);
   }
   default:
@@ -114,16 +114,9 @@ struct Span {
 };
 
 Span spanOf(uint32_t mask, const uint64_t *addresses) {
-  uint64_t first = addresses[llvm::countr_zero(mask)];
-  Span span{first, first, first, true};
-  if (uint64_t stride = addresses[1] - addresses[0]; mask == ~0u && isStrided(addresses, stride)) {
-    uint64_t last = addresses[warpLanes - 1];
-    bool wraps = (last > first) != (int64_t(stride) > 0); // then the lowest is anywhere
-    if (!wraps)
-      return {std::min(first, last), std::max(first, last), first | stride, stride != 0};
-  }
+  uint64_t previous = addresses[llvm::countr_zero(mask)];
+  Span span{previous, previous, previous, true};
   bool rises = true, falls = true;
-  uint64_t previous = first;
   for (uint32_t rest = mask & (mask - 1); rest; rest &= rest - 1) {
     uint64_t address = addresses[llvm::countr_zero(rest)];
     span.low = std::min(span.low, address);
@@ -137,6 +130,13 @@ Span spanOf(uint32_t mask, const uint64_t *addresses) {
   return span;
 }
 
+/// That of all lanes at equal distances, which may be below zero.
+Span spanOfStrided(uint64_t first, uint64_t stride) {
+  uint64_t last = first + (warpLanes - 1) * stride;
+  bool falls = stride >> 63;
+  return {falls ? last : first, falls ? first : last, first | stride, stride != 0};
+}
+
 /// Judges the request as a whole. `bytes` is a power of two.
 Request classify(const Warp &warp, const Decoded &at, uint32_t mask, const uint64_t *addresses, uint64_t bytes,
                  Access access) {
@@ -144,14 +144,18 @@ Request classify(const Warp &warp, const Decoded &at, uint32_t mask, const uint6
   if (!mask)
     return request;
   Place &place = request.place;
-  Span span = spanOf(mask, addresses);
+  uint64_t stride = addresses[1] - addresses[0];
+  constexpr uint64_t far = uint64_t(1) << regionShift; // so far apart, the last could lie near the first again
+  bool strided = mask == ~0u && stride + far < 2 * far && isStrided(addresses, stride);
+  Span span = strided ? spanOfStrided(addresses[0], stride) : spanOf(mask, addresses);
   uint64_t reach = span.high - span.low;
   request.lowest = span.low;
   request.distinct = span.distinct;
-  // Addresses further apart than any memory is long would wrap the sum of offset and extent around.
-  if ((span.bits & (bytes - 1)) || reach >> regionShift)
+  // Addresses further apart than any memory is long would wrap the sum of offset and extent around; what lies the
+  // wrong way around has wrapped itself.
+  if ((span.bits & (bytes - 1)) || span.low > span.high || reach >> regionShift)
     return request;
-  if (mask == ~0u && reach == (warpLanes - 1) * bytes && isStrided(addresses, bytes))
+  if (strided && stride == bytes)
     request.shape = Shape::Run;
   else
     request.shape = !reach && access == Access::Read ? Shape::Broadcast : Shape::Inside;
@@ -171,14 +175,18 @@ template <typename T> struct Mover {
   static void fromRun(const uint8_t *memory, void *lanes, unsigned count) {
     const T *in = reinterpret_cast<const T *>(memory);
     T *out = static_cast<T *>(lanes);
-    for (unsigned e = 0; e < count; ++e)
+    if (count == 1)
+      std::memcpy(out, in, sizeof(T) * warpLanes);
+    for (unsigned e = 0; count > 1 && e < count; ++e)
       for (unsigned lane = 0; lane < warpLanes; ++lane)
         out[e * warpLanes + lane] = in[lane * count + e];
   }
   static void toRun(const void *lanes, uint8_t *memory, unsigned count) {
     const T *in = static_cast<const T *>(lanes);
     T *out = reinterpret_cast<T *>(memory);
-    for (unsigned lane = 0; lane < warpLanes; ++lane)
+    if (count == 1)
+      std::memcpy(out, in, sizeof(T) * warpLanes);
+    for (unsigned lane = 0; count > 1 && lane < warpLanes; ++lane)
       for (unsigned e = 0; e < count; ++e)
         out[lane * count + e] = in[e * warpLanes + lane];
   }
@@ -190,6 +198,10 @@ template <typename T> struct Mover {
     T *out = static_cast<T *>(lanes);
     for (unsigned e = 0; e < count; ++e) {
       T value = reinterpret_cast<const T *>(request.place.data)[e];
+      if (mask == ~0u) {
+        std::fill_n(out + e * warpLanes, warpLanes, value);
+        continue;
+      }
       for (uint32_t rest = mask; rest; rest &= rest - 1)
         out[e * warpLanes + unsigned(llvm::countr_zero(rest))] = value;
     }
@@ -227,6 +239,14 @@ template <typename Move> void withMover(unsigned width, Move move) {
   default:
     return move(Mover<uint64_t>());
   }
+}
+
+/// Whether anything needs to be looked at in this place: else all checks are off, or nobody else can write there.
+bool isWatched(const Warp &warp, const Place &place) {
+  const Launch &launch = warp.core->launch;
+  if (place.space == Space::Global)
+    return launch.windows[place.region].watched;
+  return launch.options.checkUninit || (launch.options.checkRaces && place.space == Space::Shared);
 }
 
 void checkLoad(Checker &checker, const Request &request, uint32_t mask, const uint64_t *addresses, uint64_t bytes) {
@@ -312,11 +332,9 @@ void machineLoad(WarpContext *context, const Decoded *at, uint32_t mask, const u
   Request request = classify(warp, *at, mask, addresses, bytes, Access::Read);
   if (request.shape == Shape::Irregular)
     return loadByLane(warp, *at, mask, addresses, static_cast<uint8_t *>(out));
-  if (Checker checker(warp, *at, Access::Read); !checker.idle(request.place))
+  if (isWatched(warp, request.place)) {
+    Checker checker(warp, *at, Access::Read);
     checkLoad(checker, request, mask, addresses, bytes);
-  if (request.shape == Shape::Run && count == 1) {
-    std::memcpy(out, request.place.data, bytes * warpLanes);
-    return;
   }
   withMover(width, [&](auto mover) {
     if (request.shape == Shape::Run)
@@ -339,12 +357,9 @@ void machineStore(WarpContext *context, const Decoded *at, uint32_t mask, const 
   Checker checker(warp, *at, Access::Write, from);
   bool regular = request.shape != Shape::Irregular;
   if (request.shape == Shape::Run) {
-    if (!checker.idle(request.place))
+    if (isWatched(warp, request.place))
       checker.run(request.place, bytes);
-    if (count == 1)
-      std::memcpy(request.place.data, from, bytes * warpLanes);
-    else
-      withMover(width, [&](auto mover) { mover.toRun(from, request.place.data, count); });
+    withMover(width, [&](auto mover) { mover.toRun(from, request.place.data, count); });
     return;
   }
   if (!mask)
@@ -353,7 +368,7 @@ void machineStore(WarpContext *context, const Decoded *at, uint32_t mask, const 
   bool clash = warp.core->launch.options.checkRaces && !request.laneStride && !request.distinct;
   uint32_t repeated = clash ? checker.clashes(mask, addresses, from, width) : 0;
   if (regular) {
-    if (!checker.idle(request.place))
+    if (isWatched(warp, request.place))
       checker.lanes(request.place, request.lowest, mask & ~repeated, addresses, bytes);
     withMover(width, [&](auto mover) { mover.scatter(request, mask, addresses, from, count); });
     return;

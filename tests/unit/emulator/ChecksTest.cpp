@@ -75,6 +75,11 @@ TEST_CASE("checks: bounds") {
                  "mov.u64 %d20, 0;\nsetp.eq.u32 %p1, %r1, 0;\n"
                  "selp.b64 %d20, -4, %d20, %p1;\nld.u32 %r5, [%d20];",
                  FindingKind::OutOfBounds, "no buffer is"});
+  // 31 times 2^64 / 31 is almost nothing: the last lane is next to the first one.
+  expectFinding({"so far apart that the last is near the first",
+                 "mul.wide.u32 %d20, %r1, 4;\n"
+                 "mad.lo.u64 %d20, %d20, 148764065110560899, %d2;\nld.global.u32 %r5, [%d20];",
+                 FindingKind::OutOfBounds, "no buffer is"});
   expectFinding({"read-only argument", "st.global.u32 [%d11], %r1;", FindingKind::ReadOnlyWrite, "`counting`"});
   expectFinding(
       {"atomic on a read-only argument", "red.global.add.u32 [%d11], 1;", FindingKind::ReadOnlyWrite, "`counting`"});
