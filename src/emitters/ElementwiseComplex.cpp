@@ -1,6 +1,8 @@
 // Complex arithmetic on (re, im) pairs. Quotients and moduli are scaled so that they overflow only if the result does.
 #include "emitters/Elementwise.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace hloc {
@@ -20,9 +22,56 @@ Pair multiply(CodeBuilder &b, Pair x, Pair y) {
   return {b.subF(b.mulF(x.re, y.re), b.mulF(x.im, y.im)), b.addF(b.mulF(x.re, y.im), b.mulF(x.im, y.re))};
 }
 
-/// Smith's method; a zero divisor gives what division of the components gives.
-Pair divide(CodeBuilder &b, Pair x, Pair y) {
-  Value realLarger = b.cmpF(FPred::OGE, b.absF(y.re), b.absF(y.im));
+/// f * g where a zero wins over an infinity or NaN: sin(0) cosh(y) is 0 for every y.
+Value multiplyZeroWins(CodeBuilder &b, Value f, Value g) {
+  Value isZero = b.orI(b.cmpF(FPred::OEQ, f, 0.0), b.cmpF(FPred::OEQ, g, 0.0));
+  Value zero = b.mulF(b.copySign(b.floatingLike(f, 0.0), f), b.copySign(b.floatingLike(g, 1.0), g));
+  return b.select(isZero, zero, b.mulF(f, g));
+}
+
+Value isInfinite(CodeBuilder &b, Value a) { return b.cmpF(FPred::OEQ, b.absF(a), b.infinity(a.getType())); }
+Value isFinite(CodeBuilder &b, Value a) { return b.cmpF(FPred::OLT, b.absF(a), b.infinity(a.getType())); }
+Value isInfinite(CodeBuilder &b, Pair z) { return b.orI(isInfinite(b, z.re), isInfinite(b, z.im)); }
+Value isFinite(CodeBuilder &b, Pair z) { return b.andI(isFinite(b, z.re), isFinite(b, z.im)); }
+
+/// The direction of an infinite number: components +-1 where they are infinite, +-0 elsewhere.
+Pair direction(CodeBuilder &b, Pair z) {
+  auto component = [&](Value a) {
+    Value size = b.select(isInfinite(b, a), b.floatingLike(a, 1.0), b.floatingLike(a, 0.0));
+    return b.copySign(size, a);
+  };
+  return {component(z.re), component(z.im)};
+}
+
+/// x * conj(y)
+Pair multiplyConjugate(CodeBuilder &b, Pair x, Pair y) {
+  return {b.addF(b.mulF(x.re, y.re), b.mulF(x.im, y.im)), b.subF(b.mulF(x.im, y.re), b.mulF(x.re, y.im))};
+}
+
+/// A power of four that brings numbers of this size into the range where products and quotients are normal numbers.
+struct SizeScale {
+  Value factor, inverseRoot;
+};
+SizeScale sizeScale(CodeBuilder &b, Value size) {
+  const llvm::fltSemantics &semantics = cast<FloatType>(size.getType()).getFloatSemantics();
+  int precision = llvm::APFloat::semanticsPrecision(semantics);
+  int least = llvm::APFloat::semanticsMinExponent(semantics), most = llvm::APFloat::semanticsMaxExponent(semantics);
+  Value isLarge = b.cmpF(FPred::OGE, size, std::ldexp(1.0, most - 2));
+  Value isSmall = b.cmpF(FPred::OLT, size, std::ldexp(1.0, least + precision));
+  auto power = [&](int large, int small) {
+    Value up = b.select(isSmall, b.floatingLike(size, std::ldexp(1.0, small)), b.floatingLike(size, 1.0));
+    return b.select(isLarge, b.floatingLike(size, std::ldexp(1.0, large)), up);
+  };
+  int up = (precision + 3) / 2;
+  return {power(-2, 2 * up), power(1, -up)};
+}
+
+/// Smith's method. What has a zero or infinite divisor, or an infinite dividend, is as C's Annex G wants it.
+Pair divide(CodeBuilder &b, Pair dividend, Pair divisor) {
+  Value realLarger = b.cmpF(FPred::OGE, b.absF(divisor.re), b.absF(divisor.im));
+  Value scale = sizeScale(b, b.absF(b.select(realLarger, divisor.re, divisor.im))).factor;
+  Pair x = {b.mulF(dividend.re, scale), b.mulF(dividend.im, scale)};
+  Pair y = {b.mulF(divisor.re, scale), b.mulF(divisor.im, scale)};
   Value larger = b.select(realLarger, y.re, y.im);
   Value smaller = b.select(realLarger, y.im, y.re);
   Value ratio = b.divF(smaller, larger);
@@ -33,10 +82,19 @@ Pair divide(CodeBuilder &b, Pair x, Pair y) {
   Value re = b.divF(b.addF(p, b.mulF(q, ratio)), denominator);
   Value imNumerator = b.select(realLarger, b.subF(x.im, b.mulF(x.re, ratio)), b.subF(b.mulF(x.im, ratio), x.re));
   Value im = b.divF(imNumerator, denominator);
-  Value zeroDivisor = b.cmpF(FPred::OEQ, larger, 0.0);
-  Value divisor = b.absF(y.re);
-  divisor = b.copySign(divisor, y.re);
-  return {b.select(zeroDivisor, b.divF(x.re, divisor), re), b.select(zeroDivisor, b.divF(x.im, divisor), im)};
+  Value undecided = b.andI(b.isNan(re), b.isNan(im));
+  auto choose = [&](Value condition, Pair z) {
+    condition = b.andI(undecided, condition);
+    re = b.select(condition, z.re, re);
+    im = b.select(condition, z.im, im);
+  };
+  Pair infinite = multiplyConjugate(b, direction(b, x), y);
+  Value infinity = b.infinity(re.getType());
+  choose(b.andI(isInfinite(b, x), isFinite(b, y)), {b.mulF(infinite.re, infinity), b.mulF(infinite.im, infinity)});
+  Pair vanishing = multiplyConjugate(b, x, direction(b, y));
+  choose(b.andI(isFinite(b, x), isInfinite(b, y)), {b.mulF(vanishing.re, 0.0), b.mulF(vanishing.im, 0.0)});
+  choose(b.cmpF(FPred::OEQ, larger, 0.0), {b.divF(x.re, y.re), b.divF(x.im, y.re)});
+  return {re, im};
 }
 
 /// sqrt(re^2 + im^2); infinite if a component is, even if the other is NaN.
@@ -61,9 +119,15 @@ Pair fromPolar(CodeBuilder &b, Value radius, Value phase) {
 
 Pair exponential(CodeBuilder &b, Pair z) {
   Pair result = fromPolar(b, math::ExpOp::create(b, z.re), z.im);
-  // A real argument stays real, also where exp overflows.
+  // Infinitely small or large whatever the angle is; a real argument stays real, also where exp overflows.
+  Value infinity = b.infinity(z.re.getType());
+  Value noAngle = b.isNan(result.re);
+  Value vanishes = b.andI(noAngle, b.cmpF(FPred::OEQ, z.re, b.negF(infinity)));
+  Value explodes = b.andI(noAngle, b.cmpF(FPred::OEQ, z.re, infinity));
   Value isReal = b.cmpF(FPred::OEQ, z.im, 0.0);
-  return {result.re, b.select(isReal, z.im, result.im)};
+  Value re = b.select(vanishes, zero(b, z), b.select(explodes, infinity, result.re));
+  Value im = b.select(vanishes, zero(b, z), b.select(isReal, z.im, result.im));
+  return {re, im};
 }
 
 Pair exponentialMinusOne(CodeBuilder &b, Pair z) {
@@ -77,56 +141,77 @@ Pair exponentialMinusOne(CodeBuilder &b, Pair z) {
   return {b.addF(b.mulF(minusOne, cosine), cosMinusOne), b.select(isReal, z.im, im)};
 }
 
-Pair logarithm(CodeBuilder &b, Pair z) { return {math::LogOp::create(b, modulus(b, z)), angle(b, z)}; }
+/// log|z|: from |z|^2 - 1 near the unit circle, where log of a rounded modulus has no good digits; elsewhere
+/// log(larger) + log(1 + (smaller / larger)^2) / 2, which does not overflow.
+Value logOfModulus(CodeBuilder &b, Pair z) {
+  Value re = b.absF(z.re), im = b.absF(z.im);
+  Value larger = b.maxF(re, im), smaller = b.minF(re, im);
+  Value near = b.addF(b.mulF(b.addF(larger, -1.0), b.addF(larger, 1.0)), b.mulF(smaller, smaller));
+  Value isNear = b.cmpF(FPred::OLT, b.absF(near), 0.5);
+  Value one = b.floatingLike(re, 1.0);
+  Value ratio = b.select(b.cmpF(FPred::OEQ, smaller, larger), one, b.divF(smaller, larger));
+  Value rest = b.mulF(math::Log1pOp::create(b, b.select(isNear, near, b.mulF(ratio, ratio))), 0.5);
+  Value result = b.addF(math::LogOp::create(b, b.select(isNear, one, larger)), rest);
+  return b.select(isInfinite(b, z), b.infinity(re.getType()), result);
+}
+
+Pair logarithm(CodeBuilder &b, Pair z) { return {logOfModulus(b, z), angle(b, z)}; }
 
 Pair logarithmPlusOne(CodeBuilder &b, Pair z) {
   // log|1 + z| = log1p(re (2 + re) + im^2) / 2 near zero; the plain form elsewhere.
   Pair shifted = {b.addF(z.re, 1.0), z.im};
   Value near = b.addF(b.mulF(z.re, b.addF(z.re, 2.0)), b.mulF(z.im, z.im));
   Value small = b.mulF(math::Log1pOp::create(b, near), 0.5);
-  Value plain = math::LogOp::create(b, modulus(b, shifted));
+  Value plain = logOfModulus(b, shifted);
   Value isSmall = b.cmpF(FPred::OLT, b.absF(near), 0.5);
   return {b.select(isSmall, small, plain), angle(b, shifted)};
 }
 
 /// The root with non-negative real part.
-Pair squareRoot(CodeBuilder &b, Pair z) {
+Pair squareRoot(CodeBuilder &b, Pair argument) {
+  SizeScale scale = sizeScale(b, b.maxF(b.absF(argument.re), b.absF(argument.im)));
+  Pair z = {b.mulF(argument.re, scale.factor), b.mulF(argument.im, scale.factor)};
   Value radius = modulus(b, z);
-  Value half = b.mulF(b.addF(b.mulF(radius, 0.5), b.mulF(b.absF(z.re), 0.5)), 1.0);
-  Value larger = b.sqrt(half);
-  Value smaller = b.mulF(b.divF(z.im, larger), 0.5);
+  Value larger = b.mulF(b.sqrt(b.mulF(b.addF(radius, b.absF(z.re)), 0.5)), scale.inverseRoot);
+  Value smaller = b.mulF(b.divF(argument.im, larger), 0.5);
   Value isZero = b.cmpF(FPred::OEQ, radius, 0.0);
   smaller = b.select(isZero, z.im, smaller);
   Value positive = b.cmpF(FPred::OGE, z.re, 0.0);
   Value re = b.select(positive, larger, b.absF(smaller));
   Value im = b.select(positive, smaller, b.copySign(larger, z.im));
   Value infinity = b.infinity(re.getType());
-  Value infiniteIm = b.cmpF(FPred::OEQ, b.absF(z.im), infinity);
+  Value infiniteIm = isInfinite(b, z.im);
   return {b.select(infiniteIm, infinity, re), b.select(infiniteIm, z.im, im)};
 }
 
 Pair cosine(CodeBuilder &b, Pair z) {
   return {b.mulF(math::CosOp::create(b, z.re), math::CoshOp::create(b, z.im)),
-          b.negF(b.mulF(math::SinOp::create(b, z.re), math::SinhOp::create(b, z.im)))};
+          b.negF(multiplyZeroWins(b, math::SinOp::create(b, z.re), math::SinhOp::create(b, z.im)))};
 }
 Pair sine(CodeBuilder &b, Pair z) {
-  return {b.mulF(math::SinOp::create(b, z.re), math::CoshOp::create(b, z.im)),
-          b.mulF(math::CosOp::create(b, z.re), math::SinhOp::create(b, z.im))};
+  return {multiplyZeroWins(b, math::SinOp::create(b, z.re), math::CoshOp::create(b, z.im)),
+          multiplyZeroWins(b, math::CosOp::create(b, z.re), math::SinhOp::create(b, z.im))};
 }
 Pair hyperbolicSine(CodeBuilder &b, Pair z) {
-  return {b.mulF(math::SinhOp::create(b, z.re), math::CosOp::create(b, z.im)),
-          b.mulF(math::CoshOp::create(b, z.re), math::SinOp::create(b, z.im))};
+  return {multiplyZeroWins(b, math::SinhOp::create(b, z.re), math::CosOp::create(b, z.im)),
+          multiplyZeroWins(b, math::CoshOp::create(b, z.re), math::SinOp::create(b, z.im))};
 }
 Pair hyperbolicCosine(CodeBuilder &b, Pair z) {
   return {b.mulF(math::CoshOp::create(b, z.re), math::CosOp::create(b, z.im)),
-          b.mulF(math::SinhOp::create(b, z.re), math::SinOp::create(b, z.im))};
+          multiplyZeroWins(b, math::SinhOp::create(b, z.re), math::SinOp::create(b, z.im))};
 }
 
 /// (tanh a + i tan y) / (1 + i tanh a tan y): no overflow for large a.
 Pair hyperbolicTangent(CodeBuilder &b, Pair z) {
   Value t = math::TanhOp::create(b, z.re);
   Value u = math::TanOp::create(b, z.im);
-  return divide(b, {t, u}, {b.floatingLike(t, 1.0), b.mulF(t, u)});
+  Pair quotient = divide(b, {t, u}, {b.floatingLike(t, 1.0), b.mulF(t, u)});
+  // Where the other part is infinite or no number, a zero stays zero and an infinite real part gives 1.
+  Value isImaginary = b.cmpF(FPred::OEQ, z.re, 0.0);
+  Value isReal = b.cmpF(FPred::OEQ, z.im, 0.0);
+  Value settled = isInfinite(b, z.re);
+  Value none = b.copySign(b.floatingLike(t, 0.0), z.im);
+  return {b.select(b.orI(isImaginary, settled), t, quotient.re), b.select(b.orI(isReal, settled), none, quotient.im)};
 }
 Pair tangent(CodeBuilder &b, Pair z) {
   Pair rotated = hyperbolicTangent(b, {b.negF(z.im), z.re});
