@@ -312,7 +312,7 @@ static void runInTime(Core &core, uint64_t block) {
   core.runBlock(block);
   if (!launch.deadline || secondsNow() < launch.deadline || launch.stop.exchange(true))
     return;
-  launch.findings.add(FindingKind::TimeLimit, 0, [&] {
+  launch.findings.add(FindingKind::TimeLimit, 0, block, 0, [&] {
     Finding finding;
     finding.kind = FindingKind::TimeLimit;
     finding.kernel = launch.kernel.name;
@@ -397,7 +397,7 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEng
     return llvm::failure();
   const Kernel &kernel = found->second;
   WarpFunction code = impl->code[request.kernel];
-  FindingList findings(std::max<uint64_t>(impl->options.maxFindings, 1));
+  FindingList findings;
   Launch launch{impl->options, request, *impl->program, kernel, code, impl->regions, findings};
   launch.globalShift = granuleShift(kernel, Space::Global);
   launch.sharedShift = granuleShift(kernel, Space::Shared);
@@ -413,7 +413,7 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEng
     launch.deadline = impl->options.timeLimitSeconds + secondsNow();
   if (!impl->fillParameters(launch, diagnostics) || !impl->runBlocks(launch, diagnostics))
     return llvm::failure();
-  impl->findings.insert(impl->findings.end(), findings.all().begin(), findings.all().end());
+  llvm::append_range(impl->findings, findings.sorted(std::max<uint64_t>(impl->options.maxFindings, 1)));
   return llvm::success(!findings.count());
 }
 

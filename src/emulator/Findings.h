@@ -1,35 +1,56 @@
 #pragma once
-// Collects findings from all host threads: one entry per kind and PTX line, with a count.
+// Collects findings from all host threads: one entry per kind and PTX line, that of the first block and thread, with a
+// count. Which host thread was faster does not show.
 
 #include "hloc/emulator/Emulator.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <mutex>
+#include <tuple>
 
 namespace hloc::emulator {
 
 class FindingList {
 public:
-  explicit FindingList(uint64_t limit) : limit(limit) {}
-  /// Keeps the first of its kind and line; `make` is called for that one only.
-  template <typename Make> void add(FindingKind kind, uint32_t line, Make make) {
+  /// `make` is called for those that are kept.
+  template <typename Make> void add(FindingKind kind, uint32_t line, uint64_t block, uint32_t thread, Make make) {
     std::lock_guard<std::mutex> lock(mutex);
     ++total;
-    for (Finding &finding : list)
-      if (finding.kind == kind && finding.line == line) {
-        ++finding.count;
-        return;
-      }
-    if (list.size() < limit)
-      list.push_back(make());
+    auto entry = llvm::find_if(list, [&](const Entry &e) { return e.finding.kind == kind && e.finding.line == line; });
+    if (entry == list.end()) {
+      list.push_back({block, thread, make()});
+      return;
+    }
+    uint64_t count = entry->finding.count + 1;
+    if (std::tie(block, thread) < std::tie(entry->block, entry->thread))
+      *entry = {block, thread, make()};
+    entry->finding.count = count;
   }
-  llvm::ArrayRef<Finding> all() const { return list; }
+
+  /// By block, thread and line, `limit` at most.
+  std::vector<Finding> sorted(uint64_t limit) {
+    llvm::sort(list, [](const Entry &a, const Entry &b) {
+      return std::tie(a.block, a.thread, a.finding.line, a.finding.kind) <
+             std::tie(b.block, b.thread, b.finding.line, b.finding.kind);
+    });
+    std::vector<Finding> findings;
+    for (const Entry &entry : llvm::ArrayRef(list).take_front(limit))
+      findings.push_back(entry.finding);
+    return findings;
+  }
+
   uint64_t count() const { return total; }
 
 private:
-  const uint64_t limit;
+  struct Entry {
+    uint64_t block;
+    uint32_t thread;
+    Finding finding;
+  };
   std::mutex mutex;
   uint64_t total = 0;
-  std::vector<Finding> list;
+  std::vector<Entry> list;
 };
 
 } // namespace hloc::emulator

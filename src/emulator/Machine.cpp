@@ -43,7 +43,7 @@ double secondsNow() {
 void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kind,
                    llvm::function_ref<std::string()> message) {
   Launch &launch = warp.core->launch;
-  launch.findings.add(kind, at.line, [&] {
+  launch.findings.add(kind, at.line, warp.core->blockIndex, warp.warp * warpLanes + lane, [&] {
     Finding finding;
     finding.kind = kind;
     finding.kernel = launch.kernel.name;

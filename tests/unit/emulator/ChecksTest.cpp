@@ -313,6 +313,30 @@ TEST_CASE("checks: findings are merged by line and capped") {
   CHECK(!h.succeeded);
 }
 
+TEST_CASE("checks: findings come by block and thread, not by host thread") {
+  // Blocks from 100 on are wrong in one place and come to it late; all blocks but 0 are wrong in another; threads from
+  // 9 on are wrong in a third one.
+  const std::string body = "setp.eq.u32 %p1, %r3, 0;\nsetp.lt.u32 %p2, %r3, 100;\nsetp.lt.u32 %p3, %r1, 9;\n"
+                           "mov.u64 %d20, 0;\n@!%p2 ld.global.u32 %r5, [%d20];\n@!%p1 ld.global.u32 %r5, [%d20];\n"
+                           "@!%p3 ld.global.u32 %r5, [%d20];\n";
+  for (unsigned attempt = 0; attempt < 5; ++attempt)
+    for (uint64_t limit : {2, 20}) {
+      Harness h;
+      h.options.numThreads = 4;
+      h.options.checkRaces = false; // all cores from the start
+      h.options.maxFindings = limit;
+      h.grid = {400, 1, 1};
+      h.runOnThree(body);
+      INFO(h.messages());
+      auto findings = h.emulator->findings();
+      REQUIRE(findings.size() == std::min<uint64_t>(limit, 3));
+      CHECK((findings[0].block.x == 0 && findings[0].thread.x == 9 && findings[0].count == 400 * 23));
+      CHECK((findings[1].block.x == 1 && findings[1].thread.x == 0 && findings[1].count == 399 * 32));
+      if (limit > 2)
+        CHECK((findings[2].block.x == 100 && findings[2].thread.x == 0 && findings[2].count == 300 * 32));
+    }
+}
+
 TEST_CASE("checks: switched off, they are silent, and wild accesses still touch nothing") {
   Harness h;
   h.options.checkBounds = h.options.checkUninit = h.options.checkRaces = h.options.checkDivergence = false;
