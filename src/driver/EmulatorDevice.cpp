@@ -1,6 +1,7 @@
 #include "EmulatorDevice.h"
 
 #include "fmt/format.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <cstring>
 
@@ -61,8 +62,10 @@ bool EmulatorDevice::launch(const DeviceLaunch &launch, std::string &error) {
       request.arguments.push_back(ScalarArgument{scalar.value, scalar.bytes});
     }
   }
+  size_t numBefore = machine->findings().size();
   bool fine = succeeded(machine->launch(request, diagnostics));
-  return reportFindings() && fine;
+  bool ran = fine || machine->findings().size() > numBefore;
+  return reportFindings() && ran;
 }
 
 bool EmulatorDevice::time(const std::function<bool()> &, double &, std::string &error) {
@@ -107,11 +110,26 @@ std::string EmulatorDevice::hloAt(uint32_t ptxLine) const {
 }
 
 bool EmulatorDevice::reportFindings() {
-  llvm::ArrayRef<Finding> fresh = machine->findings().drop_front(numReported);
+  std::vector<Finding> fresh = machine->findings().drop_front(numReported).vec();
   numReported = machine->findings().size();
+  if (withholds) {
+    auto harmless = llvm::partition(fresh, [](const Finding &finding) { return !finding.harmlessIfUnused; });
+    withheld.insert(withheld.end(), harmless, fresh.end());
+    fresh.erase(harmless, fresh.end());
+  }
+  report(fresh);
+  return fresh.empty();
+}
+
+void EmulatorDevice::reportWithheld() {
+  report(withheld);
+  withheld.clear();
+}
+
+void EmulatorDevice::report(llvm::ArrayRef<Finding> findings) {
   DiagnosticEngine located;
   located.setFile(file);
-  for (const Finding &finding : fresh) {
+  for (const Finding &finding : findings) {
     std::string name = findingName(finding.kind).str();
     if (!finding.line) {
       diagnostics.report(DiagnosticKind::KernelFinding, name + ": " + finding.message);
@@ -131,7 +149,6 @@ bool EmulatorDevice::reportFindings() {
       report.note(fmt::format("{} times in all", finding.count));
   }
   diagnostics.append(located);
-  return fresh.empty();
 }
 
 } // namespace hloc

@@ -21,6 +21,11 @@ public:
     sourceFile = std::move(text);
   }
 
+  /// From now on reads of undefined bytes are kept back: whether they matter is seen from the results.
+  void withholdHarmless() { withholds = true; }
+  bool hasWithheld() const { return !withheld.empty(); }
+  void reportWithheld();
+
   bool load(const std::string &image, std::string &error) override;
   bool prepare(const std::string &kernel, std::string &error) override;
   bool allocate(const DeviceBuffer &buffer, std::string &error) override;
@@ -36,6 +41,7 @@ public:
 private:
   /// Reports findings that came since the last call; true if there were none.
   bool reportFindings();
+  void report(llvm::ArrayRef<emulator::Finding> findings);
   std::string hloAt(uint32_t ptxLine) const;
 
   emulator::EmulatorOptions options;
@@ -46,6 +52,8 @@ private:
   const HloModule *source = nullptr;
   std::shared_ptr<const SourceFile> sourceFile;
   size_t numReported = 0;
+  bool withholds = false;
+  std::vector<emulator::Finding> withheld;
 };
 
 } // namespace hloc

@@ -281,9 +281,10 @@ void Checker::checkWritten(const Place &place, unsigned lane, uint64_t bytes) {
     fine = !std::memchr(&core.localWritten[start], 0, bytes);
   }
   if (!fine)
-    reportFinding(warp, at, lane, FindingKind::UninitializedRead, [&] {
-      return fmt::format("reads {} bytes from {}, which nobody has written", bytes, describe(warp, place));
-    });
+    reportFinding(
+        warp, at, lane, FindingKind::UninitializedRead,
+        [&] { return fmt::format("reads {} bytes from {}, which nobody has written", bytes, describe(warp, place)); },
+        true);
 }
 
 void Checker::markWritten(const Place &place, unsigned lane, uint64_t bytes) {

@@ -51,11 +51,11 @@ constexpr uint8_t nobodysByte = 0xa5;
 constexpr uint64_t maxRegionBytes = uint64_t(1) << (regionShift - 1); // an offset a little below zero shows as such
 constexpr uint64_t maxRegions = (sharedWindow >> regionShift) - 1;
 
-std::unique_ptr<Region> makeRegion(llvm::StringRef name, uint64_t bytes, bool complete) {
+std::unique_ptr<Region> makeRegion(llvm::StringRef name, uint64_t bytes, bool complete, uint8_t filling = nobodysByte) {
   auto region = std::make_unique<Region>();
   region->name = name.str();
   region->complete = complete;
-  constexpr uint64_t alignment = 256;
+  constexpr uint64_t alignment = bufferAlignment;
   if (bytes <= maxRegionBytes) {
     region->storage = allocateZeroed<uint8_t>(bytes + alignment, Use::Dense);
     if (!complete)
@@ -67,7 +67,7 @@ std::unique_ptr<Region> makeRegion(llvm::StringRef name, uint64_t bytes, bool co
   region->data = reinterpret_cast<uint8_t *>((base + alignment - 1) & ~uintptr_t(alignment - 1));
   region->bytes = bytes;
   if (!complete)
-    std::memset(region->data, nobodysByte, bytes);
+    std::memset(region->data, filling, bytes);
   return region;
 }
 
@@ -160,7 +160,8 @@ std::unique_ptr<Emulator> Emulator::load(DiagnosticEngine &diagnostics, const Em
 }
 
 BufferId Emulator::allocate(llvm::StringRef name, uint64_t bytes, Contents contents) {
-  impl->regions.push_back(makeRegion(name, bytes, contents == Contents::Written));
+  uint8_t filling = impl->options.undefinedByte.value_or(nobodysByte);
+  impl->regions.push_back(makeRegion(name, bytes, contents == Contents::Written, filling));
   impl->counters.buffers.push_back({name.str(), 0, 0});
   return BufferId(impl->regions.size() - 2);
 }
@@ -312,7 +313,7 @@ static void runInTime(Core &core, uint64_t block) {
   core.runBlock(block);
   if (!launch.deadline || secondsNow() < launch.deadline || launch.stop.exchange(true))
     return;
-  launch.findings.add(FindingKind::TimeLimit, 0, block, 0, [&] {
+  launch.findings.add(FindingKind::TimeLimit, 0, false, block, 0, [&] {
     Finding finding;
     finding.kind = FindingKind::TimeLimit;
     finding.kernel = launch.kernel.name;

@@ -14,10 +14,13 @@ namespace hloc::emulator {
 class FindingList {
 public:
   /// `make` is called for those that are kept.
-  template <typename Make> void add(FindingKind kind, uint32_t line, uint64_t block, uint32_t thread, Make make) {
+  template <typename Make>
+  void add(FindingKind kind, uint32_t line, bool harmlessIfUnused, uint64_t block, uint32_t thread, Make make) {
     std::lock_guard<std::mutex> lock(mutex);
     ++total;
-    auto entry = llvm::find_if(list, [&](const Entry &e) { return e.finding.kind == kind && e.finding.line == line; });
+    auto entry = llvm::find_if(list, [&](const Entry &e) {
+      return e.finding.kind == kind && e.finding.line == line && e.finding.harmlessIfUnused == harmlessIfUnused;
+    });
     if (entry == list.end()) {
       list.push_back({block, thread, make()});
       return;

@@ -41,9 +41,11 @@ double secondsNow() {
 }
 
 void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kind,
-                   llvm::function_ref<std::string()> message) {
+                   llvm::function_ref<std::string()> message, bool harmlessIfUnused) {
   Launch &launch = warp.core->launch;
-  launch.findings.add(kind, at.line, warp.core->blockIndex, warp.warp * warpLanes + lane, [&] {
+  if (harmlessIfUnused && launch.options.undefinedByte)
+    return;
+  launch.findings.add(kind, at.line, harmlessIfUnused, warp.core->blockIndex, warp.warp * warpLanes + lane, [&] {
     Finding finding;
     finding.kind = kind;
     finding.kernel = launch.kernel.name;
@@ -52,6 +54,7 @@ void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kin
     finding.line = at.line;
     finding.message = message();
     finding.hloName = launch.program.location(at);
+    finding.harmlessIfUnused = harmlessIfUnused;
     return finding;
   });
 }
@@ -140,6 +143,10 @@ void Core::runBlock(uint64_t linear) {
   nextEpoch();
   barriers.fill({});
   std::fill(localWritten.begin(), localWritten.end(), 0);
+  if (launch.options.undefinedByte) {
+    std::fill(shared.begin(), shared.end(), *launch.options.undefinedByte);
+    std::fill(local.begin(), local.end(), *launch.options.undefinedByte);
+  }
   uint32_t at[] = {uint32_t(linear % grid.x), uint32_t(linear / grid.x % grid.y), uint32_t(linear / grid.x / grid.y)};
   for (Warp &warp : warps) {
     std::copy(std::begin(at), std::end(at), warp.block);

@@ -233,7 +233,7 @@ void machineTrap(WarpContext *context, const Decoded *at, uint32_t mask);
 
 /// Reports at the thread of `lane`. `message` is called for the first of its kind and line only.
 void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kind,
-                   llvm::function_ref<std::string()> message);
+                   llvm::function_ref<std::string()> message, bool harmlessIfUnused = false);
 void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kind, std::string message);
 /// Counts sectors or bank conflicts of one warp-wide request.
 void countRequest(Warp &warp, Space space, uint32_t mask, const uint64_t *addresses, unsigned bytes, bool isStore);

@@ -10,6 +10,7 @@
 
 #include "fmt/format.h"
 #include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <cstring>
 
@@ -68,6 +69,14 @@ bool admit(const Warp &warp, Place &place, uint64_t bytes, Access access) {
   }
 }
 
+/// Whether a load reads what lies behind a buffer in the memory that was allocated for it, or in another part of the
+/// buffer: it gets some value there on every machine.
+bool isStray(const Warp &warp, const Decoded &at, const Place &place, uint64_t bytes) {
+  const Launch &launch = warp.core->launch;
+  return at.opcode == Opcode::Ld && place.space == Space::Global && place.region < launch.regions.size() &&
+         fits(place.offset, bytes, llvm::alignTo(launch.regions[place.region]->bytes, bufferAlignment));
+}
+
 /// Says why `admit` refused.
 void reportRefusal(Warp &warp, const Decoded &at, unsigned lane, uint64_t address, const Place &place, uint64_t bytes,
                    Access access) {
@@ -79,7 +88,7 @@ void reportRefusal(Warp &warp, const Decoded &at, unsigned lane, uint64_t addres
     return reportFinding(warp, at, lane, FindingKind::ReadOnlyWrite, [&] {
       return fmt::format("writes {}, which the kernel may only read", describe(warp, place));
     });
-  reportFinding(warp, at, lane, FindingKind::OutOfBounds, [&] {
+  auto describeWhere = [&] {
     std::string what = fmt::format("{} {} bytes at ", verb, bytes);
     if (place.space == Space::Shared)
       return what + fmt::format("byte {} of shared memory, which has {}", place.offset, launch.sharedBytes);
@@ -96,7 +105,8 @@ void reportRefusal(Warp &warp, const Decoded &at, unsigned lane, uint64_t addres
     if (fits(place.offset, bytes, region.bytes))
       return what + fmt::format("byte {} of `{}`, outside what the kernel was given", place.offset, region.name);
     return what + fmt::format("byte {} of `{}`, which has {}", place.offset, region.name, region.bytes);
-  });
+  };
+  reportFinding(warp, at, lane, FindingKind::OutOfBounds, describeWhere, isStray(warp, at, place, bytes));
 }
 
 /// Whether each lane's address is `stride` after that of the lane before.
@@ -267,7 +277,7 @@ void loadByLane(Warp &warp, const Decoded &at, uint32_t mask, const uint64_t *ad
       if (from.data)
         std::memcpy(element, from.data + e * width, width);
       else
-        std::memset(element, 0, width);
+        std::memset(element, warp.core->launch.options.undefinedByte.value_or(0), width);
     }
   }
 }

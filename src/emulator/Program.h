@@ -23,7 +23,8 @@ namespace hloc::emulator {
 /// State spaces are told apart by the high bits of a generic address; shared and local addresses proper are offsets.
 inline constexpr uint64_t sharedWindow = 0x7f01ull << 40;
 inline constexpr uint64_t localWindow = 0x7f02ull << 40;
-inline constexpr unsigned regionShift = 40; ///< region r of global memory starts at (r + 1) << regionShift
+inline constexpr uint64_t bufferAlignment = 256; ///< of buffers and of the memory allocated for them
+inline constexpr unsigned regionShift = 40;      ///< region r of global memory starts at (r + 1) << regionShift
 
 enum class Space : uint8_t { Generic, Global, Shared, Local, Param };
 /// The last row are storage formats that only cvt and mma know.

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -38,6 +39,10 @@ struct EmulatorOptions {
   unsigned numThreads = 0;     ///< host threads; 0: all cores
   uint64_t maxFindings = 20;   ///< reported per launch; the rest are counted
   double timeLimitSeconds = 0; ///< of one launch; 0: none. A launch past it fails with a finding
+  /// If given, reads of bytes without a value are no findings, and give this byte: bytes that nobody wrote, and those
+  /// behind a buffer up to the next multiple of 256. Results that are the same for several such bytes do not depend
+  /// on these reads.
+  std::optional<uint8_t> undefinedByte;
 };
 
 using BufferId = uint32_t;
@@ -88,11 +93,12 @@ llvm::StringRef findingName(FindingKind kind); ///< "out-of-bounds", ...
 struct Finding {
   FindingKind kind = FindingKind::OutOfBounds;
   std::string kernel;
-  Dim3 block, thread;  ///< blockIdx, threadIdx of one offender
-  uint32_t line = 0;   ///< of the PTX text
-  std::string message; ///< what happened, with buffer name, offset and sizes
-  std::string hloName; ///< HLO instruction by the PTX's `.loc`/comments; empty where unknown
-  uint64_t count = 1;  ///< occurrences of this kind at this line
+  Dim3 block, thread;            ///< blockIdx, threadIdx of one offender
+  uint32_t line = 0;             ///< of the PTX text
+  std::string message;           ///< what happened, with buffer name, offset and sizes
+  std::string hloName;           ///< HLO instruction by the PTX's `.loc`/comments; empty where unknown
+  uint64_t count = 1;            ///< occurrences of this kind at this line
+  bool harmlessIfUnused = false; ///< a read that EmulatorOptions::undefinedByte is about
 };
 
 /// Sums over all warps of the launches so far.

@@ -269,6 +269,35 @@ TEST_CASE("checks: barriers and shuffles that not all reach") {
   expectSilence("partial warps", "bar.sync 0;", {1, 1, 1}, {40, 1, 1});
 }
 
+TEST_CASE("checks: a byte for what has no value") {
+  // Shared memory, local memory, a fresh buffer, and what lies behind one.
+  const std::string body = "ld.shared.u32 %r5, [%r20];\nmov.u32 %r6, own;\nld.local.u32 %r6, [%r6];\n"
+                           "ld.global.u32 %r7, [%d12];\nld.global.u32 %r8, [%d11+128];\n"
+                           "and.b32 %r5, %r5, %r6;\nand.b32 %r5, %r5, %r7;\nand.b32 %r5, %r5, %r8;\n"
+                           "st.global.u32 [%d10], %r5;";
+  const std::string local = ".local .align 4 .b32 own;\n";
+  for (std::optional<uint8_t> byte : {std::optional<uint8_t>(0x7e), std::optional<uint8_t>()}) {
+    Harness h;
+    h.options.undefinedByte = byte;
+    h.load(Harness::kernel(local + addresses + body, 3, sharedWords));
+    BufferId out = h.input("out", std::vector<uint32_t>(32), true);
+    h.input("short", std::vector<uint32_t>(32));
+    h.output("fresh", 128);
+    h.launch();
+    INFO(h.messages());
+    CHECK(h.silent() == byte.has_value());
+    for (const Finding &finding : h.emulator->findings())
+      CHECK(finding.harmlessIfUnused);
+    CHECK(h.emulator->findings().size() == (byte ? 0 : 4));
+    if (byte)
+      CHECK(h.read<uint32_t>(out) == std::vector<uint32_t>(32, 0x7e7e7e7e));
+  }
+  Harness writes;
+  writes.options.undefinedByte = 0;
+  writes.runOnThree(addresses + "st.global.u32 [%d12+256], %r1;", sharedWords);
+  CHECK(writes.only(FindingKind::OutOfBounds));
+}
+
 TEST_CASE("checks: outputs left unwritten") {
   Harness h;
   h.runOnThree(addresses + copyOwn, sharedWords); // 32 of 64 words
