@@ -214,6 +214,31 @@ bool Checker::rewrites(const Place &place, uint64_t bytes, unsigned lane) const 
   return true;
 }
 
+/// Whether a barrier of some warps lies between the access `before` and this one. Where the record does not tell, it is
+/// taken to: such kernels divide their work among warps, and a false alarm would be worse.
+template <bool shared> bool Checker::followsByBarrier(typename Owner<shared>::Word before) const {
+  using Who = Owner<shared>;
+  const Core &core = *warp.core;
+  if (!core.hasSeen() || !Who::sameBlock(before, owner<shared>(0)))
+    return false;
+  auto sawOf = [&](uint32_t other) { return core.seen(warp.warp, other); };
+  if (before & Who::manyWarps) {
+    for (uint32_t other = 0; other < core.warps.size(); ++other)
+      if (sawOf(other))
+        return true;
+    return false;
+  }
+  uint32_t other = Who::threadOf(before) / warpLanes;
+  uint32_t saw = other == warp.warp ? 0 : sawOf(other);
+  if (!saw || !shared) // epochs of global memory repeat too soon to be compared
+    return saw;
+  // Records have the low bits of epochs: is it one of those from `saw` on?
+  constexpr uint32_t numEpochs = uint32_t(Who::warpEpochBits >> Who::warpEpochShift) + 1;
+  uint32_t epochsSince = core.warps[other].epoch - saw;
+  uint32_t epoch = uint32_t((before & Who::warpEpochBits) >> Who::warpEpochShift);
+  return epochsSince >= numEpochs || (epoch - saw) % numEpochs > epochsSince;
+}
+
 /// Threads of a block that hold copies of one value may all store it: whichever comes last, the same bytes stay.
 /// Compilers that spread a small tensor over a larger block do so.
 template <bool shared>
@@ -221,6 +246,20 @@ typename Owners<shared>::Verdict Checker::enter(Owners<shared> &owners, const Pl
                                                 typename Owner<shared>::Word now) const {
   using Verdict = typename Owners<shared>::Verdict;
   Verdict verdict = owners.enter(now, access == Access::Read);
+  if (verdict == Verdict::Fine)
+    return verdict;
+  if (verdict == Verdict::AfterWrite && followsByBarrier<shared>(owners.writer)) {
+    if (access == Access::Read) {
+      owners.reader = Owner<shared>::merge(owners.reader, now);
+      return Verdict::Fine;
+    }
+    owners.writer = 0; // this write stands for it
+    verdict = owners.enter(now, false);
+  }
+  if (verdict == Verdict::AfterRead && followsByBarrier<shared>(owners.reader)) {
+    owners.reader = 0;
+    verdict = owners.enter(now, false);
+  }
   if (verdict != Verdict::AfterWrite || !Owner<shared>::sameBlock(owners.writer, now) ||
       !rewrites(place, bytes, Owner<shared>::threadOf(now) % warpLanes))
     return verdict;

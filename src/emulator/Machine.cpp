@@ -95,6 +95,7 @@ Core::Core(Launch &launch) : launch(launch) {
       warp.thread[2][lane] = thread / block.x / block.y;
     }
   }
+  seenEpochs.resize(warps.size() * warps.size());
   shared.resize(launch.sharedBytes);
   uint64_t granules = (launch.sharedBytes >> launch.sharedShift) + 1;
   if (launch.options.checkRaces) {
@@ -141,6 +142,7 @@ void Core::runBlock(uint64_t linear) {
   blockEpoch = 0;
   nextSerial();
   nextEpoch();
+  forgetSeen();
   barriers.fill({});
   std::fill(localWritten.begin(), localWritten.end(), 0);
   if (launch.options.undefinedByte) {
@@ -191,8 +193,15 @@ void Core::runWithFibers() {
 void Core::completeBarrier(uint32_t id) {
   const BarrierState state = barriers[id];
   barriers[id] = {};
-  ++blockEpoch;
-  nextEpoch();
+  if (llvm::all_of(warps, [&](const Warp &w) {
+        return !w.live || w.state == WarpState::Done || (state.waiting >> w.warp & 1);
+      })) {
+    ++blockEpoch;
+    nextEpoch();
+    forgetSeen();
+  } else {
+    joinWarps(state);
+  }
   ++counters.barriers;
   for (Warp &warp : warps)
     if (warp.state == WarpState::Waiting && warp.barrier == id) {
@@ -202,6 +211,28 @@ void Core::completeBarrier(uint32_t id) {
                                               : state.predicates;
       warp.state = WarpState::Ready;
     }
+}
+
+/// Those that waited know now what all that came, and those that these waited for, did before they came.
+void Core::joinWarps(const BarrierState &state) {
+  size_t count = warps.size();
+  std::vector<uint32_t> known(count);
+  for (size_t w = 0; w < count; ++w)
+    if (state.came >> w & 1) {
+      for (size_t other = 0; other < count; ++other)
+        known[other] = std::max(known[other], seenEpochs[w * count + other]);
+      known[w] = warps[w].epoch;
+    }
+  for (size_t w = 0; w < count; ++w)
+    if (state.waiting >> w & 1)
+      std::copy(known.begin(), known.end(), seenEpochs.begin() + long(w * count));
+  anySeen = true;
+}
+
+void Core::forgetSeen() {
+  if (anySeen)
+    std::fill(seenEpochs.begin(), seenEpochs.end(), 0);
+  anySeen = false;
 }
 
 /// Every warp waits or is done. Lets those go that wait for all that live; false if there are none.
@@ -262,6 +293,11 @@ uint32_t machineBarrier(WarpContext *context, const Decoded *at, uint32_t mask, 
   barrier.expected = count;
   barrier.asked += llvm::popcount(mask);
   barrier.predicates += llvm::popcount(predicate);
+  barrier.came |= 1u << warp.warp;
+  if (!arrives)
+    barrier.waiting |= 1u << warp.warp;
+  if (count)
+    ++warp.epoch; // tells what it does from now on from what those who wait for it will know
   warp.barrier = id;
   warp.barrierMask = mask;
   warp.barrierAt = at;

@@ -88,6 +88,8 @@ struct Warp : WarpContext {
 struct BarrierState {
   uint32_t arrived = 0;    ///< threads
   uint32_t expected = 0;   ///< threads; 0: all that live
+  uint32_t came = 0;       ///< warps, bit by bit
+  uint32_t waiting = 0;    ///< of them, those that did not only arrive
   uint32_t asked = 0;      ///< threads with a predicate
   uint32_t predicates = 0; ///< of them, those for which it was true
 };
@@ -118,8 +120,17 @@ struct Core {
 
   /// Lets the warps that wait at the barrier go, and empties it.
   void completeBarrier(uint32_t id);
+  /// The epoch of warp `other` before which all that it did comes before what `warp` does now, by barriers of some
+  /// warps; 0: none. Barriers of all warps count in `epoch` and `blockEpoch` instead.
+  uint32_t seen(uint32_t warp, uint32_t other) const { return seenEpochs[warp * warps.size() + other]; }
+  bool hasSeen() const { return anySeen; }
 
 private:
+  std::vector<uint32_t> seenEpochs;
+  bool anySeen = false; ///< since the last barrier of all warps
+
+  void joinWarps(const BarrierState &state);
+  void forgetSeen();
   void nextEpoch();
   void nextSerial();
   void runWithFibers();
@@ -187,6 +198,7 @@ private:
   void trackSharedRun(const Place &place, uint64_t bytes);
   void trackGlobalRun(const Place &place, uint64_t bytes);
   bool rewrites(const Place &place, uint64_t bytes, unsigned lane) const;
+  template <bool shared> bool followsByBarrier(typename Owner<shared>::Word before) const;
   template <bool shared>
   typename Owners<shared>::Verdict enter(Owners<shared> &owners, const Place &place, uint64_t bytes,
                                          typename Owner<shared>::Word now) const;

@@ -243,6 +243,43 @@ TEST_CASE("checks: races in global memory") {
                 {1, 1, 1}, {64, 1, 1});
 }
 
+TEST_CASE("checks: barriers of some warps order these and no others") {
+  // Three warps with a branch for each; %r23 is the address of the word of the thread's lane in warp 0.
+  auto body = [](const std::string &first, const std::string &second, const std::string &third) {
+    return "and.b32 %r24, %r22, 127;\nadd.s32 %r23, %r21, %r24;\nmul.wide.u32 %d20, %r24, 1;\nadd.s64 %d21, %d1, "
+           "%d20;\n"
+           "setp.ge.u32 %p1, %r1, 32;\nsetp.ge.u32 %p2, %r1, 64;\n@%p2 bra THIRD;\n@%p1 bra SECOND;\n" +
+           first + "\nbra END;\nSECOND:\n" + second + "\nbra END;\nTHIRD:\n" + third + "\nEND:";
+  };
+  auto race = [&](const char *what, FindingKind kind, const std::string &text) {
+    expectFinding({what, text, kind, "which thread", {1, 1, 1}, {96, 1, 1}});
+  };
+  auto silence = [&](const char *what, const std::string &text) { expectSilence(what, text, {1, 1, 1}, {96, 1, 1}); };
+  const std::string write = "st.shared.u32 [%r23], %r1;\n", read = "ld.shared.u32 %r7, [%r23];\n";
+  const std::string join = "bar.sync 1, 64;\n", arrive = "bar.arrive 1, 64;\n", second = "bar.sync 2, 64;\n";
+  const FindingKind shared = FindingKind::SharedRace;
+
+  silence("both meet", body(write + join, join + read, ""));
+  silence("both meet often", body(write + join + join + write + join, join + join + join + read + write, ""));
+  race("the third does not", shared, body(write + join, join, read));
+  race("the third does not, and another has read", shared, body(write + join, join + read, read));
+  race("written after they met", shared, body(write + join + write, join + read, ""));
+  race("read and written after they met", shared,
+       body(join + write, join + read, "").insert(0, "st.shared.u32 [%r20], 1;\nbar.sync 0;\n"));
+  silence("read, met, then written",
+          body(read + join, join + write, "").insert(0, "st.shared.u32 [%r20], 1;\nbar.sync 0;\n"));
+  silence("one tells the other", body(write + arrive, join + read, ""));
+  race("one tells the other and goes on", shared, body(write + arrive + write, join + read, ""));
+  race("who only tells has not heard", shared,
+       body(arrive + write, read + join, "").insert(0, "st.shared.u32 [%r20], 1;\nbar.sync 0;\n"));
+  silence("passed on", body(write + join, join + second, second + read));
+  silence("all meet in the end", body(write + join, join, "").append("\nbar.sync 0;\n" + read));
+
+  const std::string writeGlobal = "st.global.u32 [%d21], %r1;\n", readGlobal = "ld.global.u32 %r7, [%d21];\n";
+  silence("global memory", body(writeGlobal + join, join + readGlobal, ""));
+  race("global memory, the third", FindingKind::GlobalRace, body(writeGlobal + join, join, readGlobal));
+}
+
 TEST_CASE("checks: barriers and shuffles that not all reach") {
   expectFinding({"half a warp", "setp.lt.u32 %p1, %r1, 16;\n@!%p1 bra L;\nbar.sync 0;\nL:",
                  FindingKind::DivergentBarrier, "lanes 0x0000ffff of 0xffffffff"});
