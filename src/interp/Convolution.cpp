@@ -1,8 +1,11 @@
 // convolution as matrix products: for a run of output positions, the input patch of each becomes a row.
 
+#include "interp/Convolution.h"
 #include "interp/MatrixProduct.h"
 #include "interp/Ops.h"
 #include "interp/Strided.h"
+
+#include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
 #include <cstring>
@@ -14,18 +17,25 @@ namespace {
 /// Rows of patches made at a time.
 constexpr int64_t patchRows = 256;
 
+Index order(std::optional<int64_t> first, llvm::ArrayRef<int64_t> spatial, llvm::ArrayRef<int64_t> last) {
+  Index all;
+  if (first)
+    all.push_back(*first);
+  all.append(spatial.begin(), spatial.end());
+  all.append(last.begin(), last.end());
+  return all;
+}
+
 /// Operands widened, in the order input [batch, spatial..., feature], kernel [spatial..., in feature, out feature],
 /// output [batch, spatial..., feature].
 class Convolution {
 public:
-  Convolution(Step &step, const Shape &shape, const ConvolutionLabels &labels)
-      : labels(labels), window(step.instr.windowOr(0)),
-        featureGroups(step.instr.intOr(AttributeKey::FeatureGroupCount, 1)),
-        batchGroups(step.instr.intOr(AttributeKey::BatchGroupCount, 1)) {
+  Convolution(const ConvolutionGeometry &geometry, const Literal &lhs, const Literal &rhs, const Shape &shape)
+      : labels(geometry.labels), window(geometry.window), featureGroups(geometry.featureGroups),
+        batchGroups(geometry.batchGroups) {
     ElementType type = shape.elementType();
-    input = transposed(widened(step.array(0), type), order(labels.lhsBatch, labels.lhsSpatial, {labels.lhsFeature}));
-    kernel =
-        transposed(widened(step.array(1), type), order({}, labels.rhsSpatial, {labels.rhsInput, labels.rhsOutput}));
+    input = transposed(widened(lhs, type), order(labels.lhsBatch, labels.lhsSpatial, {labels.lhsFeature}));
+    kernel = transposed(widened(rhs, type), order({}, labels.rhsSpatial, {labels.rhsInput, labels.rhsOutput}));
     Index outOrder = outputOrder(), dims;
     for (int64_t dim : outOrder)
       dims.push_back(shape.dim(unsigned(dim)));
@@ -45,14 +55,6 @@ public:
   }
 
 private:
-  static Index order(std::optional<int64_t> first, llvm::ArrayRef<int64_t> spatial, llvm::ArrayRef<int64_t> last) {
-    Index all;
-    if (first)
-      all.push_back(*first);
-    all.append(spatial.begin(), spatial.end());
-    all.append(last.begin(), last.end());
-    return all;
-  }
   Index outputOrder() const { return order(labels.outBatch, labels.outSpatial, {labels.outFeature}); }
 
   /// One group: its own input features (or batches), kernel columns and output features.
@@ -118,25 +120,100 @@ private:
   }
 
   const ConvolutionLabels &labels;
-  Window window;
+  const Window &window;
   int64_t featureGroups, batchGroups;
   Literal input, kernel, output;
 };
 
+Literal reshaped(const Literal &operand, llvm::ArrayRef<int64_t> dims) {
+  Literal result(Shape::array(operand.shape().elementType(), dims));
+  llvm::copy(operand.bytes(), result.mutableBytes().begin());
+  return result;
+}
+
+/// The kernel [spatial..., in feature, out feature] of a gradient: what was an output feature is now an input feature,
+/// and of `groups` each still has its own.
+Literal turnedKernel(const Literal &kernel, const ConvolutionLabels &labels, int64_t groups) {
+  Literal ordered = transposed(kernel, order({}, labels.rhsSpatial, {labels.rhsInput, labels.rhsOutput}));
+  Index dims(ordered.shape().dims().begin(), ordered.shape().dims().end());
+  int64_t outFeatures = dims.pop_back_val(), inFeatures = dims.pop_back_val(), spatial = int64_t(dims.size());
+  Index split = dims, turned = dims, permutation;
+  split.append({inFeatures, groups, outFeatures / groups});
+  turned.append({outFeatures / groups, groups * inFeatures});
+  for (int64_t i = 0; i < spatial; ++i)
+    permutation.push_back(i);
+  permutation.append({spatial + 2, spatial + 1, spatial});
+  return reshaped(transposed(reshaped(ordered, split), permutation), turned);
+}
+
 } // namespace
 
-llvm::FailureOr<Value> convolution(Step &step, const Shape &shape) {
+ConvolutionGeometry ConvolutionGeometry::of(const HloInstruction &instr) {
+  return {*instr.get<const ConvolutionLabels *>(AttributeKey::DimLabels), instr.windowOr(0),
+          instr.intOr(AttributeKey::FeatureGroupCount, 1), instr.intOr(AttributeKey::BatchGroupCount, 1)};
+}
+
+Literal convolutionSums(const ConvolutionGeometry &geometry, const Literal &input, const Literal &kernel,
+                        const Shape &result) {
+  return Convolution(geometry, input, kernel, result).run();
+}
+
+// dx[p] is the sum over the kernel of dy[q] kernel[k] where q * stride + k * dilation - padLow = p: dy with holes,
+// under the kernel back to front.
+Literal inputGradientSums(const ConvolutionGeometry &forward, const Literal &dy, const Literal &kernel,
+                          const Shape &result) {
+  const ConvolutionLabels &labels = forward.labels;
+  ConvolutionGeometry backward = forward;
+  backward.labels.lhsBatch = labels.outBatch, backward.labels.lhsFeature = labels.outFeature;
+  backward.labels.lhsSpatial = labels.outSpatial;
+  backward.labels.outBatch = labels.lhsBatch, backward.labels.outFeature = labels.lhsFeature;
+  backward.labels.outSpatial = labels.lhsSpatial;
+  int64_t spatial = int64_t(labels.rhsSpatial.size());
+  for (int64_t i = 0; i < spatial; ++i)
+    backward.labels.rhsSpatial[size_t(i)] = i;
+  backward.labels.rhsInput = spatial, backward.labels.rhsOutput = spatial + 1;
+  for (WindowDim &dim : backward.window.dims) {
+    dim.baseDilation = std::exchange(dim.stride, 1);
+    dim.padLow = (dim.size - 1) * dim.windowDilation - dim.padLow;
+    dim.reversed = !dim.reversed;
+  }
+  return convolutionSums(backward, dy, turnedKernel(kernel, labels, forward.featureGroups), result);
+}
+
+// dkernel[k] is the sum over y's positions q of x[q * stride + k * dilation - padLow] dy[q]: dy is the kernel, features
+// of x are the batch, and what was a stride is now a dilation.
+Literal kernelGradientSums(const ConvolutionGeometry &forward, const Literal &input, const Literal &dy,
+                           const Shape &result) {
+  const ConvolutionLabels &labels = forward.labels;
+  ConvolutionGeometry backward = forward;
+  std::swap(backward.labels.lhsBatch, backward.labels.lhsFeature);
+  backward.labels.rhsInput = labels.outBatch, backward.labels.rhsOutput = labels.outFeature;
+  backward.labels.rhsSpatial = labels.outSpatial;
+  backward.labels.outBatch = labels.rhsInput, backward.labels.outFeature = labels.rhsOutput;
+  backward.labels.outSpatial = labels.rhsSpatial;
+  std::swap(backward.featureGroups, backward.batchGroups);
+  for (size_t i = 0; i < backward.window.dims.size(); ++i) {
+    WindowDim &dim = backward.window.dims[i];
+    std::swap(dim.stride, dim.windowDilation);
+    if (dim.reversed) { // k counts from the other end
+      dim.padLow -= (dim.size - 1) * dim.stride;
+      dim.stride = -dim.stride;
+    }
+    dim.reversed = false;
+    dim.size = dy.shape().dim(unsigned(labels.outSpatial[i]));
+  }
+  return convolutionSums(backward, input, dy, result);
+}
+
+llvm::FailureOr<Value> evaluateConvolution(Step &step) {
   if (step.operands.size() != 2)
     return step.unsupported("sparse operands");
   for (unsigned i = 0; i < 2; ++i)
-    if (!isProductDefined(step.array(i).shape().elementType(), shape.elementType()))
+    if (!isProductDefined(step.array(i).shape().elementType(), step.shape().elementType()))
       return step.unsupported("products of these types are not defined", DiagnosticKind::UnsupportedType);
-  Literal result(shape);
-  roundInto(Convolution(step, shape, *step.instr.get<const ConvolutionLabels *>(AttributeKey::DimLabels)).run(),
-            result);
+  Literal result(step.shape());
+  roundInto(convolutionSums(ConvolutionGeometry::of(step.instr), step.array(0), step.array(1), step.shape()), result);
   return Value(std::move(result));
 }
-
-llvm::FailureOr<Value> evaluateConvolution(Step &step) { return convolution(step, step.shape()); }
 
 } // namespace hloc::interp

@@ -1,6 +1,5 @@
 // Custom calls whose meaning is public; all others are refused by name.
 
-#include "hloc/hlo/ShapeInference.h"
 #include "interp/Ops.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -9,7 +8,7 @@ namespace hloc::interp {
 
 namespace {
 
-enum class KnownCall { Unknown, Identity, TopK, ConvolutionForward, Cholesky };
+enum class KnownCall { Unknown, Identity, TopK, Convolution, Cholesky };
 
 KnownCall knownCall(llvm::StringRef target) {
   return llvm::StringSwitch<KnownCall>(target)
@@ -18,7 +17,9 @@ KnownCall knownCall(llvm::StringRef target) {
               "annotate_device_placement", "MoveToHost", "MoveToDevice", "LayoutConstraint", "Pin", "Unpin"},
              KnownCall::Identity)
       .Cases({"TopK", "__gpu$TopK"}, KnownCall::TopK)
-      .Case("__cudnn$convForward", KnownCall::ConvolutionForward)
+      .Cases({"__cudnn$convForward", "__cudnn$convBiasActivationForward", "__cudnn$convBackwardInput",
+              "__cudnn$convBackwardFilter"},
+             KnownCall::Convolution)
       .Case("cusolver_potrf_ffi", KnownCall::Cholesky)
       .Default(KnownCall::Unknown);
 }
@@ -41,35 +42,6 @@ std::string backendConfig(const Step &step) {
     if (!isspace(static_cast<unsigned char>(c)))
       text += c;
   return text;
-}
-
-/// Operands and attributes obey the rules of `convolution`, which the verifier does not check at a custom call.
-bool isConvolution(const Step &step, const Shape &shape) {
-  InstructionSpec spec;
-  spec.opcode = Opcode::Convolution;
-  spec.shape = shape;
-  spec.operands = step.instr.operands();
-  spec.attributes = step.instr.attributes();
-  std::string error;
-  std::optional<Shape> inferred = shape.isArray() ? inferShape(spec, error) : std::nullopt;
-  return inferred && inferred->compatible(shape);
-}
-
-/// (result, scratch) of a convolution whose attributes are those of `convolution`, without an epilogue.
-llvm::FailureOr<Value> convolutionForward(Step &step) {
-  const Shape &shape = step.shape();
-  std::string config = backendConfig(step);
-  bool plain = llvm::StringRef(config).contains("\"activation_mode\":\"kNone\"") &&
-               (llvm::StringRef(config).contains("\"conv_result_scale\":1,") ||
-                llvm::StringRef(config).contains("\"conv_result_scale\":1}")) &&
-               step.operands.size() == 2 && step.instr.has(AttributeKey::DimLabels) &&
-               step.instr.has(AttributeKey::Window);
-  if (!plain || !shape.isTuple() || shape.elements().size() != 2 || !isConvolution(step, shape.element(0)))
-    return step.unsupported("only plain convolutions of the target `__cudnn$convForward` are understood");
-  llvm::FailureOr<Value> result = convolution(step, shape.element(0));
-  if (failed(result))
-    return result;
-  return Value::tuple({*result, Value::zero(shape.element(1))});
 }
 
 /// (factors, info): LAPACK's potrf of each matrix. The triangle it does not define is zero here; of a matrix that has
@@ -104,8 +76,8 @@ llvm::FailureOr<Value> evaluateCustomCall(Step &step) {
     break;
   case KnownCall::TopK:
     return topKCall(step);
-  case KnownCall::ConvolutionForward:
-    return convolutionForward(step);
+  case KnownCall::Convolution:
+    return convolutionCall(step);
   case KnownCall::Cholesky:
     return choleskyCall(step);
   case KnownCall::Unknown:

@@ -40,7 +40,6 @@ llvm::FailureOr<Value> evaluateDot(Step &step);
 llvm::FailureOr<Value> evaluateScaledDot(Step &step);
 llvm::FailureOr<Value> evaluateRaggedDot(Step &step);
 llvm::FailureOr<Value> evaluateConvolution(Step &step);
-llvm::FailureOr<Value> convolution(Step &step, const Shape &shape); ///< an instruction with a convolution's attributes
 // BatchNorm.cpp, Fft.cpp, LinearAlgebra.cpp
 llvm::FailureOr<Value> evaluateBatchNormTraining(Step &step);
 llvm::FailureOr<Value> evaluateBatchNormInference(Step &step);
@@ -50,11 +49,12 @@ llvm::FailureOr<Value> evaluateCholesky(Step &step);
 /// `info`, if wanted, has an element a matrix: 0, or the order of the first leading minor that is not positive.
 Literal cholesky(const Literal &matrices, bool lower, Literal *info);
 llvm::FailureOr<Value> evaluateTriangularSolve(Step &step);
-// Random.cpp, CustomCall.cpp
+// Random.cpp, CustomCall.cpp, ConvolutionCalls.cpp
 llvm::FailureOr<Value> evaluateRng(Step &step);
 llvm::FailureOr<Value> evaluateRngBitGenerator(Step &step);
 llvm::FailureOr<Value> evaluateRngGetAndUpdateState(Step &step);
 llvm::FailureOr<Value> evaluateCustomCall(Step &step);
+llvm::FailureOr<Value> convolutionCall(Step &step); ///< `__cudnn$conv...`
 // Control.cpp
 llvm::FailureOr<Value> evaluateConstant(Step &step);
 llvm::FailureOr<Value> evaluateIdentity(Step &step);

@@ -3,6 +3,8 @@
 
 #include "hloc/parser/Parser.h"
 
+#include <cmath>
+
 using namespace hloc;
 using enum ElementType;
 
@@ -37,6 +39,139 @@ TEST_CASE("a library's convolution is a convolution; with an epilogue or other s
     CHECK(llvm::failed(runText(text, arguments, refusal)));
     CHECK(refusal.exitCode() == ExitCode::Unsupported);
   }
+}
+
+namespace {
+
+/// A forward convolution as text: shapes, window, labels and groups.
+struct Forward {
+  std::vector<int64_t> x, kernel, y;
+  std::string attributes;
+};
+
+std::string shapeText(llvm::ArrayRef<int64_t> dims) {
+  std::string text = "f32[";
+  for (int64_t dim : dims)
+    text += (text.back() == '[' ? "" : ",") + std::to_string(dim);
+  return text + "]";
+}
+
+Literal someIntegers(llvm::ArrayRef<int64_t> dims, int64_t seed) {
+  Literal literal(Shape::array(F32, dims));
+  for (int64_t i = 0; i < literal.numElements(); ++i)
+    literal.setDouble(i, double((i * i * 7 + i * seed + 3) % 13 - 6));
+  return literal;
+}
+
+Literal unitVector(llvm::ArrayRef<int64_t> dims, int64_t at) {
+  Literal literal(Shape::array(F32, dims));
+  literal.setDouble(at, 1);
+  return literal;
+}
+
+double innerProduct(const Literal &a, const Literal &b) {
+  double sum = 0;
+  for (int64_t i = 0; i < a.numElements(); ++i)
+    sum += a.getDouble(i) * b.getDouble(i);
+  return sum;
+}
+
+Literal checkedRun(const std::string &text, std::vector<Literal> arguments) {
+  DiagnosticEngine diagnostics;
+  auto result = runText(text, std::move(arguments), diagnostics);
+  INFO(text);
+  REQUIRE(llvm::succeeded(result));
+  return *result;
+}
+
+Literal convolve(const Forward &forward, const Literal &x, const Literal &kernel) {
+  return checkedRun(
+      "HloModule m\nENTRY e { x = " + shapeText(forward.x) + " parameter(0) k = " + shapeText(forward.kernel) +
+          " parameter(1) ROOT c = " + shapeText(forward.y) + " convolution(x, k), " + forward.attributes + " }\n",
+      {x, kernel});
+}
+
+std::string gradientText(const Forward &forward, const std::string &target, llvm::ArrayRef<int64_t> a,
+                         llvm::ArrayRef<int64_t> b, llvm::ArrayRef<int64_t> result) {
+  return "HloModule m\nENTRY e { a = " + shapeText(a) + " parameter(0) b = " + shapeText(b) + " parameter(1) c = (" +
+         shapeText(result) + ", u8[0]) custom-call(a, b), " + forward.attributes + ", custom_call_target=\"" + target +
+         "\", backend_config={\"cudnn_conv_backend_config\":{\"activation_mode\":\"kNone\",\"conv_result_scale\":1}}"
+         " ROOT r = " +
+         shapeText(result) + " get-tuple-element(c), index=0 }\n";
+}
+
+const Forward forwards[] = {
+    {{2, 5, 3}, {3, 3, 2}, {2, 3, 2}, "window={size=3}, dim_labels=b0f_0io->b0f"},
+    // strides that leave a rest, other paddings on both sides, dilations, other orders of dimensions
+    {{2, 6, 7, 2}, {3, 3, 2, 2}, {2, 3, 4, 3}, "window={size=3x2 stride=2x3 pad=1_0x2_3}, dim_labels=b01f_o01i->b01f"},
+    {{3, 9, 1, 6},
+     {2, 3, 3, 4},
+     {4, 8, 1, 4},
+     "window={size=3x2 stride=1x2 pad=2_1x3_2 rhs_dilate=2x3}, dim_labels=f0b1_10io->f0b1"},
+    {{1, 5, 4},
+     {3, 2, 6},
+     {1, 3, 6},
+     "window={size=3 stride=2 pad=1_1}, dim_labels=b0f_0io->b0f, feature_group_count=2"},
+    {{2, 4, 3}, {3, 1, 6}, {2, 4, 6}, "window={size=3 pad=1_1}, dim_labels=b0f_0io->b0f, feature_group_count=3"},
+    {{1, 6, 2}, {3, 2, 2}, {1, 3, 2}, "window={size=3 stride=2 pad=2_0 rhs_reversal=1}, dim_labels=b0f_0io->b0f"},
+    {{1, 5, 1}, {2, 1, 1}, {1, 2, 1}, "window={size=2 pad=-1_-1 rhs_dilate=1}, dim_labels=b0f_0io->b0f"},
+};
+
+} // namespace
+
+TEST_CASE("a library's gradients of a convolution are those of `convolution`") {
+  for (const Forward &forward : forwards) {
+    INFO(forward.attributes);
+    Literal x = someIntegers(forward.x, 5), kernel = someIntegers(forward.kernel, 3), dy = someIntegers(forward.y, 1);
+    Literal dx = checkedRun(gradientText(forward, "__cudnn$convBackwardInput", forward.y, forward.kernel, forward.x),
+                            {dy, kernel});
+    for (int64_t i = 0; i < dx.numElements(); ++i)
+      CHECK(dx.getDouble(i) == innerProduct(dy, convolve(forward, unitVector(forward.x, i), kernel)));
+    Literal dKernel =
+        checkedRun(gradientText(forward, "__cudnn$convBackwardFilter", forward.x, forward.y, forward.kernel), {x, dy});
+    for (int64_t i = 0; i < dKernel.numElements(); ++i)
+      CHECK(dKernel.getDouble(i) == innerProduct(dy, convolve(forward, x, unitVector(forward.kernel, i))));
+  }
+}
+
+TEST_CASE("a library's gradients of shapes that do not fit are refused") {
+  Forward fits = forwards[0];
+  for (const std::string &text : {gradientText(fits, "__cudnn$convBackwardInput", fits.y, fits.kernel, {2, 6, 3}),
+                                  gradientText(fits, "__cudnn$convBackwardInput", fits.x, fits.kernel, fits.y),
+                                  gradientText({{}, {}, {}, "window={size=3 lhs_dilate=2}, dim_labels=b0f_0io->b0f"},
+                                               "__cudnn$convBackwardInput", fits.y, fits.kernel, fits.x)}) {
+    DiagnosticEngine refusal;
+    auto result = runText(text, {someIntegers(fits.y, 1), someIntegers(fits.kernel, 1)}, refusal);
+    CHECK(llvm::failed(result));
+  }
+  DiagnosticEngine refusal;
+  CHECK(llvm::failed(runText(gradientText(fits, "__cudnn$convBackwardFilter", fits.x, fits.y, {3, 3, 3}),
+                             {someIntegers(fits.x, 1), someIntegers(fits.y, 1)}, refusal)));
+  CHECK(refusal.exitCode() == ExitCode::Unsupported);
+}
+
+TEST_CASE("bias, side input and activation follow a library's convolution") {
+  auto run = [](const std::string &config, bool side) {
+    std::string text = "HloModule m\nENTRY e { x = f32[1,4,1] parameter(0) k = f32[2,1,2] parameter(1) b = f32[2] "
+                       "parameter(2) s = f32[1,4,2] parameter(3) c = (f32[1,4,2], u8[0]) custom-call(x, k, b";
+    text += std::string(side ? ", s" : "") +
+            "), window={size=2 pad=0_1}, dim_labels=b0f_0io->b0f, custom_call_target="
+            "\"__cudnn$convBiasActivationForward\", backend_config={\"cudnn_conv_backend_config\":{" +
+            config + "}} ROOT r = f32[1,4,2] get-tuple-element(c), index=0 }\n";
+    return doubles(checkedRun(text, {numbers(F32, {1, 4, 1}, {1, -2, 3, -4}), numbers(F32, {2, 1, 2}, {1, 10, 0, 1}),
+                                     numbers(F32, {2}, {1, 100}), numbers(F32, {1, 4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})}));
+  };
+  // Without an epilogue: {1, 8}, {-2, -17}, {3, 26}, {-4, -40}
+  CHECK(run("\"activation_mode\":\"kNone\",\"conv_result_scale\":1", false) ==
+        std::vector<double>{2, 108, -1, 83, 4, 126, -3, 60});
+  CHECK(run("\"activation_mode\":\"kRelu\",\"conv_result_scale\":2", false) ==
+        std::vector<double>{3, 116, 0, 66, 7, 152, 0, 20});
+  CHECK(run("\"activation_mode\":\"kRelu6\",\"conv_result_scale\":2,\"side_input_scale\":1", true) ==
+        std::vector<double>{4, 6, 0, 6, 6, 6, 0, 6});
+  CHECK(run("\"activation_mode\":\"kLeakyRelu\",\"conv_result_scale\":1,\"leakyrelu_alpha\":0.5,"
+            "\"side_input_scale\":-1",
+            true) == std::vector<double>{1, 106, -2, 79, -0.5, 120, -5, 52});
+  CHECK(run("\"activation_mode\":\"kElu\",\"conv_result_scale\":1", false)[2] == double(float(std::expm1(-1.0))));
 }
 
 TEST_CASE("a library's Cholesky factors say which minor is not positive") {
