@@ -55,7 +55,8 @@ Checker::Checker(Warp &warp, const Decoded &at, Access access, const uint8_t *st
     : warp(warp), at(at), access(access), stored(stored), uninit(warp.core->launch.options.checkUninit),
       races(warp.core->launch.options.checkRaces) {
   const Launch &launch = warp.core->launch;
-  synchronizes = access == Access::Atomic || at.strong || launch.firstGuesses.contains(&at);
+  synchronizes =
+      access == Access::Atomic || at.strong || launch.firstGuesses.contains(&at) || launch.updateTests.contains(&at);
 }
 
 /// Whether two threads may meet there.

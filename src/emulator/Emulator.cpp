@@ -99,15 +99,19 @@ bool sameAddress(const Source &a, const Source &b) {
   return a.kind == b.kind && a.slot == b.slot && a.value == b.value;
 }
 
-llvm::DenseSet<const Decoded *> findFirstGuesses(const Kernel &kernel) {
-  llvm::DenseSet<const Decoded *> guesses;
-  for (const Decoded &cas : kernel.code)
-    if (cas.opcode == Opcode::Atom && cas.mode == Mode::Cas)
-      for (const Decoded &load : kernel.code)
-        if (load.opcode == Opcode::Ld && load.count == 1 && load.type.bits == cas.type.bits &&
-            sameAddress(load.operands[1], cas.operands[1]))
-          guesses.insert(&load);
-  return guesses;
+/// Loads from the addresses of atomics of these kinds.
+llvm::DenseSet<const Decoded *> findLoadsBefore(const Kernel &kernel, llvm::ArrayRef<Mode> modes) {
+  llvm::DenseSet<const Decoded *> loads;
+  for (const Decoded &atomic : kernel.code) {
+    bool isRed = atomic.opcode == Opcode::Red;
+    if ((atomic.opcode != Opcode::Atom && !isRed) || !llvm::is_contained(modes, atomic.mode))
+      continue;
+    for (const Decoded &load : kernel.code)
+      if (load.opcode == Opcode::Ld && load.count == 1 && load.type.bits == atomic.type.bits &&
+          sameAddress(load.operands[1], atomic.operands[isRed ? 0 : 1]))
+        loads.insert(&load);
+  }
+  return loads;
 }
 
 } // namespace
@@ -409,7 +413,8 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEng
   constexpr uint64_t bytesOfRegister = 8 * warpLanes, manyRegisters = 10000;
   launch.fiberBytes = (128 << 10) + 2 * bytesOfRegister * (kernel.registers + kernel.code.size());
   launch.fibers = needsFibers(kernel) || kernel.registers + kernel.code.size() > manyRegisters;
-  launch.firstGuesses = findFirstGuesses(kernel);
+  launch.firstGuesses = findLoadsBefore(kernel, Mode::Cas);
+  launch.updateTests = findLoadsBefore(kernel, {Mode::Min, Mode::Max});
   if (impl->options.timeLimitSeconds > 0)
     launch.deadline = impl->options.timeLimitSeconds + secondsNow();
   if (!impl->fillParameters(launch, diagnostics) || !impl->runBlocks(launch, diagnostics))

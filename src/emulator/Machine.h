@@ -155,6 +155,9 @@ struct Launch {
   bool fibers = false;      ///< warps run on stacks of their own
   std::atomic<uint64_t> nextBlock = 0;
   llvm::DenseSet<const Decoded *> firstGuesses = {}; ///< loads whose value a cas of the same address is to replace
+  /// Loads that tell whether a min or max of the same address would change anything. A value that has become old since
+  /// leads to an update too many, never to one that is missing.
+  llvm::DenseSet<const Decoded *> updateTests = {};
   std::atomic<bool> stop = false;
   double deadline = 0; ///< seconds of the steady clock; 0: none
 };

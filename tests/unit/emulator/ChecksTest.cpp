@@ -280,6 +280,18 @@ TEST_CASE("checks: barriers of some warps order these and no others") {
   race("global memory, the third", FindingKind::GlobalRace, body(writeGlobal + join, join, readGlobal));
 }
 
+TEST_CASE("checks: a look at what an atomic maximum would change") {
+  const std::string look = "ld.global.u32 %r5, [%d1];\nsetp.ge.s32 %p1, %r5, %r1;\n";
+  expectSilence("maximum", look + "@!%p1 atom.global.max.s32 %r6, [%d1], %r1;", {1, 1, 1}, {64, 1, 1});
+  expectSilence("maximum without a result", look + "@!%p1 red.global.max.s32 [%d1], %r1;", {1, 1, 1}, {64, 1, 1});
+  expectFinding({"a sum, which may miss one",
+                 look + "@!%p1 red.global.add.s32 [%d1], %r1;",
+                 FindingKind::GlobalRace,
+                 "byte 0 of `zeros`",
+                 {1, 1, 1},
+                 {64, 1, 1}});
+}
+
 TEST_CASE("checks: barriers and shuffles that not all reach") {
   expectFinding({"half a warp", "setp.lt.u32 %p1, %r1, 16;\n@!%p1 bra L;\nbar.sync 0;\nL:",
                  FindingKind::DivergentBarrier, "lanes 0x0000ffff of 0xffffffff"});
