@@ -1,6 +1,7 @@
 // Elementary functions as arithmetic where that is shorter than libdevice and as accurate (bounds in the comments are
 // against the exact value, in units in the last place of f32). f16 and bf16 are computed in f32.
 #include "passes/PassDetail.h"
+#include "passes/Trigonometry.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 
@@ -138,29 +139,62 @@ Expansion expansionOf(Operation *op, int64_t computeCapability) {
   return nullptr;
 }
 
-void expand(Operation *op, int64_t computeCapability) {
-  Expansion expansion = expansionOf(op, computeCapability);
-  if (!expansion)
-    return;
-  Type type = op->getResult(0).getType();
-  bool isNarrow = type.isF16() || type.isBF16();
-  if (!type.isF32() && !isNarrow)
-    return;
-  OpBuilder builder(op);
-  Value operand = op->getOperand(0);
-  if (isNarrow)
-    operand = arith::ExtFOp::create(builder, op->getLoc(), builder.getF32Type(), operand);
-  Value result = expansion(F32(builder, op->getLoc()), operand);
-  if (isNarrow)
-    result = arith::TruncFOp::create(builder, op->getLoc(), type, result);
-  op->getResult(0).replaceAllUsesWith(result);
-  op->erase();
+std::optional<Trigonometric> trigonometricOf(Operation *op) {
+  if (isa<math::SinOp>(op))
+    return Trigonometric::Sine;
+  if (isa<math::CosOp>(op))
+    return Trigonometric::Cosine;
+  if (isa<math::TanOp>(op))
+    return Trigonometric::Tangent;
+  return std::nullopt;
 }
+
+class Expander {
+public:
+  explicit Expander(int64_t computeCapability) : computeCapability(computeCapability) {}
+
+  void expand(Operation *op) {
+    Expansion expansion = expansionOf(op, computeCapability);
+    std::optional<Trigonometric> function = trigonometricOf(op);
+    if (!expansion && !function)
+      return;
+    Type type = op->getResult(0).getType();
+    bool isNarrow = type.isF16() || type.isBF16();
+    if (!type.isF32() && !isNarrow)
+      return;
+    OpBuilder builder(op);
+    Location loc = op->getLoc();
+    auto operand = [&]() -> Value {
+      Value value = op->getOperand(0);
+      return isNarrow ? arith::ExtFOp::create(builder, loc, builder.getF32Type(), value) : value;
+    };
+    Value result;
+    if (expansion) {
+      result = expansion(F32(builder, loc), operand());
+    } else {
+      // The reduction has a branch, so that none but this pass sees that two are the same.
+      auto [place, isNew] = reductions.try_emplace({op->getBlock(), op->getOperand(0)});
+      if (isNew)
+        place->second = reduceArgument(builder, loc, operand());
+      result = trigonometric(*function, builder, loc, place->second);
+    }
+    if (isNarrow)
+      result = arith::TruncFOp::create(builder, loc, type, result);
+    op->getResult(0).replaceAllUsesWith(result);
+    op->erase();
+  }
+
+private:
+  int64_t computeCapability;
+  /// By block: what is made earlier in one is there later in it.
+  llvm::DenseMap<std::pair<Block *, Value>, ReducedArgument> reductions;
+};
 
 struct ExpandMathPass : hloc::impl::ExpandMathBase<ExpandMathPass> {
   using ExpandMathBase::ExpandMathBase;
   void runOnOperation() override {
-    getOperation().walk([&](Operation *op) { expand(op, computeCapability); });
+    Expander expander(computeCapability);
+    getOperation().walk([&](Operation *op) { expander.expand(op); });
   }
 };
 

@@ -76,7 +76,8 @@ def ExpandFloats : Pass<"hloc-expand-floats", "::mlir::ModuleOp"> {
 
 def ExpandMath : Pass<"hloc-expand-math", "::mlir::ModuleOp"> {
   let summary = "Elementary functions to arithmetic and the few intrinsics the hardware has";
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::LLVM::LLVMDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::LLVM::LLVMDialect"];
   let options = [Option<"computeCapability", "sm", "int64_t", "90", "compute capability times ten">];
 }
 

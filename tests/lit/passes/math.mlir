@@ -1,7 +1,7 @@
-// RUN: hloc opt %s --hloc-expand-math --hloc-lower-to-llvm | FileCheck %s --check-prefixes=CHECK,SM90
-// RUN: hloc opt %s --hloc-expand-math=sm=70 --hloc-lower-to-llvm | FileCheck %s --check-prefixes=CHECK,SM70
+// RUN: hloc opt %s --hloc-expand-math --convert-scf-to-cf --hloc-lower-to-llvm | FileCheck %s --check-prefixes=CHECK,SM90
+// RUN: hloc opt %s --hloc-expand-math=sm=70 --convert-scf-to-cf --hloc-lower-to-llvm | FileCheck %s --check-prefixes=CHECK,SM70
 
-// CHECK-DAG: llvm.func @__nv_sinf(f32) -> f32
+// CHECK-DAG: llvm.func @__nv_cbrtf(f32) -> f32
 // CHECK-DAG: llvm.func @__nv_exp(f64) -> f64
 // CHECK-DAG: llvm.func @__nv_fmodf(f32, f32) -> f32
 
@@ -58,16 +58,28 @@ func.func @instructions(%x: f32, %i: i32) -> (f32, i32) {
 }
 
 // CHECK-LABEL: llvm.func @libdevice(
-// CHECK: llvm.call @__nv_sinf(%{{.*}}) : (f32) -> f32
+// CHECK: llvm.call @__nv_cbrtf(%{{.*}}) : (f32) -> f32
 // CHECK: %[[W:.*]] = llvm.fpext %{{.*}} : f16 to f32
-// CHECK: %[[S:.*]] = llvm.call @__nv_sinf(%[[W]]) : (f32) -> f32
+// CHECK: %[[S:.*]] = llvm.call @__nv_cbrtf(%[[W]]) : (f32) -> f32
 // CHECK: llvm.fptrunc %[[S]] : f32 to f16
 // CHECK: llvm.call @__nv_exp(%{{.*}}) : (f64) -> f64
 // CHECK: llvm.call @__nv_fmodf
 func.func @libdevice(%x: f32, %h: f16, %d: f64) -> (f32, f16, f64, f32) {
-  %a = math.sin %x : f32
-  %b = math.sin %h : f16
+  %a = math.cbrt %x : f32
+  %b = math.cbrt %h : f16
   %c = math.exp %d : f64
   %r = arith.remf %x, %a : f32
   return %a, %b, %c, %r : f32, f16, f64, f32
+}
+
+// Sine and cosine of one number: one reduction of the argument, with a branch for the large ones; no local memory.
+// CHECK-LABEL: llvm.func @sine_and_cosine(
+// CHECK: llvm.cond_br
+// CHECK: llvm.intr.fshl
+// CHECK-NOT: llvm.cond_br
+// CHECK-NOT: llvm.call
+func.func @sine_and_cosine(%x: f32) -> (f32, f32) {
+  %a = math.sin %x : f32
+  %b = math.cos %x : f32
+  return %a, %b : f32, f32
 }
