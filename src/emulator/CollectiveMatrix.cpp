@@ -191,9 +191,13 @@ void runStoreMatrix(const CollectiveCall &call) {
       elementOf(tile, call.at.transposed, lane, 0) = uint16_t(word);
       elementOf(tile, call.at.transposed, lane, 1) = uint16_t(word >> 16);
     });
+    uint16_t stored[8][warpLanes]; // as a store of eight elements by each lane
+    for (unsigned r = 0; r < 8; ++r)
+      for (unsigned e = 0; e < 8; ++e)
+        stored[e][m * 8 + r] = tile[r][e];
     for (unsigned r = 0; r < 8; ++r) {
-      Place place =
-          accessLane(call.warp, call.at, Space::Shared, m * 8 + r, call.value(0, m * 8 + r), 16, Access::Write);
+      Place place = accessLane(call.warp, call.at, Space::Shared, m * 8 + r, call.value(0, m * 8 + r), 16,
+                               Access::Write, std::nullopt, reinterpret_cast<const uint8_t *>(stored));
       if (place.data)
         std::memcpy(place.data, tile[r], 16);
     }

@@ -231,7 +231,7 @@ struct ByteRange {
 /// use.
 Place accessLane(Warp &warp, const Decoded &at, unsigned lane, uint64_t address, uint64_t bytes, Access access);
 Place accessLane(Warp &warp, const Decoded &at, Space space, unsigned lane, uint64_t address, uint64_t bytes,
-                 Access access, std::optional<ByteRange> changed = std::nullopt);
+                 Access access, std::optional<ByteRange> changed = std::nullopt, const uint8_t *stored = nullptr);
 
 void machineLoad(WarpContext *context, const Decoded *at, uint32_t mask, const uint64_t *addresses, void *out);
 void machineStore(WarpContext *context, const Decoded *at, uint32_t mask, const uint64_t *addresses, const void *in);

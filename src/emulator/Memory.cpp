@@ -304,7 +304,7 @@ void locate(Space space, uint64_t address, Place &place) {
 }
 
 Place accessLane(Warp &warp, const Decoded &at, Space space, unsigned lane, uint64_t address, uint64_t bytes,
-                 Access access, std::optional<ByteRange> changed) {
+                 Access access, std::optional<ByteRange> changed, const uint8_t *stored) {
   Place place;
   locate(space, address, place);
   if (address % bytes) {
@@ -325,7 +325,7 @@ Place accessLane(Warp &warp, const Decoded &at, Space space, unsigned lane, uint
   if (changed)
     part.offset += changed->begin;
   if (uint64_t partBytes = changed ? changed->bytes : bytes)
-    Checker(warp, at, access).lane(part, lane, partBytes);
+    Checker(warp, at, access, stored).lane(part, lane, partBytes);
   return place;
 }
 

@@ -141,6 +141,21 @@ TEST_CASE("tolerances follow the ops") {
   CHECK(multiply.ofLargest == 0);
 }
 
+TEST_CASE("f64 may reach 16 bits in one rounding or in two") {
+  auto ulpsOf = [](ElementType from, ElementType to) {
+    HloModule module("m");
+    module.setEntry(module.addComputation("main"));
+    HloBuilder b(*module.entry());
+    std::vector<HloInstruction *> parameter = {b.parameter(0, Shape::array(from, {8}))};
+    module.entry()->setRoot(b.add(Opcode::Convert, Shape::array(to, {8}), parameter));
+    return toleranceFor(module, 0).ulps;
+  };
+  CHECK(ulpsOf(ElementType::F64, ElementType::F16) == 1);
+  CHECK(ulpsOf(ElementType::F64, ElementType::BF16) == 1);
+  CHECK(ulpsOf(ElementType::F64, ElementType::F32) == 0);
+  CHECK(ulpsOf(ElementType::F32, ElementType::F16) == 0);
+}
+
 TEST_CASE("tolerances are read from text") {
   CHECK(parseTolerance("1e-4")->relative == 1e-4);
   CHECK(parseTolerance("abs=1e-5,rel=1e-3,ulps=4,largest=1e-6,int=1")->ulps == 4);

@@ -189,6 +189,12 @@ TEST_CASE("checks: races in shared memory") {
   const std::string copies = "and.b32 %r5, %r1, 31;\nshl.b32 %r6, %r5, 2;\nadd.s32 %r6, %r21, %r6;\n"
                              "st.shared.u32 [%r6], %r5;\n";
   expectSilence("copies of one value", copies + "bar.sync 0;\nld.shared.u32 %r5, [%r6];", one, twoWarps);
+  // Two warps store one tile each to the same place: word 0 of all lanes is the same, or has the number of the warp.
+  const std::string rows = "and.b32 %r5, %r1, 7;\nshl.b32 %r5, %r5, 4;\nadd.s32 %r5, %r21, %r5;\n";
+  const std::string storeTile = "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r5], {%r6};";
+  expectSilence("copies of a tile", rows + "and.b32 %r6, %r1, 31;\n" + storeTile, one, twoWarps);
+  expectFinding({"tiles that differ", rows + "mov.u32 %r6, %r1;\n" + storeTile, FindingKind::SharedRace, "writes byte",
+                 one, twoWarps});
   expectFinding({"a copy that differs",
                  "setp.eq.u32 %p1, %r1, 37;\nselp.u32 %r7, 9, 0, %p1;\nand.b32 %r5, %r1, 31;\nshl.b32 %r6, %r5, 2;\n"
                  "add.s32 %r6, %r21, %r6;\nadd.u32 %r7, %r7, %r5;\nst.shared.u32 [%r6], %r7;",
