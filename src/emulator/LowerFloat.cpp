@@ -287,8 +287,10 @@ bool WarpCode::lowerFloat(const Decoded &d) {
     return true;
   }
   SmallVector<Value *, 3> arguments;
-  for (const Source &operand : ArrayRef(d.operands).drop_front()) {
-    Value *value = readFloat(operand, d.type);
+  ArrayRef<Source> sources = ArrayRef(d.operands).drop_front();
+  for (const Source &operand : sources) {
+    bool isNarrow = d.from.bits == 16 && &operand != &sources.back(); // add.f32.bf16: all but the last
+    Value *value = readFloat(operand, isNarrow ? d.from : d.type);
     arguments.push_back(d.ftz ? flush(value, d.type) : value);
   }
   if ((d.opcode == Opcode::Neg || d.opcode == Opcode::Abs) && !d.ftz) { // bit operations, NaN keeps its payload

@@ -14,7 +14,8 @@ bool finish(Form &f, size_t sources) {
   return true;
 }
 
-/// {.rnd}{.ftz}{.sat}.f32, {.rnd}.f64, {.rn}{.ftz}{.sat}.f16{x2}, {.rn}.bf16{x2} for add, sub, mul, fma.
+/// {.rnd}{.ftz}{.sat}.f32, {.rnd}.f64, {.rn}{.ftz}{.sat}.f16{x2}, {.rn}.bf16{x2} for add, sub, mul, fma;
+/// {.rnd}{.sat}.f32.f16, .f32.bf16 for add and sub.
 bool decodeFloatForm(Form &f, size_t sources) {
   Decoded &d = f.decoded;
   const bool rounded = f.takeRounding();
@@ -22,6 +23,8 @@ bool decodeFloatForm(Form &f, size_t sources) {
   f.takeFlag(d.saturate, "sat");
   if (!f.takeTypeInto(d.type, "f32 f64 f16 f16x2 bf16 bf16x2 f32x2"))
     return false;
+  if ((d.opcode == Opcode::Add || d.opcode == Opcode::Sub) && !d.ftz && f.takeNarrowSources(sources))
+    return true;
   const bool wide = d.type.bits >= 32;
   if ((!wide && rounded && d.rounding != Rounding::Nearest) || (d.type.bits == 64 && (d.ftz || d.saturate)))
     return false;

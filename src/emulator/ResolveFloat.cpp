@@ -23,6 +23,8 @@ bool decodeFma(Form &f) {
   f.takeFlag(d.relu, "relu");
   if (!f.takeTypeInto(d.type, "f32 f64 f16 f16x2 bf16 bf16x2 f32x2") || (d.saturate && d.relu))
     return false;
+  if (!d.ftz && !d.relu && f.takeNarrowSources(3))
+    return true;
   const bool narrow = d.type.bits == 16;
   if ((narrow && d.rounding != Rounding::Nearest) || (d.relu && !narrow))
     return false;

@@ -75,6 +75,16 @@ bool Form::takeTypeInto(Type &type, StringRef list) {
   return bool(taken);
 }
 
+bool Form::takeNarrowSources(size_t sources) {
+  if (decoded.type.kind != TypeClass::Float || decoded.type.width() != 32 || decoded.type.lanes != 1 ||
+      !takeTypeInto(decoded.from, "f16 bf16"))
+    return false;
+  result(decoded.type);
+  values(sources - 1, decoded.from);
+  value(decoded.type);
+  return true;
+}
+
 bool Form::takeRounding(bool integral) {
   StringRef part = takeAnyOf(integral ? "rni rzi rmi rpi" : "rn rz rm rp");
   if (part.empty())

@@ -41,6 +41,8 @@ public:
   /// Takes the next part if it is a type among the words of `list`.
   std::optional<Type> takeType(llvm::StringRef list);
   bool takeTypeInto(Type &type, llvm::StringRef list);
+  /// After .f32 of add, sub, fma: .f16 or .bf16, the type of all sources but the last.
+  bool takeNarrowSources(size_t sources);
   /// .rn, .rz, .rm, .rp; with `integral`: .rni, ...
   bool takeRounding(bool integral = false);
   bool takeFlag(bool &flag, llvm::StringRef part) { return take(part) && (flag = true); }

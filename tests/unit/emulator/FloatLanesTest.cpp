@@ -214,6 +214,25 @@ TEST_CASE("lanes: 16-bit floats round once") {
              [=](uint64_t a, uint64_t b, uint64_t) { return flush(halfResult(value(a) + value(b), half)); });
 }
 
+TEST_CASE("lanes: f32 arithmetic on 16-bit sources") {
+  auto single = [](uint64_t bits) { return std::bit_cast<float>(uint32_t(bits)); };
+  for (auto [type, format] : {std::pair<std::string, SmallFormat>{"f16", half}, {"bf16", bfloat}}) {
+    auto narrow = [f = format](uint64_t bits) { return float(decode(uint32_t(bits & 0xffff), f)); };
+    Inputs inputs;
+    for (uint64_t a : {0x3c00, 0x4015, 0xbf80, 0x0001, 0x7c00})
+      for (uint64_t b : {0x3c01, 0xc0a3})
+        for (float c : {1.5f, -0x1p-20f, 3e10f})
+          inputs.push_back({a, b, std::bit_cast<uint32_t>(c)});
+    auto bits = [](float value) { return uint64_t(std::bit_cast<uint32_t>(value)); };
+    checkLanes("add.rn.f32." + type + " %r0, %ha, %c;", 32, inputs,
+               [=](uint64_t a, uint64_t, uint64_t c) { return bits(narrow(a) + single(c)); });
+    checkLanes("sub.f32." + type + " %r0, %ha, %c;", 32, inputs,
+               [=](uint64_t a, uint64_t, uint64_t c) { return bits(narrow(a) - single(c)); });
+    checkLanes("fma.rn.f32." + type + " %r0, %ha, %hb, %c;", 32, inputs,
+               [=](uint64_t a, uint64_t b, uint64_t c) { return bits(std::fma(narrow(a), narrow(b), single(c))); });
+  }
+}
+
 TEST_CASE("lanes: pairs of f32 in one register") {
   auto single = [](uint64_t bits) { return std::bit_cast<float>(uint32_t(bits)); };
   auto pair = [](float low, float high) {
