@@ -101,6 +101,9 @@ void reportPtxasFailure(const ProcessResult &result, llvm::StringRef ptx, llvm::
       continue;
     Diagnostic &report =
         diagnostics.report(kindOf(message->text), fmt::format("ptxas, kernel `{}`: {}", kernel.str(), message->text));
+    if (report.kind == DiagnosticKind::UnsupportedTarget)
+      report.note(
+          "this ptxas is of a CUDA release without the target; `--emit=ptx` needs none, `--ptxas` names another");
     if (message->line)
       report.note(fmt::format("PTX line {}: `{}`", message->line, lineOf(ptx, message->line).str()));
     reported = true;
