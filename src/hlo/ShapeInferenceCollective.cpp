@@ -34,6 +34,23 @@ std::optional<Shape> inferTransferStart(InferenceContext &c) {
   return result;
 }
 
+// transfer_c3
+bool checkSameChannel(InferenceContext &c, const HloInstruction &start) {
+  constexpr AttributeKey key = AttributeKey::ChannelId;
+  std::optional<int64_t> own, its;
+  if (c.has(key))
+    own = c.integer(key, 0);
+  if (start.has(key))
+    its = start.intOr(key, 0);
+  if (own == its)
+    return true;
+  auto show = [](std::optional<int64_t> id) {
+    return id ? "channel_id=" + std::to_string(*id) : std::string("no channel_id");
+  };
+  c.fail(VerifierRule::transfer_c3, "it has " + show(own) + ", " + describe(start) + " has " + show(its));
+  return false;
+}
+
 std::optional<Shape> inferTransferDone(InferenceContext &c) {
   bool isSend = c.opcode() == Opcode::SendDone;
   Opcode starter = c.operandInstr(0).opcode();
@@ -43,6 +60,8 @@ std::optional<Shape> inferTransferDone(InferenceContext &c) {
                starter == Opcode::Parameter || starter == Opcode::OptimizationBarrier);
   if (!fits)
     return c.fail(VerifierRule::async_c2, "the operand is " + describe(c.operandInstr(0)));
+  if ((starter == Opcode::Send || starter == Opcode::Recv) && !checkSameChannel(c, c.operandInstr(0)))
+    return std::nullopt;
   return isSend ? Shape::token() : Shape::tuple({started.element(0), Shape::token()});
 }
 
@@ -246,6 +265,8 @@ std::optional<Shape> inferHost(InferenceContext &c) {
 
 std::optional<Shape> inferCollective(InferenceContext &c) {
   const std::optional<Shape> declared = c.declared();
+  if (c.flag(AttributeKey::UseGlobalDeviceIds, false) && !c.has(AttributeKey::ChannelId))
+    return c.fail(VerifierRule::collective_c5, "use_global_device_ids=true needs a channel_id");
   switch (c.opcode()) {
   case Opcode::AllReduce:
   case Opcode::AllReduceStart:

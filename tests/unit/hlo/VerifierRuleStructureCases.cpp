@@ -101,6 +101,10 @@ llvm::ArrayRef<RuleCase> collectiveRuleCases() {
                        "channel_id=1"},
       {R::transfer_c2, "p = f32[4] parameter(0) t = token[] after-all() ROOT r = (f32[5], u32[], token[]) send(p, t), "
                        "channel_id=1"},
+      {R::transfer_c3, "p = f32[4] parameter(0) t = token[] after-all() s = (f32[4], u32[], token[]) send(p, t), "
+                       "channel_id=1 ROOT r = token[] send-done(s), channel_id=2"},
+      {R::transfer_c3, "t = token[] after-all() s = (f32[4], u32[], token[]) recv(t), channel_id=1 "
+                       "ROOT r = (f32[4], token[]) recv-done(s)"},
       {R::instruction_c4, "p = f32[4] parameter(0) t = token[] after-all() ROOT r = f32[] outfeed(p, t), "
                           "outfeed_shape=f32[4]"},
       {R::collective_c1, "p = f32[4] parameter(0) ROOT r = f32[5] all-reduce(p), to_apply=sum"},
@@ -112,6 +116,8 @@ llvm::ArrayRef<RuleCase> collectiveRuleCases() {
        "one { ROOT x = f32[] parameter(0) }"},
       {R::collective_c4, "p = f32[4] parameter(0) ROOT r = f32[4] collective-permute(p), "
                          "source_target_pairs={{0,1},{0,2}}"},
+      {R::collective_c5, "p = f32[4] parameter(0) ROOT r = f32[4] all-reduce(p), to_apply=sum, "
+                         "use_global_device_ids=true"},
       {R::async_c1, "p = f32[4] parameter(0) s = (f32[4], f32[5], u32[]) copy-start(p) ROOT r = f32[4] copy-done(s)"},
       {R::async_c2, "p = (f32[4], f32[4], u32[]) parameter(0) ROOT r = f32[4] copy-done(p)"},
       {R::async_c3,
