@@ -51,12 +51,15 @@ void widenOperand(const HloInstruction &instr, Literal &operand) {
   operand = std::move(wide);
 }
 
-llvm::FailureOr<Literal> interpretMoved(const HloModule &module, llvm::ArrayRef<Literal> arguments, uint64_t seed,
+llvm::FailureOr<Literal> interpretMoved(const HloModule &module, llvm::ArrayRef<Literal> arguments,
+                                        const llvm::DenseSet<const HloInstruction *> &roundings, uint64_t seed,
                                         DiagnosticEngine &diagnostics) {
   Bits bits(seed + 1);
   InterpreterOptions options;
   options.disturb = [&](const HloInstruction &instr, Literal &values) {
     double error = errorOf(instr);
+    if (roundings.contains(&instr) && isFloat(values.shape().elementType()))
+      error = std::ldexp(1.0, -int(floatFormat(values.shape().elementType()).mantissaBits));
     if (error == 0)
       return;
     widenOperand(instr, values);
@@ -97,7 +100,7 @@ llvm::FailureOr<CompareResult> compareRun(const HloModule &module, llvm::ArrayRe
                                           const Literal &expected, const Literal &actual,
                                           llvm::ArrayRef<Tolerance> tolerances, DiagnosticEngine &diagnostics) {
   CompareResult result = compareLiterals(expected, actual, tolerances);
-  if (!expected.shape().compatible(actual.shape()))
+  if (result.equal() || !expected.shape().compatible(actual.shape()))
     return result;
   std::vector<const Literal *> wanted;
   arraysOf(expected, wanted);
@@ -107,9 +110,10 @@ llvm::FailureOr<CompareResult> compareRun(const HloModule &module, llvm::ArrayRe
   // One run may move an element the other way, or by moves that cancel; what a backend really does is a fraction of
   // what the ops are allowed.
   constexpr unsigned minRuns = 8, maxRuns = 24;
-  constexpr double factor = 8;
+  constexpr double factor = 4;
+  const llvm::DenseSet<const HloInstruction *> roundings = inexactRoundings(module);
   for (unsigned run = 0; run < maxRuns && !result.equal(); ++run) {
-    llvm::FailureOr<Literal> moved = interpretMoved(module, arguments, run, diagnostics);
+    llvm::FailureOr<Literal> moved = interpretMoved(module, arguments, roundings, run, diagnostics);
     if (failed(moved))
       return llvm::failure();
     std::vector<const Literal *> got;

@@ -264,6 +264,9 @@ public:
     return values[computation.root()->id()];
   }
 
+  /// Conversions whose operands were inexact in some call.
+  llvm::DenseSet<const HloInstruction *> inexactConverts;
+
 private:
   static constexpr unsigned maxDepth = 500;
   unsigned depth = 0;
@@ -307,6 +310,8 @@ private:
         budget.join(leaf);
     if (instr.opcode() == Opcode::While || instr.opcode() == Opcode::Conditional)
       addCallees(instr, budget);
+    if (instr.opcode() == Opcode::Convert && budget.error > 0)
+      inexactConverts.insert(&instr);
     double share = ownError(instr, budget.error == 0);
     if (share == 0)
       return budget;
@@ -358,14 +363,29 @@ Tolerance toleranceOf(const Budget &budget, const Shape &shape) {
 
 } // namespace
 
-std::vector<Tolerance> toleranceFor(const HloModule &module) {
-  const HloComputation &entry = *module.entry();
+/// Arguments are exact.
+static Budgets::Leaves budgetsOf(const HloModule &module, Budgets &budgets) {
   std::vector<Budgets::Leaves> arguments;
-  for (const HloInstruction *parameter : entry.parameters())
+  for (const HloInstruction *parameter : module.entry()->parameters())
     arguments.push_back(Budgets::Leaves(parameter->shape().leaves().size()));
-  Budgets::Leaves budgets = Budgets().run(entry, arguments);
+  return budgets.run(*module.entry(), arguments);
+}
+
+llvm::DenseSet<const HloInstruction *> inexactRoundings(const HloModule &module) {
+  Budgets budgets;
+  budgetsOf(module, budgets);
+  llvm::DenseSet<const HloInstruction *> roundings;
+  for (const HloInstruction *convert : budgets.inexactConverts)
+    if (ownCost(*convert, false) > 0)
+      roundings.insert(convert);
+  return roundings;
+}
+
+std::vector<Tolerance> toleranceFor(const HloModule &module) {
+  Budgets computation;
+  Budgets::Leaves budgets = budgetsOf(module, computation);
   std::vector<Tolerance> tolerances;
-  for (const Shape::Leaf &leaf : entry.root()->shape().leaves())
+  for (const Shape::Leaf &leaf : module.entry()->root()->shape().leaves())
     tolerances.push_back(toleranceOf(budgets[tolerances.size()], leaf.shape));
   return tolerances;
 }

@@ -6,6 +6,8 @@
 
 #include "hloc/hlo/HloModule.h"
 
+#include "llvm/ADT/DenseSet.h"
+
 #include <string>
 
 namespace hloc {
@@ -57,6 +59,8 @@ CompareResult compareLiterals(const Literal &expected, const Literal &actual, co
 std::vector<Tolerance> toleranceFor(const HloModule &module);
 /// Relative error that an op adds by itself where its operands are exact; 0 for exact ones.
 double errorOf(const HloInstruction &instr);
+/// Conversions to fewer bits of what may be wrong already: a backend may round elsewhere.
+llvm::DenseSet<const HloInstruction *> inexactRoundings(const HloModule &module);
 Tolerance toleranceFor(const HloModule &module, unsigned resultLeaf);
 /// "1e-4" (absolute and relative), "abs=1e-5,rel=1e-3,ulps=4,largest=1e-6,int=1", "exact". Nothing if malformed.
 std::optional<Tolerance> parseTolerance(llvm::StringRef text);
