@@ -100,12 +100,12 @@ AttributeGrammar grammar(AttributeKey key);
 unsigned numAttributeKeys();
 
 // Enumerated values, one C++ enum per type in EnumValues.def.
+// clang-format off: it does not come to rest on this list
 #define HLOC_ENUM_TYPES(X)                                                                                             \
-  X(ComparisonDirection)                                                                                               \
-  X(ComparisonType)                                                                                                    \
-  X(FusionKind)                                                                                                        \
-  X(Precision) X(RandomDistribution) X(RandomAlgorithm) X(FftType) X(Transpose) X(ConvolutionKind) X(PaddingType)      \
-      X(CustomCallSchedule) X(ApiVersion) X(CollectiveMode) X(DotAlgorithm)
+  X(ComparisonDirection) X(ComparisonType) X(FusionKind) X(Precision) X(RandomDistribution) X(RandomAlgorithm)         \
+  X(FftType) X(Transpose) X(ConvolutionKind) X(PaddingType) X(CustomCallSchedule) X(ApiVersion) X(CollectiveMode)      \
+  X(DotAlgorithm)
+// clang-format on
 
 enum class ComparisonDirection : int64_t { Eq, Ne, Ge, Gt, Le, Lt };
 enum class ComparisonType : int64_t { Float, TotalOrder, Signed, Unsigned };

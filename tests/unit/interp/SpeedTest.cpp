@@ -19,7 +19,7 @@ double secondsToRun(const HloModule &module, llvm::ArrayRef<Literal> arguments) 
 
 } // namespace
 
-TEST_CASE("gelu of bf16[6,512,4096]", "[speed]") {
+TEST_CASE("gelu of bf16[6,512,4096]", "[.speed]") {
   HloModule module("gelu");
   module.setEntry(module.addComputation("main"));
   HloBuilder b(*module.entry());
@@ -42,7 +42,7 @@ TEST_CASE("gelu of bf16[6,512,4096]", "[speed]") {
   CHECK(secondsToRun(module, {argument}) < 4);
 }
 
-TEST_CASE("dot of f32[1024,1024]", "[speed]") {
+TEST_CASE("dot of f32[1024,1024]", "[.speed]") {
   HloModule module("dot");
   module.setEntry(module.addComputation("main"));
   HloBuilder b(*module.entry());
