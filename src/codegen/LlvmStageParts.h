@@ -6,6 +6,7 @@
 
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Target/TargetMachine.h"
 
 #include <memory>
@@ -38,6 +39,9 @@ private:
   std::unique_ptr<llvm::DiagnosticHandler> previous;
   std::vector<std::string> errors;
 };
+
+/// Runs `passes` with all analyses that `builder` knows.
+void runPasses(llvm::Module &module, llvm::PassBuilder &builder, llvm::ModulePassManager passes);
 
 /// The kernels of an LLVM dialect module, in order. Malformed launch attributes are our bug and reported as such.
 llvm::FailureOr<std::vector<KernelEntry>> findKernels(mlir::ModuleOp module, DiagnosticEngine &diagnostics);

@@ -97,18 +97,9 @@ void switchOffInCodeGeneration() {
 void mergeAccesses(llvm::Module &module, llvm::TargetMachine &machine) {
   switchOffInCodeGeneration();
   llvm::PassBuilder builder(&machine);
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager graphs;
-  llvm::ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graphs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graphs, modules);
   llvm::ModulePassManager passes;
   passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::LoadStoreVectorizerPass()));
-  passes.run(module, modules);
+  runPasses(module, builder, std::move(passes));
   std::vector<llvm::IntrinsicInst *> masked;
   for (llvm::Function &function : module)
     for (llvm::BasicBlock &block : function)

@@ -47,13 +47,7 @@ llvm::FunctionPassManager straightLinePipeline() {
 
 } // namespace
 
-void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetInfo &target,
-              const LlvmOptions &options) {
-  llvm::PipelineTuningOptions tuning;
-  tuning.SLPVectorization = false;  // packPairs does what PTX can use of it
-  tuning.LoopVectorization = false; // a thread has no vector units; emitters vectorise accesses themselves
-  tuning.LoopInterleaving = false;
-  llvm::PassBuilder builder(&machine, tuning);
+void runPasses(llvm::Module &module, llvm::PassBuilder &builder, llvm::ModulePassManager passes) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager graphs;
@@ -63,6 +57,16 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetIn
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, graphs, modules);
+  passes.run(module, modules);
+}
+
+void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetInfo &target,
+              const LlvmOptions &options) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.SLPVectorization = false;  // packPairs does what PTX can use of it
+  tuning.LoopVectorization = false; // a thread has no vector units; emitters vectorise accesses themselves
+  tuning.LoopInterleaving = false;
+  llvm::PassBuilder builder(&machine, tuning);
   llvm::OptimizationLevel level = levelOf(options.optimizationLevel);
   llvm::ModulePassManager pipeline;
   if (level == llvm::OptimizationLevel::O0)
@@ -71,7 +75,7 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetIn
     pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(straightLinePipeline()));
   else
     pipeline = builder.buildPerModuleDefaultPipeline(level);
-  pipeline.run(module, modules);
+  runPasses(module, builder, std::move(pipeline));
   if (options.optimizationLevel > 0)
     packPairs(module, target);
 }

@@ -4,29 +4,15 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
 
 namespace hloc {
 
 namespace {
 
-/// Random bits by xorshift; the same for the same seed.
-class Bits {
-public:
-  explicit Bits(uint64_t seed) : state(seed * 0x9e3779b97f4a7c15 + 1) {}
-  bool next() {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state >> 63;
-  }
-
-private:
-  uint64_t state;
-};
-
 /// Moves every element up or down by the relative error; parts of a complex number by that of its magnitude.
-void move(Literal &values, double error, Bits &bits) {
-  auto step = [&] { return bits.next() ? error : -error; };
+void move(Literal &values, double error, std::mt19937_64 &random) {
+  auto step = [&] { return random() >> 63 ? error : -error; };
   for (int64_t i = 0; i < values.numElements(); ++i)
     if (isComplex(values.shape().elementType())) {
       std::complex<double> value = values.getComplex(i);
@@ -54,7 +40,7 @@ void widenOperand(const HloInstruction &instr, Literal &operand) {
 llvm::FailureOr<Literal> interpretMoved(const HloModule &module, llvm::ArrayRef<Literal> arguments,
                                         const llvm::DenseSet<const HloInstruction *> &roundings, uint64_t seed,
                                         DiagnosticEngine &diagnostics) {
-  Bits bits(seed + 1);
+  std::mt19937_64 random(seed);
   InterpreterOptions options;
   options.disturb = [&](const HloInstruction &instr, Literal &values) {
     double error = errorOf(instr);
@@ -63,7 +49,7 @@ llvm::FailureOr<Literal> interpretMoved(const HloModule &module, llvm::ArrayRef<
     if (error == 0)
       return;
     widenOperand(instr, values);
-    move(values, error, bits);
+    move(values, error, random);
   };
   return interpret(module, arguments, diagnostics, options);
 }

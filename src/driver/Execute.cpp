@@ -154,12 +154,9 @@ llvm::FailureOr<Literal> Executor::run(Device &device, const std::string &image,
   }
   {
     Timing::Scope scope(timing, "execute");
-    for (const auto &step : program.steps) {
-      const auto *launch = std::get_if<DeviceLaunch>(&step);
-      bool worked = launch ? device.launch(*launch, error) : device.copy(std::get<DeviceCopy>(step), error);
-      if (!check(worked, error))
+    for (const auto &step : program.steps)
+      if (!check(device.issue(step, error), error))
         return llvm::failure();
-    }
     if (!check(device.synchronize(error), error))
       return llvm::failure();
   }

@@ -125,6 +125,8 @@ struct Emulator::Impl {
   std::vector<Finding> findings;
   Counters counters;
 
+  /// Null, with a diagnostic, if the PTX has no such kernel.
+  const Kernel *find(const std::string &name, DiagnosticEngine &diagnostics);
   bool checkLaunch(const Kernel &kernel, const LaunchRequest &request, DiagnosticEngine &diagnostics);
   bool fillParameters(Launch &launch, DiagnosticEngine &diagnostics);
   bool runBlocks(Launch &launch, DiagnosticEngine &diagnostics);
@@ -382,25 +384,29 @@ bool Emulator::Impl::runBlocks(Launch &launch, DiagnosticEngine &diagnostics) {
   return !noMemory;
 }
 
+const Kernel *Emulator::Impl::find(const std::string &name, DiagnosticEngine &diagnostics) {
+  auto found = program->kernels.find(name);
+  if (found != program->kernels.end())
+    return &found->second;
+  diagnostics.report(DiagnosticKind::BadLaunch, "the PTX has no kernel `" + name + "`");
+  return nullptr;
+}
+
 llvm::LogicalResult Emulator::translate(const std::string &name, DiagnosticEngine &diagnostics) {
-  auto found = impl->program->kernels.find(name);
-  if (found == impl->program->kernels.end()) {
-    diagnostics.report(DiagnosticKind::BadLaunch, "the PTX has no kernel `" + name + "`");
+  const Kernel *kernel = impl->find(name, diagnostics);
+  if (!kernel)
     return llvm::failure();
-  }
   WarpFunction &code = impl->code[name];
   if (!code)
-    code = impl->translator->translate(found->second, {impl->options.countEvents}, diagnostics);
+    code = impl->translator->translate(*kernel, {impl->options.countEvents}, diagnostics);
   return llvm::success(code != nullptr);
 }
 
 llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEngine &diagnostics) {
-  auto found = impl->program->kernels.find(request.kernel);
-  if (found != impl->program->kernels.end() && !impl->checkLaunch(found->second, request, diagnostics))
+  const Kernel *found = impl->find(request.kernel, diagnostics);
+  if (!found || !impl->checkLaunch(*found, request, diagnostics) || failed(translate(request.kernel, diagnostics)))
     return llvm::failure();
-  if (failed(translate(request.kernel, diagnostics)))
-    return llvm::failure();
-  const Kernel &kernel = found->second;
+  const Kernel &kernel = *found;
   WarpFunction code = impl->code[request.kernel];
   FindingList findings;
   Launch launch{impl->options, request, *impl->program, kernel, code, impl->regions, findings};

@@ -76,14 +76,8 @@ bool measure(Device &device, const DeviceProgram &program, unsigned repeats, Mea
       !makeCopy(device, "copy to compare with", next + 2, result.bytesMoved / 2, same, error))
     return false;
   Stopwatch stopwatch(device, flush, repeats, error);
-  auto steps = [&] {
-    for (const auto &step : program.steps) {
-      const auto *launch = std::get_if<DeviceLaunch>(&step);
-      if (launch ? !device.launch(*launch, error) : !device.copy(std::get<DeviceCopy>(step), error))
-        return false;
-    }
-    return true;
-  };
+  auto issue = [&](const auto &step) { return device.issue(step, error); };
+  auto steps = [&] { return std::all_of(program.steps.begin(), program.steps.end(), issue); };
   if (!stopwatch.run(steps, result.milliseconds))
     return false;
   result.median = medianOf(result.milliseconds);

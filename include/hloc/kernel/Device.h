@@ -78,6 +78,11 @@ public:
   virtual bool copy(const DeviceCopy &copy, std::string &error) = 0;
   /// May return before the kernel has run; failures of the kernel may then come from a later call.
   virtual bool launch(const DeviceLaunch &launch, std::string &error) = 0;
+  /// A step of a program.
+  bool issue(const std::variant<DeviceLaunch, DeviceCopy> &step, std::string &error) {
+    const auto *kernel = std::get_if<DeviceLaunch>(&step);
+    return kernel ? launch(*kernel, error) : copy(std::get<DeviceCopy>(step), error);
+  }
   virtual bool synchronize(std::string &error) = 0;
   /// Device time that the steps issued by `work` take, in milliseconds. `work` returns false to give up. Devices
   /// without a clock of their own fail.
