@@ -171,11 +171,11 @@ void Checker::trackGlobalRun(const Place &place, uint64_t bytes) {
   uint64_t perLane = bytes >> launch.globalShift, start = place.offset >> launch.globalShift;
   unsigned lanes = unsigned(Lines::granulesOfLine / perLane); // that share a line
   uint64_t first = owner<false>(0);
-  Lines shadow = launch.windows[place.region].shadow();
+  Lines shadow = launch.windows[place.region].shadow(launch.concurrent);
   bool whole = start % Lines::granulesOfLine == 0 && lanes > 1;
   for (unsigned l = 0; l < warpLanes; ++l) {
     uint64_t line = (start + l * perLane) / Lines::granulesOfLine;
-    if (whole && l % lanes == 0 && shadow.enterWhole(line, first + l, lanes, access == Access::Read)) {
+    if (whole && l % lanes == 0 && Lines::Held(shadow, line).enterWhole(first + l, lanes, access == Access::Read)) {
       l += lanes - 1;
       continue;
     }
@@ -281,10 +281,11 @@ void Checker::trackShared(const Place &place, uint64_t bytes, uint32_t now) {
 
 void Checker::trackGlobal(const Place &place, uint64_t bytes, uint64_t now) {
   const Launch &launch = warp.core->launch;
-  Lines shadow = launch.windows[place.region].shadow();
+  Lines shadow = launch.windows[place.region].shadow(launch.concurrent);
   unsigned shift = launch.globalShift;
   for (uint64_t g = place.offset >> shift; g <= (place.offset + bytes - 1) >> shift; ++g) {
-    Owners<false> &owners = shadow.at(g);
+    Lines::Held held(shadow, g / Lines::granulesOfLine);
+    Owners<false> &owners = held.at(g);
     if (auto verdict = enter(owners, place, bytes, now); verdict != Owners<false>::Verdict::Fine)
       return reportRace<false>(place, now, owners, verdict == Owners<false>::Verdict::AfterWrite);
   }

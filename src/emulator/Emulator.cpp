@@ -333,12 +333,10 @@ static void runInTime(Core &core, uint64_t block) {
 bool Emulator::Impl::runBlocks(Launch &launch, DiagnosticEngine &diagnostics) {
   uint64_t blocks = launch.request.grid.count();
   unsigned cores = options.numThreads ? options.numThreads : std::max(1u, std::thread::hardware_concurrency());
-  // Two blocks that touch a shadow in the same instant may overlook each other. Of many blocks some are seen; few run
-  // in order, so that a race of two is never missed.
-  constexpr uint64_t fewBlocks = 8;
-  if (hasGlobalAtomics(launch.kernel) || (options.checkRaces && blocks <= fewBlocks))
+  if (hasGlobalAtomics(launch.kernel))
     cores = 1;
   cores = unsigned(std::min<uint64_t>(cores, blocks));
+  launch.concurrent = cores > 1;
   std::mutex merging;
   std::atomic<bool> noMemory = false;
   auto work = [&] {

@@ -66,7 +66,7 @@ struct Window {
   bool tracked = false;                  ///< some slice is writable, so races are possible, and looked for
   bool watched = false;                  ///< tracked, or some of its bytes may be nobody's
   Zeroed<Owners<false>> lines, granules; ///< of the shadow, if it is tracked for races
-  Lines shadow() const { return {lines.get(), granules.get()}; }
+  Lines shadow(bool concurrent) const { return {lines.get(), granules.get(), concurrent}; }
 };
 
 enum class WarpState : uint8_t { Ready, Waiting, Done };
@@ -153,6 +153,7 @@ struct Launch {
   uint64_t localStride = 0; ///< between the local memories of neighbouring threads
   uint64_t fiberBytes = 0;  ///< stack of a warp that runs on its own one
   bool fibers = false;      ///< warps run on stacks of their own
+  bool concurrent = false;  ///< several host threads run its blocks
   std::atomic<uint64_t> nextBlock = 0;
   llvm::DenseSet<const Decoded *> firstGuesses = {}; ///< loads whose value a cas of the same address is to replace
   /// Loads that tell whether a min or max of the same address would change anything. A value that has become old since

@@ -16,6 +16,7 @@
 //   does not order the write after the read of thread 3: a race.
 
 #include <cstdint>
+#include <thread>
 #include <type_traits>
 
 namespace hloc::emulator {
@@ -141,36 +142,63 @@ template <bool shared> struct Owners {
 ///
 /// Two records with the same lane bits compare like the owners of each granule do. Any other access spells the line
 /// out: from then on every granule has a record of its own.
+///
+/// Blocks on several host threads share lines, and a line changes its form under them: whoever looks at one holds it.
 struct Lines {
   using Who = Owner<false>;
   using Word = Who::Word;
   static constexpr uint64_t granulesOfLine = 32;
 
   Owners<false> *lines, *granules;
+  bool concurrent = true; ///< other host threads may be here
 
-  /// Lets `lanes` lanes touch the line, each its part, unless a closer look is needed: then nothing is recorded.
-  bool enterWhole(uint64_t line, Word ownerOfFirst, unsigned lanes, bool reads) {
-    Word now = ownerOfFirst | lanes / 2;
-    Owners<false> &owners = lines[line];
-    auto comparable = [&](Word before) { return !before || !((before ^ now) & Who::laneBits); };
-    return comparable(owners.writer) && comparable(owners.reader) &&
-           owners.enter(now, reads) == Owners<false>::Verdict::Fine;
-  }
-
-  /// The record of one granule; spells its line out.
-  Owners<false> &at(uint64_t granule) {
-    Owners<false> &line = lines[granule / granulesOfLine];
-    if (line.writer != spelledOut) {
-      Owners<false> *first = granules + granule / granulesOfLine * granulesOfLine;
-      spell(line.writer, &Owners<false>::writer, first);
-      spell(line.reader, &Owners<false>::reader, first);
-      line = {spelledOut, spelledOut};
+  /// One line, which nobody else sees while this lives.
+  class Held {
+  public:
+    Held(const Lines &shadow, uint64_t line) : shadow(shadow), line(line), record(shadow.lines[line]) {
+      if (!shadow.concurrent)
+        return;
+      while ((record.writer = __atomic_exchange_n(&place().writer, locked, __ATOMIC_ACQUIRE)) == locked)
+        std::this_thread::yield();
+      record.reader = place().reader;
     }
-    return granules[granule];
-  }
+    ~Held() {
+      place().reader = record.reader;
+      __atomic_store_n(&place().writer, record.writer, __ATOMIC_RELEASE);
+    }
+    Held(const Held &) = delete;
+    Held &operator=(const Held &) = delete;
+
+    /// Lets `lanes` lanes touch the line, each its part, unless a closer look is needed: then nothing is recorded.
+    bool enterWhole(Word ownerOfFirst, unsigned lanes, bool reads) {
+      Word now = ownerOfFirst | lanes / 2;
+      auto comparable = [&](Word before) { return !before || !((before ^ now) & Who::laneBits); };
+      return comparable(record.writer) && comparable(record.reader) &&
+             record.enter(now, reads) == Owners<false>::Verdict::Fine;
+    }
+
+    /// The record of a granule of this line; spells the line out.
+    Owners<false> &at(uint64_t granule) {
+      if (record.writer != spelledOut) {
+        Owners<false> *first = shadow.granules + line * granulesOfLine;
+        spell(record.writer, &Owners<false>::writer, first);
+        spell(record.reader, &Owners<false>::reader, first);
+        record = {spelledOut, spelledOut};
+      }
+      return shadow.granules[granule];
+    }
+
+  private:
+    Owners<false> &place() const { return shadow.lines[line]; }
+
+    const Lines &shadow;
+    uint64_t line;
+    Owners<false> record;
+  };
 
 private:
   static constexpr Word spelledOut = Who::set; ///< no lane bit: never the record of a line
+  static constexpr Word locked = ~Word(0);     ///< several lane bits: neither
 
   static void spell(Word record, Word Owners<false>::*field, Owners<false> *first) {
     if (!record)

@@ -18,14 +18,15 @@ struct Shadows {
   std::vector<Owners<false>> granules = std::vector<Owners<false>>(numGranules);
   std::vector<Owners<false>> plain = std::vector<Owners<false>>(numGranules);
 
+  Lines shadow() { return {lines.data(), granules.data()}; }
   /// One thread, one granule; whether the two agree about it.
   bool enter(uint64_t granule, uint64_t now, bool reads) {
     auto expected = plain[granule].enter(now, reads);
-    return Lines{lines.data(), granules.data()}.at(granule).enter(now, reads) == expected;
+    return Lines::Held(shadow(), granule / Lines::granulesOfLine).at(granule).enter(now, reads) == expected;
   }
   /// `lanes` threads share a line.
   bool enterLine(uint64_t line, uint64_t first, unsigned lanes, bool reads) {
-    bool whole = Lines{lines.data(), granules.data()}.enterWhole(line, first, lanes, reads);
+    bool whole = Lines::Held(shadow(), line).enterWhole(first, lanes, reads);
     bool agree = true;
     for (unsigned g = 0; g < Lines::granulesOfLine; ++g) {
       uint64_t granule = line * Lines::granulesOfLine + g, now = first + g * lanes / Lines::granulesOfLine;
@@ -66,13 +67,14 @@ TEST_CASE("shadow: lines and granules find the same races") {
 
 TEST_CASE("shadow: a line that is spelled out names the lane of each granule") {
   Shadows shadows;
-  Lines shadow{shadows.lines.data(), shadows.granules.data()};
+  Lines shadow = shadows.shadow();
+  Lines::Held held(shadow, 1);
   auto owner = Owner<false>::make(72, 5, 0, 0, false);
-  REQUIRE(shadow.enterWhole(1, owner, 8, false));
+  REQUIRE(held.enterWhole(owner, 8, false));
   for (unsigned g = 0; g < 32; ++g)
-    CHECK(shadow.at(32 + g).writer == owner + g / 4);
-  CHECK(shadow.at(32).reader == 0);
-  CHECK(!shadow.enterWhole(1, owner, 8, true));
+    CHECK(held.at(32 + g).writer == owner + g / 4);
+  CHECK(held.at(32).reader == 0);
+  CHECK(!held.enterWhole(owner, 8, true));
 }
 
 namespace {
@@ -125,4 +127,36 @@ TEST_CASE("shadow: accesses of different widths in one line") {
   std::string shifted = "mul.wide.u32 %d6, %r1, 4;\nadd.s64 %d10, %d1, %d6;\nst.global.u32 [%d10+4], 1;\n";
   expect(true, FindingKind::GlobalRace, shifted + "ld.global.u32 %r5, [%d10];", {1, 1, 1}, {32, 1, 1});
   expect(false, FindingKind::GlobalRace, shifted + "ld.global.u32 %r5, [%d10+4];", {1, 1, 1}, {32, 1, 1});
+}
+
+namespace {
+
+/// 31 threads of each block store to the words after those of the block before: most lines belong to two blocks. Blocks
+/// 2 i and 2 i + 1 are given the same words if `collide`.
+Harness &runParts(Harness &h, unsigned blocks, bool collide) {
+  h.options.numThreads = 4;
+  h.grid = {blocks, 1, 1};
+  h.block = {31, 1, 1};
+  std::string word = collide ? "and.b32 %r5, %r3, -2;\n" : "mov.u32 %r5, %r3;\n";
+  h.load(Harness::kernel(word + "mad.lo.u32 %r5, %r5, 31, %r1;\nmul.wide.u32 %d6, %r5, 4;\nadd.s64 %d10, %d1, %d6;\n"
+                                "st.global.u32 [%d10], %r3;",
+                         1));
+  h.output("out", uint64_t(blocks) * 31 * 4);
+  return h.launch();
+}
+
+} // namespace
+
+TEST_CASE("shadow: blocks on several host threads that share lines neither race nor overlook a race") {
+  constexpr unsigned blocks = 4000;
+  for (unsigned attempt = 0; attempt < 20; ++attempt) {
+    Harness apart, together;
+    INFO("attempt " << attempt);
+    CHECK(runParts(apart, blocks, false).silent());
+    INFO(apart.messages());
+    runParts(together, blocks, true);
+    const Finding *race = together.only(FindingKind::GlobalRace);
+    REQUIRE(race);
+    CHECK(race->count == blocks / 2 * 31);
+  }
 }
