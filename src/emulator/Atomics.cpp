@@ -140,6 +140,7 @@ void machineAtomic(WarpContext *context, const Decoded *at, uint32_t mask, const
     if (at->count == 1)
       changed = changedBytes(*at, load(b, lane));
     Place place = accessLane(warp, *at, at->space, lane, addresses[lane], bytes, Access::Atomic, changed);
+    bool changes = false;
     for (unsigned e = 0; e < at->count; ++e) {
       size_t index = e * warpLanes + lane;
       uint64_t old = 0;
@@ -147,10 +148,13 @@ void machineAtomic(WarpContext *context, const Decoded *at, uint32_t mask, const
         std::memcpy(&old, place.data + e * width, width);
         uint64_t result = combine(*at, old, load(b, index), load(c, index));
         std::memcpy(place.data + e * width, &result, width);
+        changes |= at->mode != Mode::Cas || old == load(b, index);
       }
       if (out)
         std::memcpy(static_cast<uint8_t *>(out) + index * width, &old, width);
     }
+    if (warp.core->launch.causal)
+      followStrong(warp, *at, lane, place, at->opcode == Opcode::Atom, changes);
   }
 }
 

@@ -68,7 +68,7 @@ bool Checker::tracks(const Place &place) const {
 template <bool shared> typename Owner<shared>::Word Checker::owner(unsigned lane) const {
   const Core &core = *warp.core;
   uint64_t scope = shared ? core.epoch : core.blockIndex;
-  return Owner<shared>::make(threadOf(warp, lane), scope, core.blockEpoch, warp.epoch, synchronizes);
+  return Owner<shared>::make(threadOf(warp, lane), scope, core.blockEpoch, synchronizes);
 }
 
 void Checker::lane(const Place &place, unsigned lane, uint64_t bytes) {
@@ -76,7 +76,9 @@ void Checker::lane(const Place &place, unsigned lane, uint64_t bytes) {
     checkWritten(place, lane, bytes);
   if (uninit && access != Access::Read)
     markWritten(place, lane, bytes);
-  if (tracks(place))
+  if (tracks(place) && warp.core->launch.causal)
+    follow(place, bytes, 1u << lane);
+  else if (tracks(place))
     track(place, bytes, lane, false);
 }
 
@@ -99,6 +101,8 @@ void Checker::lanes(const Place &base, uint64_t lowest, uint32_t mask, const uin
   }
   if (!tracks(base))
     return;
+  if (launch.causal)
+    return forEach([&](const Place &place, unsigned l) { follow(place, bytes, 1u << l); });
   if (global) {
     uint64_t first = owner<false>(0);
     forEach([&](const Place &place, unsigned l) { trackGlobal(place, bytes, first + l); });
@@ -133,6 +137,12 @@ void Checker::run(const Place &place, uint64_t bytes) {
   }
   if (!tracks(place))
     return;
+  if (core.launch.causal) {
+    Place part = place;
+    for (unsigned l = 0; l < warpLanes; ++l, part.offset += bytes)
+      follow(part, bytes, 1u << l);
+    return;
+  }
   if (place.space == Space::Shared)
     trackSharedRun(place, bytes);
   else
@@ -189,7 +199,9 @@ void Checker::broadcast(const Place &place, uint32_t mask, uint64_t bytes) {
   unsigned last = warpLanes - 1 - unsigned(llvm::countl_zero(mask));
   if (uninit && !mayReadUnwritten(warp.core->launch, at))
     checkWritten(place, last, bytes);
-  if (tracks(place))
+  if (tracks(place) && warp.core->launch.causal)
+    follow(place, bytes, mask);
+  else if (tracks(place))
     track(place, bytes, last, mask & (mask - 1));
 }
 
@@ -215,31 +227,6 @@ bool Checker::rewrites(const Place &place, uint64_t bytes, unsigned lane) const 
   return true;
 }
 
-/// Whether a barrier of some warps lies between the access `before` and this one. Where the record does not tell, it is
-/// taken to: such kernels divide their work among warps, and a false alarm would be worse.
-template <bool shared> bool Checker::followsByBarrier(typename Owner<shared>::Word before) const {
-  using Who = Owner<shared>;
-  const Core &core = *warp.core;
-  if (!core.hasSeen() || !Who::sameBlock(before, owner<shared>(0)))
-    return false;
-  auto sawOf = [&](uint32_t other) { return core.seen(warp.warp, other); };
-  if (before & Who::manyWarps) {
-    for (uint32_t other = 0; other < core.warps.size(); ++other)
-      if (sawOf(other))
-        return true;
-    return false;
-  }
-  uint32_t other = Who::threadOf(before) / warpLanes;
-  uint32_t saw = other == warp.warp ? 0 : sawOf(other);
-  if (!saw || !shared) // epochs of global memory repeat too soon to be compared
-    return saw;
-  // Records have the low bits of epochs: is it one of those from `saw` on?
-  constexpr uint32_t numEpochs = uint32_t(Who::warpEpochBits >> Who::warpEpochShift) + 1;
-  uint32_t epochsSince = core.warps[other].epoch - saw;
-  uint32_t epoch = uint32_t((before & Who::warpEpochBits) >> Who::warpEpochShift);
-  return epochsSince >= numEpochs || (epoch - saw) % numEpochs > epochsSince;
-}
-
 /// Threads of a block that hold copies of one value may all store it: whichever comes last, the same bytes stay.
 /// Compilers that spread a small tensor over a larger block do so.
 template <bool shared>
@@ -249,18 +236,6 @@ typename Owners<shared>::Verdict Checker::enter(Owners<shared> &owners, const Pl
   Verdict verdict = owners.enter(now, access == Access::Read);
   if (verdict == Verdict::Fine)
     return verdict;
-  if (verdict == Verdict::AfterWrite && followsByBarrier<shared>(owners.writer)) {
-    if (access == Access::Read) {
-      owners.reader = Owner<shared>::merge(owners.reader, now);
-      return Verdict::Fine;
-    }
-    owners.writer = 0; // this write stands for it
-    verdict = owners.enter(now, false);
-  }
-  if (verdict == Verdict::AfterRead && followsByBarrier<shared>(owners.reader)) {
-    owners.reader = 0;
-    verdict = owners.enter(now, false);
-  }
   if (verdict != Verdict::AfterWrite || !Owner<shared>::sameBlock(owners.writer, now) ||
       !rewrites(place, bytes, Owner<shared>::threadOf(now) % warpLanes))
     return verdict;
@@ -295,13 +270,20 @@ template <bool shared>
 void Checker::reportRace(const Place &place, typename Owner<shared>::Word now, const Owners<shared> &others,
                          bool otherWrote) {
   using Who = Owner<shared>;
-  FindingKind kind = shared ? FindingKind::SharedRace : FindingKind::GlobalRace;
   auto other = otherWrote ? others.writer : others.reader;
-  reportFinding(warp, at, Who::threadOf(now) % warpLanes, kind, [&] {
-    bool otherBlock = !shared && Who::scopeOf(now) != Who::scopeOf(other);
-    std::string who = fmt::format("thread {}", Who::threadOf(other));
+  std::optional<uint64_t> otherBlock;
+  if (!shared && Who::scopeOf(now) != Who::scopeOf(other))
+    otherBlock = Who::scopeOf(other);
+  reportRace(place, Who::threadOf(now) % warpLanes, Who::threadOf(other), otherBlock, otherWrote);
+}
+
+void Checker::reportRace(const Place &place, unsigned lane, unsigned otherThread, std::optional<uint64_t> otherBlock,
+                         bool otherWrote) {
+  FindingKind kind = place.space == Space::Shared ? FindingKind::SharedRace : FindingKind::GlobalRace;
+  reportFinding(warp, at, lane, kind, [&] {
+    std::string who = fmt::format("thread {}", otherThread);
     if (otherBlock)
-      who += fmt::format(" of block {}", Who::scopeOf(other));
+      who += fmt::format(" of block {}", *otherBlock);
     return fmt::format("{} {}, which {} {} with no {} between", access == Access::Read ? "reads" : "writes",
                        describe(warp, place), who, otherWrote ? "wrote" : "read", otherBlock ? "order" : "barrier");
   });

@@ -31,7 +31,7 @@ void CollectiveCall::setPair(unsigned lane, uint32_t value, bool predicate) cons
 void CollectiveCall::requireWholeWarp() const {
   uint32_t everyone[warpLanes];
   std::fill(std::begin(everyone), std::end(everyone), ~0u);
-  machineWarpSync(&warp, &at, mask, everyone);
+  checkMembers(warp, at, mask, everyone);
 }
 
 namespace {
@@ -173,22 +173,23 @@ void runCollective(Warp &warp, const Decoded &at, uint32_t mask, const void *con
   if (!mask)
     return;
   const CollectiveCall call{warp, at, mask, operands, results};
-  auto synchronize = [&](unsigned members) { machineWarpSync(&warp, &at, mask, call.words(members)); };
+  // They wait for each other, but order no memory.
+  auto meet = [&](unsigned members) { checkMembers(warp, at, mask, call.words(members)); };
   switch (at.opcode) {
   case Opcode::Shfl:
-    synchronize(3);
+    meet(3);
     return shuffle(call);
   case Opcode::Vote:
-    synchronize(1);
+    meet(1);
     return vote(call);
   case Opcode::Redux:
-    synchronize(1);
+    meet(1);
     return reduce(call);
   case Opcode::Match:
-    synchronize(1);
+    meet(1);
     return match(call);
   case Opcode::Elect:
-    synchronize(0);
+    meet(0);
     return elect(call);
   case Opcode::Activemask:
     return call.forEachLane([&](unsigned lane) { call.resultWords()[lane] = mask; });
@@ -203,6 +204,9 @@ void runCollective(Warp &warp, const Decoded &at, uint32_t mask, const void *con
     return runMultiply(call);
   case Opcode::Cp:
     return runAsyncCopy(call);
+  case Opcode::Fence:
+  case Opcode::Membar:
+    return followFence(warp, at, mask);
   case Opcode::Cvt:
   case Opcode::Fma:
   case Opcode::Max:

@@ -20,11 +20,13 @@ bool isCollective(const Decoded &d) {
   case Opcode::Dp2a:
   case Opcode::Dp4a:
   case Opcode::Elect:
+  case Opcode::Fence:
   case Opcode::Fns:
   case Opcode::Isspacep:
   case Opcode::Ldmatrix:
   case Opcode::Mad24:
   case Opcode::Match:
+  case Opcode::Membar:
   case Opcode::Mma:
   case Opcode::Mul24:
   case Opcode::Redux:
@@ -68,14 +70,12 @@ bool isCollective(const Decoded &d) {
   case Opcode::Div:
   case Opcode::Ex2:
   case Opcode::Exit:
-  case Opcode::Fence:
   case Opcode::Griddepcontrol:
   case Opcode::Ld:
   case Opcode::Lg2:
   case Opcode::Lop3:
   case Opcode::Mad:
   case Opcode::Madc:
-  case Opcode::Membar:
   case Opcode::Mov:
   case Opcode::Mul:
   case Opcode::Neg:

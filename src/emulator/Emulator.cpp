@@ -300,10 +300,14 @@ bool Emulator::Impl::fillParameters(Launch &launch, DiagnosticEngine &diagnostic
     window.watched = window.tracked || (options.checkUninit && !regions[r]->complete);
     if (!window.tracked)
       continue;
+    if (launch.causal)
+      window.cells = allocateZeroed<Cell>((regions[r]->bytes >> launch.globalShift) + 1, Use::Sparse);
+    if (launch.causal && window.cells)
+      continue;
     uint64_t lines = (regions[r]->bytes >> launch.globalShift) / Lines::granulesOfLine + 1;
     window.lines = allocateZeroed<Owners<false>>(lines, Use::Dense);
     window.granules = allocateZeroed<Owners<false>>(lines * Lines::granulesOfLine, Use::Sparse);
-    if (window.lines && window.granules)
+    if (!launch.causal && window.lines && window.granules)
       continue;
     diagnostics.report(
         DiagnosticKind::BadLaunch,
@@ -333,7 +337,7 @@ static void runInTime(Core &core, uint64_t block) {
 bool Emulator::Impl::runBlocks(Launch &launch, DiagnosticEngine &diagnostics) {
   uint64_t blocks = launch.request.grid.count();
   unsigned cores = options.numThreads ? options.numThreads : std::max(1u, std::thread::hardware_concurrency());
-  if (hasGlobalAtomics(launch.kernel))
+  if (hasGlobalAtomics(launch.kernel) || launch.causal)
     cores = 1;
   cores = unsigned(std::min<uint64_t>(cores, blocks));
   launch.concurrent = cores > 1;
@@ -419,6 +423,7 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEng
   launch.fibers = needsFibers(kernel) || kernel.registers + kernel.code.size() > manyRegisters;
   launch.firstGuesses = findLoadsBefore(kernel, Mode::Cas);
   launch.updateTests = findLoadsBefore(kernel, {Mode::Min, Mode::Max});
+  launch.causal = impl->options.checkRaces && needsCausality(kernel);
   if (impl->options.timeLimitSeconds > 0)
     launch.deadline = impl->options.timeLimitSeconds + secondsNow();
   if (!impl->fillParameters(launch, diagnostics) || !impl->runBlocks(launch, diagnostics))

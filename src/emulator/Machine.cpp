@@ -95,10 +95,11 @@ Core::Core(Launch &launch) : launch(launch) {
       warp.thread[2][lane] = thread / block.x / block.y;
     }
   }
-  seenEpochs.resize(warps.size() * warps.size());
   shared.resize(launch.sharedBytes);
   uint64_t granules = (launch.sharedBytes >> launch.sharedShift) + 1;
-  if (launch.options.checkRaces) {
+  if (launch.causal) {
+    sharedCells.resize(granules);
+  } else if (launch.options.checkRaces) {
     sharedWriters.resize(granules);
     sharedReaders.resize(granules);
   }
@@ -142,8 +143,13 @@ void Core::runBlock(uint64_t linear) {
   blockEpoch = 0;
   nextSerial();
   nextEpoch();
-  forgetSeen();
   barriers.fill({});
+  if (launch.causal) {
+    causality.begin(linear, unsigned(warps.size()));
+    std::fill(sharedCells.begin(), sharedCells.end(), Cell());
+    sharedTraces.clear();
+    sharedMessages.clear();
+  }
   std::fill(localWritten.begin(), localWritten.end(), 0);
   if (launch.options.undefinedByte) {
     std::fill(shared.begin(), shared.end(), *launch.options.undefinedByte);
@@ -154,7 +160,6 @@ void Core::runBlock(uint64_t linear) {
     std::copy(std::begin(at), std::end(at), warp.block);
     warp.live = warp.existing;
     warp.budget = budgetOfTick;
-    warp.epoch = 0;
     warp.copies.clear();
     warp.state = WarpState::Ready;
   }
@@ -193,15 +198,14 @@ void Core::runWithFibers() {
 void Core::completeBarrier(uint32_t id) {
   const BarrierState state = barriers[id];
   barriers[id] = {};
-  if (llvm::all_of(warps, [&](const Warp &w) {
-        return !w.live || w.state == WarpState::Done || (state.waiting >> w.warp & 1);
-      })) {
+  bool all = llvm::all_of(
+      warps, [&](const Warp &w) { return !w.live || w.state == WarpState::Done || (state.waiting >> w.warp & 1); });
+  if (all) {
     ++blockEpoch;
     nextEpoch();
-    forgetSeen();
-  } else {
-    joinWarps(state);
   }
+  if (launch.causal)
+    causality.complete(id, state.waiting, all);
   ++counters.barriers;
   for (Warp &warp : warps)
     if (warp.state == WarpState::Waiting && warp.barrier == id) {
@@ -211,28 +215,6 @@ void Core::completeBarrier(uint32_t id) {
                                               : state.predicates;
       warp.state = WarpState::Ready;
     }
-}
-
-/// Those that waited know now what all that came, and those that these waited for, did before they came.
-void Core::joinWarps(const BarrierState &state) {
-  size_t count = warps.size();
-  std::vector<uint32_t> known(count);
-  for (size_t w = 0; w < count; ++w)
-    if (state.came >> w & 1) {
-      for (size_t other = 0; other < count; ++other)
-        known[other] = std::max(known[other], seenEpochs[w * count + other]);
-      known[w] = warps[w].epoch;
-    }
-  for (size_t w = 0; w < count; ++w)
-    if (state.waiting >> w & 1)
-      std::copy(known.begin(), known.end(), seenEpochs.begin() + long(w * count));
-  anySeen = true;
-}
-
-void Core::forgetSeen() {
-  if (anySeen)
-    std::fill(seenEpochs.begin(), seenEpochs.end(), 0);
-  anySeen = false;
 }
 
 /// Every warp waits or is done. Lets those go that wait for all that live; false if there are none.
@@ -296,8 +278,8 @@ uint32_t machineBarrier(WarpContext *context, const Decoded *at, uint32_t mask, 
   barrier.came |= 1u << warp.warp;
   if (!arrives)
     barrier.waiting |= 1u << warp.warp;
-  if (count)
-    ++warp.epoch; // tells what it does from now on from what those who wait for it will know
+  if (core.launch.causal)
+    core.causality.arrive(id, warp.warp, mask);
   warp.barrier = id;
   warp.barrierMask = mask;
   warp.barrierAt = at;
@@ -311,19 +293,22 @@ uint32_t machineBarrier(WarpContext *context, const Decoded *at, uint32_t mask, 
 }
 
 void machineWarpSync(WarpContext *context, const Decoded *at, uint32_t mask, const uint32_t *members) {
-  Warp &warp = warpOf(context);
-  ++warp.epoch;
+  checkMembers(warpOf(context), *at, mask, members);
+  followWarpSync(warpOf(context), mask, members);
+}
+
+void checkMembers(Warp &warp, const Decoded &at, uint32_t mask, const uint32_t *members) {
   if (!warp.core->launch.options.checkDivergence)
     return;
   for (uint32_t rest = mask; rest; rest &= rest - 1) {
     unsigned lane = llvm::countr_zero(rest);
     uint32_t missing = members[lane] & ~mask & warp.existing;
     if (!(members[lane] >> lane & 1))
-      reportFinding(warp, *at, lane, FindingKind::InactiveShuffle,
+      reportFinding(warp, at, lane, FindingKind::InactiveShuffle,
                     fmt::format("member mask {:#010x} does not name lane {} itself", members[lane], lane));
     else if (missing)
       reportFinding(
-          warp, *at, lane, FindingKind::InactiveShuffle,
+          warp, at, lane, FindingKind::InactiveShuffle,
           fmt::format("waits for lanes {:#010x} of its warp, of which {:#010x} are not here", members[lane], missing));
   }
 }

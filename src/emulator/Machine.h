@@ -10,6 +10,7 @@
 #include "AsyncCopies.h"
 #include "Findings.h"
 #include "Shadow.h"
+#include "Traces.h"
 #include "WarpAbi.h"
 
 #include "hloc/emulator/Emulator.h"
@@ -44,6 +45,9 @@ template <typename T> Zeroed<T> allocateZeroed(uint64_t count, Use use) {
   return memory;
 }
 
+/// By region (0 for shared memory) and offset.
+using Messages = llvm::DenseMap<std::pair<uint32_t, uint64_t>, Message>;
+
 /// Memory of one buffer, or the module's variables.
 struct Region {
   std::string name;
@@ -66,6 +70,7 @@ struct Window {
   bool tracked = false;                  ///< some slice is writable, so races are possible, and looked for
   bool watched = false;                  ///< tracked, or some of its bytes may be nobody's
   Zeroed<Owners<false>> lines, granules; ///< of the shadow, if it is tracked for races
+  Zeroed<Cell> cells;                    ///< instead, in causal launches
   Lines shadow(bool concurrent) const { return {lines.get(), granules.get(), concurrent}; }
 };
 
@@ -76,7 +81,6 @@ class Fiber;
 struct Warp : WarpContext {
   Core *core = nullptr;
   uint32_t existing = 0; ///< lanes that exist in the block
-  uint32_t epoch = 0;    ///< of warp-wide synchronisation
   WarpState state = WarpState::Ready;
   uint32_t barrier = 0, barrierMask = 0, barrierResult = 0; ///< while waiting, and what it brought
   const Decoded *barrierAt = nullptr;
@@ -111,6 +115,10 @@ struct Core {
   std::vector<Warp> warps;
   std::array<BarrierState, numBarriers> barriers;
   std::vector<uint8_t> shared, local;
+  BlockCausality causality; ///< in causal launches, with the next three
+  std::vector<Cell> sharedCells;
+  Traces sharedTraces;
+  Messages sharedMessages;
   std::vector<uint32_t> sharedWriters, sharedReaders; ///< Owner by granule
   std::vector<uint8_t> sharedWritten;                 ///< blockSerial: written in this block
   std::vector<uint8_t> localWritten;
@@ -120,17 +128,8 @@ struct Core {
 
   /// Lets the warps that wait at the barrier go, and empties it.
   void completeBarrier(uint32_t id);
-  /// The epoch of warp `other` before which all that it did comes before what `warp` does now, by barriers of some
-  /// warps; 0: none. Barriers of all warps count in `epoch` and `blockEpoch` instead.
-  uint32_t seen(uint32_t warp, uint32_t other) const { return seenEpochs[warp * warps.size() + other]; }
-  bool hasSeen() const { return anySeen; }
 
 private:
-  std::vector<uint32_t> seenEpochs;
-  bool anySeen = false; ///< since the last barrier of all warps
-
-  void joinWarps(const BarrierState &state);
-  void forgetSeen();
   void nextEpoch();
   void nextSerial();
   void runWithFibers();
@@ -154,6 +153,9 @@ struct Launch {
   uint64_t fiberBytes = 0;  ///< stack of a warp that runs on its own one
   bool fibers = false;      ///< warps run on stacks of their own
   bool concurrent = false;  ///< several host threads run its blocks
+  bool causal = false;      ///< races are judged by what threads know of each other, not by barriers alone
+  Traces traces = {};       ///< of global memory, in causal launches
+  Messages messages = Messages();
   std::atomic<uint64_t> nextBlock = 0;
   llvm::DenseSet<const Decoded *> firstGuesses = {}; ///< loads whose value a cas of the same address is to replace
   /// Loads that tell whether a min or max of the same address would change anything. A value that has become old since
@@ -202,12 +204,16 @@ private:
   void trackSharedRun(const Place &place, uint64_t bytes);
   void trackGlobalRun(const Place &place, uint64_t bytes);
   bool rewrites(const Place &place, uint64_t bytes, unsigned lane) const;
-  template <bool shared> bool followsByBarrier(typename Owner<shared>::Word before) const;
+  /// The access of `lanes` to the same bytes, in causal launches.
+  void follow(const Place &place, uint64_t bytes, uint32_t lanes);
   template <bool shared>
   typename Owners<shared>::Verdict enter(Owners<shared> &owners, const Place &place, uint64_t bytes,
                                          typename Owner<shared>::Word now) const;
   template <bool shared>
   void reportRace(const Place &place, typename Owner<shared>::Word now, const Owners<shared> &others, bool otherWrote);
+  /// `otherBlock`: nothing for a thread of the same one.
+  void reportRace(const Place &place, unsigned lane, unsigned otherThread, std::optional<uint64_t> otherBlock,
+                  bool otherWrote);
 
   Warp &warp;
   const Decoded &at;
@@ -216,12 +222,21 @@ private:
   bool uninit, races, synchronizes;
 };
 
+// In causal launches: what threads learn and tell by strong accesses, fences and waiting for lanes.
+void followStrong(Warp &warp, const Decoded &at, unsigned lane, const Place &place, bool reads, bool writes);
+void followStrong(Warp &warp, const Decoded &at, uint32_t mask, const uint64_t *addresses, bool reads, bool writes);
+void followFence(Warp &warp, const Decoded &at, uint32_t mask);
+void followWarpSync(Warp &warp, uint32_t mask, const uint32_t *members);
+
 /// "byte 12 of `p0`", for messages.
 std::string describe(const Warp &warp, const Place &place);
 /// The state space and offset behind an address; the region may not exist.
 void locate(Space space, uint64_t address, Place &place);
 
 inline Warp &warpOf(WarpContext *context) { return *static_cast<Warp *>(context); }
+
+/// Finds the memory of a place if the bytes may be accessed. Local memory: that of lane 0.
+bool admit(const Warp &warp, Place &place, uint64_t bytes, Access access);
 
 /// The part of an access that a check is about.
 struct ByteRange {
@@ -240,6 +255,8 @@ void machineAtomic(WarpContext *context, const Decoded *at, uint32_t mask, const
                    const void *c, void *out);
 uint32_t machineBarrier(WarpContext *context, const Decoded *at, uint32_t mask, uint32_t id, uint32_t count,
                         uint32_t predicate);
+/// Whether all members of warp-wide instructions are there.
+void checkMembers(Warp &warp, const Decoded &at, uint32_t mask, const uint32_t *members);
 void machineWarpSync(WarpContext *context, const Decoded *at, uint32_t mask, const uint32_t *members);
 void machineCollective(WarpContext *context, const Decoded *at, uint32_t mask, const void *const *operands,
                        void *const *results);

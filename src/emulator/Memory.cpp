@@ -9,6 +9,7 @@
 #include "Machine.h"
 
 #include "fmt/format.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -41,7 +42,8 @@ const Window::Slice *findSlice(const Window &window, uint64_t offset, uint64_t b
 
 bool fits(uint64_t offset, uint64_t bytes, uint64_t size) { return offset <= size && bytes <= size - offset; }
 
-/// Finds the memory of a place if the bytes may be accessed. Local memory: that of lane 0.
+} // namespace
+
 bool admit(const Warp &warp, Place &place, uint64_t bytes, Access access) {
   Core &core = *warp.core;
   const Launch &launch = core.launch;
@@ -68,6 +70,8 @@ bool admit(const Warp &warp, Place &place, uint64_t bytes, Access access) {
     return false;
   }
 }
+
+namespace {
 
 /// Whether a load reads what lies behind a buffer in the memory that was allocated for it, or in another part of the
 /// buffer: it gets some value there on every machine.
@@ -339,6 +343,8 @@ void machineLoad(WarpContext *context, const Decoded *at, uint32_t mask, const u
   uint64_t bytes = uint64_t(width) * count;
   if (warp.core->launch.options.countEvents)
     countRequest(warp, at->space, mask, addresses, unsigned(bytes), false);
+  if (at->strong && warp.core->launch.causal)
+    followStrong(warp, *at, mask, addresses, true, false);
   Request request = classify(warp, *at, mask, addresses, bytes, Access::Read);
   if (request.shape == Shape::Irregular)
     return loadByLane(warp, *at, mask, addresses, static_cast<uint8_t *>(out));
@@ -364,6 +370,10 @@ void machineStore(WarpContext *context, const Decoded *at, uint32_t mask, const 
   if (warp.core->launch.options.countEvents)
     countRequest(warp, at->space, mask, addresses, unsigned(bytes), true);
   Request request = classify(warp, *at, mask, addresses, bytes, Access::Write);
+  auto tellOthers = llvm::make_scope_exit([&] {
+    if (at->strong && warp.core->launch.causal)
+      followStrong(warp, *at, mask, addresses, false, true);
+  });
   Checker checker(warp, *at, Access::Write, from);
   bool regular = request.shape != Shape::Irregular;
   if (request.shape == Shape::Run) {

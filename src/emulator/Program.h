@@ -159,10 +159,12 @@ struct Decoded {
   bool satfinite = false;   ///< overflow and infinity become the largest finite value
   bool xorSign = false;     ///< min, max: .xorsign.abs
   bool strong = false;      ///< .volatile, .relaxed, .acquire, .release, ...: no race with other such accesses
-  bool nonCoherent = false; ///< .nc
-  uint8_t count = 1;        ///< vector length of ld, st, atom, red, ldmatrix
-  uint8_t results = 0;      ///< the first so many operands are written
-  std::array<uint16_t, 3> shape = {}; ///< of mma
+  bool acquires = false, releases = false; ///< .acquire, .release, .acq_rel, fences
+  bool blockScope = false;                 ///< .cta: means nothing to other blocks. Clusters have one block here
+  bool nonCoherent = false;                ///< .nc
+  uint8_t count = 1;                       ///< vector length of ld, st, atom, red, ldmatrix
+  uint8_t results = 0;                     ///< the first so many operands are written
+  std::array<uint16_t, 3> shape = {};      ///< of mma
   Space space = Space::Generic;
   Mode mode = Mode::None, combine = Mode::None;
   Compare compare = Compare::Eq;

@@ -38,8 +38,21 @@ bool decodeFence(Form &f) {
   if (f.take("proxy"))
     return !f.takeAnyOf("alias async async::global async::shared::cta").empty() &&
            (f.next().empty() || !f.takeAnyOf("global shared::cta").empty());
-  f.takeAnyOf("sc acq_rel acquire release");
-  return !f.takeAnyOf("cta cluster gpu sys").empty();
+  Decoded &d = f.decoded;
+  StringRef order = f.takeAnyOf("sc acq_rel acquire release"), scope = f.takeAnyOf("cta cluster gpu sys");
+  d.acquires = order != "release";
+  d.releases = order != "acquire";
+  d.blockScope = scope == "cta" || scope == "cluster";
+  return !scope.empty();
+}
+
+bool decodeMembar(Form &f) {
+  if (f.take("proxy"))
+    return f.take("alias");
+  StringRef scope = f.takeAnyOf("cta gl sys");
+  f.decoded.acquires = f.decoded.releases = true;
+  f.decoded.blockScope = scope == "cta";
+  return !scope.empty();
 }
 
 } // namespace
@@ -56,7 +69,7 @@ bool decodeControl(Form &f) {
   case Opcode::Griddepcontrol:
     return !f.takeAnyOf("wait launch_dependents").empty();
   case Opcode::Membar:
-    return f.take("proxy") ? f.take("alias") : !f.takeAnyOf("cta gl sys").empty();
+    return decodeMembar(f);
   case Opcode::Fence:
     return decodeFence(f);
   case Opcode::Nop:

@@ -1,6 +1,6 @@
 // Loads, stores, atomics and asynchronous copies. The order in which hints stand differs between versions of PTX, so
-// they are taken as a set, each at most once. Ordering and cache hints change nothing: memory here is sequentially
-// consistent; whether an access is strong is kept for the race check.
+// they are taken as a set, each at most once. Ordering and cache hints change no value: memory here is sequentially
+// consistent; how strong an access is, and for whom, is kept for the race check.
 #include "ResolveForm.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -44,13 +44,17 @@ bool takeHints(Form &f, Hints &hints, bool isLoad) {
         return false;
       hints.space = true;
       setSpace(d, space);
-    } else if (!f.takeAnyOf(strongWords).empty()) {
+    } else if (StringRef order = f.takeAnyOf(strongWords); !order.empty()) {
       d.strong = true;
+      d.acquires = order == "acquire" || order == "acq_rel";
+      d.releases = order == "release" || order == "acq_rel";
+    } else if (StringRef scope = f.takeAnyOf(scopes); !scope.empty()) {
+      d.blockScope = scope == "cta" || scope == "cluster";
     } else if (f.take("L2::cache_hint")) {
       hints.policy = true;
     } else if (isLoad && f.take("nc")) {
       d.nonCoherent = true;
-    } else if (f.takeAnyOf(scopes).empty() && f.takeAnyOf(cacheHints).empty() && !f.take("weak")) {
+    } else if (f.takeAnyOf(cacheHints).empty() && !f.take("weak")) {
       return true;
     }
   }

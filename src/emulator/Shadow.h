@@ -1,14 +1,14 @@
 #pragma once
 // Who touched a piece of memory last, packed into a word, and what may follow without a race.
 //
-//             thread in block   scope    epoch    warp epoch   many lanes, warps, blocks   atomic   set
-//   global    0..9              10..41   42..53   54..58       59, 60, 61                  62       63
-//   shared    0..9              10..19            20..28       29, 30                      31
+//             thread in block   scope    epoch    many lanes, warps, blocks   atomic   set
+//   global    0..9              10..41   42..58   59, 60, 61                  62       63
+//   shared    0..9              10..23            29, 30                      31
 //
 // Global memory: scope is the block, epoch counts its barriers. Shared memory: scope is a number that is new after each
 // barrier, so everything of another scope is past, and shadows are cleared only when the numbers run out.
-// Two accesses of which one writes are in order if they come from one thread, or have a barrier between them, or come
-// from one warp with a warp-wide synchronisation between; anything else is a race, unless both are atomic.
+// Two accesses of which one writes are in order if they come from one thread, or have a barrier of the whole block
+// between them; anything else is a race, unless both are atomic. Kernels that order by other means need Causality.h.
 // A record stands for one access, or, with a `many` bit, for several reads or several atomics of which the last is
 // named; the broadcast read of a whole warp is such a record too.
 //
@@ -25,13 +25,12 @@ template <bool shared> struct Owner {
   using Word = std::conditional_t<shared, uint32_t, uint64_t>;
 
   static constexpr Word ones(unsigned count, unsigned shift) { return ((Word(1) << count) - 1) << shift; }
-  static constexpr unsigned scopeShift = 10, epochShift = 42, warpEpochShift = shared ? 20 : 54;
+  static constexpr unsigned scopeShift = 10, epochShift = 42;
   static constexpr Word laneBits = 31;
   static constexpr Word threadBits = ones(10, 0);
   static constexpr Word warpBits = threadBits & ~laneBits;
-  static constexpr Word scopeBits = ones(shared ? 10 : 32, scopeShift);
-  static constexpr Word epochBits = shared ? 0 : ones(12, epochShift % (8 * sizeof(Word)));
-  static constexpr Word warpEpochBits = ones(shared ? 9 : 5, warpEpochShift);
+  static constexpr Word scopeBits = ones(shared ? 14 : 32, scopeShift);
+  static constexpr Word epochBits = shared ? 0 : ones(17, epochShift % (8 * sizeof(Word)));
   static constexpr Word manyLanes = Word(1) << (shared ? 29 : 59), manyWarps = manyLanes << 1;
   static constexpr Word manyBlocks = shared ? 0 : manyLanes << 2;
   static constexpr Word atomic = Word(1) << (8 * sizeof(Word) - (shared ? 1 : 2));
@@ -39,9 +38,9 @@ template <bool shared> struct Owner {
   static constexpr Word manyBits = manyLanes | manyWarps | manyBlocks;
   static constexpr uint64_t lastScope = scopeBits >> scopeShift;
 
-  static Word make(uint32_t thread, uint64_t scope, uint32_t epoch, uint32_t warpEpoch, bool isAtomic) {
-    return Word(set | (isAtomic ? atomic : 0) | (uint64_t(warpEpoch) << warpEpochShift & warpEpochBits) |
-                (uint64_t(epoch) << epochShift & epochBits) | (scope << scopeShift & scopeBits) | thread);
+  static Word make(uint32_t thread, uint64_t scope, uint32_t epoch, bool isAtomic) {
+    return Word(set | (isAtomic ? atomic : 0) | (uint64_t(epoch) << epochShift & epochBits) |
+                (scope << scopeShift & scopeBits) | thread);
   }
   static unsigned threadOf(Word owner) { return unsigned(owner & threadBits); }
   static uint64_t scopeOf(Word owner) { return (owner & scopeBits) >> scopeShift; }
@@ -70,7 +69,7 @@ template <bool shared> struct Owner {
     }
     if ((before & manyWarps) || (different & warpBits))
       return false;
-    return (different & warpEpochBits) || !(((before | now) & manyLanes) | (different & threadBits));
+    return !(((before | now) & manyLanes) | (different & threadBits));
   }
 
   /// Whether no other block had a part in `before`.
@@ -90,8 +89,6 @@ template <bool shared> struct Owner {
       return now;
     if ((before & manyWarps) || (different & warpBits))
       return merged | manyWarps;
-    if (different & warpEpochBits)
-      return now;
     return (before & manyLanes) || (different & threadBits) ? merged | manyLanes : merged;
   }
 };

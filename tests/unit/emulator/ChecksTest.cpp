@@ -53,6 +53,12 @@ std::string exchange(const std::string &sync, unsigned distance, unsigned thread
          ";\nshl.b32 %r6, %r6, 2;\nadd.s32 %r6, %r21, %r6;\nld.shared.u32 %r7, [%r6];\nst.global.u32 [%d12], %r7;\n";
 }
 
+/// The same with the thread whose number differs in bit 3.
+std::string exchangeWithin16(const std::string &sync) {
+  return "st.shared.u32 [%r20], %r1;\n" + sync +
+         "\nxor.b32 %r6, %r22, 32;\nadd.s32 %r6, %r21, %r6;\nld.shared.u32 %r7, [%r6];\nst.global.u32 [%d12], %r7;\n";
+}
+
 } // namespace
 
 TEST_CASE("checks: bounds") {
@@ -179,7 +185,14 @@ TEST_CASE("checks: races in shared memory") {
   expectSilence("barrier", exchange("bar.sync 0;", 32, 64) + "bar.sync 0;\nst.shared.u32 [%r20], 5;", {1, 1, 1},
                 {64, 1, 1});
   expectSilence("warp barrier", exchange("bar.warp.sync -1;", 1, 32));
-  expectSilence("shuffle", exchange("shfl.sync.idx.b32 %r9, %r1, 0, 31, -1;", 1, 32));
+  for (const char *collective :
+       {"shfl.sync.idx.b32 %r9, %r1, 0, 31, -1;", "vote.sync.ballot.b32 %r9, %p1, -1;", "activemask.b32 %r9;",
+        "match.any.sync.b32 %r9, %r1, -1;", "redux.sync.add.u32 %r9, %r1, -1;"})
+    expectFinding({collective, exchange(collective, 1, 32), FindingKind::SharedRace, "which thread"});
+  // Lanes 0..15 and 16..31 wait among themselves.
+  const std::string halves = "setp.lt.u32 %p1, %r1, 16;\nselp.b32 %r9, 65535, -65536, %p1;\nbar.warp.sync %r9;";
+  expectSilence("members", exchangeWithin16(halves));
+  expectFinding({"no members", exchange(halves, 1, 32), FindingKind::SharedRace, "reads byte 64 of shared memory"});
   expectSilence("atomics",
                 "setp.eq.u32 %p1, %r1, 0;\n@%p1 st.shared.u32 [s], 0;\nbar.sync 0;\n"
                 "red.shared.add.u32 [s], 1;\nbar.sync 0;\nld.shared.u32 %r5, [s];",

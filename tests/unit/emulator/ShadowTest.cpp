@@ -51,8 +51,8 @@ TEST_CASE("shadow: lines and granules find the same races") {
     auto below = [&](uint32_t n) { return uint32_t(random() % n); };
     for (unsigned step = 0; step < 40; ++step) {
       bool reads = below(2), atomic = below(8) == 0;
-      uint32_t warp = 32 * below(2), block = below(8) == 0, epoch = step / 8, warpEpoch = step / 4;
-      auto owner = [&](uint32_t lane) { return Owner<false>::make(warp + lane, block, epoch, warpEpoch, atomic); };
+      uint32_t warp = 32 * below(2), block = below(8) == 0, epoch = step / 8;
+      auto owner = [&](uint32_t lane) { return Owner<false>::make(warp + lane, block, epoch, atomic); };
       if (below(4) == 0) {
         REQUIRE(shadows.enter(below(numGranules), owner(below(32)), reads));
         continue;
@@ -71,7 +71,7 @@ TEST_CASE("shadow: a line that is spelled out names the lane of each granule") {
   Shadows shadows;
   Lines shadow = shadows.shadow();
   Lines::Held held(shadow, 1);
-  auto owner = Owner<false>::make(72, 5, 0, 0, false);
+  auto owner = Owner<false>::make(72, 5, 0, false);
   REQUIRE(held.enterWhole(owner, 8, false));
   for (unsigned g = 0; g < 32; ++g)
     CHECK(held.at(32 + g).writer == owner + g / 4);
@@ -98,7 +98,7 @@ void expect(bool finds, FindingKind kind, const std::string &body, Dim3 grid, Di
 
 TEST_CASE("shadow: more barriers than scopes of shared memory have numbers") {
   // The word is written before barriers whose number brings the first scope back, and read by another warp after them.
-  for (unsigned barriers : {1021u, 1022u, 1023u, 1024u, 2045u, 2046u, 2047u}) {
+  for (unsigned barriers : {(1u << 14) - 3, (1u << 14) - 2, (1u << 14) - 1, 1u << 14}) {
     std::string count = std::to_string(barriers);
     std::string loop = "mov.u32 %r10, 0;\nL: bar.sync 0;\nadd.u32 %r10, %r10, 1;\nsetp.lt.u32 %p1, %r10, " + count +
                        ";\n@%p1 bra L;\nxor.b32 %r11, %r22, 128;\nadd.u32 %r11, %r21, %r11;\n";
@@ -146,7 +146,7 @@ TEST_CASE("shadow: blocks on two host threads that share lines neither seem to r
       for (unsigned line = 0; line < numLines; ++line)
         for (unsigned lane = 0; lane < 4; ++lane) {
           unsigned inLine = lane == 0 ? common : lane - 1 + 16 * block;
-          auto owner = Owner<false>::make(lane, block, 0, 0, false);
+          auto owner = Owner<false>::make(lane, block, 0, false);
           auto verdict = Lines::Held(shadow, line).at(line * Lines::granulesOfLine + inLine).enter(owner, false);
           (inLine == common ? found : wrong) += verdict != Owners<false>::Verdict::Fine;
         }

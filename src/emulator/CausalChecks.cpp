@@ -1,0 +1,94 @@
+// Races in kernels that need Causality: what accesses leave behind and carry along.
+#include "Machine.h"
+
+#include "llvm/ADT/bit.h"
+
+namespace hloc::emulator {
+
+namespace {
+
+template <typename Visit> void forEachLane(uint32_t lanes, Visit visit) {
+  for (; lanes; lanes &= lanes - 1)
+    visit(unsigned(llvm::countr_zero(lanes)));
+}
+
+} // namespace
+
+void Checker::follow(const Place &place, uint64_t bytes, uint32_t lanes) {
+  Core &core = *warp.core;
+  Launch &launch = core.launch;
+  const bool shared = place.space == Space::Shared;
+  Cell *cells = shared ? core.sharedCells.data() : launch.windows[place.region].cells.get();
+  Traces &traces = shared ? core.sharedTraces : launch.traces;
+  const unsigned shift = shared ? launch.sharedShift : launch.globalShift, lane = unsigned(llvm::countr_zero(lanes));
+  Traces::Access now{core.causality, core.causality.date(warp.warp, lanes), access != Access::Write,
+                     access != Access::Read};
+  now.now.strong = synchronizes;
+  now.now.blockScope = at.blockScope;
+  if (now.writes && !now.reads)
+    now.rewrites = rewrites(place, bytes, lane);
+  for (uint64_t g = place.offset >> shift; g <= (place.offset + bytes - 1) >> shift; ++g)
+    if (auto conflict = traces.enter(cells[g], now); conflict.other.lanes) {
+      Trace other = conflict.other;
+      if (other.block == core.blockIndex && other.warp == warp.warp && (other.lanes & ~lanes))
+        other.lanes &= ~lanes;
+      return reportRace(place, lane, other.thread(),
+                        other.block == core.blockIndex ? std::nullopt : std::optional<uint64_t>(other.block),
+                        conflict.otherWrote);
+    }
+}
+
+/// After a strong access: what it learns and what it tells.
+void followStrong(Warp &warp, const Decoded &at, unsigned lane, const Place &place, bool reads, bool writes) {
+  Core &core = *warp.core;
+  const bool shared = place.space == Space::Shared;
+  if (!place.data || (!shared && place.space != Space::Global))
+    return;
+  auto &messages = shared ? core.sharedMessages : core.launch.messages;
+  const std::pair<uint32_t, uint64_t> key{shared ? 0 : place.region, place.offset};
+  auto found = messages.find(key);
+  const bool isAtomic = at.opcode == Opcode::Atom || at.opcode == Opcode::Red;
+  if (reads && found != messages.end())
+    core.causality.receive(warp.warp, lane, at, found->second, isAtomic);
+  if (!writes)
+    return;
+  Message message;
+  if (found != messages.end())
+    message = found->second;
+  core.causality.send(warp.warp, lane, at, message, isAtomic);
+  if (message.wide || message.here)
+    messages[key] = std::move(message);
+  else if (found != messages.end())
+    messages.erase(found);
+}
+
+void followStrong(Warp &warp, const Decoded &at, uint32_t mask, const uint64_t *addresses, bool reads, bool writes) {
+  forEachLane(mask, [&](unsigned lane) {
+    Place place;
+    locate(at.space, addresses[lane], place);
+    if (admit(warp, place, at.type.bytes(), writes ? Access::Write : Access::Read))
+      followStrong(warp, at, lane, place, reads, writes);
+  });
+}
+
+void followFence(Warp &warp, const Decoded &at, uint32_t mask) {
+  if (warp.core->launch.causal && mask)
+    warp.core->causality.fence(warp.warp, mask, mask == warp.live, at);
+}
+
+void followWarpSync(Warp &warp, uint32_t mask, const uint32_t *members) {
+  if (!warp.core->launch.causal)
+    return;
+  for (uint32_t rest = mask; rest;) {
+    const uint32_t named = members[llvm::countr_zero(rest)];
+    uint32_t group = 0;
+    forEachLane(rest & (named | (rest & -rest)), [&](unsigned lane) {
+      if (members[lane] == named)
+        group |= 1u << lane;
+    });
+    warp.core->causality.syncLanes(warp.warp, group, group == warp.live);
+    rest &= ~group;
+  }
+}
+
+} // namespace hloc::emulator

@@ -1,0 +1,332 @@
+#include "Causality.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+
+namespace hloc::emulator {
+
+namespace {
+
+template <typename Visit> void forEachLane(uint32_t lanes, Visit visit) {
+  for (; lanes; lanes &= lanes - 1)
+    visit(unsigned(llvm::countr_zero(lanes)));
+}
+
+} // namespace
+
+bool needsCausality(const Kernel &kernel) {
+  return llvm::any_of(kernel.code, [](const Decoded &d) {
+    switch (d.opcode) {
+    case Opcode::Fence:
+    case Opcode::Membar:
+      return d.acquires || d.releases;
+    case Opcode::Bar:
+    case Opcode::Barrier: { // of some warps, or some lanes
+      size_t fixed = d.mode == Mode::And || d.mode == Mode::Or || d.mode == Mode::Popc ? 3 : 1;
+      return d.mode == Mode::All || d.operands.size() > fixed;
+    }
+    case Opcode::Ld:
+    case Opcode::St:
+    case Opcode::Atom:
+    case Opcode::Red:
+      return d.acquires || d.releases || (d.strong && d.blockScope && d.space != Space::Shared);
+    default:
+      return false;
+    }
+  });
+}
+
+// Views.
+
+const View::BlockTimes *View::find(uint64_t block) const {
+  uint64_t number = block / blocksOfChunk;
+  auto found = llvm::lower_bound(chunks, number, [](const auto &chunk, uint64_t n) { return chunk.first < n; });
+  return found == chunks.end() || found->first != number ? nullptr : &found->second->blocks[block % blocksOfChunk];
+}
+
+bool View::has(const Trace &trace) const {
+  const BlockTimes *times = find(trace.block);
+  if (!times)
+    return false;
+  if (trace.epoch < times->epochs)
+    return true;
+  if (!times->warps)
+    return false;
+  for (const WarpTimes::Row &row : times->warps->rows)
+    if (row.warp == trace.warp) {
+      bool all = true;
+      forEachLane(trace.lanes, [&](unsigned lane) { all &= row.clocks[lane] >= trace.clock; });
+      return all;
+    }
+  return false;
+}
+
+View::WarpTimesRef View::join(const WarpTimesRef &a, const WarpTimesRef &b) {
+  if (!b || a == b)
+    return a;
+  if (!a)
+    return b;
+  auto joined = llvm::makeIntrusiveRefCnt<WarpTimes>();
+  bool isA = true;
+  auto x = a->rows.begin(), y = b->rows.begin();
+  while (x != a->rows.end() || y != b->rows.end()) {
+    if (y == b->rows.end() || (x != a->rows.end() && x->warp < y->warp)) {
+      joined->rows.push_back(*x++);
+      continue;
+    }
+    if (x == a->rows.end() || y->warp < x->warp) {
+      joined->rows.push_back(*y++);
+      isA = false;
+      continue;
+    }
+    joined->rows.push_back(*x);
+    for (unsigned lane = 0; lane < 32; ++lane)
+      if (y->clocks[lane] > x->clocks[lane]) {
+        joined->rows.back().clocks[lane] = y->clocks[lane];
+        isA = false;
+      }
+    ++x;
+    ++y;
+  }
+  return isA ? a : WarpTimesRef(joined);
+}
+
+/// Details of epochs that are past add nothing: clocks of warps only rise.
+View::BlockTimes View::join(const BlockTimes &a, const BlockTimes &b) {
+  if (a.epochs != b.epochs && (a.epochs < b.epochs ? !a.warps : !b.warps))
+    return a.epochs < b.epochs ? b : a;
+  return {std::max(a.epochs, b.epochs), join(a.warps, b.warps)};
+}
+
+View::ChunkRef View::join(const ChunkRef &a, const ChunkRef &b) {
+  if (a == b)
+    return a;
+  auto joined = llvm::makeIntrusiveRefCnt<Chunk>();
+  bool isA = true, isB = true;
+  for (unsigned i = 0; i < blocksOfChunk; ++i) {
+    const BlockTimes &x = a->blocks[i], &y = b->blocks[i];
+    BlockTimes &times = joined->blocks[i];
+    times = join(x, y);
+    isA &= times.epochs == x.epochs && times.warps == x.warps;
+    isB &= times.epochs == y.epochs && times.warps == y.warps;
+  }
+  return isA ? a : isB ? b : ChunkRef(joined);
+}
+
+ViewRef View::join(const ViewRef &a, const ViewRef &b) {
+  if (!b || a == b)
+    return a;
+  if (!a)
+    return b;
+  auto joined = llvm::makeIntrusiveRefCnt<View>();
+  bool isA = true;
+  auto x = a->chunks.begin(), y = b->chunks.begin();
+  while (x != a->chunks.end() || y != b->chunks.end()) {
+    if (y == b->chunks.end() || (x != a->chunks.end() && x->first < y->first)) {
+      joined->chunks.push_back(*x++);
+    } else if (x == a->chunks.end() || y->first < x->first) {
+      joined->chunks.push_back(*y++);
+      isA = false;
+    } else {
+      joined->chunks.emplace_back(x->first, join(x->second, y->second));
+      isA &= joined->chunks.back().second == x->second;
+      ++x;
+      ++y;
+    }
+  }
+  return isA ? a : ViewRef(joined);
+}
+
+ViewRef View::withBlock(const ViewRef &view, uint64_t block, const BlockTimes &times) {
+  auto chunk = llvm::makeIntrusiveRefCnt<Chunk>();
+  chunk->blocks[block % blocksOfChunk] = times;
+  auto alone = llvm::makeIntrusiveRefCnt<View>();
+  alone->chunks.emplace_back(block / blocksOfChunk, ChunkRef(chunk));
+  return join(view, alone);
+}
+
+ViewRef View::with(const ViewRef &view, uint64_t block, uint32_t warp, uint32_t lanes, uint32_t clock) {
+  auto times = llvm::makeIntrusiveRefCnt<WarpTimes>();
+  times->rows.push_back({warp, {}});
+  forEachLane(lanes, [&](unsigned lane) { times->rows[0].clocks[lane] = clock; });
+  return withBlock(view, block, {0, WarpTimesRef(times)});
+}
+
+ViewRef View::withEpochs(const ViewRef &view, uint64_t block, uint32_t epoch) {
+  ViewRef joined = withBlock(view, block, {epoch, nullptr});
+  // What was known of its warps is all past.
+  auto copy = llvm::makeIntrusiveRefCnt<View>(*joined);
+  for (auto &[number, chunk] : copy->chunks)
+    if (number == block / blocksOfChunk) {
+      auto changed = llvm::makeIntrusiveRefCnt<Chunk>(*chunk);
+      changed->blocks[block % blocksOfChunk] = {epoch, nullptr};
+      chunk = ChunkRef(changed);
+    }
+  return copy;
+}
+
+// Threads.
+
+void BlockCausality::begin(uint64_t linear, unsigned numWarps) {
+  block = linear;
+  epoch = 0;
+  warps.clear();
+  warps.resize(numWarps);
+  barriers.fill(Knowledge());
+}
+
+Trace BlockCausality::date(uint32_t warp, uint32_t lanes) const {
+  Trace trace;
+  trace.block = block;
+  trace.epoch = epoch;
+  trace.clock = warps[warp].clock;
+  trace.lanes = lanes;
+  trace.warp = uint16_t(warp);
+  return trace;
+}
+
+const BlockCausality::Knowledge &BlockCausality::of(uint32_t warp, unsigned lane) const {
+  const WarpKnowledge &w = warps[warp];
+  return w.uniform ? w.common : (*w.lanes)[lane];
+}
+
+BlockCausality::Knowledge &BlockCausality::change(uint32_t warp, unsigned lane) {
+  WarpKnowledge &w = warps[warp];
+  if (w.uniform) {
+    if (!w.lanes)
+      w.lanes = std::make_unique<std::array<Knowledge, 32>>();
+    w.lanes->fill(w.common);
+    w.uniform = false;
+  }
+  return (*w.lanes)[lane];
+}
+
+bool BlockCausality::knows(uint32_t warp, unsigned lane, const Trace &trace) const {
+  Trace others = trace;
+  if (trace.block == block && trace.warp == warp)
+    others.lanes &= ~(1u << lane);
+  const ViewRef &known = of(warp, lane).known;
+  return !others.lanes || (known && known->has(others));
+}
+
+bool BlockCausality::guesses(uint32_t warp, unsigned lane, const Trace &trace) const {
+  const ViewRef &seen = of(warp, lane).seen;
+  return seen && seen->has(trace);
+}
+
+ViewRef BlockCausality::open(const Released &released, uint32_t warp, uint32_t lanes) const {
+  return released.clock ? View::with(released.view, block, warp, lanes, released.clock) : released.view;
+}
+
+void BlockCausality::merge(Knowledge &into, const Knowledge &from) const {
+  into.known = View::join(into.known, from.known);
+  into.released.view = View::join(into.released.view, from.released.view);
+  into.releasedHere.view = View::join(into.releasedHere.view, from.releasedHere.view);
+  into.read = View::join(into.read, from.read);
+  into.readHere = View::join(into.readHere, from.readHere);
+  into.seen = View::join(into.seen, from.seen);
+}
+
+/// Fences count for those that meet their threads later: each thread fences what it stored, all meet, one tells others.
+BlockCausality::Knowledge BlockCausality::gather(uint32_t warp, uint32_t lanes) const {
+  const WarpKnowledge &w = warps[warp];
+  Knowledge sum;
+  auto add = [&](Knowledge part, uint32_t which) {
+    part.known = View::with(part.known, block, warp, which, w.clock);
+    part.released = {open(part.released, warp, which), 0};
+    part.releasedHere = {open(part.releasedHere, warp, which), 0};
+    merge(sum, part);
+  };
+  if (w.uniform)
+    add(w.common, lanes);
+  else
+    forEachLane(lanes, [&](unsigned lane) { add((*w.lanes)[lane], 1u << lane); });
+  return sum;
+}
+
+void BlockCausality::fence(uint32_t warp, uint32_t lanes, bool whole, const Decoded &at) {
+  WarpKnowledge &w = warps[warp];
+  auto apply = [&](Knowledge &k) {
+    if (at.acquires) {
+      k.known = View::join(k.known, k.readHere);
+      if (!at.blockScope)
+        k.known = View::join(k.known, k.read);
+    }
+    if (at.releases) {
+      k.releasedHere = {k.known, w.clock};
+      if (!at.blockScope)
+        k.released = {k.known, w.clock};
+    }
+  };
+  if (w.uniform && whole)
+    apply(w.common);
+  else
+    forEachLane(lanes, [&](unsigned lane) { apply(change(warp, lane)); });
+  ++w.clock;
+}
+
+void BlockCausality::syncLanes(uint32_t warp, uint32_t lanes, bool whole) {
+  WarpKnowledge &w = warps[warp];
+  Knowledge sum = gather(warp, lanes);
+  if (whole) {
+    w.common = std::move(sum);
+    w.uniform = true;
+  } else {
+    forEachLane(lanes, [&](unsigned lane) { change(warp, lane) = sum; });
+  }
+  ++w.clock;
+}
+
+void BlockCausality::arrive(uint32_t barrier, uint32_t warp, uint32_t lanes) {
+  merge(barriers[barrier], gather(warp, lanes));
+  ++warps[warp].clock;
+}
+
+void BlockCausality::complete(uint32_t barrier, uint32_t waiting, bool all) {
+  Knowledge sum = std::move(barriers[barrier]);
+  barriers[barrier] = Knowledge();
+  if (all)
+    sum.known = View::withEpochs(sum.known, block, ++epoch);
+  forEachLane(waiting, [&](unsigned warp) {
+    warps[warp].common = sum;
+    warps[warp].uniform = true;
+  });
+}
+
+void BlockCausality::receive(uint32_t warp, unsigned lane, const Decoded &at, const Message &message, bool isAtomic) {
+  const ViewRef wide = at.blockScope ? nullptr : message.wide;
+  const ViewRef here = message.block == block ? message.here : nullptr;
+  if (!wide && !here)
+    return;
+  Knowledge &k = change(warp, lane);
+  k.read = View::join(k.read, wide);
+  k.readHere = View::join(k.readHere, here);
+  if (at.acquires)
+    k.known = View::join(View::join(k.known, wide), here);
+  if (isAtomic)
+    k.seen = View::join(View::join(k.seen, wide), here);
+}
+
+void BlockCausality::send(uint32_t warp, unsigned lane, const Decoded &at, Message &message, bool isAtomic) {
+  const Knowledge &k = of(warp, lane);
+  WarpKnowledge &w = warps[warp];
+  ViewRef wide, here;
+  if (at.releases)
+    here = View::with(k.known, block, warp, 1u << lane, w.clock);
+  else
+    here = open(k.releasedHere, warp, 1u << lane);
+  if (!at.blockScope)
+    wide = at.releases ? here : open(k.released, warp, 1u << lane);
+  const uint32_t thread = warp * 32 + lane;
+  // Atomics pass on what they find; a store ends that, unless its thread goes on with its own.
+  const bool goesOn = isAtomic || (message.block == block && message.thread == thread);
+  message.wide = goesOn ? View::join(message.wide, wide) : wide;
+  message.here = goesOn && message.block == block ? View::join(message.here, here) : here;
+  message.block = block;
+  message.thread = thread;
+  if (at.releases)
+    ++w.clock;
+}
+
+} // namespace hloc::emulator

@@ -1,0 +1,141 @@
+#pragma once
+// What each thread of a block knows to have happened: the order that barriers, fences and strong accesses make. Used for
+// kernels with more than barriers of the whole block (needsCausality), whose blocks all run on one host thread.
+//
+// A warp has a clock that ticks whenever one of its lanes lets others know of what it did. What a thread did is dated by
+// block, warp, lane, clock, and the number of barriers of the whole block before it (epoch). A View is a set of dates:
+// of each block all epochs before one, and of some warps what each lane did up to a time of the clock.
+//
+//   lane 3 of warp 0 stores x at time 5; bar.warp.sync: all lanes know {block 0: warp 0 up to 5}, the clock is 6.
+//   Lane 0 fences at 6, stores to the flag:             the flag carries   {block 0: warp 0 up to 5, lane 0 up to 6}
+//   Block 1 polls the flag and fences:                  and so block 1 knows that x was stored.
+//
+// Views are shared and never change.
+
+#include "Program.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/IntrusiveRefCntPtr.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/bit.h"
+
+#include <array>
+
+namespace hloc::emulator {
+
+/// What some lanes of a warp did at one time, with one kind of access.
+struct Trace {
+  uint64_t block = 0;
+  uint32_t epoch = 0, clock = 0;
+  uint32_t lanes = 0; ///< 0: nobody
+  uint32_t serial = 0; ///< of writes of one place; reads: of the last write that they saw
+  uint16_t warp = 0;
+  bool strong = false, blockScope = false;
+  bool readsToo = false; ///< a write that saw the one before it
+  unsigned thread() const { return warp * 32u + unsigned(llvm::countr_zero(lanes)); }
+};
+
+class View;
+using ViewRef = llvm::IntrusiveRefCntPtr<const View>;
+
+class View : public llvm::RefCountedBase<View> {
+public:
+  bool has(const Trace &trace) const;
+  /// Null views are empty.
+  static ViewRef join(const ViewRef &a, const ViewRef &b);
+  /// `view`, and what `lanes` of a warp did up to `clock`.
+  static ViewRef with(const ViewRef &view, uint64_t block, uint32_t warp, uint32_t lanes, uint32_t clock);
+  /// `view`, and all that the block did in epochs before `epoch`.
+  static ViewRef withEpochs(const ViewRef &view, uint64_t block, uint32_t epoch);
+
+private:
+  struct WarpTimes : llvm::RefCountedBase<WarpTimes> {
+    struct Row {
+      uint32_t warp;
+      std::array<uint32_t, 32> clocks;
+    };
+    llvm::SmallVector<Row, 1> rows; ///< by warp
+  };
+  struct BlockTimes {
+    uint32_t epochs = 0; ///< all before this one
+    llvm::IntrusiveRefCntPtr<const WarpTimes> warps;
+  };
+  static constexpr uint64_t blocksOfChunk = 16;
+  struct Chunk : llvm::RefCountedBase<Chunk> {
+    std::array<BlockTimes, blocksOfChunk> blocks;
+  };
+  using ChunkRef = llvm::IntrusiveRefCntPtr<const Chunk>;
+  using WarpTimesRef = llvm::IntrusiveRefCntPtr<const WarpTimes>;
+
+  const BlockTimes *find(uint64_t block) const;
+  static WarpTimesRef join(const WarpTimesRef &a, const WarpTimesRef &b);
+  static BlockTimes join(const BlockTimes &a, const BlockTimes &b);
+  static ChunkRef join(const ChunkRef &a, const ChunkRef &b);
+  static ViewRef withBlock(const ViewRef &view, uint64_t block, const BlockTimes &times);
+
+  llvm::SmallVector<std::pair<uint64_t, ChunkRef>, 1> chunks; ///< by number of the chunk
+};
+
+/// What the writes of one place carry for those who read it.
+struct Message {
+  ViewRef wide, here;       ///< for the whole device; for threads of the writer's block
+  uint64_t block = ~0ull;   ///< of `here`
+  uint32_t thread = ~0u;    ///< that wrote last
+};
+
+/// The threads of one resident block.
+class BlockCausality {
+public:
+  void begin(uint64_t block, unsigned numWarps);
+  Trace date(uint32_t warp, uint32_t lanes) const;
+  bool knows(uint32_t warp, unsigned lane, const Trace &trace) const;
+  /// Whether an atomic of this thread has seen what a fence after the trace let go, though no fence of its own follows.
+  bool guesses(uint32_t warp, unsigned lane, const Trace &trace) const;
+
+  /// `whole`: the lanes are all of the warp that live.
+  void fence(uint32_t warp, uint32_t lanes, bool whole, const Decoded &at);
+  /// bar.warp.sync: `lanes` wait for each other.
+  void syncLanes(uint32_t warp, uint32_t lanes, bool whole);
+  void arrive(uint32_t barrier, uint32_t warp, uint32_t lanes);
+  /// `waiting`: the warps that go on; `all`: that is all of the block.
+  void complete(uint32_t barrier, uint32_t waiting, bool all);
+  /// A strong read; `isAtomic`: by an atomic operation.
+  void receive(uint32_t warp, unsigned lane, const Decoded &at, const Message &message, bool isAtomic);
+  void send(uint32_t warp, unsigned lane, const Decoded &at, Message &message, bool isAtomic);
+
+private:
+  /// What a fence let go: the view, and what the lane itself did up to `clock` (0: nothing).
+  struct Released {
+    ViewRef view;
+    uint32_t clock = 0;
+  };
+  struct Knowledge {
+    ViewRef known;
+    Released released, releasedHere; ///< by the last fence of device scope, of any scope
+    ViewRef read, readHere;          ///< what strong reads have brought, known after the next fence
+    ViewRef seen;                    ///< what atomics have brought
+  };
+  struct WarpKnowledge {
+    uint32_t clock = 1;
+    bool uniform = true; ///< all lanes know what `common` says
+    Knowledge common;
+    std::unique_ptr<std::array<Knowledge, 32>> lanes;
+  };
+
+  const Knowledge &of(uint32_t warp, unsigned lane) const;
+  Knowledge &change(uint32_t warp, unsigned lane);
+  /// What `lanes` know together.
+  Knowledge gather(uint32_t warp, uint32_t lanes) const;
+  void merge(Knowledge &into, const Knowledge &from) const;
+  ViewRef open(const Released &released, uint32_t warp, uint32_t lanes) const;
+
+  uint64_t block = 0;
+  uint32_t epoch = 0;
+  std::vector<WarpKnowledge> warps;
+  std::array<Knowledge, 16> barriers;
+};
+
+/// Whether barriers of the whole block do not tell all about the order of its accesses.
+bool needsCausality(const Kernel &kernel);
+
+} // namespace hloc::emulator

@@ -1,0 +1,54 @@
+#pragma once
+// Who touched each granule of memory, for kernels that need Causality: all accesses that no later one replaces. Two
+// accesses of which one writes must be in order, unless both are strong and one scope holds both threads.
+
+#include "Causality.h"
+
+#include <deque>
+
+namespace hloc::emulator {
+
+/// One granule.
+struct Cell {
+  Trace write;         ///< if there is one alone
+  uint32_t others = 0; ///< number of the Sharers; 0: none
+};
+
+class Traces {
+public:
+  /// `block`: of the threads that come; `warp`, `lane`: of one of them.
+  struct Access {
+    const BlockCausality &causality;
+    Trace now;
+    bool reads, writes;
+    bool rewrites = false; ///< leaves the bytes as they are: other threads of the block may write them at any time
+  };
+  struct Conflict {
+    Trace other; ///< nobody: no conflict
+    bool otherWrote = false;
+  };
+  /// Puts the access on record unless it is not in order with another.
+  Conflict enter(Cell &cell, const Access &access);
+  /// Forgets all but what is in cells of global memory, which must not be used again.
+  void clear() { pool.clear(); }
+
+private:
+  /// All writes, oldest first, and all reads since; who touched the granule before.
+  struct Sharers {
+    llvm::SmallVector<Trace, 2> writes, reads;
+    llvm::SmallVector<uint64_t, 2> visitors; ///< blocks
+    uint32_t serial = 0;
+  };
+  static constexpr size_t longest = 1 << 16; ///< traces of a place beyond which the oldest are forgotten
+
+  Sharers &sharersOf(Cell &cell);
+  static bool isOrdered(const Sharers &sharers, const Access &access, const Trace &before);
+  static bool mayMeet(const Trace &a, const Trace &b);
+  static void add(llvm::SmallVectorImpl<Trace> &list, const Trace &now);
+  static uint32_t lastSeen(const Sharers &sharers, const Access &access);
+  static void visit(Sharers &sharers, uint64_t block);
+
+  std::deque<Sharers> pool;
+};
+
+} // namespace hloc::emulator
