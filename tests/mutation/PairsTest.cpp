@@ -169,6 +169,13 @@ private:
     return job;
   }
 
+  /// The first word of the pair's name, `rounding` of `rounding-bf16-ties`; the folder of pairs where there is no
+  /// other.
+  static std::string categoryOf(const Program &program) {
+    auto [first, rest] = llvm::sys::path::filename(program.pair).split('-');
+    return (rest.empty() ? llvm::sys::path::filename(llvm::sys::path::parent_path(program.pair)) : first).str();
+  }
+
   void judge(size_t index, llvm::ArrayRef<HlocOutcome> outcomes) {
     const Program &program = trials[index];
     llvm::ArrayRef<HlocOutcome> runs = outcomes.take_back(options.seeds);
@@ -186,7 +193,7 @@ private:
         complain(program.name, fmt::format("is right, but rejected for {}: {}", seedsWith(runs, 4), odd->firstError));
       return;
     }
-    Score &score = scores[llvm::StringRef(program.name).split('-').first.str()];
+    Score &score = scores[categoryOf(program)];
     ++score.all;
     score.rejected += odd == runs.end();
     if (odd == runs.end() && undecided.count(program.name))
