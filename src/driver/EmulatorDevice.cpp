@@ -28,6 +28,13 @@ bool EmulatorDevice::allocate(const DeviceBuffer &buffer, std::string &error) {
   return true;
 }
 
+bool EmulatorDevice::reset(std::string &error) {
+  machine->reset();
+  numReported = 0;
+  withheld.clear();
+  return true;
+}
+
 bool EmulatorDevice::upload(uint32_t buffer, const void *bytes, uint64_t numBytes, std::string &error) {
   llvm::MutableArrayRef<uint8_t> memory = machine->bytes(buffer);
   if (numBytes > memory.size()) {
@@ -132,7 +139,9 @@ void EmulatorDevice::report(llvm::ArrayRef<Finding> findings) {
   for (const Finding &finding : findings) {
     std::string name = findingName(finding.kind).str();
     if (!finding.line) {
-      diagnostics.report(DiagnosticKind::KernelFinding, name + ": " + finding.message);
+      Diagnostic &report = diagnostics.report(DiagnosticKind::KernelFinding, name + ": " + finding.message);
+      if (!circumstances.empty())
+        report.note(circumstances);
       continue;
     }
     Diagnostic &report =
@@ -145,6 +154,8 @@ void EmulatorDevice::report(llvm::ArrayRef<Finding> findings) {
       hlo = finding.hloName;
     if (!hlo.empty())
       report.note("emitted for HLO instruction " + hlo);
+    if (!circumstances.empty())
+      report.note(circumstances);
     if (finding.count > 1)
       report.note(fmt::format("{} times in all", finding.count));
   }

@@ -23,12 +23,15 @@ public:
 
   /// From now on reads of undefined bytes are kept back: whether they matter is seen from the results.
   void withholdHarmless() { withholds = true; }
+  /// What the arguments of the runs to come are, for notes to findings; empty: nothing worth saying.
+  void setCircumstances(std::string text) { circumstances = std::move(text); }
   bool hasWithheld() const { return !withheld.empty(); }
   void reportWithheld();
 
   bool load(const std::string &image, std::string &error) override;
   bool prepare(const std::string &kernel, std::string &error) override;
   bool allocate(const DeviceBuffer &buffer, std::string &error) override;
+  bool reset(std::string &error) override;
   bool upload(uint32_t buffer, const void *bytes, uint64_t numBytes, std::string &error) override;
   bool download(const BufferSlice &slice, void *bytes, std::string &error) override;
   bool copy(const DeviceCopy &copy, std::string &error) override;
@@ -45,7 +48,7 @@ private:
   std::string hloAt(uint32_t ptxLine) const;
 
   emulator::EmulatorOptions options;
-  std::string imageName;
+  std::string imageName, circumstances;
   DiagnosticEngine &diagnostics;
   std::shared_ptr<const SourceFile> file; ///< the PTX
   std::unique_ptr<emulator::Emulator> machine;

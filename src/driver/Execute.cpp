@@ -130,8 +130,7 @@ bool Executor::prepare(Device &device, const DeviceProgram &program, llvm::Array
   return true;
 }
 
-llvm::FailureOr<Literal> Executor::run(Device &device, const std::string &image, const DeviceProgram &program,
-                                       llvm::ArrayRef<Literal> arguments) {
+bool Executor::load(Device &device, const std::string &image, const DeviceProgram &program) {
   std::string error;
   {
     Timing::Scope scope(timing, "load");
@@ -140,17 +139,24 @@ llvm::FailureOr<Literal> Executor::run(Device &device, const std::string &image,
         diagnostics.report(DiagnosticKind::UnsupportedTarget, error);
       else
         check(false, error);
-      return llvm::failure();
+      return false;
     }
+  }
+  Timing::Scope scope(timing, "translate");
+  for (const auto &step : program.steps)
+    if (const auto *launch = std::get_if<DeviceLaunch>(&step);
+        launch && !check(device.prepare(launch->kernel, error), error))
+      return false;
+  return true;
+}
+
+llvm::FailureOr<Literal> Executor::execute(Device &device, const DeviceProgram &program,
+                                           llvm::ArrayRef<Literal> arguments) {
+  std::string error;
+  {
+    Timing::Scope scope(timing, "upload");
     if (!prepare(device, program, arguments))
       return llvm::failure();
-  }
-  {
-    Timing::Scope scope(timing, "translate");
-    for (const auto &step : program.steps)
-      if (const auto *launch = std::get_if<DeviceLaunch>(&step);
-          launch && !check(device.prepare(launch->kernel, error), error))
-        return llvm::failure();
   }
   {
     Timing::Scope scope(timing, "execute");

@@ -23,9 +23,17 @@ public:
 
   std::optional<DeviceProgram> programOf(const Manifest &manifest);
   std::optional<DeviceProgram> programOf(const LaunchDescription &description);
-  /// The entry's result. Arguments are those of the entry's parameters.
+  /// Makes the device ready for execute(): the kernels of `image` that the program launches.
+  bool load(Device &device, const std::string &image, const DeviceProgram &program);
+  /// The entry's result. Arguments are those of the entry's parameters. May be repeated after Device::reset.
+  llvm::FailureOr<Literal> execute(Device &device, const DeviceProgram &program, llvm::ArrayRef<Literal> arguments);
+  /// Both, on a fresh device.
   llvm::FailureOr<Literal> run(Device &device, const std::string &image, const DeviceProgram &program,
-                               llvm::ArrayRef<Literal> arguments);
+                               llvm::ArrayRef<Literal> arguments) {
+    if (!load(device, image, program))
+      return llvm::failure();
+    return execute(device, program, arguments);
+  }
 
 private:
   template <typename Source> std::optional<DeviceProgram> make(const Source &source);

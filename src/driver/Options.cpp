@@ -26,6 +26,7 @@ const std::map<std::string, Stage> stages = {{"parse", Stage::Parse}, {"verify",
 struct RawOptions {
   std::vector<std::string> targets;
   std::string dumpFolder, emit, stopAfter, timing, xlaDumpTo, platform, reference, counters, tolerance;
+  std::vector<std::string> regimes;
   int verbosity = 0;
 };
 
@@ -81,6 +82,9 @@ void addRunOptions(CLI::App &app, RunOptions &options, RawOptions &raw) {
   app.add_option("--inputs", options.inputsFile, "inputs, keys in parameter order")->type_name("FILE.npz");
   app.add_option("--outputs", options.outputsFile, "write the results here")->type_name("FILE.npz");
   app.add_option("--seed", options.seed, "seed of generated inputs");
+  app.add_option("--regimes", raw.regimes,
+                 "of generated inputs: ordinary, exact, special, index; by default all that apply")
+      ->delimiter(',');
   app.add_option("--ptx", options.ptxFile, "execute this PTX instead of compiling")->type_name("FILE");
   app.add_option("--manifest", options.manifestFile, "the manifest of --ptx")->type_name("FILE");
   app.add_option("--launch", options.launchFile, "launch description of another compiler's --ptx")->type_name("FILE");
@@ -180,6 +184,8 @@ const char *contradiction(const RunOptions &options, const CLI::App &app) {
     return "--platform=interpreter executes HLO, not the PTX of --ptx";
   if (app.count("--seed") && !options.inputsFile.empty())
     return "--seed generates inputs, --inputs brings them";
+  if (app.count("--regimes") && !options.inputsFile.empty())
+    return "--regimes generates inputs, --inputs brings them";
   if (app.count("--tolerance") && options.reference == Reference::None)
     return "--tolerance compares with a reference, --reference=none has none";
   if (app.count("--check") && llvm::is_contained(options.checks, "none") && options.checks.size() > 1)
@@ -196,6 +202,16 @@ bool finishRunOptions(RunOptions &options, const RawOptions &raw, const CLI::App
       !choose<Reference>({{"interpreter", Reference::Interpreter}, {"none", Reference::None}}, raw.reference,
                          "--reference", options.reference))
     return false;
+  for (const std::string &name : raw.regimes) {
+    std::optional<Regime> regime = findRegime(name);
+    if (!regime) {
+      llvm::errs() << fmt::format(
+          "hloc: error: --regimes knows ordinary, exact, special and index, not `{}` [bad-usage]\n", name);
+      return false;
+    }
+    if (!llvm::is_contained(options.regimes, *regime))
+      options.regimes.push_back(*regime);
+  }
   options.counters = raw.counters;
   options.tolerance = raw.tolerance;
   options.compile.lineInfo = true; // findings name HLO instructions; the code is the same

@@ -4,6 +4,7 @@
 #include "Dumps.h"
 
 #include "hloc/codegen/Toolchain.h"
+#include "hloc/interp/Inputs.h"
 #include "hloc/kernel/TargetInfo.h"
 
 #include <optional>
@@ -43,6 +44,7 @@ struct RunOptions {
   Reference reference = Reference::Interpreter;
   std::string inputsFile, outputsFile;
   uint64_t seed = 0;
+  std::vector<Regime> regimes; ///< of generated inputs; empty: all that apply
   std::string ptxFile, manifestFile, launchFile;
   std::vector<std::string> checks; ///< bounds, races, uninit, divergence; `none`
   std::string counters;            ///< empty: off; `table` or `json`

@@ -44,24 +44,50 @@ private:
     std::unique_ptr<HloModule> module = compiler.load();
     if (!module)
       return;
-    std::optional<std::vector<Literal>> arguments = readArguments(*module);
-    if (!arguments)
-      return;
-    llvm::FailureOr<Literal> result = execute(*module, *arguments);
-    if (failed(result))
-      return;
-    if (!options.outputsFile.empty())
-      writeOutputs(*result);
-    bool selfReference = options.platform == Platform::Interpreter;
-    if (options.reference == Reference::Interpreter && !selfReference)
-      compare(*module, *arguments, *result);
-    else if (options.outputsFile.empty())
-      printSmall(*result);
+    for (const ArgumentSet &set : setsFor(*module)) {
+      if (!runOnce(*module, set))
+        return;
+      ++numRuns;
+    }
+    if (compares())
+      printAgreement();
   }
 
-  std::optional<std::vector<Literal>> readArguments(const HloModule &module) {
+  bool compares() const {
+    return options.reference == Reference::Interpreter && options.platform != Platform::Interpreter;
+  }
+
+  /// One set where the arguments are given, and where nothing is compared.
+  std::vector<ArgumentSet> setsFor(const HloModule &module) const {
+    if (!options.inputsFile.empty())
+      return {ArgumentSet()};
+    if (!compares() && options.regimes.empty())
+      return argumentSets(module, {Regime::Ordinary});
+    return argumentSets(module, options.regimes);
+  }
+
+  /// Makes the arguments, executes and compares. What is compiled and translated for the first run serves all.
+  bool runOnce(const HloModule &module, const ArgumentSet &set) {
+    regime = set.regime;
+    std::optional<std::vector<Literal>> arguments = readArguments(module, set);
+    if (!arguments || (!numRuns && !prepare(module)))
+      return false;
+    llvm::FailureOr<Literal> result = execute(module, *arguments);
+    if (failed(result))
+      return false;
+    bool isFirst = numRuns == 0;
+    if (isFirst && !options.outputsFile.empty())
+      writeOutputs(*result);
+    if (compares())
+      return compare(module, *arguments, *result);
+    if (options.outputsFile.empty())
+      printSmall(*result);
+    return true;
+  }
+
+  std::optional<std::vector<Literal>> readArguments(const HloModule &module, const ArgumentSet &set) {
     if (options.inputsFile.empty())
-      return makeArguments(module, diagnostics, options.seed);
+      return makeArguments(module, diagnostics, options.seed, set);
     std::string error;
     std::optional<std::string> bytes = readFile(options.inputsFile, error);
     std::optional<std::vector<NpzArray>> arrays = bytes ? readNpz(*bytes, error) : std::nullopt;
@@ -104,13 +130,20 @@ private:
     return value;
   }
 
+  bool prepare(const HloModule &module);
+  bool prepareEmulator(const HloModule &module);
+  bool prepareGpu(const HloModule &module);
   llvm::FailureOr<Literal> execute(const HloModule &module, llvm::ArrayRef<Literal> arguments);
-  llvm::FailureOr<Literal> runOnGpu(const HloModule &module, llvm::ArrayRef<Literal> arguments);
-  llvm::FailureOr<Literal> emulate(const HloModule &module, llvm::ArrayRef<Literal> arguments);
-  bool dependsOnUndefined(const emulator::EmulatorOptions &machineOptions, Executor &executor,
-                          llvm::ArrayRef<Literal> arguments, const Literal &result);
-  bool findProgram(const HloModule &module, Executor &executor);
-  bool readProgram(Executor &executor);
+  llvm::FailureOr<Literal> runOnGpu(llvm::ArrayRef<Literal> arguments);
+  llvm::FailureOr<Literal> emulate(llvm::ArrayRef<Literal> arguments);
+  bool dependsOnUndefined(llvm::ArrayRef<Literal> arguments, const Literal &result);
+  bool findProgram(const HloModule &module);
+  bool readProgram();
+
+  /// For messages: "the regime `special`" of generated arguments; empty for given ones.
+  std::string circumstances() const {
+    return options.inputsFile.empty() ? fmt::format("the regime `{}`", regimeName(regime).str()) : "";
+  }
 
   void writeOutputs(const Literal &result) {
     std::vector<NpzArray> arrays;
@@ -134,16 +167,17 @@ private:
     arrays.push_back(std::move(array));
   }
 
-  void compare(const HloModule &module, llvm::ArrayRef<Literal> arguments, const Literal &actual) {
+  /// False, with a diagnostic, if they differ or cannot be compared.
+  bool compare(const HloModule &module, llvm::ArrayRef<Literal> arguments, const Literal &actual) {
     llvm::FailureOr<Literal> expected = interpret(module, arguments, diagnostics);
     if (failed(expected))
-      return;
+      return false;
     std::vector<Tolerance> tolerances = toleranceFor(module);
     if (!options.tolerance.empty()) {
       std::optional<Tolerance> given = parseTolerance(options.tolerance);
       if (!given) {
         diagnostics.report(DiagnosticKind::BadUsage, "`" + options.tolerance + "` is not a tolerance");
-        return;
+        return false;
       }
       tolerances.assign(tolerances.size(), *given);
     }
@@ -151,18 +185,32 @@ private:
         options.tolerance.empty() ? compareRun(module, arguments, *expected, actual, tolerances, diagnostics)
                                   : compareLiterals(*expected, actual, tolerances);
     if (failed(compared))
-      return;
+      return false;
     const CompareResult &result = *compared;
-    if (result.equal()) {
-      // JSON counters have standard output for themselves.
-      (options.counters == "json" ? llvm::errs() : llvm::outs())
-          << fmt::format("{} elements agree with the interpreter (largest difference {:.3g} ULP)\n", result.numElements,
-                         result.largestUlps);
-      return;
+    if (!result.equal()) {
+      std::string where = circumstances();
+      diagnostics.report(DiagnosticKind::ResultMismatch,
+                         fmt::format("{} of {} elements differ from the interpreter's{}\n{}", result.numMismatches,
+                                     result.numElements, where.empty() ? "" : " in " + where, result.report));
+      return false;
     }
-    diagnostics.report(DiagnosticKind::ResultMismatch,
-                       fmt::format("{} of {} elements differ from the interpreter's\n{}", result.numMismatches,
-                                   result.numElements, result.report));
+    if (options.inputsFile.empty() && !llvm::is_contained(regimesRun, regime))
+      regimesRun.push_back(regime);
+    numElements = result.numElements;
+    largestUlps = std::max(largestUlps, result.largestUlps);
+    return true;
+  }
+
+  void printAgreement() const {
+    std::string regimes;
+    for (Regime run : regimesRun)
+      regimes += (regimes.empty() ? "" : ", ") + regimeName(run).str();
+    if (!regimes.empty())
+      regimes = fmt::format(" in {} regime{} ({})", regimesRun.size(), regimesRun.size() == 1 ? "" : "s", regimes);
+    // JSON counters have standard output for themselves.
+    (options.counters == "json" ? llvm::errs() : llvm::outs())
+        << fmt::format("{} elements agree with the interpreter{} (largest difference {:.3g} ULP)\n", numElements,
+                       regimes, largestUlps);
   }
 
   static int64_t countElements(const Literal &value) {
@@ -196,12 +244,24 @@ private:
   TargetInfo target = options.compile.targets.front(); ///< of what is compiled
   std::string image, imageName;
   std::optional<DeviceProgram> program;
+  std::optional<emulator::EmulatorOptions> machineOptions;
+  std::unique_ptr<HloModule> laidOut; ///< device memory has the layouts of the entry computation
+  std::optional<Executor> executor;
+  std::unique_ptr<EmulatorDevice> machine;
+  std::unique_ptr<CudaDevice> gpu;
+
+  // Runs so far, all of which agree.
+  Regime regime = Regime::Ordinary; ///< of the run in progress
+  std::vector<Regime> regimesRun;
+  unsigned numRuns = 0;
+  int64_t numElements = 0; ///< of the result
+  double largestUlps = 0;
 };
 
 /// Compiles the module, or reads --ptx and its description.
-bool RunCommand::findProgram(const HloModule &module, Executor &executor) {
+bool RunCommand::findProgram(const HloModule &module) {
   if (!options.ptxFile.empty())
-    return readProgram(executor);
+    return readProgram();
   std::unique_ptr<HloModule> fused = compiler.fuse(module);
   if (!fused)
     return false;
@@ -210,11 +270,11 @@ bool RunCommand::findProgram(const HloModule &module, Executor &executor) {
     return false;
   image = std::move(compiled->ptx);
   imageName = module.name().str() + ".ptx";
-  program = executor.programOf(compiled->manifest);
+  program = executor->programOf(compiled->manifest);
   return program.has_value();
 }
 
-bool RunCommand::readProgram(Executor &executor) {
+bool RunCommand::readProgram() {
   std::string error;
   auto read = [&](const std::string &name) {
     std::optional<std::string> text = readFile(name, error);
@@ -234,7 +294,7 @@ bool RunCommand::readProgram(Executor &executor) {
       diagnostics.report(DiagnosticKind::BadLaunch, options.manifestFile + ": " + error);
       return false;
     }
-    program = executor.programOf(manifest);
+    program = executor->programOf(manifest);
     return program.has_value();
   }
   DiagnosticEngine ofLaunch;
@@ -242,84 +302,95 @@ bool RunCommand::readProgram(Executor &executor) {
   std::optional<LaunchDescription> description = parseLaunchDescription(ofLaunch);
   diagnostics.append(ofLaunch);
   if (description)
-    program = executor.programOf(*description);
+    program = executor->programOf(*description);
   return program.has_value();
 }
 
 /// Other compilers load ahead of the test whether there is anything to load: the index of an update that does not
 /// exist, a part of a tile that nobody filled. The run is repeated with other bytes in such places, and shows that
 /// nothing comes of them if all results stay as they are. The bytes make zero, the largest and lowest numbers, NaN.
-bool RunCommand::dependsOnUndefined(const emulator::EmulatorOptions &machineOptions, Executor &executor,
-                                    llvm::ArrayRef<Literal> arguments, const Literal &result) {
+bool RunCommand::dependsOnUndefined(llvm::ArrayRef<Literal> arguments, const Literal &result) {
   for (uint8_t byte : {0x00, 0x7e, 0xfe, 0xff}) {
-    emulator::EmulatorOptions replayOptions = machineOptions;
+    emulator::EmulatorOptions replayOptions = *machineOptions;
     replayOptions.undefinedByte = byte;
     replayOptions.countEvents = false;
     EmulatorDevice device(replayOptions, imageName, diagnostics);
-    llvm::FailureOr<Literal> replayed = executor.run(device, image, *program, arguments);
+    llvm::FailureOr<Literal> replayed = executor->run(device, image, *program, arguments);
     if (failed(replayed) || !(result == *replayed))
       return true;
   }
   return false;
 }
 
-llvm::FailureOr<Literal> RunCommand::emulate(const HloModule &module, llvm::ArrayRef<Literal> arguments) {
-  std::optional<emulator::EmulatorOptions> machineOptions = emulatorOptions(options, diagnostics);
-  // Device memory has the layouts of the entry computation.
-  std::unique_ptr<HloModule> laidOut = applyEntryLayout(module, diagnostics);
-  if (!laidOut)
-    return llvm::failure();
-  Executor executor(*laidOut, timing, diagnostics);
-  if (!machineOptions || !findProgram(module, executor))
-    return llvm::failure();
-  EmulatorDevice device(*machineOptions, imageName, diagnostics);
+bool RunCommand::prepareEmulator(const HloModule &module) {
+  machineOptions = emulatorOptions(options, diagnostics);
+  if (!machineOptions || !findProgram(module))
+    return false;
+  machine = std::make_unique<EmulatorDevice>(*machineOptions, imageName, diagnostics);
   if (options.ptxFile.empty())
-    device.setSource(module, diagnostics.file());
+    machine->setSource(module, diagnostics.file());
   else
-    device.withholdHarmless();
-  llvm::FailureOr<Literal> result = executor.run(device, image, *program, arguments);
-  if (device.hasWithheld() && (failed(result) || dependsOnUndefined(*machineOptions, executor, arguments, *result))) {
-    device.reportWithheld();
+    machine->withholdHarmless();
+  return executor->load(*machine, image, *program);
+}
+
+llvm::FailureOr<Literal> RunCommand::emulate(llvm::ArrayRef<Literal> arguments) {
+  if (std::string where = circumstances(); !where.empty())
+    machine->setCircumstances("with arguments of " + where);
+  llvm::FailureOr<Literal> result = executor->execute(*machine, *program, arguments);
+  if (machine->hasWithheld() && (failed(result) || dependsOnUndefined(arguments, *result))) {
+    machine->reportWithheld();
     return llvm::failure();
   }
-  if (succeeded(result) && options.counters == "json")
-    printJson(device.counters(), llvm::outs());
-  else if (succeeded(result) && !options.counters.empty())
-    printTable(device.counters(), llvm::outs());
+  bool counts = succeeded(result) && numRuns == 0;
+  if (counts && options.counters == "json")
+    printJson(machine->counters(), llvm::outs());
+  else if (counts && !options.counters.empty())
+    printTable(machine->counters(), llvm::outs());
   return result;
 }
 
-llvm::FailureOr<Literal> RunCommand::runOnGpu(const HloModule &module, llvm::ArrayRef<Literal> arguments) {
-  std::unique_ptr<CudaDevice> device = openGpu(diagnostics);
-  if (!device)
-    return llvm::failure();
+bool RunCommand::prepareGpu(const HloModule &module) {
+  gpu = openGpu(diagnostics);
+  if (!gpu)
+    return false;
   if (!options.compile.targetGiven)
-    if (std::optional<TargetInfo> found = findTarget(device->target()))
+    if (std::optional<TargetInfo> found = findTarget(gpu->target()))
       target = *found;
-  std::unique_ptr<HloModule> laidOut = applyEntryLayout(module, diagnostics);
-  if (!laidOut)
-    return llvm::failure();
-  Executor executor(*laidOut, timing, diagnostics);
-  if (!findProgram(module, executor))
-    return llvm::failure();
-  llvm::FailureOr<Literal> result = executor.run(*device, image, *program, arguments);
-  if (succeeded(result) && options.repeat && !printMeasurement(*device, *program, options.repeat, diagnostics))
+  return findProgram(module) && executor->load(*gpu, image, *program);
+}
+
+llvm::FailureOr<Literal> RunCommand::runOnGpu(llvm::ArrayRef<Literal> arguments) {
+  llvm::FailureOr<Literal> result = executor->execute(*gpu, *program, arguments);
+  if (succeeded(result) && options.repeat && numRuns == 0 &&
+      !printMeasurement(*gpu, *program, options.repeat, diagnostics))
     return llvm::failure();
   return result;
+}
+
+/// All that does not depend on the arguments.
+bool RunCommand::prepare(const HloModule &module) {
+  if (options.platform == Platform::Interpreter)
+    return true;
+  laidOut = applyEntryLayout(module, diagnostics);
+  if (!laidOut)
+    return false;
+  executor.emplace(*laidOut, timing, diagnostics);
+  return options.platform == Platform::Emulator ? prepareEmulator(module) : prepareGpu(module);
 }
 
 llvm::FailureOr<Literal> RunCommand::execute(const HloModule &module, llvm::ArrayRef<Literal> arguments) {
-  switch (options.platform) {
-  case Platform::Interpreter: {
+  if (options.platform == Platform::Interpreter) {
     Timing::Scope scope(timing, "interpret");
     return interpret(module, arguments, diagnostics);
   }
-  case Platform::Emulator:
-    return emulate(module, arguments);
-  case Platform::Cuda:
-    return runOnGpu(module, arguments);
+  bool onEmulator = options.platform == Platform::Emulator;
+  Device &device = onEmulator ? static_cast<Device &>(*machine) : *gpu;
+  if (std::string error; numRuns && !device.reset(error)) {
+    diagnostics.report(DiagnosticKind::BadLaunch, error);
+    return llvm::failure();
   }
-  return llvm::failure();
+  return onEmulator ? emulate(arguments) : runOnGpu(arguments);
 }
 
 } // namespace

@@ -172,6 +172,13 @@ BufferId Emulator::allocate(llvm::StringRef name, uint64_t bytes, Contents conte
   return BufferId(impl->regions.size() - 2);
 }
 
+void Emulator::reset() {
+  impl->regions.resize(1);
+  llvm::copy(impl->program->image, impl->regions[0]->data);
+  impl->counters.buffers.resize(1);
+  impl->findings.clear();
+}
+
 llvm::MutableArrayRef<uint8_t> Emulator::bytes(BufferId buffer) {
   Region &region = *impl->regions[buffer + 1];
   return {region.data, size_t(region.bytes)};

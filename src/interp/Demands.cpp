@@ -72,7 +72,10 @@ private:
       break;
     case Opcode::Conditional:
       if (!isPred(shapeOf(0).elementType()))
-        each(0, [&](Demand &demand) { demand.bound(int64_t(instr.calledComputations().size())); });
+        each(0, [&](Demand &demand) {
+          demand.bound(int64_t(instr.calledComputations().size()));
+          demand.mustLieInside = true;
+        });
       break;
     case Opcode::Cholesky:
       each(0, [](Demand &demand) { demand.positiveDefinite = true; });
@@ -196,6 +199,7 @@ std::vector<Demand> demandsOf(const HloModule &module) {
   }
   std::vector<Demand> demands(count);
   Tracer(demands).run(*module.entry(), arguments);
+  noteReductions(module, demands);
   return demands;
 }
 

@@ -10,15 +10,21 @@ namespace hloc::interp {
 /// Expectations of one array leaf of the parameters.
 struct Demand {
   std::optional<int64_t> below;        ///< integers in [0, below)
+  bool mustLieInside = false;          ///< there is no meaning outside; other indices are clamped or skipped
   bool unique = false, sorted = false; ///< along the first dimension of an index array
   std::optional<Opcode> identityOf;    ///< init of a reduction by this op
   bool positiveDefinite = false;
   bool triangular = false; ///< a matrix to solve with: its diagonal must dominate
   bool nonNegative = false;
   std::optional<int64_t> sumAtMost; ///< group sizes
+  uint64_t reducedDims = 0;         ///< a bit a dimension over which values made of the leaf's are summed or the like
+  int64_t factors = 0;              ///< so many of its elements are multiplied with each other; 0: none
 
   void bound(int64_t limit) { below = below ? std::min(*below, limit) : limit; }
 };
+
+/// Fills in reducedDims and factors.
+void noteReductions(const HloModule &module, std::vector<Demand> &demands);
 
 /// One entry for each leaf of each parameter of the entry, in order.
 std::vector<Demand> demandsOf(const HloModule &module);

@@ -1,9 +1,11 @@
 #include "hloc/interp/Inputs.h"
 
 #include "interp/Demands.h"
-#include "interp/RandomBits.h"
-#include "interp/Strided.h"
+#include "interp/ExactScale.h"
+#include "interp/SpecialValues.h"
+#include "interp/ValueStream.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
@@ -12,72 +14,53 @@
 
 namespace hloc {
 
+llvm::StringRef regimeName(Regime regime) {
+  switch (regime) {
+  case Regime::Ordinary:
+    return "ordinary";
+  case Regime::Exact:
+    return "exact";
+  case Regime::Special:
+    return "special";
+  case Regime::Index:
+    return "index";
+  }
+  return "";
+}
+
+std::optional<Regime> findRegime(llvm::StringRef name) {
+  for (Regime regime : allRegimes)
+    if (regimeName(regime) == name)
+      return regime;
+  return std::nullopt;
+}
+
 namespace {
 
 using interp::Demand;
+using interp::ExactScale;
+using interp::SpecialPlan;
+using interp::ValueStream;
 
-/// A stream of random numbers for each leaf, so that adding a parameter changes no other's values.
-class Stream {
-public:
-  Stream(uint64_t seed, uint32_t leaf) : seed(seed), leaf(leaf) {}
-  uint32_t bits() {
-    std::array<uint32_t, 2> words = interp::threefry({leaf, next++}, {uint32_t(seed), uint32_t(seed >> 32)});
-    return words[0];
-  }
-  double unit() { return bits() * 0x1p-32; } ///< [0, 1)
-  int64_t below(int64_t limit) {
-    return int64_t((uint64_t(bits()) << 32 | bits()) % uint64_t(std::max<int64_t>(limit, 1)));
-  }
-
-private:
+/// What all arguments of a set share.
+struct Request {
   uint64_t seed;
-  uint32_t leaf, next = 0;
+  ArgumentSet set;
+  ExactScale scale;
+  const SpecialPlan *special;
 };
 
-/// Nothing but elementwise ops and data movement: special values stay where they are put.
-bool isElementwiseOnly(const HloModule &module) {
-  for (const auto &computation : module.computations())
-    for (const HloInstruction *instr : computation->instructions())
-      switch (family(instr->opcode())) {
-      case OpcodeFamily::Structured:
-      case OpcodeFamily::Random:
-      case OpcodeFamily::Host:
-      case OpcodeFamily::Collective:
-      case OpcodeFamily::Async:
-        return false;
-      default:
-        if (instr->opcode() == Opcode::While || instr->opcode() == Opcode::CustomCall)
-          return false;
-      }
-  return true;
-}
-
-/// Special values that an input may hold.
-enum class Specials { None, AllButLargest, All };
-
-/// A sum of products may be computed with one rounding instead of two. What that does to products that overflow shows
-/// in every bit: infinity minus infinity, or infinity.
-bool mayContract(const HloModule &module) {
-  bool multiplies = false, adds = false;
-  for (const auto &computation : module.computations())
-    for (const HloInstruction *instr : computation->instructions()) {
-      multiplies |= instr->opcode() == Opcode::Multiply;
-      adds |= instr->opcode() == Opcode::Add || instr->opcode() == Opcode::Subtract;
-    }
-  return multiplies && adds;
-}
-
-Specials specialsFor(const HloModule &module) {
-  if (!isElementwiseOnly(module))
-    return Specials::None;
-  return mayContract(module) ? Specials::AllButLargest : Specials::All;
+/// Indices that may lie outside without breaking a promise.
+bool mayLeave(const Demand &demand, ElementType type) {
+  return demand.below && isInteger(type) && !demand.mustLieInside;
 }
 
 class Generator {
 public:
-  Generator(Literal &literal, const Demand &demand, Stream stream, Specials specials)
-      : literal(literal), demand(demand), stream(stream), special(specials != Specials::None),
-        largestToo(specials == Specials::All), type(literal.shape().elementType()) {}
+  Generator(Literal &literal, const Demand &demand, unsigned leaf, const Request &request)
+      : literal(literal), demand(demand), request(request), leaf(leaf),
+        stream(request.seed, leaf, unsigned(request.set.regime) << 6 | (request.set.round & 63)),
+        type(literal.shape().elementType()) {}
 
   void run() {
     if (demand.identityOf && literal.shape().isScalar())
@@ -85,9 +68,15 @@ public:
     if (demand.sumAtMost)
       return fillGroupSizes();
     if (demand.below && isInteger(type))
-      return fillIndices();
-    for (int64_t i = 0; i < literal.numElements(); ++i)
-      setValue(i);
+      return request.set.regime == Regime::Index && mayLeave(demand, type) ? fillAnyIndices() : fillIndices();
+    bool isExact = request.set.regime == Regime::Exact;
+    if (demand.factors && (isFloat(type) || isComplex(type)))
+      isExact ? fillPowers() : fillFactors();
+    else
+      for (int64_t i = 0; i < literal.numElements(); ++i)
+        isExact ? setExact(i) : setValue(i);
+    if (request.set.regime == Regime::Special)
+      request.special->fill(literal, leaf, demand, stream, request.seed, request.set.round);
     if (demand.positiveDefinite || demand.triangular)
       dominateDiagonal();
   }
@@ -102,17 +91,11 @@ private:
       double real = moderate(); // one after the other: the order of arguments is not fixed
       literal.setComplex(i, {real, moderate()});
     } else
-      setFloat(i);
+      literal.setDouble(i, moderate());
   }
 
-  /// Small numbers: they may be counts of steps. Extremes only where that cannot be.
+  /// Small numbers: they may be counts of steps.
   int64_t integer() {
-    unsigned bits = bitWidth(type);
-    if (special && stream.below(8) == 0) {
-      const int64_t extremes[] = {0, -1, 1, int64_t(uint64_t(1) << (bits - 1)),
-                                  int64_t((uint64_t(1) << (bits - 1)) - 1)};
-      return extremes[stream.below(5)];
-    }
     if (literal.shape().isScalar())
       return stream.below(8);
     return isSigned(type) ? stream.below(201) - 100 : stream.below(201);
@@ -120,16 +103,45 @@ private:
 
   double moderate() { return demand.nonNegative ? 2 * stream.unit() : 4 * stream.unit() - 2; }
 
-  void setFloat(int64_t i) {
-    if (!special || stream.below(16) != 0)
-      return literal.setDouble(i, moderate());
-    const FloatFormat &format = floatFormat(type);
-    double infinity = std::numeric_limits<double>::infinity();
-    double largest = largestToo ? largestFinite(format) : 1024;
-    double smallest = std::ldexp(1.0, 1 - format.bias - format.mantissaBits);
-    const double values[] = {0.0,          -0.0,    1,        -1,       infinity, -infinity,
-                             std::nan(""), largest, -largest, smallest, -smallest};
-    literal.setDouble(i, values[stream.below(11)]);
+  void setExact(int64_t i) {
+    if (isPred(type) || (isInteger(type) && literal.shape().isScalar()))
+      return setValue(i);
+    if (isInteger(type))
+      return literal.setInt(i, int64_t(whole()));
+    double real = whole();
+    setNumber(i, {real, isComplex(type) ? whole() : 0});
+  }
+
+  /// Zero hides what happens to an element, so it is rare where the scale allows others.
+  double whole() {
+    const ExactScale &scale = request.scale;
+    if (scale.spacing > 1 ? !stream.oneIn(scale.spacing) : stream.oneIn(64))
+      return type == ElementType::F8E8M0FNU ? 1 : 0;
+    double value = double(1 + stream.below(scale.magnitude));
+    bool isPositive = demand.nonNegative || isUnsigned(type) || type == ElementType::F8E8M0FNU;
+    return isPositive || stream.oneIn(2) ? value : -value;
+  }
+
+  /// So near to 1 that no product of them leaves the range, in whatever order they are multiplied.
+  void fillFactors() {
+    double spread = std::min(0.7, 2 / std::sqrt(double(demand.factors)));
+    auto factor = [&] { return std::exp(spread * (2 * stream.unit() - 1)) * (stream.oneIn(2) ? 1 : -1); };
+    for (int64_t i = 0; i < literal.numElements(); ++i) {
+      double angle = isComplex(type) ? 2 * M_PI * stream.unit() : 0, magnitude = factor();
+      setNumber(i, std::polar(std::fabs(magnitude), angle) * std::copysign(1.0, magnitude));
+    }
+  }
+
+  /// Ones of both signs, and so few twos and halves that their product is in range in whatever order.
+  void fillPowers() {
+    const FloatFormat &format = floatFormat(isComplex(type) ? componentType(type) : type);
+    int64_t most = std::max(format.bias / 2, 1), period = std::max<int64_t>(2, demand.factors / most);
+    for (int64_t i = 0; i < literal.numElements(); ++i) {
+      double value = stream.oneIn(period) ? (stream.oneIn(2) ? 2.0 : 0.5) : 1.0;
+      if (stream.oneIn(2) && type != ElementType::F8E8M0FNU)
+        value = -value;
+      setNumber(i, isComplex(type) && stream.oneIn(2) ? std::complex<double>(0, value) : value);
+    }
   }
 
   void fillIdentity() {
@@ -163,6 +175,12 @@ private:
 
   /// Distinct starts are taken from a shuffled range; one too small for that is left with repetitions.
   void fillIndices() {
+    std::vector<int64_t> values = insideIndices();
+    for (size_t i = 0; i < values.size(); ++i)
+      literal.setInt(int64_t(i), values[i]);
+  }
+
+  std::vector<int64_t> insideIndices() {
     int64_t count = literal.numElements(), limit = indexLimit();
     std::vector<int64_t> values(size_t(count), 0);
     if (demand.unique && count <= limit && limit <= maxShuffled) {
@@ -178,8 +196,45 @@ private:
     }
     if (demand.sorted)
       std::sort(values.begin(), values.end());
-    for (int64_t i = 0; i < count; ++i)
-      literal.setInt(i, values[size_t(i)]);
+    return values;
+  }
+
+  /// Half of them outside, or at the edge. Few indices take their turns.
+  void fillAnyIndices() {
+    std::vector<int64_t> values = insideIndices();
+    const int64_t limit = *demand.below;
+    const int64_t lowest = isSigned(type) ? int64_t(~uint64_t(0) << (bitWidth(type) - 1)) : -1;
+    const int64_t highest = int64_t(llvm::maskTrailingOnes<uint64_t>(bitWidth(type) - 1));
+    // Beyond 32 bits, where the type has more: what remains of them lies inside.
+    const int64_t edges[] = {-1,        limit,    lowest,    limit - 1,         -limit,
+                             highest,   0,        limit + 1, int64_t(-1) << 32, int64_t(1) << 32,
+                             limit * 2, limit / 2};
+    constexpr size_t numEdges = std::size(edges);
+    bool few = literal.numElements() <= 8;
+    for (size_t i = 0; i < values.size(); ++i) {
+      size_t turn = size_t(request.seed + 5 * uint64_t(leaf) + request.set.round + 7 * i);
+      if (demand.unique) {
+        if (stream.oneIn(3)) // still distinct
+          values[i] = stream.oneIn(2) ? limit + int64_t(i) : -1 - int64_t(i);
+      } else if (few || stream.oneIn(2)) {
+        values[i] = edges[few ? turn % numEdges : size_t(stream.below(numEdges))];
+      }
+      literal.setInt(int64_t(i), values[i]);
+    }
+    if (demand.sorted)
+      sortIndices();
+  }
+
+  void sortIndices() {
+    std::vector<int64_t> values;
+    for (int64_t i = 0; i < literal.numElements(); ++i)
+      values.push_back(literal.getInt(i));
+    if (isSigned(type))
+      llvm::sort(values);
+    else
+      llvm::sort(values, [](int64_t a, int64_t b) { return uint64_t(a) < uint64_t(b); });
+    for (size_t i = 0; i < values.size(); ++i)
+      literal.setInt(int64_t(i), values[i]);
   }
   static constexpr int64_t maxShuffled = int64_t(1) << 26;
   /// No larger than the type holds.
@@ -211,30 +266,93 @@ private:
 
   Literal &literal;
   const Demand &demand;
-  Stream stream;
-  bool special, largestToo;
+  const Request &request;
+  unsigned leaf;
+  ValueStream stream;
   ElementType type;
 };
 
-void generate(Literal &literal, llvm::ArrayRef<Demand> demands, uint64_t seed, Specials special, uint32_t &leaf) {
+void generate(Literal &literal, llvm::ArrayRef<Demand> demands, const Request &request, unsigned &leaf) {
   if (literal.isTuple()) {
     for (Literal &element : literal.mutableElements())
-      generate(element, demands, seed, special, leaf);
+      generate(element, demands, request, leaf);
     return;
   }
   if (literal.shape().isArray())
-    Generator(literal, demands[leaf], Stream(seed, leaf), special).run();
+    Generator(literal, demands[leaf], leaf, request).run();
   ++leaf;
 }
 
+/// What a module's parameters are, for the choice of regimes.
+struct Survey {
+  int64_t numElements = 0; ///< the result's included; saturates
+  bool hasFloats = false;
+  int64_t fewestIndices = 0; ///< 0: no leaf has indices that may lie outside
+
+  Survey(const HloModule &module, llvm::ArrayRef<Demand> demands) {
+    size_t next = 0;
+    for (const HloInstruction *parameter : module.entry()->parameters())
+      for (const Shape::Leaf &leaf : parameter->shape().leaves()) {
+        const Demand &demand = demands[next++];
+        if (!leaf.shape.isArray())
+          continue;
+        count(leaf.shape);
+        ElementType type = leaf.shape.elementType();
+        hasFloats |= isFloat(type) || isComplex(type);
+        if (int64_t n = leaf.shape.numElements(); n && mayLeave(demand, type))
+          fewestIndices = fewestIndices ? std::min(fewestIndices, n) : n;
+      }
+    for (const Shape::Leaf &leaf : module.entry()->root()->shape().leaves())
+      count(leaf.shape);
+  }
+
+private:
+  void count(const Shape &shape) {
+    if (shape.isArray())
+      numElements = llvm::SaturatingAdd<uint64_t>(uint64_t(numElements), uint64_t(shape.numElements())) &
+                    uint64_t(std::numeric_limits<int64_t>::max());
+  }
+};
+
 } // namespace
 
-llvm::FailureOr<std::vector<Literal>> makeArguments(const HloModule &module, DiagnosticEngine &diagnostics,
-                                                    uint64_t seed, uint64_t maxBytes) {
+std::vector<ArgumentSet> argumentSets(const HloModule &module, llvm::ArrayRef<Regime> wanted) {
   std::vector<Demand> demands = interp::demandsOf(module);
-  Specials special = specialsFor(module);
+  Survey survey(module, demands);
+  auto isWanted = [&](Regime regime) {
+    return wanted.empty() ? regime == Regime::Ordinary || survey.numElements <= maxElementsOfAllRegimes
+                          : llvm::is_contained(wanted, regime);
+  };
+  std::vector<ArgumentSet> sets;
+  if (isWanted(Regime::Ordinary))
+    sets.push_back({Regime::Ordinary, 0});
+  if (isWanted(Regime::Exact) && survey.hasFloats)
+    sets.push_back({Regime::Exact, 0});
+  if (isWanted(Regime::Special))
+    for (unsigned round = 0, n = SpecialPlan(module, demands).numRounds(); round < n; ++round)
+      sets.push_back({Regime::Special, round});
+  if (isWanted(Regime::Index) && survey.fewestIndices) {
+    constexpr int64_t enough = 8; // indices; fewer take turns
+    unsigned numRounds = survey.fewestIndices >= enough ? 1 : survey.numElements <= 1 << 16 ? 6 : 2;
+    for (unsigned round = 0; round < numRounds; ++round)
+      sets.push_back({Regime::Index, round});
+  }
+  if (sets.empty())
+    sets.push_back({Regime::Ordinary, 0});
+  return sets;
+}
+
+llvm::FailureOr<std::vector<Literal>> makeArguments(const HloModule &module, DiagnosticEngine &diagnostics,
+                                                    uint64_t seed, ArgumentSet set, uint64_t maxBytes) {
+  std::vector<Demand> demands = interp::demandsOf(module);
+  Request request{seed, set, {}, nullptr};
+  if (set.regime == Regime::Exact)
+    request.scale = interp::exactScaleFor(module);
+  std::optional<SpecialPlan> special;
+  if (set.regime == Regime::Special)
+    request.special = &special.emplace(module, demands);
   std::vector<Literal> arguments;
-  uint32_t leaf = 0;
+  unsigned leaf = 0;
   for (const HloInstruction *parameter : module.entry()->parameters()) {
     uint64_t bytes = 0;
     for (const Shape::Leaf &part : parameter->shape().leaves())
@@ -249,7 +367,7 @@ llvm::FailureOr<std::vector<Literal>> makeArguments(const HloModule &module, Dia
     }
     maxBytes -= bytes;
     arguments.emplace_back(parameter->shape());
-    generate(arguments.back(), demands, seed, special, leaf);
+    generate(arguments.back(), demands, request, leaf);
   }
   return arguments;
 }

@@ -154,6 +154,14 @@ bool CudaDevice::Impl::address(const BufferSlice &slice, cuda::DevicePointer &re
   return true;
 }
 
+bool CudaDevice::reset(std::string &error) {
+  for (const Allocation &buffer : impl->buffers)
+    if (!impl->check(impl->driver->cuMemFree_v2(buffer.address), "freeing `" + buffer.name + "` (cuMemFree)", error))
+      return false;
+  impl->buffers.clear();
+  return true;
+}
+
 bool CudaDevice::upload(uint32_t buffer, const void *bytes, uint64_t numBytes, std::string &error) {
   cuda::DevicePointer to;
   if (!impl->address({buffer, 0, numBytes}, to, error))

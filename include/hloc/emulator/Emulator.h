@@ -139,6 +139,8 @@ public:
   /// 256-byte aligned device memory. `Unwritten` bytes are filled with a pattern (0xA5) and marked as nobody's.
   BufferId allocate(llvm::StringRef name, uint64_t bytes, Contents contents);
   llvm::MutableArrayRef<uint8_t> bytes(BufferId buffer);
+  /// As after load(), but for the kernels' host code and the counters: no buffers, no findings.
+  void reset();
   /// Device-side copy; carries written-ness along.
   void copy(BufferId from, uint64_t fromOffset, BufferId to, uint64_t toOffset, uint64_t numBytes);
   /// Reports a finding for every byte range of the slice that no kernel, copy or `Written` allocation wrote.

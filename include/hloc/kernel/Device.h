@@ -71,6 +71,8 @@ public:
   virtual bool prepare(const std::string &kernel, std::string &error) { return true; }
   /// Appends a buffer of `buffer.bytes`, at least 256-byte aligned; its contents are undefined until written.
   virtual bool allocate(const DeviceBuffer &buffer, std::string &error) = 0;
+  /// Forgets all buffers, for the program to be run once more with other contents; kernels stay loaded.
+  virtual bool reset(std::string &error) = 0;
   /// Host to device: the first `numBytes` of the buffer.
   virtual bool upload(uint32_t buffer, const void *bytes, uint64_t numBytes, std::string &error) = 0;
   /// Device to host; waits for all work before it. Devices that can tell report bytes that nothing has written.

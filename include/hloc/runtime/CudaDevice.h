@@ -29,6 +29,8 @@ public:
   /// PTX is compiled by the driver; its log is part of `error`.
   bool load(const std::string &image, std::string &error) override;
   bool allocate(const DeviceBuffer &buffer, std::string &error) override;
+  /// Variables of the module keep their values.
+  bool reset(std::string &error) override;
   bool upload(uint32_t buffer, const void *bytes, uint64_t numBytes, std::string &error) override;
   bool download(const BufferSlice &slice, void *bytes, std::string &error) override;
   bool copy(const DeviceCopy &copy, std::string &error) override;

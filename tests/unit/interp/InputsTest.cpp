@@ -12,13 +12,18 @@ using namespace hloc;
 
 namespace {
 
-std::vector<Literal> argumentsOf(const char *text, uint64_t seed = 0) {
+std::vector<Literal> argumentsOf(const char *text, uint64_t seed = 0, ArgumentSet set = {}) {
   DiagnosticEngine diagnostics;
   auto module = parseHloModule(std::make_shared<SourceFile>("test.hlo", text), diagnostics);
   REQUIRE(module);
-  auto arguments = makeArguments(*module, diagnostics, seed);
+  auto arguments = makeArguments(*module, diagnostics, seed, set);
   REQUIRE(llvm::succeeded(arguments));
   return *arguments;
+}
+
+int64_t countNonFinite(const Literal &literal) {
+  std::vector<double> values = doubles(literal);
+  return std::count_if(values.begin(), values.end(), [](double x) { return !std::isfinite(x); });
 }
 
 } // namespace
@@ -29,15 +34,146 @@ TEST_CASE("the same seed gives the same arguments, another gives others") {
   CHECK_FALSE(argumentsOf(text, 1) == argumentsOf(text, 2));
 }
 
-TEST_CASE("elementwise modules get special values, sums do not") {
-  auto count = [](const Literal &literal) {
-    auto values = doubles(literal);
-    return std::count_if(values.begin(), values.end(), [](double x) { return !std::isfinite(x); });
+TEST_CASE("only the special regime has values that are no numbers, and it has them in sums, too") {
+  const char *elementwise = "HloModule m\nENTRY e { p = f32[1000] parameter(0) ROOT n = f32[1000] negate(p) }\n";
+  const char *product = "HloModule m\nENTRY e { p = f32[40,100] parameter(0) q = f32[100] parameter(1) "
+                        "ROOT d = f32[40] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0} }\n";
+  for (Regime regime : {Regime::Ordinary, Regime::Exact, Regime::Index}) {
+    CHECK(countNonFinite(argumentsOf(elementwise, 0, {regime})[0]) == 0);
+    CHECK(countNonFinite(argumentsOf(product, 0, {regime})[0]) == 0);
+  }
+  CHECK(countNonFinite(argumentsOf(elementwise, 0, {Regime::Special})[0]) > 20);
+  CHECK(countNonFinite(argumentsOf(product, 0, {Regime::Special})[0]) > 0);
+}
+
+TEST_CASE("special values leave some rows of a reduction ordinary and fill others") {
+  const char *text = R"(HloModule m
+max { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] maximum(a, b) }
+ENTRY e {
+  p = f32[64,50] parameter(0)
+  low = f32[] constant(-inf)
+  ROOT r = f32[64] reduce(p, low), dimensions={1}, to_apply=max
+}
+)";
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    std::vector<double> values = doubles(argumentsOf(text, seed, {Regime::Special})[0]);
+    int ordinary = 0, oneNan = 0, allLowest = 0, allLow = 0;
+    for (size_t row = 0; row < 64; ++row) {
+      auto begin = values.begin() + long(50 * row), end = begin + 50;
+      auto count = [&](auto test) { return std::count_if(begin, end, test); };
+      ordinary += count([](double x) { return std::fabs(x) <= 2; }) == 50;
+      oneNan += count([](double x) { return std::isnan(x); }) == 1;
+      allLowest += count([](double x) { return x == -HUGE_VAL; }) == 50;
+      allLow += count([](double x) { return std::isfinite(x) && x < -10; }) == 50;
+    }
+    CHECK((ordinary > 0 && oneNan > 0 && allLowest > 0 && allLow > 0));
+  }
+}
+
+TEST_CASE("an array that is reduced as a whole gets special values in turns") {
+  const char *text = R"(HloModule m
+max { a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = s32[] maximum(a, b) }
+ENTRY e {
+  p = s32[50] parameter(0)
+  low = s32[] constant(-2147483648)
+  ROOT r = s32[] reduce(p, low), dimensions={0}, to_apply=max
+}
+)";
+  DiagnosticEngine diagnostics;
+  auto module = parseHloModule(std::make_shared<SourceFile>("test.hlo", text), diagnostics);
+  REQUIRE(module);
+  int allLow = 0, ordinary = 0;
+  for (const ArgumentSet &set : argumentSets(*module)) {
+    std::vector<double> values = doubles((*makeArguments(*module, diagnostics, 0, set))[0]);
+    allLow += *std::max_element(values.begin(), values.end()) < -101;
+    ordinary += *std::max_element(values.begin(), values.end()) <= 100 && values.size() == 50;
+  }
+  CHECK(allLow >= 2);
+  CHECK(ordinary > allLow);
+}
+
+TEST_CASE("sums of the exact regime are exact in their type") {
+  const char *text = R"(HloModule m
+ENTRY e {
+  p = bf16[8,1000] parameter(0)
+  q = bf16[1000,8] parameter(1)
+  ROOT d = bf16[8,8] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+)";
+  auto arguments = argumentsOf(text, 0, {Regime::Exact});
+  std::vector<double> p = doubles(arguments[0]), q = doubles(arguments[1]);
+  for (size_t i = 0; i < 8; ++i)
+    for (size_t j = 0; j < 8; ++j) {
+      double magnitudes = 0;
+      for (size_t k = 0; k < 1000; ++k)
+        magnitudes += std::fabs(p[1000 * i + k] * q[8 * k + j]);
+      CHECK(magnitudes <= 256);
+    }
+  CHECK(std::count(p.begin(), p.end(), 0.0) < 7000); // of 8000
+}
+
+TEST_CASE("long products stay in range, in both regimes of numbers") {
+  const char *text = R"(HloModule m
+mul { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] multiply(a, b) }
+ENTRY e {
+  p = f32[100000] parameter(0)
+  one = f32[] constant(1)
+  ROOT r = f32[] reduce(p, one), dimensions={0}, to_apply=mul
+}
+)";
+  for (Regime regime : {Regime::Ordinary, Regime::Exact}) {
+    double forwards = 0, negative = 0, largest = 0;
+    for (double x : doubles(argumentsOf(text, 0, {regime})[0])) {
+      forwards += std::log2(std::fabs(x));
+      largest = std::max(largest, std::fabs(forwards));
+      negative += x < 0;
+    }
+    CHECK(largest < 100);
+    CHECK((negative > 40000 && negative < 60000));
+  }
+}
+
+TEST_CASE("indices of the index regime lie on both sides; promises are kept") {
+  auto textWith = [](const char *promise) {
+    return std::string(R"(HloModule m
+ENTRY e {
+  t = f32[7,3] parameter(0)
+  i = s64[200,1] parameter(1)
+  ROOT g = f32[200,3] gather(t, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,3})") +
+           promise + "\n}\n";
   };
-  CHECK(count(argumentsOf("HloModule m\nENTRY e { p = f32[1000] parameter(0) ROOT n = f32[1000] negate(p) }\n")[0]) >
-        5);
-  CHECK(count(argumentsOf("HloModule m\nENTRY e { p = f32[10,100] parameter(0) ROOT d = f32[] dot(p, p), "
-                          "lhs_contracting_dims={0,1}, rhs_contracting_dims={0,1} }\n")[0]) == 0);
+  auto count = [](const std::vector<double> &indices, auto test) {
+    return std::count_if(indices.begin(), indices.end(), test);
+  };
+  std::vector<double> indices = doubles(argumentsOf(textWith("").c_str(), 0, {Regime::Index})[1]);
+  CHECK(count(indices, [](double x) { return x < 0; }) > 10);
+  CHECK(count(indices, [](double x) { return x > 6; }) > 10);
+  CHECK(count(indices, [](double x) { return x >= 0 && x <= 6; }) > 50);
+  indices = doubles(argumentsOf(textWith(", indices_are_sorted=true").c_str(), 0, {Regime::Index})[1]);
+  CHECK(std::is_sorted(indices.begin(), indices.end()));
+  CHECK(indices.front() < 0);
+}
+
+TEST_CASE("regimes that do not apply are left out; large arrays have one") {
+  auto regimesOf = [](const char *text, llvm::ArrayRef<Regime> wanted) {
+    DiagnosticEngine diagnostics;
+    auto module = parseHloModule(std::make_shared<SourceFile>("test.hlo", text), diagnostics);
+    REQUIRE(module);
+    std::set<Regime> regimes;
+    for (const ArgumentSet &set : argumentSets(*module, wanted))
+      regimes.insert(set.regime);
+    return regimes;
+  };
+  using Set = std::set<Regime>;
+  const char *floats = "HloModule m\nENTRY e { p = f32[100] parameter(0) ROOT n = f32[100] negate(p) }\n";
+  CHECK(regimesOf(floats, {}) == Set{Regime::Ordinary, Regime::Exact, Regime::Special});
+  CHECK(regimesOf(floats, {Regime::Exact, Regime::Index}) == Set{Regime::Exact});
+  CHECK(regimesOf(floats, {Regime::Index}) == Set{Regime::Ordinary});
+  const char *predicates = "HloModule m\nENTRY e { p = pred[100] parameter(0) ROOT n = pred[100] not(p) }\n";
+  CHECK(regimesOf(predicates, {}) == Set{Regime::Ordinary});
+  const char *large = "HloModule m\nENTRY e { p = f32[600000] parameter(0) ROOT n = f32[600000] negate(p) }\n";
+  CHECK(regimesOf(large, {}) == Set{Regime::Ordinary});
+  CHECK(regimesOf(large, {Regime::Special}) == Set{Regime::Special});
 }
 
 TEST_CASE("indices lie inside, also behind corrections and calls") {
