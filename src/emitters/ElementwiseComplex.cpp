@@ -52,9 +52,12 @@ Pair multiplyConjugate(CodeBuilder &b, Pair x, Pair y) {
 struct SizeScale {
   Value factor, inverseRoot;
 };
+int precisionOf(Value value) {
+  return int(llvm::APFloat::semanticsPrecision(cast<FloatType>(value.getType()).getFloatSemantics()));
+}
 SizeScale sizeScale(CodeBuilder &b, Value size) {
   const llvm::fltSemantics &semantics = cast<FloatType>(size.getType()).getFloatSemantics();
-  int precision = llvm::APFloat::semanticsPrecision(semantics);
+  int precision = precisionOf(size);
   int least = llvm::APFloat::semanticsMinExponent(semantics), most = llvm::APFloat::semanticsMaxExponent(semantics);
   Value isLarge = b.cmpF(FPred::OGE, size, std::ldexp(1.0, most - 2));
   Value isSmall = b.cmpF(FPred::OLT, size, std::ldexp(1.0, least + precision));
@@ -66,11 +69,28 @@ SizeScale sizeScale(CodeBuilder &b, Value size) {
   return {power(-2, 2 * up), power(1, -up)};
 }
 
+/// Powers of two that bring a large dividend down by more than sizeScale brings a small divisor up, and a small one
+/// where its products with numbers below one are normal, and back.
+std::pair<Value, Value> dividendScale(CodeBuilder &b, Pair dividend) {
+  Value size = arith::MaximumFOp::create(b, b.absF(dividend.re), b.absF(dividend.im));
+  const llvm::fltSemantics &semantics = cast<FloatType>(size.getType()).getFloatSemantics();
+  int least = llvm::APFloat::semanticsMinExponent(semantics), most = llvm::APFloat::semanticsMaxExponent(semantics);
+  int down = precisionOf(size) + 6, up = 2 * precisionOf(size);
+  Value isLarge = b.cmpF(FPred::OGE, size, std::ldexp(1.0, most - down));
+  Value isSmall = b.cmpF(FPred::OLT, size, std::ldexp(1.0, least + precisionOf(size)));
+  auto power = [&](int large, int small) {
+    Value others = b.select(isSmall, b.floatingLike(size, std::ldexp(1.0, small)), b.floatingLike(size, 1.0));
+    return b.select(isLarge, b.floatingLike(size, std::ldexp(1.0, large)), others);
+  };
+  return {power(-down, up), power(down, -up)};
+}
+
 /// Smith's method. What has a zero or infinite divisor, or an infinite dividend, is as C's Annex G wants it.
 Pair divide(CodeBuilder &b, Pair dividend, Pair divisor) {
   Value realLarger = b.cmpF(FPred::OGE, b.absF(divisor.re), b.absF(divisor.im));
   Value scale = sizeScale(b, b.absF(b.select(realLarger, divisor.re, divisor.im))).factor;
-  Pair x = {b.mulF(dividend.re, scale), b.mulF(dividend.im, scale)};
+  auto [shift, shiftBack] = dividendScale(b, dividend);
+  Pair x = {b.mulF(b.mulF(dividend.re, shift), scale), b.mulF(b.mulF(dividend.im, shift), scale)};
   Pair y = {b.mulF(divisor.re, scale), b.mulF(divisor.im, scale)};
   Value larger = b.select(realLarger, y.re, y.im);
   Value smaller = b.select(realLarger, y.im, y.re);
@@ -94,7 +114,7 @@ Pair divide(CodeBuilder &b, Pair dividend, Pair divisor) {
   Pair vanishing = multiplyConjugate(b, x, direction(b, y));
   choose(b.andI(isFinite(b, x), isInfinite(b, y)), {b.mulF(vanishing.re, 0.0), b.mulF(vanishing.im, 0.0)});
   choose(b.cmpF(FPred::OEQ, larger, 0.0), {b.divF(x.re, y.re), b.divF(x.im, y.re)});
-  return {re, im};
+  return {b.mulF(re, shiftBack), b.mulF(im, shiftBack)};
 }
 
 /// sqrt(re^2 + im^2); infinite if a component is, even if the other is NaN.

@@ -1,5 +1,6 @@
 // Elementwise ops with two and three operands of one type, except compare and convert.
 
+#include "interp/ComplexMath.h"
 #include "interp/LaneOp.h"
 
 #include <cmath>
@@ -38,7 +39,7 @@ struct Divide {
   }
   static uint64_t apply(uint64_t a, uint64_t b) { return b == 0 ? ~uint64_t(0) : a / b; }
   template <RealLane T> static T apply(T a, T b) { return a / b; }
-  template <ComplexLane T> static T apply(T a, T b) { return a / b; }
+  template <ComplexLane T> static T apply(T a, T b) { return complexDivide(a, b); }
 };
 struct Remainder {
   static int64_t apply(int64_t a, int64_t b) {

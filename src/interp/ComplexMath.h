@@ -3,8 +3,45 @@
 
 #include <cmath>
 #include <complex>
+#include <limits>
 
 namespace hloc::interp {
+
+/// Finite numbers by the C library, which does not overflow on the way; others by Smith's method, with the cases of
+/// Annex G that it leaves undecided: which part of an infinite quotient is NaN is written down in src/hlo/SEMANTICS.md.
+template <typename T> std::complex<T> complexDivide(std::complex<T> x, std::complex<T> y) {
+  auto isFinite = [](std::complex<T> z) { return std::isfinite(z.real()) && std::isfinite(z.imag()); };
+  auto isInfinite = [](std::complex<T> z) { return std::isinf(z.real()) || std::isinf(z.imag()); };
+  if (isFinite(x) && isFinite(y) && y != std::complex<T>(0))
+    return x / y;
+  auto direction = [](std::complex<T> z) {
+    auto part = [](T a) { return std::copysign(std::isinf(a) ? T(1) : T(0), a); };
+    return std::complex<T>(part(z.real()), part(z.imag()));
+  };
+  auto timesConjugate = [](std::complex<T> a, std::complex<T> b) {
+    return std::complex<T>(a.real() * b.real() + a.imag() * b.imag(), a.imag() * b.real() - a.real() * b.imag());
+  };
+  bool realLarger = std::fabs(y.real()) >= std::fabs(y.imag());
+  T larger = realLarger ? y.real() : y.imag(), smaller = realLarger ? y.imag() : y.real();
+  T ratio = smaller / larger, denominator = larger + smaller * ratio;
+  T p = realLarger ? x.real() : x.imag(), q = realLarger ? x.imag() : x.real();
+  T re = (p + q * ratio) / denominator;
+  T im = (realLarger ? x.imag() - x.real() * ratio : x.imag() * ratio - x.real()) / denominator;
+  if (!std::isnan(re) || !std::isnan(im))
+    return {re, im};
+  constexpr T infinity = std::numeric_limits<T>::infinity();
+  if (larger == 0)
+    return {x.real() / y.real(), x.imag() / y.real()};
+  if (isInfinite(x) && isFinite(y)) {
+    std::complex<T> towards = timesConjugate(direction(x), y);
+    return {infinity * towards.real(), infinity * towards.imag()};
+  }
+  if (isFinite(x) && isInfinite(y)) {
+    std::complex<T> towards = timesConjugate(x, direction(y));
+    return {0 * towards.real(), 0 * towards.imag()};
+  }
+  return {re, im};
+}
 
 /// 1/sqrt(z) through the polar form, which keeps the limits at 0 and infinity.
 template <typename T> std::complex<T> complexRsqrt(std::complex<T> z) {

@@ -242,8 +242,8 @@ private:
 
 ExactScale exactScaleFor(const HloModule &module) {
   // From the most telling on: large numbers everywhere, ones, few ones.
-  constexpr ExactScale scales[] = {{64, 1}, {32, 1}, {16, 1}, {8, 1}, {4, 1}, {2, 1},
-                                   {1, 1},  {1, 2},  {1, 4},  {1, 8}, {1, 16}};
+  constexpr ExactScale scales[] = {{64, 1}, {32, 1}, {16, 1}, {8, 1},  {4, 1},  {2, 1},   {1, 1},  {1, 2},
+                                   {1, 4},  {1, 8},  {1, 16}, {1, 32}, {1, 64}, {1, 128}, {1, 256}};
   ExactScale best;
   double least = HUGE_VAL;
   for (const ExactScale &scale : scales) {

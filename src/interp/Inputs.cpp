@@ -1,6 +1,7 @@
 #include "hloc/interp/Inputs.h"
 
 #include "interp/Demands.h"
+#include "interp/ElementGroups.h"
 #include "interp/ExactScale.h"
 #include "interp/SpecialValues.h"
 #include "interp/ValueStream.h"
@@ -75,6 +76,8 @@ public:
     else
       for (int64_t i = 0; i < literal.numElements(); ++i)
         isExact ? setExact(i) : setValue(i);
+    if (isExact && request.scale.spacing > 1 && demand.reducedDims)
+      fillEnds();
     if (request.set.regime == Regime::Special)
       request.special->fill(literal, leaf, demand, stream, request.seed, request.set.round);
     if (demand.positiveDefinite || demand.triangular)
@@ -120,6 +123,24 @@ private:
     double value = double(1 + stream.below(scale.magnitude));
     bool isPositive = demand.nonNegative || isUnsigned(type) || type == ElementType::F8E8M0FNU;
     return isPositive || stream.oneIn(2) ? value : -value;
+  }
+
+  /// Terms get lost at the ends of a sum: there are none but for chance where few are not zero.
+  void fillEnds() {
+    if (isPred(type) || isInteger(type))
+      return;
+    interp::ElementGroups groups(literal.shape(), demand.reducedDims);
+    std::vector<int64_t> last(size_t(groups.count), -1);
+    auto fill = [&](int64_t i) { setNumber(i, demand.nonNegative || stream.oneIn(2) ? 1.0 : -1.0); };
+    for (int64_t i = 0; i < literal.numElements(); ++i) {
+      int64_t &seen = last[size_t(groups.of(i))];
+      if (seen < 0)
+        fill(i);
+      seen = i;
+    }
+    for (int64_t i : last)
+      if (i >= 0)
+        fill(i);
   }
 
   /// So near to 1 that no product of them leaves the range, in whatever order they are multiplied.
@@ -333,7 +354,7 @@ std::vector<ArgumentSet> argumentSets(const HloModule &module, llvm::ArrayRef<Re
       sets.push_back({Regime::Special, round});
   if (isWanted(Regime::Index) && survey.fewestIndices) {
     constexpr int64_t enough = 8; // indices; fewer take turns
-    unsigned numRounds = survey.fewestIndices >= enough ? 1 : survey.numElements <= 1 << 16 ? 6 : 2;
+    unsigned numRounds = survey.fewestIndices >= enough ? 1 : survey.numElements <= 1 << 16 ? 12 : 2;
     for (unsigned round = 0; round < numRounds; ++round)
       sets.push_back({Regime::Index, round});
   }

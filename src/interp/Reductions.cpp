@@ -73,8 +73,7 @@ private:
       size_t start = 0, index = size_t(instr.intOr(AttributeKey::Index, 0));
       for (size_t i = 0; i < index; ++i)
         start += instr.operand(0)->shape().element(unsigned(i)).leaves().size();
-      return LeafSources(operands[0]->begin() + start,
-                         operands[0]->begin() + start + instr.shape().leaves().size());
+      return LeafSources(operands[0]->begin() + start, operands[0]->begin() + start + instr.shape().leaves().size());
     }
     case Opcode::Call:
     case Opcode::Fusion: {
@@ -217,8 +216,8 @@ private:
   Sources contracted(const HloInstruction &instr, const Sources &lhs, const Sources &rhs) {
     Sources all;
     size_t numBatch = instr.ints(AttributeKey::LhsBatchDims).size();
-    size_t freeOfLhs = instr.operand(0)->shape().rank() - numBatch -
-                       instr.ints(AttributeKey::LhsContractingDims).size();
+    size_t freeOfLhs =
+        instr.operand(0)->shape().rank() - numBatch - instr.ints(AttributeKey::LhsContractingDims).size();
     auto follow = [&](const Sources &sources, unsigned rank, llvm::ArrayRef<int64_t> batch,
                       llvm::ArrayRef<int64_t> contracting, size_t firstFree) {
       for (const Source &source : sources) {

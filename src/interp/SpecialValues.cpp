@@ -1,5 +1,7 @@
 #include "SpecialValues.h"
 
+#include "ElementGroups.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -30,41 +32,12 @@ enum class Kind {
 };
 constexpr unsigned numKinds = unsigned(Kind::Ordinary) + 1;
 
-/// Elements of an array that meet in one result, as far as one knows: all with the same index but for reduced
-/// dimensions.
-class Groups {
-public:
-  Groups(const Shape &shape, uint64_t reducedDims) {
-    for (unsigned d = shape.rank(); d-- > 0;) {
-      bool reduced = d >= 64 || (reducedDims >> d & 1);
-      dims.push_back({shape.dim(d), reduced ? 0 : count});
-      if (!reduced)
-        count *= shape.dim(d);
-    }
-    size = count ? shape.numElements() / count : 0;
-  }
-  int64_t of(int64_t element) const {
-    int64_t group = 0;
-    for (const Dim &dim : dims) {
-      group += element % dim.size * dim.stride;
-      element /= dim.size;
-    }
-    return group;
-  }
-  int64_t count = 1, size = 1;
-
-private:
-  struct Dim {
-    int64_t size, stride;
-  };
-  llvm::SmallVector<Dim, 6> dims; ///< minor first
-};
-
 /// Writes special values of one type.
 class Painter {
 public:
   Painter(Literal &literal, ValueStream &stream, bool mayOverflow)
-      : literal(literal), stream(stream), type(literal.shape().elementType()), mayOverflow(mayOverflow) {}
+      : literal(literal), stream(stream), type(literal.shape().elementType()), mayOverflow(mayOverflow),
+        turn(stream.bits() % 1000) {}
 
   /// One element by itself.
   void setSpecial(int64_t i) {
@@ -121,13 +94,17 @@ public:
   }
 
 private:
+  /// All choices in turn, so that few elements see them all.
+  unsigned nextOf(unsigned numChoices) { return turn++ % numChoices; }
+
   unsigned bits() const { return bitWidth(type); }
   int64_t lowest() const { return isSigned(type) ? int64_t(~uint64_t(0) << (bits() - 1)) : 0; }
   int64_t highest() const { return int64_t(llvm::maskTrailingOnes<uint64_t>(isSigned(type) ? bits() - 1 : bits())); }
 
   int64_t anyInteger() {
     const int64_t extremes[] = {0, -1, 1, lowest(), highest(), int64_t(uint64_t(1) << (bits() - 1)), lowest() + 1};
-    return stream.oneIn(2) ? extremes[stream.below(7)] : int64_t(stream.wideBits());
+    unsigned choice = nextOf(14);
+    return choice < 7 ? extremes[choice] : int64_t(stream.wideBits());
   }
 
   /// Of either sign, with any payload, quiet: what an operation does to a signalling one is another matter.
@@ -144,16 +121,14 @@ private:
     int limit = mayOverflow ? format.bias - 2 : format.bias / 4;
     return int(stream.below(2 * limit + 1)) - limit;
   }
-  double withExponent(int exponent) {
-    return std::ldexp((1 + stream.unit()) * (stream.oneIn(2) ? -1 : 1), exponent);
-  }
+  double withExponent(int exponent) { return std::ldexp((1 + stream.unit()) * (stream.oneIn(2) ? -1 : 1), exponent); }
 
   uint64_t anyPattern(const FloatFormat &format) {
     uint64_t mantissa = llvm::maskTrailingOnes<uint64_t>(format.mantissaBits);
     uint64_t sign = uint64_t(stream.below(2)) << (format.bits - 1);
     if (format.specials == FloatFormat::Specials::PowerOfTwo)
       return uint64_t(stream.below(256));
-    switch (stream.below(10)) {
+    switch (nextOf(10)) {
     case 0:
       return anyNan(format);
     case 1:
@@ -199,9 +174,7 @@ private:
     double value = extremeOf(floatFormat(componentType(type)));
     setParts(i, high ? value : -value, stream.oneIn(2) ? 1.0 : -value);
   }
-  static double extremeOf(const FloatFormat &format) {
-    return format.hasInfinity() ? infinity : largestFinite(format);
-  }
+  static double extremeOf(const FloatFormat &format) { return format.hasInfinity() ? infinity : largestFinite(format); }
 
   void setFar(int64_t i, bool high) {
     if (isInteger(type)) {
@@ -237,6 +210,7 @@ private:
   ValueStream &stream;
   ElementType type;
   bool mayOverflow;
+  unsigned turn;
 };
 
 /// Ops for which special values have no settled meaning (an order of NaN, a matrix without inverse), or which may take
@@ -276,6 +250,8 @@ bool addsProducts(const HloModule &module) {
   bool multiplies = false, adds = false;
   for (const auto &computation : module.computations())
     for (const HloInstruction *instr : computation->instructions()) {
+      if (instr->opcode() == Opcode::Multiply && instr->shape().isArray() && isComplex(instr->shape().elementType()))
+        return true;
       multiplies |= instr->opcode() == Opcode::Multiply || instr->opcode() == Opcode::Dot;
       adds |= instr->opcode() == Opcode::Add || instr->opcode() == Opcode::Subtract || instr->opcode() == Opcode::Dot;
       if (instr->opcode() == Opcode::Reduce || instr->opcode() == Opcode::ReduceWindow)
@@ -314,7 +290,7 @@ SpecialPlan::SpecialPlan(const HloModule &module, llvm::ArrayRef<Demand> demands
       bool isBound = demand.below || demand.identityOf || demand.sumAtMost || demand.nonNegative;
       Role role = Role::None;
       if (isNumber && !isBound && leaf.shape.numElements() > 0) {
-        Groups groups(leaf.shape, demand.reducedDims);
+        ElementGroups groups(leaf.shape, demand.reducedDims);
         role = groups.count > 1 ? Role::Local : Role::Spreading;
         if (leaf.shape.isScalar() && isInteger(type)) // it may count
           role = Role::None;
@@ -358,7 +334,7 @@ void SpecialPlan::fill(Literal &literal, unsigned leaf, const Demand &demand, Va
     return;
   }
   // One argument has all kinds side by side; of several, most groups of most stay ordinary.
-  Groups groups(literal.shape(), demand.reducedDims);
+  ElementGroups groups(literal.shape(), demand.reducedDims);
   struct State {
     Kind kind;
     int64_t chosen, other, next = 0;
