@@ -71,10 +71,8 @@ FloatVerdict judge(double expected, double actual, ElementType type, const Toler
 /// Compares one array and collects what differs.
 class ArrayComparison {
 public:
-  ArrayComparison(const Literal &expected, const Literal &actual, const Tolerance &tolerance,
-                  llvm::ArrayRef<double> allowances, LeafReport &leaf)
-      : expected(expected), actual(actual), tolerance(tolerance), allowances(allowances), leaf(leaf),
-        type(expected.shape().elementType()) {}
+  ArrayComparison(const Literal &expected, const Literal &actual, const Tolerance &tolerance, LeafReport &leaf)
+      : expected(expected), actual(actual), tolerance(tolerance), leaf(leaf), type(expected.shape().elementType()) {}
 
   void run() {
     leaf.numElements = expected.numElements();
@@ -114,18 +112,79 @@ private:
   void note(int64_t i, const FloatVerdict &verdict) {
     if (std::isfinite(verdict.ulps))
       leaf.largestUlps = std::max(leaf.largestUlps, verdict.ulps);
-    bool isAllowed = !allowances.empty() && verdict.difference <= allowances[size_t(i)];
-    if (!verdict.passes && !isAllowed)
+    if (!verdict.passes)
       leaf.add(i, verdict.difference, verdict.ulps);
   }
 
   const Literal &expected, &actual;
   const Tolerance &tolerance;
-  llvm::ArrayRef<double> allowances;
   LeafReport &leaf;
   ElementType type;
   double largest = 0;
 };
+
+/// How far an element is from another, as a difference and in ULPs of the first; of complex numbers the further part,
+/// in ULPs of the larger one. Infinite where only one is a number.
+std::pair<double, double> distance(const Literal &a, const Literal &b, int64_t i) {
+  ElementType type = a.shape().elementType();
+  if (isComplex(type)) {
+    std::complex<double> x = a.getComplex(i), y = b.getComplex(i);
+    double scale = std::max(std::fabs(x.real()), std::fabs(x.imag()));
+    FloatVerdict real = judge(x.real(), y.real(), componentType(type), {}, 0, std::isfinite(scale) ? scale : 0);
+    FloatVerdict imag = judge(x.imag(), y.imag(), componentType(type), {}, 0, std::isfinite(scale) ? scale : 0);
+    return {std::max(real.difference, imag.difference), std::max(real.ulps, imag.ulps)};
+  }
+  if (isFloat(type)) {
+    FloatVerdict verdict = judge(a.getDouble(i), b.getDouble(i), type, {}, 0, std::fabs(a.getDouble(i)));
+    return {verdict.difference, verdict.ulps};
+  }
+  int64_t x = a.getInt(i), y = b.getInt(i);
+  bool less = type == ElementType::U64 ? uint64_t(x) < uint64_t(y) : x < y;
+  auto difference = double(less ? uint64_t(y) - uint64_t(x) : uint64_t(x) - uint64_t(y));
+  return {difference, difference};
+}
+
+/// The further end of what is admissible, in ULPs of the expected value.
+double boundOf(const AdmissibleArray &bounds, int64_t i) {
+  double largest = 0;
+  for (const Literal *end : {&bounds.low, &bounds.high}) {
+    ElementType type = bounds.value.shape().elementType();
+    double ulps;
+    if (isFloat(type))
+      ulps =
+          judge(bounds.value.getDouble(i), end->getDouble(i), type, {}, 0, std::fabs(bounds.value.getDouble(i))).ulps;
+    else
+      ulps = distance(bounds.value, *end, i).second;
+    largest = std::isfinite(ulps) ? std::max(largest, ulps) : largest;
+  }
+  return largest;
+}
+
+void compareWithBounds(LeafReport &leaf) {
+  leaf.numElements = leaf.expected.numElements();
+  unsigned width = hostBytes(leaf.expected.shape().elementType());
+  const uint8_t *wanted = leaf.expected.bytes().data(), *got = leaf.actual.bytes().data();
+  for (int64_t i = 0; i < leaf.numElements; ++i) {
+    bool isUndecided = leaf.bounds->isUndecided(i);
+    if (leaf.bounds->isBranched(i)) {
+      ++leaf.numBranched;
+      if (!isUndecided)
+        leaf.widestBound = std::max(leaf.widestBound, boundOf(*leaf.bounds, i));
+    }
+    if (isUndecided && leaf.numUndecided++ == 0)
+      leaf.firstUndecided = i;
+    if (std::equal(wanted + i * width, wanted + (i + 1) * width, got + i * width))
+      continue;
+    auto [difference, ulps] = distance(leaf.expected, leaf.actual, i);
+    if (std::isfinite(ulps)) {
+      leaf.largestUlps = std::max(leaf.largestUlps, ulps);
+      if (ulps > leaf.furthest.ulps && !isUndecided)
+        leaf.furthest = {i, difference, ulps};
+    }
+    if (!leaf.bounds->admits(i, leaf.actual))
+      leaf.add(i, difference, ulps);
+  }
+}
 
 const Literal &leafOf(const Literal &literal, llvm::ArrayRef<int64_t> path) {
   const Literal *at = &literal;
@@ -136,25 +195,51 @@ const Literal &leafOf(const Literal &literal, llvm::ArrayRef<int64_t> path) {
 
 } // namespace
 
-CompareResult compareLiterals(const Literal &expected, const Literal &actual, llvm::ArrayRef<Tolerance> tolerances,
-                              const Allowances &allowances) {
+/// Nothing if the shapes agree.
+static std::optional<CompareResult> differentShapes(const Literal &expected, const Literal &actual) {
+  if (expected.shape().compatible(actual.shape()))
+    return std::nullopt;
   CompareResult result;
-  if (!expected.shape().compatible(actual.shape())) {
-    result.numMismatches = result.numElements = 1;
-    result.report = "the results have different shapes: expected " + expected.shape().toString(false) + ", got " +
-                    actual.shape().toString(false) + "\n";
+  result.numMismatches = result.numElements = 1;
+  result.report = "the results have different shapes: expected " + expected.shape().toString(false) + ", got " +
+                  actual.shape().toString(false) + "\n";
+  return result;
+}
+
+llvm::FailureOr<CompareResult> compareRun(const HloModule &module, llvm::ArrayRef<Literal> arguments,
+                                          const Literal &expected, const Literal &actual, Backend backend,
+                                          DiagnosticEngine &diagnostics) {
+  if (std::optional<CompareResult> different = differentShapes(expected, actual))
+    return *different;
+  CompareResult result;
+  if (expected == actual) {
+    for (const Shape::Leaf &leaf : expected.shape().leaves())
+      result.numElements += leaf.shape.isArray() ? leaf.shape.numElements() : 0;
     return result;
   }
+  llvm::FailureOr<BoundedResult> bounded = interpretBounds(module, arguments, backend, diagnostics);
+  if (failed(bounded))
+    return llvm::failure();
+  std::vector<LeafReport> leaves;
+  for (const AdmissibleArray &leaf : bounded->leaves) {
+    leaves.emplace_back(leaf, leafOf(expected, leaf.path), leafOf(actual, leaf.path));
+    compareWithBounds(leaves.back());
+  }
+  summarise(leaves, result);
+  return result;
+}
+
+CompareResult compareLiterals(const Literal &expected, const Literal &actual, llvm::ArrayRef<Tolerance> tolerances) {
+  if (std::optional<CompareResult> different = differentShapes(expected, actual))
+    return *different;
+  CompareResult result;
   std::vector<LeafReport> leaves;
   for (const Shape::Leaf &leaf : expected.shape().leaves()) {
     if (!leaf.shape.isArray())
       continue;
     LeafReport report(leaf.index, leafOf(expected, leaf.index), leafOf(actual, leaf.index),
                       tolerances.size() > 1 ? tolerances[leaves.size()] : tolerances.front());
-    llvm::ArrayRef<double> allowed;
-    if (!allowances.empty())
-      allowed = allowances[leaves.size()];
-    ArrayComparison(report.expected, report.actual, report.tolerance, allowed, report).run();
+    ArrayComparison(report.expected, report.actual, *report.tolerance, report).run();
     leaves.push_back(std::move(report));
   }
   summarise(leaves, result);

@@ -47,6 +47,8 @@ void printMismatch(llvm::raw_ostream &os, const Mismatch &mismatch, bool isFloat
      << llvm::format("%.3g", mismatch.difference);
   if (isFloatLike)
     os << llvm::format(" (%.3g ULP)", mismatch.ulps);
+  if (!mismatch.admissible.empty())
+    os << "  admissible " << mismatch.admissible;
   os << "\n";
 }
 
@@ -85,7 +87,8 @@ void printLeaf(llvm::raw_ostream &os, const LeafReport &leaf) {
   printIndex(os, leaf.path, '{', '}');
   os << " " << leaf.expected.shape().toString(false) << ": " << leaf.numMismatches << " of " << leaf.numElements
      << " elements differ\n";
-  printTolerance(os, leaf.tolerance, isFloatLike);
+  if (leaf.tolerance)
+    printTolerance(os, *leaf.tolerance, isFloatLike);
   os << "  first:\n";
   printMismatch(os, leaf.mismatch(leaf.first.element, leaf.first.difference, leaf.first.ulps), isFloatLike);
   os << "  worst:\n";
@@ -118,6 +121,9 @@ Mismatch LeafReport::mismatch(int64_t at, double difference, double ulps) const 
   made.actual = element(actual, at);
   made.difference = difference;
   made.ulps = ulps;
+  if (bounds && bounds->isBranched(at))
+    made.admissible =
+        bounds->isUndecided(at) ? "anything" : "[" + element(bounds->low, at) + ", " + element(bounds->high, at) + "]";
   const Shape &shape = expected.shape();
   made.index.resize(shape.rank());
   for (unsigned i = shape.rank(); i-- > 0; at /= shape.dim(i))
@@ -125,11 +131,60 @@ Mismatch LeafReport::mismatch(int64_t at, double difference, double ulps) const 
   return made;
 }
 
+void CompareResult::absorb(const CompareResult &other) {
+  numElements = other.numElements;
+  largestUlps = std::max(largestUlps, other.largestUlps);
+  widestBound = std::max(widestBound, other.widestBound);
+  numBranched += other.numBranched;
+  numUndecided += other.numUndecided;
+  if (other.furthest && (!furthest || other.furthest->ulps > furthest->ulps))
+    furthest = other.furthest;
+  if (!firstUndecided)
+    firstUndecided = other.firstUndecided;
+}
+
+std::string describeAgreement(const CompareResult &result) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  auto place = [&](const Mismatch &at) {
+    os << " at ";
+    if (!at.leaf.empty())
+      printIndex(os, at.leaf, '{', '}');
+    printIndex(os, at.index, '[', ']');
+  };
+  if (!result.furthest) {
+    os << "bit for bit";
+  } else {
+    os << llvm::format("largest difference %.3g ULP", result.furthest->ulps);
+    place(*result.furthest);
+    os << " (expected " << result.furthest->expected << ", got " << result.furthest->actual;
+    if (!result.furthest->admissible.empty())
+      os << ", admissible " << result.furthest->admissible;
+    os << ")";
+  }
+  if (result.numBranched)
+    os << llvm::format("; widest bound %.3g ULP; ", result.widestBound) << result.numBranched
+       << " with more than one admissible value";
+  if (result.numUndecided) {
+    os << ", " << result.numUndecided << " of them undecided, first";
+    place(*result.firstUndecided);
+    os << " (expected " << result.firstUndecided->expected << ", got " << result.firstUndecided->actual << ")";
+  }
+  return text;
+}
+
 void summarise(llvm::ArrayRef<LeafReport> leaves, CompareResult &result) {
   llvm::raw_string_ostream os(result.report);
   for (const LeafReport &leaf : leaves) {
     result.numElements += leaf.numElements;
     result.largestUlps = std::max(result.largestUlps, leaf.largestUlps);
+    result.widestBound = std::max(result.widestBound, leaf.widestBound);
+    result.numBranched += leaf.numBranched;
+    result.numUndecided += leaf.numUndecided;
+    if (leaf.furthest.element >= 0 && (!result.furthest || leaf.furthest.ulps > result.furthest->ulps))
+      result.furthest = leaf.mismatch(leaf.furthest.element, leaf.furthest.difference, leaf.furthest.ulps);
+    if (leaf.firstUndecided >= 0 && !result.firstUndecided)
+      result.firstUndecided = leaf.mismatch(leaf.firstUndecided, 0, 0);
     if (leaf.numMismatches == 0)
       continue;
     if (result.numMismatches == 0)

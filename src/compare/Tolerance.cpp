@@ -3,7 +3,7 @@
 // A backend may evaluate a float op with another (documented) accuracy, keep intermediate results of bf16 and f16 in
 // f32, contract a multiply and an add, and sum in another order. Each float op on the way to a result therefore adds
 // its own error, in units of the last place of its type; sums add the logarithm of their length. A later subtraction
-// may cancel what was right and leave what was wrong: Roundings.cpp finds such elements.
+// may cancel what was right and leave what was wrong, which no budget of a result can say.
 
 #include "hloc/compare/Compare.h"
 
@@ -264,9 +264,6 @@ public:
     return values[computation.root()->id()];
   }
 
-  /// Conversions whose operands were inexact in some call.
-  llvm::DenseSet<const HloInstruction *> inexactConverts;
-
 private:
   static constexpr unsigned maxDepth = 500;
   unsigned depth = 0;
@@ -310,8 +307,6 @@ private:
         budget.join(leaf);
     if (instr.opcode() == Opcode::While || instr.opcode() == Opcode::Conditional)
       addCallees(instr, budget);
-    if (instr.opcode() == Opcode::Convert && budget.error > 0)
-      inexactConverts.insert(&instr);
     double share = ownError(instr, budget.error == 0);
     if (share == 0)
       return budget;
@@ -371,16 +366,6 @@ static Budgets::Leaves budgetsOf(const HloModule &module, Budgets &budgets) {
   return budgets.run(*module.entry(), arguments);
 }
 
-llvm::DenseSet<const HloInstruction *> inexactRoundings(const HloModule &module) {
-  Budgets budgets;
-  budgetsOf(module, budgets);
-  llvm::DenseSet<const HloInstruction *> roundings;
-  for (const HloInstruction *convert : budgets.inexactConverts)
-    if (ownCost(*convert, false) > 0)
-      roundings.insert(convert);
-  return roundings;
-}
-
 std::vector<Tolerance> toleranceFor(const HloModule &module) {
   Budgets computation;
   Budgets::Leaves budgets = budgetsOf(module, computation);
@@ -389,8 +374,6 @@ std::vector<Tolerance> toleranceFor(const HloModule &module) {
     tolerances.push_back(toleranceOf(budgets[tolerances.size()], leaf.shape));
   return tolerances;
 }
-
-double errorOf(const HloInstruction &instr) { return ownError(instr, true); }
 
 Tolerance toleranceFor(const HloModule &module, unsigned resultLeaf) { return toleranceFor(module)[resultLeaf]; }
 

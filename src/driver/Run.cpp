@@ -8,7 +8,6 @@
 
 #include "hloc/compare/Compare.h"
 #include "hloc/compare/NumpyLiteral.h"
-#include "hloc/compare/Roundings.h"
 #include "hloc/hlo/Printer.h"
 #include "hloc/interp/Inputs.h"
 #include "hloc/interp/Interpreter.h"
@@ -172,18 +171,15 @@ private:
     llvm::FailureOr<Literal> expected = interpret(module, arguments, diagnostics);
     if (failed(expected))
       return false;
-    std::vector<Tolerance> tolerances = toleranceFor(module);
-    if (!options.tolerance.empty()) {
-      std::optional<Tolerance> given = parseTolerance(options.tolerance);
-      if (!given) {
-        diagnostics.report(DiagnosticKind::BadUsage, "`" + options.tolerance + "` is not a tolerance");
-        return false;
-      }
-      tolerances.assign(tolerances.size(), *given);
+    std::optional<Tolerance> given = parseTolerance(options.tolerance.empty() ? "exact" : options.tolerance);
+    if (!given) {
+      diagnostics.report(DiagnosticKind::BadUsage, "`" + options.tolerance + "` is not a tolerance");
+      return false;
     }
+    Backend backend = options.launchFile.empty() ? Backend::Hloc : Backend::Other;
     llvm::FailureOr<CompareResult> compared =
-        options.tolerance.empty() ? compareRun(module, arguments, *expected, actual, tolerances, diagnostics)
-                                  : compareLiterals(*expected, actual, tolerances);
+        options.tolerance.empty() ? compareRun(module, arguments, *expected, actual, backend, diagnostics)
+                                  : compareLiterals(*expected, actual, *given);
     if (failed(compared))
       return false;
     const CompareResult &result = *compared;
@@ -196,8 +192,7 @@ private:
     }
     if (options.inputsFile.empty() && !llvm::is_contained(regimesRun, regime))
       regimesRun.push_back(regime);
-    numElements = result.numElements;
-    largestUlps = std::max(largestUlps, result.largestUlps);
+    agreement.absorb(result);
     return true;
   }
 
@@ -209,8 +204,8 @@ private:
       regimes = fmt::format(" in {} regime{} ({})", regimesRun.size(), regimesRun.size() == 1 ? "" : "s", regimes);
     // JSON counters have standard output for themselves.
     (options.counters == "json" ? llvm::errs() : llvm::outs())
-        << fmt::format("{} elements agree with the interpreter{} (largest difference {:.3g} ULP)\n", numElements,
-                       regimes, largestUlps);
+        << fmt::format("{} elements agree with the interpreter{}: {}\n", agreement.numElements, regimes,
+                       describeAgreement(agreement));
   }
 
   static int64_t countElements(const Literal &value) {
@@ -254,8 +249,7 @@ private:
   Regime regime = Regime::Ordinary; ///< of the run in progress
   std::vector<Regime> regimesRun;
   unsigned numRuns = 0;
-  int64_t numElements = 0; ///< of the result
-  double largestUlps = 0;
+  CompareResult agreement; ///< of all runs
 };
 
 /// Compiles the module, or reads --ptx and its description.

@@ -78,32 +78,13 @@ llvm::LogicalResult Machine::admit(const HloInstruction &instr) {
   return llvm::success();
 }
 
-void Machine::disturb(const HloInstruction &instr, Value &value) {
-  if (value.isTuple())
-    return;
-  ElementType type = value.array().shape().elementType();
-  if (!isFloat(type) && !isComplex(type))
-    return;
-  Literal changed = value.take();
-  options.disturb(instr, changed);
-  value = Value(std::move(changed));
-}
-
-llvm::FailureOr<Value> Machine::evaluate(const HloInstruction &instr, llvm::MutableArrayRef<Value> operands) {
-  Step step{instr, operands, *this};
+llvm::FailureOr<Value> Machine::evaluate(const HloInstruction &instr, llvm::MutableArrayRef<Value> operands,
+                                         const Shape *as) {
+  Step step{instr, operands, *this, as};
   OpcodeRule rule = opcodeRule(instr.opcode());
   if (!rule.evaluate)
     return step.unsupported(rule.refusal, DiagnosticKind::UnsupportedOpcode);
-  if (!options.disturb)
-    return rule.evaluate(step);
-  bool isStructured = family(instr.opcode()) == OpcodeFamily::Structured;
-  if (isStructured)
-    for (Value &operand : operands)
-      disturb(instr, operand);
-  llvm::FailureOr<Value> value = rule.evaluate(step);
-  if (succeeded(value) && !isStructured)
-    disturb(instr, *value);
-  return value;
+  return rule.evaluate(step);
 }
 
 /// Whether a value has the types that the instruction declares. It need not: HLO allows an f64 sum of f32 operands.

@@ -19,9 +19,12 @@ struct Step {
   /// The function may take operands out of this list (`Value::take`), which avoids a copy where it is their last use.
   llvm::MutableArrayRef<Value> operands;
   Machine &machine;
+  /// Instead of the instruction's own shape: operands that hold other elements in the same places (bounds), or scalar
+  /// arithmetic done on a whole array of operands.
+  const Shape *as = nullptr;
 
   const Literal &array(unsigned i) const { return operands[i].array(); }
-  const Shape &shape() const { return instr.shape(); }
+  const Shape &shape() const { return as ? *as : instr.shape(); }
   /// Reports the reason at the instruction.
   llvm::LogicalResult unsupported(const llvm::Twine &reason, DiagnosticKind kind = DiagnosticKind::UnsupportedFeature);
 };
@@ -44,6 +47,10 @@ public:
   /// unsupported.
   llvm::FailureOr<Value> run(const HloComputation &computation, std::vector<Value> arguments);
 
+  /// One instruction by the rule of its opcode; `as` is Step::as.
+  llvm::FailureOr<Value> evaluate(const HloInstruction &instr, llvm::MutableArrayRef<Value> operands,
+                                  const Shape *as = nullptr);
+
   DiagnosticEngine &diagnostics;
   const InterpreterOptions &options;
   /// Hidden state of rng and rng-get-and-update-state.
@@ -60,8 +67,6 @@ private:
   };
   const Schedule &scheduleOf(const HloComputation &computation);
   llvm::LogicalResult admit(const HloInstruction &instr);
-  llvm::FailureOr<Value> evaluate(const HloInstruction &instr, llvm::MutableArrayRef<Value> operands);
-  void disturb(const HloInstruction &instr, Value &value);
 
   llvm::DenseMap<const HloComputation *, std::unique_ptr<Schedule>> schedules;
   unsigned depth = 0;

@@ -2,7 +2,7 @@
 
 #include "driver/Compile.h"
 
-#include "hloc/compare/Roundings.h"
+#include "hloc/compare/Compare.h"
 #include "hloc/interp/Inputs.h"
 #include "hloc/interp/Interpreter.h"
 #include "hloc/support/Files.h"
@@ -69,6 +69,7 @@ bool Subject::readPtx(const std::string &base) {
     if (std::optional<LaunchDescription> description = parseLaunchDescription(ofLaunch))
       program = Executor(*laidOut, timing, diagnostics).programOf(*description);
     diagnostics.append(ofLaunch);
+    backend = Backend::Other;
   }
   llvm::errs() << error;
   diagnostics.print(llvm::errs(), false);
@@ -100,7 +101,6 @@ static void removeSpecialFloats(std::vector<Literal> &arguments) {
 }
 
 bool Subject::makeCases(unsigned numSeeds) {
-  tolerances = toleranceFor(*module);
   DiagnosticEngine diagnostics;
   for (unsigned seed = 0; seed < numSeeds; ++seed) {
     llvm::FailureOr<std::vector<Literal>> made = makeArguments(*module, diagnostics, seed);
@@ -147,7 +147,7 @@ std::string Subject::symptomOf(const std::string &text, size_t seed) {
   if (failed(result))
     return "refused: without a reason";
   llvm::FailureOr<CompareResult> compared =
-      compareRun(*module, arguments[seed], expected[seed], *result, tolerances, diagnostics);
+      compareRun(*module, arguments[seed], expected[seed], *result, backend, diagnostics);
   return succeeded(compared) && compared->equal() ? "" : "mismatch";
 }
 

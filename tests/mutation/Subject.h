@@ -38,7 +38,7 @@ private:
   std::optional<ptx::Module> original;
   std::vector<std::vector<Literal>> arguments; ///< by seed
   std::vector<Literal> expected;
-  std::vector<Tolerance> tolerances;
+  Backend backend = Backend::Hloc;
   Timing timing{false};
 };
 

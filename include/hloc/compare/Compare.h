@@ -1,12 +1,14 @@
 #pragma once
-// Comparing two results: how much may differ (Tolerance, from what the module computes) and a report of what does.
+// Comparing what a backend computed with what the interpreter did, and a report of what differs.
 //
-//   CompareResult r = compareLiterals(expected, actual, toleranceFor(module));
-//   if (!r.equal()) os << r.report;      // index, both values, ULPs, histogram, the worst ten
+//   CompareResult r = *compareRun(module, arguments, expected, actual, Backend::Hloc, diagnostics);
+//   if (!r.equal()) os << r.report;      // index, both values, what is admissible, ULPs, histogram, the worst ten
+//
+// The bounds are per element (hloc/interp/Bounds.h). A tolerance given by hand replaces them.
 
 #include "hloc/hlo/HloModule.h"
-
-#include "llvm/ADT/DenseSet.h"
+#include "hloc/interp/Bounds.h"
+#include "hloc/support/Diagnostics.h"
 
 #include <string>
 
@@ -31,36 +33,46 @@ struct Mismatch {
   llvm::SmallVector<int64_t, 2> leaf;  ///< tuple index path
   llvm::SmallVector<int64_t, 6> index; ///< position in the array
   std::string expected, actual;
-  double difference = 0; ///< absolute; infinite if one is NaN
+  std::string admissible; ///< "[low, high]"; empty for the expected value alone
+  double difference = 0;  ///< absolute; infinite if one is NaN
   double ulps = 0;
 };
 
 struct CompareResult {
   int64_t numElements = 0, numMismatches = 0;
   double largestUlps = 0; ///< over all finite floats, passing ones included
+  /// Of comparisons with bounds: the widest distance between the expected and an admissible value, in ULPs; elements
+  /// that have more than one admissible value; elements of which the reference knows nothing.
+  double widestBound = 0;
+  int64_t numBranched = 0, numUndecided = 0;
+  std::optional<Mismatch> furthest, firstUndecided; ///< of the elements that pass, the one with the largest difference
   Mismatch first;
   std::vector<Mismatch> worst; ///< at most ten, by difference in ULPs
   std::string report;          ///< for a person; empty if equal
   bool equal() const { return numMismatches == 0; }
+  /// Adds what another comparison of the same result, on other arguments, has found. Of neither anything differs.
+  void absorb(const CompareResult &other);
 };
 
-/// Absolute differences that are allowed in addition, by array leaf in order and element. See Roundings.h.
-using Allowances = std::vector<std::vector<double>>;
+/// Every element must be one that a right kernel of this backend may give. `expected` is what `interpret(module,
+/// arguments)` gives. Costs no more than comparing bytes where all are equal, else about another interpretation.
+llvm::FailureOr<CompareResult> compareRun(const HloModule &module, llvm::ArrayRef<Literal> arguments,
+                                          const Literal &expected, const Literal &actual, Backend backend,
+                                          DiagnosticEngine &diagnostics);
 
-/// The two must have compatible shapes (a difference is reported as a mismatch of everything). Tuples: `tolerances` has
-/// one entry per leaf in order, or one for all; `allowances` is empty or has one.
-CompareResult compareLiterals(const Literal &expected, const Literal &actual, llvm::ArrayRef<Tolerance> tolerances,
-                              const Allowances &allowances = {});
+/// What a comparison without mismatches means: the largest difference and where, the widest bound, how many elements
+/// have more than one admissible value or none that is known.
+std::string describeAgreement(const CompareResult &result);
+
+/// By tolerances. The two must have compatible shapes (a difference is reported as a mismatch of everything). Tuples:
+/// `tolerances` has one entry per leaf in order, or one for all.
+CompareResult compareLiterals(const Literal &expected, const Literal &actual, llvm::ArrayRef<Tolerance> tolerances);
 CompareResult compareLiterals(const Literal &expected, const Literal &actual, const Tolerance &tolerance);
 
 /// The bounds for each leaf of the entry's result. Bit for bit where only data movement, integer ops and exact float
 /// ops lead to it; otherwise a budget of ULPs that grows with the ops on the path, in the coarsest float type among
 /// them.
 std::vector<Tolerance> toleranceFor(const HloModule &module);
-/// Relative error that an op adds by itself where its operands are exact; 0 for exact ones.
-double errorOf(const HloInstruction &instr);
-/// Conversions to fewer bits of what may be wrong already: a backend may round elsewhere.
-llvm::DenseSet<const HloInstruction *> inexactRoundings(const HloModule &module);
 Tolerance toleranceFor(const HloModule &module, unsigned resultLeaf);
 /// "1e-4" (absolute and relative), "abs=1e-5,rel=1e-3,ulps=4,largest=1e-6,int=1", "exact". Nothing if malformed.
 std::optional<Tolerance> parseTolerance(llvm::StringRef text);

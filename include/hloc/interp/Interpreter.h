@@ -11,8 +11,6 @@
 
 #include "llvm/Support/LogicalResult.h"
 
-#include <functional>
-
 namespace hloc {
 
 struct InterpreterOptions {
@@ -22,9 +20,6 @@ struct InterpreterOptions {
   uint64_t maxLoopSteps = uint64_t(1) << 24;
   /// Seed of `rng` and first state of `rng-get-and-update-state`, the ops whose values HLO leaves open.
   uint64_t seed = 0;
-  /// Changes float arrays on their way, to learn how far roundings carry (compare/Roundings.h): copies of the
-  /// operands of structured ops (sums, products of matrices), before they are read, and the results of all other ops.
-  std::function<void(const HloInstruction &, Literal &)> disturb;
 };
 
 /// Runs the entry computation. One argument per parameter, compatible with its shape (layouts do not matter: literals

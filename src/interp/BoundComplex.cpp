@@ -1,0 +1,227 @@
+// Elementwise ops on complex numbers. Bounds are rectangles; errors of functions and products count in units of the last
+// place of the larger part, since parts of a result have no accuracy of their own where they cancel.
+
+#include "interp/Accuracy.h"
+#include "interp/BoundElementwise.h"
+#include "interp/FloatGrid.h"
+#include "interp/LaneOp.h"
+
+namespace hloc::interp {
+
+namespace {
+
+using Number = std::complex<double>;
+
+struct Rectangle {
+  Number low, high;
+  bool isPoint() const {
+    auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+    return same(low.real(), high.real()) && same(low.imag(), high.imag());
+  }
+  bool isUnknown() const {
+    return interp::isUnknown(low.real(), high.real()) || interp::isUnknown(low.imag(), high.imag());
+  }
+  bool isFinite() const {
+    return std::isfinite(low.real()) && std::isfinite(low.imag()) && std::isfinite(high.real()) &&
+           std::isfinite(high.imag());
+  }
+};
+
+Rectangle unknownRectangle() {
+  double low, high;
+  setUnknown(low, high);
+  return {{low, low}, {high, high}};
+}
+
+/// Reads elements, real or complex, or bounds of them, as rectangles.
+class RectangleReader {
+public:
+  explicit RectangleReader(const Bounded &operand)
+      : low(operand.bounds ? operand.bounds->low : operand.array()),
+        high(operand.bounds ? operand.bounds->high : operand.array()),
+        complex(isComplex(low.shape().elementType())), repeat(low.numElements() == 1) {}
+  Rectangle operator[](int64_t i) const {
+    int64_t at = repeat ? 0 : i;
+    if (complex)
+      return {low.getComplex(at), high.getComplex(at)};
+    return {Number(low.getDouble(at), 0), Number(high.getDouble(at), 0)};
+  }
+
+private:
+  const Literal &low, &high;
+  bool complex, repeat;
+};
+
+/// [low, high] of a product of two intervals.
+std::pair<double, double> times(double a, double b, double c, double d) {
+  auto [least, greatest] = std::minmax({a * c, a * d, b * c, b * d});
+  return {least, greatest};
+}
+
+class ComplexBounds {
+public:
+  explicit ComplexBounds(const BoundStep &step)
+      : step(step), opcode(step.instr.opcode()), resultIsComplex(isComplex(step.value.shape().elementType())),
+        grid(componentType(step.value.shape().elementType())),
+        ulps(rounds(opcode) ? permittedUlps(step.instr, step.backend) : 0) {
+    if (family(opcode) == OpcodeFamily::Unary)
+      kernel = unaryKernel(opcode, ComputeType::ComplexDouble);
+    else if (family(opcode) == OpcodeFamily::Binary)
+      kernel = binaryKernel(opcode, ComputeType::ComplexDouble);
+    for (const Bounded &operand : step.operands)
+      readers.emplace_back(operand);
+  }
+
+  BoundsPtr run() {
+    Shape shape = boundsShape(step.value.shape());
+    auto made = std::make_shared<Bounds>(Bounds{Literal(shape), Literal(shape)});
+    for (int64_t i = 0; i < step.value.numElements(); ++i) {
+      Rectangle result = evaluate(i);
+      if (resultIsComplex) {
+        made->low.setComplex(i, result.low);
+        made->high.setComplex(i, result.high);
+      } else {
+        made->low.setDouble(i, result.low.real());
+        made->high.setDouble(i, result.high.real());
+      }
+    }
+    return nullIfExact(std::move(made));
+  }
+
+private:
+  Number reference(int64_t i) const {
+    return resultIsComplex ? step.value.getComplex(i) : Number(step.value.getDouble(i), 0);
+  }
+
+  Rectangle evaluate(int64_t i) const {
+    Rectangle x = readers[0][i], y = readers.size() > 1 ? readers[1][i] : Rectangle{};
+    Number wanted = reference(i);
+    if (x.isUnknown() || y.isUnknown())
+      return unknownRectangle();
+    switch (opcode) {
+    case Opcode::Add:
+      return rounded({x.low + y.low, x.high + y.high}, wanted);
+    case Opcode::Subtract:
+      return rounded({x.low - y.high, x.high - y.low}, wanted);
+    case Opcode::Negate:
+      return admitting({-x.high, -x.low}, wanted);
+    case Opcode::Real:
+      return admitting({x.low.real(), x.high.real()}, wanted);
+    case Opcode::Imag:
+      return admitting({x.low.imag(), x.high.imag()}, wanted);
+    case Opcode::Complex:
+      return admitting({{x.low.real(), y.low.real()}, {x.high.real(), y.high.real()}}, wanted);
+    case Opcode::Convert:
+      return rounded(x, wanted);
+    case Opcode::Multiply:
+      return product(x, y, wanted);
+    default:
+      return function(x, y, wanted);
+    }
+  }
+
+  Rectangle rounded(const Rectangle &exact, Number wanted) const {
+    auto nearest = [&](Number z) { return Number(grid.nearest(z.real()), grid.nearest(z.imag())); };
+    return admitting({nearest(exact.low), nearest(exact.high)}, wanted);
+  }
+
+  /// A rectangle that holds what the reference gives as well; NaN parts are compared as such.
+  static Rectangle admitting(Rectangle made, Number wanted) {
+    auto part = [](double &low, double &high, double value) {
+      if (isUnknown(low, high))
+        return;
+      if (std::isnan(value) != std::isnan(low)) {
+        setUnknown(low, high);
+        return;
+      }
+      low = value < low || (value == 0 && low == 0 && std::signbit(value)) ? value : low;
+      high = value > high || (value == 0 && high == 0 && !std::signbit(value)) ? value : high;
+    };
+    double lowParts[2] = {made.low.real(), made.low.imag()}, highParts[2] = {made.high.real(), made.high.imag()};
+    part(lowParts[0], highParts[0], wanted.real());
+    part(lowParts[1], highParts[1], wanted.imag());
+    return {{lowParts[0], lowParts[1]}, {highParts[0], highParts[1]}};
+  }
+
+  /// (ac - bd, ad + bc): each part has two products, of which one may be contracted, and a sum.
+  Rectangle product(const Rectangle &x, const Rectangle &y, Number wanted) const {
+    if (!x.isFinite() || !y.isFinite() || !std::isfinite(wanted.real()) || !std::isfinite(wanted.imag()))
+      return x.isPoint() && y.isPoint() ? Rectangle{wanted, wanted} : unknownRectangle();
+    auto combined = [&](std::pair<double, double> p, std::pair<double, double> q, double sign) {
+      auto [qLow, qHigh] = sign > 0 ? q : std::pair(-q.second, -q.first);
+      double low = p.first + qLow, high = p.second + qHigh;
+      auto isNumber = [&](double value) { return grid.nearest(value) == value; };
+      if (x.isPoint() && y.isPoint() && isNumber(p.first) && isNumber(qLow) && isNumber(low))
+        return std::pair(low, high);
+      double magnitude = std::max(std::fabs(p.first), std::fabs(p.second)) + std::max(std::fabs(qLow), std::fabs(qHigh));
+      double error = ulps * grid.unitRoundoff() * magnitude + grid.ulp(0);
+      return std::pair(grid.nearest(low - error), grid.nearest(high + error));
+    };
+    const Number &a = x.low, &b = x.high, &c = y.low, &d = y.high;
+    auto re = combined(times(a.real(), b.real(), c.real(), d.real()), times(a.imag(), b.imag(), c.imag(), d.imag()), -1);
+    auto im = combined(times(a.real(), b.real(), c.imag(), d.imag()), times(a.imag(), b.imag(), c.real(), d.real()), 1);
+    return admitting({{re.first, im.first}, {re.second, im.second}}, wanted);
+  }
+
+  Number apply(Number x, Number y) const {
+    Number both[2] = {x, y}, made = 0;
+    Lanes lanes;
+    lanes.operands[0] = &both[0];
+    lanes.operands[1] = &both[1];
+    lanes.result = &made;
+    lanes.count = 1;
+    lanes.bits = 64;
+    kernel(lanes); // real results take the place of the real part
+    return made;
+  }
+
+  /// Any other function: its values at the corners and a quarter more, widened by its budget.
+  Rectangle function(const Rectangle &x, const Rectangle &y, Number wanted) const {
+    if (!kernel)
+      return unknownRectangle();
+    if (x.isPoint() && y.isPoint()) {
+      // Which infinities and NaNs a function of complex numbers has is not the same anywhere (SEMANTICS.md).
+      if (!std::isfinite(wanted.real()) || !std::isfinite(wanted.imag()))
+        return opcode == Opcode::Abs ? Rectangle{wanted, wanted} : unknownRectangle();
+      return widened({apply(x.low, y.low), apply(x.low, y.low)}, wanted);
+    }
+    Rectangle made{{HUGE_VAL, HUGE_VAL}, {-HUGE_VAL, -HUGE_VAL}};
+    for (unsigned corner = 0; corner < 16; ++corner) {
+      auto pick = [&](const Rectangle &z, unsigned bits) {
+        return Number(bits & 1 ? z.high.real() : z.low.real(), bits & 2 ? z.high.imag() : z.low.imag());
+      };
+      Number z = apply(pick(x, corner), pick(y, corner >> 2));
+      if (!std::isfinite(z.real()) || !std::isfinite(z.imag()))
+        return unknownRectangle();
+      made.low = {std::min(made.low.real(), z.real()), std::min(made.low.imag(), z.imag())};
+      made.high = {std::max(made.high.real(), z.real()), std::max(made.high.imag(), z.imag())};
+    }
+    Number margin = (made.high - made.low) * 0.25;
+    return widened({made.low - margin, made.high + margin}, wanted);
+  }
+
+  Rectangle widened(const Rectangle &exact, Number wanted) const {
+    double largest = std::max({std::fabs(exact.low.real()), std::fabs(exact.low.imag()), std::fabs(exact.high.real()),
+                               std::fabs(exact.high.imag()), std::fabs(wanted.real()), std::fabs(wanted.imag())});
+    double error = ulps * grid.ulp(largest);
+    if (!std::isfinite(error))
+      return unknownRectangle();
+    Number margin(error, resultIsComplex ? error : 0);
+    auto nearest = [&](Number z) { return Number(grid.nearest(z.real()), grid.nearest(z.imag())); };
+    return admitting({nearest(exact.low - margin), nearest(exact.high + margin)}, wanted);
+  }
+
+  const BoundStep &step;
+  Opcode opcode;
+  bool resultIsComplex;
+  FloatGrid grid;
+  double ulps;
+  Kernel kernel = nullptr;
+  llvm::SmallVector<RectangleReader, 2> readers;
+};
+
+} // namespace
+
+BoundsPtr boundComplex(const BoundStep &step) { return ComplexBounds(step).run(); }
+
+} // namespace hloc::interp

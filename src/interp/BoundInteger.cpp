@@ -1,0 +1,94 @@
+// Elementwise ops on integers and predicates: bounds come from floats that were rounded, compared or counted, and are
+// rare. Ops that are monotone in each operand are evaluated at the corners; of all others nothing is known where an
+// operand is not.
+
+#include "interp/BoundElementwise.h"
+
+namespace hloc::interp {
+
+namespace {
+
+bool isMonotone(const HloInstruction &instr) {
+  switch (instr.opcode()) {
+  case Opcode::Add:
+  case Opcode::Subtract:
+  case Opcode::Multiply:
+  case Opcode::Negate:
+  case Opcode::Maximum:
+  case Opcode::Minimum:
+  case Opcode::Clamp:
+  case Opcode::Sign:
+  case Opcode::Convert:
+    return true;
+  case Opcode::And:
+  case Opcode::Or:
+  case Opcode::Xor:
+  case Opcode::Not:
+    return isPred(instr.shape().elementType()); // two values: the corners are all there are
+  case Opcode::Compare: {
+    auto direction = instr.enumOr(AttributeKey::Direction, ComparisonDirection::Eq);
+    bool equality = direction == ComparisonDirection::Eq || direction == ComparisonDirection::Ne;
+    return !equality || isPred(instr.operand(0)->shape().elementType());
+  }
+  default:
+    return false;
+  }
+}
+
+/// Sums and products that wrap somewhere between the ends of their operands are not monotone there.
+bool mayWrap(const BoundStep &step, int64_t element) {
+  Opcode opcode = step.instr.opcode();
+  ElementType type = step.value.shape().elementType();
+  if (isPred(type) || (opcode != Opcode::Add && opcode != Opcode::Subtract && opcode != Opcode::Multiply &&
+                       opcode != Opcode::Negate && opcode != Opcode::Convert))
+    return false;
+  ElementType from = step.operands[0].array().shape().elementType();
+  auto at = [&](const Bounded &operand, bool high) -> __int128 {
+    int64_t index = operand.array().numElements() == 1 ? 0 : element;
+    const Literal &literal = !operand.bounds ? operand.array() : high ? operand.bounds->high : operand.bounds->low;
+    return from == ElementType::U64 ? __int128(uint64_t(literal.getInt(index))) : __int128(literal.getInt(index));
+  };
+  unsigned bits = bitWidth(type);
+  __int128 least = isSigned(type) ? -(__int128(1) << (bits - 1)) : 0;
+  __int128 greatest = (__int128(1) << (isSigned(type) ? bits - 1 : bits)) - 1;
+  for (unsigned corner = 0; corner < 1u << step.operands.size(); ++corner) {
+    __int128 a = at(step.operands[0], corner & 1), b = step.operands.size() > 1 ? at(step.operands[1], corner & 2) : 0;
+    __int128 exact = opcode == Opcode::Add        ? a + b
+                     : opcode == Opcode::Subtract ? a - b
+                     : opcode == Opcode::Multiply ? a * b
+                     : opcode == Opcode::Negate   ? -a
+                                                  : a;
+    if (exact < least || exact > greatest)
+      return true;
+  }
+  return false;
+}
+
+} // namespace
+
+llvm::FailureOr<BoundsPtr> boundInteger(const BoundStep &step) {
+  auto isOpen = [&](int64_t element) {
+    return llvm::any_of(step.operands, [&](const Bounded &operand) {
+      return operand.bounds && isSpread(*operand.bounds, operand.array().numElements() == 1 ? 0 : element);
+    });
+  };
+  bool monotone = isMonotone(step.instr);
+  llvm::FailureOr<BoundsPtr> corners = BoundsPtr();
+  if (monotone)
+    corners = boundsAtCorners(step);
+  if (failed(corners))
+    return llvm::failure();
+  BoundsPtr unknown = unknownBounds(step.value);
+  auto made = std::make_shared<Bounds>(*corners ? **corners : Bounds{asBound(step.value), asBound(step.value)});
+  unsigned width = hostBytes(made->low.shape().elementType());
+  for (int64_t i = 0; i < step.value.numElements(); ++i) {
+    if (!isOpen(i) || (monotone && !mayWrap(step, i)))
+      continue;
+    auto at = size_t(i) * width;
+    std::copy_n(unknown->low.bytes().begin() + at, width, made->low.mutableBytes().begin() + at);
+    std::copy_n(unknown->high.bytes().begin() + at, width, made->high.mutableBytes().begin() + at);
+  }
+  return nullIfExact(std::move(made));
+}
+
+} // namespace hloc::interp

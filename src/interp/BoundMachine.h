@@ -1,0 +1,51 @@
+#pragma once
+// BoundMachine: runs computations as Machine does, with bounds beside the values.
+
+#include "interp/BoundElementwise.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace hloc::interp {
+
+class BoundMachine {
+public:
+  BoundMachine(DiagnosticEngine &diagnostics, const InterpreterOptions &options, Backend backend)
+      : machine(diagnostics, options), backend(backend) {}
+
+  /// `lift`: the computation is one of scalars, done on all elements of arrays of this shape's dimensions at once.
+  llvm::FailureOr<Bounded> run(const HloComputation &computation, std::vector<Bounded> arguments,
+                               const Shape *lift = nullptr);
+
+private:
+  struct Facts {
+    explicit Facts(const HloComputation &computation);
+    std::vector<uint32_t> lastUse;                           ///< by id: id of the last user; ~0 for the root
+    llvm::DenseSet<const HloInstruction *> mayBeAddedTo; ///< whose results reach a sum, directly or moved
+  };
+  const Facts &factsOf(const HloComputation &computation);
+
+  using Result = llvm::FailureOr<Bounded>;
+  Result evaluate(const HloInstruction &instr, std::vector<Bounded> &operands, const Shape *lift);
+  Result callee(const HloInstruction &instr, std::vector<Bounded> &operands, const Shape *lift);
+  Result whileLoop(const HloInstruction &instr, std::vector<Bounded> &operands);
+  Result conditional(const HloInstruction &instr, std::vector<Bounded> &operands);
+  Result map(const HloInstruction &instr, std::vector<Bounded> &operands, const Shape *lift);
+  Result reduce(const HloInstruction &instr, std::vector<Bounded> &operands);
+  /// Any reducer, combined in a tree.
+  llvm::LogicalResult fold(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result);
+  /// Everything without rules of its own: the hull of what the op makes of values, lowest and highest operands.
+  llvm::LogicalResult boundByEnds(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result);
+  llvm::FailureOr<BoundsPtr> boundMovement(const BoundStep &step, bool ofProducts);
+  llvm::LogicalResult boundArray(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result,
+                                 bool keepUnrounded);
+  llvm::FailureOr<Value> valueOf(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, const Shape *lift);
+
+  Machine machine;
+  Backend backend;
+  llvm::DenseMap<const HloComputation *, std::unique_ptr<Facts>> facts;
+  double orderRoundings = 0; ///< inside of a fold: BoundStep::orderRoundings
+  unsigned depth = 0;
+};
+
+} // namespace hloc::interp

@@ -1,0 +1,406 @@
+// Elementwise ops on real floats: the op is evaluated in f64 at the corners of its operands' bounds, widened by its
+// budget, and rounded to its type.
+//
+//   bf16 y = exp(x), x in [1, 1.0078125]: exp at both ends is 2.71828 and 2.73960; a budget of 0.6 ULP (0.0156) widens
+//   that to [2.7089, 2.7490], in which the bf16 numbers 2.71875, 2.734375 are the admissible results.
+
+#include "interp/Accuracy.h"
+#include "interp/BoundElementwise.h"
+#include "interp/FloatGrid.h"
+#include "interp/LaneOp.h"
+
+#include <cstring>
+#include <numbers>
+
+namespace hloc::interp {
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Delivers real elements, or bounds of them, as runs of f64. Scalars are repeated.
+class RealReader {
+public:
+  explicit RealReader(const Literal &literal)
+      : elements(literal.bytes().data()), type(literal.shape().elementType()), load(loadFunction(type)),
+        repeat(literal.numElements() == 1) {
+    if (!repeat)
+      return;
+    const double one = *convert(0, 1);
+    for (double &lane : lanes)
+      lane = one;
+  }
+  const double *read(int64_t start, int64_t count) {
+    if (repeat)
+      return lanes;
+    if (type == ElementType::F64)
+      return reinterpret_cast<const double *>(elements) + start;
+    return convert(start, count);
+  }
+
+private:
+  const double *convert(int64_t start, int64_t count) {
+    const uint8_t *from = elements + start * hostBytes(type);
+    if (type == ElementType::F64) {
+      std::memcpy(lanes, from, size_t(count) * sizeof(double));
+      return lanes;
+    }
+    if (type != ElementType::F32) {
+      load(from, loaded.bytes, count);
+      from = reinterpret_cast<const uint8_t *>(loaded.bytes);
+    }
+    auto *singles = reinterpret_cast<const float *>(from);
+    for (int64_t i = 0; i < count; ++i)
+      lanes[i] = singles[i];
+    return lanes;
+  }
+
+  const uint8_t *elements;
+  ElementType type;
+  Load load;
+  bool repeat;
+  double lanes[maxLanes];
+  LaneBuffer loaded;
+};
+
+/// Bounds of one operand: where both are one array, it is read once.
+struct OperandReader {
+  RealReader low;
+  std::optional<RealReader> high;
+  explicit OperandReader(const Bounds *bounds, const Literal &value) : low(bounds ? bounds->low : value) {
+    if (bounds)
+      high.emplace(bounds->high);
+  }
+};
+
+Kernel realKernel(const HloInstruction &instr) {
+  switch (family(instr.opcode())) {
+  case OpcodeFamily::Unary:
+    return unaryKernel(instr.opcode(), ComputeType::Double);
+  case OpcodeFamily::Binary:
+    return binaryKernel(instr.opcode(), ComputeType::Double);
+  case OpcodeFamily::Ternary:
+    return clampKernel(ComputeType::Double);
+  default:
+    return nullptr; // convert between floats: the value itself
+  }
+}
+
+bool holdsZero(double low, double high) { return low <= 0 && high >= 0; }
+
+/// Where an op is not monotone between the ends of its operands' bounds: corrects what its values at the corners are.
+void correctInside(Opcode opcode, const double (&low)[3], const double (&high)[3], double &least, double &greatest) {
+  double x = low[0], width = high[0] - low[0];
+  switch (opcode) {
+  case Opcode::Abs:
+    if (holdsZero(x, high[0]))
+      least = 0;
+    return;
+  case Opcode::Cosh:
+    if (holdsZero(x, high[0]))
+      least = 1;
+    return;
+  case Opcode::Sine:
+  case Opcode::Cosine: // no steeper than 1
+    least = std::max(-1.0, least - width / 2);
+    greatest = std::min(1.0, greatest + width / 2);
+    return;
+  case Opcode::Tan: // a pole in between
+    if (width >= std::numbers::pi || std::tan(x) > std::tan(high[0]))
+      setUnknown(least, greatest);
+    return;
+  case Opcode::Divide:
+    if (low[1] != high[1] && holdsZero(low[1], high[1]))
+      setUnknown(least, greatest);
+    return;
+  case Opcode::Remainder: {
+    double limit = std::max(std::fabs(low[1]), std::fabs(high[1]));
+    if (low[1] != high[1] && holdsZero(low[1], high[1]))
+      setUnknown(least, greatest);
+    else if (std::trunc(low[0] / low[1]) != std::trunc(high[0] / high[1]) ||
+             std::trunc(low[0] / high[1]) != std::trunc(high[0] / low[1])) {
+      least = low[0] < 0 ? -limit : 0;
+      greatest = high[0] > 0 ? limit : 0;
+    }
+    return;
+  }
+  case Opcode::Power:
+    if (low[0] < 0 && !(std::isnan(least) && std::isnan(greatest)) &&
+        (low[1] != high[1] || holdsZero(low[0], high[0])))
+      setUnknown(least, greatest);
+    return;
+  case Opcode::Atan2:
+    if (low[1] < 0 && low[0] != high[0] && holdsZero(low[0], high[0])) {
+      least = -std::numbers::pi;
+      greatest = std::numbers::pi;
+    }
+    return;
+  default:
+    return;
+  }
+}
+
+/// One op over arrays of real numbers.
+class RealBounds {
+public:
+  explicit RealBounds(const BoundStep &step)
+      : step(step), opcode(step.instr.opcode()), grid(step.value.shape().elementType()), kernel(realKernel(step.instr)),
+        ulps(rounds(opcode) ? permittedUlps(step.instr, step.backend) : 0) {
+    bool sums = opcode == Opcode::Add || opcode == Opcode::Subtract || opcode == Opcode::Negate;
+    for (const Bounded &operand : step.operands)
+      bounds.push_back(sums && operand.unrounded ? operand.unrounded.get() : operand.bounds.get());
+  }
+
+  BoundsPtr run(BoundsPtr &unrounded) {
+    result = newBounds();
+    if (opcode == Opcode::Multiply && step.keepUnrounded)
+      product = newBounds();
+    inParallel(step.value.numElements(), maxLanes, [&](int64_t begin, int64_t end) { runRange(begin, end); });
+    if (product)
+      unrounded = nullIfExact(std::move(product));
+    return nullIfExact(std::move(result));
+  }
+
+private:
+  std::shared_ptr<Bounds> newBounds() const {
+    Shape shape = boundsShape(step.value.shape());
+    return std::make_shared<Bounds>(Bounds{Literal(shape), Literal(shape)});
+  }
+
+  void runRange(int64_t begin, int64_t end) {
+    auto readers = std::make_unique<std::vector<OperandReader>>();
+    readers->reserve(bounds.size());
+    for (size_t i = 0; i < bounds.size(); ++i)
+      readers->emplace_back(bounds[i], step.operands[i].array());
+    auto reference = std::make_unique<RealReader>(step.value);
+    for (int64_t start = begin; start < end; start += maxLanes) {
+      int64_t count = std::min(maxLanes, end - start);
+      const double *low[3] = {}, *high[3] = {};
+      for (size_t i = 0; i < bounds.size(); ++i) {
+        low[i] = (*readers)[i].low.read(start, count);
+        high[i] = (*readers)[i].high ? (*readers)[i].high->read(start, count) : low[i];
+      }
+      evaluateCorners(low, high, count);
+      finish(low, high, reference->read(start, count), start, count);
+    }
+  }
+
+  void evaluateCorners(const double *const (&low)[3], const double *const (&high)[3], int64_t count) {
+    thread_local double computed[maxLanes];
+    Lanes lanes;
+    lanes.count = count;
+    lanes.result = computed;
+    lanes.bits = 64;
+    unsigned spread = 0; // operands with two ends
+    for (size_t i = 0; i < bounds.size(); ++i)
+      spread |= unsigned(low[i] != high[i]) << i;
+    numCorners = 0;
+    for (unsigned corner = 0; corner < 8; ++corner) {
+      if (corner & ~spread)
+        continue;
+      for (size_t i = 0; i < bounds.size(); ++i)
+        lanes.operands[i] = corner >> i & 1 ? high[i] : low[i];
+      const double *values = computed;
+      if (kernel)
+        kernel(lanes);
+      else
+        values = static_cast<const double *>(lanes.operands[0]);
+      for (int64_t i = 0; i < count; ++i) {
+        double y = values[i];
+        if (numCorners == 0) {
+          least[i] = greatest[i] = y;
+          numNan[i] = y != y;
+        } else {
+          least[i] = y < least[i] ? y : least[i];
+          greatest[i] = y > greatest[i] ? y : greatest[i];
+          numNan[i] = uint8_t(numNan[i] + (y != y));
+        }
+      }
+      ++numCorners;
+    }
+  }
+
+  void finish(const double *const (&low)[3], const double *const (&high)[3], const double *reference, int64_t start,
+              int64_t count) {
+    auto lowest = result->low.mutableData<double>(), highest = result->high.mutableData<double>();
+    for (int64_t i = 0; i < count; ++i) {
+      double from[3] = {}, to[3] = {};
+      bool unknown = numNan[i] != 0 && numNan[i] != numCorners, isSpread = false;
+      for (size_t k = 0; k < bounds.size(); ++k) {
+        from[k] = low[k][i];
+        to[k] = high[k][i];
+        unknown |= isUnknown(from[k], to[k]);
+        isSpread |= from[k] != to[k] && !std::isnan(from[k]);
+      }
+      double a = least[i], b = greatest[i];
+      if (isSpread && !unknown)
+        correctInside(opcode, from, to, a, b);
+      if (unknown)
+        setUnknown(a, b);
+      auto at = size_t(start + i);
+      double rawLow = a, rawHigh = b;
+      if (!std::isnan(a) && !std::isnan(b))
+        round(a, b);
+      admitReference(reference[i], a, b);
+      lowest[at] = a;
+      highest[at] = b;
+      if (product)
+        keepProduct(at, rawLow, rawHigh, a, b, from, to);
+    }
+  }
+
+  /// From exact values to admissible results.
+  void round(double &a, double &b) const {
+    if (ulps == 0)
+      return;
+    if (step.orderRoundings > 0 && (opcode == Opcode::Add || opcode == Opcode::Subtract || opcode == Opcode::Multiply)) {
+      bool exact = a == b && grid.nearest(a) == a;
+      double error = exact ? 0 : step.orderRoundings * grid.unitRoundoff() * std::max(std::fabs(a), std::fabs(b));
+      a -= error;
+      b += error;
+    }
+    double first = grid.nearest(a), last = a == b ? first : grid.nearest(b);
+    if (ulps <= 0.5) {
+      // Narrow floats may be computed in f32 and rounded again.
+      if (bitWidth(grid.type()) < 32) {
+        first = std::min(first, grid.nearest(double(float(a))));
+        last = std::max(last, grid.nearest(double(float(b))));
+      }
+    } else {
+      if (std::isfinite(a) && a != 0)
+        first = std::min(first, grid.above(a - ulps * spacing(a)));
+      if (std::isfinite(b) && b != 0)
+        last = std::max(last, grid.below(b + ulps * spacing(b)));
+      // Approximate functions may take subnormal numbers for zero.
+      if (grid.type() != ElementType::F64 && std::fabs(first) < grid.smallestNormalNumber())
+        first = std::min(first, 0.0);
+      if (grid.type() != ElementType::F64 && std::fabs(last) < grid.smallestNormalNumber())
+        last = std::max(last, 0.0);
+    }
+    if (std::isnan(first) != std::isnan(last))
+      setUnknown(first, last);
+    a = first;
+    b = last;
+  }
+
+  /// Distance of neighbours, as if far below the smallest number there were some: what underflows becomes zero or the
+  /// smallest number, no more.
+  double spacing(double x) const { return std::min(grid.ulp(x), std::fabs(x)); }
+
+  /// What the reference gives is admissible: its functions are a rounding off now and then.
+  static void admitReference(double reference, double &a, double &b) {
+    if (isUnknown(a, b))
+      return;
+    if (std::isnan(reference) != std::isnan(a)) {
+      setUnknown(a, b);
+      return;
+    }
+    if (reference < a || (reference == 0 && a == 0 && std::signbit(reference)))
+      a = reference;
+    if (reference > b || (reference == 0 && b == 0 && !std::signbit(reference)))
+      b = reference;
+  }
+
+  void keepProduct(size_t at, double rawLow, double rawHigh, double a, double b, const double (&from)[3],
+                   const double (&to)[3]) {
+    bool exactInF64 = grid.type() != ElementType::F64 ||
+                      (from[0] == to[0] && from[1] == to[1] && std::fma(from[0], from[1], -rawLow) == 0);
+    if (!exactInF64) {
+      rawLow = std::nextafter(rawLow, -infinity);
+      rawHigh = std::nextafter(rawHigh, infinity);
+    }
+    bool isFinite = std::isfinite(rawLow) && std::isfinite(rawHigh) && !isUnknown(a, b);
+    product->low.mutableData<double>()[at] = isFinite ? std::min(a, rawLow) : a;
+    product->high.mutableData<double>()[at] = isFinite ? std::max(b, rawHigh) : b;
+  }
+
+  const BoundStep &step;
+  Opcode opcode;
+  FloatGrid grid;
+  Kernel kernel;
+  double ulps;
+  llvm::SmallVector<const Bounds *, 3> bounds;
+  std::shared_ptr<Bounds> result, product;
+  // Of the run of lanes at hand, in each thread.
+  static thread_local double least[maxLanes], greatest[maxLanes];
+  static thread_local uint8_t numNan[maxLanes];
+  static thread_local unsigned numCorners;
+};
+
+thread_local double RealBounds::least[maxLanes], RealBounds::greatest[maxLanes];
+thread_local uint8_t RealBounds::numNan[maxLanes];
+thread_local unsigned RealBounds::numCorners;
+
+/// Can the comparison come out true, can it come out false?
+void compareIntervals(ComparisonDirection direction, double a, double b, double c, double d, bool &canHold,
+                      bool &canFail) {
+  switch (direction) {
+  case ComparisonDirection::Eq:
+    canHold = a <= d && c <= b;
+    canFail = !(a == b && c == d && a == c);
+    return;
+  case ComparisonDirection::Ne:
+    canFail = a <= d && c <= b;
+    canHold = !(a == b && c == d && a == c);
+    return;
+  case ComparisonDirection::Lt:
+    canHold = a < d;
+    canFail = b >= c;
+    return;
+  case ComparisonDirection::Le:
+    canHold = a <= d;
+    canFail = b > c;
+    return;
+  case ComparisonDirection::Gt:
+    canHold = b > c;
+    canFail = a <= d;
+    return;
+  case ComparisonDirection::Ge:
+    canHold = b >= c;
+    canFail = a < d;
+    return;
+  }
+}
+
+} // namespace
+
+BoundsPtr boundReal(const BoundStep &step, BoundsPtr &unrounded) { return RealBounds(step).run(unrounded); }
+
+BoundsPtr boundRealCompare(const BoundStep &step) {
+  bool isFinite = step.instr.opcode() == Opcode::IsFinite;
+  auto direction = step.instr.enumOr(AttributeKey::Direction, ComparisonDirection::Eq);
+  auto made = std::make_shared<Bounds>(Bounds{step.value, step.value});
+  auto lowest = made->low.mutableData<uint8_t>(), highest = made->high.mutableData<uint8_t>();
+  std::vector<OperandReader> readers;
+  readers.reserve(2);
+  for (const Bounded &operand : step.operands)
+    readers.emplace_back(operand.bounds.get(), operand.array());
+  for (int64_t start = 0, total = step.value.numElements(); start < total; start += maxLanes) {
+    int64_t count = std::min(maxLanes, total - start);
+    const double *low[2] = {}, *high[2] = {};
+    for (size_t i = 0; i < readers.size(); ++i) {
+      low[i] = readers[i].low.read(start, count);
+      high[i] = readers[i].high ? readers[i].high->read(start, count) : low[i];
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      double a = low[0][i], b = high[0][i], c = isFinite ? 0 : low[1][i], d = isFinite ? 0 : high[1][i];
+      bool spread = (a != b && !(std::isnan(a) && std::isnan(b))) || (c != d && !(std::isnan(c) && std::isnan(d)));
+      if (!spread)
+        continue; // the reference's value
+      bool canHold = true, canFail = true;
+      if (isFinite && !isUnknown(a, b)) {
+        canHold = std::isfinite(a) || std::isfinite(b);
+        canFail = !std::isfinite(a) || !std::isfinite(b);
+      } else if (!isFinite && !isUnknown(a, b) && !isUnknown(c, d) && !std::isnan(a) && !std::isnan(c)) {
+        compareIntervals(direction, a, b, c, d, canHold, canFail);
+      } else if (!isUnknown(a, b) && !isUnknown(c, d)) {
+        continue; // one is NaN whatever the other
+      }
+      lowest[size_t(start + i)] = !canFail;
+      highest[size_t(start + i)] = canHold;
+    }
+  }
+  return nullIfExact(std::move(made));
+}
+
+} // namespace hloc::interp

@@ -1,0 +1,402 @@
+// The error of a sum: with E = roundings * u * (sum of magnitudes), what is between (least sum - E) and (greatest sum +
+// E) is admissible. Short sums get the worst case for E, long ones a statistical bound (Accuracy.h), and the serial sum
+// in the accumulator's precision is admissible anyway: its errors are not random where all terms are alike.
+//
+// Sums of which every partial sum is a number of the accumulator have no error at all: all terms are multiples of some
+// 2^k, and the magnitudes sum up to less than 2^precision of these.
+
+#include "interp/BoundSums.h"
+
+#include "interp/Accuracy.h"
+#include "interp/FloatGrid.h"
+#include "interp/LaneOp.h"
+#include "interp/Strided.h"
+
+#include <bit>
+
+namespace hloc::interp {
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// What sums of this type are carried in: narrow floats in f32.
+FloatGrid accumulatorOf(ElementType type) {
+  ElementType part = componentType(type);
+  return FloatGrid(part == ElementType::F64 ? ElementType::F64 : ElementType::F32);
+}
+
+/// The value of the lowest bit of a number; infinite for 0.
+double lowestBit(double x) {
+  auto bits = std::bit_cast<uint64_t>(x);
+  uint64_t fraction = bits & ((uint64_t(1) << 52) - 1);
+  auto field = int(bits >> 52 & 0x7FF);
+  if (field == 0 && fraction == 0)
+    return infinity;
+  if (field != 0)
+    fraction |= uint64_t(1) << 52;
+  return std::ldexp(1.0, std::max(field, 1) - 1075 + std::countr_zero(fraction));
+}
+
+double lowestBitOf(const Literal &bound) {
+  double least = infinity;
+  for (double x : bound.data<double>())
+    if (std::isfinite(x))
+      least = std::min(least, lowestBit(x));
+  return least;
+}
+
+Literal magnitudes(const Bounds &bounds) {
+  Literal made(bounds.low.shape());
+  auto low = bounds.low.data<double>(), high = bounds.high.data<double>();
+  auto to = made.mutableData<double>();
+  for (size_t i = 0; i < low.size(); ++i)
+    to[i] = isUnknown(low[i], high[i]) ? std::numeric_limits<double>::quiet_NaN()
+                                       : std::max(std::fabs(low[i]), std::fabs(high[i]));
+  return made;
+}
+
+bool hasUnknown(const Bounds &bounds) {
+  auto low = bounds.low.data<double>(), high = bounds.high.data<double>();
+  for (size_t i = 0; i < low.size(); ++i)
+    if (isUnknown(low[i], high[i]))
+      return true;
+  return false;
+}
+
+/// From the exact ends of a sum and the error of its order to admissible results; all by part of a number.
+struct SumEnds {
+  const FloatGrid &accumulator, &result;
+
+  void finish(double value, double low, double high, double magnitude, double error, double &least,
+              double &greatest) const {
+    if (std::isnan(value) || std::isinf(value)) {
+      // Not finite through its terms: whatever the order. Through the sum: that is a rounding like any other.
+      if (!std::isfinite(magnitude)) {
+        least = greatest = value;
+        return;
+      }
+    }
+    if (!std::isfinite(magnitude) || magnitude + error >= accumulator.largestNumber()) {
+      setUnknown(least, greatest); // some orders overflow on the way
+      return;
+    }
+    least = result.nearest(low - error);
+    greatest = result.nearest(high + error);
+    if (bitWidth(result.type()) < bitWidth(accumulator.type())) {
+      least = std::min(least, result.nearest(accumulator.nearest(low - error)));
+      greatest = std::max(greatest, result.nearest(accumulator.nearest(high + error)));
+    }
+    if (std::isnan(least) || std::isnan(greatest)) {
+      if (std::isnan(least) != std::isnan(greatest))
+        setUnknown(least, greatest);
+      return;
+    }
+    if (!std::isnan(value)) {
+      least = std::min(least, value);
+      greatest = std::max(greatest, value);
+    }
+  }
+};
+
+/// One sum of terms, some with bounds.
+class Sum {
+public:
+  explicit Sum(const FloatGrid &accumulator) : single(accumulator.type() == ElementType::F32) {}
+
+  void add(double low, double high) {
+    unknown |= isUnknown(low, high);
+    finite &= std::isfinite(low) && std::isfinite(high);
+    spread |= low != high;
+    least += low;
+    greatest += high;
+    magnitude += std::max(std::fabs(low), std::fabs(high));
+    lowest = std::min(lowest, lowestBit(low));
+    double middle = low == high ? low : low + (high - low) / 2;
+    if (single)
+      serialSingle += float(middle);
+    else
+      serialDouble += middle;
+    ++count;
+  }
+
+  void finish(const SumEnds &ends, double value, double termRoundings, double &low, double &high) const {
+    if (unknown) {
+      setUnknown(low, high);
+      return;
+    }
+    bool exact = !spread && finite && double(magnitude) < std::ldexp(lowest, int(ends.accumulator.precision()));
+    double roundings = exact ? 0 : sumRoundings(double(count)) + termRoundings;
+    double serial = single ? double(serialSingle) : serialDouble;
+    double first = double(least), last = double(greatest);
+    if (!exact && std::isfinite(serial)) {
+      double width = last - first;
+      first = std::min(first, serial - width / 2);
+      last = std::max(last, serial + width / 2);
+    }
+    ends.finish(value, first, last, finite ? double(magnitude) : infinity,
+                roundings * ends.accumulator.unitRoundoff() * double(magnitude), low, high);
+  }
+
+private:
+  bool single, unknown = false, finite = true, spread = false;
+  long double least = 0, greatest = 0, magnitude = 0;
+  float serialSingle = 0;
+  double serialDouble = 0, lowest = infinity;
+  int64_t count = 0;
+};
+
+double partOf(const Literal &value, int64_t i, unsigned part) {
+  if (!isComplex(value.shape().elementType()))
+    return value.getDouble(i);
+  std::complex<double> z = value.getComplex(i);
+  return part ? z.imag() : z.real();
+}
+
+} // namespace
+
+std::optional<Opcode> plainOp(const HloComputation &computation) {
+  const HloInstruction &root = *computation.root();
+  if (computation.numParameters() != 2 || root.numOperands() != 2 || computation.instructions().size() != 3)
+    return std::nullopt;
+  if (root.operand(0)->opcode() != Opcode::Parameter || root.operand(1)->opcode() != Opcode::Parameter ||
+      root.operand(0) == root.operand(1))
+    return std::nullopt;
+  return root.opcode();
+}
+
+BoundsPtr boundReduceSum(const BoundStep &step) {
+  const Shape &operand = step.operands[0].array().shape();
+  Index order, reduced;
+  int64_t numReduced = 1;
+  for (unsigned i = 0; i < operand.rank(); ++i)
+    if (!llvm::is_contained(step.instr.ints(AttributeKey::Dimensions), int64_t(i))) {
+      order.push_back(i);
+    } else {
+      reduced.push_back(i);
+      numReduced *= operand.dim(i);
+    }
+  order.append(reduced);
+  BoundsPtr terms = step.operands[0].unrounded ? step.operands[0].unrounded : boundsOrPoint(step.operands[0]);
+  BoundsPtr init = boundsOrPoint(step.operands[1]);
+  bool spread = step.operands[0].unrounded || step.operands[0].bounds;
+  Literal low = transposed(terms->low, order), high = spread ? transposed(terms->high, order) : Literal();
+  auto lows = low.data<double>(), highs = spread ? high.data<double>() : lows;
+  unsigned parts = isComplex(operand.elementType()) ? 2 : 1;
+  Shape shape = boundsShape(step.value.shape());
+  auto made = std::make_shared<Bounds>(Bounds{Literal(shape), Literal(shape)});
+  auto least = made->low.mutableData<double>(), greatest = made->high.mutableData<double>();
+  FloatGrid accumulator = accumulatorOf(step.value.shape().elementType());
+  FloatGrid result(componentType(step.value.shape().elementType()));
+  SumEnds ends{accumulator, result};
+  int64_t numResults = step.value.numElements();
+  int64_t grain = std::max<int64_t>(1, maxLanes / std::max<int64_t>(1, numReduced));
+  // Rows go to threads by the number of terms.
+  inParallel(numResults * std::max<int64_t>(1, numReduced), grain * std::max<int64_t>(1, numReduced),
+             [&](int64_t begin, int64_t end) {
+               int64_t each = std::max<int64_t>(1, numReduced);
+               for (int64_t row = (begin + each - 1) / each; row * each < end; ++row)
+                 for (unsigned part = 0; part < parts; ++part) {
+                   Sum sum(accumulator);
+                   sum.add(init->low.data<double>()[part], init->high.data<double>()[part]);
+                   for (int64_t i = 0; i < numReduced; ++i) {
+                     auto at = size_t((row * numReduced + i) * parts + part);
+                     sum.add(lows[at], highs[at]);
+                   }
+                   auto at = size_t(row * parts + part);
+                   sum.finish(ends, partOf(step.value, row, part), step.operands[0].unrounded ? 1 : 0, least[at],
+                              greatest[at]);
+                 }
+             });
+  return nullIfExact(std::move(made));
+}
+
+namespace {
+
+/// Bounds of an op that is linear in its operands, from its f64 values on exact ends, on magnitudes, and on radii.
+struct LinearParts {
+  Literal low, high; ///< exact sums of the lowest and of the highest terms
+  Literal magnitude;
+  double quantum; ///< all terms are multiples of this
+  double roundings;
+};
+
+BoundsPtr finishLinear(const BoundStep &step, const LinearParts &parts) {
+  FloatGrid accumulator = accumulatorOf(step.value.shape().elementType());
+  FloatGrid result(componentType(step.value.shape().elementType()));
+  SumEnds ends{accumulator, result};
+  Shape shape = boundsShape(step.value.shape());
+  auto made = std::make_shared<Bounds>(Bounds{Literal(shape), Literal(shape)});
+  auto least = made->low.mutableData<double>(), greatest = made->high.mutableData<double>();
+  auto low = parts.low.data<double>(), high = parts.high.data<double>(), magnitude = parts.magnitude.data<double>();
+  unsigned numParts = isComplex(step.value.shape().elementType()) ? 2 : 1;
+  for (size_t i = 0; i < low.size(); ++i) {
+    double sum = magnitude[i];
+    bool exact = low[i] == high[i] && sum < std::ldexp(parts.quantum, int(accumulator.precision()));
+    double error = exact ? 0 : parts.roundings * accumulator.unitRoundoff() * sum;
+    ends.finish(partOf(step.value, int64_t(i / numParts), unsigned(i % numParts)), low[i], high[i], sum, error,
+                least[i], greatest[i]);
+  }
+  return nullIfExact(std::move(made));
+}
+
+/// Operands of products are converted to the result's type first.
+BoundsPtr asFactor(const Bounded &operand, ElementType type) {
+  BoundsPtr bounds = boundsOrPoint(operand);
+  ElementType from = operand.array().shape().elementType();
+  if (from == type || isComplex(type) || (isFloat(from) && isFloat(type) && bitWidth(from) < bitWidth(type)))
+    return bounds;
+  Shape rounded = Shape::array(type, operand.array().shape().dims());
+  return std::make_shared<Bounds>(
+      Bounds{asBound(asValue(bounds->low, rounded)), asBound(asValue(bounds->high, rounded))});
+}
+
+/// Literals as complex numbers where the product is complex.
+Literal asComplexBound(const Literal &bound) {
+  if (isComplex(bound.shape().elementType()))
+    return bound;
+  Literal made(bound.shape().withElementType(ElementType::C128));
+  for (int64_t i = 0; i < bound.numElements(); ++i)
+    made.setComplex(i, bound.getDouble(i));
+  return made;
+}
+
+Literal combine(const Literal &a, const Literal &b, double (*op)(double, double)) {
+  Literal made(a.shape());
+  auto x = a.data<double>(), y = b.data<double>();
+  auto to = made.mutableData<double>();
+  for (size_t i = 0; i < x.size(); ++i)
+    to[i] = op(x[i], y[i]);
+  return made;
+}
+
+double middleOf(double low, double high) { return low == high ? low : low + (high - low) / 2; }
+double radiusOf(double low, double high) { return low == high ? 0 : (high - low) / 2 * (1 + 0x1p-50); }
+double sumOf(double a, double b) { return a + b; }
+double differenceOf(double a, double b) { return a - b; }
+
+/// (|re| + |im|, the same): magnitudes of the four products of complex numbers, for either part.
+Literal spreadMagnitude(const Literal &magnitude) {
+  Literal made(magnitude.shape());
+  auto from = magnitude.data<double>();
+  auto to = made.mutableData<double>();
+  for (size_t i = 0; i + 1 < from.size(); i += 2)
+    to[i] = from[i] + from[i + 1]; // imaginary parts stay 0
+  return made;
+}
+
+double productTerms(const HloInstruction &instr) {
+  if (instr.opcode() == Opcode::Convolution)
+    return double(instr.operand(1)->shape().numElements());
+  double depth = 1;
+  for (int64_t dim : instr.ints(AttributeKey::LhsContractingDims))
+    depth *= double(instr.operand(0)->shape().dim(unsigned(dim)));
+  return depth;
+}
+
+} // namespace
+
+llvm::FailureOr<BoundsPtr> boundProducts(const BoundStep &step) {
+  ElementType type = step.value.shape().elementType();
+  bool complex = isComplex(type);
+  BoundsPtr left = asFactor(step.operands[0], type), right = asFactor(step.operands[1], type);
+  if (hasUnknown(*left) || hasUnknown(*right))
+    return unknownBounds(step.value);
+  if (complex)
+    for (BoundsPtr *side : {&left, &right})
+      *side = std::make_shared<Bounds>(Bounds{asComplexBound((*side)->low), asComplexBound((*side)->high)});
+  auto product = [&](const Literal &a, const Literal &b) { return step.evaluate({a, b}, true); };
+  bool spread = step.operands[0].bounds || step.operands[1].bounds;
+  Literal a = spread ? combine(left->low, left->high, middleOf) : left->low;
+  Literal b = spread ? combine(right->low, right->high, middleOf) : right->low;
+  Literal aMagnitude = magnitudes(*left), bMagnitude = magnitudes(*right);
+  if (complex) {
+    aMagnitude = spreadMagnitude(aMagnitude);
+    bMagnitude = spreadMagnitude(bMagnitude);
+  }
+  llvm::FailureOr<Literal> middle = product(a, b), magnitude = product(aMagnitude, bMagnitude);
+  if (failed(middle) || failed(magnitude))
+    return llvm::failure();
+  LinearParts parts{*middle, *middle, std::move(*magnitude), lowestBitOf(a) * lowestBitOf(b),
+                    sumRoundings(productTerms(step.instr)) + (complex ? 3 : 1)};
+  if (complex) {
+    auto sums = parts.magnitude.mutableData<double>();
+    for (size_t i = 0; i + 1 < sums.size(); i += 2)
+      sums[i + 1] = sums[i];
+  }
+  if (spread) {
+    Literal ra = combine(left->low, left->high, radiusOf), rb = combine(right->low, right->high, radiusOf);
+    if (complex) {
+      ra = spreadMagnitude(ra);
+      rb = spreadMagnitude(rb);
+    }
+    // |ab - a'b'| <= ra |b'| + |a| rb for a' within ra of a, with |b'| at most its largest magnitude.
+    llvm::FailureOr<Literal> first = product(ra, bMagnitude), second = product(aMagnitude, rb);
+    if (failed(first) || failed(second))
+      return llvm::failure();
+    Literal radius = combine(*first, *second, sumOf);
+    if (complex) {
+      auto sums = radius.mutableData<double>();
+      for (size_t i = 0; i + 1 < sums.size(); i += 2)
+        sums[i + 1] = sums[i];
+    }
+    parts.low = combine(*middle, radius, differenceOf);
+    parts.high = combine(*middle, radius, sumOf);
+  }
+  return finishLinear(step, parts);
+}
+
+llvm::FailureOr<BoundsPtr> boundWindowSum(const BoundStep &step) {
+  BoundsPtr terms = step.operands[0].unrounded ? step.operands[0].unrounded : boundsOrPoint(step.operands[0]);
+  BoundsPtr init = boundsOrPoint(step.operands[1]);
+  if (hasUnknown(*terms))
+    return unknownBounds(step.value);
+  llvm::FailureOr<Literal> low = step.evaluate({terms->low, init->low}, true),
+                           high = step.evaluate({terms->high, init->high}, true),
+                           magnitude = step.evaluate({magnitudes(*terms), magnitudes(*init)}, true);
+  if (failed(low) || failed(high) || failed(magnitude))
+    return llvm::failure();
+  double size = 1;
+  for (const WindowDim &dim : step.instr.windowOr(step.operands[0].array().shape().rank()).dims)
+    size *= double(dim.size);
+  double quantum = std::min(lowestBitOf(terms->low), lowestBitOf(init->low));
+  return finishLinear(step, {std::move(*low), std::move(*high), std::move(*magnitude), quantum,
+                             sumRoundings(size + 1) + (step.operands[0].unrounded ? 1 : 0)});
+}
+
+llvm::FailureOr<BoundsPtr> boundScatterSum(const BoundStep &step) {
+  ElementType type = step.value.shape().elementType();
+  BoundsPtr into = boundsOrPoint(step.operands[0]), updates = boundsOrPoint(step.operands[2]);
+  if (hasUnknown(*into) || hasUnknown(*updates))
+    return unknownBounds(step.value);
+  const Literal &indices = step.operands[1].array();
+  // The op adds in the reducer's own type, as memory does; numbers of it are exact as such.
+  auto scatter = [&](const Literal &a, const Literal &b) -> llvm::FailureOr<Literal> {
+    llvm::FailureOr<Literal> sums = step.evaluate({asValue(a, step.operands[0].array().shape()), indices,
+                                                   asValue(b, step.operands[2].array().shape())},
+                                                  false);
+    if (failed(sums))
+      return llvm::failure();
+    return asBound(*sums);
+  };
+  llvm::FailureOr<Literal> low = scatter(into->low, updates->low), high = scatter(into->high, updates->high),
+                           magnitude = scatter(magnitudes(*into), magnitudes(*updates));
+  if (failed(low) || failed(high) || failed(magnitude))
+    return llvm::failure();
+  FloatGrid grid(type);
+  auto least = low->mutableData<double>(), greatest = high->mutableData<double>(), sum = magnitude->mutableData<double>();
+  double quantum = std::min(lowestBitOf(into->low), lowestBitOf(updates->low));
+  double roundings = sumRoundings(1 + double(indices.numElements()));
+  auto made = std::make_shared<Bounds>(Bounds{Literal(low->shape()), Literal(low->shape())});
+  for (size_t i = 0; i < least.size(); ++i) {
+    bool exact = least[i] == greatest[i] && sum[i] < std::ldexp(quantum, int(grid.precision()));
+    // Elements that nothing was added to are moved, not computed.
+    bool untouched = sum[i] == std::fabs(into->low.data<double>()[i]) && into->low.data<double>()[i] == least[i];
+    double error = exact || untouched ? 0 : roundings * grid.unitRoundoff() * sum[i];
+    SumEnds{grid, grid}.finish(step.value.getDouble(int64_t(i)), least[i], greatest[i], sum[i], error,
+                               made->low.mutableData<double>()[i], made->high.mutableData<double>()[i]);
+  }
+  return nullIfExact(std::move(made));
+}
+
+} // namespace hloc::interp
