@@ -10,6 +10,11 @@ namespace hloc {
 std::optional<emulator::EmulatorOptions> emulatorOptions(const RunOptions &options, DiagnosticEngine &diagnostics) {
   emulator::EmulatorOptions result;
   result.countEvents = !options.counters.empty();
+  if (uint64_t seed = options.seed; options.approximations != "exact") {
+    if (!options.approximations.empty())
+      llvm::StringRef(options.approximations).getAsInteger(10, seed);
+    result.approximationSeed = seed;
+  }
   if (options.checks.empty())
     return result;
   result.checkBounds = result.checkUninit = result.checkRaces = result.checkDivergence = false;

@@ -407,7 +407,9 @@ llvm::LogicalResult Emulator::translate(const std::string &name, DiagnosticEngin
     return llvm::failure();
   WarpFunction &code = impl->code[name];
   if (!code)
-    code = impl->translator->translate(*kernel, {impl->options.countEvents}, diagnostics);
+    code = impl->translator->translate(
+        *kernel, {.count = impl->options.countEvents, .approximationSeed = impl->options.approximationSeed},
+        diagnostics);
   return llvm::success(code != nullptr);
 }
 

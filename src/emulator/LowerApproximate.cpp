@@ -1,5 +1,5 @@
-// Approximate functions of the special function units, as branch-free vector code. The hardware's results differ by a
-// few units in the last place from these; PTX promises an error bound, not bits.
+// Functions of the special function units, as branch-free vector code that is as accurate as is cheap. Where
+// `deviation` is given the result is moved by that part of what PTX allows (LowerDeviation.cpp).
 #include "WarpCode.h"
 
 #include "llvm/IR/Constants.h"
@@ -8,6 +8,8 @@
 namespace hloc::emulator {
 
 using namespace llvm;
+
+static constexpr Type singleType{TypeClass::Float, 32, 1};
 
 /// Horner's scheme, highest coefficient first, fused.
 llvm::Value *WarpCode::polynomial(Value *x, ArrayRef<double> coefficients) {
@@ -38,7 +40,7 @@ llvm::Value *WarpCode::exp2(Value *x) {
 }
 
 /// log2 of f32 through f64: x = m * 2^e with m in [sqrt(1/2), sqrt(2)), log(m) = 2 atanh(s) with s = (m - 1) / (m + 1).
-llvm::Value *WarpCode::log2(Value *x) {
+llvm::Value *WarpCode::log2(Value *x, Value *deviation) {
   static constexpr double series[] = {2.0 / 15, 2.0 / 13, 2.0 / 11, 2.0 / 9, 2.0 / 7, 2.0 / 5, 2.0 / 3, 2.0};
   IrType *doubles = lanes(ir.getDoubleTy());
   Value *wide = ir.CreateFPExt(x, doubles);
@@ -50,7 +52,10 @@ llvm::Value *WarpCode::log2(Value *x) {
   Value *log = ir.CreateFMul(s, polynomial(ir.CreateFMul(s, s), series));
   Value *scaled = ir.CreateFMul(log, fp(wide, 1.4426950408889634));
   Value *result = ir.CreateFAdd(scaled, ir.CreateSIToFP(exponent, doubles));
-  Value *single = ir.CreateFPTrunc(result, x->getType());
+  Value *magnitude = unary(Intrinsic::fabs, result);
+  Value *atLeastOne = ir.CreateBinaryIntrinsic(Intrinsic::maxnum, magnitude, fp(wide, 1));
+  Value *allowed = ir.CreateFMul(atLeastOne, fp(wide, boundOf(Opcode::Lg2, singleType)));
+  Value *single = deviating(result, allowed, deviation);
   double infinity = std::numeric_limits<double>::infinity();
   single = ir.CreateSelect(ir.CreateFCmpOEQ(x, fp(x, infinity)), x, single);
   single = ir.CreateSelect(ir.CreateFCmpOEQ(x, fp(x, 0)), fp(x, -infinity), single);
@@ -58,8 +63,10 @@ llvm::Value *WarpCode::log2(Value *x) {
   return ir.CreateSelect(invalid, fp(x, std::numeric_limits<double>::quiet_NaN()), single);
 }
 
-/// sin and cos of f32 through f64: x = n * pi/2 + r; Taylor series to r^13 and r^14.
-llvm::Value *WarpCode::sine(Value *x, bool cosine) {
+/// sin and cos of f32 through f64: x = n * pi/2 + r; Taylor series to r^13 and r^14. Of operands so large that nothing
+/// of r is left the result is some number in [-1, 1]. Beyond 100 pi PTX promises nothing: the error that it allows
+/// there, 2^-23 of the operand, goes on growing.
+llvm::Value *WarpCode::sine(Value *x, bool cosine, Value *deviation) {
   static constexpr double sines[] = {1.6059043836821613e-10,
                                      -2.5052108385441720e-08,
                                      2.7557319223985893e-06,
@@ -80,6 +87,9 @@ llvm::Value *WarpCode::sine(Value *x, bool cosine) {
   Value *n = unary(Intrinsic::rint, ir.CreateFMul(wide, fp(wide, 0.63661977236758134)));
   Value *r = ir.CreateIntrinsic(doubles, Intrinsic::fma, {n, fp(wide, -1.5707963267948966), wide});
   r = ir.CreateIntrinsic(doubles, Intrinsic::fma, {n, fp(wide, -6.1232339957367660e-17), r});
+  constexpr double reduced = 0.8; // a little over pi/4
+  r = ir.CreateBinaryIntrinsic(Intrinsic::minnum, r, fp(wide, reduced));
+  r = ir.CreateBinaryIntrinsic(Intrinsic::maxnum, r, fp(wide, -reduced));
   Value *square = ir.CreateFMul(r, r);
   Value *sin = ir.CreateFMul(r, polynomial(square, sines)), *cos = polynomial(square, cosines);
   Value *quadrant = ir.CreateIntrinsic(Intrinsic::fptosi_sat, {intLanes(64), doubles}, {n});
@@ -89,7 +99,7 @@ llvm::Value *WarpCode::sine(Value *x, bool cosine) {
   Value *negative = ir.CreateTrunc(ir.CreateLShr(quadrant, splatInt(64, 1)), intLanes(1));
   Value *result = ir.CreateSelect(odd, cos, sin);
   result = ir.CreateSelect(negative, ir.CreateFNeg(result), result);
-  Value *single = ir.CreateFPTrunc(result, x->getType());
+  Value *single = deviation ? deviatingSine(wide, result, deviation) : ir.CreateFPTrunc(result, x->getType());
   if (!cosine) // -0 stays
     single = ir.CreateSelect(ir.CreateFCmpOEQ(x, fp(x, 0)), x, single);
   Value *finite = ir.CreateFCmpOLT(unary(Intrinsic::fabs, x), fp(x, std::numeric_limits<double>::infinity()));
@@ -108,52 +118,6 @@ llvm::Value *WarpCode::tanh(Value *x) {
   Value *result = ir.CreateSelect(ir.CreateFCmpOLT(magnitude, fp(x, 0.25)), small, large);
   result = ir.CreateBinaryIntrinsic(Intrinsic::copysign, result, x);
   return ir.CreateSelect(ir.CreateFCmpUNO(x, x), x, result);
-}
-
-bool WarpCode::lowerApproximate(const Decoded &d) {
-  if (d.type.lanes == 2)
-    return lowerPacked(d);
-  Value *x = readFloat(d.operands[1], d.type);
-  if (d.ftz)
-    x = flush(x, d.type);
-  Value *result;
-  if (d.type.bits == 64) {
-    if (d.opcode == Opcode::Rsqrt)
-      x = unary(Intrinsic::sqrt, x);
-    result = ir.CreateFDiv(fp(x, 1), x);
-    if (!d.ftz) { // rsqrt.approx.f64 is a function of full precision, which PTX emulates
-      writeFloat(d, result);
-      return d.opcode == Opcode::Rsqrt;
-    }
-    // rcp and rsqrt .approx.ftz.f64: only the upper word is delivered
-    result = ir.CreateBitCast(canonicalNan(flush(result, d.type)), intLanes(64));
-    write(d.operands[0], ir.CreateAnd(result, splatInt(64, 0xffffffff00000000ull)));
-    return d.opcode == Opcode::Rcp || d.opcode == Opcode::Rsqrt;
-  }
-  switch (d.opcode) {
-  case Opcode::Ex2:
-    result = exp2(x);
-    break;
-  case Opcode::Lg2:
-    result = log2(x);
-    break;
-  case Opcode::Sin:
-  case Opcode::Cos:
-    result = sine(x, d.opcode == Opcode::Cos);
-    break;
-  case Opcode::Tanh:
-    result = tanh(x);
-    break;
-  case Opcode::Rsqrt: {
-    Value *root = unary(Intrinsic::sqrt, ir.CreateFPExt(x, lanes(ir.getDoubleTy())));
-    result = ir.CreateFPTrunc(ir.CreateFDiv(fp(root, 1), root), x->getType());
-    break;
-  }
-  default:
-    return false;
-  }
-  writeFloat(d, result);
-  return true;
 }
 
 } // namespace hloc::emulator

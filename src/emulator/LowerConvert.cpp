@@ -169,6 +169,8 @@ bool WarpCode::lowerConvert(const Decoded &d) {
 bool WarpCode::lower(const Decoded &d) {
   if (isCollective(d))
     return lowerCollective(d);
+  if (d.approximate)
+    return lowerApproximate(d);
   switch (d.opcode) {
   case Opcode::Bra:
   case Opcode::Exit:
@@ -203,17 +205,9 @@ bool WarpCode::lower(const Decoded &d) {
     return lowerConvert(d);
   case Opcode::Setp:
     return lowerSetp(d);
-  case Opcode::Cos:
-  case Opcode::Ex2:
-  case Opcode::Lg2:
-  case Opcode::Rsqrt:
-  case Opcode::Sin:
-  case Opcode::Tanh:
-    return lowerApproximate(d);
-  case Opcode::Rcp:
-    return d.type.bits == 64 && (d.approximate || d.ftz) ? lowerApproximate(d) : lowerFloat(d);
   case Opcode::Copysign:
   case Opcode::Fma:
+  case Opcode::Rcp:
   case Opcode::Sqrt:
     return lowerFloat(d);
   case Opcode::Abs:
@@ -250,28 +244,34 @@ bool WarpCode::lower(const Decoded &d) {
   case Opcode::Bfind:
   case Opcode::Bmsk:
   case Opcode::Cnot:
+  case Opcode::Cos:
   case Opcode::Cp:
   case Opcode::Dp2a:
   case Opcode::Dp4a:
   case Opcode::Elect:
+  case Opcode::Ex2:
   case Opcode::Fns:
   case Opcode::Isspacep:
   case Opcode::Ldmatrix:
+  case Opcode::Lg2:
   case Opcode::Mad24:
   case Opcode::Match:
   case Opcode::Mma:
   case Opcode::Mul24:
   case Opcode::Redux:
+  case Opcode::Rsqrt:
   case Opcode::Sad:
   case Opcode::Set:
   case Opcode::Shfl:
+  case Opcode::Sin:
   case Opcode::Slct:
   case Opcode::Stmatrix:
   case Opcode::Szext:
+  case Opcode::Tanh:
   case Opcode::Testp:
   case Opcode::Vote:
   case Opcode::Wmma:
-    return false; // collectives
+    return false; // collectives, and what is always approximate
   }
   return false;
 }

@@ -385,6 +385,8 @@ bool WarpCode::lowerPacked(const Decoded &d) {
       default:
         return false;
       }
+    } else if (d.approximate) {
+      result = approximateHalf(d, bitsOf(d.operands[1]));
     } else {
       SmallVector<Value *, 3> arguments;
       for (const Source &operand : ArrayRef(d.operands).drop_front()) {
@@ -397,10 +399,6 @@ bool WarpCode::lowerPacked(const Decoded &d) {
         result = ir.CreateAnd(bitsOf(d.operands[1]), splatInt(16, 0x7fff));
       else if (isFma)
         result = fmaHalf(arguments, d.type);
-      else if (d.opcode == Opcode::Ex2)
-        result = toHalf(exp2(arguments[0]), d.type);
-      else if (d.opcode == Opcode::Tanh)
-        result = toHalf(tanh(arguments[0]), d.type);
       else if (Value *value = floatOp(d, arguments, d.type))
         result = toHalf(value, d.type);
       if (!result)

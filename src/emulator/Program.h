@@ -118,6 +118,7 @@ enum class Mode : uint8_t {
   ClampLeft,
   ClampRight,
   Replicate16,
+  Full,   ///< div.full
   Finite, ///< testp
   Infinite,
   Number,

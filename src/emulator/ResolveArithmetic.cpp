@@ -99,7 +99,10 @@ bool decodeDivide(Form &f) {
   Decoded &d = f.decoded;
   if (f.takeTypeInto(d.type, integerTypes))
     return finish(f, 2);
-  d.approximate = !f.takeAnyOf("approx full").empty();
+  StringRef how = f.takeAnyOf("approx full");
+  d.approximate = !how.empty();
+  if (how == "full")
+    d.mode = Mode::Full;
   if (!d.approximate && !f.takeRounding())
     return false;
   f.takeFlag(d.ftz, "ftz");

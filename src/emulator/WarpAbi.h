@@ -10,6 +10,7 @@
 #include "Program.h"
 
 #include <cstdint>
+#include <optional>
 
 namespace hloc::emulator {
 
@@ -67,6 +68,7 @@ unsigned instructionClass(const Decoded &instruction);
 struct TranslateOptions {
   bool count = false;               ///< update WarpContext::instructionCounts and call `branch`
   uint32_t chunkInstructions = 400; ///< kernels of more than twice as many are cut into several host functions
+  std::optional<uint64_t> approximationSeed = {}; ///< as EmulatorOptions::approximationSeed
 };
 
 /// Owns the host code of the kernels of one program.

@@ -120,9 +120,24 @@ private:
   Value *compareFloats(Compare compare, Value *a, Value *b);
   Value *polynomial(Value *x, llvm::ArrayRef<double> coefficients);
   Value *exp2(Value *x);
-  Value *log2(Value *x);
-  Value *sine(Value *x, bool cosine);
+  Value *log2(Value *x, Value *deviation);
+  Value *sine(Value *x, bool cosine, Value *deviation);
   Value *tanh(Value *x);
+
+  // Approximate instructions, with the error that PTX allows them (LowerDeviation.cpp).
+  static double boundOf(Opcode opcode, Type type);
+  Value *deviationOf(const Decoded &d, llvm::ArrayRef<Value *> operands);
+  Value *isOrdinary(Value *x, double least, double limit);
+  Value *stepped(Value *x, Value *steps);
+  Value *stepAcross(Value *residual, Value *deviation);
+  Value *deviating(Value *exact, Value *allowed, Value *deviation);
+  Value *deviatingSine(Value *x, Value *exact, Value *deviation);
+  Value *approximateSingle(const Decoded &d, llvm::ArrayRef<Value *> operands);
+  Value *approximateQuotient(const Decoded &d, Value *a, Value *b, Value *deviation);
+  Value *approximateRoot(Value *x, Value *deviation);
+  Value *approximateReciprocalRoot(Value *x, Value *deviation);
+  Value *approximateHalf(const Decoded &d, Value *bits);
+  Value *upperWord(const Decoded &d);
   Value *fp(Value *like, double value);
   Value *unary(llvm::Intrinsic::ID id, Value *x);
 

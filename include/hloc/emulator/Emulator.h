@@ -43,6 +43,11 @@ struct EmulatorOptions {
   /// behind a buffer up to the next multiple of 256. Results that are the same for several such bytes do not depend
   /// on these reads.
   std::optional<uint8_t> undefinedByte;
+  /// If given, approximate instructions (ex2.approx, div.full, ...) return values as far from the exact ones as PTX
+  /// allows (src/emulator/Approximations.def): functions of seed, instruction and operands, the same in every thread.
+  /// The seed modulo 4 chooses how: anywhere within the bound, as large as it allows, as small, or at one of both ends.
+  /// Unset: as accurate as is cheap.
+  std::optional<uint64_t> approximationSeed;
 };
 
 using BufferId = uint32_t;

@@ -82,9 +82,29 @@ TEST_CASE("approximate: f32 where the manual bounds the error") {
              [](uint64_t a, uint64_t, uint64_t) { return a == 0x80000000 ? a : 0x7fffffff; });
   std::vector<uint64_t> values = {0,          0x80000000, 0x3f800000, 0xc0490fdb, 0x00000001, 0x7f7fffff,
                                   0x7f800000, 0xff800000, 0x7fc00000, 0x3dcccccd, 0x00800000};
-  for (const char *kind : {"full", "approx"})
-    checkNear(std::string("div.") + kind + ".f32 %r0, %a, %b;", triples(values, values), 2,
-              [](float x, float y) { return double(x) / double(y); });
+  checkNear("div.full.f32 %r0, %a, %b;", triples(values, values), 2,
+            [](float x, float y) { return double(x) / double(y); });
+  // a * (1 / b): the reciprocal of a large b is nothing.
+  for (uint64_t bits : {0x7e800000u, 0x7e800001u, 0xfe800001u, 0xff000000u, 0x7effffffu})
+    values.push_back(bits);
+  checkNear("div.approx.f32 %r0, %a, %b;", triples(values, values), 2, [](float x, float y) {
+    const bool flushes = std::fabs(y) > 0x1p126f && !std::isinf(y);
+    return flushes ? double(x) * std::copysign(0.0, y) : double(x) / double(y);
+  });
+}
+
+TEST_CASE("approximate: sin and cos of huge operands stay in [-1, 1]") {
+  Inputs huge;
+  for (uint32_t high = 0x4b80; high < 0x7f80; ++high)
+    huge.push_back({high << 16 | high, 0, 0});
+  for (const char *name : {"sin.approx.f32", "cos.approx.ftz.f32"})
+    for (uint64_t result : runLanes(std::string(name) + " %r0, %a;", 32, huge))
+      CHECK(std::fabs(asFloat(result)) <= 1);
+  // While anything is left of the reduced operand, it is right: f64 has pi/2 in two parts.
+  Inputs large;
+  for (int i = 1; i < 1000; ++i)
+    large.push_back({std::bit_cast<uint32_t>(float(i) * 1e6f), 0, 0});
+  checkNear("sin.approx.f32 %r0, %a;", large, 2, [](float x, float) { return std::sin(double(x)); });
 }
 
 TEST_CASE("approximate: 16-bit functions round the f32 result") {
@@ -127,12 +147,15 @@ TEST_CASE("approximate: f64 delivers the upper word") {
                                   0x7ff8000000000000};
   auto flush = [](double x) { return std::fabs(x) < 0x1p-1022 ? std::copysign(0.0, x) : x; };
   auto upper = [](double x) {
-    return std::isnan(x) ? 0x7ff8000000000000 : std::bit_cast<uint64_t>(x) & 0xffffffff00000000;
+    return std::isnan(x) ? 0x7fffffff00000000 : std::bit_cast<uint64_t>(x) & 0xffffffff00000000;
   };
+  auto operand = [&](uint64_t bits) { return flush(std::bit_cast<double>(bits & 0xffffffff00000000)); };
+  values.push_back(0x7ff0000000000001); // its upper word is that of infinity
+  values.push_back(0x000fffff80000000);
   checkLanes("rcp.approx.ftz.f64 %l0, %la;", 64, triples(values),
-             [&](uint64_t a, uint64_t, uint64_t) { return upper(flush(1 / flush(std::bit_cast<double>(a)))); });
+             [&](uint64_t a, uint64_t, uint64_t) { return upper(flush(1 / operand(a))); });
   checkLanes("rsqrt.approx.ftz.f64 %l0, %la;", 64, triples(values),
-             [&](uint64_t a, uint64_t, uint64_t) { return upper(1 / std::sqrt(flush(std::bit_cast<double>(a)))); });
+             [&](uint64_t a, uint64_t, uint64_t) { return upper(1 / std::sqrt(operand(a))); });
 }
 
 TEST_CASE("approximate: rsqrt.approx.f64 has full precision") {

@@ -60,11 +60,12 @@ DONE: ret;
 )";
 }
 
-inline std::vector<uint64_t> runLanes(const std::string &body, unsigned width, const Inputs &inputs) {
+inline std::vector<uint64_t> runLanes(const std::string &body, unsigned width, const Inputs &inputs,
+                                      const EmulatorOptions &options = {}) {
   INFO(body);
   DiagnosticEngine diagnostics;
   diagnostics.setFile(std::make_shared<SourceFile>("test.ptx", laneKernel(body, width)));
-  auto emulator = Emulator::load(diagnostics, {});
+  auto emulator = Emulator::load(diagnostics, options);
   for (const Diagnostic &d : diagnostics.diagnostics())
     UNSCOPED_INFO(d.message);
   REQUIRE(emulator);
