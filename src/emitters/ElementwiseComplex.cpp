@@ -137,8 +137,28 @@ Pair fromPolar(CodeBuilder &b, Value radius, Value phase) {
   return {b.mulF(radius, math::CosOp::create(b, phase)), b.mulF(radius, math::SinOp::create(b, phase))};
 }
 
+/// An argument of exp, sinh or cosh up to where they overflow, and the factor that is left to multiply the result with,
+/// twice: times a sine or cosine, it need not overflow.
+struct LimitedArgument {
+  Value value, factor, isLarge;
+};
+LimitedArgument limitArgument(CodeBuilder &b, Value x) {
+  Value limit = b.floatingLike(x, x.getType().isF64() ? 709.0 : 88.0);
+  Value magnitude = b.absF(x);
+  Value isLarge = b.cmpF(FPred::OGT, magnitude, limit);
+  // The difference is exact up to twice the limit. Its half does not overflow where the smallest sine keeps the product
+  // from doing so.
+  Value factor = math::ExpOp::create(b, b.mulF(b.subF(magnitude, limit), 0.5));
+  return {b.select(isLarge, b.copySign(limit, x), x), b.select(isLarge, factor, b.floatingLike(x, 1.0)), isLarge};
+}
+
 Pair exponential(CodeBuilder &b, Pair z) {
-  Pair result = fromPolar(b, math::ExpOp::create(b, z.re), z.im);
+  LimitedArgument limited = limitArgument(b, z.re);
+  Value overflows = b.andI(limited.isLarge, b.cmpF(FPred::OGT, z.re, 0.0));
+  Value size = math::ExpOp::create(b, b.select(overflows, limited.value, z.re));
+  Value factor = b.select(overflows, limited.factor, b.floatingLike(z.re, 1.0));
+  Pair result = fromPolar(b, size, z.im);
+  result = {b.mulF(b.mulF(result.re, factor), factor), b.mulF(b.mulF(result.im, factor), factor)};
   // Infinitely small or large whatever the angle is; a real argument stays real, also where exp overflows.
   Value infinity = b.infinity(z.re.getType());
   Value noAngle = b.isNan(result.re);
@@ -156,9 +176,10 @@ Pair exponentialMinusOne(CodeBuilder &b, Pair z) {
   Value cosMinusOne = b.mulF(b.mulF(half, half), -2.0);
   Value minusOne = math::ExpM1Op::create(b, z.re);
   Value cosine = math::CosOp::create(b, z.im);
-  Value im = b.mulF(math::ExpOp::create(b, z.re), math::SinOp::create(b, z.im));
-  Value isReal = b.cmpF(FPred::OEQ, z.im, 0.0);
-  return {b.addF(b.mulF(minusOne, cosine), cosMinusOne), b.select(isReal, z.im, im)};
+  Value small = b.addF(b.mulF(minusOne, cosine), cosMinusOne);
+  Pair whole = exponential(b, z);
+  Value isLarge = b.cmpF(FPred::OGT, z.re, 50.0);
+  return {b.select(isLarge, whole.re, small), whole.im};
 }
 
 /// log|z|: from |z|^2 - 1 near the unit circle, where log of a rounded modulus has no good digits; elsewhere
@@ -204,21 +225,30 @@ Pair squareRoot(CodeBuilder &b, Pair argument) {
   return {b.select(infiniteIm, infinity, re), b.select(infiniteIm, z.im, im)};
 }
 
+/// (cosh(x) f, sinh(x) g), where f and g are sines and cosines.
+Pair multiplyHyperbolic(CodeBuilder &b, Value x, Value f, Value g) {
+  LimitedArgument limited = limitArgument(b, x);
+  Value even = multiplyZeroWins(b, f, math::CoshOp::create(b, limited.value));
+  Value odd = multiplyZeroWins(b, g, math::SinhOp::create(b, limited.value));
+  auto scale = [&](Value product) {
+    return multiplyZeroWins(b, multiplyZeroWins(b, product, limited.factor), limited.factor);
+  };
+  return {scale(even), scale(odd)};
+}
+Value cosineOf(CodeBuilder &b, Value x) { return math::CosOp::create(b, x); }
+Value sineOf(CodeBuilder &b, Value x) { return math::SinOp::create(b, x); }
+
 Pair cosine(CodeBuilder &b, Pair z) {
-  return {b.mulF(math::CosOp::create(b, z.re), math::CoshOp::create(b, z.im)),
-          b.negF(multiplyZeroWins(b, math::SinOp::create(b, z.re), math::SinhOp::create(b, z.im)))};
+  Pair product = multiplyHyperbolic(b, z.im, cosineOf(b, z.re), sineOf(b, z.re));
+  return {product.re, b.negF(product.im)};
 }
-Pair sine(CodeBuilder &b, Pair z) {
-  return {multiplyZeroWins(b, math::SinOp::create(b, z.re), math::CoshOp::create(b, z.im)),
-          multiplyZeroWins(b, math::CosOp::create(b, z.re), math::SinhOp::create(b, z.im))};
-}
+Pair sine(CodeBuilder &b, Pair z) { return multiplyHyperbolic(b, z.im, sineOf(b, z.re), cosineOf(b, z.re)); }
 Pair hyperbolicSine(CodeBuilder &b, Pair z) {
-  return {multiplyZeroWins(b, math::SinhOp::create(b, z.re), math::CosOp::create(b, z.im)),
-          multiplyZeroWins(b, math::CoshOp::create(b, z.re), math::SinOp::create(b, z.im))};
+  Pair product = multiplyHyperbolic(b, z.re, sineOf(b, z.im), cosineOf(b, z.im));
+  return {product.im, product.re};
 }
 Pair hyperbolicCosine(CodeBuilder &b, Pair z) {
-  return {b.mulF(math::CoshOp::create(b, z.re), math::CosOp::create(b, z.im)),
-          multiplyZeroWins(b, math::SinhOp::create(b, z.re), math::SinOp::create(b, z.im))};
+  return multiplyHyperbolic(b, z.re, cosineOf(b, z.im), sineOf(b, z.im));
 }
 
 /// (tanh a + i tan y) / (1 + i tanh a tan y): no overflow for large a.

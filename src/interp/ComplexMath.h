@@ -56,6 +56,8 @@ template <typename T> std::complex<T> complexRsqrt(std::complex<T> z) {
 template <typename T> std::complex<T> complexExpm1(std::complex<T> z) {
   if (z.imag() == 0)
     return {std::expm1(z.real()), z.imag()};
+  if (z.real() > 50) // the one is lost, and e^x may overflow where its product does not
+    return std::exp(z);
   T halfSine = std::sin(z.imag() / 2);
   T real = std::expm1(z.real()) * std::cos(z.imag()) - 2 * halfSine * halfSine;
   return {real, std::exp(z.real()) * std::sin(z.imag())};

@@ -33,6 +33,7 @@ public:
   Value fma(Value a, Value b, Value c) { return math::FmaOp::create(builder, loc, a, b, c); }
   Value select(Value condition, Value a, Value b) { return arith::SelectOp::create(builder, loc, condition, a, b); }
   Value less(Value a, Value b) { return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, a, b); }
+  Value equal(Value a, Value b) { return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, a, b); }
   /// Limits `a` to [low, high]; NaN stays NaN.
   Value clamp(Value a, double low, double high) {
     a = arith::MaximumFOp::create(builder, loc, a, constant(low));
@@ -108,8 +109,11 @@ Value expandErf(F32 f, Value x) {
 /// x * log2(e) is off by 2^-17 at most, in the exponent; by 2^-20 where the result is in the range of f16.
 Value approximateExp(F32 f, Value x) { return f.exp2(f.mul(x, f.constant(1.4426950408889634))); }
 
-/// The bf16 numbers next to 1 have logarithms above 2^-9, of which lg2's error is 2^-13.
-Value approximateLog(F32 f, Value x) { return f.mul(f.log2(x), f.constant(0.6931471805599453)); }
+/// The bf16 numbers next to 1 have logarithms above 2^-9, of which lg2's error is 2^-13. That of 1 may be off as far.
+Value approximateLog(F32 f, Value x) {
+  Value log = f.mul(f.log2(x), f.constant(0.6931471805599453));
+  return f.select(f.equal(x, f.constant(1.0)), f.constant(0.0), log);
+}
 
 Value approximateTanh(F32 f, Value x) { return f.tanh(x); }
 
