@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace hloc {
@@ -164,12 +165,13 @@ void compareWithBounds(LeafReport &leaf) {
   leaf.numElements = leaf.expected.numElements();
   unsigned width = hostBytes(leaf.expected.shape().elementType());
   const uint8_t *wanted = leaf.expected.bytes().data(), *got = leaf.actual.bytes().data();
-  for (int64_t i = 0; i < leaf.numElements; ++i) {
-    bool isUndecided = leaf.bounds->isUndecided(i);
-    if (leaf.bounds->isBranched(i)) {
+  for (int64_t at = 0, count = leaf.bounds->value.numElements(); at < count; ++at) {
+    int64_t i = leaf.elements.empty() ? at : leaf.elements[size_t(at)];
+    bool isUndecided = leaf.bounds->isUndecided(at);
+    if (leaf.bounds->isBranched(at)) {
       ++leaf.numBranched;
       if (!isUndecided)
-        leaf.widestBound = std::max(leaf.widestBound, boundOf(*leaf.bounds, i));
+        leaf.widestBound = std::max(leaf.widestBound, boundOf(*leaf.bounds, at));
     }
     if (isUndecided && leaf.numUndecided++ == 0)
       leaf.firstUndecided = i;
@@ -181,7 +183,7 @@ void compareWithBounds(LeafReport &leaf) {
       if (ulps > leaf.furthest.ulps && !isUndecided)
         leaf.furthest = {i, difference, ulps};
     }
-    if (!leaf.bounds->admits(i, leaf.actual))
+    if (!leaf.bounds->admits(at, leaf.actual, i))
       leaf.add(i, difference, ulps);
   }
 }
@@ -206,6 +208,25 @@ static std::optional<CompareResult> differentShapes(const Literal &expected, con
   return result;
 }
 
+/// Linear indices at which any of the arrays, which all have the same dimensions, differ in their bytes.
+static std::vector<int64_t> differingElements(const Literal &expected, const Literal &actual) {
+  std::vector<bool> differs;
+  for (const Shape::Leaf &leaf : expected.shape().leaves()) {
+    const Literal &wanted = leafOf(expected, leaf.index), &got = leafOf(actual, leaf.index);
+    size_t width = hostBytes(leaf.shape.elementType());
+    differs.resize(size_t(wanted.numElements()));
+    const uint8_t *a = wanted.bytes().data(), *b = got.bytes().data();
+    for (size_t i = 0; i < differs.size(); ++i, a += width, b += width)
+      if (std::memcmp(a, b, width) != 0)
+        differs[i] = true;
+  }
+  std::vector<int64_t> elements;
+  for (size_t i = 0; i < differs.size(); ++i)
+    if (differs[i])
+      elements.push_back(int64_t(i));
+  return elements;
+}
+
 llvm::FailureOr<CompareResult> compareRun(const HloModule &module, llvm::ArrayRef<Literal> arguments,
                                           const Literal &expected, const Literal &actual, Backend backend,
                                           DiagnosticEngine &diagnostics) {
@@ -217,12 +238,19 @@ llvm::FailureOr<CompareResult> compareRun(const HloModule &module, llvm::ArrayRe
       result.numElements += leaf.shape.isArray() ? leaf.shape.numElements() : 0;
     return result;
   }
-  llvm::FailureOr<BoundedResult> bounded = interpretBounds(module, arguments, backend, diagnostics);
+  // Of elements that each depend on their own arguments alone, only those that differ are looked at.
+  std::vector<int64_t> elements;
+  if (isElementwise(module))
+    elements = differingElements(expected, actual);
+  llvm::FailureOr<BoundedResult> bounded = elements.empty()
+                                               ? interpretBounds(module, arguments, backend, diagnostics)
+                                               : interpretBoundsAt(module, arguments, elements, backend, diagnostics);
   if (failed(bounded))
     return llvm::failure();
   std::vector<LeafReport> leaves;
   for (const AdmissibleArray &leaf : bounded->leaves) {
     leaves.emplace_back(leaf, leafOf(expected, leaf.path), leafOf(actual, leaf.path));
+    leaves.back().elements = elements;
     compareWithBounds(leaves.back());
   }
   summarise(leaves, result);

@@ -114,6 +114,10 @@ void LeafReport::add(int64_t element, double difference, double ulps) {
     worst.pop_back();
 }
 
+int64_t LeafReport::boundOf(int64_t element) const {
+  return elements.empty() ? element : int64_t(llvm::lower_bound(elements, element) - elements.begin());
+}
+
 Mismatch LeafReport::mismatch(int64_t at, double difference, double ulps) const {
   Mismatch made;
   made.leaf = path;
@@ -121,9 +125,10 @@ Mismatch LeafReport::mismatch(int64_t at, double difference, double ulps) const 
   made.actual = element(actual, at);
   made.difference = difference;
   made.ulps = ulps;
-  if (bounds && bounds->isBranched(at))
-    made.admissible =
-        bounds->isUndecided(at) ? "anything" : "[" + element(bounds->low, at) + ", " + element(bounds->high, at) + "]";
+  if (int64_t bound = boundOf(at); bounds && bounds->isBranched(bound))
+    made.admissible = bounds->isUndecided(bound)
+                          ? "anything"
+                          : "[" + element(bounds->low, bound) + ", " + element(bounds->high, bound) + "]";
   const Shape &shape = expected.shape();
   made.index.resize(shape.rank());
   for (unsigned i = shape.rank(); i-- > 0; at /= shape.dim(i))

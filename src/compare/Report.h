@@ -15,6 +15,8 @@ struct LeafReport {
       : path(bounds.path), expected(expected), actual(actual), bounds(&bounds) {}
 
   void add(int64_t element, double difference, double ulps);
+  /// Where the bounds of an element are.
+  int64_t boundOf(int64_t element) const;
   Mismatch mismatch(int64_t element, double difference, double ulps) const;
 
   /// Differing elements with fewer than 10, 100, ... ULPs; the last two: more, and NaN or infinity against a number.
@@ -27,7 +29,8 @@ struct LeafReport {
   llvm::SmallVector<int64_t, 2> path;
   const Literal &expected, &actual;
   const Tolerance *tolerance = nullptr;    ///< what was compared by: this,
-  const AdmissibleArray *bounds = nullptr; ///< or these
+  const AdmissibleArray *bounds = nullptr; ///< or these,
+  llvm::ArrayRef<int64_t> elements;        ///< of these elements in order, if any are named, else of all
   int64_t numElements = 0, numMismatches = 0;
   double largestUlps = 0;
   double widestBound = 0;

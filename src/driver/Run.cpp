@@ -85,6 +85,7 @@ private:
   }
 
   std::optional<std::vector<Literal>> readArguments(const HloModule &module, const ArgumentSet &set) {
+    Timing::Scope scope(timing, "make arguments");
     if (options.inputsFile.empty())
       return makeArguments(module, diagnostics, options.seed, set);
     std::string error;
@@ -168,9 +169,14 @@ private:
 
   /// False, with a diagnostic, if they differ or cannot be compared.
   bool compare(const HloModule &module, llvm::ArrayRef<Literal> arguments, const Literal &actual) {
-    llvm::FailureOr<Literal> expected = interpret(module, arguments, diagnostics);
+    llvm::FailureOr<Literal> expected = llvm::failure();
+    {
+      Timing::Scope scope(timing, "interpret");
+      expected = interpret(module, arguments, diagnostics);
+    }
     if (failed(expected))
       return false;
+    Timing::Scope scope(timing, "compare");
     std::optional<Tolerance> given = parseTolerance(options.tolerance.empty() ? "exact" : options.tolerance);
     if (!given) {
       diagnostics.report(DiagnosticKind::BadUsage, "`" + options.tolerance + "` is not a tolerance");

@@ -7,9 +7,14 @@
 namespace hloc::interp {
 
 /// Largest distance between what a right kernel gives and the exact value, in units of the last place of the result's
-/// type (complex: of its larger part). 0: nothing is rounded; 0.5: rounded once to nearest. `instr` is elementwise, with
-/// a float or complex result.
-double permittedUlps(const HloInstruction &instr, Backend backend);
+/// type (complex: of its larger part). 0: nothing is rounded; 0.5: rounded once to nearest.
+struct Permitted {
+  double ulps = 0;
+  double subnormalUlps = 0; ///< where the exact result is below the smallest normal number
+};
+/// Of an elementwise op with a float or complex result: what was measured of hloc's kernels (Accuracy.def), and for other
+/// backends not less than what the field's compilers take for good.
+Permitted permitted(const HloInstruction &instr, Backend backend);
 
 /// Does the op's result have to be rounded to its type? Movement, selection and integer arithmetic do not.
 bool rounds(Opcode opcode);

@@ -63,7 +63,7 @@ public:
   explicit ComplexBounds(const BoundStep &step)
       : step(step), opcode(step.instr.opcode()), resultIsComplex(isComplex(step.value.shape().elementType())),
         grid(componentType(step.value.shape().elementType())),
-        ulps(rounds(opcode) ? permittedUlps(step.instr, step.backend) : 0) {
+        ulps(permitted(step.instr, step.backend).ulps) {
     if (family(opcode) == OpcodeFamily::Unary)
       kernel = unaryKernel(opcode, ComputeType::ComplexDouble);
     else if (family(opcode) == OpcodeFamily::Binary)
@@ -151,10 +151,11 @@ private:
       auto [qLow, qHigh] = sign > 0 ? q : std::pair(-q.second, -q.first);
       double low = p.first + qLow, high = p.second + qHigh;
       auto isNumber = [&](double value) { return grid.nearest(value) == value; };
-      if (x.isPoint() && y.isPoint() && isNumber(p.first) && isNumber(qLow) && isNumber(low))
+      if (grid.type() != ElementType::F64 && x.isPoint() && y.isPoint() && isNumber(p.first) && isNumber(qLow) &&
+          isNumber(low))
         return std::pair(low, high);
       double magnitude = std::max(std::fabs(p.first), std::fabs(p.second)) + std::max(std::fabs(qLow), std::fabs(qHigh));
-      double error = ulps * grid.unitRoundoff() * magnitude + grid.ulp(0);
+      double error = 2 * grid.unitRoundoff() * magnitude + grid.ulp(0);
       return std::pair(grid.nearest(low - error), grid.nearest(high + error));
     };
     const Number &a = x.low, &b = x.high, &c = y.low, &d = y.high;
@@ -183,7 +184,7 @@ private:
       // Which infinities and NaNs a function of complex numbers has is not the same anywhere (SEMANTICS.md).
       if (!std::isfinite(wanted.real()) || !std::isfinite(wanted.imag()))
         return opcode == Opcode::Abs ? Rectangle{wanted, wanted} : unknownRectangle();
-      return widened({apply(x.low, y.low), apply(x.low, y.low)}, wanted);
+      return widened({apply(x.low, y.low), apply(x.low, y.low)}, x, y, wanted);
     }
     Rectangle made{{HUGE_VAL, HUGE_VAL}, {-HUGE_VAL, -HUGE_VAL}};
     for (unsigned corner = 0; corner < 16; ++corner) {
@@ -197,13 +198,29 @@ private:
       made.high = {std::max(made.high.real(), z.real()), std::max(made.high.imag(), z.imag())};
     }
     Number margin = (made.high - made.low) * 0.25;
-    return widened({made.low - margin, made.high + margin}, wanted);
+    return widened({made.low - margin, made.high + margin}, x, y, wanted);
   }
 
-  Rectangle widened(const Rectangle &exact, Number wanted) const {
+  /// Functions whose error no formula in use bounds: its factor, see Accuracy.def.
+  double factor(const Rectangle &x, const Rectangle &y, Number wanted) const {
+    Number a = x.high, b = y.high;
+    double result = std::abs(wanted);
+    switch (opcode) {
+    case Opcode::Power:
+      return 1 + std::abs(b * std::log(a));
+    case Opcode::Logistic:
+      return std::max(1.0, result);
+    case Opcode::Atan2:
+      return std::max(1.0, 1 / result) * (std::norm(a) + std::norm(b)) / std::abs(a * a + b * b);
+    default:
+      return 1;
+    }
+  }
+
+  Rectangle widened(const Rectangle &exact, const Rectangle &x, const Rectangle &y, Number wanted) const {
     double largest = std::max({std::fabs(exact.low.real()), std::fabs(exact.low.imag()), std::fabs(exact.high.real()),
                                std::fabs(exact.high.imag()), std::fabs(wanted.real()), std::fabs(wanted.imag())});
-    double error = ulps * grid.ulp(largest);
+    double error = ulps * factor(x, y, wanted) * grid.ulp(largest);
     if (!std::isfinite(error))
       return unknownRectangle();
     Number margin(error, resultIsComplex ? error : 0);

@@ -182,7 +182,7 @@ llvm::FailureOr<BoundsPtr> boundElementwise(const BoundStep &step, BoundsPtr &un
   bool sums = instr.opcode() == Opcode::Add || instr.opcode() == Opcode::Subtract;
   bool anyUnrounded = llvm::any_of(step.operands, [](const Bounded &operand) { return bool(operand.unrounded); });
   bool floating = isFloat(type) || isComplex(type);
-  bool isFunction = floating && rounds(instr.opcode()) && permittedUlps(instr, step.backend) > 0.5;
+  bool isFunction = floating && permitted(instr, step.backend).ulps > 0.5;
   if (instr.opcode() == Opcode::BitcastConvert)
     return anyBounds ? boundBits(step) : llvm::FailureOr<BoundsPtr>(BoundsPtr());
   if (instr.opcode() == Opcode::Negate && anyUnrounded) { // -(a * b) + c contracts as well
@@ -192,8 +192,10 @@ llvm::FailureOr<BoundsPtr> boundElementwise(const BoundStep &step, BoundsPtr &un
       unrounded = std::make_shared<Bounds>(Bounds{std::move(*low), std::move(*high)});
   }
   bool keepsProduct = instr.opcode() == Opcode::Multiply && step.keepUnrounded && isFloat(type) && bitWidth(type) > 8;
+  bool eitherZero = step.backend == Backend::Other && isFloat(type) &&
+                    (instr.opcode() == Opcode::Maximum || instr.opcode() == Opcode::Minimum || instr.opcode() == Opcode::Clamp);
   bool inFold = step.orderRoundings > 0 && floating && (sums || instr.opcode() == Opcode::Multiply);
-  if (!anyBounds && !isFunction && !(sums && anyUnrounded) && !keepsProduct && !inFold)
+  if (!anyBounds && !isFunction && !(sums && anyUnrounded) && !keepsProduct && !inFold && !eitherZero)
     return BoundsPtr(); // rounded once to nearest, or not at all
   if (instr.opcode() == Opcode::Select)
     return boundSelect(step);

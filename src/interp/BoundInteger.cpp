@@ -43,6 +43,8 @@ bool mayWrap(const BoundStep &step, int64_t element) {
                        opcode != Opcode::Negate && opcode != Opcode::Convert))
     return false;
   ElementType from = step.operands[0].array().shape().elementType();
+  if (isFloat(from)) // saturates
+    return false;
   auto at = [&](const Bounded &operand, bool high) -> __int128 {
     int64_t index = operand.array().numElements() == 1 ? 0 : element;
     const Literal &literal = !operand.bounds ? operand.array() : high ? operand.bounds->high : operand.bounds->low;

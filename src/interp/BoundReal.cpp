@@ -145,7 +145,7 @@ class RealBounds {
 public:
   explicit RealBounds(const BoundStep &step)
       : step(step), opcode(step.instr.opcode()), grid(step.value.shape().elementType()), kernel(realKernel(step.instr)),
-        ulps(rounds(opcode) ? permittedUlps(step.instr, step.backend) : 0) {
+        allowed(permitted(step.instr, step.backend)) {
     bool sums = opcode == Opcode::Add || opcode == Opcode::Subtract || opcode == Opcode::Negate;
     for (const Bounded &operand : step.operands)
       bounds.push_back(sums && operand.unrounded ? operand.unrounded.get() : operand.bounds.get());
@@ -242,6 +242,10 @@ private:
       if (!std::isnan(a) && !std::isnan(b))
         round(a, b);
       admitReference(reference[i], a, b);
+      if (eitherZero && a == 0 && b == 0) {
+        a = -0.0;
+        b = 0.0;
+      }
       lowest[at] = a;
       highest[at] = b;
       if (product)
@@ -251,7 +255,7 @@ private:
 
   /// From exact values to admissible results.
   void round(double &a, double &b) const {
-    if (ulps == 0)
+    if (allowed.ulps == 0)
       return;
     if (step.orderRoundings > 0 && (opcode == Opcode::Add || opcode == Opcode::Subtract || opcode == Opcode::Multiply)) {
       bool exact = a == b && grid.nearest(a) == a;
@@ -260,7 +264,7 @@ private:
       b += error;
     }
     double first = grid.nearest(a), last = a == b ? first : grid.nearest(b);
-    if (ulps <= 0.5) {
+    if (allowed.ulps <= 0.5) {
       // Narrow floats may be computed in f32 and rounded again.
       if (bitWidth(grid.type()) < 32) {
         first = std::min(first, grid.nearest(double(float(a))));
@@ -268,14 +272,9 @@ private:
       }
     } else {
       if (std::isfinite(a) && a != 0)
-        first = std::min(first, grid.above(a - ulps * spacing(a)));
+        first = std::min(first, grid.above(a - error(a)));
       if (std::isfinite(b) && b != 0)
-        last = std::max(last, grid.below(b + ulps * spacing(b)));
-      // Approximate functions may take subnormal numbers for zero.
-      if (grid.type() != ElementType::F64 && std::fabs(first) < grid.smallestNormalNumber())
-        first = std::min(first, 0.0);
-      if (grid.type() != ElementType::F64 && std::fabs(last) < grid.smallestNormalNumber())
-        last = std::max(last, 0.0);
+        last = std::max(last, grid.below(b + error(b)));
     }
     if (std::isnan(first) != std::isnan(last))
       setUnknown(first, last);
@@ -283,9 +282,14 @@ private:
     b = last;
   }
 
-  /// Distance of neighbours, as if far below the smallest number there were some: what underflows becomes zero or the
-  /// smallest number, no more.
-  double spacing(double x) const { return std::min(grid.ulp(x), std::fabs(x)); }
+  /// How far a result may be from the exact value. What underflows becomes zero or the smallest number, no more: its
+  /// error is not counted in units that are larger than itself.
+  double error(double exact) const {
+    bool subnormal = std::fabs(exact) < grid.smallestNormalNumber();
+    double unit = subnormal ? std::min(grid.ulp(0), std::fabs(exact)) : grid.ulp(exact);
+    return subnormal ? std::min(allowed.subnormalUlps * unit, std::max(std::fabs(exact), allowed.ulps * unit))
+                     : allowed.ulps * unit;
+  }
 
   /// What the reference gives is admissible: its functions are a rounding off now and then.
   static void admitReference(double reference, double &a, double &b) {
@@ -318,7 +322,10 @@ private:
   Opcode opcode;
   FloatGrid grid;
   Kernel kernel;
-  double ulps;
+  Permitted allowed;
+  /// Which zero a maximum or minimum of zeros is: hloc has a rule (SEMANTICS.md), others need not.
+  bool eitherZero = step.backend == Backend::Other && (opcode == Opcode::Maximum || opcode == Opcode::Minimum ||
+                                                       opcode == Opcode::Clamp);
   llvm::SmallVector<const Bounds *, 3> bounds;
   std::shared_ptr<Bounds> result, product;
   // Of the run of lanes at hand, in each thread.

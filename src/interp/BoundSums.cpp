@@ -96,6 +96,10 @@ struct SumEnds {
       least = std::min(least, value);
       greatest = std::max(greatest, value);
     }
+    if (least == 0 && greatest == 0 && magnitude != 0) { // what cancels or underflows has no sign
+      least = -0.0;
+      greatest = 0.0;
+    }
   }
 };
 
@@ -232,6 +236,10 @@ BoundsPtr finishLinear(const BoundStep &step, const LinearParts &parts) {
   unsigned numParts = isComplex(step.value.shape().elementType()) ? 2 : 1;
   for (size_t i = 0; i < low.size(); ++i) {
     double sum = magnitude[i];
+    if (numParts == 2 && !std::isfinite(sum)) { // products of infinite parts differ by formula
+      setUnknown(least[i], greatest[i]);
+      continue;
+    }
     bool exact = low[i] == high[i] && sum < std::ldexp(parts.quantum, int(accumulator.precision()));
     double error = exact ? 0 : parts.roundings * accumulator.unitRoundoff() * sum;
     ends.finish(partOf(step.value, int64_t(i / numParts), unsigned(i % numParts)), low[i], high[i], sum, error,

@@ -34,8 +34,8 @@ struct AdmissibleArray {
   bool isUndecided(int64_t element) const;
   /// Has the element more than one admissible value?
   bool isBranched(int64_t element) const;
-  /// Is what `actual` holds at the element admissible? `actual` has the shape of `value`.
-  bool admits(int64_t element, const Literal &actual) const;
+  /// Is what `actual`, an array of the type of `value`, holds at position `at` admissible for the element?
+  bool admits(int64_t element, const Literal &actual, int64_t at) const;
 };
 
 struct BoundedResult {
@@ -46,5 +46,13 @@ struct BoundedResult {
 llvm::FailureOr<BoundedResult> interpretBounds(const HloModule &module, llvm::ArrayRef<Literal> arguments,
                                                Backend backend, DiagnosticEngine &diagnostics,
                                                const InterpreterOptions &options = {});
+
+/// Is each element of the results made of the same element of the arguments, or of scalars, alone?
+bool isElementwise(const HloModule &module);
+/// As interpretBounds of an elementwise module, but only for some elements, by linear index: the leaves are arrays of one
+/// dimension with an entry for each.
+llvm::FailureOr<BoundedResult> interpretBoundsAt(const HloModule &module, llvm::ArrayRef<Literal> arguments,
+                                                 llvm::ArrayRef<int64_t> elements, Backend backend,
+                                                 DiagnosticEngine &diagnostics);
 
 } // namespace hloc
