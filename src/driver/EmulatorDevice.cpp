@@ -2,6 +2,7 @@
 
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <cstring>
 
@@ -130,6 +131,18 @@ bool EmulatorDevice::reportFindings() {
 
 void EmulatorDevice::reportWithheld() {
   report(withheld);
+  withheld.clear();
+}
+
+void EmulatorDevice::noteWithheld() {
+  for (const Finding &finding : withheld)
+    if (noted.insert({finding.kind, finding.line}).second)
+      llvm::errs() << fmt::format(
+          "{}:{}: note: {}: kernel `{}`, block ({}, {}, {}), thread ({}, {}, {}) {}; {} in all, and "
+          "no result depends on the value\n",
+          imageName, finding.line, findingName(finding.kind).str(), finding.kernel, finding.block.x, finding.block.y,
+          finding.block.z, finding.thread.x, finding.thread.y, finding.thread.z, finding.message,
+          finding.count == 1 ? "once" : fmt::format("{} times", finding.count));
   withheld.clear();
 }
 

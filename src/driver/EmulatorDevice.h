@@ -7,6 +7,7 @@
 #include "hloc/support/Diagnostics.h"
 
 #include <memory>
+#include <set>
 
 namespace hloc {
 
@@ -27,6 +28,8 @@ public:
   void setCircumstances(std::string text) { circumstances = std::move(text); }
   bool hasWithheld() const { return !withheld.empty(); }
   void reportWithheld();
+  /// After it has turned out that no result depends on them: a note for each line of the PTX that does so, once.
+  void noteWithheld();
 
   bool load(const std::string &image, std::string &error) override;
   bool prepare(const std::string &kernel, std::string &error) override;
@@ -57,6 +60,7 @@ private:
   size_t numReported = 0;
   bool withholds = false;
   std::vector<emulator::Finding> withheld;
+  std::set<std::pair<emulator::FindingKind, uint32_t>> noted; ///< with the line
 };
 
 } // namespace hloc

@@ -1,5 +1,6 @@
 // Shuffles, votes, matches and reductions across the lanes of a warp, and the choice among the families of collectives.
 #include "CollectiveParts.h"
+#include "Undefined.h"
 
 #include "hloc/support/Check.h"
 
@@ -63,10 +64,15 @@ void shuffle(const CollectiveCall &call) {
     const bool inside = call.at.mode == Mode::Up ? from >= limit : from <= limit;
     if (!inside)
       from = self;
-    if (inside && !(call.mask & members[lane] & (1u << from)) && call.warp.core->launch.options.checkDivergence)
-      reportFinding(call.warp, call.at, lane, FindingKind::InactiveShuffle,
-                    fmt::format("shuffles from lane {}, which does not take part", from));
-    call.setPair(lane, value[from], inside);
+    uint32_t result = value[from];
+    if (inside && !(call.mask & members[lane] & (1u << from))) { // its register has no value that means anything
+      const EmulatorOptions &options = call.warp.core->launch.options;
+      auto message = [&] { return fmt::format("shuffles from lane {}, which does not take part", from); };
+      if (options.checkDivergence)
+        reportFinding(call.warp, call.at, lane, FindingKind::InactiveShuffle, message, true);
+      fillUndefined(options, uint64_t(call.at.line) << 8 | uint64_t(from) << 2, &result, sizeof result, 0);
+    }
+    call.setPair(lane, result, inside);
   });
 }
 

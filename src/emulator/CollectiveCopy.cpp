@@ -22,7 +22,7 @@ void complete(const CollectiveCall &call, uint32_t mask, uint32_t open, bool als
   std::erase_if(copies.pending, isDone);
 }
 
-/// {shared address, global address, bytes, bytes that are read}: the rest is zeros.
+/// {shared address, global address, bytes, bytes that are read, or whether none are}: the rest is zeros.
 void issue(const CollectiveCall &call) {
   AsyncCopies &copies = call.warp.copies;
   call.forEachLane([&](unsigned lane) {
@@ -32,7 +32,8 @@ void issue(const CollectiveCall &call) {
     copy.group = copies.committed[lane];
     copy.lane = uint8_t(lane);
     copy.bytes = uint8_t(call.value(2, lane));
-    const uint64_t read = std::min<uint64_t>(call.value(3, lane), copy.bytes);
+    const uint64_t wanted = call.at.ignoreSource ? (call.value(3, lane) ? 0 : copy.bytes) : call.value(3, lane);
+    const uint64_t read = std::min<uint64_t>(wanted, copy.bytes);
     if (read) {
       // The address is aligned to the whole copy; of a shorter one only what is read need exist.
       const uint64_t from = call.value(1, lane);

@@ -102,17 +102,19 @@ double flushed(double value, const Decoded &at) {
   return at.ftz && std::fabs(value) < smallest ? std::copysign(0.0, value) : value;
 }
 
-/// a or b; numbers win over NaN unless .NaN; -0 is below +0; .xorsign.abs takes magnitudes and the product's sign.
+/// a or b; numbers win over NaN unless .NaN; -0 is below +0; .xorsign.abs takes magnitudes and the product's sign, to
+/// which a NaN that loses contributes its own; .abs takes magnitudes.
 double extreme(const Decoded &at, double a, double b) {
   const bool isMin = at.opcode == Opcode::Min, sign = std::signbit(a) != std::signbit(b);
-  if (std::isnan(a) || std::isnan(b))
-    return at.nan || (std::isnan(a) && std::isnan(b)) ? NAN : std::isnan(a) ? b : a;
-  if (at.xorSign) {
+  if (at.xorSign || at.magnitudes) {
     a = std::fabs(a);
     b = std::fabs(b);
   }
+  const bool anyNan = std::isnan(a) || std::isnan(b);
+  if (anyNan && (at.nan || (std::isnan(a) && std::isnan(b))))
+    return NAN;
   const bool less = a == b ? std::signbit(a) && !std::signbit(b) : a < b;
-  const double result = less == isMin ? a : b;
+  const double result = std::isnan(a) ? b : std::isnan(b) ? a : less == isMin ? a : b;
   return at.xorSign ? std::copysign(result, sign ? -1.0 : 1.0) : result;
 }
 

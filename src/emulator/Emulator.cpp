@@ -2,6 +2,7 @@
 #include "hloc/emulator/Emulator.h"
 
 #include "Machine.h"
+#include "Undefined.h"
 
 #include "hloc/support/Check.h"
 #include "hloc/support/Diagnostics.h"
@@ -51,7 +52,8 @@ constexpr uint8_t nobodysByte = 0xa5;
 constexpr uint64_t maxRegionBytes = uint64_t(1) << (regionShift - 1); // an offset a little below zero shows as such
 constexpr uint64_t maxRegions = (sharedWindow >> regionShift) - 1;
 
-std::unique_ptr<Region> makeRegion(llvm::StringRef name, uint64_t bytes, bool complete, uint8_t filling = nobodysByte) {
+std::unique_ptr<Region> makeRegion(llvm::StringRef name, uint64_t bytes, bool complete, const EmulatorOptions &options,
+                                   size_t number) {
   auto region = std::make_unique<Region>();
   region->name = name.str();
   region->complete = complete;
@@ -67,7 +69,7 @@ std::unique_ptr<Region> makeRegion(llvm::StringRef name, uint64_t bytes, bool co
   region->data = reinterpret_cast<uint8_t *>((base + alignment - 1) & ~uintptr_t(alignment - 1));
   region->bytes = bytes;
   if (!complete)
-    std::memset(region->data, filling, bytes);
+    fillUndefined(options, uint64_t(number) << regionShift, region->data, bytes, nobodysByte);
   return region;
 }
 
@@ -151,7 +153,7 @@ std::unique_ptr<Emulator> Emulator::load(DiagnosticEngine &diagnostics, const Em
     diagnostics.report(DiagnosticKind::Internal, "no host code can be made here: " + error);
     return nullptr;
   }
-  auto image = makeRegion("module variables", program->image.size(), true);
+  auto image = makeRegion("module variables", program->image.size(), true, options, 0);
   if (image->bytes != program->image.size()) {
     diagnostics.report(DiagnosticKind::UnsupportedFeature, "no memory for the module's variables");
     return nullptr;
@@ -166,8 +168,7 @@ std::unique_ptr<Emulator> Emulator::load(DiagnosticEngine &diagnostics, const Em
 }
 
 BufferId Emulator::allocate(llvm::StringRef name, uint64_t bytes, Contents contents) {
-  uint8_t filling = impl->options.undefinedByte.value_or(nobodysByte);
-  impl->regions.push_back(makeRegion(name, bytes, contents == Contents::Written, filling));
+  impl->regions.push_back(makeRegion(name, bytes, contents == Contents::Written, impl->options, impl->regions.size()));
   impl->counters.buffers.push_back({name.str(), 0, 0});
   return BufferId(impl->regions.size() - 2);
 }

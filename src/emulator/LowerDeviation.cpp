@@ -114,17 +114,16 @@ llvm::Value *WarpCode::deviatingSine(Value *x, Value *exact, Value *deviation) {
   Value *magnitude = unary(Intrinsic::fabs, x);
   Value *allowed = ir.CreateSelect(ir.CreateFCmpOLE(magnitude, fp(x, twoPi)),
                                    fp(x, boundOf(Opcode::Sin, singleType) - halfUnit), fp(x, farBound - halfUnit));
-  allowed = ir.CreateSelect(ir.CreateFCmpOLE(magnitude, fp(x, hundredPi)), allowed,
-                            ir.CreateFMul(magnitude, fp(x, 0x1p-23)));
+  allowed =
+      ir.CreateSelect(ir.CreateFCmpOLE(magnitude, fp(x, hundredPi)), allowed, ir.CreateFMul(magnitude, fp(x, 0x1p-23)));
   Value *moved =
       ir.CreateIntrinsic(x->getType(), Intrinsic::fma, {ir.CreateFPExt(deviation, x->getType()), allowed, exact});
   moved = ir.CreateBinaryIntrinsic(Intrinsic::minnum, moved, fp(x, 1));
   moved = ir.CreateBinaryIntrinsic(Intrinsic::maxnum, moved, fp(x, -1));
   IrType *floats = lanes(ir.getFloatTy());
   Value *operand = ir.CreateFPTrunc(x, floats);
-  return ir.CreateFPTrunc(ir.CreateSelect(isOrdinary(operand, 0x1p-126, std::numeric_limits<float>::infinity()), moved,
-                                          exact),
-                          floats);
+  return ir.CreateFPTrunc(
+      ir.CreateSelect(isOrdinary(operand, 0x1p-126, std::numeric_limits<float>::infinity()), moved, exact), floats);
 }
 
 /// div.approx is a * (1 / b): the reciprocal of |b| > 2^126 is flushed. div.full scales, and so does rcp.
@@ -245,7 +244,8 @@ llvm::Value *WarpCode::approximateHalf(const Decoded &d, Value *bits) {
   Value *tooLarge = ir.CreateFCmpOGT(unary(Intrinsic::fabs, value), unary(Intrinsic::fabs, exact));
   Value *back = ir.CreateSelect(tooLarge, splatInt(16, 0xffff), splatInt(16, 1));
   Value *inside = ir.CreateSelect(ir.CreateFCmpOGT(error, allowed), ir.CreateAdd(rounded, back), rounded);
-  Value *ordinary = isOrdinary(x, isHalf ? 0x1p-14 : 0x1p-126, isHalf ? 0x1p16 : std::numeric_limits<float>::infinity());
+  Value *ordinary =
+      isOrdinary(x, isHalf ? 0x1p-14 : 0x1p-126, isHalf ? 0x1p16 : std::numeric_limits<float>::infinity());
   if (!isTanh)
     ordinary = ir.CreateAnd(ordinary, isOrdinary(exact, isHalf ? 0x1p-13 : 0x1p-125, isHalf ? 0x1p15 : 0x1p127));
   return finished(ir.CreateSelect(ordinary, inside, nearest));

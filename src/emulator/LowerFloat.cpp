@@ -271,6 +271,17 @@ llvm::Value *WarpCode::fmaHalf(ArrayRef<Value *> v, Type type) {
   return result;
 }
 
+/// One operation in a rounding that the host's vector code does not have.
+llvm::Value *WarpCode::directed(const Decoded &d, ArrayRef<Value *> operands) {
+  SmallVector<Value *, 3> arguments(operands);
+  if (d.opcode == Opcode::Rcp)
+    arguments.insert(arguments.begin(), fp(arguments[0], 1));
+  while (arguments.size() < 3)
+    arguments.push_back(fp(arguments[0], 0));
+  const void *target = d.type.bits == 32 ? (const void *)&computeLanes<float> : (const void *)&computeLanes<double>;
+  return callArrays(target, {uint64_t(directedOp(d.opcode)), uint64_t(d.rounding)}, arguments, arguments[0]->getType());
+}
+
 bool WarpCode::lowerFloat(const Decoded &d) {
   if (d.type.lanes == 2)
     return lowerPacked(d);
@@ -314,13 +325,7 @@ bool WarpCode::lowerFloat(const Decoded &d) {
   if (rounds && d.rounding != Rounding::Nearest) {
     if (d.type.bits == 16)
       return false;
-    if (d.opcode == Opcode::Rcp)
-      arguments.insert(arguments.begin(), fp(arguments[0], 1));
-    while (arguments.size() < 3)
-      arguments.push_back(fp(arguments[0], 0));
-    const void *target = d.type.bits == 32 ? (const void *)&computeLanes<float> : (const void *)&computeLanes<double>;
-    writeFloat(d, callArrays(target, {uint64_t(directedOp(d.opcode)), uint64_t(d.rounding)}, arguments,
-                             arguments[0]->getType()));
+    writeFloat(d, directed(d, arguments));
     return true;
   }
   Value *result = floatOp(d, arguments, d.type);
@@ -332,7 +337,7 @@ bool WarpCode::lowerFloat(const Decoded &d) {
 
 /// f32x2: the same instruction on both halves of a 64-bit register.
 bool WarpCode::lowerPackedSingles(const Decoded &d) {
-  if (d.rounding != Rounding::Nearest || d.saturate)
+  if (d.saturate)
     return false;
   Type single = d.type;
   single.lanes = 1;
@@ -344,7 +349,7 @@ bool WarpCode::lowerPackedSingles(const Decoded &d) {
       Value *value = ir.CreateBitCast(bits, lanes(ir.getFloatTy()));
       arguments.push_back(d.ftz ? flush(value, single) : value);
     }
-    Value *result = floatOp(d, arguments, single);
+    Value *result = d.rounding == Rounding::Nearest ? floatOp(d, arguments, single) : directed(d, arguments);
     if (!result)
       return false;
     result = canonicalNan(d.ftz ? flush(result, single) : result);

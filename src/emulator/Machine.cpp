@@ -3,6 +3,7 @@
 
 #include "Collective.h"
 #include "Fiber.h"
+#include "Undefined.h"
 
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
@@ -152,8 +153,8 @@ void Core::runBlock(uint64_t linear) {
   }
   std::fill(localWritten.begin(), localWritten.end(), 0);
   if (launch.options.undefinedByte) {
-    std::fill(shared.begin(), shared.end(), *launch.options.undefinedByte);
-    std::fill(local.begin(), local.end(), *launch.options.undefinedByte);
+    fillUndefined(launch.options, sharedWindow, shared.data(), shared.size(), 0);
+    fillUndefined(launch.options, localWindow, local.data(), local.size(), 0);
   }
   uint32_t at[] = {uint32_t(linear % grid.x), uint32_t(linear / grid.x % grid.y), uint32_t(linear / grid.x / grid.y)};
   for (Warp &warp : warps) {

@@ -7,6 +7,7 @@
 //
 // What is not, or is wrong somewhere, goes lane by lane, which is where findings about places are made.
 #include "Machine.h"
+#include "Undefined.h"
 
 #include "fmt/format.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -281,7 +282,7 @@ void loadByLane(Warp &warp, const Decoded &at, uint32_t mask, const uint64_t *ad
       if (from.data)
         std::memcpy(element, from.data + e * width, width);
       else
-        std::memset(element, warp.core->launch.options.undefinedByte.value_or(0), width);
+        fillUndefined(warp.core->launch.options, addresses[lane] + e * width, element, width, 0);
     }
   }
 }

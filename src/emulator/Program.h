@@ -146,7 +146,8 @@ enum class Mode : uint8_t {
 ///   slct           `type`, and `from` of the selector; bfind: `wrap` is .shiftamt; szext, bmsk: `wrap` is .wrap
 ///   mma            `type` of d, `from` of a, `typeB`, `typeC`; shape {m, n, k}; bit operations in `mode`
 ///   ldmatrix, stmatrix  `count` matrices
-///   cp             mode None: {shared address, global address, bytes copied, bytes read}; WaitGroup: {groups left}
+///   cp             mode None: {shared address, global address, bytes copied, bytes read}; the last may be a predicate
+///                  (ignoreSource). WaitGroup: {groups left}
 ///   shfl, match.all, elect, vote  {result or result|predicate, ...}
 struct Decoded {
   Opcode opcode;
@@ -154,12 +155,14 @@ struct Decoded {
   Type typeB, typeC;
   Rounding rounding = Rounding::Nearest;
   bool integral = false, ftz = false, saturate = false, nan = false, wrap = false, transposed = false, reduce = false;
-  bool approximate = false; ///< .approx, .full: a result near the exact one will do
-  bool tiesAway = false;    ///< cvt.rna: ties away from zero
-  bool relu = false;        ///< negative results become +0
-  bool satfinite = false;   ///< overflow and infinity become the largest finite value
-  bool xorSign = false;     ///< min, max: .xorsign.abs
-  bool strong = false;      ///< .volatile, .relaxed, .acquire, .release, ...: no race with other such accesses
+  bool approximate = false;  ///< .approx, .full: a result near the exact one will do
+  bool tiesAway = false;     ///< cvt.rna: ties away from zero
+  bool relu = false;         ///< negative results become +0
+  bool satfinite = false;    ///< overflow and infinity become the largest finite value
+  bool xorSign = false;      ///< min, max: .xorsign.abs
+  bool magnitudes = false;   ///< min, max of three: .abs
+  bool ignoreSource = false; ///< cp.async: its last operand is a predicate, and where it is true zeros are copied
+  bool strong = false;       ///< .volatile, .relaxed, .acquire, .release, ...: no race with other such accesses
   bool acquires = false, releases = false; ///< .acquire, .release, .acq_rel, fences
   bool blockScope = false;                 ///< .cta: means nothing to other blocks. Clusters have one block here
   bool nonCoherent = false;                ///< .nc
@@ -173,6 +176,7 @@ struct Decoded {
   Source carryIn, carryOut;
   std::vector<Source> operands;
   uint32_t target = 0;                              ///< of bra
+  uint32_t form = 0;                                ///< the opcode's text, in Kernel::forms
   uint32_t line = 0;                                ///< of the PTX text
   uint32_t locFile = 0, locLine = 0, locColumn = 0; ///< by the last `.loc`; line 0: none. See Program::location
 };
@@ -200,6 +204,7 @@ struct Kernel {
   std::array<uint32_t, 3> maximum = {};  ///< .maxntid; zero when absent
   std::vector<uint64_t> paramOffsets;
   std::vector<unsigned> paramSizes;
+  std::vector<std::string> forms;      ///< "add.sat.s32", ...; for messages
   std::vector<VariableInfo> variables; ///< shared and local; dynamic shared memory has 0 bytes and comes last
 };
 

@@ -84,7 +84,8 @@ std::string Program::location(const Decoded &instruction) const {
 std::unique_ptr<Program> resolve(const ptx::Module &module, DiagnosticEngine &diagnostics) {
   auto program = std::make_unique<Program>();
   program->files = module.files;
-  ModuleScope scope{.module = module, .globals = {}, .shared = {}, .aliases = {}};
+  ModuleScope scope{
+      .module = module, .target = Target::parse(module.target), .globals = {}, .shared = {}, .aliases = {}};
   for (const auto &[first, second] : module.aliases)
     scope.aliases[first] = second;
   if (!module.addressSize.empty() && module.addressSize != "64") {

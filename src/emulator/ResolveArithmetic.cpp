@@ -57,7 +57,8 @@ bool decodeAddSub(Form &f) {
   Decoded &d = f.decoded;
   if (f.next() == "cc")
     return decodeCarry(f);
-  if (f.takeTypeInto(d.type, "u16 s16 u32 s32 u64 s64 u16x2 s16x2"))
+  const bool adds = d.opcode == Opcode::Add; // there is no sub of pairs
+  if (f.takeTypeInto(d.type, adds ? "u16 s16 u32 s32 u64 s64 u16x2 s16x2" : integerTypes))
     return finish(f, 2);
   if (f.next() == "sat" && f.instruction.parts.back() == "s32") {
     f.takeFlag(d.saturate, "sat");
@@ -118,14 +119,16 @@ bool decodeMinMax(Form &f) {
     return false;
   f.takeFlag(d.ftz, "ftz");
   f.takeFlag(d.nan, "NaN");
-  if (f.takeFlag(d.xorSign, "xorsign") && !f.take("abs"))
+  const bool three = f.numOperands() == 4;
+  if (three)
+    f.takeFlag(d.magnitudes, "abs");
+  else if (f.takeFlag(d.xorSign, "xorsign") && !f.take("abs"))
     return false;
   if (!f.takeTypeInto(d.type, d.ftz ? "f32 f16 f16x2" : "f32 f64 f16 f16x2 bf16 bf16x2"))
     return false;
   if (d.type.bits == 64 && (d.nan || d.xorSign))
     return false;
-  const bool three = f.numOperands() == 4 && d.type.bits == 32 && !d.xorSign;
-  return finish(f, three ? 3 : 2);
+  return finish(f, three && d.type.bits == 32 ? 3 : 2);
 }
 
 bool decodeAbsNeg(Form &f) {

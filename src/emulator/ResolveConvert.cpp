@@ -50,6 +50,8 @@ bool decodePlain(Form &f, bool rounded, bool integral) {
       d.type.isFloat() && d.type.bits == 16 && d.from.kind == TypeClass::Float && d.from.bits == 32;
   if ((d.relu || d.satfinite) && (!narrowFloat || d.saturate))
     return false;
+  if (d.saturate && (d.type.kind == TypeClass::Bfloat || d.from.kind == TypeClass::Bfloat))
+    return false;
   f.result(d.type, true);
   f.value(d.from, true);
   return true;

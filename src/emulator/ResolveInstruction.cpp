@@ -121,7 +121,15 @@ std::optional<Decoded> KernelResolver::decode(Frame &frame, const ptx::Instructi
     unsupported(i, form.next());
     return std::nullopt;
   }
+  if (auto needed = module.target ? missing(*module.target, i) : std::nullopt) {
+    error(i.range, DiagnosticKind::UnsupportedTarget,
+          "`" + i.opcode() + "` needs " + *needed + ", this text is for " + module.target->name());
+    return std::nullopt;
+  }
   Decoded &d = form.decoded;
+  d.form = formOf(i);
+  if (d.opcode == Opcode::Cp && form.operands.size() > 3)
+    markIgnoredSource(frame, form);
   d.line = i.line;
   d.locFile = location[0], d.locLine = location[1], d.locColumn = location[2];
   d.guard = guardOf(frame, i);
@@ -138,6 +146,25 @@ std::optional<Decoded> KernelResolver::decode(Frame &frame, const ptx::Instructi
   if (d.opcode == Opcode::Cp && d.mode == Mode::None && d.operands.size() == 3)
     d.operands.push_back(d.operands[2]);
   return std::move(d);
+}
+
+uint32_t KernelResolver::formOf(const ptx::Instruction &i) {
+  const auto [entry, isNew] = forms.try_emplace(i.opcode(), uint32_t(kernel.forms.size()));
+  if (isNew)
+    kernel.forms.push_back(i.opcode());
+  return entry->second;
+}
+
+/// cp.async [to], [from], 16, x: x is how many bytes are read, or a predicate that says that none are.
+void KernelResolver::markIgnoredSource(Frame &frame, Form &form) {
+  const ptx::Operand &o = form.instruction.operands[3];
+  uint32_t slot = 0;
+  const Entry *e = o.kind == ptx::Operand::Kind::Name ? lookUp(frame, o.name, slot) : nullptr;
+  const bool isRegister = e && (e->kind == Entry::Kind::Register || e->kind == Entry::Kind::Range);
+  if (!isRegister || e->type.kind != TypeClass::Predicate)
+    return;
+  form.decoded.ignoreSource = true;
+  form.operands[3] = {OperandForm::Kind::Predicate, predicateType};
 }
 
 /// {id} -> {id, 0}: every barrier names its count, 0 for the whole block.

@@ -150,6 +150,10 @@ void KernelResolver::layOutShared() {
     placeShared(v);
     shared[v.name] = sharedOfFunctions[&v];
   }
+  if (module.target && kernel.sharedBytes > module.target->maxStaticShared())
+    error(entry.where, DiagnosticKind::UnsupportedTarget,
+          "kernel `" + entry.name + "` has " + utostr(kernel.sharedBytes) + " bytes of static shared memory; " +
+              module.target->name() + " allows " + utostr(module.target->maxStaticShared()));
   kernel.sharedBytes = alignTo(kernel.sharedBytes, dynamicAlign);
   for (const ptx::Variable *v : dynamic) {
     shared[v->name] = {Space::Shared, kernel.sharedBytes};

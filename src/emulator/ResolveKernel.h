@@ -1,6 +1,7 @@
 #pragma once
 // Resolves one kernel: scopes, registers, variables, labels, and the functions that it calls, which are copied into it.
 
+#include "Requirements.h"
 #include "ResolveForm.h"
 
 #include "hloc/support/Diagnostics.h"
@@ -14,6 +15,7 @@ namespace hloc::emulator {
 /// What all kernels of a module see.
 struct ModuleScope {
   const ptx::Module &module;
+  std::optional<Target> target;
   llvm::StringMap<Symbol> globals;               ///< global and const variables
   llvm::StringMap<const ptx::Variable *> shared; ///< of the module; a kernel gets those that it names
   llvm::StringMap<std::string> aliases;
@@ -83,6 +85,8 @@ private:
   void unsupported(const ptx::Instruction &i, llvm::StringRef part);
   Source guardOf(Frame &frame, const ptx::Instruction &i);
   void emit(Decoded d);
+  uint32_t formOf(const ptx::Instruction &i);
+  void markIgnoredSource(Frame &frame, Form &form);
   void normalizeBarrier(Decoded &d);
 
   // ResolveCalls.cpp: what is expanded into simpler instructions
@@ -105,6 +109,7 @@ private:
   llvm::MapVector<const ptx::Variable *, Symbol> sharedOfFunctions;
   std::vector<uint32_t> labels; ///< place of each label
   std::vector<llvm::StringRef> callStack;
+  llvm::StringMap<uint32_t> forms; ///< places in Kernel::forms
   std::optional<uint32_t> carrySlot;
   std::array<uint32_t, 3> location = {};
   bool failed = false;

@@ -70,7 +70,9 @@ bool decodeAccess(Form &f) {
   if (!takeHints(f, hints, isLoad))
     return false;
   d.count = uint8_t(vectorOf(f.takeAnyOf("v2 v4 v8")));
-  if (!f.takeTypeInto(d.type, accessTypes) || d.count * d.type.bytes() > 32)
+  if (!f.takeTypeInto(d.type, accessTypes) || d.count * d.type.bytes() > 32 || (d.count == 8 && d.type.bits != 32))
+    return false;
+  if (d.count * d.type.bytes() > 16 && d.space != Space::Global)
     return false;
   if (f.instruction.parts[0] == "ldu" && d.space != Space::Global && d.space != Space::Generic)
     return false;
@@ -116,7 +118,7 @@ StringRef atomicTypes(Mode mode, bool vector) {
   case Mode::Add:
     return vector ? "f32 f16 bf16 f16x2 bf16x2" : "u32 s32 u64 f32 f64 f16 f16x2 bf16 bf16x2";
   default:
-    return vector ? "f16 bf16 f16x2 bf16x2" : "u32 s32 u64 s64 f16 f16x2 bf16 bf16x2";
+    return vector ? "f16 bf16 f16x2 bf16x2" : "u32 s32 u64 s64";
   }
 }
 

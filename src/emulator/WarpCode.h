@@ -98,7 +98,7 @@ private:
   bool lowerFloat(const Decoded &d);
   bool lowerPacked(const Decoded &d);
   bool lowerPackedSingles(const Decoded &d);
-  bool lowerDirected(const Decoded &d);
+  Value *directed(const Decoded &d, llvm::ArrayRef<Value *> operands);
   bool lowerApproximate(const Decoded &d);
   bool lowerConvert(const Decoded &d);
   bool lowerMemory(const Decoded &d);

@@ -58,18 +58,14 @@ void WarpCode::buildBlock(uint32_t block) {
 }
 
 void WarpCode::unsupported(const Decoded &d) {
-  static constexpr const char *names[] = {
-#define HLOC_PTX_OPCODE(name, text) text,
-#include "Opcodes.def"
-  };
   SourceRange range;
   if (diagnostics.file()) {
     range.begin = diagnostics.file()->offsetOf({d.line, 1});
     range.end = range.begin + uint32_t(diagnostics.file()->lineAt(range.begin).size());
   }
   diagnostics.report(DiagnosticKind::UnsupportedFeature, range,
-                     "this form of `" + std::string(names[unsigned(d.opcode)]) + "` is not supported (PTX line " +
-                         std::to_string(d.line) + ")");
+                     "instruction `" + kernel.forms[d.form] + "` is not supported (PTX line " + std::to_string(d.line) +
+                         ")");
 }
 
 /// Lanes that leave to the end of the code have exited.

@@ -39,10 +39,12 @@ struct EmulatorOptions {
   unsigned numThreads = 0;     ///< host threads; 0: all cores
   uint64_t maxFindings = 20;   ///< reported per launch; the rest are counted
   double timeLimitSeconds = 0; ///< of one launch; 0: none. A launch past it fails with a finding
-  /// If given, reads of bytes without a value are no findings, and give this byte: bytes that nobody wrote, and those
-  /// behind a buffer up to the next multiple of 256. Results that are the same for several such bytes do not depend
-  /// on these reads.
+  /// If given, reads of bytes without a value are no findings, and give this byte: bytes that nobody wrote, those
+  /// behind a slice up to the next multiple of 256 behind its buffer, and lanes that take no part in a shuffle. Results
+  /// that are the same for several such bytes do not depend on these reads.
   std::optional<uint8_t> undefinedByte;
+  /// Not 0: they give other bytes instead, which differ from place to place.
+  uint64_t undefinedSeed = 0;
   /// If given, approximate instructions (ex2.approx, div.full, ...) return values as far from the exact ones as PTX
   /// allows (src/emulator/Approximations.def): functions of seed, instruction and operands, the same in every thread.
   /// The seed modulo 4 chooses how: anywhere within the bound, as large as it allows, as small, or at one of both ends.

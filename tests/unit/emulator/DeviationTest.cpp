@@ -1,5 +1,5 @@
-// Approximate instructions with a seed: every result is one that the PTX manual allows, results near the edges of what it
-// allows do occur, and the same operands give the same bits everywhere.
+// Approximate instructions with a seed: every result is one that the PTX manual allows, results near the edges of what
+// it allows do occur, and the same operands give the same bits everywhere.
 #include "../../../src/emulator/Floats.h"
 #include "LaneProgram.h"
 
@@ -148,7 +148,8 @@ TEST_CASE("deviation: results of f16 and bf16 are those that PTX allows, up to t
         const double normal = form.format.exponentBits == 5 ? 0x1p-14 : 0x1p-126;
         if (std::isnan(exact) ? std::isnan(got) : got == nearest)
           continue;
-        const double subnormal = std::ldexp(normal, -form.format.mantissaBits); // results between are rounded, or flushed
+        const double subnormal =
+            std::ldexp(normal, -form.format.mantissaBits); // results between are rounded, or flushed
         const double part = std::fabs(exact) < normal && std::fabs(got - exact) <= (form.isExp ? normal : subnormal)
                                 ? 0
                                 : std::fabs(got - exact) / (form.isExp ? exact * form.bound : form.bound);

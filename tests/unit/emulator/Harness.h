@@ -23,7 +23,7 @@ struct Harness {
   bool succeeded = false;
 
   static std::string kernel(const std::string &body, unsigned numParameters, const std::string &variables = "") {
-    std::string text = ".version 8.0\n.target sm_90\n.address_size 64\n" + variables + "\n.visible .entry k(";
+    std::string text = ".version 9.0\n.target sm_100a\n.address_size 64\n" + variables + "\n.visible .entry k(";
     for (unsigned i = 0; i < numParameters; ++i)
       text += (i ? ", .param .u64 p" : ".param .u64 p") + std::to_string(i);
     text += ") {\n.reg .pred %p<9>;\n.reg .b16 %h<9>;\n.reg .b32 %r<40>;\n.reg .f32 %f<20>;\n.reg .b64 %d<40>;\n";

@@ -21,7 +21,7 @@ using Inputs = std::vector<std::array<uint64_t, 3>>;
 inline std::string laneKernel(const std::string &body, unsigned width) {
   std::string result = width == 64 ? "" : width == 32 ? "cvt.u64.u32 %l0, %r0;\n" : "cvt.u64.u16 %l0, %h0;\n";
   return R"(.version 8.5
-.target sm_90
+.target sm_100a
 .address_size 64
 .visible .entry f(.param .u64 in, .param .u64 out, .param .u32 count) {
 .reg .pred %p<9>;
