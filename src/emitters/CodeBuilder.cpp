@@ -20,7 +20,10 @@ Value CodeBuilder::floating(Type type, double value) {
 
 Value CodeBuilder::quietNan(Type type) {
   const llvm::fltSemantics &semantics = cast<FloatType>(type).getFloatSemantics();
-  return arith::ConstantOp::create(*this, FloatAttr::get(type, llvm::APFloat::getQNaN(semantics)));
+  llvm::APFloat nan = llvm::APFloat::getQNaN(semantics);
+  if (!type.isF64())
+    nan = llvm::APFloat(semantics, llvm::APInt::getSignedMaxValue(type.getIntOrFloatBitWidth()));
+  return arith::ConstantOp::create(*this, FloatAttr::get(type, nan));
 }
 
 Value CodeBuilder::infinity(Type type, bool negative) {

@@ -27,7 +27,7 @@ public:
   Value floating(Type type, double value);
   Value floatingLike(Value like, double value) { return floating(like.getType(), value); }
   Value boolean(bool value) { return integer(getI1Type(), value); }
-  Value quietNan(Type type);
+  Value quietNan(Type type); ///< with the bits that the machine's arithmetic gives it
   Value infinity(Type type, bool negative = false);
 
   // Integers.

@@ -32,11 +32,45 @@ Value floatToInteger(CodeBuilder &b, Value value, ElementType to) {
   return b.select(b.isNan(value), b.integer(type, 0), result);
 }
 
+/// f64 to f32 with the last bit set where bits were lost: rounded once more to fewer bits it gives what one rounding
+/// would.
+Value roundToOdd(CodeBuilder &b, Value value) {
+  Type i32 = b.getI32Type();
+  Value nearest = b.castF(value, b.getF32Type());
+  Value back = b.castF(nearest, b.getF64Type());
+  Value bits = b.bitcast(nearest, i32);
+  Value isInexact = b.cmpF(FPred::ONE, back, value);
+  Value isEven = b.cmpI(IPred::eq, b.andI(bits, 1), 0);
+  Value isBelow = b.cmpF(FPred::OLT, b.absF(back), b.absF(value));
+  Value odd = b.addI(bits, b.select(isBelow, b.integer(i32, 1), b.integer(i32, -1)));
+  return b.bitcast(b.select(b.andI(isInexact, isEven), odd, bits), b.getF32Type());
+}
+
+/// Rounded to odd if f64 does not hold it, which is exact enough for all narrower types.
+Value integerToDouble(CodeBuilder &b, Value value, bool isSigned) {
+  constexpr int lost = 64 - 53;
+  if (value.getType().getIntOrFloatBitWidth() == 64) {
+    Value sticky = b.select(b.cmpI(IPred::ne, b.andI(value, (1 << lost) - 1), 0), b.integerLike(value, 1 << lost),
+                            b.integerLike(value, 0));
+    Value collapsed = b.orI(b.andI(value, ~int64_t((1 << lost) - 1)), sticky);
+    constexpr int64_t limit = int64_t(1) << 53;
+    Value isSmall = isSigned ? b.cmpI(IPred::ult, b.addI(value, limit), 2 * limit) : b.cmpI(IPred::ult, value, limit);
+    value = b.select(isSmall, value, collapsed);
+  }
+  if (isSigned)
+    return arith::SIToFPOp::create(b, b.getF64Type(), value);
+  return arith::UIToFPOp::create(b, b.getF64Type(), value);
+}
+
 Value integerToFloat(CodeBuilder &b, Value value, ElementType from, ElementType to) {
   Type compute = computeType(to, b.getContext());
   // Narrow widths first become one that the machine converts.
   Type wide = b.getIntegerType(std::max(value.getType().getIntOrFloatBitWidth(), 32u));
   Value extended = b.castI(value, wide, isSigned(from));
+  // Powers of two reach beyond 2^24, from where on f32 rounds. So does bf16, which has instructions of its own on some
+  // targets, and is expanded in a pass on others.
+  if (to == ElementType::F8E8M0FNU && bitWidth(from) >= 32)
+    return fromCompute(b, integerToDouble(b, extended, isSigned(from)), to);
   Value converted = isSigned(from) ? arith::SIToFPOp::create(b, compute, extended).getResult()
                                    : arith::UIToFPOp::create(b, compute, extended).getResult();
   return fromCompute(b, converted, to);
@@ -77,7 +111,11 @@ Value toCompute(CodeBuilder &b, Value value, ElementType type) {
 Value fromCompute(CodeBuilder &b, Value value, ElementType type) {
   if (type == ElementType::F64)
     return b.castF(value, b.getF64Type());
-  value = b.castF(value, b.getF32Type()); // f64 to narrow types rounds twice, as XLA does
+  if (type == ElementType::F16)
+    return b.castF(value, b.getF16Type());
+  if (value.getType().isF64() && type != ElementType::F32)
+    value = roundToOdd(b, value);
+  value = b.castF(value, b.getF32Type());
   if (isPatternFloat(type))
     return encodePattern(b, value, floatFormat(type), valueType(type, b.getContext()));
   return b.castF(value, valueType(type, b.getContext()));

@@ -30,7 +30,7 @@ template <typename MathOp> Value call(const FloatOp &f) {
 
 Value sign(CodeBuilder &b, Value x) {
   Value one = b.select(b.cmpF(FPred::ONE, x, 0.0), b.floatingLike(x, 1.0), b.floatingLike(x, 0.0));
-  return b.select(b.isNan(x), x, b.copySign(one, x));
+  return b.select(b.isNan(x), b.quietNan(x.getType()), b.copySign(one, x));
 }
 
 Value logistic(const FloatOp &f) {
@@ -178,9 +178,21 @@ Value reducePrecision(CodeBuilder &b, Value x, unsigned exponentBits, unsigned m
   return b.select(isNan, nan, result);
 }
 
+/// The sign of a pattern is a bit of its own, but for the formats that have something else in the place of -0.
+static bool hasSignBit(ElementType type) {
+  FloatFormat::Specials specials = floatFormat(type).specials;
+  return specials != FloatFormat::Specials::NanNegativeZero && specials != FloatFormat::Specials::PowerOfTwo;
+}
+
 llvm::FailureOr<Value> emitFloatOp(const ElementwiseOp &op) {
   CodeBuilder &b = op.b;
   ElementType type = op.operandType();
+  bool changesSign = op.opcode() == Opcode::Negate || op.opcode() == Opcode::Abs;
+  if (changesSign && isPatternFloat(type) && hasSignBit(type)) {
+    int64_t sign = int64_t(1) << (floatFormat(type).bits - 1);
+    Value pattern = op.operand();
+    return op.opcode() == Opcode::Negate ? b.xorI(pattern, b.integerLike(pattern, sign)) : b.andI(pattern, sign - 1);
+  }
   switch (op.opcode()) {
   case Opcode::Real:
     return op.operand();

@@ -101,12 +101,11 @@ Value encodePattern(CodeBuilder &b, Value value, const FloatFormat &format, Type
   case FloatFormat::Specials::Ieee: {
     int64_t infinity = ((int64_t(1) << format.exponentBits) - 1) << format.mantissaBits;
     Value finite = b.minU(magnitude, b.integer(i32, infinity));
-    Value nan = b.integer(i32, infinity | (int64_t(1) << (format.mantissaBits - 1)));
-    result = b.orI(b.select(isNan, nan, finite), sign);
+    result = b.select(isNan, largest, b.orI(finite, sign)); // as the conversions in hardware: all ones, without sign
     break;
   }
   case FloatFormat::Specials::NanAllOnes:
-    result = b.orI(b.minU(magnitude, largest), sign);
+    result = b.select(isNan, largest, b.orI(b.minU(magnitude, largest), sign));
     break;
   case FloatFormat::Specials::NanNegativeZero: {
     Value signedResult = b.select(b.cmpI(IPred::eq, magnitude, 0), magnitude, b.orI(magnitude, sign));

@@ -53,12 +53,21 @@ struct Remainder {
 struct Maximum {
   static bool apply(bool a, bool b) { return a || b; }
   template <IntegerLane T> static T apply(T a, T b) { return a < b ? b : a; }
-  template <RealLane T> static T apply(T a, T b) { return std::isnan(a) || a >= b ? a : b; } // NaN b: a >= b is false
+  /// NaN wins, and +0 is more than -0.
+  template <RealLane T> static T apply(T a, T b) {
+    if (a == b)
+      return std::signbit(a) ? b : a;
+    return std::isnan(a) || a > b ? a : b; // NaN b: a > b is false
+  }
 };
 struct Minimum {
   static bool apply(bool a, bool b) { return a && b; }
   template <IntegerLane T> static T apply(T a, T b) { return b < a ? b : a; }
-  template <RealLane T> static T apply(T a, T b) { return std::isnan(a) || a <= b ? a : b; }
+  template <RealLane T> static T apply(T a, T b) {
+    if (a == b)
+      return std::signbit(a) ? a : b;
+    return std::isnan(a) || a < b ? a : b;
+  }
 };
 struct MultiplyHigh {
   static int64_t apply(unsigned bits, int64_t a, int64_t b) { return int64_t((__int128(a) * b) >> bits); }
@@ -139,10 +148,12 @@ struct Atan2 {
   }
 };
 struct Complex {
+  static constexpr bool keepsNan = true;
   template <RealLane T> static std::complex<T> apply(T real, T imag) { return {real, imag}; }
 };
 
 struct Select {
+  static constexpr bool keepsNan = true;
   template <typename T> static T apply(bool which, T yes, T no) { return which ? yes : no; }
 };
 struct Clamp {

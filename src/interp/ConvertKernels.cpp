@@ -42,22 +42,34 @@ template <typename To> struct ConvertTo {
   }
 };
 
-/// f64 to a format of at most 8 bits, in one rounding; the lanes hold the rounded value as float.
-template <ElementType To> struct ConvertDoubleTo {
-  static float apply(double x) { return float(decodeFloat(floatFormat(To), encodeFloat(floatFormat(To), x))); }
+/// f32 with the last bit set where bits were lost: rounded once more to fewer bits it gives what one rounding would.
+float roundToOdd(double x) {
+  auto nearest = float(x);
+  if (!(double(nearest) != x) || x != x)
+    return nearest;
+  auto pattern = std::bit_cast<uint32_t>(nearest);
+  if (pattern & 1)
+    return nearest;
+  return std::bit_cast<float>(pattern + (std::fabs(double(nearest)) < std::fabs(x) ? 1 : -1));
+}
+template <IntegerLane T> float roundToOdd(T x) {
+  bool isNegative = std::same_as<T, int64_t> && x < T(0);
+  uint64_t magnitude = isNegative ? 0 - uint64_t(x) : uint64_t(x);
+  int excess = 64 - std::countl_zero(magnitude) - 24;
+  if (excess > 0) {
+    uint64_t lost = magnitude & ((uint64_t(1) << excess) - 1);
+    magnitude = (magnitude >> excess | (lost != 0)) << excess;
+  }
+  return isNegative ? -float(magnitude) : float(magnitude);
+}
+
+/// To a format of at most 16 bits, in one rounding: the lanes are rounded to it when they are stored.
+struct ConvertToNarrow {
+  static float apply(double x) { return roundToOdd(x); }
+  template <IntegerLane T> static float apply(T x) { return roundToOdd(x); }
 };
 
-Kernel convertDoubleKernel(ElementType to) {
-  switch (to) {
-#define HLOC_ELEMENT_TYPE(name, text, bits, category)
-#define HLOC_FLOAT_TYPE(name, text, bits, exponentBits, mantissaBits, bias, specials)                                  \
-  case ElementType::name:                                                                                              \
-    return kernelFor<ConvertDoubleTo<ElementType::name>, double>();
-#include "hloc/hlo/ElementTypes.def"
-  default:
-    return nullptr;
-  }
-}
+Kernel convertToNarrowKernel(ComputeType from) { return unaryKernelOf<ConvertToNarrow>(from); }
 
 /// The reduced format has no subnormals; NaN becomes infinity if there is no mantissa to hold it.
 template <RealLane T> T reducePrecision(T x, unsigned exponentBits, unsigned mantissaBits) {
@@ -115,8 +127,8 @@ template <RealLane T> void runStochasticConvert(const Lanes &lanes) {
 
 Kernel convertKernel(ElementType from, ElementType to) {
   ComputeType source = computeType(from), target = computeType(to);
-  if (from == ElementType::F64 && isFloat(to) && bitWidth(to) <= 8)
-    return convertDoubleKernel(to);
+  if (isFloat(to) && bitWidth(to) <= 16 && source != ComputeType::Single && !isPred(from) && !isComplex(from))
+    return convertToNarrowKernel(source);
   if (isComplex(from) && !isComplex(to) && !isPred(to))
     return nullptr; // `real` says which part is meant
   return withLaneType(target, [&](auto targetZero) {

@@ -5,6 +5,7 @@
 #include "hloc/hlo/HloInstruction.h"
 #include "interp/Lanes.h"
 
+#include <bit>
 #include <concepts>
 #include <optional>
 
@@ -68,18 +69,34 @@ concept RealLane = std::same_as<T, float> || std::same_as<T, double>;
 template <typename T>
 concept ComplexLane = std::same_as<T, std::complex<float>> || std::same_as<T, std::complex<double>>;
 
+/// The NaN of arithmetic: positive, with all bits set but f64's, as a GPU has it. Selecting, moving and changing the
+/// sign keep the bits of a NaN: their structs say `keepsNan`.
+inline float arithmeticNan(float) { return std::bit_cast<float>(0x7FFFFFFFu); }
+inline double arithmeticNan(double) { return std::bit_cast<double>(uint64_t(0x7FF8) << 48); }
+
+template <typename Op, typename T> T finished(T result) {
+  if constexpr (requires { Op::keepsNan; })
+    return result;
+  else if constexpr (RealLane<T>)
+    return result == result ? result : arithmeticNan(T());
+  else if constexpr (ComplexLane<T>)
+    return {finished<Op>(result.real()), finished<Op>(result.imag())};
+  else
+    return result;
+}
+
 template <typename Op, typename... Ts> void runKernel(const Lanes &lanes) {
   [&]<size_t... I>(std::index_sequence<I...>) {
     auto operands = std::make_tuple(static_cast<const Ts *>(lanes.operands[I])...);
     if constexpr (requires(Ts... xs) { Op::apply(xs...); }) {
       auto *result = static_cast<decltype(Op::apply(std::declval<Ts>()...)) *>(lanes.result);
       for (int64_t i = 0; i < lanes.count; ++i)
-        result[i] = Op::apply(std::get<I>(operands)[i]...);
+        result[i] = finished<Op>(Op::apply(std::get<I>(operands)[i]...));
     } else {
       unsigned bits = lanes.bits;
       auto *result = static_cast<decltype(Op::apply(bits, std::declval<Ts>()...)) *>(lanes.result);
       for (int64_t i = 0; i < lanes.count; ++i)
-        result[i] = Op::apply(bits, std::get<I>(operands)[i]...);
+        result[i] = finished<Op>(Op::apply(bits, std::get<I>(operands)[i]...));
     }
   }(std::index_sequence_for<Ts...>());
 }

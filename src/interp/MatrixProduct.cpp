@@ -40,6 +40,12 @@ void runAs(const MatrixProduct &product, const uint8_t *left, const uint8_t *rig
 /// Null if nothing is to be done.
 Kernel conversion(ElementType from, ElementType to) { return from == to ? nullptr : convertKernel(from, to); }
 
+/// Leaves numbers as they are.
+struct FinishSum {
+  template <RealLane T> static T apply(T x) { return x; }
+  template <ComplexLane T> static T apply(T x) { return x; }
+};
+
 } // namespace
 
 ElementType sumType(ElementType result) {
@@ -95,7 +101,7 @@ Literal widened(const Literal &operand, ElementType result) {
 
 void roundInto(const Literal &sums, Literal &result, int64_t start) {
   ElementType from = sums.shape().elementType(), to = result.shape().elementType();
-  Kernel convert = conversion(from, to);
+  Kernel convert = from == to ? unaryKernelOf<FinishSum>(computeType(to)) : convertKernel(from, to);
   LaneBuffer converted;
   for (int64_t done = 0; done < sums.numElements(); done += maxLanes) {
     Lanes lanes;

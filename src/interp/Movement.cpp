@@ -26,7 +26,10 @@ Index clampedStarts(Step &step, unsigned firstIndex, llvm::ArrayRef<int64_t> dim
   bool vector = step.operands.size() == firstIndex + 1 && step.array(firstIndex).shape().rank() == 1;
   Index starts;
   for (unsigned i = 0; i < dims.size(); ++i) {
-    int64_t start = vector ? step.array(firstIndex).getInt(i) : step.array(firstIndex + i).getInt(0);
+    const Literal &array = step.array(vector ? firstIndex : firstIndex + i);
+    int64_t start = array.getInt(vector ? i : 0);
+    if (array.shape().elementType() == ElementType::U64 && start < 0)
+      start = INT64_MAX; // beyond the signed range: too large, not negative
     starts.push_back(std::clamp<int64_t>(start, 0, dims[i] - sizes[i]));
   }
   return starts;

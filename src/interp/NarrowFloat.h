@@ -39,8 +39,11 @@ template <FloatFormat F> inline uint32_t encodeNarrow(float value) {
   auto bits = std::bit_cast<uint32_t>(value);
   uint32_t sign = (bits >> 31) << (F.bits - 1);
   uint32_t magnitude = bits & 0x7FFFFFFF;
-  if (magnitude > 0x7F800000)
-    return nanPattern<F>() | (keepsNanSign ? sign : 0);
+  if (magnitude > 0x7F800000) {
+    uint32_t payload =
+        F.specials == FloatFormat::Specials::Ieee ? magnitude >> dropped & ((1u << F.mantissaBits) - 1) : 0;
+    return nanPattern<F>() | payload | (keepsNanSign ? sign : 0);
+  }
   int exponent = int(magnitude >> 23);
   uint32_t pattern;
   if (exponent >= smallestNormal) {

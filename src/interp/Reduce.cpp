@@ -7,6 +7,7 @@
 #include "interp/ScalarFunction.h"
 #include "interp/Strided.h"
 
+#include <cmath>
 #include <cstring>
 
 namespace hloc::interp {
@@ -37,6 +38,15 @@ private:
   }
 };
 
+/// A sum that is NaN has the bits of any arithmetic's NaN.
+void setSum(Literal &result, int64_t i, double sum) {
+  const FloatFormat &format = floatFormat(result.shape().elementType());
+  bool hasPayload = format.specials == FloatFormat::Specials::Ieee && format.bits < 64;
+  if (std::isnan(sum) && hasPayload)
+    return result.setBits(i, (uint64_t(1) << (format.bits - 1)) - 1);
+  result.setDouble(i, std::isnan(sum) ? std::fabs(sum) : sum);
+}
+
 /// Sums of floats are accumulated in f64 and rounded once: the oracle's sum has no order.
 void sumFloats(const Literal &operand, const ReduceDims &dims, double init, Literal &result) {
   ElementType type = operand.shape().elementType();
@@ -56,7 +66,7 @@ void sumFloats(const Literal &operand, const ReduceDims &dims, double init, Lite
       addRuns(row * dims.numKept + start, std::min(maxLanes, dims.numKept - start),
               [&](int64_t i, double x) { sums[size_t(start + i)] += x; });
   for (size_t i = 0; i < sums.size(); ++i)
-    result.setDouble(int64_t(i), sums[i]);
+    setSum(result, int64_t(i), sums[i]);
 }
 
 /// Same for operands in the order [kept, reduced]: better when few results are made of many elements.
@@ -75,7 +85,7 @@ void sumFloatRows(const Literal &operand, const ReduceDims &dims, double init, L
             sum += reinterpret_cast<const decltype(zero) *>(buffer.bytes)[i];
       });
     }
-    result.setDouble(row, sum);
+    setSum(result, row, sum);
   }
 }
 

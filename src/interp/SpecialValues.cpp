@@ -35,9 +35,9 @@ constexpr unsigned numKinds = unsigned(Kind::Ordinary) + 1;
 /// Writes special values of one type.
 class Painter {
 public:
-  Painter(Literal &literal, ValueStream &stream, bool mayOverflow)
-      : literal(literal), stream(stream), type(literal.shape().elementType()), mayOverflow(mayOverflow),
-        turn(stream.bits() % 1000) {}
+  Painter(Literal &literal, ValueStream &stream, bool mayBeNan, bool mayOverflow)
+      : literal(literal), stream(stream), type(literal.shape().elementType()), mayBeNan(mayBeNan),
+        mayOverflow(mayOverflow), turn(stream.bits() % 1000) {}
 
   /// One element by itself.
   void setSpecial(int64_t i) {
@@ -110,6 +110,8 @@ private:
   /// Of either sign, with any payload, quiet: what an operation does to a signalling one is another matter.
   uint64_t anyNan(const FloatFormat &format) {
     uint64_t nan = canonicalNan(format);
+    if (!mayBeNan)
+      return encodeFloat(format, 1);
     if (format.specials != FloatFormat::Specials::Ieee)
       return nan;
     uint64_t payload = stream.wideBits() & llvm::maskTrailingOnes<uint64_t>(format.mantissaBits - 1u);
@@ -132,7 +134,7 @@ private:
     case 0:
       return anyNan(format);
     case 1:
-      return encodeFloat(format, format.hasInfinity() ? infinity : largestFinite(format)) | sign;
+      return encodeFloat(format, extremeOf(format)) | sign;
     case 2: // zero, though some formats have their NaN for -0
       return format.specials == FloatFormat::Specials::NanNegativeZero ? 0 : sign;
     case 3:
@@ -142,7 +144,7 @@ private:
     case 5:
       return (mantissa + 1) | sign; // the smallest normal number
     case 6:
-      return encodeFloat(format, mayOverflow ? largestFinite(format) : 1024) | sign;
+      return encodeFloat(format, mayOverflow ? largestFinite(format) : std::min(1024.0, largestFinite(format))) | sign;
     case 7:
       return encodeFloat(format, 1) | sign;
     default:
@@ -163,7 +165,7 @@ private:
       return literal.setInt(i, int64_t((uint64_t(1) << (bits() - 1)) | stream.wideBits()));
     if (!isComplex(type))
       return setFloat(i, anyNan(floatFormat(type)));
-    double nan = std::copysign(std::nan(""), stream.oneIn(2) ? -1.0 : 1.0);
+    double nan = mayBeNan ? std::copysign(std::nan(""), stream.oneIn(2) ? -1.0 : 1.0) : 1.0;
     bool inReal = stream.oneIn(2);
     literal.setComplex(i, {inReal ? nan : 1.0, inReal ? 1.0 : nan});
   }
@@ -174,7 +176,11 @@ private:
     double value = extremeOf(floatFormat(componentType(type)));
     setParts(i, high ? value : -value, stream.oneIn(2) ? 1.0 : -value);
   }
-  static double extremeOf(const FloatFormat &format) { return format.hasInfinity() ? infinity : largestFinite(format); }
+  double extremeOf(const FloatFormat &format) const {
+    if (!mayBeNan)
+      return std::min(200.0, largestFinite(format));
+    return format.hasInfinity() ? infinity : largestFinite(format);
+  }
 
   void setFar(int64_t i, bool high) {
     if (isInteger(type)) {
@@ -209,7 +215,7 @@ private:
   Literal &literal;
   ValueStream &stream;
   ElementType type;
-  bool mayOverflow;
+  bool mayBeNan, mayOverflow;
   unsigned turn;
 };
 
@@ -260,6 +266,45 @@ bool addsProducts(const HloModule &module) {
   return multiplies && adds;
 }
 
+/// Whether the bits of a NaN show that src/hlo/SEMANTICS.md leaves open.
+bool showsOpenNan(const HloModule &module) {
+  auto bitsOf = [](const HloInstruction *instr) {
+    bool isReal = instr->shape().isArray() && isFloat(instr->shape().elementType());
+    return isReal ? bitWidth(instr->shape().elementType()) : 0;
+  };
+  bool isLookedAt = false, isOpen = false;
+  for (const auto &computation : module.computations())
+    for (const HloInstruction *instr : computation->instructions())
+      switch (instr->opcode()) {
+      case Opcode::BitcastConvert:
+        isLookedAt |= bitsOf(instr->operand(0)) != bitsOf(instr);
+        break;
+      case Opcode::Compare:
+        isLookedAt |= instr->comparisonType() == ComparisonType::TotalOrder;
+        break;
+      case Opcode::Convert: // some targets widen by a shift
+        isOpen |= bitsOf(instr->operand(0)) && bitsOf(instr->operand(0)) < bitsOf(instr);
+        break;
+      case Opcode::Add:
+      case Opcode::Subtract:
+      case Opcode::Multiply:
+      case Opcode::Divide:
+      case Opcode::Maximum:
+      case Opcode::Minimum:
+      case Opcode::Clamp:
+      case Opcode::Select:
+      case Opcode::Negate:
+      case Opcode::Abs:
+      case Opcode::Sign:
+      case Opcode::Sqrt:
+      case Opcode::Copy:
+        break;
+      default:
+        isOpen |= isElementwise(instr->opcode()) && bitsOf(instr);
+      }
+  return isLookedAt && isOpen;
+}
+
 int64_t totalElements(const HloModule &module) {
   int64_t total = 0;
   auto count = [&](const Shape &shape) {
@@ -278,7 +323,8 @@ int64_t totalElements(const HloModule &module) {
 SpecialPlan::SpecialPlan(const HloModule &module, llvm::ArrayRef<Demand> demands) {
   if (!admitsSpecials(module))
     return;
-  mayOverflow = !addsProducts(module);
+  mayBeNan = !showsOpenNan(module);
+  mayOverflow = mayBeNan && !addsProducts(module);
   constexpr int64_t affordable = int64_t(1) << 18; // elements in all rounds, but two rounds are always allowed
   unsigned maxRounds = unsigned(std::clamp<int64_t>(affordable / std::max<int64_t>(totalElements(module), 1), 2, 24));
   int64_t fewest = std::numeric_limits<int64_t>::max(); // groups, or elements that stand for themselves
@@ -316,7 +362,7 @@ void SpecialPlan::fill(Literal &literal, unsigned leaf, const Demand &demand, Va
   bool isLocal = roles[leaf] == Role::Local;
   if (isLocal != (round < localRounds))
     return;
-  Painter painter(literal, stream, mayOverflow);
+  Painter painter(literal, stream, mayBeNan, mayOverflow);
   unsigned firstKind = unsigned(seed) + round;
   if (!isLocal) {
     unsigned turn = round - localRounds;

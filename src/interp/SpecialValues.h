@@ -28,6 +28,7 @@ private:
   llvm::SmallVector<Role> roles; ///< by leaf
   llvm::SmallVector<unsigned> spreading;
   unsigned localRounds = 0, spreadingRounds = 0, numLocal = 0;
+  bool mayBeNan = true;     ///< else no infinities either, which become NaN
   bool mayOverflow = false; ///< numbers near the largest: products of them may be infinite or not, as one contracts
 };
 

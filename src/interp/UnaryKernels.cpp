@@ -13,12 +13,17 @@ namespace {
 uint64_t widthMask(unsigned bits) { return bits >= 64 ? ~uint64_t(0) : (uint64_t(1) << bits) - 1; }
 
 struct Abs {
+  static constexpr bool keepsNan = true;
   static int64_t apply(int64_t x) { return x < 0 ? int64_t(0 - uint64_t(x)) : x; } // abs(MIN) = MIN
   static uint64_t apply(uint64_t x) { return x; }
   template <RealLane T> static T apply(T x) { return std::fabs(x); }
-  template <typename T> static T apply(std::complex<T> z) { return std::hypot(z.real(), z.imag()); }
+  template <typename T> static T apply(std::complex<T> z) {
+    T modulus = std::hypot(z.real(), z.imag());
+    return modulus == modulus ? modulus : arithmeticNan(T());
+  }
 };
 struct Negate {
+  static constexpr bool keepsNan = true;
   template <IntegerLane T> static T apply(T x) { return T(0 - uint64_t(x)); }
   template <RealLane T> static T apply(T x) { return -x; }
   template <ComplexLane T> static T apply(T z) { return -z; }
@@ -47,10 +52,12 @@ struct IsFinite {
   template <RealLane T> static bool apply(T x) { return std::isfinite(x); }
 };
 struct Real {
+  static constexpr bool keepsNan = true;
   template <RealLane T> static T apply(T x) { return x; }
   template <typename T> static T apply(std::complex<T> z) { return z.real(); }
 };
 struct Imag {
+  static constexpr bool keepsNan = true;
   template <RealLane T> static T apply(T) { return 0; }
   template <typename T> static T apply(std::complex<T> z) { return z.imag(); }
 };

@@ -29,6 +29,11 @@ public:
   explicit FloatExpansion(bool hasHardware) : hasHardware(hasHardware) {}
 
   LogicalResult run(ModuleOp module) {
+    if (!hasHardware)
+      module.walk([&](Operation *op) {
+        if (isa<arith::SIToFPOp, arith::UIToFPOp>(op) && op->getResult(0).getType().isBF16())
+          widenToBrain(op);
+      });
     // First everything becomes conversions, then conversions are expanded, in pairs where that helps.
     SmallVector<Operation *> ops;
     module.walk([&](Operation *op) {
@@ -95,7 +100,42 @@ private:
     return success();
   }
 
-  /// Every conversion has f32 on one side. f64 is rounded twice, as the reference does.
+  /// Integers to bf16, which LLVM would round to f32 first: what f32 does not hold is rounded to odd there, so that the
+  /// second rounding gives what one would. An integer of n bits loses the last n - 24 if it is large.
+  void widenToBrain(Operation *op) {
+    Type type = op->getOperand(0).getType();
+    unsigned width = type.getIntOrFloatBitWidth();
+    if (!type.isIntOrIndex() || width <= 24)
+      return;
+    OpBuilder builder(op);
+    Location loc = op->getLoc();
+    bool isSigned = isa<arith::SIToFPOp>(op);
+    auto constant = [&](uint64_t value) -> Value {
+      return arith::ConstantOp::create(builder, loc, IntegerAttr::get(type, APInt(64, value).trunc(width)));
+    };
+    Value value = op->getOperand(0);
+    // Of 64 bits 40 in steps, so that numbers between lose no more than they must.
+    for (unsigned lost = 8; lost + 24 <= width; lost += 8) {
+      uint64_t limit = uint64_t(1) << (lost + 16); // numbers of 24 bits beyond the last step's
+      Value dropped = arith::AndIOp::create(builder, loc, value, constant((uint64_t(1) << lost) - 1));
+      Value isExact = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, dropped, constant(0));
+      Value sticky = arith::SelectOp::create(builder, loc, isExact, constant(0), constant(uint64_t(1) << lost));
+      Value kept = arith::AndIOp::create(builder, loc, value, constant(~((uint64_t(1) << lost) - 1)));
+      Value collapsed = arith::OrIOp::create(builder, loc, kept, sticky);
+      Value shifted = isSigned ? arith::AddIOp::create(builder, loc, value, constant(limit)).getResult() : value;
+      Value isSmall = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, shifted,
+                                            constant(isSigned ? 2 * limit : limit));
+      value = arith::SelectOp::create(builder, loc, isSmall, value, collapsed);
+    }
+    Type f32 = builder.getF32Type();
+    Value wide = isSigned ? arith::SIToFPOp::create(builder, loc, f32, value).getResult()
+                          : arith::UIToFPOp::create(builder, loc, f32, value).getResult();
+    op->getResult(0).replaceAllUsesWith(
+        arith::TruncFOp::create(builder, loc, op->getResult(0).getType(), wide).getResult());
+    op->erase();
+  }
+
+  /// Every conversion has f32 on one side. The emitters convert no f64 here, which would be rounded twice.
   template <typename OpTy> LogicalResult splitConversion(OpTy op) {
     Type from = op.getIn().getType(), to = op.getType();
     if (isa<VectorType>(to))

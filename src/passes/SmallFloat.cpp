@@ -164,13 +164,14 @@ Value hloc::roundToSmallFloat(OpBuilder &builder, Location loc, Value value, con
   Value sign = b.shiftRight(b.bitAnd(bits, 0x80000000), 32 - format.bits);
   switch (format.special) {
   case SmallFloat::Special::Ieee: {
-    uint32_t nan = format.firstNonFinite() | (1u << (format.mantissaBits - 1));
-    result = b.select(overflows, b.integer(format.firstNonFinite()), result);
-    result = b.bitOr(b.select(isNan, b.integer(nan), result), sign);
+    // The NaN of the conversions in hardware: all ones, without a sign.
+    result = b.bitOr(b.select(overflows, b.integer(format.firstNonFinite()), result), sign);
+    result = b.select(isNan, b.integer(format.magnitudeMask()), result);
     break;
   }
-  case SmallFloat::Special::Nan: // NaN and infinity overflow too
+  case SmallFloat::Special::Nan: // infinity overflows too
     result = b.bitOr(b.select(overflows, b.integer(format.firstNonFinite()), result), sign);
+    result = b.select(isNan, b.integer(format.firstNonFinite()), result);
     break;
   case SmallFloat::Special::NegativeZero: {
     Value isZero = b.compare(arith::CmpIPredicate::eq, result, 0);

@@ -51,6 +51,14 @@ TEST_CASE("stores round as the format table says") {
   for (ElementType type : narrowFloats) {
     INFO(text(type).str());
     auto check = [&](float value) {
+      const FloatFormat &format = floatFormat(type);
+      if (std::isnan(value) && format.specials == FloatFormat::Specials::Ieee) {
+        // The upper bits of its mantissa stay, and it stays a NaN.
+        uint64_t kept =
+            std::bit_cast<uint32_t>(value) >> (23 - format.mantissaBits) & ((1u << format.mantissaBits) - 1);
+        REQUIRE(stored(type, value) == (encodeFloat(format, value) | kept));
+        return;
+      }
       if (stored(type, value) != encodeFloat(floatFormat(type), value)) {
         CAPTURE(value);
         REQUIRE(stored(type, value) == encodeFloat(floatFormat(type), value));

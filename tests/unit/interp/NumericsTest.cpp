@@ -1,6 +1,7 @@
 // The numeric vectors of HLO: corner values of elementwise ops and conversions.
 #include "OneOp.h"
 
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -97,8 +98,29 @@ TEST_CASE("conversion to small floats") {
   double top = std::ldexp(1.0, 127);
   checkSame(convert(F32, F8E8M0FNU, {0, -1, infinity, 3, 6, 1.4999 * top, 1.5 * top}),
             {notANumber, notANumber, notANumber, 4, 8, top, notANumber});
-  // f64 to bf16 goes through f32: 1 + 2^-8 + 2^-30 loses its last bit first and is then a tie.
-  checkSame(convert(F64, BF16, {1 + std::ldexp(1.0, -8) + std::ldexp(1.0, -30)}), {1});
+  // One rounding: in f32 these would be ties.
+  checkSame(convert(F64, BF16, {1 + std::ldexp(1.0, -8) + std::ldexp(1.0, -30)}), {1 + std::ldexp(1.0, -7)});
+  checkSame(convert(F64, F16, {1 - std::ldexp(1.0, -12) - std::ldexp(1.0, -40)}), {1 - std::ldexp(1.0, -11)});
+  checkSame(convert(S32, BF16, {16842753, -16842753}), {16908288, -16908288});
+  checkSame(convert(S32, F8E8M0FNU, {(3 << 24) - 1}), {1 << 25});
+}
+
+TEST_CASE("the NaN of arithmetic is one, and the zero of a maximum the positive one") {
+  auto bitsOf = [](const std::vector<double> &values) {
+    std::vector<uint64_t> bits;
+    for (double value : values)
+      bits.push_back(std::bit_cast<uint64_t>(value));
+    return bits;
+  };
+  OneOp op;
+  Literal negative = numbers(F32, {-notANumber, infinity, -1}), other = numbers(F32, {1, -infinity, -1});
+  Literal sum = op.run(Opcode::Add, negative.shape(), {negative, other});
+  CHECK(sum.getBits(0) == 0x7FFFFFFF);
+  CHECK(sum.getBits(1) == 0x7FFFFFFF);
+  CHECK(op.run(Opcode::Negate, negative.shape(), {negative}).getBits(0) == 0x7FC00000);
+  CHECK(op.run(Opcode::Sqrt, negative.shape(), {negative}).getBits(2) == 0x7FFFFFFF);
+  CHECK(bitsOf(binary(Opcode::Maximum, F32, {0.0, -0.0, -0.0}, {-0.0, 0.0, -0.0})) == bitsOf({0.0, 0.0, -0.0}));
+  CHECK(bitsOf(binary(Opcode::Minimum, F64, {0.0, -0.0, 0.0}, {-0.0, 0.0, 0.0})) == bitsOf({-0.0, -0.0, 0.0}));
 }
 
 TEST_CASE("maximum, minimum and clamp propagate NaN") {
