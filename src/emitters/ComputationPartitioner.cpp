@@ -106,11 +106,17 @@ class Partitioner {
 public:
   Partitioner(const FusionGraph &graph, std::vector<Subgraph> &functions, std::vector<int> &owner, MLIRContext *context)
       : graph(graph), functions(functions), owner(owner), context(context),
-        uses(graph.computation().instructions().size()), injected(uses.size(), false) {}
+        uses(graph.computation().instructions().size()), injected(uses.size(), false),
+        needsInjected(uses.size(), false) {}
 
   void run(ArrayRef<FunctionRequest> requests) {
     for (const FunctionRequest &request : requests)
       addRequest(request);
+    for (const HloInstruction *instr : graph.instructions())
+      needsInjected[instr->id()] =
+          injected[instr->id()] || llvm::any_of(instr->operands(), [&](const HloInstruction *operand) {
+            return needsInjected[behindTuple(*operand).id()];
+          });
     for (const HloInstruction *instr : llvm::reverse(graph.instructions()))
       if (!isLeaf(*instr) && !injected[instr->id()] && uses[instr->id()].function >= 0)
         place(*instr);
@@ -143,9 +149,11 @@ private:
 
   void place(const HloInstruction &instr) {
     Uses &use = uses[instr.id()];
+    // Values that are injected are in one function alone, however large it gets.
+    bool isTooLarge =
+        functions[use.function].instructions.size() >= maxFunctionSize || use.indexChanges > maxIndexChanges;
     bool startsFunction = use.severalFunctions || use.severalAccesses || use.repeated || !use.access ||
-                          functions[use.function].instructions.size() >= maxFunctionSize ||
-                          use.indexChanges > maxIndexChanges;
+                          (isTooLarge && !needsInjected[instr.id()]);
     if (startsFunction)
       start(instr, use);
     Subgraph &function = functions[use.function];
@@ -223,7 +231,7 @@ private:
   MLIRContext *context;
   MapPool pool;
   std::vector<Uses> uses;
-  std::vector<bool> injected;
+  std::vector<bool> injected, needsInjected;
   unsigned lastOffsets = 0;
   llvm::DenseMap<const HloInstruction *, unsigned> loops;
   llvm::StringSet<> names;

@@ -178,7 +178,11 @@ FunctionEmitter::Result FunctionEmitter::emitComputation(const HloComputation &c
     } else if (instr->opcode() == Opcode::Tuple) {
       value.assign(operands.begin(), operands.end());
     } else if (instr->opcode() == Opcode::GetTupleElement) {
-      value = {operands[instr->intOr(AttributeKey::Index, 0)]};
+      // Tuples are lists of their leaves.
+      size_t start = 0, index = size_t(instr->intOr(AttributeKey::Index, 0));
+      for (size_t i = 0; i < index; ++i)
+        start += instr->operand(0)->shape().element(unsigned(i)).leaves().size();
+      value.assign(operands.begin() + long(start), operands.begin() + long(start + instr->shape().leaves().size()));
     } else if (instr->opcode() == Opcode::Constant || instr->opcode() == Opcode::Call ||
                instr->opcode() == Opcode::Map) {
       Result nested = instr->opcode() == Opcode::Constant

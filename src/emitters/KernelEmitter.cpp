@@ -56,19 +56,42 @@ bool checkShapes(const HloInstruction &instr, DiagnosticEngine &diagnostics) {
   return good;
 }
 
+using CheckInstruction = llvm::function_ref<bool(const HloInstruction &)>;
+
+/// Also what a reducer and the like are made of.
+bool checkCalled(const HloInstruction &instr, llvm::SmallPtrSetImpl<const HloComputation *> &seen,
+                 CheckInstruction check) {
+  bool good = true;
+  for (const HloComputation *called : instr.calledComputations())
+    if (seen.insert(called).second)
+      for (const HloInstruction *inner : called->instructions()) {
+        good &= check(*inner);
+        good &= checkCalled(*inner, seen, check);
+      }
+  return good;
+}
+
 /// The graph, if there are emitters for its opcodes and types. All that is missing is reported; opcodes come first,
 /// because a shape that kernels lack is mostly that of an op that they lack.
 llvm::FailureOr<FusionGraph> supportedGraph(const HloComputation &body, DiagnosticEngine &diagnostics) {
   bool good = true;
-  for (const HloInstruction *instr : body.instructions())
-    good &= checkOpcode(*instr, diagnostics);
+  llvm::SmallPtrSet<const HloComputation *, 4> seen;
+  auto opcodeIsKnown = [&](const HloInstruction &instr) { return checkOpcode(instr, diagnostics); };
+  for (const HloInstruction *instr : body.instructions()) {
+    good &= opcodeIsKnown(*instr);
+    good &= checkCalled(*instr, seen, opcodeIsKnown);
+  }
   if (!good)
     return failure();
+  seen.clear();
   llvm::FailureOr<FusionGraph> graph = FusionGraph::build(body, diagnostics);
   if (failed(graph))
     return failure();
-  for (const HloInstruction *instr : graph->instructions())
-    good &= checkShapes(*instr, diagnostics);
+  auto shapeIsKnown = [&](const HloInstruction &instr) { return checkShapes(instr, diagnostics); };
+  for (const HloInstruction *instr : graph->instructions()) {
+    good &= shapeIsKnown(*instr);
+    good &= checkCalled(*instr, seen, shapeIsKnown);
+  }
   if (!good)
     return failure();
   return graph;

@@ -63,11 +63,12 @@ struct ScalarFunction::Compiler {
         all.append(slots);
       return all;
     }
-    case Opcode::GetTupleElement:
-      for (const Shape &element : instr.operand(0)->shape().elements())
-        if (!element.isArray())
-          return refuse(instr);
-      return Slots{operands[0][size_t(instr.intOr(AttributeKey::Index, 0))]};
+    case Opcode::GetTupleElement: {
+      size_t start = 0, index = size_t(instr.intOr(AttributeKey::Index, 0));
+      for (size_t i = 0; i < index; ++i)
+        start += instr.operand(0)->shape().element(unsigned(i)).leaves().size();
+      return Slots(operands[0].begin() + start, operands[0].begin() + start + instr.shape().leaves().size());
+    }
     case Opcode::Call:
     case Opcode::Fusion: // called once for each place it is used: inlined
       return body(*instr.calledComputations()[0], operands, depth + 1);
