@@ -188,7 +188,10 @@ llvm::Value *WarpCode::approximateSingle(const Decoded &d, ArrayRef<Value *> v) 
     if (!deviation)
       return power;
     Value *steps = ir.CreateFPToSI(ir.CreateFMul(deviation, fp(x, 2 - 0x1p-20)), intLanes(32));
-    return ir.CreateSelect(isOrdinary(x, 0x1p-126, 0x1p8), stepped(power, steps), power);
+    // All GPUs give powers of two for whole numbers, and libdevice's tanh and erf of f64 scale with them.
+    Value *isWhole = ir.CreateFCmpOEQ(unary(Intrinsic::rint, x), x);
+    Value *moves = ir.CreateAnd(isOrdinary(x, 0x1p-126, 0x1p8), ir.CreateNot(isWhole));
+    return ir.CreateSelect(moves, stepped(power, steps), power);
   }
   case Opcode::Lg2:
     return log2(x, deviation);
