@@ -60,8 +60,6 @@ void printTolerance(llvm::raw_ostream &os, const Tolerance &t, bool isFloatLike)
     os << llvm::format("%.3g ULP, or %.3g of the value, or %.3g", t.ulps, t.relative, t.absolute);
   if (t.ofLargest > 0)
     os << llvm::format(", or %.3g of the largest", t.ofLargest);
-  if (!t.why.empty())
-    os << " (" << t.why << ")";
   os << "\n";
 }
 

@@ -265,6 +265,10 @@ BoundMachine::Result BoundMachine::evaluate(const HloInstruction &instr, std::ve
       elements.emplace_back(Value::zero(context));
     return Bounded::tuple(std::move(elements));
   }
+  if (lift && instr.opcode() == Opcode::Select) // the one elementwise op whose function takes no scalars for arrays
+    for (Bounded &operand : operands)
+      if (operand.array().numElements() != lift->numElements())
+        operand = repeated(operand, lift->numElements());
   llvm::FailureOr<Value> value = valueOf(instr, operands, lift);
   if (failed(value))
     return llvm::failure();
@@ -530,7 +534,7 @@ llvm::LogicalResult BoundMachine::boundByEnds(const HloInstruction &instr, llvm:
   bool anyBounds = llvm::any_of(operands, [](const Bounded &operand) { return operand.isBounded(); });
   bool moves = instr.opcode() == Opcode::Sort || instr.opcode() == Opcode::TopK || instr.opcode() == Opcode::Iota ||
                instr.opcode() == Opcode::RngBitGenerator || instr.opcode() == Opcode::Rng ||
-               family(instr.opcode()) != OpcodeFamily::Structured;
+               (family(instr.opcode()) != OpcodeFamily::Structured && instr.opcode() != Opcode::CustomCall);
   const HloComputation *function = instr.computation(AttributeKey::ToApply);
   if (function && isExactComputation(*function))
     moves = true; // a maximum, an overwrite, a comparator

@@ -244,6 +244,10 @@ BoundsPtr finishLinear(const BoundStep &step, const LinearParts &parts) {
     double error = exact ? 0 : parts.roundings * accumulator.unitRoundoff() * sum;
     ends.finish(partOf(step.value, int64_t(i / numParts), unsigned(i % numParts)), low[i], high[i], sum, error,
                 least[i], greatest[i]);
+    if (least[i] == 0 && greatest[i] == 0) { // products that underflow leave their sign in a contracted sum
+      least[i] = -0.0;
+      greatest[i] = 0.0;
+    }
   }
   return nullIfExact(std::move(made));
 }

@@ -22,10 +22,6 @@ struct Tolerance {
   double absolute = 0;  ///< as it is
   double ofLargest = 0; ///< times the largest finite magnitude of the expected array
   int64_t integers = 0; ///< largest difference of integers
-  /// An infinity equals the largest finite value of its sign, and a value beyond half the range an infinity. For
-  /// results that may overflow at a rounding.
-  bool overflowMayDiffer = false;
-  std::string why; ///< the op that sets the budget, for reports
 };
 
 /// One array position that differs.
@@ -69,11 +65,6 @@ std::string describeAgreement(const CompareResult &result);
 CompareResult compareLiterals(const Literal &expected, const Literal &actual, llvm::ArrayRef<Tolerance> tolerances);
 CompareResult compareLiterals(const Literal &expected, const Literal &actual, const Tolerance &tolerance);
 
-/// The bounds for each leaf of the entry's result. Bit for bit where only data movement, integer ops and exact float
-/// ops lead to it; otherwise a budget of ULPs that grows with the ops on the path, in the coarsest float type among
-/// them.
-std::vector<Tolerance> toleranceFor(const HloModule &module);
-Tolerance toleranceFor(const HloModule &module, unsigned resultLeaf);
 /// "1e-4" (absolute and relative), "abs=1e-5,rel=1e-3,ulps=4,largest=1e-6,int=1", "exact". Nothing if malformed.
 std::optional<Tolerance> parseTolerance(llvm::StringRef text);
 

@@ -29,19 +29,6 @@ Literal integers(ElementType type, std::vector<int64_t> values) {
   return literal;
 }
 
-/// Tolerance of `opcode` applied to `operands` parameters of one type.
-Tolerance toleranceOf(Opcode opcode, unsigned operands, ElementType type) {
-  HloModule module("m");
-  module.setEntry(module.addComputation("main"));
-  HloBuilder b(*module.entry());
-  Shape shape = Shape::array(type, {8});
-  std::vector<HloInstruction *> parameters;
-  for (unsigned i = 0; i < operands; ++i)
-    parameters.push_back(b.parameter(i, shape));
-  module.entry()->setRoot(b.add(opcode, shape, parameters));
-  return toleranceFor(module, 0);
-}
-
 } // namespace
 
 TEST_CASE("exact comparison takes NaN for NaN and -0 for +0, nothing else") {
@@ -125,35 +112,6 @@ TEST_CASE("tuples are compared leaf by leaf, each with its own tolerance") {
   CompareResult result = compareLiterals(a, b, {loose, Tolerance()});
   CHECK(result.numMismatches == 1);
   CHECK(result.first.leaf == llvm::SmallVector<int64_t, 2>{1});
-}
-
-TEST_CASE("tolerances follow the ops") {
-  CHECK(toleranceOf(Opcode::Negate, 1, ElementType::F32).relative == 0);
-  CHECK(toleranceOf(Opcode::Maximum, 2, ElementType::BF16).relative == 0);
-  CHECK(toleranceOf(Opcode::Multiply, 2, ElementType::S32).integers == 0);
-  Tolerance multiply = toleranceOf(Opcode::Multiply, 2, ElementType::F32);
-  Tolerance exponential = toleranceOf(Opcode::Exponential, 1, ElementType::F32);
-  Tolerance narrow = toleranceOf(Opcode::Exponential, 1, ElementType::BF16);
-  CHECK(multiply.relative > 0);
-  CHECK(multiply.relative < 1e-6);
-  CHECK(exponential.relative > multiply.relative);
-  CHECK(narrow.relative > 1000 * exponential.relative);
-  CHECK(multiply.ofLargest == 0);
-}
-
-TEST_CASE("f64 may reach 16 bits in one rounding or in two") {
-  auto ulpsOf = [](ElementType from, ElementType to) {
-    HloModule module("m");
-    module.setEntry(module.addComputation("main"));
-    HloBuilder b(*module.entry());
-    std::vector<HloInstruction *> parameter = {b.parameter(0, Shape::array(from, {8}))};
-    module.entry()->setRoot(b.add(Opcode::Convert, Shape::array(to, {8}), parameter));
-    return toleranceFor(module, 0).ulps;
-  };
-  CHECK(ulpsOf(ElementType::F64, ElementType::F16) == 1);
-  CHECK(ulpsOf(ElementType::F64, ElementType::BF16) == 1);
-  CHECK(ulpsOf(ElementType::F64, ElementType::F32) == 0);
-  CHECK(ulpsOf(ElementType::F32, ElementType::F16) == 0);
 }
 
 TEST_CASE("tolerances are read from text") {
