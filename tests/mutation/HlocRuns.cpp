@@ -58,12 +58,10 @@ public:
       std::_Exit(70);
   }
 
-  [[noreturn]] void serve(llvm::ArrayRef<CommandLine> commands, bool firstMakes) {
-    for (const CommandLine &command : commands) {
-      int code = run(command);
-      if (code != 0 && firstMakes && &command == commands.begin())
+  [[noreturn]] void serve(const HlocJob &job, size_t next) {
+    for (; next < job.commands.size(); ++next)
+      if (run(job.commands[next]) != 0 && next < job.mustWork)
         break;
-    }
     std::_Exit(0);
   }
 
@@ -145,7 +143,7 @@ private:
     child = fork();
     if (child == 0) {
       close(ends[0]);
-      Child(ends[1]).serve(llvm::ArrayRef(job.commands).drop_front(next), job.firstMakes && next == 0);
+      Child(ends[1]).serve(job, next);
     }
     close(ends[1]);
     input = ends[0];
@@ -183,7 +181,7 @@ private:
   bool stop() {
     int status = collect();
     if (!finished() && WIFEXITED(status) && WEXITSTATUS(status) == 0)
-      next = results.size(); // its first command failed
+      next = results.size(); // a command failed that the others need
     return finished();
   }
 
@@ -193,8 +191,7 @@ private:
       return;
     results[next].exitCode = code;
     results[next].firstError = message;
-    bool hopeless = job.firstMakes && next == 0;
-    next = hopeless ? results.size() : next + 1;
+    next = next < job.mustWork ? results.size() : next + 1;
     if (!finished())
       start();
   }

@@ -2,7 +2,8 @@
 // `hloc` run many times over: the program itself, in children forked from here, which saves it a start and keeps a
 // crash or an endless loop to the child.
 //
-//   runs({{{"hloc", "a.hlo", "-o", "a.ptx"}, {"hloc", "run", "a.hlo"}}}, limits, [](size_t job, auto outcomes) {...});
+//   HlocJob job{{{"hloc", "a.hlo", "-o", "a.ptx"}, {"hloc", "run", "a.hlo", "--ptx=a.ptx", "--launch=a.json"}}, 1};
+//   runHloc(job, limits, [](size_t job, llvm::ArrayRef<HlocOutcome> outcomes) { ... });
 
 #include "llvm/ADT/ArrayRef.h"
 
@@ -14,10 +15,10 @@ namespace hloc::mutation {
 
 using CommandLine = std::vector<std::string>;
 
-/// Command lines that run one after the other in one child; if the first fails and `firstMakes`, the others do not run.
+/// Command lines that run one after the other in one child.
 struct HlocJob {
   std::vector<CommandLine> commands;
-  bool firstMakes = false;
+  size_t mustWork = 0; ///< if one of the first so many ends with another code than 0, those behind it do not run
 };
 
 struct HlocOutcome {

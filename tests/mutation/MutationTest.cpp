@@ -1,62 +1,280 @@
-// Breaks kernels on purpose and demands that running them fails: mutation-test KERNELS_FOLDER EQUIVALENT_FILE [per
-// kernel]
+// Breaks kernels on purpose and demands that `hloc run` rejects them:
 //
-// The score is killed / (all - explained); it must reach 95 %. EQUIVALENT_FILE explains survivors, one a line:
-//   kernel:line:mutation   reason
-// A row whose mutant is killed or no longer exists fails the test, so the file stays true.
+//   mutation-test FOLDER... [--corpus] [--seeds=N] [--per-kernel=N] [--per-corpus-kernel=N] [--largest=BYTES]
+//                 [--jobs=N] [--only=REGEX]
+//
+// A kernel is F.hlo, compiled, or F.ptx of another compiler with F.json and F.hlo beside it; --corpus adds those of
+// $HLOC_CORPUS. `equivalent.txt` of the first folder explains mutants that compute the same, one a line; it
+// stays true because a row whose mutant is killed or gone fails the test.
+//   kernel:mutation | instruction that it becomes | reason
+// The score is killed / (all - explained); it must reach 98 %.
 
+#include "HlocRuns.h"
 #include "Mutators.h"
-#include "Subject.h"
 
+#include "hloc/kernel/LaunchDescription.h"
+#include "hloc/support/Diagnostics.h"
 #include "hloc/support/Files.h"
 
 #include "fmt/format.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Regex.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <set>
+#include <thread>
 
 using namespace hloc;
 using namespace hloc::mutation;
 
 namespace {
 
-constexpr unsigned numSeeds = 3;
-constexpr double wantedScore = 0.95;
+constexpr double wantedScore = 0.98;
+
+struct Options {
+  std::vector<std::string> folders;
+  bool corpus = false;
+  unsigned seeds = 3;
+  size_t perKernel = 48, perCorpusKernel = 20; ///< mutants
+  uint64_t largest = 256 << 10;                ///< bytes of the buffers of a kernel of the corpus
+  std::string only;
+  HlocLimits limits{std::max(1u, std::thread::hardware_concurrency()), 10};
+};
+
+struct Kernel {
+  std::string name, hlo; ///< the file
+  std::string ptx, launch;
+  CommandLine compile; ///< if it is to be compiled
+  size_t mutants = 0;  ///< at most so many
+  std::optional<ptx::Module> module;
+
+  CommandLine run(const std::string &ptxFile, unsigned seed) const {
+    return {"hloc", "run", hlo, "--ptx=" + ptxFile, launch, "--seed=" + std::to_string(seed)};
+  }
+};
+
+struct Trial {
+  const Kernel *kernel;
+  Mutant mutant;
+  std::string file;
+};
 
 struct Count {
   unsigned all = 0, killed = 0, explained = 0;
 };
 
+std::optional<std::string> textOf(const std::string &file) {
+  std::string error;
+  std::optional<std::string> text = readFile(file, error);
+  if (!text)
+    llvm::errs() << file << ": " << error << "\n";
+  return text;
+}
+
+std::optional<LaunchDescription> launchOf(const std::string &file) {
+  std::optional<std::string> text = textOf(file);
+  DiagnosticEngine diagnostics;
+  if (text)
+    diagnostics.setFile(std::make_shared<const SourceFile>(file, std::move(*text)));
+  return text ? parseLaunchDescription(diagnostics) : std::nullopt;
+}
+
+/// PTX of the corpus that lacks a kernel, or works on too much data, is left out.
+bool isUsable(const LaunchDescription &launch, const ptx::Module &module, uint64_t largest) {
+  uint64_t bytes = 0;
+  for (const LaunchBuffer &buffer : launch.buffers)
+    bytes += buffer.bytes;
+  return bytes <= largest && llvm::all_of(launch.steps, [&](const auto &step) {
+           const auto *kernel = std::get_if<LaunchKernel>(&step);
+           return !kernel || module.find(kernel->kernel);
+         });
+}
+
+std::optional<ptx::Module> parsePtx(const std::string &file) {
+  std::optional<std::string> text = textOf(file);
+  if (!text)
+    return std::nullopt;
+  DiagnosticEngine diagnostics;
+  diagnostics.setFile(std::make_shared<const SourceFile>(file, std::move(*text)));
+  return ptx::parse(diagnostics);
+}
+
+/// The name of a finding, `mismatch`, or `` for PTX that was run and found right.
+std::string symptomOf(const HlocOutcome &outcome) {
+  if (outcome.exitCode == HlocOutcome::timedOut)
+    return "time-limit";
+  if (outcome.exitCode == 0)
+    return "";
+  if (outcome.exitCode != 4)
+    return fmt::format("exit code {}: {}", outcome.exitCode, outcome.firstError);
+  llvm::StringRef name = llvm::StringRef(outcome.firstError).split("error: ").second.split(':').first;
+  bool isFinding = !name.empty() && llvm::all_of(name, [](char c) { return c == '-' || llvm::isLower(c); });
+  return isFinding ? name.str() : "mismatch";
+}
+
 class Campaign {
 public:
-  explicit Campaign(size_t perKernel) : perKernel(perKernel) {}
+  Campaign(const Options &options, const TemporaryFolder &folder) : options(options), folder(folder) {}
 
   bool readExplanations(const std::string &file) {
-    std::string error;
-    std::optional<std::string> text = readFile(file, error);
-    if (!text) {
-      llvm::errs() << file << ": " << error << "\n";
+    std::optional<std::string> text = textOf(file);
+    if (!text)
       return false;
-    }
     for (llvm::StringRef line : llvm::split(llvm::StringRef(*text), '\n')) {
-      auto [key, reason] = line.trim().split(' ');
-      if (!key.empty() && !key.starts_with("#") && !reason.trim().empty())
-        explained.insert(key.str());
+      auto [key, reason] = line.trim().rsplit(" | ");
+      if (!key.starts_with("#") && !reason.trim().empty())
+        explained.insert(key.trim().str());
     }
     return true;
   }
 
-  bool run(const std::string &hloFile) {
-    std::unique_ptr<Subject> subject = Subject::open(hloFile, numSeeds);
-    if (!subject)
-      return false;
-    for (const Mutant &mutant : choose(mutantsOf(subject->ptx())))
-      judge(*subject, mutant);
-    return true;
+  void add(const std::string &path, bool ofCorpus) {
+    std::vector<std::string> entries;
+    std::error_code failed;
+    for (llvm::sys::fs::directory_iterator it(path, failed), end; it != end && !failed; it.increment(failed))
+      entries.push_back(it->path());
+    std::sort(entries.begin(), entries.end());
+    for (const std::string &entry : entries)
+      if (llvm::sys::fs::is_directory(entry))
+        add(entry, ofCorpus);
+      else if (llvm::StringRef(entry).ends_with(".hlo") &&
+               (options.only.empty() || llvm::Regex(options.only).match(entry)))
+        addKernel(entry, ofCorpus);
+  }
+
+  /// Compiles what is to be compiled, and runs every kernel as it is.
+  bool prepare() {
+    std::vector<HlocJob> jobs;
+    for (const Kernel &kernel : kernels) {
+      HlocJob &job = jobs.emplace_back();
+      if (!kernel.compile.empty())
+        job.commands.push_back(kernel.compile);
+      for (unsigned seed = 0; seed < options.seeds; ++seed)
+        job.commands.push_back(kernel.run(kernel.ptx, seed));
+      job.mustWork = job.commands.size();
+    }
+    HlocLimits patient = options.limits;
+    patient.secondsPerRun *= 4;
+    runHloc(jobs, patient, [&](size_t i, llvm::ArrayRef<HlocOutcome> outcomes) {
+      Kernel &kernel = kernels[i];
+      const HlocOutcome *odd = llvm::find_if(outcomes, [](auto &outcome) { return outcome.exitCode != 0; });
+      if (odd == outcomes.end() && (kernel.module || (kernel.module = parsePtx(kernel.ptx))))
+        return;
+      llvm::outs() << "FAIL " << kernel.name
+                   << ": unchanged: " << (odd == outcomes.end() ? "cannot be parsed" : odd->firstError) << "\n";
+      bad = true;
+      kernel.module.reset();
+    });
+    return !kernels.empty();
+  }
+
+  bool run() {
+    std::vector<Trial> trials;
+    std::vector<HlocJob> jobs;
+    for (const Kernel &kernel : kernels) {
+      std::vector<Mutant> all = kernel.module ? mutantsOf(*kernel.module) : std::vector<Mutant>();
+      for (const Mutant &mutant : all)
+        existing.insert(keyOf({&kernel, mutant, ""}));
+      for (Mutant &mutant : choose(std::move(all), kernel.mutants)) {
+        Trial &trial = trials.emplace_back(Trial{&kernel, std::move(mutant), ""});
+        trial.file = folder.file(std::to_string(trials.size()) + ".ptx");
+        std::string text, error;
+        llvm::raw_string_ostream os(text);
+        ptx::print(trial.mutant.apply(*kernel.module), os);
+        bad |= !writeFile(trial.file, text, error);
+        HlocJob &job = jobs.emplace_back();
+        for (unsigned seed = 0; seed < options.seeds; ++seed)
+          job.commands.push_back(kernel.run(trial.file, seed));
+        job.mustWork = job.commands.size();
+      }
+    }
+    runHloc(jobs, options.limits, [&](size_t i, llvm::ArrayRef<HlocOutcome> outcomes) { judge(trials[i], outcomes); });
+    return report();
+  }
+
+private:
+  void addKernel(const std::string &hlo, bool ofCorpus) {
+    Kernel kernel;
+    std::string base = llvm::StringRef(hlo).drop_back(4).str();
+    kernel.name = llvm::sys::path::stem(hlo).str(), kernel.hlo = hlo, kernel.ptx = base + ".ptx";
+    kernel.mutants = ofCorpus ? options.perCorpusKernel : options.perKernel;
+    if (llvm::sys::fs::exists(base + ".ptx")) {
+      kernel.launch = "--launch=" + base + ".json";
+      kernel.module = parsePtx(kernel.ptx);
+      std::optional<LaunchDescription> launch = launchOf(base + ".json");
+      if (ofCorpus && (!launch || !kernel.module || !isUsable(*launch, *kernel.module, options.largest)))
+        return;
+    } else {
+      kernel.ptx = folder.file(kernel.name + ".ptx");
+      kernel.launch = "--manifest=" + folder.file(kernel.name + ".json");
+      kernel.compile = {"hloc", hlo, "-o", kernel.ptx, kernel.launch};
+    }
+    kernels.push_back(std::move(kernel));
+  }
+
+  /// Every mutation gets its turn before any gets a second one; within a mutation, spread over the kernel.
+  static std::vector<Mutant> choose(std::vector<Mutant> all, size_t limit) {
+    if (all.size() <= limit)
+      return all;
+    std::map<std::string, std::vector<Mutant>> byMutation;
+    for (Mutant &mutant : all)
+      byMutation[mutant.mutation].push_back(std::move(mutant));
+    std::vector<Mutant> chosen;
+    size_t each = std::max<size_t>(1, limit / byMutation.size());
+    for (auto &[mutation, mutants] : byMutation)
+      for (size_t i = 0, n = std::min(each, mutants.size()); i < n; ++i)
+        chosen.push_back(mutants[i * mutants.size() / n]);
+    return chosen;
+  }
+
+  /// `kernel:mutation | instruction`, without what is only the kernel's layout: its line.
+  static std::string keyOf(const Trial &trial) {
+    const Mutant &mutant = trial.mutant;
+    const ptx::Statement &was = trial.kernel->module->functions[mutant.function].body[mutant.statement];
+    ptx::Module one;
+    ptx::Function function;
+    function.body.push_back(was);
+    if (mutant.replacement)
+      function.body.front().instruction = *mutant.replacement;
+    one.functions.push_back(std::move(function));
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    ptx::print(one, os);
+    auto [head, body] = llvm::StringRef(text).split("{\n");
+    std::string words;
+    for (llvm::StringRef word : llvm::split(body.split(';').first, ' '))
+      if (!word.trim().empty())
+        words += (words.empty() ? "" : " ") + word.trim().str();
+    std::replace(words.begin(), words.end(), '\t', ' ');
+    return fmt::format("{}:{} | {}", trial.kernel->name, mutant.mutation, words);
+  }
+
+  void judge(const Trial &trial, llvm::ArrayRef<HlocOutcome> outcomes) {
+    const HlocOutcome *odd = llvm::find_if(outcomes, [](auto &outcome) { return outcome.exitCode != 0; });
+    std::string symptom = odd == outcomes.end() ? "" : symptomOf(*odd);
+    if (symptom.starts_with("exit code 1") || symptom.starts_with("exit code 3")) {
+      ++numNotPtx;
+      return;
+    }
+    std::string key = keyOf(trial);
+    Count &count = counts[trial.mutant.mutation];
+    ++count.all;
+    if (!symptom.empty() && !symptom.starts_with("exit code") && explains(trial.mutant.mutation, symptom)) {
+      ++count.killed;
+      ++symptoms[symptom];
+      killed.insert(std::move(key));
+      return;
+    }
+    if (explained.count(key))
+      ++count.explained;
+    else
+      survivors.push_back(fmt::format("{} | line {}, {}", key, trial.mutant.line,
+                                      symptom.empty() ? "unnoticed" : "wrong symptom " + symptom));
   }
 
   /// Prints the table; true if the score is reached and the explanations are true.
@@ -72,75 +290,81 @@ public:
     for (const std::string &survivor : survivors)
       llvm::outs() << "survived: " << survivor << "\n";
     for (const std::string &key : explained)
-      if (!surviving.count(key))
-        llvm::outs() << "explained, but killed or absent: " << key << "\n", stale = true;
+      if ((killed.count(key) || !existing.count(key)) && hasKernel(llvm::StringRef(key).split(':').first))
+        llvm::outs() << "explained, but killed or gone: " << key << "\n", bad = true;
     double score = double(sum.killed) / double(std::max(1u, sum.all - sum.explained));
-    llvm::outs() << fmt::format("{} of {} mutants killed, {} explained: {:.1f} % of the rest\n", sum.killed, sum.all,
-                                sum.explained, 100 * score);
-    return score >= wantedScore && sum.all >= 200 && !stale;
+    llvm::outs() << fmt::format(
+        "{} kernels, {} mutants ({} more are not PTX): {} killed, {} explained: {:.1f} % of the "
+        "rest\n",
+        kernels.size(), sum.all, numNotPtx, sum.killed, sum.explained, 100 * score);
+    return score >= wantedScore && sum.all >= 200 && !bad;
   }
 
-private:
-  /// Every mutation gets its turn before any gets a second one; within a mutation, spread over the kernel.
-  std::vector<Mutant> choose(std::vector<Mutant> all) const {
-    if (all.size() <= perKernel)
-      return all;
-    std::map<std::string, std::vector<Mutant>> byMutation;
-    for (Mutant &mutant : all)
-      byMutation[mutant.mutation].push_back(std::move(mutant));
-    std::vector<Mutant> chosen;
-    size_t each = std::max<size_t>(1, perKernel / byMutation.size());
-    for (auto &[mutation, mutants] : byMutation)
-      for (size_t i = 0, n = std::min(each, mutants.size()); i < n; ++i)
-        chosen.push_back(mutants[i * mutants.size() / n]);
-    return chosen;
+  bool hasKernel(llvm::StringRef name) const {
+    return llvm::any_of(kernels, [&](const Kernel &kernel) { return kernel.name == name; });
   }
 
-  void judge(Subject &subject, const Mutant &mutant) {
-    std::string symptom = subject.symptomOf(mutant.apply(subject.ptx()));
-    std::string key = fmt::format("{}:{}:{}", subject.name(), mutant.line, mutant.mutation);
-    Count &count = counts[mutant.mutation];
-    ++count.all;
-    if (!symptom.empty() && explains(mutant.mutation, symptom)) {
-      ++count.killed;
-      ++symptoms[symptom];
-      return;
-    }
-    surviving.insert(key);
-    if (explained.count(key))
-      ++count.explained;
-    else
-      survivors.push_back(key + " " + (symptom.empty() ? "unnoticed" : "wrong symptom " + symptom) + ": " +
-                          (mutant.replacement ? mutant.replacement->opcode() : "left out"));
-  }
-
-  size_t perKernel;
+  const Options &options;
+  const TemporaryFolder &folder;
+  std::vector<Kernel> kernels;
   std::map<std::string, Count> counts;
   std::map<std::string, unsigned> symptoms;
   std::vector<std::string> survivors;
-  std::set<std::string> explained, surviving;
-  bool stale = false;
+  std::set<std::string> explained, killed, existing; ///< keys
+  unsigned numNotPtx = 0;
+  bool bad = false;
 };
+
+std::optional<Options> parse(int argc, char **argv) {
+  Options options;
+  for (llvm::StringRef word : llvm::ArrayRef(argv, size_t(argc)).drop_front()) {
+    bool fine = true;
+    if (word.consume_front("--seeds="))
+      fine = !word.getAsInteger(10, options.seeds);
+    else if (word.consume_front("--per-kernel="))
+      fine = !word.getAsInteger(10, options.perKernel);
+    else if (word.consume_front("--per-corpus-kernel="))
+      fine = !word.getAsInteger(10, options.perCorpusKernel);
+    else if (word.consume_front("--largest="))
+      fine = !word.getAsInteger(10, options.largest);
+    else if (word.consume_front("--jobs="))
+      fine = !word.getAsInteger(10, options.limits.jobs);
+    else if (word.consume_front("--only="))
+      options.only = word.str();
+    else if (word == "--corpus")
+      options.corpus = true;
+    else if (word.starts_with("-"))
+      fine = false;
+    else
+      options.folders.push_back(word.str());
+    if (!fine)
+      return std::nullopt;
+  }
+  return options.folders.empty() || !options.seeds ? std::nullopt : std::optional(options);
+}
 
 } // namespace
 
 int main(int argc, char **argv) {
-  if (argc < 3) {
-    llvm::errs() << "usage: mutation-test KERNELS_FOLDER EQUIVALENT_FILE [mutants per kernel]\n";
+  std::optional<Options> options = parse(argc, argv);
+  if (!options) {
+    llvm::errs() << "usage: mutation-test FOLDER... [--corpus] [--seeds=N] [--per-kernel=N] "
+                    "[--per-corpus-kernel=N] [--largest=BYTES] [--jobs=N] [--only=REGEX]\n";
     return 2;
   }
-  unsigned perKernel = 48;
-  if (argc > 3 && llvm::StringRef(argv[3]).getAsInteger(10, perKernel))
-    return 2;
-  std::vector<std::string> files;
-  std::error_code failed;
-  for (llvm::sys::fs::directory_iterator it(argv[1], failed), end; it != end && !failed; it.increment(failed))
-    if (llvm::StringRef(it->path()).ends_with(".hlo"))
-      files.push_back(it->path());
-  std::sort(files.begin(), files.end());
-  Campaign campaign(perKernel);
-  bool fine = campaign.readExplanations(argv[2]) && !files.empty();
-  for (const std::string &file : files)
-    fine &= campaign.run(file);
-  return campaign.report() && fine ? 0 : 1;
+  std::string error;
+  std::optional<TemporaryFolder> folder = TemporaryFolder::create("mutants", error);
+  if (!folder) {
+    llvm::errs() << error << "\n";
+    return 1;
+  }
+  Campaign campaign(*options, *folder);
+  bool fine = campaign.readExplanations(options->folders.front() + "/equivalent.txt");
+  for (const std::string &path : options->folders)
+    campaign.add(path, false);
+  const char *corpus = std::getenv("HLOC_CORPUS");
+  for (const char *part : {"/xla-ptx", "/triton-ptx"})
+    if (options->corpus && corpus)
+      campaign.add(corpus + std::string(part), true);
+  return fine && campaign.prepare() && campaign.run() ? 0 : 1;
 }

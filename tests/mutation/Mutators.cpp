@@ -2,6 +2,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 
 #include <functional>
@@ -54,13 +55,84 @@ std::string otherSign(llvm::StringRef part) {
   return "";
 }
 
+/// An approximation of another function; all take one operand.
+std::string otherFunction(llvm::StringRef part) {
+  return llvm::StringSwitch<std::string>(part)
+      .Case("sin", "cos")
+      .Case("cos", "sin")
+      .Case("ex2", "lg2")
+      .Case("lg2", "ex2")
+      .Case("rsqrt", "sqrt")
+      .Case("tanh", "sin")
+      .Default("");
+}
+
+std::string otherComparison(llvm::StringRef part) {
+  return llvm::StringSwitch<std::string>(part)
+      .Case("lt", "le")
+      .Case("le", "lt")
+      .Case("gt", "ge")
+      .Case("ge", "gt")
+      .Case("eq", "ne")
+      .Case("ne", "eq")
+      .Case("lo", "ls")
+      .Case("hi", "hs")
+      .Case("leu", "le")
+      .Case("geu", "ge")
+      .Case("gtu", "gt")
+      .Case("ltu", "lt")
+      .Case("neu", "ne")
+      .Case("equ", "eq")
+      .Default("");
+}
+
+/// Of an atomic operation, or of a reduction in memory.
+std::string otherUpdate(llvm::StringRef part) {
+  return llvm::StringSwitch<std::string>(part)
+      .Case("add", "max")
+      .Case("max", "min")
+      .Case("min", "max")
+      .Case("or", "and")
+      .Case("and", "or")
+      .Default("");
+}
+
 std::string otherOperation(llvm::StringRef part) {
   return llvm::StringSwitch<std::string>(part).Case("min", "max").Case("max", "min").Case("add", "sub").Default("");
+}
+
+/// Registers whose value comes from memory or other threads. All others are made of thread numbers and constants, and
+/// are never negative.
+llvm::StringSet<> dataRegisters(const ptx::Function &function) {
+  llvm::StringSet<> data;
+  std::function<bool(const Operand &)> isData = [&](const Operand &operand) {
+    return data.contains(operand.name) || llvm::any_of(operand.elements, isData);
+  };
+  std::function<bool(const Operand &)> add = [&](const Operand &operand) {
+    bool added = operand.kind == Operand::Kind::Name && data.insert(operand.name).second;
+    for (const Operand &element : operand.elements)
+      added |= add(element);
+    return added;
+  };
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (const ptx::Statement &statement : function.body) {
+      const Instruction &i = statement.instruction;
+      if (statement.kind != ptx::Statement::Kind::Instruction || i.operands.empty())
+        continue;
+      bool reads = (isAccess(i) && !is(i, {"st"})) || is(i, {"shfl", "mma"});
+      if (reads || llvm::any_of(llvm::ArrayRef(i.operands).drop_front(), isData))
+        grown |= add(i.operands.front());
+    }
+  }
+  return data;
 }
 
 class Collector {
 public:
   explicit Collector(std::vector<Mutant> &mutants) : mutants(mutants) {}
+
+  void enter(const ptx::Function &entered) { data = dataRegisters(entered); }
 
   void visit(size_t functionIndex, size_t statementIndex, const Instruction &instruction) {
     function = functionIndex;
@@ -88,6 +160,8 @@ private:
     const Instruction &i = *original;
     if (is(i, {"bar", "barrier"}))
       leaveOut("drop-barrier");
+    if (is(i, {"fence", "membar"}))
+      leaveOut("drop-fence");
     if (i.guard.empty())
       return;
     if (is(i, {"bra"}))
@@ -103,6 +177,9 @@ private:
       return;
     if (is(i, {"st", "red"}))
       leaveOut("drop-store");
+    if (is(i, {"red", "atom"}))
+      for (size_t n = 1; n < i.parts.size(); ++n)
+        replacePart("change-update", n, otherUpdate(i.parts[n]));
     for (size_t n = 0; n < i.operands.size(); ++n) {
       const Operand &operand = i.operands[n];
       if (operand.kind == Operand::Kind::Address)
@@ -118,7 +195,16 @@ private:
   void constants() {
     const Instruction &i = *original;
     for (size_t n = 1; n < i.operands.size(); ++n) {
+      if (i.operands[n].kind == Operand::Kind::Float32)
+        changeFloat(n, 0x3f800000, 0x7f800000, 1u << 19);
+      if (i.operands[n].kind == Operand::Kind::Float64)
+        changeFloat(n, 0x3ff0000000000000, 0x7ff0000000000000, uint64_t(1) << 48);
       if (i.operands[n].kind != Operand::Kind::Integer)
+        continue;
+      // The bits of a float are compared with where one approximation ends: at the next float it is as good.
+      constexpr int64_t bitsOfFloats = 1 << 20;
+      int64_t value = int64_t(i.operands[n].value);
+      if (is(i, {"setp"}) && isData(1) && (value > bitsOfFloats || value < -bitsOfFloats))
         continue;
       if (is(i, {"setp"})) {
         change("widen-bound", [&](Instruction &c) { ++c.operands[n].value; });
@@ -129,12 +215,28 @@ private:
     }
   }
 
+  /// One instead of zero, or a sixteenth more or less: much, because an approximation has coefficients that matter
+  /// little.
+  void changeFloat(size_t operand, uint64_t one, uint64_t exponentMask, uint64_t bit) {
+    uint64_t value = original->operands[operand].value;
+    if ((value & exponentMask) != exponentMask) // neither infinity nor NaN
+      change("change-float", [&](Instruction &c) { c.operands[operand].value = value ? value ^ bit : one; });
+  }
+
   void operandOrder() {
     const Instruction &i = *original;
     bool ordered = is(i, {"sub", "div", "rem", "selp"}) ||
                    (is(i, {"setp"}) && (has(i, "lt") || has(i, "le") || has(i, "gt") || has(i, "ge")));
     if (ordered && i.operands.size() >= 3)
       change("swap-operands", [](Instruction &c) { std::swap(c.operands[1], c.operands[2]); });
+    if (is(i, {"fma", "mad"}) && i.operands.size() == 4)
+      change("swap-operands", [](Instruction &c) { std::swap(c.operands[2], c.operands[3]); });
+    // Fragments of a matrix: two registers of one operand trade places.
+    if (is(i, {"mma"}))
+      for (size_t n = 1; n < i.operands.size(); ++n)
+        if (i.operands[n].elements.size() > 1)
+          change("swap-fragments",
+                 [&](Instruction &c) { std::swap(c.operands[n].elements[0], c.operands[n].elements[1]); });
   }
 
   void replacePart(const char *mutation, size_t index, const std::string &part) {
@@ -146,10 +248,21 @@ private:
     const Instruction &i = *original;
     for (size_t n = 1; n < i.parts.size() && is(i, {"cvt"}); ++n)
       replacePart("change-rounding", n, otherRounding(i.parts[n]));
+    // Where the bound is a constant, the bound is changed instead.
+    bool isBound = i.operands.size() > 2 && i.operands[2].kind != Operand::Kind::Name && !has(i, "eq") && !has(i, "ne");
+    if (is(i, {"setp"}) && !isBound)
+      for (size_t n = 1; n < i.parts.size(); ++n)
+        replacePart("change-comparison", n, otherComparison(i.parts[n]));
+    if (has(i, "approx") && i.parts.size() > 1)
+      replacePart("change-function", 0, otherFunction(i.parts.front()));
+    if (has(i, "sat"))
+      change("drop-saturation", [](Instruction &c) { llvm::erase(c.parts, "sat"); });
+    if (is(i, {"and", "or"}) && i.parts.size() == 2)
+      replacePart("change-logic", 0, i.parts.front() == "and" ? "or" : "and");
     if (is(i, {"cvt"}) && isFloat(i))
       for (size_t n = 1; n < i.parts.size(); ++n)
         replacePart("change-sign", n, otherSign(i.parts[n]));
-    if (is(i, {"min", "max", "shr", "div", "rem"}) && !isFloat(i))
+    if (is(i, {"min", "max", "shr", "div", "rem"}) && !isFloat(i) && isData(1))
       replacePart("change-sign", i.parts.size() - 1, otherSign(i.parts.back()));
     bool plain = i.parts.size() == 2 && isFloat(i); // add.f32: forms without a subtraction of the same name stay
     if (is(i, {"min", "max"}) || (is(i, {"add"}) && plain))
@@ -161,10 +274,17 @@ private:
     if (!is(i, {"shfl"}) || i.operands.size() < 5)
       return;
     change("change-lane", [](Instruction &c) { ++c.operands[2].value; });
+    for (size_t n = 1; n < i.parts.size(); ++n) {
+      replacePart("change-shuffle", n, i.parts[n] == "down" ? "up" : i.parts[n] == "up" ? "down" : "");
+      replacePart("change-shuffle", n, i.parts[n] == "bfly" ? "down" : "");
+    }
     change("change-members", [](Instruction &c) { c.operands[4].value &= 0x7fffffff; });
   }
 
+  bool isData(size_t operand) const { return data.contains(original->operands[operand].name); }
+
   std::vector<Mutant> &mutants;
+  llvm::StringSet<> data; ///< of the function
   size_t function = 0, statement = 0;
   const Instruction *original = nullptr;
 };
@@ -183,12 +303,14 @@ ptx::Module Mutant::apply(ptx::Module module) const {
 std::vector<Mutant> mutantsOf(const ptx::Module &module) {
   std::vector<Mutant> mutants;
   Collector collector(mutants);
-  for (size_t f = 0; f < module.functions.size(); ++f)
+  for (size_t f = 0; f < module.functions.size(); ++f) {
+    collector.enter(module.functions[f]);
     for (size_t s = 0; s < module.functions[f].body.size(); ++s) {
       const ptx::Statement &statement = module.functions[f].body[s];
       if (statement.kind == ptx::Statement::Kind::Instruction)
         collector.visit(f, s, statement.instruction);
     }
+  }
   return mutants;
 }
 
@@ -196,20 +318,14 @@ bool explains(const std::string &mutation, const std::string &symptom) {
   auto oneOf = [&](std::initializer_list<llvm::StringRef> names) {
     return llvm::is_contained(names, llvm::StringRef(symptom));
   };
-  // Wrong values cannot be the only sign of a missing barrier: on a lockstep machine they may not show at all.
+  if (mutation == "drop-fence")
+    return oneOf({"shared-race", "global-race"});
+  // Wrong values cannot be the only sign of a missing barrier: they may not show at all.
   if (mutation == "drop-barrier")
-    return oneOf({"shared-race", "uninitialized-read"});
-  if (mutation == "change-members")
-    return oneOf({"inactive-shuffle", "divergent-barrier", "mismatch"});
+    return oneOf({"shared-race", "global-race", "uninitialized-read"});
   if (mutation == "drop-store")
     return oneOf({"unwritten-output", "uninitialized-read", "mismatch"});
-  bool values = mutation == "change-rounding" || mutation == "change-operation" || mutation == "swap-elements";
-  if (values && symptom == "mismatch")
-    return true;
-  bool memory =
-      oneOf({"out-of-bounds", "misaligned", "read-only-write", "uninitialized-read", "shared-race", "global-race",
-             "unwritten-output", "divergent-barrier", "deadlock", "inactive-shuffle", "time-limit"});
-  return memory || symptom == "mismatch";
+  return true;
 }
 
 } // namespace hloc::mutation

@@ -158,7 +158,7 @@ private:
     } else if (!program.right) {
       std::string ptx = folder->file(std::to_string(index) + ".ptx"), manifest = ptx + ".json";
       job.commands.push_back({"hloc", program.file, "-o", ptx, "--manifest=" + manifest});
-      job.firstMakes = true;
+      job.mustWork = 1;
       run.push_back("--ptx=" + ptx);
       run.push_back("--manifest=" + manifest);
     }
