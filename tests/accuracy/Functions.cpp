@@ -215,8 +215,12 @@ double condition(Opcode opcode, const Complex &x, const Complex &y, const Comple
   }
   case Opcode::Logistic:
     return std::max(1.0, hypot(result.re, result.im).toDouble());
-  case Opcode::Atan2:
-    return std::max(1.0, 1 / hypot(result.re, result.im).toDouble());
+  case Opcode::Atan2: {
+    Complex sum = x * x + y * y;
+    Real size = x.re * x.re + x.im * x.im + y.re * y.re + y.im * y.im;
+    double cancelled = (size / hypot(sum.re, sum.im)).toDouble();
+    return std::isfinite(cancelled) ? cancelled * std::max(1.0, 1 / hypot(result.re, result.im).toDouble()) : 1;
+  }
   default:
     return 1;
   }

@@ -27,19 +27,11 @@ std::string Instruction::module() const {
                      chunk, text(opcode).str(), operands, attributes);
 }
 
-/// Emulators without approximation seeds have one result for every seed.
-template <typename Options> static void setSeed(Options &options, unsigned seed) {
-  if constexpr (requires { options.approximationSeed; })
-    if (seed)
-      options.approximationSeed = seed;
-}
-
 static std::string firstOf(const DiagnosticEngine &diagnostics) {
   return diagnostics.diagnostics().empty() ? "failed" : diagnostics.diagnostics().front().message;
 }
 
-std::unique_ptr<Kernel> Kernel::make(const Instruction &instruction, const TargetInfo &target, unsigned seed,
-                                     std::string &why) {
+std::unique_ptr<Kernel> Kernel::make(const Instruction &instruction, const TargetInfo &target, std::string &why) {
   static const Toolchain toolchain = Toolchain::discover({});
   auto kernel = std::make_unique<Kernel>();
   kernel->instruction = instruction;
@@ -64,39 +56,50 @@ std::unique_ptr<Kernel> Kernel::make(const Instruction &instruction, const Targe
   }
   kernel->image = compiled->ptx;
   kernel->program = std::move(*program);
-  emulator::EmulatorOptions emulation;
-  emulation.checkBounds = emulation.checkUninit = emulation.checkRaces = emulation.checkDivergence = false;
-  emulation.numThreads = 1;
-  setSeed(emulation, seed);
-  kernel->device = std::make_unique<EmulatorDevice>(emulation, "accuracy.ptx", diagnostics);
-  bool fine = kernel->device->load(kernel->image, why);
-  for (const DeviceBuffer &buffer : kernel->program.buffers)
-    fine = fine && kernel->device->allocate(buffer, why);
-  if (fine)
-    return kernel;
-  if (why.empty())
+  return kernel;
+}
+
+bool Kernel::addMachine(unsigned seed, std::string &why) {
+  emulator::EmulatorOptions options;
+  options.checkBounds = options.checkUninit = options.checkRaces = options.checkDivergence = false;
+  options.numThreads = 1;
+  if (seed)
+    options.approximationSeed = seed;
+  machines.push_back(std::make_unique<EmulatorDevice>(options, "accuracy.ptx", diagnostics));
+  EmulatorDevice &device = *machines.back();
+  bool fine = device.load(image, why);
+  for (const DeviceBuffer &buffer : program.buffers)
+    fine = fine && device.allocate(buffer, why);
+  if (!fine && why.empty())
     why = firstOf(diagnostics);
-  return nullptr;
+  return fine;
 }
 
 Literal Kernel::literalOf(const Patterns &patterns, ElementType type) const {
   Literal literal(Shape::array(type, {int64_t(chunk)}));
   unsigned width = hostBytes(isComplex(type) ? componentType(type) : type);
-  for (size_t i = 0; i < patterns.size(); ++i) // little endian
-    std::memcpy(&literal.mutableBytes()[i * width], &patterns[i], width);
+  unsigned unused = isSigned(type) ? 64 - bitWidth(type) : 0; // narrow ones are kept sign-extended
+  for (size_t i = 0; i < patterns.size(); ++i) {
+    auto pattern = int64_t(patterns[i] << unused) >> unused;
+    std::memcpy(&literal.mutableBytes()[i * width], &pattern, width); // little endian
+  }
   return literal;
 }
 
 Patterns Kernel::patternsOf(const Literal &literal) const {
   ElementType type = literal.shape().elementType();
   unsigned width = hostBytes(isComplex(type) ? componentType(type) : type);
+  uint64_t mask = isInteger(type) && bitWidth(type) < 64 ? (uint64_t(1) << bitWidth(type)) - 1 : ~uint64_t(0);
   Patterns patterns(literal.bytes().size() / width);
-  for (size_t i = 0; i < patterns.size(); ++i)
+  for (size_t i = 0; i < patterns.size(); ++i) {
     std::memcpy(&patterns[i], &literal.bytes()[i * width], width);
+    patterns[i] &= mask;
+  }
   return patterns;
 }
 
-bool Kernel::run(llvm::ArrayRef<Patterns> operands, Patterns &result) {
+bool Kernel::run(size_t machine, llvm::ArrayRef<Patterns> operands, Patterns &result) {
+  EmulatorDevice &device = *machines[machine];
   std::string error;
   bool fine = true;
   for (uint32_t i = 0; i < program.buffers.size(); ++i) {
@@ -104,15 +107,15 @@ bool Kernel::run(llvm::ArrayRef<Patterns> operands, Patterns &result) {
     if (buffer.contents != DeviceBuffer::Contents::Input)
       continue;
     std::vector<uint8_t> bytes = toDeviceBytes(literalOf(operands[buffer.input], instruction.from));
-    fine = fine && device->upload(i, bytes.data(), bytes.size(), error);
+    fine = fine && device.upload(i, bytes.data(), bytes.size(), error);
   }
   for (const auto &step : program.steps)
-    fine = fine && device->issue(step, error);
+    fine = fine && device.issue(step, error);
   Shape shape = Shape::array(instruction.to, {int64_t(chunk)});
   std::vector<uint8_t> bytes(size_t(shape.byteSize()));
   BufferSlice slice = program.results.front();
   slice.bytes = bytes.size();
-  fine = fine && device->download(slice, bytes.data(), error);
+  fine = fine && device.download(slice, bytes.data(), error);
   if (fine)
     result = patternsOf(fromDeviceBytes(shape, bytes));
   else

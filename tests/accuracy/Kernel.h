@@ -34,12 +34,13 @@ using Patterns = std::vector<uint64_t>;
 class Kernel {
 public:
   /// Null, with the first diagnostic in `why`, if there is no kernel for it.
-  static std::unique_ptr<Kernel> make(const Instruction &instruction, const TargetInfo &target, unsigned seed,
-                                      std::string &why);
+  static std::unique_ptr<Kernel> make(const Instruction &instruction, const TargetInfo &target, std::string &why);
+  /// Another machine to run it on, on which approximate instructions err as the seed has it; 0: as little as they can.
+  bool addMachine(unsigned seed, std::string &why);
 
   /// `chunk` elements of each operand. What the emulated kernel and the interpreter make of them; false after printing
   /// what went wrong.
-  bool run(llvm::ArrayRef<Patterns> operands, Patterns &result);
+  bool run(size_t machine, llvm::ArrayRef<Patterns> operands, Patterns &result);
   bool interpret(llvm::ArrayRef<Patterns> operands, Patterns &result);
   const std::string &ptx() const { return image; }
 
@@ -52,7 +53,7 @@ private:
   std::string image;
   DeviceProgram program;
   DiagnosticEngine diagnostics;
-  std::unique_ptr<EmulatorDevice> device;
+  std::vector<std::unique_ptr<EmulatorDevice>> machines;
 };
 
 } // namespace hloc::accuracy

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cmath>
+#include <set>
 
 namespace hloc::accuracy {
 
@@ -53,17 +54,17 @@ public:
       : instruction(instruction), operands(operands), from(componentOf(instruction.from)),
         to(componentOf(isInteger(instruction.to) ? instruction.from : instruction.to)) {}
 
-  /// Adds the elements before `used`.
-  void add(const Patterns &result, size_t used, Errors &errors) {
+  /// Judges the elements before `used` of several results, each for its errors.
+  void add(const std::vector<Patterns> &results, size_t used, llvm::ArrayRef<Errors *> errors) {
     for (size_t i = 0; i < used; ++i)
       if (isComplex(instruction.from))
-        addComplex(i, result, errors);
+        addComplex(i, results, errors);
       else if (isInteger(instruction.to) || instruction.opcode == Opcode::ReducePrecision)
-        addExact(i, result[i], errors);
+        forEach(i, results, errors, [&](uint64_t pattern) { return judgeExactly(i, pattern); });
       else if (isSlow())
-        note(to.judge(exactOf(i), result[i]), i, result[i], errors);
+        addSlow(i, results, errors);
       else
-        addQuick(i, result[i], errors);
+        addQuick(i, results, errors);
   }
 
 private:
@@ -90,44 +91,74 @@ private:
     return evaluate(instruction.opcode, Real(operand(0, i)), Real(operand(1, i)));
   }
 
-  void addQuick(size_t i, uint64_t pattern, Errors &errors) {
-    Verdict verdict = to.judge(evaluate(instruction.opcode, operand(0, i), operand(1, i)), pattern);
-    bool isWorse = verdict.ulps > (verdict.kind == Verdict::Kind::Subnormal ? errors.subnormal : errors.normal).ulps;
-    // The C library is trusted to find the worst, not to measure it.
-    if (verdict.ulps > 0 && (isWorse || verdict.kind == Verdict::Kind::Special))
-      verdict = to.judge(exactOf(i), pattern);
-    note(verdict, i, pattern, errors);
+  /// Results are often the same bits.
+  template <typename Judging>
+  void forEach(size_t i, const std::vector<Patterns> &results, llvm::ArrayRef<Errors *> errors, Judging judging) {
+    Verdict verdict;
+    for (size_t k = 0; k < results.size(); ++k) {
+      if (k == 0 || results[k][i] != results[k - 1][i])
+        verdict = judging(results[k][i]);
+      note(verdict, i, results[k][i], *errors[k]);
+    }
   }
 
-  void addComplex(size_t i, const Patterns &result, Errors &errors) {
+  void addSlow(size_t i, const std::vector<Patterns> &results, llvm::ArrayRef<Errors *> errors) {
+    Real exact = exactOf(i);
+    forEach(i, results, errors, [&](uint64_t pattern) { return to.judge(exact, pattern); });
+  }
+
+  void addQuick(size_t i, const std::vector<Patterns> &results, llvm::ArrayRef<Errors *> errors) {
+    double exact = evaluate(instruction.opcode, operand(0, i), operand(1, i));
+    for (size_t k = 0; k < results.size(); ++k) {
+      uint64_t pattern = results[k][i];
+      Verdict verdict = to.judge(exact, pattern);
+      bool isSubnormal = verdict.kind == Verdict::Kind::Subnormal;
+      // The C library is trusted to find the worst, not to measure it.
+      if (verdict.ulps > (isSubnormal ? errors[k]->subnormal : errors[k]->normal).ulps ||
+          (verdict.ulps > 0 && verdict.kind == Verdict::Kind::Special))
+        note(to.judge(exactOf(i), pattern), i, pattern, *errors[k]);
+      else if (verdict.kind == Verdict::Kind::ZeroSign)
+        note(verdict, i, pattern, *errors[k]);
+    }
+  }
+
+  void addComplex(size_t i, const std::vector<Patterns> &results, llvm::ArrayRef<Errors *> errors) {
     auto number = [&](unsigned n) {
       if (n >= instruction.arity)
         return ComplexReal{0.0, 0.0};
       return ComplexReal{from.decode(operands[n][2 * i]), from.decode(operands[n][2 * i + 1])};
     };
     ComplexReal exact = evaluate(instruction.opcode, number(0), number(1));
-    if (!isComplex(instruction.to)) {
-      note(to.judge(exact.re, result[i]), i, result[i], errors);
-      return;
+    if (!isComplex(instruction.to))
+      return forEach(i, results, errors, [&](uint64_t pattern) { return to.judge(exact.re, pattern); });
+    double scale = condition(instruction.opcode, number(0), number(1), exact);
+    for (size_t k = 0; k < results.size(); ++k) {
+      ComplexReal nearest = exact;
+      if (instruction.opcode == Opcode::Atan2) { // across the branch cut
+        double turns = std::nearbyint((to.decode(results[k][2 * i]) - exact.re.toDouble()) / 6.283185307179586);
+        if (std::isfinite(turns))
+          nearest.re = exact.re + Real(2 * turns) * Real::pi();
+      }
+      Verdict verdict = to.judge(nearest, results[k][2 * i], results[k][2 * i + 1]);
+      verdict.ulps /= scale;
+      note(verdict, i, results[k][2 * i], *errors[k]);
     }
-    Verdict verdict = to.judge(exact, result[2 * i], result[2 * i + 1]);
-    verdict.ulps /= condition(instruction.opcode, number(0), number(1), exact);
-    note(verdict, i, result[2 * i], errors);
   }
 
-  void addExact(size_t i, uint64_t pattern, Errors &errors) {
+  Verdict judgeExactly(size_t i, uint64_t pattern) const {
     bool isRight;
     if (isInteger(instruction.to)) {
       isRight = pattern == truncated(operand(0, i), instruction.to);
     } else {
-      double wanted = reduced(operand(0, i), instruction.exponentBits, instruction.mantissaBits,
-                              floatFormat(instruction.from == ElementType::F64 ? ElementType::F64 : ElementType::F32));
+      const FloatFormat &source =
+          floatFormat(instruction.from == ElementType::F64 ? ElementType::F64 : ElementType::F32);
+      double wanted = reduced(operand(0, i), instruction.exponentBits, instruction.mantissaBits, source);
       double found = to.decode(pattern);
       isRight = std::isnan(wanted) ? std::isnan(found) : found == wanted && std::signbit(found) == std::signbit(wanted);
       if (!isRight && !std::isnan(wanted)) // types with fewer special values
         isRight = pattern == encodeFloat(floatFormat(instruction.to), wanted);
     }
-    note({Verdict::Kind::Special, isRight ? 0.0 : 1.0}, i, pattern, errors);
+    return {Verdict::Kind::Special, isRight ? 0.0 : 1.0};
   }
 
   std::string describe(size_t i, uint64_t pattern) const {
@@ -170,28 +201,64 @@ private:
 
 } // namespace
 
-Measurement measure(const Instruction &instruction, const TargetInfo &target, Effort effort, unsigned seed,
-                    bool withInterpreter) {
+/// What a kernel does, without what names its target.
+static std::string bodyOf(const std::string &ptx) { return ptx.substr(std::min(ptx.find(".visible"), ptx.size())); }
+
+Worst Measurement::normal() const {
+  Worst worst;
+  for (const Variant &variant : kernels)
+    if (variant.errors.normal.ulps > worst.ulps)
+      worst = variant.errors.normal;
+  return worst;
+}
+
+Worst Measurement::subnormal() const {
+  Worst worst;
+  for (const Variant &variant : kernels)
+    if (variant.errors.subnormal.ulps > worst.ulps)
+      worst = variant.errors.subnormal;
+  return worst;
+}
+
+Measurement measure(const Instruction &instruction, const Choices &choices) {
   Measurement measurement;
   measurement.instruction = instruction;
-  measurement.target = target.name;
-  std::unique_ptr<Kernel> kernel = Kernel::make(instruction, target, seed, measurement.missing);
-  if (!kernel)
-    return measurement;
-  Samples samples(instruction, effort);
-  measurement.sample = samples.describe();
-  std::vector<Patterns> operands;
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  std::vector<std::pair<Kernel *, size_t>> machines;
+  std::set<std::string> seen;
+  for (const TargetInfo &target : choices.targets) {
+    std::unique_ptr<Kernel> kernel = Kernel::make(instruction, target, measurement.missing);
+    if (!kernel)
+      return measurement;
+    std::string body = bodyOf(kernel->ptx());
+    if (!seen.insert(body).second)
+      continue;
+    bool isApproximate = body.find(".approx") != std::string::npos || body.find(".full") != std::string::npos;
+    for (unsigned seed = 0; seed <= (isApproximate ? choices.numSeeds : 0); ++seed) {
+      if (!kernel->addMachine(seed, measurement.missing))
+        return measurement;
+      machines.emplace_back(kernel.get(), seed);
+      measurement.kernels.push_back({target.name + (seed ? fmt::format(" seed {}", seed) : ""), {}});
+    }
+    kernels.push_back(std::move(kernel));
+  }
+  std::vector<Errors *> errors;
+  for (Measurement::Variant &variant : measurement.kernels)
+    errors.push_back(&variant.errors);
+  if (choices.withInterpreter)
+    errors.push_back(&measurement.interpreter);
+  Samples samples(instruction, choices.effort);
+  std::vector<Patterns> operands, results(errors.size());
   Measuring measuring(instruction, operands);
-  Patterns result;
   for (uint64_t index = 0; index < samples.numChunks(); ++index) {
     operands = samples.operands(index);
-    if (!kernel->run(operands, result)) {
-      measurement.missing = "failed";
-      return measurement;
-    }
-    measuring.add(result, samples.used(), measurement.kernel);
-    if (withInterpreter && kernel->interpret(operands, result))
-      measuring.add(result, samples.used(), measurement.interpreter);
+    for (size_t i = 0; i < errors.size(); ++i)
+      if (i < machines.size() ? !machines[i].first->run(machines[i].second, operands, results[i])
+                              : !kernels.front()->interpret(operands, results[i])) {
+        measurement.missing = "cannot be run";
+        return measurement;
+      }
+    measuring.add(results, samples.used(), errors);
   }
   return measurement;
 }

@@ -20,13 +20,26 @@ struct Errors {
 
 struct Measurement {
   Instruction instruction = {};
-  std::string target;
   std::string missing; ///< why there is no kernel; empty if there is one
-  Errors kernel, interpreter;
-  std::string sample;
+  struct Variant {
+    std::string name; ///< target and seed, or `interpreter`
+    Errors errors;
+  };
+  /// Targets whose kernels are those of an earlier one are left out, and seeds where nothing is approximate.
+  std::vector<Variant> kernels;
+  Errors interpreter;
+  /// Of all kernels together.
+  Worst normal() const;
+  Worst subnormal() const;
 };
 
-Measurement measure(const Instruction &instruction, const TargetInfo &target, Effort effort, unsigned seed,
-                    bool withInterpreter);
+struct Choices {
+  std::vector<TargetInfo> targets;
+  unsigned numSeeds = 0; ///< besides none
+  Effort effort = Effort::Dense;
+  bool withInterpreter = false;
+};
+
+Measurement measure(const Instruction &instruction, const Choices &choices);
 
 } // namespace hloc::accuracy

@@ -106,11 +106,11 @@ Samples::Samples(const Instruction &instruction, Effort effort) : instruction(in
   if (isComplex(type) || isFloat(type))
     format = floatFormat(componentType(type));
   if (isComplex(type)) {
-    usedOfChunk = dense ? chunk : 1024;
+    usedOfChunk = dense ? chunk : 512;
   } else if (bits * instruction.arity <= 16) {
     usedOfChunk = size_t(1) << (bits * instruction.arity);
   } else if (bits == 64) { // the reference is slow
-    usedOfChunk = dense ? chunk : 2048;
+    usedOfChunk = dense ? chunk : 1024;
     chunks = !dense ? 1 : instruction.arity == 1 ? 4 : 2;
   } else if (instruction.arity == 2) {
     chunks = dense ? 32 : 1;
