@@ -63,7 +63,9 @@ private:
       return {ArgumentSet()};
     if (!compares() && options.regimes.empty())
       return argumentSets(module, {Regime::Ordinary});
-    return argumentSets(module, options.regimes);
+    // Kernels written by hand for a scatter are seldom made for indices outside: asked for, they are tried.
+    bool scatterInside = !options.launchFile.empty() && options.regimes.empty();
+    return argumentSets(module, options.regimes, scatterInside);
   }
 
   /// Makes the arguments, executes and compares. What is compiled and translated for the first run serves all.

@@ -104,6 +104,7 @@ private:
     for (int64_t dim : instr.ints(indexedDims))
       each(operand, [&](Demand &demand) {
         demand.bound(std::max<int64_t>(1, instr.operand(0)->shape().dim(unsigned(dim))));
+        demand.isScattered |= instr.opcode() == Opcode::Scatter;
         demand.unique |= instr.flag(AttributeKey::UniqueIndices);
         demand.sorted |= instr.flag(AttributeKey::IndicesAreSorted);
       });

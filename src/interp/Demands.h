@@ -12,6 +12,7 @@ struct Demand {
   std::optional<int64_t> below;        ///< integers in [0, below)
   bool mustLieInside = false;          ///< there is no meaning outside; other indices are clamped or skipped
   bool unique = false, sorted = false; ///< along the first dimension of an index array
+  bool isScattered = false;            ///< indices of a scatter, which leaves out those outside
   std::optional<Opcode> identityOf;    ///< init of a reduction by this op
   bool positiveDefinite = false;
   bool triangular = false; ///< a matrix to solve with: its diagonal must dominate

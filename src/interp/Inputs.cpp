@@ -52,8 +52,9 @@ struct Request {
 };
 
 /// Indices that may lie outside without breaking a promise.
-bool mayLeave(const Demand &demand, ElementType type) {
-  return demand.below && isInteger(type) && !demand.mustLieInside;
+bool mayLeave(const Demand &demand, ElementType type, bool scatterInside) {
+  bool promised = demand.mustLieInside || (demand.isScattered && scatterInside);
+  return demand.below && isInteger(type) && !promised;
 }
 
 class Generator {
@@ -69,7 +70,8 @@ public:
     if (demand.sumAtMost)
       return fillGroupSizes();
     if (demand.below && isInteger(type))
-      return request.set.regime == Regime::Index && mayLeave(demand, type) ? fillAnyIndices() : fillIndices();
+      return request.set.regime == Regime::Index && mayLeave(demand, type, request.set.scatterInside) ? fillAnyIndices()
+                                                                                                      : fillIndices();
     bool isExact = request.set.regime == Regime::Exact;
     if (demand.factors && (isFloat(type) || isComplex(type)))
       isExact ? fillPowers() : fillFactors();
@@ -310,7 +312,7 @@ struct Survey {
   bool hasFloats = false;
   int64_t fewestIndices = 0; ///< 0: no leaf has indices that may lie outside
 
-  Survey(const HloModule &module, llvm::ArrayRef<Demand> demands) {
+  Survey(const HloModule &module, llvm::ArrayRef<Demand> demands, bool scatterInside) {
     size_t next = 0;
     for (const HloInstruction *parameter : module.entry()->parameters())
       for (const Shape::Leaf &leaf : parameter->shape().leaves()) {
@@ -320,7 +322,7 @@ struct Survey {
         count(leaf.shape);
         ElementType type = leaf.shape.elementType();
         hasFloats |= isFloat(type) || isComplex(type);
-        if (int64_t n = leaf.shape.numElements(); n && mayLeave(demand, type))
+        if (int64_t n = leaf.shape.numElements(); n && mayLeave(demand, type, scatterInside))
           fewestIndices = fewestIndices ? std::min(fewestIndices, n) : n;
       }
     for (const Shape::Leaf &leaf : module.entry()->root()->shape().leaves())
@@ -337,9 +339,9 @@ private:
 
 } // namespace
 
-std::vector<ArgumentSet> argumentSets(const HloModule &module, llvm::ArrayRef<Regime> wanted) {
+std::vector<ArgumentSet> argumentSets(const HloModule &module, llvm::ArrayRef<Regime> wanted, bool scatterInside) {
   std::vector<Demand> demands = interp::demandsOf(module);
-  Survey survey(module, demands);
+  Survey survey(module, demands, scatterInside);
   auto isWanted = [&](Regime regime) {
     return wanted.empty() ? regime == Regime::Ordinary || survey.numElements <= maxElementsOfAllRegimes
                           : llvm::is_contained(wanted, regime);
@@ -356,7 +358,7 @@ std::vector<ArgumentSet> argumentSets(const HloModule &module, llvm::ArrayRef<Re
     constexpr int64_t enough = 8; // indices; fewer take turns
     unsigned numRounds = survey.fewestIndices >= enough ? 1 : survey.numElements <= 1 << 16 ? 12 : 2;
     for (unsigned round = 0; round < numRounds; ++round)
-      sets.push_back({Regime::Index, round});
+      sets.push_back({Regime::Index, round, scatterInside});
   }
   if (sets.empty())
     sets.push_back({Regime::Ordinary, 0});

@@ -30,12 +30,14 @@ std::optional<Regime> findRegime(llvm::StringRef name);
 struct ArgumentSet {
   Regime regime = Regime::Ordinary;
   unsigned round = 0;
+  bool scatterInside = false; ///< indices of a scatter stay inside in all regimes
 };
 
 /// What has to be tried, in order. Without `wanted`: all regimes that apply to the module and that its size allows
 /// (over `maxElementsOfAllRegimes` elements in arguments and result: the ordinary one alone). Wanted regimes that do
 /// not apply are left out, unless nothing would be left.
-std::vector<ArgumentSet> argumentSets(const HloModule &module, llvm::ArrayRef<Regime> wanted = {});
+std::vector<ArgumentSet> argumentSets(const HloModule &module, llvm::ArrayRef<Regime> wanted = {},
+                                      bool scatterInside = false);
 inline constexpr int64_t maxElementsOfAllRegimes = int64_t(1) << 20;
 
 /// Reports parameters that have no values (dynamic, opaque) and arguments of more than `maxBytes` in total.

@@ -154,6 +154,28 @@ ENTRY e {
   CHECK(indices.front() < 0);
 }
 
+TEST_CASE("indices of a scatter stay inside if that is promised") {
+  const char *text = R"(HloModule m
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+ENTRY e {
+  t = f32[64] parameter(0)
+  i = s32[20,1] parameter(1)
+  u = f32[20] parameter(2)
+  ROOT s = f32[64] scatter(t, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
+}
+)";
+  DiagnosticEngine diagnostics;
+  auto module = parseHloModule(std::make_shared<SourceFile>("test.hlo", text), diagnostics);
+  REQUIRE(module);
+  for (bool scatterInside : {false, true}) {
+    bool anyOutside = false;
+    for (const ArgumentSet &set : argumentSets(*module, {}, scatterInside))
+      for (double index : doubles((*makeArguments(*module, diagnostics, 0, set))[1]))
+        anyOutside |= index < 0 || index >= 64;
+    CHECK(anyOutside == !scatterInside);
+  }
+}
+
 TEST_CASE("regimes that do not apply are left out; large arrays have one") {
   auto regimesOf = [](const char *text, llvm::ArrayRef<Regime> wanted) {
     DiagnosticEngine diagnostics;
