@@ -124,6 +124,7 @@ void machineAtomic(WarpContext *context, const Decoded *at, uint32_t mask, const
   Warp &warp = warpOf(context);
   unsigned width = at->type.bytes();
   uint64_t bytes = uint64_t(width) * at->count;
+  giveWay(warp);
   if (warp.core->launch.options.countEvents) {
     warp.core->counters.atomics += llvm::popcount(mask);
     countRequest(warp, at->space, mask, addresses, unsigned(bytes), true);
@@ -148,6 +149,7 @@ void machineAtomic(WarpContext *context, const Decoded *at, uint32_t mask, const
         std::memcpy(&old, place.data + e * width, width);
         uint64_t result = combine(*at, old, load(b, index), load(c, index));
         std::memcpy(place.data + e * width, &result, width);
+        warp.core->launch.progress += warp.core->launch.together && result != old;
         changes |= at->mode != Mode::Cas || old == load(b, index);
       }
       if (out)

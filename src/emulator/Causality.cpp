@@ -300,6 +300,11 @@ void BlockCausality::receive(uint32_t warp, unsigned lane, const Decoded &at, co
   if (!wide && !here)
     return;
   Knowledge &k = change(warp, lane);
+  if (k.lastAt == &at && k.lastWide == wide && k.lastHere == here)
+    return; // polled again
+  k.lastAt = &at;
+  k.lastWide = wide;
+  k.lastHere = here;
   k.read = View::join(k.read, wide);
   k.readHere = View::join(k.readHere, here);
   if (at.acquires)

@@ -1,10 +1,10 @@
 #pragma once
-// What each thread of a block knows to have happened: the order that barriers, fences and strong accesses make. Used for
-// kernels with more than barriers of the whole block (needsCausality), whose blocks all run on one host thread.
+// What each thread of a block knows to have happened: the order that barriers, fences and strong accesses make. Used
+// for kernels with more than barriers of the whole block (needsCausality), whose blocks all run on one host thread.
 //
-// A warp has a clock that ticks whenever one of its lanes lets others know of what it did. What a thread did is dated by
-// block, warp, lane, clock, and the number of barriers of the whole block before it (epoch). A View is a set of dates:
-// of each block all epochs before one, and of some warps what each lane did up to a time of the clock.
+// A warp has a clock that ticks whenever one of its lanes lets others know of what it did. What a thread did is dated
+// by block, warp, lane, clock, and the number of barriers of the whole block before it (epoch). A View is a set of
+// dates: of each block all epochs before one, and of some warps what each lane did up to a time of the clock.
 //
 //   lane 3 of warp 0 stores x at time 5; bar.warp.sync: all lanes know {block 0: warp 0 up to 5}, the clock is 6.
 //   Lane 0 fences at 6, stores to the flag:             the flag carries   {block 0: warp 0 up to 5, lane 0 up to 6}
@@ -27,7 +27,7 @@ namespace hloc::emulator {
 struct Trace {
   uint64_t block = 0;
   uint32_t epoch = 0, clock = 0;
-  uint32_t lanes = 0; ///< 0: nobody
+  uint32_t lanes = 0;  ///< 0: nobody
   uint32_t serial = 0; ///< of writes of one place; reads: of the last write that they saw
   uint16_t warp = 0;
   bool strong = false, blockScope = false;
@@ -78,9 +78,9 @@ private:
 
 /// What the writes of one place carry for those who read it.
 struct Message {
-  ViewRef wide, here;       ///< for the whole device; for threads of the writer's block
-  uint64_t block = ~0ull;   ///< of `here`
-  uint32_t thread = ~0u;    ///< that wrote last
+  ViewRef wide, here;     ///< for the whole device; for threads of the writer's block
+  uint64_t block = ~0ull; ///< of `here`
+  uint32_t thread = ~0u;  ///< that wrote last
 };
 
 /// The threads of one resident block.
@@ -114,6 +114,8 @@ private:
     Released released, releasedHere; ///< by the last fence of device scope, of any scope
     ViewRef read, readHere;          ///< what strong reads have brought, known after the next fence
     ViewRef seen;                    ///< what atomics have brought
+    ViewRef lastWide, lastHere;      ///< what came last, to the instruction `lastAt`
+    const Decoded *lastAt = nullptr;
   };
   struct WarpKnowledge {
     uint32_t clock = 1;

@@ -2,6 +2,7 @@
 #include "hloc/emulator/Emulator.h"
 
 #include "Machine.h"
+#include "Scheduler.h"
 #include "Undefined.h"
 
 #include "hloc/support/Check.h"
@@ -33,6 +34,8 @@ llvm::StringRef findingName(FindingKind kind) {
     return "divergent-barrier";
   case FindingKind::Deadlock:
     return "deadlock";
+  case FindingKind::NoProgress:
+    return "no-progress";
   case FindingKind::InactiveShuffle:
     return "inactive-shuffle";
   case FindingKind::UnwrittenOutput:
@@ -126,6 +129,7 @@ struct Emulator::Impl {
   llvm::StringMap<WarpFunction> code;
   std::vector<Finding> findings;
   Counters counters;
+  bool dependsOnSchedule = false;
 
   /// Null, with a diagnostic, if the PTX has no such kernel.
   const Kernel *find(const std::string &name, DiagnosticEngine &diagnostics);
@@ -215,6 +219,20 @@ void Emulator::requireWritten(BufferId buffer, uint64_t offset, uint64_t numByte
   finding.message = fmt::format("{} of {} bytes of `{}` were never written, the first at byte {}", missing, numBytes,
                                 region.name, offset + first);
   impl->findings.push_back(std::move(finding));
+}
+
+bool Emulator::dependsOnSchedule() const { return impl->dependsOnSchedule; }
+
+std::string Schedule::name() const {
+  switch (order) {
+  case Order::Ascending:
+    return "ascending";
+  case Order::Reversed:
+    return "reversed";
+  case Order::Shuffled:
+    return fmt::format("shuffled:{}", seed);
+  }
+  return "";
 }
 
 llvm::ArrayRef<Finding> Emulator::findings() const { return impl->findings; }
@@ -325,43 +343,16 @@ bool Emulator::Impl::fillParameters(Launch &launch, DiagnosticEngine &diagnostic
   return true;
 }
 
-/// Short blocks never ask for the time themselves.
-static void runInTime(Core &core, uint64_t block) {
-  Launch &launch = core.launch;
-  core.runBlock(block);
-  if (!launch.deadline || secondsNow() < launch.deadline || launch.stop.exchange(true))
-    return;
-  launch.findings.add(FindingKind::TimeLimit, 0, false, block, 0, [&] {
-    Finding finding;
-    finding.kind = FindingKind::TimeLimit;
-    finding.kernel = launch.kernel.name;
-    finding.block = {core.warps[0].block[0], core.warps[0].block[1], core.warps[0].block[2]};
-    finding.message = fmt::format("kernel `{}` took longer than {} s; it got to block {} of {}", launch.kernel.name,
-                                  launch.options.timeLimitSeconds, block, launch.request.grid.count());
-    return finding;
-  });
-}
-
 bool Emulator::Impl::runBlocks(Launch &launch, DiagnosticEngine &diagnostics) {
   uint64_t blocks = launch.request.grid.count();
   unsigned cores = options.numThreads ? options.numThreads : std::max(1u, std::thread::hardware_concurrency());
-  if (hasGlobalAtomics(launch.kernel) || launch.causal)
+  if (hasGlobalAtomics(launch.kernel) || launch.causal || launch.together)
     cores = 1;
   cores = unsigned(std::min<uint64_t>(cores, blocks));
   launch.concurrent = cores > 1;
   std::mutex merging;
   std::atomic<bool> noMemory = false;
-  auto work = [&] {
-    Core core(launch);
-    if (!core.valid()) {
-      noMemory = launch.stop = true;
-      return;
-    }
-    core.counters.buffers.resize(regions.size());
-    uint64_t chunk = std::clamp<uint64_t>(blocks / cores / 16, 1, 256);
-    for (uint64_t begin; !launch.stop && (begin = launch.nextBlock.fetch_add(chunk)) < blocks;)
-      for (uint64_t b = begin; b < std::min(begin + chunk, blocks) && !launch.stop; ++b)
-        runInTime(core, b);
+  auto collect = [&](Core &core) {
     if (!options.countEvents)
       return;
     std::lock_guard<std::mutex> lock(merging);
@@ -383,10 +374,27 @@ bool Emulator::Impl::runBlocks(Launch &launch, DiagnosticEngine &diagnostics) {
       counters.buffers[i].bytesWritten += from.buffers[i].bytesWritten;
     }
   };
+  auto work = [&] {
+    Core core(launch);
+    if (!core.valid()) {
+      noMemory = launch.stop = true;
+      return;
+    }
+    uint64_t chunk = std::clamp<uint64_t>(blocks / cores / 16, 1, 256);
+    for (uint64_t begin; !launch.stop && (begin = launch.nextBlock.fetch_add(chunk)) < blocks;)
+      for (uint64_t b = begin; b < std::min(begin + chunk, blocks) && !launch.stop; ++b) {
+        core.runBlock(inOrder(options.schedule, 0, b, blocks));
+        core.keepTime();
+      }
+    collect(core);
+  };
   std::vector<std::thread> threads;
   for (unsigned i = 1; i < cores; ++i)
     threads.emplace_back(work);
-  work();
+  if (launch.together)
+    noMemory = !runTogether(launch, collect);
+  else
+    work();
   for (std::thread &thread : threads)
     thread.join();
   if (noMemory)
@@ -409,7 +417,10 @@ llvm::LogicalResult Emulator::translate(const std::string &name, DiagnosticEngin
   WarpFunction &code = impl->code[name];
   if (!code)
     code = impl->translator->translate(
-        *kernel, {.count = impl->options.countEvents, .approximationSeed = impl->options.approximationSeed},
+        *kernel,
+        {.count = impl->options.countEvents,
+         .approximationSeed = impl->options.approximationSeed,
+         .rotates = !findPollingLoops(*kernel).branches.empty()},
         diagnostics);
   return llvm::success(code != nullptr);
 }
@@ -431,11 +442,19 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEng
   constexpr uint64_t bytesOfRegister = 8 * warpLanes, manyRegisters = 10000;
   launch.fiberBytes = (128 << 10) + 2 * bytesOfRegister * (kernel.registers + kernel.code.size());
   launch.fibers = needsFibers(kernel) || kernel.registers + kernel.code.size() > manyRegisters;
+  launch.polling = findPollingLoops(kernel);
+  const Schedule &schedule = impl->options.schedule;
+  launch.preempts = schedule.order == Schedule::Order::Shuffled && hasStrongAccesses(kernel);
+  launch.random = schedule.seed;
+  launch.together = !launch.polling.branches.empty() || launch.preempts;
+  launch.fibers |= launch.together;
   launch.firstGuesses = findLoadsBefore(kernel, Mode::Cas);
   launch.updateTests = findLoadsBefore(kernel, {Mode::Min, Mode::Max});
   launch.causal = impl->options.checkRaces && needsCausality(kernel);
   if (impl->options.timeLimitSeconds > 0)
     launch.deadline = impl->options.timeLimitSeconds + secondsNow();
+  impl->dependsOnSchedule |= hasStrongAccesses(kernel) || !launch.firstGuesses.empty() || !launch.updateTests.empty() ||
+                             !impl->options.checkRaces;
   if (!impl->fillParameters(launch, diagnostics) || !impl->runBlocks(launch, diagnostics))
     return llvm::failure();
   llvm::append_range(impl->findings, findings.sorted(std::max<uint64_t>(impl->options.maxFindings, 1)));

@@ -28,10 +28,14 @@ bool endsBlock(const Decoded &d) {
   return d.opcode == Opcode::Bra || d.opcode == Opcode::Exit || d.opcode == Opcode::Ret || d.opcode == Opcode::Trap;
 }
 
-Liveness::Liveness(const Kernel &kernel) {
+Liveness::Liveness(const Kernel &kernel, bool rotates) {
   split(kernel);
   findLive(kernel);
   findWaiting(kernel);
+  for (uint32_t header = 0; rotates && header < numBlocks(); ++header)
+    if (isLoopHeader(header))
+      for (BitVector &slots : waiting)
+        slots |= live[header];
   findSeen(kernel);
 }
 

@@ -25,7 +25,8 @@ public:
   /// Longer runs of instructions count as several blocks.
   static constexpr uint32_t longestBlock = 256;
 
-  explicit Liveness(const Kernel &kernel);
+  /// `rotates`: lanes may wait at any loop header while any block runs, not only further on.
+  explicit Liveness(const Kernel &kernel, bool rotates = false);
 
   uint32_t numBlocks() const { return uint32_t(starts.size()) - 1; }
   uint32_t begin(uint32_t block) const { return starts[block]; }

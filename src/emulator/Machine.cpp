@@ -3,6 +3,7 @@
 
 #include "Collective.h"
 #include "Fiber.h"
+#include "Scheduler.h"
 #include "Undefined.h"
 
 #include "fmt/format.h"
@@ -15,8 +16,6 @@
 namespace hloc::emulator {
 
 namespace {
-
-constexpr int64_t budgetOfTick = 1 << 16;
 
 Dim3 threadOf(const Warp &warp, unsigned lane) {
   return {warp.thread[0][lane], warp.thread[1][lane], warp.thread[2][lane]};
@@ -35,6 +34,21 @@ void expectDenseUse(void *memory, uint64_t bytes) {
   if (begin < end)
     madvise(reinterpret_cast<void *>(begin), end - begin, MADV_HUGEPAGE);
 #endif
+}
+
+/// Short blocks never ask for the time themselves.
+void Core::keepTime() {
+  if (!launch.deadline || secondsNow() < launch.deadline || launch.stop.exchange(true))
+    return;
+  launch.findings.add(FindingKind::TimeLimit, 0, false, blockIndex, 0, [&] {
+    Finding finding;
+    finding.kind = FindingKind::TimeLimit;
+    finding.kernel = launch.kernel.name;
+    finding.block = {warps[0].block[0], warps[0].block[1], warps[0].block[2]};
+    finding.message = fmt::format("kernel `{}` took longer than {} s; it got to block {} of {}", launch.kernel.name,
+                                  launch.options.timeLimitSeconds, blockIndex, launch.request.grid.count());
+    return finding;
+  });
 }
 
 double secondsNow() {
@@ -70,6 +84,7 @@ Core::Core(Launch &launch) : launch(launch) {
   warps.resize((threads + warpLanes - 1) / warpLanes);
   counters.warpInstructions.assign(instructionClassNames().size(), 0);
   counters.threadInstructions = counters.warpInstructions;
+  counters.buffers.resize(launch.regions.size());
   instructionCounts.assign(2 * instructionClassNames().size(), 0);
   for (uint32_t w = 0; w < warps.size(); ++w) {
     Warp &warp = warps[w];
@@ -139,11 +154,23 @@ void Core::nextSerial() {
 }
 
 void Core::runBlock(uint64_t linear) {
+  begin(linear);
+  if (!launch.fibers)
+    for (uint32_t w : order)
+      runWarp(warps[w]);
+  while (launch.fibers && step())
+    ;
+}
+
+void Core::begin(uint64_t linear) {
   const Dim3 &grid = launch.request.grid;
   blockIndex = linear;
   blockEpoch = 0;
   nextSerial();
   nextEpoch();
+  order.resize(warps.size());
+  for (size_t w = 0; w < order.size(); ++w)
+    order[w] = uint32_t(inOrder(launch.options.schedule, linear + 1, w, order.size()));
   barriers.fill({});
   if (launch.causal) {
     causality.begin(linear, unsigned(warps.size()));
@@ -160,40 +187,37 @@ void Core::runBlock(uint64_t linear) {
   for (Warp &warp : warps) {
     std::copy(std::begin(at), std::end(at), warp.block);
     warp.live = warp.existing;
-    warp.budget = budgetOfTick;
+    warp.budget = launch.together ? budgetOfPolling : budgetOfTick;
     warp.copies.clear();
     warp.state = WarpState::Ready;
   }
   ++counters.blocks;
   counters.warps += warps.size();
-  if (launch.fibers)
-    runWithFibers();
-  else
-    for (Warp &warp : warps)
-      runWarp(warp);
+  for (Warp &warp : warps) {
+    warp.spinsAt = nullptr;
+    if (launch.fibers)
+      warp.fiber->start(
+          [](void *argument) {
+            Warp &self = *static_cast<Warp *>(argument);
+            runWarp(self);
+            self.state = WarpState::Done;
+            if (self.core->launch.together)
+              ++self.core->launch.progress;
+          },
+          &warp);
+  }
 }
 
-void Core::runWithFibers() {
-  for (Warp &warp : warps)
-    warp.fiber->start(
-        [](void *argument) {
-          Warp &self = *static_cast<Warp *>(argument);
-          runWarp(self);
-          self.state = WarpState::Done;
-        },
-        &warp);
-  for (;;) {
-    bool ran = false;
-    for (Warp &warp : warps)
-      if (warp.state == WarpState::Ready) {
-        warp.fiber->resume();
-        ran = true;
-        if (launch.stop)
-          return;
-      }
-    if (!ran && !releaseBarriers())
-      return;
-  }
+bool Core::step() {
+  bool ran = false;
+  for (uint32_t w : order)
+    if (warps[w].state == WarpState::Ready) {
+      warps[w].fiber->resume();
+      ran = true;
+      if (launch.stop)
+        return false;
+    }
+  return ran || releaseBarriers();
 }
 
 void Core::completeBarrier(uint32_t id) {
@@ -208,6 +232,8 @@ void Core::completeBarrier(uint32_t id) {
   if (launch.causal)
     causality.complete(id, state.waiting, all);
   ++counters.barriers;
+  if (launch.together)
+    ++launch.progress;
   for (Warp &warp : warps)
     if (warp.state == WarpState::Waiting && warp.barrier == id) {
       Mode mode = warp.barrierAt->mode;
@@ -325,16 +351,42 @@ void machineBranch(WarpContext *context, const Decoded *, uint32_t active, uint3
   counters.divergentBranches += taken && taken != active;
 }
 
-bool machineTick(WarpContext *context, const Decoded *at) {
+Tick machineTick(WarpContext *context, const Decoded *at) {
   Warp &warp = warpOf(context);
   Launch &launch = warp.core->launch;
-  warp.budget = budgetOfTick;
+  const bool polls = launch.polling.branches.contains(at);
+  warp.budget = polls ? budgetOfPolling : budgetOfTick;
   if (launch.deadline && secondsNow() > launch.deadline && !launch.stop.exchange(true))
     reportFinding(warp, *at, 0, FindingKind::TimeLimit,
                   fmt::format("the launch took longer than {} s", launch.options.timeLimitSeconds));
+  const bool empty = at->guard.kind == Source::Kind::None && &launch.kernel.code[at->target] == at;
+  if (empty && !launch.stop.exchange(true))
+    reportFinding(warp, *at, 0, FindingKind::NoProgress, "jumps to itself for ever");
+  if (launch.together && !polls)
+    ++launch.progress;
+  warp.spinsAt = polls ? at : nullptr;
   if (launch.fibers && !launch.stop)
     warp.fiber->suspend(); // what it waits for may be another warp's to do
-  return !launch.stop;
+  constexpr uint64_t patience = 2;
+  return launch.stop ? Tick::Stop : polls && launch.idleRounds >= patience ? Tick::Rotate : Tick::GoOn;
+}
+
+void giveWay(Warp &warp) {
+  Launch &launch = warp.core->launch;
+  if (!launch.preempts)
+    return;
+  if (launch.lastProgress != launch.progress) {
+    launch.lastProgress = launch.progress;
+    launch.gaveWay = 0;
+  }
+  constexpr uint64_t enough = 1000; // when nothing changes it is for the scheduler to see why
+  if (launch.gaveWay > enough)
+    return;
+  launch.random = launch.random * 6364136223846793005ull + 1442695040888963407ull;
+  if (launch.random >> 62 == 0) {
+    ++launch.gaveWay;
+    warp.fiber->suspend();
+  }
 }
 
 void machineTrap(WarpContext *context, const Decoded *at, uint32_t mask) {

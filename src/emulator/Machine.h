@@ -9,6 +9,7 @@
 
 #include "AsyncCopies.h"
 #include "Findings.h"
+#include "Polling.h"
 #include "Shadow.h"
 #include "Traces.h"
 #include "WarpAbi.h"
@@ -29,6 +30,9 @@ namespace hloc::emulator {
 
 struct Launch;
 struct Core;
+
+/// Branches back between two looks at the time, and in kernels that poll, between two turns of a warp.
+inline constexpr int64_t budgetOfTick = 1 << 16, budgetOfPolling = 32;
 
 struct FreeMemory {
   void operator()(void *memory) const { std::free(memory); }
@@ -85,6 +89,7 @@ struct Warp : WarpContext {
   uint32_t barrier = 0, barrierMask = 0, barrierResult = 0; ///< while waiting, and what it brought
   const Decoded *barrierAt = nullptr;
   Fiber *fiber = nullptr;
+  const Decoded *spinsAt = nullptr; ///< the branch back of the loop in which it last waited for others
   AsyncCopies copies;
 };
 
@@ -106,6 +111,12 @@ struct Core {
   ~Core();
   bool valid() const; ///< there was memory for all stacks
   void runBlock(uint64_t linear);
+  /// Makes everything ready for a block.
+  void begin(uint64_t linear);
+  /// Lets each warp run until it waits or spins; false: there is none left, or none that ever will.
+  bool step();
+  /// Ends the launch if it took too long.
+  void keepTime();
 
   Launch &launch;
   uint64_t blockIndex = 0;
@@ -113,7 +124,9 @@ struct Core {
   uint32_t blockEpoch = 0; ///< barriers of this block so far
   uint64_t epoch = 0;      ///< scope of shared memory, never 0; a new one after each barrier and for each block
   std::vector<Warp> warps;
+  std::vector<uint32_t> order; ///< of the warps
   std::array<BarrierState, numBarriers> barriers;
+  bool finished = false; ///< for the scheduler
   std::vector<uint8_t> shared, local;
   BlockCausality causality; ///< in causal launches, with the next three
   std::vector<Cell> sharedCells;
@@ -132,7 +145,6 @@ struct Core {
 private:
   void nextEpoch();
   void nextSerial();
-  void runWithFibers();
   bool releaseBarriers();
 };
 
@@ -149,12 +161,19 @@ struct Launch {
   std::vector<uint8_t> parameters = {};
   unsigned globalShift = 0, sharedShift = 0; ///< log2 of the granules
   uint64_t sharedBytes = 0;
-  uint64_t localStride = 0; ///< between the local memories of neighbouring threads
-  uint64_t fiberBytes = 0;  ///< stack of a warp that runs on its own one
-  bool fibers = false;      ///< warps run on stacks of their own
-  bool concurrent = false;  ///< several host threads run its blocks
-  bool causal = false;      ///< races are judged by what threads know of each other, not by barriers alone
-  Traces traces = {};       ///< of global memory, in causal launches
+  uint64_t localStride = 0;               ///< between the local memories of neighbouring threads
+  uint64_t fiberBytes = 0;                ///< stack of a warp that runs on its own one
+  bool fibers = false;                    ///< warps run on stacks of their own
+  bool together = false;                  ///< blocks run side by side on one host thread
+  bool preempts = false;                  ///< warps give way before strong accesses now and then
+  uint64_t random = 1;                    ///< state, for `preempts`
+  uint64_t progress = 0;                  ///< rises when memory changes, a warp ends, a barrier is complete (together)
+  uint64_t idleRounds = 0;                ///< of the scheduler, in which it did not
+  uint64_t lastProgress = 0, gaveWay = 0; ///< how often a warp gave way since `progress` was that
+  PollingLoops polling = {};
+  bool concurrent = false; ///< several host threads run its blocks
+  bool causal = false;     ///< races are judged by what threads know of each other, not by barriers alone
+  Traces traces = {};      ///< of global memory, in causal launches
   Messages messages = Messages();
   std::atomic<uint64_t> nextBlock = 0;
   llvm::DenseSet<const Decoded *> firstGuesses = {}; ///< loads whose value a cas of the same address is to replace
@@ -238,6 +257,9 @@ inline Warp &warpOf(WarpContext *context) { return *static_cast<Warp *>(context)
 /// Finds the memory of a place if the bytes may be accessed. Local memory: that of lane 0.
 bool admit(const Warp &warp, Place &place, uint64_t bytes, Access access);
 
+/// Before a strong access: another warp may come first.
+void giveWay(Warp &warp);
+
 /// The part of an access that a check is about.
 struct ByteRange {
   uint64_t begin = 0, bytes = 0;
@@ -261,7 +283,7 @@ void machineWarpSync(WarpContext *context, const Decoded *at, uint32_t mask, con
 void machineCollective(WarpContext *context, const Decoded *at, uint32_t mask, const void *const *operands,
                        void *const *results);
 void machineBranch(WarpContext *context, const Decoded *at, uint32_t active, uint32_t taken);
-bool machineTick(WarpContext *context, const Decoded *at);
+Tick machineTick(WarpContext *context, const Decoded *at);
 void machineTrap(WarpContext *context, const Decoded *at, uint32_t mask);
 
 /// Reports at the thread of `lane`. `message` is called for the first of its kind and line only.

@@ -272,6 +272,22 @@ void checkLoad(Checker &checker, const Request &request, uint32_t mask, const ui
   checker.lanes(request.place, request.lowest, mask, addresses, bytes);
 }
 
+/// Whether a store leaves other bytes in memory than there were, but for memory of its thread alone.
+bool changesMemory(const Warp &warp, const Decoded &at, uint32_t mask, const uint64_t *addresses, const uint8_t *from) {
+  unsigned width = at.type.bytes();
+  for (uint32_t rest = mask; rest; rest &= rest - 1) {
+    unsigned lane = unsigned(llvm::countr_zero(rest));
+    Place to;
+    locate(at.space, addresses[lane], to);
+    if (to.space == Space::Local || !admit(warp, to, uint64_t(width) * at.count, Access::Write))
+      continue;
+    for (unsigned e = 0; e < at.count; ++e)
+      if (std::memcmp(to.data + e * width, from + (e * warpLanes + lane) * width, width))
+        return true;
+  }
+  return false;
+}
+
 void loadByLane(Warp &warp, const Decoded &at, uint32_t mask, const uint64_t *addresses, uint8_t *to) {
   unsigned width = at.type.bytes();
   for (uint32_t rest = mask; rest; rest &= rest - 1) {
@@ -342,6 +358,8 @@ void machineLoad(WarpContext *context, const Decoded *at, uint32_t mask, const u
   Warp &warp = warpOf(context);
   unsigned width = at->type.bytes(), count = at->count;
   uint64_t bytes = uint64_t(width) * count;
+  if (at->strong)
+    giveWay(warp);
   if (warp.core->launch.options.countEvents)
     countRequest(warp, at->space, mask, addresses, unsigned(bytes), false);
   if (at->strong && warp.core->launch.causal)
@@ -368,6 +386,10 @@ void machineStore(WarpContext *context, const Decoded *at, uint32_t mask, const 
   unsigned width = at->type.bytes(), count = at->count;
   uint64_t bytes = uint64_t(width) * count;
   const uint8_t *from = static_cast<const uint8_t *>(in);
+  if (at->strong)
+    giveWay(warp);
+  if (warp.core->launch.together && changesMemory(warp, *at, mask, addresses, from))
+    ++warp.core->launch.progress;
   if (warp.core->launch.options.countEvents)
     countRequest(warp, at->space, mask, addresses, unsigned(bytes), true);
   Request request = classify(warp, *at, mask, addresses, bytes, Access::Write);

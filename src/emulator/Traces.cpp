@@ -82,8 +82,8 @@ Traces::Conflict Traces::enter(Cell &cell, const Access &access) {
   Trace now = access.now;
   const unsigned lane = unsigned(llvm::countr_zero(now.lanes));
   if (!cell.others && access.writes && !now.strong &&
-      (!cell.write.lanes || (cell.write.block == now.block && !cell.write.strong &&
-                             access.causality.knows(now.warp, lane, cell.write)))) {
+      (!cell.write.lanes ||
+       (cell.write.block == now.block && !cell.write.strong && access.causality.knows(now.warp, lane, cell.write)))) {
     cell.write = now;
     return {};
   }
@@ -111,7 +111,7 @@ Traces::Conflict Traces::enter(Cell &cell, const Access &access) {
   };
   constexpr size_t few = 64;
   for (auto *list : {&sharers.writes, &sharers.reads}) {
-    if (now.strong && list->size() > few)
+    if (now.strong && (list->size() + 1) % few) // now and then is enough
       continue;
     llvm::SmallVector<Trace, 2> left;
     for (const Trace &before : *list)

@@ -31,6 +31,9 @@ struct WarpContext {
   uint32_t thread[3][warpLanes] = {};    ///< %tid.x, .y, .z by lane
 };
 
+/// What a warp that jumps back does: leaves, goes on, or lets lanes that wait further on go first.
+enum class Tick : uint8_t { Stop, GoOn, Rotate };
+
 /// The machine's entry points, called by translated code. `at` is the instruction (line, space, type, ...), alive for
 /// as long as the code is. Addresses are generic or of the space of `at`, one per lane; only lanes in `mask` are read.
 struct MachineFunctions {
@@ -54,8 +57,8 @@ struct MachineFunctions {
                      void *const *results);
   /// Warp-level branch statistics; only called when counting.
   void (*branch)(WarpContext *, const Decoded *at, uint32_t active, uint32_t taken);
-  /// Refills the budget or ends the launch. Returns false to make the warp exit.
-  bool (*tick)(WarpContext *, const Decoded *at);
+  /// Refills the budget or ends the launch.
+  Tick (*tick)(WarpContext *, const Decoded *at);
   /// trap, or an instruction that ends the kernel.
   void (*trap)(WarpContext *, const Decoded *at, uint32_t mask);
 };
@@ -69,6 +72,7 @@ struct TranslateOptions {
   bool count = false;               ///< update WarpContext::instructionCounts and call `branch`
   uint32_t chunkInstructions = 400; ///< kernels of more than twice as many are cut into several host functions
   std::optional<uint64_t> approximationSeed = {}; ///< as EmulatorOptions::approximationSeed
+  bool rotates = false;             ///< `tick` may ask to rotate lanes: any block may run while lanes wait at loops
 };
 
 /// Owns the host code of the kernels of one program.

@@ -17,7 +17,7 @@ static_assert(std::is_standard_layout_v<WarpContext>);
 WarpCode::WarpCode(llvm::Module &module, const Kernel &kernel, const MachineFunctions &machine,
                    const TranslateOptions &options, DiagnosticEngine &diagnostics)
     : context(module.getContext()), module(module), kernel(kernel), machine(machine), options(options),
-      diagnostics(diagnostics), live(kernel), ir(context) {}
+      diagnostics(diagnostics), live(kernel, options.rotates), ir(context) {}
 
 bool WarpCode::build(llvm::StringRef name) {
   slotBits.assign(kernel.registers, 1);
@@ -53,6 +53,8 @@ void WarpCode::planChunks() {
   }
   if (chunks.empty())
     chunks.push_back({0, 0});
+  for (Chunk &chunk : chunks)
+    chunk.again |= options.rotates;
   for (const Decoded &d : kernel.code) {
     if (d.opcode != Opcode::Bra)
       continue;
@@ -107,8 +109,27 @@ void WarpCode::buildChunk(uint32_t index, llvm::StringRef name) {
   for (uint32_t b = chunk.begin; b < chunk.end; ++b)
     buildBlock(b);
   ir.SetInsertPoint(gates[chunk.end]);
+  if (options.rotates && index + 1 == chunks.size())
+    returnToLoops();
   leaveFor(index + 1);
   memory->setOperand(0, ir.getInt64(std::max<uint64_t>(memoryNeeded, 1)));
+}
+
+/// At the end of the code: lanes that let others go first wait at their loops.
+void WarpCode::returnToLoops() {
+  Value *waiting = ir.getInt32(0);
+  for (uint32_t b = 0; b < live.numBlocks(); ++b)
+    if (live.isLoopHeader(b))
+      waiting = ir.CreateOr(waiting, ir.CreateLoad(ir.getInt32Ty(), pendingAt(b)));
+  BasicBlock *again = BasicBlock::Create(context, "again", function);
+  BasicBlock *end = BasicBlock::Create(context, "end", function);
+  ir.CreateCondBr(ir.CreateICmpNE(waiting, ir.getInt32(0)), again, end);
+  ir.SetInsertPoint(again);
+  if (isChunked())
+    leaveFor(0);
+  else
+    ir.CreateBr(gates[0]);
+  ir.SetInsertPoint(end);
 }
 
 void WarpCode::leaveFor(uint32_t chunk) {

@@ -48,6 +48,7 @@ private:
   uint32_t chunkOf(uint32_t block) const;
   /// Ends the host function; the warp goes on with the first block of `chunk` that has lanes.
   void leaveFor(uint32_t chunk);
+  void returnToLoops();
   bool isChunked() const { return chunks.size() > 1; }
   Value *pendingAt(uint32_t block);
   bool hasSlot(uint32_t slot) const { return slots[slot] || frameOffsets[slot]; }

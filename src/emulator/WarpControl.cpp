@@ -108,8 +108,11 @@ void WarpCode::callTick(const Decoded &d, BasicBlock *goOn) {
   BasicBlock *stop = BasicBlock::Create(context, "stop", function);
   ir.CreateCondBr(ir.CreateICmpSLT(left, ir.getInt64(0)), spent, goOn);
   ir.SetInsertPoint(spent);
-  Value *more = call((const void *)machine.tick, ir.getInt8Ty(), {warp, pointerTo(d)});
-  ir.CreateCondBr(ir.CreateICmpNE(more, ir.getInt8(0)), goOn, stop);
+  Value *what = call((const void *)machine.tick, ir.getInt8Ty(), {warp, pointerTo(d)});
+  SwitchInst *choice = ir.CreateSwitch(what, goOn, 2);
+  choice->addCase(ir.getInt8(uint8_t(Tick::Stop)), stop);
+  if (options.rotates)
+    choice->addCase(ir.getInt8(uint8_t(Tick::Rotate)), gates[currentBlock + 1]);
   ir.SetInsertPoint(stop);
   leaveFor(uint32_t(chunks.size()));
 }

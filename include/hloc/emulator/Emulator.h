@@ -30,6 +30,15 @@ class DiagnosticEngine;
 
 namespace hloc::emulator {
 
+/// In which order blocks and warps run where nothing else decides. Shuffled ones also change places before accesses
+/// that other threads may see (atomics, .volatile, .relaxed, ...).
+struct Schedule {
+  enum class Order : uint8_t { Ascending, Reversed, Shuffled };
+  Order order = Order::Ascending;
+  uint64_t seed = 0;        ///< of Shuffled
+  std::string name() const; ///< "ascending", "reversed", "shuffled:7"
+};
+
 struct EmulatorOptions {
   bool checkBounds = true;     ///< out-of-bounds, misaligned, writes to read-only arguments, writes outside arguments
   bool checkUninit = true;     ///< reads of bytes that nobody wrote (global, shared, local)
@@ -37,8 +46,10 @@ struct EmulatorOptions {
   bool checkDivergence = true; ///< barriers and cross-lane instructions that not all named lanes reach
   bool countEvents = false;    ///< fill Counters
   unsigned numThreads = 0;     ///< host threads; 0: all cores
-  uint64_t maxFindings = 20;   ///< reported per launch; the rest are counted
-  double timeLimitSeconds = 0; ///< of one launch; 0: none. A launch past it fails with a finding
+  Schedule schedule = {};
+  unsigned multiprocessors = 132; ///< of the device, which hold blocks that wait for each other
+  uint64_t maxFindings = 20;      ///< reported per launch; the rest are counted
+  double timeLimitSeconds = 0;    ///< of one launch; 0: none. A launch past it fails with a finding
   /// If given, reads of bytes without a value are no findings, and give this byte: bytes that nobody wrote, those
   /// behind a slice up to the next multiple of 256 behind its buffer, and lanes that take no part in a shuffle. Results
   /// that are the same for several such bytes do not depend on these reads.
@@ -89,7 +100,8 @@ enum class FindingKind : uint8_t {
   SharedRace,
   GlobalRace,
   DivergentBarrier,
-  Deadlock, ///< some warps wait at a barrier that others never reach
+  Deadlock,   ///< some warps wait at a barrier that others never reach
+  NoProgress, ///< some warps spin for what nobody will do
   InactiveShuffle,
   UnwrittenOutput,
   Trap,
@@ -160,6 +172,10 @@ public:
   /// Runs one grid to its end. Fails for an unknown kernel, arguments that do not fit its parameters, limits of the
   /// machine (diagnostics), or findings (see findings()). Memory after a failed launch is unspecified.
   llvm::LogicalResult launch(const LaunchRequest &request, DiagnosticEngine &diagnostics);
+
+  /// Whether the results of all launches so far may depend on the order of blocks and warps: threads met at places that
+  /// barriers and fences do not order, as atomics do, or races were not looked for.
+  bool dependsOnSchedule() const;
 
   llvm::ArrayRef<Finding> findings() const;
   const Counters &counters() const;

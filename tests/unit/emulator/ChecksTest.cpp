@@ -396,7 +396,7 @@ TEST_CASE("checks: trap and time limit") {
   expectFinding({"trap", "trap;", FindingKind::Trap, "trap"});
   Harness h;
   h.options.timeLimitSeconds = 0.05;
-  h.runOnThree("L: bra L;");
+  h.runOnThree("L: add.u32 %r5, %r5, 1;\nbra L;");
   CHECK(h.only(FindingKind::TimeLimit));
 }
 

@@ -56,7 +56,7 @@ TEST_CASE("machine: a grid of the largest size costs no memory, and can be stopp
   Harness h;
   h.options.timeLimitSeconds = 0.1;
   h.grid = {0x7fffffff, 65535, 65535};
-  h.load(Harness::kernel("L: bra L;", 0));
+  h.load(Harness::kernel("L: add.u32 %r5, %r5, 1;\nbra L;", 0));
   h.launch();
   CHECK(h.only(FindingKind::TimeLimit));
 }

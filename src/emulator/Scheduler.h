@@ -1,0 +1,18 @@
+#pragma once
+// In which order blocks and warps run, and which blocks are on the device together.
+
+#include "Machine.h"
+
+namespace hloc::emulator {
+
+/// The `n`-th of `count` blocks or warps in the order of a schedule; `salt` tells shuffles of one seed apart.
+uint64_t inOrder(const Schedule &schedule, uint64_t salt, uint64_t n, uint64_t count);
+
+/// How many blocks of the launch are on the device at once.
+uint64_t residentBlocks(const Launch &launch);
+
+/// Runs the grid on one host thread, several blocks at a time where they wait for each other: a block is started when
+/// none is left, or when none that runs gets on. `collect` takes the counters of each core. False if there was no memory.
+bool runTogether(Launch &launch, llvm::function_ref<void(Core &)> collect);
+
+} // namespace hloc::emulator
