@@ -200,6 +200,17 @@ private:
     }
     if (options.inputsFile.empty() && !llvm::is_contained(regimesRun, regime))
       regimesRun.push_back(regime);
+    // Where special values meet, much is open; elsewhere a reference that knows little is no reference.
+    bool mayBeOpen = options.inputsFile.empty() && (regime == Regime::Special || regime == Regime::Index);
+    int64_t limit = std::max<int64_t>(8, result.numElements / 20);
+    if (!mayBeOpen && result.numUndecided > limit) {
+      std::string where = circumstances();
+      diagnostics.report(DiagnosticKind::UndecidedResult,
+                         fmt::format("the reference does not know {} of {} elements{}, more than the {} it may: {}",
+                                     result.numUndecided, result.numElements, where.empty() ? "" : " in " + where,
+                                     limit, describeAgreement(result)));
+      return false;
+    }
     agreement.absorb(result);
     return true;
   }

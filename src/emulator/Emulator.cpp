@@ -416,12 +416,11 @@ llvm::LogicalResult Emulator::translate(const std::string &name, DiagnosticEngin
     return llvm::failure();
   WarpFunction &code = impl->code[name];
   if (!code)
-    code = impl->translator->translate(
-        *kernel,
-        {.count = impl->options.countEvents,
-         .approximationSeed = impl->options.approximationSeed,
-         .rotates = !findPollingLoops(*kernel).branches.empty()},
-        diagnostics);
+    code = impl->translator->translate(*kernel,
+                                       {.count = impl->options.countEvents,
+                                        .approximationSeed = impl->options.approximationSeed,
+                                        .rotates = !findPollingLoops(*kernel).branches.empty()},
+                                       diagnostics);
   return llvm::success(code != nullptr);
 }
 

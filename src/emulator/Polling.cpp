@@ -74,8 +74,8 @@ PollingLoops findPollingLoops(const Kernel &kernel) {
 
 bool hasStrongAccesses(const Kernel &kernel) {
   return llvm::any_of(kernel.code, [](const Decoded &d) {
-    return d.strong && (d.opcode == Opcode::Ld || d.opcode == Opcode::St || d.opcode == Opcode::Atom ||
-                        d.opcode == Opcode::Red);
+    return d.strong &&
+           (d.opcode == Opcode::Ld || d.opcode == Opcode::St || d.opcode == Opcode::Atom || d.opcode == Opcode::Red);
   });
 }
 

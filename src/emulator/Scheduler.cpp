@@ -53,7 +53,8 @@ uint64_t residentBlocks(const Launch &launch) {
   uint64_t each = std::min({blocks, threads / ofBlock, sharedBytes / (launch.sharedBytes + systemBytes)});
   constexpr uint64_t hostBytes = uint64_t(1) << 30;
   uint64_t bytes = launch.sharedBytes + launch.localStride * ofBlock + 1;
-  return std::min(launch.options.multiprocessors * std::max<uint64_t>(each, 1), std::max<uint64_t>(hostBytes / bytes, 1));
+  return std::min(launch.options.multiprocessors * std::max<uint64_t>(each, 1),
+                  std::max<uint64_t>(hostBytes / bytes, 1));
 }
 
 namespace {
@@ -136,13 +137,13 @@ private:
     for (Core *core : active)
       for (Warp &warp : core->warps)
         if (warp.state == WarpState::Ready && warp.spinsAt)
-          reportFinding(warp, *warp.spinsAt, unsigned(llvm::countr_zero(warp.live)) % warpLanes,
-                        FindingKind::NoProgress, [&] {
-                          std::string room = next < blocks ? fmt::format(", and there is no room for the other {}", blocks - next)
-                                                           : "";
-                          return fmt::format("spins while nothing changes any more; {} of {} blocks are on the device{}",
-                                             active.size(), blocks, room);
-                        });
+          reportFinding(
+              warp, *warp.spinsAt, unsigned(llvm::countr_zero(warp.live)) % warpLanes, FindingKind::NoProgress, [&] {
+                std::string room =
+                    next < blocks ? fmt::format(", and there is no room for the other {}", blocks - next) : "";
+                return fmt::format("spins while nothing changes any more; {} of {} blocks are on the device{}",
+                                   active.size(), blocks, room);
+              });
     launch.stop = true;
   }
 

@@ -12,7 +12,8 @@ uint64_t inOrder(const Schedule &schedule, uint64_t salt, uint64_t n, uint64_t c
 uint64_t residentBlocks(const Launch &launch);
 
 /// Runs the grid on one host thread, several blocks at a time where they wait for each other: a block is started when
-/// none is left, or when none that runs gets on. `collect` takes the counters of each core. False if there was no memory.
+/// none is left, or when none that runs gets on. `collect` takes the counters of each core. False if there was no
+/// memory.
 bool runTogether(Launch &launch, llvm::function_ref<void(Core &)> collect);
 
 } // namespace hloc::emulator

@@ -12,16 +12,16 @@ struct Permitted {
   double ulps = 0;
   double subnormalUlps = 0; ///< where the exact result is below the smallest normal number
 };
-/// Of an elementwise op with a float or complex result: what was measured of hloc's kernels (Accuracy.def), and for other
-/// backends not less than what the field's compilers take for good.
+/// Of an elementwise op with a float or complex result: what was measured of hloc's kernels (Accuracy.def), and for
+/// other backends not less than what the field's compilers take for good.
 Permitted permitted(const HloInstruction &instr, Backend backend);
 
 /// Does the op's result have to be rounded to its type? Movement, selection and integer arithmetic do not.
 bool rounds(Opcode opcode);
 
-/// Roundings that a sum of `terms` floats may add up to, in units of the roundoff times the sum of magnitudes: the worst
-/// case for short sums, and for long ones six standard deviations of random roundings of a serial sum (Higham and Mary,
-/// "A new approach to probabilistic rounding error analysis", 2019).
+/// Roundings that a sum of `terms` floats may add up to, in units of the roundoff times the sum of magnitudes: the
+/// worst case for short sums, and for long ones six standard deviations of random roundings of a serial sum (Higham and
+/// Mary, "A new approach to probabilistic rounding error analysis", 2019).
 double sumRoundings(double terms);
 
 } // namespace hloc::interp

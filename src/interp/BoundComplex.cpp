@@ -1,5 +1,5 @@
-// Elementwise ops on complex numbers. Bounds are rectangles; errors of functions and products count in units of the last
-// place of the larger part, since parts of a result have no accuracy of their own where they cancel.
+// Elementwise ops on complex numbers. Bounds are rectangles; errors of functions and products count in units of the
+// last place of the larger part, since parts of a result have no accuracy of their own where they cancel.
 
 #include "interp/Accuracy.h"
 #include "interp/BoundElementwise.h"
@@ -38,8 +38,8 @@ class RectangleReader {
 public:
   explicit RectangleReader(const Bounded &operand)
       : low(operand.bounds ? operand.bounds->low : operand.array()),
-        high(operand.bounds ? operand.bounds->high : operand.array()),
-        complex(isComplex(low.shape().elementType())), repeat(low.numElements() == 1) {}
+        high(operand.bounds ? operand.bounds->high : operand.array()), complex(isComplex(low.shape().elementType())),
+        repeat(low.numElements() == 1) {}
   Rectangle operator[](int64_t i) const {
     int64_t at = repeat ? 0 : i;
     if (complex)
@@ -62,8 +62,7 @@ class ComplexBounds {
 public:
   explicit ComplexBounds(const BoundStep &step)
       : step(step), opcode(step.instr.opcode()), resultIsComplex(isComplex(step.value.shape().elementType())),
-        grid(componentType(step.value.shape().elementType())),
-        ulps(permitted(step.instr, step.backend).ulps) {
+        grid(componentType(step.value.shape().elementType())), ulps(permitted(step.instr, step.backend).ulps) {
     if (family(opcode) == OpcodeFamily::Unary)
       kernel = unaryKernel(opcode, ComputeType::ComplexDouble);
     else if (family(opcode) == OpcodeFamily::Binary)
@@ -154,12 +153,14 @@ private:
       if (grid.type() != ElementType::F64 && x.isPoint() && y.isPoint() && isNumber(p.first) && isNumber(qLow) &&
           isNumber(low))
         return std::pair(low, high);
-      double magnitude = std::max(std::fabs(p.first), std::fabs(p.second)) + std::max(std::fabs(qLow), std::fabs(qHigh));
+      double magnitude =
+          std::max(std::fabs(p.first), std::fabs(p.second)) + std::max(std::fabs(qLow), std::fabs(qHigh));
       double error = 2 * grid.unitRoundoff() * magnitude + grid.ulp(0);
       return std::pair(grid.nearest(low - error), grid.nearest(high + error));
     };
     const Number &a = x.low, &b = x.high, &c = y.low, &d = y.high;
-    auto re = combined(times(a.real(), b.real(), c.real(), d.real()), times(a.imag(), b.imag(), c.imag(), d.imag()), -1);
+    auto re =
+        combined(times(a.real(), b.real(), c.real(), d.real()), times(a.imag(), b.imag(), c.imag(), d.imag()), -1);
     auto im = combined(times(a.real(), b.real(), c.imag(), d.imag()), times(a.imag(), b.imag(), c.real(), d.real()), 1);
     return admitting({{re.first, im.first}, {re.second, im.second}}, wanted);
   }

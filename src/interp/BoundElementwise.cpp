@@ -192,8 +192,9 @@ llvm::FailureOr<BoundsPtr> boundElementwise(const BoundStep &step, BoundsPtr &un
       unrounded = std::make_shared<Bounds>(Bounds{std::move(*low), std::move(*high)});
   }
   bool keepsProduct = instr.opcode() == Opcode::Multiply && step.keepUnrounded && isFloat(type) && bitWidth(type) > 8;
-  bool eitherZero = step.backend == Backend::Other && isFloat(type) &&
-                    (instr.opcode() == Opcode::Maximum || instr.opcode() == Opcode::Minimum || instr.opcode() == Opcode::Clamp);
+  bool eitherZero =
+      step.backend == Backend::Other && isFloat(type) &&
+      (instr.opcode() == Opcode::Maximum || instr.opcode() == Opcode::Minimum || instr.opcode() == Opcode::Clamp);
   bool inFold = step.orderRoundings > 0 && floating && (sums || instr.opcode() == Opcode::Multiply);
   if (!anyBounds && !isFunction && !(sums && anyUnrounded) && !keepsProduct && !inFold && !eitherZero)
     return BoundsPtr(); // rounded once to nearest, or not at all

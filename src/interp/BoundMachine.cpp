@@ -79,8 +79,8 @@ bool isExactOp(const HloInstruction &instr) {
 
 bool isExactComputation(const HloComputation &computation) {
   return llvm::all_of(computation.instructions(), [](const HloInstruction *instr) {
-    return isExactOp(*instr) &&
-           llvm::all_of(instr->calledComputations(), [](const HloComputation *callee) { return isExactComputation(*callee); });
+    return isExactOp(*instr) && llvm::all_of(instr->calledComputations(),
+                                             [](const HloComputation *callee) { return isExactComputation(*callee); });
   });
 }
 
@@ -123,7 +123,8 @@ Literal repeated(const Literal &scalar, int64_t count) {
 Bounded repeated(const Bounded &scalar, int64_t count) {
   BoundsPtr bounds;
   if (scalar.bounds)
-    bounds = std::make_shared<Bounds>(Bounds{repeated(scalar.bounds->low, count), repeated(scalar.bounds->high, count)});
+    bounds =
+        std::make_shared<Bounds>(Bounds{repeated(scalar.bounds->low, count), repeated(scalar.bounds->high, count)});
   return Bounded(Value(repeated(scalar.array(), count)), std::move(bounds));
 }
 Literal flat(Literal literal) {
@@ -313,21 +314,22 @@ llvm::LogicalResult BoundMachine::boundArray(const HloInstruction &instr, llvm::
 
 /// Of data movement: both ends are moved as the value is. `ofProducts`: bounds of unrounded products instead.
 llvm::FailureOr<BoundsPtr> BoundMachine::boundMovement(const BoundStep &step, bool ofProducts) {
-  auto boundsOf = [&](const Bounded &operand) { return ofProducts && operand.unrounded ? operand.unrounded : operand.bounds; };
+  auto boundsOf = [&](const Bounded &operand) {
+    return ofProducts && operand.unrounded ? operand.unrounded : operand.bounds;
+  };
   unsigned numData = firstIndexOperand(step.instr);
   for (const Bounded &index : step.operands.drop_front(numData))
     if (hasOpenElement(index))
       return unknownBounds(step.value);
   llvm::ArrayRef<Bounded> data = step.operands.take_front(numData);
-  bool wanted = llvm::any_of(data, [&](const Bounded &operand) {
-    return ofProducts ? bool(operand.unrounded) : bool(operand.bounds);
-  });
+  bool wanted = llvm::any_of(
+      data, [&](const Bounded &operand) { return ofProducts ? bool(operand.unrounded) : bool(operand.bounds); });
   if (!wanted)
     return BoundsPtr();
   const Shape &from = step.instr.operand(0)->shape();
-  bool isBytes = step.instr.opcode() == Opcode::Bitcast &&
-                 !(from.elementType() == step.instr.shape().elementType() && from.hasDefaultLayout() &&
-                   step.instr.shape().hasDefaultLayout());
+  bool isBytes =
+      step.instr.opcode() == Opcode::Bitcast && !(from.elementType() == step.instr.shape().elementType() &&
+                                                  from.hasDefaultLayout() && step.instr.shape().hasDefaultLayout());
   if (isBytes) {
     if (ofProducts)
       return BoundsPtr();
@@ -546,16 +548,17 @@ llvm::LogicalResult BoundMachine::boundByEnds(const HloInstruction &instr, llvm:
       break;
     std::vector<Value> values;
     for (const Bounded &operand : operands)
-      values.push_back(!operand.bounds ? operand.value
-                                       : Value(asValue(high ? operand.bounds->high : operand.bounds->low,
-                                                       operand.array().shape())));
+      values.push_back(
+          !operand.bounds ? operand.value
+                          : Value(asValue(high ? operand.bounds->high : operand.bounds->low, operand.array().shape())));
     llvm::FailureOr<Value> end = machine.evaluate(instr, values);
     if (failed(end))
       return llvm::failure();
     ends.emplace_back(std::move(*end));
   }
   // Errors of factorisations and transforms are in proportion to the largest element.
-  double terms = instr.numOperands() && instr.operand(0)->shape().isArray() ? double(instr.operand(0)->shape().numElements()) : 1;
+  double terms =
+      instr.numOperands() && instr.operand(0)->shape().isArray() ? double(instr.operand(0)->shape().numElements()) : 1;
   double ulps = moves ? 0 : 4 + 2 * std::log2(std::max(terms, 2.0));
   for (auto [number, leaf] : llvm::enumerate(leavesOf(result))) {
     if (leaf->value.isTuple())
@@ -656,7 +659,8 @@ bool AdmissibleArray::admits(int64_t element, const Literal &actual, int64_t pos
   }
   if (isPred(type)) { // any other byte than 0 is true
     bool x = actual.getInt(position) != 0;
-    bool least = (isExact() ? value : low).getInt(element) != 0, greatest = (isExact() ? value : high).getInt(element) != 0;
+    bool least = (isExact() ? value : low).getInt(element) != 0,
+         greatest = (isExact() ? value : high).getInt(element) != 0;
     return x >= least && x <= greatest;
   }
   int64_t x = actual.getInt(position), least = (isExact() ? value : low).getInt(element),

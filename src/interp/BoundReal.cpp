@@ -125,8 +125,7 @@ void correctInside(Opcode opcode, const double (&low)[3], const double (&high)[3
     return;
   }
   case Opcode::Power:
-    if (low[0] < 0 && !(std::isnan(least) && std::isnan(greatest)) &&
-        (low[1] != high[1] || holdsZero(low[0], high[0])))
+    if (low[0] < 0 && !(std::isnan(least) && std::isnan(greatest)) && (low[1] != high[1] || holdsZero(low[0], high[0])))
       setUnknown(least, greatest);
     return;
   case Opcode::Atan2:
@@ -257,7 +256,8 @@ private:
   void round(double &a, double &b) const {
     if (allowed.ulps == 0)
       return;
-    if (step.orderRoundings > 0 && (opcode == Opcode::Add || opcode == Opcode::Subtract || opcode == Opcode::Multiply)) {
+    if (step.orderRoundings > 0 &&
+        (opcode == Opcode::Add || opcode == Opcode::Subtract || opcode == Opcode::Multiply)) {
       bool exact = a == b && grid.nearest(a) == a;
       double error = exact ? 0 : step.orderRoundings * grid.unitRoundoff() * std::max(std::fabs(a), std::fabs(b));
       a -= error;
@@ -324,8 +324,8 @@ private:
   Kernel kernel;
   Permitted allowed;
   /// Which zero a maximum or minimum of zeros is: hloc has a rule (SEMANTICS.md), others need not.
-  bool eitherZero = step.backend == Backend::Other && (opcode == Opcode::Maximum || opcode == Opcode::Minimum ||
-                                                       opcode == Opcode::Clamp);
+  bool eitherZero = step.backend == Backend::Other &&
+                    (opcode == Opcode::Maximum || opcode == Opcode::Minimum || opcode == Opcode::Clamp);
   llvm::SmallVector<const Bounds *, 3> bounds;
   std::shared_ptr<Bounds> result, product;
   // Of the run of lanes at hand, in each thread.

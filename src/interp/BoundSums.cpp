@@ -384,9 +384,8 @@ llvm::FailureOr<BoundsPtr> boundScatterSum(const BoundStep &step) {
   const Literal &indices = step.operands[1].array();
   // The op adds in the reducer's own type, as memory does; numbers of it are exact as such.
   auto scatter = [&](const Literal &a, const Literal &b) -> llvm::FailureOr<Literal> {
-    llvm::FailureOr<Literal> sums = step.evaluate({asValue(a, step.operands[0].array().shape()), indices,
-                                                   asValue(b, step.operands[2].array().shape())},
-                                                  false);
+    llvm::FailureOr<Literal> sums = step.evaluate(
+        {asValue(a, step.operands[0].array().shape()), indices, asValue(b, step.operands[2].array().shape())}, false);
     if (failed(sums))
       return llvm::failure();
     return asBound(*sums);
@@ -396,7 +395,8 @@ llvm::FailureOr<BoundsPtr> boundScatterSum(const BoundStep &step) {
   if (failed(low) || failed(high) || failed(magnitude))
     return llvm::failure();
   FloatGrid grid(type);
-  auto least = low->mutableData<double>(), greatest = high->mutableData<double>(), sum = magnitude->mutableData<double>();
+  auto least = low->mutableData<double>(), greatest = high->mutableData<double>(),
+       sum = magnitude->mutableData<double>();
   double quantum = std::min(lowestBitOf(into->low), lowestBitOf(updates->low));
   double roundings = sumRoundings(1 + double(indices.numElements()));
   auto made = std::make_shared<Bounds>(Bounds{Literal(low->shape()), Literal(low->shape())});

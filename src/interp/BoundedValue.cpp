@@ -88,7 +88,8 @@ Literal asValue(const Literal &bound, const Shape &shape) {
 
 BoundsPtr unknownBounds(const Literal &value) {
   ElementType type = value.shape().elementType();
-  auto made = std::make_shared<Bounds>(Bounds{Literal(boundsShape(value.shape())), Literal(boundsShape(value.shape()))});
+  auto made =
+      std::make_shared<Bounds>(Bounds{Literal(boundsShape(value.shape())), Literal(boundsShape(value.shape()))});
   int64_t count = value.numElements();
   if (isFloat(type) || isComplex(type)) {
     auto low = made->low.mutableData<double>(), high = made->high.mutableData<double>();

@@ -1,9 +1,9 @@
 #pragma once
 // Values with their bounds while a module is interpreted.
 //
-// Bounds are two arrays of the value's dimensions, the least and the greatest admissible element. Floats are kept as f64
-// and complex numbers as c128 (a rectangle), integers and predicates in their own type. An element of which nothing is
-// known has a NaN for one bound only (floats) or the whole range of its type (integers, predicates); a NaN for both
+// Bounds are two arrays of the value's dimensions, the least and the greatest admissible element. Floats are kept as
+// f64 and complex numbers as c128 (a rectangle), integers and predicates in their own type. An element of which nothing
+// is known has a NaN for one bound only (floats) or the whole range of its type (integers, predicates); a NaN for both
 // bounds is a NaN.
 
 #include "interp/Value.h"
@@ -19,7 +19,7 @@ using BoundsPtr = std::shared_ptr<const Bounds>;
 
 /// An array or a tuple with its bounds.
 struct Bounded {
-  Value value; ///< the reference's
+  Value value;      ///< the reference's
   BoundsPtr bounds; ///< null: the value alone is admissible
   /// Of a product: bounds that also hold what it is before it is rounded, for sums that contract it. Null: the same.
   BoundsPtr unrounded;

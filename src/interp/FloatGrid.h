@@ -1,6 +1,6 @@
 #pragma once
-// FloatGrid: the numbers of a float type as a grid in f64: rounding to it in every direction, and how far its neighbours
-// are apart.
+// FloatGrid: the numbers of a float type as a grid in f64: rounding to it in every direction, and how far its
+// neighbours are apart.
 
 #include "hloc/hlo/ElementType.h"
 
@@ -13,8 +13,8 @@ namespace hloc::interp {
 class FloatGrid {
 public:
   explicit FloatGrid(ElementType type)
-      : elementType(type), format(floatFormat(type)), largest(largestFinite(format)),
-        smallestExponent(1 - format.bias), smallestNormal(std::ldexp(1.0, smallestExponent)),
+      : elementType(type), format(floatFormat(type)), largest(largestFinite(format)), smallestExponent(1 - format.bias),
+        smallestNormal(std::ldexp(1.0, smallestExponent)),
         quantum(std::ldexp(1.0, smallestExponent - format.mantissaBits)),
         regular(format.specials != FloatFormat::Specials::PowerOfTwo) {}
 

@@ -70,7 +70,8 @@ TEST_CASE("forms: min and max of three, of magnitudes too") {
 
 TEST_CASE("forms: f32x2 in every rounding") {
   const std::vector<uint64_t> pairs = {0x3f8000003dcccccd, 0x7f7fffff00000001, 0x4b80000033d6bf95, 0xbf8000004b000001};
-  for (auto [rounding, mode] : {std::pair{"rn", FE_TONEAREST}, {"rz", FE_TOWARDZERO}, {"rm", FE_DOWNWARD}, {"rp", FE_UPWARD}})
+  for (auto [rounding, mode] :
+       {std::pair{"rn", FE_TONEAREST}, {"rz", FE_TOWARDZERO}, {"rm", FE_DOWNWARD}, {"rp", FE_UPWARD}})
     checkLanes(std::string("add.") + rounding + ".f32x2 %l0, %la, %lb;", 64, triples(pairs, pairs),
                [mode = mode](uint64_t a, uint64_t b, uint64_t) {
                  auto add = [&](uint64_t x, uint64_t y) {

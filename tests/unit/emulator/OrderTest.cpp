@@ -111,12 +111,7 @@ Outcome run(const Row &row, unsigned variant, const Schedule &schedule) {
     std::memcpy(&emulator->bytes(0)[4 * i], &value, 4);
   }
   Outcome outcome;
-  outcome.clean = succeeded(emulator->launch({kernel,
-                                              {row.grid, 1, 1},
-                                              {row.block, 1, 1},
-                                              0,
-                                              arguments},
-                                             diagnostics));
+  outcome.clean = succeeded(emulator->launch({kernel, {row.grid, 1, 1}, {row.block, 1, 1}, 0, arguments}, diagnostics));
   llvm::raw_string_ostream os(outcome.messages);
   diagnostics.print(os, false);
   for (const Finding &f : emulator->findings())

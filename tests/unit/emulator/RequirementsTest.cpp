@@ -10,7 +10,8 @@ using namespace hloc::emulator;
 namespace {
 
 /// The messages; empty if the text is fine.
-std::vector<Diagnostic> complaints(const std::string &target, const std::string &body, const std::string &variables = "") {
+std::vector<Diagnostic> complaints(const std::string &target, const std::string &body,
+                                   const std::string &variables = "") {
   DiagnosticEngine diagnostics;
   diagnostics.setFile(std::make_shared<SourceFile>(
       "test.ptx", ".version 9.0\n.target " + target + "\n.address_size 64\n" + variables +

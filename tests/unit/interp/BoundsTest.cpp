@@ -1,0 +1,261 @@
+// Which results are admissible: one value where nothing rounds, neighbours where a rounding is open, never more.
+#include "hloc/interp/Bounds.h"
+#include "hloc/parser/Parser.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <limits>
+
+using namespace hloc;
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+Literal array(ElementType type, const std::vector<double> &values) {
+  Literal made(Shape::array(type, {int64_t(values.size())}));
+  for (size_t i = 0; i < values.size(); ++i)
+    if (isFloat(type))
+      made.setDouble(int64_t(i), values[i]);
+    else
+      made.setInt(int64_t(i), int64_t(values[i]));
+  return made;
+}
+Literal f32(const std::vector<double> &values) { return array(ElementType::F32, values); }
+
+struct Program {
+  std::unique_ptr<HloModule> module;
+  DiagnosticEngine diagnostics;
+
+  explicit Program(const std::string &text) {
+    module = parseHloModule(std::make_shared<SourceFile>("test.hlo", "HloModule m\n" + text), diagnostics);
+    std::string messages;
+    llvm::raw_string_ostream os(messages);
+    diagnostics.print(os, false);
+    INFO(messages);
+    REQUIRE(module);
+  }
+  AdmissibleArray run(const std::vector<Literal> &arguments, Backend backend = Backend::Hloc) {
+    llvm::FailureOr<BoundedResult> result = interpretBounds(*module, arguments, backend, diagnostics);
+    REQUIRE(llvm::succeeded(result));
+    return std::move(result->leaves[0]);
+  }
+};
+
+/// Is x admissible for element i?
+bool admits(const AdmissibleArray &bounds, int64_t i, double x) {
+  Literal actual(Shape::array(bounds.value.shape().elementType(), {1}));
+  if (isFloat(bounds.value.shape().elementType()))
+    actual.setDouble(0, x);
+  else
+    actual.setInt(0, int64_t(x));
+  return bounds.admits(i, actual, 0);
+}
+
+double up(double x) { return std::nextafter(float(x), INFINITY); }
+double down(double x) { return std::nextafter(float(x), -INFINITY); }
+
+const char *const addition = "add { p = f32[] parameter(0)\n q = f32[] parameter(1)\n ROOT s = f32[] add(p, q) }\n";
+
+} // namespace
+
+TEST_CASE("a rounding has one result") {
+  Program p("ENTRY e { x = f32[3] parameter(0)\n ROOT r = bf16[3] convert(x) }");
+  AdmissibleArray r = p.run({f32({1.00390625, 1.00390626, 3.0078125})}); // a tie, just above it, a tie
+  CHECK(r.isExact());
+  CHECK(admits(r, 0, 1));
+  CHECK_FALSE(admits(r, 0, 1.0078125));
+  CHECK(admits(r, 1, 1.0078125));
+  CHECK_FALSE(admits(r, 1, 1));
+  CHECK(admits(r, 2, 3));
+}
+
+TEST_CASE("a sum of two is rounded once") {
+  Program p("ENTRY e { x = f32[1] parameter(0)\n y = f32[1] parameter(1)\n ROOT r = f32[1] add(x, y) }");
+  AdmissibleArray r = p.run({f32({1}), f32({1e-9})});
+  CHECK(r.isExact());
+  CHECK_FALSE(admits(r, 0, up(1)));
+}
+
+TEST_CASE("a product may stay unrounded where it is added to something, and nowhere else") {
+  std::string start = "ENTRY e { x = f32[1] parameter(0)\n y = f32[1] parameter(1)\n z = f32[1] parameter(2)\n"
+                      " m = f32[1] multiply(x, y)\n ";
+  float x = 1 + 0x1p-12f, y = 1 + 0x1p-12f, z = -1;
+  float fused = std::fma(x, y, z), separate = x * y + z;
+  REQUIRE(fused != separate);
+  AdmissibleArray r = Program(start + "ROOT r = f32[1] add(m, z) }").run({f32({x}), f32({y}), f32({z})});
+  CHECK(admits(r, 0, fused));
+  CHECK(admits(r, 0, separate));
+  CHECK_FALSE(admits(r, 0, 2 * fused));
+  AdmissibleArray moved = Program(start + "n = f32[1] negate(m)\n b = f32[1] reverse(n), dimensions={0}\n"
+                                          " ROOT r = f32[1] subtract(b, z) }")
+                              .run({f32({x}), f32({y}), f32({z})});
+  CHECK(admits(moved, 0, -fused));
+  AdmissibleArray product = Program(start + "ROOT r = f32[1] multiply(m, z) }").run({f32({x}), f32({y}), f32({z})});
+  CHECK(product.isExact());
+}
+
+TEST_CASE("a function has its neighbours, not more") {
+  Program p("ENTRY e { x = f32[2] parameter(0)\n ROOT r = f32[2] exponential(x) }");
+  AdmissibleArray r = p.run({f32({1, -infinity})});
+  CHECK(admits(r, 0, std::exp(1.0f)));
+  CHECK(admits(r, 0, up(std::exp(1.0f))));
+  CHECK_FALSE(admits(r, 0, std::exp(1.0f) * 1.0000025));
+  CHECK(admits(r, 1, 0));
+  CHECK_FALSE(admits(r, 1, 1e-40));
+}
+
+TEST_CASE("what is rounded to fewer bits branches only at a boundary") {
+  Program p("ENTRY e { x = f32[400] parameter(0)\n y = f32[400] exponential(x)\n ROOT r = bf16[400] convert(y) }");
+  std::vector<double> x;
+  for (int i = 0; i < 400; ++i)
+    x.push_back(i / 97.0 - 2);
+  AdmissibleArray r = p.run({f32(x)});
+  int branched = 0;
+  for (int64_t i = 0; i < 400; ++i)
+    branched += r.isBranched(i);
+  CHECK(branched < 4);
+}
+
+TEST_CASE("integers made of floats have one value but at a boundary") {
+  Program p("ENTRY e { x = f32[2] parameter(0)\n y = f32[2] exponential(x)\n ROOT r = s32[2] convert(y) }");
+  AdmissibleArray r = p.run({f32({std::log(2.5), std::log(3.0)})});
+  CHECK(admits(r, 0, 2));
+  CHECK_FALSE(admits(r, 0, 3));
+  CHECK_FALSE(admits(r, 0, 1));
+  CHECK(admits(r, 1, 3));
+  CHECK(admits(r, 1, 2));
+  CHECK_FALSE(admits(r, 1, 4));
+}
+
+TEST_CASE("comparisons and selections branch where they are open") {
+  Program p("ENTRY e { x = f32[2] parameter(0)\n y = f32[2] exponential(x)\n c = f32[2] parameter(1)\n"
+            " b = pred[2] compare(y, c), direction=LT\n ROOT r = f32[2] select(b, c, x) }");
+  float one = std::exp(1.0f);
+  AdmissibleArray r = p.run({f32({1, 1}), f32({one, 3})});
+  CHECK(admits(r, 0, one));
+  CHECK(admits(r, 0, 1));
+  CHECK(admits(r, 1, 3));
+  CHECK_FALSE(admits(r, 1, 1));
+}
+
+TEST_CASE("sums of whole numbers are exact in any order") {
+  Program p(std::string(addition) + "ENTRY e { x = f32[1000] parameter(0)\n z = f32[] constant(0)\n"
+                                    " ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=add }");
+  std::vector<double> x;
+  for (int i = 0; i < 1000; ++i)
+    x.push_back((i * 37) % 101 - 50);
+  AdmissibleArray r = p.run({f32(x)});
+  CHECK(r.isExact());
+  x[0] = 0.1;
+  CHECK_FALSE(p.run({f32(x)}).isExact());
+}
+
+TEST_CASE("sums hold every order, and not a missing term") {
+  Program p(std::string(addition) + "ENTRY e { x = f32[1000] parameter(0)\n z = f32[] constant(0)\n"
+                                    " ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=add }");
+  std::vector<double> x;
+  for (int i = 0; i < 1000; ++i)
+    x.push_back(float(0.1 + i % 7));
+  AdmissibleArray r = p.run({f32(x)});
+  float forwards = 0, backwards = 0;
+  double exact = 0;
+  for (int i = 0; i < 1000; ++i) {
+    forwards += float(x[size_t(i)]);
+    backwards += float(x[size_t(999 - i)]);
+    exact += x[size_t(i)];
+  }
+  CHECK(admits(r, 0, forwards));
+  CHECK(admits(r, 0, backwards));
+  CHECK(admits(r, 0, exact));
+  CHECK_FALSE(admits(r, 0, exact - 0.1));
+  CHECK_FALSE(admits(r, 0, exact * 1.00001));
+  // All terms alike: the errors of a serial sum are not random.
+  float serial = 0;
+  for (int i = 0; i < 1000; ++i)
+    serial += 0.1f;
+  AdmissibleArray same = p.run({f32(std::vector<double>(1000, 0.1f))});
+  CHECK(admits(same, 0, serial));
+  CHECK(admits(same, 0, 100));
+}
+
+TEST_CASE("a maximum and its index are exact, unless two are closer than their error") {
+  Program p("pick { a = f32[] parameter(0)\n i = s32[] parameter(1)\n b = f32[] parameter(2)\n j = s32[] parameter(3)\n"
+            " g = pred[] compare(a, b), direction=GE\n m = f32[] select(g, a, b)\n k = s32[] select(g, i, j)\n"
+            " ROOT t = (f32[], s32[]) tuple(m, k) }\n"
+            "ENTRY e { x = f32[3] parameter(0)\n y = f32[3] exponential(x)\n i = s32[3] iota(), iota_dimension=0\n"
+            " l = f32[] constant(-inf)\n z = s32[] constant(0)\n"
+            " r = (f32[], s32[]) reduce(y, i, l, z), dimensions={0}, to_apply=pick\n"
+            " ROOT k = s32[] get-tuple-element(r), index=1 }");
+  AdmissibleArray clear = p.run({f32({0, 2, 1})});
+  CHECK(admits(clear, 0, 1));
+  CHECK_FALSE(admits(clear, 0, 2));
+  AdmissibleArray close = p.run({f32({0, 2, up(2)})});
+  CHECK(admits(close, 0, 1));
+  CHECK(admits(close, 0, 2));
+}
+
+TEST_CASE("an index that depends on a rounding leaves its element undecided") {
+  Program p("ENTRY e { x = f32[] parameter(0)\n a = f32[8] parameter(1)\n y = f32[] exponential(x)\n"
+            " i = s32[] convert(y)\n ROOT r = f32[1] dynamic-slice(a, i), dynamic_slice_sizes={1} }");
+  Literal table = f32({0, 1, 2, 3, 4, 5, 6, 7});
+  auto at = [&](double x) {
+    Literal scalar(Shape::scalar(ElementType::F32));
+    scalar.setDouble(0, x);
+    return p.run({scalar, table});
+  };
+  AdmissibleArray known = at(std::log(3.5)), open = at(std::log(3.0));
+  CHECK_FALSE(known.isUndecided(0));
+  CHECK_FALSE(admits(known, 0, 4));
+  CHECK(open.isUndecided(0));
+}
+
+TEST_CASE("infinity is not the largest number") {
+  Program p("ENTRY e { x = f32[2] parameter(0)\n y = f32[2] add(x, x)\n ROOT r = f32[2] add(y, x) }");
+  AdmissibleArray r = p.run({f32({infinity, 3e38})});
+  CHECK(admits(r, 0, infinity));
+  CHECK_FALSE(admits(r, 0, 3.4028234e38));
+  CHECK_FALSE(admits(r, 1, 3.4028234e38));
+}
+
+TEST_CASE("a zero has a sign, a NaN has none") {
+  Program p("ENTRY e { x = f32[3] parameter(0)\n ROOT r = f32[3] negate(x) }");
+  AdmissibleArray r = p.run({f32({0, -0.0, NAN})});
+  CHECK(admits(r, 0, -0.0));
+  CHECK_FALSE(admits(r, 0, 0.0));
+  CHECK(admits(r, 2, -NAN));
+  CHECK(admits(r, 2, NAN));
+  CHECK_FALSE(admits(r, 2, 0));
+}
+
+TEST_CASE("f64 near zero is as exact as anywhere") {
+  Program p("ENTRY e { x = f64[1] parameter(0)\n y = f64[1] exponential(x)\n ROOT r = f64[1] multiply(y, y) }");
+  AdmissibleArray r = p.run({array(ElementType::F64, {-92})});
+  double exact = std::exp(-184.0);
+  CHECK(admits(r, 0, exact));
+  CHECK_FALSE(admits(r, 0, 0));
+  CHECK_FALSE(admits(r, 0, -exact));
+  CHECK_FALSE(admits(r, 0, exact * (1 + 1e-13)));
+}
+
+TEST_CASE("single elements have the bounds they have among all") {
+  Program p("ENTRY e { x = bf16[5] parameter(0)\n h = bf16[] constant(0.5)\n b = bf16[5] broadcast(h), dimensions={}\n"
+            " t = bf16[5] tanh(x)\n m = bf16[5] multiply(t, b)\n c = pred[5] compare(m, x), direction=LT\n"
+            " ROOT r = bf16[5] select(c, m, b) }");
+  REQUIRE(isElementwise(*p.module));
+  Literal x = array(ElementType::BF16, {-3, -0.3, 0, 0.7, 2});
+  AdmissibleArray all = p.run({x});
+  std::vector<int64_t> elements{1, 3, 4};
+  llvm::FailureOr<BoundedResult> some = interpretBoundsAt(*p.module, {x}, elements, Backend::Hloc, p.diagnostics);
+  REQUIRE(llvm::succeeded(some));
+  const AdmissibleArray &few = some->leaves[0];
+  for (size_t i = 0; i < elements.size(); ++i) {
+    CHECK(few.isBranched(int64_t(i)) == all.isBranched(elements[i]));
+    CHECK(few.value.getDouble(int64_t(i)) == all.value.getDouble(elements[i]));
+    if (!few.isExact() && !all.isExact())
+      CHECK(few.high.getDouble(int64_t(i)) == all.high.getDouble(elements[i]));
+  }
+}
