@@ -293,8 +293,7 @@ and NaN are right everywhere. `Accuracy.def` says more, and is what the comparis
 )";
 
 constexpr llvm::StringLiteral middleOfMarkdown = R"(
-`convert`: into the type, from all others, integers among them. Conversions of f64 and of 64-bit integers to f16 and bf16 are
-rounded twice, which makes some of them a little more than half a unit wrong; so are those of 32-bit integers before sm_90.
+`convert`: into the type, from all others, integers among them.
 `power`, `logistic` and `atan2` of complex numbers: in units as `Accuracy.def` says. `logistic` gives 0 where exp(-x) overflows.
 
 ## Reference interpreter
