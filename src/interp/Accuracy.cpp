@@ -39,12 +39,12 @@ struct Row {
 };
 constexpr Row rows[] = {
 #define HLOC_ACCURACY(opcode, type, ulps) {Opcode::opcode, ElementType::type, ulps},
-#include "compare/Accuracy.def"
+#include "interp/Accuracy.def"
 };
 constexpr Row subnormalRows[] = {
 #define HLOC_ACCURACY(opcode, type, ulps)
 #define HLOC_ACCURACY_SUBNORMAL(opcode, type, ulps) {Opcode::opcode, ElementType::type, ulps},
-#include "compare/Accuracy.def"
+#include "interp/Accuracy.def"
 };
 
 const Row *find(llvm::ArrayRef<Row> among, Opcode opcode, ElementType type) {

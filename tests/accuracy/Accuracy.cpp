@@ -1,5 +1,5 @@
 // Measures the largest error of the kernels that hloc emits for the elementary functions, on the emulator, against
-// correctly rounded values, and compares it with src/compare/Accuracy.def. See scripts/accuracy --help.
+// correctly rounded values, and compares it with src/interp/Accuracy.def. See scripts/accuracy --help.
 #include "Measure.h"
 
 #include "CLI/CLI.hpp"
@@ -37,7 +37,7 @@ Table checkedIn() {
   Table table;
 #define HLOC_ACCURACY(opcode, type, error) table[{Opcode::opcode, ElementType::type}].ulps = error;
 #define HLOC_ACCURACY_SUBNORMAL(opcode, type, error) table[{Opcode::opcode, ElementType::type}].subnormal = error;
-#include "compare/Accuracy.def"
+#include "interp/Accuracy.def"
   return table;
 }
 
@@ -286,7 +286,7 @@ numbers, the places known to be hard among them.
 
 The figures are the largest distances from the exact value in units in the last place, rounded up in the second digit: 0.5 is
 correctly rounded, 0 exact. In brackets, where it is far larger: that of subnormal results, in smallest subnormals. Infinities
-and NaN are right everywhere. `Accuracy.def` says more, and is what the comparison reads.
+and NaN are right everywhere. `Accuracy.def` says more, and is what the bounds are made of.
 
 ## Kernels
 
