@@ -278,6 +278,8 @@ BoundMachine::Result BoundMachine::evaluate(const HloInstruction &instr, std::ve
   if (failed(result.value.isTuple() ? boundByEnds(instr, operands, result)
                                     : boundArray(instr, operands, result, keepUnrounded)))
     return llvm::failure();
+  if (instr.opcode() == Opcode::ReduceWindow)
+    admitEitherZero(instr, result);
   return result;
 }
 
@@ -444,11 +446,24 @@ BoundMachine::Result BoundMachine::reduce(const HloInstruction &instr, std::vect
     result.bounds = boundReduceSum(step);
     return result;
   }
-  if (!anyBounds && isExactComputation(reducer))
-    return result;
-  if (failed(fold(instr, operands, result)))
+  if ((anyBounds || !isExactComputation(reducer)) && failed(fold(instr, operands, result)))
     return llvm::failure();
+  admitEitherZero(instr, result);
   return result;
+}
+
+/// Which zero the largest or smallest of zeros is, other compilers decide for themselves.
+void BoundMachine::admitEitherZero(const HloInstruction &instr, Bounded &result) const {
+  std::optional<Opcode> plain = plainOp(*instr.computation(AttributeKey::ToApply));
+  if (backend != Backend::Other || (plain != Opcode::Maximum && plain != Opcode::Minimum) || result.value.isTuple() ||
+      !isFloat(result.array().shape().elementType()))
+    return;
+  auto made = std::make_shared<Bounds>(*boundsOrPoint(result));
+  for (double &low : made->low.mutableData<double>())
+    low = low == 0 ? -0.0 : low;
+  for (double &high : made->high.mutableData<double>())
+    high = high == 0 ? 0.0 : high;
+  result.bounds = nullIfExact(std::move(made));
 }
 
 llvm::LogicalResult BoundMachine::fold(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result) {

@@ -31,6 +31,7 @@ private:
   Result whileLoop(const HloInstruction &instr, std::vector<Bounded> &operands);
   Result conditional(const HloInstruction &instr, std::vector<Bounded> &operands);
   Result map(const HloInstruction &instr, std::vector<Bounded> &operands, const Shape *lift);
+  void admitEitherZero(const HloInstruction &instr, Bounded &result) const;
   Result reduce(const HloInstruction &instr, std::vector<Bounded> &operands);
   /// Any reducer, combined in a tree.
   llvm::LogicalResult fold(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result);

@@ -146,8 +146,10 @@ public:
       : step(step), opcode(step.instr.opcode()), grid(step.value.shape().elementType()), kernel(realKernel(step.instr)),
         allowed(permitted(step.instr, step.backend)) {
     bool sums = opcode == Opcode::Add || opcode == Opcode::Subtract || opcode == Opcode::Negate;
-    for (const Bounded &operand : step.operands)
+    for (const Bounded &operand : step.operands) {
       bounds.push_back(sums && operand.unrounded ? operand.unrounded.get() : operand.bounds.get());
+      contracts |= sums && operand.unrounded && opcode != Opcode::Negate;
+    }
   }
 
   BoundsPtr run(BoundsPtr &unrounded) {
@@ -238,6 +240,11 @@ private:
         setUnknown(a, b);
       auto at = size_t(start + i);
       double rawLow = a, rawHigh = b;
+      if (contracts && !unknown) {
+        double sign = opcode == Opcode::Subtract ? -1 : 1;
+        a = sumTowardExact(a, from[0], sign * (sign < 0 ? to[1] : from[1]));
+        b = sumTowardExact(b, to[0], sign * (sign < 0 ? from[1] : to[1]));
+      }
       if (!std::isnan(a) && !std::isnan(b))
         round(a, b);
       admitReference(reference[i], a, b);
@@ -250,6 +257,15 @@ private:
       if (product)
         keepProduct(at, rawLow, rawHigh, a, b, from, to);
     }
+  }
+
+  /// A product that was not rounded has more bits than the type: with something tiny added, a sum in f64 may be a tie
+  /// of the type where the exact one lies beside it. `sum` is x + y, or another end that is left as it is.
+  static double sumTowardExact(double sum, double x, double y) {
+    if (sum != x + y || !std::isfinite(sum))
+      return sum;
+    double rest = sum - x, error = (x - (sum - rest)) + (y - rest);
+    return error == 0 ? sum : std::nextafter(sum, error < 0 ? -infinity : infinity);
   }
 
   /// From exact values to admissible results.
@@ -327,6 +343,7 @@ private:
   bool eitherZero = step.backend == Backend::Other &&
                     (opcode == Opcode::Maximum || opcode == Opcode::Minimum || opcode == Opcode::Clamp);
   llvm::SmallVector<const Bounds *, 3> bounds;
+  bool contracts = false; ///< a sum with a product that was not rounded
   std::shared_ptr<Bounds> result, product;
   // Of the run of lanes at hand, in each thread.
   static thread_local double least[maxLanes], greatest[maxLanes];
