@@ -11,7 +11,10 @@ std::optional<emulator::EmulatorOptions> emulatorOptions(const RunOptions &optio
   emulator::EmulatorOptions result;
   result.countEvents = !options.counters.empty();
   if (uint64_t seed = options.seed; options.approximations != "exact") {
-    if (!options.approximations.empty())
+    if (options.approximations == "largest" || options.approximations == "smallest")
+      seed = options.approximations == "largest" ? emulator::EmulatorOptions::largestApproximations
+                                                 : emulator::EmulatorOptions::smallestApproximations;
+    else if (!options.approximations.empty())
       llvm::StringRef(options.approximations).getAsInteger(10, seed);
     result.approximationSeed = seed;
   }

@@ -91,8 +91,9 @@ void addRunOptions(CLI::App &app, RunOptions &options, RawOptions &raw) {
   app.add_option("--check", options.checks, "bounds, races, uninit, divergence (all by default), or none")
       ->delimiter(',');
   app.add_option("--approximations", options.approximations,
-                 "seed for the errors that PTX allows ex2.approx, div.full, ... (default: that of --seed), or exact")
-      ->type_name("SEED|exact");
+                 "seed for the errors that PTX allows ex2.approx, div.full, ... (default: that of --seed), or largest, "
+                 "smallest, exact")
+      ->type_name("SEED|KIND");
   app.add_flag("--counters{table}", raw.counters, "instructions, sectors, bank conflicts; =json for JSON");
   app.add_option("--repeat", options.repeat, "with cuda: time N launches");
   app.add_option("--tolerance", raw.tolerance, "instead of the policy, e.g. `ulps=2,relative=1e-3`");
@@ -181,9 +182,10 @@ const char *contradiction(const RunOptions &options, const CLI::App &app) {
     return "--check needs --platform=emulator, which does the checking";
   if (app.count("--approximations") && !emulator)
     return "--approximations needs --platform=emulator, which makes them";
-  if (uint64_t seed; !options.approximations.empty() && options.approximations != "exact" &&
+  if (uint64_t seed; !options.approximations.empty() &&
+                     !llvm::is_contained({"largest", "smallest", "exact"}, options.approximations) &&
                      llvm::StringRef(options.approximations).getAsInteger(10, seed))
-    return "--approximations takes a seed, a number, or `exact`";
+    return "--approximations takes a seed, which is a number, or largest, smallest or exact";
   if (app.count("--counters") && !emulator)
     return "--counters needs --platform=emulator, which does the counting";
   if (app.count("--repeat") && !cuda)

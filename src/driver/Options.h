@@ -47,7 +47,7 @@ struct RunOptions {
   std::vector<Regime> regimes; ///< of generated inputs; empty: all that apply
   std::string ptxFile, manifestFile, launchFile;
   std::vector<std::string> checks; ///< bounds, races, uninit, divergence; `none`
-  std::string approximations;      ///< `exact`, or a seed; empty: `seed`
+  std::string approximations;      ///< `exact`, `largest`, `smallest` or a seed; empty: `seed`
   std::string counters;            ///< empty: off; `table` or `json`
   unsigned repeat = 0;
   std::string tolerance; ///< empty: by the policy of hloc/compare

@@ -9,6 +9,7 @@
 //   deviating   of results that are known in f64: exact + deviation * bound, rounded so that it stays within
 #include "WarpCode.h"
 
+#include "hloc/emulator/Emulator.h"
 #include "hloc/support/Check.h"
 
 #include "llvm/IR/Constants.h"
@@ -21,11 +22,6 @@ namespace hloc::emulator {
 using namespace llvm;
 
 namespace {
-
-/// How a seed chooses from what is allowed.
-enum class Choice : uint8_t { Anywhere, Largest, Smallest, EitherEnd };
-
-Choice choiceOf(uint64_t seed) { return Choice(seed % 4); }
 
 uint64_t mix(uint64_t x) { // the finalizer of SplitMix64
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
@@ -45,25 +41,25 @@ double WarpCode::boundOf(Opcode opcode, Type type) {
   HLOC_UNREACHABLE("an approximate instruction without a row in Approximations.def");
 }
 
-/// Null without a seed: then results are as accurate as is cheap. Operands are integers of up to 32 bits.
+/// Null without a seed: then results are as accurate as is cheap. Operands are integers of up to 32 bits. Every second
+/// operand gets a result at one of both ends of what is allowed, the others anywhere between.
 llvm::Value *WarpCode::deviationOf(const Decoded &d, ArrayRef<Value *> operands) {
   if (!options.approximationSeed)
     return nullptr;
   IrType *floats = lanes(ir.getFloatTy());
-  Choice choice = choiceOf(*options.approximationSeed);
-  if (choice == Choice::Largest || choice == Choice::Smallest)
-    return ConstantFP::get(floats, choice == Choice::Largest ? 1 : -1);
+  const uint64_t seed = *options.approximationSeed;
+  if (seed == EmulatorOptions::largestApproximations || seed == EmulatorOptions::smallestApproximations)
+    return ConstantFP::get(floats, seed == EmulatorOptions::largestApproximations ? 1 : -1);
   const unsigned kind = unsigned(d.opcode) << 16 | unsigned(d.type.kind) << 8 | d.type.bits;
-  Value *hash = splatInt(32, uint32_t(mix(*options.approximationSeed + mix(kind))));
+  Value *hash = splatInt(32, uint32_t(mix(seed + mix(kind))));
   for (Value *operand : operands) {
     hash = ir.CreateMul(ir.CreateXor(hash, resize(operand, 32, false)), splatInt(32, 0x9e3779b1));
     hash = ir.CreateXor(hash, ir.CreateLShr(hash, splatInt(32, 15)));
   }
   hash = ir.CreateMul(hash, splatInt(32, 0x85ebca6b));
-  if (choice == Choice::Anywhere)
-    return ir.CreateFMul(ir.CreateSIToFP(hash, floats), ConstantFP::get(floats, 0x1p-31));
-  Value *one = splatInt(32, 0x3f800000), *sign = ir.CreateAnd(hash, splatInt(32, 0x80000000));
-  return ir.CreateBitCast(ir.CreateOr(one, sign), floats);
+  Value *wide = ir.CreateFMul(ir.CreateSIToFP(hash, floats), ConstantFP::get(floats, 0x1p-30));
+  wide = ir.CreateBinaryIntrinsic(Intrinsic::minnum, wide, fp(wide, 1));
+  return ir.CreateBinaryIntrinsic(Intrinsic::maxnum, wide, fp(wide, -1));
 }
 
 /// least <= |x| < limit, both powers of two and normal.
@@ -74,12 +70,12 @@ llvm::Value *WarpCode::isOrdinary(Value *x, double least, double limit) {
                           splatInt(32, bitsOf(limit) - bitsOf(least)));
 }
 
-/// `steps` numbers further from zero, if they are of ordinary size and of the same binade: beyond it they lie at other
-/// distances.
+/// `steps` numbers further from zero, if they are of ordinary size and not of a larger binade, where they lie further
+/// apart.
 llvm::Value *WarpCode::stepped(Value *x, Value *steps) {
   Value *bits = ir.CreateBitCast(x, intLanes(32)), *moved = ir.CreateAdd(bits, steps);
-  Value *exponent = ir.CreateAnd(ir.CreateXor(bits, moved), splatInt(32, 0x7f800000));
-  Value *same = ir.CreateICmpEQ(exponent, splatInt(32, 0));
+  auto exponent = [&](Value *value) { return ir.CreateAnd(value, splatInt(32, 0x7f800000)); };
+  Value *same = ir.CreateICmpULE(exponent(moved), exponent(bits));
   return ir.CreateSelect(ir.CreateAnd(isOrdinary(x, 0x1p-125, 0x1p127), same), ir.CreateBitCast(moved, x->getType()),
                          x);
 }
@@ -141,6 +137,11 @@ llvm::Value *WarpCode::approximateQuotient(const Decoded &d, Value *a, Value *b,
       Value *known = ir.CreateAnd(isOrdinary(a, 0x1p-100, 0x1p127), isFar);
       Value *other = ir.CreateFPToSI(ir.CreateFMul(deviation, fp(a, 2 - 0x1p-20)), intLanes(32));
       steps = ir.CreateAdd(other, ir.CreateSelect(known, across, splatInt(32, 0)));
+      // A power of two above the exact value: what follows it is two units of those below it away.
+      Value *mantissa = ir.CreateAnd(ir.CreateBitCast(quotient, intLanes(32)), splatInt(32, 0x7fffff));
+      Value *above = ir.CreateAnd(ir.CreateICmpEQ(mantissa, splatInt(32, 0)), ir.CreateFCmpOLT(upwards, fp(a, 0)));
+      Value *down = ir.CreateBinaryIntrinsic(Intrinsic::smin, steps, splatInt(32, 0));
+      steps = ir.CreateSelect(above, down, steps);
     }
     Value *ordinary = isOrdinary(b, 0x1p-126, std::numeric_limits<float>::infinity());
     quotient = ir.CreateSelect(ordinary, stepped(quotient, steps), quotient);

@@ -100,7 +100,7 @@ void KernelResolver::instruction(Frame &frame, const ptx::Instruction &i) {
   if (name == "brx")
     return indexedBranch(frame, i);
   if (name == "createpolicy")
-    return policy(frame, i);
+    return isInTarget(i) ? policy(frame, i) : void();
   if (auto d = decode(frame, i)) {
     if (d->opcode == Opcode::Bra)
       return branch(frame, i);
@@ -121,11 +121,8 @@ std::optional<Decoded> KernelResolver::decode(Frame &frame, const ptx::Instructi
     unsupported(i, form.next());
     return std::nullopt;
   }
-  if (auto needed = module.target ? missing(*module.target, i) : std::nullopt) {
-    error(i.range, DiagnosticKind::UnsupportedTarget,
-          "`" + i.opcode() + "` needs " + *needed + ", this text is for " + module.target->name());
+  if (!isInTarget(i))
     return std::nullopt;
-  }
   Decoded &d = form.decoded;
   d.form = formOf(i);
   if (d.opcode == Opcode::Cp && form.operands.size() > 3)
@@ -146,6 +143,15 @@ std::optional<Decoded> KernelResolver::decode(Frame &frame, const ptx::Instructi
   if (d.opcode == Opcode::Cp && d.mode == Mode::None && d.operands.size() == 3)
     d.operands.push_back(d.operands[2]);
   return std::move(d);
+}
+
+/// False, with a diagnostic, if the target of the text lacks the instruction.
+bool KernelResolver::isInTarget(const ptx::Instruction &i) {
+  auto needed = module.target ? missing(*module.target, i) : std::nullopt;
+  if (needed)
+    error(i.range, DiagnosticKind::UnsupportedTarget,
+          "`" + i.opcode() + "` needs " + *needed + ", this text is for " + module.target->name());
+  return !needed;
 }
 
 uint32_t KernelResolver::formOf(const ptx::Instruction &i) {

@@ -85,6 +85,7 @@ private:
   void unsupported(const ptx::Instruction &i, llvm::StringRef part);
   Source guardOf(Frame &frame, const ptx::Instruction &i);
   void emit(Decoded d);
+  bool isInTarget(const ptx::Instruction &i);
   uint32_t formOf(const ptx::Instruction &i);
   void markIgnoredSource(Frame &frame, Form &form);
   void normalizeBarrier(Decoded &d);

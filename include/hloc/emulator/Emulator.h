@@ -58,9 +58,10 @@ struct EmulatorOptions {
   uint64_t undefinedSeed = 0;
   /// If given, approximate instructions (ex2.approx, div.full, ...) return values as far from the exact ones as PTX
   /// allows (src/emulator/Approximations.def): functions of seed, instruction and operands, the same in every thread.
-  /// The seed modulo 4 chooses how: anywhere within the bound, as large as it allows, as small, or at one of both ends.
   /// Unset: as accurate as is cheap.
   std::optional<uint64_t> approximationSeed;
+  /// Seeds for all results as large as is allowed, or as small (where the bound is relative: in magnitude).
+  static constexpr uint64_t largestApproximations = ~uint64_t(0), smallestApproximations = largestApproximations - 1;
 };
 
 using BufferId = uint32_t;

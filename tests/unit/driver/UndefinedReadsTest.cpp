@@ -1,0 +1,64 @@
+// Slices of one arena as buffers of their own.
+#include "driver/UndefinedReads.h"
+
+#include <catch2/catch.hpp>
+
+using namespace hloc;
+
+TEST_CASE("undefined reads: slices that do not overlap get buffers of their own") {
+  DeviceProgram program;
+  program.buffers = {{"p0", 4096, DeviceBuffer::Contents::Input, 0, ""}, {"buffer 1", 4096}};
+  DeviceLaunch first{"first", {1, 1, 1}, {32, 1, 1}, 0, {}};
+  // The first two only touch; the third overlaps the second.
+  first.arguments = {DevicePointer{{0, 128, 64}, false}, DevicePointer{{1, 0, 1024}, true},
+                     DevicePointer{{1, 1024, 1024}, true}};
+  DeviceLaunch second{"second", {1, 1, 1}, {32, 1, 1}, 0, {}};
+  second.arguments = {DevicePointer{{1, 1040, 16}, false}, DeviceScalar{7, 4}};
+  program.steps = {first, DeviceCopy{{1, 0, 512}, {1, 2064, 512}}, second};
+  program.results = {{1, 1024, 1024}, {1, 2064, 512}};
+  separateSlices(program);
+
+  REQUIRE(program.buffers.size() == 4);
+  CHECK(program.buffers[0].bytes == 4096);
+  CHECK(program.buffers[1].bytes == 1024);
+  CHECK(program.buffers[2].bytes == 1024);
+  CHECK(program.buffers[3].bytes == 528); // begins at the multiple of 256 below: alignment stays as it was
+  CHECK(program.buffers[2].name == "buffer 1[1024, 2048)");
+  auto sliceOf = [&](size_t step, size_t argument) {
+    return std::get<DevicePointer>(std::get<DeviceLaunch>(program.steps[step]).arguments[argument]).slice;
+  };
+  auto is = [](const BufferSlice &slice, uint32_t buffer, uint64_t offset, uint64_t bytes) {
+    return slice.buffer == buffer && slice.offset == offset && slice.bytes == bytes;
+  };
+  CHECK(is(sliceOf(0, 0), 0, 128, 64)); // what arguments fill stays whole
+  CHECK(is(sliceOf(0, 1), 1, 0, 1024));
+  CHECK(is(sliceOf(0, 2), 2, 0, 1024));
+  CHECK(is(sliceOf(2, 0), 2, 16, 16));
+  const auto &copy = std::get<DeviceCopy>(program.steps[1]);
+  CHECK(is(copy.from, 1, 0, 512));
+  CHECK(is(copy.to, 3, 16, 512));
+  CHECK(is(program.results[0], 2, 0, 1024));
+  CHECK(is(program.results[1], 3, 16, 512));
+}
+
+TEST_CASE("undefined reads: fillings decide what depends on them") {
+  const Literal result(Shape::array(ElementType::S32, {2}));
+  Literal other = result;
+  other.mutableBytes()[0] = 1;
+  emulator::EmulatorOptions options;
+  unsigned runs = 0;
+  auto same = [&](const emulator::EmulatorOptions &with) -> llvm::FailureOr<Literal> {
+    ++runs;
+    CHECK(with.undefinedByte);
+    return result;
+  };
+  CHECK(!dependsOnUndefined(options, result, same));
+  CHECK(runs == 7);
+  // One that compares undefined values with each other: they differ only where fillings differ from place to place.
+  auto compares = [&](const emulator::EmulatorOptions &with) -> llvm::FailureOr<Literal> {
+    return with.undefinedSeed ? other : result;
+  };
+  CHECK(dependsOnUndefined(options, result, compares));
+  auto fails = [&](const emulator::EmulatorOptions &) -> llvm::FailureOr<Literal> { return llvm::failure(); };
+  CHECK(dependsOnUndefined(options, result, fails));
+}
