@@ -52,6 +52,24 @@ TEST_CASE("machine: threads of three dimensions are numbered x fastest, and part
     REQUIRE(words[i] == (i << 8 | (i % 45) % 32));
 }
 
+TEST_CASE("machine: a reset leaves the code, and nothing of buffers, findings and variables") {
+  Harness h;
+  h.block = {1, 1, 1};
+  h.load(Harness::kernel("ld.global.u32 %r5, [count];\nadd.s32 %r5, %r5, 1;\nst.global.u32 [count], %r5;\n"
+                         "st.global.u32 [%d1], %r5;\nld.global.u32 %r6, [%d1+4];",
+                         1, ".global .align 4 .u32 count = 5;"));
+  for (int run = 0; run < 2; ++run) {
+    BufferId out = h.output("out", 8);
+    CHECK(out == 0);
+    CHECK_FALSE(h.launch().succeeded); // the second word is nobody's
+    CHECK(h.emulator->findings().size() == 1);
+    CHECK(h.read<uint32_t>(out)[0] == 6);
+    h.emulator->reset();
+    h.arguments.clear();
+    CHECK(h.emulator->findings().empty());
+  }
+}
+
 TEST_CASE("machine: a grid of the largest size costs no memory, and can be stopped") {
   Harness h;
   h.options.timeLimitSeconds = 0.1;

@@ -51,7 +51,7 @@ std::string errorOfRun() {
               device->allocate(bufferOf(16), error) && device->upload(0, data, 16, error) &&
               device->time([&] { return device->launch(launchOf("k"), error); }, milliseconds, error) &&
               device->copy({{0, 0, 16}, {1, 0, 16}}, error) && device->download({1, 0, 16}, data, error) &&
-              device->synchronize(error);
+              device->synchronize(error) && device->reset(error);
   CHECK(fine == error.empty());
   return error;
 }
@@ -83,6 +83,24 @@ TEST_CASE("cuda device moves bytes and launches with the arguments it was given"
   for (const char *released : {"cuMemFree_v2\ncuMemFree_v2", "cuModuleUnload", "cuEventDestroy_v2\ncuEventDestroy_v2",
                                "cuStreamDestroy_v2", "cuDevicePrimaryCtxRelease_v2"})
     CHECK_THAT(calls(), Contains(released));
+}
+
+TEST_CASE("a cuda device that was reset numbers buffers from 0 again and keeps its module") {
+  std::string error;
+  forgetCalls();
+  std::unique_ptr<CudaDevice> device = openFake(error);
+  REQUIRE(device);
+  REQUIRE(device->load(".version 8.0", error));
+  REQUIRE(device->allocate(bufferOf(16), error));
+  REQUIRE(device->reset(error));
+  CHECK_THAT(calls(), Contains("cuMemFree_v2"));
+  uint8_t in[32] = {7}, out[32] = {};
+  CHECK_FALSE(device->upload(0, in, 16, error));
+  REQUIRE(device->allocate(bufferOf(32), error));
+  REQUIRE(device->upload(0, in, 32, error));
+  REQUIRE(device->download({0, 0, 32}, out, error));
+  CHECK(out[0] == 7);
+  REQUIRE(device->launch(launchOf("k"), error));
 }
 
 TEST_CASE("cuda device asks for shared memory above 48 KiB and knows the limits") {
@@ -145,7 +163,8 @@ TEST_CASE("every failing call of the cuda driver is named with what it was for")
                              "cuEventSynchronize",
                              "cuEventElapsedTime",
                              "cuMemcpyDtoDAsync_v2",
-                             "cuMemcpyDtoHAsync_v2"};
+                             "cuMemcpyDtoHAsync_v2",
+                             "cuMemFree_v2"};
   for (std::string function : functions) {
     Setting failing("FAKE_CUDA_FAIL", function + "=700");
     std::string spoken = function.ends_with("_v2") ? function.substr(0, function.size() - 3) : function;
