@@ -80,7 +80,8 @@ void addRunOptions(CLI::App &app, RunOptions &options, RawOptions &raw) {
   app.add_option("--platform", raw.platform, "emulator (default), cuda, interpreter: what executes");
   app.add_option("--reference", raw.reference, "interpreter (default) or none: what it is compared with");
   app.add_option("--inputs", options.inputsFile, "inputs, keys in parameter order")->type_name("FILE.npz");
-  app.add_option("--outputs", options.outputsFile, "write the results here")->type_name("FILE.npz");
+  app.add_option("--outputs", options.outputsFile, "write the results here, of the first regime")
+      ->type_name("FILE.npz");
   app.add_option("--seed", options.seed, "seed of generated inputs");
   app.add_option("--regimes", raw.regimes,
                  "of generated inputs: ordinary, exact, special, index; by default all that apply")
