@@ -80,6 +80,9 @@ Permitted permitted(const HloInstruction &instr, Backend backend) {
   made.subnormalUlps = subnormal ? subnormal->ulps * margin(type) : made.ulps;
   if (backend == Backend::Other && made.ulps > 0.5) {
     made.ulps = std::max(made.ulps, customary(type));
+    // libdevice's powf, contracted as XLA and others do, is off by up to 85 units.
+    if (instr.opcode() == Opcode::Power && componentType(type) == ElementType::F32)
+      made.ulps = std::max(made.ulps, 90.0);
     made.subnormalUlps = 0x1p24; // flushed to zero
   }
   return made;

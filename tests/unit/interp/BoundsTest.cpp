@@ -56,7 +56,6 @@ bool admits(const AdmissibleArray &bounds, int64_t i, double x) {
 }
 
 double up(double x) { return std::nextafter(float(x), INFINITY); }
-double down(double x) { return std::nextafter(float(x), -INFINITY); }
 
 const char *const addition = "add { p = f32[] parameter(0)\n q = f32[] parameter(1)\n ROOT s = f32[] add(p, q) }\n";
 
