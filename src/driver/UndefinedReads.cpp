@@ -51,10 +51,11 @@ void separateSlices(DeviceProgram &program) {
   for (uint32_t b = 0; b < parts.size(); ++b)
     if (program.buffers[b].contents == DeviceBuffer::Contents::Unwritten)
       parts[b] = partsOf(program, b);
-  for (uint32_t b = 0; b < parts.size(); ++b)
+  for (uint32_t b = 0; b < parts.size(); ++b) {
+    const DeviceBuffer arena = program.buffers[b];
     for (size_t i = 0; i < parts[b].size(); ++i) {
       Part &part = parts[b][i];
-      DeviceBuffer made = program.buffers[b];
+      DeviceBuffer made = arena;
       const bool whole = parts[b].size() == 1;
       if (!whole)
         made.name = fmt::format("{}[{}, {})", made.name, part.begin, part.end);
@@ -65,6 +66,7 @@ void separateSlices(DeviceProgram &program) {
       else
         program.buffers[b] = std::move(made);
     }
+  }
   forEachSlice(program, [&](BufferSlice &slice) {
     if (slice.buffer >= parts.size() || !slice.bytes)
       return;

@@ -7,7 +7,8 @@ using namespace hloc;
 
 TEST_CASE("undefined reads: slices that do not overlap get buffers of their own") {
   DeviceProgram program;
-  program.buffers = {{"p0", 4096, DeviceBuffer::Contents::Input, 0, ""}, {"buffer 1", 4096}};
+  program.buffers = {{"p0", 4096, DeviceBuffer::Contents::Input, 0, ""},
+                     {"buffer 1", 4096, DeviceBuffer::Contents::Unwritten, 0, ""}};
   DeviceLaunch first{"first", {1, 1, 1}, {32, 1, 1}, 0, {}};
   // The first two only touch; the third overlaps the second.
   first.arguments = {DevicePointer{{0, 128, 64}, false}, DevicePointer{{1, 0, 1024}, true},
