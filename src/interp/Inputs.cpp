@@ -222,7 +222,8 @@ private:
     return values;
   }
 
-  /// Half of them outside, or at the edge. Few indices take their turns.
+  /// Half of them outside, or at the edge. Few indices take their turns; of more, the first ones that are changed have
+  /// the edges that tell most.
   void fillAnyIndices() {
     std::vector<int64_t> values = insideIndices();
     const int64_t limit = *demand.below;
@@ -234,13 +235,14 @@ private:
                              limit * 2, limit / 2};
     constexpr size_t numEdges = std::size(edges);
     bool few = literal.numElements() <= 8;
+    size_t numAtEdges = 0;
     for (size_t i = 0; i < values.size(); ++i) {
       size_t turn = size_t(request.seed + 5 * uint64_t(leaf) + request.set.round + 7 * i);
       if (demand.unique) {
         if (stream.oneIn(3)) // still distinct
           values[i] = stream.oneIn(2) ? limit + int64_t(i) : -1 - int64_t(i);
       } else if (few || stream.oneIn(2)) {
-        values[i] = edges[few ? turn % numEdges : size_t(stream.below(numEdges))];
+        values[i] = edges[(few ? turn : numAtEdges++) % numEdges];
       }
       literal.setInt(int64_t(i), values[i]);
     }
