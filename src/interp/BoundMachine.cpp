@@ -449,6 +449,15 @@ BoundMachine::Result BoundMachine::reduce(const HloInstruction &instr, std::vect
   if ((anyBounds || !isExactComputation(reducer)) && failed(fold(instr, operands, result)))
     return llvm::failure();
   admitEitherZero(instr, result);
+  // A tree knows the partial sums of one order; of plain sums the bounds hold for all.
+  unsigned n = operands.size() / 2;
+  for (unsigned i = 0; i < n && result.value.isTuple(); ++i) {
+    Bounded &sum = result.elements[i];
+    if (!addsAlone(reducer, i) || !isFloat(sum.array().shape().elementType()))
+      continue;
+    Bounded ofSum[] = {operands[i], operands[n + i]};
+    sum.bounds = boundReduceSum({instr, ofSum, sum.array(), machine, backend, false});
+  }
   return result;
 }
 

@@ -169,6 +169,20 @@ std::optional<Opcode> plainOp(const HloComputation &computation) {
   return root.opcode();
 }
 
+bool addsAlone(const HloComputation &reducer, unsigned i) {
+  const HloInstruction &root = *reducer.root();
+  if (root.opcode() != Opcode::Tuple || i >= root.numOperands())
+    return false;
+  const HloInstruction &sum = *root.operand(i);
+  auto isParameter = [&](unsigned operand, unsigned number) {
+    const HloInstruction &read = *sum.operand(operand);
+    return read.opcode() == Opcode::Parameter && read.parameterNumber() == int64_t(number);
+  };
+  unsigned element = root.numOperands() + i;
+  return sum.opcode() == Opcode::Add &&
+         ((isParameter(0, i) && isParameter(1, element)) || (isParameter(1, i) && isParameter(0, element)));
+}
+
 BoundsPtr boundReduceSum(const BoundStep &step) {
   const Shape &operand = step.operands[0].array().shape();
   Index order, reduced;
