@@ -42,6 +42,7 @@ public:
   bool synchronize(std::string &error) override { return true; }
   bool time(const std::function<bool()> &work, double &milliseconds, std::string &error) override;
 
+  bool dependsOnSchedule() const { return machine->dependsOnSchedule(); }
   const emulator::Counters &counters() const { return machine->counters(); }
 
 private:

@@ -18,6 +18,9 @@ std::optional<emulator::EmulatorOptions> emulatorOptions(const RunOptions &optio
       llvm::StringRef(options.approximations).getAsInteger(10, seed);
     result.approximationSeed = seed;
   }
+  result.schedule = options.schedule.value_or(emulator::Schedule());
+  if (options.timeoutSeconds > 0)
+    result.deadline = options.startSeconds + options.timeoutSeconds;
   if (options.checks.empty())
     return result;
   result.checkBounds = result.checkUninit = result.checkRaces = result.checkDivergence = false;

@@ -1,5 +1,7 @@
 #include "Options.h"
 
+#include "Schedules.h"
+
 #include "CLI/CLI.hpp"
 #include "fmt/format.h"
 #include "llvm/ADT/StringExtras.h"
@@ -25,7 +27,8 @@ const std::map<std::string, Stage> stages = {{"parse", Stage::Parse}, {"verify",
 /// The spellings that differ between the option and what it becomes.
 struct RawOptions {
   std::vector<std::string> targets;
-  std::string dumpFolder, emit, stopAfter, timing, xlaDumpTo, platform, reference, counters, tolerance;
+  std::string dumpFolder, emit, stopAfter, timing, xlaDumpTo, platform, reference, counters, tolerance,
+      schedule;
   std::vector<std::string> regimes;
   int verbosity = 0;
 };
@@ -95,6 +98,10 @@ void addRunOptions(CLI::App &app, RunOptions &options, RawOptions &raw) {
                  "seed for the errors that PTX allows ex2.approx, div.full, ... (default: that of --seed), or largest, "
                  "smallest, exact")
       ->type_name("SEED|KIND");
+  app.add_option("--schedule", raw.schedule,
+                 "order of blocks and warps: ascending, reversed, shuffled[:SEED]; by default all that may matter");
+  app.add_option("--timeout", options.timeoutSeconds, "end after so many seconds, with exit code 4")
+      ->type_name("SECONDS");
   app.add_flag("--counters{table}", raw.counters, "instructions, sectors, bank conflicts; =json for JSON");
   app.add_option("--repeat", options.repeat, "with cuda: time N launches");
   app.add_option("--tolerance", raw.tolerance, "instead of the policy, e.g. `ulps=2,relative=1e-3`");
@@ -189,6 +196,10 @@ const char *contradiction(const RunOptions &options, const CLI::App &app) {
     return "--approximations takes a seed, which is a number, or largest, smallest or exact";
   if (app.count("--counters") && !emulator)
     return "--counters needs --platform=emulator, which does the counting";
+  if (app.count("--schedule") && !emulator)
+    return "--schedule needs --platform=emulator, which can choose";
+  if (app.count("--timeout") && !(options.timeoutSeconds > 0))
+    return "--timeout takes a number of seconds above 0";
   if (app.count("--repeat") && !cuda)
     return "--repeat times kernels, which needs --platform=cuda";
   if (!options.ptxFile.empty() && options.platform == Platform::Interpreter)
@@ -222,6 +233,12 @@ bool finishRunOptions(RunOptions &options, const RawOptions &raw, const CLI::App
     }
     if (!llvm::is_contained(options.regimes, *regime))
       options.regimes.push_back(*regime);
+  }
+  if (!raw.schedule.empty() && !(options.schedule = parseSchedule(raw.schedule))) {
+    llvm::errs() << fmt::format("hloc: error: --schedule does not take `{}`; it takes ascending, reversed, shuffled, "
+                                "shuffled:SEED [bad-usage]\n",
+                                raw.schedule);
+    return false;
   }
   options.counters = raw.counters;
   options.tolerance = raw.tolerance;

@@ -4,6 +4,7 @@
 #include "Dumps.h"
 
 #include "hloc/codegen/Toolchain.h"
+#include "hloc/emulator/Emulator.h"
 #include "hloc/interp/Inputs.h"
 #include "hloc/kernel/TargetInfo.h"
 
@@ -50,7 +51,10 @@ struct RunOptions {
   std::string approximations;      ///< `exact`, `largest`, `smallest` or a seed; empty: `seed`
   std::string counters;            ///< empty: off; `table` or `json`
   unsigned repeat = 0;
-  std::string tolerance; ///< empty: by the policy of hloc/compare
+  std::string tolerance;                      ///< empty: by the policy of hloc/compare
+  std::optional<emulator::Schedule> schedule; ///< unset: all that may matter
+  double timeoutSeconds = 0;                  ///< of the whole run; 0: none
+  double startSeconds = 0;                    ///< of the run, by the steady clock
 };
 
 /// What the command line asks for.

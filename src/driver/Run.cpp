@@ -5,6 +5,8 @@
 #include "Compile.h"
 #include "Execute.h"
 #include "Gpu.h"
+#include "Schedules.h"
+#include "Timeout.h"
 #include "UndefinedReads.h"
 
 #include "hloc/compare/Compare.h"
@@ -30,6 +32,7 @@ public:
         compiler(options.compile, toolchain, timing, diagnostics) {}
 
   int run() {
+    Timeout timeout(options.timeoutSeconds);
     runStages();
     compiler.finishDumps();
     diagnostics.print(llvm::errs(), llvm::errs().has_colors());
@@ -81,7 +84,7 @@ private:
     if (isFirst && !options.outputsFile.empty())
       writeOutputs(*result);
     if (compares())
-      return compare(module, *arguments, *result);
+      return compare(module, *arguments, *result) && compareSchedules(module, *arguments);
     if (options.outputsFile.empty())
       printSmall(*result);
     return true;
@@ -137,6 +140,7 @@ private:
   bool prepareEmulator(const HloModule &module);
   bool prepareGpu(const HloModule &module);
   llvm::FailureOr<Literal> execute(const HloModule &module, llvm::ArrayRef<Literal> arguments);
+  bool compareSchedules(const HloModule &module, llvm::ArrayRef<Literal> arguments);
   llvm::FailureOr<Literal> runOnGpu(llvm::ArrayRef<Literal> arguments);
   llvm::FailureOr<Literal> emulate(llvm::ArrayRef<Literal> arguments);
   bool findProgram(const HloModule &module);
@@ -169,8 +173,10 @@ private:
     arrays.push_back(std::move(array));
   }
 
-  /// False, with a diagnostic, if they differ or cannot be compared.
-  bool compare(const HloModule &module, llvm::ArrayRef<Literal> arguments, const Literal &actual) {
+  /// False, with a diagnostic, if they differ or cannot be compared. `schedule`: the one that gave `actual` if there was
+  /// another before, with which all was well.
+  bool compare(const HloModule &module, llvm::ArrayRef<Literal> arguments, const Literal &actual,
+               const std::string &schedule = "") {
     llvm::FailureOr<Literal> expected = llvm::failure();
     {
       Timing::Scope scope(timing, "interpret");
@@ -193,6 +199,11 @@ private:
     const CompareResult &result = *compared;
     if (!result.equal()) {
       std::string where = circumstances();
+      if (!schedule.empty())
+        diagnostics.report(DiagnosticKind::ResultMismatch,
+                           fmt::format("with blocks and warps in the order `{}` results are others than in the order "
+                                       "`ascending`, which agree; --schedule={} runs it alone",
+                                       schedule, schedule));
       diagnostics.report(DiagnosticKind::ResultMismatch,
                          fmt::format("{} of {} elements differ from the interpreter's{}\n{}", result.numMismatches,
                                      result.numElements, where.empty() ? "" : " in " + where, result.report));
@@ -261,6 +272,9 @@ private:
   std::unique_ptr<HloModule> laidOut; ///< device memory has the layouts of the entry computation
   std::optional<Executor> executor;
   std::unique_ptr<EmulatorDevice> machine;
+  std::function<void(EmulatorDevice &)> makeReady;
+  std::optional<ScheduleRuns> schedules;       ///< of a program whose results may depend on the order of its threads
+  std::vector<ScheduledResult> otherSchedules; ///< of the run in progress: results that are not those of the first
   std::unique_ptr<CudaDevice> gpu;
 
   // Runs so far, all of which agree.
@@ -269,6 +283,12 @@ private:
   unsigned numRuns = 0;
   CompareResult agreement; ///< of all runs
 };
+
+bool RunCommand::compareSchedules(const HloModule &module, llvm::ArrayRef<Literal> arguments) {
+  return llvm::all_of(otherSchedules, [&](const ScheduledResult &other) {
+    return compare(module, arguments, other.value, other.schedule);
+  });
+}
 
 /// Compiles the module, or reads --ptx and its description.
 bool RunCommand::findProgram(const HloModule &module) {
@@ -325,10 +345,13 @@ bool RunCommand::prepareEmulator(const HloModule &module) {
   if (!options.launchFile.empty())
     separateSlices(*program);
   machine = std::make_unique<EmulatorDevice>(*machineOptions, imageName, diagnostics);
-  if (options.ptxFile.empty())
-    machine->setSource(module, diagnostics.file());
-  else if (!options.launchFile.empty()) // with a manifest it is hloc's kernel, which reads nothing of the kind
-    machine->withholdHarmless();
+  makeReady = [this, &module](EmulatorDevice &device) {
+    if (options.ptxFile.empty())
+      device.setSource(module, diagnostics.file());
+    else if (!options.launchFile.empty()) // with a manifest it is hloc's kernel, which reads nothing of the kind
+      device.withholdHarmless();
+  };
+  makeReady(*machine);
   return executor->load(*machine, image, *program);
 }
 
@@ -346,6 +369,16 @@ llvm::FailureOr<Literal> RunCommand::emulate(llvm::ArrayRef<Literal> arguments) 
       return llvm::failure();
     }
     machine->noteWithheld();
+  }
+  otherSchedules.clear();
+  const bool quick = llvm::is_contained(options.checks, "none") || options.schedule;
+  if (succeeded(result) && machine->dependsOnSchedule() && !quick) {
+    if (!schedules)
+      schedules.emplace(*machineOptions, imageName, [&](EmulatorDevice &other) { makeReady(other); });
+    auto others = schedules->run(*executor, image, *program, arguments, *result, diagnostics);
+    if (failed(others))
+      return llvm::failure();
+    otherSchedules = std::move(*others);
   }
   bool counts = succeeded(result) && numRuns == 0;
   if (counts && options.counters == "json")
@@ -400,6 +433,10 @@ llvm::FailureOr<Literal> RunCommand::execute(const HloModule &module, llvm::Arra
 
 } // namespace
 
-int runRun(const RunOptions &options) { return RunCommand(options).run(); }
+int runRun(const RunOptions &options) {
+  RunOptions started = options;
+  started.startSeconds = steadySeconds();
+  return RunCommand(started).run();
+}
 
 } // namespace hloc

@@ -22,9 +22,11 @@ bool needsCausality(const Kernel &kernel) {
     case Opcode::Membar:
       return d.acquires || d.releases;
     case Opcode::Bar:
-    case Opcode::Barrier: { // of some warps, or some lanes
-      size_t fixed = d.mode == Mode::And || d.mode == Mode::Or || d.mode == Mode::Popc ? 3 : 1;
-      return d.mode == Mode::All || d.operands.size() > fixed;
+    case Opcode::Barrier: { // of some lanes, or some warps: with a count of threads that is not 0
+      if (d.mode == Mode::All)
+        return true;
+      const Source &count = d.operands[d.results + 1u];
+      return count.kind != Source::Kind::Constant || count.value != 0;
     }
     case Opcode::Ld:
     case Opcode::St:

@@ -452,8 +452,9 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEng
   launch.causal = impl->options.checkRaces && needsCausality(kernel);
   if (impl->options.timeLimitSeconds > 0)
     launch.deadline = impl->options.timeLimitSeconds + secondsNow();
-  impl->dependsOnSchedule |= hasStrongAccesses(kernel) || !launch.firstGuesses.empty() || !launch.updateTests.empty() ||
-                             !impl->options.checkRaces;
+  if (double deadline = impl->options.deadline)
+    launch.deadline = launch.deadline ? std::min(launch.deadline, deadline) : deadline;
+  impl->dependsOnSchedule |= hasStrongAccesses(kernel) || !launch.firstGuesses.empty() || !launch.updateTests.empty();
   if (!impl->fillParameters(launch, diagnostics) || !impl->runBlocks(launch, diagnostics))
     return llvm::failure();
   llvm::append_range(impl->findings, findings.sorted(std::max<uint64_t>(impl->options.maxFindings, 1)));

@@ -36,6 +36,12 @@ void expectDenseUse(void *memory, uint64_t bytes) {
 #endif
 }
 
+/// ", longer than 5 s", if it is known of the launch alone.
+static std::string limitOf(const Launch &launch) {
+  double seconds = launch.options.timeLimitSeconds;
+  return seconds > 0 ? fmt::format(", longer than {} s", seconds) : "";
+}
+
 /// Short blocks never ask for the time themselves.
 void Core::keepTime() {
   if (!launch.deadline || secondsNow() < launch.deadline || launch.stop.exchange(true))
@@ -45,8 +51,8 @@ void Core::keepTime() {
     finding.kind = FindingKind::TimeLimit;
     finding.kernel = launch.kernel.name;
     finding.block = {warps[0].block[0], warps[0].block[1], warps[0].block[2]};
-    finding.message = fmt::format("kernel `{}` took longer than {} s; it got to block {} of {}", launch.kernel.name,
-                                  launch.options.timeLimitSeconds, blockIndex, launch.request.grid.count());
+    finding.message = fmt::format("kernel `{}` took too long{}; it got to block {} of {}", launch.kernel.name,
+                                  limitOf(launch), blockIndex, launch.request.grid.count());
     return finding;
   });
 }
@@ -358,7 +364,7 @@ Tick machineTick(WarpContext *context, const Decoded *at) {
   warp.budget = polls ? budgetOfPolling : budgetOfTick;
   if (launch.deadline && secondsNow() > launch.deadline && !launch.stop.exchange(true))
     reportFinding(warp, *at, 0, FindingKind::TimeLimit,
-                  fmt::format("the launch took longer than {} s", launch.options.timeLimitSeconds));
+                  fmt::format("runs here, and the launch took too long{}", limitOf(launch)));
   const bool empty = at->guard.kind == Source::Kind::None && &launch.kernel.code[at->target] == at;
   if (empty && !launch.stop.exchange(true))
     reportFinding(warp, *at, 0, FindingKind::NoProgress, "jumps to itself for ever");

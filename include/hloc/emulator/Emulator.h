@@ -49,6 +49,7 @@ struct EmulatorOptions {
   Schedule schedule = {};
   unsigned multiprocessors = 132; ///< of the device, which hold blocks that wait for each other
   uint64_t maxFindings = 20;      ///< reported per launch; the rest are counted
+  double deadline = 0;            ///< by the steady clock, in seconds, of all launches; 0: none
   double timeLimitSeconds = 0;    ///< of one launch; 0: none. A launch past it fails with a finding
   /// If given, reads of bytes without a value are no findings, and give this byte: bytes that nobody wrote, those
   /// behind a slice up to the next multiple of 256 behind its buffer, and lanes that take no part in a shuffle. Results
@@ -174,8 +175,8 @@ public:
   /// machine (diagnostics), or findings (see findings()). Memory after a failed launch is unspecified.
   llvm::LogicalResult launch(const LaunchRequest &request, DiagnosticEngine &diagnostics);
 
-  /// Whether the results of all launches so far may depend on the order of blocks and warps: threads met at places that
-  /// barriers and fences do not order, as atomics do, or races were not looked for.
+  /// Whether the results of all launches so far may depend on the order of blocks and warps: kernels
+  /// had accesses that may meet without a race, as atomics do. (Without races all others give the same in any order.)
   bool dependsOnSchedule() const;
 
   llvm::ArrayRef<Finding> findings() const;

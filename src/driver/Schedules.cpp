@@ -1,0 +1,52 @@
+#include "Schedules.h"
+
+#include "fmt/format.h"
+
+namespace hloc {
+
+using emulator::Schedule;
+
+std::optional<Schedule> parseSchedule(llvm::StringRef text) {
+  if (text == "ascending")
+    return Schedule{Schedule::Order::Ascending};
+  if (text == "reversed")
+    return Schedule{Schedule::Order::Reversed};
+  Schedule shuffled{Schedule::Order::Shuffled, 1};
+  if (!text.consume_front("shuffled") || (!text.empty() && (!text.consume_front(":") || text.getAsInteger(10, shuffled.seed))))
+    return std::nullopt;
+  return shuffled;
+}
+
+llvm::FailureOr<std::vector<ScheduledResult>> ScheduleRuns::run(Executor &executor, const std::string &image,
+                                                                const DeviceProgram &program,
+                                                                llvm::ArrayRef<Literal> arguments, const Literal &first,
+                                                                DiagnosticEngine &diagnostics) {
+  std::vector<ScheduledResult> different;
+  for (Schedule schedule : {Schedule{Schedule::Order::Reversed}, Schedule{Schedule::Order::Shuffled, 1}}) {
+    std::unique_ptr<EmulatorDevice> &device = devices[schedule.name()];
+    bool loaded = true;
+    if (!device) {
+      emulator::EmulatorOptions again = options;
+      again.schedule = schedule;
+      again.countEvents = false;
+      device = std::make_unique<EmulatorDevice>(again, imageName, diagnostics);
+      prepare(*device);
+      loaded = executor.load(*device, image, program);
+    }
+    llvm::FailureOr<Literal> result = llvm::failure();
+    if (loaded)
+      result = executor.execute(*device, program, arguments);
+    if (failed(result)) {
+      diagnostics.report(DiagnosticKind::KernelFinding,
+                         fmt::format("this is found with blocks and warps in the order `{}`, not in the order `{}`; "
+                                     "--schedule={} runs it alone",
+                                     schedule.name(), options.schedule.name(), schedule.name()));
+      return llvm::failure();
+    }
+    if (!(*result == first))
+      different.push_back({schedule.name(), std::move(*result)});
+  }
+  return different;
+}
+
+} // namespace hloc

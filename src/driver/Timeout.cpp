@@ -1,0 +1,40 @@
+#include "Timeout.h"
+
+#include "fmt/format.h"
+#include "hloc/support/ExitCode.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <chrono>
+#include <cstdlib>
+
+namespace hloc {
+
+double steadySeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Timeout::Timeout(double seconds) {
+  if (seconds <= 0)
+    return;
+  thread = std::thread([this, seconds] {
+    constexpr double grace = 1; // for a kernel to say where it was
+    std::unique_lock<std::mutex> lock(mutex);
+    if (changed.wait_for(lock, std::chrono::duration<double>(seconds + grace), [this] { return done; }))
+      return;
+    llvm::errs() << fmt::format("hloc: error: time-limit: the run took longer than {} s [kernel-finding]\n", seconds);
+    std::_Exit(static_cast<int>(ExitCode::Mismatch));
+  });
+}
+
+Timeout::~Timeout() {
+  if (!thread.joinable())
+    return;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    done = true;
+  }
+  changed.notify_one();
+  thread.join();
+}
+
+} // namespace hloc
