@@ -24,17 +24,20 @@ llvm::FailureOr<std::vector<ScheduledResult>> ScheduleRuns::run(Executor &execut
   std::vector<ScheduledResult> different;
   for (Schedule schedule : {Schedule{Schedule::Order::Reversed}, Schedule{Schedule::Order::Shuffled, 1}}) {
     std::unique_ptr<EmulatorDevice> &device = devices[schedule.name()];
-    bool loaded = true;
-    if (!device) {
+    bool ready = true;
+    std::string error;
+    if (device) {
+      ready = device->reset(error);
+    } else {
       emulator::EmulatorOptions again = options;
       again.schedule = schedule;
       again.countEvents = false;
       device = std::make_unique<EmulatorDevice>(again, imageName, diagnostics);
       prepare(*device);
-      loaded = executor.load(*device, image, program);
+      ready = executor.load(*device, image, program);
     }
     llvm::FailureOr<Literal> result = llvm::failure();
-    if (loaded)
+    if (ready)
       result = executor.execute(*device, program, arguments);
     if (failed(result)) {
       diagnostics.report(DiagnosticKind::KernelFinding,

@@ -71,6 +71,13 @@ constexpr Row rows[] = {
     {"order_grid", "tiles", 1, 6, 64},
     {"order_grid", "stencil", 1, 6, 64},
     {"order_grid", "global_histogram", 2, 6, 64, Result::Work},
+    {"order_primitives", "block_scan_of_warps", 0, 1, 128},
+    {"order_primitives", "warp_scan_shared", 0, 1, 128},
+    {"order_primitives", "raking_reduce", 0, 1, 128},
+    {"order_primitives", "radix_sort", 0, 1, 128},
+    {"order_primitives", "aggregated_atomics", 0, 6, 128},
+    {"order_primitives", "tiled_sums", 0, 1, 128},
+    {"order_primitives", "grid_sync", 0, 6, 64},
 };
 
 /// One kernel of the file, and what comes before the first.
@@ -150,7 +157,9 @@ TEST_CASE("order: kernels that lack something are found") {
       bool found = false;
       for (const Schedule &schedule : schedules) {
         Outcome outcome = run(row, variant, schedule);
-        found = found || !outcome.clean || outcome.result != right.result;
+        found = !outcome.clean || outcome.result != right.result;
+        if (found)
+          break;
       }
       INFO(row.kernel << "_" << variant);
       CHECK(found);
