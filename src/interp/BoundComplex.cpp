@@ -182,9 +182,8 @@ private:
     if (!kernel)
       return unknownRectangle();
     if (x.isPoint() && y.isPoint()) {
-      // Which infinities and NaNs a function of complex numbers has is not the same anywhere (SEMANTICS.md).
       if (!std::isfinite(wanted.real()) || !std::isfinite(wanted.imag()))
-        return opcode == Opcode::Abs ? Rectangle{wanted, wanted} : unknownRectangle();
+        return notFinite(wanted);
       return widened({apply(x.low, y.low), apply(x.low, y.low)}, x, y, wanted);
     }
     Rectangle made{{HUGE_VAL, HUGE_VAL}, {-HUGE_VAL, -HUGE_VAL}};
@@ -200,6 +199,23 @@ private:
     }
     Number margin = (made.high - made.low) * 0.25;
     return widened({made.low - margin, made.high + margin}, x, y, wanted);
+  }
+
+  /// Infinities and NaNs of functions are the same for hloc's kernels and the reference; those of quotients are open, and
+  /// so are all of other compilers (SEMANTICS.md). A number beside one that is none keeps a few digits less than alone.
+  Rectangle notFinite(Number wanted) const {
+    if (opcode == Opcode::Abs)
+      return {wanted, wanted};
+    if (step.backend == Backend::Other || opcode == Opcode::Divide || opcode == Opcode::Power)
+      return unknownRectangle();
+    double low[2] = {wanted.real(), wanted.imag()}, high[2] = {low[0], low[1]};
+    for (unsigned part = 0; part < 2; ++part)
+      if (std::isfinite(low[part]) && low[part] != 0) {
+        double error = 64 * ulps * grid.ulp(low[part]);
+        low[part] -= error;
+        high[part] += error;
+      }
+    return {{low[0], low[1]}, {high[0], high[1]}};
   }
 
   /// Functions whose error no formula in use bounds: its factor, see Accuracy.def.

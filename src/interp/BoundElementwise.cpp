@@ -186,10 +186,12 @@ llvm::FailureOr<BoundsPtr> boundElementwise(const BoundStep &step, BoundsPtr &un
   if (instr.opcode() == Opcode::BitcastConvert)
     return anyBounds ? boundBits(step) : llvm::FailureOr<BoundsPtr>(BoundsPtr());
   if (instr.opcode() == Opcode::Negate && anyUnrounded) { // -(a * b) + c contracts as well
-    const Bounds &product = *step.operands[0].unrounded;
-    llvm::FailureOr<Literal> low = step.evaluate({product.high}, true), high = step.evaluate({product.low}, true);
-    if (succeeded(low) && succeeded(high))
-      unrounded = std::make_shared<Bounds>(Bounds{std::move(*low), std::move(*high)});
+    auto negated = std::make_shared<Bounds>(
+        Bounds{step.operands[0].unrounded->high, step.operands[0].unrounded->low});
+    for (Literal *end : {&negated->low, &negated->high})
+      for (double &x : end->mutableData<double>())
+        x = -x;
+    unrounded = std::move(negated);
   }
   bool keepsProduct = instr.opcode() == Opcode::Multiply && step.keepUnrounded && isFloat(type) && bitWidth(type) > 8;
   bool eitherZero =

@@ -56,6 +56,17 @@ Literal magnitudes(const Bounds &bounds) {
   return made;
 }
 
+bool isAllFinite(const Literal &bound) {
+  return llvm::all_of(bound.data<double>(), [](double x) { return std::isfinite(x); });
+}
+
+/// Infinities and NaNs replaced by 0.
+Literal finiteOnly(Literal bound) {
+  for (double &x : bound.mutableData<double>())
+    x = std::isfinite(x) ? x : 0;
+  return bound;
+}
+
 bool hasUnknown(const Bounds &bounds) {
   auto low = bounds.low.data<double>(), high = bounds.high.data<double>();
   for (size_t i = 0; i < low.size(); ++i)
@@ -68,11 +79,13 @@ bool hasUnknown(const Bounds &bounds) {
 struct SumEnds {
   const FloatGrid &accumulator, &result;
 
-  void finish(double value, double low, double high, double magnitude, double error, double &least,
-              double &greatest) const {
+  /// `finiteMagnitude`: that of the finite terms.
+  void finish(double value, double low, double high, double magnitude, double finiteMagnitude, double error,
+              double &least, double &greatest) const {
     if (std::isnan(value) || std::isinf(value)) {
-      // Not finite through its terms: whatever the order. Through the sum: that is a rounding like any other.
-      if (!std::isfinite(magnitude)) {
+      // Not finite through its terms: so in any order, unless finite terms overflow in some. Through the sum: that is a
+      // rounding like any other.
+      if (!std::isfinite(magnitude) && finiteMagnitude < accumulator.largestNumber()) {
         least = greatest = value;
         return;
       }
@@ -114,7 +127,8 @@ public:
     spread |= low != high;
     least += low;
     greatest += high;
-    magnitude += std::max(std::fabs(low), std::fabs(high));
+    if (double larger = std::max(std::fabs(low), std::fabs(high)); std::isfinite(larger))
+      magnitude += larger;
     lowest = std::min(lowest, lowestBit(low));
     double middle = low == high ? low : low + (high - low) / 2;
     if (single)
@@ -138,7 +152,7 @@ public:
       first = std::min(first, serial - width / 2);
       last = std::max(last, serial + width / 2);
     }
-    ends.finish(value, first, last, finite ? double(magnitude) : infinity,
+    ends.finish(value, first, last, finite ? double(magnitude) : infinity, double(magnitude),
                 roundings * ends.accumulator.unitRoundoff() * double(magnitude), low, high);
   }
 
@@ -235,7 +249,8 @@ namespace {
 struct LinearParts {
   Literal low, high; ///< exact sums of the lowest and of the highest terms
   Literal magnitude;
-  double quantum; ///< all terms are multiples of this
+  Literal finiteMagnitude; ///< of the finite terms; without elements where all are
+  double quantum;          ///< all terms are multiples of this
   double roundings;
 };
 
@@ -247,6 +262,7 @@ BoundsPtr finishLinear(const BoundStep &step, const LinearParts &parts) {
   auto made = std::make_shared<Bounds>(Bounds{Literal(shape), Literal(shape)});
   auto least = made->low.mutableData<double>(), greatest = made->high.mutableData<double>();
   auto low = parts.low.data<double>(), high = parts.high.data<double>(), magnitude = parts.magnitude.data<double>();
+  auto finite = parts.finiteMagnitude.data<double>();
   unsigned numParts = isComplex(step.value.shape().elementType()) ? 2 : 1;
   for (size_t i = 0; i < low.size(); ++i) {
     double sum = magnitude[i];
@@ -256,8 +272,9 @@ BoundsPtr finishLinear(const BoundStep &step, const LinearParts &parts) {
     }
     bool exact = low[i] == high[i] && sum < std::ldexp(parts.quantum, int(accumulator.precision()));
     double error = exact ? 0 : parts.roundings * accumulator.unitRoundoff() * sum;
-    ends.finish(partOf(step.value, int64_t(i / numParts), unsigned(i % numParts)), low[i], high[i], sum, error,
-                least[i], greatest[i]);
+    double ofFinite = std::isfinite(sum) ? sum : finite[i];
+    ends.finish(partOf(step.value, int64_t(i / numParts), unsigned(i % numParts)), low[i], high[i], sum, ofFinite,
+                error, least[i], greatest[i]);
     if (least[i] == 0 && greatest[i] == 0) { // products that underflow leave their sign in a contracted sum
       least[i] = -0.0;
       greatest[i] = 0.0;
@@ -343,7 +360,12 @@ llvm::FailureOr<BoundsPtr> boundProducts(const BoundStep &step) {
   llvm::FailureOr<Literal> middle = product(a, b), magnitude = product(aMagnitude, bMagnitude);
   if (failed(middle) || failed(magnitude))
     return llvm::failure();
-  LinearParts parts{*middle, *middle, std::move(*magnitude), lowestBitOf(a) * lowestBitOf(b),
+  llvm::FailureOr<Literal> finite = Literal();
+  if (!isAllFinite(*magnitude))
+    finite = product(finiteOnly(aMagnitude), finiteOnly(bMagnitude));
+  if (failed(finite))
+    return llvm::failure();
+  LinearParts parts{*middle, *middle, std::move(*magnitude), std::move(*finite), lowestBitOf(a) * lowestBitOf(b),
                     sumRoundings(productTerms(step.instr)) + (complex ? 3 : 1)};
   if (complex) {
     auto sums = parts.magnitude.mutableData<double>();
@@ -379,14 +401,17 @@ llvm::FailureOr<BoundsPtr> boundWindowSum(const BoundStep &step) {
     return unknownBounds(step.value);
   llvm::FailureOr<Literal> low = step.evaluate({terms->low, init->low}, true),
                            high = step.evaluate({terms->high, init->high}, true),
-                           magnitude = step.evaluate({magnitudes(*terms), magnitudes(*init)}, true);
-  if (failed(low) || failed(high) || failed(magnitude))
+                           magnitude = step.evaluate({magnitudes(*terms), magnitudes(*init)}, true),
+                           finite = Literal();
+  if (succeeded(magnitude) && !isAllFinite(*magnitude))
+    finite = step.evaluate({finiteOnly(magnitudes(*terms)), finiteOnly(magnitudes(*init))}, true);
+  if (failed(low) || failed(high) || failed(magnitude) || failed(finite))
     return llvm::failure();
   double size = 1;
   for (const WindowDim &dim : step.instr.windowOr(step.operands[0].array().shape().rank()).dims)
     size *= double(dim.size);
   double quantum = std::min(lowestBitOf(terms->low), lowestBitOf(init->low));
-  return finishLinear(step, {std::move(*low), std::move(*high), std::move(*magnitude), quantum,
+  return finishLinear(step, {std::move(*low), std::move(*high), std::move(*magnitude), std::move(*finite), quantum,
                              sumRoundings(size + 1) + (step.operands[0].unrounded ? 1 : 0)});
 }
 
@@ -405,8 +430,9 @@ llvm::FailureOr<BoundsPtr> boundScatterSum(const BoundStep &step) {
     return asBound(*sums);
   };
   llvm::FailureOr<Literal> low = scatter(into->low, updates->low), high = scatter(into->high, updates->high),
-                           magnitude = scatter(magnitudes(*into), magnitudes(*updates));
-  if (failed(low) || failed(high) || failed(magnitude))
+                           magnitude = scatter(magnitudes(*into), magnitudes(*updates)),
+                           finite = scatter(finiteOnly(magnitudes(*into)), finiteOnly(magnitudes(*updates)));
+  if (failed(low) || failed(high) || failed(magnitude) || failed(finite))
     return llvm::failure();
   FloatGrid grid(type);
   auto least = low->mutableData<double>(), greatest = high->mutableData<double>(),
@@ -419,8 +445,8 @@ llvm::FailureOr<BoundsPtr> boundScatterSum(const BoundStep &step) {
     // Elements that nothing was added to are moved, not computed.
     bool untouched = sum[i] == std::fabs(into->low.data<double>()[i]) && into->low.data<double>()[i] == least[i];
     double error = exact || untouched ? 0 : roundings * grid.unitRoundoff() * sum[i];
-    SumEnds{grid, grid}.finish(step.value.getDouble(int64_t(i)), least[i], greatest[i], sum[i], error,
-                               made->low.mutableData<double>()[i], made->high.mutableData<double>()[i]);
+    SumEnds{grid, grid}.finish(step.value.getDouble(int64_t(i)), least[i], greatest[i], sum[i],
+                               finite->data<double>()[i], error, made->low.mutableData<double>()[i], made->high.mutableData<double>()[i]);
   }
   return nullIfExact(std::move(made));
 }
