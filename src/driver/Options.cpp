@@ -27,8 +27,7 @@ const std::map<std::string, Stage> stages = {{"parse", Stage::Parse}, {"verify",
 /// The spellings that differ between the option and what it becomes.
 struct RawOptions {
   std::vector<std::string> targets;
-  std::string dumpFolder, emit, stopAfter, timing, xlaDumpTo, platform, reference, counters, tolerance,
-      schedule;
+  std::string dumpFolder, emit, stopAfter, timing, xlaDumpTo, platform, reference, counters, tolerance, schedule;
   std::vector<std::string> regimes;
   int verbosity = 0;
 };

@@ -173,8 +173,8 @@ private:
     arrays.push_back(std::move(array));
   }
 
-  /// False, with a diagnostic, if they differ or cannot be compared. `schedule`: the one that gave `actual` if there was
-  /// another before, with which all was well.
+  /// False, with a diagnostic, if they differ or cannot be compared. `schedule`: the one that gave `actual` if there
+  /// was another before, with which all was well.
   bool compare(const HloModule &module, llvm::ArrayRef<Literal> arguments, const Literal &actual,
                const std::string &schedule = "") {
     llvm::FailureOr<Literal> expected = llvm::failure();
@@ -226,6 +226,21 @@ private:
     return true;
   }
 
+  /// Checks of the emulator and the orders in which threads ran, for the agreement.
+  std::string whatWasWatched() const {
+    if (options.platform != Platform::Emulator || !machineOptions)
+      return "";
+    std::string checks;
+    for (auto [on, name] : {std::pair(machineOptions->checkBounds, "bounds"),
+                            {machineOptions->checkRaces, "races"},
+                            {machineOptions->checkUninit, "uninit"},
+                            {machineOptions->checkDivergence, "divergence"}})
+      if (on)
+        checks += (checks.empty() ? "" : ", ") + std::string(name);
+    return fmt::format("; checks: {}; order of threads: {}", checks.empty() ? "none" : checks,
+                       schedules ? "ascending, reversed, shuffled" : machineOptions->schedule.name());
+  }
+
   void printAgreement() const {
     std::string regimes;
     for (Regime run : regimesRun)
@@ -233,8 +248,9 @@ private:
     if (!regimes.empty())
       regimes = fmt::format(" in {} regime{} ({})", regimesRun.size(), regimesRun.size() == 1 ? "" : "s", regimes);
     // JSON counters have standard output for themselves.
-    (options.counters == "json" ? llvm::errs() : llvm::outs()) << fmt::format(
-        "{} elements agree with the interpreter{}: {}\n", agreement.numElements, regimes, describeAgreement(agreement));
+    (options.counters == "json" ? llvm::errs() : llvm::outs())
+        << fmt::format("{} elements agree with the interpreter{}: {}{}\n", agreement.numElements, regimes,
+                       describeAgreement(agreement), whatWasWatched());
   }
 
   static int64_t countElements(const Literal &value) {

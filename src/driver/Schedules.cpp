@@ -12,7 +12,8 @@ std::optional<Schedule> parseSchedule(llvm::StringRef text) {
   if (text == "reversed")
     return Schedule{Schedule::Order::Reversed};
   Schedule shuffled{Schedule::Order::Shuffled, 1};
-  if (!text.consume_front("shuffled") || (!text.empty() && (!text.consume_front(":") || text.getAsInteger(10, shuffled.seed))))
+  if (!text.consume_front("shuffled") ||
+      (!text.empty() && (!text.consume_front(":") || text.getAsInteger(10, shuffled.seed))))
     return std::nullopt;
   return shuffled;
 }

@@ -201,8 +201,9 @@ private:
     return widened({made.low - margin, made.high + margin}, x, y, wanted);
   }
 
-  /// Infinities and NaNs of functions are the same for hloc's kernels and the reference; those of quotients are open, and
-  /// so are all of other compilers (SEMANTICS.md). A number beside one that is none keeps a few digits less than alone.
+  /// Infinities and NaNs of functions are the same for hloc's kernels and the reference; those of quotients are open,
+  /// and so are all of other compilers (SEMANTICS.md). A number beside one that is none keeps a few digits less than
+  /// alone.
   Rectangle notFinite(Number wanted) const {
     if (opcode == Opcode::Abs)
       return {wanted, wanted};

@@ -186,8 +186,7 @@ llvm::FailureOr<BoundsPtr> boundElementwise(const BoundStep &step, BoundsPtr &un
   if (instr.opcode() == Opcode::BitcastConvert)
     return anyBounds ? boundBits(step) : llvm::FailureOr<BoundsPtr>(BoundsPtr());
   if (instr.opcode() == Opcode::Negate && anyUnrounded) { // -(a * b) + c contracts as well
-    auto negated = std::make_shared<Bounds>(
-        Bounds{step.operands[0].unrounded->high, step.operands[0].unrounded->low});
+    auto negated = std::make_shared<Bounds>(Bounds{step.operands[0].unrounded->high, step.operands[0].unrounded->low});
     for (Literal *end : {&negated->low, &negated->high})
       for (double &x : end->mutableData<double>())
         x = -x;

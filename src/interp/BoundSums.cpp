@@ -365,7 +365,11 @@ llvm::FailureOr<BoundsPtr> boundProducts(const BoundStep &step) {
     finite = product(finiteOnly(aMagnitude), finiteOnly(bMagnitude));
   if (failed(finite))
     return llvm::failure();
-  LinearParts parts{*middle, *middle, std::move(*magnitude), std::move(*finite), lowestBitOf(a) * lowestBitOf(b),
+  LinearParts parts{*middle,
+                    *middle,
+                    std::move(*magnitude),
+                    std::move(*finite),
+                    lowestBitOf(a) * lowestBitOf(b),
                     sumRoundings(productTerms(step.instr)) + (complex ? 3 : 1)};
   if (complex) {
     auto sums = parts.magnitude.mutableData<double>();
@@ -401,8 +405,7 @@ llvm::FailureOr<BoundsPtr> boundWindowSum(const BoundStep &step) {
     return unknownBounds(step.value);
   llvm::FailureOr<Literal> low = step.evaluate({terms->low, init->low}, true),
                            high = step.evaluate({terms->high, init->high}, true),
-                           magnitude = step.evaluate({magnitudes(*terms), magnitudes(*init)}, true),
-                           finite = Literal();
+                           magnitude = step.evaluate({magnitudes(*terms), magnitudes(*init)}, true), finite = Literal();
   if (succeeded(magnitude) && !isAllFinite(*magnitude))
     finite = step.evaluate({finiteOnly(magnitudes(*terms)), finiteOnly(magnitudes(*init))}, true);
   if (failed(low) || failed(high) || failed(magnitude) || failed(finite))
@@ -446,7 +449,8 @@ llvm::FailureOr<BoundsPtr> boundScatterSum(const BoundStep &step) {
     bool untouched = sum[i] == std::fabs(into->low.data<double>()[i]) && into->low.data<double>()[i] == least[i];
     double error = exact || untouched ? 0 : roundings * grid.unitRoundoff() * sum[i];
     SumEnds{grid, grid}.finish(step.value.getDouble(int64_t(i)), least[i], greatest[i], sum[i],
-                               finite->data<double>()[i], error, made->low.mutableData<double>()[i], made->high.mutableData<double>()[i]);
+                               finite->data<double>()[i], error, made->low.mutableData<double>()[i],
+                               made->high.mutableData<double>()[i]);
   }
   return nullIfExact(std::move(made));
 }
