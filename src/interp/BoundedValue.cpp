@@ -109,6 +109,25 @@ BoundsPtr unknownBounds(const Literal &value) {
   return made;
 }
 
+namespace {
+
+Literal repeated(const Literal &scalar, int64_t count) {
+  Literal made(Shape::array(scalar.shape().elementType(), {count}));
+  size_t width = hostBytes(scalar.shape().elementType());
+  for (int64_t i = 0; i < count; ++i)
+    std::copy_n(scalar.bytes().begin(), width, made.mutableBytes().begin() + size_t(i) * width);
+  return made;
+}
+} // namespace
+
+Bounded repeated(const Bounded &scalar, int64_t count) {
+  BoundsPtr bounds;
+  if (scalar.bounds)
+    bounds =
+        std::make_shared<Bounds>(Bounds{repeated(scalar.bounds->low, count), repeated(scalar.bounds->high, count)});
+  return Bounded(Value(repeated(scalar.array(), count)), std::move(bounds));
+}
+
 bool isSpread(const Literal &low, const Literal &high, int64_t element) {
   size_t width = hostBytes(low.shape().elementType());
   auto at = size_t(element) * width;

@@ -51,6 +51,9 @@ BoundsPtr boundsOrPoint(const Bounded &bounded);
 /// Elements of a bound in the type of the value: rounded to nearest, as they are where they are numbers of the type.
 Literal asValue(const Literal &bound, const Shape &shape);
 
+/// A scalar as an array of `count` elements.
+Bounded repeated(const Bounded &scalar, int64_t count);
+
 /// An interval of which nothing is known.
 inline bool isUnknown(double low, double high) { return std::isnan(low) != std::isnan(high); }
 inline void setUnknown(double &low, double &high) {

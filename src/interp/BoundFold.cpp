@@ -1,0 +1,277 @@
+// Reductions by any function, and ops without rules of their own.
+
+#include "interp/Accuracy.h"
+#include "interp/BoundMachine.h"
+#include "interp/BoundSums.h"
+#include "interp/FloatGrid.h"
+#include "interp/Strided.h"
+
+#include "llvm/ADT/ScopeExit.h"
+
+namespace hloc::interp {
+
+namespace {
+
+/// Ops whose result no order of evaluation and no rounding changes.
+bool isExactOp(const HloInstruction &instr) {
+  if (!instr.shape().isArray() || (!isFloat(instr.shape().elementType()) && !isComplex(instr.shape().elementType())))
+    return true;
+  return instr.opcode() == Opcode::Parameter || instr.opcode() == Opcode::Constant || !isElementwise(instr.opcode()) ||
+         !rounds(instr.opcode());
+}
+
+bool isExactComputation(const HloComputation &computation) {
+  return llvm::all_of(computation.instructions(), [](const HloInstruction *instr) {
+    return isExactOp(*instr) && llvm::all_of(instr->calledComputations(),
+                                             [](const HloComputation *callee) { return isExactComputation(*callee); });
+  });
+}
+
+/// The elements [from, from + count) of a one-dimensional array with bounds.
+Literal part(const Literal &literal, int64_t from, int64_t count) {
+  Literal made(Shape::array(literal.shape().elementType(), {count}));
+  size_t width = hostBytes(literal.shape().elementType());
+  std::copy_n(literal.bytes().begin() + size_t(from) * width, size_t(count) * width, made.mutableBytes().begin());
+  return made;
+}
+Bounded part(const Bounded &bounded, int64_t from, int64_t count) {
+  BoundsPtr bounds;
+  if (bounded.bounds)
+    bounds = std::make_shared<Bounds>(
+        Bounds{part(bounded.bounds->low, from, count), part(bounded.bounds->high, from, count)});
+  return Bounded(Value(part(bounded.array(), from, count)), std::move(bounds));
+}
+Literal joined(const Literal &a, const Literal &b) {
+  Literal made(Shape::array(a.shape().elementType(), {a.numElements() + b.numElements()}));
+  std::copy(b.bytes().begin(), b.bytes().end(),
+            std::copy(a.bytes().begin(), a.bytes().end(), made.mutableBytes().begin()));
+  return made;
+}
+Bounded joined(const Bounded &a, const Bounded &b) {
+  BoundsPtr bounds;
+  if (a.bounds || b.bounds) {
+    BoundsPtr first = boundsOrPoint(a), second = boundsOrPoint(b);
+    bounds = std::make_shared<Bounds>(Bounds{joined(first->low, second->low), joined(first->high, second->high)});
+  }
+  return Bounded(Value(joined(a.array(), b.array())), std::move(bounds));
+}
+Literal flat(Literal literal) {
+  Literal made(Shape::array(literal.shape().elementType(), {literal.numElements()}));
+  std::copy(literal.bytes().begin(), literal.bytes().end(), made.mutableBytes().begin());
+  return made;
+}
+
+std::vector<Bounded *> leavesOf(Bounded &value) {
+  if (!value.value.isTuple())
+    return {&value};
+  std::vector<Bounded *> leaves;
+  for (Bounded &element : value.elements)
+    llvm::append_range(leaves, leavesOf(element));
+  return leaves;
+}
+
+/// Moves an end of a bound so that it holds another number; nothing is known if only one of them is a NaN.
+void include(double &low, double &high, double value) {
+  if (isUnknown(low, high))
+    return;
+  if (std::isnan(value) != std::isnan(low)) {
+    setUnknown(low, high);
+    return;
+  }
+  low = std::min(low, value);
+  high = std::max(high, value);
+}
+
+} // namespace
+
+BoundMachine::Result BoundMachine::reduce(const HloInstruction &instr, std::vector<Bounded> &operands) {
+  llvm::FailureOr<Value> value = valueOf(instr, operands, nullptr);
+  if (failed(value))
+    return llvm::failure();
+  Bounded result(std::move(*value));
+  const HloComputation &reducer = *instr.computation(AttributeKey::ToApply);
+  bool anyBounds = llvm::any_of(operands, [](const Bounded &operand) { return operand.isBounded(); });
+  std::optional<Opcode> plain = plainOp(reducer);
+  if (operands.size() == 2 && plain == Opcode::Add && !result.value.isTuple() &&
+      (isFloat(result.array().shape().elementType()) || isComplex(result.array().shape().elementType()))) {
+    BoundStep step{instr, operands, result.array(), machine, backend, false};
+    result.bounds = boundReduceSum(step);
+    return result;
+  }
+  if ((anyBounds || !isExactComputation(reducer)) && failed(fold(instr, operands, result)))
+    return llvm::failure();
+  admitEitherZero(instr, result);
+  // A tree knows the partial sums of one order; of plain sums the bounds hold for all.
+  unsigned n = operands.size() / 2;
+  for (unsigned i = 0; i < n && result.value.isTuple(); ++i) {
+    Bounded &sum = result.elements[i];
+    if (!addsAlone(reducer, i) || !isFloat(sum.array().shape().elementType()))
+      continue;
+    Bounded ofSum[] = {operands[i], operands[n + i]};
+    sum.bounds = boundReduceSum({instr, ofSum, sum.array(), machine, backend, false});
+  }
+  return result;
+}
+
+/// Which zero the largest or smallest of zeros is, other compilers decide for themselves.
+void BoundMachine::admitEitherZero(const HloInstruction &instr, Bounded &result) const {
+  std::optional<Opcode> plain = plainOp(*instr.computation(AttributeKey::ToApply));
+  if (backend != Backend::Other || (plain != Opcode::Maximum && plain != Opcode::Minimum) || result.value.isTuple() ||
+      !isFloat(result.array().shape().elementType()))
+    return;
+  auto made = std::make_shared<Bounds>(*boundsOrPoint(result));
+  for (double &low : made->low.mutableData<double>())
+    low = low == 0 ? -0.0 : low;
+  for (double &high : made->high.mutableData<double>())
+    high = high == 0 ? 0.0 : high;
+  result.bounds = nullIfExact(std::move(made));
+}
+
+llvm::LogicalResult BoundMachine::fold(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result) {
+  const HloComputation &reducer = *instr.computation(AttributeKey::ToApply);
+  size_t n = operands.size() / 2;
+  const Shape &shape = operands[0].array().shape();
+  Index order, kept;
+  int64_t rows = 1, width = 1;
+  for (unsigned i = 0; i < shape.rank(); ++i) {
+    bool isReduced = llvm::is_contained(instr.ints(AttributeKey::Dimensions), int64_t(i));
+    (isReduced ? order : kept).push_back(i);
+    (isReduced ? rows : width) *= shape.dim(i);
+  }
+  order.append(kept);
+  std::vector<Bounded> state;
+  for (size_t i = 0; i < n; ++i) {
+    const Bounded &operand = operands[i];
+    BoundsPtr bounds;
+    if (operand.bounds)
+      bounds = std::make_shared<Bounds>(
+          Bounds{flat(transposed(operand.bounds->low, order)), flat(transposed(operand.bounds->high, order))});
+    state.emplace_back(Value(flat(transposed(operand.array(), order))), std::move(bounds));
+  }
+  double before = orderRoundings;
+  auto restore = llvm::scope_exit([&] { orderRoundings = before; });
+  orderRoundings = sumRoundings(double(rows + 1)) / std::max(1.0, std::log2(double(rows + 1)));
+  // reducer(a..., b...) on `count` elements at once
+  auto combine = [&](llvm::ArrayRef<Bounded> a, llvm::ArrayRef<Bounded> b,
+                     int64_t count) -> llvm::FailureOr<std::vector<Bounded>> {
+    std::vector<Bounded> arguments(a.begin(), a.end());
+    arguments.insert(arguments.end(), b.begin(), b.end());
+    Shape lift = Shape::array(ElementType::Pred, {count});
+    Result combined = run(reducer, std::move(arguments), &lift);
+    if (failed(combined))
+      return llvm::failure();
+    std::vector<Bounded> made;
+    for (Bounded *leaf : leavesOf(*combined))
+      made.push_back(leaf->array().numElements() == count ? std::move(*leaf) : repeated(*leaf, count));
+    return made;
+  };
+  while (rows > 1) {
+    int64_t half = rows / 2, left = rows - 2 * half;
+    std::vector<Bounded> a, b;
+    for (const Bounded &operand : state) {
+      a.push_back(part(operand, 0, half * width));
+      b.push_back(part(operand, half * width, half * width));
+    }
+    llvm::FailureOr<std::vector<Bounded>> combined = combine(a, b, half * width);
+    if (failed(combined) || combined->size() != n)
+      return llvm::failure();
+    for (size_t i = 0; i < n; ++i)
+      (*combined)[i] = left ? joined((*combined)[i], part(state[i], 2 * half * width, width)) : (*combined)[i];
+    state = std::move(*combined);
+    rows = half + left;
+  }
+  std::vector<Bounded> inits;
+  for (size_t i = 0; i < n; ++i)
+    inits.push_back(repeated(operands[n + i], width));
+  if (rows == 1) {
+    llvm::FailureOr<std::vector<Bounded>> combined = combine(inits, state, width);
+    if (failed(combined) || combined->size() != n)
+      return llvm::failure();
+    inits = std::move(*combined);
+  }
+  std::vector<Bounded *> leaves = leavesOf(result);
+  for (size_t i = 0; i < n; ++i) {
+    BoundsPtr folded = boundsOrPoint(inits[i]);
+    const Literal &value = leaves[i]->array();
+    Literal reference = asBound(value);
+    auto made = std::make_shared<Bounds>(Bounds{Literal(reference.shape()), Literal(reference.shape())});
+    llvm::copy(folded->low.bytes(), made->low.mutableBytes().begin());
+    llvm::copy(folded->high.bytes(), made->high.mutableBytes().begin());
+    if (isFloat(value.shape().elementType()) || isComplex(value.shape().elementType())) {
+      auto low = made->low.mutableData<double>(), high = made->high.mutableData<double>();
+      for (size_t k = 0; k < low.size(); ++k)
+        include(low[k], high[k], reference.data<double>()[k]);
+    }
+    leaves[i]->bounds = nullIfExact(std::move(made));
+  }
+  return llvm::success();
+}
+
+llvm::LogicalResult BoundMachine::boundByEnds(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands,
+                                              Bounded &result) {
+  bool anyBounds = llvm::any_of(operands, [](const Bounded &operand) { return operand.isBounded(); });
+  bool moves = instr.opcode() == Opcode::Sort || instr.opcode() == Opcode::TopK || instr.opcode() == Opcode::Iota ||
+               instr.opcode() == Opcode::RngBitGenerator || instr.opcode() == Opcode::Rng ||
+               (family(instr.opcode()) != OpcodeFamily::Structured && instr.opcode() != Opcode::CustomCall);
+  const HloComputation *function = instr.computation(AttributeKey::ToApply);
+  if (function && isExactComputation(*function))
+    moves = true; // a maximum, an overwrite, a comparator
+  if (!anyBounds && (moves || instr.operands().empty()))
+    return llvm::success();
+  std::vector<Bounded> ends;
+  for (bool high : {false, true}) {
+    if (!anyBounds)
+      break;
+    std::vector<Value> values;
+    for (const Bounded &operand : operands)
+      values.push_back(
+          !operand.bounds ? operand.value
+                          : Value(asValue(high ? operand.bounds->high : operand.bounds->low, operand.array().shape())));
+    llvm::FailureOr<Value> end = machine.evaluate(instr, values);
+    if (failed(end))
+      return llvm::failure();
+    ends.emplace_back(std::move(*end));
+  }
+  // Errors of factorisations and transforms are in proportion to the largest element.
+  double terms =
+      instr.numOperands() && instr.operand(0)->shape().isArray() ? double(instr.operand(0)->shape().numElements()) : 1;
+  double ulps = moves ? 0 : 4 + 2 * std::log2(std::max(terms, 2.0));
+  for (auto [number, leaf] : llvm::enumerate(leavesOf(result))) {
+    if (leaf->value.isTuple())
+      continue;
+    const Literal &value = leaf->array();
+    ElementType type = value.shape().elementType();
+    bool floating = isFloat(type) || isComplex(type);
+    Literal reference = asBound(value);
+    auto made = std::make_shared<Bounds>(Bounds{reference, reference});
+    BoundsPtr unknown = unknownBounds(value);
+    for (Bounded &end : ends) {
+      Literal other = asBound(leavesOf(end)[number]->array());
+      if (floating) {
+        auto low = made->low.mutableData<double>(), high = made->high.mutableData<double>();
+        for (size_t k = 0; k < low.size(); ++k)
+          include(low[k], high[k], other.data<double>()[k]);
+        continue;
+      }
+      for (int64_t k = 0; k < value.numElements(); ++k)
+        if (other.getBits(k) != reference.getBits(k)) {
+          made->low.setBits(k, unknown->low.getBits(k));
+          made->high.setBits(k, unknown->high.getBits(k));
+        }
+    }
+    if (floating && ulps > 0) {
+      double largest = 0;
+      for (double x : reference.data<double>())
+        largest = std::isfinite(x) ? std::max(largest, std::fabs(x)) : largest;
+      double error = ulps * FloatGrid(componentType(type)).ulp(largest);
+      for (double &x : made->low.mutableData<double>())
+        x -= error;
+      for (double &x : made->high.mutableData<double>())
+        x += error;
+    }
+    leaf->bounds = nullIfExact(std::move(made));
+  }
+  return llvm::success();
+}
+
+} // namespace hloc::interp

@@ -1,0 +1,161 @@
+// What others see of bounds: admissible results of a module.
+
+#include "hloc/interp/Bounds.h"
+
+#include "interp/BoundMachine.h"
+
+namespace hloc {
+
+namespace {
+
+/// `count`: the arrays are of one dimension of this size, whatever the shape says.
+void collect(const interp::Bounded &value, const Shape &shape, std::optional<int64_t> count,
+             llvm::SmallVector<int64_t, 2> &path, std::vector<AdmissibleArray> &leaves) {
+  if (shape.isTuple()) {
+    for (unsigned i = 0; i < shape.elements().size(); ++i) {
+      path.push_back(i);
+      collect(value.elements[i], shape.element(i), count, path, leaves);
+      path.pop_back();
+    }
+    return;
+  }
+  if (!shape.isArray())
+    return;
+  AdmissibleArray leaf;
+  leaf.path = path;
+  interp::Bounded array(value.value, value.bounds);
+  if (count && array.array().numElements() != *count) // the same for all elements
+    array = interp::repeated(array, *count);
+  leaf.value = array.value.toLiteral(count ? Shape::array(shape.elementType(), {*count}) : shape);
+  if (array.bounds) {
+    leaf.low = array.bounds->low;
+    leaf.high = array.bounds->high;
+  }
+  leaves.push_back(std::move(leaf));
+}
+
+bool admitsPart(double low, double high, double actual) {
+  if (std::isnan(low) || std::isnan(high))
+    return std::isnan(actual) || interp::isUnknown(low, high);
+  if (actual == 0 && low == 0 && high == 0) // which zero it is
+    return std::signbit(low) != std::signbit(high) || std::signbit(low) == std::signbit(actual);
+  return actual >= low && actual <= high;
+}
+
+} // namespace
+
+bool AdmissibleArray::isUndecided(int64_t element) const { return !isExact() && interp::isUnknown(low, high, element); }
+
+bool AdmissibleArray::isBranched(int64_t element) const { return !isExact() && interp::isSpread(low, high, element); }
+
+bool AdmissibleArray::admits(int64_t element, const Literal &actual, int64_t position) const {
+  ElementType type = value.shape().elementType();
+  auto at = size_t(element);
+  if (isComplex(type)) {
+    std::complex<double> x = actual.getComplex(position);
+    std::complex<double> a = isExact() ? value.getComplex(element) : low.getComplex(element);
+    std::complex<double> b = isExact() ? a : high.getComplex(element);
+    return admitsPart(a.real(), b.real(), x.real()) && admitsPart(a.imag(), b.imag(), x.imag());
+  }
+  if (isFloat(type)) {
+    double a = isExact() ? value.getDouble(element) : low.data<double>()[at];
+    return admitsPart(a, isExact() ? a : high.data<double>()[at], actual.getDouble(position));
+  }
+  if (isPred(type)) { // any other byte than 0 is true
+    bool x = actual.getInt(position) != 0;
+    bool least = (isExact() ? value : low).getInt(element) != 0,
+         greatest = (isExact() ? value : high).getInt(element) != 0;
+    return x >= least && x <= greatest;
+  }
+  int64_t x = actual.getInt(position), least = (isExact() ? value : low).getInt(element),
+          greatest = (isExact() ? value : high).getInt(element);
+  if (type == ElementType::U64)
+    return uint64_t(x) >= uint64_t(least) && uint64_t(x) <= uint64_t(greatest);
+  return x >= least && x <= greatest;
+}
+
+llvm::FailureOr<BoundedResult> interpretBounds(const HloModule &module, llvm::ArrayRef<Literal> arguments,
+                                               Backend backend, DiagnosticEngine &diagnostics,
+                                               const InterpreterOptions &options) {
+  std::vector<interp::Bounded> values;
+  for (const Literal &argument : arguments)
+    values.emplace_back(interp::Value::borrow(argument));
+  interp::BoundMachine machine(diagnostics, options, backend);
+  llvm::FailureOr<interp::Bounded> result = machine.run(*module.entry(), std::move(values));
+  if (failed(result))
+    return llvm::failure();
+  BoundedResult made;
+  llvm::SmallVector<int64_t, 2> path;
+  collect(*result, module.entry()->root()->shape(), std::nullopt, path, made.leaves);
+  return made;
+}
+
+namespace {
+
+bool isElementwise(const HloComputation &computation, llvm::ArrayRef<int64_t> dims) {
+  return llvm::all_of(computation.instructions(), [&](const HloInstruction *instr) {
+    if (instr->opcode() == Opcode::Tuple || instr->opcode() == Opcode::GetTupleElement)
+      return true;
+    if (!instr->shape().isArray() && instr->opcode() != Opcode::Fusion && instr->opcode() != Opcode::Call)
+      return false;
+    if (instr->shape().isArray() && instr->shape().rank() != 0 && instr->shape().dims() != dims)
+      return false;
+    switch (instr->opcode()) {
+    case Opcode::Parameter:
+    case Opcode::Copy:
+      return true;
+    case Opcode::Constant:
+      return instr->shape().rank() == 0;
+    case Opcode::Broadcast:
+      return instr->operand(0)->shape().rank() == 0;
+    case Opcode::Fusion:
+    case Opcode::Call:
+      return isElementwise(*instr->calledComputations()[0], dims);
+    case Opcode::Convert:
+      return true;
+    default:
+      return hloc::isElementwise(instr->opcode()) && instr->opcode() != Opcode::Map;
+    }
+  });
+}
+
+} // namespace
+
+bool isElementwise(const HloModule &module) {
+  const Shape &root = module.entry()->root()->shape();
+  llvm::SmallVector<Shape::Leaf, 4> leaves = root.leaves();
+  return !leaves.empty() && llvm::all_of(leaves, [&](const Shape::Leaf &leaf) {
+    return leaf.shape.isArray() && leaf.shape.sameDims(leaves.front().shape);
+  }) && isElementwise(*module.entry(), leaves.front().shape.dims());
+}
+
+llvm::FailureOr<BoundedResult> interpretBoundsAt(const HloModule &module, llvm::ArrayRef<Literal> arguments,
+                                                 llvm::ArrayRef<int64_t> elements, Backend backend,
+                                                 DiagnosticEngine &diagnostics) {
+  auto count = int64_t(elements.size());
+  std::vector<interp::Bounded> values;
+  for (const Literal &argument : arguments) {
+    if (argument.shape().rank() == 0) {
+      values.emplace_back(interp::Value::borrow(argument));
+      continue;
+    }
+    Literal taken(Shape::array(argument.shape().elementType(), {count}));
+    size_t width = hostBytes(argument.shape().elementType());
+    for (auto [i, element] : llvm::enumerate(elements))
+      std::copy_n(argument.bytes().begin() + size_t(element) * width, width, taken.mutableBytes().begin() + i * width);
+    values.emplace_back(interp::Value(std::move(taken)));
+  }
+  Shape lift = Shape::array(ElementType::Pred, {count});
+  InterpreterOptions options;
+  interp::BoundMachine machine(diagnostics, options, backend);
+  llvm::FailureOr<interp::Bounded> result = machine.run(*module.entry(), std::move(values), &lift);
+  if (failed(result))
+    return llvm::failure();
+  BoundedResult made;
+  llvm::SmallVector<int64_t, 2> path;
+  collect(*result, module.entry()->root()->shape(), count, path, made.leaves);
+  return made;
+}
+
+} // namespace hloc
+
