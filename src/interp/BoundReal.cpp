@@ -212,8 +212,10 @@ private:
           least[i] = greatest[i] = y;
           numNan[i] = y != y;
         } else {
-          least[i] = y < least[i] ? y : least[i];
-          greatest[i] = y > greatest[i] ? y : greatest[i];
+          // Of zeros, the negative one is the lesser.
+          bool negative = std::signbit(y);
+          least[i] = y < least[i] || (y == least[i] && negative) ? y : least[i];
+          greatest[i] = y > greatest[i] || (y == greatest[i] && !negative) ? y : greatest[i];
           numNan[i] = uint8_t(numNan[i] + (y != y));
         }
       }

@@ -240,6 +240,14 @@ TEST_CASE("a zero has a sign, a NaN has none") {
   CHECK_FALSE(admits(r, 2, 0));
 }
 
+TEST_CASE("what may have either sign makes zeros of either sign") {
+  Program p("ENTRY e { x = f32[1] parameter(0)\n y = f32[1] exponential(x)\n d = f32[1] subtract(y, y)\n"
+            " z = f32[1] parameter(1)\n ROOT r = f32[1] multiply(d, z) }");
+  AdmissibleArray r = p.run({f32({1}), f32({0})});
+  CHECK(admits(r, 0, 0.0));
+  CHECK(admits(r, 0, -0.0));
+}
+
 TEST_CASE("f64 near zero is as exact as anywhere") {
   Program p("ENTRY e { x = f64[1] parameter(0)\n y = f64[1] exponential(x)\n ROOT r = f64[1] multiply(y, y) }");
   AdmissibleArray r = p.run({array(ElementType::F64, {-92})});
