@@ -254,6 +254,10 @@ private:
         a = -0.0;
         b = 0.0;
       }
+      if (contracts) { // what cancels to zero when rounded has a sign when it is not
+        a = a == 0 ? -0.0 : a;
+        b = b == 0 ? 0.0 : b;
+      }
       lowest[at] = a;
       highest[at] = b;
       if (product)

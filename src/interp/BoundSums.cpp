@@ -238,6 +238,10 @@ BoundsPtr boundReduceSum(const BoundStep &step) {
                    auto at = size_t(row * parts + part);
                    sum.finish(ends, partOf(step.value, row, part), step.operands[0].unrounded ? 1 : 0, least[at],
                               greatest[at]);
+                   if (step.backend == Backend::Other && least[at] == 0 && greatest[at] == 0) {
+                     least[at] = -0.0; // a sum of nothing but -0, to which others do not add the +0 it starts from
+                     greatest[at] = 0.0;
+                   }
                  }
              });
   return nullIfExact(std::move(made));

@@ -158,4 +158,3 @@ llvm::FailureOr<BoundedResult> interpretBoundsAt(const HloModule &module, llvm::
 }
 
 } // namespace hloc
-
