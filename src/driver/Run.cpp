@@ -211,8 +211,9 @@ private:
     }
     if (options.inputsFile.empty() && !llvm::is_contained(regimesRun, regime))
       regimesRun.push_back(regime);
-    // Where special values meet, much is open; elsewhere a reference that knows little is no reference.
-    bool mayBeOpen = options.inputsFile.empty() && (regime == Regime::Special || regime == Regime::Index);
+    // Where special values meet, or whole numbers go into an exponential, much is open; on ordinary arguments and given
+    // ones a reference that knows little is no reference.
+    bool mayBeOpen = options.inputsFile.empty() && regime != Regime::Ordinary;
     int64_t limit = std::max<int64_t>(8, result.numElements / 20);
     if (!mayBeOpen && result.numUndecided > limit) {
       std::string where = circumstances();

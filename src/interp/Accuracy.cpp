@@ -88,6 +88,27 @@ Permitted permitted(const HloInstruction &instr, Backend backend) {
   return made;
 }
 
+bool adds(const HloInstruction &instr) {
+  if (!instr.shape().isArray() || !isElementwise(instr.opcode()))
+    return false;
+  switch (instr.opcode()) {
+  case Opcode::Add:
+  case Opcode::Subtract:
+    return true;
+  case Opcode::Multiply:
+  case Opcode::Divide:
+  case Opcode::Convert:
+  case Opcode::Sqrt:
+  case Opcode::Rsqrt:
+  case Opcode::Abs:
+  case Opcode::Sign:
+    return false;
+  default:
+    return rounds(instr.opcode()) &&
+           (instr.shape().elementType() == ElementType::F32 || instr.shape().elementType() == ElementType::F64);
+  }
+}
+
 double sumRoundings(double terms) { return std::min(terms, 2 * std::sqrt(terms)); }
 
 } // namespace hloc::interp

@@ -19,6 +19,10 @@ Permitted permitted(const HloInstruction &instr, Backend backend);
 /// Does the op's result have to be rounded to its type? Movement, selection and integer arithmetic do not.
 bool rounds(Opcode opcode);
 
+/// Is something added to the op's operands, so that a product among them may be contracted? Sums, and functions of f32
+/// and f64 that are evaluated by sums: log1p(x * y) begins with fma(x, y, 1).
+bool adds(const HloInstruction &instr);
+
 /// Roundings that a sum of `terms` floats may add up to, in units of the roundoff times the sum of magnitudes: the
 /// worst case for short sums, and for long ones six standard deviations of random roundings of a serial sum (Higham and
 /// Mary, "A new approach to probabilistic rounding error analysis", 2019).

@@ -197,7 +197,7 @@ llvm::FailureOr<BoundsPtr> boundElementwise(const BoundStep &step, BoundsPtr &un
       step.backend == Backend::Other && isFloat(type) &&
       (instr.opcode() == Opcode::Maximum || instr.opcode() == Opcode::Minimum || instr.opcode() == Opcode::Clamp);
   bool inFold = step.orderRoundings > 0 && floating && (sums || instr.opcode() == Opcode::Multiply);
-  if (!anyBounds && !isFunction && !(sums && anyUnrounded) && !keepsProduct && !inFold && !eitherZero)
+  if (!anyBounds && !isFunction && !(adds(instr) && anyUnrounded) && !keepsProduct && !inFold && !eitherZero)
     return BoundsPtr(); // rounded once to nearest, or not at all
   if (instr.opcode() == Opcode::Select)
     return boundSelect(step);

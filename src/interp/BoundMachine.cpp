@@ -84,9 +84,8 @@ BoundMachine::Facts::Facts(const HloComputation &computation) : lastUse(computat
     bool passesOn = isMovement(instr->opcode()) || isIdentity(instr->opcode()) || instr->opcode() == Opcode::Negate ||
                     instr->opcode() == Opcode::Tuple || instr->opcode() == Opcode::GetTupleElement ||
                     instr->opcode() == Opcode::Select;
-    bool adds = !passesOn && (instr->opcode() == Opcode::Add || instr->opcode() == Opcode::Subtract ||
-                              !isElementwise(instr->opcode()));
-    if (adds || (passesOn && mayBeAddedTo.contains(instr)))
+    bool takesProducts = !passesOn && (adds(*instr) || !isElementwise(instr->opcode()));
+    if (takesProducts || (passesOn && mayBeAddedTo.contains(instr)))
       mayBeAddedTo.insert(instr->operands().begin(), instr->operands().end());
   }
 }

@@ -145,10 +145,10 @@ public:
   explicit RealBounds(const BoundStep &step)
       : step(step), opcode(step.instr.opcode()), grid(step.value.shape().elementType()), kernel(realKernel(step.instr)),
         allowed(permitted(step.instr, step.backend)) {
-    bool sums = opcode == Opcode::Add || opcode == Opcode::Subtract || opcode == Opcode::Negate;
+    bool sums = opcode == Opcode::Add || opcode == Opcode::Subtract, takesProducts = adds(step.instr);
     for (const Bounded &operand : step.operands) {
-      bounds.push_back(sums && operand.unrounded ? operand.unrounded.get() : operand.bounds.get());
-      contracts |= sums && operand.unrounded && opcode != Opcode::Negate;
+      bounds.push_back(takesProducts && operand.unrounded ? operand.unrounded.get() : operand.bounds.get());
+      contracts |= sums && operand.unrounded;
     }
   }
 

@@ -275,7 +275,8 @@ BoundsPtr finishLinear(const BoundStep &step, const LinearParts &parts) {
       continue;
     }
     bool exact = low[i] == high[i] && sum < std::ldexp(parts.quantum, int(accumulator.precision()));
-    double error = exact ? 0 : parts.roundings * accumulator.unitRoundoff() * sum;
+    // Products that underflow are off by half of the smallest number each.
+    double error = exact ? 0 : parts.roundings * (accumulator.unitRoundoff() * sum + accumulator.ulp(0) / 2);
     double ofFinite = std::isfinite(sum) ? sum : finite[i];
     ends.finish(partOf(step.value, int64_t(i / numParts), unsigned(i % numParts)), low[i], high[i], sum, ofFinite,
                 error, least[i], greatest[i]);
