@@ -22,6 +22,8 @@ uint32_t wordAt(uint64_t seed, uint64_t place) {
 } // namespace
 
 void fillUndefined(const EmulatorOptions &options, uint64_t place, void *data, uint64_t bytes, uint8_t otherwise) {
+  if (bytes == 0) // an empty buffer has no memory
+    return;
   if (!options.undefinedSeed) {
     std::memset(data, options.undefinedByte.value_or(otherwise), bytes);
     return;
