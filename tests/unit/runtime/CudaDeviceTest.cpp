@@ -163,14 +163,25 @@ TEST_CASE("every failing call of the cuda driver is named with what it was for")
                              "cuEventSynchronize",
                              "cuEventElapsedTime",
                              "cuMemcpyDtoDAsync_v2",
-                             "cuMemcpyDtoHAsync_v2",
-                             "cuMemFree_v2"};
+                             "cuMemcpyDtoHAsync_v2"};
   for (std::string function : functions) {
     Setting failing("FAKE_CUDA_FAIL", function + "=700");
     std::string spoken = function.ends_with("_v2") ? function.substr(0, function.size() - 3) : function;
     CHECK_THAT(errorOfRun(), Contains("(" + spoken + ")") && Contains("CUDA_ERROR_ILLEGAL_ADDRESS") &&
                                  Contains("(an illegal memory access was encountered)"));
   }
+}
+
+TEST_CASE("memory that cannot be freed is named") {
+  std::string error;
+  std::unique_ptr<CudaDevice> device = openFake(error);
+  REQUIRE(device);
+  REQUIRE(device->allocate(bufferOf(16), error));
+  {
+    Setting failing("FAKE_CUDA_FAIL", "cuMemFree_v2=700");
+    CHECK_FALSE(device->reset(error));
+  }
+  CHECK_THAT(error, Contains("(cuMemFree)") && Contains("CUDA_ERROR_ILLEGAL_ADDRESS"));
 }
 
 TEST_CASE("failures after a launch name the kernel") {
