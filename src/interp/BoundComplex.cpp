@@ -184,7 +184,8 @@ private:
     if (x.isPoint() && y.isPoint()) {
       if (!std::isfinite(wanted.real()) || !std::isfinite(wanted.imag()))
         return notFinite(wanted);
-      return widened({apply(x.low, y.low), apply(x.low, y.low)}, x, y, wanted);
+      Number exact = apply(x.low, y.low);
+      return widened({exact, exact}, x, y, wanted);
     }
     Rectangle made{{HUGE_VAL, HUGE_VAL}, {-HUGE_VAL, -HUGE_VAL}};
     for (unsigned corner = 0; corner < 16; ++corner) {

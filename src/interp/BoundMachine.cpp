@@ -3,8 +3,7 @@
 #include "hloc/support/Check.h"
 #include "interp/Accuracy.h"
 #include "interp/BoundSums.h"
-#include "interp/FloatGrid.h"
-#include "interp/Strided.h"
+#include "interp/Ops.h"
 
 #include "llvm/ADT/ScopeExit.h"
 
@@ -71,13 +70,7 @@ void forget(Bounded &value) {
 
 } // namespace
 
-BoundMachine::Facts::Facts(const HloComputation &computation) : lastUse(computation.instructions().size()) {
-  for (const HloInstruction *instr : computation.instructions()) {
-    lastUse[instr->id()] = instr->id();
-    for (const HloInstruction *operand : instr->operands())
-      lastUse[operand->id()] = instr->id();
-  }
-  lastUse[computation.root()->id()] = ~0u;
+BoundMachine::Facts::Facts(const HloComputation &computation) {
   // Whatever leaves the computation may be added to outside.
   mayBeAddedTo.insert(computation.root());
   for (const HloInstruction *instr : llvm::reverse(computation.instructions())) {
@@ -99,11 +92,11 @@ const BoundMachine::Facts &BoundMachine::factsOf(const HloComputation &computati
 
 BoundMachine::Result BoundMachine::run(const HloComputation &computation, std::vector<Bounded> arguments,
                                        const Shape *lift) {
-  constexpr unsigned maxDepth = 500; // as Machine's, which has run the module before
-  HLOC_CHECK(depth < maxDepth, "calls nested deeper than the interpreter takes");
+  // The interpreter has run the module before, to this depth.
+  HLOC_CHECK(depth < Machine::maxDepth, "calls nested deeper than the interpreter takes");
   ++depth;
   auto leave = llvm::scope_exit([&] { --depth; });
-  const Facts &known = factsOf(computation);
+  const Machine::Schedule &schedule = machine.scheduleOf(computation);
   std::vector<Bounded> values(computation.instructions().size());
   std::vector<Bounded> operands;
   for (const HloInstruction *instr : computation.instructions()) {
@@ -115,12 +108,12 @@ BoundMachine::Result BoundMachine::run(const HloComputation &computation, std::v
     for (const HloInstruction *operand : instr->operands())
       operands.push_back(values[operand->id()]);
     for (const HloInstruction *operand : instr->operands())
-      if (known.lastUse[operand->id()] == instr->id())
+      if (schedule.lastUse[operand->id()] == instr->id())
         values[operand->id()] = Bounded();
     Result value = evaluate(*instr, operands, lift);
     if (failed(value))
       return llvm::failure();
-    if (known.lastUse[instr->id()] != instr->id())
+    if (schedule.lastUse[instr->id()] != instr->id())
       values[instr->id()] = std::move(*value);
   }
   return std::move(values[computation.root()->id()]);
@@ -213,7 +206,7 @@ llvm::LogicalResult BoundMachine::boundArray(const HloInstruction &instr, llvm::
     result.unrounded = std::move(*products);
     return take(boundMovement(step, false));
   }
-  if (instr.opcode() == Opcode::Map || isElementwise(instr.opcode()) || family(instr.opcode()) == OpcodeFamily::Convert)
+  if (isElementwise(instr.opcode()) || family(instr.opcode()) == OpcodeFamily::Convert)
     return take(boundElementwise(step, result.unrounded));
   ElementType type = result.array().shape().elementType();
   bool floating = isFloat(type) || isComplex(type);
@@ -316,16 +309,10 @@ BoundMachine::Result BoundMachine::whileLoop(const HloInstruction &instr, std::v
 
 BoundMachine::Result BoundMachine::conditional(const HloInstruction &instr, std::vector<Bounded> &operands) {
   llvm::SmallVector<HloComputation *, 2> branches = instr.calledComputations();
-  const Literal &selector = operands[0].array();
-  auto last = int64_t(branches.size()) - 1;
-  int64_t chosen = selector.getInt(0);
-  if (isPred(selector.shape().elementType()))
-    chosen = chosen ? 0 : 1;
-  else if (chosen < 0 || chosen > last)
-    chosen = last;
+  size_t chosen = chosenBranch(operands[0].array(), branches.size());
   std::vector<Bounded> arguments;
-  arguments.push_back(operands[size_t(chosen) + 1]);
-  Result result = run(*branches[size_t(chosen)], std::move(arguments));
+  arguments.push_back(operands[chosen + 1]);
+  Result result = run(*branches[chosen], std::move(arguments));
   if (succeeded(result) && hasOpenElement(operands[0]))
     forget(*result);
   return result;

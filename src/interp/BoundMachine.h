@@ -20,7 +20,6 @@ public:
 private:
   struct Facts {
     explicit Facts(const HloComputation &computation);
-    std::vector<uint32_t> lastUse;                       ///< by id: id of the last user; ~0 for the root
     llvm::DenseSet<const HloInstruction *> mayBeAddedTo; ///< whose results reach a sum, directly or moved
   };
   const Facts &factsOf(const HloComputation &computation);

@@ -51,17 +51,18 @@ llvm::FailureOr<Value> evaluateWhile(Step &step) {
   return step.unsupported("the loop did not end within the interpreter's limit of steps");
 }
 
-/// A predicate takes the first branch for true; an index out of range takes the last.
-llvm::FailureOr<Value> evaluateConditional(Step &step) {
-  llvm::SmallVector<HloComputation *, 2> branches = step.instr.calledComputations();
-  const Literal &selector = step.array(0);
-  auto last = int64_t(branches.size()) - 1;
+size_t chosenBranch(const Literal &selector, size_t numBranches) {
+  auto last = int64_t(numBranches) - 1;
   int64_t chosen = selector.getInt(0);
   if (isPred(selector.shape().elementType()))
-    chosen = chosen ? 0 : 1;
-  else if (chosen < 0 || chosen > last)
-    chosen = last;
-  return step.machine.run(*branches[size_t(chosen)], {std::move(step.operands[size_t(chosen) + 1])});
+    return chosen ? 0 : 1;
+  return size_t(chosen < 0 || chosen > last ? last : chosen);
+}
+
+llvm::FailureOr<Value> evaluateConditional(Step &step) {
+  llvm::SmallVector<HloComputation *, 2> branches = step.instr.calledComputations();
+  size_t chosen = chosenBranch(step.array(0), branches.size());
+  return step.machine.run(*branches[chosen], {std::move(step.operands[chosen + 1])});
 }
 
 /// copy-start: (copy, original, context); copy-done takes the copy.

@@ -56,7 +56,6 @@ public:
   /// Hidden state of rng and rng-get-and-update-state.
   uint64_t rngState;
 
-private:
   /// Calls nest at most this deep: each level takes some of the machine stack.
   static constexpr unsigned maxDepth = 500;
 
@@ -66,6 +65,8 @@ private:
     std::vector<uint32_t> lastUse; ///< by id: id of the last user; own id without users, ~0 for the root
   };
   const Schedule &scheduleOf(const HloComputation &computation);
+
+private:
   llvm::LogicalResult admit(const HloInstruction &instr);
 
   llvm::DenseMap<const HloComputation *, std::unique_ptr<Schedule>> schedules;

@@ -65,6 +65,8 @@ llvm::FailureOr<Value> evaluateGetTupleElement(Step &step);
 llvm::FailureOr<Value> evaluateCall(Step &step);
 llvm::FailureOr<Value> evaluateWhile(Step &step);
 llvm::FailureOr<Value> evaluateConditional(Step &step);
+/// A predicate takes the first branch for true; an index out of range takes the last.
+size_t chosenBranch(const Literal &selector, size_t numBranches);
 llvm::FailureOr<Value> evaluateCopyStart(Step &step);
 llvm::FailureOr<Value> evaluateCopyDone(Step &step);
 llvm::FailureOr<Value> evaluateAsyncStart(Step &step);
