@@ -1,12 +1,26 @@
 #include "LlvmStageParts.h"
 
+#include "llvm/Analysis/InlineCost.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Operator.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Transforms/IPO/FunctionAttrs.h"
+#include "llvm/Transforms/IPO/GlobalDCE.h"
+#include "llvm/Transforms/IPO/Inliner.h"
+#include "llvm/Transforms/IPO/SCCP.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar/CorrelatedValuePropagation.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/InferAlignment.h"
+#include "llvm/Transforms/Scalar/LICM.h"
+#include "llvm/Transforms/Scalar/LoopPassManager.h"
+#include "llvm/Transforms/Scalar/LoopRotation.h"
+#include "llvm/Transforms/Scalar/LoopUnrollPass.h"
+#include "llvm/Transforms/Scalar/Reassociate.h"
 #include "llvm/Transforms/Scalar/SCCP.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
+#include "llvm/Transforms/Scalar/SpeculativeExecution.h"
 
 namespace hloc {
 
@@ -45,6 +59,71 @@ llvm::FunctionPassManager straightLinePipeline() {
   return passes;
 }
 
+/// Loads and stores of libdevice's tables and of shared memory are seen through by MemorySSA.
+llvm::EarlyCSEPass earlyCse() { return llvm::EarlyCSEPass(/*UseMemorySSA=*/true); }
+
+llvm::LICMPass hoist(bool speculatively) {
+  llvm::LICMOptions options;
+  options.AllowSpeculation = speculatively;
+  return llvm::LICMPass(options);
+}
+
+llvm::LoopPassManager loopPasses() {
+  llvm::LoopPassManager loops;
+  loops.addPass(hoist(/*speculatively=*/false));
+  loops.addPass(llvm::LoopRotatePass());
+  loops.addPass(hoist(/*speculatively=*/true));
+  return loops;
+}
+
+llvm::SimplifyCFGOptions branchOptions() { return llvm::SimplifyCFGOptions().convertSwitchRangeToICmp(true); }
+
+/// Callees first, so that what is inlined is small, and equal calls of functions without effects are one.
+llvm::ModuleInlinerWrapperPass inlinePipeline(llvm::OptimizationLevel level) {
+  llvm::ModuleInlinerWrapperPass inliner(llvm::getInlineParams(level.getSpeedupLevel(), level.getSizeLevel()));
+  llvm::FunctionPassManager passes;
+  passes.addPass(earlyCse());
+  passes.addPass(llvm::SpeculativeExecutionPass(/*OnlyIfDivergentTarget=*/true));
+  passes.addPass(llvm::CorrelatedValuePropagationPass());
+  passes.addPass(llvm::SimplifyCFGPass(branchOptions()));
+  passes.addPass(llvm::InstCombinePass());
+  inliner.getPM().addPass(llvm::PostOrderFunctionAttrsPass());
+  inliner.getPM().addPass(llvm::createCGSCCToFunctionPassAdaptor(std::move(passes)));
+  return inliner;
+}
+
+llvm::FunctionPassManager loopPipeline() {
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::ReassociatePass()); // of `thread * 8 + block * 1024 + i` all elements share the first sum
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(loopPasses(), /*UseMemorySSA=*/true));
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(earlyCse());
+  passes.addPass(llvm::CorrelatedValuePropagationPass());
+  passes.addPass(llvm::SimplifyCFGPass(
+      branchOptions().convertSwitchToArithmetic(true).hoistCommonInsts(true).sinkCommonInsts(true)));
+  passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(/*OptLevel=*/3)));
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::InferAlignmentPass()); // mergeAccesses forms vectors of what is aligned
+  passes.addPass(llvm::SimplifyCFGPass(
+      branchOptions().convertSwitchToArithmetic(true).hoistLoadsStoresWithCondFaulting(true).speculateUnpredictables(
+          true)));
+  return passes;
+}
+
+/// The passes of O3, in its order, without which the PTX of some kernel with branches or loops got worse (README).
+llvm::ModulePassManager branchingPipeline(llvm::PassBuilder &builder) {
+  llvm::OptimizationLevel level = llvm::OptimizationLevel::O3;
+  llvm::ModulePassManager passes;
+  builder.invokePipelineStartEPCallbacks(passes, level); // NVPTX's: libdevice's `__nvvm_reflect` becomes a constant
+  passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::SimplifyCFGPass()));
+  passes.addPass(llvm::IPSCCPPass()); // knows the range of a loop's counter, of which `nuw` on addresses follows
+  passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::InstCombinePass()));
+  passes.addPass(inlinePipeline(level));
+  passes.addPass(llvm::createModuleToFunctionPassAdaptor(loopPipeline()));
+  passes.addPass(llvm::GlobalDCEPass());
+  return passes;
+}
+
 } // namespace
 
 void runPasses(llvm::Module &module, llvm::PassBuilder &builder, llvm::ModulePassManager passes) {
@@ -73,6 +152,8 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetIn
     pipeline = builder.buildO0DefaultPipeline(level);
   else if (isStraightLine(module))
     pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(straightLinePipeline()));
+  else if (level == llvm::OptimizationLevel::O3)
+    pipeline = branchingPipeline(builder);
   else
     pipeline = builder.buildPerModuleDefaultPipeline(level);
   runPasses(module, builder, std::move(pipeline));

@@ -3,6 +3,7 @@
 #include "LlvmStageParts.h"
 
 #include "hloc/support/Check.h"
+#include "hloc/support/Names.h"
 
 #include "fmt/format.h"
 #include "llvm/ADT/StringExtras.h"
@@ -62,9 +63,7 @@ void prefixLocalNames(llvm::Module &module, llvm::StringRef kernel) {
     if (!value.hasLocalLinkage())
       return;
     // PTX identifiers have no dots; LLVM would replace them by `_$_`.
-    std::string name = kernel.str() + "__";
-    for (char c : value.getName())
-      name += llvm::isAlnum(c) || c == '_' ? c : '_';
+    std::string name = identifierOf((kernel + "__" + value.getName()).str());
     std::string unique = name;
     for (unsigned i = 2; module.getNamedValue(unique) && module.getNamedValue(unique) != &value; ++i)
       unique = fmt::format("{}_{}", name, i);

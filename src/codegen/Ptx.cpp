@@ -51,17 +51,6 @@ unsigned parseVersion(llvm::StringRef text) {
 
 } // namespace
 
-std::string ptxIdentifier(llvm::StringRef name) {
-  std::string identifier;
-  for (char c : name)
-    identifier += llvm::isAlnum(c) ? c : '_';
-  // ptxas takes names of instructions, but not these.
-  bool reserved = identifier == "WARP_SZ" || identifier.find_first_not_of('_') == std::string::npos;
-  if (reserved || llvm::isDigit(identifier.front()))
-    identifier = "k_" + identifier;
-  return identifier;
-}
-
 std::vector<std::string> ptxEntries(llvm::StringRef ptx) {
   std::vector<std::string> entries;
   for (size_t at = ptx.find(".entry"); at != llvm::StringRef::npos; at = ptx.find(".entry", at + 1)) {

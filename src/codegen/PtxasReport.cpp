@@ -47,7 +47,8 @@ std::optional<PtxasMessage> parseMessage(llvm::StringRef line) {
 }
 
 DiagnosticKind kindOf(llvm::StringRef text) {
-  if (text.contains("is not defined for option 'gpu-name'") || text.contains("Unsupported .version"))
+  if (text.contains("is not defined for option 'gpu-name'") || text.contains("takes no -arch=") ||
+      text.contains("Unsupported .version"))
     return DiagnosticKind::UnsupportedTarget;
   if (text.contains("Register allocation failed") || text.contains("Insufficient registers") ||
       text.contains("too much shared data"))
@@ -72,7 +73,9 @@ std::vector<std::pair<std::string, KernelResources>> parsePtxasReport(llvm::Stri
       report.push_back({between(line, "entry function '", '\'').str(), {}});
       continue;
     }
-    if (report.empty())
+    // nvJitLink's summary after linking, `info    : used 8 registers`, counts the driver's shared memory as the
+    // kernel's.
+    if (report.empty() || line.starts_with("info "))
       continue;
     // Functions that the entry calls have lines of their own; what they spill, it spills.
     KernelResources &resources = report.back().second;

@@ -15,7 +15,18 @@ namespace hloc {
 
 namespace {
 
-constexpr llvm::StringLiteral libdeviceFile = "libdevice.10.bc";
+/// Tools that are files of a toolkit, not programs.
+bool isFile(Tool tool) { return tool == Tool::Libdevice || tool == Tool::NvJitLink; }
+
+/// The newest `libnvJitLink.so` with a version in `folder`, or the one without.
+std::string libraryIn(const std::string &folder) {
+  std::string best;
+  std::error_code code;
+  for (llvm::sys::fs::directory_iterator it(folder, code), end; it != end && !code; it.increment(code))
+    if (llvm::sys::path::filename(it->path()).starts_with("libnvJitLink.so") && it->path() > best)
+      best = it->path();
+  return best.empty() ? folder + "/libnvJitLink.so" : best;
+}
 
 std::optional<std::string> systemEnvironment(const std::string &name) {
   const char *value = std::getenv(name.c_str());
@@ -30,6 +41,15 @@ std::string thisExecutable() {
 
 std::string join(llvm::StringRef folder, llvm::StringRef rest) {
   return folder.ends_with("/") ? (folder + rest).str() : (folder + "/" + rest).str();
+}
+
+/// Where `tool` is in a folder laid out like a CUDA toolkit.
+std::vector<std::string> placesIn(const std::string &folder, Tool tool) {
+  if (tool == Tool::Libdevice)
+    return {join(folder, "nvvm/libdevice/libdevice.10.bc")};
+  if (tool == Tool::NvJitLink)
+    return {libraryIn(join(folder, "lib64")), libraryIn(join(folder, "lib"))};
+  return {join(folder, "bin/" + toolName(tool).str())};
 }
 
 /// The folders in `parent` whose names start with `prefix`, by descending name: `cuda-13.0` before `cuda-12.8`.
@@ -67,7 +87,7 @@ public:
 
   bool tryFile(const std::string &source, const std::string &path) {
     result.tried.push_back({source, path});
-    bool usable = tool == Tool::Libdevice ? llvm::sys::fs::is_regular_file(path) : llvm::sys::fs::can_execute(path);
+    bool usable = isFile(tool) ? llvm::sys::fs::is_regular_file(path) : llvm::sys::fs::can_execute(path);
     if (usable) {
       result.path = path;
       result.source = source;
@@ -79,9 +99,10 @@ public:
       skip(root.source, "not set");
       return false;
     }
-    if (tool == Tool::Libdevice)
-      return tryFile(root.source, join(root.folder, "nvvm/libdevice/" + libdeviceFile.str()));
-    return tryFile(root.source, join(root.folder, "bin/" + toolName(tool).str()));
+    for (const std::string &path : placesIn(root.folder, tool))
+      if (tryFile(root.source, path))
+        return true;
+    return false;
   }
 
 private:
@@ -118,12 +139,12 @@ private:
     llvm::SmallVector<llvm::StringRef> folders;
     std::string path = environment("PATH").value_or("");
     llvm::StringRef(path).split(folders, ':', -1, /*KeepEmpty=*/false);
-    std::string program = tool == Tool::Libdevice ? "ptxas" : toolName(tool).str();
+    std::string program = isFile(tool) ? "ptxas" : toolName(tool).str();
     for (llvm::StringRef folder : folders) {
       std::string file = join(folder, program);
       if (!llvm::sys::fs::can_execute(file))
         continue;
-      if (tool != Tool::Libdevice) {
+      if (!isFile(tool)) {
         search.tryFile("PATH", file);
         return;
       }
@@ -187,6 +208,8 @@ llvm::StringRef toolName(Tool tool) {
   switch (tool) {
   case Tool::Ptxas:
     return "ptxas";
+  case Tool::NvJitLink:
+    return "nvjitlink";
   case Tool::Fatbinary:
     return "fatbinary";
   case Tool::Nvdisasm:
@@ -202,6 +225,8 @@ llvm::StringRef withoutTool(Tool tool) {
   case Tool::Ptxas:
     return "without it there are no cubins, register counts or spill reports; PTX, which the CUDA driver also takes, "
            "and the emulator work";
+  case Tool::NvJitLink:
+    return "without it ptxas assembles, in a process of its own and all kernels of a module as one file";
   case Tool::Fatbinary:
     return "without it there is no `--emit=fatbin`; PTX and one cubin per target work";
   case Tool::Nvdisasm:
@@ -246,8 +271,10 @@ std::string Toolchain::describe() const {
     const ToolSearch &search = find(tool);
     if (search.found()) {
       std::string version = tool == Tool::Ptxas ? ptxasVersion(search.path) : "";
-      text += fmt::format("{}: {} (from {}{})\n", toolName(tool).str(), search.path, search.source,
-                          version.empty() ? "" : ", version " + version);
+      bool isWrong = tool == Tool::Ptxas && version.empty();
+      text += fmt::format("{}: {} (from {}{}){}\n", toolName(tool).str(), search.path, search.source,
+                          version.empty() ? "" : ", version " + version,
+                          isWrong ? ", which is none: it does not answer --version as ptxas does" : "");
       continue;
     }
     text += fmt::format("{}: not found\n", toolName(tool).str());

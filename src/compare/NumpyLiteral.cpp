@@ -1,11 +1,39 @@
 #include "hloc/compare/NumpyLiteral.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 
 namespace hloc {
 
-std::string numpyDescr(ElementType type) {
+namespace {
+
+/// The names that ml_dtypes registers with numpy for types numpy itself lacks.
+struct NamedType {
+  llvm::StringLiteral descr;
+  ElementType type;
+};
+constexpr NamedType namedTypes[] = {
+    {"bfloat16", ElementType::BF16},
+    {"float8_e3m4", ElementType::F8E3M4},
+    {"float8_e4m3", ElementType::F8E4M3},
+    {"float8_e4m3fn", ElementType::F8E4M3FN},
+    {"float8_e4m3fnuz", ElementType::F8E4M3FNUZ},
+    {"float8_e4m3b11fnuz", ElementType::F8E4M3B11FNUZ},
+    {"float8_e5m2", ElementType::F8E5M2},
+    {"float8_e5m2fnuz", ElementType::F8E5M2FNUZ},
+    {"float8_e8m0fnu", ElementType::F8E8M0FNU},
+    {"float6_e2m3fn", ElementType::F6E2M3FN},
+    {"float6_e3m2fn", ElementType::F6E3M2FN},
+    {"float4_e2m1fn", ElementType::F4E2M1FN},
+    {"int1", ElementType::S1},
+    {"int2", ElementType::S2},
+    {"int4", ElementType::S4},
+    {"uint1", ElementType::U1},
+    {"uint2", ElementType::U2},
+    {"uint4", ElementType::U4},
+};
+
+/// What numpy has a name for; empty otherwise. Integers narrower than a byte are bytes to it.
+std::string plainDescr(ElementType type) {
   unsigned bytes = hostBytes(type);
   std::string size = std::to_string(bytes);
   switch (category(type)) {
@@ -16,51 +44,30 @@ std::string numpyDescr(ElementType type) {
   case ElementCategory::Unsigned:
     return (bytes == 1 ? "|u" : "<u") + size;
   case ElementCategory::Float:
-    return type == ElementType::F16 || bytes >= 4 ? "<f" + size : "|V" + size;
+    return type == ElementType::F16 || bytes >= 4 ? "<f" + size : "";
   case ElementCategory::Complex:
     return "<c" + size;
   case ElementCategory::Token:
   case ElementCategory::Opaque:
     break;
   }
-  return "|V0";
-}
-
-namespace {
-
-/// The dtype names ml_dtypes registers, as HLO spells them.
-llvm::StringRef hloName(llvm::StringRef descr) {
-  return llvm::StringSwitch<llvm::StringRef>(descr)
-      .Case("bfloat16", "bf16")
-      .Case("float8_e3m4", "f8e3m4")
-      .Case("float8_e4m3", "f8e4m3")
-      .Case("float8_e4m3fn", "f8e4m3fn")
-      .Case("float8_e4m3fnuz", "f8e4m3fnuz")
-      .Case("float8_e4m3b11fnuz", "f8e4m3b11fnuz")
-      .Case("float8_e5m2", "f8e5m2")
-      .Case("float8_e5m2fnuz", "f8e5m2fnuz")
-      .Case("float8_e8m0fnu", "f8e8m0fnu")
-      .Case("float4_e2m1fn", "f4e2m1fn")
-      .Case("float6_e2m3fn", "f6e2m3fn")
-      .Case("float6_e3m2fn", "f6e3m2fn")
-      .Case("int2", "s2")
-      .Case("int4", "s4")
-      .Case("uint2", "u2")
-      .Case("uint4", "u4")
-      .Default("");
+  return "";
 }
 
 bool typeFits(llvm::StringRef descr, ElementType type) {
-  if (!hloName(descr).empty())
-    return hloName(descr) == text(type);
+  const NamedType *named = llvm::find_if(namedTypes, [&](const NamedType &each) { return each.type == type; });
+  bool isNamed = named != std::end(namedTypes);
+  if (isNamed && descr == named->descr)
+    return true;
   if (descr.size() < 3)
     return false;
-  std::string ownDescr = numpyDescr(type);
-  llvm::StringRef rest = descr.drop_front(), wanted = llvm::StringRef(ownDescr).drop_front();
-  // Raw bytes stand for anything numpy has no name for; some writers keep 4-bit integers so as well.
-  bool raw = rest[0] == 'V' && rest.drop_front() == std::to_string(hostBytes(type));
-  bool nameless = ownDescr[1] == 'V' || (isInteger(type) && bitWidth(type) < 8);
-  return rest == wanted || (raw && nameless);
+  // Byte order aside, of which readers have taken care.
+  llvm::StringRef plain = descr.drop_front();
+  std::string own = plainDescr(type);
+  if (!own.empty() && plain == llvm::StringRef(own).drop_front())
+    return true;
+  // What numpy.save makes of ml_dtypes' arrays: raw bytes, but `<f1` of float8_e5m2.
+  return (isNamed && plain == "V" + std::to_string(hostBytes(type))) || (type == ElementType::F8E5M2 && plain == "f1");
 }
 
 /// Bits above the width of the type are not ours: predicates become 0 or 1, integers are sign-extended.
@@ -78,6 +85,14 @@ void normalise(Literal &literal) {
 }
 
 } // namespace
+
+std::string numpyDescr(ElementType type) {
+  for (const NamedType &named : namedTypes)
+    if (named.type == type)
+      return named.descr.str();
+  std::string plain = plainDescr(type);
+  return plain.empty() ? "|V0" : plain;
+}
 
 std::optional<Literal> literalFromNumpy(llvm::StringRef descr, llvm::ArrayRef<int64_t> dims,
                                         llvm::ArrayRef<uint8_t> bytes, const Shape &shape, std::string &error) {

@@ -15,11 +15,11 @@ std::optional<Tolerance> parseTolerance(llvm::StringRef text) {
   text.split(parts, ',');
   for (llvm::StringRef part : parts) {
     auto [key, value] = part.split('=');
-    double *bound = key == "abs"       ? &tolerance.absolute
-                    : key == "rel"     ? &tolerance.relative
-                    : key == "ulps"    ? &tolerance.ulps
-                    : key == "largest" ? &tolerance.ofLargest
-                                       : nullptr;
+    double *bound = key == "abs" || key == "absolute"   ? &tolerance.absolute
+                    : key == "rel" || key == "relative" ? &tolerance.relative
+                    : key == "ulps"                     ? &tolerance.ulps
+                    : key == "largest"                  ? &tolerance.ofLargest
+                                                        : nullptr;
     bool bad = key == "int" ? value.getAsInteger(10, tolerance.integers) || tolerance.integers < 0
                             : !bound || value.getAsDouble(*bound) || *bound < 0;
     if (bad)

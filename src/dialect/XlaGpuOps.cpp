@@ -1,6 +1,8 @@
 // Calls, shared memory, predicated and atomic accesses: builders, verifiers, folds.
 #include "hloc/dialect/XlaGpu.h"
 
+#include "dialect/ThreadDependence.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
@@ -21,6 +23,16 @@ LogicalResult verifyIndices(Operation *op, Type tensor, OperandRange indices) {
   if (int64_t(indices.size()) != rank)
     return op->emitOpError() << "has " << indices.size() << " indices for a tensor of rank " << rank;
   return success();
+}
+
+/// A barrier or a shuffle that only some threads reach leaves the others waiting, or without values.
+LogicalResult verifyReachedByAll(Operation *op) {
+  Operation *around = threadDependentAncestor(op);
+  if (!around)
+    return success();
+  InFlightDiagnostic diagnostic = op->emitOpError("must be reached by all threads of the block together");
+  diagnostic.attachNote(around->getLoc()) << "whether this is entered depends on the thread";
+  return diagnostic;
 }
 
 bool isConstant(Attribute condition, bool value) {
@@ -71,7 +83,7 @@ LogicalResult ShuffleReduceOp::verify() {
   for (Type type : getOperandTypes())
     if (!isa<FloatType, IntegerType, ComplexType>(type))
       return emitOpError() << "cannot shuffle " << type;
-  return success();
+  return verifyReachedByAll(*this);
 }
 
 LogicalResult ShuffleReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -86,6 +98,10 @@ LogicalResult ShuffleReduceOp::verifySymbolUses(SymbolTableCollection &symbols) 
                          << combiner.getFunctionType();
   return success();
 }
+
+// --- sync_threads
+
+LogicalResult SyncThreadsOp::verify() { return verifyReachedByAll(*this); }
 
 // --- allocate_shared
 

@@ -115,11 +115,12 @@ def XlaGpu_SyncThreadsOp : XlaGpu_Op<"sync_threads", [
   let summary = "Block barrier that orders accesses to the given tensors";
   let description = [{
     `%a2, %b2 = xla_gpu.sync_threads %a, %b : tensor<4xf32>, tensor<8xf32>`: what is read from `%a2` was written before
-    the barrier by any thread of the block.
+    the barrier by any thread of the block. No condition around it may depend on the thread.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$operands);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = "$operands attr-dict `:` type($operands)";
+  let hasVerifier = 1;
 }
 
 def XlaGpu_ShuffleReduceOp : XlaGpu_Op<"shuffle_reduce", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>,
@@ -128,7 +129,8 @@ def XlaGpu_ShuffleReduceOp : XlaGpu_Op<"shuffle_reduce", [Pure, DeclareOpInterfa
   let description = [{
     `%r:2 = xla_gpu.shuffle_reduce(%x, %y) to 16 combiner=@f : f32, f32`: for d = 16, 8, 4, 2, 1 every lane calls
     `@f(own values..., values of lane + d...)`. Lane 0 of each group of 32 ends with the reduction of the group; other
-    lanes with partial results. The distance is a power of two below the warp size.
+    lanes with partial results. The distance is a power of two below the warp size. No condition around it may depend on
+    the thread: predicated_extract gives what has nothing to add a neutral value, predicated_insert lets one lane write.
   }];
   let arguments = (ins Variadic<AnyType>:$operands, FlatSymbolRefAttr:$combiner,
                        ConfinedAttr<I64Attr, [IntPositive]>:$max_distance);

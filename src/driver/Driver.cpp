@@ -1,5 +1,6 @@
 #include "hloc/driver/Driver.h"
 
+#include "Colour.h"
 #include "Compile.h"
 #include "Lists.h"
 #include "Options.h"
@@ -7,14 +8,16 @@
 
 #include "hloc/codegen/LlvmStage.h"
 #include "hloc/driver/Subcommands.h"
+#include "hloc/support/StandardStreams.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace hloc {
 
-int runDriver(int argc, char **argv) {
-  installLlvmFatalErrorHandler();
+namespace {
+
+int runCommand(int argc, char **argv) {
   if (argc > 1 && llvm::StringRef(argv[1]) == "opt")
     return runOpt(argc - 1, argv + 1);
   Command command = parseCommandLine(argc, argv);
@@ -42,6 +45,15 @@ int runDriver(int argc, char **argv) {
     return command.exitCode;
   }
   return 0;
+}
+
+} // namespace
+
+int runDriver(int argc, char **argv) {
+  occupyClosedStandardStreams();
+  installLlvmFatalErrorHandler();
+  setLlvmColours();
+  return finishStandardStreams(runCommand(argc, argv));
 }
 
 } // namespace hloc

@@ -1,6 +1,9 @@
 #include "Dumps.h"
 
+#include "UnifiedDiff.h"
+
 #include "hloc/support/Files.h"
+#include "hloc/support/Names.h"
 
 #include "fmt/format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -12,6 +15,14 @@ namespace {
 struct StageNames {
   llvm::StringRef name, extension, comment;
 };
+
+/// What a pass changed; the headers name passes instead of files.
+std::string differenceOf(llvm::StringRef before, llvm::StringRef after, llvm::StringRef passBefore,
+                         llvm::StringRef pass) {
+  std::string patch = unifiedDiff(before, after, pass);
+  llvm::StringRef hunks = llvm::StringRef(patch).split('\n').second.split('\n').second;
+  return hunks.empty() ? "" : ("--- " + passBefore + "\n+++ " + pass + "\n" + hunks).str();
+}
 
 StageNames names(DumpStage stage) {
   switch (stage) {
@@ -28,14 +39,6 @@ StageNames names(DumpStage stage) {
 }
 
 bool matches(const std::string &expression, llvm::StringRef text) { return llvm::Regex(expression).match(text); }
-
-/// Kernel names come from the input; only these characters reach the file system.
-std::string fileNameOf(llvm::StringRef name) {
-  std::string safe;
-  for (char c : name)
-    safe += llvm::isAlnum(c) || c == '_' || c == '-' || c == '.' ? c : '_';
-  return safe.empty() || safe[0] == '.' ? "_" + safe : safe;
-}
 
 } // namespace
 
@@ -66,32 +69,43 @@ void DumpTrack::after(DumpStage stage, llvm::StringRef pass, double milliseconds
                       llvm::function_ref<std::string()> text, bool milestone) {
   if (!options.enabled)
     return;
-  unsigned own = number++;
   bool shown = wanted(stage, pass, milestone);
-  if (!shown && !options.changedOnly)
+  if (!shown && !options.changedOnly) {
+    ++number;
     return;
+  }
   std::string ir = text();
   bool changed = ir != previous;
   if (shown && (changed || !options.changedOnly)) {
-    StageNames stageNames = names(stage);
-    if (options.folder.empty()) {
-      held += fmt::format("{} -----{} IR dump {:03} after {} ({}, {}){} ----- {}\n{}\n", stageNames.comment.str(),
-                          stageNames.comment.str(), own, pass.str(), stageNames.name.str(), name,
-                          changed ? "" : ", unchanged", stageNames.comment.str(), ir);
-      if (immediate) {
-        llvm::errs() << held;
-        held.clear();
-      }
-    } else {
-      std::string folder = options.folder + "/" + fileNameOf(name);
-      std::string file =
-          fmt::format("{:03}.{}.{}.{}", own, stageNames.name.str(), fileNameOf(pass), stageNames.extension.str());
-      if (error.empty() && createFolders(folder, error))
-        writeFile(folder + "/" + file, ir, error);
-      index += fmt::format("{:<48} {:>9.3f} ms  {}\n", file, milliseconds, changed ? "changed" : "unchanged");
-    }
+    // Between stages everything is another text.
+    bool asDiff = options.asDiff && previousStage == stage;
+    show(stage, pass, asDiff ? "diff" : names(stage).extension, milliseconds, changed,
+         asDiff ? differenceOf(previous, ir, previousPass, pass) : ir);
   }
+  ++number;
   previous = std::move(ir);
+  previousPass = pass.str();
+  previousStage = stage;
+}
+
+void DumpTrack::show(DumpStage stage, llvm::StringRef pass, llvm::StringRef extension, double milliseconds,
+                     bool changed, const std::string &text) {
+  StageNames stageNames = names(stage);
+  if (options.folder.empty()) {
+    held += fmt::format("{} -----{} IR dump {:03} after {} ({}, {}){} ----- {}\n{}\n", stageNames.comment.str(),
+                        stageNames.comment.str(), number, pass.str(), stageNames.name.str(), name,
+                        changed ? "" : ", unchanged", stageNames.comment.str(), text);
+    if (immediate) {
+      llvm::errs() << held;
+      held.clear();
+    }
+    return;
+  }
+  std::string folder = options.folder + "/" + fileNameOf(name);
+  std::string file = fmt::format("{:03}.{}.{}.{}", number, stageNames.name.str(), fileNameOf(pass), extension.str());
+  if (error.empty() && createFolders(folder, error))
+    writeFile(folder + "/" + file, text, error);
+  index += fmt::format("{:<48} {:>9.3f} ms  {}\n", file, milliseconds, changed ? "changed" : "unchanged");
 }
 
 void DumpTrack::finish(DiagnosticEngine &diagnostics) {

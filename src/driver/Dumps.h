@@ -27,6 +27,7 @@ struct DumpOptions {
   std::string folder; ///< empty: stderr
   std::string filter; ///< regular expression over pass names; empty: all
   bool changedOnly = false;
+  bool asDiff = false; ///< with changedOnly: what a pass changed, instead of the IR after it
   /// XLA's `--xla_dump_to`: passes of a stage are shown only if its expression is given; inputs and results always.
   bool xlaStyle = false;
   std::string hloFilter, emitterFilter;
@@ -48,11 +49,15 @@ public:
 
 private:
   bool wanted(DumpStage stage, llvm::StringRef pass, bool milestone) const;
+  void show(DumpStage stage, llvm::StringRef pass, llvm::StringRef extension, double milliseconds, bool changed,
+            const std::string &text);
   const DumpOptions &options;
   std::string name;
   bool immediate; ///< write to stderr at once, or hold until finish
   unsigned number = 0;
-  std::string held, index, previous, error;
+  std::string held, index, error;
+  std::string previous, previousPass;
+  std::optional<DumpStage> previousStage;
 };
 
 /// Checks the regular expressions; reports bad ones as usage errors.

@@ -54,19 +54,25 @@ bool EmulatorDevice::download(const BufferSlice &slice, void *bytes, std::string
   return reportFindings();
 }
 
-bool EmulatorDevice::copy(const DeviceCopy &copy, std::string &error) {
+bool EmulatorDevice::copy(const CopyStep &copy, std::string &error) {
   machine->copy(copy.from.buffer, copy.from.offset, copy.to.buffer, copy.to.offset, copy.from.bytes);
   return true;
 }
 
+bool EmulatorDevice::fill(const FillStep &fill, std::string &error) {
+  machine->fill(fill.to.buffer, fill.to.offset, fill.value, fill.to.bytes);
+  return true;
+}
+
 bool EmulatorDevice::launch(const DeviceLaunch &launch, std::string &error) {
-  LaunchRequest request{launch.kernel, launch.grid, launch.block, launch.dynamicSharedBytes, {}};
-  for (const auto &argument : launch.arguments) {
-    if (const auto *pointer = std::get_if<DevicePointer>(&argument)) {
-      const BufferSlice &slice = pointer->slice;
-      request.arguments.push_back(BufferArgument{slice.buffer, slice.offset, slice.bytes, pointer->written});
+  const DeviceKernel &kernel = launch.kernel;
+  LaunchRequest request{kernel.name, kernel.grid, kernel.block, kernel.dynamicSharedBytes, {}};
+  for (size_t i = 0; i < launch.step.arguments.size(); ++i) {
+    const auto &argument = launch.step.arguments[i];
+    if (const auto *slice = std::get_if<BufferSlice>(&argument)) {
+      request.arguments.push_back(BufferArgument{slice->buffer, slice->offset, slice->bytes, kernel.written[i]});
     } else {
-      const auto &scalar = std::get<DeviceScalar>(argument);
+      const auto &scalar = std::get<ScalarValue>(argument);
       request.arguments.push_back(ScalarArgument{scalar.value, scalar.bytes});
     }
   }

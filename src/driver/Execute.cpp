@@ -154,9 +154,8 @@ bool Executor::load(Device &device, const std::string &image, const DeviceProgra
     }
   }
   Timing::Scope scope(timing, "translate");
-  for (const auto &step : program.steps)
-    if (const auto *launch = std::get_if<DeviceLaunch>(&step);
-        launch && !check(device.prepare(launch->kernel, error), error))
+  for (const DeviceKernel &kernel : program.kernels)
+    if (kernel.grid.count() && !check(device.prepare(kernel.name, error), error))
       return false;
   return true;
 }
@@ -171,10 +170,7 @@ llvm::FailureOr<Literal> Executor::execute(Device &device, const DeviceProgram &
   }
   {
     Timing::Scope scope(timing, "execute");
-    for (const auto &step : program.steps)
-      if (!check(device.issue(step, error), error))
-        return llvm::failure();
-    if (!check(device.synchronize(error), error))
+    if (!check(issueSteps(device, program, program.steps, error), error) || !check(device.synchronize(error), error))
       return llvm::failure();
   }
   Timing::Scope scope(timing, "fetch results");

@@ -8,6 +8,7 @@
 #include "hloc/hlo/HloModule.h"
 #include "hloc/hlo/Literal.h"
 #include "hloc/kernel/LaunchDescription.h"
+#include "hloc/kernel/Manifest.h"
 
 #include "llvm/Support/LogicalResult.h"
 

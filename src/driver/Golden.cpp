@@ -1,9 +1,15 @@
 #include "Golden.h"
 
+#include "Outputs.h"
+#include "UnifiedDiff.h"
+
 #include "hloc/support/Files.h"
 
 #include "fmt/format.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+
+#include <filesystem>
 
 namespace hloc {
 
@@ -17,91 +23,38 @@ llvm::SmallVector<llvm::StringRef> lines(llvm::StringRef text) {
   return split;
 }
 
+constexpr llvm::StringLiteral goldenPrefix = "// hloc golden 1: ";
 constexpr llvm::StringLiteral resourcePrefix = "// ptxas ";
 
-/// The golden text without resource lines of a ptxas that `other` does not mention.
-std::string comparable(llvm::StringRef text, llvm::StringRef other) {
-  std::string kept;
-  for (llvm::StringRef line : lines(text)) {
-    if (line.starts_with(resourcePrefix)) {
-      llvm::StringRef version = line.take_front(line.find(':') + 1);
-      if (!other.contains(version))
-        continue;
-    }
-    kept += line;
-    kept += '\n';
-  }
-  return kept;
+/// `// ptxas 13.0.88:` of a line with resources; empty for others.
+llvm::StringRef assemblerOf(llvm::StringRef line) {
+  return line.starts_with(resourcePrefix) ? line.take_front(line.find(':') + 1) : llvm::StringRef();
 }
 
-/// One step of an edit script.
-struct Edit {
-  char kind; ///< ' ', '-', '+'
-  llvm::StringRef line;
-};
+/// The input that the first line names; empty if it is not that of a golden file.
+llvm::StringRef inputOf(llvm::StringRef golden) {
+  llvm::StringRef line = golden.split('\n').first;
+  return line.consume_front(goldenPrefix) ? line.rsplit(" for ").first : llvm::StringRef();
+}
 
-/// Shortest edit script by dynamic programming over the part between the common ends, which is small where goldens
-/// differ; a part too large for that is shown as replaced whole.
-std::vector<Edit> editScript(llvm::ArrayRef<llvm::StringRef> a, llvm::ArrayRef<llvm::StringRef> b) {
-  std::vector<Edit> script;
-  size_t head = 0, tail = 0;
-  while (head < a.size() && head < b.size() && a[head] == b[head])
-    script.push_back({' ', a[head++]});
-  while (tail < a.size() - head && tail < b.size() - head && a[a.size() - 1 - tail] == b[b.size() - 1 - tail])
-    ++tail;
-  size_t n = a.size() - head - tail, m = b.size() - head - tail;
-  constexpr size_t limit = 16'000'000;
-  bool small = n * m <= limit;
-  std::vector<uint32_t> common(small ? (n + 1) * (m + 1) : 0);
-  auto at = [&](size_t i, size_t j) -> uint32_t & { return common[i * (m + 1) + j]; };
-  if (small)
-    for (size_t i = n; i-- > 0;)
-      for (size_t j = m; j-- > 0;)
-        at(i, j) = a[head + i] == b[head + j] ? at(i + 1, j + 1) + 1 : std::max(at(i + 1, j), at(i, j + 1));
-  size_t i = 0, j = 0;
-  while (i < n || j < m) {
-    if (small && i < n && j < m && a[head + i] == b[head + j]) {
-      script.push_back({' ', a[head + i]});
-      ++i, ++j;
-    } else if (i < n && (j == m || !small || at(i + 1, j) >= at(i, j + 1))) {
-      script.push_back({'-', a[head + i++]});
-    } else {
-      script.push_back({'+', b[head + j++]});
-    }
-  }
-  for (size_t k = tail; k > 0; --k)
-    script.push_back({' ', a[a.size() - k]});
-  return script;
+/// The golden file at `path` is that of an input that is there and is not `input`.
+bool isOfAnother(const std::string &path, llvm::StringRef golden, llvm::StringRef input) {
+  namespace fs = std::filesystem;
+  fs::path folder = fs::path(path).parent_path();
+  fs::path theirs = folder / inputOf(golden).str(), ours = folder / input.str();
+  std::error_code code;
+  return !inputOf(golden).empty() && inputOf(golden) != input && fs::is_regular_file(theirs, code) &&
+         !fs::equivalent(theirs, ours, code);
+}
+
+/// As `git apply` wants it: seen from the working folder, without `.` and `..` where that can be said without.
+std::string pathInPatch(const std::string &path) {
+  std::error_code code;
+  std::string seen = std::filesystem::proximate(path, code).string();
+  return code ? path : seen;
 }
 
 } // namespace
-
-std::string unifiedDiff(llvm::StringRef before, llvm::StringRef after, llvm::StringRef beforeName,
-                        llvm::StringRef afterName) {
-  if (before == after)
-    return "";
-  std::vector<Edit> script = editScript(lines(before), lines(after));
-  constexpr size_t context = 3;
-  std::string out = fmt::format("--- {}\n+++ {}\n", beforeName.str(), afterName.str());
-  size_t beforeLine = 1, afterLine = 1;
-  size_t lastShown = 0; // script index after the last shown one
-  for (size_t i = 0; i < script.size(); ++i) {
-    bool near = false;
-    for (size_t k = i >= context ? i - context : 0; k < std::min(script.size(), i + context + 1); ++k)
-      near |= script[k].kind != ' ';
-    if (near) {
-      if (lastShown != i || i == 0)
-        out += fmt::format("@@ -{} +{} @@\n", beforeLine, afterLine);
-      out += script[i].kind;
-      out += script[i].line;
-      out += '\n';
-      lastShown = i + 1;
-    }
-    beforeLine += script[i].kind != '+';
-    afterLine += script[i].kind != '-';
-  }
-  return out;
-}
 
 std::string canonicalPtx(llvm::StringRef ptx) {
   std::string out;
@@ -116,8 +69,16 @@ std::string canonicalPtx(llvm::StringRef ptx) {
   return out;
 }
 
-std::string goldenText(llvm::StringRef inputName, const Manifest &manifest, llvm::StringRef ptx) {
-  std::string out = fmt::format("// hloc golden 1: {} for {}\n", inputName.str(), manifest.target);
+std::string inputSeenFrom(llvm::StringRef folder, llvm::StringRef input) {
+  if (input == "-")
+    return "stdin";
+  std::error_code code;
+  std::string seen = std::filesystem::proximate(input.str(), folder.str(), code).string();
+  return code ? input.str() : seen;
+}
+
+std::string goldenText(llvm::StringRef input, const Manifest &manifest, llvm::StringRef ptx) {
+  std::string out = fmt::format("{}{} for {}\n", goldenPrefix.str(), input.str(), manifest.target);
   std::string ptxas = "unknown";
   for (const auto &[tool, version] : manifest.toolVersions)
     if (tool == "ptxas")
@@ -135,28 +96,64 @@ std::string goldenText(llvm::StringRef inputName, const Manifest &manifest, llvm
   return out + canonicalPtx(ptx);
 }
 
-std::string goldenPath(llvm::StringRef folder, llvm::StringRef inputName, llvm::StringRef target) {
-  return fmt::format("{}/{}.{}.golden", folder.str(), llvm::sys::path::stem(inputName).str(), target.str());
+std::string goldenPath(llvm::StringRef folder, llvm::StringRef input, llvm::StringRef target) {
+  return fmt::format("{}/{}.{}.golden", folder.rtrim('/').str(), stemOf(input), target.str());
 }
 
 void checkGolden(const std::string &path, const std::string &text, bool update, DiagnosticEngine &diagnostics) {
   std::string error;
+  std::optional<std::string> golden = readFile(path, error);
+  if (golden && isOfAnother(path, *golden, inputOf(text))) {
+    diagnostics
+        .report(DiagnosticKind::BadUsage, fmt::format("golden file `{}` is that of another input of this name, `{}`",
+                                                      path, inputOf(*golden).str()))
+        .note("inputs of one name need a --golden=DIR each");
+    return;
+  }
   if (update) {
     if (!createFolders(llvm::sys::path::parent_path(path).str(), error) || !writeFile(path, text, error))
       diagnostics.report(DiagnosticKind::UnwritableFile, "cannot write golden file `" + path + "`: " + error);
     return;
   }
-  std::optional<std::string> golden = readFile(path, error);
   if (!golden) {
     diagnostics.report(DiagnosticKind::GoldenMismatch, "cannot read golden file `" + path + "`: " + error)
         .note("--update-golden writes it");
     return;
   }
-  std::string expected = comparable(*golden, text), actual = comparable(text, *golden);
-  std::string diff = unifiedDiff(expected, actual, path, "this run");
-  if (!diff.empty())
-    diagnostics.report(DiagnosticKind::GoldenMismatch, "output differs from `" + path + "`\n" + diff)
-        .note("--update-golden rewrites it if the change is meant");
+  std::string actual;
+  for (llvm::StringRef line : lines(text))
+    if (llvm::StringRef assembler = assemblerOf(line); assembler.empty() || golden->find(assembler) != golden->npos)
+      actual += (line + "\n").str();
+  // An input that was moved has the same golden file.
+  if (size_t at = actual.find(inputOf(text).str()); !inputOf(*golden).empty() && at != std::string::npos)
+    actual.replace(at, inputOf(text).size(), inputOf(*golden).str());
+  std::string diff = unifiedDiff(*golden, actual, pathInPatch(path), [&](llvm::StringRef line) {
+    llvm::StringRef assembler = assemblerOf(line);
+    return !assembler.empty() && !llvm::StringRef(text).contains(assembler);
+  });
+  if (diff.empty())
+    return;
+  diagnostics.report(DiagnosticKind::GoldenMismatch, "output differs from `" + path + "`")
+      .note("if the change is meant, --update-golden rewrites the file, and `git apply` takes the difference:\n" +
+            llvm::StringRef(diff).rtrim('\n').str());
+}
+
+void reportStaleGoldens(const std::string &folder, const std::set<std::string> &checked,
+                        DiagnosticEngine &diagnostics) {
+  std::set<std::string> found; // folders are listed in any order
+  std::error_code code;
+  for (llvm::sys::fs::directory_iterator it(folder, code), end; it != end && !code; it.increment(code))
+    if (llvm::StringRef(it->path()).ends_with(".golden"))
+      found.insert(it->path());
+  for (const std::string &path : found) {
+    std::string error;
+    std::optional<std::string> golden = readFile(path, error);
+    llvm::StringRef input = golden ? inputOf(*golden) : "";
+    std::string file = folder + "/" + llvm::sys::path::filename(path).str();
+    if (!input.empty() && input != "stdin" && !checked.count(file) && !llvm::sys::fs::exists(folder + "/" + input))
+      diagnostics.report(DiagnosticKind::IgnoredInput,
+                         fmt::format("golden file `{}` is that of `{}`, which is not there", file, input.str()));
+  }
 }
 
 } // namespace hloc

@@ -1,16 +1,18 @@
 #pragma once
 // Golden files for CI: what a kernel compiles to, in a form whose diffs a person can read.
 //
-//   // hloc golden 1: gelu.hlo for sm_90
+//   // hloc golden 1: ../hlo/gelu.hlo for sm_90
 //   // kernel gelu: hero loop, grid 12288x1x1, block 128x1x1, shared 0
 //   // ptxas 13.0.88: gelu: 28 registers, 0 spill bytes, 0 stack bytes
 //   .visible .entry gelu( ...
 //
-// Resources are compared only if both sides name the same ptxas.
+// The first line says whose golden it is, by its place seen from the golden file's: the golden of an input that is
+// there is no other input's. Resources are compared only if both sides name the same ptxas.
 
 #include "hloc/kernel/Manifest.h"
 #include "hloc/support/Diagnostics.h"
 
+#include <set>
 #include <string>
 
 namespace hloc {
@@ -19,17 +21,20 @@ namespace hloc {
 /// compiler.
 std::string canonicalPtx(llvm::StringRef ptx);
 
-/// The golden text of a compiled module. `inputName` has no folder in it.
-std::string goldenText(llvm::StringRef inputName, const Manifest &manifest, llvm::StringRef ptx);
+/// `../hlo/gelu.hlo`: where `input` is, seen from `folder`; `stdin` for `-`.
+std::string inputSeenFrom(llvm::StringRef folder, llvm::StringRef input);
+
+/// The golden text of a compiled module. `input`: as inputSeenFrom gives it.
+std::string goldenText(llvm::StringRef input, const Manifest &manifest, llvm::StringRef ptx);
 
 /// `FOLDER/<stem>.<target>.golden`
-std::string goldenPath(llvm::StringRef folder, llvm::StringRef inputName, llvm::StringRef target);
+std::string goldenPath(llvm::StringRef folder, llvm::StringRef input, llvm::StringRef target);
 
-/// Compares or, with `update`, rewrites. A difference is reported as a unified diff.
+/// Compares or, with `update`, rewrites. A difference is reported as a patch. A golden of another input is neither
+/// compared with nor overwritten.
 void checkGolden(const std::string &path, const std::string &text, bool update, DiagnosticEngine &diagnostics);
 
-/// Lines that differ with three lines of context, as `diff -u` shows them. Empty if the texts are equal.
-std::string unifiedDiff(llvm::StringRef before, llvm::StringRef after, llvm::StringRef beforeName,
-                        llvm::StringRef afterName);
+/// Warns of the golden files in `folder` whose input is no more: nothing compares them. `checked`: those that were.
+void reportStaleGoldens(const std::string &folder, const std::set<std::string> &checked, DiagnosticEngine &diagnostics);
 
 } // namespace hloc

@@ -1,16 +1,13 @@
 #include "Lists.h"
 
-#include "hloc/codegen/Pipeline.h"
+#include "PassList.h"
+
 #include "hloc/emitters/OpcodeSupport.h"
 #include "hloc/hlo/Opcode.h"
 #include "hloc/interp/Interpreter.h"
 #include "hloc/kernel/TargetInfo.h"
-#include "hloc/transforms/Transforms.h"
 
 #include "fmt/format.h"
-#include "mlir/IR/MLIRContext.h"
-#include "mlir/Pass/Pass.h"
-#include "mlir/Pass/PassManager.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -27,6 +24,36 @@ std::string listTargets() {
                        target.ptxVersion % 10, target.threadsPerMultiprocessor, target.multiprocessors,
                        target.maxVectorBytes, products);
   }
+  return out;
+}
+
+std::string listKernels(const Manifest &manifest) {
+  auto extents = [](const Dim3 &dim) {
+    std::string text = std::to_string(dim.x);
+    if (dim.y != 1 || dim.z != 1)
+      text += "x" + std::to_string(dim.y);
+    return dim.z == 1 ? text : text + "x" + std::to_string(dim.z);
+  };
+  size_t nameWidth = 6, instructionWidth = 11;
+  for (const KernelSpec &kernel : manifest.kernels) {
+    nameWidth = std::max(nameWidth, kernel.name.size());
+    instructionWidth = std::max(instructionWidth, kernel.instruction.size());
+  }
+  auto line = [&](auto &&name, auto &&instruction, auto &&where, auto &&hero, auto &&grid, auto &&block,
+                  auto &&registers, auto &&read, auto &&written, auto &&opName) {
+    std::string text =
+        fmt::format("{:<{}} {:<{}} {:>6} {:<10} {:>10} {:>5} {:>9} {:>12} {:>13}  {}", name, nameWidth, instruction,
+                    instructionWidth, where, hero, grid, block, registers, read, written, opName);
+    text.erase(text.find_last_not_of(' ') + 1);
+    return text + "\n";
+  };
+  std::string out = line("kernel", "instruction", "line", "emitter", "grid", "block", "registers", "bytes read",
+                         "bytes written", "op_name");
+  for (const KernelSpec &kernel : manifest.kernels)
+    out += line(kernel.name, kernel.instruction, kernel.line ? std::to_string(kernel.line) : "-", kernel.hero,
+                extents(kernel.grid), extents(kernel.block),
+                kernel.resources ? std::to_string(kernel.resources->registers) : "-", kernel.bytesRead,
+                kernel.bytesWritten, kernel.opName);
   return out;
 }
 
@@ -49,31 +76,10 @@ std::string listOps() {
   return out;
 }
 
-namespace {
-
-void listNested(mlir::OpPassManager &manager, std::string indent, std::string &out) {
-  for (mlir::Pass &pass : manager.getPasses()) {
-    llvm::StringRef argument = pass.getArgument();
-    argument.consume_front("hloc-");
-    if (!argument.empty())
-      out += fmt::format("  mlir  {}{}\n", indent, argument.str());
-  }
-}
-
-} // namespace
-
 std::string listPasses() {
-  std::string out;
-  for (const HloPass &pass : hloPipeline())
-    out += fmt::format("  hlo   {}\n", pass.name.str());
-  out += "  mlir  emit\n";
-  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  mlir::PassManager manager(&context);
-  buildKernelPipeline(manager, PipelineOptions());
-  listNested(manager, "", out);
-  for (const char *stage : {"translated", "linked", "optimized"})
-    out += fmt::format("  llvm  {}\n", stage);
-  out += "  ptx   ptx\n";
+  std::string out = fmt::format("{:<5} {:<30} {}\n", "stage", "pass", "what it does");
+  for (const PassRow &pass : passesInOrder())
+    out += fmt::format("{:<5} {:<30} {}\n", pass.stage, pass.name, pass.summary);
   return out;
 }
 

@@ -1,12 +1,16 @@
 #pragma once
-// What `--list-ops`, `--list-passes`, `--list-targets`, `--doctor` and `--version` print.
+// What `--list-kernels`, `--list-ops`, `--list-passes`, `--list-targets`, `--doctor` and `--version` print.
 
 #include "hloc/codegen/Toolchain.h"
+
+#include "hloc/kernel/Manifest.h"
 
 #include <string>
 
 namespace hloc {
 
+/// A line a kernel: instruction, line of the text, emitter, launch, registers, bytes, op_name.
+std::string listKernels(const Manifest &manifest);
 std::string listOps();
 std::string listPasses();
 std::string listTargets();

@@ -2,27 +2,22 @@
 // written as in a textual pipeline: --hloc-lower-tensors='max-vector-bytes=32'.
 #include "hloc/driver/Subcommands.h"
 
+#include "PassList.h"
+
 #include "hloc/codegen/Pipeline.h"
 #include "hloc/passes/Passes.h"
 #include "hloc/support/ExitCode.h"
+#include "hloc/support/Files.h"
 
-#include "mlir/Conversion/ComplexToStandard/ComplexToStandard.h"
-#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
-#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Support/FileUtilities.h"
-#include "mlir/Transforms/Passes.h"
 #include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/ToolOutputFile.h"
-
-#include <mutex>
 
 using namespace mlir;
 using namespace hloc;
@@ -41,29 +36,15 @@ struct OptOptions {
   bool localScope = false;
 };
 
-/// Passes are looked up by name in MLIR's registry, which is global: filled once, on first use.
-void registerPasses() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    registerHlocPasses();
-    registerPass(createCSEPass);
-    registerPass([] { return createCanonicalizerPass(); });
-    registerPass(createLoopInvariantCodeMotionPass);
-    registerPass(createSymbolDCEPass);
-    registerPass([] { return createSCFToControlFlowPass(); });
-    registerPass([] { return createConvertComplexToStandardPass(); });
-  });
-}
-
 void printHelp() {
   llvm::outs() << "hloc opt [INPUT.mlir|-] [options]: runs passes on MLIR text\n"
                   "  --hloc-pipeline             the whole kernel pipeline, to LLVM dialect\n"
-                  "  --hloc-PASS[=OPTIONS]       one of our passes (hloc --list-passes)\n"
-                  "  --canonicalize --cse --inline --symbol-dce --loop-invariant-code-motion --convert-scf-to-cf\n"
+                  "  --PASS[='OPTION=VALUE ...'] a pass of the list below; in the order of the command line\n"
                   "  --pass-pipeline=TEXT        a textual pipeline, e.g. 'hloc-flatten-tensors,cse'\n"
                   "  --sm=N --max-vector-bytes=N --max-unroll-factor=N   options of --hloc-pipeline\n"
                   "  -o FILE --print-after-all --mlir-print-op-generic --mlir-print-local-scope\n"
-                  "  --verify-diagnostics --split-input-file\n";
+                  "  --verify-diagnostics --split-input-file\n\n";
+  printRegisteredPasses(); // to standard output
 }
 
 /// Nothing on success; otherwise what is wrong with the command line.
@@ -129,6 +110,10 @@ LogicalResult process(MLIRContext &context, llvm::SourceMgr &sources, const OptO
   PassManager manager(&context, ModuleOp::getOperationName(), PassManager::Nesting::Implicit);
   if (failed(buildPasses(manager, options)))
     return failure();
+#ifndef NDEBUG
+  if (options.wholePipeline)
+    addPhaseChecks(manager);
+#endif
   if (options.printAfterAll)
     manager.enableIRPrinting([](Pass *, Operation *) { return false; }, [](Pass *, Operation *) { return true; },
                              /*printModuleScope=*/true, /*printAfterOnlyOnChange=*/true);
@@ -163,7 +148,7 @@ LogicalResult processBuffer(std::unique_ptr<llvm::MemoryBuffer> buffer, const Di
 } // namespace
 
 int hloc::runOpt(int argc, char **argv) {
-  registerPasses();
+  registerKernelPasses();
   OptOptions options;
   for (int i = 1; i < argc; ++i)
     if (StringRef(argv[i]) == "--help")
@@ -178,11 +163,8 @@ int hloc::runOpt(int argc, char **argv) {
     llvm::errs() << "hloc opt: error: " << message << " [unreadable-file]\n";
     return int(ExitCode::InvalidInput);
   }
-  std::unique_ptr<llvm::ToolOutputFile> output = openOutputFile(options.output, &message);
-  if (!output) {
-    llvm::errs() << "hloc opt: error: " << message << " [unwritable-file]\n";
-    return int(ExitCode::InvalidUsage);
-  }
+  std::string text;
+  llvm::raw_string_ostream output(text);
   DialectRegistry registry;
   registerKernelDialects(registry);
   registry.insert<NVVM::NVVMDialect>();
@@ -190,13 +172,20 @@ int hloc::runOpt(int argc, char **argv) {
   if (options.splitInput) {
     SmallVector<StringRef> parts;
     buffer->getBuffer().split(parts, "// -----\n");
-    for (StringRef part : parts)
-      if (failed(processBuffer(llvm::MemoryBuffer::getMemBufferCopy(part, options.input), registry, options,
-                               output->os())))
+    for (StringRef part : parts) {
+      if (!text.empty())
+        output << "// -----\n";
+      if (failed(processBuffer(llvm::MemoryBuffer::getMemBufferCopy(part, options.input), registry, options, output)))
         result = failure();
+    }
   } else {
-    result = processBuffer(std::move(buffer), registry, options, output->os());
+    result = processBuffer(std::move(buffer), registry, options, output);
   }
-  output->keep();
+  if (options.output == "-") {
+    llvm::outs() << text;
+  } else if (succeeded(result) && !writeFile(options.output, text, message)) {
+    llvm::errs() << "hloc opt: error: cannot write `" << options.output << "`: " << message << " [unwritable-file]\n";
+    return int(ExitCode::InvalidUsage);
+  }
   return int(succeeded(result) ? ExitCode::Success : ExitCode::InvalidInput);
 }

@@ -1,6 +1,9 @@
 #include "Options.h"
 
+#include "Comparison.h"
 #include "Schedules.h"
+
+#include "hloc/support/Suggestion.h"
 
 #include "CLI/CLI.hpp"
 #include "fmt/format.h"
@@ -27,23 +30,37 @@ const std::map<std::string, Stage> stages = {{"parse", Stage::Parse}, {"verify",
 /// The spellings that differ between the option and what it becomes.
 struct RawOptions {
   std::vector<std::string> targets;
-  std::string dumpFolder, emit, stopAfter, timing, xlaDumpTo, platform, reference, counters, tolerance, schedule;
+  std::string dumpFolder, dumpChanged, remarks, emit, stopAfter, timing, xlaDumpTo, platform, reference, counters,
+      tolerance, schedule;
   std::vector<std::string> regimes;
   int verbosity = 0;
+  bool xlaAsText = true;
 };
 
-void addInputOptions(CLI::App &app, CompileOptions &options) {
-  app.add_option("input", options.input, "HLO text; - is stdin")->type_name("INPUT.hlo");
-}
+/// CLI11 takes -1 for the largest number there is.
+const CLI::Validator wholeNumber(
+    [](std::string &text) {
+      bool digits = !text.empty() && llvm::all_of(text, llvm::isDigit);
+      return digits ? std::string() : "`" + text + "` is no whole number from 0 up";
+    },
+    "");
 
 void addTargetOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
   app.add_option("--target", raw.targets, "sm_70 ... sm_121, sm_90a, 9.0, product names (h200); default sm_90")
       ->delimiter(',')
+      ->allow_extra_args(false) // what follows is the input
       ->type_name("SM[,SM...]");
   app.add_option("--cuda-path", options.toolchain.cudaPath, "CUDA toolkit to use")->type_name("DIR");
   app.add_option("--ptxas", options.toolchain.ptxas, "ptxas to use")->type_name("FILE");
+  app.add_option("--assembler", options.assembler, "auto, nvjitlink (in this process) or ptxas")
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, AssemblerChoice>{{"auto", AssemblerChoice::Auto},
+                                                                         {"nvjitlink", AssemblerChoice::NvJitLink},
+                                                                         {"ptxas", AssemblerChoice::Ptxas}}))
+      ->type_name("NAME");
   app.add_option("--libdevice", options.toolchain.libdevice, "libdevice.10.bc to use")->type_name("FILE");
-  app.add_option("-j,--jobs", options.jobs, "kernels compiled in parallel; the output does not depend on it");
+  app.add_option("-j,--jobs", options.jobs, "kernels compiled in parallel; the output does not depend on it")
+      ->check(wholeNumber);
   app.add_option("-O,--optimization-level", options.optimizationLevel, "0 to 3, as LLVM's")->check(CLI::Range(0, 3));
 }
 
@@ -51,7 +68,8 @@ void addDumpOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
   app.add_flag("--dump-after-each-pass{-}", raw.dumpFolder,
                "IR after each pass of every stage: to stderr, or with =DIR one file a pass");
   app.add_option("--dump-filter", options.dump.filter, "only passes whose name matches")->type_name("REGEX");
-  app.add_flag("--dump-changed", options.dump.changedOnly, "only passes that changed the IR");
+  app.add_flag("--dump-changed{whole}", raw.dumpChanged,
+               "only passes that changed the IR; =diff shows what they changed");
   app.add_option("--v", raw.verbosity, "5 and above: same as --dump-after-each-pass")->group("XLA's spellings");
   app.add_option("--xla_dump_to", raw.xlaDumpTo, "dump to DIR")->type_name("DIR")->group("XLA's spellings");
   app.add_option("--xla_dump_hlo_pass_re", options.dump.hloFilter, "HLO passes to dump")
@@ -60,17 +78,27 @@ void addDumpOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
   app.add_option("--xla_dump_emitter_re", options.dump.emitterFilter, "emitter and MLIR passes to dump")
       ->type_name("REGEX")
       ->group("XLA's spellings");
+  app.add_flag(
+      "--remarks{.}", raw.remarks,
+      "what makes kernels slow: values computed again and again, long loops of one thread; or with =REGEX those "
+      "of a kind");
+  app.add_flag("--xla_dump_hlo_as_text", raw.xlaAsText, "dumps are text anyway")->group("XLA's spellings");
+  app.add_option("--color", options.colour, "auto (default: on a terminal, unless NO_COLOR is set), always, never")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, ColourChoice>{
+          {"auto", ColourChoice::Auto}, {"always", ColourChoice::Always}, {"never", ColourChoice::Never}}))
+      ->type_name("WHEN");
   app.add_flag("--timing{-}", raw.timing, "time of every stage and pass to stderr, or with =FILE a Chrome trace");
 }
 
 void addCompileOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
-  addInputOptions(app, options);
+  app.add_option("input", options.inputs, "HLO text; - is stdin; several need `-o DIR/`")->type_name("INPUT.hlo");
   app.add_option("-o,--output", options.output, "file, folder for several targets, or - (stdout, the default)");
   app.add_option("--emit", raw.emit, "hlo, hlo-fused, dot, mlir, llvm, ptx, cubin, fatbin, manifest; else by suffix");
   app.add_option("--stop-after", raw.stopAfter, "parse, verify, fuse, plan, emit, mlir, llvm, ptx");
   app.add_option("--manifest", options.manifestFile, "write the kernels' description as JSON")->type_name("FILE");
   app.add_option("--golden", options.goldenFolder, "compare with the golden file in DIR (exit 4 if it differs)")
       ->type_name("DIR");
+  app.add_flag("--list-kernels", options.listKernels, "which instruction became which kernel, to standard output");
   app.add_flag("--update-golden", options.updateGolden, "rewrite the golden file instead");
   app.add_flag("--line-info", options.lineInfo, ".loc directives that point into the HLO text");
   addTargetOptions(app, options, raw);
@@ -78,13 +106,18 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) 
 }
 
 void addRunOptions(CLI::App &app, RunOptions &options, RawOptions &raw) {
-  addInputOptions(app, options.compile);
+  app.add_option("input", options.compile.input, "HLO text; - is stdin")->type_name("INPUT.hlo");
   app.add_option("--platform", raw.platform, "emulator (default), cuda, interpreter: what executes");
   app.add_option("--reference", raw.reference, "interpreter (default) or none: what it is compared with");
-  app.add_option("--inputs", options.inputsFile, "inputs, keys in parameter order")->type_name("FILE.npz");
+  app.add_option("--inputs", options.inputsFile,
+                 "inputs, one array for each parameter: 0, 1, ..., arr_0, arr_1, ... or the parameters' names")
+      ->type_name("FILE.npz");
+  app.add_option("--expected", options.expectedFile,
+                 "your own results, which have to be right as well; with --tolerance they are the reference")
+      ->type_name("FILE.npz");
   app.add_option("--outputs", options.outputsFile, "write the results here, of the first regime")
       ->type_name("FILE.npz");
-  app.add_option("--seed", options.seed, "seed of generated inputs");
+  app.add_option("--seed", options.seed, "seed of generated inputs")->check(wholeNumber);
   app.add_option("--regimes", raw.regimes,
                  "of generated inputs: ordinary, exact, special, index; by default all that apply")
       ->delimiter(',');
@@ -102,8 +135,8 @@ void addRunOptions(CLI::App &app, RunOptions &options, RawOptions &raw) {
   app.add_option("--timeout", options.timeoutSeconds, "end after so many seconds, with exit code 4")
       ->type_name("SECONDS");
   app.add_flag("--counters{table}", raw.counters, "instructions, sectors, bank conflicts; =json for JSON");
-  app.add_option("--repeat", options.repeat, "with cuda: time N launches");
-  app.add_option("--tolerance", raw.tolerance, "instead of the policy, e.g. `ulps=2,relative=1e-3`");
+  app.add_option("--repeat", options.repeat, "with cuda: time N launches")->check(wholeNumber);
+  app.add_option("--tolerance", raw.tolerance, "instead of the policy, e.g. `ulps=2,rel=1e-3`, `1e-4`, `exact`");
   addTargetOptions(app, options.compile, raw);
   addDumpOptions(app, options.compile, raw);
 }
@@ -124,6 +157,28 @@ bool choose(const std::map<std::string, Enum> &choices, const std::string &text,
   return false;
 }
 
+/// What CLI11 says, or of an option it does not know, which one may be meant.
+std::string usageError(const CLI::App &app, const CLI::ParseError &error) {
+  std::vector<std::string> unknown;
+  for (const std::string &argument : app.remaining())
+    if (llvm::StringRef(argument).starts_with("-"))
+      unknown.push_back(llvm::StringRef(argument).split('=').first.str());
+  if (!dynamic_cast<const CLI::ExtrasError *>(&error) || unknown.empty())
+    return error.what();
+  std::vector<std::string> known;
+  for (const CLI::Option *option : app.get_options()) {
+    for (const std::string &name : option->get_lnames())
+      known.push_back("--" + name);
+    for (const std::string &name : option->get_snames())
+      known.push_back("-" + name);
+  }
+  std::string message;
+  for (const std::string &one : unknown)
+    message += (message.empty() ? "" : ", ") + ("unknown option `" + one + "`") +
+               suggestion(nearestName(one, llvm::SmallVector<llvm::StringRef>(known.begin(), known.end())));
+  return message;
+}
+
 /// XLA_FLAGS holds many flags of another program: the dump flags are read, the rest is named once.
 void readXlaFlags(CompileOptions &options, RawOptions &raw) {
   const char *flags = std::getenv("XLA_FLAGS");
@@ -141,12 +196,29 @@ void readXlaFlags(CompileOptions &options, RawOptions &raw) {
       options.dump.hloFilter = value.str();
     else if (name == "xla_dump_emitter_re" && options.dump.emitterFilter.empty())
       options.dump.emitterFilter = value.str();
-    else if (!name.starts_with("xla_dump_"))
+    else if (name != "xla_dump_hlo_as_text" || value == "false")
       ignored += (ignored.empty() ? "" : ", ") + name.str();
   }
+  bool filters = !options.dump.hloFilter.empty() || !options.dump.emitterFilter.empty();
+  if (filters && raw.xlaDumpTo.empty() && llvm::StringRef(flags).contains("xla_dump_"))
+    ignored += (ignored.empty() ? "" : ", ") + std::string("dump filters without xla_dump_to");
   if (!ignored.empty())
     llvm::errs() << "hloc: warning: XLA_FLAGS is read for dump flags only; ignored: " << ignored
                  << " [ignored-input]\n";
+}
+
+/// Why options about dumps have nothing to be about; null if they have.
+const char *dumpContradiction(const DumpOptions &dump, const RawOptions &raw, const CLI::App &app) {
+  if (!dump.enabled && (app.count("--dump-filter") || app.count("--dump-changed")))
+    return "--dump-filter and --dump-changed select from --dump-after-each-pass, which is missing";
+  bool hasXlaOption =
+      app.count("--xla_dump_hlo_pass_re") || app.count("--xla_dump_emitter_re") || app.count("--xla_dump_hlo_as_text");
+  if (hasXlaOption && !dump.xlaStyle)
+    return raw.xlaDumpTo.empty() ? "XLA's dump options are about --xla_dump_to=DIR, which is missing"
+                                 : "XLA's dump options and --dump-after-each-pass exclude each other";
+  if (!raw.xlaAsText)
+    return "--xla_dump_hlo_as_text=false: dumps are text, there is no other form";
+  return nullptr;
 }
 
 /// False after an error was printed.
@@ -160,8 +232,9 @@ bool finishOptions(const CLI::App &app, CompileOptions &options, RawOptions &raw
   for (const std::string &spelling : raw.targets.empty() ? std::vector<std::string>{"sm_90"} : raw.targets) {
     std::optional<TargetInfo> target = findTarget(spelling);
     if (!target) {
-      llvm::errs() << fmt::format("hloc: error: unknown target `{}`; --list-targets shows what there is [bad-usage]\n",
-                                  spelling);
+      llvm::errs() << fmt::format("hloc: error: unknown target `{}`{} [bad-usage]\n"
+                                  "hloc: note: `hloc --list-targets` shows what there is\n",
+                                  spelling, suggestion(nearestTarget(spelling)));
       return false;
     }
     options.targets.push_back(*target);
@@ -171,13 +244,42 @@ bool finishOptions(const CLI::App &app, CompileOptions &options, RawOptions &raw
                                 options.toolchain.cudaPath);
     return false;
   }
+  if (std::string error; app.count("--remarks") && !llvm::Regex(raw.remarks).isValid(error)) {
+    llvm::errs() << fmt::format("hloc: error: --remarks: `{}` is not a regular expression: {} [bad-usage]\n",
+                                raw.remarks, error);
+    return false;
+  }
+  if (app.count("--remarks"))
+    options.remarks = raw.remarks;
+  if (app.count("--dump-changed") && raw.dumpChanged != "whole" && raw.dumpChanged != "diff") {
+    llvm::errs() << fmt::format("hloc: error: --dump-changed does not take `{}`; it takes diff [bad-usage]\n",
+                                raw.dumpChanged);
+    return false;
+  }
   readXlaFlags(options, raw);
   options.dump.enabled = app.count("--dump-after-each-pass") || raw.verbosity >= 5 || !raw.xlaDumpTo.empty();
+  options.dump.changedOnly = app.count("--dump-changed");
+  options.dump.asDiff = raw.dumpChanged == "diff";
   options.dump.folder = raw.dumpFolder.empty() ? raw.xlaDumpTo : raw.dumpFolder == "-" ? "" : raw.dumpFolder;
   options.dump.xlaStyle = !raw.xlaDumpTo.empty() && !app.count("--dump-after-each-pass");
+  if (const char *reason = dumpContradiction(options.dump, raw, app)) {
+    llvm::errs() << "hloc: error: " << reason << " [bad-usage]\n";
+    return false;
+  }
   options.timing = app.count("--timing");
   options.timingFile = raw.timing == "-" ? "" : raw.timing;
   return true;
+}
+
+/// Whether a file that a run writes is one that it reads.
+bool overwritesInput(const RunOptions &options) {
+  for (const std::string *written : {&options.outputsFile, &options.compile.timingFile})
+    for (const std::string *read :
+         {&options.compile.input, &options.inputsFile, &options.ptxFile, &options.manifestFile, &options.launchFile})
+      if (!written->empty() && !read->empty() && llvm::sys::fs::is_regular_file(*written) &&
+          llvm::sys::fs::equivalent(*written, *read))
+        return true;
+  return false;
 }
 
 /// Why options that are fine by themselves make no sense together; null if they do.
@@ -185,6 +287,8 @@ const char *contradiction(const RunOptions &options, const CLI::App &app) {
   bool emulator = options.platform == Platform::Emulator, cuda = options.platform == Platform::Cuda;
   if (options.compile.targets.size() > 1)
     return "--target names several GPUs, a run is for one";
+  if (overwritesInput(options))
+    return "--outputs or --timing would write over a file that the run reads";
   if (app.count("--check") && !emulator)
     return "--check needs --platform=emulator, which does the checking";
   if (app.count("--approximations") && !emulator)
@@ -207,8 +311,14 @@ const char *contradiction(const RunOptions &options, const CLI::App &app) {
     return "--seed generates inputs, --inputs brings them";
   if (app.count("--regimes") && !options.inputsFile.empty())
     return "--regimes generates inputs, --inputs brings them";
+  if (!options.expectedFile.empty() && options.reference == Reference::None)
+    return "--expected brings a reference, --reference=none has none";
+  if (!options.expectedFile.empty() && options.regimes.size() > 1)
+    return "--expected brings results of one run, --regimes names several";
   if (app.count("--tolerance") && options.reference == Reference::None)
     return "--tolerance compares with a reference, --reference=none has none";
+  if (app.count("--tolerance") && !Comparison::isAsked(options))
+    return "--platform=interpreter is the reference: there is nothing to compare with --tolerance but --expected";
   if (app.count("--check") && llvm::is_contained(options.checks, "none") && options.checks.size() > 1)
     return "--check=none excludes all other checks";
   if (!options.counters.empty() && options.counters != "table" && options.counters != "json")
@@ -242,6 +352,12 @@ bool finishRunOptions(RunOptions &options, const RawOptions &raw, const CLI::App
   options.counters = raw.counters;
   options.tolerance = raw.tolerance;
   options.compile.lineInfo = true; // findings name HLO instructions; the code is the same
+  if (app.count("--tolerance") && !parseTolerance(options.tolerance)) {
+    llvm::errs() << fmt::format("hloc: error: --tolerance does not take `{}`; it takes abs=, rel=, ulps=, largest= and "
+                                "int=, one number for abs and rel, or exact [bad-usage]\n",
+                                options.tolerance);
+    return false;
+  }
   if (const char *reason = contradiction(options, app)) {
     llvm::errs() << "hloc: error: " << reason << " [bad-usage]\n";
     return false;
@@ -285,11 +401,12 @@ Command parseCommandLine(int argc, char **argv) {
   try {
     int skip = run || explicitCompile ? 1 : 0;
     app.parse(argc - skip, argv + skip);
-  } catch (const CLI::CallForHelp &help) {
-    app.exit(help);
+  } catch (const CLI::CallForHelp &) {
+    llvm::outs() << app.help();
     return command;
   } catch (const CLI::ParseError &error) {
-    llvm::errs() << "hloc: error: " << error.what() << " [bad-usage]\nhloc: note: `hloc --help` lists the options\n";
+    llvm::errs() << "hloc: error: " << usageError(app, error)
+                 << " [bad-usage]\nhloc: note: `hloc --help` lists the options\n";
     command.exitCode = 2;
     return command;
   }
@@ -304,7 +421,9 @@ Command parseCommandLine(int argc, char **argv) {
   }
   if (command.kind != Command::Kind::Done)
     return command;
-  if (options.input.empty()) {
+  if (run && !options.input.empty())
+    options.inputs = {options.input};
+  if (options.inputs.empty()) {
     llvm::errs() << "hloc: error: no input file; `hloc --help` shows how hloc is used [bad-usage]\n";
     command.exitCode = 2;
     return command;

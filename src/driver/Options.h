@@ -1,9 +1,12 @@
 #pragma once
 // The command line of `hloc compile` and `hloc run` as data.
 
+#include "Colour.h"
 #include "Dumps.h"
 
+#include "hloc/codegen/Assemble.h"
 #include "hloc/codegen/Toolchain.h"
+#include "hloc/compiler/Compiler.h"
 #include "hloc/emulator/Emulator.h"
 #include "hloc/interp/Inputs.h"
 #include "hloc/kernel/TargetInfo.h"
@@ -15,24 +18,28 @@
 namespace hloc {
 
 enum class EmitKind { Hlo, HloFused, Dot, Mlir, Llvm, Ptx, Cubin, Fatbin, Manifest };
-enum class Stage { Parse, Verify, Fuse, Plan, Emit, Mlir, Llvm, Ptx, All };
 
 struct CompileOptions {
-  std::string input;
+  std::vector<std::string> inputs; ///< of the command line
+  std::string input;               ///< the one that is compiled or run
   std::string output = "-";
   std::optional<EmitKind> emit; ///< unset: by the suffix of `output`, PTX otherwise
   std::vector<TargetInfo> targets;
   bool targetGiven = false; ///< else `targets` holds the default
   Stage stopAfter = Stage::All;
   DumpOptions dump;
+  std::optional<std::string> remarks; ///< regular expression over their kinds; unset: none are printed
   std::string manifestFile;
   std::string goldenFolder;
   bool updateGolden = false;
+  bool listKernels = false;
   bool timing = false;
   std::string timingFile;
   ToolchainOptions toolchain;
+  AssemblerChoice assembler = AssemblerChoice::Auto;
   unsigned jobs = 0; ///< 0: as many as there are cores
   bool lineInfo = false;
+  ColourChoice colour = ColourChoice::Auto;
   unsigned optimizationLevel = 3;
 };
 
@@ -43,7 +50,7 @@ struct RunOptions {
   CompileOptions compile;
   Platform platform = Platform::Emulator;
   Reference reference = Reference::Interpreter;
-  std::string inputsFile, outputsFile;
+  std::string inputsFile, outputsFile, expectedFile;
   uint64_t seed = 0;
   std::vector<Regime> regimes; ///< of generated inputs; empty: all that apply
   std::string ptxFile, manifestFile, launchFile;

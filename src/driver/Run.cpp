@@ -2,19 +2,19 @@
 
 #include "Run.h"
 
+#include "Comparison.h"
 #include "Compile.h"
 #include "Execute.h"
 #include "Gpu.h"
+#include "Ignored.h"
+#include "NumpyFiles.h"
 #include "Schedules.h"
 #include "Timeout.h"
 #include "UndefinedReads.h"
 
-#include "hloc/compare/Compare.h"
-#include "hloc/compare/NumpyLiteral.h"
 #include "hloc/hlo/Printer.h"
 #include "hloc/interp/Inputs.h"
 #include "hloc/interp/Interpreter.h"
-#include "hloc/npz/Npz.h"
 #include "hloc/support/Files.h"
 #include "hloc/transforms/Transforms.h"
 
@@ -28,23 +28,29 @@ namespace {
 class RunCommand {
 public:
   explicit RunCommand(const RunOptions &options)
-      : options(options), timing(options.compile.timing), toolchain(Toolchain::discover(options.compile.toolchain)),
-        compiler(options.compile, toolchain, timing, diagnostics) {}
+      : options(options), timing(options.compile.timing), toolchain(discoverTools(options.compile.toolchain, timing)),
+        observer(timing, options.compile.dump),
+        compiler(compilerOptions(options.compile), toolchain, observer, diagnostics),
+        comparison(options, timing, diagnostics) {}
 
   int run() {
     Timeout timeout(options.timeoutSeconds);
-    runStages();
-    compiler.finishDumps();
-    diagnostics.print(llvm::errs(), llvm::errs().has_colors());
-    if (options.compile.timing)
-      llvm::errs() << timing.table();
-    llvm::outs().flush();
+    if (checkDumpOptions(options.compile.dump, diagnostics)) {
+      bool compiles = options.platform != Platform::Interpreter && options.ptxFile.empty();
+      warnOfUnusedTools(options.compile, /*assembles=*/false, compiles, diagnostics);
+      warnOfIdleFilters(options.compile.dump, diagnostics);
+      removeEarlierDumps(options.compile.dump, diagnostics);
+      runStages();
+    }
+    observer.endTrack("", diagnostics);
+    writeTiming(timing, options.compile.timingFile, diagnostics);
+    diagnostics.print(llvm::errs(), useColour(options.compile.colour));
     return static_cast<int>(diagnostics.exitCode());
   }
 
 private:
   void runStages() {
-    std::unique_ptr<HloModule> module = compiler.load();
+    std::unique_ptr<HloModule> module = loadModule(compiler, options.compile.input, observer, diagnostics);
     if (!module)
       return;
     for (const ArgumentSet &set : setsFor(*module)) {
@@ -52,18 +58,19 @@ private:
         return;
       ++numRuns;
     }
+    // JSON counters have standard output for themselves.
     if (compares())
-      printAgreement();
+      (options.counters == "json" ? llvm::errs() : llvm::outs()) << comparison.agreement(whatWasWatched());
   }
 
-  bool compares() const {
-    return options.reference == Reference::Interpreter && options.platform != Platform::Interpreter;
-  }
+  bool compares() const { return Comparison::isAsked(options); }
 
-  /// One set where the arguments are given, and where nothing is compared.
+  /// One set where the arguments or their results are given, and where nothing is compared.
   std::vector<ArgumentSet> setsFor(const HloModule &module) const {
     if (!options.inputsFile.empty())
       return {ArgumentSet()};
+    if (!options.expectedFile.empty())
+      return {argumentSets(module, options.regimes).front()};
     if (!compares() && options.regimes.empty())
       return argumentSets(module, {Regime::Ordinary});
     // Kernels written by hand for a scatter are seldom made for indices outside: asked for, they are tried.
@@ -74,66 +81,26 @@ private:
   /// Makes the arguments, executes and compares. What is compiled and translated for the first run serves all.
   bool runOnce(const HloModule &module, const ArgumentSet &set) {
     regime = set.regime;
-    std::optional<std::vector<Literal>> arguments = readArguments(module, set);
-    if (!arguments || (!numRuns && !prepare(module)))
+    std::optional<std::vector<Literal>> arguments = argumentsOf(module, set);
+    if (!arguments || (!numRuns && !(comparison.open(module) && prepare(module))))
       return false;
     llvm::FailureOr<Literal> result = execute(module, *arguments);
     if (failed(result))
       return false;
     bool isFirst = numRuns == 0;
-    if (isFirst && !options.outputsFile.empty())
-      writeOutputs(*result);
+    if (isFirst && !options.outputsFile.empty() && !writeResult(options.outputsFile, *result, diagnostics))
+      return false;
     if (compares())
-      return compare(module, *arguments, *result) && compareSchedules(module, *arguments);
+      return comparison.compare(module, *arguments, *result, regime) && compareSchedules(module, *arguments);
     if (options.outputsFile.empty())
       printSmall(*result);
     return true;
   }
 
-  std::optional<std::vector<Literal>> readArguments(const HloModule &module, const ArgumentSet &set) {
+  std::optional<std::vector<Literal>> argumentsOf(const HloModule &module, const ArgumentSet &set) {
     Timing::Scope scope(timing, "make arguments");
-    if (options.inputsFile.empty())
-      return makeArguments(module, diagnostics, options.seed, set);
-    std::string error;
-    std::optional<std::string> bytes = readFile(options.inputsFile, error);
-    std::optional<std::vector<NpzArray>> arrays = bytes ? readNpz(*bytes, error) : std::nullopt;
-    if (!arrays) {
-      diagnostics.report(DiagnosticKind::UnreadableFile, "cannot read `" + options.inputsFile + "`: " + error);
-      return std::nullopt;
-    }
-    std::vector<Literal> arguments;
-    size_t next = 0;
-    for (const HloInstruction *parameter : module.entry()->parameters()) {
-      std::optional<Literal> argument = takeLeaves(parameter->shape(), *arrays, next);
-      if (!argument)
-        return std::nullopt;
-      arguments.push_back(std::move(*argument));
-    }
-    return arguments;
-  }
-
-  /// Array leaves take the arrays named "0", "1", ... in order.
-  std::optional<Literal> takeLeaves(const Shape &shape, llvm::ArrayRef<NpzArray> arrays, size_t &next) {
-    if (shape.isTuple()) {
-      std::vector<Literal> elements;
-      for (const Shape &element : shape.elements()) {
-        std::optional<Literal> value = takeLeaves(element, arrays, next);
-        if (!value)
-          return std::nullopt;
-        elements.push_back(std::move(*value));
-      }
-      return Literal::tuple(std::move(elements));
-    }
-    std::string name = std::to_string(next++);
-    const NpzArray *found = llvm::find_if(arrays, [&](const NpzArray &array) { return array.name == name; });
-    std::string error = "there is no array `" + name + "`";
-    std::optional<Literal> value;
-    if (found != arrays.end())
-      value = literalFromNumpy(found->descr, found->shape, found->bytes, shape, error);
-    if (!value)
-      diagnostics.report(DiagnosticKind::ShapeMismatch,
-                         "`" + options.inputsFile + "` does not fit the program: " + error);
-    return value;
+    return options.inputsFile.empty() ? makeArguments(module, diagnostics, options.seed, set)
+                                      : readArguments(options.inputsFile, module, diagnostics);
   }
 
   bool prepare(const HloModule &module);
@@ -151,82 +118,6 @@ private:
     return options.inputsFile.empty() ? fmt::format("the regime `{}`", regimeName(regime).str()) : "";
   }
 
-  void writeOutputs(const Literal &result) {
-    std::vector<NpzArray> arrays;
-    collect(result, arrays);
-    std::string error;
-    if (!writeFile(options.outputsFile, writeNpz(arrays), error))
-      diagnostics.report(DiagnosticKind::UnwritableFile, "cannot write `" + options.outputsFile + "`: " + error);
-  }
-
-  static void collect(const Literal &value, std::vector<NpzArray> &arrays) {
-    if (value.isTuple()) {
-      for (const Literal &element : value.elements())
-        collect(element, arrays);
-      return;
-    }
-    NpzArray array;
-    array.name = std::to_string(arrays.size());
-    array.descr = numpyDescr(value.shape().elementType());
-    array.shape.assign(value.shape().dims().begin(), value.shape().dims().end());
-    array.bytes.assign(value.bytes().begin(), value.bytes().end());
-    arrays.push_back(std::move(array));
-  }
-
-  /// False, with a diagnostic, if they differ or cannot be compared. `schedule`: the one that gave `actual` if there
-  /// was another before, with which all was well.
-  bool compare(const HloModule &module, llvm::ArrayRef<Literal> arguments, const Literal &actual,
-               const std::string &schedule = "") {
-    llvm::FailureOr<Literal> expected = llvm::failure();
-    {
-      Timing::Scope scope(timing, "interpret");
-      expected = interpret(module, arguments, diagnostics);
-    }
-    if (failed(expected))
-      return false;
-    Timing::Scope scope(timing, "compare");
-    std::optional<Tolerance> given = parseTolerance(options.tolerance.empty() ? "exact" : options.tolerance);
-    if (!given) {
-      diagnostics.report(DiagnosticKind::BadUsage, "`" + options.tolerance + "` is not a tolerance");
-      return false;
-    }
-    Backend backend = options.launchFile.empty() ? Backend::Hloc : Backend::Other;
-    llvm::FailureOr<CompareResult> compared =
-        options.tolerance.empty() ? compareRun(module, arguments, *expected, actual, backend, diagnostics)
-                                  : compareLiterals(*expected, actual, *given);
-    if (failed(compared))
-      return false;
-    const CompareResult &result = *compared;
-    if (!result.equal()) {
-      std::string where = circumstances();
-      if (!schedule.empty())
-        diagnostics.report(DiagnosticKind::ResultMismatch,
-                           fmt::format("with blocks and warps in the order `{}` results are others than in the order "
-                                       "`ascending`, which agree; --schedule={} runs it alone",
-                                       schedule, schedule));
-      diagnostics.report(DiagnosticKind::ResultMismatch,
-                         fmt::format("{} of {} elements differ from the interpreter's{}\n{}", result.numMismatches,
-                                     result.numElements, where.empty() ? "" : " in " + where, result.report));
-      return false;
-    }
-    if (options.inputsFile.empty() && !llvm::is_contained(regimesRun, regime))
-      regimesRun.push_back(regime);
-    // Where special values meet, or whole numbers go into an exponential, much is open; on ordinary arguments and given
-    // ones a reference that knows little is no reference.
-    bool mayBeOpen = options.inputsFile.empty() && regime != Regime::Ordinary;
-    int64_t limit = std::max<int64_t>(8, result.numElements / 20);
-    if (!mayBeOpen && result.numUndecided > limit) {
-      std::string where = circumstances();
-      diagnostics.report(DiagnosticKind::UndecidedResult,
-                         fmt::format("the reference does not know {} of {} elements{}, more than the {} it may: {}",
-                                     result.numUndecided, result.numElements, where.empty() ? "" : " in " + where,
-                                     limit, describeAgreement(result)));
-      return false;
-    }
-    agreement.absorb(result);
-    return true;
-  }
-
   /// Checks of the emulator and the orders in which threads ran, for the agreement.
   std::string whatWasWatched() const {
     if (options.platform != Platform::Emulator || !machineOptions)
@@ -240,18 +131,6 @@ private:
         checks += (checks.empty() ? "" : ", ") + std::string(name);
     return fmt::format("; checks: {}; order of threads: {}", checks.empty() ? "none" : checks,
                        schedules ? "ascending, reversed, shuffled" : machineOptions->schedule.name());
-  }
-
-  void printAgreement() const {
-    std::string regimes;
-    for (Regime run : regimesRun)
-      regimes += (regimes.empty() ? "" : ", ") + regimeName(run).str();
-    if (!regimes.empty())
-      regimes = fmt::format(" in {} regime{} ({})", regimesRun.size(), regimesRun.size() == 1 ? "" : "s", regimes);
-    // JSON counters have standard output for themselves.
-    (options.counters == "json" ? llvm::errs() : llvm::outs())
-        << fmt::format("{} elements agree with the interpreter{}: {}{}\n", agreement.numElements, regimes,
-                       describeAgreement(agreement), whatWasWatched());
   }
 
   static int64_t countElements(const Literal &value) {
@@ -279,7 +158,9 @@ private:
   DiagnosticEngine diagnostics;
   Timing timing;
   Toolchain toolchain;
+  DriverObserver observer;
   Compiler compiler;
+  Comparison comparison;
 
   // What is executed: compiled from the input, or given by --ptx.
   TargetInfo target = options.compile.targets.front(); ///< of what is compiled
@@ -296,14 +177,12 @@ private:
 
   // Runs so far, all of which agree.
   Regime regime = Regime::Ordinary; ///< of the run in progress
-  std::vector<Regime> regimesRun;
   unsigned numRuns = 0;
-  CompareResult agreement; ///< of all runs
 };
 
 bool RunCommand::compareSchedules(const HloModule &module, llvm::ArrayRef<Literal> arguments) {
   return llvm::all_of(otherSchedules, [&](const ScheduledResult &other) {
-    return compare(module, arguments, other.value, other.schedule);
+    return comparison.compare(module, arguments, other.value, regime, other.schedule);
   });
 }
 
@@ -311,10 +190,7 @@ bool RunCommand::compareSchedules(const HloModule &module, llvm::ArrayRef<Litera
 bool RunCommand::findProgram(const HloModule &module) {
   if (!options.ptxFile.empty())
     return readProgram();
-  std::unique_ptr<HloModule> fused = compiler.fuse(module);
-  if (!fused)
-    return false;
-  std::optional<CompiledModule> compiled = compiler.compile(*fused, target, Stage::Ptx);
+  std::optional<CompiledModule> compiled = compiler.compileModule(module, target);
   if (!compiled)
     return false;
   image = std::move(compiled->ptx);
@@ -324,6 +200,7 @@ bool RunCommand::findProgram(const HloModule &module) {
 }
 
 bool RunCommand::readProgram() {
+  Timing::Scope scope(timing, "read program");
   std::string error;
   auto read = [&](const std::string &name) {
     std::optional<std::string> text = readFile(name, error);
@@ -406,7 +283,10 @@ llvm::FailureOr<Literal> RunCommand::emulate(llvm::ArrayRef<Literal> arguments) 
 }
 
 bool RunCommand::prepareGpu(const HloModule &module) {
-  gpu = openGpu(diagnostics);
+  {
+    Timing::Scope scope(timing, "open GPU");
+    gpu = openGpu(diagnostics);
+  }
   if (!gpu)
     return false;
   if (!options.compile.targetGiven)
@@ -427,9 +307,13 @@ llvm::FailureOr<Literal> RunCommand::runOnGpu(llvm::ArrayRef<Literal> arguments)
 bool RunCommand::prepare(const HloModule &module) {
   if (options.platform == Platform::Interpreter)
     return true;
-  laidOut = applyEntryLayout(module, diagnostics);
-  if (!laidOut)
-    return false;
+  {
+    Timing::Scope scope(timing, "entry layout");
+    laidOut = cloneModule(module);
+    HloPassContext context(diagnostics);
+    if (applyEntryLayout(*laidOut, context) == PassResult::Failed)
+      return false;
+  }
   executor.emplace(*laidOut, timing, diagnostics);
   return options.platform == Platform::Emulator ? prepareEmulator(module) : prepareGpu(module);
 }

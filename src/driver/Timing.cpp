@@ -1,5 +1,9 @@
 #include "Timing.h"
 
+#include "hloc/codegen/Toolchain.h"
+#include "hloc/support/Diagnostics.h"
+#include "hloc/support/Files.h"
+
 #include "fmt/format.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -34,12 +38,45 @@ std::vector<Timing::Span> Timing::sorted() const {
   return copy;
 }
 
+Timing::Clock::duration Timing::outsideStages(Clock::time_point end) const {
+  Clock::duration outside{};
+  Clock::time_point covered = start;
+  for (const Span &span : sorted()) {
+    if (span.depth)
+      continue;
+    if (span.begin > covered)
+      outside += span.begin - covered;
+    covered = std::max(covered, span.end);
+  }
+  return end > covered ? outside + (end - covered) : outside;
+}
+
 std::string Timing::table() const {
+  Clock::time_point now = Clock::now();
   std::string out = "===-- time by stage and pass, ms --===\n";
-  for (const Span &span : sorted())
+  auto row = [&out](const Span &span) {
     out += fmt::format("{:>10.3f}  {}{}{}\n", milliseconds(span.end - span.begin), std::string(2 * span.depth, ' '),
                        span.name, span.track == "module" ? "" : "  [" + span.track + "]");
-  out += fmt::format("{:>10.3f}  total\n", milliseconds(Clock::now() - start));
+  };
+  std::vector<Span> all = sorted();
+  // Tracks run at the same time: the passes of a stage are those of its track within its time.
+  std::vector<bool> shown(all.size());
+  for (const Span &stage : all) {
+    if (stage.depth)
+      continue;
+    row(stage);
+    for (size_t i = 0; i < all.size(); ++i)
+      if (const Span &pass = all[i];
+          pass.depth && !shown[i] && pass.track == stage.track && pass.begin >= stage.begin && pass.end <= stage.end) {
+        row(pass);
+        shown[i] = true;
+      }
+  }
+  for (size_t i = 0; i < all.size(); ++i)
+    if (all[i].depth && !shown[i])
+      row(all[i]);
+  out += fmt::format("{:>10.3f}  in no stage\n", milliseconds(outsideStages(now)));
+  out += fmt::format("{:>10.3f}  total\n", milliseconds(now - start));
   return out;
 }
 
@@ -74,6 +111,23 @@ std::string Timing::chromeTrace() const {
   });
   out += "\n";
   return out;
+}
+
+void writeTiming(const Timing &timing, const std::string &file, DiagnosticEngine &diagnostics) {
+  if (!timing.enabled())
+    return;
+  if (file.empty()) {
+    llvm::errs() << timing.table();
+    return;
+  }
+  std::string error;
+  if (!writeFile(file, timing.chromeTrace(), error))
+    diagnostics.report(DiagnosticKind::UnwritableFile, "cannot write `" + file + "`: " + error);
+}
+
+Toolchain discoverTools(const ToolchainOptions &options, Timing &timing) {
+  Timing::Scope scope(timing, "find tools");
+  return Toolchain::discover(options);
 }
 
 } // namespace hloc

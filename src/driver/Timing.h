@@ -10,6 +10,10 @@
 
 namespace hloc {
 
+class DiagnosticEngine;
+class Toolchain;
+struct ToolchainOptions;
+
 /// Thread safe. Costs nothing but a branch when off.
 class Timing {
 public:
@@ -40,7 +44,8 @@ public:
     Clock::time_point begin;
   };
 
-  /// Milliseconds by stage and pass, in order of their start; the total is since construction.
+  /// Milliseconds by stage and pass: stages in order of their start, passes below theirs. The total is since
+  /// construction; the row before it is what of that no stage accounts for.
   std::string table() const;
   /// JSON for chrome://tracing and Perfetto.
   std::string chromeTrace() const;
@@ -52,10 +57,18 @@ private:
     int depth;
   };
   std::vector<Span> sorted() const;
+  /// The time since construction that is in no stage of any track.
+  Clock::duration outsideStages(Clock::time_point end) const;
   bool on;
   Clock::time_point start;
   mutable std::mutex mutex;
   std::vector<Span> spans;
 };
+
+/// What `--timing` asks for, if it was given: the table to stderr, or the trace to `file`.
+void writeTiming(const Timing &timing, const std::string &file, DiagnosticEngine &diagnostics);
+
+/// Toolchain::discover as a stage.
+Toolchain discoverTools(const ToolchainOptions &options, Timing &timing);
 
 } // namespace hloc

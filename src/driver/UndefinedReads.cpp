@@ -7,17 +7,8 @@ namespace hloc {
 
 namespace {
 
-template <typename Visit> void forEachSlice(DeviceProgram &program, Visit visit) {
-  for (auto &step : program.steps) {
-    if (auto *copy = std::get_if<DeviceCopy>(&step)) {
-      visit(copy->from);
-      visit(copy->to);
-      continue;
-    }
-    for (auto &argument : std::get<DeviceLaunch>(step).arguments)
-      if (auto *pointer = std::get_if<DevicePointer>(&argument))
-        visit(pointer->slice);
-  }
+template <typename Visit> void forEachSlice(DeviceProgram &program, const Visit &visit) {
+  forEachStep(program.steps, [&](Step &step) { forEachSlice(step, visit); });
   for (BufferSlice &result : program.results)
     visit(result);
 }

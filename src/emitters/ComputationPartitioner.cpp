@@ -2,10 +2,10 @@
 
 #include "hloc/fusion/HloIndexing.h"
 #include "hloc/support/Check.h"
+#include "hloc/support/Names.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <deque>
@@ -15,9 +15,16 @@ using namespace mlir;
 namespace hloc {
 namespace {
 
-/// Functions larger than this make passes slow: the next instruction starts a new one.
+// A subgraph function is a set of instructions that all their readers, within it, read at one index: each is then
+// computed once for each call. An instruction starts a function of its own if it is read at two different indices or
+// from two functions (inlined it would be computed once for each, and the copies multiply from one such instruction to
+// the next), or if a limit below is met. Invariants: every live instruction belongs to one function at most; a
+// function's roots are read from outside, all else only from inside; parameters and other leaves belong to none, they
+// are cheaper to read again than to pass on.
+
+/// Functions larger than this make passes slow: the next instruction starts a new one. Ours, not tuned.
 constexpr size_t maxFunctionSize = 2000;
-/// Emission recurses where indices change; this bounds its depth.
+/// Emission recurses where indices change; this bounds its depth, far below what the stack has room for.
 constexpr unsigned maxIndexChanges = 128;
 
 /// Indexing maps as numbers: equal maps, equal numbers.
@@ -87,20 +94,7 @@ bool evaluatesRepeatedly(const HloInstruction &instr, unsigned operand, const In
   }
 }
 
-bool onlyMoves(const HloInstruction &instr) {
-  switch (instr.opcode()) {
-  case Opcode::Bitcast:
-  case Opcode::Broadcast:
-  case Opcode::Copy:
-  case Opcode::Reshape:
-  case Opcode::Reverse:
-  case Opcode::Slice:
-  case Opcode::Transpose:
-    return true;
-  default:
-    return false;
-  }
-}
+bool onlyMoves(const HloInstruction &instr) { return hasTrait(instr.opcode(), OpcodeTrait::Rearranges); }
 
 class Partitioner {
 public:
@@ -120,6 +114,7 @@ public:
     for (const HloInstruction *instr : llvm::reverse(graph.instructions()))
       if (!isLeaf(*instr) && !injected[instr->id()] && uses[instr->id()].function >= 0)
         place(*instr);
+    forwardInjected(requests.size());
     for (Subgraph &function : functions)
       function.name = uniqueName(function);
   }
@@ -130,8 +125,8 @@ private:
     function.roots = request.roots;
     function.indexSizes = request.indexSizes;
     function.injected = request.injected;
-    for (const HloInstruction *instr : request.injected)
-      injected[instr->id()] = true;
+    for (const InjectedValue &value : request.injected)
+      injected[value.instr->id()] = true;
     for (const FunctionRoot &root : request.roots)
       addUse(behindTuple(*root.instr), functions.size() - 1, Access{pool.intern(root.map), 0}, 0);
   }
@@ -149,7 +144,7 @@ private:
 
   void place(const HloInstruction &instr) {
     Uses &use = uses[instr.id()];
-    // Values that are injected are in one function alone, however large it gets.
+    // What is made of injected values stays with them, however large the function gets: fewer arguments to pass on.
     bool isTooLarge =
         functions[use.function].instructions.size() >= maxFunctionSize || use.indexChanges > maxIndexChanges;
     bool startsFunction = use.severalFunctions || use.severalAccesses || use.repeated || !use.access ||
@@ -164,6 +159,41 @@ private:
       addOperandUse(instr, i, use);
   }
 
+  static void addInjected(Subgraph &function, InjectedValue value) {
+    if (!llvm::is_contained(function.injected, value))
+      function.injected.push_back(value);
+  }
+
+  /// What `reader` reads of `instr`, which is injected.
+  static void addRead(Subgraph &function, const HloInstruction &reader, const HloInstruction &instr) {
+    if (reader.opcode() == Opcode::GetTupleElement)
+      return addInjected(function, {&instr, unsigned(reader.intOr(AttributeKey::Index, 0))});
+    for (unsigned i = 0; i < instr.numResults(); ++i)
+      addInjected(function, {&instr, i});
+  }
+
+  /// A function that was not requested gets injected values from its callers. Callees come after their callers.
+  void forwardInjected(size_t numRequests) {
+    for (size_t number = functions.size(); number-- > numRequests;) {
+      Subgraph &function = functions[number];
+      for (const HloInstruction *instr : function.instructions) {
+        if (!needsInjected[instr->id()])
+          continue;
+        for (const HloInstruction *written : instr->operands()) {
+          const HloInstruction &operand = behindTuple(*written);
+          if (injected[operand.id()])
+            addRead(function, *instr, operand);
+          else if (needsInjected[operand.id()] && size_t(owner[operand.id()]) != number)
+            for (const InjectedValue &value : functions[owner[operand.id()]].injected)
+              addInjected(function, value);
+        }
+      }
+      llvm::sort(function.injected, [](const InjectedValue &a, const InjectedValue &b) {
+        return std::pair(a.instr->id(), a.result) < std::pair(b.instr->id(), b.result);
+      });
+    }
+  }
+
   /// A number for the loop in which an instruction evaluates its operands.
   unsigned loopOf(const HloInstruction &instr) {
     auto [entry, isNew] = loops.try_emplace(&instr, 0);
@@ -173,15 +203,14 @@ private:
   }
 
   void start(const HloInstruction &instr, Uses &use) {
-    const Shape &shape = instr.shape().isTuple() ? instr.shape().element(0) : instr.shape();
+    const Shape &shape = instr.resultShape();
     IndexingMap identity = IndexingMap::identity(context, shape.dims());
     use = Uses{};
     use.function = functions.size();
     use.access = Access{pool.intern(identity), 0};
     Subgraph &function = functions.emplace_back();
     function.indexSizes.assign(shape.dims().begin(), shape.dims().end());
-    unsigned results = instr.shape().isTuple() ? instr.shape().elements().size() : 1;
-    for (unsigned i = 0; i < results; ++i)
+    for (unsigned i = 0; i < instr.numResults(); ++i)
       function.roots.push_back({&instr, i, identity});
   }
 
@@ -213,16 +242,13 @@ private:
   }
 
   std::string uniqueName(const Subgraph &function) {
-    std::string name = identifier(graph.computation().name());
+    std::string name = graph.computation().name().str();
     constexpr size_t maxNamed = 3;
     for (const FunctionRoot &root : ArrayRef(function.roots).take_front(maxNamed))
-      name += "_" + identifier(root.instr->name());
+      name += "_" + root.instr->name().str();
     if (function.roots.size() > maxNamed)
       name += "_and_" + std::to_string(function.roots.size() - maxNamed) + "_more";
-    std::string unique = name;
-    for (unsigned i = 1; !names.insert(unique).second; ++i)
-      unique = name + "_" + std::to_string(i);
-    return unique;
+    return names.unique(identifierOf(name));
   }
 
   const FusionGraph &graph;
@@ -234,24 +260,10 @@ private:
   std::vector<bool> injected, needsInjected;
   unsigned lastOffsets = 0;
   llvm::DenseMap<const HloInstruction *, unsigned> loops;
-  llvm::StringSet<> names;
+  UniqueNames names;
 };
 
 } // namespace
-
-bool isLeaf(const HloInstruction &instr) {
-  return instr.opcode() == Opcode::Parameter || instr.opcode() == Opcode::Constant || instr.opcode() == Opcode::Iota;
-}
-
-std::string identifier(llvm::StringRef name) {
-  std::string result = name.str();
-  for (char &c : result)
-    if (!llvm::isAlnum(c) && c != '_')
-      c = '_';
-  if (result.empty() || llvm::isDigit(result.front()))
-    result.insert(result.begin(), '_');
-  return result;
-}
 
 PartitionedComputation::PartitionedComputation(const FusionGraph &graph, ArrayRef<FunctionRequest> requests,
                                                MLIRContext *context)

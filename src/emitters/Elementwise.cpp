@@ -2,6 +2,7 @@
 
 #include "emitters/Convert.h"
 #include "emitters/ElementStorage.h"
+#include "emitters/Unsupported.h"
 
 using namespace mlir;
 
@@ -93,9 +94,7 @@ llvm::FailureOr<Value> ElementwiseOp::unsupportedType() const {
   std::string type = text(operandType()).str();
   if (operandType() != resultType())
     type += " to " + text(resultType()).str();
-  diagnostics.report(DiagnosticKind::UnsupportedType, instr.range(),
-                     "`" + text(opcode()).str() + "` of " + type + " is not supported in a kernel");
-  return failure();
+  return hloc::unsupportedType(instr, "`" + text(opcode()) + "` of " + type, diagnostics);
 }
 
 llvm::FailureOr<Value> emitElementwise(const ElementwiseOp &op) {

@@ -113,7 +113,9 @@ FunctionEmitter::Result FunctionEmitter::emitMapped(const HloInstruction &instr,
   Result operand = emit(*instr.operand(0), applyMap(b, indexing->map, indices));
   if (failed(operand) || instr.opcode() != Opcode::GetTupleElement)
     return operand;
-  return Values{(*operand)[instr.intOr(AttributeKey::Index, 0)]};
+  Value element = (*operand)[instr.intOr(AttributeKey::Index, 0)];
+  HLOC_CHECK(element, "a result is read that is not injected");
+  return Values{element};
 }
 
 FunctionEmitter::Result FunctionEmitter::emitBitcast(const HloInstruction &instr, ValueRange indices) {
@@ -175,9 +177,13 @@ FunctionEmitter::Result FunctionEmitter::emitWideningBitcast(const HloInstructio
   return Values{fromStorage(b, b.bitcast(bits, storageType(to, b.getContext())), to)};
 }
 
+FunctionEmitter::Result FunctionEmitter::emitConcatenate(const HloInstruction &instr, ValueRange indices) {
+  return emitOneOf(instr, indices, 0, instr.numOperands());
+}
+
 /// A balanced tree of comparisons with the operands' offsets.
-FunctionEmitter::Result FunctionEmitter::emitConcatenate(const HloInstruction &instr, ValueRange indices,
-                                                         unsigned begin, unsigned end) {
+FunctionEmitter::Result FunctionEmitter::emitOneOf(const HloInstruction &instr, ValueRange indices, unsigned begin,
+                                                   unsigned end) {
   if (end - begin == 1) {
     std::optional<OperandIndexing> indexing = operandIndexing(instr, begin, b.getContext());
     locate(instr);
@@ -192,8 +198,7 @@ FunctionEmitter::Result FunctionEmitter::emitConcatenate(const HloInstruction &i
   Value first = b.cmpI(IPred::ult, indices[dim], offset);
   return emitIf(
       first, valueType(instr.shape().elementType(), b.getContext()),
-      [&] { return emitConcatenate(instr, indices, begin, middle); },
-      [&] { return emitConcatenate(instr, indices, middle, end); });
+      [&] { return emitOneOf(instr, indices, begin, middle); }, [&] { return emitOneOf(instr, indices, middle, end); });
 }
 
 FunctionEmitter::Result FunctionEmitter::emitPad(const HloInstruction &instr, ValueRange indices) {

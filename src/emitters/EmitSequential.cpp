@@ -4,6 +4,7 @@
 #include "emitters/ElementStorage.h"
 #include "emitters/Elementwise.h"
 #include "emitters/FunctionEmitter.h"
+#include "emitters/ScalarComputation.h"
 #include "hloc/dialect/XlaGpu.h"
 
 using namespace mlir;
@@ -73,17 +74,17 @@ FunctionEmitter::Result FunctionEmitter::emitReduction(const HloInstruction &ins
   locate(instr);
   if (isNarrowSum(instr))
     return emitNarrowSum(instr, inits.front(), indexing->map, indices);
-  auto results = sequentialLoop(b, indexing->map, indices, inits,
-                                [&](ValueRange, ValueRange element, ValueRange carried) -> Result {
-                                  SmallVector<Value> arguments(carried);
-                                  for (unsigned i = 0; i < count; ++i) {
-                                    llvm::FailureOr<Value> value = emitOne(*instr.operand(i), element);
-                                    if (failed(value))
-                                      return failure();
-                                    arguments.push_back(*value);
-                                  }
-                                  return emitComputation(*instr.computation(AttributeKey::ToApply), arguments);
-                                });
+  auto results = sequentialLoop(
+      b, indexing->map, indices, inits, [&](ValueRange, ValueRange element, ValueRange carried) -> Result {
+        SmallVector<Value> arguments(carried);
+        for (unsigned i = 0; i < count; ++i) {
+          llvm::FailureOr<Value> value = emitOne(*instr.operand(i), element);
+          if (failed(value))
+            return failure();
+          arguments.push_back(*value);
+        }
+        return emitScalarComputation(*instr.computation(AttributeKey::ToApply), arguments, b, code.diagnostics);
+      });
   if (failed(results))
     return failure();
   return Values(results->begin(), results->end());

@@ -29,6 +29,8 @@ struct FusionCode {
 /// `"add.3"("gelu.hlo":7:3)`: the HLO name at its place in the text.
 mlir::Location locationOf(const HloInstruction &instr, mlir::MLIRContext *context);
 
+struct OpcodeEmission;
+
 class FunctionEmitter {
 public:
   using Values = llvm::SmallVector<mlir::Value, 1>;
@@ -36,6 +38,10 @@ public:
 
   FunctionEmitter(const FusionCode &code, const Subgraph &subgraph, mlir::func::FuncOp function);
   llvm::LogicalResult emitBody();
+
+  using Method = Result (FunctionEmitter::*)(const HloInstruction &instr, mlir::ValueRange indices);
+  /// The row of OpcodeEmission.def.
+  static const OpcodeEmission &emissionOf(Opcode opcode);
 
 private:
   /// The values (value types) of all results of `instr` at `indices`.
@@ -45,22 +51,25 @@ private:
 
   // Leaves and calls.
   Result emitLeaf(const HloInstruction &instr, mlir::ValueRange indices);
-  Result emitConstant(const HloInstruction &instr, mlir::ValueRange indices);
   Result emitIota(const HloInstruction &instr, mlir::ValueRange indices);
+  Result emitDeviceZero(const HloInstruction &instr, mlir::ValueRange indices); ///< one device, number 0
   Result emitCall(const HloInstruction &instr, mlir::ValueRange indices);
   const Values *remembered(const HloInstruction &instr) const;
+  /// The argument, in its storage type.
+  mlir::Value injectedArgument(const InjectedValue &value);
 
   // Elementwise (FunctionEmitter.cpp).
   Result emitElementwiseChain(const HloInstruction &last, mlir::ValueRange indices);
   Result emitInPlace(const HloInstruction &instr, mlir::ValueRange indices);
-  Result emitComputation(const HloComputation &computation, mlir::ValueRange arguments);
 
   // Data movement (EmitMovement.cpp).
   Result emitMapped(const HloInstruction &instr, mlir::ValueRange indices);
   Result emitBitcast(const HloInstruction &instr, mlir::ValueRange indices);
   Result emitNarrowingBitcast(const HloInstruction &instr, mlir::ValueRange indices);
   Result emitWideningBitcast(const HloInstruction &instr, mlir::ValueRange indices);
-  Result emitConcatenate(const HloInstruction &instr, mlir::ValueRange indices, unsigned begin, unsigned end);
+  Result emitConcatenate(const HloInstruction &instr, mlir::ValueRange indices);
+  /// Of the operands [begin, end), one of which has the element.
+  Result emitOneOf(const HloInstruction &instr, mlir::ValueRange indices, unsigned begin, unsigned end);
   Result emitPad(const HloInstruction &instr, mlir::ValueRange indices);
   Result emitGather(const HloInstruction &instr, mlir::ValueRange indices);
   Result emitDynamicSlice(const HloInstruction &instr, mlir::ValueRange indices);
@@ -77,8 +86,7 @@ private:
                        mlir::ValueRange indices);
   Result emitDot(const HloInstruction &instr, mlir::ValueRange indices);
 
-  Result unsupportedOpcode(const HloInstruction &instr);
-  Result unsupportedFeature(const HloInstruction &instr, const std::string &what);
+  Result unsupportedFeature(const HloInstruction &instr, const llvm::Twine &what);
   void locate(const HloInstruction &instr);
 
   const FusionCode &code;
@@ -86,6 +94,14 @@ private:
   mlir::func::FuncOp function;
   CodeBuilder b;
   llvm::DenseMap<const HloInstruction *, Values> values;
+};
+
+/// How kernels contain an opcode.
+struct OpcodeEmission {
+  enum class Kind : uint8_t { Missing, InPlace, Leaf, Method, TakenApart, Refused };
+  Kind kind = Kind::Missing;
+  FunctionEmitter::Method method = nullptr; ///< Kind::Method
+  const char *reason = nullptr;             ///< Kind::Refused
 };
 
 /// Results of `map` (without its constraints) at `operands`: dims, then ranges and runtime variables.

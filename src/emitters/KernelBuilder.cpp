@@ -32,39 +32,44 @@ mlir::Attribute dimAttribute(OpBuilder &b, Dim3 dim) {
 
 } // namespace
 
-KernelBuilder::KernelBuilder(const FusionGraph &graph, llvm::StringRef name, Dim3 grid, Dim3 block,
+KernelBuilder::KernelBuilder(const FusionGraph &graph, const KernelPlan &plan, llvm::StringRef name,
                              MLIRContext *context, DiagnosticEngine &diagnostics)
-    : fusion(graph), diagnostics(diagnostics),
+    : fusion(graph), plan(plan), diagnostics(diagnostics),
       module(ModuleOp::create(locationOf(*graph.computation().root(), context))),
       b(locationOf(*graph.computation().root(), context), context) {
-  makeEntry(name, grid, block);
-  makeIds(grid, block);
+  makeEntry(name);
+  makeIds();
 }
 
-void KernelBuilder::makeEntry(llvm::StringRef name, Dim3 grid, Dim3 block) {
+void KernelBuilder::makeEntry(llvm::StringRef name) {
   b.setInsertionPointToEnd(module->getBody());
   SmallVector<Type> arguments, results;
   SmallVector<mlir::Attribute> attributes;
-  for (const HloInstruction *parameter : fusion.parameters()) {
-    attributes.push_back(bufferAttributes(b, parameter->shape(), arguments.size(), true));
-    arguments.push_back(tensorType(parameter->shape(), b.getContext()));
-  }
+  auto add = [&](const Shape &shape) {
+    // Arguments that are the same memory have the same slice index; only what nobody writes may be loaded as invariant.
+    unsigned number = arguments.size();
+    const KernelBuffer &buffer = plan.buffers[number];
+    attributes.push_back(bufferAttributes(b, shape, buffer.sameAs.value_or(number), !buffer.written));
+    arguments.push_back(tensorType(shape, b.getContext()));
+  };
+  for (const HloInstruction *parameter : fusion.parameters())
+    add(parameter->shape());
   for (const FusionRoot &root : fusion.roots()) {
-    attributes.push_back(bufferAttributes(b, root.shape, arguments.size(), false));
-    arguments.push_back(tensorType(root.shape, b.getContext()));
+    add(root.shape);
     results.push_back(arguments.back());
   }
   entry = func::FuncOp::create(b, name, b.getFunctionType(arguments, results));
   entry.setAllArgAttrs(attributes);
   entry->setAttr(xla_gpu::attr::entry, b.getUnitAttr());
-  entry->setAttr(xla_gpu::attr::block, dimAttribute(b, block));
-  entry->setAttr(xla_gpu::attr::grid, dimAttribute(b, grid));
+  entry->setAttr(xla_gpu::attr::block, dimAttribute(b, plan.launch.block));
+  entry->setAttr(xla_gpu::attr::grid, dimAttribute(b, plan.launch.grid));
   b.setInsertionPointToEnd(entry.addEntryBlock());
   ValueRange outputs = entry.getArguments().drop_front(fusion.parameters().size());
   outputValues.assign(outputs.begin(), outputs.end());
 }
 
-void KernelBuilder::makeIds(Dim3 grid, Dim3 block) {
+void KernelBuilder::makeIds() {
+  const Dim3 &grid = plan.launch.grid, &block = plan.launch.block;
   auto add = [&](Value id, uint32_t count, const char *name) {
     Interval range{0, int64_t(std::max(count, 1u)) - 1};
     id.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(b.getContext(), range));
@@ -77,6 +82,34 @@ void KernelBuilder::makeIds(Dim3 grid, Dim3 block) {
     add(gpu::BlockIdOp::create(b, gpu::Dimension::y), grid.y, "bl_y");
 }
 
+AffineExpr KernelBuilder::thread() const { return getAffineDimExpr(0, context()); }
+
+AffineExpr KernelBuilder::block() const {
+  AffineExpr number = getAffineDimExpr(1, context());
+  if (plan.launch.grid.y > 1)
+    number = number + getAffineDimExpr(2, context()) * int64_t(plan.launch.grid.x);
+  return number;
+}
+
+IndexingMap KernelBuilder::mapOf(ArrayRef<AffineExpr> results, ArrayRef<int64_t> loopSizes) const {
+  SmallVector<IndexingVariable> ranges;
+  for (int64_t size : loopSizes)
+    ranges.push_back({Interval{0, size - 1}, {}});
+  return IndexingMap(AffineMap::get(idBounds.size(), ranges.size(), results, context()), idBounds, ranges, {});
+}
+
+SmallVector<Value> KernelBuilder::loop(const IndexingMap &map, ValueRange carried, LoopBody body) {
+  auto op = xla_gpu::LoopOp::create(
+      b, map, idValues, carried,
+      [&](OpBuilder &inner, Location, ValueRange variables, ValueRange indices, ValueRange state) {
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPoint(inner.getInsertionBlock(), inner.getInsertionPoint());
+        SmallVector<Value> next = body(variables, indices, state);
+        xla_gpu::YieldOp::create(b, next);
+      });
+  return SmallVector<Value>(op.getResults());
+}
+
 func::FuncOp KernelBuilder::declare(const Subgraph &subgraph) {
   MLIRContext *context = b.getContext();
   SmallVector<Type> arguments, results;
@@ -84,8 +117,8 @@ func::FuncOp KernelBuilder::declare(const Subgraph &subgraph) {
     arguments.push_back(tensorType(parameter->shape(), context));
   unsigned firstIndex = arguments.size();
   arguments.append(subgraph.indexSizes.size(), b.getIndexType());
-  for (const HloInstruction *instr : subgraph.injected)
-    arguments.push_back(storageType(instr->shape().elementType(), context));
+  for (const InjectedValue &value : subgraph.injected)
+    arguments.push_back(storageType(value.shape().elementType(), context));
   for (const FunctionRoot &root : subgraph.roots) {
     const Shape &shape = root.instr->shape();
     results.push_back(storageType((shape.isTuple() ? shape.element(root.result) : shape).elementType(), context));

@@ -3,7 +3,7 @@
 // partitioned fusion, thread and block ids.
 
 #include "emitters/FunctionEmitter.h"
-#include "hloc/fusion/KernelPlan.h"
+#include "hloc/fusion/FusionPlan.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -12,10 +12,11 @@ namespace hloc {
 
 class KernelBuilder {
 public:
-  KernelBuilder(const FusionGraph &graph, llvm::StringRef name, Dim3 grid, Dim3 block, mlir::MLIRContext *context,
+  KernelBuilder(const FusionGraph &graph, const KernelPlan &plan, llvm::StringRef name, mlir::MLIRContext *context,
                 DiagnosticEngine &diagnostics);
 
   const FusionGraph &graph() const { return fusion; }
+  const LaunchGeometry &launch() const { return plan.launch; }
   mlir::MLIRContext *context() const { return b.getContext(); }
   /// At the end of the entry function.
   CodeBuilder &code() { return b; }
@@ -26,9 +27,24 @@ public:
   /// Calls a requested function from the entry.
   mlir::ValueRange call(mlir::func::FuncOp function, mlir::ValueRange indices, mlir::ValueRange injected = {});
 
-  /// Thread and block ids with their ranges: th_x, bl_x, and bl_y if the grid has more than one row.
+  // The launch space: maps from threads have these variables as their first dims, with their ranges: th_x, bl_x, and
+  // bl_y if the grid has more than one row.
   llvm::ArrayRef<mlir::Value> ids() const { return idValues; }
   llvm::ArrayRef<IndexingVariable> idVariables() const { return idBounds; }
+  mlir::AffineExpr thread() const;
+  mlir::AffineExpr lane() const { return thread() % 32; }
+  mlir::AffineExpr warp() const { return thread().floorDiv(32); }
+  /// Number of the block, counted over all rows of the grid.
+  mlir::AffineExpr block() const;
+  /// A map from the launch space and loop variables with these ranges.
+  IndexingMap mapOf(llvm::ArrayRef<mlir::AffineExpr> results, llvm::ArrayRef<int64_t> loopSizes) const;
+
+  /// What a loop's body is given: the loop variables, the map's results at them, what was carried so far.
+  using LoopBody =
+      llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange, mlir::ValueRange, mlir::ValueRange)>;
+  /// A loop over the points of `map` that are this thread's; `code()` is inside while `body` runs. What the body
+  /// returns is carried on, and returned after the last point.
+  llvm::SmallVector<mlir::Value> loop(const IndexingMap &map, mlir::ValueRange carried, LoopBody body);
 
   /// The output buffers as they are now, by root; a hero replaces those it wrote.
   std::vector<mlir::Value> &outputs() { return outputValues; }
@@ -37,11 +53,12 @@ public:
   mlir::OwningOpRef<mlir::ModuleOp> finish();
 
 private:
-  void makeEntry(llvm::StringRef name, Dim3 grid, Dim3 block);
-  void makeIds(Dim3 grid, Dim3 block);
+  void makeEntry(llvm::StringRef name);
+  void makeIds();
   mlir::func::FuncOp declare(const Subgraph &subgraph);
 
   const FusionGraph &fusion;
+  const KernelPlan &plan;
   DiagnosticEngine &diagnostics;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp entry;

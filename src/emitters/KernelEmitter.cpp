@@ -13,8 +13,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
-#include "fmt/format.h"
-
 using namespace mlir;
 
 namespace hloc {
@@ -71,9 +69,15 @@ bool checkCalled(const HloInstruction &instr, llvm::SmallPtrSetImpl<const HloCom
   return good;
 }
 
-/// The graph, if there are emitters for its opcodes and types. All that is missing is reported; opcodes come first,
-/// because a shape that kernels lack is mostly that of an op that they lack.
+} // namespace
+
+void loadEmitterDialects(MLIRContext &context) {
+  context.loadDialect<arith::ArithDialect, complex::ComplexDialect, func::FuncDialect, gpu::GPUDialect,
+                      math::MathDialect, scf::SCFDialect, tensor::TensorDialect, xla_gpu::XlaGpuDialect>();
+}
+
 llvm::FailureOr<FusionGraph> supportedGraph(const HloComputation &body, DiagnosticEngine &diagnostics) {
+  // Opcodes come first, because a shape that kernels lack is mostly that of an op that they lack.
   bool good = true;
   llvm::SmallPtrSet<const HloComputation *, 4> seen;
   auto opcodeIsKnown = [&](const HloInstruction &instr) { return checkOpcode(instr, diagnostics); };
@@ -97,83 +101,20 @@ llvm::FailureOr<FusionGraph> supportedGraph(const HloComputation &body, Diagnost
   return graph;
 }
 
-KernelParameter describeBuffer(KernelParameter::Role role, unsigned index, const Shape &shape) {
-  KernelParameter parameter;
-  parameter.role = role;
-  parameter.index = index;
-  parameter.shape = shape.toString();
-  parameter.bytes = shape.byteSize();
-  parameter.written = role == KernelParameter::Role::Output;
-  return parameter;
-}
-
-KernelSpec describeKernel(const FusionGraph &graph, StringRef name, const HeroChoice &choice) {
-  KernelSpec spec;
-  spec.name = name.str();
-  for (auto [i, parameter] : llvm::enumerate(graph.parameters()))
-    spec.parameters.push_back(describeBuffer(KernelParameter::Role::Input, i, parameter->shape()));
-  for (auto [i, root] : llvm::enumerate(graph.roots()))
-    spec.parameters.push_back(describeBuffer(KernelParameter::Role::Output, i, root.shape));
-  spec.hero = text(choice.hero).str();
-  spec.heroWhy = choice.why;
-  spec.bytesRead = graph.bytesRead();
-  spec.bytesWritten = graph.bytesWritten();
-  return spec;
-}
-
-/// Arrays of 2^55 and more elements need more blocks than a launch can have.
-bool checkGrid(Dim3 grid, const FusionGraph &graph, const TargetInfo &target, DiagnosticEngine &diagnostics) {
-  if (grid.x <= target.maxGridX && grid.y <= target.maxGridY)
-    return true;
-  diagnostics.report(DiagnosticKind::UnsupportedFeature, graph.computation().root()->range(),
-                     fmt::format("a kernel of {} x {} blocks is not supported: {} launches at most {} x {}", grid.x,
-                                 grid.y, target.name, target.maxGridX, target.maxGridY));
-  return false;
-}
-
-template <typename Plan>
-llvm::FailureOr<EmittedKernel> emitPlan(const Plan &plan, const FusionGraph &graph, KernelSpec spec,
-                                        const TargetInfo &target, MLIRContext &context, DiagnosticEngine &diagnostics) {
-  if (!checkGrid(plan.grid, graph, target, diagnostics))
-    return failure();
-  spec.grid = plan.grid;
-  spec.block = plan.block;
-  if constexpr (std::is_same_v<Plan, TransposePlan>)
-    spec.staticSharedBytes = plan.sharedBytes;
-  KernelBuilder kernel(graph, spec.name, plan.grid, plan.block, &context, diagnostics);
-  if (failed(emitHero(plan, kernel)))
-    return failure();
-  return EmittedKernel{kernel.finish(), std::move(spec)};
-}
-
-} // namespace
-
-void loadEmitterDialects(MLIRContext &context) {
-  context.loadDialect<arith::ArithDialect, complex::ComplexDialect, func::FuncDialect, gpu::GPUDialect,
-                      math::MathDialect, scf::SCFDialect, tensor::TensorDialect, xla_gpu::XlaGpuDialect>();
-}
-
-bool checkKernelSupport(const HloComputation &fusionBody, DiagnosticEngine &diagnostics) {
-  return succeeded(supportedGraph(fusionBody, diagnostics));
-}
-
-llvm::FailureOr<EmittedKernel> emitKernel(const HloComputation &fusionBody, StringRef kernelName,
-                                          const TargetInfo &target, MLIRContext &context,
-                                          DiagnosticEngine &diagnostics) {
+llvm::FailureOr<OwningOpRef<ModuleOp>> emitKernel(const FusionGraph &graph, const KernelPlan &plan,
+                                                  StringRef kernelName, MLIRContext &context,
+                                                  DiagnosticEngine &diagnostics) {
   loadEmitterDialects(context);
-  llvm::FailureOr<FusionGraph> graph = supportedGraph(fusionBody, diagnostics);
-  if (failed(graph))
+  KernelBuilder kernel(graph, plan, kernelName, &context, diagnostics);
+  auto emit = [&](const auto &hero) -> LogicalResult {
+    if constexpr (std::is_same_v<std::decay_t<decltype(hero)>, std::monostate>)
+      HLOC_UNREACHABLE("a kernel without a hero");
+    else
+      return emitHero(hero, kernel);
+  };
+  if (failed(std::visit(emit, plan.plan)))
     return failure();
-  HeroChoice choice = selectHero(*graph, target);
-  KernelSpec spec = describeKernel(*graph, kernelName, choice);
-  return std::visit(
-      [&](const auto &plan) -> llvm::FailureOr<EmittedKernel> {
-        if constexpr (std::is_same_v<std::decay_t<decltype(plan)>, std::monostate>)
-          HLOC_UNREACHABLE("hero without a plan");
-        else
-          return emitPlan(plan, *graph, std::move(spec), target, context, diagnostics);
-      },
-      choice.plan);
+  return kernel.finish();
 }
 
 } // namespace hloc

@@ -1,54 +1,51 @@
+// OpcodeEmission.def as a table.
 #include "hloc/emitters/OpcodeSupport.h"
+
+#include "emitters/FunctionEmitter.h"
+
+#include <array>
 
 namespace hloc {
 
-const char *kernelRefusal(Opcode opcode) {
-  switch (family(opcode)) {
-  case OpcodeFamily::Unary:
-  case OpcodeFamily::Binary:
-  case OpcodeFamily::Ternary:
-  case OpcodeFamily::Compare:
-  case OpcodeFamily::Source:
-    break;
-  case OpcodeFamily::Convert:
-    return opcode == Opcode::StochasticConvert ? "no emitter yet" : nullptr;
-  case OpcodeFamily::Identity:
-    return opcode == Opcode::Domain || opcode == Opcode::AddDependency ? "has no meaning inside a fusion" : nullptr;
-  case OpcodeFamily::Movement:
-    switch (opcode) {
-    case Opcode::DynamicReshape:
-    case Opcode::GetDimensionSize:
-    case Opcode::SetDimensionSize:
-      return "dynamic shapes";
-    default:
-      return nullptr;
-    }
-  case OpcodeFamily::Structured:
-    switch (opcode) {
-    case Opcode::Reduce:
-    case Opcode::ReduceWindow:
-    case Opcode::Dot:
-    case Opcode::Map:
-      return nullptr; // as loops of one thread, for now
-    default:
-      return "no emitter yet";
-    }
-  case OpcodeFamily::Random:
-    return "no emitter yet";
-  case OpcodeFamily::Structure:
-    return nullptr;
-  case OpcodeFamily::Control:
-    if (opcode == Opcode::CustomCall)
-      return "code of a library";
-    return opcode == Opcode::Call || opcode == Opcode::Fusion ? nullptr : "control flow between kernels";
-  case OpcodeFamily::Host:
-    return "host transfer and ordering";
-  case OpcodeFamily::Collective:
-    return "several devices";
-  case OpcodeFamily::Async:
-    return "asynchronous execution";
-  }
-  return nullptr;
+const OpcodeEmission &FunctionEmitter::emissionOf(Opcode opcode) {
+  using Kind = OpcodeEmission::Kind;
+  static constexpr auto table = [] {
+    using enum OpcodeTrait;
+    std::array<OpcodeEmission, numOpcodes()> rows{};
+    std::array<OpcodeFamily, numOpcodes()> families{};
+    auto at = [&](Opcode opcode) -> OpcodeEmission & { return rows[static_cast<size_t>(opcode)]; };
+#define HLOC_OPCODE(name, text, minOperands, maxOperands, family, shape, traits, attributes)                           \
+  families[static_cast<size_t>(Opcode::name)] = OpcodeFamily::family;                                                  \
+  if (includes(traits, Elementwise))                                                                                   \
+    at(Opcode::name) = {Kind::InPlace, nullptr, nullptr};
+#include "hloc/hlo/Opcodes.def"
+#define HLOC_EMIT(name, method) at(Opcode::name) = {Kind::Method, &FunctionEmitter::method, nullptr};
+#define HLOC_EMIT_IN_PLACE(name) at(Opcode::name) = {Kind::InPlace, nullptr, nullptr};
+#define HLOC_EMIT_LEAF(name) at(Opcode::name) = {Kind::Leaf, nullptr, nullptr};
+#define HLOC_TAKEN_APART(name) at(Opcode::name) = {Kind::TakenApart, nullptr, nullptr};
+#define HLOC_REFUSE(name, reason) at(Opcode::name) = {Kind::Refused, nullptr, reason};
+#define HLOC_REFUSE_FAMILY(refused, reason)                                                                            \
+  for (size_t i = 0; i < numOpcodes(); ++i)                                                                            \
+    if (families[i] == OpcodeFamily::refused)                                                                          \
+      rows[i] = {Kind::Refused, nullptr, reason};
+#include "emitters/OpcodeEmission.def"
+    return rows;
+  }();
+  static_assert(
+      [] {
+        for (const OpcodeEmission &row : table)
+          if (row.kind == Kind::Missing)
+            return false;
+        return true;
+      }(),
+      "an opcode that is not elementwise has no row in OpcodeEmission.def");
+  return table[static_cast<size_t>(opcode)];
+}
+
+const char *kernelRefusal(Opcode opcode) { return FunctionEmitter::emissionOf(opcode).reason; }
+
+bool isLeaf(const HloInstruction &instr) {
+  return FunctionEmitter::emissionOf(instr.opcode()).kind == OpcodeEmission::Kind::Leaf;
 }
 
 } // namespace hloc

@@ -14,19 +14,20 @@ namespace hloc::emulator {
 
 namespace {
 
-enum Class : unsigned {
-  IntegerClass,
-  Float32Class,
-  Float64Class,
-  HalfClass,
-  SpecialFunctionClass,
-  ConversionClass,
-  CompareClass,
-  MoveClass,
-  MemoryClass,
-  ControlClass,
-  CrossClass,
-  MatrixClass
+enum class InstructionClass : unsigned {
+  Integer,
+  Float32,
+  Float64,
+  Half,
+  SpecialFunction,
+  Conversion,
+  Compare,
+  Move,
+  Memory,
+  Control,
+  CrossLane,
+  Matrix,
+  ByType, ///< one of the first four
 };
 constexpr llvm::StringRef classNames[] = {"integer", "f32",  "f64",    "f16",     "special function", "conversion",
                                           "compare", "move", "memory", "control", "cross-lane",       "matrix"};
@@ -36,61 +37,17 @@ constexpr llvm::StringRef classNames[] = {"integer", "f32",  "f64",    "f16",   
 llvm::ArrayRef<llvm::StringRef> instructionClassNames() { return classNames; }
 
 unsigned instructionClass(const Decoded &d) {
-  switch (d.opcode) {
-  case Opcode::Bra:
-  case Opcode::Exit:
-  case Opcode::Ret:
-  case Opcode::Trap:
-  case Opcode::Nop:
-  case Opcode::Bar:
-  case Opcode::Barrier:
-  case Opcode::Fence:
-  case Opcode::Membar:
-  case Opcode::Griddepcontrol:
-    return ControlClass;
-  case Opcode::Ld:
-  case Opcode::St:
-  case Opcode::Atom:
-  case Opcode::Red:
-  case Opcode::Cp:
-    return MemoryClass;
-  case Opcode::Shfl:
-  case Opcode::Vote:
-  case Opcode::Match:
-  case Opcode::Redux:
-  case Opcode::Elect:
-  case Opcode::Activemask:
-    return CrossClass;
-  case Opcode::Mma:
-  case Opcode::Wmma:
-  case Opcode::Ldmatrix:
-  case Opcode::Stmatrix:
-    return MatrixClass;
-  case Opcode::Ex2:
-  case Opcode::Lg2:
-  case Opcode::Sin:
-  case Opcode::Cos:
-  case Opcode::Tanh:
-  case Opcode::Rsqrt:
-  case Opcode::Rcp:
-  case Opcode::Sqrt:
-    return SpecialFunctionClass;
-  case Opcode::Cvt:
-  case Opcode::Cvta:
-    return ConversionClass;
-  case Opcode::Setp:
-  case Opcode::Set:
-  case Opcode::Selp:
-  case Opcode::Slct:
-  case Opcode::Testp:
-    return CompareClass;
-  case Opcode::Mov:
-    return MoveClass;
-  default:
-    if (!d.type.isFloat())
-      return IntegerClass;
-    return d.type.bits == 64 ? Float64Class : d.type.bits == 16 ? HalfClass : Float32Class;
-  }
+  static constexpr InstructionClass classes[] = {
+#define HLOC_PTX_OPCODE(name, text, family, counted, execution) InstructionClass::counted,
+#include "Opcodes.def"
+  };
+  InstructionClass counted = classes[size_t(d.opcode)];
+  if (counted == InstructionClass::ByType)
+    counted = !d.type.isFloat()   ? InstructionClass::Integer
+              : d.type.bits == 64 ? InstructionClass::Float64
+              : d.type.bits == 16 ? InstructionClass::Half
+                                  : InstructionClass::Float32;
+  return unsigned(counted);
 }
 
 /// Global: 32-byte sectors that the active lanes touch. Shared: passes over the 32 banks of 4 bytes, each serving one

@@ -203,6 +203,14 @@ void Emulator::copy(BufferId from, uint64_t fromOffset, BufferId to, uint64_t to
     std::memmove(&target.written[toOffset], &source.written[fromOffset], numBytes);
 }
 
+void Emulator::fill(BufferId to, uint64_t offset, uint8_t value, uint64_t numBytes) {
+  Region &target = *impl->regions[to + 1];
+  HLOC_CHECK(offset <= target.bytes && numBytes <= target.bytes - offset, "a fill stays within its buffer");
+  std::fill_n(target.data + offset, numBytes, value);
+  if (!target.complete)
+    std::fill_n(target.written.get() + offset, numBytes, uint8_t(1));
+}
+
 void Emulator::requireWritten(BufferId buffer, uint64_t offset, uint64_t numBytes) {
   const Region &region = *impl->regions[buffer + 1];
   if (region.complete || !impl->options.checkUninit)

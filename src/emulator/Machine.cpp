@@ -11,6 +11,7 @@
 #include "llvm/ADT/bit.h"
 
 #include <chrono>
+#include <cstring>
 #include <sys/mman.h>
 
 namespace hloc::emulator {
@@ -99,7 +100,7 @@ Core::Core(Launch &launch) : launch(launch) {
     warp.numWarps = uint32_t(warps.size());
     warp.parameters = launch.parameters.data();
     warp.dynamicShared = launch.request.dynamicSharedBytes;
-    warp.totalShared = uint32_t(launch.sharedBytes);
+    warp.totalShared = uint32_t(launch.sharedBytes - (launch.kernel.reservedShared ? reservedSharedBytes : 0));
     warp.instructionCounts = launch.options.countEvents ? instructionCounts.data() : nullptr;
     const uint32_t sizes[] = {block.x, block.y, block.z};
     const uint32_t grid[] = {launch.request.grid.x, launch.request.grid.y, launch.request.grid.z};
@@ -168,6 +169,13 @@ void Core::runBlock(uint64_t linear) {
     ;
 }
 
+void Core::clearReserved(uint64_t at) {
+  std::memset(shared.data() + at, 0, reservedSharedBytes);
+  if (launch.options.checkUninit)
+    std::fill_n(sharedWritten.begin() + ptrdiff_t(at >> launch.sharedShift), reservedSharedBytes >> launch.sharedShift,
+                blockSerial);
+}
+
 void Core::begin(uint64_t linear) {
   const Dim3 &grid = launch.request.grid;
   blockIndex = linear;
@@ -189,6 +197,8 @@ void Core::begin(uint64_t linear) {
     fillUndefined(launch.options, sharedWindow, shared.data(), shared.size(), 0);
     fillUndefined(launch.options, localWindow, local.data(), local.size(), 0);
   }
+  if (launch.kernel.reservedShared)
+    clearReserved(*launch.kernel.reservedShared);
   uint32_t at[] = {uint32_t(linear % grid.x), uint32_t(linear / grid.x % grid.y), uint32_t(linear / grid.x / grid.y)};
   for (Warp &warp : warps) {
     std::copy(std::begin(at), std::end(at), warp.block);

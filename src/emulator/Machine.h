@@ -145,6 +145,7 @@ struct Core {
 private:
   void nextEpoch();
   void nextSerial();
+  void clearReserved(uint64_t at); ///< Kernel::reservedShared
   bool releaseBarriers();
 };
 

@@ -13,6 +13,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 
 namespace hloc {
 class DiagnosticEngine;
@@ -41,7 +42,7 @@ struct Type {
 };
 
 enum class Opcode : uint8_t {
-#define HLOC_PTX_OPCODE(name, text) name,
+#define HLOC_PTX_OPCODE(name, ...) name,
 #include "Opcodes.def"
 };
 
@@ -187,6 +188,10 @@ struct Symbol {
 };
 
 /// A variable as it lies in memory, for bounds and for messages.
+/// Bytes of shared memory that a block of sm_80 and later keeps for the system: zero when it begins, and not the
+/// kernel's. Cooperative groups keep barriers of tiles of several warps there.
+inline constexpr uint64_t reservedSharedBytes = 1024;
+
 struct VariableInfo {
   std::string name;
   Space space = Space::Global;
@@ -200,6 +205,9 @@ struct Kernel {
   std::vector<Decoded> code; ///< a branch to code.size() ends the thread, as does running into it
   uint32_t registers = 0;
   uint64_t sharedBytes = 0, localBytes = 0, paramBytes = 0;
+  /// Where in shared memory the system's own part begins (%reserved_smem_offset_*); only kernels that ask for it have
+  /// one.
+  std::optional<uint64_t> reservedShared;
   std::array<uint32_t, 3> required = {}; ///< .reqntid; zero when absent
   std::array<uint32_t, 3> maximum = {};  ///< .maxntid; zero when absent
   std::vector<uint64_t> paramOffsets;

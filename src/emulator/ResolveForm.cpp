@@ -35,10 +35,9 @@ std::optional<Type> typeOf(StringRef name) {
 
 std::optional<Opcode> opcodeOf(StringRef name) {
   static const StringMap<Opcode> table = {
-#define HLOC_PTX_OPCODE(name, text) {text, Opcode::name},
+#define HLOC_PTX_OPCODE(name, text, family, counted, execution) {text, Opcode::name},
+#define HLOC_PTX_ALIAS(text, name) {text, Opcode::name},
 #include "Opcodes.def"
-      {"ldu", Opcode::Ld},      {"nanosleep", Opcode::Nop},     {"prefetch", Opcode::Nop},   {"prefetchu", Opcode::Nop},
-      {"pmevent", Opcode::Nop}, {"applypriority", Opcode::Nop}, {"setmaxnreg", Opcode::Nop},
   };
   auto it = table.find(name);
   return it == table.end() || name == "nop" ? std::nullopt : std::optional(it->second);
@@ -99,100 +98,11 @@ bool Form::takeRounding(bool integral) {
 }
 
 static bool decodeFamily(Form &form) {
-  switch (form.decoded.opcode) {
-  case Opcode::Bfe:
-  case Opcode::Bfi:
-  case Opcode::Bfind:
-  case Opcode::Bmsk:
-  case Opcode::Brev:
-  case Opcode::Clz:
-  case Opcode::Dp2a:
-  case Opcode::Dp4a:
-  case Opcode::Fns:
-  case Opcode::Mad24:
-  case Opcode::Mul24:
-  case Opcode::Popc:
-  case Opcode::Prmt:
-  case Opcode::Rem:
-  case Opcode::Sad:
-  case Opcode::Szext:
-    return decodeInteger(form);
-  case Opcode::And:
-  case Opcode::Cnot:
-  case Opcode::Lop3:
-  case Opcode::Mov:
-  case Opcode::Not:
-  case Opcode::Or:
-  case Opcode::Shf:
-  case Opcode::Shl:
-  case Opcode::Shr:
-  case Opcode::Xor:
-    return decodeLogic(form);
-  case Opcode::Abs:
-  case Opcode::Add:
-  case Opcode::Addc:
-  case Opcode::Div:
-  case Opcode::Mad:
-  case Opcode::Madc:
-  case Opcode::Max:
-  case Opcode::Min:
-  case Opcode::Mul:
-  case Opcode::Neg:
-  case Opcode::Sub:
-  case Opcode::Subc:
-    return decodeArithmetic(form);
-  case Opcode::Copysign:
-  case Opcode::Cos:
-  case Opcode::Ex2:
-  case Opcode::Fma:
-  case Opcode::Lg2:
-  case Opcode::Rcp:
-  case Opcode::Rsqrt:
-  case Opcode::Sin:
-  case Opcode::Sqrt:
-  case Opcode::Tanh:
-  case Opcode::Testp:
-    return decodeFloat(form);
-  case Opcode::Selp:
-  case Opcode::Set:
-  case Opcode::Setp:
-  case Opcode::Slct:
-    return decodeCompare(form);
-  case Opcode::Cvt:
-  case Opcode::Cvta:
-  case Opcode::Isspacep:
-    return decodeConvert(form);
-  case Opcode::Atom:
-  case Opcode::Cp:
-  case Opcode::Ld:
-  case Opcode::Red:
-  case Opcode::St:
-    return decodeMemory(form);
-  case Opcode::Activemask:
-  case Opcode::Bar:
-  case Opcode::Barrier:
-  case Opcode::Elect:
-  case Opcode::Match:
-  case Opcode::Redux:
-  case Opcode::Shfl:
-  case Opcode::Vote:
-    return decodeCrossLane(form);
-  case Opcode::Ldmatrix:
-  case Opcode::Mma:
-  case Opcode::Stmatrix:
-  case Opcode::Wmma:
-    return decodeMatrix(form);
-  case Opcode::Bra:
-  case Opcode::Exit:
-  case Opcode::Fence:
-  case Opcode::Griddepcontrol:
-  case Opcode::Membar:
-  case Opcode::Nop:
-  case Opcode::Ret:
-  case Opcode::Trap:
-    return decodeControl(form);
-  }
-  __builtin_unreachable();
+  static constexpr bool (*families[])(Form &) = {
+#define HLOC_PTX_OPCODE(name, text, family, counted, execution) decode##family,
+#include "Opcodes.def"
+  };
+  return families[size_t(form.decoded.opcode)](form);
 }
 
 bool decodeOpcode(Form &form) { return decodeFamily(form) && form.next().empty(); }

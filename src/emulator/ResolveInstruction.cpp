@@ -61,6 +61,19 @@ std::optional<SpecialRegister> specialOf(StringRef n) {
   return std::nullopt;
 }
 
+/// What `%reserved_smem_offset_...` is for a kernel whose reserved part of shared memory begins at `begin`. PTX says
+/// nothing about where _0 and _1 are in it; cooperative groups expect 288 bytes behind _1.
+std::optional<uint64_t> reservedOffset(StringRef name, uint64_t begin) {
+  if (!name.consume_front("%reserved_smem_offset_"))
+    return std::nullopt;
+  return StringSwitch<std::optional<uint64_t>>(name)
+      .Cases({"begin", "0"}, begin)
+      .Case("1", begin + reservedSharedBytes / 2)
+      .Case("end", begin + reservedSharedBytes)
+      .Case("cap", reservedSharedBytes)
+      .Default(std::nullopt);
+}
+
 unsigned widthOf(Special special) { return special == Special::Clock64 || special == Special::GlobalTimer ? 64 : 32; }
 
 } // namespace
@@ -338,12 +351,13 @@ bool KernelResolver::bindName(Frame &frame, const ptx::Instruction &i, const ptx
     s.kind = Source::Kind::Special;
     s.special = special->special;
     return rule.type.width() <= widthOf(special->special) && !o.value ? true : mismatch(i, "`" + o.name + "`");
+  } else if (auto offset = reservedOffset(o.name, kernel.reservedShared.value_or(0))) {
+    s.value += *offset;
   } else if (module.function(o.name)) {
     error(i.range, DiagnosticKind::UnsupportedFeature, "the address of function `" + o.name + "` is not supported");
     return false;
   } else {
-    const bool reserved = StringRef(o.name).starts_with("%envreg") || StringRef(o.name).starts_with("%pm") ||
-                          StringRef(o.name).starts_with("%reserved_smem");
+    const bool reserved = StringRef(o.name).starts_with("%envreg") || StringRef(o.name).starts_with("%pm");
     error(i.range, reserved ? DiagnosticKind::UnsupportedFeature : DiagnosticKind::UndefinedName,
           "`" + o.name + "` is not a known register, variable or special register");
     return false;

@@ -133,7 +133,7 @@ void KernelResolver::placeShared(const ptx::Variable &v) {
   kernel.sharedBytes += bytes;
 }
 
-/// Static variables first; all `.extern .shared` arrays begin where those end.
+/// Static variables first, then what is reserved; all `.extern .shared` arrays begin where those end.
 void KernelResolver::layOutShared() {
   StringSet<> names, functions;
   collectReferences(entry, names, functions);
@@ -154,6 +154,13 @@ void KernelResolver::layOutShared() {
     error(entry.where, DiagnosticKind::UnsupportedTarget,
           "kernel `" + entry.name + "` has " + utostr(kernel.sharedBytes) + " bytes of static shared memory; " +
               module.target->name() + " allows " + utostr(module.target->maxStaticShared()));
+  if (any_of(names.keys(), [](StringRef name) { return name.starts_with("%reserved_smem_offset_"); })) {
+    kernel.sharedBytes = alignTo(kernel.sharedBytes, 128);
+    kernel.reservedShared = kernel.sharedBytes;
+    kernel.variables.push_back(
+        {"%reserved_smem", Space::Shared, kernel.sharedBytes, reservedSharedBytes, false, false});
+    kernel.sharedBytes += reservedSharedBytes;
+  }
   kernel.sharedBytes = alignTo(kernel.sharedBytes, dynamicAlign);
   for (const ptx::Variable *v : dynamic) {
     shared[v->name] = {Space::Shared, kernel.sharedBytes};

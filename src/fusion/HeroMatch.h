@@ -1,19 +1,89 @@
 #pragma once
-// One function per row of Heroes.def.
+// What a hero's own file supplies: three functions per row of Heroes.def.
 
-#include "hloc/fusion/KernelPlan.h"
-
-#include <optional>
+#include "hloc/fusion/FusionPlan.h"
+#include "hloc/indexing/IndexingMap.h"
+#include "hloc/support/Check.h"
 
 namespace hloc {
 
-/// The plan, or nothing and a reason in `whyNot`.
+/// Why a hero does not apply.
+struct Rejection {
+  std::string reason;
+};
+
+/// A hero's plan with its launch, or the reason why there is none.
+template <typename Plan> class HeroMatch {
+public:
+  HeroMatch(Rejection why) : result(std::move(why)) {}
+  HeroMatch(Plan plan, LaunchGeometry launch) : result(Accepted{std::move(plan), launch}) {}
+  explicit operator bool() const { return std::holds_alternative<Accepted>(result); }
+  Plan &plan() { return std::get<Accepted>(result).plan; }
+  const LaunchGeometry &launch() const { return std::get<Accepted>(result).launch; }
+  const std::string &reason() const { return std::get<Rejection>(result).reason; }
+
+private:
+  struct Accepted {
+    Plan plan;
+    LaunchGeometry launch;
+  };
+  std::variant<Accepted, Rejection> result;
+};
+
+template <typename Plan> HeroMatch<Plan> matchHero(const FusionGraph &graph, const TargetInfo &target);
+
+/// May output `root` have the buffer of `parameter`? A kernel of many threads may overwrite an element only when all
+/// that read it have done so.
 template <typename Plan>
-std::optional<Plan> matchHero(const FusionGraph &graph, const TargetInfo &target, std::string &whyNot);
+bool mayTakePlace(const Plan &plan, const FusionGraph &graph, unsigned root, unsigned parameter);
+
+/// What a kernel computes at the points of one index space, once at each.
+struct ComputedSpace {
+  struct Value {
+    const HloInstruction *instr;
+    IndexingMap map; ///< point -> index of the instruction
+  };
+  std::vector<Value> values;
+};
+
+/// Where computing starts, and what is kept: its elements are read from where the kernel put them, not made anew.
+struct ComputedSpaces {
+  std::vector<ComputedSpace> spaces;
+  llvm::SmallVector<const HloInstruction *, 2> kept;
+};
+template <typename Plan>
+ComputedSpaces computedSpaces(const Plan &plan, const FusionGraph &graph, mlir::MLIRContext *context);
 
 #define HLOC_HERO(name, text, plan)                                                                                    \
-  template <>                                                                                                          \
-  std::optional<plan> matchHero<plan>(const FusionGraph &graph, const TargetInfo &target, std::string &whyNot);
+  template <> HeroMatch<plan> matchHero<plan>(const FusionGraph &graph, const TargetInfo &target);                     \
+  template <> bool mayTakePlace<plan>(const plan &, const FusionGraph &graph, unsigned root, unsigned parameter);      \
+  template <> ComputedSpaces computedSpaces<plan>(const plan &, const FusionGraph &graph, mlir::MLIRContext *context);
 #include "hloc/fusion/Heroes.def"
+
+/// Calls `visit` with the plan of the hero that it is.
+template <typename Visit> auto visitHero(const HeroPlan &plan, Visit visit) {
+  using Result = decltype(visit(std::get<0>(plan)));
+  return std::visit(
+      [&](const auto &own) -> Result {
+        if constexpr (std::is_same_v<std::decay_t<decltype(own)>, std::monostate>)
+          HLOC_UNREACHABLE("hero without a plan");
+        else
+          return visit(own);
+      },
+      plan);
+}
+
+// Shared by heroes.
+
+/// Same dimensions in the same order in memory.
+bool sameArray(const Shape &a, const Shape &b);
+/// Instructions of the fusion that depend on `origins`, by id, those themselves included; nothing if one of them reads
+/// what it depends on at other indices than its own, or has another shape. Then each element of theirs depends on one
+/// element of the origins, that at its own index.
+std::optional<std::vector<bool>> dependentInPlace(const FusionGraph &graph,
+                                                  llvm::ArrayRef<const HloInstruction *> origins);
+/// Instructions of that kind, operands before users, that outputs read through elementwise ops alone.
+llvm::SmallVector<const HloInstruction *, 2> readElementwise(const FusionGraph &graph,
+                                                             llvm::function_ref<bool(const HloInstruction &)> isHero);
 
 } // namespace hloc

@@ -25,10 +25,6 @@ SmallVector<IndexingVariable> boundsOf(ArrayRef<int64_t> sizes) {
   return variables;
 }
 
-const Shape &resultShape(const HloInstruction &instr) {
-  return instr.shape().isTuple() ? instr.shape().element(0) : instr.shape();
-}
-
 IndexingMap toScalar(ArrayRef<int64_t> sizes, MLIRContext *context) {
   return IndexingMap::fromSizes(AffineMap::get(sizes.size(), 0, {}, context), sizes);
 }
@@ -207,7 +203,7 @@ IndexingMap bitcastConvertMap(const HloInstruction &instr, MLIRContext *context)
 }
 
 std::optional<IndexingMap> staticMap(const HloInstruction &instr, unsigned operand, MLIRContext *context) {
-  ArrayRef<int64_t> sizes = resultShape(instr).dims();
+  ArrayRef<int64_t> sizes = instr.resultShape().dims();
   switch (instr.opcode()) {
   case Opcode::GetTupleElement:
     return IndexingMap::identity(context, sizes);
@@ -302,33 +298,14 @@ IndexingMap memoryOrderIndexing(const Shape &shape, MLIRContext *context) {
 }
 
 bool readsOperandsInPlace(const HloInstruction &instr) {
-  switch (family(instr.opcode())) {
-  case OpcodeFamily::Unary:
-  case OpcodeFamily::Binary:
-  case OpcodeFamily::Ternary:
-  case OpcodeFamily::Compare:
-  case OpcodeFamily::Identity:
-    return true;
-  case OpcodeFamily::Convert:
-    return instr.shape().isArray() && instr.operand(0)->shape().isArray() &&
-           instr.shape().sameDims(instr.operand(0)->shape());
-  case OpcodeFamily::Structured:
-    return instr.opcode() == Opcode::Map;
-  case OpcodeFamily::Source:
-  case OpcodeFamily::Movement:
-  case OpcodeFamily::Random:
-  case OpcodeFamily::Structure:
-  case OpcodeFamily::Control:
-  case OpcodeFamily::Host:
-  case OpcodeFamily::Collective:
-  case OpcodeFamily::Async:
+  if (!hasTrait(instr.opcode(), OpcodeTrait::InPlace))
     return false;
-  }
-  HLOC_UNREACHABLE("opcode without a family");
+  // Between elements of different widths bitcast-convert has another dimension.
+  return family(instr.opcode()) != OpcodeFamily::Convert || instr.shape().sameDims(instr.operand(0)->shape());
 }
 
 std::optional<OperandIndexing> operandIndexing(const HloInstruction &instr, unsigned operand, MLIRContext *context) {
-  ArrayRef<int64_t> sizes = resultShape(instr).dims();
+  ArrayRef<int64_t> sizes = instr.resultShape().dims();
   if (readsOperandsInPlace(instr)) {
     bool scalar = instr.operand(operand)->shape().rank() == 0;
     return OperandIndexing{scalar ? toScalar(sizes, context) : IndexingMap::identity(context, sizes), {}};

@@ -1,6 +1,8 @@
 #include "fusion/HeroMatch.h"
+#include "hloc/fusion/HloIndexing.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
@@ -8,8 +10,10 @@
 namespace hloc {
 namespace {
 
+/// As XLA's loop emitter has it. 16 such blocks fill a multiprocessor of 2048 threads.
 constexpr uint32_t threadsPerBlock = 128;
-/// Ops of one thread's straight code: more elements per thread than this allows only cost compile time and registers.
+/// Ops of one thread's straight code, instructions times elements: more elements per thread than this allows only cost
+/// compile time and registers. An estimate, not measured: it leaves 8 elements to a fusion of 256 instructions.
 constexpr int64_t maxOpsPerThread = 2048;
 
 /// Bits per element of the arrays that are as large as the iteration space: the streams worth wide accesses.
@@ -24,17 +28,7 @@ struct StreamWidths {
 };
 
 /// Ops that compute much more per element than they move: one element a thread.
-bool isSequentialLoop(const HloInstruction &instr) {
-  switch (instr.opcode()) {
-  case Opcode::Reduce:
-  case Opcode::ReduceWindow:
-  case Opcode::Dot:
-  case Opcode::Convolution:
-    return true;
-  default:
-    return false;
-  }
-}
+bool isSequentialLoop(const HloInstruction &instr) { return hasTrait(instr.opcode(), OpcodeTrait::Contracts); }
 
 /// The narrowest stream is accessed in `maxVectorBytes`, as long as the widest needs at most two such accesses.
 /// Fewer elements if the device would not be filled. Sub-byte outputs always cover whole bytes.
@@ -72,8 +66,7 @@ Dim3 gridFor(int64_t threads, const TargetInfo &target) {
 
 } // namespace
 
-template <>
-std::optional<LoopPlan> matchHero<LoopPlan>(const FusionGraph &graph, const TargetInfo &target, std::string &) {
+template <> HeroMatch<LoopPlan> matchHero<LoopPlan>(const FusionGraph &graph, const TargetInfo &target) {
   LoopPlan plan;
   for (auto [i, root] : llvm::enumerate(graph.roots())) {
     int64_t elements = root.shape.numElements();
@@ -91,24 +84,53 @@ std::optional<LoopPlan> matchHero<LoopPlan>(const FusionGraph &graph, const Targ
     nest.perThread = elementsPerThread(nest, graph, target);
     threads = std::max(threads, nest.threads());
   }
-  plan.block = {uint32_t(std::clamp<int64_t>(threads, 1, threadsPerBlock)), 1, 1};
-  plan.grid = threads == 0 ? Dim3{0, 1, 1} : gridFor(threads, target);
-  return plan;
+  LaunchGeometry launch;
+  launch.block = {uint32_t(std::clamp<int64_t>(threads, 1, threadsPerBlock)), 1, 1};
+  launch.grid = threads == 0 ? Dim3{0, 1, 1} : gridFor(threads, target);
+  return {std::move(plan), launch};
+}
+
+/// Each element is overwritten by the thread that alone reads it, after it has read it.
+template <>
+bool mayTakePlace<LoopPlan>(const LoopPlan &plan, const FusionGraph &graph, unsigned root, unsigned parameter) {
+  const HloInstruction &read = *graph.parameters()[parameter];
+  const Shape &written = graph.roots()[root].shape;
+  if (!sameArray(read.shape(), written) || deviceBits(read.shape().elementType()) != deviceBits(written.elementType()))
+    return false;
+  std::optional<std::vector<bool>> dependent = dependentInPlace(graph, {&read});
+  if (!dependent)
+    return false;
+  // Outputs that depend on it are computed together with `root`, element by element in the same order.
+  auto nest = llvm::find_if(plan.nests, [&](const LoopNest &each) { return llvm::is_contained(each.roots, root); });
+  return nest != plan.nests.end() && llvm::all_of(llvm::enumerate(graph.roots()), [&](const auto &each) {
+           return !(*dependent)[each.value().instr->id()] ||
+                  (llvm::is_contained(nest->roots, each.index()) && sameArray(each.value().shape, written));
+         });
+}
+
+/// The outputs of a nest at the indices of its first.
+template <>
+ComputedSpaces computedSpaces<LoopPlan>(const LoopPlan &plan, const FusionGraph &graph, mlir::MLIRContext *context) {
+  ComputedSpaces result;
+  for (const LoopNest &nest : plan.nests) {
+    const Shape &first = graph.roots()[nest.roots.front()].shape;
+    ComputedSpace &space = result.spaces.emplace_back();
+    for (unsigned root : nest.roots)
+      space.values.push_back({graph.roots()[root].instr, bitcastIndexing(first, graph.roots()[root].shape, context)});
+  }
+  return result;
 }
 
 std::string LoopPlan::toString() const {
   std::string result;
   llvm::raw_string_ostream os(result);
   os << "loop:";
+  llvm::ListSeparator separator(";");
   for (const LoopNest &nest : nests) {
-    os << " roots ";
+    os << separator << " roots ";
     llvm::interleave(nest.roots, os, ",");
-    os << ", " << nest.elements << " elements, " << nest.perThread << " per thread;";
+    os << ", " << nest.elements << " elements, " << nest.perThread << " per thread";
   }
-  os << " grid " << grid.x;
-  if (grid.y != 1)
-    os << "x" << grid.y;
-  os << ", block " << block.x;
   return result;
 }
 

@@ -18,7 +18,12 @@ struct Permutation {
   bool operator==(const Permutation &) const = default;
 };
 
-/// Drops sizes of 1, merges dimensions that are neighbours in both orders.
+/// Drops sizes of 1, merges dimensions that are neighbours in both orders: afterwards no result dimension reads the
+/// operand dimension that follows the one before it, and the permutation is the identity of one dimension only if
+/// nothing moves.
+///
+///   dims {4,1,8,16}, permutation {2,3,0,1}: 2 and 3 stay neighbours (128 elements), 1 is dropped
+///   -> inputDims {4,128}, permutation {1,0}
 Permutation normalize(llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> permutation) {
   // Runs of result dimensions that read consecutive operand dimensions.
   llvm::SmallVector<std::pair<int64_t, int64_t>> runs; // (first operand dim, size)
@@ -65,7 +70,8 @@ std::optional<Permutation> memoryPermutation(const HloInstruction &instr) {
   return normalize(dims, permutation);
 }
 
-/// Worth a tile: the minor dimension moves, and both minor dimensions fill a good part of one.
+/// Worth a tile: the minor dimension moves, and both minor dimensions fill a good part of one. The limits are those of
+/// XLA's transpose emitter: half a warp of rows and columns, or a quarter if the two together have 8192 elements.
 bool isTiled(const HloInstruction &instr, const Permutation &memory) {
   unsigned rank = memory.inputDims.size();
   if (rank < 2 || memory.permutation.back() == int64_t(rank) - 1 || deviceBits(instr.shape().elementType()) < 8)
@@ -78,46 +84,6 @@ bool isTiled(const HloInstruction &instr, const Permutation &memory) {
 bool isHero(const HloInstruction &instr) {
   std::optional<Permutation> memory = memoryPermutation(instr);
   return memory && isTiled(instr, *memory);
-}
-
-bool sameArray(const Shape &a, const Shape &b) { return a.sameDims(b) && a.minorToMajor() == b.minorToMajor(); }
-
-/// Tiled transpositions that the roots read through elementwise ops alone.
-llvm::SmallVector<const HloInstruction *, 2> findHeroes(const FusionGraph &graph) {
-  llvm::SmallVector<const HloInstruction *, 2> heroes;
-  std::vector<bool> inPlace(graph.computation().instructions().size(), false);
-  for (const FusionRoot &root : graph.roots())
-    inPlace[root.instr->id()] = true;
-  for (const HloInstruction *instr : llvm::reverse(graph.instructions())) {
-    if (!inPlace[instr->id()])
-      continue;
-    if (isHero(*instr)) {
-      heroes.push_back(instr);
-    } else if (readsOperandsInPlace(*instr)) {
-      for (const HloInstruction *operand : instr->operands())
-        inPlace[operand->id()] = true;
-    }
-  }
-  std::reverse(heroes.begin(), heroes.end());
-  return heroes;
-}
-
-/// Whatever depends on a hero reads it in place and has its shape: then its value in the tile is all that is needed.
-bool readInPlace(const FusionGraph &graph, llvm::ArrayRef<const HloInstruction *> heroes,
-                 std::vector<bool> &dependent) {
-  dependent.assign(graph.computation().instructions().size(), false);
-  for (const HloInstruction *hero : heroes)
-    dependent[hero->id()] = true;
-  for (const HloInstruction *instr : graph.instructions()) {
-    bool depends = llvm::any_of(instr->operands(), [&](const HloInstruction *op) { return dependent[op->id()]; });
-    if (!depends)
-      continue;
-    if (dependent[instr->id()] || !readsOperandsInPlace(*instr) || !instr->shape().isArray() ||
-        !instr->shape().sameDims(heroes.front()->shape()))
-      return false;
-    dependent[instr->id()] = true;
-  }
-  return true;
 }
 
 bool assignRoots(const FusionGraph &graph, const std::vector<bool> &dependent, TransposePlan &plan) {
@@ -139,7 +105,7 @@ bool assignRoots(const FusionGraph &graph, const std::vector<bool> &dependent, T
 }
 
 /// Narrow elements move in groups of 4 bytes if the sizes allow it and the device stays filled.
-void chooseTile(TransposePlan &plan, const TargetInfo &target) {
+LaunchGeometry chooseTile(TransposePlan &plan, const TargetInfo &target) {
   unsigned widest = 8;
   for (const HloInstruction *hero : plan.heroes)
     widest = std::max(widest, deviceBits(hero->shape().elementType()));
@@ -157,12 +123,14 @@ void chooseTile(TransposePlan &plan, const TargetInfo &target) {
     if (group == 1 || (aligned && tiles() >= 2 * int64_t(target.multiprocessors)))
       break;
   }
-  plan.block = {plan.perThread == 1 ? 128u : 256u, 1, 1};
-  plan.sharedBytes = 0;
+  plan.rowsPerStep = plan.perThread == 1 ? 4 : 8;
+  LaunchGeometry launch;
+  launch.block = {uint32_t(lanes * plan.rowsPerStep), 1, 1};
   for (const HloInstruction *hero : plan.heroes)
-    plan.sharedBytes += plan.tile * (plan.tile + 1) * (deviceBits(hero->shape().elementType()) / 8);
+    launch.sharedBytes += plan.tile * (plan.tile + plan.pad) * (deviceBits(hero->shape().elementType()) / 8);
   int64_t count = tiles();
-  plan.grid = {count > int64_t(target.maxGridX) ? 0 : uint32_t(count), 1, 1};
+  launch.grid = {count > int64_t(target.maxGridX) ? 0 : uint32_t(count), 1, 1};
+  return launch;
 }
 
 } // namespace
@@ -172,40 +140,56 @@ int64_t TransposePlan::tilesAlong(unsigned dim) const {
   return (inputDims[dim] + size - 1) / size;
 }
 
-template <>
-std::optional<TransposePlan> matchHero<TransposePlan>(const FusionGraph &graph, const TargetInfo &target,
-                                                      std::string &whyNot) {
+template <> HeroMatch<TransposePlan> matchHero<TransposePlan>(const FusionGraph &graph, const TargetInfo &target) {
   TransposePlan plan;
-  plan.heroes = findHeroes(graph);
-  if (plan.heroes.empty()) {
-    whyNot = "no output reads a large transposition elementwise";
-    return std::nullopt;
-  }
+  plan.heroes = readElementwise(graph, isHero);
+  if (plan.heroes.empty())
+    return Rejection{"no output reads a large transposition elementwise"};
   const HloInstruction &first = *plan.heroes.front();
   Permutation memory = *memoryPermutation(first);
   for (const HloInstruction *hero : plan.heroes)
     if (*memoryPermutation(*hero) != memory || !sameArray(hero->shape(), first.shape()) ||
-        !sameArray(hero->operand(0)->shape(), first.operand(0)->shape())) {
-      whyNot = "transpositions differ";
-      return std::nullopt;
-    }
-  std::vector<bool> dependent;
-  if (!readInPlace(graph, plan.heroes, dependent)) {
-    whyNot = "the transposition is also read at other indices";
-    return std::nullopt;
-  }
-  if (!assignRoots(graph, dependent, plan)) {
-    whyNot = "an output has neither the shape of the transposition nor of its operand";
-    return std::nullopt;
-  }
+        !sameArray(hero->operand(0)->shape(), first.operand(0)->shape()))
+      return Rejection{"transpositions differ"};
+  std::optional<std::vector<bool>> dependent = dependentInPlace(graph, plan.heroes);
+  if (!dependent)
+    return Rejection{"the transposition is also read at other indices"};
+  if (!assignRoots(graph, *dependent, plan))
+    return Rejection{"an output has neither the shape of the transposition nor of its operand"};
   plan.inputDims = memory.inputDims;
   plan.permutation = memory.permutation;
-  chooseTile(plan, target);
-  if (plan.sharedBytes > target.staticSharedBytes || plan.grid.x == 0) {
-    whyNot = plan.grid.x == 0 ? "too many tiles" : "the tiles do not fit into shared memory";
-    return std::nullopt;
-  }
-  return plan;
+  LaunchGeometry launch = chooseTile(plan, target);
+  if (launch.grid.x == 0)
+    return Rejection{"too many tiles"};
+  if (launch.sharedBytes > target.staticSharedBytes)
+    return Rejection{"the tiles do not fit into shared memory"};
+  return {std::move(plan), launch};
+}
+
+/// Never: what one block reads another writes.
+template <> bool mayTakePlace<TransposePlan>(const TransposePlan &, const FusionGraph &, unsigned, unsigned) {
+  return false;
+}
+
+/// Tiles are filled at the indices of the operand, and read at those of the transposition.
+template <>
+ComputedSpaces computedSpaces<TransposePlan>(const TransposePlan &plan, const FusionGraph &graph,
+                                             mlir::MLIRContext *context) {
+  ComputedSpaces result;
+  result.kept.append(plan.heroes.begin(), plan.heroes.end());
+  ComputedSpace fill, read;
+  auto add = [&](ComputedSpace &space, const Shape &points, const HloInstruction *instr, const Shape &shape) {
+    space.values.push_back({instr, bitcastIndexing(points, shape, context)});
+  };
+  const Shape &operandShape = plan.heroes.front()->operand(0)->shape(), &heroShape = plan.heroes.front()->shape();
+  for (const HloInstruction *hero : plan.heroes)
+    add(fill, operandShape, hero->operand(0), hero->operand(0)->shape());
+  for (unsigned root : plan.sideRoots)
+    add(fill, operandShape, graph.roots()[root].instr, graph.roots()[root].shape);
+  for (unsigned root : plan.roots)
+    add(read, heroShape, graph.roots()[root].instr, graph.roots()[root].shape);
+  result.spaces = {std::move(fill), std::move(read)};
+  return result;
 }
 
 std::string TransposePlan::toString() const {
@@ -222,7 +206,6 @@ std::string TransposePlan::toString() const {
     os << ", side roots ";
     llvm::interleave(sideRoots, os, ",");
   }
-  os << "; grid " << grid.x << ", block " << block.x << ", shared " << sharedBytes;
   return result;
 }
 

@@ -7,10 +7,6 @@ using namespace mlir;
 namespace hloc {
 namespace {
 
-const Shape &firstShape(const HloInstruction &instr) {
-  return instr.shape().isTuple() ? instr.shape().element(0) : instr.shape();
-}
-
 IndexingMap scalarMap(ArrayRef<int64_t> sizes, MLIRContext *context) {
   return IndexingMap::fromSizes(AffineMap::get(sizes.size(), 0, {}, context), sizes);
 }
@@ -18,7 +14,7 @@ IndexingMap scalarMap(ArrayRef<int64_t> sizes, MLIRContext *context) {
 } // namespace
 
 IndexingMap reduceMap(const HloInstruction &instr, unsigned operand, MLIRContext *context) {
-  ArrayRef<int64_t> sizes = firstShape(instr).dims();
+  ArrayRef<int64_t> sizes = instr.resultShape().dims();
   if (operand >= instr.numOperands() / 2)
     return scalarMap(sizes, context);
   const Shape &input = instr.operand(operand)->shape();
@@ -38,7 +34,7 @@ IndexingMap reduceMap(const HloInstruction &instr, unsigned operand, MLIRContext
 }
 
 IndexingMap reduceWindowMap(const HloInstruction &instr, unsigned operand, MLIRContext *context) {
-  ArrayRef<int64_t> sizes = firstShape(instr).dims();
+  ArrayRef<int64_t> sizes = instr.resultShape().dims();
   if (operand >= instr.numOperands() / 2)
     return scalarMap(sizes, context);
   const Shape &input = instr.operand(operand)->shape();

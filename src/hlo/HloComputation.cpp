@@ -10,25 +10,21 @@ namespace hloc {
 
 bool HloComputation::isEntry() const { return owner.entry() == this; }
 
-HloInstruction *HloComputation::add(const InstructionSpec &spec) {
+HloInstruction *HloComputation::create(const InstructionSpec &spec) {
   HloArena &arena = owner.arena();
-  HloInstruction *instr = arena.newInstruction();
+  llvm::SmallVector<Attribute, 8> sorted(spec.attributes.begin(), spec.attributes.end());
+  llvm::sort(sorted, [](const Attribute &a, const Attribute &b) { return a.key < b.key; });
+  HloInstruction *instr = arena.newInstruction(spec.operands, sorted);
   instr->code = spec.opcode;
-  instr->index = instrs.size();
   instr->instrName =
       spec.name.empty()
           ? arena.save((llvm::Twine(text(spec.opcode)) + "." + llvm::Twine(++nextUnnamed) + ".anon").str())
           : arena.save(spec.name);
-  instr->resultShape = spec.shape;
-  instr->operandList = arena.saveList(spec.operands);
-  llvm::SmallVector<Attribute, 8> sorted(spec.attributes.begin(), spec.attributes.end());
-  llvm::sort(sorted, [](const Attribute &a, const Attribute &b) { return a.key < b.key; });
-  instr->attributeList = arena.saveList(llvm::ArrayRef<Attribute>(sorted));
+  instr->ownShape = spec.shape;
   instr->owner = this;
   instr->where = spec.range;
   instr->number = spec.parameterNumber;
   instr->constant = spec.literal;
-  instrs.push_back(instr);
   if (spec.opcode == Opcode::Parameter) {
     auto number = static_cast<size_t>(spec.parameterNumber);
     if (params.size() <= number)
@@ -36,6 +32,13 @@ HloInstruction *HloComputation::add(const InstructionSpec &spec) {
     HLOC_CHECK(!params[number], "parameter number used twice");
     params[number] = instr;
   }
+  return instr;
+}
+
+HloInstruction *HloComputation::add(const InstructionSpec &spec) {
+  HloInstruction *instr = create(spec);
+  instr->index = instrs.size();
+  instrs.push_back(instr);
   return instr;
 }
 

@@ -4,6 +4,7 @@
 #include "hloc/support/Check.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/Twine.h"
 
 namespace hloc {
@@ -76,16 +77,24 @@ llvm::StringRef HloInstruction::opName() const {
 }
 
 bool HloInstruction::hasSideEffect() const {
-  switch (family(code)) {
-  case OpcodeFamily::Host:
-    return code != Opcode::AfterAll;
-  case OpcodeFamily::Collective:
+  return hasTrait(code, OpcodeTrait::SideEffect) ||
+         (code == Opcode::CustomCall && flag(AttributeKey::CustomCallHasSideEffect));
+}
+
+bool HloInstruction::reachesSideEffect() const {
+  if (hasSideEffect())
     return true;
-  case OpcodeFamily::Random:
-    return code != Opcode::RngBitGenerator;
-  default:
-    return code == Opcode::CustomCall && flag(AttributeKey::CustomCallHasSideEffect);
-  }
+  llvm::SmallVector<HloComputation *, 8> pending(calledComputations());
+  llvm::SmallPtrSet<HloComputation *, 8> seen(pending.begin(), pending.end());
+  while (!pending.empty())
+    for (const HloInstruction *instr : pending.pop_back_val()->instructions()) {
+      if (instr->hasSideEffect())
+        return true;
+      for (HloComputation *called : instr->calledComputations())
+        if (seen.insert(called).second)
+          pending.push_back(called);
+    }
+  return false;
 }
 
 std::string describe(const HloInstruction &instr) {

@@ -27,7 +27,17 @@ Literal Literal::tuple(std::vector<Literal> elements) {
   return made;
 }
 
+Literal Literal::elided(Shape shape) {
+  HLOC_CHECK(shape.isArray(), "elided values of something other than an array");
+  Literal made;
+  made.literalShape = std::move(shape);
+  made.valuesUnknown = true;
+  return made;
+}
+
 uint64_t Literal::getBits(int64_t index) const {
+  if (valuesUnknown)
+    return 0;
   unsigned width = hostBytes(literalShape.elementType());
   HLOC_CHECK(width <= 8, "bit pattern of a c128 element");
   uint64_t pattern = 0;
@@ -36,6 +46,7 @@ uint64_t Literal::getBits(int64_t index) const {
 }
 
 void Literal::setBits(int64_t index, uint64_t pattern) {
+  HLOC_CHECK(!valuesUnknown, "write to an elided literal");
   unsigned width = hostBytes(literalShape.elementType());
   HLOC_CHECK(width <= 8, "bit pattern of a c128 element");
   std::memcpy(storage.data() + index * width, &pattern, width);
@@ -57,6 +68,8 @@ double Literal::getDouble(int64_t index) const {
 }
 
 std::complex<double> Literal::getComplex(int64_t index) const {
+  if (valuesUnknown)
+    return 0;
   if (literalShape.elementType() == ElementType::C64) {
     auto value = data<std::complex<float>>()[index];
     return {value.real(), value.imag()};
@@ -98,6 +111,8 @@ void Literal::setComplex(int64_t index, std::complex<double> value) {
 }
 
 bool Literal::isSplat() const {
+  if (valuesUnknown)
+    return numElements() > 0;
   if (isTuple() || storage.empty())
     return false;
   unsigned width = hostBytes(literalShape.elementType());
@@ -106,7 +121,7 @@ bool Literal::isSplat() const {
 
 bool Literal::operator==(const Literal &other) const {
   return literalShape.compatible(other.literalShape) && storage == other.storage &&
-         tupleElements == other.tupleElements;
+         valuesUnknown == other.valuesUnknown && tupleElements == other.tupleElements;
 }
 
 namespace {
@@ -142,6 +157,8 @@ bool isDeviceOrder(const Shape &shape) { return deviceBits(shape.elementType()) 
 
 std::vector<uint8_t> toDeviceBytes(const Literal &literal) {
   const Shape &shape = literal.shape();
+  if (literal.isElided())
+    return std::vector<uint8_t>(shape.byteSize());
   if (isDeviceOrder(shape))
     return literal.bytes().vec();
   unsigned bits = deviceBits(shape.elementType());

@@ -18,14 +18,39 @@ struct Row {
   int8_t minOperands, maxOperands;
   OpcodeFamily family;
   ShapeRule shape;
+  TypeSet types;
+  OpcodeTrait traits;
   llvm::StringLiteral attributes;
 };
 
+#define HLOC_TRAITS(traits)                                                                                            \
+  [] {                                                                                                                 \
+    using enum OpcodeTrait;                                                                                            \
+    return traits;                                                                                                     \
+  }()
+#define HLOC_TYPES(types)                                                                                              \
+  [] {                                                                                                                 \
+    using enum TypeSet;                                                                                                \
+    return types;                                                                                                      \
+  }()
+
 constexpr Row rows[] = {
-#define HLOC_OPCODE(name, text, minOperands, maxOperands, family, shape, attributes)                                   \
-  {text, minOperands, maxOperands, OpcodeFamily::family, ShapeRule::shape, attributes},
+#define HLOC_OPCODE(name, text, minOperands, maxOperands, family, shape, traits, attributes)                           \
+  {text,          minOperands,         maxOperands, OpcodeFamily::family, ShapeRule::shape,                            \
+   TypeSet::None, HLOC_TRAITS(traits), attributes},
+#define HLOC_ELEMENTWISE(name, text, operands, family, shape, types, traits, attributes)                               \
+  {text,                                                                                                               \
+   operands,                                                                                                           \
+   operands,                                                                                                           \
+   OpcodeFamily::family,                                                                                               \
+   ShapeRule::shape,                                                                                                   \
+   HLOC_TYPES(types),                                                                                                  \
+   HLOC_TRAITS(Elementwise | traits),                                                                                  \
+   attributes},
 #include "hloc/hlo/Opcodes.def"
 };
+#undef HLOC_TYPES
+#undef HLOC_TRAITS
 
 const Row &row(Opcode opcode) { return rows[static_cast<size_t>(opcode)]; }
 
@@ -70,7 +95,6 @@ std::optional<Opcode> parseOpcode(llvm::StringRef text) {
   return found == opcodes.end() ? std::nullopt : std::optional(found->second);
 }
 
-unsigned numOpcodes() { return std::size(rows); }
 OpcodeFamily family(Opcode opcode) { return row(opcode).family; }
 int minOperands(Opcode opcode) { return row(opcode).minOperands; }
 int maxOperands(Opcode opcode) { return row(opcode).maxOperands; }
@@ -86,17 +110,30 @@ llvm::ArrayRef<AttributeSpec> attributeSpecs(Opcode opcode) {
   return specs[static_cast<size_t>(opcode)];
 }
 
-bool isElementwise(Opcode opcode) {
-  switch (family(opcode)) {
-  case OpcodeFamily::Unary:
-  case OpcodeFamily::Binary:
-  case OpcodeFamily::Ternary:
-  case OpcodeFamily::Compare:
-  case OpcodeFamily::Convert:
-    return true;
-  default:
-    return false;
-  }
+bool hasTrait(Opcode opcode, OpcodeTrait trait) { return includes(row(opcode).traits, trait); }
+TypeSet operandTypes(Opcode opcode) { return row(opcode).types; }
+
+TypeSet typeSet(ElementType type) {
+  return isArrayType(type) ? static_cast<TypeSet>(1 << static_cast<unsigned>(category(type))) : TypeSet::None;
+}
+
+std::string describe(TypeSet set) {
+  constexpr std::pair<TypeSet, const char *> names[] = {
+      {TypeSet::Pred, "pred"},
+      {TypeSet::Integer, "integer"},
+      {TypeSet::Signed, "signed integer"},
+      {TypeSet::Unsigned, "unsigned integer"},
+      {TypeSet::Float, "float"},
+      {TypeSet::Complex, "complex"},
+  };
+  std::string out;
+  TypeSet named = TypeSet::None;
+  for (auto [part, name] : names)
+    if (includes(set, part) && !includes(named, part)) {
+      out += (out.empty() ? "" : ", ") + std::string(name);
+      named = named | part;
+    }
+  return out;
 }
 
 } // namespace hloc

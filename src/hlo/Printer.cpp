@@ -2,6 +2,8 @@
 
 #include "PrintAttributes.h"
 
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -63,6 +65,44 @@ void printHlo(const HloInstruction &instr, llvm::raw_ostream &os, const PrintOpt
     printAttribute(instr, attribute, os, options);
 }
 
+namespace {
+
+/// Module order, but a callee that comes after its caller (as after fusions were formed) is moved before it: text that
+/// is read back has to define a computation before it is called.
+std::vector<const HloComputation *> calleesFirst(const HloModule &module) {
+  std::vector<const HloComputation *> order;
+  llvm::DenseSet<const HloComputation *> seen;
+  // Computations whose callees are being placed, each with those callees and the next of them.
+  struct Open {
+    const HloComputation *computation;
+    llvm::SmallVector<const HloComputation *> callees;
+    size_t next = 0;
+  };
+  std::vector<Open> open;
+  auto enter = [&](const HloComputation *computation) {
+    if (!seen.insert(computation).second)
+      return;
+    Open &entered = open.emplace_back(Open{computation, {}});
+    for (const HloInstruction *instr : computation->instructions())
+      llvm::append_range(entered.callees, instr->calledComputations());
+  };
+  for (const auto &computation : module.computations()) {
+    enter(computation.get());
+    while (!open.empty()) {
+      Open &top = open.back();
+      if (top.next < top.callees.size()) {
+        enter(top.callees[top.next++]);
+        continue;
+      }
+      order.push_back(top.computation);
+      open.pop_back();
+    }
+  }
+  return order;
+}
+
+} // namespace
+
 void printHlo(const HloModule &module, llvm::raw_ostream &os, const PrintOptions &options) {
   os << "HloModule " << module.name();
   for (const Attribute &attribute : module.attributes()) {
@@ -72,8 +112,15 @@ void printHlo(const HloModule &module, llvm::raw_ostream &os, const PrintOptions
   os << "\n\n";
   if (!module.stackFrames().empty())
     os << module.stackFrames() << "\n\n";
-  for (const auto &computation : module.computations())
+  for (const HloComputation *computation : calleesFirst(module))
     printComputation(*computation, os, options);
+}
+
+std::string hloText(const HloModule &module) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printHlo(module, os, PrintOptions());
+  return text;
 }
 
 namespace {

@@ -1,5 +1,6 @@
 // Tokens and transfers, collectives, asynchronous pairs (hlo-text 6.6, 6.7). hloc keeps these ops and leaves it to
 // later stages to say that it does not execute them; the rules here are those that a reader of the text can check.
+#include "CollectiveRules.h"
 #include "ShapeInferenceContext.h"
 #include "hloc/support/Check.h"
 
@@ -32,6 +33,15 @@ std::optional<Shape> inferTransferStart(InferenceContext &c) {
   if (!fits || (c.opcode() == Opcode::Send && !result.element(0).compatible(c.operand(0))))
     return failResult(c, "(data, u32[], token[])");
   return result;
+}
+
+// transfer_c4
+std::optional<Shape> inferOutfeed(InferenceContext &c) {
+  const auto *written = c.get<const Shape *>(AttributeKey::OutfeedShape);
+  if (written && !(*written)->compatible(c.operand(0)))
+    return c.fail(VerifierRule::transfer_c4,
+                  "outfeed_shape is " + show(**written) + ", the operand is " + show(c.operand(0)));
+  return Shape::token();
 }
 
 // transfer_c3
@@ -91,6 +101,19 @@ bool checkCollective(InferenceContext &c, const Shape &result, int64_t dim) {
   return fits;
 }
 
+/// One result for each operand, which is longer (all-gather) or shorter (reduce-scatter) along `dim`.
+bool checkShares(InferenceContext &c, const Shape &result, int64_t dim) {
+  if (!checkCollective(c, result, dim))
+    return false;
+  for (unsigned i = 0; i < c.numOperands(); ++i) {
+    int64_t before = c.operand(i).dim(dim), after = (result.isArray() ? result : result.element(i)).dim(dim);
+    bool scatters = c.opcode() == Opcode::ReduceScatter;
+    if (!checkShards(c, scatters ? before : after, scatters ? after : before))
+      return false;
+  }
+  return true;
+}
+
 // collective_c2
 std::optional<int64_t> gatheredDim(InferenceContext &c) {
   Dims dims = c.ints(AttributeKey::Dimensions);
@@ -143,11 +166,17 @@ std::optional<Shape> startedResult(InferenceContext &c) {
   return result.element(1);
 }
 
+/// A done op alone in a computation that was formed around it: the start op is where the computation is called.
+bool startsOutside(const HloInstruction &operand) {
+  return operand.opcode() == Opcode::Parameter && !operand.parent()->isEntry();
+}
+
 std::optional<Shape> inferDone(InferenceContext &c, Opcode start) {
-  Opcode starter = c.operandInstr(0).opcode();
-  if (starter == start && start == Opcode::AllReduceStart)
+  const HloInstruction &starter = c.operandInstr(0);
+  bool fits = starter.opcode() == start || startsOutside(starter);
+  if (fits && start == Opcode::AllReduceStart)
     return c.operand(0);
-  if (starter != start || !isTupleOf(c.operand(0), 2))
+  if (!fits || !isTupleOf(c.operand(0), 2))
     return c.fail(VerifierRule::async_c2, "the operand is " + describe(c.operandInstr(0)) + ", not a " + text(start));
   return c.operand(0).element(start == Opcode::CopyStart ? 0 : 1);
 }
@@ -155,7 +184,7 @@ std::optional<Shape> inferDone(InferenceContext &c, Opcode start) {
 std::optional<Shape> inferAllToAll(InferenceContext &c) {
   if (c.has(AttributeKey::Dimensions) && !gatheredDim(c))
     return std::nullopt;
-  if (!checkCollective(c, c.declared(), -1))
+  if (!checkCollective(c, c.declared(), -1) || !checkSplit(c))
     return std::nullopt;
   return c.declared();
 }
@@ -222,6 +251,8 @@ const HloInstruction *startOf(const HloInstruction *instr) {
 }
 
 std::optional<Shape> inferAsyncUpdateOrDone(InferenceContext &c) {
+  if (startsOutside(c.operandInstr(0)) && isTupleOf(c.operand(0), 2))
+    return c.opcode() == Opcode::AsyncDone ? c.operand(0).element(1) : c.declared();
   const HloInstruction *start = startOf(&c.operandInstr(0));
   const HloComputation *callee = start ? start->computation(AttributeKey::Calls) : nullptr;
   if (!callee || !callee->root() || !isTupleOf(c.operand(0), 2) || !c.operand(0).element(0).isTuple())
@@ -240,9 +271,9 @@ std::optional<Shape> inferHost(InferenceContext &c) {
   switch (c.opcode()) {
   case Opcode::AfterAll:
     for (unsigned i = 0; i < c.numOperands(); ++i)
-      if (!c.operand(i).isToken())
+      if (!c.operand(i).isToken() && !c.operand(i).isArray())
         return c.fail(VerifierRule::after_all_c1,
-                      "operand " + llvm::Twine(i) + " is " + show(c.operand(i)) + ", not a token");
+                      "operand " + llvm::Twine(i) + " is " + show(c.operand(i)) + ", neither a token nor an array");
     return Shape::token();
   case Opcode::SendDone:
   case Opcode::RecvDone:
@@ -257,7 +288,7 @@ std::optional<Shape> inferHost(InferenceContext &c) {
   case Opcode::Infeed:
     return inferDataAndToken(c);
   case Opcode::Outfeed:
-    return Shape::token();
+    return inferOutfeed(c);
   default: // send, recv
     return inferTransferStart(c);
   }
@@ -267,6 +298,8 @@ std::optional<Shape> inferCollective(InferenceContext &c) {
   const std::optional<Shape> declared = c.declared();
   if (c.flag(AttributeKey::UseGlobalDeviceIds, false) && !c.has(AttributeKey::ChannelId))
     return c.fail(VerifierRule::collective_c5, "use_global_device_ids=true needs a channel_id");
+  if (!checkGroups(c))
+    return std::nullopt;
   switch (c.opcode()) {
   case Opcode::AllReduce:
   case Opcode::AllReduceStart:
@@ -276,12 +309,12 @@ std::optional<Shape> inferCollective(InferenceContext &c) {
     if (c.opcode() == Opcode::ReduceScatter && !checkReducer(c))
       return std::nullopt;
     std::optional<int64_t> dim = gatheredDim(c);
-    return dim && checkCollective(c, c.declared(), *dim) ? declared : std::nullopt;
+    return dim && checkShares(c, c.declared(), *dim) ? declared : std::nullopt;
   }
   case Opcode::AllGatherStart: {
     std::optional<int64_t> dim = gatheredDim(c);
     std::optional<Shape> result = dim ? startedResult(c) : std::nullopt;
-    return result && checkCollective(c, *result, *dim) ? declared : std::nullopt;
+    return result && checkShares(c, *result, *dim) ? declared : std::nullopt;
   }
   case Opcode::AllReduceDone:
     return inferDone(c, Opcode::AllReduceStart);

@@ -1,122 +1,19 @@
 // Elementwise ops (hlo-text 6.1, 6.2): type classes, equal dimensions.
 #include "ShapeInferenceContext.h"
+#include "hloc/hlo/ShapeInference.h"
 #include "hloc/support/Check.h"
 
 namespace hloc {
 
 namespace {
 
-/// Sets of element categories.
-enum TypeSet : unsigned {
-  P = 1,  // pred
-  S = 2,  // signed integers
-  U = 4,  // unsigned integers
-  F = 8,  // floats
-  C = 16, // complex
-  I = S | U,
-  Number = I | F | C,
-  Any = P | Number,
-};
-
-unsigned setOf(ElementType type) {
-  switch (category(type)) {
-  case ElementCategory::Pred:
-    return P;
-  case ElementCategory::Signed:
-    return S;
-  case ElementCategory::Unsigned:
-    return U;
-  case ElementCategory::Float:
-    return F;
-  case ElementCategory::Complex:
-    return C;
-  case ElementCategory::Token:
-  case ElementCategory::Opaque:
-    return 0;
-  }
-  return 0;
-}
-
-std::string describeSet(unsigned set) {
-  std::string out;
-  auto add = [&](unsigned bits, const char *name) {
-    if ((set & bits) == bits) {
-      out += (out.empty() ? "" : ", ") + std::string(name);
-      set &= ~bits;
-    }
-  };
-  add(P, "pred");
-  add(I, "integer");
-  add(S, "signed integer");
-  add(U, "unsigned integer");
-  add(F, "float");
-  add(C, "complex");
-  return out;
-}
-
-unsigned unaryTypes(Opcode opcode) {
-  switch (opcode) {
-  case Opcode::Floor:
-  case Opcode::Ceil:
-  case Opcode::RoundNearestAfz:
-  case Opcode::RoundNearestEven:
-  case Opcode::IsFinite:
-  case Opcode::ReducePrecision:
-  case Opcode::Erf:
-  case Opcode::Cbrt:
-    return F;
-  case Opcode::Abs:
-  case Opcode::Sign:
-    return S | F | C;
-  case Opcode::Negate:
-    return Number;
-  case Opcode::Not:
-    return P | I;
-  case Opcode::CountLeadingZeros:
-  case Opcode::PopulationCount:
-    return I;
-  default: // the transcendental functions, real, imag
-    return F | C;
-  }
-}
-
-unsigned binaryTypes(Opcode opcode) {
-  switch (opcode) {
-  case Opcode::Add:
-  case Opcode::Multiply:
-  case Opcode::Maximum:
-  case Opcode::Minimum:
-    return Any;
-  case Opcode::MultiplyHigh:
-  case Opcode::ShiftLeft:
-  case Opcode::ShiftRightArithmetic:
-  case Opcode::ShiftRightLogical:
-    return I;
-  case Opcode::Subtract:
-  case Opcode::Divide:
-  case Opcode::Power:
-    return Number;
-  case Opcode::Remainder:
-    return I | F;
-  case Opcode::Atan2:
-    return F | C;
-  case Opcode::And:
-  case Opcode::Or:
-  case Opcode::Xor:
-    return P | I;
-  case Opcode::Complex:
-    return F;
-  default:
-    HLOC_UNREACHABLE("a binary opcode has no type rule");
-  }
-}
-
 // unary_c1, binary_c3
-bool checkTypes(InferenceContext &c, VerifierRule rule, unsigned allowed) {
+bool checkTypes(InferenceContext &c, VerifierRule rule) {
   const Shape &x = c.operand(0);
-  if (setOf(x.elementType()) & allowed)
+  TypeSet allowed = operandTypes(c.opcode()), type = typeSet(x.elementType());
+  if (type != TypeSet::None && includes(allowed, type))
     return true;
-  c.fail(rule, "is defined on " + describeSet(allowed) + ", not on " + show(x));
+  c.fail(rule, "is defined on " + describe(allowed) + ", not on " + show(x));
   return false;
 }
 
@@ -199,7 +96,7 @@ std::optional<Shape> inferSelect(InferenceContext &c) {
 
 std::optional<Shape> inferUnary(InferenceContext &c) {
   const Shape &x = c.operand(0);
-  if (!checkTypes(c, VerifierRule::unary_c1, unaryTypes(c.opcode())))
+  if (!checkTypes(c, VerifierRule::unary_c1))
     return std::nullopt;
   switch (c.opcode()) {
   case Opcode::IsFinite:
@@ -220,7 +117,7 @@ std::optional<Shape> inferUnary(InferenceContext &c) {
 }
 
 std::optional<Shape> inferBinary(InferenceContext &c) {
-  if (!checkSameOperands(c) || !checkTypes(c, VerifierRule::binary_c3, binaryTypes(c.opcode())))
+  if (!checkSameOperands(c) || !checkTypes(c, VerifierRule::binary_c3))
     return std::nullopt;
   const Shape &x = c.operand(0);
   if (c.opcode() != Opcode::Complex)
@@ -234,6 +131,20 @@ std::optional<Shape> inferTernary(InferenceContext &c) {
   return c.opcode() == Opcode::Clamp ? inferClamp(c) : inferSelect(c);
 }
 
+bool suitsComparison(ComparisonType order, ElementType operands) {
+  switch (order) {
+  case ComparisonType::Float:
+    return isFloat(operands) || isComplex(operands);
+  case ComparisonType::TotalOrder:
+    return isFloat(operands);
+  case ComparisonType::Signed:
+    return isSigned(operands);
+  case ComparisonType::Unsigned:
+    return isUnsigned(operands) || isPred(operands);
+  }
+  return false;
+}
+
 std::optional<Shape> inferCompare(InferenceContext &c) {
   if (!checkSameOperands(c))
     return std::nullopt;
@@ -243,11 +154,7 @@ std::optional<Shape> inferCompare(InferenceContext &c) {
     return c.fail(VerifierRule::compare_c2, "complex numbers have no order: " + show(c.operand(0)));
   if (const auto *written = c.get<int64_t>(AttributeKey::Type)) {
     auto order = static_cast<ComparisonType>(*written);
-    bool fits = isFloat(type)     ? order == ComparisonType::Float || order == ComparisonType::TotalOrder
-                : isComplex(type) ? order == ComparisonType::Float
-                : isSigned(type)  ? order == ComparisonType::Signed
-                                  : order == ComparisonType::Unsigned;
-    if (!fits)
+    if (!suitsComparison(order, type))
       return c.fail(VerifierRule::compare_c1, "`type=" + enumText(EnumType::ComparisonType, order) +
                                                   "` does not suit operands of shape " + show(c.operand(0)));
   }

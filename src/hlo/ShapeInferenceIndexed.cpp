@@ -67,11 +67,10 @@ bool checkIndexing(InferenceContext &c, const Shape &operand, const Shape &indic
                             " indices to distinct dimensions of " + show(operand));
   DimVector removed(dims.collapsed);
   llvm::append_range(removed, dims.operandBatch);
-  if (!ascendingInRange(dims.collapsed, operand.rank()) || !ascendingInRange(dims.operandBatch, operand.rank()) ||
-      !distinctInRange(removed, operand.rank()))
+  if (!ascendingInRange(dims.collapsed, operand.rank()) || !distinctInRange(removed, operand.rank()))
     return failIndexing(c, rules.collapsed,
                         "dimensions " + show(dims.collapsed) + " and " + show(dims.operandBatch) +
-                            " are not ascending, disjoint dimensions of " + show(operand));
+                            " are not disjoint dimensions of " + show(operand) + ", the first of them ascending");
   if (llvm::any_of(dims.map, [&](int64_t dim) { return llvm::is_contained(dims.operandBatch, dim); }))
     return failIndexing(c, rules.disjoint,
                         "the index map " + show(dims.map) + " meets the batching dimensions " +

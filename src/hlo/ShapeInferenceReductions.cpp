@@ -58,16 +58,17 @@ bool checkReduction(InferenceContext &c, const ReductionRules &rules) {
   return fits;
 }
 
-/// One result of `sizes` for each of the reducer's results.
+/// One result of `sizes` for each of the reducer's results; a tuple if the reducer returns one, be it of one element.
 std::optional<Shape> reducedShapes(InferenceContext &c, Dims sizes) {
   llvm::SmallVector<Shape, 4> shapes;
-  for (const Shape &scalar : results(*c.callee(AttributeKey::ToApply))) {
+  const HloComputation &reducer = *c.callee(AttributeKey::ToApply);
+  for (const Shape &scalar : results(reducer)) {
     std::optional<Shape> shape = c.array(scalar.elementType(), sizes);
     if (!shape)
       return std::nullopt;
     shapes.push_back(*shape);
   }
-  return InferenceContext::oneOrTuple(shapes);
+  return reducer.root()->shape().isTuple() ? Shape::tuple(shapes) : shapes.front();
 }
 
 /// (T[], T[]) -> result[], up to float precision if the result is no pred.
@@ -214,7 +215,9 @@ std::optional<Shape> inferScan(InferenceContext &c) {
       return std::nullopt;
     shapes[i] = *stacked;
   }
-  return callee->root()->shape().isTuple() ? Shape::tuple(shapes) : shapes.front();
+  // One result may be declared as it is or as a tuple of one.
+  bool declaresTuple = c.declared().isTuple() && !c.isOmitted();
+  return callee->root()->shape().isTuple() || declaresTuple ? Shape::tuple(shapes) : shapes.front();
 }
 
 } // namespace hloc

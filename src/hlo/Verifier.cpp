@@ -14,61 +14,17 @@ void VerifierReporter::report(VerifierRule rule, SourceRange where, const llvm::
   diagnostics.report(kindOf(rule), where, message.str()).note(("rule `" + text(rule) + "`: " + sentence(rule)).str());
 }
 
-namespace {
-
-/// Ops whose operands and result may differ in float precision (hlo-text 6).
-bool allowsMixedPrecision(Opcode opcode) {
-  switch (opcode) {
-  case Opcode::Call:
-  case Opcode::Conditional:
-  case Opcode::Constant:
-  case Opcode::Convolution:
-  case Opcode::Dot:
-  case Opcode::ScaledDot:
-  case Opcode::RaggedDot:
-  case Opcode::CustomCall:
-  case Opcode::Domain:
-  case Opcode::Fusion:
-  case Opcode::GetTupleElement:
-  case Opcode::OptimizationBarrier:
-  case Opcode::Parameter:
-  case Opcode::Reduce:
-  case Opcode::ReducePrecision:
-  case Opcode::ReduceWindow:
-  case Opcode::Sort:
-  case Opcode::Tuple:
-  case Opcode::While:
-    return true;
-  default:
-    return family(opcode) == OpcodeFamily::Host || family(opcode) == OpcodeFamily::Collective ||
-           family(opcode) == OpcodeFamily::Async;
-  }
+void VerifierReporter::warn(SourceRange where, const llvm::Twine &message) {
+  diagnostics.report(DiagnosticKind::IgnoredInput, where, message.str());
 }
+
+namespace {
 
 bool layoutsArePermutations(const Shape &shape) {
   if (shape.isTuple())
     return llvm::all_of(shape.elements(), layoutsArePermutations);
   return !shape.isArray() ||
          (shape.minorToMajor().size() == shape.rank() && distinctInRange(shape.minorToMajor(), shape.rank()));
-}
-
-/// Ops that apply a computation to elements, in an order that nobody promises.
-bool appliesToElements(Opcode opcode) {
-  switch (opcode) {
-  case Opcode::Reduce:
-  case Opcode::ReduceWindow:
-  case Opcode::SelectAndScatter:
-  case Opcode::Scatter:
-  case Opcode::Sort:
-  case Opcode::Map:
-  case Opcode::Scan:
-  case Opcode::AllReduce:
-  case Opcode::AllReduceStart:
-  case Opcode::ReduceScatter:
-    return true;
-  default:
-    return false;
-  }
 }
 
 InstructionSpec specOf(const HloInstruction &instr) {
@@ -98,8 +54,9 @@ public:
       reporter.report(context.rule(), instr.range(), context.message());
       return;
     }
-    bool agrees = allowsMixedPrecision(instr.opcode()) ? inferred->compatibleIgnoringFloatPrecision(instr.shape())
-                                                       : inferred->compatible(instr.shape());
+    bool agrees = hasTrait(instr.opcode(), OpcodeTrait::MixedPrecision)
+                      ? inferred->compatibleIgnoringFloatPrecision(instr.shape())
+                      : inferred->compatible(instr.shape());
     if (!agrees)
       return fail(VerifierRule::instruction_c4,
                   "declared shape " + show(instr.shape()) + " differs from the inferred shape " + show(*inferred));
@@ -133,7 +90,7 @@ private:
 
   // reducer_c1
   void checkPurity() {
-    if (!appliesToElements(instr.opcode()))
+    if (!hasTrait(instr.opcode(), OpcodeTrait::AppliesToElements))
       return;
     for (const HloComputation *callee : instr.calledComputations())
       for (const HloInstruction *inner : callee->instructions())
@@ -178,7 +135,7 @@ private:
   llvm::DenseMap<const HloComputation *, llvm::SmallVector<const HloInstruction *, 1>> callersOf;
 };
 
-// fusion_c2 to fusion_c4
+// fusion_c2; says which instructions mean nothing
 void checkFusedComputation(const HloComputation &fused, llvm::ArrayRef<const HloInstruction *> callers,
                            VerifierReporter &reporter) {
   const auto *fusion = llvm::find_if(callers, [](auto *caller) { return caller->opcode() == Opcode::Fusion; });
@@ -193,25 +150,20 @@ void checkFusedComputation(const HloComputation &fused, llvm::ArrayRef<const Hlo
   HloUsers users(fused);
   for (const HloInstruction *instr : fused.instructions()) {
     bool isUsed = !users.of(instr).empty();
-    if (instr == fused.root() && isUsed)
-      reporter.report(VerifierRule::fusion_c4, instr->range(), "the fusion root " + describe(*instr) + " has a user");
-    if (instr != fused.root() && !isUsed && !instr->hasSideEffect())
-      reporter.report(VerifierRule::fusion_c3, instr->range(), describe(*instr) + " in a fusion has no user");
+    if (instr == fused.root() || isUsed || instr->hasSideEffect() || instr->opcode() == Opcode::Parameter)
+      continue;
+    reporter.warn(instr->range(), describe(*instr) + " in a fusion has no user and is left out");
   }
 }
 
 // async_c4
 void checkAsyncUsers(const HloComputation &computation, VerifierReporter &reporter) {
-  auto isStart = [](Opcode opcode) {
-    return opcode == Opcode::AsyncStart || opcode == Opcode::AsyncUpdate || opcode == Opcode::CopyStart ||
-           opcode == Opcode::AllReduceStart || opcode == Opcode::AllGatherStart ||
-           opcode == Opcode::CollectivePermuteStart;
-  };
-  if (llvm::none_of(computation.instructions(), [&](auto *instr) { return isStart(instr->opcode()); }))
+  auto needsOneUser = [](const HloInstruction *instr) { return hasTrait(instr->opcode(), OpcodeTrait::OneUser); };
+  if (llvm::none_of(computation.instructions(), needsOneUser))
     return;
   HloUsers users(computation);
   for (const HloInstruction *instr : computation.instructions())
-    if (isStart(instr->opcode()) && users.of(instr).size() != 1 && instr != computation.root())
+    if (needsOneUser(instr) && users.of(instr).size() != 1 && instr != computation.root())
       reporter.report(VerifierRule::async_c4, instr->range(),
                       describe(*instr) + " has " + llvm::Twine(users.of(instr).size()) + " users instead of one");
 }
@@ -227,6 +179,24 @@ bool checkParameters(const HloComputation &computation, VerifierReporter &report
   return true;
 }
 
+// instruction_c6
+void checkOrder(const HloComputation &computation, VerifierReporter &reporter) {
+  for (const HloInstruction *instr : computation.instructions()) {
+    auto check = [&](const HloInstruction *earlier, const char *what) {
+      if (earlier && earlier->parent() == &computation && earlier->id() < instr->id())
+        return;
+      reporter.report(VerifierRule::instruction_c6, instr->range(),
+                      text(instr->opcode()) + ": " + what + (earlier ? " `" + earlier->name() + "`" : llvm::Twine()) +
+                          " does not come before `" + instr->name() + "`");
+    };
+    for (const HloInstruction *operand : instr->operands())
+      check(operand, "operand");
+    if (const AttributeValue *before = instr->find(AttributeKey::ControlPredecessors))
+      for (const HloInstruction *predecessor : std::get<llvm::ArrayRef<HloInstruction *>>(*before))
+        check(predecessor, "control predecessor");
+  }
+}
+
 } // namespace
 
 const Shape *partOf(const Shape &shape, Dims path) {
@@ -239,15 +209,24 @@ const Shape *partOf(const Shape &shape, Dims path) {
   return part;
 }
 
+bool verifyInstructions(const HloComputation &computation, DiagnosticEngine &diagnostics) {
+  VerifierReporter reporter(diagnostics);
+  for (const HloInstruction *instr : computation.instructions())
+    InstructionVerifier(*instr, reporter).run();
+  return reporter.ok;
+}
+
 bool verify(const HloModule &module, DiagnosticEngine &diagnostics) {
   VerifierReporter reporter(diagnostics);
   if (!module.entry() || !module.entry()->root()) {
     reporter.report(VerifierRule::module_c1, SourceRange(), "module `" + module.name() + "` has no entry computation");
     return false;
   }
-  for (const auto &computation : module.computations())
+  for (const auto &computation : module.computations()) {
     checkParameters(*computation, reporter);
-  // Later rules look into callees, so calls must be sound first.
+    checkOrder(*computation, reporter);
+  }
+  // Later rules look into operands and callees, so these must be sound first.
   CallGraph calls(module, reporter);
   if (!reporter.ok)
     return false;

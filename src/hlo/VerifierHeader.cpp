@@ -1,5 +1,8 @@
 // Rules about the module header: entry layout, aliases, donors.
+#include "AliasText.h"
 #include "VerifierParts.h"
+
+#include "hloc/hlo/InputOutputAlias.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -8,52 +11,6 @@
 namespace hloc {
 
 namespace {
-
-/// A part of an entry parameter: `(1, {0})`.
-struct ParameterPart {
-  int64_t number = 0;
-  DimVector path;
-};
-
-/// Reads the text of input_output_alias and buffer_donor.
-class AliasReader {
-public:
-  explicit AliasReader(llvm::StringRef text) : rest(text) {}
-
-  bool eat(llvm::StringRef token) {
-    rest = rest.ltrim();
-    return rest.consume_front(token);
-  }
-  bool integer(int64_t &value) {
-    rest = rest.ltrim();
-    return !rest.consumeInteger(10, value);
-  }
-  /// `{0,1}`
-  bool path(DimVector &out) {
-    if (!eat("{"))
-      return false;
-    while (!eat("}")) {
-      int64_t value = 0;
-      if ((!out.empty() && !eat(",")) || !integer(value))
-        return false;
-      out.push_back(value);
-    }
-    return true;
-  }
-  /// `(1, {0})`, `(1, {0}, may-alias)`
-  bool parameterPart(ParameterPart &out) {
-    if (!eat("(") || !integer(out.number))
-      return false;
-    if (eat(",") && !path(out.path))
-      return false;
-    if (eat(",") && !eat("may-alias") && !eat("must-alias"))
-      return false;
-    return eat(")");
-  }
-
-private:
-  llvm::StringRef rest;
-};
 
 class HeaderVerifier {
 public:
@@ -102,30 +59,23 @@ private:
 
   // module_c4, module_c5
   void checkAliases(llvm::StringRef text) {
-    AliasReader reader(text);
+    std::optional<std::vector<InputOutputAlias>> aliases = inputOutputAliases(module);
+    if (!aliases)
+      return fail(VerifierRule::module_c4, "input_output_alias cannot be read: " + text);
     std::set<std::vector<int64_t>> outputs, parameters;
-    auto first = [](std::set<std::vector<int64_t>> &seen, std::vector<int64_t> key) { return seen.insert(key).second; };
-    bool good = reader.eat("{");
-    while (good && !reader.eat("}")) {
-      DimVector output;
-      ParameterPart part;
-      good = reader.path(output) && reader.eat(":") && reader.parameterPart(part);
-      if (!good)
-        break;
-      reader.eat(",");
-      if (!partOf(module.entry()->root()->shape(), output) || !parameterShape(part))
-        return fail(VerifierRule::module_c4, "input_output_alias: output " + show(output) + " or part " +
+    for (const InputOutputAlias &alias : *aliases) {
+      const ParameterPart part{alias.parameter, alias.parameterPath};
+      if (!partOf(module.entry()->root()->shape(), alias.output) || !parameterShape(part))
+        return fail(VerifierRule::module_c4, "input_output_alias: output " + show(alias.output) + " or part " +
                                                  show(part.path) + " of parameter " + llvm::Twine(part.number) +
                                                  " does not exist");
       std::vector<int64_t> key{part.number};
       llvm::append_range(key, part.path);
-      if (!first(outputs, {output.begin(), output.end()}) || !first(parameters, key))
-        return fail(VerifierRule::module_c5, "input_output_alias: output " + show(output) + " or part " +
+      if (!outputs.insert({alias.output.begin(), alias.output.end()}).second || !parameters.insert(key).second)
+        return fail(VerifierRule::module_c5, "input_output_alias: output " + show(alias.output) + " or part " +
                                                  show(part.path) + " of parameter " + llvm::Twine(part.number) +
                                                  " is aliased twice");
     }
-    if (!good)
-      fail(VerifierRule::module_c4, "input_output_alias cannot be read: " + text);
   }
 
   // module_c4

@@ -12,6 +12,8 @@ class VerifierReporter {
 public:
   explicit VerifierReporter(DiagnosticEngine &diagnostics) : diagnostics(diagnostics) {}
   void report(VerifierRule rule, SourceRange where, const llvm::Twine &message);
+  /// What breaks no rule, but is not used.
+  void warn(SourceRange where, const llvm::Twine &message);
   bool ok = true; ///< nothing was reported
 
 private:

@@ -5,30 +5,7 @@
 
 namespace hloc::interp {
 
-bool rounds(Opcode opcode) {
-  switch (opcode) {
-  case Opcode::Negate:
-  case Opcode::Maximum:
-  case Opcode::Minimum:
-  case Opcode::Clamp:
-  case Opcode::Select:
-  case Opcode::Floor:
-  case Opcode::Ceil:
-  case Opcode::RoundNearestAfz:
-  case Opcode::RoundNearestEven:
-  case Opcode::Real:
-  case Opcode::Imag:
-  case Opcode::Complex:
-  case Opcode::IsFinite:
-  case Opcode::Compare:
-  case Opcode::Remainder:
-  case Opcode::ReducePrecision:
-  case Opcode::Copy:
-    return false;
-  default:
-    return true;
-  }
-}
+bool rounds(Opcode opcode) { return !hasTrait(opcode, OpcodeTrait::Exact); }
 
 namespace {
 
@@ -59,8 +36,12 @@ double customary(ElementType type) {
   return part == ElementType::F32 || part == ElementType::F64 ? 4 : 0.6;
 }
 
-/// Types of which not every value was measured: a sample's largest error is a little short of the largest there is.
-double margin(ElementType type) { return type == ElementType::F32 ? 1.1 : bitWidth(type) > 16 ? 1.25 : 1; }
+/// Types of which not every value was measured: a sample's largest error is a little short of the largest there is. Of
+/// complex numbers, two of whose parts meet, it is further off: random programs had 5 units where samples had 3.1 (tanh
+/// of c128).
+double margin(ElementType type) {
+  return isComplex(type) ? 2 : type == ElementType::F32 ? 1.1 : bitWidth(type) > 16 ? 1.25 : 1;
+}
 
 } // namespace
 

@@ -24,29 +24,8 @@ unsigned firstIndexOperand(const HloInstruction &instr) {
   }
 }
 
-bool isMovement(Opcode opcode) {
-  switch (opcode) {
-  case Opcode::Broadcast:
-  case Opcode::Transpose:
-  case Opcode::Reshape:
-  case Opcode::Bitcast:
-  case Opcode::Slice:
-  case Opcode::Reverse:
-  case Opcode::Concatenate:
-  case Opcode::Pad:
-  case Opcode::DynamicSlice:
-  case Opcode::DynamicUpdateSlice:
-  case Opcode::Gather:
-    return true;
-  default:
-    return false;
-  }
-}
-
-bool isIdentity(Opcode opcode) {
-  return opcode == Opcode::Copy || opcode == Opcode::OptimizationBarrier || opcode == Opcode::Domain ||
-         opcode == Opcode::AddDependency || opcode == Opcode::AsyncUpdate;
-}
+bool isMovement(Opcode opcode) { return hasTrait(opcode, OpcodeTrait::Moves); }
+bool isIdentity(Opcode opcode) { return hasTrait(opcode, OpcodeTrait::PassesOn); }
 
 bool hasOpenElement(const Bounded &operand) {
   if (!operand.bounds)
@@ -206,7 +185,7 @@ llvm::LogicalResult BoundMachine::boundArray(const HloInstruction &instr, llvm::
     result.unrounded = std::move(*products);
     return take(boundMovement(step, false));
   }
-  if (isElementwise(instr.opcode()) || family(instr.opcode()) == OpcodeFamily::Convert)
+  if (isElementwise(instr.opcode()))
     return take(boundElementwise(step, result.unrounded));
   ElementType type = result.array().shape().elementType();
   bool floating = isFloat(type) || isComplex(type);

@@ -242,7 +242,7 @@ private:
         setUnknown(a, b);
       auto at = size_t(start + i);
       double rawLow = a, rawHigh = b;
-      if (contracts && !unknown) {
+      if (contracts && !unknown && grid.type() != ElementType::F64) {
         double sign = opcode == Opcode::Subtract ? -1 : 1;
         a = sumTowardExact(a, from[0], sign * (sign < 0 ? to[1] : from[1]));
         b = sumTowardExact(b, to[0], sign * (sign < 0 ? from[1] : to[1]));
@@ -266,7 +266,8 @@ private:
   }
 
   /// A product that was not rounded has more bits than the type: with something tiny added, a sum in f64 may be a tie
-  /// of the type where the exact one lies beside it. `sum` is x + y, or another end that is left as it is.
+  /// of a narrower type where the exact one lies beside it. A sum that is f64 itself is rounded already. `sum` is x +
+  /// y, or another end that is left as it is.
   static double sumTowardExact(double sum, double x, double y) {
     if (sum != x + y || !std::isfinite(sum))
       return sum;

@@ -48,6 +48,14 @@ uint64_t hostSize(const Shape &shape) {
   return sum;
 }
 
+/// Of the parts that have no bytes to borrow.
+uint64_t elidedBytes(const Literal &literal) {
+  uint64_t sum = literal.isElided() ? hostSize(literal.shape()) : 0;
+  for (const Literal &element : literal.elements())
+    sum = llvm::SaturatingAdd(sum, elidedBytes(element));
+  return sum;
+}
+
 /// Bytes that the instruction allocates for itself; the others pass on what they are given.
 uint64_t ownBytes(const HloInstruction &instr) {
   switch (family(instr.opcode())) {
@@ -57,7 +65,9 @@ uint64_t ownBytes(const HloInstruction &instr) {
   case OpcodeFamily::Async:
     return 0;
   default:
-    return instr.opcode() == Opcode::Parameter || instr.opcode() == Opcode::Constant ? 0 : hostSize(instr.shape());
+    if (instr.opcode() == Opcode::Constant)
+      return elidedBytes(instr.literal());
+    return instr.opcode() == Opcode::Parameter ? 0 : hostSize(instr.shape());
   }
 }
 

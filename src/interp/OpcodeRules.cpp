@@ -1,7 +1,8 @@
-// What the interpreter does with each opcode. The switch has no default: an opcode without a row does not compile.
+// What the interpreter does with each opcode. One that is not elementwise and has no row does not compile.
 
-#include "hloc/support/Check.h"
 #include "interp/Ops.h"
+
+#include <array>
 
 namespace hloc::interp {
 
@@ -14,70 +15,19 @@ constexpr const char *dynamicShapes = "it makes a dynamic shape";
 } // namespace
 
 OpcodeRule opcodeRule(Opcode opcode) {
-  switch (opcode) {
-#define HLOC_EVALUATE(name, function)                                                                                  \
-  case Opcode::name:                                                                                                   \
-    return {&function, nullptr};
-#define HLOC_REFUSE(name, reason)                                                                                      \
-  case Opcode::name:                                                                                                   \
-    return {nullptr, reason};
-    HLOC_EVALUATE(Abs, evaluateElementwise)
-    HLOC_EVALUATE(Acos, evaluateElementwise)
-    HLOC_EVALUATE(Acosh, evaluateElementwise)
-    HLOC_EVALUATE(Asin, evaluateElementwise)
-    HLOC_EVALUATE(Asinh, evaluateElementwise)
-    HLOC_EVALUATE(Atanh, evaluateElementwise)
-    HLOC_EVALUATE(Cbrt, evaluateElementwise)
-    HLOC_EVALUATE(Ceil, evaluateElementwise)
-    HLOC_EVALUATE(CountLeadingZeros, evaluateElementwise)
-    HLOC_EVALUATE(Cosine, evaluateElementwise)
-    HLOC_EVALUATE(Cosh, evaluateElementwise)
-    HLOC_EVALUATE(Erf, evaluateElementwise)
-    HLOC_EVALUATE(Exponential, evaluateElementwise)
-    HLOC_EVALUATE(ExponentialMinusOne, evaluateElementwise)
-    HLOC_EVALUATE(Floor, evaluateElementwise)
-    HLOC_EVALUATE(Imag, evaluateElementwise)
-    HLOC_EVALUATE(IsFinite, evaluateElementwise)
-    HLOC_EVALUATE(Log, evaluateElementwise)
-    HLOC_EVALUATE(LogPlusOne, evaluateElementwise)
-    HLOC_EVALUATE(Logistic, evaluateElementwise)
-    HLOC_EVALUATE(Negate, evaluateElementwise)
-    HLOC_EVALUATE(Not, evaluateElementwise)
-    HLOC_EVALUATE(PopulationCount, evaluateElementwise)
-    HLOC_EVALUATE(Real, evaluateElementwise)
-    HLOC_EVALUATE(RoundNearestAfz, evaluateElementwise)
-    HLOC_EVALUATE(RoundNearestEven, evaluateElementwise)
-    HLOC_EVALUATE(Rsqrt, evaluateElementwise)
-    HLOC_EVALUATE(Sign, evaluateElementwise)
-    HLOC_EVALUATE(Sine, evaluateElementwise)
-    HLOC_EVALUATE(Sinh, evaluateElementwise)
-    HLOC_EVALUATE(Sqrt, evaluateElementwise)
-    HLOC_EVALUATE(Tan, evaluateElementwise)
-    HLOC_EVALUATE(Tanh, evaluateElementwise)
+  static constexpr auto table = [] {
+    using enum OpcodeTrait;
+    std::array<OpcodeRule, numOpcodes()> rules{};
+    auto at = [&](Opcode opcode) -> OpcodeRule & { return rules[static_cast<size_t>(opcode)]; };
+#define HLOC_OPCODE(name, text, minOperands, maxOperands, family, shape, traits, attributes)                           \
+  if (includes(traits, Elementwise))                                                                                   \
+    at(Opcode::name) = {&evaluateElementwise, nullptr};
+#include "hloc/hlo/Opcodes.def"
+#define HLOC_EVALUATE(name, function) at(Opcode::name) = {&function, nullptr};
+#define HLOC_REFUSE(name, reason) at(Opcode::name) = {nullptr, reason};
     HLOC_EVALUATE(Convert, evaluateConvert)
     HLOC_EVALUATE(BitcastConvert, evaluateBitcastConvert)
-    HLOC_EVALUATE(ReducePrecision, evaluateElementwise)
-    HLOC_EVALUATE(StochasticConvert, evaluateElementwise)
     HLOC_EVALUATE(Copy, evaluateIdentity)
-    HLOC_EVALUATE(Add, evaluateElementwise)
-    HLOC_EVALUATE(And, evaluateElementwise)
-    HLOC_EVALUATE(Atan2, evaluateElementwise)
-    HLOC_EVALUATE(Complex, evaluateElementwise)
-    HLOC_EVALUATE(Divide, evaluateElementwise)
-    HLOC_EVALUATE(Maximum, evaluateElementwise)
-    HLOC_EVALUATE(Minimum, evaluateElementwise)
-    HLOC_EVALUATE(MultiplyHigh, evaluateElementwise)
-    HLOC_EVALUATE(Multiply, evaluateElementwise)
-    HLOC_EVALUATE(Or, evaluateElementwise)
-    HLOC_EVALUATE(Power, evaluateElementwise)
-    HLOC_EVALUATE(Remainder, evaluateElementwise)
-    HLOC_EVALUATE(ShiftLeft, evaluateElementwise)
-    HLOC_EVALUATE(ShiftRightArithmetic, evaluateElementwise)
-    HLOC_EVALUATE(ShiftRightLogical, evaluateElementwise)
-    HLOC_EVALUATE(Subtract, evaluateElementwise)
-    HLOC_EVALUATE(Xor, evaluateElementwise)
-    HLOC_EVALUATE(Compare, evaluateElementwise)
-    HLOC_EVALUATE(Clamp, evaluateElementwise)
     HLOC_EVALUATE(Select, evaluateSelect)
     HLOC_REFUSE(Parameter, "parameters are bound by the caller")
     HLOC_EVALUATE(Constant, evaluateConstant)
@@ -156,8 +106,17 @@ OpcodeRule opcodeRule(Opcode opcode) {
     HLOC_EVALUATE(AsyncDone, evaluateAsyncDone)
 #undef HLOC_REFUSE
 #undef HLOC_EVALUATE
-  }
-  HLOC_UNREACHABLE("opcode out of range");
+    return rules;
+  }();
+  static_assert(
+      [] {
+        for (const OpcodeRule &rule : table)
+          if (!rule.evaluate && !rule.refusal)
+            return false;
+        return true;
+      }(),
+      "an opcode that is not elementwise has no row here");
+  return table[static_cast<size_t>(opcode)];
 }
 
 } // namespace hloc::interp

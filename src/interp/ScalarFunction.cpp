@@ -25,7 +25,8 @@ struct ScalarFunction::Compiler {
 
   Slots constant(const HloInstruction &instr) {
     Constant made{newSlot(instr.shape().elementType()), {}};
-    loadFunction(instr.shape().elementType())(instr.literal().bytes().data(), made.value, 1);
+    if (!instr.literal().isElided())
+      loadFunction(instr.shape().elementType())(instr.literal().bytes().data(), made.value, 1);
     function.constants.push_back(made);
     return {made.slot};
   }

@@ -37,12 +37,14 @@ llvm::FailureOr<Value> evaluateScan(Step &step) {
   auto numCarries = size_t(step.instr.intOr(AttributeKey::NumCarries, 0));
   auto dim = unsigned(step.instr.ints(AttributeKey::Dimensions)[0]);
   size_t numInputs = step.operands.size() - numCarries;
-  if (!step.shape().isTuple() || numInputs == 0 || step.shape().elements().size() < numCarries)
-    return step.unsupported("a scan without inputs or without a tuple of results");
-  size_t numOutputs = step.shape().elements().size() - numCarries;
+  // A single result, of the scan or of the computation, may be a tuple of one.
+  llvm::ArrayRef<Shape> shapes = step.shape().isTuple() ? step.shape().elements() : llvm::ArrayRef(step.shape());
+  if (numInputs == 0 || shapes.size() < numCarries)
+    return step.unsupported("a scan without inputs or with fewer results than carries");
+  size_t numOutputs = shapes.size() - numCarries;
   std::vector<Literal> outputs;
   for (size_t i = 0; i < numOutputs; ++i)
-    outputs.emplace_back(step.shape().element(unsigned(i)));
+    outputs.emplace_back(shapes[i]);
   std::vector<Value> carries(step.operands.begin() + numInputs, step.operands.end());
   int64_t length = step.array(0).shape().dim(dim);
   for (int64_t t = 0; t < length; ++t) {
@@ -55,7 +57,9 @@ llvm::FailureOr<Value> evaluateScan(Step &step) {
     llvm::FailureOr<Value> result = step.machine.run(body, std::move(arguments));
     if (llvm::failed(result))
       return llvm::failure();
-    if (!result->isTuple() || result->elements().size() != numOutputs + numCarries)
+    if (!body.root()->shape().isTuple())
+      *result = Value::tuple({*result});
+    if (result->elements().size() != numOutputs + numCarries)
       return step.unsupported("the computation's signature does not fit", DiagnosticKind::InvalidCallee);
     for (size_t i = 0; i < numOutputs; ++i)
       placeAt(result->element(unsigned(i)).array(), dim, at, outputs[i]);
@@ -67,7 +71,7 @@ llvm::FailureOr<Value> evaluateScan(Step &step) {
     results.push_back(Value(std::move(output)));
   for (Value &carry : carries)
     results.push_back(std::move(carry));
-  return Value::tuple(std::move(results));
+  return step.shape().isTuple() ? Value::tuple(std::move(results)) : results[0];
 }
 
 } // namespace hloc::interp

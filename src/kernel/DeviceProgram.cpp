@@ -63,8 +63,6 @@ bool orderResults(llvm::ArrayRef<Result> results, llvm::ArrayRef<std::vector<uin
   return true;
 }
 
-BufferSlice sliceOf(const LaunchSlice &slice) { return {uint32_t(slice.buffer), slice.offset, slice.bytes}; }
-
 bool findInput(const InputNumbering &inputs, uint32_t parameter, llvm::ArrayRef<uint32_t> leaf, DeviceBuffer &buffer,
                std::string &error) {
   std::optional<uint32_t> number = inputs(parameter, leaf);
@@ -96,24 +94,21 @@ std::optional<DeviceProgram> deviceProgram(const Manifest &manifest, const Input
     }
     program.buffers.push_back(std::move(made));
   }
-  for (const ModuleStep &step : manifest.steps) {
-    if (step.kind == ModuleStep::Kind::Copy) {
-      program.steps.push_back(DeviceCopy{step.arguments[0], step.arguments[1]});
-      continue;
-    }
-    const KernelSpec &kernel = manifest.kernels[step.kernel];
-    if (!kernel.grid.count())
-      continue;
-    DeviceLaunch launch{kernel.name, kernel.grid,      kernel.block,       kernel.dynamicSharedBytes,
-                        {},          kernel.bytesRead, kernel.bytesWritten};
-    for (size_t i = 0; i < step.arguments.size(); ++i) {
-      DevicePointer pointer{step.arguments[i], kernel.parameters[i].written};
-      if (storesWholeWords(kernel.parameters[i].shape))
-        widen(pointer.slice, manifest.buffers[pointer.slice.buffer].bytes, program);
-      launch.arguments.push_back(pointer);
-    }
-    program.steps.push_back(std::move(launch));
+  for (const KernelSpec &kernel : manifest.kernels) {
+    DeviceKernel made{kernel.name, kernel.grid,      kernel.block,       kernel.dynamicSharedBytes,
+                      {},          kernel.bytesRead, kernel.bytesWritten};
+    for (const KernelParameter &parameter : kernel.parameters)
+      made.written.push_back(parameter.written);
+    program.kernels.push_back(std::move(made));
   }
+  program.steps = manifest.steps;
+  forEachStep(program.steps, [&](Step &step) {
+    auto *launch = std::get_if<LaunchStep>(&step.action);
+    for (size_t i = 0; launch && i < launch->arguments.size(); ++i)
+      if (auto *slice = std::get_if<BufferSlice>(&launch->arguments[i]);
+          slice && storesWholeWords(manifest.kernels[launch->kernel].parameters[i].shape))
+        widen(*slice, manifest.buffers[slice->buffer].bytes, program);
+  });
   if (!orderResults(
           llvm::ArrayRef(manifest.results), leaves, [](const ModuleResult &result) { return result.slice; }, program,
           error))
@@ -139,33 +134,28 @@ std::optional<DeviceProgram> deviceProgram(const LaunchDescription &description,
     }
     program.buffers.push_back(std::move(made));
   }
-  for (const auto &step : description.steps) {
-    if (const auto *copy = std::get_if<LaunchCopy>(&step)) {
-      program.steps.push_back(DeviceCopy{sliceOf(copy->from), sliceOf(copy->to)});
+  for (const LaunchKernel &kernel : description.kernels)
+    program.kernels.push_back({kernel.name, kernel.grid, kernel.block, kernel.dynamicSharedBytes, {}});
+  program.steps = description.steps;
+  for (Step &step : program.steps) {
+    auto *launch = std::get_if<LaunchStep>(&step.action);
+    if (!launch)
       continue;
+    DeviceKernel &kernel = program.kernels[launch->kernel];
+    const uint32_t numInputs = description.kernels[launch->kernel].inputs;
+    for (auto &argument : launch->arguments) {
+      auto *slice = std::get_if<BufferSlice>(&argument);
+      bool written = slice && kernel.written.size() >= numInputs;
+      if (slice && subByte)
+        widen(*slice, description.buffers[slice->buffer].bytes, program);
+      if (slice)
+        (written ? kernel.bytesWritten : kernel.bytesRead) += slice->bytes;
+      kernel.written.push_back(written);
     }
-    const auto &kernel = std::get<LaunchKernel>(step);
-    DeviceLaunch launch{kernel.kernel,
-                        {kernel.grid[0], kernel.grid[1], kernel.grid[2]},
-                        {kernel.block[0], kernel.block[1], kernel.block[2]},
-                        kernel.dynamicSharedBytes,
-                        {}};
-    for (size_t i = 0; i < kernel.arguments.size(); ++i) {
-      if (const auto *scalar = std::get_if<LaunchScalar>(&kernel.arguments[i])) {
-        launch.arguments.push_back(DeviceScalar{scalar->value, uint32_t(scalar->bytes)});
-        continue;
-      }
-      DevicePointer pointer{sliceOf(std::get<LaunchSlice>(kernel.arguments[i])), i >= kernel.inputs};
-      if (subByte)
-        widen(pointer.slice, description.buffers[pointer.slice.buffer].bytes, program);
-      (pointer.written ? launch.bytesWritten : launch.bytesRead) += pointer.slice.bytes;
-      launch.arguments.push_back(pointer);
-    }
-    program.steps.push_back(std::move(launch));
   }
   if (!orderResults(
-          llvm::ArrayRef(description.results), leaves, [](const LaunchResult &result) { return sliceOf(result.slice); },
-          program, error))
+          llvm::ArrayRef(description.results), leaves, [](const LaunchResult &result) { return result.slice; }, program,
+          error))
     return std::nullopt;
   return program;
 }

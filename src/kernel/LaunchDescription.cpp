@@ -81,8 +81,8 @@ private:
     result.buffers.push_back(b);
   }
 
-  LaunchSlice slice(const json::Object *o) {
-    LaunchSlice s;
+  BufferSlice slice(const json::Object *o) {
+    BufferSlice s;
     if (!o)
       return s;
     int64_t id = int64_t(number(*o, "buffer", 0, maxCount));
@@ -99,48 +99,51 @@ private:
 
   void step(const json::Object &o) {
     if (const json::Object *copy = o.getObject("copy")) {
-      LaunchCopy c{slice(asObject(copy->get("from"), "`from`")), slice(asObject(copy->get("to"), "`to`"))};
+      CopyStep c{slice(asObject(copy->get("from"), "`from`")), slice(asObject(copy->get("to"), "`to`"))};
       if (c.from.bytes != c.to.bytes)
         fail("a copy must have slices of equal size");
-      result.steps.push_back(c);
+      result.steps.push_back({"", c});
     } else if (const json::Object *launch = o.getObject("launch")) {
-      result.steps.push_back(kernel(*launch));
+      result.steps.push_back(this->launch(*launch));
     } else {
       fail("each of `steps` must be a `copy` or a `launch`");
     }
   }
 
-  std::array<uint32_t, 3> extent(const json::Object &o, StringRef key) {
-    std::array<uint32_t, 3> result = {1, 1, 1};
+  Dim3 extent(const json::Object &o, StringRef key) {
+    uint32_t extents[3] = {1, 1, 1};
     const json::Array *values = array(o, key);
     for (size_t i = 0; i < 3 && values; ++i) {
       std::optional<int64_t> v = values->size() == 3 ? (*values)[i].getAsInteger() : std::nullopt;
       if (!v || *v < 1 || *v > std::numeric_limits<int32_t>::max())
         fail("`" + key.str() + "` must hold three positive numbers");
       else
-        result[i] = uint32_t(*v);
+        extents[i] = uint32_t(*v);
     }
-    return result;
+    return {extents[0], extents[1], extents[2]};
   }
 
-  LaunchKernel kernel(const json::Object &o) {
+  Step launch(const json::Object &o) {
     LaunchKernel k;
-    k.kernel = o.getString("kernel").value_or("").str();
-    if (k.kernel.empty())
+    k.name = o.getString("kernel").value_or("").str();
+    if (k.name.empty())
       fail("`kernel` must be a name");
     k.grid = extent(o, "grid");
     k.block = extent(o, "block");
     k.dynamicSharedBytes = uint32_t(number(o, "dynamic_shared_bytes", 0, maxCount));
+    LaunchStep made{uint32_t(result.kernels.size()), {}};
     eachObject(o, "arguments", [&](const json::Object &argument) {
       if (!argument.get("value"))
-        return k.arguments.emplace_back(slice(&argument)), void();
-      LaunchScalar s{uint64_t(argument.getInteger("value").value_or(0)), number(argument, "bytes", 1, 8)};
+        return made.arguments.emplace_back(slice(&argument)), void();
+      ScalarValue s{uint64_t(argument.getInteger("value").value_or(0)), uint32_t(number(argument, "bytes", 1, 8))};
       if (!argument.getInteger("value") || (s.bytes & (s.bytes - 1)))
         fail("a value must be an integer of 1, 2, 4 or 8 bytes");
-      k.arguments.emplace_back(s);
+      made.arguments.emplace_back(s);
     });
-    k.inputs = uint32_t(number(o, "inputs", 0, k.arguments.size()));
-    return k;
+    k.inputs = uint32_t(number(o, "inputs", 0, made.arguments.size()));
+    std::string name = k.name;
+    result.kernels.push_back(std::move(k));
+    return {std::move(name), std::move(made)};
   }
 
   static constexpr uint64_t maxCount = std::numeric_limits<int32_t>::max();

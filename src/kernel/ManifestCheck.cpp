@@ -43,49 +43,6 @@ std::string checkKernel(const KernelSpec &kernel) {
   return "";
 }
 
-std::string checkSlice(const Manifest &manifest, const BufferSlice &slice) {
-  if (slice.buffer >= manifest.buffers.size())
-    return fmt::format("there is no buffer {}", slice.buffer);
-  uint64_t bytes = manifest.buffers[slice.buffer].bytes;
-  if (slice.offset > bytes || slice.bytes > bytes - slice.offset)
-    return fmt::format("bytes {} to {}+{} leave buffer {} of {} bytes", slice.offset, slice.offset, slice.bytes,
-                       slice.buffer, bytes);
-  return "";
-}
-
-std::string checkLaunch(const Manifest &manifest, const ModuleStep &step) {
-  if (step.kernel >= manifest.kernels.size())
-    return fmt::format("there is no kernel {}", step.kernel);
-  const KernelSpec &kernel = manifest.kernels[step.kernel];
-  if (step.arguments.size() != kernel.parameters.size())
-    return fmt::format("{} arguments for the {} parameters of `{}`", step.arguments.size(), kernel.parameters.size(),
-                       kernel.name);
-  for (size_t i = 0; i < step.arguments.size(); ++i) {
-    const KernelParameter &parameter = kernel.parameters[i];
-    const BufferSlice &argument = step.arguments[i];
-    if (argument.bytes < parameter.bytes)
-      return fmt::format("arguments[{}]: {} bytes for a parameter of {}", i, argument.bytes, parameter.bytes);
-    if (argument.offset % parameter.alignment)
-      return fmt::format("arguments[{}]: offset {} is not aligned to {}", i, argument.offset, parameter.alignment);
-    if (parameter.written && manifest.buffers[argument.buffer].kind == ModuleBuffer::Kind::Constant)
-      return fmt::format("arguments[{}]: writes constant buffer {}", i, argument.buffer);
-  }
-  return "";
-}
-
-std::string checkStep(const Manifest &manifest, const ModuleStep &step) {
-  for (size_t i = 0; i < step.arguments.size(); ++i)
-    if (std::string why = checkSlice(manifest, step.arguments[i]); !why.empty())
-      return fmt::format("arguments[{}]: {}", i, why);
-  if (step.kind == ModuleStep::Kind::Launch)
-    return checkLaunch(manifest, step);
-  if (step.arguments.size() != 2 || step.arguments[0].bytes != step.arguments[1].bytes)
-    return "a copy needs two arguments of the same size";
-  if (manifest.buffers[step.arguments[1].buffer].kind == ModuleBuffer::Kind::Constant)
-    return fmt::format("writes constant buffer {}", step.arguments[1].buffer);
-  return "";
-}
-
 } // namespace
 
 std::string findContradiction(const Manifest &manifest) {
@@ -101,12 +58,13 @@ std::string findContradiction(const Manifest &manifest) {
     const ModuleBuffer &buffer = manifest.buffers[i];
     if (buffer.kind == ModuleBuffer::Kind::Constant && buffer.constantData.size() != buffer.bytes)
       return fmt::format("buffers[{}]: {} bytes of data for {} bytes", i, buffer.constantData.size(), buffer.bytes);
+    if (buffer.donated && buffer.kind != ModuleBuffer::Kind::Parameter)
+      return fmt::format("buffers[{}]: only parameters are donated", i);
     if (buffer.kind != ModuleBuffer::Kind::Constant && !buffer.constantData.empty())
       return fmt::format("buffers[{}]: only constants have data", i);
   }
-  for (size_t i = 0; i < manifest.steps.size(); ++i)
-    if (std::string why = checkStep(manifest, manifest.steps[i]); !why.empty())
-      return fmt::format("steps[{}]: {}", i, why);
+  if (std::string why = checkSteps(manifest, manifest.steps, "steps"); !why.empty())
+    return why;
   for (size_t i = 0; i < manifest.results.size(); ++i)
     if (std::string why = checkSlice(manifest, manifest.results[i].slice); !why.empty())
       return fmt::format("results[{}].slice: {}", i, why);

@@ -3,20 +3,19 @@
 
 #include "hloc/kernel/Manifest.h"
 
-#include "ManifestText.h"
+#include "ManifestReader.h"
 
 #include "fmt/format.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
-
-#include <limits>
 
 namespace hloc {
 
+using namespace manifest_text;
+
 namespace {
 
-/// LLVM's JSON parser recurses; a manifest is 6 levels deep.
-constexpr unsigned maxDepth = 16;
+/// LLVM's JSON parser recurses, and so do steps: 2 levels for each loop or conditional around one.
+constexpr unsigned maxDepth = 200;
 
 bool tooDeep(llvm::StringRef text) {
   unsigned depth = 0;
@@ -39,103 +38,6 @@ bool tooDeep(llvm::StringRef text) {
   }
   return false;
 }
-
-/// A value with its path. All readers return false after the first error.
-class Reader {
-public:
-  Reader(const llvm::json::Value &value, std::string path, std::string &error)
-      : value(value), path(std::move(path)), error(error) {}
-
-  bool fail(std::string reason) const {
-    if (error.empty())
-      error = fmt::format("{}: {}", path.empty() ? "manifest" : path, reason);
-    return false;
-  }
-
-  bool read(std::string &result) const {
-    auto text = value.getAsString();
-    if (!text)
-      return fail("expected a string");
-    result = text->str();
-    return true;
-  }
-  bool read(bool &result) const {
-    auto flag = value.getAsBoolean();
-    if (!flag)
-      return fail("expected true or false");
-    result = *flag;
-    return true;
-  }
-  bool read(uint64_t &result) const {
-    auto number = value.getAsUINT64();
-    if (!number)
-      return fail("expected an integer that is not negative");
-    result = *number;
-    return true;
-  }
-  bool read(uint32_t &result) const {
-    uint64_t wide = 0;
-    if (!read(wide))
-      return false;
-    if (wide > std::numeric_limits<uint32_t>::max())
-      return fail("number too large");
-    result = static_cast<uint32_t>(wide);
-    return true;
-  }
-  bool read(std::optional<uint32_t> &result) const { return read(result.emplace()); }
-  bool read(std::vector<uint32_t> &result) const {
-    return elements([&](const Reader &element) { return element.read(result.emplace_back()); });
-  }
-  bool read(Dim3 &result) const {
-    std::vector<uint32_t> extents;
-    if (!read(extents))
-      return false;
-    if (extents.size() != 3 || !extents[0] || !extents[1] || !extents[2])
-      return fail("expected three positive integers");
-    result = {extents[0], extents[1], extents[2]};
-    return true;
-  }
-  template <typename Enum> bool read(Enum &result, Enum last) const {
-    std::string word;
-    return read(word) && (manifest_text::parse(word, last, result) || fail(fmt::format("unknown word `{}`", word)));
-  }
-  bool readHex(std::string &result) const {
-    std::string digits;
-    return read(digits) && (llvm::tryGetFromHex(digits, result) || fail("expected pairs of hexadecimal digits"));
-  }
-
-  template <typename Function> bool elements(Function function) const {
-    const llvm::json::Array *array = value.getAsArray();
-    if (!array)
-      return fail("expected a list");
-    for (size_t i = 0; i < array->size(); ++i)
-      if (!function(Reader((*array)[i], fmt::format("{}[{}]", path, i), error)))
-        return false;
-    return true;
-  }
-  /// Calls `function` with each key and its value; false when it returns false or a required key is missing.
-  template <typename Function> bool members(std::initializer_list<llvm::StringRef> required, Function function) const {
-    const llvm::json::Object *object = value.getAsObject();
-    if (!object)
-      return fail("expected an object");
-    for (llvm::StringRef key : required)
-      if (!object->get(key))
-        return fail(fmt::format("`{}` is missing", key.str()));
-    for (const auto &[key, member] : *object) {
-      llvm::StringRef name = key;
-      Reader reader(member, path.empty() ? name.str() : path + "." + name.str(), error);
-      if (!function(name, reader))
-        return false;
-    }
-    return true;
-  }
-  bool unknownKey() const { return fail("unknown key"); }
-
-private:
-  const llvm::json::Value &value;
-  std::string path;
-  std::string &error;
-};
 
 bool readParameter(const Reader &reader, KernelParameter &parameter) {
   return reader.members({"role", "index", "shape", "bytes", "alignment", "written"},
@@ -178,10 +80,34 @@ bool readResources(const Reader &reader, KernelResources &resources) {
       });
 }
 
+bool readRejection(const Reader &reader, HeroRejection &rejection) {
+  return reader.members({"hero", "reason"}, [&](llvm::StringRef key, const Reader &member) {
+    return key == "hero"     ? member.read(rejection.hero)
+           : key == "reason" ? member.read(rejection.reason)
+                             : member.unknownKey();
+  });
+}
+
+bool readRemark(const Reader &reader, KernelRemark &remark) {
+  return reader.members({"kind", "instruction", "factor", "message"}, [&](llvm::StringRef key, const Reader &member) {
+    return key == "kind"          ? member.read(remark.kind)
+           : key == "instruction" ? member.read(remark.instruction)
+           : key == "factor"      ? member.read(remark.factor)
+           : key == "message"     ? member.read(remark.message)
+                                  : member.unknownKey();
+  });
+}
+
 bool readKernel(const Reader &reader, KernelSpec &kernel) {
   return reader.members({"name", "grid", "block", "parameters"}, [&](llvm::StringRef key, const Reader &member) {
     if (key == "name")
       return member.read(kernel.name);
+    if (key == "instruction")
+      return member.read(kernel.instruction);
+    if (key == "line")
+      return member.read(kernel.line);
+    if (key == "op_name")
+      return member.read(kernel.opName);
     if (key == "grid")
       return member.read(kernel.grid);
     if (key == "block")
@@ -192,8 +118,13 @@ bool readKernel(const Reader &reader, KernelSpec &kernel) {
       return member.read(kernel.dynamicSharedBytes);
     if (key == "hero")
       return member.read(kernel.hero);
-    if (key == "hero_why")
-      return member.read(kernel.heroWhy);
+    if (key == "plan")
+      return member.read(kernel.plan);
+    if (key == "rejections")
+      return member.elements(
+          [&](const Reader &element) { return readRejection(element, kernel.rejections.emplace_back()); });
+    if (key == "remarks")
+      return member.elements([&](const Reader &element) { return readRemark(element, kernel.remarks.emplace_back()); });
     if (key == "bytes_read")
       return member.read(kernel.bytesRead);
     if (key == "bytes_written")
@@ -219,32 +150,10 @@ bool readBuffer(const Reader &reader, ModuleBuffer &buffer) {
       return member.read(buffer.parameterNumber);
     if (key == "leaf")
       return member.read(buffer.leafIndex);
+    if (key == "donated")
+      return member.read(buffer.donated);
     if (key == "data")
       return member.readHex(buffer.constantData);
-    return member.unknownKey();
-  });
-}
-
-bool readSlice(const Reader &reader, BufferSlice &slice) {
-  return reader.members({"buffer", "offset", "bytes"}, [&](llvm::StringRef key, const Reader &member) {
-    if (key == "buffer")
-      return member.read(slice.buffer);
-    if (key == "offset")
-      return member.read(slice.offset);
-    if (key == "bytes")
-      return member.read(slice.bytes);
-    return member.unknownKey();
-  });
-}
-
-bool readStep(const Reader &reader, ModuleStep &step) {
-  return reader.members({"kind", "arguments"}, [&](llvm::StringRef key, const Reader &member) {
-    if (key == "kind")
-      return member.read(step.kind, ModuleStep::Kind::Copy);
-    if (key == "kernel")
-      return member.read(step.kernel);
-    if (key == "arguments")
-      return member.elements([&](const Reader &element) { return readSlice(element, step.arguments.emplace_back()); });
     return member.unknownKey();
   });
 }
@@ -305,9 +214,7 @@ bool readManifest(const Reader &reader, Manifest &manifest) {
                               return readBuffer(element, manifest.buffers.emplace_back());
                             });
                           if (key == "steps")
-                            return member.elements([&](const Reader &element) {
-                              return readStep(element, manifest.steps.emplace_back());
-                            });
+                            return readSteps(member, manifest.steps);
                           if (key == "results")
                             return member.elements([&](const Reader &element) {
                               return readResult(element, manifest.results.emplace_back());

@@ -58,17 +58,34 @@ private:
 
   void print(const KernelSpec &kernel) {
     json.attribute("name", kernel.name);
+    json.attribute("instruction", llvm::json::fixUTF8(kernel.instruction));
+    number("line", kernel.line);
+    json.attribute("op_name", llvm::json::fixUTF8(kernel.opName));
     extents("grid", kernel.grid);
     extents("block", kernel.block);
     number("static_shared_bytes", kernel.staticSharedBytes);
     number("dynamic_shared_bytes", kernel.dynamicSharedBytes);
     json.attribute("hero", kernel.hero);
-    json.attribute("hero_why", kernel.heroWhy);
+    json.attribute("plan", kernel.plan);
+    list("rejections", kernel.rejections);
+    list("remarks", kernel.remarks);
     number("bytes_read", kernel.bytesRead);
     number("bytes_written", kernel.bytesWritten);
     list("parameters", kernel.parameters);
     if (kernel.resources)
       json.attributeObject("resources", [&] { print(*kernel.resources); });
+  }
+
+  void print(const HeroRejection &rejection) {
+    json.attribute("hero", rejection.hero);
+    json.attribute("reason", rejection.reason);
+  }
+
+  void print(const KernelRemark &remark) {
+    json.attribute("kind", remark.kind);
+    json.attribute("instruction", remark.instruction);
+    number("factor", remark.factor);
+    json.attribute("message", remark.message);
   }
 
   void print(const KernelParameter &parameter) {
@@ -99,6 +116,8 @@ private:
       number("parameter", buffer.parameterNumber);
     if (buffer.kind == ModuleBuffer::Kind::Parameter || buffer.kind == ModuleBuffer::Kind::Result)
       numbers("leaf", buffer.leafIndex);
+    if (buffer.donated)
+      json.attribute("donated", true);
     if (buffer.kind == ModuleBuffer::Kind::Constant)
       json.attribute("data", llvm::toHex(buffer.constantData, /*LowerCase=*/true));
   }
@@ -109,11 +128,55 @@ private:
     number("bytes", slice.bytes);
   }
 
-  void print(const ModuleStep &step) {
-    json.attribute("kind", manifest_text::name(step.kind));
-    if (step.kind == ModuleStep::Kind::Launch)
-      number("kernel", step.kernel);
-    list("arguments", step.arguments);
+  void slice(llvm::StringRef name, const BufferSlice &value) {
+    json.attributeObject(name, [&] { print(value); });
+  }
+
+  void print(const Step &step) {
+    json.attribute("kind", manifest_text::kindOf(step));
+    json.attribute("name", step.name);
+    std::visit([&](const auto &action) { print(action); }, step.action);
+  }
+
+  void print(const LaunchStep &launch) {
+    number("kernel", launch.kernel);
+    json.attributeArray("arguments", [&] {
+      for (const auto &argument : launch.arguments)
+        json.object([&] { std::visit([&](const auto &value) { print(value); }, argument); });
+    });
+  }
+  void print(const ScalarValue &scalar) {
+    number("value", scalar.value);
+    number("bytes", scalar.bytes);
+  }
+  void print(const CopyStep &copy) {
+    slice("from", copy.from);
+    slice("to", copy.to);
+  }
+  void print(const FillStep &fill) {
+    slice("to", fill.to);
+    number("value", fill.value);
+  }
+  void print(const CallStep &call) {
+    json.attribute("function", call.function);
+    json.attribute("configuration", call.configuration);
+    list("reads", call.reads);
+    list("writes", call.writes);
+  }
+  void print(const WhileStep &loop) {
+    list("condition", loop.condition);
+    slice("predicate", loop.predicate);
+    list("body", loop.body);
+  }
+  void print(const ConditionalStep &choice) {
+    slice("selector", choice.selector);
+    json.attributeArray("branches", [&] {
+      for (const Steps &branch : choice.branches)
+        json.array([&] {
+          for (const Step &step : branch)
+            json.object([&] { print(step); });
+        });
+    });
   }
 
   void print(const ModuleResult &result) {

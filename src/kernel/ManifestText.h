@@ -33,15 +33,10 @@ inline llvm::StringRef name(ModuleBuffer::Kind kind) {
   return "";
 }
 
-inline llvm::StringRef name(ModuleStep::Kind kind) {
-  switch (kind) {
-  case ModuleStep::Kind::Launch:
-    return "launch";
-  case ModuleStep::Kind::Copy:
-    return "copy";
-  }
-  return "";
-}
+/// The word for what a step does.
+llvm::StringRef kindOf(const Step &step);
+/// An action of the kind with that word, with nothing in it; false if there is no such kind.
+bool setKind(llvm::StringRef kind, Step &step);
 
 /// The enumerator among 0..last that is called `text`.
 template <typename Enum> bool parse(llvm::StringRef text, Enum last, Enum &value) {
@@ -56,5 +51,8 @@ template <typename Enum> bool parse(llvm::StringRef text, Enum last, Enum &value
 /// What makes a well-formed manifest unusable, with its JSON path: indices out of range, slices that leave their
 /// buffer, arguments that do not fit the kernel. Empty: nothing.
 std::string findContradiction(const Manifest &manifest);
+std::string checkSlice(const Manifest &manifest, const BufferSlice &slice);
+/// The same of steps, which are those of the manifest or inside them.
+std::string checkSteps(const Manifest &manifest, const Steps &steps, const std::string &path);
 
 } // namespace hloc::manifest_text

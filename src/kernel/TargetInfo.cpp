@@ -1,5 +1,7 @@
 #include "hloc/kernel/TargetInfo.h"
 
+#include "hloc/support/Suggestion.h"
+
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -56,15 +58,20 @@ std::string architectureName(llvm::StringRef spelling) {
   return "sm_" + digits + rest.str();
 }
 
+/// Lower case without separators, as the table has products.
+std::string productSpelling(llvm::StringRef spelling) {
+  std::string product;
+  for (char c : spelling.trim().lower())
+    if (c != '-' && c != '_' && c != ' ')
+      product += c;
+  return product;
+}
+
 } // namespace
 
 std::optional<TargetInfo> findTarget(llvm::StringRef spelling) {
-  std::string lower = spelling.trim().lower();
-  std::string architecture = architectureName(lower);
-  std::string product;
-  for (char c : lower)
-    if (c != '-' && c != '_' && c != ' ')
-      product += c;
+  std::string architecture = architectureName(spelling.trim().lower());
+  std::string product = productSpelling(spelling);
   for (const TargetRow &row : rows) {
     if (architecture == row.name)
       return makeTarget(row);
@@ -73,6 +80,28 @@ std::optional<TargetInfo> findTarget(llvm::StringRef spelling) {
         return makeTarget(row);
   }
   return std::nullopt;
+}
+
+std::string nearestTarget(llvm::StringRef spelling) {
+  std::string written = productSpelling(spelling);
+  // `sm90` and `compute_90` are architectures, `h100 pcie` and `nvidia a100-sxm4` products with more words.
+  llvm::StringRef rest = written;
+  if (rest.consume_front("sm") || rest.consume_front("compute"))
+    if (std::optional<TargetInfo> target = findTarget(rest))
+      return target->name;
+  rest.consume_front("nvidia");
+  rest.consume_front("geforce");
+  llvm::SmallVector<llvm::StringRef> names;
+  llvm::StringRef longest;
+  for (const TargetRow &row : rows) {
+    names.push_back(row.name);
+    for (llvm::StringRef product : productsOf(row)) {
+      names.push_back(product);
+      if (rest.starts_with(product) && product.size() > longest.size())
+        longest = product;
+    }
+  }
+  return longest.empty() ? nearestName(written, names).str() : longest.str();
 }
 
 std::vector<TargetInfo> allTargets() {

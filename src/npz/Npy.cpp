@@ -132,7 +132,8 @@ void swapBytes(std::vector<uint8_t> &bytes, llvm::StringRef descr) {
 unsigned descrBytes(llvm::StringRef descr) {
   unsigned named = llvm::StringSwitch<unsigned>(descr)
                        .Case("bfloat16", 2)
-                       .Cases({"int2", "int4", "uint2", "uint4", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn"}, 1)
+                       .Cases({"int1", "int2", "int4", "uint1", "uint2", "uint4"}, 1)
+                       .Cases({"float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn"}, 1)
                        .StartsWith("float8_", 1)
                        .Default(0);
   if (named)
@@ -149,7 +150,7 @@ unsigned descrBytes(llvm::StringRef descr) {
   case 'u':
     return width == 1 || width == 2 || width == 4 || width == 8 ? width : 0;
   case 'f':
-    return width == 2 || width == 4 || width == 8 ? width : 0;
+    return width == 1 || width == 2 || width == 4 || width == 8 ? width : 0; // f1: ml_dtypes' float8_e5m2
   case 'c':
     return width == 8 || width == 16 ? width : 0;
   default: // V: raw bytes

@@ -21,10 +21,11 @@ std::string countText(int64_t count, llvm::StringRef what) {
 
 } // namespace
 
-bool ModuleParser::checkDraft(Draft &draft) {
+bool ModuleParser::checkDraft(Scope &scope, Draft &draft) {
   if (!checkOperandCount(draft) || !checkBroadcast(draft) || !checkTupleElement(draft) || !checkConditional(draft) ||
       !checkOneDimension(draft) || !checkDynamicIndices(draft) || !checkPairs(draft))
     return false;
+  readAsMeant(scope, draft);
   if (!draft.shapeGiven) {
     if (!mayOmitShape(draft.spec.opcode) || draft.async != Draft::Async::None)
       return error(DiagnosticKind::MissingShape, draft.opcodeRange,
@@ -142,20 +143,8 @@ bool ModuleParser::checkConditional(const Draft &draft) {
 }
 
 bool ModuleParser::checkOneDimension(const Draft &draft) {
-  switch (draft.spec.opcode) {
-  case Opcode::Concatenate:
-  case Opcode::Sort:
-  case Opcode::AllGather:
-  case Opcode::AllGatherStart:
-  case Opcode::AllToAll:
-  case Opcode::ReduceScatter:
-  case Opcode::Scan:
-  case Opcode::GetDimensionSize:
-  case Opcode::SetDimensionSize:
-    break;
-  default:
+  if (!hasTrait(draft.spec.opcode, OpcodeTrait::OneDimension))
     return true;
-  }
   const AttributeValue *value = findIn(draft.attributes, AttributeKey::Dimensions);
   size_t count = value ? std::get<llvm::ArrayRef<int64_t>>(*value).size() : 1;
   if (count == 1)

@@ -38,7 +38,11 @@ bool is(char c, uint8_t wanted) { return classes[uint8_t(c)] & wanted; }
 bool isIdentifierStart(char c) { return is(c, Start); }
 bool isIdentifierBody(char c) { return is(c, Body); }
 
-Lexer::Lexer(llvm::StringRef text, DiagnosticEngine &diagnostics) : text(text), diagnostics(diagnostics) { advance(); }
+Lexer::Lexer(llvm::StringRef text, DiagnosticEngine &diagnostics) : text(text), diagnostics(diagnostics) {
+  if (text.starts_with("\xEF\xBB\xBF")) // the byte order mark that Windows editors put before UTF-8
+    position = 3;
+  advance();
+}
 
 char Lexer::nextCharacter() const {
   size_t at = current.end;
@@ -284,6 +288,22 @@ size_t balancedLength(llvm::StringRef text) {
         return llvm::StringRef::npos;
       if (open.empty())
         return i + 1;
+    }
+  }
+  return llvm::StringRef::npos;
+}
+
+size_t balancedBraces(llvm::StringRef text) {
+  size_t depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') {
+      for (++i; i < text.size() && text[i] != '"'; ++i)
+        if (text[i] == '\\')
+          ++i;
+    } else if (text[i] == '{') {
+      ++depth;
+    } else if (text[i] == '}' && --depth == 0) {
+      return i + 1;
     }
   }
   return llvm::StringRef::npos;

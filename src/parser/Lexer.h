@@ -74,4 +74,7 @@ bool unescape(llvm::StringRef quoted, std::string &out);
 /// npos if it does not end.
 size_t balancedLength(llvm::StringRef text);
 
+/// The same where only braces count, as in JSON that need not be any: `{a [ b}` is balanced.
+size_t balancedBraces(llvm::StringRef text);
+
 } // namespace hloc

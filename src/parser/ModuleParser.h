@@ -48,6 +48,7 @@ private:
     llvm::StringRef opcodeText;
     SourceRange opcodeRange;
     enum class Async : uint8_t { None, Start, Update, Done } async = Async::None;
+    std::optional<Shape> roundedTo; ///< the result, where the instruction computes in a higher precision
     bool shapeGiven = false;
     bool poisoned = false; ///< uses something whose definition was wrong; nothing more to say about it
   };
@@ -62,7 +63,6 @@ private:
   HloComputation *parseBody(llvm::StringRef name, SourceRange nameRange, unsigned depth);
   bool finishComputation(HloComputation &computation, HloInstruction *root, Scope &scope, SourceRange range);
   HloInstruction *parseInstruction(Scope &scope, bool &isRoot);
-  void recover();
   /// shape opcode(operands), attributes
   HloInstruction *parseRhs(Scope &scope, llvm::StringRef name, SourceRange nameRange, unsigned depth);
   bool parseOpcode(Draft &draft);
@@ -74,9 +74,35 @@ private:
   bool parseName(llvm::StringRef &name, SourceRange &range);
   bool checkName(llvm::StringRef name, SourceRange range);
   std::string uniqueComputationName(llvm::StringRef base);
+  /// `base`, or with a number after it, as no instruction of the computation is called so far.
+  static std::string freshName(const Scope &scope, const llvm::Twine &base);
+  HloInstruction *addInstruction(Scope &scope, const Draft &draft);
+
+  // --- ReadAsMeant.cpp: texts that mean something other than what is written
+  void readAsMeant(Scope &scope, Draft &draft);
+  void readResultAsMeant(Draft &draft);
+  void readDependenciesAsMeant(const Draft &draft);
+  void readCompareAsMeant(Draft &draft);
+  void readPrecisionAsMeant(Scope &scope, Draft &draft);
+  HloInstruction *convertTo(Scope &scope, HloInstruction *operand, ElementType type, SourceRange range);
+
+  // --- Recovery.cpp
+  void recover(uint32_t failedInstruction);
+  void skipToComputation();
+  bool skipToBody();
+  void verifyWhatIsThere();
+  bool isStableHlo() const;
+  /// "expected X, found Y", with a note of the bracket that is not closed. False, as the next two.
+  bool unclosed(llvm::StringRef what, SourceRange open);
+  bool unknownElementType();
+  bool unknownOpcode();
+  void undefinedName(const Scope &scope, llvm::StringRef name, SourceRange use);
+  SourceRange definitionAfter(llvm::StringRef name, uint32_t from) const;
+  void undefinedComputation(llvm::StringRef name, SourceRange use);
+  SourceRange computationAfter(llvm::StringRef name, uint32_t from) const;
 
   // --- CheckInstruction.cpp
-  bool checkDraft(Draft &draft);
+  bool checkDraft(Scope &scope, Draft &draft);
   bool checkRequiredAttributes(const Draft &draft);
   bool checkBroadcast(const Draft &draft);
   bool checkOperandCount(const Draft &draft);
@@ -99,6 +125,8 @@ private:
 
   // --- ParseLiterals.cpp
   std::optional<Literal> parseLiteral(const Shape &shape, unsigned depth = 0);
+  bool startsElided();
+  std::optional<Literal> parseElided(const Shape &shape);
   bool parseArrayLiteral(Literal &literal);
   bool parseScalar(Literal &literal, int64_t index);
   bool parseComplexPart(ElementType component, double &value);
@@ -117,7 +145,8 @@ private:
   std::optional<AttributeValue> parseEnum(EnumType type);
   std::optional<AttributeValue> parseEnumList(EnumType type);
   std::optional<llvm::StringRef> parseString();
-  std::optional<llvm::StringRef> parseRaw(llvm::StringRef what);
+  /// Text in braces, kept as it is; `lengthOf` says what closes it.
+  std::optional<llvm::StringRef> parseRaw(llvm::StringRef what, size_t (*lengthOf)(llvm::StringRef) = balancedLength);
   std::optional<AttributeValue> parseWindow();
   std::optional<AttributeValue> parsePadding();
   std::optional<AttributeValue> parseSlice();
@@ -150,7 +179,9 @@ private:
   llvm::DenseMap<llvm::StringRef, Shape> shapeCache;         ///< spelling of simple array shapes
   llvm::StringMap<unsigned> nextSuffix;                      ///< of generated computation names
   llvm::DenseMap<HloComputation *, SourceRange> asyncStarts; ///< by the computation they call
-  int64_t unwrittenBytes = 0;                                ///< of literals whose elements are not in the text
+  /// With errors in some instructions, which are left out.
+  std::vector<std::unique_ptr<HloComputation>> brokenComputations;
+  int64_t unwrittenBytes = 0; ///< of literals whose elements are not in the text
   SourceRange entryRange;
   bool failed = false;
 };
@@ -163,6 +194,7 @@ struct ModuleParser::Scope {
   HloComputation *computation = nullptr;
   llvm::DenseMap<llvm::StringRef, Entry> names;
   llvm::DenseMap<std::pair<HloInstruction *, int64_t>, HloInstruction *> tupleElements; ///< `%x#0`
+  llvm::DenseMap<std::pair<HloInstruction *, unsigned>, HloInstruction *> conversions;  ///< by element type
   llvm::DenseMap<int64_t, SourceRange> parameters;
   std::map<Opcode, unsigned> anonymous; ///< next suffix of the names of nested instructions
   unsigned depth = 0;                   ///< of the inline computation

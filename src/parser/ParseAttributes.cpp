@@ -107,7 +107,7 @@ std::optional<AttributeValue> ModuleParser::parseValue(AttributeKey key, Attribu
   case AttributeGrammar::Raw:
     return wrap(parseStructuredText(key));
   case AttributeGrammar::StringOrRaw:
-    return token().kind == TokenKind::String ? wrap(parseString()) : wrap(parseRaw(text(key)));
+    return token().kind == TokenKind::String ? wrap(parseString()) : wrap(parseRaw(text(key), balancedBraces));
   case AttributeGrammar::Window:
     return parseWindow();
   case AttributeGrammar::Padding:
@@ -284,13 +284,13 @@ std::optional<llvm::StringRef> ModuleParser::parseString() {
   return saved;
 }
 
-std::optional<llvm::StringRef> ModuleParser::parseRaw(llvm::StringRef what) {
+std::optional<llvm::StringRef> ModuleParser::parseRaw(llvm::StringRef what, size_t (*lengthOf)(llvm::StringRef)) {
   if (!token().is('{')) {
     expected("`{` of " + what.str());
     return std::nullopt;
   }
   uint32_t begin = token().begin;
-  size_t length = balancedLength(lexer.rest());
+  size_t length = lengthOf(lexer.rest());
   if (length == llvm::StringRef::npos) {
     errorHere(DiagnosticKind::UnterminatedToken, "`" + what.str() + "` is not closed by a matching `}`");
     return std::nullopt;
@@ -501,7 +501,7 @@ HloComputation *ModuleParser::parseComputationRef(unsigned depth) {
   if (llvm::is_contained(openComputations, name))
     error(DiagnosticKind::InvalidCallee, range, "computation `" + name.str() + "` calls itself");
   else if (!computationRanges.contains(name)) // else its own errors were reported
-    error(DiagnosticKind::UndefinedName, range, "computation `" + name.str() + "` is not defined before this use");
+    undefinedComputation(name, range);
   failed = true;
   return nullptr;
 }

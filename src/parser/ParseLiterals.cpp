@@ -58,10 +58,11 @@ std::optional<Literal> ModuleParser::parseLiteral(const Shape &shape, unsigned d
     errorHere(DiagnosticKind::BadLiteral, "no literal has shape `" + shape.toString() + "`");
     return std::nullopt;
   }
-  // Every element takes a character of text, so a literal is never larger than the text allows; `{...}` has no data.
-  bool elided = shape.rank() > 0 && lexer.rest().drop_front(token().is('{')).ltrim().starts_with("...");
-  bool bare = shape.rank() > 0 && !token().is('{');
-  if (elided || bare) {
+  if (shape.rank() > 0 && startsElided())
+    return parseElided(shape);
+  // Every element takes a character of text, so a literal is never larger than the text allows. One bare value stands
+  // for an array with memory, though.
+  if (shape.rank() > 0 && !token().is('{')) {
     constexpr int64_t limit = int64_t(1) << 29;
     if (shape.numElements() <= limit)
       unwrittenBytes += shape.numElements() * std::max(1u, bitWidth(shape.elementType()) / 8);
@@ -80,6 +81,28 @@ std::optional<Literal> ModuleParser::parseLiteral(const Shape &shape, unsigned d
   return literal;
 }
 
+/// `{...}`, comments aside.
+bool ModuleParser::startsElided() {
+  if (!token().is('{'))
+    return false;
+  uint32_t begin = token().begin;
+  lexer.advance();
+  bool elided = token().kind == TokenKind::Ellipsis;
+  lexer.seek(begin);
+  return elided;
+}
+
+std::optional<Literal> ModuleParser::parseElided(const Shape &shape) {
+  uint32_t begin = token().begin;
+  lexer.advance();
+  lexer.advance();
+  if (!expect('}'))
+    return std::nullopt;
+  diagnostics.report(DiagnosticKind::ElidedConstant, {begin, token().begin},
+                     "constant is elided (`{...}`); its values are taken as zeros");
+  return Literal::elided(shape);
+}
+
 bool ModuleParser::parseArrayLiteral(Literal &literal) {
   const Shape &shape = literal.shape();
   unsigned rank = shape.rank();
@@ -94,7 +117,6 @@ bool ModuleParser::parseArrayLiteral(Literal &literal) {
                        "one value for shape `" + shape.toString() + "` sets element 0 only; all others are 0");
     return true;
   }
-  uint32_t opening = token().begin;
   llvm::SmallVector<int64_t, 6> counts; // elements seen at each open level
   int64_t next = 0;
   do {
@@ -105,15 +127,6 @@ bool ModuleParser::parseArrayLiteral(Literal &literal) {
         ++counts.back();
       counts.push_back(0);
       lexer.advance();
-      if (counts.size() == 1 && token().kind == TokenKind::Ellipsis) {
-        lexer.advance();
-        if (!expect('}'))
-          return false;
-        literal.setElided();
-        diagnostics.report(DiagnosticKind::ElidedConstant, {opening, token().begin},
-                           "constant is elided (`{...}`); its values are taken as zeros");
-        return true;
-      }
     } else if (token().is('}')) {
       int64_t wanted = shape.dim(counts.size() - 1);
       if (counts.back() != wanted)

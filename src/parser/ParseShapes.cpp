@@ -48,11 +48,14 @@ std::optional<Shape> ModuleParser::parseShape(unsigned depth) {
     errorHere(DiagnosticKind::TooDeep, "shapes nest deeper than " + std::to_string(maxNesting));
     return std::nullopt;
   }
+  SourceRange open = token().range();
   if (accept('(')) {
     llvm::SmallVector<Shape> elements;
     while (!token().is(')')) {
-      if (!elements.empty() && !expect(','))
+      if (!elements.empty() && !accept(',')) {
+        unclosed("`,` or `)`", open);
         return std::nullopt;
+      }
       std::optional<Shape> element = parseShape(depth + 1);
       if (!element)
         return std::nullopt;
@@ -77,7 +80,8 @@ std::optional<Shape> ModuleParser::parseShape(unsigned depth) {
   if (token().kind == TokenKind::Identifier)
     type = parseElementType(token().text);
   if (!type) {
-    expected("a shape");
+    bool array = token().kind == TokenKind::Identifier && lexer.nextCharacter() == '[';
+    array ? unknownElementType() : expected("a shape");
     return std::nullopt;
   }
   uint32_t begin = token().begin;

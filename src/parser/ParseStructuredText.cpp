@@ -90,7 +90,7 @@ bool ModuleParser::parseFrontendAttributes() {
     lexer.advance();
     if (token().kind == TokenKind::String)
       lexer.advance();
-    else if (!parseRaw("a frontend attribute"))
+    else if (!parseRaw("a frontend attribute", balancedBraces))
       return false;
   }
   lexer.advance();

@@ -12,23 +12,6 @@ namespace hloc {
 
 namespace {
 
-/// A name at small edit distance, for "did you mean".
-template <typename Names> llvm::StringRef nearestName(llvm::StringRef wanted, const Names &names) {
-  if (names.size() > 2000 || wanted.size() > 100)
-    return "";
-  llvm::StringRef best;
-  unsigned bestDistance = std::max<unsigned>(2, unsigned(wanted.size() / 4)) + 1;
-  for (const auto &entry : names) {
-    unsigned distance = wanted.edit_distance(entry.first, true, bestDistance);
-    // Ties go to the smaller name, whatever the order of the table.
-    if (distance < bestDistance || (distance == bestDistance && !best.empty() && entry.first < best)) {
-      bestDistance = distance;
-      best = entry.first;
-    }
-  }
-  return best;
-}
-
 bool isKeyword(llvm::StringRef name) {
   return llvm::is_contained({"HloModule", "ENTRY", "ROOT", "true", "false", "inf", "nan"}, name);
 }
@@ -88,7 +71,12 @@ std::unique_ptr<HloModule> ModuleParser::parse() {
     error(DiagnosticKind::EmptyInput, {}, "the input holds no HLO");
     return nullptr;
   }
-  if (lexer.source().ltrim().starts_with("#")) {
+  if (isStableHlo()) {
+    error(DiagnosticKind::NotHloText, token().range(),
+          "this is StableHLO, not HLO text; jax gives HLO by `jax.jit(f).lower(...).as_text(\"hlo\")`");
+    return nullptr;
+  }
+  if (lexer.rest().starts_with("#")) {
     error(DiagnosticKind::NotHloText, {0, 1}, "`#` starts no HLO text; this looks like a text protobuf");
     return nullptr;
   }
@@ -101,7 +89,7 @@ std::unique_ptr<HloModule> ModuleParser::parse() {
   module = std::make_unique<HloModule>("", shared);
   if (isModule) {
     if (!parseModuleHeader())
-      return nullptr;
+      skipToComputation();
     parseComputations();
   } else if (isComputation) {
     parseComputations();
@@ -116,6 +104,8 @@ std::unique_ptr<HloModule> ModuleParser::parse() {
   }
   if (!failed && !module->entry())
     error(DiagnosticKind::BadModule, {}, "the module has no computation");
+  if (failed)
+    verifyWhatIsThere();
   return failed ? nullptr : std::move(module);
 }
 
@@ -234,8 +224,11 @@ bool ModuleParser::parseComputation() {
     failed = true;
   }
   std::optional<Shape> result;
-  if (token().is('(') && !parseSignature(result))
-    return false;
+  if (token().is('(') && !parseSignature(result)) {
+    result = std::nullopt;
+    if (!skipToBody())
+      return false;
+  }
   HloComputation *computation = parseBody(name, range, 0);
   if (isEntry && !entryRange.isValid())
     entryRange = entryToken;
@@ -312,7 +305,7 @@ HloComputation *ModuleParser::parseBody(llvm::StringRef name, SourceRange nameRa
     HloInstruction *instr = parseInstruction(scope, isRoot);
     if (!instr) {
       scope.poisoned = true;
-      recover();
+      recover(start.begin);
       continue;
     }
     if (!isRoot)
@@ -327,8 +320,10 @@ HloComputation *ModuleParser::parseBody(llvm::StringRef name, SourceRange nameRa
   }
   SourceRange range{begin, token().end};
   lexer.advance();
-  if (!finishComputation(*owned, root, scope, range) || !isNew)
+  if (!finishComputation(*owned, root, scope, range) || !isNew) {
+    brokenComputations.push_back(std::move(owned));
     return nullptr;
+  }
   HloComputation *computation = module->addComputation(std::move(owned));
   computations.try_emplace(computation->name(), computation);
   return computation;
@@ -351,37 +346,13 @@ bool ModuleParser::finishComputation(HloComputation &computation, HloInstruction
   return true;
 }
 
-/// To the next line that can be an instruction, or the end of the body.
-void ModuleParser::recover() {
-  llvm::StringRef source = lexer.source();
-  if (tooManyErrors())
-    return lexer.seek(uint32_t(source.size()));
-  size_t at = token().begin;
-  while (true) {
-    if (at < source.size() && source[at] == '}' && (at == 0 || source[at - 1] == '\n'))
-      return lexer.seek(uint32_t(at));
-    at = source.find('\n', at);
-    if (at == llvm::StringRef::npos)
-      return lexer.seek(uint32_t(source.size()));
-    ++at;
-    llvm::StringRef line = source.substr(at).take_until([](char c) { return c == '\n'; }).ltrim();
-    if (line.starts_with("}"))
-      return lexer.seek(uint32_t(source.find('}', at)));
-    line.consume_front("ROOT ");
-    line = line.ltrim();
-    line.consume_front("%");
-    llvm::StringRef name = line.take_while(isIdentifierBody);
-    if (!name.empty() && line.drop_front(name.size()).ltrim().starts_with("="))
-      return lexer.seek(uint32_t(at));
-  }
-}
-
 bool ModuleParser::parseName(llvm::StringRef &name, SourceRange &range) {
   range = token().range();
   if (token().kind != TokenKind::Identifier && token().kind != TokenKind::Name)
     return expected("a name");
   name = token().text;
-  bool bare = token().kind == TokenKind::Identifier;
+  // `pred:` is a name to XLA's lexer, whatever it is without the colon.
+  bool bare = token().kind == TokenKind::Identifier && !lexer.source().substr(token().end).starts_with(":");
   if (bare && (isKeyword(name) || parseElementType(name)))
     return error(DiagnosticKind::BadName, range, "`" + name.str() + "` is reserved; write `%" + name.str() + "`");
   lexer.advance();
@@ -441,6 +412,10 @@ HloInstruction *ModuleParser::parseRhs(Scope &scope, llvm::StringRef name, Sourc
   }
   Draft draft;
   draft.spec.name = name;
+  if (token().kind == TokenKind::Identifier && lexer.nextCharacter() == '[' && !startsShape()) {
+    unknownElementType();
+    return nullptr;
+  }
   if (startsShape()) {
     std::optional<Shape> shape = parseShape();
     if (!shape)
@@ -457,7 +432,7 @@ HloInstruction *ModuleParser::parseRhs(Scope &scope, llvm::StringRef name, Sourc
   if (!checkRequiredAttributes(draft))
     return nullptr;
   draft.spec.range.end = uint32_t(lexer.source().take_front(token().begin).rtrim().size());
-  if (draft.poisoned || !checkDraft(draft))
+  if (draft.poisoned || !checkDraft(scope, draft))
     return nullptr;
   if (draft.async != Draft::Async::None && !wrapAsync(draft, name))
     return nullptr;
@@ -482,10 +457,34 @@ HloInstruction *ModuleParser::parseRhs(Scope &scope, llvm::StringRef name, Sourc
     draft.spec.name = arena->save(anonymous);
     scope.names.try_emplace(draft.spec.name, Scope::Entry{nullptr, draft.spec.range});
   }
-  HloInstruction *instr = scope.computation->add(draft.spec);
+  HloInstruction *instr = addInstruction(scope, draft);
   if (nested)
     scope.names[instr->name()].instr = instr;
   return instr;
+}
+
+/// The instruction, or the convert that rounds it.
+HloInstruction *ModuleParser::addInstruction(Scope &scope, const Draft &draft) {
+  if (!draft.roundedTo)
+    return scope.computation->add(draft.spec);
+  InstructionSpec wide = draft.spec, rounded;
+  std::string name = freshName(scope, draft.spec.name + ".in_" + text(draft.spec.shape.elementType()));
+  wide.name = name;
+  HloInstruction *computed = scope.computation->add(wide);
+  scope.names[computed->name()] = {computed, draft.spec.range};
+  rounded.opcode = Opcode::Convert;
+  rounded.name = draft.spec.name;
+  rounded.shape = *draft.roundedTo;
+  rounded.operands = computed;
+  rounded.range = draft.spec.range;
+  return scope.computation->add(rounded);
+}
+
+std::string ModuleParser::freshName(const Scope &scope, const llvm::Twine &base) {
+  std::string name = base.str();
+  for (unsigned i = 1; scope.names.contains(name); ++i)
+    name = (base + "." + llvm::Twine(i)).str();
+  return name;
 }
 
 bool ModuleParser::parseOpcode(Draft &draft) {
@@ -508,20 +507,15 @@ bool ModuleParser::parseOpcode(Draft &draft) {
     if (excluded || (opcode && family(*opcode) == OpcodeFamily::Async))
       opcode = std::nullopt;
   }
-  if (!opcode) {
-    llvm::SmallVector<std::pair<llvm::StringRef, int>> all;
-    for (unsigned i = 0; i < numOpcodes(); ++i)
-      all.push_back({text(static_cast<Opcode>(i)), 0});
-    llvm::StringRef near = nearestName(token().text, all);
-    return errorHere(DiagnosticKind::UnknownOpcode, "unknown opcode `" + token().text.str() + "`" +
-                                                        (near.empty() ? "" : "; did you mean `" + near.str() + "`?"));
-  }
+  if (!opcode)
+    return unknownOpcode();
   draft.spec.opcode = *opcode;
   lexer.advance();
   return true;
 }
 
 bool ModuleParser::parseOperands(Scope &scope, Draft &draft, unsigned depth) {
+  SourceRange open = token().range();
   if (!expect('('))
     return false;
   if (draft.spec.opcode == Opcode::Parameter) {
@@ -535,20 +529,27 @@ bool ModuleParser::parseOperands(Scope &scope, Draft &draft, unsigned depth) {
       return error(DiagnosticKind::BadParameter, range,
                    "parameter number " + std::to_string(*number) + " is out of range");
     draft.spec.parameterNumber = *number;
-    return expect(')');
+    return accept(')') || unclosed("`)`", open);
   }
   if (draft.spec.opcode == Opcode::Constant) {
     if (!draft.shapeGiven)
       return error(DiagnosticKind::MissingShape, draft.opcodeRange, "`constant` needs a shape");
     std::optional<Literal> literal = parseLiteral(draft.spec.shape);
-    if (!literal || !expect(')'))
+    if (!literal || !(accept(')') || unclosed("`)`", open)))
       return false;
     draft.spec.literal = arena->saveObject(std::move(*literal));
     return true;
   }
-  for (bool first = true; !token().is(')'); first = false)
-    if ((!first && !expect(',')) || !parseOperand(scope, draft, depth))
+  for (bool first = true; !token().is(')'); first = false) {
+    if (!first && !accept(','))
+      return unclosed("`,` or `)`", open);
+    if (!first && token().is(')')) // `add(a, b,)`
+      break;
+    if (token().kind == TokenKind::Attribute || token().kind == TokenKind::End || token().is('}'))
+      return unclosed(first ? "an operand or `)`" : "an operand", open);
+    if (!parseOperand(scope, draft, depth))
       return false;
+  }
   lexer.advance();
   return true;
 }
@@ -619,14 +620,8 @@ HloInstruction *ModuleParser::lookUp(Scope &scope, llvm::StringRef name, SourceR
   if (found != scope.names.end() && found->second.instr)
     return found->second.instr;
   if (found == scope.names.end() || found->second.range.end > range.begin ||
-      (found->second.range.begin != range.begin && !failed)) {
-    Diagnostic &report = diagnostics.report(DiagnosticKind::UndefinedName, range,
-                                            "instruction `" + name.str() + "` is not defined before this use");
-    llvm::StringRef near = nearestName(name, scope.names);
-    if (!near.empty() && near != name)
-      report.note(scope.names[near].range, "did you mean `" + near.str() + "`?");
-    failed = true;
-  }
+      (found->second.range.begin != range.begin && !failed))
+    undefinedName(scope, name, range);
   poisoned = true;
   return nullptr;
 }
@@ -639,10 +634,7 @@ HloInstruction *ModuleParser::tupleElement(Scope &scope, HloInstruction *tuple, 
   }
   HloInstruction *&element = scope.tupleElements[{tuple, index}];
   if (!element) {
-    std::string name;
-    for (unsigned i = 0; name.empty() || scope.names.contains(name); ++i)
-      name = (llvm::Twine(tuple->name()) + ".gte." + llvm::Twine(index) + (i ? "." + llvm::Twine(i) : llvm::Twine()))
-                 .str();
+    std::string name = freshName(scope, tuple->name() + ".gte." + llvm::Twine(index));
     Attribute attribute{AttributeKey::Index, index};
     InstructionSpec spec;
     spec.opcode = Opcode::GetTupleElement;

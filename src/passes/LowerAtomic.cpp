@@ -100,8 +100,11 @@ public:
   LogicalResult emit() {
     if (storage.bits > 64)
       return op.emitOpError() << "updates " << storage.element << ", for which there is no atomic instruction";
-    Type word = builder.getIntegerType(storage.bits < 32 ? 32 : storage.bits);
-    auto [address, shift] = locate(word);
+    unsigned wordBits = exchangeableBits();
+    if (wordBits == 0)
+      return op.emitOpError() << "updates part of a word that is not all inside of " << op->getResult(0).getType();
+    Type word = builder.getIntegerType(wordBits);
+    auto [address, shift] = locate(wordBits);
     // A stale first value costs one more round; atomicity comes from the exchange.
     Value first = LLVM::LoadOp::create(builder, loc, word, address, word.getIntOrFloatBitWidth() / 8,
                                        /*isVolatile=*/true);
@@ -109,13 +112,8 @@ public:
     OpBuilder::InsertionGuard guard(builder);
     Block *before = builder.createBlock(&loop.getBefore(), {}, {word}, {loc});
     Value next = mergeUpdate(before->getArgument(0), shift, word);
-    Value exchanged =
-        LLVM::AtomicCmpXchgOp::create(builder, loc, address, before->getArgument(0), next,
-                                      LLVM::AtomicOrdering::monotonic, LLVM::AtomicOrdering::monotonic, scope);
-    Value seen = LLVM::ExtractValueOp::create(builder, loc, exchanged, 0);
-    Value done = LLVM::ExtractValueOp::create(builder, loc, exchanged, 1);
-    Value yes = arith::ConstantIntOp::create(builder, loc, builder.getI1Type(), 1);
-    Value again = arith::XOrIOp::create(builder, loc, done, yes);
+    Value seen = exchange(address, before->getArgument(0), next);
+    Value again = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, seen, before->getArgument(0));
     scf::ConditionOp::create(builder, loc, again, seen);
     Block *after = builder.createBlock(&loop.getAfter(), {}, {word}, {loc});
     scf::YieldOp::create(builder, loc, after->getArguments());
@@ -123,12 +121,37 @@ public:
   }
 
 private:
-  /// Address of the word that holds the element, and the bit it starts at (null: the word is the element).
-  std::pair<Value, Value> locate(Type word) {
-    Value index = op.getIndices().front();
+  /// Bits of the words that are exchanged. All words must lie inside the tensor: what is behind it is not ours to
+  /// touch, even to write what was there. 0: there are no such words.
+  unsigned exchangeableBits() {
     if (storage.bits >= 32)
+      return storage.bits;
+    int64_t bits = cast<ShapedType>(op->getResult(0).getType()).getNumElements() * int64_t(storage.bits);
+    for (unsigned wordBits : {32u, 16u}) // atom.cas.b16: sm_70
+      if (bits % wordBits == 0 && storage.bits <= wordBits)
+        return wordBits;
+    return 0;
+  }
+
+  /// Address of the word that holds the element, and the bit it starts at (null: the word is the element).
+  std::pair<Value, Value> locate(unsigned wordBits) {
+    Value index = op.getIndices().front();
+    if (storage.bits == wordBits)
       return {memory.address(pointer, index, storage.memory), Value()};
-    return memory.packedWord(pointer, index, storage);
+    return memory.packedWord(pointer, index, storage, wordBits);
+  }
+
+  /// What was at `address`: `next` is there now, if that was `expected`.
+  Value exchange(Value address, Value expected, Value next) {
+    if (expected.getType().isInteger(16)) // LLVM's cmpxchg would exchange the word around it
+      return LLVM::InlineAsmOp::create(builder, loc, expected.getType(), ValueRange{address, expected, next},
+                                       "atom.relaxed.gpu.cas.b16 $0, [$1], $2, $3;", "=h,l,h,h,~{memory}",
+                                       /*has_side_effects=*/true, /*is_align_stack=*/false,
+                                       LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
+          .getResult(0);
+    Value exchanged = LLVM::AtomicCmpXchgOp::create(
+        builder, loc, address, expected, next, LLVM::AtomicOrdering::monotonic, LLVM::AtomicOrdering::monotonic, scope);
+    return LLVM::ExtractValueOp::create(builder, loc, exchanged, 0);
   }
 
   Value mergeUpdate(Value current, Value shift, Type word) {

@@ -17,9 +17,12 @@ using namespace hloc::xla_gpu;
 
 namespace {
 
+/// The rule of XLA's pass of this name: a body is unrolled min(trips, 400 / size) times, where its size counts 1 for an
+/// op and 20 for a math function that is not one instruction.
 constexpr int64_t maxUnrolledSize = 400;
 constexpr int64_t costlyMathSize = 20;
-/// No body grows beyond this by unrolling a loop whose iterations are not tied together by a vector.
+/// No body grows beyond this by unrolling a loop whose iterations are not tied together by a vector; with a vector
+/// there is no choice, its lanes must have constant indices. Chosen so that compile time stays bounded, not tuned.
 constexpr int64_t maxFullyUnrolledSize = 20000;
 
 bool isCheapMath(Operation &op) {

@@ -13,7 +13,8 @@ using namespace hloc::xla_gpu;
 
 namespace {
 
-/// Peeling is for loops that will be unrolled: beyond this many iterations a check is noise.
+/// Peeling is for loops that will be unrolled: beyond this many iterations (VectorizeLoadsStores' limit) a check is
+/// noise.
 constexpr int64_t maxIterations = 64;
 
 bool constrains(const IndexingMap &map, unsigned range) {

@@ -111,8 +111,9 @@ Value MemoryBuilder::address(Value pointer, Value index, Type memory) {
                              LLVM::GEPNoWrapFlags::inbounds);
 }
 
-std::pair<Value, Value> MemoryBuilder::packedWord(Value pointer, Value index, const ElementStorage &storage) {
-  int64_t perWord = 32 / storage.bits;
+std::pair<Value, Value> MemoryBuilder::packedWord(Value pointer, Value index, const ElementStorage &storage,
+                                                  unsigned wordBits) {
+  int64_t perWord = wordBits / storage.bits;
   AppliedMap traced = traceIndex(index);
   AffineExpr expression = traced.map.result(0);
   auto affine = AffineMap::get(traced.map.dims().size(), 0,
@@ -121,8 +122,9 @@ std::pair<Value, Value> MemoryBuilder::packedWord(Value pointer, Value index, co
   traced.map = IndexingMap(affine, traced.map.dims(), {}, {});
   traced.simplify();
   SmallVector<Value> parts = traced.materialize(builder, loc);
-  Value shift = arith::IndexCastUIOp::create(builder, loc, builder.getI32Type(), parts[1]);
-  return {address(pointer, parts[0], builder.getI32Type()), shift};
+  Type word = builder.getIntegerType(wordBits);
+  Value shift = arith::IndexCastUIOp::create(builder, loc, word, parts[1]);
+  return {address(pointer, parts[0], word), shift};
 }
 
 Value MemoryBuilder::toMemory(Value value, const ElementStorage &storage) {

@@ -46,8 +46,9 @@ public:
 
   /// `pointer + index` for elements in whole bytes.
   mlir::Value address(mlir::Value pointer, mlir::Value index, mlir::Type memory);
-  /// The 32-bit word that holds packed element `index`, and where in it the element starts.
-  std::pair<mlir::Value, mlir::Value> packedWord(mlir::Value pointer, mlir::Value index, const ElementStorage &storage);
+  /// The word that holds packed element `index`, and where in it the element starts.
+  std::pair<mlir::Value, mlir::Value> packedWord(mlir::Value pointer, mlir::Value index, const ElementStorage &storage,
+                                                 unsigned wordBits = 32);
 
   /// Value of the program as it lies in memory, and back. Bits are kept.
   mlir::Value toMemory(mlir::Value value, const ElementStorage &storage);

@@ -17,9 +17,12 @@ using namespace hloc::xla_gpu;
 
 namespace {
 
+/// Iterations of a loop that is made a vector. The loop emitter asks for 32 elements a thread at most.
 constexpr int64_t maxElements = 64;
-constexpr int64_t maxBits = 1024; ///< what one thread may hold of one array
-/// Vectors force their loop to be unrolled. Beyond a few iterations it must not become larger than this.
+/// What one thread may hold of one array: 32 of the 255 registers that it can have.
+constexpr int64_t maxBits = 1024;
+/// Vectors force their loop to be unrolled. Beyond a few iterations it must not become larger than this: as large as a
+/// helper that is still worth inlining (Inline.cpp).
 constexpr int64_t fewTrips = 8, maxUnrolledOps = 4000;
 
 /// The trip count of `for iv = 0 to n step 1` with constant n worth vectorizing.

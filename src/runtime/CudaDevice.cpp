@@ -45,7 +45,7 @@ struct CudaDevice::Impl {
     return lastKernel.empty() ? doing : doing + " after kernel `" + lastKernel + "`";
   }
   bool address(const BufferSlice &slice, cuda::DevicePointer &result, std::string &error);
-  bool prepareFunction(Function function, const DeviceLaunch &launch, std::string &error);
+  bool prepareFunction(Function function, const DeviceKernel &launched, std::string &error);
 };
 
 bool CudaDevice::Impl::openDevice(int ordinal, std::string &error) {
@@ -187,7 +187,7 @@ bool CudaDevice::download(const BufferSlice &slice, void *bytes, std::string &er
          synchronize(error);
 }
 
-bool CudaDevice::copy(const DeviceCopy &copy, std::string &error) {
+bool CudaDevice::copy(const CopyStep &copy, std::string &error) {
   cuda::DevicePointer from, to;
   if (!impl->address(copy.from, from, error) || !impl->address(copy.to, to, error))
     return false;
@@ -201,21 +201,29 @@ bool CudaDevice::copy(const DeviceCopy &copy, std::string &error) {
                      impl->after("copying on the device") + " (cuMemcpyDtoDAsync)", error);
 }
 
+bool CudaDevice::fill(const FillStep &fill, std::string &error) {
+  cuda::DevicePointer to;
+  if (!impl->address(fill.to, to, error))
+    return false;
+  return !fill.to.bytes || impl->check(impl->driver->cuMemsetD8Async(to, fill.value, fill.to.bytes, impl->stream),
+                                       impl->after("filling a buffer") + " (cuMemsetD8Async)", error);
+}
+
 /// More than 48 KiB of shared memory must be asked for, function by function.
-bool CudaDevice::Impl::prepareFunction(Function function, const DeviceLaunch &launch, std::string &error) {
-  std::string kernel = "kernel `" + launch.kernel + "`";
+bool CudaDevice::Impl::prepareFunction(Function function, const DeviceKernel &launched, std::string &error) {
+  std::string kernel = "kernel `" + launched.name + "`";
   int maxThreads = 0, staticShared = 0;
   if (!check(driver->cuFuncGetAttribute(&maxThreads, MaxThreadsPerBlock, function),
              "asking how many threads " + kernel + " can have (cuFuncGetAttribute)", error) ||
       !check(driver->cuFuncGetAttribute(&staticShared, SharedSizeBytes, function),
              "asking for the shared memory of " + kernel + " (cuFuncGetAttribute)", error))
     return false;
-  if (launch.block.count() > uint64_t(maxThreads)) {
-    error = kernel + " is launched with " + std::to_string(launch.block.count()) + " threads a block; its registers " +
-            "leave room for " + std::to_string(maxThreads);
+  if (launched.block.count() > uint64_t(maxThreads)) {
+    error = kernel + " is launched with " + std::to_string(launched.block.count()) +
+            " threads a block; its registers " + "leave room for " + std::to_string(maxThreads);
     return false;
   }
-  uint64_t shared = uint64_t(staticShared) + launch.dynamicSharedBytes;
+  uint64_t shared = uint64_t(staticShared) + launched.dynamicSharedBytes;
   if (shared <= sharedWithoutOptIn)
     return true;
   if (shared > uint64_t(maxShared)) {
@@ -223,38 +231,40 @@ bool CudaDevice::Impl::prepareFunction(Function function, const DeviceLaunch &la
             std::to_string(maxShared) + " for a block";
     return false;
   }
-  return check(driver->cuFuncSetAttribute(function, MaxDynamicSharedSizeBytes, int(launch.dynamicSharedBytes)),
+  return check(driver->cuFuncSetAttribute(function, MaxDynamicSharedSizeBytes, int(launched.dynamicSharedBytes)),
                "asking for " + std::to_string(shared) + " bytes of shared memory for " + kernel +
                    " (cuFuncSetAttribute)",
                error);
 }
 
 bool CudaDevice::launch(const DeviceLaunch &launch, std::string &error) {
+  const DeviceKernel &kernel = launch.kernel;
+  const auto &arguments = launch.step.arguments;
   if (!impl->module) {
     error = "no module is loaded";
     return false;
   }
   Function function = nullptr;
-  if (!impl->check(impl->driver->cuModuleGetFunction(&function, impl->module, launch.kernel.c_str()),
-                   "looking for kernel `" + launch.kernel + "` (cuModuleGetFunction)", error) ||
-      !impl->prepareFunction(function, launch, error))
+  if (!impl->check(impl->driver->cuModuleGetFunction(&function, impl->module, kernel.name.c_str()),
+                   "looking for kernel `" + kernel.name + "` (cuModuleGetFunction)", error) ||
+      !impl->prepareFunction(function, kernel, error))
     return false;
-  std::vector<uint64_t> values(launch.arguments.size()); // little endian: short scalars lie in the first bytes
+  std::vector<uint64_t> values(arguments.size()); // little endian: short scalars lie in the first bytes
   std::vector<void *> parameters;
   for (size_t i = 0; i < values.size(); ++i) {
-    if (const auto *pointer = std::get_if<hloc::DevicePointer>(&launch.arguments[i])) {
-      if (!impl->address(pointer->slice, values[i], error))
+    if (const auto *slice = std::get_if<BufferSlice>(&arguments[i])) {
+      if (!impl->address(*slice, values[i], error))
         return false;
     } else {
-      values[i] = std::get<DeviceScalar>(launch.arguments[i]).value;
+      values[i] = std::get<ScalarValue>(arguments[i]).value;
     }
     parameters.push_back(&values[i]);
   }
-  const Dim3 &grid = launch.grid, &block = launch.block;
-  impl->lastKernel = launch.kernel;
+  const Dim3 &grid = kernel.grid, &block = kernel.block;
+  impl->lastKernel = kernel.name;
   return impl->check(impl->driver->cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                                                  launch.dynamicSharedBytes, impl->stream, parameters.data(), nullptr),
-                     "launching kernel `" + launch.kernel + "` (cuLaunchKernel)", error);
+                                                  kernel.dynamicSharedBytes, impl->stream, parameters.data(), nullptr),
+                     "launching kernel `" + kernel.name + "` (cuLaunchKernel)", error);
 }
 
 bool CudaDevice::synchronize(std::string &error) {

@@ -12,13 +12,17 @@ namespace {
 constexpr uint64_t flushBytes = uint64_t(256) << 20;
 constexpr unsigned warmUps = 2;
 
+/// Of one pass over all steps: a loop's body counts once.
 uint64_t bytesMovedBy(const DeviceProgram &program) {
   uint64_t bytes = 0;
-  for (const auto &step : program.steps)
-    if (const auto *launch = std::get_if<DeviceLaunch>(&step))
-      bytes += launch->bytesRead + launch->bytesWritten;
-    else
-      bytes += 2 * std::get<DeviceCopy>(step).from.bytes;
+  forEachStep(program.steps, [&](const Step &step) {
+    if (const auto *launch = std::get_if<LaunchStep>(&step.action))
+      bytes += program.kernels[launch->kernel].bytesRead + program.kernels[launch->kernel].bytesWritten;
+    else if (const auto *copy = std::get_if<CopyStep>(&step.action))
+      bytes += 2 * copy->from.bytes;
+    else if (const auto *fill = std::get_if<FillStep>(&step.action))
+      bytes += fill->to.bytes;
+  });
   return bytes;
 }
 
@@ -30,7 +34,7 @@ double medianOf(std::vector<double> values) {
 
 class Stopwatch {
 public:
-  Stopwatch(Device &device, DeviceCopy flush, unsigned repeats, std::string &error)
+  Stopwatch(Device &device, CopyStep flush, unsigned repeats, std::string &error)
       : device(device), flush(flush), repeats(repeats), error(error) {}
 
   bool run(const std::function<bool()> &work, std::vector<double> &times) {
@@ -46,13 +50,13 @@ public:
 
 private:
   Device &device;
-  DeviceCopy flush;
+  CopyStep flush;
   unsigned repeats;
   std::string &error;
 };
 
 /// A copy between two new buffers, the first of which is number `first`.
-bool makeCopy(Device &device, const char *name, uint32_t first, uint64_t bytes, DeviceCopy &copy, std::string &error) {
+bool makeCopy(Device &device, const char *name, uint32_t first, uint64_t bytes, CopyStep &copy, std::string &error) {
   DeviceBuffer buffer;
   buffer.name = name;
   buffer.bytes = bytes;
@@ -71,13 +75,12 @@ bool measure(Device &device, const DeviceProgram &program, unsigned repeats, Mea
   result.repeats = repeats;
   result.bytesMoved = bytesMovedBy(program);
   uint32_t next = uint32_t(program.buffers.size());
-  DeviceCopy flush, same;
+  CopyStep flush, same;
   if (!makeCopy(device, "cache flush", next, flushBytes, flush, error) ||
       !makeCopy(device, "copy to compare with", next + 2, result.bytesMoved / 2, same, error))
     return false;
   Stopwatch stopwatch(device, flush, repeats, error);
-  auto issue = [&](const auto &step) { return device.issue(step, error); };
-  auto steps = [&] { return std::all_of(program.steps.begin(), program.steps.end(), issue); };
+  auto steps = [&] { return issueSteps(device, program, program.steps, error); };
   if (!stopwatch.run(steps, result.milliseconds))
     return false;
   result.median = medianOf(result.milliseconds);

@@ -4,6 +4,8 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 
 namespace hloc {
 
@@ -26,6 +28,29 @@ ExitCode exitCode(DiagnosticKind kind) {
   }
   return ExitCode::InternalError;
 }
+
+bool isRemark(DiagnosticKind kind) {
+  constexpr DiagnosticKind remarks[] = {
+#define HLOC_DIAGNOSTIC(name, text, exitCode)
+#define HLOC_REMARK(name, text) DiagnosticKind::name,
+#include "hloc/support/DiagnosticKinds.def"
+  };
+  return std::ranges::find(remarks, kind) != std::end(remarks);
+}
+
+namespace {
+
+struct Severity {
+  const char *label, *colour;
+};
+
+Severity severityOf(const Diagnostic &diagnostic) {
+  if (diagnostic.isError())
+    return {"error", "1;31"};
+  return isRemark(diagnostic.kind) ? Severity{"remark", "1;34"} : Severity{"warning", "1;35"};
+}
+
+} // namespace
 
 Diagnostic &DiagnosticEngine::report(DiagnosticKind kind, SourceRange where, std::string message) {
   Diagnostic diagnostic{kind, currentFile, where, std::move(message), {}};
@@ -116,10 +141,13 @@ void printLine(Painter &painter, const SourceFile *file, SourceRange range, cons
 
 void DiagnosticEngine::print(llvm::raw_ostream &os, bool colour) const {
   Painter painter{os, colour};
+  // Several targets, and several users of one instruction, come upon the same thing.
+  std::set<std::tuple<const SourceFile *, uint32_t, uint32_t, DiagnosticKind, llvm::StringRef>> said;
   for (const Diagnostic &d : reports) {
-    bool error = d.isError();
-    printLine(painter, d.file.get(), d.range, error ? "error" : "warning", error ? "1;31" : "1;35", d.message,
-              text(d.kind));
+    if (!said.insert({d.file.get(), d.range.begin, d.range.end, d.kind, d.message}).second)
+      continue;
+    Severity severity = severityOf(d);
+    printLine(painter, d.file.get(), d.range, severity.label, severity.colour, d.message, text(d.kind));
     for (const DiagnosticNote &note : d.notes)
       printLine(painter, note.range.isValid() ? d.file.get() : nullptr, note.range, "note", "1;36", note.message, "");
   }

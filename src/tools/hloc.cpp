@@ -1,13 +1,10 @@
 #include "hloc/driver/Driver.h"
 
-#include "llvm/Support/raw_ostream.h"
-
 #include <cstdio>
 #include <cstdlib>
 
 int main(int argc, char **argv) {
   int code = hloc::runDriver(argc, argv);
-  llvm::outs().flush();
   std::fflush(nullptr);
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)

@@ -1,45 +1,47 @@
 // entry_computation_layout -> layouts of the entry's parameters and result, with copies where the body has others.
 
-#include "CloneBody.h"
+#include "WithLayout.h"
+#include "hloc/hlo/HloEditor.h"
 #include "hloc/transforms/Transforms.h"
 
 namespace hloc {
 
-std::unique_ptr<HloModule> applyEntryLayout(const HloModule &module, DiagnosticEngine &diagnostics) {
-  std::unique_ptr<HloModule> result = emptyLike(module);
-  ComputationMap copies;
-  std::vector<HloComputation *> computations = reachableComputations(module);
+PassResult applyEntryLayout(HloModule &module, HloPassContext &context) {
   const AttributeValue *written = module.find(AttributeKey::EntryComputationLayout);
-  llvm::ArrayRef<Shape> program = written ? std::get<llvm::ArrayRef<Shape>>(*written) : llvm::ArrayRef<Shape>();
-  const HloComputation &entry = *module.entry();
-  if (written && program.size() != entry.numParameters() + 1) {
-    diagnostics.report(DiagnosticKind::ShapeMismatch, entry.range(),
-                       "entry_computation_layout has " + std::to_string(program.size() - 1) +
-                           " parameters, the entry " + std::to_string(entry.numParameters()));
-    return nullptr;
+  if (!written)
+    return PassResult::Unchanged;
+  auto program = std::get<llvm::ArrayRef<Shape>>(*written);
+  HloComputation &entry = *module.entry();
+  if (program.size() != entry.numParameters() + 1) {
+    context.diagnostics.report(DiagnosticKind::ShapeMismatch, entry.range(),
+                               "entry_computation_layout has " + std::to_string(program.size() - 1) +
+                                   " parameters, the entry " + std::to_string(entry.numParameters()));
+    return PassResult::Failed;
   }
-  for (HloComputation *computation : computations) {
-    if (computation != &entry || !written) {
-      copies[computation] = cloneComputation(*computation, *result, computation->name(), copies);
-      continue;
-    }
-    HloComputation *copy = result->addComputation(entry.name());
-    copy->setRange(entry.range());
-    HloBuilder builder(*copy);
-    InstructionMap mapped;
-    for (HloInstruction *parameter : entry.parameters()) {
-      builder.setRange(parameter->range());
-      int64_t number = parameter->parameterNumber();
-      HloInstruction *outer = builder.parameter(number, program[number], parameter->name());
-      mapped[parameter] = withLayout(outer, parameter->shape(), builder);
-    }
-    HloInstruction *root = cloneLive(entry, builder, mapped, copies);
-    builder.setRange(entry.root()->range());
-    copy->setRoot(withLayout(root, program.back(), builder));
-    copies[computation] = copy;
+  HloEditor editor(entry);
+  // Parameters stand first, in order, then what converts them.
+  HloInstruction *body = editor.first();
+  for (HloInstruction *parameter : entry.parameters()) {
+    if (parameter == body)
+      body = editor.next(body);
+    editor.moveBefore(parameter, body);
   }
-  result->setEntry(copies.lookup(&entry));
-  return result;
+  for (HloInstruction *parameter : entry.parameters()) {
+    Shape inner = parameter->shape();
+    llvm::SmallVector<HloUse> uses = editor.uses(parameter);
+    editor.setShape(parameter, program[parameter->parameterNumber()]);
+    HloBuilder builder(editor, body);
+    builder.setRange(parameter->range());
+    HloInstruction *converted = withLayout(parameter, inner, builder);
+    for (const HloUse &use : uses)
+      editor.setOperand(use.user, use.operand, converted);
+    if (parameter == editor.root())
+      editor.setRoot(converted);
+  }
+  HloBuilder builder(editor, nullptr);
+  builder.setRange(entry.root()->range());
+  editor.setRoot(withLayout(editor.root(), program.back(), builder));
+  return changedIf(editor.changed());
 }
 
 } // namespace hloc

@@ -1,307 +1,156 @@
 // Plain ops of the entry -> fusions, constants into the fusions that read them.
 
-#include "CloneBody.h"
-#include "hloc/support/Check.h"
+#include "FusionPolicy.h"
 #include "hloc/transforms/Transforms.h"
 
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/Twine.h"
 
 namespace hloc {
 
 namespace {
 
-/// Ops that cost nothing between kernels: they only name buffers.
-bool isStructure(const HloInstruction &instr) {
-  switch (instr.opcode()) {
-  case Opcode::Parameter:
-  case Opcode::Tuple:
-  case Opcode::GetTupleElement:
-  case Opcode::Bitcast:
-  case Opcode::OptimizationBarrier:
-    return true;
-  default:
-    return false;
+/// The text is the body of one fusion; parameters and result become the entry's.
+void wrapWholeEntry(HloModule &module) {
+  HloComputation &body = *module.entry();
+  HloComputation *entry = module.addComputation(freshComputationName(module, "entry"));
+  entry->setRange(body.range());
+  HloBuilder builder(*entry);
+  llvm::SmallVector<HloInstruction *> parameters;
+  for (HloInstruction *parameter : body.parameters()) {
+    builder.setRange(parameter->range());
+    parameters.push_back(builder.parameter(parameter->parameterNumber(), parameter->shape(), parameter->name()));
+  }
+  entry->setRoot(addFusion(builder, &body, parameters, FusionKind::Loop, body.name()));
+  module.setEntry(entry);
+}
+
+/// Parameters, and tuple elements of them, in front of everything else.
+void hoistParameters(HloEditor &editor) {
+  std::vector<bool> hoisted(editor.idBound(), false);
+  HloInstruction *rest = nullptr;
+  for (HloInstruction *instr = editor.first(), *next; instr; instr = next) {
+    next = editor.next(instr);
+    bool element = instr->opcode() == Opcode::GetTupleElement && hoisted[instr->operand(0)->id()];
+    hoisted[instr->id()] = element || instr->opcode() == Opcode::Parameter;
+    if (!hoisted[instr->id()] && !rest)
+      rest = instr;
+    else if (hoisted[instr->id()] && rest)
+      editor.moveBefore(instr, rest);
   }
 }
 
-bool callsFusion(const HloComputation &computation) {
-  return llvm::any_of(computation.instructions(),
-                      [](HloInstruction *instr) { return instr->opcode() == Opcode::Fusion; });
-}
-
-/// The values behind a (nested) tuple built by `tuple` instructions, in order.
-void tupleLeaves(HloInstruction *value, llvm::SmallVectorImpl<HloInstruction *> &leaves) {
-  if (value->opcode() != Opcode::Tuple) {
-    leaves.push_back(value);
-    return;
-  }
+/// The (nested) tuple of the results, again from what stands for them now.
+HloInstruction *rebuildTuple(HloInstruction *value, HloBuilder &builder, const GroupFuser &fuser) {
+  if (value->opcode() != Opcode::Tuple)
+    return fuser.formed(value);
+  llvm::SmallVector<HloInstruction *> elements;
   for (HloInstruction *element : value->operands())
-    tupleLeaves(element, leaves);
+    elements.push_back(rebuildTuple(element, builder, fuser));
+  builder.setRange(value->range());
+  return builder.tuple(elements);
 }
 
-class FusionFormer {
-public:
-  explicit FusionFormer(const HloModule &module) : source(module), result(emptyLike(module)) {}
+bool fuseByResultShape(HloEditor &editor) {
+  std::vector<FusionGroup> groups = groupByResultShape(editor.computation(), editor.module().name());
+  hoistParameters(editor);
+  GroupFuser fuser(editor);
+  for (const FusionGroup &group : groups)
+    fuser.fuse(group);
+  HloBuilder builder(editor, nullptr);
+  editor.setRoot(rebuildTuple(editor.root(), builder, fuser));
+  fuser.finish();
+  return editor.changed();
+}
 
-  std::unique_ptr<HloModule> run() {
-    std::vector<HloComputation *> computations = reachableComputations(source);
-    computations.pop_back(); // the entry
-    for (HloComputation *computation : computations)
-      copies[computation] = cloneComputation(*computation, *result, computation->name(), copies);
-    const HloComputation &entry = *source.entry();
-    bool hasFusions = callsFusion(entry);
-    if (source.headerless() && !hasFusions)
-      wrapWholeEntry(entry);
-    else if (hasFusions)
-      wrapEachPlainOp(entry);
-    else
-      fuseByResultShape(entry);
-    return std::move(result);
+/// A body that belongs to this fusion alone.
+HloComputation *ownBody(const HloInstruction &fusion, size_t numCallers) {
+  HloComputation *callee = fusion.computation(AttributeKey::Calls);
+  if (numCallers == 1)
+    return callee;
+  HloModule &module = callee->module();
+  HloComputation *copy = module.addComputationBefore(*fusion.parent(), freshComputationName(module, callee->name()));
+  copy->setRange(callee->range());
+  HloBuilder builder(*copy);
+  std::vector<HloInstruction *> mapped;
+  llvm::SmallVector<HloInstruction *> operands;
+  for (HloInstruction *instr : callee->instructions()) {
+    operands.clear();
+    for (HloInstruction *operand : instr->operands())
+      operands.push_back(mapped[operand->id()]);
+    builder.setRange(instr->range());
+    mapped.push_back(builder.clone(*instr, operands));
   }
+  copy->setRoot(mapped[callee->root()->id()]);
+  return copy;
+}
 
-private:
-  HloComputation *newEntry(const HloComputation &like) {
-    HloComputation *entry = result->addComputation(freshComputationName(*result, like.name()));
-    entry->setRange(like.range());
-    return entry;
-  }
-
-  HloInstruction *addFusion(HloBuilder &builder, HloComputation *body, llvm::ArrayRef<HloInstruction *> operands,
-                            llvm::StringRef name) {
-    Attribute attributes[] = {{AttributeKey::Kind, static_cast<int64_t>(FusionKind::Loop)},
-                              {AttributeKey::Calls, body}};
-    builder.setRange(body->root()->range());
-    return builder.add(Opcode::Fusion, body->root()->shape(), operands, attributes, name);
-  }
-
-  /// The text is the body of one fusion; parameters and result become the entry's.
-  void wrapWholeEntry(const HloComputation &body) {
-    HloComputation *fused = cloneComputation(body, *result, freshComputationName(*result, body.name()), copies);
-    HloComputation *entry = result->addComputation(freshComputationName(*result, "entry"));
-    entry->setRange(body.range());
-    HloBuilder builder(*entry);
-    llvm::SmallVector<HloInstruction *> parameters;
-    for (HloInstruction *parameter : body.parameters()) {
-      builder.setRange(parameter->range());
-      parameters.push_back(builder.parameter(parameter->parameterNumber(), parameter->shape(), parameter->name()));
-    }
-    entry->setRoot(addFusion(builder, fused, parameters, body.name()));
-    result->setEntry(entry);
-  }
-
-  /// Copies what `roots` need of `from` into a new body; values that `inEntry` holds become parameters of it.
-  /// Returns the fusion's operands.
-  struct Body {
-    HloComputation *computation;
-    llvm::SmallVector<HloInstruction *> operands;
-  };
-  Body makeBody(const HloComputation &from, llvm::ArrayRef<HloInstruction *> roots, const InstructionMap &inEntry,
-                llvm::StringRef name) {
-    Body body{result->addComputation(freshComputationName(*result, name)), {}};
-    std::vector<bool> needed(from.instructions().size(), false);
-    for (HloInstruction *root : roots)
-      needed[root->id()] = true;
-    for (HloInstruction *instr : llvm::reverse(from.instructions()))
-      if (needed[instr->id()] && !inEntry.contains(instr))
-        for (HloInstruction *operand : instr->operands())
-          needed[operand->id()] = true;
-    HloBuilder builder(*body.computation);
-    InstructionMap mapped;
-    llvm::SmallVector<HloInstruction *> operands;
-    for (HloInstruction *instr : from.instructions()) {
-      if (!needed[instr->id()])
-        continue;
-      builder.setRange(instr->range());
-      auto outside = inEntry.find(instr);
-      if (outside != inEntry.end()) {
-        mapped[instr] = builder.parameter(body.operands.size(), instr->shape(), instr->name());
-        body.operands.push_back(outside->second);
+/// The fusion computes those of its operands that are `absorbed` (by id) itself.
+void absorbOperands(HloInstruction &fusion, const std::vector<bool> &absorbed, size_t numCallers, HloEditor &editor) {
+  HloComputation *body = ownBody(fusion, numCallers);
+  llvm::SmallVector<HloInstruction *> operands;
+  {
+    HloEditor inner(*body);
+    llvm::SmallVector<HloInstruction *> parameters(body->parameters());
+    for (auto [parameter, operand] : llvm::zip_equal(parameters, fusion.operands())) {
+      if (!absorbed[operand->id()]) {
+        operands.push_back(operand);
         continue;
       }
-      operands.clear();
-      for (HloInstruction *operand : instr->operands())
-        operands.push_back(mapped.lookup(operand));
-      mapped[instr] = builder.clone(*instr, operands, copies);
-    }
-    llvm::SmallVector<HloInstruction *> bodyRoots;
-    for (HloInstruction *root : roots)
-      bodyRoots.push_back(mapped.lookup(root));
-    body.computation->setRoot(bodyRoots.size() == 1 ? bodyRoots.front() : builder.tuple(bodyRoots));
-    return body;
-  }
-
-  /// Parameters, and tuple elements of them, are available in the entry as they are.
-  void copyParameters(const HloComputation &from, HloBuilder &builder, InstructionMap &inEntry) {
-    for (HloInstruction *instr : from.instructions()) {
-      bool element = instr->opcode() == Opcode::GetTupleElement && inEntry.contains(instr->operand(0));
-      if (instr->opcode() != Opcode::Parameter && !element)
-        continue;
-      builder.setRange(instr->range());
-      llvm::SmallVector<HloInstruction *, 1> operands;
-      if (element)
-        operands.push_back(inEntry.lookup(instr->operand(0)));
-      inEntry[instr] = builder.clone(*instr, operands);
+      HloBuilder builder(inner, parameter);
+      inner.replaceAllUses(parameter, builder.clone(*operand, {}));
+      inner.eraseParameter(parameter);
     }
   }
+  HloBuilder builder(editor, &fusion);
+  editor.replaceAllUses(&fusion, addFusion(builder, body, operands, FusionKind::Loop, fusion.name()));
+  editor.eraseIfDead(&fusion);
+}
 
-  void fuseByResultShape(const HloComputation &from) {
-    llvm::SmallVector<HloInstruction *> leaves;
-    tupleLeaves(from.root(), leaves);
-    HloComputation *entry = result->addComputation(freshComputationName(*result, from.name()));
-    entry->setRange(from.range());
-    HloBuilder builder(*entry);
-    InstructionMap inEntry;
-    copyParameters(from, builder, inEntry);
-    if (shouldMaterialize(from, leaves))
-      materializeStructured(from, builder, inEntry);
-    // Results of one shape are written by one kernel. (Layouts count: its threads walk memory in order.)
-    std::vector<llvm::SmallVector<HloInstruction *>> groups;
-    llvm::StringMap<size_t> groupOf;
-    llvm::DenseSet<HloInstruction *> grouped;
-    for (HloInstruction *leaf : leaves) {
-      if (inEntry.contains(leaf))
-        continue;
-      std::string key = leaf->shape().isArray() ? leaf->shape().withElementType(ElementType::Pred).toString() : "";
-      auto [at, isNew] = groupOf.try_emplace(key, groups.size());
-      if (isNew)
-        groups.emplace_back();
-      if (grouped.insert(leaf).second)
-        groups[at->second].push_back(leaf);
-    }
-    unsigned number = 0;
-    for (llvm::ArrayRef<HloInstruction *> roots : groups) {
-      std::string suffix = groups.size() == 1 ? "" : "_" + std::to_string(number++);
-      Body body = makeBody(from, roots, inEntry, "fused_" + from.name().str() + suffix);
-      HloInstruction *fusion = addFusion(builder, body.computation, body.operands, source.name().str() + suffix);
-      for (unsigned i = 0; i < roots.size(); ++i)
-        pending.push_back({roots[i], roots.size() == 1 ? fusion : builder.tupleElement(fusion, i)});
-    }
-    for (auto &[leaf, value] : pending)
-      inEntry[leaf] = value;
-    entry->setRoot(rebuildTuple(from.root(), builder, inEntry));
-    result->setEntry(entry);
-  }
+void absorbConstants(HloEditor &editor) {
+  const HloComputation &entry = editor.computation();
+  HloUsers users(entry);
+  std::vector<bool> absorbed;
+  for (HloInstruction *instr : entry.instructions())
+    absorbed.push_back(belongsToReaders(*instr, users));
+  llvm::DenseMap<const HloComputation *, size_t> numCallers;
+  for (const auto &computation : editor.module().computations())
+    for (HloInstruction *instr : computation->instructions())
+      for (HloComputation *called : instr->calledComputations())
+        ++numCallers[called];
+  llvm::SmallVector<HloInstruction *> readers;
+  for (HloInstruction *instr : entry.instructions())
+    if (instr->opcode() == Opcode::Fusion &&
+        llvm::any_of(instr->operands(), [&](HloInstruction *operand) { return absorbed[operand->id()]; }))
+      readers.push_back(instr);
+  for (HloInstruction *fusion : readers)
+    absorbOperands(*fusion, absorbed, numCallers[fusion->computation(AttributeKey::Calls)]--, editor);
+}
 
-  /// Is there an op that combines many elements (a reduction, a contraction) whose result would be computed again and
-  /// again if everything were one kernel? A single one that is read element by element is not.
-  static bool shouldMaterialize(const HloComputation &from, llvm::ArrayRef<HloInstruction *> leaves) {
-    std::vector<bool> live = liveInstructions(from);
-    llvm::SmallVector<HloInstruction *> structured;
-    for (HloInstruction *instr : from.instructions())
-      if (live[instr->id()] && family(instr->opcode()) == OpcodeFamily::Structured)
-        structured.push_back(instr);
-    if (structured.size() != 1)
-      return !structured.empty();
-    const Shape &shape = structured.front()->shape();
-    return !shape.isArray() || llvm::any_of(leaves, [&](HloInstruction *leaf) {
-      return !leaf->shape().isArray() || leaf->shape().numElements() != shape.numElements();
-    });
-  }
-
-  /// Every such op becomes the root of a fusion of its own, with what is computed on the way to it.
-  void materializeStructured(const HloComputation &from, HloBuilder &builder, InstructionMap &inEntry) {
-    std::vector<bool> live = liveInstructions(from);
-    for (HloInstruction *instr : from.instructions()) {
-      if (!live[instr->id()] || inEntry.contains(instr))
-        continue;
-      if (family(instr->opcode()) == OpcodeFamily::Structured) {
-        Body body = makeBody(from, {instr}, inEntry, "fused_" + instr->name().str());
-        inEntry[instr] = addFusion(builder, body.computation, body.operands, instr->name());
-      } else if (instr->opcode() == Opcode::GetTupleElement && inEntry.contains(instr->operand(0))) {
-        builder.setRange(instr->range());
-        inEntry[instr] = builder.clone(*instr, {inEntry.lookup(instr->operand(0))});
-      }
-    }
-  }
-
-  HloInstruction *rebuildTuple(HloInstruction *value, HloBuilder &builder, const InstructionMap &inEntry) {
-    if (value->opcode() != Opcode::Tuple)
-      return inEntry.lookup(value);
-    llvm::SmallVector<HloInstruction *> elements;
-    for (HloInstruction *element : value->operands())
-      elements.push_back(rebuildTuple(element, builder, inEntry));
-    builder.setRange(value->range());
-    return builder.tuple(elements);
-  }
-
-  void wrapEachPlainOp(const HloComputation &from) {
-    HloComputation *entry = newEntry(from);
-    HloBuilder builder(*entry);
-    InstructionMap inEntry;
-    std::vector<bool> live = liveInstructions(from);
-    llvm::SmallVector<HloInstruction *> operands;
-    for (HloInstruction *instr : from.instructions()) {
-      // Constants and what is made of nothing else go into their readers; only a result needs a kernel that writes it.
-      bool isSource = family(instr->opcode()) == OpcodeFamily::Source && instr->opcode() != Opcode::Parameter;
-      if (!live[instr->id()] || (isSource && instr != from.root() && !isResult(from, instr)))
-        continue;
-      if (!isStructure(*instr)) {
-        inEntry[instr] = instr->opcode() == Opcode::Fusion ? absorbConstants(*instr, builder, inEntry)
-                                                           : wrap(from, instr, builder, inEntry);
-        continue;
-      }
-      operands.clear();
-      for (HloInstruction *operand : instr->operands())
-        operands.push_back(inEntry.lookup(operand));
-      builder.setRange(instr->range());
-      inEntry[instr] = builder.clone(*instr, operands);
-    }
-    entry->setRoot(inEntry.lookup(from.root()));
-    result->setEntry(entry);
-  }
-
-  /// Is a constant read by something that only names buffers, so that it needs a buffer itself?
-  bool isResult(const HloComputation &from, const HloInstruction *instr) {
-    if (!users)
-      users = std::make_unique<HloUsers>(from);
-    return llvm::any_of(users->of(instr), [](HloInstruction *user) { return isStructure(*user); });
-  }
-
-  HloInstruction *wrap(const HloComputation &from, HloInstruction *instr, HloBuilder &builder,
-                       const InstructionMap &inEntry) {
-    Body body = makeBody(from, {instr}, inEntry, ("wrapped_" + llvm::Twine(instr->name())).str());
-    return addFusion(builder, body.computation, body.operands, instr->name());
-  }
-
-  /// A fusion whose operands are constants of the entry gets a body that holds them.
-  HloInstruction *absorbConstants(const HloInstruction &fusion, HloBuilder &builder, const InstructionMap &inEntry) {
-    HloComputation *callee = copies.lookup(fusion.computation(AttributeKey::Calls));
-    llvm::SmallVector<HloInstruction *> operands;
-    for (HloInstruction *operand : fusion.operands())
-      if (inEntry.contains(operand))
-        operands.push_back(inEntry.lookup(operand));
-    builder.setRange(fusion.range());
-    if (operands.size() == fusion.numOperands())
-      return builder.clone(fusion, operands, copies);
-    HloComputation *body = result->addComputation(freshComputationName(*result, callee->name()));
-    body->setRange(callee->range());
-    HloBuilder inner(*body);
-    InstructionMap mapped;
-    int64_t number = 0;
-    for (HloInstruction *parameter : callee->parameters()) {
-      HloInstruction *operand = fusion.operand(parameter->parameterNumber());
-      inner.setRange(parameter->range());
-      mapped[parameter] = inEntry.contains(operand) ? inner.parameter(number++, parameter->shape(), parameter->name())
-                                                    : inner.clone(*operand, {});
-    }
-    body->setRoot(cloneLive(*callee, inner, mapped, copies));
-    return addFusion(builder, body, operands, fusion.name());
-  }
-
-  const HloModule &source;
-  std::unique_ptr<HloModule> result;
-  ComputationMap copies;
-  std::unique_ptr<HloUsers> users;
-  llvm::SmallVector<std::pair<HloInstruction *, HloInstruction *>> pending;
-};
+bool fuseEachPlainOp(HloEditor &editor) {
+  GroupFuser fuser(editor);
+  for (const FusionGroup &group : groupEachPlainOp(editor.computation()))
+    fuser.fuse(group);
+  fuser.finish();
+  bool changed = editor.changed();
+  editor.finish();
+  absorbConstants(editor);
+  return changed || editor.changed();
+}
 
 } // namespace
 
-std::unique_ptr<HloModule> formFusions(const HloModule &module, DiagnosticEngine &diagnostics) {
-  return FusionFormer(module).run();
+PassResult formFusions(HloModule &module, HloPassContext &) {
+  HloComputation &entry = *module.entry();
+  bool hasFusions = llvm::any_of(entry.instructions(), [](auto *instr) { return instr->opcode() == Opcode::Fusion; });
+  HloEditor editor(entry);
+  bool changed = editor.eraseDead() > 0;
+  editor.finish();
+  if (module.headerless() && !hasFusions) {
+    wrapWholeEntry(module);
+    return PassResult::Changed;
+  }
+  changed |= hasFusions ? fuseEachPlainOp(editor) : fuseByResultShape(editor);
+  return changedIf(changed);
 }
 
 } // namespace hloc

@@ -1,131 +1,119 @@
 // call -> the instructions of its callee.
 //
-// Callees come before callers in a module, so when a computation is copied the bodies it calls have been inlined
-// already and one level of splicing is enough.
+// Callees come before callers in a module, so when a computation is edited, the bodies it calls have no calls left and
+// one level of splicing is enough.
 
-#include "CloneBody.h"
+#include "WithLayout.h"
+#include "hloc/hlo/HloEditor.h"
+#include "hloc/support/Check.h"
 #include "hloc/transforms/Transforms.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 
 namespace hloc {
 
 namespace {
 
-class Inliner {
-public:
-  Inliner(const HloModule &module, DiagnosticEngine &diagnostics, size_t limit)
-      : source(module), diagnostics(diagnostics), limit(limit), result(emptyLike(module)) {}
+/// Bytes pass unchanged into tuples and the parameters of fusions: where the text gives them another layout, it means
+/// a copy.
+void matchOperandLayouts(HloInstruction &instr, HloEditor &editor) {
+  HloBuilder builder(editor, &instr);
+  builder.setRange(instr.range());
+  auto match = [&](unsigned operand, const Shape &wanted) {
+    editor.setOperand(&instr, operand, withLayout(instr.operand(operand), wanted, builder));
+  };
+  if (instr.opcode() == Opcode::Tuple)
+    for (unsigned i = 0; i < instr.numOperands(); ++i)
+      match(i, instr.shape().element(i));
+  if (instr.opcode() == Opcode::Fusion)
+    for (const HloInstruction *parameter : instr.computation(AttributeKey::Calls)->parameters())
+      match(parameter->parameterNumber(), parameter->shape());
+}
 
-  std::unique_ptr<HloModule> run() {
-    for (HloComputation *computation : reachableComputations(source))
-      if (!inlineInto(*computation))
-        return nullptr;
-    result->setEntry(copies.lookup(source.entry()));
-    return dropUncalled();
+/// A fusion's kernel writes what its root is, in the root's layout.
+void matchResultLayout(HloInstruction &fusion, HloEditor &editor) {
+  Shape declared = fusion.shape();
+  const Shape &written = fusion.computation(AttributeKey::Calls)->root()->shape();
+  if (written == declared)
+    return;
+  llvm::SmallVector<HloUse> uses = editor.uses(&fusion);
+  bool isRoot = &fusion == editor.root();
+  editor.setShape(&fusion, written);
+  HloBuilder builder(editor, editor.next(&fusion));
+  builder.setRange(fusion.range());
+  HloInstruction *converted = withLayout(&fusion, declared, builder);
+  for (const HloUse &use : uses)
+    editor.setOperand(use.user, use.operand, converted);
+  if (isRoot)
+    editor.setRoot(converted);
+}
+
+/// Copies the callee's instructions in place of `call`, named `<call>.<callee instruction>`.
+void splice(HloInstruction &call, HloEditor &editor) {
+  const HloComputation &callee = *call.computation(AttributeKey::ToApply);
+  HloBuilder builder(editor, &call);
+  builder.setRange(call.range());
+  std::vector<HloInstruction *> mapped(callee.instructions().size(), nullptr); // by id
+  for (HloInstruction *parameter : callee.parameters())
+    mapped[parameter->id()] = withLayout(call.operand(parameter->parameterNumber()), parameter->shape(), builder);
+  llvm::SmallVector<HloInstruction *> operands;
+  for (HloInstruction *instr : callee.instructions()) {
+    if (mapped[instr->id()])
+      continue;
+    operands.clear();
+    for (HloInstruction *operand : instr->operands())
+      operands.push_back(mapped[operand->id()]);
+    std::string name = (llvm::Twine(call.name()) + "." + instr->name()).str();
+    HLOC_CHECK(!instr->has(AttributeKey::ControlPredecessors), "a module that passes change is made by cloneModule");
+    InstructionSpec spec{instr->opcode(),       name,
+                         instr->shape(),        operands,
+                         instr->attributes(),   instr->range(),
+                         /*parameterNumber=*/0, instr->hasLiteral() ? &instr->literal() : nullptr};
+    mapped[instr->id()] = editor.insert(spec, &call);
   }
+  editor.replaceAllUses(&call, withLayout(mapped[callee.root()->id()], call.shape(), builder));
+  editor.erase(&call);
+}
 
-private:
-  bool inlineInto(const HloComputation &from) {
-    HloComputation *copy = result->addComputation(from.name());
-    copy->setRange(from.range());
-    copy->setExecutionThread(from.executionThread());
-    copies[&from] = copy;
-    HloBuilder builder(*copy);
-    InstructionMap mapped;
-    std::vector<bool> live = liveInstructions(from);
-    llvm::SmallVector<HloInstruction *> operands;
-    for (HloInstruction *instr : from.instructions()) {
-      if (!live[instr->id()])
-        continue;
-      operands.clear();
-      for (HloInstruction *operand : instr->operands())
-        operands.push_back(mapped.lookup(operand));
-      builder.setRange(instr->range());
-      matchLayouts(*instr, operands, builder);
-      mapped[instr] = instr->opcode() == Opcode::Call     ? splice(*instr, operands, builder, *copy)
-                      : instr->opcode() == Opcode::Fusion ? cloneFusion(*instr, operands, builder)
-                                                          : builder.clone(*instr, operands, copies);
-      if (copy->instructions().size() > limit) {
-        diagnostics.report(DiagnosticKind::UnsupportedFeature, instr->range(),
-                           "inlining calls makes `" + from.name().str() + "` larger than " + std::to_string(limit) +
-                               " instructions");
-        return false;
-      }
+/// False if the computation became too large, which is then reported.
+bool inlineInto(HloEditor &editor, HloPassContext &context) {
+  size_t limit = context.options.maxInstructions, spliced = 0;
+  for (HloInstruction *instr = editor.first(), *next; instr; instr = next) {
+    next = editor.next(instr);
+    matchOperandLayouts(*instr, editor);
+    if (instr->opcode() == Opcode::Fusion)
+      matchResultLayout(*instr, editor);
+    if (instr->opcode() != Opcode::Call)
+      continue;
+    SourceRange where = instr->range();
+    splice(*instr, editor);
+    ++spliced;
+    if (editor.numInstructions() > limit) {
+      context.diagnostics.report(DiagnosticKind::UnsupportedFeature, where,
+                                 "inlining calls makes `" + editor.computation().name().str() + "` larger than " +
+                                     std::to_string(limit) + " instructions");
+      return false;
     }
-    copy->setRoot(mapped.lookup(from.root()));
-    return true;
   }
-
-  /// Bytes pass unchanged into tuples and the parameters of fusions: where the text gives them another layout, it means
-  /// a copy.
-  static void matchLayouts(const HloInstruction &instr, llvm::MutableArrayRef<HloInstruction *> operands,
-                           HloBuilder &builder) {
-    if (instr.opcode() == Opcode::Tuple)
-      for (auto [i, operand] : llvm::enumerate(operands))
-        operand = withLayout(operand, instr.shape().element(i), builder);
-    if (instr.opcode() == Opcode::Fusion)
-      for (const HloInstruction *parameter : instr.computation(AttributeKey::Calls)->parameters())
-        operands[parameter->parameterNumber()] =
-            withLayout(operands[parameter->parameterNumber()], parameter->shape(), builder);
-  }
-
-  /// A fusion's kernel writes what its root is, in the root's layout.
-  HloInstruction *cloneFusion(const HloInstruction &fusion, llvm::ArrayRef<HloInstruction *> operands,
-                              HloBuilder &builder) {
-    const Shape &written = fusion.computation(AttributeKey::Calls)->root()->shape();
-    return withLayout(builder.clone(fusion, operands, copies, &written), fusion.shape(), builder);
-  }
-
-  /// Copies the callee's instructions in place of `call`, named `<call>.<callee instruction>`.
-  HloInstruction *splice(const HloInstruction &call, llvm::ArrayRef<HloInstruction *> operands, HloBuilder &builder,
-                         HloComputation &into) {
-    HloComputation *callee = copies.lookup(call.computation(AttributeKey::ToApply));
-    InstructionMap mapped;
-    for (HloInstruction *parameter : callee->parameters())
-      mapped[parameter] = withLayout(operands[parameter->parameterNumber()], parameter->shape(), builder);
-    llvm::SmallVector<HloInstruction *> inner;
-    for (HloInstruction *instr : callee->instructions()) {
-      if (mapped.contains(instr))
-        continue;
-      inner.clear();
-      for (HloInstruction *operand : instr->operands())
-        inner.push_back(mapped.lookup(operand));
-      builder.setRange(instr->range());
-      std::string name = (llvm::Twine(call.name()) + "." + instr->name()).str();
-      InstructionSpec spec{instr->opcode(),       name,
-                           instr->shape(),        inner,
-                           instr->attributes(),   instr->range(),
-                           /*parameterNumber=*/0, instr->hasLiteral() ? &instr->literal() : nullptr};
-      mapped[instr] = into.add(spec);
-    }
-    return withLayout(mapped.lookup(callee->root()), call.shape(), builder);
-  }
-
-  /// Computations that only calls used are no longer reachable.
-  std::unique_ptr<HloModule> dropUncalled() {
-    std::vector<HloComputation *> keep = reachableComputations(*result);
-    if (keep.size() == result->computations().size())
-      return std::move(result);
-    std::unique_ptr<HloModule> slim = emptyLike(source);
-    ComputationMap kept;
-    for (HloComputation *computation : keep)
-      kept[computation] = cloneComputation(*computation, *slim, computation->name(), kept);
-    slim->setEntry(kept.lookup(result->entry()));
-    return slim;
-  }
-
-  const HloModule &source;
-  DiagnosticEngine &diagnostics;
-  size_t limit;
-  std::unique_ptr<HloModule> result;
-  ComputationMap copies;
-};
+  context.statistics.add("inline-calls.calls", spliced);
+  return true;
+}
 
 } // namespace
 
-std::unique_ptr<HloModule> inlineCalls(const HloModule &module, DiagnosticEngine &diagnostics, size_t maxInstructions) {
-  return Inliner(module, diagnostics, maxInstructions).run();
+PassResult inlineCalls(HloModule &module, HloPassContext &context) {
+  bool changed = module.eraseUnreachable() > 0;
+  for (const auto &computation : module.computations()) {
+    HloEditor editor(*computation);
+    editor.eraseDead(); // a dead call is not worth its body
+    if (!inlineInto(editor, context))
+      return PassResult::Failed;
+    editor.eraseDead(); // arguments that a callee ignores
+    changed |= editor.changed();
+  }
+  changed |= module.eraseUnreachable() > 0; // callees
+  return changedIf(changed);
 }
 
 } // namespace hloc

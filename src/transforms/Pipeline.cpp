@@ -1,14 +1,39 @@
+#include "hloc/support/Check.h"
 #include "hloc/transforms/Transforms.h"
 
 namespace hloc {
 
 llvm::ArrayRef<HloPass> hloPipeline() {
   static constexpr HloPass passes[] = {
-      {"inline-calls", [](const HloModule &module, DiagnosticEngine &d) { return inlineCalls(module, d); }},
-      {"apply-entry-layout", applyEntryLayout},
-      {"form-fusions", formFusions},
+      {"inline-calls", inlineCalls, "Replaces calls by what they call, and drops what nothing uses"},
+      {"apply-entry-layout", applyEntryLayout,
+       "Gives parameters and results of the entry the layouts of its signature"},
+      {"form-fusions", formFusions, "Puts the ops of the entry into fusions, and constants into those that read them"},
   };
   return passes;
+}
+
+PassResult runPasses(HloModule &module, llvm::ArrayRef<HloPass> passes, HloPassContext &context) {
+  PassResult all = PassResult::Unchanged;
+  for (const HloPass &pass : passes) {
+    auto begin = HloPassContext::Clock::now();
+    PassResult result = pass.run(module, context);
+    if (context.afterPass)
+      context.afterPass(pass, result, begin, HloPassContext::Clock::now());
+    if (result == PassResult::Failed)
+      return result;
+    if (result == PassResult::Changed)
+      all = result;
+  }
+  return all;
+}
+
+PassResult runToFixpoint(HloModule &module, llvm::ArrayRef<HloPass> passes, HloPassContext &context,
+                         unsigned maxRounds) {
+  for (unsigned round = 0; round < maxRounds; ++round)
+    if (PassResult result = runPasses(module, passes, context); result != PassResult::Changed)
+      return result == PassResult::Unchanged ? changedIf(round > 0) : result;
+  HLOC_UNREACHABLE("HLO passes that should come to rest undo each other");
 }
 
 } // namespace hloc

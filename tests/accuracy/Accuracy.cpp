@@ -2,16 +2,16 @@
 // correctly rounded values, and compares it with src/interp/Accuracy.def. See scripts/accuracy --help.
 #include "Measure.h"
 
+#include "hloc/support/Parallel.h"
+
 #include "CLI/CLI.hpp"
 #include "fmt/format.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <atomic>
 #include <cmath>
 #include <map>
 #include <mutex>
-#include <thread>
 
 using namespace hloc;
 using namespace hloc::accuracy;
@@ -43,7 +43,7 @@ Table checkedIn() {
 
 llvm::StringRef enumName(Opcode opcode) {
   static constexpr llvm::StringLiteral names[] = {
-#define HLOC_OPCODE(name, text, minOperands, maxOperands, family, shape, attributes) #name,
+#define HLOC_OPCODE(name, ...) #name,
 #include "hloc/hlo/Opcodes.def"
   };
   return names[size_t(opcode)];
@@ -105,18 +105,7 @@ std::vector<Measurement> measureAll(const Options &options) {
   choices.effort = options.check ? Effort::Quick : options.all ? Effort::All : Effort::Dense;
   choices.withInterpreter = options.interpreter;
   std::vector<Measurement> measured(chosen.size());
-  std::atomic<size_t> next = 0;
-  auto work = [&] {
-    for (size_t i = next++; i < chosen.size(); i = next++)
-      measured[i] = measure(chosen[i], choices);
-  };
-  unsigned workers = options.jobs ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::thread> threads;
-  for (unsigned i = 1; i < workers; ++i)
-    threads.emplace_back(work);
-  work();
-  for (std::thread &thread : threads)
-    thread.join();
+  runInParallel(chosen.size(), numWorkers(options.jobs), [&](size_t i) { measured[i] = measure(chosen[i], choices); });
   return measured;
 }
 

@@ -38,15 +38,14 @@ std::unique_ptr<Kernel> Kernel::make(const Instruction &instruction, const Targe
   DiagnosticEngine &diagnostics = kernel->diagnostics;
   kernel->module =
       parseHloModule(std::make_shared<const SourceFile>("accuracy.hlo", instruction.module()), diagnostics);
-  CompileOptions options;
-  options.targets.push_back(target);
+  CompilerOptions options;
   options.jobs = 1;
+  CompileObserver nobody;
   Timing timing(false);
-  Compiler compiler(options, toolchain, timing, diagnostics);
+  Compiler compiler(options, toolchain, nobody, diagnostics);
   std::optional<CompiledModule> compiled;
   if (kernel->module && verify(*kernel->module, diagnostics))
-    if (std::unique_ptr<HloModule> fused = compiler.fuse(*kernel->module))
-      compiled = compiler.compile(*fused, target, Stage::Ptx);
+    compiled = compiler.compileModule(*kernel->module, target);
   std::optional<DeviceProgram> program;
   if (compiled)
     program = Executor(*kernel->module, timing, diagnostics).programOf(compiled->manifest);
@@ -109,8 +108,7 @@ bool Kernel::run(size_t machine, llvm::ArrayRef<Patterns> operands, Patterns &re
     std::vector<uint8_t> bytes = toDeviceBytes(literalOf(operands[buffer.input], instruction.from));
     fine = fine && device.upload(i, bytes.data(), bytes.size(), error);
   }
-  for (const auto &step : program.steps)
-    fine = fine && device.issue(step, error);
+  fine = fine && issueSteps(device, program, program.steps, error);
   Shape shape = Shape::array(instruction.to, {int64_t(chunk)});
   std::vector<uint8_t> bytes(size_t(shape.byteSize()));
   BufferSlice slice = program.results.front();

@@ -7,6 +7,9 @@
 
 namespace hloc {
 
+/// A constant is text: more would only be slow to read.
+constexpr int64_t maxConstantElements = 1000;
+
 GeneratorState::GeneratorState(HloModule &module, uint64_t seed, const GeneratorOptions &options)
     : module(module), options(options), random(seed) {
   entry = module.addComputation("main");
@@ -54,7 +57,11 @@ llvm::SmallVector<int64_t, 6> GeneratorState::smallDims(unsigned rank) {
   return dims;
 }
 
-Shape GeneratorState::anyArray() { return laidOut(Shape::array(anyType(), smallDims(below(4)))); }
+Shape GeneratorState::anyArray() {
+  if (options.edgeSizes)
+    return laidOut(Shape::array(anyType(), edgeDims()));
+  return laidOut(Shape::array(anyType(), smallDims(below(4))));
+}
 
 Shape GeneratorState::laidOut(const Shape &shape) {
   if (!options.randomLayouts || !shape.isArray() || shape.rank() < 2 || oneIn(2))
@@ -103,7 +110,8 @@ HloInstruction *GeneratorState::withShape(const Shape &shape) {
       found.push_back(instr);
   if (!found.empty() && !oneIn(4))
     return found[below(found.size())];
-  return shape.isArray() && oneIn(3) ? constant(laidOut(shape)) : parameter(laidOut(shape));
+  bool literal = shape.isArray() && shape.numElements() <= maxConstantElements && oneIn(3);
+  return literal ? constant(laidOut(shape)) : parameter(laidOut(shape));
 }
 
 HloInstruction *GeneratorState::parameter(const Shape &shape) {
@@ -145,7 +153,7 @@ HloInstruction *GeneratorState::add(Opcode opcode, const Shape &declared, Operan
   std::string error, name = (text(opcode) + "." + llvm::Twine(entry->instructions().size())).str();
   spec.name = name;
   std::optional<Shape> shape = inferShape(spec, error);
-  if (!shape)
+  if (!shape || (options.edgeSizes && shape->isArray() && shape->numElements() > 2 * options.maxElements))
     return nullptr;
   spec.shape = declared.isArray() || !shape->isArray() ? *shape : laidOut(*shape);
   return entry->add(spec);

@@ -25,6 +25,7 @@ struct GeneratorState {
   llvm::SmallVector<int64_t, 6> permutation(unsigned n);
   llvm::SmallVector<int64_t, 6> someOf(unsigned n); ///< ascending
   llvm::SmallVector<int64_t, 6> smallDims(unsigned rank);
+  llvm::SmallVector<int64_t, 6> edgeDims(); ///< for GeneratorOptions::edgeSizes
   Shape anyArray();
   /// With a random layout, if these are wanted.
   Shape laidOut(const Shape &shape);
@@ -79,6 +80,14 @@ HloInstruction *generateIndexed(GeneratorState &state, Opcode opcode);
 HloInstruction *generateStructured(GeneratorState &state, Opcode opcode);
 HloInstruction *generateContraction(GeneratorState &state, Opcode opcode);
 HloInstruction *generateStructure(GeneratorState &state, Opcode opcode);
+HloInstruction *generateFusion(GeneratorState &state);
 HloInstruction *generateRemote(GeneratorState &state, Opcode opcode);
+
+/// Gives parameters' buffers to results of their shape, or does not.
+void generateDonations(GeneratorState &state);
+/// For GeneratorOptions::edgeSizes: the opcodes, each as often as it should be drawn, ...
+std::vector<Opcode> opcodesOfLargeArrays();
+/// ... and a transpose that is worth a tile.
+HloInstruction *generateTiledTranspose(GeneratorState &state);
 
 } // namespace hloc

@@ -1,4 +1,4 @@
-// Generator: tuples, calls, control flow, fusions; random numbers, transfers, collectives, asynchronous pairs.
+// Generator: tuples, calls, control flow; random numbers, transfers, collectives, asynchronous pairs.
 #include "fuzz/GeneratorState.h"
 
 #include "hloc/hlo/HloBuilder.h"
@@ -199,11 +199,8 @@ HloInstruction *generateStructure(GeneratorState &g, Opcode opcode) {
     HloInstruction *x = g.anyArrayInstruction();
     return g.add(opcode, {}, {x}, {g.callee(Key::ToApply, unaryFunction(g, x->shape()))});
   }
-  case Opcode::Fusion: {
-    HloInstruction *x = g.anyArrayInstruction();
-    return g.add(opcode, x->shape(), {x},
-                 {g.integer(Key::Kind, g.below(3)), g.callee(Key::Calls, unaryFunction(g, x->shape()))});
-  }
+  case Opcode::Fusion:
+    return generateFusion(g);
   default:
     return nullptr;
   }

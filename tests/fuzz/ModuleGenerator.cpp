@@ -45,6 +45,8 @@ HloInstruction *makeRoot(GeneratorState &state) {
 bool generateInstruction(GeneratorState &state, Opcode opcode) {
   if (needsSeveralDevices(opcode))
     return generateRemote(state, opcode);
+  if (state.options.edgeSizes && opcode == Opcode::Transpose && !state.oneIn(3))
+    return generateTiledTranspose(state);
   switch (family(opcode)) {
   case OpcodeFamily::Unary:
   case OpcodeFamily::Binary:
@@ -84,13 +86,14 @@ std::unique_ptr<HloModule> withEntryLast(const HloModule &module) {
       copyOne(*computation);
   copyOne(*module.entry());
   copy->setEntry(computations[module.entry()]);
+  copy->setAttributes(module.attributes());
   return copy;
 }
 
 std::unique_ptr<HloModule> generateModule(uint64_t seed, const GeneratorOptions &options) {
   HloModule module("generated_" + std::to_string(seed));
   GeneratorState state(module, seed, options);
-  std::vector<Opcode> opcodes = usableOpcodes(options);
+  std::vector<Opcode> opcodes = options.edgeSizes ? opcodesOfLargeArrays() : usableOpcodes(options);
   for (unsigned i = 0; i < options.instructions; ++i) {
     // An opcode may find no operands it can take; another draw is cheaper than a search.
     for (int attempt = 0; attempt < 8; ++attempt)
@@ -101,6 +104,7 @@ std::unique_ptr<HloModule> generateModule(uint64_t seed, const GeneratorOptions 
     state.anyArrayInstruction();
   HloInstruction *root = options.deadCode && state.oneIn(2) ? state.anyInstruction() : makeRoot(state);
   state.entry->setRoot(root);
+  generateDonations(state);
   return withEntryLast(module);
 }
 

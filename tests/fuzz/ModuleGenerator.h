@@ -17,6 +17,8 @@ struct GeneratorOptions {
   bool singleDeviceOnly = true; ///< leave out collectives, transfers, custom calls, random numbers
   bool randomLayouts = true;    ///< else all default
   bool deadCode = true;         ///< else the root is a tuple of everything unused
+  /// Arrays of up to maxElements whose sizes are beside those at which kernels change their form, and ops for them.
+  bool edgeSizes = false;
 };
 
 /// Verified by construction: shapes come from inferShape.

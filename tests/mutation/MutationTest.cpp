@@ -89,10 +89,8 @@ bool isUsable(const LaunchDescription &launch, const ptx::Module &module, uint64
   uint64_t bytes = 0;
   for (const LaunchBuffer &buffer : launch.buffers)
     bytes += buffer.bytes;
-  return bytes <= largest && llvm::all_of(launch.steps, [&](const auto &step) {
-           const auto *kernel = std::get_if<LaunchKernel>(&step);
-           return !kernel || module.find(kernel->kernel);
-         });
+  return bytes <= largest &&
+         llvm::all_of(launch.kernels, [&](const LaunchKernel &kernel) { return module.find(kernel.name); });
 }
 
 std::optional<ptx::Module> parsePtx(const std::string &file) {

@@ -1,6 +1,6 @@
 // Writes generated modules to a folder, one file a seed, for runs of the compiler against the interpreter.
 //
-//   hloc-generate-modules FIRST-SEED COUNT INSTRUCTIONS MAX-ELEMENTS FOLDER
+//   hloc-generate-modules FIRST-SEED COUNT INSTRUCTIONS MAX-ELEMENTS FOLDER [--edge-sizes]
 
 #include "fuzz/ModuleGenerator.h"
 #include "hloc/hlo/Printer.h"
@@ -11,8 +11,9 @@
 #include <cstdlib>
 
 int main(int argc, char **argv) {
-  if (argc != 6) {
-    llvm::errs() << "usage: " << argv[0] << " FIRST-SEED COUNT INSTRUCTIONS MAX-ELEMENTS FOLDER\n";
+  bool edgeSizes = argc == 7 && llvm::StringRef(argv[6]) == "--edge-sizes";
+  if (argc != 6 && !edgeSizes) {
+    llvm::errs() << "usage: " << argv[0] << " FIRST-SEED COUNT INSTRUCTIONS MAX-ELEMENTS FOLDER [--edge-sizes]\n";
     return 2;
   }
   uint64_t first = std::strtoull(argv[1], nullptr, 10), count = std::strtoull(argv[2], nullptr, 10);
@@ -20,6 +21,7 @@ int main(int argc, char **argv) {
   options.instructions = unsigned(std::strtoul(argv[3], nullptr, 10));
   options.maxElements = std::strtol(argv[4], nullptr, 10);
   options.deadCode = false;
+  options.edgeSizes = edgeSizes;
   std::string error, folder = argv[5];
   if (!hloc::createFolders(folder, error)) {
     llvm::errs() << folder << ": " << error << "\n";

@@ -1,5 +1,5 @@
 #pragma once
-// PTX to machine code by NVIDIA's ptxas, run as parallel processes in front of a cache.
+// PTX to machine code by NVIDIA's ptxas, as parallel processes or in this one through nvJitLink, behind a cache.
 //
 //   assemble({ptxOfGelu, ptxOfSoftmax}, sm_90, toolchain, options, diagnostics)
 //     -> {Cubin {bytes, {{"gelu", 28 registers, ...}}}, Cubin {...}}
@@ -20,7 +20,13 @@ namespace hloc {
 class DiagnosticEngine;
 class Toolchain;
 
+/// `--assembler`. Auto: nvJitLink where it gives the code that ptxas gives and both are of one toolkit, or where there
+/// is no ptxas; ptxas otherwise. The choice never depends on the machine's load or the cache, so that bytes do not
+/// either.
+enum class AssemblerChoice { Auto, NvJitLink, Ptxas };
+
 struct AssembleOptions {
+  AssemblerChoice assembler = AssemblerChoice::Auto;
   unsigned jobs = 1;              ///< ptxas processes at a time
   std::string cacheFolder;        ///< CubinCache::defaultFolder() for users; empty: no cache
   std::vector<std::string> flags; ///< more arguments for ptxas, e.g. `-O1`
@@ -32,6 +38,21 @@ struct AssembleOptions {
 llvm::FailureOr<std::vector<Cubin>> assemble(llvm::ArrayRef<std::string> ptx, const TargetInfo &target,
                                              const Toolchain &toolchain, const AssembleOptions &options,
                                              DiagnosticEngine &diagnostics);
+
+/// One cubin with all kernels of a module. `kernels` holds the PTX of each, `merged` of all in one file. Where
+/// nvJitLink is there to link, each kernel is a job of its own, in parallel, and found in the cache whatever its name;
+/// elsewhere, and if a kernel calls functions (what it needs besides its own registers is known after linking), ptxas
+/// gets `merged`. Linked code may take an instruction more where shared memory is addressed.
+llvm::FailureOr<Cubin> assembleModule(llvm::ArrayRef<std::string> kernels, const std::string &merged,
+                                      const TargetInfo &target, const Toolchain &toolchain,
+                                      const AssembleOptions &options, DiagnosticEngine &diagnostics);
+
+/// Whether there is anything to assemble with.
+bool canAssemble(const Toolchain &toolchain, AssemblerChoice choice);
+/// `ptxas` and its version, which nvJitLink of the same toolkit shares; `nvjitlink` and its own if there is no ptxas.
+std::pair<std::string, std::string> assemblerVersion(const Toolchain &toolchain, const AssembleOptions &options);
+/// Does in advance what the first call of assemble would wait for: loading nvJitLink, asking ptxas for its version.
+void prepareAssembling(const Toolchain &toolchain, const AssembleOptions &options);
 
 /// What `ptxas -v` printed about each entry.
 std::vector<std::pair<std::string, KernelResources>> parsePtxasReport(llvm::StringRef output);

@@ -46,9 +46,14 @@ struct LlvmOptions {
   /// f32 division by `div.full` (2 ulp, no slow path) and reciprocals by `rcp.approx` (1 ulp), as XLA has it; false:
   /// `div.rn`. Divisions by powers of two are exact either way.
   bool fastDivision = true;
-  bool verify = false;     ///< run LLVM's verifier on what was translated and on what was optimised
-  bool lineInfo = false;   ///< `.file` and `.loc` directives that point into the HLO text
-  uint32_t ptxVersion = 0; ///< PTX ISA times ten; 0: the target's own
+#ifdef NDEBUG
+  static constexpr bool verifiesByDefault = false;
+#else
+  static constexpr bool verifiesByDefault = true;
+#endif
+  bool verify = verifiesByDefault; ///< run LLVM's verifier on what was translated and on what was optimised
+  bool lineInfo = false;           ///< `.file` and `.loc` directives that point into the HLO text
+  uint32_t ptxVersion = 0;         ///< PTX ISA times ten; 0: the target's own
   LlvmDumpCallback dump;
   LlvmTimingCallback timing;
 };

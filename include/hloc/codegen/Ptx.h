@@ -18,10 +18,6 @@ class DiagnosticEngine;
 /// One part comes back unchanged.
 llvm::FailureOr<std::string> mergePtx(llvm::ArrayRef<std::string> parts, DiagnosticEngine &diagnostics);
 
-/// `name` as an identifier that PTX takes for a kernel: `fusion.1` becomes `fusion_1`, `7x` becomes `k_7x`. Different
-/// names may become equal.
-std::string ptxIdentifier(llvm::StringRef name);
-
 /// Names of the `.entry` functions, in order.
 std::vector<std::string> ptxEntries(llvm::StringRef ptx);
 

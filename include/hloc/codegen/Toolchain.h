@@ -1,6 +1,7 @@
 #pragma once
-// NVIDIA's programs and files that hloc uses where they are: ptxas, fatbinary, nvdisasm, libdevice. None is needed to
-// build hloc. Discovery remembers every place it looked, for `--doctor` and for the message when one is missing.
+// NVIDIA's programs and files that hloc uses where they are: ptxas, nvJitLink, fatbinary, nvdisasm, libdevice. None is
+// needed to build hloc. Discovery remembers every place it looked, for `--doctor` and for the message when one is
+// missing.
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -15,10 +16,11 @@ namespace hloc {
 
 class DiagnosticEngine;
 
-enum class Tool { Ptxas, Fatbinary, Nvdisasm, Libdevice };
-inline constexpr std::array<Tool, 4> allTools = {Tool::Ptxas, Tool::Fatbinary, Tool::Nvdisasm, Tool::Libdevice};
+enum class Tool { Ptxas, NvJitLink, Fatbinary, Nvdisasm, Libdevice };
+inline constexpr std::array<Tool, 5> allTools = {Tool::Ptxas, Tool::NvJitLink, Tool::Fatbinary, Tool::Nvdisasm,
+                                                 Tool::Libdevice};
 
-/// `ptxas`, `fatbinary`, `nvdisasm`, `libdevice`.
+/// `ptxas`, `nvjitlink`, `fatbinary`, `nvdisasm`, `libdevice`.
 llvm::StringRef toolName(Tool tool);
 /// What hloc cannot do without it and what still works, one sentence.
 llvm::StringRef withoutTool(Tool tool);
@@ -44,9 +46,9 @@ struct ToolSearch {
 
 class Toolchain {
 public:
-  /// Order: the options, CUDA_HOME, CUDA_PATH, PATH (for libdevice: beside the ptxas on PATH), the usual folders, what
-  /// scripts/setup unpacked, the `nvidia` packages of an active Python environment. A file named by an option that is
-  /// not there is not replaced by another.
+  /// Order: the options, CUDA_HOME, CUDA_PATH, PATH (for libdevice and nvJitLink: beside the ptxas on PATH), the usual
+  /// folders, what scripts/setup unpacked, the `nvidia` packages of an active Python environment. A file named by an
+  /// option that is not there is not replaced by another.
   static Toolchain discover(const ToolchainOptions &options);
 
   const ToolSearch &find(Tool tool) const { return searches[static_cast<size_t>(tool)]; }

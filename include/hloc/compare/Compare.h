@@ -65,7 +65,8 @@ std::string describeAgreement(const CompareResult &result);
 CompareResult compareLiterals(const Literal &expected, const Literal &actual, llvm::ArrayRef<Tolerance> tolerances);
 CompareResult compareLiterals(const Literal &expected, const Literal &actual, const Tolerance &tolerance);
 
-/// "1e-4" (absolute and relative), "abs=1e-5,rel=1e-3,ulps=4,largest=1e-6,int=1", "exact". Nothing if malformed.
+/// "1e-4" (absolute and relative), "abs=1e-5,rel=1e-3,ulps=4,largest=1e-6,int=1" (`absolute` and `relative` are
+/// understood as well), "exact". Nothing if malformed.
 std::optional<Tolerance> parseTolerance(llvm::StringRef text);
 
 } // namespace hloc

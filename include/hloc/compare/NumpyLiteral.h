@@ -1,8 +1,10 @@
 #pragma once
 // Literals as numpy arrays: what a dtype description stands for.
 //
-// numpy's own types as usual (`<f4`, `|b1`, `<c8`); bf16, f8, f6, f4 as the raw bytes ml_dtypes leaves in files (`|V2`,
-// `|V1`); 2- and 4-bit integers as one byte each. A literal's bytes are the array's bytes in C order.
+// numpy's own types as usual (`<f4`, `|b1`, `<c8`). bf16, f8, f6, f4 and integers of 1, 2 and 4 bits are written by the
+// names of ml_dtypes (`bfloat16`, `int4`), which numpy.load understands where ml_dtypes is imported. They are also read
+// from the raw bytes that numpy.save makes of them (`<V2`, `<V1`; `<f1` is float8_e5m2), narrow integers from int8 and
+// uint8. A literal's bytes are the array's bytes in C order.
 
 #include "hloc/hlo/Literal.h"
 

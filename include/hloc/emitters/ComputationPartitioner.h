@@ -26,19 +26,29 @@ struct FunctionRoot {
   IndexingMap map;
 };
 
-/// A function that the kernel calls.
+/// A result of an instruction that is not computed by a function but given to it, as an argument.
+struct InjectedValue {
+  const HloInstruction *instr;
+  unsigned result = 0;
+  InjectedValue(const HloInstruction *instr, unsigned result = 0) : instr(instr), result(result) {}
+  const Shape &shape() const { return instr->resultShape(result); }
+  bool operator==(const InjectedValue &) const = default;
+};
+
+/// A function that the kernel calls. A value is injected for the index at which it is called: whoever requests the
+/// function knows that all its code reads the value there, functions that it calls included.
 struct FunctionRequest {
   std::vector<FunctionRoot> roots;
   llvm::SmallVector<int64_t> indexSizes;
-  /// Instructions whose values are given as arguments.
-  llvm::SmallVector<const HloInstruction *> injected;
+  llvm::SmallVector<InjectedValue> injected;
 };
 
 struct Subgraph {
   std::string name; ///< unique in the computation, an identifier
   std::vector<FunctionRoot> roots;
   llvm::SmallVector<int64_t> indexSizes;
-  llvm::SmallVector<const HloInstruction *> injected;
+  /// As requested; of other functions, what their instructions and the functions they call read, by instruction.
+  llvm::SmallVector<InjectedValue> injected;
   std::vector<const HloInstruction *> instructions; ///< users before operands
   bool onlyMoves = true;                            ///< nothing is computed, values are only moved
 };
@@ -66,8 +76,5 @@ private:
 
 /// Is `instr` emitted where it is read instead of in a function?
 bool isLeaf(const HloInstruction &instr);
-
-/// `.` and `-` and other characters that identifiers of MLIR and PTX do not take become `_`.
-std::string identifier(llvm::StringRef name);
 
 } // namespace hloc

@@ -1,5 +1,6 @@
 #pragma once
-// HloBuilder: makes instructions in a computation, for transforms and tests. Shapes are given, not inferred.
+// HloBuilder: makes instructions for transforms and tests: at the end of a computation, or where an editor is at work.
+// `add` is told the shape; `infer` and the functions below it find it by the rules of ShapeInference.h.
 //
 //   HloBuilder b(*computation);
 //   auto *x = b.parameter(0, Shape::array(ElementType::F32, {4}), "x");
@@ -12,10 +13,16 @@
 
 namespace hloc {
 
+class HloEditor;
+
 class HloBuilder {
 public:
   explicit HloBuilder(HloComputation &computation) : computation(computation) {}
+  /// In front of `before`; null: at the end.
+  HloBuilder(HloEditor &editor, HloInstruction *before);
 
+  /// For a builder on an editor.
+  void setBefore(HloInstruction *instr) { before = instr; }
   /// Location given to what is built next: usually the range of the instruction being rewritten.
   void setRange(SourceRange where) { range = where; }
 
@@ -28,6 +35,20 @@ public:
   HloInstruction *tuple(llvm::ArrayRef<HloInstruction *> elements);
   Attribute ints(AttributeKey key, llvm::ArrayRef<int64_t> values);
 
+  /// `declared`: what inferShape reads of it, for opcodes whose result is partly the author's choice. Operands and
+  /// attributes that break a rule are a bug of the caller.
+  HloInstruction *infer(Opcode opcode, llvm::ArrayRef<HloInstruction *> operands,
+                        llvm::ArrayRef<Attribute> attributes = {}, const Shape &declared = Shape());
+  HloInstruction *compare(ComparisonDirection direction, HloInstruction *lhs, HloInstruction *rhs);
+  HloInstruction *convert(HloInstruction *operand, ElementType type); ///< the operand itself if it is of this type
+  HloInstruction *reshape(HloInstruction *operand, llvm::ArrayRef<int64_t> sizes);
+  HloInstruction *transpose(HloInstruction *operand, llvm::ArrayRef<int64_t> permutation);
+  HloInstruction *slice(HloInstruction *operand, llvm::ArrayRef<SliceDim> ranges);
+  HloInstruction *concatenate(llvm::ArrayRef<HloInstruction *> operands, int64_t dimension);
+  HloInstruction *reduce(HloInstruction *operand, HloInstruction *init, llvm::ArrayRef<int64_t> dimensions,
+                         HloComputation *reducer);
+  HloInstruction *scalar(ElementType type, double value); ///< constant; rounded to the type
+
   /// Copies `instr` (possibly of another module on the same arena) with other operands, and `shape` if given. Called
   /// computations are mapped through `computations` where present.
   HloInstruction *clone(const HloInstruction &instr, llvm::ArrayRef<HloInstruction *> operands,
@@ -36,7 +57,10 @@ public:
                         const Shape *shape = nullptr);
 
 private:
+  HloInstruction *place(const InstructionSpec &spec);
   HloComputation &computation;
+  HloEditor *editor = nullptr;
+  HloInstruction *before = nullptr;
   SourceRange range;
 };
 

@@ -47,6 +47,9 @@ public:
 
 private:
   friend class HloModule;
+  friend class HloEditor;
+  /// Makes an instruction without giving it a place and an id.
+  HloInstruction *create(const InstructionSpec &spec);
   HloComputation(HloModule &owner, llvm::StringRef name) : owner(owner), computationName(name) {}
   HloModule &owner;
   llvm::StringRef computationName;

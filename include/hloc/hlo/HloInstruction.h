@@ -16,7 +16,10 @@ class HloInstruction {
 public:
   Opcode opcode() const { return code; }
   llvm::StringRef name() const { return instrName; } ///< without `%`
-  const Shape &shape() const { return resultShape; }
+  const Shape &shape() const { return ownShape; }
+  /// Results: the elements of a tuple, or the one value. `resultShape(i)` is the shape of the i-th.
+  unsigned numResults() const { return ownShape.isTuple() ? ownShape.elements().size() : 1; }
+  const Shape &resultShape(unsigned i = 0) const { return ownShape.isTuple() ? ownShape.element(i) : ownShape; }
   llvm::ArrayRef<HloInstruction *> operands() const { return operandList; }
   HloInstruction *operand(unsigned i) const { return operandList[i]; }
   unsigned numOperands() const { return operandList.size(); }
@@ -53,16 +56,20 @@ public:
   /// `op_name="..."` of the metadata; empty if absent.
   llvm::StringRef opName() const;
   bool hasSideEffect() const;
+  /// Has it, or anything it calls directly or through others, a side effect?
+  bool reachesSideEffect() const;
 
 private:
   friend class HloModule;
   friend class HloComputation;
+  friend class HloArena;
+  friend class HloEditor;
   Opcode code = Opcode::Parameter;
   uint32_t index = 0;
   llvm::StringRef instrName;
-  Shape resultShape;
+  Shape ownShape;
   llvm::MutableArrayRef<HloInstruction *> operandList;
-  llvm::ArrayRef<Attribute> attributeList;
+  llvm::MutableArrayRef<Attribute> attributeList;
   HloComputation *owner = nullptr;
   SourceRange where;
   int64_t number = 0;

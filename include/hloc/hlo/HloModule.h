@@ -4,7 +4,9 @@
 #include "hloc/hlo/HloComputation.h"
 #include "hloc/hlo/Literal.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/Allocator.h"
+#include "llvm/Support/ArrayRecycler.h"
 
 #include <memory>
 #include <mutex>
@@ -15,8 +17,16 @@ namespace hloc {
 
 /// Owns names, lists, literals and windows of one or more modules: a transformed module shares its source's arena, so
 /// that attributes and literals are copied by reference.
+///
+/// Instructions and their operand and attribute lists go back when an HloEditor erases them, and are used again: what
+/// passes replace does not add up. Names, literals, windows and the values of attributes stay as long as the arena.
 class HloArena {
 public:
+  HloArena() = default;
+  ~HloArena();
+  HloArena(const HloArena &) = delete;
+  HloArena &operator=(const HloArena &) = delete;
+
   llvm::StringRef save(llvm::StringRef text);
   template <typename T> llvm::MutableArrayRef<T> saveList(llvm::ArrayRef<T> list) {
     if (list.empty())
@@ -36,13 +46,27 @@ public:
     objects.push_back(owned);
     return owned.get();
   }
-  HloInstruction *newInstruction() { return new (instructions.Allocate()) HloInstruction(); }
+  /// With lists of these lengths, which only the instruction refers to.
+  HloInstruction *newInstruction(llvm::ArrayRef<HloInstruction *> operands, llvm::ArrayRef<Attribute> attributes);
+  void setAttributes(HloInstruction &instr, llvm::ArrayRef<Attribute> attributes);
+  /// Nothing may refer to `instr` any more.
+  void recycle(HloInstruction *instr);
+  /// Bytes taken for instructions, lists and texts; what was given back still counts. Literals and the like do not.
+  size_t numBytes() const { return bytes.getBytesAllocated() + numInstructions * sizeof(HloInstruction); }
   /// The text that SourceRanges and unescaped StringRefs of the modules point into.
   std::shared_ptr<const SourceFile> source;
 
 private:
+  template <typename T> using Lists = llvm::ArrayRecycler<T, alignof(T)>;
+  template <typename T> llvm::MutableArrayRef<T> copyList(Lists<T> &lists, llvm::ArrayRef<T> list);
+  template <typename T> void recycleList(Lists<T> &lists, llvm::ArrayRef<T> list);
+
   llvm::BumpPtrAllocator bytes;
   llvm::SpecificBumpPtrAllocator<HloInstruction> instructions;
+  size_t numInstructions = 0;
+  std::vector<HloInstruction *> unusedInstructions;
+  Lists<HloInstruction *> operandLists;
+  Lists<Attribute> attributeLists;
   std::vector<std::shared_ptr<const void>> objects;
 };
 
@@ -70,6 +94,10 @@ public:
   /// In two steps, for a computation whose callees are added while it is being made.
   std::unique_ptr<HloComputation> makeComputation(llvm::StringRef name);
   HloComputation *addComputation(std::unique_ptr<HloComputation> computation);
+  /// In front of `caller`, where its callees belong. The name must be new.
+  HloComputation *addComputationBefore(const HloComputation &caller, llvm::StringRef name);
+  /// Removes what the entry does not call, directly or through others, with its instructions. How many?
+  size_t eraseUnreachable();
   void setName(llvm::StringRef name) { moduleName = sharedArena->save(name); }
   void setEntry(HloComputation *entry) { entryComputation = entry; }
   void setHeaderless(bool value) { withoutHeader = value; }
@@ -85,10 +113,18 @@ private:
   llvm::StringRef moduleName;
   std::shared_ptr<HloArena> sharedArena;
   std::vector<std::unique_ptr<HloComputation>> computationList;
+  llvm::DenseMap<llvm::StringRef, HloComputation *> computationOfName;
   std::vector<Attribute> headerAttributes;
   llvm::StringRef stackFrameTables;
   HloComputation *entryComputation = nullptr;
   bool withoutHeader = false;
 };
+
+/// A module of its own on the same arena: the computations reachable from the entry, callees first, the entry last.
+/// Control predecessors are not copied: the order of the instructions is.
+std::unique_ptr<HloModule> cloneModule(const HloModule &module);
+
+/// Computations reachable from the entry, in module order (callees first), entry last.
+std::vector<HloComputation *> reachableComputations(const HloModule &module);
 
 } // namespace hloc

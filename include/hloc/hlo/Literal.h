@@ -23,11 +23,14 @@ public:
   /// Zero-filled. `shape` may be a tuple.
   explicit Literal(Shape shape);
   static Literal tuple(std::vector<Literal> elements);
+  /// `{...}`: an array whose elements are not in the text. They read as zeros and take no memory, whatever the shape.
+  static Literal elided(Shape shape);
 
   const Shape &shape() const { return literalShape; }
   bool isTuple() const { return literalShape.isTuple(); }
   int64_t numElements() const { return literalShape.numElements(); }
 
+  /// Empty if the literal is elided.
   llvm::ArrayRef<uint8_t> bytes() const { return storage; }
   llvm::MutableArrayRef<uint8_t> mutableBytes() { return storage; }
   /// Typed view; T must have hostBytes(elementType) bytes.
@@ -42,9 +45,7 @@ public:
   llvm::MutableArrayRef<Literal> mutableElements() { return tupleElements; }
   const Literal &element(unsigned i) const { return tupleElements[i]; }
 
-  /// `{...}` in the text: contents are zeros and mean nothing.
-  bool isElided() const { return elided; }
-  void setElided() { elided = true; }
+  bool isElided() const { return valuesUnknown; }
 
   // Element access by linear row-major index; slow paths for printing, tests and small loops.
   int64_t getInt(int64_t index) const;   ///< pred, signed (sign-extended), unsigned (zero-extended; u64 wraps)
@@ -65,7 +66,7 @@ private:
   Shape literalShape;
   std::vector<uint8_t> storage;
   std::vector<Literal> tupleElements;
-  bool elided = false;
+  bool valuesUnknown = false;
 };
 
 /// Whether the bytes of a literal of this array shape are the bytes in device memory: default layout, whole bytes.

@@ -18,10 +18,13 @@ struct PrintOptions {
   bool largeConstants = true;
 };
 
-/// Computations in module order (callees first), instructions in computation order, attributes in the order of
-/// Attributes.def; attributes that have their default value are left out where XLA does so.
+/// Computations in module order, except that callees always come first, so that the text reads back; instructions in
+/// computation order, attributes in the order of Attributes.def; attributes that have their default value are left out
+/// where XLA does so.
 void printHlo(const HloModule &module, llvm::raw_ostream &os, const PrintOptions &options);
 void printHlo(const HloInstruction &instr, llvm::raw_ostream &os, const PrintOptions &options);
+/// The text of a module with the default options.
+std::string hloText(const HloModule &module);
 
 /// A literal as in `constant(...)`.
 void printLiteral(const Literal &literal, llvm::raw_ostream &os);

@@ -22,4 +22,7 @@ namespace hloc {
 /// broadcast, reshape and bitcast. Layouts: elementwise results take the operand's, others the default.
 std::optional<Shape> inferShape(const InstructionSpec &spec, std::string &error);
 
+/// Whether operands of this type can be compared in this order: compare's `type=`.
+bool suitsComparison(ComparisonType order, ElementType operands);
+
 } // namespace hloc

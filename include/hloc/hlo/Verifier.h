@@ -13,6 +13,7 @@
 
 namespace hloc {
 
+class HloComputation;
 class HloModule;
 
 enum class VerifierRule : uint8_t {
@@ -29,5 +30,9 @@ unsigned numVerifierRules();
 /// there was none. A module that passes can be interpreted or compiled without further checks of shapes and attributes;
 /// what hloc does not support is for those stages to say.
 bool verify(const HloModule &module, DiagnosticEngine &diagnostics);
+
+/// The rules of single instructions alone, of a computation that may lack others: a text with errors elsewhere. What it
+/// calls must be complete.
+bool verifyInstructions(const HloComputation &computation, DiagnosticEngine &diagnostics);
 
 } // namespace hloc

@@ -4,17 +4,17 @@
 // Manifest and a LaunchDescription both become a DeviceProgram.
 //
 //   gelu over f32[8]: buffers {p0: 32 bytes, input 0}, {r0: 32 bytes, unwritten}
-//                     steps   launch gelu <<<1, 128>>>({0, 0, 32}, {1, 0, 32, written})
+//                     kernels gelu <<<1, 128>>>(read, written)
+//                     steps   launch kernel 0 ({0, 0, 32}, {1, 0, 32})
 //                     results {1, 0, 32}
 
 #include "hloc/kernel/KernelSpec.h"
-#include "hloc/kernel/Manifest.h"
+#include "hloc/kernel/Steps.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <variant>
 #include <vector>
 
 namespace hloc {
@@ -28,34 +28,26 @@ struct DeviceBuffer {
   std::string constant; ///< Constant: bytes in device layout
 };
 
-/// A pointer argument: the address of `slice.offset` in a buffer; the kernel stays within `slice.bytes`.
-struct DevicePointer {
-  BufferSlice slice;
-  bool written = false; ///< false: the kernel only reads it
-};
-
-/// An argument passed by value in the low `bytes` (1, 2, 4 or 8) of `value`.
-struct DeviceScalar {
-  uint64_t value = 0;
-  uint32_t bytes = 8;
-};
-
-struct DeviceLaunch {
-  std::string kernel; ///< PTX entry
-  Dim3 grid, block;
+/// A kernel as a program launches it.
+struct DeviceKernel {
+  std::string name; ///< PTX entry
+  Dim3 grid, block; ///< an empty grid: launches do nothing
   uint32_t dynamicSharedBytes = 0;
-  std::vector<std::variant<DevicePointer, DeviceScalar>> arguments; ///< in the order of the kernel's parameters
-  uint64_t bytesRead = 0, bytesWritten = 0; ///< least global traffic, for bandwidth figures; 0: unknown
-};
-
-struct DeviceCopy {
-  BufferSlice from, to; ///< of equal size
+  std::vector<bool> written;                ///< by argument: false where it is only read, and for values
+  uint64_t bytesRead = 0, bytesWritten = 0; ///< least global traffic of a launch, for bandwidth figures; 0: unknown
 };
 
 struct DeviceProgram {
   std::vector<DeviceBuffer> buffers;
-  std::vector<std::variant<DeviceLaunch, DeviceCopy>> steps; ///< in order; launches with an empty grid are left out
-  std::vector<BufferSlice> results;                          ///< one per array leaf of the entry's result, in order
+  std::vector<DeviceKernel> kernels;
+  Steps steps;                      ///< launches name one of `kernels`
+  std::vector<BufferSlice> results; ///< one per array leaf of the entry's result, in order
+};
+
+/// One launch as a device carries it out.
+struct DeviceLaunch {
+  const DeviceKernel &kernel;
+  const LaunchStep &step;
 };
 
 /// Memory and kernels of one device. Buffers are numbered from 0 in the order of allocation, which is that of
@@ -77,14 +69,10 @@ public:
   virtual bool upload(uint32_t buffer, const void *bytes, uint64_t numBytes, std::string &error) = 0;
   /// Device to host; waits for all work before it. Devices that can tell report bytes that nothing has written.
   virtual bool download(const BufferSlice &slice, void *bytes, std::string &error) = 0;
-  virtual bool copy(const DeviceCopy &copy, std::string &error) = 0;
+  virtual bool copy(const CopyStep &copy, std::string &error) = 0;
+  virtual bool fill(const FillStep &fill, std::string &error) = 0;
   /// May return before the kernel has run; failures of the kernel may then come from a later call.
   virtual bool launch(const DeviceLaunch &launch, std::string &error) = 0;
-  /// A step of a program.
-  bool issue(const std::variant<DeviceLaunch, DeviceCopy> &step, std::string &error) {
-    const auto *kernel = std::get_if<DeviceLaunch>(&step);
-    return kernel ? launch(*kernel, error) : copy(std::get<DeviceCopy>(step), error);
-  }
   virtual bool synchronize(std::string &error) = 0;
   /// Device time that the steps issued by `work` take, in milliseconds. `work` returns false to give up. Devices
   /// without a clock of their own fail.
@@ -92,5 +80,9 @@ public:
   /// Whether the last failure means that the device or its driver is too old for what was asked.
   virtual bool isTooOld() const { return false; }
 };
+
+/// Carries out `steps`, which are those of `program` or inside them. Loops and conditionals read their predicate back
+/// to the host. False after a failure, as the device's functions; steps that somebody else has to supply fail by name.
+bool issueSteps(Device &device, const DeviceProgram &program, const Steps &steps, std::string &error);
 
 } // namespace hloc

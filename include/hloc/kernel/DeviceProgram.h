@@ -3,6 +3,7 @@
 
 #include "hloc/kernel/Device.h"
 #include "hloc/kernel/LaunchDescription.h"
+#include "hloc/kernel/Manifest.h"
 
 #include "llvm/ADT/ArrayRef.h"
 

@@ -27,7 +27,22 @@ struct KernelParameter {
   uint64_t bytes = 0;      ///< size of the buffer; sub-byte element types are packed, low bits first
   uint32_t alignment = 16; ///< bytes; launchers must honour it
   bool written = false;
-  std::optional<uint32_t> alias; ///< parameter that is the same buffer (in-place update)
+  std::optional<uint32_t> alias; ///< parameter whose buffer this is too: an output that takes an input's place
+};
+
+/// Why an emitter that comes before the chosen one in the order of heroes was not taken.
+struct HeroRejection {
+  std::string hero, reason;
+  bool operator==(const HeroRejection &) const = default;
+};
+
+/// Something that makes a kernel slow and that its plan shows: why a kernel is not what a person would write.
+struct KernelRemark {
+  std::string kind;        ///< as diagnostics name it: `recomputation`, `serial-reduction`
+  std::string instruction; ///< HLO name, in the fusion's computation
+  uint64_t factor = 0;     ///< how many times an element is computed; steps of the loop that one thread runs for it
+  std::string message;
+  bool operator==(const KernelRemark &) const = default;
 };
 
 /// What ptxas said about one entry.
@@ -41,14 +56,19 @@ struct KernelResources {
 };
 
 struct KernelSpec {
-  std::string name; ///< PTX entry name
+  std::string name;        ///< PTX entry name
+  std::string instruction; ///< of the HLO: the fusion that it was made for, the first of those that share it
+  uint32_t line = 0;       ///< of the HLO text, where that or, if a pass made it, its root stands; 0 if unknown
+  std::string opName;      ///< `op_name` of the metadata there: which operation of the framework it was; may be empty
   std::vector<KernelParameter> parameters;
   Dim3 grid;
   Dim3 block;
   uint32_t staticSharedBytes = 0;
   uint32_t dynamicSharedBytes = 0;
-  std::string hero;       ///< emitter that was chosen: `loop`, `transpose`, ...
-  std::string heroWhy;    ///< one sentence: why this one, and why the more special ones were rejected
+  std::string hero; ///< emitter that was chosen: `loop`, `transpose`, ...
+  std::string plan; ///< the emitter's decisions on one line
+  std::vector<HeroRejection> rejections;
+  std::vector<KernelRemark> remarks;
   uint64_t bytesRead = 0; ///< minimum global traffic of the fusion, for bandwidth figures
   uint64_t bytesWritten = 0;
   std::optional<KernelResources> resources; ///< set once ptxas ran

@@ -7,11 +7,12 @@
 //               "arguments": [{"buffer": 0, "offset": 0, "bytes": 64}, {"buffer": 1, "offset": 0, "bytes": 64}]}}],
 //    "results": [{"index": [], "buffer": 1, "offset": 0, "bytes": 64}]}
 
-#include <array>
+#include "hloc/kernel/KernelSpec.h"
+#include "hloc/kernel/Steps.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 namespace hloc {
@@ -23,38 +24,24 @@ struct LaunchBuffer {
   std::optional<int64_t> parameter; ///< entry parameter that fills it
 };
 
-/// `buffer` is an index into LaunchDescription::buffers, not an id; the slice lies within that buffer.
-struct LaunchSlice {
-  size_t buffer = 0;
-  uint64_t offset = 0, bytes = 0;
-};
-
-/// {"value": 7, "bytes": 4}: passed by value; 1, 2, 4 or 8 bytes.
-struct LaunchScalar {
-  uint64_t value = 0, bytes = 0;
-};
-
-struct LaunchCopy {
-  LaunchSlice from, to; ///< of equal size
-};
-
+/// A kernel as one step launches it: other compilers launch one with different grids.
 struct LaunchKernel {
-  std::string kernel;
-  std::array<uint32_t, 3> grid = {}, block = {}; ///< all at least 1
+  std::string name;
+  Dim3 grid, block; ///< all at least 1
   uint32_t dynamicSharedBytes = 0;
   uint32_t inputs = 0; ///< the first so many arguments are read only
-  std::vector<std::variant<LaunchSlice, LaunchScalar>> arguments;
 };
 
 struct LaunchResult {
   std::vector<int64_t> index; ///< tuple index; empty for a result that is an array
-  LaunchSlice slice;
+  BufferSlice slice;
 };
 
 struct LaunchDescription {
   std::string target;
   std::vector<LaunchBuffer> buffers;
-  std::vector<std::variant<LaunchCopy, LaunchKernel>> steps;
+  std::vector<LaunchKernel> kernels; ///< one for each launch
+  Steps steps;                       ///< copies and launches; `buffer` of a slice is an index into `buffers`, not an id
   std::vector<LaunchResult> results;
 };
 

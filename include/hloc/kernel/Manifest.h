@@ -1,10 +1,12 @@
 #pragma once
 // The versioned JSON next to a PTX file: everything a launcher needs to run the compiled module.
 //
-// A module is a list of buffers and an ordered list of steps over them; buffer 0.. are the entry parameters, then
-// temporaries and results. Kernels are described once and launched by steps.
+// A module is a list of buffers and a tree of steps over them (Steps.h); buffer 0.. are the entry parameters, then
+// temporaries and results. Kernels are described once and launched by steps. src/kernel/manifest.schema.json is the
+// form as a JSON schema.
 
 #include "hloc/kernel/KernelSpec.h"
+#include "hloc/kernel/Steps.h"
 
 #include <string>
 #include <vector>
@@ -19,19 +21,7 @@ struct ModuleBuffer {
   uint32_t parameterNumber = 0;    ///< Kind::Parameter: which entry parameter ...
   std::vector<uint32_t> leafIndex; ///< Parameter and Result: ... and which leaf of its (result's) tuple
   std::string constantData;        ///< Kind::Constant: bytes, device layout (hex in JSON)
-};
-
-struct BufferSlice {
-  uint32_t buffer = 0;
-  uint64_t offset = 0;
-  uint64_t bytes = 0;
-};
-
-struct ModuleStep {
-  enum class Kind { Launch, Copy };
-  Kind kind = Kind::Launch;
-  uint32_t kernel = 0;                ///< Launch: index into Manifest::kernels
-  std::vector<BufferSlice> arguments; ///< Launch: one per kernel parameter. Copy: {from, to}
+  bool donated = false;            ///< Parameter: a result takes its place, as input_output_alias says
 };
 
 /// A result leaf that is an entry parameter or shares another result's buffer still names its buffer here.
@@ -42,14 +32,14 @@ struct ModuleResult {
 };
 
 struct Manifest {
-  static constexpr int currentVersion = 1;
+  static constexpr int currentVersion = 2;
   std::string module;                                            ///< HLO module name
   std::string target;                                            ///< `sm_90`
   std::string ptxVersion;                                        ///< `8.0`
   std::vector<std::pair<std::string, std::string>> toolVersions; ///< hloc, llvm, ptxas
   std::vector<KernelSpec> kernels;
   std::vector<ModuleBuffer> buffers;
-  std::vector<ModuleStep> steps;
+  Steps steps;
   std::vector<ModuleResult> results;
 };
 

@@ -31,6 +31,8 @@ struct TargetInfo {
 
 /// Accepts `sm_90`, `sm_90a`, `9.0`, `90`, product names in any case (`h200`, `a100`, `rtx4090`). Nothing if unknown.
 std::optional<TargetInfo> findTarget(llvm::StringRef spelling);
+/// The name or product that an unknown spelling probably means: `sm90`, `h100 pcie`, `h10O`; empty if it is like none.
+std::string nearestTarget(llvm::StringRef spelling);
 /// All rows in ascending order, for `--list-targets`.
 std::vector<TargetInfo> allTargets();
 /// Product spellings of a target, for `--list-targets`.

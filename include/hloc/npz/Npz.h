@@ -5,7 +5,7 @@
 //   NpzArray: name "0", descr "<f4", shape {2, 3}, 24 bytes
 //
 // The layer knows nothing of HLO: what a descr means is decided in compare/NumpyLiteral.h. Types that numpy lacks
-// (bf16, f8, 4-bit) are raw bytes in such files, `|V1` or `|V2`.
+// (bf16, f8, 4-bit) have the names of ml_dtypes in such files, or are raw bytes, `|V1` or `|V2`.
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"

@@ -4,32 +4,52 @@
 //   ENTRY e { p = f32[8] parameter(0); f = (f32[8], f32[8]) fusion(p), ...; ROOT g = f32[8] get-tuple-element(f),
 //   index=1 } buffers: 0 parameter p, 1 and 2 outputs of f;  steps: launch f(0; 1, 2);  results: {} is buffer 2
 //
-// A buffer is written by exactly one step; nothing is reused.
+// A buffer is written by one fusion; nothing is reused but what an output takes from an operand that nobody reads any
+// more: where the module's `input_output_alias` gives it a parameter's buffer, or the fusion's
+// `output_to_operand_aliasing` says that it works in place.
 
+#include "hloc/fusion/FusionPlan.h"
 #include "hloc/hlo/HloModule.h"
 #include "hloc/kernel/Manifest.h"
 #include "hloc/support/Diagnostics.h"
 
+#include <memory>
 #include <optional>
 #include <vector>
 
 namespace hloc {
 
-/// One launch: `fusion` reads `inputs` (one per array leaf of its operands, in order) and writes `outputs` (one per
-/// array leaf of its shape).
-struct PlannedLaunch {
-  const HloInstruction *fusion = nullptr;
-  std::vector<BufferSlice> inputs;
-  std::vector<BufferSlice> outputs;
+struct PlannedFusion {
+  FusionGraph graph;
+  FusionPlan plan;
+};
+
+/// A kernel to be compiled: step `step` of a planned fusion. Fusions that call one computation in the same way share
+/// their kernels.
+struct PlannedKernel {
+  const HloInstruction *fusion; ///< the first that needs it
+  std::shared_ptr<const PlannedFusion> planned;
+  unsigned step;
+
+  const KernelPlan &plan() const { return std::get<KernelPlan>(planned->plan.steps[step]); }
 };
 
 struct ExecutionPlan {
   std::vector<ModuleBuffer> buffers;
-  std::vector<PlannedLaunch> launches; ///< in order; fusions that write no bytes are left out
-  std::vector<ModuleResult> results;   ///< one per array leaf of the root
+  std::vector<PlannedKernel> kernels;
+  Steps steps;                       ///< launches name one of `kernels`; fusions that write no bytes have none
+  std::vector<ModuleResult> results; ///< one per array leaf of the root
 };
 
-/// Reports entry instructions that are not in normal form (a `while`, say) as unsupported, all of them.
-std::optional<ExecutionPlan> planModule(const HloModule &module, DiagnosticEngine &diagnostics);
+/// A fusion of empty arrays is no work, whatever it consists of: nothing is planned or compiled for it.
+bool isWork(const HloInstruction &fusion);
+
+/// Reports what is not in normal form: entry instructions that are no fusions (a `while`, say), values that cannot be
+/// in memory. All of it, as unsupported.
+bool checkNormalForm(const HloModule &module, DiagnosticEngine &diagnostics);
+
+/// Plans a module that passes checkNormalForm and whose fusions, as far as they are work, pass supportedGraph.
+std::optional<ExecutionPlan> planModule(const HloModule &module, const TargetInfo &target,
+                                        DiagnosticEngine &diagnostics);
 
 } // namespace hloc

@@ -33,7 +33,8 @@ public:
   bool reset(std::string &error) override;
   bool upload(uint32_t buffer, const void *bytes, uint64_t numBytes, std::string &error) override;
   bool download(const BufferSlice &slice, void *bytes, std::string &error) override;
-  bool copy(const DeviceCopy &copy, std::string &error) override;
+  bool copy(const CopyStep &copy, std::string &error) override;
+  bool fill(const FillStep &fill, std::string &error) override;
   bool launch(const DeviceLaunch &launch, std::string &error) override;
   bool synchronize(std::string &error) override;
   bool time(const std::function<bool()> &work, double &milliseconds, std::string &error) override;

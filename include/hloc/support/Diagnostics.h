@@ -27,13 +27,14 @@ enum class DiagnosticKind : uint8_t {
 
 llvm::StringRef text(DiagnosticKind kind);
 ExitCode exitCode(DiagnosticKind kind);
+bool isRemark(DiagnosticKind kind);
 
 struct DiagnosticNote {
   SourceRange range;
   std::string message;
 };
 
-/// One report. Kinds whose exit code is Success are warnings, all others are errors.
+/// One report. Kinds whose exit code is Success are warnings or remarks, all others are errors.
 struct Diagnostic {
   DiagnosticKind kind;
   std::shared_ptr<const SourceFile> file; ///< null: not about a place in a file

@@ -1,26 +1,19 @@
 #pragma once
-// HLO -> HLO passes. Each takes a module and returns a new one on the same arena; null after an error was reported.
-//
-// Together they bring a module into the normal form the planner takes: an entry of parameters, fusions, and the
-// structure between them (tuple, get-tuple-element, bitcast).
+// HLO -> HLO passes. Together those of hloPipeline() bring a module into the normal form the planner takes: an entry of
+// parameters, fusions, and the structure between them (tuple, get-tuple-element, bitcast).
 
-#include "hloc/hlo/HloModule.h"
-#include "hloc/support/Diagnostics.h"
-
-#include <functional>
-#include <memory>
+#include "hloc/transforms/HloPass.h"
 
 namespace hloc {
 
 /// Replaces every `call` by the body it calls, in all computations reachable from the entry; drops what is unreachable
-/// and what nothing uses. jax writes `jax.nn.gelu` as a call, so this comes before fusion.
-/// Nested calls can multiply: more than `maxInstructions` in one computation is refused.
-std::unique_ptr<HloModule> inlineCalls(const HloModule &module, DiagnosticEngine &diagnostics,
-                                       size_t maxInstructions = 4'000'000);
+/// and what nothing uses. jax writes `jax.nn.gelu` as a call, so this comes before fusion. Refuses to make a
+/// computation larger than HloPassOptions::maxInstructions.
+PassResult inlineCalls(HloModule &module, HloPassContext &context);
 
 /// Makes parameters and results of the entry have the layouts of `entry_computation_layout`, with copies where the body
 /// has others. Example: `->f32[2,3]{0,1}` over a root f32[2,3]{1,0} adds `copy` to f32[2,3]{0,1}.
-std::unique_ptr<HloModule> applyEntryLayout(const HloModule &module, DiagnosticEngine &diagnostics);
+PassResult applyEntryLayout(HloModule &module, HloPassContext &context);
 
 /// Forms fusions so that the entry is in normal form:
 /// * a headerless text without a fusion is one fusion body (as XLA's emitter fixtures are);
@@ -28,15 +21,20 @@ std::unique_ptr<HloModule> applyEntryLayout(const HloModule &module, DiagnosticE
 ///   reductions, contractions and the like end a fusion where fusing through them would compute them again and again;
 /// * in an entry that calls fusions, every remaining plain op becomes a fusion of its own.
 /// Constants move into the fusions that read them.
-std::unique_ptr<HloModule> formFusions(const HloModule &module, DiagnosticEngine &diagnostics);
+PassResult formFusions(HloModule &module, HloPassContext &context);
 
-/// A named pass of the list below.
-struct HloPass {
-  llvm::StringRef name;
-  std::unique_ptr<HloModule> (*run)(const HloModule &, DiagnosticEngine &);
-};
+/// Erases computations that nothing calls and instructions that nothing needs: not the root, no parameter, no side
+/// effect, and not used by one that is needed.
+PassResult eraseDeadCode(HloModule &module, HloPassContext &context);
 
-/// The passes in order; `--dump-after-each-pass` shows the module after each.
+/// Of equal instructions of a computation the first is kept: same opcode, shape with layout, operands, attributes
+/// (metadata, origin and statistics aside), literal, called computations. Not those with side effects.
+PassResult mergeCommonSubexpressions(HloModule &module, HloPassContext &context);
+
+/// get-tuple-element of a tuple -> its element; a tuple of all the elements of a tuple, in order -> that tuple.
+PassResult simplifyTuples(HloModule &module, HloPassContext &context);
+
+/// The passes of a compilation in order; `--dump-after-each-pass` shows the module after each.
 llvm::ArrayRef<HloPass> hloPipeline();
 
 } // namespace hloc

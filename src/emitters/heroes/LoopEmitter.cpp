@@ -12,8 +12,8 @@ namespace {
 
 class LoopEmitter {
 public:
-  LoopEmitter(const LoopPlan &plan, const LoopNest &nest, KernelBuilder &kernel)
-      : plan(plan), nest(nest), kernel(kernel), first(kernel.graph().roots()[nest.roots.front()].shape) {}
+  LoopEmitter(const LoopNest &nest, KernelBuilder &kernel)
+      : nest(nest), kernel(kernel), first(kernel.graph().roots()[nest.roots.front()].shape) {}
 
   /// All outputs of the nest from one function: its indices are those of the first output.
   FunctionRequest request() const {
@@ -43,24 +43,17 @@ private:
 
   /// Position of a thread's first element.
   AffineExpr base() const {
-    MLIRContext *context = kernel.context();
-    int64_t perBlock = int64_t(plan.block.x) * nest.perThread;
-    AffineExpr position = getAffineDimExpr(0, context) * nest.perThread + getAffineDimExpr(1, context) * perBlock;
-    if (plan.grid.y > 1)
-      position = position + getAffineDimExpr(2, context) * (perBlock * plan.grid.x);
-    return position;
+    int64_t perBlock = int64_t(kernel.launch().block.x) * nest.perThread;
+    return kernel.thread() * nest.perThread + kernel.block() * perBlock;
   }
 
-  IndexingMap map(AffineExpr position, int64_t count, Interval threads) const {
+  /// Element `position` of the memory order, for the threads whose first element lies in `threads`.
+  IndexingMap map(AffineExpr position, ArrayRef<int64_t> loopSizes, Interval threads) const {
     IndexingMap order = memoryOrderIndexing(first, kernel.context());
     SmallVector<AffineExpr> results;
     for (AffineExpr result : order.affine().getResults())
       results.push_back(result.replaceDims({position}));
-    SmallVector<IndexingVariable> ranges;
-    if (count > 0)
-      ranges.push_back({Interval{0, count - 1}, {}});
-    auto affine = AffineMap::get(kernel.ids().size(), ranges.size(), results, kernel.context());
-    IndexingMap result(affine, kernel.idVariables(), ranges, {});
+    IndexingMap result = kernel.mapOf(results, loopSizes);
     result.addConstraint(base(), threads);
     result.simplify();
     return result;
@@ -70,13 +63,13 @@ private:
   IndexingMap mainMap(int64_t elements) const {
     Interval threads{0, elements - nest.perThread};
     if (nest.perThread == 1)
-      return map(base(), 0, threads);
-    return map(base() + getAffineSymbolExpr(0, kernel.context()), nest.perThread, threads);
+      return map(base(), {}, threads);
+    return map(base() + getAffineSymbolExpr(0, kernel.context()), {int64_t(nest.perThread)}, threads);
   }
 
   /// The last elements are the work of the thread that comes after the last whole group.
   IndexingMap tailMap(int64_t firstElement, int64_t count) const {
-    return map(getAffineSymbolExpr(0, kernel.context()) + firstElement, count, Interval{firstElement, firstElement});
+    return map(getAffineSymbolExpr(0, kernel.context()) + firstElement, {count}, Interval{firstElement, firstElement});
   }
 
   void emitLoop(func::FuncOp function, const IndexingMap &indexing) {
@@ -84,25 +77,21 @@ private:
     SmallVector<Value> buffers;
     for (unsigned root : nest.roots)
       buffers.push_back(kernel.outputs()[root]);
-    auto body = [&](OpBuilder &inner, Location loc, ValueRange, ValueRange indices, ValueRange carried) {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPoint(inner.getInsertionBlock(), inner.getInsertionPoint());
-      // All values before all stores: an input may be the buffer of an output.
-      ValueRange values = kernel.call(function, indices);
-      SmallVector<Value> stored;
-      for (auto [i, number] : llvm::enumerate(nest.roots)) {
-        const FusionRoot &root = kernel.graph().roots()[number];
-        SmallVector<Value> at = applyMap(b, mapTo(root.shape), indices);
-        stored.push_back(tensor::InsertOp::create(b, values[i], carried[i], at));
-      }
-      xla_gpu::YieldOp::create(b, stored);
-    };
-    auto loop = xla_gpu::LoopOp::create(b, indexing, kernel.ids(), buffers, body);
+    SmallVector<Value> results =
+        kernel.loop(indexing, buffers, [&](ValueRange, ValueRange indices, ValueRange carried) {
+          // All values before all stores: an input may be the buffer of an output.
+          ValueRange values = kernel.call(function, indices);
+          SmallVector<Value> stored;
+          for (auto [i, number] : llvm::enumerate(nest.roots)) {
+            SmallVector<Value> at = applyMap(b, mapTo(kernel.graph().roots()[number].shape), indices);
+            stored.push_back(tensor::InsertOp::create(b, values[i], carried[i], at));
+          }
+          return stored;
+        });
     for (auto [i, root] : llvm::enumerate(nest.roots))
-      kernel.outputs()[root] = loop.getResult(i);
+      kernel.outputs()[root] = results[i];
   }
 
-  const LoopPlan &plan;
   const LoopNest &nest;
   KernelBuilder &kernel;
   const Shape first;
@@ -114,7 +103,7 @@ llvm::LogicalResult emitHero(const LoopPlan &plan, KernelBuilder &kernel) {
   std::vector<LoopEmitter> nests;
   std::vector<FunctionRequest> requests;
   for (const LoopNest &nest : plan.nests) {
-    nests.emplace_back(plan, nest, kernel);
+    nests.emplace_back(nest, kernel);
     requests.push_back(nests.back().request());
   }
   auto functions = kernel.emitFunctions(requests);

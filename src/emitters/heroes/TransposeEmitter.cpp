@@ -54,23 +54,18 @@ private:
     return request;
   }
 
-  // Variables of all maps: thread, block, step s0, element of a group s1.
-  AffineExpr thread() const { return getAffineDimExpr(0, context); }
-  AffineExpr block() const { return getAffineDimExpr(1, context); }
+  // Loop variables of all maps: step s0, element of a group s1.
+  SmallVector<int64_t> loopSizes() const { return {plan.tile / plan.rowsPerStep, int64_t(plan.perThread)}; }
   /// Position in the tile along the dimension that lanes walk, and along the other.
-  AffineExpr alongLanes() const { return (thread() % 32) * plan.perThread + getAffineSymbolExpr(1, context); }
-  AffineExpr alongSteps() const { return getAffineSymbolExpr(0, context) * plan.rowsPerStep() + thread().floorDiv(32); }
-
-  SmallVector<IndexingVariable> ranges() const {
-    return {{Interval{0, plan.tile / plan.rowsPerStep() - 1}, {}}, {Interval{0, int64_t(plan.perThread) - 1}, {}}};
-  }
+  AffineExpr alongLanes() const { return kernel.lane() * plan.perThread + getAffineSymbolExpr(1, context); }
+  AffineExpr alongSteps() const { return getAffineSymbolExpr(0, context) * plan.rowsPerStep + kernel.warp(); }
 
   /// Memory-order position of the operand's element at (row, column) of this block's tile, as merged indices.
   SmallVector<AffineExpr> mergedIndices(AffineExpr row, AffineExpr column) const {
     SmallVector<int64_t> counts;
     for (unsigned i = 0; i < plan.inputDims.size(); ++i)
       counts.push_back(plan.tilesAlong(i));
-    SmallVector<AffineExpr> indices = delinearize(block(), counts, context);
+    SmallVector<AffineExpr> indices = delinearize(kernel.block(), counts, context);
     for (auto [i, index] : llvm::enumerate(indices)) {
       if (i == plan.rowDim())
         index = index * plan.tile + row;
@@ -94,7 +89,7 @@ private:
     SmallVector<AffineExpr> results;
     for (AffineExpr result : toShape.affine().getResults())
       results.push_back(result.replaceDims(ordered));
-    IndexingMap map(AffineMap::get(2, 2, results, context), kernel.idVariables(), ranges(), {});
+    IndexingMap map = kernel.mapOf(results, loopSizes());
     for (unsigned dim : {plan.rowDim(), plan.columnDim()})
       map.addConstraint(merged[dim], Interval{0, plan.inputDims[dim] - 1});
     map.simplify();
@@ -103,22 +98,9 @@ private:
 
   /// Index into a tile, which is stored by columns: reading it back is contiguous.
   SmallVector<Value> tileIndex(AffineExpr row, AffineExpr column, ValueRange steps) {
-    auto affine = AffineMap::get(2, 2, {column, row}, context);
     SmallVector<Value> operands(kernel.ids());
     llvm::append_range(operands, steps);
-    return applyMap(b, IndexingMap(affine, kernel.idVariables(), ranges(), {}), operands);
-  }
-
-  template <typename Body> SmallVector<Value> loop(const IndexingMap &map, ValueRange carried, Body body) {
-    auto op = xla_gpu::LoopOp::create(
-        b, map, kernel.ids(), carried,
-        [&](OpBuilder &inner, Location, ValueRange steps, ValueRange indices, ValueRange state) {
-          OpBuilder::InsertionGuard guard(b);
-          b.setInsertionPoint(inner.getInsertionBlock(), inner.getInsertionPoint());
-          SmallVector<Value> next = body(steps, indices, state);
-          xla_gpu::YieldOp::create(b, next);
-        });
-    return SmallVector<Value>(op.getResults());
+    return applyMap(b, kernel.mapOf({column, row}, loopSizes()), operands);
   }
 
   /// Rows of the operand go into the tiles' columns. Returns the tiles.
@@ -126,15 +108,14 @@ private:
     SmallVector<Value> carried;
     for (const HloInstruction *hero : plan.heroes) {
       Type element = storageType(hero->shape().elementType(), context);
-      // One column more than is used: lanes that write a column hit different banks.
-      auto type = RankedTensorType::get({plan.tile, plan.tile + 1}, element);
+      auto type = RankedTensorType::get({plan.tile, plan.tile + plan.pad}, element);
       carried.push_back(xla_gpu::AllocateSharedOp::create(b, type));
     }
     for (unsigned side : plan.sideRoots)
       carried.push_back(kernel.outputs()[side]);
     SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, plan.inputDims.size()));
     IndexingMap map = indexing(input, mergedIndices(alongSteps(), alongLanes()), order);
-    SmallVector<Value> results = loop(map, carried, [&](ValueRange steps, ValueRange indices, ValueRange state) {
+    SmallVector<Value> results = kernel.loop(map, carried, [&](ValueRange steps, ValueRange indices, ValueRange state) {
       ValueRange values = kernel.call(function, indices);
       SmallVector<Value> inTile = tileIndex(alongSteps(), alongLanes(), steps);
       SmallVector<Value> next;
@@ -155,7 +136,7 @@ private:
     for (unsigned number : plan.roots)
       carried.push_back(kernel.outputs()[number]);
     IndexingMap map = indexing(output, mergedIndices(alongLanes(), alongSteps()), plan.permutation);
-    SmallVector<Value> results = loop(map, carried, [&](ValueRange steps, ValueRange indices, ValueRange state) {
+    SmallVector<Value> results = kernel.loop(map, carried, [&](ValueRange steps, ValueRange indices, ValueRange state) {
       SmallVector<Value> inTile = tileIndex(alongLanes(), alongSteps(), steps);
       SmallVector<Value> heroValues;
       for (Value tile : tiles)

@@ -78,6 +78,89 @@ func.func private @neg(f32) -> f32
 
 // -----
 
+func.func @barrier_of_some(%t: tensor<64xf32>, %n: index) -> tensor<64xf32> {
+  %thread = gpu.thread_id x
+  %some = arith.cmpi ult, %thread, %n : index
+  // expected-note @+1 {{whether this is entered depends on the thread}}
+  %r = scf.if %some -> tensor<64xf32> {
+    // expected-error @+1 {{must be reached by all threads of the block together}}
+    %s = xla_gpu.sync_threads %t : tensor<64xf32>
+    scf.yield %s : tensor<64xf32>
+  } else {
+    scf.yield %t : tensor<64xf32>
+  }
+  return %r : tensor<64xf32>
+}
+
+// -----
+
+// The count of iterations is a value that was loaded where a thread says.
+func.func @barrier_in_a_loop(%t: tensor<64xindex>, %zero: index, %one: index) -> tensor<64xindex> {
+  %thread = gpu.thread_id x
+  %count = tensor.extract %t[%thread] : tensor<64xindex>
+  // expected-note @+1 {{whether this is entered depends on the thread}}
+  %r = scf.for %i = %zero to %count step %one iter_args(%a = %t) -> tensor<64xindex> {
+    // expected-error @+1 {{must be reached by all threads of the block together}}
+    %s = xla_gpu.sync_threads %a : tensor<64xindex>
+    scf.yield %s : tensor<64xindex>
+  }
+  return %r : tensor<64xindex>
+}
+
+// -----
+
+// 64 threads, but only those up to 47 enter the loop.
+#guarded = #xla_gpu.indexing_map<"(d0)[s0] -> (s0), domain: d0 in [0, 47], s0 in [0, 3]">
+func.func @shuffle_under_a_bound(%a: f32) -> f32 {
+  %thread = gpu.thread_id x {xla_gpu.range = [0 : index, 63 : index]}
+  // expected-note @+1 {{whether this is entered depends on the thread}}
+  %r = xla_gpu.loop (%thread)[%s] -> (%i) in #guarded iter_args(%acc = %a) -> (f32) {
+    // expected-error @+1 {{must be reached by all threads of the block together}}
+    %x = xla_gpu.shuffle_reduce(%acc) to 16 combiner=@add : f32
+    xla_gpu.yield %x : f32
+  }
+  return %r : f32
+}
+func.func private @add(f32, f32) -> f32
+
+// -----
+
+#odd = #xla_gpu.indexing_map<"(d0)[s0] -> (s0), domain: d0 in [0, 63], s0 in [0, 3], (d0 + s0) mod 2 in [0, 0]">
+func.func @shuffle_under_a_constraint(%a: f32) -> f32 {
+  %thread = gpu.thread_id x {xla_gpu.range = [0 : index, 63 : index]}
+  // expected-note @+1 {{whether this is entered depends on the thread}}
+  %r = xla_gpu.loop (%thread)[%s] -> (%i) in #odd iter_args(%acc = %a) -> (f32) {
+    // expected-error @+1 {{must be reached by all threads of the block together}}
+    %x = xla_gpu.shuffle_reduce(%acc) to 16 combiner=@add : f32
+    xla_gpu.yield %x : f32
+  }
+  return %r : f32
+}
+func.func private @add(f32, f32) -> f32
+
+// -----
+
+// What a shuffle gives differs from lane to lane, so a condition on it does, too, also through a loop.
+func.func @shuffle_of_a_shuffle(%a: f32, %zero: index, %one: index, %n: index) -> f32 {
+  %sum = scf.for %i = %zero to %n step %one iter_args(%acc = %a) -> f32 {
+    %x = xla_gpu.shuffle_reduce(%acc) to 16 combiner=@add : f32
+    scf.yield %x : f32
+  }
+  %some = arith.cmpf olt, %sum, %a : f32
+  // expected-note @+1 {{whether this is entered depends on the thread}}
+  %r = scf.if %some -> f32 {
+    // expected-error @+1 {{must be reached by all threads of the block together}}
+    %x = xla_gpu.shuffle_reduce(%sum) to 16 combiner=@add : f32
+    scf.yield %x : f32
+  } else {
+    scf.yield %a : f32
+  }
+  return %r : f32
+}
+func.func private @add(f32, f32) -> f32
+
+// -----
+
 func.func @rank(%t: tensor<4x8xf32>, %i: index, %v: f32, %c: i1) -> tensor<4x8xf32> {
   // expected-error @+1 {{has 1 indices for a tensor of rank 2}}
   %r = xla_gpu.predicated_insert %v into %t[%i] if %c : tensor<4x8xf32>

@@ -199,3 +199,23 @@ func.func private @e(%a: f32) -> f32 {
   %r = math.exp %a : f32
   return %r : f32
 }
+
+// -----
+
+// The combiner of a reduction is called only when that is lowered: it stays, and its own helpers go into it.
+// CHECK-LABEL: func.func @reduces
+func.func @reduces(%x: f32) -> f32 attributes {xla_gpu.entry} {
+  // CHECK: xla_gpu.shuffle_reduce(%{{.*}}) to 16 combiner=@combine : f32
+  %r = xla_gpu.shuffle_reduce(%x) to 16 combiner=@combine : f32
+  return %r : f32
+}
+// CHECK: func.func private @combine(%[[A:.*]]: f32, %[[B:.*]]: f32) -> f32
+// CHECK-NEXT: arith.maximumf %[[A]], %[[B]]
+func.func private @combine(%a: f32, %b: f32) -> f32 {
+  %r = xla_gpu.pure_call @greater(%a, %b) : (f32, f32) -> f32
+  return %r : f32
+}
+func.func private @greater(%a: f32, %b: f32) -> f32 {
+  %r = arith.maximumf %a, %b : f32
+  return %r : f32
+}

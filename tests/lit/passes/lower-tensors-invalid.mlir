@@ -56,3 +56,16 @@ func.func @unwritten(%a: tensor<8xf32> {xla_gpu.invariant}, %b: tensor<8xf32>) -
   // expected-error @+1 {{returns a buffer that is only read}}
   return %a : tensor<8xf32>
 }
+
+// -----
+
+// The last word would reach behind the 3 bytes.
+func.func @bytes(%t: tensor<3xi8>, %i: index, %x: i8) -> tensor<3xi8> {
+  // expected-error @+1 {{updates part of a word that is not all inside of 'tensor<3xi8>'}}
+  %r = xla_gpu.atomic_rmw %t[%i] : tensor<3xi8> {
+  ^bb0(%current: i8):
+    %next = arith.addi %current, %x : i8
+    xla_gpu.yield %next : i8
+  }
+  return %r : tensor<3xi8>
+}

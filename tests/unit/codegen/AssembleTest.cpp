@@ -1,14 +1,17 @@
 #include "hloc/codegen/Assemble.h"
 #include "codegen/CubinNames.h"
+#include "hloc/codegen/Ptx.h"
 #include "hloc/codegen/Toolchain.h"
 #include "hloc/support/Diagnostics.h"
 #include "hloc/support/Files.h"
 
+#include "llvm/BinaryFormat/ELF.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <catch2/catch.hpp>
 
+#include <cstring>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <thread>
@@ -41,6 +44,11 @@ struct Fixture {
       WARN("no ptxas: test skipped");
     return !toolchain.has(Tool::Ptxas);
   }
+  bool skipWithoutNvJitLink() const {
+    if (!toolchain.has(Tool::NvJitLink))
+      WARN("no nvJitLink: test skipped");
+    return skip() || !toolchain.has(Tool::NvJitLink);
+  }
   std::vector<Cubin> run(std::vector<std::string> ptx) {
     auto cubins = assemble(ptx, target, toolchain, options, diagnostics);
     INFO(messages());
@@ -63,6 +71,25 @@ struct Fixture {
     return files;
   }
 };
+
+constexpr const char *sharedBody = ".shared .align 4 .b8 buffer[4096];\nst.shared.b64 [buffer], %rd1;\nbar.sync 0;\n"
+                                   "ld.shared.b64 %rd2, [buffer+8];\nadd.s64 %rd1, %rd1, %rd2;";
+
+/// The bytes of a section `.text.<entry>`.
+std::string codeOf(const Cubin &cubin, const std::string &entry) {
+  using namespace llvm::ELF;
+  Elf64_Ehdr header;
+  std::memcpy(&header, cubin.bytes.data(), sizeof header);
+  auto section = [&](unsigned i) {
+    Elf64_Shdr record;
+    std::memcpy(&record, cubin.bytes.data() + header.e_shoff + i * sizeof record, sizeof record);
+    return record;
+  };
+  for (unsigned i = 0; i < header.e_shnum; ++i)
+    if (cubin.bytes.data() + section(header.e_shstrndx).sh_offset + section(i).sh_name == ".text." + entry)
+      return cubin.bytes.substr(section(i).sh_offset, section(i).sh_size);
+  return "";
+}
 
 bool contains(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
 
@@ -248,6 +275,128 @@ TEST_CASE("limits of the installed ptxas and of the target are not bugs") {
   INFO(f.messages());
   CHECK(f.diagnostics.exitCode() == ExitCode::Unsupported);
   CHECK(contains(f.messages(), "too much shared data"));
+}
+
+TEST_CASE("nvJitLink gives the machine code and the resources that ptxas gives") {
+  Fixture f;
+  if (f.skipWithoutNvJitLink())
+    return;
+  f.options.assembler = AssemblerChoice::Ptxas;
+  Cubin program = f.run({kernel("alpha")})[0];
+  f.options.assembler = AssemblerChoice::NvJitLink;
+  Cubin library = f.run({kernel("alpha")})[0];
+  CHECK_FALSE(library.fromCache); // a cubin of the other assembler is another cubin
+  CHECK(f.run({kernel("beta")})[0].fromCache);
+  CHECK(codeOf(library, "alpha").size() > 0);
+  CHECK(codeOf(library, "alpha") == codeOf(program, "alpha"));
+  REQUIRE(library.find("alpha"));
+  CHECK(library.find("alpha")->registers == program.find("alpha")->registers);
+  CHECK(library.find("alpha")->barriers == program.find("alpha")->barriers);
+  CHECK(library.bytes != program.bytes); // each is marked with its maker: the choice had an effect
+}
+
+TEST_CASE("by default nvJitLink takes what it does not make worse") {
+  Fixture f;
+  if (f.skipWithoutNvJitLink())
+    return;
+  auto bytes = [&](AssemblerChoice choice, const std::string &ptx) {
+    f.options.cacheFolder = "";
+    f.options.assembler = choice;
+    return f.run({ptx})[0].bytes;
+  };
+  std::string plain = kernel("alpha"), shared = kernel("alpha", sharedBody);
+  CHECK(bytes(AssemblerChoice::Auto, plain) == bytes(AssemblerChoice::NvJitLink, plain));
+  CHECK(bytes(AssemblerChoice::Auto, shared) == bytes(AssemblerChoice::Ptxas, shared));
+  CHECK(bytes(AssemblerChoice::Ptxas, shared) != bytes(AssemblerChoice::NvJitLink, shared));
+}
+
+TEST_CASE("spills and shared memory are reported by nvJitLink, too") {
+  Fixture f;
+  if (f.skipWithoutNvJitLink())
+    return;
+  KernelResources found[2];
+  for (bool library : {false, true}) {
+    f.options.assembler = library ? AssemblerChoice::NvJitLink : AssemblerChoice::Ptxas;
+    std::string body = std::string(sharedBody) + "\n.reg .b64 %v<200>;\n";
+    for (int i = 0; i < 200; ++i)
+      body += "ld.volatile.global.b64 %v" + std::to_string(i) + ", [%rd1+" + std::to_string(8 * i) + "];\n";
+    for (int i = 0; i < 200; ++i)
+      body += "st.volatile.global.b64 [%rd1+" + std::to_string(8 * i) + "], %v" + std::to_string(199 - i) + ";\n";
+    found[library] = *f.run({kernel("alpha", body)})[0].find("alpha");
+  }
+  CHECK(found[0].spillStoreBytes > 0);
+  CHECK(found[1].spillStoreBytes > 0);
+  CHECK(found[1].registers > 200);
+  CHECK(found[1].sharedBytes == found[0].sharedBytes);
+  CHECK(found[1].barriers == 1);
+}
+
+TEST_CASE("the kernels of a module are jobs of their own, linked to one cubin") {
+  Fixture f;
+  if (f.skipWithoutNvJitLink())
+    return;
+  f.options.jobs = 2;
+  std::vector<std::string> parts = {kernel("alpha"), kernel("beta"), kernel("gamma", sharedBody)};
+  std::string merged = *mergePtx(parts, f.diagnostics);
+  auto module = assembleModule(parts, merged, f.target, f.toolchain, f.options, f.diagnostics);
+  INFO(f.messages());
+  REQUIRE(llvm::succeeded(module));
+  CHECK_FALSE(module->fromCache);
+  CHECK(f.cacheFiles().size() == 2); // alpha and beta are equal
+  for (const char *name : {"alpha", "beta", "gamma"}) {
+    CHECK(codeOf(*module, name).size() > 0);
+    REQUIRE(module->find(name));
+    CHECK(module->find(name)->registers > 0);
+  }
+  CHECK(codeOf(*module, "alpha") == codeOf(*module, "beta"));
+  CHECK(codeOf(*module, "alpha") != codeOf(*module, "gamma"));
+  CHECK(module->find("gamma")->sharedBytes == 4096);
+  CHECK_FALSE(contains(module->bytes, "hloc_kernel"));
+  // Another module with one kernel more assembles that one only, and the same module gives the same bytes.
+  auto again = assembleModule(parts, merged, f.target, f.toolchain, f.options, f.diagnostics);
+  REQUIRE(llvm::succeeded(again));
+  CHECK(again->fromCache);
+  CHECK(again->bytes == module->bytes);
+  parts.push_back(kernel("delta", "add.s64 %rd1, %rd1, 24;"));
+  REQUIRE(llvm::succeeded(
+      assembleModule(parts, *mergePtx(parts, f.diagnostics), f.target, f.toolchain, f.options, f.diagnostics)));
+  CHECK(f.cacheFiles().size() == 3);
+}
+
+TEST_CASE("a module is one job where nothing can link it, or where functions are called") {
+  Fixture f;
+  if (f.skip())
+    return;
+  std::vector<std::string> parts = {kernel("alpha"), kernel("beta")};
+  f.options.assembler = AssemblerChoice::Ptxas;
+  REQUIRE(llvm::succeeded(
+      assembleModule(parts, *mergePtx(parts, f.diagnostics), f.target, f.toolchain, f.options, f.diagnostics)));
+  CHECK(f.cacheFiles().size() == 1);
+  f.options.assembler = AssemblerChoice::Auto;
+  std::string function = ".func beta__f()\n{\nret;\n}\n";
+  parts[1].insert(parts[1].find(".visible"), function);
+  auto module = assembleModule(parts, *mergePtx(parts, f.diagnostics), f.target, f.toolchain, f.options, f.diagnostics);
+  REQUIRE(llvm::succeeded(module));
+  CHECK(f.cacheFiles().size() == 2);
+  CHECK(module->find("beta"));
+}
+
+TEST_CASE("errors of nvJitLink are reported like those of ptxas") {
+  Fixture f;
+  if (f.skipWithoutNvJitLink())
+    return;
+  f.options.assembler = AssemblerChoice::NvJitLink;
+  CHECK(llvm::failed(assemble({kernel("alpha", "fma.bogus %rd1;")}, f.target, f.toolchain, f.options, f.diagnostics)));
+  INFO(f.messages());
+  CHECK(contains(f.messages(), "kernel `alpha`"));
+  CHECK(contains(f.messages(), "`fma.bogus %rd1;`"));
+  CHECK_FALSE(contains(f.messages(), "hloc_kernel"));
+  Fixture older; // a toolkit that no longer knows the target is a limit, not a bug
+  older.options.assembler = AssemblerChoice::NvJitLink;
+  older.target = *findTarget("sm_70");
+  CHECK(llvm::failed(assemble({kernel("alpha")}, older.target, older.toolchain, older.options, older.diagnostics)));
+  INFO(older.messages());
+  CHECK(older.diagnostics.exitCode() == ExitCode::Unsupported);
 }
 
 TEST_CASE("without ptxas the message says what was tried and what still works") {

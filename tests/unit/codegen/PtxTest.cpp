@@ -27,16 +27,6 @@ TEST_CASE("entries and version are read off PTX") {
   CHECK(ptxVersionOf("no version") == 0);
 }
 
-TEST_CASE("HLO names become PTX identifiers") {
-  CHECK(ptxIdentifier("gelu") == "gelu");
-  CHECK(ptxIdentifier("fusion.12") == "fusion_12");
-  CHECK(ptxIdentifier("7x") == "k_7x");
-  CHECK(ptxIdentifier("") == "k_");
-  CHECK(ptxIdentifier("_") == "k__");
-  CHECK(ptxIdentifier("WARP_SZ") == "k_WARP_SZ");
-  CHECK(ptxIdentifier("a-b$c\xc3\xa4") == "a_b_c__");
-}
-
 TEST_CASE("joined kernels share one header") {
   DiagnosticEngine diagnostics;
   auto merged = mergePtx({kernel("a"), kernel("b", "8.3"), kernel("c")}, diagnostics);

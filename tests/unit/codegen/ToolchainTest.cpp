@@ -79,6 +79,19 @@ TEST_CASE("libdevice is found beside the ptxas on PATH, and in the user's data f
   CHECK(f.source(Tool::Libdevice) == "PATH");
 }
 
+TEST_CASE("nvJitLink is a library of a toolkit, the newest of several") {
+  Fixture f;
+  f.put("usual/lib/libnvJitLink.so.12");
+  f.put("usual/lib/libnvJitLink.so.13");
+  CHECK(f.found(Tool::NvJitLink) == f.path("usual/lib/libnvJitLink.so.13"));
+  f.put("usual/lib64/libnvJitLink.so");
+  CHECK(f.found(Tool::NvJitLink) == f.path("usual/lib64/libnvJitLink.so"));
+  f.environment["PATH"] = f.path("toolkit/bin");
+  f.put("toolkit/bin/ptxas");
+  f.put("toolkit/lib/libnvJitLink.so.13");
+  CHECK(f.source(Tool::NvJitLink) == "PATH");
+}
+
 TEST_CASE("a file named by an option is not replaced by another") {
   Fixture f;
   f.put("usual/bin/ptxas");
@@ -112,4 +125,11 @@ TEST_CASE("the doctor names path, source and version") {
   CHECK(text.find("ptxas: " + f.path("cuda/bin/ptxas") + " (from CUDA_HOME, version 13.0.88)\n") != std::string::npos);
   CHECK(text.find("libdevice: not found\n") != std::string::npos);
   CHECK(ptxasVersion(f.path("nowhere")).empty());
+}
+
+TEST_CASE("the doctor says if what was named as ptxas is none") {
+  Fixture f;
+  f.options.ptxas = "/bin/ls";
+  std::string text = Toolchain::discover(f.options).describe();
+  CHECK(text.find("ptxas: /bin/ls (from --ptxas), which is none") != std::string::npos);
 }

@@ -4,27 +4,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <unistd.h>
+
 using namespace hloc;
-
-TEST_CASE("unified-diff-of-equal-texts-is-empty") { CHECK(unifiedDiff("a\nb\n", "a\nb\n", "x", "y").empty()); }
-
-TEST_CASE("unified-diff-shows-changed-lines-with-context") {
-  std::string before = "1\n2\n3\n4\n5\n6\n7\n8\n9\n", after = "1\n2\n3\n4\nfive\n6\n7\n8\n9\n10\n";
-  CHECK(unifiedDiff(before, after, "old", "new") == "--- old\n+++ new\n"
-                                                    "@@ -2 +2 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n 9\n+10\n");
-}
-
-TEST_CASE("unified-diff-skips-what-is-far-from-a-change") {
-  std::string before, after;
-  for (int i = 0; i < 100; ++i) {
-    before += std::to_string(i) + "\n";
-    after += (i == 10 || i == 80 ? "x" : std::to_string(i)) + "\n";
-  }
-  std::string diff = unifiedDiff(before, after, "a", "b");
-  CHECK(diff.find("@@ -8 +8 @@") != std::string::npos);
-  CHECK(diff.find("@@ -78 +78 @@") != std::string::npos);
-  CHECK(diff.find(" 50\n") == std::string::npos);
-}
 
 TEST_CASE("canonical-ptx-drops-what-does-not-matter") {
   CHECK(canonicalPtx("// made by\n.version 8.0\n.target sm_90\n\n\t.loc 1 2 3\n\tret; // done\n") ==
@@ -63,7 +45,7 @@ TEST_CASE("golden-check-ignores-resources-of-another-ptxas") {
   checkGolden(path, goldenText("k.hlo", manifest, "ret;\n"), false, diagnostics);
   REQUIRE(diagnostics.numErrors() == 1);
   CHECK(diagnostics.exitCode() == ExitCode::Mismatch);
-  CHECK(diagnostics.diagnostics()[0].message.find("+// ptxas 13.0.88: k: 31 registers") != std::string::npos);
+  CHECK(diagnostics.diagnostics()[0].notes[0].message.find("+// ptxas 13.0.88: k: 31 registers") != std::string::npos);
 }
 
 TEST_CASE("missing-golden-is-a-mismatch-that-says-how-to-write-it") {
@@ -71,4 +53,44 @@ TEST_CASE("missing-golden-is-a-mismatch-that-says-how-to-write-it") {
   checkGolden("/nonexistent/k.golden", "x\n", false, diagnostics);
   REQUIRE(diagnostics.numErrors() == 1);
   CHECK(diagnostics.diagnostics()[0].notes[0].message.find("--update-golden") == 0);
+}
+
+TEST_CASE("golden-of-an-input-that-is-there-is-no-others") {
+  std::string error;
+  auto folder = TemporaryFolder::create("golden", error);
+  REQUIRE(folder);
+  for (const char *sub : {"a", "b", "g"})
+    REQUIRE(createFolders(folder->file(sub), error));
+  std::string a = folder->file("a/k.hlo"), b = folder->file("b/k.hlo"), goldens = folder->file("g");
+  REQUIRE(writeFile(a, "", error));
+  REQUIRE(writeFile(b, "", error));
+  Manifest manifest;
+  manifest.target = "sm_90";
+  std::string ofA = inputSeenFrom(goldens, a), ofB = inputSeenFrom(goldens, b);
+  CHECK(ofA == "../a/k.hlo");
+  std::string path = goldenPath(goldens, a, "sm_90");
+  CHECK(path == goldenPath(goldens, b, "sm_90"));
+  DiagnosticEngine diagnostics;
+  checkGolden(path, goldenText(ofA, manifest, "ret;\n"), /*update=*/true, diagnostics);
+  CHECK_FALSE(diagnostics.hasErrors());
+  // Neither overwritten nor compared with, although all but the name is equal.
+  for (bool update : {true, false}) {
+    DiagnosticEngine refused;
+    checkGolden(path, goldenText(ofB, manifest, "ret;\n"), update, refused);
+    REQUIRE(refused.numErrors() == 1);
+    CHECK(refused.diagnostics()[0].kind == DiagnosticKind::BadUsage);
+  }
+  reportStaleGoldens(goldens, {}, diagnostics);
+  CHECK(diagnostics.diagnostics().empty());
+
+  // An input that was moved keeps its golden file; without that, it is stale unless it was just compared with.
+  REQUIRE(::unlink(a.c_str()) == 0);
+  checkGolden(path, goldenText(ofB, manifest, "ret;\n"), false, diagnostics);
+  CHECK(diagnostics.diagnostics().empty());
+  reportStaleGoldens(goldens, {path}, diagnostics);
+  CHECK(diagnostics.diagnostics().empty());
+  reportStaleGoldens(goldens, {}, diagnostics);
+  REQUIRE(diagnostics.diagnostics().size() == 1);
+  CHECK_FALSE(diagnostics.hasErrors());
+  CHECK(diagnostics.diagnostics()[0].message.find("../a/k.hlo") != std::string::npos);
 }

@@ -9,13 +9,10 @@ TEST_CASE("undefined reads: slices that do not overlap get buffers of their own"
   DeviceProgram program;
   program.buffers = {{"p0", 4096, DeviceBuffer::Contents::Input, 0, ""},
                      {"buffer 1", 4096, DeviceBuffer::Contents::Unwritten, 0, ""}};
-  DeviceLaunch first{"first", {1, 1, 1}, {32, 1, 1}, 0, {}};
   // The first two only touch; the third overlaps the second.
-  first.arguments = {DevicePointer{{0, 128, 64}, false}, DevicePointer{{1, 0, 1024}, true},
-                     DevicePointer{{1, 1024, 1024}, true}};
-  DeviceLaunch second{"second", {1, 1, 1}, {32, 1, 1}, 0, {}};
-  second.arguments = {DevicePointer{{1, 1040, 16}, false}, DeviceScalar{7, 4}};
-  program.steps = {first, DeviceCopy{{1, 0, 512}, {1, 2064, 512}}, second};
+  LaunchStep first{0, {BufferSlice{0, 128, 64}, BufferSlice{1, 0, 1024}, BufferSlice{1, 1024, 1024}}};
+  LaunchStep second{1, {BufferSlice{1, 1040, 16}, ScalarValue{7, 4}}};
+  program.steps = {{"", first}, {"", CopyStep{{1, 0, 512}, {1, 2064, 512}}}, {"", second}};
   program.results = {{1, 1024, 1024}, {1, 2064, 512}};
   separateSlices(program);
 
@@ -26,7 +23,7 @@ TEST_CASE("undefined reads: slices that do not overlap get buffers of their own"
   CHECK(program.buffers[3].bytes == 528); // begins at the multiple of 256 below: alignment stays as it was
   CHECK(program.buffers[2].name == "buffer 1[1024, 2048)");
   auto sliceOf = [&](size_t step, size_t argument) {
-    return std::get<DevicePointer>(std::get<DeviceLaunch>(program.steps[step]).arguments[argument]).slice;
+    return std::get<BufferSlice>(std::get<LaunchStep>(program.steps[step].action).arguments[argument]);
   };
   auto is = [](const BufferSlice &slice, uint32_t buffer, uint64_t offset, uint64_t bytes) {
     return slice.buffer == buffer && slice.offset == offset && slice.bytes == bytes;
@@ -35,7 +32,7 @@ TEST_CASE("undefined reads: slices that do not overlap get buffers of their own"
   CHECK(is(sliceOf(0, 1), 1, 0, 1024));
   CHECK(is(sliceOf(0, 2), 2, 0, 1024));
   CHECK(is(sliceOf(2, 0), 2, 16, 16));
-  const auto &copy = std::get<DeviceCopy>(program.steps[1]);
+  const auto &copy = std::get<CopyStep>(program.steps[1].action);
   CHECK(is(copy.from, 1, 0, 512));
   CHECK(is(copy.to, 3, 16, 512));
   CHECK(is(program.results[0], 2, 0, 1024));

@@ -144,6 +144,43 @@ TEST_CASE("machine: dynamic shared memory, reversed across warps by a barrier") 
     CHECK(words[i] == i / 128 * 128 + 127 - i % 128);
 }
 
+TEST_CASE("machine: the system's part of shared memory is zero for every block, and apart from all variables") {
+  // Each thread adds to a word behind _1, and is told what was there, how large the block's own memory is, and what
+  // lies at the last byte of its variable and at the first of its dynamic memory.
+  Dim3 grid{3, 1, 1}, block{64, 1, 1};
+  std::string body = "mov.u32 %r5, %reserved_smem_offset_1;\nmov.u32 %r6, %reserved_smem_offset_begin;\n"
+                     "mov.u32 %r7, %reserved_smem_offset_end;\nmov.u32 %r8, %reserved_smem_offset_cap;\n"
+                     "mov.u32 %r9, %total_smem_size;\nmov.u32 %r10, %reserved_smem_offset_0;\n"
+                     "mov.u32 %r11, own;\nmov.u32 %r12, dynamic;\n"
+                     "setp.ne.u32 %p1, %r1, 0;\n@%p1 bra REST;\n"
+                     "st.shared.u32 [own+96], 7;\nst.shared.u32 [dynamic], 9;\nREST: bar.sync 0;\n"
+                     "and.b32 %r13, %r1, 31;\nshl.b32 %r13, %r13, 2;\nadd.u32 %r14, %r5, %r13;\n"
+                     "atom.shared.add.u32 %r15, [%r14], 1;\nbar.sync 0;\nld.shared.u32 %r16, [%r14];\n" // 2
+                     "ld.shared.u32 %r17, [%r6+1020];\nadd.u32 %r16, %r16, %r17;\n"                     // + 0
+                     "ld.shared.u32 %r17, [own+96];\nmad.lo.u32 %r16, %r17, 10, %r16;\n"                // + 70
+                     "ld.shared.u32 %r17, [dynamic];\nmad.lo.u32 %r16, %r17, 100, %r16;\n"              // + 900
+                     "sub.u32 %r17, %r7, %r6;\nsub.u32 %r17, %r17, %r8;\nadd.u32 %r16, %r16, %r17;\n"   // + 0
+                     "sub.u32 %r17, %r10, %r6;\nadd.u32 %r16, %r16, %r17;\n"                            // + 0
+                     "setp.lt.u32 %p2, %r6, 100;\nsetp.lt.u32 %p3, %r12, %r7;\nor.pred %p2, %p2, %p3;\n"
+                     "selp.u32 %r17, 100000, 0, %p2;\nadd.u32 %r16, %r16, %r17;\n" // + 0: they do not overlap
+                     "mad.lo.u32 %r16, %r9, 1000, %r16;\nst.global.u32 [%d10], %r16;";
+  const std::string variables = ".shared .align 4 .b8 own[100];\n.extern .shared .align 4 .b8 dynamic[];";
+  std::vector<uint32_t> words = runToWords(body, 192, grid, block, variables, 32);
+  CHECK(words == std::vector<uint32_t>(192, (128 + 32) * 1000 + 972)); // what is reserved begins at a multiple of 128
+}
+
+TEST_CASE("machine: the system's part of shared memory is checked as all other") {
+  const std::string address = "mov.u32 %r5, %reserved_smem_offset_1;\n";
+  Harness races;
+  races.block = {64, 1, 1};
+  races.runOnThree(address + "st.shared.u32 [%r5], %r1;");
+  CHECK(races.only(FindingKind::SharedRace));
+  Harness variable; // only what is reserved is zero
+  variable.runOnThree(address + "ld.shared.u32 %r6, [%r5];\nld.shared.u32 %r6, [own];",
+                      ".shared .align 4 .b8 own[128];");
+  CHECK(variable.only(FindingKind::UninitializedRead));
+}
+
 TEST_CASE("machine: producers arrive at a barrier and go on, consumers wait") {
   // Warp 1 produces into s[lane]; warp 0 waits at barrier 1 for 64 threads and reads. Warp 1 does not wait.
   std::string body = "mov.u32 %r5, s;\nand.b32 %r6, %r1, 31;\nshl.b32 %r6, %r6, 2;\nadd.u32 %r5, %r5, %r6;\n"

@@ -154,6 +154,26 @@ TEST_CASE("calls go backwards, so that nothing is recursive") {
         Labels{"instruction_c5"});
 }
 
+TEST_CASE("nothing waits for itself, or for another computation") {
+  Fixture f;
+  auto *p = f.builder.parameter(0, vector4, "p");
+  auto *first = f.builder.add(Opcode::Negate, vector4, {p}), *second = f.builder.add(Opcode::Negate, vector4, {first});
+  HloInstruction *later[] = {second}, *earlier[] = {first}, *outside[] = {f.sum->root()};
+  auto waitFor = [&](HloInstruction *instr, llvm::ArrayRef<HloInstruction *> predecessors) {
+    llvm::ArrayRef<HloInstruction *> list = f.module.arena().saveList(predecessors);
+    f.module.arena().setAttributes(*instr, Attribute{AttributeKey::ControlPredecessors, list});
+  };
+  waitFor(second, earlier);
+  CHECK(f.brokenRules(second).empty());
+  waitFor(first, later);
+  CHECK(f.brokenRules(second) == Labels{"instruction_c6"});
+  waitFor(first, outside);
+  CHECK(f.brokenRules(second) == Labels{"instruction_c6"});
+  Fixture g;
+  p = g.builder.parameter(0, scalar, "p");
+  CHECK(g.brokenRules(g.builder.add(Opcode::Negate, scalar, {g.sum->root()})) == Labels{"instruction_c6"});
+}
+
 TEST_CASE("a module has an entry with a root, and parameters without gaps") {
   HloModule empty("m");
   DiagnosticEngine diagnostics;
@@ -188,4 +208,13 @@ TEST_CASE("every broken instruction is reported, not only the first") {
   f.builder.add(Opcode::Add, vector4, {p, q});
   f.builder.add(Opcode::Not, vector4, {p});
   CHECK(f.brokenRules(f.builder.add(Opcode::Negate, scalar, {p})) == Labels{"binary_c1", "unary_c1", "instruction_c4"});
+}
+
+TEST_CASE("the type of a compare suits its operands") {
+  Fixture f;
+  auto *p = f.builder.parameter(0, vector4, "p");
+  Attribute attributes[] = {{AttributeKey::Direction, int64_t(ComparisonDirection::Lt)},
+                            {AttributeKey::Type, int64_t(ComparisonType::Signed)}};
+  Shape result = Shape::array(ElementType::Pred, {4});
+  CHECK(f.brokenRules(f.builder.add(Opcode::Compare, result, {p, p}, attributes)) == Labels{"compare_c1"});
 }

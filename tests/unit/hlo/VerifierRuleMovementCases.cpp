@@ -23,7 +23,7 @@ llvm::ArrayRef<RuleCase> movementRuleCases() {
       {R::concatenate_c2,
        "p = f32[4] parameter(0) q = f32[4,3] parameter(1) ROOT r = f32[8] concatenate(p, q), dimensions={0}"},
       {R::concatenate_c3,
-       "p = f32[4] parameter(0) q = f16[4] parameter(1) ROOT r = f32[8] concatenate(p, q), dimensions={0}"},
+       "p = f32[4] parameter(0) q = s32[4] parameter(1) ROOT r = f32[8] concatenate(p, q), dimensions={0}"},
       {R::pad_c1, "p = f32[4] parameter(0) v = f32[1] parameter(1) ROOT r = f32[6] pad(p, v), padding=1_1"},
       {R::pad_c1, "p = f32[4] parameter(0) v = s32[] parameter(1) ROOT r = f32[6] pad(p, v), padding=1_1"},
       {R::pad_c2, "p = f32[4] parameter(0) v = f32[] parameter(1) ROOT r = f32[6] pad(p, v), padding=1_1x0_0"},

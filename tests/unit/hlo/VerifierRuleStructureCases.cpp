@@ -61,13 +61,6 @@ llvm::ArrayRef<RuleCase> structureRuleCases() {
       {R::fusion_c2,
        "p = f32[4] parameter(0) q = f32[4] fusion(p), kind=kLoop, calls=neg ROOT r = f32[4] call(q), to_apply=neg",
        neg},
-      {R::fusion_c3, "p = f32[4] parameter(0) ROOT r = f32[4] fusion(p, p), kind=kLoop, calls=f",
-       "f { x = f32[4] parameter(0) y = f32[4] parameter(1) ROOT n = f32[4] negate(x) }"},
-      {R::fusion_c3, "p = f32[4] parameter(0) ROOT r = f32[4] fusion(p), kind=kLoop, calls=f",
-       "f { x = f32[4] parameter(0) dead = f32[4] abs(x) ROOT n = f32[4] negate(x) }"},
-      {R::fusion_c4, "p = f32[4] parameter(0) ROOT r = f32[4] fusion(p), kind=kLoop, calls=f",
-       "f { x = f32[4] parameter(0) ROOT n = f32[4] negate(x) m = f32[4] custom-call(n), custom_call_target=\"x\", "
-       "custom_call_has_side_effect=true }"},
       {R::alias_c1,
        "p = f32[4] parameter(0) ROOT r = f32[4] fusion(p), kind=kLoop, output_to_operand_aliasing={{0}: (0, {})}, "
        "calls=neg",
@@ -94,7 +87,7 @@ llvm::ArrayRef<RuleCase> structureRuleCases() {
 llvm::ArrayRef<RuleCase> collectiveRuleCases() {
   using R = VerifierRule;
   static const RuleCase cases[] = {
-      {R::after_all_c1, "p = f32[4] parameter(0) ROOT r = token[] after-all(p)"},
+      {R::after_all_c1, "p = (f32[4], token[]) parameter(0) ROOT r = token[] after-all(p)"},
       {R::transfer_c1, "p = f32[4] parameter(0) ROOT r = ((f32[4]), token[]) infeed(p)"},
       {R::transfer_c1, "p = f32[4] parameter(0) ROOT r = (f32[4], u32[], token[]) send(p, p), channel_id=1"},
       {R::transfer_c2, "p = f32[4] parameter(0) t = token[] after-all() ROOT r = (f32[4], s32[], token[]) send(p, t), "
@@ -118,6 +111,36 @@ llvm::ArrayRef<RuleCase> collectiveRuleCases() {
                          "source_target_pairs={{0,1},{0,2}}"},
       {R::collective_c5, "p = f32[4] parameter(0) ROOT r = f32[4] all-reduce(p), to_apply=sum, "
                          "use_global_device_ids=true"},
+      {R::collective_c5, "p = f32[4] parameter(0) ROOT r = f32[4] all-reduce(p), to_apply=sum, channel_id=1, "
+                         "replica_groups={}, use_global_device_ids=true"},
+      {R::transfer_c4, "p = f32[4] parameter(0) t = token[] after-all() ROOT r = token[] outfeed(p, t), "
+                       "outfeed_shape=f32[5]"},
+      {R::collective_c6, "p = f32[4] parameter(0) ROOT r = f32[4] all-reduce(p), to_apply=sum, "
+                         "replica_groups={{0},{}}"},
+      {R::collective_c6, "p = f32[4] parameter(0) ROOT r = f32[4] all-reduce(p), to_apply=sum, "
+                         "replica_groups={{0,1},{1,2}}"},
+      {R::collective_c6, "p = f32[4] parameter(0) ROOT r = f32[4] all-reduce(p), to_apply=sum, "
+                         "replica_groups={{0,2}}"},
+      {R::collective_c6, "p = f32[4] parameter(0) ROOT r = f32[8] all-gather(p), dimensions={0}, "
+                         "replica_groups={{0,1},{2}}"},
+      {R::collective_c6, "p = f32[4] parameter(0) ROOT r = f32[4] collective-broadcast(p), replica_groups=[2,4]<=[9]"},
+      {R::collective_c6, "p = f32[4] parameter(0) ROOT r = f32[4] collective-broadcast(p), replica_groups=[2,0]<=[0]"},
+      {R::collective_c6, "p = f32[4] parameter(0) ROOT r = f32[4] collective-broadcast(p), "
+                         "replica_groups=[2,4]<=[4,2]T(1,1)"},
+      {R::collective_c7, "p = f32[4] parameter(0) ROOT r = f32[16] all-gather(p), dimensions={0}, "
+                         "replica_groups={{0,1},{2,3}}"},
+      {R::collective_c7, "p = f32[8] parameter(0) ROOT r = f32[4] all-gather(p), dimensions={0}, "
+                         "replica_groups=[2,2]<=[4]"},
+      {R::collective_c7, "p = f32[4] parameter(0) ROOT r = f32[8] all-gather(p), dimensions={0}", "",
+       ", replica_count=4"},
+      {R::collective_c7, "p = f32[4] parameter(0) s = (f32[4], f32[8]) all-gather-start(p), dimensions={0}, "
+                         "replica_groups={{0,1,2}} ROOT r = f32[8] all-gather-done(s)"},
+      {R::collective_c7, "p = f32[8] parameter(0) ROOT r = f32[4] reduce-scatter(p), dimensions={0}, to_apply=sum, "
+                         "replica_groups={{0,1,2,3}}"},
+      {R::collective_c8, "p = f32[5] parameter(0) ROOT r = f32[5] all-to-all(p), dimensions={0}, "
+                         "replica_groups={{0,1}}"},
+      {R::collective_c8, "p = f32[6] parameter(0) ROOT r = (f32[6], f32[6]) all-to-all(p, p), "
+                         "replica_groups=[2,3]<=[2,3]T(1,0)"},
       {R::async_c1, "p = f32[4] parameter(0) s = (f32[4], f32[5], u32[]) copy-start(p) ROOT r = f32[4] copy-done(s)"},
       {R::async_c2, "p = (f32[4], f32[4], u32[]) parameter(0) ROOT r = f32[4] copy-done(p)"},
       {R::async_c3,
@@ -127,6 +150,12 @@ llvm::ArrayRef<RuleCase> collectiveRuleCases() {
       {R::async_c4, "p = f32[4] parameter(0) s = (f32[4], f32[4], u32[]) copy-start(p) ROOT r = f32[4] negate(p)"},
       {R::instruction_c4, "p = f32[4] parameter(0) s = (f32[4], f32[4], u32[]) copy-start(p) "
                           "ROOT r = f32[5] copy-done(s)"},
+      {R::instruction_c4,
+       "p = f32[4] parameter(0) s = ((f32[4]), f32[4]) async-start(p), calls=neg ROOT r = f32[5] async-done(s)",
+       "neg { x = f32[4] parameter(0) ROOT n = f32[4] negate(x) }"},
+      {R::instruction_c4,
+       "p = f32[4] parameter(0) s = ((f32[4]), f32[4]) async-start(p), calls=neg ROOT r = bf16[4] async-done(s)",
+       "neg { x = f32[4] parameter(0) ROOT n = f32[4] negate(x) }"},
   };
   return cases;
 }

@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
 
 using namespace hloc;
 
@@ -96,6 +97,40 @@ TEST_CASE("a product may stay unrounded where it is added to something, and nowh
   CHECK(admits(moved, 0, -fused));
   AdmissibleArray product = Program(start + "ROOT r = f32[1] multiply(m, z) }").run({f32({x}), f32({y}), f32({z})});
   CHECK(product.isExact());
+}
+
+TEST_CASE("in f64 a contracted product has two results, and little else is one") {
+  for (const char *op : {"add", "subtract"}) {
+    Program p(std::string("ENTRY e { x = f64[1000] parameter(0)\n y = f64[1000] parameter(1)\n z = f64[1000] "
+                          "parameter(2)\n m = f64[1000] multiply(x, y)\n ROOT r = f64[1000] ") +
+              op + "(z, m) }");
+    std::mt19937_64 random(1);
+    auto numbers = [&](double scale) {
+      std::vector<double> made(1000);
+      for (double &value : made)
+        value = scale * std::uniform_real_distribution(-1.0, 1.0)(random);
+      return made;
+    };
+    // Products far below what they are added to, and products that nearly cancel it.
+    for (double scale : {1.0 / 32, 1.0, 64.0}) {
+      std::vector<double> x = numbers(scale), y = numbers(1), z = numbers(1);
+      AdmissibleArray r = p.run({array(ElementType::F64, x), array(ElementType::F64, y), array(ElementType::F64, z)});
+      int numDifferent = 0, numWide = 0;
+      for (size_t i = 0; i < x.size(); ++i) {
+        double factor = op[0] == 'a' ? x[i] : -x[i];
+        double product = factor * y[i];
+        double separate = z[i] + product, fused = std::fma(factor, y[i], z[i]);
+        CHECK(admits(r, int64_t(i), separate));
+        CHECK(admits(r, int64_t(i), fused));
+        numDifferent += separate != fused;
+        double unit = std::max(std::nextafter(std::fabs(product), infinity) - std::fabs(product),
+                               std::nextafter(std::fabs(separate), infinity) - std::fabs(separate));
+        numWide += admits(r, int64_t(i), separate + 3 * unit) || admits(r, int64_t(i), separate - 3 * unit);
+      }
+      CHECK(numDifferent > 0);
+      CHECK(numWide == 0);
+    }
+  }
 }
 
 TEST_CASE("a function has its neighbours, not more") {

@@ -111,6 +111,23 @@ TEST_CASE("map and scan apply their computation") {
   CHECK(doubles(result.element(1)) == std::vector<double>{16, 35});
 }
 
+TEST_CASE("a single result of a scan is an array or a tuple of one, whichever its computation returns") {
+  OneOp op;
+  HloComputation *plain = op.binary(Opcode::Add, F32), *tupled = op.module.addComputation("tupled");
+  HloBuilder b(*tupled);
+  HloInstruction *x = b.parameter(0, Shape::scalar(F32)), *carry = b.parameter(1, Shape::scalar(F32));
+  tupled->setRoot(b.tuple({b.add(Opcode::Add, x->shape(), {x, carry})}));
+  for (HloComputation *sum : {plain, tupled})
+    for (const Shape &shape : {Shape::scalar(F32), Shape::tuple({Shape::scalar(F32)})}) {
+      Literal result = op.run(Opcode::Scan, shape, {numbers(F32, {1, 2, 4}), scalar(F32, 10)},
+                              {op.ints(AttributeKey::Dimensions, {0}),
+                               {AttributeKey::NumCarries, int64_t(1)},
+                               {AttributeKey::ToApply, sum}});
+      REQUIRE(result.isTuple() == shape.isTuple());
+      CHECK((shape.isTuple() ? result.element(0) : result).getDouble(0) == 17);
+    }
+}
+
 TEST_CASE("long computations and deep calls do not exhaust the stack") {
   OneOp op;
   HloComputation *entry = op.module.addComputation("main");
@@ -165,4 +182,33 @@ TEST_CASE("memory is counted over all values that are alive") {
   };
   CHECK(llvm::succeeded(interpretChain(false)));
   CHECK(llvm::failed(interpretChain(true)));
+}
+
+TEST_CASE("elided constants are zeros that take memory while they are used") {
+  OneOp op;
+  HloComputation *entry = op.module.addComputation("main");
+  HloBuilder b(*entry);
+  Literal small = Literal::elided(Shape::array(F32, {3})),
+          large = Literal::elided(Shape::array(F32, {1'000'000'000'000}));
+  entry->setRoot(b.constant(*op.module.arena().saveObject(small)));
+  auto result = interpret(*entry, {}, op.diagnostics);
+  REQUIRE(llvm::succeeded(result));
+  CHECK(doubles(*result) == std::vector<double>{0, 0, 0});
+  entry->setRoot(b.constant(*op.module.arena().saveObject(large)));
+  CHECK(llvm::failed(interpret(*entry, {}, op.diagnostics)));
+  CHECK(op.diagnostics.exitCode() == ExitCode::Unsupported);
+}
+
+TEST_CASE("an elided constant in a reducer is zero") {
+  OneOp op;
+  HloComputation *reducer = op.module.addComputation("reducer");
+  HloBuilder inner(*reducer);
+  HloInstruction *a = inner.parameter(0, Shape::scalar(F32)), *x = inner.parameter(1, Shape::scalar(F32));
+  HloInstruction *zeros = inner.constant(*op.module.arena().saveObject(Literal::elided(Shape::array(F32, {1}))));
+  HloInstruction *sum = inner.add(Opcode::Add, Shape::scalar(F32), {a, x});
+  HloInstruction *zero = inner.add(Opcode::Reshape, Shape::scalar(F32), {zeros});
+  reducer->setRoot(inner.add(Opcode::Add, Shape::scalar(F32), {sum, zero}));
+  CHECK(doubles(op.run(Opcode::Reduce, Shape::scalar(F32), {numbers(F32, {1, 2, 3}), scalar(F32, 0)},
+                       {op.ints(AttributeKey::Dimensions, {0}), {AttributeKey::ToApply, reducer}})) ==
+        std::vector<double>{6});
 }

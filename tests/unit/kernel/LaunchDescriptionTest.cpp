@@ -30,11 +30,12 @@ TEST_CASE("launch description: all parts") {
   auto d = parse(good);
   REQUIRE(d);
   CHECK(d->buffers[0].parameter == 0);
-  CHECK(std::get<LaunchCopy>(d->steps[0]).from.offset == 32);
-  const auto &kernel = std::get<LaunchKernel>(d->steps[1]);
-  CHECK(kernel.grid[0] == 2);
-  CHECK(std::get<LaunchSlice>(kernel.arguments[0]).buffer == 1);
-  CHECK(std::get<LaunchScalar>(kernel.arguments[1]).value == 5);
+  CHECK(std::get<CopyStep>(d->steps[0].action).from.offset == 32);
+  const auto &launch = std::get<LaunchStep>(d->steps[1].action);
+  CHECK(d->kernels[launch.kernel].grid.x == 2);
+  CHECK(d->kernels[launch.kernel].inputs == 1);
+  CHECK(std::get<BufferSlice>(launch.arguments[0]).buffer == 1);
+  CHECK(std::get<ScalarValue>(launch.arguments[1]).value == 5);
   CHECK(d->results[0].index == std::vector<int64_t>{1});
 }
 

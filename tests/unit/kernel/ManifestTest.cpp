@@ -1,6 +1,9 @@
 #include "hloc/kernel/Manifest.h"
 
+#include "unit/kernel/Schema.h"
+
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <catch2/catch.hpp>
 
@@ -8,7 +11,7 @@ using namespace hloc;
 
 namespace {
 
-/// Two parameters, a constant, a temporary and a result; a launch and a copy.
+/// A parameter, a result, a temporary and a constant; a launch, and one of each other kind of step.
 Manifest sample() {
   Manifest manifest;
   manifest.module = "jit_\"gelu\"\n";
@@ -17,12 +20,17 @@ Manifest sample() {
   manifest.toolVersions = {{"hloc", "0.1.0"}, {"ptxas", "13.0.88"}, {"llvm", "22.1.8"}};
   KernelSpec kernel;
   kernel.name = "gelu";
+  kernel.instruction = "fusion.7";
+  kernel.line = 12;
+  kernel.opName = "jit(f)/jit(main)/mul";
   kernel.grid = {12288, 2, 1};
   kernel.block = {128, 1, 1};
   kernel.staticSharedBytes = 4224;
   kernel.dynamicSharedBytes = 16;
   kernel.hero = "loop";
-  kernel.heroWhy = "no transpose, no reduction";
+  kernel.plan = "loop: roots 0, 16 elements, 1 per thread; grid 12288x2, block 128";
+  kernel.rejections = {{"transpose", "nothing is transposed"}, {"reduction", "nothing is reduced"}};
+  kernel.remarks = {{"recomputation", "reduce.1", 256, "`reduce.1` is computed 256 times for each of its 64 elements"}};
   kernel.bytesRead = 1ull << 40;
   kernel.bytesWritten = 64;
   kernel.parameters.push_back({KernelParameter::Role::Input, 0, "f32[16]{0}", 64, 16, false, std::nullopt});
@@ -33,8 +41,18 @@ Manifest sample() {
                       {ModuleBuffer::Kind::Result, 64, "f32[16]{0}", 0, {1}, ""},
                       {ModuleBuffer::Kind::Temporary, 1ull << 33, "", 0, {}, ""},
                       {ModuleBuffer::Kind::Constant, 3, "u8[3]{0}", 0, {}, std::string("\0\xff\x7f", 3)}};
-  manifest.steps = {{ModuleStep::Kind::Launch, 0, {{0, 64, 64}, {2, 1ull << 32, 64}}},
-                    {ModuleStep::Kind::Copy, 0, {{2, 1ull << 32, 64}, {1, 0, 64}}}};
+  const BufferSlice temporary{2, 1ull << 32, 64}, predicate{2, 0, 1}, selector{2, 4, 4};
+  LaunchStep launch{0, {BufferSlice{0, 64, 64}, temporary}};
+  CopyStep copy{temporary, {1, 0, 64}};
+  Steps inner = {{"fusion.1", launch}};
+  manifest.steps = {
+      {"fusion", launch},
+      {"", copy},
+      {"broadcast", FillStep{{2, 64, 64}, 255}},
+      {"while", WhileStep{inner, predicate, {{"body", copy}}}},
+      {"conditional", ConditionalStep{selector, {inner, {}, {{"deep", WhileStep{inner, predicate, {}}}}}}},
+      {"dot", CallStep{CallStep::Kind::Library, "cublasGemmEx", "{\"alpha\": 1}", {{0, 0, 4}}, {{2, 8, 4}}}},
+      {"all-reduce", CallStep{CallStep::Kind::External, "all-reduce", "", {{0, 0, 4}}, {}}}};
   manifest.results = {{{1}, {1, 0, 64}, "f32[16]{0}"}};
   return manifest;
 }
@@ -74,8 +92,17 @@ TEST_CASE("a manifest survives printing and parsing") {
   CHECK(read.buffers[0].parameterNumber == 1);
   CHECK(read.buffers[0].leafIndex == std::vector<uint32_t>{0, 3});
   CHECK(read.buffers[3].constantData == std::string("\0\xff\x7f", 3));
-  CHECK(read.steps[0].arguments[1].offset == 1ull << 32);
-  CHECK(read.steps[1].kind == ModuleStep::Kind::Copy);
+  CHECK(read.kernels[0].plan == sample().kernels[0].plan);
+  CHECK(read.kernels[0].rejections == sample().kernels[0].rejections);
+  CHECK(read.kernels[0].remarks == sample().kernels[0].remarks);
+  REQUIRE(read.steps.size() == 7);
+  CHECK(std::get<BufferSlice>(std::get<LaunchStep>(read.steps[0].action).arguments[1]).offset == 1ull << 32);
+  CHECK(std::get<CopyStep>(read.steps[1].action).to == BufferSlice{1, 0, 64});
+  CHECK(std::get<FillStep>(read.steps[2].action).value == 255);
+  CHECK(std::get<WhileStep>(read.steps[3].action).body[0].name == "body");
+  CHECK(std::get<ConditionalStep>(read.steps[4].action).branches[2][0].name == "deep");
+  CHECK(std::get<CallStep>(read.steps[5].action).kind == CallStep::Kind::Library);
+  CHECK(std::get<CallStep>(read.steps[6].action).function == "all-reduce");
   CHECK(read.results[0].slice.buffer == 1);
 }
 
@@ -84,7 +111,7 @@ TEST_CASE("the printed form is stable and readable") {
   CHECK(contains(text, "\n      \"grid\": [12288, 2, 1],\n"));
   CHECK(contains(text, "\"data\": \"00ff7f\""));
   CHECK(text.back() == '\n');
-  CHECK(text.find("\"version\": 1") < text.find("\"module\""));
+  CHECK(text.find("\"version\": 2") < text.find("\"module\""));
   CHECK(text.find("\"kernels\"") < text.find("\"buffers\""));
 }
 
@@ -95,13 +122,15 @@ TEST_CASE("malformed manifests are refused with the place") {
   CHECK(contains(errorOf(std::string(100000, '[')), "deep"));
   CHECK(contains(errorOf("[]"), "expected an object"));
   CHECK(contains(errorOf("{}"), "`version` is missing"));
-  CHECK(contains(errorOf(replaced(text, "\"version\": 1", "\"version\": 2")), "version 2 is not understood"));
+  CHECK(contains(errorOf(replaced(text, "\"version\": 2", "\"version\": 3")), "version 3 is not understood"));
   CHECK(contains(errorOf(replaced(text, "[12288, 2, 1]", "[12288, 2]")), "kernels[0].grid: expected three"));
   CHECK(contains(errorOf(replaced(text, "[12288, 2, 1]", "[0, 2, 1]")), "kernels[0].grid"));
   CHECK(contains(errorOf(replaced(text, "[12288, 2, 1]", "[-1, 2, 1]")), "kernels[0].grid[0]"));
   CHECK(contains(errorOf(replaced(text, "[12288, 2, 1]", "[4294967296, 2, 1]")), "too large"));
   CHECK(contains(errorOf(replaced(text, "\"hero\"", "\"herring\"")), "kernels[0].herring: unknown key"));
   CHECK(contains(errorOf(replaced(text, "\"launch\"", "\"lunch\"")), "steps[0].kind: unknown word `lunch`"));
+  CHECK(contains(errorOf(replaced(text, "\"predicate\"", "\"predicament\"")), "steps[3]: `predicate` is missing"));
+  CHECK(contains(errorOf(replaced(text, "\"value\": 255", "\"value\": 256")), "steps[2].value: expected a byte"));
   CHECK_FALSE(errorOf(replaced(text, "00ff7f", "00ff")).empty());
   CHECK(contains(errorOf(replaced(text, "00ff7f", "00ffzz")), "buffers[3].data: expected pairs"));
   CHECK(contains(errorOf(replaced(text, "\"name\": \"gelu\"", "\"name\": 7")), "kernels[0].name: expected a string"));
@@ -114,15 +143,28 @@ TEST_CASE("manifests that contradict themselves are refused") {
     return errorOf(printManifest(manifest));
   };
   CHECK(errorAfter([](Manifest &) {}).empty());
-  CHECK(contains(errorAfter([](Manifest &m) { m.steps[0].kernel = 1; }), "steps[0]: there is no kernel 1"));
-  CHECK(contains(errorAfter([](Manifest &m) { m.steps[0].arguments.pop_back(); }), "1 arguments for the 2"));
-  CHECK(contains(errorAfter([](Manifest &m) { m.steps[0].arguments[0].offset = 80; }), "leave buffer 0"));
-  CHECK(contains(errorAfter([](Manifest &m) { m.steps[0].arguments[0].offset = ~0ull; }), "leave buffer 0"));
-  CHECK(contains(errorAfter([](Manifest &m) { m.steps[0].arguments[0].offset = 8; }), "not aligned to 16"));
-  CHECK(
-      contains(errorAfter([](Manifest &m) { m.steps[0].arguments[0].bytes = 32; }), "32 bytes for a parameter of 64"));
-  CHECK(contains(errorAfter([](Manifest &m) { m.steps[1].arguments[1].bytes = 32; }), "same size"));
-  CHECK(contains(errorAfter([](Manifest &m) { m.steps[1].arguments[1].buffer = 9; }), "there is no buffer 9"));
+  auto launch = [](Manifest &m) -> LaunchStep & { return std::get<LaunchStep>(m.steps[0].action); };
+  auto argument = [&](Manifest &m) -> BufferSlice & { return std::get<BufferSlice>(launch(m).arguments[0]); };
+  auto copy = [](Manifest &m) -> CopyStep & { return std::get<CopyStep>(m.steps[1].action); };
+  auto loop = [](Manifest &m) -> WhileStep & { return std::get<WhileStep>(m.steps[3].action); };
+  auto choice = [](Manifest &m) -> ConditionalStep & { return std::get<ConditionalStep>(m.steps[4].action); };
+  CHECK(contains(errorAfter([&](Manifest &m) { launch(m).kernel = 1; }), "steps[0]: there is no kernel 1"));
+  CHECK(contains(errorAfter([&](Manifest &m) { launch(m).arguments.pop_back(); }), "1 arguments for the 2"));
+  CHECK(contains(errorAfter([&](Manifest &m) { launch(m).arguments[0] = ScalarValue{7, 4}; }), "that is a pointer"));
+  CHECK(contains(errorAfter([&](Manifest &m) { argument(m).offset = 80; }), "leave buffer 0"));
+  CHECK(contains(errorAfter([&](Manifest &m) { argument(m).offset = ~0ull; }), "leave buffer 0"));
+  CHECK(contains(errorAfter([&](Manifest &m) { argument(m).offset = 8; }), "not aligned to 16"));
+  CHECK(contains(errorAfter([&](Manifest &m) { argument(m).bytes = 32; }), "32 bytes for a parameter of 64"));
+  CHECK(contains(errorAfter([&](Manifest &m) { copy(m).to.bytes = 32; }), "same size"));
+  CHECK(contains(errorAfter([&](Manifest &m) { copy(m).to.buffer = 9; }), "there is no buffer 9"));
+  CHECK(contains(errorAfter([&](Manifest &m) { copy(m).to = copy(m).from; }), "onto itself"));
+  CHECK(contains(errorAfter([&](Manifest &m) { copy(m).to.buffer = 0; }), "which is not donated"));
+  CHECK(contains(errorAfter([&](Manifest &m) { m.buffers[2].donated = true; }), "only parameters are donated"));
+  CHECK(contains(errorAfter([&](Manifest &m) { loop(m).predicate.bytes = 2; }), "steps[3]: a predicate is one byte"));
+  CHECK(contains(errorAfter([&](Manifest &m) { std::get<LaunchStep>(loop(m).condition[0].action).kernel = 5; }),
+                 "steps[3]: condition[0]: there is no kernel 5"));
+  CHECK(contains(errorAfter([&](Manifest &m) { choice(m).selector.bytes = 2; }), "selector"));
+  CHECK(contains(errorAfter([&](Manifest &m) { choice(m).selector.bytes = 1; }), "3 branches"));
   CHECK(contains(errorAfter([](Manifest &m) { m.results[0].slice.buffer = 4; }), "results[0].slice"));
   CHECK(contains(errorAfter([](Manifest &m) { m.kernels[0].parameters[1].alias = 1; }), "no other parameter"));
   CHECK(contains(errorAfter([](Manifest &m) { m.kernels[0].parameters[1].alias = 7; }), "no other parameter"));
@@ -166,12 +208,38 @@ TEST_CASE("damaged manifests are read or refused, and what is read holds togethe
       CHECK_FALSE(error.empty());
       continue;
     }
-    for (const ModuleStep &step : manifest.steps)
-      for (const BufferSlice &slice : step.arguments) {
+    forEachStep(manifest.steps, [&](const Step &step) {
+      forEachSlice(step, [&](const BufferSlice &slice) {
         REQUIRE(slice.buffer < manifest.buffers.size());
         REQUIRE(slice.offset + slice.bytes <= manifest.buffers[slice.buffer].bytes);
-      }
+      });
+    });
     REQUIRE(parseManifest(printManifest(manifest), manifest, error));
   }
   CHECK(refused > 1000);
+}
+
+TEST_CASE("what is printed is of the published schema, and the schema refuses what is not") {
+  auto file = llvm::MemoryBuffer::getFile(std::string(HLOC_SOURCE_DIR) + "/src/kernel/manifest.schema.json");
+  REQUIRE(file);
+  llvm::Expected<llvm::json::Value> json = llvm::json::parse((*file)->getBuffer());
+  REQUIRE(bool(json));
+  test::Schema schema(*json);
+  const std::string text = printManifest(sample());
+  auto violation = [&](const std::string &manifest) {
+    llvm::Expected<llvm::json::Value> value = llvm::json::parse(manifest);
+    REQUIRE(bool(value));
+    return schema.violation(*value);
+  };
+  CHECK(violation(text) == "");
+  for (auto [from, to] : {std::pair("\"kind\": \"while\"", "\"kind\": \"until\""),
+                          {"\"predicate\"", "\"predicament\""},
+                          {"\"version\": 2", "\"version\": 1"},
+                          {"[12288, 2, 1]", "[12288, 0, 1]"},
+                          {"\"value\": 255", "\"value\": 256"},
+                          {"\"hero\"", "\"herring\""},
+                          {"\"registers\": 28", "\"registers\": \"28\""}}) {
+    INFO(from);
+    CHECK(violation(replaced(text, from, to)) != "");
+  }
 }

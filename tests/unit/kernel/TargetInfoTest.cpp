@@ -33,6 +33,26 @@ TEST_CASE("what is not a target is not found") {
     CHECK(nameOf(spelling) == "none");
 }
 
+TEST_CASE("what is nearly a target suggests it") {
+  for (auto [spelling, meant] : {std::pair("sm90", "sm_90"),
+                                 {"SM90a", "sm_90a"},
+                                 {"compute_80", "sm_80"},
+                                 {"h100 pcie", "h100"},
+                                 {"NVIDIA H200 NVL", "h200"},
+                                 {"GeForce RTX 4090 D", "rtx4090"},
+                                 {"A100-SXM4-80GB", "a100"},
+                                 {"h10O", "h100"},
+                                 {"sm_91", "sm_90"},
+                                 {"cpu", ""},
+                                 {"", ""},
+                                 {"riscv64", ""}}) {
+    INFO(spelling);
+    CHECK(!findTarget(spelling));
+    CHECK(nearestTarget(spelling) == meant);
+    CHECK((!*meant || findTarget(meant)));
+  }
+}
+
 TEST_CASE("rows are ascending, unique and consistent") {
   std::vector<TargetInfo> targets = allTargets();
   CHECK(targets.front().name == "sm_70");

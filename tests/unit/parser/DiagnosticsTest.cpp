@@ -62,6 +62,15 @@ TEST_CASE("odd but accepted input warns") {
   REQUIRE(elided.module);
   CHECK(elided.module->entry()->root()->literal().isElided());
   CHECK(elided.firstReport().find("[elided-constant]") != std::string::npos);
+  Parsed large(
+      "HloModule m\nENTRY e {\n  ROOT c = (s8[99999,99999,99999], s32[]) constant(({ /* all */ ... }, 3))\n}\n");
+  REQUIRE(large.module);
+  const Literal &literal = large.module->entry()->root()->literal().element(0);
+  CHECK(literal.isElided());
+  CHECK(literal.getInt(99999) == 0);
+  CHECK(literal.isSplat());
+  CHECK(literal == Literal::elided(Shape::array(ElementType::S8, {99999, 99999, 99999})));
+  CHECK(!(literal == Literal(Shape::array(ElementType::S8, {0}))));
 }
 
 TEST_CASE("texts are split at separator lines") {

@@ -32,14 +32,14 @@ DeviceBuffer bufferOf(uint64_t bytes, DeviceBuffer::Contents contents = DeviceBu
   return buffer;
 }
 
-DeviceLaunch launchOf(std::string kernel) {
-  DeviceLaunch launch;
-  launch.kernel = std::move(kernel);
-  launch.grid = {3, 2, 1};
-  launch.block = {64, 1, 2};
-  launch.arguments = {DevicePointer{{0, 0, 16}, false}, DeviceScalar{77, 4}};
-  return launch;
-}
+/// A kernel of two arguments, and its launch.
+struct Launch {
+  DeviceKernel kernel;
+  LaunchStep step{0, {BufferSlice{0, 0, 16}, ScalarValue{77, 4}}};
+  explicit Launch(std::string name) : kernel{std::move(name), {3, 2, 1}, {64, 1, 2}, 0, {false, false}} {}
+  operator DeviceLaunch() const { return {kernel, step}; }
+};
+Launch launchOf(std::string kernel) { return Launch(std::move(kernel)); }
 
 /// Everything a run does; the error of the first step that fails.
 std::string errorOfRun() {
@@ -109,15 +109,15 @@ TEST_CASE("cuda device asks for shared memory above 48 KiB and knows the limits"
   REQUIRE(device);
   REQUIRE(device->load("", error));
   REQUIRE(device->allocate(bufferOf(16), error));
-  DeviceLaunch launch = launchOf("k");
-  launch.dynamicSharedBytes = 49152; // 1 KiB of static shared memory comes on top
+  Launch launch = launchOf("k");
+  launch.kernel.dynamicSharedBytes = 49152; // 1 KiB of static shared memory comes on top
   REQUIRE(device->launch(launch, error));
   CHECK_THAT(calls(), Contains("attribute 8 = 49152"));
-  launch.dynamicSharedBytes = 300000;
+  launch.kernel.dynamicSharedBytes = 300000;
   CHECK_FALSE(device->launch(launch, error));
   CHECK_THAT(error, Contains("needs 301024 bytes of shared memory") && Contains("232448"));
   launch = launchOf("k");
-  launch.block = {1025, 1, 1};
+  launch.kernel.block = {1025, 1, 1};
   CHECK_FALSE(device->launch(launch, error));
   CHECK_THAT(error, Contains("1025 threads"));
   CHECK_FALSE(device->launch(launchOf("absent"), error));
@@ -250,10 +250,11 @@ TEST_CASE("measurements compare with a copy that moves as many bytes") {
   REQUIRE(device->allocate(bufferOf(16), error));
   DeviceProgram program;
   program.buffers.push_back(bufferOf(16));
-  DeviceLaunch launch = launchOf("k");
-  launch.bytesRead = 4096;
-  launch.bytesWritten = 2048;
-  program.steps.push_back(launch);
+  Launch launch = launchOf("k");
+  launch.kernel.bytesRead = 4096;
+  launch.kernel.bytesWritten = 2048;
+  program.kernels.push_back(launch.kernel);
+  program.steps.push_back({"k", launch.step});
   Measurement measured;
   CHECK_FALSE(measure(*device, program, 0, measured, error));
   forgetCalls();

@@ -61,3 +61,15 @@ TEST_CASE("offset-and-line-column-are-inverse") {
     CHECK(file.offsetOf(file.lineColumn(offset)) == offset);
   CHECK(file.offsetOf({99, 99}) == 7);
 }
+
+TEST_CASE("what-is-said-twice-of-one-place-is-printed-once") {
+  DiagnosticEngine engine;
+  for (SourceRange range : {SourceRange{0, 1}, SourceRange{0, 1}, SourceRange{2, 3}})
+    engine.report(DiagnosticKind::ElidedConstant, range, "same").note("n");
+  engine.report(DiagnosticKind::ElidedConstant, SourceRange{0, 1}, "other");
+  std::string text = print(engine);
+  auto count = [&](llvm::StringRef part) { return llvm::StringRef(text).count(part); };
+  CHECK(count("same") == 2);
+  CHECK(count("note") == 2);
+  CHECK(count("other") == 1);
+}

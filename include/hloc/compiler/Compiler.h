@@ -1,0 +1,90 @@
+#pragma once
+// The compiler: HLO in, kernels and their manifest out. Everything that compiles a module goes through here: `hloc`,
+// `hloc run`, golden files, tests.
+//
+//   DiagnosticEngine diagnostics;
+//   CompileObserver nobody;
+//   Compiler compiler(CompilerOptions(), Toolchain::discover({}), nobody, diagnostics);
+//   std::unique_ptr<HloModule> module = compiler.parse(file);
+//   std::optional<CompiledModule> compiled = module ? compiler.compileModule(*module, *findTarget("sm_90")) :
+//   std::nullopt;
+//
+// Stages report to one engine and return nothing after an error. Same module, target and options: same bytes, whatever
+// the number of jobs.
+
+#include "hloc/codegen/Assemble.h"
+#include "hloc/codegen/Toolchain.h"
+#include "hloc/compiler/Observer.h"
+#include "hloc/hlo/HloModule.h"
+#include "hloc/kernel/Manifest.h"
+#include "hloc/planner/ExecutionPlan.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hloc {
+
+/// How far to go; `All` includes machine code, which Compiler::assemble makes.
+enum class Stage { Parse, Verify, Fuse, Plan, Emit, Mlir, Llvm, Ptx, All };
+
+struct CompilerOptions {
+  unsigned jobs = 0;                  ///< kernels at a time; 0: as many as there are cores
+  unsigned optimizationLevel = 3;     ///< LLVM's, 0 to 3
+  bool lineInfo = false;              ///< `.loc` directives that point into the HLO text
+  std::optional<std::string> remarks; ///< regular expression over the kinds of remarks to report; unset: none
+};
+
+/// One kernel through all its stages; texts are filled as far as compilation went and as far as they were asked for.
+struct CompiledKernel {
+  KernelSpec spec;
+  std::string mlir; ///< as emitted
+  std::string llvm; ///< LLVM IR after optimisation
+  std::string ptx;
+};
+
+struct CompiledModule {
+  std::vector<CompiledKernel> kernels;
+  Manifest manifest;
+  std::string ptx; ///< all kernels in one file; empty if compilation stopped earlier
+};
+
+class Compiler {
+public:
+  Compiler(const CompilerOptions &options, const Toolchain &toolchain, CompileObserver &observer,
+           DiagnosticEngine &diagnostics)
+      : options(options), toolchain(toolchain), observer(observer), diagnostics(diagnostics) {}
+
+  /// Parses and, if asked to, verifies; `file` becomes the one that diagnostics point into.
+  std::unique_ptr<HloModule> parse(std::shared_ptr<const SourceFile> file, bool verify = true);
+  /// The HLO passes: calls inlined, entry layout applied, fusions formed.
+  std::unique_ptr<HloModule> fuse(const HloModule &module);
+  /// Steps and buffers of a fused module. What any kernel lacks is reported at once, instead of after having compiled
+  /// the others.
+  std::optional<ExecutionPlan> plan(const HloModule &fused, const TargetInfo &target);
+  /// Kernels of a fused module, up to `stage` (Emit, Mlir, Llvm or Ptx). The texts of earlier stages are kept if
+  /// `keepTexts`. `trackSuffix` is added to the names of the kernels' tracks.
+  std::optional<CompiledModule> compile(const HloModule &fused, const TargetInfo &target, Stage stage,
+                                        bool keepTexts = false, llvm::StringRef trackSuffix = "");
+  /// From a verified module to PTX.
+  std::optional<CompiledModule> compileModule(const HloModule &module, const TargetInfo &target);
+  /// Machine code for all kernels, in one cubin. Registers and spills go into the manifest.
+  llvm::FailureOr<std::string> assemble(CompiledModule &compiled, const TargetInfo &target,
+                                        const AssembleOptions &assembleOptions);
+
+private:
+  struct KernelJob;
+  void compileKernel(KernelJob &job, const TargetInfo &target, Stage stage, bool keepTexts);
+  bool checkSupport(const HloModule &fused);
+  std::vector<KernelJob> makeJobs(const ExecutionPlan &plan, llvm::StringRef trackSuffix);
+  void runJobs(std::vector<KernelJob> &jobs, const TargetInfo &target, Stage stage, bool keepTexts);
+  bool mergeTexts(CompiledModule &compiled, const TargetInfo &target);
+
+  CompilerOptions options;
+  const Toolchain &toolchain;
+  CompileObserver &observer;
+  DiagnosticEngine &diagnostics;
+};
+
+} // namespace hloc

@@ -1,0 +1,106 @@
+#pragma once
+// FusionPlan: everything that is decided about a fusion before code is made for it: which steps it takes (kernels,
+// copies, fills), the memory they need besides inputs and outputs, which outputs take the place of inputs, and for each
+// kernel the hero, its launch and its buffers. Emitters turn a KernelPlan into IR without deciding anything again.
+//
+//   gelu of bf16[6,512,4096] for sm_90, planned:
+//   loop: roots 0, 12582912 elements, 8 per thread; grid 12288, block 128
+
+#include "hloc/fusion/FusionGraph.h"
+#include "hloc/fusion/HeroPlans.h"
+#include "hloc/kernel/KernelSpec.h"
+#include "hloc/kernel/TargetInfo.h"
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace hloc {
+
+enum class Hero : uint8_t {
+#define HLOC_HERO(name, text, plan) name,
+#include "hloc/fusion/Heroes.def"
+};
+llvm::StringRef text(Hero hero);
+
+/// In the order of Hero; what comes last is never there.
+using HeroPlan = std::variant<
+#define HLOC_HERO(name, text, plan) plan,
+#include "hloc/fusion/Heroes.def"
+    std::monostate>;
+
+/// What the launch of any kernel consists of.
+struct LaunchGeometry {
+  Dim3 grid; ///< x = 0: nothing to launch
+  Dim3 block;
+  uint64_t sharedBytes = 0; ///< static shared memory of a block
+};
+
+/// A buffer that the steps of a fusion work on.
+struct PlanBuffer {
+  enum class Kind : uint8_t { Parameter, Output, Scratch };
+  Kind kind = Kind::Parameter;
+  unsigned index = 0; ///< parameter, root or scratch buffer of that number
+  bool operator==(const PlanBuffer &) const = default;
+};
+
+/// A buffer as one kernel sees it.
+struct KernelBuffer {
+  PlanBuffer buffer;
+  bool written = false; ///< somebody writes this memory while the kernel runs, be it through another of its buffers
+  /// Position, among the kernel's buffers, of the one before it that is the same memory.
+  std::optional<unsigned> sameAs;
+};
+
+struct KernelPlan {
+  LaunchGeometry launch;
+  /// In the order of the kernel's parameters: first those of the fusion, then its outputs, then scratch memory.
+  llvm::SmallVector<KernelBuffer> buffers;
+  HeroPlan plan;
+
+  Hero hero() const { return Hero(plan.index()); }
+  std::string toString() const;
+};
+
+struct CopyPlan {
+  PlanBuffer from, to;
+};
+struct FillPlan {
+  PlanBuffer to;
+  uint8_t value = 0;
+};
+using FusionStep = std::variant<KernelPlan, CopyPlan, FillPlan>;
+
+/// Memory that lives as long as the fusion runs.
+struct ScratchBuffer {
+  uint64_t bytes = 0;
+  uint32_t alignment = 16;
+  bool zeroed = false; ///< the first step finds zeros
+};
+
+/// By root: the parameter whose buffer the output may have, or has.
+using FusionAliasing = llvm::SmallVector<std::optional<unsigned>>;
+
+struct FusionPlan {
+  std::vector<ScratchBuffer> scratch;
+  std::vector<FusionStep> steps; ///< in order; none if no byte is written
+  FusionAliasing aliasing;       ///< which of the offers are taken
+  std::vector<HeroRejection> rejections;
+
+  std::string toString() const;
+};
+
+/// Plans a fusion. `offers`: outputs may have the buffer of a parameter that nobody reads afterwards, where the hero
+/// can bear it; empty for none. Arrays of 2^55 and more elements, which no launch covers, are reported and fail.
+llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target,
+                                       DiagnosticEngine &diagnostics);
+
+/// A planned kernel for the manifest and launchers.
+KernelSpec describeKernel(const FusionGraph &graph, const FusionPlan &plan, const KernelPlan &kernel,
+                          llvm::StringRef name);
+
+/// Which instruction of the text a kernel is made for. `source` may be null.
+void describeOrigin(const HloInstruction &fusion, const SourceFile *source, KernelSpec &spec);
+
+} // namespace hloc

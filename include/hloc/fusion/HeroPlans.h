@@ -1,0 +1,55 @@
+#pragma once
+// What each hero decides about a kernel, beyond what all plans have in common (FusionPlan.h): one struct a row of
+// Heroes.def, as printable data. Emitters turn it into IR without deciding anything again.
+
+#include "hloc/fusion/FusionGraph.h"
+
+#include "llvm/ADT/SmallVector.h"
+
+#include <string>
+
+namespace hloc {
+
+/// Outputs with equally many elements, computed in one loop over the memory order of the first.
+struct LoopNest {
+  llvm::SmallVector<unsigned> roots; ///< indices into FusionGraph::roots()
+  int64_t elements = 0;
+  /// Consecutive elements of one thread; a power of two. The last `elements % perThread` are one thread's.
+  unsigned perThread = 1;
+  int64_t threads() const { return (elements + perThread - 1) / perThread; }
+};
+
+/// Every thread computes some neighbouring elements of all outputs. Outputs of different element counts get one nest
+/// each, executed one after the other by one grid.
+struct LoopPlan {
+  llvm::SmallVector<LoopNest, 1> nests; ///< none with 0 elements
+
+  std::string toString() const;
+};
+
+/// Transpositions through shared memory, all of one shape. A hero is a `transpose` or a layout-changing `copy` whose
+/// minor dimension in memory moves; outputs read it elementwise.
+///
+///   transpose of f32[20,160,170], dimensions={0,2,1}: inputDims {20,160,170}, permutation {0,2,1}, tiles of 32 x 32
+///
+/// Dimensions are those of memory, major to minor, with neighbours that stay neighbours merged and sizes of 1 dropped.
+struct TransposePlan {
+  llvm::SmallVector<const HloInstruction *, 2> heroes;
+  llvm::SmallVector<unsigned> roots;      ///< have the heroes' shape: computed when a tile is read back
+  llvm::SmallVector<unsigned> sideRoots;  ///< have the heroes' operand's shape: computed when a tile is filled
+  llvm::SmallVector<int64_t> inputDims;   ///< of the operand
+  llvm::SmallVector<int64_t> permutation; ///< result dimension i is operand dimension permutation[i]
+  unsigned perThread = 1;                 ///< neighbouring elements that a thread moves at once
+  int64_t tile = 32;                      ///< elements along both minor dimensions: 32 lanes times perThread
+  int64_t pad = 1;                        ///< elements between the rows of a tile, so that columns hit different banks
+  int64_t rowsPerStep = 4;                ///< rows (columns) of a tile that the block fills (reads) at once: its warps
+
+  /// The operand's dimension that is minor in the result.
+  unsigned rowDim() const { return permutation.back(); }
+  /// The operand's minor dimension.
+  unsigned columnDim() const { return inputDims.size() - 1; }
+  int64_t tilesAlong(unsigned dim) const;
+  std::string toString() const;
+};
+
+} // namespace hloc

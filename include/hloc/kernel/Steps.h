@@ -1,0 +1,118 @@
+#pragma once
+// Steps: what is done, in order, over the buffers of a module. The execution plan, the manifest, programs on a device
+// and descriptions of other compilers' launches all hold this one tree.
+//
+//   launch gelu(buffer 0, buffer 1)
+//   while predicate in byte 0 of buffer 3 { condition: launch less(...)   body: launch step(...), copy ... }
+//
+// Kernels and buffers are numbers in tables of whoever holds the steps. Steps run one after the other, as on one
+// stream.
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace hloc {
+
+/// `bytes` bytes of a buffer from `offset` on.
+struct BufferSlice {
+  uint32_t buffer = 0;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  bool operator==(const BufferSlice &) const = default;
+};
+
+/// An argument passed by value in the low `bytes` (1, 2, 4 or 8) of `value`.
+struct ScalarValue {
+  uint64_t value = 0;
+  uint32_t bytes = 8;
+  bool operator==(const ScalarValue &) const = default;
+};
+
+struct Step;
+using Steps = std::vector<Step>;
+
+/// Kernel `kernel` with one argument for each of its parameters. What it writes the kernel says.
+struct LaunchStep {
+  uint32_t kernel = 0;
+  std::vector<std::variant<BufferSlice, ScalarValue>> arguments;
+};
+
+struct CopyStep {
+  BufferSlice from, to; ///< of equal size; they do not overlap
+};
+
+/// Every byte of `to` becomes `value`.
+struct FillStep {
+  BufferSlice to;
+  uint8_t value = 0;
+};
+
+/// Something that no kernel here does: a function of a library, or (External) what whoever runs the module has to
+/// supply.
+struct CallStep {
+  enum class Kind { Library, External };
+  Kind kind = Kind::External;
+  std::string function;      ///< `cublasGemmEx`, `all-reduce`
+  std::string configuration; ///< what the function has to know, as the HLO says it
+  std::vector<BufferSlice> reads, writes;
+};
+
+/// While `condition` leaves a byte other than 0 in `predicate`: `body`. Both work on the loop's state in place.
+struct WhileStep {
+  Steps condition;
+  BufferSlice predicate; ///< one byte
+  Steps body;
+};
+
+/// One of the branches: `selector` is a pred (one byte; branch 0 if true, 1 if false) or an s32 (the last branch if it
+/// is negative or too large).
+struct ConditionalStep {
+  BufferSlice selector; ///< one or four bytes
+  std::vector<Steps> branches;
+};
+
+struct Step {
+  std::string name; ///< of the HLO instruction, for people
+  std::variant<LaunchStep, CopyStep, FillStep, CallStep, WhileStep, ConditionalStep> action;
+};
+
+/// Visits all steps in order, those inside others after them. `visit(step)`; constness follows `steps`.
+template <typename StepList, typename Visit> void forEachStep(StepList &steps, const Visit &visit) {
+  for (auto &step : steps) {
+    visit(step);
+    if (auto *loop = std::get_if<WhileStep>(&step.action)) {
+      forEachStep(loop->condition, visit);
+      forEachStep(loop->body, visit);
+    } else if (auto *choice = std::get_if<ConditionalStep>(&step.action)) {
+      for (auto &branch : choice->branches)
+        forEachStep(branch, visit);
+    }
+  }
+}
+
+/// Visits the slices a step names itself. `visit(slice)`.
+template <typename AnyStep, typename Visit> void forEachSlice(AnyStep &step, const Visit &visit) {
+  if (auto *launch = std::get_if<LaunchStep>(&step.action)) {
+    for (auto &argument : launch->arguments)
+      if (auto *slice = std::get_if<BufferSlice>(&argument))
+        visit(*slice);
+  } else if (auto *copy = std::get_if<CopyStep>(&step.action)) {
+    visit(copy->from);
+    visit(copy->to);
+  } else if (auto *fill = std::get_if<FillStep>(&step.action)) {
+    visit(fill->to);
+  } else if (auto *call = std::get_if<CallStep>(&step.action)) {
+    for (auto &slice : call->reads)
+      visit(slice);
+    for (auto &slice : call->writes)
+      visit(slice);
+  } else if (auto *loop = std::get_if<WhileStep>(&step.action)) {
+    visit(loop->predicate);
+  } else if (auto *choice = std::get_if<ConditionalStep>(&step.action)) {
+    visit(choice->selector);
+  }
+}
+
+} // namespace hloc

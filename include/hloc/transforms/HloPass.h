@@ -1,0 +1,81 @@
+#pragma once
+// An HLO pass changes a module in place and says whether it did. What passes share - options, the target, diagnostics,
+// statistics - is one context.
+//
+//   std::unique_ptr<HloModule> fused = cloneModule(module);   // passes change their module: keep the source if needed
+//   HloPassContext context(diagnostics);
+//   if (runPasses(*fused, hloPipeline(), context) == PassResult::Failed) return;   // reported
+//
+// A module that passes change is made by cloneModule, which leaves no control predecessors: the order of the
+// instructions is the order. Between passes callees come before callers and operands before users.
+
+#include "hloc/hlo/HloModule.h"
+#include "hloc/support/Diagnostics.h"
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <string>
+
+namespace hloc {
+
+struct TargetInfo;
+
+enum class PassResult { Unchanged, Changed, Failed };
+
+inline PassResult changedIf(bool changed) { return changed ? PassResult::Changed : PassResult::Unchanged; }
+
+/// How often something was done, by name: `common-subexpressions.merged`. In order of the names.
+class HloStatistics {
+public:
+  void add(llvm::StringRef name, size_t count) {
+    if (count)
+      counts[name.str()] += count;
+  }
+  size_t of(llvm::StringRef name) const {
+    auto found = counts.find(name.str());
+    return found == counts.end() ? 0 : found->second;
+  }
+  const std::map<std::string, size_t> &all() const { return counts; }
+
+private:
+  std::map<std::string, size_t> counts;
+};
+
+struct HloPassOptions {
+  /// Inlining refuses to make a computation larger than this. Nested calls multiply: 25 levels of two calls each, a
+  /// text of 100 lines, would take 2^25 instructions, 10 GB. The largest real module known here has 44,000.
+  size_t maxInstructions = 4'000'000;
+};
+
+struct HloPass;
+
+struct HloPassContext {
+  explicit HloPassContext(DiagnosticEngine &diagnostics) : diagnostics(diagnostics) {}
+
+  using Clock = std::chrono::steady_clock;
+  /// Called after each pass of runPasses and runToFixpoint: for dumps and timing.
+  std::function<void(const HloPass &pass, PassResult result, Clock::time_point begin, Clock::time_point end)> afterPass;
+  DiagnosticEngine &diagnostics;
+  HloPassOptions options;
+  const TargetInfo *target = nullptr; ///< null: the module is made for several targets
+  HloStatistics statistics;
+};
+
+/// A pass that returns Failed has reported why; the module is then of no use. One that returns Unchanged has changed
+/// nothing, not even an order or a name.
+struct HloPass {
+  llvm::StringRef name;
+  PassResult (*run)(HloModule &, HloPassContext &);
+  llvm::StringRef summary = ""; ///< for `--list-passes`: what it does, one sentence without a full stop
+};
+
+/// Each once, in order, up to the first that fails.
+PassResult runPasses(HloModule &module, llvm::ArrayRef<HloPass> passes, HloPassContext &context);
+
+/// Over and over until none of them changes anything. Passes that undo each other are a bug of ours: it ends after
+/// `maxRounds`, far more than passes that make something smaller take.
+PassResult runToFixpoint(HloModule &module, llvm::ArrayRef<HloPass> passes, HloPassContext &context,
+                         unsigned maxRounds = 50);
+
+} // namespace hloc

@@ -1,0 +1,57 @@
+#pragma once
+// One PTX text on its way to machine code: the cache, ptxas or nvJitLink, the names.
+
+#include "hloc/codegen/Assemble.h"
+#include "hloc/support/Diagnostics.h"
+#include "hloc/support/Files.h"
+#include "hloc/support/Subprocess.h"
+
+namespace hloc {
+
+/// Where a job is done, and what comes of it.
+struct AssembleMethod {
+  bool library = false; ///< by nvJitLink, else by ptxas
+  bool object = false;  ///< an object to be linked, else a cubin
+};
+
+struct AssembleJob {
+  std::string ptx;
+  AssembleMethod method;
+  std::string name;     ///< for messages: the entry, or the first of several
+  bool renamed = false; ///< `ptx` has the neutral name instead of `name`
+  std::string key;
+  Cubin cubin;
+  DiagnosticEngine diagnostics;
+  bool failed = false;
+};
+
+/// The job for `ptx`; a single kernel gets a neutral name, which equal kernels share.
+AssembleJob prepareJob(const std::string &ptx, AssembleMethod method);
+/// Gives the result the kernel's own name.
+void restoreName(AssembleJob &job);
+
+/// What all jobs of one call share.
+class Assembler {
+public:
+  Assembler(const TargetInfo &target, const Toolchain &toolchain, const AssembleOptions &options);
+
+  /// Sets the key; true if the cubin was in the cache.
+  bool lookUp(AssembleJob &job) const;
+  /// `folder` is needed for ptxas only; file names are made of `number`.
+  void run(AssembleJob &job, size_t number, const std::optional<TemporaryFolder> &folder) const;
+  /// One cubin of the objects of several jobs.
+  bool link(llvm::ArrayRef<AssembleJob> jobs, std::string &bytes, DiagnosticEngine &diagnostics) const;
+
+private:
+  std::string libraryVersion() const;
+  ProcessResult runProgram(AssembleJob &job, size_t number, const TemporaryFolder &folder) const;
+  ProcessResult runLibrary(AssembleJob &job) const;
+
+  const TargetInfo &target;
+  const std::string &ptxas, &library;
+  const AssembleOptions &options;
+  CubinCache cache;
+  std::string version;
+};
+
+} // namespace hloc

@@ -1,0 +1,190 @@
+#include "hloc/compiler/Compiler.h"
+
+#include "compiler/KernelStage.h"
+#include "compiler/Remarks.h"
+#include "hloc/codegen/Ptx.h"
+#include "hloc/emitters/KernelEmitter.h"
+#include "hloc/hlo/Printer.h"
+#include "hloc/hlo/Verifier.h"
+#include "hloc/parser/Parser.h"
+#include "hloc/support/Names.h"
+#include "hloc/support/Parallel.h"
+#include "hloc/transforms/Transforms.h"
+
+#include "fmt/format.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/Config/llvm-config.h"
+
+#include <atomic>
+#include <set>
+
+namespace hloc {
+
+using Clock = CompileObserver::Clock;
+
+struct Compiler::KernelJob {
+  const PlannedKernel *planned = nullptr;
+  std::string name, track;
+  CompiledKernel kernel;
+  std::unique_ptr<DiagnosticEngine> diagnostics;
+  bool done = false;
+};
+
+std::unique_ptr<HloModule> Compiler::parse(std::shared_ptr<const SourceFile> file, bool verifyModule) {
+  diagnostics.setFile(file);
+  observer.beginTrack("", true);
+  auto begin = Clock::now();
+  std::unique_ptr<HloModule> module = parseHloModule(file, diagnostics);
+  observer.timed("parse", "", begin, Clock::now(), 0);
+  if (!module)
+    return nullptr;
+  auto text = [&] { return hloText(*module); };
+  observer.produced({IrKind::Hlo, "parse", "", millisecondsSince(begin), true, text});
+  if (verifyModule) {
+    TimedScope scope(observer, "verify");
+    if (!verify(*module, diagnostics))
+      return nullptr;
+  }
+  return module;
+}
+
+std::unique_ptr<HloModule> Compiler::fuse(const HloModule &module) {
+  TimedScope scope(observer, "hlo passes");
+  std::unique_ptr<HloModule> fused = cloneModule(module);
+  HloPassContext context(diagnostics);
+  auto text = [&] { return hloText(*fused); };
+  context.afterPass = [&](const HloPass &pass, PassResult result, Clock::time_point begin, Clock::time_point end) {
+    observer.timed(pass.name, "", begin, end, 1);
+    double milliseconds = std::chrono::duration<double, std::milli>(end - begin).count();
+    if (result != PassResult::Failed)
+      observer.produced({IrKind::Hlo, pass.name, "", milliseconds, &pass == &hloPipeline().back(), text});
+  };
+  return runPasses(*fused, hloPipeline(), context) == PassResult::Failed ? nullptr : std::move(fused);
+}
+
+bool Compiler::checkSupport(const HloModule &fused) {
+  bool good = checkNormalForm(fused, diagnostics);
+  llvm::DenseSet<const HloComputation *> checked;
+  std::set<std::pair<uint32_t, std::string>> said; // fusions may share what they copied
+  DiagnosticEngine found;
+  for (const HloInstruction *instr : fused.entry()->instructions())
+    if (instr->opcode() == Opcode::Fusion && isWork(*instr) &&
+        checked.insert(instr->computation(AttributeKey::Calls)).second)
+      good &= succeeded(supportedGraph(*instr->computation(AttributeKey::Calls), found));
+  for (const Diagnostic &report : found.diagnostics())
+    if (said.insert({report.range.begin, report.message}).second)
+      diagnostics.report(report.kind, report.range, report.message);
+  return good;
+}
+
+std::optional<ExecutionPlan> Compiler::plan(const HloModule &fused, const TargetInfo &target) {
+  TimedScope scope(observer, "plan");
+  return checkSupport(fused) ? planModule(fused, target, diagnostics) : std::nullopt;
+}
+
+std::vector<Compiler::KernelJob> Compiler::makeJobs(const ExecutionPlan &plan, llvm::StringRef trackSuffix) {
+  std::vector<KernelJob> jobs(plan.kernels.size());
+  UniqueNames names;
+  names.unique("module"); // what concerns all kernels is dumped and timed by this name
+  for (auto [job, kernel] : llvm::zip_equal(jobs, plan.kernels)) {
+    job.planned = &kernel;
+    job.name = names.unique(identifierOf(kernel.fusion->name()));
+    job.track = job.name + trackSuffix.str();
+    job.diagnostics = std::make_unique<DiagnosticEngine>();
+    job.diagnostics->setFile(diagnostics.file());
+    observer.beginTrack(job.track, jobs.size() == 1);
+  }
+  return jobs;
+}
+
+void Compiler::compileKernel(KernelJob &job, const TargetInfo &target, Stage stage, bool keepTexts) {
+  // One context a thread: creating and loading it costs as much as a small kernel's passes.
+  thread_local std::unique_ptr<mlir::MLIRContext> context = makeKernelContext();
+  KernelStage kernelStage{options, toolchain, target, observer, *job.diagnostics, *context};
+  job.done = kernelStage.run(*job.planned, job.name, job.track, stage, keepTexts, job.kernel);
+}
+
+void Compiler::runJobs(std::vector<KernelJob> &jobs, const TargetInfo &target, Stage stage, bool keepTexts) {
+  std::atomic<size_t> numDone = 0;
+  runInParallel(jobs.size(), numWorkers(options.jobs), [&](size_t i) {
+    compileKernel(jobs[i], target, stage, keepTexts);
+    observer.progress(++numDone, jobs.size());
+  });
+}
+
+std::optional<CompiledModule> Compiler::compile(const HloModule &fused, const TargetInfo &target, Stage stage,
+                                                bool keepTexts, llvm::StringRef trackSuffix) {
+  std::optional<ExecutionPlan> plan = this->plan(fused, target);
+  if (!plan)
+    return std::nullopt;
+  std::vector<KernelJob> jobs = makeJobs(*plan, trackSuffix);
+  runJobs(jobs, target, stage, keepTexts);
+  bool complete = true;
+  for (KernelJob &job : jobs) {
+    observer.endTrack(job.track, *job.diagnostics);
+    diagnostics.append(*job.diagnostics);
+    complete &= job.done;
+  }
+  if (!complete)
+    return std::nullopt;
+  if (options.remarks)
+    for (const KernelJob &job : jobs)
+      reportRemarks(job.kernel.spec, job.planned->planned->graph.computation(), *options.remarks, diagnostics);
+  CompiledModule compiled;
+  for (KernelJob &job : jobs) {
+    compiled.manifest.kernels.push_back(job.kernel.spec);
+    compiled.kernels.push_back(std::move(job.kernel));
+  }
+  compiled.manifest.module = fused.name().str();
+  compiled.manifest.target = target.name;
+  compiled.manifest.toolVersions = {{"hloc", HLOC_VERSION}, {"llvm", LLVM_VERSION_STRING}};
+  compiled.manifest.buffers = std::move(plan->buffers);
+  compiled.manifest.steps = std::move(plan->steps);
+  compiled.manifest.results = std::move(plan->results);
+  if (stage >= Stage::Ptx && !mergeTexts(compiled, target))
+    return std::nullopt;
+  return compiled;
+}
+
+bool Compiler::mergeTexts(CompiledModule &compiled, const TargetInfo &target) {
+  if (compiled.kernels.empty()) {
+    compiled.ptx = fmt::format("// no kernels: nothing is computed\n.version {}.{}\n.target {}\n.address_size 64\n",
+                               target.ptxVersion / 10, target.ptxVersion % 10, target.name);
+    return true;
+  }
+  TimedScope scope(observer, "merge kernels");
+  std::vector<std::string> texts;
+  for (const CompiledKernel &kernel : compiled.kernels)
+    texts.push_back(kernel.ptx);
+  llvm::FailureOr<std::string> merged = mergePtx(texts, diagnostics);
+  if (failed(merged))
+    return false;
+  compiled.ptx = std::move(*merged);
+  compiled.manifest.ptxVersion = llvm::StringRef(compiled.ptx).split(".version ").second.split('\n').first.str();
+  return true;
+}
+
+std::optional<CompiledModule> Compiler::compileModule(const HloModule &module, const TargetInfo &target) {
+  std::unique_ptr<HloModule> fused = fuse(module);
+  return fused ? compile(*fused, target, Stage::Ptx) : std::nullopt;
+}
+
+llvm::FailureOr<std::string> Compiler::assemble(CompiledModule &compiled, const TargetInfo &target,
+                                                const AssembleOptions &assembleOptions) {
+  TimedScope scope(observer, "ptxas");
+  std::vector<std::string> kernels;
+  for (const CompiledKernel &kernel : compiled.kernels)
+    kernels.push_back(kernel.ptx);
+  llvm::FailureOr<Cubin> assembled =
+      assembleModule(kernels, compiled.ptx, target, toolchain, assembleOptions, diagnostics);
+  if (failed(assembled))
+    return llvm::failure();
+  for (const auto &[entry, resources] : assembled->resources)
+    for (KernelSpec &kernel : compiled.manifest.kernels)
+      if (kernel.name == entry)
+        kernel.resources = resources;
+  compiled.manifest.toolVersions.push_back(assemblerVersion(toolchain, assembleOptions));
+  return std::move(assembled->bytes);
+}
+
+} // namespace hloc

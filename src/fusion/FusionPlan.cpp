@@ -1,0 +1,172 @@
+#include "hloc/fusion/FusionPlan.h"
+
+#include "fusion/HeroMatch.h"
+#include "hloc/support/Check.h"
+
+#include "fmt/format.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace hloc {
+
+llvm::StringRef text(Hero hero) {
+  static constexpr llvm::StringLiteral names[] = {
+#define HLOC_HERO(name, text, plan) text,
+#include "hloc/fusion/Heroes.def"
+  };
+  return names[static_cast<size_t>(hero)];
+}
+
+namespace {
+
+/// Asks the heroes in the order of the table.
+KernelPlan selectHero(const FusionGraph &graph, const TargetInfo &target, std::vector<HeroRejection> &rejections) {
+#define HLOC_HERO(name, heroText, planType)                                                                            \
+  if (HeroMatch<planType> match = matchHero<planType>(graph, target))                                                  \
+    return {match.launch(), {}, std::move(match.plan())};                                                              \
+  else                                                                                                                 \
+    rejections.push_back({heroText, match.reason()});
+#include "hloc/fusion/Heroes.def"
+  HLOC_UNREACHABLE("the loop emitter takes every fusion");
+}
+
+/// Parameters, then outputs. An output that takes a parameter's place makes both the same, written memory.
+void bindBuffers(const FusionGraph &graph, const FusionAliasing &aliasing, KernelPlan &kernel) {
+  unsigned numParameters = graph.parameters().size();
+  for (unsigned i = 0; i < numParameters; ++i)
+    kernel.buffers.push_back({{PlanBuffer::Kind::Parameter, i}, false, std::nullopt});
+  for (unsigned i = 0; i < graph.roots().size(); ++i) {
+    kernel.buffers.push_back({{PlanBuffer::Kind::Output, i}, true, aliasing[i]});
+    if (aliasing[i])
+      kernel.buffers[*aliasing[i]].written = true;
+  }
+}
+
+/// The offers that the kernel can bear; a parameter's place is taken once.
+FusionAliasing acceptOffers(const FusionGraph &graph, const FusionAliasing &offers, const KernelPlan &kernel) {
+  FusionAliasing taken(graph.roots().size());
+  for (auto [root, parameter] : llvm::enumerate(offers)) {
+    if (!parameter || llvm::is_contained(taken, parameter))
+      continue;
+    bool bears =
+        visitHero(kernel.plan, [&](const auto &plan) { return mayTakePlace(plan, graph, unsigned(root), *parameter); });
+    if (bears)
+      taken[root] = parameter;
+  }
+  return taken;
+}
+
+std::string toString(const PlanBuffer &buffer) {
+  const char *kinds[] = {"parameter", "output", "scratch"};
+  return fmt::format("{} {}", kinds[unsigned(buffer.kind)], buffer.index);
+}
+
+KernelParameter describeBuffer(const FusionGraph &graph, const FusionPlan &plan, const KernelBuffer &buffer) {
+  KernelParameter parameter;
+  parameter.index = buffer.buffer.index;
+  parameter.written = buffer.written;
+  parameter.alias = buffer.sameAs;
+  auto describe = [&](KernelParameter::Role role, const Shape &shape) {
+    parameter.role = role;
+    parameter.shape = shape.toString();
+    parameter.bytes = shape.byteSize();
+  };
+  switch (buffer.buffer.kind) {
+  case PlanBuffer::Kind::Parameter:
+    describe(KernelParameter::Role::Input, graph.parameters()[buffer.buffer.index]->shape());
+    break;
+  case PlanBuffer::Kind::Output:
+    describe(KernelParameter::Role::Output, graph.roots()[buffer.buffer.index].shape);
+    break;
+  case PlanBuffer::Kind::Scratch:
+    parameter.role = KernelParameter::Role::Temporary;
+    parameter.bytes = plan.scratch[buffer.buffer.index].bytes;
+    parameter.alignment = plan.scratch[buffer.buffer.index].alignment;
+    break;
+  }
+  return parameter;
+}
+
+} // namespace
+
+std::string KernelPlan::toString() const {
+  std::string result = visitHero(plan, [](const auto &own) { return own.toString(); });
+  result += fmt::format("; grid {}", launch.grid.x);
+  if (launch.grid.y != 1)
+    result += fmt::format("x{}", launch.grid.y);
+  result += fmt::format(", block {}", launch.block.x);
+  if (launch.sharedBytes)
+    result += fmt::format(", shared {}", launch.sharedBytes);
+  for (const KernelBuffer &buffer : buffers)
+    if (buffer.sameAs)
+      result += fmt::format("; {} in place of {}", hloc::toString(buffer.buffer),
+                            hloc::toString(buffers[*buffer.sameAs].buffer));
+  return result;
+}
+
+std::string FusionPlan::toString() const {
+  std::string result;
+  auto line = [&](const std::string &text) { result += (result.empty() ? "" : "\n") + text; };
+  for (auto [i, buffer] : llvm::enumerate(scratch))
+    line(fmt::format("scratch {}: {} bytes{}", i, buffer.bytes, buffer.zeroed ? ", zeroed" : ""));
+  for (const FusionStep &step : steps)
+    if (const auto *kernel = std::get_if<KernelPlan>(&step))
+      line(kernel->toString());
+    else if (const auto *copy = std::get_if<CopyPlan>(&step))
+      line(fmt::format("copy {} to {}", hloc::toString(copy->from), hloc::toString(copy->to)));
+    else if (const auto *fill = std::get_if<FillPlan>(&step))
+      line(fmt::format("fill {} with byte {}", hloc::toString(fill->to), fill->value));
+  return result;
+}
+
+llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target,
+                                       DiagnosticEngine &diagnostics) {
+  FusionPlan plan;
+  plan.aliasing.resize(graph.roots().size());
+  if (graph.bytesWritten() == 0)
+    return plan;
+  KernelPlan kernel = selectHero(graph, target, plan.rejections);
+  const Dim3 &grid = kernel.launch.grid;
+  if (grid.x > target.maxGridX || grid.y > target.maxGridY) {
+    diagnostics.report(DiagnosticKind::UnsupportedFeature, graph.computation().root()->range(),
+                       fmt::format("a kernel of {} x {} blocks is not supported: {} launches at most {} x {}", grid.x,
+                                   grid.y, target.name, target.maxGridX, target.maxGridY));
+    return llvm::failure();
+  }
+  plan.aliasing = acceptOffers(graph, offers, kernel);
+  bindBuffers(graph, plan.aliasing, kernel);
+  plan.steps.push_back(std::move(kernel));
+  return plan;
+}
+
+KernelSpec describeKernel(const FusionGraph &graph, const FusionPlan &plan, const KernelPlan &kernel,
+                          llvm::StringRef name) {
+  KernelSpec spec;
+  spec.name = name.str();
+  for (const KernelBuffer &buffer : kernel.buffers)
+    spec.parameters.push_back(describeBuffer(graph, plan, buffer));
+  spec.grid = kernel.launch.grid;
+  spec.block = kernel.launch.block;
+  spec.staticSharedBytes = uint32_t(kernel.launch.sharedBytes);
+  spec.hero = text(kernel.hero()).str();
+  spec.plan = kernel.toString();
+  spec.rejections = plan.rejections;
+  spec.bytesRead = graph.bytesRead();
+  spec.bytesWritten = graph.bytesWritten();
+  return spec;
+}
+
+void describeOrigin(const HloInstruction &fusion, const SourceFile *source, KernelSpec &spec) {
+  spec.instruction = fusion.name().str();
+  // A fusion that a pass made has no place: its root is what the text says. Several results have the first one's.
+  const HloInstruction *root = fusion.computation(AttributeKey::Calls)->root();
+  if (root->opcode() == Opcode::Tuple && root->numOperands() > 0)
+    root = root->operand(0);
+  for (const HloInstruction *instr : {&fusion, root}) {
+    if (source && spec.line == 0 && instr->range().isValid())
+      spec.line = source->lineColumn(instr->range().begin).line;
+    if (spec.opName.empty())
+      spec.opName = instr->opName().str();
+  }
+}
+
+} // namespace hloc

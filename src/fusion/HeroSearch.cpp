@@ -1,0 +1,63 @@
+#include "fusion/HeroMatch.h"
+#include "hloc/fusion/HloIndexing.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace hloc {
+
+bool sameArray(const Shape &a, const Shape &b) { return a.sameDims(b) && a.minorToMajor() == b.minorToMajor(); }
+
+namespace {
+
+/// Does `instr`, at an index, read only that index of operand `operand`? Where a dynamic-update-slice keeps its
+/// operand, it does.
+bool readsInPlace(const HloInstruction &instr, unsigned operand) {
+  return readsOperandsInPlace(instr) || (instr.opcode() == Opcode::DynamicUpdateSlice && operand == 0);
+}
+
+} // namespace
+
+std::optional<std::vector<bool>> dependentInPlace(const FusionGraph &graph,
+                                                  llvm::ArrayRef<const HloInstruction *> origins) {
+  std::vector<bool> dependent(graph.computation().instructions().size(), false);
+  for (const HloInstruction *origin : origins)
+    dependent[origin->id()] = true;
+  for (const HloInstruction *instr : graph.instructions()) {
+    bool depends = false;
+    for (auto [i, operand] : llvm::enumerate(instr->operands())) {
+      if (!dependent[operand->id()])
+        continue;
+      depends = true;
+      if (!readsInPlace(*instr, unsigned(i)))
+        return std::nullopt;
+    }
+    if (!depends)
+      continue;
+    if (dependent[instr->id()] || !instr->shape().isArray() || !instr->shape().sameDims(origins.front()->shape()))
+      return std::nullopt;
+    dependent[instr->id()] = true;
+  }
+  return dependent;
+}
+
+llvm::SmallVector<const HloInstruction *, 2> readElementwise(const FusionGraph &graph,
+                                                             llvm::function_ref<bool(const HloInstruction &)> isHero) {
+  llvm::SmallVector<const HloInstruction *, 2> heroes;
+  std::vector<bool> inPlace(graph.computation().instructions().size(), false);
+  for (const FusionRoot &root : graph.roots())
+    inPlace[root.instr->id()] = true;
+  for (const HloInstruction *instr : llvm::reverse(graph.instructions())) {
+    if (!inPlace[instr->id()])
+      continue;
+    if (isHero(*instr)) {
+      heroes.push_back(instr);
+    } else if (readsOperandsInPlace(*instr)) {
+      for (const HloInstruction *operand : instr->operands())
+        inPlace[operand->id()] = true;
+    }
+  }
+  std::reverse(heroes.begin(), heroes.end());
+  return heroes;
+}
+
+} // namespace hloc

@@ -1,0 +1,52 @@
+#include "hloc/hlo/HloBuilder.h"
+
+#include "llvm/ADT/DenseSet.h"
+
+namespace hloc {
+
+std::vector<HloComputation *> reachableComputations(const HloModule &module) {
+  llvm::DenseSet<const HloComputation *> seen{module.entry()};
+  std::vector<HloComputation *> pending{module.entry()};
+  while (!pending.empty()) {
+    HloComputation *computation = pending.back();
+    pending.pop_back();
+    for (HloInstruction *instr : computation->instructions())
+      for (HloComputation *called : instr->calledComputations())
+        if (seen.insert(called).second)
+          pending.push_back(called);
+  }
+  std::vector<HloComputation *> reachable;
+  for (const auto &computation : module.computations())
+    if (computation.get() != module.entry() && seen.contains(computation.get()))
+      reachable.push_back(computation.get());
+  reachable.push_back(module.entry());
+  return reachable;
+}
+
+std::unique_ptr<HloModule> cloneModule(const HloModule &module) {
+  auto made = std::make_unique<HloModule>(module.name(), module.arenaPointer());
+  made->setAttributes(module.attributes());
+  made->setStackFrames(module.stackFrames());
+  made->setHeaderless(module.headerless());
+  llvm::DenseMap<const HloComputation *, HloComputation *> copies;
+  std::vector<HloInstruction *> mapped; // by id
+  llvm::SmallVector<HloInstruction *> operands;
+  for (HloComputation *from : reachableComputations(module)) {
+    HloComputation *copy = copies[from] = made->addComputation(from->name());
+    copy->setRange(from->range());
+    copy->setExecutionThread(from->executionThread());
+    HloBuilder builder(*copy);
+    mapped.assign(from->instructions().size(), nullptr);
+    for (HloInstruction *instr : from->instructions()) {
+      operands.clear();
+      for (HloInstruction *operand : instr->operands())
+        operands.push_back(mapped[operand->id()]);
+      mapped[instr->id()] = builder.clone(*instr, operands, copies);
+    }
+    copy->setRoot(mapped[from->root()->id()]);
+  }
+  made->setEntry(copies.lookup(module.entry()));
+  return made;
+}
+
+} // namespace hloc

@@ -1,0 +1,50 @@
+#include "hloc/planner/ExecutionPlan.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace hloc {
+
+namespace {
+
+bool checkLeaves(const HloInstruction &instr, DiagnosticEngine &diagnostics) {
+  bool good = true;
+  for (const Shape::Leaf &leaf : instr.shape().leaves())
+    if (!leaf.shape.isArray()) {
+      good = false;
+      diagnostics.report(DiagnosticKind::UnsupportedType, instr.range(),
+                         "`" + leaf.shape.toString() + "` cannot be in device memory");
+    }
+  return good;
+}
+
+} // namespace
+
+bool isWork(const HloInstruction &fusion) {
+  return llvm::any_of(fusion.shape().leaves(),
+                      [](const Shape::Leaf &leaf) { return !leaf.shape.isArray() || leaf.shape.byteSize() != 0; });
+}
+
+bool checkNormalForm(const HloModule &module, DiagnosticEngine &diagnostics) {
+  bool good = true;
+  for (const HloInstruction *instr : module.entry()->instructions())
+    switch (instr->opcode()) {
+    case Opcode::Parameter:
+    case Opcode::Fusion:
+      good &= checkLeaves(*instr, diagnostics);
+      break;
+    case Opcode::Tuple:
+    case Opcode::GetTupleElement:
+    case Opcode::Bitcast:
+    case Opcode::OptimizationBarrier:
+      break;
+    default:
+      good = false;
+      diagnostics.report(DiagnosticKind::UnsupportedOpcode, instr->range(),
+                         "`" + text(instr->opcode()).str() +
+                             "` at the top level of the entry is not supported: hloc "
+                             "compiles fusions and entries made of fusible ops");
+    }
+  return good;
+}
+
+} // namespace hloc

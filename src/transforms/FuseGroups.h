@@ -1,0 +1,54 @@
+#pragma once
+// The mechanism of fusion: given which instructions form a group, make the fusion. What to group is policy
+// (FusionPolicy.h) and not decided here.
+//
+//   group {name "f", members {log, add}, roots {add}}  of  %l = log(%p)  ROOT %a = add(%l, %p)
+//   ->  ROOT %f = fusion(%p), calls=%body        body: %p = parameter(0)  %l = log(%p)  ROOT %a = add(%l, %p)
+//
+// Members are copied, so one instruction may be a member of several groups (it is computed in each); it is erased once
+// nothing outside needs it. A side effect must not happen twice: it moves into its group. Several roots make a tuple,
+// whose elements take the places of the roots; their shapes may differ. Groups may read each other's roots in any
+// order, but not in a circle, and not through instructions between them in one (HLOC_CHECK).
+
+#include "hloc/hlo/HloBuilder.h"
+#include "hloc/hlo/HloEditor.h"
+
+#include <string>
+
+namespace hloc {
+
+struct FusionGroup {
+  std::string fusionName, bodyName; ///< the body's is made unique in the module
+  FusionKind kind = FusionKind::Loop;
+  llvm::SmallVector<HloInstruction *> members; ///< operands before users
+  llvm::SmallVector<HloInstruction *> roots;   ///< members whose values are needed outside, each in one group only
+  HloInstruction *before = nullptr;            ///< where the fusion goes; null: the end of the computation
+};
+
+class GroupFuser {
+public:
+  /// The editor has not changed anything yet: ids are positions.
+  explicit GroupFuser(HloEditor &editor) : editor(editor) {}
+
+  HloInstruction *fuse(const FusionGroup &group);
+  /// What stands for `instr` now: the result of its fusion, or the instruction itself.
+  HloInstruction *formed(HloInstruction *instr) const;
+  /// Instructions outside the groups read the fusions from here on; what was only fused goes; operands precede users.
+  void finish();
+
+private:
+  HloComputation *makeBody(const FusionGroup &group, llvm::ArrayRef<HloInstruction *> outside);
+  HloEditor &editor;
+  llvm::SmallVector<std::pair<HloInstruction *, HloInstruction *>> formedRoots;
+  llvm::SmallVector<HloInstruction *> movedEffects;
+  llvm::DenseMap<const HloInstruction *, HloInstruction *> results;
+};
+
+/// A fusion of `operands` with this body, which must belong to it alone.
+HloInstruction *addFusion(HloBuilder &builder, HloComputation *body, llvm::ArrayRef<HloInstruction *> operands,
+                          FusionKind kind, llvm::StringRef name);
+
+/// `base`, or `base.1`, `base.2`, ... : the first that names no computation of `module`.
+std::string freshComputationName(const HloModule &module, llvm::StringRef base);
+
+} // namespace hloc

@@ -1,0 +1,169 @@
+#include "FusionPolicy.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/Twine.h"
+
+namespace hloc {
+
+namespace {
+
+/// What `roots` need up to what is `available` (by id), operands before users.
+llvm::SmallVector<HloInstruction *> closure(llvm::ArrayRef<HloInstruction *> roots,
+                                            const std::vector<bool> &available) {
+  llvm::SmallDenseSet<HloInstruction *, 16> needed;
+  llvm::SmallVector<HloInstruction *> pending, members;
+  auto need = [&](HloInstruction *instr) {
+    if (!available[instr->id()] && needed.insert(instr).second)
+      pending.push_back(instr);
+  };
+  llvm::for_each(roots, need);
+  while (!pending.empty()) {
+    HloInstruction *instr = pending.pop_back_val();
+    members.push_back(instr);
+    llvm::for_each(instr->operands(), need);
+  }
+  llvm::sort(members, [](auto *a, auto *b) { return a->id() < b->id(); });
+  return members;
+}
+
+/// Needed by the root or by a side effect; by id. Policy sees an entry in which dead code may remain.
+std::vector<bool> neededInstructions(const HloComputation &entry) {
+  std::vector<bool> needed(entry.instructions().size(), false);
+  for (HloInstruction *instr : llvm::reverse(entry.instructions())) {
+    if (instr == entry.root() || instr->reachesSideEffect())
+      needed[instr->id()] = true;
+    if (needed[instr->id()])
+      for (HloInstruction *operand : instr->operands())
+        needed[operand->id()] = true;
+  }
+  return needed;
+}
+
+/// Ops that combine many elements (reductions, contractions) whose results would be computed again and again if
+/// everything were one kernel. A single one that is read element by element is not.
+llvm::SmallVector<HloInstruction *> opsToMaterialize(const HloComputation &entry,
+                                                     llvm::ArrayRef<HloInstruction *> leaves) {
+  std::vector<bool> needed = neededInstructions(entry);
+  llvm::SmallVector<HloInstruction *> structured;
+  for (HloInstruction *instr : entry.instructions())
+    if (needed[instr->id()] && family(instr->opcode()) == OpcodeFamily::Structured)
+      structured.push_back(instr);
+  if (structured.size() != 1)
+    return structured;
+  const Shape &shape = structured.front()->shape();
+  bool again = !shape.isArray() || llvm::any_of(leaves, [&](HloInstruction *leaf) {
+    return !leaf->shape().isArray() || leaf->shape().numElements() != shape.numElements();
+  });
+  return again ? structured : llvm::SmallVector<HloInstruction *>();
+}
+
+/// `root` and what it needs, where it stands.
+FusionGroup groupOf(HloInstruction &root, llvm::StringRef bodyPrefix, const std::vector<bool> &available) {
+  FusionGroup group;
+  group.fusionName = root.name().str();
+  group.bodyName = bodyPrefix.str() + group.fusionName;
+  group.members = closure({&root}, available);
+  group.roots = {&root};
+  group.before = &root;
+  return group;
+}
+
+/// Results of one shape are written by one kernel. (Layouts count: its threads walk memory in order.)
+std::vector<llvm::SmallVector<HloInstruction *>> resultsByShape(llvm::ArrayRef<HloInstruction *> leaves,
+                                                                const std::vector<bool> &available) {
+  std::vector<llvm::SmallVector<HloInstruction *>> results;
+  llvm::StringMap<size_t> resultsOf;
+  llvm::DenseSet<HloInstruction *> grouped;
+  for (HloInstruction *leaf : leaves) {
+    if (available[leaf->id()])
+      continue;
+    std::string key = leaf->shape().isArray() ? leaf->shape().withElementType(ElementType::Pred).toString() : "";
+    auto [at, isNew] = resultsOf.try_emplace(key, results.size());
+    if (isNew)
+      results.emplace_back();
+    if (grouped.insert(leaf).second)
+      results[at->second].push_back(leaf);
+  }
+  return results;
+}
+
+/// Side effects that no group has yet, each with what leads to it and has none: they are not dropped because no result
+/// reads them.
+void addEffects(const HloComputation &entry, const std::vector<bool> &available, std::vector<FusionGroup> &groups) {
+  llvm::DenseSet<const HloInstruction *> grouped;
+  for (const FusionGroup &group : groups)
+    grouped.insert(group.members.begin(), group.members.end());
+  for (HloInstruction *instr : llvm::reverse(entry.instructions()))
+    if (instr->reachesSideEffect() && !grouped.contains(instr)) {
+      groups.push_back(groupOf(*instr, "fused_", available));
+      grouped.insert(groups.back().members.begin(), groups.back().members.end());
+    }
+}
+
+} // namespace
+
+bool isStructure(const HloInstruction &instr) { return hasTrait(instr.opcode(), OpcodeTrait::NamesBuffers); }
+
+void tupleLeaves(HloInstruction *value, llvm::SmallVectorImpl<HloInstruction *> &leaves) {
+  if (value->opcode() != Opcode::Tuple) {
+    leaves.push_back(value);
+    return;
+  }
+  for (HloInstruction *element : value->operands())
+    tupleLeaves(element, leaves);
+}
+
+bool belongsToReaders(const HloInstruction &instr, const HloUsers &users) {
+  return family(instr.opcode()) == OpcodeFamily::Source && instr.opcode() != Opcode::Parameter &&
+         &instr != instr.parent()->root() &&
+         llvm::none_of(users.of(&instr), [](HloInstruction *user) { return isStructure(*user); });
+}
+
+std::vector<FusionGroup> groupEachPlainOp(const HloComputation &entry) {
+  HloUsers users(entry);
+  std::vector<bool> needed = neededInstructions(entry);
+  std::vector<bool> available(entry.instructions().size(), false);
+  std::vector<FusionGroup> groups;
+  for (HloInstruction *instr : entry.instructions()) {
+    if (!needed[instr->id()] || belongsToReaders(*instr, users))
+      continue;
+    if (!isStructure(*instr) && instr->opcode() != Opcode::Fusion)
+      groups.push_back(groupOf(*instr, "wrapped_", available));
+    available[instr->id()] = true;
+  }
+  return groups;
+}
+
+std::vector<FusionGroup> groupByResultShape(const HloComputation &entry, llvm::StringRef prefix) {
+  llvm::SmallVector<HloInstruction *> leaves;
+  tupleLeaves(entry.root(), leaves);
+  std::vector<bool> available(entry.instructions().size(), false);
+  std::vector<FusionGroup> groups;
+  llvm::SmallVector<HloInstruction *> materialized = opsToMaterialize(entry, leaves);
+  auto next = materialized.begin();
+  for (HloInstruction *instr : entry.instructions()) {
+    if (next != materialized.end() && instr == *next) {
+      ++next;
+      groups.push_back(groupOf(*instr, "fused_", available));
+      available[instr->id()] = true;
+    } else if (instr->opcode() == Opcode::Parameter || instr->opcode() == Opcode::GetTupleElement) {
+      available[instr->id()] = instr->opcode() == Opcode::Parameter || available[instr->operand(0)->id()];
+    }
+  }
+  std::vector<llvm::SmallVector<HloInstruction *>> results = resultsByShape(leaves, available);
+  for (auto [number, roots] : llvm::enumerate(results)) {
+    std::string suffix = results.size() == 1 ? "" : "_" + std::to_string(number);
+    FusionGroup group;
+    group.fusionName = prefix.str() + suffix;
+    group.bodyName = "fused_" + entry.name().str() + suffix;
+    group.members = closure(roots, available);
+    group.roots = roots;
+    groups.push_back(std::move(group));
+  }
+  addEffects(entry, available, groups);
+  return groups;
+}
+
+} // namespace hloc

@@ -1,0 +1,172 @@
+// The compiler as a library: what comes out, who is told of it, and that nothing depends on who listens or how many
+// work.
+#include "hloc/compiler/Compiler.h"
+
+#include <catch2/catch.hpp>
+
+#include <atomic>
+#include <mutex>
+#include <set>
+
+using namespace hloc;
+
+namespace {
+
+const char *const threeKernels = R"(HloModule three
+f { x = f32[1000] parameter(0)
+ ROOT n = f32[1000] negate(x) }
+g { x = f32[1000] parameter(0)
+ ROOT a = f32[1000] exponential(x) }
+h { x = f32[1000] parameter(0)
+ y = f32[1000] parameter(1)
+ ROOT s = f32[1000] add(x, y) }
+ENTRY e { x = f32[1000] parameter(0)
+ n = f32[1000] fusion(x), kind=kLoop, calls=f
+ a = f32[1000] fusion(x), kind=kLoop, calls=g
+ ROOT s = f32[1000] fusion(n, a), kind=kLoop, calls=h }
+)";
+
+std::shared_ptr<const SourceFile> file(const std::string &text) {
+  return std::make_shared<const SourceFile>("test.hlo", text);
+}
+
+const Toolchain &toolchain() {
+  static const Toolchain found = Toolchain::discover({});
+  return found;
+}
+
+/// Keeps all events, and notes what should not happen.
+class Recorder : public CompileObserver {
+public:
+  std::mutex mutex;
+  std::set<std::string> open;
+  std::vector<std::string> ended, timedNames, irPasses, wrong;
+  std::atomic<size_t> numProgress = 0;
+  size_t numKernels = 0, textBytes = 0;
+
+  bool wantsPasses() const override { return true; }
+  void timed(llvm::StringRef name, llvm::StringRef track, Clock::time_point begin, Clock::time_point end,
+             int depth) override {
+    std::lock_guard lock(mutex);
+    timedNames.push_back(name.str());
+    if (!open.contains(track.str()) || end < begin)
+      wrong.push_back("timed " + name.str());
+  }
+  void produced(const IrEvent &event) override {
+    std::string text = event.text();
+    std::lock_guard lock(mutex);
+    irPasses.push_back(event.pass.str());
+    textBytes += text.size();
+    if (!open.contains(event.track.str()) || text.empty())
+      wrong.push_back("produced " + event.pass.str());
+  }
+  void beginTrack(llvm::StringRef track, bool) override { open.insert(track.str()); }
+  void endTrack(llvm::StringRef track, DiagnosticEngine &) override {
+    open.erase(track.str());
+    ended.push_back(track.str());
+  }
+  void progress(size_t, size_t all) override {
+    ++numProgress;
+    std::lock_guard lock(mutex);
+    numKernels = all;
+  }
+};
+
+struct Run {
+  std::optional<CompiledModule> compiled;
+  DiagnosticEngine diagnostics;
+};
+
+void compile(Run &run, const std::string &text, CompileObserver &observer, unsigned jobs) {
+  CompilerOptions options;
+  options.jobs = jobs;
+  Compiler compiler(options, toolchain(), observer, run.diagnostics);
+  std::unique_ptr<HloModule> module = compiler.parse(file(text));
+  if (module)
+    run.compiled = compiler.compileModule(*module, *findTarget("sm_90"));
+}
+
+bool has(const std::vector<std::string> &names, const char *name) { return llvm::is_contained(names, name); }
+
+} // namespace
+
+TEST_CASE("a module becomes one text and one manifest, the same for any number of jobs and listeners") {
+  Run alone, parallel;
+  CompileObserver nobody;
+  Recorder recorder;
+  compile(alone, threeKernels, nobody, 1);
+  compile(parallel, threeKernels, recorder, 3);
+  REQUIRE(alone.compiled);
+  REQUIRE(parallel.compiled);
+  CHECK(alone.compiled->ptx == parallel.compiled->ptx);
+  CHECK(printManifest(alone.compiled->manifest) == printManifest(parallel.compiled->manifest));
+  REQUIRE(alone.compiled->kernels.size() == 3);
+  CHECK(llvm::StringRef(alone.compiled->ptx).count(".visible .entry") == 3);
+  for (const CompiledKernel &kernel : alone.compiled->kernels)
+    CHECK(llvm::StringRef(kernel.ptx).count(".visible .entry") == 1); // each can be assembled by itself
+  CHECK(alone.compiled->manifest.steps.size() == 3);
+}
+
+TEST_CASE("observers are told of every stage and pass, inside tracks that end in the order of the kernels") {
+  Run run;
+  Recorder recorder;
+  compile(run, threeKernels, recorder, 3);
+  REQUIRE(run.compiled);
+  CHECK(recorder.wrong.empty());
+  CHECK(recorder.ended == std::vector<std::string>{"n", "a", "s"});
+  CHECK(recorder.open == std::set<std::string>{""}); // the module's is ended by whoever began with parse
+  CHECK(recorder.numProgress == 3);
+  CHECK(recorder.numKernels == 3);
+  for (const char *stage : {"parse", "verify", "hlo passes", "form-fusions", "plan", "emit", "mlir passes", "llvm"})
+    CHECK(has(recorder.timedNames, stage));
+  for (const char *pass : {"parse", "form-fusions", "emit", "inline", "optimized", "ptx"})
+    CHECK(has(recorder.irPasses, pass));
+}
+
+TEST_CASE("what one kernel lacks is reported before any is compiled") {
+  Run run;
+  Recorder recorder;
+  std::string text = threeKernels;
+  const std::string op = "exponential(x)";
+  text.replace(text.find(op), op.size(), "custom-call(x), custom_call_target=\"f\"");
+  compile(run, text, recorder, 1);
+  CHECK_FALSE(run.compiled);
+  CHECK(run.diagnostics.exitCode() == ExitCode::Unsupported);
+  CHECK_FALSE(has(recorder.timedNames, "emit"));
+  CHECK(recorder.numProgress == 0);
+}
+
+TEST_CASE("wrong text gives diagnostics, not a module") {
+  Run run;
+  CompileObserver nobody;
+  compile(run, "HloModule m\nENTRY e { ROOT x = f32[4] negate(y) }", nobody, 1);
+  CHECK_FALSE(run.compiled);
+  CHECK(run.diagnostics.exitCode() == ExitCode::InvalidInput);
+}
+
+TEST_CASE("an earlier stage has no later texts") {
+  DiagnosticEngine diagnostics;
+  CompileObserver nobody;
+  Compiler compiler(CompilerOptions(), toolchain(), nobody, diagnostics);
+  std::unique_ptr<HloModule> module = compiler.parse(file(threeKernels));
+  REQUIRE(module);
+  std::unique_ptr<HloModule> fused = compiler.fuse(*module);
+  REQUIRE(fused);
+  std::optional<CompiledModule> emitted = compiler.compile(*fused, *findTarget("sm_90"), Stage::Emit, true);
+  REQUIRE(emitted);
+  CHECK_FALSE(emitted->kernels[0].mlir.empty());
+  CHECK(emitted->kernels[0].llvm.empty());
+  CHECK(emitted->ptx.empty());
+}
+
+TEST_CASE("a fusion of empty arrays is no work, even of what no kernel can do") {
+  Run run;
+  CompileObserver nobody;
+  compile(run,
+          "HloModule m\nENTRY e { x = c64[0,1,0,1] parameter(0)\n ROOT f = c64[0,1,0,1] fft(x), fft_type=FFT, "
+          "fft_length={1,1,1} }",
+          nobody, 1);
+  REQUIRE(run.compiled);
+  CHECK(run.compiled->kernels.empty());
+  CHECK(run.compiled->manifest.steps.empty());
+}

@@ -1,0 +1,105 @@
+// Which kernels generated modules reach: those that tests/CMakeLists.txt runs on the emulator would else prove little.
+#include "fuzz/ModuleGenerator.h"
+#include "hloc/emitters/KernelEmitter.h"
+#include "hloc/fusion/FusionPlan.h"
+#include "hloc/planner/ExecutionPlan.h"
+#include "hloc/transforms/Transforms.h"
+
+#include <catch2/catch.hpp>
+
+#include <set>
+
+using namespace hloc;
+
+namespace {
+
+struct Reached {
+  unsigned planned = 0;
+  std::set<Hero> heroes;
+  std::set<unsigned> widths, widthsWithTail; ///< elements a thread, of loops
+  std::set<unsigned> tiles, partTiles;       ///< sides of tiles; those of which one is not filled
+  unsigned claimed = 0;                      ///< outputs of which the text says that they lie where an operand does
+  unsigned inPlace = 0;                      ///< outputs that do, as the text says or in a donated parameter
+  unsigned donated = 0;
+};
+
+void count(const LoopPlan &plan, Reached &reached) {
+  for (const LoopNest &nest : plan.nests) {
+    reached.widths.insert(nest.perThread);
+    if (nest.elements % nest.perThread)
+      reached.widthsWithTail.insert(nest.perThread);
+  }
+}
+
+void count(const TransposePlan &plan, Reached &reached) {
+  reached.tiles.insert(plan.tile);
+  if (plan.inputDims[plan.rowDim()] % plan.tile || plan.inputDims[plan.columnDim()] % plan.tile)
+    reached.partTiles.insert(plan.tile);
+}
+
+void count(const std::monostate &, Reached &) {}
+
+bool isSupported(const HloModule &fused) {
+  DiagnosticEngine diagnostics;
+  bool good = checkNormalForm(fused, diagnostics);
+  for (const HloInstruction *instr : fused.entry()->instructions())
+    if (instr->opcode() == Opcode::Fusion)
+      good = good && succeeded(supportedGraph(*instr->computation(AttributeKey::Calls), diagnostics));
+  return good;
+}
+
+void count(const HloModule &module, const ExecutionPlan &plan, Reached &reached) {
+  ++reached.planned;
+  for (const PlannedKernel &kernel : plan.kernels) {
+    reached.heroes.insert(kernel.plan().hero());
+    std::visit([&](const auto &own) { count(own, reached); }, kernel.plan().plan);
+    for (const KernelBuffer &buffer : kernel.plan().buffers)
+      reached.inPlace += buffer.sameAs.has_value();
+  }
+  for (const ModuleBuffer &buffer : plan.buffers)
+    reached.donated += buffer.donated;
+  for (const HloInstruction *instr : module.entry()->instructions())
+    if (const AttributeValue *aliases = instr->find(AttributeKey::OutputToOperandAliasing))
+      reached.claimed += std::get<llvm::ArrayRef<OutputAlias>>(*aliases).size();
+}
+
+Reached reachedBy(uint64_t first, uint64_t last, const GeneratorOptions &options, const char *targetName) {
+  Reached reached;
+  TargetInfo target = *findTarget(targetName);
+  for (uint64_t seed = first; seed <= last; ++seed) {
+    std::unique_ptr<HloModule> module = generateModule(seed, options);
+    DiagnosticEngine diagnostics;
+    HloPassContext context(diagnostics);
+    INFO("seed " << seed);
+    REQUIRE(runPasses(*module, hloPipeline(), context) != PassResult::Failed);
+    if (!isSupported(*module))
+      continue;
+    std::optional<ExecutionPlan> plan = planModule(*module, target, diagnostics);
+    REQUIRE(plan);
+    count(*module, *plan, reached);
+  }
+  return reached;
+}
+
+} // namespace
+
+// Those of the test run-generated-edges. On 8 multiprocessors, 1024 elements are enough for a second one a thread.
+TEST_CASE("generated modules of large arrays reach every hero, vectors with and without tails, tiles") {
+  GeneratorOptions options;
+  options.instructions = 3;
+  options.deadCode = false;
+  options.edgeSizes = true;
+  options.maxElements = 40000;
+  Reached reached = reachedBy(20, 139, options, "sm_72");
+  CHECK(reached.planned > 80);
+  CHECK(reached.heroes.size() == std::variant_size_v<HeroPlan> - 1);
+  for (unsigned width : {1, 2, 4, 8, 16})
+    CHECK(reached.widths.contains(width));
+  for (unsigned width : {2, 4, 8, 16})
+    CHECK(reached.widthsWithTail.contains(width));
+  for (unsigned tile : {32, 64})
+    CHECK((reached.tiles.contains(tile) && reached.partTiles.contains(tile)));
+  CHECK(reached.inPlace > 8);
+  CHECK(reached.donated > 8);
+  CHECK(reached.claimed > 8);
+}

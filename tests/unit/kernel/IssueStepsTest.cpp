@@ -1,0 +1,139 @@
+// Loops and conditionals of a program, on a device that only keeps bytes and calls kernels by name.
+#include "hloc/kernel/Device.h"
+
+#include <catch2/catch.hpp>
+
+#include <cstring>
+#include <functional>
+#include <map>
+
+using namespace hloc;
+
+namespace {
+
+class ToyDevice : public Device {
+public:
+  std::vector<std::vector<uint8_t>> buffers;
+  std::map<std::string, std::function<void(const std::vector<uint8_t *> &)>> kernels;
+  std::vector<std::string> launched;
+
+  uint8_t *at(const BufferSlice &slice) { return buffers[slice.buffer].data() + slice.offset; }
+
+  bool load(const std::string &, std::string &) override { return true; }
+  bool allocate(const DeviceBuffer &buffer, std::string &) override {
+    buffers.emplace_back(buffer.bytes);
+    return true;
+  }
+  bool reset(std::string &) override { return true; }
+  bool upload(uint32_t buffer, const void *bytes, uint64_t numBytes, std::string &) override {
+    std::memcpy(buffers[buffer].data(), bytes, numBytes);
+    return true;
+  }
+  bool download(const BufferSlice &slice, void *bytes, std::string &) override {
+    std::memcpy(bytes, at(slice), slice.bytes);
+    return true;
+  }
+  bool copy(const CopyStep &copy, std::string &) override {
+    std::memcpy(at(copy.to), at(copy.from), copy.from.bytes);
+    return true;
+  }
+  bool fill(const FillStep &fill, std::string &) override {
+    std::memset(at(fill.to), fill.value, fill.to.bytes);
+    return true;
+  }
+  bool launch(const DeviceLaunch &launch, std::string &error) override {
+    launched.push_back(launch.kernel.name);
+    if (launch.kernel.name == "broken") {
+      error = "broken";
+      return false;
+    }
+    std::vector<uint8_t *> arguments;
+    for (const auto &argument : launch.step.arguments)
+      arguments.push_back(at(std::get<BufferSlice>(argument)));
+    kernels.at(launch.kernel.name)(arguments);
+    return true;
+  }
+  bool synchronize(std::string &) override { return true; }
+  bool time(const std::function<bool()> &, double &, std::string &) override { return false; }
+};
+
+/// Kernels: 0 `below ten`: argument 1 = argument 0 < 10. 1 `increment`. 2 `broken`. 3 `nothing` (an empty grid).
+struct Toy {
+  DeviceProgram program;
+  ToyDevice device;
+  std::string error;
+
+  Toy() {
+    program.kernels = {{"below ten", {1, 1, 1}, {1, 1, 1}, 0, {false, true}},
+                       {"increment", {1, 1, 1}, {1, 1, 1}, 0, {true}},
+                       {"broken", {1, 1, 1}, {1, 1, 1}, 0, {}},
+                       {"nothing", {0, 1, 1}, {1, 1, 1}, 0, {}}};
+    device.buffers = {std::vector<uint8_t>(64)};
+    device.kernels["below ten"] = [](const std::vector<uint8_t *> &a) { *a[1] = *a[0] < 10; };
+    device.kernels["increment"] = [](const std::vector<uint8_t *> &a) { ++*a[0]; };
+  }
+  bool run() { return issueSteps(device, program, program.steps, error); }
+  uint8_t byte(size_t i) const { return device.buffers[0][i]; }
+};
+
+BufferSlice slice(uint64_t offset, uint64_t bytes = 1) { return {0, offset, bytes}; }
+Step increment(uint64_t offset) { return {"", LaunchStep{1, {slice(offset)}}}; }
+
+} // namespace
+
+TEST_CASE("steps: fills, copies and launches run in order; an empty grid is not launched") {
+  Toy toy;
+  toy.program.steps = {
+      {"", FillStep{slice(0, 4), 7}}, increment(1), {"", CopyStep{slice(0, 4), slice(8, 4)}}, {"", LaunchStep{3, {}}}};
+  REQUIRE(toy.run());
+  CHECK(toy.byte(8) == 7);
+  CHECK(toy.byte(9) == 8);
+  CHECK(toy.device.launched == std::vector<std::string>{"increment"});
+}
+
+TEST_CASE("steps: a loop goes on while its condition says so, loops inside it anew each time") {
+  Toy toy;
+  // byte 0 counts to ten; each time byte 2 counts from zero to ten, and byte 3 counts those.
+  Steps inner = {increment(2), increment(3)};
+  WhileStep inside{{{"", LaunchStep{0, {slice(2), slice(5)}}}}, slice(5), inner};
+  Steps body = {{"", FillStep{slice(2), 0}}, {"", inside}, increment(0)};
+  toy.program.steps = {{"", WhileStep{{{"", LaunchStep{0, {slice(0), slice(4)}}}}, slice(4), body}}};
+  REQUIRE(toy.run());
+  CHECK(toy.byte(0) == 10);
+  CHECK(toy.byte(3) == 100);
+}
+
+TEST_CASE("steps: a conditional takes the branch of its selector, the last for an index out of range") {
+  auto taken = [](int32_t selector, uint64_t bytes, size_t numBranches) {
+    Toy toy;
+    std::memcpy(toy.device.at(slice(0)), &selector, 4);
+    ConditionalStep choice{slice(0, bytes), {}};
+    for (size_t i = 0; i < numBranches; ++i)
+      choice.branches.push_back({increment(8 + i)});
+    toy.program.steps = {{"", choice}};
+    REQUIRE(toy.run());
+    for (size_t i = 0; i < numBranches; ++i)
+      if (toy.byte(8 + i))
+        return int(i);
+    return -1;
+  };
+  CHECK(taken(1, 1, 2) == 0);
+  CHECK(taken(0, 1, 2) == 1);
+  CHECK(taken(0, 4, 3) == 0);
+  CHECK(taken(1, 4, 3) == 1);
+  CHECK(taken(3, 4, 3) == 2);
+  CHECK(taken(-1, 4, 3) == 2);
+}
+
+TEST_CASE("steps: the first failure ends it, however deep; external steps fail by name") {
+  Toy toy;
+  Steps body = {{"", LaunchStep{2, {}}}, increment(0)};
+  toy.device.buffers[0][1] = 1;
+  toy.program.steps = {{"", ConditionalStep{slice(1), {body, {}}}}, increment(0)};
+  CHECK_FALSE(toy.run());
+  CHECK(toy.error == "broken");
+  CHECK(toy.byte(0) == 0);
+  toy.program.steps = {{"sum", CallStep{CallStep::Kind::External, "all-reduce", "", {}, {}}}};
+  CHECK_FALSE(toy.run());
+  CHECK(toy.error == "external step `all-reduce` cannot be carried out here");
+}

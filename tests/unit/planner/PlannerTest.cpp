@@ -1,0 +1,170 @@
+// Buffers and steps of modules in normal form: who takes whose place, and what is copied where nobody can.
+#include "hloc/parser/Parser.h"
+#include "hloc/planner/ExecutionPlan.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+#include <catch2/catch.hpp>
+
+using namespace hloc;
+
+namespace {
+
+const std::string computations = R"(
+sum { x = f32[1000] parameter(0)
+ y = f32[1000] parameter(1)
+ ROOT s = f32[1000] add(x, y) }
+back { x = f32[1000] parameter(0)
+ ROOT r = f32[1000] reverse(x), dimensions={0} }
+both { x = f32[1000] parameter(0)
+ n = f32[1000] negate(x)
+ a = f32[1000] abs(x)
+ ROOT t = (f32[1000], f32[1000]) tuple(n, a) }
+)";
+
+std::string show(const BufferSlice &slice) { return std::to_string(slice.buffer); }
+
+/// One word a step: `sum(0,1,2)` reads and writes these buffers in the order of the kernel's parameters; `copy(0->1)`.
+std::string stepsOf(const ExecutionPlan &plan) {
+  std::string text;
+  for (const Step &step : plan.steps) {
+    text += text.empty() ? "" : " ";
+    if (const auto *launch = std::get_if<LaunchStep>(&step.action)) {
+      text += plan.kernels[launch->kernel].fusion->computation(AttributeKey::Calls)->name().str() + "(";
+      for (size_t i = 0; i < launch->arguments.size(); ++i)
+        text += (i ? "," : "") + show(std::get<BufferSlice>(launch->arguments[i]));
+      text += ")";
+    } else {
+      const auto &copy = std::get<CopyStep>(step.action);
+      text += "copy(" + show(copy.from) + "->" + show(copy.to) + ")";
+    }
+  }
+  return text;
+}
+
+struct Planned {
+  std::unique_ptr<HloModule> module;
+  std::optional<ExecutionPlan> plan;
+  std::string steps, results;
+};
+
+Planned planText(const std::string &entry, const std::string &header = "") {
+  DiagnosticEngine diagnostics;
+  Planned made;
+  made.module = parseHloModule(
+      std::make_shared<SourceFile>("test.hlo", "HloModule m" + header + computations + "ENTRY e {\n" + entry + "\n}\n"),
+      diagnostics);
+  std::string messages;
+  llvm::raw_string_ostream os(messages);
+  diagnostics.print(os, false);
+  INFO(messages);
+  REQUIRE(made.module);
+  REQUIRE(checkNormalForm(*made.module, diagnostics));
+  made.plan = planModule(*made.module, *findTarget("sm_90"), diagnostics);
+  REQUIRE(made.plan);
+  made.steps = stepsOf(*made.plan);
+  for (const ModuleResult &result : made.plan->results)
+    made.results += (made.results.empty() ? "" : ",") + show(result.slice);
+  return made;
+}
+
+const std::string x = "x = f32[1000] parameter(0)\n";
+const std::string xy = x + "y = f32[1000] parameter(1)\n";
+
+std::string call(const char *name, const char *computation, const char *operands, const char *attributes = "") {
+  return std::string(name) + " = f32[1000] fusion(" + operands + "), kind=kLoop, calls=" + computation + attributes +
+         "\n";
+}
+const char *const inPlace = ", output_to_operand_aliasing={{}: (0, {})}";
+
+} // namespace
+
+TEST_CASE("without aliases every value has a buffer of its own") {
+  Planned p = planText(xy + call("s", "sum", "x, y") + call("b", "back", "s") +
+                       "ROOT t = (f32[1000], f32[1000], f32[1000]) tuple(b, s, x)");
+  CHECK(p.steps == "sum(0,1,2) back(2,3)");
+  CHECK(p.results == "3,2,0");
+  CHECK(p.plan->buffers[3].kind == ModuleBuffer::Kind::Result);
+  CHECK_FALSE(p.plan->buffers[0].donated);
+}
+
+TEST_CASE("a result is computed in the parameter it is given, where each element is read in time") {
+  Planned p = planText(xy + "ROOT " + call("s", "sum", "x, y"), ", input_output_alias={ {}: (1, {}) }");
+  CHECK(p.steps == "sum(0,1,1)");
+  CHECK(p.results == "1");
+  CHECK(p.plan->buffers[1].donated);
+  CHECK(p.plan->buffers.size() == 2);
+  const KernelPlan &kernel = p.plan->kernels[0].plan();
+  CHECK_FALSE(kernel.buffers[0].written); // loads of it are still invariant
+  CHECK(kernel.buffers[1].written);
+  CHECK(kernel.buffers[2].sameAs == 1u);
+}
+
+TEST_CASE("a result that cannot be computed in its parameter is copied there at the end") {
+  const char *header = ", input_output_alias={ {}: (0, {}) }";
+  CHECK(planText(x + "ROOT " + call("b", "back", "x"), header).steps == "back(0,1) copy(1->0)");
+  // Computed in place, but the parameter is needed again.
+  CHECK(planText(xy + call("s", "sum", "x, y") + call("b", "back", "x") + "ROOT t = (f32[1000], f32[1000]) tuple(s, b)",
+                 ", input_output_alias={ {0}: (0, {}) }")
+            .steps == "sum(0,1,2) back(0,3) copy(2->0)");
+  // A kernel that does not read the parameter may write there once nobody else does.
+  CHECK(planText(xy + call("b", "back", "x") + "ROOT " + call("c", "back", "b"), header).steps ==
+        "back(0,2) back(2,0)");
+}
+
+TEST_CASE("results that are parameters change places by way of other memory") {
+  Planned p = planText(xy + "ROOT t = (f32[1000], f32[1000]) tuple(x, y)",
+                       ", input_output_alias={ {0}: (1, {}), {1}: (0, {}) }");
+  CHECK(p.steps == "copy(0->2) copy(1->3) copy(2->1) copy(3->0)");
+  CHECK(p.results == "1,0");
+  // One that stays is saved before its place is taken.
+  Planned kept = planText(xy + call("s", "sum", "x, y") + "ROOT t = (f32[1000], f32[1000]) tuple(s, x)",
+                          ", input_output_alias={ {0}: (0, {}) }");
+  CHECK(kept.steps == "sum(0,1,2) copy(0->3) copy(2->0)");
+  CHECK(kept.results == "0,3");
+}
+
+TEST_CASE("a fusion that says so works in place on what nobody reads any more") {
+  CHECK(planText(xy + call("b", "back", "x") + "ROOT " + call("s", "sum", "b, y", inPlace)).steps ==
+        "back(0,2) sum(2,1,2)");
+  CHECK(planText(xy + call("b", "back", "x") + call("s", "sum", "b, y", inPlace) + "ROOT " +
+                 call("u", "sum", "s, y", inPlace))
+            .steps == "back(0,2) sum(2,1,2) sum(2,1,2)");
+  // Not a parameter that was not given away, not what is a result or read later, not what is read at other places.
+  CHECK(planText(xy + "ROOT " + call("s", "sum", "x, y", inPlace)).steps == "sum(0,1,2)");
+  CHECK(planText(xy + call("b", "back", "x") + call("s", "sum", "b, y", inPlace) +
+                 "ROOT t = (f32[1000], f32[1000]) tuple(s, b)")
+            .steps == "back(0,2) sum(2,1,3)");
+  CHECK(planText(xy + call("b", "back", "x") + call("s", "sum", "b, y", inPlace) + "ROOT " + call("u", "sum", "s, b"))
+            .steps == "back(0,2) sum(2,1,3) sum(3,2,4)");
+  CHECK(planText(x + call("b", "back", "x") + "ROOT " + call("c", "back", "b", inPlace)).steps ==
+        "back(0,1) back(1,2)");
+  CHECK(planText(x + call("b", "back", "x") + "ROOT " + call("s", "sum", "b, b", inPlace)).steps ==
+        "back(0,1) sum(1,1,2)");
+}
+
+TEST_CASE("two outputs do not take one place") {
+  Planned p = planText(x + call("b", "back", "x") +
+                       "ROOT t = (f32[1000], f32[1000]) fusion(b), kind=kLoop, calls=both, "
+                       "output_to_operand_aliasing={{0}: (0, {}), {1}: (0, {})}");
+  CHECK(p.steps == "back(0,1) both(1,1,2)");
+}
+
+TEST_CASE("fusions that call one computation in one way share its kernel") {
+  Planned p =
+      planText(xy + call("s", "sum", "x, y") + call("u", "sum", "s, y") + "ROOT " + call("v", "sum", "u, y", inPlace));
+  CHECK(p.steps == "sum(0,1,2) sum(2,1,3) sum(3,1,3)");
+  CHECK(p.plan->kernels.size() == 2); // in place it is another
+  CHECK(std::get<LaunchStep>(p.plan->steps[0].action).kernel == std::get<LaunchStep>(p.plan->steps[1].action).kernel);
+}
+
+TEST_CASE("what is not in normal form is all reported") {
+  DiagnosticEngine diagnostics;
+  std::unique_ptr<HloModule> module = parseHloModule(
+      std::make_shared<SourceFile>("test.hlo", "HloModule m\nENTRY e { x = f32[4] parameter(0)\n t = token[] "
+                                               "parameter(1)\n s = f32[4] abs(x)\n ROOT r = f32[4] negate(s) }\n"),
+      diagnostics);
+  REQUIRE(module);
+  CHECK_FALSE(checkNormalForm(*module, diagnostics));
+  CHECK(diagnostics.numErrors() == 3);
+}

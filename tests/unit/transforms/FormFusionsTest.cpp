@@ -1,0 +1,88 @@
+#include "RunPasses.h"
+
+using namespace hloc;
+using namespace hloc::test;
+
+TEST_CASE("results of one shape and layout are one fusion") {
+  PassRun p(entry("p = f32[2,3]{1,0} parameter(0)\n q = (f32[2,3]{1,0}, f32[4]{0}) parameter(1)\n"
+                  "g = f32[2,3]{1,0} get-tuple-element(q), index=0\n l = f32[2,3]{1,0} log(g)\n"
+                  "a = f32[2,3]{1,0} add(l, p)\n b = s32[2,3]{1,0} convert(l)\n c = f32[2,3]{0,1} copy(a)\n"
+                  "t = (f32[2,3]{0,1}, s32[2,3]{1,0}) tuple(c, b)\n"
+                  "ROOT r = (f32[2,3]{1,0}, (f32[2,3]{0,1}, s32[2,3]{1,0}), f32[2,3]{1,0}) tuple(a, t, p)"));
+  CHECK(p.run(formFusions) == PassResult::Changed);
+  CHECK(p.body() == "p = parameter()\nq = parameter()\ng = get-tuple-element(q)\nm_0 = fusion(p g)\n"
+                    "get-tuple-element.1.anon = get-tuple-element(m_0)\nget-tuple-element.2.anon = "
+                    "get-tuple-element(m_0)\nm_1 = fusion(p g)\ntuple.3.anon = tuple(m_1 get-tuple-element.2.anon)\n"
+                    "ROOT tuple.4.anon = tuple(get-tuple-element.1.anon tuple.3.anon p)\n");
+  CHECK(p.body("fused_e_1") == "p = parameter()\ng = parameter()\nl = log(g)\na = add(l p)\nROOT c = copy(a)\n");
+  CHECK(p.run(formFusions) == PassResult::Unchanged);
+}
+
+TEST_CASE("what combines many elements ends a fusion, unless it is read element by element") {
+  const std::string sum = "HloModule m\nsum {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n"
+                          " ROOT s = f32[] add(a, b)\n}\n";
+  PassRun once(sum + "ENTRY e {\n p = f32[4,8] parameter(0)\n z = f32[] constant(0)\n"
+                     " r = f32[4] reduce(p, z), dimensions={1}, to_apply=sum\n ROOT n = f32[4] negate(r)\n}\n");
+  CHECK(once.run(formFusions) == PassResult::Changed);
+  CHECK(once.body() == "p = parameter()\nROOT m = fusion(p)\n");
+  PassRun again(sum + "ENTRY e {\n p = f32[4,8] parameter(0)\n z = f32[] constant(0)\n"
+                      " r = f32[4] reduce(p, z), dimensions={1}, to_apply=sum\n"
+                      " b = f32[4,8] broadcast(r), dimensions={0}\n ROOT n = f32[4,8] subtract(p, b)\n}\n");
+  CHECK(again.run(formFusions) == PassResult::Changed);
+  CHECK(again.body() == "p = parameter()\nr = fusion(p)\nROOT m = fusion(p r)\n");
+  CHECK(again.body("fused_r") == "p = parameter()\nz = constant()\nROOT r = reduce(p z)\n");
+}
+
+TEST_CASE("a headerless text is one fusion body") {
+  PassRun p("fusion {\n p = f32[4] parameter(0)\n n = f32[4] negate(p)\n ROOT t = (f32[4], f32[4]) tuple(n, p)\n}\n");
+  CHECK(p.run(formFusions) == PassResult::Changed);
+  CHECK(p.body() == "p = parameter()\nROOT fusion = fusion(p)\n");
+  CHECK(p.module->entry()->name() == "entry");
+}
+
+namespace {
+const char *twoFusions = "HloModule m\n"
+                         "f {\n x = f32[4] parameter(0)\n c = f32[4] parameter(1)\n i = f32[4] parameter(2)\n"
+                         " a = f32[4] add(x, c)\n ROOT s = f32[4] subtract(a, i)\n}\n"
+                         "ENTRY e {\n k = f32[4] constant({1,2,3,4})\n p = f32[4] parameter(0)\n"
+                         " n = f32[4] multiply(p, k)\n j = f32[4] iota(), iota_dimension=0\n"
+                         " v = f32[4] fusion(j, k, n), kind=kLoop, calls=f\n"
+                         " ROOT t = (f32[4], f32[4]) tuple(v, n)\n}\n";
+}
+
+TEST_CASE("beside fusions every op is one of its own, and constants go into their readers") {
+  PassRun p(twoFusions);
+  CHECK(p.run(formFusions) == PassResult::Changed);
+  CHECK(p.body() == "p = parameter()\nn = fusion(p)\nv = fusion(n)\nROOT t = tuple(v n)\n");
+  CHECK(p.body("wrapped_n") == "k = constant()\np = parameter()\nROOT n = multiply(p k)\n");
+  CHECK(p.body("f") == "j = iota()\nk = constant()\ni = parameter()\na = add(j k)\nROOT s = subtract(a i)\n");
+  CHECK(p.module->computations().size() == 3);
+  CHECK(p.run(formFusions) == PassResult::Unchanged);
+}
+
+TEST_CASE("a constant that needs a buffer gets a kernel") {
+  PassRun p("HloModule m\nf {\n x = f32[4] parameter(0)\n ROOT n = f32[4] negate(x)\n}\n"
+            "ENTRY e {\n k = f32[4] constant({1,2,3,4})\n v = f32[4] fusion(k), kind=kLoop, calls=f\n"
+            " ROOT t = (f32[4], f32[4]) tuple(v, k)\n}\n");
+  CHECK(p.run(formFusions) == PassResult::Changed);
+  CHECK(p.body() == "k = fusion()\nv = fusion(k)\nROOT t = tuple(v k)\n");
+}
+
+TEST_CASE("a body that two fusions share is copied before a constant goes into it") {
+  PassRun p("HloModule m\nf {\n x = f32[4] parameter(0)\n ROOT n = f32[4] negate(x)\n}\n"
+            "ENTRY e {\n p = f32[4] parameter(0)\n k = f32[4] constant({1,2,3,4})\n"
+            " v = f32[4] fusion(k), kind=kLoop, calls=f\n w = f32[4] fusion(p), kind=kLoop, calls=f\n"
+            " ROOT t = (f32[4], f32[4]) tuple(v, w)\n}\n");
+  CHECK(p.run(formFusions) == PassResult::Changed);
+  CHECK(p.body() == "p = parameter()\nv = fusion()\nw = fusion(p)\nROOT t = tuple(v w)\n");
+  CHECK(p.body("f") == "x = parameter()\nROOT n = negate(x)\n");
+  CHECK(p.body("f.1") == "k = constant()\nROOT n = negate(k)\n");
+}
+
+TEST_CASE("a side effect that no result reads is not dropped") {
+  PassRun p(entry("p = s32[] parameter(0)\n t = token[] after-all()\n"
+                  "o = token[] outfeed(p, t), outfeed_shape=s32[]\n ROOT n = s32[] negate(p)"));
+  CHECK(p.run(formFusions) == PassResult::Changed);
+  CHECK(p.body() == "p = parameter()\no = fusion(p)\nROOT m = fusion(p)\n");
+  CHECK(p.body("fused_o") == "p = parameter()\nt = after-all()\nROOT o = outfeed(p t)\n");
+}

@@ -1,0 +1,62 @@
+// Whatever passes do to a module, it computes the same.
+#include "fuzz/ModuleGenerator.h"
+#include "hloc/interp/Inputs.h"
+#include "hloc/interp/Interpreter.h"
+
+#include "RunPasses.h"
+
+using namespace hloc;
+using namespace hloc::test;
+
+namespace {
+
+std::optional<Literal> resultOf(const HloModule &module, llvm::ArrayRef<Literal> arguments) {
+  DiagnosticEngine diagnostics;
+  auto result = interpret(module, arguments, diagnostics);
+  return succeeded(result) ? std::optional(std::move(*result)) : std::nullopt;
+}
+
+constexpr HloPass cleanUp[] = {{"simplify-tuples", simplifyTuples},
+                               {"common-subexpressions", mergeCommonSubexpressions},
+                               {"dead-code", eraseDeadCode}};
+PassResult cleanUpToFixpoint(HloModule &module, HloPassContext &context) {
+  return runToFixpoint(module, cleanUp, context);
+}
+
+} // namespace
+
+TEST_CASE("generated modules compute the same after each pass") {
+  constexpr HloPass passes[] = {{"inline-calls", inlineCalls},
+                                {"clean-up", cleanUpToFixpoint},
+                                {"apply-entry-layout", applyEntryLayout},
+                                {"form-fusions", formFusions},
+                                {"clean-up again", cleanUpToFixpoint}};
+  unsigned compared = 0, changes = 0;
+  for (uint64_t seed = 0; seed < 150; ++seed) {
+    GeneratorOptions options;
+    options.singleDeviceOnly = true;
+    auto source = generateModule(seed, options);
+    std::string text = print(*source);
+    DiagnosticEngine diagnostics;
+    auto arguments = makeArguments(*source, diagnostics, seed);
+    REQUIRE(succeeded(arguments));
+    std::optional<Literal> expected = resultOf(*source, *arguments);
+    HloPassContext context(diagnostics);
+    auto module = cloneModule(*source);
+    for (const HloPass &pass : passes) {
+      PassResult result = runPasses(*module, pass, context);
+      INFO("seed " << seed << " after " << pass.name.str() << "\n" << text << "\n" << print(*module));
+      REQUIRE(result != PassResult::Failed);
+      changes += result == PassResult::Changed;
+      DiagnosticEngine found;
+      REQUIRE(verify(*module, found));
+      if (expected) {
+        REQUIRE(resultOf(*module, *arguments) == expected);
+        ++compared;
+      }
+    }
+    CHECK(print(*source) == text);
+  }
+  CHECK(compared > 400);
+  CHECK(changes > 150);
+}
