@@ -10,8 +10,8 @@ namespace hloc {
 /// What `-j N` and its like mean: `asked`, or as many as there are cores for 0.
 unsigned numWorkers(unsigned asked);
 
-/// Calls `work(i)` for each i below `count`, on up to `workers` threads, the calling one among them. Returns when all is
-/// done.
+/// Calls `work(i)` for each i below `count`, on up to `workers` threads, the calling one among them. Returns when all
+/// is done.
 void runInParallel(size_t count, unsigned workers, llvm::function_ref<void(size_t)> work);
 
 } // namespace hloc
