@@ -13,10 +13,12 @@ namespace hloc {
 
 CompilerOptions compilerOptions(const CompileOptions &options);
 
-/// Feeds --timing and --dump-after-each-pass.
+/// Feeds --timing and --dump-after-each-pass. `input` is put before the names that --timing shows, to tell inputs
+/// apart.
 class DriverObserver : public CompileObserver {
 public:
-  DriverObserver(Timing &timing, const DumpOptions &dump) : timing(timing), dump(dump) {}
+  DriverObserver(Timing &timing, const DumpOptions &dump, std::string input = {})
+      : timing(timing), dump(dump), input(std::move(input)) {}
 
   bool wantsPasses() const override { return timing.enabled() || dump.enabled; }
   void timed(llvm::StringRef name, llvm::StringRef track, Clock::time_point begin, Clock::time_point end,
@@ -28,6 +30,7 @@ public:
 private:
   Timing &timing;
   const DumpOptions &dump;
+  std::string input;
   std::mutex mutex; ///< of the map; a track is used by one thread
   std::map<std::string, std::unique_ptr<DumpTrack>, std::less<>> tracks;
 };

@@ -59,7 +59,7 @@ void addTargetOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
                                                                          {"ptxas", AssemblerChoice::Ptxas}}))
       ->type_name("NAME");
   app.add_option("--libdevice", options.toolchain.libdevice, "libdevice.10.bc to use")->type_name("FILE");
-  app.add_option("-j,--jobs", options.jobs, "kernels compiled in parallel; the output does not depend on it")
+  app.add_option("-j,--jobs", options.jobs, "inputs and kernels compiled in parallel; the output does not depend on it")
       ->check(wholeNumber);
   app.add_option("-O,--optimization-level", options.optimizationLevel, "0 to 3, as LLVM's")->check(CLI::Range(0, 3));
 }

@@ -16,6 +16,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <future>
+#include <mutex>
 
 namespace hloc {
 
@@ -25,12 +26,18 @@ namespace {
 class CompileCommand {
 public:
   CompileCommand(const CompileOptions &options, const Toolchain &toolchain, Timing &timing, Outputs &outputs)
-      : options(options), timing(timing), toolchain(toolchain), outputs(outputs), observer(timing, options.dump),
+      : options(options), timing(timing), toolchain(toolchain), outputs(outputs),
+        observer(timing, options.dump, options.inputs.size() > 1 ? stemOf(options.input) : ""),
         compiler(compilerOptions(options), toolchain, observer, diagnostics), kind(outputs.kind()) {}
 
-  ExitCode run() {
+  void run() {
     runStages();
     observer.endTrack("", diagnostics);
+  }
+
+  /// After `run`: what it has to say, and how it ended.
+  ExitCode report() {
+    llvm::outs() << listing;
     diagnostics.print(llvm::errs(), useColour(options.colour));
     return diagnostics.exitCode();
   }
@@ -129,7 +136,7 @@ private:
     if (!options.manifestFile.empty())
       outputs.writeManifest(options.input, target, printManifest(compiled.manifest), diagnostics);
     if (options.listKernels)
-      llvm::outs() << listKernels(compiled.manifest);
+      listing += listKernels(compiled.manifest);
     if (!options.goldenFolder.empty()) {
       Timing::Scope scope(timing, "golden");
       std::string text =
@@ -175,10 +182,49 @@ private:
   DriverObserver observer;
   Compiler compiler;
   EmitKind kind;
+  std::string listing;
   /// Loading nvJitLink and asking a new ptxas for its version take some milliseconds, while there is something else to
   /// do.
   std::future<void> assemblerPrepared;
 };
+
+/// The options for one of several inputs: its dumps have a folder of their own.
+CompileOptions optionsFor(const CompileOptions &options, const std::string &input) {
+  CompileOptions one = options;
+  one.input = input;
+  if (options.inputs.size() > 1 && !options.dump.folder.empty())
+    one.dump.folder += "/" + stemOf(input);
+  return one;
+}
+
+/// Inputs are compiled in parallel and reported in their order, each as soon as those before it are.
+ExitCode compileInputs(const CompileOptions &options, const Toolchain &toolchain, Timing &timing, Outputs &outputs,
+                       DiagnosticEngine &diagnostics) {
+  std::vector<CompileOptions> each;
+  for (const std::string &input : options.inputs)
+    removeEarlierDumps(each.emplace_back(optionsFor(options, input)).dump, diagnostics);
+  std::vector<std::unique_ptr<CompileCommand>> finished(each.size());
+  std::mutex mutex; // of what is below and of `finished`
+  size_t numReported = 0;
+  ExitCode code = ExitCode::Success;
+  auto report = [&](size_t i, std::unique_ptr<CompileCommand> command) {
+    std::lock_guard lock(mutex);
+    finished[i] = std::move(command);
+    for (; numReported < finished.size() && finished[numReported]; ++numReported) {
+      ExitCode own = finished[numReported]->report();
+      finished[numReported].reset();
+      if (code == ExitCode::Success || own == ExitCode::InternalError)
+        code = own;
+    }
+  };
+  bool dumpsInOrder = options.dump.enabled && options.dump.folder.empty();
+  runInParallel(each.size(), dumpsInOrder ? 1 : numWorkers(options.jobs), [&](size_t i) {
+    auto command = std::make_unique<CompileCommand>(each[i], toolchain, timing, outputs);
+    command->run();
+    report(i, std::move(command));
+  });
+  return code;
+}
 
 void checkForStaleGoldens(const CompileOptions &options, DiagnosticEngine &diagnostics) {
   std::set<std::string> checked;
@@ -199,16 +245,7 @@ int runCompile(const CompileOptions &options) {
     warnOfUnusedTools(options, outputs.needsAssembler(), outputs.neededStage() >= Stage::Llvm, diagnostics);
     warnOfIdleFilters(options.dump, diagnostics);
     Toolchain toolchain = discoverTools(options.toolchain, timing);
-    for (const std::string &input : options.inputs) {
-      CompileOptions one = options;
-      one.input = input;
-      if (options.inputs.size() > 1 && !options.dump.folder.empty())
-        one.dump.folder += "/" + stemOf(input);
-      removeEarlierDumps(one.dump, diagnostics);
-      ExitCode own = CompileCommand(one, toolchain, timing, outputs).run();
-      if (code == ExitCode::Success || own == ExitCode::InternalError)
-        code = own;
-    }
+    code = compileInputs(options, toolchain, timing, outputs, diagnostics);
     if (!options.goldenFolder.empty())
       checkForStaleGoldens(options, diagnostics);
   }

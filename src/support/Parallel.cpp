@@ -7,6 +7,21 @@
 
 namespace hloc {
 
+namespace {
+
+/// Threads that calls of runInParallel have started and that have not ended.
+std::atomic<unsigned> numHelping = 0;
+
+bool mayStartAnother(unsigned workers) {
+  unsigned helping = numHelping;
+  while (helping + 1 < workers)
+    if (numHelping.compare_exchange_weak(helping, helping + 1))
+      return true;
+  return false;
+}
+
+} // namespace
+
 unsigned numWorkers(unsigned asked) { return asked ? asked : std::max(1u, std::thread::hardware_concurrency()); }
 
 void runInParallel(size_t count, unsigned workers, llvm::function_ref<void(size_t)> work) {
@@ -16,8 +31,11 @@ void runInParallel(size_t count, unsigned workers, llvm::function_ref<void(size_
       work(i);
   };
   std::vector<std::thread> threads;
-  for (unsigned i = 1; i < workers && i < count; ++i)
-    threads.emplace_back(worker);
+  while (threads.size() + 1 < count && mayStartAnother(workers))
+    threads.emplace_back([&] {
+      worker();
+      --numHelping;
+    });
   worker();
   for (std::thread &thread : threads)
     thread.join();

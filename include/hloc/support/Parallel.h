@@ -11,7 +11,8 @@ namespace hloc {
 unsigned numWorkers(unsigned asked);
 
 /// Calls `work(i)` for each i below `count`, on up to `workers` threads, the calling one among them. Returns when all
-/// is done.
+/// is done. Calls inside `work`, and beside it, share the threads: none starts one while the process has `workers` - 1
+/// others of these calls.
 void runInParallel(size_t count, unsigned workers, llvm::function_ref<void(size_t)> work);
 
 } // namespace hloc
