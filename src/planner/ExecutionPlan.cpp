@@ -102,12 +102,14 @@ private:
 
   Slices elementOf(const HloInstruction &instr) {
     int64_t index = instr.intOr(AttributeKey::Index, 0);
-    size_t first = 0;
-    const Shape &tuple = instr.operand(0)->shape();
-    for (int64_t i = 0; i < index; ++i)
-      first += tuple.element(i).leaves().size();
-    size_t count = tuple.element(index).leaves().size();
-    return Slices(llvm::ArrayRef<BufferSlice>(places[instr.operand(0)]).slice(first, count));
+    const HloInstruction &tuple = *instr.operand(0);
+    std::vector<size_t> &starts = firstLeaves[&tuple];
+    if (starts.empty()) {
+      starts.push_back(0);
+      for (const Shape &element : tuple.shape().elements())
+        starts.push_back(starts.back() + element.leaves().size());
+    }
+    return Slices(llvm::ArrayRef<BufferSlice>(places[&tuple]).slice(starts[index], starts[index + 1] - starts[index]));
   }
 
   Slices outputsOf(const HloInstruction &fusion) {
@@ -358,6 +360,8 @@ private:
   DiagnosticEngine &diagnostics;
   ExecutionPlan plan;
   llvm::DenseMap<const HloInstruction *, Slices> places;
+  /// Of tuples that elements are taken of: which leaf each element begins with, and their number.
+  llvm::DenseMap<const HloInstruction *, std::vector<size_t>> firstLeaves;
   std::vector<Work> works;
   std::vector<Donation> donations;
   std::multimap<uint32_t, uint32_t>
