@@ -25,6 +25,7 @@ void Checker::follow(const Place &place, uint64_t bytes, uint32_t lanes) {
                      access != Access::Read};
   now.now.strong = synchronizes;
   now.now.blockScope = at.blockScope;
+  now.shared = shared;
   if (now.writes && !now.reads)
     now.rewrites = rewrites(place, bytes, lane);
   for (uint64_t g = place.offset >> shift; g <= (place.offset + bytes - 1) >> shift; ++g)
@@ -89,6 +90,14 @@ void followWarpSync(Warp &warp, uint32_t mask, const uint32_t *members) {
     warp.core->causality.syncLanes(warp.warp, group, group == warp.live);
     rest &= ~group;
   }
+}
+
+void followCollective(Warp &warp, const Decoded &at, const LaneSources &sources) {
+  Core &core = *warp.core;
+  if (core.launch.sharedBytes)
+    core.causality.endReads(warp.warp, sources);
+  if (core.launch.telling.contains(&at))
+    core.causality.tellLanes(warp.warp, sources);
 }
 
 } // namespace hloc::emulator

@@ -1,5 +1,7 @@
 #include "Causality.h"
 
+#include "Liveness.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
@@ -37,6 +39,58 @@ bool needsCausality(const Kernel &kernel) {
       return false;
     }
   });
+}
+
+namespace {
+
+bool readsStrongly(const Decoded &d) {
+  return (d.opcode == Opcode::Ld || d.opcode == Opcode::Atom) && (d.strong || d.acquires);
+}
+
+/// Data of memory that an address computed from the value leads to is no part of it.
+bool passesValues(const Decoded &d) {
+  return d.opcode != Opcode::Ld && d.opcode != Opcode::Atom && d.opcode != Opcode::Ldmatrix;
+}
+
+bool isCollectiveOfValues(const Decoded &d) {
+  return d.opcode == Opcode::Shfl || d.opcode == Opcode::Vote || d.opcode == Opcode::Match || d.opcode == Opcode::Redux;
+}
+
+} // namespace
+
+llvm::DenseSet<const Decoded *> findTellingCollectives(const Kernel &kernel) {
+  std::vector<llvm::SmallVector<const Decoded *, 2>> users(kernel.registers);
+  std::vector<bool> marked(kernel.registers);
+  std::vector<uint32_t> work;
+  auto mark = [&](const Decoded &d) {
+    forEachDefinition(d, [&](const Source &r) {
+      if (!marked[r.slot])
+        work.push_back(r.slot);
+      marked[r.slot] = true;
+    });
+  };
+  for (const Decoded &d : kernel.code) {
+    if (readsStrongly(d))
+      mark(d);
+    if (passesValues(d))
+      forEachUse(d, [&](const Source &r) { users[r.slot].push_back(&d); });
+  }
+  while (!work.empty()) {
+    const uint32_t slot = work.back();
+    work.pop_back();
+    for (const Decoded *user : users[slot])
+      mark(*user);
+  }
+  llvm::DenseSet<const Decoded *> telling;
+  for (const Decoded &d : kernel.code) {
+    if (!isCollectiveOfValues(d))
+      continue;
+    bool tells = false;
+    forEachRegister(d.operands[d.results], [&](const Source &r) { tells |= marked[r.slot]; });
+    if (tells)
+      telling.insert(&d);
+  }
+  return telling;
 }
 
 // Views.
@@ -168,6 +222,23 @@ ViewRef View::withEpochs(const ViewRef &view, uint64_t block, uint32_t epoch) {
   return copy;
 }
 
+ViewRef View::withoutWarp(const ViewRef &view, uint64_t block, uint32_t warp) {
+  const BlockTimes *times = view ? view->find(block) : nullptr;
+  auto isIt = [&](const WarpTimes::Row &row) { return row.warp == warp; };
+  if (!times || !times->warps || llvm::none_of(times->warps->rows, isIt))
+    return view;
+  auto others = llvm::makeIntrusiveRefCnt<WarpTimes>(*times->warps);
+  llvm::erase_if(others->rows, isIt);
+  auto copy = llvm::makeIntrusiveRefCnt<View>(*view);
+  for (auto &[number, chunk] : copy->chunks)
+    if (number == block / blocksOfChunk) {
+      auto changed = llvm::makeIntrusiveRefCnt<Chunk>(*chunk);
+      changed->blocks[block % blocksOfChunk].warps = others->rows.empty() ? nullptr : WarpTimesRef(others);
+      chunk = ChunkRef(changed);
+    }
+  return copy;
+}
+
 // Threads.
 
 void BlockCausality::begin(uint64_t linear, unsigned numWarps) {
@@ -278,6 +349,50 @@ void BlockCausality::syncLanes(uint32_t warp, uint32_t lanes, bool whole) {
     forEachLane(lanes, [&](unsigned lane) { change(warp, lane) = sum; });
   }
   ++w.clock;
+}
+
+void BlockCausality::endReads(uint32_t warp, const LaneSources &sources) {
+  using Table = std::array<WarpKnowledge::Clocks, 32>;
+  WarpKnowledge &w = warps[warp];
+  if (!w.heard)
+    w.heard = std::make_unique<Table>();
+  const Table before = *w.heard;
+  for (unsigned lane = 0; lane < 32; ++lane)
+    forEachLane(sources[lane], [&](unsigned from) {
+      WarpKnowledge::Clocks &clocks = (*w.heard)[lane];
+      for (unsigned other = 0; other < 32; ++other)
+        clocks[other] = std::max(clocks[other], before[from][other]);
+      clocks[from] = w.clock;
+    });
+  ++w.clock;
+}
+
+bool BlockCausality::isReadOver(uint32_t warp, unsigned lane, const Trace &trace) const {
+  if (trace.block != block || trace.warp != warp || !warps[warp].heard)
+    return false;
+  const WarpKnowledge::Clocks &clocks = (*warps[warp].heard)[lane];
+  bool over = true;
+  forEachLane(trace.lanes & ~(1u << lane), [&](unsigned other) { over &= clocks[other] >= trace.clock; });
+  return over;
+}
+
+void BlockCausality::tellLanes(uint32_t warp, const LaneSources &sources) {
+  if (warps[warp].uniform)
+    return;
+  std::array<ViewRef, 32> ofLane, told;
+  std::array<Knowledge, 32> &lanes = *warps[warp].lanes;
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    const bool asBefore = lane && lanes[lane].known == lanes[lane - 1].known;
+    ofLane[lane] = asBefore ? ofLane[lane - 1] : View::withoutWarp(lanes[lane].known, block, warp);
+  }
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    if (lane && sources[lane] == sources[lane - 1])
+      told[lane] = told[lane - 1];
+    else
+      forEachLane(sources[lane], [&](unsigned from) { told[lane] = View::join(told[lane], ofLane[from]); });
+  }
+  for (unsigned lane = 0; lane < 32; ++lane)
+    lanes[lane].known = View::join(lanes[lane].known, told[lane]);
 }
 
 void BlockCausality::arrive(uint32_t barrier, uint32_t warp, uint32_t lanes) {

@@ -15,6 +15,7 @@
 #include "Program.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/IntrusiveRefCntPtr.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/bit.h"
@@ -47,6 +48,8 @@ public:
   static ViewRef with(const ViewRef &view, uint64_t block, uint32_t warp, uint32_t lanes, uint32_t clock);
   /// `view`, and all that the block did in epochs before `epoch`.
   static ViewRef withEpochs(const ViewRef &view, uint64_t block, uint32_t epoch);
+  /// `view` without what lanes of that warp did since the last barrier of its whole block.
+  static ViewRef withoutWarp(const ViewRef &view, uint64_t block, uint32_t warp);
 
 private:
   struct WarpTimes : llvm::RefCountedBase<WarpTimes> {
@@ -83,6 +86,9 @@ struct Message {
   uint32_t thread = ~0u;  ///< that wrote last
 };
 
+/// By lane: the lanes of its warp from which it gets a value.
+using LaneSources = std::array<uint32_t, 32>;
+
 /// The threads of one resident block.
 class BlockCausality {
 public:
@@ -96,6 +102,13 @@ public:
   void fence(uint32_t warp, uint32_t lanes, bool whole, const Decoded &at);
   /// bar.warp.sync: `lanes` wait for each other.
   void syncLanes(uint32_t warp, uint32_t lanes, bool whole);
+  /// Any collective that carries values.
+  void endReads(uint32_t warp, const LaneSources &sources);
+  /// Whether a lane has got values, directly or not, from all lanes of its own warp that the trace is of since then.
+  bool isReadOver(uint32_t warp, unsigned lane, const Trace &trace) const;
+  /// A collective that carries what strong reads brought: each lane learns what its sources know of other warps, but
+  /// nothing of what lanes of its own warp did.
+  void tellLanes(uint32_t warp, const LaneSources &sources);
   void arrive(uint32_t barrier, uint32_t warp, uint32_t lanes);
   /// `waiting`: the warps that go on; `all`: that is all of the block.
   void complete(uint32_t barrier, uint32_t waiting, bool all);
@@ -122,6 +135,8 @@ private:
     bool uniform = true; ///< all lanes know what `common` says
     Knowledge common;
     std::unique_ptr<std::array<Knowledge, 32>> lanes;
+    using Clocks = std::array<uint32_t, 32>;
+    std::unique_ptr<std::array<Clocks, 32>> heard; ///< by lane, of each other lane: what that did up to this time
   };
 
   const Knowledge &of(uint32_t warp, unsigned lane) const;
@@ -139,5 +154,9 @@ private:
 
 /// Whether barriers of the whole block do not tell all about the order of its accesses.
 bool needsCausality(const Kernel &kernel);
+
+/// Shuffles, votes, matches and reductions of values that are computed from what strong reads brought: whoever gets
+/// such a value cannot have gone on before the read was done.
+llvm::DenseSet<const Decoded *> findTellingCollectives(const Kernel &kernel);
 
 } // namespace hloc::emulator

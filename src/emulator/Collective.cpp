@@ -43,6 +43,7 @@ void shuffle(const CollectiveCall &call) {
   uint32_t value[warpLanes];
   std::copy(a, a + warpLanes, value);
   ++call.warp.core->counters.shuffles;
+  LaneSources sources = {};
   call.forEachLane([&](unsigned lane) {
     const int by = int(b[lane] & 31), clamp = int(c[lane] & 31), segment = int(c[lane] >> 8 & 31), self = int(lane);
     const int limit = (self & segment) | (clamp & ~segment), lowest = self & segment;
@@ -71,9 +72,13 @@ void shuffle(const CollectiveCall &call) {
       if (options.checkDivergence)
         reportFinding(call.warp, call.at, lane, FindingKind::InactiveShuffle, message, true);
       fillUndefined(options, uint64_t(call.at.line) << 8 | uint64_t(from) << 2, &result, sizeof result, 0);
+    } else {
+      sources[lane] = 1u << from;
     }
     call.setPair(lane, result, inside);
   });
+  if (call.warp.core->launch.causal)
+    followCollective(call.warp, call.at, sources);
 }
 
 /// Lanes that named the same members work together, so that parts of a warp may each do their own.
@@ -88,6 +93,18 @@ template <typename Compute> void byGroups(const CollectiveCall &call, const uint
     compute(group);
     rest &= ~group;
   }
+}
+
+/// Every lane of a group gets a value made of those of all.
+void followGroups(const CollectiveCall &call, const uint32_t *members) {
+  if (!call.warp.core->launch.causal)
+    return;
+  LaneSources sources = {};
+  byGroups(call, members, [&](uint32_t group) {
+    for (uint32_t lanes = group; lanes; lanes &= lanes - 1)
+      sources[unsigned(llvm::countr_zero(lanes))] = group;
+  });
+  followCollective(call.warp, call.at, sources);
 }
 
 template <typename Visit> void visitLanes(uint32_t lanes, Visit visit) {
@@ -179,20 +196,24 @@ void runCollective(Warp &warp, const Decoded &at, uint32_t mask, const void *con
   if (!mask)
     return;
   const CollectiveCall call{warp, at, mask, operands, results};
-  // They wait for each other, but order no memory.
+  // They wait for each other, but order none of their own accesses.
   auto meet = [&](unsigned members) { checkMembers(warp, at, mask, call.words(members)); };
+  auto share = [&](unsigned members) {
+    meet(members);
+    followGroups(call, call.words(members));
+  };
   switch (at.opcode) {
   case Opcode::Shfl:
     meet(3);
     return shuffle(call);
   case Opcode::Vote:
-    meet(1);
+    share(1);
     return vote(call);
   case Opcode::Redux:
-    meet(1);
+    share(1);
     return reduce(call);
   case Opcode::Match:
-    meet(1);
+    share(1);
     return match(call);
   case Opcode::Elect:
     meet(0);

@@ -458,6 +458,8 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEng
   launch.firstGuesses = findLoadsBefore(kernel, Mode::Cas);
   launch.updateTests = findLoadsBefore(kernel, {Mode::Min, Mode::Max});
   launch.causal = impl->options.checkRaces && needsCausality(kernel);
+  if (launch.causal)
+    launch.telling = findTellingCollectives(kernel);
   if (impl->options.timeLimitSeconds > 0)
     launch.deadline = impl->options.timeLimitSeconds + secondsNow();
   if (double deadline = impl->options.deadline)

@@ -177,6 +177,7 @@ struct Launch {
   Traces traces = {};      ///< of global memory, in causal launches
   Messages messages = Messages();
   std::atomic<uint64_t> nextBlock = 0;
+  llvm::DenseSet<const Decoded *> telling = {};      ///< findTellingCollectives, in causal launches
   llvm::DenseSet<const Decoded *> firstGuesses = {}; ///< loads whose value a cas of the same address is to replace
   /// Loads that tell whether a min or max of the same address would change anything. A value that has become old since
   /// leads to an update too many, never to one that is missing.
@@ -242,11 +243,12 @@ private:
   bool uninit, races, synchronizes;
 };
 
-// In causal launches: what threads learn and tell by strong accesses, fences and waiting for lanes.
+// In causal launches: what threads learn and tell by strong accesses, fences, waiting for lanes, and values of lanes.
 void followStrong(Warp &warp, const Decoded &at, unsigned lane, const Place &place, bool reads, bool writes);
 void followStrong(Warp &warp, const Decoded &at, uint32_t mask, const uint64_t *addresses, bool reads, bool writes);
 void followFence(Warp &warp, const Decoded &at, uint32_t mask);
 void followWarpSync(Warp &warp, uint32_t mask, const uint32_t *members);
+void followCollective(Warp &warp, const Decoded &at, const LaneSources &sources);
 
 /// "byte 12 of `p0`", for messages.
 std::string describe(const Warp &warp, const Place &place);

@@ -35,6 +35,14 @@ bool Traces::isOrdered(const Sharers &sharers, const Access &access, const Trace
          llvm::none_of(sharers.reads, isOwn);
 }
 
+/// A lane that has got a value from those that read may write: they have read already, unless the compiler moved the
+/// read behind the collective. Cooperative groups use the shared memory of a tile again like this.
+bool Traces::mayOverwrite(const Sharers &sharers, const Access &access, const Trace &read) {
+  const unsigned lane = unsigned(llvm::countr_zero(access.now.lanes));
+  return mayMeet(read, access.now) || isOrdered(sharers, access, read) ||
+         (access.shared && access.causality.isReadOver(access.now.warp, lane, read));
+}
+
 /// The last of the writes that strong accesses known to this one have seen: all up to it are past.
 uint32_t Traces::lastSeen(const Sharers &sharers, const Access &access) {
   uint32_t last = 0;
@@ -103,7 +111,7 @@ Traces::Conflict Traces::enter(Cell &cell, const Access &access) {
     return {};
   }
   for (const Trace &read : sharers.reads)
-    if (!mayMeet(read, now) && !isOrdered(sharers, access, read))
+    if (!mayOverwrite(sharers, access, read))
       return {read, false};
   // What is in order with this write need not be compared with later ones, unless those may meet this one only.
   auto isPast = [&](const Trace &before) {

@@ -22,6 +22,7 @@ public:
     Trace now;
     bool reads, writes;
     bool rewrites = false; ///< leaves the bytes as they are: other threads of the block may write them at any time
+    bool shared = false;   ///< in shared memory
   };
   struct Conflict {
     Trace other; ///< nobody: no conflict
@@ -44,6 +45,7 @@ private:
   Sharers &sharersOf(Cell &cell);
   static bool isOrdered(const Sharers &sharers, const Access &access, const Trace &before);
   static bool mayMeet(const Trace &a, const Trace &b);
+  static bool mayOverwrite(const Sharers &sharers, const Access &access, const Trace &read);
   static void add(llvm::SmallVectorImpl<Trace> &list, const Trace &now);
   static uint32_t lastSeen(const Sharers &sharers, const Access &access);
   static void visit(Sharers &sharers, uint64_t block);
