@@ -135,6 +135,8 @@ struct Emulator::Impl {
   const Kernel *find(const std::string &name, DiagnosticEngine &diagnostics);
   bool checkLaunch(const Kernel &kernel, const LaunchRequest &request, DiagnosticEngine &diagnostics);
   bool fillParameters(Launch &launch, DiagnosticEngine &diagnostics);
+  /// A cooperative launch: the workspace of the grid is zero, and all blocks must be on the device at once.
+  bool prepareGrid(const Launch &launch, DiagnosticEngine &diagnostics);
   bool runBlocks(Launch &launch, DiagnosticEngine &diagnostics);
 };
 
@@ -351,6 +353,20 @@ bool Emulator::Impl::fillParameters(Launch &launch, DiagnosticEngine &diagnostic
   return true;
 }
 
+bool Emulator::Impl::prepareGrid(const Launch &launch, DiagnosticEngine &diagnostics) {
+  if (!launch.kernel.cooperative)
+    return true;
+  std::memset(regions[0]->data + program->gridWorkspace, 0, gridWorkspaceBytes);
+  const uint64_t blocks = launch.request.grid.count(), fits = residentBlocks(launch);
+  if (blocks <= fits)
+    return true;
+  diagnostics.report(DiagnosticKind::BadLaunch,
+                     fmt::format("kernel `{}`: its blocks wait for each other (it reads %envreg1 or %envreg2, as grid "
+                                 "groups do), and of its {} blocks only {} fit on a device of {} multiprocessors",
+                                 launch.kernel.name, blocks, fits, options.multiprocessors));
+  return false;
+}
+
 bool Emulator::Impl::runBlocks(Launch &launch, DiagnosticEngine &diagnostics) {
   uint64_t blocks = launch.request.grid.count();
   unsigned cores = options.numThreads ? options.numThreads : std::max(1u, std::thread::hardware_concurrency());
@@ -465,7 +481,8 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEng
   if (double deadline = impl->options.deadline)
     launch.deadline = launch.deadline ? std::min(launch.deadline, deadline) : deadline;
   impl->dependsOnSchedule |= hasStrongAccesses(kernel) || !launch.firstGuesses.empty() || !launch.updateTests.empty();
-  if (!impl->fillParameters(launch, diagnostics) || !impl->runBlocks(launch, diagnostics))
+  if (!impl->prepareGrid(launch, diagnostics) || !impl->fillParameters(launch, diagnostics) ||
+      !impl->runBlocks(launch, diagnostics))
     return llvm::failure();
   llvm::append_range(impl->findings, findings.sorted(std::max<uint64_t>(impl->options.maxFindings, 1)));
   return llvm::success(!findings.count());

@@ -68,11 +68,15 @@ enum class Special : uint8_t {
   LaneMaskLt,
   LaneMaskGe,
   LaneMaskGt,
-  Clock,   ///< 32 bits
+  Clock, ///< 32 bits
+  ClockHigh,
   Clock64, ///< 64 bits; never decreases
+  GlobalTimerLow,
+  GlobalTimerHigh,
   GlobalTimer,
   DynamicSharedSize,
-  TotalSharedSize
+  TotalSharedSize,
+  AggregateSharedSize
 };
 
 /// One operand. None is the sink `_`. A destination pair `%r|%p` and a list `{%a, %b}` are Vectors.
@@ -187,11 +191,16 @@ struct Symbol {
   uint64_t address; ///< within its space
 };
 
-/// A variable as it lies in memory, for bounds and for messages.
 /// Bytes of shared memory that a block of sm_80 and later keeps for the system: zero when it begins, and not the
 /// kernel's. Cooperative groups keep barriers of tiles of several warps there.
 inline constexpr uint64_t reservedSharedBytes = 1024;
 
+/// Bytes of the workspace that the driver gives to a grid whose blocks are all on the device (a cooperative launch): a
+/// size, which the emulator leaves zero, and the word of the grid's barrier. %envreg1 and %envreg2 are the upper and
+/// the lower half of its address.
+inline constexpr uint64_t gridWorkspaceBytes = 8;
+
+/// A variable as it lies in memory, for bounds and for messages.
 struct VariableInfo {
   std::string name;
   Space space = Space::Global;
@@ -208,6 +217,7 @@ struct Kernel {
   /// Where in shared memory the system's own part begins (%reserved_smem_offset_*); only kernels that ask for it have
   /// one.
   std::optional<uint64_t> reservedShared;
+  bool cooperative = false;              ///< it asks for the workspace of its grid
   std::array<uint32_t, 3> required = {}; ///< .reqntid; zero when absent
   std::array<uint32_t, 3> maximum = {};  ///< .maxntid; zero when absent
   std::vector<uint64_t> paramOffsets;
@@ -221,6 +231,7 @@ struct Program {
   llvm::StringMap<Kernel> kernels;
   std::vector<uint8_t> image;
   std::vector<VariableInfo> variables; ///< global and const
+  uint64_t gridWorkspace = 0;          ///< where it is in the image, if some kernel is cooperative
   std::vector<std::string> files;      ///< by number of `.file`
   /// "gelu.hlo:7:8" by the `.loc` before the instruction, empty where there is none.
   std::string location(const Decoded &instruction) const;

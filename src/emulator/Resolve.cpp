@@ -95,10 +95,20 @@ std::unique_ptr<Program> resolve(const ptx::Module &module, DiagnosticEngine &di
   }
   if (!variables(module, *program, scope, diagnostics))
     return nullptr;
+  program->gridWorkspace = alignTo(program->image.size(), gridWorkspaceBytes);
+  scope.gridWorkspace = (uint64_t(1) << regionShift) + program->gridWorkspace;
+  bool cooperative = false;
   for (const ptx::Function &f : module.functions)
     if (f.isEntry && f.hasBody)
-      if (auto kernel = KernelResolver(f, scope, diagnostics).run())
+      if (auto kernel = KernelResolver(f, scope, diagnostics).run()) {
+        cooperative |= kernel->cooperative;
         program->kernels[f.name] = std::move(*kernel);
+      }
+  if (cooperative) {
+    program->image.resize(program->gridWorkspace + gridWorkspaceBytes);
+    program->variables.push_back(
+        {"workspace of the grid", Space::Global, scope.gridWorkspace, gridWorkspaceBytes, false, true});
+  }
   return diagnostics.hasErrors() ? nullptr : std::move(program);
 }
 

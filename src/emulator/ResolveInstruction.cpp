@@ -43,10 +43,14 @@ std::optional<SpecialRegister> specialOf(StringRef n) {
                      .Case("%lanemask_ge", Special::LaneMaskGe)
                      .Case("%lanemask_gt", Special::LaneMaskGt)
                      .Cases({"%clock", "%clock_lo"}, Special::Clock)
+                     .Case("%clock_hi", Special::ClockHigh)
                      .Case("%clock64", Special::Clock64)
+                     .Case("%globaltimer_lo", Special::GlobalTimerLow)
+                     .Case("%globaltimer_hi", Special::GlobalTimerHigh)
                      .Case("%globaltimer", Special::GlobalTimer)
                      .Case("%dynamic_smem_size", Special::DynamicSharedSize)
                      .Case("%total_smem_size", Special::TotalSharedSize)
+                     .Case("%aggr_smem_size", Special::AggregateSharedSize)
                      .Default(Special::None);
   if (special != Special::None)
     return SpecialRegister{special, std::nullopt};
@@ -72,6 +76,17 @@ std::optional<uint64_t> reservedOffset(StringRef name, uint64_t begin) {
       .Case("end", begin + reservedSharedBytes)
       .Case("cap", reservedSharedBytes)
       .Default(std::nullopt);
+}
+
+/// Those that there are, but that mean nothing here: what the driver keeps for itself, and performance counters.
+bool isOfDriver(StringRef name) {
+  unsigned number = 0;
+  if (name.consume_front("%envreg"))
+    return !name.getAsInteger(10, number) && number < 32;
+  if (!name.consume_front("%pm"))
+    return false;
+  name.consume_back("_64");
+  return !name.getAsInteger(10, number) && number < 8;
 }
 
 unsigned widthOf(Special special) { return special == Special::Clock64 || special == Special::GlobalTimer ? 64 : 32; }
@@ -351,15 +366,21 @@ bool KernelResolver::bindName(Frame &frame, const ptx::Instruction &i, const ptx
     s.kind = Source::Kind::Special;
     s.special = special->special;
     return rule.type.width() <= widthOf(special->special) && !o.value ? true : mismatch(i, "`" + o.name + "`");
+  } else if (o.name == "%envreg1" || o.name == "%envreg2") {
+    kernel.cooperative = true;
+    s.value = o.name == "%envreg1" ? module.gridWorkspace >> 32 : module.gridWorkspace & 0xffffffff;
+    return rule.type.width() == 32 && !o.value ? true : mismatch(i, "`" + o.name + "`");
   } else if (auto offset = reservedOffset(o.name, kernel.reservedShared.value_or(0))) {
     s.value += *offset;
   } else if (module.function(o.name)) {
     error(i.range, DiagnosticKind::UnsupportedFeature, "the address of function `" + o.name + "` is not supported");
     return false;
   } else {
-    const bool reserved = StringRef(o.name).starts_with("%envreg") || StringRef(o.name).starts_with("%pm");
-    error(i.range, reserved ? DiagnosticKind::UnsupportedFeature : DiagnosticKind::UndefinedName,
-          "`" + o.name + "` is not a known register, variable or special register");
+    if (isOfDriver(o.name))
+      error(i.range, DiagnosticKind::UnsupportedFeature, "special register `" + o.name + "` is not supported");
+    else
+      error(i.range, DiagnosticKind::UndefinedName,
+            "`" + o.name + "` is not a known register, variable or special register");
     return false;
   }
   return rule.type.width() >= 32 ? true : mismatch(i, "address `" + o.name + "`");

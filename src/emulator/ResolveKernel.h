@@ -19,6 +19,7 @@ struct ModuleScope {
   llvm::StringMap<Symbol> globals;               ///< global and const variables
   llvm::StringMap<const ptx::Variable *> shared; ///< of the module; a kernel gets those that it names
   llvm::StringMap<std::string> aliases;
+  uint64_t gridWorkspace = 0; ///< address
   const ptx::Function *function(llvm::StringRef name) const;
 };
 

@@ -166,7 +166,9 @@ void WarpCode::prologue() {
   remember(Special::Warp, scalar(offsetof(WarpContext, warp)));
   remember(Special::NumWarps, scalar(offsetof(WarpContext, numWarps)));
   remember(Special::DynamicSharedSize, scalar(offsetof(WarpContext, dynamicShared)));
-  remember(Special::TotalSharedSize, scalar(offsetof(WarpContext, totalShared)));
+  Value *totalShared = scalar(offsetof(WarpContext, totalShared));
+  remember(Special::TotalSharedSize, totalShared);
+  remember(Special::AggregateSharedSize, ir.CreateAdd(totalShared, splatInt(32, reservedSharedBytes)));
   if (!isChunked())
     ir.CreateStore(ir.CreateLoad(ir.getInt32Ty(), field(offsetof(WarpContext, live))), pendingAt(0));
   ir.CreateBr(gates[chunk.begin]);

@@ -213,9 +213,13 @@ llvm::Value *WarpCode::readSpecial(Special special) {
     return perLane([](unsigned lane) { return ~((1u << lane) - 1); });
   case Special::LaneMaskGt:
     return perLane([](unsigned lane) { return ~((2u << lane) - 1); });
+  case Special::ClockHigh:
+  case Special::GlobalTimerHigh:
+    return ir.CreateLShr(readSpecial(Special::Clock64), splatInt(64, 32));
   case Special::Clock:
   case Special::Clock64:
   case Special::GlobalTimer:
+  case Special::GlobalTimerLow:
     return splat(ir.CreateIntrinsic(Intrinsic::readcyclecounter, {}));
   default:
     return splatInt(32, 0);

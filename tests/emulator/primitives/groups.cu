@@ -1,4 +1,4 @@
-// Cooperative groups within a block. (Grids that meet need a workspace that the launch gives them: not emulated.)
+// Cooperative groups within a block.
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
 #include <cooperative_groups/reduce.h>

@@ -48,6 +48,7 @@ const Row rows[] = {
     {"sm_80", "sm_75", "fma.rn.bf16 %h1, %h2, %h3, %h4;"},
     {"sm_80", "sm_75", "fma.rn.relu.f16 %h1, %h2, %h3, %h4;"},
     {"sm_80", "sm_75", "mov.u32 %r1, %reserved_smem_offset_1;"},
+    {"sm_90", "sm_89", "mov.u32 %r1, %aggr_smem_size;"},
     {"sm_75", "sm_70", "tanh.approx.f32 %f1, %f2;"},
     {"sm_90", "sm_80", "tanh.approx.bf16x2 %r1, %r2;"},
     {"sm_75", "sm_70", "ex2.approx.f16x2 %r1, %r2;"},
