@@ -76,6 +76,8 @@ void Checker::lane(const Place &place, unsigned lane, uint64_t bytes) {
     checkWritten(place, lane, bytes);
   if (uninit && access != Access::Read)
     markWritten(place, lane, bytes);
+  if (mayBeIncoherent(place))
+    checkCoherence(place, lane, bytes);
   if (tracks(place) && warp.core->launch.causal)
     follow(place, bytes, 1u << lane);
   else if (tracks(place))
@@ -101,6 +103,8 @@ void Checker::lanes(const Place &base, uint64_t lowest, uint32_t mask, const uin
   }
   if (!tracks(base))
     return;
+  if (mayBeIncoherent(base))
+    forEach([&](const Place &place, unsigned l) { checkCoherence(place, l, bytes); });
   if (launch.causal)
     return forEach([&](const Place &place, unsigned l) { follow(place, bytes, 1u << l); });
   if (global) {
@@ -137,12 +141,15 @@ void Checker::run(const Place &place, uint64_t bytes) {
   }
   if (!tracks(place))
     return;
-  if (core.launch.causal) {
+  auto forEach = [&](auto visit) {
     Place part = place;
     for (unsigned l = 0; l < warpLanes; ++l, part.offset += bytes)
-      follow(part, bytes, 1u << l);
-    return;
-  }
+      visit(part, l);
+  };
+  if (mayBeIncoherent(place))
+    forEach([&](const Place &part, unsigned l) { checkCoherence(part, l, bytes); });
+  if (core.launch.causal)
+    return forEach([&](const Place &part, unsigned l) { follow(part, bytes, 1u << l); });
   if (place.space == Space::Shared)
     trackSharedRun(place, bytes);
   else
@@ -199,6 +206,8 @@ void Checker::broadcast(const Place &place, uint32_t mask, uint64_t bytes) {
   unsigned last = warpLanes - 1 - unsigned(llvm::countl_zero(mask));
   if (uninit && !mayReadUnwritten(warp.core->launch, at))
     checkWritten(place, last, bytes);
+  if (mayBeIncoherent(place))
+    checkCoherence(place, last, bytes);
   if (tracks(place) && warp.core->launch.causal)
     follow(place, bytes, mask);
   else if (tracks(place))
@@ -287,6 +296,40 @@ void Checker::reportRace(const Place &place, unsigned lane, unsigned otherThread
     return fmt::format("{} {}, which {} {} with no {} between", access == Access::Read ? "reads" : "writes",
                        describe(warp, place), who, otherWrote ? "wrote" : "read", otherBlock ? "order" : "barrier");
   });
+}
+
+/// Whether the access is an ld.global.nc, or a write where there were some, of memory that the kernel may write.
+bool Checker::mayBeIncoherent(const Place &place) const {
+  if (place.space != Space::Global)
+    return false;
+  const NonCoherentReads *reads = warp.core->launch.windows[place.region].nonCoherent.get();
+  return reads && (access == Access::Read ? at.nonCoherent : reads->any.load(std::memory_order_relaxed));
+}
+
+void Checker::checkCoherence(const Place &place, unsigned lane, uint64_t bytes) {
+  Launch &launch = warp.core->launch;
+  Window &window = launch.windows[place.region];
+  const unsigned shift = launch.globalShift;
+  Lines shadow = window.shadow(launch.concurrent);
+  bool found = false;
+  for (uint64_t g = place.offset >> shift; g <= (place.offset + bytes - 1) >> shift; ++g) {
+    std::atomic_ref<uint8_t> mark(window.nonCoherent->granules[g]);
+    if (access != Access::Read) {
+      found |= mark.load(std::memory_order_relaxed) != 0;
+      continue;
+    }
+    mark.store(1, std::memory_order_relaxed);
+    window.nonCoherent->any.store(true, std::memory_order_relaxed);
+    found |= launch.causal ? launch.traces.isWritten(window.cells[g])
+                           : Lines::Held(shadow, g / Lines::granulesOfLine).at(g).writer != 0;
+  }
+  if (found)
+    reportFinding(warp, at, lane, FindingKind::NonCoherentRead, [&] {
+      const char *what = access == Access::Read
+                             ? "reads {} by a load that is not coherent (.nc), which the kernel writes"
+                             : "writes {}, which the kernel reads by loads that are not coherent (.nc)";
+      return fmt::format(fmt::runtime(what), describe(warp, place));
+    });
 }
 
 void Checker::checkWritten(const Place &place, unsigned lane, uint64_t bytes) {

@@ -30,6 +30,8 @@ llvm::StringRef findingName(FindingKind kind) {
     return "shared-race";
   case FindingKind::GlobalRace:
     return "global-race";
+  case FindingKind::NonCoherentRead:
+    return "non-coherent-read";
   case FindingKind::DivergentBarrier:
     return "divergent-barrier";
   case FindingKind::Deadlock:
@@ -98,6 +100,25 @@ unsigned granuleShift(const Kernel &kernel, Space space) {
       consider(1);
   }
   return shift;
+}
+
+/// Of a window that is tracked for races; false if there is no memory.
+bool allocateShadows(Window &window, const Launch &launch, bool hasNonCoherent) {
+  const uint64_t granules = (window.bytes >> launch.globalShift) + 1;
+  if (hasNonCoherent) {
+    window.nonCoherent = std::make_unique<NonCoherentReads>();
+    window.nonCoherent->granules = allocateZeroed<uint8_t>(granules, Use::Sparse);
+    if (!window.nonCoherent->granules)
+      return false;
+  }
+  if (launch.causal) {
+    window.cells = allocateZeroed<Cell>(granules, Use::Sparse);
+    return bool(window.cells);
+  }
+  const uint64_t lines = (granules - 1) / Lines::granulesOfLine + 1;
+  window.lines = allocateZeroed<Owners<false>>(lines, Use::Dense);
+  window.granules = allocateZeroed<Owners<false>>(lines * Lines::granulesOfLine, Use::Sparse);
+  return window.lines && window.granules;
 }
 
 bool sameAddress(const Source &a, const Source &b) {
@@ -328,6 +349,7 @@ bool Emulator::Impl::fillParameters(Launch &launch, DiagnosticEngine &diagnostic
     }
     std::memcpy(&launch.parameters[launch.kernel.paramOffsets[i]], &value, launch.kernel.paramSizes[i]);
   }
+  const bool hasNonCoherent = llvm::any_of(launch.kernel.code, [](const Decoded &d) { return d.nonCoherent; });
   for (size_t r = 0; r < regions.size(); ++r) {
     Window &window = launch.windows[r];
     window.data = regions[r]->data;
@@ -336,14 +358,7 @@ bool Emulator::Impl::fillParameters(Launch &launch, DiagnosticEngine &diagnostic
     window.watched = window.tracked || (options.checkUninit && !regions[r]->complete);
     if (!window.tracked)
       continue;
-    if (launch.causal)
-      window.cells = allocateZeroed<Cell>((regions[r]->bytes >> launch.globalShift) + 1, Use::Sparse);
-    if (launch.causal && window.cells)
-      continue;
-    uint64_t lines = (regions[r]->bytes >> launch.globalShift) / Lines::granulesOfLine + 1;
-    window.lines = allocateZeroed<Owners<false>>(lines, Use::Dense);
-    window.granules = allocateZeroed<Owners<false>>(lines * Lines::granulesOfLine, Use::Sparse);
-    if (!launch.causal && window.lines && window.granules)
+    if (allocateShadows(window, launch, hasNonCoherent))
       continue;
     diagnostics.report(
         DiagnosticKind::BadLaunch,

@@ -62,6 +62,12 @@ struct Region {
   Zeroed<uint8_t> written; ///< one byte a byte: 1 if somebody wrote it
 };
 
+/// What ld.global.nc has read of a window. PTX wants that memory to be read-only for as long as the kernel runs.
+struct NonCoherentReads {
+  std::atomic<bool> any = false;
+  Zeroed<uint8_t> granules; ///< 1: read
+};
+
 /// What one launch may do with a region.
 struct Window {
   struct Slice {
@@ -71,10 +77,11 @@ struct Window {
   std::vector<Slice> slices; ///< empty: not an argument
   uint8_t *data = nullptr;   ///< of the region
   uint64_t bytes = 0;
-  bool tracked = false;                  ///< some slice is writable, so races are possible, and looked for
-  bool watched = false;                  ///< tracked, or some of its bytes may be nobody's
-  Zeroed<Owners<false>> lines, granules; ///< of the shadow, if it is tracked for races
-  Zeroed<Cell> cells;                    ///< instead, in causal launches
+  bool tracked = false;                          ///< some slice is writable, so races are possible, and looked for
+  bool watched = false;                          ///< tracked, or some of its bytes may be nobody's
+  Zeroed<Owners<false>> lines, granules;         ///< of the shadow, if it is tracked for races
+  Zeroed<Cell> cells;                            ///< instead, in causal launches
+  std::unique_ptr<NonCoherentReads> nonCoherent; ///< if it is tracked, and the kernel has such loads
   Lines shadow(bool concurrent) const { return {lines.get(), granules.get(), concurrent}; }
 };
 
@@ -225,6 +232,8 @@ private:
   void trackSharedRun(const Place &place, uint64_t bytes);
   void trackGlobalRun(const Place &place, uint64_t bytes);
   bool rewrites(const Place &place, uint64_t bytes, unsigned lane) const;
+  bool mayBeIncoherent(const Place &place) const;
+  void checkCoherence(const Place &place, unsigned lane, uint64_t bytes);
   /// The access of `lanes` to the same bytes, in causal launches.
   void follow(const Place &place, uint64_t bytes, uint32_t lanes);
   template <bool shared>

@@ -30,6 +30,10 @@ public:
   };
   /// Puts the access on record unless it is not in order with another.
   Conflict enter(Cell &cell, const Access &access);
+  /// Whether some access of this launch wrote there.
+  bool isWritten(const Cell &cell) const {
+    return cell.others ? !pool[cell.others - 1].writes.empty() : cell.write.lanes != 0;
+  }
   /// Forgets all but what is in cells of global memory, which must not be used again.
   void clear() { pool.clear(); }
 

@@ -101,6 +101,7 @@ enum class FindingKind : uint8_t {
   UninitializedRead,
   SharedRace,
   GlobalRace,
+  NonCoherentRead, ///< ld.global.nc of memory that the same kernel writes, in whatever order
   DivergentBarrier,
   Deadlock,   ///< some warps wait at a barrier that others never reach
   NoProgress, ///< some warps spin for what nobody will do

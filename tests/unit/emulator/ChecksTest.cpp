@@ -446,3 +446,60 @@ TEST_CASE("checks: switched off, they are silent, and wild accesses still touch 
   wild.runOnThree("st.global.u32 [%d3+-1048576], %r1;");
   CHECK(wild.only(FindingKind::OutOfBounds));
 }
+
+TEST_CASE("checks: memory that is read by ld.nc stays as it is for the whole kernel") {
+  const std::string own = "add.u64 %d25, %d1, %d0;\n", mixed = own +
+                                                               "xor.b32 %r25, %r2, 5;\nmul.wide.u32 %d26, %r25, 4;\n"
+                                                               "add.u64 %d26, %d1, %d26;\n";
+  const std::string first = "setp.ne.u32 %p1, %r1, 0;\n@%p1 bra END;\n", fence = "fence.acq_rel.gpu;\n";
+  const std::string reads = "reads byte ", writes = "writes byte ";
+  struct Row {
+    const char *what;
+    std::string body, message;
+  };
+  for (const Row &row : std::initializer_list<Row>{
+           {"own word after", own + "st.global.u32 [%d25], 1;\nld.global.nc.u32 %r5, [%d25];", reads},
+           {"own word before", own + "ld.global.nc.u32 %r5, [%d25];\nst.global.u32 [%d25], %r5;", writes},
+           {"another's after a barrier", mixed + "st.global.u32 [%d25], 1;\nbar.sync 0;\nld.global.nc.u32 %r5, [%d26];",
+            reads},
+           {"another's before a barrier",
+            mixed + "ld.global.nc.u32 %r5, [%d26];\nbar.sync 0;\nst.global.u32 [%d25], %r5;", writes},
+           {"all read one",
+            "ld.global.nc.u32 %r5, [%d1+8];\nbar.sync 0;\n" + first + "st.global.u32 [%d1+8], 1;\nEND:", writes},
+           {"one is read by all", own + "st.global.u32 [%d25], 1;\nbar.sync 0;\nld.global.nc.u32 %r5, [%d1+8];", reads},
+           {"part of a vector",
+            "st.global.u32 [%d1+8], 1;\nbar.sync 0;\n" + first +
+                "ld.global.nc.v4.u32 {%r5, %r6, %r7, %r8}, [%d1];\nEND:",
+            reads},
+           {"an atomic", own + "ld.global.nc.u32 %r5, [%d25];\nred.global.add.u32 [%d25], 1;", writes},
+           {"with fences, after", own + fence + "st.global.u32 [%d25], 1;\nld.global.nc.u32 %r5, [%d25];", reads},
+           {"with fences, before", own + fence + "ld.global.nc.u32 %r5, [%d25];\nst.global.u32 [%d25], 1;", writes},
+       })
+    expectFinding({row.what, row.body, FindingKind::NonCoherentRead, row.message.c_str()});
+  expectFinding({"two blocks",
+                 own + "setp.eq.u32 %p1, %r3, 0;\n@%p1 st.global.u32 [%d25], 1;\n"
+                       "@!%p1 ld.global.nc.u32 %r5, [%d25+-128];",
+                 FindingKind::NonCoherentRead,
+                 "byte ",
+                 {2, 1, 1}});
+
+  expectSilence("coherent loads",
+                own + "ld.global.u32 %r5, [%d25];\nst.global.u32 [%d25], 1;\nld.global.u32 %r5, [%d25];");
+  expectSilence("other places", own + "ld.global.nc.u32 %r5, [%d25];\nst.global.u32 [%d25+128], %r5;");
+  expectSilence("other places, fences", own + fence + "ld.global.nc.u32 %r5, [%d25];\nst.global.u32 [%d25+128], %r5;");
+  expectSilence("other buffers", "add.u64 %d25, %d2, %d0;\nadd.u64 %d26, %d3, %d0;\nld.global.nc.u32 %r5, [%d25];\n"
+                                 "st.global.u32 [%d26], %r5;");
+}
+
+TEST_CASE("checks: what one kernel wrote another may read by ld.nc") {
+  Harness h;
+  h.load(Harness::kernel("setp.eq.u64 %p1, %d2, 0;\nadd.u64 %d25, %d1, %d0;\n@%p1 st.global.u32 [%d25], 1;\n"
+                         "@!%p1 ld.global.nc.u32 %r5, [%d25];",
+                         2));
+  BufferId buffer = h.output("buffer", 128);
+  for (uint64_t reads : {0, 1, 0}) {
+    h.arguments = {BufferArgument{buffer, 0, 128, true}, ScalarArgument{reads, 8}};
+    INFO(h.launch().messages());
+    CHECK(h.silent());
+  }
+}
