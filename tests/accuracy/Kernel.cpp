@@ -121,6 +121,36 @@ bool Kernel::run(size_t machine, llvm::ArrayRef<Patterns> operands, Patterns &re
   return fine;
 }
 
+bool Kernel::run(size_t machine, llvm::ArrayRef<float> operand, llvm::MutableArrayRef<float> result) {
+  EmulatorDevice &device = *machines[machine];
+  std::string error;
+  bool fine = true;
+  for (uint32_t i = 0; i < program.buffers.size(); ++i)
+    if (program.buffers[i].contents == DeviceBuffer::Contents::Input)
+      fine = fine && device.upload(i, operand.data(), operand.size() * sizeof(float), error);
+  fine = fine && issueSteps(device, program, program.steps, error);
+  BufferSlice slice = program.results.front();
+  slice.bytes = result.size() * sizeof(float);
+  fine = fine && device.download(slice, result.data(), error);
+  if (!fine)
+    llvm::errs() << error << firstOf(diagnostics) << "\n";
+  return fine;
+}
+
+bool Kernel::interpret(llvm::ArrayRef<float> operand, llvm::MutableArrayRef<float> result) {
+  Literal argument(Shape::array(ElementType::F32, {int64_t(operand.size())}));
+  std::memcpy(argument.mutableBytes().data(), operand.data(), operand.size() * sizeof(float));
+  std::vector<Literal> arguments;
+  arguments.push_back(std::move(argument));
+  llvm::FailureOr<Literal> value = hloc::interpret(*module, arguments, diagnostics);
+  if (failed(value)) {
+    llvm::errs() << firstOf(diagnostics) << "\n";
+    return false;
+  }
+  std::memcpy(result.data(), value->bytes().data(), result.size() * sizeof(float));
+  return true;
+}
+
 bool Kernel::interpret(llvm::ArrayRef<Patterns> operands, Patterns &result) {
   std::vector<Literal> arguments;
   for (const Patterns &operand : operands)

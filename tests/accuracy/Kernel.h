@@ -42,6 +42,9 @@ public:
   /// what went wrong.
   bool run(size_t machine, llvm::ArrayRef<Patterns> operands, Patterns &result);
   bool interpret(llvm::ArrayRef<Patterns> operands, Patterns &result);
+  /// The same of a function from f32 to f32, without the detour through patterns.
+  bool run(size_t machine, llvm::ArrayRef<float> operand, llvm::MutableArrayRef<float> result);
+  bool interpret(llvm::ArrayRef<float> operand, llvm::MutableArrayRef<float> result);
   const std::string &ptx() const { return image; }
 
 private:

@@ -1,5 +1,7 @@
 #include "Measure.h"
 
+#include "EveryFloat.h"
+
 #include "fmt/format.h"
 
 #include <bit>
@@ -173,25 +175,10 @@ private:
   }
 
   void note(const Verdict &verdict, size_t i, uint64_t pattern, Errors &errors) {
-    if (verdict.ulps == 0)
-      return;
-    switch (verdict.kind) {
-    case Verdict::Kind::Normal:
-    case Verdict::Kind::Subnormal: {
-      Worst &worst = verdict.kind == Verdict::Kind::Normal ? errors.normal : errors.subnormal;
-      if (verdict.ulps > worst.ulps)
-        worst = {verdict.ulps, describe(i, pattern)};
-      return;
-    }
-    case Verdict::Kind::Special:
-      if (++errors.specials == 1)
-        errors.firstSpecial = describe(i, pattern);
-      return;
-    case Verdict::Kind::ZeroSign:
-      if (++errors.zeroSigns == 1 && errors.firstSpecial.empty())
-        errors.firstSpecial = describe(i, pattern);
-      return;
-    }
+    bool isOrdinary = verdict.kind == Verdict::Kind::Normal || verdict.kind == Verdict::Kind::Subnormal;
+    const Worst &worst = verdict.kind == Verdict::Kind::Normal ? errors.normal : errors.subnormal;
+    if (verdict.ulps > (isOrdinary ? worst.ulps : 0)) // what it is called takes time
+      errors.note(verdict, describe(i, pattern));
   }
 
   const Instruction &instruction;
@@ -200,6 +187,26 @@ private:
 };
 
 } // namespace
+
+void Errors::note(const Verdict &verdict, const std::string &at) {
+  switch (verdict.kind) {
+  case Verdict::Kind::Normal:
+  case Verdict::Kind::Subnormal: {
+    Worst &worst = verdict.kind == Verdict::Kind::Normal ? normal : subnormal;
+    if (verdict.ulps > worst.ulps)
+      worst = {verdict.ulps, at};
+    return;
+  }
+  case Verdict::Kind::Special:
+    if (++specials == 1)
+      firstSpecial = at;
+    return;
+  case Verdict::Kind::ZeroSign:
+    if (++zeroSigns == 1 && firstSpecial.empty())
+      firstSpecial = at;
+    return;
+  }
+}
 
 /// What a kernel does, without what names its target.
 static std::string bodyOf(const std::string &ptx) { return ptx.substr(std::min(ptx.find(".visible"), ptx.size())); }
@@ -241,12 +248,20 @@ Measurement measure(const Instruction &instruction, const Choices &choices) {
       measurement.kernels.push_back({target.name + (seed ? fmt::format(" seed {}", seed) : ""), {}});
     }
     kernels.push_back(std::move(kernel));
+    if (isOfEveryFloat(instruction, choices.effort))
+      break; // the others differ in how they load and store
   }
   std::vector<Errors *> errors;
   for (Measurement::Variant &variant : measurement.kernels)
     errors.push_back(&variant.errors);
   if (choices.withInterpreter)
     errors.push_back(&measurement.interpreter);
+  if (isOfEveryFloat(instruction, choices.effort)) {
+    measurement.isOfEveryFloat = true;
+    if (!measureEveryFloat(instruction.opcode, *kernels.front(), machines.size(), errors))
+      measurement.missing = "cannot be run";
+    return measurement;
+  }
   Samples samples(instruction, choices.effort);
   std::vector<Patterns> operands, results(errors.size());
   Measuring measuring(instruction, operands);

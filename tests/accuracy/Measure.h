@@ -16,6 +16,8 @@ struct Errors {
   uint64_t specials = 0, zeroSigns = 0;
   std::string firstSpecial;
   double largest() const { return std::max(normal.ulps, subnormal.ulps); }
+  /// Keeps the worst; `at` says where.
+  void note(const Verdict &verdict, const std::string &at);
 };
 
 struct Measurement {
@@ -28,6 +30,7 @@ struct Measurement {
   /// Targets whose kernels are those of an earlier one are left out, and seeds where nothing is approximate.
   std::vector<Variant> kernels;
   Errors interpreter;
+  bool isOfEveryFloat = false; ///< over all 2^32 operands
   /// Of all kernels together.
   Worst normal() const;
   Worst subnormal() const;
