@@ -39,6 +39,17 @@ Value logistic(const FloatOp &f) {
   return b.divF(b.floatingLike(f.x, 1.0), b.addF(exponential, 1.0));
 }
 
+/// f16 and narrower types (but f8e8m0fnu, which has the exponents of f32 and quotients that are powers of two, far from
+/// what is halfway) divide by a reciprocal and a correction: the passes' ExpandMath has the proof. Bounded to 2 ulp, as
+/// divisions of f32 are, a quotient could come out beside the middle of two subnormal numbers that it is.
+Value quotient(const FloatOp &f) {
+  ElementType type = f.op.operandType();
+  bool isNarrow = type == ElementType::F16 || (isPatternFloat(type) && type != ElementType::F8E8M0FNU);
+  if (!isNarrow)
+    return f.b.divF(f.x, f.y);
+  return arith::DivFOp::create(f.b, f.x, f.y, f.flags | arith::FastMathFlags::arcp);
+}
+
 /// powf, but 1^y and x^0 are 1 even for NaN, whatever the library does.
 Value power(const FloatOp &f) {
   CodeBuilder &b = f.b;
@@ -60,7 +71,7 @@ std::optional<Value> compute(const FloatOp &f) {
   case Opcode::Multiply:
     return b.mulF(f.x, f.y);
   case Opcode::Divide:
-    return b.divF(f.x, f.y);
+    return quotient(f);
   case Opcode::Remainder:
     return arith::RemFOp::create(b, f.x, f.y).getResult();
   case Opcode::Maximum:
@@ -194,6 +205,10 @@ llvm::FailureOr<Value> emitFloatOp(const ElementwiseOp &op) {
     return op.opcode() == Opcode::Negate ? b.xorI(pattern, b.integerLike(pattern, sign)) : b.andI(pattern, sign - 1);
   }
   switch (op.opcode()) {
+  case Opcode::Divide: // of bf16 itself: LLVM rounds the quotient of f32 correctly (div.rn), since it may be subnormal
+    if (type == ElementType::BF16)
+      return b.divF(op.operand(0), op.operand(1));
+    break;
   case Opcode::Real:
     return op.operand();
   case Opcode::Imag:

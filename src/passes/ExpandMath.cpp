@@ -33,6 +33,8 @@ public:
   Value fma(Value a, Value b, Value c) { return math::FmaOp::create(builder, loc, a, b, c); }
   Value select(Value condition, Value a, Value b) { return arith::SelectOp::create(builder, loc, condition, a, b); }
   Value less(Value a, Value b) { return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, a, b); }
+  /// Neither equal nor unordered.
+  Value differs(Value a, Value b) { return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::ONE, a, b); }
   Value equal(Value a, Value b) { return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, a, b); }
   /// Limits `a` to [low, high]; NaN stays NaN.
   Value clamp(Value a, double low, double high) {
@@ -44,6 +46,11 @@ public:
   /// log2(a) by the hardware (lg2.approx): error 2^-22 between 0.5 and 2, 2 ulp elsewhere; subnormal numbers too.
   Value log2(Value a) {
     auto name = builder.getStringAttr("llvm.nvvm.lg2.approx.f");
+    return LLVM::CallIntrinsicOp::create(builder, loc, builder.getF32Type(), name, a).getResult(0);
+  }
+  /// 1/a by the hardware (rcp.approx.ftz): 1 ulp; of subnormal numbers infinity.
+  Value reciprocal(Value a) {
+    auto name = builder.getStringAttr("llvm.nvvm.rcp.approx.ftz.f");
     return LLVM::CallIntrinsicOp::create(builder, loc, builder.getF32Type(), name, a).getResult(0);
   }
   /// tanh(a) by the hardware (tanh.approx): relative error 2^-11. From sm_75 on.
@@ -120,13 +127,32 @@ Value approximateLog(F32 f, Value x) {
 
 Value approximateTanh(F32 f, Value x) { return f.tanh(x); }
 
+/// x / y of f16 numbers, f8 and narrower ones among them, for a result that is rounded to their type once more.
+///
+/// The product of x and an approximate reciprocal is off by up to two units, so it may lie beside x / y where that is
+/// halfway between two numbers of the narrow type, as quotients that are subnormal there often are: 3 / 2 of the
+/// smallest f8. With the remainder, which is exact, it becomes x / y within 2^-45 before it is rounded to f32. Then
+/// quotients of few bits are exact, and all others stay on their side of what is halfway: a quotient of numbers of p
+/// bits is at least 2^-(2p+1) of itself away from numbers of p + 1 bits, 2^-23 for f16.
+///
+/// Zeros, infinities and what is none have no remainder but zero or NaN; the product is right for them.
+Value expandQuotient(F32 f, Value x, Value y) {
+  Value reciprocal = f.reciprocal(y);
+  Value product = f.mul(x, reciprocal);
+  Value remainder = f.fma(f.neg(product), y, x);
+  Value corrected = f.fma(remainder, reciprocal, product);
+  return f.select(f.differs(remainder, f.constant(0.0)), corrected, product);
+}
+
 using Expansion = Value (*)(F32, Value);
 
-bool mayApproximate(Operation *op) {
+bool hasFlag(Operation *op, arith::FastMathFlags flag) {
   auto interface = dyn_cast<arith::ArithFastMathInterface>(op);
   arith::FastMathFlagsAttr flags = interface ? interface.getFastMathFlagsAttr() : nullptr;
-  return flags && bitEnumContainsAll(flags.getValue(), arith::FastMathFlags::afn);
+  return flags && bitEnumContainsAll(flags.getValue(), flag);
 }
+
+bool mayApproximate(Operation *op) { return hasFlag(op, arith::FastMathFlags::afn); }
 
 Expansion expansionOf(Operation *op, int64_t computeCapability) {
   if (mayApproximate(op)) {
@@ -161,6 +187,8 @@ public:
   explicit Expander(int64_t computeCapability) : computeCapability(computeCapability) {}
 
   void expand(Operation *op) {
+    if (auto division = dyn_cast<arith::DivFOp>(op))
+      return expandDivision(division);
     Expansion expansion = expansionOf(op, computeCapability);
     std::optional<Trigonometric> function = trigonometricOf(op);
     if (!expansion && !function)
@@ -192,6 +220,15 @@ public:
   }
 
 private:
+  /// With `arcp`, those whose operands are numbers of f16.
+  static void expandDivision(arith::DivFOp op) {
+    if (!op.getType().isF32() || !hasFlag(op, arith::FastMathFlags::arcp))
+      return;
+    OpBuilder builder(op);
+    op.replaceAllUsesWith(expandQuotient(F32(builder, op.getLoc()), op.getLhs(), op.getRhs()));
+    op.erase();
+  }
+
   int64_t computeCapability;
   /// By block: what is made earlier in one is there later in it.
   llvm::DenseMap<std::pair<Block *, Value>, ReducedArgument> reductions;

@@ -76,6 +76,10 @@ def ExpandFloats : Pass<"hloc-expand-floats", "::mlir::ModuleOp"> {
 
 def ExpandMath : Pass<"hloc-expand-math", "::mlir::ModuleOp"> {
   let summary = "Elementary functions to arithmetic and the few intrinsics the hardware has";
+  let description = [{
+    `afn` says that the result is rounded to bf16 (of exp, also to f16), `arcp` on a division of f32 that its operands
+    are numbers of f16 and its result is rounded to a type that narrow.
+  }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
                            "::mlir::LLVM::LLVMDialect"];
   let options = [Option<"computeCapability", "sm", "int64_t", "90", "compute capability times ten">];

@@ -23,24 +23,45 @@ class Comparison {
 public:
   Comparison(Opcode opcode, Errors &errors) : opcode(opcode), errors(errors), judge(ElementType::F32) {}
 
+  /// Of all that seem worse than what there was before, MPFR measures the worst: errors that grow with the operand
+  /// would keep it busy.
   void add(llvm::ArrayRef<float> operands, llvm::ArrayRef<double> exact, llvm::ArrayRef<float> found) {
-    for (size_t i = 0; i < operands.size(); ++i)
-      if (!isKnown(exact[i], found[i]))
+    size_t worst[2] = {operands.size(), operands.size()};
+    double ulps[2] = {errors.normal.ulps, errors.subnormal.ulps};
+    for (size_t i = 0; i < operands.size(); ++i) {
+      uint64_t exponent = exponentField(exact[i]);
+      bool isSubnormal = exponent < leastExponent;
+      double error = errorOf(exact[i], exponent, found[i]);
+      if (error <= ulps[isSubnormal])
+        continue;
+      if (error < HUGE_VAL) {
+        ulps[isSubnormal] = error;
+        worst[isSubnormal] = i;
+      } else {
+        measure(operands[i], found[i]);
+      }
+    }
+    for (size_t i : worst)
+      if (i < operands.size())
         measure(operands[i], found[i]);
   }
 
 private:
-  /// No worse than the worst so far. Errors are counted as Judge does, for values of ordinary size.
-  bool isKnown(double exact, float found) const {
-    uint64_t exponent = exponentField(exact);
+  static constexpr uint64_t leastExponent = biasOfDouble - 126; ///< of normal numbers
+
+  /// In units as Judge counts them; infinity where that is not so simple.
+  static double errorOf(double exact, uint64_t exponent, float found) {
+    bool isRight;
     if (exponent >= biasOfDouble + 128) // not below 2^128: infinity is right, or there is no number
-      return std::isnan(exact) ? std::isnan(found) : double(found) == std::copysign(HUGE_VAL, exact);
-    if (exact == 0)
-      return std::bit_cast<uint32_t>(found) == std::bit_cast<uint32_t>(float(exact));
-    bool isSubnormal = exponent < biasOfDouble - 126;
-    exponent = std::max(exponent, biasOfDouble - 126);
-    double perUnit = std::bit_cast<double>((2 * biasOfDouble + 23 - exponent) << 52);
-    return std::fabs(double(found) - exact) * perUnit <= (isSubnormal ? errors.subnormal : errors.normal).ulps;
+      isRight = std::isnan(exact) ? std::isnan(found) : double(found) == std::copysign(HUGE_VAL, exact);
+    else if (exact == 0)
+      isRight = std::bit_cast<uint32_t>(found) == std::bit_cast<uint32_t>(float(exact));
+    else if (std::isfinite(found))
+      return std::fabs(double(found) - exact) *
+             std::bit_cast<double>((2 * biasOfDouble + 23 - std::max(exponent, leastExponent)) << 52);
+    else
+      isRight = false;
+    return isRight ? 0 : HUGE_VAL;
   }
 
   void measure(float operand, float found) {

@@ -7,6 +7,8 @@ namespace hloc::accuracy {
 
 using Kind = Verdict::Kind;
 
+static constexpr double oddTie = 0x1p-20; ///< what rounding half a unit to the odd number counts more
+
 Judge::Judge(ElementType type) : format(floatFormat(type)) {
   largest = largestFinite(format);
   smallestExponent = 1 - format.bias;
@@ -38,6 +40,12 @@ static double toDouble(const Real &x) { return x.toDouble(); }
 /// 2^1024 for infinity in types of 64 bits.
 static void makeBeyond(double &x, double beyond) { x = beyond; }
 static void makeBeyond(Real &x, double beyond) { x = std::isinf(beyond) ? scaled(Real(1.0), 1024) : Real(beyond); }
+
+/// Of two results that are half a unit away only one is correctly rounded.
+bool Judge::isRoundedToEven(double exact, double actual) const {
+  double nearest = decode(encodeFloat(format, exact));
+  return nearest == actual || (std::isnan(nearest) && std::isnan(actual));
+}
 
 template <typename T> Verdict Judge::judgeReal(const T &exact, uint64_t pattern) const {
   double actual = decode(pattern);
@@ -74,6 +82,8 @@ template <typename T> Verdict Judge::judgeReal(const T &exact, uint64_t pattern)
   exponent = std::max<int64_t>(exponent, smallestExponent);
   T difference = found - value;
   double ulps = std::fabs(toDouble(scaled(difference, format.mantissaBits - exponent)));
+  if (ulps == 0.5 && !isRoundedToEven(toDouble(value), actual))
+    ulps += oddTie;
   return {isSubnormal ? Kind::Subnormal : Kind::Normal, ulps};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // How far a result is from the exact value, in units of the last place (ULPs) of its type: distances of neighbours in
-// the binade of the exact value, smallest subnormals below the smallest normal number. 0.5 is correctly rounded.
+// the binade of the exact value, smallest subnormals below the smallest normal number. 0.5 is correctly rounded; half a
+// unit in the wrong direction, to the odd one of two numbers, is a little more.
 //
 // What rounds beyond the largest number counts as the next power of two (or the next number, for types that go on
 // above theirs), so an overflow one unit too early is one unit wrong, and types that saturate have a last number.
@@ -38,6 +39,7 @@ public:
 
 private:
   double slowDecode(uint64_t pattern) const;
+  bool isRoundedToEven(double exact, double actual) const;
   template <typename T> Verdict judgeReal(const T &exact, uint64_t pattern) const;
 
   FloatFormat format;

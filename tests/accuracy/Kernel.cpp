@@ -58,12 +58,11 @@ std::unique_ptr<Kernel> Kernel::make(const Instruction &instruction, const Targe
   return kernel;
 }
 
-bool Kernel::addMachine(unsigned seed, std::string &why) {
+bool Kernel::addMachine(std::optional<uint64_t> approximationSeed, std::string &why) {
   emulator::EmulatorOptions options;
   options.checkBounds = options.checkUninit = options.checkRaces = options.checkDivergence = false;
   options.numThreads = 1;
-  if (seed)
-    options.approximationSeed = seed;
+  options.approximationSeed = approximationSeed;
   machines.push_back(std::make_unique<EmulatorDevice>(options, "accuracy.ptx", diagnostics));
   EmulatorDevice &device = *machines.back();
   bool fine = device.load(image, why);

@@ -11,6 +11,7 @@
 #include "hloc/kernel/TargetInfo.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,9 @@ class Kernel {
 public:
   /// Null, with the first diagnostic in `why`, if there is no kernel for it.
   static std::unique_ptr<Kernel> make(const Instruction &instruction, const TargetInfo &target, std::string &why);
-  /// Another machine to run it on, on which approximate instructions err as the seed has it; 0: as little as they can.
-  bool addMachine(unsigned seed, std::string &why);
+  /// Another machine to run it on, on which approximate instructions err as the seed has it (EmulatorOptions); without
+  /// one as little as they can.
+  bool addMachine(std::optional<uint64_t> approximationSeed, std::string &why);
 
   /// `chunk` elements of each operand. What the emulated kernel and the interpreter make of them; false after printing
   /// what went wrong.
@@ -45,6 +47,7 @@ public:
   /// The same of a function from f32 to f32, without the detour through patterns.
   bool run(size_t machine, llvm::ArrayRef<float> operand, llvm::MutableArrayRef<float> result);
   bool interpret(llvm::ArrayRef<float> operand, llvm::MutableArrayRef<float> result);
+  size_t numMachines() const { return machines.size(); }
   const std::string &ptx() const { return image; }
 
 private:

@@ -227,12 +227,30 @@ Worst Measurement::subnormal() const {
   return worst;
 }
 
+using Seed = std::optional<uint64_t>;
+
+/// None; if there is anything to approximate, seeds, and both ends of what is allowed. Of all operands of f32 one seed
+/// sees as much as several of a sample.
+static std::vector<std::pair<std::string, Seed>> approximations(unsigned numSeeds, bool isOfEveryFloat) {
+  std::vector<std::pair<std::string, Seed>> all;
+  if (!numSeeds || !isOfEveryFloat)
+    all.emplace_back("", std::nullopt);
+  for (unsigned seed = 1; seed <= (isOfEveryFloat ? std::min(numSeeds, 1u) : numSeeds); ++seed)
+    all.emplace_back(fmt::format(" seed {}", seed), seed);
+  if (numSeeds && !isOfEveryFloat) {
+    all.emplace_back(" largest", emulator::EmulatorOptions::largestApproximations);
+    all.emplace_back(" smallest", emulator::EmulatorOptions::smallestApproximations);
+  }
+  return all;
+}
+
 Measurement measure(const Instruction &instruction, const Choices &choices) {
   Measurement measurement;
   measurement.instruction = instruction;
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::vector<std::pair<Kernel *, size_t>> machines;
   std::set<std::string> seen;
+  measurement.isOfEveryFloat = isOfEveryFloat(instruction, choices.effort);
   for (const TargetInfo &target : choices.targets) {
     std::unique_ptr<Kernel> kernel = Kernel::make(instruction, target, measurement.missing);
     if (!kernel)
@@ -241,14 +259,14 @@ Measurement measure(const Instruction &instruction, const Choices &choices) {
     if (!seen.insert(body).second)
       continue;
     bool isApproximate = body.find(".approx") != std::string::npos || body.find(".full") != std::string::npos;
-    for (unsigned seed = 0; seed <= (isApproximate ? choices.numSeeds : 0); ++seed) {
+    for (const auto &[name, seed] : approximations(isApproximate ? choices.numSeeds : 0, measurement.isOfEveryFloat)) {
+      machines.emplace_back(kernel.get(), kernel->numMachines());
       if (!kernel->addMachine(seed, measurement.missing))
         return measurement;
-      machines.emplace_back(kernel.get(), seed);
-      measurement.kernels.push_back({target.name + (seed ? fmt::format(" seed {}", seed) : ""), {}});
+      measurement.kernels.push_back({target.name + name, {}});
     }
     kernels.push_back(std::move(kernel));
-    if (isOfEveryFloat(instruction, choices.effort))
+    if (measurement.isOfEveryFloat)
       break; // the others differ in how they load and store
   }
   std::vector<Errors *> errors;
@@ -256,8 +274,7 @@ Measurement measure(const Instruction &instruction, const Choices &choices) {
     errors.push_back(&variant.errors);
   if (choices.withInterpreter)
     errors.push_back(&measurement.interpreter);
-  if (isOfEveryFloat(instruction, choices.effort)) {
-    measurement.isOfEveryFloat = true;
+  if (measurement.isOfEveryFloat) {
     if (!measureEveryFloat(instruction.opcode, *kernels.front(), machines.size(), errors))
       measurement.missing = "cannot be run";
     return measurement;

@@ -97,6 +97,95 @@ constexpr size_t numSpecials = std::size(specials);
 /// The double nearest to a multiple of pi/2.
 double nearMultiple(uint64_t count) { return (Real::ofUnsigned(count) * Real::pi() * Real(0.5)).toDouble(); }
 
+/// Complex numbers by what makes functions of them hard: parts of like and of unlike sizes, over all exponents; moduli
+/// near 1, of the number itself and one more; multiples of pi/2 beside what sinh and cosh are made of, poles of tan and
+/// tanh among them; both sides of the axes, which are branch cuts of log and sqrt.
+class ComplexSamples {
+public:
+  ComplexSamples(const FloatFormat &format, uint64_t i)
+      : random(i), kind(i % numKinds), mantissaBits(int(format.mantissaBits)), least(1 - format.bias),
+        most(format.bias), limit(format.bits == 64 ? 709 : 88), isDouble(format.bits == 64) {}
+  static constexpr unsigned numKinds = 16;
+  using Number = std::pair<double, double>;
+
+  Number next() {
+    switch (kind) {
+    case 0:
+      return {random.ofExponent(-3, 3), random.ofExponent(-3, 3)};
+    case 1:
+      return {random.ofExponent(-12, 12), random.ofExponent(-12, 12)};
+    case 2:
+      return swapped(random.ofExponent(-12, 12), random.ofExponent(-3, 3));
+    case 3: // near the unit circle
+      return onCircle(1 + random.ofExponent(-mantissaBits, -3));
+    case 4: { // near an axis, or on one
+      double large = random.ofExponent(-6, 6), small = random.flip() ? 0 : random.ofExponent(-30, -8);
+      return swapped(large, small);
+    }
+    case 5:
+      return {random.between(-limit, limit), random.between(-limit, limit)};
+    case 6:
+      return {random.ofExponent(-30, -8), random.ofExponent(-30, -8)};
+    case 7:
+      return swapped(nearTurn(), random.ofExponent(-20, 2));
+    case 8: // anything
+      return {random.ofExponent(least - mantissaBits, most), random.ofExponent(least - mantissaBits, most)};
+    case 9: // as close to a pole or a zero of a trigonometric function as numbers come, and from afar
+      return swapped(moved(nearTurn()), random.ofExponent(-mantissaBits - 4, 1));
+    case 10: { // on the circle about -1
+      auto [re, im] = onCircle(1);
+      return {moved(rounded(re) - 1), moved(im)};
+    }
+    case 11: { // about the points where functions bend or vanish
+      constexpr double points[][2] = {{0, 0}, {1, 0}, {-1, 0}, {0, 1}, {0, -1}, {-2, 0}, {-0.5, 0}, {0.5, 0.5}};
+      const double *point = points[random.below(std::size(points))];
+      return {point[0] + random.ofExponent(-mantissaBits - 3, -1), point[1] + random.ofExponent(-mantissaBits - 3, -1)};
+    }
+    case 12: { // beside an axis, over all exponents
+      double large = random.ofExponent(least, most);
+      return swapped(large, large * random.ofExponent(-mantissaBits * 2, -1));
+    }
+    case 13: // near overflow
+      return {random.ofExponent(most - 3, most), random.ofExponent(most - 3 - int(random.below(40)), most)};
+    case 14: // near underflow
+      return {random.ofExponent(least - mantissaBits, least + 3), random.ofExponent(least - mantissaBits, least + 30)};
+    default: // large exponentials of angles near the axes, those that overflow without their sine among them
+      return swapped(random.between(-limit - 20, limit + 20), random.flip() ? moved(nearTurn()) : nearTurn() / 2);
+    }
+  }
+
+  /// A second operand, half of the time near one that is a simple multiple of the first.
+  Number second(const Number &first) {
+    if (random.flip())
+      return next();
+    double scale = std::ldexp(1.0, int(random.below(5)) - 2);
+    auto [re, im] = random.flip() ? first : Number(-first.second, first.first);
+    return {moved(scale * re), moved(scale * im)};
+  }
+
+private:
+  double rounded(double x) const { return isDouble ? x : double(float(x)); }
+  Number swapped(double a, double b) { return random.flip() ? Number(a, b) : Number(b, a); }
+  Number onCircle(double size) {
+    double angle = random.between(-3.2, 3.2);
+    return {size * std::cos(angle), size * std::sin(angle)};
+  }
+  double nearTurn() {
+    double turn = nearMultiple(random.below(random.flip() ? 4 : 1000));
+    return random.flip() ? turn : -turn;
+  }
+  /// A few numbers of the type away.
+  double moved(double x) {
+    return rounded(x) * (1 + double(int64_t(random.below(9)) - 4) * std::ldexp(1.0, -mantissaBits));
+  }
+
+  Random random;
+  uint64_t kind;
+  int mantissaBits, least, most;
+  double limit;
+  bool isDouble;
+};
+
 } // namespace
 
 Samples::Samples(const Instruction &instruction, Effort effort) : instruction(instruction), effort(effort) {
@@ -106,7 +195,8 @@ Samples::Samples(const Instruction &instruction, Effort effort) : instruction(in
   if (isComplex(type) || isFloat(type))
     format = floatFormat(componentType(type));
   if (isComplex(type)) {
-    usedOfChunk = dense ? chunk : 512;
+    usedOfChunk = dense ? chunk : 1024;
+    chunks = dense ? 4 : 1;
   } else if (bits * instruction.arity <= 16) {
     usedOfChunk = size_t(1) << (bits * instruction.arity);
   } else if (bits == 64) { // the reference is slow
@@ -244,6 +334,13 @@ void Samples::binary(uint64_t i, uint64_t &x, uint64_t &y) const {
     break;
   }
   double a = random.ofExponent(least / 2, most / 2);
+  if (instruction.opcode == Opcode::Divide && i % 32 == 7) { // halfway between two subnormal numbers
+    uint64_t odd = 2 * random.below(uint64_t(1) << random.below(format.mantissaBits)) + 1;
+    double divisor = double(1 + random.below(8)) * std::ldexp(1.0, int(random.below(uint64_t(most))));
+    x = encode(std::ldexp(double(odd), least - int(format.mantissaBits) - 1) * divisor);
+    y = encode(divisor);
+    return;
+  }
   switch (instruction.opcode) {
   case Opcode::Power: {
     a = i % 16 == 6 ? 1 + random.ofExponent(-int(format.mantissaBits), -1) : std::fabs(a);
@@ -268,40 +365,14 @@ void Samples::binary(uint64_t i, uint64_t &x, uint64_t &y) const {
 }
 
 void Samples::complexPair(uint64_t i, Patterns &x, Patterns &y) const {
-  Random random(i);
-  double limit = format.bits == 64 ? 709 : 88;
-  auto push = [&](Patterns &to, double re, double im) {
-    to.push_back(encode(re));
-    to.push_back(encode(im));
+  ComplexSamples samples(format, i);
+  auto push = [&](Patterns &to, const ComplexSamples::Number &number) {
+    to.push_back(encode(number.first));
+    to.push_back(encode(number.second));
   };
-  auto number = [&](Patterns &to) {
-    switch (i % 8) {
-    case 0:
-      return push(to, random.ofExponent(-3, 3), random.ofExponent(-3, 3));
-    case 1:
-      return push(to, random.ofExponent(-12, 12), random.ofExponent(-12, 12));
-    case 2:
-      return push(to, random.ofExponent(-12, 12), random.ofExponent(-3, 3));
-    case 3: { // near the unit circle
-      double angle = random.between(-3.2, 3.2), size = 1 + random.ofExponent(-int(format.mantissaBits), -3);
-      return push(to, size * std::cos(angle), size * std::sin(angle));
-    }
-    case 4: { // near an axis, or on one
-      double large = random.ofExponent(-6, 6), small = random.flip() ? 0 : random.ofExponent(-30, -8);
-      return random.flip() ? push(to, large, small) : push(to, small, large);
-    }
-    case 5:
-      return push(to, random.between(-limit, limit), random.between(-limit, limit));
-    case 6:
-      return push(to, random.ofExponent(-30, -8), random.ofExponent(-30, -8));
-    default: // near a multiple of pi/2
-      return random.flip()
-                 ? push(to, nearMultiple(random.below(50)), random.ofExponent(-20, 2))
-                 : push(to, random.ofExponent(-20, 2), nearMultiple(random.below(50)) * (random.flip() ? 1 : -1));
-    }
-  };
-  number(x);
-  number(y);
+  ComplexSamples::Number first = samples.next();
+  push(x, first);
+  push(y, samples.second(first));
 }
 
 std::vector<Patterns> Samples::operands(uint64_t index) const {

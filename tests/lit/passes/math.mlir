@@ -83,3 +83,19 @@ func.func @sine_and_cosine(%x: f32) -> (f32, f32) {
   %b = math.cos %x : f32
   return %a, %b : f32, f32
 }
+
+// Quotients of f16 numbers: a reciprocal, and a correction unless nothing is left or nothing is a number.
+// CHECK-LABEL: llvm.func @quotient(
+// CHECK: %[[R:.*]] = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%arg1)
+// CHECK: %[[Q:.*]] = llvm.fmul %arg0, %[[R]]
+// CHECK: %[[NEGATIVE:.*]] = llvm.fneg %[[Q]]
+// CHECK: %[[REST:.*]] = llvm.intr.fma(%[[NEGATIVE]], %arg1, %arg0)
+// CHECK: %[[BETTER:.*]] = llvm.intr.fma(%[[REST]], %[[R]], %[[Q]])
+// CHECK: %[[DIFFERS:.*]] = llvm.fcmp "one" %[[REST]]
+// CHECK: llvm.select %[[DIFFERS]], %[[BETTER]], %[[Q]]
+// CHECK: llvm.fdiv
+func.func @quotient(%x: f32, %y: f32) -> (f32, f32) {
+  %a = arith.divf %x, %y fastmath<arcp> : f32
+  %b = arith.divf %x, %y : f32
+  return %a, %b : f32, f32
+}
