@@ -38,9 +38,8 @@ private:
   bool directed;
 };
 
-/// Volatile operands and result pin the operation between the two mode switches.
-template <typename T> T computeIn(FloatOp op, T a, T b, T c, Rounding rounding) {
-  ModeScope scope(rounding);
+/// In the host's rounding mode. Volatile operands and result pin the operation between two mode switches.
+template <typename T> T computeInMode(FloatOp op, T a, T b, T c) {
   volatile T x = a, y = b, z = c, result = 0;
   switch (op) {
   case FloatOp::Add:
@@ -67,8 +66,25 @@ template <typename T> T computeIn(FloatOp op, T a, T b, T c, Rounding rounding) 
 
 } // namespace
 
-float compute(FloatOp op, float a, float b, float c, Rounding rounding) { return computeIn(op, a, b, c, rounding); }
-double compute(FloatOp op, double a, double b, double c, Rounding rounding) { return computeIn(op, a, b, c, rounding); }
+template <typename T>
+void computeEach(FloatOp op, unsigned count, const T *a, const T *b, const T *c, Rounding rounding, T *results) {
+  ModeScope scope(rounding);
+  for (unsigned i = 0; i < count; ++i)
+    results[i] = computeInMode(op, a[i], b[i], c[i]);
+}
+template void computeEach(FloatOp, unsigned, const float *, const float *, const float *, Rounding, float *);
+template void computeEach(FloatOp, unsigned, const double *, const double *, const double *, Rounding, double *);
+
+float compute(FloatOp op, float a, float b, float c, Rounding rounding) {
+  float result;
+  computeEach(op, 1, &a, &b, &c, rounding, &result);
+  return result;
+}
+double compute(FloatOp op, double a, double b, double c, Rounding rounding) {
+  double result;
+  computeEach(op, 1, &a, &b, &c, rounding, &result);
+  return result;
+}
 
 double roundToIntegral(double value, Rounding rounding) {
   switch (rounding) {

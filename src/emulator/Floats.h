@@ -31,6 +31,9 @@ enum class FloatOp : uint8_t { Add, Sub, Mul, Div, Fma, Sqrt };
 /// One correctly rounded operation in the given mode.
 float compute(FloatOp op, float a, float b, float c, Rounding rounding);
 double compute(FloatOp op, double a, double b, double c, Rounding rounding);
+/// The same of `count` numbers: to switch the host's rounding mode takes longer than the arithmetic. T: float, double.
+template <typename T>
+void computeEach(FloatOp op, unsigned count, const T *a, const T *b, const T *c, Rounding rounding, T *results);
 /// To an integral value in the given mode.
 double roundToIntegral(double value, Rounding rounding);
 

@@ -187,8 +187,7 @@ FloatOp directedOp(Opcode opcode) {
 }
 
 template <typename T> void computeLanes(uint64_t op, uint64_t rounding, const T *a, const T *b, const T *c, T *out) {
-  for (unsigned lane = 0; lane < warpLanes; ++lane)
-    out[lane] = compute(FloatOp(op), a[lane], b[lane], c[lane], Rounding(rounding));
+  computeEach(FloatOp(op), warpLanes, a, b, c, Rounding(rounding), out);
 }
 
 /// One lane array after another.
