@@ -2,7 +2,9 @@
 
 #include "Colour.h"
 #include "Compile.h"
+#include "Completions.h"
 #include "Lists.h"
+#include "ManPage.h"
 #include "Options.h"
 #include "Run.h"
 
@@ -40,6 +42,12 @@ int runCommand(int argc, char **argv) {
     return 0;
   case Command::Kind::Version:
     llvm::outs() << versionText();
+    return 0;
+  case Command::Kind::Man:
+    llvm::outs() << manPage(describeCommands());
+    return 0;
+  case Command::Kind::Completion:
+    llvm::outs() << completionFor(command.shell, describeCommands());
     return 0;
   case Command::Kind::Done:
     return command.exitCode;

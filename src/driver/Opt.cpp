@@ -2,6 +2,7 @@
 // written as in a textual pipeline: --hloc-lower-tensors='max-vector-bytes=32'.
 #include "hloc/driver/Subcommands.h"
 
+#include "CommandHelp.h"
 #include "PassList.h"
 
 #include "hloc/codegen/Pipeline.h"
@@ -9,6 +10,7 @@
 #include "hloc/support/ExitCode.h"
 #include "hloc/support/Files.h"
 
+#include "CLI/CLI.hpp"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/AsmState.h"
@@ -18,6 +20,8 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/SourceMgr.h"
+
+#include <map>
 
 using namespace mlir;
 using namespace hloc;
@@ -36,59 +40,70 @@ struct OptOptions {
   bool localScope = false;
 };
 
-void printHelp() {
-  llvm::outs() << "hloc opt [INPUT.mlir|-] [options]: runs passes on MLIR text\n"
-                  "  --hloc-pipeline             the whole kernel pipeline, to LLVM dialect\n"
-                  "  --PASS[='OPTION=VALUE ...'] a pass of the list below; in the order of the command line\n"
-                  "  --pass-pipeline=TEXT        a textual pipeline, e.g. 'hloc-flatten-tensors,cse'\n"
-                  "  --sm=N --max-vector-bytes=N --max-unroll-factor=N   options of --hloc-pipeline\n"
-                  "  -o FILE --print-after-all --mlir-print-op-generic --mlir-print-local-scope\n"
-                  "  --verify-diagnostics --split-input-file\n\n";
-  printRegisteredPasses(); // to standard output
+constexpr const char *passGroup = "Passes, in the order of the command line";
+constexpr const char *noPassOptions = "-";
+
+void addOptions(CLI::App &app, OptOptions &options) {
+  app.description("Runs passes on MLIR text.");
+  app.add_option("input", options.input, "MLIR text; - is stdin, the default")->type_name("INPUT.mlir");
+  app.option_defaults()->group("Input and output");
+  app.add_option("-o,--output", options.output, "file, or - (stdout, the default)")->type_name("FILE");
+  app.add_flag("--print-after-all", options.printAfterAll, "the IR after each pass that changes it, to stderr");
+  app.add_flag("--mlir-print-op-generic", options.generic, "ops in the form that all ops have");
+  app.add_flag("--mlir-print-local-scope", options.localScope, "attributes in full instead of aliases");
+  app.add_flag("--split-input-file", options.splitInput, "parts between lines `// -----` are modules of their own");
+  app.add_flag("--verify-diagnostics", options.verifyDiagnostics, "the text says which diagnostics are expected where");
+  app.option_defaults()->group("The whole pipeline");
+  app.add_flag("--hloc-pipeline", options.wholePipeline, "the whole kernel pipeline, to LLVM dialect");
+  app.add_option("--sm", options.pipeline.computeCapability, "of --hloc-pipeline: compute capability times ten")
+      ->type_name("N");
+  app.add_option("--max-vector-bytes", options.pipeline.maxVectorBytes, "of --hloc-pipeline: widest access of a thread")
+      ->type_name("N");
+  app.add_option("--max-unroll-factor", options.pipeline.maxUnrollFactor,
+                 "of --hloc-pipeline: loops of up to this many iterations are unrolled completely")
+      ->type_name("N");
+  app.option_defaults()->group(passGroup);
+  app.add_option("--pass-pipeline", "a textual pipeline, e.g. 'hloc-flatten-tensors,cse'")
+      ->type_name("TEXT")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  for (const PassRow &pass : optPasses())
+    app.add_flag("--" + pass.name + "{" + noPassOptions + "}", pass.summary)->type_name("OPTIONS");
+  app.set_help_flag("-h,--help", "this text, and the options of the passes: 'OPTION=VALUE ...'")->group("Information");
 }
 
-/// Nothing on success; otherwise what is wrong with the command line.
-std::optional<std::string> parseArguments(int argc, char **argv, OptOptions &options) {
-  bool haveInput = false;
-  for (int i = 1; i < argc; ++i) {
-    StringRef argument = argv[i];
-    auto number = [&](StringRef name, int64_t &value) {
-      return argument.consume_front(name) && !argument.getAsInteger(10, value);
-    };
-    if (argument == "-o" && i + 1 < argc) {
-      options.output = argv[++i];
-    } else if (argument == "-" || !argument.starts_with("-")) {
-      if (haveInput)
-        return "more than one input file";
-      options.input = argument.str();
-      haveInput = true;
-    } else if (argument == "--hloc-pipeline") {
-      options.wholePipeline = true;
-    } else if (argument == "--verify-diagnostics") {
-      options.verifyDiagnostics = true;
-    } else if (argument == "--split-input-file") {
-      options.splitInput = true;
-    } else if (argument == "--print-after-all") {
-      options.printAfterAll = true;
-    } else if (argument == "--mlir-print-op-generic") {
-      options.generic = true;
-    } else if (argument == "--mlir-print-local-scope") {
-      options.localScope = true;
-    } else if (number("--sm=", options.pipeline.computeCapability) ||
-               number("--max-vector-bytes=", options.pipeline.maxVectorBytes) ||
-               number("--max-unroll-factor=", options.pipeline.maxUnrollFactor)) {
+/// The elements of a textual pipeline, in the order of the command line.
+std::vector<std::string> passesOf(const CLI::App &app) {
+  std::vector<std::string> passes;
+  std::map<const CLI::Option *, size_t> numSeen;
+  for (const CLI::Option *option : app.parse_order()) {
+    if (option->get_group() != passGroup)
       continue;
-    } else if (argument.consume_front("--pass-pipeline=")) {
-      options.passes.push_back(argument.str());
-    } else if (argument.consume_front("--")) {
-      auto [name, value] = argument.split('=');
-      if (!PassInfo::lookup(name))
-        return ("unknown option or pass `--" + name + "`").str();
-      options.passes.push_back(value.empty() ? name.str() : (name + "{" + value + "}").str());
-    } else {
-      return ("unknown option `" + argument + "`").str();
-    }
+    const std::string &value = option->results().at(numSeen[option]++);
+    const std::string &name = option->get_lnames().front();
+    bool isPipeline = option->get_fnames().empty();
+    passes.push_back(isPipeline ? value : value == noPassOptions ? name : name + "{" + value + "}");
   }
+  return passes;
+}
+
+/// Nothing on success; otherwise the exit code, after help or an error was printed.
+std::optional<ExitCode> parseArguments(int argc, char **argv, OptOptions &options) {
+  CLI::App app("", "hloc opt");
+  addOptions(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp &) {
+    CommandHelp help = describeCommand("opt", app, {});
+    llvm::erase_if(help.options, [](const OptionHelp &option) { return option.optionalValue; }); // the passes
+    llvm::outs() << helpText(help) << '\n';
+    printRegisteredPasses(); // to standard output, with the passes' own options
+    return ExitCode::Success;
+  } catch (const CLI::ParseError &error) {
+    llvm::errs() << "hloc opt: error: " << usageError(app, error) << " [bad-usage]\n";
+    return ExitCode::InvalidUsage;
+  }
+  options.passes = passesOf(app);
   return std::nullopt;
 }
 
@@ -147,16 +162,18 @@ LogicalResult processBuffer(std::unique_ptr<llvm::MemoryBuffer> buffer, const Di
 
 } // namespace
 
+CommandHelp hloc::describeOpt() {
+  CLI::App app;
+  OptOptions options;
+  addOptions(app, options);
+  return describeCommand("opt", app, {});
+}
+
 int hloc::runOpt(int argc, char **argv) {
   registerKernelPasses();
   OptOptions options;
-  for (int i = 1; i < argc; ++i)
-    if (StringRef(argv[i]) == "--help")
-      return printHelp(), int(ExitCode::Success);
-  if (std::optional<std::string> error = parseArguments(argc, argv, options)) {
-    llvm::errs() << "hloc opt: error: " << *error << " [bad-usage]\n";
-    return int(ExitCode::InvalidUsage);
-  }
+  if (std::optional<ExitCode> exitCode = parseArguments(argc, argv, options))
+    return int(*exitCode);
   std::string message;
   std::unique_ptr<llvm::MemoryBuffer> buffer = openInputFile(options.input, &message);
   if (!buffer) {

@@ -1,6 +1,9 @@
 #include "Options.h"
 
+#include "CommandHelp.h"
 #include "Comparison.h"
+#include "Completions.h"
+#include "PassList.h"
 #include "Schedules.h"
 
 #include "hloc/support/Suggestion.h"
@@ -18,24 +21,83 @@ namespace hloc {
 
 namespace {
 
-const std::map<std::string, EmitKind> emitKinds = {
+/// The values of an option by name, in the order in which they are listed.
+template <typename Enum> using Choices = std::vector<std::pair<std::string, Enum>>;
+
+const Choices<EmitKind> emitKinds = {
     {"hlo", EmitKind::Hlo},     {"hlo-fused", EmitKind::HloFused}, {"dot", EmitKind::Dot},
     {"mlir", EmitKind::Mlir},   {"llvm", EmitKind::Llvm},          {"ptx", EmitKind::Ptx},
     {"cubin", EmitKind::Cubin}, {"fatbin", EmitKind::Fatbin},      {"manifest", EmitKind::Manifest}};
 
-const std::map<std::string, Stage> stages = {{"parse", Stage::Parse}, {"verify", Stage::Verify}, {"fuse", Stage::Fuse},
-                                             {"plan", Stage::Plan},   {"emit", Stage::Emit},     {"mlir", Stage::Mlir},
-                                             {"llvm", Stage::Llvm},   {"ptx", Stage::Ptx}};
+const Choices<Stage> stages = {{"parse", Stage::Parse}, {"verify", Stage::Verify}, {"fuse", Stage::Fuse},
+                               {"plan", Stage::Plan},   {"emit", Stage::Emit},     {"mlir", Stage::Mlir},
+                               {"llvm", Stage::Llvm},   {"ptx", Stage::Ptx}};
+
+const Choices<AssemblerChoice> assemblers = {
+    {"auto", AssemblerChoice::Auto}, {"nvjitlink", AssemblerChoice::NvJitLink}, {"ptxas", AssemblerChoice::Ptxas}};
+
+const Choices<ColourChoice> colours = {
+    {"auto", ColourChoice::Auto}, {"always", ColourChoice::Always}, {"never", ColourChoice::Never}};
+
+const Choices<Platform> platforms = {
+    {"emulator", Platform::Emulator}, {"cuda", Platform::Cuda}, {"interpreter", Platform::Interpreter}};
+
+const Choices<Reference> references = {{"interpreter", Reference::Interpreter}, {"none", Reference::None}};
+
+template <typename Enum> std::vector<std::string> namesOf(const Choices<Enum> &choices) {
+  std::vector<std::string> names;
+  for (const auto &[name, value] : choices)
+    names.push_back(name);
+  return names;
+}
 
 /// The spellings that differ between the option and what it becomes.
 struct RawOptions {
   std::vector<std::string> targets;
   std::string dumpFolder, dumpChanged, remarks, emit, stopAfter, timing, xlaDumpTo, platform, reference, counters,
-      tolerance, schedule;
+      tolerance, schedule, assembler, colour;
   std::vector<std::string> regimes;
   int verbosity = 0;
   bool xlaAsText = true;
+  OptionValueTable values;
+
+  /// Says which values an option takes, for its help and the completions of shells.
+  void offer(CLI::Option *option, std::function<std::vector<std::string>()> names, bool closed = true) {
+    values[option] = {std::move(names), closed};
+  }
+  template <typename Enum> void offer(CLI::Option *option, const Choices<Enum> &choices) {
+    offer(option, [&choices] { return namesOf(choices); });
+  }
+  void offer(CLI::Option *option, std::vector<std::string> names, bool closed = true) {
+    offer(option, [names = std::move(names)] { return names; }, closed);
+  }
 };
+
+std::vector<std::string> remarkKinds() {
+  return {
+#define HLOC_DIAGNOSTIC(name, text, code)
+#define HLOC_REMARK(name, text) text,
+#include "hloc/support/DiagnosticKinds.def"
+  };
+}
+
+std::vector<std::string> targetSpellings() {
+  std::vector<std::string> names;
+  for (const TargetInfo &target : allTargets()) {
+    names.push_back(target.name);
+    llvm::append_range(names, productNames(target));
+  }
+  return names;
+}
+
+/// The passes of some stages, each once.
+std::vector<std::string> passNames(std::initializer_list<llvm::StringRef> ofStages) {
+  std::vector<std::string> names;
+  for (const PassRow &pass : passesInOrder())
+    if (llvm::is_contained(ofStages, pass.stage) && !llvm::is_contained(names, pass.name))
+      names.push_back(pass.name);
+  return names;
+}
 
 /// CLI11 takes -1 for the largest number there is.
 const CLI::Validator wholeNumber(
@@ -46,55 +108,76 @@ const CLI::Validator wholeNumber(
     "");
 
 void addTargetOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
-  app.add_option("--target", raw.targets, "sm_70 ... sm_121, sm_90a, 9.0, product names (h200); default sm_90")
-      ->delimiter(',')
-      ->allow_extra_args(false) // what follows is the input
-      ->type_name("SM[,SM...]");
+  app.option_defaults()->group("Targets and tools");
+  CLI::Option *target =
+      app.add_option("--target", raw.targets, "sm_70 ... sm_121, sm_90a, 9.0, product names (h200); default sm_90")
+          ->delimiter(',')
+          ->allow_extra_args(false) // what follows is the input
+          ->type_name("SM[,SM...]");
+  raw.offer(target, targetSpellings, /*closed=*/false);
   app.add_option("--cuda-path", options.toolchain.cudaPath, "CUDA toolkit to use")->type_name("DIR");
   app.add_option("--ptxas", options.toolchain.ptxas, "ptxas to use")->type_name("FILE");
-  app.add_option("--assembler", options.assembler, "auto, nvjitlink (in this process) or ptxas")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, AssemblerChoice>{{"auto", AssemblerChoice::Auto},
-                                                                         {"nvjitlink", AssemblerChoice::NvJitLink},
-                                                                         {"ptxas", AssemblerChoice::Ptxas}}))
-      ->type_name("NAME");
+  raw.offer(app.add_option("--assembler", raw.assembler, "what makes machine code; nvjitlink does it in this process")
+                ->type_name("NAME"),
+            assemblers);
   app.add_option("--libdevice", options.toolchain.libdevice, "libdevice.10.bc to use")->type_name("FILE");
   app.add_option("-j,--jobs", options.jobs, "inputs and kernels compiled in parallel; the output does not depend on it")
-      ->check(wholeNumber);
-  app.add_option("-O,--optimization-level", options.optimizationLevel, "0 to 3, as LLVM's")->check(CLI::Range(0, 3));
+      ->check(wholeNumber)
+      ->type_name("N");
+  raw.offer(app.add_option("-O,--optimization-level", options.optimizationLevel, "as LLVM's")
+                ->check(CLI::Range(0, 3).description(""))
+                ->type_name("LEVEL"),
+            {"0", "1", "2", "3"});
+}
+
+void addXlaDumpOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
+  app.option_defaults()->group("XLA's spellings");
+  app.add_option("--v", raw.verbosity, "5 and above: same as --dump-after-each-pass")->type_name("N");
+  app.add_option("--xla_dump_to", raw.xlaDumpTo, "dump to DIR")->type_name("DIR");
+  raw.offer(
+      app.add_option("--xla_dump_hlo_pass_re", options.dump.hloFilter, "HLO passes to dump")->type_name("REGEX"),
+      [] { return passNames({"hlo"}); }, /*closed=*/false);
+  raw.offer(
+      app.add_option("--xla_dump_emitter_re", options.dump.emitterFilter, "emitter and MLIR passes to dump")
+          ->type_name("REGEX"),
+      [] { return passNames({"mlir", "llvm", "ptx"}); }, /*closed=*/false);
+  app.add_flag("--xla_dump_hlo_as_text", raw.xlaAsText, "dumps are text anyway");
 }
 
 void addDumpOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
+  app.option_defaults()->group("Dumps, remarks, timing");
   app.add_flag("--dump-after-each-pass{-}", raw.dumpFolder,
-               "IR after each pass of every stage: to stderr, or with =DIR one file a pass");
-  app.add_option("--dump-filter", options.dump.filter, "only passes whose name matches")->type_name("REGEX");
-  app.add_flag("--dump-changed{whole}", raw.dumpChanged,
-               "only passes that changed the IR; =diff shows what they changed");
-  app.add_option("--v", raw.verbosity, "5 and above: same as --dump-after-each-pass")->group("XLA's spellings");
-  app.add_option("--xla_dump_to", raw.xlaDumpTo, "dump to DIR")->type_name("DIR")->group("XLA's spellings");
-  app.add_option("--xla_dump_hlo_pass_re", options.dump.hloFilter, "HLO passes to dump")
-      ->type_name("REGEX")
-      ->group("XLA's spellings");
-  app.add_option("--xla_dump_emitter_re", options.dump.emitterFilter, "emitter and MLIR passes to dump")
-      ->type_name("REGEX")
-      ->group("XLA's spellings");
-  app.add_flag(
-      "--remarks{.}", raw.remarks,
-      "what makes kernels slow: values computed again and again, long loops of one thread; or with =REGEX those "
-      "of a kind");
-  app.add_flag("--xla_dump_hlo_as_text", raw.xlaAsText, "dumps are text anyway")->group("XLA's spellings");
-  app.add_option("--color", options.colour, "auto (default: on a terminal, unless NO_COLOR is set), always, never")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, ColourChoice>{
-          {"auto", ColourChoice::Auto}, {"always", ColourChoice::Always}, {"never", ColourChoice::Never}}))
-      ->type_name("WHEN");
-  app.add_flag("--timing{-}", raw.timing, "time of every stage and pass to stderr, or with =FILE a Chrome trace");
+               "IR after each pass of every stage: to stderr, or with =DIR one file a pass")
+      ->type_name("DIR");
+  raw.offer(
+      app.add_option("--dump-filter", options.dump.filter, "only passes whose name matches")->type_name("REGEX"),
+      [] { return passNames({"hlo", "mlir", "llvm", "ptx"}); }, /*closed=*/false);
+  raw.offer(app.add_flag("--dump-changed{whole}", raw.dumpChanged,
+                         "only passes that changed the IR; =diff shows what they changed")
+                ->type_name("FORM"),
+            {"diff"}, /*closed=*/false);
+  raw.offer(app.add_flag("--remarks{.}", raw.remarks,
+                         "what makes kernels slow: values computed again and again, long loops of one thread; or with "
+                         "=REGEX those of a kind")
+                ->type_name("REGEX"),
+            remarkKinds, /*closed=*/false);
+  app.add_flag("--timing{-}", raw.timing, "time of every stage and pass to stderr, or with =FILE a Chrome trace")
+      ->type_name("FILE");
+  raw.offer(
+      app.add_option("--color", raw.colour, "by default on a terminal, unless NO_COLOR is set")->type_name("WHEN"),
+      colours);
+  addXlaDumpOptions(app, options, raw);
 }
 
 void addCompileOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
   app.add_option("input", options.inputs, "HLO text; - is stdin; several need `-o DIR/`")->type_name("INPUT.hlo");
-  app.add_option("-o,--output", options.output, "file, folder for several targets, or - (stdout, the default)");
-  app.add_option("--emit", raw.emit, "hlo, hlo-fused, dot, mlir, llvm, ptx, cubin, fatbin, manifest; else by suffix");
-  app.add_option("--stop-after", raw.stopAfter, "parse, verify, fuse, plan, emit, mlir, llvm, ptx");
+  app.option_defaults()->group("Output");
+  app.add_option("-o,--output", options.output, "file, folder for several targets, or - (stdout, the default)")
+      ->type_name("FILE");
+  raw.offer(app.add_option("--emit", raw.emit, "what is written; by default what the suffix of -o says, else PTX")
+                ->type_name("KIND"),
+            emitKinds);
+  raw.offer(app.add_option("--stop-after", raw.stopAfter, "the last stage")->type_name("STAGE"), stages);
   app.add_option("--manifest", options.manifestFile, "write the kernels' description as JSON")->type_name("FILE");
   app.add_option("--golden", options.goldenFolder, "compare with the golden file in DIR (exit 4 if it differs)")
       ->type_name("DIR");
@@ -105,10 +188,22 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) 
   addDumpOptions(app, options, raw);
 }
 
-void addRunOptions(CLI::App &app, RunOptions &options, RawOptions &raw) {
-  app.add_option("input", options.compile.input, "HLO text; - is stdin")->type_name("INPUT.hlo");
-  app.add_option("--platform", raw.platform, "emulator (default), cuda, interpreter: what executes");
-  app.add_option("--reference", raw.reference, "interpreter (default) or none: what it is compared with");
+/// Options that print something instead of compiling.
+void addQuestions(CLI::App &app, std::map<Command::Kind, bool> &asked, Command &command, RawOptions &raw) {
+  app.option_defaults()->group("Information");
+  app.add_flag("--list-ops", asked[Command::Kind::ListOps], "every opcode and what is done with it");
+  app.add_flag("--list-passes", asked[Command::Kind::ListPasses], "the passes of every stage, in order");
+  app.add_flag("--list-targets", asked[Command::Kind::ListTargets], "GPU architectures and product names");
+  app.add_flag("--doctor", asked[Command::Kind::Doctor], "which tools were found, and where");
+  app.add_flag("--version", asked[Command::Kind::Version], "versions of hloc and LLVM");
+  app.add_flag("--man", asked[Command::Kind::Man], "the manual page: `hloc --man | man -l -`");
+  raw.offer(app.add_option("--completion", command.shell, "the completions of a shell, which reads them when it starts")
+                ->type_name("SHELL"),
+            completionShells());
+}
+
+void addRunInputs(CLI::App &app, RunOptions &options, RawOptions &raw) {
+  app.option_defaults()->group("Inputs and results");
   app.add_option("--inputs", options.inputsFile,
                  "inputs, one array for each parameter: 0, 1, ..., arr_0, arr_1, ... or the parameters' names")
       ->type_name("FILE.npz");
@@ -117,66 +212,64 @@ void addRunOptions(CLI::App &app, RunOptions &options, RawOptions &raw) {
       ->type_name("FILE.npz");
   app.add_option("--outputs", options.outputsFile, "write the results here, of the first regime")
       ->type_name("FILE.npz");
-  app.add_option("--seed", options.seed, "seed of generated inputs")->check(wholeNumber);
-  app.add_option("--regimes", raw.regimes,
-                 "of generated inputs: ordinary, exact, special, index; by default all that apply")
-      ->delimiter(',');
-  app.add_option("--ptx", options.ptxFile, "execute this PTX instead of compiling")->type_name("FILE");
-  app.add_option("--manifest", options.manifestFile, "the manifest of --ptx")->type_name("FILE");
-  app.add_option("--launch", options.launchFile, "launch description of another compiler's --ptx")->type_name("FILE");
-  app.add_option("--check", options.checks, "bounds, races, uninit, divergence (all by default), or none")
-      ->delimiter(',');
-  app.add_option("--approximations", options.approximations,
-                 "seed for the errors that PTX allows ex2.approx, div.full, ... (default: that of --seed), or largest, "
-                 "smallest, exact")
-      ->type_name("SEED|KIND");
-  app.add_option("--schedule", raw.schedule,
-                 "order of blocks and warps: ascending, reversed, shuffled[:SEED]; by default all that may matter");
+  app.add_option("--seed", options.seed, "seed of generated inputs")->check(wholeNumber)->type_name("N");
+  raw.offer(app.add_option("--regimes", raw.regimes, "kinds of generated inputs; by default all that apply")
+                ->delimiter(',')
+                ->type_name("NAME[,NAME...]"),
+            {"ordinary", "exact", "special", "index"});
+  app.add_option("--ptx", options.ptxFile, "execute this PTX instead of compiling")->type_name("FILE.ptx");
+  app.add_option("--manifest", options.manifestFile, "the manifest of --ptx")->type_name("FILE.json");
+  app.add_option("--launch", options.launchFile, "launch description of another compiler's --ptx")
+      ->type_name("FILE.json");
+}
+
+void addRunOptions(CLI::App &app, RunOptions &options, RawOptions &raw) {
+  app.add_option("input", options.compile.input, "HLO text; - is stdin")->type_name("INPUT.hlo");
+  app.option_defaults()->group("Execution");
+  raw.offer(app.add_option("--platform", raw.platform, "what executes, by default the emulator")->type_name("NAME"),
+            platforms);
+  raw.offer(app.add_option("--reference", raw.reference, "what it is compared with, by default the interpreter")
+                ->type_name("NAME"),
+            references);
+  raw.offer(app.add_option("--check", options.checks, "what the emulator looks for, by default all")
+                ->delimiter(',')
+                ->type_name("NAME[,NAME...]"),
+            {"bounds", "races", "uninit", "divergence", "none"});
+  raw.offer(app.add_option("--approximations", options.approximations,
+                           "seed for the errors that PTX allows ex2.approx, div.full, ... (default: that of --seed), "
+                           "or largest, smallest, exact")
+                ->type_name("SEED|KIND"),
+            {"largest", "smallest", "exact"}, /*closed=*/false);
+  raw.offer(app.add_option("--schedule", raw.schedule,
+                           "order of blocks and warps: ascending, reversed, shuffled[:SEED]; by default all that may "
+                           "matter")
+                ->type_name("ORDER"),
+            {"ascending", "reversed", "shuffled"}, /*closed=*/false);
   app.add_option("--timeout", options.timeoutSeconds, "end after so many seconds, with exit code 4")
       ->type_name("SECONDS");
-  app.add_flag("--counters{table}", raw.counters, "instructions, sectors, bank conflicts; =json for JSON");
-  app.add_option("--repeat", options.repeat, "with cuda: time N launches")->check(wholeNumber);
-  app.add_option("--tolerance", raw.tolerance, "instead of the policy, e.g. `ulps=2,rel=1e-3`, `1e-4`, `exact`");
+  raw.offer(app.add_flag("--counters{table}", raw.counters, "instructions, sectors, bank conflicts; =json for JSON")
+                ->type_name("FORM"),
+            {"json"}, /*closed=*/false);
+  app.add_option("--repeat", options.repeat, "with cuda: time N launches")->check(wholeNumber)->type_name("N");
+  app.add_option("--tolerance", raw.tolerance, "instead of the policy, e.g. `ulps=2,rel=1e-3`, `1e-4`, `exact`")
+      ->type_name("BOUNDS");
+  addRunInputs(app, options, raw);
   addTargetOptions(app, options.compile, raw);
   addDumpOptions(app, options.compile, raw);
 }
 
 template <typename Enum>
-bool choose(const std::map<std::string, Enum> &choices, const std::string &text, const char *option, Enum &value) {
+bool choose(const Choices<Enum> &choices, const std::string &text, const char *option, Enum &value) {
   if (text.empty())
     return true;
-  auto found = choices.find(text);
+  auto found = llvm::find_if(choices, [&](const auto &choice) { return choice.first == text; });
   if (found != choices.end()) {
     value = found->second;
     return true;
   }
-  std::string all;
-  for (const auto &[name, ignored] : choices)
-    all += (all.empty() ? "" : ", ") + name;
-  llvm::errs() << fmt::format("hloc: error: {} does not take `{}`; it takes {} [bad-usage]\n", option, text, all);
+  llvm::errs() << fmt::format("hloc: error: {} does not take `{}`; it takes {} [bad-usage]\n", option, text,
+                              llvm::join(namesOf(choices), ", "));
   return false;
-}
-
-/// What CLI11 says, or of an option it does not know, which one may be meant.
-std::string usageError(const CLI::App &app, const CLI::ParseError &error) {
-  std::vector<std::string> unknown;
-  for (const std::string &argument : app.remaining())
-    if (llvm::StringRef(argument).starts_with("-"))
-      unknown.push_back(llvm::StringRef(argument).split('=').first.str());
-  if (!dynamic_cast<const CLI::ExtrasError *>(&error) || unknown.empty())
-    return error.what();
-  std::vector<std::string> known;
-  for (const CLI::Option *option : app.get_options()) {
-    for (const std::string &name : option->get_lnames())
-      known.push_back("--" + name);
-    for (const std::string &name : option->get_snames())
-      known.push_back("-" + name);
-  }
-  std::string message;
-  for (const std::string &one : unknown)
-    message += (message.empty() ? "" : ", ") + ("unknown option `" + one + "`") +
-               suggestion(nearestName(one, llvm::SmallVector<llvm::StringRef>(known.begin(), known.end())));
-  return message;
 }
 
 /// XLA_FLAGS holds many flags of another program: the dump flags are read, the rest is named once.
@@ -224,7 +317,10 @@ const char *dumpContradiction(const DumpOptions &dump, const RawOptions &raw, co
 /// False after an error was printed.
 bool finishOptions(const CLI::App &app, CompileOptions &options, RawOptions &raw) {
   EmitKind emit = EmitKind::Ptx;
-  if (!choose(emitKinds, raw.emit, "--emit", emit) || !choose(stages, raw.stopAfter, "--stop-after", options.stopAfter))
+  if (!choose(emitKinds, raw.emit, "--emit", emit) ||
+      !choose(stages, raw.stopAfter, "--stop-after", options.stopAfter) ||
+      !choose(assemblers, raw.assembler, "--assembler", options.assembler) ||
+      !choose(colours, raw.colour, "--color", options.colour))
     return false;
   if (!raw.emit.empty())
     options.emit = emit;
@@ -327,11 +423,8 @@ const char *contradiction(const RunOptions &options, const CLI::App &app) {
 }
 
 bool finishRunOptions(RunOptions &options, const RawOptions &raw, const CLI::App &app) {
-  if (!choose<Platform>(
-          {{"emulator", Platform::Emulator}, {"cuda", Platform::Cuda}, {"interpreter", Platform::Interpreter}},
-          raw.platform, "--platform", options.platform) ||
-      !choose<Reference>({{"interpreter", Reference::Interpreter}, {"none", Reference::None}}, raw.reference,
-                         "--reference", options.reference))
+  if (!choose(platforms, raw.platform, "--platform", options.platform) ||
+      !choose(references, raw.reference, "--reference", options.reference))
     return false;
   for (const std::string &name : raw.regimes) {
     std::optional<Regime> regime = findRegime(name);
@@ -374,35 +467,55 @@ bool finishRunOptions(RunOptions &options, const RawOptions &raw, const CLI::App
   return true;
 }
 
+bool chooseShell(Command &command) {
+  if (command.shell.empty())
+    return true;
+  Choices<Command::Kind> shells;
+  for (const std::string &shell : completionShells())
+    shells.emplace_back(shell, Command::Kind::Completion);
+  return choose(shells, command.shell, "--completion", command.kind);
+}
+
+/// A command line that can be parsed and described.
+struct CommandLine {
+  std::string name;
+  CLI::App app;
+  Command command;
+  RawOptions raw;
+  std::map<Command::Kind, bool> asked;
+
+  /// Compile or Run.
+  explicit CommandLine(Command::Kind kind) : name(kind == Command::Kind::Run ? "run" : "compile"), app("", "hloc") {
+    if (kind == Command::Kind::Run) {
+      app.description("Executes kernels, on an emulator or a GPU, and compares with a reference.");
+      addRunOptions(app, command.run, raw);
+    } else {
+      app.description("Compiles HLO text to PTX and cubin, and checks the emitted kernels without a GPU.");
+      addCompileOptions(app, command.compile, raw);
+      addQuestions(app, asked, command, raw);
+    }
+    app.set_help_flag("-h,--help", "this text")->group("Information"); // at the end
+  }
+  CommandHelp describe() const { return describeCommand(name, app, raw.values); }
+};
+
 } // namespace
 
+std::vector<CommandHelp> describeCommands() {
+  CommandLine compile(Command::Kind::Compile), run(Command::Kind::Run);
+  return {compile.describe(), run.describe(), describeOpt()};
+}
+
 Command parseCommandLine(int argc, char **argv) {
-  Command command;
-  RawOptions raw, rawRun;
-  CLI::App app{"hloc compiles HLO text to PTX and cubin, and checks the emitted kernels without a GPU.", "hloc"};
-  app.footer("Subcommands: hloc compile (the default), hloc run, hloc opt.\n"
-             "Exit codes: 0 fine, 1 wrong input, 2 wrong command line, 3 unsupported, 4 results or goldens differ "
-             "or a kernel failed a check, "
-             "70 a bug in hloc.");
   bool run = argc > 1 && llvm::StringRef(argv[1]) == "run";
   bool explicitCompile = argc > 1 && llvm::StringRef(argv[1]) == "compile";
-  std::map<Command::Kind, bool> asked;
-  if (run) {
-    addRunOptions(app, command.run, rawRun);
-    app.description("hloc run: compile, execute, compare with a reference");
-  } else {
-    addCompileOptions(app, command.compile, raw);
-    app.add_flag("--list-ops", asked[Command::Kind::ListOps], "every opcode and what is done with it");
-    app.add_flag("--list-passes", asked[Command::Kind::ListPasses], "the passes of every stage, in order");
-    app.add_flag("--list-targets", asked[Command::Kind::ListTargets], "GPU architectures and product names");
-    app.add_flag("--doctor", asked[Command::Kind::Doctor], "which tools were found, and where");
-    app.add_flag("--version", asked[Command::Kind::Version], "versions of hloc and LLVM");
-  }
+  CommandLine line(run ? Command::Kind::Run : Command::Kind::Compile);
+  auto &[name, app, command, raw, asked] = line;
   try {
     int skip = run || explicitCompile ? 1 : 0;
     app.parse(argc - skip, argv + skip);
   } catch (const CLI::CallForHelp &) {
-    llvm::outs() << app.help();
+    llvm::outs() << helpText(line.describe());
     return command;
   } catch (const CLI::ParseError &error) {
     llvm::errs() << "hloc: error: " << usageError(app, error)
@@ -414,7 +527,7 @@ Command parseCommandLine(int argc, char **argv) {
     if (on)
       command.kind = kind;
   CompileOptions &options = run ? command.run.compile : command.compile;
-  if (!finishOptions(app, options, run ? rawRun : raw) || (run && !finishRunOptions(command.run, rawRun, app))) {
+  if (!finishOptions(app, options, raw) || (run && !finishRunOptions(command.run, raw, app)) || !chooseShell(command)) {
     command.exitCode = 2;
     command.kind = Command::Kind::Done;
     return command;

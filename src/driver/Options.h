@@ -66,11 +66,12 @@ struct RunOptions {
 
 /// What the command line asks for.
 struct Command {
-  enum class Kind { Compile, Run, ListOps, ListPasses, ListTargets, Doctor, Version, Done };
+  enum class Kind { Compile, Run, ListOps, ListPasses, ListTargets, Doctor, Version, Man, Completion, Done };
   Kind kind = Kind::Done;
   int exitCode = 0; ///< Kind::Done: help was printed (0) or the line is wrong (2)
   CompileOptions compile;
   RunOptions run;
+  std::string shell; ///< of Kind::Completion
 };
 
 /// Prints help, or errors with exit code 2, itself.

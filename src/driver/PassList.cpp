@@ -48,14 +48,8 @@ std::vector<StringRef> passesIn(StringRef pipeline) {
   return names;
 }
 
-} // namespace
-
-std::vector<PassRow> passesInOrder() {
-  std::vector<PassRow> rows = {{"hlo", "parse", "Reads the text; not a pass, but dumped as one"}};
-  for (const HloPass &pass : hloPipeline())
-    rows.push_back({"hlo", pass.name.str(), pass.summary.str()});
-
-  rows.push_back({"mlir", "emit", "Writes a kernel of the plan as MLIR"});
+/// As the textual pipeline has them, in the order in which they run.
+std::vector<std::string> kernelPipelineArguments() {
   registerKernelPasses();
   MLIRContext context(MLIRContext::Threading::DISABLED);
   PassManager manager(&context);
@@ -63,11 +57,40 @@ std::vector<PassRow> passesInOrder() {
   std::string pipeline;
   llvm::raw_string_ostream os(pipeline);
   manager.printAsTextualPipeline(os);
-  for (StringRef argument : passesIn(pipeline)) {
-    const PassInfo *info = PassInfo::lookup(argument);
+  std::vector<std::string> arguments;
+  for (StringRef argument : passesIn(pipeline))
+    arguments.push_back(argument.str());
+  return arguments;
+}
+
+PassRow mlirPass(StringRef argument, StringRef name) {
+  const PassInfo *info = PassInfo::lookup(argument);
+  return {"mlir", name.str(), info ? info->getPassDescription().str() : ""};
+}
+
+} // namespace
+
+std::vector<PassRow> optPasses() {
+  std::vector<std::string> arguments = kernelPipelineArguments();
+  arguments.push_back("symbol-dce"); // for tests, which drop what they do not look at
+  std::sort(arguments.begin(), arguments.end());
+  arguments.erase(std::unique(arguments.begin(), arguments.end()), arguments.end());
+  std::vector<PassRow> rows;
+  for (const std::string &argument : arguments)
+    rows.push_back(mlirPass(argument, argument));
+  return rows;
+}
+
+std::vector<PassRow> passesInOrder() {
+  std::vector<PassRow> rows = {{"hlo", "parse", "Reads the text; not a pass, but dumped as one"}};
+  for (const HloPass &pass : hloPipeline())
+    rows.push_back({"hlo", pass.name.str(), pass.summary.str()});
+
+  rows.push_back({"mlir", "emit", "Writes a kernel of the plan as MLIR"});
+  for (const std::string &argument : kernelPipelineArguments()) {
     StringRef name = argument;
     name.consume_front("hloc-");
-    rows.push_back({"mlir", name.str(), info ? info->getPassDescription().str() : ""});
+    rows.push_back(mlirPass(argument, name));
   }
 
   rows.push_back({"llvm", "translated", "LLVM IR of the LLVM dialect"});

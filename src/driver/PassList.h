@@ -15,6 +15,9 @@ struct PassRow {
 /// In the order in which they run; one that runs twice is there twice.
 std::vector<PassRow> passesInOrder();
 
+/// The passes of the kernel pipeline and the others that `hloc opt` takes, each once, by the names it takes them by.
+std::vector<PassRow> optPasses();
+
 /// Makes the passes of the kernel pipeline known by name to MLIR's registry, which is global. Once, on first use.
 void registerKernelPasses();
 
