@@ -91,6 +91,7 @@ bool runJobs(std::vector<AssembleJob> &jobs, const Assembler &assembler, unsigne
     }
   bool failed = false;
   for (AssembleJob &job : jobs) {
+    (job.method.library ? job.cubin.byNvJitLink : job.cubin.byPtxas) = true;
     if (!job.failed)
       restoreName(job);
     diagnostics.append(job.diagnostics);
@@ -106,12 +107,22 @@ bool canAssemble(const Toolchain &toolchain, AssemblerChoice choice) {
          (choice != AssemblerChoice::Ptxas && toolchain.has(Tool::NvJitLink));
 }
 
-std::pair<std::string, std::string> assemblerVersion(const Toolchain &toolchain, const AssembleOptions &options) {
-  if (toolchain.has(Tool::Ptxas) && options.assembler != AssemblerChoice::NvJitLink)
-    return {"ptxas", CubinCache(options.cacheFolder).ptxasVersion(toolchain.find(Tool::Ptxas).path)};
-  std::string error;
-  const NvJitLink *library = NvJitLink::load(toolchain.find(Tool::NvJitLink).path, error);
-  return {"nvjitlink", library ? library->version() : ""};
+std::vector<std::pair<std::string, std::string>> assemblerVersions(const Cubin &cubin, const Toolchain &toolchain,
+                                                                   const AssembleOptions &options) {
+  std::vector<std::pair<std::string, std::string>> versions;
+  auto ptxasVersion = [&] {
+    return CubinCache(options.cacheFolder).ptxasVersion(toolchain.find(Tool::Ptxas).path);
+  };
+  if (cubin.byPtxas)
+    versions.emplace_back("ptxas", ptxasVersion());
+  if (cubin.byNvJitLink && options.assembler == AssemblerChoice::Auto && inOneToolkit(toolchain)) {
+    versions.emplace_back("nvjitlink", ptxasVersion());
+  } else if (cubin.byNvJitLink) {
+    std::string error;
+    const NvJitLink *library = NvJitLink::load(toolchain.find(Tool::NvJitLink).path, error);
+    versions.emplace_back("nvjitlink", library ? library->version() : "");
+  }
+  return versions;
 }
 
 void prepareAssembling(const Toolchain &toolchain, const AssembleOptions &options) {
@@ -166,8 +177,11 @@ llvm::FailureOr<Cubin> assembleModule(llvm::ArrayRef<std::string> kernels, const
   if (!runJobs(jobs, assembler, options.jobs, diagnostics) || !assembler.link(jobs, cubin.bytes, diagnostics))
     return llvm::failure();
   cubin.fromCache = llvm::all_of(jobs, [](const AssembleJob &job) { return job.cubin.fromCache; });
-  for (AssembleJob &job : jobs)
+  for (AssembleJob &job : jobs) {
+    cubin.byPtxas |= job.cubin.byPtxas;
+    cubin.byNvJitLink |= job.cubin.byNvJitLink;
     llvm::append_range(cubin.resources, job.cubin.resources);
+  }
   return cubin;
 }
 

@@ -171,7 +171,7 @@ std::optional<CompiledModule> Compiler::compileModule(const HloModule &module, c
 
 llvm::FailureOr<std::string> Compiler::assemble(CompiledModule &compiled, const TargetInfo &target,
                                                 const AssembleOptions &assembleOptions) {
-  TimedScope scope(observer, "ptxas");
+  auto begin = Clock::now();
   std::vector<std::string> kernels;
   for (const CompiledKernel &kernel : compiled.kernels)
     kernels.push_back(kernel.ptx);
@@ -183,7 +183,12 @@ llvm::FailureOr<std::string> Compiler::assemble(CompiledModule &compiled, const 
     for (KernelSpec &kernel : compiled.manifest.kernels)
       if (kernel.name == entry)
         kernel.resources = resources;
-  compiled.manifest.toolVersions.push_back(assemblerVersion(toolchain, assembleOptions));
+  std::string tools;
+  for (auto &[tool, version] : assemblerVersions(*assembled, toolchain, assembleOptions)) {
+    tools += (tools.empty() ? "" : ", ") + tool;
+    compiled.manifest.toolVersions.emplace_back(tool, version);
+  }
+  observer.timed(tools, "", begin, Clock::now(), 0);
   return std::move(assembled->bytes);
 }
 

@@ -25,7 +25,7 @@ llvm::FailureOr<Literal> Comparison::reference(const HloModule &module, llvm::Ar
                                                const Literal &actual) {
   if (options.platform == Platform::Interpreter)
     return actual;
-  Timing::Scope scope(timing, "interpret");
+  TimedScope scope(timing, "interpret");
   return interpret(module, arguments, diagnostics);
 }
 
@@ -51,7 +51,7 @@ bool Comparison::compare(const HloModule &module, llvm::ArrayRef<Literal> argume
   llvm::FailureOr<Literal> expected = users && byHand ? *users : reference(module, arguments, actual);
   if (failed(expected))
     return false;
-  Timing::Scope scope(timing, "compare");
+  TimedScope scope(timing, "compare");
   Backend backend = options.launchFile.empty() ? Backend::Hloc : Backend::Other;
   llvm::FailureOr<CompareResult> compared =
       byHand ? compareLiterals(*expected, actual, *parseTolerance(options.tolerance))

@@ -18,8 +18,8 @@ static std::string shownName(llvm::StringRef track) { return track.empty() ? "mo
 
 void DriverObserver::timed(llvm::StringRef name, llvm::StringRef track, Clock::time_point begin, Clock::time_point end,
                            int depth) {
-  timing.add(name, input.empty() ? shownName(track) : input + (track.empty() ? "" : "/" + track.str()), begin, end,
-             depth);
+  std::string of = input + (input.empty() || track.empty() ? "" : "/") + track.str();
+  timing.timed(name, of, begin, end, depth);
 }
 
 void DriverObserver::beginTrack(llvm::StringRef track, bool alone) {

@@ -144,7 +144,7 @@ bool Executor::prepare(Device &device, const DeviceProgram &program, llvm::Array
 bool Executor::load(Device &device, const std::string &image, const DeviceProgram &program) {
   std::string error;
   {
-    Timing::Scope scope(timing, "load");
+    TimedScope scope(timing, "load");
     if (!device.load(image, error)) {
       if (device.isTooOld())
         diagnostics.report(DiagnosticKind::UnsupportedTarget, error);
@@ -153,7 +153,7 @@ bool Executor::load(Device &device, const std::string &image, const DeviceProgra
       return false;
     }
   }
-  Timing::Scope scope(timing, "translate");
+  TimedScope scope(timing, "translate");
   for (const DeviceKernel &kernel : program.kernels)
     if (kernel.grid.count() && !check(device.prepare(kernel.name, error), error))
       return false;
@@ -164,16 +164,16 @@ llvm::FailureOr<Literal> Executor::execute(Device &device, const DeviceProgram &
                                            llvm::ArrayRef<Literal> arguments) {
   std::string error;
   {
-    Timing::Scope scope(timing, "upload");
+    TimedScope scope(timing, "upload");
     if (!prepare(device, program, arguments))
       return llvm::failure();
   }
   {
-    Timing::Scope scope(timing, "execute");
+    TimedScope scope(timing, "execute");
     if (!check(issueSteps(device, program, program.steps, error), error) || !check(device.synchronize(error), error))
       return llvm::failure();
   }
-  Timing::Scope scope(timing, "fetch results");
+  TimedScope scope(timing, "fetch results");
   return collect(device, program);
 }
 

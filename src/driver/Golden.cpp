@@ -79,9 +79,9 @@ std::string inputSeenFrom(llvm::StringRef folder, llvm::StringRef input) {
 
 std::string goldenText(llvm::StringRef input, const Manifest &manifest, llvm::StringRef ptx) {
   std::string out = fmt::format("{}{} for {}\n", goldenPrefix.str(), input.str(), manifest.target);
-  std::string ptxas = "unknown";
+  std::string ptxas = "unknown"; // nvJitLink with the version of a ptxas makes the code of that
   for (const auto &[tool, version] : manifest.toolVersions)
-    if (tool == "ptxas")
+    if (tool == "ptxas" || tool == "nvjitlink")
       ptxas = version;
   for (const KernelSpec &kernel : manifest.kernels) {
     out += fmt::format("// kernel {}: hero {}, grid {}x{}x{}, block {}x{}x{}, shared {}\n", kernel.name, kernel.hero,

@@ -108,6 +108,10 @@ std::string Outputs::refusal() {
     return "--update-golden needs --golden=DIR, the folder to write to";
   if (options.listKernels && options.emit && options.output == "-")
     return "--list-kernels and --emit both write to standard output; -o names a file";
+  if (options.manifestFile == "-" && ((options.output == "-" && wanted()) || options.listKernels))
+    return "--manifest=- is not alone on standard output; -o names a file, --emit=manifest writes nothing else";
+  if (options.manifestFile == "-" && options.targets.size() > 1)
+    return "several targets need `--manifest=DIR/` or a file, one manifest a target";
   if (options.listKernels && stageOf(emitKind) < Stage::Ptx)
     return "--list-kernels is about kernels, and the output is written before there are any";
   if (options.output == "-" && (emitKind == EmitKind::Cubin || emitKind == EmitKind::Fatbin) && ::isatty(STDOUT_FILENO))
@@ -164,7 +168,7 @@ std::string Outputs::inputRefusal() const {
 
 void Outputs::write(llvm::StringRef input, const TargetInfo *target, llvm::StringRef bytes,
                     DiagnosticEngine &diagnostics) {
-  Timing::Scope scope(timing, "write");
+  TimedScope scope(timing, "write");
   if (options.output == "-")
     (llvm::outs() << bytes).flush();
   else if (isFolder(options.output))
@@ -176,8 +180,10 @@ void Outputs::write(llvm::StringRef input, const TargetInfo *target, llvm::Strin
 
 void Outputs::writeManifest(llvm::StringRef input, const TargetInfo &target, llvm::StringRef text,
                             DiagnosticEngine &diagnostics) {
-  Timing::Scope scope(timing, "write");
-  if (isFolder(options.manifestFile))
+  TimedScope scope(timing, "write");
+  if (options.manifestFile == "-")
+    (llvm::outs() << text).flush();
+  else if (isFolder(options.manifestFile))
     writeTo(fileIn(options.manifestFile, input, &target, ".json"), text, diagnostics);
   else
     writeTo(options.targets.size() > 1 ? options.manifestFile + "." + target.name : options.manifestFile, text,

@@ -98,7 +98,7 @@ private:
   }
 
   std::optional<std::vector<Literal>> argumentsOf(const HloModule &module, const ArgumentSet &set) {
-    Timing::Scope scope(timing, "make arguments");
+    TimedScope scope(timing, "make arguments");
     return options.inputsFile.empty() ? makeArguments(module, diagnostics, options.seed, set)
                                       : readArguments(options.inputsFile, module, diagnostics);
   }
@@ -200,7 +200,7 @@ bool RunCommand::findProgram(const HloModule &module) {
 }
 
 bool RunCommand::readProgram() {
-  Timing::Scope scope(timing, "read program");
+  TimedScope scope(timing, "read program");
   std::string error;
   auto read = [&](const std::string &name) {
     std::optional<std::string> text = readFile(name, error);
@@ -284,7 +284,7 @@ llvm::FailureOr<Literal> RunCommand::emulate(llvm::ArrayRef<Literal> arguments) 
 
 bool RunCommand::prepareGpu(const HloModule &module) {
   {
-    Timing::Scope scope(timing, "open GPU");
+    TimedScope scope(timing, "open GPU");
     gpu = openGpu(diagnostics);
   }
   if (!gpu)
@@ -308,7 +308,7 @@ bool RunCommand::prepare(const HloModule &module) {
   if (options.platform == Platform::Interpreter)
     return true;
   {
-    Timing::Scope scope(timing, "entry layout");
+    TimedScope scope(timing, "entry layout");
     laidOut = cloneModule(module);
     HloPassContext context(diagnostics);
     if (applyEntryLayout(*laidOut, context) == PassResult::Failed)
@@ -320,7 +320,7 @@ bool RunCommand::prepare(const HloModule &module) {
 
 llvm::FailureOr<Literal> RunCommand::execute(const HloModule &module, llvm::ArrayRef<Literal> arguments) {
   if (options.platform == Platform::Interpreter) {
-    Timing::Scope scope(timing, "interpret");
+    TimedScope scope(timing, "interpret");
     return interpret(module, arguments, diagnostics);
   }
   bool onEmulator = options.platform == Platform::Emulator;

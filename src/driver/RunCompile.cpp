@@ -138,7 +138,7 @@ private:
     if (options.listKernels)
       listing += listKernels(compiled.manifest);
     if (!options.goldenFolder.empty()) {
-      Timing::Scope scope(timing, "golden");
+      TimedScope scope(timing, "golden");
       std::string text =
           goldenText(inputSeenFrom(options.goldenFolder, options.input), compiled.manifest, compiled.ptx);
       checkGolden(goldenPath(options.goldenFolder, options.input, target.name), text, options.updateGolden,
@@ -163,7 +163,7 @@ private:
   }
 
   void writeFatbin(llvm::ArrayRef<FatbinImage> images) {
-    Timing::Scope scope(timing, "fatbinary");
+    TimedScope scope(timing, "fatbinary");
     llvm::FailureOr<std::string> bytes = makeFatbin(images, toolchain, diagnostics);
     if (succeeded(bytes))
       write(nullptr, *bytes);

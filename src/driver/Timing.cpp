@@ -21,12 +21,12 @@ double milliseconds(Timing::Clock::duration duration) {
 
 } // namespace
 
-void Timing::add(llvm::StringRef name, llvm::StringRef track, Clock::time_point begin, Clock::time_point end,
-                 int depth) {
+void Timing::timed(llvm::StringRef name, llvm::StringRef track, Clock::time_point begin, Clock::time_point end,
+                   int depth) {
   if (!on)
     return;
   std::lock_guard lock(mutex);
-  spans.push_back({name.str(), track.str(), begin, end, depth});
+  spans.push_back({name.str(), track.empty() ? "module" : track.str(), begin, end, depth});
 }
 
 std::vector<Timing::Span> Timing::sorted() const {
@@ -126,7 +126,7 @@ void writeTiming(const Timing &timing, const std::string &file, DiagnosticEngine
 }
 
 Toolchain discoverTools(const ToolchainOptions &options, Timing &timing) {
-  Timing::Scope scope(timing, "find tools");
+  TimedScope scope(timing, "find tools");
   return Toolchain::discover(options);
 }
 

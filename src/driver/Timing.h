@@ -1,9 +1,8 @@
 #pragma once
 // `--timing`: how long every stage and pass took, as a table or a Chrome trace.
 
-#include "llvm/ADT/StringRef.h"
+#include "hloc/compiler/Observer.h"
 
-#include <chrono>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -14,35 +13,15 @@ class DiagnosticEngine;
 class Toolchain;
 struct ToolchainOptions;
 
-/// Thread safe. Costs nothing but a branch when off.
-class Timing {
+/// What TimedScope reports, kept. Thread safe.
+class Timing : public CompileObserver {
 public:
-  using Clock = std::chrono::steady_clock;
   explicit Timing(bool on) : on(on), start(Clock::now()) {}
   bool enabled() const { return on; }
 
-  /// `track` is `module` or a kernel's name; `depth` 0 for stages, 1 for passes inside one.
-  void add(llvm::StringRef name, llvm::StringRef track, Clock::time_point begin, Clock::time_point end, int depth);
-
-  /// Measures from construction to destruction.
-  class Scope {
-  public:
-    Scope(Timing &timing, llvm::StringRef name, llvm::StringRef track = "module", int depth = 0)
-        : timing(timing), name(name), track(track), depth(depth),
-          begin(timing.on ? Clock::now() : Clock::time_point()) {}
-    ~Scope() {
-      if (timing.on)
-        timing.add(name, track, begin, Clock::now(), depth);
-    }
-    Scope(const Scope &) = delete;
-    Scope &operator=(const Scope &) = delete;
-
-  private:
-    Timing &timing;
-    std::string name, track;
-    int depth;
-    Clock::time_point begin;
-  };
+  /// `track` is empty for the module, or a kernel's name; `depth` 0 for stages, 1 for passes inside one.
+  void timed(llvm::StringRef name, llvm::StringRef track, Clock::time_point begin, Clock::time_point end,
+             int depth) override;
 
   /// Milliseconds by stage and pass: stages in order of their start, passes below theirs. The total is since
   /// construction; the row before it is what of that no stage accounts for.

@@ -19,6 +19,6 @@ config.substitutions.append(("%examples", os.path.join(config.hloc_source_dir, "
 hloc = os.path.join(config.hloc_build_dir, "bin", "hloc")
 if os.path.exists(hloc):
     doctor = subprocess.run([hloc, "--doctor"], capture_output=True, text=True)
-    for tool in ("ptxas", "libdevice"):
+    for tool in ("ptxas", "nvjitlink", "libdevice"):
         if any(line.startswith(tool) and "not found" not in line for line in doctor.stdout.splitlines()):
             config.available_features.add(tool)

@@ -49,8 +49,10 @@ llvm::FailureOr<Cubin> assembleModule(llvm::ArrayRef<std::string> kernels, const
 
 /// Whether there is anything to assemble with.
 bool canAssemble(const Toolchain &toolchain, AssemblerChoice choice);
-/// `ptxas` and its version, which nvJitLink of the same toolkit shares; `nvjitlink` and its own if there is no ptxas.
-std::pair<std::string, std::string> assemblerVersion(const Toolchain &toolchain, const AssembleOptions &options);
+/// What made the cubin: `ptxas` and `nvjitlink` with their versions. nvJitLink knows its version as `13.0` only; where
+/// Auto takes it for that of the toolkit's ptxas, it has the version of that, `13.0.88`.
+std::vector<std::pair<std::string, std::string>> assemblerVersions(const Cubin &cubin, const Toolchain &toolchain,
+                                                                   const AssembleOptions &options);
 /// Does in advance what the first call of assemble would wait for: loading nvJitLink, asking ptxas for its version.
 void prepareAssembling(const Toolchain &toolchain, const AssembleOptions &options);
 

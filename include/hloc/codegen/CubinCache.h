@@ -23,6 +23,7 @@ struct Cubin {
   std::string bytes;
   std::vector<std::pair<std::string, KernelResources>> resources; ///< by entry, in the assembler's order
   bool fromCache = false;
+  bool byPtxas = false, byNvJitLink = false; ///< what made it, now or when it was stored; of a module possibly both
 
   /// Null if there is no such entry.
   const KernelResources *find(llvm::StringRef entry) const;

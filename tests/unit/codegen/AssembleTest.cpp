@@ -299,14 +299,28 @@ TEST_CASE("by default nvJitLink takes what it does not make worse") {
   Fixture f;
   if (f.skipWithoutNvJitLink())
     return;
+  std::string makers;
   auto bytes = [&](AssemblerChoice choice, const std::string &ptx) {
     f.options.cacheFolder = "";
     f.options.assembler = choice;
-    return f.run({ptx})[0].bytes;
+    Cubin cubin = f.run({ptx})[0];
+    makers.clear();
+    for (auto &[tool, version] : assemblerVersions(cubin, f.toolchain, f.options)) {
+      makers += tool + " ";
+      CHECK(version.find('.') != std::string::npos);
+    }
+    return cubin.bytes;
   };
   std::string plain = kernel("alpha"), shared = kernel("alpha", sharedBody);
   CHECK(bytes(AssemblerChoice::Auto, plain) == bytes(AssemblerChoice::NvJitLink, plain));
-  CHECK(bytes(AssemblerChoice::Auto, shared) == bytes(AssemblerChoice::Ptxas, shared));
+  CHECK(makers == "nvjitlink ");
+  CHECK(bytes(AssemblerChoice::Ptxas, shared) == bytes(AssemblerChoice::Auto, shared));
+  CHECK(makers == "ptxas ");
+  f.options.assembler = AssemblerChoice::Auto;
+  llvm::FailureOr<Cubin> both = assembleModule({plain, kernel("beta", sharedBody)}, "", f.target, f.toolchain,
+                                               f.options, f.diagnostics);
+  REQUIRE(llvm::succeeded(both));
+  CHECK(assemblerVersions(*both, f.toolchain, f.options).size() == 2);
   CHECK(bytes(AssemblerChoice::Ptxas, shared) != bytes(AssemblerChoice::NvJitLink, shared));
 }
 
