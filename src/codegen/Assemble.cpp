@@ -110,9 +110,7 @@ bool canAssemble(const Toolchain &toolchain, AssemblerChoice choice) {
 std::vector<std::pair<std::string, std::string>> assemblerVersions(const Cubin &cubin, const Toolchain &toolchain,
                                                                    const AssembleOptions &options) {
   std::vector<std::pair<std::string, std::string>> versions;
-  auto ptxasVersion = [&] {
-    return CubinCache(options.cacheFolder).ptxasVersion(toolchain.find(Tool::Ptxas).path);
-  };
+  auto ptxasVersion = [&] { return CubinCache(options.cacheFolder).ptxasVersion(toolchain.find(Tool::Ptxas).path); };
   if (cubin.byPtxas)
     versions.emplace_back("ptxas", ptxasVersion());
   if (cubin.byNvJitLink && options.assembler == AssemblerChoice::Auto && inOneToolkit(toolchain)) {

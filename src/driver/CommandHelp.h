@@ -24,11 +24,11 @@ struct OptionValues {
 using OptionValueTable = std::map<const CLI::Option *, OptionValues>;
 
 struct OptionHelp {
-  std::vector<std::string> names; ///< `-o`, `--output`; of the positional argument none
-  std::string value;              ///< `FILE`, `DIR`, `FILE.npz`; empty if it takes none
-  bool optionalValue = false;     ///< `--timing` and `--timing=FILE`
-  bool isList = false;            ///< values separated by commas
-  bool repeats = false;           ///< of the positional argument: several are taken
+  std::vector<std::string> names;      ///< `-o`, `--output`; of the positional argument none
+  std::string value;                   ///< `FILE`, `DIR`, `FILE.npz`; empty if it takes none
+  bool optionalValue = false;          ///< `--timing` and `--timing=FILE`
+  bool isList = false;                 ///< values separated by commas
+  bool repeats = false;                ///< of the positional argument: several are taken
   std::vector<std::string> valueNames; ///< of OptionValues
   bool closed = false;                 ///< of OptionValues
   std::string description;

@@ -296,7 +296,9 @@ const std::vector<std::string> &completionShells() {
 }
 
 std::string completionFor(const std::string &shell, const std::vector<CommandHelp> &commands) {
-  return shell == "bash" ? bashCompletion(commands) : shell == "zsh" ? zshCompletion(commands) : fishCompletion(commands);
+  return shell == "bash"  ? bashCompletion(commands)
+         : shell == "zsh" ? zshCompletion(commands)
+                          : fishCompletion(commands);
 }
 
 } // namespace hloc

@@ -13,12 +13,14 @@ struct EnvironmentVariable {
 };
 
 constexpr EnvironmentVariable environment[] = {
-    {"CUDA_HOME, CUDA_PATH", "Folders of CUDA toolkits, in which ptxas, nvJitLink, fatbinary and libdevice are looked for; "
-                             "hloc --doctor prints what was found."},
+    {"CUDA_HOME, CUDA_PATH",
+     "Folders of CUDA toolkits, in which ptxas, nvJitLink, fatbinary and libdevice are looked for; "
+     "hloc --doctor prints what was found."},
     {"PATH, VIRTUAL_ENV, XDG_DATA_HOME", "Where these are looked for besides."},
     {"HLOC_CUDA_DRIVER", "File that is loaded instead of libcuda.so.1 (hloc run --platform=cuda)."},
-    {"HLOC_CACHE_DIR, XDG_CACHE_HOME, HOME", "Where assembled kernels are kept: in $HLOC_CACHE_DIR, $XDG_CACHE_HOME/hloc or "
-                                             "~/.cache/hloc."},
+    {"HLOC_CACHE_DIR, XDG_CACHE_HOME, HOME",
+     "Where assembled kernels are kept: in $HLOC_CACHE_DIR, $XDG_CACHE_HOME/hloc or "
+     "~/.cache/hloc."},
     {"HLOC_NO_CACHE", "If it is not empty, assembled kernels are not kept."},
     {"NO_COLOR", "If it is not empty, diagnostics have no colour by default."},
     {"XLA_FLAGS", "Read for the dump options in XLA's spelling; everything else in it is named in a warning."},

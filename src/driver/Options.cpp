@@ -178,7 +178,8 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) 
                 ->type_name("KIND"),
             emitKinds);
   raw.offer(app.add_option("--stop-after", raw.stopAfter, "the last stage")->type_name("STAGE"), stages);
-  app.add_option("--manifest", options.manifestFile, "write the kernels' description as JSON; - is stdout")->type_name("FILE");
+  app.add_option("--manifest", options.manifestFile, "write the kernels' description as JSON; - is stdout")
+      ->type_name("FILE");
   app.add_option("--golden", options.goldenFolder, "compare with the golden file in DIR (exit 4 if it differs)")
       ->type_name("DIR");
   app.add_flag("--list-kernels", options.listKernels, "which instruction became which kernel, to standard output");

@@ -1,7 +1,7 @@
 // Breaks kernels on purpose and demands that `hloc run` rejects them:
 //
-//   mutation-test FOLDER... [--corpus] [--seeds=N] [--per-kernel=N] [--per-corpus-kernel=N] [--largest=BYTES]
-//                 [--jobs=N] [--only=REGEX]
+//   mutation-test FOLDER... [--corpus] [--explained] [--seeds=N] [--per-kernel=N] [--per-corpus-kernel=N]
+//                 [--largest=BYTES] [--keep=DIR] [--jobs=N] [--seconds=S] [--only=REGEX]
 //
 // A kernel is F.hlo, compiled, or F.ptx of another compiler with F.json and F.hlo beside it; --corpus adds those of
 // $HLOC_CORPUS. `equivalent.txt` of the first folder explains mutants that compute the same, one a line; it
@@ -11,6 +11,7 @@
 
 #include "HlocRuns.h"
 #include "Mutators.h"
+#include "TestOptions.h"
 
 #include "hloc/kernel/LaunchDescription.h"
 #include "hloc/support/Diagnostics.h"
@@ -20,14 +21,12 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/Regex.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <set>
-#include <thread>
 
 using namespace hloc;
 using namespace hloc::mutation;
@@ -36,14 +35,21 @@ namespace {
 
 constexpr double wantedScore = 0.98;
 
-struct Options {
-  std::vector<std::string> folders;
+struct Options : TestOptions {
   bool corpus = false;
-  unsigned seeds = 3;
+  bool explained = false;                      ///< the explained mutants alone, and all of them
   size_t perKernel = 48, perCorpusKernel = 20; ///< mutants
   uint64_t largest = 256 << 10;                ///< bytes of the buffers of a kernel of the corpus
-  std::string only;
-  HlocLimits limits{std::max(1u, std::thread::hardware_concurrency()), 10};
+  std::string keep;                            ///< a folder that gets the kernels and mutants
+
+  Options() : TestOptions(/*seeds=*/3, /*secondsPerRun=*/10) {
+    addFlag("--corpus", corpus);
+    addFlag("--explained", explained);
+    addNumber("--per-kernel", perKernel);
+    addNumber("--per-corpus-kernel", perCorpusKernel);
+    addNumber("--largest", largest);
+    addText("--keep", "DIR", keep);
+  }
 };
 
 struct Kernel {
@@ -140,8 +146,7 @@ public:
     for (const std::string &entry : entries)
       if (llvm::sys::fs::is_directory(entry))
         add(entry, ofCorpus);
-      else if (llvm::StringRef(entry).ends_with(".hlo") &&
-               (options.only.empty() || llvm::Regex(options.only).match(entry)))
+      else if (llvm::StringRef(entry).ends_with(".hlo") && options.wants(entry))
         addKernel(entry, ofCorpus);
   }
 
@@ -178,13 +183,14 @@ public:
       std::vector<Mutant> all = kernel.module ? mutantsOf(*kernel.module) : std::vector<Mutant>();
       for (const Mutant &mutant : all)
         existing.insert(keyOf({&kernel, mutant, ""}));
-      for (Mutant &mutant : choose(std::move(all), kernel.mutants)) {
+      for (Mutant &mutant : choose(kernel, std::move(all))) {
         Trial &trial = trials.emplace_back(Trial{&kernel, std::move(mutant), ""});
         trial.file = folder.file(std::to_string(trials.size()) + ".ptx");
         std::string text, error;
         llvm::raw_string_ostream os(text);
         ptx::print(trial.mutant.apply(*kernel.module), os);
         bad |= !writeFile(trial.file, text, error);
+        keep(trial, text);
         HlocJob &job = jobs.emplace_back();
         for (unsigned seed = 0; seed < options.seeds; ++seed)
           job.commands.push_back(kernel.run(trial.file, seed));
@@ -216,8 +222,11 @@ private:
   }
 
   /// Every mutation gets its turn before any gets a second one; within a mutation, spread over the kernel.
-  static std::vector<Mutant> choose(std::vector<Mutant> all, size_t limit) {
-    if (all.size() <= limit)
+  std::vector<Mutant> choose(const Kernel &kernel, std::vector<Mutant> all) const {
+    if (options.explained)
+      llvm::erase_if(all, [&](const Mutant &mutant) { return !explained.count(keyOf({&kernel, mutant, ""})); });
+    size_t limit = kernel.mutants;
+    if (options.explained || all.size() <= limit)
       return all;
     std::map<std::string, std::vector<Mutant>> byMutation;
     for (Mutant &mutant : all)
@@ -228,6 +237,20 @@ private:
       for (size_t i = 0, n = std::min(each, mutants.size()); i < n; ++i)
         chosen.push_back(mutants[i * mutants.size() / n]);
     return chosen;
+  }
+
+  /// For --keep: `NAME.ptx` as it is, and a mutant as `NAME-LINE-MUTATION.ptx`, its row of equivalent.txt in front.
+  void keep(const Trial &trial, const std::string &text) {
+    if (options.keep.empty())
+      return;
+    std::string base = options.keep + "/" + trial.kernel->name, error, whole;
+    llvm::raw_string_ostream os(whole);
+    ptx::print(*trial.kernel->module, os);
+    bad |= !createFolders(options.keep, error) || !writeFile(base + ".ptx", whole, error) ||
+           !writeFile(fmt::format("{}-{}-{}.ptx", base, trial.mutant.line, trial.mutant.mutation),
+                      "// " + keyOf(trial) + "\n" + text, error);
+    if (!error.empty())
+      llvm::errs() << base << ": " << error << "\n";
   }
 
   /// `kernel:mutation | instruction`, without what is only the kernel's layout: its line.
@@ -295,7 +318,7 @@ private:
         "{} kernels, {} mutants ({} more are not PTX): {} killed, {} explained: {:.1f} % of the "
         "rest\n",
         kernels.size(), sum.all, numNotPtx, sum.killed, sum.explained, 100 * score);
-    return score >= wantedScore && sum.all >= 200 && !bad;
+    return (options.explained || (score >= wantedScore && sum.all >= 200)) && !bad;
   }
 
   bool hasKernel(llvm::StringRef name) const {
@@ -313,56 +336,25 @@ private:
   bool bad = false;
 };
 
-std::optional<Options> parse(int argc, char **argv) {
-  Options options;
-  for (llvm::StringRef word : llvm::ArrayRef(argv, size_t(argc)).drop_front()) {
-    bool fine = true;
-    if (word.consume_front("--seeds="))
-      fine = !word.getAsInteger(10, options.seeds);
-    else if (word.consume_front("--per-kernel="))
-      fine = !word.getAsInteger(10, options.perKernel);
-    else if (word.consume_front("--per-corpus-kernel="))
-      fine = !word.getAsInteger(10, options.perCorpusKernel);
-    else if (word.consume_front("--largest="))
-      fine = !word.getAsInteger(10, options.largest);
-    else if (word.consume_front("--jobs="))
-      fine = !word.getAsInteger(10, options.limits.jobs);
-    else if (word.consume_front("--only="))
-      options.only = word.str();
-    else if (word == "--corpus")
-      options.corpus = true;
-    else if (word.starts_with("-"))
-      fine = false;
-    else
-      options.folders.push_back(word.str());
-    if (!fine)
-      return std::nullopt;
-  }
-  return options.folders.empty() || !options.seeds ? std::nullopt : std::optional(options);
-}
-
 } // namespace
 
 int main(int argc, char **argv) {
-  std::optional<Options> options = parse(argc, argv);
-  if (!options) {
-    llvm::errs() << "usage: mutation-test FOLDER... [--corpus] [--seeds=N] [--per-kernel=N] "
-                    "[--per-corpus-kernel=N] [--largest=BYTES] [--jobs=N] [--only=REGEX]\n";
+  Options options;
+  if (!options.parse("mutation-test", argc, argv))
     return 2;
-  }
   std::string error;
   std::optional<TemporaryFolder> folder = TemporaryFolder::create("mutants", error);
   if (!folder) {
     llvm::errs() << error << "\n";
     return 1;
   }
-  Campaign campaign(*options, *folder);
-  bool fine = campaign.readExplanations(options->folders.front() + "/equivalent.txt");
-  for (const std::string &path : options->folders)
+  Campaign campaign(options, *folder);
+  bool fine = campaign.readExplanations(options.paths.front() + "/equivalent.txt");
+  for (const std::string &path : options.paths)
     campaign.add(path, false);
   const char *corpus = std::getenv("HLOC_CORPUS");
   for (const char *part : {"/xla-ptx", "/triton-ptx"})
-    if (options->corpus && corpus)
+    if (options.corpus && corpus)
       campaign.add(corpus + std::string(part), true);
   return fine && campaign.prepare() && campaign.run() ? 0 : 1;
 }

@@ -7,6 +7,7 @@
 // `wrong*.json` or `right.json` beside it. Pairs that cannot be told apart are named in `undecided.txt` of FOLDER.
 
 #include "HlocRuns.h"
+#include "TestOptions.h"
 
 #include "hloc/support/Files.h"
 
@@ -14,50 +15,16 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/Regex.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
-#include <thread>
 
 using namespace hloc;
 using namespace hloc::mutation;
 
 namespace {
-
-struct Options {
-  std::vector<std::string> paths;
-  unsigned seeds = 10;
-  HlocLimits limits{std::max(1u, std::thread::hardware_concurrency()), 120};
-  std::string only;
-  bool falseAlarms = false;
-};
-
-std::optional<Options> parse(int argc, char **argv) {
-  Options options;
-  for (llvm::StringRef word : llvm::ArrayRef(argv, size_t(argc)).drop_front()) {
-    bool fine = true;
-    if (word.consume_front("--seeds="))
-      fine = !word.getAsInteger(10, options.seeds);
-    else if (word.consume_front("--jobs="))
-      fine = !word.getAsInteger(10, options.limits.jobs);
-    else if (word.consume_front("--seconds="))
-      fine = !word.getAsDouble(options.limits.secondsPerRun);
-    else if (word.consume_front("--only="))
-      options.only = word.str();
-    else if (word == "--false-alarms")
-      options.falseAlarms = true;
-    else if (word.starts_with("-"))
-      fine = false;
-    else
-      options.paths.push_back(word.str());
-    if (!fine || !options.seeds)
-      return std::nullopt;
-  }
-  return options.paths.empty() ? std::nullopt : std::optional(options);
-}
 
 std::vector<std::string> entriesOf(const std::string &folder) {
   std::vector<std::string> names;
@@ -98,7 +65,7 @@ struct Score {
 
 class Pairs {
 public:
-  explicit Pairs(const Options &options) : options(options) {}
+  explicit Pairs(const TestOptions &options) : options(options) {}
 
   bool read(const std::string &folder) {
     if (std::string error; std::optional<std::string> text = readFile(folder + "/undecided.txt", error))
@@ -107,9 +74,8 @@ public:
         if (!name.empty() && !name.starts_with("#") && !reason.trim().empty())
           undecided.insert(name.str());
       }
-    llvm::Regex wanted(options.only);
     for (const std::string &pair : entriesOf(folder))
-      if (exists(pair + "/right.hlo") && (options.only.empty() || wanted.match(llvm::sys::path::filename(pair))))
+      if (exists(pair + "/right.hlo") && options.wants(llvm::sys::path::filename(pair)))
         addPair(pair);
     return !trials.empty();
   }
@@ -228,7 +194,7 @@ private:
     return !failed && sum.all > 0;
   }
 
-  const Options &options;
+  const TestOptions &options;
   const TemporaryFolder *folder = nullptr; ///< of what is compiled
   std::vector<Program> trials;
   std::set<std::string> undecided;
@@ -240,7 +206,7 @@ private:
 /// Programs that are right, run as they are: whatever does not agree or is not refused is a false alarm, or a bug.
 class FalseAlarms {
 public:
-  explicit FalseAlarms(const Options &options) : options(options) {
+  explicit FalseAlarms(const TestOptions &options) : options(options) {
     for (const std::string &path : options.paths)
       addPrograms(path, programs);
   }
@@ -303,7 +269,7 @@ private:
     numAlarms += alarm;
   }
 
-  const Options &options;
+  const TestOptions &options;
   std::vector<std::string> programs;
   size_t numRuns = 0, numAgreed = 0, numRefused = 0, numAlarms = 0;
 };
@@ -311,15 +277,15 @@ private:
 } // namespace
 
 int main(int argc, char **argv) {
-  std::optional<Options> options = parse(argc, argv);
-  if (!options) {
-    llvm::errs() << "usage: pairs-test [--false-alarms] PATH... [--seeds=N] [--jobs=N] [--seconds=S] [--only=REGEX]\n";
+  TestOptions options(/*seeds=*/10, /*secondsPerRun=*/120);
+  bool falseAlarms = false;
+  options.addFlag("--false-alarms", falseAlarms);
+  if (!options.parse("pairs-test", argc, argv))
     return 2;
-  }
-  if (options->falseAlarms)
-    return FalseAlarms(*options).run() ? 0 : 1;
-  Pairs pairs(*options);
-  for (const std::string &folder : options->paths)
+  if (falseAlarms)
+    return FalseAlarms(options).run() ? 0 : 1;
+  Pairs pairs(options);
+  for (const std::string &folder : options.paths)
     if (!pairs.read(folder)) {
       llvm::errs() << folder << ": no pairs\n";
       return 1;

@@ -317,8 +317,8 @@ TEST_CASE("by default nvJitLink takes what it does not make worse") {
   CHECK(bytes(AssemblerChoice::Ptxas, shared) == bytes(AssemblerChoice::Auto, shared));
   CHECK(makers == "ptxas ");
   f.options.assembler = AssemblerChoice::Auto;
-  llvm::FailureOr<Cubin> both = assembleModule({plain, kernel("beta", sharedBody)}, "", f.target, f.toolchain,
-                                               f.options, f.diagnostics);
+  llvm::FailureOr<Cubin> both =
+      assembleModule({plain, kernel("beta", sharedBody)}, "", f.target, f.toolchain, f.options, f.diagnostics);
   REQUIRE(llvm::succeeded(both));
   CHECK(assemblerVersions(*both, f.toolchain, f.options).size() == 2);
   CHECK(bytes(AssemblerChoice::Ptxas, shared) != bytes(AssemblerChoice::NvJitLink, shared));
