@@ -138,20 +138,41 @@ std::string helpText(const CommandHelp &command) {
   return out;
 }
 
+/// The option that begins like this, if there is one: `--h`. Else the nearest: `--targt`.
+static std::string likelyOption(llvm::StringRef wanted, llvm::ArrayRef<std::string> known) {
+  auto begins = [&](llvm::StringRef name) { return wanted.size() > 2 && name.starts_with(wanted); };
+  if (llvm::count_if(known, begins) == 1)
+    return suggestion(*llvm::find_if(known, begins));
+  return suggestion(nearestName(wanted, llvm::SmallVector<llvm::StringRef>(known.begin(), known.end())));
+}
+
+/// CLI11's words for what an option lacks or cannot read, in ours; others as they are.
+static std::string rephrased(llvm::StringRef message) {
+  auto [option, lacks] = message.split(": 1 required ");
+  if (lacks.consume_back(" missing"))
+    return (option + " needs a value: " + lacks).str();
+  if (message.consume_front("Could not convert: ")) {
+    auto [name, value] = message.split(" = ");
+    return (name + " does not take `" + value + "`").str();
+  }
+  return message.str();
+}
+
 std::string usageError(const CLI::App &app, const CLI::Error &error) {
   std::vector<std::string> unknown;
   for (const std::string &argument : app.remaining())
     if (llvm::StringRef(argument).starts_with("-"))
       unknown.push_back(llvm::StringRef(argument).split('=').first.str());
-  if (!dynamic_cast<const CLI::ExtrasError *>(&error) || unknown.empty())
-    return error.what();
+  if (!dynamic_cast<const CLI::ExtrasError *>(&error))
+    return rephrased(error.what());
+  if (unknown.empty())
+    return "too many arguments: `" + llvm::join(app.remaining(), "`, `") + "`";
   std::vector<std::string> known;
   for (const CLI::Option *option : app.get_options())
     llvm::append_range(known, namesOf(*option));
   std::string message;
   for (const std::string &one : unknown)
-    message += (message.empty() ? "" : ", ") + ("unknown option `" + one + "`") +
-               suggestion(nearestName(one, llvm::SmallVector<llvm::StringRef>(known.begin(), known.end())));
+    message += (message.empty() ? "" : ", ") + ("unknown option `" + one + "`") + likelyOption(one, known);
   return message;
 }
 

@@ -114,7 +114,7 @@ void DumpTrack::finish(DiagnosticEngine &diagnostics) {
   if (!index.empty() && error.empty())
     writeFile(options.folder + "/" + fileNameOf(name) + "/index.txt", index, error);
   if (!error.empty())
-    diagnostics.report(DiagnosticKind::UnwritableFile, "cannot write dumps: " + error);
+    diagnostics.report(DiagnosticKind::UnwritableFile, "cannot write dumps to `" + options.folder + "`: " + error);
   error.clear();
   index.clear();
 }

@@ -14,8 +14,8 @@
 
 namespace hloc {
 
-/// The emulator's checks by the names of --check; nothing, with a diagnostic, for an unknown one.
-std::optional<emulator::EmulatorOptions> emulatorOptions(const RunOptions &options, DiagnosticEngine &diagnostics);
+/// How the emulator runs, by --check, --counters, --approximations, --schedule and --timeout.
+emulator::EmulatorOptions emulatorOptions(const RunOptions &options);
 
 class Executor {
 public:

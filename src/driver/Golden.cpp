@@ -73,7 +73,8 @@ std::string inputSeenFrom(llvm::StringRef folder, llvm::StringRef input) {
   if (input == "-")
     return "stdin";
   std::error_code code;
-  std::string seen = std::filesystem::proximate(input.str(), folder.str(), code).string();
+  std::filesystem::path base = std::filesystem::absolute(folder.str(), code); // that of a folder yet to be made, too
+  std::string seen = code ? "" : std::filesystem::proximate(input.str(), base, code).string();
   return code ? input.str() : seen;
 }
 

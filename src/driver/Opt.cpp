@@ -19,6 +19,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/SourceMgr.h"
 
 #include <map>
@@ -107,12 +108,19 @@ std::optional<ExitCode> parseArguments(int argc, char **argv, OptOptions &option
   return std::nullopt;
 }
 
-/// A pass that is no pass on modules is one on their functions.
+/// A pass that is no pass on modules is one on their functions. Reports what of the command line is wrong with it.
 LogicalResult buildPasses(PassManager &manager, const OptOptions &options) {
-  for (const std::string &pass : options.passes)
-    if (failed(parsePassPipeline(pass, manager, llvm::nulls())) &&
-        failed(parsePassPipeline("func.func(" + pass + ")", manager, llvm::errs())))
-      return failure();
+  for (const std::string &pass : options.passes) {
+    std::string ofModules, ofFunctions;
+    llvm::raw_string_ostream moduleErrors(ofModules), functionErrors(ofFunctions);
+    if (succeeded(parsePassPipeline(pass, manager, moduleErrors)) ||
+        succeeded(parsePassPipeline("func.func(" + pass + ")", manager, functionErrors)))
+      continue;
+    bool isOfModules = StringRef(ofFunctions).contains("restricted to 'builtin.module'");
+    llvm::errs() << (isOfModules ? ofModules : ofFunctions) << "hloc opt: error: `" << pass
+                 << "` cannot be run [bad-usage]\nhloc: note: `hloc opt --help` lists passes and their options\n";
+    return failure();
+  }
   if (options.wholePipeline)
     buildKernelPipeline(manager, options.pipeline);
   return success();
@@ -175,6 +183,17 @@ int hloc::runOpt(int argc, char **argv) {
   if (std::optional<ExitCode> exitCode = parseArguments(argc, argv, options))
     return int(*exitCode);
   std::string message;
+  {
+    MLIRContext context(MLIRContext::Threading::DISABLED);
+    PassManager manager(&context, ModuleOp::getOperationName(), PassManager::Nesting::Implicit);
+    if (failed(buildPasses(manager, options)))
+      return int(ExitCode::InvalidUsage);
+  }
+  if (options.output != "-" && llvm::sys::fs::is_regular_file(options.output) &&
+      llvm::sys::fs::equivalent(options.output, options.input)) {
+    llvm::errs() << "hloc opt: error: -o would write over the input `" << options.input << "` [bad-usage]\n";
+    return int(ExitCode::InvalidUsage);
+  }
   std::unique_ptr<llvm::MemoryBuffer> buffer = openInputFile(options.input, &message);
   if (!buffer) {
     llvm::errs() << "hloc opt: error: " << message << " [unreadable-file]\n";

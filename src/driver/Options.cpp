@@ -124,9 +124,7 @@ void addTargetOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
   app.add_option("-j,--jobs", options.jobs, "inputs and kernels compiled in parallel; the output does not depend on it")
       ->check(wholeNumber)
       ->type_name("N");
-  raw.offer(app.add_option("-O,--optimization-level", options.optimizationLevel, "as LLVM's")
-                ->check(CLI::Range(0, 3).description(""))
-                ->type_name("LEVEL"),
+  raw.offer(app.add_option("-O,--optimization-level", options.optimizationLevel, "as LLVM's")->type_name("LEVEL"),
             {"0", "1", "2", "3"});
 }
 
@@ -235,7 +233,7 @@ void addRunOptions(CLI::App &app, RunOptions &options, RawOptions &raw) {
   raw.offer(app.add_option("--check", options.checks, "what the emulator looks for, by default all")
                 ->delimiter(',')
                 ->type_name("NAME[,NAME...]"),
-            {"bounds", "races", "uninit", "divergence", "none"});
+            {"bounds", "races", "uninit", "divergence", "all", "none"});
   raw.offer(app.add_option("--approximations", options.approximations,
                            "seed for the errors that PTX allows ex2.approx, div.full, ... (default: that of --seed), "
                            "or largest, smallest, exact")
@@ -259,18 +257,30 @@ void addRunOptions(CLI::App &app, RunOptions &options, RawOptions &raw) {
   addDumpOptions(app, options.compile, raw);
 }
 
-template <typename Enum>
-bool choose(const Choices<Enum> &choices, const std::string &text, const char *option, Enum &value) {
-  if (text.empty())
-    return true;
-  auto found = llvm::find_if(choices, [&](const auto &choice) { return choice.first == text; });
-  if (found != choices.end()) {
-    value = found->second;
-    return true;
+/// Whether options with a closed set of values were given one of it; else says what they take.
+bool checkClosedValues(const CLI::App &app, const OptionValueTable &values) {
+  for (const CLI::Option *option : app.get_options()) {
+    auto found = values.find(option);
+    if (found == values.end() || !found->second.closed || option->empty())
+      continue;
+    std::vector<std::string> names = found->second.names();
+    for (const std::string &value : option->results()) {
+      if (llvm::is_contained(names, value))
+        continue;
+      llvm::SmallVector<llvm::StringRef> known(names.begin(), names.end());
+      llvm::errs() << fmt::format("hloc: error: {} does not take `{}`{}; it takes {} [bad-usage]\n", option->get_name(),
+                                  value, suggestion(nearestName(value, known)), llvm::join(names, ", "));
+      return false;
+    }
   }
-  llvm::errs() << fmt::format("hloc: error: {} does not take `{}`; it takes {} [bad-usage]\n", option, text,
-                              llvm::join(namesOf(choices), ", "));
-  return false;
+  return true;
+}
+
+/// Sets what one of the names stands for; checkClosedValues has seen to it that it is one, or none.
+template <typename Enum> void choose(const Choices<Enum> &choices, const std::string &text, Enum &value) {
+  for (const auto &[name, meaning] : choices)
+    if (name == text)
+      value = meaning;
 }
 
 /// XLA_FLAGS holds many flags of another program: the dump flags are read, the rest is named once.
@@ -317,12 +327,13 @@ const char *dumpContradiction(const DumpOptions &dump, const RawOptions &raw, co
 
 /// False after an error was printed.
 bool finishOptions(const CLI::App &app, CompileOptions &options, RawOptions &raw) {
-  EmitKind emit = EmitKind::Ptx;
-  if (!choose(emitKinds, raw.emit, "--emit", emit) ||
-      !choose(stages, raw.stopAfter, "--stop-after", options.stopAfter) ||
-      !choose(assemblers, raw.assembler, "--assembler", options.assembler) ||
-      !choose(colours, raw.colour, "--color", options.colour))
+  if (!checkClosedValues(app, raw.values))
     return false;
+  EmitKind emit = EmitKind::Ptx;
+  choose(emitKinds, raw.emit, emit);
+  choose(stages, raw.stopAfter, options.stopAfter);
+  choose(assemblers, raw.assembler, options.assembler);
+  choose(colours, raw.colour, options.colour);
   if (!raw.emit.empty())
     options.emit = emit;
   options.targetGiven = !raw.targets.empty();
@@ -384,6 +395,8 @@ const char *contradiction(const RunOptions &options, const CLI::App &app) {
   bool emulator = options.platform == Platform::Emulator, cuda = options.platform == Platform::Cuda;
   if (options.compile.targets.size() > 1)
     return "--target names several GPUs, a run is for one";
+  if (options.outputsFile == "-")
+    return "--outputs names a file; what is printed is about the results";
   if (overwritesInput(options))
     return "--outputs or --timing would write over a file that the run reads";
   if (app.count("--check") && !emulator)
@@ -424,19 +437,11 @@ const char *contradiction(const RunOptions &options, const CLI::App &app) {
 }
 
 bool finishRunOptions(RunOptions &options, const RawOptions &raw, const CLI::App &app) {
-  if (!choose(platforms, raw.platform, "--platform", options.platform) ||
-      !choose(references, raw.reference, "--reference", options.reference))
-    return false;
-  for (const std::string &name : raw.regimes) {
-    std::optional<Regime> regime = findRegime(name);
-    if (!regime) {
-      llvm::errs() << fmt::format(
-          "hloc: error: --regimes knows ordinary, exact, special and index, not `{}` [bad-usage]\n", name);
-      return false;
-    }
-    if (!llvm::is_contained(options.regimes, *regime))
+  choose(platforms, raw.platform, options.platform);
+  choose(references, raw.reference, options.reference);
+  for (const std::string &name : raw.regimes)
+    if (std::optional<Regime> regime = findRegime(name); !llvm::is_contained(options.regimes, *regime))
       options.regimes.push_back(*regime);
-  }
   if (!raw.schedule.empty() && !(options.schedule = parseSchedule(raw.schedule))) {
     llvm::errs() << fmt::format("hloc: error: --schedule does not take `{}`; it takes ascending, reversed, shuffled, "
                                 "shuffled:SEED [bad-usage]\n",
@@ -466,15 +471,6 @@ bool finishRunOptions(RunOptions &options, const RawOptions &raw, const CLI::App
     return false;
   }
   return true;
-}
-
-bool chooseShell(Command &command) {
-  if (command.shell.empty())
-    return true;
-  Choices<Command::Kind> shells;
-  for (const std::string &shell : completionShells())
-    shells.emplace_back(shell, Command::Kind::Completion);
-  return choose(shells, command.shell, "--completion", command.kind);
 }
 
 /// A command line that can be parsed and described.
@@ -520,25 +516,32 @@ Command parseCommandLine(int argc, char **argv) {
     return command;
   } catch (const CLI::ParseError &error) {
     llvm::errs() << "hloc: error: " << usageError(app, error)
-                 << " [bad-usage]\nhloc: note: `hloc --help` lists the options\n";
+                 << fmt::format(" [bad-usage]\nhloc: note: `hloc {}--help` lists the options\n", run ? "run " : "");
     command.exitCode = 2;
     return command;
   }
   for (auto [kind, on] : asked)
     if (on)
       command.kind = kind;
+  if (!command.shell.empty())
+    command.kind = Command::Kind::Completion;
   CompileOptions &options = run ? command.run.compile : command.compile;
-  if (!finishOptions(app, options, raw) || (run && !finishRunOptions(command.run, raw, app)) || !chooseShell(command)) {
+  if (!finishOptions(app, options, raw) || (run && !finishRunOptions(command.run, raw, app))) {
     command.exitCode = 2;
     command.kind = Command::Kind::Done;
     return command;
   }
-  if (command.kind != Command::Kind::Done)
+  if (command.kind != Command::Kind::Done) {
+    if (!options.inputs.empty())
+      llvm::errs() << "hloc: warning: nothing is compiled: `" << options.inputs.front()
+                   << "` is not read [ignored-input]\n";
     return command;
+  }
   if (run && !options.input.empty())
     options.inputs = {options.input};
   if (options.inputs.empty()) {
-    llvm::errs() << "hloc: error: no input file; `hloc --help` shows how hloc is used [bad-usage]\n";
+    llvm::errs() << fmt::format("hloc: error: no input file; `hloc {}--help` shows how hloc is used [bad-usage]\n",
+                                run ? "run " : "");
     command.exitCode = 2;
     return command;
   }

@@ -85,6 +85,8 @@ bool Outputs::prepare(DiagnosticEngine &diagnostics) {
   if (reason.empty())
     reason = severalRefusal();
   if (reason.empty())
+    reason = twiceRefusal();
+  if (reason.empty())
     reason = inputRefusal();
   if (!reason.empty())
     diagnostics.report(DiagnosticKind::BadUsage, std::move(reason));
@@ -148,6 +150,18 @@ std::string Outputs::severalRefusal() const {
   for (const std::string &input : options.inputs)
     if (auto [place, isNew] = byStem.try_emplace(stemOf(input), input); !isNew)
       return fmt::format("`{}` and `{}` have one name, and so would what is made of them", place->second, input);
+  return "";
+}
+
+/// Two outputs in one file: the second would replace the first.
+std::string Outputs::twiceRefusal() const {
+  auto differ = [](const std::string &one, const std::string &other) {
+    return one.empty() || one != other || one == "-" || one == "/dev/null" || isFolder(one);
+  };
+  if (!differ(options.manifestFile, options.output))
+    return fmt::format("-o and --manifest both write `{}`", options.output);
+  if (!differ(options.timingFile, options.output) || !differ(options.timingFile, options.manifestFile))
+    return fmt::format("--timing and another option both write `{}`", options.timingFile);
   return "";
 }
 

@@ -44,6 +44,7 @@ public:
 private:
   std::string refusal();
   std::string severalRefusal() const;
+  std::string twiceRefusal() const;
   std::string inputRefusal() const;
   void writeTo(const std::string &path, llvm::StringRef bytes, DiagnosticEngine &diagnostics);
   /// A .fatbin and HLO are for all targets.

@@ -233,8 +233,8 @@ bool RunCommand::readProgram() {
 }
 
 bool RunCommand::prepareEmulator(const HloModule &module) {
-  machineOptions = emulatorOptions(options, diagnostics);
-  if (!machineOptions || !findProgram(module))
+  machineOptions = emulatorOptions(options);
+  if (!findProgram(module))
     return false;
   if (!options.launchFile.empty())
     separateSlices(*program);

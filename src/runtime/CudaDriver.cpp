@@ -16,8 +16,7 @@ std::unique_ptr<Driver> Driver::open(const std::string &path, std::string &error
   std::string wanted = !path.empty() ? path : environment && *environment ? environment : "libcuda.so.1";
   std::unique_ptr<Driver> driver(new Driver(wanted));
   if (!driver->library.isOpen()) {
-    error = "there is no CUDA driver here: " + driver->library.error() + ". Looked for `" + wanted +
-            "`; HLOC_CUDA_DRIVER names another file";
+    error = "there is no CUDA driver here: " + driver->library.error() + "; HLOC_CUDA_DRIVER names another file";
     return nullptr;
   }
   if (!driver->findFunctions(error) || !driver->initialize(error))

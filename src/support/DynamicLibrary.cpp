@@ -13,7 +13,8 @@ DynamicLibrary::DynamicLibrary(const std::vector<std::string> &names) {
       return;
     }
     const char *reason = ::dlerror();
-    message += (message.empty() ? "" : "; ") + candidate + ": " + (reason ? reason : "not found");
+    std::string why = reason ? reason : "not found"; // that begins with the name in glibc
+    message += (message.empty() ? "" : "; ") + (why.starts_with(candidate) ? why : candidate + ": " + why);
   }
 }
 
