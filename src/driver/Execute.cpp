@@ -44,27 +44,28 @@ bool Executor::check(bool worked, const std::string &error) {
 
 static std::vector<uint32_t> indexOf(const Shape::Leaf &leaf) { return {leaf.index.begin(), leaf.index.end()}; }
 
-static std::optional<DeviceProgram> convert(const Manifest &manifest, bool, const InputNumbering &inputs,
-                                            llvm::ArrayRef<std::vector<uint32_t>> leaves, std::string &error) {
+static std::optional<DeviceProgram> convert(const Manifest &manifest, const SubByteArrays &,
+                                            const InputNumbering &inputs, llvm::ArrayRef<std::vector<uint32_t>> leaves,
+                                            std::string &error) {
   return deviceProgram(manifest, inputs, leaves, error);
 }
-static std::optional<DeviceProgram> convert(const LaunchDescription &description, bool subByte,
+static std::optional<DeviceProgram> convert(const LaunchDescription &description, const SubByteArrays &subByte,
                                             const InputNumbering &inputs, llvm::ArrayRef<std::vector<uint32_t>> leaves,
                                             std::string &error) {
   return deviceProgram(description, subByte, inputs, leaves, error);
 }
 
 template <typename Source> std::optional<DeviceProgram> Executor::make(const Source &source) {
-  bool subByte = false;
-  auto note = [&](const Shape::Leaf &leaf) {
-    subByte |=
-        leaf.shape.isArray() && leaf.shape.elementType() != ElementType::Pred && bitWidth(leaf.shape.elementType()) < 8;
+  SubByteArrays subByte;
+  auto isSubByte = [](const Shape::Leaf &leaf) {
+    return leaf.shape.isArray() && leaf.shape.elementType() != ElementType::Pred &&
+           bitWidth(leaf.shape.elementType()) < 8;
   };
   std::vector<std::pair<uint32_t, std::vector<uint32_t>>> inputs;
   for (const HloInstruction *parameter : module.entry()->parameters())
     for (const Shape::Leaf &leaf : parameter->shape().leaves()) {
       inputs.emplace_back(uint32_t(parameter->parameterNumber()), indexOf(leaf));
-      note(leaf);
+      subByte.inputs.push_back(isSubByte(leaf));
     }
   auto number = [&](uint32_t parameter, llvm::ArrayRef<uint32_t> leaf) -> std::optional<uint32_t> {
     for (size_t i = 0; i < inputs.size(); ++i)
@@ -75,7 +76,7 @@ template <typename Source> std::optional<DeviceProgram> Executor::make(const Sou
   std::vector<std::vector<uint32_t>> leaves;
   for (const Shape::Leaf &leaf : module.entry()->root()->shape().leaves()) {
     leaves.push_back(indexOf(leaf));
-    note(leaf);
+    subByte.results.push_back(isSubByte(leaf));
   }
   std::string error;
   std::optional<DeviceProgram> program = convert(source, subByte, number, leaves, error);

@@ -357,8 +357,14 @@ bool finishOptions(const CLI::App &app, CompileOptions &options, RawOptions &raw
                                 raw.remarks, error);
     return false;
   }
-  if (app.count("--remarks"))
+  if (app.count("--remarks")) {
     options.remarks = raw.remarks;
+    std::vector<std::string> kinds = remarkKinds();
+    if (llvm::none_of(kinds, [&](const std::string &kind) { return llvm::Regex(raw.remarks).match(kind); }))
+      llvm::errs() << fmt::format("hloc: warning: no kind of remark has a name that --remarks={} matches; there are {} "
+                                  "[ignored-input]\n",
+                                  raw.remarks, llvm::join(kinds, ", "));
+  }
   if (app.count("--dump-changed") && raw.dumpChanged != "whole" && raw.dumpChanged != "diff") {
     llvm::errs() << fmt::format("hloc: error: --dump-changed does not take `{}`; it takes diff [bad-usage]\n",
                                 raw.dumpChanged);

@@ -95,16 +95,21 @@ public:
 
 private:
   /// All choices in turn, so that few elements see them all.
-  unsigned nextOf(unsigned numChoices) { return turn++ % numChoices; }
+  unsigned nextOf(unsigned numChoices) {
+    // By turns alone, two arrays would show the same few pairs of values all along.
+    return stream.oneIn(2) ? unsigned(stream.below(numChoices)) : turn++ % numChoices;
+  }
 
   unsigned bits() const { return bitWidth(type); }
   int64_t lowest() const { return isSigned(type) ? int64_t(~uint64_t(0) << (bits() - 1)) : 0; }
   int64_t highest() const { return int64_t(llvm::maskTrailingOnes<uint64_t>(isSigned(type) ? bits() - 1 : bits())); }
 
   int64_t anyInteger() {
-    const int64_t extremes[] = {0, -1, 1, lowest(), highest(), int64_t(uint64_t(1) << (bits() - 1)), lowest() + 1};
-    unsigned choice = nextOf(14);
-    return choice < 7 ? extremes[choice] : int64_t(stream.wideBits());
+    const int64_t extremes[] = {0,  -1, 1, lowest(), highest(), int64_t(uint64_t(1) << (bits() - 1)), lowest() + 1,
+                                -2, 2}; // beside -1 and 1: guards of one value that take in another
+    constexpr unsigned numExtremes = std::size(extremes);
+    unsigned choice = nextOf(2 * numExtremes);
+    return choice < numExtremes ? extremes[choice] : int64_t(stream.wideBits());
   }
 
   /// Of either sign, with any payload, quiet: what an operation does to a signalling one is another matter.
@@ -125,12 +130,15 @@ private:
   }
   double withExponent(int exponent) { return std::ldexp((1 + stream.unit()) * (stream.oneIn(2) ? -1 : 1), exponent); }
 
+  /// Where e^x leaves the format, ln(2) (bias + 1): how functions made of it scale their argument is seen there alone.
+  static double endOfExponential(const FloatFormat &format) { return (format.bias + 1) * std::log(2.0); }
+
   uint64_t anyPattern(const FloatFormat &format) {
     uint64_t mantissa = llvm::maskTrailingOnes<uint64_t>(format.mantissaBits);
     uint64_t sign = uint64_t(stream.below(2)) << (format.bits - 1);
     if (format.specials == FloatFormat::Specials::PowerOfTwo)
       return uint64_t(stream.below(256));
-    switch (nextOf(10)) {
+    switch (nextOf(11)) {
     case 0:
       return anyNan(format);
     case 1:
@@ -147,6 +155,8 @@ private:
       return encodeFloat(format, mayOverflow ? largestFinite(format) : std::min(1024.0, largestFinite(format))) | sign;
     case 7:
       return encodeFloat(format, 1) | sign;
+    case 8:
+      return encodeFloat(format, endOfExponential(format) * (0.94 + 0.07 * stream.unit())) | sign;
     default:
       return encodeFloat(format, withExponent(anyExponent(format)));
     }

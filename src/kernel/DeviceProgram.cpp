@@ -116,7 +116,22 @@ std::optional<DeviceProgram> deviceProgram(const Manifest &manifest, const Input
   return program;
 }
 
-std::optional<DeviceProgram> deviceProgram(const LaunchDescription &description, bool subByte,
+/// Whether what lies at the end of a buffer may have elements of less than a byte.
+static bool mayBeSubByte(size_t buffer, const LaunchDescription &description, const DeviceProgram &program,
+                         const SubByteArrays &subByte, llvm::ArrayRef<std::vector<uint32_t>> leaves) {
+  if (description.buffers[buffer].parameter)
+    return subByte.inputs[program.buffers[buffer].input];
+  for (const LaunchResult &result : description.results) {
+    size_t leaf = llvm::find(leaves, indexOf(result)) - leaves.begin();
+    bool isLast =
+        result.slice.buffer == buffer && result.slice.offset + result.slice.bytes == description.buffers[buffer].bytes;
+    if (isLast && leaf < leaves.size())
+      return subByte.results[leaf];
+  }
+  return llvm::is_contained(subByte.inputs, true) || llvm::is_contained(subByte.results, true);
+}
+
+std::optional<DeviceProgram> deviceProgram(const LaunchDescription &description, const SubByteArrays &subByte,
                                            const InputNumbering &inputs, llvm::ArrayRef<std::vector<uint32_t>> leaves,
                                            std::string &error) {
   DeviceProgram program;
@@ -146,7 +161,7 @@ std::optional<DeviceProgram> deviceProgram(const LaunchDescription &description,
     for (auto &argument : launch->arguments) {
       auto *slice = std::get_if<BufferSlice>(&argument);
       bool written = slice && kernel.written.size() >= numInputs;
-      if (slice && subByte)
+      if (slice && mayBeSubByte(slice->buffer, description, program, subByte, leaves))
         widen(*slice, description.buffers[slice->buffer].bytes, program);
       if (slice)
         (written ? kernel.bytesWritten : kernel.bytesRead) += slice->bytes;

@@ -46,6 +46,28 @@ TEST_CASE("only the special regime has values that are no numbers, and it has th
   CHECK(countNonFinite(argumentsOf(product, 0, {Regime::Special})[0]) > 0);
 }
 
+TEST_CASE("special values reach what guards and scaled arguments get wrong at one place") {
+  const char *division = "HloModule m\nENTRY e { p = s32[1001] parameter(0) q = s32[1001] parameter(1) "
+                         "ROOT d = s32[1001] divide(p, q) }\n";
+  const char *exponential = "HloModule m\nENTRY e { p = f32[256] parameter(0) ROOT c = f32[256] cosh(p) }\n";
+  std::set<double> ofLowest;
+  int64_t nearEnd = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    std::vector<Literal> integers = argumentsOf(division, seed, {Regime::Special});
+    std::vector<double> dividends = doubles(integers[0]), divisors = doubles(integers[1]);
+    for (size_t i = 0; i < dividends.size(); ++i)
+      if (dividends[i] == -2147483648.0)
+        ofLowest.insert(divisors[i]);
+    // cosh scales its argument in two steps from ln(2^126) on, and overflows at ln(2^129).
+    std::vector<double> values = doubles(argumentsOf(exponential, seed, {Regime::Special})[0]);
+    nearEnd += std::count_if(values.begin(), values.end(),
+                             [](double x) { return std::fabs(x) > 87.34 && std::fabs(x) < 89.42; });
+  }
+  for (double divisor : {-2, -1, 0, 1, 2})
+    CHECK(ofLowest.count(divisor));
+  CHECK(nearEnd > 40);
+}
+
 TEST_CASE("special values leave some rows of a reduction ordinary and fill others") {
   const char *text = R"(HloModule m
 max { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] maximum(a, b) }

@@ -1,4 +1,5 @@
 #include "hloc/kernel/LaunchDescription.h"
+#include "hloc/kernel/DeviceProgram.h"
 #include "hloc/support/Diagnostics.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -57,6 +58,34 @@ TEST_CASE("launch description: bad ones are refused") {
     INFO(text);
     CHECK(!parse(text));
   }
+}
+
+TEST_CASE("launch description: words reach beyond the end of arrays of sub-byte elements, and of no others") {
+  auto d = parse(R"({"target": "sm_90",
+  "buffers": [{"id": 0, "bytes": 251, "parameter": 0}, {"id": 1, "bytes": 1001}, {"id": 2, "bytes": 5}, {"id": 3, "bytes": 9}],
+  "steps": [{"launch": {"kernel": "f", "grid": [1, 1, 1], "block": [32, 1, 1], "dynamic_shared_bytes": 0, "inputs": 1,
+              "arguments": [{"buffer": 0, "offset": 0, "bytes": 251}, {"buffer": 1, "offset": 0, "bytes": 1001},
+                            {"buffer": 2, "offset": 0, "bytes": 5}, {"buffer": 3, "offset": 0, "bytes": 9}]}}],
+  "results": [{"index": [0], "buffer": 1, "offset": 0, "bytes": 1001}, {"index": [1], "buffer": 2, "offset": 0, "bytes": 5}]})");
+  REQUIRE(d);
+  auto sizes = [&](bool input, bool first, bool second) {
+    std::string error;
+    std::optional<DeviceProgram> program = deviceProgram(
+        *d, {{input}, {first, second}}, [](uint32_t, llvm::ArrayRef<uint32_t>) { return 0; }, {{0}, {1}}, error);
+    REQUIRE(program);
+    std::vector<uint64_t> bytes;
+    for (const DeviceBuffer &buffer : program->buffers)
+      bytes.push_back(buffer.bytes);
+    const auto &launch = std::get<LaunchStep>(program->steps[0].action);
+    for (size_t i = 0; i < 4; ++i)
+      CHECK(std::get<BufferSlice>(launch.arguments[i]).bytes == bytes[i]);
+    return bytes;
+  };
+  using Sizes = std::vector<uint64_t>;
+  CHECK(sizes(false, false, false) == Sizes{251, 1001, 5, 9});
+  CHECK(sizes(true, false, false) == Sizes{252, 1001, 5, 12}); // of the last buffer nobody knows the type
+  CHECK(sizes(false, true, false) == Sizes{251, 1004, 5, 12});
+  CHECK(sizes(false, false, true) == Sizes{251, 1001, 8, 12});
 }
 
 TEST_CASE("launch description: the corpus parses") {
