@@ -79,6 +79,10 @@ bool findInput(const InputNumbering &inputs, uint32_t parameter, llvm::ArrayRef<
 
 std::optional<DeviceProgram> deviceProgram(const Manifest &manifest, const InputNumbering &inputs,
                                            llvm::ArrayRef<std::vector<uint32_t>> leaves, std::string &error) {
+  if (const Step *missing = findUnsupported(manifest.steps)) {
+    error = describeUnsupported(*missing);
+    return std::nullopt;
+  }
   DeviceProgram program;
   for (size_t i = 0; i < manifest.buffers.size(); ++i) {
     const ModuleBuffer &buffer = manifest.buffers[i];

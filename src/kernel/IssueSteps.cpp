@@ -54,6 +54,11 @@ public:
     return run(choice.branches[chosen]);
   }
 
+  bool operator()(const UnsupportedStep &unsupported) {
+    error = "not compiled: " + unsupported.reason;
+    return false;
+  }
+
 private:
   Device &device;
   const DeviceProgram &program;
@@ -61,6 +66,19 @@ private:
 };
 
 } // namespace
+
+const Step *findUnsupported(const Steps &steps) {
+  const Step *found = nullptr;
+  forEachStep(steps, [&](const Step &step) {
+    if (!found && std::holds_alternative<UnsupportedStep>(step.action))
+      found = &step;
+  });
+  return found;
+}
+
+std::string describeUnsupported(const Step &step) {
+  return "step `" + step.name + "` was not compiled: " + std::get<UnsupportedStep>(step.action).reason;
+}
 
 bool issueSteps(Device &device, const DeviceProgram &program, const Steps &steps, std::string &error) {
   return Issuer(device, program, error).run(steps);

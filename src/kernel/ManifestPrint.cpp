@@ -179,6 +179,12 @@ private:
     });
   }
 
+  void print(const UnsupportedStep &unsupported) {
+    json.attribute("reason", llvm::json::fixUTF8(unsupported.reason));
+    list("reads", unsupported.reads);
+    list("writes", unsupported.writes);
+  }
+
   void print(const ModuleResult &result) {
     numbers("leaf", result.leafIndex);
     json.attributeObject("slice", [&] { print(result.slice); });

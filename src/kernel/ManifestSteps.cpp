@@ -14,6 +14,7 @@ llvm::StringRef kindOf(const Step &step) {
     }
     llvm::StringRef operator()(const WhileStep &) const { return "while"; }
     llvm::StringRef operator()(const ConditionalStep &) const { return "conditional"; }
+    llvm::StringRef operator()(const UnsupportedStep &) const { return "unsupported"; }
   };
   return std::visit(Name(), step.action);
 }
@@ -25,7 +26,8 @@ bool setKind(llvm::StringRef kind, Step &step) {
                                         CallStep{CallStep::Kind::Library, "", "", {}, {}},
                                         CallStep{CallStep::Kind::External, "", "", {}, {}},
                                         WhileStep(),
-                                        ConditionalStep()};
+                                        ConditionalStep(),
+                                        UnsupportedStep()};
   for (const auto &action : all) {
     step.action = action;
     if (kindOf(step) == kind)
@@ -120,6 +122,14 @@ bool readAction(const Reader &reader, ConditionalStep &choice) {
   });
 }
 
+bool readAction(const Reader &reader, UnsupportedStep &unsupported) {
+  return reader.stepMembers({"reason", "reads", "writes"}, [&](llvm::StringRef key, const Reader &member) {
+    if (key == "reason")
+      return member.read(unsupported.reason);
+    return readSlices(member, key == "reads" ? unsupported.reads : unsupported.writes);
+  });
+}
+
 bool readStep(const Reader &reader, Step &step) {
   std::string kind;
   bool known = reader.members({"kind", "name"}, [&](llvm::StringRef key, const Reader &member) {
@@ -188,6 +198,15 @@ public:
       return fmt::format("{} branches", choice.branches.size());
     for (size_t i = 0; i < choice.branches.size(); ++i)
       if (std::string why = checkSteps(manifest, choice.branches[i], fmt::format("branches[{}]", i)); !why.empty())
+        return why;
+    return "";
+  }
+
+  std::string operator()(const UnsupportedStep &unsupported) const {
+    if (unsupported.reason.empty())
+      return "an unsupported step without a reason";
+    for (const BufferSlice &slice : unsupported.writes)
+      if (std::string why = checkWritten(manifest, slice); !why.empty())
         return why;
     return "";
   }

@@ -73,9 +73,16 @@ struct ConditionalStep {
   std::vector<Steps> branches;
 };
 
+/// What could not be compiled stands where it would be done. A program with such a step can be looked at, not carried
+/// out.
+struct UnsupportedStep {
+  std::string reason;
+  std::vector<BufferSlice> reads, writes;
+};
+
 struct Step {
   std::string name; ///< of the HLO instruction, for people
-  std::variant<LaunchStep, CopyStep, FillStep, CallStep, WhileStep, ConditionalStep> action;
+  std::variant<LaunchStep, CopyStep, FillStep, CallStep, WhileStep, ConditionalStep, UnsupportedStep> action;
 };
 
 /// Visits all steps in order, those inside others after them. `visit(step)`; constness follows `steps`.
@@ -108,11 +115,22 @@ template <typename AnyStep, typename Visit> void forEachSlice(AnyStep &step, con
       visit(slice);
     for (auto &slice : call->writes)
       visit(slice);
+  } else if (auto *unsupported = std::get_if<UnsupportedStep>(&step.action)) {
+    for (auto &slice : unsupported->reads)
+      visit(slice);
+    for (auto &slice : unsupported->writes)
+      visit(slice);
   } else if (auto *loop = std::get_if<WhileStep>(&step.action)) {
     visit(loop->predicate);
   } else if (auto *choice = std::get_if<ConditionalStep>(&step.action)) {
     visit(choice->selector);
   }
 }
+
+/// The first step that could not be compiled, in the order of forEachStep; null if there is none.
+const Step *findUnsupported(const Steps &steps);
+
+/// `step `x` was not compiled: REASON`, for whoever would carry it out.
+std::string describeUnsupported(const Step &step);
 
 } // namespace hloc

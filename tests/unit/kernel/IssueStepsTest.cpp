@@ -1,5 +1,6 @@
 // Loops and conditionals of a program, on a device that only keeps bytes and calls kernels by name.
 #include "hloc/kernel/Device.h"
+#include "hloc/kernel/DeviceProgram.h"
 
 #include <catch2/catch.hpp>
 
@@ -136,4 +137,22 @@ TEST_CASE("steps: the first failure ends it, however deep; external steps fail b
   toy.program.steps = {{"sum", CallStep{CallStep::Kind::External, "all-reduce", "", {}, {}}}};
   CHECK_FALSE(toy.run());
   CHECK(toy.error == "external step `all-reduce` cannot be carried out here");
+}
+
+TEST_CASE("steps: what was not compiled is not carried out, wherever it stands") {
+  Toy toy;
+  Step missing{"sort.3", UnsupportedStep{"opcode `sort`", {}, {}}};
+  CHECK(!findUnsupported({increment(1)}));
+  toy.program.steps = {increment(1), {"", ConditionalStep{slice(0), {{increment(2)}, {increment(3), missing}}}}};
+  const Step *found = findUnsupported(toy.program.steps);
+  REQUIRE(found);
+  CHECK(describeUnsupported(*found) == "step `sort.3` was not compiled: opcode `sort`");
+  CHECK(!toy.run());
+  CHECK(toy.error == "not compiled: opcode `sort`");
+
+  Manifest manifest;
+  manifest.steps = toy.program.steps;
+  std::string error;
+  CHECK(!deviceProgram(manifest, [](auto, auto) { return std::nullopt; }, {}, error));
+  CHECK(error == "step `sort.3` was not compiled: opcode `sort`");
 }
