@@ -1,22 +1,22 @@
 #include "hloc/compiler/Compiler.h"
 
 #include "compiler/KernelStage.h"
+#include "compiler/Refusals.h"
 #include "compiler/Remarks.h"
+#include "compiler/Selection.h"
 #include "hloc/codegen/Ptx.h"
-#include "hloc/emitters/KernelEmitter.h"
 #include "hloc/hlo/Printer.h"
 #include "hloc/hlo/Verifier.h"
 #include "hloc/parser/Parser.h"
 #include "hloc/support/Names.h"
 #include "hloc/support/Parallel.h"
+#include "hloc/transforms/ExtractFusions.h"
 #include "hloc/transforms/Transforms.h"
 
 #include "fmt/format.h"
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/Config/llvm-config.h"
 
 #include <atomic>
-#include <set>
 
 namespace hloc {
 
@@ -28,6 +28,7 @@ struct Compiler::KernelJob {
   CompiledKernel kernel;
   std::unique_ptr<DiagnosticEngine> diagnostics;
   bool done = false;
+  std::string refused; ///< why the compiler goes on without it; empty: it does not have to
 };
 
 std::unique_ptr<HloModule> Compiler::parse(std::shared_ptr<const SourceFile> file, bool verifyModule) {
@@ -62,33 +63,56 @@ std::unique_ptr<HloModule> Compiler::fuse(const HloModule &module) {
   return runPasses(*fused, hloPipeline(), context) == PassResult::Failed ? nullptr : std::move(fused);
 }
 
-bool Compiler::checkSupport(const HloModule &fused) {
-  bool good = checkNormalForm(fused, diagnostics);
-  llvm::DenseSet<const HloComputation *> checked;
-  std::set<std::pair<uint32_t, std::string>> said; // fusions may share what they copied
-  DiagnosticEngine found;
-  for (const HloInstruction *instr : fused.entry()->instructions())
-    if (instr->opcode() == Opcode::Fusion && isWork(*instr) &&
-        checked.insert(instr->computation(AttributeKey::Calls)).second)
-      good &= succeeded(supportedGraph(*instr->computation(AttributeKey::Calls), found));
-  for (const Diagnostic &report : found.diagnostics())
-    if (said.insert({report.range.begin, report.message}).second)
-      diagnostics.report(report.kind, report.range, report.message);
-  return good;
+std::unique_ptr<HloModule> Compiler::only(const HloModule &fused, llvm::ArrayRef<std::string> names,
+                                          const TargetInfo &target) {
+  TimedScope scope(observer, "select");
+  std::vector<const HloInstruction *> selected = selectFusions(fused, names, diagnostics);
+  if (selected.empty())
+    return nullptr;
+  UniqueNames unique;
+  llvm::DenseMap<const HloInstruction *, std::string> kernels = kernelNames(fused, unique);
+  std::vector<ExtractedFusion> fusions;
+  for (const HloInstruction *fusion : selected) {
+    const std::string &name = kernels[fusion];
+    fusions.push_back({fusion, name == identifierOf(fusion->name()) ? "" : name});
+  }
+  // A kernel that works in place is another one; whether it does, the plan of the whole module says.
+  DiagnosticEngine unheard;
+  std::optional<ExecutionPlan> whole = planModule(fused, target, unheard, findRefusals(fused, &target).reasons());
+  std::unique_ptr<HloModule> made =
+      extractFusions(fused, fusions, whole ? llvm::ArrayRef(whole->inPlace) : llvm::ArrayRef<InPlaceOutput>());
+  auto text = [&] { return hloText(*made); };
+  observer.produced({IrKind::Hlo, "only", "", 0, true, text});
+  return made;
+}
+
+std::optional<ExecutionPlan> Compiler::plan(const HloModule &fused, const TargetInfo &target, Refusals &refusals) {
+  TimedScope scope(observer, "plan");
+  refusals = findRefusals(fused, options.keepGoing ? &target : nullptr);
+  if (options.keepGoing || refusals.empty())
+    return planModule(fused, target, diagnostics, refusals.reasons());
+  refusals.report(diagnostics);
+  return std::nullopt;
 }
 
 std::optional<ExecutionPlan> Compiler::plan(const HloModule &fused, const TargetInfo &target) {
-  TimedScope scope(observer, "plan");
-  return checkSupport(fused) ? planModule(fused, target, diagnostics) : std::nullopt;
+  Refusals refusals;
+  std::optional<ExecutionPlan> plan = this->plan(fused, target, refusals);
+  if (plan)
+    refusals.summarize(plan->kernels.size(), diagnostics);
+  return plan;
 }
 
-std::vector<Compiler::KernelJob> Compiler::makeJobs(const ExecutionPlan &plan, llvm::StringRef trackSuffix) {
+std::vector<Compiler::KernelJob> Compiler::makeJobs(const HloModule &fused, const ExecutionPlan &plan,
+                                                    llvm::StringRef trackSuffix) {
   std::vector<KernelJob> jobs(plan.kernels.size());
   UniqueNames names;
-  names.unique("module"); // what concerns all kernels is dumped and timed by this name
+  llvm::DenseMap<const HloInstruction *, std::string> first = kernelNames(fused, names);
   for (auto [job, kernel] : llvm::zip_equal(jobs, plan.kernels)) {
     job.planned = &kernel;
-    job.name = names.unique(identifierOf(kernel.fusion->name()));
+    std::string &name = first[kernel.fusion];
+    job.name = name.empty() ? names.unique(identifierOf(kernel.fusion->name())) : std::move(name);
+    name.clear(); // a fusion's second kernel gets another
     job.track = job.name + trackSuffix.str();
     job.diagnostics = std::make_unique<DiagnosticEngine>();
     job.diagnostics->setFile(diagnostics.file());
@@ -112,35 +136,67 @@ void Compiler::runJobs(std::vector<KernelJob> &jobs, const TargetInfo &target, S
   });
 }
 
-std::optional<CompiledModule> Compiler::compile(const HloModule &fused, const TargetInfo &target, Stage stage,
-                                                bool keepTexts, llvm::StringRef trackSuffix) {
-  std::optional<ExecutionPlan> plan = this->plan(fused, target);
-  if (!plan)
-    return std::nullopt;
-  std::vector<KernelJob> jobs = makeJobs(*plan, trackSuffix);
-  runJobs(jobs, target, stage, keepTexts);
+/// Hands on what was found. False after an error, unless it is one to go on after.
+bool Compiler::finishJobs(std::vector<KernelJob> &jobs, const Steps &steps, Refusals &refusals) {
   bool complete = true;
-  for (KernelJob &job : jobs) {
+  std::vector<size_t> launches(jobs.size(), 0);
+  forEachStep(steps, [&](const Step &step) {
+    if (const auto *launch = std::get_if<LaunchStep>(&step.action))
+      ++launches[launch->kernel];
+  });
+  for (auto [job, numLaunches] : llvm::zip_equal(jobs, launches)) {
     observer.endTrack(job.track, *job.diagnostics);
+    if (!job.done && options.keepGoing && isRefusal(*job.diagnostics)) {
+      refusals.add(*job.planned->fusion, *job.diagnostics, numLaunches);
+      job.refused = refusals.reasons()[job.planned->fusion];
+      continue;
+    }
     diagnostics.append(*job.diagnostics);
     complete &= job.done;
   }
-  if (!complete)
-    return std::nullopt;
-  if (options.remarks)
-    for (const KernelJob &job : jobs)
-      reportRemarks(job.kernel.spec, job.planned->planned->graph.computation(), *options.remarks, diagnostics);
-  CompiledModule compiled;
+  return complete;
+}
+
+void Compiler::describe(const HloModule &fused, const TargetInfo &target, ExecutionPlan &plan,
+                        std::vector<KernelJob> &jobs, CompiledModule &compiled) {
+  std::vector<KernelSpec> specs;
+  std::vector<std::string> refused;
   for (KernelJob &job : jobs) {
+    specs.push_back(job.kernel.spec);
+    refused.push_back(job.refused);
+    if (!job.refused.empty())
+      continue;
     compiled.manifest.kernels.push_back(job.kernel.spec);
     compiled.kernels.push_back(std::move(job.kernel));
   }
+  markUncompiled(plan.steps, specs, refused);
   compiled.manifest.module = fused.name().str();
   compiled.manifest.target = target.name;
   compiled.manifest.toolVersions = {{"hloc", HLOC_VERSION}, {"llvm", LLVM_VERSION_STRING}};
-  compiled.manifest.buffers = std::move(plan->buffers);
-  compiled.manifest.steps = std::move(plan->steps);
-  compiled.manifest.results = std::move(plan->results);
+  compiled.manifest.buffers = std::move(plan.buffers);
+  compiled.manifest.steps = std::move(plan.steps);
+  compiled.manifest.results = std::move(plan.results);
+}
+
+std::optional<CompiledModule> Compiler::compile(const HloModule &fused, const TargetInfo &target, Stage stage,
+                                                bool keepTexts, llvm::StringRef trackSuffix) {
+  Refusals refusals;
+  std::optional<ExecutionPlan> plan = this->plan(fused, target, refusals);
+  if (!plan)
+    return std::nullopt;
+  std::vector<KernelJob> jobs = makeJobs(fused, *plan, trackSuffix);
+  runJobs(jobs, target, stage, keepTexts);
+  if (!finishJobs(jobs, plan->steps, refusals))
+    return std::nullopt;
+  if (options.remarks)
+    for (const KernelJob &job : jobs)
+      if (job.done)
+        reportRemarks(job.kernel.spec, job.planned->planned->graph.computation(), *options.remarks, diagnostics);
+  CompiledModule compiled;
+  describe(fused, target, *plan, jobs, compiled);
+  refusals.summarize(compiled.kernels.size(), diagnostics);
+  if (!refusals.empty() && compiled.kernels.empty())
+    return std::nullopt;
   if (stage >= Stage::Ptx && !mergeTexts(compiled, target))
     return std::nullopt;
   return compiled;

@@ -10,6 +10,7 @@ CompilerOptions compilerOptions(const CompileOptions &options) {
   result.optimizationLevel = options.optimizationLevel;
   result.lineInfo = options.lineInfo;
   result.remarks = options.remarks;
+  result.keepGoing = options.keepGoing;
   return result;
 }
 

@@ -84,7 +84,16 @@ template <typename Source> std::optional<DeviceProgram> Executor::make(const Sou
   return program;
 }
 
-std::optional<DeviceProgram> Executor::programOf(const Manifest &manifest) { return make(manifest); }
+std::optional<DeviceProgram> Executor::programOf(const Manifest &manifest) {
+  if (const Step *missing = findUnsupported(manifest.steps)) {
+    diagnostics
+        .report(DiagnosticKind::UnsupportedFeature,
+                "the manifest is that of a part of the module: " + describeUnsupported(*missing))
+        .note("`hloc run --only=NAME` runs one kernel of it");
+    return std::nullopt;
+  }
+  return make(manifest);
+}
 std::optional<DeviceProgram> Executor::programOf(const LaunchDescription &description) { return make(description); }
 
 static void flatten(const Literal &value, std::vector<const Literal *> &leaves) {

@@ -3,6 +3,7 @@
 #include "Outputs.h"
 #include "UnifiedDiff.h"
 
+#include "hloc/codegen/Ptx.h"
 #include "hloc/support/Files.h"
 
 #include "fmt/format.h"
@@ -25,10 +26,26 @@ llvm::SmallVector<llvm::StringRef> lines(llvm::StringRef text) {
 
 constexpr llvm::StringLiteral goldenPrefix = "// hloc golden 1: ";
 constexpr llvm::StringLiteral resourcePrefix = "// ptxas ";
+constexpr llvm::StringLiteral kernelPrefix = "// kernel ";
 
 /// `// ptxas 13.0.88:` of a line with resources; empty for others.
 llvm::StringRef assemblerOf(llvm::StringRef line) {
   return line.starts_with(resourcePrefix) ? line.take_front(line.find(':') + 1) : llvm::StringRef();
+}
+
+/// The kernel that a line of the header is about; empty for others.
+llvm::StringRef kernelOf(llvm::StringRef line) {
+  if (line.consume_front(kernelPrefix))
+    return line.take_front(line.find(':'));
+  return line.consume_front(resourcePrefix) ? line.split(": ").second.split(':').first : llvm::StringRef();
+}
+
+llvm::SmallVector<llvm::StringRef> kernelsOf(llvm::StringRef golden) {
+  llvm::SmallVector<llvm::StringRef> kernels;
+  for (llvm::StringRef line : lines(golden))
+    if (line.starts_with(kernelPrefix))
+      kernels.push_back(kernelOf(line));
+  return kernels;
 }
 
 /// The input that the first line names; empty if it is not that of a golden file.
@@ -97,11 +114,31 @@ std::string goldenText(llvm::StringRef input, const Manifest &manifest, llvm::St
   return out + canonicalPtx(ptx);
 }
 
+std::string goldenPart(llvm::StringRef golden, llvm::ArrayRef<llvm::StringRef> kernels) {
+  std::string out, chunk, entry; // the chunk begins after the last entry; `entry` is the one that ends it
+  for (llvm::StringRef line : lines(golden)) {
+    llvm::StringRef about = kernelOf(line), word = line.ltrim();
+    if (!about.empty() && !llvm::is_contained(kernels, about))
+      continue;
+    bool isHeader = line.starts_with("//") || word.starts_with(".target") || word.starts_with(".address_size");
+    (isHeader ? out : chunk) += (line + "\n").str();
+    if (std::vector<std::string> found = ptxEntries(line); !isHeader && !found.empty())
+      entry = found.front();
+    if (line != "}" || entry.empty())
+      continue;
+    if (llvm::is_contained(kernels, entry))
+      out += chunk;
+    chunk.clear();
+    entry.clear();
+  }
+  return out + chunk;
+}
+
 std::string goldenPath(llvm::StringRef folder, llvm::StringRef input, llvm::StringRef target) {
   return fmt::format("{}/{}.{}.golden", folder.rtrim('/').str(), stemOf(input), target.str());
 }
 
-void checkGolden(const std::string &path, const std::string &text, bool update, DiagnosticEngine &diagnostics) {
+void checkGolden(const std::string &path, const std::string &text, GoldenUse use, DiagnosticEngine &diagnostics) {
   std::string error;
   std::optional<std::string> golden = readFile(path, error);
   if (golden && isOfAnother(path, *golden, inputOf(text))) {
@@ -111,7 +148,7 @@ void checkGolden(const std::string &path, const std::string &text, bool update, 
         .note("inputs of one name need a --golden=DIR each");
     return;
   }
-  if (update) {
+  if (use == GoldenUse::Update) {
     if (!createFolders(llvm::sys::path::parent_path(path).str(), error) || !writeFile(path, text, error))
       diagnostics.report(DiagnosticKind::UnwritableFile, "cannot write golden file `" + path + "`: " + error);
     return;
@@ -121,6 +158,9 @@ void checkGolden(const std::string &path, const std::string &text, bool update, 
         .note("--update-golden writes it");
     return;
   }
+  const bool isPart = use == GoldenUse::ComparePart;
+  if (isPart)
+    golden = goldenPart(*golden, kernelsOf(text));
   std::string actual;
   for (llvm::StringRef line : lines(text))
     if (llvm::StringRef assembler = assemblerOf(line); assembler.empty() || golden->find(assembler) != golden->npos)
@@ -134,9 +174,14 @@ void checkGolden(const std::string &path, const std::string &text, bool update, 
   });
   if (diff.empty())
     return;
-  diagnostics.report(DiagnosticKind::GoldenMismatch, "output differs from `" + path + "`")
-      .note("if the change is meant, --update-golden rewrites the file, and `git apply` takes the difference:\n" +
-            llvm::StringRef(diff).rtrim('\n').str());
+  std::string shown = llvm::StringRef(diff).rtrim('\n').str();
+  if (isPart)
+    diagnostics.report(DiagnosticKind::GoldenMismatch, "output differs from what `" + path + "` has of these kernels")
+        .note("line numbers are those of this part:\n" + shown);
+  else
+    diagnostics.report(DiagnosticKind::GoldenMismatch, "output differs from `" + path + "`")
+        .note("if the change is meant, --update-golden rewrites the file, and `git apply` takes the difference:\n" +
+              shown);
 }
 
 void reportStaleGoldens(const std::string &folder, const std::set<std::string> &checked,

@@ -12,6 +12,8 @@
 #include "hloc/kernel/Manifest.h"
 #include "hloc/support/Diagnostics.h"
 
+#include "llvm/ADT/ArrayRef.h"
+
 #include <set>
 #include <string>
 
@@ -30,9 +32,17 @@ std::string goldenText(llvm::StringRef input, const Manifest &manifest, llvm::St
 /// `FOLDER/<stem>.<target>.golden`
 std::string goldenPath(llvm::StringRef folder, llvm::StringRef input, llvm::StringRef target);
 
-/// Compares or, with `update`, rewrites. A difference is reported as a patch. A golden of another input is neither
-/// compared with nor overwritten.
-void checkGolden(const std::string &path, const std::string &text, bool update, DiagnosticEngine &diagnostics);
+/// What of a golden text is about these kernels: their lines of the header, their entries and what stands before them.
+std::string goldenPart(llvm::StringRef golden, llvm::ArrayRef<llvm::StringRef> kernels);
+
+enum class GoldenUse {
+  Compare,     ///< a difference is reported as a patch
+  ComparePart, ///< the text has some of the golden's kernels; only these are compared
+  Update
+};
+
+/// Compares `text`, or writes it. A golden of another input is neither compared with nor overwritten.
+void checkGolden(const std::string &path, const std::string &text, GoldenUse use, DiagnosticEngine &diagnostics);
 
 /// Warns of the golden files in `folder` whose input is no more: nothing compares them. `checked`: those that were.
 void reportStaleGoldens(const std::string &folder, const std::set<std::string> &checked, DiagnosticEngine &diagnostics);

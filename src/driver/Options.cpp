@@ -107,6 +107,15 @@ const CLI::Validator wholeNumber(
     },
     "");
 
+void addOnlyOption(CLI::App &app, CompileOptions &options) {
+  app.add_option("--only", options.only,
+                 "one kernel, or several, of a module: by the instruction, the kernel's name, or the computation that "
+                 "is called; what it reads become parameters")
+      ->delimiter(',')
+      ->allow_extra_args(false) // what follows is the input
+      ->type_name("NAME[,NAME...]");
+}
+
 void addTargetOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
   app.option_defaults()->group("Targets and tools");
   CLI::Option *target =
@@ -181,6 +190,9 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) 
   app.add_option("--golden", options.goldenFolder, "compare with the golden file in DIR (exit 4 if it differs)")
       ->type_name("DIR");
   app.add_flag("--list-kernels", options.listKernels, "which instruction became which kernel, to standard output");
+  addOnlyOption(app, options);
+  app.add_flag("--keep-going", options.keepGoing,
+               "compile what can be compiled; the rest is summed up by reason, and marked in the manifest");
   app.add_flag("--update-golden", options.updateGolden, "rewrite the golden file instead");
   app.add_flag("--line-info", options.lineInfo, ".loc directives that point into the HLO text");
   addTargetOptions(app, options, raw);
@@ -252,6 +264,8 @@ void addRunOptions(CLI::App &app, RunOptions &options, RawOptions &raw) {
   app.add_option("--repeat", options.repeat, "with cuda: time N launches")->check(wholeNumber)->type_name("N");
   app.add_option("--tolerance", raw.tolerance, "instead of the policy, e.g. `ulps=2,rel=1e-3`, `1e-4`, `exact`")
       ->type_name("BOUNDS");
+  addOnlyOption(app, options.compile);
+  app.add_flag("--keep-going", options.compile.keepGoing, "for `hloc compile`; refused")->group("");
   addRunInputs(app, options, raw);
   addTargetOptions(app, options.compile, raw);
   addDumpOptions(app, options.compile, raw);
@@ -403,6 +417,8 @@ const char *contradiction(const RunOptions &options, const CLI::App &app) {
     return "--target names several GPUs, a run is for one";
   if (options.outputsFile == "-")
     return "--outputs names a file; what is printed is about the results";
+  if (options.compile.keepGoing)
+    return "a run needs the whole module; `hloc run --only=NAME` runs one kernel of what --keep-going compiles";
   if (overwritesInput(options))
     return "--outputs or --timing would write over a file that the run reads";
   if (app.count("--check") && !emulator)

@@ -33,6 +33,8 @@ struct CompileOptions {
   std::string goldenFolder;
   bool updateGolden = false;
   bool listKernels = false;
+  std::vector<std::string> only; ///< kernels to compile or run; empty: all
+  bool keepGoing = false;
   bool timing = false;
   std::string timingFile;
   ToolchainOptions toolchain;

@@ -118,12 +118,31 @@ std::string Outputs::refusal() {
     return "--list-kernels is about kernels, and the output is written before there are any";
   if (options.output == "-" && (emitKind == EmitKind::Cubin || emitKind == EmitKind::Fatbin) && ::isatty(STDOUT_FILENO))
     return "machine code is not written to a terminal; use -o FILE";
+  if (std::string reason = partRefusal(); !reason.empty())
+    return reason;
   if (options.stopAfter == Stage::All)
     return "";
   if (asked() && stageOf(emitKind) > options.stopAfter)
     return "--stop-after ends before there is anything to write for -o or --emit";
   if (describesKernels() && options.stopAfter < Stage::Ptx)
     return "--stop-after ends before there are kernels for --golden, --manifest or --list-kernels to describe";
+  return "";
+}
+
+/// Options that choose among kernels need some.
+std::string Outputs::partRefusal() const {
+  if (!options.only.empty() && options.stopAfter < Stage::Fuse)
+    return "--only chooses among kernels, and --stop-after ends before there are any";
+  if (!options.only.empty() && options.inputs.size() > 1)
+    return "--only chooses among the kernels of one input";
+  if (!options.only.empty() && options.updateGolden)
+    return "--update-golden writes the golden of a whole module, of which --only leaves most out";
+  if (!options.keepGoing)
+    return "";
+  if (stageOf(emitKind) <= Stage::Fuse || options.stopAfter < Stage::Plan)
+    return "--keep-going is about kernels, and hloc ends before there are any";
+  if (!options.goldenFolder.empty())
+    return "--golden compares whole modules; --keep-going leaves out what cannot be compiled";
   return "";
 }
 

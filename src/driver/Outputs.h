@@ -43,6 +43,7 @@ public:
 
 private:
   std::string refusal();
+  std::string partRefusal() const;
   std::string severalRefusal() const;
   std::string twiceRefusal() const;
   std::string inputRefusal() const;

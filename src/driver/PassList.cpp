@@ -85,6 +85,7 @@ std::vector<PassRow> passesInOrder() {
   std::vector<PassRow> rows = {{"hlo", "parse", "Reads the text; not a pass, but dumped as one"}};
   for (const HloPass &pass : hloPipeline())
     rows.push_back({"hlo", pass.name.str(), pass.summary.str()});
+  rows.push_back({"hlo", "only", "Makes a module of the kernels that --only names; not a pass, but dumped as one"});
 
   rows.push_back({"mlir", "emit", "Writes a kernel of the plan as MLIR"});
   for (const std::string &argument : kernelPipelineArguments()) {

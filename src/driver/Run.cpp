@@ -51,6 +51,8 @@ public:
 private:
   void runStages() {
     std::unique_ptr<HloModule> module = loadModule(compiler, options.compile.input, observer, diagnostics);
+    if (module && isPart())
+      module = partOf(*module);
     if (!module)
       return;
     for (const ArgumentSet &set : setsFor(*module)) {
@@ -61,6 +63,14 @@ private:
     // JSON counters have standard output for themselves.
     if (compares())
       (options.counters == "json" ? llvm::errs() : llvm::outs()) << comparison.agreement(whatWasWatched());
+  }
+
+  bool isPart() const { return !options.compile.only.empty(); }
+
+  /// What --only names, already fused.
+  std::unique_ptr<HloModule> partOf(const HloModule &module) {
+    std::unique_ptr<HloModule> fused = compiler.fuse(module);
+    return fused ? compiler.only(*fused, options.compile.only, target) : nullptr;
   }
 
   bool compares() const { return Comparison::isAsked(options); }
@@ -190,7 +200,8 @@ bool RunCommand::compareSchedules(const HloModule &module, llvm::ArrayRef<Litera
 bool RunCommand::findProgram(const HloModule &module) {
   if (!options.ptxFile.empty())
     return readProgram();
-  std::optional<CompiledModule> compiled = compiler.compileModule(module, target);
+  std::optional<CompiledModule> compiled =
+      isPart() ? compiler.compile(module, target, Stage::Ptx) : compiler.compileModule(module, target);
   if (!compiled)
     return false;
   image = std::move(compiled->ptx);

@@ -50,13 +50,17 @@ private:
         loadModule(compiler, options.input, observer, diagnostics, /*verify=*/options.stopAfter != Stage::Parse);
     if (!module)
       return;
-    if (wantsHlo)
-      return write(nullptr, kind == EmitKind::Dot ? dotGraph(*module) : hloText(*module));
+    if (wantsHlo && options.only.empty())
+      return writeHlo(*module);
     if (options.stopAfter == Stage::Parse || options.stopAfter == Stage::Verify)
       return;
     std::unique_ptr<HloModule> fused = compiler.fuse(*module);
+    if (fused && !options.only.empty())
+      fused = compiler.only(*fused, options.only, options.targets.front());
     if (!fused)
       return;
+    if (wantsHlo)
+      return writeHlo(*fused);
     if (kind == EmitKind::HloFused)
       return write(nullptr, hloText(*fused));
     if (options.stopAfter == Stage::Fuse)
@@ -75,6 +79,8 @@ private:
     if (kind == EmitKind::Fatbin && !stopped)
       writeFatbin(images);
   }
+
+  void writeHlo(const HloModule &module) { write(nullptr, kind == EmitKind::Dot ? dotGraph(module) : hloText(module)); }
 
   bool wantsCode() const { return kind == EmitKind::Cubin || kind == EmitKind::Fatbin; }
 
@@ -99,7 +105,7 @@ private:
     if (kind == EmitKind::Fatbin)
       images.push_back({target, cubin, &target == &options.targets.back() ? compiled->ptx : std::string()});
     writeTexts(*compiled, target);
-    return !diagnostics.hasErrors();
+    return options.keepGoing || !diagnostics.hasErrors();
   }
 
   /// Who names a ptxas wants that one.
@@ -141,8 +147,10 @@ private:
       TimedScope scope(timing, "golden");
       std::string text =
           goldenText(inputSeenFrom(options.goldenFolder, options.input), compiled.manifest, compiled.ptx);
-      checkGolden(goldenPath(options.goldenFolder, options.input, target.name), text, options.updateGolden,
-                  diagnostics);
+      GoldenUse use = options.updateGolden   ? GoldenUse::Update
+                      : options.only.empty() ? GoldenUse::Compare
+                                             : GoldenUse::ComparePart;
+      checkGolden(goldenPath(options.goldenFolder, options.input, target.name), text, use, diagnostics);
     }
   }
 

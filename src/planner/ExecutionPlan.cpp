@@ -18,7 +18,7 @@ namespace {
 
 using Slices = llvm::SmallVector<BufferSlice, 2>;
 
-/// A fusion that computes something.
+/// A fusion that computes something, or what stands in the entry and cannot be compiled.
 struct Work {
   const HloInstruction *fusion;
   Slices inputs;  ///< one per array leaf of the operands, in order
@@ -33,8 +33,9 @@ struct Donation {
 
 class Planner {
 public:
-  Planner(const HloModule &module, const TargetInfo &target, DiagnosticEngine &diagnostics)
-      : module(module), target(target), diagnostics(diagnostics) {}
+  Planner(const HloModule &module, const TargetInfo &target, DiagnosticEngine &diagnostics,
+          const UnplannedWork &unplanned)
+      : module(module), target(target), diagnostics(diagnostics), unplanned(unplanned) {}
 
   std::optional<ExecutionPlan> run() {
     const HloComputation &entry = *module.entry();
@@ -74,7 +75,8 @@ private:
     case Opcode::Fusion:
       return outputsOf(instr);
     default:
-      HLOC_UNREACHABLE("not in normal form");
+      HLOC_CHECK(unplanned.contains(&instr), "not in normal form");
+      return outputsOf(instr);
     }
   }
 
@@ -211,6 +213,10 @@ private:
     const HloInstruction &fusion = *works[number].fusion;
     if (!isWork(fusion))
       return true;
+    if (auto reason = unplanned.find(&fusion); reason != unplanned.end()) {
+      addUnsupported(works[number], reason->second);
+      return true;
+    }
     // Where an output may go, and which of the fusion's parameters lies there, if any.
     llvm::SmallVector<std::optional<uint32_t>> wanted;
     FusionAliasing offers;
@@ -231,6 +237,9 @@ private:
     for (unsigned i = 0; i < wanted.size(); ++i)
       if (wanted[i] && (!offers[i] || planned->plan.aliasing[i]))
         move(works[number].outputs[i].buffer, *wanted[i]);
+    for (auto [i, taken] : llvm::enumerate(planned->plan.aliasing))
+      if (taken)
+        plan.inPlace.push_back({&fusion, unsigned(i), *taken});
     addSteps(works[number], std::move(planned));
     return true;
   }
@@ -280,6 +289,15 @@ private:
         const auto &fill = std::get<FillPlan>(step);
         addStep(work, FillStep{sliceOf(fill.to), fill.value});
       }
+  }
+
+  void addUnsupported(const Work &work, const std::string &reason) {
+    UnsupportedStep step{reason, {}, {}};
+    for (const BufferSlice &slice : work.inputs)
+      step.reads.push_back(placeOf(slice));
+    for (const BufferSlice &slice : work.outputs)
+      step.writes.push_back(placeOf(slice));
+    addStep(work, std::move(step));
   }
 
   template <typename Action> void addStep(const Work &work, Action action) {
@@ -358,6 +376,7 @@ private:
   const HloModule &module;
   const TargetInfo &target;
   DiagnosticEngine &diagnostics;
+  const UnplannedWork &unplanned;
   ExecutionPlan plan;
   llvm::DenseMap<const HloInstruction *, Slices> places;
   /// Of tuples that elements are taken of: which leaf each element begins with, and their number.
@@ -377,8 +396,8 @@ private:
 } // namespace
 
 std::optional<ExecutionPlan> planModule(const HloModule &module, const TargetInfo &target,
-                                        DiagnosticEngine &diagnostics) {
-  return Planner(module, target, diagnostics).run();
+                                        DiagnosticEngine &diagnostics, const UnplannedWork &unplanned) {
+  return Planner(module, target, diagnostics, unplanned).run();
 }
 
 } // namespace hloc

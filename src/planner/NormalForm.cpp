@@ -24,26 +24,29 @@ bool isWork(const HloInstruction &fusion) {
                       [](const Shape::Leaf &leaf) { return !leaf.shape.isArray() || leaf.shape.byteSize() != 0; });
 }
 
+bool checkNormalForm(const HloInstruction &instr, DiagnosticEngine &diagnostics) {
+  switch (instr.opcode()) {
+  case Opcode::Parameter:
+  case Opcode::Fusion:
+    return checkLeaves(instr, diagnostics);
+  case Opcode::Tuple:
+  case Opcode::GetTupleElement:
+  case Opcode::Bitcast:
+  case Opcode::OptimizationBarrier:
+    return true;
+  default:
+    diagnostics.report(DiagnosticKind::UnsupportedOpcode, instr.range(),
+                       "`" + text(instr.opcode()).str() +
+                           "` at the top level of the entry is not supported: hloc "
+                           "compiles fusions and entries made of fusible ops");
+    return false;
+  }
+}
+
 bool checkNormalForm(const HloModule &module, DiagnosticEngine &diagnostics) {
   bool good = true;
   for (const HloInstruction *instr : module.entry()->instructions())
-    switch (instr->opcode()) {
-    case Opcode::Parameter:
-    case Opcode::Fusion:
-      good &= checkLeaves(*instr, diagnostics);
-      break;
-    case Opcode::Tuple:
-    case Opcode::GetTupleElement:
-    case Opcode::Bitcast:
-    case Opcode::OptimizationBarrier:
-      break;
-    default:
-      good = false;
-      diagnostics.report(DiagnosticKind::UnsupportedOpcode, instr->range(),
-                         "`" + text(instr->opcode()).str() +
-                             "` at the top level of the entry is not supported: hloc "
-                             "compiles fusions and entries made of fusible ops");
-    }
+    good &= checkNormalForm(*instr, diagnostics);
   return good;
 }
 

@@ -33,6 +33,7 @@ struct CompilerOptions {
   unsigned jobs = 0;                  ///< kernels at a time; 0: as many as there are cores
   unsigned optimizationLevel = 3;     ///< LLVM's, 0 to 3
   bool lineInfo = false;              ///< `.loc` directives that point into the HLO text
+  bool keepGoing = false;             ///< compile what can be compiled, see compile()
   std::optional<std::string> remarks; ///< regular expression over the kinds of remarks to report; unset: none
 };
 
@@ -50,6 +51,8 @@ struct CompiledModule {
   std::string ptx; ///< all kernels in one file; empty if compilation stopped earlier
 };
 
+class Refusals;
+
 class Compiler {
 public:
   Compiler(const CompilerOptions &options, const Toolchain &toolchain, CompileObserver &observer,
@@ -60,11 +63,18 @@ public:
   std::unique_ptr<HloModule> parse(std::shared_ptr<const SourceFile> file, bool verify = true);
   /// The HLO passes: calls inlined, entry layout applied, fusions formed.
   std::unique_ptr<HloModule> fuse(const HloModule &module);
+  /// Some fusions of a fused module as a fused module, to be compiled without the rest: what they read become
+  /// parameters, their values the results, and their kernels are those of the whole module, by name and text. `names`:
+  /// of instructions, kernels or computations, with or without `%`; null, with a diagnostic, if one names nothing.
+  std::unique_ptr<HloModule> only(const HloModule &fused, llvm::ArrayRef<std::string> names, const TargetInfo &target);
   /// Steps and buffers of a fused module. What any kernel lacks is reported at once, instead of after having compiled
   /// the others.
   std::optional<ExecutionPlan> plan(const HloModule &fused, const TargetInfo &target);
   /// Kernels of a fused module, up to `stage` (Emit, Mlir, Llvm or Ptx). The texts of earlier stages are kept if
   /// `keepTexts`. `trackSuffix` is added to the names of the kernels' tracks.
+  ///
+  /// With `keepGoing` the result consists of what could be compiled, and its manifest has steps that say what could not
+  /// and why; that is summed up in errors. There is no result if nothing could be compiled.
   std::optional<CompiledModule> compile(const HloModule &fused, const TargetInfo &target, Stage stage,
                                         bool keepTexts = false, llvm::StringRef trackSuffix = "");
   /// From a verified module to PTX.
@@ -76,8 +86,11 @@ public:
 private:
   struct KernelJob;
   void compileKernel(KernelJob &job, const TargetInfo &target, Stage stage, bool keepTexts);
-  bool checkSupport(const HloModule &fused);
-  std::vector<KernelJob> makeJobs(const ExecutionPlan &plan, llvm::StringRef trackSuffix);
+  std::optional<ExecutionPlan> plan(const HloModule &fused, const TargetInfo &target, Refusals &refusals);
+  std::vector<KernelJob> makeJobs(const HloModule &fused, const ExecutionPlan &plan, llvm::StringRef trackSuffix);
+  bool finishJobs(std::vector<KernelJob> &jobs, const Steps &steps, Refusals &refusals);
+  void describe(const HloModule &fused, const TargetInfo &target, ExecutionPlan &plan, std::vector<KernelJob> &jobs,
+                CompiledModule &compiled);
   void runJobs(std::vector<KernelJob> &jobs, const TargetInfo &target, Stage stage, bool keepTexts);
   bool mergeTexts(CompiledModule &compiled, const TargetInfo &target);
 

@@ -82,6 +82,13 @@ struct ScratchBuffer {
 /// By root: the parameter whose buffer the output may have, or has.
 using FusionAliasing = llvm::SmallVector<std::optional<unsigned>>;
 
+/// An output of a fusion that lies in the memory of an operand: leaf `output` of its result in array leaf `operand`,
+/// counted over all operands in order.
+struct InPlaceOutput {
+  const HloInstruction *fusion;
+  unsigned output, operand;
+};
+
 struct FusionPlan {
   std::vector<ScratchBuffer> scratch;
   std::vector<FusionStep> steps; ///< in order; none if no byte is written

@@ -13,6 +13,8 @@
 #include "hloc/kernel/Manifest.h"
 #include "hloc/support/Diagnostics.h"
 
+#include "llvm/ADT/DenseMap.h"
+
 #include <memory>
 #include <optional>
 #include <vector>
@@ -39,6 +41,7 @@ struct ExecutionPlan {
   std::vector<PlannedKernel> kernels;
   Steps steps;                       ///< launches name one of `kernels`; fusions that write no bytes have none
   std::vector<ModuleResult> results; ///< one per array leaf of the root
+  std::vector<InPlaceOutput> inPlace;
 };
 
 /// A fusion of empty arrays is no work, whatever it consists of: nothing is planned or compiled for it.
@@ -47,9 +50,16 @@ bool isWork(const HloInstruction &fusion);
 /// Reports what is not in normal form: entry instructions that are no fusions (a `while`, say), values that cannot be
 /// in memory. All of it, as unsupported.
 bool checkNormalForm(const HloModule &module, DiagnosticEngine &diagnostics);
+/// The same of one instruction of the entry.
+bool checkNormalForm(const HloInstruction &instr, DiagnosticEngine &diagnostics);
 
-/// Plans a module that passes checkNormalForm and whose fusions, as far as they are work, pass supportedGraph.
+/// Instructions of the entry that cannot be compiled, and why.
+using UnplannedWork = llvm::DenseMap<const HloInstruction *, std::string>;
+
+/// Plans a module that passes checkNormalForm and whose fusions, as far as they are work, pass supportedGraph; but for
+/// those in `unplanned`, which become steps that say why they are not.
 std::optional<ExecutionPlan> planModule(const HloModule &module, const TargetInfo &target,
-                                        DiagnosticEngine &diagnostics);
+                                        DiagnosticEngine &diagnostics,
+                                        const UnplannedWork &unplanned = UnplannedWork());
 
 } // namespace hloc

@@ -170,3 +170,73 @@ TEST_CASE("a fusion of empty arrays is no work, even of what no kernel can do") 
   CHECK(run.compiled->kernels.empty());
   CHECK(run.compiled->manifest.steps.empty());
 }
+
+namespace {
+
+/// What the compiler makes of a text, by `names` or all, going on after what it cannot compile if told to.
+std::optional<CompiledModule> compileText(const std::string &text, std::vector<std::string> names,
+                                          DiagnosticEngine &diagnostics, bool keepGoing = false) {
+  CompilerOptions options;
+  options.keepGoing = keepGoing;
+  CompileObserver nobody;
+  Compiler compiler(options, toolchain(), nobody, diagnostics);
+  TargetInfo target = *findTarget("sm_90");
+  std::unique_ptr<HloModule> module = compiler.parse(file(text));
+  REQUIRE(module);
+  module = compiler.fuse(*module);
+  if (module && !names.empty())
+    module = compiler.only(*module, names, target);
+  return module ? compiler.compile(*module, target, Stage::Ptx) : std::nullopt;
+}
+
+std::string reports(const DiagnosticEngine &diagnostics) {
+  std::string all;
+  for (const Diagnostic &one : diagnostics.diagnostics()) {
+    all += one.message + "\n";
+    for (const DiagnosticNote &note : one.notes)
+      all += "  " + note.message + "\n";
+  }
+  return all;
+}
+
+} // namespace
+
+TEST_CASE("one kernel of a module is the one in the whole module") {
+  DiagnosticEngine diagnostics;
+  std::optional<CompiledModule> whole = compileText(threeKernels, {}, diagnostics);
+  REQUIRE(whole);
+  for (const CompiledKernel &kernel : whole->kernels) {
+    std::optional<CompiledModule> one = compileText(threeKernels, {kernel.spec.instruction}, diagnostics);
+    REQUIRE(one);
+    REQUIRE(one->kernels.size() == 1);
+    CHECK(one->kernels.front().spec.name == kernel.spec.name);
+    CHECK(one->kernels.front().ptx == kernel.ptx);
+  }
+  CHECK(compileText(threeKernels, {"g", "%n"}, diagnostics)->kernels.size() == 2);
+  CHECK_FALSE(compileText(threeKernels, {"n", "aa"}, diagnostics));
+  CHECK(reports(diagnostics) == "--only: there is no kernel `aa`; did you mean `a`?\n  there are `n`, `a`, `s`\n");
+  CHECK(diagnostics.exitCode() == ExitCode::InvalidUsage);
+}
+
+TEST_CASE("what cannot be compiled is left out and summed up") {
+  std::string text(threeKernels);
+  text.replace(text.find("exponential(x)"), 14, "custom-call(x), custom_call_target=\"t\"");
+  DiagnosticEngine strict, tolerant;
+  CHECK_FALSE(compileText(text, {}, strict));
+  CHECK(reports(strict) == "opcode `custom-call` is not supported in a kernel: code of a library\n");
+  std::optional<CompiledModule> part = compileText(text, {}, tolerant, true);
+  REQUIRE(part);
+  CHECK(reports(tolerant) == "1 x opcode `custom-call` is not supported in a kernel: code of a library\n"
+                             "  1 step of the entry not compiled, 2 kernels compiled\n");
+  CHECK(tolerant.exitCode() == ExitCode::Unsupported);
+  REQUIRE(part->kernels.size() == 2);
+  CHECK(part->kernels[1].spec.name == "s");
+  CHECK(part->manifest.kernels.size() == 2);
+  const Step *missing = findUnsupported(part->manifest.steps);
+  REQUIRE(missing);
+  CHECK(missing->name == "a");
+  CHECK(std::get<UnsupportedStep>(missing->action).writes.size() == 1);
+  Manifest read;
+  std::string error;
+  CHECK(parseManifest(printManifest(part->manifest), read, error));
+}

@@ -32,17 +32,17 @@ TEST_CASE("golden-check-ignores-resources-of-another-ptxas") {
   manifest.toolVersions = {{"ptxas", "13.0.88"}};
   std::string text = goldenText("k.hlo", manifest, "ret;\n");
   DiagnosticEngine diagnostics;
-  checkGolden(path, text, /*update=*/true, diagnostics);
-  checkGolden(path, text, false, diagnostics);
+  checkGolden(path, text, GoldenUse::Update, diagnostics);
+  checkGolden(path, text, GoldenUse::Compare, diagnostics);
   CHECK_FALSE(diagnostics.hasErrors());
 
   manifest.toolVersions = {{"ptxas", "12.9.1"}};
   manifest.kernels[0].resources->registers = 31;
-  checkGolden(path, goldenText("k.hlo", manifest, "ret;\n"), false, diagnostics);
+  checkGolden(path, goldenText("k.hlo", manifest, "ret;\n"), GoldenUse::Compare, diagnostics);
   CHECK_FALSE(diagnostics.hasErrors());
 
   manifest.toolVersions = {{"ptxas", "13.0.88"}};
-  checkGolden(path, goldenText("k.hlo", manifest, "ret;\n"), false, diagnostics);
+  checkGolden(path, goldenText("k.hlo", manifest, "ret;\n"), GoldenUse::Compare, diagnostics);
   REQUIRE(diagnostics.numErrors() == 1);
   CHECK(diagnostics.exitCode() == ExitCode::Mismatch);
   CHECK(diagnostics.diagnostics()[0].notes[0].message.find("+// ptxas 13.0.88: k: 31 registers") != std::string::npos);
@@ -50,7 +50,7 @@ TEST_CASE("golden-check-ignores-resources-of-another-ptxas") {
 
 TEST_CASE("missing-golden-is-a-mismatch-that-says-how-to-write-it") {
   DiagnosticEngine diagnostics;
-  checkGolden("/nonexistent/k.golden", "x\n", false, diagnostics);
+  checkGolden("/nonexistent/k.golden", "x\n", GoldenUse::Compare, diagnostics);
   REQUIRE(diagnostics.numErrors() == 1);
   CHECK(diagnostics.diagnostics()[0].notes[0].message.find("--update-golden") == 0);
 }
@@ -71,12 +71,12 @@ TEST_CASE("golden-of-an-input-that-is-there-is-no-others") {
   std::string path = goldenPath(goldens, a, "sm_90");
   CHECK(path == goldenPath(goldens, b, "sm_90"));
   DiagnosticEngine diagnostics;
-  checkGolden(path, goldenText(ofA, manifest, "ret;\n"), /*update=*/true, diagnostics);
+  checkGolden(path, goldenText(ofA, manifest, "ret;\n"), GoldenUse::Update, diagnostics);
   CHECK_FALSE(diagnostics.hasErrors());
   // Neither overwritten nor compared with, although all but the name is equal.
   for (bool update : {true, false}) {
     DiagnosticEngine refused;
-    checkGolden(path, goldenText(ofB, manifest, "ret;\n"), update, refused);
+    checkGolden(path, goldenText(ofB, manifest, "ret;\n"), update ? GoldenUse::Update : GoldenUse::Compare, refused);
     REQUIRE(refused.numErrors() == 1);
     CHECK(refused.diagnostics()[0].kind == DiagnosticKind::BadUsage);
   }
@@ -85,7 +85,7 @@ TEST_CASE("golden-of-an-input-that-is-there-is-no-others") {
 
   // An input that was moved keeps its golden file; without that, it is stale unless it was just compared with.
   REQUIRE(::unlink(a.c_str()) == 0);
-  checkGolden(path, goldenText(ofB, manifest, "ret;\n"), false, diagnostics);
+  checkGolden(path, goldenText(ofB, manifest, "ret;\n"), GoldenUse::Compare, diagnostics);
   CHECK(diagnostics.diagnostics().empty());
   reportStaleGoldens(goldens, {path}, diagnostics);
   CHECK(diagnostics.diagnostics().empty());
@@ -93,4 +93,20 @@ TEST_CASE("golden-of-an-input-that-is-there-is-no-others") {
   REQUIRE(diagnostics.diagnostics().size() == 1);
   CHECK_FALSE(diagnostics.hasErrors());
   CHECK(diagnostics.diagnostics()[0].message.find("../a/k.hlo") != std::string::npos);
+}
+
+TEST_CASE("a part of a golden is what it says of some kernels") {
+  const std::string golden = "// hloc golden 1: m.hlo for sm_90\n"
+                             "// kernel f: hero loop\n// ptxas 13.0.88: f: 8 registers\n"
+                             "// kernel g: hero loop\n// ptxas 13.0.88: g: 9 registers\n"
+                             ".target sm_90\n.address_size 64\n"
+                             ".visible .entry f(\n)\n{\n\t{\n\t}\n\tret;\n}\n"
+                             ".func helper()\n{\n\tret;\n}\n.visible .entry g(\n)\n{\n\tcall helper;\n}\n";
+  CHECK(goldenPart(golden, {"f", "g"}) == golden);
+  CHECK(goldenPart(golden, {"f"}) == "// hloc golden 1: m.hlo for sm_90\n"
+                                     "// kernel f: hero loop\n// ptxas 13.0.88: f: 8 registers\n"
+                                     ".target sm_90\n.address_size 64\n"
+                                     ".visible .entry f(\n)\n{\n\t{\n\t}\n\tret;\n}\n");
+  CHECK(llvm::StringRef(goldenPart(golden, {"g"})).contains(".func helper()\n{\n\tret;\n}\n.visible .entry g("));
+  CHECK_FALSE(llvm::StringRef(goldenPart(golden, {"g"})).contains("f: "));
 }

@@ -1,0 +1,169 @@
+#include "hloc/transforms/ExtractFusions.h"
+
+#include "FuseGroups.h"
+#include "FusionPolicy.h"
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace hloc {
+
+namespace {
+
+class Extraction {
+public:
+  Extraction(const HloModule &module, llvm::ArrayRef<ExtractedFusion> fusions)
+      : made(cloneModule(module)), old(*made->entry()), chosen(old.instructions().size(), false), kept(chosen),
+        isResult(chosen), names(chosen.size()) {
+    for (const ExtractedFusion &one : fusions) {
+      chosen[one.fusion->id()] = true; // a clone has the ids of its source
+      names[one.fusion->id()] = one.name;
+    }
+    keepBetween();
+    findResults();
+  }
+
+  std::unique_ptr<HloModule> run(llvm::ArrayRef<InPlaceOutput> inPlace) {
+    HloComputation &entry = *made->addComputation(freshComputationName(*made, old.name()));
+    entry.setRange(old.range());
+    HloBuilder builder(entry);
+    addParameters(builder);
+    addInstructions(builder);
+    setRoot(entry, builder);
+    made->setEntry(&entry);
+    made->setHeaderless(false);
+    made->eraseUnreachable();
+    setHeader(inPlace);
+    return std::move(made);
+  }
+
+private:
+  /// The fusions, and the structure that leads from one of them to another.
+  void keepBetween() {
+    std::vector<bool> leadsToChosen(chosen.size(), false);
+    for (HloInstruction *instr : llvm::reverse(old.instructions()))
+      if (chosen[instr->id()] || (isStructure(*instr) && leadsToChosen[instr->id()]))
+        for (HloInstruction *operand : instr->operands())
+          leadsToChosen[operand->id()] = true;
+    for (HloInstruction *instr : old.instructions()) {
+      bool comesFromChosen = llvm::any_of(instr->operands(), [&](auto *operand) { return kept[operand->id()]; });
+      kept[instr->id()] = chosen[instr->id()] || (isStructure(*instr) && comesFromChosen && leadsToChosen[instr->id()]);
+    }
+  }
+
+  void findResults() {
+    markResults(old.root());
+    for (HloInstruction *instr : old.instructions())
+      if (!kept[instr->id()])
+        llvm::for_each(instr->operands(), [&](HloInstruction *operand) { markResults(operand); });
+    if (llvm::is_contained(isResult, true))
+      return;
+    isResult = chosen; // read by nobody, or by each other alone
+  }
+
+  /// The fusions whose values `value`, which is read from outside, consists of.
+  void markResults(HloInstruction *value) {
+    if (chosen[value->id()])
+      isResult[value->id()] = true;
+    else if (kept[value->id()])
+      llvm::for_each(value->operands(), [&](HloInstruction *operand) { markResults(operand); });
+  }
+
+  void addParameters(HloBuilder &builder) {
+    int64_t number = 0;
+    mapped.assign(chosen.size(), nullptr);
+    for (HloInstruction *reader : old.instructions())
+      for (HloInstruction *operand : reader->operands()) {
+        HloInstruction *&parameter = mapped[operand->id()];
+        if (!kept[reader->id()] || kept[operand->id()] || parameter)
+          continue;
+        builder.setRange(operand->range());
+        parameter = builder.parameter(number++, operand->shape(), operand->name());
+      }
+  }
+
+  void addInstructions(HloBuilder &builder) {
+    llvm::SmallVector<HloInstruction *> operands;
+    for (HloInstruction *instr : old.instructions()) {
+      if (!kept[instr->id()])
+        continue;
+      operands.clear();
+      for (HloInstruction *operand : instr->operands())
+        operands.push_back(mapped[operand->id()]);
+      builder.setRange(instr->range());
+      const std::string &name = names[instr->id()];
+      mapped[instr->id()] = name.empty()
+                                ? builder.clone(*instr, operands)
+                                : builder.add(instr->opcode(), instr->shape(), operands, instr->attributes(), name);
+    }
+  }
+
+  void setRoot(HloComputation &entry, HloBuilder &builder) {
+    llvm::SmallVector<HloInstruction *> results;
+    for (HloInstruction *instr : old.instructions())
+      if (isResult[instr->id()]) {
+        resultNumber[instr->id()] = results.size();
+        results.push_back(mapped[instr->id()]);
+      }
+    numResults = results.size();
+    builder.setRange(old.root()->range());
+    entry.setRoot(numResults == 1 ? results.front() : builder.tuple(results));
+  }
+
+  void setHeader(llvm::ArrayRef<InPlaceOutput> inPlace) {
+    std::vector<Attribute> attributes;
+    for (const Attribute &attribute : made->attributes())
+      if (!llvm::is_contained({AttributeKey::EntryComputationLayout, AttributeKey::InputOutputAlias,
+                               AttributeKey::BufferDonor, AttributeKey::AliasPassthroughParams},
+                              attribute.key))
+        attributes.push_back(attribute);
+    std::string aliases;
+    for (const InPlaceOutput &one : inPlace)
+      if (std::string text = aliasText(one); !text.empty())
+        aliases += (aliases.empty() ? "" : ", ") + text;
+    if (!aliases.empty())
+      attributes.push_back({AttributeKey::InputOutputAlias, made->arena().save("{ " + aliases + " }")});
+    made->setAttributes(attributes);
+  }
+
+  /// `{1}: (0, {}, may-alias)`; empty unless a result lies in what is a parameter.
+  std::string aliasText(const InPlaceOutput &alias) const {
+    const HloInstruction *fusion = mapped[alias.fusion->id()];
+    auto result = resultNumber.find(alias.fusion->id());
+    if (result == resultNumber.end())
+      return "";
+    llvm::SmallVector<int64_t, 2> output;
+    if (numResults > 1)
+      output.push_back(int64_t(result->second));
+    llvm::append_range(output, fusion->shape().leaves()[alias.output].index);
+    unsigned first = 0;
+    for (const HloInstruction *operand : fusion->operands()) {
+      llvm::SmallVector<Shape::Leaf, 4> leaves = operand->shape().leaves();
+      if (alias.operand < first + leaves.size())
+        return operand->opcode() != Opcode::Parameter
+                   ? ""
+                   : fmt::format("{{{}}}: ({}, {{{}}}, may-alias)", fmt::join(output, ", "), operand->parameterNumber(),
+                                 fmt::join(leaves[alias.operand - first].index, ", "));
+      first += leaves.size();
+    }
+    return "";
+  }
+
+  std::unique_ptr<HloModule> made;
+  const HloComputation &old;
+  std::vector<bool> chosen, kept, isResult; ///< by id
+  std::vector<std::string> names;           ///< by id: new ones
+  std::vector<HloInstruction *> mapped;     ///< by id: what stands for it in the new entry
+  llvm::DenseMap<uint32_t, size_t> resultNumber;
+  size_t numResults = 0;
+};
+
+} // namespace
+
+std::unique_ptr<HloModule> extractFusions(const HloModule &module, llvm::ArrayRef<ExtractedFusion> fusions,
+                                          llvm::ArrayRef<InPlaceOutput> inPlace) {
+  return Extraction(module, fusions).run(inPlace);
+}
+
+} // namespace hloc
