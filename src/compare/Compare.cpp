@@ -225,7 +225,7 @@ static std::vector<int64_t> differingElements(const Literal &expected, const Lit
 
 llvm::FailureOr<CompareResult> compareRun(const HloModule &module, llvm::ArrayRef<Literal> arguments,
                                           const Literal &expected, const Literal &actual, Backend backend,
-                                          DiagnosticEngine &diagnostics) {
+                                          DiagnosticEngine &diagnostics, const InterpreterOptions &options) {
   if (std::optional<CompareResult> different = differentShapes(expected, actual))
     return *different;
   CompareResult result;
@@ -239,7 +239,7 @@ llvm::FailureOr<CompareResult> compareRun(const HloModule &module, llvm::ArrayRe
   if (isElementwise(module))
     elements = differingElements(expected, actual);
   llvm::FailureOr<BoundedResult> bounded = elements.empty()
-                                               ? interpretBounds(module, arguments, backend, diagnostics)
+                                               ? interpretBounds(module, arguments, backend, diagnostics, options)
                                                : interpretBoundsAt(module, arguments, elements, backend, diagnostics);
   if (failed(bounded))
     return llvm::failure();

@@ -424,9 +424,13 @@ bool Emulator::Impl::runBlocks(Launch &launch, DiagnosticEngine &diagnostics) {
       for (uint64_t b = begin; b < std::min(begin + chunk, blocks) && !launch.stop; ++b) {
         core.runBlock(inOrder(options.schedule, 0, b, blocks));
         core.keepTime();
+        if (options.progress)
+          options.progress->advance();
       }
     collect(core);
   };
+  if (options.progress)
+    options.progress->begin(blocks);
   std::vector<std::thread> threads;
   for (unsigned i = 1; i < cores; ++i)
     threads.emplace_back(work);

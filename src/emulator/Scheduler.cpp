@@ -90,6 +90,8 @@ private:
       if (!core.step()) {
         core.finished = true;
         ++launch.progress;
+        if (launch.options.progress)
+          launch.options.progress->advance();
       }
       core.keepTime();
     }

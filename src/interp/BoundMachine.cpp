@@ -78,6 +78,7 @@ BoundMachine::Result BoundMachine::run(const HloComputation &computation, std::v
   const Machine::Schedule &schedule = machine.scheduleOf(computation);
   std::vector<Bounded> values(computation.instructions().size());
   std::vector<Bounded> operands;
+  const bool isCounted = machine.meter.counts(computation);
   for (const HloInstruction *instr : computation.instructions()) {
     if (instr->opcode() == Opcode::Parameter) {
       values[instr->id()] = std::move(arguments[size_t(instr->parameterNumber())]);
@@ -92,6 +93,8 @@ BoundMachine::Result BoundMachine::run(const HloComputation &computation, std::v
     Result value = evaluate(*instr, operands, lift);
     if (failed(value))
       return llvm::failure();
+    if (isCounted)
+      machine.meter.done(*instr);
     if (schedule.lastUse[instr->id()] != instr->id())
       values[instr->id()] = std::move(*value);
   }

@@ -17,6 +17,8 @@ public:
   llvm::FailureOr<Bounded> run(const HloComputation &computation, std::vector<Bounded> arguments,
                                const Shape *lift = nullptr);
 
+  EffortMeter &meter() { return machine.meter; }
+
 private:
   struct Facts {
     explicit Facts(const HloComputation &computation);

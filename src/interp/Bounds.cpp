@@ -81,6 +81,7 @@ llvm::FailureOr<BoundedResult> interpretBounds(const HloModule &module, llvm::Ar
   for (const Literal &argument : arguments)
     values.emplace_back(interp::Value::borrow(argument));
   interp::BoundMachine machine(diagnostics, options, backend);
+  machine.meter().begin(*module.entry());
   llvm::FailureOr<interp::Bounded> result = machine.run(*module.entry(), std::move(values));
   if (failed(result))
     return llvm::failure();

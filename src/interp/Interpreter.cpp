@@ -124,6 +124,7 @@ llvm::FailureOr<Value> Machine::run(const HloComputation &computation, std::vect
   std::vector<Value> values(computation.instructions().size());
   std::vector<uint64_t> held(values.size(), 0); // bytes counted in liveBytes for each value
   llvm::SmallVector<Value, 4> operands;
+  const bool isCounted = meter.counts(computation);
   for (const HloInstruction *instr : computation.instructions()) {
     if (llvm::failed(admit(*instr)))
       return llvm::failure();
@@ -142,6 +143,8 @@ llvm::FailureOr<Value> Machine::run(const HloComputation &computation, std::vect
     llvm::FailureOr<Value> value = evaluate(*instr, operands);
     if (llvm::failed(value))
       return llvm::failure();
+    if (isCounted)
+      meter.done(*instr);
     if (!hasTypeOf(*value, instr->shape())) {
       diagnostics.report(DiagnosticKind::UnsupportedFeature, instr->range(),
                          "`" + instr->name().str() + "` is declared as " + instr->shape().toString(false) +
@@ -181,6 +184,7 @@ llvm::FailureOr<Literal> interpret(const HloComputation &computation, llvm::Arra
     values.push_back(interp::Value::borrow(argument));
   }
   interp::Machine machine(diagnostics, options);
+  machine.meter.begin(computation);
   llvm::FailureOr<interp::Value> result = machine.run(computation, std::move(values));
   if (llvm::failed(result))
     return llvm::failure();

@@ -2,6 +2,7 @@
 // Machine: runs computations instruction by instruction; Step: what the function of one opcode is given.
 
 #include "hloc/interp/Interpreter.h"
+#include "interp/Effort.h"
 #include "interp/Value.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -41,7 +42,7 @@ OpcodeRule opcodeRule(Opcode opcode);
 class Machine {
 public:
   Machine(DiagnosticEngine &diagnostics, const InterpreterOptions &options)
-      : diagnostics(diagnostics), options(options), rngState(options.seed) {}
+      : diagnostics(diagnostics), options(options), rngState(options.seed), meter(options.progress) {}
 
   /// Values of parameters in order, given up so that their last use may overwrite them. Reports and fails on anything
   /// unsupported.
@@ -55,6 +56,7 @@ public:
   const InterpreterOptions &options;
   /// Hidden state of rng and rng-get-and-update-state.
   uint64_t rngState;
+  EffortMeter meter;
 
   /// Calls nest at most this deep: each level takes some of the machine stack.
   static constexpr unsigned maxDepth = 500;

@@ -51,10 +51,11 @@ struct CompareResult {
 };
 
 /// Every element must be one that a right kernel of this backend may give. `expected` is what `interpret(module,
-/// arguments)` gives. Costs no more than comparing bytes where all are equal, else about another interpretation.
+/// arguments, options)` gives. Costs no more than comparing bytes where all are equal, else about another
+/// interpretation.
 llvm::FailureOr<CompareResult> compareRun(const HloModule &module, llvm::ArrayRef<Literal> arguments,
                                           const Literal &expected, const Literal &actual, Backend backend,
-                                          DiagnosticEngine &diagnostics);
+                                          DiagnosticEngine &diagnostics, const InterpreterOptions &options = {});
 
 /// What a comparison without mismatches means: the largest difference and where, the widest bound, how many elements
 /// have more than one admissible value or none that is known.

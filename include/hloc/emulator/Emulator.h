@@ -8,6 +8,7 @@
 //   emulator->launch({"gelu", {8, 1, 1}, {128, 1, 1}, 0, {{in, 0, 4096, false}, {out, 0, 4096, true}}}, diagnostics);
 
 #include "hloc/kernel/KernelSpec.h"
+#include "hloc/support/WorkProgress.h"
 
 #include <cstdint>
 #include <memory>
@@ -47,10 +48,11 @@ struct EmulatorOptions {
   bool countEvents = false;    ///< fill Counters
   unsigned numThreads = 0;     ///< host threads; 0: all cores
   Schedule schedule = {};
-  unsigned multiprocessors = 132; ///< of the device, which hold blocks that wait for each other
-  uint64_t maxFindings = 20;      ///< reported per launch; the rest are counted
-  double deadline = 0;            ///< by the steady clock, in seconds, of all launches; 0: none
-  double timeLimitSeconds = 0;    ///< of one launch; 0: none. A launch past it fails with a finding
+  unsigned multiprocessors = 132;   ///< of the device, which hold blocks that wait for each other
+  uint64_t maxFindings = 20;        ///< reported per launch; the rest are counted
+  WorkProgress *progress = nullptr; ///< if given: counts the blocks of the launch in progress
+  double deadline = 0;              ///< by the steady clock, in seconds, of all launches; 0: none
+  double timeLimitSeconds = 0;      ///< of one launch; 0: none. A launch past it fails with a finding
   /// If given, reads of bytes without a value are no findings, and give this byte: bytes that nobody wrote, those
   /// behind a slice up to the next multiple of 256 behind its buffer, and lanes that take no part in a shuffle. Results
   /// that are the same for several such bytes do not depend on these reads.

@@ -8,6 +8,7 @@
 
 #include "hloc/hlo/HloModule.h"
 #include "hloc/support/Diagnostics.h"
+#include "hloc/support/WorkProgress.h"
 
 #include "llvm/Support/LogicalResult.h"
 
@@ -20,6 +21,8 @@ struct InterpreterOptions {
   uint64_t maxLoopSteps = uint64_t(1) << 24;
   /// Seed of `rng` and first state of `rng-get-and-update-state`, the ops whose values HLO leaves open.
   uint64_t seed = 0;
+  /// Counts operations on elements, if given.
+  WorkProgress *progress = nullptr;
 };
 
 /// Runs the entry computation. One argument per parameter, compatible with its shape (layouts do not matter: literals

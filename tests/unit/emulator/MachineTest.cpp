@@ -261,3 +261,21 @@ TEST_CASE("machine: launches that do not fit are refused") {
   expectRefusal(two, {"k", {}, {}, 0, {BufferArgument{0, 0, 64, false}}}, "no memory for buffer `b`", {~uint64_t(0)});
   expectRefusal(Harness::kernel(".local .b8 l[500000];", 0), {"k", {}, {1024, 1, 1}, 0, {}}, "local memory a block");
 }
+
+TEST_CASE("the blocks of a launch are counted, whether they run one by one or together") {
+  for (Schedule::Order order : {Schedule::Order::Ascending, Schedule::Order::Shuffled}) {
+    WorkProgress work;
+    Harness h;
+    h.options.progress = &work;
+    h.options.schedule = {order, 1};
+    h.grid = {700, 1, 1};
+    // Shuffled, a kernel with volatile accesses has its blocks side by side.
+    h.load(Harness::kernel("add.s64 %d1, %d1, %d0;\nst.volatile.global.u32 [%d1], %r2;", 1));
+    h.output("out", 700 * 32 * 4);
+    REQUIRE(h.launch().succeeded);
+    CHECK(work.all == 700);
+    CHECK(work.done == 700);
+    h.launch(); // counted anew
+    CHECK(work.done == 700);
+  }
+}

@@ -311,3 +311,33 @@ TEST_CASE("single elements have the bounds they have among all") {
       CHECK(few.high.getDouble(int64_t(i)) == all.high.getDouble(elements[i]));
   }
 }
+
+TEST_CASE("progress counts operations on elements, those of fusions and calls among them") {
+  DiagnosticEngine diagnostics;
+  auto module = parseHloModule(
+      std::make_shared<SourceFile>(
+          "test.hlo", "HloModule m\nsum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n"
+                      " ROOT s = f32[] add(a, b) }\n"
+                      "f { x = f32[4,8] parameter(0)\n n = f32[4,8] exponential(x)\n z = f32[] constant(0)\n"
+                      " ROOT r = f32[4] reduce(n, z), dimensions={1}, to_apply=sum }\n"
+                      "g { x = f32[4] parameter(0)\n ROOT n = f32[4] negate(x) }\n"
+                      "ENTRY e { x = f32[4,8] parameter(0)\n y = f32[8,2] parameter(1)\n"
+                      " d = f32[4,2] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+                      " r = f32[4] fusion(x), kind=kInput, calls=f\n a = f32[4] call(r), to_apply=g\n"
+                      " b = f32[4] call(a), to_apply=g\n ROOT t = (f32[4,2], f32[4]) tuple(d, b) }\n"),
+      diagnostics);
+  REQUIRE(module);
+  // Dot 4*2*8, exponential 4*8, constant 1, reduce 4*8, negate twice 4.
+  const uint64_t effort = 64 + 32 + 1 + 32 + 4 + 4;
+  std::vector<Literal> arguments = {Literal(Shape::array(ElementType::F32, {4, 8})),
+                                    Literal(Shape::array(ElementType::F32, {8, 2}))};
+  WorkProgress work;
+  InterpreterOptions options;
+  options.progress = &work;
+  REQUIRE(succeeded(interpret(*module, arguments, diagnostics, options)));
+  CHECK(work.all == effort);
+  CHECK(work.done == effort);
+  REQUIRE(succeeded(interpretBounds(*module, arguments, Backend::Hloc, diagnostics, options)));
+  CHECK(work.all == effort); // from the start again
+  CHECK(work.done == effort);
+}
