@@ -2,8 +2,6 @@
 
 #include "NumpyFiles.h"
 
-#include "hloc/interp/Interpreter.h"
-
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -26,7 +24,8 @@ llvm::FailureOr<Literal> Comparison::reference(const HloModule &module, llvm::Ar
   if (options.platform == Platform::Interpreter)
     return actual;
   TimedScope scope(timing, "interpret");
-  return interpret(module, arguments, diagnostics);
+  progress.beginStage("interpret");
+  return interpret(module, arguments, diagnostics, interpreterOptions());
 }
 
 bool Comparison::judge(const CompareResult &result, const std::string &what, const std::string &where, bool mayBeOpen) {
@@ -52,10 +51,11 @@ bool Comparison::compare(const HloModule &module, llvm::ArrayRef<Literal> argume
   if (failed(expected))
     return false;
   TimedScope scope(timing, "compare");
+  progress.beginStage("compare");
   Backend backend = options.launchFile.empty() ? Backend::Hloc : Backend::Other;
   llvm::FailureOr<CompareResult> compared =
       byHand ? compareLiterals(*expected, actual, *parseTolerance(options.tolerance))
-             : compareRun(module, arguments, *expected, actual, backend, diagnostics);
+             : compareRun(module, arguments, *expected, actual, backend, diagnostics, interpreterOptions());
   if (failed(compared))
     return false;
   if (!compared->equal() && !schedule.empty())
@@ -78,7 +78,7 @@ bool Comparison::compare(const HloModule &module, llvm::ArrayRef<Literal> argume
 
 bool Comparison::compareUsers(const HloModule &module, llvm::ArrayRef<Literal> arguments, const Literal &expected) {
   llvm::FailureOr<CompareResult> compared =
-      compareRun(module, arguments, expected, *users, Backend::Other, diagnostics);
+      compareRun(module, arguments, expected, *users, Backend::Other, diagnostics, interpreterOptions());
   if (failed(compared))
     return false;
   std::string what = fmt::format("of `{}` are not what the program may give", options.expectedFile);

@@ -6,17 +6,19 @@
 // interpreted.
 
 #include "Options.h"
+#include "Progress.h"
 #include "Timing.h"
 
 #include "hloc/compare/Compare.h"
 #include "hloc/hlo/HloModule.h"
+#include "hloc/interp/Interpreter.h"
 
 namespace hloc {
 
 class Comparison {
 public:
-  Comparison(const RunOptions &options, Timing &timing, DiagnosticEngine &diagnostics)
-      : options(options), timing(timing), diagnostics(diagnostics) {}
+  Comparison(const RunOptions &options, Timing &timing, Progress &progress, DiagnosticEngine &diagnostics)
+      : options(options), timing(timing), progress(progress), diagnostics(diagnostics) {}
 
   /// Is there anything to compare with?
   static bool isAsked(const RunOptions &options);
@@ -39,8 +41,15 @@ private:
   /// The program's result by the interpreter, which may be what was executed.
   llvm::FailureOr<Literal> reference(const HloModule &module, llvm::ArrayRef<Literal> arguments, const Literal &actual);
 
+  InterpreterOptions interpreterOptions() const {
+    InterpreterOptions result;
+    result.progress = progress.work();
+    return result;
+  }
+
   const RunOptions &options;
   Timing &timing;
+  Progress &progress;
   DiagnosticEngine &diagnostics;
   std::optional<Literal> users; ///< --expected
   std::vector<Regime> regimes;  ///< in which results agree

@@ -51,6 +51,13 @@ void DriverObserver::endTrack(llvm::StringRef name, DiagnosticEngine &diagnostic
   tracks.erase(track);
 }
 
+void DriverObserver::progress(size_t, size_t all) {
+  if (!work)
+    return;
+  work->all = all; // calls overtake each other, so that what they say is done is not to be trusted
+  work->advance();
+}
+
 std::unique_ptr<HloModule> loadModule(Compiler &compiler, const std::string &path, CompileObserver &observer,
                                       DiagnosticEngine &diagnostics, bool verify) {
   std::string error;

@@ -17,8 +17,9 @@ CompilerOptions compilerOptions(const CompileOptions &options);
 /// apart.
 class DriverObserver : public CompileObserver {
 public:
-  DriverObserver(Timing &timing, const DumpOptions &dump, std::string input = {})
-      : timing(timing), dump(dump), input(std::move(input)) {}
+  /// `work`, if not null, counts the kernels.
+  DriverObserver(Timing &timing, const DumpOptions &dump, std::string input = {}, WorkProgress *work = nullptr)
+      : timing(timing), dump(dump), input(std::move(input)), work(work) {}
 
   bool wantsPasses() const override { return timing.enabled() || dump.enabled; }
   void timed(llvm::StringRef name, llvm::StringRef track, Clock::time_point begin, Clock::time_point end,
@@ -26,11 +27,13 @@ public:
   void produced(const IrEvent &event) override;
   void beginTrack(llvm::StringRef track, bool alone) override;
   void endTrack(llvm::StringRef track, DiagnosticEngine &diagnostics) override;
+  void progress(size_t done, size_t all) override;
 
 private:
   Timing &timing;
   const DumpOptions &dump;
   std::string input;
+  WorkProgress *work;
   std::mutex mutex; ///< of the map; a track is used by one thread
   std::map<std::string, std::unique_ptr<DumpTrack>, std::less<>> tracks;
 };

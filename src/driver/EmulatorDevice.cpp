@@ -31,7 +31,7 @@ bool EmulatorDevice::allocate(const DeviceBuffer &buffer, std::string &error) {
 
 bool EmulatorDevice::reset(std::string &error) {
   machine->reset();
-  numReported = 0;
+  numReported = numLaunches = 0;
   withheld.clear();
   return true;
 }
@@ -76,6 +76,9 @@ bool EmulatorDevice::launch(const DeviceLaunch &launch, std::string &error) {
       request.arguments.push_back(ScalarArgument{scalar.value, scalar.bytes});
     }
   }
+  ++numLaunches;
+  if (launchListener)
+    launchListener(kernel.name, numLaunches, options.schedule.name());
   size_t numBefore = machine->findings().size();
   bool fine = succeeded(machine->launch(request, diagnostics));
   bool ran = fine || machine->findings().size() > numBefore;

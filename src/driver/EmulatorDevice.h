@@ -6,6 +6,7 @@
 #include "hloc/kernel/Device.h"
 #include "hloc/support/Diagnostics.h"
 
+#include <functional>
 #include <memory>
 #include <set>
 
@@ -21,6 +22,10 @@ public:
     source = &module;
     sourceFile = std::move(text);
   }
+
+  /// Is told of each launch before it begins: of which kernel, the how manyth since the last reset, in which order.
+  using LaunchListener = std::function<void(const std::string &kernel, size_t number, const std::string &schedule)>;
+  void setLaunchListener(LaunchListener listener) { launchListener = std::move(listener); }
 
   /// From now on reads of undefined bytes are kept back: whether they matter is seen from the results.
   void withholdHarmless() { withholds = true; }
@@ -59,7 +64,8 @@ private:
   std::unique_ptr<emulator::Emulator> machine;
   const HloModule *source = nullptr;
   std::shared_ptr<const SourceFile> sourceFile;
-  size_t numReported = 0;
+  size_t numReported = 0, numLaunches = 0;
+  LaunchListener launchListener;
   bool withholds = false;
   std::vector<emulator::Finding> withheld;
   std::set<std::pair<emulator::FindingKind, uint32_t>> noted; ///< with the line

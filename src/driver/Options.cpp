@@ -39,6 +39,9 @@ const Choices<AssemblerChoice> assemblers = {
 const Choices<ColourChoice> colours = {
     {"auto", ColourChoice::Auto}, {"always", ColourChoice::Always}, {"never", ColourChoice::Never}};
 
+const Choices<ProgressChoice> progressChoices = {
+    {"auto", ProgressChoice::Auto}, {"always", ProgressChoice::Always}, {"never", ProgressChoice::Never}};
+
 const Choices<Platform> platforms = {
     {"emulator", Platform::Emulator}, {"cuda", Platform::Cuda}, {"interpreter", Platform::Interpreter}};
 
@@ -55,7 +58,7 @@ template <typename Enum> std::vector<std::string> namesOf(const Choices<Enum> &c
 struct RawOptions {
   std::vector<std::string> targets;
   std::string dumpFolder, dumpChanged, remarks, emit, stopAfter, timing, xlaDumpTo, platform, reference, counters,
-      tolerance, schedule, assembler, colour;
+      tolerance, schedule, assembler, colour, progress;
   std::vector<std::string> regimes;
   int verbosity = 0;
   bool xlaAsText = true;
@@ -258,6 +261,10 @@ void addRunOptions(CLI::App &app, RunOptions &options, RawOptions &raw) {
             {"ascending", "reversed", "shuffled"}, /*closed=*/false);
   app.add_option("--timeout", options.timeoutSeconds, "end after so many seconds, with exit code 4")
       ->type_name("SECONDS");
+  raw.offer(
+      app.add_option("--progress", raw.progress, "a line that says how far a long run is; by default on a terminal")
+          ->type_name("WHEN"),
+      progressChoices);
   raw.offer(app.add_flag("--counters{table}", raw.counters, "instructions, sectors, bank conflicts; =json for JSON")
                 ->type_name("FORM"),
             {"json"}, /*closed=*/false);
@@ -461,6 +468,7 @@ const char *contradiction(const RunOptions &options, const CLI::App &app) {
 bool finishRunOptions(RunOptions &options, const RawOptions &raw, const CLI::App &app) {
   choose(platforms, raw.platform, options.platform);
   choose(references, raw.reference, options.reference);
+  choose(progressChoices, raw.progress, options.progress);
   for (const std::string &name : raw.regimes)
     if (std::optional<Regime> regime = findRegime(name); !llvm::is_contained(options.regimes, *regime))
       options.regimes.push_back(*regime);

@@ -3,6 +3,7 @@
 
 #include "Colour.h"
 #include "Dumps.h"
+#include "Progress.h"
 
 #include "hloc/codegen/Assemble.h"
 #include "hloc/codegen/Toolchain.h"
@@ -62,8 +63,9 @@ struct RunOptions {
   unsigned repeat = 0;
   std::string tolerance;                      ///< empty: by the policy of hloc/compare
   std::optional<emulator::Schedule> schedule; ///< unset: all that may matter
-  double timeoutSeconds = 0;                  ///< of the whole run; 0: none
-  double startSeconds = 0;                    ///< of the run, by the steady clock
+  ProgressChoice progress = ProgressChoice::Auto;
+  double timeoutSeconds = 0; ///< of the whole run; 0: none
+  double startSeconds = 0;   ///< of the run, by the steady clock
 };
 
 /// What the command line asks for.

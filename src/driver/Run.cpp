@@ -8,6 +8,7 @@
 #include "Gpu.h"
 #include "Ignored.h"
 #include "NumpyFiles.h"
+#include "Progress.h"
 #include "Schedules.h"
 #include "Timeout.h"
 #include "UndefinedReads.h"
@@ -29,12 +30,12 @@ class RunCommand {
 public:
   explicit RunCommand(const RunOptions &options)
       : options(options), timing(options.compile.timing), toolchain(discoverTools(options.compile.toolchain, timing)),
-        observer(timing, options.compile.dump),
+        progress(progressChoice(options)), observer(timing, options.compile.dump, "", progress.work()),
         compiler(compilerOptions(options.compile), toolchain, observer, diagnostics),
-        comparison(options, timing, diagnostics) {}
+        comparison(options, timing, progress, diagnostics) {}
 
   int run() {
-    Timeout timeout(options.timeoutSeconds);
+    Timeout timeout(options.timeoutSeconds, [this] { progress.stop(); });
     if (checkDumpOptions(options.compile.dump, diagnostics)) {
       bool compiles = options.platform != Platform::Interpreter && options.ptxFile.empty();
       warnOfUnusedTools(options.compile, /*assembles=*/false, compiles, diagnostics);
@@ -42,6 +43,7 @@ public:
       removeEarlierDumps(options.compile.dump, diagnostics);
       runStages();
     }
+    progress.stop();
     observer.endTrack("", diagnostics);
     writeTiming(timing, options.compile.timingFile, diagnostics);
     diagnostics.print(llvm::errs(), useColour(options.compile.colour));
@@ -49,17 +51,30 @@ public:
   }
 
 private:
+  /// Dumps to standard error stay as they are.
+  static ProgressChoice progressChoice(const RunOptions &options) {
+    const DumpOptions &dump = options.compile.dump;
+    bool isBusy = dump.enabled && dump.folder.empty();
+    return isBusy && options.progress == ProgressChoice::Auto ? ProgressChoice::Never : options.progress;
+  }
+
   void runStages() {
+    progress.beginStage("parse");
     std::unique_ptr<HloModule> module = loadModule(compiler, options.compile.input, observer, diagnostics);
     if (module && isPart())
       module = partOf(*module);
     if (!module)
       return;
-    for (const ArgumentSet &set : setsFor(*module)) {
+    const std::vector<ArgumentSet> sets = setsFor(*module);
+    for (const ArgumentSet &set : sets) {
+      if (sets.size() > 1)
+        progress.setCircumstances(
+            fmt::format("regime {} ({} of {})", regimeName(set.regime).str(), numRuns + 1, sets.size()));
       if (!runOnce(*module, set))
         return;
       ++numRuns;
     }
+    progress.stop();
     // JSON counters have standard output for themselves.
     if (compares())
       (options.counters == "json" ? llvm::errs() : llvm::outs()) << comparison.agreement(whatWasWatched());
@@ -102,13 +117,16 @@ private:
       return false;
     if (compares())
       return comparison.compare(module, *arguments, *result, regime) && compareSchedules(module, *arguments);
-    if (options.outputsFile.empty())
+    if (options.outputsFile.empty()) {
+      Progress::Hidden hidden(progress);
       printSmall(*result);
+    }
     return true;
   }
 
   std::optional<std::vector<Literal>> argumentsOf(const HloModule &module, const ArgumentSet &set) {
     TimedScope scope(timing, "make arguments");
+    progress.beginStage("make arguments");
     return options.inputsFile.empty() ? makeArguments(module, diagnostics, options.seed, set)
                                       : readArguments(options.inputsFile, module, diagnostics);
   }
@@ -120,6 +138,7 @@ private:
   bool compareSchedules(const HloModule &module, llvm::ArrayRef<Literal> arguments);
   llvm::FailureOr<Literal> runOnGpu(llvm::ArrayRef<Literal> arguments);
   llvm::FailureOr<Literal> emulate(llvm::ArrayRef<Literal> arguments);
+  void showLaunch(const std::string &kernel, size_t number, const std::string &schedule);
   bool findProgram(const HloModule &module);
   bool readProgram();
 
@@ -168,6 +187,7 @@ private:
   DiagnosticEngine diagnostics;
   Timing timing;
   Toolchain toolchain;
+  Progress progress;
   DriverObserver observer;
   Compiler compiler;
   Comparison comparison;
@@ -200,6 +220,7 @@ bool RunCommand::compareSchedules(const HloModule &module, llvm::ArrayRef<Litera
 bool RunCommand::findProgram(const HloModule &module) {
   if (!options.ptxFile.empty())
     return readProgram();
+  progress.beginStage("compile");
   std::optional<CompiledModule> compiled =
       isPart() ? compiler.compile(module, target, Stage::Ptx) : compiler.compileModule(module, target);
   if (!compiled)
@@ -243,20 +264,45 @@ bool RunCommand::readProgram() {
   return program.has_value();
 }
 
+/// `emulate `gelu` (kernel 2 of 7), order reversed`. How many there are is not known of a program with loops.
+void RunCommand::showLaunch(const std::string &kernel, size_t number, const std::string &schedule) {
+  size_t count = 0;
+  bool isKnown = true;
+  forEachStep(program->steps, [&](const Step &step) {
+    if (const auto *launch = std::get_if<LaunchStep>(&step.action))
+      count += program->kernels[launch->kernel].grid.count() != 0;
+    isKnown &= !std::holds_alternative<WhileStep>(step.action);
+  });
+  std::string text = fmt::format("emulate `{}`", kernel);
+  if (!isKnown)
+    text += fmt::format(" (launch {})", number);
+  else if (count > 1)
+    text += fmt::format(" (kernel {} of {})", number, count);
+  if (schedule != emulator::Schedule().name())
+    text += ", order " + schedule;
+  progress.beginStage(std::move(text));
+}
+
 bool RunCommand::prepareEmulator(const HloModule &module) {
   machineOptions = emulatorOptions(options);
   if (!findProgram(module))
     return false;
+  machineOptions->progress = progress.work();
   if (!options.launchFile.empty())
     separateSlices(*program);
   machine = std::make_unique<EmulatorDevice>(*machineOptions, imageName, diagnostics);
   makeReady = [this, &module](EmulatorDevice &device) {
+    if (progress.work())
+      device.setLaunchListener([this](const std::string &kernel, size_t number, const std::string &schedule) {
+        showLaunch(kernel, number, schedule);
+      });
     if (options.ptxFile.empty())
       device.setSource(module, diagnostics.file());
     else if (!options.launchFile.empty()) // with a manifest it is hloc's kernel, which reads nothing of the kind
       device.withholdHarmless();
   };
   makeReady(*machine);
+  progress.beginStage("translate");
   return executor->load(*machine, image, *program);
 }
 
@@ -273,6 +319,7 @@ llvm::FailureOr<Literal> RunCommand::emulate(llvm::ArrayRef<Literal> arguments) 
       machine->reportWithheld();
       return llvm::failure();
     }
+    Progress::Hidden hidden(progress);
     machine->noteWithheld();
   }
   otherSchedules.clear();
@@ -285,10 +332,13 @@ llvm::FailureOr<Literal> RunCommand::emulate(llvm::ArrayRef<Literal> arguments) 
       return llvm::failure();
     otherSchedules = std::move(*others);
   }
-  bool counts = succeeded(result) && numRuns == 0;
+  bool counts = succeeded(result) && numRuns == 0 && !options.counters.empty();
+  std::optional<Progress::Hidden> hidden;
+  if (counts)
+    hidden.emplace(progress);
   if (counts && options.counters == "json")
     printJson(machine->counters(), llvm::outs());
-  else if (counts && !options.counters.empty())
+  else if (counts)
     printTable(machine->counters(), llvm::outs());
   return result;
 }
@@ -307,7 +357,9 @@ bool RunCommand::prepareGpu(const HloModule &module) {
 }
 
 llvm::FailureOr<Literal> RunCommand::runOnGpu(llvm::ArrayRef<Literal> arguments) {
+  progress.beginStage("run on the GPU");
   llvm::FailureOr<Literal> result = executor->execute(*gpu, *program, arguments);
+  Progress::Hidden hidden(progress);
   if (succeeded(result) && options.repeat && numRuns == 0 &&
       !printMeasurement(*gpu, *program, options.repeat, diagnostics))
     return llvm::failure();
@@ -332,7 +384,10 @@ bool RunCommand::prepare(const HloModule &module) {
 llvm::FailureOr<Literal> RunCommand::execute(const HloModule &module, llvm::ArrayRef<Literal> arguments) {
   if (options.platform == Platform::Interpreter) {
     TimedScope scope(timing, "interpret");
-    return interpret(module, arguments, diagnostics);
+    progress.beginStage("interpret");
+    InterpreterOptions interpreterOptions;
+    interpreterOptions.progress = progress.work();
+    return interpret(module, arguments, diagnostics, interpreterOptions);
   }
   bool onEmulator = options.platform == Platform::Emulator;
   Device &device = onEmulator ? static_cast<Device &>(*machine) : *gpu;

@@ -13,14 +13,16 @@ double steadySeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-Timeout::Timeout(double seconds) {
+Timeout::Timeout(double seconds, std::function<void()> before) {
   if (seconds <= 0)
     return;
-  thread = std::thread([this, seconds] {
+  thread = std::thread([this, seconds, before = std::move(before)] {
     constexpr double grace = 1; // for a kernel to say where it was
     std::unique_lock<std::mutex> lock(mutex);
     if (changed.wait_for(lock, std::chrono::duration<double>(seconds + grace), [this] { return done; }))
       return;
+    if (before)
+      before();
     llvm::errs() << fmt::format("hloc: error: time-limit: the run took longer than {} s [kernel-finding]\n", seconds);
     std::_Exit(static_cast<int>(ExitCode::Mismatch));
   });

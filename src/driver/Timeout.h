@@ -3,6 +3,7 @@
 // that says where they were; this ends everything else.
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -13,8 +14,9 @@ double steadySeconds();
 
 class Timeout {
 public:
-  /// Ends the process with exit code 4 unless destroyed `seconds` from now, and a little; 0: never.
-  explicit Timeout(double seconds);
+  /// Ends the process with exit code 4 unless destroyed `seconds` from now, and a little; 0: never. `before` is called
+  /// before it says so, by another thread.
+  explicit Timeout(double seconds, std::function<void()> before = {});
   ~Timeout();
   Timeout(const Timeout &) = delete;
   Timeout &operator=(const Timeout &) = delete;
