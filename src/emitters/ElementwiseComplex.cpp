@@ -137,28 +137,35 @@ Pair fromPolar(CodeBuilder &b, Value radius, Value phase) {
   return {b.mulF(radius, math::CosOp::create(b, phase)), b.mulF(radius, math::SinOp::create(b, phase))};
 }
 
-/// An argument of exp, sinh or cosh up to where they overflow, and the factor that is left to multiply the result with,
-/// twice: times a sine or cosine, it need not overflow.
+/// An argument of exp, sinh or cosh that is less by one or two times a constant where they would overflow, and powers
+/// of e that are left to multiply the result with, one after the other: times a sine or cosine, it need not overflow.
 struct LimitedArgument {
-  Value value, factor, isLarge;
+  Value value, first, second, isLarge;
 };
 LimitedArgument limitArgument(CodeBuilder &b, Value x) {
-  Value limit = b.floatingLike(x, x.getType().isF64() ? 709.0 : 88.0);
+  // Numbers of few bits, so that differences are exact, whose powers of e are within 0.002 units of numbers of the
+  // type: e^60.09375 = 13598603 * 2^63, e^461.6875 = 4741505689524849 * 2^614.
+  const bool isDouble = x.getType().isF64();
+  const double limit = isDouble ? 709.0 : 88.0, step = isDouble ? 461.6875 : 60.09375;
+  const double power = isDouble ? std::ldexp(4741505689524849.0, 614) : std::ldexp(13598603.0, 63);
   Value magnitude = b.absF(x);
-  Value isLarge = b.cmpF(FPred::OGT, magnitude, limit);
-  // The difference is exact up to twice the limit. Its half does not overflow where the smallest sine keeps the product
-  // from doing so.
-  Value factor = math::ExpOp::create(b, b.mulF(b.subF(magnitude, limit), 0.5));
-  return {b.select(isLarge, b.copySign(limit, x), x), b.select(isLarge, factor, b.floatingLike(x, 1.0)), isLarge};
+  Value isLarge = b.cmpF(FPred::OGT, magnitude, limit), isLarger = b.cmpF(FPred::OGT, magnitude, limit + step);
+  Value steps = b.select(isLarger, b.floatingLike(x, 2 * step), b.floatingLike(x, step));
+  Value reduced = b.copySign(b.subF(magnitude, steps), x);
+  Value one = b.floatingLike(x, 1.0), factor = b.floatingLike(x, power);
+  return {b.select(isLarge, reduced, x), b.select(isLarge, factor, one), b.select(isLarger, factor, one), isLarge};
 }
 
 Pair exponential(CodeBuilder &b, Pair z) {
   LimitedArgument limited = limitArgument(b, z.re);
   Value overflows = b.andI(limited.isLarge, b.cmpF(FPred::OGT, z.re, 0.0));
   Value size = math::ExpOp::create(b, b.select(overflows, limited.value, z.re));
-  Value factor = b.select(overflows, limited.factor, b.floatingLike(z.re, 1.0));
   Pair result = fromPolar(b, size, z.im);
-  result = {b.mulF(b.mulF(result.re, factor), factor), b.mulF(b.mulF(result.im, factor), factor)};
+  auto scale = [&](Value part) {
+    Value scaled = b.mulF(b.mulF(part, limited.first), limited.second);
+    return b.select(overflows, scaled, part);
+  };
+  result = {scale(result.re), scale(result.im)};
   // Infinitely small or large whatever the angle is; a real argument stays real, also where exp overflows.
   Value infinity = b.infinity(z.re.getType());
   Value noAngle = b.isNan(result.re);
@@ -178,8 +185,10 @@ Pair exponentialMinusOne(CodeBuilder &b, Pair z) {
   Value cosine = math::CosOp::create(b, z.im);
   Value small = b.addF(b.mulF(minusOne, cosine), cosMinusOne);
   Pair whole = exponential(b, z);
-  Value isLarge = b.cmpF(FPred::OGT, z.re, 50.0);
-  return {b.select(isLarge, whole.re, small), whole.im};
+  // Far below the one nothing cancels; far above it is lost, and parts of the sum may overflow.
+  Value isSmall = b.cmpF(FPred::OLT, whole.re, 0.5), isLarge = b.cmpF(FPred::OGT, z.re, 50.0);
+  Value isApart = b.orI(isSmall, isLarge);
+  return {b.select(isApart, b.addF(whole.re, -1.0), small), whole.im};
 }
 
 /// log|z|: from |z|^2 - 1 near the unit circle, where log of a rounded modulus has no good digits; elsewhere
@@ -201,10 +210,11 @@ Pair logarithm(CodeBuilder &b, Pair z) { return {logOfModulus(b, z), angle(b, z)
 Pair logarithmPlusOne(CodeBuilder &b, Pair z) {
   // log|1 + z| = log1p(re (2 + re) + im^2) / 2 near zero; the plain form elsewhere.
   Pair shifted = {b.addF(z.re, 1.0), z.im};
-  Value near = b.addF(b.mulF(z.re, b.addF(z.re, 2.0)), b.mulF(z.im, z.im));
+  Value near = b.fma(z.im, z.im, b.fma(z.re, z.re, b.addF(z.re, z.re)));
   Value small = b.mulF(math::Log1pOp::create(b, near), 0.5);
   Value plain = logOfModulus(b, shifted);
-  Value isSmall = b.cmpF(FPred::OLT, b.absF(near), 0.5);
+  // Above, 1 + re has lost digits of re that the logarithm of a modulus near 1 shows.
+  Value isSmall = b.andI(b.cmpF(FPred::OGT, near, -0.5), b.cmpF(FPred::OLT, near, 8.0));
   return {b.select(isSmall, small, plain), angle(b, shifted)};
 }
 
@@ -225,43 +235,55 @@ Pair squareRoot(CodeBuilder &b, Pair argument) {
   return {b.select(infiniteIm, infinity, re), b.select(infiniteIm, z.im, im)};
 }
 
-/// (cosh(x) f, sinh(x) g), where f and g are sines and cosines.
-Pair multiplyHyperbolic(CodeBuilder &b, Value x, Value f, Value g) {
+/// (cosh(x) f, sinh(x) g), where f and g are sines and cosines of one angle. One of the two is what is left of an
+/// infinite x if the angle is infinite or no number: as C's Annex G has it, the real part of cosh and sinh.
+enum class Kept { Even, Odd };
+Pair multiplyHyperbolic(CodeBuilder &b, Value x, Value f, Value g, Kept kept) {
   LimitedArgument limited = limitArgument(b, x);
   Value even = multiplyZeroWins(b, f, math::CoshOp::create(b, limited.value));
   Value odd = multiplyZeroWins(b, g, math::SinhOp::create(b, limited.value));
-  auto scale = [&](Value product) {
-    return multiplyZeroWins(b, multiplyZeroWins(b, product, limited.factor), limited.factor);
-  };
-  return {scale(even), scale(odd)};
+  auto scale = [&](Value product) { return b.mulF(b.mulF(product, limited.first), limited.second); };
+  Value hasNoAngle = b.andI(isInfinite(b, x), b.isNan(f)), infinity = b.infinity(x.getType());
+  auto keep = [&](Value part) { return b.select(hasNoAngle, infinity, scale(part)); };
+  return kept == Kept::Even ? Pair{keep(even), scale(odd)} : Pair{scale(even), keep(odd)};
 }
 Value cosineOf(CodeBuilder &b, Value x) { return math::CosOp::create(b, x); }
 Value sineOf(CodeBuilder &b, Value x) { return math::SinOp::create(b, x); }
 
 Pair cosine(CodeBuilder &b, Pair z) {
-  Pair product = multiplyHyperbolic(b, z.im, cosineOf(b, z.re), sineOf(b, z.re));
+  Pair product = multiplyHyperbolic(b, z.im, cosineOf(b, z.re), sineOf(b, z.re), Kept::Even);
   return {product.re, b.negF(product.im)};
 }
-Pair sine(CodeBuilder &b, Pair z) { return multiplyHyperbolic(b, z.im, sineOf(b, z.re), cosineOf(b, z.re)); }
+Pair sine(CodeBuilder &b, Pair z) { return multiplyHyperbolic(b, z.im, sineOf(b, z.re), cosineOf(b, z.re), Kept::Odd); }
 Pair hyperbolicSine(CodeBuilder &b, Pair z) {
-  Pair product = multiplyHyperbolic(b, z.re, sineOf(b, z.im), cosineOf(b, z.im));
+  Pair product = multiplyHyperbolic(b, z.re, sineOf(b, z.im), cosineOf(b, z.im), Kept::Odd);
   return {product.im, product.re};
 }
 Pair hyperbolicCosine(CodeBuilder &b, Pair z) {
-  return multiplyHyperbolic(b, z.re, cosineOf(b, z.im), sineOf(b, z.im));
+  return multiplyHyperbolic(b, z.re, cosineOf(b, z.im), sineOf(b, z.im), Kept::Even);
 }
 
-/// (tanh a + i tan y) / (1 + i tanh a tan y): no overflow for large a.
+/// (sinh x cosh x + i sin y cos y) / (sinh^2 x + cos^2 y), which is accurate at the poles, where both terms of the
+/// denominator vanish. cosh is made of sinh: then errors of sinh cancel where x is large.
 Pair hyperbolicTangent(CodeBuilder &b, Pair z) {
-  Value t = math::TanhOp::create(b, z.re);
-  Value u = math::TanOp::create(b, z.im);
-  Pair quotient = divide(b, {t, u}, {b.floatingLike(t, 1.0), b.mulF(t, u)});
+  // Beyond, the imaginary part vanishes, and the square of sinh would soon overflow.
+  Value limit = b.floatingLike(z.re, z.re.getType().isF64() ? 354.0 : 44.0);
+  Value magnitude = b.absF(z.re);
+  Value isLarge = b.cmpF(FPred::OGT, magnitude, limit);
+  Value sinh = math::SinhOp::create(b, b.select(isLarge, b.copySign(limit, z.re), z.re));
+  Value sine = sineOf(b, z.im), cosine = cosineOf(b, z.im);
+  Value square = b.mulF(sinh, sinh);
+  Value denominator = b.fma(cosine, cosine, square);
+  Value re = b.divF(b.mulF(sinh, b.sqrt(b.addF(square, 1.0))), denominator);
+  Value product = b.mulF(sine, cosine);
+  Value im = b.select(isLarge, b.mulF(product, 0.0), b.divF(product, denominator));
   // Where the other part is infinite or no number, a zero stays zero and an infinite real part gives 1.
   Value isImaginary = b.cmpF(FPred::OEQ, z.re, 0.0);
   Value isReal = b.cmpF(FPred::OEQ, z.im, 0.0);
   Value settled = isInfinite(b, z.re);
-  Value none = b.copySign(b.floatingLike(t, 0.0), z.im);
-  return {b.select(b.orI(isImaginary, settled), t, quotient.re), b.select(b.orI(isReal, settled), none, quotient.im)};
+  re = b.select(isImaginary, z.re, b.select(settled, b.copySign(b.floatingLike(re, 1.0), z.re), re));
+  Value none = b.copySign(b.floatingLike(im, 0.0), z.im);
+  return {re, b.select(b.orI(isReal, settled), none, im)};
 }
 Pair tangent(CodeBuilder &b, Pair z) {
   Pair rotated = hyperbolicTangent(b, {b.negF(z.im), z.re});
@@ -278,8 +300,22 @@ Pair power(CodeBuilder &b, Pair x, Pair y) {
   return {b.select(zeroExponent, one, re), b.select(zeroExponent, zero(b, x), im)};
 }
 
+/// A power of two that brings numbers of this size into the range where sums of their squares are normal numbers.
+Value squareScale(CodeBuilder &b, Value size) {
+  const int half = llvm::APFloat::semanticsMaxExponent(cast<FloatType>(size.getType()).getFloatSemantics()) / 2;
+  Value isLarge = b.cmpF(FPred::OGE, size, std::ldexp(1.0, half - 4));
+  Value isSmall = b.cmpF(FPred::OLT, size, std::ldexp(1.0, -half / 2));
+  Value others = b.select(isSmall, b.floatingLike(size, std::ldexp(1.0, half * 3 / 2 - 8)), b.floatingLike(size, 1.0));
+  return b.select(isLarge, b.floatingLike(size, std::ldexp(1.0, -half - 8)), others);
+}
+
 /// -i log((x + i y) / sqrt(x^2 + y^2)) for complex y, x.
 Pair arcTangent2(CodeBuilder &b, Pair y, Pair x) {
+  // Of multiples it is the same; squares must not overflow.
+  Value size = b.maxF(b.maxF(b.absF(x.re), b.absF(x.im)), b.maxF(b.absF(y.re), b.absF(y.im)));
+  Value scale = squareScale(b, size);
+  x = {b.mulF(x.re, scale), b.mulF(x.im, scale)};
+  y = {b.mulF(y.re, scale), b.mulF(y.im, scale)};
   Pair numerator = {b.subF(x.re, y.im), b.addF(x.im, y.re)};
   Pair xx = multiply(b, x, x), yy = multiply(b, y, y);
   Pair norm = squareRoot(b, {b.addF(xx.re, yy.re), b.addF(xx.im, yy.im)});
@@ -287,17 +323,33 @@ Pair arcTangent2(CodeBuilder &b, Pair y, Pair x) {
   return {log.im, b.negF(log.re)};
 }
 
+/// z / |z| without |z|, which may overflow: of the larger part and the ratio of the smaller to it, 1 / sqrt(1 + ratio^2)
+/// and ratio / sqrt(1 + ratio^2). Infinite parts have no sign.
 Pair signOf(CodeBuilder &b, Pair z) {
-  Value radius = modulus(b, z);
-  Value isZero = b.cmpF(FPred::OEQ, radius, 0.0);
-  Value none = zero(b, z);
-  return {b.select(isZero, none, b.divF(z.re, radius)), b.select(isZero, none, b.divF(z.im, radius))};
+  Value re = b.absF(z.re), im = b.absF(z.im);
+  Value realLarger = b.cmpF(FPred::OGE, re, im);
+  Value scale = sizeScale(b, b.maxF(re, im)).factor;
+  Value larger = b.mulF(b.maxF(re, im), scale), smaller = b.mulF(b.minF(re, im), scale);
+  Value ratio = b.divF(smaller, larger);
+  Value most = math::RsqrtOp::create(b, b.fma(ratio, ratio, b.floatingLike(ratio, 1.0)));
+  Value least = b.mulF(ratio, most);
+  Value isZero = b.cmpF(FPred::OEQ, larger, 0.0), isVast = isInfinite(b, z);
+  auto part = [&](Value of, Value size) {
+    Value settled = b.select(isZero, zero(b, z), b.copySign(size, of));
+    return b.select(isVast, b.mulF(of, 0.0), settled);
+  };
+  return {part(z.re, b.select(realLarger, most, least)), part(z.im, b.select(realLarger, least, most))};
 }
 
+/// 1 / (1 + e^-z), or e^z / (1 + e^z) on the left: neither overflows. With e = (a, b), p = 1 + a, n = p^2 + b^2 they are
+/// (p, -b) / n and (a p + b^2, b) / n.
 Pair logistic(CodeBuilder &b, Pair z) {
-  Pair e = exponential(b, {b.negF(z.re), b.negF(z.im)});
-  Value one = b.floatingLike(z.re, 1.0);
-  return divide(b, {one, zero(b, z)}, {b.addF(e.re, one), e.im});
+  Value isLeft = b.cmpF(FPred::OLT, z.re, 0.0);
+  Pair e = exponential(b, {b.negF(b.absF(z.re)), b.select(isLeft, z.im, b.negF(z.im))});
+  Value sum = b.addF(e.re, 1.0), square = b.mulF(e.im, e.im);
+  Value norm = b.fma(sum, sum, square);
+  Value re = b.select(isLeft, b.fma(e.re, sum, square), sum);
+  return {b.divF(re, norm), b.divF(b.select(isLeft, e.im, b.negF(e.im)), norm)};
 }
 
 std::optional<Pair> unary(CodeBuilder &b, Opcode opcode, Pair z) {

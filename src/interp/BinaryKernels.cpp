@@ -132,19 +132,20 @@ struct Power {
     using Z = std::complex<T>;
     if (exponent == Z(0))
       return Z(1);
+    auto raised = [&] { return rounded<T>(std::pow(widened(base), widened(exponent))); };
     if (base == Z(0))
-      return exponent.imag() == 0 && exponent.real() > 0 ? Z(0) : std::pow(base, exponent);
+      return exponent.imag() == 0 && exponent.real() > 0 ? Z(0) : raised();
     constexpr T infinity = std::numeric_limits<T>::infinity();
     if (base == Z(infinity, 0) && exponent.imag() == 0)
       return exponent.real() > 0 ? Z(infinity, 0) : Z(0);
-    return std::pow(base, exponent);
+    return raised();
   }
 };
 struct Atan2 {
   template <RealLane T> static T apply(T y, T x) { return std::atan2(y, x); }
-  template <ComplexLane T> static T apply(T y, T x) {
-    const T i(0, 1);
-    return -i * std::log((x + i * y) / std::sqrt(x * x + y * y));
+  template <typename T> static std::complex<T> apply(std::complex<T> y, std::complex<T> x) {
+    const std::complex<Wider<T>> i(0, 1), wideY = widened(y), wideX = widened(x);
+    return rounded<T>(-i * std::log((wideX + i * wideY) / std::sqrt(wideX * wideX + wideY * wideY)));
   }
 };
 struct Complex {

@@ -204,11 +204,12 @@ private:
 
   /// Infinities and NaNs of functions are the same for hloc's kernels and the reference; those of quotients are open,
   /// and so are all of other compilers (SEMANTICS.md). A number beside one that is none keeps a few digits less than
-  /// alone.
+  /// alone, and the sign of a zero beside NaN is open.
   Rectangle notFinite(Number wanted) const {
     if (opcode == Opcode::Abs)
       return {wanted, wanted};
-    if (step.backend == Backend::Other || opcode == Opcode::Divide || opcode == Opcode::Power)
+    if (step.backend == Backend::Other || opcode == Opcode::Divide || opcode == Opcode::Power ||
+        opcode == Opcode::Atan2)
       return unknownRectangle();
     double low[2] = {wanted.real(), wanted.imag()}, high[2] = {low[0], low[1]};
     for (unsigned part = 0; part < 2; ++part)
@@ -216,6 +217,9 @@ private:
         double error = 64 * ulps * grid.ulp(low[part]);
         low[part] -= error;
         high[part] += error;
+      } else if (low[part] == 0 && std::isnan(low[1 - part])) {
+        low[part] = -0.0;
+        high[part] = 0.0;
       }
     return {{low[0], low[1]}, {high[0], high[1]}};
   }
@@ -236,15 +240,32 @@ private:
     }
   }
 
+  /// Whether a rounding of x^2 + y^2 may cross the branch cut of its root: that turns atan2 by pi.
+  bool rootIsOpen(Number x, Number y) const {
+    double size = std::max({std::fabs(x.real()), std::fabs(x.imag()), std::fabs(y.real()), std::fabs(y.imag())});
+    x /= size;
+    y /= size;
+    Number sum = x * x + y * y;
+    double error = 16 * grid.unitRoundoff() * (std::norm(x) + std::norm(y));
+    return sum.real() < error && std::fabs(sum.imag()) <= error;
+  }
+
   Rectangle widened(const Rectangle &exact, const Rectangle &x, const Rectangle &y, Number wanted) const {
     double largest = std::max({std::fabs(exact.low.real()), std::fabs(exact.low.imag()), std::fabs(exact.high.real()),
                                std::fabs(exact.high.imag()), std::fabs(wanted.real()), std::fabs(wanted.imag())});
-    double error = ulps * factor(x, y, wanted) * grid.ulp(largest);
-    if (!std::isfinite(error))
+    double scale = factor(x, y, wanted), error = ulps * scale * grid.ulp(largest);
+    if (!std::isfinite(error) || !std::isfinite(grid.nearest(scale))) // y log(x) overflows before e^ of it vanishes
       return unknownRectangle();
     Number margin(error, resultIsComplex ? error : 0);
     auto nearest = [&](Number z) { return Number(grid.nearest(z.real()), grid.nearest(z.imag())); };
-    return admitting({nearest(exact.low - margin), nearest(exact.high + margin)}, wanted);
+    Rectangle made = {nearest(exact.low - margin), nearest(exact.high + margin)};
+    constexpr double pi = 3.141592653589793;
+    bool crossesCut = std::max(-made.low.real(), made.high.real()) >= grid.nearest(pi) || rootIsOpen(x.high, y.high);
+    if (opcode == Opcode::Atan2 && crossesCut) { // either end of the real part's range
+      made.low = {-grid.nearest(pi + error), made.low.imag()};
+      made.high = {grid.nearest(pi + error), made.high.imag()};
+    }
+    return admitting(made, wanted);
   }
 
   const BoundStep &step;

@@ -1,19 +1,29 @@
 #pragma once
-// Complex functions the C++ library lacks.
+// Complex functions, evaluated in more digits than their type has and rounded once: where parts cancel, the C library's
+// are several units in the last place off, and intermediate results overflow that the function does not.
 
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <type_traits>
 
 namespace hloc::interp {
 
-/// Finite numbers by the C library, which does not overflow on the way; others by Smith's method, with the cases of
+template <typename T> using Wider = std::conditional_t<std::is_same_v<T, float>, double, long double>;
+template <typename T> std::complex<Wider<T>> widened(std::complex<T> z) { return {z.real(), z.imag()}; }
+template <typename T, typename W> std::complex<T> rounded(std::complex<W> z) { return {T(z.real()), T(z.imag())}; }
+/// A function of complex numbers of the wider type, for those of T.
+template <typename T, typename Function> std::complex<T> inMoreDigits(Function function, std::complex<T> z) {
+  return rounded<T>(function(widened(z)));
+}
+
+/// Finite numbers by the C library; others by Smith's method, with the cases of
 /// Annex G that it leaves undecided: which part of an infinite quotient is NaN is written down in src/hlo/SEMANTICS.md.
 template <typename T> std::complex<T> complexDivide(std::complex<T> x, std::complex<T> y) {
   auto isFinite = [](std::complex<T> z) { return std::isfinite(z.real()) && std::isfinite(z.imag()); };
   auto isInfinite = [](std::complex<T> z) { return std::isinf(z.real()) || std::isinf(z.imag()); };
   if (isFinite(x) && isFinite(y) && y != std::complex<T>(0))
-    return x / y;
+    return rounded<T>(widened(x) / widened(y));
   auto direction = [](std::complex<T> z) {
     auto part = [](T a) { return std::copysign(std::isinf(a) ? T(1) : T(0), a); };
     return std::complex<T>(part(z.real()), part(z.imag()));
@@ -56,6 +66,8 @@ template <typename T> std::complex<T> complexRsqrt(std::complex<T> z) {
 template <typename T> std::complex<T> complexExpm1(std::complex<T> z) {
   if (z.imag() == 0)
     return {std::expm1(z.real()), z.imag()};
+  if (z.real() == -std::numeric_limits<T>::infinity()) // whatever the angle
+    return {-1, std::exp(z).imag()};
   if (z.real() > 50) // the one is lost, and e^x may overflow where its product does not
     return std::exp(z);
   T halfSine = std::sin(z.imag() / 2);
@@ -63,12 +75,13 @@ template <typename T> std::complex<T> complexExpm1(std::complex<T> z) {
   return {real, std::exp(z.real()) * std::sin(z.imag())};
 }
 
-/// log(1 + z) without cancellation near 0: |1+z|² - 1 = x(2 + x) + y².
+/// log(1 + z) without cancellation near 0: |1+z|² - 1 = x(2 + x) + y². The library's log does not overflow.
 template <typename T> std::complex<T> complexLog1p(std::complex<T> z) {
   T x = z.real(), y = z.imag();
   bool small = std::fabs(x) < T(0.5) && std::fabs(y) < T(0.5);
-  T real = small ? std::log1p(x * (2 + x) + y * y) / 2 : std::log(std::hypot(1 + x, y));
-  return {real, std::atan2(y, 1 + x)};
+  if (small)
+    return {std::log1p(x * (2 + x) + y * y) / 2, std::atan2(y, 1 + x)};
+  return std::log(std::complex<T>(1 + x, y));
 }
 
 } // namespace hloc::interp

@@ -18,7 +18,7 @@ struct Abs {
   static uint64_t apply(uint64_t x) { return x; }
   template <RealLane T> static T apply(T x) { return std::fabs(x); }
   template <typename T> static T apply(std::complex<T> z) {
-    T modulus = std::hypot(z.real(), z.imag());
+    T modulus = T(std::abs(widened(z)));
     return modulus == modulus ? modulus : arithmeticNan(T());
   }
 };
@@ -32,7 +32,10 @@ struct Sign {
   static int64_t apply(int64_t x) { return (x > 0) - (x < 0); }
   static uint64_t apply(uint64_t x) { return x != 0; }
   template <RealLane T> static T apply(T x) { return std::isnan(x) || x == 0 ? x : std::copysign(T(1), x); }
-  template <ComplexLane T> static T apply(T z) { return z == T(0) ? T(0) : z / std::abs(z); }
+  template <ComplexLane T> static T apply(T z) {
+    auto wide = widened(z);
+    return z == T(0) ? T(0) : rounded<typename T::value_type>(wide / std::abs(wide));
+  }
 };
 struct Not {
   static bool apply(bool x) { return !x; }
@@ -66,19 +69,26 @@ struct RoundNearestEven {
 };
 struct Rsqrt {
   template <RealLane T> static T apply(T x) { return T(1) / std::sqrt(x); }
-  template <ComplexLane T> static T apply(T z) { return complexRsqrt(z); }
+  template <ComplexLane T> static T apply(T z) { return inMoreDigits([](auto wide) { return complexRsqrt(wide); }, z); }
 };
 struct Logistic {
   template <RealLane T> static T apply(T x) { return T(1) / (T(1) + std::exp(-x)); }
-  template <ComplexLane T> static T apply(T z) { return T(1) / (T(1) + std::exp(-z)); }
+  template <ComplexLane T> static T apply(T z) {
+    return inMoreDigits(
+        [](auto wide) {
+          constexpr decltype(wide) one(1);
+          return one / (one + std::exp(-wide));
+        },
+        z);
+  }
 };
 struct ExponentialMinusOne {
   template <RealLane T> static T apply(T x) { return std::expm1(x); }
-  template <ComplexLane T> static T apply(T z) { return complexExpm1(z); }
+  template <ComplexLane T> static T apply(T z) { return inMoreDigits([](auto wide) { return complexExpm1(wide); }, z); }
 };
 struct LogPlusOne {
   template <RealLane T> static T apply(T x) { return std::log1p(x); }
-  template <ComplexLane T> static T apply(T z) { return complexLog1p(z); }
+  template <ComplexLane T> static T apply(T z) { return inMoreDigits([](auto wide) { return complexLog1p(wide); }, z); }
 };
 
 // Ops that are a function of the C library, on reals alone or on reals and complex numbers.
@@ -89,7 +99,9 @@ struct LogPlusOne {
 #define HLOC_FUNCTION(Name, function)                                                                                  \
   struct Name {                                                                                                        \
     template <RealLane T> static T apply(T x) { return std::function(x); }                                             \
-    template <ComplexLane T> static T apply(T z) { return std::function(z); }                                          \
+    template <ComplexLane T> static T apply(T z) {                                                                     \
+      return inMoreDigits([](auto wide) { return std::function(wide); }, z);                                           \
+    }                                                                                                                  \
   };
 HLOC_REAL_FUNCTION(Ceil, ceil)
 HLOC_REAL_FUNCTION(Floor, floor)
