@@ -7,8 +7,10 @@
 #include "CLI/CLI.hpp"
 #include "fmt/format.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <array>
 #include <cmath>
 #include <map>
 #include <mutex>
@@ -29,6 +31,7 @@ struct Options {
 /// larger.
 struct Largest {
   double ulps = 0, subnormal = 0;
+  bool isOfEveryFloat = false;
 };
 using Key = std::pair<Opcode, ElementType>;
 using Table = std::map<Key, Largest>;
@@ -37,6 +40,7 @@ Table checkedIn() {
   Table table;
 #define HLOC_ACCURACY(opcode, type, error) table[{Opcode::opcode, ElementType::type}].ulps = error;
 #define HLOC_ACCURACY_SUBNORMAL(opcode, type, error) table[{Opcode::opcode, ElementType::type}].subnormal = error;
+#define HLOC_ACCURACY_OF_EVERY_FLOAT(opcode) table[{Opcode::opcode, ElementType::F32}].isOfEveryFloat = true;
 #include "interp/Accuracy.def"
   return table;
 }
@@ -155,12 +159,13 @@ Table merged(const std::vector<Measurement> &measured, bool ofInterpreter) {
     Largest &largest = table[{m.instruction.opcode, rowType(m.instruction)}];
     largest.ulps = std::max(largest.ulps, ofInterpreter ? m.interpreter.normal.ulps : m.normal().ulps);
     largest.subnormal = std::max(largest.subnormal, ofInterpreter ? m.interpreter.subnormal.ulps : m.subnormal().ulps);
+    largest.isOfEveryFloat = m.isOfEveryFloat;
   }
   for (auto &[key, largest] : table) {
     bool isApart = largest.subnormal > 2 && largest.subnormal > 4 * largest.ulps;
     if (!isApart)
       largest.ulps = std::max(largest.ulps, largest.subnormal);
-    largest = {roundedUp(largest.ulps), isApart ? roundedUp(largest.subnormal) : 0};
+    largest = {roundedUp(largest.ulps), isApart ? roundedUp(largest.subnormal) : 0, largest.isOfEveryFloat};
   }
   return table;
 }
@@ -213,6 +218,8 @@ constexpr llvm::StringLiteral headOfDefinitions =
 //   Logistic   max(1, |result|)
 //   Atan2      max(1, 1/|result|) (|x|^2 + |y|^2) / |x^2 + y^2|, the real part modulo 2 pi
 //
+// Rows of f32 for which there is an HLOC_ACCURACY_OF_EVERY_FLOAT are of all 2^32 operands, not of a sample.
+//
 // Functions and types without a row have no kernel. Not here because they are exact: comparisons, selections, changes of
 // sign, maximum, minimum, rounding to integers, conversions to integers.
 #ifndef HLOC_ACCURACY
@@ -220,6 +227,9 @@ constexpr llvm::StringLiteral headOfDefinitions =
 #endif
 #ifndef HLOC_ACCURACY_SUBNORMAL
 #define HLOC_ACCURACY_SUBNORMAL(opcode, type, ulps)
+#endif
+#ifndef HLOC_ACCURACY_OF_EVERY_FLOAT
+#define HLOC_ACCURACY_OF_EVERY_FLOAT(opcode)
 #endif
 
 )";
@@ -231,36 +241,67 @@ void writeDefinitions(const Table &table, llvm::raw_ostream &os) {
     os << fmt::format("HLOC_ACCURACY({}, {:.2g})\n", name, largest.ulps);
     if (largest.subnormal)
       os << fmt::format("HLOC_ACCURACY_SUBNORMAL({}, {:.2g})\n", name, largest.subnormal);
+    if (largest.isOfEveryFloat)
+      os << fmt::format("HLOC_ACCURACY_OF_EVERY_FLOAT({})\n", enumName(key.first).str());
   }
-  os << "\n#undef HLOC_ACCURACY\n#undef HLOC_ACCURACY_SUBNORMAL\n";
+  os << "\n#undef HLOC_ACCURACY\n#undef HLOC_ACCURACY_SUBNORMAL\n#undef HLOC_ACCURACY_OF_EVERY_FLOAT\n";
 }
 
-std::string cell(double ulps, double subnormal) {
-  std::string text = ulps == 0 ? "0" : fmt::format("{:.2g}", ulps);
-  return subnormal ? fmt::format("{} ({:.2g})", text, subnormal) : text;
+std::string cell(const Largest &largest) {
+  std::string text = largest.ulps == 0 ? "0" : fmt::format("{:.2g}", largest.ulps);
+  if (largest.subnormal)
+    text += fmt::format(" ({:.2g})", largest.subnormal);
+  return largest.isOfEveryFloat ? text + " *" : text;
 }
 
-/// One row a function, a column for each of the common types and one for the largest error of those of at most 8 bits.
-void writeColumns(const Table &table, llvm::raw_ostream &os) {
+/// The text of a table by opcode and column: one for each of the common types and one for the largest error of those of
+/// at most 8 bits.
+constexpr size_t numColumns = 7;
+using Cells = std::map<Opcode, std::array<std::string, numColumns>>;
+
+Cells cellsOf(const Table &table) {
   constexpr ElementType common[] = {ElementType::F64,  ElementType::F32, ElementType::F16,
                                     ElementType::BF16, ElementType::C64, ElementType::C128};
-  os << "| op | f64 | f32 | f16 | bf16 | c64 | c128 | 4 to 8 bits |\n|---|---|---|---|---|---|---|---|\n";
-  for (auto first = table.begin(); first != table.end();) {
-    Opcode opcode = first->first.first;
-    Largest narrow;
-    bool anyNarrow = false;
-    for (; first != table.end() && first->first.first == opcode; ++first)
-      if (isFloat(first->first.second) && bitWidth(first->first.second) <= 8) {
-        anyNarrow = true;
-        narrow.ulps = std::max(narrow.ulps, first->second.ulps);
-        narrow.subnormal = std::max(narrow.subnormal, first->second.subnormal);
-      }
-    os << "| `" << text(opcode) << "` |";
-    for (ElementType type : common) {
-      auto found = table.find({opcode, type});
-      os << " " << (found == table.end() ? "" : cell(found->second.ulps, found->second.subnormal)) << " |";
+  Cells cells;
+  std::map<Opcode, Largest> narrow;
+  for (const auto &[key, largest] : table) {
+    auto [opcode, type] = key;
+    if (const auto *column = llvm::find(common, type); column != std::end(common)) {
+      cells[opcode][size_t(column - common)] = cell(largest);
+    } else if (isFloat(type)) {
+      Largest &of = narrow[opcode];
+      of = {std::max(of.ulps, largest.ulps), std::max(of.subnormal, largest.subnormal)};
+      cells[opcode][numColumns - 1] = cell(of);
     }
-    os << " " << (anyNarrow ? cell(narrow.ulps, narrow.subnormal) : "") << " |\n";
+  }
+  return cells;
+}
+
+/// The rows of a table written before, those after a heading.
+Cells cellsIn(llvm::StringRef markdown, llvm::StringRef heading) {
+  Cells cells;
+  llvm::StringRef lines = markdown.split(heading).second.split("\n## ").first;
+  llvm::SmallVector<llvm::StringRef> rows;
+  lines.split(rows, '\n');
+  for (llvm::StringRef row : rows) {
+    llvm::SmallVector<llvm::StringRef> texts;
+    row.split(texts, '|');
+    if (texts.size() != numColumns + 3)
+      continue;
+    std::optional<Opcode> opcode = parseOpcode(texts[1].trim(" `"));
+    for (size_t column = 0; opcode && column < numColumns; ++column)
+      cells[*opcode][column] = texts[column + 2].trim().str();
+  }
+  return cells;
+}
+
+void writeCells(const Cells &cells, llvm::raw_ostream &os) {
+  os << "| op | f64 | f32 | f16 | bf16 | c64 | c128 | 4 to 8 bits |\n|---|---|---|---|---|---|---|---|\n";
+  for (const auto &[opcode, texts] : cells) {
+    os << "| `" << text(opcode) << "` |";
+    for (const std::string &text : texts)
+      os << " " << text << " |";
+    os << "\n";
   }
 }
 
@@ -269,9 +310,10 @@ constexpr llvm::StringLiteral headOfMarkdown =
 
 Made by `scripts/accuracy --update`, which executes the kernel of one instruction on the emulator and compares with MPFR:
 for sm_80, sm_90 and sm_100 where they differ, with approximate instructions as accurate as the emulator can, and with four
-seeds as inaccurate as PTX allows. Operands are all there are of types up to 16 bits and all pairs of types up to 8; else
-4.3 million of f32, 0.26 million of f64, 2 million pairs of f32, f16 and bf16, 0.13 million of f64, and 66 thousand complex
-numbers, the places known to be hard among them.
+seeds as inaccurate as PTX allows, and at either end of that. Operands are all there are of types up to 16 bits and all pairs
+of types up to 8; else 4.3 million of f32, 0.26 million of f64, 2 million pairs of f32, f16 and bf16, 0.13 million of f64,
+and 0.26 million complex numbers, the places known to be hard among them. Figures with a star are of all 2^32 operands of f32
+(`--all`, with one seed).
 
 The figures are the largest distances from the exact value in units in the last place, rounded up in the second digit: 0.5 is
 correctly rounded, 0 exact. In brackets, where it is far larger: that of subnormal results, in smallest subnormals. Infinities
@@ -283,17 +325,38 @@ and NaN are right everywhere. `Accuracy.def` says more, and is what the bounds a
 
 constexpr llvm::StringLiteral middleOfMarkdown = R"(
 `convert`: into the type, from all others, integers among them.
-`power`, `logistic` and `atan2` of complex numbers: in units as `Accuracy.def` says. `logistic` gives 0 where exp(-x) overflows.
-
-## Reference interpreter
+`power`, `logistic` and `atan2` of complex numbers: in units as `Accuracy.def` says. Real `logistic` gives 0 where exp(-x)
+overflows.
 
 )";
+constexpr llvm::StringLiteral headingOfInterpreter = "## Reference interpreter";
 
-void writeMarkdown(const std::vector<Measurement> &measured, llvm::raw_ostream &os) {
+/// What was not measured stays: kernels as Accuracy.def has them, the interpreter as the file has it. Of the column of
+/// several types all have to be measured.
+void writeMarkdown(const Table &kernels, const std::vector<Measurement> &measured, bool isOfAllTypes,
+                   llvm::StringRef before, llvm::raw_ostream &os) {
+  Cells interpreter = cellsIn(before, headingOfInterpreter);
+  for (const auto &[opcode, texts] : cellsOf(merged(measured, /*ofInterpreter=*/true)))
+    for (size_t column = 0; column < (isOfAllTypes ? numColumns : numColumns - 1); ++column)
+      if (!texts[column].empty())
+        interpreter[opcode][column] = texts[column];
   os << headOfMarkdown;
-  writeColumns(merged(measured, /*ofInterpreter=*/false), os);
-  os << middleOfMarkdown;
-  writeColumns(merged(measured, /*ofInterpreter=*/true), os);
+  writeCells(cellsOf(kernels), os);
+  os << middleOfMarkdown << headingOfInterpreter << "\n\n";
+  writeCells(interpreter, os);
+}
+
+/// Rows that were measured in the place of those that are checked in.
+Table updated(const std::vector<Measurement> &measured) {
+  Table table = checkedIn();
+  for (const auto &[key, largest] : merged(measured, /*ofInterpreter=*/false))
+    table[key] = largest;
+  return table;
+}
+
+std::string contentsOf(const std::string &path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  return buffer ? (*buffer)->getBuffer().str() : "";
 }
 
 } // namespace
@@ -319,12 +382,13 @@ int main(int argc, char **argv) {
   if (!options.definitions.empty()) {
     std::error_code error;
     llvm::raw_fd_ostream os(options.definitions, error);
-    writeDefinitions(merged(measured, /*ofInterpreter=*/false), os);
+    writeDefinitions(updated(measured), os);
   }
   if (!options.markdown.empty()) {
+    std::string before = contentsOf(options.markdown);
     std::error_code error;
     llvm::raw_fd_ostream os(options.markdown, error);
-    writeMarkdown(measured, os);
+    writeMarkdown(updated(measured), measured, options.types.empty(), before, os);
   }
   return 0;
 }

@@ -129,11 +129,11 @@ static Complex root(const Complex &z) {
 }
 
 static Complex hyperbolicTangent(const Complex &z) {
-  Real x = limited(z.re + z.re), y = z.im + z.im;
+  Real x = limited(z.re), y = z.im + z.im;
   // cosh(x) + cos(y) without cancellation near the poles.
-  Real a = sinh(limited(z.re)), b = cos(z.im);
+  Real a = sinh(x), b = cos(z.im);
   Real denominator = a * a + b * b;
-  return {sinh(x) * Real(0.5) / denominator, z.im.isZero() ? z.im : sin(y) * Real(0.5) / denominator};
+  return {a * cosh(x) / denominator, z.im.isZero() ? z.im : sin(y) * Real(0.5) / denominator};
 }
 
 static Complex power(const Complex &x, const Complex &y) {
@@ -219,7 +219,7 @@ double condition(Opcode opcode, const Complex &x, const Complex &y, const Comple
     Complex sum = x * x + y * y;
     Real size = x.re * x.re + x.im * x.im + y.re * y.re + y.im * y.im;
     double cancelled = (size / hypot(sum.re, sum.im)).toDouble();
-    return std::isfinite(cancelled) ? cancelled * std::max(1.0, 1 / hypot(result.re, result.im).toDouble()) : 1;
+    return std::isfinite(cancelled) ? cancelled * std::max(1.0, 1 / hypot(result.re, result.im).toDouble()) : HUGE_VAL;
   }
   default:
     return 1;

@@ -29,7 +29,8 @@ struct ComplexReal {
 ComplexReal evaluate(Opcode opcode, const ComplexReal &x, const ComplexReal &y);
 
 /// How many times the error of a rounding of what a function is computed from shows in its result; 1 but for the three
-/// complex functions that no formula in use computes to a bounded error (src/interp/Accuracy.def).
+/// complex functions that no formula in use computes to a bounded error (src/interp/Accuracy.def). Infinity at a pole
+/// that rounding may miss.
 double condition(Opcode opcode, const ComplexReal &x, const ComplexReal &y, const ComplexReal &result);
 
 } // namespace hloc::accuracy

@@ -103,13 +103,19 @@ Verdict Judge::judge(const ComplexReal &exact, uint64_t re, uint64_t im) const {
   Real larger = compare(fabs(exact.re), fabs(exact.im)) < 0 ? fabs(exact.im) : fabs(exact.re);
   int64_t exponent = larger.isZero() ? smallestExponent : larger.exponent();
   bool isSubnormal = exponent < smallestExponent;
-  exponent = std::clamp<int64_t>(exponent, smallestExponent, largestExponent);
+  // Of a number beyond the range, units of what it would be: the smaller part may be within.
+  exponent = std::max<int64_t>(exponent, smallestExponent);
+  if (compare(larger, top) <= 0)
+    exponent = std::min<int64_t>(exponent, largestExponent);
   double worst = 0;
   for (unsigned i = 0; i < 2; ++i) {
     if (std::isnan(actual[i]))
       return {Kind::Special, 1};
-    Real value = top < *parts[i] ? top : *parts[i] < -top ? -top : *parts[i];
-    Real found = std::isinf(actual[i]) ? (actual[i] < 0 ? -top : top) : Real(actual[i]);
+    Real value = *parts[i], found(actual[i]);
+    if (std::isinf(actual[i])) {
+      value = top < value ? top : value < -top ? -top : value;
+      found = actual[i] < 0 ? -top : top;
+    }
     worst = std::max(worst, std::fabs(scaled(found - value, format.mantissaBits - exponent).toDouble()));
   }
   return {isSubnormal ? Kind::Subnormal : Kind::Normal, worst};

@@ -134,6 +134,9 @@ private:
     if (!isComplex(instruction.to))
       return forEach(i, results, errors, [&](uint64_t pattern) { return to.judge(exact.re, pattern); });
     double scale = condition(instruction.opcode, number(0), number(1), exact);
+    const double sureOf = std::ldexp(1.0, instruction.from == ElementType::C128 ? 52 : 23);
+    if (!(scale < sureOf)) // a rounding of the operands decides on all of the result
+      return;
     for (size_t k = 0; k < results.size(); ++k) {
       ComplexReal nearest = exact;
       if (instruction.opcode == Opcode::Atan2) { // across the branch cut

@@ -2,6 +2,8 @@
 
 #include "Real.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <bit>
 #include <cmath>
 
@@ -102,10 +104,11 @@ double nearMultiple(uint64_t count) { return (Real::ofUnsigned(count) * Real::pi
 /// tanh among them; both sides of the axes, which are branch cuts of log and sqrt.
 class ComplexSamples {
 public:
-  ComplexSamples(const FloatFormat &format, uint64_t i)
-      : random(i), kind(i % numKinds), mantissaBits(int(format.mantissaBits)), least(1 - format.bias),
+  /// Without extremes: of ops whose usual formulas overflow on the way, products and what is made of them.
+  ComplexSamples(const FloatFormat &format, uint64_t i, bool withExtremes)
+      : random(i), kind(i % (withExtremes ? numKinds : numModerateKinds)), mantissaBits(int(format.mantissaBits)), least(1 - format.bias),
         most(format.bias), limit(format.bits == 64 ? 709 : 88), isDouble(format.bits == 64) {}
-  static constexpr unsigned numKinds = 16;
+  static constexpr unsigned numModerateKinds = 13, numKinds = 16;
   using Number = std::pair<double, double>;
 
   Number next() {
@@ -128,8 +131,8 @@ public:
       return {random.ofExponent(-30, -8), random.ofExponent(-30, -8)};
     case 7:
       return swapped(nearTurn(), random.ofExponent(-20, 2));
-    case 8: // anything
-      return {random.ofExponent(least - mantissaBits, most), random.ofExponent(least - mantissaBits, most)};
+    case 8: // near underflow
+      return {random.ofExponent(least - mantissaBits, least + 3), random.ofExponent(least - mantissaBits, least + 30)};
     case 9: // as close to a pole or a zero of a trigonometric function as numbers come, and from afar
       return swapped(moved(nearTurn()), random.ofExponent(-mantissaBits - 4, 1));
     case 10: { // on the circle about -1
@@ -141,16 +144,16 @@ public:
       const double *point = points[random.below(std::size(points))];
       return {point[0] + random.ofExponent(-mantissaBits - 3, -1), point[1] + random.ofExponent(-mantissaBits - 3, -1)};
     }
-    case 12: { // beside an axis, over all exponents
+    case 12: // large exponentials of angles near the axes, those that overflow without their sine among them
+      return swapped(random.between(-limit - 20, limit + 20), random.flip() ? moved(nearTurn()) : nearTurn() / 2);
+    case 13: // anything
+      return {random.ofExponent(least - mantissaBits, most), random.ofExponent(least - mantissaBits, most)};
+    case 14: { // beside an axis, over all exponents
       double large = random.ofExponent(least, most);
       return swapped(large, large * random.ofExponent(-mantissaBits * 2, -1));
     }
-    case 13: // near overflow
+    default: // near overflow
       return {random.ofExponent(most - 3, most), random.ofExponent(most - 3 - int(random.below(40)), most)};
-    case 14: // near underflow
-      return {random.ofExponent(least - mantissaBits, least + 3), random.ofExponent(least - mantissaBits, least + 30)};
-    default: // large exponentials of angles near the axes, those that overflow without their sine among them
-      return swapped(random.between(-limit - 20, limit + 20), random.flip() ? moved(nearTurn()) : nearTurn() / 2);
     }
   }
 
@@ -158,7 +161,7 @@ public:
   Number second(const Number &first) {
     if (random.flip())
       return next();
-    double scale = std::ldexp(1.0, int(random.below(5)) - 2);
+    double scale = std::ldexp(1.0, -int(random.below(4)));
     auto [re, im] = random.flip() ? first : Number(-first.second, first.first);
     return {moved(scale * re), moved(scale * im)};
   }
@@ -365,10 +368,12 @@ void Samples::binary(uint64_t i, uint64_t &x, uint64_t &y) const {
 }
 
 void Samples::complexPair(uint64_t i, Patterns &x, Patterns &y) const {
-  ComplexSamples samples(format, i);
+  const double largest = largestFinite(format);
+  bool isProduct = llvm::is_contained({Opcode::Multiply, Opcode::Power, Opcode::Atan2}, instruction.opcode);
+  ComplexSamples samples(format, i, !isProduct);
   auto push = [&](Patterns &to, const ComplexSamples::Number &number) {
-    to.push_back(encode(number.first));
-    to.push_back(encode(number.second));
+    to.push_back(encode(std::clamp(number.first, -largest, largest)));
+    to.push_back(encode(std::clamp(number.second, -largest, largest)));
   };
   ComplexSamples::Number first = samples.next();
   push(x, first);
