@@ -20,8 +20,8 @@ bool checkLeaves(const HloInstruction &instr, DiagnosticEngine &diagnostics) {
 } // namespace
 
 bool isWork(const HloInstruction &fusion) {
-  return llvm::any_of(fusion.shape().leaves(),
-                      [](const Shape::Leaf &leaf) { return !leaf.shape.isArray() || leaf.shape.byteSize() != 0; });
+  auto isSomething = [](const Shape::Leaf &leaf) { return !leaf.shape.isArray() || leaf.shape.byteSize() != 0; };
+  return fusion.reachesSideEffect() || llvm::any_of(fusion.shape().leaves(), isSomething);
 }
 
 bool checkNormalForm(const HloInstruction &instr, DiagnosticEngine &diagnostics) {

@@ -44,7 +44,7 @@ struct ExecutionPlan {
   std::vector<InPlaceOutput> inPlace;
 };
 
-/// A fusion of empty arrays is no work, whatever it consists of: nothing is planned or compiled for it.
+/// A fusion of empty arrays is no work, unless it has a side effect: nothing is planned or compiled for it.
 bool isWork(const HloInstruction &fusion);
 
 /// Reports what is not in normal form: entry instructions that are no fusions (a `while`, say), values that cannot be

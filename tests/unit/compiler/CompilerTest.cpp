@@ -240,3 +240,17 @@ TEST_CASE("what cannot be compiled is left out and summed up") {
   std::string error;
   CHECK(parseManifest(printManifest(part->manifest), read, error));
 }
+
+TEST_CASE("a side effect without a result is not passed over") {
+  std::string text(threeKernels);
+  text.replace(text.find(" ROOT s = f32[1000] fusion"), 0,
+               " c = () custom-call(n), custom_call_target=\"print\", custom_call_has_side_effect=true\n");
+  DiagnosticEngine strict, tolerant;
+  CHECK_FALSE(compileText(text, {}, strict));
+  CHECK(strict.exitCode() == ExitCode::Unsupported);
+  std::optional<CompiledModule> part = compileText(text, {}, tolerant, true);
+  REQUIRE(part);
+  CHECK(part->kernels.size() == 3);
+  REQUIRE(findUnsupported(part->manifest.steps));
+  CHECK(findUnsupported(part->manifest.steps)->name == "c");
+}
