@@ -22,6 +22,7 @@ constexpr EnvironmentVariable environment[] = {
      "Where assembled kernels are kept: in $HLOC_CACHE_DIR, $XDG_CACHE_HOME/hloc or "
      "~/.cache/hloc."},
     {"HLOC_NO_CACHE", "If it is not empty, assembled kernels are not kept."},
+    {"TERM", "If it is missing or dumb, no line of progress is shown by default."},
     {"NO_COLOR", "If it is not empty, diagnostics have no colour by default."},
     {"XLA_FLAGS", "Read for the dump options in XLA's spelling; everything else in it is named in a warning."},
 };
