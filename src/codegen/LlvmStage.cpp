@@ -51,18 +51,14 @@ public:
 
   void finish(llvm::StringRef stage) {
     if (options.timing)
-      options.timing(stage, now() - start);
+      options.timing(stage, now() - start - told);
+    told = {};
     start = now();
   }
   void finish(llvm::StringRef stage, const llvm::Module &module) {
     finish(stage);
     if (options.dump)
-      options.dump(stage, [&] {
-        std::string text;
-        llvm::raw_string_ostream stream(text);
-        module.print(stream, nullptr);
-        return text;
-      });
+      options.dump(stage, [&] { return printLlvm(module); });
     start = now(); // dumping is not compiling
   }
   void finish(llvm::StringRef stage, const std::string &text) {
@@ -71,9 +67,22 @@ public:
       options.dump(stage, [&] { return text; });
   }
 
+  /// The options with a callback for passes whose time is not counted.
+  LlvmOptions passOptions() {
+    LlvmOptions result = options;
+    if (options.pass)
+      result.pass = [this](const LlvmPassRun &run) {
+        auto begin = now();
+        options.pass(run);
+        told += now() - begin;
+      };
+    return result;
+  }
+
 private:
   static std::chrono::steady_clock::time_point now() { return std::chrono::steady_clock::now(); }
   const LlvmOptions &options;
+  std::chrono::nanoseconds told{}; ///< spent in the callback for passes since `start`
   std::chrono::steady_clock::time_point start;
 };
 
@@ -87,8 +96,8 @@ bool verify(const llvm::Module &module, llvm::StringRef when, DiagnosticEngine &
 }
 
 llvm::FailureOr<std::string> compile(llvm::Module &module, const std::vector<KernelEntry> &kernels,
-                                     const TargetInfo &target, const LlvmOptions &options, StageReporter &reporter,
-                                     DiagnosticEngine &diagnostics) {
+                                     const TargetInfo &target, StageReporter &reporter, DiagnosticEngine &diagnostics) {
+  const LlvmOptions options = reporter.passOptions();
   LlvmDiagnosticScope scope(module.getContext());
   const std::string &name = kernels.front().name;
   CurrentKernelScope kernelScope(name);
@@ -112,9 +121,9 @@ llvm::FailureOr<std::string> compile(llvm::Module &module, const std::vector<Ker
   }
   optimize(module, *machine, target, options);
   if (options.optimizationLevel > 0)
-    mergeAccesses(module, *machine);
+    runStep("merge-accesses", module, options, [&] { mergeAccesses(module, *machine); });
   if (options.fastDivision)
-    lowerDivisions(module);
+    runStep("lower-divisions", module, options, [&] { lowerDivisions(module); });
   prefixLocalNames(module, name);
   if (!scope.flush(name, diagnostics) || (options.verify && !verify(module, "after optimisation", diagnostics)))
     return llvm::failure();
@@ -162,10 +171,10 @@ llvm::FailureOr<std::string> compileToPtx(mlir::ModuleOp module, const TargetInf
   if (llvm::failed(kernels) || !auditIntrinsics(module, target, diagnostics))
     return llvm::failure();
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> translated = translateToLlvm(module, context, options.lineInfo, diagnostics);
+  std::unique_ptr<llvm::Module> translated = translateToLlvm(module, context, options, diagnostics);
   if (!translated)
     return llvm::failure();
-  return compile(*translated, *kernels, target, options, reporter, diagnostics);
+  return compile(*translated, *kernels, target, reporter, diagnostics);
 }
 
 llvm::FailureOr<std::string> compileToPtx(llvm::Module &module, const TargetInfo &target, const LlvmOptions &options,
@@ -179,7 +188,7 @@ llvm::FailureOr<std::string> compileToPtx(llvm::Module &module, const TargetInfo
     diagnostics.report(DiagnosticKind::Internal, "LLVM IR without a kernel");
     return llvm::failure();
   }
-  return compile(module, kernels, target, options, reporter, diagnostics);
+  return compile(module, kernels, target, reporter, diagnostics);
 }
 
 void installLlvmFatalErrorHandler() { llvm::install_fatal_error_handler(handleFatalError); }

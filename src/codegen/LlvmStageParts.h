@@ -40,6 +40,23 @@ private:
   std::vector<std::string> errors;
 };
 
+/// Has `tell` called after each pass that runs with these callbacks. They and `tell` must outlive the run.
+void tellOfPasses(llvm::PassInstrumentationCallbacks &callbacks, const llvm::Module &module,
+                  const LlvmPassCallback &tell);
+std::string printLlvm(const llvm::Module &module);
+
+/// The pipelines of an optimisation level as LLVM prints them, each with a remark on the kernels it is for.
+std::vector<std::pair<std::string, std::string>> llvmPipelines(unsigned optimizationLevel);
+
+/// Runs a step of hloc's own, and tells of it who wants to know.
+template <typename Step>
+void runStep(const char *name, const llvm::Module &module, const LlvmOptions &options, Step step) {
+  auto begin = std::chrono::steady_clock::now();
+  step();
+  if (options.pass)
+    options.pass({name, name, begin, std::chrono::steady_clock::now(), [&] { return printLlvm(module); }});
+}
+
 /// Runs `passes` with all analyses that `builder` knows.
 void runPasses(llvm::Module &module, llvm::PassBuilder &builder, llvm::ModulePassManager passes);
 
@@ -47,8 +64,8 @@ void runPasses(llvm::Module &module, llvm::PassBuilder &builder, llvm::ModulePas
 llvm::FailureOr<std::vector<KernelEntry>> findKernels(mlir::ModuleOp module, DiagnosticEngine &diagnostics);
 
 /// Null on failure. The result lives in `context`.
-std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context, bool lineInfo,
-                                              DiagnosticEngine &diagnostics);
+std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context,
+                                              const LlvmOptions &options, DiagnosticEngine &diagnostics);
 
 /// Calling convention, exact block size, ranges of thread and block ids; helpers become internal.
 void applyLaunch(llvm::Module &module, const std::vector<KernelEntry> &kernels);

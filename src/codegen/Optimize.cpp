@@ -139,13 +139,42 @@ void runPasses(llvm::Module &module, llvm::PassBuilder &builder, llvm::ModulePas
   passes.run(module, modules);
 }
 
-void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetInfo &target,
-              const LlvmOptions &options) {
+static llvm::PipelineTuningOptions tuningOptions() {
   llvm::PipelineTuningOptions tuning;
   tuning.SLPVectorization = false;  // packPairs does what PTX can use of it
   tuning.LoopVectorization = false; // a thread has no vector units; emitters vectorise accesses themselves
   tuning.LoopInterleaving = false;
-  llvm::PassBuilder builder(&machine, tuning);
+  return tuning;
+}
+
+std::vector<std::pair<std::string, std::string>> llvmPipelines(unsigned optimizationLevel) {
+  DiagnosticEngine diagnostics;
+  LlvmOptions options;
+  options.optimizationLevel = optimizationLevel;
+  std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(*findTarget("sm_90"), options, diagnostics);
+  llvm::PassInstrumentationCallbacks callbacks; // know the passes' names
+  llvm::PassBuilder builder(machine.get(), tuningOptions(), std::nullopt, &callbacks);
+  auto print = [&](auto pipeline) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    pipeline.printPipeline(stream, [&](llvm::StringRef name) { return callbacks.getPassNameForClassName(name); });
+    return text;
+  };
+  llvm::OptimizationLevel level = levelOf(optimizationLevel);
+  if (level == llvm::OptimizationLevel::O0)
+    return {{print(builder.buildO0DefaultPipeline(level)), ""}};
+  bool own = level == llvm::OptimizationLevel::O3;
+  return {{print(straightLinePipeline()), "; kernels of one block"},
+          {print(own ? branchingPipeline(builder) : builder.buildPerModuleDefaultPipeline(level)),
+           "; kernels of several blocks"}};
+}
+
+void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetInfo &target,
+              const LlvmOptions &options) {
+  llvm::PassInstrumentationCallbacks callbacks;
+  if (options.pass)
+    tellOfPasses(callbacks, module, options.pass);
+  llvm::PassBuilder builder(&machine, tuningOptions(), std::nullopt, options.pass ? &callbacks : nullptr);
   llvm::OptimizationLevel level = levelOf(options.optimizationLevel);
   llvm::ModulePassManager pipeline;
   if (level == llvm::OptimizationLevel::O0)
@@ -158,7 +187,7 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetIn
     pipeline = builder.buildPerModuleDefaultPipeline(level);
   runPasses(module, builder, std::move(pipeline));
   if (options.optimizationLevel > 0)
-    packPairs(module, target);
+    runStep("pack-pairs", module, options, [&] { packPairs(module, target); });
 }
 
 namespace {

@@ -259,6 +259,8 @@ void BlockPacker::removeScalars() {
     dead.insert({even, odd});
   for (auto [even, odd] : packed) {
     Value *vector = vectors.lookup({even, odd});
+    if (even->hasName()) // only where dumps are asked for
+      vector->takeName(even);
     const std::array<Instruction *, 2> lanes = {even, odd};
     for (auto [lane, scalar] : llvm::enumerate(lanes)) {
       llvm::IRBuilder<> builder(scalar);

@@ -12,66 +12,107 @@
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
+using namespace hloc;
 
-void hloc::buildKernelPipeline(OpPassManager &manager, const PipelineOptions &options) {
-  auto function = [&]() -> OpPassManager & { return manager.nest<func::FuncOp>(); };
+namespace {
+
+/// Receives each pass and whether it runs on functions.
+using AddPass = llvm::function_ref<void(std::unique_ptr<Pass>, bool onFunctions)>;
+
+void listPasses(const PipelineOptions &options, AddPass add) {
+  auto run = [&](std::unique_ptr<Pass> pass) { add(std::move(pass), false); };
+  auto runOnFunctions = [&](std::unique_ptr<Pass> pass) { add(std::move(pass), true); };
 
   // --- structure: helpers are pasted in, loops over maps become loops
   // Helpers are pasted into their callers, what is equal once.
-  manager.addPass(createInline());
+  run(createInline());
   // Bounds checks leave the main part of a loop.
-  function().addPass(createPeelLoops());
+  runOnFunctions(createPeelLoops());
   // Loops over maps, predicated accesses and warp reductions become scf and shuffles.
-  function().addPass(createLowerXlaGpuToScf());
+  runOnFunctions(createLowerXlaGpuToScf());
 
   // --- memory: indices count elements in the order of their bytes
   // Tensors become rank 1, and the maps of their indices one map.
-  manager.addPass(createFlattenTensors());
+  run(createFlattenTensors());
   // Consecutive accesses become vectors.
-  function().addPass(createVectorizeLoadsStores());
+  runOnFunctions(createVectorizeLoadsStores());
   // Short loops are unrolled, and so are all vectors.
   OptimizeLoopsOptions unroll;
   unroll.maxUnrollFactor = options.maxUnrollFactor;
-  function().addPass(createOptimizeLoops(unroll));
+  runOnFunctions(createOptimizeLoops(unroll));
   // What unrolling left behind is folded, maps are simplified, equal loads are merged.
   GreedyRewriteConfig once;
   once.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled).setMaxIterations(4);
-  manager.addPass(createCanonicalizerPass(once));
-  manager.addPass(createCSEPass());
+  run(createCanonicalizerPass(once));
+  run(createCSEPass());
   // What does not change in the loops that are left moves out of them.
-  function().addPass(createLoopInvariantCodeMotionPass());
+  runOnFunctions(createLoopInvariantCodeMotionPass());
 
   // --- pointers
   // Helpers that remain learn which buffers they are given: their loads may be invariant too.
-  manager.addPass(createPropagateSliceIndices());
+  run(createPropagateSliceIndices());
   // Calls are calls from here on.
-  function().addPass(createConvertPureCall());
+  runOnFunctions(createConvertPureCall());
   // Tensors become pointers; alignment is read off the maps, so they are still there.
   LowerTensorsOptions memory;
   memory.maxVectorBytes = options.maxVectorBytes;
   memory.computeCapability = options.computeCapability;
-  manager.addPass(createLowerTensors(memory));
+  run(createLowerTensors(memory));
   // Pointers to the same buffer become one, all others cannot alias.
-  manager.addPass(createMergePointersToSameSlice());
+  run(createMergePointersToSameSlice());
 
   // --- scalars
   // Maps become unsigned arithmetic.
-  manager.addPass(createLowerIndex());
+  run(createLowerIndex());
   // Complex arithmetic becomes that of the parts.
-  manager.addPass(createConvertComplexToStandardPass());
+  run(createConvertComplexToStandardPass());
   // Small floats become integers.
   ExpandFloatsOptions floats;
   floats.computeCapability = options.computeCapability;
-  manager.addPass(createExpandFloats(floats));
+  run(createExpandFloats(floats));
   // Elementary functions become arithmetic.
   ExpandMathOptions math;
   math.computeCapability = floats.computeCapability;
-  manager.addPass(createExpandMath(math));
-  manager.addPass(createCSEPass());
+  run(createExpandMath(math));
+  run(createCSEPass());
 
   // --- LLVM
   // Structured control flow becomes branches.
-  manager.addPass(createSCFToControlFlowPass());
+  run(createSCFToControlFlowPass());
   // Everything else becomes LLVM dialect.
-  manager.addPass(createLowerToLlvm());
+  run(createLowerToLlvm());
+}
+
+} // namespace
+
+void hloc::buildKernelPipeline(OpPassManager &manager, const PipelineOptions &options, PassRange range) {
+  size_t number = 0;
+  listPasses(options, [&](std::unique_ptr<Pass> pass, bool onFunctions) {
+    if (number >= range.begin && number < range.end)
+      (onFunctions ? manager.nest<func::FuncOp>() : manager).addPass(std::move(pass));
+    ++number;
+  });
+}
+
+void hloc::buildKernelPipeline(OpPassManager &manager, const PipelineOptions &options) {
+  buildKernelPipeline(manager, options, PassRange());
+}
+
+const std::vector<PassName> &hloc::kernelPasses() {
+  static const std::vector<PassName> passes = [] {
+    std::vector<PassName> names;
+    listPasses(PipelineOptions(), [&](std::unique_ptr<Pass> pass, bool) {
+      std::string argument = pass->getArgument().str();
+      StringRef name = argument;
+      name.consume_front("hloc-"); // dumps carry the names of the published description
+      names.push_back({name.str(), name.str(), pass->getDescription().str(), argument});
+    });
+    for (size_t i = 0; i < names.size(); ++i) {
+      auto same = [&](const PassName &other) { return other.name == names[i].name; };
+      if (llvm::count_if(names, same) > 1)
+        names[i].id += "#" + std::to_string(1 + std::count_if(names.begin(), names.begin() + i, same));
+    }
+    return names;
+  }();
+  return passes;
 }

@@ -13,6 +13,7 @@
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Target/LLVMIR/LLVMTranslationInterface.h"
+#include "mlir/Target/LLVMIR/ModuleTranslation.h"
 
 namespace hloc {
 
@@ -29,6 +30,25 @@ std::optional<Dim3> readExtents(mlir::Operation *op, llvm::StringRef name) {
   return Dim3{uint32_t(array[0]), uint32_t(array[1]), uint32_t(array[2])};
 }
 
+constexpr llvm::StringLiteral valueName = "xla_gpu.value_name";
+
+/// Gives instructions the names that markNames has left at the operations they are translated from.
+class NameTranslation : public mlir::LLVMTranslationDialectInterface {
+public:
+  using LLVMTranslationDialectInterface::LLVMTranslationDialectInterface;
+
+  mlir::LogicalResult amendOperation(mlir::Operation *op, llvm::ArrayRef<llvm::Instruction *>,
+                                     mlir::NamedAttribute attribute,
+                                     mlir::LLVM::ModuleTranslation &translation) const override {
+    if (attribute.getName() != valueName)
+      return mlir::success();
+    auto *value = llvm::dyn_cast_if_present<llvm::Instruction>(translation.lookupValue(op->getResult(0)));
+    if (value && !value->hasName())
+      value->setName(llvm::cast<mlir::StringAttr>(attribute.getValue()).getValue());
+    return mlir::success();
+  }
+};
+
 /// Contexts made elsewhere may lack the translations; registering them is cheap, but not free.
 void registerTranslations(mlir::MLIRContext &context) {
   mlir::Dialect *dialect = context.getLoadedDialect("llvm");
@@ -37,6 +57,34 @@ void registerTranslations(mlir::MLIRContext &context) {
   mlir::registerBuiltinDialectTranslation(context);
   mlir::registerLLVMDialectTranslation(context);
   mlir::registerNVVMDialectTranslation(context);
+  if (mlir::Dialect *own = context.getLoadedDialect("xla_gpu"))
+    own->addInterface(std::make_unique<NameTranslation>(own));
+}
+
+/// Each operation with one result is marked by the HLO instruction that its location names: `mul.7`, `mul.7_1`, ...
+/// LLVM would number them `mul.71`, which may be another instruction.
+void markNames(mlir::LLVM::LLVMFuncOp function) {
+  llvm::DenseMap<mlir::StringAttr, unsigned> uses;
+  for (mlir::BlockArgument argument : function.getArguments())
+    if (auto name = argument.getLoc()->findInstanceOf<mlir::NameLoc>())
+      ++uses[name.getName()];
+  function->walk([&](mlir::Operation *op) {
+    auto name = op->getLoc()->findInstanceOf<mlir::NameLoc>();
+    if (op->getNumResults() != 1 || !name)
+      return;
+    std::string text = name.getName().str();
+    if (unsigned number = uses[name.getName()]++)
+      text += "_" + std::to_string(number);
+    op->setDiscardableAttr(valueName, mlir::StringAttr::get(op->getContext(), text));
+  });
+}
+
+void nameArguments(mlir::ModuleOp module, llvm::Module &translated) {
+  for (auto function : module.getOps<mlir::LLVM::LLVMFuncOp>())
+    if (llvm::Function *result = translated.getFunction(function.getName()); result && !function.isExternal())
+      for (auto [argument, value] : llvm::zip_equal(function.getArguments(), result->args()))
+        if (auto name = argument.getLoc()->findInstanceOf<mlir::NameLoc>())
+          value.setName(name.getName().getValue());
 }
 
 /// The first place in a file that `location` stems from; null if none.
@@ -97,10 +145,14 @@ llvm::FailureOr<std::vector<KernelEntry>> findKernels(mlir::ModuleOp module, Dia
   return kernels;
 }
 
-std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context, bool lineInfo,
-                                              DiagnosticEngine &diagnostics) {
+std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context,
+                                              const LlvmOptions &options, DiagnosticEngine &diagnostics) {
   registerTranslations(*module.getContext());
-  if (lineInfo)
+  if (options.nameValues)
+    for (auto function : module.getOps<mlir::LLVM::LLVMFuncOp>())
+      if (!function.isExternal())
+        markNames(function);
+  if (options.lineInfo)
     for (auto function : module.getOps<mlir::LLVM::LLVMFuncOp>())
       describeForDebugging(function);
   std::string reasons;
@@ -112,6 +164,8 @@ std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, llvm::LLVMC
       mlir::translateModuleToLLVMIR(module, context, "kernel", /*disableVerification=*/true);
   if (!translated)
     diagnostics.report(DiagnosticKind::Internal, "the LLVM dialect module cannot be translated: " + reasons);
+  else if (options.nameValues)
+    nameArguments(module, *translated);
   return translated;
 }
 

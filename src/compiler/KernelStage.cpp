@@ -1,14 +1,12 @@
 #include "compiler/KernelStage.h"
 
-#include "hloc/codegen/LlvmStage.h"
-#include "hloc/codegen/Pipeline.h"
+#include "hloc/compiler/StageLine.h"
 #include "hloc/emitters/KernelEmitter.h"
 #include "hloc/fusion/Recomputation.h"
 #include "hloc/passes/Passes.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
-#include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -16,42 +14,14 @@ namespace hloc {
 
 namespace {
 
-std::string printModule(mlir::Operation *op) {
-  while (op->getParentOp())
-    op = op->getParentOp();
+/// Values are named after the HLO instructions they stem from, `%mul.7`.
+std::string printModule(mlir::ModuleOp module, bool locations) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  op->print(os, mlir::OpPrintingFlags().useLocalScope(false));
+  module->print(os, mlir::OpPrintingFlags().printNameLocAsPrefix().enableDebugInfo(locations, /*prettyForm=*/false));
   os << "\n";
   return text;
 }
-
-/// Tells the observer of each MLIR pass. Adaptors that only nest other passes are left out.
-class PassEvents : public mlir::PassInstrumentation {
-public:
-  PassEvents(CompileObserver &observer, std::string track) : observer(observer), track(std::move(track)) {}
-
-  void runBeforePass(mlir::Pass *pass, mlir::Operation *) override { begins.push_back(CompileObserver::Clock::now()); }
-
-  void runAfterPass(mlir::Pass *pass, mlir::Operation *op) override {
-    CompileObserver::Clock::time_point begin = begins.back();
-    begins.pop_back();
-    llvm::StringRef name = pass->getArgument();
-    if (name.empty())
-      return;
-    name.consume_front("hloc-"); // dumps carry the names of the published description
-    observer.timed(name, track, begin, CompileObserver::Clock::now(), 1);
-    auto text = [&] { return printModule(op); };
-    observer.produced({IrKind::Mlir, name, track, millisecondsSince(begin), false, text});
-  }
-
-  void runAfterPassFailed(mlir::Pass *, mlir::Operation *) override { begins.pop_back(); }
-
-private:
-  CompileObserver &observer;
-  std::string track;
-  std::vector<CompileObserver::Clock::time_point> begins;
-};
 
 /// The HLO line behind an MLIR location, if it has one.
 SourceRange rangeOf(mlir::Location location, const SourceFile *file) {
@@ -108,32 +78,57 @@ bool KernelStage::run(const PlannedKernel &planned, llvm::StringRef name, llvm::
   if (failed(emitted))
     return false;
   mlir::ModuleOp module = **emitted;
-  auto text = [&] { return printModule(module); };
-  observer.produced({IrKind::Mlir, "emit", track, millisecondsSince(begin), true, text});
+  auto text = [&] { return printModule(module, options.locations); };
+  std::string line = stageLine("emit", "//");
+  observer.produced({IrKind::Mlir, "emit", track, millisecondsSince(begin), true, text, line});
   if (keepTexts)
-    kernel.mlir = printModule(module);
-  if (stage == Stage::Emit)
-    return true;
+    kernel.mlir = line + text();
+  return stage == Stage::Emit || lower(module, 0, name, track, stage, keepTexts, kernel);
+}
 
+std::string KernelStage::stageLine(llvm::StringRef pass, llvm::StringRef comment) const {
+  return printStageLine({pass.str(), target.name}, comment);
+}
+
+mlir::LogicalResult KernelStage::runPasses(mlir::ModuleOp module, PassRange range) {
+  mlir::PassManager passes(&context);
+#ifdef NDEBUG
+  passes.enableVerifier(false);
+#else
+  addPhaseChecks(passes);
+#endif
+  PipelineOptions pipelineOptions;
+  pipelineOptions.computeCapability = target.major * 10 + target.minor;
+  pipelineOptions.maxVectorBytes = target.maxVectorBytes;
+  buildKernelPipeline(passes, pipelineOptions, range);
+  return passes.run(module);
+}
+
+/// One by one, each pass over all functions before the next, where somebody wants to see what each does. Passes over
+/// functions do not look at other functions, so that the order does not change the result.
+mlir::LogicalResult KernelStage::runPassesOneByOne(mlir::ModuleOp module, size_t first, llvm::StringRef track) {
+  for (size_t i = first; i < kernelPasses().size(); ++i) {
+    const PassName &pass = kernelPasses()[i];
+    auto begin = CompileObserver::Clock::now();
+    if (failed(runPasses(module, {i, i + 1})))
+      return mlir::failure();
+    observer.timed(pass.name, track, begin, CompileObserver::Clock::now(), 1);
+    auto text = [&] { return printModule(module, options.locations); };
+    observer.produced(
+        {IrKind::Mlir, pass.name, track, millisecondsSince(begin), false, text, stageLine(pass.id, "//")});
+  }
+  return mlir::success();
+}
+
+bool KernelStage::lower(mlir::ModuleOp module, size_t numPassesDone, llvm::StringRef name, llvm::StringRef track,
+                        Stage stage, bool keepTexts, CompiledKernel &kernel) {
   {
     TimedScope scope(observer, "mlir passes", track);
-    mlir::PassManager passes(&context);
-#ifdef NDEBUG
-    passes.enableVerifier(false);
-#else
-    addPhaseChecks(passes);
-#endif
-    PipelineOptions pipelineOptions;
-    pipelineOptions.computeCapability = target.major * 10 + target.minor;
-    pipelineOptions.maxVectorBytes = target.maxVectorBytes;
-    buildKernelPipeline(passes, pipelineOptions);
-    if (observer.wantsPasses())
-      passes.addInstrumentation(std::make_unique<PassEvents>(observer, track.str()));
     size_t errorsBefore = diagnostics.numErrors();
-    if (mlir::failed(passes.run(module))) {
+    if (failed(observer.wantsPasses() ? runPassesOneByOne(module, numPassesDone, track)
+                                      : runPasses(module, {numPassesDone}))) {
       if (diagnostics.numErrors() == errorsBefore)
-        diagnostics.report(DiagnosticKind::Internal, graph.computation().root()->range(),
-                           "pass failed on kernel `" + name.str() + "` without a message");
+        diagnostics.report(DiagnosticKind::Internal, "pass failed on kernel `" + name.str() + "` without a message");
       return false;
     }
   }
@@ -141,29 +136,42 @@ bool KernelStage::run(const PlannedKernel &planned, llvm::StringRef name, llvm::
     return true;
 
   TimedScope scope(observer, "llvm", track);
+  llvm::FailureOr<std::string> ptx = compileToPtx(module, target, llvmOptions(track, keepTexts, kernel), diagnostics);
+  if (failed(ptx))
+    return false;
+  kernel.ptx = std::move(*ptx);
+  return true;
+}
+
+LlvmOptions KernelStage::llvmOptions(llvm::StringRef track, bool keepTexts, CompiledKernel &kernel) const {
   LlvmOptions llvmOptions;
   llvmOptions.toolchain = &toolchain;
   llvmOptions.optimizationLevel = options.optimizationLevel;
   llvmOptions.lineInfo = options.lineInfo;
-  auto last = CompileObserver::Clock::now();
-  llvmOptions.dump = [&](llvm::StringRef step, llvm::function_ref<std::string()> text) {
+  llvmOptions.nameValues = keepTexts || observer.wantsTexts();
+  auto stepTook = std::make_shared<double>(0); // told before the text is
+  llvmOptions.timing = [this, track, stepTook](llvm::StringRef step, std::chrono::nanoseconds elapsed) {
+    auto end = CompileObserver::Clock::now();
+    *stepTook = std::chrono::duration<double, std::milli>(elapsed).count();
+    observer.timed(step, track, end - elapsed, end, 1);
+  };
+  llvmOptions.dump = [this, track, keepTexts, stepTook, &kernel](llvm::StringRef step,
+                                                                 llvm::function_ref<std::string()> text) {
     bool isPtx = step == "ptx";
     if (keepTexts && step == "llvm-optimized")
       kernel.llvm = text();
     llvm::StringRef pass = step;
     pass.consume_front("llvm-");
-    observer.produced({isPtx ? IrKind::Ptx : IrKind::Llvm, pass, track, millisecondsSince(last), true, text});
-    last = CompileObserver::Clock::now();
+    observer.produced(
+        {isPtx ? IrKind::Ptx : IrKind::Llvm, pass, track, *stepTook, true, text, isPtx ? "" : stageLine(pass, ";")});
   };
-  llvmOptions.timing = [&](llvm::StringRef step, std::chrono::nanoseconds elapsed) {
-    auto end = CompileObserver::Clock::now();
-    observer.timed(step, track, end - elapsed, end, 1);
-  };
-  llvm::FailureOr<std::string> ptx = compileToPtx(module, target, llvmOptions, diagnostics);
-  if (failed(ptx))
-    return false;
-  kernel.ptx = std::move(*ptx);
-  return true;
+  if (observer.wantsPasses())
+    llvmOptions.pass = [this, track](const LlvmPassRun &run) {
+      observer.timed(run.name, track, run.begin, run.end, 2);
+      double took = std::chrono::duration<double, std::milli>(run.end - run.begin).count();
+      observer.produced({IrKind::Llvm, run.name, track, took, false, run.text, stageLine(run.id, ";")});
+    };
+  return llvmOptions;
 }
 
 } // namespace hloc

@@ -1,8 +1,11 @@
 #pragma once
 // One kernel from its fusion to PTX: emit, MLIR passes, LLVM. Independent of all other kernels.
 
+#include "hloc/codegen/LlvmStage.h"
+#include "hloc/codegen/Pipeline.h"
 #include "hloc/compiler/Compiler.h"
 
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 
 namespace hloc {
@@ -19,6 +22,15 @@ struct KernelStage {
   /// False after an error was reported.
   bool run(const PlannedKernel &planned, llvm::StringRef name, llvm::StringRef track, Stage stage, bool keepTexts,
            CompiledKernel &kernel);
+  /// The same from MLIR that the first `numPassesDone` passes of the pipeline have seen.
+  bool lower(mlir::ModuleOp module, size_t numPassesDone, llvm::StringRef name, llvm::StringRef track, Stage stage,
+             bool keepTexts, CompiledKernel &kernel);
+
+private:
+  std::string stageLine(llvm::StringRef pass, llvm::StringRef comment) const;
+  LlvmOptions llvmOptions(llvm::StringRef track, bool keepTexts, CompiledKernel &kernel) const;
+  mlir::LogicalResult runPasses(mlir::ModuleOp module, PassRange range);
+  mlir::LogicalResult runPassesOneByOne(mlir::ModuleOp module, size_t first, llvm::StringRef track);
 };
 
 /// A context with the dialects of kernels, single-threaded.

@@ -20,7 +20,12 @@ void LoopOp::build(OpBuilder &builder, OperationState &state, const IndexingMap 
   SmallVector<Type> types(numIndices, builder.getIndexType());
   llvm::append_range(types, inits.getTypes());
   OpBuilder::InsertionGuard guard(builder);
-  Block *block = builder.createBlock(state.addRegion(), {}, types, SmallVector<Location>(types.size(), state.location));
+  // Dumps name values after their locations: what is carried is what the loop computes, indices have names of their
+  // own.
+  SmallVector<Location> places(types.size(), state.location);
+  if (auto named = dyn_cast<NameLoc>(state.location))
+    std::fill_n(places.begin(), numIndices, named.getChildLoc());
+  Block *block = builder.createBlock(state.addRegion(), {}, types, places);
   if (!body)
     return;
   ValueRange arguments = block->getArguments();

@@ -9,6 +9,7 @@ CompilerOptions compilerOptions(const CompileOptions &options) {
   result.jobs = options.jobs;
   result.optimizationLevel = options.optimizationLevel;
   result.lineInfo = options.lineInfo;
+  result.locations = options.dumpLocations;
   result.remarks = options.remarks;
   result.keepGoing = options.keepGoing;
   return result;
@@ -39,7 +40,8 @@ void DriverObserver::produced(const IrEvent &event) {
     track = tracks.find(event.track)->second.get();
   }
   constexpr DumpStage stages[] = {DumpStage::Hlo, DumpStage::Mlir, DumpStage::Llvm, DumpStage::Ptx};
-  track->after(stages[unsigned(event.kind)], event.pass, event.milliseconds, event.text, event.milestone);
+  track->after(stages[unsigned(event.kind)], event.pass, event.milliseconds, event.text, event.milestone,
+               event.stageLine);
 }
 
 void DriverObserver::endTrack(llvm::StringRef name, DiagnosticEngine &diagnostics) {

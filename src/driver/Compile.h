@@ -22,6 +22,7 @@ public:
       : timing(timing), dump(dump), input(std::move(input)), work(work) {}
 
   bool wantsPasses() const override { return timing.enabled() || dump.enabled; }
+  bool wantsTexts() const override { return dump.enabled; }
   void timed(llvm::StringRef name, llvm::StringRef track, Clock::time_point begin, Clock::time_point end,
              int depth) override;
   void produced(const IrEvent &event) override;

@@ -32,7 +32,7 @@ int runCommand(int argc, char **argv) {
     llvm::outs() << listOps();
     return 0;
   case Command::Kind::ListPasses:
-    llvm::outs() << listPasses();
+    llvm::outs() << listPasses(command.compile.optimizationLevel);
     return 0;
   case Command::Kind::ListTargets:
     llvm::outs() << listTargets();

@@ -66,7 +66,7 @@ bool DumpTrack::wanted(DumpStage stage, llvm::StringRef pass, bool milestone) co
 }
 
 void DumpTrack::after(DumpStage stage, llvm::StringRef pass, double milliseconds,
-                      llvm::function_ref<std::string()> text, bool milestone) {
+                      llvm::function_ref<std::string()> text, bool milestone, llvm::StringRef stageLine) {
   if (!options.enabled)
     return;
   bool shown = wanted(stage, pass, milestone);
@@ -80,7 +80,7 @@ void DumpTrack::after(DumpStage stage, llvm::StringRef pass, double milliseconds
     // Between stages everything is another text.
     bool asDiff = options.asDiff && previousStage == stage;
     show(stage, pass, asDiff ? "diff" : names(stage).extension, milliseconds, changed,
-         asDiff ? differenceOf(previous, ir, previousPass, pass) : ir);
+         asDiff ? differenceOf(previous, ir, previousPass, pass) : stageLine.str() + ir);
   }
   ++number;
   previous = std::move(ir);

@@ -40,9 +40,9 @@ public:
   bool enabled() const { return options.enabled; }
 
   /// After pass `pass` of `stage`. `text` is called only if something may be printed. `milestone`: shown in XLA's style
-  /// whatever the pass filters say.
+  /// whatever the pass filters say. `stageLine`: what a file of the text begins with.
   void after(DumpStage stage, llvm::StringRef pass, double milliseconds, llvm::function_ref<std::string()> text,
-             bool milestone = false);
+             bool milestone = false, llvm::StringRef stageLine = "");
 
   /// Writes the index and what was held back for order. Reports files that could not be written.
   void finish(DiagnosticEngine &diagnostics);

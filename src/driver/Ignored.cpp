@@ -32,7 +32,7 @@ void warnOfUnusedTools(const CompileOptions &options, bool assembles, bool makes
       diagnostics.report(DiagnosticKind::IgnoredInput, std::string(row.option) + " has no effect: " + row.why);
 }
 
-void warnOfIdleFilters(const DumpOptions &options, DiagnosticEngine &diagnostics) {
+void warnOfIdleFilters(const DumpOptions &options, unsigned optimizationLevel, DiagnosticEngine &diagnostics) {
   struct Row {
     const char *option;
     const std::string &expression;
@@ -43,7 +43,7 @@ void warnOfIdleFilters(const DumpOptions &options, DiagnosticEngine &diagnostics
                       {"--xla_dump_emitter_re", options.emitterFilter, {"mlir", "llvm", "ptx"}}};
   if (!options.enabled || llvm::all_of(rows, [](const Row &row) { return row.expression.empty(); }))
     return;
-  std::vector<PassRow> passes = passesInOrder();
+  std::vector<PassRow> passes = passesInOrder(optimizationLevel);
   for (const Row &row : rows) {
     auto matches = [&](const PassRow &pass) {
       return llvm::is_contained(row.stages, pass.stage) && llvm::Regex(row.expression).match(pass.name);

@@ -12,7 +12,7 @@ namespace hloc {
 void warnOfUnusedTools(const CompileOptions &options, bool assembles, bool makesCode, DiagnosticEngine &diagnostics);
 
 /// Warns of dump filters that match no pass of hloc.
-void warnOfIdleFilters(const DumpOptions &options, DiagnosticEngine &diagnostics);
+void warnOfIdleFilters(const DumpOptions &options, unsigned optimizationLevel, DiagnosticEngine &diagnostics);
 
 /// Removes what an earlier run wrote to the dump folder, which is what the index.txt of its folders lists, so that the
 /// files there are those of one run. Other files stay.

@@ -76,9 +76,9 @@ std::string listOps() {
   return out;
 }
 
-std::string listPasses() {
+std::string listPasses(unsigned optimizationLevel) {
   std::string out = fmt::format("{:<5} {:<30} {}\n", "stage", "pass", "what it does");
-  for (const PassRow &pass : passesInOrder())
+  for (const PassRow &pass : passesInOrder(optimizationLevel))
     out += fmt::format("{:<5} {:<30} {}\n", pass.stage, pass.name, pass.summary);
   return out;
 }

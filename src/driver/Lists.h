@@ -12,7 +12,7 @@ namespace hloc {
 /// A line a kernel: instruction, line of the text, emitter, launch, registers, bytes, op_name.
 std::string listKernels(const Manifest &manifest);
 std::string listOps();
-std::string listPasses();
+std::string listPasses(unsigned optimizationLevel);
 std::string listTargets();
 std::string versionText();
 

@@ -96,7 +96,7 @@ std::vector<std::string> targetSpellings() {
 /// The passes of some stages, each once.
 std::vector<std::string> passNames(std::initializer_list<llvm::StringRef> ofStages) {
   std::vector<std::string> names;
-  for (const PassRow &pass : passesInOrder())
+  for (const PassRow &pass : passesInOrder(CompileOptions().optimizationLevel))
     if (llvm::is_contained(ofStages, pass.stage) && !llvm::is_contained(names, pass.name))
       names.push_back(pass.name);
   return names;
@@ -166,6 +166,8 @@ void addDumpOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
                          "only passes that changed the IR; =diff shows what they changed")
                 ->type_name("FORM"),
             {"diff"}, /*closed=*/false);
+  app.add_flag("--dump-locations", options.dumpLocations,
+               "in MLIR, of each operation, the HLO instruction and line it stems from");
   raw.offer(app.add_flag("--remarks{.}", raw.remarks,
                          "what makes kernels slow: values computed again and again, long loops of one thread; or with "
                          "=REGEX those of a kind")
@@ -333,7 +335,11 @@ void readXlaFlags(CompileOptions &options, RawOptions &raw) {
 }
 
 /// Why options about dumps have nothing to be about; null if they have.
-const char *dumpContradiction(const DumpOptions &dump, const RawOptions &raw, const CLI::App &app) {
+const char *dumpContradiction(const CompileOptions &options, const RawOptions &raw, const CLI::App &app) {
+  const DumpOptions &dump = options.dump;
+  bool writesMlir = options.emit == EmitKind::Mlir || llvm::StringRef(options.output).ends_with(".mlir");
+  if (options.dumpLocations && !dump.enabled && !writesMlir)
+    return "--dump-locations is about dumps or --emit=mlir, which are missing";
   if (!dump.enabled && (app.count("--dump-filter") || app.count("--dump-changed")))
     return "--dump-filter and --dump-changed select from --dump-after-each-pass, which is missing";
   bool hasXlaOption =
@@ -397,7 +403,7 @@ bool finishOptions(const CLI::App &app, CompileOptions &options, RawOptions &raw
   options.dump.asDiff = raw.dumpChanged == "diff";
   options.dump.folder = raw.dumpFolder.empty() ? raw.xlaDumpTo : raw.dumpFolder == "-" ? "" : raw.dumpFolder;
   options.dump.xlaStyle = !raw.xlaDumpTo.empty() && !app.count("--dump-after-each-pass");
-  if (const char *reason = dumpContradiction(options.dump, raw, app)) {
+  if (const char *reason = dumpContradiction(options, raw, app)) {
     llvm::errs() << "hloc: error: " << reason << " [bad-usage]\n";
     return false;
   }

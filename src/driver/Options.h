@@ -42,6 +42,7 @@ struct CompileOptions {
   AssemblerChoice assembler = AssemblerChoice::Auto;
   unsigned jobs = 0; ///< 0: as many as there are cores
   bool lineInfo = false;
+  bool dumpLocations = false;
   ColourChoice colour = ColourChoice::Auto;
   unsigned optimizationLevel = 3;
 };

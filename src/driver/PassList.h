@@ -12,8 +12,8 @@ struct PassRow {
   std::string summary; ///< what it does, one sentence
 };
 
-/// In the order in which they run; one that runs twice is there twice.
-std::vector<PassRow> passesInOrder();
+/// At `-O<optimizationLevel>`, in the order in which they run; one that runs twice is there twice.
+std::vector<PassRow> passesInOrder(unsigned optimizationLevel);
 
 /// The passes of the kernel pipeline and the others that `hloc opt` takes, each once, by the names it takes them by.
 std::vector<PassRow> optPasses();

@@ -39,7 +39,7 @@ public:
     if (checkDumpOptions(options.compile.dump, diagnostics)) {
       bool compiles = options.platform != Platform::Interpreter && options.ptxFile.empty();
       warnOfUnusedTools(options.compile, /*assembles=*/false, compiles, diagnostics);
-      warnOfIdleFilters(options.compile.dump, diagnostics);
+      warnOfIdleFilters(options.compile.dump, options.compile.optimizationLevel, diagnostics);
       removeEarlierDumps(options.compile.dump, diagnostics);
       runStages();
     }

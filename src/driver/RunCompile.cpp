@@ -251,7 +251,7 @@ int runCompile(const CompileOptions &options) {
   ExitCode code = ExitCode::Success;
   if (checkDumpOptions(options.dump, diagnostics) && outputs.prepare(diagnostics)) {
     warnOfUnusedTools(options, outputs.needsAssembler(), outputs.neededStage() >= Stage::Llvm, diagnostics);
-    warnOfIdleFilters(options.dump, diagnostics);
+    warnOfIdleFilters(options.dump, options.optimizationLevel, diagnostics);
     Toolchain toolchain = discoverTools(options.toolchain, timing);
     code = compileInputs(options, toolchain, timing, outputs, diagnostics);
     if (!options.goldenFolder.empty())

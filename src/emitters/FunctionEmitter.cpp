@@ -30,11 +30,25 @@ Location locationOf(const HloInstruction &instr, MLIRContext *context) {
 FunctionEmitter::FunctionEmitter(const FusionCode &code, const Subgraph &subgraph, func::FuncOp function)
     : code(code), subgraph(subgraph), function(function), b(function.getLoc(), function.getContext()) {
   b.setInsertionPointToEnd(function.addEntryBlock());
+  nameArguments();
   for (const InjectedValue &value : subgraph.injected) {
     Values &results = values[value.instr];
     results.resize(value.instr->numResults());
     results[value.result] = fromStorage(b, injectedArgument(value), value.shape().elementType());
   }
+}
+
+/// Dumps name values after the locations they have; an index belongs to no instruction.
+void FunctionEmitter::nameArguments() {
+  Block::BlockArgListType arguments = function.getArguments();
+  for (auto [instr, argument] : llvm::zip(code.graph.parameters(), arguments))
+    argument.setLoc(locationOf(*instr, b.getContext()));
+  arguments = arguments.drop_front(code.graph.parameters().size());
+  for (Value index : arguments.take_front(subgraph.indexSizes.size()))
+    index.setLoc(UnknownLoc::get(b.getContext()));
+  arguments = arguments.drop_front(subgraph.indexSizes.size());
+  for (auto [value, argument] : llvm::zip_equal(subgraph.injected, arguments))
+    argument.setLoc(locationOf(*value.instr, b.getContext()));
 }
 
 Value FunctionEmitter::injectedArgument(const InjectedValue &value) {

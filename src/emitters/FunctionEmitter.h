@@ -56,6 +56,7 @@ private:
   Result emitCall(const HloInstruction &instr, mlir::ValueRange indices);
   const Values *remembered(const HloInstruction &instr) const;
   /// The argument, in its storage type.
+  void nameArguments();
   mlir::Value injectedArgument(const InjectedValue &value);
 
   // Elementwise (FunctionEmitter.cpp).

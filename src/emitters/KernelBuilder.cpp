@@ -64,6 +64,9 @@ void KernelBuilder::makeEntry(llvm::StringRef name) {
   entry->setAttr(xla_gpu::attr::block, dimAttribute(b, plan.launch.block));
   entry->setAttr(xla_gpu::attr::grid, dimAttribute(b, plan.launch.grid));
   b.setInsertionPointToEnd(entry.addEntryBlock());
+  // Dumps name values after the locations they have.
+  for (auto [instr, argument] : llvm::zip(fusion.parameters(), entry.getArguments()))
+    argument.setLoc(locationOf(*instr, b.getContext()));
   ValueRange outputs = entry.getArguments().drop_front(fusion.parameters().size());
   outputValues.assign(outputs.begin(), outputs.end());
 }
@@ -72,6 +75,7 @@ void KernelBuilder::makeIds() {
   const Dim3 &grid = plan.launch.grid, &block = plan.launch.block;
   auto add = [&](Value id, uint32_t count, const char *name) {
     Interval range{0, int64_t(std::max(count, 1u)) - 1};
+    id.setLoc(NameLoc::get(b.getStringAttr(name), cast<NameLoc>(b.getLoc()).getChildLoc()));
     id.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(b.getContext(), range));
     idValues.push_back(id);
     idBounds.push_back({range, name});

@@ -38,6 +38,15 @@ using LlvmDumpCallback = std::function<void(llvm::StringRef stage, llvm::functio
 /// Receives each stage's name and the time it took.
 using LlvmTimingCallback = std::function<void(llvm::StringRef stage, std::chrono::nanoseconds elapsed)>;
 
+/// A pass over LLVM IR that has run: one of LLVM's over a function, a loop or the module, or a step of hloc's own.
+struct LlvmPassRun {
+  std::string name; ///< `instcombine`
+  std::string id;   ///< `instcombine#2`, the second run; of hloc's own steps the name
+  std::chrono::steady_clock::time_point begin, end;
+  std::function<std::string()> text; ///< the whole module; valid during the call
+};
+using LlvmPassCallback = std::function<void(const LlvmPassRun &)>;
+
 struct LlvmOptions {
   /// Where libdevice is; null or without one: kernels that need it are refused with a `missing-tool` diagnostic.
   const Toolchain *toolchain = nullptr;
@@ -56,6 +65,8 @@ struct LlvmOptions {
   uint32_t ptxVersion = 0;         ///< PTX ISA times ten; 0: the target's own
   LlvmDumpCallback dump;
   LlvmTimingCallback timing;
+  LlvmPassCallback pass;   ///< receives each pass, in the order of running
+  bool nameValues = false; ///< after the HLO instructions that MLIR's locations name; costs time, changes no PTX
 };
 
 /// PTX of one module with one or more kernels. On failure, `diagnostics` says why.

@@ -3,8 +3,11 @@
 
 #include "llvm/ADT/StringRef.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace mlir {
 class OpPassManager;
@@ -21,6 +24,22 @@ struct PipelineOptions {
 
 /// Appends the passes that take a module of one kernel (xla_gpu, scf, tensor, arith, math) to LLVM and NVVM dialect.
 void buildKernelPipeline(mlir::OpPassManager &manager, const PipelineOptions &options);
+
+/// A part of the pipeline: its passes from number `begin` up to but without `end`.
+struct PassRange {
+  size_t begin = 0, end = size_t(-1);
+};
+void buildKernelPipeline(mlir::OpPassManager &manager, const PipelineOptions &options, PassRange range);
+
+/// A pass as lists and dumps name it.
+struct PassName {
+  std::string name;    ///< `cse`
+  std::string id;      ///< the same, or, if the pass runs more than once, `cse#1` the first time, `cse#2` the second
+  std::string summary; ///< one sentence
+  std::string argument = {}; ///< of MLIR's, as `hloc opt` takes it
+};
+/// The passes of the pipeline, in order.
+const std::vector<PassName> &kernelPasses();
 
 /// Checks after each pass of the kernel pipeline that the ops it lowers are gone, and after the last that only LLVM and
 /// NVVM are left. What is found is our mistake: an internal error, or `report`'s to tell. For builds that test (no

@@ -34,13 +34,14 @@ struct CompilerOptions {
   unsigned optimizationLevel = 3;     ///< LLVM's, 0 to 3
   bool lineInfo = false;              ///< `.loc` directives that point into the HLO text
   bool keepGoing = false;             ///< compile what can be compiled, see compile()
+  bool locations = false;             ///< MLIR texts say of each operation which line of the HLO it stems from
   std::optional<std::string> remarks; ///< regular expression over the kinds of remarks to report; unset: none
 };
 
 /// One kernel through all its stages; texts are filled as far as compilation went and as far as they were asked for.
 struct CompiledKernel {
   KernelSpec spec;
-  std::string mlir; ///< as emitted
+  std::string mlir; ///< as emitted, with its stage line
   std::string llvm; ///< LLVM IR after optimisation
   std::string ptx;
 };

@@ -23,6 +23,7 @@ struct IrEvent {
   double milliseconds; ///< that the pass took
   bool milestone;      ///< the first or last of its kind
   llvm::function_ref<std::string()> text;
+  std::string stageLine = {}; ///< what a file of the text begins with (StageLine.h); empty: nothing
 };
 
 class CompileObserver {
@@ -30,8 +31,10 @@ public:
   using Clock = std::chrono::steady_clock;
   virtual ~CompileObserver() = default;
 
-  /// Whether single MLIR passes are worth instrumenting.
+  /// Whether single passes of MLIR and LLVM are to be told of; they are run one by one then.
   virtual bool wantsPasses() const { return false; }
+  /// Whether texts are asked for: values of LLVM IR have names only then.
+  virtual bool wantsTexts() const { return false; }
   /// A stage (depth 0) or a pass inside one (1) has run. May be called from several threads at once.
   virtual void timed(llvm::StringRef name, llvm::StringRef track, Clock::time_point begin, Clock::time_point end,
                      int depth) {}
