@@ -88,6 +88,7 @@ void Assembler::run(AssembleJob &job, size_t number, const std::optional<Tempora
       result.errors = renameAll(result.errors, neutralName, job.name);
       result.output = renameAll(result.output, neutralName, job.name);
     }
+    job.diagnostics.setFile(options.given);
     return reportPtxasFailure(result, job.ptx, job.name, job.diagnostics);
   }
   job.cubin.resources = parsePtxasReport(result.output + "\n" + result.errors);

@@ -20,9 +20,13 @@ namespace {
 
 /// The kernel this thread is compiling, for the fatal error report: LLVM gives the handler nothing but a reason.
 thread_local const char *currentKernel = nullptr;
+thread_local bool currentIsGiven = false;
 
 struct CurrentKernelScope {
-  explicit CurrentKernelScope(const std::string &name) { currentKernel = name.c_str(); }
+  CurrentKernelScope(const std::string &name, bool given) {
+    currentKernel = name.c_str();
+    currentIsGiven = given;
+  }
   ~CurrentKernelScope() { currentKernel = nullptr; }
 };
 
@@ -100,7 +104,7 @@ llvm::FailureOr<std::string> compile(llvm::Module &module, const std::vector<Ker
   const LlvmOptions options = reporter.passOptions();
   LlvmDiagnosticScope scope(module.getContext());
   const std::string &name = kernels.front().name;
-  CurrentKernelScope kernelScope(name);
+  CurrentKernelScope kernelScope(name, options.given);
   std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(target, options, diagnostics);
   if (!machine)
     return llvm::failure();
@@ -112,7 +116,8 @@ llvm::FailureOr<std::string> compile(llvm::Module &module, const std::vector<Ker
   applyLaunch(module, kernels);
   if (options.verify && !verify(module, "before optimisation", diagnostics))
     return llvm::failure();
-  reporter.finish("llvm-translated", module);
+  if (options.startAfter.empty())
+    reporter.finish("llvm-translated", module);
 
   if (needsLibdevice(module)) {
     if (!linkLibdevice(module, options.toolchain, diagnostics))
@@ -120,11 +125,14 @@ llvm::FailureOr<std::string> compile(llvm::Module &module, const std::vector<Ker
     reporter.finish("llvm-linked", module);
   }
   optimize(module, *machine, target, options);
-  if (options.optimizationLevel > 0)
+  if (options.optimizationLevel > 0) {
+    switchOffVectorizerInCodeGeneration();
     runStep("merge-accesses", module, options, [&] { mergeAccesses(module, *machine); });
+  }
   if (options.fastDivision)
     runStep("lower-divisions", module, options, [&] { lowerDivisions(module); });
-  prefixLocalNames(module, name);
+  if (!isDone("optimized", options))
+    prefixLocalNames(module, name);
   if (!scope.flush(name, diagnostics) || (options.verify && !verify(module, "after optimisation", diagnostics)))
     return llvm::failure();
   reporter.finish("llvm-optimized", module);
@@ -139,6 +147,12 @@ llvm::FailureOr<std::string> compile(llvm::Module &module, const std::vector<Ker
 }
 
 void handleFatalError(void *, const char *reason, bool) {
+  if (currentKernel && currentIsGiven) {
+    std::fprintf(stderr, "hloc: error: LLVM cannot generate code for kernel `%s`: %s [unsupported-feature]\n",
+                 currentKernel, reason);
+    std::fflush(nullptr);
+    std::_Exit(static_cast<int>(ExitCode::Unsupported));
+  }
   std::fprintf(stderr,
                "hloc: error: LLVM cannot generate code for kernel `%s`: %s [internal]\n"
                "This is a bug in hloc, not in your input. Please report it with the input file and the command line.\n",
@@ -148,6 +162,19 @@ void handleFatalError(void *, const char *reason, bool) {
 }
 
 } // namespace
+
+/// hloc's own steps, in order; LLVM's passes are before the first.
+static constexpr llvm::StringLiteral ownSteps[] = {"pack-pairs", "merge-accesses", "lower-divisions", "optimized"};
+
+bool isDone(llvm::StringRef id, const LlvmOptions &options) {
+  const auto *start = llvm::find(ownSteps, options.startAfter);
+  return start != std::end(ownSteps) && llvm::find(ownSteps, id) <= start;
+}
+
+bool canStartAfter(const llvm::Module &module, llvm::StringRef id) {
+  return id.empty() || id == "translated" || id == "linked" || llvm::is_contained(ownSteps, id) ||
+         (isStraightLine(module) && llvm::is_contained(straightLinePasses, id));
+}
 
 LlvmDiagnosticScope::LlvmDiagnosticScope(llvm::LLVMContext &context)
     : context(context), previous(context.getDiagnosticHandler()) {
@@ -185,7 +212,8 @@ llvm::FailureOr<std::string> compileToPtx(llvm::Module &module, const TargetInfo
     if (function.getCallingConv() == llvm::CallingConv::PTX_Kernel && !function.isDeclaration())
       kernels.push_back({function.getName().str(), std::nullopt, std::nullopt});
   if (kernels.empty()) {
-    diagnostics.report(DiagnosticKind::Internal, "LLVM IR without a kernel");
+    diagnostics.report(options.given ? DiagnosticKind::BadModule : DiagnosticKind::Internal,
+                       "LLVM IR without a kernel: no function with a body is a `ptx_kernel`");
     return llvm::failure();
   }
   return compile(module, kernels, target, reporter, diagnostics);

@@ -48,9 +48,14 @@ std::string printLlvm(const llvm::Module &module);
 /// The pipelines of an optimisation level as LLVM prints them, each with a remark on the kernels it is for.
 std::vector<std::pair<std::string, std::string>> llvmPipelines(unsigned optimizationLevel);
 
+/// Whether the IR has been through the step `id` of hloc's own when it came, so that it is not run.
+bool isDone(llvm::StringRef id, const LlvmOptions &options);
+
 /// Runs a step of hloc's own, and tells of it who wants to know.
 template <typename Step>
 void runStep(const char *name, const llvm::Module &module, const LlvmOptions &options, Step step) {
+  if (isDone(name, options))
+    return;
   auto begin = std::chrono::steady_clock::now();
   step();
   if (options.pass)
@@ -83,10 +88,16 @@ bool linkLibdevice(llvm::Module &module, const Toolchain *toolchain, DiagnosticE
 std::unique_ptr<llvm::TargetMachine> createTargetMachine(const TargetInfo &target, const LlvmOptions &options,
                                                          DiagnosticEngine &diagnostics);
 void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetInfo &target, const LlvmOptions &options);
+/// One function, one block: what most fusions are once their loops are unrolled.
+bool isStraightLine(const llvm::Module &module);
+/// The passes over such a module, as dumps name them.
+inline constexpr llvm::StringLiteral straightLinePasses[] = {"instcombine#1", "sccp#1", "early-cse#1", "instcombine#2"};
 /// Neighbouring lanes that `target` computes two at a time become one operation on pairs. True if there were any.
 bool packPairs(llvm::Module &module, const TargetInfo &target);
 /// Neighbouring loads and stores become vectors that touch nothing else.
 void mergeAccesses(llvm::Module &module, llvm::TargetMachine &machine);
+/// The code generator's own run of the vectorizer would complete vectors again. For the whole process, once.
+void switchOffVectorizerInCodeGeneration();
 /// f32 divisions to `div.full` and `rcp.approx`; see LlvmOptions::fastDivision. After optimisation, because the
 /// intrinsics are opaque to it.
 void lowerDivisions(llvm::Module &module);

@@ -82,8 +82,9 @@ void splitMasked(llvm::IntrinsicInst &call, const llvm::DataLayout &layout) {
   call.eraseFromParent();
 }
 
-/// The code generator's own run would complete vectors again.
-void switchOffInCodeGeneration() {
+} // namespace
+
+void switchOffVectorizerInCodeGeneration() {
   static std::once_flag once;
   std::call_once(once, [] {
     auto &options = llvm::cl::getRegisteredOptions();
@@ -92,10 +93,7 @@ void switchOffInCodeGeneration() {
   });
 }
 
-} // namespace
-
 void mergeAccesses(llvm::Module &module, llvm::TargetMachine &machine) {
-  switchOffInCodeGeneration();
   llvm::PassBuilder builder(&machine);
   llvm::ModulePassManager passes;
   passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::LoadStoreVectorizerPass()));

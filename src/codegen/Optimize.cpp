@@ -39,23 +39,23 @@ llvm::OptimizationLevel levelOf(unsigned level) {
   }
 }
 
-/// One function, one block: what most fusions are once their loops are unrolled.
-bool isStraightLine(const llvm::Module &module) {
-  unsigned blocks = 0;
-  for (const llvm::Function &function : module)
-    blocks += function.size();
-  return blocks == 1;
-}
-
 /// All of O3 that changes anything in one block: over the examples and a few hundred programs of jax, the PTX is
 /// no longer than after O3 (one kernel has one instruction more), and the other passes took four times as long as
-/// these.
-llvm::FunctionPassManager straightLinePipeline() {
+/// these. Without those up to the one with the id `startAfter`.
+llvm::FunctionPassManager straightLinePipeline(llvm::StringRef startAfter) {
+  const auto *last = llvm::find(straightLinePasses, startAfter);
+  size_t skipped = last == std::end(straightLinePasses) ? 0 : last - straightLinePasses + 1;
   llvm::FunctionPassManager passes;
-  passes.addPass(llvm::InstCombinePass());
-  passes.addPass(llvm::SCCPPass()); // ranges decide comparisons
-  passes.addPass(llvm::EarlyCSEPass());
-  passes.addPass(llvm::InstCombinePass());
+  auto add = [&](auto pass) {
+    if (skipped == 0)
+      passes.addPass(std::move(pass));
+    else
+      --skipped;
+  };
+  add(llvm::InstCombinePass());
+  add(llvm::SCCPPass()); // ranges decide comparisons
+  add(llvm::EarlyCSEPass());
+  add(llvm::InstCombinePass());
   return passes;
 }
 
@@ -126,6 +126,13 @@ llvm::ModulePassManager branchingPipeline(llvm::PassBuilder &builder) {
 
 } // namespace
 
+bool isStraightLine(const llvm::Module &module) {
+  unsigned blocks = 0;
+  for (const llvm::Function &function : module)
+    blocks += function.size();
+  return blocks == 1;
+}
+
 void runPasses(llvm::Module &module, llvm::PassBuilder &builder, llvm::ModulePassManager passes) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -164,13 +171,15 @@ std::vector<std::pair<std::string, std::string>> llvmPipelines(unsigned optimiza
   if (level == llvm::OptimizationLevel::O0)
     return {{print(builder.buildO0DefaultPipeline(level)), ""}};
   bool own = level == llvm::OptimizationLevel::O3;
-  return {{print(straightLinePipeline()), "; kernels of one block"},
+  return {{print(straightLinePipeline("")), "; kernels of one block"},
           {print(own ? branchingPipeline(builder) : builder.buildPerModuleDefaultPipeline(level)),
            "; kernels of several blocks"}};
 }
 
 void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetInfo &target,
               const LlvmOptions &options) {
+  if (isDone("pack-pairs", options))
+    return;
   llvm::PassInstrumentationCallbacks callbacks;
   if (options.pass)
     tellOfPasses(callbacks, module, options.pass);
@@ -180,7 +189,7 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetIn
   if (level == llvm::OptimizationLevel::O0)
     pipeline = builder.buildO0DefaultPipeline(level);
   else if (isStraightLine(module))
-    pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(straightLinePipeline()));
+    pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(straightLinePipeline(options.startAfter)));
   else if (level == llvm::OptimizationLevel::O3)
     pipeline = branchingPipeline(builder);
   else

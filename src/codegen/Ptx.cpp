@@ -66,6 +66,10 @@ std::vector<std::string> ptxEntries(llvm::StringRef ptx) {
 
 unsigned ptxVersionOf(llvm::StringRef ptx) { return parseVersion(directiveValue(ptx, ".version")); }
 
+llvm::StringRef ptxTargetOf(llvm::StringRef ptx) {
+  return directiveValue(ptx, ".target").take_until([](char c) { return c == ',' || c == ' ' || c == '/'; });
+}
+
 llvm::FailureOr<std::string> mergePtx(llvm::ArrayRef<std::string> parts, DiagnosticEngine &diagnostics) {
   if (parts.size() == 1)
     return parts.front();

@@ -46,14 +46,23 @@ std::optional<PtxasMessage> parseMessage(llvm::StringRef line) {
   return message;
 }
 
-DiagnosticKind kindOf(llvm::StringRef text) {
+DiagnosticKind kindOf(llvm::StringRef text, bool given) {
   if (text.contains("is not defined for option 'gpu-name'") || text.contains("takes no -arch=") ||
       text.contains("Unsupported .version"))
     return DiagnosticKind::UnsupportedTarget;
   if (text.contains("Register allocation failed") || text.contains("Insufficient registers") ||
       text.contains("too much shared data"))
     return DiagnosticKind::UnsupportedFeature;
-  return DiagnosticKind::Internal;
+  return given ? DiagnosticKind::BadModule : DiagnosticKind::Internal;
+}
+
+void reportAt(unsigned line, DiagnosticKind kind, std::string message, DiagnosticEngine &diagnostics) {
+  const SourceFile &file = *diagnostics.file();
+  uint32_t begin = file.offsetOf({line, 1});
+  llvm::StringRef text = file.lineAt(begin);
+  uint32_t indent = text.size() - text.ltrim().size();
+  diagnostics.report(kind, {begin + indent, uint32_t(begin + std::max<size_t>(text.rtrim().size(), indent))},
+                     std::move(message));
 }
 
 llvm::StringRef lineOf(llvm::StringRef text, unsigned number) {
@@ -94,7 +103,7 @@ std::vector<std::pair<std::string, KernelResources>> parsePtxasReport(llvm::Stri
 
 void reportPtxasFailure(const ProcessResult &result, llvm::StringRef ptx, llvm::StringRef kernel,
                         DiagnosticEngine &diagnostics) {
-  bool reported = false;
+  bool reported = false, given = diagnostics.file() != nullptr;
   llvm::SmallVector<llvm::StringRef> lines;
   std::string output = result.errors + "\n" + result.output;
   llvm::StringRef(output).split(lines, '\n', -1, /*KeepEmpty=*/false);
@@ -102,8 +111,14 @@ void reportPtxasFailure(const ProcessResult &result, llvm::StringRef ptx, llvm::
     std::optional<PtxasMessage> message = parseMessage(line);
     if (!message || message->text == "Ptx assembly aborted due to errors")
       continue;
+    if (diagnostics.file() && message->line) {
+      reportAt(message->line, kindOf(message->text, given), "ptxas: " + message->text, diagnostics);
+      reported = true;
+      continue;
+    }
+    std::string about = kernel.empty() ? "" : fmt::format(", kernel `{}`", kernel.str());
     Diagnostic &report =
-        diagnostics.report(kindOf(message->text), fmt::format("ptxas, kernel `{}`: {}", kernel.str(), message->text));
+        diagnostics.report(kindOf(message->text, given), fmt::format("ptxas{}: {}", about, message->text));
     if (report.kind == DiagnosticKind::UnsupportedTarget)
       report.note(
           "this ptxas is of a CUDA release without the target; `--emit=ptx` needs none, `--ptxas` names another");
@@ -116,7 +131,7 @@ void reportPtxasFailure(const ProcessResult &result, llvm::StringRef ptx, llvm::
         DiagnosticKind::MissingTool,
         fmt::format("what was found as ptxas is none: {}; `hloc --doctor` shows where", result.describe()));
   else if (!reported)
-    diagnostics.report(DiagnosticKind::Internal,
+    diagnostics.report(given ? DiagnosticKind::BadModule : DiagnosticKind::Internal,
                        fmt::format("ptxas, kernel `{}`: {}", kernel.str(), result.describe()));
 }
 

@@ -28,29 +28,13 @@ SourceRange rangeOf(mlir::Location location, const SourceFile *file) {
   SourceRange range;
   location->walk([&](mlir::Location part) {
     auto place = llvm::dyn_cast<mlir::FileLineColLoc>(part);
-    if (!place || !file)
+    if (!place || !file || place.getFilename() != file->name())
       return mlir::WalkResult::advance();
     uint32_t offset = file->offsetOf({place.getLine(), place.getColumn()});
     range = {offset, offset + 1};
     return mlir::WalkResult::interrupt();
   });
   return range;
-}
-
-/// What passes say about what they cannot lower. `unsupported: ` at the start makes it the user's news (exit 3),
-/// anything else is our bug.
-mlir::LogicalResult forward(mlir::Diagnostic &message, DiagnosticEngine &diagnostics) {
-  if (message.getSeverity() != mlir::DiagnosticSeverity::Error)
-    return mlir::success();
-  std::string text = message.str();
-  llvm::StringRef rest = text;
-  bool unsupported = rest.consume_front("unsupported: ");
-  SourceRange range = rangeOf(message.getLocation(), diagnostics.file().get());
-  Diagnostic &report = diagnostics.report(unsupported ? DiagnosticKind::UnsupportedFeature : DiagnosticKind::Internal,
-                                          range, rest.str());
-  for (mlir::Diagnostic &note : message.getNotes())
-    report.note(rangeOf(note.getLocation(), diagnostics.file().get()), note.str());
-  return mlir::success();
 }
 
 } // namespace
@@ -65,8 +49,7 @@ std::unique_ptr<mlir::MLIRContext> makeKernelContext() {
 
 bool KernelStage::run(const PlannedKernel &planned, llvm::StringRef name, llvm::StringRef track, Stage stage,
                       bool keepTexts, CompiledKernel &kernel) {
-  mlir::ScopedDiagnosticHandler handler(&context,
-                                        [&](mlir::Diagnostic &message) { return forward(message, diagnostics); });
+  mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &message) { return forward(message); });
   auto begin = CompileObserver::Clock::now();
   const FusionGraph &graph = planned.planned->graph;
   kernel.spec = describeKernel(graph, planned.planned->plan, planned.plan(), name);
@@ -86,22 +69,45 @@ bool KernelStage::run(const PlannedKernel &planned, llvm::StringRef name, llvm::
   return stage == Stage::Emit || lower(module, 0, name, track, stage, keepTexts, kernel);
 }
 
+/// `unsupported: ` at the start makes it the user's news (exit 3), anything else is our bug, unless the MLIR is the
+/// user's.
+mlir::LogicalResult KernelStage::forward(mlir::Diagnostic &message) const {
+  if (message.getSeverity() != mlir::DiagnosticSeverity::Error)
+    return mlir::success();
+  std::string text = message.str();
+  llvm::StringRef rest = text;
+  DiagnosticKind kind = rest.consume_front("unsupported: ") ? DiagnosticKind::UnsupportedFeature
+                        : given                             ? DiagnosticKind::BadModule
+                                                            : DiagnosticKind::Internal;
+  const SourceFile *file = diagnostics.file().get();
+  Diagnostic &report = diagnostics.report(kind, rangeOf(message.getLocation(), file), rest.str());
+  for (mlir::Diagnostic &note : message.getNotes())
+    report.note(rangeOf(note.getLocation(), file), note.str());
+  return mlir::success();
+}
+
 std::string KernelStage::stageLine(llvm::StringRef pass, llvm::StringRef comment) const {
   return printStageLine({pass.str(), target.name}, comment);
 }
 
 mlir::LogicalResult KernelStage::runPasses(mlir::ModuleOp module, PassRange range) {
   mlir::PassManager passes(&context);
+  size_t errorsBefore = diagnostics.numErrors();
+  if (given)
+    addPhaseChecks(passes, [&](llvm::StringRef what) {
+      diagnostics.report(DiagnosticKind::BadModule, what.str() + "; has an earlier pass not run on this MLIR?");
+    });
 #ifdef NDEBUG
-  passes.enableVerifier(false);
+  passes.enableVerifier(given);
 #else
-  addPhaseChecks(passes);
+  if (!given)
+    addPhaseChecks(passes);
 #endif
   PipelineOptions pipelineOptions;
   pipelineOptions.computeCapability = target.major * 10 + target.minor;
   pipelineOptions.maxVectorBytes = target.maxVectorBytes;
   buildKernelPipeline(passes, pipelineOptions, range);
-  return passes.run(module);
+  return mlir::success(succeeded(passes.run(module)) && diagnostics.numErrors() == errorsBefore);
 }
 
 /// One by one, each pass over all functions before the next, where somebody wants to see what each does. Passes over
@@ -143,11 +149,25 @@ bool KernelStage::lower(mlir::ModuleOp module, size_t numPassesDone, llvm::Strin
   return true;
 }
 
+bool KernelStage::compileLlvm(llvm::Module &module, const std::string &startAfter, llvm::StringRef track,
+                              bool keepTexts, CompiledKernel &kernel) {
+  TimedScope scope(observer, "llvm", track);
+  LlvmOptions llvmOptions = this->llvmOptions(track, keepTexts, kernel);
+  llvmOptions.startAfter = startAfter;
+  llvm::FailureOr<std::string> ptx = compileToPtx(module, target, llvmOptions, diagnostics);
+  if (failed(ptx))
+    return false;
+  kernel.ptx = std::move(*ptx);
+  return true;
+}
+
 LlvmOptions KernelStage::llvmOptions(llvm::StringRef track, bool keepTexts, CompiledKernel &kernel) const {
   LlvmOptions llvmOptions;
   llvmOptions.toolchain = &toolchain;
   llvmOptions.optimizationLevel = options.optimizationLevel;
   llvmOptions.lineInfo = options.lineInfo;
+  llvmOptions.given = given;
+  llvmOptions.verify |= given;
   llvmOptions.nameValues = keepTexts || observer.wantsTexts();
   auto stepTook = std::make_shared<double>(0); // told before the text is
   llvmOptions.timing = [this, track, stepTook](llvm::StringRef step, std::chrono::nanoseconds elapsed) {

@@ -8,6 +8,10 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 
+namespace mlir {
+class Diagnostic;
+}
+
 namespace hloc {
 
 /// What one worker needs; the context is reused for the kernels of one thread.
@@ -18,6 +22,7 @@ struct KernelStage {
   CompileObserver &observer;
   DiagnosticEngine &diagnostics;
   mlir::MLIRContext &context;
+  bool given = false; ///< the IR is the user's: what is wrong with it is no bug of ours
 
   /// False after an error was reported.
   bool run(const PlannedKernel &planned, llvm::StringRef name, llvm::StringRef track, Stage stage, bool keepTexts,
@@ -25,6 +30,11 @@ struct KernelStage {
   /// The same from MLIR that the first `numPassesDone` passes of the pipeline have seen.
   bool lower(mlir::ModuleOp module, size_t numPassesDone, llvm::StringRef name, llvm::StringRef track, Stage stage,
              bool keepTexts, CompiledKernel &kernel);
+  /// From LLVM IR that has been through the steps up to `startAfter`.
+  bool compileLlvm(llvm::Module &module, const std::string &startAfter, llvm::StringRef track, bool keepTexts,
+                   CompiledKernel &kernel);
+  /// Reports what MLIR says about what it cannot parse or lower.
+  mlir::LogicalResult forward(mlir::Diagnostic &message) const;
 
 private:
   std::string stageLine(llvm::StringRef pass, llvm::StringRef comment) const;

@@ -60,19 +60,21 @@ void DriverObserver::progress(size_t, size_t all) {
   work->advance();
 }
 
+std::shared_ptr<const SourceFile> readSource(const std::string &path, CompileObserver &observer,
+                                             DiagnosticEngine &diagnostics) {
+  TimedScope scope(observer, "read");
+  std::string error;
+  std::optional<std::string> text = readFile(path == "-" ? "/dev/stdin" : path, error);
+  if (text)
+    return std::make_shared<const SourceFile>(path == "-" ? "<stdin>" : path, std::move(*text));
+  diagnostics.report(DiagnosticKind::UnreadableFile, "cannot read `" + path + "`: " + error);
+  return nullptr;
+}
+
 std::unique_ptr<HloModule> loadModule(Compiler &compiler, const std::string &path, CompileObserver &observer,
                                       DiagnosticEngine &diagnostics, bool verify) {
-  std::string error;
-  std::optional<std::string> text;
-  {
-    TimedScope scope(observer, "read");
-    text = readFile(path == "-" ? "/dev/stdin" : path, error);
-  }
-  if (!text) {
-    diagnostics.report(DiagnosticKind::UnreadableFile, "cannot read `" + path + "`: " + error);
-    return nullptr;
-  }
-  return compiler.parse(std::make_shared<const SourceFile>(path == "-" ? "<stdin>" : path, std::move(*text)), verify);
+  std::shared_ptr<const SourceFile> file = readSource(path, observer, diagnostics);
+  return file ? compiler.parse(std::move(file), verify) : nullptr;
 }
 
 } // namespace hloc

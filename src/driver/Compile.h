@@ -39,6 +39,10 @@ private:
   std::map<std::string, std::unique_ptr<DumpTrack>, std::less<>> tracks;
 };
 
+/// Reads `path`, - for standard input; null after an error.
+std::shared_ptr<const SourceFile> readSource(const std::string &path, CompileObserver &observer,
+                                             DiagnosticEngine &diagnostics);
+
 /// Reads `path`, - for standard input, parses it and, if asked to, verifies it.
 std::unique_ptr<HloModule> loadModule(Compiler &compiler, const std::string &path, CompileObserver &observer,
                                       DiagnosticEngine &diagnostics, bool verify = true);

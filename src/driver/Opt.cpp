@@ -12,7 +12,6 @@
 
 #include "CLI/CLI.hpp"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
@@ -203,7 +202,7 @@ int hloc::runOpt(int argc, char **argv) {
   llvm::raw_string_ostream output(text);
   DialectRegistry registry;
   registerKernelDialects(registry);
-  registry.insert<NVVM::NVVMDialect>();
+  registerNvvmDialect(registry);
   LogicalResult result = success();
   if (options.splitInput) {
     SmallVector<StringRef> parts;

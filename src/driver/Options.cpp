@@ -3,9 +3,11 @@
 #include "CommandHelp.h"
 #include "Comparison.h"
 #include "Completions.h"
+#include "InputFormats.h"
 #include "PassList.h"
 #include "Schedules.h"
 
+#include "hloc/codegen/Pipeline.h"
 #include "hloc/support/Suggestion.h"
 
 #include "CLI/CLI.hpp"
@@ -54,11 +56,14 @@ template <typename Enum> std::vector<std::string> namesOf(const Choices<Enum> &c
   return names;
 }
 
+const Choices<IrKind> inputFormats = {
+    {"hlo", IrKind::Hlo}, {"mlir", IrKind::Mlir}, {"llvm", IrKind::Llvm}, {"ptx", IrKind::Ptx}};
+
 /// The spellings that differ between the option and what it becomes.
 struct RawOptions {
   std::vector<std::string> targets;
-  std::string dumpFolder, dumpChanged, remarks, emit, stopAfter, timing, xlaDumpTo, platform, reference, counters,
-      tolerance, schedule, assembler, colour, progress;
+  std::string inputFormat, dumpFolder, dumpChanged, remarks, emit, stopAfter, timing, xlaDumpTo, platform, reference,
+      counters, tolerance, schedule, assembler, colour, progress;
   std::vector<std::string> regimes;
   int verbosity = 0;
   bool xlaAsText = true;
@@ -100,6 +105,15 @@ std::vector<std::string> passNames(std::initializer_list<llvm::StringRef> ofStag
     if (llvm::is_contained(ofStages, pass.stage) && !llvm::is_contained(names, pass.name))
       names.push_back(pass.name);
   return names;
+}
+
+/// What --start-after takes of most IR.
+std::vector<std::string> startIds() {
+  std::vector<std::string> ids = {"emit"};
+  for (const PassName &pass : kernelPasses())
+    ids.push_back(pass.id);
+  ids.insert(ids.end(), {"translated", "pack-pairs", "merge-accesses", "lower-divisions", "optimized"});
+  return ids;
 }
 
 /// CLI11 takes -1 for the largest number there is.
@@ -182,7 +196,17 @@ void addDumpOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
 }
 
 void addCompileOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
-  app.add_option("input", options.inputs, "HLO text; - is stdin; several need `-o DIR/`")->type_name("INPUT.hlo");
+  app.add_option("input", options.inputs,
+                 "HLO text, or .mlir, .ll, .ptx of an earlier run to go on from; - is stdin; several need `-o DIR/`")
+      ->type_name("INPUT.hlo");
+  raw.offer(app.add_option("--input-format", raw.inputFormat, "what the inputs are; by default what their suffixes say")
+                ->type_name("KIND"),
+            inputFormats);
+  raw.offer(app.add_option("--start-after", options.startAfter,
+                           "of MLIR and LLVM IR: the pass that has left it, emit for none; by default as its first line "
+                           "says")
+                ->type_name("PASS"),
+            startIds, /*closed=*/false);
   app.option_defaults()->group("Output");
   app.add_option("-o,--output", options.output, "file, folder for several targets, or - (stdout, the default)")
       ->type_name("FILE");
@@ -358,6 +382,10 @@ bool finishOptions(const CLI::App &app, CompileOptions &options, RawOptions &raw
     return false;
   EmitKind emit = EmitKind::Ptx;
   choose(emitKinds, raw.emit, emit);
+  IrKind inputFormat = IrKind::Hlo;
+  choose(inputFormats, raw.inputFormat, inputFormat);
+  if (!raw.inputFormat.empty())
+    options.inputFormat = inputFormat;
   choose(stages, raw.stopAfter, options.stopAfter);
   choose(assemblers, raw.assembler, options.assembler);
   choose(colours, raw.colour, options.colour);
@@ -432,6 +460,8 @@ const char *contradiction(const RunOptions &options, const CLI::App &app) {
     return "--outputs names a file; what is printed is about the results";
   if (options.compile.keepGoing)
     return "a run needs the whole module; `hloc run --only=NAME` runs one kernel of what --keep-going compiles";
+  if (formatOf(options.compile, options.compile.input) != IrKind::Hlo)
+    return "a run compares kernels with what HLO means, and the input is none; --ptx=FILE executes PTX for it";
   if (overwritesInput(options))
     return "--outputs or --timing would write over a file that the run reads";
   if (app.count("--check") && !emulator)

@@ -21,8 +21,10 @@ namespace hloc {
 enum class EmitKind { Hlo, HloFused, Dot, Mlir, Llvm, Ptx, Cubin, Fatbin, Manifest };
 
 struct CompileOptions {
-  std::vector<std::string> inputs; ///< of the command line
-  std::string input;               ///< the one that is compiled or run
+  std::vector<std::string> inputs;   ///< of the command line
+  std::string input;                 ///< the one that is compiled or run
+  std::optional<IrKind> inputFormat; ///< unset: by the suffix of each input
+  std::string startAfter;            ///< of IR: id of the pass that has left it; empty: as its first line says
   std::string output = "-";
   std::optional<EmitKind> emit; ///< unset: by the suffix of `output`, PTX otherwise
   std::vector<TargetInfo> targets;

@@ -1,5 +1,7 @@
 #include "Outputs.h"
 
+#include "InputFormats.h"
+
 #include "hloc/support/Check.h"
 #include "hloc/support/Files.h"
 
@@ -88,6 +90,9 @@ bool Outputs::prepare(DiagnosticEngine &diagnostics) {
     reason = twiceRefusal();
   if (reason.empty())
     reason = inputRefusal();
+  for (const std::string &input : options.inputs)
+    if (reason.empty())
+      reason = formatRefusal(options, input, emitKind, describesKernels());
   if (!reason.empty())
     diagnostics.report(DiagnosticKind::BadUsage, std::move(reason));
   return !diagnostics.hasErrors();

@@ -4,12 +4,15 @@
 #include "Dot.h"
 #include "Golden.h"
 #include "Ignored.h"
+#include "InputFormats.h"
 #include "Lists.h"
 #include "Outputs.h"
 
 #include "hloc/codegen/Assemble.h"
 #include "hloc/codegen/CubinCache.h"
 #include "hloc/codegen/LlvmText.h"
+#include "hloc/compiler/Continuation.h"
+#include "hloc/compiler/StageLine.h"
 #include "hloc/hlo/Printer.h"
 #include "hloc/support/Parallel.h"
 
@@ -44,6 +47,8 @@ public:
 
 private:
   void runStages() {
+    if (IrKind format = formatOf(options, options.input); format != IrKind::Hlo)
+      return goOnFrom(format);
     bool stopped = options.stopAfter != Stage::All;
     bool wantsHlo = kind == EmitKind::Hlo || kind == EmitKind::Dot;
     std::unique_ptr<HloModule> module =
@@ -82,35 +87,69 @@ private:
 
   void writeHlo(const HloModule &module) { write(nullptr, kind == EmitKind::Dot ? dotGraph(module) : hloText(module)); }
 
+  /// From IR of an earlier run instead of HLO.
+  void goOnFrom(IrKind format) {
+    given = readSource(options.input, observer, diagnostics);
+    if (!given)
+      return;
+    diagnostics.setFile(given);
+    CompilerOptions continued = compilerOptions(options);
+    Continuation continuation(continued, toolchain, observer, diagnostics);
+    WrittenIr ir{format, given, options.startAfter};
+    std::vector<TargetInfo> targets = options.targets;
+    if (!options.targetGiven) {
+      std::optional<TargetInfo> target = continuation.targetOf(ir, targets.front());
+      if (!target)
+        return;
+      targets = {*target};
+    }
+    bool stopped = options.stopAfter != Stage::All;
+    std::vector<FatbinImage> images;
+    for (const TargetInfo &target : targets) {
+      std::optional<CompiledModule> compiled = continuation.compile(
+          ir, target, outputs.neededStage(), kind == EmitKind::Llvm, targets.size() > 1 ? "." + target.name : "");
+      if (!compiled || !finish(*compiled, target, stopped, &target == &targets.back(), images))
+        return;
+    }
+    if (kind == EmitKind::Fatbin && !stopped)
+      writeFatbin(images);
+  }
+
   bool wantsCode() const { return kind == EmitKind::Cubin || kind == EmitKind::Fatbin; }
 
   bool compileFor(const HloModule &fused, const TargetInfo &target, bool stopped, std::vector<FatbinImage> &images) {
     bool keepTexts = kind == EmitKind::Mlir || kind == EmitKind::Llvm;
     std::optional<CompiledModule> compiled = compiler.compile(fused, target, outputs.neededStage(), keepTexts,
                                                               options.targets.size() > 1 ? "." + target.name : "");
-    if (!compiled)
-      return false;
+    return compiled && finish(*compiled, target, stopped, &target == &options.targets.back(), images);
+  }
+
+  /// Writes what was asked for of the kernels for one target, the last of them or not.
+  bool finish(CompiledModule &compiled, const TargetInfo &target, bool stopped, bool isLast,
+              std::vector<FatbinImage> &images) {
     if (stopped && !outputs.asked() && !outputs.describesKernels())
       return true;
     if (kind == EmitKind::Ptx &&
         (!stopped || outputs.asked())) // before ptxas runs, so that there is something to look at if it refuses
-      write(&target, compiled->ptx);
+      write(&target, compiled.ptx);
     std::string cubin;
     if (outputs.needsAssembler() && (wantsCode() || canAssemble(toolchain, assemblerChoice())) &&
-        !compiled->kernels.empty())
-      if (!assembleInto(*compiled, target, cubin))
+        !compiled.kernels.empty())
+      if (!assembleInto(compiled, target, cubin))
         return false;
     if (kind == EmitKind::Cubin)
       write(&target, cubin);
     if (kind == EmitKind::Fatbin)
-      images.push_back({target, cubin, &target == &options.targets.back() ? compiled->ptx : std::string()});
-    writeTexts(*compiled, target);
+      images.push_back({target, cubin, isLast ? compiled.ptx : std::string()});
+    writeTexts(compiled, target);
     return options.keepGoing || !diagnostics.hasErrors();
   }
 
   /// Who names a ptxas wants that one.
   AssemblerChoice assemblerChoice() const {
-    bool named = options.assembler == AssemblerChoice::Auto && !options.toolchain.ptxas.empty();
+    // PTX of somebody else's may be anything: a process of its own survives that.
+    bool isForeign = formatOf(options, options.input) == IrKind::Ptx && toolchain.has(Tool::Ptxas);
+    bool named = options.assembler == AssemblerChoice::Auto && (!options.toolchain.ptxas.empty() || isForeign);
     return named ? AssemblerChoice::Ptxas : options.assembler;
   }
 
@@ -119,6 +158,8 @@ private:
     result.assembler = assemblerChoice();
     result.cacheFolder = CubinCache::defaultFolder();
     result.jobs = numWorkers(options.jobs);
+    if (formatOf(options, options.input) == IrKind::Ptx)
+      result.given = given;
     return result;
   }
 
@@ -167,7 +208,7 @@ private:
     for (const CompiledKernel &kernel : compiled.kernels)
       texts.push_back(kernel.llvm);
     if (llvm::FailureOr<std::string> merged = mergeLlvm(texts, diagnostics); succeeded(merged))
-      write(&target, *merged);
+      write(&target, printStageLine({"optimized", target.name}, ";") + *merged);
   }
 
   void writeFatbin(llvm::ArrayRef<FatbinImage> images) {
@@ -191,6 +232,7 @@ private:
   Compiler compiler;
   EmitKind kind;
   std::string listing;
+  std::shared_ptr<const SourceFile> given; ///< IR of a later stage than HLO, if that is the input
   /// Loading nvJitLink and asking a new ptxas for its version take some milliseconds, while there is something else to
   /// do.
   std::future<void> assemblerPrepared;

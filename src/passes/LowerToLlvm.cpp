@@ -138,3 +138,5 @@ struct LowerToLlvmPass : hloc::impl::LowerToLlvmBase<LowerToLlvmPass> {
 };
 
 } // namespace
+
+void hloc::registerNvvmDialect(mlir::DialectRegistry &registry) { registry.insert<NVVM::NVVMDialect>(); }

@@ -12,12 +12,14 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/LogicalResult.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace hloc {
 
 class DiagnosticEngine;
+class SourceFile;
 class Toolchain;
 
 /// `--assembler`. Auto: nvJitLink where it gives the code that ptxas gives and both are of one toolkit, or where there
@@ -30,6 +32,8 @@ struct AssembleOptions {
   unsigned jobs = 1;              ///< ptxas processes at a time
   std::string cacheFolder;        ///< CubinCache::defaultFolder() for users; empty: no cache
   std::vector<std::string> flags; ///< more arguments for ptxas, e.g. `-O1`
+  /// Set: the PTX is not ours but this file, and what ptxas says against it is said at its lines.
+  std::shared_ptr<const SourceFile> given;
 };
 
 /// One cubin a PTX text, in order. A text with a single entry is looked up under a neutral name, so that equal kernels

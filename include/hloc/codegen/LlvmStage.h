@@ -65,7 +65,11 @@ struct LlvmOptions {
   uint32_t ptxVersion = 0;         ///< PTX ISA times ten; 0: the target's own
   LlvmDumpCallback dump;
   LlvmTimingCallback timing;
-  LlvmPassCallback pass;   ///< receives each pass, in the order of running
+  LlvmPassCallback pass; ///< receives each pass, in the order of running
+  /// Of LLVM IR: the step after which to go on, by the id that dumps name; empty: all steps. canStartAfter tells
+  /// whether that is one.
+  std::string startAfter;
+  bool given = false;      ///< the IR is the user's, so that LLVM's giving up is no bug of ours
   bool nameValues = false; ///< after the HLO instructions that MLIR's locations name; costs time, changes no PTX
 };
 
@@ -76,9 +80,13 @@ llvm::FailureOr<std::string> compileToPtx(mlir::ModuleOp module, const TargetInf
                                           DiagnosticEngine &diagnostics);
 
 /// The same from LLVM IR, whose kernels have the calling convention `ptx_kernel`. `module` is changed, and useless
-/// after.
+/// after. It must suit `target` (readLlvm checks that).
 llvm::FailureOr<std::string> compileToPtx(llvm::Module &module, const TargetInfo &target, const LlvmOptions &options,
                                           DiagnosticEngine &diagnostics);
+
+/// Whether what follows the step `id` gives the same PTX if it starts from the text of `module`: not in the midst of
+/// LLVM's own passes over several blocks, which keep analyses from one to the next.
+bool canStartAfter(const llvm::Module &module, llvm::StringRef id);
 
 /// Whatever slips through the audits and makes LLVM give up ends the process with code 70 and a report instead of a
 /// signal. For programs, once, at start-up: the handler is global in LLVM.

@@ -24,6 +24,9 @@ std::vector<std::string> ptxEntries(llvm::StringRef ptx);
 /// `80` for `.version 8.0`; 0 if there is none.
 unsigned ptxVersionOf(llvm::StringRef ptx);
 
+/// `sm_90` for `.target sm_90, debug`; empty if there is none.
+llvm::StringRef ptxTargetOf(llvm::StringRef ptx);
+
 /// The text with the entry `name` called `replacement`, also where the name begins that of a parameter
 /// (`name_param_0`) or of a helper (`name__table`), and in comments. Two kernels that differ only in their name become
 /// equal: the cubin cache keys on that.

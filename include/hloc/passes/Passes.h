@@ -23,5 +23,7 @@ namespace hloc {
 /// The dialects a kernel may consist of at any stage, and what inlining and lowering them needs. For the context of
 /// whoever builds or parses kernels.
 void registerKernelDialects(mlir::DialectRegistry &registry);
+/// The dialect that only the last pass makes, for whoever parses what it has made.
+void registerNvvmDialect(mlir::DialectRegistry &registry);
 
 } // namespace hloc
