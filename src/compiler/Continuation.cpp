@@ -10,10 +10,13 @@
 #include "hloc/support/Suggestion.h"
 
 #include "fmt/format.h"
+#include "llvm/ADT/SCCIterator.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/CrashRecoveryContext.h"
+#include "mlir/Analysis/CallGraph.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Parser/Parser.h"
 
@@ -29,12 +32,15 @@ constexpr int64_t maxVectorElements = 4096; // passes take vectors apart
 
 llvm::StringRef commentOf(IrKind kind) { return kind == IrKind::Llvm ? ";" : "//"; }
 
-/// Where brackets are nested too deeply; nothing if nowhere. Strings count for nothing, and nor does the rest of a line
-/// after `comment`.
+/// Where brackets, or signs before a number, are nested too deeply; nothing if nowhere. Strings count for nothing, and
+/// nor does the rest of a line after `comment`.
 std::optional<uint32_t> findTooDeep(llvm::StringRef text, llvm::StringRef comment) {
-  int depth = 0;
+  int depth = 0, signs = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     char c = text[i];
+    signs = c == '-' ? signs + 1 : llvm::isSpace(c) ? signs : 0;
+    if (signs > maxNesting)
+      return i;
     if (c == '"')
       for (++i; i < text.size() && text[i] != '"'; ++i)
         i += text[i] == '\\';
@@ -62,7 +68,7 @@ bool checkText(const WrittenIr &ir, DiagnosticEngine &diagnostics) {
   }
   if (std::optional<uint32_t> at = findTooDeep(text, commentOf(ir.kind))) {
     diagnostics.report(DiagnosticKind::TooDeep, {*at, *at + 1},
-                       fmt::format("brackets are nested more than {} deep", maxNesting));
+                       fmt::format("brackets or signs are nested more than {} deep", maxNesting));
     return false;
   }
   return true;
@@ -75,6 +81,21 @@ std::vector<mlir::FunctionOpInterface> kernelsOf(mlir::ModuleOp module) {
     if (function->hasAttr(xla_gpu::attr::block) && function->hasAttr(xla_gpu::attr::grid) && !function.isExternal())
       kernels.push_back(function);
   return kernels;
+}
+
+/// Helpers are pasted into their callers: none may call itself.
+bool checkCalls(mlir::ModuleOp module, DiagnosticEngine &diagnostics) {
+  mlir::CallGraph calls(module);
+  for (auto it = llvm::scc_begin(&std::as_const(calls)); !it.isAtEnd(); ++it)
+    if (it.hasCycle()) {
+      mlir::CallGraphNode *node = it->front();
+      if (node->isExternal())
+        continue;
+      auto function = llvm::cast<mlir::SymbolOpInterface>(node->getCallableRegion()->getParentOp());
+      diagnostics.report(DiagnosticKind::BadModule, fmt::format("`{}` calls itself", function.getName().str()));
+      return false;
+    }
+  return true;
 }
 
 /// What the passes trust of what emission makes, beyond what MLIR's verifier knows.
@@ -102,7 +123,7 @@ bool checkModule(mlir::ModuleOp module, DiagnosticEngine &diagnostics) {
   if (huge)
     diagnostics.report(DiagnosticKind::UnsupportedFeature,
                        fmt::format("vectors of more than {} elements", maxVectorElements));
-  return !huge;
+  return !huge && checkCalls(module, diagnostics);
 }
 
 bool isLlvmDialect(mlir::ModuleOp module) {
@@ -223,6 +244,10 @@ private:
   }
 
   bool takePtx(CompiledModule &compiled) {
+    if (ptxTargetOf(ir.file->text()).empty()) {
+      diagnostics.report(DiagnosticKind::BadModule, "there is no `.target` in this PTX");
+      return false;
+    }
     compiled.kernels.emplace_back();
     compiled.kernels.back().ptx = ir.file->text().str();
     return merge(compiled);
@@ -262,10 +287,12 @@ private:
   llvm::StringRef trackSuffix;
 };
 
-/// What looks like a mistake of ours is one of the text's.
-void appendAsGiven(const DiagnosticEngine &found, DiagnosticEngine &diagnostics) {
+/// What looks like a mistake of ours is one of the text's: MLIR that our passes would not leave, LLVM IR that is good
+/// but not for PTX.
+void appendAsGiven(const DiagnosticEngine &found, IrKind irKind, DiagnosticEngine &diagnostics) {
+  DiagnosticKind given = irKind == IrKind::Llvm ? DiagnosticKind::UnsupportedFeature : DiagnosticKind::BadModule;
   for (const Diagnostic &one : found.diagnostics()) {
-    DiagnosticKind kind = one.kind == DiagnosticKind::Internal ? DiagnosticKind::BadModule : one.kind;
+    DiagnosticKind kind = one.kind == DiagnosticKind::Internal ? given : one.kind;
     diagnostics.report(kind, one.range, one.message).notes = one.notes;
   }
 }
@@ -307,7 +334,7 @@ std::optional<CompiledModule> Continuation::compile(const WrittenIr &ir, const T
       },
       stackBytes);
   llvm::CrashRecoveryContext::Disable();
-  appendAsGiven(found, diagnostics);
+  appendAsGiven(found, ir.kind, diagnostics);
   if (!survived)
     diagnostics.report(DiagnosticKind::UnsupportedFeature,
                        "MLIR or LLVM cannot cope with this IR, which hloc would not write: they crash");
