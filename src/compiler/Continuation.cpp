@@ -10,15 +10,15 @@
 #include "hloc/support/Suggestion.h"
 
 #include "fmt/format.h"
+#include "mlir/Analysis/CallGraph.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Parser/Parser.h"
 #include "llvm/ADT/SCCIterator.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/CrashRecoveryContext.h"
-#include "mlir/Analysis/CallGraph.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Parser/Parser.h"
 
 namespace hloc {
 
@@ -116,10 +116,12 @@ bool checkModule(mlir::ModuleOp module, DiagnosticEngine &diagnostics) {
     auto vector = llvm::dyn_cast<mlir::VectorType>(type);
     return vector && (vector.isScalable() || vector.getNumElements() > maxVectorElements);
   };
-  bool huge = module->walk([&](mlir::Operation *op) {
-                      return llvm::any_of(op->getResultTypes(), isHuge) ? mlir::WalkResult::interrupt()
-                                                                        : mlir::WalkResult::advance();
-                    }).wasInterrupted();
+  bool huge = module
+                  ->walk([&](mlir::Operation *op) {
+                    return llvm::any_of(op->getResultTypes(), isHuge) ? mlir::WalkResult::interrupt()
+                                                                      : mlir::WalkResult::advance();
+                  })
+                  .wasInterrupted();
   if (huge)
     diagnostics.report(DiagnosticKind::UnsupportedFeature,
                        fmt::format("vectors of more than {} elements", maxVectorElements));
@@ -210,8 +212,8 @@ private:
       diagnostics.report(DiagnosticKind::BadUsage,
                          fmt::format("`{0}` runs more than once: is this IR after `{0}#1` or `{0}#2`?", id));
     else
-      diagnostics.report(kindOfWrongStart(), fmt::format("no pass over MLIR is called `{}`{}", id,
-                                                         suggestion(nearestName(id, ids))));
+      diagnostics.report(kindOfWrongStart(),
+                         fmt::format("no pass over MLIR is called `{}`{}", id, suggestion(nearestName(id, ids))));
     return std::nullopt;
   }
 
@@ -223,9 +225,10 @@ private:
     std::string id = startAfter(ir.file->text());
     if (!canStartAfter(*module, id)) {
       diagnostics
-          .report(kindOfWrongStart(), fmt::format("compiling on after `{}` would not be the same as not having stopped, or "
-                                                  "it is no pass",
-                                                  id))
+          .report(kindOfWrongStart(),
+                  fmt::format("compiling on after `{}` would not be the same as not having stopped, or "
+                              "it is no pass",
+                              id))
           .note("`--start-after=translated` runs all of LLVM's passes, `--start-after=optimized` none");
       return false;
     }

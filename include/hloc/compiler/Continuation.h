@@ -5,8 +5,8 @@
 //   WrittenIr ir{IrKind::Mlir, file, ""};
 //   std::optional<CompiledModule> compiled = continuation.compile(ir, *findTarget("sm_90"), Stage::Ptx, false);
 //
-// From a dump, unchanged and with the options of the run that made it, comes that run's PTX to the byte. The text may be
-// anything: what is wrong with it is reported, and is never taken for a mistake of the compiler's.
+// From a dump, unchanged and with the options of the run that made it, comes that run's PTX to the byte. The text may
+// be anything: what is wrong with it is reported, and is never taken for a mistake of the compiler's.
 
 #include "hloc/compiler/Compiler.h"
 
