@@ -202,11 +202,12 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) 
   raw.offer(app.add_option("--input-format", raw.inputFormat, "what the inputs are; by default what their suffixes say")
                 ->type_name("KIND"),
             inputFormats);
-  raw.offer(app.add_option("--start-after", options.startAfter,
-                           "of MLIR and LLVM IR: the pass that has left it, emit for none; by default as its first line "
-                           "says")
-                ->type_name("PASS"),
-            startIds, /*closed=*/false);
+  raw.offer(
+      app.add_option("--start-after", options.startAfter,
+                     "of MLIR and LLVM IR: the pass that has left it, emit for none; by default as its first line "
+                     "says")
+          ->type_name("PASS"),
+      startIds, /*closed=*/false);
   app.option_defaults()->group("Output");
   app.add_option("-o,--output", options.output, "file, folder for several targets, or - (stdout, the default)")
       ->type_name("FILE");

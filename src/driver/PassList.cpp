@@ -32,7 +32,8 @@ void registerKernelPasses() {
 std::vector<PassRow> optPasses() {
   registerKernelPasses();
   std::vector<PassRow> rows = {
-      {"mlir", "symbol-dce", PassInfo::lookup("symbol-dce")->getPassDescription().str()}}; // drops what tests do not look at
+      {"mlir", "symbol-dce",
+       PassInfo::lookup("symbol-dce")->getPassDescription().str()}}; // drops what tests do not look at
   for (const PassName &pass : kernelPasses())
     rows.push_back({"mlir", pass.argument, pass.summary});
   auto byName = [](const PassRow &a, const PassRow &b) { return a.name < b.name; };

@@ -1,6 +1,6 @@
 // Going on from texts of earlier stages, as a library.
-#include "hloc/codegen/LlvmPasses.h"
 #include "hloc/compiler/Continuation.h"
+#include "hloc/codegen/LlvmPasses.h"
 #include "hloc/compiler/StageLine.h"
 
 #include <catch2/catch.hpp>
@@ -37,7 +37,9 @@ public:
   explicit Texts(bool passes) : passes(passes) {}
   bool wantsPasses() const override { return passes; }
   bool wantsTexts() const override { return passes; }
-  void produced(const IrEvent &event) override { texts[event.track.str()].push_back({event.kind, event.stageLine + event.text()}); }
+  void produced(const IrEvent &event) override {
+    texts[event.track.str()].push_back({event.kind, event.stageLine + event.text()});
+  }
   std::map<std::string, std::vector<std::pair<IrKind, std::string>>> texts;
 
 private:
@@ -153,7 +155,8 @@ TEST_CASE("several modules in one text become one PTX; what is wrong with a late
 
 TEST_CASE("what is wrong with a text is never an internal error") {
   for (IrKind kind : {IrKind::Mlir, IrKind::Llvm, IrKind::Ptx})
-    for (const char *text : {"", "\xff\xfe", "module {", "define ptx_kernel void @k() {", "{}", "module {}", ".version 8.0"}) {
+    for (const char *text :
+         {"", "\xff\xfe", "module {", "define ptx_kernel void @k() {", "{}", "module {}", ".version 8.0"}) {
       DiagnosticEngine diagnostics;
       CHECK_FALSE(goOn(kind, text, diagnostics, kind == IrKind::Mlir ? "emit" : ""));
       CHECK(diagnostics.exitCode() == ExitCode::InvalidInput);
