@@ -81,8 +81,10 @@ template <typename T> Verdict Judge::judgeReal(const T &exact, uint64_t pattern)
   bool isSubnormal = exponent < smallestExponent;
   exponent = std::max<int64_t>(exponent, smallestExponent);
   T difference = found - value;
-  double ulps = std::fabs(toDouble(scaled(difference, format.mantissaBits - exponent)));
-  if (ulps == 0.5 && !isRoundedToEven(toDouble(value), actual))
+  T distance = fabs(scaled(difference, format.mantissaBits - exponent));
+  double ulps = toDouble(distance);
+  bool isTie = !(distance < T(0.5)) && !(T(0.5) < distance); // as a double it would often be one
+  if (isTie && !isRoundedToEven(toDouble(value), actual))
     ulps += oddTie;
   return {isSubnormal ? Kind::Subnormal : Kind::Normal, ulps};
 }
