@@ -323,8 +323,8 @@ Pair arcTangent2(CodeBuilder &b, Pair y, Pair x) {
   return {log.im, b.negF(log.re)};
 }
 
-/// z / |z| without |z|, which may overflow: of the larger part and the ratio of the smaller to it, 1 / sqrt(1 + ratio^2)
-/// and ratio / sqrt(1 + ratio^2). Infinite parts have no sign.
+/// z / |z| without |z|, which may overflow: of the larger part and the ratio of the smaller to it, 1 / sqrt(1 +
+/// ratio^2) and ratio / sqrt(1 + ratio^2). Infinite parts have no sign.
 Pair signOf(CodeBuilder &b, Pair z) {
   Value re = b.absF(z.re), im = b.absF(z.im);
   Value realLarger = b.cmpF(FPred::OGE, re, im);
@@ -341,8 +341,8 @@ Pair signOf(CodeBuilder &b, Pair z) {
   return {part(z.re, b.select(realLarger, most, least)), part(z.im, b.select(realLarger, least, most))};
 }
 
-/// 1 / (1 + e^-z), or e^z / (1 + e^z) on the left: neither overflows. With e = (a, b), p = 1 + a, n = p^2 + b^2 they are
-/// (p, -b) / n and (a p + b^2, b) / n.
+/// 1 / (1 + e^-z), or e^z / (1 + e^z) on the left: neither overflows. With e = (a, b), p = 1 + a, n = p^2 + b^2 they
+/// are (p, -b) / n and (a p + b^2, b) / n.
 Pair logistic(CodeBuilder &b, Pair z) {
   Value isLeft = b.cmpF(FPred::OLT, z.re, 0.0);
   Pair e = exponential(b, {b.negF(b.absF(z.re)), b.select(isLeft, z.im, b.negF(z.im))});

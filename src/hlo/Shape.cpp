@@ -34,7 +34,8 @@ Shape Shape::array(ElementType type, llvm::ArrayRef<int64_t> dims, Layout layout
   for (int64_t dim : dims)
     made->elements = dim == unbounded ? made->elements : llvm::SaturatingMultiply<uint64_t>(made->elements, dim);
   made->dynamic.assign(dynamic.begin(), dynamic.end());
-  made->anyDynamic = llvm::is_contained(dynamic, true) || llvm::is_contained(dims, unbounded);
+  made->anyUnbounded = llvm::is_contained(dims, unbounded);
+  made->anyDynamic = made->anyUnbounded || llvm::is_contained(dynamic, true);
   return Shape(llvm::IntrusiveRefCntPtr<const Storage>(made));
 }
 
@@ -42,8 +43,11 @@ Shape Shape::tuple(llvm::ArrayRef<Shape> elements) {
   auto *made = new Storage();
   made->kind = Kind::Tuple;
   made->elementShapes.assign(elements.begin(), elements.end());
-  for (const Shape &element : elements)
+  for (const Shape &element : elements) {
     made->anyDynamic |= element.hasDynamicDims();
+    made->anyUnbounded |= element.hasUnboundedDims();
+    made->anyBuffer |= element.hasBuffer();
+  }
   return Shape(llvm::IntrusiveRefCntPtr<const Storage>(made));
 }
 
@@ -69,6 +73,8 @@ Shape Shape::buffer(const Shape &of) {
   made->elements = of.storage->elements;
   made->layoutGiven = of.storage->layoutGiven;
   made->anyDynamic = of.storage->anyDynamic;
+  made->anyUnbounded = of.storage->anyUnbounded;
+  made->anyBuffer = true;
   return Shape(llvm::IntrusiveRefCntPtr<const Storage>(made));
 }
 

@@ -9,16 +9,6 @@ namespace hloc {
 
 namespace {
 
-bool hasUnboundedDims(const Shape &shape) {
-  if (shape.isTuple())
-    return llvm::any_of(shape.elements(), hasUnboundedDims);
-  return shape.hasDynamicDims() && llvm::is_contained(shape.dims(), Shape::unbounded);
-}
-
-bool hasBuffer(const Shape &shape) {
-  return shape.isTuple() ? llvm::any_of(shape.elements(), hasBuffer) : shape.isBuffer();
-}
-
 /// Families whose ops compute on arrays only.
 bool takesArraysOnly(OpcodeFamily family) {
   switch (family) {
@@ -60,7 +50,7 @@ bool checkOperandsAndAttributes(InferenceContext &c) {
     }
   bool arraysOnly = takesArraysOnly(family(opcode));
   for (unsigned i = 0; i < c.numOperands(); ++i) {
-    if (hasBuffer(c.operand(i))) {
+    if (c.operand(i).hasBuffer()) {
       c.fail(VerifierRule::shape_c3, "operand " + llvm::Twine(i) + " is a buffer " + show(c.operand(i)));
       return false;
     }
@@ -165,11 +155,11 @@ std::optional<Shape> inferByFamily(InferenceContext &c) {
 std::optional<Shape> inferWithRules(InferenceContext &c) {
   if (!checkOperandsAndAttributes(c))
     return std::nullopt;
-  if (hasBuffer(c.declared()))
+  if (c.declared().hasBuffer())
     return c.fail(VerifierRule::shape_c3, "the result is a buffer " + show(c.declared()));
-  bool unboundedOperand = hasUnboundedDims(c.declared());
+  bool unboundedOperand = c.declared().hasUnboundedDims();
   for (unsigned i = 0; i < c.numOperands() && !unboundedOperand; ++i)
-    unboundedOperand = hasUnboundedDims(c.operand(i));
+    unboundedOperand = c.operand(i).hasUnboundedDims();
   return unboundedOperand ? inferUnbounded(c) : inferByFamily(c);
 }
 

@@ -69,7 +69,9 @@ struct RoundNearestEven {
 };
 struct Rsqrt {
   template <RealLane T> static T apply(T x) { return T(1) / std::sqrt(x); }
-  template <ComplexLane T> static T apply(T z) { return inMoreDigits([](auto wide) { return complexRsqrt(wide); }, z); }
+  template <ComplexLane T> static T apply(T z) {
+    return inMoreDigits([](auto wide) { return complexRsqrt(wide); }, z);
+  }
 };
 struct Logistic {
   template <RealLane T> static T apply(T x) { return T(1) / (T(1) + std::exp(-x)); }
@@ -84,11 +86,15 @@ struct Logistic {
 };
 struct ExponentialMinusOne {
   template <RealLane T> static T apply(T x) { return std::expm1(x); }
-  template <ComplexLane T> static T apply(T z) { return inMoreDigits([](auto wide) { return complexExpm1(wide); }, z); }
+  template <ComplexLane T> static T apply(T z) {
+    return inMoreDigits([](auto wide) { return complexExpm1(wide); }, z);
+  }
 };
 struct LogPlusOne {
   template <RealLane T> static T apply(T x) { return std::log1p(x); }
-  template <ComplexLane T> static T apply(T z) { return inMoreDigits([](auto wide) { return complexLog1p(wide); }, z); }
+  template <ComplexLane T> static T apply(T z) {
+    return inMoreDigits([](auto wide) { return complexLog1p(wide); }, z);
+  }
 };
 
 // Ops that are a function of the C library, on reals alone or on reals and complex numbers.

@@ -106,8 +106,8 @@ class ComplexSamples {
 public:
   /// Without extremes: of ops whose usual formulas overflow on the way, products and what is made of them.
   ComplexSamples(const FloatFormat &format, uint64_t i, bool withExtremes)
-      : random(i), kind(i % (withExtremes ? numKinds : numModerateKinds)), mantissaBits(int(format.mantissaBits)), least(1 - format.bias),
-        most(format.bias), limit(format.bits == 64 ? 709 : 88), isDouble(format.bits == 64) {}
+      : random(i), kind(i % (withExtremes ? numKinds : numModerateKinds)), mantissaBits(int(format.mantissaBits)),
+        least(1 - format.bias), most(format.bias), limit(format.bits == 64 ? 709 : 88), isDouble(format.bits == 64) {}
   static constexpr unsigned numModerateKinds = 13, numKinds = 16;
   using Number = std::pair<double, double>;
 

@@ -65,7 +65,9 @@ public:
   bool hasDefaultLayout() const;                            ///< minor-to-major is descending
   bool layoutGiven() const { return storage->layoutGiven; } ///< was written in the text
   bool isDynamic(unsigned i) const { return !storage->dynamic.empty() && storage->dynamic[i]; }
-  bool hasDynamicDims() const { return storage->anyDynamic; } ///< anywhere, tuples included
+  bool hasDynamicDims() const { return storage->anyDynamic; }     ///< anywhere, tuples included
+  bool hasUnboundedDims() const { return storage->anyUnbounded; } ///< likewise
+  bool hasBuffer() const { return storage->anyBuffer; }           ///< likewise
   /// Bytes in device memory, sub-byte types packed; tuples: 0.
   int64_t byteSize() const;
 
@@ -102,7 +104,7 @@ private:
     Kind kind = Kind::Tuple;
     ElementType type = ElementType::Token;
     bool layoutGiven = false;
-    bool anyDynamic = false;
+    bool anyDynamic = false, anyUnbounded = false, anyBuffer = false;
     int64_t elements = 0;
     llvm::SmallVector<int64_t, 6> dims;
     llvm::SmallVector<bool, 0> dynamic;
