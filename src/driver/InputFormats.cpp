@@ -61,6 +61,8 @@ std::string formatRefusal(const CompileOptions &options, llvm::StringRef input, 
     return what + ", a later stage than what --emit or -o ask for";
   if (options.stopAfter <= stageOf(format))
     return what + ", which is later than where --stop-after ends";
+  if (!options.only.empty() || options.keepGoing)
+    return what + ", and --only and --keep-going are about kernels of HLO";
   if (options.remarks)
     return what + ", and --remarks are about HLO";
   if (options.lineInfo && format != IrKind::Mlir)
