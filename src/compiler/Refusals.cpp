@@ -14,10 +14,11 @@ namespace {
 
 /// What stands in the way of `instr`; nothing if it is structure or can be compiled.
 void findObstacles(const HloInstruction &instr, const TargetInfo *target, DiagnosticEngine &found) {
-  if (!checkNormalForm(instr, found) || instr.opcode() != Opcode::Fusion || !isWork(instr))
+  bool normal = checkNormalForm(instr, found);
+  if (instr.opcode() != Opcode::Fusion || !isWork(instr))
     return;
   llvm::FailureOr<FusionGraph> graph = supportedGraph(*instr.computation(AttributeKey::Calls), found);
-  if (succeeded(graph) && target)
+  if (normal && succeeded(graph) && target)
     (void)planFusion(*graph, {}, *target, found);
 }
 
