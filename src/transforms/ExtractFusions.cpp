@@ -52,22 +52,19 @@ private:
     }
   }
 
+  /// The fusions whose values something else reads, through the structure that is kept or not.
   void findResults() {
-    markResults(old.root());
-    for (HloInstruction *instr : old.instructions())
-      if (!kept[instr->id()])
-        llvm::for_each(instr->operands(), [&](HloInstruction *operand) { markResults(operand); });
-    if (llvm::is_contained(isResult, true))
-      return;
-    isResult = chosen; // read by nobody, or by each other alone
-  }
-
-  /// The fusions whose values `value`, which is read from outside, consists of.
-  void markResults(HloInstruction *value) {
-    if (chosen[value->id()])
-      isResult[value->id()] = true;
-    else if (kept[value->id()])
-      llvm::for_each(value->operands(), [&](HloInstruction *operand) { markResults(operand); });
+    std::vector<bool> isRead(chosen.size(), false);
+    isRead[old.root()->id()] = true;
+    for (HloInstruction *instr : llvm::reverse(old.instructions())) {
+      const bool read = isRead[instr->id()];
+      isResult[instr->id()] = read && chosen[instr->id()];
+      if (!kept[instr->id()] || (read && !chosen[instr->id()]))
+        for (HloInstruction *operand : instr->operands())
+          isRead[operand->id()] = true;
+    }
+    if (!llvm::is_contained(isResult, true))
+      isResult = chosen; // read by nobody, or by each other alone
   }
 
   void addParameters(HloBuilder &builder) {

@@ -82,3 +82,22 @@ TEST_CASE("extracted: results lie in parameters where they lay in what these sta
   REQUIRE(inputOutputAliases(*two.module));
   CHECK(Extracted({"v"}, {{"w", {nullptr, 0, 1}}}).aliases().empty()); // not extracted
 }
+
+TEST_CASE("extracted: what is between may be long") {
+  constexpr int length = 300'000; // a call for each would need more stack than there is
+  std::string text = "HloModule m\nf { a = f32[4] parameter(0)\n ROOT n = f32[4] negate(a) }\n"
+                     "ENTRY e { p = f32[4] parameter(0)\n b0 = f32[4] fusion(p), kind=kLoop, calls=f\n";
+  for (int i = 1; i <= length; ++i)
+    text += " b" + std::to_string(i) + " = f32[4] bitcast(b" + std::to_string(i - 1) + ")\n";
+  text += " x = f32[4] fusion(b" + std::to_string(length) + "), kind=kLoop, calls=f\n";
+  text += " ROOT t = (f32[4], f32[4]) tuple(x, b" + std::to_string(length) + ") }\n";
+  PassRun whole(text);
+  std::vector<ExtractedFusion> both;
+  for (const HloInstruction *instr : whole.module->entry()->instructions())
+    if (instr->opcode() == Opcode::Fusion)
+      both.push_back({instr, ""});
+  REQUIRE(both.size() == 2);
+  std::unique_ptr<HloModule> part = extractFusions(*whole.module, both, {});
+  CHECK(part->entry()->root()->numOperands() == 2); // both are read from outside
+  CHECK(part->entry()->instructions().size() == length + 4);
+}
