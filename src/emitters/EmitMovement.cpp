@@ -16,7 +16,19 @@ namespace {
 
 using IPred = CodeBuilder::IPred;
 
-/// min(max(start, 0), high) as an index. Clamped in its own width first, so that no start value wraps around.
+Value both(CodeBuilder &b, Value x, Value y) { return !x ? y : !y ? x : b.andI(x, y); }
+
+Value insideInterval(CodeBuilder &b, Value value, Interval interval, Interval known) {
+  Value result;
+  if (known.lower < interval.lower)
+    result = b.cmpI(IPred::sge, value, interval.lower);
+  if (known.upper > interval.upper)
+    result = both(b, result, b.cmpI(IPred::sle, value, interval.upper));
+  return result;
+}
+
+} // namespace
+
 Value clampStart(CodeBuilder &b, Value start, ElementType type, int64_t high) {
   bool narrow = bitWidth(type) <= 32 && type != ElementType::U32 && high <= std::numeric_limits<int32_t>::max();
   Type width = narrow ? b.getI32Type() : b.getI64Type();
@@ -31,19 +43,6 @@ Value clampStart(CodeBuilder &b, Value start, ElementType type, int64_t high) {
   index.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(b.getContext(), Interval{0, high}));
   return index;
 }
-
-Value both(CodeBuilder &b, Value x, Value y) { return !x ? y : !y ? x : b.andI(x, y); }
-
-Value insideInterval(CodeBuilder &b, Value value, Interval interval, Interval known) {
-  Value result;
-  if (known.lower < interval.lower)
-    result = b.cmpI(IPred::sge, value, interval.lower);
-  if (known.upper > interval.upper)
-    result = both(b, result, b.cmpI(IPred::sle, value, interval.upper));
-  return result;
-}
-
-} // namespace
 
 SmallVector<Value> applyMap(CodeBuilder &b, const IndexingMap &map, ValueRange operands) {
   unsigned numDims = map.dims().size();

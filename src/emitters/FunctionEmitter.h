@@ -107,6 +107,8 @@ struct OpcodeEmission {
 
 /// Results of `map` (without its constraints) at `operands`: dims, then ranges and runtime variables.
 llvm::SmallVector<mlir::Value> applyMap(CodeBuilder &b, const IndexingMap &map, mlir::ValueRange operands);
+/// min(max(start, 0), high) as an index. Clamped in its own width first, so that no start value wraps around.
+mlir::Value clampStart(CodeBuilder &b, mlir::Value start, ElementType type, int64_t high);
 /// Do the bounds and constraints of `map` hold at `indices`, which are known to lie in [0, sizes)? Null: always.
 mlir::Value insideDomain(CodeBuilder &b, const IndexingMap &map, mlir::ValueRange indices,
                          llvm::ArrayRef<int64_t> sizes);

@@ -4,6 +4,7 @@
 #include "emitters/KernelBuilder.h"
 #include "emitters/heroes/LoopEmitter.h"
 #include "emitters/heroes/TransposeEmitter.h"
+#include "emitters/heroes/UpdateSliceEmitter.h"
 #include "hloc/dialect/XlaGpu.h"
 #include "hloc/emitters/OpcodeSupport.h"
 #include "hloc/support/Check.h"

@@ -18,11 +18,18 @@ llvm::StringRef text(Hero hero) {
 
 namespace {
 
+/// A kernel, and what has to be copied before it.
+struct SelectedHero {
+  KernelPlan kernel;
+  std::vector<CopyPlan> copies;
+};
+
 /// Asks the heroes in the order of the table.
-KernelPlan selectHero(const FusionGraph &graph, const TargetInfo &target, std::vector<HeroRejection> &rejections) {
+SelectedHero selectHero(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target,
+                        std::vector<HeroRejection> &rejections) {
 #define HLOC_HERO(name, heroText, planType)                                                                            \
-  if (HeroMatch<planType> match = matchHero<planType>(graph, target))                                                  \
-    return {match.launch(), {}, std::move(match.plan())};                                                              \
+  if (HeroMatch<planType> match = matchHero<planType>(graph, offers, target))                                          \
+    return {{match.launch(), {}, std::move(match.plan())}, std::move(match.copies())};                                 \
   else                                                                                                                 \
     rejections.push_back({heroText, match.reason()});
 #include "hloc/fusion/Heroes.def"
@@ -124,7 +131,7 @@ llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAli
   plan.aliasing.resize(graph.roots().size());
   if (graph.bytesWritten() == 0)
     return plan;
-  KernelPlan kernel = selectHero(graph, target, plan.rejections);
+  auto [kernel, copies] = selectHero(graph, offers, target, plan.rejections);
   const Dim3 &grid = kernel.launch.grid;
   if (grid.x > target.maxGridX || grid.y > target.maxGridY) {
     diagnostics.report(DiagnosticKind::UnsupportedFeature, graph.computation().root()->range(),
@@ -134,7 +141,9 @@ llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAli
   }
   plan.aliasing = acceptOffers(graph, offers, kernel);
   bindBuffers(graph, plan.aliasing, kernel);
-  plan.steps.push_back(std::move(kernel));
+  plan.steps.assign(copies.begin(), copies.end());
+  if (grid.x > 0)
+    plan.steps.push_back(std::move(kernel));
   return plan;
 }
 
@@ -150,8 +159,9 @@ KernelSpec describeKernel(const FusionGraph &graph, const FusionPlan &plan, cons
   spec.hero = text(kernel.hero()).str();
   spec.plan = kernel.toString();
   spec.rejections = plan.rejections;
-  spec.bytesRead = graph.bytesRead();
-  spec.bytesWritten = graph.bytesWritten();
+  KernelTraffic traffic = visitHero(kernel.plan, [&](const auto &own) { return trafficOf(own, graph); });
+  spec.bytesRead = traffic.read;
+  spec.bytesWritten = traffic.written;
   return spec;
 }
 

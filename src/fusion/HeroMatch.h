@@ -12,25 +12,30 @@ struct Rejection {
   std::string reason;
 };
 
-/// A hero's plan with its launch, or the reason why there is none.
+/// A hero's plan with its launch and the copies that have to be made before it, or the reason why there is none.
 template <typename Plan> class HeroMatch {
 public:
   HeroMatch(Rejection why) : result(std::move(why)) {}
-  HeroMatch(Plan plan, LaunchGeometry launch) : result(Accepted{std::move(plan), launch}) {}
+  HeroMatch(Plan plan, LaunchGeometry launch, std::vector<CopyPlan> copies = {})
+      : result(Accepted{std::move(plan), launch, std::move(copies)}) {}
   explicit operator bool() const { return std::holds_alternative<Accepted>(result); }
   Plan &plan() { return std::get<Accepted>(result).plan; }
   const LaunchGeometry &launch() const { return std::get<Accepted>(result).launch; }
+  std::vector<CopyPlan> &copies() { return std::get<Accepted>(result).copies; }
   const std::string &reason() const { return std::get<Rejection>(result).reason; }
 
 private:
   struct Accepted {
     Plan plan;
     LaunchGeometry launch;
+    std::vector<CopyPlan> copies;
   };
   std::variant<Accepted, Rejection> result;
 };
 
-template <typename Plan> HeroMatch<Plan> matchHero(const FusionGraph &graph, const TargetInfo &target);
+/// `offers`: by root, the parameter whose buffer it may have (planFusion).
+template <typename Plan>
+HeroMatch<Plan> matchHero(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target);
 
 /// May output `root` have the buffer of `parameter`? A kernel of many threads may overwrite an element only when all
 /// that read it have done so.
@@ -54,8 +59,19 @@ struct ComputedSpaces {
 template <typename Plan>
 ComputedSpaces computedSpaces(const Plan &plan, const FusionGraph &graph, mlir::MLIRContext *context);
 
+/// Least global traffic of a kernel, in bytes.
+struct KernelTraffic {
+  uint64_t read = 0, written = 0;
+};
+/// All parameters and outputs, unless the hero leaves some alone.
+template <typename Plan> KernelTraffic trafficOf(const Plan &, const FusionGraph &graph) {
+  return {graph.bytesRead(), graph.bytesWritten()};
+}
+template <> KernelTraffic trafficOf<UpdateSlicePlan>(const UpdateSlicePlan &plan, const FusionGraph &graph);
+
 #define HLOC_HERO(name, text, plan)                                                                                    \
-  template <> HeroMatch<plan> matchHero<plan>(const FusionGraph &graph, const TargetInfo &target);                     \
+  template <>                                                                                                          \
+  HeroMatch<plan> matchHero<plan>(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target);   \
   template <> bool mayTakePlace<plan>(const plan &, const FusionGraph &graph, unsigned root, unsigned parameter);      \
   template <> ComputedSpaces computedSpaces<plan>(const plan &, const FusionGraph &graph, mlir::MLIRContext *context);
 #include "hloc/fusion/Heroes.def"
@@ -74,6 +90,12 @@ template <typename Visit> auto visitHero(const HeroPlan &plan, Visit visit) {
 }
 
 // Shared by heroes.
+
+/// The block of a kernel whose threads work each for itself, as XLA's loop emitter has it. 16 such blocks fill a
+/// multiprocessor of 2048 threads.
+constexpr uint32_t threadsPerLoopBlock = 128;
+/// So many threads in such blocks, in rows of blocks if there are very many; none for 0.
+LaunchGeometry launchOf(int64_t threads, const TargetInfo &target);
 
 /// Same dimensions in the same order in memory.
 bool sameArray(const Shape &a, const Shape &b);

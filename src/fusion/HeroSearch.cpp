@@ -3,7 +3,18 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <algorithm>
+
 namespace hloc {
+
+LaunchGeometry launchOf(int64_t threads, const TargetInfo &target) {
+  LaunchGeometry launch;
+  launch.block = {uint32_t(std::clamp<int64_t>(threads, 1, threadsPerLoopBlock)), 1, 1};
+  uint64_t blocks = (uint64_t(threads) + threadsPerLoopBlock - 1) / threadsPerLoopBlock;
+  uint64_t rows = std::max<uint64_t>((blocks + target.maxGridX - 1) / target.maxGridX, 1);
+  launch.grid = {uint32_t((blocks + rows - 1) / rows), uint32_t(rows), 1};
+  return launch;
+}
 
 bool sameArray(const Shape &a, const Shape &b) { return a.sameDims(b) && a.minorToMajor() == b.minorToMajor(); }
 

@@ -10,8 +10,6 @@
 namespace hloc {
 namespace {
 
-/// As XLA's loop emitter has it. 16 such blocks fill a multiprocessor of 2048 threads.
-constexpr uint32_t threadsPerBlock = 128;
 /// Ops of one thread's straight code, instructions times elements: more elements per thread than this allows only cost
 /// compile time and registers. An estimate, not measured: it leaves 8 elements to a fusion of 256 instructions.
 constexpr int64_t maxOpsPerThread = 2048;
@@ -49,24 +47,17 @@ unsigned elementsPerThread(const LoopNest &nest, const FusionGraph &graph, const
   count = std::min(count, 32u);
   if (llvm::any_of(graph.instructions(), [](const HloInstruction *instr) { return isSequentialLoop(*instr); }))
     count = 1;
-  int64_t oneBlockEach = int64_t(target.multiprocessors) * threadsPerBlock;
+  int64_t oneBlockEach = int64_t(target.multiprocessors) * threadsPerLoopBlock;
   while (count > least && (nest.elements / count < oneBlockEach ||
                            int64_t(count) * int64_t(graph.instructions().size()) > maxOpsPerThread))
     count /= 2;
   return std::max(count, least);
 }
 
-Dim3 gridFor(int64_t threads, const TargetInfo &target) {
-  uint64_t blocks = (uint64_t(threads) + threadsPerBlock - 1) / threadsPerBlock;
-  if (blocks <= target.maxGridX)
-    return {uint32_t(blocks), 1, 1};
-  uint64_t y = (blocks + target.maxGridX - 1) / target.maxGridX;
-  return {uint32_t((blocks + y - 1) / y), uint32_t(y), 1};
-}
-
 } // namespace
 
-template <> HeroMatch<LoopPlan> matchHero<LoopPlan>(const FusionGraph &graph, const TargetInfo &target) {
+template <>
+HeroMatch<LoopPlan> matchHero<LoopPlan>(const FusionGraph &graph, const FusionAliasing &, const TargetInfo &target) {
   LoopPlan plan;
   for (auto [i, root] : llvm::enumerate(graph.roots())) {
     int64_t elements = root.shape.numElements();
@@ -84,10 +75,7 @@ template <> HeroMatch<LoopPlan> matchHero<LoopPlan>(const FusionGraph &graph, co
     nest.perThread = elementsPerThread(nest, graph, target);
     threads = std::max(threads, nest.threads());
   }
-  LaunchGeometry launch;
-  launch.block = {uint32_t(std::clamp<int64_t>(threads, 1, threadsPerBlock)), 1, 1};
-  launch.grid = threads == 0 ? Dim3{0, 1, 1} : gridFor(threads, target);
-  return {std::move(plan), launch};
+  return {std::move(plan), launchOf(threads, target)};
 }
 
 /// Each element is overwritten by the thread that alone reads it, after it has read it.

@@ -140,7 +140,9 @@ int64_t TransposePlan::tilesAlong(unsigned dim) const {
   return (inputDims[dim] + size - 1) / size;
 }
 
-template <> HeroMatch<TransposePlan> matchHero<TransposePlan>(const FusionGraph &graph, const TargetInfo &target) {
+template <>
+HeroMatch<TransposePlan> matchHero<TransposePlan>(const FusionGraph &graph, const FusionAliasing &,
+                                                  const TargetInfo &target) {
   TransposePlan plan;
   plan.heroes = readElementwise(graph, isHero);
   if (plan.heroes.empty())

@@ -164,12 +164,19 @@ private:
   }
 
   /// The buffer whose place output `buffer` of `work` should take; nothing if none, or if somebody still needs it.
-  std::optional<uint32_t> wantedPlace(size_t work, uint32_t buffer, unsigned output) const {
+  /// What is updated in part is always worth it, others work in place where the text says so.
+  std::optional<uint32_t> wantedPlace(size_t work, const FusionGraph &graph, uint32_t buffer, unsigned output) const {
     auto [given, end] = placesGiven.equal_range(buffer);
     for (; given != end; ++given)
       if (isFree(given->second, work))
         return given->second;
+    auto isOver = [&](uint32_t operand) {
+      return plan.buffers[operand].kind == ModuleBuffer::Kind::Temporary && isFree(operand, work);
+    };
     const HloInstruction &fusion = *works[work].fusion;
+    if (std::optional<unsigned> parameter = updatedParameter(graph, output))
+      if (uint32_t operand = placeOf(works[work].inputs[*parameter]).buffer; isOver(operand))
+        return operand;
     const AttributeValue *aliases = fusion.find(AttributeKey::OutputToOperandAliasing);
     if (!aliases)
       return std::nullopt;
@@ -179,7 +186,7 @@ private:
           !fusion.operand(alias.operand)->shape().isArray())
         continue;
       uint32_t operand = placeOf(places.at(fusion.operand(alias.operand)).front()).buffer;
-      if (plan.buffers[operand].kind == ModuleBuffer::Kind::Temporary && isFree(operand, work))
+      if (isOver(operand))
         return operand;
     }
     return std::nullopt;
@@ -217,13 +224,16 @@ private:
       addUnsupported(works[number], reason->second);
       return true;
     }
+    llvm::FailureOr<FusionGraph> graph = FusionGraph::build(*fusion.computation(AttributeKey::Calls), diagnostics);
+    if (failed(graph))
+      return false;
     // Where an output may go, and which of the fusion's parameters lies there, if any.
     llvm::SmallVector<std::optional<uint32_t>> wanted;
     FusionAliasing offers;
     const Slices inputs =
         llvm::map_to_vector<2>(works[number].inputs, [&](BufferSlice slice) { return placeOf(slice); });
     for (auto [i, output] : llvm::enumerate(works[number].outputs)) {
-      std::optional<uint32_t> place = wantedPlace(number, output.buffer, unsigned(i));
+      std::optional<uint32_t> place = wantedPlace(number, *graph, output.buffer, unsigned(i));
       auto isPlace = [&](const BufferSlice &slice) { return slice.buffer == *place; };
       if (place && (llvm::is_contained(wanted, place) || llvm::count_if(inputs, isPlace) > 1))
         place.reset(); // wanted by an output before, or given to two parameters
@@ -231,7 +241,7 @@ private:
       offers.push_back(input == inputs.end() ? std::nullopt : std::optional(unsigned(input - inputs.begin())));
       wanted.push_back(place);
     }
-    std::shared_ptr<const PlannedFusion> planned = planOf(fusion, offers);
+    std::shared_ptr<const PlannedFusion> planned = planOf(std::move(*graph), offers);
     if (!planned)
       return false;
     for (unsigned i = 0; i < wanted.size(); ++i)
@@ -245,21 +255,17 @@ private:
   }
 
   /// One plan for all fusions that call the computation and are offered the same.
-  std::shared_ptr<const PlannedFusion> planOf(const HloInstruction &fusion, const FusionAliasing &offers) {
-    const HloComputation &body = *fusion.computation(AttributeKey::Calls);
+  std::shared_ptr<const PlannedFusion> planOf(FusionGraph graph, const FusionAliasing &offers) {
     std::vector<int64_t> key;
     for (const std::optional<unsigned> &offer : offers)
       key.push_back(offer ? int64_t(*offer) : -1);
-    std::shared_ptr<const PlannedFusion> &known = planned[{&body, std::move(key)}];
+    std::shared_ptr<const PlannedFusion> &known = planned[{&graph.computation(), std::move(key)}];
     if (known)
       return known;
-    llvm::FailureOr<FusionGraph> graph = FusionGraph::build(body, diagnostics);
-    if (failed(graph))
-      return nullptr;
-    llvm::FailureOr<FusionPlan> fusionPlan = planFusion(*graph, offers, target, diagnostics);
+    llvm::FailureOr<FusionPlan> fusionPlan = planFusion(graph, offers, target, diagnostics);
     if (failed(fusionPlan))
       return nullptr;
-    return known = std::make_shared<PlannedFusion>(PlannedFusion{std::move(*graph), std::move(*fusionPlan)});
+    return known = std::make_shared<PlannedFusion>(PlannedFusion{std::move(graph), std::move(*fusionPlan)});
   }
 
   void addSteps(const Work &work, std::shared_ptr<const PlannedFusion> planned) {

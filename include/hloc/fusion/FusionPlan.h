@@ -98,6 +98,10 @@ struct FusionPlan {
   std::string toString() const;
 };
 
+/// The parameter that output `root` updates a part of, if it is a dynamic-update-slice, or a bitcast of one: worth an
+/// offer where nobody reads it afterwards.
+std::optional<unsigned> updatedParameter(const FusionGraph &graph, unsigned root);
+
 /// Plans a fusion. `offers`: outputs may have the buffer of a parameter that nobody reads afterwards, where the hero
 /// can bear it; empty for none. Arrays of 2^55 and more elements, which no launch covers, are reported and fail.
 llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target,

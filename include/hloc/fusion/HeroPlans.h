@@ -52,4 +52,25 @@ struct TransposePlan {
   std::string toString() const;
 };
 
+/// Dynamic-update-slices of arrays that lie where the outputs do: only the updates are computed and stored. An output
+/// that does not take its operand's place is a copy of it first.
+///
+///   dynamic-update-slice(f32[2048,1024] parameter, f32[256,512], i, j): one thread for each of 131072 elements
+struct UpdateSlicePlan {
+  struct Update {
+    const HloInstruction *hero; ///< the dynamic-update-slice
+    unsigned root;              ///< index into FusionGraph::roots(): the hero, or a bitcast of it
+    unsigned parameter;         ///< that the hero's operand is, or is a bitcast of
+    bool inPlace = false;       ///< the output takes the parameter's place
+  };
+  llvm::SmallVector<Update, 1> updates; ///< of equal dimensions, in the order of the roots
+  /// The update's dimensions in the layout of the first updated array: its memory order is that of the threads.
+  Shape space;
+  /// Neighbouring elements of one thread: more than one only where they are provably aligned in all outputs, and the
+  /// elements are a multiple of it.
+  unsigned perThread = 1;
+
+  std::string toString() const;
+};
+
 } // namespace hloc

@@ -21,6 +21,7 @@ struct Reached {
   unsigned claimed = 0;                      ///< outputs of which the text says that they lie where an operand does
   unsigned inPlace = 0;                      ///< outputs that do, as the text says or in a donated parameter
   unsigned donated = 0;
+  unsigned updatedInPlace = 0, updatedCopies = 0; ///< arrays of which only the update is computed
 };
 
 void count(const LoopPlan &plan, Reached &reached) {
@@ -35,6 +36,11 @@ void count(const TransposePlan &plan, Reached &reached) {
   reached.tiles.insert(plan.tile);
   if (plan.inputDims[plan.rowDim()] % plan.tile || plan.inputDims[plan.columnDim()] % plan.tile)
     reached.partTiles.insert(plan.tile);
+}
+
+void count(const UpdateSlicePlan &plan, Reached &reached) {
+  for (const UpdateSlicePlan::Update &update : plan.updates)
+    ++(update.inPlace ? reached.updatedInPlace : reached.updatedCopies);
 }
 
 void count(const std::monostate &, Reached &) {}
