@@ -197,15 +197,18 @@ HeroMatch<UpdateSlicePlan> matchHero<UpdateSlicePlan>(const FusionGraph &graph, 
   plan.space = first.operand(1)->shape().withLayout(first.shape().minorToMajor());
 
   llvm::SmallVector<unsigned> taken;
+  bool refused = false;
   for (Update &update : plan.updates) {
     bool offered = update.root < offers.size() && offers[update.root] == update.parameter;
-    update.inPlace = offered && !llvm::is_contained(taken, update.parameter) &&
-                     ReadersOfUpdated(graph, plan, update).areHarmless();
-    if (update.inPlace)
-      taken.push_back(update.parameter);
+    if (!offered || llvm::is_contained(taken, update.parameter))
+      continue;
+    update.inPlace = ReadersOfUpdated(graph, plan, update).areHarmless();
+    refused |= !update.inPlace;
+    taken.push_back(update.parameter);
   }
   if (!copiesAreWorthwhile(plan))
-    return Rejection{"the outputs do not take the operands' places, and copying these first would not pay"};
+    return Rejection{refused ? "an array to be updated in place is also read where other threads write it"
+                             : "the outputs do not take the operands' places, and copying these first would not pay"};
   std::vector<CopyPlan> copies;
   for (const Update &update : plan.updates)
     if (!update.inPlace)
@@ -238,8 +241,7 @@ ComputedSpaces computedSpaces<UpdateSlicePlan>(const UpdateSlicePlan &plan, cons
 }
 
 /// What a kernel reads of the arrays that it updates is no more than the updates.
-template <>
-KernelTraffic trafficOf<UpdateSlicePlan>(const UpdateSlicePlan &plan, const FusionGraph &graph) {
+template <> KernelTraffic trafficOf<UpdateSlicePlan>(const UpdateSlicePlan &plan, const FusionGraph &graph) {
   KernelTraffic traffic;
   std::vector<bool> read(graph.computation().instructions().size(), false);
   for (const Update &update : plan.updates) {

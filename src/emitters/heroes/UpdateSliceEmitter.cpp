@@ -86,8 +86,8 @@ private:
 
   /// Position in the update, in memory order -> index of the update. The check depends on the thread alone.
   IndexingMap threadMap() const {
-    AffineExpr base = kernel.thread() * plan.perThread +
-                      kernel.block() * (int64_t(kernel.launch().block.x) * plan.perThread);
+    AffineExpr base =
+        kernel.thread() * plan.perThread + kernel.block() * (int64_t(kernel.launch().block.x) * plan.perThread);
     AffineExpr position = plan.perThread == 1 ? base : base + getAffineSymbolExpr(0, context);
     IndexingMap order = memoryOrderIndexing(plan.space, context);
     SmallVector<AffineExpr> results;

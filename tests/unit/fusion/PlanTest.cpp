@@ -171,6 +171,119 @@ TEST_CASE("an output takes a parameter's place where each element is read before
     auto *start = p.b.parameter(1, Shape::array(ElementType::S32, {}), "i");
     auto *row = p.b.add(Opcode::DynamicSlice, Shape::array(ElementType::F32, {1, 64}), {x, start, start},
                         {p.b.ints(AttributeKey::DynamicSliceSizes, {1, 64})});
+    CHECK(takes(p, p.b.add(Opcode::DynamicUpdateSlice, shape, {x, row, start, start}))); // from where it goes
+  }
+  {
+    Program p; // and from elsewhere in it
+    auto *x = p.b.parameter(0, shape, "x");
+    auto *start = p.b.parameter(1, Shape::array(ElementType::S32, {}), "i");
+    auto *other = p.b.parameter(2, Shape::array(ElementType::S32, {}), "j");
+    auto *row = p.b.add(Opcode::DynamicSlice, Shape::array(ElementType::F32, {1, 64}), {x, other, start},
+                        {p.b.ints(AttributeKey::DynamicSliceSizes, {1, 64})});
     CHECK_FALSE(takes(p, p.b.add(Opcode::DynamicUpdateSlice, shape, {x, row, start, start})));
   }
+}
+
+namespace {
+
+/// An array of `dims`, updated with one of `sizes`; parameters are both and the starts.
+struct UpdateProgram : Program {
+  HloInstruction *array, *update;
+  llvm::SmallVector<HloInstruction *> starts;
+
+  UpdateProgram(ElementType type, llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> sizes)
+      : array(b.parameter(0, Shape::array(type, dims), "array")),
+        update(b.parameter(1, Shape::array(type, sizes), "update")) {
+    for (unsigned i = 0; i < dims.size(); ++i)
+      starts.push_back(b.parameter(2 + i, Shape::array(ElementType::S32, {}), "start" + std::to_string(i)));
+  }
+  HloInstruction *updated(HloInstruction *what, HloInstruction *with) {
+    llvm::SmallVector<HloInstruction *> operands{what, with};
+    llvm::append_range(operands, starts);
+    return b.add(Opcode::DynamicUpdateSlice, what->shape(), operands);
+  }
+  HloInstruction *updated() { return updated(array, update); }
+};
+
+FusionPlan planWith(Program &p, HloInstruction *root, const FusionAliasing &offers) {
+  p.body->setRoot(root);
+  FusionGraph graph = *FusionGraph::build(*p.body, p.diagnostics);
+  llvm::FailureOr<FusionPlan> plan = planFusion(graph, offers, *findTarget("sm_90"), p.diagnostics);
+  REQUIRE(succeeded(plan));
+  return *plan;
+}
+
+} // namespace
+
+TEST_CASE("an update in place has a thread for what is updated") {
+  UpdateProgram p(ElementType::F32, {2048, 1024}, {256, 512});
+  FusionPlan plan = planWith(p, p.updated(), {0u});
+  CHECK(plan.toString() == "dynamic-update-slice: roots 0, 131072 elements, 1 per thread; grid 1024, block 128; "
+                           "output 0 in place of parameter 0");
+  CHECK(plan.aliasing == FusionAliasing{0u});
+
+  FusionGraph graph = *FusionGraph::build(*p.body, p.diagnostics);
+  KernelSpec spec = describeKernel(graph, plan, std::get<KernelPlan>(plan.steps.front()), "k");
+  CHECK(spec.bytesRead == 131072 * 4 + 8); // the update and two starts, nothing of the array
+  CHECK(spec.bytesWritten == 131072 * 4);
+}
+
+TEST_CASE("an update has vectors where rows are updated as a whole") {
+  // Rows of 48 elements are 96 bytes: 8 elements are aligned, wherever a row begins.
+  UpdateProgram whole(ElementType::BF16, {8, 65536, 3, 16}, {8, 16384, 3, 16});
+  CHECK(planWith(whole, whole.updated(), {0u}).toString() ==
+        "dynamic-update-slice: roots 0, 6291456 elements, 8 per thread; grid 6144, block 128; output 0 in place of "
+        "parameter 0");
+  UpdateProgram odd(ElementType::BF16, {65536, 49}, {32768, 49});
+  CHECK(planWith(odd, odd.updated(), {0u}).toString().find(" 1 per thread") != std::string::npos);
+  UpdateProgram part(ElementType::BF16, {65536, 64}, {65536, 32});
+  CHECK(planWith(part, part.updated(), {0u}).toString().find(" 1 per thread") != std::string::npos);
+}
+
+TEST_CASE("an update of an array that stays is made in a copy, where that pays") {
+  UpdateProgram large(ElementType::F32, {2048, 1024}, {256, 512});
+  FusionPlan plan = planWith(large, large.updated(), {std::nullopt});
+  CHECK(plan.toString() == "copy parameter 0 to output 0\n"
+                           "dynamic-update-slice: roots 0, 131072 elements, 1 per thread; grid 1024, block 128");
+  UpdateProgram most(ElementType::F32, {2048, 1024}, {2000, 1024});
+  CHECK(planWith(most, most.updated(), {std::nullopt}).toString().substr(0, 5) == "loop:");
+  UpdateProgram small(ElementType::F32, {20, 30}, {5, 6});
+  CHECK(planWith(small, small.updated(), {std::nullopt}).toString().substr(0, 5) == "loop:");
+  UpdateProgram twice(ElementType::F32, {2048, 1024}, {4, 4}); // the second output cannot have the place too
+  auto *updated = twice.updated();
+  CHECK(planWith(twice, twice.b.tuple({updated, updated}), {0u, 0u}).toString().substr(0, 28) ==
+        "copy parameter 0 to output 1");
+}
+
+TEST_CASE("nothing is launched for an update of no elements in place") {
+  UpdateProgram p(ElementType::F32, {9, 7}, {0, 7});
+  FusionPlan plan = planWith(p, p.updated(), {0u});
+  CHECK(plan.steps.empty());
+  CHECK(plan.aliasing == FusionAliasing{0u});
+}
+
+TEST_CASE("updates that stay loops") {
+  auto reason = [](Program &p, HloInstruction *root) {
+    FusionPlan plan = planWith(p, root, {0u});
+    CHECK(plan.toString().substr(0, 5) == "loop:");
+    REQUIRE(plan.rejections.size() == 2);
+    CHECK(plan.rejections[1].hero == "dynamic-update-slice");
+    return plan.rejections[1].reason;
+  };
+  UpdateProgram nibbles(ElementType::S4, {64, 64}, {4, 64});
+  CHECK(reason(nibbles, nibbles.updated()) == "elements share bytes, which threads cannot store one by one");
+  UpdateProgram computed(ElementType::F32, {64, 64}, {4, 64});
+  auto *negated = computed.b.add(Opcode::Negate, computed.array->shape(), {computed.array});
+  CHECK(reason(computed, computed.updated(negated, computed.update)) ==
+        "the array that `" + computed.body->root()->name().str() + "` updates is computed");
+  // All of it is overwritten, by others than those that read it.
+  UpdateProgram reversed(ElementType::F32, {64, 64}, {64, 64});
+  auto *back = reversed.b.add(Opcode::Reverse, reversed.array->shape(), {reversed.array},
+                              {reversed.b.ints(AttributeKey::Dimensions, {0})});
+  CHECK(reason(reversed, reversed.updated(reversed.array, back)) ==
+        "an array to be updated in place is also read where other threads write it");
+  // An element each for itself is fine.
+  UpdateProgram own(ElementType::F32, {64, 64}, {64, 64});
+  auto *sum = own.b.add(Opcode::Add, own.array->shape(), {own.array, own.update});
+  CHECK(planWith(own, own.updated(own.array, sum), {0u}).toString().substr(0, 21) == "dynamic-update-slice:");
 }

@@ -20,6 +20,10 @@ both { x = f32[1000] parameter(0)
  n = f32[1000] negate(x)
  a = f32[1000] abs(x)
  ROOT t = (f32[1000], f32[1000]) tuple(n, a) }
+part { x = f32[1000] parameter(0)
+ u = f32[10] parameter(1)
+ i = s32[] parameter(2)
+ ROOT d = f32[1000] dynamic-update-slice(x, u, i) }
 )";
 
 std::string show(const BufferSlice &slice) { return std::to_string(slice.buffer); }
@@ -141,6 +145,16 @@ TEST_CASE("a fusion that says so works in place on what nobody reads any more") 
         "back(0,1) back(1,2)");
   CHECK(planText(x + call("b", "back", "x") + "ROOT " + call("s", "sum", "b, b", inPlace)).steps ==
         "back(0,1) sum(1,1,2)");
+}
+
+TEST_CASE("an update works in place on what nobody reads any more, without being told") {
+  const std::string xui = x + "u = f32[10] parameter(1)\ni = s32[] parameter(2)\n";
+  CHECK(planText(xui + call("b", "back", "x") + "ROOT " + call("d", "part", "b, u, i")).steps ==
+        "back(0,3) part(3,1,2,3)");
+  CHECK(planText(xui + call("b", "back", "x") + call("d", "part", "b, u, i") +
+                 "ROOT t = (f32[1000], f32[1000]) tuple(d, b)")
+            .steps == "back(0,3) part(3,1,2,4)");
+  CHECK(planText(xui + "ROOT " + call("d", "part", "x, u, i")).steps == "part(0,1,2,3)"); // the caller's
 }
 
 TEST_CASE("two outputs do not take one place") {
