@@ -1,5 +1,6 @@
 #pragma once
-// What a hero's own file supplies: three functions per row of Heroes.def.
+// What a hero's own file supplies: three functions per row of Heroes.def, and trafficOf where a kernel leaves memory
+// alone.
 
 #include "hloc/fusion/FusionPlan.h"
 #include "hloc/indexing/IndexingMap.h"

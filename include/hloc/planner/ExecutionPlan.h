@@ -5,8 +5,8 @@
 //   index=1 } buffers: 0 parameter p, 1 and 2 outputs of f;  steps: launch f(0; 1, 2);  results: {} is buffer 2
 //
 // A buffer is written by one fusion; nothing is reused but what an output takes from an operand that nobody reads any
-// more: where the module's `input_output_alias` gives it a parameter's buffer, or the fusion's
-// `output_to_operand_aliasing` says that it works in place.
+// more: where the module's `input_output_alias` gives it a parameter's buffer, the fusion's
+// `output_to_operand_aliasing` says that it works in place, or the output is a dynamic-update-slice of the operand.
 
 #include "hloc/fusion/FusionPlan.h"
 #include "hloc/hlo/HloModule.h"
