@@ -130,11 +130,13 @@ public:
     if (double larger = std::max(std::fabs(low), std::fabs(high)); std::isfinite(larger))
       magnitude += larger;
     lowest = std::min(lowest, lowestBit(low));
-    double middle = low == high ? low : low + (high - low) / 2;
-    if (single)
-      serialSingle += float(middle);
-    else
-      serialDouble += middle;
+    if (single) {
+      serialSingle[0] += float(low);
+      serialSingle[1] += float(high);
+    } else {
+      serialDouble[0] += low;
+      serialDouble[1] += high;
+    }
     ++count;
   }
 
@@ -145,12 +147,13 @@ public:
     }
     bool exact = !spread && finite && double(magnitude) < std::ldexp(lowest, int(ends.accumulator.precision()));
     double roundings = exact ? 0 : sumRoundings(double(count)) + termRoundings;
-    double serial = single ? double(serialSingle) : serialDouble;
     double first = double(least), last = double(greatest);
-    if (!exact && std::isfinite(serial)) {
-      double width = last - first;
-      first = std::min(first, serial - width / 2);
-      last = std::max(last, serial + width / 2);
+    // Rounding is monotonic: between these two lies the serial sum of any admissible terms.
+    double serialLow = single ? double(serialSingle[0]) : serialDouble[0];
+    double serialHigh = single ? double(serialSingle[1]) : serialDouble[1];
+    if (!exact && std::isfinite(serialLow) && std::isfinite(serialHigh)) {
+      first = std::min(first, serialLow);
+      last = std::max(last, serialHigh);
     }
     ends.finish(value, first, last, finite ? double(magnitude) : infinity, double(magnitude),
                 roundings * ends.accumulator.unitRoundoff() * double(magnitude), low, high);
@@ -159,8 +162,8 @@ public:
 private:
   bool single, unknown = false, finite = true, spread = false;
   long double least = 0, greatest = 0, magnitude = 0;
-  float serialSingle = 0;
-  double serialDouble = 0, lowest = infinity;
+  float serialSingle[2] = {}; ///< of the least and of the greatest terms
+  double serialDouble[2] = {}, lowest = infinity;
   int64_t count = 0;
 };
 

@@ -217,6 +217,26 @@ TEST_CASE("sums hold every order, and not a missing term") {
   CHECK(admits(same, 0, 100));
 }
 
+TEST_CASE("sums hold the serial sum of any terms that are admissible") {
+  Program p(std::string(addition) + "ENTRY e { x = f32[200,1000] parameter(0)\n y = f32[200,1000] exponential(x)\n"
+                                    " z = f32[] constant(0)\n"
+                                    " ROOT r = f32[200] reduce(y, z), dimensions={1}, to_apply=add }");
+  // Halfway between what sums beyond 512 can grow by: whether all terms are rounded up or down is open.
+  auto termOf = [](int row) { return 0.75f + float(2 * row + 1) * 0x1p-15f; };
+  std::vector<double> x;
+  for (int row = 0; row < 200; ++row)
+    x.insert(x.end(), 1000, std::log(termOf(row)));
+  AdmissibleArray r = p.run({f32(x)});
+  for (int row = 0; row < 200; ++row)
+    for (float towards : {0.0f, 2.0f}) {
+      const float term = std::nextafter(termOf(row), towards);
+      float serial = 0;
+      for (int i = 0; i < 1000; ++i)
+        serial += term;
+      CHECK(admits(r, row, serial));
+    }
+}
+
 TEST_CASE("infinite terms decide a sum in any order, unless finite ones overflow in some") {
   Program p(std::string(addition) + "ENTRY e { x = f32[3] parameter(0)\n z = f32[] constant(0)\n"
                                     " ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=add }");
