@@ -227,9 +227,9 @@ private:
     const Instruction &i = *original;
     bool ordered = is(i, {"sub", "div", "rem", "selp"}) ||
                    (is(i, {"setp"}) && (has(i, "lt") || has(i, "le") || has(i, "gt") || has(i, "ge")));
-    if (ordered && i.operands.size() >= 3)
+    if (ordered && i.operands.size() >= 3 && !isSame(1, 2))
       change("swap-operands", [](Instruction &c) { std::swap(c.operands[1], c.operands[2]); });
-    if (is(i, {"fma", "mad"}) && i.operands.size() == 4)
+    if (is(i, {"fma", "mad"}) && i.operands.size() == 4 && !isSame(2, 3))
       change("swap-operands", [](Instruction &c) { std::swap(c.operands[2], c.operands[3]); });
     // Fragments of a matrix: two registers of one operand trade places.
     if (is(i, {"mma"}))
@@ -281,6 +281,11 @@ private:
     change("change-members", [](Instruction &c) { c.operands[4].value &= 0x7fffffff; });
   }
 
+  /// Registers or constants of which an instruction is the same when they trade places.
+  bool isSame(size_t left, size_t right) const {
+    const Operand &l = original->operands[left], &r = original->operands[right];
+    return l.kind == r.kind && l.name == r.name && l.value == r.value && l.elements.empty() && r.elements.empty();
+  }
   bool isData(size_t operand) const { return data.contains(original->operands[operand].name); }
 
   std::vector<Mutant> &mutants;
