@@ -133,6 +133,20 @@ private:
   /// Where e^x leaves the format, ln(2) (bias + 1): how functions made of it scale their argument is seen there alone.
   static double endOfExponential(const FloatFormat &format) { return (format.bias + 1) * std::log(2.0); }
 
+  /// Close to that end, or within one halving or doubling: sinh and cosh still have a value where e^x has none.
+  double nearEndOfExponential(const FloatFormat &format) {
+    double end = endOfExponential(format);
+    return stream.oneIn(2) ? end * (0.94 + 0.07 * stream.unit()) : end + std::log(2.0) * (2 * stream.unit() - 1);
+  }
+
+  /// 1, or beside it by any power of two: where logarithms, roots of differences and inverse functions lose digits.
+  double nearOne(const FloatFormat &format) {
+    if (stream.oneIn(2))
+      return 1;
+    double distance = std::ldexp(1 + stream.unit(), -1 - int(stream.below(format.mantissaBits + 1)));
+    return stream.oneIn(2) ? 1 + distance : 1 - distance;
+  }
+
   uint64_t anyPattern(const FloatFormat &format) {
     uint64_t mantissa = llvm::maskTrailingOnes<uint64_t>(format.mantissaBits);
     uint64_t sign = uint64_t(stream.below(2)) << (format.bits - 1);
@@ -154,9 +168,9 @@ private:
     case 6:
       return encodeFloat(format, mayOverflow ? largestFinite(format) : std::min(1024.0, largestFinite(format))) | sign;
     case 7:
-      return encodeFloat(format, 1) | sign;
+      return encodeFloat(format, nearOne(format)) | sign;
     case 8:
-      return encodeFloat(format, endOfExponential(format) * (0.94 + 0.07 * stream.unit())) | sign;
+      return encodeFloat(format, nearEndOfExponential(format)) | sign;
     default:
       return encodeFloat(format, withExponent(anyExponent(format)));
     }

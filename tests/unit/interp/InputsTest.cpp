@@ -68,6 +68,24 @@ TEST_CASE("special values reach what guards and scaled arguments get wrong at on
   CHECK(nearEnd > 40);
 }
 
+TEST_CASE("special values come close to 1, and to where sinh and cosh overflow") {
+  const char *half = "HloModule m\nENTRY e { p = f64[256] parameter(0) ROOT s = f64[256] sinh(p) }\n";
+  const char *one = "HloModule m\nENTRY e { p = f32[256] parameter(0) ROOT a = f32[256] acosh(p) }\n";
+  int64_t beyondEnd = 0, above = 0, below = 0;
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    // Between ln(2^1024) and ln(2^1025) sinh is finite, though e^x is not.
+    for (double x : doubles(argumentsOf(half, seed, {Regime::Special})[0]))
+      beyondEnd += std::fabs(x) > 709.79 && std::fabs(x) < 710.47;
+    for (double x : doubles(argumentsOf(one, seed, {Regime::Special})[0])) {
+      above += std::fabs(x) > 1 && std::fabs(x) < 1.001;
+      below += std::fabs(x) > 0.999 && std::fabs(x) < 1;
+    }
+  }
+  CHECK(beyondEnd > 9);
+  CHECK(above > 9);
+  CHECK(below > 9);
+}
+
 TEST_CASE("special values leave some rows of a reduction ordinary and fill others") {
   const char *text = R"(HloModule m
 max { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] maximum(a, b) }
