@@ -103,8 +103,12 @@ IndexingMap KernelBuilder::mapOf(ArrayRef<AffineExpr> results, ArrayRef<int64_t>
 }
 
 SmallVector<Value> KernelBuilder::loop(const IndexingMap &map, ValueRange carried, LoopBody body) {
+  return loop(map, idValues, carried, body);
+}
+
+SmallVector<Value> KernelBuilder::loop(const IndexingMap &map, ValueRange dims, ValueRange carried, LoopBody body) {
   auto op = xla_gpu::LoopOp::create(
-      b, map, idValues, carried,
+      b, map, dims, carried,
       [&](OpBuilder &inner, Location, ValueRange variables, ValueRange indices, ValueRange state) {
         OpBuilder::InsertionGuard guard(b);
         b.setInsertionPoint(inner.getInsertionBlock(), inner.getInsertionPoint());

@@ -45,6 +45,9 @@ public:
   /// A loop over the points of `map` that are this thread's; `code()` is inside while `body` runs. What the body
   /// returns is carried on, and returned after the last point.
   llvm::SmallVector<mlir::Value> loop(const IndexingMap &map, mlir::ValueRange carried, LoopBody body);
+  /// The same with other values for the map's dims than the launch space.
+  llvm::SmallVector<mlir::Value> loop(const IndexingMap &map, mlir::ValueRange dims, mlir::ValueRange carried,
+                                      LoopBody body);
 
   /// The output buffers as they are now, by root; a hero replaces those it wrote.
   std::vector<mlir::Value> &outputs() { return outputValues; }

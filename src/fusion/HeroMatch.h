@@ -97,6 +97,12 @@ template <typename Visit> auto visitHero(const HeroPlan &plan, Visit visit) {
 constexpr uint32_t threadsPerLoopBlock = 128;
 /// So many threads in such blocks, in rows of blocks if there are very many; none for 0.
 LaunchGeometry launchOf(int64_t threads, const TargetInfo &target);
+/// Consecutive elements that one thread computes of `roots`, a power of two: the narrowest stream is accessed in
+/// `maxVectorBytes`, as long as the widest needs at most two such accesses. Streams are the outputs and the parameters
+/// with `elements` elements. Fewer elements if `elementsOfKernel`, what all threads compute of one output, would not
+/// fill the device. Sub-byte outputs always cover whole bytes.
+unsigned elementsPerThread(llvm::ArrayRef<unsigned> roots, int64_t elements, int64_t elementsOfKernel,
+                           const FusionGraph &graph, const TargetInfo &target);
 
 /// Same dimensions in the same order in memory.
 bool sameArray(const Shape &a, const Shape &b);

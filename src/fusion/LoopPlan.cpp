@@ -28,17 +28,18 @@ struct StreamWidths {
 /// Ops that compute much more per element than they move: one element a thread.
 bool isSequentialLoop(const HloInstruction &instr) { return hasTrait(instr.opcode(), OpcodeTrait::Contracts); }
 
-/// The narrowest stream is accessed in `maxVectorBytes`, as long as the widest needs at most two such accesses.
-/// Fewer elements if the device would not be filled. Sub-byte outputs always cover whole bytes.
-unsigned elementsPerThread(const LoopNest &nest, const FusionGraph &graph, const TargetInfo &target) {
+} // namespace
+
+unsigned elementsPerThread(llvm::ArrayRef<unsigned> roots, int64_t elements, int64_t elementsOfKernel,
+                           const FusionGraph &graph, const TargetInfo &target) {
   StreamWidths widths;
   unsigned narrowestOutput = 8;
-  for (unsigned root : nest.roots) {
+  for (unsigned root : roots) {
     widths.add(graph.roots()[root].shape);
     narrowestOutput = std::min(narrowestOutput, deviceBits(graph.roots()[root].shape.elementType()));
   }
   for (const HloInstruction *parameter : graph.parameters())
-    if (graph.isLive(*parameter) && parameter->shape().numElements() == nest.elements)
+    if (graph.isLive(*parameter) && parameter->shape().numElements() == elements)
       widths.add(parameter->shape());
 
   unsigned least = 8 / narrowestOutput;
@@ -48,13 +49,11 @@ unsigned elementsPerThread(const LoopNest &nest, const FusionGraph &graph, const
   if (llvm::any_of(graph.instructions(), [](const HloInstruction *instr) { return isSequentialLoop(*instr); }))
     count = 1;
   int64_t oneBlockEach = int64_t(target.multiprocessors) * threadsPerLoopBlock;
-  while (count > least && (nest.elements / count < oneBlockEach ||
+  while (count > least && (elementsOfKernel / count < oneBlockEach ||
                            int64_t(count) * int64_t(graph.instructions().size()) > maxOpsPerThread))
     count /= 2;
   return std::max(count, least);
 }
-
-} // namespace
 
 template <>
 HeroMatch<LoopPlan> matchHero<LoopPlan>(const FusionGraph &graph, const FusionAliasing &, const TargetInfo &target) {
@@ -72,7 +71,7 @@ HeroMatch<LoopPlan> matchHero<LoopPlan>(const FusionGraph &graph, const FusionAl
   }
   int64_t threads = 0;
   for (LoopNest &nest : plan.nests) {
-    nest.perThread = elementsPerThread(nest, graph, target);
+    nest.perThread = elementsPerThread(nest.roots, nest.elements, nest.elements, graph, target);
     threads = std::max(threads, nest.threads());
   }
   return {std::move(plan), launchOf(threads, target)};

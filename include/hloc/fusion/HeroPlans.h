@@ -73,4 +73,33 @@ struct UpdateSlicePlan {
   std::string toString() const;
 };
 
+/// What one operand of a concatenate gives: a range of blocks of its own, that walk the operand's part of the result in
+/// memory order.
+struct ConcatenateSegment {
+  unsigned operand = 0;
+  int64_t offset = 0;      ///< where it begins along the concatenated dimension
+  int64_t elements = 0;    ///< never 0
+  unsigned perThread = 1;  ///< consecutive elements of one thread; a power of two. The last are one thread's
+  unsigned rounds = 1;     ///< groups that a thread takes: one of each `block` neighbouring groups
+  uint32_t firstBlock = 0; ///< of the grid
+  uint32_t blocks = 0;
+  int64_t groups() const { return (elements + perThread - 1) / perThread; }
+};
+
+/// Concatenates of one shape with equal operand shapes, segment by segment: which operand an element comes from is
+/// decided once a block, and a large operand leaves no thread of a small one idle.
+///
+///   concatenate of f32[8,96], f32[8,32] along 1: two segments of 768 and 256 elements
+///
+/// Outputs are elementwise functions and bitcasts of the concatenates, or have their shape.
+struct ConcatenatePlan {
+  llvm::SmallVector<const HloInstruction *, 2> heroes;
+  llvm::SmallVector<ConcatenateSegment> segments; ///< of the operands that have elements, in order
+
+  int64_t dimension() const { return heroes.front()->ints(AttributeKey::Dimensions).front(); }
+  /// The part of the result that is the segment's: the operand's sizes, in the result's layout.
+  Shape shapeOf(const ConcatenateSegment &segment) const;
+  std::string toString() const;
+};
+
 } // namespace hloc

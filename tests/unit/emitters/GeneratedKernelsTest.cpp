@@ -18,6 +18,8 @@ struct Reached {
   std::set<Hero> heroes;
   std::set<unsigned> widths, widthsWithTail; ///< elements a thread, of loops
   std::set<unsigned> tiles, partTiles;       ///< sides of tiles; those of which one is not filled
+  unsigned segments = 0;                     ///< most that a concatenate has
+  std::set<unsigned> segmentWidths;          ///< elements a thread, of concatenates
   unsigned claimed = 0;                      ///< outputs of which the text says that they lie where an operand does
   unsigned inPlace = 0;                      ///< outputs that do, as the text says or in a donated parameter
   unsigned donated = 0;
@@ -39,6 +41,12 @@ void count(const TransposePlan &plan, Reached &reached) {
 
 /// Reached by none of these modules: an update is rarely all that an output is. Files of tests/diff have them.
 void count(const UpdateSlicePlan &, Reached &) {}
+
+void count(const ConcatenatePlan &plan, Reached &reached) {
+  reached.segments = std::max(reached.segments, unsigned(plan.segments.size()));
+  for (const ConcatenateSegment &segment : plan.segments)
+    reached.segmentWidths.insert(segment.perThread);
+}
 
 void count(const std::monostate &, Reached &) {}
 
@@ -102,6 +110,9 @@ TEST_CASE("generated modules of large arrays reach loops, transpositions, vector
     CHECK(reached.widthsWithTail.contains(width));
   for (unsigned tile : {32, 64})
     CHECK((reached.tiles.contains(tile) && reached.partTiles.contains(tile)));
+  CHECK(reached.segments >= 3);
+  for (unsigned width : {1, 2, 4})
+    CHECK(reached.segmentWidths.contains(width));
   CHECK(reached.inPlace > 8);
   CHECK(reached.donated > 8);
   CHECK(reached.claimed > 8);

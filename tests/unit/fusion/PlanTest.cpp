@@ -107,6 +107,174 @@ TEST_CASE("transpositions that stay loops") {
   CHECK(planText(twice, twice.b.add(Opcode::Add, t->shape(), {t, r})).substr(0, 5) == "loop:");
 }
 
+namespace {
+
+HloInstruction *concatenate(Program &p, llvm::ArrayRef<HloInstruction *> operands, int64_t dim) {
+  llvm::SmallVector<int64_t> sizes(operands.front()->shape().dims());
+  sizes[dim] = 0;
+  for (HloInstruction *operand : operands)
+    sizes[dim] += operand->shape().dim(dim);
+  const Shape &first = operands.front()->shape();
+  return p.b.add(Opcode::Concatenate, Shape::array(first.elementType(), sizes).withLayout(first.minorToMajor()),
+                 operands, {p.b.ints(AttributeKey::Dimensions, {dim})});
+}
+
+/// Parameters that differ along `dim` alone, concatenated.
+HloInstruction *concatenate(Program &p, ElementType type, llvm::SmallVector<int64_t> sizes, int64_t dim,
+                            llvm::ArrayRef<int64_t> along) {
+  llvm::SmallVector<HloInstruction *> operands;
+  for (int64_t size : along) {
+    sizes[dim] = size;
+    operands.push_back(p.b.parameter(operands.size(), Shape::array(type, sizes), "x" + std::to_string(size)));
+  }
+  return concatenate(p, operands, dim);
+}
+
+std::string concatenatePlan(ElementType type, llvm::SmallVector<int64_t> sizes, int64_t dim,
+                            llvm::ArrayRef<int64_t> along) {
+  Program p;
+  return planText(p, concatenate(p, type, sizes, dim, along));
+}
+
+/// Why the fusion is no concatenate.
+std::string concatenateRejection(Program &p, HloInstruction *root) {
+  p.body->setRoot(root);
+  FusionGraph graph = *FusionGraph::build(*p.body, p.diagnostics);
+  llvm::FailureOr<FusionPlan> plan = planFusion(graph, {}, *findTarget("sm_90"), p.diagnostics);
+  REQUIRE(succeeded(plan));
+  for (const HeroRejection &rejection : plan->rejections)
+    if (rejection.hero == "concatenate")
+      return rejection.reason;
+  return "";
+}
+
+} // namespace
+
+TEST_CASE("every operand of a concatenate has a range of blocks") {
+  CHECK(
+      concatenatePlan(ElementType::F32, {1024, 0}, 1, {1024, 512, 512}) ==
+      "concatenate: operand 0, 1048576 elements, 4 per thread in 2 rounds, 1024 blocks; operands 1-2, 524288 elements, "
+      "4 per thread in 2 rounds, 512 blocks each; grid 2048, block 128");
+  // Where 514 of a row end, the next may be accessed in pairs only.
+  CHECK(
+      concatenatePlan(ElementType::F32, {1024, 0}, 1, {512, 2, 510}) ==
+      "concatenate: operand 0, 524288 elements, 4 per thread in 2 rounds, 512 blocks; operand 1, 2048 elements, 2 per "
+      "thread in 2 rounds, 4 blocks; operand 2, 522240 elements, 2 per thread in 2 rounds, 1020 blocks; grid 1536, "
+      "block 128");
+  // Along the major dimension groups of elements may cross rows, and the last may have fewer.
+  CHECK(concatenatePlan(ElementType::F32, {0, 1023}, 0, {512, 0, 513}) ==
+        "concatenate: operand 0, 523776 elements, 4 per thread, 1023 blocks; operand 2, 524799 elements, 4 per thread, "
+        "1025 blocks; grid 2048, block 128");
+  CHECK(
+      concatenatePlan(ElementType::S4, {0}, 0, {2, 31}) ==
+      "concatenate: operand 0, 2 elements, 2 per thread, 1 block; operand 1, 31 elements, 2 per thread, 1 block; grid "
+      "2, block 16");
+  CHECK(concatenatePlan(ElementType::F32, {3, 0}, 1, {7}) ==
+        "concatenate: operand 0, 21 elements, 1 per thread, 1 block; grid 1, block 21");
+}
+
+namespace {
+
+/// What the threads of a concatenate write, by a thread's arithmetic: its block's segment, its groups of elements
+/// there, their place in the result.
+struct Written {
+  std::vector<unsigned> times; ///< by position in the result
+  bool sideBySide = true;      ///< elements of a group
+  bool aligned = true;         ///< groups, to their size
+
+  Written(const ConcatenatePlan &plan, const LaunchGeometry &launch, const Shape &shape) : times(shape.numElements()) {
+    for (const ConcatenateSegment &segment : plan.segments)
+      for (int64_t group = 0; group < int64_t(segment.blocks) * segment.rounds * launch.block.x; ++group)
+        addGroup(plan, segment, shape, group * segment.perThread);
+  }
+
+private:
+  void addGroup(const ConcatenatePlan &plan, const ConcatenateSegment &segment, const Shape &shape, int64_t first) {
+    int64_t inner = 1;
+    for (int64_t i = plan.dimension() + 1; i < int64_t(shape.rank()); ++i)
+      inner *= shape.dim(i);
+    int64_t run = plan.shapeOf(segment).dim(plan.dimension()) * inner, row = shape.dim(plan.dimension()) * inner;
+    auto place = [&](int64_t element) { return element / run * row + segment.offset * inner + element % run; };
+    aligned = aligned && (first >= segment.elements || place(first) % segment.perThread == 0);
+    for (int64_t i = first; i < std::min(first + int64_t(segment.perThread), segment.elements); ++i) {
+      sideBySide = sideBySide && place(i) == place(first) + (i - first);
+      ++times[place(i)];
+    }
+  }
+};
+
+void checkWrittenOnce(ElementType type, int64_t dim, llvm::ArrayRef<int64_t> along) {
+  Program p;
+  p.body->setRoot(concatenate(p, type, {30, 64, 48}, dim, along));
+  FusionGraph graph = *FusionGraph::build(*p.body, p.diagnostics);
+  llvm::FailureOr<FusionPlan> plan = planFusion(graph, {}, *findTarget("sm_72"), p.diagnostics);
+  REQUIRE(succeeded(plan));
+  const auto &kernel = std::get<KernelPlan>(plan->steps.front());
+  const auto *own = std::get_if<ConcatenatePlan>(&kernel.plan);
+  if (!own) // bytes in short runs
+    return;
+  INFO(kernel.toString());
+  uint32_t blocks = 0;
+  for (const ConcatenateSegment &segment : own->segments) {
+    CHECK(segment.firstBlock == blocks);
+    blocks += segment.blocks;
+  }
+  CHECK(kernel.launch.grid == Dim3{blocks, 1, 1});
+  Written written(*own, kernel.launch, graph.roots().front().shape);
+  CHECK(written.sideBySide);
+  CHECK(written.aligned);
+  CHECK(std::all_of(written.times.begin(), written.times.end(), [](unsigned times) { return times == 1; }));
+}
+
+} // namespace
+
+TEST_CASE("a concatenate's threads write each element once, in aligned groups of neighbours") {
+  for (int64_t dim : {0, 1, 2})
+    for (ElementType type : {ElementType::S8, ElementType::BF16, ElementType::F32, ElementType::C128})
+      for (const std::vector<int64_t> &along :
+           {std::vector<int64_t>{1, 31, 33, 127}, {64, 0, 128}, {96, 97, 98, 99}, {200, 20}})
+        checkWrittenOnce(type, dim, along);
+}
+
+TEST_CASE("outputs of a concatenate are elementwise functions and bitcasts of it") {
+  Program p;
+  HloInstruction *c = concatenate(p, ElementType::F32, {8, 0}, 1, {64, 192});
+  HloInstruction *flat = p.b.add(Opcode::Bitcast, Shape::array(ElementType::F32, {2048}), {c});
+  HloInstruction *negated = p.b.add(Opcode::Negate, flat->shape(), {flat});
+  HloInstruction *half = p.b.add(Opcode::Convert, Shape::array(ElementType::F16, {8, 256}), {c});
+  CHECK(concatenateRejection(p, p.b.tuple({negated, half, c})) == "");
+  HloInstruction *columns = p.b.add(Opcode::Copy, c->shape().withLayout({0, 1}), {c});
+  CHECK(concatenateRejection(p, p.b.add(Opcode::Abs, columns->shape(), {columns})) ==
+        "no output reads a concatenate elementwise");
+}
+
+TEST_CASE("concatenates that stay loops") {
+  Program none;
+  auto *x = none.b.parameter(0, Shape::array(ElementType::F32, {8}), "x");
+  CHECK(concatenateRejection(none, none.b.add(Opcode::Abs, x->shape(), {x})) ==
+        "no output reads a concatenate elementwise");
+  Program nibbles;
+  CHECK(concatenateRejection(nibbles, concatenate(nibbles, ElementType::S4, {0}, 0, {3, 4})) ==
+        "operands meet inside a byte");
+  Program pairs; // as a stack has them
+  CHECK(concatenateRejection(pairs, concatenate(pairs, ElementType::F32, {4096, 0}, 1, {1, 1})) ==
+        "its rows are made of runs so short that two often meet inside 32 bytes");
+  Program differ;
+  auto *a = differ.b.parameter(0, Shape::array(ElementType::F32, {64}), "a");
+  auto *b = differ.b.parameter(1, Shape::array(ElementType::F32, {32}), "b");
+  HloInstruction *ab = concatenate(differ, {a, b}, 0), *ba = concatenate(differ, {b, a}, 0);
+  CHECK(concatenateRejection(differ, differ.b.tuple({ab, ba})) == "concatenates differ");
+  Program side;
+  auto *y = side.b.parameter(0, Shape::array(ElementType::F32, {64}), "y");
+  HloInstruction *both = concatenate(side, {y, y}, 0);
+  CHECK(concatenateRejection(side, side.b.tuple({both, side.b.add(Opcode::Negate, y->shape(), {y})})) ==
+        "an output has another shape than the concatenate");
+  HloInstruction *reversed =
+      side.b.add(Opcode::Reverse, both->shape(), {both}, {side.b.ints(AttributeKey::Dimensions, {0})});
+  CHECK(concatenateRejection(side, side.b.add(Opcode::Add, both->shape(), {both, reversed})) ==
+        "the concatenate is also read at other indices");
+}
+
 TEST_CASE("an output takes a parameter's place where each element is read before it is overwritten") {
   Shape shape = Shape::array(ElementType::F32, {64, 64});
   auto takes = [&](Program &p, HloInstruction *root, unsigned output = 0) {
@@ -156,6 +324,17 @@ TEST_CASE("an output takes a parameter's place where each element is read before
     Program p; // a tile is read by one block and written by another
     auto *x = p.b.parameter(0, shape, "x");
     CHECK_FALSE(takes(p, p.transpose(x, {1, 0})));
+  }
+  {
+    Program p; // a concatenate moves what it reads
+    auto *x = p.b.parameter(0, shape, "x");
+    CHECK_FALSE(takes(p, concatenate(p, {x}, 0)));
+  }
+  {
+    Program p; // but not what is added to it
+    auto *x = p.b.parameter(0, shape, "x");
+    auto *left = p.b.parameter(1, Shape::array(ElementType::F32, {64, 32}), "l");
+    CHECK(takes(p, p.b.add(Opcode::Add, shape, {x, concatenate(p, {left, left}, 1)})));
   }
   {
     Program p; // where it is not updated, an array stays what it is
@@ -266,7 +445,7 @@ TEST_CASE("updates that stay loops") {
   auto reason = [](Program &p, HloInstruction *root) {
     FusionPlan plan = planWith(p, root, {0u});
     CHECK(plan.toString().substr(0, 5) == "loop:");
-    REQUIRE(plan.rejections.size() == 2);
+    REQUIRE(plan.rejections.size() == size_t(Hero::Loop)); // every hero before it
     CHECK(plan.rejections[1].hero == "dynamic-update-slice");
     return plan.rejections[1].reason;
   };
