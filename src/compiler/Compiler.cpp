@@ -209,13 +209,8 @@ bool Compiler::mergeTexts(CompiledModule &compiled, const TargetInfo &target) {
     return true;
   }
   TimedScope scope(observer, "merge kernels");
-  std::vector<std::string> texts;
-  for (const CompiledKernel &kernel : compiled.kernels)
-    texts.push_back(kernel.ptx);
-  llvm::FailureOr<std::string> merged = mergePtx(texts, diagnostics);
-  if (failed(merged))
+  if (!mergeKernels(compiled, diagnostics))
     return false;
-  compiled.ptx = std::move(*merged);
   compiled.manifest.ptxVersion = llvm::StringRef(compiled.ptx).split(".version ").second.split('\n').first.str();
   return true;
 }

@@ -163,7 +163,7 @@ private:
       line += part.count('\n') + 2;
       rest = after;
     }
-    return stage < Stage::Ptx || merge(compiled);
+    return stage < Stage::Ptx || mergeKernels(compiled, diagnostics);
   }
 
   bool runMlirModule(llvm::StringRef text, size_t firstLine, bool alone, CompiledKernel &kernel) {
@@ -243,7 +243,7 @@ private:
     observer.beginTrack(track, true);
     bool done = kernelStage.compileLlvm(*module, id, track, keepTexts, kernel);
     observer.endTrack(track, diagnostics);
-    return done && (stage < Stage::Ptx || merge(compiled));
+    return done && (stage < Stage::Ptx || mergeKernels(compiled, diagnostics));
   }
 
   bool takePtx(CompiledModule &compiled) {
@@ -253,18 +253,7 @@ private:
     }
     compiled.kernels.emplace_back();
     compiled.kernels.back().ptx = ir.file->text().str();
-    return merge(compiled);
-  }
-
-  bool merge(CompiledModule &compiled) {
-    std::vector<std::string> texts;
-    for (const CompiledKernel &kernel : compiled.kernels)
-      texts.push_back(kernel.ptx);
-    llvm::FailureOr<std::string> merged = mergePtx(texts, diagnostics);
-    if (failed(merged))
-      return false;
-    compiled.ptx = std::move(*merged);
-    return true;
+    return mergeKernels(compiled, diagnostics);
   }
 
   std::string startAfter(llvm::StringRef text) const {

@@ -1,5 +1,6 @@
 #include "compiler/KernelStage.h"
 
+#include "hloc/codegen/Ptx.h"
 #include "hloc/compiler/StageLine.h"
 #include "hloc/emitters/KernelEmitter.h"
 #include "hloc/fusion/Recomputation.h"
@@ -38,6 +39,17 @@ SourceRange rangeOf(mlir::Location location, const SourceFile *file) {
 }
 
 } // namespace
+
+bool mergeKernels(CompiledModule &compiled, DiagnosticEngine &diagnostics) {
+  std::vector<std::string> texts;
+  for (const CompiledKernel &kernel : compiled.kernels)
+    texts.push_back(kernel.ptx);
+  llvm::FailureOr<std::string> merged = mergePtx(texts, diagnostics);
+  if (failed(merged))
+    return false;
+  compiled.ptx = std::move(*merged);
+  return true;
+}
 
 std::unique_ptr<mlir::MLIRContext> makeKernelContext() {
   mlir::DialectRegistry registry;

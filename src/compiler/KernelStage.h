@@ -43,6 +43,9 @@ private:
   mlir::LogicalResult runPassesOneByOne(mlir::ModuleOp module, size_t first, llvm::StringRef track);
 };
 
+/// One PTX text of all kernels.
+bool mergeKernels(CompiledModule &compiled, DiagnosticEngine &diagnostics);
+
 /// A context with the dialects of kernels, single-threaded.
 std::unique_ptr<mlir::MLIRContext> makeKernelContext();
 

@@ -102,6 +102,23 @@ IndexingMap KernelBuilder::mapOf(ArrayRef<AffineExpr> results, ArrayRef<int64_t>
   return IndexingMap(AffineMap::get(idBounds.size(), ranges.size(), results, context()), idBounds, ranges, {});
 }
 
+AffineExpr KernelBuilder::firstPosition(int64_t perThread) const {
+  return thread() * perThread + block() * (int64_t(launch().block.x) * perThread);
+}
+
+IndexingMap KernelBuilder::mapOfGroups(const Shape &shape, int64_t perThread, int64_t elements) const {
+  AffineExpr first = firstPosition(perThread), position = first;
+  SmallVector<int64_t, 1> loopSizes;
+  if (perThread != 1) {
+    position = first + getAffineSymbolExpr(0, context());
+    loopSizes.push_back(perThread);
+  }
+  IndexingMap map = mapOf(memoryOrderIndices(shape, position), loopSizes);
+  map.addConstraint(first, Interval{0, elements - perThread});
+  map.simplify();
+  return map;
+}
+
 SmallVector<Value> KernelBuilder::loop(const IndexingMap &map, ValueRange carried, LoopBody body) {
   return loop(map, idValues, carried, body);
 }

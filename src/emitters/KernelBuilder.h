@@ -38,6 +38,12 @@ public:
   mlir::AffineExpr block() const;
   /// A map from the launch space and loop variables with these ranges.
   IndexingMap mapOf(llvm::ArrayRef<mlir::AffineExpr> results, llvm::ArrayRef<int64_t> loopSizes) const;
+  /// Where a thread begins if each has `perThread` neighbours of some order.
+  mlir::AffineExpr firstPosition(int64_t perThread) const;
+  /// From the launch space, and one loop variable if `perThread` is not 1, to the indices of a thread's elements in the
+  /// memory order of `shape`: `elements`, a multiple of `perThread`, from the first on. Whether a thread has any
+  /// depends on the thread alone.
+  IndexingMap mapOfGroups(const Shape &shape, int64_t perThread, int64_t elements) const;
 
   /// What a loop's body is given: the loop variables, the map's results at them, what was carried so far.
   using LoopBody =

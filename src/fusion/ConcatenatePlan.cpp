@@ -32,27 +32,6 @@ bool readsSamePosition(const HloInstruction &instr, unsigned operand) {
   return instr.opcode() == Opcode::Bitcast || (instr.opcode() == Opcode::Reshape && isRowMajor(from) && isRowMajor(to));
 }
 
-/// Concatenates that outputs read position by position, operands before users.
-llvm::SmallVector<const HloInstruction *, 2> findHeroes(const FusionGraph &graph) {
-  llvm::SmallVector<const HloInstruction *, 2> heroes;
-  std::vector<bool> inOrder(graph.computation().instructions().size(), false);
-  for (const FusionRoot &root : graph.roots())
-    inOrder[root.instr->id()] = true;
-  for (const HloInstruction *instr : llvm::reverse(graph.instructions())) {
-    if (!inOrder[instr->id()])
-      continue;
-    if (instr->opcode() == Opcode::Concatenate) {
-      heroes.push_back(instr);
-      continue;
-    }
-    for (auto [i, operand] : llvm::enumerate(instr->operands()))
-      if (readsSamePosition(*instr, unsigned(i)))
-        inOrder[operand->id()] = true;
-  }
-  std::reverse(heroes.begin(), heroes.end());
-  return heroes;
-}
-
 /// Instructions that depend on the heroes, by id; nothing if one of them reads what it depends on at another position,
 /// or is a hero.
 std::optional<std::vector<bool>> dependentInOrder(const FusionGraph &graph,
@@ -160,7 +139,8 @@ template <>
 HeroMatch<ConcatenatePlan> matchHero<ConcatenatePlan>(const FusionGraph &graph, const FusionAliasing &,
                                                       const TargetInfo &target) {
   ConcatenatePlan plan;
-  plan.heroes = findHeroes(graph);
+  auto isConcatenate = [](const HloInstruction &instr) { return instr.opcode() == Opcode::Concatenate; };
+  plan.heroes = findHeroes(graph, isConcatenate, readsSamePosition);
   if (plan.heroes.empty())
     return Rejection{"no output reads a concatenate elementwise"};
   const HloInstruction &first = *plan.heroes.front();
@@ -218,14 +198,7 @@ HeroMatch<ConcatenatePlan> matchHero<ConcatenatePlan>(const FusionGraph &graph, 
 template <>
 bool mayTakePlace<ConcatenatePlan>(const ConcatenatePlan &, const FusionGraph &graph, unsigned root,
                                    unsigned parameter) {
-  const HloInstruction &read = *graph.parameters()[parameter];
-  const Shape &written = graph.roots()[root].shape;
-  if (!sameArray(read.shape(), written) || deviceBits(read.shape().elementType()) != deviceBits(written.elementType()))
-    return false;
-  std::optional<std::vector<bool>> dependent = dependentInPlace(graph, {&read});
-  return dependent && llvm::all_of(graph.roots(), [&](const FusionRoot &other) {
-           return !(*dependent)[other.instr->id()] || sameArray(other.shape, written);
-         });
+  return mayOverwriteElements(graph, root, parameter);
 }
 
 /// Each operand at its own indices, outputs at those of the result.

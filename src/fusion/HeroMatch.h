@@ -97,6 +97,15 @@ template <typename Visit> auto visitHero(const HeroPlan &plan, Visit visit) {
 constexpr uint32_t threadsPerLoopBlock = 128;
 /// So many threads in such blocks, in rows of blocks if there are very many; none for 0.
 LaunchGeometry launchOf(int64_t threads, const TargetInfo &target);
+/// Bits per element of the arrays that are as large as the iteration space: the streams worth wide accesses.
+struct StreamWidths {
+  unsigned narrowest = 64;
+  unsigned widest = 1;
+  void add(const Shape &shape);
+  /// As many elements as fill an access of `maxVectorBytes` to the narrowest, as long as the widest needs at most two;
+  /// a power of two, at most 32.
+  unsigned elements(const TargetInfo &target) const;
+};
 /// Consecutive elements that one thread computes of `roots`, a power of two: the narrowest stream is accessed in
 /// `maxVectorBytes`, as long as the widest needs at most two such accesses. Streams are the outputs and the parameters
 /// with `elements` elements. Fewer elements if `elementsOfKernel`, what all threads compute of one output, would not
@@ -111,8 +120,13 @@ bool sameArray(const Shape &a, const Shape &b);
 /// element of the origins, that at its own index.
 std::optional<std::vector<bool>> dependentInPlace(const FusionGraph &graph,
                                                   llvm::ArrayRef<const HloInstruction *> origins);
-/// Instructions of that kind, operands before users, that outputs read through elementwise ops alone.
-llvm::SmallVector<const HloInstruction *, 2> readElementwise(const FusionGraph &graph,
-                                                             llvm::function_ref<bool(const HloInstruction &)> isHero);
+/// Is each element of `parameter` read only for the elements of outputs at its own index, `root` among them, all of the
+/// same array? A thread that computes these together, before it stores them, may overwrite it.
+bool mayOverwriteElements(const FusionGraph &graph, unsigned root, unsigned parameter);
+/// Instructions of that kind, operands before users, that outputs read through others of which `passes` holds for the
+/// operand.
+llvm::SmallVector<const HloInstruction *, 2>
+findHeroes(const FusionGraph &graph, llvm::function_ref<bool(const HloInstruction &)> isHero,
+           llvm::function_ref<bool(const HloInstruction &, unsigned operand)> passes);
 
 } // namespace hloc

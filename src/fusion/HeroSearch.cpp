@@ -16,6 +16,17 @@ LaunchGeometry launchOf(int64_t threads, const TargetInfo &target) {
   return launch;
 }
 
+void StreamWidths::add(const Shape &shape) {
+  unsigned bits = deviceBits(shape.elementType());
+  narrowest = std::min(narrowest, bits);
+  widest = std::max(widest, bits);
+}
+
+unsigned StreamWidths::elements(const TargetInfo &target) const {
+  unsigned vectorBits = target.maxVectorBytes * 8;
+  return std::min({vectorBits / narrowest, 2 * vectorBits / std::max(widest, 8u), 32u});
+}
+
 bool sameArray(const Shape &a, const Shape &b) { return a.sameDims(b) && a.minorToMajor() == b.minorToMajor(); }
 
 namespace {
@@ -51,21 +62,34 @@ std::optional<std::vector<bool>> dependentInPlace(const FusionGraph &graph,
   return dependent;
 }
 
-llvm::SmallVector<const HloInstruction *, 2> readElementwise(const FusionGraph &graph,
-                                                             llvm::function_ref<bool(const HloInstruction &)> isHero) {
+bool mayOverwriteElements(const FusionGraph &graph, unsigned root, unsigned parameter) {
+  const HloInstruction &read = *graph.parameters()[parameter];
+  const Shape &written = graph.roots()[root].shape;
+  if (!sameArray(read.shape(), written) || deviceBits(read.shape().elementType()) != deviceBits(written.elementType()))
+    return false;
+  std::optional<std::vector<bool>> dependent = dependentInPlace(graph, {&read});
+  return dependent && llvm::all_of(graph.roots(), [&](const FusionRoot &other) {
+           return !(*dependent)[other.instr->id()] || sameArray(other.shape, written);
+         });
+}
+
+llvm::SmallVector<const HloInstruction *, 2>
+findHeroes(const FusionGraph &graph, llvm::function_ref<bool(const HloInstruction &)> isHero,
+           llvm::function_ref<bool(const HloInstruction &, unsigned operand)> passes) {
   llvm::SmallVector<const HloInstruction *, 2> heroes;
-  std::vector<bool> inPlace(graph.computation().instructions().size(), false);
+  std::vector<bool> isRead(graph.computation().instructions().size(), false);
   for (const FusionRoot &root : graph.roots())
-    inPlace[root.instr->id()] = true;
+    isRead[root.instr->id()] = true;
   for (const HloInstruction *instr : llvm::reverse(graph.instructions())) {
-    if (!inPlace[instr->id()])
+    if (!isRead[instr->id()])
       continue;
     if (isHero(*instr)) {
       heroes.push_back(instr);
-    } else if (readsOperandsInPlace(*instr)) {
-      for (const HloInstruction *operand : instr->operands())
-        inPlace[operand->id()] = true;
+      continue;
     }
+    for (auto [i, operand] : llvm::enumerate(instr->operands()))
+      if (passes(*instr, unsigned(i)))
+        isRead[operand->id()] = true;
   }
   std::reverse(heroes.begin(), heroes.end());
   return heroes;

@@ -5,6 +5,7 @@
 #include "hloc/support/Check.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 
 using namespace mlir;
 
@@ -295,6 +296,12 @@ IndexingMap memoryOrderIndexing(const Shape &shape, MLIRContext *context) {
   int64_t elements = shape.numElements();
   int64_t order[] = {0};
   return bitcastMap({elements}, order, shape.dims(), shape.minorToMajor(), context);
+}
+
+llvm::SmallVector<AffineExpr> memoryOrderIndices(const Shape &shape, AffineExpr position) {
+  IndexingMap order = memoryOrderIndexing(shape, position.getContext());
+  return llvm::map_to_vector(order.affine().getResults(),
+                             [&](AffineExpr index) { return index.replaceDims({position}); });
 }
 
 bool readsOperandsInPlace(const HloInstruction &instr) {

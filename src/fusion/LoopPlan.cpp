@@ -14,17 +14,6 @@ namespace {
 /// compile time and registers. An estimate, not measured: it leaves 8 elements to a fusion of 256 instructions.
 constexpr int64_t maxOpsPerThread = 2048;
 
-/// Bits per element of the arrays that are as large as the iteration space: the streams worth wide accesses.
-struct StreamWidths {
-  unsigned narrowest = 64;
-  unsigned widest = 1;
-  void add(const Shape &shape) {
-    unsigned bits = deviceBits(shape.elementType());
-    narrowest = std::min(narrowest, bits);
-    widest = std::max(widest, bits);
-  }
-};
-
 /// Ops that compute much more per element than they move: one element a thread.
 bool isSequentialLoop(const HloInstruction &instr) { return hasTrait(instr.opcode(), OpcodeTrait::Contracts); }
 
@@ -43,9 +32,7 @@ unsigned elementsPerThread(llvm::ArrayRef<unsigned> roots, int64_t elements, int
       widths.add(parameter->shape());
 
   unsigned least = 8 / narrowestOutput;
-  unsigned vectorBits = target.maxVectorBytes * 8;
-  unsigned count = std::min(vectorBits / widths.narrowest, 2 * vectorBits / std::max(widths.widest, 8u));
-  count = std::min(count, 32u);
+  unsigned count = widths.elements(target);
   if (llvm::any_of(graph.instructions(), [](const HloInstruction *instr) { return isSequentialLoop(*instr); }))
     count = 1;
   int64_t oneBlockEach = int64_t(target.multiprocessors) * threadsPerLoopBlock;
@@ -77,22 +64,12 @@ HeroMatch<LoopPlan> matchHero<LoopPlan>(const FusionGraph &graph, const FusionAl
   return {std::move(plan), launchOf(threads, target)};
 }
 
-/// Each element is overwritten by the thread that alone reads it, after it has read it.
+/// Each element is overwritten by the thread that alone reads it, after it has read it: outputs of one array are in one
+/// nest, and computed together.
 template <>
 bool mayTakePlace<LoopPlan>(const LoopPlan &plan, const FusionGraph &graph, unsigned root, unsigned parameter) {
-  const HloInstruction &read = *graph.parameters()[parameter];
-  const Shape &written = graph.roots()[root].shape;
-  if (!sameArray(read.shape(), written) || deviceBits(read.shape().elementType()) != deviceBits(written.elementType()))
-    return false;
-  std::optional<std::vector<bool>> dependent = dependentInPlace(graph, {&read});
-  if (!dependent)
-    return false;
-  // Outputs that depend on it are computed together with `root`, element by element in the same order.
-  auto nest = llvm::find_if(plan.nests, [&](const LoopNest &each) { return llvm::is_contained(each.roots, root); });
-  return nest != plan.nests.end() && llvm::all_of(llvm::enumerate(graph.roots()), [&](const auto &each) {
-           return !(*dependent)[each.value().instr->id()] ||
-                  (llvm::is_contained(nest->roots, each.index()) && sameArray(each.value().shape, written));
-         });
+  auto computes = [&](const LoopNest &nest) { return llvm::is_contained(nest.roots, root); };
+  return llvm::any_of(plan.nests, computes) && mayOverwriteElements(graph, root, parameter);
 }
 
 /// The outputs of a nest at the indices of its first.

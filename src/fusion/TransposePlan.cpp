@@ -144,7 +144,8 @@ template <>
 HeroMatch<TransposePlan> matchHero<TransposePlan>(const FusionGraph &graph, const FusionAliasing &,
                                                   const TargetInfo &target) {
   TransposePlan plan;
-  plan.heroes = readElementwise(graph, isHero);
+  auto isElementwise = [](const HloInstruction &instr, unsigned) { return readsOperandsInPlace(instr); };
+  plan.heroes = findHeroes(graph, isHero, isElementwise);
   if (plan.heroes.empty())
     return Rejection{"no output reads a large transposition elementwise"};
   const HloInstruction &first = *plan.heroes.front();

@@ -150,19 +150,16 @@ int64_t wholeElements(const HloInstruction &hero) {
 }
 
 /// Vectors are those of the loop, where they are aligned and the device stays filled.
-unsigned elementsPerThread(const UpdateSlicePlan &plan, const TargetInfo &target) {
+unsigned alignedElements(const UpdateSlicePlan &plan, const TargetInfo &target) {
   int64_t aligned = 0;
-  unsigned narrowest = 64, widest = 1;
+  StreamWidths widths;
   for (const Update &update : plan.updates) {
     if (update.hero->shape().minorToMajor() != plan.space.minorToMajor())
       return 1;
     aligned = std::gcd(aligned, wholeElements(*update.hero));
-    unsigned bits = deviceBits(update.hero->shape().elementType());
-    narrowest = std::min(narrowest, bits);
-    widest = std::max(widest, bits);
+    widths.add(update.hero->shape());
   }
-  unsigned vectorBits = target.maxVectorBytes * 8;
-  unsigned count = std::max(std::min(vectorBits / narrowest, 2 * vectorBits / widest), 1u);
+  unsigned count = widths.elements(target);
   int64_t oneBlockEach = int64_t(target.multiprocessors) * threadsPerLoopBlock;
   while (count > 1 && (aligned % count != 0 || plan.space.numElements() / count < oneBlockEach))
     count /= 2;
@@ -213,7 +210,7 @@ HeroMatch<UpdateSlicePlan> matchHero<UpdateSlicePlan>(const FusionGraph &graph, 
   for (const Update &update : plan.updates)
     if (!update.inPlace)
       copies.push_back({{PlanBuffer::Kind::Parameter, update.parameter}, {PlanBuffer::Kind::Output, update.root}});
-  plan.perThread = elementsPerThread(plan, target);
+  plan.perThread = alignedElements(plan, target);
   int64_t threads = plan.space.numElements() / plan.perThread;
   return {std::move(plan), launchOf(threads, target), std::move(copies)};
 }

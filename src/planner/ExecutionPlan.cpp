@@ -224,8 +224,8 @@ private:
       addUnsupported(works[number], reason->second);
       return true;
     }
-    llvm::FailureOr<FusionGraph> graph = FusionGraph::build(*fusion.computation(AttributeKey::Calls), diagnostics);
-    if (failed(graph))
+    const FusionGraph *graph = graphOf(*fusion.computation(AttributeKey::Calls));
+    if (!graph)
       return false;
     // Where an output may go, and which of the fusion's parameters lies there, if any.
     llvm::SmallVector<std::optional<uint32_t>> wanted;
@@ -241,7 +241,7 @@ private:
       offers.push_back(input == inputs.end() ? std::nullopt : std::optional(unsigned(input - inputs.begin())));
       wanted.push_back(place);
     }
-    std::shared_ptr<const PlannedFusion> planned = planOf(std::move(*graph), offers);
+    std::shared_ptr<const PlannedFusion> planned = planOf(*graph, offers);
     if (!planned)
       return false;
     for (unsigned i = 0; i < wanted.size(); ++i)
@@ -254,8 +254,20 @@ private:
     return true;
   }
 
+  /// One graph for all fusions that call the computation; null after an error.
+  const FusionGraph *graphOf(const HloComputation &body) {
+    auto found = graphs.find(&body);
+    if (found == graphs.end()) {
+      llvm::FailureOr<FusionGraph> graph = FusionGraph::build(body, diagnostics);
+      if (failed(graph))
+        return nullptr;
+      found = graphs.emplace(&body, std::move(*graph)).first;
+    }
+    return &found->second;
+  }
+
   /// One plan for all fusions that call the computation and are offered the same.
-  std::shared_ptr<const PlannedFusion> planOf(FusionGraph graph, const FusionAliasing &offers) {
+  std::shared_ptr<const PlannedFusion> planOf(const FusionGraph &graph, const FusionAliasing &offers) {
     std::vector<int64_t> key;
     for (const std::optional<unsigned> &offer : offers)
       key.push_back(offer ? int64_t(*offer) : -1);
@@ -265,7 +277,7 @@ private:
     llvm::FailureOr<FusionPlan> fusionPlan = planFusion(graph, offers, target, diagnostics);
     if (failed(fusionPlan))
       return nullptr;
-    return known = std::make_shared<PlannedFusion>(PlannedFusion{std::move(graph), std::move(*fusionPlan)});
+    return known = std::make_shared<PlannedFusion>(PlannedFusion{graph, std::move(*fusionPlan)});
   }
 
   void addSteps(const Work &work, std::shared_ptr<const PlannedFusion> planned) {
@@ -395,6 +407,7 @@ private:
   std::vector<unsigned> numResults; ///< by buffer: results that lie there
   std::map<uint32_t, uint32_t> movedTo;
   std::set<uint32_t> taken; ///< parameters whose contents are gone
+  std::map<const HloComputation *, FusionGraph> graphs;
   std::map<std::pair<const HloComputation *, std::vector<int64_t>>, std::shared_ptr<const PlannedFusion>> planned;
   std::map<std::pair<const PlannedFusion *, unsigned>, uint32_t> kernels;
 };

@@ -42,6 +42,8 @@ IndexingMap bitcastIndexing(const Shape &to, const Shape &from, mlir::MLIRContex
 
 /// Position in memory order of the elements, 0.. -> logical index.
 IndexingMap memoryOrderIndexing(const Shape &shape, mlir::MLIRContext *context);
+/// The indices of the element at `position` of the memory order of `shape`.
+llvm::SmallVector<mlir::AffineExpr> memoryOrderIndices(const Shape &shape, mlir::AffineExpr position);
 
 /// How a gather's result dimensions divide, and where each operand dimension's index comes from.
 struct GatherDims {

@@ -113,10 +113,7 @@ private:
   /// From the thread, the segment's block, a round and an element of its group to the operand's index of the element at
   /// `position` of the segment's memory order.
   IndexingMap segmentMap(const ConcatenateSegment &segment, AffineExpr position, int64_t rounds, int64_t count) const {
-    IndexingMap order = memoryOrderIndexing(plan.shapeOf(segment), context);
-    SmallVector<AffineExpr> results;
-    for (AffineExpr index : order.affine().getResults())
-      results.push_back(index.replaceDims({position}));
+    SmallVector<AffineExpr> results = memoryOrderIndices(plan.shapeOf(segment), position);
     IndexingVariable ids[] = {kernel.idVariables()[0], {Interval{0, int64_t(segment.blocks) - 1}, "block"}};
     IndexingVariable loops[] = {{Interval{0, rounds - 1}, {}}, {Interval{0, count - 1}, {}}};
     return IndexingMap(AffineMap::get(2, 2, results, context), ids, loops, {});

@@ -29,7 +29,7 @@ public:
   void emit(func::FuncOp function) {
     int64_t tail = nest.elements % nest.perThread;
     if (nest.elements != tail)
-      emitLoop(function, mainMap(nest.elements - tail));
+      emitLoop(function, kernel.mapOfGroups(first, nest.perThread, nest.elements - tail));
     if (tail != 0)
       emitLoop(function, tailMap(nest.elements - tail, tail));
   }
@@ -41,35 +41,13 @@ private:
     return map;
   }
 
-  /// Position of a thread's first element.
-  AffineExpr base() const {
-    int64_t perBlock = int64_t(kernel.launch().block.x) * nest.perThread;
-    return kernel.thread() * nest.perThread + kernel.block() * perBlock;
-  }
-
-  /// Element `position` of the memory order, for the threads whose first element lies in `threads`.
-  IndexingMap map(AffineExpr position, ArrayRef<int64_t> loopSizes, Interval threads) const {
-    IndexingMap order = memoryOrderIndexing(first, kernel.context());
-    SmallVector<AffineExpr> results;
-    for (AffineExpr result : order.affine().getResults())
-      results.push_back(result.replaceDims({position}));
-    IndexingMap result = kernel.mapOf(results, loopSizes);
-    result.addConstraint(base(), threads);
-    result.simplify();
-    return result;
-  }
-
-  /// Whole groups of `perThread` elements. The check depends on the thread alone, not on the element.
-  IndexingMap mainMap(int64_t elements) const {
-    Interval threads{0, elements - nest.perThread};
-    if (nest.perThread == 1)
-      return map(base(), {}, threads);
-    return map(base() + getAffineSymbolExpr(0, kernel.context()), {int64_t(nest.perThread)}, threads);
-  }
-
   /// The last elements are the work of the thread that comes after the last whole group.
   IndexingMap tailMap(int64_t firstElement, int64_t count) const {
-    return map(getAffineSymbolExpr(0, kernel.context()) + firstElement, {count}, Interval{firstElement, firstElement});
+    AffineExpr position = getAffineSymbolExpr(0, kernel.context()) + firstElement;
+    IndexingMap map = kernel.mapOf(memoryOrderIndices(first, position), {count});
+    map.addConstraint(kernel.firstPosition(nest.perThread), Interval{firstElement, firstElement});
+    map.simplify();
+    return map;
   }
 
   void emitLoop(func::FuncOp function, const IndexingMap &indexing) {

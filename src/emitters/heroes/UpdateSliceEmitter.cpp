@@ -84,24 +84,6 @@ private:
     return results;
   }
 
-  /// Position in the update, in memory order -> index of the update. The check depends on the thread alone.
-  IndexingMap threadMap() const {
-    AffineExpr base =
-        kernel.thread() * plan.perThread + kernel.block() * (int64_t(kernel.launch().block.x) * plan.perThread);
-    AffineExpr position = plan.perThread == 1 ? base : base + getAffineSymbolExpr(0, context);
-    IndexingMap order = memoryOrderIndexing(plan.space, context);
-    SmallVector<AffineExpr> results;
-    for (AffineExpr result : order.affine().getResults())
-      results.push_back(result.replaceDims({position}));
-    SmallVector<int64_t> loopSizes;
-    if (plan.perThread != 1)
-      loopSizes.push_back(plan.perThread);
-    IndexingMap map = kernel.mapOf(results, loopSizes);
-    map.addConstraint(base, Interval{0, plan.space.numElements() - plan.perThread});
-    map.simplify();
-    return map;
-  }
-
   /// Index of the update, then the starts of update `number` -> index of its output.
   IndexingMap outputMap(unsigned number) const {
     const Update &update = plan.updates[number];
@@ -128,21 +110,21 @@ private:
     SmallVector<Value> buffers;
     for (const Update &update : plan.updates)
       buffers.push_back(kernel.outputs()[update.root]);
-    SmallVector<Value> results =
-        kernel.loop(threadMap(), buffers, [&](ValueRange, ValueRange indices, ValueRange state) {
-          // All values before all stores: an update may read what it overwrites.
-          ValueRange values = kernel.call(function, indices);
-          SmallVector<Value> stored;
-          for (unsigned i = 0; i < plan.updates.size(); ++i) {
-            SmallVector<Value> operands(indices);
-            for (auto [start, value] : llvm::zip_equal(starts, clamped))
-              if (start.update == i)
-                operands.push_back(value);
-            SmallVector<Value> at = applyMap(b, outputMap(i), operands);
-            stored.push_back(tensor::InsertOp::create(b, values[i], state[i], at));
-          }
-          return stored;
-        });
+    SmallVector<Value> results = kernel.loop(kernel.mapOfGroups(plan.space, plan.perThread, plan.space.numElements()),
+                                             buffers, [&](ValueRange, ValueRange indices, ValueRange state) {
+                                               // All values before all stores: an update may read what it overwrites.
+                                               ValueRange values = kernel.call(function, indices);
+                                               SmallVector<Value> stored;
+                                               for (unsigned i = 0; i < plan.updates.size(); ++i) {
+                                                 SmallVector<Value> operands(indices);
+                                                 for (auto [start, value] : llvm::zip_equal(starts, clamped))
+                                                   if (start.update == i)
+                                                     operands.push_back(value);
+                                                 SmallVector<Value> at = applyMap(b, outputMap(i), operands);
+                                                 stored.push_back(tensor::InsertOp::create(b, values[i], state[i], at));
+                                               }
+                                               return stored;
+                                             });
     for (auto [i, update] : llvm::enumerate(plan.updates))
       kernel.outputs()[update.root] = results[i];
   }
