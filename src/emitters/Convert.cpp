@@ -1,7 +1,6 @@
 #include "emitters/Convert.h"
 
 #include "emitters/ElementStorage.h"
-#include "emitters/FloatPatterns.h"
 
 #include <cmath>
 
@@ -103,8 +102,10 @@ Type computeType(ElementType type, MLIRContext *context) {
 }
 
 Value toCompute(CodeBuilder &b, Value value, ElementType type) {
-  if (isPatternFloat(type))
-    return decodePattern(b, value, floatFormat(type));
+  if (isPatternFloat(type)) {
+    Value pattern = b.castI(value, b.getIntegerType(bitWidth(type)), /*isSigned=*/false);
+    value = b.bitcast(pattern, patternFloatType(type, b.getContext()));
+  }
   return b.castF(value, computeType(type, b.getContext()));
 }
 
@@ -116,8 +117,11 @@ Value fromCompute(CodeBuilder &b, Value value, ElementType type) {
   if (value.getType().isF64() && type != ElementType::F32)
     value = roundToOdd(b, value);
   value = b.castF(value, b.getF32Type());
-  if (isPatternFloat(type))
-    return encodePattern(b, value, floatFormat(type), valueType(type, b.getContext()));
+  if (isPatternFloat(type)) {
+    Value narrow = b.castF(value, patternFloatType(type, b.getContext()));
+    Value pattern = b.bitcast(narrow, b.getIntegerType(bitWidth(type)));
+    return b.castI(pattern, valueType(type, b.getContext()), /*isSigned=*/false);
+  }
   return b.castF(value, valueType(type, b.getContext()));
 }
 

@@ -33,6 +33,35 @@ Type valueType(ElementType type, MLIRContext *context) {
   return isPred(type) ? IntegerType::get(context, 1) : storageType(type, context);
 }
 
+FloatType patternFloatType(ElementType type, MLIRContext *context) {
+  switch (type) {
+  case ElementType::F4E2M1FN:
+    return Float4E2M1FNType::get(context);
+  case ElementType::F6E2M3FN:
+    return Float6E2M3FNType::get(context);
+  case ElementType::F6E3M2FN:
+    return Float6E3M2FNType::get(context);
+  case ElementType::F8E3M4:
+    return Float8E3M4Type::get(context);
+  case ElementType::F8E4M3:
+    return Float8E4M3Type::get(context);
+  case ElementType::F8E4M3B11FNUZ:
+    return Float8E4M3B11FNUZType::get(context);
+  case ElementType::F8E4M3FN:
+    return Float8E4M3FNType::get(context);
+  case ElementType::F8E4M3FNUZ:
+    return Float8E4M3FNUZType::get(context);
+  case ElementType::F8E5M2:
+    return Float8E5M2Type::get(context);
+  case ElementType::F8E5M2FNUZ:
+    return Float8E5M2FNUZType::get(context);
+  case ElementType::F8E8M0FNU:
+    return Float8E8M0FNUType::get(context);
+  default:
+    HLOC_UNREACHABLE("no float of at most 8 bits");
+  }
+}
+
 RankedTensorType tensorType(const Shape &shape, MLIRContext *context) {
   mlir::Attribute encoding;
   if (!shape.hasDefaultLayout()) {

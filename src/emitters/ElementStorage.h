@@ -6,8 +6,9 @@
 // | pred | i8, any non-zero is true | i1 |
 // | s4, u4 .. s64, u64 | i4 .. i64 (signless) | same |
 // | f16, bf16, f32, f64 | same | same; arithmetic of f16 and bf16 is done in f32 and rounded after every op |
-// | f8*, f6*, f4* | bit pattern: i8, i8, i4 | the pattern; arithmetic is done in f32 and rounded after every op |
-// | c64, c128 | complex<f32>, complex<f64> | same |
+// | f8*, f6*, f4* | bit pattern: i8, i8, i4 | the pattern; arithmetic is done in f32 and rounded after every op. Only
+// conversions from and to f32 have the builtin type: a pass makes them those of the target | | c64, c128 |
+// complex<f32>, complex<f64> | same |
 
 #include "hloc/hlo/Shape.h"
 
@@ -24,5 +25,7 @@ mlir::RankedTensorType tensorType(const Shape &shape, mlir::MLIRContext *context
 
 /// Is the type kept as a bit pattern because MLIR and PTX have no arithmetic on it?
 inline bool isPatternFloat(ElementType type) { return isFloat(type) && bitWidth(type) <= 8; }
+/// MLIR's type of as many bits.
+mlir::FloatType patternFloatType(ElementType type, mlir::MLIRContext *context);
 
 } // namespace hloc

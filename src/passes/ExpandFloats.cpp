@@ -210,16 +210,61 @@ private:
     if (!hasHardware || first->getName() != second->getName() || first->getBlock() != second->getBlock() ||
         smallType(first) != smallType(second) || hardwareName(smallType(first)).empty())
       return false;
-    Operation *other = second->getOperand(0).getDefiningOp();
-    bool secondMovesUp = !other || other->getBlock() != first->getBlock() || other->isBeforeInBlock(first);
-    bool firstMovesDown = llvm::all_of(first->getUsers(), [&](Operation *user) {
-      return user->getBlock() == second->getBlock() && second->isBeforeInBlock(user);
-    });
-    if (secondMovesUp)
-      expandByHardware({first, second}, OpBuilder(first));
-    else if (firstMovesDown)
-      expandByHardware({first, second}, OpBuilder(second));
-    return secondMovesUp || firstMovesDown;
+    bool secondMovesUp = moveOperandBefore(second, first);
+    if (!secondMovesUp && !moveUsersBehind(first, second))
+      return false;
+    expandByHardware({first, second}, OpBuilder(secondMovesUp ? first : second));
+    return true;
+  }
+
+  /// What packs a value into words and unpacks it: as many operations may move with a conversion.
+  static constexpr size_t maxMoved = 4;
+  static bool canMove(Operation *op) { return isPure(op) && op->getNumRegions() == 0; }
+  static void sortInBlock(SmallVectorImpl<Operation *> &ops) {
+    llvm::sort(ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  }
+
+  /// Makes the operand of `second` known at `first`, an operation before it in its block.
+  static bool moveOperandBefore(Operation *second, Operation *first) {
+    SmallVector<Operation *> moved;
+    SmallVector<Value> needed = {second->getOperand(0)};
+    while (!needed.empty()) {
+      Operation *definition = needed.pop_back_val().getDefiningOp();
+      if (!definition || definition->getBlock() != first->getBlock() || definition->isBeforeInBlock(first) ||
+          llvm::is_contained(moved, definition))
+        continue;
+      if (!canMove(definition) || definition == first || moved.size() == maxMoved)
+        return false;
+      moved.push_back(definition);
+      llvm::append_range(needed, definition->getOperands());
+    }
+    sortInBlock(moved);
+    for (Operation *definition : moved)
+      definition->moveBefore(first);
+    return true;
+  }
+
+  /// Makes everything that uses `first` come after `second`, an operation behind it in its block.
+  static bool moveUsersBehind(Operation *first, Operation *second) {
+    SmallVector<Operation *> moved;
+    SmallVector<Operation *> users = {first};
+    while (!users.empty())
+      for (Operation *user : users.pop_back_val()->getUsers()) {
+        if (user->getBlock() == second->getBlock() && second->isBeforeInBlock(user))
+          continue;
+        if (user->getBlock() != second->getBlock() || user == second || !canMove(user))
+          return false;
+        if (llvm::is_contained(moved, user))
+          continue;
+        if (moved.size() == maxMoved)
+          return false;
+        moved.push_back(user);
+        users.push_back(user);
+      }
+    sortInBlock(moved);
+    for (Operation *user : llvm::reverse(moved))
+      user->moveAfter(second);
+    return true;
   }
 
   static Value intrinsic(OpBuilder &builder, Location loc, Type type, const Twine &name, ValueRange operands) {

@@ -181,6 +181,7 @@ Value hloc::roundToSmallFloat(OpBuilder &builder, Location loc, Value value, con
   }
   case SmallFloat::Special::None:
     result = b.bitOr(b.select(overflows, b.integer(format.firstNonFinite() - 1), result), sign);
+    result = b.select(isNan, b.integer(format.signBit()), result);
     break;
   case SmallFloat::Special::ExponentOnly:
     HLOC_UNREACHABLE("handled above");

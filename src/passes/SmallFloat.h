@@ -1,7 +1,7 @@
 #pragma once
 // Floats of at most 8 bits: how their bits are read, and conversions from and to f32 in integer and f32 arithmetic that
 // every target has. Rounding is to nearest even, subnormals are kept; what overflows follows the format (hlo-text
-// rules): infinity where there is one, else NaN, else the largest finite value.
+// rules): infinity where there is one, else NaN, else the largest finite value. NaN becomes -0 where there is none.
 
 #include "mlir/IR/Builders.h"
 

@@ -45,3 +45,42 @@ func.func @arithmetic(%a: f8E5M2FNUZ, %b: f8E5M2FNUZ) -> (f8E5M2FNUZ, i1) {
   %c = arith.cmpf olt, %a, %b : f8E5M2FNUZ
   return %s, %c : f8E5M2FNUZ, i1
 }
+
+// What unpacks and packs neighbours moves with them, so that they still share an instruction.
+// CHECK-LABEL: func @packed(
+// SM90-COUNT-1: llvm.call_intrinsic "llvm.nvvm.e5m2x2.to.f16x2.rn"
+// SM90-NOT: e5m2x2.to
+// SM90-COUNT-1: llvm.call_intrinsic "llvm.nvvm.ff.to.e5m2x2.rn"
+// SM90-NOT: ff.to
+// CHECK: return
+func.func @packed(%word: i16, %empty: vector<2xi8>) -> vector<2xi8> {
+  %c8 = arith.constant 8 : i16
+  %raw = arith.trunci %word : i16 to i8
+  %a = arith.bitcast %raw : i8 to f8E5M2
+  %x = arith.extf %a : f8E5M2 to f32
+  %p = arith.addf %x, %x : f32
+  %r = arith.truncf %p : f32 to f8E5M2
+  %low = arith.bitcast %r : f8E5M2 to i8
+  %half = vector.insert %low, %empty[0] : i8 into vector<2xi8>
+  %shifted = arith.shrui %word, %c8 : i16
+  %upper = arith.trunci %shifted : i16 to i8
+  %b = arith.bitcast %upper : i8 to f8E5M2
+  %y = arith.extf %b : f8E5M2 to f32
+  %q = arith.addf %y, %y : f32
+  %s = arith.truncf %q : f32 to f8E5M2
+  %high = arith.bitcast %s : f8E5M2 to i8
+  %full = vector.insert %high, %half[1] : i8 into vector<2xi8>
+  return %full : vector<2xi8>
+}
+
+// A number that the second conversion is made of cannot wait for it.
+// CHECK-LABEL: func @chain(
+// SM90-COUNT-2: llvm.call_intrinsic "llvm.nvvm.ff.to.e5m2x2.rn"
+// CHECK: return
+func.func @chain(%x: f32) -> f8E5M2 {
+  %a = arith.truncf %x : f32 to f8E5M2
+  %y = arith.extf %a : f8E5M2 to f32
+  %z = arith.mulf %y, %x : f32
+  %b = arith.truncf %z : f32 to f8E5M2
+  return %b : f8E5M2
+}
