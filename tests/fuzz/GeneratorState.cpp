@@ -10,9 +10,10 @@ namespace hloc {
 /// A constant is text: more would only be slow to read.
 constexpr int64_t maxConstantElements = 1000;
 
-GeneratorState::GeneratorState(HloModule &module, uint64_t seed, const GeneratorOptions &options)
+GeneratorState::GeneratorState(HloModule &module, uint64_t seed, const GeneratorOptions &options,
+                               llvm::StringRef name)
     : module(module), options(options), random(seed) {
-  entry = module.addComputation("main");
+  entry = module.addComputation(name);
   module.setEntry(entry);
 }
 

@@ -15,7 +15,8 @@ using Operands = llvm::ArrayRef<HloInstruction *>;
 using Attributes = llvm::ArrayRef<Attribute>;
 
 struct GeneratorState {
-  GeneratorState(HloModule &module, uint64_t seed, const GeneratorOptions &options);
+  /// What is made goes to a computation of this name, the module's entry.
+  GeneratorState(HloModule &module, uint64_t seed, const GeneratorOptions &options, llvm::StringRef name = "main");
 
   // Choices.
   int64_t below(int64_t limit) { return limit > 0 ? static_cast<int64_t>(random() % limit) : 0; }
@@ -67,7 +68,7 @@ private:
   unsigned nextComputation = 0;
 };
 
-/// A copy with the entry behind all computations it calls: they were added while it was open.
+/// A copy with callees before their callers and the entry last: they were added while the callers were open.
 std::unique_ptr<HloModule> withEntryLast(const HloModule &module);
 
 /// Tries to add an instruction with this opcode, and operands for it. False if the choices made gave nothing valid.

@@ -81,9 +81,16 @@ std::unique_ptr<HloModule> withEntryLast(const HloModule &module) {
     to->setRoot(made[from.root()->id()]);
     computations[&from] = to;
   };
+  auto copyAfterCallees = [&](auto &self, const HloComputation &from) -> void {
+    for (const HloInstruction *instr : from.instructions())
+      for (const HloComputation *callee : instr->calledComputations())
+        if (!computations.count(callee))
+          self(self, *callee);
+    copyOne(from);
+  };
   for (const auto &computation : module.computations())
-    if (!computation->isEntry())
-      copyOne(*computation);
+    if (!computation->isEntry() && !computations.count(computation.get()))
+      copyAfterCallees(copyAfterCallees, *computation);
   copyOne(*module.entry());
   copy->setEntry(computations[module.entry()]);
   copy->setAttributes(module.attributes());

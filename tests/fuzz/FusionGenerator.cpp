@@ -1,0 +1,342 @@
+#include "fuzz/FusionGenerator.h"
+
+#include "fuzz/FusionMaker.h"
+
+#include "hloc/hlo/HloBuilder.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace hloc {
+
+namespace {
+
+using Key = AttributeKey;
+using Values = llvm::SmallVector<HloInstruction *, 4>;
+using Dims = FusionMaker::Dims;
+
+/// Values of `candidates` as further outputs, each now and then, changed elementwise or as it is.
+void addSideOutputs(FusionMaker &m, Operands candidates, Values &outputs) {
+  for (HloInstruction *candidate : candidates)
+    if (m.g.oneIn(6))
+      outputs.push_back(m.elementwise(candidate, 1));
+}
+
+Values makeLoop(FusionMaker &m) {
+  Values outputs;
+  HloInstruction *x = m.elementwise(m.parameter(m.anyArray(0, 4)), 3);
+  for (int64_t i = m.g.below(3); i > 0; --i) {
+    HloInstruction *before = x;
+    x = m.elementwise(m.move(x), 3);
+    addSideOutputs(m, {before}, outputs);
+  }
+  outputs.push_back(m.elementwise(x, 2));
+  return outputs;
+}
+
+/// A permutation that moves something; the minor dimension most often.
+Dims movingPermutation(FusionMaker &m, unsigned rank) {
+  Dims permutation = m.g.permutation(rank);
+  for (int attempt = 0; attempt < 3 && permutation.back() == int64_t(rank) - 1; ++attempt)
+    permutation = m.g.permutation(rank);
+  return permutation;
+}
+
+Values makeTranspose(FusionMaker &m) {
+  Shape shape = m.anyArray(2, 4);
+  Dims permutation = movingPermutation(m, shape.rank());
+  bool isCopy = m.g.oneIn(3);
+  auto hero = [&](HloInstruction *x) {
+    return isCopy ? m.add(Opcode::Copy, {x}, {}, Shape(), permutation) : m.transpose(x, permutation);
+  };
+  HloInstruction *x = m.elementwise(m.parameter(shape), 2);
+  HloInstruction *t = hero(x);
+  Values outputs{m.elementwise(t, 2)};
+  if (m.g.oneIn(3)) {
+    HloInstruction *other = hero(m.elementwise(m.parameter(shape), 1));
+    HloInstruction *sum = m.add(Opcode::Add, {outputs.front(), other});
+    outputs.push_back(sum ? sum : other);
+  }
+  addSideOutputs(m, {x, t, x}, outputs);
+  return outputs;
+}
+
+enum class Reduced { Minor, Major, All, Any };
+
+/// Of the shape, as it lies in memory.
+Dims dimensionsOf(FusionMaker &m, const Shape &shape, Reduced which) {
+  Dims order(shape.minorToMajor());
+  if (which == Reduced::Any)
+    return m.g.someOf(shape.rank());
+  if (which == Reduced::Major && order.size() > 1)
+    order.erase(order.begin());
+  if (which != Reduced::All)
+    order.resize(m.g.between(1, std::max<int64_t>(1, int64_t(order.size()) - m.g.below(2))), 0);
+  llvm::sort(order);
+  return order;
+}
+
+/// (value, index) pairs: the greatest value, the first of equal ones.
+HloComputation *argumentOfMaximum(GeneratorState &g, ElementType value, ElementType index) {
+  Shape v = Shape::scalar(value), i = Shape::scalar(index), p = Shape::scalar(ElementType::Pred);
+  return g.function({v, i, v, i}, [&](HloComputation &computation, Operands x) {
+    HloBuilder b(computation);
+    auto compare = [&](ComparisonDirection direction, HloInstruction *lhs, HloInstruction *rhs) {
+      return b.add(Opcode::Compare, p, {lhs, rhs}, {{Key::Direction, static_cast<int64_t>(direction)}});
+    };
+    HloInstruction *tie = b.add(
+        Opcode::And, p, {compare(ComparisonDirection::Eq, x[0], x[2]), compare(ComparisonDirection::Lt, x[1], x[3])});
+    HloInstruction *first = b.add(Opcode::Or, p, {compare(ComparisonDirection::Gt, x[0], x[2]), tie});
+    return b.tuple({b.add(Opcode::Select, v, {first, x[0], x[2]}), b.add(Opcode::Select, i, {first, x[1], x[3]})});
+  });
+}
+
+/// The results of one reduce.
+Values reduce(FusionMaker &m, HloInstruction *x, llvm::ArrayRef<int64_t> dimensions) {
+  GeneratorState &g = m.g;
+  Values operands{x};
+  const Shape &shape = x->shape();
+  bool isArgument = g.oneIn(6) && shape.rank() && !isComplex(shape.elementType());
+  if (isArgument)
+    operands.push_back(m.add(Opcode::Iota, {}, {g.integer(Key::IotaDimension, g.below(shape.rank()))},
+                             shape.withElementType(ElementType::S32), shape.minorToMajor()));
+  else
+    for (int64_t more = g.oneIn(5) ? g.between(1, 2) : 0; more > 0; --more)
+      operands.push_back(m.elementwise(m.parameter(Shape::array(m.anyType(), shape.dims())), 1));
+  llvm::SmallVector<ElementType, 3> types;
+  for (HloInstruction *operand : operands)
+    types.push_back(operand->shape().elementType());
+  for (ElementType type : types)
+    operands.push_back(g.oneIn(3) ? m.parameter(Shape::scalar(type)) : HloBuilder(*g.entry).scalar(type, 0));
+  HloComputation *reducer = isArgument ? argumentOfMaximum(g, types[0], types[1]) : g.reducer(types);
+  HloInstruction *made =
+      m.add(Opcode::Reduce, operands, {g.ints(Key::Dimensions, dimensions), g.callee(Key::ToApply, reducer)});
+  if (!made || types.size() == 1)
+    return {made};
+  Values results;
+  for (size_t i = 0; i < types.size(); ++i)
+    results.push_back(HloBuilder(*g.entry).tupleElement(made, i));
+  return results;
+}
+
+Values makeReduction(FusionMaker &m, Reduced which) {
+  GeneratorState &g = m.g;
+  Shape shape = m.anyArray(1, 4);
+  HloInstruction *x = m.elementwise(m.parameter(shape), 2);
+  if (isFloat(x->shape().elementType()) && g.oneIn(3))
+    x = m.convert(x, ElementType::F32);
+  Dims dimensions = dimensionsOf(m, shape, which);
+  Values outputs, results = reduce(m, x, dimensions);
+  if (results.size() == 1 && g.oneIn(5) && results[0]) // of the same or a similar array
+    llvm::append_range(results, reduce(m, m.elementwise(x, 2), dimensions));
+  llvm::erase(results, nullptr);
+  for (HloInstruction *result : results)
+    outputs.push_back(m.elementwise(result, 2));
+  addSideOutputs(m, {x, x}, outputs);
+  addSideOutputs(m, results, outputs);
+  return outputs;
+}
+
+Values makeRowReduction(FusionMaker &m) { return makeReduction(m, Reduced::Minor); }
+Values makeColumnReduction(FusionMaker &m) { return makeReduction(m, Reduced::Major); }
+Values makeFullReduction(FusionMaker &m) { return makeReduction(m, Reduced::All); }
+Values makeAnyReduction(FusionMaker &m) { return makeReduction(m, Reduced::Any); }
+
+Values makeConcatenate(FusionMaker &m) {
+  GeneratorState &g = m.g;
+  Shape shape = m.anyArray(1, 3);
+  int64_t dim = g.below(shape.rank()), count = g.oneIn(6) ? g.between(5, 40) : g.between(1, 4);
+  Values operands;
+  for (int64_t i = 0; i < count; ++i) {
+    Dims sizes(shape.dims());
+    if (g.oneIn(2))
+      sizes[dim] = g.oneIn(8) ? 0 : m.edgeSize(std::max<int64_t>(sizes[dim], 33));
+    Shape part = Shape::array(shape.elementType(), sizes).withLayout(shape.minorToMajor());
+    HloInstruction *x = m.elementwise(g.oneIn(4) ? m.parameter(part) : g.parameter(part), g.oneIn(3) ? 2 : 0);
+    operands.push_back(m.convert(x, shape.elementType()));
+  }
+  HloInstruction *c = m.add(Opcode::Concatenate, operands, {g.ints(Key::Dimensions, {dim})}, Shape(),
+                            shape.minorToMajor());
+  if (!c)
+    return {};
+  Values outputs{m.elementwise(c, 2)};
+  addSideOutputs(m, {c, c, operands[0]}, outputs);
+  return outputs;
+}
+
+Attribute combiner(GeneratorState &g, ElementType type, bool overwrites) {
+  Shape scalar = Shape::scalar(type);
+  if (overwrites)
+    return g.callee(Key::ToApply, g.function({scalar, scalar}, [](HloComputation &, Operands x) { return x[1]; }));
+  return g.callee(Key::ToApply, g.reducer({type}));
+}
+
+/// Updates of rows, of single elements, or of windows somewhere.
+Values makeScatter(FusionMaker &m) {
+  GeneratorState &g = m.g;
+  ElementType type = m.anyType();
+  Dims sizes = m.dims(1, 3);
+  Shape shape = Shape::array(type, sizes);
+  unsigned rank = sizes.size();
+  int64_t indexed = g.between(1, rank), count = m.edgeSize(300);
+  Dims map, inserted, window, updateSizes{count};
+  for (int64_t i = 0; i < int64_t(rank); ++i) {
+    if (i < indexed)
+      map.push_back(i);
+    if (i < indexed && !g.oneIn(6)) {
+      inserted.push_back(i);
+      continue;
+    }
+    window.push_back(updateSizes.size());
+    updateSizes.push_back(i < indexed ? g.between(std::min<int64_t>(1, sizes[i]), std::min<int64_t>(sizes[i], 5))
+                                      : sizes[i]);
+  }
+  Shape indexShape = Shape::array(g.oneIn(4) ? ElementType::S64 : ElementType::S32, {count, indexed});
+  HloInstruction *updates = m.elementwise(m.parameter(Shape::array(type, updateSizes)), 1);
+  bool unique = g.oneIn(3);
+  llvm::SmallVector<Attribute, 8> attributes{
+      g.ints(Key::UpdateWindowDims, window), g.ints(Key::InsertedWindowDims, inserted),
+      g.ints(Key::ScatterDimsToOperandDims, map), g.integer(Key::IndexVectorDim, 1)};
+  if (g.oneIn(3))
+    attributes.push_back(g.flag(Key::IndicesAreSorted, true));
+  if (unique)
+    attributes.push_back(g.flag(Key::UniqueIndices, true));
+  attributes.push_back(combiner(g, type, g.oneIn(3)));
+  HloInstruction *s =
+      m.add(Opcode::Scatter, {m.parameter(shape), m.parameter(indexShape), m.convert(updates, type)}, attributes);
+  if (!s)
+    return {};
+  return {g.oneIn(6) ? m.elementwise(s, 1) : s};
+}
+
+Values makeInputSlices(FusionMaker &m) {
+  HloInstruction *x = m.elementwise(m.parameter(m.anyArray(1, 3)), 3);
+  Values outputs;
+  for (int64_t i = m.g.between(2, 5); i > 0; --i)
+    if (HloInstruction *part = m.slice(x))
+      outputs.push_back(m.elementwise(part, m.g.oneIn(3) ? 2 : 0));
+  return outputs;
+}
+
+HloInstruction *update(FusionMaker &m, HloInstruction *array, const Shape &part) {
+  HloInstruction *with = m.convert(m.elementwise(m.parameter(part), 2), part.elementType());
+  Values operands{array, with};
+  ElementType type = m.g.oneIn(4) ? ElementType::S64 : ElementType::S32;
+  for (int64_t size : array->shape().dims())
+    operands.push_back(m.index(type, size));
+  return m.add(Opcode::DynamicUpdateSlice, operands);
+}
+
+Values makeUpdate(FusionMaker &m) {
+  GeneratorState &g = m.g;
+  Shape shape = m.anyArray(1, 4);
+  Dims sizes;
+  for (int64_t size : shape.dims())
+    sizes.push_back(g.oneIn(2) ? size : g.between(std::min<int64_t>(size, 1), size));
+  Shape part = Shape::array(shape.elementType(), sizes).withLayout(shape.minorToMajor());
+  Values outputs;
+  for (int64_t i = g.oneIn(4) ? 2 : 1; i > 0; --i) {
+    HloInstruction *array = g.parameter(shape); // each of its own
+    if (HloInstruction *made = update(m, g.oneIn(8) ? m.elementwise(array, 1) : array, part))
+      outputs.push_back(g.oneIn(8) ? m.elementwise(made, 1) : made);
+  }
+  if (!outputs.empty() && g.oneIn(6))
+    if (HloInstruction *flat = m.add(Opcode::Bitcast, {outputs[0]}, {},
+                                     Shape::array(outputs[0]->shape().elementType(), {shape.numElements()})))
+      outputs[0] = flat;
+  return outputs;
+}
+
+struct Aim {
+  llvm::StringLiteral name;
+  unsigned weight;
+  Values (*make)(FusionMaker &);
+};
+constexpr Aim aims[] = {
+    {"loop", 3, makeLoop},
+    {"transpose", 4, makeTranspose},
+    {"row reduction", 3, makeRowReduction},
+    {"column reduction", 3, makeColumnReduction},
+    {"full reduction", 1, makeFullReduction},
+    {"any reduction", 1, makeAnyReduction},
+    {"concatenate", 3, makeConcatenate},
+    {"scatter", 3, makeScatter},
+    {"input slices", 2, makeInputSlices},
+    {"update", 3, makeUpdate},
+};
+
+const Aim &chooseAim(GeneratorState &g) {
+  unsigned all = 0;
+  for (const Aim &aim : aims)
+    all += aim.weight;
+  int64_t drawn = g.below(all);
+  for (const Aim &aim : aims)
+    if ((drawn -= aim.weight) < 0)
+      return aim;
+  return aims[0];
+}
+
+/// One array, or a tuple, in which there may be tuples.
+HloInstruction *rootOf(GeneratorState &g, HloBuilder builder, Operands outputs) {
+  if (outputs.size() == 1 && !g.oneIn(12))
+    return outputs.front();
+  if (outputs.size() >= 2 && g.oneIn(5))
+    return builder.tuple({builder.tuple(outputs.drop_back()), outputs.back()});
+  return builder.tuple(outputs);
+}
+
+/// Outputs that may lie where an operand of their shape does; an operand is given once.
+Attribute outputAliases(GeneratorState &g, const Shape &outputs, Operands operands) {
+  llvm::SmallVector<HloInstruction *> left(operands);
+  llvm::SmallVector<OutputAlias> aliases;
+  for (const Shape::Leaf &leaf : outputs.leaves()) {
+    auto same = [&](HloInstruction *operand) { return operand && operand->shape() == leaf.shape; };
+    auto found = llvm::find_if(left, same);
+    if (found == left.end() || g.oneIn(3))
+      continue;
+    llvm::ArrayRef<int64_t> index = g.module.arena().saveList(llvm::ArrayRef<int64_t>(leaf.index));
+    aliases.push_back({index, found - left.begin(), {}});
+    *found = nullptr;
+  }
+  return {Key::OutputToOperandAliasing, g.module.arena().saveList(llvm::ArrayRef<OutputAlias>(aliases))};
+}
+
+/// Makes the state's computation the body of a fusion of an entry.
+void wrap(GeneratorState &g) {
+  HloComputation *body = g.entry, *entry = g.module.addComputation("entry");
+  HloBuilder builder(*entry);
+  Values operands;
+  for (const HloInstruction *parameter : body->parameters())
+    operands.push_back(builder.parameter(operands.size(), parameter->shape(), "p" + std::to_string(operands.size())));
+  llvm::SmallVector<Attribute, 3> attributes{g.integer(Key::Kind, g.below(3)), g.callee(Key::Calls, body)};
+  if (g.oneIn(3)) {
+    Attribute aliases = outputAliases(g, body->root()->shape(), operands);
+    if (!std::get<llvm::ArrayRef<OutputAlias>>(aliases.value).empty())
+      attributes.push_back(aliases);
+  }
+  entry->setRoot(builder.add(Opcode::Fusion, body->root()->shape(), operands, attributes, "f"));
+  g.entry = entry;
+  g.module.setEntry(entry);
+}
+
+} // namespace
+
+GeneratedFusion generateFusionModule(uint64_t seed, const FusionOptions &options) {
+  GeneratorOptions ofState;
+  ofState.randomLayouts = false; // FusionMaker chooses them
+  HloModule module("fusion_" + std::to_string(seed));
+  GeneratorState g(module, seed, ofState, "fused");
+  FusionMaker maker(g, options.maxElements);
+  const Aim &aim = chooseAim(g);
+  Values outputs = aim.make(maker);
+  llvm::erase(outputs, nullptr);
+  if (outputs.empty())
+    outputs.push_back(maker.elementwise(maker.parameter(maker.anyArray(1, 3)), 3));
+  g.entry->setRoot(rootOf(g, HloBuilder(*g.entry), outputs));
+  if (!g.oneIn(10)) // else the entry is plain ops
+    wrap(g);
+  generateDonations(g);
+  return {withEntryLast(module), aim.name};
+}
+
+} // namespace hloc
