@@ -1,12 +1,13 @@
 // Random fusions, each compiled and run on the emulator against the interpreter, in forked children:
 //
 //   random-fusions FIRST COUNT [--jobs=N] [--seconds=S] [--only=REGEX] [--max-elements=N] [--keep=DIR]
-//                  [--targets=SM[,SM...]] [--demand=HERO:N[,HERO:N...]]
+//                  [--targets=SM[,SM...]] [--demand=HERO:N[,HERO:N...]] [--most-refused=N]
 //
 // Seeds FIRST, FIRST + 1, ...; a seed decides about the program, its arguments, the target and the order of threads.
 // --only: aims that match. --keep: programs that fail, and their command lines. --demand: at least N programs must have
 // been run in whose kernels the hero is (`every`: each hero that there is). Prints what failed and the counts by aim and
-// by hero; refusals, exit code 3, are counted by reason. Exit code 1 if any program failed or a demand is not met.
+// by hero; refusals, exit code 3, are counted by reason. Exit code 1 if any program failed, a demand is not met, or more than
+// --most-refused programs are refused.
 
 #include "fuzz/FusionGenerator.h"
 #include "mutation/HlocRuns.h"
@@ -46,6 +47,7 @@ struct Options {
   /// Those of small devices have vectors and long loops on small arrays.
   std::vector<std::string> targets{"sm_90", "sm_72", "sm_80", "sm_101", "sm_100", "sm_87"};
   std::map<std::string, unsigned> demands; ///< by hero
+  unsigned mostRefused = ~0u;
 
   bool parse(int argc, char **argv) {
     std::vector<llvm::StringRef> numbers;
@@ -68,6 +70,8 @@ private:
       return !value.getAsDouble(limits.secondsPerRun);
     if (name == "--max-elements")
       return !value.getAsInteger(10, fusions.maxElements);
+    if (name == "--most-refused")
+      return !value.getAsInteger(10, mostRefused);
     if (name == "--only")
       return only = value.str(), llvm::Regex(only).isValid();
     if (name == "--keep")
@@ -212,15 +216,19 @@ private:
       llvm::outs() << fmt::format("{:6} {}\n", count, what);
   }
 
+  unsigned refused() const {
+    unsigned sum = 0;
+    for (const auto &[reason, count] : refusals)
+      sum += count;
+    return sum;
+  }
+
   void report(double seconds) const {
     printCounts("by aim:", aims);
     printCounts("agreed, by hero:", heroes);
     printCounts("refused:", refusals);
-    unsigned refused = 0;
-    for (const auto &[reason, count] : refusals)
-      refused += count;
-    llvm::outs() << fmt::format("{} programs agree, {} are refused, {} fail; {:.1f} a second\n", agree, refused,
-                                failures, (agree + refused + failures) / std::max(seconds, 1e-3));
+    llvm::outs() << fmt::format("{} programs agree, {} are refused, {} fail; {:.1f} a second\n", agree, refused(),
+                                failures, (agree + refused() + failures) / std::max(seconds, 1e-3));
   }
 
   bool meetsDemands() const {
@@ -232,7 +240,9 @@ private:
         llvm::outs() << fmt::format("FAIL {} programs have the hero {}, not {}\n", count, hero, least);
       fine &= count >= least;
     }
-    return fine;
+    if (refused() > options.mostRefused)
+      llvm::outs() << fmt::format("FAIL more than {} programs are refused\n", options.mostRefused);
+    return fine && refused() <= options.mostRefused;
   }
 
   const Options &options;
@@ -248,7 +258,7 @@ int main(int argc, char **argv) {
   Options options;
   if (!options.parse(argc, argv)) {
     llvm::errs() << "usage: random-fusions FIRST COUNT [--jobs=N] [--seconds=S] [--only=REGEX] [--max-elements=N]\n"
-                    "       [--keep=DIR] [--targets=SM[,SM...]] [--demand=HERO:N[,HERO:N...]]\n";
+                    "       [--keep=DIR] [--targets=SM[,SM...]] [--demand=HERO:N[,HERO:N...]] [--most-refused=N]\n";
     return 2;
   }
   std::string error;
