@@ -21,6 +21,10 @@ struct Rectangle {
   bool isUnknown() const {
     return interp::isUnknown(low.real(), high.real()) || interp::isUnknown(low.imag(), high.imag());
   }
+  /// Not if it is unknown.
+  bool holds(Number z) const {
+    return low.real() <= z.real() && z.real() <= high.real() && low.imag() <= z.imag() && z.imag() <= high.imag();
+  }
   bool isFinite() const {
     return std::isfinite(low.real()) && std::isfinite(low.imag()) && std::isfinite(high.real()) &&
            std::isfinite(high.imag());
@@ -188,7 +192,9 @@ private:
       return widened({exact, exact}, x, y, wanted);
     }
     Rectangle made{{HUGE_VAL, HUGE_VAL}, {-HUGE_VAL, -HUGE_VAL}};
-    for (unsigned corner = 0; corner < 16; ++corner) {
+    constexpr unsigned numCorners = 16;
+    Number mean = 0;
+    for (unsigned corner = 0; corner < numCorners; ++corner) {
       auto pick = [&](const Rectangle &z, unsigned bits) {
         return Number(bits & 1 ? z.high.real() : z.low.real(), bits & 2 ? z.high.imag() : z.low.imag());
       };
@@ -197,9 +203,14 @@ private:
         return unknownRectangle();
       made.low = {std::min(made.low.real(), z.real()), std::min(made.low.imag(), z.imag())};
       made.high = {std::max(made.high.real(), z.real()), std::max(made.high.imag(), z.imag())};
+      mean += z / double(numCorners);
     }
-    Number margin = (made.high - made.low) * 0.25;
-    return widened({made.low - margin, made.high + margin}, x, y, wanted);
+    // The corners do not tell the extremes of what turns, or has a pole, between them. Where they are few numbers apart,
+    // the middle is one of them.
+    Number size = made.high - made.low, middle = apply((x.low + x.high) * 0.5, (y.low + y.high) * 0.5);
+    if (!widened({mean - size * 0.5, mean + size * 0.5}, x, y, mean).holds(middle))
+      return unknownRectangle();
+    return widened({made.low - size * 0.25, made.high + size * 0.25}, x, y, wanted);
   }
 
   /// Infinities and NaNs of functions are the same for hloc's kernels and the reference; those of quotients are open,
