@@ -23,7 +23,7 @@ constexpr int64_t maxUnrolledSize = 400;
 constexpr int64_t costlyMathSize = 20;
 /// No body grows beyond this by unrolling a loop whose iterations are not tied together by a vector; with a vector
 /// there is no choice, its lanes must have constant indices. Chosen so that compile time stays bounded, not tuned.
-constexpr int64_t maxFullyUnrolledSize = 20000;
+constexpr int64_t maxFullyUnrolledSize = 2000;
 
 bool isCheapMath(Operation &op) {
   return isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp, math::FloorOp, math::FmaOp, math::RoundOp,
