@@ -286,7 +286,7 @@ private:
       a -= error;
       b += error;
     }
-    double first = grid.nearest(a), last = a == b ? first : grid.nearest(b);
+    double first = grid.nearest(a), last = a == b && a != 0 ? first : grid.nearest(b); // zeros have signs
     if (allowed.ulps <= 0.5) {
       // Narrow floats may be computed in f32 and rounded again.
       if (bitWidth(grid.type()) < 32) {
