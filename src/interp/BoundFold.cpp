@@ -78,8 +78,11 @@ void include(double &low, double &high, double value) {
     setUnknown(low, high);
     return;
   }
-  low = std::min(low, value);
-  high = std::max(high, value);
+  // Where another order gives something else by so much, others may by as much again: its own error is not in `value`.
+  if (value < low)
+    low = 2 * value - low;
+  if (value > high)
+    high = 2 * value - high;
 }
 
 } // namespace

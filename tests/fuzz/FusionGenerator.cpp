@@ -76,7 +76,7 @@ Dims dimensionsOf(FusionMaker &m, const Shape &shape, Reduced which) {
   return order;
 }
 
-/// (value, index) pairs: the greatest value, the first of equal ones.
+/// (value, index) pairs: the greatest value, the first of equal ones; as jax writes argmax.
 HloComputation *argumentOfMaximum(GeneratorState &g, ElementType value, ElementType index) {
   Shape v = Shape::scalar(value), i = Shape::scalar(index), p = Shape::scalar(ElementType::Pred);
   return g.function({v, i, v, i}, [&](HloComputation &computation, Operands x) {
@@ -84,10 +84,12 @@ HloComputation *argumentOfMaximum(GeneratorState &g, ElementType value, ElementT
     auto compare = [&](ComparisonDirection direction, HloInstruction *lhs, HloInstruction *rhs) {
       return b.add(Opcode::Compare, p, {lhs, rhs}, {{Key::Direction, static_cast<int64_t>(direction)}});
     };
+    HloInstruction *greater = b.add(Opcode::Or, p, {compare(ComparisonDirection::Gt, x[0], x[2]), // NaN is, too
+                                                    compare(ComparisonDirection::Ne, x[0], x[0])});
     HloInstruction *tie = b.add(
         Opcode::And, p, {compare(ComparisonDirection::Eq, x[0], x[2]), compare(ComparisonDirection::Lt, x[1], x[3])});
-    HloInstruction *first = b.add(Opcode::Or, p, {compare(ComparisonDirection::Gt, x[0], x[2]), tie});
-    return b.tuple({b.add(Opcode::Select, v, {first, x[0], x[2]}), b.add(Opcode::Select, i, {first, x[1], x[3]})});
+    HloInstruction *first = b.add(Opcode::Or, p, {greater, tie});
+    return b.tuple({b.add(Opcode::Select, v, {greater, x[0], x[2]}), b.add(Opcode::Select, i, {first, x[1], x[3]})});
   });
 }
 
