@@ -330,8 +330,10 @@ private:
 
   void keepProduct(size_t at, double rawLow, double rawHigh, double a, double b, const double (&from)[3],
                    const double (&to)[3]) {
-    bool exactInF64 = grid.type() != ElementType::F64 ||
-                      (from[0] == to[0] && from[1] == to[1] && std::fma(from[0], from[1], -rawLow) == 0);
+    constexpr double errorsAreNumbers = 0x1p-969; // the error of a lesser product may be less than any number
+    bool exactInF64 = grid.type() != ElementType::F64 || from[0] == 0 || from[1] == 0 ||
+                      (from[0] == to[0] && from[1] == to[1] && std::fabs(rawLow) >= errorsAreNumbers &&
+                       std::fma(from[0], from[1], -rawLow) == 0);
     if (!exactInF64) {
       rawLow = std::nextafter(rawLow, -infinity);
       rawHigh = std::nextafter(rawHigh, infinity);

@@ -221,8 +221,9 @@ BoundsPtr boundReduceSum(const BoundStep &step) {
   Shape shape = boundsShape(step.value.shape());
   auto made = std::make_shared<Bounds>(Bounds{Literal(shape), Literal(shape)});
   auto least = made->low.mutableData<double>(), greatest = made->high.mutableData<double>();
-  FloatGrid accumulator = accumulatorOf(step.value.shape().elementType());
   FloatGrid result(componentType(step.value.shape().elementType()));
+  // One of several results may be rounded after each step, as its reducer says.
+  FloatGrid accumulator = step.instr.shape().isTuple() ? result : accumulatorOf(step.value.shape().elementType());
   SumEnds ends{accumulator, result};
   int64_t numResults = step.value.numElements();
   int64_t grain = std::max<int64_t>(1, maxLanes / std::max<int64_t>(1, numReduced));
