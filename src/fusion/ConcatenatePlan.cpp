@@ -10,28 +10,6 @@
 namespace hloc {
 namespace {
 
-/// Bytes that memory moves at least.
-constexpr int64_t sectorBits = 32 * 8;
-/// Of one thread: 64 bytes of loads in flight.
-constexpr unsigned maxRounds = 4;
-/// Ops of one thread's straight code, instructions times elements, up to which it has several rounds, and the copies of
-/// that code over all operands. Estimates: beyond, what a thread does once is a small part, or the code a long one.
-constexpr int64_t maxOpsWithRounds = 256, maxCopies = 64;
-
-bool isRowMajor(const Shape &shape) { return llvm::is_sorted(shape.minorToMajor(), std::greater<>()); }
-
-/// Is what `instr` reads of operand `operand`, for an element of its result, at the same position of the memory order?
-bool readsSamePosition(const HloInstruction &instr, unsigned operand) {
-  const Shape &from = instr.operand(operand)->shape(), &to = instr.shape();
-  if (!from.isArray() || !to.isArray())
-    return false;
-  if (readsOperandsInPlace(instr))
-    return sameArray(from, to);
-  if (from.numElements() != to.numElements())
-    return false;
-  return instr.opcode() == Opcode::Bitcast || (instr.opcode() == Opcode::Reshape && isRowMajor(from) && isRowMajor(to));
-}
-
 /// Instructions that depend on the heroes, by id; nothing if one of them reads what it depends on at another position,
 /// or is a hero.
 std::optional<std::vector<bool>> dependentInOrder(const FusionGraph &graph,
@@ -83,13 +61,6 @@ struct Rows {
   }
 };
 
-unsigned narrowestOutput(const FusionGraph &graph) {
-  unsigned bits = 64;
-  for (const FusionRoot &root : graph.roots())
-    bits = std::min(bits, deviceBits(root.shape.elementType()));
-  return bits;
-}
-
 /// A sector in which two runs meet is written by two blocks, while a loop's loads are spread over operands. By the
 /// emulator's counters a concatenate of two f32 operands is on a par with the loop at runs of 3 and 4 elements, moves
 /// half as many sectors at 5 to 9, and a quarter for 17 bytes: half a sector each is where it begins.
@@ -100,31 +71,6 @@ bool sharesSectors(const Rows &rows, const ConcatenatePlan &plan, unsigned bits)
     return rows.alignment(segment.offset, plan.shapeOf(segment).dim(plan.dimension())) * bits % sectorBits != 0;
   });
   return shared * sectorBits > 2 * rows.rowLength * bits;
-}
-
-int64_t blocksOf(const ConcatenateSegment &segment, int64_t threads, unsigned rounds) {
-  return int64_t(llvm::divideCeil(uint64_t(segment.groups()), uint64_t(threads * rounds)));
-}
-
-/// What a thread does once, whatever it moves, is most of a copy's instructions: as many rounds as leave half of the
-/// device's threads something to do, and do not make the code of many operands long.
-unsigned chooseRounds(const ConcatenatePlan &plan, int64_t threads, const FusionGraph &graph,
-                      const TargetInfo &target) {
-  int64_t most = 1;
-  for (const ConcatenateSegment &segment : plan.segments)
-    most = std::max<int64_t>(most, segment.perThread);
-  unsigned rounds = maxRounds;
-  auto tooMany = [&] {
-    int64_t blocks = 0;
-    for (const ConcatenateSegment &segment : plan.segments)
-      blocks += blocksOf(segment, threads, rounds);
-    return blocks < 8 * int64_t(target.multiprocessors) ||
-           rounds * most * int64_t(graph.instructions().size()) > maxOpsWithRounds ||
-           rounds * int64_t(plan.segments.size()) > maxCopies;
-  };
-  while (rounds > 1 && tooMany())
-    rounds /= 2;
-  return rounds;
 }
 
 } // namespace
@@ -157,7 +103,7 @@ HeroMatch<ConcatenatePlan> matchHero<ConcatenatePlan>(const FusionGraph &graph, 
   Rows rows(first.shape(), plan.dimension());
   unsigned narrowest = narrowestOutput(graph);
   llvm::SmallVector<unsigned> roots = llvm::to_vector(llvm::seq<unsigned>(0, graph.roots().size()));
-  int64_t offset = 0, blocks = 0, mostGroups = 0;
+  int64_t offset = 0;
   for (auto [i, operand] : llvm::enumerate(first.operands())) {
     int64_t size = operand->shape().dim(plan.dimension()), elements = operand->shape().numElements();
     if (elements > 0) {
@@ -166,8 +112,7 @@ HeroMatch<ConcatenatePlan> matchHero<ConcatenatePlan>(const FusionGraph &graph, 
         return Rejection{"operands meet inside a byte"};
       unsigned perThread = elementsPerThread(roots, elements, first.shape().numElements(), graph, target);
       perThread = unsigned(std::min<int64_t>(perThread, alignment));
-      plan.segments.push_back({unsigned(i), offset, elements, perThread, 1, 0, 0});
-      mostGroups = std::max(mostGroups, plan.segments.back().groups());
+      plan.segments.push_back({{elements, perThread}, unsigned(i), offset});
     }
     offset += size;
   }
@@ -175,22 +120,13 @@ HeroMatch<ConcatenatePlan> matchHero<ConcatenatePlan>(const FusionGraph &graph, 
     return Rejection{"the concatenate has no elements"};
   if (sharesSectors(rows, plan, narrowest))
     return Rejection{"its rows are made of runs so short that two often meet inside 32 bytes"};
-  LaunchGeometry launch;
-  launch.block = {uint32_t(std::min<int64_t>(mostGroups, threadsPerLoopBlock)), 1, 1};
-  unsigned rounds = chooseRounds(plan, launch.block.x, graph, target);
-  for (ConcatenateSegment &segment : plan.segments) {
-    int64_t own = blocksOf(segment, launch.block.x, 1);
-    while (segment.rounds < rounds && own > segment.rounds)
-      segment.rounds *= 2;
-    own = blocksOf(segment, launch.block.x, segment.rounds);
-    if (own > int64_t(target.maxGridX) - blocks)
-      return Rejection{"too many blocks"};
-    segment.firstBlock = uint32_t(blocks);
-    segment.blocks = uint32_t(own);
-    blocks += own;
-  }
-  launch.grid = {uint32_t(blocks), 1, 1};
-  return {std::move(plan), launch};
+  llvm::SmallVector<BlockSegment *> segments;
+  for (ConcatenateSegment &segment : plan.segments)
+    segments.push_back(&segment);
+  std::optional<LaunchGeometry> launch = assignBlocks(segments, graph, target);
+  if (!launch)
+    return Rejection{"too many blocks"};
+  return {std::move(plan), *launch};
 }
 
 /// Never the place of an operand, whose elements move. That of a parameter which the outputs read elementwise beside

@@ -69,6 +69,7 @@ template <typename Plan> KernelTraffic trafficOf(const Plan &, const FusionGraph
   return {graph.bytesRead(), graph.bytesWritten()};
 }
 template <> KernelTraffic trafficOf<UpdateSlicePlan>(const UpdateSlicePlan &plan, const FusionGraph &graph);
+template <> KernelTraffic trafficOf<InputSlicesPlan>(const InputSlicesPlan &plan, const FusionGraph &graph);
 
 #define HLOC_HERO(name, text, plan)                                                                                    \
   template <>                                                                                                          \
@@ -113,6 +114,17 @@ struct StreamWidths {
 unsigned elementsPerThread(llvm::ArrayRef<unsigned> roots, int64_t elements, int64_t elementsOfKernel,
                            const FusionGraph &graph, const TargetInfo &target);
 
+/// Gives segments their blocks, one after the other, and large ones several rounds; `elements` and `perThread` are
+/// known. Nothing if one row of a grid has not enough blocks.
+std::optional<LaunchGeometry> assignBlocks(llvm::ArrayRef<BlockSegment *> segments, const FusionGraph &graph,
+                                           const TargetInfo &target);
+/// Bits of an element of the narrowest output, in device memory.
+unsigned narrowestOutput(const FusionGraph &graph);
+/// Bytes that memory moves at least, in bits.
+constexpr int64_t sectorBits = 32 * 8;
+
+/// Is what `instr` reads of operand `operand`, for an element of its result, at the same position of the memory order?
+bool readsSamePosition(const HloInstruction &instr, unsigned operand);
 /// Same dimensions in the same order in memory.
 bool sameArray(const Shape &a, const Shape &b);
 /// Instructions of the fusion that depend on `origins`, by id, those themselves included; nothing if one of them reads

@@ -37,7 +37,27 @@ bool readsInPlace(const HloInstruction &instr, unsigned operand) {
   return readsOperandsInPlace(instr) || (instr.opcode() == Opcode::DynamicUpdateSlice && operand == 0);
 }
 
+bool isRowMajor(const Shape &shape) { return llvm::is_sorted(shape.minorToMajor(), std::greater<>()); }
+
 } // namespace
+
+bool readsSamePosition(const HloInstruction &instr, unsigned operand) {
+  const Shape &from = instr.operand(operand)->shape(), &to = instr.shape();
+  if (!from.isArray() || !to.isArray())
+    return false;
+  if (readsOperandsInPlace(instr))
+    return sameArray(from, to);
+  if (from.numElements() != to.numElements())
+    return false;
+  return instr.opcode() == Opcode::Bitcast || (instr.opcode() == Opcode::Reshape && isRowMajor(from) && isRowMajor(to));
+}
+
+unsigned narrowestOutput(const FusionGraph &graph) {
+  unsigned bits = 64;
+  for (const FusionRoot &root : graph.roots())
+    bits = std::min(bits, deviceBits(root.shape.elementType()));
+  return bits;
+}
 
 std::optional<std::vector<bool>> dependentInPlace(const FusionGraph &graph,
                                                   llvm::ArrayRef<const HloInstruction *> origins) {

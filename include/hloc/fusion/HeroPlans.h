@@ -3,6 +3,7 @@
 // Heroes.def, as printable data. Emitters turn it into IR without deciding anything again.
 
 #include "hloc/fusion/FusionGraph.h"
+#include "hloc/indexing/IndexingMap.h"
 
 #include "llvm/ADT/SmallVector.h"
 
@@ -73,17 +74,20 @@ struct UpdateSlicePlan {
   std::string toString() const;
 };
 
-/// What one operand of a concatenate gives: a range of blocks of its own, that walk the operand's part of the result in
-/// memory order.
-struct ConcatenateSegment {
-  unsigned operand = 0;
-  int64_t offset = 0;      ///< where it begins along the concatenated dimension
+/// Work that a range of blocks does alone: elements of some box of indices, in its memory order.
+struct BlockSegment {
   int64_t elements = 0;    ///< never 0
   unsigned perThread = 1;  ///< consecutive elements of one thread; a power of two. The last are one thread's
   unsigned rounds = 1;     ///< groups that a thread takes: one of each `block` neighbouring groups
   uint32_t firstBlock = 0; ///< of the grid
   uint32_t blocks = 0;
   int64_t groups() const { return (elements + perThread - 1) / perThread; }
+};
+
+/// What one operand of a concatenate gives: blocks that walk the operand's part of the result.
+struct ConcatenateSegment : BlockSegment {
+  unsigned operand = 0;
+  int64_t offset = 0; ///< where it begins along the concatenated dimension
 };
 
 /// Concatenates of one shape with equal operand shapes, segment by segment: which operand an element comes from is
@@ -99,6 +103,46 @@ struct ConcatenatePlan {
   int64_t dimension() const { return heroes.front()->ints(AttributeKey::Dimensions).front(); }
   /// The part of the result that is the segment's: the operand's sizes, in the result's layout.
   Shape shapeOf(const ConcatenateSegment &segment) const;
+  std::string toString() const;
+};
+
+struct SliceRegion;
+
+/// A box of an array and the outputs that show it: the same start, stride and size in each dimension.
+struct SliceWindow {
+  llvm::SmallVector<int64_t, 4> starts, strides, sizes;
+  llvm::SmallVector<const HloInstruction *, 1> heroes; ///< slices; none: the box is the whole array
+  llvm::SmallVector<unsigned, 1> roots;                ///< indices into FusionGraph::roots()
+
+  /// Those of the region's indices along `dim` between which its own are: every `stride / region stride`-th from the
+  /// first on.
+  Interval indicesIn(const SliceRegion &region, unsigned dim) const;
+};
+
+/// Elements of the sliced array that blocks of their own compute, and store to every output that shows them. Index i of
+/// the region is index `starts + i * strides` of the array.
+struct SliceRegion : BlockSegment {
+  llvm::SmallVector<int64_t, 4> starts, strides, sizes;
+  llvm::SmallVector<unsigned, 4> windows; ///< that show some of it
+};
+
+/// Slices of arrays of equal dimensions that overlap, or differ in shape: each element that some output shows is
+/// computed once, and stored to all that show it.
+///
+///   slices [0:6] and [4:10] of f32[10]: regions [0:4], [4:6] of both, [6:10]
+///
+/// Where such regions would share sectors, being narrow or lying between each other, windows are one region whose
+/// elements are tested.
+/// Outputs are elementwise functions and bitcasts of slices, or have the sliced array's shape.
+struct InputSlicesPlan {
+  std::vector<SliceWindow> windows;
+  std::vector<SliceRegion> regions; ///< none if no output has elements
+  Shape space;                      ///< the sliced array's dimensions in the layout of the slices
+
+  /// Every index of the region is in the window, or all are tested.
+  bool covers(const SliceWindow &window, const SliceRegion &region) const;
+  /// The region's indices in the space's layout.
+  Shape shapeOf(const SliceRegion &region) const;
   std::string toString() const;
 };
 

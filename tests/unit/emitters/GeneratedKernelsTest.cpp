@@ -39,8 +39,11 @@ void count(const TransposePlan &plan, Reached &reached) {
     reached.partTiles.insert(plan.tile);
 }
 
-/// Reached by none of these modules: an update is rarely all that an output is. Files of tests/diff have them.
+/// Reached by none of these modules: an update is rarely all that an output is, and few fusions have two slices. Files
+/// of tests/diff have them.
 void count(const UpdateSlicePlan &, Reached &) {}
+
+void count(const InputSlicesPlan &, Reached &) {}
 
 void count(const ConcatenatePlan &plan, Reached &reached) {
   reached.segments = std::max(reached.segments, unsigned(plan.segments.size()));
