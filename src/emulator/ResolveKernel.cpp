@@ -1,5 +1,7 @@
 #include "ResolveKernel.h"
 
+#include "CodeOrder.h"
+
 #include "hloc/support/Diagnostics.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -44,6 +46,7 @@ std::optional<Kernel> KernelResolver::run() {
   patchLabels();
   if (failed)
     return std::nullopt;
+  restoreCodeOrder(kernel);
   return std::move(kernel);
 }
 

@@ -29,6 +29,31 @@ TEST_CASE("control: nested ifs") {
              [](uint64_t a, uint64_t b, uint64_t) { return (a < 10 ? (b < 4 ? a * 3 : 101) : b + 1000) + 1; });
 }
 
+TEST_CASE("control: what is laid out behind the end of the code") {
+  checkLanes(R"(
+    mov.u32 %r0, 1;
+    setp.lt.u32 %p0, %a, 10;
+    @%p0 bra RARE;
+    bra JOIN;
+    JOIN: add.u32 %r0, %r0, 1;
+    mov.u32 %r1, 0;
+    bra LOOP;
+    LATCH: add.u32 %r1, %r1, 1;
+    LOOP: add.u32 %r0, %r0, 5;
+    setp.lt.u32 %p0, %r1, %b;
+    @%p0 bra LATCH;
+    bra END;
+    RARE: mul.lo.u32 %r0, %a, 3;
+    setp.lt.u32 %p0, %b, 3;
+    @%p0 bra RARER;
+    bra JOIN;
+    RARER: add.u32 %r0, %r0, 1000;
+    bra JOIN;
+    END: add.u32 %r0, %r0, 0;)",
+             32, counts(),
+             [](uint64_t a, uint64_t b, uint64_t) { return (a < 10 ? a * 3 + (b < 3 ? 1000 : 0) : 1) + 1 + 5 * (b + 1); });
+}
+
 TEST_CASE("control: loops with a trip count per lane, values used after them") {
   checkLanes(R"(
     mov.u32 %r0, 0;
