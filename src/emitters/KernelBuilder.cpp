@@ -58,6 +58,12 @@ void KernelBuilder::makeEntry(llvm::StringRef name) {
     add(root.shape);
     results.push_back(arguments.back());
   }
+  for (const Shape &shape : plan.scratch) {
+    bool written = plan.buffers[arguments.size()].written;
+    add(shape);
+    if (written)
+      results.push_back(arguments.back());
+  }
   entry = func::FuncOp::create(b, name, b.getFunctionType(arguments, results));
   entry.setAllArgAttrs(attributes);
   entry->setAttr(xla_gpu::attr::entry, b.getUnitAttr());
@@ -67,8 +73,10 @@ void KernelBuilder::makeEntry(llvm::StringRef name) {
   // Dumps name values after the locations they have.
   for (auto [instr, argument] : llvm::zip(fusion.parameters(), entry.getArguments()))
     argument.setLoc(locationOf(*instr, b.getContext()));
-  ValueRange outputs = entry.getArguments().drop_front(fusion.parameters().size());
+  ValueRange buffers = entry.getArguments().drop_front(fusion.parameters().size());
+  ValueRange outputs = buffers.take_front(fusion.roots().size()), scratch = buffers.drop_front(outputs.size());
   outputValues.assign(outputs.begin(), outputs.end());
+  scratchValues.assign(scratch.begin(), scratch.end());
 }
 
 void KernelBuilder::makeIds() {
@@ -186,7 +194,11 @@ ValueRange KernelBuilder::call(func::FuncOp function, ValueRange indices, ValueR
 }
 
 OwningOpRef<ModuleOp> KernelBuilder::finish() {
-  func::ReturnOp::create(b, outputValues);
+  SmallVector<Value> written(outputValues.begin(), outputValues.end());
+  for (auto [i, value] : llvm::enumerate(scratchValues))
+    if (plan.buffers[plan.buffers.size() - scratchValues.size() + i].written)
+      written.push_back(value);
+  func::ReturnOp::create(b, written);
   return std::move(module);
 }
 

@@ -57,6 +57,12 @@ public:
 
   /// The output buffers as they are now, by root; a hero replaces those it wrote.
   std::vector<mlir::Value> &outputs() { return outputValues; }
+  /// The same for scratch buffers.
+  std::vector<mlir::Value> &scratch() { return scratchValues; }
+
+  /// Where functions are that `emitFunctions` does not make.
+  mlir::ModuleOp moduleOp() { return *module; }
+  DiagnosticEngine &diagnosticEngine() { return diagnostics; }
 
   /// Ends the entry function, drops functions that nothing calls.
   mlir::OwningOpRef<mlir::ModuleOp> finish();
@@ -74,7 +80,7 @@ private:
   CodeBuilder b;
   llvm::SmallVector<mlir::Value> idValues;
   llvm::SmallVector<IndexingVariable> idBounds;
-  std::vector<mlir::Value> outputValues;
+  std::vector<mlir::Value> outputValues, scratchValues;
 };
 
 } // namespace hloc

@@ -5,6 +5,7 @@
 #include "emitters/heroes/ConcatenateEmitter.h"
 #include "emitters/heroes/InputSlicesEmitter.h"
 #include "emitters/heroes/LoopEmitter.h"
+#include "emitters/heroes/RowReductionEmitter.h"
 #include "emitters/heroes/TransposeEmitter.h"
 #include "emitters/heroes/UpdateSliceEmitter.h"
 #include "hloc/dialect/XlaGpu.h"
@@ -15,6 +16,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
@@ -75,8 +77,9 @@ bool checkCalled(const HloInstruction &instr, llvm::SmallPtrSetImpl<const HloCom
 } // namespace
 
 void loadEmitterDialects(MLIRContext &context) {
-  context.loadDialect<arith::ArithDialect, complex::ComplexDialect, func::FuncDialect, gpu::GPUDialect,
-                      math::MathDialect, scf::SCFDialect, tensor::TensorDialect, xla_gpu::XlaGpuDialect>();
+  context
+      .loadDialect<arith::ArithDialect, complex::ComplexDialect, func::FuncDialect, gpu::GPUDialect, math::MathDialect,
+                   scf::SCFDialect, tensor::TensorDialect, vector::VectorDialect, xla_gpu::XlaGpuDialect>();
 }
 
 llvm::FailureOr<FusionGraph> supportedGraph(const HloComputation &body, DiagnosticEngine &diagnostics) {

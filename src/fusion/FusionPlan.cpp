@@ -18,10 +18,10 @@ llvm::StringRef text(Hero hero) {
 
 namespace {
 
-/// A kernel, and what has to be copied before it.
+/// The first kernel, and all else.
 struct SelectedHero {
   KernelPlan kernel;
-  std::vector<CopyPlan> copies;
+  OtherSteps others;
 };
 
 /// Asks the heroes in the order of the table.
@@ -29,15 +29,17 @@ SelectedHero selectHero(const FusionGraph &graph, const FusionAliasing &offers, 
                         std::vector<HeroRejection> &rejections) {
 #define HLOC_HERO(name, heroText, planType)                                                                            \
   if (HeroMatch<planType> match = matchHero<planType>(graph, offers, target))                                          \
-    return {{match.launch(), {}, std::move(match.plan())}, std::move(match.copies())};                                 \
+    return {{match.launch(), {}, {}, std::move(match.plan())}, std::move(match.others())};                             \
   else                                                                                                                 \
     rejections.push_back({heroText, match.reason()});
 #include "hloc/fusion/Heroes.def"
   HLOC_UNREACHABLE("the loop emitter takes every fusion");
 }
 
-/// Parameters, then outputs. An output that takes a parameter's place makes both the same, written memory.
-void bindBuffers(const FusionGraph &graph, const FusionAliasing &aliasing, KernelPlan &kernel) {
+/// Parameters, outputs, then scratch memory. An output that takes a parameter's place makes both the same, written
+/// memory.
+void bindBuffers(const FusionGraph &graph, const FusionAliasing &aliasing, llvm::ArrayRef<ScratchBuffer> scratch,
+                 bool writesScratch, KernelPlan &kernel) {
   unsigned numParameters = graph.parameters().size();
   for (unsigned i = 0; i < numParameters; ++i)
     kernel.buffers.push_back({{PlanBuffer::Kind::Parameter, i}, false, std::nullopt});
@@ -46,17 +48,24 @@ void bindBuffers(const FusionGraph &graph, const FusionAliasing &aliasing, Kerne
     if (aliasing[i])
       kernel.buffers[*aliasing[i]].written = true;
   }
+  for (auto [i, buffer] : llvm::enumerate(scratch)) {
+    kernel.buffers.push_back({{PlanBuffer::Kind::Scratch, unsigned(i)}, writesScratch, std::nullopt});
+    kernel.scratch.push_back(buffer.shape);
+  }
 }
 
-/// The offers that the kernel can bear; a parameter's place is taken once.
-FusionAliasing acceptOffers(const FusionGraph &graph, const FusionAliasing &offers, const KernelPlan &kernel) {
+/// The offers that all kernels can bear; a parameter's place is taken once.
+FusionAliasing acceptOffers(const FusionGraph &graph, const FusionAliasing &offers,
+                            llvm::ArrayRef<KernelPlan> kernels) {
   FusionAliasing taken(graph.roots().size());
   for (auto [root, parameter] : llvm::enumerate(offers)) {
     if (!parameter || llvm::is_contained(taken, parameter))
       continue;
-    bool bears =
-        visitHero(kernel.plan, [&](const auto &plan) { return mayTakePlace(plan, graph, unsigned(root), *parameter); });
-    if (bears)
+    auto bears = [&](const KernelPlan &kernel) {
+      return visitHero(kernel.plan,
+                       [&](const auto &plan) { return mayTakePlace(plan, graph, unsigned(root), *parameter); });
+    };
+    if (llvm::all_of(kernels, bears))
       taken[root] = parameter;
   }
   return taken;
@@ -85,8 +94,7 @@ KernelParameter describeBuffer(const FusionGraph &graph, const FusionPlan &plan,
     describe(KernelParameter::Role::Output, graph.roots()[buffer.buffer.index].shape);
     break;
   case PlanBuffer::Kind::Scratch:
-    parameter.role = KernelParameter::Role::Temporary;
-    parameter.bytes = plan.scratch[buffer.buffer.index].bytes;
+    describe(KernelParameter::Role::Temporary, plan.scratch[buffer.buffer.index].shape);
     parameter.alignment = plan.scratch[buffer.buffer.index].alignment;
     break;
   }
@@ -114,7 +122,7 @@ std::string FusionPlan::toString() const {
   std::string result;
   auto line = [&](const std::string &text) { result += (result.empty() ? "" : "\n") + text; };
   for (auto [i, buffer] : llvm::enumerate(scratch))
-    line(fmt::format("scratch {}: {} bytes{}", i, buffer.bytes, buffer.zeroed ? ", zeroed" : ""));
+    line(fmt::format("scratch {}: {}{}", i, buffer.shape.toString(), buffer.zeroed ? ", zeroed" : ""));
   for (const FusionStep &step : steps)
     if (const auto *kernel = std::get_if<KernelPlan>(&step))
       line(kernel->toString());
@@ -131,19 +139,25 @@ llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAli
   plan.aliasing.resize(graph.roots().size());
   if (graph.bytesWritten() == 0)
     return plan;
-  auto [kernel, copies] = selectHero(graph, offers, target, plan.rejections);
-  const Dim3 &grid = kernel.launch.grid;
-  if (grid.x > target.maxGridX || grid.y > target.maxGridY) {
-    diagnostics.report(DiagnosticKind::UnsupportedFeature, graph.computation().root()->range(),
-                       fmt::format("a kernel of {} x {} blocks is not supported: {} launches at most {} x {}", grid.x,
-                                   grid.y, target.name, target.maxGridX, target.maxGridY));
-    return llvm::failure();
+  auto [first, others] = selectHero(graph, offers, target, plan.rejections);
+  std::vector<KernelPlan> kernels = {std::move(first)};
+  for (FollowingKernel &next : others.following)
+    kernels.push_back({next.launch, {}, {}, std::move(next.plan)});
+  for (const KernelPlan &kernel : kernels)
+    if (const Dim3 &grid = kernel.launch.grid; grid.x > target.maxGridX || grid.y > target.maxGridY) {
+      diagnostics.report(DiagnosticKind::UnsupportedFeature, graph.computation().root()->range(),
+                         fmt::format("a kernel of {} x {} blocks is not supported: {} launches at most {} x {}", grid.x,
+                                     grid.y, target.name, target.maxGridX, target.maxGridY));
+      return llvm::failure();
+    }
+  plan.aliasing = acceptOffers(graph, offers, kernels);
+  plan.scratch = std::move(others.scratch);
+  plan.steps.assign(others.copies.begin(), others.copies.end());
+  for (auto [i, kernel] : llvm::enumerate(kernels)) {
+    bindBuffers(graph, plan.aliasing, plan.scratch, i == 0, kernel);
+    if (kernel.launch.grid.x > 0)
+      plan.steps.push_back(std::move(kernel));
   }
-  plan.aliasing = acceptOffers(graph, offers, kernel);
-  bindBuffers(graph, plan.aliasing, kernel);
-  plan.steps.assign(copies.begin(), copies.end());
-  if (grid.x > 0)
-    plan.steps.push_back(std::move(kernel));
   return plan;
 }
 

@@ -13,23 +13,37 @@ struct Rejection {
   std::string reason;
 };
 
-/// A hero's plan with its launch and the copies that have to be made before it, or the reason why there is none.
+/// A kernel after the hero's own.
+struct FollowingKernel {
+  HeroPlan plan;
+  LaunchGeometry launch;
+};
+
+/// The other steps of a fusion whose hero has a kernel.
+struct OtherSteps {
+  std::vector<CopyPlan> copies; ///< before it
+  /// Memory that the kernels hand to each other: the first one writes it, all others only read it.
+  std::vector<ScratchBuffer> scratch;
+  std::vector<FollowingKernel> following;
+};
+
+/// A hero's plan with its launch and the steps around it, or the reason why there is none.
 template <typename Plan> class HeroMatch {
 public:
   HeroMatch(Rejection why) : result(std::move(why)) {}
-  HeroMatch(Plan plan, LaunchGeometry launch, std::vector<CopyPlan> copies = {})
-      : result(Accepted{std::move(plan), launch, std::move(copies)}) {}
+  HeroMatch(Plan plan, LaunchGeometry launch, OtherSteps others = {})
+      : result(Accepted{std::move(plan), launch, std::move(others)}) {}
   explicit operator bool() const { return std::holds_alternative<Accepted>(result); }
   Plan &plan() { return std::get<Accepted>(result).plan; }
   const LaunchGeometry &launch() const { return std::get<Accepted>(result).launch; }
-  std::vector<CopyPlan> &copies() { return std::get<Accepted>(result).copies; }
+  OtherSteps &others() { return std::get<Accepted>(result).others; }
   const std::string &reason() const { return std::get<Rejection>(result).reason; }
 
 private:
   struct Accepted {
     Plan plan;
     LaunchGeometry launch;
-    std::vector<CopyPlan> copies;
+    OtherSteps others;
   };
   std::variant<Accepted, Rejection> result;
 };
@@ -70,6 +84,7 @@ template <typename Plan> KernelTraffic trafficOf(const Plan &, const FusionGraph
 }
 template <> KernelTraffic trafficOf<UpdateSlicePlan>(const UpdateSlicePlan &plan, const FusionGraph &graph);
 template <> KernelTraffic trafficOf<InputSlicesPlan>(const InputSlicesPlan &plan, const FusionGraph &graph);
+template <> KernelTraffic trafficOf<RowReductionPlan>(const RowReductionPlan &plan, const FusionGraph &graph);
 
 #define HLOC_HERO(name, text, plan)                                                                                    \
   template <>                                                                                                          \

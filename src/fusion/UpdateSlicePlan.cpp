@@ -206,13 +206,14 @@ HeroMatch<UpdateSlicePlan> matchHero<UpdateSlicePlan>(const FusionGraph &graph, 
   if (!copiesAreWorthwhile(plan))
     return Rejection{refused ? "an array to be updated in place is also read where other threads write it"
                              : "the outputs do not take the operands' places, and copying these first would not pay"};
-  std::vector<CopyPlan> copies;
+  OtherSteps others;
   for (const Update &update : plan.updates)
     if (!update.inPlace)
-      copies.push_back({{PlanBuffer::Kind::Parameter, update.parameter}, {PlanBuffer::Kind::Output, update.root}});
+      others.copies.push_back(
+          {{PlanBuffer::Kind::Parameter, update.parameter}, {PlanBuffer::Kind::Output, update.root}});
   plan.perThread = alignedElements(plan, target);
   int64_t threads = plan.space.numElements() / plan.perThread;
-  return {std::move(plan), launchOf(threads, target), std::move(copies)};
+  return {std::move(plan), launchOf(threads, target), std::move(others)};
 }
 
 /// The part that is updated is overwritten by threads that alone read it, the rest stays as it is.

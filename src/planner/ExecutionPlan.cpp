@@ -283,7 +283,7 @@ private:
   void addSteps(const Work &work, std::shared_ptr<const PlannedFusion> planned) {
     Slices scratch;
     for (const ScratchBuffer &buffer : planned->plan.scratch) {
-      scratch.push_back(newBuffer(ModuleBuffer::Kind::Temporary, buffer.bytes, ""));
+      scratch.push_back(newBuffer(ModuleBuffer::Kind::Temporary, buffer.bytes(), buffer.shape.toString()));
       lastRead.push_back(-1);
       numResults.push_back(0);
       if (buffer.zeroed)

@@ -57,6 +57,7 @@ struct KernelPlan {
   LaunchGeometry launch;
   /// In the order of the kernel's parameters: first those of the fusion, then its outputs, then scratch memory.
   llvm::SmallVector<KernelBuffer> buffers;
+  std::vector<Shape> scratch; ///< what lies in scratch memory
   HeroPlan plan;
 
   Hero hero() const { return Hero(plan.index()); }
@@ -74,9 +75,10 @@ using FusionStep = std::variant<KernelPlan, CopyPlan, FillPlan>;
 
 /// Memory that lives as long as the fusion runs.
 struct ScratchBuffer {
-  uint64_t bytes = 0;
+  Shape shape;
   uint32_t alignment = 16;
   bool zeroed = false; ///< the first step finds zeros
+  uint64_t bytes() const { return shape.byteSize(); }
 };
 
 /// By root: the parameter whose buffer the output may have, or has.

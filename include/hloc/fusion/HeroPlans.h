@@ -7,6 +7,7 @@
 
 #include "llvm/ADT/SmallVector.h"
 
+#include <optional>
 #include <string>
 
 namespace hloc {
@@ -143,6 +144,81 @@ struct InputSlicesPlan {
   bool covers(const SliceWindow &window, const SliceRegion &region) const;
   /// The region's indices in the space's layout.
   Shape shapeOf(const SliceRegion &region) const;
+  std::string toString() const;
+};
+
+/// How one result of a reduction is carried until it is complete.
+struct Accumulator {
+  unsigned hero = 0; ///< index into ReductionFrame::heroes
+  unsigned result = 0;
+  /// What it is carried as. Narrow integers as 32 bits, of which the result is the lower ones; narrow floats that are
+  /// added or compared as f32, rounded once.
+  ElementType type = ElementType::F32;
+  /// What combines two of it, apart from all other results; none: the reducer, with all of them.
+  std::optional<Opcode> combiner;
+};
+
+/// A reduction whose reducer may be applied in any order.
+struct ReductionHero {
+  const HloInstruction *instr = nullptr; ///< the reduce
+  /// Of reducers that choose one of two elements (argmax): the operand that numbers the elements, in ascending order.
+  /// Its first argument has to be the one with the smaller number, then the order does not matter.
+  std::optional<unsigned> position;
+  /// The dimensions of the results in the order in which the operand's memory has them.
+  Shape kept;
+};
+
+/// An output made of reductions' results, or with as many elements.
+struct ReducedRoot {
+  unsigned root = 0; ///< index into FusionGraph::roots()
+  /// Its dimensions in the order in which the operand's memory has them: its element number i there is made of the
+  /// results' elements number i.
+  Shape order;
+};
+
+/// What row and column reductions have in common: reductions of one shape, and what is made of them.
+///
+/// Dimensions are those of the operands' memory, major to minor, with sizes of 1 dropped and neighbours of one kind
+/// merged: kept and reduced ones take turns.
+struct ReductionFrame {
+  llvm::SmallVector<ReductionHero, 2> heroes;     ///< operands before users
+  llvm::SmallVector<Accumulator, 2> accumulators; ///< of all results of all heroes, in order
+  llvm::SmallVector<ReducedRoot, 2> roots;
+  /// Outputs with as many elements as the operands: stored when the element at their place is read.
+  llvm::SmallVector<unsigned, 1> sideRoots;
+  llvm::SmallVector<int64_t> dims; ///< none is 1
+  bool minorIsReduced = true;      ///< rows; else columns
+
+  bool isReduced(unsigned dim) const { return ((dims.size() - 1 - dim) % 2 == 0) == minorIsReduced; }
+  /// Sizes of the kept or of the reduced dimensions, major to minor.
+  llvm::SmallVector<int64_t> sizes(bool reduced) const;
+  int64_t numResults() const; ///< elements of one result
+  int64_t numReduced() const; ///< elements that one of these is made of
+  const Shape &operandShape() const { return heroes.front().instr->operand(0)->shape(); }
+  /// "[7,100,128] over 0,2; roots 0, side roots 1"
+  std::string toString() const;
+};
+
+/// Which part of a reduction a kernel does.
+enum class ReductionStage : uint8_t {
+  Whole,
+  Partial, ///< of parts of the reduced elements, into scratch memory
+  Combine  ///< of what that kernel left there
+};
+
+/// Reductions whose operands' minor dimension is reduced, or of partial results of any reduction: a power of two of
+/// threads for a row.
+///
+///   f32[4096,1024] over 1: 64 threads a row, each 4 vectors of 4 elements; 4 rows a block
+struct RowReductionPlan {
+  ReductionFrame frame;
+  ReductionStage stage = ReductionStage::Whole;
+  int64_t splits = 1;          ///< parts of a row, each made by one block (Combine: were made)
+  int64_t perSplit = 0;        ///< groups of `perThread` elements in a part; the last may have fewer
+  unsigned perThread = 1;      ///< neighbouring elements that a thread reads at once; divides the minor dimension
+  uint32_t threadsPerRow = 32; ///< a power of two
+  uint32_t rowsPerBlock = 1;   ///< a power of two
+
   std::string toString() const;
 };
 

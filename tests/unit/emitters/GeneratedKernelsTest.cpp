@@ -20,6 +20,7 @@ struct Reached {
   std::set<unsigned> tiles, partTiles;       ///< sides of tiles; those of which one is not filled
   unsigned segments = 0;                     ///< most that a concatenate has
   std::set<unsigned> segmentWidths;          ///< elements a thread, of concatenates
+  std::set<unsigned> rowThreads;             ///< of row reductions
   unsigned claimed = 0;                      ///< outputs of which the text says that they lie where an operand does
   unsigned inPlace = 0;                      ///< outputs that do, as the text says or in a donated parameter
   unsigned donated = 0;
@@ -50,6 +51,8 @@ void count(const ConcatenatePlan &plan, Reached &reached) {
   for (const ConcatenateSegment &segment : plan.segments)
     reached.segmentWidths.insert(segment.perThread);
 }
+
+void count(const RowReductionPlan &plan, Reached &reached) { reached.rowThreads.insert(plan.threadsPerRow); }
 
 void count(const std::monostate &, Reached &) {}
 
@@ -116,6 +119,8 @@ TEST_CASE("generated modules of large arrays reach loops, transpositions, vector
   CHECK(reached.segments >= 3);
   for (unsigned width : {1, 2, 4})
     CHECK(reached.segmentWidths.contains(width));
+  CHECK(reached.heroes.contains(Hero::RowReduction));
+  CHECK(llvm::any_of(reached.rowThreads, [](unsigned threads) { return threads > 32; }));
   CHECK(reached.inPlace > 8);
   CHECK(reached.donated > 8);
   CHECK(reached.claimed > 8);

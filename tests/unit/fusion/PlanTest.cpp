@@ -446,8 +446,9 @@ TEST_CASE("updates that stay loops") {
     FusionPlan plan = planWith(p, root, {0u});
     CHECK(plan.toString().substr(0, 5) == "loop:");
     REQUIRE(plan.rejections.size() == size_t(Hero::Loop)); // every hero before it
-    CHECK(plan.rejections[1].hero == "dynamic-update-slice");
-    return plan.rejections[1].reason;
+    const HeroRejection &rejection = plan.rejections[size_t(Hero::DynamicUpdateSlice)];
+    CHECK(rejection.hero == "dynamic-update-slice");
+    return rejection.reason;
   };
   UpdateProgram nibbles(ElementType::S4, {64, 64}, {4, 64});
   CHECK(reason(nibbles, nibbles.updated()) == "elements share bytes, which threads cannot store one by one");

@@ -1,0 +1,89 @@
+#pragma once
+// ReductionCode: what the kernels of row and column reductions are put together from: functions of the fusion, the
+// values in which results are carried, and what is done to them.
+//
+//   sum of bf16[64,4096] over rows: one accumulator, f32. A thread calls `elements` for some indices of the operand,
+//   `apply`s what it gets to accumulators that begin as `start`, `combine`s its own, `shuffle`s those of the warp,
+//   `store`s what `results` makes of them.
+//
+// All kernels work on lists of values with one for each accumulator of the frame, in order.
+
+#include "emitters/KernelBuilder.h"
+
+namespace hloc {
+
+class ReductionCode {
+public:
+  ReductionCode(const ReductionFrame &frame, ReductionStage stage, KernelBuilder &kernel);
+
+  using Values = llvm::SmallVector<mlir::Value>;
+
+  /// Makes the functions that the stage needs. Everything below comes after it.
+  llvm::LogicalResult emitFunctions();
+  /// Did an emitter refuse part of a reducer since? It has said why.
+  llvm::LogicalResult succeeded() const { return llvm::success(good); }
+
+  /// Indices of an array that has as many elements as the operands and their memory order, at an index into each of the
+  /// frame's dims.
+  llvm::SmallVector<mlir::AffineExpr> indicesOf(const Shape &shape, llvm::ArrayRef<mlir::AffineExpr> merged) const;
+  /// Those of the first hero's operand, then those of each side output: what `elements` wants of a map.
+  llvm::SmallVector<mlir::AffineExpr> elementIndices(llvm::ArrayRef<mlir::AffineExpr> merged) const;
+  /// Merged indices from the number of a result and that of one of its elements, both in the order of memory.
+  llvm::SmallVector<mlir::AffineExpr> mergedIndices(mlir::AffineExpr result, mlir::AffineExpr element) const;
+
+  /// Numbers that change nothing, if there are such for all accumulators. Else threads begin with an element that is
+  /// there, more than one of them with the same: choosing between equals changes nothing.
+  std::optional<Values> identities();
+  /// The element at these indices of the first hero's operand.
+  Values element(mlir::ValueRange indices);
+  /// The reductions' elements at the points of `map`, which gives `elementIndices`: those of its loop variable, or the
+  /// only one. Stores the side outputs there. One list for each point.
+  llvm::SmallVector<Values> elements(const IndexingMap &map, mlir::ValueRange dims, Values &sideOutputs);
+  /// The side outputs as they are now; and back again.
+  Values sideOutputs();
+  void setSideOutputs(mlir::ValueRange outputs);
+
+  /// Accumulators after one more element. Of elements that a reducer chooses from, it must be a later one.
+  Values apply(mlir::ValueRange accumulated, mlir::ValueRange element);
+  /// Two lists as one.
+  Values combine(mlir::ValueRange a, mlir::ValueRange b);
+  /// Several lists as one; neighbours first.
+  Values combineAll(llvm::ArrayRef<Values> lists);
+  /// Lane 0 of each group of 2 * `maxDistance` lanes ends with what the group has. All threads must come here.
+  Values shuffle(mlir::ValueRange values, int64_t maxDistance);
+  /// One row of memory a `count`, for all accumulators, in shared memory.
+  Values allocateShared(llvm::ArrayRef<int64_t> sizes);
+  Values insert(mlir::ValueRange values, mlir::ValueRange tensors, mlir::ValueRange indices);
+  Values extract(mlir::ValueRange tensors, mlir::ValueRange indices);
+
+  /// Stores outputs, or partial results at [part][result], at the points of a map from the launch space that gives the
+  /// number of the result, and, for partial results, of the part before it. Points are this thread's own; `values` is
+  /// called once a point.
+  void store(const IndexingMap &where, llvm::function_ref<Values()> values);
+
+private:
+  FunctionRequest elementRequest() const;
+  FunctionRequest initRequest() const;
+  FunctionRequest outputRequest() const;
+  mlir::Value toCarried(mlir::Value stored, const Accumulator &accumulator);
+  mlir::Value fromCarried(mlir::Value carried, const Accumulator &accumulator);
+  mlir::Type carriedType(const Accumulator &accumulator) const;
+  mlir::Value identity(const Accumulator &accumulator);
+  mlir::Value combineNumbers(mlir::Value x, mlir::Value y, const Accumulator &accumulator);
+  /// A reducer's results for all accumulators of a hero.
+  Values callReducer(const ReductionHero &hero, mlir::ValueRange a, mlir::ValueRange b);
+  template <typename Reducer> Values combineWith(mlir::ValueRange a, mlir::ValueRange b, Reducer reducer);
+  mlir::func::FuncOp combiner();
+  /// The results in storage types, initial values included.
+  Values results(mlir::ValueRange values);
+
+  const ReductionFrame &frame;
+  ReductionStage stage;
+  KernelBuilder &kernel;
+  CodeBuilder &b;
+  mlir::MLIRContext *context;
+  mlir::func::FuncOp elementFunction, initFunction, outputFunction, combinerFunction;
+  bool good = true;
+};
+
+} // namespace hloc

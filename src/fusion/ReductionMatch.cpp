@@ -1,0 +1,427 @@
+#include "fusion/ReductionMatch.h"
+
+#include "hloc/fusion/HloIndexing.h"
+#include "hloc/indexing/ShapeMaps.h"
+
+#include "fmt/format.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace hloc {
+namespace {
+
+// --- reducers
+
+/// Ops that combine numbers in any order. Sums and products of floats round differently each time, as HLO allows. But
+/// products of narrow floats overflow and underflow in one order and not in another, and of complex numbers there is
+/// none that changes nothing.
+bool isReorderable(Opcode opcode, ElementType type) {
+  switch (opcode) {
+  case Opcode::Add:
+    return true;
+  case Opcode::Multiply:
+    return isInteger(type) || isPred(type) || type == ElementType::F32;
+  case Opcode::Maximum:
+  case Opcode::Minimum:
+    return !isComplex(type);
+  case Opcode::And:
+  case Opcode::Or:
+  case Opcode::Xor:
+    return isInteger(type) || isPred(type);
+  default:
+    return false;
+  }
+}
+
+ElementType carriedType(ElementType type) {
+  if (isFloat(type) && bitWidth(type) < 32)
+    return ElementType::F32;
+  if (isInteger(type) && bitWidth(type) < 32)
+    return isSigned(type) ? ElementType::S32 : ElementType::U32;
+  return type;
+}
+
+const HloInstruction &resultOf(const HloComputation &reducer, unsigned i) {
+  const HloInstruction &root = *reducer.root();
+  return root.opcode() == Opcode::Tuple ? *root.operand(i) : root;
+}
+
+/// The op that makes result `i` of accumulator `i` and element `i` alone.
+std::optional<Opcode> ownCombiner(const HloComputation &reducer, unsigned i, unsigned count) {
+  const HloInstruction &op = resultOf(reducer, i);
+  if (op.numOperands() != 2 || !op.shape().isArray())
+    return std::nullopt;
+  const HloInstruction &a = *op.operand(0), &b = *op.operand(1);
+  if (a.opcode() != Opcode::Parameter || b.opcode() != Opcode::Parameter)
+    return std::nullopt;
+  int64_t first = std::min(a.parameterNumber(), b.parameterNumber());
+  int64_t second = std::max(a.parameterNumber(), b.parameterNumber());
+  bool own = first == int64_t(i) && second == int64_t(count + i);
+  ElementType type = op.shape().elementType();
+  if (!own || a.shape().elementType() != type || b.shape().elementType() != type || !isReorderable(op.opcode(), type))
+    return std::nullopt;
+  return op.opcode();
+}
+
+/// Is each result one of the two arguments at its place, chosen by comparing arguments? Then it does not matter how
+/// often an element takes part, and the order only among elements that compare as equal.
+bool choosesArguments(const HloComputation &reducer, unsigned count) {
+  constexpr int none = -1;
+  // By instruction: made of arguments by comparing and choosing alone; the place it is an argument of.
+  std::vector<bool> allowed(reducer.instructions().size(), false);
+  std::vector<int> place(allowed.size(), none);
+  for (const HloInstruction *instr : reducer.instructions()) {
+    auto placeOf = [&](unsigned i) { return place[instr->operand(i)->id()]; };
+    switch (instr->opcode()) {
+    case Opcode::Parameter:
+      place[instr->id()] = int(instr->parameterNumber() % count);
+      break;
+    case Opcode::Constant:
+    case Opcode::Compare:
+    case Opcode::And:
+    case Opcode::Or:
+    case Opcode::Xor:
+    case Opcode::Not:
+      break;
+    case Opcode::Select:
+      place[instr->id()] = placeOf(1) == placeOf(2) ? placeOf(1) : none;
+      break;
+    case Opcode::Maximum:
+    case Opcode::Minimum:
+      place[instr->id()] = placeOf(0) == placeOf(1) ? placeOf(0) : none;
+      break;
+    default:
+      continue;
+    }
+    allowed[instr->id()] = instr->shape().isScalar() &&
+                           llvm::all_of(instr->operands(), [&](const auto *operand) { return allowed[operand->id()]; });
+  }
+  for (unsigned i = 0; i < count; ++i)
+    if (const HloInstruction &result = resultOf(reducer, i); !allowed[result.id()] || place[result.id()] != int(i))
+      return false;
+  return true;
+}
+
+/// Does `operand` of the reduction number the elements of each result, in ascending order?
+bool numbersElements(const HloInstruction &reduce, const HloInstruction &operand) {
+  const HloInstruction *instr = &behindTuple(operand);
+  int64_t dim = 0;
+  if (instr->opcode() == Opcode::Broadcast && instr->ints(AttributeKey::Dimensions).size() == 1) {
+    dim = instr->ints(AttributeKey::Dimensions).front();
+    instr = &behindTuple(*instr->operand(0));
+    if (instr->opcode() != Opcode::Iota || instr->shape().rank() != 1)
+      return false;
+  } else if (instr->opcode() == Opcode::Iota) {
+    dim = instr->intOr(AttributeKey::IotaDimension, 0);
+  } else {
+    return false;
+  }
+  ElementType type = instr->shape().elementType();
+  if (!isInteger(type))
+    return false;
+  const Shape &shape = operand.shape();
+  for (int64_t reduced : reduce.ints(AttributeKey::Dimensions))
+    if (reduced != dim && shape.dim(reduced) != 1)
+      return false;
+  unsigned bits = std::min(bitWidth(type) - (isSigned(type) ? 1 : 0), 62u);
+  return llvm::is_contained(reduce.ints(AttributeKey::Dimensions), dim) && shape.dim(dim) <= int64_t(1) << bits;
+}
+
+/// Adds what the reduction's results are carried as; a reason if its order cannot be changed.
+std::optional<Rejection> addHero(const HloInstruction &reduce, ReductionFrame &frame) {
+  const HloComputation &reducer = *reduce.computation(AttributeKey::ToApply);
+  unsigned count = reduce.numOperands() / 2;
+  const HloInstruction &root = *reducer.root();
+  if (root.opcode() == Opcode::Tuple ? root.numOperands() != count : count != 1)
+    return Rejection{
+        fmt::format("the reducer of `{}` has another form than a tuple of its results", reduce.name().str())};
+  for (unsigned i = 0; i < count; ++i) {
+    ElementType type = reduce.resultShape(i).elementType();
+    if (reduce.operand(i)->shape().elementType() != type || reduce.operand(count + i)->shape().elementType() != type ||
+        !resultOf(reducer, i).shape().isScalar() || resultOf(reducer, i).shape().elementType() != type)
+      return Rejection{fmt::format("`{}` changes the precision", reduce.name().str())};
+  }
+  ReductionHero hero;
+  hero.instr = &reduce;
+  unsigned number = frame.heroes.size();
+  llvm::SmallVector<Accumulator, 2> own;
+  for (unsigned i = 0; i < count; ++i)
+    if (std::optional<Opcode> combiner = ownCombiner(reducer, i, count))
+      own.push_back({number, i, carriedType(reduce.resultShape(i).elementType()), combiner});
+  if (own.size() != count) {
+    own.clear();
+    for (unsigned i = 0; i < count; ++i)
+      own.push_back({number, i, reduce.resultShape(i).elementType(), std::nullopt});
+    if (count < 2 || !choosesArguments(reducer, count))
+      return Rejection{fmt::format("the order in which `{}` applies its reducer may matter", reduce.name().str())};
+    for (unsigned i = 0; i < count && !hero.position; ++i)
+      if (numbersElements(reduce, *reduce.operand(i)))
+        hero.position = i;
+    if (!hero.position)
+      return Rejection{
+          fmt::format("no operand of `{}` numbers the elements that its reducer chooses from", reduce.name().str())};
+  }
+  frame.heroes.push_back(std::move(hero));
+  frame.accumulators.append(own.begin(), own.end());
+  return std::nullopt;
+}
+
+// --- shapes
+
+/// The operand's memory, and the results' dimensions in its order.
+struct Collapsed {
+  llvm::SmallVector<int64_t> dims;
+  bool minorIsReduced = true;
+  Shape kept;
+};
+
+Collapsed collapse(const HloInstruction &reduce) {
+  const Shape &operand = reduce.operand(0)->shape();
+  llvm::ArrayRef<int64_t> reducedDims = reduce.ints(AttributeKey::Dimensions);
+  llvm::SmallVector<int64_t> resultDim(operand.rank(), -1);
+  llvm::SmallVector<int64_t> keptSizes, keptOrder;
+  for (unsigned i = 0; i < operand.rank(); ++i)
+    if (!llvm::is_contained(reducedDims, int64_t(i))) {
+      resultDim[i] = int64_t(keptSizes.size());
+      keptSizes.push_back(operand.dim(i));
+    }
+  Collapsed result;
+  llvm::SmallVector<int64_t> minorToMajor; // merged
+  bool lastIsReduced = false;
+  for (int64_t dim : operand.minorToMajor()) {
+    bool isReduced = resultDim[dim] < 0;
+    if (!isReduced)
+      keptOrder.push_back(resultDim[dim]);
+    if (operand.dim(dim) == 1)
+      continue;
+    if (minorToMajor.empty())
+      result.minorIsReduced = isReduced;
+    if (!minorToMajor.empty() && lastIsReduced == isReduced)
+      minorToMajor.back() *= operand.dim(dim);
+    else
+      minorToMajor.push_back(operand.dim(dim));
+    lastIsReduced = isReduced;
+  }
+  result.dims.assign(minorToMajor.rbegin(), minorToMajor.rend());
+  result.kept = Shape::array(ElementType::F32, keptSizes).withLayout(keptOrder);
+  return result;
+}
+
+/// Does an output that reads this read its operand element by element, in the same order?
+bool passesOn(const HloInstruction &instr, unsigned operand) {
+  if (!instr.shape().isArray())
+    return false;
+  const HloInstruction &read = *instr.operand(operand);
+  switch (instr.opcode()) {
+  case Opcode::GetTupleElement:
+    return true;
+  case Opcode::Reshape:
+  case Opcode::Bitcast:
+    return read.shape().isArray() && instr.shape().numElements() == read.shape().numElements();
+  default:
+    return readsOperandsInPlace(instr) && read.shape().isArray() && read.shape().sameDims(instr.shape());
+  }
+}
+
+/// By instruction: its dimensions in the order in which the operands' memory has them, where it is made of reductions.
+class KeptOrders {
+public:
+  KeptOrders(const FusionGraph &graph, const ReductionFrame &frame)
+      : graph(graph), orders(graph.computation().instructions().size()) {
+    for (const ReductionHero &hero : frame.heroes)
+      orders[hero.instr->id()] = hero.kept;
+  }
+
+  /// Nothing, or why an instruction cannot be computed from one element of each result.
+  std::optional<Rejection> propagate() {
+    for (const HloInstruction *instr : graph.instructions()) {
+      if (instr->opcode() == Opcode::Tuple) // read through get-tuple-element
+        continue;
+      if (const HloInstruction &value = behindTuple(*instr); &value != instr) {
+        orders[instr->id()] = orders[value.id()];
+        continue;
+      }
+      bool isHero = orders[instr->id()].has_value();
+      for (auto [i, written] : llvm::enumerate(instr->operands())) {
+        const HloInstruction &operand = behindTuple(*written);
+        if (!orders[operand.id()])
+          continue;
+        if (isHero)
+          return Rejection{fmt::format("`{}` reduces what depends on a reduction", instr->name().str())};
+        std::optional<Shape> order;
+        if (passesOn(*instr, unsigned(i)))
+          order = orderOf(*instr, operand, *orders[operand.id()]);
+        std::optional<Shape> &known = orders[instr->id()];
+        if (!order || (known && !sameArray(*known, *order)))
+          return Rejection{fmt::format("`{}` reads a reduction at other indices than its own", instr->name().str())};
+        known = order;
+      }
+    }
+    return std::nullopt;
+  }
+
+  const std::optional<Shape> &operator[](const HloInstruction &instr) const { return orders[behindTuple(instr).id()]; }
+
+private:
+  /// `instr` reads `operand`, whose order is known.
+  static std::optional<Shape> orderOf(const HloInstruction &instr, const HloInstruction &operand, const Shape &order) {
+    switch (instr.opcode()) {
+    case Opcode::GetTupleElement:
+      return order;
+    case Opcode::Bitcast:
+      return sameArray(order, operand.shape()) &&
+                     deviceBits(instr.shape().elementType()) == deviceBits(operand.shape().elementType())
+                 ? std::optional(instr.shape())
+                 : std::nullopt;
+    case Opcode::Reshape:
+      return order.hasDefaultLayout() ? std::optional(instr.shape().withDefaultLayout()) : std::nullopt;
+    default:
+      return order;
+    }
+  }
+
+  const FusionGraph &graph;
+  std::vector<std::optional<Shape>> orders;
+};
+
+std::optional<Rejection> assignRoots(const FusionGraph &graph, const KeptOrders &orders, ReductionFrame &frame) {
+  for (auto [i, root] : llvm::enumerate(graph.roots())) {
+    if (deviceBits(root.shape.elementType()) < 8)
+      return Rejection{fmt::format("output {} shares bytes between elements", i)};
+    if (const std::optional<Shape> &order = orders[*root.instr])
+      frame.roots.push_back({unsigned(i), *order});
+    else if (root.shape.numElements() == frame.operandShape().numElements())
+      frame.sideRoots.push_back(unsigned(i));
+    else if (root.shape.numElements() == frame.numResults())
+      frame.roots.push_back({unsigned(i), root.shape});
+    else
+      return Rejection{fmt::format("output {} has neither as many elements as the reduction nor as its operand", i)};
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+std::variant<ReductionFrame, Rejection> matchReductions(const FusionGraph &graph) {
+  auto isReduce = [](const HloInstruction &instr) { return instr.opcode() == Opcode::Reduce; };
+  llvm::SmallVector<const HloInstruction *, 2> heroes = findHeroes(graph, isReduce, passesOn);
+  if (heroes.empty())
+    return Rejection{"no output reads a reduction elementwise"};
+  auto isInner = [&](const HloInstruction *instr) { return isReduce(*instr) && !llvm::is_contained(heroes, instr); };
+  if (const auto *inner = llvm::find_if(graph.instructions(), isInner); inner != graph.instructions().end())
+    return Rejection{
+        fmt::format("what is reduced or computed of it depends on another reduction, `{}`", (*inner)->name().str())};
+  ReductionFrame frame;
+  for (const HloInstruction *hero : heroes) {
+    if (hero->operand(0)->shape().numElements() == 0)
+      return Rejection{"there is nothing to reduce"};
+    Collapsed collapsed = collapse(*hero);
+    if (std::optional<Rejection> why = addHero(*hero, frame))
+      return *why;
+    if (frame.heroes.size() > 1 && (frame.dims != collapsed.dims || frame.minorIsReduced != collapsed.minorIsReduced))
+      return Rejection{"reductions of different shapes"};
+    frame.dims = std::move(collapsed.dims);
+    frame.minorIsReduced = collapsed.minorIsReduced;
+    frame.heroes.back().kept = std::move(collapsed.kept);
+    for (unsigned i = 1; i < hero->numOperands() / 2; ++i)
+      if (!sameArray(hero->operand(i)->shape(), hero->operand(0)->shape()))
+        return Rejection{fmt::format("the operands of `{}` have different layouts", hero->name().str())};
+  }
+  if (frame.numReduced() == 1)
+    return Rejection{"each result has one element"};
+  KeptOrders orders(graph, frame);
+  if (std::optional<Rejection> why = orders.propagate())
+    return *why;
+  if (std::optional<Rejection> why = assignRoots(graph, orders, frame))
+    return *why;
+  return frame;
+}
+
+llvm::SmallVector<int64_t> ReductionFrame::sizes(bool reduced) const {
+  llvm::SmallVector<int64_t> result;
+  for (unsigned i = 0; i < dims.size(); ++i)
+    if (isReduced(i) == reduced)
+      result.push_back(dims[i]);
+  return result;
+}
+
+int64_t ReductionFrame::numResults() const {
+  int64_t product = 1;
+  for (int64_t size : sizes(false))
+    product *= size;
+  return product;
+}
+
+int64_t ReductionFrame::numReduced() const {
+  int64_t product = 1;
+  for (int64_t size : sizes(true))
+    product *= size;
+  return product;
+}
+
+std::string ReductionFrame::toString() const {
+  std::string result;
+  llvm::raw_string_ostream os(result);
+  os << "[";
+  llvm::interleave(dims, os, ",");
+  os << "] over ";
+  auto numbers = llvm::make_filter_range(llvm::seq<unsigned>(0, dims.size()), [&](unsigned i) { return isReduced(i); });
+  llvm::interleave(numbers, os, ",");
+  if (!roots.empty()) {
+    os << "; roots ";
+    llvm::interleave(roots, os, [&](const ReducedRoot &root) { os << root.root; }, ",");
+  }
+  if (!sideRoots.empty()) {
+    os << "; side roots ";
+    llvm::interleave(sideRoots, os, ",");
+  }
+  return result;
+}
+
+std::vector<ScratchBuffer> partialResults(const ReductionFrame &frame, int64_t splits) {
+  std::vector<ScratchBuffer> buffers;
+  for (const Accumulator &accumulator : frame.accumulators)
+    buffers.push_back({Shape::array(accumulator.type, {splits, frame.numResults()})});
+  return buffers;
+}
+
+ComputedSpaces spacesOfReduction(const ReductionFrame &frame, ReductionStage stage, const FusionGraph &graph,
+                                 mlir::MLIRContext *context) {
+  ComputedSpaces result;
+  for (const ReductionHero &hero : frame.heroes)
+    result.kept.push_back(hero.instr);
+  const Shape &operandShape = frame.operandShape();
+  if (stage != ReductionStage::Combine) {
+    ComputedSpace &space = result.spaces.emplace_back();
+    for (const ReductionHero &hero : frame.heroes)
+      for (unsigned i = 0; i < hero.instr->numOperands() / 2; ++i)
+        space.values.push_back(
+            {hero.instr->operand(i), bitcastIndexing(operandShape, hero.instr->operand(i)->shape(), context)});
+    for (unsigned side : frame.sideRoots)
+      space.values.push_back(
+          {graph.roots()[side].instr, bitcastIndexing(operandShape, graph.roots()[side].shape, context)});
+  }
+  if (stage != ReductionStage::Partial) {
+    ComputedSpace &space = result.spaces.emplace_back();
+    for (const ReducedRoot &root : frame.roots)
+      space.values.push_back(
+          {graph.roots()[root.root].instr, bitcastIndexing(frame.heroes.front().kept, root.order, context)});
+  }
+  return result;
+}
+
+KernelTraffic trafficOfReduction(const ReductionFrame &frame, ReductionStage stage, int64_t splits,
+                                 const FusionGraph &graph) {
+  if (stage == ReductionStage::Whole)
+    return {graph.bytesRead(), graph.bytesWritten()};
+  uint64_t results = 0, partial = 0;
+  for (const ReducedRoot &root : frame.roots)
+    results += graph.roots()[root.root].shape.byteSize();
+  for (const ScratchBuffer &buffer : partialResults(frame, splits))
+    partial += buffer.bytes();
+  if (stage == ReductionStage::Partial)
+    return {graph.bytesRead(), graph.bytesWritten() - results + partial};
+  return {partial, results};
+}
+
+} // namespace hloc

@@ -1,0 +1,173 @@
+#include "fusion/ReductionMatch.h"
+
+#include "fmt/format.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+
+namespace hloc {
+namespace {
+
+/// Threads of a block. Blocks of so few leave a multiprocessor several, which wait at barriers apart from each other.
+constexpr int64_t threadsPerBlock = 256;
+/// Vectors of a row that one thread reads, where rows are short enough and there are many: loads that it has in flight,
+/// and what the work at its end is spread over.
+constexpr int64_t mostVectors = 8;
+/// The same where threads are few.
+constexpr int64_t vectorsPerThread = 4;
+/// Bytes of a sector, the unit of memory traffic: what neighbouring threads read of a row is at least that.
+constexpr int64_t sectorBytes = 32;
+/// What a part of a row is worth a block of its own: as much as its threads have in flight.
+constexpr int64_t leastPartBytes = threadsPerBlock * vectorsPerThread * 16;
+/// Parts of a row that are worth a second kernel: a launch takes as long as a block takes to read a few of them.
+constexpr int64_t leastParts = 8;
+/// Ops of one thread's straight code, as in loops: elements of a vector times instructions.
+constexpr int64_t maxOpsPerThread = 2048;
+
+int64_t powerOf2Ceil(int64_t x) { return int64_t(llvm::PowerOf2Ceil(uint64_t(std::max<int64_t>(x, 1)))); }
+
+/// Bits per element of the arrays as large as what is reduced.
+StreamWidths streamsOf(const FusionGraph &graph, const ReductionFrame &frame) {
+  StreamWidths widths;
+  int64_t elements = frame.operandShape().numElements();
+  for (const HloInstruction *parameter : graph.parameters())
+    if (graph.isLive(*parameter) && parameter->shape().numElements() == elements)
+      widths.add(parameter->shape());
+  for (unsigned side : frame.sideRoots)
+    widths.add(graph.roots()[side].shape);
+  return widths;
+}
+
+/// Blocks for `blocks` of them, in rows if there are very many.
+Dim3 gridOf(int64_t blocks, const TargetInfo &target) {
+  int64_t rows = (blocks + int64_t(target.maxGridX) - 1) / int64_t(target.maxGridX);
+  return {uint32_t((blocks + rows - 1) / rows), uint32_t(rows), 1};
+}
+
+/// Shared memory for one value a warp of each accumulator.
+uint64_t sharedBytesOf(const ReductionFrame &frame, int64_t warps) {
+  uint64_t bytes = 0;
+  for (const Accumulator &accumulator : frame.accumulators)
+    bytes += uint64_t(warps) * (deviceBits(accumulator.type) / 8);
+  return bytes;
+}
+
+LaunchGeometry launchOf(const RowReductionPlan &plan, const TargetInfo &target) {
+  LaunchGeometry launch;
+  launch.block = {plan.threadsPerRow * plan.rowsPerBlock, 1, 1};
+  int64_t rows = plan.frame.numResults();
+  int64_t parts = plan.stage == ReductionStage::Partial ? plan.splits : 1;
+  launch.grid = gridOf((rows + plan.rowsPerBlock - 1) / plan.rowsPerBlock * parts, target);
+  if (plan.threadsPerRow > target.warpSize)
+    launch.sharedBytes = sharedBytesOf(plan.frame, launch.block.x / target.warpSize);
+  return launch;
+}
+
+/// Rows of a block: as many as its threads can take, unless that leaves multiprocessors without a block.
+uint32_t rowsPerBlock(int64_t rows, int64_t threadsPerRow, const TargetInfo &target) {
+  int64_t count = threadsPerBlock / threadsPerRow;
+  while (count > 1 && (count * threadsPerRow > int64_t(target.warpSize)) &&
+         rows / count < 2 * int64_t(target.multiprocessors))
+    count /= 2;
+  return uint32_t(count);
+}
+
+} // namespace
+
+FollowingKernel combinePartialResults(const ReductionFrame &frame, int64_t splits, const TargetInfo &target) {
+  RowReductionPlan plan;
+  plan.frame = frame;
+  plan.stage = ReductionStage::Combine;
+  plan.splits = splits;
+  plan.perSplit = 1;
+  plan.threadsPerRow =
+      uint32_t(std::min(powerOf2Ceil((splits + vectorsPerThread - 1) / vectorsPerThread), threadsPerBlock));
+  plan.rowsPerBlock = rowsPerBlock(frame.numResults(), plan.threadsPerRow, target);
+  LaunchGeometry launch = launchOf(plan, target);
+  return {std::move(plan), launch};
+}
+
+template <>
+HeroMatch<RowReductionPlan> matchHero<RowReductionPlan>(const FusionGraph &graph, const FusionAliasing &,
+                                                        const TargetInfo &target) {
+  std::variant<ReductionFrame, Rejection> match = matchReductions(graph);
+  if (auto *why = std::get_if<Rejection>(&match))
+    return std::move(*why);
+  RowReductionPlan plan;
+  plan.frame = std::move(std::get<ReductionFrame>(match));
+  const ReductionFrame &frame = plan.frame;
+  if (!frame.minorIsReduced)
+    return Rejection{"the minor dimension is kept"};
+
+  StreamWidths streams = streamsOf(graph, frame);
+  int64_t minor = frame.dims.back(), rows = frame.numResults();
+  int64_t perThread = std::min<int64_t>(streams.elements(target), minor & -minor);
+  while (perThread > 1 && perThread * int64_t(graph.instructions().size()) > maxOpsPerThread)
+    perThread /= 2;
+  plan.perThread = unsigned(perThread);
+  int64_t groups = frame.numReduced() / perThread;
+  int64_t rowBytes = frame.numReduced() * int64_t(streams.narrowest) / 8;
+  int64_t groupBits = perThread * int64_t(streams.narrowest);
+
+  // Threads of a row. Neighbours read whole sectors; where rows do not begin with a sector, in few pieces.
+  int64_t threads = powerOf2Ceil((groups + mostVectors - 1) / mostVectors);
+  if (rows * threads < int64_t(target.multiprocessors) * target.threadsPerMultiprocessor / 8)
+    threads = powerOf2Ceil((groups + vectorsPerThread - 1) / vectorsPerThread);
+  if (rowBytes % sectorBytes != 0)
+    threads = std::max(threads, std::min<int64_t>(powerOf2Ceil(groups), target.warpSize));
+  while (threads * groupBits < sectorBytes * 8 && threads < powerOf2Ceil(groups))
+    threads *= 2;
+  threads = std::min(threads, threadsPerBlock);
+  plan.threadsPerRow = uint32_t(threads);
+  plan.rowsPerBlock = rowsPerBlock(rows, threads, target);
+  plan.perSplit = groups;
+
+  // Parts of rows, where rows alone leave multiprocessors idle.
+  int64_t blocks = (rows + plan.rowsPerBlock - 1) / plan.rowsPerBlock;
+  int64_t wanted = 8 * int64_t(target.multiprocessors) / std::max<int64_t>(blocks, 1);
+  int64_t parts = std::min(wanted, rowBytes / leastPartBytes);
+  OtherSteps others;
+  if (blocks < 2 * int64_t(target.multiprocessors) && parts >= leastParts) {
+    plan.stage = ReductionStage::Partial;
+    plan.perSplit = ((groups + parts - 1) / parts + threads - 1) / threads * threads;
+    plan.splits = (groups + plan.perSplit - 1) / plan.perSplit;
+    others.scratch = partialResults(frame, plan.splits);
+    others.following.push_back(combinePartialResults(frame, plan.splits, target));
+  }
+  LaunchGeometry launch = launchOf(plan, target);
+  if (launch.sharedBytes > target.staticSharedBytes)
+    return Rejection{"the results of all warps do not fit into shared memory"};
+  return {std::move(plan), launch, std::move(others)};
+}
+
+/// A side output's element is stored by the thread that alone reads that of a parameter which nothing else depends on.
+/// Other outputs are stored while other threads still read parameters.
+template <>
+bool mayTakePlace<RowReductionPlan>(const RowReductionPlan &plan, const FusionGraph &graph, unsigned root,
+                                    unsigned parameter) {
+  return llvm::is_contained(plan.frame.sideRoots, root) && mayOverwriteElements(graph, root, parameter);
+}
+
+template <>
+ComputedSpaces computedSpaces<RowReductionPlan>(const RowReductionPlan &plan, const FusionGraph &graph,
+                                                mlir::MLIRContext *context) {
+  return spacesOfReduction(plan.frame, plan.stage, graph, context);
+}
+
+template <> KernelTraffic trafficOf<RowReductionPlan>(const RowReductionPlan &plan, const FusionGraph &graph) {
+  return trafficOfReduction(plan.frame, plan.stage, plan.splits, graph);
+}
+
+std::string RowReductionPlan::toString() const {
+  std::string threads = fmt::format("{} thread{} a row, {} row{} a block", threadsPerRow, threadsPerRow == 1 ? "" : "s",
+                                    rowsPerBlock, rowsPerBlock == 1 ? "" : "s");
+  if (stage == ReductionStage::Combine)
+    return fmt::format("rows: {} parts of each of {}; {}", splits, frame.toString(), threads);
+  std::string result = fmt::format("rows: {}; {} per thread, {}", frame.toString(), perThread, threads);
+  if (splits > 1)
+    result += fmt::format(", {} parts of {} elements", splits, perSplit * perThread);
+  return result;
+}
+
+} // namespace hloc

@@ -1,0 +1,180 @@
+#include "hloc/fusion/FusionPlan.h"
+#include "hloc/hlo/HloBuilder.h"
+
+#include <catch2/catch.hpp>
+
+using namespace hloc;
+
+namespace {
+
+struct Program {
+  HloModule module{"m"};
+  HloComputation *body = module.addComputation("f");
+  HloBuilder b{*body};
+  DiagnosticEngine diagnostics;
+  int64_t nextParameter = 0;
+
+  HloInstruction *parameter(const Shape &shape) {
+    int64_t number = nextParameter++;
+    return b.parameter(number, shape, "p" + std::to_string(number));
+  }
+
+  /// A reducer of two numbers.
+  HloComputation *reducer(Opcode opcode, ElementType type) {
+    HloComputation *computation = module.addComputation("reducer");
+    HloBuilder inner{*computation};
+    HloInstruction *x = inner.parameter(0, Shape::scalar(type), "x"), *y = inner.parameter(1, Shape::scalar(type), "y");
+    computation->setRoot(inner.add(opcode, Shape::scalar(type), {x, y}));
+    return computation;
+  }
+
+  HloInstruction *reduce(HloInstruction *x, llvm::ArrayRef<int64_t> over, Opcode opcode = Opcode::Add) {
+    ElementType type = x->shape().elementType();
+    llvm::SmallVector<int64_t> kept;
+    for (unsigned i = 0; i < x->shape().rank(); ++i)
+      if (!llvm::is_contained(over, int64_t(i)))
+        kept.push_back(x->shape().dim(i));
+    HloInstruction *init = parameter(Shape::scalar(type));
+    return b.add(Opcode::Reduce, Shape::array(type, kept), {x, init},
+                 {b.ints(AttributeKey::Dimensions, over), {AttributeKey::ToApply, reducer(opcode, type)}});
+  }
+
+  HloInstruction *unary(Opcode opcode, HloInstruction *x) { return b.add(opcode, x->shape(), {x}); }
+
+  FusionPlan plan(HloInstruction *root, const char *target = "sm_90") {
+    body->setRoot(root);
+    FusionGraph graph = *FusionGraph::build(*body, diagnostics);
+    llvm::FailureOr<FusionPlan> made = planFusion(graph, {}, *findTarget(target), diagnostics);
+    REQUIRE(succeeded(made));
+    return *made;
+  }
+};
+
+std::string rowPlan(ElementType type, llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> over,
+                    const char *target = "sm_90") {
+  Program p;
+  return p.plan(p.reduce(p.parameter(Shape::array(type, dims)), over), target).toString();
+}
+
+/// Why the fusion is no reduction of rows.
+std::string rejection(Program &p, HloInstruction *root) {
+  for (const HeroRejection &rejection : p.plan(root).rejections)
+    if (rejection.hero == "row-reduction")
+      return rejection.reason;
+  return "";
+}
+
+} // namespace
+
+TEST_CASE("threads of a row by its length") {
+  CHECK(rowPlan(ElementType::F32, {262144, 16}, {1}) ==
+        "rows: [262144,16] over 1; roots 0; 4 per thread, 2 threads a row, 128 rows a block; grid 2048, block 256");
+  CHECK(rowPlan(ElementType::F32, {4096, 1024}, {1}) ==
+        "rows: [4096,1024] over 1; roots 0; 4 per thread, 32 threads a row, 8 rows a block; grid 512, block 256");
+  CHECK(rowPlan(ElementType::BF16, {2048, 8192}, {1}) == "rows: [2048,8192] over 1; roots 0; 8 per thread, 128 threads "
+                                                         "a row, 2 rows a block; grid 1024, block 256, shared 32");
+  CHECK(rowPlan(ElementType::S8, {4096, 4096}, {1}) ==
+        "rows: [4096,4096] over 1; roots 0; 16 per thread, 32 threads a row, 8 rows a block; grid 512, block 256");
+  CHECK(rowPlan(ElementType::F32, {65536, 3}, {1}) ==
+        "rows: [65536,3] over 1; roots 0; 1 per thread, 4 threads a row, 64 rows a block; grid 1024, block 256");
+  CHECK(rowPlan(ElementType::F32, {1000, 4097}, {1}) == "rows: [1000,4097] over 1; roots 0; 1 per thread, 256 threads "
+                                                        "a row, 1 row a block; grid 1000, block 256, shared 32");
+  CHECK(rowPlan(ElementType::F32, {100, 128}, {1}) ==
+        "rows: [100,128] over 1; roots 0; 4 per thread, 8 threads a row, 4 rows a block; grid 25, block 32");
+}
+
+TEST_CASE("long rows are made in parts where rows are few") {
+  CHECK(rowPlan(ElementType::F32, {1 << 24}, {0}) ==
+        "scratch 0: f32[1024,1]{1,0}\n"
+        "rows: [16777216] over 0; roots 0; 4 per thread, 256 threads a row, 1 row a block, 1024 parts of 16384 "
+        "elements; grid 1024, block 256, shared 32\n"
+        "rows: 1024 parts of each of [16777216] over 0; roots 0; 256 threads a row, 1 row a block; grid 1, block 256, "
+        "shared 32");
+  CHECK(rowPlan(ElementType::BF16, {8, 1000003}, {1}) ==
+        "scratch 0: f32[119,8]{1,0}\n"
+        "rows: [8,1000003] over 1; roots 0; 1 per thread, 256 threads a row, 1 row a block, 119 parts of 8448 "
+        "elements; grid 952, block 256, shared 32\n"
+        "rows: 119 parts of each of [8,1000003] over 1; roots 0; 32 threads a row, 1 row a block; grid 8, block 32");
+  CHECK(
+      rowPlan(ElementType::F32, {8, 16384}, {1}) ==
+      "rows: [8,16384] over 1; roots 0; 4 per thread, 256 threads a row, 1 row a block; grid 8, block 256, shared 32");
+}
+
+TEST_CASE("dimensions are those of memory") {
+  CHECK(rowPlan(ElementType::F32, {7, 100, 128}, {0, 2}) ==
+        "rows: [7,100,128] over 0,2; roots 0; 4 per thread, 64 threads a row, 1 row a block; grid 100, block 64, "
+        "shared 8");
+  CHECK(rowPlan(ElementType::F32, {3, 1, 5, 7, 8}, {0, 3, 4}) ==
+        "rows: [3,5,56] over 0,2; roots 0; 4 per thread, 16 threads a row, 2 rows a block; grid 3, block 32");
+  Program p;
+  Shape columnMajor = Shape::array(ElementType::F32, {512, 300}).withLayout({0, 1});
+  CHECK(p.plan(p.reduce(p.parameter(columnMajor), {0})).toString() ==
+        "rows: [300,512] over 1; roots 0; 4 per thread, 32 threads a row, 1 row a block; grid 300, block 32");
+}
+
+TEST_CASE("outputs of a row reduction") {
+  Program p;
+  HloInstruction *x = p.parameter(Shape::array(ElementType::F32, {64, 512}));
+  HloInstruction *sum = p.reduce(x, {1});
+  HloInstruction *scale = p.parameter(Shape::array(ElementType::F32, {64}));
+  HloInstruction *scaled = p.b.add(Opcode::Multiply, sum->shape(), {sum, scale});
+  HloInstruction *square = p.b.add(Opcode::Reshape, Shape::array(ElementType::F32, {8, 8}), {scaled});
+  CHECK(p.plan(p.b.tuple({square, p.unary(Opcode::Exponential, x), p.unary(Opcode::Negate, scale)})).toString() ==
+        "rows: [64,512] over 1; roots 0,2; side roots 1; 4 per thread, 32 threads a row, 1 row a block; grid 64, block "
+        "32");
+}
+
+TEST_CASE("what is no row reduction") {
+  Shape matrix = Shape::array(ElementType::F32, {64, 512});
+  SECTION("columns") {
+    Program p;
+    CHECK(rejection(p, p.reduce(p.parameter(matrix), {0})) == "the minor dimension is kept");
+  }
+  SECTION("no reduction") {
+    Program p;
+    CHECK(rejection(p, p.unary(Opcode::Negate, p.parameter(matrix))) == "no output reads a reduction elementwise");
+  }
+  SECTION("a reducer that depends on the order") {
+    Program p;
+    CHECK(rejection(p, p.reduce(p.parameter(matrix), {1}, Opcode::Subtract)) ==
+          "the order in which `reduce.1.anon` applies its reducer may matter");
+  }
+  SECTION("products of narrow floats") {
+    Program p;
+    CHECK(rejection(p, p.reduce(p.parameter(matrix.withElementType(ElementType::F16)), {1}, Opcode::Multiply)) ==
+          "the order in which `reduce.1.anon` applies its reducer may matter");
+  }
+  SECTION("nothing to reduce") {
+    Program p;
+    CHECK(rejection(p, p.reduce(p.parameter(Shape::array(ElementType::F32, {64, 0})), {1})) ==
+          "there is nothing to reduce");
+  }
+  SECTION("one element each") {
+    Program p;
+    CHECK(rejection(p, p.reduce(p.parameter(Shape::array(ElementType::F32, {64, 1})), {1})) ==
+          "each result has one element");
+  }
+  SECTION("read back at every element") {
+    Program p;
+    HloInstruction *x = p.parameter(matrix), *sum = p.reduce(x, {1});
+    HloInstruction *broadcast = p.b.add(Opcode::Broadcast, matrix, {sum}, {p.b.ints(AttributeKey::Dimensions, {0})});
+    CHECK(rejection(p, p.b.tuple({sum, p.b.add(Opcode::Divide, matrix, {x, broadcast})})) ==
+          "`broadcast.2.anon` reads a reduction at other indices than its own");
+  }
+  SECTION("reductions of reductions") {
+    Program p;
+    CHECK(rejection(p, p.reduce(p.reduce(p.parameter(Shape::array(ElementType::F32, {8, 64, 512})), {2}), {1})) ==
+          "what is reduced or computed of it depends on another reduction, `reduce.1.anon`");
+  }
+  SECTION("reductions of different shapes") {
+    Program p;
+    HloInstruction *x = p.parameter(matrix);
+    CHECK(rejection(p, p.b.tuple({p.reduce(x, {1}), p.reduce(x, {0, 1})})) == "reductions of different shapes");
+  }
+  SECTION("outputs of another size") {
+    Program p;
+    HloInstruction *x = p.parameter(matrix), *y = p.parameter(Shape::array(ElementType::F32, {100}));
+    CHECK(rejection(p, p.b.tuple({p.reduce(x, {1}), p.unary(Opcode::Negate, y)})) ==
+          "output 1 has neither as many elements as the reduction nor as its operand");
+  }
+}
