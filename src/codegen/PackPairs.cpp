@@ -287,9 +287,13 @@ void BlockPacker::orderByNeed() {
       waiting.insert(&instruction);
     else if (!llvm::isa<llvm::PHINode>(instruction))
       anchors.push_back(&instruction);
-  std::vector<Instruction *> exported; // needed by other blocks
+  // Needed by other blocks, or at this block's end by a phi, wherever it stands.
+  std::vector<Instruction *> exported;
+  auto leaves = [&](const llvm::User *user) {
+    return llvm::isa<llvm::PHINode>(user) || llvm::cast<Instruction>(user)->getParent() != &block;
+  };
   for (Instruction &instruction : block)
-    if (waiting.contains(&instruction) && instruction.isUsedOutsideOfBlock(&block))
+    if (waiting.contains(&instruction) && llvm::any_of(instruction.users(), leaves))
       exported.push_back(&instruction);
 
   std::vector<std::pair<Instruction *, unsigned>> stack;
