@@ -11,12 +11,10 @@ using namespace mlir;
 namespace hloc {
 namespace {
 
-/// Global buffers are aligned to this by every launcher (KernelParameter::alignment).
-constexpr int32_t bufferAlignment = 16;
-
-DictionaryAttr bufferAttributes(OpBuilder &b, const Shape &shape, unsigned slice, bool readOnly) {
+/// Launchers align buffers as the plan says (KernelParameter::alignment).
+DictionaryAttr bufferAttributes(OpBuilder &b, const Shape &shape, unsigned slice, bool readOnly, uint32_t alignment) {
   SmallVector<NamedAttribute> attributes = {
-      b.getNamedAttr("llvm.align", b.getI32IntegerAttr(bufferAlignment)),
+      b.getNamedAttr("llvm.align", b.getI32IntegerAttr(int32_t(alignment))),
       b.getNamedAttr(xla_gpu::attr::sliceIndex, b.getIndexAttr(slice)),
   };
   if (shape.byteSize() > 0)
@@ -49,7 +47,8 @@ void KernelBuilder::makeEntry(llvm::StringRef name) {
     // Arguments that are the same memory have the same slice index; only what nobody writes may be loaded as invariant.
     unsigned number = arguments.size();
     const KernelBuffer &buffer = plan.buffers[number];
-    attributes.push_back(bufferAttributes(b, shape, buffer.sameAs.value_or(number), !buffer.written));
+    attributes.push_back(
+        bufferAttributes(b, shape, buffer.sameAs.value_or(number), !buffer.written, plan.bufferAlignment));
     arguments.push_back(tensorType(shape, b.getContext()));
   };
   for (const HloInstruction *parameter : fusion.parameters())

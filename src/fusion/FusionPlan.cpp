@@ -76,8 +76,10 @@ std::string toString(const PlanBuffer &buffer) {
   return fmt::format("{} {}", kinds[unsigned(buffer.kind)], buffer.index);
 }
 
-KernelParameter describeBuffer(const FusionGraph &graph, const FusionPlan &plan, const KernelBuffer &buffer) {
+KernelParameter describeBuffer(const FusionGraph &graph, const FusionPlan &plan, const KernelPlan &kernel,
+                               const KernelBuffer &buffer) {
   KernelParameter parameter;
+  parameter.alignment = kernel.bufferAlignment;
   parameter.index = buffer.buffer.index;
   parameter.written = buffer.written;
   parameter.alias = buffer.sameAs;
@@ -95,7 +97,7 @@ KernelParameter describeBuffer(const FusionGraph &graph, const FusionPlan &plan,
     break;
   case PlanBuffer::Kind::Scratch:
     describe(KernelParameter::Role::Temporary, plan.scratch[buffer.buffer.index].shape);
-    parameter.alignment = plan.scratch[buffer.buffer.index].alignment;
+    parameter.alignment = std::max(parameter.alignment, plan.scratch[buffer.buffer.index].alignment);
     break;
   }
   return parameter;
@@ -154,6 +156,7 @@ llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAli
   plan.scratch = std::move(others.scratch);
   plan.steps.assign(others.copies.begin(), others.copies.end());
   for (auto [i, kernel] : llvm::enumerate(kernels)) {
+    kernel.bufferAlignment = std::max(kernel.bufferAlignment, target.maxVectorBytes);
     bindBuffers(graph, plan.aliasing, plan.scratch, i == 0, kernel);
     if (kernel.launch.grid.x > 0)
       plan.steps.push_back(std::move(kernel));
@@ -166,7 +169,7 @@ KernelSpec describeKernel(const FusionGraph &graph, const FusionPlan &plan, cons
   KernelSpec spec;
   spec.name = name.str();
   for (const KernelBuffer &buffer : kernel.buffers)
-    spec.parameters.push_back(describeBuffer(graph, plan, buffer));
+    spec.parameters.push_back(describeBuffer(graph, plan, kernel, buffer));
   spec.grid = kernel.launch.grid;
   spec.block = kernel.launch.block;
   spec.staticSharedBytes = uint32_t(kernel.launch.sharedBytes);

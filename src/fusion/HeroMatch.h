@@ -108,9 +108,6 @@ template <typename Visit> auto visitHero(const HeroPlan &plan, Visit visit) {
 
 // Shared by heroes.
 
-/// The block of a kernel whose threads work each for itself, as XLA's loop emitter has it. 16 such blocks fill a
-/// multiprocessor of 2048 threads.
-constexpr uint32_t threadsPerLoopBlock = 128;
 /// So many threads in such blocks, in rows of blocks if there are very many; none for 0.
 LaunchGeometry launchOf(int64_t threads, const TargetInfo &target);
 /// Bits per element of the arrays that are as large as the iteration space: the streams worth wide accesses.

@@ -1,5 +1,8 @@
 #include "fusion/HeroMatch.h"
+#include "fusion/LoopAccesses.h"
 #include "hloc/fusion/HloIndexing.h"
+
+#include "fmt/format.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -14,8 +17,111 @@ namespace {
 /// compile time and registers. An estimate, not measured: it leaves 8 elements to a fusion of 256 instructions.
 constexpr int64_t maxOpsPerThread = 2048;
 
+/// A kernel that has more work than this fills should not be dealt to fewer blocks.
+constexpr int64_t blocksPerMultiprocessor = 2;
+/// What a multiprocessor should have under way of loads to hide their latency, and how many groups of neighbours a
+/// thread takes for it. Little's law: 3.35 TB/s / 132 * 700 ns = 17 KiB on an H100, doubled because loads come in
+/// bursts.
+constexpr int64_t bytesInFlight = 32 * 1024;
+constexpr unsigned maxRounds = 8, roundsOfShortProgram = 4;
+/// Ops of one thread's straight code up to which it takes several groups.
+constexpr int64_t maxOpsWithRounds = 256;
+/// Groups that touch at most so many times the sectors that the best ones do are as good: they take fewer instructions.
+constexpr double sectorTolerance = 1.03;
+
 /// Ops that compute much more per element than they move: one element a thread.
 bool isSequentialLoop(const HloInstruction &instr) { return hasTrait(instr.opcode(), OpcodeTrait::Contracts); }
+bool hasSequentialLoop(const FusionGraph &graph) {
+  return llvm::any_of(graph.instructions(), [](const HloInstruction *instr) { return isSequentialLoop(*instr); });
+}
+
+/// Chooses how the elements of a nest are dealt to threads.
+class NestPlanner {
+public:
+  NestPlanner(LoopNest &nest, const FusionGraph &graph, const TargetInfo &target)
+      : nest(nest), graph(graph), target(target), accesses(graph, nest.roots) {}
+
+  void run() {
+    unsigned least = 8 / narrowestOutput();
+    unsigned most = std::max(hasSequentialLoop(graph) ? 1 : widest(), least);
+    nest.perThread = std::max(fewestSectors(least, most), least);
+    chooseRounds();
+  }
+
+private:
+  unsigned narrowestOutput() const {
+    unsigned bits = 8;
+    for (unsigned root : nest.roots)
+      bits = std::min(bits, deviceBits(graph.roots()[root].shape.elementType()));
+    return bits;
+  }
+
+  /// As many elements as fill an access to the narrowest stream, unless there are too few to fill the device.
+  unsigned widest() const {
+    unsigned count = std::min(target.maxVectorBytes * 8 / accesses.narrowest(), maxElementsOfGroup);
+    int64_t fewestThreads = blocksPerMultiprocessor * int64_t(target.multiprocessors) * threadsPerLoopBlock;
+    while (count > 1 && (nest.elements / count < fewestThreads || ops(count) > maxOpsPerThread))
+      count /= 2;
+    return count;
+  }
+
+  int64_t ops(unsigned elements) const { return int64_t(elements) * int64_t(graph.instructions().size()); }
+
+  /// The largest group that touches about as few sectors as the best does.
+  unsigned fewestSectors(unsigned least, unsigned most) {
+    llvm::SmallVector<llvm::SmallVector<double>> byGroup;
+    double best = 0;
+    for (unsigned group = least; group <= most; group *= 2) {
+      double sum = 0;
+      llvm::SmallVector<double> &own = byGroup.emplace_back();
+      for (size_t i = 0; i < accesses.size(); ++i) {
+        own.push_back(accesses.sectors(i, group, target));
+        sum += own.back();
+      }
+      own.push_back(sum);
+      best = group == least ? sum : std::min(best, sum);
+    }
+    size_t chosen = byGroup.size() - 1;
+    while (chosen > 0 && byGroup[chosen].back() > best * sectorTolerance)
+      --chosen;
+    if (chosen + 1 < byGroup.size())
+      explain(byGroup[chosen], byGroup[chosen + 1], least << (chosen + 1));
+    return least << chosen;
+  }
+
+  /// Which array speaks most against groups of `rejected`.
+  void explain(llvm::ArrayRef<double> own, llvm::ArrayRef<double> others, unsigned rejected) {
+    size_t most = 0;
+    for (size_t i = 0; i < accesses.size(); ++i)
+      if (others[i] - own[i] > others[most] - own[most])
+        most = i;
+    nest.reason = fmt::format("{} would touch {:.1f} times the sectors of {}", rejected,
+                              others[most] / std::max(own[most], 1e-9), accesses.nameOf(most));
+  }
+
+  /// Rounds until enough loads are under way, and, where there are blocks for it, a few more: what a thread does once
+  /// is most of a short program.
+  void chooseRounds() {
+    int64_t bytes = int64_t(accesses.streamedBits()) * nest.perThread * target.threadsPerMultiprocessor / 8;
+    auto fills = [&](unsigned rounds, int64_t blocksOfMultiprocessor) {
+      int64_t elementsOfBlock = int64_t(rounds) * nest.perThread * threadsPerLoopBlock;
+      return nest.elements / elementsOfBlock >= blocksOfMultiprocessor * int64_t(target.multiprocessors);
+    };
+    auto wants = [&](unsigned rounds) {
+      bool waits = bytes > 0 && bytes * nest.rounds < bytesInFlight && rounds <= maxRounds;
+      bool isShort =
+          rounds <= roundsOfShortProgram && fills(rounds, target.threadsPerMultiprocessor / threadsPerLoopBlock);
+      return (waits && fills(rounds, blocksPerMultiprocessor)) || isShort;
+    };
+    while (wants(2 * nest.rounds) && ops(2 * nest.rounds * nest.perThread) <= maxOpsWithRounds)
+      nest.rounds *= 2;
+  }
+
+  LoopNest &nest;
+  const FusionGraph &graph;
+  const TargetInfo &target;
+  const LoopAccesses accesses;
+};
 
 } // namespace
 
@@ -33,7 +139,7 @@ unsigned elementsPerThread(llvm::ArrayRef<unsigned> roots, int64_t elements, int
 
   unsigned least = 8 / narrowestOutput;
   unsigned count = widths.elements(target);
-  if (llvm::any_of(graph.instructions(), [](const HloInstruction *instr) { return isSequentialLoop(*instr); }))
+  if (hasSequentialLoop(graph))
     count = 1;
   int64_t oneBlockEach = int64_t(target.multiprocessors) * threadsPerLoopBlock;
   while (count > least && (elementsOfKernel / count < oneBlockEach ||
@@ -58,7 +164,7 @@ HeroMatch<LoopPlan> matchHero<LoopPlan>(const FusionGraph &graph, const FusionAl
   }
   int64_t threads = 0;
   for (LoopNest &nest : plan.nests) {
-    nest.perThread = elementsPerThread(nest.roots, nest.elements, nest.elements, graph, target);
+    NestPlanner(nest, graph, target).run();
     threads = std::max(threads, nest.threads());
   }
   return {std::move(plan), launchOf(threads, target)};
@@ -85,6 +191,14 @@ ComputedSpaces computedSpaces<LoopPlan>(const LoopPlan &plan, const FusionGraph 
   return result;
 }
 
+int64_t LoopNest::threads() const {
+  int64_t groups = (elements + perThread - 1) / perThread;
+  if (rounds == 1)
+    return groups;
+  int64_t ofBlock = int64_t(threadsPerLoopBlock) * rounds;
+  return (groups + ofBlock - 1) / ofBlock * threadsPerLoopBlock;
+}
+
 std::string LoopPlan::toString() const {
   std::string result;
   llvm::raw_string_ostream os(result);
@@ -94,6 +208,10 @@ std::string LoopPlan::toString() const {
     os << separator << " roots ";
     llvm::interleave(nest.roots, os, ",");
     os << ", " << nest.elements << " elements, " << nest.perThread << " per thread";
+    if (nest.rounds > 1)
+      os << " in " << nest.rounds << " rounds";
+    if (!nest.reason.empty())
+      os << " (" << nest.reason << ")";
   }
   return result;
 }

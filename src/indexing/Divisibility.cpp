@@ -145,3 +145,13 @@ std::optional<int64_t> hloc::strideOf(AffineExpr expression, AffineExpr variable
   Analysis analysis(map);
   return analysis.stride(LinearSum::of(analysis.simplify(expression)), variable);
 }
+
+/// Sides are a matter of the sign of expression - bound, and a quotient that stays keeps its sign.
+bool hloc::isSameSide(AffineExpr expression, int64_t bound, AffineExpr variable, const IndexingMap &map) {
+  Interval range = map.range(expression);
+  if (range.upper < bound || range.lower >= bound)
+    return true;
+  uint64_t points = std::min<uint64_t>(map.range(variable).size(), uint64_t(1) << 32);
+  AffineExpr quotient = (expression - bound).floorDiv(int64_t(llvm::bit_ceil(points)));
+  return strideOf(quotient, variable, map) == 0;
+}

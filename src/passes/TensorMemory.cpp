@@ -233,9 +233,25 @@ SmallVector<Value> MemoryBuilder::loadChunk(Value pointer, Value index, const Ch
                           bytes.map.dims(), {}, {});
   bytes.simplify();
   Value first = address(pointer, bytes.materialize(builder, loc).front(), builder.getI8Type());
-  Value loaded = LLVM::LoadOp::create(builder, loc, type, first, chunk.alignment, false, false, invariant);
+  // Words of packed elements are loaded one by one, and become a vector again late (MergeAccesses.cpp): InstCombine
+  // takes the pieces of a vector for a vector of pieces, which NVPTX then loads two bytes at a time.
+  bool apart = storage.isPacked();
+  Value loaded;
+  if (!apart)
+    loaded = LLVM::LoadOp::create(builder, loc, type, first, chunk.alignment, false, false, invariant);
   for (int64_t i = 0; i < words; ++i) {
-    Value source = words == 1 ? loaded : vector::ExtractOp::create(builder, loc, loaded, i).getResult();
+    Value source;
+    if (apart) {
+      int64_t offset = i * wordBits / 8;
+      Value at = first;
+      if (offset != 0)
+        at = LLVM::GEPOp::create(builder, loc, first.getType(), builder.getI8Type(), first,
+                                 ArrayRef<LLVM::GEPArg>{int32_t(offset)}, LLVM::GEPNoWrapFlags::inbounds);
+      int64_t alignment = std::min(chunk.alignment, powerOfTwoPart(offset));
+      source = LLVM::LoadOp::create(builder, loc, word, at, alignment, false, false, invariant);
+    } else {
+      source = words == 1 ? loaded : vector::ExtractOp::create(builder, loc, loaded, i).getResult();
+    }
     for (int64_t shift = 0; shift < wordBits; shift += storage.bits) {
       Value amount = arith::ConstantIntOp::create(builder, loc, word, shift);
       Value shifted = arith::ShRUIOp::create(builder, loc, source, amount);

@@ -1,4 +1,5 @@
-// Consecutive accesses of a counted loop become one vector access before (loads) or after (stores) it.
+// Consecutive accesses of a counted loop become one vector access before (loads) or after (stores) it; loads may run
+// backwards, or stand in branches that all iterations take or none.
 #include "passes/PassDetail.h"
 
 #include "hloc/dialect/AppliedMap.h"
@@ -45,20 +46,56 @@ VectorType vectorTypeOf(Type tensor, int64_t trips) {
   return VectorType::get({trips}, type.getElementType());
 }
 
-/// An index as start + stride * iv.
+/// An index that changes by `stride` with each iteration.
 struct AffineAccess {
-  AppliedMap start;
+  AppliedMap lowest; ///< in the iteration in which it is least
   int64_t stride;
 };
+
+/// An index as an expression of values outside the loop and of the induction variable, if it depends on that.
+struct TracedIndex {
+  AppliedMap applied;
+  AffineExpr variable; ///< null: the same in all iterations
+};
+
+/// Values of which `value < bound` decides a comparison with a constant: one, or two where equality does.
+SmallVector<int64_t, 2> boundsOf(arith::CmpIPredicate predicate, int64_t constant) {
+  switch (predicate) {
+  case arith::CmpIPredicate::slt:
+  case arith::CmpIPredicate::sge:
+    return {constant};
+  case arith::CmpIPredicate::sle:
+  case arith::CmpIPredicate::sgt:
+    return {constant + 1};
+  case arith::CmpIPredicate::ult:
+  case arith::CmpIPredicate::uge:
+    return {0, constant};
+  case arith::CmpIPredicate::ule:
+  case arith::CmpIPredicate::ugt:
+    return {0, constant + 1};
+  case arith::CmpIPredicate::eq:
+  case arith::CmpIPredicate::ne:
+    return {constant, constant + 1};
+  }
+  HLOC_UNREACHABLE("unknown comparison");
+}
+
+/// May a vector of them be the result of a branch? Small floats and packed integers are no vectors of LLVM's yet.
+bool mayLeaveBranch(Type element) { return element.getIntOrFloatBitWidth() >= (isa<FloatType>(element) ? 16u : 8u); }
 
 class LoopVectorizer {
 public:
   LoopVectorizer(scf::ForOp loop, int64_t trips) : loop(loop), trips(trips), rewriter(loop.getContext()) {}
 
   void run() {
-    for (Operation &op : llvm::make_early_inc_range(*loop.getBody()))
-      if (auto extract = dyn_cast<tensor::ExtractOp>(op))
-        hoistLoad(extract);
+    SmallVector<scf::IfOp> branches;
+    SmallVector<tensor::ExtractOp> extracts;
+    collect(*loop.getBody(), branches, extracts);
+    for (scf::IfOp branch : branches)
+      if (Value condition = hoistCondition(branch.getCondition()))
+        branch.getConditionMutable().assign(condition);
+    for (tensor::ExtractOp extract : extracts)
+      hoistLoad(extract);
     for (Operation &op : llvm::make_early_inc_range(*loop.getBody()))
       if (auto insert = dyn_cast<tensor::InsertOp>(op))
         if (sinkStore(insert))
@@ -66,35 +103,119 @@ public:
   }
 
 private:
-  std::optional<AffineAccess> analyze(Value index) {
+  /// Branches and loads of the loop's body, those in branches included.
+  static void collect(Block &block, SmallVector<scf::IfOp> &branches, SmallVector<tensor::ExtractOp> &extracts) {
+    for (Operation &op : block) {
+      if (auto extract = dyn_cast<tensor::ExtractOp>(op))
+        extracts.push_back(extract);
+      auto branch = dyn_cast<scf::IfOp>(op);
+      if (!branch)
+        continue;
+      branches.push_back(branch);
+      for (Region &region : branch->getRegions())
+        for (Block &inner : region)
+          collect(inner, branches, extracts);
+    }
+  }
+
+  std::optional<TracedIndex> trace(Value index) {
     AppliedMap applied = AppliedMap::identity(index, loop.getContext());
     applied.composeProducers();
     applied.simplify();
-    std::optional<unsigned> dim;
+    AffineExpr variable;
     for (auto [i, operand] : llvm::enumerate(applied.operands)) {
       if (operand == loop.getInductionVar())
-        dim = i;
+        variable = getAffineDimExpr(i, loop.getContext());
       else if (!loop.isDefinedOutsideOfLoop(operand))
         return std::nullopt;
     }
-    if (!dim)
-      return AffineAccess{applied, 0};
-    AffineExpr expression = applied.map.result(0);
-    MLIRContext *context = loop.getContext();
-    AffineExpr variable = getAffineDimExpr(*dim, context);
-    std::optional<int64_t> stride = strideOf(expression, variable, applied.map);
-    if (!stride || applied.map.dims()[*dim].bounds != Interval{0, trips - 1})
+    if (variable && applied.map.range(variable) != Interval{0, trips - 1})
       return std::nullopt;
-    AffineExpr first = expression.replace(variable, getAffineConstantExpr(0, context));
-    auto affine = AffineMap::get(applied.operands.size(), 0, first, context);
-    AppliedMap start = {IndexingMap(affine, applied.map.dims(), {}, {}), applied.operands};
-    start.simplify();
-    return AffineAccess{start, *stride};
+    return TracedIndex{std::move(applied), variable};
   }
+
+  /// The index in one iteration.
+  static AppliedMap at(const TracedIndex &index, int64_t iteration) {
+    if (!index.variable)
+      return index.applied;
+    const IndexingMap &map = index.applied.map;
+    AffineExpr there = map.result(0).replace(index.variable, getAffineConstantExpr(iteration, map.context()));
+    auto affine = AffineMap::get(index.applied.operands.size(), 0, there, map.context());
+    AppliedMap result = {IndexingMap(affine, map.dims(), {}, {}), index.applied.operands};
+    result.simplify();
+    return result;
+  }
+
+  std::optional<AffineAccess> analyze(Value index) {
+    std::optional<TracedIndex> traced = trace(index);
+    if (!traced)
+      return std::nullopt;
+    if (!traced->variable)
+      return AffineAccess{traced->applied, 0};
+    std::optional<int64_t> stride = strideOf(traced->applied.map.result(0), traced->variable, traced->applied.map);
+    if (!stride)
+      return std::nullopt;
+    return AffineAccess{at(*traced, *stride < 0 ? trips - 1 : 0), *stride};
+  }
+
+  /// A condition that has the same value in all iterations, before the loop; null if that is not known.
+  Value hoistCondition(Value condition) {
+    if (loop.isDefinedOutsideOfLoop(condition))
+      return condition;
+    if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
+      Value left = hoistCondition(both.getLhs()), right = left ? hoistCondition(both.getRhs()) : Value();
+      if (!right)
+        return {};
+      rewriter.setInsertionPoint(loop);
+      return arith::AndIOp::create(rewriter, both.getLoc(), left, right);
+    }
+    auto comparison = condition.getDefiningOp<arith::CmpIOp>();
+    APInt constant;
+    if (!comparison || !comparison.getLhs().getType().isIndex() ||
+        !matchPattern(comparison.getRhs(), m_ConstantInt(&constant)))
+      return {};
+    std::optional<TracedIndex> traced = trace(comparison.getLhs());
+    if (!traced)
+      return {};
+    const IndexingMap &map = traced->applied.map;
+    if (traced->variable)
+      for (int64_t bound : boundsOf(comparison.getPredicate(), constant.getSExtValue()))
+        if (!isSameSide(map.result(0), bound, traced->variable, map))
+          return {};
+    Location loc = comparison.getLoc();
+    rewriter.setInsertionPoint(loop);
+    Value value = at(*traced, 0).materialize(rewriter, loc).front();
+    Value limit = arith::ConstantIndexOp::create(rewriter, loc, constant.getSExtValue());
+    return arith::CmpIOp::create(rewriter, loc, comparison.getPredicate(), value, limit);
+  }
+
+  /// The branches around `op`, none of which depends on the iteration, as one condition before the loop: null outside
+  /// all branches. Fails if there is another.
+  FailureOr<Value> conditionAround(Operation *op) {
+    Value all;
+    rewriter.setInsertionPoint(loop);
+    for (Block *block = op->getBlock(); block != loop.getBody(); block = block->getParentOp()->getBlock()) {
+      auto branch = cast<scf::IfOp>(block->getParentOp());
+      Value condition = branch.getCondition();
+      if (!loop.isDefinedOutsideOfLoop(condition))
+        return failure();
+      Location loc = branch.getLoc();
+      if (block == branch.elseBlock())
+        condition = arith::XOrIOp::create(rewriter, loc, condition, arith::ConstantIntOp::create(rewriter, loc, 1, 1));
+      // No conjunction: what an inner condition computes outside of its branch may be poison.
+      all = all ? arith::SelectOp::create(rewriter, loc, condition, all,
+                                          arith::ConstantIntOp::create(rewriter, loc, 0, 1))
+                : condition;
+    }
+    return all;
+  }
+
+  /// Where in the loop's body the value of `op` is available to all that can use its result.
+  Operation *ancestorInBody(Operation *op) { return loop.getBody()->findAncestorOpInBlock(*op); }
 
   /// Vectors pay where at least two elements (and for packed types a byte) move together.
   bool worthIt(const AffineAccess &access, VectorType type) {
-    int64_t divisor = knownDivisor(access.start.map.result(0), access.start.map);
+    int64_t divisor = knownDivisor(access.lowest.map.result(0), access.lowest.map);
     int64_t together = divisor == 0 ? trips : std::min<int64_t>(divisor & -divisor, trips & -trips);
     unsigned bits = type.getElementTypeBitWidth();
     return together >= 2 && (bits >= 8 || together * bits >= 8);
@@ -114,22 +235,48 @@ private:
     if (!access)
       return;
     Location loc = extract.getLoc();
+    Type element = extract.getType();
     VectorType type = vectorTypeOf(extract.getTensor().getType(), trips);
-    if (access->stride == 0) { // one value for all iterations
-      rewriter.setInsertionPoint(loop);
-      Value start = access->start.materialize(rewriter, loc).front();
-      rewriter.replaceOpWithNewOp<tensor::ExtractOp>(extract, extract.getTensor(), start);
+    bool isVector = access->stride != 0;
+    if (isVector &&
+        (std::abs(access->stride) != 1 || !type || !worthIt(*access, type) || mayBeTakenForStored(extract.getTensor())))
       return;
-    }
-    if (access->stride != 1 || !type || !worthIt(*access, type) || mayBeTakenForStored(extract.getTensor()))
+    bool isInBranch = extract->getBlock() != loop.getBody();
+    if (isInBranch && !(element.isIntOrFloat() && mayLeaveBranch(element)))
+      return;
+    FailureOr<Value> condition = conditionAround(extract);
+    if (failed(condition))
       return;
     rewriter.setInsertionPoint(loop);
-    Value start = access->start.materialize(rewriter, loc).front();
-    Value padding = ub::PoisonOp::create(rewriter, loc, type.getElementType());
-    Value vector =
-        vector::TransferReadOp::create(rewriter, loc, type, extract.getTensor(), start, padding, ArrayRef<bool>{true});
-    rewriter.setInsertionPoint(extract);
-    rewriter.replaceOpWithNewOp<vector::ExtractOp>(extract, vector, OpFoldResult(loop.getInductionVar()));
+    auto load = [&]() -> Value {
+      Value lowest = access->lowest.materialize(rewriter, loc).front();
+      if (!isVector) // one value for all iterations
+        return tensor::ExtractOp::create(rewriter, loc, extract.getTensor(), lowest);
+      Value padding = ub::PoisonOp::create(rewriter, loc, element);
+      return vector::TransferReadOp::create(rewriter, loc, type, extract.getTensor(), lowest, padding,
+                                            ArrayRef<bool>{true});
+    };
+    Value loaded = *condition ? loadIf(*condition, isVector ? Type(type) : element, loc, load) : load();
+    if (access->stride < 0) {
+      SmallVector<int64_t> backwards = llvm::to_vector(llvm::reverse(llvm::seq<int64_t>(0, trips)));
+      loaded = vector::ShuffleOp::create(rewriter, loc, loaded, loaded, backwards);
+    }
+    if (isVector) {
+      rewriter.setInsertionPoint(ancestorInBody(extract));
+      loaded = vector::ExtractOp::create(rewriter, loc, loaded, OpFoldResult(loop.getInductionVar()));
+    }
+    rewriter.replaceOp(extract, loaded);
+  }
+
+  /// What `load` gives where the condition holds.
+  Value loadIf(Value condition, Type type, Location loc, llvm::function_ref<Value()> load) {
+    auto branch = scf::IfOp::create(rewriter, loc, TypeRange{type}, condition, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(rewriter, loc, load());
+    rewriter.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(rewriter, loc, ub::PoisonOp::create(rewriter, loc, type).getResult());
+    return branch.getResult(0);
   }
 
   /// Collects the stored values in a vector that is written once after the loop.
@@ -163,7 +310,7 @@ private:
     yield->setOperand(position, loop.getRegionIterArgs()[position]);
     rewriter.eraseOp(insert);
     rewriter.setInsertionPointAfter(loop);
-    Value start = access->start.materialize(rewriter, loc).front();
+    Value start = access->lowest.materialize(rewriter, loc).front();
     auto write =
         vector::TransferWriteOp::create(rewriter, loc, loop.getResults().back(), init, start, ArrayRef<bool>{true});
     rewriter.replaceAllUsesWith(loop.getResult(position), write.getResult());

@@ -59,6 +59,7 @@ struct KernelPlan {
   llvm::SmallVector<KernelBuffer> buffers;
   std::vector<Shape> scratch; ///< what lies in scratch memory
   HeroPlan plan;
+  uint32_t bufferAlignment = 16; ///< of all buffers, in bytes: the widest access may start where they do
 
   Hero hero() const { return Hero(plan.index()); }
   std::string toString() const;

@@ -12,13 +12,23 @@
 
 namespace hloc {
 
+/// The block of a kernel whose threads work each for itself, as XLA's loop emitter has it. 16 such blocks fill a
+/// multiprocessor of 2048 threads.
+constexpr uint32_t threadsPerLoopBlock = 128;
+
 /// Outputs with equally many elements, computed in one loop over the memory order of the first.
 struct LoopNest {
   llvm::SmallVector<unsigned> roots; ///< indices into FusionGraph::roots()
   int64_t elements = 0;
   /// Consecutive elements of one thread; a power of two. The last `elements % perThread` are one thread's.
   unsigned perThread = 1;
-  int64_t threads() const { return (elements + perThread - 1) / perThread; }
+  /// Groups of `perThread` elements that a thread takes; a power of two. A block has `rounds * blockDim` groups that
+  /// lie side by side, of which a thread takes one of each `blockDim`. With more than one, blocks have
+  /// `threadsPerLoopBlock`.
+  unsigned rounds = 1;
+  std::string reason; ///< why not more per thread, if sectors decided; for people
+  /// That take part, those of the last block who find nothing to do included.
+  int64_t threads() const;
 };
 
 /// Every thread computes some neighbouring elements of all outputs. Outputs of different element counts get one nest

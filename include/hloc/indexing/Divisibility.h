@@ -18,4 +18,8 @@ int64_t knownDivisor(mlir::AffineExpr expression, const IndexingMap &map);
 /// 0 if the expression does not depend on it. Constraints may be used: points outside of them do not count.
 std::optional<int64_t> strideOf(mlir::AffineExpr expression, mlir::AffineExpr variable, const IndexingMap &map);
 
+/// Is `expression < bound` known to hold for all values of `variable` or for none, at every point of the others?
+///   (th * 4 + s0) mod 64 < 32: yes for s0, since 32 is a multiple of 4
+bool isSameSide(mlir::AffineExpr expression, int64_t bound, mlir::AffineExpr variable, const IndexingMap &map);
+
 } // namespace hloc

@@ -27,11 +27,18 @@ public:
   }
 
   void emit(func::FuncOp function) {
-    int64_t tail = nest.elements % nest.perThread;
-    if (nest.elements != tail)
-      emitLoop(function, kernel.mapOfGroups(first, nest.perThread, nest.elements - tail));
+    // Blocks whose groups are all there, then the one that has the rest, then the elements that make no group.
+    int64_t ofBlock = launchedThreads() * nest.perThread * nest.rounds;
+    int64_t tail = nest.elements % nest.perThread, whole = nest.elements - tail;
+    int64_t full = nest.rounds == 1 ? 0 : whole / ofBlock * ofBlock;
+    if (nest.rounds == 1 && whole > 0)
+      emitLoop(function, kernel.mapOfGroups(first, nest.perThread, whole));
+    if (full > 0)
+      emitLoop(function, mapOfFullBlocks(full / ofBlock));
+    if (nest.rounds > 1 && full < whole)
+      emitLoop(function, mapOfLastBlock(full, whole));
     if (tail != 0)
-      emitLoop(function, tailMap(nest.elements - tail, tail));
+      emitLoop(function, tailMap(whole, tail));
   }
 
 private:
@@ -41,11 +48,45 @@ private:
     return map;
   }
 
-  /// The last elements are the work of the thread that comes after the last whole group.
+  int64_t launchedThreads() const { return int64_t(kernel.launch().block.x); }
+  /// Elements that a block takes in one round.
+  int64_t ofRound() const { return launchedThreads() * nest.perThread; }
+  /// Where in its block's part of a round a thread begins.
+  AffineExpr firstOfRound() const { return kernel.thread() * nest.perThread; }
+
+  /// From the launch space, a round and an element of a group to indices, the block's part beginning at `begin`.
+  IndexingMap mapOfRounds(AffineExpr begin, int64_t rounds) const {
+    AffineExpr round = getAffineSymbolExpr(0, kernel.context()), element = getAffineSymbolExpr(1, kernel.context());
+    AffineExpr position = begin + firstOfRound() + round * ofRound() + element;
+    return kernel.mapOf(memoryOrderIndices(first, position), {rounds, int64_t(nest.perThread)});
+  }
+
+  IndexingMap mapOfFullBlocks(int64_t blocks) const {
+    IndexingMap map = mapOfRounds(kernel.block() * (ofRound() * nest.rounds), nest.rounds);
+    map.addConstraint(kernel.block(), Interval{0, blocks - 1});
+    map.simplify();
+    return map;
+  }
+
+  /// The whole groups of elements [begin, end), fewer than a full block has.
+  IndexingMap mapOfLastBlock(int64_t begin, int64_t end) const {
+    int64_t rounds = (end - begin + ofRound() - 1) / ofRound();
+    IndexingMap map = mapOfRounds(getAffineConstantExpr(begin, kernel.context()), rounds);
+    int64_t block = begin / (ofRound() * nest.rounds);
+    map.addConstraint(kernel.block(), Interval{block, block});
+    AffineExpr round = getAffineSymbolExpr(0, kernel.context());
+    map.addConstraint(firstOfRound() + round * ofRound(), Interval{0, end - begin - nest.perThread});
+    map.simplify();
+    return map;
+  }
+
+  /// The last elements are the work of the thread that comes after the last whole group, in the round in which it does.
   IndexingMap tailMap(int64_t firstElement, int64_t count) const {
     AffineExpr position = getAffineSymbolExpr(0, kernel.context()) + firstElement;
     IndexingMap map = kernel.mapOf(memoryOrderIndices(first, position), {count});
-    map.addConstraint(kernel.firstPosition(nest.perThread), Interval{firstElement, firstElement});
+    int64_t round = firstElement / ofRound() % nest.rounds;
+    AffineExpr begin = kernel.block() * (ofRound() * nest.rounds) + round * ofRound() + firstOfRound();
+    map.addConstraint(begin, Interval{firstElement, firstElement});
     map.simplify();
     return map;
   }

@@ -1,6 +1,6 @@
 #pragma once
-// Loop: every thread computes `perThread` consecutive elements, in memory order, of all outputs of a nest. Takes every
-// fusion.
+// Loop: every thread computes one or several groups of `perThread` consecutive elements, in memory order, of all
+// outputs of a nest. Takes every fusion.
 
 #include "emitters/KernelBuilder.h"
 

@@ -428,3 +428,86 @@ func.func @all_of_it(%t: tensor<4xi2>, %out: tensor<4xi2>) -> tensor<4xi2> {
   }
   return %r : tensor<4xi2>
 }
+
+// Backwards: a vector that is turned around.
+#backwards = #xla_gpu.indexing_map<"(d0, d1) -> (d0 * -4 - d1 + 127), domain: d0 in [0, 31], d1 in [0, 3]">
+#forwards = #xla_gpu.indexing_map<"(d0, d1) -> (d0 * 4 + d1), domain: d0 in [0, 31], d1 in [0, 3]">
+// CHECK-LABEL: func @backwards(
+func.func @backwards(%t: tensor<128xf32>, %out: tensor<128xf32>, %i: index {xla_gpu.range = [0 : index, 31 : index]}) -> tensor<128xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  // CHECK: %[[LOWEST:.*]] = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(d0) -> (d0 * -4 + 124), domain: d0 in [0, 31]">
+  // CHECK: %[[V:.*]] = vector.transfer_read %{{.*}}[%[[LOWEST]]]
+  // CHECK: %[[R:.*]] = vector.shuffle %[[V]], %[[V]] [3, 2, 1, 0]
+  // CHECK: scf.for %[[IV:[a-z0-9]+]] =
+  // CHECK:   vector.extract %[[R]][%[[IV]]]
+  %r = scf.for %iv = %c0 to %c4 step %c1 iter_args(%acc = %out) -> (tensor<128xf32>) {
+    %k = xla_gpu.apply_indexing #backwards(%i, %iv)
+    %j = xla_gpu.apply_indexing #forwards(%i, %iv)
+    %x = tensor.extract %t[%k] : tensor<128xf32>
+    %n = tensor.insert %x into %acc[%j] : tensor<128xf32>
+    scf.yield %n : tensor<128xf32>
+  }
+  return %r : tensor<128xf32>
+}
+
+// Vectors in a branch that four elements take together; not in one that some of them take, nor of small floats.
+#part = #xla_gpu.indexing_map<"(d0, d1) -> ((d0 * 4 + d1) mod 64), domain: d0 in [0, 31], d1 in [0, 3]">
+#second = #xla_gpu.indexing_map<"(d0, d1) -> (d0 * 4 + d1 - 32), domain: d0 in [0, 31], d1 in [0, 3]">
+// CHECK-LABEL: func @branches(
+func.func @branches(%t: tensor<128xf32>, %u: tensor<128xf32>, %s: tensor<128xf8E4M3FN>, %z: f32, %e: f8E4M3FN, %i: index {xla_gpu.range = [0 : index, 31 : index]}) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c32 = arith.constant 32 : index
+  %c33 = arith.constant 33 : index
+  // CHECK: %[[PLACE:.*]] = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(d0) -> ((d0 mod 16) * 4), domain: d0 in [0, 31]">
+  // CHECK: %[[BOTH:.*]] = arith.cmpi ult, %[[PLACE]], %{{.*}} : index
+  // CHECK: %[[A:.*]] = scf.if %[[BOTH]] -> (vector<4xf32>) {
+  // CHECK:   vector.transfer_read
+  // CHECK: } else {
+  // CHECK:   ub.poison : vector<4xf32>
+  // CHECK: %[[NOT:.*]] = arith.xori %[[BOTH]]
+  // CHECK: %[[B:.*]] = scf.if %[[NOT]] -> (vector<4xf32>) {
+  // CHECK-NOT: transfer_read {{.*}}f8E4M3FN
+  // CHECK: scf.for %[[IV:[a-z0-9]+]] =
+  // CHECK:   vector.extract %[[A]][%[[IV]]]
+  // CHECK:   vector.extract %[[B]][%[[IV]]]
+  // CHECK:   scf.if %[[BOTH]] -> (f32)
+  // CHECK:   scf.if %{{.*}} -> (f32) {
+  // CHECK-NEXT: tensor.extract
+  // CHECK:   scf.if %{{.*}} -> (f8E4M3FN) {
+  // CHECK-NEXT: tensor.extract
+  %r = scf.for %iv = %c0 to %c4 step %c1 iter_args(%acc = %z) -> (f32) {
+    %k = xla_gpu.apply_indexing #part(%i, %iv)
+    %j = xla_gpu.apply_indexing #second(%i, %iv)
+    %first = arith.cmpi ult, %k, %c32 : index
+    %x = scf.if %first -> (f32) {
+      %a = tensor.extract %t[%k] : tensor<128xf32>
+      scf.yield %a : f32
+    } else {
+      %b = tensor.extract %u[%j] : tensor<128xf32>
+      scf.yield %b : f32
+    }
+    %some = arith.cmpi ult, %k, %c33 : index
+    %y = scf.if %some -> (f32) {
+      %a = tensor.extract %t[%k] : tensor<128xf32>
+      scf.yield %a : f32
+    } else {
+      scf.yield %z : f32
+    }
+    %w = scf.if %first -> (f8E4M3FN) {
+      %a = tensor.extract %s[%k] : tensor<128xf8E4M3FN>
+      scf.yield %a : f8E4M3FN
+    } else {
+      scf.yield %e : f8E4M3FN
+    }
+    %v = arith.extf %w : f8E4M3FN to f32
+    %p = arith.addf %acc, %x : f32
+    %q = arith.addf %p, %y : f32
+    %n = arith.addf %q, %v : f32
+    scf.yield %n : f32
+  }
+  return %r : f32
+}

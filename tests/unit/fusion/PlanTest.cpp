@@ -40,13 +40,13 @@ std::string negatePlan(ElementType type, llvm::ArrayRef<int64_t> dims, const cha
 
 TEST_CASE("elements per thread fill one access of the narrowest stream") {
   CHECK(negatePlan(ElementType::BF16, {6, 512, 4096}) ==
-        "loop: roots 0, 12582912 elements, 8 per thread; grid 12288, block 128");
+        "loop: roots 0, 12582912 elements, 8 per thread in 4 rounds; grid 3072, block 128");
   CHECK(negatePlan(ElementType::F32, {1 << 24}) ==
-        "loop: roots 0, 16777216 elements, 4 per thread; grid 32768, block 128");
+        "loop: roots 0, 16777216 elements, 4 per thread in 4 rounds; grid 8192, block 128");
   CHECK(negatePlan(ElementType::F32, {1 << 24}, "sm_100") ==
-        "loop: roots 0, 16777216 elements, 8 per thread; grid 16384, block 128");
+        "loop: roots 0, 16777216 elements, 8 per thread in 4 rounds; grid 4096, block 128");
   CHECK(negatePlan(ElementType::S8, {1 << 24}) ==
-        "loop: roots 0, 16777216 elements, 16 per thread; grid 8192, block 128");
+        "loop: roots 0, 16777216 elements, 16 per thread in 2 rounds; grid 4096, block 128");
   CHECK(negatePlan(ElementType::S4, {1 << 24}) ==
         "loop: roots 0, 16777216 elements, 32 per thread; grid 4096, block 128");
 }
@@ -57,9 +57,88 @@ TEST_CASE("small and odd sizes") {
   CHECK(negatePlan(ElementType::F32, {7, 0, 3}) == ""); // nothing is done
   CHECK(negatePlan(ElementType::S4, {33}) == "loop: roots 0, 33 elements, 2 per thread; grid 1, block 17");
   CHECK(negatePlan(ElementType::F32, {16777213}) ==
-        "loop: roots 0, 16777213 elements, 4 per thread; grid 32768, block 128");
+        "loop: roots 0, 16777213 elements, 4 per thread in 4 rounds; grid 8192, block 128");
   CHECK(negatePlan(ElementType::S8, {1LL << 33}) ==
-        "loop: roots 0, 8589934592 elements, 16 per thread; grid 4194304, block 128");
+        "loop: roots 0, 8589934592 elements, 16 per thread in 4 rounds; grid 1048576, block 128");
+}
+
+namespace {
+
+std::string slicePlan(ElementType type, int64_t rows, int64_t start, int64_t limit, int64_t stride) {
+  Program p;
+  auto *x = p.b.parameter(0, Shape::array(type, {rows, limit + 1}), "x");
+  SliceDim dims[] = {{0, rows, 1}, {start, limit, stride}};
+  return planText(p, p.b.slice(x, dims));
+}
+
+std::string reversePlan(ElementType type, llvm::ArrayRef<int64_t> dims) {
+  Program p;
+  auto *x = p.b.parameter(0, Shape::array(type, dims), "x");
+  return planText(p, p.b.add(Opcode::Reverse, x->shape(), {x}, {p.b.ints(AttributeKey::Dimensions, {1})}));
+}
+
+std::string convertPlan(ElementType from, ElementType to) {
+  Program p;
+  auto *x = p.b.parameter(0, Shape::array(from, {1 << 22}), "x");
+  return planText(p, p.b.add(Opcode::Convert, Shape::array(to, {1 << 22}), {x}));
+}
+
+} // namespace
+
+TEST_CASE("no stream is spread over more sectors than it has") {
+  // Lanes whose elements fill two accesses would leave gaps in each.
+  CHECK(convertPlan(ElementType::F32, ElementType::BF16) ==
+        "loop: roots 0, 4194304 elements, 4 per thread in 2 rounds (8 would touch 2.0 times the sectors of x); grid "
+        "4096, block 128");
+  CHECK(convertPlan(ElementType::S8, ElementType::F64) ==
+        "loop: roots 0, 4194304 elements, 2 per thread in 8 rounds (4 would touch 2.0 times the sectors of an output); "
+        "grid 2048, block 128");
+  // Elements that cannot be loaded together go to neighbouring lanes.
+  CHECK(slicePlan(ElementType::F32, 1024, 0, 4095, 2) ==
+        "loop: roots 0, 2097152 elements, 1 per thread in 4 rounds (2 would touch 2.0 times the sectors of x); grid "
+        "4096, block 128");
+  CHECK(slicePlan(ElementType::F32, 1024, 1, 2049, 1) ==
+        "loop: roots 0, 2097152 elements, 1 per thread in 4 rounds (2 would touch 1.8 times the sectors of x); grid "
+        "4096, block 128");
+  CHECK(slicePlan(ElementType::F32, 1024, 4, 2051, 1).find("1 per thread") != std::string::npos);
+  CHECK(slicePlan(ElementType::F32, 1024, 4, 2047, 1).find("1 per thread") != std::string::npos);
+  // Backwards is as good as forwards, where rows consist of whole groups.
+  CHECK(reversePlan(ElementType::F32, {1024, 1024}) ==
+        "loop: roots 0, 1048576 elements, 4 per thread; grid 2048, block 128");
+  CHECK(reversePlan(ElementType::BF16, {1024, 1028}).find(", 4 per thread") != std::string::npos);
+  CHECK(reversePlan(ElementType::F32, {1024, 1023}).find("1 per thread") != std::string::npos);
+}
+
+namespace {
+
+/// Is each element some thread's, and just one's? By a thread's arithmetic: whole blocks, the last block, the tail.
+void checkDealtOnce(const LoopNest &nest, const LaunchGeometry &launch) {
+  std::vector<unsigned> times(nest.elements);
+  int64_t whole = nest.elements - nest.elements % nest.perThread, block = launch.block.x;
+  for (int64_t group = 0; group < int64_t(launch.grid.x) * block * nest.rounds; ++group)
+    for (int64_t i = group * nest.perThread; i < (group + 1) * int64_t(nest.perThread) && i < whole; ++i)
+      ++times[i];
+  CHECK(std::all_of(times.begin(), times.begin() + whole, [](unsigned n) { return n == 1; }));
+  // Somebody comes after the last whole group.
+  CHECK((whole == nest.elements || whole / nest.perThread < int64_t(launch.grid.x) * block * nest.rounds));
+  CHECK((nest.rounds == 1 || block == threadsPerLoopBlock));
+}
+
+} // namespace
+
+TEST_CASE("rounds cover all elements and leave enough blocks") {
+  for (int64_t elements : {1 << 20, (1 << 22) + 1, 4092903, 1081344, 1081345, 33793 * 4, 12345677}) {
+    Program p;
+    auto *x = p.b.parameter(0, Shape::array(ElementType::F32, {elements}), "x");
+    p.body->setRoot(p.b.add(Opcode::Negate, x->shape(), {x}));
+    FusionGraph graph = *FusionGraph::build(*p.body, p.diagnostics);
+    llvm::FailureOr<FusionPlan> plan = planFusion(graph, {}, *findTarget("sm_90"), p.diagnostics);
+    REQUIRE(succeeded(plan));
+    const auto &kernel = std::get<KernelPlan>(plan->steps.front());
+    INFO(kernel.toString());
+    checkDealtOnce(std::get<LoopPlan>(kernel.plan).nests.front(), kernel.launch);
+    CHECK(kernel.launch.grid.x >= 264);
+  }
 }
 
 TEST_CASE("outputs of different sizes get nests of their own") {

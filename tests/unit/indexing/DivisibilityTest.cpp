@@ -44,6 +44,25 @@ TEST_CASE_METHOD(Fixture, "strides that wrap are not strides") {
   CHECK(vectorFacts("(th * 4 + s0) mod 2").first == std::nullopt);
 }
 
+TEST_CASE_METHOD(Fixture, "a vector is on one side of a bound that is a multiple of its length") {
+  auto sameSide = [&](const std::string &expression, int64_t bound) {
+    IndexingMap map =
+        parseMap("(th, bl)[s0] -> (" + expression + "), domain: th in [0, 127], bl in [0, 63], s0 in [0, 3]", &context);
+    return isSameSide(map.result(0), bound, s0, map);
+  };
+  CHECK(sameSide("(th * 4 + s0) mod 64", 32));
+  CHECK_FALSE(sameSide("(th * 4 + s0) mod 64", 33));
+  CHECK_FALSE(sameSide("(th * 4 + s0) mod 64", 31));
+  CHECK(sameSide("(th * 4 + s0) mod 64", 64)); // below it everywhere
+  CHECK(sameSide("th * 4 + s0 - 8", 0));
+  CHECK_FALSE(sameSide("th * 4 + s0 - 9", 0));
+  CHECK(sameSide("th * 4 + s0 - 9", -9));
+  CHECK(sameSide("th * 12 - s0 + 3", 8));
+  CHECK_FALSE(sameSide("th * 12 - s0", 8));
+  CHECK_FALSE(sameSide("th * 3 + s0", 6));
+  CHECK(sameSide("th", 5));
+}
+
 TEST_CASE_METHOD(Fixture, "accesses of a loop kernel are vectors exactly where rows keep them together") {
   Sizes shape{20, 40, 300}, odd{20, 40, 301};
   CHECK(vectorFacts(chain({threadMap(shape, 4, &context), flattenMap(shape, &context)})) == Facts{1, 4});

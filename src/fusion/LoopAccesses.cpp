@@ -1,0 +1,253 @@
+#include "fusion/LoopAccesses.h"
+
+#include "fusion/HeroMatch.h"
+#include "hloc/fusion/HloIndexing.h"
+#include "hloc/indexing/Divisibility.h"
+#include "hloc/indexing/ShapeMaps.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+using namespace mlir;
+
+namespace hloc {
+namespace {
+
+constexpr int64_t sectorBits = 256;
+/// An instruction read in more ways than this is followed in so many: their number can double with each instruction.
+constexpr size_t maxReads = 8;
+/// Arrays looked at: what a loop touches beyond that does not change the average.
+constexpr size_t maxAccesses = 48;
+/// Warps looked at, spread over the loop: the first, and others at no round place.
+constexpr int64_t maxSamples = 3;
+
+/// Elements `offset` to `offset + count - 1` of every group are one request of a warp.
+struct Request {
+  unsigned offset, count;
+};
+
+/// The accesses of one group, as VectorizeLoadsStores and LowerTensors make them of what is provable about `map`.
+SmallVector<Request> requestsOf(const IndexingMap &map, unsigned group, ElementType type, int64_t vectorBits) {
+  unsigned bits = deviceBits(type);
+  MLIRContext *context = map.context();
+  SmallVector<Request> single;
+  for (unsigned i = 0; i < group; ++i)
+    single.push_back({i, 1});
+  int64_t groups = map.dims().front().bounds.size() / group;
+  if (group == 1 || groups == 0)
+    return single;
+  // The same by (group, element of it); other variables of the map follow.
+  SmallVector<AffineExpr> symbols;
+  for (unsigned i = 0; i < map.affine().getNumSymbols(); ++i)
+    symbols.push_back(getAffineSymbolExpr(i + 1, context));
+  AffineExpr element = getAffineSymbolExpr(0, context), position = getAffineDimExpr(0, context) * group + element;
+  auto inGroups = [&](AffineExpr expression) { return expression.replaceDimsAndSymbols({position}, symbols); };
+  SmallVector<IndexingVariable> ranges = {{Interval{0, int64_t(group) - 1}, {}}};
+  llvm::append_range(ranges, map.ranges());
+  SmallVector<IndexingMap::Constraint> constraints;
+  for (const auto &[expression, interval] : map.constraints())
+    constraints.push_back({inGroups(expression), interval});
+  auto affine = AffineMap::get(1, symbols.size() + 1, inGroups(map.result(0)), context);
+  IndexingMap unconstrained(affine, {{Interval{0, groups - 1}, {}}}, ranges, map.runtimes());
+  // A branch around the access must be taken by all elements or by none, and be no way that a vector cannot take.
+  if (!constraints.empty() && (bits < 8 || (bits == 8 && isFloat(type))))
+    return single;
+  for (const auto &[expression, interval] : constraints)
+    if (!isSameSide(expression, interval.lower, element, unconstrained) ||
+        !isSameSide(expression, interval.upper + 1, element, unconstrained))
+      return single;
+  std::optional<int64_t> stride = strideOf(affine.getResult(0), element, unconstrained);
+  if (stride == 0)
+    return {{0, 1}};
+  if (!stride || std::abs(*stride) != 1)
+    return single;
+  AffineExpr lowest = affine.getResult(0).replaceDimsAndSymbols({getAffineDimExpr(0, context)},
+                                                                [&] {
+                                                                  SmallVector<AffineExpr> replaced = {getAffineConstantExpr(
+                                                                      *stride > 0 ? 0 : group - 1, context)};
+                                                                  llvm::append_range(replaced, symbols);
+                                                                  return replaced;
+                                                                }());
+  int64_t divisor = knownDivisor(lowest, unconstrained);
+  int64_t together = divisor == 0 ? group : std::min<int64_t>(divisor & -divisor, group);
+  together = std::min<int64_t>(together, std::max<int64_t>(1, vectorBits / bits));
+  if (together < 2 || together * bits < 8)
+    return single;
+  SmallVector<Request> vectors;
+  for (unsigned i = 0; i < group; i += together)
+    vectors.push_back({i, unsigned(together)});
+  return vectors;
+}
+
+/// Distinct sectors that one request of the warp whose elements `positions` are touches.
+size_t sectorsOf(const Request &request, ArrayRef<int64_t> positions, unsigned group, unsigned bits) {
+  SmallVector<int64_t, 64> touched;
+  for (unsigned lane = 0; lane < 32 && (lane + 1) * group <= positions.size(); ++lane) {
+    ArrayRef<int64_t> elements = positions.slice(lane * group + request.offset, request.count);
+    // The elements of a vector are neighbours, in this order or the other.
+    int64_t first = std::min(elements.front(), elements.back()), last = std::max(elements.front(), elements.back());
+    if (first < 0)
+      continue;
+    for (int64_t sector = first * bits / sectorBits; sector <= ((last + 1) * bits - 1) / sectorBits; ++sector)
+      touched.push_back(sector);
+  }
+  llvm::sort(touched);
+  return std::unique(touched.begin(), touched.end()) - touched.begin();
+}
+
+} // namespace
+
+LoopAccesses::LoopAccesses(const FusionGraph &graph, ArrayRef<unsigned> roots)
+    : order(graph.roots()[roots.front()].shape), readsOf(graph.computation().instructions().size()) {
+  collect(graph, roots);
+  readsOf.clear();
+}
+
+LoopAccesses::~LoopAccesses() = default;
+
+MLIRContext *LoopAccesses::maps() {
+  if (!context)
+    context = std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED);
+  return context.get();
+}
+
+void LoopAccesses::collect(const FusionGraph &graph, ArrayRef<unsigned> roots) {
+  for (unsigned root : roots) {
+    const FusionRoot &output = graph.roots()[root];
+    Read map;
+    if (!sameArray(output.shape, order)) {
+      map = bitcastIndexing(order, output.shape, maps());
+      map->simplify();
+    }
+    add(nullptr, output.shape, map);
+    if (output.instr->shape().isArray())
+      read(*output.instr, std::move(map));
+  }
+  for (const HloInstruction *instr : llvm::reverse(graph.instructions())) {
+    std::vector<Read> reads = std::move(readsOf[instr->id()]);
+    if (instr->opcode() == Opcode::Parameter)
+      for (const Read &read : reads)
+        add(instr, instr->shape(), read);
+    else
+      readOperands(*instr, reads);
+  }
+}
+
+void LoopAccesses::read(const HloInstruction &written, Read read) {
+  const HloInstruction &instr = behindTuple(written);
+  if (!instr.shape().isArray() || instr.shape().numElements() <= 1)
+    return;
+  std::vector<Read> &known = readsOf[instr.id()];
+  if (known.size() < maxReads && !llvm::is_contained(known, read))
+    known.push_back(std::move(read));
+}
+
+void LoopAccesses::readOperands(const HloInstruction &instr, const std::vector<Read> &reads) {
+  if (reads.empty())
+    return;
+  for (unsigned i = 0; i < instr.numOperands(); ++i) {
+    const HloInstruction &operand = *instr.operand(i);
+    if (!operand.shape().isArray() || operand.shape().numElements() <= 1)
+      continue;
+    if (readsOperandsInPlace(instr) && operand.shape().sameDims(instr.shape())) {
+      for (const Read &own : reads)
+        read(operand, own);
+      continue;
+    }
+    std::optional<OperandIndexing> indexing = operandIndexing(instr, i, maps());
+    if (!indexing || indexing->map.isKnownEmpty())
+      continue;
+    for (const Read &own : reads) {
+      IndexingMap map = own ? compose(*own, indexing->map) : indexing->map;
+      map.simplify();
+      if (!map.isKnownEmpty())
+        read(operand, std::move(map));
+    }
+  }
+}
+
+void LoopAccesses::add(const HloInstruction *parameter, const Shape &shape, const Read &read) {
+  if (accesses.size() == maxAccesses)
+    return;
+  Access access;
+  access.parameter = parameter;
+  access.type = shape.elementType();
+  if (read || !sameArray(shape, order)) {
+    int64_t flat[] = {shape.numElements()}, flatLayout[] = {0};
+    IndexingMap map = memoryOrderIndexing(order, maps());
+    if (read)
+      map = compose(map, *read);
+    map = compose(map, bitcastMap(shape.dims(), shape.minorToMajor(), flat, flatLayout, maps()));
+    map.simplify();
+    if (map.isKnownEmpty())
+      return;
+    if (map.result(0) != getAffineDimExpr(0, maps()) || !map.constraints().empty()) {
+      access.map = std::move(map);
+      sample(access);
+    }
+  }
+  accesses.push_back(std::move(access));
+}
+
+void LoopAccesses::sample(Access &access) const {
+  int64_t elements = order.numElements(), length = std::min<int64_t>(elements, 32 * maxElementsOfGroup);
+  SmallVector<int64_t> symbols;
+  for (const IndexingVariable &variable : access.map->ranges())
+    symbols.push_back(variable.bounds.lower);
+  for (const IndexingVariable &variable : access.map->runtimes())
+    symbols.push_back(variable.bounds.lower);
+  for (int64_t i = 0; i < maxSamples; ++i) {
+    int64_t start = (elements - length) / maxSamples * i / length * length;
+    if (i > 0 && start == 0)
+      break;
+    std::vector<int64_t> &positions = access.samples.emplace_back();
+    for (int64_t position = start; position < start + length; ++position) {
+      auto index = access.map->evaluate({position}, symbols);
+      positions.push_back(index ? index->front() : -1);
+    }
+  }
+}
+
+std::string LoopAccesses::nameOf(size_t access) const {
+  return accesses[access].parameter ? accesses[access].parameter->name().str() : "an output";
+}
+
+double LoopAccesses::sectors(size_t number, unsigned group, const TargetInfo &target) const {
+  const Access &access = accesses[number];
+  int64_t vectorBits = int64_t(target.maxVectorBytes) * 8, groupBits = int64_t(group) * deviceBits(access.type);
+  if (!access.map) {
+    // Vectors of one lane that do not fill a sector each touch one of their own, if the lane has several.
+    int64_t requests = std::max<int64_t>(1, groupBits / vectorBits);
+    double each = requests == 1 ? double(32 * groupBits) / sectorBits : 32.0 * std::max<int64_t>(1, vectorBits / sectorBits);
+    return double(requests) * each / (32.0 * group);
+  }
+  SmallVector<Request> requests = requestsOf(*access.map, group, access.type, vectorBits);
+  size_t touched = 0, elements = 0;
+  for (const std::vector<int64_t> &positions : access.samples) {
+    size_t lanes = std::min<size_t>(32, positions.size() / group);
+    elements += lanes * group;
+    for (const Request &request : requests)
+      touched += sectorsOf(request, positions, group, deviceBits(access.type));
+  }
+  return elements == 0 ? 0 : double(touched) / double(elements);
+}
+
+unsigned LoopAccesses::streamedBits() const {
+  unsigned bits = 0;
+  for (const Access &access : accesses)
+    if (access.parameter && 2 * access.parameter->shape().numElements() >= order.numElements())
+      bits += deviceBits(access.type);
+  return bits;
+}
+
+unsigned LoopAccesses::narrowest() const {
+  unsigned bits = 64;
+  for (const Access &access : accesses)
+    if (!access.parameter || access.parameter->shape().numElements() == order.numElements())
+      bits = std::min(bits, deviceBits(access.type));
+  return bits;
+}
+
+} // namespace hloc

@@ -1,0 +1,66 @@
+#pragma once
+// LoopAccesses: which memory the warps of a loop touch when each thread computes some neighbouring elements, counted in
+// sectors of 32 bytes from the indexing maps.
+//
+//   slice of f32[8192], [0:8192:2], by groups of 4 elements: a lane's elements lie 8 bytes apart, so they are four
+//   loads, of which each touches 32 sectors, for 32 * 4 elements: 1 sector an element. One element a lane: one load that
+//   touches 8 sectors, for 32 elements: 0.25.
+
+#include "hloc/fusion/FusionGraph.h"
+#include "hloc/indexing/IndexingMap.h"
+#include "hloc/kernel/TargetInfo.h"
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace mlir {
+class MLIRContext;
+}
+
+namespace hloc {
+
+/// The most neighbouring elements that one thread computes.
+constexpr unsigned maxElementsOfGroup = 32;
+
+class LoopAccesses {
+public:
+  /// Of the parameters read, and of the outputs, by a loop over the memory order of output `roots[0]`, in which the
+  /// others are computed at the same indices. What is read in a way that no map describes is left out.
+  LoopAccesses(const FusionGraph &graph, llvm::ArrayRef<unsigned> roots);
+  ~LoopAccesses();
+
+  size_t size() const { return accesses.size(); }
+  std::string nameOf(size_t access) const;
+  /// Sectors touched for each element of the loop, on average over a few warps, where a thread's elements come in groups
+  /// of `group` neighbours, a power of two.
+  double sectors(size_t access, unsigned group, const TargetInfo &target) const;
+  /// Bits that a thread loads for one element, of the parameters with at least half as many elements as the loop.
+  unsigned streamedBits() const;
+  /// Bits of an element of the narrowest array that is as large as the loop.
+  unsigned narrowest() const;
+
+private:
+  /// Indices of the loop's first output -> indices of the instruction; none: the same.
+  using Read = std::optional<IndexingMap>;
+  struct Access {
+    const HloInstruction *parameter = nullptr; ///< null: an output
+    ElementType type = ElementType::Pred;      ///< of an element
+    std::optional<IndexingMap> map;            ///< position in the loop's order -> position in the array's; none: the same
+    /// For some runs of neighbouring positions: where in the array each element is, -1 if it is not read.
+    std::vector<std::vector<int64_t>> samples;
+  };
+  void collect(const FusionGraph &graph, llvm::ArrayRef<unsigned> roots);
+  void readOperands(const HloInstruction &instr, const std::vector<Read> &reads);
+  void read(const HloInstruction &written, Read read);
+  void add(const HloInstruction *parameter, const Shape &shape, const Read &read);
+  void sample(Access &access) const;
+  mlir::MLIRContext *maps();
+
+  std::unique_ptr<mlir::MLIRContext> context; ///< made when the first map is
+  const Shape order;                          ///< of the first output
+  std::vector<std::vector<Read>> readsOf;     ///< by instruction, while they are collected
+  std::vector<Access> accesses;
+};
+
+} // namespace hloc
