@@ -63,8 +63,8 @@ bool KernelStage::run(const PlannedKernel &planned, llvm::StringRef name, llvm::
                       bool keepTexts, CompiledKernel &kernel) {
   mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &message) { return forward(message); });
   auto begin = CompileObserver::Clock::now();
-  const FusionGraph &graph = planned.planned->graph;
-  kernel.spec = describeKernel(graph, planned.planned->plan, planned.plan(), name);
+  kernel.spec = describeKernel(planned.planned->graph, planned.planned->plan, planned.plan(), name);
+  const FusionGraph graph = planned.plan().graphOf(planned.planned->graph);
   kernel.spec.remarks = remarksOn(graph, planned.plan(), &context);
   describeOrigin(*planned.fusion, diagnostics.file().get(), kernel.spec);
   llvm::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitted =

@@ -27,11 +27,25 @@ Value insideInterval(CodeBuilder &b, Value value, Interval interval, Interval kn
   return result;
 }
 
+/// Wide enough for all starts of the type, and for `high`.
+Type widthOf(CodeBuilder &b, ElementType type, int64_t high) {
+  bool narrow = bitWidth(type) <= 32 && high <= std::numeric_limits<int32_t>::max();
+  return narrow ? b.getI32Type() : b.getI64Type();
+}
+
+/// A value in [0, high].
+Value indexUpTo(CodeBuilder &b, Value value, int64_t high) {
+  Value index = b.toIndex(value, true);
+  index.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(b.getContext(), Interval{0, high}));
+  return index;
+}
+
 } // namespace
 
 Value clampStart(CodeBuilder &b, Value start, ElementType type, int64_t high) {
-  bool narrow = bitWidth(type) <= 32 && type != ElementType::U32 && high <= std::numeric_limits<int32_t>::max();
-  Type width = narrow ? b.getI32Type() : b.getI64Type();
+  Type width = widthOf(b, type, high);
+  if (type == ElementType::U32)
+    width = b.getI64Type();
   Value wide = b.castI(start, width, isSigned(type));
   Value limit = b.integer(width, high);
   Value clamped;
@@ -39,9 +53,17 @@ Value clampStart(CodeBuilder &b, Value start, ElementType type, int64_t high) {
     clamped = b.minU(wide, limit);
   else
     clamped = b.maxS(b.minS(wide, limit), b.integer(width, 0));
-  Value index = b.toIndex(clamped, true);
-  index.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(b.getContext(), Interval{0, high}));
-  return index;
+  return indexUpTo(b, clamped, high);
+}
+
+Value startIsInside(CodeBuilder &b, Value start, ElementType type, int64_t high) {
+  Type width = widthOf(b, type, high);
+  // What is negative is a huge unsigned number.
+  return b.cmpI(IPred::ule, b.castI(start, width, isSigned(type)), high);
+}
+
+Value startAsIndex(CodeBuilder &b, Value start, ElementType type, int64_t high) {
+  return indexUpTo(b, b.castI(start, widthOf(b, type, high), isSigned(type)), high);
 }
 
 SmallVector<Value> applyMap(CodeBuilder &b, const IndexingMap &map, ValueRange operands) {

@@ -7,6 +7,8 @@
 #include "emitters/ScalarComputation.h"
 #include "hloc/dialect/XlaGpu.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
 using namespace mlir;
 
 namespace hloc {
@@ -39,7 +41,30 @@ bool isNarrowSum(const HloInstruction &instr) {
          root.operand(1)->opcode() == Opcode::Parameter && root.operand(0) != root.operand(1);
 }
 
+/// Of index `index` of an array from `start` on, which may be negative.
+Value offsetInWindow(CodeBuilder &b, Value index, Value start, int64_t size, int64_t highestStart) {
+  AffineExpr difference = b.getAffineDimExpr(0) - b.getAffineDimExpr(1);
+  IndexingVariable variables[] = {{Interval{0, size - 1}, {}}, {Interval{0, highestStart}, {}}};
+  return applyMap(b, IndexingMap(AffineMap::get(2, 0, difference, b.getContext()), variables, {}, {}), {index, start})
+      .front();
+}
+
 } // namespace
+
+/// `thenBranch()` if the condition holds, else `otherwise`.
+FunctionEmitter::Result FunctionEmitter::emitIfElse(Value condition, ValueRange otherwise,
+                                                    llvm::function_ref<Result()> thenBranch) {
+  auto branch = scf::IfOp::create(b, otherwise.getTypes(), condition, /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(branch.elseBlock());
+  scf::YieldOp::create(b, otherwise);
+  b.setInsertionPointToEnd(branch.thenBlock());
+  Result values = thenBranch();
+  scf::YieldOp::create(b, succeeded(values) ? ValueRange(*values) : otherwise);
+  if (failed(values))
+    return failure();
+  return Values(branch.getResults());
+}
 
 FunctionEmitter::Result FunctionEmitter::emitNarrowSum(const HloInstruction &instr, Value init,
                                                        const IndexingMap &elements, ValueRange indices) {
@@ -135,6 +160,95 @@ FunctionEmitter::Result FunctionEmitter::emitDot(const HloInstruction &instr, Va
   if (failed(results))
     return failure();
   return Values{isFloat(type) ? fromCompute(b, results->front(), type) : results->front()};
+}
+
+FunctionEmitter::Result FunctionEmitter::emitUpdate(const HloInstruction &instr, const GatherDims &dims,
+                                                    ValueRange indices, ValueRange window, ValueRange current) {
+  const unsigned count = instr.numResults();
+  const HloInstruction &startVectors = *instr.operand(count);
+  ElementType startType = startVectors.shape().elementType();
+  ArrayRef<int64_t> windows = instr.operands().back()->shape().dims();
+  // First: is the whole window inside? Only then are differences of indices small.
+  SmallVector<Value> starts(dims.component.size());
+  SmallVector<int64_t> highest(dims.component.size(), 0);
+  Value inside = b.boolean(true);
+  for (unsigned dim = 0; dim < starts.size(); ++dim) {
+    if (dims.component[dim] < 0)
+      continue;
+    IndexingMap at = scatterIndexMap(instr, dims.component[dim], b.getContext());
+    llvm::FailureOr<Value> start = emitOne(startVectors, applyMap(b, at, window));
+    if (failed(start))
+      return failure();
+    locate(instr);
+    starts[dim] = *start;
+    highest[dim] = instr.resultShape().dim(dim) - dims.windowSize(dim, windows);
+    inside = b.andI(inside, startIsInside(b, *start, startType, highest[dim]));
+  }
+  return emitIfElse(inside, current, [&]() -> Result {
+    SmallVector<Value> own(window);
+    Value covered = b.boolean(true);
+    for (auto [dim, index] : llvm::enumerate(indices)) {
+      if (dims.batchOfOperand[dim] >= 0)
+        continue;
+      Value start = starts[dim] ? startAsIndex(b, starts[dim], startType, highest[dim]) : b.index(0);
+      int64_t size = dims.windowSize(dim, windows);
+      Value offset = offsetInWindow(b, index, start, instr.resultShape().dim(dim), highest[dim]);
+      covered = b.andI(covered, b.cmpI(CodeBuilder::IPred::sge, offset, 0));
+      covered = b.andI(covered, b.cmpI(CodeBuilder::IPred::slt, offset, size));
+      if (dims.offset[dim] >= 0)
+        own[dims.offset[dim]] = offset;
+    }
+    return emitIfElse(covered, current, [&]() -> Result {
+      SmallVector<Value> arguments(current);
+      for (unsigned i = 0; i < count; ++i) {
+        llvm::FailureOr<Value> update = emitOne(*instr.operand(count + 1 + i), own);
+        if (failed(update))
+          return failure();
+        arguments.push_back(*update);
+      }
+      locate(instr);
+      return emitScalarComputation(*instr.computation(AttributeKey::ToApply), arguments, b, code.diagnostics);
+    });
+  });
+}
+
+/// The updates one after the other, as the text has them: right for every reducer, but a loop over all of them.
+FunctionEmitter::Result FunctionEmitter::emitScatter(const HloInstruction &instr, ValueRange indices) {
+  const unsigned count = instr.numResults();
+  const Shape &windows = instr.operands().back()->shape(), &array = instr.resultShape();
+  GatherDims dims = scatterDims(instr);
+  SmallVector<Value> operands;
+  for (unsigned i = 0; i < count; ++i) {
+    llvm::FailureOr<Value> operand = emitOne(*instr.operand(i), indices);
+    if (failed(operand))
+      return failure();
+    operands.push_back(*operand);
+  }
+  if (windows.numElements() == 0)
+    return Values(operands.begin(), operands.end());
+  locate(instr);
+
+  // Over the windows: dims that are batching have the element's own index.
+  MLIRContext *context = b.getContext();
+  SmallVector<AffineExpr> batch(windows.rank(), getAffineConstantExpr(0, context));
+  SmallVector<int64_t> loopSizes;
+  for (int64_t dim : dims.batch) {
+    auto batching = llvm::find(dims.batchOfOperand, dim);
+    if (batching != dims.batchOfOperand.end()) {
+      batch[dim] = getAffineDimExpr(unsigned(batching - dims.batchOfOperand.begin()), context);
+      continue;
+    }
+    batch[dim] = getAffineSymbolExpr(unsigned(loopSizes.size()), context);
+    loopSizes.push_back(windows.dim(dim));
+  }
+  IndexingMap all = IndexingMap::fromSizes(AffineMap::get(array.rank(), unsigned(loopSizes.size()), batch, context),
+                                           array.dims(), loopSizes);
+  auto results = sequentialLoop(b, all, indices, operands, [&](ValueRange, ValueRange window, ValueRange carried) {
+    return emitUpdate(instr, dims, indices, window, carried);
+  });
+  if (failed(results))
+    return failure();
+  return Values(results->begin(), results->end());
 }
 
 } // namespace hloc

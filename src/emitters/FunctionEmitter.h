@@ -81,11 +81,17 @@ private:
   Result emitIf(mlir::Value condition, mlir::Type type, llvm::function_ref<Result()> thenBranch,
                 llvm::function_ref<Result()> elseBranch);
 
+  Result emitIfElse(mlir::Value condition, mlir::ValueRange otherwise, llvm::function_ref<Result()> thenBranch);
+
   // Loops in one thread (EmitSequential.cpp).
   Result emitReduction(const HloInstruction &instr, mlir::ValueRange indices);
   Result emitNarrowSum(const HloInstruction &instr, mlir::Value init, const IndexingMap &elements,
                        mlir::ValueRange indices);
   Result emitDot(const HloInstruction &instr, mlir::ValueRange indices);
+  Result emitScatter(const HloInstruction &instr, mlir::ValueRange indices);
+  /// What `current` becomes at `indices` by the update whose window is `window` (an index of it in the updates).
+  Result emitUpdate(const HloInstruction &instr, const GatherDims &dims, mlir::ValueRange indices,
+                    mlir::ValueRange window, mlir::ValueRange current);
 
   Result unsupportedFeature(const HloInstruction &instr, const llvm::Twine &what);
   void locate(const HloInstruction &instr);
@@ -109,6 +115,10 @@ struct OpcodeEmission {
 llvm::SmallVector<mlir::Value> applyMap(CodeBuilder &b, const IndexingMap &map, mlir::ValueRange operands);
 /// min(max(start, 0), high) as an index. Clamped in its own width first, so that no start value wraps around.
 mlir::Value clampStart(CodeBuilder &b, mlir::Value start, ElementType type, int64_t high);
+/// Is `start` from 0 to `high`? Compared in its own width, so that no value wraps around.
+mlir::Value startIsInside(CodeBuilder &b, mlir::Value start, ElementType type, int64_t high);
+/// A start of which that is known as an index.
+mlir::Value startAsIndex(CodeBuilder &b, mlir::Value start, ElementType type, int64_t high);
 /// Do the bounds and constraints of `map` hold at `indices`, which are known to lie in [0, sizes)? Null: always.
 mlir::Value insideDomain(CodeBuilder &b, const IndexingMap &map, mlir::ValueRange indices,
                          llvm::ArrayRef<int64_t> sizes);

@@ -1,6 +1,7 @@
 #include "emitters/KernelBuilder.h"
 
 #include "emitters/ElementStorage.h"
+#include "emitters/ScalarComputation.h"
 #include "hloc/dialect/XlaGpu.h"
 #include "hloc/hlo/HloModule.h"
 
@@ -190,6 +191,14 @@ ValueRange KernelBuilder::call(func::FuncOp function, ValueRange indices, ValueR
   llvm::append_range(arguments, indices);
   llvm::append_range(arguments, injected);
   return xla_gpu::PureCallOp::create(b, function, arguments).getResults();
+}
+
+llvm::FailureOr<SmallVector<Value, 1>> KernelBuilder::applyScalars(const HloComputation &computation,
+                                                                   ValueRange arguments) {
+  Location loc = b.getLoc();
+  auto results = emitScalarComputation(computation, arguments, b, diagnostics);
+  b.setLoc(loc);
+  return results;
 }
 
 OwningOpRef<ModuleOp> KernelBuilder::finish() {

@@ -27,6 +27,10 @@ public:
   /// Calls a requested function from the entry.
   mlir::ValueRange call(mlir::func::FuncOp function, mlir::ValueRange indices, mlir::ValueRange injected = {});
 
+  /// The results of a computation of scalars, in value types, where code() is.
+  llvm::FailureOr<llvm::SmallVector<mlir::Value, 1>> applyScalars(const HloComputation &computation,
+                                                                  mlir::ValueRange arguments);
+
   // The launch space: maps from threads have these variables as their first dims, with their ranges: th_x, bl_x, and
   // bl_y if the grid has more than one row.
   llvm::ArrayRef<mlir::Value> ids() const { return idValues; }

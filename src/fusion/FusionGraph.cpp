@@ -43,19 +43,29 @@ llvm::FailureOr<FusionGraph> FusionGraph::build(const HloComputation &body, Diag
     good &= checkBuffer(*parameter, parameter->shape(), "parameter", diagnostics);
   if (!good)
     return llvm::failure();
-
-  graph.liveIds.assign(body.instructions().size(), false);
-  for (const FusionRoot &root : graph.rootList)
-    graph.liveIds[root.instr->id()] = true;
-  for (const HloInstruction *instr : llvm::reverse(body.instructions())) {
-    if (!graph.liveIds[instr->id()])
-      continue;
-    graph.live.push_back(instr);
-    for (const HloInstruction *operand : instr->operands())
-      graph.liveIds[operand->id()] = true;
-  }
-  std::reverse(graph.live.begin(), graph.live.end());
+  graph.findLive();
   return graph;
+}
+
+FusionGraph FusionGraph::upTo(const HloInstruction &value) const {
+  FusionGraph graph(*body);
+  graph.rootList = {{&value, 0, value.shape()}};
+  graph.findLive();
+  return graph;
+}
+
+void FusionGraph::findLive() {
+  liveIds.assign(body->instructions().size(), false);
+  for (const FusionRoot &root : rootList)
+    liveIds[root.instr->id()] = true;
+  for (const HloInstruction *instr : llvm::reverse(body->instructions())) {
+    if (!liveIds[instr->id()])
+      continue;
+    live.push_back(instr);
+    for (const HloInstruction *operand : instr->operands())
+      liveIds[operand->id()] = true;
+  }
+  std::reverse(live.begin(), live.end());
 }
 
 uint64_t FusionGraph::bytesRead() const {

@@ -29,7 +29,7 @@ SelectedHero selectHero(const FusionGraph &graph, const FusionAliasing &offers, 
                         std::vector<HeroRejection> &rejections) {
 #define HLOC_HERO(name, heroText, planType)                                                                            \
   if (HeroMatch<planType> match = matchHero<planType>(graph, offers, target))                                          \
-    return {{match.launch(), {}, {}, std::move(match.plan())}, std::move(match.others())};                             \
+    return {{match.launch(), {}, {}, std::move(match.plan()), {}}, std::move(match.others())};                         \
   else                                                                                                                 \
     rejections.push_back({heroText, match.reason()});
 #include "hloc/fusion/Heroes.def"
@@ -135,6 +135,36 @@ std::string FusionPlan::toString() const {
   return result;
 }
 
+/// Plans the fusion of `value` alone, and does its steps in the output that the value is made in.
+static llvm::LogicalResult addEarlierValue(const FusionGraph &graph, const EarlierValue &value,
+                                           const TargetInfo &target, FusionPlan &plan, DiagnosticEngine &diagnostics) {
+  llvm::FailureOr<FusionPlan> own = planFusion(graph.upTo(*value.instr), {}, target, diagnostics);
+  if (failed(own))
+    return llvm::failure();
+  unsigned firstScratch = plan.scratch.size();
+  llvm::append_range(plan.scratch, own->scratch);
+  auto move = [&](PlanBuffer &buffer) {
+    if (buffer.kind == PlanBuffer::Kind::Output)
+      buffer.index = value.output;
+    else if (buffer.kind == PlanBuffer::Kind::Scratch)
+      buffer.index += firstScratch;
+  };
+  for (FusionStep &step : own->steps) {
+    if (auto *kernel = std::get_if<KernelPlan>(&step)) {
+      kernel->makes = {kernel->makes ? kernel->makes->instr : value.instr, value.output};
+      for (KernelBuffer &buffer : kernel->buffers)
+        move(buffer.buffer);
+    } else if (auto *copy = std::get_if<CopyPlan>(&step)) {
+      move(copy->from);
+      move(copy->to);
+    } else {
+      move(std::get<FillPlan>(step).to);
+    }
+    plan.steps.push_back(std::move(step));
+  }
+  return llvm::success();
+}
+
 llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target,
                                        DiagnosticEngine &diagnostics) {
   FusionPlan plan;
@@ -144,7 +174,7 @@ llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAli
   auto [first, others] = selectHero(graph, offers, target, plan.rejections);
   std::vector<KernelPlan> kernels = {std::move(first)};
   for (FollowingKernel &next : others.following)
-    kernels.push_back({next.launch, {}, {}, std::move(next.plan)});
+    kernels.push_back({next.launch, {}, {}, std::move(next.plan), {}});
   for (const KernelPlan &kernel : kernels)
     if (const Dim3 &grid = kernel.launch.grid; grid.x > target.maxGridX || grid.y > target.maxGridY) {
       diagnostics.report(DiagnosticKind::UnsupportedFeature, graph.computation().root()->range(),
@@ -154,13 +184,17 @@ llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAli
     }
   plan.aliasing = acceptOffers(graph, offers, kernels);
   plan.scratch = std::move(others.scratch);
-  plan.steps.assign(others.copies.begin(), others.copies.end());
+  plan.steps = std::move(others.before);
   for (auto [i, kernel] : llvm::enumerate(kernels)) {
     kernel.bufferAlignment = std::max(kernel.bufferAlignment, target.maxVectorBytes);
     bindBuffers(graph, plan.aliasing, plan.scratch, i == 0, kernel);
+  }
+  for (const EarlierValue &value : others.earlier)
+    if (failed(addEarlierValue(graph, value, target, plan, diagnostics)))
+      return llvm::failure();
+  for (KernelPlan &kernel : kernels)
     if (kernel.launch.grid.x > 0)
       plan.steps.push_back(std::move(kernel));
-  }
   return plan;
 }
 
@@ -176,7 +210,7 @@ KernelSpec describeKernel(const FusionGraph &graph, const FusionPlan &plan, cons
   spec.hero = text(kernel.hero()).str();
   spec.plan = kernel.toString();
   spec.rejections = plan.rejections;
-  KernelTraffic traffic = visitHero(kernel.plan, [&](const auto &own) { return trafficOf(own, graph); });
+  KernelTraffic traffic = visitHero(kernel.plan, [&](const auto &own) { return trafficOf(own, kernel.graphOf(graph)); });
   spec.bytesRead = traffic.read;
   spec.bytesWritten = traffic.written;
   return spec;

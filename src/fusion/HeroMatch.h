@@ -21,7 +21,8 @@ struct FollowingKernel {
 
 /// The other steps of a fusion whose hero has a kernel.
 struct OtherSteps {
-  std::vector<CopyPlan> copies; ///< before it
+  std::vector<FusionStep> before;    ///< it: copies and fills of the outputs' buffers
+  std::vector<EarlierValue> earlier; ///< what other kernels have to make before it, in the outputs' buffers
   /// Memory that the kernels hand to each other: the first one writes it, all others only read it.
   std::vector<ScratchBuffer> scratch;
   std::vector<FollowingKernel> following;
@@ -85,6 +86,7 @@ template <typename Plan> KernelTraffic trafficOf(const Plan &, const FusionGraph
 template <> KernelTraffic trafficOf<UpdateSlicePlan>(const UpdateSlicePlan &plan, const FusionGraph &graph);
 template <> KernelTraffic trafficOf<InputSlicesPlan>(const InputSlicesPlan &plan, const FusionGraph &graph);
 template <> KernelTraffic trafficOf<RowReductionPlan>(const RowReductionPlan &plan, const FusionGraph &graph);
+template <> KernelTraffic trafficOf<ScatterPlan>(const ScatterPlan &plan, const FusionGraph &graph);
 
 #define HLOC_HERO(name, text, plan)                                                                                    \
   template <>                                                                                                          \
@@ -137,6 +139,11 @@ constexpr int64_t sectorBits = 32 * 8;
 
 /// Is what `instr` reads of operand `operand`, for an element of its result, at the same position of the memory order?
 bool readsSamePosition(const HloInstruction &instr, unsigned operand);
+/// The instruction whose bytes `instr` renames: be it with other dimensions or another type of the same width.
+const HloInstruction &behindBitcasts(const HloInstruction &instr);
+/// Is `instr` such a renaming of its operand?
+bool isRenaming(const HloInstruction &instr);
+
 /// Same dimensions in the same order in memory.
 bool sameArray(const Shape &a, const Shape &b);
 /// Instructions of the fusion that depend on `origins`, by id, those themselves included; nothing if one of them reads
@@ -147,6 +154,8 @@ std::optional<std::vector<bool>> dependentInPlace(const FusionGraph &graph,
 /// Is each element of `parameter` read only for the elements of outputs at its own index, `root` among them, all of the
 /// same array? A thread that computes these together, before it stores them, may overwrite it.
 bool mayOverwriteElements(const FusionGraph &graph, unsigned root, unsigned parameter);
+/// The parameter that output `root` scatters to, if it is a result of a scatter, or a bitcast of one.
+std::optional<unsigned> scatteredParameter(const FusionGraph &graph, unsigned root);
 /// Instructions of that kind, operands before users, that outputs read through others of which `passes` holds for the
 /// operand.
 llvm::SmallVector<const HloInstruction *, 2>

@@ -27,6 +27,18 @@ unsigned StreamWidths::elements(const TargetInfo &target) const {
   return std::min({vectorBits / narrowest, 2 * vectorBits / std::max(widest, 8u), 32u});
 }
 
+bool isRenaming(const HloInstruction &instr) {
+  return instr.opcode() == Opcode::Bitcast && instr.shape().isArray() && instr.operand(0)->shape().isArray() &&
+         deviceBits(instr.shape().elementType()) == deviceBits(instr.operand(0)->shape().elementType());
+}
+
+const HloInstruction &behindBitcasts(const HloInstruction &instr) {
+  const HloInstruction *value = &instr;
+  while (isRenaming(*value))
+    value = value->operand(0);
+  return *value;
+}
+
 bool sameArray(const Shape &a, const Shape &b) { return a.sameDims(b) && a.minorToMajor() == b.minorToMajor(); }
 
 namespace {

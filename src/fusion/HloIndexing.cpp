@@ -143,16 +143,52 @@ OperandIndexing dynamicUpdateSliceUpdate(const HloInstruction &instr, MLIRContex
           std::move(sources)};
 }
 
-/// Result index -> index of component `component` of the gather's index vector.
-IndexingMap gatherIndexMap(const HloInstruction &instr, const GatherDims &dims, AffineExpr component,
-                           ArrayRef<int64_t> ranges, MLIRContext *context) {
+/// What gather and scatter call the same things.
+struct WindowAttributes {
+  AttributeKey windowDims, droppedDims, componentDims, operandBatching, indexBatching;
+};
+
+GatherDims windowDims(const HloInstruction &instr, const WindowAttributes &keys, unsigned windowsRank) {
+  GatherDims dims;
+  dims.indexVectorDim = instr.intOr(AttributeKey::IndexVectorDim, 0);
+  ArrayRef<int64_t> windowDims = instr.ints(keys.windowDims);
+  for (int64_t i = 0; i < int64_t(windowsRank); ++i)
+    if (!llvm::is_contained(windowDims, i))
+      dims.batch.push_back(i);
+
+  unsigned rank = instr.operand(0)->shape().rank();
+  dims.offset.assign(rank, -1);
+  dims.batchOfOperand.assign(rank, -1);
+  dims.component.assign(rank, -1);
+  for (auto [component, dim] : llvm::enumerate(instr.ints(keys.componentDims)))
+    dims.component[dim] = component;
+  ArrayRef<int64_t> indexBatching = instr.ints(keys.indexBatching);
+  for (auto [k, dim] : llvm::enumerate(instr.ints(keys.operandBatching))) {
+    int64_t inIndices = indexBatching[k];
+    dims.batchOfOperand[dim] = dims.batch[inIndices > dims.indexVectorDim ? inIndices - 1 : inIndices];
+  }
+  ArrayRef<int64_t> dropped = instr.ints(keys.droppedDims);
+  unsigned nextWindowDim = 0;
+  for (unsigned i = 0; i < rank; ++i)
+    if (!llvm::is_contained(dropped, i) && dims.batchOfOperand[i] < 0)
+      dims.offset[i] = windowDims[nextWindowDim++];
+  return dims;
+}
+
+/// Index of the windows -> index of component `component` of the vector that says where the window begins.
+IndexingMap indexVectorMap(const GatherDims &dims, const Shape &indices, ArrayRef<int64_t> windows,
+                           AffineExpr component, ArrayRef<int64_t> ranges, MLIRContext *context) {
   SmallVector<AffineExpr> results;
   for (int64_t dim : dims.batch)
     results.push_back(getAffineDimExpr(dim, context));
-  if (dims.indexVectorDim < int64_t(instr.operand(1)->shape().rank()))
+  if (dims.indexVectorDim < int64_t(indices.rank()))
     results.insert(results.begin() + dims.indexVectorDim, component);
-  return IndexingMap::fromSizes(AffineMap::get(instr.shape().rank(), ranges.size(), results, context),
-                                instr.shape().dims(), ranges);
+  return IndexingMap::fromSizes(AffineMap::get(windows.size(), ranges.size(), results, context), windows, ranges);
+}
+
+IndexingMap gatherIndexMap(const HloInstruction &instr, const GatherDims &dims, AffineExpr component,
+                           ArrayRef<int64_t> ranges, MLIRContext *context) {
+  return indexVectorMap(dims, instr.operand(1)->shape(), instr.shape().dims(), component, ranges, context);
 }
 
 OperandIndexing gatherOperand(const HloInstruction &instr, MLIRContext *context) {
@@ -261,31 +297,22 @@ const HloInstruction &behindTuple(const HloInstruction &instr) {
 }
 
 GatherDims gatherDims(const HloInstruction &gather) {
-  GatherDims dims;
-  const Shape &operand = gather.operand(0)->shape();
-  dims.indexVectorDim = gather.intOr(AttributeKey::IndexVectorDim, 0);
-  ArrayRef<int64_t> offsetDims = gather.ints(AttributeKey::OffsetDims);
-  for (int64_t i = 0; i < int64_t(gather.shape().rank()); ++i)
-    if (!llvm::is_contained(offsetDims, i))
-      dims.batch.push_back(i);
+  return windowDims(gather, {AttributeKey::OffsetDims, AttributeKey::CollapsedSliceDims, AttributeKey::StartIndexMap,
+                             AttributeKey::OperandBatchingDims, AttributeKey::StartIndicesBatchingDims},
+                    gather.shape().rank());
+}
 
-  unsigned rank = operand.rank();
-  dims.offset.assign(rank, -1);
-  dims.batchOfOperand.assign(rank, -1);
-  dims.component.assign(rank, -1);
-  for (auto [component, dim] : llvm::enumerate(gather.ints(AttributeKey::StartIndexMap)))
-    dims.component[dim] = component;
-  ArrayRef<int64_t> indicesBatching = gather.ints(AttributeKey::StartIndicesBatchingDims);
-  for (auto [k, dim] : llvm::enumerate(gather.ints(AttributeKey::OperandBatchingDims))) {
-    int64_t inIndices = indicesBatching[k];
-    dims.batchOfOperand[dim] = dims.batch[inIndices > dims.indexVectorDim ? inIndices - 1 : inIndices];
-  }
-  ArrayRef<int64_t> collapsed = gather.ints(AttributeKey::CollapsedSliceDims);
-  unsigned nextOffset = 0;
-  for (unsigned i = 0; i < rank; ++i)
-    if (!llvm::is_contained(collapsed, i) && dims.batchOfOperand[i] < 0)
-      dims.offset[i] = offsetDims[nextOffset++];
-  return dims;
+GatherDims scatterDims(const HloInstruction &scatter) {
+  return windowDims(scatter, {AttributeKey::UpdateWindowDims, AttributeKey::InsertedWindowDims,
+                              AttributeKey::ScatterDimsToOperandDims, AttributeKey::InputBatchingDims,
+                              AttributeKey::ScatterIndicesBatchingDims},
+                    scatter.operands().back()->shape().rank());
+}
+
+IndexingMap scatterIndexMap(const HloInstruction &scatter, int64_t component, MLIRContext *context) {
+  return indexVectorMap(scatterDims(scatter), scatter.operand(scatter.numOperands() / 2)->shape(),
+                        scatter.operands().back()->shape().dims(), getAffineConstantExpr(component, context), {},
+                        context);
 }
 
 IndexingMap bitcastIndexing(const Shape &to, const Shape &from, MLIRContext *context) {
@@ -330,6 +357,10 @@ std::optional<OperandIndexing> operandIndexing(const HloInstruction &instr, unsi
     break;
   case Opcode::Gather:
     return operand == 0 ? gatherOperand(instr, context) : OperandIndexing{gatherIndices(instr, context), {}};
+  case Opcode::Scatter: // of which updates reach an element, no map says
+    if (operand < instr.numOperands() / 2)
+      return OperandIndexing{IndexingMap::identity(context, sizes), {}};
+    return std::nullopt;
   default: {
     std::optional<IndexingMap> map = staticMap(instr, operand, context);
     if (!map)

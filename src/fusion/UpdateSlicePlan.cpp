@@ -16,19 +16,6 @@ using Update = UpdateSlicePlan::Update;
 /// A copy costs a launch of its own, as long as a device takes to move about so many bytes.
 constexpr uint64_t copyOverheadBytes = 1 << 20;
 
-/// The same bytes in the same order, be it with other dimensions or another type of the same width.
-bool isRenaming(const HloInstruction &instr) {
-  return instr.opcode() == Opcode::Bitcast && instr.shape().isArray() && instr.operand(0)->shape().isArray() &&
-         deviceBits(instr.shape().elementType()) == deviceBits(instr.operand(0)->shape().elementType());
-}
-
-const HloInstruction &behindBitcasts(const HloInstruction &instr) {
-  const HloInstruction *value = &instr;
-  while (isRenaming(*value))
-    value = value->operand(0);
-  return *value;
-}
-
 /// The update that an output is, or why it is none.
 std::variant<Update, Rejection> updateOf(const FusionGraph &graph, unsigned number) {
   const FusionRoot &root = graph.roots()[number];
@@ -172,7 +159,7 @@ std::optional<unsigned> updatedParameter(const FusionGraph &graph, unsigned root
   auto update = updateOf(graph, root);
   if (const auto *found = std::get_if<Update>(&update))
     return found->parameter;
-  return std::nullopt;
+  return scatteredParameter(graph, root);
 }
 
 template <>
@@ -209,8 +196,8 @@ HeroMatch<UpdateSlicePlan> matchHero<UpdateSlicePlan>(const FusionGraph &graph, 
   OtherSteps others;
   for (const Update &update : plan.updates)
     if (!update.inPlace)
-      others.copies.push_back(
-          {{PlanBuffer::Kind::Parameter, update.parameter}, {PlanBuffer::Kind::Output, update.root}});
+      others.before.push_back(CopyPlan{{PlanBuffer::Kind::Parameter, update.parameter},
+                                       {PlanBuffer::Kind::Output, update.root}});
   plan.perThread = alignedElements(plan, target);
   int64_t threads = plan.space.numElements() / plan.perThread;
   return {std::move(plan), launchOf(threads, target), std::move(others)};

@@ -22,6 +22,8 @@ class FusionGraph {
 public:
   /// Reports and fails if a parameter or output is not an array of static shape.
   static llvm::FailureOr<FusionGraph> build(const HloComputation &body, DiagnosticEngine &diagnostics);
+  /// The same fusion with `value`, an array, as its only root.
+  FusionGraph upTo(const HloInstruction &value) const;
 
   const HloComputation &computation() const { return *body; }
   llvm::ArrayRef<FusionRoot> roots() const { return rootList; }
@@ -36,6 +38,7 @@ public:
 
 private:
   explicit FusionGraph(const HloComputation &body) : body(&body) {}
+  void findLive();
   const HloComputation *body;
   std::vector<FusionRoot> rootList;
   std::vector<const HloInstruction *> live;

@@ -53,6 +53,13 @@ struct KernelBuffer {
   std::optional<unsigned> sameAs;
 };
 
+/// A value inside a fusion that a kernel of its own makes in the buffer of output `output`, for a later kernel to go on
+/// from there.
+struct EarlierValue {
+  const HloInstruction *instr; ///< an array as large as the output
+  unsigned output;
+};
+
 struct KernelPlan {
   LaunchGeometry launch;
   /// In the order of the kernel's parameters: first those of the fusion, then its outputs, then scratch memory.
@@ -60,9 +67,12 @@ struct KernelPlan {
   std::vector<Shape> scratch; ///< what lies in scratch memory
   HeroPlan plan;
   uint32_t bufferAlignment = 16; ///< of all buffers, in bytes: the widest access may start where they do
+  std::optional<EarlierValue> makes; ///< nothing: the outputs of the fusion
 
   Hero hero() const { return Hero(plan.index()); }
   std::string toString() const;
+  /// The fusion as this kernel sees it: what it makes is the root. `plan` speaks of the roots of this graph.
+  FusionGraph graphOf(const FusionGraph &fusion) const { return makes ? fusion.upTo(*makes->instr) : fusion; }
 };
 
 struct CopyPlan {
@@ -101,8 +111,8 @@ struct FusionPlan {
   std::string toString() const;
 };
 
-/// The parameter that output `root` updates a part of, if it is a dynamic-update-slice, or a bitcast of one: worth an
-/// offer where nobody reads it afterwards.
+/// The parameter that output `root` updates a part of, if it is a dynamic-update-slice or a result of a scatter, or a
+/// bitcast of one: worth an offer where nobody reads it afterwards.
 std::optional<unsigned> updatedParameter(const FusionGraph &graph, unsigned root);
 
 /// Plans a fusion. `offers`: outputs may have the buffer of a parameter that nobody reads afterwards, where the hero

@@ -85,6 +85,35 @@ struct UpdateSlicePlan {
   std::string toString() const;
 };
 
+/// A scatter into arrays that lie where the outputs do: one thread for each few elements of the updates, whose windows
+/// are left out as a whole if they are not inside. An output that does not take its operand's place is made before, as a
+/// copy of it, a fill, or by another kernel.
+///
+///   scatter(f32[8192,256] parameter, s32[4096,1], f32[4096,1,256]): 4 neighbours of one window for each of 262144 threads
+struct ScatterPlan {
+  /// How an update meets what is there.
+  enum class Access {
+    Store, ///< its place is nobody else's, and what is there does not matter
+    Plain, ///< its place is nobody else's: read, combined, written
+    Atomic ///< others may write there
+  };
+  struct Output {
+    unsigned root;                     ///< index into FusionGraph::roots(): the result, or a bitcast of it
+    std::optional<unsigned> parameter; ///< that the operand is, or is a bitcast of; nothing: computed
+    bool inPlace = false;              ///< the output takes the parameter's place
+  };
+  const HloInstruction *hero;
+  llvm::SmallVector<Output, 1> outputs; ///< by result of the scatter
+  /// Shape of the updates: its memory order is that of the threads.
+  Shape space;
+  /// Consecutive elements of one thread; a divisor of their number.
+  unsigned perThread = 1;
+  bool oneWindow = true; ///< they are neighbours of one window, and neighbours in the outputs
+  Access access = Access::Atomic;
+
+  std::string toString() const;
+};
+
 /// Work that a range of blocks does alone: elements of some box of indices, in its memory order.
 struct BlockSegment {
   int64_t elements = 0;    ///< never 0

@@ -45,14 +45,23 @@ IndexingMap memoryOrderIndexing(const Shape &shape, mlir::MLIRContext *context);
 /// The indices of the element at `position` of the memory order of `shape`.
 llvm::SmallVector<mlir::AffineExpr> memoryOrderIndices(const Shape &shape, mlir::AffineExpr position);
 
-/// How a gather's result dimensions divide, and where each operand dimension's index comes from.
+/// How the dimensions of a gather's result, or of a scatter's updates, divide, and where each operand dimension's index
+/// comes from. "Windows" is that array: one window of the operand for each element of its `batch` dimensions.
 struct GatherDims {
-  llvm::SmallVector<int64_t> batch;          ///< result dims that walk the indices, in order
-  llvm::SmallVector<int64_t> offset;         ///< per operand dim: the result dim, or -1 if collapsed or batching
-  llvm::SmallVector<int64_t> batchOfOperand; ///< per operand dim: the result dim of a batching dim, or -1
+  llvm::SmallVector<int64_t> batch;          ///< dims of the windows that walk the indices, in order
+  llvm::SmallVector<int64_t> offset;         ///< per operand dim: the dim of the windows, or -1 if dropped or batching
+  llvm::SmallVector<int64_t> batchOfOperand; ///< per operand dim: the dim of the windows of a batching dim, or -1
   llvm::SmallVector<int64_t> component;      ///< per operand dim: position in the index vector, or -1
   int64_t indexVectorDim;
+
+  /// Size of a window along operand dimension `dim`, if `windows` are the sizes of the windows.
+  int64_t windowSize(unsigned dim, llvm::ArrayRef<int64_t> windows) const {
+    return offset[dim] < 0 ? 1 : windows[offset[dim]];
+  }
 };
 GatherDims gatherDims(const HloInstruction &gather);
+GatherDims scatterDims(const HloInstruction &scatter);
+/// Index of a scatter's updates -> index of component `component` of the vector that says where its window begins.
+IndexingMap scatterIndexMap(const HloInstruction &scatter, int64_t component, mlir::MLIRContext *context);
 
 } // namespace hloc

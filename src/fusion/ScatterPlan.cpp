@@ -1,0 +1,320 @@
+#include "fusion/HeroMatch.h"
+#include "hloc/fusion/HloIndexing.h"
+#include "hloc/hlo/Literal.h"
+
+#include "fmt/format.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace hloc {
+namespace {
+
+using Access = ScatterPlan::Access;
+using Output = ScatterPlan::Output;
+
+/// The scatter whose result an output is, and which result; null if it is none.
+std::pair<const HloInstruction *, unsigned> scatterOf(const FusionRoot &root) {
+  const HloInstruction *value = &behindBitcasts(*root.instr);
+  unsigned result = root.result;
+  if (value->opcode() == Opcode::GetTupleElement) {
+    result = unsigned(value->intOr(AttributeKey::Index, 0));
+    value = value->operand(0);
+  }
+  return {value->opcode() == Opcode::Scatter ? value : nullptr, result};
+}
+
+std::optional<unsigned> parameterBehind(const HloInstruction &operand) {
+  const HloInstruction &array = behindBitcasts(operand);
+  if (array.opcode() != Opcode::Parameter)
+    return std::nullopt;
+  return unsigned(array.parameterNumber());
+}
+
+/// Is the `result`-th result of the reducer its update, whatever is there?
+bool returnsUpdate(const HloComputation &reducer, unsigned result) {
+  const HloInstruction *root = reducer.root();
+  if (root->opcode() == Opcode::Tuple)
+    root = root->operand(result);
+  return root->opcode() == Opcode::Parameter && root->parameterNumber() == reducer.numParameters() / 2 + result;
+}
+
+bool isPlainSum(const HloComputation &reducer) {
+  const HloInstruction &root = *reducer.root();
+  return root.opcode() == Opcode::Add && root.operand(0)->opcode() == Opcode::Parameter &&
+         root.operand(1)->opcode() == Opcode::Parameter && root.operand(0) != root.operand(1);
+}
+
+/// Do no two updates have the same place? A promise speaks of where windows begin: larger ones may still overlap.
+bool placesAreDistinct(const HloInstruction &hero, const GatherDims &dims, llvm::ArrayRef<int64_t> updates) {
+  int64_t windows = 1;
+  for (int64_t dim : dims.batch)
+    windows *= updates[dim];
+  if (windows <= 1)
+    return true;
+  bool overlap = false;
+  for (unsigned dim = 0; dim < dims.component.size(); ++dim)
+    overlap |= dims.component[dim] >= 0 && dims.windowSize(dim, updates) != 1;
+  return hero.flag(AttributeKey::UniqueIndices) && !overlap;
+}
+
+/// Can threads update elements of the array one by one, without losing what others do? Null if so, else why not.
+const char *whyNotAtomic(const HloInstruction &hero) {
+  const Shape &array = hero.resultShape();
+  const HloComputation &reducer = *hero.computation(AttributeKey::ToApply);
+  unsigned bits = deviceBits(array.elementType());
+  if (hero.numResults() > 1)
+    return "updates of several arrays at once may have the same place";
+  if (bits > 64 && !isPlainSum(reducer))
+    return "no atomic instruction updates so large elements";
+  // Of less than 16 bits the words that are exchanged must all lie inside the array.
+  bool exchangesWords = bits < 8 || (bits == 8 && !returnsUpdate(reducer, 0));
+  if (exchangesWords && array.numElements() * int64_t(bits) % 16 != 0)
+    return "the last elements share a word with what is behind the array";
+  return nullptr;
+}
+
+/// Neighbouring elements of a window, in the memory of `updates`, that are neighbours in `array` as well, and begin at a
+/// multiple of their number there.
+int64_t neighbours(const GatherDims &dims, const Shape &updates, const Shape &array) {
+  auto larger = [](const Shape &shape) {
+    llvm::SmallVector<int64_t> order;
+    llvm::copy_if(shape.minorToMajor(), std::back_inserter(order), [&](int64_t dim) { return shape.dim(dim) != 1; });
+    return order;
+  };
+  llvm::SmallVector<int64_t> inUpdates = larger(updates), inArray = larger(array);
+  int64_t count = 1, stride = 1, aligned = 0;
+  bool whole = true; // so far the window is as large as the array
+  for (unsigned i = 0; i < inArray.size(); ++i) {
+    int64_t dim = inArray[i];
+    whole = whole && i < inUpdates.size() && dims.offset[dim] == inUpdates[i];
+    int64_t size = whole ? updates.dim(inUpdates[i]) : 0;
+    if (whole)
+      count *= size;
+    if (!whole || (size != array.dim(dim) && dims.component[dim] >= 0))
+      aligned = std::gcd(aligned, stride); // begins somewhere
+    whole = whole && size == array.dim(dim);
+    stride *= array.dim(dim);
+  }
+  return std::gcd(count, aligned);
+}
+
+/// Reading the updates and indices of several windows at once: one element of each, side by side.
+bool windowsAreStreams(const ScatterPlan &plan, const GatherDims &dims) {
+  const HloInstruction &indices = *plan.hero->operand(plan.outputs.size());
+  int64_t windows = 1, larger = 0;
+  for (int64_t dim : dims.batch) {
+    windows *= plan.space.dim(dim);
+    larger += plan.space.dim(dim) != 1;
+  }
+  bool oneOrder = larger <= 1 || (indices.shape().hasDefaultLayout() && plan.space.hasDefaultLayout());
+  return windows == plan.space.numElements() && windows == indices.shape().numElements() && oneOrder;
+}
+
+/// Vectors of neighbours where there are any, as long as the device stays filled.
+void chooseVectors(ScatterPlan &plan, const GatherDims &dims, const TargetInfo &target) {
+  /// Windows of one element that a thread takes: so many indices and updates it reads at once.
+  constexpr unsigned mostWindows = 4;
+  int64_t divisor = 0;
+  StreamWidths widths;
+  for (unsigned i = 0; i < plan.outputs.size(); ++i) {
+    const Shape &updates = plan.hero->operand(plan.outputs.size() + 1 + i)->shape();
+    const Shape &array = plan.hero->resultShape(i);
+    divisor = sameArray(updates, plan.space) ? std::gcd(divisor, neighbours(dims, updates, array)) : 1;
+    if (isComplex(array.elementType()))
+      divisor = 1;
+    widths.add(array);
+  }
+  unsigned count = widths.elements(target);
+  if (divisor == 1 && windowsAreStreams(plan, dims)) {
+    divisor = std::gcd(plan.space.numElements(), int64_t(mostWindows));
+    plan.oneWindow = false;
+  }
+  int64_t twoBlocksEach = 2 * int64_t(target.multiprocessors) * threadsPerLoopBlock;
+  while (count > 1 && (divisor % count != 0 || plan.space.numElements() / count < twoBlocksEach))
+    count /= 2;
+  plan.perThread = count;
+  plan.oneWindow |= count == 1;
+}
+
+/// Does anybody but the scatter's operands read the parameter?
+bool isReadElsewhere(const FusionGraph &graph, const HloInstruction &hero, unsigned parameter) {
+  std::vector<bool> named(graph.computation().instructions().size(), false);
+  named[graph.parameters()[parameter]->id()] = true;
+  for (const HloInstruction *instr : graph.instructions())
+    for (auto [i, operand] : llvm::enumerate(instr->operands())) {
+      if (!named[operand->id()] || (instr == &hero && i < hero.numOperands() / 2))
+        continue;
+      if (!isRenaming(*instr))
+        return true;
+      named[instr->id()] = true;
+    }
+  return false;
+}
+
+/// The byte that the array is full of; nothing if there is none.
+std::optional<uint8_t> byteOf(const HloInstruction &array) {
+  constexpr int64_t mostElements = 4096;
+  const HloInstruction *value = &behindBitcasts(array);
+  while (value->opcode() == Opcode::Broadcast)
+    value = &behindBitcasts(*value->operand(0));
+  if (!value->hasLiteral() || value->literal().isElided() || value->shape().numElements() == 0 ||
+      value->shape().numElements() > mostElements)
+    return std::nullopt;
+  std::vector<uint8_t> bytes = toDeviceBytes(value->literal());
+  bool packed = deviceBits(value->shape().elementType()) < 8;
+  if (!llvm::all_equal(bytes) || (packed && bytes.front() != 0))
+    return std::nullopt;
+  return bytes.front();
+}
+
+/// What makes the operands lie in the outputs.
+OtherSteps stepsAround(const ScatterPlan &plan) {
+  OtherSteps result;
+  for (auto [i, output] : llvm::enumerate(plan.outputs)) {
+    PlanBuffer buffer{PlanBuffer::Kind::Output, output.root};
+    const HloInstruction &operand = *plan.hero->operand(unsigned(i));
+    if (output.inPlace)
+      continue;
+    if (output.parameter)
+      result.before.push_back(CopyPlan{{PlanBuffer::Kind::Parameter, *output.parameter}, buffer});
+    else if (std::optional<uint8_t> byte = byteOf(operand))
+      result.before.push_back(FillPlan{buffer, *byte});
+    else
+      result.earlier.push_back({&operand, output.root});
+  }
+  return result;
+}
+
+/// The outputs of a fusion whose roots are the results of one scatter, each once; or why they are not.
+std::variant<ScatterPlan, Rejection> outputsOf(const FusionGraph &graph) {
+  ScatterPlan plan{};
+  std::vector<bool> seen;
+  for (auto [number, root] : llvm::enumerate(graph.roots())) {
+    auto [hero, result] = scatterOf(root);
+    if (!hero)
+      return Rejection{fmt::format("output {} is no scatter", number)};
+    if (!plan.hero) {
+      plan.hero = hero;
+      plan.outputs.resize(hero->numResults());
+      seen.resize(hero->numResults());
+    }
+    if (hero != plan.hero || seen[result])
+      return Rejection{"several outputs scatter to arrays of their own"};
+    if (root.shape.elementType() != hero->resultShape(result).elementType())
+      return Rejection{fmt::format("output {} has another type than `{}`", number, hero->name().str())};
+    seen[result] = true;
+    plan.outputs[result] = {unsigned(number), parameterBehind(*hero->operand(result)), false};
+  }
+  if (llvm::is_contained(seen, false))
+    return Rejection{fmt::format("not all results of `{}` are outputs", plan.hero->name().str())};
+  for (unsigned i = 0; i < plan.outputs.size(); ++i)
+    if (!sameArray(plan.hero->operand(i)->shape(), plan.hero->resultShape(i)))
+      return Rejection{fmt::format("`{}` changes the layout", plan.hero->name().str())};
+  return plan;
+}
+
+uint64_t bytesOf(const ScatterPlan &plan, unsigned output) {
+  const Shape &array = plan.hero->resultShape(output);
+  return std::min<uint64_t>(plan.space.withElementType(array.elementType()).byteSize(), array.byteSize());
+}
+
+} // namespace
+
+std::optional<unsigned> scatteredParameter(const FusionGraph &graph, unsigned root) {
+  auto [hero, result] = scatterOf(graph.roots()[root]);
+  return hero ? parameterBehind(*hero->operand(result)) : std::nullopt;
+}
+
+template <>
+HeroMatch<ScatterPlan> matchHero<ScatterPlan>(const FusionGraph &graph, const FusionAliasing &offers,
+                                              const TargetInfo &target) {
+  auto outputs = outputsOf(graph);
+  if (auto *why = std::get_if<Rejection>(&outputs))
+    return std::move(*why);
+  ScatterPlan plan = std::move(std::get<ScatterPlan>(outputs));
+  const HloInstruction &hero = *plan.hero;
+  plan.space = hero.operand(plan.outputs.size() + 1)->shape();
+  GatherDims dims = scatterDims(hero);
+  bool overwrites = true;
+  for (unsigned i = 0; i < plan.outputs.size(); ++i)
+    overwrites &= returnsUpdate(*hero.computation(AttributeKey::ToApply), i);
+  if (placesAreDistinct(hero, dims, plan.space.dims()))
+    plan.access = overwrites ? Access::Store : Access::Plain;
+  else if (const char *why = whyNotAtomic(hero))
+    return Rejection{why};
+
+  llvm::SmallVector<unsigned> taken;
+  for (Output &output : plan.outputs) {
+    bool offered = output.parameter && output.root < offers.size() && offers[output.root] == output.parameter;
+    if (!offered || llvm::is_contained(taken, *output.parameter))
+      continue;
+    bool alone = llvm::count_if(plan.outputs, [&](const Output &other) {
+                   return other.parameter == output.parameter;
+                 }) == 1;
+    output.inPlace = alone && !isReadElsewhere(graph, hero, *output.parameter);
+    taken.push_back(*output.parameter);
+  }
+  chooseVectors(plan, dims, target);
+  int64_t threads = plan.space.numElements() / plan.perThread;
+  OtherSteps others = stepsAround(plan);
+  return {std::move(plan), launchOf(threads, target), std::move(others)};
+}
+
+/// Elsewhere the parameter is not read: the kernel finds it in the output.
+template <>
+bool mayTakePlace<ScatterPlan>(const ScatterPlan &plan, const FusionGraph &, unsigned root, unsigned parameter) {
+  return llvm::any_of(plan.outputs, [&](const Output &output) {
+    return output.inPlace && output.root == root && output.parameter == parameter;
+  });
+}
+
+/// The updates, and for each where it goes.
+template <>
+ComputedSpaces computedSpaces<ScatterPlan>(const ScatterPlan &plan, const FusionGraph &, mlir::MLIRContext *context) {
+  ComputedSpace space;
+  const HloInstruction *indices = plan.hero->operand(plan.outputs.size());
+  for (int64_t component : scatterDims(*plan.hero).component)
+    if (component >= 0)
+      space.values.push_back({indices, scatterIndexMap(*plan.hero, component, context)});
+  for (const HloInstruction *updates : plan.hero->operands().drop_front(plan.outputs.size() + 1))
+    space.values.push_back({updates, IndexingMap::identity(context, plan.space.dims())});
+  return {{std::move(space)}, {}};
+}
+
+/// Of the arrays no more than what is updated.
+template <> KernelTraffic trafficOf<ScatterPlan>(const ScatterPlan &plan, const FusionGraph &graph) {
+  KernelTraffic traffic;
+  std::vector<bool> read(graph.computation().instructions().size(), false);
+  for (const HloInstruction *operand : plan.hero->operands().drop_front(plan.outputs.size()))
+    read[operand->id()] = true;
+  for (const HloInstruction *instr : llvm::reverse(graph.instructions()))
+    if (read[instr->id()])
+      for (const HloInstruction *operand : instr->operands())
+        read[operand->id()] = true;
+  for (const HloInstruction *parameter : graph.parameters())
+    if (read[parameter->id()])
+      traffic.read += parameter->shape().byteSize();
+  for (unsigned i = 0; i < plan.outputs.size(); ++i) {
+    traffic.written += bytesOf(plan, i);
+    if (plan.access == Access::Plain)
+      traffic.read += bytesOf(plan, i);
+  }
+  return traffic;
+}
+
+std::string ScatterPlan::toString() const {
+  std::string result;
+  llvm::raw_string_ostream os(result);
+  const char *accesses[] = {"stored", "read and written", "atomic"};
+  os << "scatter: roots ";
+  llvm::interleave(outputs, os, [&](const Output &output) { os << output.root; }, ",");
+  os << ", " << space.numElements() << " updates, " << accesses[unsigned(access)] << ", " << perThread << " per thread";
+  if (!oneWindow)
+    os << " of as many windows";
+  return result;
+}
+
+} // namespace hloc
