@@ -113,6 +113,30 @@ bool windowsAreStreams(const ScatterPlan &plan, const GatherDims &dims) {
   return windows == plan.space.numElements() && windows == indices.shape().numElements() && oneOrder;
 }
 
+/// Neighbouring elements that one instruction of the target updates, at most.
+unsigned elementsOfAccess(const ScatterPlan &plan, const StreamWidths &widths, const TargetInfo &target) {
+  constexpr unsigned atomicBytes = 16;
+  if (plan.access != Access::Atomic)
+    return widths.elements(target);
+  const HloComputation &reducer = *plan.hero->computation(AttributeKey::ToApply);
+  ElementType type = plan.hero->resultShape().elementType();
+  unsigned bits = deviceBits(type);
+  if (returnsUpdate(reducer, 0))
+    return bits < 8 ? 1 : atomicBytes * 8 / bits;
+  if (!isPlainSum(reducer))
+    return 1;
+  bool vectors = target.atLeast(9, 0);
+  switch (type) {
+  case ElementType::F32:
+  case ElementType::BF16:
+    return vectors ? atomicBytes * 8 / bits : 1;
+  case ElementType::F16:
+    return vectors ? atomicBytes * 8 / bits : 2;
+  default:
+    return 1;
+  }
+}
+
 /// Vectors of neighbours where there are any, as long as the device stays filled.
 void chooseVectors(ScatterPlan &plan, const GatherDims &dims, const TargetInfo &target) {
   /// Windows of one element that a thread takes: so many indices and updates it reads at once.
@@ -127,8 +151,9 @@ void chooseVectors(ScatterPlan &plan, const GatherDims &dims, const TargetInfo &
       divisor = 1;
     widths.add(array);
   }
-  unsigned count = widths.elements(target);
+  unsigned count = elementsOfAccess(plan, widths, target);
   if (divisor == 1 && windowsAreStreams(plan, dims)) {
+    count = mostWindows;
     divisor = std::gcd(plan.space.numElements(), int64_t(mostWindows));
     plan.oneWindow = false;
   }

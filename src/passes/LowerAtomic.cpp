@@ -12,16 +12,16 @@ namespace {
 
 constexpr StringLiteral scope = "device";
 
-/// An update that one atomicrmw does: current = kind(current, operand).
-struct NativeUpdate {
-  LLVM::AtomicBinOp kind;
-  Value operand;
-};
+bool isInBody(AtomicRmwOp op, Value value) { return op.getRegion().isAncestor(value.getParentRegion()); }
 
 std::optional<LLVM::AtomicBinOp> nativeKind(Operation *op) {
   using Kind = LLVM::AtomicBinOp;
   if (isa<arith::AddFOp>(op))
     return Kind::fadd;
+  if (isa<arith::MaximumFOp>(op))
+    return Kind::fmaximum;
+  if (isa<arith::MinimumFOp>(op))
+    return Kind::fminimum;
   if (isa<arith::AddIOp>(op))
     return Kind::add;
   if (isa<arith::AndIOp>(op))
@@ -41,8 +41,6 @@ std::optional<LLVM::AtomicBinOp> nativeKind(Operation *op) {
   return std::nullopt;
 }
 
-bool isInBody(AtomicRmwOp op, Value value) { return op.getRegion().isAncestor(value.getParentRegion()); }
-
 /// The value of `type` that `wide` is a widening conversion of; null if it is none.
 Value narrowed(Value wide, Type type, OpBuilder &builder) {
   if (auto extension = wide.getDefiningOp<arith::ExtFOp>())
@@ -57,40 +55,163 @@ Value narrowed(Value wide, Type type, OpBuilder &builder) {
   return arith::ConstantOp::create(builder, wide.getLoc(), FloatAttr::get(type, constant));
 }
 
-std::optional<NativeUpdate> matchNative(AtomicRmwOp op) {
-  Value updated = op.updated(), current = op.current();
-  if (!isInBody(op, updated))
-    return NativeUpdate{LLVM::AtomicBinOp::xchg, updated};
-  Operation *producer = updated.getDefiningOp();
-  if (!producer)
-    return std::nullopt;
-  if (std::optional<LLVM::AtomicBinOp> kind = nativeKind(producer))
-    for (unsigned i : {0, 1})
-      if (producer->getOperand(i) == current && !isInBody(op, producer->getOperand(1 - i)))
-        return NativeUpdate{*kind, producer->getOperand(1 - i)};
-  // truncf(addf(extf current, extf x)) on 16-bit floats rounds once in the end, as the 16-bit addition does.
-  auto truncation = dyn_cast<arith::TruncFOp>(producer);
-  auto sum = truncation ? truncation.getIn().getDefiningOp<arith::AddFOp>() : nullptr;
-  if (!sum || !(updated.getType().isF16() || updated.getType().isBF16()))
-    return std::nullopt;
-  OpBuilder builder(op);
-  for (unsigned i : {0, 1}) {
-    auto extension = sum->getOperand(i).getDefiningOp<arith::ExtFOp>();
-    if (!extension || extension.getIn() != current)
-      continue;
-    Value other = narrowed(sum->getOperand(1 - i), updated.getType(), builder);
-    if (other && !isInBody(op, other))
-      return NativeUpdate{LLVM::AtomicBinOp::fadd, other};
+/// What PTX calls the reduction, with its type: `add.f32`; empty if there is none.
+std::string reductionName(LLVM::AtomicBinOp kind, Type type) {
+  using Kind = LLVM::AtomicBinOp;
+  unsigned bits = type.getIntOrFloatBitWidth();
+  if (kind == Kind::fadd)
+    return type.isF32() ? "add.f32" : type.isF64() ? "add.f64" : "";
+  if (!isa<IntegerType>(type) || (bits != 32 && bits != 64))
+    return "";
+  auto named = [&](const char *operation, const char *kindOfBits) {
+    return (Twine(operation) + "." + kindOfBits + Twine(bits)).str();
+  };
+  switch (kind) {
+  case Kind::add:
+    return named("add", "u");
+  case Kind::_and:
+    return named("and", "b");
+  case Kind::_or:
+    return named("or", "b");
+  case Kind::_xor:
+    return named("xor", "b");
+  case Kind::max:
+    return named("max", "s");
+  case Kind::min:
+    return named("min", "s");
+  case Kind::umax:
+    return named("max", "u");
+  case Kind::umin:
+    return named("min", "u");
+  default:
+    return "";
   }
-  return std::nullopt;
 }
 
-bool hasNativeInstruction(LLVM::AtomicBinOp kind, Type type) {
-  unsigned bits = type.getIntOrFloatBitWidth();
-  if (kind == LLVM::AtomicBinOp::fadd)
-    return type.isF16() || type.isBF16() || type.isF32() || type.isF64(); // LLVM loops where the target has none
-  return (isa<IntegerType>(type) || kind == LLVM::AtomicBinOp::xchg) && (bits == 32 || bits == 64);
+/// The constraint of a register that holds a value of the type.
+char registerOf(Type type) {
+  if (type.isF32())
+    return 'f';
+  if (type.isF64())
+    return 'd';
+  unsigned bits = isa<LLVM::LLVMPointerType>(type) ? 64 : type.getIntOrFloatBitWidth();
+  return bits == 64 ? 'l' : bits == 32 ? 'r' : 'h';
 }
+
+/// Emits reductions and relaxed stores on the elements behind one pointer to global memory. Nothing is returned, so
+/// these are `red`, never `atom`; LLVM has neither that, nor vectors of either.
+class GlobalUpdates {
+public:
+  GlobalUpdates(Value pointer, MemoryBuilder &memory, OpBuilder &builder, Location loc, int64_t computeCapability)
+      : memory(memory), builder(builder), loc(loc), computeCapability(computeCapability),
+        // Kernel arguments point to global memory.
+        pointer(LLVM::AddrSpaceCastOp::create(
+            builder, loc, LLVM::LLVMPointerType::get(builder.getContext(), globalAddressSpace), pointer)) {}
+
+  /// `red.OPERATION` with these operands at element `index`.
+  void reduce(const Twine &operation, Value index, Type element, ArrayRef<Value> operands) {
+    emit(("red.relaxed.gpu.global." + operation).str(), memory.address(pointer, index, element), operands);
+  }
+
+  /// One reduction of an element.
+  bool reduceOne(LLVM::AtomicBinOp kind, Value index, Value operand) {
+    std::string name = reductionName(kind, operand.getType());
+    if (name.empty())
+      return false;
+    reduce(name, index, operand.getType(), operand);
+    return true;
+  }
+
+  /// Adds to a 16-bit float through the pair that it is part of: the addition of one alone is a loop on all targets. The
+  /// other is added -0 to, which changes nothing.
+  void addHalf(Value index, Value operand) {
+    Type type = operand.getType(), i16 = builder.getI16Type(), i32 = builder.getI32Type();
+    auto [word, shift] = memory.packedWord(pointer, index, ElementStorage(type));
+    Value bits = arith::BitcastOp::create(builder, loc, i16, operand);
+    Value flipped = arith::XOrIOp::create(builder, loc, bits, arith::ConstantIntOp::create(builder, loc, i16, 0x8000));
+    Value wide = arith::ExtUIOp::create(builder, loc, i32, flipped);
+    Value placed = arith::ShLIOp::create(builder, loc, wide, shift);
+    Value zeros = arith::ConstantIntOp::create(builder, loc, i32, 0x80008000);
+    Value pair = arith::XOrIOp::create(builder, loc, placed, zeros);
+    emit("red.relaxed.gpu.global.add.noftz." + pairName(type), word, pair);
+  }
+
+  bool hasPairs(Type type) const { return type.isF16() || (type.isBF16() && computeCapability >= 90); }
+  static std::string pairName(Type type) { return type.isF16() ? "f16x2" : "bf16x2"; }
+
+  /// Adds `operands`, the elements from `index` on, where so many lie aligned.
+  void addVector(Value index, ArrayRef<Value> operands) {
+    Type type = operands.front().getType();
+    if (operands.size() == 1) {
+      if (!reduceOne(LLVM::AtomicBinOp::fadd, index, operands.front()))
+        addHalf(index, operands.front());
+      return;
+    }
+    std::string vector = "v" + std::to_string(operands.size());
+    if (type.isF32())
+      return reduce("add." + vector + ".f32", index, type, operands);
+    SmallVector<Value> words = asWords(operands, 32);
+    vector = words.size() == 1 ? "" : "v" + std::to_string(words.size()) + ".";
+    reduce("add.noftz." + vector + pairName(type), index, type, words);
+  }
+
+  void store(Value index, ArrayRef<Value> elements) {
+    ElementStorage storage(elements.front().getType());
+    SmallVector<Value> stored;
+    for (Value element : elements)
+      stored.push_back(memory.toMemory(element, storage));
+    Value address = memory.address(pointer, index, storage.memory);
+    unsigned bits = unsigned(elements.size()) * storage.bits;
+    SmallVector<Value> words = asWords(stored, std::min(bits, storage.bits == 64 ? 64u : 32u));
+    std::string width = std::to_string(words.front().getType().getIntOrFloatBitWidth());
+    std::string vector = words.size() == 1 ? "" : "v" + std::to_string(words.size()) + ".";
+    if (width == "8") { // there are no registers of that size
+      words.front() = arith::ExtUIOp::create(builder, loc, builder.getI16Type(), words.front());
+    }
+    emit("st.relaxed.gpu.global." + vector + "b" + width, address, words);
+  }
+
+private:
+  static constexpr unsigned globalAddressSpace = 1;
+
+  /// The bits of neighbouring elements in words of `wordBits`.
+  SmallVector<Value> asWords(ArrayRef<Value> elements, unsigned wordBits) {
+    Type element = elements.front().getType(), word = builder.getIntegerType(wordBits);
+    bool isPair = isa<VectorType>(element); // a complex number
+    int64_t perElement = isPair ? 2 : 1;
+    Type part = isPair ? cast<VectorType>(element).getElementType() : element;
+    int64_t bits = int64_t(elements.size()) * perElement * part.getIntOrFloatBitWidth();
+    auto from = VectorType::get({int64_t(elements.size()) * perElement}, part);
+    auto to = VectorType::get({bits / wordBits}, word);
+    Value whole = isPair ? elements.front() : vector::FromElementsOp::create(builder, loc, from, elements).getResult();
+    Value cast = vector::BitCastOp::create(builder, loc, to, whole);
+    SmallVector<Value> words;
+    for (int64_t i = 0; i < to.getNumElements(); ++i)
+      words.push_back(vector::ExtractOp::create(builder, loc, cast, i));
+    return words;
+  }
+
+  void emit(const std::string &instruction, Value address, ArrayRef<Value> operands) {
+    SmallVector<Value> all = {address};
+    std::string list, constraints = "l";
+    for (auto [i, operand] : llvm::enumerate(operands)) {
+      all.push_back(operand);
+      list += (i ? ", $" : "$") + std::to_string(i + 1);
+      constraints += std::string(",") + registerOf(operand.getType());
+    }
+    if (operands.size() > 1)
+      list = "{" + list + "}";
+    LLVM::InlineAsmOp::create(builder, loc, TypeRange(), all, instruction + " [$0], " + list + ";",
+                              constraints + ",~{memory}", /*has_side_effects=*/true, /*is_align_stack=*/false,
+                              LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
+  }
+
+  MemoryBuilder &memory;
+  OpBuilder &builder;
+  Location loc;
+  int64_t computeCapability;
+  Value pointer;
+};
 
 class CasLoop {
 public:
@@ -197,49 +318,216 @@ private:
   ElementStorage storage;
 };
 
-/// current = current + x on both parts of a complex number, each atomically: nobody may rely on more.
-bool emitComplexAdd(AtomicRmwOp op, Value pointer, MemoryBuilder &memory, OpBuilder &builder) {
+/// x when current = current + x is done on both parts of a complex number, each atomically: nobody may rely on more.
+Value complexSummand(AtomicRmwOp op) {
   auto sum = op.updated().getDefiningOp<complex::AddOp>();
-  if (!sum || !isInBody(op, sum))
-    return false;
+  if (!sum || !isInBody(op, sum) || (sum.getLhs() != op.current() && sum.getRhs() != op.current()))
+    return {};
   Value other = sum.getLhs() == op.current() ? sum.getRhs() : sum.getLhs();
-  if ((sum.getLhs() != op.current() && sum.getRhs() != op.current()) || isInBody(op, other))
-    return false;
-  Location loc = op.getLoc();
-  Type part = cast<ComplexType>(other.getType()).getElementType();
-  ElementStorage storage(other.getType());
-  Value real = memory.address(pointer, op.getIndices().front(), storage.memory);
+  return isInBody(op, other) ? Value() : other;
+}
+
+void addComplex(Value summand, Value pointer, Value index, MemoryBuilder &memory, OpBuilder &builder, Location loc) {
+  Type part = cast<ComplexType>(summand.getType()).getElementType();
+  ElementStorage storage(summand.getType());
+  Value real = memory.address(pointer, index, storage.memory);
   Value imaginary = LLVM::GEPOp::create(builder, loc, real.getType(), part, real, ArrayRef<LLVM::GEPArg>{1},
                                         LLVM::GEPNoWrapFlags::inbounds);
-  for (auto [address, value] : {std::pair<Value, Value>(real, complex::ReOp::create(builder, loc, other)),
-                                std::pair<Value, Value>(imaginary, complex::ImOp::create(builder, loc, other))})
+  for (auto [address, value] : {std::pair<Value, Value>(real, complex::ReOp::create(builder, loc, summand)),
+                                std::pair<Value, Value>(imaginary, complex::ImOp::create(builder, loc, summand))})
     LLVM::AtomicRMWOp::create(builder, loc, LLVM::AtomicBinOp::fadd, address, value, LLVM::AtomicOrdering::monotonic,
                               scope);
-  return true;
 }
+
+/// The extremum of floats as one of integers: floats without a sign bit are ordered as their bits are, those with one
+/// the other way, and a NaN on the far side of infinity wins against everything. What is already decided is left alone:
+/// a NaN there stays, whatever its sign.
+void updateExtremum(bool isMax, Value x, Value pointer, Value index, MemoryBuilder &memory, OpBuilder &builder,
+                    Location loc) {
+  Type type = x.getType();
+  unsigned bits = type.getIntOrFloatBitWidth();
+  Type integer = builder.getIntegerType(bits);
+  auto compare = [&](arith::CmpFPredicate predicate, Value a, Value b) -> Value {
+    return arith::CmpFOp::create(builder, loc, predicate, a, b);
+  };
+  Value address = memory.address(pointer, index, type);
+  Value seen = LLVM::LoadOp::create(builder, loc, type, address, bits / 8, /*isVolatile=*/false,
+                                    /*isNonTemporal=*/false, /*isInvariant=*/false, /*isInvariantGroup=*/false,
+                                    LLVM::AtomicOrdering::monotonic, scope);
+  Value matters = arith::AndIOp::create(
+      builder, loc, compare(arith::CmpFPredicate::ORD, seen, seen),
+      compare(isMax ? arith::CmpFPredicate::ULE : arith::CmpFPredicate::UGE, seen, x));
+  auto update = scf::IfOp::create(builder, loc, matters, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(update.thenBlock());
+  APFloat nan = APFloat::getQNaN(cast<FloatType>(type).getFloatSemantics(), /*Negative=*/!isMax);
+  Value winner = arith::ConstantOp::create(builder, loc, FloatAttr::get(type, nan));
+  Value settled =
+      arith::SelectOp::create(builder, loc, compare(arith::CmpFPredicate::UNO, x, x), winner, x);
+  Value pattern = arith::BitcastOp::create(builder, loc, integer, settled);
+  Value zero = arith::ConstantIntOp::create(builder, loc, integer, 0);
+  Value isPositive = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge, pattern, zero);
+  auto side = scf::IfOp::create(builder, loc, isPositive, /*withElseRegion=*/true);
+  using Kind = LLVM::AtomicBinOp;
+  for (auto [block, kind] : {std::pair(side.thenBlock(), isMax ? Kind::max : Kind::min),
+                             std::pair(side.elseBlock(), isMax ? Kind::umin : Kind::umax)}) {
+    builder.setInsertionPointToStart(block);
+    LLVM::AtomicRMWOp::create(builder, loc, kind, address, pattern, LLVM::AtomicOrdering::monotonic, scope);
+  }
+}
+
+/// Do pointers to this tensor surely point to global memory?
+bool isKernelArgument(Value pointer) {
+  auto argument = dyn_cast<BlockArgument>(pointer);
+  auto function = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : nullptr;
+  return function && function->hasAttr(attr::entry);
+}
+
+class Lowering {
+public:
+  Lowering(AtomicRmwOp op, Value pointer, int64_t maxVectorBytes, int64_t computeCapability)
+      : op(op), pointer(pointer), builder(op), loc(op.getLoc()), memory(builder, loc, maxVectorBytes),
+        computeCapability(computeCapability) {}
+
+  LogicalResult emit() {
+    Type type = op.current().getType();
+    if (isa<VectorType>(type))
+      return emitVector();
+    if (Value summand = isa<ComplexType>(type) ? complexSummand(op) : Value()) {
+      emitComplexSum(summand);
+      return success();
+    }
+    std::optional<NativeUpdate> native = matchNativeUpdate(op);
+    if (native && emitNative(*native))
+      return success();
+    return CasLoop(op, pointer, memory, builder).emit();
+  }
+
+private:
+  using Kind = LLVM::AtomicBinOp;
+  Value index() { return op.getIndices().front(); }
+  GlobalUpdates global() { return {pointer, memory, builder, loc, computeCapability}; }
+
+  void emitComplexSum(Value summand) {
+    Type part = cast<ComplexType>(summand.getType()).getElementType();
+    if (!isKernelArgument(pointer) || !part.isF32() || computeCapability < 90)
+      return addComplex(summand, pointer, index(), memory, builder, loc);
+    Value parts[] = {complex::ReOp::create(builder, loc, summand), complex::ImOp::create(builder, loc, summand)};
+    global().reduce("add.v2.f32", index(), ElementStorage(summand.getType()).memory, parts);
+  }
+
+  bool emitNative(const NativeUpdate &update) {
+    Type type = update.operand.getType();
+    ElementStorage storage(op.current().getType());
+    if (update.kind == Kind::xchg) {
+      // Whoever comes last wins. Elements that share a byte are exchanged with it.
+      if (storage.isPacked() || storage.bits > 64)
+        return false;
+      if (isKernelArgument(pointer))
+        global().store(index(), update.operand);
+      else
+        memory.store(update.operand, pointer, index());
+      return true;
+    }
+    if (isa<ComplexType>(type))
+      return false;
+    if (update.kind == Kind::fmaximum || update.kind == Kind::fminimum) {
+      if (!type.isF32() && !type.isF64())
+        return false;
+      updateExtremum(update.kind == Kind::fmaximum, update.operand, pointer, index(), memory, builder, loc);
+      return true;
+    }
+    bool isHalf = type.isF16() || type.isBF16();
+    if (!isHalf && reductionName(update.kind, type).empty())
+      return false;
+    if (!isKernelArgument(pointer) || (isHalf && !hasWholePairs(type))) {
+      Value address = memory.address(pointer, index(), type);
+      LLVM::AtomicRMWOp::create(builder, loc, update.kind, address, update.operand, LLVM::AtomicOrdering::monotonic,
+                                scope); // LLVM loops where the target has none
+      return true;
+    }
+    if (isHalf)
+      global().addHalf(index(), update.operand);
+    else
+      global().reduceOne(update.kind, index(), update.operand);
+    return true;
+  }
+
+  /// Pairs are available, and the last one is inside the tensor.
+  bool hasWholePairs(Type type) {
+    return global().hasPairs(type) && cast<ShapedType>(op->getResult(0).getType()).getNumElements() % 2 == 0;
+  }
+
+  LogicalResult emitVector() {
+    std::optional<NativeUpdate> native = matchNativeUpdate(op);
+    if (!native || (native->kind != Kind::xchg && native->kind != Kind::fadd))
+      return op.emitOpError("updates a vector other than by a sum or an exchange");
+    auto type = cast<VectorType>(op.current().getType());
+    Type element = type.getElementType();
+    bool exchanges = native->kind == Kind::xchg;
+    int64_t together = 1;
+    if (exchanges || (computeCapability >= 90 && !element.isF64()))
+      together = 16 * 8 / element.getIntOrFloatBitWidth();
+    else if (element.isF16())
+      together = 2;
+    xla_gpu::AppliedMap start = traceIndex(index());
+    SmallVector<Value> elements;
+    for (int64_t i = 0; i < type.getNumElements(); ++i)
+      elements.push_back(vector::ExtractOp::create(builder, loc, native->operand, i));
+    for (auto [offset, size] : memory.alignedParts(pointer, start, type.getNumElements(), element, together)) {
+      ArrayRef<Value> part = ArrayRef(elements).slice(size_t(offset), size_t(size));
+      Value at = memory.offsetIndex(start, offset);
+      if (!isKernelArgument(pointer))
+        return op.emitOpError("updates a vector of what may not be global memory");
+      if (exchanges)
+        global().store(at, part);
+      else if (size > 1 || element.isF32() || element.isF64() || hasWholePairs(element))
+        global().addVector(at, part);
+      else
+        LLVM::AtomicRMWOp::create(builder, loc, Kind::fadd, memory.address(pointer, at, element), part.front(),
+                                  LLVM::AtomicOrdering::monotonic, scope);
+    }
+    return success();
+  }
+
+  AtomicRmwOp op;
+  Value pointer;
+  OpBuilder builder;
+  Location loc;
+  MemoryBuilder memory;
+  int64_t computeCapability;
+};
 
 } // namespace
 
-LogicalResult hloc::lowerAtomic(AtomicRmwOp op, Value pointer, int64_t maxVectorBytes, int64_t) {
+std::optional<NativeUpdate> hloc::matchNativeUpdate(AtomicRmwOp op) {
+  Value updated = op.updated(), current = op.current();
+  if (!isInBody(op, updated))
+    return NativeUpdate{LLVM::AtomicBinOp::xchg, updated};
+  Operation *producer = updated.getDefiningOp();
+  if (!producer)
+    return std::nullopt;
+  if (std::optional<LLVM::AtomicBinOp> kind = nativeKind(producer))
+    for (unsigned i : {0, 1})
+      if (producer->getOperand(i) == current && !isInBody(op, producer->getOperand(1 - i)))
+        return NativeUpdate{*kind, producer->getOperand(1 - i)};
+  // truncf(addf(extf current, extf x)) on 16-bit floats rounds once in the end, as the 16-bit addition does.
+  auto truncation = dyn_cast<arith::TruncFOp>(producer);
+  auto sum = truncation ? truncation.getIn().getDefiningOp<arith::AddFOp>() : nullptr;
+  if (!sum || !(updated.getType().isF16() || updated.getType().isBF16()))
+    return std::nullopt;
   OpBuilder builder(op);
-  Location loc = op.getLoc();
-  MemoryBuilder memory(builder, loc, maxVectorBytes);
-  Type type = op.current().getType();
-  if (isa<VectorType>(type))
-    return op.emitOpError("updates a vector; atomics of single elements are supported");
-  if (isa<ComplexType>(type) && emitComplexAdd(op, pointer, memory, builder))
-    return success();
-  std::optional<NativeUpdate> native = matchNative(op);
-  if (native && !isa<ComplexType>(type) && hasNativeInstruction(native->kind, type)) {
-    Value address = memory.address(pointer, op.getIndices().front(), type);
-    LLVM::AtomicRMWOp::create(builder, loc, native->kind, address, native->operand, LLVM::AtomicOrdering::monotonic,
-                              scope);
-    return success();
+  for (unsigned i : {0, 1}) {
+    auto extension = sum->getOperand(i).getDefiningOp<arith::ExtFOp>();
+    if (!extension || extension.getIn() != current)
+      continue;
+    Value other = narrowed(sum->getOperand(1 - i), updated.getType(), builder);
+    if (other && !isInBody(op, other))
+      return NativeUpdate{LLVM::AtomicBinOp::fadd, other};
   }
-  if (native && native->kind == LLVM::AtomicBinOp::xchg) {
-    // Whoever comes last wins either way: a plain store is as good, and packed elements store atomically.
-    memory.store(native->operand, pointer, op.getIndices().front());
-    return success();
-  }
-  return CasLoop(op, pointer, memory, builder).emit();
+  return std::nullopt;
+}
+
+LogicalResult hloc::lowerAtomic(AtomicRmwOp op, Value pointer, int64_t maxVectorBytes, int64_t computeCapability) {
+  return Lowering(op, pointer, maxVectorBytes, computeCapability).emit();
 }

@@ -94,6 +94,16 @@ SmallVector<MemoryBuilder::Chunk> MemoryBuilder::split(Value pointer, const Appl
   return chunks;
 }
 
+SmallVector<std::pair<int64_t, int64_t>> MemoryBuilder::alignedParts(Value pointer, const AppliedMap &index,
+                                                                     int64_t size, Type element,
+                                                                     int64_t together) const {
+  SmallVector<std::pair<int64_t, int64_t>> parts;
+  for (const Chunk &chunk : split(pointer, index, size, ElementStorage(element)))
+    for (int64_t done = 0; done < chunk.size; done += together)
+      parts.push_back({chunk.offset + done, std::min(together, chunk.size - done)});
+  return parts;
+}
+
 Value MemoryBuilder::offsetIndex(const AppliedMap &index, int64_t offset) {
   AppliedMap moved = index;
   AffineExpr expression = index.map.result(0) + offset;

@@ -50,6 +50,13 @@ public:
   std::pair<mlir::Value, mlir::Value> packedWord(mlir::Value pointer, mlir::Value index, const ElementStorage &storage,
                                                  unsigned wordBits = 32);
 
+  /// Parts of `size` elements from `index` on that are aligned to their size: offset and size, at most `together`.
+  llvm::SmallVector<std::pair<int64_t, int64_t>> alignedParts(mlir::Value pointer, const xla_gpu::AppliedMap &index,
+                                                              int64_t size, mlir::Type element,
+                                                              int64_t together) const;
+  /// `index + offset`.
+  mlir::Value offsetIndex(const xla_gpu::AppliedMap &index, int64_t offset);
+
   /// Value of the program as it lies in memory, and back. Bits are kept.
   mlir::Value toMemory(mlir::Value value, const ElementStorage &storage);
   mlir::Value fromMemory(mlir::Value value, const ElementStorage &storage);
@@ -64,8 +71,6 @@ private:
   };
   llvm::SmallVector<Chunk> split(mlir::Value pointer, const xla_gpu::AppliedMap &index, int64_t size,
                                  const ElementStorage &storage) const;
-  /// `index + offset`.
-  mlir::Value offsetIndex(const xla_gpu::AppliedMap &index, int64_t offset);
   llvm::SmallVector<mlir::Value> loadChunk(mlir::Value pointer, mlir::Value index, const Chunk &chunk,
                                            const ElementStorage &storage);
   void storeChunk(llvm::ArrayRef<mlir::Value> elements, mlir::Value pointer, mlir::Value index, const Chunk &chunk,

@@ -4,6 +4,7 @@
 
 #include "hloc/dialect/AppliedMap.h"
 #include "hloc/indexing/Divisibility.h"
+#include "passes/LowerAtomic.h"
 
 #include "mlir/IR/Matchers.h"
 
@@ -96,10 +97,12 @@ public:
         branch.getConditionMutable().assign(condition);
     for (tensor::ExtractOp extract : extracts)
       hoistLoad(extract);
-    for (Operation &op : llvm::make_early_inc_range(*loop.getBody()))
-      if (auto insert = dyn_cast<tensor::InsertOp>(op))
-        if (sinkStore(insert))
-          return run(); // the loop was rebuilt
+    for (Operation &op : llvm::make_early_inc_range(*loop.getBody())) {
+      auto insert = dyn_cast<tensor::InsertOp>(op);
+      auto atomic = dyn_cast<AtomicRmwOp>(op);
+      if ((insert && sinkStore(insert)) || (atomic && sinkAtomic(atomic)))
+        return run(); // the loop was rebuilt
+    }
   }
 
 private:
@@ -279,41 +282,79 @@ private:
     return branch.getResult(0);
   }
 
-  /// Collects the stored values in a vector that is written once after the loop.
-  bool sinkStore(tensor::InsertOp insert) {
-    auto dest = dyn_cast<BlockArgument>(insert.getDest());
+  /// What is written once after the loop: the vector of all that was written in it.
+  struct Collected {
+    Value vector, tensor, start;
+    OpResult result; ///< of the loop, what the tensor became
+  };
+
+  /// Collects the `scalar`s with which `op` updates a tensor, and removes it.
+  std::optional<Collected> collectUpdates(Operation *op, Value tensor, ValueRange indices, Value scalar) {
+    auto dest = dyn_cast<BlockArgument>(tensor);
     if (!dest || dest.getOwner() != loop.getBody() || dest.getArgNumber() == 0 || !dest.hasOneUse() ||
-        !insert->hasOneUse() || insert.getIndices().size() != 1)
-      return false;
+        !op->hasOneUse() || indices.size() != 1)
+      return std::nullopt;
     unsigned position = dest.getArgNumber() - 1;
     Operation *yield = loop.getBody()->getTerminator();
-    if (yield->getOperand(position) != insert.getResult())
-      return false;
-    VectorType type = vectorTypeOf(insert.getDest().getType(), trips);
-    std::optional<AffineAccess> access = analyze(insert.getIndices()[0]);
+    if (yield->getOperand(position) != op->getResult(0))
+      return std::nullopt;
+    VectorType type = vectorTypeOf(tensor.getType(), trips);
+    std::optional<AffineAccess> access = analyze(indices[0]);
     if (!type || !access || access->stride != 1 || !worthIt(*access, type))
-      return false;
+      return std::nullopt;
 
-    Location loc = insert.getLoc();
+    Location loc = op->getLoc();
     Value init = loop.getInitArgs()[position];
     rewriter.setInsertionPoint(loop);
     Value poison = ub::PoisonOp::create(rewriter, loc, type);
     auto replaced = cast<scf::ForOp>(*loop.replaceWithAdditionalYields(
         rewriter, poison, /*replaceInitOperandUsesInLoop=*/false,
         [&](OpBuilder &builder, Location, ArrayRef<BlockArgument> arguments) -> SmallVector<Value> {
-          Value inserted = vector::InsertOp::create(builder, loc, insert.getScalar(), arguments[0],
-                                                    OpFoldResult(loop.getInductionVar()));
+          Value inserted =
+              vector::InsertOp::create(builder, loc, scalar, arguments[0], OpFoldResult(loop.getInductionVar()));
           return {inserted};
         }));
     loop = replaced;
     yield = loop.getBody()->getTerminator();
     yield->setOperand(position, loop.getRegionIterArgs()[position]);
-    rewriter.eraseOp(insert);
+    rewriter.eraseOp(op);
     rewriter.setInsertionPointAfter(loop);
     Value start = access->lowest.materialize(rewriter, loc).front();
+    return Collected{loop.getResults().back(), init, start, loop->getResult(position)};
+  }
+
+  bool sinkStore(tensor::InsertOp insert) {
+    Location loc = insert.getLoc();
+    std::optional<Collected> all = collectUpdates(insert, insert.getDest(), insert.getIndices(), insert.getScalar());
+    if (!all)
+      return false;
     auto write =
-        vector::TransferWriteOp::create(rewriter, loc, loop.getResults().back(), init, start, ArrayRef<bool>{true});
-    rewriter.replaceAllUsesWith(loop.getResult(position), write.getResult());
+        vector::TransferWriteOp::create(rewriter, loc, all->vector, all->tensor, all->start, ArrayRef<bool>{true});
+    rewriter.replaceAllUsesWith(all->result, write.getResult());
+    return true;
+  }
+
+  /// Updates that hardware does on several elements at once.
+  bool sinkAtomic(AtomicRmwOp atomic) {
+    using Kind = LLVM::AtomicBinOp;
+    Location loc = atomic.getLoc();
+    Type element = atomic.current().getType();
+    std::optional<NativeUpdate> update = matchNativeUpdate(atomic);
+    bool sums = update && update->kind == Kind::fadd && (element.isF32() || element.isF16() || element.isBF16());
+    bool exchanges = update && update->kind == Kind::xchg && element.isIntOrFloat() &&
+                     element.getIntOrFloatBitWidth() >= 8;
+    if (!sums && !exchanges)
+      return false;
+    std::optional<Collected> all = collectUpdates(atomic, atomic.getInput(), atomic.getIndices(), update->operand);
+    if (!all)
+      return false;
+    auto vector = AtomicRmwOp::create(rewriter, loc, all->tensor, all->start);
+    Value current = vector.current();
+    current.setType(all->vector.getType());
+    rewriter.setInsertionPointToEnd(vector.getBody());
+    Value next = exchanges ? all->vector : arith::AddFOp::create(rewriter, loc, current, all->vector).getResult();
+    YieldOp::create(rewriter, loc, next);
+    rewriter.replaceAllUsesWith(all->result, vector.getResult());
     return true;
   }
 
