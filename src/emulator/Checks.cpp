@@ -394,7 +394,7 @@ uint32_t Checker::clashes(uint32_t mask, const uint64_t *addresses, const uint8_
     if (place.space == Space::Local) // each lane has its own
       continue;
     repeated |= 1u << lane;
-    if (same)
+    if (same || at.strong) // strong stores of several threads are no race
       continue;
     bool shared = place.space == Space::Shared;
     if (!shared && place.region >= warp.core->launch.regions.size())

@@ -4,6 +4,7 @@
 
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
@@ -47,17 +48,23 @@ bool isPlainSum(const HloComputation &reducer) {
          root.operand(1)->opcode() == Opcode::Parameter && root.operand(0) != root.operand(1);
 }
 
-/// Do no two updates have the same place? A promise speaks of where windows begin: larger ones may still overlap.
+/// Do no two updates have the same place? A promise speaks of where windows begin: larger ones may still overlap, and
+/// more than there are places do.
 bool placesAreDistinct(const HloInstruction &hero, const GatherDims &dims, llvm::ArrayRef<int64_t> updates) {
-  int64_t windows = 1;
+  double windows = 1, places = 1; // exact as far as it matters
   for (int64_t dim : dims.batch)
-    windows *= updates[dim];
+    if (!llvm::is_contained(dims.batchOfOperand, dim))
+      windows *= double(updates[dim]);
   if (windows <= 1)
     return true;
   bool overlap = false;
-  for (unsigned dim = 0; dim < dims.component.size(); ++dim)
-    overlap |= dims.component[dim] >= 0 && dims.windowSize(dim, updates) != 1;
-  return hero.flag(AttributeKey::UniqueIndices) && !overlap;
+  for (unsigned dim = 0; dim < dims.component.size(); ++dim) {
+    if (dims.component[dim] < 0)
+      continue;
+    overlap |= dims.windowSize(dim, updates) != 1;
+    places *= double(hero.resultShape().dim(dim));
+  }
+  return hero.flag(AttributeKey::UniqueIndices) && !overlap && windows <= places;
 }
 
 /// Can threads update elements of the array one by one, without losing what others do? Null if so, else why not.
@@ -266,7 +273,11 @@ HeroMatch<ScatterPlan> matchHero<ScatterPlan>(const FusionGraph &graph, const Fu
   bool overwrites = true;
   for (unsigned i = 0; i < plan.outputs.size(); ++i)
     overwrites &= returnsUpdate(*hero.computation(AttributeKey::ToApply), i);
-  if (placesAreDistinct(hero, dims, plan.space.dims()))
+  // Of elements that share a byte, not even the own one can be read while others write theirs.
+  bool shareBytes = llvm::any_of(llvm::seq<unsigned>(0, plan.outputs.size()), [&](unsigned i) {
+    return deviceBits(hero.resultShape(i).elementType()) < 8;
+  });
+  if (placesAreDistinct(hero, dims, plan.space.dims()) && (overwrites || !shareBytes))
     plan.access = overwrites ? Access::Store : Access::Plain;
   else if (const char *why = whyNotAtomic(hero))
     return Rejection{why};

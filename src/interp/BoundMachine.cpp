@@ -2,6 +2,7 @@
 
 #include "hloc/support/Check.h"
 #include "interp/Accuracy.h"
+#include "interp/BoundScatter.h"
 #include "interp/BoundSums.h"
 #include "interp/Ops.h"
 
@@ -172,6 +173,11 @@ BoundMachine::Result BoundMachine::evaluate(const HloInstruction &instr, std::ve
   return result;
 }
 
+/// Does the combiner return the update, whatever is there?
+static bool overwrites(const HloComputation &combiner) {
+  return combiner.root()->opcode() == Opcode::Parameter && combiner.root()->parameterNumber() == 1;
+}
+
 llvm::LogicalResult BoundMachine::boundArray(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands,
                                              Bounded &result, bool keepUnrounded) {
   BoundStep step{instr, operands, result.array(), machine, backend, keepUnrounded, orderRoundings};
@@ -200,6 +206,16 @@ llvm::LogicalResult BoundMachine::boundArray(const HloInstruction &instr, llvm::
     return take(boundWindowSum(step));
   if (instr.opcode() == Opcode::Scatter && sums && operands.size() == 3 && !hasOpenElement(operands[1]))
     return take(boundScatterSum(step));
+  if (instr.opcode() == Opcode::Scatter && operands.size() == 3 && !hasOpenElement(operands[1]) &&
+      !instr.flag(AttributeKey::UniqueIndices)) {
+    if (overwrites(*function))
+      return take(boundOverwritten(step));
+    if (failed(boundByEnds(instr, operands, result)))
+      return llvm::failure();
+    if (floating)
+      result.bounds = boundAnyOrder(step, result.bounds);
+    return llvm::success();
+  }
   return boundByEnds(instr, operands, result);
 }
 

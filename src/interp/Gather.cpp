@@ -5,7 +5,9 @@
 #include "interp/Strided.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace hloc::interp {
 
@@ -124,14 +126,17 @@ WindowDims scatterDims(const HloInstruction &instr, const Shape &updates) {
   return dims;
 }
 
+/// Combines whole windows: what is there, and the updates. Results take the place of the first.
+using CombineWindows =
+    llvm::function_ref<void(std::vector<std::vector<uint8_t>> &current, std::vector<std::vector<uint8_t>> &updates)>;
+
 /// One scatter being carried out: the operands so far and the updates to come.
 class Scatter {
 public:
-  Scatter(Step &step, ScalarFunction function, std::vector<Literal> results)
-      : function(std::move(function)), results(std::move(results)), n(unsigned(this->results.size())),
-        indices(step.array(n)), dims(scatterDims(step.instr, step.array(n + 1).shape())) {
-    for (unsigned i = 0; i < n; ++i)
-      updates.push_back(&step.array(n + 1 + i));
+  Scatter(const HloInstruction &instr, std::vector<Literal> results, const Literal &indices,
+          std::vector<const Literal *> windows, CombineWindows combine)
+      : combine(combine), results(std::move(results)), n(unsigned(this->results.size())), indices(indices),
+        dims(scatterDims(instr, windows.front()->shape())), updates(std::move(windows)) {
     const Shape &operand = this->results[0].shape();
     window.assign(operand.rank(), 1);
     Index kept = without(operand.rank(), dims.droppedDims);
@@ -177,41 +182,13 @@ private:
       copyStrided(window, hostBytes(results[i].shape().elementType()), {current[i].data(), dense},
                   sourceAt(results[i], start));
     }
-    combine();
+    combine(current, update);
     for (unsigned i = 0; i < n; ++i)
       copyStrided(window, hostBytes(results[i].shape().elementType()), targetAt(results[i], start),
                   {current[i].data(), dense});
   }
 
-  void combine() {
-    if (function.returnsParameter(1) && updates[0]->shape().elementType() == results[0].shape().elementType()) {
-      current[0] = update[0];
-      return;
-    }
-    int64_t total = product(window);
-    llvm::SmallVector<LaneBuffer, 2> lanes(2 * n), combined(n);
-    llvm::SmallVector<const void *, 4> parameters;
-    llvm::SmallVector<void *, 2> outputs;
-    for (LaneBuffer &buffer : lanes)
-      parameters.push_back(buffer.bytes);
-    for (LaneBuffer &buffer : combined)
-      outputs.push_back(buffer.bytes);
-    for (int64_t done = 0; done < total; done += maxLanes) {
-      int64_t count = std::min(maxLanes, total - done);
-      for (unsigned i = 0; i < n; ++i) {
-        ElementType type = results[i].shape().elementType(), updateType = updates[i]->shape().elementType();
-        loadFunction(type)(current[i].data() + done * hostBytes(type), lanes[i].bytes, count);
-        loadFunction(updateType)(update[i].data() + done * hostBytes(updateType), lanes[n + i].bytes, count);
-      }
-      function.run(parameters, outputs, count);
-      for (unsigned i = 0; i < n; ++i) {
-        ElementType type = results[i].shape().elementType();
-        storeFunction(type)(combined[i].bytes, current[i].data() + done * hostBytes(type), count);
-      }
-    }
-  }
-
-  ScalarFunction function;
+  CombineWindows combine;
   std::vector<Literal> results;
   unsigned n;
   const Literal &indices;
@@ -221,7 +198,124 @@ private:
   std::vector<std::vector<uint8_t>> current, update;
 };
 
+/// The combiner on windows, in lanes.
+class CombineByFunction {
+public:
+  CombineByFunction(ScalarFunction &function, llvm::ArrayRef<Literal> results,
+                    llvm::ArrayRef<const Literal *> updates)
+      : function(function), n(unsigned(results.size())), lanes(2 * n), combined(n) {
+    for (unsigned i = 0; i < n; ++i) {
+      types.push_back(results[i].shape().elementType());
+      updateTypes.push_back(updates[i]->shape().elementType());
+    }
+    for (LaneBuffer &buffer : lanes)
+      parameters.push_back(buffer.bytes);
+    for (LaneBuffer &buffer : combined)
+      outputs.push_back(buffer.bytes);
+  }
+
+  void operator()(std::vector<std::vector<uint8_t>> &current, std::vector<std::vector<uint8_t>> &updates) {
+    if (function.returnsParameter(1) && updateTypes[0] == types[0]) {
+      current[0] = updates[0];
+      return;
+    }
+    auto total = int64_t(current[0].size() / hostBytes(types[0]));
+    for (int64_t done = 0; done < total; done += maxLanes) {
+      int64_t count = std::min(maxLanes, total - done);
+      for (unsigned i = 0; i < n; ++i) {
+        loadFunction(types[i])(current[i].data() + done * hostBytes(types[i]), lanes[i].bytes, count);
+        loadFunction(updateTypes[i])(updates[i].data() + done * hostBytes(updateTypes[i]), lanes[n + i].bytes, count);
+      }
+      function.run(parameters, outputs, count);
+      for (unsigned i = 0; i < n; ++i)
+        storeFunction(types[i])(combined[i].bytes, current[i].data() + done * hostBytes(types[i]), count);
+    }
+  }
+
+private:
+  ScalarFunction &function;
+  unsigned n;
+  llvm::SmallVector<ElementType, 2> types, updateTypes;
+  llvm::SmallVector<LaneBuffer, 2> lanes, combined;
+  llvm::SmallVector<const void *, 4> parameters;
+  llvm::SmallVector<void *, 2> outputs;
+};
+
+/// Ends of what either of two bounds admits. A NaN beside numbers leaves the element unknown (BoundedValue.h).
+double endOf(double a, double b, bool highest) {
+  if (std::isnan(a) && std::isnan(b))
+    return a;
+  if (std::isnan(a) || std::isnan(b))
+    return highest ? std::numeric_limits<double>::quiet_NaN() : -std::numeric_limits<double>::infinity();
+  if (a == b && a == 0) // -0 is below +0
+    return std::signbit(a) != highest ? a : b;
+  return highest ? std::max(a, b) : std::min(a, b);
+}
+template <typename Int> Int endOf(Int a, Int b, bool highest) { return highest ? std::max(a, b) : std::min(a, b); }
+
+template <typename T> void takeEnds(std::vector<uint8_t> &current, const std::vector<uint8_t> &updates, bool highest) {
+  for (size_t at = 0; at < current.size(); at += sizeof(T)) {
+    T a, b;
+    std::memcpy(&a, &current[at], sizeof(T));
+    std::memcpy(&b, &updates[at], sizeof(T));
+    T end = endOf(a, b, highest);
+    std::memcpy(&current[at], &end, sizeof(T));
+  }
+}
+
+/// The same for windows of elements that bounds are kept in.
+void takeEnds(ElementType type, std::vector<uint8_t> &current, const std::vector<uint8_t> &updates, bool highest) {
+  if (isFloat(type) || isComplex(type))
+    return takeEnds<double>(current, updates, highest);
+  bool isNegative = isSigned(type);
+  switch (hostBytes(type)) {
+  case 1:
+    return isNegative ? takeEnds<int8_t>(current, updates, highest) : takeEnds<uint8_t>(current, updates, highest);
+  case 2:
+    return isNegative ? takeEnds<int16_t>(current, updates, highest) : takeEnds<uint16_t>(current, updates, highest);
+  case 4:
+    return isNegative ? takeEnds<int32_t>(current, updates, highest) : takeEnds<uint32_t>(current, updates, highest);
+  default:
+    return isNegative ? takeEnds<int64_t>(current, updates, highest) : takeEnds<uint64_t>(current, updates, highest);
+  }
+}
+
 } // namespace
+
+Literal scatterNumbers(const HloInstruction &scatter, Literal into, const Literal &indices, const Literal &updates,
+                       llvm::function_ref<double(double, double)> function) {
+  std::vector<Literal> results;
+  results.push_back(std::move(into));
+  auto combine = [&](std::vector<std::vector<uint8_t>> &current, std::vector<std::vector<uint8_t>> &windows) {
+    for (size_t at = 0; at < current[0].size(); at += sizeof(double)) {
+      double a, b;
+      std::memcpy(&a, &current[0][at], sizeof(double));
+      std::memcpy(&b, &windows[0][at], sizeof(double));
+      a = function(a, b);
+      std::memcpy(&current[0][at], &a, sizeof(double));
+    }
+  };
+  results = Scatter(scatter, std::move(results), indices, {&updates}, combine).run();
+  return std::move(results.front());
+}
+
+Literal endsOfOverwritten(const HloInstruction &scatter, Literal into, const Literal &indices, const Literal &updates,
+                          bool highest) {
+  std::vector<Literal> results;
+  results.push_back(std::move(into));
+  // First every place that is hit gets one of its updates, so that what was there does not count.
+  for (bool isFirst : {true, false}) {
+    ElementType type = updates.shape().elementType();
+    auto combine = [&](std::vector<std::vector<uint8_t>> &current, std::vector<std::vector<uint8_t>> &windows) {
+      if (isFirst)
+        current[0] = windows[0];
+      else
+        takeEnds(type, current[0], windows[0], highest);
+    };
+    results = Scatter(scatter, std::move(results), indices, {&updates}, combine).run();
+  }
+  return std::move(results.front());
+}
 
 /// Every component of a start is clamped so that its slice lies inside.
 llvm::FailureOr<Value> evaluateGather(Step &step) {
@@ -263,7 +357,11 @@ llvm::FailureOr<Value> evaluateScatter(Step &step) {
   std::vector<Literal> results;
   for (unsigned i = 0; i < n; ++i)
     results.push_back(step.operands[i].take());
-  results = Scatter(step, std::move(*function), std::move(results)).run();
+  std::vector<const Literal *> updates;
+  for (unsigned i = 0; i < n; ++i)
+    updates.push_back(&step.array(n + 1 + i));
+  CombineByFunction combine(*function, results, updates);
+  results = Scatter(step.instr, std::move(results), step.array(n), std::move(updates), combine).run();
   return Value::ofResults(step.shape(), std::move(results));
 }
 

@@ -26,6 +26,13 @@ llvm::FailureOr<Value> evaluateGetDimensionSize(Step &step);
 // Gather.cpp, Sort.cpp
 llvm::FailureOr<Value> evaluateGather(Step &step);
 llvm::FailureOr<Value> evaluateScatter(Step &step);
+/// Of a scatter that overwrites, in whatever order: the least or greatest value that an element may end with. `into` and
+/// `updates` are bounds.
+Literal endsOfOverwritten(const HloInstruction &scatter, Literal into, const Literal &indices, const Literal &updates,
+                          bool highest);
+/// A scatter of f64 by any function.
+Literal scatterNumbers(const HloInstruction &scatter, Literal into, const Literal &indices, const Literal &updates,
+                       llvm::function_ref<double(double, double)> function);
 llvm::FailureOr<Value> evaluateSort(Step &step);
 llvm::FailureOr<Value> evaluateTopK(Step &step);
 llvm::FailureOr<Value> topK(Step &step, int64_t k, bool largest); ///< of operand 0; any results after two stay zero

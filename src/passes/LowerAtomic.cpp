@@ -318,13 +318,30 @@ private:
   ElementStorage storage;
 };
 
+/// x if `sum` adds a part of it to the same part of `current`.
+template <typename PartOp> Value summandOfPart(Value sum, Value current) {
+  auto add = sum.getDefiningOp<arith::AddFOp>();
+  if (!add)
+    return {};
+  auto left = add.getLhs().getDefiningOp<PartOp>(), right = add.getRhs().getDefiningOp<PartOp>();
+  if (!left || !right)
+    return {};
+  return left.getComplex() == current    ? right.getComplex()
+         : right.getComplex() == current ? left.getComplex()
+                                         : Value();
+}
+
 /// x when current = current + x is done on both parts of a complex number, each atomically: nobody may rely on more.
 Value complexSummand(AtomicRmwOp op) {
-  auto sum = op.updated().getDefiningOp<complex::AddOp>();
-  if (!sum || !isInBody(op, sum) || (sum.getLhs() != op.current() && sum.getRhs() != op.current()))
-    return {};
-  Value other = sum.getLhs() == op.current() ? sum.getRhs() : sum.getLhs();
-  return isInBody(op, other) ? Value() : other;
+  Value other;
+  if (auto sum = op.updated().getDefiningOp<complex::AddOp>())
+    other = sum.getLhs() == op.current() ? sum.getRhs() : sum.getRhs() == op.current() ? sum.getLhs() : Value();
+  else if (auto whole = op.updated().getDefiningOp<complex::CreateOp>())
+    other = summandOfPart<complex::ReOp>(whole.getReal(), op.current()) ==
+                    summandOfPart<complex::ImOp>(whole.getImaginary(), op.current())
+                ? summandOfPart<complex::ReOp>(whole.getReal(), op.current())
+                : Value();
+  return !other || isInBody(op, other) ? Value() : other;
 }
 
 void addComplex(Value summand, Value pointer, Value index, MemoryBuilder &memory, OpBuilder &builder, Location loc) {

@@ -1,0 +1,14 @@
+#pragma once
+// Bounds of scatters with known indices, of one array, without a promise that no element gets two updates.
+
+#include "interp/BoundElementwise.h"
+
+namespace hloc::interp {
+
+/// Of a combiner that returns the update: of several updates of one element any may come last.
+BoundsPtr boundOverwritten(const BoundStep &step);
+/// Of floats and complex numbers by any combiner, where `ends` are the bounds for the order of the text: what other
+/// orders of the updates of one element may give.
+BoundsPtr boundAnyOrder(const BoundStep &step, const BoundsPtr &ends);
+
+} // namespace hloc::interp
