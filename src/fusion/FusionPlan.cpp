@@ -29,7 +29,7 @@ SelectedHero selectHero(const FusionGraph &graph, const FusionAliasing &offers, 
                         std::vector<HeroRejection> &rejections) {
 #define HLOC_HERO(name, heroText, planType)                                                                            \
   if (HeroMatch<planType> match = matchHero<planType>(graph, offers, target))                                          \
-    return {{match.launch(), {}, {}, std::move(match.plan()), {}}, std::move(match.others())};                         \
+    return {{match.launch(), {}, {}, std::move(match.plan())}, std::move(match.others())};                             \
   else                                                                                                                 \
     rejections.push_back({heroText, match.reason()});
 #include "hloc/fusion/Heroes.def"
@@ -174,7 +174,7 @@ llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAli
   auto [first, others] = selectHero(graph, offers, target, plan.rejections);
   std::vector<KernelPlan> kernels = {std::move(first)};
   for (FollowingKernel &next : others.following)
-    kernels.push_back({next.launch, {}, {}, std::move(next.plan), {}});
+    kernels.push_back({next.launch, {}, {}, std::move(next.plan)});
   for (const KernelPlan &kernel : kernels)
     if (const Dim3 &grid = kernel.launch.grid; grid.x > target.maxGridX || grid.y > target.maxGridY) {
       diagnostics.report(DiagnosticKind::UnsupportedFeature, graph.computation().root()->range(),

@@ -206,8 +206,7 @@ llvm::LogicalResult BoundMachine::boundArray(const HloInstruction &instr, llvm::
     return take(boundWindowSum(step));
   if (instr.opcode() == Opcode::Scatter && sums && operands.size() == 3 && !hasOpenElement(operands[1]))
     return take(boundScatterSum(step));
-  if (instr.opcode() == Opcode::Scatter && operands.size() == 3 && !hasOpenElement(operands[1]) &&
-      !instr.flag(AttributeKey::UniqueIndices)) {
+  if (instr.opcode() == Opcode::Scatter && operands.size() == 3 && !hasOpenElement(operands[1])) {
     if (overwrites(*function))
       return take(boundOverwritten(step));
     if (failed(boundByEnds(instr, operands, result)))

@@ -50,6 +50,8 @@ public:
         } else if (errors[i] > 0) {
           least = grid.nearest(least - errors[i]);
           greatest = grid.nearest(greatest + errors[i]);
+          if (std::isnan(least) || std::isnan(greatest)) // a type without infinity
+            setUnknown(least, greatest);
         }
       }
     }
@@ -71,9 +73,14 @@ private:
         errors[i] = count[i] < 2 ? 0 : std::numeric_limits<double>::infinity();
       return errors;
     }
-    auto magnitude = [](double x) { return std::fabs(x); };
+    // What is not finite, or a factor of zero, decides in any order, as long as the others stay in range.
+    auto magnitude = [&](double x) {
+      bool decides = !std::isfinite(x) || (multiplies && x == 0);
+      return decides ? (sums ? 0.0 : 1.0) : std::fabs(x);
+    };
     Literal first = mapped(partOf(into, part, numParts), magnitude);
     Literal terms = mapped(partOf(updates, part, numParts), magnitude);
+    Literal values = partOf(asBound(step.value), part, numParts);
     // What partial results reach at most and, of products, at least.
     Literal most = sums ? scattered(first, terms, std::plus<double>())
                         : scattered(mapped(first, atLeastOne), mapped(terms, atLeastOne), std::multiplies<double>());
@@ -85,7 +92,9 @@ private:
       double greatest = most.data<double>()[i];
       bool inRange = greatest < grid.largestNumber() / 2 &&
                      (sums || least.data<double>()[i] > 2 * grid.smallestNormalNumber());
-      double size = sums ? greatest : std::fabs(step.value.getDouble(int64_t(i)));
+      double value = values.data<double>()[i], size = sums ? greatest : std::fabs(value);
+      if (inRange && !std::isfinite(value))
+        continue;
       // The reference's own error and that of another order.
       double relative = std::expm1((count[i] + 1) * std::log1p(grid.unitRoundoff()));
       errors[i] = inRange ? 2 * relative * size : std::numeric_limits<double>::infinity();

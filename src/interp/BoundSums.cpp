@@ -9,6 +9,7 @@
 
 #include "interp/Accuracy.h"
 #include "interp/FloatGrid.h"
+#include "interp/Ops.h"
 #include "interp/LaneOp.h"
 #include "interp/Strided.h"
 
@@ -441,14 +442,17 @@ llvm::FailureOr<BoundsPtr> boundScatterSum(const BoundStep &step) {
       return llvm::failure();
     return asBound(*sums);
   };
-  llvm::FailureOr<Literal> low = scatter(into->low, updates->low), high = scatter(into->high, updates->high),
-                           magnitude = scatter(magnitudes(*into), magnitudes(*updates)),
-                           finite = scatter(finiteOnly(magnitudes(*into)), finiteOnly(magnitudes(*updates)));
-  if (failed(low) || failed(high) || failed(magnitude) || failed(finite))
+  llvm::FailureOr<Literal> low = scatter(into->low, updates->low), high = scatter(into->high, updates->high);
+  if (failed(low) || failed(high))
     return llvm::failure();
+  // In the type itself a sum of magnitudes soon stands still.
+  Literal magnitude =
+      scatterNumbers(step.instr, magnitudes(*into), indices, magnitudes(*updates), std::plus<double>());
+  Literal finite = scatterNumbers(step.instr, finiteOnly(magnitudes(*into)), indices, finiteOnly(magnitudes(*updates)),
+                                  std::plus<double>());
   FloatGrid grid(type);
   auto least = low->mutableData<double>(), greatest = high->mutableData<double>(),
-       sum = magnitude->mutableData<double>();
+       sum = magnitude.mutableData<double>();
   double quantum = std::min(lowestBitOf(into->low), lowestBitOf(updates->low));
   double roundings = sumRoundings(1 + double(indices.numElements()));
   auto made = std::make_shared<Bounds>(Bounds{Literal(low->shape()), Literal(low->shape())});
@@ -458,7 +462,7 @@ llvm::FailureOr<BoundsPtr> boundScatterSum(const BoundStep &step) {
     bool untouched = sum[i] == std::fabs(into->low.data<double>()[i]) && into->low.data<double>()[i] == least[i];
     double error = exact || untouched ? 0 : roundings * grid.unitRoundoff() * sum[i];
     SumEnds{grid, grid}.finish(step.value.getDouble(int64_t(i)), least[i], greatest[i], sum[i],
-                               finite->data<double>()[i], error, made->low.mutableData<double>()[i],
+                               finite.data<double>()[i], error, made->low.mutableData<double>()[i],
                                made->high.mutableData<double>()[i]);
   }
   return nullIfExact(std::move(made));

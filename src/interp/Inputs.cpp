@@ -207,7 +207,7 @@ private:
     int64_t count = literal.numElements(), limit = indexLimit();
     std::vector<int64_t> values(size_t(count), 0);
     // Where a scatter has too few places, the windows that are left over lie outside: they keep the promise.
-    if (int64_t highest = int64_t(llvm::maskTrailingOnes<uint64_t>(std::min(bitWidth(type), 32u) - 1));
+    if (int64_t highest = int64_t(llvm::maskTrailingOnes<uint64_t>(std::min(bitWidth(type) - isSigned(type), 31u)));
         demand.unique && demand.isScattered && count <= highest)
       limit = std::max(limit, count);
     if (demand.unique && count <= limit && limit <= maxShuffled) {

@@ -67,7 +67,7 @@ struct KernelPlan {
   std::vector<Shape> scratch; ///< what lies in scratch memory
   HeroPlan plan;
   uint32_t bufferAlignment = 16; ///< of all buffers, in bytes: the widest access may start where they do
-  std::optional<EarlierValue> makes; ///< nothing: the outputs of the fusion
+  std::optional<EarlierValue> makes = std::nullopt; ///< nothing: the outputs of the fusion
 
   Hero hero() const { return Hero(plan.index()); }
   std::string toString() const;

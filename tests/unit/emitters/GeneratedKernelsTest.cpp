@@ -21,6 +21,7 @@ struct Reached {
   unsigned segments = 0;                     ///< most that a concatenate has
   std::set<unsigned> segmentWidths;          ///< elements a thread, of concatenates
   std::set<unsigned> rowThreads;             ///< of row reductions
+  std::set<ScatterPlan::Access> scatterAccesses;
   unsigned claimed = 0;                      ///< outputs of which the text says that they lie where an operand does
   unsigned inPlace = 0;                      ///< outputs that do, as the text says or in a donated parameter
   unsigned donated = 0;
@@ -39,6 +40,8 @@ void count(const TransposePlan &plan, Reached &reached) {
   if (plan.inputDims[plan.rowDim()] % plan.tile || plan.inputDims[plan.columnDim()] % plan.tile)
     reached.partTiles.insert(plan.tile);
 }
+
+void count(const ScatterPlan &plan, Reached &reached) { reached.scatterAccesses.insert(plan.access); }
 
 /// Reached by none of these modules: an update is rarely all that an output is, and few fusions have two slices. Files
 /// of tests/diff have them.
