@@ -15,7 +15,6 @@ using namespace mlir;
 namespace hloc {
 namespace {
 
-constexpr int64_t sectorBits = 256;
 /// An instruction read in more ways than this is followed in so many: their number can double with each instruction.
 constexpr size_t maxReads = 8;
 /// Arrays looked at: what a loop touches beyond that does not change the average.
