@@ -210,7 +210,8 @@ KernelSpec describeKernel(const FusionGraph &graph, const FusionPlan &plan, cons
   spec.hero = text(kernel.hero()).str();
   spec.plan = kernel.toString();
   spec.rejections = plan.rejections;
-  KernelTraffic traffic = visitHero(kernel.plan, [&](const auto &own) { return trafficOf(own, kernel.graphOf(graph)); });
+  KernelTraffic traffic =
+      visitHero(kernel.plan, [&](const auto &own) { return trafficOf(own, kernel.graphOf(graph)); });
   spec.bytesRead = traffic.read;
   spec.bytesWritten = traffic.written;
   return spec;

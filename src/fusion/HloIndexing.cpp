@@ -297,15 +297,17 @@ const HloInstruction &behindTuple(const HloInstruction &instr) {
 }
 
 GatherDims gatherDims(const HloInstruction &gather) {
-  return windowDims(gather, {AttributeKey::OffsetDims, AttributeKey::CollapsedSliceDims, AttributeKey::StartIndexMap,
-                             AttributeKey::OperandBatchingDims, AttributeKey::StartIndicesBatchingDims},
+  return windowDims(gather,
+                    {AttributeKey::OffsetDims, AttributeKey::CollapsedSliceDims, AttributeKey::StartIndexMap,
+                     AttributeKey::OperandBatchingDims, AttributeKey::StartIndicesBatchingDims},
                     gather.shape().rank());
 }
 
 GatherDims scatterDims(const HloInstruction &scatter) {
-  return windowDims(scatter, {AttributeKey::UpdateWindowDims, AttributeKey::InsertedWindowDims,
-                              AttributeKey::ScatterDimsToOperandDims, AttributeKey::InputBatchingDims,
-                              AttributeKey::ScatterIndicesBatchingDims},
+  return windowDims(scatter,
+                    {AttributeKey::UpdateWindowDims, AttributeKey::InsertedWindowDims,
+                     AttributeKey::ScatterDimsToOperandDims, AttributeKey::InputBatchingDims,
+                     AttributeKey::ScatterIndicesBatchingDims},
                     scatter.operands().back()->shape().rank());
 }
 

@@ -83,8 +83,8 @@ const char *whyNotAtomic(const HloInstruction &hero) {
   return nullptr;
 }
 
-/// Neighbouring elements of a window, in the memory of `updates`, that are neighbours in `array` as well, and begin at a
-/// multiple of their number there.
+/// Neighbouring elements of a window, in the memory of `updates`, that are neighbours in `array` as well, and begin at
+/// a multiple of their number there.
 int64_t neighbours(const GatherDims &dims, const Shape &updates, const Shape &array) {
   auto larger = [](const Shape &shape) {
     llvm::SmallVector<int64_t> order;
@@ -274,9 +274,8 @@ HeroMatch<ScatterPlan> matchHero<ScatterPlan>(const FusionGraph &graph, const Fu
   for (unsigned i = 0; i < plan.outputs.size(); ++i)
     overwrites &= returnsUpdate(*hero.computation(AttributeKey::ToApply), i);
   // Of elements that share a byte, not even the own one can be read while others write theirs.
-  bool shareBytes = llvm::any_of(llvm::seq<unsigned>(0, plan.outputs.size()), [&](unsigned i) {
-    return deviceBits(hero.resultShape(i).elementType()) < 8;
-  });
+  bool shareBytes = llvm::any_of(llvm::seq<unsigned>(0, plan.outputs.size()),
+                                 [&](unsigned i) { return deviceBits(hero.resultShape(i).elementType()) < 8; });
   if (placesAreDistinct(hero, dims, plan.space.dims()) && (overwrites || !shareBytes))
     plan.access = overwrites ? Access::Store : Access::Plain;
   else if (const char *why = whyNotAtomic(hero))
@@ -287,9 +286,8 @@ HeroMatch<ScatterPlan> matchHero<ScatterPlan>(const FusionGraph &graph, const Fu
     bool offered = output.parameter && output.root < offers.size() && offers[output.root] == output.parameter;
     if (!offered || llvm::is_contained(taken, *output.parameter))
       continue;
-    bool alone = llvm::count_if(plan.outputs, [&](const Output &other) {
-                   return other.parameter == output.parameter;
-                 }) == 1;
+    bool alone =
+        llvm::count_if(plan.outputs, [&](const Output &other) { return other.parameter == output.parameter; }) == 1;
     output.inPlace = alone && !isReadElsewhere(graph, hero, *output.parameter);
     taken.push_back(*output.parameter);
   }

@@ -33,8 +33,8 @@ class OrderErrors {
 public:
   OrderErrors(const BoundStep &step, Opcode opcode)
       : step(step), opcode(opcode), grid(componentType(step.value.shape().elementType())),
-        numParts(isComplex(step.value.shape().elementType()) ? 2 : 1),
-        into(asBound(step.operands[0].array())), updates(asBound(step.operands[2].array())),
+        numParts(isComplex(step.value.shape().elementType()) ? 2 : 1), into(asBound(step.operands[0].array())),
+        updates(asBound(step.operands[2].array())),
         hits(scattered(mapped(partOf(into, 0, numParts), [](double) { return 0.0; }),
                        mapped(partOf(updates, 0, numParts), [](double) { return 1.0; }), std::plus<double>())) {}
 
@@ -67,7 +67,8 @@ private:
     auto count = hits.data<double>();
     std::vector<double> errors(count.size(), 0);
     bool known = !step.operands[0].bounds && !step.operands[2].bounds;
-    bool sums = opcode == Opcode::Add || opcode == Opcode::Subtract, multiplies = opcode == Opcode::Multiply && numParts == 1;
+    bool sums = opcode == Opcode::Add || opcode == Opcode::Subtract,
+         multiplies = opcode == Opcode::Multiply && numParts == 1;
     if (!known || (!sums && !multiplies)) {
       for (size_t i = 0; i < errors.size(); ++i)
         errors[i] = count[i] < 2 ? 0 : std::numeric_limits<double>::infinity();
@@ -84,14 +85,14 @@ private:
     // What partial results reach at most and, of products, at least.
     Literal most = sums ? scattered(first, terms, std::plus<double>())
                         : scattered(mapped(first, atLeastOne), mapped(terms, atLeastOne), std::multiplies<double>());
-    Literal least = sums ? most
-                         : scattered(mapped(first, atMostOne), mapped(terms, atMostOne), std::multiplies<double>());
+    Literal least =
+        sums ? most : scattered(mapped(first, atMostOne), mapped(terms, atMostOne), std::multiplies<double>());
     for (size_t i = 0; i < errors.size(); ++i) {
       if (count[i] < 2)
         continue;
       double greatest = most.data<double>()[i];
-      bool inRange = greatest < grid.largestNumber() / 2 &&
-                     (sums || least.data<double>()[i] > 2 * grid.smallestNormalNumber());
+      bool inRange =
+          greatest < grid.largestNumber() / 2 && (sums || least.data<double>()[i] > 2 * grid.smallestNormalNumber());
       double value = values.data<double>()[i], size = sums ? greatest : std::fabs(value);
       if (inRange && !std::isfinite(value))
         continue;

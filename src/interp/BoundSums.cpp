@@ -9,8 +9,8 @@
 
 #include "interp/Accuracy.h"
 #include "interp/FloatGrid.h"
-#include "interp/Ops.h"
 #include "interp/LaneOp.h"
+#include "interp/Ops.h"
 #include "interp/Strided.h"
 
 #include <bit>
@@ -446,8 +446,7 @@ llvm::FailureOr<BoundsPtr> boundScatterSum(const BoundStep &step) {
   if (failed(low) || failed(high))
     return llvm::failure();
   // In the type itself a sum of magnitudes soon stands still.
-  Literal magnitude =
-      scatterNumbers(step.instr, magnitudes(*into), indices, magnitudes(*updates), std::plus<double>());
+  Literal magnitude = scatterNumbers(step.instr, magnitudes(*into), indices, magnitudes(*updates), std::plus<double>());
   Literal finite = scatterNumbers(step.instr, finiteOnly(magnitudes(*into)), indices, finiteOnly(magnitudes(*updates)),
                                   std::plus<double>());
   FloatGrid grid(type);

@@ -201,8 +201,7 @@ private:
 /// The combiner on windows, in lanes.
 class CombineByFunction {
 public:
-  CombineByFunction(ScalarFunction &function, llvm::ArrayRef<Literal> results,
-                    llvm::ArrayRef<const Literal *> updates)
+  CombineByFunction(ScalarFunction &function, llvm::ArrayRef<Literal> results, llvm::ArrayRef<const Literal *> updates)
       : function(function), n(unsigned(results.size())), lanes(2 * n), combined(n) {
     for (unsigned i = 0; i < n; ++i) {
       types.push_back(results[i].shape().elementType());

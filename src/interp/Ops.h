@@ -26,8 +26,8 @@ llvm::FailureOr<Value> evaluateGetDimensionSize(Step &step);
 // Gather.cpp, Sort.cpp
 llvm::FailureOr<Value> evaluateGather(Step &step);
 llvm::FailureOr<Value> evaluateScatter(Step &step);
-/// Of a scatter that overwrites, in whatever order: the least or greatest value that an element may end with. `into` and
-/// `updates` are bounds.
+/// Of a scatter that overwrites, in whatever order: the least or greatest value that an element may end with. `into`
+/// and `updates` are bounds.
 Literal endsOfOverwritten(const HloInstruction &scatter, Literal into, const Literal &indices, const Literal &updates,
                           bool highest);
 /// A scatter of f64 by any function.

@@ -1,5 +1,6 @@
 #include "passes/LowerAtomic.h"
 
+#include "passes/GlobalUpdates.h"
 #include "passes/PassDetail.h"
 
 #include "mlir/IR/Matchers.h"
@@ -54,164 +55,6 @@ Value narrowed(Value wide, Type type, OpBuilder &builder) {
     return {};
   return arith::ConstantOp::create(builder, wide.getLoc(), FloatAttr::get(type, constant));
 }
-
-/// What PTX calls the reduction, with its type: `add.f32`; empty if there is none.
-std::string reductionName(LLVM::AtomicBinOp kind, Type type) {
-  using Kind = LLVM::AtomicBinOp;
-  unsigned bits = type.getIntOrFloatBitWidth();
-  if (kind == Kind::fadd)
-    return type.isF32() ? "add.f32" : type.isF64() ? "add.f64" : "";
-  if (!isa<IntegerType>(type) || (bits != 32 && bits != 64))
-    return "";
-  auto named = [&](const char *operation, const char *kindOfBits) {
-    return (Twine(operation) + "." + kindOfBits + Twine(bits)).str();
-  };
-  switch (kind) {
-  case Kind::add:
-    return named("add", "u");
-  case Kind::_and:
-    return named("and", "b");
-  case Kind::_or:
-    return named("or", "b");
-  case Kind::_xor:
-    return named("xor", "b");
-  case Kind::max:
-    return named("max", "s");
-  case Kind::min:
-    return named("min", "s");
-  case Kind::umax:
-    return named("max", "u");
-  case Kind::umin:
-    return named("min", "u");
-  default:
-    return "";
-  }
-}
-
-/// The constraint of a register that holds a value of the type.
-char registerOf(Type type) {
-  if (type.isF32())
-    return 'f';
-  if (type.isF64())
-    return 'd';
-  unsigned bits = isa<LLVM::LLVMPointerType>(type) ? 64 : type.getIntOrFloatBitWidth();
-  return bits == 64 ? 'l' : bits == 32 ? 'r' : 'h';
-}
-
-/// Emits reductions and relaxed stores on the elements behind one pointer to global memory. Nothing is returned, so
-/// these are `red`, never `atom`; LLVM has neither that, nor vectors of either.
-class GlobalUpdates {
-public:
-  GlobalUpdates(Value pointer, MemoryBuilder &memory, OpBuilder &builder, Location loc, int64_t computeCapability)
-      : memory(memory), builder(builder), loc(loc), computeCapability(computeCapability),
-        // Kernel arguments point to global memory.
-        pointer(LLVM::AddrSpaceCastOp::create(
-            builder, loc, LLVM::LLVMPointerType::get(builder.getContext(), globalAddressSpace), pointer)) {}
-
-  /// `red.OPERATION` with these operands at element `index`.
-  void reduce(const Twine &operation, Value index, Type element, ArrayRef<Value> operands) {
-    emit(("red.relaxed.gpu.global." + operation).str(), memory.address(pointer, index, element), operands);
-  }
-
-  /// One reduction of an element.
-  bool reduceOne(LLVM::AtomicBinOp kind, Value index, Value operand) {
-    std::string name = reductionName(kind, operand.getType());
-    if (name.empty())
-      return false;
-    reduce(name, index, operand.getType(), operand);
-    return true;
-  }
-
-  /// Adds to a 16-bit float through the pair that it is part of: the addition of one alone is a loop on all targets. The
-  /// other is added -0 to, which changes nothing.
-  void addHalf(Value index, Value operand) {
-    Type type = operand.getType(), i16 = builder.getI16Type(), i32 = builder.getI32Type();
-    auto [word, shift] = memory.packedWord(pointer, index, ElementStorage(type));
-    Value bits = arith::BitcastOp::create(builder, loc, i16, operand);
-    Value flipped = arith::XOrIOp::create(builder, loc, bits, arith::ConstantIntOp::create(builder, loc, i16, 0x8000));
-    Value wide = arith::ExtUIOp::create(builder, loc, i32, flipped);
-    Value placed = arith::ShLIOp::create(builder, loc, wide, shift);
-    Value zeros = arith::ConstantIntOp::create(builder, loc, i32, 0x80008000);
-    Value pair = arith::XOrIOp::create(builder, loc, placed, zeros);
-    emit("red.relaxed.gpu.global.add.noftz." + pairName(type), word, pair);
-  }
-
-  bool hasPairs(Type type) const { return type.isF16() || (type.isBF16() && computeCapability >= 90); }
-  static std::string pairName(Type type) { return type.isF16() ? "f16x2" : "bf16x2"; }
-
-  /// Adds `operands`, the elements from `index` on, where so many lie aligned.
-  void addVector(Value index, ArrayRef<Value> operands) {
-    Type type = operands.front().getType();
-    if (operands.size() == 1) {
-      if (!reduceOne(LLVM::AtomicBinOp::fadd, index, operands.front()))
-        addHalf(index, operands.front());
-      return;
-    }
-    std::string vector = "v" + std::to_string(operands.size());
-    if (type.isF32())
-      return reduce("add." + vector + ".f32", index, type, operands);
-    SmallVector<Value> words = asWords(operands, 32);
-    vector = words.size() == 1 ? "" : "v" + std::to_string(words.size()) + ".";
-    reduce("add.noftz." + vector + pairName(type), index, type, words);
-  }
-
-  void store(Value index, ArrayRef<Value> elements) {
-    ElementStorage storage(elements.front().getType());
-    SmallVector<Value> stored;
-    for (Value element : elements)
-      stored.push_back(memory.toMemory(element, storage));
-    Value address = memory.address(pointer, index, storage.memory);
-    unsigned bits = unsigned(elements.size()) * storage.bits;
-    SmallVector<Value> words = asWords(stored, std::min(bits, storage.bits == 64 ? 64u : 32u));
-    std::string width = std::to_string(words.front().getType().getIntOrFloatBitWidth());
-    std::string vector = words.size() == 1 ? "" : "v" + std::to_string(words.size()) + ".";
-    if (width == "8") { // there are no registers of that size
-      words.front() = arith::ExtUIOp::create(builder, loc, builder.getI16Type(), words.front());
-    }
-    emit("st.relaxed.gpu.global." + vector + "b" + width, address, words);
-  }
-
-private:
-  static constexpr unsigned globalAddressSpace = 1;
-
-  /// The bits of neighbouring elements in words of `wordBits`.
-  SmallVector<Value> asWords(ArrayRef<Value> elements, unsigned wordBits) {
-    Type element = elements.front().getType(), word = builder.getIntegerType(wordBits);
-    bool isPair = isa<VectorType>(element); // a complex number
-    int64_t perElement = isPair ? 2 : 1;
-    Type part = isPair ? cast<VectorType>(element).getElementType() : element;
-    int64_t bits = int64_t(elements.size()) * perElement * part.getIntOrFloatBitWidth();
-    auto from = VectorType::get({int64_t(elements.size()) * perElement}, part);
-    auto to = VectorType::get({bits / wordBits}, word);
-    Value whole = isPair ? elements.front() : vector::FromElementsOp::create(builder, loc, from, elements).getResult();
-    Value cast = vector::BitCastOp::create(builder, loc, to, whole);
-    SmallVector<Value> words;
-    for (int64_t i = 0; i < to.getNumElements(); ++i)
-      words.push_back(vector::ExtractOp::create(builder, loc, cast, i));
-    return words;
-  }
-
-  void emit(const std::string &instruction, Value address, ArrayRef<Value> operands) {
-    SmallVector<Value> all = {address};
-    std::string list, constraints = "l";
-    for (auto [i, operand] : llvm::enumerate(operands)) {
-      all.push_back(operand);
-      list += (i ? ", $" : "$") + std::to_string(i + 1);
-      constraints += std::string(",") + registerOf(operand.getType());
-    }
-    if (operands.size() > 1)
-      list = "{" + list + "}";
-    LLVM::InlineAsmOp::create(builder, loc, TypeRange(), all, instruction + " [$0], " + list + ";",
-                              constraints + ",~{memory}", /*has_side_effects=*/true, /*is_align_stack=*/false,
-                              LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
-  }
-
-  MemoryBuilder &memory;
-  OpBuilder &builder;
-  Location loc;
-  int64_t computeCapability;
-  Value pointer;
-};
 
 class CasLoop {
 public:
@@ -371,16 +214,15 @@ void updateExtremum(bool isMax, Value x, Value pointer, Value index, MemoryBuild
   Value seen = LLVM::LoadOp::create(builder, loc, type, address, bits / 8, /*isVolatile=*/false,
                                     /*isNonTemporal=*/false, /*isInvariant=*/false, /*isInvariantGroup=*/false,
                                     LLVM::AtomicOrdering::monotonic, scope);
-  Value matters = arith::AndIOp::create(
-      builder, loc, compare(arith::CmpFPredicate::ORD, seen, seen),
-      compare(isMax ? arith::CmpFPredicate::ULE : arith::CmpFPredicate::UGE, seen, x));
+  Value matters =
+      arith::AndIOp::create(builder, loc, compare(arith::CmpFPredicate::ORD, seen, seen),
+                            compare(isMax ? arith::CmpFPredicate::ULE : arith::CmpFPredicate::UGE, seen, x));
   auto update = scf::IfOp::create(builder, loc, matters, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(update.thenBlock());
   APFloat nan = APFloat::getQNaN(cast<FloatType>(type).getFloatSemantics(), /*Negative=*/!isMax);
   Value winner = arith::ConstantOp::create(builder, loc, FloatAttr::get(type, nan));
-  Value settled =
-      arith::SelectOp::create(builder, loc, compare(arith::CmpFPredicate::UNO, x, x), winner, x);
+  Value settled = arith::SelectOp::create(builder, loc, compare(arith::CmpFPredicate::UNO, x, x), winner, x);
   Value pattern = arith::BitcastOp::create(builder, loc, integer, settled);
   Value zero = arith::ConstantIntOp::create(builder, loc, integer, 0);
   Value isPositive = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge, pattern, zero);

@@ -52,8 +52,7 @@ public:
 
   /// Parts of `size` elements from `index` on that are aligned to their size: offset and size, at most `together`.
   llvm::SmallVector<std::pair<int64_t, int64_t>> alignedParts(mlir::Value pointer, const xla_gpu::AppliedMap &index,
-                                                              int64_t size, mlir::Type element,
-                                                              int64_t together) const;
+                                                              int64_t size, mlir::Type element, int64_t together) const;
   /// `index + offset`.
   mlir::Value offsetIndex(const xla_gpu::AppliedMap &index, int64_t offset);
 

@@ -341,8 +341,8 @@ private:
     Type element = atomic.current().getType();
     std::optional<NativeUpdate> update = matchNativeUpdate(atomic);
     bool sums = update && update->kind == Kind::fadd && (element.isF32() || element.isF16() || element.isBF16());
-    bool exchanges = update && update->kind == Kind::xchg && element.isIntOrFloat() &&
-                     element.getIntOrFloatBitWidth() >= 8;
+    bool exchanges =
+        update && update->kind == Kind::xchg && element.isIntOrFloat() && element.getIntOrFloatBitWidth() >= 8;
     if (!sums && !exchanges)
       return false;
     std::optional<Collected> all = collectUpdates(atomic, atomic.getInput(), atomic.getIndices(), update->operand);

@@ -86,10 +86,11 @@ struct UpdateSlicePlan {
 };
 
 /// A scatter into arrays that lie where the outputs do: one thread for each few elements of the updates, whose windows
-/// are left out as a whole if they are not inside. An output that does not take its operand's place is made before, as a
-/// copy of it, a fill, or by another kernel.
+/// are left out as a whole if they are not inside. An output that does not take its operand's place is made before, as
+/// a copy of it, a fill, or by another kernel.
 ///
-///   scatter(f32[8192,256] parameter, s32[4096,1], f32[4096,1,256]): 4 neighbours of one window for each of 262144 threads
+///   scatter(f32[8192,256] parameter, s32[4096,1], f32[4096,1,256]): 4 neighbours of one window for each of 262144
+///   threads
 struct ScatterPlan {
   /// How an update meets what is there.
   enum class Access {

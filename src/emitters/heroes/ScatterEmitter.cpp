@@ -30,8 +30,10 @@ public:
     ArrayRef<int64_t> sizes = plan.space.dims();
     for (unsigned dim = 0; dim < dims.component.size(); ++dim)
       if (dims.component[dim] >= 0)
-        starts.push_back({dim, plan.hero->resultShape().dim(dim) - dims.windowSize(dim, sizes),
-                          {plan.hero->operand(numOutputs), 0, scatterIndexMap(*plan.hero, dims.component[dim], context)}});
+        starts.push_back(
+            {dim,
+             plan.hero->resultShape().dim(dim) - dims.windowSize(dim, sizes),
+             {plan.hero->operand(numOutputs), 0, scatterIndexMap(*plan.hero, dims.component[dim], context)}});
   }
 
   llvm::LogicalResult emit() {
@@ -75,7 +77,8 @@ private:
       SmallVector<Value> begins = emitStarts(at);
       // Before it is known whether they are needed: loads that wait for nothing.
       SmallVector<Value> updates(kernel.call(functions.front(), at));
-      return ifInside(begins, carried, [&](ValueRange window) { return emitElement(at, window, updates, carried, carried); });
+      return ifInside(begins, carried,
+                      [&](ValueRange window) { return emitElement(at, window, updates, carried, carried); });
     });
   }
 

@@ -22,8 +22,8 @@ struct Reached {
   std::set<unsigned> segmentWidths;          ///< elements a thread, of concatenates
   std::set<unsigned> rowThreads;             ///< of row reductions
   std::set<ScatterPlan::Access> scatterAccesses;
-  unsigned claimed = 0;                      ///< outputs of which the text says that they lie where an operand does
-  unsigned inPlace = 0;                      ///< outputs that do, as the text says or in a donated parameter
+  unsigned claimed = 0; ///< outputs of which the text says that they lie where an operand does
+  unsigned inPlace = 0; ///< outputs that do, as the text says or in a donated parameter
   unsigned donated = 0;
 };
 
