@@ -115,51 +115,151 @@ FunctionEmitter::Result FunctionEmitter::emitReduction(const HloInstruction &ins
   return Values(results->begin(), results->end());
 }
 
-FunctionEmitter::Result FunctionEmitter::emitDot(const HloInstruction &instr, ValueRange indices) {
-  ElementType type = instr.shape().elementType();
-  std::optional<OperandIndexing> left = operandIndexing(instr, 0, b.getContext());
-  std::optional<OperandIndexing> right = operandIndexing(instr, 1, b.getContext());
-  auto operandAt = [&](unsigned number, ValueRange at) -> llvm::FailureOr<Value> {
-    const HloInstruction &operand = *instr.operand(number);
-    llvm::FailureOr<Value> value = emitOne(operand, at);
-    if (failed(value))
-      return failure();
-    locate(instr);
-    Value converted = convertElement(b, *value, operand.shape().elementType(), type);
-    return isFloat(type) ? toCompute(b, converted, type) : converted;
-  };
-  auto multiplyAdd = [&](Value sum, Value x, Value y) -> Value {
+namespace {
+
+/// Arithmetic of sums of products whose result has one element type: floats in their compute type.
+class ProductArithmetic {
+public:
+  ProductArithmetic(CodeBuilder &b, ElementType type) : b(b), type(type) {}
+
+  Value zero() {
     if (isFloat(type))
-      return b.addF(sum, b.mulF(x, y));
+      return b.floating(computeType(type, b.getContext()), 0.0);
+    return convertElement(b, b.boolean(false), ElementType::Pred, type);
+  }
+  Value factor(Value value, ElementType from) {
+    Value converted = convertElement(b, value, from, type);
+    return isFloat(type) ? toCompute(b, converted, type) : converted;
+  }
+  Value multiply(Value x, Value y) {
+    if (isFloat(type))
+      return b.mulF(x, y);
     if (isComplex(type))
-      return complexArithmetic(b, Opcode::Add, sum, complexArithmetic(b, Opcode::Multiply, x, y));
-    if (isPred(type))
-      return b.orI(sum, b.andI(x, y));
-    return b.addI(sum, b.mulI(x, y));
-  };
+      return complexArithmetic(b, Opcode::Multiply, x, y);
+    return isPred(type) ? b.andI(x, y) : b.mulI(x, y);
+  }
+  Value add(Value x, Value y) {
+    if (isFloat(type))
+      return b.addF(x, y);
+    if (isComplex(type))
+      return complexArithmetic(b, Opcode::Add, x, y);
+    return isPred(type) ? b.orI(x, y) : b.addI(x, y);
+  }
+  Value result(Value sum) { return isFloat(type) ? fromCompute(b, sum, type) : sum; }
+
+private:
+  CodeBuilder &b;
+  ElementType type;
+};
+
+} // namespace
+
+/// dot, scaled-dot and convolution: the map of the first operand says what is summed, those of all operands have the
+/// same range variables. The operands are factors.
+FunctionEmitter::Result FunctionEmitter::emitProducts(const HloInstruction &instr, ValueRange indices) {
+  if (instr.opcode() == Opcode::Convolution && instr.numOperands() != 2)
+    return unsupportedFeature(instr, "a convolution of sparse operands");
+  ProductArithmetic arithmetic(b, instr.shape().elementType());
+  std::vector<IndexingMap> maps;
+  bool isEmpty = false;
+  for (unsigned i = 0; i < instr.numOperands(); ++i) {
+    maps.push_back(operandIndexing(instr, i, b.getContext())->map);
+    isEmpty |= maps.back().isKnownEmpty() || instr.operand(i)->shape().numElements() == 0;
+  }
   locate(instr);
-  Value zero;
-  if (isFloat(type))
-    zero = b.floating(computeType(type, b.getContext()), 0.0);
-  else
-    zero = convertElement(b, b.boolean(false), ElementType::Pred, type);
-  if (instr.operand(0)->shape().numElements() == 0)
-    return Values{isFloat(type) ? fromCompute(b, zero, type) : zero};
-  auto results =
-      sequentialLoop(b, left->map, indices, zero, [&](ValueRange ranges, ValueRange at, ValueRange carried) -> Result {
+  Value zero = arithmetic.zero();
+  if (isEmpty)
+    return Values{arithmetic.result(zero)};
+  auto results = sequentialLoop(
+      b, maps.front(), indices, zero, [&](ValueRange ranges, ValueRange at, ValueRange carried) -> Result {
         SmallVector<Value> variables(indices);
         llvm::append_range(variables, ranges);
-        llvm::FailureOr<Value> x = operandAt(0, at);
-        if (failed(x))
-          return failure();
-        llvm::FailureOr<Value> y = operandAt(1, applyMap(b, right->map, variables));
-        if (failed(y))
-          return failure();
-        return Values{multiplyAdd(carried[0], *x, *y)};
+        Value product;
+        for (auto [i, operand] : llvm::enumerate(instr.operands())) {
+          llvm::FailureOr<Value> value =
+              emitOne(*operand, i == 0 ? SmallVector<Value>(at) : applyMap(b, maps[i], variables));
+          if (failed(value))
+            return failure();
+          locate(instr);
+          Value factor = arithmetic.factor(*value, operand->shape().elementType());
+          product = product ? arithmetic.multiply(product, factor) : factor;
+        }
+        return Values{arithmetic.add(carried[0], product)};
       });
   if (failed(results))
     return failure();
-  return Values{isFloat(type) ? fromCompute(b, results->front(), type) : results->front()};
+  return Values{arithmetic.result(results->front())};
+}
+
+/// Element p of the result: `scatter` of the initial value and, in order, the sources of which p is the element of
+/// their window that `select` prefers. Every element asks the windows that contain it.
+FunctionEmitter::Result FunctionEmitter::emitSelectAndScatter(const HloInstruction &instr, ValueRange indices) {
+  const HloInstruction &source = *instr.operand(1);
+  for (AttributeKey key : {AttributeKey::Select, AttributeKey::Scatter})
+    for (const HloInstruction *parameter : instr.computation(key)->parameters())
+      if (!parameter->shape().isArray() || parameter->shape().elementType() != instr.shape().elementType() ||
+          source.shape().elementType() != instr.shape().elementType())
+        return unsupportedFeature(instr, "a `select-and-scatter` of several element types");
+  llvm::FailureOr<Value> init = emitOne(*instr.operand(2), {});
+  if (failed(init))
+    return failure();
+  IndexingMap sources = sourcesOfElement(instr, b.getContext()), elements = elementsOfSource(instr, b.getContext());
+  if (sources.isKnownEmpty() || elements.isKnownEmpty())
+    return Values{*init};
+  locate(instr);
+  auto results =
+      sequentialLoop(b, sources, indices, *init, [&](ValueRange, ValueRange window, ValueRange carried) -> Result {
+        llvm::FailureOr<Value> chosen = emitIsSelected(instr, elements, window, indices);
+        if (failed(chosen))
+          return failure();
+        return emitIf(
+            *chosen, carried[0].getType(),
+            [&]() -> Result {
+              llvm::FailureOr<Value> value = emitOne(source, window);
+              if (failed(value))
+                return failure();
+              locate(instr);
+              return emitScalarComputation(*instr.computation(AttributeKey::Scatter), {carried[0], *value}, b,
+                                           code.diagnostics);
+            },
+            [&]() -> Result { return Values{carried[0]}; });
+      });
+  if (failed(results))
+    return failure();
+  return Values{results->front()};
+}
+
+/// Is the element at `indices` the one that the window of the source at `window` selects? The first of those that none
+/// after them is preferred to.
+llvm::FailureOr<Value> FunctionEmitter::emitIsSelected(const HloInstruction &instr, const IndexingMap &elements,
+                                                       ValueRange window, ValueRange indices) {
+  const HloInstruction &operand = *instr.operand(0);
+  ElementType type = operand.shape().elementType();
+  // What is selected so far: nothing yet, its value, whether it is the element.
+  SmallVector<Value> inits = {b.boolean(false), convertElement(b, b.boolean(false), ElementType::Pred, type),
+                              b.boolean(false)};
+  auto results =
+      sequentialLoop(b, elements, window, inits, [&](ValueRange, ValueRange at, ValueRange carried) -> Result {
+        llvm::FailureOr<Value> value = emitOne(operand, at);
+        if (failed(value))
+          return failure();
+        locate(instr);
+        Result keeps =
+            emitScalarComputation(*instr.computation(AttributeKey::Select), {carried[1], *value}, b, code.diagnostics);
+        if (failed(keeps))
+          return failure();
+        Value isIt;
+        for (auto [index, own] : llvm::zip_equal(at, indices)) {
+          Value same = b.cmpI(CodeBuilder::IPred::eq, index, own);
+          isIt = isIt ? b.andI(isIt, same) : same;
+        }
+        Value stays = b.andI(carried[0], keeps->front());
+        return Values{b.boolean(true), b.select(stays, carried[1], *value),
+                      b.select(stays, carried[2], isIt ? isIt : b.boolean(true))};
+      });
+  if (failed(results))
+    return failure();
+  return (*results)[2];
 }
 
 FunctionEmitter::Result FunctionEmitter::emitUpdate(const HloInstruction &instr, const GatherDims &dims,

@@ -87,11 +87,14 @@ private:
   Result emitReduction(const HloInstruction &instr, mlir::ValueRange indices);
   Result emitNarrowSum(const HloInstruction &instr, mlir::Value init, const IndexingMap &elements,
                        mlir::ValueRange indices);
-  Result emitDot(const HloInstruction &instr, mlir::ValueRange indices);
   Result emitScatter(const HloInstruction &instr, mlir::ValueRange indices);
   /// What `current` becomes at `indices` by the update whose window is `window` (an index of it in the updates).
   Result emitUpdate(const HloInstruction &instr, const GatherDims &dims, mlir::ValueRange indices,
                     mlir::ValueRange window, mlir::ValueRange current);
+  Result emitProducts(const HloInstruction &instr, mlir::ValueRange indices);
+  Result emitSelectAndScatter(const HloInstruction &instr, mlir::ValueRange indices);
+  llvm::FailureOr<mlir::Value> emitIsSelected(const HloInstruction &instr, const IndexingMap &elements,
+                                              mlir::ValueRange window, mlir::ValueRange indices);
 
   Result unsupportedFeature(const HloInstruction &instr, const llvm::Twine &what);
   void locate(const HloInstruction &instr);

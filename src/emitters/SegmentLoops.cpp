@@ -94,8 +94,7 @@ private:
 } // namespace
 
 void emitSegments(ArrayRef<SegmentLoop> segments, KernelBuilder &kernel, SegmentBody body) {
-  SmallVector<Value> outputs =
-      SegmentEmitter(segments, kernel, body).emitRange(0, segments.size(), kernel.outputs());
+  SmallVector<Value> outputs = SegmentEmitter(segments, kernel, body).emitRange(0, segments.size(), kernel.outputs());
   kernel.outputs().assign(outputs.begin(), outputs.end());
 }
 

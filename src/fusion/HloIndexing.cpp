@@ -270,6 +270,10 @@ std::optional<IndexingMap> staticMap(const HloInstruction &instr, unsigned opera
     return reduceWindowMap(instr, operand, context);
   case Opcode::Dot:
     return dotMap(instr, operand, context);
+  case Opcode::ScaledDot:
+    return operand < 2 ? dotMap(instr, operand, context) : scaleMap(instr, operand, context);
+  case Opcode::Convolution:
+    return convolutionMap(instr, operand, context);
   default:
     return std::nullopt;
   }

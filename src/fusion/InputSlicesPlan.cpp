@@ -241,8 +241,7 @@ private:
     const SliceWindow &first = plan.windows[windows.front()];
     bool sameSteps = llvm::all_of(windows, [&](unsigned number) {
       const SliceWindow &window = plan.windows[number];
-      return window.strides == first.strides &&
-             llvm::all_of(llvm::seq(window.starts.size()), [&](size_t i) {
+      return window.strides == first.strides && llvm::all_of(llvm::seq(window.starts.size()), [&](size_t i) {
                return (window.starts[i] - first.starts[i]) % window.strides[i] == 0;
              });
     });
@@ -325,9 +324,8 @@ private:
   static bool joins(const Box &a, const Box &b, unsigned dim) {
     if (a.windows != b.windows || a.starts[dim] + a.sizes[dim] != b.starts[dim])
       return false;
-    return llvm::all_of(llvm::seq(a.starts.size()), [&](size_t i) {
-      return i == dim || (a.starts[i] == b.starts[i] && a.sizes[i] == b.sizes[i]);
-    });
+    return llvm::all_of(llvm::seq(a.starts.size()),
+                        [&](size_t i) { return i == dim || (a.starts[i] == b.starts[i] && a.sizes[i] == b.sizes[i]); });
   }
 
   SliceRegion regionOf(const Box &box) const {
@@ -415,7 +413,8 @@ double RegionMaker::costOf(llvm::ArrayRef<SliceRegion> regions) const {
   return cost;
 }
 
-/// Neighbouring elements of one thread: only what is contiguous and aligned in the sliced parameters and in all outputs.
+/// Neighbouring elements of one thread: only what is contiguous and aligned in the sliced parameters and in all
+/// outputs.
 unsigned choosePerThread(const InputSlicesPlan &plan, const SliceRegion &region, int64_t elementsOfKernel,
                          const FusionGraph &graph, const TargetInfo &target) {
   llvm::SmallVector<unsigned> roots;
@@ -491,9 +490,8 @@ bool mayTakePlace<InputSlicesPlan>(const InputSlicesPlan &plan, const FusionGrap
     return false;
   std::optional<std::vector<bool>> dependent = dependentInPlace(graph, {graph.parameters()[parameter]});
   return llvm::all_of(plan.windows, [&](const SliceWindow &window) {
-    return llvm::is_contained(window.roots, root) || llvm::none_of(window.roots, [&](unsigned other) {
-             return (*dependent)[graph.roots()[other].instr->id()];
-           });
+    return llvm::is_contained(window.roots, root) ||
+           llvm::none_of(window.roots, [&](unsigned other) { return (*dependent)[graph.roots()[other].instr->id()]; });
   });
 }
 
@@ -545,7 +543,8 @@ template <> KernelTraffic trafficOf<InputSlicesPlan>(const InputSlicesPlan &plan
     if (isHero(instr))
       continue;
     for (const HloInstruction *operand : instr->operands()) {
-      bool inPlace = readsOperandsInPlace(*instr) && operand->shape().isArray() && operand->shape().sameDims(plan.space);
+      bool inPlace =
+          readsOperandsInPlace(*instr) && operand->shape().isArray() && operand->shape().sameDims(plan.space);
       if (sliced[instr->id()])
         (inPlace ? sliced : elsewhere)[operand->id()] = true;
       if (elsewhere[instr->id()])

@@ -1,6 +1,12 @@
 #include "fusion/WindowIndexing.h"
 
+#include "hloc/fusion/HloIndexing.h"
+
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <numeric>
+#include <utility>
 
 using namespace mlir;
 
@@ -81,6 +87,143 @@ IndexingMap dotMap(const HloInstruction &instr, unsigned operand, MLIRContext *c
       result = getAffineDimExpr(nextFree++, context);
   return IndexingMap::fromSizes(AffineMap::get(instr.shape().rank(), ranges.size(), results, context),
                                 instr.shape().dims(), ranges);
+}
+
+IndexingMap scaleMap(const HloInstruction &instr, unsigned operand, MLIRContext *context) {
+  IndexingMap scaled = dotMap(instr, operand - 2, context);
+  const Shape &values = instr.operand(operand - 2)->shape(), &scales = instr.operand(operand)->shape();
+  SmallVector<AffineExpr> results;
+  for (unsigned i = 0; i < scales.rank(); ++i)
+    results.push_back(
+        scaled.result(i).floorDiv(std::max<int64_t>(values.dim(i) / std::max<int64_t>(scales.dim(i), 1), 1)));
+  AffineMap affine = scaled.affine();
+  return IndexingMap(AffineMap::get(affine.getNumDims(), affine.getNumSymbols(), results, context), scaled.dims(),
+                     scaled.ranges(), {});
+}
+
+namespace {
+
+/// What a convolution's window does along one spatial dimension, for output index `out` and loop variable `loop`.
+struct Taps {
+  int64_t count = 0;        ///< of the loop
+  AffineExpr input, kernel; ///< indices
+  SmallVector<IndexingMap::Constraint, 2> constraints;
+};
+
+/// x with a * x = 1 modulo m, for a and m without a common divisor.
+int64_t inverseModulo(int64_t a, int64_t m) {
+  int64_t r = m, next = a % m, x = 0, nextX = 1;
+  while (next != 0) {
+    int64_t quotient = r / next;
+    r = std::exchange(next, r - quotient * next);
+    x = std::exchange(nextX, x - quotient * nextX);
+  }
+  return (x % m + m) % m;
+}
+
+/// The kernel's tap t meets position out * stride + t * windowDilation - padLow of the input with its holes. Holes are
+/// stepped over: of `baseDilation` taps one meets an element.
+Taps tapsOf(const WindowDim &dim, int64_t inputSize, AffineExpr out, AffineExpr loop) {
+  Taps taps;
+  AffineExpr tap = loop, start = out * dim.stride - dim.padLow;
+  taps.count = dim.size;
+  if (dim.baseDilation == 1) {
+    taps.input = loop * dim.windowDilation + start;
+  } else if (std::gcd(dim.windowDilation, dim.baseDilation) == 1) {
+    AffineExpr first = (start * -inverseModulo(dim.windowDilation, dim.baseDilation)) % dim.baseDilation;
+    tap = loop * dim.baseDilation + first;
+    taps.count = int64_t(llvm::divideCeil(uint64_t(dim.size), uint64_t(dim.baseDilation)));
+    taps.input = loop * dim.windowDilation + (start + first * dim.windowDilation).floorDiv(dim.baseDilation);
+    taps.constraints.push_back({tap, Interval{0, dim.size - 1}});
+  } else {
+    AffineExpr position = loop * dim.windowDilation + start;
+    taps.input = position.floorDiv(dim.baseDilation);
+    taps.constraints.push_back({position % dim.baseDilation, Interval{0, 0}});
+  }
+  taps.constraints.push_back({taps.input, Interval{0, inputSize - 1}});
+  taps.kernel = dim.reversed ? -tap + (dim.size - 1) : tap;
+  return taps;
+}
+
+} // namespace
+
+IndexingMap convolutionMap(const HloInstruction &instr, unsigned operand, MLIRContext *context) {
+  const ConvolutionLabels &labels = *instr.get<const ConvolutionLabels *>(AttributeKey::DimLabels);
+  const Shape &input = instr.operand(0)->shape(), &kernel = instr.operand(1)->shape(), &result = instr.shape();
+  Window window = instr.windowOr(labels.lhsSpatial.size());
+  int64_t features = kernel.dim(labels.rhsInput), outFeatures = result.dim(labels.outFeature);
+  AffineExpr outFeature = getAffineDimExpr(labels.outFeature, context);
+  AffineExpr feature = getAffineSymbolExpr(window.dims.size(), context);
+  SmallVector<AffineExpr> results(operand == 0 ? input.rank() : kernel.rank(), getAffineConstantExpr(0, context));
+  SmallVector<int64_t> ranges;
+  SmallVector<IndexingMap::Constraint> constraints;
+  for (auto [i, dim] : llvm::enumerate(window.dims)) {
+    Taps taps = tapsOf(dim, input.dim(labels.lhsSpatial[i]), getAffineDimExpr(labels.outSpatial[i], context),
+                       getAffineSymbolExpr(i, context));
+    ranges.push_back(taps.count);
+    if (operand == 0)
+      llvm::append_range(constraints, taps.constraints);
+    else
+      constraints.push_back({taps.kernel, Interval{0, dim.size - 1}}); // of the taps that meet no holes
+    results[operand == 0 ? labels.lhsSpatial[i] : labels.rhsSpatial[i]] = operand == 0 ? taps.input : taps.kernel;
+  }
+  ranges.push_back(features);
+  if (operand == 0) {
+    auto groupOf = [&](int64_t groups) {
+      return groups > 1 ? outFeature.floorDiv(std::max<int64_t>(outFeatures / groups, 1))
+                        : getAffineConstantExpr(0, context);
+    };
+    results[labels.lhsBatch] = getAffineDimExpr(labels.outBatch, context) +
+                               groupOf(instr.intOr(AttributeKey::BatchGroupCount, 1)) * result.dim(labels.outBatch);
+    results[labels.lhsFeature] = feature + groupOf(instr.intOr(AttributeKey::FeatureGroupCount, 1)) * features;
+  } else {
+    results[labels.rhsInput] = feature;
+    results[labels.rhsOutput] = outFeature;
+  }
+  IndexingMap map =
+      IndexingMap::fromSizes(AffineMap::get(result.rank(), ranges.size(), results, context), result.dims(), ranges);
+  for (auto &[expression, interval] : constraints)
+    map.addConstraint(expression, interval);
+  return map;
+}
+
+IndexingMap sourcesOfElement(const HloInstruction &instr, MLIRContext *context) {
+  const Shape &operand = instr.shape(), &source = instr.operand(1)->shape();
+  SmallVector<AffineExpr> results;
+  SmallVector<int64_t> ranges;
+  SmallVector<IndexingMap::Constraint> constraints;
+  for (auto [i, dim] : llvm::enumerate(instr.windowOr(operand.rank()).dims)) {
+    AffineExpr tap = -getAffineSymbolExpr(i, context) + (dim.size - 1);
+    AffineExpr first = getAffineDimExpr(i, context) + dim.padLow - tap * dim.windowDilation;
+    if (dim.stride != 1)
+      constraints.push_back({first % dim.stride, Interval{0, 0}});
+    results.push_back(first.floorDiv(dim.stride));
+    constraints.push_back({results.back(), Interval{0, source.dim(i) - 1}});
+    ranges.push_back(dim.size);
+  }
+  IndexingMap map =
+      IndexingMap::fromSizes(AffineMap::get(operand.rank(), ranges.size(), results, context), operand.dims(), ranges);
+  for (auto &[expression, interval] : constraints)
+    map.addConstraint(expression, interval);
+  map.simplify();
+  return map;
+}
+
+IndexingMap elementsOfSource(const HloInstruction &instr, MLIRContext *context) {
+  const Shape &operand = instr.shape(), &source = instr.operand(1)->shape();
+  SmallVector<AffineExpr> results;
+  SmallVector<int64_t> ranges;
+  for (auto [i, dim] : llvm::enumerate(instr.windowOr(operand.rank()).dims)) {
+    AffineExpr tap = getAffineSymbolExpr(i, context) * dim.windowDilation;
+    results.push_back(getAffineDimExpr(i, context) * dim.stride + tap - dim.padLow);
+    ranges.push_back(dim.size);
+  }
+  IndexingMap map =
+      IndexingMap::fromSizes(AffineMap::get(source.rank(), ranges.size(), results, context), source.dims(), ranges);
+  for (auto [i, result] : llvm::enumerate(results))
+    map.addConstraint(result, Interval{0, operand.dim(i) - 1});
+  map.simplify();
+  return map;
 }
 
 } // namespace hloc

@@ -64,4 +64,11 @@ GatherDims scatterDims(const HloInstruction &scatter);
 /// Index of a scatter's updates -> index of component `component` of the vector that says where its window begins.
 IndexingMap scatterIndexMap(const HloInstruction &scatter, int64_t component, mlir::MLIRContext *context);
 
+// select-and-scatter. Windows are counted backwards, so that sources come in their own order.
+
+/// Element of the operand -> the sources whose windows contain it, one range variable for each window dimension.
+IndexingMap sourcesOfElement(const HloInstruction &selectAndScatter, mlir::MLIRContext *context);
+/// Source -> the elements of its window, in order.
+IndexingMap elementsOfSource(const HloInstruction &selectAndScatter, mlir::MLIRContext *context);
+
 } // namespace hloc

@@ -145,6 +145,49 @@ TEST_CASE("the interpreter reads what the maps say") {
        "rhs_contracting_dims={2}",
        1,
        {one, none}},
+      {"scaled-dot, scales",
+       {"s32[2,4]", "s32[4,3]", "s32[2,2]", "s32[]"},
+       "s32[2,3] scaled-dot(p0, p1, p2, p3), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+       2,
+       {one, one, none, one}},
+      {"convolution, input",
+       {"s32[2,7,9,3]", "s32[3,2,3,4]"},
+       "s32[2,4,10,4] convolution(p0, p1), window={size=3x2 stride=2x1 pad=1_1x1_1}, dim_labels=b01f_01io->b01f",
+       0,
+       {none, one}},
+      {"convolution, kernel",
+       {"s32[7,2,3,9]", "s32[4,3,2,3]"},
+       "s32[4,3,4,2] convolution(p0, p1), window={size=3x2 stride=2x2 rhs_reversal=1x0}, "
+       "dim_labels=0bf1_oi10->f01b",
+       1,
+       {one, none}},
+      {"convolution, groups of features",
+       {"s32[2,5,6]", "s32[2,3,4]"},
+       "s32[2,4,4] convolution(p0, p1), window={size=2}, dim_labels=b0f_0io->b0f, feature_group_count=2",
+       0,
+       {none, one}},
+      {"convolution, groups of batches",
+       {"s32[6,5,2]", "s32[2,2,9]"},
+       "s32[2,4,9] convolution(p0, p1), window={size=2}, dim_labels=b0f_0io->b0f, batch_group_count=3",
+       0,
+       {none, one}},
+      {"convolution, holes in the input",
+       {"s32[1,5,2]", "s32[4,2,3]"},
+       "s32[1,13,3] convolution(p0, p1), window={size=4 pad=2_1 lhs_dilate=3}, dim_labels=b0f_0io->b0f",
+       0,
+       {none, one}},
+      {"convolution, holes in both, with a common divisor",
+       {"s32[1,5,2]", "s32[3,2,3]"},
+       "s32[1,25,3] convolution(p0, p1), window={size=3 pad=8_8 lhs_dilate=4 rhs_dilate=6 rhs_reversal=1 stride=1}, "
+       "dim_labels=b0f_0io->b0f",
+       0,
+       {none, one}},
+      {"convolution, holes in both, without one",
+       {"s32[1,5,2]", "s32[3,2,3]"},
+       "s32[1,7,3] convolution(p0, p1), window={size=3 pad=-1_8 lhs_dilate=3 rhs_dilate=5 stride=2}, "
+       "dim_labels=b0f_0io->b0f",
+       0,
+       {none, one}},
   };
   for (const ReadCase &c : cases) {
     INFO(c.name);
@@ -218,6 +261,24 @@ TEST_CASE("a bitcast between widths, and one between layouts") {
         "(d0, d1) -> (d1, d0), domain: d0 in [0, 2], d1 in [0, 1]");
   CHECK(memoryOrderIndexing(OneInstruction({"f32[2,3]{0,1}"}, "f32[2,3]{0,1} copy(p0)").root().shape(), context())
             .toString() == "(d0) -> (d0 mod 2, d0 / 2), domain: d0 in [0, 5]");
+}
+
+TEST_CASE("holes in the input of a convolution are stepped over") {
+  CHECK(mapText({"f32[1,9,4]", "f32[5,4,8]"},
+                "f32[1,17,8] convolution(p0, p1), window={size=5 pad=2_2 lhs_dilate=2}, dim_labels=b0f_0io->b0f") ==
+        "(d0, d1, d2)[s0, s1] -> (0, (d1 + (-d1) mod 2) / 2 + s0 - 1, s1), domain: d0 in [0, 0], d1 in [0, 16], "
+        "d2 in [0, 7], s0 in [0, 2], s1 in [0, 3], (-d1) mod 2 + s0 * 2 in [0, 4], (d1 + (-d1) mod 2) / 2 + s0 in [1, "
+        "9]");
+}
+
+TEST_CASE("sources of an element, in their order, and elements of a source") {
+  OneInstruction one({"s32[9]", "s32[4]", "s32[]"},
+                     "s32[9] select-and-scatter(p0, p1, p2), window={size=3 stride=2}, select=less, scatter=sum");
+  CHECK(sourcesOfElement(one.root(), context()).toString() ==
+        "(d0)[s0] -> ((d0 + s0) / 2 - 1), domain: d0 in [0, 8], s0 in [0, 2], (d0 + s0) mod 2 in [0, 0], "
+        "d0 + s0 in [2, 9]");
+  CHECK(elementsOfSource(one.root(), context()).toString() ==
+        "(d0)[s0] -> (d0 * 2 + s0), domain: d0 in [0, 3], s0 in [0, 2]");
 }
 
 TEST_CASE("what no map describes has none") {

@@ -133,7 +133,8 @@ private:
         bool inside = true;
         for (unsigned dim = 0; dim < index.size(); ++dim) {
           int64_t offset = region.starts[dim] + index[dim] * region.strides[dim] - window.starts[dim];
-          inside &= offset >= 0 && offset % window.strides[dim] == 0 && offset / window.strides[dim] < window.sizes[dim];
+          inside &=
+              offset >= 0 && offset % window.strides[dim] == 0 && offset / window.strides[dim] < window.sizes[dim];
           index[dim] = offset / window.strides[dim];
         }
         isRight &= inside || !plan.covers(window, region);
@@ -156,7 +157,8 @@ private:
 } // namespace
 
 TEST_CASE("slices side by side have blocks of their own") {
-  Planned p(program("bf16", {2048, 3072}, {{{0, 2048}, {0, 1024}}, {{0, 2048}, {1024, 2048}}, {{0, 2048}, {2048, 3072}}}));
+  Planned p(
+      program("bf16", {2048, 3072}, {{{0, 2048}, {0, 1024}}, {{0, 2048}, {1024, 2048}}, {{0, 2048}, {2048, 3072}}}));
   CHECK(p.plan->toString() ==
         "input-slices: [0:2048,0:1024] for roots 0, 2097152 elements, 8 per thread in 4 rounds, 512 blocks; "
         "[0:2048,1024:2048] for roots 1, 2097152 elements, 8 per thread in 4 rounds, 512 blocks; "
@@ -165,10 +167,9 @@ TEST_CASE("slices side by side have blocks of their own") {
 
 TEST_CASE("what several slices show is computed once") {
   Planned p(program("f32", {4000}, {{{0, 2400}}, {{1600, 4000}}}));
-  CHECK(p.plan->toString() ==
-        "input-slices: [0:1600] for roots 0, 1600 elements, 1 per thread, 13 blocks; "
-        "[1600:2400] for roots 0,1, 800 elements, 1 per thread, 7 blocks; "
-        "[2400:4000] for roots 1, 1600 elements, 1 per thread, 13 blocks; grid 33, block 128");
+  CHECK(p.plan->toString() == "input-slices: [0:1600] for roots 0, 1600 elements, 1 per thread, 13 blocks; "
+                              "[1600:2400] for roots 0,1, 800 elements, 1 per thread, 7 blocks; "
+                              "[2400:4000] for roots 1, 1600 elements, 1 per thread, 13 blocks; grid 33, block 128");
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   for (const Evaluation &evaluation : evaluations(*p.graph, p.kernel(), &context))
     if (evaluation.instr->name() == "s")
@@ -177,11 +178,11 @@ TEST_CASE("what several slices show is computed once") {
 
 TEST_CASE("elements of slices that share sectors are tested") {
   std::string shifted = program("f32", {3000, 12}, {{{0, 3000}, {0, 10}}, {{0, 3000}, {1, 11}}, {{0, 3000}, {2, 12}}});
-  CHECK(Planned(shifted).plan->toString() ==
-        "input-slices: [0:3000,0:12] for roots 0,1,2, tested, 36000 elements, 1 per thread, 282 blocks; grid 282, block 128");
+  CHECK(Planned(shifted).plan->toString() == "input-slices: [0:3000,0:12] for roots 0,1,2, tested, 36000 elements, 1 "
+                                             "per thread, 282 blocks; grid 282, block 128");
   std::string steps = program("f32", {3000, 64}, {{{0, 3000}, {0, 64, 2}}, {{0, 3000}, {1, 64, 2}}});
-  CHECK(Planned(steps).plan->toString() ==
-        "input-slices: [0:3000,0:64] for roots 0,1, tested, 192000 elements, 1 per thread, 1500 blocks; grid 1500, block 128");
+  CHECK(Planned(steps).plan->toString() == "input-slices: [0:3000,0:64] for roots 0,1, tested, 192000 elements, 1 per "
+                                           "thread, 1500 blocks; grid 1500, block 128");
   // Rows that are left out are not read.
   std::string rows = program("f32", {3000, 64}, {{{0, 3000, 4}, {0, 64}}, {{1, 3000, 4}, {0, 64}}});
   CHECK(Planned(rows).plan->toString() ==
@@ -208,8 +209,9 @@ TEST_CASE("threads write each element of each slice once, in aligned groups of n
 }
 
 TEST_CASE("packed elements share no byte") {
-  for (const std::vector<Slice> &slices :
-       {std::vector<Slice>{{{0, 2400}}, {{1200, 3601}}}, {{{0, 2401}}, {{1201, 3601}}}, {{{0, 2400}}, {{1201, 3601}}}}) {
+  for (const std::vector<Slice> &slices : {std::vector<Slice>{{{0, 2400}}, {{1200, 3601}}},
+                                           {{{0, 2401}}, {{1201, 3601}}},
+                                           {{{0, 2400}}, {{1201, 3601}}}}) {
     Planned p(program("s4", {3601}, slices), {}, "sm_72");
     REQUIRE(p.rejection() == "");
     INFO(p.kernel().toString());
@@ -223,9 +225,10 @@ TEST_CASE("packed elements share no byte") {
 }
 
 TEST_CASE("outputs are elementwise functions and bitcasts of one slice each") {
-  CHECK(Planned(negated + "a = f32[64,40] slice(s), slice={[0:64], [0:40]} b = f32[64,40] slice(s), slice={[0:64], [50:90]} "
-                          "c = bf16[64,40] convert(a) d = f32[2560] bitcast(b) e = f32[2560] exponential(d) "
-                          "ROOT t = (bf16[64,40], f32[2560], f32[64,96]) tuple(c, e, s)")
+  CHECK(Planned(negated +
+                "a = f32[64,40] slice(s), slice={[0:64], [0:40]} b = f32[64,40] slice(s), slice={[0:64], [50:90]} "
+                "c = bf16[64,40] convert(a) d = f32[2560] bitcast(b) e = f32[2560] exponential(d) "
+                "ROOT t = (bf16[64,40], f32[2560], f32[64,96]) tuple(c, e, s)")
             .rejection() == "");
   auto rejected = [](const std::string &rest) { return Planned(negated + rest).rejection(); };
   const std::string two =
