@@ -6,6 +6,7 @@ namespace hloc {
 llvm::ArrayRef<HloPass> hloPipeline() {
   static constexpr HloPass passes[] = {
       {"inline-calls", inlineCalls, "Replaces calls by what they call, and drops what nothing uses"},
+      {"expand-batch-norms", expandBatchNorms, "Replaces batch norms by sums, broadcasts and elementwise ops"},
       {"apply-entry-layout", applyEntryLayout,
        "Gives parameters and results of the entry the layouts of its signature"},
       {"form-fusions", formFusions, "Puts the ops of the entry into fusions, and constants into those that read them"},

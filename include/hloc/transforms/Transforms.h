@@ -11,6 +11,10 @@ namespace hloc {
 /// computation larger than HloPassOptions::maxInstructions.
 PassResult inlineCalls(HloModule &module, HloPassContext &context);
 
+/// batch-norm-inference, -training and -grad -> sums over the elements of a feature, broadcasts and elementwise ops. Of
+/// f16 and bf16 all is computed in f32 and rounded once.
+PassResult expandBatchNorms(HloModule &module, HloPassContext &context);
+
 /// Makes parameters and results of the entry have the layouts of `entry_computation_layout`, with copies where the body
 /// has others. Example: `->f32[2,3]{0,1}` over a root f32[2,3]{1,0} adds `copy` to f32[2,3]{0,1}.
 PassResult applyEntryLayout(HloModule &module, HloPassContext &context);
