@@ -333,7 +333,11 @@ std::optional<CompiledModule> Continuation::compile(const WrittenIr &ir, const T
   if (!survived || !done || diagnostics.hasErrors())
     return std::nullopt;
   for (const CompiledKernel &kernel : compiled.kernels)
-    compiled.manifest.kernels.push_back(kernel.spec);
+    if (ir.kind != IrKind::Ptx)
+      compiled.manifest.kernels.push_back(kernel.spec);
+  if (ir.kind == IrKind::Ptx)
+    for (std::string &name : ptxEntries(compiled.ptx))
+      compiled.manifest.kernels.emplace_back().name = std::move(name);
   return compiled;
 }
 

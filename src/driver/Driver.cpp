@@ -37,6 +37,9 @@ int runCommand(int argc, char **argv) {
   case Command::Kind::ListTargets:
     llvm::outs() << listTargets();
     return 0;
+  case Command::Kind::ListRules:
+    llvm::outs() << listRules();
+    return 0;
   case Command::Kind::Doctor:
     llvm::outs() << Toolchain::discover(command.compile.toolchain).describe();
     return 0;

@@ -50,14 +50,17 @@ std::string formatRefusal(const CompileOptions &options, llvm::StringRef input, 
   IrKind format = formatOf(options, input);
   if (!options.startAfter.empty() && format != IrKind::Mlir && format != IrKind::Llvm)
     return fmt::format("--start-after is about MLIR or LLVM IR, and `{}` is {}", input.str(), nameOf(format));
+  if (!options.launchFile.empty() && format != IrKind::Ptx)
+    return fmt::format("--launch is about PTX of another compiler, and `{}` is {}", input.str(), nameOf(format));
   if (format == IrKind::Hlo)
     return "";
   std::string what = fmt::format("`{}` is {}", input.str(), nameOf(format));
-  if (format == IrKind::Ptx && kind == EmitKind::Ptx)
+  bool onlyLints = options.lint && options.output == "-" && !options.emit && !describes;
+  if (format == IrKind::Ptx && kind == EmitKind::Ptx && !onlyLints)
     return what + " already; `-o FILE.cubin` or `-o FILE.fatbin` says what to make of it";
   if (kind == EmitKind::Manifest || describes)
     return what + ", from which nothing is known of buffers and shapes to describe kernels by";
-  if (stageOf(kind) <= stageOf(format) && kind != EmitKind::Cubin && kind != EmitKind::Fatbin)
+  if (stageOf(kind) <= stageOf(format) && !onlyLints && kind != EmitKind::Cubin && kind != EmitKind::Fatbin)
     return what + ", a later stage than what --emit or -o ask for";
   if (options.stopAfter <= stageOf(format))
     return what + ", which is later than where --stop-after ends";

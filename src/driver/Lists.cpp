@@ -6,6 +6,7 @@
 #include "hloc/hlo/Opcode.h"
 #include "hloc/interp/Interpreter.h"
 #include "hloc/kernel/TargetInfo.h"
+#include "hloc/lint/Lint.h"
 
 #include "fmt/format.h"
 #include "llvm/Config/llvm-config.h"
@@ -54,6 +55,14 @@ std::string listKernels(const Manifest &manifest) {
                 extents(kernel.grid), extents(kernel.block),
                 kernel.resources ? std::to_string(kernel.resources->registers) : "-", kernel.bytesRead,
                 kernel.bytesWritten, kernel.opName);
+  return out;
+}
+
+std::string listRules() {
+  std::string out = fmt::format("{:<18} {:<8} {}\n", "rule", "severity", "what it finds");
+  for (const lint::RuleRow &rule : lint::rules())
+    out += fmt::format("{:<18} {:<8} {}\n", rule.name.str(),
+                       rule.severity == lint::Severity::Error ? "error" : "warning", rule.summary.str());
   return out;
 }
 

@@ -13,6 +13,7 @@ namespace hloc {
 std::string listKernels(const Manifest &manifest);
 std::string listOps();
 std::string listPasses(unsigned optimizationLevel);
+std::string listRules();
 std::string listTargets();
 std::string versionText();
 

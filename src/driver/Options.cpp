@@ -8,6 +8,7 @@
 #include "Schedules.h"
 
 #include "hloc/codegen/Pipeline.h"
+#include "hloc/lint/Lint.h"
 #include "hloc/support/Suggestion.h"
 
 #include "CLI/CLI.hpp"
@@ -63,7 +64,7 @@ const Choices<IrKind> inputFormats = {
 struct RawOptions {
   std::vector<std::string> targets;
   std::string inputFormat, dumpFolder, dumpChanged, remarks, emit, stopAfter, timing, xlaDumpTo, platform, reference,
-      counters, tolerance, schedule, assembler, colour, progress;
+      counters, tolerance, schedule, assembler, colour, progress, lint;
   std::vector<std::string> regimes;
   int verbosity = 0;
   bool xlaAsText = true;
@@ -87,6 +88,13 @@ std::vector<std::string> remarkKinds() {
 #define HLOC_REMARK(name, text) text,
 #include "hloc/support/DiagnosticKinds.def"
   };
+}
+
+std::vector<std::string> lintRuleNames() {
+  std::vector<std::string> names;
+  for (const lint::RuleRow &rule : lint::rules())
+    names.push_back(rule.name.str());
+  return names;
 }
 
 std::vector<std::string> targetSpellings() {
@@ -131,6 +139,22 @@ void addOnlyOption(CLI::App &app, CompileOptions &options) {
       ->delimiter(',')
       ->allow_extra_args(false) // what follows is the input
       ->type_name("NAME[,NAME...]");
+}
+
+void addLintOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
+  app.option_defaults()->group("Lint");
+  raw.offer(app.add_flag("--lint{text}", raw.lint,
+                         "what in the PTX makes kernels slow, by named rules; =json for JSON on standard output")
+                ->type_name("FORM"),
+            {"json"}, /*closed=*/false);
+  auto addRules = [&](const char *name, std::vector<std::string> &rules, const char *what) {
+    raw.offer(app.add_option(name, rules, what)->delimiter(',')->allow_extra_args(false)->type_name("RULE[,RULE...]"),
+              lintRuleNames);
+  };
+  addRules("--lint-only", options.lintRules, "the rules to check, by default all; --list-rules explains them");
+  addRules("--lint-disable", options.lintDisabled, "rules not to check");
+  app.add_option("--launch", options.launchFile, "with --lint: how the PTX of another compiler is launched")
+      ->type_name("FILE.json");
 }
 
 void addTargetOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
@@ -225,6 +249,7 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) 
                "compile what can be compiled; the rest is summed up by reason, and marked in the manifest");
   app.add_flag("--update-golden", options.updateGolden, "rewrite the golden file instead");
   app.add_flag("--line-info", options.lineInfo, ".loc directives that point into the HLO text");
+  addLintOptions(app, options, raw);
   addTargetOptions(app, options, raw);
   addDumpOptions(app, options, raw);
 }
@@ -235,6 +260,7 @@ void addQuestions(CLI::App &app, std::map<Command::Kind, bool> &asked, Command &
   app.add_flag("--list-ops", asked[Command::Kind::ListOps], "every opcode and what is done with it");
   app.add_flag("--list-passes", asked[Command::Kind::ListPasses], "the passes of every stage, in order");
   app.add_flag("--list-targets", asked[Command::Kind::ListTargets], "GPU architectures and product names");
+  app.add_flag("--list-rules", asked[Command::Kind::ListRules], "the rules of --lint");
   app.add_flag("--doctor", asked[Command::Kind::Doctor], "which tools were found, and where");
   app.add_flag("--version", asked[Command::Kind::Version], "versions of hloc and LLVM");
   app.add_flag("--man", asked[Command::Kind::Man], "the manual page: `hloc --man | man -l -`");
@@ -377,6 +403,19 @@ const char *dumpContradiction(const CompileOptions &options, const RawOptions &r
   return nullptr;
 }
 
+/// Why options about --lint make no sense; null if they do.
+const char *lintContradiction(const CompileOptions &options, const RawOptions &raw) {
+  if (raw.lint.empty() && (!options.lintRules.empty() || !options.lintDisabled.empty() || !options.launchFile.empty()))
+    return "--lint-only, --lint-disable and --launch are about --lint, which is missing";
+  if (!raw.lint.empty() && raw.lint != "text" && raw.lint != "json")
+    return "--lint prints text, --lint=json JSON; there is no other form; --lint-only=RULE chooses rules";
+  if (!options.lintRules.empty() && !options.lintDisabled.empty())
+    return "--lint-only and --lint-disable exclude each other";
+  if (!options.launchFile.empty() && options.inputs.size() != 1)
+    return "--launch describes one input";
+  return nullptr;
+}
+
 /// False after an error was printed.
 bool finishOptions(const CLI::App &app, CompileOptions &options, RawOptions &raw) {
   if (!checkClosedValues(app, raw.values))
@@ -436,6 +475,12 @@ bool finishOptions(const CLI::App &app, CompileOptions &options, RawOptions &raw
     llvm::errs() << "hloc: error: " << reason << " [bad-usage]\n";
     return false;
   }
+  if (const char *reason = lintContradiction(options, raw)) {
+    llvm::errs() << "hloc: error: " << reason << " [bad-usage]\n";
+    return false;
+  }
+  options.lint = !raw.lint.empty();
+  options.lintAsJson = raw.lint == "json";
   options.timing = app.count("--timing");
   options.timingFile = raw.timing == "-" ? "" : raw.timing;
   return true;

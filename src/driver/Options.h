@@ -38,6 +38,11 @@ struct CompileOptions {
   bool listKernels = false;
   std::vector<std::string> only; ///< kernels to compile or run; empty: all
   bool keepGoing = false;
+  bool lint = false;
+  bool lintAsJson = false;
+  std::vector<std::string> lintRules;    ///< those to check; empty: all
+  std::vector<std::string> lintDisabled; ///< those not to
+  std::string launchFile;                ///< how PTX of another compiler is launched
   bool timing = false;
   std::string timingFile;
   ToolchainOptions toolchain;
@@ -73,7 +78,7 @@ struct RunOptions {
 
 /// What the command line asks for.
 struct Command {
-  enum class Kind { Compile, Run, ListOps, ListPasses, ListTargets, Doctor, Version, Man, Completion, Done };
+  enum class Kind { Compile, Run, ListOps, ListPasses, ListTargets, ListRules, Doctor, Version, Man, Completion, Done };
   Kind kind = Kind::Done;
   int exitCode = 0; ///< Kind::Done: help was printed (0) or the line is wrong (2)
   CompileOptions compile;

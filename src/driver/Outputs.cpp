@@ -71,15 +71,14 @@ bool Outputs::oneForAllTargets() const { return emitKind == EmitKind::Fatbin || 
 Stage Outputs::neededStage() const {
   if (options.stopAfter != Stage::All)
     return options.stopAfter;
-  bool describes = describesKernels();
-  if (!describes && stageOf(emitKind) <= Stage::Emit)
+  if (!needsKernels() && stageOf(emitKind) <= Stage::Emit)
     return stageOf(emitKind);
   return Stage::Ptx;
 }
 
 bool Outputs::needsAssembler() const {
-  bool describes = describesKernels();
-  return describes || emitKind == EmitKind::Cubin || emitKind == EmitKind::Fatbin || emitKind == EmitKind::Manifest;
+  return needsKernels() || emitKind == EmitKind::Cubin || emitKind == EmitKind::Fatbin ||
+         emitKind == EmitKind::Manifest;
 }
 
 bool Outputs::prepare(DiagnosticEngine &diagnostics) {
@@ -119,6 +118,12 @@ std::string Outputs::refusal() {
     return "--manifest=- is not alone on standard output; -o names a file, --emit=manifest writes nothing else";
   if (options.manifestFile == "-" && options.targets.size() > 1)
     return "several targets need `--manifest=DIR/` or a file, one manifest a target";
+  if (options.lintAsJson && (options.listKernels || options.manifestFile == "-" || (asked() && options.output == "-")))
+    return "--lint=json is not alone on standard output; -o names a file";
+  if (options.lintAsJson && (options.inputs.size() > 1 || options.targets.size() > 1))
+    return "--lint=json is about one input and one target";
+  if (options.lint && stageOf(emitKind) < Stage::Ptx)
+    return "--lint is about PTX, and the output is written before there is any";
   if (options.listKernels && stageOf(emitKind) < Stage::Ptx)
     return "--list-kernels is about kernels, and the output is written before there are any";
   if (options.output == "-" && (emitKind == EmitKind::Cubin || emitKind == EmitKind::Fatbin) && ::isatty(STDOUT_FILENO))
@@ -129,6 +134,8 @@ std::string Outputs::refusal() {
     return "";
   if (asked() && stageOf(emitKind) > options.stopAfter)
     return "--stop-after ends before there is anything to write for -o or --emit";
+  if (options.lint && options.stopAfter < Stage::Ptx)
+    return "--stop-after ends before there is PTX for --lint";
   if (describesKernels() && options.stopAfter < Stage::Ptx)
     return "--stop-after ends before there are kernels for --golden, --manifest or --list-kernels to describe";
   return "";

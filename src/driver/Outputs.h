@@ -26,9 +26,11 @@ public:
   bool describesKernels() const {
     return !options.goldenFolder.empty() || !options.manifestFile.empty() || options.listKernels;
   }
-  /// Whether an output of this kind is written: not if it was not asked for and golden files are checked, or kernels
-  /// listed, instead.
-  bool wanted() const { return (options.goldenFolder.empty() && !options.listKernels) || asked(); }
+  /// Whether kernels are looked at.
+  bool needsKernels() const { return describesKernels() || options.lint; }
+  /// Whether an output of this kind is written: not if it was not asked for and golden files are checked, kernels
+  /// listed or rules checked instead.
+  bool wanted() const { return (options.goldenFolder.empty() && !options.listKernels && !options.lint) || asked(); }
 
   /// How far the compiler has to go.
   Stage neededStage() const;

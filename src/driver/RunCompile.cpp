@@ -5,6 +5,7 @@
 #include "Golden.h"
 #include "Ignored.h"
 #include "InputFormats.h"
+#include "LintKernels.h"
 #include "Lists.h"
 #include "Outputs.h"
 
@@ -121,22 +122,26 @@ private:
     bool keepTexts = kind == EmitKind::Mlir || kind == EmitKind::Llvm;
     std::optional<CompiledModule> compiled = compiler.compile(fused, target, outputs.neededStage(), keepTexts,
                                                               options.targets.size() > 1 ? "." + target.name : "");
-    return compiled && finish(*compiled, target, stopped, &target == &options.targets.back(), images);
+    return compiled && finish(*compiled, target, stopped, &target == &options.targets.back(), images, &fused);
   }
 
-  /// Writes what was asked for of the kernels for one target, the last of them or not.
+  /// Writes what was asked for of the kernels for one target, the last of them or not. `fused` is the program that they
+  /// were made of, if it is known.
   bool finish(CompiledModule &compiled, const TargetInfo &target, bool stopped, bool isLast,
-              std::vector<FatbinImage> &images) {
-    if (stopped && !outputs.asked() && !outputs.describesKernels())
+              std::vector<FatbinImage> &images, const HloModule *fused = nullptr) {
+    if (stopped && !outputs.asked() && !outputs.needsKernels())
       return true;
     if (kind == EmitKind::Ptx &&
         (!stopped || outputs.asked())) // before ptxas runs, so that there is something to look at if it refuses
       write(&target, compiled.ptx);
     std::string cubin;
-    if (outputs.needsAssembler() && (wantsCode() || canAssemble(toolchain, assemblerChoice())) &&
-        !compiled.kernels.empty())
-      if (!assembleInto(compiled, target, cubin))
-        return false;
+    bool assembles = outputs.needsAssembler() && (wantsCode() || canAssemble(toolchain, assemblerChoice())) &&
+                     !compiled.kernels.empty();
+    bool assembled = !assembles || assembleInto(compiled, target, cubin);
+    if (options.lint && !lint(compiled, target, fused))
+      return false;
+    if (!assembled)
+      return false;
     if (kind == EmitKind::Cubin)
       write(&target, cubin);
     if (kind == EmitKind::Fatbin)
@@ -171,6 +176,17 @@ private:
       return false;
     cubin = std::move(*assembled);
     return true;
+  }
+
+  /// False if the PTX is none.
+  bool lint(const CompiledModule &compiled, const TargetInfo &target, const HloModule *fused) {
+    TimedScope scope(timing, "lint");
+    bool isGiven = formatOf(options, options.input) == IrKind::Ptx;
+    bool isWritten = kind == EmitKind::Ptx && outputs.asked() && options.output != "-";
+    auto ptx = isGiven ? given
+                       : std::make_shared<const SourceFile>(isWritten ? options.output : stemOf(options.input) + ".ptx",
+                                                            compiled.ptx);
+    return lintKernels({ptx, compiled.manifest, target, fused}, options, listing, diagnostics);
   }
 
   void writeTexts(const CompiledModule &compiled, const TargetInfo &target) {

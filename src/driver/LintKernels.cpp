@@ -1,0 +1,141 @@
+#include "LintKernels.h"
+
+#include "hloc/emulator/Ptx.h"
+#include "hloc/kernel/LaunchDescription.h"
+#include "hloc/lint/Lint.h"
+#include "hloc/support/Files.h"
+
+#include "fmt/format.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace hloc {
+
+namespace {
+
+/// What a fusion asks for that would be a defect otherwise.
+void addWishes(const HloInstruction &fusion, lint::KernelFacts &facts) {
+  auto isDouble = [](const HloInstruction *value) {
+    ElementType type = value->shape().isArray() ? value->shape().elementType() : ElementType::Pred;
+    return type == ElementType::F64 || type == ElementType::C128;
+  };
+  llvm::SetVector<const HloComputation *> computations;
+  auto look = [&](const HloInstruction &instr) {
+    facts.wantsDouble |= isDouble(&instr) || llvm::any_of(instr.operands(), isDouble);
+    facts.wantsIntegerDivision |= (instr.opcode() == Opcode::Divide || instr.opcode() == Opcode::Remainder) &&
+                                  instr.shape().isArray() && isInteger(instr.shape().elementType());
+    for (const HloComputation *called : instr.calledComputations())
+      computations.insert(called);
+  };
+  look(fusion);
+  for (size_t i = 0; i < computations.size(); ++i)
+    for (const HloInstruction *inner : computations[i]->instructions())
+      look(*inner);
+}
+
+std::map<std::string, lint::KernelFacts> factsOf(const LintInput &input) {
+  llvm::StringMap<const HloInstruction *> byName;
+  if (input.fused)
+    for (const auto &computation : input.fused->computations())
+      for (const HloInstruction *instr : computation->instructions())
+        byName.try_emplace(instr->name(), instr);
+  std::map<std::string, lint::KernelFacts> facts;
+  for (const KernelSpec &kernel : input.manifest.kernels) {
+    lint::KernelFacts &known = facts[kernel.name];
+    known.resources = kernel.resources;
+    if (!input.fused)
+      continue;
+    known.grid = kernel.grid;
+    known.bytesMoved = kernel.bytesRead + kernel.bytesWritten;
+    if (auto made = byName.find(kernel.instruction); made != byName.end())
+      addWishes(*made->second, known);
+  }
+  return facts;
+}
+
+/// Grids, and the bytes of the arguments, of which a kernel may move fewer: those of slices that it only reads, and of
+/// as many that it writes and nothing else has filled.
+bool addLaunches(const std::string &path, std::map<std::string, lint::KernelFacts> &facts,
+                 DiagnosticEngine &diagnostics) {
+  std::string error;
+  std::optional<std::string> text = readFile(path, error);
+  if (!text) {
+    diagnostics.report(DiagnosticKind::UnreadableFile, "cannot read `" + path + "`: " + error);
+    return false;
+  }
+  DiagnosticEngine ofLaunch;
+  ofLaunch.setFile(std::make_shared<SourceFile>(path, std::move(*text)));
+  std::optional<LaunchDescription> description = parseLaunchDescription(ofLaunch);
+  diagnostics.append(ofLaunch);
+  if (!description)
+    return false;
+  std::vector<bool> isFilled(description->buffers.size());
+  for (const Step &step : description->steps) {
+    if (const auto *copy = std::get_if<CopyStep>(&step.action))
+      isFilled[copy->to.buffer] = true;
+    const auto *launch = std::get_if<LaunchStep>(&step.action);
+    if (!launch)
+      continue;
+    const LaunchKernel &kernel = description->kernels[launch->kernel];
+    uint64_t bytes = 0;
+    for (auto [i, argument] : llvm::enumerate(launch->arguments)) {
+      const auto *slice = std::get_if<BufferSlice>(&argument);
+      bool isRead = i < kernel.inputs;
+      if (slice && (isRead || !isFilled[slice->buffer]))
+        bytes += slice->bytes;
+      if (slice && !isRead)
+        isFilled[slice->buffer] = true;
+    }
+    lint::KernelFacts &known = facts[kernel.name];
+    if (!known.grid || known.bytesMoved < bytes) {
+      known.grid = kernel.grid;
+      known.bytesMoved = bytes;
+    }
+  }
+  return true;
+}
+
+lint::LintOptions lintOptions(const CompileOptions &options, const TargetInfo &target) {
+  lint::LintOptions result;
+  result.target = target;
+  for (const lint::RuleRow &row : lint::rules()) {
+    auto isNamed = [&](const std::vector<std::string> &names) { return llvm::is_contained(names, row.name); };
+    if (isNamed(options.lintDisabled) || (!options.lintRules.empty() && !isNamed(options.lintRules)))
+      result.disabled.push_back(row.rule);
+  }
+  return result;
+}
+
+void report(llvm::ArrayRef<lint::Finding> findings, DiagnosticEngine &diagnostics) {
+  for (const lint::Finding &finding : findings) {
+    const lint::RuleRow &row = lint::row(finding.rule);
+    Diagnostic &diagnostic = diagnostics.report(
+        row.severity == lint::Severity::Error ? DiagnosticKind::LintFinding : DiagnosticKind::LintWarning,
+        finding.where, fmt::format("{}: kernel `{}`: {}", row.name.str(), finding.kernel, finding.message));
+    if (!finding.source.empty())
+      diagnostic.note("made for " + finding.source);
+  }
+}
+
+} // namespace
+
+bool lintKernels(const LintInput &input, const CompileOptions &options, std::string &listing,
+                 DiagnosticEngine &diagnostics) {
+  std::map<std::string, lint::KernelFacts> facts = factsOf(input);
+  if (!options.launchFile.empty() && !addLaunches(options.launchFile, facts, diagnostics))
+    return false;
+  std::shared_ptr<const SourceFile> before = diagnostics.file();
+  diagnostics.setFile(input.ptx);
+  std::optional<ptx::Module> module = ptx::parse(diagnostics);
+  if (module) {
+    std::vector<lint::Finding> findings = lint::lint(*module, facts, lintOptions(options, input.target));
+    report(findings, diagnostics);
+    if (options.lintAsJson)
+      listing += lint::printJson(findings, *input.ptx);
+  }
+  diagnostics.setFile(before);
+  return module.has_value();
+}
+
+} // namespace hloc

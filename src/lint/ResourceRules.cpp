@@ -1,0 +1,29 @@
+// What the text does not say: the grid, and what ptxas made of it.
+#include "lint/Rules.h"
+
+#include "fmt/format.h"
+
+namespace hloc::lint {
+
+void checkResources(const KernelContext &context) {
+  const KernelFacts &facts = context.facts;
+  constexpr uint64_t largeBytes = 8 << 20; // below, launches cost as much as what idle multiprocessors could do
+  const uint32_t multiprocessors = context.target.multiprocessors;
+  if (facts.grid && facts.bytesMoved >= largeBytes && facts.grid->count() < multiprocessors)
+    context.report(Rule::SmallGrid, fmt::format("{} blocks move {:.1f} MiB and leave {} of the {} multiprocessors of {} "
+                                                "without work",
+                                                facts.grid->count(), double(facts.bytesMoved) / double(1 << 20),
+                                                multiprocessors - facts.grid->count(), multiprocessors,
+                                                context.target.name));
+  if (!facts.resources)
+    return;
+  const KernelResources &resources = *facts.resources;
+  if (resources.spillLoadBytes || resources.spillStoreBytes)
+    context.report(Rule::Spills, fmt::format("ptxas spills registers: each thread stores {} bytes and loads {}",
+                                             resources.spillStoreBytes, resources.spillLoadBytes));
+  if (resources.registers > facts.registerLimit)
+    context.report(Rule::Registers, fmt::format("{} registers a thread, {} were planned: fewer warps hide latency",
+                                                resources.registers, facts.registerLimit));
+}
+
+} // namespace hloc::lint
