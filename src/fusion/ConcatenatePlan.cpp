@@ -10,24 +10,6 @@
 namespace hloc {
 namespace {
 
-/// Instructions that depend on the heroes, by id; nothing if one of them reads what it depends on at another position,
-/// or is a hero.
-std::optional<std::vector<bool>> dependentInOrder(const FusionGraph &graph,
-                                                  llvm::ArrayRef<const HloInstruction *> heroes) {
-  std::vector<bool> dependent(graph.computation().instructions().size(), false);
-  for (const HloInstruction *hero : heroes)
-    dependent[hero->id()] = true;
-  for (const HloInstruction *instr : graph.instructions())
-    for (auto [i, operand] : llvm::enumerate(instr->operands())) {
-      if (!dependent[operand->id()])
-        continue;
-      if (!readsSamePosition(*instr, unsigned(i)))
-        return std::nullopt;
-      dependent[instr->id()] = true;
-    }
-  return dependent;
-}
-
 bool sameSegments(const HloInstruction &a, const HloInstruction &b) {
   return sameArray(a.shape(), b.shape()) && a.numOperands() == b.numOperands() &&
          a.ints(AttributeKey::Dimensions) == b.ints(AttributeKey::Dimensions) &&

@@ -151,6 +151,10 @@ bool sameArray(const Shape &a, const Shape &b);
 /// element of the origins, that at its own index.
 std::optional<std::vector<bool>> dependentInPlace(const FusionGraph &graph,
                                                   llvm::ArrayRef<const HloInstruction *> origins);
+/// Instructions of the fusion that depend on `heroes`, by id; nothing if one of them reads what it depends on at
+/// another position of the memory order, or is a hero.
+std::optional<std::vector<bool>> dependentInOrder(const FusionGraph &graph,
+                                                  llvm::ArrayRef<const HloInstruction *> heroes);
 /// Is each element of `parameter` read only for the elements of outputs at its own index, `root` among them, all of the
 /// same array? A thread that computes these together, before it stores them, may overwrite it.
 bool mayOverwriteElements(const FusionGraph &graph, unsigned root, unsigned parameter);

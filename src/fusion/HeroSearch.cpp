@@ -94,6 +94,22 @@ std::optional<std::vector<bool>> dependentInPlace(const FusionGraph &graph,
   return dependent;
 }
 
+std::optional<std::vector<bool>> dependentInOrder(const FusionGraph &graph,
+                                                  llvm::ArrayRef<const HloInstruction *> heroes) {
+  std::vector<bool> dependent(graph.computation().instructions().size(), false);
+  for (const HloInstruction *hero : heroes)
+    dependent[hero->id()] = true;
+  for (const HloInstruction *instr : graph.instructions())
+    for (auto [i, operand] : llvm::enumerate(instr->operands())) {
+      if (!dependent[operand->id()])
+        continue;
+      if (!readsSamePosition(*instr, unsigned(i)))
+        return std::nullopt;
+      dependent[instr->id()] = true;
+    }
+  return dependent;
+}
+
 bool mayOverwriteElements(const FusionGraph &graph, unsigned root, unsigned parameter) {
   const HloInstruction &read = *graph.parameters()[parameter];
   const Shape &written = graph.roots()[root].shape;

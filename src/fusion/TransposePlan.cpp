@@ -1,15 +1,18 @@
-#include "fusion/HeroMatch.h"
+#include "fusion/TransposeTile.h"
 #include "hloc/fusion/HloIndexing.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <limits>
-
 namespace hloc {
 namespace {
 
-constexpr int64_t lanes = 32;
+/// A run of so many bits that stays together is a good access by itself.
+constexpr int64_t longRunBits = 64 * 8;
+/// Fewer elements are soon moved one by one.
+constexpr int64_t leastElements = 256;
+/// Ops of one thread's straight code, instructions times elements, as in a loop. An estimate.
+constexpr int64_t maxOpsPerThread = 2048;
 
 /// A transposition in memory terms.
 struct Permutation {
@@ -70,15 +73,15 @@ std::optional<Permutation> memoryPermutation(const HloInstruction &instr) {
   return normalize(dims, permutation);
 }
 
-/// Worth a tile: the minor dimension moves, and both minor dimensions fill a good part of one. The limits are those of
-/// XLA's transpose emitter: half a warp of rows and columns, or a quarter if the two together have 8192 elements.
+/// Worth a tile: a loop over the result would read runs that are no whole sectors.
 bool isTiled(const HloInstruction &instr, const Permutation &memory) {
   unsigned rank = memory.inputDims.size();
-  if (rank < 2 || memory.permutation.back() == int64_t(rank) - 1 || deviceBits(instr.shape().elementType()) < 8)
+  if (rank < 2 || instr.shape().numElements() < leastElements)
     return false;
-  int64_t columns = memory.inputDims.back();
-  int64_t rows = memory.inputDims[memory.permutation.back()];
-  return (columns >= 16 && rows >= 16) || (columns >= 8 && rows >= 8 && columns * rows >= 8192);
+  if (memory.permutation.back() != int64_t(rank) - 1)
+    return true;
+  int64_t runBits = memory.inputDims.back() * deviceBits(instr.shape().elementType());
+  return runBits < longRunBits && runBits % sectorBits != 0;
 }
 
 bool isHero(const HloInstruction &instr) {
@@ -86,87 +89,89 @@ bool isHero(const HloInstruction &instr) {
   return memory && isTiled(instr, *memory);
 }
 
+/// Instructions that `roots` read, themselves included, by id; not beyond heroes.
+std::vector<bool> readBy(const FusionGraph &graph, llvm::ArrayRef<const HloInstruction *> roots,
+                         llvm::ArrayRef<const HloInstruction *> heroes) {
+  std::vector<bool> isRead(graph.computation().instructions().size(), false);
+  for (const HloInstruction *root : roots)
+    isRead[root->id()] = true;
+  for (const HloInstruction *instr : llvm::reverse(graph.instructions()))
+    if (isRead[instr->id()] && !llvm::is_contained(heroes, instr))
+      for (const HloInstruction *operand : instr->operands())
+        isRead[operand->id()] = true;
+  return isRead;
+}
+
+/// Outputs that depend on a tile, or have the result's shape, are made when it is read; others when it is filled.
 bool assignRoots(const FusionGraph &graph, const std::vector<bool> &dependent, TransposePlan &plan) {
   const HloInstruction &hero = *plan.heroes.front();
   for (auto [i, root] : llvm::enumerate(graph.roots())) {
-    if (dependent[root.instr->id()] || sameArray(root.shape, hero.shape())) {
-      if (!sameArray(root.shape, hero.shape()))
-        return false;
+    if (dependent[root.instr->id()])
       plan.roots.push_back(i);
-    } else if (sameArray(root.shape, hero.operand(0)->shape())) {
+    else if (sameArray(root.shape, hero.operand(0)->shape()))
       plan.sideRoots.push_back(i);
-    } else {
-      return false;
-    }
-    if (deviceBits(root.shape.elementType()) < 8)
+    else if (sameArray(root.shape, hero.shape()))
+      plan.roots.push_back(i);
+    else if (root.shape.numElements() == hero.shape().numElements())
+      plan.sideRoots.push_back(i);
+    else
       return false;
   }
   return true;
 }
 
-/// Narrow elements move in groups of 4 bytes if the sizes allow it and the device stays filled.
-LaunchGeometry chooseTile(TransposePlan &plan, const TargetInfo &target) {
-  unsigned widest = 8;
-  for (const HloInstruction *hero : plan.heroes)
-    widest = std::max(widest, deviceBits(hero->shape().elementType()));
-  int64_t rows = plan.inputDims[plan.rowDim()], columns = plan.inputDims[plan.columnDim()];
-  auto tiles = [&] {
-    int64_t count = 1;
-    for (unsigned i = 0; i < plan.inputDims.size(); ++i)
-      count *= plan.tilesAlong(i);
-    return count;
-  };
-  for (unsigned group = std::max(1u, 32 / widest); group >= 1; group /= 2) {
-    plan.perThread = group;
-    plan.tile = lanes * group;
-    bool aligned = rows % group == 0 && columns % group == 0;
-    if (group == 1 || (aligned && tiles() >= 2 * int64_t(target.multiprocessors)))
-      break;
+/// What is moved on one side: `stored` outputs, and the parameters of as many elements that are read for them and for
+/// `others`. What the tiles hold if there are none.
+TransposeStreams streamsOf(const FusionGraph &graph, const TransposePlan &plan, llvm::ArrayRef<unsigned> stored,
+                           llvm::ArrayRef<const HloInstruction *> others) {
+  TransposeStreams streams;
+  llvm::SmallVector<const HloInstruction *> roots(others);
+  for (unsigned root : stored) {
+    streams.addStored(graph.roots()[root].shape);
+    roots.push_back(graph.roots()[root].instr);
   }
-  plan.rowsPerStep = plan.perThread == 1 ? 4 : 8;
-  LaunchGeometry launch;
-  launch.block = {uint32_t(lanes * plan.rowsPerStep), 1, 1};
-  for (const HloInstruction *hero : plan.heroes)
-    launch.sharedBytes += plan.tile * (plan.tile + plan.pad) * (deviceBits(hero->shape().elementType()) / 8);
-  int64_t count = tiles();
-  launch.grid = {count > int64_t(target.maxGridX) ? 0 : uint32_t(count), 1, 1};
-  return launch;
+  const Shape &hero = plan.heroes.front()->shape();
+  std::vector<bool> isRead = readBy(graph, roots, plan.heroes);
+  bool any = !stored.empty();
+  for (const HloInstruction *parameter : graph.parameters())
+    if (isRead[parameter->id()] && parameter->shape().numElements() == hero.numElements()) {
+      streams.addLoaded(parameter->shape());
+      any = true;
+    }
+  if (!any)
+    streams.addLoaded(hero);
+  return streams;
 }
 
 } // namespace
-
-int64_t TransposePlan::tilesAlong(unsigned dim) const {
-  int64_t size = dim == rowDim() || dim == columnDim() ? tile : 1;
-  return (inputDims[dim] + size - 1) / size;
-}
 
 template <>
 HeroMatch<TransposePlan> matchHero<TransposePlan>(const FusionGraph &graph, const FusionAliasing &,
                                                   const TargetInfo &target) {
   TransposePlan plan;
-  auto isElementwise = [](const HloInstruction &instr, unsigned) { return readsOperandsInPlace(instr); };
-  plan.heroes = findHeroes(graph, isHero, isElementwise);
+  plan.heroes = findHeroes(graph, isHero, readsSamePosition);
   if (plan.heroes.empty())
     return Rejection{"no output reads a large transposition elementwise"};
-  const HloInstruction &first = *plan.heroes.front();
-  Permutation memory = *memoryPermutation(first);
+  Permutation memory = *memoryPermutation(*plan.heroes.front());
   for (const HloInstruction *hero : plan.heroes)
-    if (*memoryPermutation(*hero) != memory || !sameArray(hero->shape(), first.shape()) ||
-        !sameArray(hero->operand(0)->shape(), first.operand(0)->shape()))
+    if (*memoryPermutation(*hero) != memory)
       return Rejection{"transpositions differ"};
-  std::optional<std::vector<bool>> dependent = dependentInPlace(graph, plan.heroes);
+  std::optional<std::vector<bool>> dependent = dependentInOrder(graph, plan.heroes);
   if (!dependent)
     return Rejection{"the transposition is also read at other indices"};
   if (!assignRoots(graph, *dependent, plan))
-    return Rejection{"an output has neither the shape of the transposition nor of its operand"};
+    return Rejection{"an output has another number of elements than the transposition"};
   plan.inputDims = memory.inputDims;
   plan.permutation = memory.permutation;
-  LaunchGeometry launch = chooseTile(plan, target);
-  if (launch.grid.x == 0)
-    return Rejection{"too many tiles"};
-  if (launch.sharedBytes > target.staticSharedBytes)
-    return Rejection{"the tiles do not fit into shared memory"};
-  return {std::move(plan), launch};
+  llvm::SmallVector<const HloInstruction *> filled;
+  for (const HloInstruction *hero : plan.heroes)
+    filled.push_back(hero->operand(0));
+  int64_t maxElements = std::max<int64_t>(1, maxOpsPerThread / int64_t(graph.instructions().size()));
+  TileChoice choice = chooseTile(plan, streamsOf(graph, plan, plan.sideRoots, filled),
+                                 streamsOf(graph, plan, plan.roots, {}), maxElements, target);
+  if (choice.rejection)
+    return Rejection{choice.rejection};
+  return {std::move(plan), choice.launch};
 }
 
 /// Never: what one block reads another writes.
@@ -202,8 +207,16 @@ std::string TransposePlan::toString() const {
   llvm::interleave(inputDims, os, ",");
   os << "] by {";
   llvm::interleave(permutation, os, ",");
-  os << "}, " << heroes.size() << " tile" << (heroes.size() == 1 ? "" : "s") << " of " << tile << "x" << tile << ", "
-     << perThread << " per thread; roots ";
+  os << "}, " << heroes.size() << (heroes.size() == 1 ? " tile of " : " tiles of ");
+  llvm::interleave(box, os, "x");
+  if (inOutputOrder)
+    os << " in the result's order";
+  if (pad != 0)
+    os << ", " << pad << " free after " << period;
+  os << "; vectors of " << inputVector << " in, " << outputVector << " out";
+  if (tileVector != 1)
+    os << ", " << tileVector << " from the tile";
+  os << "; roots ";
   llvm::interleave(roots, os, ",");
   if (!sideRoots.empty()) {
     os << ", side roots ";

@@ -41,8 +41,11 @@ BodyFacts factsOf(scf::ForOp loop) {
   loop.getBody()->walk([&](Operation *op) {
     if (op->hasTrait<OpTrait::IsTerminator>())
       return;
-    bool isLane =
-        isa<vector::ExtractOp, vector::InsertOp>(op) && llvm::is_contained(op->getOperands(), loop.getInductionVar());
+    bool isLane = isa<vector::ExtractOp, vector::InsertOp>(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
+                    auto apply = operand.getDefiningOp<ApplyIndexingOp>();
+                    return operand == loop.getInductionVar() ||
+                           (apply && llvm::is_contained(apply.getOperands(), loop.getInductionVar()));
+                  });
     facts.hasVectorLane |= isLane;
     facts.hasLoopOrCall |= isa<scf::ForOp, scf::WhileOp, CallOpInterface>(op);
     facts.size += isa<math::MathDialect>(op->getDialect()) && !isCheapMath(*op) ? costlyMathSize : 1;

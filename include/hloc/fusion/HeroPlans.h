@@ -39,28 +39,56 @@ struct LoopPlan {
   std::string toString() const;
 };
 
-/// Transpositions through shared memory, all of one shape. A hero is a `transpose` or a layout-changing `copy` whose
-/// minor dimension in memory moves; outputs read it elementwise.
+/// A box of elements as one of the two arrays has it in memory. Its minor dimensions, as far as the box covers them and
+/// one more, are one dimension until the box has a run of `run` neighbouring elements.
 ///
-///   transpose of f32[20,160,170], dimensions={0,2,1}: inputDims {20,160,170}, permutation {0,2,1}, tiles of 32 x 32
+///   run 32, box {32,1,5} of {8191,7,5}: dims {8191,7,5}, box {32,1,5}; box {32,7,5}: dims {286685}, box {1120}
+struct TileWalk {
+  llvm::SmallVector<unsigned> order; ///< the operand's dimensions, major to minor in this array
+  unsigned outer = 0;                ///< so many of them are dimensions here too; the others are the run
+  llvm::SmallVector<int64_t> dims;   ///< of the array
+  llvm::SmallVector<int64_t> box;    ///< of the tile
+  /// Is that dimension of the operand part of the run?
+  bool isInRun(unsigned dim) const;
+};
+
+/// Permutations of memory through shared memory, all the same one. A hero is a `transpose` or a layout-changing `copy`
+/// that takes neighbours apart; outputs read it elementwise. A block fills a tile with a box of the operand in the
+/// order of the operand's memory, and reads it in that of the result: in both the box is made of runs long enough to
+/// move whole sectors.
+///
+///   transpose of f32[20,160,170], dimensions={0,2,1}: inputDims {20,160,170}, permutation {0,2,1}, box {1,32,32}
 ///
 /// Dimensions are those of memory, major to minor, with neighbours that stay neighbours merged and sizes of 1 dropped.
 struct TransposePlan {
   llvm::SmallVector<const HloInstruction *, 2> heroes;
-  llvm::SmallVector<unsigned> roots;      ///< have the heroes' shape: computed when a tile is read back
-  llvm::SmallVector<unsigned> sideRoots;  ///< have the heroes' operand's shape: computed when a tile is filled
+  llvm::SmallVector<unsigned> roots;      ///< computed when a tile is read back, at the heroes' position in memory
+  llvm::SmallVector<unsigned> sideRoots;  ///< computed when a tile is filled, at their operands' position
   llvm::SmallVector<int64_t> inputDims;   ///< of the operand
   llvm::SmallVector<int64_t> permutation; ///< result dimension i is operand dimension permutation[i]
-  unsigned perThread = 1;                 ///< neighbouring elements that a thread moves at once
-  int64_t tile = 32;                      ///< elements along both minor dimensions: 32 lanes times perThread
-  int64_t pad = 1;                        ///< elements between the rows of a tile, so that columns hit different banks
-  int64_t rowsPerStep = 4;                ///< rows (columns) of a tile that the block fills (reads) at once: its warps
+  llvm::SmallVector<int64_t> box;         ///< sizes of the tile along the operand's dimensions
+  int64_t run = 1;                        ///< wanted in both orders: TileWalk
+  int64_t threads = 0;                    ///< of a block
+  unsigned inputVector = 1;               ///< neighbours in the operand that a thread moves at once: divides the runs
+  unsigned outputVector = 1;              ///< neighbours in the result
+  /// Neighbours along the operand's minor dimension that a thread reads from the tile at once: it turns blocks of
+  /// tileVector x outputVector elements in registers. 1: elements come one by one.
+  unsigned tileVector = 1;
+  bool inOutputOrder = false; ///< the tile holds the box in the order of the result; otherwise in that of the operand
+  /// After so many elements of a tile, `pad` are left free, so that both orders find their elements in different banks.
+  int64_t period = 1;
+  int64_t pad = 0;
 
-  /// The operand's dimension that is minor in the result.
-  unsigned rowDim() const { return permutation.back(); }
-  /// The operand's minor dimension.
-  unsigned columnDim() const { return inputDims.size() - 1; }
   int64_t tilesAlong(unsigned dim) const;
+  int64_t boxElements() const;
+  /// Elements of a tile, the free ones between them included.
+  int64_t tileElements() const;
+  /// Bits of an element in a tile. Packed types take a byte.
+  static unsigned tileBits(const HloInstruction &hero);
+  TileWalk walk(bool ofOutput) const;
+  /// Threads that take part where runs are dealt in `groups` each: a step moves whole runs, if a block has so many
+  /// threads, and a thread keeps its place in them.
+  int64_t activeThreads(int64_t groups) const;
   std::string toString() const;
 };
 

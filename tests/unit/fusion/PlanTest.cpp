@@ -156,24 +156,90 @@ TEST_CASE("tiled transpositions") {
   auto *x = p.b.parameter(0, Shape::array(ElementType::F32, {20, 160, 170}), "x");
   auto *t = p.transpose(x, {0, 2, 1});
   CHECK(planText(p, p.b.add(Opcode::Abs, t->shape(), {t})) ==
-        "transpose: [20,160,170] by {0,2,1}, 1 tile of 32x32, 1 per thread; roots 0; grid 600, block 128, shared 4224");
+        "transpose: [20,160,170] by {0,2,1}, 1 tile of 1x32x32, 4 free after 128; vectors of 2 in, 4 out, 2 from the "
+        "tile; roots 0; grid 600, block 64, shared 4208");
 
   Program merged;
   auto *y = merged.b.parameter(0, Shape::array(ElementType::BF16, {1, 64, 32, 2048}), "y");
   CHECK(planText(merged, merged.transpose(y, {3, 0, 1, 2})) ==
-        "transpose: [2048,2048] by {1,0}, 1 tile of 64x64, 2 per thread; roots 0; grid 1024, block 256, shared 8320");
+        "transpose: [2048,2048] by {1,0}, 1 tile of 64x64, 8 free after 512; vectors of 8 in, 8 out, 8 from the tile; "
+        "roots 0; grid 1024, block 64, shared 8304");
 
   Program layout;
   Shape rows = Shape::array(ElementType::F32, {256, 512});
   auto *z = layout.b.parameter(0, rows, "z");
   CHECK(planText(layout, layout.b.add(Opcode::Copy, rows.withLayout({0, 1}), {z})) ==
-        "transpose: [256,512] by {1,0}, 1 tile of 32x32, 1 per thread; roots 0; grid 128, block 128, shared 4224");
+        "transpose: [256,512] by {1,0}, 1 tile of 32x32, 4 free after 128; vectors of 4 in, 4 out, 4 from the tile; "
+        "roots 0; grid 128, block 64, shared 4208");
+}
+
+namespace {
+
+std::string transposePlan(ElementType type, llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> dims) {
+  Program p;
+  return planText(p, p.transpose(p.b.parameter(0, Shape::array(type, sizes), "x"), dims));
+}
+
+std::string transposeRejection(Program &p, HloInstruction *root) {
+  p.body->setRoot(root);
+  FusionGraph graph = *FusionGraph::build(*p.body, p.diagnostics);
+  llvm::FailureOr<FusionPlan> plan = planFusion(graph, {}, *findTarget("sm_90"), p.diagnostics);
+  REQUIRE(succeeded(plan));
+  for (const HeroRejection &rejection : plan->rejections)
+    if (rejection.hero == "transpose")
+      return rejection.reason;
+  return "";
+}
+
+} // namespace
+
+TEST_CASE("runs of a transposition go over several dimensions") {
+  // 5 elements are no run: all of them times 32 rows.
+  CHECK(
+      transposePlan(ElementType::F32, {8191, 5}, {1, 0}) ==
+      "transpose: [8191,5] by {1,0}, 1 tile of 32x5; vectors of 4 in, 1 out; roots 0; grid 256, block 64, shared 640");
+  // The minor dimension stays, but is short.
+  CHECK(transposePlan(ElementType::S8, {160, 170, 3}, {1, 0, 2}).substr(0, 65) ==
+        "transpose: [160,170,3] by {1,0,2}, 1 tile of 32x32x3 in the resul");
+}
+
+TEST_CASE("odd sizes are moved one by one, packed types by whole bytes") {
+  CHECK(
+      transposePlan(ElementType::BF16, {2047, 4095}, {1, 0}) ==
+      "transpose: [2047,4095] by {1,0}, 1 tile of 64x64, 2 free after 64; vectors of 1 in, 1 out; roots 0; grid 2048, "
+      "block 256, shared 8444");
+  CHECK(transposePlan(ElementType::S4, {128, 64}, {1, 0}).substr(0, 5) == "trans");
+  Program p;
+  auto *x = p.b.parameter(0, Shape::array(ElementType::S4, {1027, 1024}), "x");
+  CHECK(transposeRejection(p, p.transpose(x, {1, 0})) == "two runs meet inside a byte");
+}
+
+TEST_CASE("outputs of a transposition") {
+  Program p; // a bitcast of it, what is read before it, and another array of its size
+  auto *x = p.b.parameter(0, Shape::array(ElementType::F32, {64, 128}), "x");
+  auto *y = p.b.parameter(1, Shape::array(ElementType::F32, {128, 64}), "y");
+  auto *exp = p.b.add(Opcode::Exponential, x->shape(), {x});
+  auto *t = p.transpose(exp, {1, 0});
+  auto *flat = p.b.add(Opcode::Bitcast, Shape::array(ElementType::F32, {8192}), {t});
+  auto *abs = p.b.add(Opcode::Abs, flat->shape(), {flat});
+  auto *negated = p.b.add(Opcode::Negate, y->shape(), {y});
+  std::string text = planText(p, p.b.tuple({abs, exp, negated}));
+  CHECK(text.find("roots 0,2, side roots 1;") != std::string::npos);
+
+  Program sum; // a scalar beside it
+  auto *z = sum.b.parameter(0, Shape::array(ElementType::F32, {64, 128}), "z");
+  auto *one = sum.b.parameter(1, Shape::array(ElementType::F32, {}), "one");
+  auto *tuple = sum.b.tuple({sum.transpose(z, {1, 0}), sum.b.add(Opcode::Negate, one->shape(), {one})});
+  CHECK(transposeRejection(sum, tuple) == "an output has another number of elements than the transposition");
+
+  Program two;
+  auto *w = two.b.parameter(0, Shape::array(ElementType::F32, {16, 32, 64}), "w");
+  CHECK(transposeRejection(two, two.b.tuple({two.transpose(w, {2, 1, 0}), two.transpose(w, {0, 2, 1})})) ==
+        "transpositions differ");
 }
 
 TEST_CASE("transpositions that stay loops") {
-  Program small;
-  auto *x = small.b.parameter(0, Shape::array(ElementType::F32, {3, 1000}), "x");
-  CHECK(planText(small, small.transpose(x, {1, 0})).substr(0, 5) == "loop:");
+  CHECK(transposePlan(ElementType::F32, {3, 80}, {1, 0}).substr(0, 5) == "loop:");
 
   Program outer; // the minor dimension stays
   auto *y = outer.b.parameter(0, Shape::array(ElementType::F32, {64, 32, 128}), "y");
@@ -317,10 +383,10 @@ TEST_CASE("a concatenate's threads write each element once, in aligned groups of
 
 TEST_CASE("outputs of a concatenate are elementwise functions and bitcasts of it") {
   Program p;
-  HloInstruction *c = concatenate(p, ElementType::F32, {8, 0}, 1, {64, 192});
-  HloInstruction *flat = p.b.add(Opcode::Bitcast, Shape::array(ElementType::F32, {2048}), {c});
+  HloInstruction *c = concatenate(p, ElementType::F32, {4, 0}, 1, {8, 24});
+  HloInstruction *flat = p.b.add(Opcode::Bitcast, Shape::array(ElementType::F32, {128}), {c});
   HloInstruction *negated = p.b.add(Opcode::Negate, flat->shape(), {flat});
-  HloInstruction *half = p.b.add(Opcode::Convert, Shape::array(ElementType::F16, {8, 256}), {c});
+  HloInstruction *half = p.b.add(Opcode::Convert, Shape::array(ElementType::F16, {4, 32}), {c});
   CHECK(concatenateRejection(p, p.b.tuple({negated, half, c})) == "");
   HloInstruction *columns = p.b.add(Opcode::Copy, c->shape().withLayout({0, 1}), {c});
   CHECK(concatenateRejection(p, p.b.add(Opcode::Abs, columns->shape(), {columns})) ==
