@@ -24,6 +24,10 @@ constexpr int64_t leastPartBytes = threadsPerBlock * vectorsPerThread * 16;
 constexpr int64_t leastParts = 8;
 /// Ops of one thread's straight code, as in loops: elements of a vector times instructions.
 constexpr int64_t maxOpsPerThread = 2048;
+/// Rows that do not begin with a vector are read in vectors from the first that does, if they have so many of them, and
+/// if the fusion is so small that it is worth having its code several times.
+constexpr int64_t leastVectorsBetweenEdges = 32;
+constexpr int64_t maxInstructionsWithEdges = 24;
 
 int64_t powerOf2Ceil(int64_t x) { return int64_t(llvm::PowerOf2Ceil(uint64_t(std::max<int64_t>(x, 1)))); }
 
@@ -101,10 +105,14 @@ HeroMatch<RowReductionPlan> matchHero<RowReductionPlan>(const FusionGraph &graph
     return Rejection{"the minor dimension is kept"};
 
   StreamWidths streams = streamsOf(graph, frame);
-  int64_t minor = frame.dims.back(), rows = frame.numResults();
-  int64_t perThread = std::min<int64_t>(streams.elements(target), minor & -minor);
-  while (perThread > 1 && perThread * int64_t(graph.instructions().size()) > maxOpsPerThread)
+  int64_t minor = frame.dims.back(), rows = frame.numResults(), instructions = int64_t(graph.instructions().size());
+  int64_t perThread = streams.elements(target);
+  while (perThread > 1 && perThread * instructions > maxOpsPerThread)
     perThread /= 2;
+  plan.hasEdges = minor % perThread != 0 && minor == frame.numReduced() &&
+                  minor / perThread >= leastVectorsBetweenEdges && instructions <= maxInstructionsWithEdges;
+  if (!plan.hasEdges)
+    perThread = std::min(perThread, minor & -minor);
   plan.perThread = unsigned(perThread);
   int64_t groups = frame.numReduced() / perThread;
   int64_t rowBytes = frame.numReduced() * int64_t(streams.narrowest) / 8;
@@ -112,8 +120,11 @@ HeroMatch<RowReductionPlan> matchHero<RowReductionPlan>(const FusionGraph &graph
 
   // Threads of a row. Neighbours read whole sectors; where rows do not begin with a sector, in few pieces.
   int64_t threads = powerOf2Ceil((groups + mostVectors - 1) / mostVectors);
-  if (rows * threads < int64_t(target.multiprocessors) * target.threadsPerMultiprocessor / 8)
-    threads = powerOf2Ceil((groups + vectorsPerThread - 1) / vectorsPerThread);
+  if (rows * threads < int64_t(target.multiprocessors) * target.threadsPerMultiprocessor / 8) {
+    // Within a warp, if it can be: threads of one have no barrier.
+    int64_t most = threads <= int64_t(target.warpSize) ? int64_t(target.warpSize) : threadsPerBlock;
+    threads = std::min(powerOf2Ceil((groups + vectorsPerThread - 1) / vectorsPerThread), most);
+  }
   if (rowBytes % sectorBytes != 0)
     threads = std::max(threads, std::min<int64_t>(powerOf2Ceil(groups), target.warpSize));
   while (threads * groupBits < sectorBytes * 8 && threads < powerOf2Ceil(groups))
@@ -164,7 +175,8 @@ std::string RowReductionPlan::toString() const {
                                     rowsPerBlock, rowsPerBlock == 1 ? "" : "s");
   if (stage == ReductionStage::Combine)
     return fmt::format("rows: {} parts of each of {}; {}", splits, frame.toString(), threads);
-  std::string result = fmt::format("rows: {}; {} per thread, {}", frame.toString(), perThread, threads);
+  std::string result =
+      fmt::format("rows: {}; {} per thread{}, {}", frame.toString(), perThread, hasEdges ? " and edges" : "", threads);
   if (splits > 1)
     result += fmt::format(", {} parts of {} elements", splits, perSplit * perThread);
   return result;

@@ -1,6 +1,7 @@
 #include "hloc/indexing/Divisibility.h"
 #include "indexing/ExpressionSimplifier.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -19,7 +20,9 @@ public:
 
   AffineExpr simplify(AffineExpr expression) { return simplifier.simplify(expression); }
   int64_t divisor(const LinearSum &sum);
+  int64_t divisorWithoutMods(LinearSum sum);
   int64_t divisorOfAtom(AffineExpr atom);
+  int64_t findDivisorOfAtom(AffineExpr atom);
   std::optional<int64_t> stride(const LinearSum &sum, AffineExpr variable);
   std::optional<int64_t> strideOfAtom(AffineExpr atom, AffineExpr variable);
 
@@ -30,6 +33,7 @@ private:
   const IndexingMap &map;
   DomainRanges ranges;
   ExpressionSimplifier simplifier;
+  llvm::DenseMap<AffineExpr, int64_t> divisors; ///< of atoms: each is looked at once, however deep it is nested
 };
 
 } // namespace
@@ -43,6 +47,29 @@ int64_t Analysis::divisor(const LinearSum &sum) {
     if (llvm::MulOverflow(factor, std::abs(term.coefficient), product))
       product = std::abs(term.coefficient);
     result = std::gcd(result, product);
+  }
+  return result == 0 ? 0 : std::max(result, divisorWithoutMods(sum));
+}
+
+/// x mod m differs from x by a multiple of m: what is left of `d0 - d0 mod 4` is a multiple of 4.
+int64_t Analysis::divisorWithoutMods(LinearSum sum) {
+  int64_t moduli = 0;
+  for (const LinearSum::Term &term : LinearSum(sum).terms) {
+    int64_t modulus = positiveDivisor(term.atom), product;
+    if (!modulus || term.atom.getKind() != AffineExprKind::Mod ||
+        llvm::MulOverflow(modulus, std::abs(term.coefficient), product))
+      continue;
+    moduli = std::gcd(moduli, product);
+    sum.addTerm(term.atom, -term.coefficient);
+    sum.add(llvm::cast<mlir::AffineBinaryOpExpr>(term.atom).getLHS(), term.coefficient);
+  }
+  if (moduli == 0 || sum.overflowed)
+    return 1;
+  int64_t result = std::gcd(moduli, std::abs(sum.constant));
+  for (const LinearSum::Term &term : sum.terms) {
+    int64_t factor = divisorOfAtom(term.atom), product;
+    result = std::gcd(
+        result, llvm::MulOverflow(factor, std::abs(term.coefficient), product) ? std::abs(term.coefficient) : product);
   }
   return result;
 }
@@ -60,6 +87,12 @@ int64_t Analysis::divisorByConstraint(AffineExpr atom) {
 }
 
 int64_t Analysis::divisorOfAtom(AffineExpr atom) {
+  if (auto known = divisors.find(atom); known != divisors.end())
+    return known->second;
+  return divisors[atom] = findDivisorOfAtom(atom);
+}
+
+int64_t Analysis::findDivisorOfAtom(AffineExpr atom) {
   if (Interval range = ranges.of(atom); isKnownPoint(range))
     return std::abs(range.lower);
   int64_t result = divisorByConstraint(atom), modulus = positiveDivisor(atom);

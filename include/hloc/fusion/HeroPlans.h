@@ -281,9 +281,12 @@ enum class ReductionStage : uint8_t {
 struct RowReductionPlan {
   ReductionFrame frame;
   ReductionStage stage = ReductionStage::Whole;
-  int64_t splits = 1;          ///< parts of a row, each made by one block (Combine: were made)
-  int64_t perSplit = 0;        ///< groups of `perThread` elements in a part; the last may have fewer
-  unsigned perThread = 1;      ///< neighbouring elements that a thread reads at once; divides the minor dimension
+  int64_t splits = 1;     ///< parts of a row, each made by one block (Combine: were made)
+  int64_t perSplit = 0;   ///< groups of `perThread` elements in a part; the last may have fewer
+  unsigned perThread = 1; ///< neighbouring elements that a thread reads at once, aligned to as many
+  /// Rows begin and end between groups: what they have before their first and after their last is read one by one. Else
+  /// `perThread` divides the minor dimension.
+  bool hasEdges = false;
   uint32_t threadsPerRow = 32; ///< a power of two
   uint32_t rowsPerBlock = 1;   ///< a power of two
 

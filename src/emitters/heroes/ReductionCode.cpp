@@ -176,6 +176,24 @@ ReductionCode::Values ReductionCode::element(ValueRange indices) {
   return values;
 }
 
+void ReductionCode::storeSides(ValueRange values, ValueRange indices, Values &sideOutputs) {
+  for (auto [value, side, output] : llvm::zip_equal(values, frame.sideRoots, sideOutputs)) {
+    unsigned rank = kernel.graph().roots()[side].shape.rank();
+    output = tensor::InsertOp::create(b, value, output, indices.take_front(rank));
+    indices = indices.drop_front(rank);
+  }
+}
+
+ReductionCode::Values ReductionCode::elementAt(ValueRange indices, Values &sideOutputs) {
+  unsigned rank = frame.operandShape().rank();
+  ValueRange all = kernel.call(elementFunction, indices.take_front(rank));
+  Values values;
+  for (auto [value, accumulator] : llvm::zip(all, frame.accumulators))
+    values.push_back(toCarried(value, accumulator));
+  storeSides(all.drop_front(values.size()), indices.drop_front(rank), sideOutputs);
+  return values;
+}
+
 SmallVector<ReductionCode::Values> ReductionCode::elements(const IndexingMap &map, ValueRange dims,
                                                            Values &sideOutputs) {
   HLOC_CHECK(map.ranges().size() <= 1, "elements of more than one loop");
@@ -197,12 +215,9 @@ SmallVector<ReductionCode::Values> ReductionCode::elements(const IndexingMap &ma
         Value lane = lanes.empty() ? b.index(0) : lanes.front();
         for (Value value : values.take_front(numValues))
           collected.insert(value, lane, state, vector, next);
-        ValueRange rest = indices.drop_front(space.rank());
-        for (auto [i, value] : llvm::enumerate(values.drop_front(numValues))) {
-          unsigned rank = kernel.graph().roots()[frame.sideRoots[i]].shape.rank();
-          next.push_back(tensor::InsertOp::create(b, value, state[numVectors + i], rest.take_front(rank)));
-          rest = rest.drop_front(rank);
-        }
+        Values sides(state.drop_front(numVectors));
+        storeSides(values.drop_front(numValues), indices.drop_front(space.rank()), sides);
+        llvm::append_range(next, sides);
         return next;
       });
   sideOutputs.assign(results.begin() + ptrdiff_t(numVectors), results.end());

@@ -39,6 +39,8 @@ public:
   /// The reductions' elements at the points of `map`, which gives `elementIndices`: those of its loop variable, or the
   /// only one. Stores the side outputs there. One list for each point.
   llvm::SmallVector<Values> elements(const IndexingMap &map, mlir::ValueRange dims, Values &sideOutputs);
+  /// The same of one element, whose indices these are.
+  Values elementAt(mlir::ValueRange indices, Values &sideOutputs);
   /// The side outputs as they are now; and back again.
   Values sideOutputs();
   void setSideOutputs(mlir::ValueRange outputs);
@@ -65,6 +67,7 @@ private:
   FunctionRequest elementRequest() const;
   FunctionRequest initRequest() const;
   FunctionRequest outputRequest() const;
+  void storeSides(mlir::ValueRange values, mlir::ValueRange indices, Values &sideOutputs);
   mlir::Value toCarried(mlir::Value stored, const Accumulator &accumulator);
   mlir::Value fromCarried(mlir::Value carried, const Accumulator &accumulator);
   mlir::Type carriedType(const Accumulator &accumulator) const;

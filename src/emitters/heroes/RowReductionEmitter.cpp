@@ -4,6 +4,8 @@
 #include "hloc/dialect/XlaGpu.h"
 #include "hloc/fusion/HloIndexing.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace hloc {
@@ -48,59 +50,135 @@ private:
     map.addConstraint(row(threads), Interval{0, frame.numResults() - 1});
   }
 
+  /// Number of the vector that a thread reads in a step.
+  AffineExpr vectorNumber(AffineExpr step) const {
+    return part() * plan.perSplit + step * int64_t(plan.threadsPerRow) + threadOfRow();
+  }
+  /// Vectors that every row has, whichever element it begins with; at most one less than it may have.
+  int64_t vectorsOfAnyRow() const {
+    int64_t edge = plan.hasEdges ? int64_t(plan.perThread) - 1 : 0;
+    return (frame.numReduced() - edge) / int64_t(plan.perThread);
+  }
+  /// The first element of a vector, counted from the row's first. With edges, vectors begin where the array's do: at
+  /// the first multiple of their size that is in the row.
+  AffineExpr firstOf(AffineExpr vector) const {
+    AffineExpr first = vector * int64_t(plan.perThread);
+    if (!plan.hasEdges)
+      return first;
+    AffineExpr begin = row(plan.threadsPerRow) * frame.numReduced();
+    return first + begin.ceilDiv(int64_t(plan.perThread)) * int64_t(plan.perThread) - begin;
+  }
+
+  /// Some steps of a loop over vectors.
+  struct Steps {
+    int64_t first, count;
+    Interval parts; ///< for which parts of a row
+    bool checked;   ///< there may be no vector
+  };
+
+  /// All vectors of a row, or of a part of it. Loops that need no check come apart from those that do.
+  SmallVector<Steps, 2> allSteps() const {
+    int64_t threads = plan.threadsPerRow, groups = frame.numReduced() / int64_t(plan.perThread);
+    int64_t steps = (plan.perSplit + threads - 1) / threads;
+    if (parts() == 1) {
+      if (!plan.hasEdges)
+        return {{0, steps, {0, 0}, groups % threads != 0}}; // peeled
+      int64_t whole = vectorsOfAnyRow() / threads;
+      return {{0, whole, {0, 0}, false}, {whole, steps - whole, {0, 0}, true}};
+    }
+    int64_t wholeParts = vectorsOfAnyRow() / plan.perSplit;
+    return {{0, steps, {0, wholeParts - 1}, false}, {0, steps, {wholeParts, parts() - 1}, true}};
+  }
+
   /// Every thread reads each of its vectors once; what it has of them.
   Values accumulate() {
-    AffineExpr step = getAffineSymbolExpr(0, context);
-    int64_t perThread = plan.perThread, threads = plan.threadsPerRow;
-    int64_t groups = frame.numReduced() / perThread;
-    AffineExpr inPart = step * threads + threadOfRow();
-    AffineExpr group = part() * plan.perSplit + inPart;
-    // Which vectors: the row and the number of the vector.
-    IndexingMap steps = kernel.mapOf({}, {(plan.perSplit + threads - 1) / threads});
-    steps.addConstraint(inPart, Interval{0, plan.perSplit - 1});
-    steps.addConstraint(group, Interval{0, groups - 1});
-    keepRowsInside(steps, threads);
-    steps.simplify();
-    int64_t chains = std::min(perThread, maxChains);
+    int64_t chains = std::min<int64_t>(plan.perThread, maxChains);
     unsigned numValues = frame.accumulators.size();
-    SmallVector<Value> carried;
+    SmallVector<Value> state;
     Values start = startOfRow();
     for (int64_t i = 0; i < chains; ++i)
-      llvm::append_range(carried, start);
-    size_t numCarried = carried.size();
-    llvm::append_range(carried, code.sideOutputs());
-    SmallVector<Value> results = kernel.loop(steps, carried, [&](ValueRange variables, ValueRange, ValueRange state) {
-      Values sides(state.drop_front(numCarried));
-      SmallVector<Value> next(state.take_front(numCarried));
-      SmallVector<Values> elements = code.elements(vectorMap(), withVariables(variables), sides);
+      llvm::append_range(state, start);
+    size_t numCarried = state.size();
+    llvm::append_range(state, code.sideOutputs());
+    for (const Steps &steps : allSteps())
+      if (steps.count > 0 && !steps.parts.isEmpty())
+        state = accumulateVectors(steps, chains, state);
+    if (plan.hasEdges)
+      state = accumulateEdges(state);
+    code.setSideOutputs(ValueRange(state).drop_front(numCarried));
+    SmallVector<Values> lists;
+    for (int64_t i = 0; i < chains; ++i)
+      lists.push_back(Values(ValueRange(state).slice(i * numValues, numValues)));
+    return code.combineAll(lists);
+  }
+
+  /// `state`: the accumulators of each chain, then the side outputs.
+  SmallVector<Value> accumulateVectors(const Steps &steps, int64_t chains, ValueRange state) {
+    AffineExpr vector = vectorNumber(getAffineSymbolExpr(0, context) + steps.first);
+    IndexingMap map = kernel.mapOf({}, {steps.count});
+    map.addConstraint(part(), steps.parts);
+    if (steps.checked)
+      map.addConstraint(firstOf(vector), Interval{std::numeric_limits<int64_t>::min() / 4,
+                                                  frame.numReduced() - int64_t(plan.perThread)});
+    keepRowsInside(map, plan.threadsPerRow);
+    map.simplify();
+    size_t numValues = frame.accumulators.size(), numCarried = numValues * size_t(chains);
+    IndexingMap elementsOfVector = vectorMap(steps);
+    return kernel.loop(map, state, [&](ValueRange variables, ValueRange, ValueRange carried) {
+      Values sides(carried.drop_front(numCarried));
+      SmallVector<Value> next(carried.take_front(numCarried));
+      SmallVector<Value> dims(kernel.ids());
+      llvm::append_range(dims, variables);
+      SmallVector<Values> elements = code.elements(elementsOfVector, dims, sides);
       for (auto [i, element] : llvm::enumerate(elements)) {
-        size_t chain = (i % chains) * numValues;
-        Values applied = code.apply(ValueRange(next).slice(chain, numValues), element);
-        llvm::copy(applied, next.begin() + ptrdiff_t(chain));
+        size_t chain = (i % size_t(chains)) * numValues;
+        llvm::copy(code.apply(ValueRange(next).slice(chain, numValues), element), next.begin() + ptrdiff_t(chain));
       }
       llvm::append_range(next, sides);
       return next;
     });
-    code.setSideOutputs(ValueRange(results).drop_front(numCarried));
-    SmallVector<Values> lists;
-    for (int64_t i = 0; i < chains; ++i)
-      lists.push_back(Values(ValueRange(results).slice(i * numValues, numValues)));
-    return code.combineAll(lists);
   }
 
-  SmallVector<Value> withVariables(ValueRange variables) const {
-    SmallVector<Value> dims(kernel.ids());
-    llvm::append_range(dims, variables);
-    return dims;
-  }
-
-  /// The launch space and the step -> the elements of one vector.
-  IndexingMap vectorMap() const {
+  /// What is before the first vector of a row and after the last: fewer elements than two vectors have, one a thread.
+  SmallVector<Value> accumulateEdges(ValueRange state) {
+    int64_t size = plan.perThread, length = frame.numReduced();
+    AffineExpr begin = row(plan.threadsPerRow) * length;
+    SmallVector<Value> known =
+        applyMap(b,
+                 kernel.mapOf({threadOfRow(), begin.ceilDiv(size) * size - begin,
+                               (begin + length).floorDiv(size) * size - begin.ceilDiv(size) * size},
+                              {}),
+                 kernel.ids());
+    Value isBefore = b.cmpI(CodeBuilder::IPred::ult, known[0], known[1]);
+    Value element = b.select(isBefore, known[0], b.addI(known[0], known[2]));
+    // Beyond the row's end for threads that have nothing to do: the loop checks its dims.
     SmallVector<IndexingVariable> dims(kernel.idVariables());
-    AffineExpr step = getAffineDimExpr(dims.size(), context);
-    dims.push_back({Interval{0, (plan.perSplit + plan.threadsPerRow - 1) / plan.threadsPerRow - 1}, "step"});
-    AffineExpr element =
-        (part() * plan.perSplit + step * int64_t(plan.threadsPerRow) + threadOfRow()) * int64_t(plan.perThread);
+    dims.push_back({Interval{0, length - 1}, "element"});
+    SmallVector<AffineExpr> indices =
+        code.elementIndices(code.mergedIndices(row(plan.threadsPerRow), getAffineDimExpr(dims.size() - 1, context)));
+    IndexingMap map(AffineMap::get(dims.size(), 0, indices, context), dims, {}, {});
+    map.addConstraint(part(), Interval{parts() - 1, parts() - 1});
+    keepRowsInside(map, plan.threadsPerRow);
+    map.simplify();
+    SmallVector<Value> at(kernel.ids());
+    at.push_back(element);
+    size_t numValues = frame.accumulators.size();
+    return kernel.loop(map, at, state, [&](ValueRange, ValueRange operandAt, ValueRange carried) {
+      SmallVector<Value> next(carried);
+      Values sides(carried.take_back(frame.sideRoots.size()));
+      Values own = code.elementAt(operandAt, sides);
+      llvm::copy(code.apply(carried.take_front(numValues), own), next.begin());
+      llvm::copy(sides, next.end() - ptrdiff_t(sides.size()));
+      return next;
+    });
+  }
+
+  /// The launch space and the number of a step -> the elements of one vector.
+  IndexingMap vectorMap(const Steps &steps) const {
+    SmallVector<IndexingVariable> dims(kernel.idVariables());
+    AffineExpr step = getAffineDimExpr(dims.size(), context) + steps.first;
+    dims.push_back({Interval{0, steps.count - 1}, "step"});
+    AffineExpr element = firstOf(vectorNumber(step));
     SmallVector<IndexingVariable, 1> ranges;
     if (plan.perThread > 1) {
       element = element + getAffineSymbolExpr(0, context);

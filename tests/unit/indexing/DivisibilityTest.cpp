@@ -92,3 +92,15 @@ TEST_CASE_METHOD(Fixture, "divisors come from constraints and constants too") {
   CHECK(knownDivisor(mlir::getAffineConstantExpr(-12, &context), map) == 12);
   CHECK(knownDivisor(mlir::getAffineConstantExpr(0, &context), map) == 0);
 }
+
+TEST_CASE_METHOD(Fixture, "what is left without the rest of a division is a multiple") {
+  IndexingMap map = parseMap("(d0, d1) -> (d0 * 4097 + d1 * 4 + 3 - ((d0 * 4097 + 3) mod 4), d0 - (d0 mod 6) * 2, "
+                             "d0 * 5 - d0 mod 4, d0 - (d0 + 1) mod 4, ((d0 - d0 mod 8) floordiv 4) * 3 - 6), "
+                             "domain: d0 in [0, 99], d1 in [0, 99]",
+                             &context);
+  CHECK(knownDivisor(map.result(0), map) == 4);
+  CHECK(knownDivisor(map.result(1), map) == 1); // of -d0, give or take multiples of 12
+  CHECK(knownDivisor(map.result(2), map) == 4);
+  CHECK(knownDivisor(map.result(3), map) == 1); // -1, or 3
+  CHECK(knownDivisor(map.result(4), map) == 6);
+}
