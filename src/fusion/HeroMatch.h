@@ -87,6 +87,7 @@ template <> KernelTraffic trafficOf<UpdateSlicePlan>(const UpdateSlicePlan &plan
 template <> KernelTraffic trafficOf<InputSlicesPlan>(const InputSlicesPlan &plan, const FusionGraph &graph);
 template <> KernelTraffic trafficOf<RowReductionPlan>(const RowReductionPlan &plan, const FusionGraph &graph);
 template <> KernelTraffic trafficOf<ScatterPlan>(const ScatterPlan &plan, const FusionGraph &graph);
+template <> KernelTraffic trafficOf<ColumnReductionPlan>(const ColumnReductionPlan &plan, const FusionGraph &graph);
 
 #define HLOC_HERO(name, text, plan)                                                                                    \
   template <>                                                                                                          \

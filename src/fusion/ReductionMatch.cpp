@@ -33,9 +33,11 @@ bool isReorderable(Opcode opcode, ElementType type) {
   }
 }
 
-ElementType carriedType(ElementType type) {
+/// The greater of two 16-bit floats is exact, and machines compare two at once.
+ElementType carriedType(Opcode combiner, ElementType type) {
+  bool isCompared = combiner == Opcode::Maximum || combiner == Opcode::Minimum;
   if (isFloat(type) && bitWidth(type) < 32)
-    return ElementType::F32;
+    return isCompared && bitWidth(type) == 16 ? type : ElementType::F32;
   if (isInteger(type) && bitWidth(type) < 32)
     return isSigned(type) ? ElementType::S32 : ElementType::U32;
   return type;
@@ -147,7 +149,7 @@ std::optional<Rejection> addHero(const HloInstruction &reduce, ReductionFrame &f
   llvm::SmallVector<Accumulator, 2> own;
   for (unsigned i = 0; i < count; ++i)
     if (std::optional<Opcode> combiner = ownCombiner(reducer, i, count))
-      own.push_back({number, i, carriedType(reduce.resultShape(i).elementType()), combiner});
+      own.push_back({number, i, carriedType(*combiner, reduce.resultShape(i).elementType()), combiner});
   if (own.size() != count) {
     own.clear();
     for (unsigned i = 0; i < count; ++i)

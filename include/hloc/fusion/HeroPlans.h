@@ -219,8 +219,8 @@ struct InputSlicesPlan {
 struct Accumulator {
   unsigned hero = 0; ///< index into ReductionFrame::heroes
   unsigned result = 0;
-  /// What it is carried as. Narrow integers as 32 bits, of which the result is the lower ones; narrow floats that are
-  /// added or compared as f32, rounded once.
+  /// What it is carried as. Narrow integers as 32 bits, of which the result is the lower ones; narrow floats as f32,
+  /// rounded once, but for 16-bit floats that are only compared.
   ElementType type = ElementType::F32;
   /// What combines two of it, apart from all other results; none: the reducer, with all of them.
   std::optional<Opcode> combiner;
@@ -290,6 +290,60 @@ struct RowReductionPlan {
   uint32_t threadsPerRow = 32; ///< a power of two
   uint32_t rowsPerBlock = 1;   ///< a power of two
 
+  std::string toString() const;
+};
+
+/// How blocks and threads share a reduction over the rows of [slices, rows, columns], an array in memory order. A run
+/// is contiguous memory that `lanes` threads read at once: a row's part in one tile of columns, or several rows.
+/// `groups` runs of each of `slicesPerBlock` slices make what a block reads at once.
+///
+///   f32[4096,1024]: 32 lanes of 4 columns by 8 groups; 8 tiles, the rows in 43 splits of 3 chunks of 32
+///   f32[65537,3]: 3 lanes of 4 elements read runs of 4 rows, 85 of them at once
+struct ColumnTiling {
+  int64_t slices = 1, rows = 1, columns = 1;
+  unsigned perThread = 1; ///< neighbouring elements of one load; a power of two that divides a run
+  int64_t rowsPerRun = 1; ///< more than one only with one tile
+  int64_t lanes = 1;      ///< threads side by side
+  int64_t groups = 1;     ///< threads one above the other
+  int64_t slicesPerBlock = 1;
+  int64_t unroll = 1;         ///< runs of which a thread has the elements in flight
+  int64_t tiles = 1;          ///< blocks side by side
+  int64_t splits = 1;         ///< blocks one above the other: more than one leave partial results
+  int64_t chunksPerSplit = 1; ///< chunks of groups * unroll runs; what is no whole chunk is the last split's
+
+  int64_t threads() const { return lanes * groups * slicesPerBlock; }
+  int64_t blocks() const;
+  int64_t runs() const { return (rows + rowsPerRun - 1) / rowsPerRun; }
+  int64_t wholeChunks() const { return rows / rowsPerRun / (groups * unroll); }
+  /// Elements of a run, and the different columns that it has.
+  int64_t runElements() const { return lanes * perThread; }
+  int64_t blockColumns() const { return runElements() / rowsPerRun; }
+  /// Rows of accumulators that the block has of each of its slices.
+  int64_t partialRows() const { return groups * rowsPerRun; }
+  /// Those are combined to so many, and these to one; 1: at once.
+  int64_t combinedRows() const;
+};
+
+/// How the accumulators of a block's threads lie in shared memory: in pieces of at most 16 bytes, which one thread
+/// stores at once, the same piece of all threads side by side. So neither storing them nor reading the neighbouring
+/// columns of one row makes two lanes of a warp use one bank.
+struct ThreadTile {
+  int64_t perPiece = 1; ///< neighbouring columns
+  int64_t pieces = 1;   ///< of a thread
+  int64_t stride = 0;   ///< elements from one piece of a thread to its next
+  int64_t elements = 0;
+};
+
+/// Reductions whose operands' minor dimension is kept, or of partial results: neighbouring threads have neighbouring
+/// columns.
+struct ColumnReductionPlan {
+  ReductionFrame frame;
+  ReductionStage stage = ReductionStage::Whole;
+  int64_t splits = 1;  ///< parts of a column, each made by one block (Combine: were made)
+  ColumnTiling tiling; ///< of the operand, or (Combine) of [splits, results]
+
+  ThreadTile tileOf(const Accumulator &accumulator) const;
+  uint64_t sharedBytes() const;
   std::string toString() const;
 };
 

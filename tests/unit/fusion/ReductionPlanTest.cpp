@@ -124,6 +124,75 @@ TEST_CASE("outputs of a row reduction") {
         "32");
 }
 
+namespace {
+
+/// Where blocks and threads of a column reduction are, of each of its kernels.
+std::vector<ColumnTiling> columnTilings(ElementType type, llvm::ArrayRef<int64_t> dims) {
+  Program p;
+  std::vector<ColumnTiling> tilings;
+  FusionPlan plan = p.plan(p.reduce(p.parameter(Shape::array(type, dims)), {int64_t(dims.size()) - 2}));
+  for (const FusionStep &step : plan.steps)
+    if (const auto *columns = std::get_if<ColumnReductionPlan>(&std::get<KernelPlan>(step).plan))
+      tilings.push_back(columns->tiling);
+  return tilings;
+}
+
+} // namespace
+
+TEST_CASE("threads of a column reduction") {
+  CHECK(rowPlan(ElementType::F32, {64, 128}, {0}) ==
+        "columns: [64,128] over 0; roots 0; 4 per thread, 16 x 8 threads; grid 2, block 128, shared 2048");
+  CHECK(rowPlan(ElementType::F32, {11, 72, 8}, {1}) ==
+        "columns: [11,72,8] over 1; roots 0; 4 per thread, 2 x 9 threads; grid 11, block 18, shared 288");
+  CHECK(rowPlan(ElementType::S8, {10240, 72, 32}, {1}) ==
+        "columns: [10240,72,32] over 1; roots 0; 16 per thread, 2 x 8 threads for each of 16 slices; grid 640, block "
+        "256, shared 16512");
+}
+
+TEST_CASE("vectors reach over the end of odd rows") {
+  CHECK(rowPlan(ElementType::F32, {1000, 3}, {0}) ==
+        "columns: [1000,3] over 0; roots 0; 4 per thread, 3 x 50 threads, 4 rows at once; grid 1, block 150, "
+        "shared 2580");
+  // Of several slices only those of whole vectors.
+  CHECK(columnTilings(ElementType::F32, {5, 1000, 3}).front().rowsPerRun == 4);
+  CHECK(columnTilings(ElementType::F32, {5, 1001, 3}).front().rowsPerRun == 1);
+}
+
+TEST_CASE("long columns are made in parts where they are few") {
+  CHECK(rowPlan(ElementType::F32, {4096, 1024}, {0}) ==
+        "scratch 0: f32[32,1024]{1,0}\n"
+        "columns: [4096,1024] over 0; roots 0; 4 per thread, 32 x 8 threads, 32 parts of 128 rows; grid 256, block 256, "
+        "shared 4096\n"
+        "columns: 32 parts of each of [4096,1024] over 0; roots 0; 32 x 8 threads; grid 32, block 256, shared 1024");
+}
+
+TEST_CASE("tilings of any size cover the operand and fit the device") {
+  TargetInfo target = *findTarget("sm_90");
+  const ElementType types[] = {ElementType::S8, ElementType::BF16, ElementType::F32, ElementType::C128};
+  const int64_t manySlices[] = {1, 3, 700}, manyRows[] = {2, 31, 129, 4096, 100003},
+                manyColumns[] = {2, 3, 12, 33, 65, 96, 256, 257, 1000, 4097};
+  for (ElementType type : types)
+    for (int64_t slices : manySlices)
+      for (int64_t rows : manyRows)
+        for (int64_t columns : manyColumns)
+          for (const ColumnTiling &tiling : columnTilings(type, {slices, rows, columns})) {
+            INFO(slices << " x " << rows << " x " << columns << ", " << text(type).str());
+            CHECK(tiling.threads() <= int64_t(target.maxThreadsPerBlock));
+            CHECK((tiling.rowsPerRun == 1 || tiling.tiles == 1));
+            CHECK((tiling.slices == 1 || tiling.rows % tiling.rowsPerRun == 0));
+            // Whole vectors, no tile and no split in vain.
+            CHECK(tiling.columns * tiling.rowsPerRun % tiling.perThread == 0);
+            CHECK(tiling.tiles * tiling.runElements() >= tiling.columns * tiling.rowsPerRun);
+            CHECK((tiling.tiles - 1) * tiling.runElements() < tiling.columns * tiling.rowsPerRun);
+            CHECK(tiling.splits * tiling.chunksPerSplit >= tiling.wholeChunks());
+            CHECK((tiling.splits == 1 || (tiling.splits - 1) * tiling.chunksPerSplit < tiling.wholeChunks()));
+            // Enough blocks for large operands, as far as rows go round.
+            bool isLarge = double(slices) * double(rows) * double(columns) * bitWidth(type) >= 8.0 * (8 << 20);
+            if (tiling.rows == rows && isLarge && slices * rows >= 100000)
+              CHECK(tiling.blocks() >= int64_t(target.multiprocessors));
+          }
+}
+
 TEST_CASE("what is no row reduction") {
   Shape matrix = Shape::array(ElementType::F32, {64, 512});
   SECTION("columns") {

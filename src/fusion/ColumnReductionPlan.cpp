@@ -1,0 +1,158 @@
+#include "fusion/ColumnTiling.h"
+#include "fusion/ReductionMatch.h"
+
+#include "fmt/format.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace hloc {
+namespace {
+
+int64_t bytesOf(const Accumulator &accumulator) { return deviceBits(accumulator.type) / 8; }
+
+int64_t accumulatorBytes(const ReductionFrame &frame) {
+  int64_t bytes = 0;
+  for (const Accumulator &accumulator : frame.accumulators)
+    bytes += bytesOf(accumulator);
+  return bytes;
+}
+
+/// Of the arrays with as many elements as the operands: what is read and written for each of them.
+ColumnReductionSize sizeOf(const ReductionFrame &frame, const FusionGraph &graph, const TargetInfo &target) {
+  ColumnReductionSize size;
+  llvm::ArrayRef<int64_t> dims = frame.dims;
+  size.columns = dims.back();
+  size.rows = dims[dims.size() - 2];
+  size.slices = dims.size() == 3 ? dims.front() : 1;
+  StreamWidths widths;
+  int64_t bits = 0, elements = size.slices * size.rows * size.columns;
+  auto add = [&](const Shape &shape) {
+    widths.add(shape);
+    bits += deviceBits(shape.elementType());
+  };
+  for (const HloInstruction *parameter : graph.parameters())
+    if (graph.isLive(*parameter) && parameter->shape().numElements() == elements)
+      add(parameter->shape());
+  for (unsigned root : frame.sideRoots)
+    add(graph.roots()[root].shape);
+  if (bits == 0) // computed from little
+    for (const ReductionHero &hero : frame.heroes)
+      add(hero.instr->operand(0)->shape());
+  size.elementsPerAccess = widths.elements(target);
+  size.narrowestBits = widths.narrowest;
+  size.bytesPerElement = std::max<int64_t>(1, bits / 8);
+  size.accumulatorBytes = accumulatorBytes(frame);
+  return size;
+}
+
+LaunchGeometry launchOf(const ColumnReductionPlan &plan) {
+  LaunchGeometry launch;
+  launch.block = {uint32_t(plan.tiling.threads()), 1, 1};
+  launch.grid = {uint32_t(plan.tiling.blocks()), 1, 1};
+  launch.sharedBytes = plan.sharedBytes();
+  return launch;
+}
+
+} // namespace
+
+FollowingKernel combinePartialColumns(const ReductionFrame &frame, int64_t splits, const TargetInfo &target) {
+  ColumnReductionPlan plan;
+  plan.frame = frame;
+  plan.stage = ReductionStage::Combine;
+  plan.splits = splits;
+  plan.tiling = tilingOfPartialResults(splits, frame.numResults(), accumulatorBytes(frame), target);
+  LaunchGeometry launch = launchOf(plan);
+  return {std::move(plan), launch};
+}
+
+template <>
+HeroMatch<ColumnReductionPlan> matchHero<ColumnReductionPlan>(const FusionGraph &graph, const FusionAliasing &,
+                                                              const TargetInfo &target) {
+  std::variant<ReductionFrame, Rejection> match = matchReductions(graph);
+  if (auto *why = std::get_if<Rejection>(&match))
+    return std::move(*why);
+  ColumnReductionPlan plan;
+  plan.frame = std::move(std::get<ReductionFrame>(match));
+  if (plan.frame.minorIsReduced)
+    return Rejection{"the minor dimension is reduced"};
+  if (plan.frame.dims.size() > 3)
+    return Rejection{"kept and reduced dimensions take turns more than once"};
+  plan.tiling = chooseColumnTiling(sizeOf(plan.frame, graph, target), target);
+  const ColumnTiling &tiling = plan.tiling;
+  if (tiling.partialRows() == 1 && tiling.splits == 1 && plan.frame.sideRoots.empty())
+    return Rejection{"there are so many columns that each is one thread's"};
+  if (tiling.blocks() > int64_t(target.maxGridX))
+    return Rejection{"too many blocks"};
+  plan.splits = tiling.splits;
+  LaunchGeometry launch = launchOf(plan);
+  if (launch.sharedBytes > target.staticSharedBytes)
+    return Rejection{"the results of all threads do not fit into shared memory"};
+  OtherSteps others;
+  if (plan.splits > 1) {
+    plan.stage = ReductionStage::Partial;
+    others.scratch = partialResults(plan.frame, plan.splits);
+    others.following.push_back(combinePartialColumns(plan.frame, plan.splits, target));
+  }
+  return {std::move(plan), launch, std::move(others)};
+}
+
+/// As that of row reductions.
+template <>
+bool mayTakePlace<ColumnReductionPlan>(const ColumnReductionPlan &plan, const FusionGraph &graph, unsigned root,
+                                       unsigned parameter) {
+  return llvm::is_contained(plan.frame.sideRoots, root) && mayOverwriteElements(graph, root, parameter);
+}
+
+template <>
+ComputedSpaces computedSpaces<ColumnReductionPlan>(const ColumnReductionPlan &plan, const FusionGraph &graph,
+                                                   mlir::MLIRContext *context) {
+  return spacesOfReduction(plan.frame, plan.stage, graph, context);
+}
+
+template <> KernelTraffic trafficOf<ColumnReductionPlan>(const ColumnReductionPlan &plan, const FusionGraph &graph) {
+  return trafficOfReduction(plan.frame, plan.stage, plan.splits, graph);
+}
+
+ThreadTile ColumnReductionPlan::tileOf(const Accumulator &accumulator) const {
+  constexpr int64_t pieceBytes = 16, bankBytes = 4, rowBytes = 32 * bankBytes;
+  int64_t bytes = bytesOf(accumulator), threads = tiling.threads();
+  ThreadTile tile;
+  // Vectors of complex numbers there are none.
+  tile.perPiece = isComplex(accumulator.type) ? 1 : std::min<int64_t>(tiling.perThread, pieceBytes / bytes);
+  tile.pieces = tiling.perThread / tile.perPiece;
+  tile.stride = threads * tile.perPiece;
+  if (tile.pieces > 1) {
+    // Pieces of one thread are that far apart, modulo the banks, that a warp's neighbouring columns use each bank once.
+    int64_t apart = rowBytes / std::min<int64_t>(tile.pieces, rowBytes / (tile.perPiece * bytes));
+    tile.stride += ((apart - tile.stride * bytes) % rowBytes + rowBytes) % rowBytes / bytes;
+  }
+  tile.elements = tile.pieces * tile.stride;
+  return tile;
+}
+
+uint64_t ColumnReductionPlan::sharedBytes() const {
+  uint64_t bytes = 0;
+  if (tiling.partialRows() == 1)
+    return bytes;
+  int64_t again =
+      tiling.combinedRows() == 1 ? 0 : tiling.slicesPerBlock * tiling.combinedRows() * tiling.blockColumns();
+  for (const Accumulator &accumulator : frame.accumulators)
+    bytes += uint64_t((tileOf(accumulator).elements + again) * bytesOf(accumulator));
+  return bytes;
+}
+
+std::string ColumnReductionPlan::toString() const {
+  std::string result = stage == ReductionStage::Combine
+                           ? fmt::format("columns: {} parts of each of {}; ", splits, frame.toString())
+                           : fmt::format("columns: {}; {} per thread, ", frame.toString(), tiling.perThread);
+  result += fmt::format("{} x {} threads", tiling.lanes, tiling.groups);
+  if (tiling.rowsPerRun > 1)
+    result += fmt::format(", {} rows at once", tiling.rowsPerRun);
+  if (tiling.slicesPerBlock > 1)
+    result += fmt::format(" for each of {} slices", tiling.slicesPerBlock);
+  if (stage == ReductionStage::Partial)
+    result += fmt::format(", {} parts of {} rows", splits,
+                          tiling.chunksPerSplit * tiling.unroll * tiling.groups * tiling.rowsPerRun);
+  return result;
+}
+
+} // namespace hloc

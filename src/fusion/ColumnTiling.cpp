@@ -1,0 +1,209 @@
+#include "fusion/ColumnTiling.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace hloc {
+namespace {
+
+constexpr int64_t warp = 32;
+/// Threads of a block whose fellows fill the device, and of one that is nearly alone.
+constexpr int64_t usualThreads = 256, mostThreads = 1024;
+/// Threads of a multiprocessor: with four loads of 16 bytes each they keep 64 KiB in flight, twice what memory needs.
+constexpr int64_t threadsPerMultiprocessor = 1024;
+/// What a warp's load should find next to each other.
+constexpr int64_t lineBytes = 128;
+/// Widest tile: neighbours along a row, each with an access of its own.
+constexpr int64_t mostLanes = 64;
+/// Lanes of a run that is made of several rows.
+constexpr int64_t mostLanesOfMergedRows = usualThreads;
+/// Below this, another block costs more than it helps.
+constexpr int64_t leastBytesPerBlock = int64_t(16) << 10;
+/// What one block reads in the time that the launch of a second kernel takes.
+constexpr int64_t bytesWorthSplitting = int64_t(128) << 10;
+/// From here on every multiprocessor has a block.
+constexpr int64_t bytesOfLargeKernel = int64_t(8) << 20;
+/// Rows of a split for each byte that a column's partial results take and each that a row has: 50 keeps what the second
+/// kernel costs in traffic at 4 %.
+constexpr int64_t rowsPerPartial = 50;
+/// Elements that the code of one thread holds at once.
+constexpr int64_t mostElementsInFlight = 64;
+constexpr int64_t mostUnroll = 8, usualUnroll = 4;
+/// Of shared memory; leaves room for several blocks.
+constexpr int64_t mostSharedBytes = int64_t(32) << 10;
+/// A thread's own accumulators: 32 registers.
+constexpr int64_t mostAccumulatorBytes = 128;
+
+int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+class Chooser {
+public:
+  Chooser(const ColumnReductionSize &size, const TargetInfo &target) : size(size), target(target) {
+    tiling.slices = size.slices;
+    tiling.rows = size.rows;
+    tiling.columns = size.columns;
+    totalBytes = double(size.slices) * double(size.rows) * double(size.columns) * double(size.bytesPerElement);
+    wantedBlocks = int64_t(std::clamp(totalBytes / leastBytesPerBlock, 1.0, 2.0 * target.multiprocessors));
+  }
+
+  ColumnTiling choose() {
+    chooseRun();
+    chooseLanes();
+    chooseGroups();
+    chooseSplits();
+    return tiling;
+  }
+
+private:
+  /// The widest vectors that are aligned in every row; or rows are taken together until they are whole vectors.
+  void chooseRun() {
+    int64_t width = size.elementsPerAccess;
+    while (width > 1 && width * size.accumulatorBytes > mostAccumulatorBytes)
+      width /= 2;
+    for (; width > 1; width /= 2) {
+      int64_t common = std::gcd(size.columns, width);
+      tiling.rowsPerRun = width / common;
+      bool fits = size.columns / common <= mostLanesOfMergedRows && tiling.rowsPerRun <= size.rows;
+      bool aligned = size.slices == 1 || size.rows % tiling.rowsPerRun == 0;
+      if (tiling.rowsPerRun == 1 || (fits && aligned))
+        break;
+      tiling.rowsPerRun = 1;
+    }
+    tiling.perThread = unsigned(width);
+  }
+
+  int64_t vectorsOfRun() const { return size.columns * tiling.rowsPerRun / tiling.perThread; }
+
+  /// Wide tiles make few partial results, narrow ones many blocks.
+  void chooseLanes() {
+    int64_t vectors = vectorsOfRun();
+    tiling.lanes = vectors;
+    if (tiling.rowsPerRun > 1)
+      return;
+    int64_t line = std::max<int64_t>(1, lineBytes * 8 / (int64_t(tiling.perThread) * size.narrowestBits));
+    if (vectors > warp)
+      tiling.lanes = fewestIdle(vectors, line);
+    while (tiling.lanes > line && mostBlocks(vectors) < wantedBlocks)
+      tiling.lanes = llvm::alignTo(ceilDiv(tiling.lanes, 2), line);
+    tiling.tiles = ceilDiv(vectors, tiling.lanes);
+  }
+
+  /// Of whole lines, or a row, those lanes that leave the fewest idle in the last tile; the narrowest of equals, since
+  /// more tiles need fewer splits.
+  static int64_t fewestIdle(int64_t vectors, int64_t line) {
+    int64_t best = 0, bestCost = 0;
+    auto consider = [&](int64_t lanes) {
+      int64_t cost = ceilDiv(vectors, lanes) * lanes;
+      if (best == 0 || cost < bestCost) {
+        best = lanes;
+        bestCost = cost;
+      }
+    };
+    for (int64_t lanes = llvm::alignTo(warp, line); lanes <= std::max(mostLanes, line); lanes += line)
+      consider(lanes);
+    if (vectors <= mostLanes)
+      consider(vectors);
+    return best;
+  }
+
+  int64_t mostBlocks(int64_t vectors) const {
+    return size.slices * ceilDiv(vectors, tiling.lanes) * mostSplits(size.slices * ceilDiv(vectors, tiling.lanes));
+  }
+
+  /// Splits that `blocks` blocks may be divided into.
+  int64_t mostSplits(int64_t blocks) const {
+    bool leavesIdle = blocks < int64_t(target.multiprocessors) && totalBytes >= bytesOfLargeKernel;
+    if (!leavesIdle && totalBytes / double(blocks) <= bytesWorthSplitting)
+      return 1;
+    int64_t leastRows = ceilDiv(rowsPerPartial * size.accumulatorBytes, size.bytesPerElement);
+    return std::max<int64_t>(1, size.rows / leastRows);
+  }
+
+  /// Slices have a block of their own, or a part of one where there are many.
+  void chooseGroups() {
+    int64_t blocks = size.slices * tiling.tiles, multiprocessors = target.multiprocessors;
+    bool isAlone = blocks < multiprocessors && mostSplits(blocks) == 1;
+    int64_t vectorBytes = int64_t(tiling.perThread) * size.accumulatorBytes;
+    int64_t threads = std::min(isAlone ? mostThreads : usualThreads, std::max(warp, mostSharedBytes / vectorBytes));
+    int64_t fitting = std::max<int64_t>(1, threads / tiling.lanes);
+    int64_t useful = std::min(fitting, ceilDiv(tiling.runs(), isAlone ? mostUnroll : usualUnroll));
+    // As many as fill the device, and read what lies next to each other.
+    int64_t runBytes = std::max<int64_t>(1, tiling.lanes * tiling.perThread * size.narrowestBits / 8);
+    int64_t least = std::min(useful, ceilDiv(lineBytes, runBytes));
+    int64_t groups = std::clamp(ceilDiv(multiprocessors * threadsPerMultiprocessor, blocks * tiling.lanes), least, useful);
+    // As few as take equally many steps; a few more if then all take equally many.
+    groups = ceilDiv(tiling.runs(), ceilDiv(tiling.runs(), groups));
+    for (int64_t more = groups; more < 2 * groups && more <= fitting && useful < fitting; ++more)
+      if (tiling.runs() % more == 0) {
+        groups = more;
+        break;
+      }
+    tiling.groups = groups;
+    int64_t many = std::max<int64_t>(1, blocks / (2 * multiprocessors));
+    tiling.slicesPerBlock = std::clamp<int64_t>(threads / (tiling.lanes * groups), 1, many);
+    tiling.unroll = std::clamp<int64_t>(mostElementsInFlight / int64_t(tiling.perThread), 1, mostUnroll);
+    while (tiling.unroll > 1 && tiling.unroll > ceilDiv(tiling.runs(), groups))
+      tiling.unroll /= 2;
+  }
+
+  /// As many splits as fill the device, of equally many chunks; these get smaller where that would be far more.
+  void chooseSplits() {
+    int64_t blocks = ceilDiv(size.slices, tiling.slicesPerBlock) * tiling.tiles;
+    int64_t wanted = std::min(ceilDiv(2 * int64_t(target.multiprocessors), blocks), mostSplits(blocks));
+    for (;; tiling.unroll /= 2) {
+      int64_t chunks = tiling.wholeChunks();
+      auto splitsOf = [&](int64_t each) { return std::max<int64_t>(1, ceilDiv(chunks, each)); };
+      tiling.chunksPerSplit = std::max<int64_t>(1, ceilDiv(chunks, wanted));
+      // Nearly enough is enough.
+      if (tiling.chunksPerSplit > 1 && splitsOf(tiling.chunksPerSplit) * 100 < wanted * 95)
+        --tiling.chunksPerSplit;
+      tiling.splits = splitsOf(tiling.chunksPerSplit);
+      if (tiling.unroll <= usualUnroll || tiling.splits * 4 <= wanted * 5)
+        return;
+    }
+  }
+
+  const ColumnReductionSize &size;
+  const TargetInfo &target;
+  ColumnTiling tiling;
+  double totalBytes;
+  int64_t wantedBlocks;
+};
+
+} // namespace
+
+ColumnTiling chooseColumnTiling(const ColumnReductionSize &size, const TargetInfo &target) {
+  return Chooser(size, target).choose();
+}
+
+ColumnTiling tilingOfPartialResults(int64_t splits, int64_t results, int64_t accumulatorBytes,
+                                    const TargetInfo &target) {
+  ColumnTiling tiling;
+  tiling.rows = splits;
+  tiling.columns = results;
+  tiling.lanes = std::min(results, warp);
+  tiling.tiles = ceilDiv(results, tiling.lanes);
+  int64_t most = std::clamp(mostSharedBytes / accumulatorBytes, warp, usualThreads);
+  tiling.groups = std::clamp<int64_t>(ceilDiv(splits, usualUnroll), 1, std::max<int64_t>(1, most / tiling.lanes));
+  tiling.groups = ceilDiv(splits, ceilDiv(splits, tiling.groups));
+  tiling.unroll = std::min<int64_t>(usualUnroll, ceilDiv(splits, tiling.groups));
+  tiling.chunksPerSplit = std::max<int64_t>(1, tiling.wholeChunks());
+  return tiling;
+}
+
+int64_t ColumnTiling::combinedRows() const {
+  /// What one thread reads in as long as a barrier takes, about.
+  constexpr int64_t fewRows = 32;
+  int64_t rows = partialRows();
+  if (rows <= fewRows)
+    return 1;
+  int64_t each = std::max<int64_t>(2, int64_t(std::sqrt(double(rows))));
+  return ceilDiv(rows, each);
+}
+
+int64_t ColumnTiling::blocks() const { return ceilDiv(slices, slicesPerBlock) * tiles * splits; }
+
+} // namespace hloc

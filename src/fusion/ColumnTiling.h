@@ -1,0 +1,24 @@
+#pragma once
+// How blocks and threads share a reduction over rows of [slices, rows, columns], whose columns lie next to each other
+// in memory: decisions of the column reduction's plan, apart from what is computed.
+
+#include "hloc/fusion/HeroPlans.h"
+#include "hloc/kernel/TargetInfo.h"
+
+namespace hloc {
+
+/// What a tiling is chosen for.
+struct ColumnReductionSize {
+  int64_t slices = 1, rows = 1, columns = 1;
+  unsigned elementsPerAccess = 1; ///< of the narrowest stream; a power of two
+  unsigned narrowestBits = 32;    ///< of an element of it
+  int64_t bytesPerElement = 4;    ///< of all streams together
+  int64_t accumulatorBytes = 4;   ///< of one column, all values together
+};
+
+ColumnTiling chooseColumnTiling(const ColumnReductionSize &size, const TargetInfo &target);
+/// For [splits, results] in scratch memory.
+ColumnTiling tilingOfPartialResults(int64_t splits, int64_t results, int64_t accumulatorBytes,
+                                    const TargetInfo &target);
+
+} // namespace hloc
