@@ -77,8 +77,9 @@ TEST_CASE("threads of a row by its length") {
         "rows: [4096,4096] over 1; roots 0; 16 per thread, 32 threads a row, 8 rows a block; grid 512, block 256");
   CHECK(rowPlan(ElementType::F32, {65536, 3}, {1}) ==
         "rows: [65536,3] over 1; roots 0; 1 per thread, 4 threads a row, 64 rows a block; grid 1024, block 256");
-  CHECK(rowPlan(ElementType::F32, {1000, 4097}, {1}) == "rows: [1000,4097] over 1; roots 0; 1 per thread, 256 threads "
-                                                        "a row, 1 row a block; grid 1000, block 256, shared 32");
+  CHECK(rowPlan(ElementType::F32, {1000, 4097}, {1}) ==
+        "rows: [1000,4097] over 1; roots 0; 4 per thread and edges, 128 threads a row, 2 rows a block; grid 500, block "
+        "256, shared 32");
   CHECK(rowPlan(ElementType::F32, {100, 128}, {1}) ==
         "rows: [100,128] over 1; roots 0; 4 per thread, 8 threads a row, 4 rows a block; grid 25, block 32");
 }
@@ -91,10 +92,10 @@ TEST_CASE("long rows are made in parts where rows are few") {
         "rows: 1024 parts of each of [16777216] over 0; roots 0; 256 threads a row, 1 row a block; grid 1, block 256, "
         "shared 32");
   CHECK(rowPlan(ElementType::BF16, {8, 1000003}, {1}) ==
-        "scratch 0: f32[119,8]{1,0}\n"
-        "rows: [8,1000003] over 1; roots 0; 1 per thread, 256 threads a row, 1 row a block, 119 parts of 8448 "
-        "elements; grid 952, block 256, shared 32\n"
-        "rows: 119 parts of each of [8,1000003] over 1; roots 0; 32 threads a row, 1 row a block; grid 8, block 32");
+        "scratch 0: f32[98,8]{1,0}\n"
+        "rows: [8,1000003] over 1; roots 0; 8 per thread and edges, 256 threads a row, 1 row a block, 98 parts of "
+        "10240 elements; grid 784, block 256, shared 32\n"
+        "rows: 98 parts of each of [8,1000003] over 1; roots 0; 32 threads a row, 1 row a block; grid 8, block 32");
   CHECK(
       rowPlan(ElementType::F32, {8, 16384}, {1}) ==
       "rows: [8,16384] over 1; roots 0; 4 per thread, 256 threads a row, 1 row a block; grid 8, block 256, shared 32");
@@ -102,8 +103,7 @@ TEST_CASE("long rows are made in parts where rows are few") {
 
 TEST_CASE("dimensions are those of memory") {
   CHECK(rowPlan(ElementType::F32, {7, 100, 128}, {0, 2}) ==
-        "rows: [7,100,128] over 0,2; roots 0; 4 per thread, 64 threads a row, 1 row a block; grid 100, block 64, "
-        "shared 8");
+        "rows: [7,100,128] over 0,2; roots 0; 4 per thread, 32 threads a row, 1 row a block; grid 100, block 32");
   CHECK(rowPlan(ElementType::F32, {3, 1, 5, 7, 8}, {0, 3, 4}) ==
         "rows: [3,5,56] over 0,2; roots 0; 4 per thread, 16 threads a row, 2 rows a block; grid 3, block 32");
   Program p;
