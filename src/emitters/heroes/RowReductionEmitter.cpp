@@ -11,8 +11,8 @@ using namespace mlir;
 namespace hloc {
 namespace {
 
-/// Chains of a thread that do not wait for each other.
-constexpr int64_t maxChains = 4;
+/// Chains of a thread that do not wait for each other, and what a thread carries in all of them: a few registers of 255.
+constexpr int64_t maxChains = 4, maxCarried = 32;
 
 class RowReductionEmitter {
 public:
@@ -92,8 +92,9 @@ private:
 
   /// Every thread reads each of its vectors once; what it has of them.
   Values accumulate() {
-    int64_t chains = std::min<int64_t>(plan.perThread, maxChains);
-    unsigned numValues = frame.accumulators.size();
+    int64_t numValues = int64_t(frame.accumulators.size());
+    int64_t chains =
+        std::min({int64_t(plan.perThread), maxChains, std::max<int64_t>(maxCarried / numValues, 1)});
     SmallVector<Value> state;
     Values start = startOfRow();
     for (int64_t i = 0; i < chains; ++i)
@@ -108,7 +109,7 @@ private:
     code.setSideOutputs(ValueRange(state).drop_front(numCarried));
     SmallVector<Values> lists;
     for (int64_t i = 0; i < chains; ++i)
-      lists.push_back(Values(ValueRange(state).slice(i * numValues, numValues)));
+      lists.push_back(Values(ValueRange(state).slice(size_t(i * numValues), size_t(numValues))));
     return code.combineAll(lists);
   }
 
