@@ -2,6 +2,7 @@
 
 #include "LlvmStageParts.h"
 
+#include "hloc/codegen/Ptx.h"
 #include "hloc/support/Check.h"
 #include "hloc/support/Names.h"
 
@@ -36,6 +37,20 @@ void initializeNvptx() {
 
 llvm::CodeGenOptLevel codegenLevel(unsigned level) {
   return level == 0 ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Aggressive;
+}
+
+/// Instructions that LLVM does not know are assembler text. Some need a later PTX ISA than their target does.
+void raiseVersion(std::string &ptx) {
+  constexpr std::pair<llvm::StringLiteral, unsigned> newer[] = {{"red.relaxed.gpu.global.add.v", 81},
+                                                                {"red.relaxed.gpu.global.add.noftz.v", 81}};
+  unsigned version = ptxVersionOf(ptx), wanted = version;
+  for (const auto &[instruction, since] : newer)
+    if (wanted < since && llvm::StringRef(ptx).contains(instruction))
+      wanted = since;
+  if (wanted == version)
+    return;
+  std::string before = fmt::format(".version {}.{}", version / 10, version % 10);
+  ptx.replace(ptx.find(before), before.size(), fmt::format(".version {}.{}", wanted / 10, wanted % 10));
 }
 
 } // namespace
@@ -87,6 +102,7 @@ std::string printPtx(llvm::Module &module, llvm::TargetMachine &machine) {
   std::string ptx = text.str().str();
   if (size_t at = ptx.find(emptySection.str()); at != std::string::npos)
     ptx.erase(at, emptySection.size());
+  raiseVersion(ptx);
   return ptx;
 }
 

@@ -82,8 +82,7 @@ void GlobalUpdates::addHalf(Value index, Value operand) {
   Value flipped = arith::XOrIOp::create(builder, loc, bits, arith::ConstantIntOp::create(builder, loc, i16, sign));
   Value wide = arith::ExtUIOp::create(builder, loc, i32, flipped);
   Value placed = arith::ShLIOp::create(builder, loc, wide, shift);
-  Value pair =
-      arith::XOrIOp::create(builder, loc, placed, arith::ConstantIntOp::create(builder, loc, i32, signs));
+  Value pair = arith::XOrIOp::create(builder, loc, placed, arith::ConstantIntOp::create(builder, loc, i32, signs));
   emit(("red.relaxed.gpu.global.add.noftz." + pairName(type)).str(), word, pair);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// Reductions and relaxed stores on global memory, at device scope. Nothing is returned, so these are `red`, never `atom`:
+// Reductions and relaxed stores on global memory, at device scope. Nothing is returned, so these are `red`, never
+// `atom`:
 //
 //   red.relaxed.gpu.global.add.v4.f32 [address], {x, y, z, w};      st.relaxed.gpu.global.b32 [address], x;
 //
@@ -28,8 +29,8 @@ public:
               llvm::ArrayRef<mlir::Value> operands);
   /// One reduction of an element; false if there is no such instruction.
   bool reduceOne(mlir::LLVM::AtomicBinOp kind, mlir::Value index, mlir::Value operand);
-  /// Adds to a 16-bit float through the pair that it is part of: the addition of one alone is a loop on all targets. The
-  /// other is added -0 to, which changes nothing.
+  /// Adds to a 16-bit float through the pair that it is part of: the addition of one alone is a loop on all targets.
+  /// The other is added -0 to, which changes nothing.
   void addHalf(mlir::Value index, mlir::Value operand);
   /// Does the target add to such pairs?
   bool hasPairs(mlir::Type type) const { return type.isF16() || (type.isBF16() && computeCapability >= 90); }

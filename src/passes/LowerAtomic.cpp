@@ -202,15 +202,14 @@ void addComplex(Value summand, Value pointer, Value index, MemoryBuilder &memory
 /// The extremum of floats as one of integers: floats without a sign bit are ordered as their bits are, those with one
 /// the other way, and a NaN on the far side of infinity wins against everything. What is already decided is left alone:
 /// a NaN there stays, whatever its sign.
-void updateExtremum(bool isMax, Value x, Value pointer, Value index, MemoryBuilder &memory, OpBuilder &builder,
-                    Location loc) {
+void updateExtremum(bool isMax, Value x, Value address, OpBuilder &builder, Location loc,
+                    llvm::function_ref<void(LLVM::AtomicBinOp, Value)> updateBits) {
   Type type = x.getType();
   unsigned bits = type.getIntOrFloatBitWidth();
   Type integer = builder.getIntegerType(bits);
   auto compare = [&](arith::CmpFPredicate predicate, Value a, Value b) -> Value {
     return arith::CmpFOp::create(builder, loc, predicate, a, b);
   };
-  Value address = memory.address(pointer, index, type);
   Value seen = LLVM::LoadOp::create(builder, loc, type, address, bits / 8, /*isVolatile=*/false,
                                     /*isNonTemporal=*/false, /*isInvariant=*/false, /*isInvariantGroup=*/false,
                                     LLVM::AtomicOrdering::monotonic, scope);
@@ -231,7 +230,7 @@ void updateExtremum(bool isMax, Value x, Value pointer, Value index, MemoryBuild
   for (auto [block, kind] : {std::pair(side.thenBlock(), isMax ? Kind::max : Kind::min),
                              std::pair(side.elseBlock(), isMax ? Kind::umin : Kind::umax)}) {
     builder.setInsertionPointToStart(block);
-    LLVM::AtomicRMWOp::create(builder, loc, kind, address, pattern, LLVM::AtomicOrdering::monotonic, scope);
+    updateBits(kind, pattern);
   }
 }
 
@@ -293,23 +292,26 @@ private:
     if (update.kind == Kind::fmaximum || update.kind == Kind::fminimum) {
       if (!type.isF32() && !type.isF64())
         return false;
-      updateExtremum(update.kind == Kind::fmaximum, update.operand, pointer, index(), memory, builder, loc);
+      updateExtremum(update.kind == Kind::fmaximum, update.operand, memory.address(pointer, index(), type), builder,
+                     loc, [&](Kind kind, Value bits) { reduce(kind, bits); });
       return true;
     }
     bool isHalf = type.isF16() || type.isBF16();
     if (!isHalf && reductionName(update.kind, type).empty())
       return false;
-    if (!isKernelArgument(pointer) || (isHalf && !hasWholePairs(type))) {
-      Value address = memory.address(pointer, index(), type);
-      LLVM::AtomicRMWOp::create(builder, loc, update.kind, address, update.operand, LLVM::AtomicOrdering::monotonic,
-                                scope); // LLVM loops where the target has none
-      return true;
-    }
-    if (isHalf)
+    if (isHalf && isKernelArgument(pointer) && hasWholePairs(type))
       global().addHalf(index(), update.operand);
     else
-      global().reduceOne(update.kind, index(), update.operand);
+      reduce(update.kind, update.operand);
     return true;
+  }
+
+  /// LLVM loops where the target has no such instruction.
+  void reduce(Kind kind, Value operand) {
+    if (isKernelArgument(pointer) && global().reduceOne(kind, index(), operand))
+      return;
+    LLVM::AtomicRMWOp::create(builder, loc, kind, memory.address(pointer, index(), operand.getType()), operand,
+                              LLVM::AtomicOrdering::monotonic, scope);
   }
 
   /// Pairs are available, and the last one is inside the tensor.

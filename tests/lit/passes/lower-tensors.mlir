@@ -46,7 +46,7 @@ func.func @kernel(%in: tensor<1024xf32> {xla_gpu.invariant, llvm.align = 16 : in
   // CHECK: %[[G:.*]] = llvm.addrspacecast %{{.*}} : !llvm.ptr<3> to !llvm.ptr
   // CHECK: call @helper(%[[G]], %[[I]]) : (!llvm.ptr, index) -> f32
   %h = func.call @helper(%sync, %i) : (tensor<1056xf32>, index) -> f32
-  // CHECK: llvm.atomicrmw fadd %{{.*}}, %{{.*}} syncscope("device") monotonic : !llvm.ptr, f32
+  // CHECK: llvm.inline_asm has_side_effects "red.relaxed.gpu.global.add.f32 [$0], $1;"
   %a = xla_gpu.atomic_rmw %w[%i] : tensor<1024xf32> {
   ^bb0(%cur: f32):
     %n = arith.addf %cur, %h : f32
@@ -100,7 +100,8 @@ func.func @split(%t: tensor<256xf32> {llvm.align = 256 : index}, %i: index {xla_
   return %v : vector<8xf32>
 }
 
-// f8 is a byte, complex a pair in one access; a max of floats needs a compare-and-swap loop.
+// f8 is a byte, complex a pair in one access; a product of floats needs a compare-and-swap loop. What may not be global
+// memory is updated by LLVM's own op.
 // WIDE-LABEL: func @types(
 // CHECK-LABEL: func @types(
 func.func @types(%q: tensor<8xf8E4M3FN>, %z: tensor<8xcomplex<f32>> {llvm.align = 16 : index}, %f: tensor<8xf32>, %i: index, %x: f32) -> (f8E4M3FN, complex<f32>) {
@@ -111,11 +112,17 @@ func.func @types(%q: tensor<8xf8E4M3FN>, %z: tensor<8xcomplex<f32>> {llvm.align 
   // CHECK: complex.create
   %b = tensor.extract %z[%i] : tensor<8xcomplex<f32>>
   // CHECK: scf.while
-  // CHECK: arith.maximumf
+  // CHECK: arith.mulf
   // CHECK: llvm.cmpxchg %{{.*}}, %{{.*}}, %{{.*}} syncscope("device") monotonic monotonic : !llvm.ptr, i32
   %u = xla_gpu.atomic_rmw %f[%i] : tensor<8xf32> {
   ^bb0(%cur: f32):
-    %n = arith.maximumf %cur, %x : f32
+    %n = arith.mulf %cur, %x : f32
+    xla_gpu.yield %n : f32
+  }
+  // CHECK: llvm.atomicrmw fadd %{{.*}}, %{{.*}} syncscope("device") monotonic : !llvm.ptr, f32
+  %v = xla_gpu.atomic_rmw %u[%i] : tensor<8xf32> {
+  ^bb0(%cur: f32):
+    %n = arith.addf %cur, %x : f32
     xla_gpu.yield %n : f32
   }
   return %a, %b : f8E4M3FN, complex<f32>

@@ -21,8 +21,7 @@ struct ScatterProgram {
     HloBuilder r{*reducer};
     auto *current = r.parameter(0, Shape::scalar(type), "current");
     auto *update = r.parameter(1, Shape::scalar(type), "update");
-    reducer->setRoot(combiner == Opcode::Parameter ? update
-                                                   : r.add(combiner, Shape::scalar(type), {current, update}));
+    reducer->setRoot(combiner == Opcode::Parameter ? update : r.add(combiner, Shape::scalar(type), {current, update}));
     llvm::SmallVector<int64_t> all{windows};
     llvm::append_range(all, sizes);
     array = b.parameter(0, Shape::array(type, dims), "array");
@@ -36,8 +35,9 @@ struct ScatterProgram {
       windowDims.push_back(i);
     return b.add(Opcode::Scatter, into->shape(), {into, indices, updates},
                  {b.ints(AttributeKey::UpdateWindowDims, windowDims), b.ints(AttributeKey::InsertedWindowDims, {}),
-                  b.ints(AttributeKey::ScatterDimsToOperandDims, {0}), Attribute{AttributeKey::IndexVectorDim, int64_t(1)},
-                  Attribute{AttributeKey::UniqueIndices, unique}, Attribute{AttributeKey::ToApply, reducer}});
+                  b.ints(AttributeKey::ScatterDimsToOperandDims, {0}),
+                  Attribute{AttributeKey::IndexVectorDim, int64_t(1)}, Attribute{AttributeKey::UniqueIndices, unique},
+                  Attribute{AttributeKey::ToApply, reducer}});
   }
 
   FusionPlan plan(HloInstruction *root, const FusionAliasing &offers, const char *target = "sm_90") {
@@ -73,8 +73,9 @@ TEST_CASE("a scatter has a thread for each few neighbours of a window") {
 
 TEST_CASE("windows of one element are read several at once") {
   ScatterProgram histogram(ElementType::S32, {1024}, 262144, {1});
-  CHECK(histogram.text() == "scatter: roots 0, 262144 updates, atomic, 4 per thread of as many windows; grid 512, block "
-                            "128; output 0 in place of parameter 0");
+  CHECK(histogram.text() ==
+        "scatter: roots 0, 262144 updates, atomic, 4 per thread of as many windows; grid 512, block "
+        "128; output 0 in place of parameter 0");
   // A small one fills no device as it is.
   CHECK(has(ScatterProgram(ElementType::S32, {1024}, 8192, {1}).text(), "atomic, 1 per thread;"));
 }
@@ -99,8 +100,8 @@ TEST_CASE("what a scatter updates is there before") {
 
   ScatterProgram zeros(ElementType::F32, {64, 64}, 8, {1, 64});
   auto *zero = zeros.b.constant(Literal(Shape::scalar(ElementType::F32)));
-  auto *filled = zeros.b.add(Opcode::Broadcast, zeros.array->shape(), {zero},
-                             {zeros.b.ints(AttributeKey::Dimensions, {})});
+  auto *filled =
+      zeros.b.add(Opcode::Broadcast, zeros.array->shape(), {zero}, {zeros.b.ints(AttributeKey::Dimensions, {})});
   CHECK(has(zeros.plan(zeros.scatter(filled), {}).toString(), "fill output 0 with byte 0\nscatter: "));
 
   // A kernel of its own makes what is computed, a scatter included.
