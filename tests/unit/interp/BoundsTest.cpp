@@ -361,3 +361,40 @@ TEST_CASE("progress counts operations on elements, those of fusions and calls am
   CHECK(work.all == effort); // from the start again
   CHECK(work.done == effort);
 }
+
+namespace {
+
+/// Three updates of element 1 of two, none of element 0, in the order of the text.
+AdmissibleArray scattered(const char *type, const char *combiner, llvm::ArrayRef<double> updates, double into) {
+  std::string text = "HloModule m\nc { a = T[] parameter(0)\n " + std::string(combiner) +
+                     " }\nENTRY e { x = T[2] parameter(0)\n u = T[3] parameter(1)\n i = s32[3] constant({1, 1, 1})\n"
+                     " ROOT s = T[2] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, "
+                     "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=c }";
+  for (size_t at = 0; (at = text.find("T[", at)) != std::string::npos;)
+    text.replace(at, 1, type);
+  Program p(text);
+  ElementType element = *parseElementType(type);
+  AdmissibleArray result = p.run({array(element, {into, into}), array(element, updates)});
+  CHECK_FALSE(result.isBranched(0)); // nothing comes there
+  return result;
+}
+
+} // namespace
+
+TEST_CASE("updates of one element come in any order") {
+  AdmissibleArray last = scattered("f32", "b = T[] parameter(1)\n ROOT r = T[] copy(b)", {3, -1, 2}, 9); // no plain overwriting: nothing known
+  CHECK(last.isBranched(1));
+  last = scattered("u8", "ROOT r = T[] parameter(1)", {3, 1, 2}, 9);
+  CHECK((admits(last, 1, 1) && admits(last, 1, 3)));
+  CHECK_FALSE(admits(last, 1, 9)); // what was there is gone
+  CHECK_FALSE(admits(last, 1, 0));
+  AdmissibleArray product = scattered("f32", "b = T[] parameter(1)\n ROOT r = T[] multiply(a, b)", {1.1, 1.3, 1.7}, 3);
+  double exact = 3.0 * double(1.1f) * double(1.3f) * double(1.7f);
+  CHECK((admits(product, 1, double(float(exact * (1 + 1e-7)))) && admits(product, 1, double(float(exact * (1 - 1e-7))))));
+  CHECK_FALSE(admits(product, 1, exact * (1 + 1e-5)));
+  AdmissibleArray largest = scattered("f32", "b = T[] parameter(1)\n ROOT r = T[] maximum(a, b)", {1, 7, 3}, 3);
+  CHECK_FALSE(largest.isBranched(1));
+  // The sum of magnitudes is exact where the type is not: 16 + 1 + 1 + 1 are 19 in some order of f8e5m2, 16 in another.
+  AdmissibleArray sum = scattered("f8e5m2", "b = T[] parameter(1)\n ROOT r = T[] add(a, b)", {1, 1, 1}, 16);
+  CHECK((admits(sum, 1, 16) && admits(sum, 1, 20)));
+}
