@@ -191,6 +191,108 @@ FunctionEmitter::Result FunctionEmitter::emitProducts(const HloInstruction &inst
   return Values{arithmetic.result(results->front())};
 }
 
+/// The group that index `position` of the ragged dimension belongs to, or the part of that dimension that is group
+/// `group`'s: sizes are added up, what they have beyond the dimension is cut off. Null: not asked for.
+llvm::FailureOr<FunctionEmitter::RaggedGroup>
+FunctionEmitter::emitRaggedGroup(const HloInstruction &instr, int64_t extent, Value position, Value group) {
+  const HloInstruction &sizes = *instr.operand(2);
+  ElementType type = sizes.shape().elementType();
+  MLIRContext *context = b.getContext();
+  IndexingMap each =
+      IndexingMap::fromSizes(AffineMap::get(0, 1, getAffineSymbolExpr(0, context)), {}, sizes.shape().dims());
+  Value none = b.integer(b.getI64Type(), 0);
+  if (sizes.shape().numElements() == 0)
+    return RaggedGroup{none, none, none, none};
+  // Where the next group begins, groups that end up to the position, limits of the group asked for.
+  auto results = sequentialLoop(b, each, {}, {none, none, none, none},
+                                [&](ValueRange, ValueRange at, ValueRange carried) -> Result {
+                                  llvm::FailureOr<Value> size = emitOne(sizes, at);
+                                  if (failed(size))
+                                    return failure();
+                                  locate(instr);
+                                  // No larger than what is left, and compared in its own range: nothing wraps around.
+                                  Value wide = b.castI(*size, b.getI64Type(), isSigned(type));
+                                  Value rest = b.subI(b.integer(b.getI64Type(), extent), carried[0]);
+                                  Value own = isSigned(type) ? b.minS(b.maxS(wide, none), rest) : b.minU(wide, rest);
+                                  Value end = b.addI(carried[0], own);
+                                  Values next = {end, carried[1], carried[2], carried[3]};
+                                  if (position) {
+                                    Value before = b.cmpI(CodeBuilder::IPred::sle, end, position);
+                                    next[1] = b.addI(carried[1], b.castI(before, b.getI64Type(), false));
+                                  }
+                                  if (group) {
+                                    Value isIt = b.cmpI(CodeBuilder::IPred::eq, at[0], group);
+                                    next[2] = b.select(isIt, carried[0], carried[2]);
+                                    next[3] = b.select(isIt, end, carried[3]);
+                                  }
+                                  return next;
+                                });
+  if (failed(results))
+    return failure();
+  return RaggedGroup{(*results)[0], (*results)[1], (*results)[2], (*results)[3]};
+}
+
+/// Products as in dot. Rows beyond all groups are zero, as are the products of a group with what is not its own.
+FunctionEmitter::Result FunctionEmitter::emitRaggedDot(const HloInstruction &instr, ValueRange indices) {
+  using Kind = RaggedDims::Kind;
+  if (instr.operand(2)->shape().rank() != 1)
+    return unsupportedFeature(instr, "a ragged-dot whose group sizes have batch dimensions");
+  RaggedDims ragged = raggedDims(instr);
+  const HloInstruction &left = *instr.operand(0), &right = *instr.operand(1);
+  int64_t extent = left.shape().dim(instr.ints(AttributeKey::LhsRaggedDims).front());
+  if (ragged.kind == Kind::Free && instr.ints(AttributeKey::RhsGroupDims).size() != 1)
+    return unsupportedFeature(instr, "a ragged-dot of a free dimension without one group dimension");
+  if (ragged.kind == Kind::Free &&
+      right.shape().dim(instr.ints(AttributeKey::RhsGroupDims).front()) != instr.operand(2)->shape().dim(0))
+    return unsupportedFeature(instr, "a ragged-dot with other than one right side a group");
+  ProductArithmetic arithmetic(b, instr.shape().elementType());
+  locate(instr);
+  Value zero = arithmetic.zero();
+  if (left.shape().numElements() == 0 || right.shape().numElements() == 0)
+    return Values{arithmetic.result(zero)};
+  auto wide = [&](Value index) -> Value { return arith::IndexCastOp::create(b, b.getI64Type(), index); };
+  bool contracted = ragged.kind == Kind::Contracted;
+  Value position = contracted ? Value() : wide(indices[ragged.position]);
+  llvm::FailureOr<RaggedGroup> group = emitRaggedGroup(instr, extent, position, contracted ? indices[0] : Value());
+  if (failed(group))
+    return failure();
+  IndexingMap rows = raggedDotMap(instr, 0, b.getContext()), columns = raggedDotMap(instr, 1, b.getContext());
+  auto product = [&](ValueRange ranges, ValueRange at, Value sum) -> Result {
+    SmallVector<Value> variables(indices);
+    llvm::append_range(variables, ranges);
+    if (!columns.runtimes().empty())
+      variables.push_back(clampStart(b, group->number, ElementType::S64, columns.runtimes().front().bounds.upper));
+    llvm::FailureOr<Value> x = emitOne(left, at);
+    llvm::FailureOr<Value> y = succeeded(x) ? emitOne(right, applyMap(b, columns, variables)) : x;
+    if (failed(x) || failed(y))
+      return failure();
+    locate(instr);
+    return Values{arithmetic.add(sum, arithmetic.multiply(arithmetic.factor(*x, left.shape().elementType()),
+                                                          arithmetic.factor(*y, right.shape().elementType())))};
+  };
+  auto unchanged = [](Value sum) { return [sum]() -> FunctionEmitter::Result { return Values{sum}; }; };
+  auto sums = [&]() -> Result {
+    auto results =
+        sequentialLoop(b, rows, indices, zero, [&](ValueRange ranges, ValueRange at, ValueRange carried) -> Result {
+          if (!contracted)
+            return product(ranges, at, carried[0]);
+          Value depth = wide(ranges[ragged.position]);
+          Value isOwn = b.andI(b.cmpI(CodeBuilder::IPred::sge, depth, group->begin),
+                               b.cmpI(CodeBuilder::IPred::slt, depth, group->end));
+          return emitIf(isOwn, zero.getType(), [&] { return product(ranges, at, carried[0]); }, unchanged(carried[0]));
+        });
+    if (failed(results))
+      return failure();
+    return Values{results->front()};
+  };
+  Result sum =
+      contracted ? sums()
+                 : emitIf(b.cmpI(CodeBuilder::IPred::slt, position, group->all), zero.getType(), sums, unchanged(zero));
+  if (failed(sum))
+    return failure();
+  return Values{arithmetic.result(sum->front())};
+}
+
 /// Element p of the result: `scatter` of the initial value and, in order, the sources of which p is the element of
 /// their window that `select` prefers. Every element asks the windows that contain it.
 FunctionEmitter::Result FunctionEmitter::emitSelectAndScatter(const HloInstruction &instr, ValueRange indices) {

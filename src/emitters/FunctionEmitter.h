@@ -92,6 +92,13 @@ private:
   Result emitUpdate(const HloInstruction &instr, const GatherDims &dims, mlir::ValueRange indices,
                     mlir::ValueRange window, mlir::ValueRange current);
   Result emitProducts(const HloInstruction &instr, mlir::ValueRange indices);
+  /// 64-bit integers: where all groups end, and what was asked for.
+  struct RaggedGroup {
+    mlir::Value all, number, begin, end;
+  };
+  llvm::FailureOr<RaggedGroup> emitRaggedGroup(const HloInstruction &instr, int64_t extent, mlir::Value position,
+                                               mlir::Value group);
+  Result emitRaggedDot(const HloInstruction &instr, mlir::ValueRange indices);
   Result emitSelectAndScatter(const HloInstruction &instr, mlir::ValueRange indices);
   llvm::FailureOr<mlir::Value> emitIsSelected(const HloInstruction &instr, const IndexingMap &elements,
                                               mlir::ValueRange window, mlir::ValueRange indices);

@@ -272,6 +272,11 @@ std::optional<IndexingMap> staticMap(const HloInstruction &instr, unsigned opera
     return dotMap(instr, operand, context);
   case Opcode::ScaledDot:
     return operand < 2 ? dotMap(instr, operand, context) : scaleMap(instr, operand, context);
+  case Opcode::RaggedDot:
+    // Which group a row belongs to is found by adding up sizes.
+    if (operand == 2 || (operand == 1 && !instr.ints(AttributeKey::RhsGroupDims).empty()))
+      return std::nullopt;
+    return raggedDotMap(instr, operand, context);
   case Opcode::Convolution:
     return convolutionMap(instr, operand, context);
   default:

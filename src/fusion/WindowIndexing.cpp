@@ -6,6 +6,7 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <numeric>
+#include <optional>
 #include <utility>
 
 using namespace mlir;
@@ -66,27 +67,71 @@ IndexingMap reduceWindowMap(const HloInstruction &instr, unsigned operand, MLIRC
   return map;
 }
 
-IndexingMap dotMap(const HloInstruction &instr, unsigned operand, MLIRContext *context) {
+namespace {
+
+/// Of an operand of a product whose result's batch dimensions begin at `firstDim`. `group`: the dimension, if any,
+/// whose index is a runtime variable.
+IndexingMap productMap(const HloInstruction &instr, unsigned operand, unsigned firstDim, std::optional<int64_t> group,
+                       MLIRContext *context) {
   bool left = operand == 0;
   const Shape &input = instr.operand(operand)->shape();
   ArrayRef<int64_t> batch = instr.ints(left ? AttributeKey::LhsBatchDims : AttributeKey::RhsBatchDims);
   ArrayRef<int64_t> contracted = instr.ints(left ? AttributeKey::LhsContractingDims : AttributeKey::RhsContractingDims);
   unsigned lhsFree = instr.operand(0)->shape().rank() - instr.ints(AttributeKey::LhsBatchDims).size() -
                      instr.ints(AttributeKey::LhsContractingDims).size();
-  unsigned nextFree = batch.size() + (left ? 0 : lhsFree);
+  unsigned nextFree = firstDim + batch.size() + (left ? 0 : lhsFree);
   SmallVector<AffineExpr> results(input.rank());
-  SmallVector<int64_t> ranges;
+  SmallVector<IndexingVariable> ranges, groups;
   for (auto [i, dim] : llvm::enumerate(contracted)) {
     results[dim] = getAffineSymbolExpr(i, context);
-    ranges.push_back(input.dim(dim));
+    ranges.push_back({Interval{0, input.dim(dim) - 1}, {}});
   }
   for (auto [i, dim] : llvm::enumerate(batch))
-    results[dim] = getAffineDimExpr(i, context);
+    results[dim] = getAffineDimExpr(firstDim + i, context);
+  if (group) {
+    results[*group] = getAffineSymbolExpr(ranges.size(), context);
+    groups.push_back({Interval{0, input.dim(*group) - 1}, {}});
+  }
   for (AffineExpr &result : results)
     if (!result)
       result = getAffineDimExpr(nextFree++, context);
-  return IndexingMap::fromSizes(AffineMap::get(instr.shape().rank(), ranges.size(), results, context),
-                                instr.shape().dims(), ranges);
+  SmallVector<IndexingVariable> dims;
+  for (int64_t size : instr.shape().dims())
+    dims.push_back({Interval{0, size - 1}, {}});
+  return IndexingMap(AffineMap::get(dims.size(), ranges.size() + groups.size(), results, context), dims, ranges,
+                     groups);
+}
+
+} // namespace
+
+IndexingMap dotMap(const HloInstruction &instr, unsigned operand, MLIRContext *context) {
+  return productMap(instr, operand, 0, std::nullopt, context);
+}
+
+RaggedDims raggedDims(const HloInstruction &instr) {
+  int64_t ragged = instr.ints(AttributeKey::LhsRaggedDims).front();
+  auto positionIn = [&](AttributeKey key) -> std::optional<unsigned> {
+    ArrayRef<int64_t> dims = instr.ints(key);
+    const int64_t *found = llvm::find(dims, ragged);
+    return found == dims.end() ? std::nullopt : std::optional(unsigned(found - dims.begin()));
+  };
+  if (std::optional<unsigned> depth = positionIn(AttributeKey::LhsContractingDims))
+    return {RaggedDims::Kind::Contracted, *depth};
+  if (std::optional<unsigned> batch = positionIn(AttributeKey::LhsBatchDims))
+    return {RaggedDims::Kind::Batch, *batch};
+  unsigned position = instr.ints(AttributeKey::LhsBatchDims).size();
+  for (int64_t dim = 0; dim < ragged; ++dim)
+    position += !llvm::is_contained(instr.ints(AttributeKey::LhsBatchDims), dim) &&
+                !llvm::is_contained(instr.ints(AttributeKey::LhsContractingDims), dim);
+  return {RaggedDims::Kind::Free, position};
+}
+
+IndexingMap raggedDotMap(const HloInstruction &instr, unsigned operand, MLIRContext *context) {
+  bool contracted = raggedDims(instr).kind == RaggedDims::Kind::Contracted;
+  std::optional<int64_t> group;
+  if (operand == 1 && !instr.ints(AttributeKey::RhsGroupDims).empty())
+    group = instr.ints(AttributeKey::RhsGroupDims).front();
+  return productMap(instr, operand, contracted ? 1 : 0, group, context);
 }
 
 IndexingMap scaleMap(const HloInstruction &instr, unsigned operand, MLIRContext *context) {

@@ -1,4 +1,6 @@
-// batch-norm-* -> sums, broadcasts and elementwise ops, in f32 for narrower floats.
+// batch-norm-* -> sums, broadcasts and elementwise ops. Inference is computed in f32 at least. Sums are computed in
+// f64, with what is made of them, and rounded once: products of a gradient and a deviation overflow f32 where the
+// result, a small multiple of them, does not; and a mean of many elements is as exact in any order.
 
 #include "Rewriter.h"
 #include "hloc/transforms/Transforms.h"
@@ -12,10 +14,9 @@ namespace {
 /// The arithmetic around one batch norm: values of its array's shape or one for each feature, in one float type.
 class BatchNormBuilder {
 public:
-  BatchNormBuilder(HloInstruction &instr, HloBuilder &builder)
+  BatchNormBuilder(HloInstruction &instr, HloBuilder &builder, ElementType type)
       : instr(instr), b(builder), array(instr.operand(0)->shape()), feature(instr.intOr(AttributeKey::FeatureIndex, 0)),
-        type(array.elementType() == ElementType::F64 ? ElementType::F64 : ElementType::F32),
-        rows(array.dim(unsigned(feature)) == 0 ? 0 : array.numElements() / array.dim(unsigned(feature))) {}
+        type(type), rows(array.dim(unsigned(feature)) == 0 ? 0 : array.numElements() / array.dim(unsigned(feature))) {}
 
   /// An operand in the type of the arithmetic.
   HloInstruction *operand(unsigned number) { return b.convert(instr.operand(number), type); }
@@ -95,13 +96,14 @@ private:
 };
 
 HloInstruction *expandInference(HloInstruction &instr, HloRewriter &rewriter) {
-  BatchNormBuilder b(instr, rewriter.builder());
+  bool wide = instr.shape().elementType() == ElementType::F64;
+  BatchNormBuilder b(instr, rewriter.builder(), wide ? ElementType::F64 : ElementType::F32);
   HloInstruction *centered = b.centered(b.operand(0), b.operand(3));
   return b.result(b.normalized(centered, b.operand(4), b.operand(1), b.operand(2)), instr.shape());
 }
 
 HloInstruction *expandTraining(HloInstruction &instr, HloRewriter &rewriter) {
-  BatchNormBuilder b(instr, rewriter.builder());
+  BatchNormBuilder b(instr, rewriter.builder(), ElementType::F64);
   HloInstruction *x = b.operand(0), *mean = b.mean(x), *centered = b.centered(x, mean);
   HloInstruction *variance = b.mean(b.binary(Opcode::Multiply, centered, centered));
   return b.results({b.normalized(centered, variance, b.operand(1), b.operand(2)), mean, variance});
@@ -110,7 +112,7 @@ HloInstruction *expandTraining(HloInstruction &instr, HloRewriter &rewriter) {
 /// With s = variance + epsilon, n elements a feature, sums over these:
 ///   scale / sqrt(s) / n * (n * g - sum(g) - (x - mean) * sum(g * (x - mean)) / s)
 HloInstruction *expandGrad(HloInstruction &instr, HloRewriter &rewriter) {
-  BatchNormBuilder b(instr, rewriter.builder());
+  BatchNormBuilder b(instr, rewriter.builder(), ElementType::F64);
   HloInstruction *gradient = b.operand(4), *centered = b.centered(b.operand(0), b.operand(2));
   HloInstruction *sum = b.sum(gradient), *weighted = b.sum(b.binary(Opcode::Multiply, gradient, centered));
   HloInstruction *spread = b.spreadOf(b.operand(3)), *deviation = b.root(spread);

@@ -71,4 +71,15 @@ IndexingMap sourcesOfElement(const HloInstruction &selectAndScatter, mlir::MLIRC
 /// Source -> the elements of its window, in order.
 IndexingMap elementsOfSource(const HloInstruction &selectAndScatter, mlir::MLIRContext *context);
 
+/// What a ragged-dot's ragged dimension is.
+struct RaggedDims {
+  /// Free: every row has the right side of its group. Contracted: every group has a result, dimension 0 of it.
+  enum class Kind : uint8_t { Free, Contracted, Batch } kind;
+  unsigned position; ///< the result's dimension; if contracted, its number among the range variables of the maps
+};
+RaggedDims raggedDims(const HloInstruction &raggedDot);
+/// Of the left or right side. Range variables are the contracted dimensions; if there is a group dimension on the
+/// right, a runtime variable is the number of the group.
+IndexingMap raggedDotMap(const HloInstruction &raggedDot, unsigned operand, mlir::MLIRContext *context);
+
 } // namespace hloc

@@ -11,8 +11,8 @@ namespace hloc {
 /// computation larger than HloPassOptions::maxInstructions.
 PassResult inlineCalls(HloModule &module, HloPassContext &context);
 
-/// batch-norm-inference, -training and -grad -> sums over the elements of a feature, broadcasts and elementwise ops. Of
-/// f16 and bf16 all is computed in f32 and rounded once.
+/// batch-norm-inference, -training and -grad -> sums over the elements of a feature, broadcasts and elementwise ops, in
+/// a wider type where that is narrow: results are rounded once.
 PassResult expandBatchNorms(HloModule &module, HloPassContext &context);
 
 /// Makes parameters and results of the entry have the layouts of `entry_computation_layout`, with copies where the body

@@ -281,6 +281,25 @@ TEST_CASE("sources of an element, in their order, and elements of a source") {
         "(d0)[s0] -> (d0 * 2 + s0), domain: d0 in [0, 3], s0 in [0, 2]");
 }
 
+TEST_CASE("the ragged dimension of a ragged-dot: rows have their group's right side, or groups a result each") {
+  const std::vector<std::string> rows = {"f32[64,9]", "f32[4,9,8]", "s32[4]"},
+                                 depth = {"f32[9,64]", "f32[64,8]", "s32[4]"};
+  const std::string ofRows = "f32[64,8] ragged-dot(p0, p1, p2), lhs_contracting_dims={1}, rhs_contracting_dims={1}, "
+                             "lhs_ragged_dims={0}, rhs_group_dims={0}";
+  const std::string ofDepth =
+      "f32[4,9,8] ragged-dot(p0, p1, p2), lhs_contracting_dims={1}, rhs_contracting_dims={0}, lhs_ragged_dims={1}";
+  CHECK(mapText(rows, ofRows) == "(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 63], d1 in [0, 7], s0 in [0, 8]");
+  CHECK(mapText(rows, ofRows, 1) == "none");
+  OneInstruction one(rows, ofRows);
+  CHECK(raggedDims(one.root()).kind == RaggedDims::Kind::Free);
+  CHECK(raggedDotMap(one.root(), 1, context()).toString() ==
+        "(d0, d1)[s0]{rt0} -> (rt0, s0, d1), domain: d0 in [0, 63], d1 in [0, 7], s0 in [0, 8], rt0 in [0, 3]");
+  CHECK(raggedDims(OneInstruction(depth, ofDepth).root()).kind == RaggedDims::Kind::Contracted);
+  CHECK(mapText(depth, ofDepth, 1) ==
+        "(d0, d1, d2)[s0] -> (s0, d2), domain: d0 in [0, 3], d1 in [0, 8], d2 in [0, 7], s0 in [0, 63]");
+  CHECK(mapText(depth, ofDepth, 2) == "none");
+}
+
 TEST_CASE("what no map describes has none") {
   CHECK(mapText({"s32[4]"}, "s32[4] sort(p0), dimensions={0}, to_apply=less", 0) == "none");
 }

@@ -12,7 +12,8 @@ namespace {
 
 const std::string inference =
     "x = f16[4,3]{0,1} parameter(0)\n a = f16[3] parameter(1)\n b = f16[3] parameter(2)\n m = f16[3] parameter(3)\n"
-    "v = f16[3] parameter(4)\n ROOT r = f16[4,3]{0,1} batch-norm-inference(x, a, b, m, v), epsilon=0.5, feature_index=1";
+    "v = f16[3] parameter(4)\n ROOT r = f16[4,3]{0,1} batch-norm-inference(x, a, b, m, v), epsilon=0.5, "
+    "feature_index=1";
 const std::string training =
     "x = f64[3,5,7] parameter(0)\n a = f64[5] parameter(1)\n b = f64[5] parameter(2)\n"
     "ROOT r = (f64[3,5,7], f64[5], f64[5]) batch-norm-training(x, a, b), epsilon=0.25, feature_index=1";
