@@ -1,7 +1,7 @@
 #pragma once
-// Code that a compiler laid out behind what follows it, back in its place. The lowest block with waiting lanes runs first
-// (README.md), so lanes in such code would meet the others only after these have gone on, through barriers too. A GPU
-// makes lanes that parted meet where their paths do.
+// Code that a compiler laid out behind what follows it, back in its place. The lowest block with waiting lanes runs
+// first (README.md), so lanes in such code would meet the others only after these have gone on, through barriers too. A
+// GPU makes lanes that parted meet where their paths do.
 //
 //   @%p bra RARE;             @%p bra RARE;
 //   bra JOIN;                 bra JOIN;

@@ -205,8 +205,8 @@ private:
       made.high = {std::max(made.high.real(), z.real()), std::max(made.high.imag(), z.imag())};
       mean += z / double(numCorners);
     }
-    // The corners do not tell the extremes of what turns, or has a pole, between them. Where they are few numbers apart,
-    // the middle is one of them.
+    // The corners do not tell the extremes of what turns, or has a pole, between them. Where they are few numbers
+    // apart, the middle is one of them.
     Number size = made.high - made.low, middle = apply((x.low + x.high) * 0.5, (y.low + y.high) * 0.5);
     if (!widened({mean - size * 0.5, mean + size * 0.5}, x, y, mean).holds(middle))
       return unknownRectangle();

@@ -76,7 +76,8 @@ Dims dimensionsOf(FusionMaker &m, const Shape &shape, Reduced which) {
   return order;
 }
 
-/// (value, index) pairs: the greatest value, the first of equal ones; as jax writes argmax.
+/// (value, index) pairs: the greatest value, the first of equal ones. As jax writes argmax, but for the value of a tie,
+/// which there is the second: of two zeros that depends on the order.
 HloComputation *argumentOfMaximum(GeneratorState &g, ElementType value, ElementType index) {
   Shape v = Shape::scalar(value), i = Shape::scalar(index), p = Shape::scalar(ElementType::Pred);
   return g.function({v, i, v, i}, [&](HloComputation &computation, Operands x) {
@@ -84,12 +85,13 @@ HloComputation *argumentOfMaximum(GeneratorState &g, ElementType value, ElementT
     auto compare = [&](ComparisonDirection direction, HloInstruction *lhs, HloInstruction *rhs) {
       return b.add(Opcode::Compare, p, {lhs, rhs}, {{Key::Direction, static_cast<int64_t>(direction)}});
     };
-    HloInstruction *greater = b.add(Opcode::Or, p, {compare(ComparisonDirection::Gt, x[0], x[2]), // NaN is, too
-                                                    compare(ComparisonDirection::Ne, x[0], x[0])});
+    HloInstruction *greater = b.add(Opcode::Or, p,
+                                    {compare(ComparisonDirection::Gt, x[0], x[2]), // NaN is, too
+                                     compare(ComparisonDirection::Ne, x[0], x[0])});
     HloInstruction *tie = b.add(
         Opcode::And, p, {compare(ComparisonDirection::Eq, x[0], x[2]), compare(ComparisonDirection::Lt, x[1], x[3])});
     HloInstruction *first = b.add(Opcode::Or, p, {greater, tie});
-    return b.tuple({b.add(Opcode::Select, v, {greater, x[0], x[2]}), b.add(Opcode::Select, i, {first, x[1], x[3]})});
+    return b.tuple({b.add(Opcode::Select, v, {first, x[0], x[2]}), b.add(Opcode::Select, i, {first, x[1], x[3]})});
   });
 }
 
@@ -108,8 +110,11 @@ Values reduce(FusionMaker &m, HloInstruction *x, llvm::ArrayRef<int64_t> dimensi
   llvm::SmallVector<ElementType, 3> types;
   for (HloInstruction *operand : operands)
     types.push_back(operand->shape().elementType());
-  for (ElementType type : types)
-    operands.push_back(g.oneIn(3) ? m.parameter(Shape::scalar(type)) : HloBuilder(*g.entry).scalar(type, 0));
+  // A value that is no element's, lest they tie.
+  double least = isArgument && !isPred(types[0]) && !isUnsigned(types[0]) ? -100 : 0;
+  for (auto [i, type] : llvm::enumerate(types))
+    operands.push_back(g.oneIn(3) ? m.parameter(Shape::scalar(type))
+                                  : HloBuilder(*g.entry).scalar(type, i == 0 ? least : 0));
   HloComputation *reducer = isArgument ? argumentOfMaximum(g, types[0], types[1]) : g.reducer(types);
   HloInstruction *made =
       m.add(Opcode::Reduce, operands, {g.ints(Key::Dimensions, dimensions), g.callee(Key::ToApply, reducer)});
@@ -157,8 +162,8 @@ Values makeConcatenate(FusionMaker &m) {
     HloInstruction *x = m.elementwise(g.oneIn(4) ? m.parameter(part) : g.parameter(part), g.oneIn(3) ? 2 : 0);
     operands.push_back(m.convert(x, shape.elementType()));
   }
-  HloInstruction *c = m.add(Opcode::Concatenate, operands, {g.ints(Key::Dimensions, {dim})}, Shape(),
-                            shape.minorToMajor());
+  HloInstruction *c =
+      m.add(Opcode::Concatenate, operands, {g.ints(Key::Dimensions, {dim})}, Shape(), shape.minorToMajor());
   if (!c)
     return {};
   Values outputs{m.elementwise(c, 2)};

@@ -12,10 +12,11 @@ namespace {
 using Key = AttributeKey;
 
 /// Sizes at which plans change, those beside them, and primes.
-constexpr int64_t edges[] = {1,   2,   3,   4,   5,   7,    8,    9,    12,   15,   16,   17,   24,    31,    32,
-                             33,  37,  48,  61,  63,  64,   65,   96,   97,   127,  128,  129,  131,   251,   255,
-                             256, 257, 384, 509, 511, 512,  513,  768,  1000, 1021, 1023, 1024, 1025,  2047,  2048,
-                             2049, 4093, 4095, 4096, 4097, 8191, 8192, 16384, 16411, 32768, 65521, 65536, 131071};
+constexpr int64_t edges[] = {1,    2,    3,    4,    5,     7,     8,     9,     12,    15,    16,   17,
+                             24,   31,   32,   33,   37,    48,    61,    63,    64,    65,    96,   97,
+                             127,  128,  129,  131,  251,   255,   256,   257,   384,   509,   511,  512,
+                             513,  768,  1000, 1021, 1023,  1024,  1025,  2047,  2048,  2049,  4093, 4095,
+                             4096, 4097, 8191, 8192, 16384, 16411, 32768, 65521, 65536, 131071};
 
 std::vector<Opcode> opcodesOf(OpcodeFamily wanted) {
   std::vector<Opcode> found;
@@ -106,8 +107,8 @@ HloInstruction *FusionMaker::operand(const Shape &shape) {
     // A scalar, or a vector along one dimension.
     Shape scalar = Shape::scalar(shape.elementType());
     if (g.oneIn(2))
-      return add(Opcode::Broadcast, {g.oneIn(2) ? g.constant(scalar) : parameter(scalar)}, {g.ints(Key::Dimensions, {})},
-                 shape, shape.minorToMajor());
+      return add(Opcode::Broadcast, {g.oneIn(2) ? g.constant(scalar) : parameter(scalar)},
+                 {g.ints(Key::Dimensions, {})}, shape, shape.minorToMajor());
     int64_t dim = g.below(shape.rank());
     return add(Opcode::Broadcast, {parameter(Shape::array(shape.elementType(), {shape.dim(dim)}))},
                {g.ints(Key::Dimensions, {dim})}, shape, shape.minorToMajor());
@@ -267,9 +268,9 @@ HloInstruction *FusionMaker::move(HloInstruction *x) {
     made = dynamicSlice(x);
     break;
   case 6:
-    made = shape.rank() ? add(Opcode::Concatenate, {x, operand(shape)},
-                              {g.ints(Key::Dimensions, {g.below(shape.rank())})})
-                        : nullptr;
+    made = shape.rank()
+               ? add(Opcode::Concatenate, {x, operand(shape)}, {g.ints(Key::Dimensions, {g.below(shape.rank())})})
+               : nullptr;
     break;
   default:
     made = transpose(x, g.permutation(shape.rank()));

@@ -10,8 +10,7 @@ namespace hloc {
 /// A constant is text: more would only be slow to read.
 constexpr int64_t maxConstantElements = 1000;
 
-GeneratorState::GeneratorState(HloModule &module, uint64_t seed, const GeneratorOptions &options,
-                               llvm::StringRef name)
+GeneratorState::GeneratorState(HloModule &module, uint64_t seed, const GeneratorOptions &options, llvm::StringRef name)
     : module(module), options(options), random(seed) {
   entry = module.addComputation(name);
   module.setEntry(entry);

@@ -50,8 +50,9 @@ TEST_CASE("control: what is laid out behind the end of the code") {
     RARER: add.u32 %r0, %r0, 1000;
     bra JOIN;
     END: add.u32 %r0, %r0, 0;)",
-             32, counts(),
-             [](uint64_t a, uint64_t b, uint64_t) { return (a < 10 ? a * 3 + (b < 3 ? 1000 : 0) : 1) + 1 + 5 * (b + 1); });
+             32, counts(), [](uint64_t a, uint64_t b, uint64_t) {
+               return (a < 10 ? a * 3 + (b < 3 ? 1000 : 0) : 1) + 1 + 5 * (b + 1);
+             });
 }
 
 TEST_CASE("control: loops with a trip count per lane, values used after them") {

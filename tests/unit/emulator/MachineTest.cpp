@@ -210,7 +210,8 @@ TEST_CASE("machine: a barrier counts threads that left as arrived, whenever they
 
 TEST_CASE("machine: lanes in code behind the end meet the others before the barrier") {
   std::string body = "mov.u32 %r10, s;\nmov.u32 %r9, %r1;\nsetp.lt.u32 %p1, %r1, 7;\n@%p1 bra RARE;\nbra JOIN;\n"
-                     "JOIN: shl.b32 %r5, %r1, 2;\nadd.u32 %r6, %r10, 252;\nsub.u32 %r6, %r6, %r5;\nadd.u32 %r5, %r10, %r5;\nst.shared.u32 [%r5], %r9;\nbar.sync 0;\n"
+                     "JOIN: shl.b32 %r5, %r1, 2;\nadd.u32 %r6, %r10, 252;\nsub.u32 %r6, %r6, %r5;\nadd.u32 %r5, %r10, "
+                     "%r5;\nst.shared.u32 [%r5], %r9;\nbar.sync 0;\n"
                      "ld.shared.u32 %r7, [%r6];\nst.global.u32 [%d10], %r7;\nret;\n"
                      "RARE: add.u32 %r9, %r9, 100;\nbra JOIN;";
   std::vector<uint32_t> words = runToWords(body, 64, {1, 1, 1}, {64, 1, 1}, ".shared .align 4 .b32 s[64];");
