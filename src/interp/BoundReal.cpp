@@ -281,7 +281,7 @@ private:
       return;
     if (step.orderRoundings > 0 &&
         (opcode == Opcode::Add || opcode == Opcode::Subtract || opcode == Opcode::Multiply)) {
-      bool exact = a == b && grid.nearest(a) == a;
+      bool exact = a == b && grid.type() != ElementType::F64 && grid.nearest(a) == a; // f64 is rounded already
       double error = exact ? 0 : step.orderRoundings * grid.unitRoundoff() * std::max(std::fabs(a), std::fabs(b));
       a -= error;
       b += error;
