@@ -92,7 +92,8 @@ private:
       if (plan.boxElements() * bytesPerElement <= tileBudget && blockCount() >= 2 * int64_t(target.multiprocessors))
         return true;
     }
-    // As many as XLA's tiles have: 32 x 32 elements, of whole lines if it packs them, times a minor dimension that stays.
+    // As many as XLA's tiles have: 32 x 32 elements, of whole lines if it packs them, times a minor dimension that
+    // stays.
     bool minorStays = plan.permutation.back() + 1 == int64_t(plan.inputDims.size());
     int64_t few = minorStays ? lanes * lanes * plan.inputDims.back() : std::max(lanes * lanes, line * line);
     for (int64_t run = least; run >= 8; run /= 2) {
@@ -146,10 +147,11 @@ private:
     return unsigned(std::max<int64_t>(width, 1));
   }
 
-  /// Two turns a thread; as many more as leave fewer of them without work.
+  /// Two turns a thread, or one of many elements; as many more threads as leave fewer of them without work.
   static int64_t threadsFor(TransposePlan candidate) {
-    int64_t turns = candidate.boxElements() / (int64_t(candidate.outputVector) * candidate.tileVector);
-    int64_t least = std::clamp<int64_t>(llvm::bit_floor(uint64_t(std::max<int64_t>(turns / 2, 1))), 64, 256);
+    int64_t turned = int64_t(candidate.outputVector) * candidate.tileVector;
+    int64_t turns = candidate.boxElements() / turned / (turned == maxTurned ? 1 : 2);
+    int64_t least = std::clamp<int64_t>(llvm::bit_floor(uint64_t(std::max<int64_t>(turns, 1))), 64, 256);
     int64_t best = least, bestSlots = 0;
     for (int64_t threads = least; threads <= std::min<int64_t>(2 * least, 256); threads += lanes) {
       candidate.threads = threads;
@@ -219,11 +221,11 @@ private:
       candidate.pad = 0;
       return consider(candidate);
     };
-    for (unsigned vector = widestTileVector(); vector > 1; vector /= 2) {
+    bool good = false;
+    for (unsigned vector : tileVectors()) {
       TransposePlan candidate = plan;
       candidate.tileVector = vector;
-      if (considerPads(candidate))
-        break;
+      good = good || considerPads(candidate);
     }
     if (bestCost.perElement == 0 || bestCost.conflicts > 0) {
       TransposePlan candidate = plan;
@@ -263,17 +265,24 @@ private:
     return periods;
   }
 
-  unsigned widestTileVector() const {
+  /// Widths in which elements can be turned in registers, the best first.
+  llvm::SmallVector<unsigned> tileVectors() const {
     unsigned minor = plan.inputDims.size() - 1;
+    auto isComplexHero = [](const HloInstruction *hero) { return isComplex(hero->shape().elementType()); };
     if (plan.walk(true).isInRun(minor) || input.areScalar || output.areScalar ||
-        llvm::any_of(plan.heroes, [](const HloInstruction *hero) {
-          return isComplex(hero->shape().elementType());
-        }))
-      return 1;
-    int64_t most = std::min({vectorBytes / elementBytes, maxTurned / plan.outputVector,
-                             maxTurnedBits / 8 / elementBytes / plan.outputVector, maxElements / plan.outputVector,
-                             powerOfTwoPart(std::gcd(plan.box[minor], plan.inputDims[minor]))});
-    return unsigned(std::max<int64_t>(1, llvm::bit_floor(uint64_t(std::max<int64_t>(most, 1)))));
+        llvm::any_of(plan.heroes, isComplexHero))
+      return {};
+    llvm::SmallVector<unsigned> vectors;
+    int64_t size = plan.inputDims[minor], vector = plan.outputVector;
+    int64_t most = std::min({maxTurned, maxTurnedBits / 8 / elementBytes, maxElements}) / vector;
+    TransposePlan whole = plan;
+    whole.tileVector = unsigned(size);
+    if (size == plan.box[minor] && size <= most && vector > 1 && !llvm::isPowerOf2_64(size) && whole.readsWholeRows())
+      vectors.push_back(unsigned(size));
+    int64_t widest = std::min({vectorBytes / elementBytes, most, powerOfTwoPart(std::gcd(plan.box[minor], size))});
+    for (widest = llvm::bit_floor(uint64_t(std::max<int64_t>(widest, 1))); widest > 1; widest /= 2)
+      vectors.push_back(unsigned(widest));
+    return vectors;
   }
 
   Cost costOf(TransposePlan candidate) const {
@@ -291,30 +300,39 @@ private:
     int64_t vector = groups.vector, turned = groups.turned;
     int64_t steps = llvm::divideCeil(groups.count, groups.active);
     // Elements of one access to the tile.
+    bool wholeRows = reading && candidate.readsWholeRows();
     bool along = candidate.inOutputOrder == reading;
-    int64_t chunk = turned > 1 ? turned : along ? vector : 1;
+    int64_t chunk = wholeRows || (turned == 1 && along) ? vector : turned;
     if (candidate.pad != 0)
       chunk = std::min({chunk, powerOfTwoPart(candidate.period), powerOfTwoPart(candidate.pad)});
     chunk = std::min(chunk, vectorBytes / elementBytes);
+    // Where in a block they begin: in the run, along the operand's minor dimension.
+    llvm::SmallVector<std::pair<int64_t, int64_t>> starts;
+    if (wholeRows || turned == 1)
+      for (int64_t i = 0; i < vector * turned; i += chunk)
+        starts.push_back({i / turned, i % turned});
+    else
+      for (int64_t element = 0; element < vector; ++element)
+        for (int64_t column = 0; column < turned; column += chunk)
+          starts.push_back({element, column});
     int64_t accesses = 0, passes = 0, sampled = 0;
     for (int64_t step : {int64_t(0), steps - 1}) {
-      for (int64_t element = 0; element < vector; element += turned > 1 ? 1 : chunk)
-        for (int64_t column = 0; column < turned; column += chunk) {
-          llvm::SmallVector<int64_t, 32> addresses;
-          for (int64_t lane = 0; lane < std::min(lanes, groups.active); ++lane) {
-            int64_t group = step * groups.active + lane;
-            if (group >= groups.count)
-              break;
-            llvm::SmallVector<int64_t> local = indicesOf(group, groups.sizes);
-            for (unsigned i = 0; i < local.size(); ++i)
-              local[i] = local[i] * groups.units[i] + (i == walk.outer ? element : groups.units[i] > 1 ? column : 0);
-            addresses.push_back(positionInTile(candidate, walk, local) * elementBytes);
-          }
-          auto [least, most] = passesOf(addresses, chunk * elementBytes);
-          passes += most;
-          cost.conflicts += most - least;
-          ++accesses;
+      for (auto [element, column] : starts) {
+        llvm::SmallVector<int64_t, 32> addresses;
+        for (int64_t lane = 0; lane < std::min(lanes, groups.active); ++lane) {
+          int64_t group = step * groups.active + lane;
+          if (group >= groups.count)
+            break;
+          llvm::SmallVector<int64_t> local = indicesOf(group, groups.sizes);
+          for (unsigned i = 0; i < local.size(); ++i)
+            local[i] = local[i] * groups.units[i] + (i == walk.outer ? element : groups.units[i] > 1 ? column : 0);
+          addresses.push_back(positionInTile(candidate, walk, local) * elementBytes);
         }
+        auto [least, most] = passesOf(addresses, chunk * elementBytes);
+        passes += most;
+        cost.conflicts += most - least;
+        ++accesses;
+      }
       sampled += lanes * vector * turned;
     }
     cost.perElement += double(accesses + passes + 2 * turned) / double(sampled);
@@ -384,9 +402,7 @@ TileChoice chooseTile(TransposePlan &plan, const TransposeStreams &input, const 
   return TileChooser(plan, input, output, maxElements, target).run();
 }
 
-bool TileWalk::isInRun(unsigned dim) const {
-  return llvm::is_contained(llvm::ArrayRef(order).drop_front(outer), dim);
-}
+bool TileWalk::isInRun(unsigned dim) const { return llvm::is_contained(llvm::ArrayRef(order).drop_front(outer), dim); }
 
 TileWalk TransposePlan::walk(bool ofOutput) const {
   TileWalk result;
@@ -419,6 +435,12 @@ int64_t TransposePlan::boxElements() const { return product(box); }
 int64_t TransposePlan::tileElements() const {
   int64_t elements = boxElements();
   return elements + (elements - 1) / period * pad;
+}
+
+bool TransposePlan::readsWholeRows() const {
+  int64_t row = permutation.back();
+  return tileVector > 1 && tileVector == inputDims.back() && row + 2 == int64_t(inputDims.size()) &&
+         box[row] % outputVector == 0 && (pad == 0 || period % outputVector == 0);
 }
 
 int64_t TransposePlan::activeThreads(int64_t groups) const {

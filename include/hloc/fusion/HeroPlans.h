@@ -85,6 +85,9 @@ struct TransposePlan {
   int64_t tileElements() const;
   /// Bits of an element in a tile. Packed types take a byte.
   static unsigned tileBits(const HloInstruction &hero);
+  /// A thread's block is neighbours in the tile: the operand's minor dimension has `tileVector` elements and lies
+  /// inside of the result's. Then it is read in vectors of `outputVector`, across rows.
+  bool readsWholeRows() const;
   TileWalk walk(bool ofOutput) const;
   /// Threads that take part where runs are dealt in `groups` each: a step moves whole runs, if a block has so many
   /// threads, and a thread keeps its place in them.

@@ -342,20 +342,27 @@ private:
 
   /// A thread's group of elements, the run innermost.
   Value loadBlock(const DealtWalk &dealt, Type element, Value tile, ValueRange operands) {
-    auto rowType = VectorType::get({dealt.turned}, element);
+    // Rows of the tile, or neighbours across rows.
+    int64_t together = plan.readsWholeRows() ? dealt.vector : dealt.turned;
     Value padding = ub::PoisonOp::create(b, element);
-    SmallVector<Value> rows;
-    for (int64_t i = 0; i < dealt.vector; ++i) {
+    SmallVector<Value> elements;
+    for (int64_t i = 0; i < dealt.vector * dealt.turned; i += together) {
       SmallVector<AffineExpr> local = dealt.first;
-      local.back() = local.back() + i;
+      local.back() = local.back() + i / dealt.turned;
+      for (unsigned dim = 0; dim < dealt.walk.outer; ++dim)
+        if (dealt.walk.order[dim] == minor)
+          local[dim] = local[dim] + i % dealt.turned;
       AffineExpr position = positionInTile(dealt, local, true);
       Value start = applyMap(b, kernel.mapOf({position}, {dealt.steps}), operands).front();
-      rows.push_back(vector::TransferReadOp::create(b, rowType, tile, start, padding, ArrayRef<bool>{true}));
+      Value read = vector::TransferReadOp::create(b, VectorType::get({together}, element), tile, start, padding,
+                                                  ArrayRef<bool>{true});
+      for (int64_t lane = 0; lane < together; ++lane)
+        elements.push_back(vector::ExtractOp::create(b, read, lane));
     }
     SmallVector<Value> turned;
     for (int64_t column = 0; column < dealt.turned; ++column)
-      for (Value row : rows)
-        turned.push_back(vector::ExtractOp::create(b, row, column));
+      for (int64_t inRun = 0; inRun < dealt.vector; ++inRun)
+        turned.push_back(elements[inRun * dealt.turned + column]);
     return vector::FromElementsOp::create(b, VectorType::get({dealt.turned * dealt.vector}, element), turned);
   }
 

@@ -203,6 +203,75 @@ TEST_CASE("runs of a transposition go over several dimensions") {
         "transpose: [160,170,3] by {1,0,2}, 1 tile of 32x32x3 in the resul");
 }
 
+namespace {
+
+/// What emission relies on: groups of neighbours lie in one run of the array and of the tile, and elements of a tile
+/// have places of their own.
+void checkTile(const TransposePlan &plan, const LaunchGeometry &launch) {
+  INFO(plan.toString());
+  int64_t elements = 1, tiles = 1;
+  for (unsigned i = 0; i < plan.inputDims.size(); ++i) {
+    REQUIRE((plan.box[i] >= 1 && plan.box[i] <= plan.inputDims[i]));
+    elements *= plan.inputDims[i];
+    tiles *= plan.tilesAlong(i);
+  }
+  CHECK(launch.grid.x == tiles);
+  CHECK((plan.threads % 32 == 0 && launch.block.x == plan.threads));
+  for (bool ofOutput : {false, true}) {
+    TileWalk walk = plan.walk(ofOutput);
+    int64_t vector = ofOutput ? plan.outputVector : plan.inputVector, inArray = 1, inBox = 1;
+    for (size_t i = 0; i < walk.dims.size(); ++i) {
+      inArray *= walk.dims[i];
+      inBox *= walk.box[i];
+    }
+    CHECK((inArray == elements && inBox == plan.boxElements()));
+    CHECK(walk.box.back() % vector == 0);
+    CHECK((walk.dims.back() % vector == 0 || walk.outer == 0));
+  }
+  unsigned minor = plan.inputDims.size() - 1;
+  if (plan.tileVector > 1) {
+    CHECK_FALSE((plan.inOutputOrder || plan.walk(true).isInRun(minor)));
+    CHECK((plan.box[minor] % plan.tileVector == 0 && plan.inputDims[minor] % plan.tileVector == 0));
+    CHECK((plan.pad == 0 || plan.period % plan.tileVector == 0));
+  }
+  CHECK(plan.tileElements() == plan.boxElements() + (plan.boxElements() - 1) / plan.period * plan.pad);
+  CHECK(launch.sharedBytes <= 49152);
+}
+
+} // namespace
+
+TEST_CASE("tiles of all shapes keep what emission relies on") {
+  unsigned count = 0;
+  for (ElementType type : {ElementType::F32, ElementType::BF16, ElementType::S8, ElementType::S4, ElementType::F64,
+                           ElementType::C128, ElementType::Pred})
+    for (auto [sizes, dims] : {std::pair<llvm::SmallVector<int64_t>, llvm::SmallVector<int64_t>>({8191, 5}, {1, 0}),
+                               {{7, 65537}, {1, 0}},
+                               {{2048, 4096}, {1, 0}},
+                               {{64, 1000, 3}, {0, 2, 1}},
+                               {{31, 33, 7, 5}, {3, 1, 0, 2}},
+                               {{1 << 20, 2}, {1, 0}},
+                               {{160, 170, 3}, {1, 0, 2}},
+                               {{2, 3, 5, 7, 11, 13}, {5, 4, 3, 2, 1, 0}},
+                               {{100000, 99991}, {1, 0}}}) {
+      Program p;
+      p.body->setRoot(p.transpose(p.b.parameter(0, Shape::array(type, sizes), "x"), dims));
+      FusionGraph graph = *FusionGraph::build(*p.body, p.diagnostics);
+      FusionPlan plan = *planFusion(graph, {}, *findTarget("sm_90"), p.diagnostics);
+      const auto &kernel = std::get<KernelPlan>(plan.steps.front());
+      if (const auto *transpose = std::get_if<TransposePlan>(&kernel.plan)) {
+        checkTile(*transpose, kernel.launch);
+        ++count;
+      }
+    }
+  CHECK(count >= 55);
+}
+
+TEST_CASE("pixels of three channels are read from the tile across rows") {
+  CHECK(transposePlan(ElementType::F32, {64, 1000, 3}, {0, 2, 1}) ==
+        "transpose: [64,1000,3] by {0,2,1}, 1 tile of 1x128x3; vectors of 4 in, 4 out, 3 from the tile; roots 0; grid "
+        "512, block 64, shared 1536");
+}
+
 TEST_CASE("odd sizes are moved one by one, packed types by whole bytes") {
   CHECK(
       transposePlan(ElementType::BF16, {2047, 4095}, {1, 0}) ==
