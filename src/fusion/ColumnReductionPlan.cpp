@@ -4,8 +4,16 @@
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <numeric>
+
 namespace hloc {
 namespace {
+
+/// From here on a second kernel costs little beside the first.
+constexpr int64_t bytesWorthParts = int64_t(8) << 20;
+
+/// Rows for each of those that are taken as one: some partial results of it are all that remains of them.
+constexpr int64_t leastRowsWorthMerging = 128;
 
 int64_t bytesOf(const Accumulator &accumulator) { return deviceBits(accumulator.type) / 8; }
 
@@ -44,6 +52,19 @@ ColumnReductionSize sizeOf(const ReductionFrame &frame, const FusionGraph &graph
   return size;
 }
 
+/// Wide rows that begin anywhere: several are taken as one, which begins with a whole vector; their partial results are
+/// rows again. Those that are left over are part of one more.
+ColumnReductionSize withAlignedRows(ColumnReductionSize size) {
+  int64_t common = std::gcd(size.columns, int64_t(size.elementsPerAccess)), rows = size.elementsPerAccess / common;
+  int64_t bytes = size.rows * size.columns * size.bytesPerElement;
+  if (size.slices > 1 || size.columns / common <= mostLanesOfMergedRows || bytes < bytesWorthParts ||
+      size.rows < leastRowsWorthMerging * rows)
+    return size;
+  size.rows /= rows;
+  size.columns *= rows;
+  return size;
+}
+
 LaunchGeometry launchOf(const ColumnReductionPlan &plan) {
   LaunchGeometry launch;
   launch.block = {uint32_t(plan.tiling.threads()), 1, 1};
@@ -76,13 +97,14 @@ HeroMatch<ColumnReductionPlan> matchHero<ColumnReductionPlan>(const FusionGraph 
     return Rejection{"the minor dimension is reduced"};
   if (plan.frame.dims.size() > 3)
     return Rejection{"kept and reduced dimensions take turns more than once"};
-  plan.tiling = chooseColumnTiling(sizeOf(plan.frame, graph, target), target);
+  plan.tiling = chooseColumnTiling(withAlignedRows(sizeOf(plan.frame, graph, target)), target);
   const ColumnTiling &tiling = plan.tiling;
-  if (tiling.partialRows() == 1 && tiling.splits == 1 && plan.frame.sideRoots.empty())
+  int64_t rowsAsOne = tiling.columns / plan.frame.dims.back();
+  if (tiling.partialRows() == 1 && tiling.splits * rowsAsOne == 1 && plan.frame.sideRoots.empty())
     return Rejection{"there are so many columns that each is one thread's"};
   if (tiling.blocks() > int64_t(target.maxGridX))
     return Rejection{"too many blocks"};
-  plan.splits = tiling.splits;
+  plan.splits = tiling.splits * rowsAsOne;
   LaunchGeometry launch = launchOf(plan);
   if (launch.sharedBytes > target.staticSharedBytes)
     return Rejection{"the results of all threads do not fit into shared memory"};
@@ -147,6 +169,8 @@ std::string ColumnReductionPlan::toString() const {
   result += fmt::format("{} x {} threads", tiling.lanes, tiling.groups);
   if (tiling.rowsPerRun > 1)
     result += fmt::format(", {} rows at once", tiling.rowsPerRun);
+  if (int64_t rows = tiling.columns / frame.dims.back(); rows > 1 && stage == ReductionStage::Partial)
+    result += fmt::format(", {} rows as one", rows);
   if (tiling.slicesPerBlock > 1)
     result += fmt::format(" for each of {} slices", tiling.slicesPerBlock);
   if (stage == ReductionStage::Partial)

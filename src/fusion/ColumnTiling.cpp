@@ -12,14 +12,13 @@ namespace {
 constexpr int64_t warp = 32;
 /// Threads of a block whose fellows fill the device, and of one that is nearly alone.
 constexpr int64_t usualThreads = 256, mostThreads = 1024;
+static_assert(mostLanesOfMergedRows <= usualThreads);
 /// Threads of a multiprocessor: with four loads of 16 bytes each they keep 64 KiB in flight, twice what memory needs.
 constexpr int64_t threadsPerMultiprocessor = 1024;
 /// What a warp's load should find next to each other.
 constexpr int64_t lineBytes = 128;
 /// Widest tile: neighbours along a row, each with an access of its own.
 constexpr int64_t mostLanes = 64;
-/// Lanes of a run that is made of several rows.
-constexpr int64_t mostLanesOfMergedRows = usualThreads;
 /// Below this, another block costs more than it helps.
 constexpr int64_t leastBytesPerBlock = int64_t(16) << 10;
 /// What one block reads in the time that the launch of a second kernel takes.
@@ -133,7 +132,8 @@ private:
     // As many as fill the device, and read what lies next to each other.
     int64_t runBytes = std::max<int64_t>(1, tiling.lanes * tiling.perThread * size.narrowestBits / 8);
     int64_t least = std::min(useful, ceilDiv(lineBytes, runBytes));
-    int64_t groups = std::clamp(ceilDiv(multiprocessors * threadsPerMultiprocessor, blocks * tiling.lanes), least, useful);
+    int64_t groups =
+        std::clamp(ceilDiv(multiprocessors * threadsPerMultiprocessor, blocks * tiling.lanes), least, useful);
     // As few as take equally many steps; a few more if then all take equally many.
     groups = ceilDiv(tiling.runs(), ceilDiv(tiling.runs(), groups));
     for (int64_t more = groups; more < 2 * groups && more <= fitting && useful < fitting; ++more)

@@ -7,6 +7,9 @@
 
 namespace hloc {
 
+/// Lanes of a run that is made of several rows.
+constexpr int64_t mostLanesOfMergedRows = 256;
+
 /// What a tiling is chosen for.
 struct ColumnReductionSize {
   int64_t slices = 1, rows = 1, columns = 1;

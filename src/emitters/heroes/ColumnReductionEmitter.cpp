@@ -46,6 +46,12 @@ private:
   AffineExpr constant(int64_t value) const { return getAffineConstantExpr(value, context); }
   AffineExpr symbol(unsigned number) const { return getAffineSymbolExpr(number, context); }
   int64_t perThread() const { return tiling.perThread; }
+  int64_t columns() const { return plan.stage == ReductionStage::Combine ? tiling.columns : frame.dims.back(); }
+  /// Elements from one run to the next, and of a slice.
+  int64_t runWidth() const { return tiling.columns * tiling.rowsPerRun; }
+  int64_t sliceElements() const { return frame.dims[frame.dims.size() - 2] * columns(); }
+  /// Are runs more than a row, so that they may end with a part of one?
+  bool crossesRows() const { return runWidth() != columns(); }
 
   // --- each thread by itself
 
@@ -79,9 +85,9 @@ private:
     if (std::optional<Values> identities = code.identities())
       return *identities;
     AffineExpr column = firstColumn + lane * perThread() + number;
-    if (tiling.rowsPerRun > 1)
-      column = column % tiling.columns;
-    IndexingMap toResult = kernel.mapOf({slice * tiling.columns + column}, {});
+    if (crossesRows())
+      column = column % columns();
+    IndexingMap toResult = kernel.mapOf({slice * columns() + column}, {});
     toResult.simplify();
     Value result = b.minU(applyMap(b, toResult, kernel.ids()).front(), b.index(frame.numResults() - 1));
     if (plan.stage == ReductionStage::Combine)
@@ -113,29 +119,31 @@ private:
 
   /// Runs after the last whole chunk are the last split's.
   SmallVector<Value> accumulateRemainder(SmallVector<Value> state) {
-    int64_t done = tiling.wholeChunks() * tiling.unroll * tiling.groups, left = tiling.runs() - done;
+    int64_t runs = crossesRows() ? (sliceElements() + runWidth() - 1) / runWidth() : tiling.rows;
+    int64_t done = tiling.wholeChunks() * tiling.unroll * tiling.groups, left = runs - done;
     if (left == 0)
       return state;
     AffineExpr run = symbol(0) * tiling.groups + group + done;
     IndexingMap map = loopOverRuns({(left + tiling.groups - 1) / tiling.groups});
     map.addConstraint(split, {tiling.splits - 1, tiling.splits - 1});
-    if (tiling.rowsPerRun == 1)
-      map.addConstraint(run, {0, tiling.rows - 1});
+    if (crossesRows())
+      map.addConstraint(run * runWidth() + firstColumn + lane * perThread(), {0, sliceElements() - perThread()});
     else
-      map.addConstraint(run * tiling.runElements() + lane * perThread(),
-                        {0, tiling.rows * tiling.columns - perThread()});
+      map.addConstraint(run, {0, tiling.rows - 1});
     return emitLoop(std::move(map), run, perThread(), state);
   }
 
-  /// Elements after the last whole vector, if runs are several rows: the thread's whose vector they would begin.
+  /// Elements after the last whole vector, if runs cross rows: the thread's whose vector they would begin.
   SmallVector<Value> accumulateLastElements(SmallVector<Value> state) {
-    int64_t elements = tiling.rows * tiling.columns, left = elements % perThread();
-    if (tiling.rowsPerRun == 1 || left == 0)
+    int64_t left = crossesRows() ? sliceElements() % perThread() : 0;
+    if (left == 0)
       return state;
-    int64_t vector = elements / perThread(), run = vector / tiling.lanes;
-    int64_t owner = run % tiling.groups * tiling.lanes + vector % tiling.lanes;
+    int64_t run = (sliceElements() - left) / runWidth(), inRun = (sliceElements() - left) % runWidth();
+    int64_t tile = inRun / tiling.runElements(), ownLane = inRun % tiling.runElements() / perThread();
+    int64_t owner = run % tiling.groups * tiling.lanes + ownLane, first = tile * tiling.runElements();
     IndexingMap map = kernel.mapOf({}, {});
     map.addConstraint(split, {tiling.splits - 1, tiling.splits - 1});
+    map.addConstraint(firstColumn, {first, first});
     map.addConstraint(kernel.thread(), {owner, owner});
     return emitLoop(std::move(map), constant(run), left, state);
   }
@@ -180,9 +188,9 @@ private:
     }
     SmallVector<AffineExpr> indices = {row, column};
     if (plan.stage != ReductionStage::Combine) {
-      if (tiling.rowsPerRun > 1) {
-        AffineExpr position = row * tiling.runElements() + column;
-        indices = {position.floorDiv(tiling.columns), position % tiling.columns};
+      if (crossesRows()) {
+        AffineExpr position = row * runWidth() + column;
+        indices = {position.floorDiv(columns()), position % columns()};
       }
       if (frame.dims.size() == 3)
         indices.insert(indices.begin(), slice);
@@ -319,8 +327,13 @@ private:
 
   void store(AffineExpr ofSlice, AffineExpr column, const Item &item, llvm::function_ref<Values()> values) {
     SmallVector<AffineExpr, 2> at = {ofSlice * tiling.columns + column};
-    if (plan.stage == ReductionStage::Partial)
+    if (plan.stage == ReductionStage::Partial) {
+      // Rows that are one here are parts of their own.
+      int64_t rows = tiling.columns / columns();
       at.insert(at.begin(), split);
+      if (rows > 1)
+        at = {split * rows + column.floorDiv(columns()), column % columns()};
+    }
     IndexingMap map = mapOfItem(item, at);
     map.addConstraint(ofSlice, {0, tiling.slices - 1});
     map.addConstraint(column, {0, tiling.columns - 1});
