@@ -62,13 +62,11 @@ SmallVector<Request> requestsOf(const IndexingMap &map, unsigned group, ElementT
     return {{0, 1}};
   if (!stride || std::abs(*stride) != 1)
     return single;
-  AffineExpr lowest = affine.getResult(0).replaceDimsAndSymbols({getAffineDimExpr(0, context)},
-                                                                [&] {
-                                                                  SmallVector<AffineExpr> replaced = {getAffineConstantExpr(
-                                                                      *stride > 0 ? 0 : group - 1, context)};
-                                                                  llvm::append_range(replaced, symbols);
-                                                                  return replaced;
-                                                                }());
+  AffineExpr lowest = affine.getResult(0).replaceDimsAndSymbols({getAffineDimExpr(0, context)}, [&] {
+    SmallVector<AffineExpr> replaced = {getAffineConstantExpr(*stride > 0 ? 0 : group - 1, context)};
+    llvm::append_range(replaced, symbols);
+    return replaced;
+  }());
   int64_t divisor = knownDivisor(lowest, unconstrained);
   int64_t together = divisor == 0 ? group : std::min<int64_t>(divisor & -divisor, group);
   together = std::min<int64_t>(together, std::max<int64_t>(1, vectorBits / bits));
@@ -182,29 +180,31 @@ void LoopAccesses::add(const HloInstruction *parameter, const Shape &shape, cons
     map.simplify();
     if (map.isKnownEmpty())
       return;
-    if (map.result(0) != getAffineDimExpr(0, maps()) || !map.constraints().empty()) {
+    if (map.result(0) != getAffineDimExpr(0, maps()) || !map.constraints().empty())
       access.map = std::move(map);
-      sample(access);
-    }
   }
   accesses.push_back(std::move(access));
 }
 
-void LoopAccesses::sample(Access &access) const {
-  int64_t elements = order.numElements(), length = std::min<int64_t>(elements, 32 * maxElementsOfGroup);
-  SmallVector<int64_t> symbols;
-  for (const IndexingVariable &variable : access.map->ranges())
-    symbols.push_back(variable.bounds.lower);
-  for (const IndexingVariable &variable : access.map->runtimes())
-    symbols.push_back(variable.bounds.lower);
-  for (int64_t i = 0; i < maxSamples; ++i) {
-    int64_t start = (elements - length) / maxSamples * i / length * length;
-    if (i > 0 && start == 0)
-      break;
-    std::vector<int64_t> &positions = access.samples.emplace_back();
-    for (int64_t position = start; position < start + length; ++position) {
-      auto index = access.map->evaluate({position}, symbols);
-      positions.push_back(index ? index->front() : -1);
+void LoopAccesses::sample(unsigned most) {
+  int64_t elements = order.numElements(), length = std::min<int64_t>(elements, 32 * int64_t(most));
+  for (Access &access : accesses) {
+    if (!access.map)
+      continue;
+    SmallVector<int64_t> symbols;
+    for (const IndexingVariable &variable : access.map->ranges())
+      symbols.push_back(variable.bounds.lower);
+    for (const IndexingVariable &variable : access.map->runtimes())
+      symbols.push_back(variable.bounds.lower);
+    for (int64_t i = 0; i < maxSamples; ++i) {
+      int64_t start = (elements - length) / maxSamples * i / length * length;
+      if (i > 0 && start == 0)
+        break;
+      std::vector<int64_t> &positions = access.samples.emplace_back();
+      for (int64_t position = start; position < start + length; ++position) {
+        auto index = access.map->evaluate({position}, symbols);
+        positions.push_back(index ? index->front() : -1);
+      }
     }
   }
 }
@@ -219,7 +219,8 @@ double LoopAccesses::sectors(size_t number, unsigned group, const TargetInfo &ta
   if (!access.map) {
     // Vectors of one lane that do not fill a sector each touch one of their own, if the lane has several.
     int64_t requests = std::max<int64_t>(1, groupBits / vectorBits);
-    double each = requests == 1 ? double(32 * groupBits) / sectorBits : 32.0 * std::max<int64_t>(1, vectorBits / sectorBits);
+    double each =
+        requests == 1 ? double(32 * groupBits) / sectorBits : 32.0 * std::max<int64_t>(1, vectorBits / sectorBits);
     return double(requests) * each / (32.0 * group);
   }
   SmallVector<Request> requests = requestsOf(*access.map, group, access.type, vectorBits);

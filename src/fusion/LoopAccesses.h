@@ -3,8 +3,8 @@
 // sectors of 32 bytes from the indexing maps.
 //
 //   slice of f32[8192], [0:8192:2], by groups of 4 elements: a lane's elements lie 8 bytes apart, so they are four
-//   loads, of which each touches 32 sectors, for 32 * 4 elements: 1 sector an element. One element a lane: one load that
-//   touches 8 sectors, for 32 elements: 0.25.
+//   loads, of which each touches 32 sectors, for 32 * 4 elements: 1 sector an element. One element a lane: one load
+//   that touches 8 sectors, for 32 elements: 0.25.
 
 #include "hloc/fusion/FusionGraph.h"
 #include "hloc/indexing/IndexingMap.h"
@@ -32,8 +32,10 @@ public:
 
   size_t size() const { return accesses.size(); }
   std::string nameOf(size_t access) const;
-  /// Sectors touched for each element of the loop, on average over a few warps, where a thread's elements come in groups
-  /// of `group` neighbours, a power of two.
+  /// Looks at a few warps, for groups of up to `most` elements. To be done before sectors().
+  void sample(unsigned most);
+  /// Sectors touched for each element of the loop, on average over those warps, where a thread's elements come in
+  /// groups of `group` neighbours, a power of two.
   double sectors(size_t access, unsigned group, const TargetInfo &target) const;
   /// Bits that a thread loads for one element, of the parameters with at least half as many elements as the loop.
   unsigned streamedBits() const;
@@ -46,15 +48,14 @@ private:
   struct Access {
     const HloInstruction *parameter = nullptr; ///< null: an output
     ElementType type = ElementType::Pred;      ///< of an element
-    std::optional<IndexingMap> map;            ///< position in the loop's order -> position in the array's; none: the same
+    std::optional<IndexingMap> map; ///< position in the loop's order -> position in the array's; none: the same
     /// For some runs of neighbouring positions: where in the array each element is, -1 if it is not read.
-    std::vector<std::vector<int64_t>> samples;
+    llvm::SmallVector<std::vector<int64_t>, 0> samples;
   };
   void collect(const FusionGraph &graph, llvm::ArrayRef<unsigned> roots);
   void readOperands(const HloInstruction &instr, const std::vector<Read> &reads);
   void read(const HloInstruction &written, Read read);
   void add(const HloInstruction *parameter, const Shape &shape, const Read &read);
-  void sample(Access &access) const;
   mlir::MLIRContext *maps();
 
   std::unique_ptr<mlir::MLIRContext> context; ///< made when the first map is

@@ -9,6 +9,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace hloc {
 namespace {
@@ -39,13 +40,19 @@ bool hasSequentialLoop(const FusionGraph &graph) {
 class NestPlanner {
 public:
   NestPlanner(LoopNest &nest, const FusionGraph &graph, const TargetInfo &target)
-      : nest(nest), graph(graph), target(target), accesses(graph, nest.roots) {}
+      : nest(nest), graph(graph), target(target) {}
 
   void run() {
     unsigned least = 8 / narrowestOutput();
-    unsigned most = std::max(hasSequentialLoop(graph) ? 1 : widest(), least);
-    nest.perThread = std::max(fewestSectors(least, most), least);
-    chooseRounds();
+    nest.perThread = least;
+    // Work for few threads, or much of it for each element: nothing to choose.
+    if (!fills(2 * least, blocksPerMultiprocessor) || hasSequentialLoop(graph))
+      return;
+    LoopAccesses accesses(graph, nest.roots);
+    unsigned most = std::max(widest(accesses), least);
+    accesses.sample(most);
+    nest.perThread = fewestSectors(accesses, least, most);
+    nest.rounds = chooseRounds(accesses);
   }
 
 private:
@@ -56,71 +63,70 @@ private:
     return bits;
   }
 
+  /// Has each multiprocessor so many blocks whose threads have so many elements?
+  bool fills(int64_t elementsOfThread, int64_t blocks) const {
+    return nest.elements / (elementsOfThread * threadsPerLoopBlock) >= blocks * int64_t(target.multiprocessors);
+  }
+  int64_t ops(unsigned elements) const { return int64_t(elements) * int64_t(graph.instructions().size()); }
+
   /// As many elements as fill an access to the narrowest stream, unless there are too few to fill the device.
-  unsigned widest() const {
+  unsigned widest(const LoopAccesses &accesses) const {
     unsigned count = std::min(target.maxVectorBytes * 8 / accesses.narrowest(), maxElementsOfGroup);
-    int64_t fewestThreads = blocksPerMultiprocessor * int64_t(target.multiprocessors) * threadsPerLoopBlock;
-    while (count > 1 && (nest.elements / count < fewestThreads || ops(count) > maxOpsPerThread))
+    while (count > 1 && (!fills(count, blocksPerMultiprocessor) || ops(count) > maxOpsPerThread))
       count /= 2;
     return count;
   }
 
-  int64_t ops(unsigned elements) const { return int64_t(elements) * int64_t(graph.instructions().size()); }
-
   /// The largest group that touches about as few sectors as the best does.
-  unsigned fewestSectors(unsigned least, unsigned most) {
-    llvm::SmallVector<llvm::SmallVector<double>> byGroup;
+  unsigned fewestSectors(const LoopAccesses &accesses, unsigned least, unsigned most) {
+    std::vector<std::vector<double>> byGroup; // of each array, then of all
     double best = 0;
     for (unsigned group = least; group <= most; group *= 2) {
-      double sum = 0;
-      llvm::SmallVector<double> &own = byGroup.emplace_back();
-      for (size_t i = 0; i < accesses.size(); ++i) {
+      std::vector<double> &own = byGroup.emplace_back();
+      for (size_t i = 0; i < accesses.size(); ++i)
         own.push_back(accesses.sectors(i, group, target));
-        sum += own.back();
-      }
-      own.push_back(sum);
-      best = group == least ? sum : std::min(best, sum);
+      own.push_back(std::accumulate(own.begin(), own.end(), 0.0));
+      best = group == least ? own.back() : std::min(best, own.back());
     }
     size_t chosen = byGroup.size() - 1;
-    while (chosen > 0 && byGroup[chosen].back() > best * sectorTolerance)
+    while (byGroup[chosen].back() > best * sectorTolerance)
       --chosen;
     if (chosen + 1 < byGroup.size())
-      explain(byGroup[chosen], byGroup[chosen + 1], least << (chosen + 1));
+      explain(accesses, byGroup[chosen], byGroup[chosen + 1], least << (chosen + 1));
     return least << chosen;
   }
 
   /// Which array speaks most against groups of `rejected`.
-  void explain(llvm::ArrayRef<double> own, llvm::ArrayRef<double> others, unsigned rejected) {
+  void explain(const LoopAccesses &accesses, const std::vector<double> &own, const std::vector<double> &others,
+               unsigned rejected) {
     size_t most = 0;
     for (size_t i = 0; i < accesses.size(); ++i)
       if (others[i] - own[i] > others[most] - own[most])
         most = i;
-    nest.reason = fmt::format("{} would touch {:.1f} times the sectors of {}", rejected,
-                              others[most] / std::max(own[most], 1e-9), accesses.nameOf(most));
+    nest.reason = fmt::format("{} would touch {:.1f} times the sectors of {}", rejected, others[most] / own[most],
+                              accesses.nameOf(most));
   }
 
   /// Rounds until enough loads are under way, and, where there are blocks for it, a few more: what a thread does once
   /// is most of a short program.
-  void chooseRounds() {
+  unsigned chooseRounds(const LoopAccesses &accesses) const {
     int64_t bytes = int64_t(accesses.streamedBits()) * nest.perThread * target.threadsPerMultiprocessor / 8;
-    auto fills = [&](unsigned rounds, int64_t blocksOfMultiprocessor) {
-      int64_t elementsOfBlock = int64_t(rounds) * nest.perThread * threadsPerLoopBlock;
-      return nest.elements / elementsOfBlock >= blocksOfMultiprocessor * int64_t(target.multiprocessors);
-    };
     auto wants = [&](unsigned rounds) {
-      bool waits = bytes > 0 && bytes * nest.rounds < bytesInFlight && rounds <= maxRounds;
-      bool isShort =
-          rounds <= roundsOfShortProgram && fills(rounds, target.threadsPerMultiprocessor / threadsPerLoopBlock);
-      return (waits && fills(rounds, blocksPerMultiprocessor)) || isShort;
+      bool waits = bytes > 0 && bytes * rounds / 2 < bytesInFlight && rounds <= maxRounds &&
+                   fills(int64_t(rounds) * nest.perThread, blocksPerMultiprocessor);
+      bool isShort = rounds <= roundsOfShortProgram &&
+                     fills(int64_t(rounds) * nest.perThread, target.threadsPerMultiprocessor / threadsPerLoopBlock);
+      return (waits || isShort) && ops(rounds * nest.perThread) <= maxOpsWithRounds;
     };
-    while (wants(2 * nest.rounds) && ops(2 * nest.rounds * nest.perThread) <= maxOpsWithRounds)
-      nest.rounds *= 2;
+    unsigned rounds = 1;
+    while (wants(2 * rounds))
+      rounds *= 2;
+    return rounds;
   }
 
   LoopNest &nest;
   const FusionGraph &graph;
   const TargetInfo &target;
-  const LoopAccesses accesses;
 };
 
 } // namespace

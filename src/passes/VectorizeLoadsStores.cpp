@@ -27,6 +27,9 @@ constexpr int64_t maxBits = 1024;
 /// helper that is still worth inlining (Inline.cpp).
 constexpr int64_t fewTrips = 8, maxUnrolledOps = 4000;
 
+/// Branches around a load that is moved before the loop.
+constexpr unsigned maxBranches = 8;
+
 /// The trip count of `for iv = 0 to n step 1` with constant n worth vectorizing.
 std::optional<int64_t> tripCount(scf::ForOp loop) {
   APInt upper;
@@ -192,15 +195,16 @@ private:
     return arith::CmpIOp::create(rewriter, loc, comparison.getPredicate(), value, limit);
   }
 
-  /// The branches around `op`, none of which depends on the iteration, as one condition before the loop: null outside
-  /// all branches. Fails if there is another.
+  /// The branches around `op`, few of them and none that depends on the iteration, as one condition before the loop:
+  /// null outside all branches. Fails if there are others.
   FailureOr<Value> conditionAround(Operation *op) {
     Value all;
+    unsigned depth = 0;
     rewriter.setInsertionPoint(loop);
     for (Block *block = op->getBlock(); block != loop.getBody(); block = block->getParentOp()->getBlock()) {
       auto branch = cast<scf::IfOp>(block->getParentOp());
       Value condition = branch.getCondition();
-      if (!loop.isDefinedOutsideOfLoop(condition))
+      if (++depth > maxBranches || !loop.isDefinedOutsideOfLoop(condition))
         return failure();
       Location loc = branch.getLoc();
       if (block == branch.elseBlock())
