@@ -25,8 +25,8 @@ constexpr int64_t blocksPerMultiprocessor = 2;
 /// bursts.
 constexpr int64_t bytesInFlight = 32 * 1024;
 constexpr unsigned maxRounds = 8, roundsOfShortProgram = 4;
-/// Ops of one thread's straight code up to which it takes several groups.
-constexpr int64_t maxOpsWithRounds = 256;
+/// Ops of one thread's straight code up to which it takes several groups: for the loads, for the instructions saved.
+constexpr int64_t maxOpsWithRounds = 512, maxOpsOfShortProgram = 256;
 /// Groups that touch at most so many times the sectors that the best ones do are as good: they take fewer instructions.
 constexpr double sectorTolerance = 1.03;
 
@@ -114,7 +114,7 @@ private:
     auto wants = [&](unsigned rounds) {
       bool waits = bytes > 0 && bytes * rounds / 2 < bytesInFlight && rounds <= maxRounds &&
                    fills(int64_t(rounds) * nest.perThread, blocksPerMultiprocessor);
-      bool isShort = rounds <= roundsOfShortProgram &&
+      bool isShort = rounds <= roundsOfShortProgram && ops(rounds * nest.perThread) <= maxOpsOfShortProgram &&
                      fills(int64_t(rounds) * nest.perThread, target.threadsPerMultiprocessor / threadsPerLoopBlock);
       return (waits || isShort) && ops(rounds * nest.perThread) <= maxOpsWithRounds;
     };
