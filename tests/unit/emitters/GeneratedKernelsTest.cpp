@@ -17,6 +17,7 @@ struct Reached {
   unsigned planned = 0;
   std::set<Hero> heroes;
   std::set<unsigned> widths, widthsWithTail; ///< elements a thread, of loops
+  std::set<unsigned> rounds, partRounds;     ///< of loops; those whose last block has fewer groups
   std::set<unsigned> tileVectors;            ///< turned in registers; 1: not
   bool partTiles = false;                    ///< some that are not filled
   unsigned segments = 0;                     ///< most that a concatenate has
@@ -31,6 +32,9 @@ struct Reached {
 void count(const LoopPlan &plan, Reached &reached) {
   for (const LoopNest &nest : plan.nests) {
     reached.widths.insert(nest.perThread);
+    reached.rounds.insert(nest.rounds);
+    if (nest.elements % (int64_t(nest.perThread) * nest.rounds * threadsPerLoopBlock))
+      reached.partRounds.insert(nest.rounds);
     if (nest.elements % nest.perThread)
       reached.widthsWithTail.insert(nest.perThread);
   }
@@ -118,6 +122,8 @@ TEST_CASE("generated modules of large arrays reach loops, transpositions, vector
     CHECK(reached.widths.contains(width));
   for (unsigned width : {2, 4, 8, 16})
     CHECK(reached.widthsWithTail.contains(width));
+  for (unsigned rounds : {1, 2, 4})
+    CHECK((reached.rounds.contains(rounds) && reached.partRounds.contains(rounds)));
   CHECK((reached.tileVectors.contains(1) && reached.tileVectors.size() > 1));
   CHECK(reached.partTiles);
   CHECK(reached.segments >= 3);
