@@ -115,16 +115,17 @@ template <typename Visit> auto visitHero(const HeroPlan &plan, Visit visit) {
 LaunchGeometry launchOf(int64_t threads, const TargetInfo &target);
 /// Bits per element of the arrays that are as large as the iteration space: the streams worth wide accesses.
 struct StreamWidths {
+  unsigned narrowest = 64;
   unsigned widest = 1;
   void add(const Shape &shape);
-  /// As many elements as fill an access of `maxVectorBytes` to the widest: lanes that need two leave gaps in each, and
-  /// touch their sectors twice. A power of two, at most 32.
+  /// As many elements as fill an access of `maxVectorBytes` to the narrowest, as long as the widest needs at most two;
+  /// a power of two, at most 32.
   unsigned elements(const TargetInfo &target) const;
 };
-/// Consecutive elements that one thread computes of `roots`, a power of two: the widest stream is accessed in
-/// `maxVectorBytes`. Streams are the outputs and the parameters with `elements` elements. Fewer elements if
-/// `elementsOfKernel`, what all threads compute of one output, would not fill the device. Sub-byte outputs always cover
-/// whole bytes.
+/// Consecutive elements that one thread computes of `roots`, a power of two: as many as fill one access of
+/// `maxVectorBytes` to the widest stream, since lanes that need two leave gaps in each and touch their sectors twice.
+/// Streams are the outputs and the parameters with `elements` elements. Fewer elements if `elementsOfKernel`, what all
+/// threads compute of one output, would not fill the device. Sub-byte outputs always cover whole bytes.
 unsigned elementsPerThread(llvm::ArrayRef<unsigned> roots, int64_t elements, int64_t elementsOfKernel,
                            const FusionGraph &graph, const TargetInfo &target);
 

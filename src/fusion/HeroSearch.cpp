@@ -16,10 +16,15 @@ LaunchGeometry launchOf(int64_t threads, const TargetInfo &target) {
   return launch;
 }
 
-void StreamWidths::add(const Shape &shape) { widest = std::max(widest, deviceBits(shape.elementType())); }
+void StreamWidths::add(const Shape &shape) {
+  unsigned bits = deviceBits(shape.elementType());
+  narrowest = std::min(narrowest, bits);
+  widest = std::max(widest, bits);
+}
 
 unsigned StreamWidths::elements(const TargetInfo &target) const {
-  return std::clamp(target.maxVectorBytes * 8 / widest, 1u, 32u);
+  unsigned vectorBits = target.maxVectorBytes * 8;
+  return std::min({vectorBits / narrowest, 2 * vectorBits / std::max(widest, 8u), 32u});
 }
 
 bool isRenaming(const HloInstruction &instr) {

@@ -144,7 +144,7 @@ unsigned elementsPerThread(llvm::ArrayRef<unsigned> roots, int64_t elements, int
       widths.add(parameter->shape());
 
   unsigned least = 8 / narrowestOutput;
-  unsigned count = widths.elements(target);
+  unsigned count = std::min(widths.elements(target), std::max(1u, target.maxVectorBytes * 8 / widths.widest));
   if (hasSequentialLoop(graph))
     count = 1;
   int64_t oneBlockEach = int64_t(target.multiprocessors) * threadsPerLoopBlock;
