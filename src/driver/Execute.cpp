@@ -9,7 +9,7 @@ namespace hloc {
 
 emulator::EmulatorOptions emulatorOptions(const RunOptions &options) {
   emulator::EmulatorOptions result;
-  result.countEvents = !options.counters.empty();
+  result.countEvents = !options.counters.empty() || options.compile.estimate;
   if (uint64_t seed = options.seed; options.approximations != "exact") {
     if (options.approximations == "largest" || options.approximations == "smallest")
       seed = options.approximations == "largest" ? emulator::EmulatorOptions::largestApproximations

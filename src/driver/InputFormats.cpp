@@ -55,6 +55,8 @@ std::string formatRefusal(const CompileOptions &options, llvm::StringRef input, 
   if (format == IrKind::Hlo)
     return "";
   std::string what = fmt::format("`{}` is {}", input.str(), nameOf(format));
+  if (options.estimate)
+    return what + ", from which nothing is known of launches to estimate times by; `hloc run --ptx --estimate` counts";
   bool onlyLints = options.lint && options.output == "-" && !options.emit && !describes;
   if (format == IrKind::Ptx && kind == EmitKind::Ptx && !onlyLints)
     return what + " already; `-o FILE.cubin` or `-o FILE.fatbin` says what to make of it";

@@ -1,5 +1,6 @@
 #pragma once
-// What `--list-kernels`, `--list-ops`, `--list-passes`, `--list-targets`, `--doctor` and `--version` print.
+// What `--list-kernels`, `--list-ops`, `--list-passes`, `--list-targets`, `--list-rules`, `--doctor` and
+// `--version` print.
 
 #include "hloc/codegen/Toolchain.h"
 

@@ -8,6 +8,7 @@
 #include "Schedules.h"
 
 #include "hloc/codegen/Pipeline.h"
+#include "hloc/kernel/Estimate.h"
 #include "hloc/lint/Lint.h"
 #include "hloc/support/Suggestion.h"
 
@@ -64,7 +65,7 @@ const Choices<IrKind> inputFormats = {
 struct RawOptions {
   std::vector<std::string> targets;
   std::string inputFormat, dumpFolder, dumpChanged, remarks, emit, stopAfter, timing, xlaDumpTo, platform, reference,
-      counters, tolerance, schedule, assembler, colour, progress, lint;
+      counters, tolerance, schedule, assembler, colour, progress, lint, estimate;
   std::vector<std::string> regimes;
   int verbosity = 0;
   bool xlaAsText = true;
@@ -155,6 +156,18 @@ void addLintOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
   addRules("--lint-disable", options.lintDisabled, "rules not to check");
   app.add_option("--launch", options.launchFile, "with --lint: how the PTX of another compiler is launched")
       ->type_name("FILE.json");
+}
+
+void addEstimateOptions(CLI::App &app, CompileOptions &options, RawOptions &raw, const char *what) {
+  raw.offer(app.add_flag("--estimate{table}", raw.estimate, what)->type_name("FORM"), {"json"}, /*closed=*/false);
+  raw.offer(app.add_option("--device", options.device, "that --estimate is about, by default that of the target")
+                ->type_name("NAME"),
+            [] {
+              std::vector<std::string> names;
+              for (const DeviceModel &device : allDevices())
+                names.push_back(device.name.str());
+              return names;
+            });
 }
 
 void addTargetOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
@@ -250,6 +263,10 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) 
   app.add_flag("--update-golden", options.updateGolden, "rewrite the golden file instead");
   app.add_flag("--line-info", options.lineInfo, ".loc directives that point into the HLO text");
   addLintOptions(app, options, raw);
+  app.option_defaults()->group("Estimates");
+  addEstimateOptions(
+      app, options, raw,
+      "how long each kernel takes, in microseconds, by a cost model over its plan and PTX; =json for JSON");
   addTargetOptions(app, options, raw);
   addDumpOptions(app, options, raw);
 }
@@ -321,6 +338,9 @@ void addRunOptions(CLI::App &app, RunOptions &options, RawOptions &raw) {
   raw.offer(app.add_flag("--counters{table}", raw.counters, "instructions, sectors, bank conflicts; =json for JSON")
                 ->type_name("FORM"),
             {"json"}, /*closed=*/false);
+  addEstimateOptions(
+      app, options.compile, raw,
+      "how long each launch takes, in microseconds, by a cost model over what was counted; =json for JSON");
   app.add_option("--repeat", options.repeat, "with cuda: time N launches")->check(wholeNumber)->type_name("N");
   app.add_option("--tolerance", raw.tolerance, "instead of the policy, e.g. `ulps=2,rel=1e-3`, `1e-4`, `exact`")
       ->type_name("BOUNDS");
@@ -416,6 +436,15 @@ const char *lintContradiction(const CompileOptions &options, const RawOptions &r
   return nullptr;
 }
 
+/// Why options about --estimate make no sense; null if they do.
+const char *estimateContradiction(const CompileOptions &options, const RawOptions &raw) {
+  if (raw.estimate.empty() && !options.device.empty())
+    return "--device is about --estimate, which is missing";
+  if (!raw.estimate.empty() && raw.estimate != "table" && raw.estimate != "json")
+    return "--estimate prints a table, --estimate=json JSON; there is no other form";
+  return nullptr;
+}
+
 /// False after an error was printed.
 bool finishOptions(const CLI::App &app, CompileOptions &options, RawOptions &raw) {
   if (!checkClosedValues(app, raw.values))
@@ -479,6 +508,12 @@ bool finishOptions(const CLI::App &app, CompileOptions &options, RawOptions &raw
     llvm::errs() << "hloc: error: " << reason << " [bad-usage]\n";
     return false;
   }
+  if (const char *reason = estimateContradiction(options, raw)) {
+    llvm::errs() << "hloc: error: " << reason << " [bad-usage]\n";
+    return false;
+  }
+  options.estimate = !raw.estimate.empty();
+  options.estimateAsJson = raw.estimate == "json";
   options.lint = !raw.lint.empty();
   options.lintAsJson = raw.lint == "json";
   options.timing = app.count("--timing");
@@ -520,6 +555,11 @@ const char *contradiction(const RunOptions &options, const CLI::App &app) {
     return "--approximations takes a seed, which is a number, or largest, smallest or exact";
   if (app.count("--counters") && !emulator)
     return "--counters needs --platform=emulator, which does the counting";
+  if (options.compile.estimate && !emulator)
+    return "--estimate needs --platform=emulator, which does the counting";
+  if (options.compile.estimate &&
+      (options.counters == "json" || (options.compile.estimateAsJson && !options.counters.empty())))
+    return "JSON has standard output for itself: --counters and --estimate both print there";
   if (app.count("--schedule") && !emulator)
     return "--schedule needs --platform=emulator, which can choose";
   if (app.count("--timeout") && !(options.timeoutSeconds > 0))

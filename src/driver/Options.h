@@ -43,6 +43,9 @@ struct CompileOptions {
   std::vector<std::string> lintRules;    ///< those to check; empty: all
   std::vector<std::string> lintDisabled; ///< those not to
   std::string launchFile;                ///< how PTX of another compiler is launched
+  bool estimate = false;
+  bool estimateAsJson = false;
+  std::string device; ///< that times are estimated for; empty: the target's
   bool timing = false;
   std::string timingFile;
   ToolchainOptions toolchain;

@@ -124,6 +124,10 @@ std::string Outputs::refusal() {
     return "--lint=json is about one input and one target";
   if (options.lint && stageOf(emitKind) < Stage::Ptx)
     return "--lint is about PTX, and the output is written before there is any";
+  if (options.estimate && stageOf(emitKind) < Stage::Ptx)
+    return "--estimate is about kernels, and the output is written before there are any";
+  if (options.estimate && (options.lintAsJson || options.manifestFile == "-" || (asked() && options.output == "-")))
+    return "--estimate is not alone on standard output; -o names a file";
   if (options.listKernels && stageOf(emitKind) < Stage::Ptx)
     return "--list-kernels is about kernels, and the output is written before there are any";
   if (options.output == "-" && (emitKind == EmitKind::Cubin || emitKind == EmitKind::Fatbin) && ::isatty(STDOUT_FILENO))
@@ -134,6 +138,8 @@ std::string Outputs::refusal() {
     return "";
   if (asked() && stageOf(emitKind) > options.stopAfter)
     return "--stop-after ends before there is anything to write for -o or --emit";
+  if (options.estimate && options.stopAfter < Stage::Ptx)
+    return "--stop-after ends before there are kernels for --estimate";
   if (options.lint && options.stopAfter < Stage::Ptx)
     return "--stop-after ends before there is PTX for --lint";
   if (describesKernels() && options.stopAfter < Stage::Ptx)

@@ -27,10 +27,12 @@ public:
     return !options.goldenFolder.empty() || !options.manifestFile.empty() || options.listKernels;
   }
   /// Whether kernels are looked at.
-  bool needsKernels() const { return describesKernels() || options.lint; }
+  bool needsKernels() const { return describesKernels() || options.lint || options.estimate; }
   /// Whether an output of this kind is written: not if it was not asked for and golden files are checked, kernels
-  /// listed or rules checked instead.
-  bool wanted() const { return (options.goldenFolder.empty() && !options.listKernels && !options.lint) || asked(); }
+  /// listed, rules checked or times estimated instead.
+  bool wanted() const {
+    return (options.goldenFolder.empty() && !options.listKernels && !options.lint && !options.estimate) || asked();
+  }
 
   /// How far the compiler has to go.
   Stage neededStage() const;

@@ -4,6 +4,7 @@
 
 #include "Comparison.h"
 #include "Compile.h"
+#include "Estimates.h"
 #include "Execute.h"
 #include "Gpu.h"
 #include "Ignored.h"
@@ -75,9 +76,10 @@ private:
       ++numRuns;
     }
     progress.stop();
-    // JSON counters have standard output for themselves.
+    // JSON has standard output for itself.
     if (compares())
-      (options.counters == "json" ? llvm::errs() : llvm::outs()) << comparison.agreement(whatWasWatched());
+      (options.counters == "json" || options.compile.estimateAsJson ? llvm::errs() : llvm::outs())
+          << comparison.agreement(whatWasWatched());
   }
 
   bool isPart() const { return !options.compile.only.empty(); }
@@ -201,6 +203,7 @@ private:
   std::optional<Executor> executor;
   std::unique_ptr<EmulatorDevice> machine;
   std::function<void(EmulatorDevice &)> makeReady;
+  CountedLaunches launches;                    ///< of the first run, for --estimate
   std::optional<ScheduleRuns> schedules;       ///< of a program whose results may depend on the order of its threads
   std::vector<ScheduledResult> otherSchedules; ///< of the run in progress: results that are not those of the first
   std::unique_ptr<CudaDevice> gpu;
@@ -292,10 +295,12 @@ bool RunCommand::prepareEmulator(const HloModule &module) {
     separateSlices(*program);
   machine = std::make_unique<EmulatorDevice>(*machineOptions, imageName, diagnostics);
   makeReady = [this, &module](EmulatorDevice &device) {
-    if (progress.work())
-      device.setLaunchListener([this](const std::string &kernel, size_t number, const std::string &schedule) {
+    device.setLaunchListener([this, &device](const std::string &kernel, size_t number, const std::string &schedule) {
+      if (progress.work())
         showLaunch(kernel, number, schedule);
-      });
+      if (options.compile.estimate && &device == machine.get() && numRuns == 0)
+        launches.begin(kernel, device.counters());
+    });
     if (options.ptxFile.empty())
       device.setSource(module, diagnostics.file());
     else if (!options.launchFile.empty()) // with a manifest it is hloc's kernel, which reads nothing of the kind
@@ -332,10 +337,13 @@ llvm::FailureOr<Literal> RunCommand::emulate(llvm::ArrayRef<Literal> arguments) 
       return llvm::failure();
     otherSchedules = std::move(*others);
   }
-  bool counts = succeeded(result) && numRuns == 0 && !options.counters.empty();
+  bool isFirst = succeeded(result) && numRuns == 0, counts = isFirst && !options.counters.empty();
   std::optional<Progress::Hidden> hidden;
-  if (counts)
+  if (counts || (isFirst && options.compile.estimate))
     hidden.emplace(progress);
+  if (isFirst && options.compile.estimate)
+    if (auto kernels = launches.finish(machine->counters(), *program, image, diagnostics))
+      llvm::outs() << printEstimates(*kernels, deviceFor(options.compile, target), options.compile.estimateAsJson);
   if (counts && options.counters == "json")
     printJson(machine->counters(), llvm::outs());
   else if (counts)

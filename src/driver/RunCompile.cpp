@@ -2,6 +2,7 @@
 
 #include "Compile.h"
 #include "Dot.h"
+#include "Estimates.h"
 #include "Golden.h"
 #include "Ignored.h"
 #include "InputFormats.h"
@@ -138,6 +139,8 @@ private:
     bool assembles = outputs.needsAssembler() && (wantsCode() || canAssemble(toolchain, assemblerChoice())) &&
                      !compiled.kernels.empty();
     bool assembled = !assembles || assembleInto(compiled, target, cubin);
+    if (options.estimate && !estimateTimes(compiled, target))
+      return false;
     if (options.lint && !lint(compiled, target, fused))
       return false;
     if (!assembled)
@@ -176,6 +179,14 @@ private:
       return false;
     cubin = std::move(*assembled);
     return true;
+  }
+
+  bool estimateTimes(const CompiledModule &compiled, const TargetInfo &target) {
+    TimedScope scope(timing, "estimate");
+    auto kernels = staticCounts(compiled.manifest, compiled.ptx, diagnostics);
+    if (kernels)
+      listing += printEstimates(*kernels, deviceFor(options, target), options.estimateAsJson);
+    return kernels.has_value();
   }
 
   /// False if the PTX is none.

@@ -57,7 +57,8 @@ private:
     llvm::ArrayRef<std::string> words = instr.text->parts;
     const bool isDouble = computesDouble(instr), converts = instr.name() == "cvt" && words.size() >= 3;
     const bool isConstant = instr.name() == "mov" && instr.reads.empty();
-    const bool fromNarrow = converts && isNarrow(words.back()), toNarrow = converts && isNarrow(words[words.size() - 2]);
+    const bool fromNarrow = converts && isNarrow(words.back()),
+               toNarrow = converts && isNarrow(words[words.size() - 2]);
     for (uint32_t result : instr.results) {
       around[result].isDouble |= isDouble;
       around[result].fromNarrow |= fromNarrow;

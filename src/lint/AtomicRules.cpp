@@ -17,16 +17,26 @@ struct NativeRow {
   llvm::StringLiteral atomic;
 };
 constexpr NativeRow natives[] = {
-    {"add", "f32", 32, 2, "add.f32"},         {"add", "f64", 64, 6, "add.f64"},
-    {"add", "f16", 16, 7, "add.noftz.f16"},   {"add", "f16x2", 32, 6, "add.noftz.f16x2"},
-    {"add", "bf16", 16, 9, "add.noftz.bf16"}, {"add", "bf16x2", 32, 9, "add.noftz.bf16x2"},
-    {"add", "*", 32, 2, "add.u32"},           {"add", "*", 64, 2, "add.u64"},
-    {"sub", "*", 32, 2, "add.u32"},           {"sub", "*", 64, 2, "add.u64"},
-    {"min", "*", 32, 2, "min"},               {"min", "*", 64, 5, "min"},
-    {"max", "*", 32, 2, "max"},               {"max", "*", 64, 5, "max"},
-    {"and", "*", 32, 2, "and.b32"},           {"and", "*", 64, 5, "and.b64"},
-    {"or", "*", 32, 2, "or.b32"},             {"or", "*", 64, 5, "or.b64"},
-    {"xor", "*", 32, 2, "xor.b32"},           {"xor", "*", 64, 5, "xor.b64"},
+    {"add", "f32", 32, 2, "add.f32"},
+    {"add", "f64", 64, 6, "add.f64"},
+    {"add", "f16", 16, 7, "add.noftz.f16"},
+    {"add", "f16x2", 32, 6, "add.noftz.f16x2"},
+    {"add", "bf16", 16, 9, "add.noftz.bf16"},
+    {"add", "bf16x2", 32, 9, "add.noftz.bf16x2"},
+    {"add", "*", 32, 2, "add.u32"},
+    {"add", "*", 64, 2, "add.u64"},
+    {"sub", "*", 32, 2, "add.u32"},
+    {"sub", "*", 64, 2, "add.u64"},
+    {"min", "*", 32, 2, "min"},
+    {"min", "*", 64, 5, "min"},
+    {"max", "*", 32, 2, "max"},
+    {"max", "*", 64, 5, "max"},
+    {"and", "*", 32, 2, "and.b32"},
+    {"and", "*", 64, 5, "and.b64"},
+    {"or", "*", 32, 2, "or.b32"},
+    {"or", "*", 64, 5, "or.b64"},
+    {"xor", "*", 32, 2, "xor.b32"},
+    {"xor", "*", 64, 5, "xor.b64"},
 };
 
 bool isFloat(llvm::StringRef type) { return type.starts_with("f") || type.starts_with("bf"); }

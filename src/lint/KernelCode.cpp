@@ -24,12 +24,45 @@ unsigned typeBits(llvm::StringRef type) {
   return isType && bits <= 128 ? bits * lanes : 0;
 }
 
+llvm::StringRef spaceOf(const CodeInstr &instr) {
+  for (llvm::StringRef space : {"global", "shared", "local", "param", "const"})
+    for (const std::string &part : instr.text->parts)
+      if (llvm::StringRef(part).split(':').first == space) // shared::cta
+        return space;
+  return "";
+}
+
+unsigned bytesOf(const CodeInstr &instr) {
+  unsigned lanes = instr.has("v8") ? 8 : instr.has("v4") ? 4 : instr.has("v2") ? 2 : 1;
+  return typeBits(instr.type()) / 8 * lanes;
+}
+
 bool isResult(const ptx::Instruction &instr, size_t operand) {
   using Kind = ptx::Operand::Kind;
-  static constexpr llvm::StringLiteral without[] = {
-      "st",      "red",   "bra",      "brx",       "bar",     "barrier", "ret",      "exit",     "trap",
-      "membar",  "fence", "prefetch", "prefetchu", "cp",      "pmevent", "brkpt",    "stmatrix", "nanosleep",
-      "discard", "multimem", "applypriority", "griddepcontrol", "setmaxnreg", "stackrestore"};
+  static constexpr llvm::StringLiteral without[] = {"st",
+                                                    "red",
+                                                    "bra",
+                                                    "brx",
+                                                    "bar",
+                                                    "barrier",
+                                                    "ret",
+                                                    "exit",
+                                                    "trap",
+                                                    "membar",
+                                                    "fence",
+                                                    "prefetch",
+                                                    "prefetchu",
+                                                    "cp",
+                                                    "pmevent",
+                                                    "brkpt",
+                                                    "stmatrix",
+                                                    "nanosleep",
+                                                    "discard",
+                                                    "multimem",
+                                                    "applypriority",
+                                                    "griddepcontrol",
+                                                    "setmaxnreg",
+                                                    "stackrestore"};
   if (instr.operands.empty() || operand > 0)
     return false;
   llvm::StringRef name = instr.parts.front();

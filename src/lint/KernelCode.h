@@ -71,12 +71,16 @@ private:
   void findLoops();
 
   llvm::StringMap<uint32_t> registers;
-  llvm::StringMap<uint32_t> labels;                      ///< blocks
+  llvm::StringMap<uint32_t> labels;                          ///< blocks
   llvm::StringMap<const std::vector<std::string> *> targets; ///< lists of `.branchtargets`
 };
 
 /// Bits of a type as PTX names it: 32 for `f32`, `b32`, `f16x2`; 0 for what is none.
 unsigned typeBits(llvm::StringRef type);
+/// `global`, `shared`, `local`, `param`, `const`; empty if the opcode names none.
+llvm::StringRef spaceOf(const CodeInstr &instr);
+/// That a thread loads or stores.
+unsigned bytesOf(const CodeInstr &instr);
 /// Whether the operand of that number is written rather than read.
 bool isResult(const ptx::Instruction &instr, size_t operand);
 

@@ -40,8 +40,8 @@ LowBits logical(llvm::StringRef name, const LowBits &a, const LowBits &b) {
   for (; known < 64; ++known) {
     bool knownA = known < a.known, knownB = known < b.known;
     bool bitA = a.value >> known & 1, bitB = b.value >> known & 1;
-    bool absorbs = name == "and" ? (knownA && !bitA) || (knownB && !bitB)
-                                 : name == "or" && ((knownA && bitA) || (knownB && bitB));
+    bool absorbs =
+        name == "and" ? (knownA && !bitA) || (knownB && !bitB) : name == "or" && ((knownA && bitA) || (knownB && bitB));
     if (!absorbs && !(knownA && knownB))
       break;
   }

@@ -24,14 +24,6 @@ struct Group {
   std::vector<Access> accesses;
 };
 
-llvm::StringRef spaceOf(const CodeInstr &instr) {
-  for (llvm::StringRef space : {"global", "shared", "local", "param", "const"})
-    for (const std::string &part : instr.text->parts)
-      if (llvm::StringRef(part).split(':').first == space) // shared::cta
-        return space;
-  return "";
-}
-
 /// ld or st of global or shared memory whose order and width nobody else can see.
 bool isPlain(const CodeInstr &instr) {
   bool isAccess = instr.name() == "ld" || instr.name() == "st";
@@ -46,11 +38,6 @@ bool touchesMemory(const CodeInstr &instr) {
   return llvm::is_contained({"ld", "ldu", "st", "atom", "red", "bar", "barrier", "fence", "membar", "cp", "call",
                              "multimem", "ldmatrix", "stmatrix", "wmma", "griddepcontrol", "mbarrier"},
                             instr.name());
-}
-
-unsigned bytesOf(const CodeInstr &instr) {
-  unsigned lanes = instr.has("v8") ? 8 : instr.has("v4") ? 4 : instr.has("v2") ? 2 : 1;
-  return typeBits(instr.type()) / 8 * lanes;
 }
 
 const ptx::Operand &addressOf(const CodeInstr &instr) { return instr.text->operands[instr.name() == "st" ? 0 : 1]; }
@@ -83,7 +70,8 @@ private:
     const bool isStore = instr.name() == "st";
     auto isOf = [&](const Group &group) {
       const ptx::Instruction &first = *code.instrs[group.accesses.front().instr].text;
-      return first.parts == instr.text->parts && addressOf(code.instrs[group.accesses.front().instr]).name == address.name &&
+      return first.parts == instr.text->parts &&
+             addressOf(code.instrs[group.accesses.front().instr]).name == address.name &&
              first.guard == instr.text->guard && first.guardNegated == instr.text->guardNegated;
     };
     // A group becomes one access at the place of its first or last: what may be the same memory keeps it from that.
@@ -123,7 +111,8 @@ bool isMultiple(const LowBits &base, int64_t offset, unsigned bytes) {
   return base.known >= llvm::countr_zero(bytes) && ((base.value + uint64_t(offset)) & (bytes - 1)) == 0;
 }
 
-/// The widest vector, in bytes, that takes in accesses `run`, which lie side by side, and how many it takes in; 0 if none does.
+/// The widest vector, in bytes, that takes in accesses `run`, which lie side by side, and how many it takes in; 0 if
+/// none does.
 std::pair<unsigned, unsigned> widestVector(llvm::ArrayRef<Access> run, const LowBits &base, unsigned maxBytes) {
   const unsigned bytes = run.front().bytes;
   for (unsigned wide = maxBytes; wide > bytes; wide /= 2)

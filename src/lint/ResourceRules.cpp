@@ -10,11 +10,11 @@ void checkResources(const KernelContext &context) {
   constexpr uint64_t largeBytes = 8 << 20; // below, launches cost as much as what idle multiprocessors could do
   const uint32_t multiprocessors = context.target.multiprocessors;
   if (facts.grid && facts.bytesMoved >= largeBytes && facts.grid->count() < multiprocessors)
-    context.report(Rule::SmallGrid, fmt::format("{} blocks move {:.1f} MiB and leave {} of the {} multiprocessors of {} "
-                                                "without work",
-                                                facts.grid->count(), double(facts.bytesMoved) / double(1 << 20),
-                                                multiprocessors - facts.grid->count(), multiprocessors,
-                                                context.target.name));
+    context.report(Rule::SmallGrid,
+                   fmt::format("{} blocks move {:.1f} MiB and leave {} of the {} multiprocessors of {} "
+                               "without work",
+                               facts.grid->count(), double(facts.bytesMoved) / double(1 << 20),
+                               multiprocessors - facts.grid->count(), multiprocessors, context.target.name));
   if (!facts.resources)
     return;
   const KernelResources &resources = *facts.resources;

@@ -1,5 +1,5 @@
-#include "Kernels.h"
 #include "lint/KernelCode.h"
+#include "Kernels.h"
 #include "lint/LowBits.h"
 
 using namespace hloc;
@@ -61,15 +61,17 @@ TEST_CASE("results and reads of instructions", "[lint]") {
 }
 
 TEST_CASE("loops by what reaches what", "[lint]") {
-  Read nested("$A: add.s32 %r2, %r2, 1; $B: sub.s32 %r3, %r3, 1; @%p1 bra $B; xor.b32 %r4, %r4, 1; @%p2 bra $A; not.b32 "
-              "%r5, %r5;");
+  Read nested(
+      "$A: add.s32 %r2, %r2, 1; $B: sub.s32 %r3, %r3, 1; @%p1 bra $B; xor.b32 %r4, %r4, 1; @%p2 bra $A; not.b32 "
+      "%r5, %r5;");
   CHECK(nested.depthOf("add.s32") == 1);
   CHECK(nested.depthOf("sub.s32") == 2);
   CHECK(nested.depthOf("xor.b32") == 1);
   CHECK(nested.depthOf("not.b32") == 0);
   // A jump back to where nothing comes from is no loop; a block behind the loop's end may belong to it.
-  Read moved("$A: add.s32 %r2, %r2, 1; @%p1 bra $FAR; @%p2 bra $A; $END: not.b32 %r5, %r5; ret; $FAR: xor.b32 %r4, %r4, 1; "
-             "bra $A; $COLD: sub.s32 %r3, %r3, 1; bra $END;");
+  Read moved(
+      "$A: add.s32 %r2, %r2, 1; @%p1 bra $FAR; @%p2 bra $A; $END: not.b32 %r5, %r5; ret; $FAR: xor.b32 %r4, %r4, 1; "
+      "bra $A; $COLD: sub.s32 %r3, %r3, 1; bra $END;");
   CHECK(moved.depthOf("add.s32") == 1);
   CHECK(moved.depthOf("xor.b32") == 1);
   CHECK(moved.depthOf("not.b32") == 0);

@@ -30,7 +30,8 @@ inline std::string kernelText(const std::string &body, const std::string &target
   ld.param.b64 %rd2, [b];
   ld.param.b64 %rd3, [c];
   mov.u32 %r1, %tid.x;
-)" + body + "\n  ret;\n}\n";
+)" + body +
+         "\n  ret;\n}\n";
 }
 
 inline ptx::Module parsed(const std::string &text) {

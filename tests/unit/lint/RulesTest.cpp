@@ -60,8 +60,9 @@ TEST_CASE("cas-loop: what needs the loop", "[lint]") {
 }
 
 TEST_CASE("scalar-access: neighbours of known alignment", "[lint]") {
-  const std::string four = "ld.global.nc.b32 %r2, [%rd1]; ld.global.nc.b32 %r3, [%rd1+4]; ld.global.nc.b32 %r4, [%rd1+8]; "
-                           "ld.global.nc.b32 %r5, [%rd1+12];";
+  const std::string four =
+      "ld.global.nc.b32 %r2, [%rd1]; ld.global.nc.b32 %r3, [%rd1+4]; ld.global.nc.b32 %r4, [%rd1+8]; "
+      "ld.global.nc.b32 %r5, [%rd1+12];";
   CHECK(found(four) == "scalar-access");
   CHECK_THAT(findingsOf(kernelText(four)).front().message,
              Catch::Contains("4 loads of 4 bytes") && Catch::Contains("`.v4.b32`"));
@@ -74,8 +75,9 @@ TEST_CASE("scalar-access: neighbours of known alignment", "[lint]") {
   // In any order, with arithmetic between them.
   CHECK(found("ld.global.nc.b32 %r2, [%rd1+4]; add.s32 %r3, %r2, 1; ld.global.nc.b32 %r4, [%rd1];") == "scalar-access");
   // An address that a loop carries along.
-  CHECK(found("mov.b64 %rd4, %rd1; $L: ld.global.nc.b32 %r2, [%rd4]; ld.global.nc.b32 %r3, [%rd4+4]; add.s64 %rd4, %rd4, "
-              "1024; setp.ne.b64 %p1, %rd4, %rd9; @%p1 bra $L;") == "scalar-access");
+  CHECK(
+      found("mov.b64 %rd4, %rd1; $L: ld.global.nc.b32 %r2, [%rd4]; ld.global.nc.b32 %r3, [%rd4+4]; add.s64 %rd4, %rd4, "
+            "1024; setp.ne.b64 %p1, %rd4, %rd9; @%p1 bra $L;") == "scalar-access");
   // 32 bytes are one access where there are such.
   const std::string two = "ld.global.nc.v4.b32 {%r2, %r3, %r4, %r5}, [%rd4]; ld.global.nc.v4.b32 {%r6, %r7, %r8, %r9}, "
                           "[%rd4+16];";
@@ -88,12 +90,14 @@ TEST_CASE("scalar-access: what no vector could do", "[lint]") {
   // Apart.
   CHECK(found("ld.global.nc.b32 %r2, [%rd1]; ld.global.nc.b32 %r3, [%rd1+8];") == "");
   // Off any alignment.
-  CHECK(found("mul.wide.u32 %rd4, %r1, 4; add.s64 %rd5, %rd1, %rd4; ld.global.nc.b32 %r2, [%rd5]; ld.global.nc.b32 %r3, "
-              "[%rd5+4];") == "");
+  CHECK(
+      found("mul.wide.u32 %rd4, %r1, 4; add.s64 %rd5, %rd1, %rd4; ld.global.nc.b32 %r2, [%rd5]; ld.global.nc.b32 %r3, "
+            "[%rd5+4];") == "");
   CHECK(found("ld.global.nc.b32 %r2, [%rd1+4]; ld.global.nc.b32 %r3, [%rd1+8];") == "");
   // A loop that shifts the address.
-  CHECK(found("mov.b64 %rd4, %rd1; $L: ld.global.nc.b32 %r2, [%rd4]; ld.global.nc.b32 %r3, [%rd4+4]; add.s64 %rd4, %rd4, "
-              "4; setp.ne.b64 %p1, %rd4, %rd9; @%p1 bra $L;") == "");
+  CHECK(
+      found("mov.b64 %rd4, %rd1; $L: ld.global.nc.b32 %r2, [%rd4]; ld.global.nc.b32 %r3, [%rd4+4]; add.s64 %rd4, %rd4, "
+            "4; setp.ne.b64 %p1, %rd4, %rd9; @%p1 bra $L;") == "");
   // Something between them that may be the same memory, or that others see.
   CHECK(found("ld.global.b32 %r2, [%rd1]; st.global.b32 [%rd2], %r2; ld.global.b32 %r3, [%rd1+4];") == "");
   CHECK(found("ld.global.b32 %r2, [%rd1]; bar.sync 0; ld.global.b32 %r3, [%rd1+4];") == "");
@@ -113,8 +117,9 @@ TEST_CASE("local-memory", "[lint]") {
 TEST_CASE("accidental-double: in from f32 and out to f32", "[lint]") {
   CHECK(found("cvt.f64.f32 %d1, %f1; mul.f64 %d2, %d1, 0d3FE0000000000000; cvt.rn.f32.f64 %f2, %d2;") ==
         "accidental-double");
-  CHECK(found("cvt.f64.f32 %d1, %f1; mov.b64 %d3, 0d3FE0000000000000; add.f64 %d2, %d1, %d3; setp.lt.f64 %p1, %d2, %d3; "
-              "selp.f64 %d4, %d2, %d3, %p1; cvt.rn.f32.f64 %f2, %d4;") == "accidental-double");
+  CHECK(
+      found("cvt.f64.f32 %d1, %f1; mov.b64 %d3, 0d3FE0000000000000; add.f64 %d2, %d1, %d3; setp.lt.f64 %p1, %d2, %d3; "
+            "selp.f64 %d4, %d2, %d3, %p1; cvt.rn.f32.f64 %f2, %d4;") == "accidental-double");
   const std::string meant = "mul.f64 %d2, %d1, 0d3FE0000000000000; cvt.rn.f32.f64 %f2, %d2;";
   CHECK(found("ld.global.nc.b64 %d1, [%rd1];" + meant) == "");
   CHECK(found("cvt.rn.f64.s64 %d1, %rd4;" + meant) == ""); // exact, as the reduction of an argument of sine is

@@ -1,0 +1,71 @@
+#pragma once
+// How long a kernel takes, in plain arithmetic, from counts of what it does: a cost model to compare plans and kernels
+// by. It knows no cache contents and no DRAM pages; it ranks, and is right to a factor where nothing unusual happens.
+//
+//   copy of f32[1048576] on an H100: 262144 sectors, 8192 warps of 17 instructions, 256 threads a block
+//     memory   8 MiB / 3.05 TB/s                                                   2.8 us
+//     issue    139264 / (4 a clock * 132)                                          0.1 us
+//     latency  8192 warps / (132 * 64 resident) = 1 wave * 700 clocks             0.4 us
+//     launch                                                                       2.0 us
+//
+// A pure function: planners may call it with counts of plans that have no code yet.
+
+#include "hloc/kernel/KernelSpec.h"
+#include "hloc/kernel/TargetInfo.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace hloc {
+
+/// A product. Rates are those that kernels reach, not those on paper.
+struct DeviceModel {
+  llvm::StringRef name;          ///< as Targets.def spells the product
+  llvm::StringRef target;        ///< `sm_90`
+  unsigned multiprocessors;
+  double gigahertz;
+  double dramBytesPerSecond;     ///< of a copy
+  double l2BytesPerClock;        ///< of a multiprocessor
+  double dramLatency, sharedLatency; ///< clocks
+  double doublesPerClock;        ///< f64 lanes of a multiprocessor
+};
+/// Rows of Devices.def.
+llvm::ArrayRef<DeviceModel> allDevices();
+/// By product name in any case; null if there is none.
+const DeviceModel *findDevice(llvm::StringRef name);
+/// The device of a target, or of the nearest older one that has one.
+const DeviceModel &deviceOf(const TargetInfo &target);
+
+/// What one launch of a kernel does. Warp instructions are counted once a warp, whatever the number of active lanes.
+struct KernelCounts {
+  uint64_t blocks = 1;
+  uint32_t threadsPerBlock = 128;
+  uint32_t registers = 32;      ///< a thread
+  uint32_t sharedBytes = 0;     ///< a block
+  double sectors = 0;           ///< 32 bytes each, of global memory, loads and stores
+  double instructions = 0;      ///< warp instructions, all
+  double specialFunctions = 0;  ///< of these: those that go through units of 16 lanes, conversions among them
+  double doubles = 0;           ///< of these: f64 arithmetic
+  double sharedPasses = 0;      ///< of shared memory, and shuffles
+  double atomics = 0;           ///< on global memory, each lane
+  // The longest chain of one warp, whose links wait for each other.
+  double memoryRoundTrips = 1;  ///< loads of global memory whose addresses or turns wait for others
+  double sharedRoundTrips = 0;  ///< loads of shared memory, shuffles, barriers
+  double chainInstructions = 0; ///< others
+};
+
+/// Seconds. `total` is launch + the largest of the others + a share of the rest, which overlaps with it.
+struct KernelEstimate {
+  double launch = 0, memory = 0, issue = 0, shared = 0, latency = 0, total = 0;
+  double waves = 0;            ///< blocks over those that the device holds at a time
+  uint32_t residentWarps = 0;  ///< of a multiprocessor, as far as registers, shared memory and blocks allow
+  llvm::StringRef bound;       ///< name of the largest: `memory`, `issue`, `shared`, `latency`
+};
+
+KernelEstimate estimate(const KernelCounts &counts, const DeviceModel &device);
+
+} // namespace hloc

@@ -1,0 +1,94 @@
+#include "hloc/kernel/Estimate.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace hloc {
+
+namespace {
+
+constexpr DeviceModel devices[] = {
+#define HLOC_DEVICE(name, target, multiprocessors, gigahertz, terabytes, l2, dramLatency, sharedLatency, doubles)      \
+  {name, target, multiprocessors, gigahertz, terabytes * 1e12, l2, dramLatency, sharedLatency, doubles},
+#include "Devices.def"
+};
+
+// Of a multiprocessor, for all rows of the table. CUDA C++ Programming Guide, compute capabilities.
+constexpr double schedulers = 4;    // warp instructions a clock
+constexpr double specialLanes = 16; // lanes a clock
+constexpr double registersOfMultiprocessor = 65536, registerGranule = 8;
+constexpr double sharedOfMultiprocessor = 228 * 1024, sharedOfSystem = 1024; // bytes; the latter of each block
+constexpr double maxResidentWarps = 64, maxResidentBlocks = 32;
+constexpr double atomicsPerClock = 8; // lanes
+// Elsewhere.
+constexpr double sectorBytes = 32;
+constexpr double launchSeconds = 2e-6;   // an empty kernel, from the end of the one before it
+constexpr double instructionLatency = 4; // clocks until a dependent arithmetic instruction
+constexpr double exposed = 0.1;          // share of what is not the bottleneck that does not hide behind it
+
+/// Blocks that a multiprocessor holds at a time.
+double residentBlocks(const KernelCounts &counts, double warpsOfBlock) {
+  const double registers = std::ceil(std::max(1u, counts.registers) / registerGranule) * registerGranule;
+  return std::max(1.0, std::floor(std::min({maxResidentWarps / warpsOfBlock,
+                                            registersOfMultiprocessor / (registers * 32 * warpsOfBlock),
+                                            sharedOfMultiprocessor / (counts.sharedBytes + sharedOfSystem),
+                                            maxResidentBlocks})));
+}
+
+} // namespace
+
+llvm::ArrayRef<DeviceModel> allDevices() { return devices; }
+
+const DeviceModel *findDevice(llvm::StringRef name) {
+  for (const DeviceModel &device : devices)
+    if (name.equals_insensitive(device.name))
+      return &device;
+  return nullptr;
+}
+
+const DeviceModel &deviceOf(const TargetInfo &target) {
+  const DeviceModel *found = &devices[0];
+  for (const DeviceModel &device : devices)
+    if (std::optional<TargetInfo> its = findTarget(device.target);
+        its && target.atLeast(its->major, its->minor) && device.target != found->target)
+      found = &device;
+  return *found;
+}
+
+KernelEstimate estimate(const KernelCounts &counts, const DeviceModel &device) {
+  KernelEstimate result;
+  const double clock = device.gigahertz * 1e9, numMultiprocessors = device.multiprocessors;
+  const double blocks = double(std::max<uint64_t>(counts.blocks, 1));
+  const double warpsOfBlock = std::ceil(std::max(1u, counts.threadsPerBlock) / 32.0);
+  const double resident = residentBlocks(counts, warpsOfBlock);
+  // Blocks are dealt out evenly: the multiprocessor with the most of them decides.
+  const double mostBlocks = std::ceil(blocks / numMultiprocessors), share = mostBlocks / blocks;
+  const double busy = std::min(blocks, numMultiprocessors);
+  result.residentWarps = uint32_t(resident * warpsOfBlock);
+  result.waves = blocks / (resident * numMultiprocessors);
+
+  result.launch = launchSeconds;
+  result.memory = counts.sectors * sectorBytes /
+                      std::min(device.dramBytesPerSecond, busy * device.l2BytesPerClock * clock) +
+                  counts.atomics * share / (atomicsPerClock * clock);
+  result.issue = share / clock *
+                 std::max({counts.instructions / schedulers, counts.specialFunctions * 32 / specialLanes,
+                           counts.doubles * 32 / device.doublesPerClock});
+  result.shared = share / clock * counts.sharedPasses;
+  // Resident warps wait at the same time; those that come after them wait again.
+  const double chain = counts.memoryRoundTrips * device.dramLatency + counts.sharedRoundTrips * device.sharedLatency +
+                       counts.chainInstructions * instructionLatency;
+  result.latency = std::max(1.0, mostBlocks / resident) * chain / clock;
+
+  const std::array<std::pair<llvm::StringRef, double>, 4> parts = {
+      {{"memory", result.memory}, {"issue", result.issue}, {"shared", result.shared}, {"latency", result.latency}}};
+  auto largest = std::max_element(parts.begin(), parts.end(),
+                                  [](const auto &a, const auto &b) { return a.second < b.second; });
+  const double sum = result.memory + result.issue + result.shared + result.latency;
+  result.bound = largest->first;
+  result.total = result.launch + largest->second + exposed * (sum - largest->second);
+  return result;
+}
+
+} // namespace hloc

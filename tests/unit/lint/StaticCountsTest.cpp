@@ -1,0 +1,75 @@
+#include "Kernels.h"
+
+#include "hloc/lint/StaticCounts.h"
+
+using namespace hloc;
+using namespace hloc::lint;
+
+namespace {
+
+/// Without the four instructions before each body and the one behind it.
+StaticCounts counted(const std::string &body) {
+  std::optional<StaticCounts> counts = countStatically(parsed(kernelText(body)), "k");
+  REQUIRE(counts);
+  counts->once.instructions -= 5;
+  return *counts;
+}
+
+} // namespace
+
+TEST_CASE("counts of straight code", "[lint]") {
+  StaticCounts counts = counted("ld.global.nc.v4.b32 {%r2, %r3, %r4, %r5}, [%rd1]; ex2.approx.f32 %f1, %r2; cvt.f32.bf16 "
+                                "%f2, %rs1; cvt.rn.f32.s32 %f3, %r3; add.f64 %d1, %d2, %d3; st.shared.v2.b32 [%r9], "
+                                "{%r2, %r3}; shfl.sync.bfly.b32 %r6, %r2, 1, 31, -1; st.global.b32 [%rd2], %r6;");
+  CHECK(counts.once.instructions == 8);
+  CHECK(counts.once.globalBytes == 20);
+  CHECK(counts.once.specialFunctions == 2);
+  CHECK(counts.once.doubles == 1);
+  CHECK(counts.once.sharedPasses == 3);
+  CHECK(counts.once.memoryRoundTrips == 1);
+  CHECK(counts.once.sharedRoundTrips == 1);
+  CHECK(counts.inLoops.instructions == 0);
+  CHECK(counts.sharedBytes == 4096);
+}
+
+TEST_CASE("loads that wait for loads", "[lint]") {
+  CHECK(counted("ld.global.b64 %rd4, [%rd1]; ld.global.b32 %r2, [%rd4];").once.memoryRoundTrips == 2);
+  CHECK(counted("ld.global.b64 %rd4, [%rd1]; ld.global.b32 %r2, [%rd2];").once.memoryRoundTrips == 1);
+  // What comes behind a branch waits for what is before it.
+  CHECK(counted("ld.global.b32 %r2, [%rd1]; setp.ne.b32 %p1, %r2, 0; @%p1 bra $E; ld.global.b32 %r3, [%rd2]; $E: ret;")
+            .once.memoryRoundTrips == 2);
+}
+
+TEST_CASE("the way with the most instructions", "[lint]") {
+  StaticCounts counts = counted("@%p1 bra $ELSE; add.s32 %r2, %r2, 1; add.s32 %r2, %r2, 1; bra $END; $ELSE: add.s32 %r2, "
+                                "%r2, 1; $END: add.s32 %r3, %r3, 1;");
+  CHECK(counts.once.instructions == 5);
+}
+
+TEST_CASE("rounds of loops by bytes and by instructions", "[lint]") {
+  StaticCounts counts = counted("$L: ld.global.b32 %r2, [%rd1]; add.s64 %rd1, %rd1, 512; add.s32 %r3, %r3, %r2; setp.ne.b64 "
+                                "%p1, %rd1, %rd9; @%p1 bra $L; st.global.b32 [%rd2], %r3;");
+  CHECK(counts.inLoops.instructions == 5);
+  CHECK(counts.inLoops.globalBytes == 4);
+  CHECK(counts.roundsForBytes(8 + 4 * 99) == 99);
+  CHECK(counts.roundsForInstructions(6 + 5 * 10) == 10);
+  CHECK(counts.after(9).memoryRoundTrips == 10);
+  CHECK(counts.after(9).globalBytes == 44);
+  CHECK(counted("add.s32 %r2, %r2, 1;").roundsForBytes(100) == 0);
+  KernelSpec kernel;
+  kernel.grid = {10, 1, 1};
+  kernel.block = {64, 1, 1};
+  kernel.bytesRead = 640 * 400;
+  kernel.bytesWritten = 640 * 4;
+  KernelCounts launch = countsOf(counts, kernel);
+  CHECK(launch.sectors == 640 * 404 / 32);
+  CHECK(launch.memoryRoundTrips == 100);
+  CHECK(launch.instructions == 20 * (1 + 100 * 5));
+}
+
+TEST_CASE("there is nothing to count in what is not there", "[lint]") {
+  CHECK_FALSE(countStatically(parsed(kernelText("")), "other"));
+  StaticCounts counts = counted("$L: bra $L;");
+  CHECK(counts.inLoops.instructions == 1);
+  CHECK(counts.roundsForBytes(1000) == 0);
+}
