@@ -37,8 +37,8 @@ uint64_t allInstructions(const emulator::Counters &counters) {
 struct Sums {
   explicit Sums(const emulator::Counters &counters)
       : sectors(double(counters.globalLoadSectors + counters.globalStoreSectors)),
-        instructions(double(allInstructions(counters))), specialFunctions(double(ofClass(counters, "special function"))),
-        doubles(double(ofClass(counters, "f64"))),
+        instructions(double(allInstructions(counters))),
+        specialFunctions(double(ofClass(counters, "special function"))), doubles(double(ofClass(counters, "f64"))),
         sharedPasses(double(counters.sharedLoadWavefronts + counters.sharedStoreWavefronts + counters.shuffles)),
         atomics(double(counters.atomics)), warps(double(counters.warps)) {}
   double sectors, instructions, specialFunctions, doubles, sharedPasses, atomics, warps;
@@ -58,7 +58,8 @@ std::optional<std::vector<EstimatedKernel>> staticCounts(const Manifest &manifes
     return std::nullopt;
   std::vector<EstimatedKernel> kernels;
   for (const KernelSpec &kernel : manifest.kernels)
-    if (std::optional<lint::StaticCounts> counts = lint::countStatically(*module, kernel.name))
+    if (std::optional<lint::StaticCounts> counts =
+            lint::countStatically(*module, kernel.name, kernel.grid, kernel.block))
       kernels.push_back({kernel.name, lint::countsOf(*counts, kernel)});
   return kernels;
 }
@@ -92,7 +93,8 @@ std::optional<std::vector<EstimatedKernel>> CountedLaunches::finish(const emulat
     counts.doubles = end.doubles - begin.doubles;
     counts.sharedPasses = end.sharedPasses - begin.sharedPasses;
     counts.atomics = end.atomics - begin.atomics;
-    if (std::optional<lint::StaticCounts> text = lint::countStatically(*module, name)) {
+    if (std::optional<lint::StaticCounts> text =
+            lint::countStatically(*module, name, Dim3(), Dim3{counts.threadsPerBlock, 1, 1})) {
       double ofWarp = counts.instructions / std::max(1.0, end.warps - begin.warps);
       lint::PathCounts path = text->after(text->roundsForInstructions(ofWarp));
       counts.sharedBytes += uint32_t(std::min<uint64_t>(text->sharedBytes, 1 << 20));
@@ -149,15 +151,15 @@ std::string printEstimates(llvm::ArrayRef<EstimatedKernel> kernels, const Device
   for (const EstimatedKernel &kernel : kernels)
     width = std::max(width, kernel.name.size());
   os << fmt::format("{:<{}} {:>10} {:>7} {:>6} {:>10} {:>8} {:>8} {:>8} {:>8} {:>9}  {}\n",
-                    fmt::format("us on {}", device.name.str()), width, "blocks", "threads", "waves", "sectors", "memory",
-                    "issue", "shared", "latency", "total", "bound");
+                    fmt::format("us on {}", device.name.str()), width, "blocks", "threads", "waves", "sectors",
+                    "memory", "issue", "shared", "latency", "total", "bound");
   for (const EstimatedKernel &kernel : kernels) {
     const KernelEstimate time = estimate(kernel.counts, device);
     sum += time.total;
     os << fmt::format("{:<{}} {:>10} {:>7} {:>6.2f} {:>10.0f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>9.2f}  {}\n",
                       kernel.name, width, kernel.counts.blocks, kernel.counts.threadsPerBlock, time.waves,
-                      kernel.counts.sectors, time.memory * 1e6, time.issue * 1e6, time.shared * 1e6,
-                      time.latency * 1e6, time.total * 1e6, time.bound.str());
+                      kernel.counts.sectors, time.memory * 1e6, time.issue * 1e6, time.shared * 1e6, time.latency * 1e6,
+                      time.total * 1e6, time.bound.str());
   }
   os << fmt::format("{:.2f} us in all\n", sum * 1e6);
   return text;

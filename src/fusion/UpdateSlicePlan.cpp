@@ -196,8 +196,8 @@ HeroMatch<UpdateSlicePlan> matchHero<UpdateSlicePlan>(const FusionGraph &graph, 
   OtherSteps others;
   for (const Update &update : plan.updates)
     if (!update.inPlace)
-      others.before.push_back(CopyPlan{{PlanBuffer::Kind::Parameter, update.parameter},
-                                       {PlanBuffer::Kind::Output, update.root}});
+      others.before.push_back(
+          CopyPlan{{PlanBuffer::Kind::Parameter, update.parameter}, {PlanBuffer::Kind::Output, update.root}});
   plan.perThread = alignedElements(plan, target);
   int64_t threads = plan.space.numElements() / plan.perThread;
   return {std::move(plan), launchOf(threads, target), std::move(others)};

@@ -30,10 +30,10 @@ constexpr double exposed = 0.1;          // share of what is not the bottleneck 
 /// Blocks that a multiprocessor holds at a time.
 double residentBlocks(const KernelCounts &counts, double warpsOfBlock) {
   const double registers = std::ceil(std::max(1u, counts.registers) / registerGranule) * registerGranule;
-  return std::max(1.0, std::floor(std::min({maxResidentWarps / warpsOfBlock,
-                                            registersOfMultiprocessor / (registers * 32 * warpsOfBlock),
-                                            sharedOfMultiprocessor / (counts.sharedBytes + sharedOfSystem),
-                                            maxResidentBlocks})));
+  return std::max(
+      1.0,
+      std::floor(std::min({maxResidentWarps / warpsOfBlock, registersOfMultiprocessor / (registers * 32 * warpsOfBlock),
+                           sharedOfMultiprocessor / (counts.sharedBytes + sharedOfSystem), maxResidentBlocks})));
 }
 
 } // namespace
@@ -69,9 +69,9 @@ KernelEstimate estimate(const KernelCounts &counts, const DeviceModel &device) {
   result.waves = blocks / (resident * numMultiprocessors);
 
   result.launch = launchSeconds;
-  result.memory = counts.sectors * sectorBytes /
-                      std::min(device.dramBytesPerSecond, busy * device.l2BytesPerClock * clock) +
-                  counts.atomics * share / (atomicsPerClock * clock);
+  result.memory =
+      counts.sectors * sectorBytes / std::min(device.dramBytesPerSecond, busy * device.l2BytesPerClock * clock) +
+      counts.atomics * share / (atomicsPerClock * clock);
   result.issue = share / clock *
                  std::max({counts.instructions / schedulers, counts.specialFunctions * 32 / specialLanes,
                            counts.doubles * 32 / device.doublesPerClock});
@@ -83,8 +83,8 @@ KernelEstimate estimate(const KernelCounts &counts, const DeviceModel &device) {
 
   const std::array<std::pair<llvm::StringRef, double>, 4> parts = {
       {{"memory", result.memory}, {"issue", result.issue}, {"shared", result.shared}, {"latency", result.latency}}};
-  auto largest = std::max_element(parts.begin(), parts.end(),
-                                  [](const auto &a, const auto &b) { return a.second < b.second; });
+  auto largest =
+      std::max_element(parts.begin(), parts.end(), [](const auto &a, const auto &b) { return a.second < b.second; });
   const double sum = result.memory + result.issue + result.shared + result.latency;
   result.bound = largest->first;
   result.total = result.launch + largest->second + exposed * (sum - largest->second);

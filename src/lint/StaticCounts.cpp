@@ -1,6 +1,7 @@
 #include "hloc/lint/StaticCounts.h"
 
 #include "lint/KernelCode.h"
+#include "lint/LaneValues.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -12,9 +13,9 @@ namespace hloc::lint {
 namespace {
 
 constexpr double PathCounts::*fields[] = {
-    &PathCounts::instructions,     &PathCounts::specialFunctions, &PathCounts::doubles,
-    &PathCounts::sharedPasses,     &PathCounts::atomics,          &PathCounts::globalBytes,
-    &PathCounts::memoryRoundTrips, &PathCounts::sharedRoundTrips, &PathCounts::chainInstructions};
+    &PathCounts::instructions,     &PathCounts::specialFunctions, &PathCounts::doubles, &PathCounts::sharedPasses,
+    &PathCounts::atomics,          &PathCounts::globalBytes,      &PathCounts::sectors, &PathCounts::memoryRoundTrips,
+    &PathCounts::sharedRoundTrips, &PathCounts::chainInstructions};
 
 void add(PathCounts &to, const PathCounts &from, double times = 1) {
   for (double PathCounts::*field : fields)
@@ -23,8 +24,9 @@ void add(PathCounts &to, const PathCounts &from, double times = 1) {
 
 /// Through units of 16 lanes.
 bool isSpecial(const CodeInstr &instr) {
-  if (llvm::is_contained({"ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos", "tanh", "popc", "brev", "clz", "bfind", "div", "rem"},
-                         instr.name()))
+  if (llvm::is_contained(
+          {"ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos", "tanh", "popc", "brev", "clz", "bfind", "div", "rem"},
+          instr.name()))
     return true;
   auto isFloat = [](llvm::StringRef type) { return type.starts_with("f") || type.starts_with("bf"); };
   llvm::ArrayRef<std::string> parts = instr.text->parts;
@@ -34,13 +36,15 @@ bool isSpecial(const CodeInstr &instr) {
 /// Counts blocks. In a block, instructions wait for what they read; blocks follow each other.
 class BlockCounter {
 public:
-  explicit BlockCounter(const KernelCode &code) : code(code), ready(code.numRegisters()) {}
+  BlockCounter(const KernelCode &code, Dim3 grid, Dim3 block)
+      : code(code), ready(code.numRegisters()), values(code, grid, block) {}
 
   PathCounts count(const CodeBlock &block) {
     PathCounts counts, longest;
     for (uint32_t i = block.begin; i < block.end; ++i) {
       const CodeInstr &instr = code.instrs[i];
       addWork(instr, counts);
+      values.execute(instr);
       Depth depth;
       for (uint32_t read : instr.reads)
         if (ready[read].block == instr.block)
@@ -68,15 +72,18 @@ private:
     }
   };
 
-  static void addWork(const CodeInstr &instr, PathCounts &counts) {
+  void addWork(const CodeInstr &instr, PathCounts &counts) {
     const bool isAtomic = instr.name() == "atom" || instr.name() == "red";
     const llvm::StringRef space = spaceOf(instr);
     ++counts.instructions;
     counts.specialFunctions += isSpecial(instr);
     counts.doubles += instr.has("f64") && instr.name() != "ld" && instr.name() != "st" && instr.name() != "mov";
+    const bool isAccess = instr.name() == "ld" || instr.name() == "st" || isAtomic;
+    if (isAccess && (space == "global" || space.empty()))
+      counts.sectors += values.sectorsOf(instr);
     if (isAtomic && space != "shared")
-      counts.atomics += 32;
-    else if (instr.name() == "ld" || instr.name() == "st" || isAtomic) {
+      counts.atomics += warpLanes;
+    else if (isAccess) {
       if (space == "shared")
         counts.sharedPasses += std::max(1u, bytesOf(instr) / 4);
       else if (space == "global" || space.empty())
@@ -98,9 +105,10 @@ private:
 
   const KernelCode &code;
   std::vector<Depth> ready; ///< registers
+  LaneValues values;
 };
 
-/// Blocks on the way with the most instructions, loops once.
+/// Blocks on the way with the most instructions, in order, loops once.
 std::vector<uint32_t> longestWay(const KernelCode &code) {
   const uint32_t size = uint32_t(code.blocks.size());
   std::vector<double> most(size, -1);
@@ -122,17 +130,18 @@ std::vector<uint32_t> longestWay(const KernelCode &code) {
   std::vector<uint32_t> way;
   for (uint32_t block = last; block != none; block = from[block])
     way.push_back(block);
+  std::reverse(way.begin(), way.end());
   return way;
 }
 
 } // namespace
 
-std::optional<StaticCounts> countStatically(const ptx::Module &module, llvm::StringRef kernel) {
+std::optional<StaticCounts> countStatically(const ptx::Module &module, llvm::StringRef kernel, Dim3 grid, Dim3 block) {
   const ptx::Function *function = module.find(kernel);
   if (!function || !function->hasBody)
     return std::nullopt;
   KernelCode code(module, *function);
-  BlockCounter counter(code);
+  BlockCounter counter(code, grid, block);
   StaticCounts result;
   for (uint32_t number : longestWay(code)) {
     PathCounts counts = counter.count(code.blocks[number]);
@@ -171,7 +180,7 @@ KernelCounts countsOf(const StaticCounts &counts, const KernelSpec &kernel) {
   if (kernel.resources)
     result.registers = kernel.resources->registers;
   result.sharedBytes = uint32_t(std::min<uint64_t>(counts.sharedBytes, UINT32_MAX)) + kernel.dynamicSharedBytes;
-  result.sectors = bytes / 32;
+  result.sectors = std::max(bytes / 32, path.sectors * warps);
   result.instructions = path.instructions * warps;
   result.specialFunctions = path.specialFunctions * warps;
   result.doubles = path.doubles * warps;

@@ -24,14 +24,14 @@ namespace hloc {
 
 /// A product. Rates are those that kernels reach, not those on paper.
 struct DeviceModel {
-  llvm::StringRef name;          ///< as Targets.def spells the product
-  llvm::StringRef target;        ///< `sm_90`
+  llvm::StringRef name;   ///< as Targets.def spells the product
+  llvm::StringRef target; ///< `sm_90`
   unsigned multiprocessors;
   double gigahertz;
-  double dramBytesPerSecond;     ///< of a copy
-  double l2BytesPerClock;        ///< of a multiprocessor
+  double dramBytesPerSecond;         ///< of a copy
+  double l2BytesPerClock;            ///< of a multiprocessor
   double dramLatency, sharedLatency; ///< clocks
-  double doublesPerClock;        ///< f64 lanes of a multiprocessor
+  double doublesPerClock;            ///< f64 lanes of a multiprocessor
 };
 /// Rows of Devices.def.
 llvm::ArrayRef<DeviceModel> allDevices();
@@ -44,14 +44,14 @@ const DeviceModel &deviceOf(const TargetInfo &target);
 struct KernelCounts {
   uint64_t blocks = 1;
   uint32_t threadsPerBlock = 128;
-  uint32_t registers = 32;      ///< a thread
-  uint32_t sharedBytes = 0;     ///< a block
-  double sectors = 0;           ///< 32 bytes each, of global memory, loads and stores
-  double instructions = 0;      ///< warp instructions, all
-  double specialFunctions = 0;  ///< of these: those that go through units of 16 lanes, conversions among them
-  double doubles = 0;           ///< of these: f64 arithmetic
-  double sharedPasses = 0;      ///< of shared memory, and shuffles
-  double atomics = 0;           ///< on global memory, each lane
+  uint32_t registers = 32;     ///< a thread
+  uint32_t sharedBytes = 0;    ///< a block
+  double sectors = 0;          ///< 32 bytes each, of global memory, loads and stores
+  double instructions = 0;     ///< warp instructions, all
+  double specialFunctions = 0; ///< of these: those that go through units of 16 lanes, conversions among them
+  double doubles = 0;          ///< of these: f64 arithmetic
+  double sharedPasses = 0;     ///< of shared memory, and shuffles
+  double atomics = 0;          ///< on global memory, each lane
   // The longest chain of one warp, whose links wait for each other.
   double memoryRoundTrips = 1;  ///< loads of global memory whose addresses or turns wait for others
   double sharedRoundTrips = 0;  ///< loads of shared memory, shuffles, barriers
@@ -61,9 +61,9 @@ struct KernelCounts {
 /// Seconds. `total` is launch + the largest of the others + a share of the rest, which overlaps with it.
 struct KernelEstimate {
   double launch = 0, memory = 0, issue = 0, shared = 0, latency = 0, total = 0;
-  double waves = 0;            ///< blocks over those that the device holds at a time
-  uint32_t residentWarps = 0;  ///< of a multiprocessor, as far as registers, shared memory and blocks allow
-  llvm::StringRef bound;       ///< name of the largest: `memory`, `issue`, `shared`, `latency`
+  double waves = 0;           ///< blocks over those that the device holds at a time
+  uint32_t residentWarps = 0; ///< of a multiprocessor, as far as registers, shared memory and blocks allow
+  llvm::StringRef bound;      ///< name of the largest: `memory`, `issue`, `shared`, `latency`
 };
 
 KernelEstimate estimate(const KernelCounts &counts, const DeviceModel &device);

@@ -20,6 +20,7 @@ namespace hloc::lint {
 struct PathCounts {
   double instructions = 0, specialFunctions = 0, doubles = 0, sharedPasses = 0, atomics = 0;
   double globalBytes = 0;
+  double sectors = 0; ///< 32 bytes each, of global memory, by one warp in the middle of the grid
   double memoryRoundTrips = 0, sharedRoundTrips = 0, chainInstructions = 0;
 };
 
@@ -37,7 +38,7 @@ struct StaticCounts {
 };
 
 /// Nothing if there is no such kernel.
-std::optional<StaticCounts> countStatically(const ptx::Module &module, llvm::StringRef kernel);
+std::optional<StaticCounts> countStatically(const ptx::Module &module, llvm::StringRef kernel, Dim3 grid, Dim3 block);
 
 /// A launch of a kernel of which the text, the grid and the least bytes it moves are known.
 KernelCounts countsOf(const StaticCounts &counts, const KernelSpec &kernel);

@@ -51,11 +51,10 @@ TEST_CASE("what binds a kernel", "[kernel]") {
 }
 
 TEST_CASE("more of anything is never faster", "[kernel]") {
-  double KernelCounts::*fields[] = {&KernelCounts::sectors,          &KernelCounts::instructions,
-                                    &KernelCounts::specialFunctions, &KernelCounts::doubles,
-                                    &KernelCounts::sharedPasses,     &KernelCounts::atomics,
-                                    &KernelCounts::memoryRoundTrips, &KernelCounts::sharedRoundTrips,
-                                    &KernelCounts::chainInstructions};
+  double KernelCounts::*fields[] = {
+      &KernelCounts::sectors,          &KernelCounts::instructions,     &KernelCounts::specialFunctions,
+      &KernelCounts::doubles,          &KernelCounts::sharedPasses,     &KernelCounts::atomics,
+      &KernelCounts::memoryRoundTrips, &KernelCounts::sharedRoundTrips, &KernelCounts::chainInstructions};
   for (uint64_t blocks : {1, 131, 132, 133, 5000})
     for (double KernelCounts::*field : fields) {
       KernelCounts counts = copy();

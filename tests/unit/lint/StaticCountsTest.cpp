@@ -9,7 +9,7 @@ namespace {
 
 /// Without the four instructions before each body and the one behind it.
 StaticCounts counted(const std::string &body) {
-  std::optional<StaticCounts> counts = countStatically(parsed(kernelText(body)), "k");
+  std::optional<StaticCounts> counts = countStatically(parsed(kernelText(body)), "k", {10, 1, 1}, {64, 1, 1});
   REQUIRE(counts);
   counts->once.instructions -= 5;
   return *counts;
@@ -18,9 +18,10 @@ StaticCounts counted(const std::string &body) {
 } // namespace
 
 TEST_CASE("counts of straight code", "[lint]") {
-  StaticCounts counts = counted("ld.global.nc.v4.b32 {%r2, %r3, %r4, %r5}, [%rd1]; ex2.approx.f32 %f1, %r2; cvt.f32.bf16 "
-                                "%f2, %rs1; cvt.rn.f32.s32 %f3, %r3; add.f64 %d1, %d2, %d3; st.shared.v2.b32 [%r9], "
-                                "{%r2, %r3}; shfl.sync.bfly.b32 %r6, %r2, 1, 31, -1; st.global.b32 [%rd2], %r6;");
+  StaticCounts counts =
+      counted("ld.global.nc.v4.b32 {%r2, %r3, %r4, %r5}, [%rd1]; ex2.approx.f32 %f1, %r2; cvt.f32.bf16 "
+              "%f2, %rs1; cvt.rn.f32.s32 %f3, %r3; add.f64 %d1, %d2, %d3; st.shared.v2.b32 [%r9], "
+              "{%r2, %r3}; shfl.sync.bfly.b32 %r6, %r2, 1, 31, -1; st.global.b32 [%rd2], %r6;");
   CHECK(counts.once.instructions == 8);
   CHECK(counts.once.globalBytes == 20);
   CHECK(counts.once.specialFunctions == 2);
@@ -32,6 +33,28 @@ TEST_CASE("counts of straight code", "[lint]") {
   CHECK(counts.sharedBytes == 4096);
 }
 
+TEST_CASE("sectors of a warp by its lanes' addresses", "[lint]") {
+  auto sectors = [](const std::string &body) { return counted(body).once.sectors; };
+  const std::string load = "add.s64 %rd5, %rd1, %rd4; ld.global.nc.b32 %r9, [%rd5];";
+  CHECK(sectors("mul.wide.u32 %rd4, %r1, 4;" + load) == 4);
+  CHECK(sectors("mul.wide.u32 %rd4, %r1, 8;" + load) == 8);
+  CHECK(sectors("mul.wide.u32 %rd4, %r1, 100;" + load) == 32);
+  CHECK(sectors("mov.b64 %rd4, 0;" + load) == 1);
+  CHECK(sectors("mul.wide.u32 %rd4, %r1, 4; add.s64 %rd4, %rd4, 16;" + load) == 5);
+  // Eight lanes a row, rows apart.
+  CHECK(sectors("shr.u32 %r2, %r1, 3; and.b32 %r3, %r1, 7; mad.lo.s32 %r4, %r2, 1024, %r3; mul.wide.u32 %rd4, %r4, 4;" +
+                load) == 4);
+  CHECK(sectors("mov.u32 %r5, %ntid.x; mov.u32 %r6, %ctaid.x; mad.lo.s32 %r7, %r6, %r5, %r1; neg.s32 %r8, %r7; "
+                "mul.wide.s32 %rd4, %r8, 4;" +
+                load) == 5);
+  // What comes from memory may be anything.
+  CHECK(sectors("ld.global.b32 %r2, [%rd1]; mul.wide.u32 %rd4, %r2, 4;" + load) == 33);
+  CHECK(
+      sectors("mul.wide.u32 %rd4, %r1, 16; add.s64 %rd5, %rd1, %rd4; st.global.v4.b32 [%rd5], {%r1, %r1, %r1, %r1};") ==
+      16);
+  CHECK(sectors("mov.b32 %r2, tile; ld.shared.b32 %r3, [%r2];") == 0);
+}
+
 TEST_CASE("loads that wait for loads", "[lint]") {
   CHECK(counted("ld.global.b64 %rd4, [%rd1]; ld.global.b32 %r2, [%rd4];").once.memoryRoundTrips == 2);
   CHECK(counted("ld.global.b64 %rd4, [%rd1]; ld.global.b32 %r2, [%rd2];").once.memoryRoundTrips == 1);
@@ -41,14 +64,16 @@ TEST_CASE("loads that wait for loads", "[lint]") {
 }
 
 TEST_CASE("the way with the most instructions", "[lint]") {
-  StaticCounts counts = counted("@%p1 bra $ELSE; add.s32 %r2, %r2, 1; add.s32 %r2, %r2, 1; bra $END; $ELSE: add.s32 %r2, "
-                                "%r2, 1; $END: add.s32 %r3, %r3, 1;");
+  StaticCounts counts =
+      counted("@%p1 bra $ELSE; add.s32 %r2, %r2, 1; add.s32 %r2, %r2, 1; bra $END; $ELSE: add.s32 %r2, "
+              "%r2, 1; $END: add.s32 %r3, %r3, 1;");
   CHECK(counts.once.instructions == 5);
 }
 
 TEST_CASE("rounds of loops by bytes and by instructions", "[lint]") {
-  StaticCounts counts = counted("$L: ld.global.b32 %r2, [%rd1]; add.s64 %rd1, %rd1, 512; add.s32 %r3, %r3, %r2; setp.ne.b64 "
-                                "%p1, %rd1, %rd9; @%p1 bra $L; st.global.b32 [%rd2], %r3;");
+  StaticCounts counts =
+      counted("$L: ld.global.b32 %r2, [%rd1]; add.s64 %rd1, %rd1, 512; add.s32 %r3, %r3, %r2; setp.ne.b64 "
+              "%p1, %rd1, %rd9; @%p1 bra $L; st.global.b32 [%rd2], %r3;");
   CHECK(counts.inLoops.instructions == 5);
   CHECK(counts.inLoops.globalBytes == 4);
   CHECK(counts.roundsForBytes(8 + 4 * 99) == 99);
@@ -68,7 +93,7 @@ TEST_CASE("rounds of loops by bytes and by instructions", "[lint]") {
 }
 
 TEST_CASE("there is nothing to count in what is not there", "[lint]") {
-  CHECK_FALSE(countStatically(parsed(kernelText("")), "other"));
+  CHECK_FALSE(countStatically(parsed(kernelText("")), "other", {}, {}));
   StaticCounts counts = counted("$L: bra $L;");
   CHECK(counts.inLoops.instructions == 1);
   CHECK(counts.roundsForBytes(1000) == 0);
