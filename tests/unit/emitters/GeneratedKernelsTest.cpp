@@ -23,6 +23,7 @@ struct Reached {
   unsigned segments = 0;                     ///< most that a concatenate has
   std::set<unsigned> segmentWidths;          ///< elements a thread, of concatenates
   std::set<unsigned> rowThreads;             ///< of row reductions
+  unsigned columns = 0;                      ///< kernels that reduce columns
   std::set<ScatterPlan::Access> scatterAccesses;
   unsigned claimed = 0; ///< outputs of which the text says that they lie where an operand does
   unsigned inPlace = 0; ///< outputs that do, as the text says or in a donated parameter
@@ -61,6 +62,8 @@ void count(const ConcatenatePlan &plan, Reached &reached) {
 }
 
 void count(const RowReductionPlan &plan, Reached &reached) { reached.rowThreads.insert(plan.threadsPerRow); }
+
+void count(const ColumnReductionPlan &, Reached &reached) { ++reached.columns; }
 
 void count(const std::monostate &, Reached &) {}
 
@@ -131,6 +134,7 @@ TEST_CASE("generated modules of large arrays reach loops, transpositions, vector
     CHECK(reached.segmentWidths.contains(width));
   CHECK(reached.heroes.contains(Hero::RowReduction));
   CHECK(llvm::any_of(reached.rowThreads, [](unsigned threads) { return threads > 32; }));
+  CHECK(reached.columns > 0);
   CHECK(reached.inPlace > 8);
   CHECK(reached.donated > 8);
   CHECK(reached.claimed > 8);
