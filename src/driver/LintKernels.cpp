@@ -44,6 +44,7 @@ std::map<std::string, lint::KernelFacts> factsOf(const LintInput &input) {
   for (const KernelSpec &kernel : input.manifest.kernels) {
     lint::KernelFacts &known = facts[kernel.name];
     known.resources = kernel.resources;
+    known.registerLimit = kernel.plannedRegisters;
     if (!input.fused)
       continue;
     known.grid = kernel.grid;

@@ -162,6 +162,13 @@ uint64_t ColumnReductionPlan::sharedBytes() const {
   return bytes;
 }
 
+/// Where few blocks fit into the device, ptxas may have the loads of two chunks in flight at once.
+template <> unsigned plannedRegisters<ColumnReductionPlan>(const ColumnReductionPlan &plan) {
+  constexpr unsigned ofIndices = 24;
+  unsigned ofLoads = 2 * unsigned(plan.tiling.unroll) * plan.tiling.perThread;
+  return std::max(KernelSpec::usualRegisters, ofIndices + ofLoads);
+}
+
 std::string ColumnReductionPlan::toString() const {
   std::string result = stage == ReductionStage::Combine
                            ? fmt::format("columns: {} parts of each of {}; ", splits, frame.toString())
@@ -176,6 +183,8 @@ std::string ColumnReductionPlan::toString() const {
   if (stage == ReductionStage::Partial)
     result += fmt::format(", {} parts of {} rows", splits,
                           tiling.chunksPerSplit * tiling.unroll * tiling.groups * tiling.rowsPerRun);
+  if (unsigned registers = plannedRegisters(*this); registers > KernelSpec::usualRegisters)
+    result += fmt::format(", up to {} registers for twice {} loads in flight", registers, tiling.unroll);
   return result;
 }
 

@@ -214,6 +214,7 @@ KernelSpec describeKernel(const FusionGraph &graph, const FusionPlan &plan, cons
       visitHero(kernel.plan, [&](const auto &own) { return trafficOf(own, kernel.graphOf(graph)); });
   spec.bytesRead = traffic.read;
   spec.bytesWritten = traffic.written;
+  spec.plannedRegisters = visitHero(kernel.plan, [](const auto &own) { return plannedRegisters(own); });
   return spec;
 }
 

@@ -89,6 +89,10 @@ template <> KernelTraffic trafficOf<RowReductionPlan>(const RowReductionPlan &pl
 template <> KernelTraffic trafficOf<ScatterPlan>(const ScatterPlan &plan, const FusionGraph &graph);
 template <> KernelTraffic trafficOf<ColumnReductionPlan>(const ColumnReductionPlan &plan, const FusionGraph &graph);
 
+/// Registers that a thread may take (KernelSpec::plannedRegisters).
+template <typename Plan> unsigned plannedRegisters(const Plan &) { return KernelSpec::usualRegisters; }
+template <> unsigned plannedRegisters<ColumnReductionPlan>(const ColumnReductionPlan &plan);
+
 #define HLOC_HERO(name, text, plan)                                                                                    \
   template <>                                                                                                          \
   HeroMatch<plan> matchHero<plan>(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target);   \

@@ -103,6 +103,13 @@ BoundMachine::Result BoundMachine::reduce(const HloInstruction &instr, std::vect
   }
   if ((anyBounds || !isExactComputation(reducer)) && failed(fold(instr, operands, result)))
     return llvm::failure();
+  if (!plain && operands[0].array().numElements() > 0) {
+    llvm::FailureOr<bool> matters = ordersNans(instr);
+    if (failed(matters))
+      return llvm::failure();
+    if (*matters)
+      openResultsOfNans(instr, operands, result);
+  }
   admitEitherZero(instr, result);
   // A tree knows the partial sums of one order; of plain sums the bounds hold for all.
   unsigned n = operands.size() / 2;
@@ -114,6 +121,93 @@ BoundMachine::Result BoundMachine::reduce(const HloInstruction &instr, std::vect
     sum.bounds = boundReduceSum({instr, ofSum, sum.array(), machine, backend, false});
   }
   return result;
+}
+
+llvm::FailureOr<bool> BoundMachine::ordersNans(const HloInstruction &instr) {
+  const HloComputation &reducer = *instr.computation(AttributeKey::ToApply);
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  bool anyFloat = false;
+  std::vector<Bounded> nans, numbers;
+  for (const HloInstruction *parameter : llvm::ArrayRef(reducer.parameters()).take_front(instr.numOperands() / 2)) {
+    ElementType type = parameter->shape().elementType();
+    Literal first(Shape::array(type, {1})), second(Shape::array(type, {1}));
+    if (isComplex(type)) {
+      first.setComplex(0, {nan, 0});
+      second.setComplex(0, {1, 0});
+    } else if (isFloat(type)) {
+      first.setDouble(0, nan);
+      second.setDouble(0, 1);
+    } else {
+      second.setInt(0, 1);
+    }
+    anyFloat |= isFloat(type) || isComplex(type);
+    nans.emplace_back(Value(std::move(first)), nullptr);
+    numbers.emplace_back(Value(std::move(second)), nullptr);
+  }
+  if (!anyFloat)
+    return false;
+  Shape lift = Shape::array(ElementType::Pred, {1});
+  auto apply = [&](llvm::ArrayRef<Bounded> a, llvm::ArrayRef<Bounded> b) {
+    std::vector<Bounded> arguments(a.begin(), a.end());
+    arguments.insert(arguments.end(), b.begin(), b.end());
+    return run(reducer, std::move(arguments), &lift);
+  };
+  Result before = apply(nans, numbers), after = apply(numbers, nans);
+  if (failed(before) || failed(after))
+    return llvm::failure();
+  for (auto [x, y] : llvm::zip_equal(leavesOf(*before), leavesOf(*after))) {
+    Literal a = asBound(x->array()), b = asBound(y->array());
+    bool floating = a.shape().elementType() == ElementType::F64;
+    bool bothNan = floating && std::isnan(a.getDouble(0)) && std::isnan(b.getDouble(0));
+    if (!bothNan && a.bytes() != b.bytes())
+      return true;
+  }
+  return false;
+}
+
+void BoundMachine::openResultsOfNans(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands,
+                                     Bounded &result) const {
+  size_t n = operands.size() / 2;
+  int64_t numResults = leavesOf(result).front()->array().numElements();
+  std::vector<bool> hasNan(size_t(numResults), false);
+  auto note = [&](const Literal &literal, bool isInit) {
+    if (!isFloat(literal.shape().elementType()) && !isComplex(literal.shape().elementType()))
+      return;
+    // Kept dimensions last: element i is reduced into result i modulo their number.
+    Index order(instr.ints(AttributeKey::Dimensions).begin(), instr.ints(AttributeKey::Dimensions).end());
+    for (int64_t i = 0; !isInit && i < int64_t(literal.shape().rank()); ++i)
+      if (!llvm::is_contained(instr.ints(AttributeKey::Dimensions), i))
+        order.push_back(i);
+    Literal numbers = asBound(isInit ? literal : flat(transposed(literal, order)));
+    auto data = numbers.data<double>();
+    size_t parts = isComplex(literal.shape().elementType()) ? 2 : 1;
+    for (size_t i = 0; i < data.size(); ++i)
+      if (std::isnan(data[i])) {
+        if (isInit)
+          hasNan.assign(hasNan.size(), true);
+        else
+          hasNan[i / parts % size_t(numResults)] = true;
+      }
+  };
+  for (size_t i = 0; i < operands.size(); ++i) {
+    note(operands[i].array(), i >= n);
+    if (operands[i].bounds)
+      note(operands[i].bounds->high, i >= n); // where nothing is known, too
+  }
+  if (llvm::none_of(hasNan, [](bool is) { return is; }))
+    return;
+  for (Bounded *leaf : leavesOf(result)) {
+    const Literal &value = leaf->array();
+    BoundsPtr known = boundsOrPoint(*leaf), unknown = unknownBounds(value);
+    auto made = std::make_shared<Bounds>(*known);
+    size_t width = made->low.bytes().size() / size_t(numResults);
+    for (size_t i = 0; i < hasNan.size(); ++i)
+      if (hasNan[i]) {
+        std::copy_n(unknown->low.bytes().begin() + i * width, width, made->low.mutableBytes().begin() + i * width);
+        std::copy_n(unknown->high.bytes().begin() + i * width, width, made->high.mutableBytes().begin() + i * width);
+      }
+    leaf->bounds = nullIfExact(std::move(made));
+  }
 }
 
 /// Which zero the largest or smallest of zeros is, other compilers decide for themselves.

@@ -36,6 +36,10 @@ private:
   Result reduce(const HloInstruction &instr, std::vector<Bounded> &operands);
   /// Any reducer, combined in a tree.
   llvm::LogicalResult fold(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result);
+  /// Does it matter to the reducer whether a NaN is the first or the second of two?
+  llvm::FailureOr<bool> ordersNans(const HloInstruction &instr);
+  /// Of such a reducer: nothing is known of results that a NaN is among the operands of.
+  void openResultsOfNans(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result) const;
   /// Everything without rules of its own: the hull of what the op makes of values, lowest and highest operands.
   llvm::LogicalResult boundByEnds(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result);
   llvm::FailureOr<BoundsPtr> boundMovement(const BoundStep &step, bool ofProducts);

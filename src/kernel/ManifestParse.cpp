@@ -129,6 +129,8 @@ bool readKernel(const Reader &reader, KernelSpec &kernel) {
       return member.read(kernel.bytesRead);
     if (key == "bytes_written")
       return member.read(kernel.bytesWritten);
+    if (key == "planned_registers")
+      return member.read(kernel.plannedRegisters);
     if (key == "parameters")
       return member.elements(
           [&](const Reader &element) { return readParameter(element, kernel.parameters.emplace_back()); });

@@ -71,6 +71,8 @@ private:
     list("remarks", kernel.remarks);
     number("bytes_read", kernel.bytesRead);
     number("bytes_written", kernel.bytesWritten);
+    if (kernel.plannedRegisters != KernelSpec::usualRegisters)
+      number("planned_registers", kernel.plannedRegisters);
     list("parameters", kernel.parameters);
     if (kernel.resources)
       json.attributeObject("resources", [&] { print(*kernel.resources); });

@@ -71,6 +71,9 @@ struct KernelSpec {
   std::vector<KernelRemark> remarks;
   uint64_t bytesRead = 0; ///< minimum global traffic of the fusion, for bandwidth figures
   uint64_t bytesWritten = 0;
+  /// That a thread may take: 64 leave a multiprocessor 1024 threads. More only where the plan says why.
+  uint32_t plannedRegisters = usualRegisters;
+  static constexpr uint32_t usualRegisters = 64;
   std::optional<KernelResources> resources; ///< set once ptxas ran
 };
 
