@@ -142,6 +142,20 @@ OpFoldResult AtomicRmwOp::fold(FoldAdaptor) {
   return updated() == current() ? OpFoldResult(getInput()) : OpFoldResult();
 }
 
+/// What does not depend on the current element is computed once, before.
+LogicalResult AtomicRmwOp::canonicalize(AtomicRmwOp op, PatternRewriter &rewriter) {
+  bool moved = false;
+  for (Operation &inner : llvm::make_early_inc_range(op.getBody()->without_terminator())) {
+    bool usesBody =
+        llvm::any_of(inner.getOperands(), [&](Value value) { return value.getParentBlock() == op.getBody(); });
+    if (usesBody || inner.getNumRegions() > 0 || !isPure(&inner))
+      continue;
+    rewriter.moveOpBefore(&inner, op);
+    moved = true;
+  }
+  return success(moved);
+}
+
 // --- predicated_insert, predicated_extract
 
 LogicalResult PredicatedInsertOp::verify() { return verifyIndices(*this, getDest().getType(), getIndices()); }

@@ -164,6 +164,7 @@ def XlaGpu_AtomicRmwOp : XlaGpu_Op<"atomic_rmw", [Pure, SingleBlockImplicitTermi
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let hasFolder = 1;
+  let hasCanonicalizeMethod = 1;
   let extraClassDeclaration = [{
     ::mlir::Value current() { return getBody()->getArgument(0); }
     ::mlir::Value updated() { return getBody()->getTerminator()->getOperand(0); }

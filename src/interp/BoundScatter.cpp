@@ -38,14 +38,25 @@ public:
         hits(scattered(mapped(partOf(into, 0, numParts), [](double) { return 0.0; }),
                        mapped(partOf(updates, 0, numParts), [](double) { return 1.0; }), std::plus<double>())) {}
 
-  /// Widens `ends`, which are right for elements that get at most one update.
+  /// Is an update one rounding of known numbers? Then the order of the text has one result.
+  bool hasOneResultInOrder() const {
+    bool isKnown = isKnownExactly() && !step.operands[2].unrounded;
+    return isKnown && (adds() || multiplies());
+  }
+
+  /// Widens `ends`, which are right for elements that get one update. Those that get none stay what they are.
   void widen(Bounds &ends) const {
+    BoundsPtr before = boundsOrPoint(step.operands[0]);
+    auto count = hits.data<double>();
     for (unsigned part = 0; part < numParts; ++part) {
       std::vector<double> errors = errorsOf(part);
       auto low = ends.low.mutableData<double>(), high = ends.high.mutableData<double>();
       for (size_t i = 0; i < errors.size(); ++i) {
         double &least = low[i * numParts + part], &greatest = high[i * numParts + part];
-        if (std::isinf(errors[i])) {
+        if (count[i] == 0) {
+          least = before->low.data<double>()[i * numParts + part];
+          greatest = before->high.data<double>()[i * numParts + part];
+        } else if (std::isinf(errors[i])) {
           setUnknown(least, greatest);
         } else if (errors[i] > 0) {
           least = grid.nearest(least - errors[i]);
@@ -66,17 +77,15 @@ private:
   std::vector<double> errorsOf(unsigned part) const {
     auto count = hits.data<double>();
     std::vector<double> errors(count.size(), 0);
-    bool known = !step.operands[0].bounds && !step.operands[2].bounds;
-    bool sums = opcode == Opcode::Add || opcode == Opcode::Subtract,
-         multiplies = opcode == Opcode::Multiply && numParts == 1;
-    if (!known || (!sums && !multiplies)) {
+    const bool sums = adds(), products = multiplies();
+    if (!isKnownExactly() || (!sums && !products)) {
       for (size_t i = 0; i < errors.size(); ++i)
         errors[i] = count[i] < 2 ? 0 : std::numeric_limits<double>::infinity();
       return errors;
     }
     // What is not finite, or a factor of zero, decides in any order, as long as the others stay in range.
     auto magnitude = [&](double x) {
-      bool decides = !std::isfinite(x) || (multiplies && x == 0);
+      bool decides = !std::isfinite(x) || (products && x == 0);
       return decides ? (sums ? 0.0 : 1.0) : std::fabs(x);
     };
     Literal first = mapped(partOf(into, part, numParts), magnitude);
@@ -103,6 +112,10 @@ private:
     return errors;
   }
 
+  bool adds() const { return opcode == Opcode::Add || opcode == Opcode::Subtract; }
+  bool multiplies() const { return opcode == Opcode::Multiply && numParts == 1; }
+  bool isKnownExactly() const { return !step.operands[0].bounds && !step.operands[2].bounds; }
+
   static double atLeastOne(double x) { return x < 1 ? 1 : x; }
   static double atMostOne(double x) { return x > 1 ? 1 : x; }
 
@@ -127,8 +140,9 @@ BoundsPtr boundAnyOrder(const BoundStep &step, const BoundsPtr &ends) {
   std::optional<Opcode> plain = plainOp(*step.instr.computation(AttributeKey::ToApply));
   if (plain == Opcode::Maximum || plain == Opcode::Minimum)
     return ends;
-  auto made = std::make_shared<Bounds>(ends ? *ends : *pointBounds(step.value));
-  OrderErrors(step, plain.value_or(Opcode::Call)).widen(*made);
+  OrderErrors errors(step, plain.value_or(Opcode::Call));
+  auto made = std::make_shared<Bounds>(ends && !errors.hasOneResultInOrder() ? *ends : *pointBounds(step.value));
+  errors.widen(*made);
   return nullIfExact(std::move(made));
 }
 

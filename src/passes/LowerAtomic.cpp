@@ -161,42 +161,54 @@ private:
   ElementStorage storage;
 };
 
-/// x if `sum` adds a part of it to the same part of `current`.
-template <typename PartOp> Value summandOfPart(Value sum, Value current) {
-  auto add = sum.getDefiningOp<arith::AddFOp>();
-  if (!add)
-    return {};
-  auto left = add.getLhs().getDefiningOp<PartOp>(), right = add.getRhs().getDefiningOp<PartOp>();
-  if (!left || !right)
-    return {};
-  return left.getComplex() == current    ? right.getComplex()
-         : right.getComplex() == current ? left.getComplex()
-                                         : Value();
+/// The real and the imaginary summand of current = current + summand, each null if that part stays as it is.
+using ComplexSummand = std::array<Value, 2>;
+
+/// x when `updated` is the same part of `current` plus x, null when it is that part; nothing if it is anything else.
+template <typename PartOp> std::optional<Value> summandOfPart(Value updated, AtomicRmwOp op) {
+  auto isCurrent = [&](Value value) {
+    auto part = value.getDefiningOp<PartOp>();
+    return part && part.getComplex() == op.current();
+  };
+  if (isCurrent(updated))
+    return Value();
+  auto add = updated.getDefiningOp<arith::AddFOp>();
+  if (!add || !(isCurrent(add.getLhs()) || isCurrent(add.getRhs())))
+    return std::nullopt;
+  Value other = isCurrent(add.getLhs()) ? add.getRhs() : add.getLhs();
+  return isInBody(op, other) ? std::nullopt : std::optional(other);
 }
 
-/// x when current = current + x is done on both parts of a complex number, each atomically: nobody may rely on more.
-Value complexSummand(AtomicRmwOp op) {
-  Value other;
-  if (auto sum = op.updated().getDefiningOp<complex::AddOp>())
-    other = sum.getLhs() == op.current() ? sum.getRhs() : sum.getRhs() == op.current() ? sum.getLhs() : Value();
-  else if (auto whole = op.updated().getDefiningOp<complex::CreateOp>())
-    other = summandOfPart<complex::ReOp>(whole.getReal(), op.current()) ==
-                    summandOfPart<complex::ImOp>(whole.getImaginary(), op.current())
-                ? summandOfPart<complex::ReOp>(whole.getReal(), op.current())
-                : Value();
-  return !other || isInBody(op, other) ? Value() : other;
+/// Sums are taken of both parts of a complex number, each atomically: nobody may rely on more. Nothing if the body is
+/// no sum of `current` and what was made before.
+std::optional<ComplexSummand> complexSummand(AtomicRmwOp op, OpBuilder &builder) {
+  if (auto sum = op.updated().getDefiningOp<complex::AddOp>()) {
+    Value other = sum.getLhs() == op.current() ? sum.getRhs() : sum.getRhs() == op.current() ? sum.getLhs() : Value();
+    if (!other || isInBody(op, other))
+      return std::nullopt;
+    return ComplexSummand{complex::ReOp::create(builder, op.getLoc(), other),
+                          complex::ImOp::create(builder, op.getLoc(), other)};
+  }
+  auto whole = op.updated().getDefiningOp<complex::CreateOp>();
+  if (!whole || !isInBody(op, whole))
+    return std::nullopt;
+  std::optional<Value> real = summandOfPart<complex::ReOp>(whole.getReal(), op),
+                       imaginary = summandOfPart<complex::ImOp>(whole.getImaginary(), op);
+  if (!real || !imaginary)
+    return std::nullopt;
+  return ComplexSummand{*real, *imaginary};
 }
 
-void addComplex(Value summand, Value pointer, Value index, MemoryBuilder &memory, OpBuilder &builder, Location loc) {
-  Type part = cast<ComplexType>(summand.getType()).getElementType();
-  ElementStorage storage(summand.getType());
-  Value real = memory.address(pointer, index, storage.memory);
+void addComplex(const ComplexSummand &summand, Type type, Value pointer, Value index, MemoryBuilder &memory,
+                OpBuilder &builder, Location loc) {
+  Type part = cast<ComplexType>(type).getElementType();
+  Value real = memory.address(pointer, index, ElementStorage(type).memory);
   Value imaginary = LLVM::GEPOp::create(builder, loc, real.getType(), part, real, ArrayRef<LLVM::GEPArg>{1},
                                         LLVM::GEPNoWrapFlags::inbounds);
-  for (auto [address, value] : {std::pair<Value, Value>(real, complex::ReOp::create(builder, loc, summand)),
-                                std::pair<Value, Value>(imaginary, complex::ImOp::create(builder, loc, summand))})
-    LLVM::AtomicRMWOp::create(builder, loc, LLVM::AtomicBinOp::fadd, address, value, LLVM::AtomicOrdering::monotonic,
-                              scope);
+  for (auto [address, value] : {std::pair(real, summand[0]), std::pair(imaginary, summand[1])})
+    if (value)
+      LLVM::AtomicRMWOp::create(builder, loc, LLVM::AtomicBinOp::fadd, address, value, LLVM::AtomicOrdering::monotonic,
+                                scope);
 }
 
 /// The extremum of floats as one of integers: floats without a sign bit are ordered as their bits are, those with one
@@ -251,10 +263,11 @@ public:
     Type type = op.current().getType();
     if (isa<VectorType>(type))
       return emitVector();
-    if (Value summand = isa<ComplexType>(type) ? complexSummand(op) : Value()) {
-      emitComplexSum(summand);
-      return success();
-    }
+    if (isa<ComplexType>(type))
+      if (std::optional<ComplexSummand> summand = complexSummand(op, builder)) {
+        emitComplexSum(*summand);
+        return success();
+      }
     std::optional<NativeUpdate> native = matchNativeUpdate(op);
     if (native && emitNative(*native))
       return success();
@@ -266,12 +279,13 @@ private:
   Value index() { return op.getIndices().front(); }
   GlobalUpdates global() { return {pointer, memory, builder, loc, computeCapability}; }
 
-  void emitComplexSum(Value summand) {
-    Type part = cast<ComplexType>(summand.getType()).getElementType();
-    if (!isKernelArgument(pointer) || !part.isF32() || computeCapability < 90)
-      return addComplex(summand, pointer, index(), memory, builder, loc);
-    Value parts[] = {complex::ReOp::create(builder, loc, summand), complex::ImOp::create(builder, loc, summand)};
-    global().reduce("add.v2.f32", index(), ElementStorage(summand.getType()).memory, parts);
+  void emitComplexSum(const ComplexSummand &summand) {
+    Type type = op.current().getType();
+    bool pairs = isKernelArgument(pointer) && cast<ComplexType>(type).getElementType().isF32() &&
+                 computeCapability >= 90 && summand[0] && summand[1];
+    if (!pairs)
+      return addComplex(summand, type, pointer, index(), memory, builder, loc);
+    global().reduce("add.v2.f32", index(), ElementStorage(type).memory, summand);
   }
 
   bool emitNative(const NativeUpdate &update) {
@@ -299,6 +313,8 @@ private:
     bool isHalf = type.isF16() || type.isBF16();
     if (!isHalf && reductionName(update.kind, type).empty())
       return false;
+    if (type.isBF16() && !global().hasPairs(type))
+      return false; // LLVM's loop would exchange words that end outside of the tensor
     if (isHalf && isKernelArgument(pointer) && hasWholePairs(type))
       global().addHalf(index(), update.operand);
     else

@@ -98,6 +98,21 @@ func.func @predicated(%t: tensor<8xf32>, %i: index, %v: f32) -> (tensor<8xf32>, 
   return %a, %b, %c, %d : tensor<8xf32>, tensor<8xf32>, f32, f32
 }
 
+// What does not depend on the current element is made before the update.
+// CHECK-LABEL: func @atomic_invariant(
+// CHECK: %[[WIDE:.*]] = arith.extui %{{.*}} : i1 to i8
+// CHECK-NEXT: atomic_rmw
+// CHECK-NEXT: bb0
+// CHECK-NEXT: yield %[[WIDE]] : i8
+func.func @atomic_invariant(%t: tensor<8xi8>, %i: index, %x: i1) -> tensor<8xi8> {
+  %r = xla_gpu.atomic_rmw %t[%i] : tensor<8xi8> {
+  ^bb0(%cur: i8):
+    %wide = arith.extui %x : i1 to i8
+    xla_gpu.yield %wide : i8
+  }
+  return %r : tensor<8xi8>
+}
+
 // CHECK-LABEL: func @atomic_no_op(
 // CHECK-SAME: %[[T:[^ :]*]]: tensor<8xf32>
 // CHECK: return %[[T]]

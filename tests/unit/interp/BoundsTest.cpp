@@ -366,7 +366,7 @@ namespace {
 
 /// Three updates of element 1 of two, none of element 0, in the order of the text.
 AdmissibleArray scattered(const char *type, const char *combiner, llvm::ArrayRef<double> updates, double into) {
-  std::string text = "HloModule m\nc { a = T[] parameter(0)\n " + std::string(combiner) +
+  std::string text = "c { a = T[] parameter(0)\n " + std::string(combiner) +
                      " }\nENTRY e { x = T[2] parameter(0)\n u = T[3] parameter(1)\n i = s32[3] constant({1, 1, 1})\n"
                      " ROOT s = T[2] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, "
                      "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=c }";
@@ -375,6 +375,7 @@ AdmissibleArray scattered(const char *type, const char *combiner, llvm::ArrayRef
   Program p(text);
   ElementType element = *parseElementType(type);
   AdmissibleArray result = p.run({array(element, {into, into}), array(element, updates)});
+  INFO(text);
   CHECK_FALSE(result.isBranched(0)); // nothing comes there
   return result;
 }
@@ -382,7 +383,8 @@ AdmissibleArray scattered(const char *type, const char *combiner, llvm::ArrayRef
 } // namespace
 
 TEST_CASE("updates of one element come in any order") {
-  AdmissibleArray last = scattered("f32", "b = T[] parameter(1)\n ROOT r = T[] copy(b)", {3, -1, 2}, 9); // no plain overwriting: nothing known
+  // No plain overwriting: nothing is known.
+  AdmissibleArray last = scattered("f32", "b = T[] parameter(1)\n ROOT r = T[] copy(b)", {3, -1, 2}, 9);
   CHECK(last.isBranched(1));
   last = scattered("u8", "ROOT r = T[] parameter(1)", {3, 1, 2}, 9);
   CHECK((admits(last, 1, 1) && admits(last, 1, 3)));
@@ -390,7 +392,8 @@ TEST_CASE("updates of one element come in any order") {
   CHECK_FALSE(admits(last, 1, 0));
   AdmissibleArray product = scattered("f32", "b = T[] parameter(1)\n ROOT r = T[] multiply(a, b)", {1.1, 1.3, 1.7}, 3);
   double exact = 3.0 * double(1.1f) * double(1.3f) * double(1.7f);
-  CHECK((admits(product, 1, double(float(exact * (1 + 1e-7)))) && admits(product, 1, double(float(exact * (1 - 1e-7))))));
+  CHECK(
+      (admits(product, 1, double(float(exact * (1 + 1e-7)))) && admits(product, 1, double(float(exact * (1 - 1e-7))))));
   CHECK_FALSE(admits(product, 1, exact * (1 + 1e-5)));
   AdmissibleArray largest = scattered("f32", "b = T[] parameter(1)\n ROOT r = T[] maximum(a, b)", {1, 7, 3}, 3);
   CHECK_FALSE(largest.isBranched(1));
