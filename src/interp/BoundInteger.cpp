@@ -66,6 +66,21 @@ bool mayWrap(const BoundStep &step, int64_t element) {
   return false;
 }
 
+/// A number that is converted to a predicate may be 0, and so false, between two ends that are both true.
+bool mayVanish(const BoundStep &step, int64_t element) {
+  const Bounded &operand = step.operands[0];
+  ElementType from = operand.array().shape().elementType();
+  if (step.instr.opcode() != Opcode::Convert || !isPred(step.value.shape().elementType()) || !operand.bounds)
+    return false;
+  const Bounds &bounds = *operand.bounds;
+  int64_t index = operand.array().numElements() == 1 ? 0 : element;
+  if (isComplex(from) || isUnknown(bounds, index))
+    return true;
+  if (!isFloat(from))
+    return bounds.low.getInt(index) <= 0 && bounds.high.getInt(index) >= 0;
+  return bounds.low.data<double>()[size_t(index)] <= 0 && bounds.high.data<double>()[size_t(index)] >= 0;
+}
+
 } // namespace
 
 llvm::FailureOr<BoundsPtr> boundInteger(const BoundStep &step) {
@@ -84,7 +99,7 @@ llvm::FailureOr<BoundsPtr> boundInteger(const BoundStep &step) {
   auto made = std::make_shared<Bounds>(*corners ? **corners : Bounds{asBound(step.value), asBound(step.value)});
   unsigned width = hostBytes(made->low.shape().elementType());
   for (int64_t i = 0; i < step.value.numElements(); ++i) {
-    if (!isOpen(i) || (monotone && !mayWrap(step, i)))
+    if (!isOpen(i) || (monotone && !mayWrap(step, i) && !mayVanish(step, i)))
       continue;
     auto at = size_t(i) * width;
     std::copy_n(unknown->low.bytes().begin() + at, width, made->low.mutableBytes().begin() + at);

@@ -82,8 +82,10 @@ private:
 
   /// What a column begins as: identities, or its first element. Threads without a column take some other's.
   Values start(int64_t number) {
-    if (std::optional<Values> identities = code.identities())
-      return *identities;
+    return code.start([&] { return firstOfColumn(number); });
+  }
+
+  Values firstOfColumn(int64_t number) {
     AffineExpr column = firstColumn + lane * perThread() + number;
     if (crossesRows())
       column = column % columns();

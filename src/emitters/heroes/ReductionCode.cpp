@@ -160,12 +160,13 @@ void ReductionCode::setSideOutputs(ValueRange outputs) {
     kernel.outputs()[side] = output;
 }
 
-std::optional<ReductionCode::Values> ReductionCode::identities() {
-  if (!llvm::all_of(frame.accumulators, [](const Accumulator &accumulator) { return accumulator.combiner; }))
-    return std::nullopt;
-  Values values;
-  for (const Accumulator &accumulator : frame.accumulators)
-    values.push_back(identity(accumulator));
+ReductionCode::Values ReductionCode::start(llvm::function_ref<Values()> anyElement) {
+  bool hasIdentities =
+      llvm::all_of(frame.accumulators, [](const Accumulator &accumulator) { return accumulator.combiner; });
+  Values values = hasIdentities ? Values(frame.accumulators.size()) : anyElement();
+  for (auto [value, accumulator] : llvm::zip_equal(values, frame.accumulators))
+    if (accumulator.combiner)
+      value = identity(accumulator);
   return values;
 }
 

@@ -31,9 +31,9 @@ public:
   /// Merged indices from the number of a result and that of one of its elements, both in the order of memory.
   llvm::SmallVector<mlir::AffineExpr> mergedIndices(mlir::AffineExpr result, mlir::AffineExpr element) const;
 
-  /// Numbers that change nothing, if there are such for all accumulators. Else threads begin with an element that is
-  /// there, more than one of them with the same: choosing between equals changes nothing.
-  std::optional<Values> identities();
+  /// What threads begin with: numbers that change nothing. For accumulators that have none it is an element that is
+  /// there, for more than one thread the same: choosing between equals changes nothing.
+  Values start(llvm::function_ref<Values()> anyElement);
   /// The element at these indices of the first hero's operand.
   Values element(mlir::ValueRange indices);
   /// The reductions' elements at the points of `map`, which gives `elementIndices`: those of its loop variable, or the

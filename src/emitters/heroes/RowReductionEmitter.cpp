@@ -11,7 +11,7 @@ using namespace mlir;
 namespace hloc {
 namespace {
 
-/// Chains of a thread that do not wait for each other, and what a thread carries in all of them: a few registers of 255.
+/// Chains of a thread that do not wait for each other, and what it carries in all of them: a few registers of 255.
 constexpr int64_t maxChains = 4, maxCarried = 32;
 
 class RowReductionEmitter {
@@ -93,8 +93,7 @@ private:
   /// Every thread reads each of its vectors once; what it has of them.
   Values accumulate() {
     int64_t numValues = int64_t(frame.accumulators.size());
-    int64_t chains =
-        std::min({int64_t(plan.perThread), maxChains, std::max<int64_t>(maxCarried / numValues, 1)});
+    int64_t chains = std::min({int64_t(plan.perThread), maxChains, std::max<int64_t>(maxCarried / numValues, 1)});
     SmallVector<Value> state;
     Values start = startOfRow();
     for (int64_t i = 0; i < chains; ++i)
@@ -140,37 +139,40 @@ private:
     });
   }
 
-  /// What is before the first vector of a row and after the last: fewer elements than two vectors have, one a thread.
+  /// What is before the first vector of a row and after the last: fewer elements than two vectors have, which are as
+  /// many as threads of a row or more (a vector of 32 bytes of 1-byte numbers, a row's 32 threads).
   SmallVector<Value> accumulateEdges(ValueRange state) {
-    int64_t size = plan.perThread, length = frame.numReduced();
-    AffineExpr begin = row(plan.threadsPerRow) * length;
-    SmallVector<Value> known =
-        applyMap(b,
-                 kernel.mapOf({threadOfRow(), begin.ceilDiv(size) * size - begin,
-                               (begin + length).floorDiv(size) * size - begin.ceilDiv(size) * size},
-                              {}),
-                 kernel.ids());
-    Value isBefore = b.cmpI(CodeBuilder::IPred::ult, known[0], known[1]);
-    Value element = b.select(isBefore, known[0], b.addI(known[0], known[2]));
-    // Beyond the row's end for threads that have nothing to do: the loop checks its dims.
+    int64_t size = plan.perThread, length = frame.numReduced(), threads = plan.threadsPerRow;
+    int64_t steps = (2 * (size - 1) + threads - 1) / threads;
+    AffineExpr begin = row(threads) * length;
+    AffineExpr number = getAffineSymbolExpr(0, context) * threads + threadOfRow();
+    AffineExpr numBefore = begin.ceilDiv(size) * size - begin;
+    AffineExpr numBetween = (begin + length).floorDiv(size) * size - begin.ceilDiv(size) * size;
+    IndexingMap edges = kernel.mapOf({number, numBefore, numBetween}, {steps});
+    edges.simplify();
+    // An element beyond the row's end where there is nothing to do: the inner loop checks its dims.
     SmallVector<IndexingVariable> dims(kernel.idVariables());
     dims.push_back({Interval{0, length - 1}, "element"});
     SmallVector<AffineExpr> indices =
-        code.elementIndices(code.mergedIndices(row(plan.threadsPerRow), getAffineDimExpr(dims.size() - 1, context)));
+        code.elementIndices(code.mergedIndices(row(threads), getAffineDimExpr(dims.size() - 1, context)));
     IndexingMap map(AffineMap::get(dims.size(), 0, indices, context), dims, {}, {});
     map.addConstraint(part(), Interval{parts() - 1, parts() - 1});
-    keepRowsInside(map, plan.threadsPerRow);
+    keepRowsInside(map, threads);
     map.simplify();
-    SmallVector<Value> at(kernel.ids());
-    at.push_back(element);
     size_t numValues = frame.accumulators.size();
-    return kernel.loop(map, at, state, [&](ValueRange, ValueRange operandAt, ValueRange carried) {
-      SmallVector<Value> next(carried);
-      Values sides(carried.take_back(frame.sideRoots.size()));
-      Values own = code.elementAt(operandAt, sides);
-      llvm::copy(code.apply(carried.take_front(numValues), own), next.begin());
-      llvm::copy(sides, next.end() - ptrdiff_t(sides.size()));
-      return next;
+    return kernel.loop(edges, state, [&](ValueRange, ValueRange known, ValueRange ofEarlierSteps) {
+      Value isBefore = b.cmpI(CodeBuilder::IPred::ult, known[0], known[1]);
+      SmallVector<Value> at(kernel.ids());
+      at.push_back(b.select(isBefore, known[0], b.addI(known[0], known[2])));
+      return kernel.loop(map, at, ofEarlierSteps, [&](ValueRange, ValueRange operandAt, ValueRange carried) {
+        SmallVector<Value> next(carried);
+        Values sides(carried.take_back(frame.sideRoots.size()));
+        Values own = code.elementAt(operandAt, sides);
+        // Not applied: it may lie before what the thread has, which matters where the first of equals is chosen.
+        llvm::copy(code.combine(carried.take_front(numValues), own), next.begin());
+        llvm::copy(sides, next.end() - ptrdiff_t(sides.size()));
+        return next;
+      });
     });
   }
 
@@ -198,14 +200,14 @@ private:
   }
 
   Values startOfRow() {
-    if (std::optional<Values> identities = code.identities())
-      return *identities;
-    AffineExpr number = getAffineDimExpr(0, context);
-    SmallVector<AffineExpr> merged = code.mergedIndices(number, getAffineConstantExpr(0, context));
-    SmallVector<AffineExpr> indices = code.indicesOf(frame.operandShape(), merged);
-    IndexingMap map = IndexingMap::fromSizes(AffineMap::get(1, 0, indices, context), {frame.numResults()});
-    map.simplify();
-    return code.element(applyMap(b, map, anyRow()));
+    return code.start([&] {
+      AffineExpr number = getAffineDimExpr(0, context);
+      SmallVector<AffineExpr> merged = code.mergedIndices(number, getAffineConstantExpr(0, context));
+      SmallVector<AffineExpr> indices = code.indicesOf(frame.operandShape(), merged);
+      IndexingMap map = IndexingMap::fromSizes(AffineMap::get(1, 0, indices, context), {frame.numResults()});
+      map.simplify();
+      return code.element(applyMap(b, map, anyRow()));
+    });
   }
 
   /// The same of partial results.
@@ -217,10 +219,8 @@ private:
     map.addConstraint(number, Interval{0, plan.splits - 1});
     keepRowsInside(map, threads);
     map.simplify();
-    std::optional<Values> first = code.identities();
-    if (!first)
-      first = code.extract(kernel.scratch(), {b.index(0), anyRow()});
-    return kernel.loop(map, *first, [&](ValueRange, ValueRange at, ValueRange state) {
+    Values first = code.start([&] { return code.extract(kernel.scratch(), {b.index(0), anyRow()}); });
+    return kernel.loop(map, first, [&](ValueRange, ValueRange at, ValueRange state) {
       return code.combine(state, code.extract(kernel.scratch(), at));
     });
   }

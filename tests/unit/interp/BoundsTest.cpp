@@ -246,6 +246,50 @@ TEST_CASE("infinite terms decide a sum in any order, unless finite ones overflow
   CHECK(open.isUndecided(0)); // 3e38 + 3e38 - inf
 }
 
+TEST_CASE(
+    "factors that overflow in some order leave a product with 0 undecided, and so those that vanish with infinity") {
+  Program p("multiply { p = f32[] parameter(0)\n q = f32[] parameter(1)\n ROOT s = f32[] multiply(p, q) }\n"
+            "ENTRY e { x = f32[4] parameter(0)\n z = f32[] constant(1)\n"
+            " ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=multiply }");
+  CHECK(p.run({f32({0, 2, 1e38, 1e38})}).isUndecided(0));
+  CHECK(p.run({f32({infinity, 2, 1e-30, 1e-30})}).isUndecided(0));
+  AdmissibleArray zero = p.run({f32({0, 2, 1e38, 1e-38})}), infinite = p.run({f32({infinity, 2, 1e38, 1e-38})});
+  CHECK(admits(zero, 0, 0));
+  CHECK_FALSE(admits(zero, 0, NAN));
+  CHECK(admits(infinite, 0, infinity));
+  CHECK_FALSE(admits(infinite, 0, NAN));
+  AdmissibleArray nan = p.run({f32({0, infinity, 1e38, 1e38})});
+  CHECK(admits(nan, 0, NAN));
+  CHECK_FALSE(admits(nan, 0, 0));
+}
+
+TEST_CASE("sums of complex numbers that are one of several results hold every order") {
+  Program p("both { a = c64[] parameter(0)\n i = s32[] parameter(1)\n b = c64[] parameter(2)\n"
+            " j = s32[] parameter(3)\n c = c64[] add(a, b)\n k = s32[] add(i, j)\n"
+            " ROOT t = (c64[], s32[]) tuple(c, k) }\n"
+            "ENTRY e { x = f32[1000] parameter(0)\n y = c64[1000] complex(x, x)\n"
+            " i = s32[1000] iota(), iota_dimension=0\n zero = c64[] constant((0, 0))\n z = s32[] constant(0)\n"
+            " r = (c64[], s32[]) reduce(y, i, zero, z), dimensions={0}, to_apply=both\n"
+            " s = c64[] get-tuple-element(r), index=0\n ROOT k = f32[] real(s) }");
+  float serial = 0;
+  for (int i = 0; i < 1000; ++i)
+    serial += 0.1f;
+  AdmissibleArray r = p.run({f32(std::vector<double>(1000, 0.1f))});
+  CHECK(admits(r, 0, serial));
+  CHECK(admits(r, 0, 100));
+  CHECK_FALSE(admits(r, 0, 99.9));
+}
+
+TEST_CASE("a number that may be 0 may be false") {
+  Program p("ENTRY e { x = f32[2] parameter(0)\n s = f32[2] sine(x)\n n = f32[2] parameter(1)\n"
+            " d = f32[2] subtract(s, n)\n ROOT r = pred[2] convert(d) }");
+  AdmissibleArray r = p.run({f32({1, 1}), f32({std::sin(1.0f), 3})});
+  CHECK(admits(r, 0, 0));
+  CHECK(admits(r, 0, 1));
+  CHECK(admits(r, 1, 1));
+  CHECK_FALSE(admits(r, 1, 0));
+}
+
 TEST_CASE("a maximum and its index are exact, unless two are closer than their error") {
   Program p("pick { a = f32[] parameter(0)\n i = s32[] parameter(1)\n b = f32[] parameter(2)\n j = s32[] parameter(3)\n"
             " g = pred[] compare(a, b), direction=GE\n m = f32[] select(g, a, b)\n k = s32[] select(g, i, j)\n"
