@@ -8,6 +8,8 @@
 #include "llvm/ExecutionEngine/Orc/CompileUtils.h"
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
@@ -95,6 +97,20 @@ static void optimize(llvm::Module &module, TargetMachine &target) {
   manager.run(module, modules);
 }
 
+/// LLVM 22 for AVX512 miscompiles `select(mask, copysign(load, x), x)`: it takes the load for another operand of the
+/// masked vpternlog than its table of bits does. What is frozen is no memory operand.
+static void keepLoadsOutOfCopysign(Function &function) {
+  for (Instruction &instr : instructions(function)) {
+    auto *call = dyn_cast<IntrinsicInst>(&instr);
+    if (!call || call->getIntrinsicID() != Intrinsic::copysign)
+      continue;
+    IRBuilder<> ir(call);
+    for (Use &operand : call->args())
+      if (!isa<Constant>(operand))
+        operand.set(ir.CreateFreeze(operand));
+  }
+}
+
 /// Instruction selection takes time that grows with the square of a block's length. Long blocks are cut, by branches
 /// that look as if they might leave: unconditional ones would be removed again.
 static void cutLongBlocks(Function &function) {
@@ -144,8 +160,10 @@ WarpFunction Translator::translate(const Kernel &kernel, const TranslateOptions 
   impl->target->setOptLevel(kernel.code.size() > longKernel ? CodeGenOptLevel::None : CodeGenOptLevel::Less);
   optimize(*module, *impl->target);
   for (Function &function : *module)
-    if (!function.isDeclaration())
+    if (!function.isDeclaration()) {
+      keepLoadsOutOfCopysign(function);
       cutLongBlocks(function);
+    }
   auto report = [&](Error problem) {
     diagnostics.report(DiagnosticKind::Internal, "kernel `" + kernel.name + "`: " + toString(std::move(problem)));
     return nullptr;
