@@ -186,9 +186,11 @@ private:
     if (!kernel)
       return unknownRectangle();
     if (x.isPoint() && y.isPoint()) {
+      Number exact = apply(x.low, y.low);
+      if (opcode == Opcode::Abs && std::isinf(wanted.real()) && std::isfinite(exact.real())) // a rounding like any other
+        return {grid.nearest(exact.real() - ulps * grid.ulp(exact.real())), wanted};
       if (!std::isfinite(wanted.real()) || !std::isfinite(wanted.imag()))
         return notFinite(wanted);
-      Number exact = apply(x.low, y.low);
       return widened({exact, exact}, x, y, wanted);
     }
     Rectangle made{{HUGE_VAL, HUGE_VAL}, {-HUGE_VAL, -HUGE_VAL}};
