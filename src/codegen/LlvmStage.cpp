@@ -17,18 +17,18 @@
 namespace hloc {
 
 namespace {
-
 /// The kernel this thread is compiling, for the fatal error report: LLVM gives the handler nothing but a reason.
 thread_local const char *currentKernel = nullptr;
 thread_local bool currentIsGiven = false;
+} // namespace
 
-struct CurrentKernelScope {
-  CurrentKernelScope(const std::string &name, bool given) {
-    currentKernel = name.c_str();
-    currentIsGiven = given;
-  }
-  ~CurrentKernelScope() { currentKernel = nullptr; }
-};
+CurrentKernelScope::CurrentKernelScope(const std::string &name, bool given) {
+  currentKernel = name.c_str();
+  currentIsGiven = given;
+}
+CurrentKernelScope::~CurrentKernelScope() { currentKernel = nullptr; }
+
+namespace {
 
 class CollectingHandler : public llvm::DiagnosticHandler {
 public:

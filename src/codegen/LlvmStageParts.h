@@ -23,6 +23,14 @@ struct KernelEntry {
   std::optional<Dim3> grid;
 };
 
+/// Says of what LLVM gives up on meanwhile, by ending the process, which kernel, or text, it is, and whether it was
+/// given.
+class CurrentKernelScope {
+public:
+  CurrentKernelScope(const std::string &name, bool given); ///< `name` must outlive it
+  ~CurrentKernelScope();
+};
+
 /// Collects what LLVM reports through its context; a reported error must fail the compilation, not end the process.
 class LlvmDiagnosticScope {
 public:

@@ -74,6 +74,8 @@ std::string refusal(const llvm::Module &module) {
 
 std::unique_ptr<llvm::Module> readLlvm(const SourceFile &file, llvm::LLVMContext &context,
                                        DiagnosticEngine &diagnostics) {
+  std::string name = file.name().str();
+  CurrentKernelScope scope(name, /*given=*/true); // the parser ends the process over debug information it cannot read
   llvm::SMDiagnostic error;
   std::unique_ptr<llvm::Module> module =
       llvm::parseAssembly(llvm::MemoryBufferRef(file.text(), file.name()), error, context);

@@ -118,6 +118,9 @@ Value fromCompute(CodeBuilder &b, Value value, ElementType type) {
     value = roundToOdd(b, value);
   value = b.castF(value, b.getF32Type());
   if (isPatternFloat(type)) {
+    // Zero and what is below are no powers of two. LLVM's and MLIR's folding of constants does not know.
+    if (floatFormat(type).specials == FloatFormat::Specials::PowerOfTwo)
+      value = b.select(b.cmpF(FPred::OLE, value, 0.0), b.quietNan(b.getF32Type()), value);
     Value narrow = b.castF(value, patternFloatType(type, b.getContext()));
     Value pattern = b.bitcast(narrow, b.getIntegerType(bitWidth(type)));
     return b.castI(pattern, valueType(type, b.getContext()), /*isSigned=*/false);

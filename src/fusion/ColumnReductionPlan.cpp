@@ -4,6 +4,7 @@
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace hloc {
@@ -162,11 +163,13 @@ uint64_t ColumnReductionPlan::sharedBytes() const {
   return bytes;
 }
 
-/// Where few blocks fit into the device, ptxas may have the loads of two chunks in flight at once.
+/// Of a column that is long, ptxas has the loads of two chunks in flight at once.
 template <> unsigned plannedRegisters<ColumnReductionPlan>(const ColumnReductionPlan &plan) {
-  constexpr unsigned ofIndices = 24;
-  unsigned ofLoads = 2 * unsigned(plan.tiling.unroll) * plan.tiling.perThread;
-  return std::max(KernelSpec::usualRegisters, ofIndices + ofLoads);
+  constexpr int64_t ofIndices = 24, most = 96;
+  if (plan.tiling.wholeChunks() < 2)
+    return KernelSpec::usualRegisters;
+  int64_t ofLoads = 2 * plan.tiling.unroll * int64_t(plan.tiling.perThread);
+  return unsigned(std::clamp<int64_t>(ofIndices + ofLoads, KernelSpec::usualRegisters, most));
 }
 
 std::string ColumnReductionPlan::toString() const {
@@ -184,7 +187,7 @@ std::string ColumnReductionPlan::toString() const {
     result += fmt::format(", {} parts of {} rows", splits,
                           tiling.chunksPerSplit * tiling.unroll * tiling.groups * tiling.rowsPerRun);
   if (unsigned registers = plannedRegisters(*this); registers > KernelSpec::usualRegisters)
-    result += fmt::format(", up to {} registers for twice {} loads in flight", registers, tiling.unroll);
+    result += fmt::format(", up to {} registers for {} loads in flight", registers, 2 * tiling.unroll);
   return result;
 }
 

@@ -187,7 +187,8 @@ private:
       return unknownRectangle();
     if (x.isPoint() && y.isPoint()) {
       Number exact = apply(x.low, y.low);
-      if (opcode == Opcode::Abs && std::isinf(wanted.real()) && std::isfinite(exact.real())) // a rounding like any other
+      if (opcode == Opcode::Abs && std::isinf(wanted.real()) &&
+          std::isfinite(exact.real())) // a rounding like any other
         return {grid.nearest(exact.real() - ulps * grid.ulp(exact.real())), wanted};
       if (!std::isfinite(wanted.real()) || !std::isfinite(wanted.imag()))
         return notFinite(wanted);

@@ -1,5 +1,5 @@
-// What plans say they compute, point by point, over random fusions of small arrays: every hero's own spaces compute each
-// element of each output once, and read of the parameters just what the outputs are made of.
+// What plans say they compute, point by point, over random fusions of small arrays: every hero's own spaces compute
+// each element of each output once, and read of the parameters just what the outputs are made of.
 #include "fusion/HeroMatch.h"
 #include "fuzz/FusionGenerator.h"
 #include "hloc/fusion/HloIndexing.h"

@@ -145,8 +145,8 @@ TEST_CASE("threads of a column reduction") {
   CHECK(rowPlan(ElementType::F32, {11, 72, 8}, {1}) ==
         "columns: [11,72,8] over 1; roots 0; 4 per thread, 2 x 9 threads; grid 11, block 18, shared 288");
   CHECK(rowPlan(ElementType::S8, {10240, 72, 32}, {1}) ==
-        "columns: [10240,72,32] over 1; roots 0; 16 per thread, 2 x 8 threads for each of 16 slices; grid 640, block "
-        "256, shared 16512");
+        "columns: [10240,72,32] over 1; roots 0; 16 per thread, 2 x 8 threads for each of 16 slices, up to 96 "
+        "registers for 8 loads in flight; grid 640, block 256, shared 16512");
 }
 
 TEST_CASE("vectors reach over the end of odd rows") {
@@ -161,8 +161,8 @@ TEST_CASE("vectors reach over the end of odd rows") {
 TEST_CASE("long columns are made in parts where they are few") {
   CHECK(rowPlan(ElementType::F32, {4096, 1024}, {0}) ==
         "scratch 0: f32[32,1024]{1,0}\n"
-        "columns: [4096,1024] over 0; roots 0; 4 per thread, 32 x 8 threads, 32 parts of 128 rows; grid 256, block 256, "
-        "shared 4096\n"
+        "columns: [4096,1024] over 0; roots 0; 4 per thread, 32 x 8 threads, 32 parts of 128 rows, up to 88 "
+        "registers for 16 loads in flight; grid 256, block 256, shared 4096\n"
         "columns: 32 parts of each of [4096,1024] over 0; roots 0; 32 x 8 threads; grid 32, block 256, shared 1024");
 }
 

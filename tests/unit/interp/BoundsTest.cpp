@@ -333,7 +333,8 @@ TEST_CASE("a modulus beside the largest number may overflow, an infinite one is 
   Program p("ENTRY e { x = f32[3] parameter(0)\n y = f32[3] parameter(1)\n z = c64[3] complex(x, y)\n "
             "ROOT r = f32[3] abs(z) }");
   double largest = std::numeric_limits<float>::max();
-  AdmissibleArray r = p.run({f32({0x1.fb19b40000000p+127, largest, infinity}), f32({0x1.1aa6440000000p+125, largest, 1})});
+  AdmissibleArray r =
+      p.run({f32({0x1.fb19b40000000p+127, largest, infinity}), f32({0x1.1aa6440000000p+125, largest, 1})});
   CHECK(admits(r, 0, infinity));
   CHECK(admits(r, 0, largest));
   CHECK_FALSE(admits(r, 0, largest / 2));
