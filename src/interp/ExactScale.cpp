@@ -1,7 +1,7 @@
 #include "ExactScale.h"
+#include "LeafWalk.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/ScopeExit.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,6 @@ struct Range {
   double largest = 0, average = 0; ///< magnitudes; the average is an estimate from above
   int grain = 0;
 };
-using Ranges = llvm::SmallVector<Range, 1>;
 
 unsigned precisionOf(ElementType type) {
   if (isComplex(type))
@@ -24,15 +23,15 @@ unsigned precisionOf(ElementType type) {
   return isFloat(type) ? floatFormat(type).mantissaBits + 1u : 64u;
 }
 
-class Estimate {
+class Estimate : LeafWalk<Estimate, Range> {
 public:
   explicit Estimate(const ExactScale &scale) : scale(scale) {}
 
   /// Weighted count of the ops that may round.
   double penaltyOf(const HloModule &module) {
-    std::vector<Ranges> arguments;
+    std::vector<Leaves> arguments;
     for (const HloInstruction *parameter : module.entry()->parameters()) {
-      Ranges leaves;
+      Leaves leaves;
       for (const Shape::Leaf &leaf : parameter->shape().leaves()) {
         Range range;
         range.isKnown = leaf.shape.isArray();
@@ -47,52 +46,12 @@ public:
   }
 
 private:
-  Ranges run(const HloComputation &computation, llvm::ArrayRef<Ranges> arguments) {
-    constexpr unsigned maxDepth = 100;
-    if (depth == maxDepth)
-      return Ranges(computation.root()->shape().leaves().size());
-    ++depth;
-    auto leave = llvm::scope_exit([&] { --depth; });
-    std::vector<Ranges> values(computation.instructions().size());
-    for (const HloInstruction *instr : computation.instructions()) {
-      Ranges &value = values[instr->id()];
-      if (instr->opcode() == Opcode::Parameter) {
-        value = arguments[size_t(instr->parameterNumber())];
-        continue;
-      }
-      llvm::SmallVector<const Ranges *, 4> operands;
-      for (const HloInstruction *operand : instr->operands())
-        operands.push_back(&values[operand->id()]);
-      value = evaluate(*instr, operands);
-      value.resize(instr->shape().leaves().size());
-    }
-    return values[computation.root()->id()];
-  }
+  friend LeafWalk;
 
-  using Operands = llvm::ArrayRef<const Ranges *>;
-
-  Ranges evaluate(const HloInstruction &instr, Operands operands) {
+  Leaves follow(const HloInstruction &instr, Operands operands) {
     switch (instr.opcode()) {
-    case Opcode::Tuple: {
-      Ranges all;
-      for (const Ranges *operand : operands)
-        all.append(*operand);
-      return all;
-    }
-    case Opcode::GetTupleElement: {
-      size_t start = 0, index = size_t(instr.intOr(AttributeKey::Index, 0));
-      for (size_t i = 0; i < index; ++i)
-        start += instr.operand(0)->shape().element(unsigned(i)).leaves().size();
-      return Ranges(operands[0]->begin() + start, operands[0]->begin() + start + instr.shape().leaves().size());
-    }
-    case Opcode::Call:
     case Opcode::Map:
-    case Opcode::Fusion: {
-      std::vector<Ranges> arguments;
-      for (const Ranges *operand : operands)
-        arguments.push_back(*operand);
-      return run(*instr.calledComputations()[0], arguments);
-    }
+      return call(instr, operands);
     case Opcode::Reduce:
     case Opcode::ReduceWindow:
       return reduced(instr, operands);
@@ -160,7 +119,7 @@ private:
     }
   }
 
-  Ranges reduced(const HloInstruction &instr, Operands operands) {
+  Leaves reduced(const HloInstruction &instr, Operands operands) {
     const HloInstruction &root = *instr.computation(AttributeKey::ToApply)->root();
     const Range &in = (*operands[0])[0];
     if (instr.numOperands() != 2)
@@ -235,7 +194,6 @@ private:
 
   ExactScale scale;
   double penalty = 0;
-  unsigned depth = 0;
 };
 
 } // namespace

@@ -3,9 +3,9 @@
 // an argument meet in one result, so that some results can be spared a NaN.
 
 #include "Demands.h"
+#include "LeafWalk.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/ScopeExit.h"
 
 namespace hloc::interp {
 
@@ -18,7 +18,6 @@ struct Source {
   bool isFactor; ///< the elements are the leaf's own but for sign and factors
 };
 using Sources = llvm::SmallVector<Source, 2>;
-using LeafSources = llvm::SmallVector<Sources, 1>;
 
 void add(Sources &to, const Source &source) {
   constexpr size_t limit = 32; // leaves of large tuples: a few will do
@@ -33,55 +32,15 @@ void add(Sources &to, const Source &source) {
   found->isFactor &= source.isFactor;
 }
 
-class DimTracer {
+class DimTracer : public LeafWalk<DimTracer, Sources> {
 public:
   explicit DimTracer(std::vector<Demand> &demands) : demands(demands) {}
 
-  LeafSources run(const HloComputation &computation, llvm::ArrayRef<LeafSources> arguments) {
-    constexpr unsigned maxDepth = 100;
-    if (depth == maxDepth)
-      return LeafSources(computation.root()->shape().leaves().size());
-    ++depth;
-    auto leave = llvm::scope_exit([&] { --depth; });
-    std::vector<LeafSources> values(computation.instructions().size());
-    for (const HloInstruction *instr : computation.instructions()) {
-      llvm::SmallVector<const LeafSources *, 4> operands;
-      for (const HloInstruction *operand : instr->operands())
-        operands.push_back(&values[operand->id()]);
-      LeafSources &value = values[instr->id()];
-      if (instr->opcode() == Opcode::Parameter)
-        value = arguments[size_t(instr->parameterNumber())];
-      else
-        value = follow(*instr, operands);
-      value.resize(instr->shape().leaves().size());
-    }
-    return values[computation.root()->id()];
-  }
-
 private:
-  using Operands = llvm::ArrayRef<const LeafSources *>;
+  friend LeafWalk;
 
-  LeafSources follow(const HloInstruction &instr, Operands operands) {
+  Leaves follow(const HloInstruction &instr, Operands operands) {
     switch (instr.opcode()) {
-    case Opcode::Tuple: {
-      LeafSources all;
-      for (const LeafSources *operand : operands)
-        all.append(*operand);
-      return all;
-    }
-    case Opcode::GetTupleElement: {
-      size_t start = 0, index = size_t(instr.intOr(AttributeKey::Index, 0));
-      for (size_t i = 0; i < index; ++i)
-        start += instr.operand(0)->shape().element(unsigned(i)).leaves().size();
-      return LeafSources(operands[0]->begin() + start, operands[0]->begin() + start + instr.shape().leaves().size());
-    }
-    case Opcode::Call:
-    case Opcode::Fusion: {
-      std::vector<LeafSources> arguments;
-      for (const LeafSources *operand : operands)
-        arguments.push_back(*operand);
-      return run(*instr.calledComputations()[0], arguments);
-    }
     case Opcode::Copy:
     case Opcode::OptimizationBarrier:
       return *operands[0];
@@ -99,7 +58,7 @@ private:
     case Opcode::Sort:
     case Opcode::Scan:
     case Opcode::Fft:
-      for (const LeafSources *operand : operands)
+      for (const Leaves *operand : operands)
         for (const Sources &leaf : *operand)
           for (const Source &source : leaf)
             note(source, ~uint64_t(0));
@@ -119,7 +78,7 @@ private:
     Sources all;
     if (!keepsPlaces || !instr.shape().isArray())
       return all;
-    for (const LeafSources *operand : operands)
+    for (const Leaves *operand : operands)
       for (const Sources &leaf : *operand)
         for (const Source &source : leaf) {
           Source here = source;
@@ -180,7 +139,7 @@ private:
       demands[source.leaf].factors = std::max(demands[source.leaf].factors, factors);
   }
 
-  LeafSources reduced(const HloInstruction &instr, Operands operands) {
+  Leaves reduced(const HloInstruction &instr, Operands operands) {
     bool isWindow = instr.opcode() == Opcode::ReduceWindow;
     const HloInstruction &root = *instr.computation(AttributeKey::ToApply)->root();
     unsigned numArrays = instr.numOperands() / 2;
@@ -210,7 +169,7 @@ private:
         add(all, here);
       }
     }
-    return LeafSources(numArrays, all);
+    return Leaves(numArrays, all);
   }
 
   Sources contracted(const HloInstruction &instr, const Sources &lhs, const Sources &rhs) {
@@ -243,16 +202,15 @@ private:
   }
 
   std::vector<Demand> &demands;
-  unsigned depth = 0;
 };
 
 } // namespace
 
 void noteReductions(const HloModule &module, std::vector<Demand> &demands) {
-  std::vector<LeafSources> arguments;
+  std::vector<DimTracer::Leaves> arguments;
   unsigned count = 0;
   for (const HloInstruction *parameter : module.entry()->parameters()) {
-    LeafSources leaves;
+    DimTracer::Leaves leaves;
     for (const Shape::Leaf &leaf : parameter->shape().leaves()) {
       Source source{count++, {}, true};
       for (unsigned d = 0, rank = leaf.shape.isArray() ? leaf.shape.rank() : 0; d < rank; ++d)
