@@ -320,7 +320,10 @@ llvm::FailureOr<Literal> RunCommand::emulate(llvm::ArrayRef<Literal> arguments) 
       EmulatorDevice device(other, imageName, diagnostics);
       return executor->run(device, image, *program, arguments);
     };
-    if (failed(result) || dependsOnUndefined(*machineOptions, *result, replay)) {
+    uint64_t bytes = 0;
+    for (const DeviceBuffer &buffer : program->buffers)
+      bytes += buffer.bytes;
+    if (failed(result) || dependsOnUndefined(*machineOptions, *result, bytes, replay)) {
       machine->reportWithheld();
       return llvm::failure();
     }

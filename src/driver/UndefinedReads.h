@@ -16,8 +16,9 @@ namespace hloc {
 /// where its slice ends, not where the next one of the same arena begins.
 void separateSlices(DeviceProgram &program);
 
-/// Whether some result of `replay` depends on bytes without a value. `result` is that of a run with `options`.
-bool dependsOnUndefined(const emulator::EmulatorOptions &options, const Literal &result,
+/// Whether some result of `replay` depends on bytes without a value. `result` is that of a run with `options`; of
+/// programs with few `bytes` of buffers more is tried.
+bool dependsOnUndefined(const emulator::EmulatorOptions &options, const Literal &result, uint64_t bytes,
                         llvm::function_ref<llvm::FailureOr<Literal>(const emulator::EmulatorOptions &)> replay);
 
 } // namespace hloc

@@ -10,9 +10,9 @@
 
 namespace hloc::interp {
 
-/// Tells something, a `Leaf`, of each array of each instruction of a computation and of those it calls: tuples hold what
-/// is told of their arrays, calls and fusions tell what their computation does. A default `Leaf` says nothing; so does
-/// what is called too deep. `Derived` has `Leaves follow(const HloInstruction &, Operands)` for all other opcodes;
+/// Tells something, a `Leaf`, of each array of each instruction of a computation and of those it calls: tuples hold
+/// what is told of their arrays, calls and fusions tell what their computation does. A default `Leaf` says nothing; so
+/// does what is called too deep. `Derived` has `Leaves follow(const HloInstruction &, Operands)` for all other opcodes;
 /// it may leave leaves out.
 template <typename Derived, typename Leaf> class LeafWalk {
 public:
@@ -32,7 +32,8 @@ public:
       for (const HloInstruction *operand : instr->operands())
         operands.push_back(&values[operand->id()]);
       Leaves &value = values[instr->id()];
-      value = instr->opcode() == Opcode::Parameter ? arguments[size_t(instr->parameterNumber())] : evaluate(*instr, operands);
+      value = instr->opcode() == Opcode::Parameter ? arguments[size_t(instr->parameterNumber())]
+                                                   : evaluate(*instr, operands);
       value.resize(instr->shape().leaves().size());
     }
     return values[computation.root()->id()];
