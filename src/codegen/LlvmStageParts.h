@@ -102,6 +102,8 @@ bool isStraightLine(const llvm::Module &module);
 inline constexpr llvm::StringLiteral straightLinePasses[] = {"instcombine#1", "sccp#1", "early-cse#1", "instcombine#2"};
 /// Neighbouring lanes that `target` computes two at a time become one operation on pairs. True if there were any.
 bool packPairs(llvm::Module &module, const TargetInfo &target);
+/// Logic on truth values in bytes that are loaded and stored together goes by words. True if there was any.
+bool packBytes(llvm::Module &module);
 /// Neighbouring loads and stores become vectors that touch nothing else.
 void mergeAccesses(llvm::Module &module, llvm::TargetMachine &machine);
 /// The code generator's own run of the vectorizer would complete vectors again. For the whole process, once.

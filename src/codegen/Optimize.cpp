@@ -196,7 +196,10 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetIn
     pipeline = builder.buildPerModuleDefaultPipeline(level);
   runPasses(module, builder, std::move(pipeline));
   if (options.optimizationLevel > 0)
-    runStep("pack-pairs", module, options, [&] { packPairs(module, target); });
+    runStep("pack-pairs", module, options, [&] {
+      packPairs(module, target);
+      packBytes(module);
+    });
 }
 
 namespace {

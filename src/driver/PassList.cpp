@@ -58,7 +58,9 @@ std::vector<PassRow> passesInOrder(unsigned optimizationLevel) {
   for (const PassName &pass : llvmPasses(optimizationLevel))
     rows.push_back({"llvm", pass.name, pass.summary});
   if (optimizationLevel > 0) {
-    rows.push_back({"llvm", "pack-pairs", "Neighbouring lanes are computed two at a time, where PTX can"});
+    rows.push_back(
+        {"llvm", "pack-pairs",
+         "Neighbouring lanes are computed two at a time, where PTX can, truth values in bytes four at a time"});
     rows.push_back({"llvm", "merge-accesses", "Neighbouring loads and stores become vectors"});
   }
   rows.push_back({"llvm", "lower-divisions", "Divisions of f32 become div.full"});

@@ -1,0 +1,209 @@
+// Truth values of neighbouring bytes, four at a time in a word.
+//
+// A predicate is a byte of which any that is not zero is true. Emitters unroll a thread's elements, so that code
+// compares each byte with zero, and makes a byte of each result:
+//
+//   %a0 = extractelement <4 x i8> %x, 0      %c0 = icmp ne i8 %a0, 0      %r0 = and i1 %c0, %d0      %z0 = zext i1 %r0 to i8
+//
+// four times, and stores <%z0, %z1, %z2, %z3>. In a word the truth of a byte is its highest bit: that of `x & 0x7f`
+// plus 0x7f, or that of `x`. No carry leaves a byte. Logic on truth values is logic on words, whatever is in their other
+// bits; these are cleared once before the word is stored.
+
+#include "LlvmStageParts.h"
+
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/PatternMatch.h"
+#include "llvm/Transforms/Utils/Local.h"
+
+#include <array>
+#include <map>
+
+namespace hloc {
+
+namespace {
+
+using llvm::Instruction;
+using llvm::Value;
+using namespace llvm::PatternMatch;
+
+constexpr unsigned bytesOfWord = 4;
+/// Instructions between a byte that was loaded and one that is stored; of more, calls would nest too deep.
+constexpr unsigned maxDepth = 200;
+
+/// Truth values of the bytes of a word, the lowest one first.
+using Lanes = std::array<Value *, bytesOfWord>;
+
+/// Four neighbouring bytes: of a vector, or of a word.
+struct Bytes {
+  Value *source = nullptr;
+  uint64_t first = 0; ///< of a vector
+  bool areZero = false; ///< true is what is zero
+};
+
+/// Which byte a comparison with zero looks at.
+std::optional<std::pair<Bytes, uint64_t>> comparedByte(Value *truth) {
+  llvm::CmpPredicate predicate;
+  Value *byte;
+  if (!match(truth, m_ICmp(predicate, m_Value(byte), m_ZeroInt())) || !llvm::ICmpInst::isEquality(predicate))
+    return std::nullopt;
+  Bytes bytes;
+  bytes.areZero = predicate == llvm::ICmpInst::ICMP_EQ;
+  uint64_t lane = 0;
+  auto *vector = llvm::dyn_cast<llvm::FixedVectorType>(byte->getType());
+  if (match(byte, m_ExtractElt(m_Value(bytes.source), m_ConstantInt(lane)))) {
+    vector = llvm::dyn_cast<llvm::FixedVectorType>(bytes.source->getType());
+    if (!vector || !vector->getElementType()->isIntegerTy(8) || vector->getNumElements() % bytesOfWord != 0)
+      return std::nullopt;
+    bytes.first = lane / bytesOfWord * bytesOfWord;
+    return std::pair(bytes, lane % bytesOfWord);
+  }
+  return std::nullopt;
+}
+
+class StorePacker {
+public:
+  explicit StorePacker(llvm::StoreInst &store) : store(store), builder(&store) {}
+
+  bool run() {
+    auto *type = llvm::dyn_cast<llvm::FixedVectorType>(store.getValueOperand()->getType());
+    if (!type || !type->getElementType()->isIntegerTy(8) || type->getNumElements() % bytesOfWord != 0)
+      return false;
+    std::vector<Value *> truths = storedTruths(type->getNumElements());
+    if (truths.empty())
+      return false;
+    std::vector<Lanes> words;
+    for (size_t i = 0; i < truths.size(); i += bytesOfWord)
+      words.push_back({truths[i], truths[i + 1], truths[i + 2], truths[i + 3]});
+    for (const Lanes &lanes : words)
+      if (!canPack(lanes, 0))
+        return false;
+    llvm::Type *word = builder.getInt32Ty();
+    Value *result = llvm::PoisonValue::get(llvm::FixedVectorType::get(word, words.size()));
+    for (auto [i, lanes] : llvm::enumerate(words)) {
+      Value *truth = builder.CreateLShr(builder.CreateAnd(pack(lanes), 0x80808080), 7);
+      result = words.size() == 1 ? truth : builder.CreateInsertElement(result, truth, uint64_t(i));
+    }
+    Value *scalars = store.getValueOperand();
+    store.setOperand(0, builder.CreateBitCast(result, type));
+    llvm::RecursivelyDeleteTriviallyDeadInstructions(scalars);
+    return true;
+  }
+
+private:
+  /// What the stored bytes are 1 for; nothing if one of them is no truth value.
+  std::vector<Value *> storedTruths(unsigned lanes) const {
+    std::vector<Value *> truths(lanes);
+    Value *vector = store.getValueOperand(), *rest, *byte, *truth;
+    uint64_t lane;
+    while (match(vector, m_InsertElt(m_Value(rest), m_Value(byte), m_ConstantInt(lane))) && lane < lanes) {
+      if (!match(byte, m_ZExt(m_Value(truth))) || !truth->getType()->isIntegerTy(1))
+        return {};
+      if (!truths[lane])
+        truths[lane] = truth;
+      vector = rest;
+    }
+    return llvm::is_contained(truths, nullptr) ? std::vector<Value *>() : truths;
+  }
+
+  static bool areSame(const Lanes &lanes) { return llvm::all_equal(lanes); }
+  static Lanes operandsOf(const Lanes &lanes, unsigned number) {
+    Lanes result;
+    for (unsigned i = 0; i < bytesOfWord; ++i)
+      result[i] = llvm::cast<Instruction>(lanes[i])->getOperand(number);
+    return result;
+  }
+
+  /// The bytes that the lanes compare with zero, in order.
+  static std::optional<Bytes> comparedBytes(const Lanes &lanes) {
+    std::optional<Bytes> result;
+    for (auto [i, truth] : llvm::enumerate(lanes)) {
+      auto compared = comparedByte(truth);
+      if (!compared || compared->second != i)
+        return std::nullopt;
+      if (result && (result->source != compared->first.source || result->first != compared->first.first ||
+                     result->areZero != compared->first.areZero))
+        return std::nullopt;
+      result = compared->first;
+    }
+    return result;
+  }
+
+  /// Is it the same logic in all lanes?
+  static bool areLogic(const Lanes &lanes) {
+    auto *first = llvm::dyn_cast<Instruction>(lanes[0]);
+    return first && (first->isBitwiseLogicOp() || llvm::isa<llvm::SelectInst>(first)) &&
+           llvm::all_of(lanes, [&](Value *lane) {
+             auto *other = llvm::dyn_cast<Instruction>(lane);
+             return other && other->getOpcode() == first->getOpcode();
+           });
+  }
+
+  bool canPack(const Lanes &lanes, unsigned depth) {
+    auto [known, isNew] = packable.try_emplace(lanes, false);
+    if (!isNew)
+      return known->second;
+    bool result = areSame(lanes) || comparedBytes(lanes);
+    if (!result && areLogic(lanes) && depth < maxDepth) {
+      result = true;
+      for (unsigned i = 0; i < llvm::cast<Instruction>(lanes[0])->getNumOperands() && result; ++i)
+        result = canPack(operandsOf(lanes, i), depth + 1);
+    }
+    return packable[lanes] = result;
+  }
+
+  /// The word whose bytes' highest bits are the lanes.
+  Value *pack(const Lanes &lanes) {
+    if (Value *known = packed[lanes])
+      return known;
+    Value *result;
+    if (areSame(lanes))
+      result = builder.CreateSExt(lanes[0], builder.getInt32Ty());
+    else if (std::optional<Bytes> bytes = comparedBytes(lanes))
+      result = truthOf(*bytes);
+    else
+      result = logicOf(*llvm::cast<Instruction>(lanes[0]), lanes);
+    return packed[lanes] = result;
+  }
+
+  Value *truthOf(const Bytes &bytes) {
+    unsigned words = llvm::cast<llvm::FixedVectorType>(bytes.source->getType())->getNumElements() / bytesOfWord;
+    llvm::Type *word = builder.getInt32Ty();
+    Value *whole = builder.CreateBitCast(bytes.source,
+                                         words == 1 ? word : llvm::FixedVectorType::get(word, words));
+    Value *own = words == 1 ? whole : builder.CreateExtractElement(whole, bytes.first / bytesOfWord);
+    Value *carried = builder.CreateAdd(builder.CreateAnd(own, 0x7f7f7f7f), builder.getInt32(0x7f7f7f7f));
+    Value *truth = builder.CreateOr(carried, own);
+    return bytes.areZero ? builder.CreateNot(truth) : truth;
+  }
+
+  Value *logicOf(Instruction &first, const Lanes &lanes) {
+    Value *left = pack(operandsOf(lanes, 0)), *right = pack(operandsOf(lanes, 1));
+    if (!llvm::isa<llvm::SelectInst>(first))
+      return builder.CreateBinOp(llvm::Instruction::BinaryOps(first.getOpcode()), left, right);
+    Value *otherwise = pack(operandsOf(lanes, 2));
+    return builder.CreateOr(builder.CreateAnd(left, right), builder.CreateAnd(builder.CreateNot(left), otherwise));
+  }
+
+  llvm::StoreInst &store;
+  llvm::IRBuilder<> builder;
+  std::map<Lanes, bool> packable;
+  std::map<Lanes, Value *> packed;
+};
+
+} // namespace
+
+bool packBytes(llvm::Module &module) {
+  std::vector<llvm::StoreInst *> stores;
+  for (llvm::Function &function : module)
+    for (llvm::BasicBlock &block : function)
+      for (Instruction &instruction : block)
+        if (auto *store = llvm::dyn_cast<llvm::StoreInst>(&instruction))
+          stores.push_back(store);
+  bool changed = false;
+  for (llvm::StoreInst *store : stores)
+    changed |= StorePacker(*store).run();
+  return changed;
+}
+
+} // namespace hloc
