@@ -7,17 +7,18 @@ using namespace mlir;
 namespace hloc {
 namespace {
 
-class SegmentEmitter {
+/// Which segment a block is part of.
+class SegmentChoice {
 public:
-  SegmentEmitter(ArrayRef<SegmentLoop> segments, KernelBuilder &kernel, SegmentBody body)
-      : segments(segments), kernel(kernel), b(kernel.code()), context(kernel.context()), body(body) {}
+  SegmentChoice(ArrayRef<const BlockSegment *> segments, KernelBuilder &kernel, SegmentCode code)
+      : segments(segments), kernel(kernel), b(kernel.code()), code(code) {}
 
   /// Segments [begin, end), one of which is this block's: a balanced tree of comparisons with their first blocks.
   SmallVector<Value> emitRange(size_t begin, size_t end, ValueRange outputs) {
     if (end - begin == 1)
-      return emitSegment(begin, outputs);
+      return code(begin, ownIds(*segments[begin]), outputs);
     size_t middle = (begin + end) / 2;
-    Value before = b.cmpI(CodeBuilder::IPred::ult, blockId(), segments[middle].segment->firstBlock);
+    Value before = b.cmpI(CodeBuilder::IPred::ult, blockId(), segments[middle]->firstBlock);
     auto branch = scf::IfOp::create(b, outputs.getTypes(), before, /*withElseRegion=*/true);
     auto fill = [&](Block *block, size_t first, size_t last) {
       OpBuilder::InsertionGuard guard(b);
@@ -32,70 +33,100 @@ public:
 private:
   Value blockId() const { return kernel.ids()[1]; }
 
-  SmallVector<Value> emitSegment(size_t number, ValueRange outputs) {
-    const BlockSegment &segment = *segments[number].segment;
-    // The block's number within the segment, known to be in its range here.
+  /// The block's number within the segment, known to be in its range here.
+  SmallVector<Value> ownIds(const BlockSegment &segment) {
     IndexingVariable blocks{Interval{segment.firstBlock, int64_t(segment.firstBlock) + segment.blocks - 1}, "bl_x"};
-    AffineMap toOwn = AffineMap::get(1, 0, getAffineDimExpr(0, context) - int64_t(segment.firstBlock), context);
-    Value ownBlock = applyMap(b, IndexingMap(toOwn, {blocks}, {}, {}), {blockId()}).front();
-    SmallVector<Value> ids = {kernel.ids()[0], ownBlock};
+    AffineExpr block = getAffineDimExpr(0, kernel.context());
+    AffineMap toOwn = AffineMap::get(1, 0, block - int64_t(segment.firstBlock), kernel.context());
+    return {kernel.ids()[0], applyMap(b, IndexingMap(toOwn, {blocks}, {}, {}), {blockId()}).front()};
+  }
 
+  ArrayRef<const BlockSegment *> segments;
+  KernelBuilder &kernel;
+  CodeBuilder &b;
+  SegmentCode code;
+};
+
+/// The elements of one segment.
+class ElementLoops {
+public:
+  ElementLoops(const BlockSegment &segment, IndicesAt indicesAt, KernelBuilder &kernel, ValueRange ids,
+               ElementBody body)
+      : segment(segment), indicesAt(indicesAt), kernel(kernel), context(kernel.context()), ids(ids), body(body) {}
+
+  SmallVector<Value> emit(ValueRange outputs) {
     int64_t tail = segment.elements % segment.perThread, whole = segment.elements - tail;
     SmallVector<Value> state(outputs);
     AffineExpr round = getAffineSymbolExpr(0, context), element = getAffineSymbolExpr(1, context);
     if (whole > 0) {
-      AffineExpr first = base(segment, round);
-      IndexingMap map = mapOf(number, first + element, segment.rounds, segment.perThread);
+      AffineExpr first = base(round);
+      IndexingMap map = mapOf(first + element, segment.rounds, segment.perThread);
       map.addConstraint(first, {0, whole - segment.perThread});
-      state = emitLoop(number, ids, std::move(map), state);
+      state = emitLoop(std::move(map), state);
     }
     if (tail > 0) {
       // The thread that comes after the last whole group, in the round in which it does.
       int64_t perRound = int64_t(kernel.launch().block.x) * segment.perThread;
-      AffineExpr first = base(segment, getAffineConstantExpr(whole / perRound % segment.rounds, context));
-      IndexingMap map = mapOf(number, element + whole, 1, tail);
+      AffineExpr first = base(getAffineConstantExpr(whole / perRound % segment.rounds, context));
+      IndexingMap map = mapOf(element + whole, 1, tail);
       map.addConstraint(first, {whole, whole});
-      state = emitLoop(number, ids, std::move(map), state);
+      state = emitLoop(std::move(map), state);
     }
     return state;
   }
 
+private:
   /// Position in the segment of a thread's first element of a round.
-  AffineExpr base(const BlockSegment &segment, AffineExpr round) const {
+  AffineExpr base(AffineExpr round) const {
     int64_t perRound = int64_t(kernel.launch().block.x) * segment.perThread;
     return kernel.thread() * segment.perThread + round * perRound +
            getAffineDimExpr(1, context) * (perRound * segment.rounds);
   }
 
   /// From the thread, the segment's block, a round and an element of its group to the indices of the element at
-  /// `position` of the segment's memory order.
-  IndexingMap mapOf(size_t number, AffineExpr position, int64_t rounds, int64_t count) const {
-    SmallVector<AffineExpr> results = memoryOrderIndices(segments[number].box, position);
-    IndexingVariable ids[] = {kernel.idVariables()[0],
-                              {Interval{0, int64_t(segments[number].segment->blocks) - 1}, "block"}};
+  /// `position` of the segment's order.
+  IndexingMap mapOf(AffineExpr position, int64_t rounds, int64_t count) const {
+    IndexingVariable variables[] = {kernel.idVariables()[0], {Interval{0, int64_t(segment.blocks) - 1}, "block"}};
     IndexingVariable loops[] = {{Interval{0, rounds - 1}, {}}, {Interval{0, count - 1}, {}}};
-    return IndexingMap(AffineMap::get(2, 2, results, context), ids, loops, {});
+    return IndexingMap(AffineMap::get(2, 2, indicesAt(position), context), variables, loops, {});
   }
 
-  SmallVector<Value> emitLoop(size_t number, ValueRange ids, IndexingMap map, ValueRange outputs) {
+  SmallVector<Value> emitLoop(IndexingMap map, ValueRange outputs) {
     map.simplify();
-    return kernel.loop(map, ids, outputs, [&](ValueRange, ValueRange indices, ValueRange carried) {
-      return body(number, indices, carried);
-    });
+    return kernel.loop(map, ids, outputs,
+                       [&](ValueRange, ValueRange indices, ValueRange carried) { return body(indices, carried); });
   }
 
-  ArrayRef<SegmentLoop> segments;
+  const BlockSegment &segment;
+  IndicesAt indicesAt;
   KernelBuilder &kernel;
-  CodeBuilder &b;
   MLIRContext *context;
-  SegmentBody body;
+  ValueRange ids;
+  ElementBody body;
 };
 
 } // namespace
 
-void emitSegments(ArrayRef<SegmentLoop> segments, KernelBuilder &kernel, SegmentBody body) {
-  SmallVector<Value> outputs = SegmentEmitter(segments, kernel, body).emitRange(0, segments.size(), kernel.outputs());
+void emitSegments(ArrayRef<const BlockSegment *> segments, KernelBuilder &kernel, SegmentCode code) {
+  SmallVector<Value> outputs = SegmentChoice(segments, kernel, code).emitRange(0, segments.size(), kernel.outputs());
   kernel.outputs().assign(outputs.begin(), outputs.end());
+}
+
+SmallVector<Value> emitElements(const BlockSegment &segment, IndicesAt indicesAt, KernelBuilder &kernel, ValueRange ids,
+                                ValueRange outputs, ElementBody body) {
+  return ElementLoops(segment, indicesAt, kernel, ids, body).emit(outputs);
+}
+
+void emitSegments(ArrayRef<SegmentLoop> loops, KernelBuilder &kernel, SegmentBody body) {
+  SmallVector<const BlockSegment *> segments;
+  for (const SegmentLoop &loop : loops)
+    segments.push_back(loop.segment);
+  emitSegments(segments, kernel, [&](size_t number, ValueRange ids, ValueRange outputs) {
+    const SegmentLoop &loop = loops[number];
+    auto indicesAt = [&](AffineExpr position) { return memoryOrderIndices(loop.box, position); };
+    return emitElements(*loop.segment, indicesAt, kernel, ids, outputs,
+                        [&](ValueRange indices, ValueRange carried) { return body(number, indices, carried); });
+  });
 }
 
 } // namespace hloc

@@ -22,4 +22,18 @@ using SegmentBody =
 /// thread's.
 void emitSegments(llvm::ArrayRef<SegmentLoop> segments, KernelBuilder &kernel, SegmentBody body);
 
+/// What is done for a segment: gets its number, the thread's id and the number of the block within the segment, and the
+/// outputs so far; returns the outputs.
+using SegmentCode =
+    llvm::function_ref<llvm::SmallVector<mlir::Value>(size_t number, mlir::ValueRange ids, mlir::ValueRange outputs)>;
+/// The first of the two steps alone.
+void emitSegments(llvm::ArrayRef<const BlockSegment *> segments, KernelBuilder &kernel, SegmentCode code);
+
+/// The second: a loop over the elements of `segment` that are the thread's. `indicesAt` says where the element at a
+/// position of the segment's order is; the body gets these indices and the outputs so far.
+using IndicesAt = llvm::function_ref<llvm::SmallVector<mlir::AffineExpr>(mlir::AffineExpr position)>;
+using ElementBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange indices, mlir::ValueRange)>;
+llvm::SmallVector<mlir::Value> emitElements(const BlockSegment &segment, IndicesAt indicesAt, KernelBuilder &kernel,
+                                            mlir::ValueRange ids, mlir::ValueRange outputs, ElementBody body);
+
 } // namespace hloc

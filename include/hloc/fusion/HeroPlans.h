@@ -95,26 +95,55 @@ struct TransposePlan {
   std::string toString() const;
 };
 
+/// Work that a range of blocks does alone: elements of some box of indices, in its memory order.
+struct BlockSegment {
+  int64_t elements = 0;    ///< never 0
+  unsigned perThread = 1;  ///< consecutive elements of one thread; a power of two. The last are one thread's
+  unsigned rounds = 1;     ///< groups that a thread takes: one of each `block` neighbouring groups
+  uint32_t firstBlock = 0; ///< of the grid
+  uint32_t blocks = 0;
+  int64_t groups() const { return (elements + perThread - 1) / perThread; }
+};
+
 /// Dynamic-update-slices of arrays that lie where the outputs do: only the updates are computed and stored. An output
-/// that does not take its operand's place is a copy of it first.
+/// that does not take its operand's place is a copy of it first. Updates of an array that was updated before
+/// (`dus(dus(x, ...), ...)`) follow in the same kernel if they meet nowhere, else in a kernel of their own.
 ///
-///   dynamic-update-slice(f32[2048,1024] parameter, f32[256,512], i, j): one thread for each of 131072 elements
+///   dynamic-update-slice(f32[2048,1024] parameter, f32[256,512], i, j): 4 neighbours for each of 32768 threads; where
+///   j is no multiple of 4, every 128th element instead
 struct UpdateSlicePlan {
   struct Update {
     const HloInstruction *hero; ///< the dynamic-update-slice
-    unsigned root;              ///< index into FusionGraph::roots(): the hero, or a bitcast of it
-    unsigned parameter;         ///< that the hero's operand is, or is a bitcast of
-    bool inPlace = false;       ///< the output takes the parameter's place
+    unsigned root;              ///< index into FusionGraph::roots(): the last update of this array, or a bitcast of it
+    unsigned parameter;         ///< that the array is, or is a bitcast of
+    /// Groups of a thread are aligned in the output where the start along this dimension is a multiple of
+    /// `alignedStart`; 1: everywhere.
+    unsigned alignedDim = 0;
+    int64_t alignedStart = 1;
   };
-  llvm::SmallVector<Update, 1> updates; ///< of equal dimensions, in the order of the roots
-  /// The update's dimensions in the layout of the first updated array: its memory order is that of the threads.
-  Shape space;
-  /// Neighbouring elements of one thread: more than one only where they are provably aligned in all outputs, and the
-  /// elements are a multiple of it.
-  unsigned perThread = 1;
+  /// Updates of equal dimensions, each of another output.
+  struct Segment : BlockSegment {
+    llvm::SmallVector<Update, 1> updates;
+    /// The updates' dimensions in the layout of the first updated array: its memory order is that of the threads.
+    Shape space;
+    /// Consecutive elements of one thread where its groups are not aligned, a divisor of `perThread`. Then they are in
+    /// so many more rounds.
+    unsigned perThreadElsewhere = 1;
+
+    /// Elements of a run: neighbours in the update that are neighbours in the outputs, too.
+    int64_t runElements() const;
+    /// Where nothing is aligned, runs begin with half of a byte, and end with one.
+    bool splitsBytes() const;
+  };
+  std::vector<Segment> segments; ///< of updates that have elements
+  /// By root: the parameter whose place it takes.
+  llvm::SmallVector<std::optional<unsigned>> places;
 
   std::string toString() const;
 };
+
+/// The start of a dynamic-update-slice along `dim`, as it is clamped, if that is known.
+std::optional<int64_t> knownStart(const HloInstruction &hero, unsigned dim);
 
 /// A scatter into arrays that lie where the outputs do: one thread for each few elements of the updates, whose windows
 /// are left out as a whole if they are not inside. An output that does not take its operand's place is made before, as
@@ -144,16 +173,6 @@ struct ScatterPlan {
   Access access = Access::Atomic;
 
   std::string toString() const;
-};
-
-/// Work that a range of blocks does alone: elements of some box of indices, in its memory order.
-struct BlockSegment {
-  int64_t elements = 0;    ///< never 0
-  unsigned perThread = 1;  ///< consecutive elements of one thread; a power of two. The last are one thread's
-  unsigned rounds = 1;     ///< groups that a thread takes: one of each `block` neighbouring groups
-  uint32_t firstBlock = 0; ///< of the grid
-  uint32_t blocks = 0;
-  int64_t groups() const { return (elements + perThread - 1) / perThread; }
 };
 
 /// What one operand of a concatenate gives: blocks that walk the operand's part of the result.

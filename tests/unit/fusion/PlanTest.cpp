@@ -611,8 +611,9 @@ FusionPlan planWith(Program &p, HloInstruction *root, const FusionAliasing &offe
 TEST_CASE("an update in place has a thread for what is updated") {
   UpdateProgram p(ElementType::F32, {2048, 1024}, {256, 512});
   FusionPlan plan = planWith(p, p.updated(), {0u});
-  CHECK(plan.toString() == "dynamic-update-slice: roots 0, 131072 elements, 1 per thread; grid 1024, block 128; "
-                           "output 0 in place of parameter 0");
+  CHECK(plan.toString() ==
+        "dynamic-update-slice: roots 0, 131072 elements, 4 per thread where aligned; grid 256, block "
+        "128; output 0 in place of parameter 0");
   CHECK(plan.aliasing == FusionAliasing{0u});
 
   FusionGraph graph = *FusionGraph::build(*p.body, p.diagnostics);
@@ -625,19 +626,129 @@ TEST_CASE("an update has vectors where rows are updated as a whole") {
   // Rows of 48 elements are 96 bytes: 8 elements are aligned, wherever a row begins.
   UpdateProgram whole(ElementType::BF16, {8, 65536, 3, 16}, {8, 16384, 3, 16});
   CHECK(planWith(whole, whole.updated(), {0u}).toString() ==
-        "dynamic-update-slice: roots 0, 6291456 elements, 8 per thread; grid 6144, block 128; output 0 in place of "
-        "parameter 0");
+        "dynamic-update-slice: roots 0, 6291456 elements, 8 per thread in 4 rounds; grid 1536, block 128; output 0 in "
+        "place of parameter 0");
+  // Rows of 49 begin well after every 8th.
   UpdateProgram odd(ElementType::BF16, {65536, 49}, {32768, 49});
-  CHECK(planWith(odd, odd.updated(), {0u}).toString().find(" 1 per thread") != std::string::npos);
+  CHECK(planWith(odd, odd.updated(), {0u}).toString().find(", 8 per thread where aligned") != std::string::npos);
+}
+
+TEST_CASE("an update of a part of each row has vectors where it starts well") {
   UpdateProgram part(ElementType::BF16, {65536, 64}, {65536, 32});
-  CHECK(planWith(part, part.updated(), {0u}).toString().find(" 1 per thread") != std::string::npos);
+  FusionPlan plan = planWith(part, part.updated(), {0u});
+  CHECK(plan.toString().find(", 8 per thread where aligned;") != std::string::npos);
+  auto segmentOf = [](const FusionPlan &own) {
+    return std::get<UpdateSlicePlan>(std::get<KernelPlan>(own.steps.front()).plan).segments.front();
+  };
+  CHECK(segmentOf(plan).updates.front().alignedDim == 1);
+  CHECK(segmentOf(plan).updates.front().alignedStart == 8);
+  CHECK(segmentOf(plan).perThreadElsewhere == 1);
+  // Elements of 4 begin wherever rows of 4 do; 8 of them at every second row.
+  UpdateProgram rows(ElementType::BF16, {4096, 64, 4}, {4096, 32, 4});
+  plan = planWith(rows, rows.updated(), {0u});
+  CHECK(segmentOf(plan).perThread == 8);
+  CHECK(segmentOf(plan).perThreadElsewhere == 4);
+  CHECK(segmentOf(plan).updates.front().alignedDim == 1);
+  CHECK(segmentOf(plan).updates.front().alignedStart == 2);
+  // Groups must end with the row of the update, and begin anew with each of the array.
+  for (int64_t update : {34, 36}) {
+    UpdateProgram odd(ElementType::F32, {65536, 64}, {65536, update});
+    CHECK(segmentOf(planWith(odd, odd.updated(), {0u})).perThread == (update & -update));
+  }
+  UpdateProgram pitch(ElementType::F32, {65536, 66}, {65536, 32});
+  CHECK(segmentOf(planWith(pitch, pitch.updated(), {0u})).perThread == 2);
+  // A start that is known is good or not.
+  for (int64_t start : {8, 6, 5, -7, 1000}) {
+    UpdateProgram known(ElementType::F32, {65536, 64}, {65536, 32});
+    Literal literal(Shape::array(ElementType::S32, {}));
+    literal.setInt(0, start);
+    known.starts[1] = known.b.constant(std::move(literal));
+    plan = planWith(known, known.updated(), {0u});
+    CHECK(segmentOf(plan).perThread == (start == 6 ? 2 : start == 5 ? 1 : 4));
+    CHECK(segmentOf(plan).updates.front().alignedStart == 1);
+  }
+}
+
+TEST_CASE("updates of half bytes store whole bytes but where a row of the update begins and ends") {
+  auto segmentOf = [](const FusionPlan &own) {
+    return std::get<UpdateSlicePlan>(std::get<KernelPlan>(own.steps.front()).plan).segments.front();
+  };
+  UpdateProgram whole(ElementType::S4, {64, 64}, {4, 64});
+  CHECK_FALSE(segmentOf(planWith(whole, whole.updated(), {0u})).splitsBytes());
+  UpdateProgram part(ElementType::S4, {64, 64}, {64, 6});
+  UpdateSlicePlan::Segment segment = segmentOf(planWith(part, part.updated(), {0u}));
+  CHECK(segment.perThread == 2);
+  CHECK(segment.splitsBytes());
+  CHECK(segment.runElements() == 6);
+  UpdateProgram rows(ElementType::U4, {40, 20, 3}, {40, 10, 3});
+  segment = segmentOf(planWith(rows, rows.updated(), {0u}));
+  CHECK(segment.splitsBytes());
+  CHECK(segment.runElements() == 30);
+}
+
+TEST_CASE("updates of one array one after the other are kernels in order, or one if they do not meet") {
+  auto index = [](UpdateProgram &p, int64_t value) {
+    Literal literal(Shape::array(ElementType::S32, {}));
+    literal.setInt(0, value);
+    return p.b.constant(std::move(literal));
+  };
+  auto kernelsOf = [](const FusionPlan &plan) {
+    std::vector<UpdateSlicePlan> kernels;
+    for (const FusionStep &step : plan.steps)
+      kernels.push_back(std::get<UpdateSlicePlan>(std::get<KernelPlan>(step).plan));
+    return kernels;
+  };
+  {
+    UpdateProgram p(ElementType::F32, {2048, 1024}, {256, 512});
+    auto *other = p.b.parameter(4, Shape::array(ElementType::F32, {8, 1024}), "other");
+    auto *first = p.updated();
+    FusionPlan plan = planWith(p, p.updated(first, other), {0u});
+    CHECK(plan.aliasing == FusionAliasing{0u});
+    auto kernels = kernelsOf(plan);
+    REQUIRE(kernels.size() == 2);
+    CHECK(kernels[0].segments.front().updates.front().hero == first);
+    CHECK(kernels[1].segments.front().updates.front().hero == p.body->root());
+  }
+  {
+    UpdateProgram p(ElementType::F32, {2048, 1024}, {256, 512}); // rows 0 to 255, and 256 on, clamped from below
+    p.starts[0] = index(p, -3);
+    auto *first = p.updated();
+    p.starts[0] = index(p, 256);
+    auto *second = p.updated(first, p.update);
+    p.starts[0] = index(p, 400);
+    FusionPlan plan = planWith(p, p.updated(second, p.update), {0u});
+    auto kernels = kernelsOf(plan);
+    REQUIRE(kernels.size() == 2);
+    CHECK(kernels[0].segments.size() == 2);
+    CHECK(kernels[1].segments.size() == 1);
+  }
+  {
+    UpdateProgram p(ElementType::F32, {64, 64}, {8, 64}); // updates of two sizes, two arrays
+    auto *array = p.b.parameter(4, Shape::array(ElementType::F32, {64, 64}), "other");
+    auto *update = p.b.parameter(5, Shape::array(ElementType::F32, {64, 8}), "columns");
+    FusionPlan plan = planWith(p, p.b.tuple({p.updated(), p.updated(array, update)}), {0u, 4u});
+    CHECK(plan.toString() ==
+          "dynamic-update-slice: roots 0, 512 elements, 1 per thread, 4 blocks; roots 1, 512 elements, "
+          "1 per thread, 4 blocks; grid 8, block 128; output 0 in place of parameter 0; output 1 in "
+          "place of parameter 4");
+  }
+  {
+    UpdateProgram p(ElementType::F32, {64, 64}, {8, 64}); // the second one reads what the first one may overwrite
+    auto *first = p.updated();
+    auto *row = p.b.add(Opcode::DynamicSlice, p.update->shape(), {p.array, p.starts[0], p.starts[1]},
+                        {p.b.ints(AttributeKey::DynamicSliceSizes, {8, 64})});
+    FusionPlan plan = planWith(p, p.updated(first, row), {0u});
+    CHECK(plan.toString().substr(0, 5) == "loop:");
+  }
 }
 
 TEST_CASE("an update of an array that stays is made in a copy, where that pays") {
   UpdateProgram large(ElementType::F32, {2048, 1024}, {256, 512});
   FusionPlan plan = planWith(large, large.updated(), {std::nullopt});
-  CHECK(plan.toString() == "copy parameter 0 to output 0\n"
-                           "dynamic-update-slice: roots 0, 131072 elements, 1 per thread; grid 1024, block 128");
+  CHECK(plan.toString() ==
+        "copy parameter 0 to output 0\n"
+        "dynamic-update-slice: roots 0, 131072 elements, 4 per thread where aligned; grid 256, block "
+        "128");
   UpdateProgram most(ElementType::F32, {2048, 1024}, {2000, 1024});
   CHECK(planWith(most, most.updated(), {std::nullopt}).toString().substr(0, 5) == "loop:");
   UpdateProgram small(ElementType::F32, {20, 30}, {5, 6});
@@ -664,7 +775,7 @@ TEST_CASE("updates that stay loops") {
     CHECK(rejection.hero == "dynamic-update-slice");
     return rejection.reason;
   };
-  UpdateProgram nibbles(ElementType::S4, {64, 64}, {4, 64});
+  UpdateProgram nibbles(ElementType::S4, {64, 63}, {4, 60});
   CHECK(reason(nibbles, nibbles.updated()) == "elements share bytes, which threads cannot store one by one");
   UpdateProgram computed(ElementType::F32, {64, 64}, {4, 64});
   auto *negated = computed.b.add(Opcode::Negate, computed.array->shape(), {computed.array});
