@@ -83,6 +83,7 @@ struct KernelTraffic {
 template <typename Plan> KernelTraffic trafficOf(const Plan &, const FusionGraph &graph) {
   return {graph.bytesRead(), graph.bytesWritten()};
 }
+template <> KernelTraffic trafficOf<TransposePlan>(const TransposePlan &plan, const FusionGraph &graph);
 template <> KernelTraffic trafficOf<UpdateSlicePlan>(const UpdateSlicePlan &plan, const FusionGraph &graph);
 template <> KernelTraffic trafficOf<InputSlicesPlan>(const InputSlicesPlan &plan, const FusionGraph &graph);
 template <> KernelTraffic trafficOf<RowReductionPlan>(const RowReductionPlan &plan, const FusionGraph &graph);

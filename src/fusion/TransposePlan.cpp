@@ -4,6 +4,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <iterator>
+
 namespace hloc {
 namespace {
 
@@ -102,22 +104,90 @@ std::vector<bool> readBy(const FusionGraph &graph, llvm::ArrayRef<const HloInstr
   return isRead;
 }
 
-/// Outputs that depend on a tile, or have the result's shape, are made when it is read; others when it is filled.
-bool assignRoots(const FusionGraph &graph, const std::vector<bool> &dependent, TransposePlan &plan) {
-  const HloInstruction &hero = *plan.heroes.front();
-  for (auto [i, root] : llvm::enumerate(graph.roots())) {
-    if (dependent[root.instr->id()])
-      plan.roots.push_back(i);
-    else if (sameArray(root.shape, hero.operand(0)->shape()))
-      plan.sideRoots.push_back(i);
-    else if (sameArray(root.shape, hero.shape()))
-      plan.roots.push_back(i);
-    else if (root.shape.numElements() == hero.shape().numElements())
-      plan.sideRoots.push_back(i);
-    else
-      return false;
+/// Heroes that are one permutation of memory, and the kernel that is made of them.
+struct Group {
+  Permutation memory;
+  TransposePlan plan;
+  std::vector<bool> dependent; ///< instructions that read the heroes, by id
+};
+
+std::vector<Group> groupsOf(llvm::ArrayRef<const HloInstruction *> heroes) {
+  std::vector<Group> groups;
+  for (const HloInstruction *hero : heroes) {
+    Permutation memory = *memoryPermutation(*hero);
+    auto own = llvm::find_if(groups, [&](const Group &group) { return group.memory == memory; });
+    if (own == groups.end()) {
+      groups.emplace_back().memory = memory;
+      own = std::prev(groups.end());
+    }
+    own->plan.heroes.push_back(hero);
   }
+  return groups;
+}
+
+/// A kernel more costs a launch, as long as a device takes to move a few times so many bytes; transposed by a loop they
+/// are read a few times.
+bool isWorthKernel(const Group &group) {
+  constexpr uint64_t leastBytes = 256 * 1024;
+  uint64_t bytes = 0;
+  for (const HloInstruction *hero : group.plan.heroes)
+    bytes += hero->shape().byteSize();
+  return bytes >= leastBytes;
+}
+
+/// Adds an output that a kernel of the group's tiles can make: outputs that depend on a tile, or have the result's
+/// shape, are made when it is read; others when it is filled. False if it cannot.
+bool addRoot(const FusionGraph &graph, unsigned number, Group &group) {
+  const FusionRoot &root = graph.roots()[number];
+  const HloInstruction &hero = *group.plan.heroes.front();
+  if (group.dependent[root.instr->id()])
+    group.plan.roots.push_back(number);
+  else if (sameArray(root.shape, hero.operand(0)->shape()))
+    group.plan.sideRoots.push_back(number);
+  else if (sameArray(root.shape, hero.shape()))
+    group.plan.roots.push_back(number);
+  else if (root.shape.numElements() == hero.shape().numElements())
+    group.plan.sideRoots.push_back(number);
+  else
+    return false;
   return true;
+}
+
+/// Gives each output to one of the groups, and drops those that are left without. What reads transpositions of several
+/// groups, or of one that is too small for a kernel of its own, finds the others in memory. Returns why there are none.
+const char *assignRoots(const FusionGraph &graph, std::vector<Group> &groups) {
+  bool single = groups.size() == 1;
+  llvm::erase_if(groups, [&](Group &group) {
+    std::optional<std::vector<bool>> dependent = dependentInOrder(graph, group.plan.heroes);
+    if (dependent)
+      group.dependent = std::move(*dependent);
+    return !dependent || !(single || isWorthKernel(group));
+  });
+  if (groups.empty())
+    return single ? "the transposition is also read at other indices"
+                  : "transpositions differ, and none is worth a kernel of its own";
+  std::vector<unsigned> others;
+  for (unsigned number = 0; number < graph.roots().size(); ++number) {
+    auto own = llvm::find_if(
+        groups, [&](const Group &group) { return bool(group.dependent[graph.roots()[number].instr->id()]); });
+    if (own == groups.end())
+      others.push_back(number);
+    else
+      addRoot(graph, number, *own);
+  }
+  llvm::erase_if(groups, [](const Group &group) { return group.plan.roots.empty(); });
+  for (unsigned number : others)
+    if (llvm::none_of(groups, [&](Group &group) { return addRoot(graph, number, group); }))
+      return "an output has another number of elements than the transposition";
+  // Tiles that nobody reads are not filled.
+  for (Group &group : groups) {
+    llvm::SmallVector<const HloInstruction *> roots;
+    for (unsigned number : group.plan.roots)
+      roots.push_back(graph.roots()[number].instr);
+    std::vector<bool> isRead = readBy(graph, roots, group.plan.heroes);
+    llvm::erase_if(group.plan.heroes, [&](const HloInstruction *hero) { return !isRead[hero->id()]; });
+  }
+  return nullptr;
 }
 
 /// What is moved on one side: `stored` outputs, and the parameters of as many elements that are read for them and for
@@ -143,35 +213,41 @@ TransposeStreams streamsOf(const FusionGraph &graph, const TransposePlan &plan, 
   return streams;
 }
 
+TileChoice choosePlan(const FusionGraph &graph, Group &group, const TargetInfo &target) {
+  TransposePlan &plan = group.plan;
+  plan.inputDims = group.memory.inputDims;
+  plan.permutation = group.memory.permutation;
+  llvm::SmallVector<const HloInstruction *> filled;
+  for (const HloInstruction *hero : plan.heroes)
+    filled.push_back(hero->operand(0));
+  int64_t maxElements = std::max<int64_t>(1, maxOpsPerThread / int64_t(graph.instructions().size()));
+  return chooseTile(plan, streamsOf(graph, plan, plan.sideRoots, filled), streamsOf(graph, plan, plan.roots, {}),
+                    maxElements, target);
+}
+
 } // namespace
 
 template <>
 HeroMatch<TransposePlan> matchHero<TransposePlan>(const FusionGraph &graph, const FusionAliasing &,
                                                   const TargetInfo &target) {
-  TransposePlan plan;
-  plan.heroes = findHeroes(graph, isHero, readsSamePosition);
-  if (plan.heroes.empty())
+  std::vector<const HloInstruction *> heroes;
+  llvm::append_range(heroes, findHeroes(graph, isHero, readsSamePosition));
+  if (heroes.empty())
     return Rejection{"no output reads a large transposition elementwise"};
-  Permutation memory = *memoryPermutation(*plan.heroes.front());
-  for (const HloInstruction *hero : plan.heroes)
-    if (*memoryPermutation(*hero) != memory)
-      return Rejection{"transpositions differ"};
-  std::optional<std::vector<bool>> dependent = dependentInOrder(graph, plan.heroes);
-  if (!dependent)
-    return Rejection{"the transposition is also read at other indices"};
-  if (!assignRoots(graph, *dependent, plan))
-    return Rejection{"an output has another number of elements than the transposition"};
-  plan.inputDims = memory.inputDims;
-  plan.permutation = memory.permutation;
-  llvm::SmallVector<const HloInstruction *> filled;
-  for (const HloInstruction *hero : plan.heroes)
-    filled.push_back(hero->operand(0));
-  int64_t maxElements = std::max<int64_t>(1, maxOpsPerThread / int64_t(graph.instructions().size()));
-  TileChoice choice = chooseTile(plan, streamsOf(graph, plan, plan.sideRoots, filled),
-                                 streamsOf(graph, plan, plan.roots, {}), maxElements, target);
-  if (choice.rejection)
-    return Rejection{choice.rejection};
-  return {std::move(plan), choice.launch};
+  std::vector<Group> groups = groupsOf(heroes);
+  if (const char *why = assignRoots(graph, groups))
+    return Rejection{why};
+  std::vector<FollowingKernel> kernels;
+  for (Group &group : groups) {
+    TileChoice choice = choosePlan(graph, group, target);
+    if (choice.rejection)
+      return Rejection{choice.rejection};
+    kernels.push_back({std::move(group.plan), choice.launch});
+  }
+  OtherSteps others;
+  llvm::append_range(others.following, llvm::make_range(std::make_move_iterator(kernels.begin() + 1),
+                                                        std::make_move_iterator(kernels.end())));
+  return {std::get<TransposePlan>(std::move(kernels.front().plan)), kernels.front().launch, std::move(others)};
 }
 
 /// Never: what one block reads another writes.
@@ -198,6 +274,21 @@ ComputedSpaces computedSpaces<TransposePlan>(const TransposePlan &plan, const Fu
     add(read, heroShape, graph.roots()[root].instr, graph.roots()[root].shape);
   result.spaces = {std::move(fill), std::move(read)};
   return result;
+}
+
+/// Another kernel's outputs, and what is read for them, are its own.
+template <> KernelTraffic trafficOf<TransposePlan>(const TransposePlan &plan, const FusionGraph &graph) {
+  KernelTraffic traffic;
+  llvm::SmallVector<const HloInstruction *> roots;
+  for (llvm::ArrayRef<unsigned> numbers : {llvm::ArrayRef(plan.roots), llvm::ArrayRef(plan.sideRoots)})
+    for (unsigned number : numbers) {
+      roots.push_back(graph.roots()[number].instr);
+      traffic.written += graph.roots()[number].shape.byteSize();
+    }
+  std::vector<bool> isRead = readBy(graph, roots, {});
+  for (const HloInstruction *parameter : graph.parameters())
+    traffic.read += isRead[parameter->id()] ? parameter->shape().byteSize() : 0;
+  return traffic;
 }
 
 std::string TransposePlan::toString() const {

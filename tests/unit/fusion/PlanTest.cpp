@@ -304,7 +304,40 @@ TEST_CASE("outputs of a transposition") {
   Program two;
   auto *w = two.b.parameter(0, Shape::array(ElementType::F32, {16, 32, 64}), "w");
   CHECK(transposeRejection(two, two.b.tuple({two.transpose(w, {2, 1, 0}), two.transpose(w, {0, 2, 1})})) ==
-        "transpositions differ");
+        "transpositions differ, and none is worth a kernel of its own");
+}
+
+TEST_CASE("transpositions that differ are a kernel each, if they are large") {
+  auto kernelsOf = [](Program &p, HloInstruction *root) {
+    p.body->setRoot(root);
+    FusionGraph graph = *FusionGraph::build(*p.body, p.diagnostics);
+    llvm::FailureOr<FusionPlan> plan = planFusion(graph, {}, *findTarget("sm_90"), p.diagnostics);
+    REQUIRE(succeeded(plan));
+    std::vector<TransposePlan> kernels;
+    for (const FusionStep &step : plan->steps)
+      kernels.push_back(std::get<TransposePlan>(std::get<KernelPlan>(step).plan));
+    return kernels;
+  };
+  using Numbers = llvm::SmallVector<unsigned>;
+  Program two; // with what is read before one of them
+  auto *x = two.b.parameter(0, Shape::array(ElementType::F32, {64, 128, 256}), "x");
+  auto *y = two.b.parameter(1, Shape::array(ElementType::BF16, {1024, 512}), "y");
+  auto *exp = two.b.add(Opcode::Exponential, y->shape(), {y});
+  auto kernels = kernelsOf(two, two.b.tuple({exp, two.transpose(x, {2, 1, 0}), two.transpose(exp, {1, 0})}));
+  REQUIRE(kernels.size() == 2);
+  CHECK((kernels[0].roots == Numbers{1} && kernels[0].sideRoots.empty()));
+  CHECK((kernels[1].roots == Numbers{2} && kernels[1].sideRoots == Numbers{0}));
+
+  Program sum; // of one output, of which one is read from a tile; another output reads the other one alone
+  auto *v = sum.b.parameter(0, Shape::array(ElementType::F32, {64, 128, 64}), "v");
+  auto *a = sum.transpose(v, {2, 1, 0}), *b = sum.transpose(v, {0, 2, 1});
+  auto *ab = sum.b.add(Opcode::Reshape, a->shape(), {b});
+  kernels = kernelsOf(sum, sum.b.add(Opcode::Add, a->shape(), {a, ab}));
+  REQUIRE(kernels.size() == 1);
+  CHECK((kernels[0].heroes.size() == 1 && kernels[0].roots == Numbers{0}));
+  kernels = kernelsOf(sum, sum.b.tuple({sum.b.add(Opcode::Add, a->shape(), {a, ab}), b}));
+  REQUIRE(kernels.size() == 2);
+  CHECK((kernels[0].roots == Numbers{0} && kernels[1].roots == Numbers{1} && kernels[1].heroes.size() == 1));
 }
 
 TEST_CASE("transpositions that stay loops") {
