@@ -85,6 +85,56 @@ void include(double &low, double &high, double value) {
     high = 2 * value - high;
 }
 
+/// What the order of factors decides. Those that overflow among themselves do not where small ones come between them;
+/// they make a NaN of a 0 that comes after them, and 0 where it comes before; so do factors that vanish with an
+/// infinity. And where some are rounded to a multiple of the smallest number, all that come after them enlarge the
+/// error.
+void admitOrdersOfProduct(const HloInstruction &instr, const Bounded &elements, const Bounded &start,
+                          Bounded &product) {
+  const Shape &operand = elements.array().shape();
+  Index order, reduced;
+  for (unsigned i = 0; i < operand.rank(); ++i)
+    (llvm::is_contained(instr.ints(AttributeKey::Dimensions), int64_t(i)) ? reduced : order).push_back(i);
+  order.append(reduced);
+  BoundsPtr factors = boundsOrPoint(elements), init = boundsOrPoint(start);
+  Literal low = transposed(factors->low, order), high = transposed(factors->high, order);
+  auto lows = low.data<double>(), highs = high.data<double>();
+  FloatGrid grid(product.array().shape().elementType());
+  double quantum = grid.ulp(0), overflow = std::log2(grid.largestNumber()), underflow = std::log2(quantum);
+  auto made = std::make_shared<Bounds>(*boundsOrPoint(product));
+  auto least = made->low.mutableData<double>(), greatest = made->high.mutableData<double>();
+  size_t numFactors = least.empty() ? 0 : lows.size() / least.size();
+  for (size_t k = 0; k < least.size(); ++k) {
+    double grown = 0, shrunk = 0; // exponents of the largest and the smallest product of some factors
+    bool hasZero = false, hasInfinity = false, hasNan = false, isZero = false;
+    auto add = [&](double from, double to) {
+      if (from == 0 && to == 0)
+        isZero = hasZero = true;
+      double near = from <= 0 && to >= 0 ? 0 : std::min(std::fabs(from), std::fabs(to));
+      double far = std::max(std::fabs(from), std::fabs(to));
+      hasZero |= near == 0;
+      hasInfinity |= std::isinf(far);
+      hasNan |= std::isnan(from) || std::isnan(to);
+      grown += far > 1 && !std::isinf(far) ? std::log2(far) : 0;
+      shrunk += near < 1 ? std::log2(near) : 0;
+    };
+    add(init->low.data<double>()[0], init->high.data<double>()[0]);
+    for (size_t i = k * numFactors; i < (k + 1) * numFactors; ++i)
+      add(lows[i], highs[i]);
+    if (!hasNan && hasZero != hasInfinity && (hasZero ? grown >= overflow : shrunk <= underflow))
+      setUnknown(least[k], greatest[k]);
+    if (!hasNan && !isZero && !hasInfinity && grown >= overflow && shrunk < 0)
+      setUnknown(least[k], greatest[k]);
+    if (isUnknown(least[k], greatest[k]) || hasNan || isZero || hasInfinity ||
+        shrunk >= std::log2(grid.smallestNormalNumber()))
+      continue;
+    double error = double(numFactors) * quantum / 2 * std::exp2(grown);
+    least[k] -= error;
+    greatest[k] += error;
+  }
+  product.bounds = nullIfExact(std::move(made));
+}
+
 } // namespace
 
 BoundMachine::Result BoundMachine::reduce(const HloInstruction &instr, std::vector<Bounded> &operands) {
@@ -111,13 +161,13 @@ BoundMachine::Result BoundMachine::reduce(const HloInstruction &instr, std::vect
       openResultsOfNans(instr, operands, result);
   }
   admitEitherZero(instr, result);
-  admitNanOfProducts(instr, operands, result);
+  admitOrdersOfProducts(instr, operands, result);
   // A tree knows the partial sums of one order; of plain sums the bounds hold for all.
   unsigned n = operands.size() / 2;
   for (unsigned i = 0; i < n && result.value.isTuple(); ++i) {
     Bounded &sum = result.elements[i];
     ElementType type = sum.array().shape().elementType();
-    if (!addsAlone(reducer, i) || !(isFloat(type) || isComplex(type)))
+    if (!combinesAlone(reducer, i, Opcode::Add) || !(isFloat(type) || isComplex(type)))
       continue;
     Bounded ofSum[] = {operands[i], operands[n + i]};
     sum.bounds = boundReduceSum({instr, ofSum, sum.array(), machine, backend, false});
@@ -226,45 +276,13 @@ void BoundMachine::admitEitherZero(const HloInstruction &instr, Bounded &result)
   result.bounds = nullIfExact(std::move(made));
 }
 
-/// Factors that overflow among themselves make a NaN of a 0 that comes after them, and 0 where it comes before; so do
-/// factors that vanish with an infinity.
-void BoundMachine::admitNanOfProducts(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands,
-                                      Bounded &result) const {
-  if (operands.size() != 2 || plainOp(*instr.computation(AttributeKey::ToApply)) != Opcode::Multiply ||
-      result.value.isTuple() || !isFloat(result.array().shape().elementType()))
-    return;
-  const Shape &operand = operands[0].array().shape();
-  Index order, reduced;
-  for (unsigned i = 0; i < operand.rank(); ++i)
-    (llvm::is_contained(instr.ints(AttributeKey::Dimensions), int64_t(i)) ? reduced : order).push_back(i);
-  order.append(reduced);
-  BoundsPtr factors = boundsOrPoint(operands[0]), init = boundsOrPoint(operands[1]);
-  Literal low = transposed(factors->low, order), high = transposed(factors->high, order);
-  auto lows = low.data<double>(), highs = high.data<double>();
-  FloatGrid grid(result.array().shape().elementType());
-  double overflow = std::log2(grid.largestNumber()), underflow = std::log2(grid.ulp(0));
-  auto made = std::make_shared<Bounds>(*boundsOrPoint(result));
-  auto least = made->low.mutableData<double>(), greatest = made->high.mutableData<double>();
-  size_t numFactors = least.empty() ? 0 : lows.size() / least.size();
-  for (size_t k = 0; k < least.size(); ++k) {
-    double grown = 0, shrunk = 0; // exponents of the largest and the smallest product of some factors
-    bool hasZero = false, hasInfinity = false, hasNan = false;
-    auto add = [&](double from, double to) {
-      double near = from <= 0 && to >= 0 ? 0 : std::min(std::fabs(from), std::fabs(to));
-      double far = std::max(std::fabs(from), std::fabs(to));
-      hasZero |= near == 0;
-      hasInfinity |= std::isinf(far);
-      hasNan |= std::isnan(from) || std::isnan(to);
-      grown += far > 1 && !std::isinf(far) ? std::log2(far) : 0;
-      shrunk += near < 1 && near > 0 ? std::log2(near) : 0;
-    };
-    add(init->low.data<double>()[0], init->high.data<double>()[0]);
-    for (size_t i = k * numFactors; i < (k + 1) * numFactors; ++i)
-      add(lows[i], highs[i]);
-    if (!hasNan && hasZero != hasInfinity && (hasZero ? grown >= overflow : shrunk <= underflow))
-      setUnknown(least[k], greatest[k]);
-  }
-  result.bounds = nullIfExact(std::move(made));
+void BoundMachine::admitOrdersOfProducts(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands,
+                                         Bounded &result) const {
+  size_t n = operands.size() / 2;
+  for (size_t i = 0; i < n; ++i)
+    if (combinesAlone(*instr.computation(AttributeKey::ToApply), unsigned(i), Opcode::Multiply) &&
+        isFloat(operands[i].array().shape().elementType()))
+      admitOrdersOfProduct(instr, operands[i], operands[n + i], *leavesOf(result)[i]);
 }
 
 llvm::LogicalResult BoundMachine::fold(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result) {

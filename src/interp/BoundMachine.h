@@ -33,7 +33,7 @@ private:
   Result conditional(const HloInstruction &instr, std::vector<Bounded> &operands);
   Result map(const HloInstruction &instr, std::vector<Bounded> &operands, const Shape *lift);
   void admitEitherZero(const HloInstruction &instr, Bounded &result) const;
-  void admitNanOfProducts(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result) const;
+  void admitOrdersOfProducts(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result) const;
   Result reduce(const HloInstruction &instr, std::vector<Bounded> &operands);
   /// Any reducer, combined in a tree.
   llvm::LogicalResult fold(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result);

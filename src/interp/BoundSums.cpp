@@ -187,17 +187,17 @@ std::optional<Opcode> plainOp(const HloComputation &computation) {
   return root.opcode();
 }
 
-bool addsAlone(const HloComputation &reducer, unsigned i) {
+bool combinesAlone(const HloComputation &reducer, unsigned i, Opcode opcode) {
   const HloInstruction &root = *reducer.root();
   if (root.opcode() != Opcode::Tuple || i >= root.numOperands())
-    return false;
+    return i == 0 && plainOp(reducer) == opcode;
   const HloInstruction &sum = *root.operand(i);
   auto isParameter = [&](unsigned operand, unsigned number) {
     const HloInstruction &read = *sum.operand(operand);
     return read.opcode() == Opcode::Parameter && read.parameterNumber() == int64_t(number);
   };
   unsigned element = root.numOperands() + i;
-  return sum.opcode() == Opcode::Add &&
+  return sum.opcode() == opcode &&
          ((isParameter(0, i) && isParameter(1, element)) || (isParameter(1, i) && isParameter(0, element)));
 }
 

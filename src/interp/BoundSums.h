@@ -7,8 +7,8 @@ namespace hloc::interp {
 
 /// The opcode if the computation is one binary op on its two parameters, in either order.
 std::optional<Opcode> plainOp(const HloComputation &computation);
-/// Of a reducer of several operands: is result `i` the sum of accumulator i and element i, apart from all others?
-bool addsAlone(const HloComputation &reducer, unsigned i);
+/// Does the reducer make result `i` by this op of accumulator i and element i, apart from all others?
+bool combinesAlone(const HloComputation &reducer, unsigned i, Opcode opcode);
 
 /// `reduce` of one float or complex operand by `add`.
 BoundsPtr boundReduceSum(const BoundStep &step);

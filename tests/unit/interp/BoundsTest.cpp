@@ -246,6 +246,41 @@ TEST_CASE("infinite terms decide a sum in any order, unless finite ones overflow
   CHECK(open.isUndecided(0)); // 3e38 + 3e38 - inf
 }
 
+TEST_CASE("factors that vanish in some order leave an error as large as the others make it") {
+  std::string multiply =
+      "multiply { p = f32[] parameter(0)\n q = f32[] parameter(1)\n ROOT s = f32[] multiply(p, q) }\n"
+      "both { a = f32[] parameter(0)\n b = f32[] parameter(1)\n c = f32[] parameter(2)\n"
+      " d = f32[] parameter(3)\n s = f32[] add(a, c)\n t = f32[] multiply(b, d)\n"
+      " ROOT r = (f32[], f32[]) tuple(s, t) }\n"
+      "ENTRY e { x = f32[4] parameter(0)\n z = f32[] constant(1)\n ";
+  Program alone(multiply + "ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=multiply }");
+  Program beside(multiply + "t = (f32[], f32[]) reduce(x, x, z, z), dimensions={0}, to_apply=both\n"
+                            " ROOT r = f32[] get-tuple-element(t), index=1 }");
+  // The reference goes from left to right, and nothing it meets is subnormal.
+  const float x[] = {1.1e-21f, 1.1e19f, 1.2e19f, 1.3e-20f};
+  const float small = x[0] * x[3], large = x[1] * x[2], other = small * large;
+  REQUIRE(std::fabs(other - x[0] * x[1] * x[2] * x[3]) > 1e-6f * other);
+  AdmissibleArray r = alone.run({f32({x[0], x[1], x[2], x[3]})});
+  CHECK(admits(r, 0, other));
+  CHECK_FALSE(admits(r, 0, 1.01f * other));
+  AdmissibleArray second = beside.run({f32({x[0], x[1], x[2], x[3]})});
+  CHECK(admits(second, 0, other));
+  CHECK_FALSE(admits(second, 0, 1.01f * other));
+  // Without small ones there is one order too few for that.
+  AdmissibleArray exact = alone.run({f32({1.1e-3f, 1.1e9f, 1.2e9f, 1.3e-2f})});
+  CHECK_FALSE(admits(exact, 0, 1.1e-3f * 1.1e9f * 1.2e9f * 1.3e-2f * 1.00001f));
+}
+
+TEST_CASE("factors that overflow among themselves may not with small ones between them") {
+  Program p("multiply { p = f32[] parameter(0)\n q = f32[] parameter(1)\n ROOT s = f32[] multiply(p, q) }\n"
+            "ENTRY e { x = f32[3] parameter(0)\n z = f32[] constant(1)\n"
+            " ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=multiply }");
+  CHECK(p.run({f32({1e30f, 1e30f, 1e-30f})}).isUndecided(0));
+  AdmissibleArray infinite = p.run({f32({1e30f, 1e30f, 1})});
+  CHECK(admits(infinite, 0, infinity));
+  CHECK_FALSE(admits(infinite, 0, 3e38));
+}
+
 TEST_CASE(
     "factors that overflow in some order leave a product with 0 undecided, and so those that vanish with infinity") {
   Program p("multiply { p = f32[] parameter(0)\n q = f32[] parameter(1)\n ROOT s = f32[] multiply(p, q) }\n"
