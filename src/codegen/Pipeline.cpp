@@ -29,7 +29,9 @@ void listPasses(const PipelineOptions &options, AddPass add) {
   // Bounds checks leave the main part of a loop.
   runOnFunctions(createPeelLoops());
   // Loops over maps, predicated accesses and warp reductions become scf and shuffles.
-  runOnFunctions(createLowerXlaGpuToScf());
+  LowerXlaGpuToScfOptions loops;
+  loops.computeCapability = options.computeCapability;
+  runOnFunctions(createLowerXlaGpuToScf(loops));
 
   // --- memory: indices count elements in the order of their bytes
   // Tensors become rank 1, and the maps of their indices one map.

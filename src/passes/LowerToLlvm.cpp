@@ -99,6 +99,50 @@ struct LowerShuffle : ConvertOpToLLVMPattern<gpu::ShuffleOp> {
   }
 };
 
+/// Of a whole warp, which must come here together.
+struct LowerSubgroupReduce : ConvertOpToLLVMPattern<gpu::SubgroupReduceOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+  LogicalResult matchAndRewrite(gpu::SubgroupReduceOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value value = adaptor.getValue();
+    Value members = LLVM::ConstantOp::create(rewriter, loc, rewriter.getI32Type(), rewriter.getI32IntegerAttr(-1));
+    if (value.getType().isInteger(1)) {
+      auto kind = op.getOp() == gpu::AllReduceOperation::AND ? NVVM::VoteSyncKind::all : NVVM::VoteSyncKind::any;
+      rewriter.replaceOpWithNewOp<NVVM::VoteSyncOp>(op, value.getType(), members, value, kind);
+      return success();
+    }
+    std::optional<NVVM::ReduxKind> kind = kindOf(op.getOp());
+    if (!kind || !value.getType().isInteger(32))
+      return op.emitOpError("has no instruction");
+    rewriter.replaceOpWithNewOp<NVVM::ReduxOp>(op, value.getType(), value, *kind, members);
+    return success();
+  }
+
+  static std::optional<NVVM::ReduxKind> kindOf(gpu::AllReduceOperation operation) {
+    switch (operation) {
+    case gpu::AllReduceOperation::ADD:
+      return NVVM::ReduxKind::ADD;
+    case gpu::AllReduceOperation::AND:
+      return NVVM::ReduxKind::AND;
+    case gpu::AllReduceOperation::OR:
+      return NVVM::ReduxKind::OR;
+    case gpu::AllReduceOperation::XOR:
+      return NVVM::ReduxKind::XOR;
+    case gpu::AllReduceOperation::MAXSI:
+      return NVVM::ReduxKind::MAX;
+    case gpu::AllReduceOperation::MINSI:
+      return NVVM::ReduxKind::MIN;
+    case gpu::AllReduceOperation::MAXUI:
+      return NVVM::ReduxKind::UMAX;
+    case gpu::AllReduceOperation::MINUI:
+      return NVVM::ReduxKind::UMIN;
+    default:
+      return std::nullopt;
+    }
+  }
+};
+
 /// What only this project's passes read must not reach LLVM; the launch stays.
 void dropProtocolAttributes(LLVM::LLVMFuncOp function) {
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
@@ -122,7 +166,7 @@ struct LowerToLlvmPass : hloc::impl::LowerToLlvmBase<LowerToLlvmPass> {
     populateComplexToLLVMConversionPatterns(converter, patterns);
     ub::populateUBToLLVMConversionPatterns(converter, patterns);
     populateMathToLlvmPatterns(converter, patterns);
-    patterns.add<LowerThreadId, LowerBlockId, LowerBarrier, LowerShuffle>(converter);
+    patterns.add<LowerThreadId, LowerBlockId, LowerBarrier, LowerShuffle, LowerSubgroupReduce>(converter);
     LLVMConversionTarget target(getContext());
     target.addLegalDialect<LLVM::LLVMDialect, NVVM::NVVMDialect>();
     target.addLegalOp<ModuleOp>();

@@ -1,4 +1,5 @@
-// Loops over maps to scf, predicated accesses to scf.if, warp reductions to shuffles of 32-bit words.
+// Loops over maps to scf, predicated accesses to scf.if, warp reductions to one instruction, or shuffles of
+// 32-bit words.
 #include "passes/PassDetail.h"
 
 #include "hloc/dialect/AppliedMap.h"
@@ -8,6 +9,8 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include "llvm/ADT/TypeSwitch.h"
 
 #include <limits>
 
@@ -238,9 +241,78 @@ Value shuffleDown(OpBuilder &builder, Location loc, Value value, int64_t distanc
   return isa<FloatType>(type) ? arith::BitcastOp::create(builder, loc, type, value) : value;
 }
 
-void lowerShuffleReduce(ShuffleReduceOp op, IRRewriter &rewriter) {
+/// What `op` does to integers, as the hardware knows it.
+std::optional<gpu::AllReduceOperation> operationOf(Operation &op) {
+  return llvm::TypeSwitch<Operation *, std::optional<gpu::AllReduceOperation>>(&op)
+      .Case([](arith::AddIOp) { return gpu::AllReduceOperation::ADD; })
+      .Case([](arith::AndIOp) { return gpu::AllReduceOperation::AND; })
+      .Case([](arith::OrIOp) { return gpu::AllReduceOperation::OR; })
+      .Case([](arith::XOrIOp) { return gpu::AllReduceOperation::XOR; })
+      .Case([](arith::MaxSIOp) { return gpu::AllReduceOperation::MAXSI; })
+      .Case([](arith::MaxUIOp) { return gpu::AllReduceOperation::MAXUI; })
+      .Case([](arith::MinSIOp) { return gpu::AllReduceOperation::MINSI; })
+      .Case([](arith::MinUIOp) { return gpu::AllReduceOperation::MINUI; })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
+bool isBitwise(gpu::AllReduceOperation operation) {
+  return operation == gpu::AllReduceOperation::AND || operation == gpu::AllReduceOperation::OR ||
+         operation == gpu::AllReduceOperation::XOR;
+}
+
+/// How one instruction combines a value of all lanes: truth values by a vote, words by a reduction that sm_80 brought,
+/// and the bits of two words apart from each other.
+bool combinesWarp(gpu::AllReduceOperation operation, Type type, int64_t computeCapability) {
+  if (type.isInteger(1))
+    return operation == gpu::AllReduceOperation::AND || operation == gpu::AllReduceOperation::OR;
+  return computeCapability >= 80 && (type.isInteger(32) || (type.isInteger(64) && isBitwise(operation)));
+}
+
+/// The operations by which `combiner` makes each result of two values of it alone, if a warp has them all.
+std::optional<SmallVector<gpu::AllReduceOperation>> warpOperations(func::FuncOp combiner, int64_t computeCapability) {
+  if (!combiner || combiner.isExternal() || !combiner.getBody().hasOneBlock())
+    return std::nullopt;
+  Block &body = combiner.getBody().front();
+  SmallVector<gpu::AllReduceOperation> operations;
+  for (auto [i, result] : llvm::enumerate(body.getTerminator()->getOperands())) {
+    Operation *op = result.getDefiningOp();
+    Value first = body.getArgument(i), second = body.getArgument(i + combiner.getNumResults());
+    bool combines = op && op->getNumOperands() == 2 &&
+                    ((op->getOperand(0) == first && op->getOperand(1) == second) ||
+                     (op->getOperand(0) == second && op->getOperand(1) == first));
+    std::optional<gpu::AllReduceOperation> operation = combines ? operationOf(*op) : std::nullopt;
+    if (!operation || !combinesWarp(*operation, result.getType(), computeCapability))
+      return std::nullopt;
+    operations.push_back(*operation);
+  }
+  return operations;
+}
+
+Value combineWarp(OpBuilder &builder, Location loc, Value value, gpu::AllReduceOperation operation) {
+  auto reduce = [&](Value word) -> Value {
+    return gpu::SubgroupReduceOp::create(builder, loc, word, operation, /*uniform=*/true);
+  };
+  if (!value.getType().isInteger(64))
+    return reduce(value);
+  Type word = builder.getI32Type();
+  Value shift = arith::ConstantIntOp::create(builder, loc, value.getType(), 32);
+  Value low = reduce(arith::TruncIOp::create(builder, loc, word, value));
+  Value high = reduce(arith::TruncIOp::create(builder, loc, word, arith::ShRUIOp::create(builder, loc, value, shift)));
+  high = arith::ShLIOp::create(builder, loc, arith::ExtUIOp::create(builder, loc, value.getType(), high), shift);
+  return arith::OrIOp::create(builder, loc, arith::ExtUIOp::create(builder, loc, value.getType(), low), high);
+}
+
+void lowerShuffleReduce(ShuffleReduceOp op, int64_t computeCapability, IRRewriter &rewriter) {
+  constexpr int64_t halfOfWarp = 16;
   rewriter.setInsertionPoint(op);
   SmallVector<Value> values(op.getOperands());
+  auto combiner = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, op.getCombinerAttr());
+  if (auto operations = warpOperations(combiner, computeCapability); operations && op.getMaxDistance() == halfOfWarp) {
+    for (auto [value, operation] : llvm::zip_equal(values, *operations))
+      value = combineWarp(rewriter, op.getLoc(), value, operation);
+    rewriter.replaceOp(op, values);
+    return;
+  }
   for (int64_t distance = op.getMaxDistance(); distance >= 1; distance /= 2) {
     SmallVector<Value> arguments(values);
     for (Value value : values)
@@ -252,6 +324,7 @@ void lowerShuffleReduce(ShuffleReduceOp op, IRRewriter &rewriter) {
 }
 
 struct LowerXlaGpuToScfPass : hloc::impl::LowerXlaGpuToScfBase<LowerXlaGpuToScfPass> {
+  using Base::Base;
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
     getOperation().walk([&](Operation *op) { // inner loops first
@@ -262,7 +335,7 @@ struct LowerXlaGpuToScfPass : hloc::impl::LowerXlaGpuToScfBase<LowerXlaGpuToScfP
       else if (auto extract = dyn_cast<PredicatedExtractOp>(op))
         lowerPredicatedExtract(extract, rewriter);
       else if (auto reduce = dyn_cast<ShuffleReduceOp>(op))
-        lowerShuffleReduce(reduce, rewriter);
+        lowerShuffleReduce(reduce, computeCapability, rewriter);
     });
   }
 };

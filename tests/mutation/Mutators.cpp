@@ -86,7 +86,7 @@ std::string otherComparison(llvm::StringRef part) {
       .Default("");
 }
 
-/// Of an atomic operation, or of a reduction in memory.
+/// Of an atomic operation, or of a reduction in memory or of a warp.
 std::string otherUpdate(llvm::StringRef part) {
   return llvm::StringSwitch<std::string>(part)
       .Case("add", "max")
@@ -94,6 +94,8 @@ std::string otherUpdate(llvm::StringRef part) {
       .Case("min", "max")
       .Case("or", "and")
       .Case("and", "or")
+      .Case("all", "any")
+      .Case("any", "all")
       .Default("");
 }
 
@@ -120,7 +122,7 @@ llvm::StringSet<> dataRegisters(const ptx::Function &function) {
       const Instruction &i = statement.instruction;
       if (statement.kind != ptx::Statement::Kind::Instruction || i.operands.empty())
         continue;
-      bool reads = (isAccess(i) && !is(i, {"st"})) || is(i, {"shfl", "mma"});
+      bool reads = (isAccess(i) && !is(i, {"st"})) || is(i, {"shfl", "redux", "mma"});
       if (reads || llvm::any_of(llvm::ArrayRef(i.operands).drop_front(), isData))
         grown |= add(i.operands.front());
     }
@@ -271,6 +273,11 @@ private:
 
   void shuffles() {
     const Instruction &i = *original;
+    if (is(i, {"redux", "vote"}) && i.operands.size() == 3) {
+      for (size_t n = 1; n < i.parts.size(); ++n)
+        replacePart("change-update", n, otherUpdate(i.parts[n]));
+      change("change-members", [](Instruction &c) { c.operands[2].value &= 0x7fffffff; });
+    }
     if (!is(i, {"shfl"}) || i.operands.size() < 5)
       return;
     change("change-lane", [](Instruction &c) { ++c.operands[2].value; });

@@ -21,4 +21,18 @@ module attributes {xla_gpu.index_bits = 32 : i32} {
     llvm.store %v, %p : i32, !llvm.ptr
     return
   }
+
+  // CHECK-LABEL: llvm.func @warp(
+  func.func @warp(%w: i32, %t: i1) -> (i32, i32, i1, i1) {
+    // CHECK: %[[ALL:.*]] = llvm.mlir.constant(-1 : i32)
+    // CHECK: nvvm.redux.sync add %{{.*}}, %[[ALL]]
+    %sum = gpu.subgroup_reduce add %w uniform : (i32) -> i32
+    // CHECK: nvvm.redux.sync umin
+    %least = gpu.subgroup_reduce minui %w uniform : (i32) -> i32
+    // CHECK: nvvm.vote.sync all
+    %all = gpu.subgroup_reduce and %t uniform : (i1) -> i1
+    // CHECK: nvvm.vote.sync any
+    %any = gpu.subgroup_reduce or %t uniform : (i1) -> i1
+    return %sum, %least, %all, %any : i32, i32, i1, i1
+  }
 }

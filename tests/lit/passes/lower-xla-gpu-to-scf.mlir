@@ -1,4 +1,5 @@
 // RUN: hloc opt %s --hloc-lower-xla-gpu-to-scf --canonicalize --mlir-print-local-scope | FileCheck %s
+// RUN: hloc opt %s --hloc-lower-xla-gpu-to-scf=sm=75 --canonicalize --mlir-print-local-scope | FileCheck %s --check-prefix=SM75
 
 // The check on d0 alone is outside of both loops, the one with s0 between them; s1 of one value is no loop.
 #map = #xla_gpu.indexing_map<"(d0)[s0, s1, s2] -> (d0 * 4 + s0 + s1, s2), domain: d0 in [0, 31], s0 in [0, 3], s1 in [1, 1], s2 in [0, 7], d0 mod 4 in [0, 2], d0 * 4 + s0 in [0, 100]">
@@ -99,3 +100,64 @@ func.func @shuffle_others(%h: bf16, %d: f64, %c: complex<f32>, %q: f8E4M3FN) -> 
   return %r#0, %r#1, %r#2, %r#3 : bf16, f64, complex<f32>, f8E4M3FN
 }
 func.func private @all(bf16, f64, complex<f32>, f8E4M3FN, bf16, f64, complex<f32>, f8E4M3FN) -> (bf16, f64, complex<f32>, f8E4M3FN)
+
+// What one instruction makes of a warp's integers: words, truth values, and bits of two words apart from each other.
+// CHECK-LABEL: func @whole_warp(
+// SM75-LABEL: func @whole_warp(
+func.func @whole_warp(%x: i32, %y: i1, %z: i64) -> (i32, i1, i64) {
+  // CHECK-NOT: gpu.shuffle
+  // CHECK-DAG: gpu.subgroup_reduce maxsi %{{.*}} uniform : (i32) -> i32
+  // CHECK-DAG: gpu.subgroup_reduce and %{{.*}} uniform : (i1) -> i1
+  // CHECK-COUNT-2: gpu.subgroup_reduce xor %{{.*}} uniform : (i32) -> i32
+  // CHECK: return
+  // SM75-NOT: gpu.subgroup_reduce
+  // SM75-COUNT-20: gpu.shuffle down
+  // SM75: return
+  %r:3 = xla_gpu.shuffle_reduce(%x, %y, %z) to 16 combiner=@words : i32, i1, i64
+  return %r#0, %r#1, %r#2 : i32, i1, i64
+}
+func.func private @words(%a: i32, %b: i1, %c: i64, %d: i32, %e: i1, %f: i64) -> (i32, i1, i64) {
+  %x = arith.maxsi %d, %a : i32
+  %y = arith.andi %b, %e : i1
+  %z = arith.xori %c, %f : i64
+  return %x, %y, %z : i32, i1, i64
+}
+
+// A vote is older than sm_80.
+// CHECK-LABEL: func @vote(
+// CHECK: gpu.subgroup_reduce or %{{.*}} uniform : (i1) -> i1
+// SM75-LABEL: func @vote(
+// SM75: gpu.subgroup_reduce or %{{.*}} uniform : (i1) -> i1
+func.func @vote(%x: i1) -> i1 {
+  %r = xla_gpu.shuffle_reduce(%x) to 16 combiner=@any : i1
+  return %r : i1
+}
+func.func private @any(%a: i1, %b: i1) -> i1 {
+  %x = arith.ori %a, %b : i1
+  return %x : i1
+}
+
+// Half a warp, two results of one, sums of two words, floats, and what depends on another value go by shuffles.
+// CHECK-LABEL: func @by_shuffles(
+// CHECK-NOT: gpu.subgroup_reduce
+// CHECK: return
+func.func @by_shuffles(%x: i1, %y: i64, %z: f32, %a: i32, %b: i32) -> (i1, i64, f32, i32, i32) {
+  %0 = xla_gpu.shuffle_reduce(%x) to 8 combiner=@any : i1
+  %1 = xla_gpu.shuffle_reduce(%y) to 16 combiner=@long_sum : i64
+  %2 = xla_gpu.shuffle_reduce(%z) to 16 combiner=@float_sum : f32
+  %3:2 = xla_gpu.shuffle_reduce(%a, %b) to 16 combiner=@crossed : i32, i32
+  return %0, %1, %2, %3#0, %3#1 : i1, i64, f32, i32, i32
+}
+func.func private @long_sum(%a: i64, %b: i64) -> i64 {
+  %x = arith.addi %a, %b : i64
+  return %x : i64
+}
+func.func private @float_sum(%a: f32, %b: f32) -> f32 {
+  %x = arith.addf %a, %b : f32
+  return %x : f32
+}
+func.func private @crossed(%a: i32, %b: i32, %c: i32, %d: i32) -> (i32, i32) {
+  %x = arith.addi %a, %c : i32
+  %y = arith.addi %b, %c : i32
+  return %x, %y : i32, i32
+}
