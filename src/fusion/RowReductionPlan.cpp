@@ -5,6 +5,7 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace hloc {
 namespace {
@@ -28,6 +29,8 @@ constexpr int64_t maxOpsPerThread = 2048;
 /// if the fusion is so small that it is worth having its code several times.
 constexpr int64_t leastVectorsBetweenEdges = 32;
 constexpr int64_t maxInstructionsWithEdges = 24;
+/// What one thread reads of several short rows: elements, and bytes of the narrowest stream.
+constexpr int64_t mostElementsOfRows = 128, mostBytesOfRows = 256;
 
 int64_t powerOf2Ceil(int64_t x) { return int64_t(llvm::PowerOf2Ceil(uint64_t(std::max<int64_t>(x, 1)))); }
 
@@ -57,9 +60,13 @@ uint64_t sharedBytesOf(const ReductionFrame &frame, int64_t warps) {
   return bytes;
 }
 
+int64_t rowsPerThread(const RowReductionPlan &plan) {
+  return std::max<int64_t>(1, int64_t(plan.perThread) / plan.frame.numReduced());
+}
+
 LaunchGeometry launchOf(const RowReductionPlan &plan, const TargetInfo &target) {
   LaunchGeometry launch;
-  launch.block = {plan.threadsPerRow * plan.rowsPerBlock, 1, 1};
+  launch.block = {uint32_t(plan.threadsPerRow * plan.rowsPerBlock / rowsPerThread(plan)), 1, 1};
   int64_t rows = plan.frame.numResults();
   int64_t parts = plan.stage == ReductionStage::Partial ? plan.splits : 1;
   launch.grid = gridOf((rows + plan.rowsPerBlock - 1) / plan.rowsPerBlock * parts, target);
@@ -77,35 +84,39 @@ uint32_t rowsPerBlock(int64_t rows, int64_t threadsPerRow, const TargetInfo &tar
   return uint32_t(count);
 }
 
-} // namespace
-
-FollowingKernel combinePartialResults(const ReductionFrame &frame, int64_t splits, const TargetInfo &target) {
-  RowReductionPlan plan;
-  plan.frame = frame;
-  plan.stage = ReductionStage::Combine;
-  plan.splits = splits;
-  plan.perSplit = 1;
-  plan.threadsPerRow =
-      uint32_t(std::min(powerOf2Ceil((splits + vectorsPerThread - 1) / vectorsPerThread), threadsPerBlock));
-  plan.rowsPerBlock = rowsPerBlock(frame.numResults(), plan.threadsPerRow, target);
-  LaunchGeometry launch = launchOf(plan, target);
-  return {std::move(plan), launch};
+/// Elements of a thread that takes whole rows: short ones that are whole vectors together, or one of a few accesses
+/// that several threads could not share by whole sectors. 0 where rows are too long for that. Of several, each
+/// multiprocessor has a warp at least.
+int64_t elementsOfWholeRows(const ReductionFrame &frame, StreamWidths streams, int64_t instructions,
+                            const TargetInfo &target) {
+  int64_t length = frame.numReduced(), rows = frame.numResults(), bits = streams.narrowest;
+  if (frame.dims.back() != length)
+    return 0;
+  for (int64_t perAccess = streams.elements(target);; perAccess /= 2) {
+    int64_t elements = std::lcm(length, perAccess), rowsPerThread = elements / length;
+    bool fits = elements <= mostElementsOfRows && elements * bits <= mostBytesOfRows * 8 &&
+                elements * instructions <= maxOpsPerThread;
+    if (rowsPerThread == 1) {
+      bool sharesSectors = length * bits % (sectorBytes * 8) != 0;
+      return fits && sharesSectors && length / perAccess <= mostVectors ? elements : 0;
+    }
+    if (fits && rows / rowsPerThread >= int64_t(target.multiprocessors * target.warpSize))
+      return elements;
+  }
 }
 
-template <>
-HeroMatch<RowReductionPlan> matchHero<RowReductionPlan>(const FusionGraph &graph, const FusionAliasing &,
-                                                        const TargetInfo &target) {
-  std::variant<ReductionFrame, Rejection> match = matchReductions(graph);
-  if (auto *why = std::get_if<Rejection>(&match))
-    return std::move(*why);
-  RowReductionPlan plan;
-  plan.frame = std::move(std::get<ReductionFrame>(match));
-  const ReductionFrame &frame = plan.frame;
-  if (!frame.minorIsReduced)
-    return Rejection{"the minor dimension is kept"};
+void takeWholeRows(RowReductionPlan &plan, int64_t elements, const TargetInfo &target) {
+  plan.perThread = unsigned(elements);
+  plan.perSplit = 1;
+  plan.threadsPerRow = 1;
+  int64_t rows = rowsPerThread(plan);
+  plan.rowsPerBlock = uint32_t(rows) * rowsPerBlock(plan.frame.numResults() / rows, 1, target);
+}
 
-  StreamWidths streams = streamsOf(graph, frame);
-  int64_t minor = frame.dims.back(), rows = frame.numResults(), instructions = int64_t(graph.instructions().size());
+/// Threads that share a row, or parts of it.
+void shareRows(RowReductionPlan &plan, StreamWidths streams, int64_t instructions, const TargetInfo &target) {
+  const ReductionFrame &frame = plan.frame;
+  int64_t minor = frame.dims.back(), rows = frame.numResults();
   int64_t perThread = streams.elements(target);
   while (perThread > 1 && perThread * instructions > maxOpsPerThread)
     perThread /= 2;
@@ -138,11 +149,48 @@ HeroMatch<RowReductionPlan> matchHero<RowReductionPlan>(const FusionGraph &graph
   int64_t blocks = (rows + plan.rowsPerBlock - 1) / plan.rowsPerBlock;
   int64_t wanted = 8 * int64_t(target.multiprocessors) / std::max<int64_t>(blocks, 1);
   int64_t parts = std::min(wanted, rowBytes / leastPartBytes);
-  OtherSteps others;
   if (blocks < 2 * int64_t(target.multiprocessors) && parts >= leastParts) {
     plan.stage = ReductionStage::Partial;
     plan.perSplit = ((groups + parts - 1) / parts + threads - 1) / threads * threads;
     plan.splits = (groups + plan.perSplit - 1) / plan.perSplit;
+  }
+}
+
+} // namespace
+
+FollowingKernel combinePartialResults(const ReductionFrame &frame, int64_t splits, const TargetInfo &target) {
+  RowReductionPlan plan;
+  plan.frame = frame;
+  plan.stage = ReductionStage::Combine;
+  plan.splits = splits;
+  plan.perSplit = 1;
+  plan.threadsPerRow =
+      uint32_t(std::min(powerOf2Ceil((splits + vectorsPerThread - 1) / vectorsPerThread), threadsPerBlock));
+  plan.rowsPerBlock = rowsPerBlock(frame.numResults(), plan.threadsPerRow, target);
+  LaunchGeometry launch = launchOf(plan, target);
+  return {std::move(plan), launch};
+}
+
+template <>
+HeroMatch<RowReductionPlan> matchHero<RowReductionPlan>(const FusionGraph &graph, const FusionAliasing &,
+                                                        const TargetInfo &target) {
+  std::variant<ReductionFrame, Rejection> match = matchReductions(graph);
+  if (auto *why = std::get_if<Rejection>(&match))
+    return std::move(*why);
+  RowReductionPlan plan;
+  plan.frame = std::move(std::get<ReductionFrame>(match));
+  const ReductionFrame &frame = plan.frame;
+  if (!frame.minorIsReduced)
+    return Rejection{"the minor dimension is kept"};
+
+  StreamWidths streams = streamsOf(graph, frame);
+  OtherSteps others;
+  int64_t instructions = int64_t(graph.instructions().size());
+  if (int64_t elements = elementsOfWholeRows(frame, streams, instructions, target); elements > 0)
+    takeWholeRows(plan, elements, target);
+  else
+    shareRows(plan, streams, instructions, target);
+  if (plan.stage == ReductionStage::Partial) {
     others.scratch = partialResults(frame, plan.splits);
     others.following.push_back(combinePartialResults(frame, plan.splits, target));
   }
@@ -175,6 +223,8 @@ std::string RowReductionPlan::toString() const {
                                     rowsPerBlock, rowsPerBlock == 1 ? "" : "s");
   if (stage == ReductionStage::Combine)
     return fmt::format("rows: {} parts of each of {}; {}", splits, frame.toString(), threads);
+  if (rowsPerThread(*this) > 1)
+    threads = fmt::format("{} rows of each thread, {} a block", rowsPerThread(*this), rowsPerBlock);
   std::string result =
       fmt::format("rows: {}; {} per thread{}, {}", frame.toString(), perThread, hasEdges ? " and edges" : "", threads);
   if (splits > 1)

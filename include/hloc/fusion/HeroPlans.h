@@ -307,7 +307,7 @@ struct RowReductionPlan {
   int64_t perSplit = 0;   ///< groups of `perThread` elements in a part; the last may have fewer
   unsigned perThread = 1; ///< neighbouring elements that a thread reads at once, aligned to as many
   /// Rows begin and end between groups: what they have before their first and after their last is read one by one. Else
-  /// `perThread` divides the minor dimension.
+  /// `perThread` divides the minor dimension, or is the elements of one or several whole rows, which are one thread's.
   bool hasEdges = false;
   uint32_t threadsPerRow = 32; ///< a power of two
   uint32_t rowsPerBlock = 1;   ///< a power of two

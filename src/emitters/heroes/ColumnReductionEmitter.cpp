@@ -323,11 +323,12 @@ private:
     forEachItem(1, [&](const Item &item) {
       SmallVector<AffineExpr> parts = delinearize(item.number, {tiling.slicesPerBlock, tiling.blockColumns()}, context);
       AffineExpr column = tiling.rowsPerRun == 1 ? firstColumn + parts[1] : parts[1];
-      store(firstSlice + parts[0], column, item, [&] { return combineRows(item, tiles, rows, 1, position); });
+      store(firstSlice + parts[0], column, item,
+            [&](ValueRange) { return combineRows(item, tiles, rows, 1, position); });
     });
   }
 
-  void store(AffineExpr ofSlice, AffineExpr column, const Item &item, llvm::function_ref<Values()> values) {
+  void store(AffineExpr ofSlice, AffineExpr column, const Item &item, llvm::function_ref<Values(ValueRange)> values) {
     SmallVector<AffineExpr, 2> at = {ofSlice * tiling.columns + column};
     if (plan.stage == ReductionStage::Partial) {
       // Rows that are one here are parts of their own.
@@ -346,7 +347,7 @@ private:
   void storeColumns(ArrayRef<Values> columns) {
     const Item own = {kernel.thread(), tiling.threads()};
     for (auto [i, values] : llvm::enumerate(columns))
-      store(slice, firstColumn + lane * perThread() + int64_t(i), own, [&] { return values; });
+      store(slice, firstColumn + lane * perThread() + int64_t(i), own, [&](ValueRange) { return values; });
   }
 
   const ColumnReductionPlan &plan;

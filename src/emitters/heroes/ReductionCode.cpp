@@ -33,15 +33,15 @@ public:
       vectors.push_back(arith::ConstantOp::create(b, cast<TypedAttr>(b.getZeroAttr(vectorType))));
   }
 
-  void insert(Value value, Value lane, ValueRange vectors, unsigned &next, SmallVector<Value> &inserted) const {
+  void insert(Value value, OpFoldResult lane, ValueRange vectors, unsigned &next, SmallVector<Value> &inserted) const {
     SmallVector<Value, 2> parts = {value};
     if (isa<ComplexType>(value.getType()))
       parts = {b.real(value), b.imag(value)};
     for (Value part : parts)
-      inserted.push_back(vector::InsertOp::create(b, part, vectors[next++], OpFoldResult(lane)));
+      inserted.push_back(vector::InsertOp::create(b, part, vectors[next++], lane));
   }
 
-  Value extract(Type type, int64_t lane, ValueRange vectors, unsigned &next) const {
+  Value extract(Type type, OpFoldResult lane, ValueRange vectors, unsigned &next) const {
     auto part = [&]() -> Value { return vector::ExtractOp::create(b, vectors[next++], lane); };
     if (!isa<ComplexType>(type))
       return part();
@@ -226,7 +226,7 @@ SmallVector<ReductionCode::Values> ReductionCode::elements(const IndexingMap &ma
   for (int64_t lane = 0; lane < count; ++lane) {
     unsigned vector = 0;
     for (auto [type, accumulator] : llvm::zip_equal(types, frame.accumulators))
-      points[lane].push_back(toCarried(collected.extract(type, lane, results, vector), accumulator));
+      points[lane].push_back(toCarried(collected.extract(type, b.getIndexAttr(lane), results, vector), accumulator));
   }
   return points;
 }
@@ -442,7 +442,29 @@ ReductionCode::Values ReductionCode::results(ValueRange values) {
   return stored;
 }
 
-void ReductionCode::store(const IndexingMap &where, llvm::function_ref<Values()> values) {
+void ReductionCode::storeLists(const IndexingMap &where, ArrayRef<Values> lists) {
+  CollectedElements collected(b, int64_t(lists.size()));
+  SmallVector<Value> vectors;
+  for (const Accumulator &accumulator : frame.accumulators)
+    collected.addEmpty(carriedType(accumulator), vectors);
+  for (auto [i, list] : llvm::enumerate(lists)) {
+    unsigned vector = 0;
+    SmallVector<Value> next;
+    for (Value value : list)
+      collected.insert(value, b.getIndexAttr(int64_t(i)), vectors, vector, next);
+    vectors = std::move(next);
+  }
+  store(where, [&](ValueRange variables) {
+    Values values;
+    unsigned vector = 0;
+    OpFoldResult number = variables.empty() ? OpFoldResult(b.getIndexAttr(0)) : OpFoldResult(variables.front());
+    for (const Accumulator &accumulator : frame.accumulators)
+      values.push_back(collected.extract(carriedType(accumulator), number, vectors, vector));
+    return values;
+  });
+}
+
+void ReductionCode::store(const IndexingMap &where, llvm::function_ref<Values(ValueRange)> values) {
   SmallVector<AffineExpr> indices(where.affine().getResults());
   SmallVector<Value> carried;
   bool isPartial = stage == ReductionStage::Partial;
@@ -460,10 +482,10 @@ void ReductionCode::store(const IndexingMap &where, llvm::function_ref<Values()>
   IndexingMap map(AffineMap::get(where.dims().size(), where.ranges().size(), indices, context), where.dims(),
                   where.ranges(), {}, where.constraints());
   map.simplify();
-  SmallVector<Value> stored = kernel.loop(map, carried, [&](ValueRange, ValueRange at, ValueRange state) {
+  SmallVector<Value> stored = kernel.loop(map, carried, [&](ValueRange variables, ValueRange at, ValueRange state) {
     if (isPartial)
-      return insert(values(), state, at);
-    ValueRange outputs = kernel.call(outputFunction, at.take_front(space.rank()), results(values()));
+      return insert(values(variables), state, at);
+    ValueRange outputs = kernel.call(outputFunction, at.take_front(space.rank()), results(values(variables)));
     at = at.drop_front(space.rank());
     Values next;
     for (auto [i, output] : llvm::enumerate(outputs)) {

@@ -60,8 +60,11 @@ public:
 
   /// Stores outputs, or partial results at [part][result], at the points of a map from the launch space that gives the
   /// number of the result, and, for partial results, of the part before it. Points are this thread's own; `values` is
-  /// called once a point.
-  void store(const IndexingMap &where, llvm::function_ref<Values()> values);
+  /// called once, with the map's loop variables.
+  void store(const IndexingMap &where, llvm::function_ref<Values(mlir::ValueRange variables)> values);
+  /// Stores the lists one after the other at the points of a map whose loop variable is the number of the
+  /// list; it has none for one list.
+  void storeLists(const IndexingMap &where, llvm::ArrayRef<Values> lists);
 
 private:
   FunctionRequest elementRequest() const;

@@ -23,6 +23,10 @@ public:
   llvm::LogicalResult emit() {
     if (failed(code.emitFunctions()))
       return failure();
+    if (plan.stage == ReductionStage::Whole && int64_t(plan.perThread) % frame.numReduced() == 0) {
+      takeWholeRows();
+      return code.succeeded();
+    }
     Values values = plan.stage == ReductionStage::Combine ? accumulateParts() : accumulate();
     int64_t lanes = std::min<int64_t>(plan.threadsPerRow, lanesPerWarp);
     if (lanes > 1)
@@ -30,7 +34,7 @@ public:
     if (plan.threadsPerRow > lanesPerWarp)
       acrossWarps(values);
     else
-      storeRows(plan.threadsPerRow, [&] { return values; });
+      storeRows(plan.threadsPerRow, [&](ValueRange) { return values; });
     return code.succeeded();
   }
 
@@ -193,6 +197,74 @@ private:
     return map;
   }
 
+  // --- whole rows of one thread
+
+  int64_t rowsPerThread() const { return int64_t(plan.perThread) / frame.numReduced(); }
+
+  /// All threads but the last have equally many.
+  void takeWholeRows() {
+    int64_t each = rowsPerThread(), whole = frame.numResults() / each, left = frame.numResults() % each;
+    if (whole > 0)
+      takeWholeRows(each, {0, whole - 1});
+    if (left > 0)
+      takeWholeRows(left, {whole, whole});
+  }
+
+  /// The threads of these numbers read that many rows in vectors, and store their results side by side.
+  void takeWholeRows(int64_t count, Interval threads) {
+    AffineExpr number = kernel.block() * int64_t(kernel.launch().block.x) + kernel.thread();
+    IndexingMap own = kernel.mapOf({}, {});
+    own.addConstraint(number, threads);
+    own.simplify();
+    auto stored = kernel.loop(own, kernel.outputs(), [&](ValueRange, ValueRange, ValueRange outputs) {
+      kernel.outputs().assign(outputs.begin(), outputs.end());
+      AffineExpr first = number * rowsPerThread();
+      IndexingMap where =
+          count == 1 ? kernel.mapOf({first}, {}) : kernel.mapOf({first + getAffineSymbolExpr(0, context)}, {count});
+      where.addConstraint(number, threads);
+      code.storeLists(where, reduceRows(number, count));
+      return SmallVector<Value>(ValueRange(kernel.outputs()));
+    });
+    kernel.outputs().assign(stored.begin(), stored.end());
+  }
+
+  /// What the first `count` rows of the thread with this number come to.
+  SmallVector<Values> reduceRows(AffineExpr number, int64_t count) {
+    int64_t perAccess = int64_t(plan.perThread) & -int64_t(plan.perThread), length = frame.numReduced();
+    Values sides = code.sideOutputs();
+    SmallVector<Values> rows;
+    for (int64_t first = 0; first < count * length; first += perAccess) {
+      int64_t size = std::min(perAccess, count * length - first);
+      for (auto [i, element] : llvm::enumerate(code.elements(elementsOf(number, first, size), kernel.ids(), sides))) {
+        if ((first + int64_t(i)) % length == 0)
+          rows.push_back(element);
+        else
+          rows.back() = code.apply(rows.back(), element);
+      }
+    }
+    code.setSideOutputs(sides);
+    return rows;
+  }
+
+  /// From the launch space to `count` elements of the thread with this number.
+  IndexingMap elementsOf(AffineExpr number, int64_t first, int64_t count) const {
+    AffineExpr element = number * int64_t(plan.perThread) + first;
+    SmallVector<IndexingVariable, 1> ranges;
+    if (count > 1) {
+      element = element + getAffineSymbolExpr(0, context);
+      ranges.push_back({Interval{0, count - 1}, {}});
+    }
+    int64_t length = frame.numReduced();
+    SmallVector<AffineExpr> indices =
+        code.elementIndices(code.mergedIndices(element.floorDiv(length), element % length));
+    IndexingMap map(AffineMap::get(kernel.idVariables().size(), ranges.size(), indices, context), kernel.idVariables(),
+                    ranges, {});
+    map.simplify();
+    return map;
+  }
+
+  // --- what all rows need
+
   /// The number of the thread's row; the last for threads without one.
   Value anyRow() {
     Value number = applyMap(b, kernel.mapOf({row(plan.threadsPerRow)}, {}), kernel.ids()).front();
@@ -236,7 +308,7 @@ private:
     Values written = kernel.loop(
         write, shared, [&](ValueRange, ValueRange at, ValueRange state) { return code.insert(values, state, at); });
     auto sync = xla_gpu::SyncThreadsOp::create(b, TypeRange(ValueRange(written)), written);
-    storeRows(1, [&] {
+    storeRows(1, [&](ValueRange) {
       SmallVector<Values> ofWarps;
       for (int64_t warp = 0; warp < warpsPerRow; ++warp) {
         AffineExpr at = kernel.thread() * warpsPerRow + warp;
@@ -247,7 +319,7 @@ private:
   }
 
   /// The first of each `threads` neighbouring threads stores what a row comes to.
-  void storeRows(int64_t threads, llvm::function_ref<Values()> values) {
+  void storeRows(int64_t threads, llvm::function_ref<Values(ValueRange)> values) {
     SmallVector<AffineExpr, 2> at = {row(threads)};
     if (plan.stage == ReductionStage::Partial)
       at = {part(), row(threads)};

@@ -75,13 +75,33 @@ TEST_CASE("threads of a row by its length") {
                                                          "a row, 2 rows a block; grid 1024, block 256, shared 32");
   CHECK(rowPlan(ElementType::S8, {4096, 4096}, {1}) ==
         "rows: [4096,4096] over 1; roots 0; 16 per thread, 32 threads a row, 8 rows a block; grid 512, block 256");
-  CHECK(rowPlan(ElementType::F32, {65536, 3}, {1}) ==
-        "rows: [65536,3] over 1; roots 0; 1 per thread, 4 threads a row, 64 rows a block; grid 1024, block 256");
+  CHECK(rowPlan(ElementType::F32, {65536, 33}, {1}) ==
+        "rows: [65536,33] over 1; roots 0; 1 per thread, 32 threads a row, 8 rows a block; grid 8192, block 256");
   CHECK(rowPlan(ElementType::F32, {1000, 4097}, {1}) ==
         "rows: [1000,4097] over 1; roots 0; 4 per thread and edges, 128 threads a row, 2 rows a block; grid 500, block "
         "256, shared 32");
   CHECK(rowPlan(ElementType::F32, {100, 128}, {1}) ==
         "rows: [100,128] over 1; roots 0; 4 per thread, 8 threads a row, 4 rows a block; grid 25, block 32");
+}
+
+TEST_CASE("several short rows are one thread's where they are vectors together") {
+  CHECK(rowPlan(ElementType::F32, {1048576, 3}, {1}) ==
+        "rows: [1048576,3] over 1; roots 0; 12 per thread, 4 rows of each thread, 1024 a block; grid 1024, block 256");
+  CHECK(rowPlan(ElementType::F32, {1048577, 2}, {1}) ==
+        "rows: [1048577,2] over 1; roots 0; 4 per thread, 2 rows of each thread, 512 a block; grid 2049, block 256");
+  CHECK(rowPlan(ElementType::BF16, {262144, 7}, {1}) ==
+        "rows: [262144,7] over 1; roots 0; 56 per thread, 8 rows of each thread, 512 a block; grid 512, block 64");
+  CHECK(rowPlan(ElementType::F32, {262144, 31}, {1}) ==
+        "rows: [262144,31] over 1; roots 0; 62 per thread, 2 rows of each thread, 512 a block; grid 512, block 256");
+  CHECK(rowPlan(ElementType::S8, {1000003, 9}, {1}) ==
+        "rows: [1000003,9] over 1; roots 0; 72 per thread, 8 rows of each thread, 2048 a block; grid 489, block 256");
+  // Fewer rows a thread where they are few, one where it is vectors by itself.
+  CHECK(rowPlan(ElementType::BF16, {30000, 7}, {1}) ==
+        "rows: [30000,7] over 1; roots 0; 28 per thread, 4 rows of each thread, 128 a block; grid 235, block 32");
+  CHECK(rowPlan(ElementType::F32, {6554, 3}, {1}) ==
+        "rows: [6554,3] over 1; roots 0; 3 per thread, 1 thread a row, 32 rows a block; grid 205, block 32");
+  CHECK(rowPlan(ElementType::F32, {262144, 12}, {1}) ==
+        "rows: [262144,12] over 1; roots 0; 12 per thread, 1 thread a row, 256 rows a block; grid 1024, block 256");
 }
 
 TEST_CASE("long rows are made in parts where rows are few") {
