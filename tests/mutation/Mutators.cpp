@@ -276,7 +276,11 @@ private:
     if (is(i, {"redux", "vote"}) && i.operands.size() == 3) {
       for (size_t n = 1; n < i.parts.size(); ++n)
         replacePart("change-update", n, otherUpdate(i.parts[n]));
-      change("change-members", [](Instruction &c) { c.operands[2].value &= 0x7fffffff; });
+      change("change-members", [](Instruction &c) {
+        c.operands[2] = Operand(); // it may have been in a register
+        c.operands[2].kind = Operand::Kind::Integer;
+        c.operands[2].value = 0x7fffffff;
+      });
     }
     if (!is(i, {"shfl"}) || i.operands.size() < 5)
       return;
