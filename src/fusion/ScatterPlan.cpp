@@ -5,6 +5,7 @@
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
@@ -42,10 +43,22 @@ bool returnsUpdate(const HloComputation &reducer, unsigned result) {
   return root->opcode() == Opcode::Parameter && root->parameterNumber() == reducer.numParameters() / 2 + result;
 }
 
-bool isPlainSum(const HloComputation &reducer) {
+/// The operation if the reducer is one on its two parameters.
+std::optional<Opcode> plainOperation(const HloComputation &reducer) {
   const HloInstruction &root = *reducer.root();
-  return root.opcode() == Opcode::Add && root.operand(0)->opcode() == Opcode::Parameter &&
-         root.operand(1)->opcode() == Opcode::Parameter && root.operand(0) != root.operand(1);
+  bool isPlain = root.numOperands() == 2 && root.operand(0)->opcode() == Opcode::Parameter &&
+                 root.operand(1)->opcode() == Opcode::Parameter && root.operand(0) != root.operand(1);
+  return isPlain ? std::optional(root.opcode()) : std::nullopt;
+}
+
+bool isPlainSum(const HloComputation &reducer) { return plainOperation(reducer) == Opcode::Add; }
+
+/// May updates of one place be combined with each other before what is there?
+bool isAssociative(const HloComputation &reducer) {
+  constexpr Opcode associative[] = {Opcode::Add, Opcode::Multiply, Opcode::Maximum, Opcode::Minimum,
+                                    Opcode::And, Opcode::Or,       Opcode::Xor};
+  std::optional<Opcode> operation = plainOperation(reducer);
+  return operation && llvm::is_contained(associative, *operation);
 }
 
 /// Do no two updates have the same place? A promise speaks of where windows begin: larger ones may still overlap, and
@@ -171,6 +184,45 @@ void chooseVectors(ScatterPlan &plan, const GatherDims &dims, const TargetInfo &
   plan.oneWindow |= count == 1;
 }
 
+/// How many windows a thread takes, where neighbouring ones are promised to have the same place often.
+void chooseRuns(ScatterPlan &plan, const GatherDims &dims, const TargetInfo &target) {
+  constexpr unsigned mostRuns = 8, mostStreams = 4;
+  const HloInstruction &hero = *plan.hero;
+  const HloComputation &reducer = *hero.computation(AttributeKey::ToApply);
+  if (plan.access != Access::Atomic || !hero.flag(AttributeKey::IndicesAreSorted) ||
+      (!isAssociative(reducer) && !returnsUpdate(reducer, 0)))
+    return;
+  double windows = 1, places = 1;
+  for (int64_t dim : dims.batch) {
+    if (llvm::is_contained(dims.batchOfOperand, dim))
+      continue;
+    windows *= double(plan.space.dim(dim));
+    if (plan.space.dim(dim) != 1)
+      plan.alongWindows = dim;
+  }
+  for (unsigned dim = 0; dim < dims.component.size(); ++dim)
+    if (dims.component[dim] >= 0)
+      places *= double(hero.resultShape().dim(dim) - dims.windowSize(dim, plan.space.dims()) + 1);
+  // With fewer windows, not one in eight has the place of the one before.
+  if (plan.alongWindows < 0 || windows * 4 < places)
+    return;
+  int64_t length = plan.space.dim(plan.alongWindows), elements = plan.space.numElements();
+  // What is read as a stream stays vectors; the last group of others may be smaller.
+  bool streams = !plan.oneWindow || windowsAreStreams(plan, dims);
+  ElementType type = hero.resultShape().elementType();
+  bool divides = streams || isComplex(type) || deviceBits(type) < 16;
+  unsigned perThread = plan.oneWindow ? plan.perThread : 1, runs = streams ? mostStreams : mostRuns;
+  // Each has as many reads under way as there are runs.
+  int64_t twoWarpsEach = 2 * int64_t(target.multiprocessors) * target.warpSize;
+  while (runs > 1 && ((divides && length % runs != 0) || elements / perThread / runs < twoWarpsEach))
+    runs /= 2;
+  if (runs == 1)
+    return;
+  plan.runs = runs;
+  plan.perThread = perThread;
+  plan.oneWindow = true;
+}
+
 /// Does anybody but the scatter's operands read the parameter?
 bool isReadElsewhere(const FusionGraph &graph, const HloInstruction &hero, unsigned parameter) {
   std::vector<bool> named(graph.computation().instructions().size(), false);
@@ -292,7 +344,8 @@ HeroMatch<ScatterPlan> matchHero<ScatterPlan>(const FusionGraph &graph, const Fu
     taken.push_back(*output.parameter);
   }
   chooseVectors(plan, dims, target);
-  int64_t threads = plan.space.numElements() / plan.perThread;
+  chooseRuns(plan, dims, target);
+  int64_t threads = plan.groups().numElements() / plan.perThread;
   OtherSteps others = stepsAround(plan);
   return {std::move(plan), launchOf(threads, target), std::move(others)};
 }
@@ -339,6 +392,14 @@ template <> KernelTraffic trafficOf<ScatterPlan>(const ScatterPlan &plan, const 
   return traffic;
 }
 
+Shape ScatterPlan::groups() const {
+  if (runs == 1)
+    return space;
+  llvm::SmallVector<int64_t> sizes(space.dims());
+  sizes[size_t(alongWindows)] = llvm::divideCeil(sizes[size_t(alongWindows)], int64_t(runs));
+  return Shape::array(space.elementType(), sizes, space.layout());
+}
+
 std::string ScatterPlan::toString() const {
   std::string result;
   llvm::raw_string_ostream os(result);
@@ -348,6 +409,8 @@ std::string ScatterPlan::toString() const {
   os << ", " << space.numElements() << " updates, " << accesses[unsigned(access)] << ", " << perThread << " per thread";
   if (!oneWindow)
     os << " of as many windows";
+  if (runs > 1)
+    os << " and window of " << runs << " together where their place is one";
   return result;
 }
 

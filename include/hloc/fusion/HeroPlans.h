@@ -150,7 +150,7 @@ std::optional<int64_t> knownStart(const HloInstruction &hero, unsigned dim);
 /// a copy of it, a fill, or by another kernel.
 ///
 ///   scatter(f32[8192,256] parameter, s32[4096,1], f32[4096,1,256]): 4 neighbours of one window for each of 262144
-///   threads
+///   threads; if the indices are sorted, 4 neighbours of each of 8 windows for each of 32768
 struct ScatterPlan {
   /// How an update meets what is there.
   enum class Access {
@@ -170,8 +170,14 @@ struct ScatterPlan {
   /// Consecutive elements of one thread; a divisor of their number.
   unsigned perThread = 1;
   bool oneWindow = true; ///< they are neighbours of one window, and neighbours in the outputs
+  /// Windows that a thread takes one after another along dimension `alongWindows` of the updates, the same elements of
+  /// each. While their place is the same, they are combined in registers.
+  unsigned runs = 1;
+  int64_t alongWindows = -1;
   Access access = Access::Atomic;
 
+  /// The updates with as many windows as there are runs: its memory order is that of the threads.
+  Shape groups() const;
   std::string toString() const;
 };
 

@@ -25,8 +25,9 @@ struct Start {
 class ScatterEmitter {
 public:
   ScatterEmitter(const ScatterPlan &plan, KernelBuilder &kernel)
-      : plan(plan), kernel(kernel), b(kernel.code()), context(kernel.context()), dims(scatterDims(*plan.hero)),
-        numOutputs(unsigned(plan.outputs.size())), indexType(plan.hero->operand(numOutputs)->shape().elementType()) {
+      : plan(plan), kernel(kernel), b(kernel.code()), context(kernel.context()), groups(plan.groups()),
+        dims(scatterDims(*plan.hero)), numOutputs(unsigned(plan.outputs.size())),
+        indexType(plan.hero->operand(numOutputs)->shape().elementType()) {
     ArrayRef<int64_t> sizes = plan.space.dims();
     for (unsigned dim = 0; dim < dims.component.size(); ++dim)
       if (dims.component[dim] >= 0)
@@ -47,7 +48,7 @@ public:
     SmallVector<Value> arrays;
     for (const ScatterPlan::Output &output : plan.outputs)
       arrays.push_back(kernel.outputs()[output.root]);
-    arrays = plan.oneWindow ? emitNeighbours(arrays) : emitWindows(arrays);
+    arrays = plan.runs > 1 ? emitRuns(arrays) : plan.oneWindow ? emitNeighbours(arrays) : emitWindows(arrays);
     for (auto [array, output] : llvm::zip_equal(arrays, plan.outputs))
       kernel.outputs()[output.root] = array;
     return success(good);
@@ -84,48 +85,201 @@ private:
 
   /// A thread's elements are neighbours of one window.
   SmallVector<Value> emitNeighbours(ValueRange arrays) {
-    AffineExpr first = kernel.firstPosition(plan.perThread);
-    IndexingMap threads = kernel.mapOf(memoryOrderIndices(plan.space, first), {});
-    threads.addConstraint(first, Interval{0, plan.space.numElements() - plan.perThread});
-    threads.simplify();
-    return kernel.loop(threads, arrays, [&](ValueRange, ValueRange at, ValueRange carried) {
+    return kernel.loop(threads(), arrays, [&](ValueRange, ValueRange at, ValueRange carried) {
       SmallVector<Value> begins = emitStarts(at);
       if (plan.perThread == 1) {
         SmallVector<Value> updates(kernel.call(functions.front(), at));
         return ifInside(begins, carried,
                         [&](ValueRange window) { return emitElement(at, window, updates, carried, carried); });
       }
-      SmallVector<Value> vectors = loadUpdates();
-      return ifInside(begins, carried, [&](ValueRange window) {
-        return kernel.loop(neighbours(), carried, [&](ValueRange number, ValueRange own, ValueRange inner) {
-          SmallVector<Value> updates;
-          for (Value vector : vectors)
-            updates.push_back(vector::ExtractOp::create(b, vector, OpFoldResult(number.front())));
-          return emitElement(own, window, updates, carried, inner);
-        });
-      });
+      SmallVector<Value> vectors = loadVectors(functions.front(), neighbours(0));
+      return ifInside(begins, carried, [&](ValueRange window) { return emitVectors(window, vectors, carried); });
     });
   }
 
-  /// The indices of the elements of a thread that has some.
-  IndexingMap neighbours() const {
-    AffineExpr position = kernel.firstPosition(plan.perThread) + getAffineSymbolExpr(0, context);
-    IndexingMap map = kernel.mapOf(memoryOrderIndices(plan.space, position), {int64_t(plan.perThread)});
+  /// What a thread reads of one of its windows.
+  struct WindowOfRun {
+    Value exists; ///< null: always
+    SmallVector<Value> begins;
+    Value update; ///< of several neighbours a vector
+  };
+
+  /// A thread's elements are neighbours of one window and the same ones of the windows behind it. The last window of
+  /// each place has the combined updates of the others.
+  SmallVector<Value> emitRuns(ValueRange arrays) {
+    return kernel.loop(threads(), arrays, [&](ValueRange, ValueRange at, ValueRange carried) {
+      std::vector<WindowOfRun> windows = loadRun();
+      SmallVector<Value> updated(carried), sum;
+      for (auto [i, window] : llvm::enumerate(windows)) {
+        SmallVector<Value> own = elementsOf(window.update);
+        sum = i == 0 ? own : combineIf(samePlace(windows[i - 1], window), sum, own);
+        Value isLast;
+        if (i + 1 < windows.size()) {
+          isLast = b.notI(samePlace(window, windows[i + 1]));
+          if (Value next = windows[i + 1].exists)
+            isLast = b.orI(isLast, b.notI(next));
+        }
+        Value matters = both(both(window.exists, isLast), isInside(window.begins));
+        updated = emitIf(matters, updated, [&] {
+          SmallVector<Value> place = placeOf(window.begins);
+          if (plan.perThread == 1)
+            return emitElement(at, place, sum, updated, updated);
+          auto type = VectorType::get({int64_t(plan.perThread)}, sum.front().getType());
+          return emitVectors(place, vector::FromElementsOp::create(b, type, sum).getResult(), updated);
+        });
+      }
+      return updated;
+    });
+  }
+
+  /// All that a thread reads, before it is known whether it is needed.
+  std::vector<WindowOfRun> loadRun() {
+    std::vector<WindowOfRun> windows(plan.runs);
+    int64_t existing = plan.space.dim(unsigned(plan.alongWindows)) % plan.runs;
+    auto isCollected = [](func::FuncOp function) {
+      return llvm::all_of(function.getResultTypes(),
+                          [](Type type) { return type.isIntOrFloat() && type.getIntOrFloatBitWidth() >= 8; });
+    };
+    bool collects = existing == 0 && llvm::all_of(functions, isCollected);
+    SmallVector<Value> begins, updates;
+    if (collects && !starts.empty())
+      begins = loadVectors(functions.back(), windowsOfRun());
+    if (collects && plan.perThread == 1)
+      updates = loadVectors(functions.front(), windowsOfRun());
+    for (unsigned i = 0; i < plan.runs; ++i) {
+      if (!collects) {
+        windows[i] = loadWindow(i, /*mayBeMissing=*/existing != 0 && int64_t(i) >= existing);
+        continue;
+      }
+      for (Value vector : begins)
+        windows[i].begins.push_back(vector::ExtractOp::create(b, vector, int64_t(i)));
+      windows[i].update = updates.empty() ? loadVectors(functions.front(), neighbours(i)).front()
+                                          : vector::ExtractOp::create(b, updates.front(), int64_t(i)).getResult();
+    }
+    return windows;
+  }
+
+  WindowOfRun loadWindow(unsigned number, bool mayBeMissing) {
+    IndexingMap map = indicesOf(getAffineConstantExpr(number, context), getAffineConstantExpr(0, context), {});
+    auto load = [&](ValueRange at) {
+      SmallVector<Value> loaded = emitStarts(at);
+      loaded.push_back(plan.perThread == 1 ? kernel.call(functions.front(), at).front()
+                                           : loadVectors(functions.front(), neighbours(number)).front());
+      return loaded;
+    };
+    WindowOfRun window;
+    SmallVector<Value> loaded;
+    if (!mayBeMissing) {
+      loaded = load(applyMap(b, map, kernel.ids()));
+    } else {
+      SmallVector<Value> missing;
+      if (!starts.empty())
+        for (Type type : functions.back().getResultTypes())
+          missing.push_back(zero(type));
+      missing.push_back(zero(updateType()));
+      missing.push_back(b.boolean(false));
+      map.addConstraint(map.result(unsigned(plan.alongWindows)),
+                        Interval{0, plan.space.dim(unsigned(plan.alongWindows)) - 1});
+      map.simplify();
+      loaded = kernel.loop(map, missing, [&](ValueRange, ValueRange at, ValueRange) {
+        SmallVector<Value> found = load(at);
+        found.push_back(b.boolean(true));
+        return found;
+      });
+      window.exists = loaded.pop_back_val();
+    }
+    window.update = loaded.pop_back_val();
+    window.begins = std::move(loaded);
+    return window;
+  }
+
+  /// What a thread reads of a window's updates.
+  Type updateType() {
+    Type type = functions.front().getResultTypes().front();
+    return plan.perThread == 1 ? type : VectorType::get({int64_t(plan.perThread)}, type);
+  }
+
+  Value zero(Type type) { return arith::ConstantOp::create(b, type, cast<TypedAttr>(b.getZeroAttr(type))); }
+
+  SmallVector<Value> elementsOf(Value update) {
+    if (plan.perThread == 1)
+      return {update};
+    SmallVector<Value> elements;
+    for (int64_t i = 0; i < int64_t(plan.perThread); ++i)
+      elements.push_back(vector::ExtractOp::create(b, update, i));
+    return elements;
+  }
+
+  /// Stored `sum` and `own` combined where they have one place, else `own`.
+  SmallVector<Value> combineIf(Value samePlace, ValueRange sum, ValueRange own) {
+    SmallVector<Value> next;
+    for (auto [before, update] : llvm::zip_equal(sum, own))
+      next.push_back(b.select(samePlace, combine(fromStorage(b, before, typeOf(0)), update).front(), update));
+    return next;
+  }
+
+  Value samePlace(const WindowOfRun &one, const WindowOfRun &other) {
+    Value same;
+    for (auto [x, y] : llvm::zip_equal(one.begins, other.begins))
+      same = both(same, b.cmpI(CodeBuilder::IPred::eq, x, y));
+    return same ? same : b.boolean(true);
+  }
+
+  /// Of conditions, null where there is none.
+  Value both(Value x, Value y) { return x && y ? b.andI(x, y) : x ? x : y; }
+
+  /// The threads that have elements, and the first of each.
+  IndexingMap threads() const {
+    AffineExpr first = kernel.firstPosition(plan.perThread);
+    IndexingMap map = indicesOf(getAffineConstantExpr(0, context), getAffineConstantExpr(0, context), {});
+    map.addConstraint(first, Interval{0, groups.numElements() - plan.perThread});
     map.simplify();
     return map;
   }
 
-  SmallVector<Value> loadUpdates() {
-    SmallVector<Value> vectors;
-    for (Type type : functions.front().getResultTypes()) {
-      auto vector = VectorType::get({int64_t(plan.perThread)}, type);
-      vectors.push_back(arith::ConstantOp::create(b, vector, cast<TypedAttr>(b.getZeroAttr(vector))));
+  /// Indices of an element of a thread that has some: in window `window` of its run the `neighbour`-th.
+  IndexingMap indicesOf(AffineExpr window, AffineExpr neighbour, ArrayRef<int64_t> loopSizes) const {
+    SmallVector<AffineExpr> indices = memoryOrderIndices(groups, kernel.firstPosition(plan.perThread) + neighbour);
+    if (plan.runs > 1) {
+      AffineExpr &along = indices[size_t(plan.alongWindows)];
+      along = along * int64_t(plan.runs) + window;
     }
-    return kernel.loop(neighbours(), vectors, [&](ValueRange number, ValueRange at, ValueRange carried) {
+    IndexingMap map = kernel.mapOf(indices, loopSizes);
+    map.simplify();
+    return map;
+  }
+
+  /// All neighbours of one window.
+  IndexingMap neighbours(unsigned window) const {
+    return indicesOf(getAffineConstantExpr(window, context), getAffineSymbolExpr(0, context),
+                     {int64_t(plan.perThread)});
+  }
+
+  /// The first neighbour of all windows.
+  IndexingMap windowsOfRun() const {
+    return indicesOf(getAffineSymbolExpr(0, context), getAffineConstantExpr(0, context), {int64_t(plan.runs)});
+  }
+
+  /// A vector of each of the function's results, at the points of a map of one loop.
+  SmallVector<Value> loadVectors(func::FuncOp function, const IndexingMap &map) {
+    SmallVector<Value> vectors;
+    for (Type type : function.getResultTypes())
+      vectors.push_back(zero(VectorType::get({map.ranges().front().bounds.upper + 1}, type)));
+    return kernel.loop(map, vectors, [&](ValueRange number, ValueRange at, ValueRange carried) {
       SmallVector<Value> next;
-      for (auto [value, vector] : llvm::zip_equal(kernel.call(functions.front(), at), carried))
+      for (auto [value, vector] : llvm::zip_equal(kernel.call(function, at), carried))
         next.push_back(vector::InsertOp::create(b, value, vector, OpFoldResult(number.front())));
       return next;
+    });
+  }
+
+  /// Vectors of neighbours into one window.
+  SmallVector<Value> emitVectors(ValueRange window, ValueRange vectors, ValueRange arrays) {
+    return kernel.loop(neighbours(0), arrays, [&](ValueRange number, ValueRange at, ValueRange inner) {
+      SmallVector<Value> updates;
+      for (Value vector : vectors)
+        updates.push_back(vector::ExtractOp::create(b, vector, OpFoldResult(number.front())));
+      return emitElement(at, window, updates, arrays, inner);
     });
   }
 
@@ -135,26 +289,40 @@ private:
     return SmallVector<Value>(kernel.call(functions.back(), at));
   }
 
-  /// `body(starts as indices)` where the whole window is inside.
-  SmallVector<Value> ifInside(ValueRange begins, ValueRange arrays,
-                              llvm::function_ref<SmallVector<Value>(ValueRange)> body) {
+  /// Is the whole window inside? Null: always.
+  Value isInside(ValueRange begins) {
     Value inside;
-    for (auto [start, begin] : llvm::zip_equal(starts, begins)) {
-      Value fits = startIsInside(b, begin, indexType, start.high);
-      inside = inside ? b.andI(inside, fits) : fits;
-    }
-    if (!inside)
-      return body({});
-    auto branch = scf::IfOp::create(b, arrays.getTypes(), inside, /*withElseRegion=*/true);
+    for (auto [start, begin] : llvm::zip_equal(starts, begins))
+      inside = both(inside, startIsInside(b, begin, indexType, start.high));
+    return inside;
+  }
+
+  /// Starts of a window that is inside, as indices.
+  SmallVector<Value> placeOf(ValueRange begins) {
+    SmallVector<Value> window;
+    for (auto [start, begin] : llvm::zip_equal(starts, begins))
+      window.push_back(startAsIndex(b, begin, indexType, start.high));
+    return window;
+  }
+
+  /// What becomes of `arrays` by `body` under a condition.
+  SmallVector<Value> emitIf(Value condition, ValueRange arrays, llvm::function_ref<SmallVector<Value>()> body) {
+    if (!condition)
+      return body();
+    auto branch = scf::IfOp::create(b, arrays.getTypes(), condition, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.elseBlock());
     scf::YieldOp::create(b, arrays);
     b.setInsertionPointToStart(branch.thenBlock());
-    SmallVector<Value> window;
-    for (auto [start, begin] : llvm::zip_equal(starts, begins))
-      window.push_back(startAsIndex(b, begin, indexType, start.high));
-    scf::YieldOp::create(b, body(window));
+    SmallVector<Value> updated = body();
+    scf::YieldOp::create(b, updated);
     return SmallVector<Value>(branch.getResults());
+  }
+
+  /// `body(starts as indices)` where the whole window is inside.
+  SmallVector<Value> ifInside(ValueRange begins, ValueRange arrays,
+                              llvm::function_ref<SmallVector<Value>(ValueRange)> body) {
+    return emitIf(isInside(begins), arrays, [&] { return body(placeOf(begins)); });
   }
 
   /// Index of the updates, then where its window begins -> index of the output.
@@ -228,6 +396,7 @@ private:
   KernelBuilder &kernel;
   CodeBuilder &b;
   MLIRContext *context;
+  Shape groups; ///< of windows that a thread takes; their elements are the threads'
   GatherDims dims;
   unsigned numOutputs;
   ElementType indexType;

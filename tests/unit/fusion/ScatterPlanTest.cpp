@@ -29,6 +29,8 @@ struct ScatterProgram {
     updates = b.parameter(2, Shape::array(type, all), "updates");
   }
 
+  bool sorted = false; ///< is that promised of the indices?
+
   HloInstruction *scatter(HloInstruction *into, bool unique = false) {
     llvm::SmallVector<int64_t> windowDims;
     for (unsigned i = 1; i < updates->shape().rank(); ++i)
@@ -37,7 +39,7 @@ struct ScatterProgram {
                  {b.ints(AttributeKey::UpdateWindowDims, windowDims), b.ints(AttributeKey::InsertedWindowDims, {}),
                   b.ints(AttributeKey::ScatterDimsToOperandDims, {0}),
                   Attribute{AttributeKey::IndexVectorDim, int64_t(1)}, Attribute{AttributeKey::UniqueIndices, unique},
-                  Attribute{AttributeKey::ToApply, reducer}});
+                  Attribute{AttributeKey::IndicesAreSorted, sorted}, Attribute{AttributeKey::ToApply, reducer}});
   }
 
   FusionPlan plan(HloInstruction *root, const FusionAliasing &offers, const char *target = "sm_90") {
@@ -92,6 +94,32 @@ TEST_CASE("what is promised to be nobody else's is not atomic") {
   // The other half of a byte is somebody's.
   CHECK(has(ScatterProgram(ElementType::S4, {64, 64}, 8, {1, 64}).text(true), "atomic"));
   CHECK(has(ScatterProgram(ElementType::S4, {64, 64}, 8, {1, 64}, Opcode::Parameter).text(true), "stored"));
+}
+
+TEST_CASE("neighbouring windows of sorted indices are combined by a thread") {
+  auto text = [](ElementType type, llvm::ArrayRef<int64_t> dims, int64_t windows, llvm::ArrayRef<int64_t> sizes,
+                 Opcode combiner = Opcode::Add) {
+    ScatterProgram p(type, dims, windows, sizes, combiner);
+    p.sorted = true;
+    return p.text();
+  };
+  CHECK(text(ElementType::F32, {8192, 256}, 4096, {1, 256}) ==
+        "scatter: roots 0, 1048576 updates, atomic, 4 per thread and window of 8 together where their place is one; "
+        "grid 256, block 128; output 0 in place of parameter 0");
+  CHECK(has(text(ElementType::S32, {100}, 2008, {64}, Opcode::Multiply), "1 per thread and window of 8 together"));
+  CHECK(has(text(ElementType::S32, {100}, 2008, {64}, Opcode::Parameter), "1 per thread and window of 8 together"));
+  // The last group may be smaller, where its elements can be carried through a branch.
+  CHECK(has(text(ElementType::F32, {100, 64}, 2011, {1, 64}), "2 per thread and window of 4 together"));
+  CHECK(has(text(ElementType::C64, {100, 64}, 2012, {1, 64}), "window of 4 together"));
+  CHECK(!has(text(ElementType::S8, {100, 64}, 2011, {1, 64}), "together"));
+  // Single elements are read four at once, or two.
+  CHECK(has(text(ElementType::S32, {1024}, 262144, {1}), "window of 4 together where their place is one; grid 512"));
+  CHECK(has(text(ElementType::S32, {1024}, 262146, {1}), "1 per thread and window of 2 together"));
+  CHECK(has(text(ElementType::S32, {1024}, 262145, {1}), "1 per thread;"));
+  // x - a - b is not x - (a - b); few windows of many places are seldom neighbours; a small one fills no device.
+  CHECK(!has(text(ElementType::S32, {100}, 2008, {64}, Opcode::Subtract), "together"));
+  CHECK(!has(text(ElementType::F32, {65536, 64}, 2008, {1, 64}), "together"));
+  CHECK(!has(text(ElementType::F32, {64, 64}, 128, {1, 64}), "together"));
 }
 
 TEST_CASE("what a scatter updates is there before") {
