@@ -115,6 +115,23 @@ private:
   uint32_t swap, loop;
 };
 
+/// Bits of a part of a word that are changed by one operation, of 16 bits for lack of smaller ones: the word's atomic
+/// does that, with ones or zeros around the operand. Empty if there is more to it.
+std::string bitsOfPart(const KernelCode &code, const UpdateOf &update, unsigned bits) {
+  std::string found;
+  for (uint32_t number : update.computes) {
+    const CodeInstr &instr = code.instrs[number];
+    if (!llvm::is_contained({"and", "or", "xor"}, instr.name()))
+      return "";
+    if (instr.type() != "b16")
+      continue;
+    if (!found.empty())
+      return "";
+    found = fmt::format("{}.b{}", instr.name().str(), bits);
+  }
+  return found;
+}
+
 /// The atomic instruction that does the update, as `atom.` is written before it; empty if there is none.
 std::string nativeOf(const KernelCode &code, const UpdateOf &update, unsigned bits, const TargetInfo &target) {
   if (!update.expectsOld)
@@ -123,6 +140,9 @@ std::string nativeOf(const KernelCode &code, const UpdateOf &update, unsigned bi
     return fmt::format("exch.b{}", bits);
   if (!update.usesOld)
     return "";
+  if (update.movesBits && bits >= 32)
+    if (std::string native = bitsOfPart(code, update, bits); !native.empty())
+      return native;
   const CodeInstr *operation = nullptr;
   for (uint32_t number : update.computes) {
     const CodeInstr &instr = code.instrs[number];
@@ -138,7 +158,7 @@ std::string nativeOf(const KernelCode &code, const UpdateOf &update, unsigned bi
     return "";
   const bool isHalf = isFloat(operation->type()) && (!update.narrow.empty() || typeBits(operation->type()) == 16);
   if (!isHalf && update.movesBits)
-    return ""; // bytes and nibbles of a word have no atomics
+    return ""; // bytes and nibbles of a word have no others
   llvm::StringRef type = isHalf && !update.narrow.empty() ? update.narrow : operation->type();
   for (const NativeRow &row : natives) {
     bool fits = row.type == "*" ? !isFloat(type) && typeBits(type) == bits : type == row.type;

@@ -86,6 +86,18 @@ void GlobalUpdates::addHalf(Value index, Value operand) {
   emit(("red.relaxed.gpu.global.add.noftz." + pairName(type)).str(), word, pair);
 }
 
+void GlobalUpdates::updateBits(LLVM::AtomicBinOp kind, Value index, Value operand, const ElementStorage &storage) {
+  Type i32 = builder.getI32Type();
+  auto inverted = [&](Value value) -> Value {
+    return arith::XOrIOp::create(builder, loc, value, arith::ConstantIntOp::create(builder, loc, value.getType(), -1));
+  };
+  auto [word, shift] = memory.packedWord(pointer, index, storage);
+  const bool isAnd = kind == LLVM::AtomicBinOp::_and; // ones elsewhere
+  Value wide = arith::ExtUIOp::create(builder, loc, i32, isAnd ? inverted(operand) : operand);
+  Value placed = arith::ShLIOp::create(builder, loc, wide, shift);
+  emit("red.relaxed.gpu.global." + reductionName(kind, i32), word, isAnd ? inverted(placed) : placed);
+}
+
 void GlobalUpdates::addVector(Value index, ArrayRef<Value> operands) {
   Type type = operands.front().getType();
   if (operands.size() == 1) {

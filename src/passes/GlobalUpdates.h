@@ -32,6 +32,8 @@ public:
   /// Adds to a 16-bit float through the pair that it is part of: the addition of one alone is a loop on all targets.
   /// The other is added -0 to, which changes nothing.
   void addHalf(mlir::Value index, mlir::Value operand);
+  /// And, or, exclusive or on an element that is part of a word, through the word: the rest of it stays as it is.
+  void updateBits(mlir::LLVM::AtomicBinOp kind, mlir::Value index, mlir::Value operand, const ElementStorage &storage);
   /// Does the target add to such pairs?
   bool hasPairs(mlir::Type type) const { return type.isF16() || (type.isBF16() && computeCapability >= 90); }
   /// Adds `operands`, the elements from `index` on, which is aligned to all of them.

@@ -246,6 +246,35 @@ void updateExtremum(bool isMax, Value x, Value address, OpBuilder &builder, Loca
   }
 }
 
+/// The update of an element's bits that `op` is, `and`, `or` or `xor` with an integer as memory has it; nothing if it
+/// is another. A predicate may lie there as any number that is not zero: `and` with ones keeps it, `or` with 1 as well.
+std::optional<NativeUpdate> matchBitUpdate(AtomicRmwOp op, OpBuilder &builder) {
+  using Kind = LLVM::AtomicBinOp;
+  if (std::optional<NativeUpdate> native = matchNativeUpdate(op)) {
+    bool isBits = native->kind == Kind::_and || native->kind == Kind::_or || native->kind == Kind::_xor;
+    return isBits ? native : std::nullopt;
+  }
+  auto stored = op.updated().getDefiningOp<arith::ExtUIOp>();
+  Operation *operation = stored ? stored.getIn().getDefiningOp() : nullptr;
+  if (!operation || !stored.getIn().getType().isInteger(1) || !isa<arith::AndIOp, arith::OrIOp>(operation))
+    return std::nullopt;
+  auto isCurrent = [&](Value value) {
+    auto compare = value.getDefiningOp<arith::CmpIOp>();
+    return compare && compare.getPredicate() == arith::CmpIPredicate::ne && compare.getLhs() == op.current() &&
+           matchPattern(compare.getRhs(), m_Zero());
+  };
+  for (unsigned i : {0, 1}) {
+    Value other = operation->getOperand(1 - i);
+    if (!isCurrent(operation->getOperand(i)) || isInBody(op, other))
+      continue;
+    Type type = op.current().getType();
+    if (isa<arith::AndIOp>(operation))
+      return NativeUpdate{Kind::_and, arith::ExtSIOp::create(builder, op.getLoc(), type, other)};
+    return NativeUpdate{Kind::_or, arith::ExtUIOp::create(builder, op.getLoc(), type, other)};
+  }
+  return std::nullopt;
+}
+
 /// Do pointers to this tensor surely point to global memory?
 bool isKernelArgument(Value pointer) {
   auto argument = dyn_cast<BlockArgument>(pointer);
@@ -270,6 +299,8 @@ public:
       }
     std::optional<NativeUpdate> native = matchNativeUpdate(op);
     if (native && emitNative(*native))
+      return success();
+    if (emitBitUpdate())
       return success();
     return CasLoop(op, pointer, memory, builder).emit();
   }
@@ -320,6 +351,20 @@ private:
     else
       reduce(update.kind, update.operand);
     return true;
+  }
+
+  /// Updates of bits of a part of a word; all words must lie inside of the tensor.
+  bool emitBitUpdate() {
+    Type type = op.current().getType();
+    if (!isa<IntegerType>(type) || type.getIntOrFloatBitWidth() >= 32 || !isKernelArgument(pointer))
+      return false;
+    ElementStorage storage(type);
+    if (cast<ShapedType>(op->getResult(0).getType()).getNumElements() * int64_t(storage.bits) % 32 != 0)
+      return false;
+    std::optional<NativeUpdate> update = matchBitUpdate(op, builder);
+    if (update)
+      global().updateBits(update->kind, index(), memory.toMemory(update->operand, storage), storage);
+    return update.has_value();
   }
 
   /// LLVM loops where the target has no such instruction.

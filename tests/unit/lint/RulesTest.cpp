@@ -38,6 +38,10 @@ TEST_CASE("cas-loop: what one atomic does", "[lint]") {
   const std::string wide = "cvt.u16.u32 %rs1, %r2; cvt.f32.f16 %f1, %rs1; add.f32 %f2, %f1, %f3; cvt.rn.f16.f32 %rs2, "
                            "%f2; mov.b32 %r4, {%rs2, %rs2};";
   CHECK(found(casLoop(wide)) == "cas-loop");
+  // Bits of a byte: the word's atomic with zeros around them.
+  const std::string byte = "shr.u32 %r6, %r2, %r8; cvt.u16.u32 %rs1, %r6; or.b16 %rs2, %rs1, %rs3; and.b32 %r10, %r2, "
+                           "%r9; cvt.u32.u16 %r7, %rs2; shl.b32 %r7, %r7, %r8; or.b32 %r4, %r7, %r10;";
+  CHECK_THAT(findingsOf(kernelText(casLoop(byte))).front().message, Catch::Contains("`atom.or.b32`"));
   CHECK_THAT(findingsOf(kernelText(casLoop("add.rn.f32 %r4, %r2, %r9;"))).front().message,
              Catch::Contains("`atom.add.f32`"));
 }
@@ -49,6 +53,9 @@ TEST_CASE("cas-loop: what needs the loop", "[lint]") {
   CHECK(found(casLoop("add.s32 %r4, %r2, %r9; min.s32 %r4, %r4, %r8;")) == "");
   // A byte of a word.
   CHECK(found(casLoop("shr.u32 %r6, %r2, 8; add.s32 %r6, %r6, %r9; shl.b32 %r6, %r6, 8; or.b32 %r4, %r2, %r6;")) == "");
+  CHECK(found(casLoop(
+            "shr.u32 %r6, %r2, %r8; cvt.u16.u32 %rs1, %r6; or.b16 %rs2, %rs1, %rs3; and.b16 %rs2, %rs2, %rs4; "
+            "and.b32 %r10, %r2, %r9; cvt.u32.u16 %r7, %rs2; shl.b32 %r7, %r7, %r8; or.b32 %r4, %r7, %r10;")) == "");
   // bf16 before there was an atomic for it.
   const std::string bf16 = "cvt.u16.u32 %rs1, %r2; add.rn.bf16 %rs2, %rs1, %rs3; cvt.u32.u16 %r4, %rs2;";
   CHECK(found(casLoop(bf16), "sm_90") == "cas-loop");
