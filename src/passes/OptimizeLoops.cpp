@@ -3,7 +3,7 @@
 
 #include "hloc/dialect/AppliedMap.h"
 
-#include "mlir/Dialect/SCF/Utils/Utils.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 
 namespace hloc {
@@ -53,47 +53,104 @@ BodyFacts factsOf(scf::ForOp loop) {
   return facts;
 }
 
-/// Clones the body once per iteration, with index computations folded as they are made.
+/// One iteration of a loop that is unrolled: a number, or `base` plus a number, where `base` is in `range`.
+struct Iteration {
+  int64_t offset;
+  Value base;
+  Interval range;
+};
+
+/// Operands of `applied` that are `variable`, which is `base + offset`, become `base`: the constant joins those of the
+/// map, where addresses absorb it.
+void shiftOperands(AppliedMap &applied, Value variable, const Iteration &iteration) {
+  MLIRContext *context = applied.map.context();
+  SmallVector<AffineExpr> replacements;
+  SmallVector<IndexingVariable> dims(applied.map.dims());
+  bool changed = false;
+  for (auto [i, operand] : llvm::enumerate(applied.operands)) {
+    replacements.push_back(getAffineDimExpr(i, context));
+    if (operand != variable)
+      continue;
+    replacements.back() = replacements.back() + iteration.offset;
+    operand = iteration.base;
+    dims[i].bounds = iteration.range;
+    changed = true;
+  }
+  if (changed)
+    applied.map =
+        IndexingMap(applied.map.affine().replaceDimsAndSymbols(replacements, {}, dims.size(), 0), dims, {}, {});
+}
+
+/// The body for one iteration, with index computations folded as they are made. Returns what is carried on.
+SmallVector<Value> cloneBody(IRRewriter &rewriter, scf::ForOp loop, const Iteration &iteration, ValueRange carried) {
+  Location loc = loop.getLoc();
+  IRMapping mapping;
+  Value variable = iteration.base;
+  if (!iteration.base) {
+    variable = arith::ConstantIndexOp::create(rewriter, loc, iteration.offset);
+  } else if (iteration.offset != 0) {
+    auto sum = AffineMap::get(1, 0, getAffineDimExpr(0, rewriter.getContext()) + iteration.offset);
+    IndexingVariable base{iteration.range, ""};
+    variable = ApplyIndexingOp::create(rewriter, loc, iteration.base, sum, base).getResult(0);
+  }
+  mapping.map(loop.getInductionVar(), variable);
+  mapping.map(loop.getRegionIterArgs(), carried);
+  for (Operation &op : loop.getBody()->without_terminator()) {
+    if (auto apply = dyn_cast<ApplyIndexingOp>(op)) {
+      AppliedMap applied = AppliedMap::of(apply);
+      for (Value &operand : applied.operands)
+        operand = mapping.lookupOrDefault(operand);
+      if (iteration.base && iteration.offset != 0)
+        shiftOperands(applied, variable, iteration);
+      applied.simplify();
+      mapping.map(apply.getResults(), applied.materialize(rewriter, op.getLoc()));
+      continue;
+    }
+    auto extract = dyn_cast<vector::ExtractOp>(op);
+    auto insert = dyn_cast<vector::InsertOp>(op);
+    if (!iteration.base && extract && extract.getDynamicPosition() == ValueRange(loop.getInductionVar())) {
+      Value vector = mapping.lookupOrDefault(extract->getOperand(0));
+      mapping.map(extract.getResult(),
+                  vector::ExtractOp::create(rewriter, op.getLoc(), vector, iteration.offset).getResult());
+      continue;
+    }
+    if (!iteration.base && insert && insert.getDynamicPosition() == ValueRange(loop.getInductionVar())) {
+      Value value = mapping.lookupOrDefault(insert->getOperand(0)),
+            vector = mapping.lookupOrDefault(insert->getOperand(1));
+      mapping.map(insert.getResult(),
+                  vector::InsertOp::create(rewriter, op.getLoc(), value, vector, iteration.offset).getResult());
+      continue;
+    }
+    rewriter.clone(op, mapping);
+  }
+  return llvm::map_to_vector(loop.getBody()->getTerminator()->getOperands(),
+                             [&](Value yielded) { return mapping.lookupOrDefault(yielded); });
+}
+
 void unrollFully(scf::ForOp loop, int64_t lower, int64_t step, int64_t trips) {
   IRRewriter rewriter(loop);
-  Location loc = loop.getLoc();
   SmallVector<Value> carried(loop.getInitArgs());
-  for (int64_t trip = 0; trip < trips; ++trip) {
-    IRMapping mapping;
-    int64_t iteration = lower + trip * step;
-    Value variable = arith::ConstantIndexOp::create(rewriter, loc, iteration);
-    mapping.map(loop.getInductionVar(), variable);
-    mapping.map(loop.getRegionIterArgs(), carried);
-    for (Operation &op : loop.getBody()->without_terminator()) {
-      if (auto apply = dyn_cast<ApplyIndexingOp>(op)) {
-        AppliedMap applied = AppliedMap::of(apply);
-        for (Value &operand : applied.operands)
-          operand = mapping.lookupOrDefault(operand);
-        applied.simplify();
-        mapping.map(apply.getResults(), applied.materialize(rewriter, op.getLoc()));
-        continue;
-      }
-      auto extract = dyn_cast<vector::ExtractOp>(op);
-      auto insert = dyn_cast<vector::InsertOp>(op);
-      if (extract && extract.getDynamicPosition() == ValueRange(loop.getInductionVar())) {
-        Value vector = mapping.lookupOrDefault(extract->getOperand(0));
-        mapping.map(extract.getResult(),
-                    vector::ExtractOp::create(rewriter, op.getLoc(), vector, iteration).getResult());
-        continue;
-      }
-      if (insert && insert.getDynamicPosition() == ValueRange(loop.getInductionVar())) {
-        Value value = mapping.lookupOrDefault(insert->getOperand(0)),
-              vector = mapping.lookupOrDefault(insert->getOperand(1));
-        mapping.map(insert.getResult(),
-                    vector::InsertOp::create(rewriter, op.getLoc(), value, vector, iteration).getResult());
-        continue;
-      }
-      rewriter.clone(op, mapping);
-    }
-    for (auto [value, yielded] : llvm::zip_equal(carried, loop.getBody()->getTerminator()->getOperands()))
-      value = mapping.lookupOrDefault(yielded);
-  }
+  for (int64_t trip = 0; trip < trips; ++trip)
+    carried = cloneBody(rewriter, loop, {lower + trip * step, {}, {}}, carried);
   rewriter.replaceOp(loop, carried);
+}
+
+/// `factor` divides `trips`.
+void unrollPartly(scf::ForOp loop, int64_t lower, int64_t step, int64_t trips, int64_t factor) {
+  IRRewriter rewriter(loop);
+  Value stride = arith::ConstantIndexOp::create(rewriter, loop.getLoc(), step * factor);
+  auto unrolled = scf::ForOp::create(rewriter, loop.getLoc(), loop.getLowerBound(), loop.getUpperBound(), stride,
+                                     loop.getInitArgs());
+  unrolled->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+  if (!unrolled.getBody()->empty())
+    rewriter.eraseOp(unrolled.getBody()->getTerminator());
+  rewriter.setInsertionPointToEnd(unrolled.getBody());
+  SmallVector<Value> carried(unrolled.getRegionIterArgs());
+  Interval range{lower, lower + (trips - factor) * step};
+  for (int64_t copy = 0; copy < factor; ++copy)
+    carried = cloneBody(rewriter, loop, {copy * step, unrolled.getInductionVar(), range}, carried);
+  scf::YieldOp::create(rewriter, loop.getLoc(), carried);
+  rewriter.replaceOp(loop, unrolled.getResults());
 }
 
 struct OptimizeLoopsPass : hloc::impl::OptimizeLoopsBase<OptimizeLoopsPass> {
@@ -127,7 +184,7 @@ struct OptimizeLoopsPass : hloc::impl::OptimizeLoopsBase<OptimizeLoopsPass> {
     if (factor == trips)
       unrollFully(loop, lower.getSExtValue(), stride, trips);
     else if (factor > 1)
-      (void)loopUnrollByFactor(loop, factor);
+      unrollPartly(loop, lower.getSExtValue(), stride, trips, factor);
   }
 };
 

@@ -1,4 +1,5 @@
 // RUN: hloc opt %s --hloc-optimize-loops --canonicalize | FileCheck %s
+// RUN: hloc opt %s --hloc-optimize-loops --canonicalize | FileCheck %s --check-prefix=PARTLY
 // RUN: hloc opt %s --hloc-optimize-loops=max-unroll-factor=1 --canonicalize | FileCheck %s --check-prefix=FACTOR
 
 // CHECK-LABEL: func @short(
@@ -27,6 +28,51 @@ func.func @long(%x: f32) -> f32 {
   %r = scf.for %i = %c0 to %c100 step %c1 iter_args(%a = %x) -> (f32) {
     %n = math.exp %a : f32
     scf.yield %n : f32
+  }
+  return %r : f32
+}
+
+// In a loop that stays, the numbers of its iterations join the constants of the maps; who needs more than a map of the
+// induction variable gets their sum.
+#row = #xla_gpu.indexing_map<"(d0, d1) -> (d1 * 7 + d0), domain: d0 in [0, 6], d1 in [0, 99]">
+// PARTLY-DAG: #[[ROW:.*]] = #xla_gpu.indexing_map<"(d0, d1) -> (d0 + d1 * 7), domain: d0 in [0, 6], d1 in [0, 80]">
+// PARTLY-DAG: #[[ROW1:.*]] = #xla_gpu.indexing_map<"(d0, d1) -> (d0 + d1 * 7 + 7), domain: d0 in [0, 6], d1 in [0, 80]">
+// PARTLY-DAG: #[[ROW19:.*]] = #xla_gpu.indexing_map<"(d0, d1) -> (d0 + d1 * 7 + 133), domain: d0 in [0, 6], d1 in [0, 80]">
+// PARTLY-DAG: #[[NEXT:.*]] = #xla_gpu.indexing_map<"(d0) -> (d0 + 19), domain: d0 in [0, 80]">
+// PARTLY-LABEL: func @partly(
+// PARTLY: scf.for %[[I:.*]] = %c0 to %c100 step %c20
+// PARTLY: xla_gpu.apply_indexing #[[ROW]](%[[D:.*]], %[[I]])
+// PARTLY: xla_gpu.apply_indexing #[[ROW1]](%[[D]], %[[I]])
+// PARTLY: xla_gpu.apply_indexing #[[NEXT]](%[[I]])
+// PARTLY: xla_gpu.apply_indexing #[[ROW19]](%[[D]], %[[I]])
+// PARTLY: return
+func.func @partly(%t: tensor<700xf32>, %d: index {xla_gpu.range = [0 : index, 6 : index]}) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c100 = arith.constant 100 : index
+  %f0 = arith.constant 0.0 : f32
+  %r = scf.for %i = %c0 to %c100 step %c1 iter_args(%a = %f0) -> (f32) {
+    %k = xla_gpu.apply_indexing #row(%d, %i)
+    %v = tensor.extract %t[%k] : tensor<700xf32>
+    %n = arith.index_cast %i : index to i32
+    %m = arith.sitofp %n : i32 to f32
+    %p = arith.mulf %v, %m : f32
+    %q = arith.mulf %p, %p : f32
+    %w = arith.mulf %q, %p : f32
+    %x = arith.mulf %w, %p : f32
+    %y = arith.mulf %x, %p : f32
+    %z = arith.mulf %y, %p : f32
+    %e = arith.addf %a, %z : f32
+    %g = arith.mulf %e, %p : f32
+    %h = arith.mulf %g, %p : f32
+    %j = arith.mulf %h, %p : f32
+    %l = arith.mulf %j, %p : f32
+    %o = arith.mulf %l, %p : f32
+    %s = arith.mulf %o, %p : f32
+    %u = arith.mulf %s, %p : f32
+    %b = arith.mulf %u, %p : f32
+    %c = arith.mulf %b, %p : f32
+    scf.yield %c : f32
   }
   return %r : f32
 }
