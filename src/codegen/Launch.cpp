@@ -86,6 +86,8 @@ void applyLaunch(llvm::Module &module, const std::vector<KernelEntry> &kernels) 
     function->setCallingConv(llvm::CallingConv::PTX_Kernel);
     if (kernel.block)
       function->addFnAttr("nvvm.reqntid", fmt::format("{},{},{}", kernel.block->x, kernel.block->y, kernel.block->z));
+    if (kernel.registers)
+      function->addFnAttr(plannedRegistersAttribute, std::to_string(*kernel.registers));
     applyToRegisterReads(*function, kernel);
   }
   // With a single kernel, every helper runs under its launch.

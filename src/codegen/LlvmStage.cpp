@@ -131,8 +131,10 @@ llvm::FailureOr<std::string> compile(llvm::Module &module, const std::vector<Ker
   }
   if (options.fastDivision)
     runStep("lower-divisions", module, options, [&] { lowerDivisions(module); });
-  if (!isDone("optimized", options))
+  if (!isDone("optimized", options)) {
     prefixLocalNames(module, name);
+    limitRegisters(module);
+  }
   if (!scope.flush(name, diagnostics) || (options.verify && !verify(module, "after optimisation", diagnostics)))
     return llvm::failure();
   reporter.finish("llvm-optimized", module);

@@ -21,6 +21,7 @@ struct KernelEntry {
   std::string name;
   std::optional<Dim3> block;
   std::optional<Dim3> grid;
+  std::optional<uint32_t> registers = std::nullopt; ///< that a thread may take, if that is planned
 };
 
 /// Says of what LLVM gives up on meanwhile, by ending the process, which kernel, or text, it is, and whether it was
@@ -111,6 +112,10 @@ void switchOffVectorizerInCodeGeneration();
 /// f32 divisions to `div.full` and `rcp.approx`; see LlvmOptions::fastDivision. After optimisation, because the
 /// intrinsics are opaque to it.
 void lowerDivisions(llvm::Module &module);
+/// On a kernel, until limitRegisters: how many registers its plan counts on.
+inline constexpr llvm::StringLiteral plannedRegistersAttribute = "hloc-registers";
+/// Kernels that certainly can do with as many registers as planned may not take more (`.maxnreg`).
+void limitRegisters(llvm::Module &module);
 /// Gives helpers and variables names that no other kernel has: `<kernel>__<name>`.
 void prefixLocalNames(llvm::Module &module, llvm::StringRef kernel);
 std::string printPtx(llvm::Module &module, llvm::TargetMachine &machine);

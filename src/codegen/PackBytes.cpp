@@ -3,11 +3,12 @@
 // A predicate is a byte of which any that is not zero is true. Emitters unroll a thread's elements, so that code
 // compares each byte with zero, and makes a byte of each result:
 //
-//   %a0 = extractelement <4 x i8> %x, 0      %c0 = icmp ne i8 %a0, 0      %r0 = and i1 %c0, %d0      %z0 = zext i1 %r0 to i8
+//   %a0 = extractelement <4 x i8> %x, 0      %c0 = icmp ne i8 %a0, 0      %r0 = and i1 %c0, %d0      %z0 = zext i1 %r0
+//   to i8
 //
 // four times, and stores <%z0, %z1, %z2, %z3>. In a word the truth of a byte is its highest bit: that of `x & 0x7f`
-// plus 0x7f, or that of `x`. No carry leaves a byte. Logic on truth values is logic on words, whatever is in their other
-// bits; these are cleared once before the word is stored.
+// plus 0x7f, or that of `x`. No carry leaves a byte. Logic on truth values is logic on words, whatever is in their
+// other bits; these are cleared once before the word is stored.
 
 #include "LlvmStageParts.h"
 
@@ -37,7 +38,7 @@ using Lanes = std::array<Value *, bytesOfWord>;
 /// Four neighbouring bytes: of a vector, or of a word.
 struct Bytes {
   Value *source = nullptr;
-  uint64_t first = 0; ///< of a vector
+  uint64_t first = 0;   ///< of a vector
   bool areZero = false; ///< true is what is zero
 };
 
@@ -169,8 +170,7 @@ private:
   Value *truthOf(const Bytes &bytes) {
     unsigned words = llvm::cast<llvm::FixedVectorType>(bytes.source->getType())->getNumElements() / bytesOfWord;
     llvm::Type *word = builder.getInt32Ty();
-    Value *whole = builder.CreateBitCast(bytes.source,
-                                         words == 1 ? word : llvm::FixedVectorType::get(word, words));
+    Value *whole = builder.CreateBitCast(bytes.source, words == 1 ? word : llvm::FixedVectorType::get(word, words));
     Value *own = words == 1 ? whole : builder.CreateExtractElement(whole, bytes.first / bytesOfWord);
     Value *carried = builder.CreateAdd(builder.CreateAnd(own, 0x7f7f7f7f), builder.getInt32(0x7f7f7f7f));
     Value *truth = builder.CreateOr(carried, own);

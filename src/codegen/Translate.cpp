@@ -136,7 +136,9 @@ llvm::FailureOr<std::vector<KernelEntry>> findKernels(mlir::ModuleOp module, Dia
                          fmt::format("kernel `{}` has no body or no valid launch", function.getName().str()));
       return llvm::failure();
     }
-    kernels.push_back({function.getName().str(), block, grid});
+    KernelEntry &kernel = kernels.emplace_back(KernelEntry{function.getName().str(), block, grid});
+    if (auto registers = function->getAttrOfType<mlir::IntegerAttr>(xla_gpu::attr::registers))
+      kernel.registers = uint32_t(registers.getInt());
   }
   if (kernels.empty()) {
     diagnostics.report(DiagnosticKind::Internal, "LLVM dialect module without a kernel");

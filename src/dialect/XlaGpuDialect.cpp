@@ -56,6 +56,11 @@ LogicalResult XlaGpuDialect::verifyOperationAttribute(Operation *op, NamedAttrib
   StringRef name = attribute.getName();
   if (name == attr::range && !isRange(attribute.getValue()))
     return op->emitOpError("`xla_gpu.range` must be [lower : index, upper : index] with lower <= upper");
+  if (name == attr::registers) {
+    auto count = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (!count || !count.getType().isInteger(32) || count.getInt() < 1)
+      return op->emitOpError("`xla_gpu.registers` must be a positive i32");
+  }
   if ((name == attr::block || name == attr::grid)) {
     auto sizes = dyn_cast<DenseI32ArrayAttr>(attribute.getValue());
     if (!sizes || sizes.size() != 3 || llvm::any_of(sizes.asArrayRef(), [](int32_t size) { return size < 1; }))

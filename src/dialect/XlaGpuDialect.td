@@ -19,6 +19,7 @@ def XlaGpu_Dialect : Dialect {
     |---|---|---|
     | `xla_gpu.entry` | func | the kernel |
     | `xla_gpu.block`, `xla_gpu.grid` | entry func | launch, `array<i32: x, y, z>` |
+    | `xla_gpu.registers` | entry func | `i32`, that a thread may take: a `.maxnreg` where the code can do with them |
     | `xla_gpu.slice_index = N : index` | argument | buffer identity: equal numbers are the same buffer |
     | `xla_gpu.invariant` | argument | nobody writes the buffer while the kernel runs: loads may be non-coherent |
     | `xla_gpu.range = [lo : index, hi : index]` | op with one result, argument | closed range of the value |

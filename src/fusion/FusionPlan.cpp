@@ -198,6 +198,10 @@ llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAli
   return plan;
 }
 
+uint32_t KernelPlan::plannedRegisters() const {
+  return visitHero(plan, [](const auto &own) { return hloc::plannedRegisters(own); });
+}
+
 KernelSpec describeKernel(const FusionGraph &graph, const FusionPlan &plan, const KernelPlan &kernel,
                           llvm::StringRef name) {
   KernelSpec spec;
@@ -214,7 +218,7 @@ KernelSpec describeKernel(const FusionGraph &graph, const FusionPlan &plan, cons
       visitHero(kernel.plan, [&](const auto &own) { return trafficOf(own, kernel.graphOf(graph)); });
   spec.bytesRead = traffic.read;
   spec.bytesWritten = traffic.written;
-  spec.plannedRegisters = visitHero(kernel.plan, [](const auto &own) { return plannedRegisters(own); });
+  spec.plannedRegisters = kernel.plannedRegisters();
   return spec;
 }
 

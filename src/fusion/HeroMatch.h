@@ -93,6 +93,7 @@ template <> KernelTraffic trafficOf<ColumnReductionPlan>(const ColumnReductionPl
 /// Registers that a thread may take (KernelSpec::plannedRegisters).
 template <typename Plan> unsigned plannedRegisters(const Plan &) { return KernelSpec::usualRegisters; }
 template <> unsigned plannedRegisters<ColumnReductionPlan>(const ColumnReductionPlan &plan);
+template <> unsigned plannedRegisters<TransposePlan>(const TransposePlan &plan);
 
 #define HLOC_HERO(name, text, plan)                                                                                    \
   template <>                                                                                                          \

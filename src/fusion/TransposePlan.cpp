@@ -291,6 +291,18 @@ template <> KernelTraffic trafficOf<TransposePlan>(const TransposePlan &plan, co
   return traffic;
 }
 
+/// Blocks that are turned in registers, one of each tile at the same time, and what is computed of them meanwhile.
+template <> unsigned plannedRegisters<TransposePlan>(const TransposePlan &plan) {
+  constexpr unsigned ofBlock = 64, ofComputation = 32, most = 128;
+  if (plan.tileVector == 1 && plan.heroes.size() == 1)
+    return KernelSpec::usualRegisters;
+  bool computes = llvm::any_of(plan.heroes.front()->parent()->instructions(), [&](const HloInstruction *instr) {
+    return family(instr->opcode()) != OpcodeFamily::Movement && instr->opcode() != Opcode::Parameter &&
+           instr->opcode() != Opcode::Constant && instr->opcode() != Opcode::Tuple;
+  });
+  return std::min(most, unsigned(plan.heroes.size()) * ofBlock + (computes ? ofComputation : 0));
+}
+
 std::string TransposePlan::toString() const {
   std::string result;
   llvm::raw_string_ostream os(result);
@@ -313,6 +325,8 @@ std::string TransposePlan::toString() const {
     os << ", side roots ";
     llvm::interleave(sideRoots, os, ",");
   }
+  if (unsigned registers = plannedRegisters(*this); registers > KernelSpec::usualRegisters)
+    os << ", up to " << registers << " registers for blocks that are turned in them";
   return result;
 }
 

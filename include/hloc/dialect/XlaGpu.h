@@ -37,6 +37,7 @@ namespace attr {
 inline constexpr llvm::StringLiteral entry = "xla_gpu.entry";
 inline constexpr llvm::StringLiteral block = "xla_gpu.block";
 inline constexpr llvm::StringLiteral grid = "xla_gpu.grid";
+inline constexpr llvm::StringLiteral registers = "xla_gpu.registers";
 inline constexpr llvm::StringLiteral sliceIndex = "xla_gpu.slice_index";
 inline constexpr llvm::StringLiteral invariant = "xla_gpu.invariant";
 inline constexpr llvm::StringLiteral range = "xla_gpu.range";

@@ -71,6 +71,8 @@ struct KernelPlan {
 
   Hero hero() const { return Hero(plan.index()); }
   std::string toString() const;
+  /// That a thread may take (KernelSpec::plannedRegisters).
+  uint32_t plannedRegisters() const;
   /// The fusion as this kernel sees it: what it makes is the root. `plan` speaks of the roots of this graph.
   FusionGraph graphOf(const FusionGraph &fusion) const { return makes ? fusion.upTo(*makes->instr) : fusion; }
 };
