@@ -43,21 +43,32 @@ bool returnsUpdate(const HloComputation &reducer, unsigned result) {
   return root->opcode() == Opcode::Parameter && root->parameterNumber() == reducer.numParameters() / 2 + result;
 }
 
-/// The operation if the reducer is one on its two parameters.
-std::optional<Opcode> plainOperation(const HloComputation &reducer) {
-  const HloInstruction &root = *reducer.root();
-  bool isPlain = root.numOperands() == 2 && root.operand(0)->opcode() == Opcode::Parameter &&
-                 root.operand(1)->opcode() == Opcode::Parameter && root.operand(0) != root.operand(1);
-  return isPlain ? std::optional(root.opcode()) : std::nullopt;
+/// The operation if the `result`-th result is one on what is there and its update, whatever becomes of other results.
+std::optional<Opcode> plainOperation(const HloComputation &reducer, unsigned result) {
+  const HloInstruction *root = reducer.root();
+  if (root->opcode() == Opcode::Tuple)
+    root = root->operand(result);
+  if (root->numOperands() != 2)
+    return std::nullopt;
+  auto isParameter = [&](unsigned operand, size_t number) {
+    const HloInstruction &value = *root->operand(operand);
+    return value.opcode() == Opcode::Parameter && size_t(value.parameterNumber()) == number;
+  };
+  size_t update = reducer.numParameters() / 2 + result;
+  bool isPlain =
+      (isParameter(0, result) && isParameter(1, update)) || (isParameter(0, update) && isParameter(1, result));
+  return isPlain ? std::optional(root->opcode()) : std::nullopt;
 }
 
-bool isPlainSum(const HloComputation &reducer) { return plainOperation(reducer) == Opcode::Add; }
+bool isPlainSum(const HloComputation &reducer, unsigned result) {
+  return plainOperation(reducer, result) == Opcode::Add;
+}
 
-/// May updates of one place be combined with each other before what is there?
-bool isAssociative(const HloComputation &reducer) {
+/// May updates of one place be combined in any order, and with each other before what is there?
+bool isAssociative(const HloComputation &reducer, unsigned result) {
   constexpr Opcode associative[] = {Opcode::Add, Opcode::Multiply, Opcode::Maximum, Opcode::Minimum,
                                     Opcode::And, Opcode::Or,       Opcode::Xor};
-  std::optional<Opcode> operation = plainOperation(reducer);
+  std::optional<Opcode> operation = plainOperation(reducer, result);
   return operation && llvm::is_contained(associative, *operation);
 }
 
@@ -80,19 +91,22 @@ bool placesAreDistinct(const HloInstruction &hero, const GatherDims &dims, llvm:
   return hero.flag(AttributeKey::UniqueIndices) && !overlap && windows <= places;
 }
 
-/// Can threads update elements of the array one by one, without losing what others do? Null if so, else why not.
+/// Can threads update elements of the arrays one by one, without losing what others do? Null if so, else why not.
 const char *whyNotAtomic(const HloInstruction &hero) {
-  const Shape &array = hero.resultShape();
   const HloComputation &reducer = *hero.computation(AttributeKey::ToApply);
-  unsigned bits = deviceBits(array.elementType());
-  if (hero.numResults() > 1)
-    return "updates of several arrays at once may have the same place";
-  if (bits > 64 && !isPlainSum(reducer))
-    return "no atomic instruction updates so large elements";
-  // Of less than 16 bits the words that are exchanged must all lie inside the array.
-  bool exchangesWords = bits < 8 || (bits == 8 && !returnsUpdate(reducer, 0));
-  if (exchangesWords && array.numElements() * int64_t(bits) % 16 != 0)
-    return "the last elements share a word with what is behind the array";
+  for (unsigned i = 0; i < hero.numResults(); ++i) {
+    const Shape &array = hero.resultShape(i);
+    unsigned bits = deviceBits(array.elementType());
+    // Each array by itself: in what order does not show.
+    if (hero.numResults() > 1 && !isAssociative(reducer, i))
+      return "updates of several arrays at once may have the same place";
+    if (bits > 64 && !isPlainSum(reducer, i))
+      return "no atomic instruction updates so large elements";
+    // Of less than 16 bits the words that are exchanged must all lie inside the array.
+    bool exchangesWords = bits < 8 || (bits == 8 && !returnsUpdate(reducer, i));
+    if (exchangesWords && array.numElements() * int64_t(bits) % 16 != 0)
+      return "the last elements share a word with what is behind the array";
+  }
   return nullptr;
 }
 
@@ -133,17 +147,15 @@ bool windowsAreStreams(const ScatterPlan &plan, const GatherDims &dims) {
   return windows == plan.space.numElements() && windows == indices.shape().numElements() && oneOrder;
 }
 
-/// Neighbouring elements that one instruction of the target updates, at most.
-unsigned elementsOfAccess(const ScatterPlan &plan, const StreamWidths &widths, const TargetInfo &target) {
+/// Neighbouring elements of one array that one instruction of the target updates, at most.
+unsigned elementsOfAtomic(const HloInstruction &hero, unsigned result, const TargetInfo &target) {
   constexpr unsigned atomicBytes = 16;
-  if (plan.access != Access::Atomic)
-    return widths.elements(target);
-  const HloComputation &reducer = *plan.hero->computation(AttributeKey::ToApply);
-  ElementType type = plan.hero->resultShape().elementType();
+  const HloComputation &reducer = *hero.computation(AttributeKey::ToApply);
+  ElementType type = hero.resultShape(result).elementType();
   unsigned bits = deviceBits(type);
-  if (returnsUpdate(reducer, 0))
+  if (returnsUpdate(reducer, result))
     return bits < 8 ? 1 : atomicBytes * 8 / bits;
-  if (!isPlainSum(reducer))
+  if (!isPlainSum(reducer, result))
     return 1;
   bool vectors = target.atLeast(9, 0);
   switch (type) {
@@ -155,6 +167,16 @@ unsigned elementsOfAccess(const ScatterPlan &plan, const StreamWidths &widths, c
   default:
     return 1;
   }
+}
+
+/// Of all arrays.
+unsigned elementsOfAccess(const ScatterPlan &plan, const StreamWidths &widths, const TargetInfo &target) {
+  if (plan.access != Access::Atomic)
+    return widths.elements(target);
+  unsigned least = elementsOfAtomic(*plan.hero, 0, target);
+  for (unsigned i = 1; i < plan.outputs.size(); ++i)
+    least = std::min(least, elementsOfAtomic(*plan.hero, i, target));
+  return least;
 }
 
 /// Vectors of neighbours where there are any, as long as the device stays filled.
@@ -189,8 +211,8 @@ void chooseRuns(ScatterPlan &plan, const GatherDims &dims, const TargetInfo &tar
   constexpr unsigned mostRuns = 8, mostStreams = 4;
   const HloInstruction &hero = *plan.hero;
   const HloComputation &reducer = *hero.computation(AttributeKey::ToApply);
-  if (plan.access != Access::Atomic || !hero.flag(AttributeKey::IndicesAreSorted) ||
-      (!isAssociative(reducer) && !returnsUpdate(reducer, 0)))
+  if (plan.access != Access::Atomic || !hero.flag(AttributeKey::IndicesAreSorted) || plan.outputs.size() > 1 ||
+      (!isAssociative(reducer, 0) && !returnsUpdate(reducer, 0)))
     return;
   double windows = 1, places = 1;
   for (int64_t dim : dims.batch) {

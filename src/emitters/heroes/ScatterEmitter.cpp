@@ -354,8 +354,11 @@ private:
     SmallVector<SmallVector<Value>> places;
     for (unsigned i = 0; i < numOutputs; ++i)
       places.push_back(applyMap(b, outputMap(i), operands));
-    if (plan.access == ScatterPlan::Access::Atomic)
-      return {emitAtomic(arrays.front(), places.front(), updates.front())};
+    if (plan.access == ScatterPlan::Access::Atomic) {
+      for (unsigned i = 0; i < numOutputs; ++i)
+        next.push_back(emitAtomic(i, arrays[i], places[i], updates));
+      return next;
+    }
     SmallVector<Value> values(updates);
     if (plan.access == ScatterPlan::Access::Plain) {
       SmallVector<Value> arguments;
@@ -368,12 +371,15 @@ private:
     return next;
   }
 
-  Value emitAtomic(Value array, ValueRange place, Value update) {
+  /// Updates an element of one array. Of several arrays each is updated by itself: nothing depends on the others.
+  Value emitAtomic(unsigned number, Value array, ValueRange place, ValueRange updates) {
     return xla_gpu::AtomicRmwOp::create(b, array, place, [&](OpBuilder &inner, Location, Value current) {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPoint(inner.getInsertionBlock(), inner.getInsertionPoint());
-      SmallVector<Value> next = combine(fromStorage(b, current, typeOf(0)), update);
-      xla_gpu::YieldOp::create(b, next);
+      SmallVector<Value> arguments;
+      for (unsigned i = 0; i < numOutputs; ++i)
+        arguments.push_back(fromStorage(b, i == number ? current : updates[i], typeOf(i)));
+      xla_gpu::YieldOp::create(b, combine(arguments, updates)[number]);
     });
   }
 

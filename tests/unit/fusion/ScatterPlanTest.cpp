@@ -122,6 +122,34 @@ TEST_CASE("neighbouring windows of sorted indices are combined by a thread") {
   CHECK(!has(text(ElementType::F32, {64, 64}, 128, {1, 64}), "together"));
 }
 
+TEST_CASE("several arrays are updated by atomics if they have nothing to do with each other") {
+  auto plan = [](Opcode second, bool crosses) {
+    ScatterProgram p(ElementType::F32, {64, 4096}, 128, {1, 4096});
+    HloComputation *pairs = p.module.addComputation("pairs");
+    HloBuilder r{*pairs};
+    const Shape scalar = Shape::scalar(ElementType::F32);
+    HloInstruction *parameters[4];
+    for (int64_t i = 0; i < 4; ++i)
+      parameters[i] = r.parameter(i, scalar, "p" + std::to_string(i));
+    auto *one = r.add(Opcode::Add, scalar, {parameters[0], parameters[crosses ? 3 : 2]});
+    auto *two = r.add(second, scalar, {parameters[3], parameters[1]});
+    pairs->setRoot(r.add(Opcode::Tuple, Shape::tuple({scalar, scalar}), {one, two}));
+    auto *array = p.b.parameter(3, p.array->shape(), "array2");
+    auto *updates = p.b.parameter(4, p.updates->shape(), "updates2");
+    auto *root = p.b.add(
+        Opcode::Scatter, Shape::tuple({p.array->shape(), array->shape()}),
+        {p.array, array, p.indices, p.updates, updates},
+        {p.b.ints(AttributeKey::UpdateWindowDims, {1, 2}), p.b.ints(AttributeKey::InsertedWindowDims, {}),
+         p.b.ints(AttributeKey::ScatterDimsToOperandDims, {0}), Attribute{AttributeKey::IndexVectorDim, int64_t(1)},
+         Attribute{AttributeKey::IndicesAreSorted, true}, Attribute{AttributeKey::ToApply, pairs}});
+    return p.plan(root, {0u, 3u}).toString();
+  };
+  CHECK(has(plan(Opcode::Add, false), "scatter: roots 0,1, 524288 updates, atomic, 4 per thread;"));
+  CHECK(has(plan(Opcode::Maximum, false), "scatter: roots 0,1, 524288 updates, atomic, 1 per thread;"));
+  CHECK(has(plan(Opcode::Subtract, false), "loop:"));
+  CHECK(has(plan(Opcode::Add, true), "loop:"));
+}
+
 TEST_CASE("what a scatter updates is there before") {
   ScatterProgram p(ElementType::F32, {64, 64}, 8, {1, 64});
   CHECK(has(p.plan(p.scatter(p.array), {std::nullopt}).toString(), "copy parameter 0 to output 0\nscatter: "));
