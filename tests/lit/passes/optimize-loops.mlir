@@ -35,16 +35,16 @@ func.func @long(%x: f32) -> f32 {
 // In a loop that stays, the numbers of its iterations join the constants of the maps; who needs more than a map of the
 // induction variable gets their sum.
 #row = #xla_gpu.indexing_map<"(d0, d1) -> (d1 * 7 + d0), domain: d0 in [0, 6], d1 in [0, 99]">
-// PARTLY-DAG: #[[ROW:.*]] = #xla_gpu.indexing_map<"(d0, d1) -> (d0 + d1 * 7), domain: d0 in [0, 6], d1 in [0, 80]">
-// PARTLY-DAG: #[[ROW1:.*]] = #xla_gpu.indexing_map<"(d0, d1) -> (d0 + d1 * 7 + 7), domain: d0 in [0, 6], d1 in [0, 80]">
-// PARTLY-DAG: #[[ROW19:.*]] = #xla_gpu.indexing_map<"(d0, d1) -> (d0 + d1 * 7 + 133), domain: d0 in [0, 6], d1 in [0, 80]">
-// PARTLY-DAG: #[[NEXT:.*]] = #xla_gpu.indexing_map<"(d0) -> (d0 + 19), domain: d0 in [0, 80]">
+// PARTLY-DAG: #[[$ROW:.*]] = #xla_gpu.indexing_map<"(d0, d1) -> (d0 + d1 * 7), domain: d0 in [0, 6], d1 in [0, 80]">
+// PARTLY-DAG: #[[$ROW1:.*]] = #xla_gpu.indexing_map<"(d0, d1) -> (d0 + d1 * 7 + 7), domain: d0 in [0, 6], d1 in [0, 80]">
+// PARTLY-DAG: #[[$ROW19:.*]] = #xla_gpu.indexing_map<"(d0, d1) -> (d0 + d1 * 7 + 133), domain: d0 in [0, 6], d1 in [0, 80]">
+// PARTLY-DAG: #[[$NEXT:.*]] = #xla_gpu.indexing_map<"(d0) -> (d0 + 19), domain: d0 in [0, 80]">
 // PARTLY-LABEL: func @partly(
 // PARTLY: scf.for %[[I:.*]] = %c0 to %c100 step %c20
-// PARTLY: xla_gpu.apply_indexing #[[ROW]](%[[D:.*]], %[[I]])
-// PARTLY: xla_gpu.apply_indexing #[[ROW1]](%[[D]], %[[I]])
-// PARTLY: xla_gpu.apply_indexing #[[NEXT]](%[[I]])
-// PARTLY: xla_gpu.apply_indexing #[[ROW19]](%[[D]], %[[I]])
+// PARTLY: xla_gpu.apply_indexing #[[$ROW]](%[[D:.*]], %[[I]])
+// PARTLY: xla_gpu.apply_indexing #[[$ROW1]](%[[D]], %[[I]])
+// PARTLY: xla_gpu.apply_indexing #[[$NEXT]](%[[I]])
+// PARTLY: xla_gpu.apply_indexing #[[$ROW19]](%[[D]], %[[I]])
 // PARTLY: return
 func.func @partly(%t: tensor<700xf32>, %d: index {xla_gpu.range = [0 : index, 6 : index]}) -> f32 {
   %c0 = arith.constant 0 : index
