@@ -55,62 +55,73 @@ AppliedMap AppliedMap::identity(ValueRange indices, MLIRContext *context) {
   return {dimsOnly(affine, dims, {}), SmallVector<Value>(indices)};
 }
 
+/// With an expression in place of each dimension, and `dims` the bounds; a null expression stands for its dimension.
+void AppliedMap::replaceDims(MutableArrayRef<AffineExpr> replacements, ArrayRef<IndexingVariable> dims) {
+  for (auto [i, replacement] : llvm::enumerate(replacements))
+    if (!replacement)
+      replacement = getAffineDimExpr(i, map.context());
+  map = dimsOnly(map.affine().replaceDimsAndSymbols(replacements, {}, dims.size(), 0), dims,
+                 substituteDims(map.constraints(), replacements));
+}
+
 bool AppliedMap::bindConstants() {
-  SmallVector<AffineExpr> replacements;
-  SmallVector<IndexingVariable> dims(map.dims());
+  SmallVector<AffineExpr> replacements(operands.size());
+  SmallVector<IndexingVariable> dims;
   bool changed = false;
   for (auto [i, operand] : llvm::enumerate(operands)) {
-    replacements.push_back(getAffineDimExpr(i, map.context()));
     APInt value;
-    if (!matchPattern(operand, m_ConstantInt(&value)) || !dims[i].bounds.contains(value.getSExtValue()))
+    if (!matchPattern(operand, m_ConstantInt(&value)) || !map.dims()[i].bounds.contains(value.getSExtValue()))
       continue;
-    bool mentioned = map.affine().isFunctionOfDim(i);
-    replacements.back() = getAffineConstantExpr(value.getSExtValue(), map.context());
+    if (dims.empty())
+      dims.assign(map.dims().begin(), map.dims().end());
+    replacements[i] = getAffineConstantExpr(value.getSExtValue(), map.context());
     dims[i].bounds = {value.getSExtValue(), value.getSExtValue()};
-    changed |= mentioned;
+    changed |= map.affine().isFunctionOfDim(i);
   }
   if (changed)
-    map = dimsOnly(map.affine().replaceDimsAndSymbols(replacements, {}, map.dims().size(), 0), dims,
-                   substituteDims(map.constraints(), replacements));
+    replaceDims(replacements, dims);
   return changed;
 }
 
 bool AppliedMap::mergeEqualOperands() {
-  SmallVector<AffineExpr> replacements;
-  SmallVector<IndexingVariable> dims(map.dims());
-  llvm::SmallDenseMap<Value, unsigned> firstOf;
+  SmallVector<AffineExpr> replacements(operands.size());
+  SmallVector<IndexingVariable> dims;
   bool changed = false;
-  for (auto [i, operand] : llvm::enumerate(operands)) {
-    unsigned first = firstOf.try_emplace(operand, i).first->second;
-    replacements.push_back(getAffineDimExpr(first, map.context()));
+  for (unsigned i = 1; i < operands.size(); ++i) {
+    unsigned first = llvm::find(operands, operands[i]) - operands.begin();
+    if (first == i)
+      continue;
+    replacements[i] = getAffineDimExpr(first, map.context());
+    if (dims.empty())
+      dims.assign(map.dims().begin(), map.dims().end());
     Interval both = dims[first].bounds.intersect(dims[i].bounds);
-    if (first == i || both.isEmpty())
+    if (both.isEmpty())
       continue;
     dims[first].bounds = both;
     changed |= map.affine().isFunctionOfDim(i);
   }
   if (changed)
-    map = dimsOnly(map.affine().replaceDimsAndSymbols(replacements, {}, map.dims().size(), 0), dims,
-                   substituteDims(map.constraints(), replacements));
+    replaceDims(replacements, dims);
   return changed;
 }
 
 bool AppliedMap::tightenBounds() {
-  SmallVector<IndexingVariable> dims(map.dims());
-  bool changed = false;
-  for (auto [dim, operand] : llvm::zip_equal(dims, operands)) {
+  SmallVector<IndexingVariable> dims;
+  for (auto [i, operand] : llvm::enumerate(operands)) {
     std::optional<Interval> known = rangeOf(operand);
     if (!known)
       continue;
-    Interval both = dim.bounds.intersect(*known);
-    if (both.isEmpty() || both == dim.bounds)
+    Interval before = map.dims()[i].bounds, both = before.intersect(*known);
+    if (both.isEmpty() || both == before)
       continue;
-    dim.bounds = both;
-    changed = true;
+    if (dims.empty())
+      dims.assign(map.dims().begin(), map.dims().end());
+    dims[i].bounds = both;
   }
-  if (changed)
-    map = dimsOnly(map.affine(), dims, map.constraints());
-  return changed;
+  if (dims.empty())
+    return false;
+  map = dimsOnly(map.affine(), dims, map.constraints());
+  return true;
 }
 
 bool AppliedMap::simplify() {
@@ -185,7 +196,6 @@ void AppliedMap::then(const IndexingMap &second) { map = compose(map, second); }
 
 SmallVector<Value> AppliedMap::materialize(OpBuilder &builder, Location loc) const {
   SmallVector<Value> values(map.numResults());
-  SmallVector<AffineExpr> computed;
   SmallVector<unsigned> computedIndex;
   for (unsigned i = 0; i < map.numResults(); ++i) {
     AffineExpr result = map.result(i);
@@ -194,14 +204,15 @@ SmallVector<Value> AppliedMap::materialize(OpBuilder &builder, Location loc) con
     } else if (auto dim = dyn_cast<AffineDimExpr>(result)) {
       values[i] = operands[dim.getPosition()];
     } else {
-      computed.push_back(result);
       computedIndex.push_back(i);
     }
   }
-  if (computed.empty())
+  if (computedIndex.empty())
     return values;
-  auto affine = AffineMap::get(map.dims().size(), 0, computed, map.context());
-  AppliedMap rest = {dimsOnly(affine, map.dims(), {}), operands};
+  // A map without constraints that is simplified stays so, and the op's is not simplified again.
+  AppliedMap rest = {map.withResults(computedIndex), operands};
+  if (!map.constraints().empty())
+    rest.map = dimsOnly(rest.map.affine(), map.dims(), {});
   SmallVector<bool> dropped = rest.map.removeUnusedDims();
   SmallVector<Value> kept;
   for (auto [i, operand] : llvm::enumerate(operands))

@@ -99,6 +99,8 @@ Interval IndexingMap::range(AffineExpr expression) const {
 
 IndexingMap IndexingMap::symbolsToDims() const {
   unsigned numDims = dimVariables.size(), numSymbols = affineMap.getNumSymbols();
+  if (numSymbols == 0)
+    return *this;
   llvm::SmallVector<AffineExpr> replacements;
   for (unsigned i = 0; i < numSymbols; ++i)
     replacements.push_back(mlir::getAffineDimExpr(numDims + i, context()));

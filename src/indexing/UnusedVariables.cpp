@@ -72,6 +72,8 @@ UnusedVariables::UnusedVariables(const IndexingMap &map, bool dimsToo, bool symb
   for (AffineExpr expression : map.affine().getResults())
     candidates.reset(variablesOf(expression));
   droppedVariables.resize(numVariables);
+  if (candidates.none())
+    return;
   droppedConstraints.resize(map.constraints().size());
 
   llvm::EquivalenceClasses<unsigned> classes;
@@ -196,7 +198,7 @@ llvm::SmallVector<bool> IndexingMap::removeUnused(bool dimsToo, bool symbolsToo)
   if (unused.droppedVariables.none())
     return result;
 
-  isSimplified = false;
+  isSimplified &= unused.droppedConstraints.none(); // the order of variables stays
   auto newDims = renumber(dims, [&](unsigned i) { return mlir::getAffineDimExpr(i, context()); });
   auto newSymbols = renumber(symbols, [&](unsigned i) { return mlir::getAffineSymbolExpr(i, context()); });
   llvm::SmallVector<Constraint, 2> keptConstraints;

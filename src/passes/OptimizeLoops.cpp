@@ -2,6 +2,7 @@
 #include "passes/PassDetail.h"
 
 #include "hloc/dialect/AppliedMap.h"
+#include "hloc/indexing/Divisibility.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
@@ -24,6 +25,9 @@ constexpr int64_t costlyMathSize = 20;
 /// No body grows beyond this by unrolling a loop whose iterations are not tied together by a vector; with a vector
 /// there is no choice, its lanes must have constant indices. Chosen so that compile time stays bounded, not tuned.
 constexpr int64_t maxFullyUnrolledSize = 2000;
+
+/// With fewer iterations, each is simplified by itself: a progression costs as much as three.
+constexpr int64_t fewestForProgressions = 4;
 
 bool isCheapMath(Operation &op) {
   return isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp, math::FloorOp, math::FmaOp, math::RoundOp,
@@ -53,9 +57,9 @@ BodyFacts factsOf(scf::ForOp loop) {
   return facts;
 }
 
-/// One iteration of a loop that is unrolled: a number, or `base` plus a number, where `base` is in `range`.
+/// One iteration of a loop that is unrolled: `offset`, or `base` plus `offset`, where `base` is in `range`.
 struct Iteration {
-  int64_t offset;
+  int64_t number, offset;
   Value base;
   Interval range;
 };
@@ -81,8 +85,69 @@ void shiftOperands(AppliedMap &applied, Value variable, const Iteration &iterati
         IndexingMap(applied.map.affine().replaceDimsAndSymbols(replacements, {}, dims.size(), 0), dims, {}, {});
 }
 
+/// An index computation that goes up by a constant with each iteration, so that one of them is simplified for all.
+struct Progression {
+  AppliedMap first;
+  SmallVector<int64_t> strides; ///< of its results, an iteration
+};
+
+/// Those of a loop's body that read nothing else of it.
+using Progressions = llvm::DenseMap<Operation *, Progression>;
+
+/// Before `first` is an iteration of its own: a function of the induction variable.
+std::optional<Progression> findProgression(ApplyIndexingOp apply, scf::ForOp loop, int64_t step) {
+  Value variable = loop.getInductionVar();
+  Progression result{AppliedMap::of(apply), {}};
+  AppliedMap &whole = result.first;
+  if (!llvm::is_contained(whole.operands, variable) || !llvm::all_of(whole.operands, [&](Value operand) {
+        return operand == variable || loop.isDefinedOutsideOfLoop(operand);
+      }))
+    return std::nullopt;
+  whole.simplify();
+  unsigned number = llvm::find(whole.operands, variable) - whole.operands.begin();
+  if (number == whole.operands.size() || llvm::count(whole.operands, variable) != 1 || whole.map.isKnownEmpty())
+    return std::nullopt;
+  for (AffineExpr expression : whole.map.affine().getResults()) {
+    std::optional<int64_t> stride = strideOf(expression, getAffineDimExpr(number, loop.getContext()), whole.map);
+    if (!stride)
+      return std::nullopt;
+    result.strides.push_back(*stride * step);
+  }
+  return result;
+}
+
+/// `variable` is that of iteration 0: a constant, or the induction variable of the new loop, with its range.
+Progressions findProgressions(scf::ForOp loop, int64_t step, Value variable, Interval range) {
+  Progressions progressions;
+  for (auto apply : loop.getBody()->getOps<ApplyIndexingOp>()) {
+    std::optional<Progression> found = findProgression(apply, loop, step);
+    if (!found)
+      continue;
+    AppliedMap &first = found->first;
+    SmallVector<IndexingVariable> dims(first.map.dims());
+    unsigned number = llvm::find(first.operands, loop.getInductionVar()) - first.operands.begin();
+    dims[number].bounds = range;
+    first.map = IndexingMap(first.map.affine(), dims, {}, {});
+    first.operands[number] = variable;
+    first.simplify();
+    progressions.try_emplace(apply, std::move(*found));
+  }
+  return progressions;
+}
+
+AppliedMap iterationOf(const Progression &progression, int64_t number) {
+  AppliedMap result = progression.first;
+  SmallVector<AffineExpr> expressions;
+  for (auto [expression, stride] : llvm::zip_equal(result.map.affine().getResults(), progression.strides))
+    expressions.push_back(expression + stride * number);
+  auto affine = AffineMap::get(result.operands.size(), 0, expressions, result.map.context());
+  result.map = IndexingMap(affine, result.map.dims(), {}, {});
+  return result;
+}
+
 /// The body for one iteration, with index computations folded as they are made. Returns what is carried on.
-SmallVector<Value> cloneBody(IRRewriter &rewriter, scf::ForOp loop, const Iteration &iteration, ValueRange carried) {
+SmallVector<Value> cloneBody(IRRewriter &rewriter, scf::ForOp loop, const Progressions &progressions,
+                             const Iteration &iteration, ValueRange carried) {
   Location loc = loop.getLoc();
   IRMapping mapping;
   Value variable = iteration.base;
@@ -96,6 +161,11 @@ SmallVector<Value> cloneBody(IRRewriter &rewriter, scf::ForOp loop, const Iterat
   mapping.map(loop.getInductionVar(), variable);
   mapping.map(loop.getRegionIterArgs(), carried);
   for (Operation &op : loop.getBody()->without_terminator()) {
+    if (auto progression = progressions.find(&op); progression != progressions.end()) {
+      AppliedMap applied = iterationOf(progression->second, iteration.number);
+      mapping.map(op.getResults(), applied.materialize(rewriter, op.getLoc()));
+      continue;
+    }
     if (auto apply = dyn_cast<ApplyIndexingOp>(op)) {
       AppliedMap applied = AppliedMap::of(apply);
       for (Value &operand : applied.operands)
@@ -130,8 +200,13 @@ SmallVector<Value> cloneBody(IRRewriter &rewriter, scf::ForOp loop, const Iterat
 void unrollFully(scf::ForOp loop, int64_t lower, int64_t step, int64_t trips) {
   IRRewriter rewriter(loop);
   SmallVector<Value> carried(loop.getInitArgs());
+  Progressions progressions;
+  if (trips >= fewestForProgressions) {
+    Value first = arith::ConstantIndexOp::create(rewriter, loop.getLoc(), lower);
+    progressions = findProgressions(loop, step, first, {lower, lower});
+  }
   for (int64_t trip = 0; trip < trips; ++trip)
-    carried = cloneBody(rewriter, loop, {lower + trip * step, {}, {}}, carried);
+    carried = cloneBody(rewriter, loop, progressions, {trip, lower + trip * step, {}, {}}, carried);
   rewriter.replaceOp(loop, carried);
 }
 
@@ -147,8 +222,12 @@ void unrollPartly(scf::ForOp loop, int64_t lower, int64_t step, int64_t trips, i
   rewriter.setInsertionPointToEnd(unrolled.getBody());
   SmallVector<Value> carried(unrolled.getRegionIterArgs());
   Interval range{lower, lower + (trips - factor) * step};
+  Value variable = unrolled.getInductionVar();
+  Progressions progressions;
+  if (factor >= fewestForProgressions)
+    progressions = findProgressions(loop, step, variable, range);
   for (int64_t copy = 0; copy < factor; ++copy)
-    carried = cloneBody(rewriter, loop, {copy * step, unrolled.getInductionVar(), range}, carried);
+    carried = cloneBody(rewriter, loop, progressions, {copy, copy * step, variable, range}, carried);
   scf::YieldOp::create(rewriter, loop.getLoc(), carried);
   rewriter.replaceOp(loop, unrolled.getResults());
 }

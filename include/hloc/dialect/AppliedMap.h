@@ -40,6 +40,7 @@ struct AppliedMap {
   llvm::SmallVector<mlir::Value> materialize(mlir::OpBuilder &builder, mlir::Location loc) const;
 
 private:
+  void replaceDims(llvm::MutableArrayRef<mlir::AffineExpr> replacements, llvm::ArrayRef<IndexingVariable> dims);
   bool bindConstants();
   bool mergeEqualOperands();
   bool tightenBounds();
