@@ -3,6 +3,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace hloc {
@@ -316,17 +317,24 @@ private:
         for (int64_t column = 0; column < turned; column += chunk)
           starts.push_back({element, column});
     int64_t accesses = 0, passes = 0, sampled = 0;
+    llvm::SmallVector<int64_t> strides = stridesInTile(candidate);
     for (int64_t step : {int64_t(0), steps - 1}) {
+      llvm::SmallVector<llvm::SmallVector<int64_t>, 32> firsts; // of the groups of a warp
+      for (int64_t lane = 0; lane < std::min(lanes, groups.active); ++lane) {
+        int64_t group = step * groups.active + lane;
+        if (group >= groups.count)
+          break;
+        firsts.push_back(indicesOf(group, groups.sizes));
+        for (auto [index, unit] : llvm::zip(firsts.back(), groups.units))
+          index *= unit;
+      }
       for (auto [element, column] : starts) {
         llvm::SmallVector<int64_t, 32> addresses;
-        for (int64_t lane = 0; lane < std::min(lanes, groups.active); ++lane) {
-          int64_t group = step * groups.active + lane;
-          if (group >= groups.count)
-            break;
-          llvm::SmallVector<int64_t> local = indicesOf(group, groups.sizes);
+        for (llvm::SmallVector<int64_t> local : firsts) {
           for (unsigned i = 0; i < local.size(); ++i)
-            local[i] = local[i] * groups.units[i] + (i == walk.outer ? element : groups.units[i] > 1 ? column : 0);
-          addresses.push_back(positionInTile(candidate, walk, local) * elementBytes);
+            local[i] += i == walk.outer ? element : groups.units[i] > 1 ? column : 0;
+          int64_t position = positionInBox(candidate, walk, local, strides);
+          addresses.push_back((position + position / candidate.period * candidate.pad) * elementBytes);
         }
         auto [least, most] = passesOf(addresses, chunk * elementBytes);
         passes += most;
@@ -338,20 +346,28 @@ private:
     cost.perElement += double(accesses + passes + 2 * turned) / double(sampled);
   }
 
-  static int64_t positionInTile(const TransposePlan &candidate, const TileWalk &walk, llvm::ArrayRef<int64_t> local) {
-    llvm::SmallVector<int64_t> coordinates(candidate.inputDims.size());
+  /// Of the operand's dimensions, padding not counted.
+  static llvm::SmallVector<int64_t> stridesInTile(const TransposePlan &candidate) {
+    llvm::SmallVector<int64_t> strides(candidate.inputDims.size());
+    int64_t stride = 1;
+    for (unsigned dim : llvm::reverse(candidate.walk(candidate.inOutputOrder).order)) {
+      strides[dim] = stride;
+      stride *= candidate.box[dim];
+    }
+    return strides;
+  }
+
+  static int64_t positionInBox(const TransposePlan &candidate, const TileWalk &walk, llvm::ArrayRef<int64_t> local,
+                               llvm::ArrayRef<int64_t> strides) {
+    int64_t position = 0, inRun = local.back();
     for (unsigned i = 0; i < walk.outer; ++i)
-      coordinates[walk.order[i]] = local[i];
-    int64_t inRun = local.back();
-    for (size_t i = walk.order.size(); i-- > walk.outer;) {
+      position += local[i] * strides[walk.order[i]];
+    for (size_t i = walk.order.size(); --i > walk.outer;) {
       int64_t size = candidate.box[walk.order[i]];
-      coordinates[walk.order[i]] = inRun % size;
+      position += inRun % size * strides[walk.order[i]];
       inRun /= size;
     }
-    int64_t position = 0;
-    for (unsigned dim : candidate.walk(candidate.inOutputOrder).order)
-      position = position * candidate.box[dim] + coordinates[dim];
-    return position + position / candidate.period * candidate.pad;
+    return position + inRun * strides[walk.order[walk.outer]];
   }
 
   /// Least passes of such an access, and those that the addresses need. Banks are 4 bytes wide; 8 and 16 bytes go by
@@ -364,7 +380,8 @@ private:
       for (int64_t address : addresses.take_front(together))
         for (int64_t word = address / 4; word <= (address + bytes - 1) / 4; ++word)
           words.push_back(word);
-      llvm::sort(words);
+      if (!llvm::is_sorted(words))
+        std::sort(words.begin(), words.end()); // llvm::sort calls qsort for integers
       words.erase(std::unique(words.begin(), words.end()), words.end());
       int64_t perBank[lanes] = {}, worst = 0;
       for (int64_t word : words)
