@@ -51,8 +51,8 @@ private:
 class ElementLoops {
 public:
   ElementLoops(const BlockSegment &segment, IndicesAt indicesAt, KernelBuilder &kernel, ValueRange ids,
-               ElementBody body)
-      : segment(segment), indicesAt(indicesAt), kernel(kernel), context(kernel.context()), ids(ids), body(body) {}
+               ArrayRef<ElementBody> bodies)
+      : segment(segment), indicesAt(indicesAt), kernel(kernel), context(kernel.context()), ids(ids), bodies(bodies) {}
 
   SmallVector<Value> emit(ValueRange outputs) {
     int64_t tail = segment.elements % segment.perThread, whole = segment.elements - tail;
@@ -62,7 +62,8 @@ public:
       AffineExpr first = base(round);
       IndexingMap map = mapOf(first + element, segment.rounds, segment.perThread);
       map.addConstraint(first, {0, whole - segment.perThread});
-      state = emitLoop(std::move(map), state);
+      state = bodies.size() == 1 ? emitLoop(std::move(map), state, bodies.front())
+                                 : emitRounds(base(getAffineDimExpr(2, context)), std::move(map), state);
     }
     if (tail > 0) {
       // The thread that comes after the last whole group, in the round in which it does.
@@ -70,12 +71,33 @@ public:
       AffineExpr first = base(getAffineConstantExpr(whole / perRound % segment.rounds, context));
       IndexingMap map = mapOf(element + whole, 1, tail);
       map.addConstraint(first, {whole, whole});
-      state = emitLoop(std::move(map), state);
+      for (ElementBody body : bodies)
+        state = emitLoop(map, state, body);
     }
     return state;
   }
 
 private:
+  /// A loop over the rounds of `map`, and in it a loop for each body; `first` is the first element, by round.
+  SmallVector<Value> emitRounds(AffineExpr first, IndexingMap map, ValueRange outputs) {
+    IndexingVariable element = map.ranges()[1];
+    SmallVector<IndexingVariable> dims(map.dims());
+    IndexingMap rounds(AffineMap::get(2, 1, {}, context), dims, {map.ranges()[0]}, {}, map.constraints());
+    rounds.simplify();
+    dims.push_back(map.ranges()[0]);
+    auto indices = AffineMap::get(3, 1, indicesAt(first + getAffineSymbolExpr(0, context)), context);
+    IndexingMap elements(indices, dims, {element}, {});
+    elements.simplify();
+    return kernel.loop(rounds, ids, outputs, [&](ValueRange round, ValueRange, ValueRange carried) {
+      SmallVector<Value> variables(ids), state(carried);
+      llvm::append_range(variables, round);
+      for (ElementBody body : bodies)
+        state = kernel.loop(elements, variables, state,
+                            [&](ValueRange, ValueRange at, ValueRange inner) { return body(at, inner); });
+      return state;
+    });
+  }
+
   /// Position in the segment of a thread's first element of a round.
   AffineExpr base(AffineExpr round) const {
     int64_t perRound = int64_t(kernel.launch().block.x) * segment.perThread;
@@ -91,7 +113,7 @@ private:
     return IndexingMap(AffineMap::get(2, 2, indicesAt(position), context), variables, loops, {});
   }
 
-  SmallVector<Value> emitLoop(IndexingMap map, ValueRange outputs) {
+  SmallVector<Value> emitLoop(IndexingMap map, ValueRange outputs, ElementBody body) {
     map.simplify();
     return kernel.loop(map, ids, outputs,
                        [&](ValueRange, ValueRange indices, ValueRange carried) { return body(indices, carried); });
@@ -102,7 +124,7 @@ private:
   KernelBuilder &kernel;
   MLIRContext *context;
   ValueRange ids;
-  ElementBody body;
+  ArrayRef<ElementBody> bodies;
 };
 
 } // namespace
@@ -113,8 +135,8 @@ void emitSegments(ArrayRef<const BlockSegment *> segments, KernelBuilder &kernel
 }
 
 SmallVector<Value> emitElements(const BlockSegment &segment, IndicesAt indicesAt, KernelBuilder &kernel, ValueRange ids,
-                                ValueRange outputs, ElementBody body) {
-  return ElementLoops(segment, indicesAt, kernel, ids, body).emit(outputs);
+                                ValueRange outputs, ArrayRef<ElementBody> bodies) {
+  return ElementLoops(segment, indicesAt, kernel, ids, bodies).emit(outputs);
 }
 
 void emitSegments(ArrayRef<SegmentLoop> loops, KernelBuilder &kernel, SegmentBody body) {
@@ -124,8 +146,8 @@ void emitSegments(ArrayRef<SegmentLoop> loops, KernelBuilder &kernel, SegmentBod
   emitSegments(segments, kernel, [&](size_t number, ValueRange ids, ValueRange outputs) {
     const SegmentLoop &loop = loops[number];
     auto indicesAt = [&](AffineExpr position) { return memoryOrderIndices(loop.box, position); };
-    return emitElements(*loop.segment, indicesAt, kernel, ids, outputs,
-                        [&](ValueRange indices, ValueRange carried) { return body(number, indices, carried); });
+    auto ofElement = [&](ValueRange indices, ValueRange carried) { return body(number, indices, carried); };
+    return emitElements(*loop.segment, indicesAt, kernel, ids, outputs, ElementBody(ofElement));
   });
 }
 

@@ -30,10 +30,12 @@ using SegmentCode =
 void emitSegments(llvm::ArrayRef<const BlockSegment *> segments, KernelBuilder &kernel, SegmentCode code);
 
 /// The second: a loop over the elements of `segment` that are the thread's. `indicesAt` says where the element at a
-/// position of the segment's order is; the body gets these indices and the outputs so far.
+/// position of the segment's order is; the body gets these indices and the outputs so far. Of several bodies each is
+/// done for all elements of a group before the next one is.
 using IndicesAt = llvm::function_ref<llvm::SmallVector<mlir::AffineExpr>(mlir::AffineExpr position)>;
 using ElementBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange indices, mlir::ValueRange)>;
 llvm::SmallVector<mlir::Value> emitElements(const BlockSegment &segment, IndicesAt indicesAt, KernelBuilder &kernel,
-                                            mlir::ValueRange ids, mlir::ValueRange outputs, ElementBody body);
+                                            mlir::ValueRange ids, mlir::ValueRange outputs,
+                                            llvm::ArrayRef<ElementBody> bodies);
 
 } // namespace hloc

@@ -5,6 +5,8 @@
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include "mlir/IR/MLIRContext.h"
+
 #include <numeric>
 
 namespace hloc {
@@ -55,6 +57,110 @@ bool sharesSectors(const Rows &rows, const ConcatenatePlan &plan, unsigned bits)
   return shared * sectorBits > 2 * rows.rowLength * bits;
 }
 
+// --- operands that are made together
+
+/// Instructions times elements of one thread's straight code up to which it makes several operands. An estimate.
+constexpr size_t maxOpsTogether = 1024;
+/// An instruction read in more ways than this is followed in so many.
+constexpr size_t maxReads = 8;
+
+/// A parameter as it is read at the indices of a segment.
+struct Read {
+  const HloInstruction *parameter;
+  IndexingMap map;
+  bool operator==(const Read &) const = default;
+};
+
+/// Reads of parameters with at least half as many elements as the segment has, for its elements and what outputs are
+/// made of besides.
+class SegmentReads {
+public:
+  SegmentReads(const FusionGraph &graph, const ConcatenatePlan &plan, const ConcatenateSegment &segment,
+               mlir::MLIRContext *context)
+      : context(context), mapsOf(graph.computation().instructions().size()) {
+    llvm::ArrayRef<int64_t> dims = plan.heroes.front()->operand(segment.operand)->shape().dims();
+    for (const FusionRoot &root : graph.roots())
+      read(*root.instr, compose(moved(dims, plan, segment.offset),
+                                bitcastIndexing(plan.heroes.front()->shape(), root.shape, context)));
+    IndexingMap toOperand = moved(plan.heroes.front()->shape().dims(), plan, -segment.offset);
+    for (const HloInstruction *instr : llvm::reverse(graph.instructions())) {
+      for (const IndexingMap &map : mapsOf[instr->id()])
+        if (llvm::is_contained(plan.heroes, instr))
+          read(*instr->operand(segment.operand), compose(map, toOperand));
+        else if (instr->opcode() == Opcode::Parameter && 2 * instr->shape().numElements() >= segment.elements)
+          reads.push_back({instr, map});
+        else
+          readOperands(*instr, map);
+    }
+  }
+  bool shares(const SegmentReads &other) const {
+    return llvm::any_of(reads, [&](const Read &read) { return llvm::is_contained(other.reads, read); });
+  }
+
+private:
+  /// The indices, `offset` further along the concatenated dimension.
+  IndexingMap moved(llvm::ArrayRef<int64_t> dims, const ConcatenatePlan &plan, int64_t offset) const {
+    llvm::SmallVector<mlir::AffineExpr> results;
+    for (unsigned i = 0; i < dims.size(); ++i)
+      results.push_back(mlir::getAffineDimExpr(i, context) + (i == plan.dimension() ? offset : 0));
+    return IndexingMap::fromSizes(mlir::AffineMap::get(dims.size(), 0, results, context), dims);
+  }
+
+  void read(const HloInstruction &written, IndexingMap map) {
+    const HloInstruction &instr = behindTuple(written);
+    llvm::SmallVector<IndexingMap, 0> &known = mapsOf[instr.id()];
+    map.simplify();
+    if (!map.isKnownEmpty() && known.size() < maxReads && !llvm::is_contained(known, map))
+      known.push_back(std::move(map));
+  }
+
+  void readOperands(const HloInstruction &instr, const IndexingMap &map) {
+    for (unsigned i = 0; i < instr.numOperands(); ++i) {
+      if (!instr.operand(i)->shape().isArray() || !instr.shape().isArray())
+        continue;
+      if (std::optional<OperandIndexing> indexing = operandIndexing(instr, i, context))
+        read(*instr.operand(i), compose(map, indexing->map));
+    }
+  }
+
+  mlir::MLIRContext *context;
+  std::vector<llvm::SmallVector<IndexingMap, 0>> mapsOf; ///< by instruction, of those not yet looked through
+  std::vector<Read> reads;
+};
+
+/// By segment, the first one whose blocks make it, too: threads that make elements of several operands, because these
+/// are made of the same values, load them once.
+///
+///   concatenate(a * x - b * y, a * y + b * x): both halves from one load of a, b, x and y
+std::vector<size_t> madeTogether(const FusionGraph &graph, const ConcatenatePlan &plan, const TargetInfo &target) {
+  std::vector<size_t> leaders(plan.segments.size());
+  std::iota(leaders.begin(), leaders.end(), size_t(0));
+  const HloInstruction &hero = *plan.heroes.front();
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  std::vector<std::optional<SegmentReads>> reads(plan.segments.size());
+  auto readsOf = [&](size_t number) -> const SegmentReads & {
+    if (!reads[number])
+      reads[number].emplace(graph, plan, plan.segments[number], &context);
+    return *reads[number];
+  };
+  std::vector<size_t> members(plan.segments.size(), 1);
+  for (size_t i = 0; i < plan.segments.size(); ++i) {
+    const ConcatenateSegment &own = plan.segments[i];
+    for (size_t leader = 0; leader < i && leaders[i] == i; ++leader) {
+      const ConcatenateSegment &first = plan.segments[leader];
+      bool fills = own.elements / own.perThread >= int64_t(target.multiprocessors) * threadsPerLoopBlock;
+      bool isShort = (members[leader] + 1) * own.perThread * graph.instructions().size() <= maxOpsTogether;
+      if (leaders[leader] != leader || !fills || !isShort || first.perThread != own.perThread ||
+          !hero.operand(first.operand)->shape().sameDims(hero.operand(own.operand)->shape()) ||
+          !readsOf(leader).shares(readsOf(i)))
+        continue;
+      leaders[i] = leader;
+      ++members[leader];
+    }
+  }
+  return leaders;
+}
+
 } // namespace
 
 Shape ConcatenatePlan::shapeOf(const ConcatenateSegment &segment) const {
@@ -102,12 +208,16 @@ HeroMatch<ConcatenatePlan> matchHero<ConcatenatePlan>(const FusionGraph &graph, 
     return Rejection{"the concatenate has no elements"};
   if (sharesSectors(rows, plan, narrowest))
     return Rejection{"its rows are made of runs so short that two often meet inside 32 bytes"};
+  std::vector<size_t> leaders = madeTogether(graph, plan, target);
   llvm::SmallVector<BlockSegment *> segments;
-  for (ConcatenateSegment &segment : plan.segments)
-    segments.push_back(&segment);
+  for (auto [i, segment] : llvm::enumerate(plan.segments))
+    if (leaders[i] == i)
+      segments.push_back(&segment);
   std::optional<LaunchGeometry> launch = assignBlocks(segments, graph, target);
   if (!launch)
     return Rejection{"too many blocks"};
+  for (auto [segment, leader] : llvm::zip(plan.segments, leaders))
+    static_cast<BlockSegment &>(segment) = plan.segments[leader];
   return {std::move(plan), *launch};
 }
 
@@ -138,25 +248,45 @@ ComputedSpaces computedSpaces<ConcatenatePlan>(const ConcatenatePlan &plan, cons
   return result;
 }
 
-/// Neighbours that are alike in one entry.
+/// Operands made together in one entry, and neighbours that are alike.
 std::string ConcatenatePlan::toString() const {
+  std::vector<llvm::SmallVector<const ConcatenateSegment *>> entries;
+  for (const ConcatenateSegment &segment : segments) {
+    auto own =
+        llvm::find_if(entries, [&](const auto &entry) { return entry.front()->firstBlock == segment.firstBlock; });
+    if (own == entries.end())
+      entries.push_back({&segment});
+    else
+      own->push_back(&segment);
+  }
   std::string result;
   llvm::raw_string_ostream os(result);
   os << "concatenate:";
   llvm::ListSeparator separator(";");
-  for (size_t i = 0; i < segments.size();) {
-    const ConcatenateSegment &segment = segments[i];
+  for (size_t i = 0; i < entries.size();) {
+    const ConcatenateSegment &segment = *entries[i].front();
+    bool together = entries[i].size() > 1;
+    auto isLike = [&](const auto &entry) {
+      return !together && entry.size() == 1 && entry.front()->elements == segment.elements &&
+             entry.front()->perThread == segment.perThread;
+    };
     size_t end = i + 1;
-    while (end < segments.size() && segments[end].elements == segment.elements &&
-           segments[end].perThread == segment.perThread)
+    while (end < entries.size() && isLike(entries[end]))
       ++end;
-    os << separator << " operand" << (end - i == 1 ? " " : "s ") << segment.operand;
+    bool several = together || end - i > 1;
+    os << separator << " operand" << (several ? "s " : " ");
+    if (together)
+      llvm::interleave(entries[i], os, [&](const ConcatenateSegment *member) { os << member->operand; }, ",");
+    else
+      os << segment.operand;
     if (end - i > 1)
-      os << "-" << segments[end - 1].operand;
+      os << "-" << entries[end - 1].front()->operand;
     os << ", " << segment.elements << " elements, " << segment.perThread << " per thread";
     if (segment.rounds > 1)
       os << " in " << segment.rounds << " rounds";
-    os << ", " << segment.blocks << (segment.blocks == 1 ? " block" : " blocks") << (end - i == 1 ? "" : " each");
+    os << ", " << segment.blocks << (segment.blocks == 1 ? " block" : " blocks");
+    if (several)
+      os << (together ? " together" : " each");
     i = end;
   }
   return result;

@@ -4,6 +4,8 @@
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
+#include <functional>
+
 using namespace mlir;
 
 namespace hloc {
@@ -23,11 +25,23 @@ public:
     if (failed(emitted))
       return failure();
     functions = std::move(*emitted);
-    SmallVector<SegmentLoop> loops;
-    for (const ConcatenateSegment &segment : plan.segments)
-      loops.push_back({&segment, plan.shapeOf(segment)});
-    emitSegments(loops, kernel, [&](size_t number, ValueRange indices, ValueRange outputs) {
-      return emitElement(number, indices, outputs);
+    // Those of the same blocks are made together.
+    SmallVector<SmallVector<size_t>> together;
+    SmallVector<const BlockSegment *> segments;
+    for (auto [number, segment] : llvm::enumerate(plan.segments)) {
+      auto sameBlocks = [&, &segment = segment](const BlockSegment *other) {
+        return other->firstBlock == segment.firstBlock;
+      };
+      auto own = llvm::find_if(segments, sameBlocks);
+      if (own == segments.end()) {
+        segments.push_back(&segment);
+        together.push_back({number});
+      } else {
+        together[own - segments.begin()].push_back(number);
+      }
+    }
+    emitSegments(segments, kernel, [&](size_t group, ValueRange ids, ValueRange outputs) {
+      return emitGroup(together[group], ids, outputs);
     });
     return success();
   }
@@ -57,6 +71,17 @@ private:
     IndexingMap map = bitcastIndexing(result, shape, context);
     map.simplify();
     return map;
+  }
+
+  SmallVector<Value> emitGroup(ArrayRef<size_t> numbers, ValueRange ids, ValueRange outputs) {
+    const ConcatenateSegment &first = plan.segments[numbers.front()];
+    const Shape box = plan.shapeOf(first);
+    auto indicesAt = [&](AffineExpr position) { return memoryOrderIndices(box, position); };
+    std::vector<std::function<SmallVector<Value>(ValueRange, ValueRange)>> bodies;
+    for (size_t number : numbers)
+      bodies.push_back(
+          [this, number](ValueRange indices, ValueRange state) { return emitElement(number, indices, state); });
+    return emitElements(first, indicesAt, kernel, ids, outputs, SmallVector<ElementBody>(bodies.begin(), bodies.end()));
   }
 
   SmallVector<Value> emitElement(size_t number, ValueRange indices, ValueRange outputs) {

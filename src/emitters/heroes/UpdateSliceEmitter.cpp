@@ -172,7 +172,7 @@ private:
   SmallVector<Value> emitLoop(const BlockSegment &groups, IndicesAt indicesAt, Alignment alignment, ValueRange ids,
                               ValueRange outputs) {
     SmallVector<SmallVector<Value>> startsOf = startsWith(alignment);
-    return emitElements(groups, indicesAt, kernel, ids, outputs, [&](ValueRange indices, ValueRange state) {
+    auto store = [&](ValueRange indices, ValueRange state) {
       // All values before all stores: an update may read what it overwrites.
       ValueRange values = kernel.call(function, indices);
       SmallVector<Value> stored(state);
@@ -183,7 +183,8 @@ private:
         stored[update.root] = tensor::InsertOp::create(b, values[i], state[update.root], at);
       }
       return stored;
-    });
+    };
+    return emitElements(groups, indicesAt, kernel, ids, outputs, ElementBody(store));
   }
 
   // --- where elements go

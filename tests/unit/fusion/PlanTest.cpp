@@ -483,6 +483,25 @@ TEST_CASE("a concatenate's threads write each element once, in aligned groups of
         checkWrittenOnce(type, dim, along);
 }
 
+TEST_CASE("operands that are made of the same values are made together") {
+  Shape shape = Shape::array(ElementType::S8, {2048, 512});
+  auto planOf = [&](Opcode opcode, bool shifted) {
+    Program p;
+    auto *x = p.b.parameter(0, Shape::array(ElementType::S8, {2048, 513}), "x"), *y = p.b.parameter(1, shape, "y");
+    SliceDim first[] = {{0, 2048, 1}, {0, 512, 1}}, other[] = {{0, 2048, 1}, {shifted ? 1 : 0, shifted ? 513 : 512, 1}};
+    auto *a = p.b.slice(x, first), *b = p.b.slice(x, other);
+    return planText(p, concatenate(p, {p.b.add(opcode, shape, {a}), y, p.b.add(Opcode::Abs, shape, {b})}, 1));
+  };
+  std::string together =
+      "concatenate: operands 0,2, 1048576 elements, 16 per thread, 512 blocks together; operand 1, 1048576 elements, "
+      "16 per thread, 512 blocks; grid 1024, block 128";
+  CHECK(planOf(Opcode::Negate, false) == together);
+  CHECK(planOf(Opcode::Negate, true).find("together") == std::string::npos); // other elements
+  Program small;
+  auto *x = small.b.parameter(0, Shape::array(ElementType::S8, {16, 512}), "x");
+  CHECK(planText(small, concatenate(small, {x, x}, 1)).find("together") == std::string::npos);
+}
+
 TEST_CASE("outputs of a concatenate are elementwise functions and bitcasts of it") {
   Program p;
   HloInstruction *c = concatenate(p, ElementType::F32, {4, 0}, 1, {8, 24});
