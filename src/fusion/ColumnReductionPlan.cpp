@@ -1,4 +1,5 @@
 #include "fusion/ColumnTiling.h"
+#include "fusion/ReductionEstimate.h"
 #include "fusion/ReductionMatch.h"
 
 #include "fmt/format.h"
@@ -12,6 +13,8 @@ namespace {
 
 /// From here on a second kernel costs little beside the first.
 constexpr int64_t bytesWorthParts = int64_t(8) << 20;
+/// From here on it costs nothing that could be estimated.
+constexpr int64_t bytesAlwaysInParts = int64_t(32) << 20;
 
 /// Rows for each of those that are taken as one: some partial results of it are all that remains of them.
 constexpr int64_t leastRowsWorthMerging = 128;
@@ -86,6 +89,45 @@ FollowingKernel combinePartialColumns(const ReductionFrame &frame, int64_t split
   return {std::move(plan), launch};
 }
 
+namespace {
+
+void setTiling(ColumnReductionPlan &plan, const ColumnTiling &tiling) {
+  plan.tiling = tiling;
+  plan.splits = tiling.splits * (tiling.columns / plan.frame.dims.back());
+  plan.stage = plan.splits > 1 ? ReductionStage::Partial : ReductionStage::Whole;
+}
+
+double secondsOf(const ColumnReductionPlan &plan, const ReductionWork &work, const TargetInfo &target) {
+  double seconds = estimatedSeconds(plan, launchOf(plan), work, target);
+  if (plan.splits > 1) {
+    FollowingKernel next = combinePartialColumns(plan.frame, plan.splits, target);
+    seconds += estimatedSeconds(std::get<ColumnReductionPlan>(next.plan), next.launch, work, target);
+  }
+  return seconds;
+}
+
+/// Columns in parts need a second kernel: not if an estimate says that blocks of whole columns take far less time. The
+/// plan that is not taken.
+std::vector<Rejection> avoidParts(ColumnReductionPlan &plan, const ColumnTiling &whole, const ReductionWork &work,
+                                  const TargetInfo &target) {
+  double bytes = double(plan.frame.operandShape().numElements()) * double(work.bits) / 8;
+  if (plan.splits == 1 || bytes >= bytesAlwaysInParts || whole.perThread != plan.tiling.perThread ||
+      whole.partialRows() == 1)
+    return {};
+  ColumnReductionPlan other = plan;
+  setTiling(other, whole);
+  if (launchOf(other).sharedBytes > target.staticSharedBytes)
+    return {};
+  double seconds = secondsOf(plan, work, target), ofOther = secondsOf(other, work, target);
+  if (ofOther < worthAnotherPlan * seconds) {
+    std::swap(plan, other);
+    std::swap(seconds, ofOther);
+  }
+  return {planNotTaken(other.toString(), ofOther, seconds)};
+}
+
+} // namespace
+
 template <>
 HeroMatch<ColumnReductionPlan> matchHero<ColumnReductionPlan>(const FusionGraph &graph, const FusionAliasing &,
                                                               const TargetInfo &target) {
@@ -98,20 +140,19 @@ HeroMatch<ColumnReductionPlan> matchHero<ColumnReductionPlan>(const FusionGraph 
     return Rejection{"the minor dimension is reduced"};
   if (plan.frame.dims.size() > 3)
     return Rejection{"kept and reduced dimensions take turns more than once"};
-  plan.tiling = chooseColumnTiling(withAlignedRows(sizeOf(plan.frame, graph, target)), target);
-  const ColumnTiling &tiling = plan.tiling;
-  int64_t rowsAsOne = tiling.columns / plan.frame.dims.back();
-  if (tiling.partialRows() == 1 && tiling.splits * rowsAsOne == 1 && plan.frame.sideRoots.empty())
+  ColumnReductionSize size = sizeOf(plan.frame, graph, target);
+  setTiling(plan, chooseColumnTiling(withAlignedRows(size), /*maySplit=*/true, target));
+  OtherSteps others;
+  others.plansNotTaken =
+      avoidParts(plan, chooseColumnTiling(size, /*maySplit=*/false, target), workOf(plan.frame, graph), target);
+  if (plan.tiling.partialRows() == 1 && plan.splits == 1 && plan.frame.sideRoots.empty())
     return Rejection{"there are so many columns that each is one thread's"};
-  if (tiling.blocks() > int64_t(target.maxGridX))
+  if (plan.tiling.blocks() > int64_t(target.maxGridX))
     return Rejection{"too many blocks"};
-  plan.splits = tiling.splits * rowsAsOne;
   LaunchGeometry launch = launchOf(plan);
   if (launch.sharedBytes > target.staticSharedBytes)
     return Rejection{"the results of all threads do not fit into shared memory"};
-  OtherSteps others;
-  if (plan.splits > 1) {
-    plan.stage = ReductionStage::Partial;
+  if (plan.stage == ReductionStage::Partial) {
     others.scratch = partialResults(plan.frame, plan.splits);
     others.following.push_back(combinePartialColumns(plan.frame, plan.splits, target));
   }
@@ -165,7 +206,8 @@ uint64_t ColumnReductionPlan::sharedBytes() const {
 
 /// Of a column that is long, ptxas has the loads of two chunks in flight at once.
 template <> unsigned plannedRegisters<ColumnReductionPlan>(const ColumnReductionPlan &plan) {
-  constexpr int64_t ofIndices = 24, most = 96;
+  constexpr int64_t ofIndices = 24, ofMultiprocessor = 65536;
+  const int64_t most = std::min<int64_t>(96, ofMultiprocessor / plan.tiling.threads() / 8 * 8);
   if (plan.tiling.wholeChunks() < 2)
     return KernelSpec::usualRegisters;
   int64_t ofLoads = 2 * plan.tiling.unroll * int64_t(plan.tiling.perThread);

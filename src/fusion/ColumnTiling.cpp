@@ -40,7 +40,8 @@ int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class Chooser {
 public:
-  Chooser(const ColumnReductionSize &size, const TargetInfo &target) : size(size), target(target) {
+  Chooser(const ColumnReductionSize &size, bool maySplit, const TargetInfo &target)
+      : size(size), target(target), maySplit(maySplit) {
     tiling.slices = size.slices;
     tiling.rows = size.rows;
     tiling.columns = size.columns;
@@ -115,6 +116,8 @@ private:
   /// Splits that `blocks` blocks may be divided into.
   int64_t mostSplits(int64_t blocks) const {
     bool leavesIdle = blocks < int64_t(target.multiprocessors) && totalBytes >= bytesOfLargeKernel;
+    if (!maySplit)
+      return 1;
     if (!leavesIdle && totalBytes / double(blocks) <= bytesWorthSplitting)
       return 1;
     int64_t leastRows = ceilDiv(rowsPerPartial * size.accumulatorBytes, size.bytesPerElement);
@@ -168,6 +171,7 @@ private:
 
   const ColumnReductionSize &size;
   const TargetInfo &target;
+  bool maySplit;
   ColumnTiling tiling;
   double totalBytes;
   int64_t wantedBlocks;
@@ -175,8 +179,8 @@ private:
 
 } // namespace
 
-ColumnTiling chooseColumnTiling(const ColumnReductionSize &size, const TargetInfo &target) {
-  return Chooser(size, target).choose();
+ColumnTiling chooseColumnTiling(const ColumnReductionSize &size, bool maySplit, const TargetInfo &target) {
+  return Chooser(size, maySplit, target).choose();
 }
 
 ColumnTiling tilingOfPartialResults(int64_t splits, int64_t results, int64_t accumulatorBytes,

@@ -19,7 +19,8 @@ struct ColumnReductionSize {
   int64_t accumulatorBytes = 4;   ///< of one column, all values together
 };
 
-ColumnTiling chooseColumnTiling(const ColumnReductionSize &size, const TargetInfo &target);
+/// `maySplit`: columns may be several blocks', which leave partial results.
+ColumnTiling chooseColumnTiling(const ColumnReductionSize &size, bool maySplit, const TargetInfo &target);
 /// For [splits, results] in scratch memory.
 ColumnTiling tilingOfPartialResults(int64_t splits, int64_t results, int64_t accumulatorBytes,
                                     const TargetInfo &target);

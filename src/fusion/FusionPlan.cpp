@@ -28,10 +28,13 @@ struct SelectedHero {
 SelectedHero selectHero(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target,
                         std::vector<HeroRejection> &rejections) {
 #define HLOC_HERO(name, heroText, planType)                                                                            \
-  if (HeroMatch<planType> match = matchHero<planType>(graph, offers, target))                                          \
+  if (HeroMatch<planType> match = matchHero<planType>(graph, offers, target)) {                                        \
+    for (const Rejection &plan : match.others().plansNotTaken)                                                         \
+      rejections.push_back({heroText, plan.reason});                                                                   \
     return {{match.launch(), {}, {}, std::move(match.plan())}, std::move(match.others())};                             \
-  else                                                                                                                 \
-    rejections.push_back({heroText, match.reason()});
+  } else {                                                                                                             \
+    rejections.push_back({heroText, match.reason()});                                                                  \
+  }
 #include "hloc/fusion/Heroes.def"
   HLOC_UNREACHABLE("the loop emitter takes every fusion");
 }

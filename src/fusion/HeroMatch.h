@@ -26,6 +26,8 @@ struct OtherSteps {
   /// Memory that the kernels hand to each other: the first one writes it, all others only read it.
   std::vector<ScratchBuffer> scratch;
   std::vector<FollowingKernel> following;
+  /// Other plans of the hero that estimates spoke against.
+  std::vector<Rejection> plansNotTaken;
 };
 
 /// A hero's plan with its launch and the steps around it, or the reason why there is none.

@@ -1,3 +1,4 @@
+#include "fusion/ReductionEstimate.h"
 #include "fusion/ReductionMatch.h"
 
 #include "fmt/format.h"
@@ -113,7 +114,7 @@ void takeWholeRows(RowReductionPlan &plan, int64_t elements, const TargetInfo &t
   plan.rowsPerBlock = uint32_t(rows) * rowsPerBlock(plan.frame.numResults() / rows, 1, target);
 }
 
-/// Threads that share a row, or parts of it.
+/// Threads that share a row.
 void shareRows(RowReductionPlan &plan, StreamWidths streams, int64_t instructions, const TargetInfo &target) {
   const ReductionFrame &frame = plan.frame;
   int64_t minor = frame.dims.back(), rows = frame.numResults();
@@ -144,16 +145,63 @@ void shareRows(RowReductionPlan &plan, StreamWidths streams, int64_t instruction
   plan.threadsPerRow = uint32_t(threads);
   plan.rowsPerBlock = rowsPerBlock(rows, threads, target);
   plan.perSplit = groups;
+}
 
-  // Parts of rows, where rows alone leave multiprocessors idle.
-  int64_t blocks = (rows + plan.rowsPerBlock - 1) / plan.rowsPerBlock;
-  int64_t wanted = 8 * int64_t(target.multiprocessors) / std::max<int64_t>(blocks, 1);
-  int64_t parts = std::min(wanted, rowBytes / leastPartBytes);
-  if (blocks < 2 * int64_t(target.multiprocessors) && parts >= leastParts) {
-    plan.stage = ReductionStage::Partial;
-    plan.perSplit = ((groups + parts - 1) / parts + threads - 1) / threads * threads;
-    plan.splits = (groups + plan.perSplit - 1) / plan.perSplit;
+int64_t blocksOfRows(const RowReductionPlan &plan) {
+  return (plan.frame.numResults() + plan.rowsPerBlock - 1) / plan.rowsPerBlock;
+}
+
+/// Parts that are worth a block each, of so many that each multiprocessor has `perMultiprocessor` blocks.
+int64_t usefulParts(const RowReductionPlan &plan, StreamWidths streams, int64_t perMultiprocessor,
+                    const TargetInfo &target) {
+  int64_t rowBytes = plan.frame.numReduced() * int64_t(streams.narrowest) / 8;
+  return std::min(perMultiprocessor * int64_t(target.multiprocessors) / std::max<int64_t>(blocksOfRows(plan), 1),
+                  rowBytes / leastPartBytes);
+}
+
+RowReductionPlan inParts(RowReductionPlan plan, int64_t parts) {
+  int64_t threads = plan.threadsPerRow, groups = plan.perSplit;
+  plan.stage = ReductionStage::Partial;
+  plan.perSplit = ((groups + parts - 1) / parts + threads - 1) / threads * threads;
+  plan.splits = (groups + plan.perSplit - 1) / plan.perSplit;
+  return plan;
+}
+
+double secondsOf(const RowReductionPlan &plan, const ReductionWork &work, const TargetInfo &target) {
+  double seconds = estimatedSeconds(plan, launchOf(plan, target), work, target);
+  if (plan.stage == ReductionStage::Partial) {
+    FollowingKernel next = combinePartialResults(plan.frame, plan.splits, target);
+    seconds += estimatedSeconds(std::get<RowReductionPlan>(next.plan), next.launch, work, target);
   }
+  return seconds;
+}
+
+/// Where rows alone leave multiprocessors idle: many parts of them, unless an estimate says that fewer, or none and
+/// larger blocks, take far less time. The plans that are not taken.
+std::vector<Rejection> chooseParts(RowReductionPlan &plan, StreamWidths streams, const ReductionWork &work,
+                                   const TargetInfo &target) {
+  constexpr int64_t manyBlocks = 8, fewBlocks = 2; // of a multiprocessor
+  int64_t most = usefulParts(plan, streams, manyBlocks, target), few = usefulParts(plan, streams, fewBlocks, target);
+  if (blocksOfRows(plan) >= fewBlocks * int64_t(target.multiprocessors) || most < leastParts)
+    return {};
+  std::vector<RowReductionPlan> candidates = {inParts(plan, most), plan};
+  for (int64_t threads = 2 * threadsPerBlock; threads <= int64_t(target.maxThreadsPerBlock); threads *= 2)
+    candidates.emplace_back(plan).threadsPerRow = uint32_t(threads);
+  if (few > 1 && few < most)
+    candidates.push_back(inParts(plan, few));
+  std::vector<double> seconds;
+  for (const RowReductionPlan &candidate : candidates)
+    seconds.push_back(secondsOf(candidate, work, target));
+  size_t best = 0;
+  for (size_t i = 1; i < candidates.size(); ++i)
+    if (seconds[i] < (best == 0 ? worthAnotherPlan : 1) * seconds[best])
+      best = i;
+  std::vector<Rejection> notTaken;
+  for (size_t i = 0; i < candidates.size(); ++i)
+    if (i != best)
+      notTaken.push_back(planNotTaken(candidates[i].toString(), seconds[i], seconds[best]));
+  plan = std::move(candidates[best]);
+  return notTaken;
 }
 
 } // namespace
@@ -186,10 +234,12 @@ HeroMatch<RowReductionPlan> matchHero<RowReductionPlan>(const FusionGraph &graph
   StreamWidths streams = streamsOf(graph, frame);
   OtherSteps others;
   int64_t instructions = int64_t(graph.instructions().size());
-  if (int64_t elements = elementsOfWholeRows(frame, streams, instructions, target); elements > 0)
+  if (int64_t elements = elementsOfWholeRows(frame, streams, instructions, target); elements > 0) {
     takeWholeRows(plan, elements, target);
-  else
+  } else {
     shareRows(plan, streams, instructions, target);
+    others.plansNotTaken = chooseParts(plan, streams, workOf(frame, graph), target);
+  }
   if (plan.stage == ReductionStage::Partial) {
     others.scratch = partialResults(frame, plan.splits);
     others.following.push_back(combinePartialResults(frame, plan.splits, target));

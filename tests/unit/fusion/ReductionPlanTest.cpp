@@ -121,6 +121,17 @@ TEST_CASE("long rows are made in parts where rows are few") {
       "rows: [8,16384] over 1; roots 0; 4 per thread, 256 threads a row, 1 row a block; grid 8, block 256, shared 32");
 }
 
+TEST_CASE("no parts where a second kernel takes longer than what it saves") {
+  CHECK(rowPlan(ElementType::F32, {64, 65536}, {1}) ==
+        "rows: [64,65536] over 1; roots 0; 4 per thread, 1024 threads a row, 1 row a block; grid 64, block 1024, "
+        "shared 128");
+  CHECK(rowPlan(ElementType::F32, {64, 1 << 20}, {1}).starts_with("scratch"));
+  CHECK(rowPlan(ElementType::F64, {1024, 1024}, {0}) ==
+        "columns: [1024,1024] over 0; roots 0; 2 per thread, 8 x 128 threads; grid 64, block 1024, shared 17920");
+  CHECK(rowPlan(ElementType::F32, {4096, 1024}, {0}).starts_with("scratch"));
+  CHECK(rowPlan(ElementType::BF16, {4096, 4096}, {0}).starts_with("scratch"));
+}
+
 TEST_CASE("dimensions are those of memory") {
   CHECK(rowPlan(ElementType::F32, {7, 100, 128}, {0, 2}) ==
         "rows: [7,100,128] over 0,2; roots 0; 4 per thread, 32 threads a row, 1 row a block; grid 100, block 32");
