@@ -49,10 +49,9 @@ KernelCounts startCounts(const ReductionFrame &frame, ReductionStage stage, int6
   counts.threadsPerBlock = uint32_t(launch.block.count());
   counts.sharedBytes = uint32_t(launch.sharedBytes);
   double results = double(frame.numResults()) * double(stage == ReductionStage::Partial ? splits : 1);
-  counts.sectors = (reading.elements * double(reading.work.bits) / 8 + results * double(accumulatorBytes(frame))) /
-                   sectorBytes;
-  counts.instructions =
-      fixedInstructions + double(loads) * double(reading.work.streams + perThread * reading.work.ops);
+  counts.sectors =
+      (reading.elements * double(reading.work.bits) / 8 + results * double(accumulatorBytes(frame))) / sectorBytes;
+  counts.instructions = fixedInstructions + double(loads) * double(reading.work.streams + perThread * reading.work.ops);
   counts.chainInstructions =
       fixedInstructions + double(loads) * double(reading.work.ops * std::max<int64_t>(1, perThread / chains));
   return counts;

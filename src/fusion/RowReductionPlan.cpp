@@ -14,8 +14,8 @@ namespace {
 /// Threads of a block. Blocks of so few leave a multiprocessor several, which wait at barriers apart from each other.
 constexpr int64_t threadsPerBlock = 256;
 /// Vectors of a row that one thread reads, where rows are short enough and there are many: loads that it has in flight,
-/// and what the work at its end is spread over.
-constexpr int64_t mostVectors = 8;
+/// and what the work at its end is spread over. Of vectors of more than 16 bytes fewer: they take registers.
+int64_t mostVectors(int64_t groupBits) { return std::clamp<int64_t>(8 * 16 * 8 / groupBits, 1, 8); }
 /// The same where threads are few.
 constexpr int64_t vectorsPerThread = 4;
 /// Bytes of a sector, the unit of memory traffic: what neighbouring threads read of a row is at least that.
@@ -99,7 +99,7 @@ int64_t elementsOfWholeRows(const ReductionFrame &frame, StreamWidths streams, i
                 elements * instructions <= maxOpsPerThread;
     if (rowsPerThread == 1) {
       bool sharesSectors = length * bits % (sectorBytes * 8) != 0;
-      return fits && sharesSectors && length / perAccess <= mostVectors ? elements : 0;
+      return fits && sharesSectors && length / perAccess <= mostVectors(perAccess * bits) ? elements : 0;
     }
     if (fits && rows / rowsPerThread >= int64_t(target.multiprocessors * target.warpSize))
       return elements;
@@ -131,7 +131,7 @@ void shareRows(RowReductionPlan &plan, StreamWidths streams, int64_t instruction
   int64_t groupBits = perThread * int64_t(streams.narrowest);
 
   // Threads of a row. Neighbours read whole sectors; where rows do not begin with a sector, in few pieces.
-  int64_t threads = powerOf2Ceil((groups + mostVectors - 1) / mostVectors);
+  int64_t threads = powerOf2Ceil(llvm::divideCeil(groups, mostVectors(groupBits)));
   if (rows * threads < int64_t(target.multiprocessors) * target.threadsPerMultiprocessor / 8) {
     // Within a warp, if it can be: threads of one have no barrier.
     int64_t most = threads <= int64_t(target.warpSize) ? int64_t(target.warpSize) : threadsPerBlock;
