@@ -241,6 +241,11 @@ void chooseRuns(ScatterPlan &plan, const GatherDims &dims, const TargetInfo &tar
   if (runs == 1)
     return;
   plan.runs = runs;
+  // Where a place has more windows than a few threads take.
+  unsigned bits = deviceBits(type), indexBits = deviceBits(hero.operand(1)->shape().elementType());
+  plan.acrossLanes = streams && length == elements && elements / runs >= threadsPerLoopBlock &&
+                     isAssociative(reducer, 0) && windows >= 16 * places && !isComplex(type) && bits >= 16 &&
+                     bits <= 64 && indexBits >= 8;
   plan.perThread = perThread;
   plan.oneWindow = true;
 }
@@ -433,6 +438,8 @@ std::string ScatterPlan::toString() const {
     os << " of as many windows";
   if (runs > 1)
     os << " and window of " << runs << " together where their place is one";
+  if (acrossLanes)
+    os << ", across lanes";
   return result;
 }
 

@@ -174,6 +174,7 @@ struct ScatterPlan {
   /// each. While their place is the same, they are combined in registers.
   unsigned runs = 1;
   int64_t alongWindows = -1;
+  bool acrossLanes = false; ///< then the lanes of a warp combine what they have, in the order of the windows
   Access access = Access::Atomic;
 
   /// The updates with as many windows as there are runs: its memory order is that of the threads.

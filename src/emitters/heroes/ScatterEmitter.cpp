@@ -2,6 +2,7 @@
 
 #include "emitters/Convert.h"
 #include "emitters/ScalarComputation.h"
+#include "emitters/heroes/LaneRuns.h"
 #include "hloc/dialect/XlaGpu.h"
 #include "hloc/fusion/HloIndexing.h"
 #include "hloc/indexing/ShapeMaps.h"
@@ -48,7 +49,10 @@ public:
     SmallVector<Value> arrays;
     for (const ScatterPlan::Output &output : plan.outputs)
       arrays.push_back(kernel.outputs()[output.root]);
-    arrays = plan.runs > 1 ? emitRuns(arrays) : plan.oneWindow ? emitNeighbours(arrays) : emitWindows(arrays);
+    if (plan.runs > 1)
+      arrays = plan.acrossLanes ? emitRunsAcrossLanes(arrays) : emitRuns(arrays);
+    else
+      arrays = plan.oneWindow ? emitNeighbours(arrays) : emitWindows(arrays);
     for (auto [array, output] : llvm::zip_equal(arrays, plan.outputs))
       kernel.outputs()[output.root] = array;
     return success(good);
@@ -130,6 +134,59 @@ private:
       }
       return updated;
     });
+  }
+
+  /// A thread's elements are neighbouring windows of one each, and so are those of the lanes of a warp.
+  SmallVector<Value> emitRunsAcrossLanes(ValueRange arrays) {
+    SmallVector<Value> missing;
+    for (func::FuncOp function : functions)
+      for (Type type : function.getResultTypes())
+        missing.push_back(zero(VectorType::get({int64_t(plan.runs)}, type)));
+    missing.push_back(b.boolean(false));
+    // All threads have to get to where lanes meet.
+    SmallVector<Value> loaded = kernel.loop(threads(), missing, [&](ValueRange, ValueRange, ValueRange) {
+      SmallVector<Value> found = loadVectors(functions.front(), windowsOfRun());
+      if (!starts.empty())
+        llvm::append_range(found, loadVectors(functions.back(), windowsOfRun()));
+      found.push_back(b.boolean(true));
+      return found;
+    });
+    LaneRuns own;
+    own.thread = kernel.ids().front();
+    own.exists = loaded.pop_back_val();
+    own.warpsAreWhole = groups.numElements() % 32 == 0;
+    own.isOne = b.boolean(true);
+    std::vector<WindowOfRun> windows(plan.runs);
+    SmallVector<Value> sums, isFirst; // is all up to this window one run?
+    for (auto [i, window] : llvm::enumerate(windows)) {
+      for (Value vector : ArrayRef(loaded).drop_front())
+        window.begins.push_back(vector::ExtractOp::create(b, vector, int64_t(i)));
+      Value update = vector::ExtractOp::create(b, loaded.front(), int64_t(i));
+      if (i > 0) {
+        Value same = samePlace(windows[i - 1], window);
+        update = combineIf(same, sums.back(), update).front();
+        own.isOne = b.andI(own.isOne, same);
+      }
+      sums.push_back(update);
+      isFirst.push_back(own.isOne);
+      own.firstSum = i == 0 ? update : b.select(own.isOne, update, own.firstSum);
+    }
+    own.first = windows.front().begins;
+    own.last = windows.back().begins;
+    own.lastSum = sums.back();
+    CombinedRuns combined =
+        combineLanes(b, own, [&](Value x, Value y) { return combine(fromStorage(b, x, typeOf(0)), y).front(); });
+    sums.back() = combined.lastSum;
+
+    SmallVector<Value> updated(arrays), at = applyMap(b, firstElement(), kernel.ids());
+    for (auto [i, window] : llvm::enumerate(windows)) {
+      Value isLast = i + 1 < windows.size() ? b.notI(samePlace(window, windows[i + 1])) : Value();
+      Value isTaken = b.andI(isFirst[i], combined.isTaken);
+      Value matters = both(both(b.andI(own.exists, b.notI(isTaken)), isLast), isInside(window.begins));
+      updated =
+          emitIf(matters, updated, [&] { return emitElement(at, placeOf(window.begins), sums[i], updated, updated); });
+    }
+    return updated;
   }
 
   /// All that a thread reads, before it is known whether it is needed.
@@ -228,10 +285,14 @@ private:
   /// Of conditions, null where there is none.
   Value both(Value x, Value y) { return x && y ? b.andI(x, y) : x ? x : y; }
 
+  IndexingMap firstElement() const {
+    return indicesOf(getAffineConstantExpr(0, context), getAffineConstantExpr(0, context), {});
+  }
+
   /// The threads that have elements, and the first of each.
   IndexingMap threads() const {
     AffineExpr first = kernel.firstPosition(plan.perThread);
-    IndexingMap map = indicesOf(getAffineConstantExpr(0, context), getAffineConstantExpr(0, context), {});
+    IndexingMap map = firstElement();
     map.addConstraint(first, Interval{0, groups.numElements() - plan.perThread});
     map.simplify();
     return map;

@@ -113,7 +113,12 @@ TEST_CASE("neighbouring windows of sorted indices are combined by a thread") {
   CHECK(has(text(ElementType::C64, {100, 64}, 2012, {1, 64}), "window of 4 together"));
   CHECK(!has(text(ElementType::S8, {100, 64}, 2011, {1, 64}), "together"));
   // Single elements are read four at once, or two.
-  CHECK(has(text(ElementType::S32, {1024}, 262144, {1}), "window of 4 together where their place is one; grid 512"));
+  CHECK(has(text(ElementType::S32, {1024}, 262144, {1}),
+            "window of 4 together where their place is one, across lanes; grid 512"));
+  CHECK(has(text(ElementType::F32, {16384}, 262144, {1}), "place is one, across lanes; grid 512"));
+  CHECK(has(text(ElementType::F32, {16385}, 262144, {1}), "place is one; grid 512"));
+  CHECK(has(text(ElementType::U8, {1024}, 262144, {1}), "place is one; grid 512"));
+  CHECK(has(text(ElementType::F32, {1024}, 262144, {1}, Opcode::Parameter), "place is one; grid 512"));
   CHECK(has(text(ElementType::S32, {1024}, 262146, {1}), "1 per thread and window of 2 together"));
   CHECK(has(text(ElementType::S32, {1024}, 262145, {1}), "1 per thread;"));
   // x - a - b is not x - (a - b); few windows of many places are seldom neighbours; a small one fills no device.
