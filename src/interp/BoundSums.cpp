@@ -453,13 +453,16 @@ llvm::FailureOr<BoundsPtr> boundScatterSum(const BoundStep &step) {
   auto least = low->mutableData<double>(), greatest = high->mutableData<double>(),
        sum = magnitude.mutableData<double>();
   double quantum = std::min(lowestBitOf(into->low), lowestBitOf(updates->low));
-  double roundings = sumRoundings(1 + double(indices.numElements()));
+  // Products that are added may not have been rounded before.
+  const bool ofProducts = bool(step.operands[2].unrounded);
+  double roundings = sumRoundings(1 + double(indices.numElements())) + (ofProducts ? 1 : 0);
+  double underflow = ofProducts ? double(indices.numElements()) * grid.ulp(0) / 2 : 0;
   auto made = std::make_shared<Bounds>(Bounds{Literal(low->shape()), Literal(low->shape())});
   for (size_t i = 0; i < least.size(); ++i) {
-    bool exact = least[i] == greatest[i] && sum[i] < std::ldexp(quantum, int(grid.precision()));
+    bool exact = !ofProducts && least[i] == greatest[i] && sum[i] < std::ldexp(quantum, int(grid.precision()));
     // Elements that nothing was added to are moved, not computed.
     bool untouched = sum[i] == std::fabs(into->low.data<double>()[i]) && into->low.data<double>()[i] == least[i];
-    double error = exact || untouched ? 0 : roundings * grid.unitRoundoff() * sum[i];
+    double error = exact || untouched ? 0 : roundings * grid.unitRoundoff() * sum[i] + underflow;
     SumEnds{grid, grid}.finish(step.value.getDouble(int64_t(i)), least[i], greatest[i], sum[i],
                                finite.data<double>()[i], error, made->low.mutableData<double>()[i],
                                made->high.mutableData<double>()[i]);
