@@ -26,7 +26,8 @@ constexpr int64_t costlyMathSize = 20;
 /// there is no choice, its lanes must have constant indices. Chosen so that compile time stays bounded, not tuned.
 constexpr int64_t maxFullyUnrolledSize = 2000;
 
-/// With fewer iterations, each is simplified by itself: a progression costs as much as three.
+/// With fewer iterations, each is simplified by itself if its index is no plain sum: a progression costs as much as
+/// three.
 constexpr int64_t fewestForProgressions = 4;
 
 bool isCheapMath(Operation &op) {
@@ -94,33 +95,69 @@ struct Progression {
 /// Those of a loop's body that read nothing else of it.
 using Progressions = llvm::DenseMap<Operation *, Progression>;
 
-/// Before `first` is an iteration of its own: a function of the induction variable.
-std::optional<Progression> findProgression(ApplyIndexingOp apply, scf::ForOp loop, int64_t step) {
+/// The coefficient of `dim`, if `expression` is a sum with it.
+std::optional<int64_t> coefficientOf(AffineExpr expression, unsigned dim) {
+  if (!expression.isFunctionOfDim(dim))
+    return 0;
+  if (isa<AffineDimExpr>(expression))
+    return 1;
+  auto binary = cast<AffineBinaryOpExpr>(expression);
+  std::optional<int64_t> left = coefficientOf(binary.getLHS(), dim);
+  if (!left)
+    return std::nullopt;
+  int64_t result;
+  if (binary.getKind() == AffineExprKind::Add) {
+    std::optional<int64_t> right = coefficientOf(binary.getRHS(), dim);
+    return !right || llvm::AddOverflow(*left, *right, result) ? std::nullopt : std::optional(result);
+  }
+  auto factor = dyn_cast<AffineConstantExpr>(binary.getRHS());
+  if (binary.getKind() != AffineExprKind::Mul || !factor || llvm::MulOverflow(*left, factor.getValue(), result))
+    return std::nullopt;
+  return result;
+}
+
+/// Strides of the results, an iteration of `step`; empty if they are not known.
+template <typename StrideOf> SmallVector<int64_t> stridesOf(const IndexingMap &map, int64_t step, StrideOf strideOf) {
+  SmallVector<int64_t> strides;
+  for (AffineExpr expression : map.affine().getResults()) {
+    std::optional<int64_t> stride = strideOf(expression);
+    int64_t ofIteration;
+    if (!stride || llvm::MulOverflow(*stride, step, ofIteration))
+      return {};
+    strides.push_back(ofIteration);
+  }
+  return strides;
+}
+
+/// `first` is not an iteration yet, but a function of the induction variable.
+std::optional<Progression> findProgression(ApplyIndexingOp apply, scf::ForOp loop, int64_t step, int64_t iterations) {
   Value variable = loop.getInductionVar();
-  Progression result{AppliedMap::of(apply), {}};
-  AppliedMap &whole = result.first;
+  AppliedMap whole = AppliedMap::of(apply);
   if (!llvm::is_contained(whole.operands, variable) || !llvm::all_of(whole.operands, [&](Value operand) {
         return operand == variable || loop.isDefinedOutsideOfLoop(operand);
       }))
     return std::nullopt;
-  whole.simplify();
-  unsigned number = llvm::find(whole.operands, variable) - whole.operands.begin();
-  if (number == whole.operands.size() || llvm::count(whole.operands, variable) != 1 || whole.map.isKnownEmpty())
+  auto isOnce = [&] { return llvm::count(whole.operands, variable) == 1 && !whole.map.isKnownEmpty(); };
+  auto number = [&] { return unsigned(llvm::find(whole.operands, variable) - whole.operands.begin()); };
+  if (isOnce())
+    if (auto strides = stridesOf(whole.map, step, [&](AffineExpr e) { return coefficientOf(e, number()); });
+        !strides.empty())
+      return Progression{std::move(whole), strides};
+  if (iterations < fewestForProgressions)
     return std::nullopt;
-  for (AffineExpr expression : whole.map.affine().getResults()) {
-    std::optional<int64_t> stride = strideOf(expression, getAffineDimExpr(number, loop.getContext()), whole.map);
-    if (!stride)
-      return std::nullopt;
-    result.strides.push_back(*stride * step);
-  }
-  return result;
+  whole.simplify();
+  if (!isOnce())
+    return std::nullopt;
+  AffineExpr dim = getAffineDimExpr(number(), loop.getContext());
+  auto strides = stridesOf(whole.map, step, [&](AffineExpr e) { return strideOf(e, dim, whole.map); });
+  return strides.empty() ? std::nullopt : std::optional(Progression{std::move(whole), strides});
 }
 
 /// `variable` is that of iteration 0: a constant, or the induction variable of the new loop, with its range.
-Progressions findProgressions(scf::ForOp loop, int64_t step, Value variable, Interval range) {
+Progressions findProgressions(scf::ForOp loop, int64_t step, int64_t iterations, Value variable, Interval range) {
   Progressions progressions;
   for (auto apply : loop.getBody()->getOps<ApplyIndexingOp>()) {
-    std::optional<Progression> found = findProgression(apply, loop, step);
+    std::optional<Progression> found = findProgression(apply, loop, step, iterations);
     if (!found)
       continue;
     AppliedMap &first = found->first;
@@ -200,11 +237,8 @@ SmallVector<Value> cloneBody(IRRewriter &rewriter, scf::ForOp loop, const Progre
 void unrollFully(scf::ForOp loop, int64_t lower, int64_t step, int64_t trips) {
   IRRewriter rewriter(loop);
   SmallVector<Value> carried(loop.getInitArgs());
-  Progressions progressions;
-  if (trips >= fewestForProgressions) {
-    Value first = arith::ConstantIndexOp::create(rewriter, loop.getLoc(), lower);
-    progressions = findProgressions(loop, step, first, {lower, lower});
-  }
+  Value first = arith::ConstantIndexOp::create(rewriter, loop.getLoc(), lower);
+  Progressions progressions = findProgressions(loop, step, trips, first, {lower, lower});
   for (int64_t trip = 0; trip < trips; ++trip)
     carried = cloneBody(rewriter, loop, progressions, {trip, lower + trip * step, {}, {}}, carried);
   rewriter.replaceOp(loop, carried);
@@ -223,9 +257,7 @@ void unrollPartly(scf::ForOp loop, int64_t lower, int64_t step, int64_t trips, i
   SmallVector<Value> carried(unrolled.getRegionIterArgs());
   Interval range{lower, lower + (trips - factor) * step};
   Value variable = unrolled.getInductionVar();
-  Progressions progressions;
-  if (factor >= fewestForProgressions)
-    progressions = findProgressions(loop, step, variable, range);
+  Progressions progressions = findProgressions(loop, step, factor, variable, range);
   for (int64_t copy = 0; copy < factor; ++copy)
     carried = cloneBody(rewriter, loop, progressions, {copy, copy * step, variable, range}, carried);
   scf::YieldOp::create(rewriter, loop.getLoc(), carried);

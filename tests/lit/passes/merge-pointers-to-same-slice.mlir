@@ -3,7 +3,7 @@
 // An in-place update: the output argument stays in the interface, its uses become the input.
 // CHECK-LABEL: func @in_place(
 // CHECK-SAME: %[[A:[^ :]*]]: !llvm.ptr {llvm.noalias}, %[[B:[^ :]*]]: !llvm.ptr {llvm.noalias}, %[[C:[^ :]*]]: !llvm.ptr {llvm.noalias}
-func.func @in_place(%a: !llvm.ptr {xla_gpu.slice_index = 0 : index}, %b: !llvm.ptr {xla_gpu.slice_index = 1 : index}, %c: !llvm.ptr {xla_gpu.slice_index = 0 : index}) {
+func.func @in_place(%a: !llvm.ptr {xla_gpu.slice_index = 0 : index}, %b: !llvm.ptr {xla_gpu.slice_index = 1 : index}, %c: !llvm.ptr {xla_gpu.slice_index = 0 : index}) attributes {xla_gpu.entry} {
   // CHECK: llvm.load %[[A]]
   // CHECK: llvm.load %[[B]]
   // CHECK: llvm.store %{{.*}}, %[[A]]
@@ -17,6 +17,14 @@ func.func @in_place(%a: !llvm.ptr {xla_gpu.slice_index = 0 : index}, %b: !llvm.p
 // A pointer nobody knows may be any of the others.
 // CHECK-LABEL: func @unknown(
 // CHECK-NOT: noalias
-func.func @unknown(%a: !llvm.ptr {xla_gpu.slice_index = 0 : index}, %b: !llvm.ptr) {
+func.func @unknown(%a: !llvm.ptr {xla_gpu.slice_index = 0 : index}, %b: !llvm.ptr) attributes {xla_gpu.entry} {
   return
+}
+
+// In a helper it is for nothing: what is pasted into the entry reads the entry's arguments.
+// CHECK-LABEL: func private @helper(
+// CHECK-NOT: noalias
+func.func private @helper(%a: !llvm.ptr {xla_gpu.slice_index = 0 : index}) -> f32 {
+  %x = llvm.load %a : !llvm.ptr -> f32
+  return %x : f32
 }
