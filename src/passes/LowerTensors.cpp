@@ -98,6 +98,7 @@ private:
     function.setResAttrsAttr(nullptr);
     function.setFunctionType(
         FunctionType::get(function.getContext(), function.getBody().front().getArgumentTypes(), results));
+    traces = {};
     for (Block &block : function.getBody())
       if (failed(lowerBlock(block)))
         return failure();
@@ -122,7 +123,7 @@ private:
   // Operands are read with getOperand: those that were tensors are pointers by now, whatever typed accessors say.
   LogicalResult lowerOp(Operation *op) {
     rewriter.setInsertionPoint(op);
-    MemoryBuilder memory(rewriter, op->getLoc(), maxVectorBytes);
+    MemoryBuilder memory(rewriter, op->getLoc(), maxVectorBytes, &traces);
     if (isa<tensor::ExtractOp>(op)) {
       Value loaded = memory.load(op->getOperand(0), op->getOperand(1), op->getResult(0).getType());
       rewriter.replaceOp(op, loaded);
@@ -313,6 +314,7 @@ private:
   ModuleOp module;
   int64_t maxVectorBytes, computeCapability;
   IRRewriter rewriter;
+  IndexTraces traces; ///< of the function: accesses are replaced, what computes their indices stays
   Type pointer;
   std::string prefix;
   unsigned sharedCount = 0, constantCount = 0;

@@ -67,23 +67,33 @@ AppliedMap hloc::traceIndex(Value index) {
   return applied;
 }
 
-int64_t MemoryBuilder::alignmentOf(Value pointer, const AppliedMap &index, int64_t offset,
-                                   const ElementStorage &storage) const {
-  AffineExpr expression = index.map.result(0) + offset;
-  int64_t elements = powerOfTwoPart(knownDivisor(expression, index.map));
-  int64_t known = std::max<int64_t>(1, std::min(elements, unlimitedAlignment) * storage.bits / 8);
+AppliedMap IndexTraces::of(Value index) {
+  auto found = known.find(index);
+  if (found == known.end())
+    found = known.try_emplace(index, traceIndex(index)).first;
+  return found->second;
+}
+
+/// `divisor`: power of two that divides the index.
+int64_t MemoryBuilder::alignmentOf(Value pointer, int64_t divisor, const ElementStorage &storage) const {
+  int64_t known = std::max<int64_t>(1, std::min(divisor, unlimitedAlignment) * storage.bits / 8);
   int64_t natural = std::max<int64_t>(1, storage.bits / 8);
   int64_t buffer = factsOf(pointer).alignment;
   return std::max(natural, std::min(known, powerOfTwoPart(buffer == 0 ? natural : buffer)));
+}
+
+int64_t MemoryBuilder::alignmentOf(Value pointer, const AppliedMap &index, int64_t offset,
+                                   const ElementStorage &storage) const {
+  return alignmentOf(pointer, powerOfTwoPart(knownDivisor(index.map.result(0) + offset, index.map)), storage);
 }
 
 SmallVector<MemoryBuilder::Chunk> MemoryBuilder::split(Value pointer, const AppliedMap &index, int64_t size,
                                                        const ElementStorage &storage) const {
   SmallVector<Chunk> chunks;
   for (int64_t offset = 0; offset < size;) {
-    int64_t alignment = alignmentOf(pointer, index, offset, storage);
     // An element of a packed type may start inside a byte: then only its own position counts.
     int64_t aligned = powerOfTwoPart(knownDivisor(index.map.result(0) + offset, index.map));
+    int64_t alignment = alignmentOf(pointer, aligned, storage);
     int64_t fitting = std::min(std::min(alignment, maxVectorBytes) * 8 / storage.bits, aligned);
     int64_t chunk = std::max<int64_t>(1, std::min(fitting, int64_t(llvm::bit_floor(uint64_t(size - offset)))));
     if (storage.isPacked() && chunk < storage.elementsPerByte())
@@ -124,7 +134,7 @@ Value MemoryBuilder::address(Value pointer, Value index, Type memory) {
 std::pair<Value, Value> MemoryBuilder::packedWord(Value pointer, Value index, const ElementStorage &storage,
                                                   unsigned wordBits) {
   int64_t perWord = wordBits / storage.bits;
-  AppliedMap traced = traceIndex(index);
+  AppliedMap traced = trace(index);
   AffineExpr expression = traced.map.result(0);
   auto affine = AffineMap::get(traced.map.dims().size(), 0,
                                {expression.floorDiv(perWord), (expression % perWord) * int64_t(storage.bits)},
@@ -174,7 +184,7 @@ Value MemoryBuilder::load(Value pointer, Value index, Type element) {
   ElementStorage storage(element);
   BufferFacts facts = factsOf(pointer);
   if (!storage.isPacked()) {
-    int64_t alignment = alignmentOf(pointer, traceIndex(index), 0, storage);
+    int64_t alignment = alignmentOf(pointer, trace(index), 0, storage);
     Value loaded =
         LLVM::LoadOp::create(builder, loc, storage.memory, address(pointer, index, storage.memory), alignment,
                              /*isVolatile=*/false, /*isNonTemporal=*/false, facts.invariant);
@@ -182,7 +192,7 @@ Value MemoryBuilder::load(Value pointer, Value index, Type element) {
   }
   // The byte that holds the element.
   int64_t perByte = storage.elementsPerByte();
-  AppliedMap traced = traceIndex(index);
+  AppliedMap traced = trace(index);
   AffineExpr expression = traced.map.result(0);
   auto affine = AffineMap::get(traced.map.dims().size(), 0,
                                {expression.floorDiv(perByte), (expression % perByte) * int64_t(storage.bits)},
@@ -203,7 +213,7 @@ void MemoryBuilder::store(Value value, Value pointer, Value index) {
   ElementStorage storage(value.getType());
   Value stored = toMemory(value, storage);
   if (!storage.isPacked()) {
-    int64_t alignment = alignmentOf(pointer, traceIndex(index), 0, storage);
+    int64_t alignment = alignmentOf(pointer, trace(index), 0, storage);
     LLVM::StoreOp::create(builder, loc, stored, address(pointer, index, storage.memory), alignment);
     return;
   }
@@ -237,7 +247,7 @@ SmallVector<Value> MemoryBuilder::loadChunk(Value pointer, Value index, const Ch
   int64_t bits = chunk.size * storage.bits, wordBits = std::min<int64_t>(bits, 32), words = bits / wordBits;
   Type word = builder.getIntegerType(wordBits);
   Type type = words == 1 ? word : Type(VectorType::get({words}, word));
-  AppliedMap bytes = traceIndex(index);
+  AppliedMap bytes = trace(index);
   bytes.map = IndexingMap(AffineMap::get(bytes.map.dims().size(), 0,
                                          bytes.map.result(0).floorDiv(storage.elementsPerByte()), bytes.map.context()),
                           bytes.map.dims(), {}, {});
@@ -298,7 +308,7 @@ void MemoryBuilder::storeChunk(ArrayRef<Value> elements, Value pointer, Value in
     }
     words.push_back(whole);
   }
-  AppliedMap bytes = traceIndex(index);
+  AppliedMap bytes = trace(index);
   bytes.map = IndexingMap(AffineMap::get(bytes.map.dims().size(), 0,
                                          bytes.map.result(0).floorDiv(storage.elementsPerByte()), bytes.map.context()),
                           bytes.map.dims(), {}, {});
@@ -312,7 +322,7 @@ void MemoryBuilder::storeChunk(ArrayRef<Value> elements, Value pointer, Value in
 
 Value MemoryBuilder::loadVector(Value pointer, Value index, VectorType type) {
   ElementStorage storage(type.getElementType());
-  AppliedMap traced = traceIndex(index);
+  AppliedMap traced = trace(index);
   SmallVector<Value> elements;
   for (const Chunk &chunk : split(pointer, traced, type.getNumElements(), storage)) {
     Value start = chunk.offset == 0 ? index : offsetIndex(traced, chunk.offset);
@@ -324,7 +334,7 @@ Value MemoryBuilder::loadVector(Value pointer, Value index, VectorType type) {
 void MemoryBuilder::storeVector(Value vector, Value pointer, Value index) {
   auto type = cast<VectorType>(vector.getType());
   ElementStorage storage(type.getElementType());
-  AppliedMap traced = traceIndex(index);
+  AppliedMap traced = trace(index);
   SmallVector<Value> elements;
   auto built = vector.getDefiningOp<vector::FromElementsOp>();
   for (int64_t i = 0; i < type.getNumElements(); ++i)

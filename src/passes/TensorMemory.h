@@ -30,11 +30,24 @@ struct BufferFacts {
 };
 BufferFacts factsOf(mlir::Value pointer);
 
+/// `index` with the ops that compute it, simplified; its single result is the index.
+xla_gpu::AppliedMap traceIndex(mlir::Value index);
+
+/// Remembers what was traced, while no op that computes an index is erased.
+class IndexTraces {
+public:
+  xla_gpu::AppliedMap of(mlir::Value index);
+
+private:
+  llvm::DenseMap<mlir::Value, xla_gpu::AppliedMap> known;
+};
+
 /// Emits accesses at the insertion point of `builder`. `index` counts elements.
 class MemoryBuilder {
 public:
-  MemoryBuilder(mlir::OpBuilder &builder, mlir::Location loc, int64_t maxVectorBytes)
-      : builder(builder), loc(loc), maxVectorBytes(maxVectorBytes) {}
+  /// `traces` is what is known of other accesses in the same function.
+  MemoryBuilder(mlir::OpBuilder &builder, mlir::Location loc, int64_t maxVectorBytes, IndexTraces *traces = nullptr)
+      : builder(builder), loc(loc), maxVectorBytes(maxVectorBytes), traces(traces) {}
 
   mlir::Value load(mlir::Value pointer, mlir::Value index, mlir::Type element);
   /// Packed elements: an atomic update of the word around it, since another thread may own the rest of the byte.
@@ -75,12 +88,13 @@ private:
   void storeChunk(llvm::ArrayRef<mlir::Value> elements, mlir::Value pointer, mlir::Value index, const Chunk &chunk,
                   const ElementStorage &storage);
 
+  xla_gpu::AppliedMap trace(mlir::Value index) const { return traces ? traces->of(index) : traceIndex(index); }
+  int64_t alignmentOf(mlir::Value pointer, int64_t divisor, const ElementStorage &storage) const;
+
   mlir::OpBuilder &builder;
   mlir::Location loc;
   int64_t maxVectorBytes;
+  IndexTraces *traces;
 };
-
-/// `index` with the ops that compute it, simplified; its single result is the index.
-xla_gpu::AppliedMap traceIndex(mlir::Value index);
 
 } // namespace hloc
