@@ -116,3 +116,28 @@ func.func @lanes(%v: vector<4xindex>, %d: index {xla_gpu.range = [0 : index, 7 :
   }
   return %r : index
 }
+
+// An index that goes up by one through a division is simplified once; one that does not is simplified in each lane.
+// RUN: hloc opt %s --hloc-optimize-loops | FileCheck %s --check-prefix=STRIDE
+#wrap = #xla_gpu.indexing_map<"(d0, d1) -> ((d0 * 4 + d1) mod 64, (d0 * 2 + d1) / 4), domain: d0 in [0, 31], d1 in [0, 3]">
+#even = #xla_gpu.indexing_map<"(d0, d1) -> ((d0 * 4 + d1) mod 64, (d0 * 8 + d1) / 4), domain: d0 in [0, 31], d1 in [0, 3]">
+// STRIDE-DAG: #[[$EVEN3:.*]] = #xla_gpu.indexing_map<"(d0) -> ((d0 mod 16) * 4 + 3, d0 * 2), domain: d0 in [0, 31]">
+// STRIDE-DAG: #[[$WRAP3:.*]] = #xla_gpu.indexing_map<"(d0) -> ((d0 mod 16) * 4 + 3, (d0 + 1) / 2), domain: d0 in [0, 31]">
+// STRIDE-LABEL: func @strides(
+// STRIDE: xla_gpu.apply_indexing #[[$EVEN3]](
+// STRIDE: xla_gpu.apply_indexing #[[$WRAP3]](
+func.func @strides(%d: index {xla_gpu.range = [0 : index, 31 : index]}, %x: index) -> index {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%a = %x) -> (index) {
+    %e:2 = xla_gpu.apply_indexing #even(%d, %i)
+    %w:2 = xla_gpu.apply_indexing #wrap(%d, %i)
+    %s = arith.addi %e#0, %e#1 : index
+    %t = arith.addi %w#0, %w#1 : index
+    %u = arith.addi %s, %t : index
+    %n = arith.addi %a, %u : index
+    scf.yield %n : index
+  }
+  return %r : index
+}
