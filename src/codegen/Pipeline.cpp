@@ -42,6 +42,8 @@ void listPasses(const PipelineOptions &options, AddPass add) {
   OptimizeLoopsOptions unroll;
   unroll.maxUnrollFactor = options.maxUnrollFactor;
   runOnFunctions(createOptimizeLoops(unroll));
+  // Elements that take the same way take it together.
+  runOnFunctions(createJoinBranches());
   // What unrolling left behind is folded, maps are simplified, equal loads are merged.
   GreedyRewriteConfig once;
   once.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled).setMaxIterations(4);

@@ -48,6 +48,10 @@ def OptimizeLoops : Pass<"hloc-optimize-loops", "::mlir::func::FuncOp"> {
                         "loops of up to this many iterations are unrolled completely">];
 }
 
+def JoinBranches : Pass<"hloc-join-branches", "::mlir::func::FuncOp"> {
+  let summary = "Branches on one condition become one branch";
+}
+
 def ConvertPureCall : Pass<"hloc-convert-pure-call", "::mlir::func::FuncOp"> {
   let summary = "xla_gpu.pure_call to func.call";
 }
