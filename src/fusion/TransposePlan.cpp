@@ -125,15 +125,16 @@ std::vector<Group> groupsOf(llvm::ArrayRef<const HloInstruction *> heroes) {
   return groups;
 }
 
-/// A kernel more costs a launch, as long as a device takes to move a few times so many bytes; transposed by a loop they
-/// are read a few times.
-bool isWorthKernel(const Group &group) {
-  constexpr uint64_t leastBytes = 256 * 1024;
+uint64_t bytesOf(const Group &group) {
   uint64_t bytes = 0;
   for (const HloInstruction *hero : group.plan.heroes)
     bytes += hero->shape().byteSize();
-  return bytes >= leastBytes;
+  return bytes;
 }
+
+/// A kernel more costs a launch, as long as a device takes to move a few times so many bytes; transposed by a loop they
+/// are read a few times.
+bool isWorthKernel(const Group &group) { return bytesOf(group) >= 256 * 1024; }
 
 /// Adds an output that a kernel of the group's tiles can make: outputs that depend on a tile, or have the result's
 /// shape, are made when it is read; others when it is filled. False if it cannot.
@@ -154,26 +155,28 @@ bool addRoot(const FusionGraph &graph, unsigned number, Group &group) {
 }
 
 /// Gives each output to one of the groups, and drops those that are left without. What reads transpositions of several
-/// groups, or of one that is too small for a kernel of its own, finds the others in memory. Returns why there are none.
+/// groups finds all but the largest in memory. Returns why there are none.
 const char *assignRoots(const FusionGraph &graph, std::vector<Group> &groups) {
-  bool single = groups.size() == 1;
+  if (groups.size() > 1 && llvm::none_of(groups, isWorthKernel))
+    return "transpositions differ, and none is worth a kernel of its own";
   llvm::erase_if(groups, [&](Group &group) {
     std::optional<std::vector<bool>> dependent = dependentInOrder(graph, group.plan.heroes);
     if (dependent)
       group.dependent = std::move(*dependent);
-    return !dependent || !(single || isWorthKernel(group));
+    return !dependent;
   });
   if (groups.empty())
-    return single ? "the transposition is also read at other indices"
-                  : "transpositions differ, and none is worth a kernel of its own";
+    return "the transposition is also read at other indices";
   std::vector<unsigned> others;
   for (unsigned number = 0; number < graph.roots().size(); ++number) {
-    auto own = llvm::find_if(
-        groups, [&](const Group &group) { return bool(group.dependent[graph.roots()[number].instr->id()]); });
-    if (own == groups.end())
-      others.push_back(number);
-    else
+    Group *own = nullptr;
+    for (Group &group : groups)
+      if (group.dependent[graph.roots()[number].instr->id()] && (!own || bytesOf(*own) < bytesOf(group)))
+        own = &group;
+    if (own)
       addRoot(graph, number, *own);
+    else
+      others.push_back(number);
   }
   llvm::erase_if(groups, [](const Group &group) { return group.plan.roots.empty(); });
   for (unsigned number : others)

@@ -182,7 +182,8 @@ struct ScatterPlan {
   std::string toString() const;
 };
 
-/// What one operand of a concatenate gives: blocks that walk the operand's part of the result.
+/// What one operand of a concatenate gives: blocks that walk the operand's part of the result. Segments of the same
+/// blocks are made together: each thread makes an element of each of these operands, which are made of the same values.
 struct ConcatenateSegment : BlockSegment {
   unsigned operand = 0;
   int64_t offset = 0; ///< where it begins along the concatenated dimension

@@ -328,6 +328,12 @@ TEST_CASE("transpositions that differ are a kernel each, if they are large") {
   CHECK((kernels[0].roots == Numbers{1} && kernels[0].sideRoots.empty()));
   CHECK((kernels[1].roots == Numbers{2} && kernels[1].sideRoots == Numbers{0}));
 
+  Program beside; // of which one is small
+  auto *large = beside.b.parameter(0, Shape::array(ElementType::F32, {512, 512}), "large");
+  auto *little = beside.b.parameter(1, Shape::array(ElementType::F32, {64, 32}), "little");
+  CHECK(kernelsOf(beside, beside.b.tuple({beside.transpose(large, {1, 0}), beside.transpose(little, {1, 0})})).size() ==
+        2);
+
   Program sum; // of one output, of which one is read from a tile; another output reads the other one alone
   auto *v = sum.b.parameter(0, Shape::array(ElementType::F32, {64, 128, 64}), "v");
   auto *a = sum.transpose(v, {2, 1, 0}), *b = sum.transpose(v, {0, 2, 1});
