@@ -34,6 +34,8 @@ constexpr size_t maxOpsOfHelper = 4000;
 /// Copies of a helper, for calls with different arguments or in different branches, may add up to this: more is better
 /// called.
 constexpr size_t maxOpsOfCopies = 200;
+/// The same of helpers of which nothing is copied but their own body.
+constexpr size_t maxOpsOfKnown = 400;
 constexpr size_t hugeSize = size_t(1) << 30;
 
 /// Ops by what they compute: kind, attributes, operands.
@@ -86,7 +88,10 @@ public:
     llvm::SetVector<func::FuncOp> needed(entries.begin(), entries.end());
     for (size_t i = 0; i < needed.size(); ++i) {
       func::FuncOp function = needed[i];
-      paste(function, maxOpsOfHelper + (i < entries.size() ? 2 * total : 0));
+      if (i < entries.size())
+        pasteEntry(function, maxOpsOfHelper + 2 * total);
+      else
+        paste(function, maxOpsOfHelper);
       for (PureCallOp call : helpers[function].calls)
         if (func::FuncOp callee = calleeOf(call))
           needed.insert(callee);
@@ -102,10 +107,13 @@ private:
   void countCalls();
   void decide(func::FuncOp function);
   void paste(func::FuncOp function, size_t maxOps);
+  void pasteEntry(func::FuncOp function, size_t maxOps);
   void visit(Block &block);
   Operation *visit(Operation *op);
   Operation *pasteBody(PureCallOp call, func::FuncOp callee);
   bool shouldPaste(PureCallOp call, func::FuncOp callee);
+  bool knowsAllCalls(PureCallOp call, func::FuncOp callee);
+  bool callsInBranches(func::FuncOp function);
 
   func::FuncOp calleeOf(PureCallOp call) const { return functions.lookup(call.getCalleeAttr().getAttr()); }
 
@@ -128,6 +136,7 @@ private:
 
   // State of one function:
   bool pasting = false;
+  bool pastesAll = false; ///< one copy of every helper, whoever else calls it
   size_t ops = 0, opLimit = 0;
   ValueTable table;
   llvm::DenseMap<Value, Value> forwarded;                 ///< results of ops that equal earlier ones
@@ -229,6 +238,29 @@ void Inlining::paste(func::FuncOp function, size_t maxOps) {
     helper.kept.insert(helper.calls.begin(), helper.calls.end());
 }
 
+/// Tries to do without helpers: results that share them, read through equal maps, need no more than one copy of each.
+/// If a call is left, its helper is for all who call it.
+void Inlining::pasteEntry(func::FuncOp function, size_t maxOps) {
+  Helper &helper = helpers[function];
+  IRMapping mapping;
+  auto before = cast<func::FuncOp>(function->clone(mapping));
+  llvm::DenseSet<Operation *> keptBefore;
+  for (Operation *call : helper.kept)
+    keptBefore.insert(mapping.lookup(call));
+  size_t opsBefore = helper.ops;
+  pastesAll = true;
+  paste(function, maxOps);
+  pastesAll = false;
+  if (!helpers[function].calls.empty()) {
+    function.getBody().getBlocks().clear();
+    function.getBody().takeBody(before.getBody());
+    helpers[function].kept = std::move(keptBefore);
+    helpers[function].ops = opsBefore;
+    paste(function, maxOps);
+  }
+  before->destroy();
+}
+
 void Inlining::visit(Block &block) {
   ValueTable::ScopeTy scope(table);
   for (Operation *op = block.empty() ? nullptr : &block.front(); op;)
@@ -269,13 +301,46 @@ Operation *Inlining::visit(Operation *op) {
 
 bool Inlining::shouldPaste(PureCallOp call, func::FuncOp callee) {
   auto helper = helpers.find(callee);
-  if (helper == helpers.end() || !callee.getBody().hasOneBlock() || kept.contains(call) ||
+  if (helper == helpers.end() || !callee.getBody().hasOneBlock() || (!pastesAll && kept.contains(call)) ||
       !interface.isLegalToInline(call, callee, /*wouldBeCloned=*/true))
     return false;
   if (callee->hasAttr(attr::noCompute))
     return true;
   size_t copies = copiesOf.lookup(callee) + 1;
-  return ops + helper->second.ops <= opLimit && (copies == 1 || copies * helper->second.closure <= maxOpsOfCopies);
+  if (ops + helper->second.ops > opLimit)
+    return false;
+  if (copies == 1 || (copies * helper->second.closure <= maxOpsOfCopies && !kept.contains(call)))
+    return true;
+  return pastesAll && !helper->second.calls.empty() && copies * helper->second.ops <= maxOpsOfKnown &&
+         knowsAllCalls(call, callee);
+}
+
+/// Whether everything that `callee` calls has been computed before `call`: then its body is all that a copy adds.
+bool Inlining::knowsAllCalls(PureCallOp call, func::FuncOp callee) {
+  IRMapping mapping;
+  for (auto [argument, operand] : llvm::zip_equal(callee.getArguments(), call.getOperands()))
+    mapping.map(argument, resolve(operand));
+  WalkResult result = callee.walk([&](PureCallOp inner) {
+    for (Value operand : inner.getOperands()) {
+      Operation *constant = operand.getDefiningOp();
+      Operation *known = constant && constant->getNumOperands() == 0 ? table.lookup(constant) : nullptr;
+      if (known)
+        mapping.map(operand, known->getResult(0));
+    }
+    Operation *probe = inner->clone(mapping);
+    bool isKnown = table.lookup(probe);
+    probe->destroy();
+    return isKnown ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return !result.wasInterrupted();
+}
+
+/// Does it call others in branches?
+bool Inlining::callsInBranches(func::FuncOp function) {
+  auto helper = helpers.find(function);
+  return helper != helpers.end() && llvm::any_of(helper->second.calls, [&](PureCallOp call) {
+           return call->getParentOp() != function.getOperation();
+         });
 }
 
 /// Returns the first op of the copy.
@@ -284,20 +349,24 @@ Operation *Inlining::pasteBody(PureCallOp call, func::FuncOp callee) {
   OpBuilder builder(call);
   IRMapping mapping;
   mapping.map(callee.getArguments(), call.getOperands());
-  Operation *first = nullptr;
+  Operation *before = call->getPrevNode();
   Block &body = callee.getBody().front();
-  for (Operation &op : body.without_terminator()) {
-    Operation *copy = builder.clone(op, mapping);
-    first = first ? first : copy;
-  }
+  for (Operation &op : body.without_terminator())
+    builder.clone(op, mapping);
   for (Operation *stays : helper.kept)
     kept.insert(mapping.lookup(stays));
   SmallVector<Value> &results = pasted[call];
   for (Value result : body.getTerminator()->getOperands())
     results.push_back(mapping.lookup(result));
+  // Results that are made in branches come last: what the branches compute is known by then if others need it anyway.
+  if (pastesAll && callee->hasAttr(attr::noCompute))
+    for (Operation &op : body.without_terminator())
+      if (auto inner = dyn_cast<PureCallOp>(op); inner && callsInBranches(calleeOf(inner)))
+        if (Operation *copy = mapping.lookup(&op); copy->use_empty())
+          copy->moveBefore(call);
   ops += helper.ops;
   ++copiesOf[callee];
-  return first ? first : call.getOperation();
+  return before ? before->getNextNode() : &call->getBlock()->front();
 }
 
 struct InlinePass : hloc::impl::InlineBase<InlinePass> {
