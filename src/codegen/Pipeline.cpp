@@ -31,6 +31,7 @@ void listPasses(const PipelineOptions &options, AddPass add) {
   // Loops over maps, predicated accesses and warp reductions become scf and shuffles.
   LowerXlaGpuToScfOptions loops;
   loops.computeCapability = options.computeCapability;
+  loops.reducesFloats = options.reducesFloats;
   runOnFunctions(createLowerXlaGpuToScf(loops));
 
   // --- memory: indices count elements in the order of their bytes

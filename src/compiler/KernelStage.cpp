@@ -117,6 +117,7 @@ mlir::LogicalResult KernelStage::runPasses(mlir::ModuleOp module, PassRange rang
 #endif
   PipelineOptions pipelineOptions;
   pipelineOptions.computeCapability = target.major * 10 + target.minor;
+  pipelineOptions.reducesFloats = target.name == "sm_100a" || target.name == "sm_103a"; // PTX ISA, redux.sync
   pipelineOptions.maxVectorBytes = target.maxVectorBytes;
   buildKernelPipeline(passes, pipelineOptions, range);
   return mlir::success(succeeded(passes.run(module)) && diagnostics.numErrors() == errorsBefore);

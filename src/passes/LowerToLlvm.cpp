@@ -113,9 +113,11 @@ struct LowerSubgroupReduce : ConvertOpToLLVMPattern<gpu::SubgroupReduceOp> {
       return success();
     }
     std::optional<NVVM::ReduxKind> kind = kindOf(op.getOp());
-    if (!kind || !value.getType().isInteger(32))
+    bool isFloat = kind == NVVM::ReduxKind::FMAX || kind == NVVM::ReduxKind::FMIN;
+    if (!kind || !(isFloat ? value.getType().isF32() : value.getType().isInteger(32)))
       return op.emitOpError("has no instruction");
-    rewriter.replaceOpWithNewOp<NVVM::ReduxOp>(op, value.getType(), value, *kind, members);
+    rewriter.replaceOpWithNewOp<NVVM::ReduxOp>(op, value.getType(), value, *kind, members, /*abs=*/false,
+                                               /*nan=*/isFloat);
     return success();
   }
 
@@ -137,6 +139,10 @@ struct LowerSubgroupReduce : ConvertOpToLLVMPattern<gpu::SubgroupReduceOp> {
       return NVVM::ReduxKind::UMAX;
     case gpu::AllReduceOperation::MINUI:
       return NVVM::ReduxKind::UMIN;
+    case gpu::AllReduceOperation::MAXIMUMF:
+      return NVVM::ReduxKind::FMAX;
+    case gpu::AllReduceOperation::MINIMUMF:
+      return NVVM::ReduxKind::FMIN;
     default:
       return std::nullopt;
     }

@@ -241,7 +241,7 @@ Value shuffleDown(OpBuilder &builder, Location loc, Value value, int64_t distanc
   return isa<FloatType>(type) ? arith::BitcastOp::create(builder, loc, type, value) : value;
 }
 
-/// What `op` does to integers, as the hardware knows it.
+/// What `op` does to numbers, as the hardware knows it.
 std::optional<gpu::AllReduceOperation> operationOf(Operation &op) {
   return llvm::TypeSwitch<Operation *, std::optional<gpu::AllReduceOperation>>(&op)
       .Case([](arith::AddIOp) { return gpu::AllReduceOperation::ADD; })
@@ -252,6 +252,8 @@ std::optional<gpu::AllReduceOperation> operationOf(Operation &op) {
       .Case([](arith::MaxUIOp) { return gpu::AllReduceOperation::MAXUI; })
       .Case([](arith::MinSIOp) { return gpu::AllReduceOperation::MINSI; })
       .Case([](arith::MinUIOp) { return gpu::AllReduceOperation::MINUI; })
+      .Case([](arith::MaximumFOp) { return gpu::AllReduceOperation::MAXIMUMF; })
+      .Case([](arith::MinimumFOp) { return gpu::AllReduceOperation::MINIMUMF; })
       .Default([](Operation *) { return std::nullopt; });
 }
 
@@ -260,16 +262,22 @@ bool isBitwise(gpu::AllReduceOperation operation) {
          operation == gpu::AllReduceOperation::XOR;
 }
 
-/// How one instruction combines a value of all lanes: truth values by a vote, words by a reduction that sm_80 brought,
-/// and the bits of two words apart from each other.
-bool combinesWarp(gpu::AllReduceOperation operation, Type type, int64_t computeCapability) {
-  if (type.isInteger(1))
-    return operation == gpu::AllReduceOperation::AND || operation == gpu::AllReduceOperation::OR;
-  return computeCapability >= 80 && (type.isInteger(32) || (type.isInteger(64) && isBitwise(operation)));
-}
+/// What the target's instructions make of the lanes of a warp: truth values by a vote, words by a reduction that sm_80
+/// brought, and the bits of two words apart from each other; few targets compare floats, as f32.
+struct WarpInstructions {
+  bool words, floats;
+
+  bool combine(gpu::AllReduceOperation operation, Type type) const {
+    if (type.isInteger(1))
+      return operation == gpu::AllReduceOperation::AND || operation == gpu::AllReduceOperation::OR;
+    if (isa<FloatType>(type))
+      return floats && (type.isF32() || type.isF16() || type.isBF16());
+    return words && (type.isInteger(32) || (type.isInteger(64) && isBitwise(operation)));
+  }
+};
 
 /// The operations by which `combiner` makes each result of two values of it alone, if a warp has them all.
-std::optional<SmallVector<gpu::AllReduceOperation>> warpOperations(func::FuncOp combiner, int64_t computeCapability) {
+std::optional<SmallVector<gpu::AllReduceOperation>> warpOperations(func::FuncOp combiner, WarpInstructions target) {
   if (!combiner || combiner.isExternal() || !combiner.getBody().hasOneBlock())
     return std::nullopt;
   Block &body = combiner.getBody().front();
@@ -281,7 +289,7 @@ std::optional<SmallVector<gpu::AllReduceOperation>> warpOperations(func::FuncOp 
                     ((op->getOperand(0) == first && op->getOperand(1) == second) ||
                      (op->getOperand(0) == second && op->getOperand(1) == first));
     std::optional<gpu::AllReduceOperation> operation = combines ? operationOf(*op) : std::nullopt;
-    if (!operation || !combinesWarp(*operation, result.getType(), computeCapability))
+    if (!operation || !target.combine(*operation, result.getType()))
       return std::nullopt;
     operations.push_back(*operation);
   }
@@ -292,7 +300,12 @@ Value combineWarp(OpBuilder &builder, Location loc, Value value, gpu::AllReduceO
   auto reduce = [&](Value word) -> Value {
     return gpu::SubgroupReduceOp::create(builder, loc, word, operation, /*uniform=*/true);
   };
-  if (!value.getType().isInteger(64))
+  Type type = value.getType();
+  if (type.isF16() || type.isBF16()) {
+    Value wide = arith::ExtFOp::create(builder, loc, builder.getF32Type(), value);
+    return arith::TruncFOp::create(builder, loc, type, reduce(wide));
+  }
+  if (!type.isInteger(64))
     return reduce(value);
   Type word = builder.getI32Type();
   Value shift = arith::ConstantIntOp::create(builder, loc, value.getType(), 32);
@@ -302,12 +315,12 @@ Value combineWarp(OpBuilder &builder, Location loc, Value value, gpu::AllReduceO
   return arith::OrIOp::create(builder, loc, arith::ExtUIOp::create(builder, loc, value.getType(), low), high);
 }
 
-void lowerShuffleReduce(ShuffleReduceOp op, int64_t computeCapability, IRRewriter &rewriter) {
+void lowerShuffleReduce(ShuffleReduceOp op, WarpInstructions target, IRRewriter &rewriter) {
   constexpr int64_t halfOfWarp = 16;
   rewriter.setInsertionPoint(op);
   SmallVector<Value> values(op.getOperands());
   auto combiner = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, op.getCombinerAttr());
-  if (auto operations = warpOperations(combiner, computeCapability); operations && op.getMaxDistance() == halfOfWarp) {
+  if (auto operations = warpOperations(combiner, target); operations && op.getMaxDistance() == halfOfWarp) {
     for (auto [value, operation] : llvm::zip_equal(values, *operations))
       value = combineWarp(rewriter, op.getLoc(), value, operation);
     rewriter.replaceOp(op, values);
@@ -335,7 +348,7 @@ struct LowerXlaGpuToScfPass : hloc::impl::LowerXlaGpuToScfBase<LowerXlaGpuToScfP
       else if (auto extract = dyn_cast<PredicatedExtractOp>(op))
         lowerPredicatedExtract(extract, rewriter);
       else if (auto reduce = dyn_cast<ShuffleReduceOp>(op))
-        lowerShuffleReduce(reduce, computeCapability, rewriter);
+        lowerShuffleReduce(reduce, {computeCapability >= 80, reducesFloats}, rewriter);
     });
   }
 };

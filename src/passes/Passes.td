@@ -17,11 +17,12 @@ def LowerXlaGpuToScf : Pass<"hloc-lower-xla-gpu-to-scf", "::mlir::func::FuncOp">
   let description = [{
     A loop becomes a nest of scf.for; each constraint becomes an scf.if as far out as the range variables it mentions
     allow, so that a check that does not depend on the inner loop is outside of it. A reduction of a whole warp's
-    integers is one gpu.subgroup_reduce where the hardware has it.
+    numbers is one gpu.subgroup_reduce where the hardware has it.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::gpu::GPUDialect",
                            "::mlir::tensor::TensorDialect", "::mlir::complex::ComplexDialect"];
-  let options = [Option<"computeCapability", "sm", "int64_t", "90", "compute capability times ten">];
+  let options = [Option<"computeCapability", "sm", "int64_t", "90", "compute capability times ten">,
+                 Option<"reducesFloats", "float-redux", "bool", "false", "redux.sync takes f32: sm_100a, sm_103a">];
 }
 
 def PropagateSliceIndices : Pass<"hloc-propagate-slice-indices", "::mlir::ModuleOp"> {

@@ -20,6 +20,7 @@ struct PipelineOptions {
   int64_t computeCapability = 90; ///< times ten: 90 for sm_90
   int64_t maxVectorBytes = 16;    ///< widest global access of one thread (TargetInfo::maxVectorBytes)
   int64_t maxUnrollFactor = 8;    ///< loops of up to this many iterations are unrolled completely
+  bool reducesFloats = false;     ///< the target has redux.sync for f32
 };
 
 /// Appends the passes that take a module of one kernel (xla_gpu, scf, tensor, arith, math) to LLVM and NVVM dialect.

@@ -23,7 +23,7 @@ module attributes {xla_gpu.index_bits = 32 : i32} {
   }
 
   // CHECK-LABEL: llvm.func @warp(
-  func.func @warp(%w: i32, %t: i1) -> (i32, i32, i1, i1) {
+  func.func @warp(%w: i32, %t: i1, %f: f32) -> (i32, i32, i1, i1, f32) {
     // CHECK: %[[ALL:.*]] = llvm.mlir.constant(-1 : i32)
     // CHECK: nvvm.redux.sync add %{{.*}}, %[[ALL]]
     %sum = gpu.subgroup_reduce add %w uniform : (i32) -> i32
@@ -33,6 +33,8 @@ module attributes {xla_gpu.index_bits = 32 : i32} {
     %all = gpu.subgroup_reduce and %t uniform : (i1) -> i1
     // CHECK: nvvm.vote.sync any
     %any = gpu.subgroup_reduce or %t uniform : (i1) -> i1
-    return %sum, %least, %all, %any : i32, i32, i1, i1
+    // CHECK: nvvm.redux.sync fmax %{{.*}}, %{{.*}} {nan = true}
+    %greatest = gpu.subgroup_reduce maximumf %f uniform : (f32) -> f32
+    return %sum, %least, %all, %any, %greatest : i32, i32, i1, i1, f32
   }
 }

@@ -1,5 +1,6 @@
 // RUN: hloc opt %s --hloc-lower-xla-gpu-to-scf --canonicalize --mlir-print-local-scope | FileCheck %s
 // RUN: hloc opt %s --hloc-lower-xla-gpu-to-scf=sm=75 --canonicalize --mlir-print-local-scope | FileCheck %s --check-prefix=SM75
+// RUN: hloc opt %s --hloc-lower-xla-gpu-to-scf="sm=100 float-redux" --canonicalize --mlir-print-local-scope | FileCheck %s --check-prefix=SM100A
 
 // The check on d0 alone is outside of both loops, the one with s0 between them; s1 of one value is no loop.
 #map = #xla_gpu.indexing_map<"(d0)[s0, s1, s2] -> (d0 * 4 + s0 + s1, s2), domain: d0 in [0, 31], s0 in [0, 3], s1 in [1, 1], s2 in [0, 7], d0 mod 4 in [0, 2], d0 * 4 + s0 in [0, 100]">
@@ -121,6 +122,25 @@ func.func private @words(%a: i32, %b: i1, %c: i64, %d: i32, %e: i1, %f: i64) -> 
   %y = arith.andi %b, %e : i1
   %z = arith.xori %c, %f : i64
   return %x, %y, %z : i32, i1, i64
+}
+
+// Few targets compare floats of all lanes.
+// CHECK-LABEL: func @floats(
+// CHECK-NOT: gpu.subgroup_reduce
+// CHECK: return
+// SM100A-LABEL: func @floats(
+// SM100A-DAG: gpu.subgroup_reduce minimumf %{{.*}} uniform : (f32) -> f32
+// SM100A-DAG: arith.extf %{{.*}} : bf16 to f32
+// SM100A-DAG: gpu.subgroup_reduce maximumf %{{.*}} uniform : (f32) -> f32
+// SM100A-DAG: arith.truncf %{{.*}} : f32 to bf16
+func.func @floats(%x: f32, %y: bf16) -> (f32, bf16) {
+  %r:2 = xla_gpu.shuffle_reduce(%x, %y) to 16 combiner=@compare : f32, bf16
+  return %r#0, %r#1 : f32, bf16
+}
+func.func private @compare(%a: f32, %b: bf16, %c: f32, %d: bf16) -> (f32, bf16) {
+  %x = arith.minimumf %a, %c : f32
+  %y = arith.maximumf %b, %d : bf16
+  return %x, %y : f32, bf16
 }
 
 // A vote is older than sm_80.
