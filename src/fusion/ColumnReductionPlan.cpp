@@ -13,8 +13,6 @@ namespace {
 
 /// From here on a second kernel costs little beside the first.
 constexpr int64_t bytesWorthParts = int64_t(8) << 20;
-/// From here on it costs nothing that could be estimated.
-constexpr int64_t bytesAlwaysInParts = int64_t(32) << 20;
 
 /// Rows for each of those that are taken as one: some partial results of it are all that remains of them.
 constexpr int64_t leastRowsWorthMerging = 128;
@@ -110,9 +108,8 @@ double secondsOf(const ColumnReductionPlan &plan, const ReductionWork &work, con
 /// plan that is not taken.
 std::vector<Rejection> avoidParts(ColumnReductionPlan &plan, const ColumnTiling &whole, const ReductionWork &work,
                                   const TargetInfo &target) {
-  double bytes = double(plan.frame.operandShape().numElements()) * double(work.bits) / 8;
-  if (plan.splits == 1 || bytes >= bytesAlwaysInParts || whole.perThread != plan.tiling.perThread ||
-      whole.partialRows() == 1)
+  if (plan.splits == 1 || leavesIdle(plan.frame, work, whole.blocks(), target) ||
+      whole.perThread != plan.tiling.perThread || whole.partialRows() == 1)
     return {};
   ColumnReductionPlan other = plan;
   setTiling(other, whole);

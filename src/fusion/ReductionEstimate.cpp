@@ -90,6 +90,12 @@ ReductionWork workOf(const ReductionFrame &frame, const FusionGraph &graph) {
   return work;
 }
 
+bool leavesIdle(const ReductionFrame &frame, const ReductionWork &work, int64_t blocks, const TargetInfo &target) {
+  constexpr double large = 8 << 20; // bytes; as the rule of --lint has it
+  return double(frame.operandShape().numElements()) * double(work.bits) / 8 >= large &&
+         blocks < int64_t(target.multiprocessors);
+}
+
 Rejection planNotTaken(llvm::StringRef plan, double seconds, double taken) {
   return {fmt::format("estimated {:.1f} us, {:.1f} us for the plan taken: {}", seconds * 1e6, taken * 1e6, plan.str())};
 }

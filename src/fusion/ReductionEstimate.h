@@ -19,6 +19,9 @@ double estimatedSeconds(const RowReductionPlan &plan, const LaunchGeometry &laun
 double estimatedSeconds(const ColumnReductionPlan &plan, const LaunchGeometry &launch, const ReductionWork &work,
                         const TargetInfo &target);
 
+/// Does a kernel that moves much leave multiprocessors without a block? Estimates say too little of that.
+bool leavesIdle(const ReductionFrame &frame, const ReductionWork &work, int64_t blocks, const TargetInfo &target);
+
 /// The share of the usual plan's time that another plan may take to be preferred: estimates are no better than that.
 constexpr double worthAnotherPlan = 0.85;
 /// Says so of a plan that is not taken.

@@ -184,8 +184,10 @@ std::vector<Rejection> chooseParts(RowReductionPlan &plan, StreamWidths streams,
   int64_t most = usefulParts(plan, streams, manyBlocks, target), few = usefulParts(plan, streams, fewBlocks, target);
   if (blocksOfRows(plan) >= fewBlocks * int64_t(target.multiprocessors) || most < leastParts)
     return {};
-  std::vector<RowReductionPlan> candidates = {inParts(plan, most), plan};
-  for (int64_t threads = 2 * threadsPerBlock; threads <= int64_t(target.maxThreadsPerBlock); threads *= 2)
+  std::vector<RowReductionPlan> candidates = {inParts(plan, most)};
+  for (int64_t threads = threadsPerBlock;
+       threads <= int64_t(target.maxThreadsPerBlock) && !leavesIdle(plan.frame, work, blocksOfRows(plan), target);
+       threads *= 2)
     candidates.emplace_back(plan).threadsPerRow = uint32_t(threads);
   if (few > 1 && few < most)
     candidates.push_back(inParts(plan, few));

@@ -122,14 +122,23 @@ TEST_CASE("long rows are made in parts where rows are few") {
 }
 
 TEST_CASE("no parts where a second kernel takes longer than what it saves") {
-  CHECK(rowPlan(ElementType::F32, {64, 65536}, {1}) ==
-        "rows: [64,65536] over 1; roots 0; 4 per thread, 1024 threads a row, 1 row a block; grid 64, block 1024, "
+  CHECK(rowPlan(ElementType::F32, {40, 40960}, {1}) ==
+        "rows: [40,40960] over 1; roots 0; 4 per thread, 1024 threads a row, 1 row a block; grid 40, block 1024, "
         "shared 128");
-  CHECK(rowPlan(ElementType::F32, {64, 1 << 20}, {1}).starts_with("scratch"));
-  CHECK(rowPlan(ElementType::F64, {1024, 1024}, {0}) ==
-        "columns: [1024,1024] over 0; roots 0; 2 per thread, 8 x 128 threads; grid 64, block 1024, shared 17920");
+  CHECK(rowPlan(ElementType::F32, {1400, 1400}, {0}) ==
+        "columns: [1400,1400] over 0; roots 0; 4 per thread, 8 x 128 threads; grid 44, block 1024, shared 17920");
+  Program p;
+  FusionPlan plan = p.plan(p.reduce(p.parameter(Shape::array(ElementType::F32, {1400, 1400})), {0}));
+  auto isEstimate = [](const HeroRejection &rejection) {
+    return rejection.hero == "column-reduction" && llvm::StringRef(rejection.reason).starts_with("estimated ") &&
+           llvm::StringRef(rejection.reason).contains("21 parts of 64 rows");
+  };
+  CHECK(llvm::count_if(plan.rejections, isEstimate) == 1);
+  // Too few blocks, for so much, or at all.
+  CHECK(rowPlan(ElementType::F32, {64, 65536}, {1}).starts_with("scratch"));
+  CHECK(rowPlan(ElementType::F32, {4, 262144}, {1}).starts_with("scratch"));
   CHECK(rowPlan(ElementType::F32, {4096, 1024}, {0}).starts_with("scratch"));
-  CHECK(rowPlan(ElementType::BF16, {4096, 4096}, {0}).starts_with("scratch"));
+  CHECK(rowPlan(ElementType::F32, {16384, 64}, {0}).starts_with("scratch"));
 }
 
 TEST_CASE("dimensions are those of memory") {
