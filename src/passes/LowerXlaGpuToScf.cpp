@@ -276,22 +276,21 @@ struct WarpInstructions {
   }
 };
 
-/// The operations by which `combiner` makes each result of two values of it alone, if a warp has them all.
-std::optional<SmallVector<gpu::AllReduceOperation>> warpOperations(func::FuncOp combiner, WarpInstructions target) {
-  if (!combiner || combiner.isExternal() || !combiner.getBody().hasOneBlock())
-    return std::nullopt;
+/// By result of `combiner`: the operation that makes it of two values of its own, which nothing else reads, if a warp
+/// has that.
+SmallVector<std::optional<gpu::AllReduceOperation>> warpOperations(func::FuncOp combiner, WarpInstructions target) {
+  SmallVector<std::optional<gpu::AllReduceOperation>> operations(combiner.getNumResults());
+  if (combiner.isExternal() || !combiner.getBody().hasOneBlock())
+    return operations;
   Block &body = combiner.getBody().front();
-  SmallVector<gpu::AllReduceOperation> operations;
   for (auto [i, result] : llvm::enumerate(body.getTerminator()->getOperands())) {
     Operation *op = result.getDefiningOp();
-    Value first = body.getArgument(i), second = body.getArgument(i + combiner.getNumResults());
-    bool combines = op && op->getNumOperands() == 2 &&
-                    ((op->getOperand(0) == first && op->getOperand(1) == second) ||
-                     (op->getOperand(0) == second && op->getOperand(1) == first));
+    BlockArgument first = body.getArgument(i), second = body.getArgument(i + combiner.getNumResults());
+    bool combines = op && op->getNumOperands() == 2 && first.hasOneUse() && second.hasOneUse() &&
+                    *first.user_begin() == op && *second.user_begin() == op;
     std::optional<gpu::AllReduceOperation> operation = combines ? operationOf(*op) : std::nullopt;
-    if (!operation || !target.combine(*operation, result.getType()))
-      return std::nullopt;
-    operations.push_back(*operation);
+    if (operation && target.combine(*operation, result.getType()))
+      operations[i] = operation;
   }
   return operations;
 }
@@ -319,19 +318,21 @@ void lowerShuffleReduce(ShuffleReduceOp op, WarpInstructions target, IRRewriter 
   constexpr int64_t halfOfWarp = 16;
   rewriter.setInsertionPoint(op);
   SmallVector<Value> values(op.getOperands());
-  auto combiner = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, op.getCombinerAttr());
-  if (auto operations = warpOperations(combiner, target); operations && op.getMaxDistance() == halfOfWarp) {
-    for (auto [value, operation] : llvm::zip_equal(values, *operations))
-      value = combineWarp(rewriter, op.getLoc(), value, operation);
-    rewriter.replaceOp(op, values);
-    return;
-  }
-  for (int64_t distance = op.getMaxDistance(); distance >= 1; distance /= 2) {
+  SmallVector<std::optional<gpu::AllReduceOperation>> atOnce(values.size());
+  if (auto combiner = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, op.getCombinerAttr());
+      combiner && op.getMaxDistance() == halfOfWarp)
+    atOnce = warpOperations(combiner, target);
+  for (auto [value, operation] : llvm::zip_equal(values, atOnce))
+    if (operation)
+      value = combineWarp(rewriter, op.getLoc(), value, *operation);
+  bool allAtOnce = llvm::all_of(atOnce, [](const auto &operation) { return operation.has_value(); });
+  for (int64_t distance = allAtOnce ? 0 : op.getMaxDistance(); distance >= 1; distance /= 2) {
     SmallVector<Value> arguments(values);
-    for (Value value : values)
-      arguments.push_back(shuffleDown(rewriter, op.getLoc(), value, distance));
+    for (auto [value, operation] : llvm::zip_equal(values, atOnce))
+      arguments.push_back(operation ? value : shuffleDown(rewriter, op.getLoc(), value, distance));
     auto call = PureCallOp::create(rewriter, op.getLoc(), op.getCombinerAttr(), op.getResultTypes(), arguments);
-    values.assign(call.getResults().begin(), call.getResults().end());
+    for (auto [value, operation, combined] : llvm::zip_equal(values, atOnce, call.getResults()))
+      value = operation ? value : combined;
   }
   rewriter.replaceOp(op, values);
 }

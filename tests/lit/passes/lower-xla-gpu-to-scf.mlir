@@ -111,8 +111,10 @@ func.func @whole_warp(%x: i32, %y: i1, %z: i64) -> (i32, i1, i64) {
   // CHECK-DAG: gpu.subgroup_reduce and %{{.*}} uniform : (i1) -> i1
   // CHECK-COUNT-2: gpu.subgroup_reduce xor %{{.*}} uniform : (i32) -> i32
   // CHECK: return
+  // SM75: gpu.subgroup_reduce and %{{.*}} uniform : (i1) -> i1
   // SM75-NOT: gpu.subgroup_reduce
-  // SM75-COUNT-20: gpu.shuffle down
+  // SM75-COUNT-15: gpu.shuffle down
+  // SM75-NOT: gpu.s
   // SM75: return
   %r:3 = xla_gpu.shuffle_reduce(%x, %y, %z) to 16 combiner=@words : i32, i1, i64
   return %r#0, %r#1, %r#2 : i32, i1, i64
@@ -155,6 +157,27 @@ func.func @vote(%x: i1) -> i1 {
 func.func private @any(%a: i1, %b: i1) -> i1 {
   %x = arith.ori %a, %b : i1
   return %x : i1
+}
+
+// Of several results each goes its own way.
+// CHECK-LABEL: func @each(
+// CHECK-SAME: %[[W:[^ :]*]]: i32, %[[X:[^ :]*]]: f32
+func.func @each(%w: i32, %x: f32) -> (i32, f32) {
+  // CHECK: %[[R:.*]] = gpu.subgroup_reduce add %[[W]] uniform : (i32) -> i32
+  // CHECK: %[[B:.*]] = arith.bitcast %[[X]]
+  // CHECK: gpu.shuffle down %[[B]], %c16_i32
+  // CHECK: %[[F:.*]] = arith.bitcast
+  // CHECK: xla_gpu.pure_call @mixed(%[[R]], %[[X]], %[[R]], %[[F]])
+  // CHECK-COUNT-4: gpu.shuffle
+  // CHECK-NOT: gpu.shuffle
+  // CHECK: return %[[R]],
+  %r:2 = xla_gpu.shuffle_reduce(%w, %x) to 16 combiner=@mixed : i32, f32
+  return %r#0, %r#1 : i32, f32
+}
+func.func private @mixed(%a: i32, %b: f32, %c: i32, %d: f32) -> (i32, f32) {
+  %x = arith.addi %a, %c : i32
+  %y = arith.addf %b, %d : f32
+  return %x, %y : i32, f32
 }
 
 // Half a warp, two results of one, sums of two words, floats, and what depends on another value go by shuffles.
