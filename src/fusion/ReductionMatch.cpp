@@ -152,8 +152,13 @@ std::optional<Rejection> addHero(const HloInstruction &reduce, ReductionFrame &f
       own.push_back({number, i, carriedType(*combiner, reduce.resultShape(i).elementType()), combiner});
   if (own.size() != count) {
     own.clear();
-    for (unsigned i = 0; i < count; ++i)
-      own.push_back({number, i, reduce.resultShape(i).elementType(), std::nullopt});
+    for (unsigned i = 0; i < count; ++i) {
+      ElementType type = reduce.resultShape(i).elementType();
+      // Threads hand their accumulators to each other in bytes of their own.
+      if (deviceBits(type) < 8)
+        return Rejection{fmt::format("`{}` chooses from numbers that share bytes", reduce.name().str())};
+      own.push_back({number, i, type, std::nullopt});
+    }
     if (count < 2 || !choosesArguments(reducer, count))
       return Rejection{fmt::format("the order in which `{}` applies its reducer may matter", reduce.name().str())};
     for (unsigned i = 0; i < count && !hero.position; ++i)
