@@ -82,6 +82,37 @@ void splitMasked(llvm::IntrinsicInst &call, const llvm::DataLayout &layout) {
   call.eraseFromParent();
 }
 
+/// Vectors of elements of less than a byte, which merged accesses come to have where a byte's parts are taken out of
+/// it: code generation would load them in pieces of two bytes.
+///
+///   load <32 x i4>, then lanes 2 and 3  ->  load <16 x i8>, then bits 0 to 3 and 4 to 7 of byte 1
+void loadWholeBytes(llvm::LoadInst &load) {
+  auto *type = llvm::dyn_cast<llvm::FixedVectorType>(load.getType());
+  if (!type || !type->getElementType()->isIntegerTy() || !load.isSimple())
+    return;
+  unsigned bits = type->getScalarSizeInBits(), lanes = type->getNumElements();
+  bool taken = llvm::all_of(load.users(), [](llvm::User *user) {
+    auto *lane = llvm::dyn_cast<llvm::ExtractElementInst>(user);
+    return lane && llvm::isa<llvm::ConstantInt>(lane->getIndexOperand());
+  });
+  if (bits >= 8 || 8 % bits != 0 || lanes * bits % 8 != 0 || !taken)
+    return;
+  llvm::IRBuilder<> builder(&load);
+  llvm::Type *byte = builder.getInt8Ty();
+  llvm::LoadInst *bytes = builder.CreateAlignedLoad(llvm::FixedVectorType::get(byte, lanes * bits / 8),
+                                                    load.getPointerOperand(), load.getAlign());
+  bytes->copyMetadata(load);
+  for (llvm::User *user : llvm::make_early_inc_range(load.users())) {
+    auto *lane = llvm::cast<llvm::ExtractElementInst>(user);
+    uint64_t first = llvm::cast<llvm::ConstantInt>(lane->getIndexOperand())->getZExtValue() * bits;
+    builder.SetInsertPoint(lane);
+    Value *part = builder.CreateLShr(builder.CreateExtractElement(bytes, first / 8), first % 8);
+    lane->replaceAllUsesWith(builder.CreateTrunc(part, lane->getType()));
+    lane->eraseFromParent();
+  }
+  load.eraseFromParent();
+}
+
 } // namespace
 
 void switchOffVectorizerInCodeGeneration() {
@@ -108,6 +139,11 @@ void mergeAccesses(llvm::Module &module, llvm::TargetMachine &machine) {
             masked.push_back(call);
   for (llvm::IntrinsicInst *call : masked)
     splitMasked(*call, module.getDataLayout());
+  for (llvm::Function &function : module)
+    for (llvm::BasicBlock &block : function)
+      for (llvm::Instruction &instruction : llvm::make_early_inc_range(block))
+        if (auto *load = llvm::dyn_cast<llvm::LoadInst>(&instruction))
+          loadWholeBytes(*load);
 }
 
 } // namespace hloc

@@ -73,7 +73,8 @@ TEST_CASE("limit registers: where loads in flight would take more, and the code 
 TEST_CASE("limit registers: values that live at once are counted, up to the plan's number") {
   CHECK(!isLimited(valuesThatLiveLong(20)));
   CHECK(isLimited(sumOfVectors(8) + valuesThatLiveLong(40)));
-  CHECK(isLimited(valuesThatLiveLong(49))); // two loaded, fourteen for instructions: more than 64 if any more were in flight
+  CHECK(isLimited(
+      valuesThatLiveLong(49))); // two loaded, fourteen for instructions: more than 64 if any more were in flight
   CHECK(!isLimited(valuesThatLiveLong(52)));
 }
 
@@ -81,10 +82,11 @@ TEST_CASE("limit registers: values that live across blocks") {
   auto loop = [](int values) {
     std::string text = valuesThatLiveLong(values);
     // The first values are wanted behind a loop.
-    return text + "  br label %loop\nloop:\n  %i = phi i32 [ 0, %0 ], [ %n, %loop ]\n"
-                  "  %n = add i32 %i, 1\n  %a = getelementptr float, ptr addrspace(1) %q, i32 %n\n"
-                  "  store volatile float 1.0, ptr addrspace(1) %a\n  %c = icmp eq i32 %n, 1000\n"
-                  "  br i1 %c, label %done, label %loop\ndone:\n" +
+    return text +
+           "  br label %loop\nloop:\n  %i = phi i32 [ 0, %0 ], [ %n, %loop ]\n"
+           "  %n = add i32 %i, 1\n  %a = getelementptr float, ptr addrspace(1) %q, i32 %n\n"
+           "  store volatile float 1.0, ptr addrspace(1) %a\n  %c = icmp eq i32 %n, 1000\n"
+           "  br i1 %c, label %done, label %loop\ndone:\n" +
            [&] {
              std::string stores;
              for (int i = 0; i < values; ++i)
