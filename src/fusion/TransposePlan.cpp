@@ -294,16 +294,18 @@ template <> KernelTraffic trafficOf<TransposePlan>(const TransposePlan &plan, co
   return traffic;
 }
 
-/// Blocks that are turned in registers, one of each tile at the same time, and what is computed of them meanwhile.
+/// Blocks that are turned in registers, one of each tile at the same time; what is computed of their elements is begun
+/// before all are stored.
 template <> unsigned plannedRegisters<TransposePlan>(const TransposePlan &plan) {
-  constexpr unsigned ofBlock = 64, ofComputation = 32, most = 128;
-  if (plan.tileVector == 1 && plan.heroes.size() == 1)
-    return KernelSpec::usualRegisters;
-  bool computes = llvm::any_of(plan.heroes.front()->parent()->instructions(), [&](const HloInstruction *instr) {
-    return family(instr->opcode()) != OpcodeFamily::Movement && instr->opcode() != Opcode::Parameter &&
-           instr->opcode() != Opcode::Constant && instr->opcode() != Opcode::Tuple;
+  constexpr unsigned ofIndices = 32, most = 128;
+  unsigned elements = plan.tileVector * plan.outputVector, registers = ofIndices;
+  for (const HloInstruction *hero : plan.heroes)
+    registers += elements * TransposePlan::tileBits(*hero) / 32;
+  bool computes = llvm::any_of(plan.heroes.front()->parent()->instructions(), [](const HloInstruction *instr) {
+    return isElementwise(instr->opcode()) && instr->opcode() != Opcode::Copy;
   });
-  return std::min(most, unsigned(plan.heroes.size()) * ofBlock + (computes ? ofComputation : 0));
+  registers += computes ? elements / 2 : 0;
+  return std::clamp(registers, unsigned(KernelSpec::usualRegisters), most);
 }
 
 std::string TransposePlan::toString() const {

@@ -21,7 +21,7 @@ bool isLimited(const std::string &body) {
   std::string text = "target triple = \"nvptx64-nvidia-cuda\"\n"
                      "define ptx_kernel void @k(ptr addrspace(1) noalias readonly %p, ptr addrspace(1) noalias %q) "
                      "\"hloc-registers\"=\"64\" {\n" +
-                     body + "  ret void\n}\n";
+                     body + "  ret void\n}\n!0 = !{}\n";
   llvm::LLVMContext context;
   llvm::SMDiagnostic problem;
   std::unique_ptr<llvm::Module> module = llvm::parseAssemblyString(text, problem, context);
@@ -41,7 +41,7 @@ std::string sumOfVectors(int count) {
   std::string text;
   for (int i = 0; i < count; ++i) {
     text += fmt::format("  %p{0} = getelementptr <4 x float>, ptr addrspace(1) %p, i64 {1}\n"
-                        "  %v{0} = load <4 x float>, ptr addrspace(1) %p{0}, align 16, !invariant.load !{{}}\n",
+                        "  %v{0} = load <4 x float>, ptr addrspace(1) %p{0}, align 16, !invariant.load !0\n",
                         i, 100 * i);
     text += i == 0 ? "  %s0 = fadd <4 x float> %v0, splat (float 1.0)\n"
                    : fmt::format("  %s{0} = fadd <4 x float> %s{1}, %v{0}\n", i, i - 1);
@@ -56,8 +56,8 @@ std::string valuesThatLiveLong(int count) {
     text += fmt::format("  %y{} = fmul float %x, {}.5\n", i, i + 2);
   std::string sum = fmt::format("%y{}", count - 1);
   for (int i = count - 2; i >= 0; --i) {
-    text += fmt::format("  %s{0} = fadd float {1}, %y{0}\n", i, sum);
-    sum = fmt::format("%s{}", i);
+    text += fmt::format("  %t{0} = fadd float {1}, %y{0}\n", i, sum);
+    sum = fmt::format("%t{}", i);
   }
   return text + "  store float " + sum + ", ptr addrspace(1) %q, align 4\n";
 }
