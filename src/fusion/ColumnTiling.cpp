@@ -145,7 +145,7 @@ private:
         break;
       }
     tiling.groups = groups;
-    int64_t many = std::max<int64_t>(1, blocks / (2 * multiprocessors));
+    int64_t many = std::clamp<int64_t>(blocks / (2 * multiprocessors), 1, size.slices);
     tiling.slicesPerBlock = std::clamp<int64_t>(threads / (tiling.lanes * groups), 1, many);
     tiling.unroll = std::clamp<int64_t>(mostElementsInFlight / int64_t(tiling.perThread), 1, mostUnroll);
     while (tiling.unroll > 1 && tiling.unroll > ceilDiv(tiling.runs(), groups))

@@ -218,6 +218,7 @@ TEST_CASE("tilings of any size cover the operand and fit the device") {
           for (const ColumnTiling &tiling : columnTilings(type, {slices, rows, columns})) {
             INFO(slices << " x " << rows << " x " << columns << ", " << text(type).str());
             CHECK(tiling.threads() <= int64_t(target.maxThreadsPerBlock));
+            CHECK(tiling.slicesPerBlock <= tiling.slices);
             CHECK((tiling.rowsPerRun == 1 || tiling.tiles == 1));
             CHECK((tiling.slices == 1 || tiling.rows % tiling.rowsPerRun == 0));
             // Whole vectors, no tile and no split in vain.
