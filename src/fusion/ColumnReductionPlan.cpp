@@ -1,11 +1,13 @@
 #include "fusion/ColumnTiling.h"
 #include "fusion/ReductionEstimate.h"
 #include "fusion/ReductionMatch.h"
+#include "hloc/fusion/ColumnPieces.h"
 
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace hloc {
@@ -29,10 +31,11 @@ int64_t accumulatorBytes(const ReductionFrame &frame) {
 /// Of the arrays with as many elements as the operands: what is read and written for each of them.
 ColumnReductionSize sizeOf(const ReductionFrame &frame, const FusionGraph &graph, const TargetInfo &target) {
   ColumnReductionSize size;
-  llvm::ArrayRef<int64_t> dims = frame.dims;
-  size.columns = dims.back();
-  size.rows = dims[dims.size() - 2];
-  size.slices = dims.size() == 3 ? dims.front() : 1;
+  ColumnDims dims = columnDimsOf(frame);
+  size.columns = dims.columns;
+  size.rows = dims.rows;
+  size.slices = dims.slices;
+  size.piece = dims.piece;
   StreamWidths widths;
   int64_t bits = 0, elements = size.slices * size.rows * size.columns;
   auto add = [&](const Shape &shape) {
@@ -67,6 +70,13 @@ ColumnReductionSize withAlignedRows(ColumnReductionSize size) {
   return size;
 }
 
+/// Do lanes that follow a row's pieces read whole sectors, or little else?
+bool readsWholeSectors(const ColumnReductionSize &size) {
+  constexpr int64_t sectorBits = 256;
+  return size.piece * size.narrowestBits % sectorBits == 0 ||
+         size.piece / std::gcd(size.piece, int64_t(size.elementsPerAccess)) > mostLanes;
+}
+
 LaunchGeometry launchOf(const ColumnReductionPlan &plan) {
   LaunchGeometry launch;
   launch.block = {uint32_t(plan.tiling.threads()), 1, 1};
@@ -91,7 +101,7 @@ namespace {
 
 void setTiling(ColumnReductionPlan &plan, const ColumnTiling &tiling) {
   plan.tiling = tiling;
-  plan.splits = tiling.splits * (tiling.columns / plan.frame.dims.back());
+  plan.splits = tiling.splits * (tiling.columns / columnDimsOf(plan.frame).columns);
   plan.stage = plan.splits > 1 ? ReductionStage::Partial : ReductionStage::Whole;
 }
 
@@ -109,7 +119,7 @@ double secondsOf(const ColumnReductionPlan &plan, const ReductionWork &work, con
 std::vector<Rejection> avoidParts(ColumnReductionPlan &plan, const ColumnTiling &whole, const ReductionWork &work,
                                   const TargetInfo &target) {
   if (plan.splits == 1 || leavesIdle(plan.frame, work, whole.blocks(), target) ||
-      whole.perThread != plan.tiling.perThread || whole.partialRows() == 1)
+      whole.perThread != plan.tiling.perThread || (whole.partialRows() == 1 && !plan.frame.minorIsReduced))
     return {};
   ColumnReductionPlan other = plan;
   setTiling(other, whole);
@@ -133,16 +143,19 @@ HeroMatch<ColumnReductionPlan> matchHero<ColumnReductionPlan>(const FusionGraph 
     return std::move(*why);
   ColumnReductionPlan plan;
   plan.frame = std::move(std::get<ReductionFrame>(match));
-  if (plan.frame.minorIsReduced)
-    return Rejection{"the minor dimension is reduced"};
-  if (plan.frame.dims.size() > 3)
+  bool hasPieces = plan.frame.minorIsReduced;
+  if (hasPieces && plan.frame.dims.size() < 3)
+    return Rejection{"only the minor dimension is reduced"};
+  if (plan.frame.dims.size() > (hasPieces ? 4 : 3))
     return Rejection{"kept and reduced dimensions take turns more than once"};
   ColumnReductionSize size = sizeOf(plan.frame, graph, target);
+  if (hasPieces && readsWholeSectors(size))
+    return Rejection{"the pieces of a row are whole sectors, or long"};
   setTiling(plan, chooseColumnTiling(withAlignedRows(size), /*maySplit=*/true, target));
   OtherSteps others;
   others.plansNotTaken =
       avoidParts(plan, chooseColumnTiling(size, /*maySplit=*/false, target), workOf(plan.frame, graph), target);
-  if (plan.tiling.partialRows() == 1 && plan.splits == 1 && plan.frame.sideRoots.empty())
+  if (plan.tiling.partialRows() == 1 && plan.splits == 1 && plan.frame.sideRoots.empty() && !hasPieces)
     return Rejection{"there are so many columns that each is one thread's"};
   if (plan.tiling.blocks() > int64_t(target.maxGridX))
     return Rejection{"too many blocks"};
@@ -173,13 +186,41 @@ template <> KernelTraffic trafficOf<ColumnReductionPlan>(const ColumnReductionPl
   return trafficOfReduction(plan.frame, plan.stage, plan.splits, graph);
 }
 
+ColumnDims columnDimsOf(const ReductionFrame &frame) {
+  llvm::ArrayRef<int64_t> dims = frame.dims;
+  ColumnDims result;
+  if (frame.minorIsReduced) {
+    result.piece = dims.back();
+    dims = dims.drop_back();
+  }
+  result.columns = dims.back() * result.piece;
+  result.rows = dims[dims.size() - 2];
+  result.slices = dims.size() == 3 ? dims.front() : 1;
+  return result;
+}
+
+ColumnPieces piecesOf(const ColumnReductionPlan &plan) {
+  constexpr int64_t fewParts = 32; // as many as one thread reads in as long as a barrier takes, about
+  ColumnPieces pieces;
+  if (plan.stage != ReductionStage::Combine)
+    pieces.size = columnDimsOf(plan.frame).piece;
+  pieces.own = std::gcd(pieces.size, int64_t(plan.tiling.perThread));
+  pieces.parts = plan.tiling.partialRows() * pieces.valuesOfRow();
+  if (pieces.valuesOfRow() == 1)
+    pieces.few = plan.tiling.combinedRows();
+  else if (pieces.parts > fewParts) // an odd number: threads that read so many each use different banks
+    pieces.few = int64_t(std::sqrt(double(pieces.parts))) | 1;
+  return pieces;
+}
+
 ThreadTile ColumnReductionPlan::tileOf(const Accumulator &accumulator) const {
   constexpr int64_t pieceBytes = 16, bankBytes = 4, rowBytes = 32 * bankBytes;
   int64_t bytes = bytesOf(accumulator), threads = tiling.threads();
   ThreadTile tile;
+  int64_t values = tiling.perThread / piecesOf(*this).own;
   // Vectors of complex numbers there are none.
-  tile.perPiece = isComplex(accumulator.type) ? 1 : std::min<int64_t>(tiling.perThread, pieceBytes / bytes);
-  tile.pieces = tiling.perThread / tile.perPiece;
+  tile.perPiece = isComplex(accumulator.type) ? 1 : std::min<int64_t>(values, pieceBytes / bytes);
+  tile.pieces = values / tile.perPiece;
   tile.stride = threads * tile.perPiece;
   if (tile.pieces > 1) {
     // Pieces of one thread are that far apart, modulo the banks, that a warp's neighbouring columns use each bank once.
@@ -192,10 +233,10 @@ ThreadTile ColumnReductionPlan::tileOf(const Accumulator &accumulator) const {
 
 uint64_t ColumnReductionPlan::sharedBytes() const {
   uint64_t bytes = 0;
-  if (tiling.partialRows() == 1)
+  ColumnPieces pieces = piecesOf(*this);
+  if (pieces.parts == 1)
     return bytes;
-  int64_t again =
-      tiling.combinedRows() == 1 ? 0 : tiling.slicesPerBlock * tiling.combinedRows() * tiling.blockColumns();
+  int64_t again = pieces.few == 1 ? 0 : tiling.slicesPerBlock * pieces.few * (tiling.blockColumns() / pieces.size);
   for (const Accumulator &accumulator : frame.accumulators)
     bytes += uint64_t((tileOf(accumulator).elements + again) * bytesOf(accumulator));
   return bytes;
@@ -218,7 +259,7 @@ std::string ColumnReductionPlan::toString() const {
   result += fmt::format("{} x {} threads", tiling.lanes, tiling.groups);
   if (tiling.rowsPerRun > 1)
     result += fmt::format(", {} rows at once", tiling.rowsPerRun);
-  if (int64_t rows = tiling.columns / frame.dims.back(); rows > 1 && stage == ReductionStage::Partial)
+  if (int64_t rows = tiling.columns / columnDimsOf(frame).columns; rows > 1 && stage == ReductionStage::Partial)
     result += fmt::format(", {} rows as one", rows);
   if (tiling.slicesPerBlock > 1)
     result += fmt::format(" for each of {} slices", tiling.slicesPerBlock);

@@ -17,8 +17,6 @@ static_assert(mostLanesOfMergedRows <= usualThreads);
 constexpr int64_t threadsPerMultiprocessor = 1024;
 /// What a warp's load should find next to each other.
 constexpr int64_t lineBytes = 128;
-/// Widest tile: neighbours along a row, each with an access of its own.
-constexpr int64_t mostLanes = 64;
 /// Below this, another block costs more than it helps.
 constexpr int64_t leastBytesPerBlock = int64_t(16) << 10;
 /// What one block reads in the time that the launch of a second kernel takes.
@@ -84,16 +82,21 @@ private:
     if (tiling.rowsPerRun > 1)
       return;
     int64_t line = std::max<int64_t>(1, lineBytes * 8 / (int64_t(tiling.perThread) * size.narrowestBits));
+    // Whole pieces, and whole lines where these are not too many.
+    int64_t lanesOfPieces = size.piece / std::gcd(size.piece, int64_t(tiling.perThread));
+    int64_t step = std::lcm(line, lanesOfPieces);
+    if (lanesOfPieces > 1 && step > mostLanes)
+      step = lanesOfPieces;
     if (vectors > warp)
-      tiling.lanes = fewestIdle(vectors, line);
-    while (tiling.lanes > line && mostBlocks(vectors) < wantedBlocks)
-      tiling.lanes = llvm::alignTo(ceilDiv(tiling.lanes, 2), line);
+      tiling.lanes = fewestIdle(vectors, step);
+    while (tiling.lanes > step && mostBlocks(vectors) < wantedBlocks)
+      tiling.lanes = llvm::alignTo(ceilDiv(tiling.lanes, 2), step);
     tiling.tiles = ceilDiv(vectors, tiling.lanes);
   }
 
-  /// Of whole lines, or a row, those lanes that leave the fewest idle in the last tile; the narrowest of equals, since
-  /// more tiles need fewer splits.
-  static int64_t fewestIdle(int64_t vectors, int64_t line) {
+  /// Of multiples of `step`, or a row, those lanes that leave the fewest idle in the last tile; the narrowest of
+  /// equals, since more tiles need fewer splits.
+  static int64_t fewestIdle(int64_t vectors, int64_t step) {
     int64_t best = 0, bestCost = 0;
     auto consider = [&](int64_t lanes) {
       int64_t cost = ceilDiv(vectors, lanes) * lanes;
@@ -102,7 +105,8 @@ private:
         bestCost = cost;
       }
     };
-    for (int64_t lanes = llvm::alignTo(warp, line); lanes <= std::max(mostLanes, line); lanes += line)
+    for (int64_t lanes = llvm::alignTo(warp, step); lanes <= std::max<int64_t>(mostLanes, llvm::alignTo(warp, step));
+         lanes += step)
       consider(lanes);
     if (vectors <= mostLanes)
       consider(vectors);

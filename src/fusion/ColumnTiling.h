@@ -9,6 +9,8 @@ namespace hloc {
 
 /// Lanes of a run that is made of several rows.
 constexpr int64_t mostLanesOfMergedRows = 256;
+/// Widest tile: neighbours along a row, each with an access of its own.
+constexpr int64_t mostLanes = 64;
 
 /// What a tiling is chosen for.
 struct ColumnReductionSize {
@@ -17,6 +19,7 @@ struct ColumnReductionSize {
   unsigned narrowestBits = 32;    ///< of an element of it
   int64_t bytesPerElement = 4;    ///< of all streams together
   int64_t accumulatorBytes = 4;   ///< of one column, all values together
+  int64_t piece = 1;              ///< columns that must be one tile's, from a multiple on
 };
 
 /// `maySplit`: columns may be several blocks', which leave partial results.

@@ -1,5 +1,6 @@
 #include "fusion/ReductionEstimate.h"
 
+#include "hloc/fusion/ColumnPieces.h"
 #include "hloc/fusion/HloIndexing.h"
 #include "hloc/kernel/Estimate.h"
 
@@ -128,12 +129,14 @@ double estimatedSeconds(const ColumnReductionPlan &plan, const LaunchGeometry &l
   Reading reading = readingOf(plan.frame, plan.stage, plan.splits, work);
   KernelCounts counts = startCounts(plan.frame, plan.stage, plan.splits, reading, launch, loads, perThread);
   counts.memoryRoundTrips = double(ceilDiv(loads, tiling.unroll));
-  if (tiling.partialRows() > 1) {
-    double stored = double(perThread * accumulatorBytes(plan.frame) * lanesPerWarp) / sharedPassBytes;
+  ColumnPieces pieces = piecesOf(plan);
+  if (pieces.parts > 1) {
+    int64_t values = perThread / pieces.own;
+    double stored = double(values * accumulatorBytes(plan.frame) * lanesPerWarp) / sharedPassBytes;
     counts.sharedPasses = 2 * stored;
-    counts.instructions += double(2 * perThread) * double(plan.frame.accumulators.size());
-    counts.sharedRoundTrips = tiling.combinedRows() > 1 ? 6 : 3;
-    counts.chainInstructions += double(std::max(tiling.combinedRows(), tiling.partialRows() / tiling.combinedRows()));
+    counts.instructions += double(perThread + values) * double(plan.frame.accumulators.size());
+    counts.sharedRoundTrips = pieces.few > 1 ? 6 : 3;
+    counts.chainInstructions += double(std::max(pieces.few, pieces.parts / pieces.few));
   }
   return finish(counts, target);
 }

@@ -147,6 +147,15 @@ void shareRows(RowReductionPlan &plan, StreamWidths streams, int64_t instruction
   plan.perSplit = groups;
 }
 
+/// Of rows in pieces that lie apart: does a warp read those of so many neighbouring rows that they are whole sectors?
+bool hasWholeSectors(const RowReductionPlan &plan, StreamWidths streams) {
+  constexpr int64_t lanesPerWarp = 32, sectorBits = sectorBytes * 8;
+  int64_t piece = plan.frame.dims.back(), bits = piece * int64_t(streams.narrowest);
+  int64_t rowsOfWarp = lanesPerWarp / plan.threadsPerRow, neighbours = plan.frame.sizes(false).back();
+  return piece == int64_t(plan.perThread) && rowsOfWarp > 0 && rowsOfWarp * bits % sectorBits == 0 &&
+         neighbours * bits % sectorBits == 0;
+}
+
 int64_t blocksOfRows(const RowReductionPlan &plan) {
   return (plan.frame.numResults() + plan.rowsPerBlock - 1) / plan.rowsPerBlock;
 }
@@ -222,7 +231,7 @@ FollowingKernel combinePartialResults(const ReductionFrame &frame, int64_t split
 }
 
 template <>
-HeroMatch<RowReductionPlan> matchHero<RowReductionPlan>(const FusionGraph &graph, const FusionAliasing &,
+HeroMatch<RowReductionPlan> matchHero<RowReductionPlan>(const FusionGraph &graph, const FusionAliasing &aliasing,
                                                         const TargetInfo &target) {
   std::variant<ReductionFrame, Rejection> match = matchReductions(graph);
   if (auto *why = std::get_if<Rejection>(&match))
@@ -240,6 +249,9 @@ HeroMatch<RowReductionPlan> matchHero<RowReductionPlan>(const FusionGraph &graph
     takeWholeRows(plan, elements, target);
   } else {
     shareRows(plan, streams, instructions, target);
+    if (frame.dims.size() >= 3 && !hasWholeSectors(plan, streams) &&
+        matchHero<ColumnReductionPlan>(graph, aliasing, target))
+      return Rejection{"rows are short pieces that lie apart: they are columns"};
     others.plansNotTaken = chooseParts(plan, streams, workOf(frame, graph), target);
   }
   if (plan.stage == ReductionStage::Partial) {

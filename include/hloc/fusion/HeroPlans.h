@@ -364,8 +364,8 @@ struct ThreadTile {
   int64_t elements = 0;
 };
 
-/// Reductions whose operands' minor dimension is kept, or of partial results: neighbouring threads have neighbouring
-/// columns.
+/// Reductions whose operands' minor dimension is kept, or reduced in short pieces (ColumnPieces.h), or of partial
+/// results: neighbouring threads have neighbouring columns.
 struct ColumnReductionPlan {
   ReductionFrame frame;
   ReductionStage stage = ReductionStage::Whole;

@@ -4,6 +4,7 @@
 #include "emitters/ElementStorage.h"
 #include "emitters/heroes/ReductionCode.h"
 #include "hloc/dialect/XlaGpu.h"
+#include "hloc/fusion/ColumnPieces.h"
 #include "hloc/indexing/ShapeMaps.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -17,8 +18,12 @@ namespace {
 class ColumnReductionEmitter {
 public:
   ColumnReductionEmitter(const ColumnReductionPlan &plan, KernelBuilder &kernel)
-      : plan(plan), tiling(plan.tiling), frame(plan.frame), kernel(kernel), code(plan.frame, plan.stage, kernel),
-        b(kernel.code()), context(kernel.context()) {
+      : plan(plan), tiling(plan.tiling), pieces(piecesOf(plan)), frame(plan.frame), kernel(kernel),
+        code(plan.frame, plan.stage, kernel), b(kernel.code()), context(kernel.context()) {
+    if (plan.stage == ReductionStage::Combine)
+      array = {tiling.slices, tiling.rows, tiling.columns, 1};
+    else
+      array = columnDimsOf(frame);
     lane = kernel.thread() % tiling.lanes;
     group = kernel.thread().floorDiv(tiling.lanes) % tiling.groups;
     int64_t sliceBlocks = tiling.blocks() / (tiling.tiles * tiling.splits);
@@ -27,16 +32,17 @@ public:
     slice = firstSlice + kernel.thread().floorDiv(tiling.lanes * tiling.groups);
     split = block[1];
     firstColumn = block[2] * tiling.runElements();
+    firstResult = tiling.rowsPerRun == 1 ? block[2] * blockResults() : getAffineConstantExpr(0, context);
   }
 
   llvm::LogicalResult emit() {
     if (failed(code.emitFunctions()))
       return failure();
-    SmallVector<Values> columns = accumulate();
-    if (tiling.partialRows() == 1)
-      storeColumns(columns);
+    SmallVector<Values> values = accumulate();
+    if (pieces.parts == 1)
+      storeOwn(values);
     else
-      combineThreads(columns);
+      combineThreads(values);
     return code.succeeded();
   }
 
@@ -46,16 +52,21 @@ private:
   AffineExpr constant(int64_t value) const { return getAffineConstantExpr(value, context); }
   AffineExpr symbol(unsigned number) const { return getAffineSymbolExpr(number, context); }
   int64_t perThread() const { return tiling.perThread; }
-  int64_t columns() const { return plan.stage == ReductionStage::Combine ? tiling.columns : frame.dims.back(); }
+  int64_t columns() const { return array.columns; }
+  /// Of a thread, after it has combined neighbours.
+  int64_t valuesPerThread() const { return perThread() / pieces.own; }
+  /// Results that a block has a part of, in each of its slices; those of a slice.
+  int64_t blockResults() const { return tiling.blockColumns() / pieces.size; }
+  int64_t sliceResults() const { return tiling.columns / pieces.size; }
   /// Elements from one run to the next, and of a slice.
   int64_t runWidth() const { return tiling.columns * tiling.rowsPerRun; }
-  int64_t sliceElements() const { return frame.dims[frame.dims.size() - 2] * columns(); }
+  int64_t sliceElements() const { return array.rows * columns(); }
   /// Are runs more than a row, so that they may end with a part of one?
   bool crossesRows() const { return runWidth() != columns(); }
 
   // --- each thread by itself
 
-  /// The accumulators of each of this thread's columns.
+  /// The accumulators of this thread's columns; one for those that are one value.
   SmallVector<Values> accumulate() {
     SmallVector<Value> state;
     for (int64_t i = 0; i < perThread(); ++i)
@@ -69,10 +80,14 @@ private:
     state = accumulateLastElements(state);
     if (hasSides)
       code.setSideOutputs(ValueRange(state).drop_front(numCarried));
-    SmallVector<Values> columns;
-    for (int64_t i = 0; i < perThread(); ++i)
-      columns.push_back(columnOf(state, i));
-    return columns;
+    SmallVector<Values> values;
+    for (int64_t first = 0; first < perThread(); first += pieces.own) {
+      SmallVector<Values> neighbours;
+      for (int64_t i = 0; i < pieces.own; ++i)
+        neighbours.push_back(columnOf(state, first + i));
+      values.push_back(code.combineAll(neighbours));
+    }
+    return values;
   }
 
   Values columnOf(ValueRange state, int64_t number) const {
@@ -89,7 +104,7 @@ private:
     AffineExpr column = firstColumn + lane * perThread() + number;
     if (crossesRows())
       column = column % columns();
-    IndexingMap toResult = kernel.mapOf({slice * columns() + column}, {});
+    IndexingMap toResult = kernel.mapOf({(slice * columns() + column).floorDiv(array.piece)}, {});
     toResult.simplify();
     Value result = b.minU(applyMap(b, toResult, kernel.ids()).front(), b.index(frame.numResults() - 1));
     if (plan.stage == ReductionStage::Combine)
@@ -194,7 +209,9 @@ private:
         AffineExpr position = row * runWidth() + column;
         indices = {position.floorDiv(columns()), position % columns()};
       }
-      if (frame.dims.size() == 3)
+      if (frame.minorIsReduced)
+        indices = {indices[0], indices[1].floorDiv(array.piece), indices[1] % array.piece};
+      if (frame.dims.size() > indices.size())
         indices.insert(indices.begin(), slice);
       indices = code.elementIndices(indices);
     }
@@ -205,43 +222,54 @@ private:
 
   // --- threads together
 
-  /// All threads leave what they have in shared memory. Then one thread a column combines that; or several threads of
+  /// All threads leave what they have in shared memory. Then one thread a result combines that; or several threads of
   /// each first, where that is much.
-  void combineThreads(ArrayRef<Values> columns) {
-    SmallVector<Value> tiles = synchronize(fillTiles(columns));
-    auto inTiles = [&](const Accumulator &accumulator, AffineExpr number) {
+  void combineThreads(ArrayRef<Values> values) {
+    SmallVector<Value> tiles = synchronize(fillTiles(values));
+    int64_t ofRow = pieces.valuesOfRow(), few = pieces.few;
+    auto inTiles = [&](const Accumulator &accumulator, const Place &place) {
+      AffineExpr row = place.slice * tiling.partialRows() + place.part.floorDiv(ofRow);
+      AffineExpr number = (row * blockResults() + place.result) * ofRow + place.part % ofRow;
       ThreadTile tile = plan.tileOf(accumulator);
       if (tile.pieces == 1)
         return number;
-      AffineExpr column = number % perThread(), thread = number.floorDiv(perThread());
-      return column.floorDiv(tile.perPiece) * tile.stride + thread * tile.perPiece + column % tile.perPiece;
+      AffineExpr value = number % valuesPerThread(), thread = number.floorDiv(valuesPerThread());
+      return value.floorDiv(tile.perPiece) * tile.stride + thread * tile.perPiece + value % tile.perPiece;
     };
-    auto inOrder = [](const Accumulator &, AffineExpr number) { return number; };
-    int64_t few = tiling.combinedRows();
     if (few == 1)
-      return storeCombined(tiles, tiling.partialRows(), inTiles);
-    Values fewer = code.allocateShared({tiling.slicesPerBlock * few * tiling.blockColumns()});
+      return storeCombined(tiles, pieces.parts, inTiles);
+    // Neighbouring threads have neighbouring values: of neighbouring results, or of one.
+    auto numberOf = [&](const Place &place) {
+      return ofRow == 1 ? (place.slice * few + place.part) * blockResults() + place.result
+                        : (place.slice * blockResults() + place.result) * few + place.part;
+    };
+    Values fewer = code.allocateShared({tiling.slicesPerBlock * few * blockResults()});
     forEachItem(few, [&](const Item &item) {
+      SmallVector<int64_t> sizes = {tiling.slicesPerBlock, few, blockResults()};
+      if (ofRow != 1)
+        std::swap(sizes[1], sizes[2]);
+      SmallVector<AffineExpr> at = delinearize(item.number, sizes, context);
+      Place place = ofRow == 1 ? Place{at[0], at[1], at[2]} : Place{at[0], at[2], at[1]};
       fewer = kernel.loop(mapOfItem(item, {item.number}), fewer, [&](ValueRange, ValueRange at, ValueRange state) {
-        return code.insert(combineRows(item, tiles, tiling.partialRows(), few, inTiles), state, at);
+        return code.insert(combineParts(place, tiles, pieces.parts, few, inTiles), state, at);
       });
     });
-    storeCombined(synchronize(fewer), few, inOrder);
+    storeCombined(synchronize(fewer), few, [&](const Accumulator &, const Place &place) { return numberOf(place); });
   }
 
   Values synchronize(ValueRange tiles) {
     return Values(xla_gpu::SyncThreadsOp::create(b, TypeRange(tiles), tiles).getResults());
   }
 
-  Values fillTiles(ArrayRef<Values> columns) {
+  Values fillTiles(ArrayRef<Values> values) {
     Values tiles;
     for (auto [i, accumulator] : llvm::enumerate(frame.accumulators)) {
       ThreadTile tile = plan.tileOf(accumulator);
       Type type = storageType(accumulator.type, context);
       Value shared = xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({tile.elements}, type));
       SmallVector<Value> own;
-      for (const Values &column : columns)
-        own.push_back(toStorage(b, column[i], accumulator.type));
+      for (const Values &value : values)
+        own.push_back(toStorage(b, value[i], accumulator.type));
       for (int64_t piece = 0; piece < tile.pieces; ++piece)
         shared = storePiece(ArrayRef(own).slice(piece * tile.perPiece, tile.perPiece), shared,
                             kernel.thread() * tile.perPiece + piece * tile.stride);
@@ -264,16 +292,21 @@ private:
     return stored.front();
   }
 
-  /// One value of a column of a slice, of those that the block's threads make at a time: its number, slices outermost
-  /// and columns innermost. Threads without one have a number of `count` or more.
+  /// One value of a result, of those that the block's threads make at a time. Threads without one have a number of
+  /// `count` or more.
   struct Item {
     AffineExpr number;
     int64_t count;
   };
 
-  /// Calls `visit` for `rows` values of each column, as often as the block has to go on.
-  void forEachItem(int64_t rows, llvm::function_ref<void(const Item &)> visit) {
-    int64_t count = tiling.slicesPerBlock * rows * tiling.blockColumns();
+  /// A value of those that the block has for a result: a number of the slice and of the result in the block.
+  struct Place {
+    AffineExpr slice, part, result;
+  };
+
+  /// Calls `visit` for `parts` values of each result, as often as the block has to go on.
+  void forEachItem(int64_t parts, llvm::function_ref<void(const Item &)> visit) {
+    int64_t count = tiling.slicesPerBlock * parts * blockResults();
     // A warp has the items of whole threads' columns: then its lanes use different banks.
     int64_t threads = tiling.threads() < 32 ? tiling.threads() : tiling.threads() / 32 * 32;
     for (int64_t first = 0; first < count; first += threads)
@@ -288,78 +321,78 @@ private:
     return map;
   }
 
-  using Position = llvm::function_ref<AffineExpr(const Accumulator &, AffineExpr)>;
+  using Position = llvm::function_ref<AffineExpr(const Accumulator &, const Place &)>;
 
-  /// One of `to` values of a column: every `to`th of `from` rows in `tiles`, where `position` says an element lies that
-  /// has this number row by row. Threads without an item must not come here.
-  Values combineRows(const Item &item, ValueRange tiles, int64_t from, int64_t to, Position position) {
-    SmallVector<AffineExpr> parts =
-        delinearize(item.number, {tiling.slicesPerBlock, to, tiling.blockColumns()}, context);
+  /// The value of `to` at `place`: every `to`th of the `from` that are in `tiles`, where `position` says. Threads
+  /// without an item must not come here.
+  Values combineParts(const Place &place, ValueRange tiles, int64_t from, int64_t to, Position position) {
     auto read = [&](ValueRange at) {
       Values values;
       for (auto [i, accumulator] : llvm::enumerate(frame.accumulators))
         values.push_back(fromStorage(b, tensor::ExtractOp::create(b, tiles[i], at[i]), accumulator.type));
       return values;
     };
-    auto inRow = [&](AffineExpr row, ArrayRef<int64_t> loopSizes) {
+    auto placesOf = [&](AffineExpr part, ArrayRef<int64_t> loopSizes) {
       SmallVector<AffineExpr> at;
       for (const Accumulator &accumulator : frame.accumulators)
-        at.push_back(position(accumulator, (parts[0] * from + row) * tiling.blockColumns() + parts[2]));
+        at.push_back(position(accumulator, {place.slice, part, place.result}));
       IndexingMap map = kernel.mapOf(at, loopSizes);
-      map.addConstraint(row, {0, from - 1});
+      map.addConstraint(part, {0, from - 1});
       map.simplify();
       return map;
     };
-    Values values = read(applyMap(b, inRow(parts[1], {}), kernel.ids()));
+    Values values = read(applyMap(b, placesOf(place.part, {}), kernel.ids()));
     int64_t more = (from - 1) / to;
     if (more == 0)
       return values;
-    return kernel.loop(inRow(parts[1] + (symbol(0) + 1) * to, {more}), values,
+    return kernel.loop(placesOf(place.part + (symbol(0) + 1) * to, {more}), values,
                        [&](ValueRange, ValueRange at, ValueRange state) { return code.combine(state, read(at)); });
   }
 
-  /// Combines `rows` rows and stores the results.
-  void storeCombined(ValueRange tiles, int64_t rows, Position position) {
+  /// Combines `parts` values of each result and stores it.
+  void storeCombined(ValueRange tiles, int64_t parts, Position position) {
     forEachItem(1, [&](const Item &item) {
-      SmallVector<AffineExpr> parts = delinearize(item.number, {tiling.slicesPerBlock, tiling.blockColumns()}, context);
-      AffineExpr column = tiling.rowsPerRun == 1 ? firstColumn + parts[1] : parts[1];
-      store(firstSlice + parts[0], column, item,
-            [&](ValueRange) { return combineRows(item, tiles, rows, 1, position); });
+      SmallVector<AffineExpr> at = delinearize(item.number, {tiling.slicesPerBlock, blockResults()}, context);
+      store(firstSlice + at[0], firstResult + at[1], item,
+            [&](ValueRange) { return combineParts({at[0], constant(0), at[1]}, tiles, parts, 1, position); });
     });
   }
 
-  void store(AffineExpr ofSlice, AffineExpr column, const Item &item, llvm::function_ref<Values(ValueRange)> values) {
-    SmallVector<AffineExpr, 2> at = {ofSlice * tiling.columns + column};
+  /// A result by its number in the slice.
+  void store(AffineExpr ofSlice, AffineExpr result, const Item &item, llvm::function_ref<Values(ValueRange)> values) {
+    SmallVector<AffineExpr, 2> at = {ofSlice * sliceResults() + result};
     if (plan.stage == ReductionStage::Partial) {
       // Rows that are one here are parts of their own.
-      int64_t rows = tiling.columns / columns();
+      int64_t rows = tiling.columns / columns(), ofRow = columns() / pieces.size;
       at.insert(at.begin(), split);
       if (rows > 1)
-        at = {split * rows + column.floorDiv(columns()), column % columns()};
+        at = {split * rows + result.floorDiv(ofRow), result % ofRow};
     }
     IndexingMap map = mapOfItem(item, at);
     map.addConstraint(ofSlice, {0, tiling.slices - 1});
-    map.addConstraint(column, {0, tiling.columns - 1});
+    map.addConstraint(result, {0, sliceResults() - 1});
     code.store(map, values);
   }
 
   /// Without other threads.
-  void storeColumns(ArrayRef<Values> columns) {
+  void storeOwn(ArrayRef<Values> lists) {
     const Item own = {kernel.thread(), tiling.threads()};
-    for (auto [i, values] : llvm::enumerate(columns))
-      store(slice, firstColumn + lane * perThread() + int64_t(i), own, [&](ValueRange) { return values; });
+    for (auto [i, values] : llvm::enumerate(lists))
+      store(slice, firstResult + lane * valuesPerThread() + int64_t(i), own, [&](ValueRange) { return values; });
   }
 
   const ColumnReductionPlan &plan;
   const ColumnTiling &tiling;
+  const ColumnPieces pieces;
+  ColumnDims array; ///< of the operand, or of what is combined
   const ReductionFrame &frame;
   KernelBuilder &kernel;
   ReductionCode code;
   CodeBuilder &b;
   MLIRContext *context;
-  AffineExpr lane, group, slice, split; ///< of this thread
-  AffineExpr firstSlice, firstColumn;   ///< of this block
-  size_t numCarried = 0;                ///< values that loops over runs carry before the side outputs
+  AffineExpr lane, group, slice, split;            ///< of this thread
+  AffineExpr firstSlice, firstColumn, firstResult; ///< of this block
+  size_t numCarried = 0;                           ///< values that loops over runs carry before the side outputs
 };
 
 } // namespace

@@ -1,3 +1,4 @@
+#include "hloc/fusion/ColumnPieces.h"
 #include "hloc/fusion/FusionPlan.h"
 #include "hloc/hlo/HloBuilder.h"
 
@@ -187,6 +188,8 @@ TEST_CASE("threads of a column reduction") {
   CHECK(rowPlan(ElementType::S8, {10240, 72, 32}, {1}) ==
         "columns: [10240,72,32] over 1; roots 0; 16 per thread, 2 x 8 threads for each of 16 slices, up to 96 "
         "registers for 8 loads in flight; grid 640, block 256, shared 16512");
+  // There is one slice for many blocks.
+  CHECK(columnTilings(ElementType::F32, {8, 200000}).front().slicesPerBlock == 1);
 }
 
 TEST_CASE("vectors reach over the end of odd rows") {
@@ -232,6 +235,64 @@ TEST_CASE("tilings of any size cover the operand and fit the device") {
             if (tiling.rows == rows && isLarge && slices * rows >= 100000)
               CHECK(tiling.blocks() >= int64_t(target.multiprocessors));
           }
+}
+
+TEST_CASE("short pieces of rows are columns") {
+  // Where a row is several pieces that lie apart, the lanes of a warp go on with the next row's.
+  CHECK(rowPlan(ElementType::F32, {64, 20000, 3}, {0, 2}) ==
+        "columns: [64,20000,3] over 0,2; roots 0; 4 per thread, 48 x 5 threads; grid 313, block 240, shared 3840");
+  CHECK(rowPlan(ElementType::BF16, {8, 65536, 7}, {0, 2}) ==
+        "columns: [8,65536,7] over 0,2; roots 0; 8 per thread, 56 x 2 threads; grid 1024, block 112, shared 3712");
+  CHECK(rowPlan(ElementType::F32, {32, 4096, 49}, {0, 2}) ==
+        "columns: [32,4096,49] over 0,2; roots 0; 4 per thread, 49 x 3 threads; grid 1024, block 147, shared 2560");
+  CHECK(rowPlan(ElementType::F16, {205, 1615, 4}, {0, 2}) ==
+        "columns: [205,1615,4] over 0,2; roots 0; 4 per thread, 16 x 41 threads; grid 101, block 656, shared 3072");
+  CHECK(rowPlan(ElementType::F32, {50000, 2, 3}, {0, 2}) ==
+        "scratch 0: f32[36,2]{1,0}\n"
+        "columns: [50000,2,3] over 0,2; roots 0; 4 per thread, 3 x 85 threads, 2 rows at once, 36 parts of 1360 rows, "
+        "up to 88 registers for 16 loads in flight; grid 36, block 255, shared 4264\n"
+        "columns: 36 parts of each of [50000,2,3] over 0,2; roots 0; 2 x 9 threads; grid 1, block 18, shared 72");
+  CHECK(rowPlan(ElementType::F32, {700, 3, 5, 7}, {1, 3}) ==
+        "columns: [700,3,5,7] over 1,3; roots 0; 1 per thread, 35 x 1 threads for each of 2 slices; grid 350, block "
+        "70, shared 280");
+  CHECK(rowPlan(ElementType::BF16, {1031, 1367, 3}, {0, 2}) ==
+        "scratch 0: f32[8,1367]{1,0}\n"
+        "columns: [1031,1367,3] over 0,2; roots 0; 8 per thread, 24 x 10 threads, 8 rows as one, 8 parts of 80 rows; "
+        "grid 171, block 240, shared 7808\n"
+        "columns: 8 parts of each of [1031,1367,3] over 0,2; roots 0; 32 x 2 threads; grid 43, block 64, shared 256");
+  // Whole sectors: pieces, or those of the neighbouring rows of a warp. Long ones, and of dimensions that take turns.
+  for (int64_t piece : {2, 4, 8, 16, 65, 129})
+    CHECK(rowPlan(ElementType::F32, {16, 100000, piece}, {0, 2}).starts_with("rows"));
+  CHECK(rowPlan(ElementType::F32, {16, 100, 10, 100, 3}, {0, 2, 4}).starts_with("rows"));
+  CHECK(rowPlan(ElementType::F32, {100, 10, 100, 10, 3}, {1, 3, 4}) ==
+        "columns: [100,10,100,30] over 1,3; roots 0; 4 per thread, 45 x 2 threads for each of 2 slices; grid 850, "
+        "block 180, shared 1440");
+  Program p;
+  CHECK(rejection(p, p.reduce(p.parameter(Shape::array(ElementType::F32, {64, 20000, 3})), {0, 2})) ==
+        "rows are short pieces that lie apart: they are columns");
+}
+
+TEST_CASE("tiles of pieces have whole ones") {
+  for (ElementType type : {ElementType::S8, ElementType::BF16, ElementType::F32, ElementType::C128})
+    for (int64_t rows : {2, 31, 4096})
+      for (int64_t kept : {2, 31, 257, 4096, 100003})
+        for (int64_t piece : {2, 3, 4, 7, 12, 24, 33, 49, 63}) {
+          Program p;
+          FusionPlan plan = p.plan(p.reduce(p.parameter(Shape::array(type, {rows, kept, piece})), {0, 2}));
+          const auto *columns = std::get_if<ColumnReductionPlan>(&std::get<KernelPlan>(plan.steps.front()).plan);
+          if (!columns)
+            continue;
+          INFO(rows << " x " << kept << " x " << piece << ", " << text(type).str());
+          const ColumnTiling &tiling = columns->tiling;
+          ColumnPieces pieces = piecesOf(*columns);
+          CHECK(pieces.size == piece);
+          CHECK(tiling.columns % (kept * piece) == 0);
+          CHECK(tiling.blockColumns() % piece == 0);
+          CHECK(tiling.perThread % pieces.own == 0);
+          CHECK(piece % pieces.own == 0);
+          CHECK(pieces.few <= pieces.parts);
+          CHECK(tiling.threads() <= 1024);
+        }
 }
 
 TEST_CASE("what is no row reduction") {
