@@ -125,7 +125,9 @@ private:
     if (!leavesIdle && totalBytes / double(blocks) <= bytesWorthSplitting)
       return 1;
     int64_t leastRows = ceilDiv(rowsPerPartial * size.accumulatorBytes, size.bytesPerElement);
-    return std::max<int64_t>(1, size.rows / leastRows);
+    // Of a large kernel no multiprocessor is left without work, even if parts get small.
+    int64_t least = leavesIdle ? std::min(ceilDiv(target.multiprocessors, blocks), size.rows) : 1;
+    return std::max(least, size.rows / leastRows);
   }
 
   /// Slices have a block of their own, or a part of one where there are many.
@@ -168,7 +170,9 @@ private:
       if (tiling.chunksPerSplit > 1 && splitsOf(tiling.chunksPerSplit) * 100 < wanted * 95)
         --tiling.chunksPerSplit;
       tiling.splits = splitsOf(tiling.chunksPerSplit);
-      if (tiling.unroll <= usualUnroll || tiling.splits * 4 <= wanted * 5)
+      bool leavesIdle = totalBytes >= bytesOfLargeKernel &&
+                        blocks * tiling.splits < std::min<int64_t>(target.multiprocessors, blocks * wanted);
+      if (tiling.unroll == 1 || (!leavesIdle && (tiling.unroll <= usualUnroll || tiling.splits * 4 <= wanted * 5)))
         return;
     }
   }

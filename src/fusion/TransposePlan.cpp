@@ -304,7 +304,7 @@ template <> unsigned plannedRegisters<TransposePlan>(const TransposePlan &plan) 
   bool computes = llvm::any_of(plan.heroes.front()->parent()->instructions(), [](const HloInstruction *instr) {
     return isElementwise(instr->opcode()) && instr->opcode() != Opcode::Copy;
   });
-  registers += computes ? elements / 2 : 0;
+  registers += computes ? elements : 0;
   return std::clamp(registers, unsigned(KernelSpec::usualRegisters), most);
 }
 

@@ -187,9 +187,14 @@ private:
       return unknownRectangle();
     if (x.isPoint() && y.isPoint()) {
       Number exact = apply(x.low, y.low);
-      if (opcode == Opcode::Abs && std::isinf(wanted.real()) &&
-          std::isfinite(exact.real())) // a rounding like any other
-        return {grid.nearest(exact.real() - ulps * grid.ulp(exact.real())), wanted};
+      if (opcode == Opcode::Abs && std::isinf(wanted.real())) { // a rounding like any other, in f64 too
+        double largest = grid.largestNumber();
+        if (std::isfinite(exact.real()))
+          return {grid.nearest(exact.real() - ulps * grid.ulp(exact.real())), wanted};
+        long double modulus = std::hypot((long double)x.low.real(), (long double)x.low.imag());
+        if (std::isfinite(x.low.real()) && std::isfinite(x.low.imag()) && modulus - largest <= ulps * grid.ulp(largest))
+          return {largest, wanted};
+      }
       if (!std::isfinite(wanted.real()) || !std::isfinite(wanted.imag()))
         return notFinite(wanted);
       return widened({exact, exact}, x, y, wanted);
@@ -234,6 +239,9 @@ private:
       } else if (low[part] == 0 && std::isnan(low[1 - part])) {
         low[part] = -0.0;
         high[part] = 0.0;
+      } else if (opcode == Opcode::Sqrt && std::isinf(low[part]) && std::isnan(low[1 - part])) {
+        low[part] = -HUGE_VAL; // C leaves the sign open of the root of -infinity beside a NaN
+        high[part] = HUGE_VAL;
       }
     return {{low[0], low[1]}, {high[0], high[1]}};
   }

@@ -105,6 +105,12 @@ void correctInside(Opcode opcode, const double (&low)[3], const double (&high)[3
     least = std::max(-1.0, least - width / 2);
     greatest = std::min(1.0, greatest + width / 2);
     return;
+  case Opcode::Asin:
+  case Opcode::Acos:
+  case Opcode::Atanh: // numbers in between
+    if (x < -1 && high[0] > 1)
+      setUnknown(least, greatest);
+    return;
   case Opcode::Tan: // a pole in between
     if (width >= std::numbers::pi || std::tan(x) > std::tan(high[0]))
       setUnknown(least, greatest);
@@ -125,6 +131,12 @@ void correctInside(Opcode opcode, const double (&low)[3], const double (&high)[3
     return;
   }
   case Opcode::Power:
+    // Anything, a NaN as well, to the power of 0 is 1, and so is 1 to the power of anything. What is negative has
+    // powers of whole numbers only.
+    if ((std::isnan(low[0]) && low[1] != high[1] && holdsZero(low[1], high[1])) ||
+        (std::isnan(low[1]) && low[0] < 1 && high[0] > 1) ||
+        (low[0] < 0 && low[1] != high[1] && std::floor(high[1]) >= low[1]))
+      setUnknown(least, greatest);
     if (low[0] < 0 && !(std::isnan(least) && std::isnan(greatest)) && (low[1] != high[1] || holdsZero(low[0], high[0])))
       setUnknown(least, greatest);
     return;

@@ -7,8 +7,8 @@
 
 namespace hloc {
 
-/// What the frame of a column reduction is: rows of columns, slice by slice. `piece` columns are one result; 1 where the
-/// minor dimension is kept.
+/// What the frame of a column reduction is: rows of columns, slice by slice. `piece` columns are one result; 1 where
+/// the minor dimension is kept.
 struct ColumnDims {
   int64_t slices = 1, rows = 1, columns = 1, piece = 1;
 };

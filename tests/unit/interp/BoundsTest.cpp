@@ -6,7 +6,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <random>
 
@@ -298,6 +300,76 @@ TEST_CASE(
   CHECK_FALSE(admits(nan, 0, 0));
 }
 
+TEST_CASE("products of complex numbers hold every order") {
+  constexpr int count = 7;
+  Program p("multiply { a = c64[] parameter(0)\n b = c64[] parameter(1)\n ROOT c = c64[] multiply(a, b) }\n"
+            "ENTRY e { x = f32[7] parameter(0)\n w = f32[7] parameter(1)\n y = c64[7] complex(x, w)\n"
+            " one = c64[] constant((1, 0))\n r = c64[] reduce(y, one), dimensions={0}, to_apply=multiply\n"
+            " ROOT k = f32[] real(r) }");
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> parts(-2, 2);
+  for (int trial = 0; trial < 300; ++trial) {
+    std::vector<std::complex<float>> factors;
+    std::vector<double> re, im;
+    for (int i = 0; i < count; ++i) {
+      factors.emplace_back(parts(random), parts(random));
+      re.push_back(factors.back().real());
+      im.push_back(factors.back().imag());
+    }
+    AdmissibleArray r = p.run({f32(re), f32(im)});
+    float magnitude = 1;
+    for (std::complex<float> factor : factors)
+      magnitude *= std::abs(factor);
+    for (int order = 0; order < 20; ++order) {
+      std::shuffle(factors.begin(), factors.end(), random);
+      float a = 1, b = 0;
+      for (std::complex<float> factor : factors) {
+        float c = a * factor.real() - b * factor.imag();
+        b = a * factor.imag() + b * factor.real();
+        a = c;
+      }
+      CHECK(admits(r, 0, a));
+      CHECK_FALSE(admits(r, 0, a + 1e-5f * magnitude));
+    }
+  }
+}
+
+TEST_CASE("powers of what is NaN or negative may be numbers where the exponent may be 0 or whole") {
+  Program p("ENTRY e { x = f32[3] parameter(0)\n y = f32[3] parameter(1)\n n = f32[3] parameter(2)\n"
+            " s = f32[3] sine(y)\n d = f32[3] subtract(s, n)\n ROOT r = f32[3] power(x, d) }");
+  AdmissibleArray r = p.run({f32({NAN, NAN, 2}), f32({1, 1, 1}), f32({std::sin(1.0f), 3, std::sin(1.0f)})});
+  CHECK(r.isUndecided(0));
+  CHECK(admits(r, 1, NAN));
+  CHECK_FALSE(admits(r, 1, 1));
+  CHECK(admits(r, 2, 1));
+  CHECK_FALSE(admits(r, 2, NAN));
+  AdmissibleArray negative =
+      p.run({f32({-2, -2, -2}), f32({1, 1, 1}), f32({std::sin(1.0f), 0.3f, std::sin(1.0f) - 2})});
+  CHECK(negative.isUndecided(0));
+  CHECK(admits(negative, 1, NAN));
+  CHECK_FALSE(admits(negative, 1, 1));
+  CHECK(admits(negative, 2, 4));
+}
+
+TEST_CASE("numbers that may be inside of a domain that their ends are outside of") {
+  Program p("add { p = f32[] parameter(0)\n q = f32[] parameter(1)\n ROOT s = f32[] add(p, q) }\n"
+            "ENTRY e { x = f32[3] parameter(0)\n z = f32[] constant(0)\n"
+            " s = f32[] reduce(x, z), dimensions={0}, to_apply=add\n ROOT r = f32[] atanh(s) }");
+  CHECK(p.run({f32({1e8, -1e8, 0.5})}).isUndecided(0));
+  AdmissibleArray outside = p.run({f32({1e8, 1e8, 0.5})});
+  CHECK(admits(outside, 0, NAN));
+  CHECK_FALSE(admits(outside, 0, 1));
+}
+
+TEST_CASE("the root of -infinity beside a NaN has an imaginary part of either sign") {
+  Program p("ENTRY e { x = f32[1] parameter(0)\n y = f32[1] parameter(1)\n c = c64[1] complex(x, y)\n"
+            " s = c64[1] sqrt(c)\n ROOT r = f32[1] imag(s) }");
+  AdmissibleArray r = p.run({f32({-infinity}), f32({NAN})});
+  CHECK(admits(r, 0, infinity));
+  CHECK(admits(r, 0, -infinity));
+  CHECK_FALSE(admits(r, 0, NAN));
+}
+
 TEST_CASE("sums of complex numbers that are one of several results hold every order") {
   Program p("both { a = c64[] parameter(0)\n i = s32[] parameter(1)\n b = c64[] parameter(2)\n"
             " j = s32[] parameter(3)\n c = c64[] add(a, b)\n k = s32[] add(i, j)\n"
@@ -376,6 +448,15 @@ TEST_CASE("a modulus beside the largest number may overflow, an infinite one is 
   CHECK_FALSE(admits(r, 1, largest)); // largest * sqrt(2)
   CHECK(admits(r, 1, infinity));
   CHECK_FALSE(admits(r, 2, largest));
+
+  Program wide("ENTRY e { x = f64[3] parameter(0)\n z = c128[3] complex(x, x)\n ROOT r = f64[3] abs(z) }");
+  double end = std::numeric_limits<double>::max(), root = 0x1.6a09e667f3bcdp+1023; // 2^1024 / sqrt(2), rounded up
+  AdmissibleArray w = wide.run({array(ElementType::F64, {root, end, infinity})});
+  CHECK(admits(w, 0, infinity));
+  CHECK(admits(w, 0, end));
+  CHECK_FALSE(admits(w, 0, end / 2));
+  CHECK_FALSE(admits(w, 1, end));
+  CHECK_FALSE(admits(w, 2, end));
 }
 
 TEST_CASE("a zero has a sign, a NaN has none") {
