@@ -294,8 +294,8 @@ template <> KernelTraffic trafficOf<TransposePlan>(const TransposePlan &plan, co
   return traffic;
 }
 
-/// Blocks that are turned in registers, one of each tile at the same time; what is computed of their elements is begun
-/// before all are stored.
+/// Elements that are read of each tile at the same time, and turned in registers; what is computed of them is begun
+/// before all are stored. Each tile has indices of its own.
 template <> unsigned plannedRegisters<TransposePlan>(const TransposePlan &plan) {
   constexpr unsigned ofIndices = 32, most = 128;
   unsigned elements = plan.tileVector * plan.outputVector, registers = ofIndices;
@@ -305,7 +305,8 @@ template <> unsigned plannedRegisters<TransposePlan>(const TransposePlan &plan) 
     return isElementwise(instr->opcode()) && instr->opcode() != Opcode::Copy;
   });
   registers += computes ? elements : 0;
-  return std::clamp(registers, unsigned(KernelSpec::usualRegisters), most);
+  unsigned least = KernelSpec::usualRegisters + ofIndices * unsigned(plan.heroes.size() - 1);
+  return std::clamp(registers, std::min(least, most), most);
 }
 
 std::string TransposePlan::toString() const {
@@ -331,7 +332,7 @@ std::string TransposePlan::toString() const {
     llvm::interleave(sideRoots, os, ",");
   }
   if (unsigned registers = plannedRegisters(*this); registers > KernelSpec::usualRegisters)
-    os << ", up to " << registers << " registers for blocks that are turned in them";
+    os << ", up to " << registers << " registers for what is read of all tiles at once";
   return result;
 }
 
