@@ -89,6 +89,14 @@ llvm::FailureOr<BoundsPtr> boundInteger(const BoundStep &step) {
       return operand.bounds && isSpread(*operand.bounds, operand.array().numElements() == 1 ? 0 : element);
     });
   };
+  // Of a float of which nothing is known the ends are no corners.
+  auto isUnknownFloat = [&](int64_t element) {
+    return llvm::any_of(step.operands, [&](const Bounded &operand) {
+      ElementType type = operand.array().shape().elementType();
+      return operand.bounds && (isFloat(type) || isComplex(type)) &&
+             isUnknown(*operand.bounds, operand.array().numElements() == 1 ? 0 : element);
+    });
+  };
   bool monotone = isMonotone(step.instr);
   llvm::FailureOr<BoundsPtr> corners = BoundsPtr();
   if (monotone)
@@ -99,7 +107,7 @@ llvm::FailureOr<BoundsPtr> boundInteger(const BoundStep &step) {
   auto made = std::make_shared<Bounds>(*corners ? **corners : Bounds{asBound(step.value), asBound(step.value)});
   unsigned width = hostBytes(made->low.shape().elementType());
   for (int64_t i = 0; i < step.value.numElements(); ++i) {
-    if (!isOpen(i) || (monotone && !mayWrap(step, i) && !mayVanish(step, i)))
+    if (!isOpen(i) || (monotone && !mayWrap(step, i) && !mayVanish(step, i) && !isUnknownFloat(i)))
       continue;
     auto at = size_t(i) * width;
     std::copy_n(unknown->low.bytes().begin() + at, width, made->low.mutableBytes().begin() + at);

@@ -387,6 +387,18 @@ TEST_CASE("sums of complex numbers that are one of several results hold every or
   CHECK_FALSE(admits(r, 0, 99.9));
 }
 
+TEST_CASE("integers and comparisons of a float of which nothing is known are open") {
+  const std::string sum = "add { p = f32[] parameter(0)\n q = f32[] parameter(1)\n ROOT s = f32[] add(p, q) }\n"
+                          "ENTRY e { x = f32[3] parameter(0)\n z = f32[] constant(0)\n"
+                          " s = f32[] reduce(x, z), dimensions={0}, to_apply=add\n n = f32[] atanh(s)\n ";
+  AdmissibleArray integer = Program(sum + "ROOT r = s32[] convert(n) }").run({f32({1e8, -1e8, 0.5})});
+  CHECK(admits(integer, 0, 17));
+  CHECK(admits(integer, 0, -17));
+  AdmissibleArray greater = Program(sum + "ROOT r = pred[] compare(n, z), direction=GT }").run({f32({1e8, -1e8, 0.5})});
+  CHECK(admits(greater, 0, 0));
+  CHECK(admits(greater, 0, 1));
+}
+
 TEST_CASE("a number that may be 0 may be false") {
   Program p("ENTRY e { x = f32[2] parameter(0)\n s = f32[2] sine(x)\n n = f32[2] parameter(1)\n"
             " d = f32[2] subtract(s, n)\n ROOT r = pred[2] convert(d) }");
