@@ -8,7 +8,7 @@
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
-#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
@@ -68,7 +68,8 @@ private:
 
   unsigned weight(const llvm::Value *value) const { return registersOf(value->getType(), layout); }
 
-  /// May the instruction be executed later without anybody noticing, until the next one that `flushes`?
+  /// May the instruction be executed later without anybody noticing: until something is stored, if it is a load of what
+  /// may change, else until its value is wanted?
   static bool mayWait(const llvm::Instruction &instruction) {
     if (const auto *load = llvm::dyn_cast<llvm::LoadInst>(&instruction))
       return load->isSimple();
@@ -82,7 +83,8 @@ private:
   /// The instructions of a block, those that may wait where they are wanted.
   void order(const llvm::BasicBlock &block) {
     std::vector<const llvm::Instruction *> &result = ordered[&block];
-    llvm::SetVector<const llvm::Instruction *> waiting;
+    llvm::DenseSet<const llvm::Instruction *> waiting;
+    llvm::SmallVector<const llvm::Instruction *> untilStore; // of those: loads of what may change
     // Chains of them are as long as the block: no recursion.
     auto take = [&](const llvm::Instruction *wanted) {
       llvm::SmallVector<const llvm::Instruction *> stack(1, wanted);
@@ -98,7 +100,7 @@ private:
             stack.push_back(needed);
         if (stack.size() != depth)
           continue;
-        waiting.remove(top);
+        waiting.erase(top);
         result.push_back(top);
         stack.pop_back();
       }
@@ -108,15 +110,17 @@ private:
         continue;
       if (mayWait(instruction)) {
         waiting.insert(&instruction);
+        if (!waitsForever(instruction))
+          untilStore.push_back(&instruction);
         continue;
       }
-      if (instruction.mayWriteToMemory())
-        for (const llvm::Instruction *other : llvm::SmallVector<const llvm::Instruction *>(waiting.getArrayRef()))
-          if (!waitsForever(*other))
-            take(other);
+      if (instruction.mayWriteToMemory()) {
+        llvm::for_each(untilStore, take);
+        untilStore.clear();
+      }
       if (instruction.isTerminator())
-        for (const llvm::Instruction *other : llvm::SmallVector<const llvm::Instruction *>(waiting.getArrayRef()))
-          take(other);
+        for (const llvm::Instruction &other : block)
+          take(&other);
       for (const llvm::Value *operand : instruction.operands())
         if (const auto *needed = llvm::dyn_cast<llvm::Instruction>(operand))
           take(needed);

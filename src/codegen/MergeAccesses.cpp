@@ -139,11 +139,15 @@ void mergeAccesses(llvm::Module &module, llvm::TargetMachine &machine) {
             masked.push_back(call);
   for (llvm::IntrinsicInst *call : masked)
     splitMasked(*call, module.getDataLayout());
+  // Those that are made just now, too. What follows a load is erased with it, so all are found first.
+  std::vector<llvm::LoadInst *> loads;
   for (llvm::Function &function : module)
     for (llvm::BasicBlock &block : function)
-      for (llvm::Instruction &instruction : llvm::make_early_inc_range(block))
+      for (llvm::Instruction &instruction : block)
         if (auto *load = llvm::dyn_cast<llvm::LoadInst>(&instruction))
-          loadWholeBytes(*load);
+          loads.push_back(load);
+  for (llvm::LoadInst *load : loads)
+    loadWholeBytes(*load);
 }
 
 } // namespace hloc

@@ -35,10 +35,10 @@ constexpr unsigned maxDepth = 200;
 /// Truth values of the bytes of a word, the lowest one first.
 using Lanes = std::array<Value *, bytesOfWord>;
 
-/// Four neighbouring bytes: of a vector, or of a word.
+/// Four neighbouring bytes of a vector.
 struct Bytes {
   Value *source = nullptr;
-  uint64_t first = 0;   ///< of a vector
+  uint64_t first = 0;
   bool areZero = false; ///< true is what is zero
 };
 
@@ -51,15 +51,13 @@ std::optional<std::pair<Bytes, uint64_t>> comparedByte(Value *truth) {
   Bytes bytes;
   bytes.areZero = predicate == llvm::ICmpInst::ICMP_EQ;
   uint64_t lane = 0;
-  auto *vector = llvm::dyn_cast<llvm::FixedVectorType>(byte->getType());
-  if (match(byte, m_ExtractElt(m_Value(bytes.source), m_ConstantInt(lane)))) {
-    vector = llvm::dyn_cast<llvm::FixedVectorType>(bytes.source->getType());
-    if (!vector || !vector->getElementType()->isIntegerTy(8) || vector->getNumElements() % bytesOfWord != 0)
-      return std::nullopt;
-    bytes.first = lane / bytesOfWord * bytesOfWord;
-    return std::pair(bytes, lane % bytesOfWord);
-  }
-  return std::nullopt;
+  if (!match(byte, m_ExtractElt(m_Value(bytes.source), m_ConstantInt(lane))))
+    return std::nullopt;
+  auto *vector = llvm::dyn_cast<llvm::FixedVectorType>(bytes.source->getType());
+  if (!vector || !vector->getElementType()->isIntegerTy(8) || vector->getNumElements() % bytesOfWord != 0)
+    return std::nullopt;
+  bytes.first = lane / bytesOfWord * bytesOfWord;
+  return std::pair(bytes, lane % bytesOfWord);
 }
 
 class StorePacker {

@@ -1,12 +1,4 @@
-#include "hloc/codegen/LlvmStage.h"
-#include "hloc/kernel/TargetInfo.h"
-#include "hloc/support/Diagnostics.h"
-
-#include "llvm/AsmParser/Parser.h"
-#include "llvm/IR/LLVMContext.h"
-#include "llvm/IR/Module.h"
-#include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/raw_ostream.h"
+#include "CompileKernel.h"
 
 #include "fmt/format.h"
 
@@ -22,17 +14,10 @@ bool isLimited(const std::string &body) {
                      "define ptx_kernel void @k(ptr addrspace(1) noalias readonly %p, ptr addrspace(1) noalias %q) "
                      "\"hloc-registers\"=\"64\" {\n" +
                      body + "  ret void\n}\n!0 = !{}\n";
-  llvm::LLVMContext context;
-  llvm::SMDiagnostic problem;
-  std::unique_ptr<llvm::Module> module = llvm::parseAssemblyString(text, problem, context);
-  INFO(text << problem.getMessage().str());
-  REQUIRE(module);
-  DiagnosticEngine diagnostics;
-  llvm::FailureOr<std::string> ptx = compileToPtx(*module, *findTarget("sm_90"), LlvmOptions(), diagnostics);
-  REQUIRE(llvm::succeeded(ptx));
-  INFO(*ptx);
-  bool limited = ptx->find(".maxnreg 64") != std::string::npos;
-  CHECK(limited == (ptx->find(".maxnreg") != std::string::npos));
+  std::string ptx = tests::compileLlvm(text, "sm_90");
+  INFO(ptx);
+  bool limited = ptx.find(".maxnreg 64") != std::string::npos;
+  CHECK(limited == (ptx.find(".maxnreg") != std::string::npos));
   return limited;
 }
 

@@ -1,12 +1,4 @@
-#include "hloc/codegen/LlvmStage.h"
-#include "hloc/kernel/TargetInfo.h"
-#include "hloc/support/Diagnostics.h"
-
-#include "llvm/AsmParser/Parser.h"
-#include "llvm/IR/LLVMContext.h"
-#include "llvm/IR/Module.h"
-#include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/raw_ostream.h"
+#include "CompileKernel.h"
 
 #include <catch2/catch.hpp>
 
@@ -30,21 +22,7 @@ std::string ptxOf(const std::string &type, const std::string &body, const char *
             std::to_string(i) + ", i32 " + std::to_string(i) + "\n";
   }
   text += "  store <4 x " + type + "> %s3, ptr addrspace(1) %q, align 16\n  ret void\n}\n";
-  llvm::LLVMContext context;
-  llvm::SMDiagnostic problem;
-  std::unique_ptr<llvm::Module> module = llvm::parseAssemblyString(text, problem, context);
-  INFO(text << problem.getMessage().str());
-  REQUIRE(module);
-  LlvmOptions options;
-  options.verify = true; // also that every operand stands before its user
-  DiagnosticEngine diagnostics;
-  llvm::FailureOr<std::string> ptx = compileToPtx(*module, *findTarget(target), options, diagnostics);
-  std::string messages;
-  llvm::raw_string_ostream stream(messages);
-  diagnostics.print(stream, false);
-  INFO(messages);
-  REQUIRE(llvm::succeeded(ptx));
-  return *ptx;
+  return tests::compileLlvm(text, target);
 }
 
 /// `line` for lanes 0 to 3, with # replaced by the lane; all of one lane stand before all of the next.
