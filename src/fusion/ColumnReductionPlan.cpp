@@ -21,13 +21,6 @@ constexpr int64_t leastRowsWorthMerging = 128;
 
 int64_t bytesOf(const Accumulator &accumulator) { return deviceBits(accumulator.type) / 8; }
 
-int64_t accumulatorBytes(const ReductionFrame &frame) {
-  int64_t bytes = 0;
-  for (const Accumulator &accumulator : frame.accumulators)
-    bytes += bytesOf(accumulator);
-  return bytes;
-}
-
 /// Of the arrays with as many elements as the operands: what is read and written for each of them.
 ColumnReductionSize sizeOf(const ReductionFrame &frame, const FusionGraph &graph, const TargetInfo &target) {
   ColumnReductionSize size;

@@ -1,4 +1,5 @@
 #include "fusion/ColumnTiling.h"
+#include "hloc/kernel/Estimate.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -21,8 +22,6 @@ constexpr int64_t lineBytes = 128;
 constexpr int64_t leastBytesPerBlock = int64_t(16) << 10;
 /// What one block reads in the time that the launch of a second kernel takes.
 constexpr int64_t bytesWorthSplitting = int64_t(128) << 10;
-/// From here on every multiprocessor has a block.
-constexpr int64_t bytesOfLargeKernel = int64_t(8) << 20;
 /// Rows of a split for each byte that a column's partial results take and each that a row has: 50 keeps what the second
 /// kernel costs in traffic at 4 %.
 constexpr int64_t rowsPerPartial = 50;
@@ -117,16 +116,20 @@ private:
     return size.slices * ceilDiv(vectors, tiling.lanes) * mostSplits(size.slices * ceilDiv(vectors, tiling.lanes));
   }
 
+  /// Do so few blocks of a large kernel leave multiprocessors without work?
+  bool leavesIdle(int64_t blocks) const {
+    return blocks < int64_t(target.multiprocessors) && totalBytes >= double(bytesOfLargeKernel);
+  }
+
   /// Splits that `blocks` blocks may be divided into.
   int64_t mostSplits(int64_t blocks) const {
-    bool leavesIdle = blocks < int64_t(target.multiprocessors) && totalBytes >= bytesOfLargeKernel;
     if (!maySplit)
       return 1;
-    if (!leavesIdle && totalBytes / double(blocks) <= bytesWorthSplitting)
+    if (!leavesIdle(blocks) && totalBytes / double(blocks) <= bytesWorthSplitting)
       return 1;
     int64_t leastRows = ceilDiv(rowsPerPartial * size.accumulatorBytes, size.bytesPerElement);
     // Of a large kernel no multiprocessor is left without work, even if parts get small.
-    int64_t least = leavesIdle ? std::min(ceilDiv(target.multiprocessors, blocks), size.rows) : 1;
+    int64_t least = leavesIdle(blocks) ? std::min(ceilDiv(target.multiprocessors, blocks), size.rows) : 1;
     return std::max(least, size.rows / leastRows);
   }
 
@@ -170,9 +173,8 @@ private:
       if (tiling.chunksPerSplit > 1 && splitsOf(tiling.chunksPerSplit) * 100 < wanted * 95)
         --tiling.chunksPerSplit;
       tiling.splits = splitsOf(tiling.chunksPerSplit);
-      bool leavesIdle = totalBytes >= bytesOfLargeKernel &&
-                        blocks * tiling.splits < std::min<int64_t>(target.multiprocessors, blocks * wanted);
-      if (tiling.unroll == 1 || (!leavesIdle && (tiling.unroll <= usualUnroll || tiling.splits * 4 <= wanted * 5)))
+      bool isTooFew = tiling.splits < wanted && leavesIdle(blocks * tiling.splits);
+      if (tiling.unroll == 1 || (!isTooFew && (tiling.unroll <= usualUnroll || tiling.splits * 4 <= wanted * 5)))
         return;
     }
   }

@@ -136,11 +136,13 @@ std::vector<size_t> madeTogether(const FusionGraph &graph, const ConcatenatePlan
   std::vector<size_t> leaders(plan.segments.size());
   std::iota(leaders.begin(), leaders.end(), size_t(0));
   const HloInstruction &hero = *plan.heroes.front();
-  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  std::optional<mlir::MLIRContext> context; // takes longer to make than most plans, and few need it
   std::vector<std::optional<SegmentReads>> reads(plan.segments.size());
   auto readsOf = [&](size_t number) -> const SegmentReads & {
+    if (!context)
+      context.emplace(mlir::MLIRContext::Threading::DISABLED);
     if (!reads[number])
-      reads[number].emplace(graph, plan, plan.segments[number], &context);
+      reads[number].emplace(graph, plan, plan.segments[number], &*context);
     return *reads[number];
   };
   std::vector<size_t> members(plan.segments.size(), 1);

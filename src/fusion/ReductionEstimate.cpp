@@ -1,4 +1,5 @@
 #include "fusion/ReductionEstimate.h"
+#include "fusion/ReductionMatch.h"
 
 #include "hloc/fusion/ColumnPieces.h"
 #include "hloc/fusion/HloIndexing.h"
@@ -20,13 +21,6 @@ constexpr double sectorBytes = 32, sharedPassBytes = 128;
 constexpr int64_t lanesPerWarp = 32;
 /// Accumulators of one thread that do not wait for each other.
 constexpr int64_t chains = 4;
-
-int64_t accumulatorBytes(const ReductionFrame &frame) {
-  int64_t bytes = 0;
-  for (const Accumulator &accumulator : frame.accumulators)
-    bytes += deviceBits(accumulator.type) / 8;
-  return bytes;
-}
 
 /// What one kernel of a reduction reads, elements of which `work` is that of one.
 struct Reading {
@@ -92,8 +86,7 @@ ReductionWork workOf(const ReductionFrame &frame, const FusionGraph &graph) {
 }
 
 bool leavesIdle(const ReductionFrame &frame, const ReductionWork &work, int64_t blocks, const TargetInfo &target) {
-  constexpr double large = 8 << 20; // bytes; as the rule of --lint has it
-  return double(frame.operandShape().numElements()) * double(work.bits) / 8 >= large &&
+  return double(frame.operandShape().numElements()) * double(work.bits) / 8 >= double(bytesOfLargeKernel) &&
          blocks < int64_t(target.multiprocessors);
 }
 

@@ -385,6 +385,13 @@ std::string ReductionFrame::toString() const {
   return result;
 }
 
+int64_t accumulatorBytes(const ReductionFrame &frame) {
+  int64_t bytes = 0;
+  for (const Accumulator &accumulator : frame.accumulators)
+    bytes += deviceBits(accumulator.type) / 8;
+  return bytes;
+}
+
 std::vector<ScratchBuffer> partialResults(const ReductionFrame &frame, int64_t splits) {
   std::vector<ScratchBuffer> buffers;
   for (const Accumulator &accumulator : frame.accumulators)

@@ -12,6 +12,9 @@ namespace hloc {
 /// order, and if every output is either made of their results or has as many elements as their operands.
 std::variant<ReductionFrame, Rejection> matchReductions(const FusionGraph &graph);
 
+/// What a thread keeps of each result.
+int64_t accumulatorBytes(const ReductionFrame &frame);
+
 /// Scratch memory for what `splits` blocks make of each result: one array [splits][results] an accumulator, in order.
 std::vector<ScratchBuffer> partialResults(const ReductionFrame &frame, int64_t splits);
 

@@ -87,13 +87,13 @@ void include(double &low, double &high, double value) {
     high = 2 * value - high;
 }
 
-/// The dimensions of what is reduced, those that are kept first.
-Index keptFirst(const HloInstruction &instr, const Shape &operand) {
-  Index order, reduced;
+/// The dimensions of what is reduced, those that are kept first, or those that are not.
+Index dimsInOrder(const HloInstruction &instr, const Shape &operand, bool keptFirst) {
+  Index first, last;
   for (unsigned i = 0; i < operand.rank(); ++i)
-    (llvm::is_contained(instr.ints(AttributeKey::Dimensions), int64_t(i)) ? reduced : order).push_back(i);
-  order.append(reduced);
-  return order;
+    (llvm::is_contained(instr.ints(AttributeKey::Dimensions), int64_t(i)) == keptFirst ? last : first).push_back(i);
+  first.append(last);
+  return first;
 }
 
 /// What the order of factors decides. Those that overflow among themselves do not where small ones come between them;
@@ -102,7 +102,7 @@ Index keptFirst(const HloInstruction &instr, const Shape &operand) {
 /// error.
 void admitOrdersOfProduct(const HloInstruction &instr, const Bounded &elements, const Bounded &start,
                           Bounded &product) {
-  Index order = keptFirst(instr, elements.array().shape());
+  Index order = dimsInOrder(instr, elements.array().shape(), /*keptFirst=*/true);
   BoundsPtr factors = boundsOrPoint(elements), init = boundsOrPoint(start);
   Literal low = transposed(factors->low, order), high = transposed(factors->high, order);
   auto lows = low.data<double>(), highs = high.data<double>();
@@ -150,7 +150,7 @@ void admitOrdersOfComplexProduct(const HloInstruction &instr, const Bounded &ele
   Literal factors = asBound(elements.array()), init = asBound(start.array());
   if (elements.isBounded() || start.isBounded())
     return; // what their bounds make of it is in the tree's
-  factors = transposed(factors, keptFirst(instr, elements.array().shape()));
+  factors = transposed(factors, dimsInOrder(instr, elements.array().shape(), /*keptFirst=*/true));
   auto parts = factors.data<double>(), first = init.data<double>();
   auto made = std::make_shared<Bounds>(*boundsOrPoint(product));
   auto least = made->low.mutableData<double>(), greatest = made->high.mutableData<double>();
@@ -271,12 +271,9 @@ void BoundMachine::openResultsOfNans(const HloInstruction &instr, llvm::ArrayRef
   auto note = [&](const Literal &literal, bool isInit) {
     if (!isFloat(literal.shape().elementType()) && !isComplex(literal.shape().elementType()))
       return;
-    // Kept dimensions last: element i is reduced into result i modulo their number.
-    Index order(instr.ints(AttributeKey::Dimensions).begin(), instr.ints(AttributeKey::Dimensions).end());
-    for (int64_t i = 0; !isInit && i < int64_t(literal.shape().rank()); ++i)
-      if (!llvm::is_contained(instr.ints(AttributeKey::Dimensions), i))
-        order.push_back(i);
-    Literal numbers = asBound(isInit ? literal : flat(transposed(literal, order)));
+    // Element i is reduced into result i modulo their number.
+    Literal numbers =
+        asBound(isInit ? literal : flat(transposed(literal, dimsInOrder(instr, literal.shape(), /*keptFirst=*/false))));
     auto data = numbers.data<double>();
     size_t parts = isComplex(literal.shape().elementType()) ? 2 : 1;
     for (size_t i = 0; i < data.size(); ++i)
@@ -340,14 +337,10 @@ llvm::LogicalResult BoundMachine::fold(const HloInstruction &instr, llvm::ArrayR
   const HloComputation &reducer = *instr.computation(AttributeKey::ToApply);
   size_t n = operands.size() / 2;
   const Shape &shape = operands[0].array().shape();
-  Index order, kept;
+  Index order = dimsInOrder(instr, shape, /*keptFirst=*/false);
   int64_t rows = 1, width = 1;
-  for (unsigned i = 0; i < shape.rank(); ++i) {
-    bool isReduced = llvm::is_contained(instr.ints(AttributeKey::Dimensions), int64_t(i));
-    (isReduced ? order : kept).push_back(i);
-    (isReduced ? rows : width) *= shape.dim(i);
-  }
-  order.append(kept);
+  for (auto [place, dim] : llvm::enumerate(order))
+    (place < instr.ints(AttributeKey::Dimensions).size() ? rows : width) *= shape.dim(unsigned(dim));
   std::vector<Bounded> state;
   for (size_t i = 0; i < n; ++i) {
     const Bounded &operand = operands[i];

@@ -1,4 +1,5 @@
 // What the text does not say: the grid, and what ptxas made of it.
+#include "hloc/kernel/Estimate.h"
 #include "lint/Rules.h"
 
 #include "fmt/format.h"
@@ -7,9 +8,8 @@ namespace hloc::lint {
 
 void checkResources(const KernelContext &context) {
   const KernelFacts &facts = context.facts;
-  constexpr uint64_t largeBytes = 8 << 20; // below, launches cost as much as what idle multiprocessors could do
   const uint32_t multiprocessors = context.target.multiprocessors;
-  if (facts.grid && facts.bytesMoved >= largeBytes && facts.grid->count() < multiprocessors)
+  if (facts.grid && facts.bytesMoved >= bytesOfLargeKernel && facts.grid->count() < multiprocessors)
     context.report(Rule::SmallGrid,
                    fmt::format("{} blocks move {:.1f} MiB and leave {} of the {} multiprocessors of {} "
                                "without work",

@@ -22,6 +22,9 @@
 
 namespace hloc {
 
+/// From so many bytes on every multiprocessor has a block: below, launches cost as much as what idle ones could do.
+inline constexpr uint64_t bytesOfLargeKernel = uint64_t(8) << 20;
+
 /// A product. Rates are those that kernels reach, not those on paper.
 struct DeviceModel {
   llvm::StringRef name;   ///< as Targets.def spells the product
