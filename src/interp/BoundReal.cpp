@@ -9,6 +9,7 @@
 #include "interp/FloatGrid.h"
 #include "interp/LaneOp.h"
 
+#include <bit>
 #include <cstring>
 #include <numbers>
 
@@ -278,13 +279,15 @@ private:
   }
 
   /// A product that was not rounded has more bits than the type: with something tiny added, a sum in f64 may be a tie
-  /// of a narrower type where the exact one lies beside it. A sum that is f64 itself is rounded already. `sum` is x +
-  /// y, or another end that is left as it is.
+  /// of a narrower type where the exact one lies beside it. Of the two numbers of f64 around the exact sum, the odd one
+  /// is no tie of any narrower type, and rounds as the sum does ("round to odd"). A sum that is f64 itself is rounded
+  /// already. `sum` is x + y, or another end that is left as it is.
   static double sumTowardExact(double sum, double x, double y) {
     if (sum != x + y || !std::isfinite(sum))
       return sum;
     double rest = sum - x, error = (x - (sum - rest)) + (y - rest);
-    return error == 0 ? sum : std::nextafter(sum, error < 0 ? -infinity : infinity);
+    bool isOdd = (std::bit_cast<uint64_t>(sum) & 1) != 0;
+    return error == 0 || isOdd ? sum : std::nextafter(sum, error < 0 ? -infinity : infinity);
   }
 
   /// From exact values to admissible results.

@@ -101,6 +101,25 @@ TEST_CASE("a product may stay unrounded where it is added to something, and nowh
   CHECK(product.isExact());
 }
 
+TEST_CASE("a contracted sum beside a tie is rounded as it is, however little is added") {
+  Program p("ENTRY e { x = bf16[4] parameter(0)\n y = bf16[4] parameter(1)\n z = bf16[4] parameter(2)\n"
+            " m = bf16[4] multiply(x, y)\n ROOT r = bf16[4] add(m, z) }");
+  // Products of 136 times 136 times a power of two, which is 144.5 units of bf16, and the product alone is 144. The
+  // sum in f64 is the product, the number after it (0.5625 of 1), or exact.
+  double x = -136 * 0x1p19;
+  std::vector<double> factors(4, x), tiny = {0.5625, 0.0625, -0.5625, 1024};
+  AdmissibleArray r =
+      p.run({array(ElementType::BF16, factors), array(ElementType::BF16, factors), array(ElementType::BF16, tiny)});
+  double unit = 0x1p45, down = 144 * unit, up = 145 * unit;
+  for (int64_t i = 0; i < 4; ++i) {
+    CAPTURE(i);
+    CHECK(admits(r, i, down));
+    CHECK(admits(r, i, up) == (tiny[size_t(i)] > 0));
+    CHECK_FALSE(admits(r, i, down - unit));
+    CHECK_FALSE(admits(r, i, up + unit));
+  }
+}
+
 TEST_CASE("in f64 a contracted product has two results, and little else is one") {
   for (const char *op : {"add", "subtract"}) {
     Program p(std::string("ENTRY e { x = f64[1000] parameter(0)\n y = f64[1000] parameter(1)\n z = f64[1000] "
