@@ -60,8 +60,19 @@ Value CodeBuilder::castF(Value a, Type type) {
   unsigned to = type.getIntOrFloatBitWidth();
   if (a.getType() == type)
     return a;
-  if (from < to)
-    return arith::ExtFOp::create(*this, type, a);
+  if (from < to) {
+    Value extended = arith::ExtFOp::create(*this, type, a);
+    if (!isa<Float8E8M0FNUType>(a.getType()))
+      return extended;
+    // LLVM's APFloat takes this type's NaN for infinity, and constants are folded by it.
+    Value bits = arith::BitcastOp::create(*this, getI8Type(), a);
+    Value isNan = arith::CmpIOp::create(*this, arith::CmpIPredicate::eq, bits,
+                                        arith::ConstantOp::create(*this, getI8IntegerAttr(-1)));
+    auto floatType = cast<FloatType>(type);
+    Value nan =
+        arith::ConstantOp::create(*this, FloatAttr::get(type, llvm::APFloat::getQNaN(floatType.getFloatSemantics())));
+    return arith::SelectOp::create(*this, isNan, nan, extended);
+  }
   return arith::TruncFOp::create(*this, type, a);
 }
 
