@@ -127,7 +127,7 @@ llvm::FailureOr<std::string> compile(llvm::Module &module, const std::vector<Ker
   optimize(module, *machine, target, options);
   if (options.optimizationLevel > 0) {
     switchOffVectorizerInCodeGeneration();
-    runStep("merge-accesses", module, options, [&] { mergeAccesses(module, *machine); });
+    runStep("merge-accesses", module, options, [&] { mergeAccesses(module, *machine, target); });
   }
   if (options.fastDivision)
     runStep("lower-divisions", module, options, [&] { lowerDivisions(module); });

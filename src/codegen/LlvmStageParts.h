@@ -106,7 +106,7 @@ bool packPairs(llvm::Module &module, const TargetInfo &target);
 /// Logic on truth values in bytes that are loaded and stored together goes by words. True if there was any.
 bool packBytes(llvm::Module &module);
 /// Neighbouring loads and stores become vectors that touch nothing else.
-void mergeAccesses(llvm::Module &module, llvm::TargetMachine &machine);
+void mergeAccesses(llvm::Module &module, llvm::TargetMachine &machine, const TargetInfo &target);
 /// The code generator's own run of the vectorizer would complete vectors again. For the whole process, once.
 void switchOffVectorizerInCodeGeneration();
 /// f32 divisions to `div.full` and `rcp.approx`; see LlvmOptions::fastDivision. After optimisation, because the

@@ -12,6 +12,8 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/NVPTXAddrSpace.h"
+#include "llvm/Transforms/Scalar/InferAddressSpaces.h"
 #include "llvm/Transforms/Vectorize/LoadStoreVectorizer.h"
 
 #include <mutex>
@@ -113,6 +115,23 @@ void loadWholeBytes(llvm::LoadInst &load) {
   load.eraseFromParent();
 }
 
+/// Parameters of kernels point to global memory. The code generator says so, too, but later; vectors of 32 bytes are
+/// for those who have said it before.
+void sayGlobal(llvm::Module &module) {
+  for (llvm::Function &function : module)
+    for (llvm::Argument &argument : function.args()) {
+      if (function.isDeclaration() || function.getCallingConv() != llvm::CallingConv::PTX_Kernel ||
+          argument.getType() != llvm::PointerType::get(module.getContext(), llvm::NVPTXAS::ADDRESS_SPACE_GENERIC) ||
+          argument.hasByValAttr())
+        continue;
+      llvm::IRBuilder<> builder(&*function.getEntryBlock().getFirstInsertionPt());
+      Value *global = builder.CreateAddrSpaceCast(
+          &argument, llvm::PointerType::get(module.getContext(), llvm::NVPTXAS::ADDRESS_SPACE_GLOBAL));
+      Value *generic = builder.CreateAddrSpaceCast(global, argument.getType());
+      argument.replaceUsesWithIf(generic, [&](llvm::Use &use) { return use.getUser() != global; });
+    }
+}
+
 } // namespace
 
 void switchOffVectorizerInCodeGeneration() {
@@ -124,9 +143,13 @@ void switchOffVectorizerInCodeGeneration() {
   });
 }
 
-void mergeAccesses(llvm::Module &module, llvm::TargetMachine &machine) {
+void mergeAccesses(llvm::Module &module, llvm::TargetMachine &machine, const TargetInfo &target) {
   llvm::PassBuilder builder(&machine);
   llvm::ModulePassManager passes;
+  if (target.maxVectorBytes > 16) {
+    sayGlobal(module);
+    passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::InferAddressSpacesPass()));
+  }
   passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::LoadStoreVectorizerPass()));
   runPasses(module, builder, std::move(passes));
   std::vector<llvm::IntrinsicInst *> masked;

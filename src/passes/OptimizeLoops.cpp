@@ -25,6 +25,8 @@ constexpr int64_t costlyMathSize = 20;
 /// No body grows beyond this by unrolling a loop whose iterations are not tied together by a vector; with a vector
 /// there is no choice, its lanes must have constant indices. Chosen so that compile time stays bounded, not tuned.
 constexpr int64_t maxFullyUnrolledSize = 2000;
+/// What a body loads is issued at once and held in registers until it is wanted, of which a thread has 64 or few more.
+constexpr int64_t maxUnrolledLoads = 32;
 
 /// With fewer iterations, each is simplified by itself if its index is no plain sum: a progression costs as much as
 /// three.
@@ -36,7 +38,7 @@ bool isCheapMath(Operation &op) {
 }
 
 struct BodyFacts {
-  int64_t size = 0;
+  int64_t size = 0, loads = 0;
   bool hasVectorLane = false; ///< an element of a vector is addressed by the induction variable
   bool hasLoopOrCall = false;
 };
@@ -53,6 +55,7 @@ BodyFacts factsOf(scf::ForOp loop) {
                   });
     facts.hasVectorLane |= isLane;
     facts.hasLoopOrCall |= isa<scf::ForOp, scf::WhileOp, CallOpInterface>(op);
+    facts.loads += isa<tensor::ExtractOp, vector::TransferReadOp>(op);
     facts.size += isa<math::MathDialect>(op->getDialect()) && !isCheapMath(*op) ? costlyMathSize : 1;
   });
   return facts;
@@ -290,6 +293,8 @@ struct OptimizeLoopsPass : hloc::impl::OptimizeLoopsBase<OptimizeLoopsPass> {
       return;
     }
     int64_t factor = std::min(trips, std::max<int64_t>(1, maxUnrolledSize / facts.size));
+    if (facts.loads)
+      factor = std::min(factor, std::max<int64_t>(1, maxUnrolledLoads / facts.loads));
     while (trips % factor != 0)
       --factor;
     if (factor == trips)

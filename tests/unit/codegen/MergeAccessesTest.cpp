@@ -19,3 +19,28 @@ TEST_CASE("merge accesses: parts of bytes are taken out of whole words") {
   CHECK(llvm::StringRef(ptx).count("ld.global") == 1);
   CHECK(ptx.find(".v4.b32") != std::string::npos);
 }
+
+TEST_CASE("merge accesses: neighbours in a loop become the widest vectors of the target") {
+  std::string text = "target triple = \"nvptx64-nvidia-cuda\"\n"
+                     "define ptx_kernel void @k(ptr noalias readonly align 32 %p, ptr noalias %q) {\n"
+                     "entry:\n  br label %loop\n"
+                     "loop:\n"
+                     "  %i = phi i64 [ 0, %entry ], [ %n, %loop ]\n"
+                     "  %s = phi float [ 0.0, %entry ], [ %s7, %loop ]\n"
+                     "  %a = getelementptr <8 x float>, ptr %p, i64 %i\n";
+  for (int k = 0; k < 8; ++k) {
+    std::string number = std::to_string(k), sum = k ? "%s" + std::to_string(k - 1) : "%s";
+    text += "  %p" + number + " = getelementptr float, ptr %a, i64 " + number + "\n  %x" + number +
+            " = load float, ptr %p" + number + ", !invariant.load !0\n  %s" + number + " = fadd float " + sum + ", %x" +
+            number + "\n";
+  }
+  text += "  %n = add i64 %i, 1\n  %c = icmp eq i64 %n, 1000\n  br i1 %c, label %end, label %loop\n"
+          "end:\n  store float %s7, ptr %q\n  ret void\n}\n!0 = !{}\n";
+  for (auto [target, width, count] : {std::tuple{"sm_90", ".v4.b32", 2}, {"sm_100", ".v8.b32", 1}}) {
+    std::string ptx = tests::compileLlvm(text, target);
+    INFO(ptx);
+    size_t perRound = llvm::StringRef(ptx).count("add.rn.f32") + llvm::StringRef(ptx).count("add.f32");
+    CHECK(llvm::StringRef(ptx).count(width) * 8 == perRound * size_t(count));
+    CHECK(llvm::StringRef(ptx).count("ld.global.nc.b32") == 0);
+  }
+}
