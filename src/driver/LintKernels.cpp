@@ -48,6 +48,7 @@ std::map<std::string, lint::KernelFacts> factsOf(const LintInput &input) {
     if (!input.fused)
       continue;
     known.grid = kernel.grid;
+    known.block = kernel.block;
     known.bytesMoved = kernel.bytesRead + kernel.bytesWritten;
     if (auto made = byName.find(kernel.instruction); made != byName.end())
       addWishes(*made->second, known);
@@ -91,6 +92,7 @@ bool addLaunches(const std::string &path, std::map<std::string, lint::KernelFact
     lint::KernelFacts &known = facts[kernel.name];
     if (!known.grid || known.bytesMoved < bytes) {
       known.grid = kernel.grid;
+      known.block = kernel.block;
       known.bytesMoved = bytes;
     }
   }

@@ -27,16 +27,14 @@ constexpr double launchSeconds = 2e-6;   // an empty kernel, from the end of the
 constexpr double instructionLatency = 4; // clocks until a dependent arithmetic instruction
 constexpr double exposed = 0.1;          // share of what is not the bottleneck that does not hide behind it
 
-/// Blocks that a multiprocessor holds at a time.
-double residentBlocks(const KernelCounts &counts, double warpsOfBlock) {
-  const double registers = std::ceil(std::max(1u, counts.registers) / registerGranule) * registerGranule;
-  return std::max(
-      1.0,
-      std::floor(std::min({maxResidentWarps / warpsOfBlock, registersOfMultiprocessor / (registers * 32 * warpsOfBlock),
-                           sharedOfMultiprocessor / (counts.sharedBytes + sharedOfSystem), maxResidentBlocks})));
-}
-
 } // namespace
+
+double residentBlocks(uint32_t registers, uint32_t sharedBytes, double warpsOfBlock) {
+  const double ofThread = std::ceil(std::max(1u, registers) / registerGranule) * registerGranule;
+  return std::max(1.0, std::floor(std::min(
+                           {maxResidentWarps / warpsOfBlock, registersOfMultiprocessor / (ofThread * 32 * warpsOfBlock),
+                            sharedOfMultiprocessor / (sharedBytes + sharedOfSystem), maxResidentBlocks})));
+}
 
 llvm::ArrayRef<DeviceModel> allDevices() { return devices; }
 
@@ -61,7 +59,7 @@ KernelEstimate estimate(const KernelCounts &counts, const DeviceModel &device) {
   const double clock = device.gigahertz * 1e9, numMultiprocessors = device.multiprocessors;
   const double blocks = double(std::max<uint64_t>(counts.blocks, 1));
   const double warpsOfBlock = std::ceil(std::max(1u, counts.threadsPerBlock) / 32.0);
-  const double resident = residentBlocks(counts, warpsOfBlock);
+  const double resident = residentBlocks(counts.registers, counts.sharedBytes, warpsOfBlock);
   // Blocks are dealt out evenly: the multiprocessor with the most of them decides.
   const double mostBlocks = std::ceil(blocks / numMultiprocessors), share = mostBlocks / blocks;
   const double busy = std::min(blocks, numMultiprocessors);

@@ -4,7 +4,27 @@
 
 #include "fmt/format.h"
 
+#include <cmath>
+
 namespace hloc::lint {
+
+namespace {
+
+/// Are fewer warps at work than if a thread took no more registers than planned? Not if there are no more blocks than
+/// multiprocessors hold anyway. True if nobody knows.
+bool registersCostWarps(const KernelFacts &facts, uint32_t multiprocessors) {
+  if (!facts.grid || !facts.block)
+    return true;
+  const double warps = std::ceil(double(facts.block->count()) / 32);
+  const double blocks = std::ceil(double(facts.grid->count()) / multiprocessors);
+  const KernelResources &resources = *facts.resources;
+  auto atWork = [&](uint32_t registers) {
+    return std::min(blocks, residentBlocks(registers, resources.sharedBytes, warps));
+  };
+  return atWork(resources.registers) < atWork(facts.registerLimit);
+}
+
+} // namespace
 
 void checkResources(const KernelContext &context) {
   const KernelFacts &facts = context.facts;
@@ -21,7 +41,7 @@ void checkResources(const KernelContext &context) {
   if (resources.spillLoadBytes || resources.spillStoreBytes)
     context.report(Rule::Spills, fmt::format("ptxas spills registers: each thread stores {} bytes and loads {}",
                                              resources.spillStoreBytes, resources.spillLoadBytes));
-  if (resources.registers > facts.registerLimit)
+  if (resources.registers > facts.registerLimit && registersCostWarps(facts, multiprocessors))
     context.report(Rule::Registers, fmt::format("{} registers a thread, {} were planned: fewer warps hide latency",
                                                 resources.registers, facts.registerLimit));
 }

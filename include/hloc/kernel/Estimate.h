@@ -71,4 +71,8 @@ struct KernelEstimate {
 
 KernelEstimate estimate(const KernelCounts &counts, const DeviceModel &device);
 
+/// Blocks of so many warps that a multiprocessor of any device holds at a time: with so many registers a thread and so
+/// many bytes of shared memory a block. At least 1.
+double residentBlocks(uint32_t registers, uint32_t sharedBytes, double warpsOfBlock);
+
 } // namespace hloc

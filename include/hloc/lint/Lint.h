@@ -45,7 +45,7 @@ std::optional<Rule> findRule(llvm::StringRef name);
 
 /// What is known of a kernel besides its text.
 struct KernelFacts {
-  std::optional<Dim3> grid;                 ///< the largest it is launched with
+  std::optional<Dim3> grid, block;          ///< of the launch that moves most
   uint64_t bytesMoved = 0;                  ///< least global traffic of that launch; 0: unknown
   std::optional<KernelResources> resources; ///< what ptxas said
   uint32_t registerLimit = 64;              ///< a thread

@@ -171,6 +171,12 @@ TEST_CASE("what ptxas and the launch say", "[lint]") {
   CHECK(found("", "sm_90", facts) == "");
   facts.resources->registers = 65;
   CHECK(found("", "sm_90", facts) == "registers");
+  facts.block = Dim3{128, 1, 1};
+  facts.grid = Dim3{7 * 132, 1, 1}; // 65 registers are 72: seven blocks of four warps instead of eight
+  CHECK(found("", "sm_90", facts) == "");
+  facts.grid->x += 1;
+  CHECK(found("", "sm_90", facts) == "registers");
+  CHECK(found("", "sm_100", facts) == "");
   facts.registerLimit = 80;
   CHECK(found("", "sm_90", facts) == "");
   facts.resources->spillLoadBytes = 8;
