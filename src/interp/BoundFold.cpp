@@ -144,6 +144,8 @@ void admitOrdersOfProduct(const HloInstruction &instr, const Bounded &elements, 
 
 /// Of complex factors each order rounds at other places: an error of sqrt(5) units of the product's magnitude a factor
 /// (Brent, Percival, Zimmermann: Error bounds on complex floating-point multiplication), whatever the parts come to.
+/// Where some of them vanish or overflow among themselves they do so in some orders only; and the sign of a part that
+/// is 0 is that of the last product.
 void admitOrdersOfComplexProduct(const HloInstruction &instr, const Bounded &elements, const Bounded &start,
                                  Bounded &product) {
   FloatGrid grid(componentType(product.array().shape().elementType()));
@@ -155,7 +157,8 @@ void admitOrdersOfComplexProduct(const HloInstruction &instr, const Bounded &ele
   auto made = std::make_shared<Bounds>(*boundsOrPoint(product));
   auto least = made->low.mutableData<double>(), greatest = made->high.mutableData<double>();
   size_t numProducts = least.size() / 2, numFactors = numProducts == 0 ? 0 : parts.size() / 2 / numProducts;
-  double unit = grid.ulp(1) / 2, largest = grid.largestNumber(), smallest = grid.smallestNormalNumber();
+  double unit = grid.ulp(1) / 2, quantum = grid.ulp(0);
+  double largest = grid.largestNumber(), smallest = grid.smallestNormalNumber();
   for (size_t k = 0; k < numProducts; ++k) {
     std::complex<double> exact(first[0], first[1]);
     double grown = std::max(1.0, std::abs(exact)), shrunk = std::min(1.0, std::abs(exact));
@@ -165,10 +168,16 @@ void admitOrdersOfComplexProduct(const HloInstruction &instr, const Bounded &ele
       grown *= std::max(1.0, std::abs(factor));
       shrunk *= std::min(1.0, std::abs(factor));
     }
-    // Beyond these some order overflows or vanishes; that is left to the tree.
-    if (!(grown < largest / 4) || !(shrunk > smallest * 4))
+    if (!(grown < largest / 4)) { // some order overflows
+      for (unsigned part = 0; part < 2; ++part)
+        if (double &low = least[2 * k + part], &high = greatest[2 * k + part];
+            std::isfinite(grown) && shrunk < 1 && !std::isnan(low) && !std::isnan(high))
+          setUnknown(low, high);
       continue;
+    }
     double error = std::sqrt(5.0) * unit * double(numFactors) * std::abs(exact);
+    if (shrunk < smallest * 4 && exact != 0.0) // some order rounds to multiples of the smallest number
+      error += 4 * double(numFactors) * quantum * grown;
     double ends[] = {exact.real(), exact.imag()};
     for (unsigned part = 0; part < 2; ++part) {
       double &low = least[2 * k + part], &high = greatest[2 * k + part];
@@ -176,6 +185,8 @@ void admitOrdersOfComplexProduct(const HloInstruction &instr, const Bounded &ele
         continue;
       low = std::min(low, ends[part] - error);
       high = std::max(high, ends[part] + error);
+      low = low == 0 ? -0.0 : low;
+      high = high == 0 ? 0.0 : high;
     }
   }
   product.bounds = nullIfExact(std::move(made));

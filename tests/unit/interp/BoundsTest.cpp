@@ -319,6 +319,27 @@ TEST_CASE(
   CHECK_FALSE(admits(nan, 0, 0));
 }
 
+TEST_CASE("products of complex numbers that vanish or overflow in some order") {
+  Program p("multiply { a = c64[] parameter(0)\n b = c64[] parameter(1)\n ROOT c = c64[] multiply(a, b) }\n"
+            "ENTRY e { x = f32[4] parameter(0)\n w = f32[4] parameter(1)\n y = c64[4] complex(x, w)\n"
+            " one = c64[] constant((1, 0))\n r = c64[] reduce(y, one), dimensions={0}, to_apply=multiply\n"
+            " ROOT k = f32[] real(r) }");
+  auto admitsBits = [](const AdmissibleArray &bounds, float x) {
+    Literal actual(Shape::array(ElementType::F32, {}));
+    actual.setDouble(0, x);
+    return bounds.admits(0, actual, 0);
+  };
+  // Signs of a product with 0: 0 * a - 0 * b, whatever comes last.
+  AdmissibleArray zero = p.run({f32({2, 0, -3, 1}), f32({1, 0, 2, -1})});
+  CHECK((admitsBits(zero, 0.0f) && admitsBits(zero, -0.0f)));
+  CHECK_FALSE(admitsBits(zero, 1e-30f));
+  // 1e-20 * 1e-20 * 1e-10 is rounded to a few smallest numbers before 1e12 enlarges it, in some orders.
+  AdmissibleArray tiny = p.run({f32({1e-20, 1e-20, 1e-4, 1e12}), f32({0, 0, 0, 0})});
+  CHECK((admitsBits(tiny, 1e-32f) && admitsBits(tiny, 1.000527e-32f)));
+  CHECK_FALSE(admitsBits(tiny, 2e-31f));
+  CHECK(p.run({f32({1e30f, 1e30f, 1e-30f, 1e-30f}), f32({0, 0, 0, 0})}).isUndecided(0));
+}
+
 TEST_CASE("products of complex numbers hold every order") {
   constexpr int count = 7;
   Program p("multiply { a = c64[] parameter(0)\n b = c64[] parameter(1)\n ROOT c = c64[] multiply(a, b) }\n"
