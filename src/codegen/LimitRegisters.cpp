@@ -187,29 +187,35 @@ bool isGlobal(const llvm::LoadInst &load) {
 }
 
 /// Registers of what a block loads from global memory: what is in flight if all loads are issued first.
+unsigned registersLoaded(const llvm::BasicBlock &block) {
+  unsigned loaded = 0;
+  for (const llvm::Instruction &instruction : block)
+    if (const auto *load = llvm::dyn_cast<llvm::LoadInst>(&instruction); load && isGlobal(*load))
+      loaded += registersOf(load->getType(), block.getDataLayout());
+  return loaded;
+}
+
 unsigned mostLoaded(const llvm::Function &kernel) {
   unsigned most = 0;
-  for (const llvm::BasicBlock &block : kernel) {
-    unsigned loaded = 0;
-    for (const llvm::Instruction &instruction : block)
-      if (const auto *load = llvm::dyn_cast<llvm::LoadInst>(&instruction); load && isGlobal(*load))
-        loaded += registersOf(load->getType(), kernel.getDataLayout());
-    most = std::max(most, loaded);
-  }
+  for (const llvm::BasicBlock &block : kernel)
+    most = std::max(most, registersLoaded(block));
   return most;
 }
 
-/// Are there loops that load? ptxas unrolls them as it likes, and issues the loads of several rounds together.
-bool hasLoopThatLoads(llvm::Function &kernel) {
+/// Loops of which one round has enough in flight are not unrolled by ptxas as well, which then takes any number of
+/// registers, or spills them.
+void keepLoopsAsTheyAre(llvm::Function &kernel) {
+  /// Of a thread: with 2,048 threads on a multiprocessor 64 KiB, twice what it takes to hide the latency of memory.
+  constexpr unsigned enoughRegisters = 8;
   llvm::DominatorTree dominators(kernel);
   llvm::LoopInfo loops(dominators);
-  auto loads = [](const llvm::BasicBlock *block) {
-    return llvm::any_of(*block, [](const llvm::Instruction &instruction) {
-      const auto *load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
-      return load && isGlobal(*load);
-    });
-  };
-  return llvm::any_of(loops, [&](const llvm::Loop *loop) { return llvm::any_of(loop->blocks(), loads); });
+  for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
+    unsigned loaded = 0;
+    for (const llvm::BasicBlock *block : loop->blocks())
+      loaded += registersLoaded(*block);
+    if (loop->isInnermost() && loaded >= enoughRegisters)
+      loop->setLoopAlreadyUnrolled();
+  }
 }
 
 bool callsFunctions(const llvm::Function &kernel) {
@@ -233,11 +239,13 @@ void limitRegisters(llvm::Module &module) {
     if (!registers)
       continue;
     kernel.removeFnAttr(plannedRegistersAttribute);
+    keepLoopsAsTheyAre(kernel);
     if (callsFunctions(kernel) || kernel.size() > mostBlocks || kernel.getInstructionCount() > mostInstructions)
       continue;
     unsigned least = Pressure(kernel).most() + ofInstructions;
+    // In loops ptxas issues those of the next round, too.
     unsigned loaded = mostLoaded(kernel);
-    bool wantsMore = least + 2 * loaded > registers || hasLoopThatLoads(kernel);
+    bool wantsMore = least + 2 * loaded > registers;
     // Where there is that much to put off, ptxas does not find the best order.
     unsigned missed = loaded > registers ? ofReordering : 0;
     if (wantsMore && least + missed <= registers)
