@@ -1,4 +1,5 @@
 // Unrolling. Loops with few iterations disappear, others are unrolled until their body has a few hundred operations.
+#include "passes/CodeSize.h"
 #include "passes/PassDetail.h"
 
 #include "hloc/dialect/AppliedMap.h"
@@ -18,10 +19,8 @@ using namespace hloc::xla_gpu;
 
 namespace {
 
-/// The rule of XLA's pass of this name: a body is unrolled min(trips, 400 / size) times, where its size counts 1 for an
-/// op and 20 for a math function that is not one instruction.
+/// The rule of XLA's pass of this name: a body is unrolled min(trips, 400 / size) times (size: CodeSize.h).
 constexpr int64_t maxUnrolledSize = 400;
-constexpr int64_t costlyMathSize = 20;
 /// No body grows beyond this by unrolling a loop whose iterations are not tied together by a vector; with a vector
 /// there is no choice, its lanes must have constant indices. Chosen so that compile time stays bounded, not tuned.
 constexpr int64_t maxFullyUnrolledSize = 2000;
@@ -31,11 +30,6 @@ constexpr int64_t maxUnrolledLoads = 32;
 /// With fewer iterations, each is simplified by itself if its index is no plain sum: a progression costs as much as
 /// three.
 constexpr int64_t fewestForProgressions = 4;
-
-bool isCheapMath(Operation &op) {
-  return isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp, math::FloorOp, math::FmaOp, math::RoundOp,
-             math::RoundEvenOp, math::RsqrtOp, math::SqrtOp, math::TruncOp>(op);
-}
 
 struct BodyFacts {
   int64_t size = 0, loads = 0;
@@ -56,7 +50,7 @@ BodyFacts factsOf(scf::ForOp loop) {
     facts.hasVectorLane |= isLane;
     facts.hasLoopOrCall |= isa<scf::ForOp, scf::WhileOp, CallOpInterface>(op);
     facts.loads += isa<tensor::ExtractOp, vector::TransferReadOp>(op);
-    facts.size += isa<math::MathDialect>(op->getDialect()) && !isCheapMath(*op) ? costlyMathSize : 1;
+    facts.size += codeSize(*op);
   });
   return facts;
 }

@@ -1,5 +1,6 @@
 // Consecutive accesses of a counted loop become one vector access before (loads) or after (stores) it; loads may run
 // backwards, or stand in branches that all iterations take or none.
+#include "passes/CodeSize.h"
 #include "passes/PassDetail.h"
 
 #include "hloc/dialect/AppliedMap.h"
@@ -25,7 +26,7 @@ constexpr int64_t maxElements = 64;
 constexpr int64_t maxBits = 1024;
 /// Vectors force their loop to be unrolled. Beyond a few iterations it must not become larger than this: as large as a
 /// helper that is still worth inlining (Inline.cpp).
-constexpr int64_t fewTrips = 8, maxUnrolledOps = 4000;
+constexpr int64_t fewTrips = 8, maxUnrolledOps = 4000, maxUnrolledOpsOfFew = 20000;
 
 /// Branches around a load that is moved before the loop.
 constexpr unsigned maxBranches = 8;
@@ -367,13 +368,19 @@ private:
   IRRewriter rewriter;
 };
 
+/// Loops inside may have become vectors already, and are unrolled with it.
 bool mayUnroll(scf::ForOp loop, int64_t trips) {
-  if (trips <= fewTrips)
-    return true;
+  const int64_t most = trips <= fewTrips ? maxUnrolledOpsOfFew : maxUnrolledOps;
   int64_t ops = 0;
-  loop.getBody()->walk(
-      [&](Operation *) { return ++ops * trips > maxUnrolledOps ? WalkResult::interrupt() : WalkResult::advance(); });
-  return ops * trips <= maxUnrolledOps;
+  loop.getBody()->walk([&](Operation *op) {
+    int64_t times = trips;
+    for (Operation *around = op->getParentOp(); around != loop && times <= most; around = around->getParentOp())
+      if (auto inner = dyn_cast<scf::ForOp>(around))
+        times *= tripCount(inner).value_or(1);
+    ops += times * codeSize(*op);
+    return ops > most ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return ops <= most;
 }
 
 struct VectorizeLoadsStoresPass : hloc::impl::VectorizeLoadsStoresBase<VectorizeLoadsStoresPass> {
