@@ -18,6 +18,11 @@ struct Rectangle {
     auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
     return same(low.real(), high.real()) && same(low.imag(), high.imag());
   }
+  /// Zeros of both signs are two sides of a branch cut.
+  bool isOneSided() const {
+    auto same = [](double a, double b) { return std::signbit(a) == std::signbit(b); };
+    return isPoint() && same(low.real(), high.real()) && same(low.imag(), high.imag());
+  }
   bool isUnknown() const {
     return interp::isUnknown(low.real(), high.real()) || interp::isUnknown(low.imag(), high.imag());
   }
@@ -185,7 +190,7 @@ private:
   Rectangle function(const Rectangle &x, const Rectangle &y, Number wanted) const {
     if (!kernel)
       return unknownRectangle();
-    if (x.isPoint() && y.isPoint()) {
+    if (x.isOneSided() && y.isOneSided()) {
       Number exact = apply(x.low, y.low);
       if (opcode == Opcode::Abs && std::isinf(wanted.real())) { // a rounding like any other, in f64 too
         double largest = grid.largestNumber();
@@ -199,6 +204,8 @@ private:
         return notFinite(wanted);
       return widened({exact, exact}, x, y, wanted);
     }
+    if (isNearPole(x))
+      return unknownRectangle();
     Rectangle made{{HUGE_VAL, HUGE_VAL}, {-HUGE_VAL, -HUGE_VAL}};
     constexpr unsigned numCorners = 16;
     Number mean = 0;
@@ -207,7 +214,7 @@ private:
         return Number(bits & 1 ? z.high.real() : z.low.real(), bits & 2 ? z.high.imag() : z.low.imag());
       };
       Number z = apply(pick(x, corner), pick(y, corner >> 2));
-      if (!std::isfinite(z.real()) || !std::isfinite(z.imag()))
+      if (!std::isfinite(grid.nearest(z.real())) || !std::isfinite(grid.nearest(z.imag())))
         return unknownRectangle();
       made.low = {std::min(made.low.real(), z.real()), std::min(made.low.imag(), z.imag())};
       made.high = {std::max(made.high.real(), z.real()), std::max(made.high.imag(), z.imag())};
@@ -219,6 +226,17 @@ private:
     if (!widened({mean - size * 0.5, mean + size * 0.5}, x, y, mean).holds(middle))
       return unknownRectangle();
     return widened({made.low - size * 0.25, made.high + size * 0.25}, x, y, wanted);
+  }
+
+  /// Tangents have poles at odd multiples of pi/2. Is one inside of x, or no farther away than x is large?
+  bool isNearPole(const Rectangle &x) const {
+    if (opcode != Opcode::Tan && opcode != Opcode::Tanh)
+      return false;
+    auto turned = [&](Number z) { return opcode == Opcode::Tan ? z : Number(z.imag(), z.real()); };
+    constexpr double pi = 3.141592653589793;
+    Number middle = turned(x.low * 0.5 + x.high * 0.5), size = turned(x.high - x.low);
+    double pole = (std::floor(middle.real() / pi) + 0.5) * pi;
+    return std::abs(middle - pole) <= 2 * std::abs(size);
   }
 
   /// Infinities and NaNs of functions are the same for hloc's kernels and the reference; those of quotients are open,

@@ -175,6 +175,11 @@ llvm::FailureOr<BoundsPtr> boundsAtCorners(const BoundStep &step) {
   return nullIfExact(std::move(made));
 }
 
+bool choosesOfOne(const HloInstruction &instr) {
+  return (instr.opcode() == Opcode::Maximum || instr.opcode() == Opcode::Minimum) &&
+         instr.operand(0) == instr.operand(1);
+}
+
 llvm::FailureOr<BoundsPtr> boundElementwise(const BoundStep &step, BoundsPtr &unrounded) {
   const HloInstruction &instr = step.instr;
   ElementType type = step.value.shape().elementType();
@@ -192,6 +197,8 @@ llvm::FailureOr<BoundsPtr> boundElementwise(const BoundStep &step, BoundsPtr &un
         x = -x;
     unrounded = std::move(negated);
   }
+  if (choosesOfOne(instr))
+    unrounded = step.operands[0].unrounded;
   bool keepsProduct = instr.opcode() == Opcode::Multiply && step.keepUnrounded && isFloat(type) && bitWidth(type) > 8;
   bool eitherZero =
       step.backend == Backend::Other && isFloat(type) &&

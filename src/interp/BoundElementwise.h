@@ -24,6 +24,9 @@ struct BoundStep {
   llvm::FailureOr<Literal> evaluate(std::vector<Literal> operands, bool asBounds) const;
 };
 
+/// The greater or the lesser of a value and the same value: compilers make it that value.
+bool choosesOfOne(const HloInstruction &instr);
+
 /// Bounds of the result of an elementwise op, `select` and `bitcast-convert` included; null where the value alone is
 /// admissible. Sets `unrounded` for products (see Bounded).
 llvm::FailureOr<BoundsPtr> boundElementwise(const BoundStep &step, BoundsPtr &unrounded);

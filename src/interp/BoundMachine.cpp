@@ -56,7 +56,7 @@ BoundMachine::Facts::Facts(const HloComputation &computation) {
   for (const HloInstruction *instr : llvm::reverse(computation.instructions())) {
     bool passesOn = isMovement(instr->opcode()) || isIdentity(instr->opcode()) || instr->opcode() == Opcode::Negate ||
                     instr->opcode() == Opcode::Tuple || instr->opcode() == Opcode::GetTupleElement ||
-                    instr->opcode() == Opcode::Select;
+                    instr->opcode() == Opcode::Select || choosesOfOne(*instr);
     bool takesProducts = !passesOn && (adds(*instr) || !isElementwise(instr->opcode()));
     if (takesProducts || (passesOn && mayBeAddedTo.contains(instr)))
       mayBeAddedTo.insert(instr->operands().begin(), instr->operands().end());

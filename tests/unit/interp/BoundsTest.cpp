@@ -97,6 +97,12 @@ TEST_CASE("a product may stay unrounded where it is added to something, and nowh
                                           " ROOT r = f32[1] subtract(b, z) }")
                               .run({f32({x}), f32({y}), f32({z})});
   CHECK(admits(moved, 0, -fused));
+  AdmissibleArray chosen =
+      Program(start + "n = f32[1] maximum(m, m)\n ROOT r = f32[1] add(n, z) }").run({f32({x}), f32({y}), f32({z})});
+  CHECK((admits(chosen, 0, fused) && admits(chosen, 0, separate)));
+  AdmissibleArray other =
+      Program(start + "n = f32[1] maximum(m, y)\n ROOT r = f32[1] add(n, z) }").run({f32({x}), f32({y}), f32({z})});
+  CHECK_FALSE(admits(other, 0, fused));
   AdmissibleArray product = Program(start + "ROOT r = f32[1] multiply(m, z) }").run({f32({x}), f32({y}), f32({z})});
   CHECK(product.isExact());
 }
@@ -317,6 +323,28 @@ TEST_CASE(
   AdmissibleArray nan = p.run({f32({0, infinity, 1e38, 1e38})});
   CHECK(admits(nan, 0, NAN));
   CHECK_FALSE(admits(nan, 0, 0));
+}
+
+TEST_CASE("complex functions of what is not known exactly, beside a pole and a branch cut") {
+  // A product less what it is when rounded: 0, or a little below.
+  float x = 1024 + 0x1p-2f, y = 1 + 0x1p-13f;
+  volatile float rounded = x * y;
+  auto realOf = [&](const std::string &value, double re) {
+    Program p("ENTRY e { x = f32[1] parameter(0)\n y = f32[1] parameter(1)\n z = f32[1] parameter(2)\n"
+              " re = f32[1] parameter(3)\n m = f32[1] multiply(x, y)\n im = f32[1] subtract(m, z)\n" +
+              value + " ROOT r = f32[1] real(f) }");
+    return p.run({f32({x}), f32({y}), f32({rounded}), f32({re})});
+  };
+  const std::string below = " c = c64[1] complex(re, im)\n", beside =
+                                                                 " s = f32[1] add(re, im)\n d = f32[1] subtract(x, x)\n"
+                                                                 " c = c64[1] complex(s, d)\n";
+  const std::string power = " b = c64[] constant((31, 22))\n bs = c64[1] broadcast(b), dimensions={}\n"
+                            " f = c64[1] power(c, bs)\n";
+  CHECK(realOf(below + power, -13).isUndecided(0)); // e^(22 pi) times as large on the other side
+  CHECK_FALSE(realOf(below + power, 13).isUndecided(0));
+  const std::string tangent = " f = c64[1] tan(c)\n";
+  CHECK(realOf(beside + tangent, 1.57079632).isUndecided(0));
+  CHECK_FALSE(realOf(beside + tangent, 1.5).isUndecided(0));
 }
 
 TEST_CASE("products of complex numbers that vanish or overflow in some order") {
