@@ -117,7 +117,13 @@ void loadWholeBytes(llvm::LoadInst &load) {
 
 /// Parameters of kernels point to global memory. The code generator says so, too, but later; vectors of 32 bytes are
 /// for those who have said it before.
-void sayGlobal(llvm::Module &module) {
+///
+/// Not where arrays of constants are: a choice between one of them, which has no address space yet, and a parameter
+/// loses an operand in LLVM's InferAddressSpaces.
+bool sayGlobal(llvm::Module &module) {
+  for (const llvm::GlobalVariable &constant : module.globals())
+    if (constant.getAddressSpace() == llvm::NVPTXAS::ADDRESS_SPACE_GENERIC)
+      return false;
   for (llvm::Function &function : module)
     for (llvm::Argument &argument : function.args()) {
       if (function.isDeclaration() || function.getCallingConv() != llvm::CallingConv::PTX_Kernel ||
@@ -130,6 +136,7 @@ void sayGlobal(llvm::Module &module) {
       Value *generic = builder.CreateAddrSpaceCast(global, argument.getType());
       argument.replaceUsesWithIf(generic, [&](llvm::Use &use) { return use.getUser() != global; });
     }
+  return true;
 }
 
 } // namespace
@@ -146,10 +153,8 @@ void switchOffVectorizerInCodeGeneration() {
 void mergeAccesses(llvm::Module &module, llvm::TargetMachine &machine, const TargetInfo &target) {
   llvm::PassBuilder builder(&machine);
   llvm::ModulePassManager passes;
-  if (target.maxVectorBytes > 16) {
-    sayGlobal(module);
+  if (target.maxVectorBytes > 16 && sayGlobal(module))
     passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::InferAddressSpacesPass()));
-  }
   passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::LoadStoreVectorizerPass()));
   runPasses(module, builder, std::move(passes));
   std::vector<llvm::IntrinsicInst *> masked;
