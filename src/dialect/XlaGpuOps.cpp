@@ -73,8 +73,8 @@ LogicalResult PureCallOp::verifySymbolUses(SymbolTableCollection &symbols) {
 // --- shuffle_reduce
 
 void ShuffleReduceOp::build(OpBuilder &builder, OperationState &state, func::FuncOp combiner, ValueRange operands,
-                            int64_t maxDistance) {
-  build(builder, state, operands.getTypes(), operands, combiner.getSymName(), maxDistance);
+                            int64_t maxDistance, bool toAll) {
+  build(builder, state, operands.getTypes(), operands, combiner.getSymName(), maxDistance, toAll);
 }
 
 LogicalResult ShuffleReduceOp::verify() {

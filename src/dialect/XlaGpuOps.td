@@ -129,15 +129,17 @@ def XlaGpu_ShuffleReduceOp : XlaGpu_Op<"shuffle_reduce", [Pure, DeclareOpInterfa
   let description = [{
     `%r:2 = xla_gpu.shuffle_reduce(%x, %y) to 16 combiner=@f : f32, f32`: for d = 16, 8, 4, 2, 1 every lane calls
     `@f(own values..., values of lane + d...)`. Lane 0 of each group of 32 ends with the reduction of the group; other
-    lanes with partial results. The distance is a power of two below the warp size. No condition around it may depend on
-    the thread: predicated_extract gives what has nothing to add a neutral value, predicated_insert lets one lane write.
+    lanes with partial results. With `to_all`, every lane calls it with the values of lane `own xor d`, and all lanes of
+    the group end with its reduction, bit for bit the same if `@f` does not care for the order of its two arguments. The
+    distance is a power of two below the warp size. No condition around it may depend on the thread: predicated_extract gives what has nothing to add a neutral value, predicated_insert lets one lane write.
   }];
   let arguments = (ins Variadic<AnyType>:$operands, FlatSymbolRefAttr:$combiner,
-                       ConfinedAttr<I64Attr, [IntPositive]>:$max_distance);
+                       ConfinedAttr<I64Attr, [IntPositive]>:$max_distance, UnitAttr:$to_all);
   let results = (outs Variadic<AnyType>:$results);
-  let builders = [OpBuilder<(ins "::mlir::func::FuncOp":$combiner, "::mlir::ValueRange":$operands, "int64_t":$maxDistance)>];
+  let builders = [OpBuilder<(ins "::mlir::func::FuncOp":$combiner, "::mlir::ValueRange":$operands, "int64_t":$maxDistance,
+                                 CArg<"bool", "false">:$toAll)>];
   let assemblyFormat = [{
-    `(` $operands `)` `to` $max_distance `combiner` `` `=` `` $combiner attr-dict `:` type($operands)
+    `(` $operands `)` `to` $max_distance (`to_all` $to_all^)? `combiner` `` `=` `` $combiner attr-dict `:` type($operands)
   }];
   let hasVerifier = 1;
 }

@@ -7,6 +7,7 @@
 #include "emitters/heroes/InputSlicesEmitter.h"
 #include "emitters/heroes/LoopEmitter.h"
 #include "emitters/heroes/RowReductionEmitter.h"
+#include "emitters/heroes/RowsEmitter.h"
 #include "emitters/heroes/ScatterEmitter.h"
 #include "emitters/heroes/TransposeEmitter.h"
 #include "emitters/heroes/UpdateSliceEmitter.h"

@@ -96,6 +96,7 @@ template <> KernelTraffic trafficOf<ColumnReductionPlan>(const ColumnReductionPl
 template <typename Plan> unsigned plannedRegisters(const Plan &) { return KernelSpec::usualRegisters; }
 template <> unsigned plannedRegisters<ColumnReductionPlan>(const ColumnReductionPlan &plan);
 template <> unsigned plannedRegisters<TransposePlan>(const TransposePlan &plan);
+template <> unsigned plannedRegisters<RowsPlan>(const RowsPlan &plan);
 
 #define HLOC_HERO(name, text, plan)                                                                                    \
   template <>                                                                                                          \

@@ -309,15 +309,7 @@ std::optional<Rejection> assignRoots(const FusionGraph &graph, const KeptOrders 
 
 } // namespace
 
-std::variant<ReductionFrame, Rejection> matchReductions(const FusionGraph &graph) {
-  auto isReduce = [](const HloInstruction &instr) { return instr.opcode() == Opcode::Reduce; };
-  llvm::SmallVector<const HloInstruction *, 2> heroes = findHeroes(graph, isReduce, passesOn);
-  if (heroes.empty())
-    return Rejection{"no output reads a reduction elementwise"};
-  auto isInner = [&](const HloInstruction *instr) { return isReduce(*instr) && !llvm::is_contained(heroes, instr); };
-  if (const auto *inner = llvm::find_if(graph.instructions(), isInner); inner != graph.instructions().end())
-    return Rejection{
-        fmt::format("what is reduced or computed of it depends on another reduction, `{}`", (*inner)->name().str())};
+std::variant<ReductionFrame, Rejection> frameOf(llvm::ArrayRef<const HloInstruction *> heroes) {
   ReductionFrame frame;
   for (const HloInstruction *hero : heroes) {
     if (hero->operand(0)->shape().numElements() == 0)
@@ -336,12 +328,28 @@ std::variant<ReductionFrame, Rejection> matchReductions(const FusionGraph &graph
   }
   if (frame.numReduced() == 1)
     return Rejection{"each result has one element"};
+  return frame;
+}
+
+std::variant<ReductionFrame, Rejection> matchReductions(const FusionGraph &graph) {
+  auto isReduce = [](const HloInstruction &instr) { return instr.opcode() == Opcode::Reduce; };
+  llvm::SmallVector<const HloInstruction *, 2> heroes = findHeroes(graph, isReduce, passesOn);
+  if (heroes.empty())
+    return Rejection{"no output reads a reduction elementwise"};
+  auto isInner = [&](const HloInstruction *instr) { return isReduce(*instr) && !llvm::is_contained(heroes, instr); };
+  if (const auto *inner = llvm::find_if(graph.instructions(), isInner); inner != graph.instructions().end())
+    return Rejection{
+        fmt::format("what is reduced or computed of it depends on another reduction, `{}`", (*inner)->name().str())};
+  std::variant<ReductionFrame, Rejection> match = frameOf(heroes);
+  if (std::holds_alternative<Rejection>(match))
+    return match;
+  auto &frame = std::get<ReductionFrame>(match);
   KeptOrders orders(graph, frame);
   if (std::optional<Rejection> why = orders.propagate())
     return *why;
   if (std::optional<Rejection> why = assignRoots(graph, orders, frame))
     return *why;
-  return frame;
+  return match;
 }
 
 llvm::SmallVector<int64_t> ReductionFrame::sizes(bool reduced) const {

@@ -12,6 +12,10 @@ namespace hloc {
 /// order, and if every output is either made of their results or has as many elements as their operands.
 std::variant<ReductionFrame, Rejection> matchReductions(const FusionGraph &graph);
 
+/// The same of given reductions, operands before users, apart from what they depend on and what is made of them: the
+/// frame has no roots.
+std::variant<ReductionFrame, Rejection> frameOf(llvm::ArrayRef<const HloInstruction *> heroes);
+
 /// What a thread keeps of each result.
 int64_t accumulatorBytes(const ReductionFrame &frame);
 

@@ -209,12 +209,13 @@ void lowerPredicatedExtract(PredicatedExtractOp op, IRRewriter &rewriter) {
   rewriter.replaceOp(op, ifOp);
 }
 
-/// The value of the lane `distance` further. The hardware moves 32-bit words.
-Value shuffleDown(OpBuilder &builder, Location loc, Value value, int64_t distance) {
+/// The value of the lane `distance` further, or of the one whose number differs by that bit. The hardware moves 32-bit
+/// words.
+Value shuffle(OpBuilder &builder, Location loc, Value value, int64_t distance, gpu::ShuffleMode mode) {
   Type type = value.getType();
   if (isa<ComplexType>(type)) {
-    Value real = shuffleDown(builder, loc, complex::ReOp::create(builder, loc, value), distance);
-    Value imaginary = shuffleDown(builder, loc, complex::ImOp::create(builder, loc, value), distance);
+    Value real = shuffle(builder, loc, complex::ReOp::create(builder, loc, value), distance, mode);
+    Value imaginary = shuffle(builder, loc, complex::ImOp::create(builder, loc, value), distance, mode);
     return complex::CreateOp::create(builder, loc, type, real, imaginary);
   }
   unsigned bits = type.getIntOrFloatBitWidth();
@@ -222,7 +223,7 @@ Value shuffleDown(OpBuilder &builder, Location loc, Value value, int64_t distanc
   if (isa<FloatType>(type))
     value = arith::BitcastOp::create(builder, loc, integer, value);
   auto shuffleWord = [&](Value source) -> Value {
-    return gpu::ShuffleOp::create(builder, loc, source, distance, 32, gpu::ShuffleMode::DOWN).getShuffleResult();
+    return gpu::ShuffleOp::create(builder, loc, source, distance, 32, mode).getShuffleResult();
   };
   if (bits == 32) {
     value = shuffleWord(value);
@@ -316,6 +317,7 @@ Value combineWarp(OpBuilder &builder, Location loc, Value value, gpu::AllReduceO
 
 void lowerShuffleReduce(ShuffleReduceOp op, WarpInstructions target, IRRewriter &rewriter) {
   constexpr int64_t halfOfWarp = 16;
+  gpu::ShuffleMode mode = op.getToAll() ? gpu::ShuffleMode::XOR : gpu::ShuffleMode::DOWN;
   rewriter.setInsertionPoint(op);
   SmallVector<Value> values(op.getOperands());
   SmallVector<std::optional<gpu::AllReduceOperation>> atOnce(values.size());
@@ -329,7 +331,7 @@ void lowerShuffleReduce(ShuffleReduceOp op, WarpInstructions target, IRRewriter 
   for (int64_t distance = allAtOnce ? 0 : op.getMaxDistance(); distance >= 1; distance /= 2) {
     SmallVector<Value> arguments(values);
     for (auto [value, operation] : llvm::zip_equal(values, atOnce))
-      arguments.push_back(operation ? value : shuffleDown(rewriter, op.getLoc(), value, distance));
+      arguments.push_back(operation ? value : shuffle(rewriter, op.getLoc(), value, distance, mode));
     auto call = PureCallOp::create(rewriter, op.getLoc(), op.getCombinerAttr(), op.getResultTypes(), arguments);
     for (auto [value, operation, combined] : llvm::zip_equal(values, atOnce, call.getResults()))
       value = operation ? value : combined;

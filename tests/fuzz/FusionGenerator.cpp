@@ -149,6 +149,34 @@ Values makeColumnReduction(FusionMaker &m) { return makeReduction(m, Reduced::Ma
 Values makeFullReduction(FusionMaker &m) { return makeReduction(m, Reduced::All); }
 Values makeAnyReduction(FusionMaker &m) { return makeReduction(m, Reduced::Any); }
 
+/// Reductions of what lies in a row, each given back to the elements of its row, which go into the next.
+Values makeRows(FusionMaker &m) {
+  GeneratorState &g = m.g;
+  Shape shape = m.anyArray(1, 3);
+  Dims dimensions = dimensionsOf(m, shape, Reduced::Minor), kept;
+  for (int64_t i = 0; i < int64_t(shape.rank()); ++i)
+    if (!llvm::is_contained(dimensions, i))
+      kept.push_back(i);
+  HloInstruction *x = m.elementwise(m.parameter(shape), 2);
+  Values outputs;
+  for (int64_t stages = g.between(1, 3); stages > 0 && x; --stages) {
+    ElementType type = x->shape().elementType();
+    HloInstruction *result = m.add(Opcode::Reduce, {x, HloBuilder(*g.entry).scalar(type, 0)},
+                                   {g.ints(Key::Dimensions, dimensions), g.callee(Key::ToApply, g.reducer({type}))});
+    HloInstruction *changed = result ? m.elementwise(result, 1) : nullptr;
+    if (!changed)
+      break;
+    addSideOutputs(m, {x, result}, outputs);
+    HloInstruction *ofRow = m.add(Opcode::Broadcast, {m.convert(changed, type)}, {g.ints(Key::Dimensions, kept)},
+                                  x->shape(), x->shape().minorToMajor());
+    HloInstruction *next = m.add(g.oneIn(2) ? Opcode::Maximum : Opcode::Add, {x, ofRow});
+    x = m.elementwise(next ? next : ofRow, 2);
+  }
+  if (x)
+    outputs.push_back(x);
+  return outputs;
+}
+
 Values makeConcatenate(FusionMaker &m) {
   GeneratorState &g = m.g;
   Shape shape = m.anyArray(1, 3);
@@ -266,6 +294,7 @@ constexpr Aim aims[] = {
     {"column reduction", 3, makeColumnReduction},
     {"full reduction", 1, makeFullReduction},
     {"any reduction", 1, makeAnyReduction},
+    {"rows", 3, makeRows},
     {"concatenate", 3, makeConcatenate},
     {"scatter", 3, makeScatter},
     {"input slices", 2, makeInputSlices},

@@ -8,6 +8,7 @@
 
 #include "hloc/fusion/FusionGraph.h"
 #include "hloc/fusion/HeroPlans.h"
+#include "hloc/fusion/RowsPlan.h"
 #include "hloc/kernel/KernelSpec.h"
 #include "hloc/kernel/TargetInfo.h"
 

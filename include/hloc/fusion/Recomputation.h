@@ -1,9 +1,9 @@
 #pragma once
 // What a planned kernel computes more often than once for each element, and what one thread does that many could share.
 //
-//   softmax of f32[2048,256] as one loop over its result: the sum of a row is computed for each of its 256 elements, in
-//   a loop of 256 steps:                  {%sum, 524288 evaluations, 256 steps} dot of f32[64,64] by f32[64,64]: {%dot,
-//   4096 evaluations, 64 steps}, {%tanh of an operand, 262144, 1 step}
+//   softmax of f32[256,2048] along columns, as one loop over its result: the sum of a column is computed for each of
+//   its 256 elements, in a loop of 256 steps:  {%sum, 524288 evaluations, 256 steps} dot of f32[64,64] by f32[64,64]:
+//   {%dot, 4096 evaluations, 64 steps}, {%tanh of an operand, 262144, 1 step}
 //
 // Counted as the emitted code does it: values read at equal indices are computed once, and what does not depend on a
 // loop's variables is computed outside it. Neighbouring elements that one thread computes share nothing.

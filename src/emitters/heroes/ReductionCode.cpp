@@ -74,6 +74,7 @@ FunctionRequest ReductionCode::elementRequest() const {
     const FusionRoot &root = kernel.graph().roots()[side];
     request.roots.push_back({root.instr, root.result, bitcastIndexing(space, root.shape, context)});
   }
+  request.injected = earlier;
   return request;
 }
 
@@ -101,23 +102,31 @@ FunctionRequest ReductionCode::outputRequest() const {
   return request;
 }
 
-llvm::LogicalResult ReductionCode::emitFunctions() {
+std::vector<FunctionRequest> ReductionCode::requests() const {
   std::vector<FunctionRequest> requests;
   if (stage != ReductionStage::Combine)
     requests.push_back(elementRequest());
-  if (stage != ReductionStage::Partial) {
+  if (stage != ReductionStage::Partial)
     requests.push_back(initRequest());
+  if (stage != ReductionStage::Partial && !frame.roots.empty())
     requests.push_back(outputRequest());
-  }
-  auto functions = kernel.emitFunctions(requests);
+  return requests;
+}
+
+void ReductionCode::setFunctions(ArrayRef<func::FuncOp> functions) {
+  if (stage != ReductionStage::Combine)
+    elementFunction = functions.consume_front();
+  if (stage != ReductionStage::Partial)
+    initFunction = functions.consume_front();
+  if (stage != ReductionStage::Partial && !frame.roots.empty())
+    outputFunction = functions.consume_front();
+}
+
+llvm::LogicalResult ReductionCode::emitFunctions() {
+  auto functions = kernel.emitFunctions(requests());
   if (failed(functions))
     return failure();
-  if (stage != ReductionStage::Combine)
-    elementFunction = functions->front();
-  if (stage != ReductionStage::Partial) {
-    initFunction = (*functions)[functions->size() - 2];
-    outputFunction = functions->back();
-  }
+  setFunctions(*functions);
   return success();
 }
 
@@ -172,7 +181,7 @@ ReductionCode::Values ReductionCode::start(llvm::function_ref<Values()> anyEleme
 
 ReductionCode::Values ReductionCode::element(ValueRange indices) {
   Values values;
-  for (auto [value, accumulator] : llvm::zip(kernel.call(elementFunction, indices), frame.accumulators))
+  for (auto [value, accumulator] : llvm::zip(kernel.call(elementFunction, indices, earlierResults), frame.accumulators))
     values.push_back(toCarried(value, accumulator));
   return values;
 }
@@ -187,7 +196,7 @@ void ReductionCode::storeSides(ValueRange values, ValueRange indices, Values &si
 
 ReductionCode::Values ReductionCode::elementAt(ValueRange indices, Values &sideOutputs) {
   unsigned rank = frame.operandShape().rank();
-  ValueRange all = kernel.call(elementFunction, indices.take_front(rank));
+  ValueRange all = kernel.call(elementFunction, indices.take_front(rank), earlierResults);
   Values values;
   for (auto [value, accumulator] : llvm::zip(all, frame.accumulators))
     values.push_back(toCarried(value, accumulator));
@@ -210,7 +219,7 @@ SmallVector<ReductionCode::Values> ReductionCode::elements(const IndexingMap &ma
   llvm::append_range(carried, sideOutputs);
   SmallVector<Value> results =
       kernel.loop(map, dims, carried, [&](ValueRange lanes, ValueRange indices, ValueRange state) {
-        ValueRange values = kernel.call(elementFunction, indices.take_front(space.rank()));
+        ValueRange values = kernel.call(elementFunction, indices.take_front(space.rank()), earlierResults);
         SmallVector<Value> next;
         unsigned vector = 0;
         Value lane = lanes.empty() ? b.index(0) : lanes.front();
@@ -403,9 +412,22 @@ func::FuncOp ReductionCode::combiner() {
   return combinerFunction;
 }
 
-ReductionCode::Values ReductionCode::shuffle(ValueRange values, int64_t maxDistance) {
-  auto op = xla_gpu::ShuffleReduceOp::create(b, combiner(), values, maxDistance);
+ReductionCode::Values ReductionCode::shuffle(ValueRange values, int64_t maxDistance, bool toAll) {
+  auto op = xla_gpu::ShuffleReduceOp::create(b, combiner(), values, maxDistance, toAll);
   return Values(op.getResults());
+}
+
+ReductionCode::Values ReductionCode::where(Value condition, ValueRange values) {
+  Values chosen;
+  for (auto [value, accumulator] : llvm::zip_equal(values, frame.accumulators)) {
+    Value neutral = identity(accumulator);
+    if (isComplex(accumulator.type))
+      chosen.push_back(b.complex(b.select(condition, b.real(value), b.real(neutral)),
+                                 b.select(condition, b.imag(value), b.imag(neutral))));
+    else
+      chosen.push_back(b.select(condition, value, neutral));
+  }
+  return chosen;
 }
 
 ReductionCode::Values ReductionCode::allocateShared(ArrayRef<int64_t> sizes) {

@@ -20,6 +20,12 @@ public:
 
   /// Makes the functions that the stage needs. Everything below comes after it.
   llvm::LogicalResult emitFunctions();
+  /// The same in two steps, for kernels of several reductions one after the other: what to ask for, and what it became.
+  std::vector<FunctionRequest> requests() const;
+  void setFunctions(llvm::ArrayRef<mlir::func::FuncOp> functions);
+  /// What is reduced depends on these results of earlier reductions; `arguments` are theirs, in storage types.
+  void readsResults(llvm::ArrayRef<InjectedValue> results) { earlier.assign(results.begin(), results.end()); }
+  void setResults(mlir::ValueRange arguments) { earlierResults.assign(arguments.begin(), arguments.end()); }
   /// Did an emitter refuse part of a reducer since? It has said why.
   llvm::LogicalResult succeeded() const { return llvm::success(good); }
 
@@ -51,8 +57,13 @@ public:
   Values combine(mlir::ValueRange a, mlir::ValueRange b);
   /// Several lists as one; neighbours first.
   Values combineAll(llvm::ArrayRef<Values> lists);
-  /// Lane 0 of each group of 2 * `maxDistance` lanes ends with what the group has. All threads must come here.
-  Values shuffle(mlir::ValueRange values, int64_t maxDistance);
+  /// Lane 0 of each group of 2 * `maxDistance` lanes ends with what the group has, or all its lanes do. All threads
+  /// must come here.
+  Values shuffle(mlir::ValueRange values, int64_t maxDistance, bool toAll = false);
+  /// What `values` are where `condition` holds, else numbers that change nothing: of accumulators that have such.
+  Values where(mlir::Value condition, mlir::ValueRange values);
+  /// The results in storage types, initial values included.
+  Values results(mlir::ValueRange values);
   /// One row of memory a `count`, for all accumulators, in shared memory.
   Values allocateShared(llvm::ArrayRef<int64_t> sizes);
   Values insert(mlir::ValueRange values, mlir::ValueRange tensors, mlir::ValueRange indices);
@@ -80,8 +91,6 @@ private:
   Values callReducer(const ReductionHero &hero, mlir::ValueRange a, mlir::ValueRange b);
   template <typename Reducer> Values combineWith(mlir::ValueRange a, mlir::ValueRange b, Reducer reducer);
   mlir::func::FuncOp combiner();
-  /// The results in storage types, initial values included.
-  Values results(mlir::ValueRange values);
 
   const ReductionFrame &frame;
   ReductionStage stage;
@@ -89,6 +98,8 @@ private:
   CodeBuilder &b;
   mlir::MLIRContext *context;
   mlir::func::FuncOp elementFunction, initFunction, outputFunction, combinerFunction;
+  llvm::SmallVector<InjectedValue> earlier;
+  Values earlierResults;
   bool good = true;
 };
 

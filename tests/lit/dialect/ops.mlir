@@ -32,6 +32,8 @@ func.func @all_ops(%a: index, %b: index, %v: f32, %c: i1, %t: tensor<32x10xf32>)
   %e = xla_gpu.predicated_extract %sync#0[%a, %b] if %c else %v : tensor<32x33xf32>
   // CHECK: xla_gpu.shuffle_reduce(%{{.*}}, %arg2) to 16 combiner=@pair : f32, f32
   %red:2 = xla_gpu.shuffle_reduce(%e, %v) to 16 combiner=@pair : f32, f32
+  // CHECK: xla_gpu.shuffle_reduce(%arg2) to 8 to_all combiner=@one : f32
+  %all = xla_gpu.shuffle_reduce(%v) to 8 to_all combiner=@one : f32
   // CHECK: xla_gpu.atomic_rmw %{{.*}}[%[[A]]#0, %[[A]]#1] : tensor<32x10xf32> {
   // CHECK-NEXT: ^bb0(%[[CUR:.*]]: f32):
   %u = xla_gpu.atomic_rmw %sync#1[%x#0, %x#1] : tensor<32x10xf32> {
@@ -43,3 +45,4 @@ func.func @all_ops(%a: index, %b: index, %v: f32, %c: i1, %t: tensor<32x10xf32>)
 }
 func.func private @f(tensor<32x10xf32>, index) -> f32
 func.func private @pair(f32, f32, f32, f32) -> (f32, f32)
+func.func private @one(f32, f32) -> f32

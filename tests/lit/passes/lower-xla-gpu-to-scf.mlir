@@ -84,6 +84,16 @@ func.func @shuffle_f32(%x: f32) -> f32 {
 }
 func.func private @add(f32, f32) -> f32
 
+// To all lanes: with the lane that differs by one bit.
+// CHECK-LABEL: func @shuffle_to_all(
+func.func @shuffle_to_all(%x: f32) -> f32 {
+  // CHECK: gpu.shuffle xor %{{.*}}, %c2_i32, %c32_i32 : i32
+  // CHECK: gpu.shuffle xor %{{.*}}, %c1_i32, %c32_i32 : i32
+  // CHECK-NOT: gpu.shuffle
+  %r = xla_gpu.shuffle_reduce(%x) to 2 to_all combiner=@add : f32
+  return %r : f32
+}
+
 // Narrow values travel in one word, wide ones in two, complex ones by parts.
 // CHECK-LABEL: func @shuffle_others(
 func.func @shuffle_others(%h: bf16, %d: f64, %c: complex<f32>, %q: f8E4M3FN) -> (bf16, f64, complex<f32>, f8E4M3FN) {

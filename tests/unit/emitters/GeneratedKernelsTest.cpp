@@ -49,9 +49,11 @@ void count(const TransposePlan &plan, Reached &reached) {
 
 void count(const ScatterPlan &plan, Reached &reached) { reached.scatterAccesses.insert(plan.access); }
 
-/// Reached by none of these modules: an update is rarely all that an output is, and few fusions have two slices. Files
-/// of tests/diff have them.
+/// Reached by none of these modules: an update is rarely all that an output is, few fusions have two slices, and few
+/// broadcasts bring a row what it comes to. Files of tests/diff have them.
 void count(const UpdateSlicePlan &, Reached &) {}
+
+void count(const RowsPlan &, Reached &) {}
 
 void count(const InputSlicesPlan &, Reached &) {}
 

@@ -48,11 +48,11 @@ struct Fusion {
 };
 
 const std::string softmax =
-    "p = f32[2048,256] parameter(0) m = f32[2048] reduce(p, ninf), dimensions={1}, to_apply=max "
-    "mb = f32[2048,256] broadcast(m), dimensions={0} d = f32[2048,256] subtract(p, mb) "
-    "x = f32[2048,256] exponential(d) "
-    "s = f32[2048] reduce(x, zero), dimensions={1}, to_apply=add "
-    "sb = f32[2048,256] broadcast(s), dimensions={0} ROOT r = f32[2048,256] divide(x, sb)";
+    "p = f32[256,2048] parameter(0) m = f32[2048] reduce(p, ninf), dimensions={0}, to_apply=max "
+    "mb = f32[256,2048] broadcast(m), dimensions={1} d = f32[256,2048] subtract(p, mb) "
+    "x = f32[256,2048] exponential(d) "
+    "s = f32[2048] reduce(x, zero), dimensions={0}, to_apply=add "
+    "sb = f32[256,2048] broadcast(s), dimensions={1} ROOT r = f32[256,2048] divide(x, sb)";
 
 } // namespace
 

@@ -1,0 +1,33 @@
+#pragma once
+// RowsPlan: reductions over rows whose results are needed by the rows' own elements, be it to be reduced again or to be
+// stored, as one kernel: softmax, layer norm, log-sum-exp.
+
+#include "hloc/fusion/HeroPlans.h"
+
+namespace hloc {
+
+/// A group of threads takes whole rows of memory: what it has of a row is read once and stays in registers, where the
+/// stages of reductions and the outputs follow one after the other.
+///
+///   softmax of f32[4096,1024]: stages max and sum, 32 threads a row, each 8 vectors of 4 elements; 8 rows a block
+struct RowsPlan {
+  /// Reductions of one stage depend on the results of earlier ones alone. Frames have no roots.
+  llvm::SmallVector<ReductionFrame, 2> stages;
+  llvm::SmallVector<unsigned> roots;    ///< outputs with as many elements as the operands, in their memory order
+  llvm::SmallVector<unsigned> rowRoots; ///< outputs with one element a row, in the order of the rows
+  int64_t rows = 1, length = 1;         ///< of memory
+  unsigned perThread = 1;               ///< neighbouring elements that a thread reads at once; divides `length`
+  uint32_t threadsPerRow = 32;          ///< a power of two
+  uint32_t rowsPerBlock = 1;            ///< a power of two
+  /// Otherwise rows are too long for registers: each stage reads them again.
+  bool inRegisters = true;
+  /// Registers for what a thread holds of its row.
+  unsigned heldRegisters = 0;
+
+  /// Vectors of `perThread` elements that a row has, and a thread: the last of those need not be there.
+  int64_t vectors() const { return length / int64_t(perThread); }
+  int64_t vectorsPerThread() const { return (vectors() + threadsPerRow - 1) / int64_t(threadsPerRow); }
+  std::string toString() const;
+};
+
+} // namespace hloc

@@ -1,0 +1,341 @@
+#include "emitters/heroes/RowsEmitter.h"
+
+#include "emitters/heroes/ReductionCode.h"
+#include "hloc/dialect/XlaGpu.h"
+#include "hloc/fusion/HloIndexing.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+
+namespace hloc {
+namespace {
+
+/// Chains of a thread that do not wait for each other.
+constexpr int64_t maxChains = 4;
+
+// In registers, what the stages and the outputs have in common is written down once for each, at the same indices: that
+// it is loaded and computed once is the work of CSE, for which the first of them has to dominate the others. So all
+// threads do all their vectors, those that have none another thread's, and only what comes of it depends on whether
+// there is one: it is not reduced, and not stored.
+class RowsEmitter {
+public:
+  RowsEmitter(const RowsPlan &plan, KernelBuilder &kernel)
+      : plan(plan), kernel(kernel), b(kernel.code()), context(kernel.context()) {}
+
+  llvm::LogicalResult emit() {
+    if (failed(emitFunctions()))
+      return failure();
+    if (plan.inRegisters)
+      locate();
+    SmallVector<Value> results;
+    for (ReductionCode &code : stages) {
+      code.setResults(results);
+      Values values = plan.inRegisters ? reduceHeld(code) : reduceRead(code);
+      llvm::append_range(results, code.results(acrossThreads(code, values)));
+      if (failed(code.succeeded()))
+        return failure();
+    }
+    storeElements(results);
+    storeRows(results);
+    return success();
+  }
+
+private:
+  using Values = ReductionCode::Values;
+  static constexpr int64_t lanesPerWarp = 32;
+
+  // --- functions
+
+  llvm::LogicalResult emitFunctions() {
+    std::vector<FunctionRequest> requests;
+    SmallVector<InjectedValue> results;
+    for (const ReductionFrame &frame : plan.stages) {
+      ReductionCode &code = stages.emplace_back(frame, ReductionStage::Whole, kernel);
+      code.readsResults(results);
+      llvm::append_range(requests, code.requests());
+      for (const Accumulator &accumulator : frame.accumulators)
+        results.push_back({frame.heroes[accumulator.hero].instr, accumulator.result});
+    }
+    size_t ofStages = requests.size();
+    if (!plan.roots.empty())
+      requests.push_back(requestOf(plan.roots, plan.stages.front().operandShape(), results));
+    if (!plan.rowRoots.empty())
+      requests.push_back(requestOf(plan.rowRoots, plan.stages.front().heroes.front().kept, results));
+    auto functions = kernel.emitFunctions(requests);
+    if (failed(functions))
+      return failure();
+    ArrayRef<func::FuncOp> left(*functions);
+    size_t each = ofStages / stages.size();
+    for (ReductionCode &code : stages) {
+      code.setFunctions(left.take_front(each));
+      left = left.drop_front(each);
+    }
+    if (!plan.roots.empty())
+      elementFunction = left.consume_front();
+    if (!plan.rowRoots.empty())
+      rowFunction = left.consume_front();
+    return success();
+  }
+
+  /// Outputs at an index of `space`, whose memory order is theirs.
+  FunctionRequest requestOf(ArrayRef<unsigned> roots, const Shape &space, ArrayRef<InjectedValue> injected) const {
+    FunctionRequest request;
+    request.indexSizes.assign(space.dims().begin(), space.dims().end());
+    for (unsigned number : roots) {
+      const FusionRoot &root = kernel.graph().roots()[number];
+      request.roots.push_back({root.instr, root.result, bitcastIndexing(space, root.shape, context)});
+    }
+    request.injected.assign(injected.begin(), injected.end());
+    return request;
+  }
+
+  // --- places
+
+  AffineExpr threadOfRow() const { return kernel.thread() % int64_t(plan.threadsPerRow); }
+  AffineExpr row() const {
+    return kernel.block() * int64_t(plan.rowsPerBlock) + kernel.thread().floorDiv(int64_t(plan.threadsPerRow));
+  }
+  AffineExpr vectorNumber(AffineExpr step) const { return step * int64_t(plan.threadsPerRow) + threadOfRow(); }
+  bool hasSpareThreads() const { return plan.rows % int64_t(plan.rowsPerBlock) != 0; }
+  /// Of the last vectors of threads, some may not be there.
+  bool hasSpareVectors() const { return plan.vectors() % int64_t(plan.threadsPerRow) != 0; }
+  bool mayLack(int64_t step) const { return hasSpareVectors() && step == plan.vectorsPerThread() - 1; }
+
+  Value clamped(AffineExpr number, int64_t last) {
+    Value value = applyMap(b, kernel.mapOf({number}, {}), kernel.ids()).front();
+    Value inside = b.minU(value, b.index(last));
+    inside.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(context, Interval{0, last}));
+    return inside;
+  }
+
+  /// The thread's row and its last vector, which both exist.
+  void locate() {
+    dims.assign(kernel.ids().begin(), kernel.ids().end());
+    dimVariables.assign(kernel.idVariables().begin(), kernel.idVariables().end());
+    heldRow = row();
+    auto add = [&](AffineExpr number, int64_t last, const char *name) {
+      dims.push_back(clamped(number, last));
+      dimVariables.push_back({Interval{0, last}, name});
+      return getAffineDimExpr(dims.size() - 1, context);
+    };
+    if (hasSpareThreads())
+      heldRow = add(row(), plan.rows - 1, "row");
+    int64_t lastStep = plan.vectorsPerThread() - 1;
+    AffineExpr last = vectorNumber(getAffineConstantExpr(lastStep, context));
+    for (int64_t step = 0; step <= lastStep; ++step)
+      heldVectors.push_back(vectorNumber(getAffineConstantExpr(step, context)));
+    if (!hasSpareVectors())
+      return;
+    heldVectors.back() = add(last, plan.vectors() - 1, "vector");
+    Value number = applyMap(b, kernel.mapOf({last}, {}), kernel.ids()).front();
+    hasLastVector = b.cmpI(CodeBuilder::IPred::ult, number, plan.vectors());
+  }
+
+  /// From the dims, and the number of an element in a vector if it has several, to `indices` of its place.
+  IndexingMap vectorMap(ArrayRef<IndexingVariable> variables, AffineExpr atRow, AffineExpr vector,
+                        llvm::function_ref<SmallVector<AffineExpr>(ArrayRef<AffineExpr>)> indices) {
+    AffineExpr element = vector * int64_t(plan.perThread);
+    SmallVector<IndexingVariable, 1> ranges;
+    if (plan.perThread > 1) {
+      element = element + getAffineSymbolExpr(0, context);
+      ranges.push_back({Interval{0, int64_t(plan.perThread) - 1}, {}});
+    }
+    SmallVector<AffineExpr> merged = stages.front().mergedIndices(atRow, element);
+    IndexingMap map(AffineMap::get(variables.size(), ranges.size(), indices(merged), context), variables, ranges, {});
+    map.simplify();
+    return map;
+  }
+
+  /// The elements of one vector that a thread holds.
+  SmallVector<Values> heldElements(ReductionCode &code, int64_t step) {
+    IndexingMap map = vectorMap(dimVariables, heldRow, heldVectors[size_t(step)],
+                                [&](ArrayRef<AffineExpr> merged) { return code.elementIndices(merged); });
+    Values noOutputs;
+    return code.elements(map, dims, noOutputs);
+  }
+
+  // --- stages
+
+  Values reduceHeld(ReductionCode &code) {
+    SmallVector<Values> chains;
+    for (int64_t step = 0; step < plan.vectorsPerThread(); ++step)
+      for (auto [i, element] : llvm::enumerate(heldElements(code, step))) {
+        if (mayLack(step))
+          element = code.where(hasLastVector, element);
+        size_t chain = (size_t(step) * plan.perThread + i) % maxChains;
+        if (chain < chains.size())
+          chains[chain] = code.apply(chains[chain], element);
+        else
+          chains.push_back(element);
+      }
+    return code.combineAll(chains);
+  }
+
+  /// The steps of a loop over the thread's vectors; whether there is one depends on the step.
+  IndexingMap stepsMap() const {
+    AffineExpr vector = vectorNumber(getAffineSymbolExpr(0, context));
+    IndexingMap map = kernel.mapOf({}, {plan.vectorsPerThread()});
+    map.addConstraint(vector, Interval{0, plan.vectors() - 1});
+    map.addConstraint(row(), Interval{0, plan.rows - 1});
+    map.simplify();
+    return map;
+  }
+  /// The launch space and a step -> the elements of a vector.
+  IndexingMap readMap(llvm::function_ref<SmallVector<AffineExpr>(ArrayRef<AffineExpr>)> indices) {
+    SmallVector<IndexingVariable> variables(kernel.idVariables());
+    AffineExpr step = getAffineDimExpr(variables.size(), context);
+    variables.push_back({Interval{0, plan.vectorsPerThread() - 1}, "step"});
+    return vectorMap(variables, row(), vectorNumber(step), indices);
+  }
+  SmallVector<Value> idsAnd(ValueRange variables) const {
+    SmallVector<Value> all(kernel.ids());
+    llvm::append_range(all, variables);
+    return all;
+  }
+
+  Values reduceRead(ReductionCode &code) {
+    Values start = code.start([] { return Values(); });
+    size_t numValues = start.size(), chains = size_t(std::min<int64_t>(plan.perThread, maxChains));
+    SmallVector<Value> state;
+    for (size_t i = 0; i < chains; ++i)
+      llvm::append_range(state, start);
+    IndexingMap map = readMap([&](ArrayRef<AffineExpr> merged) { return code.elementIndices(merged); });
+    state = kernel.loop(stepsMap(), state, [&](ValueRange variables, ValueRange, ValueRange carried) {
+      SmallVector<Value> next(carried);
+      Values noOutputs;
+      for (auto [i, element] : llvm::enumerate(code.elements(map, idsAnd(variables), noOutputs))) {
+        size_t chain = i % chains * numValues;
+        llvm::copy(code.apply(ValueRange(next).slice(chain, numValues), element), next.begin() + ptrdiff_t(chain));
+      }
+      return next;
+    });
+    SmallVector<Values> lists;
+    for (size_t i = 0; i < chains; ++i)
+      lists.push_back(Values(ValueRange(state).slice(i * numValues, numValues)));
+    return code.combineAll(lists);
+  }
+
+  /// What all threads of the row have together, in each of them.
+  Values acrossThreads(ReductionCode &code, Values values) {
+    int64_t lanes = std::min<int64_t>(plan.threadsPerRow, lanesPerWarp);
+    if (lanes > 1)
+      values = code.shuffle(values, lanes / 2, /*toAll=*/true);
+    int64_t warpsPerRow = int64_t(plan.threadsPerRow) / lanesPerWarp;
+    if (warpsPerRow <= 1)
+      return values;
+    // Memory of its own: no thread has to wait for the readers of the stage before.
+    Values shared = code.allocateShared({int64_t(kernel.launch().block.x) / lanesPerWarp});
+    IndexingMap write = kernel.mapOf({kernel.warp()}, {});
+    write.addConstraint(kernel.lane(), Interval{0, 0});
+    write.simplify();
+    Values written = kernel.loop(
+        write, shared, [&](ValueRange, ValueRange at, ValueRange state) { return code.insert(values, state, at); });
+    auto sync = xla_gpu::SyncThreadsOp::create(b, TypeRange(ValueRange(written)), written);
+    AffineExpr own = kernel.thread().floorDiv(int64_t(plan.threadsPerRow)) * warpsPerRow + kernel.thread() % warpsPerRow;
+    values = code.extract(sync.getResults(), applyMap(b, kernel.mapOf({own}, {}), kernel.ids()));
+    return code.shuffle(values, warpsPerRow / 2, /*toAll=*/true);
+  }
+
+  // --- outputs
+
+  SmallVector<Value> outputsOf(ArrayRef<unsigned> roots) {
+    return llvm::map_to_vector(roots, [&](unsigned root) { return kernel.outputs()[root]; });
+  }
+  void setOutputs(ArrayRef<unsigned> roots, ValueRange stored) {
+    for (auto [root, output] : llvm::zip_equal(roots, stored))
+      kernel.outputs()[root] = output;
+  }
+
+  /// The elements of a vector: the function's indices, then those of each output.
+  SmallVector<Value> storeVector(const IndexingMap &map, ValueRange at, ValueRange outputs, ValueRange results) {
+    return kernel.loop(map, at, outputs, [&](ValueRange, ValueRange indices, ValueRange carried) {
+      unsigned rank = plan.stages.front().operandShape().rank();
+      ValueRange values = kernel.call(elementFunction, indices.take_front(rank), results);
+      return insertAll(plan.roots, values, indices.drop_front(rank), carried);
+    });
+  }
+
+  SmallVector<Value> insertAll(ArrayRef<unsigned> roots, ValueRange values, ValueRange indices, ValueRange outputs) {
+    SmallVector<Value> stored;
+    for (auto [number, value, output] : llvm::zip_equal(roots, values, outputs)) {
+      unsigned rank = kernel.graph().roots()[number].shape.rank();
+      stored.push_back(tensor::InsertOp::create(b, value, output, indices.take_front(rank)));
+      indices = indices.drop_front(rank);
+    }
+    return stored;
+  }
+
+  SmallVector<AffineExpr> outputIndices(ArrayRef<AffineExpr> merged) const {
+    const ReductionCode &code = stages.front();
+    SmallVector<AffineExpr> indices = code.indicesOf(plan.stages.front().operandShape(), merged);
+    for (unsigned root : plan.roots)
+      llvm::append_range(indices, code.indicesOf(kernel.graph().roots()[root].shape, merged));
+    return indices;
+  }
+
+  void storeElements(ValueRange results) {
+    if (plan.roots.empty())
+      return;
+    auto indices = [&](ArrayRef<AffineExpr> merged) { return outputIndices(merged); };
+    if (!plan.inRegisters) {
+      IndexingMap map = readMap(indices);
+      SmallVector<Value> stored = kernel.loop(
+          stepsMap(), outputsOf(plan.roots), [&](ValueRange variables, ValueRange, ValueRange carried) {
+            return storeVector(map, idsAnd(variables), carried, results);
+          });
+      return setOutputs(plan.roots, stored);
+    }
+    for (int64_t step = 0; step < plan.vectorsPerThread(); ++step) {
+      IndexingMap map = vectorMap(dimVariables, heldRow, heldVectors[size_t(step)], indices);
+      IndexingMap exists = kernel.mapOf({}, {});
+      exists.addConstraint(row(), Interval{0, plan.rows - 1});
+      exists.addConstraint(vectorNumber(getAffineConstantExpr(step, context)), Interval{0, plan.vectors() - 1});
+      exists.simplify();
+      SmallVector<Value> stored =
+          kernel.loop(exists, outputsOf(plan.roots), [&](ValueRange, ValueRange, ValueRange carried) {
+            return storeVector(map, dims, carried, results);
+          });
+      setOutputs(plan.roots, stored);
+    }
+  }
+
+  /// One thread a row.
+  void storeRows(ValueRange results) {
+    if (plan.rowRoots.empty())
+      return;
+    const Shape &space = plan.stages.front().heroes.front().kept;
+    SmallVector<AffineExpr> indices = memoryOrderIndices(space, row());
+    for (unsigned root : plan.rowRoots)
+      llvm::append_range(indices, memoryOrderIndices(kernel.graph().roots()[root].shape, row()));
+    IndexingMap map = kernel.mapOf(indices, {});
+    map.addConstraint(threadOfRow(), Interval{0, 0});
+    map.addConstraint(row(), Interval{0, plan.rows - 1});
+    map.simplify();
+    SmallVector<Value> stored =
+        kernel.loop(map, outputsOf(plan.rowRoots), [&](ValueRange, ValueRange at, ValueRange carried) {
+          ValueRange values = kernel.call(rowFunction, at.take_front(space.rank()), results);
+          return insertAll(plan.rowRoots, values, at.drop_front(space.rank()), carried);
+        });
+    setOutputs(plan.rowRoots, stored);
+  }
+
+  const RowsPlan &plan;
+  KernelBuilder &kernel;
+  CodeBuilder &b;
+  MLIRContext *context;
+  std::vector<ReductionCode> stages;
+  func::FuncOp elementFunction, rowFunction;
+  // Where in registers: the launch space, and the row and the last vector where these are not sums of it.
+  SmallVector<Value> dims;
+  SmallVector<IndexingVariable> dimVariables;
+  AffineExpr heldRow;
+  SmallVector<AffineExpr> heldVectors; ///< by step
+  Value hasLastVector;                 ///< where it may be missing
+};
+
+} // namespace
+
+llvm::LogicalResult emitHero(const RowsPlan &plan, KernelBuilder &kernel) { return RowsEmitter(plan, kernel).emit(); }
+
+} // namespace hloc

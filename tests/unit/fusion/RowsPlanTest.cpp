@@ -1,0 +1,124 @@
+#include "hloc/fusion/FusionPlan.h"
+#include "hloc/parser/Parser.h"
+
+#include "fmt/format.h"
+#include <catch2/catch.hpp>
+
+using namespace hloc;
+
+namespace {
+
+constexpr const char *reducers = "greatest { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] maximum(a, b) }\n"
+                                 "sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }\n";
+
+FusionPlan planOf(const std::string &body, const char *target = "sm_90") {
+  DiagnosticEngine diagnostics;
+  auto source = std::make_shared<const SourceFile>("test", reducers + ("ENTRY f {\n" + body + "}\n"));
+  std::unique_ptr<HloModule> module = parseHloModule(source, diagnostics);
+  REQUIRE(module);
+  FusionGraph graph = *FusionGraph::build(*module->entry(), diagnostics);
+  llvm::FailureOr<FusionPlan> plan = planFusion(graph, {}, *findTarget(target), diagnostics);
+  REQUIRE(succeeded(plan));
+  return *plan;
+}
+
+/// Why the fusion is no work on rows; nothing if it is.
+std::string rejection(const std::string &body) {
+  for (const HeroRejection &rejection : planOf(body).rejections)
+    if (rejection.hero == "rows")
+      return rejection.reason;
+  return "";
+}
+
+std::string softmax(int64_t rows, int64_t length, const char *target = "sm_90") {
+  return planOf(fmt::format("x = f32[{0},{1}] parameter(0)\n least = f32[] constant(-inf)\n zero = f32[] constant(0)\n"
+                            "m = f32[{0}] reduce(x, least), dimensions={{1}}, to_apply=greatest\n"
+                            "ms = f32[{0},{1}] broadcast(m), dimensions={{0}}\n"
+                            "d = f32[{0},{1}] subtract(x, ms)\n e = f32[{0},{1}] exponential(d)\n"
+                            "s = f32[{0}] reduce(e, zero), dimensions={{1}}, to_apply=sum\n"
+                            "ss = f32[{0},{1}] broadcast(s), dimensions={{0}}\n"
+                            "ROOT r = f32[{0},{1}] divide(e, ss)\n",
+                            rows, length),
+                target)
+      .toString();
+}
+
+const std::string start = "x = f32[100,64] parameter(0)\n zero = f32[] constant(0)\n"
+                          "s = f32[100] reduce(x, zero), dimensions={1}, to_apply=sum\n";
+
+} // namespace
+
+TEST_CASE("threads of a row by its length, and more where rows are few") {
+  CHECK(softmax(4096, 1024) == "whole rows: 4096 of 1024; roots 0, 2 stages; 8 x 4 per thread, 32 threads a row, 8 rows "
+                               "a block; grid 512, block 256");
+  CHECK(softmax(4096, 1024, "sm_100") == "whole rows: 4096 of 1024; roots 0, 2 stages; 4 x 8 per thread, 32 threads a "
+                                         "row, 8 rows a block; grid 512, block 256");
+  CHECK(softmax(100000, 127) == "whole rows: 100000 of 127; roots 0, 2 stages; 4 x 1 per thread, 32 threads a row, 8 "
+                                "rows a block; grid 12500, block 256");
+  CHECK(softmax(1000000, 64) == "whole rows: 1000000 of 64; roots 0, 2 stages; 8 x 4 per thread, 2 threads a row, 128 "
+                                "rows a block; grid 7813, block 256");
+  CHECK(softmax(4096, 16384) == "whole rows: 4096 of 16384; roots 0, 2 stages; 8 x 4 per thread, 512 threads a row, 1 "
+                                "row a block; grid 4096, block 512, shared 128");
+  CHECK(softmax(4096, 65536) == "whole rows: 4096 of 65536; roots 0, 2 stages; 16 x 4 per thread, read in each stage, "
+                                "1024 threads a row, 1 row a block; grid 4096, block 1024, shared 256");
+  CHECK(softmax(3, 33) == "whole rows: 3 of 33; roots 0, 2 stages; 2 x 1 per thread, 32 threads a row, 1 row a block; "
+                          "grid 3, block 32");
+  CHECK(softmax(9, 1000) == "whole rows: 9 of 1000; roots 0, 2 stages; 2 x 4 per thread, 128 threads a row, 1 row a "
+                            "block; grid 9, block 128, shared 32");
+}
+
+TEST_CASE("results of rows beside those of their elements, through reshapes of either") {
+  CHECK(planOf(start + "c = f32[100,1] reshape(s)\n flat = f32[100] reshape(c)\n y = f32[10,10,64] reshape(x)\n"
+                       "box = f32[10,10] reshape(flat)\n ss = f32[10,10,64] broadcast(box), dimensions={0,1}\n"
+                       "d = f32[10,10,64] divide(y, ss)\n ROOT t = (f32[10,10,64], f32[100,1]) tuple(d, c)\n")
+            .toString() == "whole rows: 100 of 64; roots 0, roots of rows 1, 1 stage; 1 x 4 per thread, 16 threads a "
+                           "row, 2 rows a block; grid 50, block 32");
+  // Nothing but results of rows: what is reduced depends on another reduction.
+  CHECK(rejection(start + "ss = f32[100,64] broadcast(s), dimensions={0}\n d = f32[100,64] subtract(x, ss)\n"
+                          "ROOT r = f32[100] reduce(d, zero), dimensions={1}, to_apply=sum\n") == "");
+}
+
+TEST_CASE("what is no work on rows") {
+  CHECK(rejection("x = f32[8] parameter(0)\n ROOT r = f32[8] negate(x)\n") == "there is no reduction");
+  // The sum of another row.
+  std::string others = "o = f32[100] reverse(s), dimensions={0}\n ss = f32[100,64] broadcast(o), dimensions={0}\n"
+                       "ROOT r = f32[100,64] divide(x, ss)\n";
+  CHECK(rejection(start + others) == "`o` reads a reduction at other rows than its own");
+  CHECK(rejection("x = f32[64,64] parameter(0)\n zero = f32[] constant(0)\n"
+                  "s = f32[64] reduce(x, zero), dimensions={1}, to_apply=sum\n"
+                  "ss = f32[64,64] broadcast(s), dimensions={1}\n ROOT r = f32[64,64] divide(x, ss)\n") ==
+        "`ss` reads a reduction at other rows than its own");
+  CHECK(rejection("x = f32[64,64] parameter(0)\n zero = f32[] constant(0)\n"
+                  "s = f32[64] reduce(x, zero), dimensions={0}, to_apply=sum\n"
+                  "ss = f32[64,64] broadcast(s), dimensions={1}\n ROOT r = f32[64,64] divide(x, ss)\n") ==
+        "what is reduced is no row of memory");
+  // Columns of memory, though the last dimension is reduced.
+  CHECK(rejection("x = f32[64,64]{0,1} parameter(0)\n zero = f32[] constant(0)\n"
+                  "s = f32[64] reduce(x, zero), dimensions={1}, to_apply=sum\n"
+                  "ss = f32[64,64]{0,1} broadcast(s), dimensions={0}\n ROOT r = f32[64,64]{0,1} divide(x, ss)\n") ==
+        "what is reduced is no row of memory");
+  // An output in another order than the rows.
+  CHECK(rejection(start + "ss = f32[100,64]{0,1} broadcast(s), dimensions={0}\n ROOT r = f32[100,64]{0,1} negate(ss)\n") ==
+        "`ss` reads a reduction at other rows than its own");
+  CHECK(rejection(start + "ss = f32[100,64] broadcast(s), dimensions={0}\n d = f32[100,64] divide(x, ss)\n"
+                          "ROOT r = f32[100,32] slice(d), slice={[0:100], [0:32]}\n") ==
+        "`r` reads a reduction at other rows than its own");
+  // The reduction begins with what another one comes to.
+  CHECK(rejection("x = f32[64] parameter(0)\n zero = f32[] constant(0)\n"
+                  "s = f32[] reduce(x, zero), dimensions={0}, to_apply=sum\n"
+                  "t = f32[] reduce(x, s), dimensions={0}, to_apply=sum\n ts = f32[64] broadcast(t), dimensions={}\n"
+                  "ROOT r = f32[64] divide(x, ts)\n") == "`t` reads a reduction at other rows than its own");
+}
+
+TEST_CASE("no output takes the place of what lanes without an element read") {
+  DiagnosticEngine diagnostics;
+  auto source = std::make_shared<const SourceFile>(
+      "test", reducers + ("ENTRY f {\n" + start + "ss = f32[100,64] broadcast(s), dimensions={0}\n"
+                                                  "ROOT r = f32[100,64] divide(x, ss)\n}\n"));
+  std::unique_ptr<HloModule> module = parseHloModule(source, diagnostics);
+  REQUIRE(module);
+  FusionGraph graph = *FusionGraph::build(*module->entry(), diagnostics);
+  llvm::FailureOr<FusionPlan> plan = planFusion(graph, {0u}, *findTarget("sm_90"), diagnostics);
+  REQUIRE(succeeded(plan));
+  CHECK(!plan->aliasing.front());
+}
