@@ -55,7 +55,7 @@ std::unique_ptr<HloModule> Compiler::fuse(const HloModule &module) {
   HloPassContext context(diagnostics);
   auto text = [&] { return hloText(*fused); };
   context.afterPass = [&](const HloPass &pass, PassResult result, Clock::time_point begin, Clock::time_point end) {
-    observer.timed(pass.name, "", begin, end, 1);
+    observer.timed(pass.name, "", begin, end, 1 + int(context.nesting));
     double milliseconds = std::chrono::duration<double, std::milli>(end - begin).count();
     if (result != PassResult::Failed)
       observer.produced({IrKind::Hlo, pass.name, "", milliseconds, &pass == &hloPipeline().back(), text});

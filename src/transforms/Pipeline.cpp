@@ -9,6 +9,7 @@ llvm::ArrayRef<HloPass> hloPipeline() {
       {"expand-batch-norms", expandBatchNorms, "Replaces batch norms by sums, broadcasts and elementwise ops"},
       {"apply-entry-layout", applyEntryLayout,
        "Gives parameters and results of the entry the layouts of its signature"},
+      {"simplify", simplify, "Of an entry without fusions: does less for the same results, until nothing is found"},
       {"form-fusions", formFusions, "Puts the ops of the entry into fusions, and constants into those that read them"},
   };
   return passes;
@@ -19,7 +20,7 @@ PassResult runPasses(HloModule &module, llvm::ArrayRef<HloPass> passes, HloPassC
   for (const HloPass &pass : passes) {
     auto begin = HloPassContext::Clock::now();
     PassResult result = pass.run(module, context);
-    if (context.afterPass)
+    if (context.afterPass && (context.nesting == 0 || result != PassResult::Unchanged))
       context.afterPass(pass, result, begin, HloPassContext::Clock::now());
     if (result == PassResult::Failed)
       return result;

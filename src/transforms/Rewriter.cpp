@@ -63,12 +63,21 @@ private:
       editor.eraseIfDead(replacement); // if it was made for this
       return false;
     }
+    if (replacement->id() >= firstNew)
+      keepMetadata(instr, *replacement);
     editor.replaceAllUses(&instr, replacement);
     editor.eraseIfDead(&instr);
     ++applications[index];
     if (++total > limit)
       HLOC_UNREACHABLE(("rewriting does not come to rest; last: " + rules[index].name).str().c_str());
     return true;
+  }
+
+  /// What is made in place of an instruction stems from where that does.
+  void keepMetadata(const HloInstruction &from, HloInstruction &to) {
+    const AttributeValue *metadata = from.find(AttributeKey::Metadata);
+    if (metadata && !to.has(AttributeKey::Metadata))
+      editor.setAttribute(&to, {AttributeKey::Metadata, *metadata});
   }
 
   HloEditor &editor;

@@ -42,6 +42,7 @@ struct RewriteRule {
   llvm::StringRef name; ///< statistics count its applications under this name
   Opcode opcode;
   HloInstruction *(*apply)(HloInstruction &instr, HloRewriter &rewriter);
+  llvm::StringRef summary = ""; ///< for `--list-rewrites`: what it makes of what
 };
 
 struct RewriteOptions {

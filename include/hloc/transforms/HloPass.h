@@ -54,12 +54,14 @@ struct HloPassContext {
   explicit HloPassContext(DiagnosticEngine &diagnostics) : diagnostics(diagnostics) {}
 
   using Clock = std::chrono::steady_clock;
-  /// Called after each pass of runPasses and runToFixpoint: for dumps and timing.
+  /// Called after each pass of runPasses and runToFixpoint, of those within another pass only after those that have
+  /// changed something: for dumps and timing.
   std::function<void(const HloPass &pass, PassResult result, Clock::time_point begin, Clock::time_point end)> afterPass;
   DiagnosticEngine &diagnostics;
   HloPassOptions options;
   const TargetInfo *target = nullptr; ///< null: the module is made for several targets
   HloStatistics statistics;
+  unsigned nesting = 0; ///< passes that the one that runs is a part of
 };
 
 /// A pass that returns Failed has reported why; the module is then of no use. One that returns Unchanged has changed

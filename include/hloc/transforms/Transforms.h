@@ -38,6 +38,15 @@ PassResult mergeCommonSubexpressions(HloModule &module, HloPassContext &context)
 /// get-tuple-element of a tuple -> its element; a tuple of all the elements of a tuple, in order -> that tuple.
 PassResult simplifyTuples(HloModule &module, HloPassContext &context);
 
+/// Applies rules about an instruction and what it reads: `hloc --list-rewrites` lists them. Every bit of the results
+/// stays, but for the payloads of NaNs.
+PassResult simplifyAlgebra(HloModule &module, HloPassContext &context);
+
+/// simplificationPasses() to a fixpoint, where the entry has no fusions: those that arrive are left as they are, and so
+/// is a headerless text that is the body of one.
+PassResult simplify(HloModule &module, HloPassContext &context);
+llvm::ArrayRef<HloPass> simplificationPasses();
+
 /// The passes of a compilation in order; `--dump-after-each-pass` shows the module after each.
 llvm::ArrayRef<HloPass> hloPipeline();
 

@@ -4,6 +4,7 @@
 #include "hloc/interp/Interpreter.h"
 
 #include "RunPasses.h"
+#include "SameResults.h"
 
 using namespace hloc;
 using namespace hloc::test;
@@ -16,11 +17,8 @@ std::optional<Literal> resultOf(const HloModule &module, llvm::ArrayRef<Literal>
   return succeeded(result) ? std::optional(std::move(*result)) : std::nullopt;
 }
 
-constexpr HloPass cleanUp[] = {{"simplify-tuples", simplifyTuples},
-                               {"common-subexpressions", mergeCommonSubexpressions},
-                               {"dead-code", eraseDeadCode}};
 PassResult cleanUpToFixpoint(HloModule &module, HloPassContext &context) {
-  return runToFixpoint(module, cleanUp, context);
+  return runToFixpoint(module, simplificationPasses(), context);
 }
 
 } // namespace
@@ -32,7 +30,7 @@ TEST_CASE("generated modules compute the same after each pass") {
                                 {"form-fusions", formFusions},
                                 {"clean-up again", cleanUpToFixpoint}};
   unsigned compared = 0, changes = 0;
-  for (uint64_t seed = 0; seed < 150; ++seed) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
     GeneratorOptions options;
     options.singleDeviceOnly = true;
     auto source = generateModule(seed, options);
@@ -51,7 +49,9 @@ TEST_CASE("generated modules compute the same after each pass") {
       DiagnosticEngine found;
       REQUIRE(verify(*module, found));
       if (expected) {
-        REQUIRE(resultOf(*module, *arguments) == expected);
+        std::optional<Literal> result = resultOf(*module, *arguments);
+        REQUIRE(result);
+        REQUIRE(literalDifference(*expected, *result) == "");
         ++compared;
       }
     }

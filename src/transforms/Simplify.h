@@ -1,0 +1,16 @@
+#pragma once
+// Where the simplifications apply.
+
+#include "hloc/hlo/HloModule.h"
+
+namespace hloc {
+
+/// Is the entry made of plain ops? Fusions that were formed elsewhere are left as they are, and a headerless text
+/// without a fusion is the body of one.
+bool arrivesUnfused(const HloModule &module);
+
+/// The entry, and the loops and branches that it runs; callees before callers. What is applied to elements stays as it
+/// is, and so do computations that call fusions.
+std::vector<HloComputation *> computationsToSimplify(HloModule &module);
+
+} // namespace hloc

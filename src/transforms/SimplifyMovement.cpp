@@ -1,0 +1,171 @@
+#include "AlgebraicRules.h"
+#include "Matching.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace hloc {
+
+namespace {
+
+using Ints = llvm::SmallVector<int64_t, 6>;
+
+bool isIdentity(llvm::ArrayRef<int64_t> permutation) {
+  return llvm::all_of(llvm::enumerate(permutation),
+                      [](const auto &entry) { return entry.value() == static_cast<int64_t>(entry.index()); });
+}
+
+HloInstruction *transposeOfNothing(HloInstruction &transpose, HloRewriter &) {
+  return isIdentity(transpose.ints(AttributeKey::Dimensions)) ? transpose.operand(0) : nullptr;
+}
+
+HloInstruction *transposeTwice(HloInstruction &outer, HloRewriter &r) {
+  HloInstruction *inner = outer.operand(0);
+  if (!is(inner, Opcode::Transpose))
+    return nullptr;
+  Ints composed;
+  for (int64_t dim : outer.ints(AttributeKey::Dimensions))
+    composed.push_back(inner->ints(AttributeKey::Dimensions)[dim]);
+  HloInstruction *source = inner->operand(0);
+  if (isIdentity(composed) && source->shape() == outer.shape())
+    return source;
+  return r.builder().add(Opcode::Transpose, outer.shape(), {source},
+                         {r.builder().ints(AttributeKey::Dimensions, composed)});
+}
+
+HloInstruction *reshapeToSame(HloInstruction &reshape, HloRewriter &) { return reshape.operand(0); }
+
+HloInstruction *reshapeTwice(HloInstruction &outer, HloRewriter &r) {
+  HloInstruction *inner = outer.operand(0);
+  if (!is(inner, Opcode::Reshape))
+    return nullptr;
+  HloInstruction *source = inner->operand(0);
+  return source->shape() == outer.shape() ? source : make(r, Opcode::Reshape, outer, {source});
+}
+
+HloInstruction *broadcastToSame(HloInstruction &broadcast, HloRewriter &) {
+  return isIdentity(broadcast.ints(AttributeKey::Dimensions)) ? broadcast.operand(0) : nullptr;
+}
+
+HloInstruction *broadcastTwice(HloInstruction &outer, HloRewriter &r) {
+  HloInstruction *inner = outer.operand(0);
+  if (!is(inner, Opcode::Broadcast))
+    return nullptr;
+  Ints composed;
+  for (int64_t dim : inner->ints(AttributeKey::Dimensions))
+    composed.push_back(outer.ints(AttributeKey::Dimensions)[dim]);
+  return r.builder().broadcast(inner->operand(0), outer.shape(), composed);
+}
+
+bool isBroadcastScalar(const HloInstruction *value) {
+  return is(value, Opcode::Broadcast) && value->operand(0)->shape().isScalar();
+}
+
+/// What moves equal elements about gives equal elements.
+HloInstruction *movedScalar(HloInstruction &instr, HloRewriter &r) {
+  HloInstruction *broadcast = instr.operand(0);
+  return isBroadcastScalar(broadcast) ? r.builder().broadcast(broadcast->operand(0), instr.shape(), {}) : nullptr;
+}
+
+bool canSink(const HloInstruction &instr) {
+  if (!isElementwise(instr.opcode()) || !instr.shape().isArray() || instr.shape().isScalar() ||
+      is(&instr, Opcode::Copy) || is(&instr, Opcode::StochasticConvert) || is(&instr, Opcode::BitcastConvert))
+    return false;
+  return llvm::all_of(instr.operands(), [](const HloInstruction *operand) {
+    return operand->shape().isScalar() || isBroadcastScalar(operand);
+  });
+}
+
+HloInstruction *elementwiseOfScalars(HloInstruction &instr, HloRewriter &r) {
+  if (!canSink(instr))
+    return nullptr;
+  llvm::SmallVector<HloInstruction *> scalars;
+  for (HloInstruction *operand : instr.operands())
+    scalars.push_back(operand->shape().isScalar() ? operand : operand->operand(0));
+  HloInstruction *scalar = again(r, instr, Shape::scalar(typeOf(&instr)), scalars);
+  return r.builder().broadcast(scalar, instr.shape(), {});
+}
+
+HloInstruction *reverseOfNothing(HloInstruction &reverse, HloRewriter &) {
+  bool moves = llvm::any_of(reverse.ints(AttributeKey::Dimensions),
+                            [&](int64_t dim) { return reverse.shape().dim(dim) > 1; });
+  return moves ? nullptr : reverse.operand(0);
+}
+
+HloInstruction *reverseTwice(HloInstruction &outer, HloRewriter &r) {
+  HloInstruction *inner = outer.operand(0);
+  if (!is(inner, Opcode::Reverse))
+    return nullptr;
+  llvm::ArrayRef<int64_t> first = inner->ints(AttributeKey::Dimensions), second = outer.ints(AttributeKey::Dimensions);
+  Ints once;
+  for (int64_t dim = 0; dim < static_cast<int64_t>(outer.shape().rank()); ++dim)
+    if (llvm::is_contained(first, dim) != llvm::is_contained(second, dim))
+      once.push_back(dim);
+  HloInstruction *source = inner->operand(0);
+  if (once.empty() && source->shape() == outer.shape())
+    return source;
+  return r.builder().add(Opcode::Reverse, outer.shape(), {source}, {r.builder().ints(AttributeKey::Dimensions, once)});
+}
+
+HloInstruction *sortOfSingles(HloInstruction &sort, HloRewriter &r) {
+  const Shape &keys = sort.operand(0)->shape();
+  if (keys.dim(sort.ints(AttributeKey::Dimensions)[0]) > 1)
+    return nullptr;
+  return sort.shape().isTuple() ? r.builder().tuple(sort.operands()) : sort.operand(0);
+}
+
+HloInstruction *iotaOfSingles(HloInstruction &iota, HloRewriter &r) {
+  bool single = iota.shape().dim(iota.intOr(AttributeKey::IotaDimension, 0)) <= 1;
+  return single && typeOf(&iota) != ElementType::F8E8M0FNU ? makeSplat(r, iota.shape(), 0) : nullptr;
+}
+
+HloInstruction *sizeOfDimension(HloInstruction &instr, HloRewriter &r) {
+  int64_t dim = instr.ints(AttributeKey::Dimensions)[0];
+  const Shape &shape = instr.operand(0)->shape();
+  return shape.isDynamic(dim) ? nullptr : makeSplat(r, instr.shape(), shape.dim(dim));
+}
+
+HloInstruction *scatterOfNothing(HloInstruction &scatter, HloRewriter &) {
+  bool single = scatter.numOperands() == 3 && scatter.operand(2)->shape().numElements() == 0;
+  return single ? scatter.operand(0) : nullptr;
+}
+
+constexpr const char *ofScalar = "of equal elements -> a broadcast of one";
+
+constexpr RewriteRule rules[] = {
+    {"transpose-of-nothing", Opcode::Transpose, transposeOfNothing, "transpose that moves nothing -> x"},
+    {"transpose-twice", Opcode::Transpose, transposeTwice, "transpose of a transpose -> one, or x"},
+    {"transpose-of-scalar", Opcode::Transpose, movedScalar, ofScalar},
+    {"reshape-to-same", Opcode::Reshape, reshapeToSame, "reshape to the shape it has -> x"},
+    {"reshape-twice", Opcode::Reshape, reshapeTwice, "reshape of a reshape -> one, or x"},
+    {"reshape-of-scalar", Opcode::Reshape, movedScalar, ofScalar},
+    {"broadcast-to-same", Opcode::Broadcast, broadcastToSame, "broadcast to the shape it has -> x"},
+    {"broadcast-twice", Opcode::Broadcast, broadcastTwice, "broadcast of a broadcast -> one"},
+    {"reverse-of-nothing", Opcode::Reverse, reverseOfNothing, "reverse of dimensions of size 1 -> x"},
+    {"reverse-twice", Opcode::Reverse, reverseTwice, "reverse of a reverse -> one, or x"},
+    {"reverse-of-scalar", Opcode::Reverse, movedScalar, ofScalar},
+    {"slice-of-scalar", Opcode::Slice, movedScalar, ofScalar},
+    {"dynamic-slice-of-scalar", Opcode::DynamicSlice, movedScalar, ofScalar},
+    {"sort-of-singles", Opcode::Sort, sortOfSingles, "sort of a dimension of size 1 or 0 -> its operands"},
+    {"iota-of-singles", Opcode::Iota, iotaOfSingles, "iota of a dimension of size 1 -> 0"},
+    {"size-of-dimension", Opcode::GetDimensionSize, sizeOfDimension, "get-dimension-size -> a constant"},
+    {"scatter-of-nothing", Opcode::Scatter, scatterOfNothing, "scatter of no updates -> x"},
+};
+
+/// One rule for each elementwise opcode.
+std::vector<RewriteRule> makeRules() {
+  std::vector<RewriteRule> all(std::begin(rules), std::end(rules));
+  for (unsigned i = 0; i < numOpcodes(); ++i)
+    if (auto opcode = static_cast<Opcode>(i); isElementwise(opcode))
+      all.push_back({"elementwise-of-scalars", opcode, elementwiseOfScalars,
+                     "an elementwise op on broadcast scalars -> a broadcast of the op on scalars"});
+  return all;
+}
+
+} // namespace
+
+llvm::ArrayRef<RewriteRule> movementRules() {
+  static const std::vector<RewriteRule> all = makeRules();
+  return all;
+}
+
+} // namespace hloc
