@@ -79,8 +79,11 @@ std::unique_ptr<HloModule> Compiler::only(const HloModule &fused, llvm::ArrayRef
   // A kernel that works in place is another one; whether it does, the plan of the whole module says.
   DiagnosticEngine unheard;
   std::optional<ExecutionPlan> whole = planModule(fused, target, unheard, findRefusals(fused, &target).reasons());
-  std::unique_ptr<HloModule> made =
-      extractFusions(fused, fusions, whole ? llvm::ArrayRef(whole->inPlace) : llvm::ArrayRef<InPlaceOutput>());
+  std::vector<InPlaceOutput> inPlace;
+  if (whole)
+    llvm::copy_if(whole->inPlace, std::back_inserter(inPlace),
+                  [&](const InPlaceOutput &one) { return one.fusion->parent() == selected.front()->parent(); });
+  std::unique_ptr<HloModule> made = extractFusions(fused, fusions, inPlace);
   auto text = [&] { return hloText(*made); };
   observer.produced({IrKind::Hlo, "only", "", 0, true, text});
   return made;

@@ -1,6 +1,7 @@
 #include "compiler/Refusals.h"
 
 #include "hloc/emitters/KernelEmitter.h"
+#include "hloc/hlo/ControlFlow.h"
 
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
@@ -87,13 +88,14 @@ void Refusals::summarize(size_t numCompiled, DiagnosticEngine &diagnostics) cons
 
 Refusals findRefusals(const HloModule &fused, const TargetInfo *target) {
   Refusals refusals;
-  for (const HloInstruction *instr : fused.entry()->instructions()) {
-    DiagnosticEngine found;
-    found.setFile(fused.source());
-    findObstacles(*instr, target, found);
-    if (found.hasErrors())
-      refusals.add(*instr, found);
-  }
+  for (const HloComputation *computation : controlComputations(fused))
+    for (const HloInstruction *instr : computation->instructions()) {
+      DiagnosticEngine found;
+      found.setFile(fused.source());
+      findObstacles(*instr, target, found);
+      if (found.hasErrors())
+        refusals.add(*instr, found);
+    }
   return refusals;
 }
 

@@ -29,7 +29,7 @@ private:
   std::vector<Refusal> all;
 };
 
-/// What can be said about the entry of a fused module before anything is compiled. With a target the fusions are also
+/// What can be said about the steps of a fused module before anything is compiled. With a target the fusions are also
 /// planned, each by itself.
 Refusals findRefusals(const HloModule &fused, const TargetInfo *target);
 

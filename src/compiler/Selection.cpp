@@ -1,5 +1,6 @@
 #include "compiler/Selection.h"
 
+#include "hloc/hlo/ControlFlow.h"
 #include "hloc/planner/ExecutionPlan.h"
 #include "hloc/support/Names.h"
 #include "hloc/support/Suggestion.h"
@@ -13,6 +14,13 @@ namespace hloc {
 namespace {
 
 constexpr size_t mostNamesListed = 16; ///< in a message, which is read by people
+
+/// The entry first, whose kernels have the first claim to their names.
+std::vector<HloComputation *> inOrder(const HloModule &fused) {
+  std::vector<HloComputation *> computations = controlComputations(fused);
+  std::rotate(computations.begin(), computations.end() - 1, computations.end());
+  return computations;
+}
 
 class Selector {
 public:
@@ -61,9 +69,10 @@ public:
 private:
   std::vector<const HloInstruction *> works() const {
     std::vector<const HloInstruction *> result;
-    for (const HloInstruction *instr : fused.entry()->instructions())
-      if (kernels.contains(instr))
-        result.push_back(instr);
+    for (const HloComputation *computation : inOrder(fused))
+      for (const HloInstruction *instr : computation->instructions())
+        if (kernels.contains(instr))
+          result.push_back(instr);
     return result;
   }
 
@@ -92,9 +101,10 @@ private:
 llvm::DenseMap<const HloInstruction *, std::string> kernelNames(const HloModule &fused, UniqueNames &names) {
   llvm::DenseMap<const HloInstruction *, std::string> result;
   names.unique("module"); // what concerns all kernels is dumped and timed by this name
-  for (const HloInstruction *instr : fused.entry()->instructions())
-    if (instr->opcode() == Opcode::Fusion && isWork(*instr))
-      result[instr] = names.unique(identifierOf(instr->name()));
+  for (const HloComputation *computation : inOrder(fused))
+    for (const HloInstruction *instr : computation->instructions())
+      if (instr->opcode() == Opcode::Fusion && isWork(*instr))
+        result[instr] = names.unique(identifierOf(instr->name()));
   return result;
 }
 
@@ -113,6 +123,14 @@ std::vector<const HloInstruction *> selectFusions(const HloModule &fused, llvm::
   }
   llvm::sort(selected, [](auto *a, auto *b) { return a->id() < b->id(); });
   selected.erase(llvm::unique(selected), selected.end());
+  for (const HloInstruction *instr : selected)
+    if (good && instr->parent() != selected.front()->parent()) {
+      diagnostics.report(DiagnosticKind::BadUsage,
+                         fmt::format("--only: `{}` and `{}` are in different computations, `{}` and `{}`",
+                                     selected.front()->name().str(), instr->name().str(),
+                                     selected.front()->parent()->name().str(), instr->parent()->name().str()));
+      good = false;
+    }
   return good ? selected : std::vector<const HloInstruction *>();
 }
 

@@ -16,7 +16,7 @@ llvm::FailureOr<Value> evaluateConstant(Step &step) { return Value::borrow(step.
 
 llvm::FailureOr<Value> evaluateIdentity(Step &step) { return step.operands[0]; }
 
-llvm::FailureOr<Value> evaluateToken(Step &) { return Value::zero(Shape::token()); }
+llvm::FailureOr<Value> evaluateToken(Step &) { return Value::tuple({}); }
 
 /// replica-id and partition-id of the only device.
 llvm::FailureOr<Value> evaluateDeviceZero(Step &step) { return Value::zero(step.shape()); }

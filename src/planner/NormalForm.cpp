@@ -1,3 +1,4 @@
+#include "hloc/hlo/ControlFlow.h"
 #include "hloc/planner/ExecutionPlan.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -17,11 +18,41 @@ bool checkLeaves(const HloInstruction &instr, DiagnosticEngine &diagnostics) {
   return good;
 }
 
+/// Whether values of the one shape can lie where values of the other lie.
+bool lieAlike(const Shape &a, const Shape &b) {
+  llvm::SmallVector<Shape::Leaf, 4> left = a.leaves(), right = b.leaves();
+  return left.size() == right.size() && llvm::all_of(llvm::zip_equal(left, right), [](const auto &pair) {
+           const Shape &one = std::get<0>(pair).shape, &other = std::get<1>(pair).shape;
+           return one.isArray() && one == other;
+         });
+}
+
+/// What goes in and out of the computations has the shapes that they have.
+bool checkControlFlow(const HloInstruction &instr, DiagnosticEngine &diagnostics) {
+  if (!checkLeaves(instr, diagnostics))
+    return false;
+  bool fits = !instr.shape().hasDynamicDims();
+  for (auto [i, called] : llvm::enumerate(instr.calledComputations())) {
+    const bool isLoop = instr.opcode() == Opcode::While;
+    const HloInstruction &operand = *instr.operand(isLoop ? 0 : unsigned(i) + 1);
+    const bool isCondition = called == instr.computation(AttributeKey::Condition);
+    fits = fits && called->numParameters() == 1 && lieAlike(operand.shape(), called->parameter(0)->shape()) &&
+           (isCondition || lieAlike(called->root()->shape(), instr.shape())) &&
+           (!isLoop || lieAlike(operand.shape(), instr.shape()));
+  }
+  if (!fits)
+    diagnostics.report(DiagnosticKind::UnsupportedFeature, instr.range(),
+                       "a `" + text(instr.opcode()).str() +
+                           "` whose operands and results differ in type from what its computations take and return "
+                           "is not supported");
+  return fits;
+}
+
 } // namespace
 
-bool isWork(const HloInstruction &fusion) {
+bool isWork(const HloInstruction &instr) {
   auto isSomething = [](const Shape::Leaf &leaf) { return !leaf.shape.isArray() || leaf.shape.byteSize() != 0; };
-  return fusion.reachesSideEffect() || llvm::any_of(fusion.shape().leaves(), isSomething);
+  return instr.reachesSideEffect() || llvm::any_of(instr.shape().leaves(), isSomething);
 }
 
 bool checkNormalForm(const HloInstruction &instr, DiagnosticEngine &diagnostics) {
@@ -29,6 +60,9 @@ bool checkNormalForm(const HloInstruction &instr, DiagnosticEngine &diagnostics)
   case Opcode::Parameter:
   case Opcode::Fusion:
     return checkLeaves(instr, diagnostics);
+  case Opcode::While:
+  case Opcode::Conditional:
+    return checkControlFlow(instr, diagnostics);
   case Opcode::Tuple:
   case Opcode::GetTupleElement:
   case Opcode::Bitcast:
@@ -45,8 +79,9 @@ bool checkNormalForm(const HloInstruction &instr, DiagnosticEngine &diagnostics)
 
 bool checkNormalForm(const HloModule &module, DiagnosticEngine &diagnostics) {
   bool good = true;
-  for (const HloInstruction *instr : module.entry()->instructions())
-    good &= checkNormalForm(*instr, diagnostics);
+  for (const HloComputation *computation : controlComputations(module))
+    for (const HloInstruction *instr : computation->instructions())
+      good &= checkNormalForm(*instr, diagnostics);
   return good;
 }
 

@@ -14,8 +14,8 @@ namespace {
 class Extraction {
 public:
   Extraction(const HloModule &module, llvm::ArrayRef<ExtractedFusion> fusions)
-      : made(cloneModule(module)), old(*made->entry()), chosen(old.instructions().size(), false), kept(chosen),
-        isResult(chosen), names(chosen.size()) {
+      : made(cloneModule(module)), old(*made->findComputation(fusions.front().fusion->parent()->name())),
+        chosen(old.instructions().size(), false), kept(chosen), isResult(chosen), names(chosen.size()) {
     for (const ExtractedFusion &one : fusions) {
       chosen[one.fusion->id()] = true; // a clone has the ids of its source
       names[one.fusion->id()] = one.name;

@@ -1,6 +1,7 @@
-// Plain ops of the entry -> fusions, constants into the fusions that read them.
+// Plain ops between kernels -> fusions, constants into the fusions that read them.
 
 #include "FusionPolicy.h"
+#include "hloc/hlo/ControlFlow.h"
 #include "hloc/transforms/Transforms.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -51,7 +52,9 @@ HloInstruction *rebuildTuple(HloInstruction *value, HloBuilder &builder, const G
 }
 
 bool fuseByResultShape(HloEditor &editor) {
-  std::vector<FusionGroup> groups = groupByResultShape(editor.computation(), editor.module().name());
+  const HloComputation &computation = editor.computation();
+  std::vector<FusionGroup> groups =
+      groupByResultShape(computation, computation.isEntry() ? editor.module().name() : computation.name());
   hoistParameters(editor);
   GroupFuser fuser(editor);
   for (const FusionGroup &group : groups)
@@ -140,16 +143,21 @@ bool fuseEachPlainOp(HloEditor &editor) {
 } // namespace
 
 PassResult formFusions(HloModule &module, HloPassContext &) {
-  HloComputation &entry = *module.entry();
-  bool hasFusions = llvm::any_of(entry.instructions(), [](auto *instr) { return instr->opcode() == Opcode::Fusion; });
-  HloEditor editor(entry);
-  bool changed = editor.eraseDead() > 0;
-  editor.finish();
-  if (module.headerless() && !hasFusions) {
+  bool changed = false, hasFusions = false;
+  for (HloComputation *computation : controlComputations(module))
+    changed |= HloEditor(*computation).eraseDead() > 0;
+  std::vector<HloComputation *> computations = controlComputations(module);
+  for (const HloComputation *computation : computations)
+    hasFusions |=
+        llvm::any_of(computation->instructions(), [](auto *instr) { return instr->opcode() == Opcode::Fusion; });
+  if (module.headerless() && !hasFusions && computations.size() == 1) {
     wrapWholeEntry(module);
     return PassResult::Changed;
   }
-  changed |= hasFusions ? fuseEachPlainOp(editor) : fuseByResultShape(editor);
+  for (HloComputation *computation : computations) {
+    HloEditor editor(*computation);
+    changed |= hasFusions ? fuseEachPlainOp(editor) : fuseByResultShape(editor);
+  }
   return changedIf(changed);
 }
 

@@ -1,5 +1,7 @@
 #include "FusionPolicy.h"
 
+#include "hloc/hlo/ControlFlow.h"
+
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -89,6 +91,28 @@ std::vector<llvm::SmallVector<HloInstruction *>> resultsByShape(llvm::ArrayRef<H
   return results;
 }
 
+/// The values that a loop or conditional is given.
+void operandLeaves(const HloInstruction &instr, llvm::SmallVectorImpl<HloInstruction *> &leaves) {
+  for (HloInstruction *operand : instr.operands())
+    tupleLeaves(operand, leaves);
+}
+
+/// A group for each shape of `leaves`, in front of `before`.
+void addResults(llvm::ArrayRef<HloInstruction *> leaves, const std::string &fusionName, const std::string &bodyName,
+                HloInstruction *before, const std::vector<bool> &available, std::vector<FusionGroup> &groups) {
+  std::vector<llvm::SmallVector<HloInstruction *>> results = resultsByShape(leaves, available);
+  for (auto [number, roots] : llvm::enumerate(results)) {
+    std::string suffix = results.size() == 1 ? "" : "_" + std::to_string(number);
+    FusionGroup group;
+    group.fusionName = fusionName + suffix;
+    group.bodyName = bodyName + suffix;
+    group.members = closure(roots, available);
+    group.roots = roots;
+    group.before = before;
+    groups.push_back(std::move(group));
+  }
+}
+
 /// Side effects that no group has yet, each with what leads to it and has none: they are not dropped because no result
 /// reads them.
 void addEffects(const HloComputation &entry, const std::vector<bool> &available, std::vector<FusionGroup> &groups) {
@@ -96,7 +120,7 @@ void addEffects(const HloComputation &entry, const std::vector<bool> &available,
   for (const FusionGroup &group : groups)
     grouped.insert(group.members.begin(), group.members.end());
   for (HloInstruction *instr : llvm::reverse(entry.instructions()))
-    if (instr->reachesSideEffect() && !grouped.contains(instr)) {
+    if (instr->reachesSideEffect() && !isControlFlow(*instr) && !grouped.contains(instr)) {
       groups.push_back(groupOf(*instr, "fused_", available));
       grouped.insert(groups.back().members.begin(), groups.back().members.end());
     }
@@ -118,7 +142,7 @@ void tupleLeaves(HloInstruction *value, llvm::SmallVectorImpl<HloInstruction *> 
 bool belongsToReaders(const HloInstruction &instr, const HloUsers &users) {
   return family(instr.opcode()) == OpcodeFamily::Source && instr.opcode() != Opcode::Parameter &&
          &instr != instr.parent()->root() &&
-         llvm::none_of(users.of(&instr), [](HloInstruction *user) { return isStructure(*user); });
+         llvm::none_of(users.of(&instr), [](auto *user) { return isStructure(*user) || isControlFlow(*user); });
 }
 
 std::vector<FusionGroup> groupEachPlainOp(const HloComputation &entry) {
@@ -129,7 +153,7 @@ std::vector<FusionGroup> groupEachPlainOp(const HloComputation &entry) {
   for (HloInstruction *instr : entry.instructions()) {
     if (!needed[instr->id()] || belongsToReaders(*instr, users))
       continue;
-    if (!isStructure(*instr) && instr->opcode() != Opcode::Fusion)
+    if (!isStructure(*instr) && instr->opcode() != Opcode::Fusion && !isControlFlow(*instr))
       groups.push_back(groupOf(*instr, "wrapped_", available));
     available[instr->id()] = true;
   }
@@ -137,8 +161,12 @@ std::vector<FusionGroup> groupEachPlainOp(const HloComputation &entry) {
 }
 
 std::vector<FusionGroup> groupByResultShape(const HloComputation &entry, llvm::StringRef prefix) {
-  llvm::SmallVector<HloInstruction *> leaves;
-  tupleLeaves(entry.root(), leaves);
+  llvm::SmallVector<HloInstruction *> results, leaves;
+  tupleLeaves(entry.root(), results);
+  leaves = results;
+  for (HloInstruction *instr : entry.instructions())
+    if (isControlFlow(*instr))
+      operandLeaves(*instr, leaves);
   std::vector<bool> available(entry.instructions().size(), false);
   std::vector<FusionGroup> groups;
   llvm::SmallVector<HloInstruction *> materialized = opsToMaterialize(entry, leaves);
@@ -150,18 +178,17 @@ std::vector<FusionGroup> groupByResultShape(const HloComputation &entry, llvm::S
       available[instr->id()] = true;
     } else if (instr->opcode() == Opcode::Parameter || instr->opcode() == Opcode::GetTupleElement) {
       available[instr->id()] = instr->opcode() == Opcode::Parameter || available[instr->operand(0)->id()];
+    } else if (isControlFlow(*instr)) {
+      llvm::SmallVector<HloInstruction *> operands;
+      operandLeaves(*instr, operands);
+      std::string name = (instr->name() + "_operands").str();
+      addResults(operands, name, "fused_" + name, instr, available, groups);
+      for (HloInstruction *operand : operands)
+        available[operand->id()] = true;
+      available[instr->id()] = true;
     }
   }
-  std::vector<llvm::SmallVector<HloInstruction *>> results = resultsByShape(leaves, available);
-  for (auto [number, roots] : llvm::enumerate(results)) {
-    std::string suffix = results.size() == 1 ? "" : "_" + std::to_string(number);
-    FusionGroup group;
-    group.fusionName = prefix.str() + suffix;
-    group.bodyName = "fused_" + entry.name().str() + suffix;
-    group.members = closure(roots, available);
-    group.roots = roots;
-    groups.push_back(std::move(group));
-  }
+  addResults(results, prefix.str(), "fused_" + entry.name().str(), nullptr, available, groups);
   addEffects(entry, available, groups);
   return groups;
 }

@@ -18,8 +18,8 @@ bool belongsToReaders(const HloInstruction &instr, const HloUsers &users);
 
 /// For an entry without fusions: the results (leaves of the root's tuple) of one shape and layout are one group, each
 /// with all it needs. Where fusing through ops that combine many elements would compute them again and again, each of
-/// these is the root of a group before that. Side effects that no result reads are groups as well. `prefix` names the
-/// groups of results.
+/// these is the root of a group before that. What a loop or conditional is given is grouped likewise. Side effects that
+/// no result reads are groups as well. `prefix` names the groups of results.
 std::vector<FusionGroup> groupByResultShape(const HloComputation &entry, llvm::StringRef prefix);
 
 /// The values behind a (nested) tuple built by `tuple` instructions, in order.

@@ -5,12 +5,16 @@ namespace hloc {
 
 llvm::ArrayRef<HloPass> hloPipeline() {
   static constexpr HloPass passes[] = {
+      {"expand-async", expandAsync, "Replaces asynchronous pairs by calls and copies where they start"},
       {"inline-calls", inlineCalls, "Replaces calls by what they call, and drops what nothing uses"},
+      {"flatten-control", flattenControl, "Gives loops and conditionals computations of their own, in their layouts"},
+      {"simplify-tuples", simplifyTuples, "Takes elements of tuples directly from what the tuples are made of"},
       {"expand-batch-norms", expandBatchNorms, "Replaces batch norms by sums, broadcasts and elementwise ops"},
       {"apply-entry-layout", applyEntryLayout,
        "Gives parameters and results of the entry the layouts of its signature"},
       {"simplify", simplify, "Of an entry without fusions: does less for the same results, until nothing is found"},
-      {"form-fusions", formFusions, "Puts the ops of the entry into fusions, and constants into those that read them"},
+      {"form-fusions", formFusions,
+       "Puts the ops between kernels into fusions, and constants into those that read them"},
   };
   return passes;
 }

@@ -7,6 +7,11 @@
 // A buffer is written by one fusion; nothing is reused but what an output takes from an operand that nobody reads any
 // more: where the module's `input_output_alias` gives it a parameter's buffer, the fusion's
 // `output_to_operand_aliasing` says that it works in place, or the output is a dynamic-update-slice of the operand.
+//
+//   w = (s32[], f32[8]) while((s32[], f32[8]) tuple(i, x)), condition=c, body=b
+//   buffers: one for each leaf of the state, those of i and x if nobody else needs them; steps: copies of i and x there
+//   if somebody does, and a loop {condition: launch c's fusion(i; p)  body: launch b's fusions(i, x; i, x), copies of
+//   what cannot be computed where the old value lies}. What the body hands on stays where it is.
 
 #include "hloc/fusion/FusionPlan.h"
 #include "hloc/hlo/HloModule.h"
@@ -44,16 +49,16 @@ struct ExecutionPlan {
   std::vector<InPlaceOutput> inPlace;
 };
 
-/// A fusion of empty arrays is no work, unless it has a side effect: nothing is planned or compiled for it.
-bool isWork(const HloInstruction &fusion);
+/// What makes empty arrays alone is no work, unless it has a side effect: nothing is planned or compiled for it.
+bool isWork(const HloInstruction &instr);
 
-/// Reports what is not in normal form: entry instructions that are no fusions (a `while`, say), values that cannot be
-/// in memory. All of it, as unsupported.
+/// Reports what is not in normal form: instructions of the entry, or of what control flow in it runs, that are neither
+/// fusions nor control flow nor structure; values that cannot be in memory. All of it, as unsupported.
 bool checkNormalForm(const HloModule &module, DiagnosticEngine &diagnostics);
-/// The same of one instruction of the entry.
+/// The same of one instruction of such a computation.
 bool checkNormalForm(const HloInstruction &instr, DiagnosticEngine &diagnostics);
 
-/// Instructions of the entry that cannot be compiled, and why.
+/// Instructions of the entry and of what control flow in it runs that cannot be compiled, and why.
 using UnplannedWork = llvm::DenseMap<const HloInstruction *, std::string>;
 
 /// Plans a module that passes checkNormalForm and whose fusions, as far as they are work, pass supportedGraph; but for

@@ -1,15 +1,25 @@
 #pragma once
 // HLO -> HLO passes. Together those of hloPipeline() bring a module into the normal form the planner takes: an entry of
-// parameters, fusions, and the structure between them (tuple, get-tuple-element, bitcast).
+// parameters, fusions, the structure between them (tuple, get-tuple-element, bitcast), and loops and conditionals of
+// computations that are in normal form as well and nobody else's.
 
 #include "hloc/transforms/HloPass.h"
 
 namespace hloc {
 
+/// Asynchronous pairs -> what they do, called or copied where it starts; domain and add-dependency -> their operand. A
+/// start that ends in another computation stays.
+PassResult expandAsync(HloModule &module, HloPassContext &context);
+
 /// Replaces every `call` by the body it calls, in all computations reachable from the entry; drops what is unreachable
 /// and what nothing uses. jax writes `jax.nn.gelu` as a call, so this comes before fusion. Refuses to make a
 /// computation larger than HloPassOptions::maxInstructions.
 PassResult inlineCalls(HloModule &module, HloPassContext &context);
+
+/// Gives each while and conditional between kernels computations of its own, with the layouts of its operands and
+/// result, with copies where the text has others. Refuses nesting that is very deep, and texts whose copies multiply to
+/// more than HloPassOptions::maxInstructions.
+PassResult flattenControl(HloModule &module, HloPassContext &context);
 
 /// batch-norm-inference, -training and -grad -> sums over the elements of a feature, broadcasts and elementwise ops, in
 /// a wider type where that is narrow: results are rounded once.
@@ -19,11 +29,12 @@ PassResult expandBatchNorms(HloModule &module, HloPassContext &context);
 /// has others. Example: `->f32[2,3]{0,1}` over a root f32[2,3]{1,0} adds `copy` to f32[2,3]{0,1}.
 PassResult applyEntryLayout(HloModule &module, HloPassContext &context);
 
-/// Forms fusions so that the entry is in normal form:
+/// Forms fusions so that the entry, and the computations that control flow in it runs, are in normal form:
 /// * a headerless text without a fusion is one fusion body (as XLA's emitter fixtures are);
 /// * an entry of plain ops becomes one fusion for each distinct shape among its results: all in one if they agree;
-///   reductions, contractions and the like end a fusion where fusing through them would compute them again and again;
-/// * in an entry that calls fusions, every remaining plain op becomes a fusion of its own.
+///   so do the operands of each while and conditional, and the computations these run; reductions, contractions and the
+///   like end a fusion where fusing through them would compute them again and again;
+/// * in a module that calls fusions there, every remaining plain op becomes a fusion of its own.
 /// Constants move into the fusions that read them.
 PassResult formFusions(HloModule &module, HloPassContext &context);
 

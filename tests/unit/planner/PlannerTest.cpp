@@ -1,12 +1,8 @@
 // Buffers and steps of modules in normal form: who takes whose place, and what is copied where nobody can.
-#include "hloc/parser/Parser.h"
-#include "hloc/planner/ExecutionPlan.h"
-
-#include "llvm/Support/raw_ostream.h"
-
-#include <catch2/catch.hpp>
+#include "PlanText.h"
 
 using namespace hloc;
+using namespace hloc::test;
 
 namespace {
 
@@ -26,50 +22,8 @@ part { x = f32[1000] parameter(0)
  ROOT d = f32[1000] dynamic-update-slice(x, u, i) }
 )";
 
-std::string show(const BufferSlice &slice) { return std::to_string(slice.buffer); }
-
-/// One word a step: `sum(0,1,2)` reads and writes these buffers in the order of the kernel's parameters; `copy(0->1)`.
-std::string stepsOf(const ExecutionPlan &plan) {
-  std::string text;
-  for (const Step &step : plan.steps) {
-    text += text.empty() ? "" : " ";
-    if (const auto *launch = std::get_if<LaunchStep>(&step.action)) {
-      text += plan.kernels[launch->kernel].fusion->computation(AttributeKey::Calls)->name().str() + "(";
-      for (size_t i = 0; i < launch->arguments.size(); ++i)
-        text += (i ? "," : "") + show(std::get<BufferSlice>(launch->arguments[i]));
-      text += ")";
-    } else {
-      const auto &copy = std::get<CopyStep>(step.action);
-      text += "copy(" + show(copy.from) + "->" + show(copy.to) + ")";
-    }
-  }
-  return text;
-}
-
-struct Planned {
-  std::unique_ptr<HloModule> module;
-  std::optional<ExecutionPlan> plan;
-  std::string steps, results;
-};
-
 Planned planText(const std::string &entry, const std::string &header = "") {
-  DiagnosticEngine diagnostics;
-  Planned made;
-  made.module = parseHloModule(
-      std::make_shared<SourceFile>("test.hlo", "HloModule m" + header + computations + "ENTRY e {\n" + entry + "\n}\n"),
-      diagnostics);
-  std::string messages;
-  llvm::raw_string_ostream os(messages);
-  diagnostics.print(os, false);
-  INFO(messages);
-  REQUIRE(made.module);
-  REQUIRE(checkNormalForm(*made.module, diagnostics));
-  made.plan = planModule(*made.module, *findTarget("sm_90"), diagnostics);
-  REQUIRE(made.plan);
-  made.steps = stepsOf(*made.plan);
-  for (const ModuleResult &result : made.plan->results)
-    made.results += (made.results.empty() ? "" : ",") + show(result.slice);
-  return made;
+  return planModuleText("HloModule m" + header + computations + "ENTRY e {\n" + entry + "\n}\n");
 }
 
 const std::string x = "x = f32[1000] parameter(0)\n";

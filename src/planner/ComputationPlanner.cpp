@@ -1,0 +1,411 @@
+#include "ComputationPlanner.h"
+
+#include "hloc/support/Check.h"
+
+#include "llvm/ADT/SmallVectorExtras.h"
+
+namespace hloc {
+
+namespace {
+
+/// A fusion, loop or conditional that computes something, or what stands there and cannot be compiled.
+struct Work {
+  const HloInstruction *instr;
+  Slices inputs;  ///< one per array leaf of the operands, in order
+  Slices outputs; ///< one per array leaf of the shape; of a loop, where the body hands a leaf on, that input
+};
+
+class ComputationPlanner {
+public:
+  ComputationPlanner(PlanTables &tables, const HloComputation &computation, const ComputationUse &use)
+      : tables(tables), plan(tables.plan), computation(computation), use(use) {}
+
+  std::optional<PlannedComputation> run() {
+    for (const Slices &parameter : use.parameters)
+      for (const BufferSlice &slice : parameter)
+        if (!use.own.contains(slice.buffer))
+          borrowed.insert(slice.buffer);
+    for (HloInstruction *instr : computation.instructions())
+      places[instr] = place(*instr);
+    results = places[computation.root()];
+    for (auto [result, target] : llvm::zip_equal(results, use.targets))
+      if (target)
+        targetsOf.emplace(result.buffer, *target);
+    countUses();
+    for (size_t i = 0; i < works.size(); ++i)
+      if (!planWork(i))
+        return std::nullopt;
+    copyResults();
+    return PlannedComputation{std::move(steps), std::move(results)};
+  }
+
+private:
+  // Buffers of their own.
+
+  Slices place(const HloInstruction &instr) {
+    switch (instr.opcode()) {
+    case Opcode::Parameter:
+      return use.parameters[instr.parameterNumber()];
+    case Opcode::Tuple: {
+      Slices all;
+      for (HloInstruction *operand : instr.operands())
+        llvm::append_range(all, places[operand]);
+      return all;
+    }
+    case Opcode::GetTupleElement: {
+      auto [first, count] = tupleLeaves.element(*instr.operand(0), instr.intOr(AttributeKey::Index, 0));
+      return Slices(llvm::ArrayRef<BufferSlice>(places[instr.operand(0)]).slice(first, count));
+    }
+    case Opcode::Bitcast:
+    case Opcode::OptimizationBarrier:
+      return Slices(places[instr.operand(0)]);
+    case Opcode::Fusion:
+    case Opcode::While:
+    case Opcode::Conditional:
+      return addWork(instr);
+    default:
+      HLOC_CHECK(tables.unplanned.contains(&instr), "not in normal form");
+      return addWork(instr);
+    }
+  }
+
+  Slices addWork(const HloInstruction &instr) {
+    Work work{&instr, {}, {}};
+    for (HloInstruction *operand : instr.operands())
+      llvm::append_range(work.inputs, places[operand]);
+    const bool isLoop = instr.opcode() == Opcode::While && !tables.unplanned.contains(&instr);
+    PlanTables::Origins handedOn;
+    if (isLoop)
+      handedOn = tables.originsOf(*instr.computation(AttributeKey::Body));
+    for (auto [i, leaf] : llvm::enumerate(instr.shape().leaves()))
+      work.outputs.push_back(isLoop && handedOn[i] == i ? work.inputs[i] : newBuffer(leaf.shape));
+    works.push_back(std::move(work));
+    return works.back().outputs;
+  }
+
+  BufferSlice newBuffer(const Shape &shape) {
+    return tables.newBuffer(ModuleBuffer::Kind::Temporary, shape.byteSize(), shape.toString());
+  }
+
+  void countUses() {
+    for (auto [i, work] : llvm::enumerate(works))
+      for (const BufferSlice &slice : work.inputs)
+        lastRead[slice.buffer] = int64_t(i);
+    for (const BufferSlice &result : results)
+      ++numResults[result.buffer];
+  }
+
+  // Taking the place of operands.
+
+  /// Nobody needs what is in the buffer once `work` has been done, and no result has come to lie there.
+  bool isFree(uint32_t buffer, size_t work) const {
+    auto read = lastRead.find(buffer);
+    return (read == lastRead.end() || read->second <= int64_t(work)) && !numResults.lookup(buffer) &&
+           !taken.contains(buffer);
+  }
+
+  /// The same, and whoever gave it to us does not need it.
+  bool isOver(uint32_t buffer, size_t work) const { return !borrowed.contains(buffer) && isFree(buffer, work); }
+
+  /// Where a result that lies in `buffer` has to go, if that is free.
+  std::optional<uint32_t> freeTarget(uint32_t buffer, size_t work) const {
+    auto [target, end] = targetsOf.equal_range(buffer);
+    for (; target != end; ++target)
+      if (isFree(target->second, work) && plan.buffers[target->second].bytes == plan.buffers[buffer].bytes)
+        return target->second;
+    return std::nullopt;
+  }
+
+  /// The buffer whose place output `buffer` of a fusion should take; nothing if none, or if somebody still needs it.
+  /// What is updated in part is always worth it, others work in place where the text says so.
+  std::optional<uint32_t> wantedPlace(size_t work, const FusionGraph &graph, uint32_t buffer, unsigned output) const {
+    if (std::optional<uint32_t> target = freeTarget(buffer, work))
+      return target;
+    const HloInstruction &fusion = *works[work].instr;
+    if (std::optional<unsigned> parameter = updatedParameter(graph, output))
+      if (uint32_t operand = tables.placeOf(works[work].inputs[*parameter]).buffer; isOver(operand, work))
+        return operand;
+    const AttributeValue *aliases = fusion.find(AttributeKey::OutputToOperandAliasing);
+    if (!aliases)
+      return std::nullopt;
+    llvm::SmallVector<Shape::Leaf, 4> leaves = fusion.shape().leaves();
+    for (const OutputAlias &alias : std::get<llvm::ArrayRef<OutputAlias>>(*aliases)) {
+      if (llvm::ArrayRef(leaves[output].index) != alias.output || !alias.operandIndex.empty() ||
+          !fusion.operand(alias.operand)->shape().isArray())
+        continue;
+      uint32_t operand = tables.placeOf(places.at(fusion.operand(alias.operand)).front()).buffer;
+      if (isOver(operand, work))
+        return operand;
+    }
+    return std::nullopt;
+  }
+
+  /// `from`, which nobody has written yet, is an output of the work that is being planned.
+  void move(uint32_t from, uint32_t to) {
+    tables.move(from, to);
+    if (auto read = lastRead.find(from); read != lastRead.end()) {
+      const int64_t last = read->second;
+      lastRead[to] = lastRead.contains(to) ? std::max(lastRead[to], last) : last;
+    }
+    numResults[to] += numResults.lookup(from);
+    if (plan.buffers[to].kind == ModuleBuffer::Kind::Parameter)
+      plan.buffers[to].donated = true;
+    auto [target, end] = targetsOf.equal_range(from);
+    if (std::any_of(target, end, [&](const auto &one) { return one.second == to; }))
+      taken.insert(to);
+  }
+
+  bool planWork(size_t number) {
+    const Work &work = works[number];
+    if (!isWork(*work.instr))
+      return true;
+    if (auto reason = tables.unplanned.find(work.instr); reason != tables.unplanned.end()) {
+      addUnsupported(work, reason->second);
+      return true;
+    }
+    if (work.instr->opcode() == Opcode::Fusion)
+      return planFusionWork(number);
+    return work.instr->opcode() == Opcode::While ? planLoop(number) : planChoice(number);
+  }
+
+  Slices placesOf(const Slices &slices) const {
+    return llvm::map_to_vector<2>(slices, [&](BufferSlice slice) { return tables.placeOf(slice); });
+  }
+
+  bool planFusionWork(size_t number) {
+    const HloInstruction &fusion = *works[number].instr;
+    const FusionGraph *graph = tables.graphOf(*fusion.computation(AttributeKey::Calls));
+    if (!graph)
+      return false;
+    // Where an output may go, and which of the fusion's parameters lies there, if any.
+    llvm::SmallVector<std::optional<uint32_t>> wanted;
+    FusionAliasing offers;
+    const Slices inputs = placesOf(works[number].inputs);
+    for (auto [i, output] : llvm::enumerate(works[number].outputs)) {
+      std::optional<uint32_t> place = wantedPlace(number, *graph, output.buffer, unsigned(i));
+      auto isPlace = [&](const BufferSlice &slice) { return slice.buffer == *place; };
+      if (place && (llvm::is_contained(wanted, place) || llvm::count_if(inputs, isPlace) > 1))
+        place.reset(); // wanted by an output before, or given to two parameters
+      const BufferSlice *input = place ? llvm::find_if(inputs, isPlace) : inputs.end();
+      offers.push_back(input == inputs.end() ? std::nullopt : std::optional(unsigned(input - inputs.begin())));
+      wanted.push_back(place);
+    }
+    std::shared_ptr<const PlannedFusion> planned = tables.planOf(*graph, offers);
+    if (!planned)
+      return false;
+    for (unsigned i = 0; i < wanted.size(); ++i)
+      if (wanted[i] && (!offers[i] || planned->plan.aliasing[i]))
+        move(works[number].outputs[i].buffer, *wanted[i]);
+    for (auto [i, taken] : llvm::enumerate(planned->plan.aliasing))
+      if (taken)
+        plan.inPlace.push_back({&fusion, unsigned(i), *taken});
+    addSteps(works[number], std::move(planned));
+    return true;
+  }
+
+  // Loops and conditionals.
+
+  /// The state of a loop is one buffer for each leaf: condition and body read it there, and the body leaves the next
+  /// there. A leaf that the body hands on is never written; it stays where the operand lies.
+  bool planLoop(size_t number) {
+    const HloInstruction &loop = *works[number].instr;
+    const Slices inputs = placesOf(works[number].inputs);
+    const PlanTables::Origins handedOn = tables.originsOf(*loop.computation(AttributeKey::Body));
+    ComputationUse body{{}, {}, {}, loop.name().str()};
+    Slices state;
+    for (auto [i, output] : llvm::enumerate(works[number].outputs)) {
+      if (handedOn[i] == i) {
+        state.push_back(inputs[i]);
+        body.targets.push_back(std::nullopt);
+        continue;
+      }
+      if (std::optional<uint32_t> place = placeOfState(number, inputs, unsigned(i)))
+        move(output.buffer, *place);
+      state.push_back(tables.placeOf(output));
+      addCopy(loop, inputs[i], state.back());
+      body.own.insert(state.back().buffer);
+      body.targets.push_back(state.back().buffer);
+    }
+    body.parameters = {state};
+    ComputationUse condition{{state}, {}, {std::nullopt}, loop.name().str()};
+    std::optional<PlannedComputation> test =
+        planComputation(tables, *loop.computation(AttributeKey::Condition), condition);
+    std::optional<PlannedComputation> round =
+        test ? planComputation(tables, *loop.computation(AttributeKey::Body), body) : std::nullopt;
+    if (round)
+      addStep(loop, WhileStep{std::move(test->steps), test->results.front(), std::move(round->steps)});
+    return round.has_value();
+  }
+
+  /// Whose place leaf `leaf` of a loop's state takes: where it has to go, or where it comes from, unless another leaf
+  /// comes from there as well.
+  std::optional<uint32_t> placeOfState(size_t number, const Slices &inputs, unsigned leaf) const {
+    auto isAlone = [&](uint32_t buffer) {
+      for (unsigned i = 0; i < inputs.size(); ++i)
+        if (i != leaf && inputs[i].buffer == buffer)
+          return false;
+      return true;
+    };
+    const BufferSlice &output = works[number].outputs[leaf];
+    if (std::optional<uint32_t> target = freeTarget(output.buffer, number); target && isAlone(*target))
+      return target;
+    const uint32_t source = inputs[leaf].buffer;
+    bool fits = plan.buffers[source].bytes == output.bytes;
+    return fits && isOver(source, number) && isAlone(source) ? std::optional(source) : std::nullopt;
+  }
+
+  /// All branches leave their results in the same buffers. What they are given they may overwrite if nobody needs it
+  /// afterwards: only one of them is run.
+  bool planChoice(size_t number) {
+    const HloInstruction &choice = *works[number].instr;
+    const Slices inputs = placesOf(works[number].inputs);
+    ComputationUse use{{}, {}, {}, choice.name().str()};
+    for (const BufferSlice &input : inputs)
+      if (isOver(input.buffer, number))
+        use.own.insert(input.buffer);
+    llvm::SmallVector<HloComputation *, 2> branches = choice.calledComputations();
+    std::vector<uint32_t> wanted;
+    for (auto [i, output] : llvm::enumerate(works[number].outputs)) {
+      std::optional<uint32_t> place = placeOfChoice(number, inputs, unsigned(i));
+      if (place && !llvm::is_contained(wanted, *place)) {
+        wanted.push_back(*place);
+        move(output.buffer, *place);
+      }
+      use.targets.push_back(tables.placeOf(output).buffer);
+    }
+    ConditionalStep step{inputs.front(), {}};
+    size_t next = 1;
+    for (auto [i, branch] : llvm::enumerate(branches)) {
+      const size_t count = choice.operand(unsigned(i) + 1)->shape().leaves().size();
+      use.parameters = {Slices(llvm::ArrayRef<BufferSlice>(inputs).slice(next, count))};
+      next += count;
+      std::optional<PlannedComputation> planned = planComputation(tables, *branch, use);
+      if (!planned)
+        return false;
+      step.branches.push_back(std::move(planned->steps));
+    }
+    addStep(choice, std::move(step));
+    return true;
+  }
+
+  /// Where result `leaf` of a conditional has to go, or where a branch finds what it hands on.
+  std::optional<uint32_t> placeOfChoice(size_t number, const Slices &inputs, unsigned leaf) {
+    const BufferSlice &output = works[number].outputs[leaf];
+    if (std::optional<uint32_t> target = freeTarget(output.buffer, number))
+      return target;
+    const HloInstruction &choice = *works[number].instr;
+    size_t next = 1;
+    for (auto [i, branch] : llvm::enumerate(choice.calledComputations())) {
+      if (std::optional<unsigned> origin = tables.originsOf(*branch)[leaf]) {
+        const uint32_t source = inputs[next + *origin].buffer;
+        if (isOver(source, number) && plan.buffers[source].bytes == output.bytes)
+          return source;
+      }
+      next += choice.operand(unsigned(i) + 1)->shape().leaves().size();
+    }
+    return std::nullopt;
+  }
+
+  // Steps.
+
+  void addSteps(const Work &work, std::shared_ptr<const PlannedFusion> planned) {
+    Slices scratch;
+    for (const ScratchBuffer &buffer : planned->plan.scratch) {
+      scratch.push_back(tables.newBuffer(ModuleBuffer::Kind::Temporary, buffer.bytes(), buffer.shape.toString()));
+      if (buffer.zeroed)
+        addStep(*work.instr, FillStep{scratch.back(), 0});
+    }
+    auto sliceOf = [&](const PlanBuffer &buffer) {
+      const Slices &slices = buffer.kind == PlanBuffer::Kind::Parameter ? work.inputs
+                             : buffer.kind == PlanBuffer::Kind::Output  ? work.outputs
+                                                                        : scratch;
+      return buffer.kind == PlanBuffer::Kind::Scratch ? slices[buffer.index] : tables.placeOf(slices[buffer.index]);
+    };
+    for (auto [i, step] : llvm::enumerate(planned->plan.steps))
+      if (const auto *kernel = std::get_if<KernelPlan>(&step)) {
+        LaunchStep launch{tables.kernelOf(*work.instr, planned, unsigned(i)), {}};
+        for (const KernelBuffer &buffer : kernel->buffers)
+          launch.arguments.emplace_back(sliceOf(buffer.buffer));
+        addStep(*work.instr, std::move(launch));
+      } else if (const auto *copy = std::get_if<CopyPlan>(&step)) {
+        addStep(*work.instr, CopyStep{sliceOf(copy->from), sliceOf(copy->to)});
+      } else {
+        const auto &fill = std::get<FillPlan>(step);
+        addStep(*work.instr, FillStep{sliceOf(fill.to), fill.value});
+      }
+  }
+
+  void addUnsupported(const Work &work, const std::string &reason) {
+    UnsupportedStep step{reason, {}, {}};
+    for (const BufferSlice &slice : work.inputs)
+      step.reads.push_back(tables.placeOf(slice));
+    for (const BufferSlice &slice : work.outputs)
+      step.writes.push_back(tables.placeOf(slice));
+    addStep(*work.instr, std::move(step));
+  }
+
+  template <typename Action> void addStep(const HloInstruction &instr, Action action) {
+    steps.push_back({instr.name().str(), std::move(action)});
+  }
+
+  void addCopy(const HloInstruction &instr, const BufferSlice &from, const BufferSlice &to) {
+    if (from.bytes && from.buffer != to.buffer)
+      addStep(instr, CopyStep{from, to});
+  }
+
+  // Results.
+
+  /// Results lie where moves have brought them. What has not been computed where it has to be is copied there at the
+  /// end, when nobody reads what was there any more. Results that lie where another has to be go through memory of
+  /// their own: two may change places.
+  void copyResults() {
+    llvm::SmallVector<Shape::Leaf, 4> leaves = computation.root()->shape().leaves();
+    for (BufferSlice &result : results)
+      result = tables.placeOf(result);
+    std::set<uint32_t> overwritten;
+    for (auto [result, target] : llvm::zip_equal(results, use.targets))
+      if (target && result.buffer != *target && !taken.contains(*target))
+        overwritten.insert(*target);
+    for (auto [i, result] : llvm::enumerate(results))
+      if (overwritten.contains(result.buffer)) {
+        BufferSlice own = tables.newBuffer(ModuleBuffer::Kind::Temporary, result.bytes, leaves[i].shape.toString());
+        if (result.bytes)
+          steps.push_back({use.name, CopyStep{result, own}});
+        result = own;
+      }
+    for (auto [result, target] : llvm::zip_equal(results, use.targets)) {
+      if (!target || !overwritten.contains(*target))
+        continue;
+      BufferSlice place{*target, 0, result.bytes};
+      if (place.bytes)
+        steps.push_back({use.name, CopyStep{result, place}});
+      if (plan.buffers[*target].kind == ModuleBuffer::Kind::Parameter)
+        plan.buffers[*target].donated = true;
+      result = place;
+    }
+  }
+
+  PlanTables &tables;
+  ExecutionPlan &plan;
+  const HloComputation &computation;
+  const ComputationUse &use;
+  Steps steps;
+  Slices results;
+  llvm::DenseMap<const HloInstruction *, Slices> places;
+  TupleLeaves tupleLeaves;
+  std::vector<Work> works;
+  std::set<uint32_t> borrowed;                   ///< parameters that somebody else still needs
+  std::multimap<uint32_t, uint32_t> targetsOf;   ///< of a result's buffer: where it has to be in the end
+  llvm::DenseMap<uint32_t, int64_t> lastRead;    ///< by buffer: the last work that reads it, if any does
+  llvm::DenseMap<uint32_t, unsigned> numResults; ///< by buffer: results that lie there
+  std::set<uint32_t> taken;                      ///< targets that hold their results
+};
+
+} // namespace
+
+std::optional<PlannedComputation> planComputation(PlanTables &tables, const HloComputation &computation,
+                                                  const ComputationUse &use) {
+  return ComputationPlanner(tables, computation, use).run();
+}
+
+} // namespace hloc

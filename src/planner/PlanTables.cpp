@@ -1,0 +1,125 @@
+#include "PlanTables.h"
+
+#include "hloc/hlo/ControlFlow.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace hloc {
+
+BufferSlice PlanTables::newBuffer(ModuleBuffer::Kind kind, uint64_t bytes, std::string shape) {
+  ModuleBuffer buffer;
+  buffer.kind = kind;
+  buffer.bytes = bytes;
+  buffer.shape = std::move(shape);
+  plan.buffers.push_back(std::move(buffer));
+  return {uint32_t(plan.buffers.size() - 1), 0, bytes};
+}
+
+BufferSlice PlanTables::placeOf(BufferSlice slice) const {
+  auto moved = movedTo.find(slice.buffer);
+  return moved == movedTo.end() ? slice : BufferSlice{moved->second, slice.offset, slice.bytes};
+}
+
+const FusionGraph *PlanTables::graphOf(const HloComputation &body) {
+  auto found = graphs.find(&body);
+  if (found == graphs.end()) {
+    llvm::FailureOr<FusionGraph> graph = FusionGraph::build(body, diagnostics);
+    if (failed(graph))
+      return nullptr;
+    found = graphs.emplace(&body, std::move(*graph)).first;
+  }
+  return &found->second;
+}
+
+std::shared_ptr<const PlannedFusion> PlanTables::planOf(const FusionGraph &graph, const FusionAliasing &offers) {
+  std::vector<int64_t> key;
+  for (const std::optional<unsigned> &offer : offers)
+    key.push_back(offer ? int64_t(*offer) : -1);
+  std::shared_ptr<const PlannedFusion> &known = planned[{&graph.computation(), std::move(key)}];
+  if (known)
+    return known;
+  llvm::FailureOr<FusionPlan> fusionPlan = planFusion(graph, offers, target, diagnostics);
+  if (failed(fusionPlan))
+    return nullptr;
+  return known = std::make_shared<PlannedFusion>(PlannedFusion{graph, std::move(*fusionPlan)});
+}
+
+uint32_t PlanTables::kernelOf(const HloInstruction &fusion, const std::shared_ptr<const PlannedFusion> &planned,
+                              unsigned step) {
+  auto [found, isNew] = kernels.try_emplace({planned.get(), step}, uint32_t(plan.kernels.size()));
+  if (isNew)
+    plan.kernels.push_back({&fusion, planned, step});
+  return found->second;
+}
+
+const PlanTables::Origins &PlanTables::originsOf(const HloComputation &computation) {
+  if (auto found = origins.find(&computation); found != origins.end())
+    return found->second;
+  std::vector<Origins> all; // by id
+  TupleLeaves leaves;
+  for (const HloInstruction *instr : computation.instructions()) {
+    Origins &own = all.emplace_back();
+    own.resize(instr->shape().leaves().size());
+    switch (instr->opcode()) {
+    case Opcode::Parameter:
+      for (unsigned i = 0; i < own.size() && computation.numParameters() == 1; ++i)
+        own[i] = i;
+      break;
+    case Opcode::Tuple:
+      own.clear();
+      for (const HloInstruction *operand : instr->operands())
+        llvm::append_range(own, Origins(all[operand->id()]));
+      break;
+    case Opcode::GetTupleElement: {
+      auto [first, count] = leaves.element(*instr->operand(0), instr->intOr(AttributeKey::Index, 0));
+      const Origins &tuple = all[instr->operand(0)->id()];
+      own.assign(tuple.begin() + first, tuple.begin() + first + count);
+      break;
+    }
+    case Opcode::Bitcast:
+    case Opcode::OptimizationBarrier:
+      own = Origins(all[instr->operand(0)->id()]);
+      break;
+    case Opcode::While: {
+      const Origins &body = originsOf(*instr->computation(AttributeKey::Body));
+      for (unsigned i = 0; i < own.size(); ++i)
+        if (body[i] == i)
+          own[i] = all[instr->operand(0)->id()][i];
+      break;
+    }
+    default:
+      break;
+    }
+  }
+  return origins[&computation] = all[computation.root()->id()];
+}
+
+void PlanTables::dropUnused() {
+  std::vector<uint32_t> numbers(plan.buffers.size());
+  uint32_t next = 0;
+  for (uint32_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = next;
+    if (movedTo.contains(i))
+      continue;
+    if (next != i)
+      plan.buffers[next] = std::move(plan.buffers[i]);
+    ++next;
+  }
+  plan.buffers.resize(next);
+  auto renumber = [&](BufferSlice &slice) { slice.buffer = numbers[slice.buffer]; };
+  forEachStep(plan.steps, [&](Step &step) { forEachSlice(step, renumber); });
+  for (ModuleResult &result : plan.results)
+    renumber(result.slice);
+}
+
+std::pair<size_t, size_t> TupleLeaves::element(const HloInstruction &tuple, int64_t index) {
+  std::vector<size_t> &starts = firstLeaves[&tuple];
+  if (starts.empty()) {
+    starts.push_back(0);
+    for (const Shape &element : tuple.shape().elements())
+      starts.push_back(starts.back() + element.leaves().size());
+  }
+  return {starts[index], starts[index + 1] - starts[index]};
+}
+
+} // namespace hloc

@@ -1,0 +1,63 @@
+#pragma once
+// What the planners of a module's computations have in common: its buffers and kernels, and where values have moved.
+
+#include "hloc/planner/ExecutionPlan.h"
+
+#include <map>
+#include <set>
+
+namespace hloc {
+
+using Slices = llvm::SmallVector<BufferSlice, 2>;
+
+class PlanTables {
+public:
+  PlanTables(const TargetInfo &target, DiagnosticEngine &diagnostics, const UnplannedWork &unplanned)
+      : unplanned(unplanned), target(target), diagnostics(diagnostics) {}
+
+  BufferSlice newBuffer(ModuleBuffer::Kind kind, uint64_t bytes, std::string shape);
+
+  /// `slice` where it lies after all moves so far. What something was moved to does not move any more: only outputs of
+  /// what is being planned do, and places are taken from what was there before.
+  BufferSlice placeOf(BufferSlice slice) const;
+  /// Wherever `from`, which no step made so far names, was meant, it is `to` from now on.
+  void move(uint32_t from, uint32_t to) { movedTo[from] = to; }
+
+  /// One graph for all fusions that call the computation; null after an error.
+  const FusionGraph *graphOf(const HloComputation &body);
+  /// One plan for all fusions that call the computation and are offered the same; null after an error.
+  std::shared_ptr<const PlannedFusion> planOf(const FusionGraph &graph, const FusionAliasing &offers);
+  /// The number of the kernel of a step.
+  uint32_t kernelOf(const HloInstruction &fusion, const std::shared_ptr<const PlannedFusion> &planned, unsigned step);
+
+  /// By leaf of the result of a control computation: the leaf of its parameter that it is, if it is one.
+  using Origins = std::vector<std::optional<unsigned>>;
+  const Origins &originsOf(const HloComputation &computation);
+
+  /// Drops buffers whose place another has taken, or that were meant for another.
+  void dropUnused();
+
+  ExecutionPlan plan;
+  const UnplannedWork &unplanned;
+
+private:
+  const TargetInfo &target;
+  DiagnosticEngine &diagnostics;
+  std::map<uint32_t, uint32_t> movedTo;
+  std::map<const HloComputation *, FusionGraph> graphs;
+  std::map<std::pair<const HloComputation *, std::vector<int64_t>>, std::shared_ptr<const PlannedFusion>> planned;
+  std::map<std::pair<const PlannedFusion *, unsigned>, uint32_t> kernels;
+  std::map<const HloComputation *, Origins> origins;
+};
+
+/// Where each element of a tuple begins among the tuple's leaves, and at the end their number.
+class TupleLeaves {
+public:
+  /// First leaf of element `index` of `tuple`, and how many it has.
+  std::pair<size_t, size_t> element(const HloInstruction &tuple, int64_t index);
+
+private:
+  llvm::DenseMap<const HloInstruction *, std::vector<size_t>> firstLeaves;
+};
+
+} // namespace hloc

@@ -1,0 +1,75 @@
+// Asynchronous pairs -> what they do: on one stream everything is done where it starts, and is over where it ends.
+//
+//   s = ((f32[8]), f32[8], u32[]) async-start(p), calls=work      ->   s = f32[8] call(p), to_apply=work
+//   d = f32[8] async-done(s)                                           users of d read s
+
+#include "hloc/hlo/HloBuilder.h"
+#include "hloc/hlo/HloEditor.h"
+#include "hloc/transforms/Transforms.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace hloc {
+
+namespace {
+
+/// A call of what the chain of a start and updates that ends in `done` runs; null if it starts somewhere else, before a
+/// loop perhaps.
+HloInstruction *callOf(HloInstruction &done, HloEditor &editor) {
+  llvm::SmallVector<HloInstruction *> chain; // from the end
+  HloInstruction *start = done.operand(0);
+  for (; start->opcode() == Opcode::AsyncUpdate; start = start->operand(0))
+    chain.push_back(start);
+  if (start->opcode() != Opcode::AsyncStart)
+    return nullptr;
+  llvm::SmallVector<HloInstruction *> operands(start->operands());
+  for (HloInstruction *update : llvm::reverse(chain)) // may bring the last operands
+    llvm::append_range(operands, update->operands().drop_front());
+  HloComputation *callee = start->computation(AttributeKey::Calls);
+  if (operands.size() != callee->numParameters())
+    return nullptr;
+  HloBuilder builder(editor, chain.empty() ? start : chain.front());
+  builder.setRange(start->range());
+  return builder.add(Opcode::Call, done.shape(), operands, Attribute{AttributeKey::ToApply, callee}, start->name());
+}
+
+/// What users of `instr` are to read instead; null: `instr` itself.
+HloInstruction *expansionOf(HloInstruction &instr, HloEditor &editor) {
+  HloBuilder builder(editor, &instr);
+  builder.setRange(instr.range());
+  switch (instr.opcode()) {
+  case Opcode::AsyncDone:
+    return callOf(instr, editor);
+  case Opcode::CopyDone:
+    if (instr.operand(0)->opcode() != Opcode::CopyStart)
+      return nullptr;
+    return builder.add(Opcode::Copy, instr.shape(), {instr.operand(0)->operand(0)}, {}, instr.operand(0)->name());
+  case Opcode::Domain:
+  case Opcode::AddDependency: // the order of the instructions is the order
+    return instr.operand(0);
+  default:
+    return nullptr;
+  }
+}
+
+} // namespace
+
+PassResult expandAsync(HloModule &module, HloPassContext &context) {
+  size_t expanded = 0;
+  for (const auto &computation : module.computations()) {
+    HloEditor editor(*computation);
+    for (HloInstruction *instr = editor.first(), *next; instr; instr = next) {
+      next = editor.next(instr);
+      HloInstruction *value = expansionOf(*instr, editor);
+      if (!value)
+        continue;
+      editor.replaceAllUses(instr, value);
+      editor.eraseIfDead(instr);
+      ++expanded;
+    }
+  }
+  context.statistics.add("expand-async.expanded", expanded);
+  return changedIf(expanded > 0);
+}
+
+} // namespace hloc
