@@ -26,18 +26,70 @@ int64_t powerOf2Ceil(int64_t x) { return int64_t(llvm::PowerOf2Ceil(uint64_t(std
 
 // --- which fusions
 
-/// What an instruction is to the rows.
-enum class Role : uint8_t {
-  Other, ///< depends on no reduction
-  Row,   ///< element number i of its memory belongs to row i
-  Element ///< its memory is that of the rows
-};
+/// Row by row: the operand's dimensions in their order, and inside of them the new ones.
+std::optional<RowRole> roleOfBroadcast(const HloInstruction &broadcast, const RowsShape &rows) {
+  const Shape &from = broadcast.operand(0)->shape(), &to = broadcast.shape();
+  llvm::ArrayRef<int64_t> dims = broadcast.ints(AttributeKey::Dimensions);
+  llvm::SmallVector<int64_t> kept;
+  int64_t inside = 1;
+  for (int64_t dim : to.minorToMajor()) {
+    const int64_t *at = llvm::find(dims, dim);
+    if (at != dims.end()) {
+      if (to.dim(dim) != 1)
+        kept.push_back(at - dims.begin());
+    } else if (kept.empty()) {
+      inside *= to.dim(dim);
+    } else if (to.dim(dim) != 1) {
+      return std::nullopt;
+    }
+  }
+  llvm::SmallVector<int64_t> order;
+  llvm::copy_if(from.minorToMajor(), std::back_inserter(order), [&](int64_t dim) { return from.dim(dim) != 1; });
+  if (order != kept)
+    return std::nullopt;
+  return inside == 1             ? std::optional(RowRole::Row)
+         : inside == rows.length ? std::optional(RowRole::Element)
+                                 : std::nullopt;
+}
+
+/// What `instr` is if its operand `number`, whose role is that, is read at the same row.
+std::optional<RowRole> roleOfReader(const HloInstruction &instr, unsigned number, RowRole role, const RowsShape &rows) {
+  if (instr.opcode() == Opcode::GetTupleElement)
+    return role;
+  if (instr.opcode() == Opcode::Reduce)
+    return role == RowRole::Element && number < instr.numOperands() / 2 ? std::optional(RowRole::Row) : std::nullopt;
+  if (!instr.shape().isArray() || !instr.operand(number)->shape().isArray())
+    return std::nullopt;
+  if (isRenaming(instr) || (instr.opcode() != Opcode::Bitcast && readsSamePosition(instr, number)))
+    return role;
+  if (instr.opcode() == Opcode::Broadcast && role == RowRole::Row)
+    return roleOfBroadcast(instr, rows);
+  return std::nullopt;
+}
+
+/// The rows of these reductions, operands before users.
+std::variant<RowsShape, Rejection> rowsOf(llvm::ArrayRef<const HloInstruction *> reductions) {
+  std::variant<ReductionFrame, Rejection> match = frameOf(reductions);
+  if (auto *why = std::get_if<Rejection>(&match))
+    return *why;
+  const auto &frame = std::get<ReductionFrame>(match);
+  if (!frame.minorIsReduced || frame.dims.size() > 2)
+    return Rejection{"what is reduced is no row of memory"};
+  for (const Accumulator &accumulator : frame.accumulators)
+    if (!accumulator.combiner)
+      return Rejection{fmt::format("`{}` chooses elements", frame.heroes[accumulator.hero].instr->name().str())};
+  for (const ReductionHero &hero : frame.heroes)
+    for (unsigned i = 0; i < hero.instr->numResults(); ++i)
+      if (hero.instr->resultShape(i).minorToMajor() != hero.kept.minorToMajor())
+        return Rejection{fmt::format("results of `{}` lie in another order than rows", hero.instr->name().str())};
+  return RowsShape{frame.numResults(), frame.numReduced()};
+}
 
 /// Finds the stages and checks that each element which depends on reductions depends on those of its own row.
 class RowsMatch {
 public:
   explicit RowsMatch(const FusionGraph &graph)
-      : graph(graph), roles(graph.computation().instructions().size(), Role::Other), stageOf(roles.size(), 0) {}
+      : graph(graph), roles(graph.computation().instructions().size(), RowRole::Other), stageOf(roles.size(), 0) {}
 
   std::optional<Rejection> match(RowsPlan &plan) {
     llvm::SmallVector<const HloInstruction *> heroes;
@@ -45,24 +97,11 @@ public:
                   [](const HloInstruction *instr) { return instr->opcode() == Opcode::Reduce; });
     if (heroes.empty())
       return Rejection{"there is no reduction"};
-    std::variant<ReductionFrame, Rejection> all = frameOf(heroes);
-    if (auto *why = std::get_if<Rejection>(&all))
+    std::variant<RowsShape, Rejection> shape = rowsOf(heroes);
+    if (auto *why = std::get_if<Rejection>(&shape))
       return *why;
-    const auto &frame = std::get<ReductionFrame>(all);
-    if (!frame.minorIsReduced || frame.dims.size() > 2)
-      return Rejection{"what is reduced is no row of memory"};
-    for (const Accumulator &accumulator : frame.accumulators)
-      if (!accumulator.combiner)
-        return Rejection{fmt::format("`{}` chooses elements", frame.heroes[accumulator.hero].instr->name().str())};
-    plan.rows = frame.numResults();
-    plan.length = frame.numReduced();
-    for (const ReductionHero &hero : frame.heroes)
-      for (unsigned i = 0; i < hero.instr->numResults(); ++i)
-        if (hero.instr->resultShape(i).minorToMajor() != hero.kept.minorToMajor())
-          return Rejection{fmt::format("results of `{}` lie in another order than rows", hero.instr->name().str())};
-    rows = plan.rows;
-    length = plan.length;
-    if (std::optional<Rejection> why = assignRoles())
+    plan.rows = std::get<RowsShape>(shape);
+    if (std::optional<Rejection> why = assignRoles(plan.rows))
       return why;
     if (std::optional<Rejection> why = assignRoots(plan))
       return why;
@@ -70,79 +109,29 @@ public:
   }
 
 private:
-  Role roleOf(const HloInstruction &instr) const { return roles[behindTuple(instr).id()]; }
+  RowRole roleOf(const HloInstruction &instr) const { return roles[behindTuple(instr).id()]; }
 
-  std::optional<Rejection> assignRoles() {
+  std::optional<Rejection> assignRoles(const RowsShape &rows) {
     for (const HloInstruction *instr : graph.instructions()) {
-      if (&behindTuple(*instr) != instr || instr->opcode() == Opcode::Tuple)
-        continue;
-      Role own = Role::Other;
-      for (auto [i, operand] : llvm::enumerate(instr->operands())) {
-        if (roleOf(*operand) == Role::Other)
-          continue;
-        std::optional<Role> role = roleOfReader(*instr, unsigned(i));
-        if (!role || (own != Role::Other && own != *role))
-          return Rejection{fmt::format("`{}` reads a reduction at other rows than its own", instr->name().str())};
-        own = *role;
+      std::optional<RowRole> role = roleInRows(*instr, rows, [&](const HloInstruction &read) { return roleOf(read); });
+      if (!role)
+        return Rejection{fmt::format("`{}` reads a reduction at other rows than its own", instr->name().str())};
+      bool isReduction = instr->opcode() == Opcode::Reduce;
+      roles[instr->id()] = isReduction ? RowRole::Row : *role;
+      for (const HloInstruction *operand : instr->operands())
         stageOf[instr->id()] = std::max(stageOf[instr->id()], stageOf[behindTuple(*operand).id()]);
-      }
-      if (instr->opcode() == Opcode::Reduce) {
-        own = Role::Row;
-        ++stageOf[instr->id()];
-      }
-      roles[instr->id()] = own;
+      stageOf[instr->id()] += unsigned(isReduction);
     }
     return std::nullopt;
-  }
-
-  /// What `instr` is if its operand `number`, which depends on reductions, is read at the same row; else nothing.
-  std::optional<Role> roleOfReader(const HloInstruction &instr, unsigned number) const {
-    const HloInstruction &operand = *instr.operand(number);
-    Role role = roleOf(operand);
-    if (instr.opcode() == Opcode::GetTupleElement)
-      return role;
-    if (instr.opcode() == Opcode::Reduce)
-      return role == Role::Element && number < instr.numOperands() / 2 ? std::optional(Role::Row) : std::nullopt;
-    if (!instr.shape().isArray() || !operand.shape().isArray())
-      return std::nullopt;
-    if (isRenaming(instr) || (instr.opcode() != Opcode::Bitcast && readsSamePosition(instr, number)))
-      return role;
-    if (instr.opcode() == Opcode::Broadcast && role == Role::Row)
-      return roleOfBroadcast(instr);
-    return std::nullopt;
-  }
-
-  /// Row by row: the operand's dimensions in their order, and inside of them the new ones.
-  std::optional<Role> roleOfBroadcast(const HloInstruction &broadcast) const {
-    const Shape &from = broadcast.operand(0)->shape(), &to = broadcast.shape();
-    llvm::ArrayRef<int64_t> dims = broadcast.ints(AttributeKey::Dimensions);
-    llvm::SmallVector<int64_t> kept;
-    int64_t inside = 1;
-    for (int64_t dim : to.minorToMajor()) {
-      const int64_t *at = llvm::find(dims, dim);
-      if (at != dims.end()) {
-        if (to.dim(dim) != 1)
-          kept.push_back(at - dims.begin());
-      } else if (kept.empty()) {
-        inside *= to.dim(dim);
-      } else if (to.dim(dim) != 1) {
-        return std::nullopt;
-      }
-    }
-    llvm::SmallVector<int64_t> order;
-    llvm::copy_if(from.minorToMajor(), std::back_inserter(order), [&](int64_t dim) { return from.dim(dim) != 1; });
-    if (order != kept)
-      return std::nullopt;
-    return inside == 1 ? std::optional(Role::Row) : inside == length ? std::optional(Role::Element) : std::nullopt;
   }
 
   std::optional<Rejection> assignRoots(RowsPlan &plan) {
     for (auto [i, root] : llvm::enumerate(graph.roots())) {
       if (deviceBits(root.shape.elementType()) < 8)
         return Rejection{fmt::format("output {} shares bytes between elements", i)};
-      if (root.shape.numElements() == rows * length)
+      if (root.shape.numElements() == plan.rows.elements())
         plan.roots.push_back(unsigned(i));
-      else if (root.shape.numElements() == rows)
+      else if (root.shape.numElements() == plan.rows.count)
         plan.rowRoots.push_back(unsigned(i));
       else
         return Rejection{fmt::format("output {} has neither an element a row nor those of all rows", i)};
@@ -157,9 +146,8 @@ private:
       stages.resize(std::max<size_t>(stages.size(), stage));
       stages[stage - 1].push_back(hero);
     }
-    bool isRead = llvm::any_of(plan.roots, [&](unsigned root) {
-      return roleOf(*graph.roots()[root].instr) == Role::Element;
-    });
+    bool isRead =
+        llvm::any_of(plan.roots, [&](unsigned root) { return roleOf(*graph.roots()[root].instr) == RowRole::Element; });
     if (stages.size() == 1 && !isRead)
       return Rejection{"elements of rows depend on no reduction"};
     for (llvm::ArrayRef<const HloInstruction *> stage : stages) {
@@ -172,8 +160,7 @@ private:
   }
 
   const FusionGraph &graph;
-  int64_t rows = 1, length = 1;
-  std::vector<Role> roles;
+  std::vector<RowRole> roles;
   std::vector<unsigned> stageOf; ///< stages that are complete where the instruction can be computed
 };
 
@@ -187,7 +174,7 @@ struct Streams {
 
 Streams streamsOf(const FusionGraph &graph, const RowsPlan &plan) {
   Streams streams;
-  int64_t elements = plan.rows * plan.length;
+  int64_t elements = plan.rows.elements();
   for (const HloInstruction *instr : graph.instructions()) {
     if (!instr->shape().isArray() || instr->shape().numElements() != elements)
       continue;
@@ -211,7 +198,7 @@ uint64_t sharedBytesOf(const RowsPlan &plan, int64_t warps) {
 LaunchGeometry launchOf(const RowsPlan &plan, const TargetInfo &target) {
   LaunchGeometry launch;
   launch.block = {plan.threadsPerRow * plan.rowsPerBlock, 1, 1};
-  int64_t blocks = (plan.rows + plan.rowsPerBlock - 1) / plan.rowsPerBlock;
+  int64_t blocks = (plan.rows.count + plan.rowsPerBlock - 1) / plan.rowsPerBlock;
   int64_t gridRows = (blocks + int64_t(target.maxGridX) - 1) / int64_t(target.maxGridX);
   launch.grid = {uint32_t((blocks + gridRows - 1) / gridRows), uint32_t(gridRows), 1};
   if (plan.threadsPerRow > target.warpSize)
@@ -221,19 +208,21 @@ LaunchGeometry launchOf(const RowsPlan &plan, const TargetInfo &target) {
 
 void chooseThreads(RowsPlan &plan, const Streams &streams, const TargetInfo &target) {
   int64_t warp = target.warpSize, device = int64_t(target.multiprocessors) * target.threadsPerMultiprocessor;
-  plan.perThread = unsigned(std::min<int64_t>(streams.widths.elements(target), plan.length & -plan.length));
+  plan.perThread = unsigned(std::min<int64_t>(streams.widths.elements(target), plan.rows.length & -plan.rows.length));
   int64_t registers = int64_t(plan.perThread) * streams.heldBits / bitsPerRegister; // of a vector
   int64_t vectors = plan.vectors(), most = std::max<int64_t>(mostHeld / registers, 1);
   int64_t threads = powerOf2Ceil(llvm::divideCeil(vectors, most));
   // Neighbours read whole sectors; where rows do not begin with one, in few pieces.
-  if (plan.length * int64_t(streams.widths.narrowest) % (sectorBytes * 8) != 0)
+  if (plan.rows.length * int64_t(streams.widths.narrowest) % (sectorBytes * 8) != 0)
     threads = std::max(threads, std::min(powerOf2Ceil(vectors), warp));
   while (threads * int64_t(plan.perThread) * int64_t(streams.widths.narrowest) < sectorBytes * 8 &&
          threads < powerOf2Ceil(vectors))
     threads *= 2;
   // More where rows are few; beyond a warp there is a barrier a stage, which one element each is not worth.
-  auto mayDouble = [&] { return threads < warp ? threads < vectors : threads < threadsPerBlock && vectors > 2 * threads; };
-  while (plan.rows * threads < device / 4 && mayDouble())
+  auto mayDouble = [&] {
+    return threads < warp ? threads < vectors : threads < threadsPerBlock && vectors > 2 * threads;
+  };
+  while (plan.rows.count * threads < device / 4 && mayDouble())
     threads *= 2;
   plan.inRegisters = threads <= mostThreadsPerRow;
   if (!plan.inRegisters)
@@ -241,12 +230,35 @@ void chooseThreads(RowsPlan &plan, const Streams &streams, const TargetInfo &tar
   plan.threadsPerRow = uint32_t(threads);
   plan.heldRegisters = unsigned(plan.inRegisters ? plan.vectorsPerThread() * registers : 0);
   int64_t rowsPerBlock = std::max<int64_t>(threadsPerBlock / threads, 1);
-  while (rowsPerBlock * threads > warp && plan.rows / rowsPerBlock < 2 * int64_t(target.multiprocessors))
+  while (rowsPerBlock * threads > warp && plan.rows.count / rowsPerBlock < 2 * int64_t(target.multiprocessors))
     rowsPerBlock /= 2;
   plan.rowsPerBlock = uint32_t(std::max<int64_t>(rowsPerBlock, 1));
 }
 
 } // namespace
+
+std::optional<RowsShape> rowsOfReduction(const HloInstruction &reduce) {
+  std::variant<RowsShape, Rejection> rows = rowsOf({&reduce});
+  return std::holds_alternative<RowsShape>(rows) ? std::optional(std::get<RowsShape>(rows)) : std::nullopt;
+}
+
+std::optional<RowRole> roleInRows(const HloInstruction &instr, const RowsShape &rows,
+                                  llvm::function_ref<RowRole(const HloInstruction &)> roleOf) {
+  RowRole own = RowRole::Other;
+  // Tuples are read through the elements that are taken of them.
+  if (&behindTuple(instr) != &instr || instr.opcode() == Opcode::Tuple)
+    return own;
+  for (auto [i, operand] : llvm::enumerate(instr.operands())) {
+    RowRole read = roleOf(*operand);
+    if (read == RowRole::Other)
+      continue;
+    std::optional<RowRole> role = roleOfReader(instr, unsigned(i), read, rows);
+    if (!role || (own != RowRole::Other && own != *role))
+      return std::nullopt;
+    own = *role;
+  }
+  return own;
+}
 
 template <>
 HeroMatch<RowsPlan> matchHero<RowsPlan>(const FusionGraph &graph, const FusionAliasing &, const TargetInfo &target) {
@@ -286,9 +298,8 @@ ComputedSpaces computedSpaces<RowsPlan>(const RowsPlan &plan, const FusionGraph 
     return result;
   ComputedSpace &ofRows = result.spaces.emplace_back();
   for (unsigned root : plan.rowRoots)
-    ofRows.values.push_back(
-        {graph.roots()[root].instr,
-         bitcastIndexing(plan.stages.front().heroes.front().kept, graph.roots()[root].shape, context)});
+    ofRows.values.push_back({graph.roots()[root].instr, bitcastIndexing(plan.stages.front().heroes.front().kept,
+                                                                        graph.roots()[root].shape, context)});
   return result;
 }
 
@@ -300,7 +311,7 @@ template <> unsigned plannedRegisters<RowsPlan>(const RowsPlan &plan) {
 std::string RowsPlan::toString() const {
   std::string result;
   llvm::raw_string_ostream os(result);
-  os << fmt::format("whole rows: {} of {}; ", rows, length);
+  os << fmt::format("whole rows: {} of {}; ", rows.count, rows.length);
   auto list = [&](llvm::StringRef name, llvm::ArrayRef<unsigned> numbers) {
     if (numbers.empty())
       return;

@@ -1,5 +1,7 @@
 #include "FusionPolicy.h"
 
+#include "RowGroups.h"
+
 #include "hloc/hlo/ControlFlow.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -69,6 +71,18 @@ FusionGroup groupOf(HloInstruction &root, llvm::StringRef bodyPrefix, const std:
   group.members = closure({&root}, available);
   group.roots = {&root};
   group.before = &root;
+  return group;
+}
+
+/// All that a kernel of rows makes, named after what comes last.
+FusionGroup groupOf(const RowGroup &rows, std::vector<bool> available) {
+  for (HloInstruction *root : rows.roots)
+    available[root->id()] = false;
+  FusionGroup group;
+  group.fusionName = rows.roots.back()->name().str();
+  group.bodyName = "fused_" + group.fusionName;
+  group.members = closure(rows.roots, available);
+  group.roots = rows.roots;
   return group;
 }
 
@@ -170,6 +184,16 @@ std::vector<FusionGroup> groupByResultShape(const HloComputation &entry, llvm::S
   std::vector<bool> available(entry.instructions().size(), false);
   std::vector<FusionGroup> groups;
   llvm::SmallVector<HloInstruction *> materialized = opsToMaterialize(entry, leaves);
+  // What groups of rows make is available to all others, which need none of their reductions then.
+  // (Beside loops and conditionals, which may stand between what they would be made of, there are none yet.)
+  std::vector<RowGroup> rowGroups;
+  if (llvm::none_of(entry.instructions(), [](const HloInstruction *instr) { return isControlFlow(*instr); }))
+    rowGroups = groupRows(entry, neededInstructions(entry), leaves, materialized);
+  for (const RowGroup &group : rowGroups) {
+    for (HloInstruction *root : group.roots)
+      available[root->id()] = true;
+    llvm::erase_if(materialized, [&](HloInstruction *instr) { return llvm::is_contained(group.reductions, instr); });
+  }
   auto next = materialized.begin();
   for (HloInstruction *instr : entry.instructions()) {
     if (next != materialized.end() && instr == *next) {
@@ -188,6 +212,8 @@ std::vector<FusionGroup> groupByResultShape(const HloComputation &entry, llvm::S
       available[instr->id()] = true;
     }
   }
+  for (const RowGroup &group : rowGroups)
+    groups.push_back(groupOf(group, available));
   addResults(results, prefix.str(), "fused_" + entry.name().str(), nullptr, available, groups);
   addEffects(entry, available, groups);
   return groups;

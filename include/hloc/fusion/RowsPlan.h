@@ -4,7 +4,16 @@
 
 #include "hloc/fusion/HeroPlans.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
+
 namespace hloc {
+
+struct RowsShape {
+  int64_t count = 1;  ///< rows
+  int64_t length = 1; ///< elements of each, neighbours in memory
+  int64_t elements() const { return count * length; }
+  auto operator<=>(const RowsShape &) const = default;
+};
 
 /// A group of threads takes whole rows of memory: what it has of a row is read once and stays in registers, where the
 /// stages of reductions and the outputs follow one after the other.
@@ -15,19 +24,34 @@ struct RowsPlan {
   llvm::SmallVector<ReductionFrame, 2> stages;
   llvm::SmallVector<unsigned> roots;    ///< outputs with as many elements as the operands, in their memory order
   llvm::SmallVector<unsigned> rowRoots; ///< outputs with one element a row, in the order of the rows
-  int64_t rows = 1, length = 1;         ///< of memory
-  unsigned perThread = 1;               ///< neighbouring elements that a thread reads at once; divides `length`
-  uint32_t threadsPerRow = 32;          ///< a power of two
-  uint32_t rowsPerBlock = 1;            ///< a power of two
+  RowsShape rows;
+  unsigned perThread = 1;      ///< neighbouring elements that a thread reads at once; divides the length
+  uint32_t threadsPerRow = 32; ///< a power of two
+  uint32_t rowsPerBlock = 1;   ///< a power of two
   /// Otherwise rows are too long for registers: each stage reads them again.
   bool inRegisters = true;
   /// Registers for what a thread holds of its row.
   unsigned heldRegisters = 0;
 
   /// Vectors of `perThread` elements that a row has, and a thread: the last of those need not be there.
-  int64_t vectors() const { return length / int64_t(perThread); }
+  int64_t vectors() const { return rows.length / int64_t(perThread); }
   int64_t vectorsPerThread() const { return (vectors() + threadsPerRow - 1) / int64_t(threadsPerRow); }
   std::string toString() const;
 };
+
+/// The rows of memory that a reduction reduces, if it does, by reducers that a RowsPlan takes.
+std::optional<RowsShape> rowsOfReduction(const HloInstruction &reduce);
+
+/// What an instruction is to reductions of rows that it depends on.
+enum class RowRole : uint8_t {
+  Other,  ///< depends on none
+  Row,    ///< element number i of its memory depends on row i alone
+  Element ///< its memory is that of the rows: each element depends on the results of its own
+};
+
+/// From the roles of its operands; nothing if it depends on other rows than its own. Of reductions that begin one,
+/// Other.
+std::optional<RowRole> roleInRows(const HloInstruction &instr, const RowsShape &rows,
+                                  llvm::function_ref<RowRole(const HloInstruction &)> roleOf);
 
 } // namespace hloc

@@ -97,7 +97,7 @@ private:
     return kernel.block() * int64_t(plan.rowsPerBlock) + kernel.thread().floorDiv(int64_t(plan.threadsPerRow));
   }
   AffineExpr vectorNumber(AffineExpr step) const { return step * int64_t(plan.threadsPerRow) + threadOfRow(); }
-  bool hasSpareThreads() const { return plan.rows % int64_t(plan.rowsPerBlock) != 0; }
+  bool hasSpareThreads() const { return plan.rows.count % int64_t(plan.rowsPerBlock) != 0; }
   /// Of the last vectors of threads, some may not be there.
   bool hasSpareVectors() const { return plan.vectors() % int64_t(plan.threadsPerRow) != 0; }
   bool mayLack(int64_t step) const { return hasSpareVectors() && step == plan.vectorsPerThread() - 1; }
@@ -120,7 +120,7 @@ private:
       return getAffineDimExpr(dims.size() - 1, context);
     };
     if (hasSpareThreads())
-      heldRow = add(row(), plan.rows - 1, "row");
+      heldRow = add(row(), plan.rows.count - 1, "row");
     int64_t lastStep = plan.vectorsPerThread() - 1;
     AffineExpr last = vectorNumber(getAffineConstantExpr(lastStep, context));
     for (int64_t step = 0; step <= lastStep; ++step)
@@ -177,7 +177,7 @@ private:
     AffineExpr vector = vectorNumber(getAffineSymbolExpr(0, context));
     IndexingMap map = kernel.mapOf({}, {plan.vectorsPerThread()});
     map.addConstraint(vector, Interval{0, plan.vectors() - 1});
-    map.addConstraint(row(), Interval{0, plan.rows - 1});
+    map.addConstraint(row(), Interval{0, plan.rows.count - 1});
     map.simplify();
     return map;
   }
@@ -232,7 +232,8 @@ private:
     Values written = kernel.loop(
         write, shared, [&](ValueRange, ValueRange at, ValueRange state) { return code.insert(values, state, at); });
     auto sync = xla_gpu::SyncThreadsOp::create(b, TypeRange(ValueRange(written)), written);
-    AffineExpr own = kernel.thread().floorDiv(int64_t(plan.threadsPerRow)) * warpsPerRow + kernel.thread() % warpsPerRow;
+    AffineExpr own =
+        kernel.thread().floorDiv(int64_t(plan.threadsPerRow)) * warpsPerRow + kernel.thread() % warpsPerRow;
     values = code.extract(sync.getResults(), applyMap(b, kernel.mapOf({own}, {}), kernel.ids()));
     return code.shuffle(values, warpsPerRow / 2, /*toAll=*/true);
   }
@@ -280,8 +281,8 @@ private:
     auto indices = [&](ArrayRef<AffineExpr> merged) { return outputIndices(merged); };
     if (!plan.inRegisters) {
       IndexingMap map = readMap(indices);
-      SmallVector<Value> stored = kernel.loop(
-          stepsMap(), outputsOf(plan.roots), [&](ValueRange variables, ValueRange, ValueRange carried) {
+      SmallVector<Value> stored =
+          kernel.loop(stepsMap(), outputsOf(plan.roots), [&](ValueRange variables, ValueRange, ValueRange carried) {
             return storeVector(map, idsAnd(variables), carried, results);
           });
       return setOutputs(plan.roots, stored);
@@ -289,7 +290,7 @@ private:
     for (int64_t step = 0; step < plan.vectorsPerThread(); ++step) {
       IndexingMap map = vectorMap(dimVariables, heldRow, heldVectors[size_t(step)], indices);
       IndexingMap exists = kernel.mapOf({}, {});
-      exists.addConstraint(row(), Interval{0, plan.rows - 1});
+      exists.addConstraint(row(), Interval{0, plan.rows.count - 1});
       exists.addConstraint(vectorNumber(getAffineConstantExpr(step, context)), Interval{0, plan.vectors() - 1});
       exists.simplify();
       SmallVector<Value> stored =
@@ -310,7 +311,7 @@ private:
       llvm::append_range(indices, memoryOrderIndices(kernel.graph().roots()[root].shape, row()));
     IndexingMap map = kernel.mapOf(indices, {});
     map.addConstraint(threadOfRow(), Interval{0, 0});
-    map.addConstraint(row(), Interval{0, plan.rows - 1});
+    map.addConstraint(row(), Interval{0, plan.rows.count - 1});
     map.simplify();
     SmallVector<Value> stored =
         kernel.loop(map, outputsOf(plan.rowRoots), [&](ValueRange, ValueRange at, ValueRange carried) {

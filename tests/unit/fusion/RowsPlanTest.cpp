@@ -8,8 +8,9 @@ using namespace hloc;
 
 namespace {
 
-constexpr const char *reducers = "greatest { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] maximum(a, b) }\n"
-                                 "sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }\n";
+constexpr const char *reducers =
+    "greatest { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] maximum(a, b) }\n"
+    "sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }\n";
 
 FusionPlan planOf(const std::string &body, const char *target = "sm_90") {
   DiagnosticEngine diagnostics;
@@ -49,8 +50,9 @@ const std::string start = "x = f32[100,64] parameter(0)\n zero = f32[] constant(
 } // namespace
 
 TEST_CASE("threads of a row by its length, and more where rows are few") {
-  CHECK(softmax(4096, 1024) == "whole rows: 4096 of 1024; roots 0, 2 stages; 8 x 4 per thread, 32 threads a row, 8 rows "
-                               "a block; grid 512, block 256");
+  CHECK(softmax(4096, 1024) ==
+        "whole rows: 4096 of 1024; roots 0, 2 stages; 8 x 4 per thread, 32 threads a row, 8 rows "
+        "a block; grid 512, block 256");
   CHECK(softmax(4096, 1024, "sm_100") == "whole rows: 4096 of 1024; roots 0, 2 stages; 4 x 8 per thread, 32 threads a "
                                          "row, 8 rows a block; grid 512, block 256");
   CHECK(softmax(100000, 127) == "whole rows: 100000 of 127; roots 0, 2 stages; 4 x 1 per thread, 32 threads a row, 8 "
@@ -98,7 +100,8 @@ TEST_CASE("what is no work on rows") {
                   "ss = f32[64,64]{0,1} broadcast(s), dimensions={0}\n ROOT r = f32[64,64]{0,1} divide(x, ss)\n") ==
         "what is reduced is no row of memory");
   // An output in another order than the rows.
-  CHECK(rejection(start + "ss = f32[100,64]{0,1} broadcast(s), dimensions={0}\n ROOT r = f32[100,64]{0,1} negate(ss)\n") ==
+  CHECK(rejection(start +
+                  "ss = f32[100,64]{0,1} broadcast(s), dimensions={0}\n ROOT r = f32[100,64]{0,1} negate(ss)\n") ==
         "`ss` reads a reduction at other rows than its own");
   CHECK(rejection(start + "ss = f32[100,64] broadcast(s), dimensions={0}\n d = f32[100,64] divide(x, ss)\n"
                           "ROOT r = f32[100,32] slice(d), slice={[0:100], [0:32]}\n") ==
@@ -112,9 +115,9 @@ TEST_CASE("what is no work on rows") {
 
 TEST_CASE("no output takes the place of what lanes without an element read") {
   DiagnosticEngine diagnostics;
-  auto source = std::make_shared<const SourceFile>(
-      "test", reducers + ("ENTRY f {\n" + start + "ss = f32[100,64] broadcast(s), dimensions={0}\n"
-                                                  "ROOT r = f32[100,64] divide(x, ss)\n}\n"));
+  auto source = std::make_shared<const SourceFile>("test", reducers + ("ENTRY f {\n" + start +
+                                                                       "ss = f32[100,64] broadcast(s), dimensions={0}\n"
+                                                                       "ROOT r = f32[100,64] divide(x, ss)\n}\n"));
   std::unique_ptr<HloModule> module = parseHloModule(source, diagnostics);
   REQUIRE(module);
   FusionGraph graph = *FusionGraph::build(*module->entry(), diagnostics);

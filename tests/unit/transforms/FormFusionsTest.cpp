@@ -26,11 +26,65 @@ TEST_CASE("what combines many elements ends a fusion, unless it is read element 
   CHECK(once.run(formFusions) == PassResult::Changed);
   CHECK(once.body() == "p = parameter()\nROOT m = fusion(p)\n");
   PassRun again(sum + "ENTRY e {\n p = f32[4,8] parameter(0)\n z = f32[] constant(0)\n"
-                      " r = f32[4] reduce(p, z), dimensions={1}, to_apply=sum\n"
-                      " b = f32[4,8] broadcast(r), dimensions={0}\n ROOT n = f32[4,8] subtract(p, b)\n}\n");
+                      " r = f32[8] reduce(p, z), dimensions={0}, to_apply=sum\n"
+                      " b = f32[4,8] broadcast(r), dimensions={1}\n ROOT n = f32[4,8] subtract(p, b)\n}\n");
   CHECK(again.run(formFusions) == PassResult::Changed);
   CHECK(again.body() == "p = parameter()\nr = fusion(p)\nROOT m = fusion(p r)\n");
   CHECK(again.body("fused_r") == "p = parameter()\nz = constant()\nROOT r = reduce(p z)\n");
+}
+
+namespace {
+PassRun formed(const std::string &body) {
+  PassRun p("HloModule m\nsum {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b)\n}\n"
+            "ENTRY e {\n p = f32[4,8] parameter(0)\n z = f32[] constant(0)\n" +
+            body + "}\n");
+  CHECK(p.run(formFusions) == PassResult::Changed);
+  return p;
+}
+} // namespace
+
+TEST_CASE("what rows come to goes back to their elements inside one fusion") {
+  // Two reductions one after the other, and the first result needed outside.
+  PassRun p = formed(" r = f32[4] reduce(p, z), dimensions={1}, to_apply=sum\n c = f32[4,1] reshape(r)\n"
+                     " f = f32[4] reshape(c)\n b = f32[4,8] broadcast(f), dimensions={0}\n"
+                     " d = f32[4,8] subtract(p, b)\n e = f32[4,8] exponential(d)\n"
+                     " q = f32[4] reduce(e, z), dimensions={1}, to_apply=sum\n"
+                     " g = f32[4,8] broadcast(q), dimensions={0}\n n = f32[4,8] divide(e, g)\n"
+                     " ROOT t = (f32[4,8], f32[4,1]) tuple(n, c)\n");
+  CHECK(p.body() == "p = parameter()\nn = fusion(p)\nget-tuple-element.1.anon = get-tuple-element(n)\n"
+                    "get-tuple-element.2.anon = get-tuple-element(n)\n"
+                    "ROOT tuple.3.anon = tuple(get-tuple-element.2.anon get-tuple-element.1.anon)\n");
+  CHECK(p.run(formFusions) == PassResult::Unchanged);
+}
+
+TEST_CASE("fusions of rows end where other rows are read, and where another op ends a kernel") {
+  const std::string normal = " r = f32[4] reduce(p, z), dimensions={1}, to_apply=sum\n"
+                             " b = f32[4,8] broadcast(r), dimensions={0}\n d = f32[4,8] divide(p, b)\n";
+  PassRun transposed = formed(normal + " ROOT t = f32[8,4] transpose(d), dimensions={1,0}\n");
+  CHECK(transposed.body() == "p = parameter()\nd = fusion(p)\nROOT m = fusion(d)\n");
+  // The same rows before and after a product: two levels, two fusions.
+  PassRun twice = formed(normal + " w = f32[8,8] parameter(1)\n x = f32[4,8] dot(d, w), lhs_contracting_dims={1}, "
+                                  "rhs_contracting_dims={0}\n q = f32[4] reduce(x, z), dimensions={1}, to_apply=sum\n"
+                                  " g = f32[4,8] broadcast(q), dimensions={0}\n ROOT n = f32[4,8] divide(x, g)\n");
+  CHECK(twice.body() == "p = parameter()\nw = parameter()\nd = fusion(p)\nx = fusion(d w)\nROOT n = fusion(x)\n");
+}
+
+TEST_CASE("fusions of rows leave broadcasts to their readers, and do not write many arrays") {
+  // `n` depends on the product, which depends on `d`: it is of another fusion, which reads `q`.
+  PassRun mixed = formed(" o = f32[4,8] parameter(1)\n w = f32[8,8] parameter(2)\n"
+                         " r = f32[4] reduce(p, z), dimensions={1}, to_apply=sum\n"
+                         " q = f32[4] reduce(o, z), dimensions={1}, to_apply=sum\n"
+                         " b = f32[4,8] broadcast(r), dimensions={0}\n d = f32[4,8] divide(p, b)\n"
+                         " x = f32[4,8] dot(d, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+                         " g = f32[4,8] broadcast(q), dimensions={0}\n ROOT n = f32[4,8] divide(x, g)\n");
+  CHECK(mixed.body("fused_d") ==
+        "p = parameter()\nz = constant()\no = parameter()\nr = reduce(p z)\n"
+        "q = reduce(o z)\nb = broadcast(r)\nd = divide(p b)\nROOT tuple.1.anon = tuple(q d)\n");
+  PassRun many = formed(" r = f32[4] reduce(p, z), dimensions={1}, to_apply=sum\n"
+                        " b = f32[4,8] broadcast(r), dimensions={0}\n c = f32[4,8] divide(p, b)\n"
+                        " d = f32[4,8] subtract(p, b)\n e = f32[4,8] multiply(p, b)\n"
+                        " ROOT t = (f32[4,8], f32[4,8], f32[4,8]) tuple(c, d, e)\n");
+  CHECK(many.body("fused_r") == "p = parameter()\nz = constant()\nROOT r = reduce(p z)\n");
 }
 
 TEST_CASE("a headerless text is one fusion body") {

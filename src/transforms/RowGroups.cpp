@@ -1,0 +1,155 @@
+// Reductions of rows that one kernel makes together with what their rows' elements become of them.
+
+#include "RowGroups.h"
+
+#include "hloc/fusion/HloIndexing.h"
+#include "hloc/fusion/RowsPlan.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace hloc {
+namespace {
+
+/// Rows that fit into registers, whichever device it is; longer ones are worth a block each where they are many.
+constexpr int64_t longestHeldRow = 16384, manyRows = 128;
+/// Arrays as large as the rows that one group writes. More of them would be values that is cheaper to compute again.
+constexpr unsigned mostElementRoots = 2;
+
+bool sharesBytes(const HloInstruction *instr) {
+  return !instr->shape().isArray() || deviceBits(instr->shape().elementType()) < 8;
+}
+
+/// What is known of an entry whose kernels end with some ops.
+struct Entry {
+  const HloComputation &computation;
+  std::vector<bool> endsKernel;                      ///< by id
+  std::vector<std::optional<RowsShape>> rows;        ///< of the reductions among them
+  std::vector<unsigned> levelsOf(const RowsShape &shape) const;
+  std::vector<RowRole> rolesOf(const RowsShape &shape, llvm::ArrayRef<unsigned> levels, unsigned level) const;
+  bool isOrdered(llvm::ArrayRef<unsigned> nodes, unsigned numNodes) const;
+};
+
+/// How many other ops that end kernels there are on the way to an instruction, by id: reductions of one level do not
+/// depend on each other through those.
+std::vector<unsigned> Entry::levelsOf(const RowsShape &shape) const {
+  std::vector<unsigned> levels(endsKernel.size(), 0);
+  for (const HloInstruction *instr : computation.instructions())
+    for (const HloInstruction *operand : instr->operands()) {
+      bool isOther = endsKernel[operand->id()] && rows[operand->id()] != shape;
+      levels[instr->id()] = std::max(levels[instr->id()], levels[operand->id()] + unsigned(isOther));
+    }
+  return levels;
+}
+
+/// What instructions are to the reductions of one level, by id. Those that depend on them row by row can be made with
+/// them.
+std::vector<RowRole> Entry::rolesOf(const RowsShape &shape, llvm::ArrayRef<unsigned> levels, unsigned level) const {
+  std::vector<RowRole> roles(endsKernel.size(), RowRole::Other);
+  for (const HloInstruction *instr : computation.instructions()) {
+    unsigned id = instr->id();
+    bool isOwn = endsKernel[id] && rows[id] == shape && levels[id] == level;
+    if (levels[id] > level || (endsKernel[id] && !isOwn) || instr->reachesSideEffect())
+      continue;
+    std::optional<RowRole> role =
+        roleInRows(*instr, shape, [&](const HloInstruction &operand) { return roles[behindTuple(operand).id()]; });
+    if (role)
+      roles[id] = isOwn ? RowRole::Row : *role;
+  }
+  return roles;
+}
+
+/// Can instructions be carried out one after the other if those of one node are carried out together? By id.
+bool Entry::isOrdered(llvm::ArrayRef<unsigned> nodes, unsigned numNodes) const {
+  std::vector<llvm::SmallVector<unsigned, 2>> readers(numNodes);
+  std::vector<unsigned> waitsFor(numNodes, 0);
+  for (const HloInstruction *instr : computation.instructions())
+    for (const HloInstruction *operand : instr->operands())
+      if (unsigned from = nodes[operand->id()], to = nodes[instr->id()]; from != to) {
+        readers[from].push_back(to);
+        ++waitsFor[to];
+      }
+  llvm::SmallVector<unsigned> ready;
+  for (unsigned node = 0; node < numNodes; ++node)
+    if (waitsFor[node] == 0)
+      ready.push_back(node);
+  unsigned done = 0;
+  for (; !ready.empty(); ++done)
+    for (unsigned reader : readers[ready.pop_back_val()])
+      if (--waitsFor[reader] == 0)
+        ready.push_back(reader);
+  return done == numNodes;
+}
+
+} // namespace
+
+std::vector<RowGroup> groupRows(const HloComputation &entry, const std::vector<bool> &needed,
+                                llvm::ArrayRef<HloInstruction *> results,
+                                llvm::ArrayRef<HloInstruction *> materialized) {
+  size_t numIds = entry.instructions().size();
+  Entry all{entry, std::vector<bool>(numIds, false), std::vector<std::optional<RowsShape>>(numIds)};
+  std::map<RowsShape, llvm::SmallVector<HloInstruction *>> reductions;
+  for (HloInstruction *instr : materialized) {
+    all.endsKernel[instr->id()] = true;
+    if (instr->opcode() != Opcode::Reduce)
+      continue;
+    std::optional<RowsShape> rows = rowsOfReduction(*instr);
+    if (!rows || (rows->length > longestHeldRow && rows->count < manyRows))
+      continue;
+    all.rows[instr->id()] = rows;
+    reductions[*rows].push_back(instr);
+  }
+  HloUsers users(entry);
+  // Instructions of a group are one node; all others are one each.
+  std::vector<unsigned> nodes(numIds);
+  std::iota(nodes.begin(), nodes.end(), 0);
+  std::vector<RowGroup> groups;
+  for (const auto &[rows, ofShape] : reductions) {
+    std::vector<unsigned> levels = all.levelsOf(rows);
+    std::map<unsigned, llvm::SmallVector<HloInstruction *>> byLevel;
+    for (HloInstruction *reduction : ofShape)
+      byLevel[levels[reduction->id()]].push_back(reduction);
+    for (const auto &[level, own] : byLevel) {
+      std::vector<RowRole> roles = all.rolesOf(rows, levels, level);
+      auto isInside = [&](const HloInstruction *instr) { return roles[instr->id()] != RowRole::Other; };
+      auto readsRows = [&](const HloInstruction *instr) { return llvm::any_of(instr->operands(), isInside); };
+      llvm::SmallVector<HloInstruction *> roots;
+      unsigned elementRoots = 0;
+      std::vector<bool> isRead(numIds, false); // outside
+      for (HloInstruction *instr : llvm::reverse(entry.instructions())) {
+        unsigned id = instr->id();
+        if (!needed[id] || !isInside(instr))
+          continue;
+        auto isOutside = [&](HloInstruction *user) { return needed[user->id()] && !isInside(user); };
+        bool isResult = llvm::is_contained(results, instr);
+        if (!isResult && !isRead[id] && llvm::none_of(users.of(instr), isOutside))
+          continue;
+        // Who reads what a row comes to for each of its elements can do so without a copy for each.
+        if (instr->opcode() == Opcode::Broadcast && !isResult) {
+          isRead[instr->operand(0)->id()] = true;
+          continue;
+        }
+        roots.push_back(instr);
+        elementRoots += unsigned(roles[id] == RowRole::Element);
+      }
+      std::reverse(roots.begin(), roots.end());
+      bool isWorth = elementRoots <= mostElementRoots && (elementRoots > 0 || llvm::any_of(own, readsRows));
+      if (!isWorth || !llvm::all_of(own, isInside) || llvm::any_of(roots, sharesBytes))
+        continue;
+      std::vector<unsigned> together = nodes;
+      for (size_t id = 0; id < numIds; ++id)
+        if (roles[id] != RowRole::Other && needed[id])
+          together[id] = own.front()->id();
+      if (!all.isOrdered(together, unsigned(numIds)))
+        continue;
+      nodes = std::move(together);
+      groups.push_back({own, std::move(roots)});
+    }
+  }
+  return groups;
+}
+
+} // namespace hloc

@@ -1,0 +1,21 @@
+#pragma once
+// Which values of an entry without fusions one kernel of rows makes (RowsPlan.h): part of the policy of fusion.
+//
+//   softmax: reductions `max` and `sum`, roots {div}; with a log-sum-exp beside it {div, lse}
+
+#include "FusionPolicy.h"
+
+namespace hloc {
+
+struct RowGroup {
+  llvm::SmallVector<HloInstruction *> reductions; ///< over rows of one shape
+  llvm::SmallVector<HloInstruction *> roots;      ///< what is needed of it outside, operands before users
+};
+
+/// Groups among the reductions of `materialized`, the ops that end kernels. `needed`: by id. Groups do not read each
+/// other's roots in a circle, neither directly nor through ops of no group.
+std::vector<RowGroup> groupRows(const HloComputation &entry, const std::vector<bool> &needed,
+                                llvm::ArrayRef<HloInstruction *> results,
+                                llvm::ArrayRef<HloInstruction *> materialized);
+
+} // namespace hloc
