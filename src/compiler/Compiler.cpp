@@ -53,6 +53,7 @@ std::unique_ptr<HloModule> Compiler::fuse(const HloModule &module) {
   TimedScope scope(observer, "hlo passes");
   std::unique_ptr<HloModule> fused = cloneModule(module);
   HloPassContext context(diagnostics);
+  context.options.fastMath = options.fastMath;
   auto text = [&] { return hloText(*fused); };
   context.afterPass = [&](const HloPass &pass, PassResult result, Clock::time_point begin, Clock::time_point end) {
     observer.timed(pass.name, "", begin, end, 1 + int(context.nesting));

@@ -40,6 +40,12 @@ int runCommand(int argc, char **argv) {
   case Command::Kind::ListRules:
     llvm::outs() << listRules();
     return 0;
+  case Command::Kind::ListRewrites:
+    llvm::outs() << listRewrites(/*fastMathOnly=*/false);
+    return 0;
+  case Command::Kind::ListFastMath:
+    llvm::outs() << listRewrites(/*fastMathOnly=*/true);
+    return 0;
   case Command::Kind::Doctor:
     llvm::outs() << Toolchain::discover(command.compile.toolchain).describe();
     return 0;

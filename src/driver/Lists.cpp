@@ -7,6 +7,7 @@
 #include "hloc/interp/Interpreter.h"
 #include "hloc/kernel/TargetInfo.h"
 #include "hloc/lint/Lint.h"
+#include "hloc/transforms/Transforms.h"
 
 #include "fmt/format.h"
 #include "llvm/Config/llvm-config.h"
@@ -63,6 +64,15 @@ std::string listRules() {
   for (const lint::RuleRow &rule : lint::rules())
     out += fmt::format("{:<18} {:<8} {}\n", rule.name.str(),
                        rule.severity == lint::Severity::Error ? "error" : "warning", rule.summary.str());
+  return out;
+}
+
+std::string listRewrites(bool fastMathOnly) {
+  std::string out = fmt::format("{:<32} {:<12} {}\n", "rule", "applied", "what it does");
+  for (const RewriteRow &row : rewriteRows())
+    if (row.isFastMath || !fastMathOnly)
+      out += fmt::format("{:<32} {:<12} {}\n", row.name.str(), row.isFastMath ? "--fast-math" : "always",
+                         row.summary.str());
   return out;
 }
 

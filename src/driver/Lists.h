@@ -15,6 +15,8 @@ std::string listKernels(const Manifest &manifest);
 std::string listOps();
 std::string listPasses(unsigned optimizationLevel);
 std::string listRules();
+/// Of all rules, or those of --fast-math.
+std::string listRewrites(bool fastMathOnly);
 std::string listTargets();
 std::string versionText();
 

@@ -11,6 +11,7 @@
 #include "hloc/kernel/Estimate.h"
 #include "hloc/lint/Lint.h"
 #include "hloc/support/Suggestion.h"
+#include "hloc/transforms/Transforms.h"
 
 #include "CLI/CLI.hpp"
 #include "fmt/format.h"
@@ -170,6 +171,23 @@ void addEstimateOptions(CLI::App &app, CompileOptions &options, RawOptions &raw,
             });
 }
 
+/// `list`, among the rules, asks for their list.
+void addFastMathOption(CLI::App &app, CompileOptions &options, RawOptions &raw) {
+  raw.offer(app.add_option("--fast-math", options.fastMath,
+                           "rules that may change the results of floats, by name; list explains them")
+                ->delimiter(',')
+                ->allow_extra_args(false) // what follows is the input
+                ->type_name("RULE[,RULE...]"),
+            [] {
+              std::vector<std::string> names;
+              for (const RewriteRow &row : rewriteRows())
+                if (row.isFastMath)
+                  names.push_back(row.name.str());
+              names.push_back("list");
+              return names;
+            });
+}
+
 void addTargetOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
   app.option_defaults()->group("Targets and tools");
   CLI::Option *target =
@@ -189,6 +207,7 @@ void addTargetOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
       ->type_name("N");
   raw.offer(app.add_option("-O,--optimization-level", options.optimizationLevel, "as LLVM's")->type_name("LEVEL"),
             {"0", "1", "2", "3"});
+  addFastMathOption(app, options, raw);
 }
 
 void addXlaDumpOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
@@ -278,6 +297,7 @@ void addQuestions(CLI::App &app, std::map<Command::Kind, bool> &asked, Command &
   app.add_flag("--list-passes", asked[Command::Kind::ListPasses], "the passes of every stage, in order");
   app.add_flag("--list-targets", asked[Command::Kind::ListTargets], "GPU architectures and product names");
   app.add_flag("--list-rules", asked[Command::Kind::ListRules], "the rules of --lint");
+  app.add_flag("--list-rewrites", asked[Command::Kind::ListRewrites], "the rules by which HLO is simplified");
   app.add_flag("--doctor", asked[Command::Kind::Doctor], "which tools were found, and where");
   app.add_flag("--version", asked[Command::Kind::Version], "versions of hloc and LLVM");
   app.add_flag("--man", asked[Command::Kind::Man], "the manual page: `hloc --man | man -l -`");
@@ -344,6 +364,8 @@ void addRunOptions(CLI::App &app, RunOptions &options, RawOptions &raw) {
   app.add_option("--repeat", options.repeat, "with cuda: time N launches")->check(wholeNumber)->type_name("N");
   app.add_option("--tolerance", raw.tolerance, "instead of the policy, e.g. `ulps=2,rel=1e-3`, `1e-4`, `exact`")
       ->type_name("BOUNDS");
+  app.add_flag("--verify-each-pass", options.verifyEachPass,
+               "first interpret the module after each HLO pass, and name the first that changes a result");
   addOnlyOption(app, options.compile);
   app.add_flag("--keep-going", options.compile.keepGoing, "for `hloc compile`; refused")->group("");
   addRunInputs(app, options, raw);
@@ -683,6 +705,8 @@ Command parseCommandLine(int argc, char **argv) {
     command.kind = Command::Kind::Done;
     return command;
   }
+  if (llvm::is_contained(options.fastMath, "list"))
+    command.kind = Command::Kind::ListFastMath;
   if (command.kind != Command::Kind::Done) {
     if (!options.inputs.empty())
       llvm::errs() << "hloc: warning: nothing is compiled: `" << options.inputs.front()

@@ -55,6 +55,7 @@ struct CompileOptions {
   bool dumpLocations = false;
   ColourChoice colour = ColourChoice::Auto;
   unsigned optimizationLevel = 3;
+  std::vector<std::string> fastMath; ///< rules that change floats and are to be applied
 };
 
 enum class Platform { Emulator, Cuda, Interpreter };
@@ -72,6 +73,7 @@ struct RunOptions {
   std::string approximations;      ///< `exact`, `largest`, `smallest` or a seed; empty: `seed`
   std::string counters;            ///< empty: off; `table` or `json`
   unsigned repeat = 0;
+  bool verifyEachPass = false;
   std::string tolerance;                      ///< empty: by the policy of hloc/compare
   std::optional<emulator::Schedule> schedule; ///< unset: all that may matter
   ProgressChoice progress = ProgressChoice::Auto;
@@ -81,7 +83,21 @@ struct RunOptions {
 
 /// What the command line asks for.
 struct Command {
-  enum class Kind { Compile, Run, ListOps, ListPasses, ListTargets, ListRules, Doctor, Version, Man, Completion, Done };
+  enum class Kind {
+    Compile,
+    Run,
+    ListOps,
+    ListPasses,
+    ListTargets,
+    ListRules,
+    ListRewrites,
+    ListFastMath,
+    Doctor,
+    Version,
+    Man,
+    Completion,
+    Done
+  };
   Kind kind = Kind::Done;
   int exitCode = 0; ///< Kind::Done: help was printed (0) or the line is wrong (2)
   CompileOptions compile;

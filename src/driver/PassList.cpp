@@ -45,8 +45,12 @@ std::vector<PassRow> optPasses() {
 
 std::vector<PassRow> passesInOrder(unsigned optimizationLevel) {
   std::vector<PassRow> rows = {{"hlo", "parse", "Reads the text; not a pass, but dumped as one"}};
-  for (const HloPass &pass : hloPipeline())
+  for (const HloPass &pass : hloPipeline()) {
     rows.push_back({"hlo", pass.name.str(), pass.summary.str()});
+    if (pass.run == simplify)
+      for (const HloPass &part : simplificationPasses())
+        rows.push_back({"hlo", part.name.str(), part.summary.str()});
+  }
   rows.push_back({"hlo", "only", "Makes a module of the kernels that --only names; not a pass, but dumped as one"});
 
   rows.push_back({"mlir", "emit", "Writes a kernel of the plan as MLIR"});

@@ -19,6 +19,7 @@
 #include "hloc/interp/Interpreter.h"
 #include "hloc/support/Files.h"
 #include "hloc/transforms/Transforms.h"
+#include "hloc/transforms/VerifyPasses.h"
 
 #include "fmt/format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -67,6 +68,8 @@ private:
     if (!module)
       return;
     const std::vector<ArgumentSet> sets = setsFor(*module);
+    if (options.verifyEachPass && !verifyPasses(*module, sets))
+      return;
     for (const ArgumentSet &set : sets) {
       if (sets.size() > 1)
         progress.setCircumstances(
@@ -76,10 +79,13 @@ private:
       ++numRuns;
     }
     progress.stop();
-    // JSON has standard output for itself.
     if (compares())
-      (options.counters == "json" || options.compile.estimateAsJson ? llvm::errs() : llvm::outs())
-          << comparison.agreement(whatWasWatched());
+      listings() << comparison.agreement(whatWasWatched());
+  }
+
+  /// JSON has standard output for itself.
+  llvm::raw_ostream &listings() const {
+    return options.counters == "json" || options.compile.estimateAsJson ? llvm::errs() : llvm::outs();
   }
 
   bool isPart() const { return !options.compile.only.empty(); }
@@ -133,6 +139,7 @@ private:
                                       : readArguments(options.inputsFile, module, diagnostics);
   }
 
+  bool verifyPasses(const HloModule &module, llvm::ArrayRef<ArgumentSet> sets);
   bool prepare(const HloModule &module);
   bool prepareEmulator(const HloModule &module);
   bool prepareGpu(const HloModule &module);
@@ -378,6 +385,25 @@ llvm::FailureOr<Literal> RunCommand::runOnGpu(llvm::ArrayRef<Literal> arguments)
 }
 
 /// All that does not depend on the arguments.
+bool RunCommand::verifyPasses(const HloModule &module, llvm::ArrayRef<ArgumentSet> sets) {
+  TimedScope scope(timing, "verify each pass");
+  progress.beginStage("verify each pass");
+  std::vector<PassInput> inputs;
+  for (const ArgumentSet &set : sets) {
+    std::optional<std::vector<Literal>> arguments = argumentsOf(module, set);
+    if (!arguments)
+      return false;
+    inputs.push_back({options.inputsFile.empty() ? regimeName(set.regime).str() : "", std::move(*arguments)});
+  }
+  HloPassContext context(diagnostics);
+  context.options.fastMath = options.compile.fastMath;
+  if (!verifyEachPass(module, hloPipeline(), inputs, context))
+    return false;
+  Progress::Hidden hidden(progress);
+  listings() << fmt::format("every HLO pass keeps the results; sets of arguments: {}\n", inputs.size());
+  return true;
+}
+
 bool RunCommand::prepare(const HloModule &module) {
   if (options.platform == Platform::Interpreter)
     return true;

@@ -15,7 +15,10 @@ llvm::ArrayRef<RewriteRule> conversionRules(); ///< SimplifyConversions.cpp: con
 llvm::ArrayRef<RewriteRule> movementRules();   ///< SimplifyMovement.cpp
 llvm::ArrayRef<RewriteRule> slicingRules();    ///< SimplifySlices.cpp: slices, pads, concatenates
 
-/// Of all tables.
+/// SimplifyFloats.cpp: those that HloPassOptions::fastMath names are applied, after the others.
+llvm::ArrayRef<RewriteRule> fastMathRules();
+
+/// Of all tables but the last.
 std::vector<RewriteRule> algebraicRules();
 
 } // namespace hloc

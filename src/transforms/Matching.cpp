@@ -67,7 +67,8 @@ HloInstruction *makeSplat(HloRewriter &r, const Shape &shape, int64_t value) {
 llvm::SmallVector<Attribute, 4> ownAttributes(const HloInstruction &instr) {
   llvm::SmallVector<Attribute, 4> own;
   for (const Attribute &attribute : instr.attributes())
-    if (llvm::any_of(attributeSpecs(instr.opcode()), [&](const AttributeSpec &spec) { return spec.key == attribute.key; }))
+    if (llvm::any_of(attributeSpecs(instr.opcode()),
+                     [&](const AttributeSpec &spec) { return spec.key == attribute.key; }))
       own.push_back(attribute);
   return own;
 }

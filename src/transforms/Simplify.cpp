@@ -40,6 +40,7 @@ llvm::ArrayRef<HloPass> simplificationPasses() {
   static constexpr HloPass passes[] = {
       {"simplify-tuples", simplifyTuples, "Elements of tuples become what the tuples are made of"},
       {"simplify-algebra", simplifyAlgebra, "Rules about ops and what they read; --list-rewrites explains them"},
+      {"constant-folding", foldConstants, "Small ops on constants become constants"},
       {"common-subexpressions", mergeCommonSubexpressions, "Of equal instructions one is kept"},
       {"dead-code", eraseDeadCode, "Drops what nothing needs"},
   };

@@ -23,10 +23,33 @@ bool isStatic(const HloComputation &computation) {
   return llvm::none_of(computation.instructions(), [](auto *instr) { return instr->shape().hasDynamicDims(); });
 }
 
+std::vector<RewriteRule> rulesWith(llvm::ArrayRef<std::string> fastMath) {
+  std::vector<RewriteRule> all = algebraicRules();
+  llvm::copy_if(fastMathRules(), std::back_inserter(all),
+                [&](const RewriteRule &rule) { return llvm::is_contained(fastMath, rule.name); });
+  return all;
+}
+
 } // namespace
 
+std::vector<RewriteRow> rewriteRows() {
+  std::vector<RewriteRow> rows;
+  auto add = [&](llvm::ArrayRef<RewriteRule> rules, bool isFastMath) {
+    for (const RewriteRule &rule : rules)
+      if (llvm::none_of(rows, [&](const RewriteRow &row) { return row.name == rule.name; }))
+        rows.push_back({rule.name, rule.summary, isFastMath});
+  };
+  add(algebraicRules(), false);
+  add(fastMathRules(), true);
+  return rows;
+}
+
 PassResult simplifyAlgebra(HloModule &module, HloPassContext &context) {
-  static const std::vector<RewriteRule> rules = algebraicRules();
+  static const std::vector<RewriteRule> exact = algebraicRules();
+  std::vector<RewriteRule> withFast;
+  if (!context.options.fastMath.empty())
+    withFast = rulesWith(context.options.fastMath);
+  llvm::ArrayRef<RewriteRule> rules = withFast.empty() ? exact : withFast;
   size_t applied = 0;
   for (HloComputation *computation : computationsToSimplify(module)) {
     if (!isStatic(*computation))

@@ -8,9 +8,7 @@ namespace hloc {
 namespace {
 
 /// What is added without an effect: 0 of integers, -0 of floats (-0 + +0 is +0).
-bool isNeutralOfSum(const HloInstruction *value) {
-  return isDiscrete(value) ? isSplat(value, 0) : isMinusZero(value);
-}
+bool isNeutralOfSum(const HloInstruction *value) { return isDiscrete(value) ? isSplat(value, 0) : isMinusZero(value); }
 
 HloInstruction *addZero(HloInstruction &sum, HloRewriter &) {
   for (unsigned i : {0u, 1u})
@@ -199,7 +197,8 @@ HloInstruction *extremeTwice(HloInstruction &outer, HloRewriter &) {
 
 HloInstruction *clampTwice(HloInstruction &outer, HloRewriter &) {
   HloInstruction *inner = outer.operand(1);
-  bool same = is(inner, Opcode::Clamp) && inner->operand(0) == outer.operand(0) && inner->operand(2) == outer.operand(2);
+  bool same =
+      is(inner, Opcode::Clamp) && inner->operand(0) == outer.operand(0) && inner->operand(2) == outer.operand(2);
   return same && isDiscrete(&outer) ? inner : nullptr;
 }
 

@@ -21,7 +21,8 @@ HloInstruction *otherThanNeutral(HloInstruction &instr, HloRewriter &) {
 }
 
 /// An operand that decides.
-template <bool (*decides)(const HloInstruction *)> HloInstruction *decidingOperand(HloInstruction &instr, HloRewriter &) {
+template <bool (*decides)(const HloInstruction *)>
+HloInstruction *decidingOperand(HloInstruction &instr, HloRewriter &) {
   auto found = llvm::find_if(instr.operands(), decides);
   return found == instr.operands().end() ? nullptr : *found;
 }
@@ -46,12 +47,18 @@ ComparisonDirection directionOf(const HloInstruction &compare) {
 
 ComparisonDirection inverse(ComparisonDirection direction) {
   switch (direction) {
-  case ComparisonDirection::Eq: return ComparisonDirection::Ne;
-  case ComparisonDirection::Ne: return ComparisonDirection::Eq;
-  case ComparisonDirection::Ge: return ComparisonDirection::Lt;
-  case ComparisonDirection::Lt: return ComparisonDirection::Ge;
-  case ComparisonDirection::Gt: return ComparisonDirection::Le;
-  case ComparisonDirection::Le: return ComparisonDirection::Gt;
+  case ComparisonDirection::Eq:
+    return ComparisonDirection::Ne;
+  case ComparisonDirection::Ne:
+    return ComparisonDirection::Eq;
+  case ComparisonDirection::Ge:
+    return ComparisonDirection::Lt;
+  case ComparisonDirection::Lt:
+    return ComparisonDirection::Ge;
+  case ComparisonDirection::Gt:
+    return ComparisonDirection::Le;
+  case ComparisonDirection::Le:
+    return ComparisonDirection::Gt;
   }
   return direction;
 }

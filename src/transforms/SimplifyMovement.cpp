@@ -86,8 +86,8 @@ HloInstruction *elementwiseOfScalars(HloInstruction &instr, HloRewriter &r) {
 }
 
 HloInstruction *reverseOfNothing(HloInstruction &reverse, HloRewriter &) {
-  bool moves = llvm::any_of(reverse.ints(AttributeKey::Dimensions),
-                            [&](int64_t dim) { return reverse.shape().dim(dim) > 1; });
+  bool moves =
+      llvm::any_of(reverse.ints(AttributeKey::Dimensions), [&](int64_t dim) { return reverse.shape().dim(dim) > 1; });
   return moves ? nullptr : reverse.operand(0);
 }
 
@@ -129,9 +129,19 @@ HloInstruction *scatterOfNothing(HloInstruction &scatter, HloRewriter &) {
   return single ? scatter.operand(0) : nullptr;
 }
 
+/// A constant of one element stays, or it would be made again and again.
+HloInstruction *splatConstant(HloInstruction &constant, HloRewriter &r) {
+  if (!constant.shape().isArray() || constant.shape().numElements() < 2 || splatOf(&constant) != &constant)
+    return nullptr;
+  Literal scalar(Shape::scalar(typeOf(&constant)));
+  llvm::copy(constant.literal().bytes().take_front(hostBytes(typeOf(&constant))), scalar.mutableBytes().begin());
+  return r.builder().broadcast(r.builder().constant(std::move(scalar)), constant.shape(), {});
+}
+
 constexpr const char *ofScalar = "of equal elements -> a broadcast of one";
 
 constexpr RewriteRule rules[] = {
+    {"splat-constant", Opcode::Constant, splatConstant, "a constant of equal elements -> a broadcast of one"},
     {"transpose-of-nothing", Opcode::Transpose, transposeOfNothing, "transpose that moves nothing -> x"},
     {"transpose-twice", Opcode::Transpose, transposeTwice, "transpose of a transpose -> one, or x"},
     {"transpose-of-scalar", Opcode::Transpose, movedScalar, ofScalar},

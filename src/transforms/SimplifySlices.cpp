@@ -130,7 +130,8 @@ std::optional<int64_t> knownStart(const HloInstruction *index, int64_t last) {
 HloInstruction *dynamicSliceOfKnown(HloInstruction &slice, HloRewriter &r) {
   HloInstruction *source = slice.operand(0);
   // The old form has all indices in one operand.
-  if (slice.numOperands() != source->shape().rank() + 1 || (slice.numOperands() > 1 && !slice.operand(1)->shape().isScalar()))
+  if (slice.numOperands() != source->shape().rank() + 1 ||
+      (slice.numOperands() > 1 && !slice.operand(1)->shape().isScalar()))
     return nullptr;
   Ranges ranges;
   for (unsigned i = 0; i < source->shape().rank(); ++i) {
@@ -179,8 +180,8 @@ HloInstruction *concatenateTwice(HloInstruction &outer, HloRewriter &r) {
   int64_t dim = outer.ints(AttributeKey::Dimensions)[0];
   llvm::SmallVector<HloInstruction *> pieces;
   for (HloInstruction *operand : outer.operands()) {
-    bool inner = is(operand, Opcode::Concatenate) && operand->ints(AttributeKey::Dimensions)[0] == dim &&
-                 r.hasOneUser(operand);
+    bool inner =
+        is(operand, Opcode::Concatenate) && operand->ints(AttributeKey::Dimensions)[0] == dim && r.hasOneUser(operand);
     if (inner)
       llvm::append_range(pieces, operand->operands());
     else

@@ -35,6 +35,7 @@ struct CompilerOptions {
   bool lineInfo = false;              ///< `.loc` directives that point into the HLO text
   bool keepGoing = false;             ///< compile what can be compiled, see compile()
   bool locations = false;             ///< MLIR texts say of each operation which line of the HLO it stems from
+  std::vector<std::string> fastMath;  ///< rules that may change the results of floats, by name
   std::optional<std::string> remarks; ///< regular expression over the kinds of remarks to report; unset: none
 };
 

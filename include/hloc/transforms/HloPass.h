@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace hloc {
 
@@ -46,6 +47,8 @@ struct HloPassOptions {
   /// Inlining refuses to make a computation larger than this. Nested calls multiply: 25 levels of two calls each, a
   /// text of 100 lines, would take 2^25 instructions, 10 GB. The largest real module known here has 44,000.
   size_t maxInstructions = 4'000'000;
+  /// Rules that may change the results of floats and are to be applied nevertheless, by name (rewriteRows()).
+  std::vector<std::string> fastMath;
 };
 
 struct HloPass;
@@ -70,6 +73,7 @@ struct HloPass {
   llvm::StringRef name;
   PassResult (*run)(HloModule &, HloPassContext &);
   llvm::StringRef summary = ""; ///< for `--list-passes`: what it does, one sentence without a full stop
+  bool rounds = false;          ///< computes the same by other ops, which may round elsewhere
 };
 
 /// Each once, in order, up to the first that fails.

@@ -50,8 +50,20 @@ PassResult mergeCommonSubexpressions(HloModule &module, HloPassContext &context)
 PassResult simplifyTuples(HloModule &module, HloPassContext &context);
 
 /// Applies rules about an instruction and what it reads: `hloc --list-rewrites` lists them. Every bit of the results
-/// stays, but for the payloads of NaNs.
+/// stays, but for the payloads of NaNs and where HloPassOptions::fastMath names rules.
 PassResult simplifyAlgebra(HloModule &module, HloPassContext &context);
+
+/// A rule of simplifyAlgebra, for lists of them.
+struct RewriteRow {
+  llvm::StringRef name, summary;
+  bool isFastMath; ///< may change the results of floats: applied only where HloPassOptions::fastMath names it
+};
+/// Each name once, in the order in which they are tried.
+std::vector<RewriteRow> rewriteRows();
+
+/// Ops whose operands are all constants -> constants, where the result is at most 1 KiB and no larger than they are
+/// together, and every right implementation gives the same bits.
+PassResult foldConstants(HloModule &module, HloPassContext &context);
 
 /// simplificationPasses() to a fixpoint, where the entry has no fusions: those that arrive are left as they are, and so
 /// is a headerless text that is the body of one.

@@ -99,8 +99,9 @@ const RuleCase cases[] = {
                           "ROOT r = s16[9] power(x, o)"},
     {"maximum-of-same", "x = f32[99] parameter(0)\n ROOT r = f32[99] maximum(x, x)"},
     {"minimum-of-same", "x = pred[9] parameter(0)\n ROOT r = pred[9] minimum(x, x)"},
-    {"maximum-of-least", "x = f32[99] parameter(0)\n c = f32[] constant(-inf)\n o = f32[99] broadcast(c), dimensions={}\n"
-                         "ROOT r = f32[99] maximum(x, o)"},
+    {"maximum-of-least",
+     "x = f32[99] parameter(0)\n c = f32[] constant(-inf)\n o = f32[99] broadcast(c), dimensions={}\n"
+     "ROOT r = f32[99] maximum(x, o)"},
     {"maximum-of-least", "x = s32[9] parameter(0)\n c = s32[] constant(-2147483648)\n"
                          "o = s32[9] broadcast(c), dimensions={}\n ROOT r = s32[9] maximum(x, o)"},
     {"maximum-of-least", "x = u32[9] parameter(0)\n c = u32[] constant(0)\n"
@@ -203,6 +204,8 @@ const RuleCase cases[] = {
     {"bitcast-to-same", "x = f32[9,3] parameter(0)\n ROOT r = f32[9,3] bitcast(x)"},
     {"bitcast-twice", "x = f32[9,4] parameter(0)\n b = f32[3,12]{0,1} bitcast(x)\n ROOT r = f32[6,6] bitcast(b)"},
     // --- movement
+    {"splat-constant", "ROOT r = s4[2,3]{0,1} constant({{-3,-3,-3},{-3,-3,-3}})"},
+    {"splat-constant", "ROOT r = c64[2] constant({(1,nan),(1,nan)})"},
     {"transpose-of-nothing", "x = f32[9,3] parameter(0)\n ROOT r = f32[9,3] transpose(x), dimensions={0,1}"},
     {"transpose-twice", "x = f32[2,3,5] parameter(0)\n t = f32[3,5,2] transpose(x), dimensions={1,2,0}\n"
                         "ROOT r = f32[2,5,3] transpose(t), dimensions={2,1,0}"},
@@ -215,7 +218,8 @@ const RuleCase cases[] = {
     {"reshape-to-same", "x = f32[9,3] parameter(0)\n ROOT r = f32[9,3] reshape(x)"},
     {"reshape-twice", "x = f32[9,4]{0,1} parameter(0)\n b = f32[3,12] reshape(x)\n ROOT r = f32[6,6]{0,1} reshape(b)"},
     {"reshape-twice", "x = f32[9,4] parameter(0)\n b = f32[36] reshape(x)\n ROOT r = f32[9,4] reshape(b)"},
-    {"reshape-of-scalar", "x = s8[] parameter(0)\n b = s8[2,3] broadcast(x), dimensions={}\n ROOT r = s8[6] reshape(b)"},
+    {"reshape-of-scalar",
+     "x = s8[] parameter(0)\n b = s8[2,3] broadcast(x), dimensions={}\n ROOT r = s8[6] reshape(b)"},
     {"broadcast-to-same", "x = f32[9,3] parameter(0)\n ROOT r = f32[9,3] broadcast(x), dimensions={0,1}"},
     {"broadcast-twice", "x = f32[3] parameter(0)\n b = f32[2,3] broadcast(x), dimensions={1}\n"
                         "ROOT r = f32[2,5,3] broadcast(b), dimensions={0,2}"},
@@ -248,10 +252,11 @@ const RuleCase cases[] = {
                         "ROOT c = pred[] compare(a, b), direction=LT\n}\n"
                         "ENTRY e {\n x = f32[3,1] parameter(0)\n"
                         "ROOT r = f32[3,1] sort(x), dimensions={1}, to_apply=less\n}\n"},
-    {"sort-of-singles", "HloModule m\nless {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n p = s32[] parameter(2)\n"
-                        "q = s32[] parameter(3)\n ROOT c = pred[] compare(a, b), direction=LT\n}\n"
-                        "ENTRY e {\n x = f32[3,1] parameter(0)\n y = s32[3,1] parameter(1)\n"
-                        "ROOT r = (f32[3,1], s32[3,1]) sort(x, y), dimensions={1}, to_apply=less\n}\n"},
+    {"sort-of-singles",
+     "HloModule m\nless {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n p = s32[] parameter(2)\n"
+     "q = s32[] parameter(3)\n ROOT c = pred[] compare(a, b), direction=LT\n}\n"
+     "ENTRY e {\n x = f32[3,1] parameter(0)\n y = s32[3,1] parameter(1)\n"
+     "ROOT r = (f32[3,1], s32[3,1]) sort(x, y), dimensions={1}, to_apply=less\n}\n"},
     {"iota-of-singles", "ROOT r = f32[3,1] iota(), iota_dimension=1"},
     {"iota-of-singles", "ROOT r = c64[1] iota(), iota_dimension=0"},
     {"size-of-dimension", "x = f32[3,7] parameter(0)\n ROOT r = s32[] get-dimension-size(x), dimensions={1}"},
