@@ -38,8 +38,10 @@ public:
       return found;
     };
     auto found = select([&](const HloInstruction *instr) { return instr->name() == name; });
-    if (found.empty())
-      found = select([&](const HloInstruction *instr) { return kernels.lookup(instr) == name; });
+    if (found.size() != 1) // none, or one each in several computations
+      if (auto kernel = select([&](const HloInstruction *instr) { return kernels.lookup(instr) == name; });
+          !kernel.empty())
+        found = kernel;
     if (found.empty())
       found =
           select([&](const HloInstruction *instr) { return instr->computation(AttributeKey::Calls)->name() == name; });

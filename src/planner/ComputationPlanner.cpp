@@ -1,5 +1,6 @@
 #include "ComputationPlanner.h"
 
+#include "hloc/hlo/ControlFlow.h"
 #include "hloc/support/Check.h"
 
 #include "llvm/ADT/SmallVectorExtras.h"
@@ -31,6 +32,8 @@ public:
     for (auto [result, target] : llvm::zip_equal(results, use.targets))
       if (target)
         targetsOf.emplace(result.buffer, *target);
+    if (use.reorders)
+      orderWorks();
     countUses();
     for (size_t i = 0; i < works.size(); ++i)
       if (!planWork(i))
@@ -83,8 +86,67 @@ private:
     return works.back().outputs;
   }
 
+  bool isPlannedControl(const HloInstruction &instr) const {
+    return isControlFlow(instr) && !tables.unplanned.contains(&instr);
+  }
+
   BufferSlice newBuffer(const Shape &shape) {
     return tables.newBuffer(ModuleBuffer::Kind::Temporary, shape.byteSize(), shape.toString());
+  }
+
+  /// Operands before users; what replaces a parameter after all that read the parameter, where that is possible; else
+  /// as the text has it. `i + 1` often stands in front of what `i` is an index of.
+  void orderWorks() {
+    llvm::DenseMap<uint32_t, size_t> makerOf; // by buffer
+    for (auto [i, work] : llvm::enumerate(works))
+      for (const BufferSlice &output : work.outputs)
+        if (!llvm::is_contained(work.inputs, output))
+          makerOf[output.buffer] = i;
+    llvm::DenseMap<uint32_t, size_t> replacerOf; // by parameter
+    for (auto [buffer, target] : targetsOf)
+      if (auto maker = makerOf.find(buffer); maker != makerOf.end())
+        replacerOf[target] = maker->second;
+    // What control flow makes may lie there as well, and is not to be replaced too early either.
+    for (auto [i, work] : llvm::enumerate(works))
+      for (unsigned leaf = 0; leaf < work.outputs.size() && isPlannedControl(*work.instr); ++leaf)
+        for (size_t input : sourcesOf(work, leaf))
+          if (auto replacer = replacerOf.find(work.inputs[input].buffer);
+              replacer != replacerOf.end() && replacer->second != i)
+            replacerOf.try_emplace(work.outputs[leaf].buffer, replacer->second);
+    // How many works have to be done before, and how many should; the works that this one is before.
+    std::vector<std::pair<size_t, size_t>> open(works.size());
+    std::vector<std::vector<size_t>> users(works.size()), replacers(works.size());
+    for (auto [i, work] : llvm::enumerate(works))
+      for (const BufferSlice &input : work.inputs) {
+        if (auto maker = makerOf.find(input.buffer); maker != makerOf.end()) {
+          ++open[i].first;
+          users[maker->second].push_back(i);
+        }
+        if (auto replacer = replacerOf.find(input.buffer); replacer != replacerOf.end() && replacer->second != i) {
+          ++open[replacer->second].second;
+          replacers[i].push_back(replacer->second);
+        }
+      }
+    std::set<std::pair<bool, size_t>> ready; // those that replace what is still read last
+    auto offer = [&](size_t i) {
+      if (!open[i].first)
+        ready.insert({open[i].second != 0, i});
+    };
+    for (size_t i = 0; i < works.size(); ++i)
+      offer(i);
+    std::vector<Work> ordered;
+    while (!ready.empty()) {
+      const size_t i = ready.begin()->second;
+      ready.erase(ready.begin());
+      ordered.push_back(std::move(works[i]));
+      for (size_t user : users[i])
+        if (--open[user].first == 0)
+          offer(user);
+      for (size_t replacer : replacers[i])
+        if (--open[replacer].second == 0 && ready.erase({true, replacer}))
+          offer(replacer);
+    }
+    works = std::move(ordered);
   }
 
   void countUses() {
@@ -211,7 +273,7 @@ private:
     const HloInstruction &loop = *works[number].instr;
     const Slices inputs = placesOf(works[number].inputs);
     const PlanTables::Origins handedOn = tables.originsOf(*loop.computation(AttributeKey::Body));
-    ComputationUse body{{}, {}, {}, loop.name().str()};
+    ComputationUse body{{}, {}, {}, loop.name().str(), /*reorders=*/true};
     Slices state;
     for (auto [i, output] : llvm::enumerate(works[number].outputs)) {
       if (handedOn[i] == i) {
@@ -259,7 +321,7 @@ private:
   bool planChoice(size_t number) {
     const HloInstruction &choice = *works[number].instr;
     const Slices inputs = placesOf(works[number].inputs);
-    ComputationUse use{{}, {}, {}, choice.name().str()};
+    ComputationUse use{{}, {}, {}, choice.name().str(), /*reorders=*/true};
     for (const BufferSlice &input : inputs)
       if (isOver(input.buffer, number))
         use.own.insert(input.buffer);
@@ -293,17 +355,26 @@ private:
     const BufferSlice &output = works[number].outputs[leaf];
     if (std::optional<uint32_t> target = freeTarget(output.buffer, number))
       return target;
-    const HloInstruction &choice = *works[number].instr;
-    size_t next = 1;
-    for (auto [i, branch] : llvm::enumerate(choice.calledComputations())) {
-      if (std::optional<unsigned> origin = tables.originsOf(*branch)[leaf]) {
-        const uint32_t source = inputs[next + *origin].buffer;
-        if (isOver(source, number) && plan.buffers[source].bytes == output.bytes)
-          return source;
-      }
-      next += choice.operand(unsigned(i) + 1)->shape().leaves().size();
-    }
+    for (size_t input : sourcesOf(works[number], leaf))
+      if (const uint32_t source = inputs[input].buffer;
+          isOver(source, number) && plan.buffers[source].bytes == output.bytes)
+        return source;
     return std::nullopt;
+  }
+
+  /// The inputs whose place leaf `leaf` of what a loop or conditional makes may take: where the loop begins, what
+  /// branches hand on.
+  std::vector<size_t> sourcesOf(const Work &work, unsigned leaf) {
+    if (work.instr->opcode() == Opcode::While)
+      return {leaf};
+    std::vector<size_t> found;
+    size_t next = 1;
+    for (auto [i, branch] : llvm::enumerate(work.instr->calledComputations())) {
+      if (std::optional<unsigned> origin = tables.originsOf(*branch)[leaf])
+        found.push_back(next + *origin);
+      next += work.instr->operand(unsigned(i) + 1)->shape().leaves().size();
+    }
+    return found;
   }
 
   // Steps.

@@ -20,6 +20,8 @@ struct ComputationUse {
   /// has read it for the last time. No buffer twice; may be one of the parameters'.
   std::vector<std::optional<uint32_t>> targets;
   std::string name; ///< of the steps that nothing else in the computation is a name for
+  /// What may go anywhere is not computed before others have read what it replaces, even if it stands there.
+  bool reorders = false;
 };
 
 struct PlannedComputation {

@@ -7,7 +7,7 @@ llvm::ArrayRef<HloPass> hloPipeline() {
   static constexpr HloPass passes[] = {
       {"expand-async", expandAsync, "Replaces asynchronous pairs by calls and copies where they start"},
       {"inline-calls", inlineCalls, "Replaces calls by what they call, and drops what nothing uses"},
-      {"flatten-control", flattenControl, "Gives loops and conditionals computations of their own, in their layouts"},
+      {"separate-control", separateControl, "Gives loops and conditionals computations of their own, in their layouts"},
       {"simplify-tuples", simplifyTuples, "Takes elements of tuples directly from what the tuples are made of"},
       {"expand-batch-norms", expandBatchNorms, "Replaces batch norms by sums, broadcasts and elementwise ops",
        /*rounds=*/true},

@@ -19,7 +19,7 @@ PassResult inlineCalls(HloModule &module, HloPassContext &context);
 /// Gives each while and conditional between kernels computations of its own, with the layouts of its operands and
 /// result, with copies where the text has others. Refuses nesting that is very deep, and texts whose copies multiply to
 /// more than HloPassOptions::maxInstructions.
-PassResult flattenControl(HloModule &module, HloPassContext &context);
+PassResult separateControl(HloModule &module, HloPassContext &context);
 
 /// batch-norm-inference, -training and -grad -> sums over the elements of a feature, broadcasts and elementwise ops, in
 /// a wider type where that is narrow: results are rounded once.

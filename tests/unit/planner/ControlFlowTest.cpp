@@ -114,6 +114,21 @@ TEST_CASE("an update in a loop stores the update alone") {
             .steps == "none(2) copy(0->3) while 4 {less(2,4)} {small(2,5) part(3,5,2,3) more(2,2)}");
 }
 
+TEST_CASE("what replaces a leaf of the state waits for those that read it") {
+  const std::string get = "ROOT g = f32[1000] get-tuple-element(w), index=1\n";
+  Planned p = planLoop(
+      body("body",
+           call("k", "s32[]", "more", "i") + call("u", "f32[10]", "small", "i") + vector("a", "part", "x, u, i"),
+           "k, a, y"),
+      xy + loop("i, x, y") + get);
+  // The last of the body, j, is read by nobody.
+  CHECK(p.steps == "none(2) copy(0->3) while 4 {less(2,4)} {small(2,5) part(3,5,2,3) more(2,6) more(2,2)}");
+  // Not if one of these needs it.
+  CHECK(planLoop(body("body", vector("a", "twice", "x") + vector("b", "sum", "a, x"), "j, a, b"),
+                 xy + loop("i, x, y") + get)
+            .steps == "none(2) copy(0->3) copy(1->4) while 5 {less(2,5)} {more(2,2) twice(3,6) sum(6,3,4) copy(6->3)}");
+}
+
 TEST_CASE("a value on the way to the next state may lie in the state") {
   CHECK(planLoop(body("body",
                       call("u", "f32[10]", "small", "i") + vector("a", "part", "x, u, i") + vector("b", "back", "a"),

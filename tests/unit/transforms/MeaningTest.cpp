@@ -24,7 +24,9 @@ PassResult cleanUpToFixpoint(HloModule &module, HloPassContext &context) {
 } // namespace
 
 TEST_CASE("generated modules compute the same after each pass") {
-  constexpr HloPass passes[] = {{"inline-calls", inlineCalls},
+  constexpr HloPass passes[] = {{"expand-async", expandAsync},
+                                {"inline-calls", inlineCalls},
+                                {"separate-control", separateControl},
                                 {"clean-up", cleanUpToFixpoint},
                                 {"apply-entry-layout", applyEntryLayout},
                                 {"form-fusions", formFusions},

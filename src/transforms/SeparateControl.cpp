@@ -16,9 +16,9 @@ namespace {
 /// Steps inside steps are walked by recursion.
 constexpr unsigned deepest = 100;
 
-class Flattener {
+class Separator {
 public:
-  Flattener(HloModule &module, HloPassContext &context) : module(module), context(context) { findOtherCallees(); }
+  Separator(HloModule &module, HloPassContext &context) : module(module), context(context) { findOtherCallees(); }
 
   PassResult run() {
     std::vector<std::pair<HloComputation *, unsigned>> pending{{module.entry(), 0}};
@@ -40,7 +40,7 @@ public:
           pending.push_back({callee, depth + 1});
       }
     }
-    context.statistics.add("flatten-control.copied-instructions", numCopied);
+    context.statistics.add("separate-control.copied-instructions", numCopied);
     return changedIf(changed || numCopied);
   }
 
@@ -175,6 +175,6 @@ private:
 
 } // namespace
 
-PassResult flattenControl(HloModule &module, HloPassContext &context) { return Flattener(module, context).run(); }
+PassResult separateControl(HloModule &module, HloPassContext &context) { return Separator(module, context).run(); }
 
 } // namespace hloc
