@@ -115,6 +115,11 @@ FunctionEmitter::Result FunctionEmitter::emitReduction(const HloInstruction &ins
   return Values(results->begin(), results->end());
 }
 
+/// All of a row is needed for one element of the result.
+FunctionEmitter::Result FunctionEmitter::refuseInnerSort(const HloInstruction &instr, ValueRange) {
+  return unsupportedFeature(instr, "a sort whose results the fusion goes on to compute with, or not all in one order");
+}
+
 namespace {
 
 /// Arithmetic of sums of products whose result has one element type: floats in their compute type.

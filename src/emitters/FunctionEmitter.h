@@ -103,6 +103,8 @@ private:
   llvm::FailureOr<mlir::Value> emitIsSelected(const HloInstruction &instr, const IndexingMap &elements,
                                               mlir::ValueRange window, mlir::ValueRange indices);
 
+  Result refuseInnerSort(const HloInstruction &instr, mlir::ValueRange indices);
+
   Result unsupportedFeature(const HloInstruction &instr, const llvm::Twine &what);
   void locate(const HloInstruction &instr);
 

@@ -9,6 +9,7 @@
 #include "emitters/heroes/RowReductionEmitter.h"
 #include "emitters/heroes/RowsEmitter.h"
 #include "emitters/heroes/ScatterEmitter.h"
+#include "emitters/heroes/SortEmitter.h"
 #include "emitters/heroes/TransposeEmitter.h"
 #include "emitters/heroes/UpdateSliceEmitter.h"
 #include "hloc/dialect/XlaGpu.h"
@@ -46,7 +47,8 @@ bool checkOpcode(const HloInstruction &instr, DiagnosticEngine &diagnostics) {
 bool checkShapes(const HloInstruction &instr, DiagnosticEngine &diagnostics) {
   bool good = true;
   const HloComputation *applied = instr.computation(AttributeKey::ToApply);
-  if (applied && !sameLeafTypes(applied->root()->shape(), instr.shape())) {
+  bool comparesElements = instr.opcode() == Opcode::Sort;
+  if (applied && !comparesElements && !sameLeafTypes(applied->root()->shape(), instr.shape())) {
     good = false;
     diagnostics.report(DiagnosticKind::UnsupportedFeature, instr.range(),
                        "a result of another precision than that of `" + applied->name().str() + "`");

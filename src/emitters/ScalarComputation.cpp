@@ -56,11 +56,23 @@ private:
       return run(*instr.computation(AttributeKey::ToApply), operands);
     case Opcode::Constant:
       return one(emitConstantElement(instr, {}, b, diagnostics));
+    case Opcode::Bitcast:
+      return bitcast(instr, operands.front());
     default:
       if (!readsOperandsInPlace(instr))
         return unsupportedOpcode(instr, diagnostics);
       return one(emitElementwise(ElementwiseOp{instr, operands, b, diagnostics}));
     }
+  }
+
+  /// The same bits.
+  llvm::FailureOr<Values> bitcast(const HloInstruction &instr, Value value) {
+    ElementType from = instr.operand(0)->shape().elementType(), to = instr.shape().elementType();
+    if (from == to)
+      return Values{value};
+    if (isComplex(from) || isComplex(to) || deviceBits(from) != deviceBits(to))
+      return unsupportedOpcode(instr, diagnostics);
+    return Values{fromStorage(b, b.bitcast(toStorage(b, value, from), storageType(to, b.getContext())), to)};
   }
 
   static llvm::FailureOr<Values> one(llvm::FailureOr<Value> value) {

@@ -176,8 +176,11 @@ llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAli
     return plan;
   auto [first, others] = selectHero(graph, offers, target, plan.rejections);
   std::vector<KernelPlan> kernels = {std::move(first)};
-  for (FollowingKernel &next : others.following)
+  llvm::SmallVector<bool> writesScratch = {true};
+  for (FollowingKernel &next : others.following) {
     kernels.push_back({next.launch, {}, {}, std::move(next.plan)});
+    writesScratch.push_back(next.writesScratch);
+  }
   for (const KernelPlan &kernel : kernels)
     if (const Dim3 &grid = kernel.launch.grid; grid.x > target.maxGridX || grid.y > target.maxGridY) {
       diagnostics.report(DiagnosticKind::UnsupportedFeature, graph.computation().root()->range(),
@@ -190,7 +193,7 @@ llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAli
   plan.steps = std::move(others.before);
   for (auto [i, kernel] : llvm::enumerate(kernels)) {
     kernel.bufferAlignment = std::max(kernel.bufferAlignment, target.maxVectorBytes);
-    bindBuffers(graph, plan.aliasing, plan.scratch, i == 0, kernel);
+    bindBuffers(graph, plan.aliasing, plan.scratch, writesScratch[i], kernel);
   }
   for (const EarlierValue &value : others.earlier)
     if (failed(addEarlierValue(graph, value, target, plan, diagnostics)))

@@ -17,13 +17,14 @@ struct Rejection {
 struct FollowingKernel {
   HeroPlan plan;
   LaunchGeometry launch;
+  bool writesScratch = false; ///< otherwise it only reads what lies there
 };
 
 /// The other steps of a fusion whose hero has a kernel.
 struct OtherSteps {
   std::vector<FusionStep> before;    ///< it: copies and fills of the outputs' buffers
   std::vector<EarlierValue> earlier; ///< what other kernels have to make before it, in the outputs' buffers
-  /// Memory that the kernels hand to each other: the first one writes it, all others only read it.
+  /// Memory that the kernels hand to each other: the first one writes it, others only if they say so.
   std::vector<ScratchBuffer> scratch;
   std::vector<FollowingKernel> following;
   /// Other plans of the hero that estimates spoke against.
@@ -90,11 +91,13 @@ template <> KernelTraffic trafficOf<UpdateSlicePlan>(const UpdateSlicePlan &plan
 template <> KernelTraffic trafficOf<InputSlicesPlan>(const InputSlicesPlan &plan, const FusionGraph &graph);
 template <> KernelTraffic trafficOf<RowReductionPlan>(const RowReductionPlan &plan, const FusionGraph &graph);
 template <> KernelTraffic trafficOf<ScatterPlan>(const ScatterPlan &plan, const FusionGraph &graph);
+template <> KernelTraffic trafficOf<SortPlan>(const SortPlan &plan, const FusionGraph &graph);
 template <> KernelTraffic trafficOf<ColumnReductionPlan>(const ColumnReductionPlan &plan, const FusionGraph &graph);
 
 /// Registers that a thread may take (KernelSpec::plannedRegisters).
 template <typename Plan> unsigned plannedRegisters(const Plan &) { return KernelSpec::usualRegisters; }
 template <> unsigned plannedRegisters<ColumnReductionPlan>(const ColumnReductionPlan &plan);
+template <> unsigned plannedRegisters<SortPlan>(const SortPlan &plan);
 template <> unsigned plannedRegisters<TransposePlan>(const TransposePlan &plan);
 template <> unsigned plannedRegisters<RowsPlan>(const RowsPlan &plan);
 

@@ -143,14 +143,16 @@ bool fuseEachPlainOp(HloEditor &editor) {
 } // namespace
 
 PassResult formFusions(HloModule &module, HloPassContext &) {
-  bool changed = false, hasFusions = false;
+  bool changed = false, hasFusions = false, sorts = false;
   for (HloComputation *computation : controlComputations(module))
     changed |= HloEditor(*computation).eraseDead() > 0;
   std::vector<HloComputation *> computations = controlComputations(module);
   for (const HloComputation *computation : computations)
-    hasFusions |=
-        llvm::any_of(computation->instructions(), [](auto *instr) { return instr->opcode() == Opcode::Fusion; });
-  if (module.headerless() && !hasFusions && computations.size() == 1) {
+    for (const HloInstruction *instr : computation->instructions()) {
+      hasFusions |= instr->opcode() == Opcode::Fusion;
+      sorts |= instr->opcode() == Opcode::Sort;
+    }
+  if (module.headerless() && !hasFusions && !sorts && computations.size() == 1) {
     wrapWholeEntry(module);
     return PassResult::Changed;
   }

@@ -46,7 +46,7 @@ std::vector<bool> neededInstructions(const HloComputation &entry) {
 }
 
 /// Ops that combine many elements (reductions, contractions) whose results would be computed again and again if
-/// everything were one kernel. A single one that is read element by element is not.
+/// everything were one kernel. A single one that is read element by element is not, unless it is a sort.
 llvm::SmallVector<HloInstruction *> opsToMaterialize(const HloComputation &entry,
                                                      llvm::ArrayRef<HloInstruction *> leaves) {
   std::vector<bool> needed = neededInstructions(entry);
@@ -57,9 +57,11 @@ llvm::SmallVector<HloInstruction *> opsToMaterialize(const HloComputation &entry
   if (structured.size() != 1)
     return structured;
   const Shape &shape = structured.front()->shape();
-  bool again = !shape.isArray() || llvm::any_of(leaves, [&](HloInstruction *leaf) {
-    return !leaf->shape().isArray() || leaf->shape().numElements() != shape.numElements();
-  });
+  // The hero that sorts has no epilogue.
+  bool again = !shape.isArray() || structured.front()->opcode() == Opcode::Sort ||
+               llvm::any_of(leaves, [&](HloInstruction *leaf) {
+                 return !leaf->shape().isArray() || leaf->shape().numElements() != shape.numElements();
+               });
   return again ? structured : llvm::SmallVector<HloInstruction *>();
 }
 

@@ -11,6 +11,8 @@ llvm::ArrayRef<HloPass> hloPipeline() {
       {"simplify-tuples", simplifyTuples, "Takes elements of tuples directly from what the tuples are made of"},
       {"expand-batch-norms", expandBatchNorms, "Replaces batch norms by sums, broadcasts and elementwise ops",
        /*rounds=*/true},
+      {"expand-sorts", expandSorts,
+       "Replaces topk by sorts, and sorts of elements of less than a byte by those of bytes"},
       {"apply-entry-layout", applyEntryLayout,
        "Gives parameters and results of the entry the layouts of its signature"},
       {"simplify", simplify, "Of an entry without fusions: does less for the same results, until nothing is found"},

@@ -282,6 +282,68 @@ Values makeUpdate(FusionMaker &m) {
   return outputs;
 }
 
+/// Of a type that has an order, and whole bytes.
+ElementType orderedType(FusionMaker &m) {
+  ElementType type = m.anyType();
+  return isComplex(type) || deviceBits(type) < 8 ? ElementType::F32 : type;
+}
+
+/// By the first elements, and where these are equal, by the second or not at all.
+HloComputation *order(GeneratorState &g, llvm::ArrayRef<HloInstruction *> operands, bool byTwo) {
+  llvm::SmallVector<Shape, 4> shapes;
+  for (HloInstruction *operand : operands)
+    shapes.append(2, Shape::scalar(operand->shape().elementType()));
+  Shape p = Shape::scalar(ElementType::Pred);
+  auto direction = g.oneIn(2) ? ComparisonDirection::Lt : ComparisonDirection::Gt;
+  return g.function(shapes, [&](HloComputation &computation, Operands x) {
+    HloBuilder b(computation);
+    auto compare = [&](ComparisonDirection way, unsigned number) {
+      llvm::SmallVector<Attribute, 2> attributes{{Key::Direction, static_cast<int64_t>(way)}};
+      if (isFloat(x[2 * number]->shape().elementType())) // with NaN
+        attributes.push_back({Key::Type, static_cast<int64_t>(ComparisonType::TotalOrder)});
+      return b.add(Opcode::Compare, p, {x[2 * number], x[2 * number + 1]}, attributes);
+    };
+    HloInstruction *first = compare(direction, 0);
+    if (!byTwo)
+      return first;
+    HloInstruction *second = b.add(Opcode::And, p, {compare(ComparisonDirection::Eq, 0), compare(direction, 1)});
+    return b.add(Opcode::Or, p, {first, second});
+  });
+}
+
+/// Of what is given, with what is computed: an order of values that are known but to some units is not known.
+Values makeSort(FusionMaker &m) {
+  GeneratorState &g = m.g;
+  constexpr int64_t mostOfLongRow = 5000; // more than two tiles of a block have
+  ElementType type = orderedType(m);
+  Shape shape = g.oneIn(3) ? Shape::array(type, {m.edgeSize(mostOfLongRow)}) : m.anyArray(1, 3);
+  shape = shape.withElementType(type);
+  int64_t dim = g.below(shape.rank());
+  Values operands{m.parameter(shape)};
+  bool byTwo = g.oneIn(4);
+  if (byTwo)
+    operands.push_back(m.parameter(shape.withElementType(orderedType(m))));
+  if (g.oneIn(3))
+    operands.push_back(
+        m.add(Opcode::Iota, {}, {g.integer(Key::IotaDimension, dim)}, shape.withElementType(ElementType::S32)));
+  for (int64_t i = g.below(3); i > 0; --i) {
+    HloInstruction *carried = m.elementwise(m.parameter(shape.withElementType(m.anyType())), 2);
+    bool isPacked = deviceBits(carried->shape().elementType()) < 8;
+    operands.push_back(isPacked ? m.convert(carried, ElementType::S32) : carried);
+  }
+  if (llvm::is_contained(operands, nullptr))
+    return {};
+  HloInstruction *sorted = m.add(
+      Opcode::Sort, operands,
+      {g.ints(Key::Dimensions, {dim}), g.flag(Key::IsStable, true), g.callee(Key::ToApply, order(g, operands, byTwo))});
+  if (!sorted || operands.size() == 1)
+    return {sorted};
+  Values outputs;
+  for (size_t i = 0; i < operands.size(); ++i)
+    outputs.push_back(HloBuilder(*g.entry).tupleElement(sorted, int64_t(i)));
+  return outputs;
+}
+
 struct Aim {
   llvm::StringLiteral name;
   unsigned weight;
@@ -299,6 +361,7 @@ constexpr Aim aims[] = {
     {"scatter", 3, makeScatter},
     {"input slices", 2, makeInputSlices},
     {"update", 3, makeUpdate},
+    {"sort", 2, makeSort},
 };
 
 const Aim &chooseAim(GeneratorState &g) {

@@ -3,6 +3,7 @@
 // Heroes.def, as printable data. Emitters turn it into IR without deciding anything again.
 
 #include "hloc/fusion/FusionGraph.h"
+#include "hloc/fusion/SortPlan.h"
 #include "hloc/indexing/IndexingMap.h"
 
 #include "llvm/ADT/SmallVector.h"

@@ -25,12 +25,16 @@ PassResult separateControl(HloModule &module, HloPassContext &context);
 /// a wider type where that is narrow: results are rounded once.
 PassResult expandBatchNorms(HloModule &module, HloPassContext &context);
 
+/// topk -> a stable sort of the values with their positions, and slices of both; a sort of elements of less than a byte
+/// -> one of bytes.
+PassResult expandSorts(HloModule &module, HloPassContext &context);
+
 /// Makes parameters and results of the entry have the layouts of `entry_computation_layout`, with copies where the body
 /// has others. Example: `->f32[2,3]{0,1}` over a root f32[2,3]{1,0} adds `copy` to f32[2,3]{0,1}.
 PassResult applyEntryLayout(HloModule &module, HloPassContext &context);
 
 /// Forms fusions so that the entry, and the computations that control flow in it runs, are in normal form:
-/// * a headerless text without a fusion is one fusion body (as XLA's emitter fixtures are);
+/// * a headerless text without a fusion or sort is one fusion body (as XLA's emitter fixtures are);
 /// * an entry of plain ops becomes one fusion for each distinct shape among its results: all in one if they agree;
 ///   so do the operands of each while and conditional, and the computations these run; reductions, contractions and the
 ///   like end a fusion where fusing through them would compute them again and again;

@@ -140,3 +140,17 @@ TEST_CASE("a side effect that no result reads is not dropped") {
   CHECK(p.body() == "p = parameter()\no = fusion(p)\nROOT m = fusion(p)\n");
   CHECK(p.body("fused_o") == "p = parameter()\nt = after-all()\nROOT o = outfeed(p t)\n");
 }
+
+TEST_CASE("a sort ends a fusion, in a headerless text too") {
+  const std::string below =
+      "below { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = pred[] compare(a, b), direction=LT }\n";
+  const std::string body = "p = f32[4] parameter(0)\n m = f32[4] negate(p)\n"
+                           "o = f32[4] sort(m), dimensions={0}, to_apply=below\n ROOT n = f32[4] abs(o)\n}\n";
+  PassRun p("HloModule m\n" + below + "ENTRY e {\n" + body);
+  CHECK(p.run(formFusions) == PassResult::Changed);
+  CHECK(p.body() == "p = parameter()\no = fusion(p)\nROOT m = fusion(o)\n");
+  CHECK(p.body("fused_o") == "p = parameter()\nm = negate(p)\nROOT o = sort(m)\n");
+  PassRun headerless(below + "e {\n" + body);
+  CHECK(headerless.run(formFusions) == PassResult::Changed);
+  CHECK(headerless.module->entry()->name() == "e");
+}

@@ -1,0 +1,147 @@
+// topk -> sort and slices; sorts of elements that share bytes -> sorts of bytes, which threads store one by one.
+
+#include "FuseGroups.h"
+#include "Rewriter.h"
+#include "hloc/transforms/Transforms.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace hloc {
+
+namespace {
+
+/// A computation of two values and their positions that says whether the first value comes before the other. It stands
+/// before all others.
+HloComputation *valueOrder(HloModule &module, ElementType type, bool largestFirst) {
+  std::string name = std::string(largestFirst ? "largest_first." : "smallest_first.") + text(type).str();
+  if (HloComputation *known = module.findComputation(name))
+    return known;
+  HloComputation *order = module.addComputationBefore(*module.computations().front(), name);
+  HloBuilder b(*order);
+  Shape value = Shape::scalar(type), position = Shape::scalar(ElementType::S32);
+  HloInstruction *x = b.parameter(0, value, "x"), *y = b.parameter(1, value, "y");
+  b.parameter(2, position, "position_of_x");
+  b.parameter(3, position, "position_of_y");
+  llvm::SmallVector<Attribute, 2> attributes = {
+      {AttributeKey::Direction, int64_t(largestFirst ? ComparisonDirection::Gt : ComparisonDirection::Lt)}};
+  if (isFloat(type))
+    attributes.push_back({AttributeKey::Type, int64_t(ComparisonType::TotalOrder)});
+  order->setRoot(b.infer(Opcode::Compare, {x, y}, attributes));
+  return order;
+}
+
+/// Values by total order, equal ones by position: a stable sort has them so.
+HloInstruction *expandTopK(HloInstruction &instr, HloRewriter &rewriter) {
+  HloBuilder &b = rewriter.builder();
+  HloInstruction *values = instr.operand(0);
+  const Shape &shape = values->shape();
+  if (isComplex(shape.elementType()))
+    return nullptr;
+  int64_t dim = int64_t(shape.rank()) - 1;
+  Shape positions = shape.withElementType(ElementType::S32);
+  HloInstruction *iota = b.add(Opcode::Iota, positions, {}, {{AttributeKey::IotaDimension, dim}});
+  HloComputation *order =
+      valueOrder(instr.parent()->module(), shape.elementType(), instr.flag(AttributeKey::Largest, true));
+  HloInstruction *sorted = b.add(Opcode::Sort, Shape::tuple({shape, positions}), {values, iota},
+                                 {b.ints(AttributeKey::Dimensions, {dim}), Attribute{AttributeKey::IsStable, true},
+                                  Attribute{AttributeKey::ToApply, order}});
+  llvm::SmallVector<SliceDim> first;
+  for (int64_t size : shape.dims())
+    first.push_back({0, size, 1});
+  first.back().limit = instr.intOr(AttributeKey::K, 0);
+  llvm::SmallVector<HloInstruction *> results;
+  for (unsigned i = 0; i < 2; ++i) {
+    HloInstruction *slice = b.slice(b.tupleElement(sorted, i), first);
+    const Shape &wanted = instr.shape().element(i);
+    results.push_back(slice->shape() == wanted ? slice : b.add(Opcode::Copy, wanted, {slice}));
+  }
+  return b.tuple(results);
+}
+
+/// The type of a byte that holds all values of a packed type; the type itself if it is none.
+ElementType wideType(ElementType type) {
+  if (deviceBits(type) >= 8 || isPred(type))
+    return type;
+  if (isFloat(type))
+    return ElementType::F8E4M3FN;
+  return isSigned(type) ? ElementType::S8 : ElementType::U8;
+}
+
+/// The comparator for elements of wide types.
+HloComputation *widened(const HloComputation &comparator, const HloInstruction &sort) {
+  HloModule &module = sort.parent()->module();
+  HloComputation *wide =
+      module.addComputationBefore(*sort.parent(), freshComputationName(module, comparator.name().str() + ".wide"));
+  HloBuilder b(*wide);
+  std::vector<HloInstruction *> mapped(comparator.instructions().size());
+  for (HloInstruction *parameter : comparator.parameters()) {
+    ElementType type = parameter->shape().elementType();
+    mapped[parameter->id()] = b.parameter(parameter->parameterNumber(), Shape::scalar(wideType(type)));
+  }
+  for (HloInstruction *parameter : comparator.parameters())
+    mapped[parameter->id()] = b.convert(mapped[parameter->id()], parameter->shape().elementType());
+  for (HloInstruction *instr : comparator.instructions()) {
+    if (instr->opcode() == Opcode::Parameter)
+      continue;
+    llvm::SmallVector<HloInstruction *> operands;
+    for (HloInstruction *operand : instr->operands())
+      operands.push_back(mapped[operand->id()]);
+    b.setRange(instr->range());
+    mapped[instr->id()] = b.clone(*instr, operands);
+  }
+  wide->setRoot(mapped[comparator.root()->id()]);
+  return wide;
+}
+
+HloInstruction *widenSort(HloInstruction &instr, HloRewriter &rewriter) {
+  auto isPacked = [](const HloInstruction *operand) {
+    return wideType(operand->shape().elementType()) != operand->shape().elementType();
+  };
+  if (llvm::none_of(instr.operands(), isPacked))
+    return nullptr;
+  HloBuilder &b = rewriter.builder();
+  llvm::SmallVector<HloInstruction *> operands;
+  llvm::SmallVector<Shape> shapes;
+  for (auto [i, operand] : llvm::enumerate(instr.operands())) {
+    operands.push_back(b.convert(operand, wideType(operand->shape().elementType())));
+    const Shape &result = instr.resultShape(unsigned(i));
+    shapes.push_back(result.withElementType(wideType(result.elementType())));
+  }
+  HloInstruction *sorted = b.add(
+      Opcode::Sort, shapes.size() == 1 ? shapes.front() : Shape::tuple(shapes), operands,
+      {b.ints(AttributeKey::Dimensions, instr.ints(AttributeKey::Dimensions)),
+       Attribute{AttributeKey::IsStable, instr.flag(AttributeKey::IsStable)},
+       Attribute{AttributeKey::ToApply, widened(*instr.computation(AttributeKey::ToApply), instr)}});
+  if (instr.shape().isArray())
+    return b.convert(sorted, instr.shape().elementType());
+  llvm::SmallVector<HloInstruction *> results;
+  for (unsigned i = 0; i < instr.numResults(); ++i)
+    results.push_back(b.convert(b.tupleElement(sorted, i), instr.resultShape(i).elementType()));
+  return b.tuple(results);
+}
+
+constexpr RewriteRule rules[] = {
+    {"expand-sorts.top-k", Opcode::TopK, expandTopK},
+    {"expand-sorts.of-packed-elements", Opcode::Sort, widenSort},
+};
+
+bool maySort(const HloInstruction *instr) {
+  return llvm::any_of(rules, [&](const RewriteRule &rule) { return rule.opcode == instr->opcode(); });
+}
+
+} // namespace
+
+PassResult expandSorts(HloModule &module, HloPassContext &context) {
+  llvm::SmallVector<HloComputation *> those;
+  for (const auto &computation : module.computations())
+    if (llvm::any_of(computation->instructions(), maySort))
+      those.push_back(computation.get());
+  size_t applied = 0;
+  for (HloComputation *computation : those) {
+    HloEditor editor(*computation);
+    applied += rewriteToFixpoint(editor, rules, RewriteOptions(), context.statistics);
+  }
+  return changedIf(applied > 0);
+}
+
+} // namespace hloc
