@@ -95,7 +95,8 @@ bool chooseTile(SortPlan &plan, const TargetInfo &target) {
     return true;
   // Short rows side by side: enough for a warp, and, where rows are neighbours in memory, for whole sectors; more only
   // if there are blocks for all multiprocessors without.
-  int64_t most = std::min(mostThreads / plan.threadsPerRow(), int64_t(target.staticSharedBytes) / (bytes * plan.stride()));
+  int64_t most =
+      std::min(mostThreads / plan.threadsPerRow(), int64_t(target.staticSharedBytes) / (bytes * plan.stride()));
   int64_t least = int64_t(target.warpSize) / plan.threadsPerRow();
   if (plan.rowsAreMinor())
     least = std::max<int64_t>(least, sectorBits / 8);
@@ -191,7 +192,7 @@ ComputedSpaces computedSpaces<SortPlan>(const SortPlan &plan, const FusionGraph 
     for (unsigned root : value.roots)
       if (plan.isLast())
         stored.values.push_back({graph.roots()[root].instr, bitcastIndexing(plan.hero->resultShape(value.operand),
-                                                                           graph.roots()[root].shape, context)});
+                                                                            graph.roots()[root].shape, context)});
   }
   for (ComputedSpace *space : {&read, &stored})
     if (!space->values.empty())

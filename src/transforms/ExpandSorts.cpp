@@ -107,11 +107,11 @@ HloInstruction *widenSort(HloInstruction &instr, HloRewriter &rewriter) {
     const Shape &result = instr.resultShape(unsigned(i));
     shapes.push_back(result.withElementType(wideType(result.elementType())));
   }
-  HloInstruction *sorted = b.add(
-      Opcode::Sort, shapes.size() == 1 ? shapes.front() : Shape::tuple(shapes), operands,
-      {b.ints(AttributeKey::Dimensions, instr.ints(AttributeKey::Dimensions)),
-       Attribute{AttributeKey::IsStable, instr.flag(AttributeKey::IsStable)},
-       Attribute{AttributeKey::ToApply, widened(*instr.computation(AttributeKey::ToApply), instr)}});
+  HloInstruction *sorted =
+      b.add(Opcode::Sort, shapes.size() == 1 ? shapes.front() : Shape::tuple(shapes), operands,
+            {b.ints(AttributeKey::Dimensions, instr.ints(AttributeKey::Dimensions)),
+             Attribute{AttributeKey::IsStable, instr.flag(AttributeKey::IsStable)},
+             Attribute{AttributeKey::ToApply, widened(*instr.computation(AttributeKey::ToApply), instr)}});
   if (instr.shape().isArray())
     return b.convert(sorted, instr.shape().elementType());
   llvm::SmallVector<HloInstruction *> results;

@@ -24,7 +24,7 @@ struct SortPlan {
   /// An operand that the comparator reads or whose result is an output.
   struct Value {
     unsigned operand;
-    bool isKey; ///< the comparator reads it
+    bool isKey;                           ///< the comparator reads it
     llvm::SmallVector<unsigned, 1> roots; ///< indices into FusionGraph::roots() of its result, or bitcasts of it
     /// Between kernels it lies in scratch memory or in its first output, by turns; without an output in other scratch
     /// memory.

@@ -48,9 +48,7 @@ private:
   using Element = SmallVector<Value, 2>;
   using Elements = SmallVector<Element, 8>;
 
-  ElementType typeOf(const SortPlan::Value &value) const {
-    return plan.hero->resultShape(value.operand).elementType();
-  }
+  ElementType typeOf(const SortPlan::Value &value) const { return plan.hero->resultShape(value.operand).elementType(); }
   int64_t perThread() const { return plan.perThread; }
 
   // --- whole numbers. Places in shared memory are of 32 bits; those in a row too, where they and sums of two fit.
@@ -97,8 +95,8 @@ private:
       unsigned root = value.roots.front();
       return tensor::ExtractOp::create(b, kernel.outputs()[root], applyMap(b, indicesInOutput(value, root), at));
     }
-    return tensor::ExtractOp::create(
-        b, kernel.scratch()[plan.fromOutputs ? *value.insteadOfOutput : *value.scratch], at);
+    return tensor::ExtractOp::create(b, kernel.scratch()[plan.fromOutputs ? *value.insteadOfOutput : *value.scratch],
+                                     at);
   }
 
   // --- comparing
@@ -137,9 +135,8 @@ private:
 
   /// What is at a place of shared memory: of all values, of keys only, or of the others.
   enum class Which { All, Keys, Others };
-  Element read(ValueRange shared, Value at, Which which) {
+  Element readAt(ValueRange shared, Value index, Which which) {
     Element element;
-    Value index = place(at);
     for (auto [value, tensor] : llvm::zip_equal(plan.values, shared)) {
       bool wanted = which == Which::All || (which == Which::Keys) == value.isKey;
       element.push_back(wanted ? tensor::ExtractOp::create(b, tensor, index).getResult() : Value());
@@ -163,7 +160,7 @@ private:
   /// A place of a row, the last one if it is beyond, on either side.
   Value clamp(const Row &row, Value at) { return b.minU(at, b.addI(row.count, -1)); }
   Element read(const Row &row, ValueRange shared, Value at, Which which) {
-    return read(shared, b.addI(row.base, clamp(row, at)), which);
+    return readAt(shared, place(b.addI(row.base, clamp(row, at))), which);
   }
 
   /// Of the first `count` elements of the merged runs so many are of the first run, whose elements precede equal ones
@@ -218,11 +215,16 @@ private:
     return SmallVector<Value>(xla_gpu::SyncThreadsOp::create(b, TypeRange(shared), shared).getResults());
   }
 
-  /// When all threads have read theirs, each puts its elements at `first` and behind; beyond the row's end is room.
-  SmallVector<Value> replace(const Row &row, Value first, const Elements &elements, ValueRange shared) {
+  /// Where a thread's own element of that number lies: all have room for as many.
+  Value ownPlace(int64_t i) {
+    return applyMap(b, kernel.mapOf({kernel.thread() * perThread() + i}, {}), kernel.ids()).front();
+  }
+
+  /// When all threads have read what they need, each puts back its own elements.
+  SmallVector<Value> replace(const Elements &elements, ValueRange shared) {
     SmallVector<Value> tensors = synchronize(shared);
     for (auto [i, element] : llvm::enumerate(elements)) {
-      Value index = place(b.addI(b.addI(row.base, first), int64_t(i)));
+      Value index = ownPlace(int64_t(i));
       for (auto [value, tensor] : llvm::zip_equal(element, tensors))
         tensor = tensor::InsertOp::create(b, value, tensor, index);
     }
@@ -248,7 +250,7 @@ private:
     if (plan.tile == 1)
       return success();
     if (perThread() > 1)
-      shared = replace(row, first, sortOwn(row, first, shared), shared);
+      shared = replace(sortOwn(row, first, shared), shared);
     int64_t rounds = 0;
     while (perThread() << rounds < plan.tile)
       ++rounds;
@@ -262,7 +264,7 @@ private:
       runs.middle = b.minS(b.addI(runs.begin, length), row.count);
       runs.end = b.minS(b.addI(runs.middle, length), row.count);
       runs.longest = perThread() << (rounds - 1);
-      return replace(row, first, mergeOwn(row, runs, b.subI(inside, runs.begin), tensors), tensors);
+      return replace(mergeOwn(row, runs, b.subI(inside, runs.begin), tensors), tensors);
     });
     return success();
   }
@@ -277,9 +279,12 @@ private:
 
   /// A thread's neighbours, by exchanging neighbours in turns.
   Elements sortOwn(const Row &row, Value first, ValueRange shared) {
+    // Where all have been filled, none is sought elsewhere.
+    bool isFilled = plan.tile % perThread() == 0;
     Elements own;
     for (int64_t i = 0; i < perThread(); ++i)
-      own.push_back(read(row, shared, b.addI(first, i), Which::All));
+      own.push_back(isFilled ? readAt(shared, ownPlace(i), Which::All)
+                             : read(row, shared, b.addI(first, i), Which::All));
     for (int64_t turn = 0; turn < perThread(); ++turn)
       for (int64_t i = turn % 2; i + 1 < perThread(); i += 2) {
         Value exists = less(b.addI(first, i + 1), row.count);
@@ -437,7 +442,7 @@ private:
     Row row{b.integer(local(), 0), b.castI(count, local(), true)};
     Value first = of(kernel.thread() * perThread(), local());
     Runs own{b.integer(local(), 0), b.castI(ofFirst, local(), true), row.count, plan.tile};
-    return replace(row, first, mergeOwn(row, own, b.minS(first, row.count), shared), shared);
+    return replace(mergeOwn(row, own, b.minS(first, row.count), shared), shared);
   }
 
   const SortPlan &plan;

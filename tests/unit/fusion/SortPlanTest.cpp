@@ -75,13 +75,14 @@ TEST_CASE("rows that fit a block are sorted by one kernel") {
 }
 
 TEST_CASE("longer rows are sorted in tiles, and merged by a kernel for each length of runs") {
-  CHECK(SortProgram({f32}, {5000}).text() ==
-        "scratch 0: f32[1,5000]{1,0}\n"
-        "sort: roots 0, 1 row of 5000, tiles of 2048, 8 elements per thread; grid 3, block 256, shared 8192\n"
-        "sort: roots 0, 1 row of 5000, runs of 2048 merged from outputs by tiles of 2048, 8 elements per thread; grid 3, "
-        "block 256, shared 8192\n"
-        "sort: roots 0, 1 row of 5000, runs of 4096 merged from scratch by tiles of 2048, 8 elements per thread; grid 3, "
-        "block 256, shared 8192");
+  CHECK(
+      SortProgram({f32}, {5000}).text() ==
+      "scratch 0: f32[1,5000]{1,0}\n"
+      "sort: roots 0, 1 row of 5000, tiles of 2048, 8 elements per thread; grid 3, block 256, shared 8192\n"
+      "sort: roots 0, 1 row of 5000, runs of 2048 merged from outputs by tiles of 2048, 8 elements per thread; grid 3, "
+      "block 256, shared 8192\n"
+      "sort: roots 0, 1 row of 5000, runs of 4096 merged from scratch by tiles of 2048, 8 elements per thread; grid 3, "
+      "block 256, shared 8192");
   CHECK(has(SortProgram({f32}, {2049}).text(), "merged from scratch"));
   CHECK(has(SortProgram({f32, ElementType::C128}, {100, 5000}, 1).text(), "tiles of 1024, 4 elements per thread"));
   SortProgram bytes({ElementType::U8}, {3, 5000000000}, 1);
