@@ -32,8 +32,8 @@ bool hasOneAnswer(const HloInstruction &instr) {
   if (hasTrait(opcode, OpcodeTrait::Exact) || hasTrait(opcode, OpcodeTrait::Moves) || opcode == Opcode::Convert ||
       opcode == Opcode::BitcastConvert)
     return true;
-  bool isArithmetic = opcode == Opcode::Add || opcode == Opcode::Subtract || opcode == Opcode::Multiply ||
-                      opcode == Opcode::Divide;
+  bool isArithmetic =
+      opcode == Opcode::Add || opcode == Opcode::Subtract || opcode == Opcode::Multiply || opcode == Opcode::Divide;
   if (isArithmetic && isFloat(instr.shape().elementType()))
     return true;
   return (isElementwise(opcode) || opcode == Opcode::Reduce) && isDiscrete(&instr) &&
@@ -57,7 +57,8 @@ bool isWorthIt(const HloInstruction &instr) {
 
 bool isFoldable(const HloInstruction &instr, const HloEditor &editor) {
   return instr.numOperands() > 0 && instr.shape().isArray() && !instr.shape().hasDynamicDims() &&
-         llvm::all_of(instr.operands(), isKnown) && hasOneAnswer(instr) && isWorthIt(instr) && !editor.isOrdered(&instr);
+         llvm::all_of(instr.operands(), isKnown) && hasOneAnswer(instr) && isWorthIt(instr) &&
+         !editor.isOrdered(&instr);
 }
 
 /// Of the instruction alone; nothing if the interpreter refuses it.

@@ -26,8 +26,8 @@ bool sharesBytes(const HloInstruction *instr) {
 /// What is known of an entry whose kernels end with some ops.
 struct Entry {
   const HloComputation &computation;
-  std::vector<bool> endsKernel;                      ///< by id
-  std::vector<std::optional<RowsShape>> rows;        ///< of the reductions among them
+  std::vector<bool> endsKernel;               ///< by id
+  std::vector<std::optional<RowsShape>> rows; ///< of the reductions among them
   std::vector<unsigned> levelsOf(const RowsShape &shape) const;
   std::vector<RowRole> rolesOf(const RowsShape &shape, llvm::ArrayRef<unsigned> levels, unsigned level) const;
   bool isOrdered(llvm::ArrayRef<unsigned> nodes, unsigned numNodes) const;

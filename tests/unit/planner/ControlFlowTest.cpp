@@ -46,7 +46,8 @@ std::string body(const std::string &name, const std::string &text, const std::st
          " x = f32[1000] get-tuple-element(t), index=1\n y = f32[1000] get-tuple-element(t), index=2\n" + text +
          call("j", "s32[]", "more", "i") + " ROOT r = " + state + " tuple(" + next + ") }\n";
 }
-const std::string condition = "cond { t = " + state + " parameter(0)\n i = s32[] get-tuple-element(t), index=0\n ROOT " +
+const std::string condition = "cond { t = " + state +
+                              " parameter(0)\n i = s32[] get-tuple-element(t), index=0\n ROOT " +
                               call("c", "pred[]", "less", "i") + "}\n";
 /// The entry has parameters 0 and 1; the loop starts with a fresh i and these.
 const std::string xy = "x = f32[1000] parameter(0)\n y = f32[1000] parameter(1)\n" + call("i", "s32[]", "none", "");
@@ -75,8 +76,7 @@ TEST_CASE("a loop works on its state in place, on what nobody needs any more") {
   // One value for two leaves: both have a copy. A temporary for one: it is the state.
   Planned same = planLoop(double2, xy + vector("v", "back", "x") + loop("i, v, v") +
                                        "ROOT g = f32[1000] get-tuple-element(w), index=2\n");
-  CHECK(same.steps ==
-        "none(2) back(0,3) copy(3->4) copy(3->5) while 6 {less(2,6)} {twice(4,4) sum(5,4,5) more(2,2)}");
+  CHECK(same.steps == "none(2) back(0,3) copy(3->4) copy(3->5) while 6 {less(2,6)} {twice(4,4) sum(5,4,5) more(2,2)}");
   Planned fresh = planLoop(double2, xy + vector("v", "back", "x") + loop("i, v, y") +
                                         "ROOT g = f32[1000] get-tuple-element(w), index=2\n");
   CHECK(fresh.steps == "none(2) back(0,3) copy(1->4) while 5 {less(2,5)} {twice(3,3) sum(4,3,4) more(2,2)}");
@@ -140,13 +140,13 @@ TEST_CASE("a value on the way to the next state may lie in the state") {
 
 TEST_CASE("a loop inside a loop has its state in the outer one's") {
   const std::string inner =
-      body("body", vector("a", "twice", "x"), "j, a, y") + condition +
-      "outer { t = " + state + " parameter(0)\n x = f32[1000] get-tuple-element(t), index=1\n" +
+      body("body", vector("a", "twice", "x"), "j, a, y") + condition + "outer { t = " + state +
+      " parameter(0)\n x = f32[1000] get-tuple-element(t), index=1\n" +
       " y = f32[1000] get-tuple-element(t), index=2\n" + call("i", "s32[]", "none", "") + " s = " + state +
       " tuple(i, x, y)\n w = " + state + " while(s), condition=cond, body=body\n" +
       " n = s32[] get-tuple-element(t), index=0\n" + call("j", "s32[]", "more", "n") + " ROOT r = " + state +
-      " tuple(j, w#1, w#2) }\nagain { t = " + state + " parameter(0)\n i = s32[] get-tuple-element(t), index=0\n ROOT " +
-      call("c", "pred[]", "less", "i") + "}\n";
+      " tuple(j, w#1, w#2) }\nagain { t = " + state +
+      " parameter(0)\n i = s32[] get-tuple-element(t), index=0\n ROOT " + call("c", "pred[]", "less", "i") + "}\n";
   Planned p = planModuleText("HloModule m" + computations + inner + "ENTRY e {\n" + xy + "t = " + state +
                              " tuple(i, x, y)\n w = " + state +
                              " while(t), condition=again, body=outer\n ROOT g = f32[1000] get-tuple-element(w), "
@@ -188,12 +188,11 @@ TEST_CASE("branches leave their results in one place") {
 }
 
 TEST_CASE("a branch that hands on what nobody else needs has nothing to do") {
-  CHECK(planChoice(keep + change, px + vector("v", "back", "x") + "ROOT c = " + choose +
-                                      "keep, false_computation=change\n")
+  CHECK(planChoice(keep + change,
+                   px + vector("v", "back", "x") + "ROOT c = " + choose + "keep, false_computation=change\n")
             .steps == "back(1,2) choose 0 {} {twice(2,2)}");
   // The other branch cannot compute in place.
-  CHECK(planChoice(flip + keep, px + vector("v", "back", "x") + "ROOT c = " + choose +
-                                    "flip, false_computation=keep\n")
+  CHECK(planChoice(flip + keep, px + vector("v", "back", "x") + "ROOT c = " + choose + "flip, false_computation=keep\n")
             .steps == "back(1,2) choose 0 {back(2,3) copy(3->2)} {}");
   // Somebody reads it afterwards.
   CHECK(planChoice(keep + change, px + vector("v", "back", "x") + "c = " + choose +

@@ -18,47 +18,60 @@ struct RuleCase {
 };
 
 const RuleCase cases[] = {
-    {"add-any-zero", "x = f32[3] parameter(0)\n c = f32[] constant(0)\n z = f32[3] broadcast(c), dimensions={}\n"
-                     "ROOT r = f32[3] add(z, x)",
+    {"add-any-zero",
+     "x = f32[3] parameter(0)\n c = f32[] constant(0)\n z = f32[3] broadcast(c), dimensions={}\n"
+     "ROOT r = f32[3] add(z, x)",
      "ROOT x = parameter()\n"},
-    {"add-constants", "x = f32[] parameter(0)\n c = f32[] constant(1)\n d = f32[] constant(2)\n a = f32[] add(c, x)\n"
-                      "ROOT r = f32[] add(a, d)",
+    {"add-constants",
+     "x = f32[] parameter(0)\n c = f32[] constant(1)\n d = f32[] constant(2)\n a = f32[] add(c, x)\n"
+     "ROOT r = f32[] add(a, d)",
      "x = parameter()\nc = constant()\nd = constant()\nadd.1.anon = add(c d)\nROOT add.2.anon = add(x add.1.anon)\n"},
-    {"multiply-constants", "x = f32[] parameter(0)\n c = f32[] constant(3)\n d = f32[] constant(2)\n"
-                           "a = f32[] multiply(x, c)\n ROOT r = f32[] multiply(d, a)",
+    {"multiply-constants",
+     "x = f32[] parameter(0)\n c = f32[] constant(3)\n d = f32[] constant(2)\n"
+     "a = f32[] multiply(x, c)\n ROOT r = f32[] multiply(d, a)",
      nullptr},
     {"multiply-float-zero", "x = f32[] parameter(0)\n z = f32[] constant(0)\n ROOT r = f32[] multiply(x, z)", nullptr},
-    {"multiply-exponentials", "x = f32[9] parameter(0)\n y = f32[9] parameter(1)\n a = f32[9] exponential(x)\n"
-                              "b = f32[9] exponential(y)\n ROOT r = f32[9] multiply(a, b)",
+    {"multiply-exponentials",
+     "x = f32[9] parameter(0)\n y = f32[9] parameter(1)\n a = f32[9] exponential(x)\n"
+     "b = f32[9] exponential(y)\n ROOT r = f32[9] multiply(a, b)",
      nullptr},
-    {"divide-by-constant", "x = f32[9] parameter(0)\n c = f32[] constant(3)\n z = f32[9] broadcast(c), dimensions={}\n"
-                           "ROOT r = f32[9] divide(x, z)",
+    {"divide-by-constant",
+     "x = f32[9] parameter(0)\n c = f32[] constant(3)\n z = f32[9] broadcast(c), dimensions={}\n"
+     "ROOT r = f32[9] divide(x, z)",
      nullptr},
-    {"divide-by-sqrt", "x = f32[9] parameter(0)\n y = f32[9] parameter(1)\n m = f32[9] abs(y)\n a = f32[9] sqrt(m)\n"
-                       "ROOT r = f32[9] divide(x, a)",
+    {"divide-by-sqrt",
+     "x = f32[9] parameter(0)\n y = f32[9] parameter(1)\n m = f32[9] abs(y)\n a = f32[9] sqrt(m)\n"
+     "ROOT r = f32[9] divide(x, a)",
      nullptr},
-    {"divide-by-rsqrt", "x = f32[9] parameter(0)\n y = f32[9] parameter(1)\n m = f32[9] abs(y)\n a = f32[9] rsqrt(m)\n"
-                        "ROOT r = f32[9] divide(x, a)",
+    {"divide-by-rsqrt",
+     "x = f32[9] parameter(0)\n y = f32[9] parameter(1)\n m = f32[9] abs(y)\n a = f32[9] rsqrt(m)\n"
+     "ROOT r = f32[9] divide(x, a)",
      nullptr},
-    {"divide-by-exponential", "x = f32[9] parameter(0)\n y = f32[9] parameter(1)\n a = f32[9] exponential(y)\n"
-                              "ROOT r = f32[9] divide(x, a)",
+    {"divide-by-exponential",
+     "x = f32[9] parameter(0)\n y = f32[9] parameter(1)\n a = f32[9] exponential(y)\n"
+     "ROOT r = f32[9] divide(x, a)",
      nullptr},
-    {"divide-twice", "x = f32[9] parameter(0)\n y = f32[9] parameter(1)\n z = f32[9] parameter(2)\n"
-                     "a = f32[9] divide(x, y)\n ROOT r = f32[9] divide(a, z)",
+    {"divide-twice",
+     "x = f32[9] parameter(0)\n y = f32[9] parameter(1)\n z = f32[9] parameter(2)\n"
+     "a = f32[9] divide(x, y)\n ROOT r = f32[9] divide(a, z)",
      nullptr},
-    {"divide-twice", "x = f32[9] parameter(0)\n y = f32[9] parameter(1)\n z = f32[9] parameter(2)\n"
-                     "a = f32[9] divide(x, y)\n ROOT r = f32[9] divide(z, a)",
+    {"divide-twice",
+     "x = f32[9] parameter(0)\n y = f32[9] parameter(1)\n z = f32[9] parameter(2)\n"
+     "a = f32[9] divide(x, y)\n ROOT r = f32[9] divide(z, a)",
      nullptr},
     {"log-of-exponential", "x = f32[9] parameter(0)\n a = f32[9] exponential(x)\n ROOT r = f32[9] log(a)",
      "ROOT x = parameter()\n"},
-    {"power-of-constant", "x = f32[9] parameter(0)\n c = f32[] constant(0.5)\n z = f32[9] broadcast(c), dimensions={}\n"
-                          "ROOT r = f32[9] power(x, z)",
+    {"power-of-constant",
+     "x = f32[9] parameter(0)\n c = f32[] constant(0.5)\n z = f32[9] broadcast(c), dimensions={}\n"
+     "ROOT r = f32[9] power(x, z)",
      "x = parameter()\nROOT sqrt.1.anon = sqrt(x)\n"},
-    {"power-of-constant", "x = f32[9] parameter(0)\n c = f32[] constant(3)\n z = f32[9] broadcast(c), dimensions={}\n"
-                          "ROOT r = f32[9] power(x, z)",
+    {"power-of-constant",
+     "x = f32[9] parameter(0)\n c = f32[] constant(3)\n z = f32[9] broadcast(c), dimensions={}\n"
+     "ROOT r = f32[9] power(x, z)",
      nullptr},
-    {"power-of-constant", "x = f32[9] parameter(0)\n c = f32[] constant(-1)\n z = f32[9] broadcast(c), dimensions={}\n"
-                          "ROOT r = f32[9] power(x, z)",
+    {"power-of-constant",
+     "x = f32[9] parameter(0)\n c = f32[] constant(-1)\n z = f32[9] broadcast(c), dimensions={}\n"
+     "ROOT r = f32[9] power(x, z)",
      nullptr},
     {"sqrt-of-square", "x = f32[9] parameter(0)\n a = f32[9] multiply(x, x)\n ROOT r = f32[9] sqrt(a)", nullptr},
 };

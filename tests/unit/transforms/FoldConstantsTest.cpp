@@ -33,8 +33,9 @@ TEST_CASE("what is computed to the same bits everywhere") {
   CHECK(folded("a = f32[2] constant({1,3})\n b = f32[2] constant({3,7})\n ROOT r = f32[2] divide(a, b)") ==
         "{0.333333343, 0.428571433}");
   CHECK(folded("a = f64[] constant(0.1)\n ROOT r = f32[] convert(a)") == "0.1");
-  CHECK(folded("a = s32[2,3]{0,1} constant({{1,2,3},{4,5,6}})\n ROOT r = s32[3,2]{1,0} transpose(a), dimensions={1,0}") ==
-        "{ { 1, 4 }, { 2, 5 }, { 3, 6 } }");
+  CHECK(
+      folded("a = s32[2,3]{0,1} constant({{1,2,3},{4,5,6}})\n ROOT r = s32[3,2]{1,0} transpose(a), dimensions={1,0}") ==
+      "{ { 1, 4 }, { 2, 5 }, { 3, 6 } }");
   CHECK(folded("a = u8[3] constant({200,100,7})\n ROOT r = s8[3] bitcast-convert(a)") == "{-56, 100, 7}");
   CHECK(folded("a = f32[3] constant({1,2,3})\n ROOT r = f32[2] slice(a), slice={[1:3]}") == "{2, 3}");
   CHECK(folded("a = s32[] constant(7)\n z = s32[] constant(0)\n ROOT r = s32[] divide(a, z)") == "-1");
@@ -49,7 +50,7 @@ TEST_CASE("reductions of integers") {
 }
 
 TEST_CASE("what stays") {
-  CHECK(folded("a = f32[] constant(1)\n ROOT r = f32[] exponential(a)") == "");            // not the same everywhere
+  CHECK(folded("a = f32[] constant(1)\n ROOT r = f32[] exponential(a)") == "");               // not the same everywhere
   CHECK(folded("a = f32[] constant(1)\n ROOT r = f32[4] broadcast(a), dimensions={}") == ""); // larger
   CHECK(folded("ROOT r = f32[4] iota(), iota_dimension=0") == "");
   CHECK(folded("a = f32[300] constant({...})\n ROOT r = f32[300] negate(a)") == "");

@@ -27,8 +27,8 @@ PassResult reverseSecond(HloModule &module, HloPassContext &) {
   HloEditor editor(*module.entry());
   HloInstruction *root = editor.root();
   HloBuilder builder(editor, root);
-  editor.setOperand(root, 1, builder.infer(Opcode::Reverse, {root->operand(1)},
-                                           {builder.ints(AttributeKey::Dimensions, {1})}));
+  editor.setOperand(root, 1,
+                    builder.infer(Opcode::Reverse, {root->operand(1)}, {builder.ints(AttributeKey::Dimensions, {1})}));
   return PassResult::Changed;
 }
 
