@@ -20,7 +20,7 @@ HloInstruction *callOf(HloInstruction &done, HloEditor &editor) {
   HloInstruction *start = done.operand(0);
   for (; start->opcode() == Opcode::AsyncUpdate; start = start->operand(0))
     chain.push_back(start);
-  if (start->opcode() != Opcode::AsyncStart)
+  if (start->opcode() != Opcode::AsyncStart || start->reachesSideEffect()) // other devices are not of this stream
     return nullptr;
   llvm::SmallVector<HloInstruction *> operands(start->operands());
   for (HloInstruction *update : llvm::reverse(chain)) // may bring the last operands

@@ -91,6 +91,7 @@ HloComputation *ownBody(const HloInstruction &fusion, size_t numCallers) {
 void absorbOperands(HloInstruction &fusion, const std::vector<bool> &absorbed, size_t numCallers, HloEditor &editor) {
   HloComputation *body = ownBody(fusion, numCallers);
   llvm::SmallVector<HloInstruction *> operands;
+  llvm::DenseMap<const HloInstruction *, HloInstruction *> inside; // one, however often it is an operand
   {
     HloEditor inner(*body);
     llvm::SmallVector<HloInstruction *> parameters(body->parameters());
@@ -99,8 +100,10 @@ void absorbOperands(HloInstruction &fusion, const std::vector<bool> &absorbed, s
         operands.push_back(operand);
         continue;
       }
-      HloBuilder builder(inner, parameter);
-      inner.replaceAllUses(parameter, builder.clone(*operand, {}));
+      HloInstruction *&copy = inside[operand];
+      if (!copy)
+        copy = HloBuilder(inner, parameter).clone(*operand, {});
+      inner.replaceAllUses(parameter, copy);
       inner.eraseParameter(parameter);
     }
   }
