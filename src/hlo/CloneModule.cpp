@@ -5,15 +5,21 @@
 namespace hloc {
 
 std::vector<HloComputation *> reachableComputations(const HloModule &module) {
+  return reachableComputations(module, [](const HloInstruction &) { return true; });
+}
+
+std::vector<HloComputation *> reachableComputations(const HloModule &module,
+                                                    llvm::function_ref<bool(const HloInstruction &)> follows) {
   llvm::DenseSet<const HloComputation *> seen{module.entry()};
   std::vector<HloComputation *> pending{module.entry()};
   while (!pending.empty()) {
     HloComputation *computation = pending.back();
     pending.pop_back();
     for (HloInstruction *instr : computation->instructions())
-      for (HloComputation *called : instr->calledComputations())
-        if (seen.insert(called).second)
-          pending.push_back(called);
+      if (follows(*instr))
+        for (HloComputation *called : instr->calledComputations())
+          if (seen.insert(called).second)
+            pending.push_back(called);
   }
   std::vector<HloComputation *> reachable;
   for (const auto &computation : module.computations())

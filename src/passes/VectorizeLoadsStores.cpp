@@ -25,7 +25,8 @@ constexpr int64_t maxElements = 64;
 /// What one thread may hold of one array: 32 of the 255 registers that it can have.
 constexpr int64_t maxBits = 1024;
 /// Vectors force their loop to be unrolled. Beyond a few iterations it must not become larger than this: as large as a
-/// helper that is still worth inlining (Inline.cpp).
+/// helper that is still worth inlining (Inline.cpp). Few iterations are mostly a thread's own elements, whose stores
+/// have to be vectors: these may become larger, but not without end (a nest of loops once came to 140,000 ops).
 constexpr int64_t fewTrips = 8, maxUnrolledOps = 4000, maxUnrolledOpsOfFew = 20000;
 
 /// Branches around a load that is moved before the loop.

@@ -132,23 +132,10 @@ constexpr RewriteRule rules[] = {
     {"expand-batch-norms.grad", Opcode::BatchNormGrad, expandGrad},
 };
 
-bool isBatchNorm(const HloInstruction *instr) {
-  return llvm::any_of(rules, [&](const RewriteRule &rule) { return rule.opcode == instr->opcode(); });
-}
-
 } // namespace
 
 PassResult expandBatchNorms(HloModule &module, HloPassContext &context) {
-  llvm::SmallVector<HloComputation *> those;
-  for (const auto &computation : module.computations())
-    if (llvm::any_of(computation->instructions(), isBatchNorm))
-      those.push_back(computation.get());
-  size_t applied = 0;
-  for (HloComputation *computation : those) {
-    HloEditor editor(*computation);
-    applied += rewriteToFixpoint(editor, rules, RewriteOptions(), context.statistics);
-  }
-  return changedIf(applied > 0);
+  return rewriteModule(module, rules, context);
 }
 
 } // namespace hloc

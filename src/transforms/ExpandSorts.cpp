@@ -125,23 +125,8 @@ constexpr RewriteRule rules[] = {
     {"expand-sorts.of-packed-elements", Opcode::Sort, widenSort},
 };
 
-bool maySort(const HloInstruction *instr) {
-  return llvm::any_of(rules, [&](const RewriteRule &rule) { return rule.opcode == instr->opcode(); });
-}
-
 } // namespace
 
-PassResult expandSorts(HloModule &module, HloPassContext &context) {
-  llvm::SmallVector<HloComputation *> those;
-  for (const auto &computation : module.computations())
-    if (llvm::any_of(computation->instructions(), maySort))
-      those.push_back(computation.get());
-  size_t applied = 0;
-  for (HloComputation *computation : those) {
-    HloEditor editor(*computation);
-    applied += rewriteToFixpoint(editor, rules, RewriteOptions(), context.statistics);
-  }
-  return changedIf(applied > 0);
-}
+PassResult expandSorts(HloModule &module, HloPassContext &context) { return rewriteModule(module, rules, context); }
 
 } // namespace hloc

@@ -103,6 +103,9 @@ std::vector<RowGroup> groupRows(const HloComputation &entry, const std::vector<b
     reductions[*rows].push_back(instr);
   }
   HloUsers users(entry);
+  std::vector<bool> isResult(numIds, false);
+  for (const HloInstruction *result : results)
+    isResult[result->id()] = true;
   // Instructions of a group are one node; all others are one each.
   std::vector<unsigned> nodes(numIds);
   std::iota(nodes.begin(), nodes.end(), 0);
@@ -124,11 +127,10 @@ std::vector<RowGroup> groupRows(const HloComputation &entry, const std::vector<b
         if (!needed[id] || !isInside(instr))
           continue;
         auto isOutside = [&](HloInstruction *user) { return needed[user->id()] && !isInside(user); };
-        bool isResult = llvm::is_contained(results, instr);
-        if (!isResult && !isRead[id] && llvm::none_of(users.of(instr), isOutside))
+        if (!isResult[id] && !isRead[id] && llvm::none_of(users.of(instr), isOutside))
           continue;
         // Who reads what a row comes to for each of its elements can do so without a copy for each.
-        if (instr->opcode() == Opcode::Broadcast && !isResult) {
+        if (instr->opcode() == Opcode::Broadcast && !isResult[id]) {
           isRead[instr->operand(0)->id()] = true;
           continue;
         }

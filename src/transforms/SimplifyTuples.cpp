@@ -30,13 +30,6 @@ constexpr RewriteRule rules[] = {
 
 } // namespace
 
-PassResult simplifyTuples(HloModule &module, HloPassContext &context) {
-  size_t applied = 0;
-  for (const auto &computation : module.computations()) {
-    HloEditor editor(*computation);
-    applied += rewriteToFixpoint(editor, rules, RewriteOptions(), context.statistics);
-  }
-  return changedIf(applied > 0);
-}
+PassResult simplifyTuples(HloModule &module, HloPassContext &context) { return rewriteModule(module, rules, context); }
 
 } // namespace hloc

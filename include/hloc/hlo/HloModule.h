@@ -5,6 +5,7 @@
 #include "hloc/hlo/Literal.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/Allocator.h"
 #include "llvm/Support/ArrayRecycler.h"
 
@@ -126,5 +127,8 @@ std::unique_ptr<HloModule> cloneModule(const HloModule &module);
 
 /// Computations reachable from the entry, in module order (callees first), entry last.
 std::vector<HloComputation *> reachableComputations(const HloModule &module);
+/// The same by calls of those instructions alone that `follows` holds of.
+std::vector<HloComputation *> reachableComputations(const HloModule &module,
+                                                    llvm::function_ref<bool(const HloInstruction &)> follows);
 
 } // namespace hloc
