@@ -28,19 +28,58 @@ llvm::FailureOr<Literal> Comparison::reference(const HloModule &module, llvm::Ar
   return interpret(module, arguments, diagnostics, interpreterOptions());
 }
 
-bool Comparison::judge(const CompareResult &result, const std::string &what, const std::string &where, bool mayBeOpen) {
+bool Comparison::judge(const CompareResult &result, const std::string &what, const std::string &where, bool mayBeOpen,
+                       const HloInstruction *step) {
+  const SourceRange range = step ? step->range() : SourceRange();
   if (!result.equal()) {
-    diagnostics.report(DiagnosticKind::ResultMismatch, fmt::format("{} of {} elements {}{}\n{}", result.numMismatches,
-                                                                   result.numElements, what, where, result.report));
+    Diagnostic &report = diagnostics.report(DiagnosticKind::ResultMismatch, range,
+                                            fmt::format("{} of {} elements {}{}\n{}", result.numMismatches,
+                                                        result.numElements, what, where, result.report));
+    if (step)
+      report.note(fmt::format("`--only={}` runs this step alone", step->name().str()));
     return false;
   }
   int64_t limit = std::max<int64_t>(8, result.numElements / 20);
   if (!mayBeOpen && result.numUndecided > limit) {
-    diagnostics.report(DiagnosticKind::UndecidedResult,
-                       fmt::format("the reference does not know {} of {} elements{}, more than the {} it may: {}",
-                                   result.numUndecided, result.numElements, where, limit, describeAgreement(result)));
+    std::string of = step ? fmt::format(" of step `{}`", step->name().str()) : "";
+    diagnostics.report(DiagnosticKind::UndecidedResult, range,
+                       fmt::format("the reference does not know {} of {} elements{}{}, more than the {} it may: {}",
+                                   result.numUndecided, result.numElements, of, where, limit,
+                                   describeAgreement(result)));
     return false;
   }
+  return true;
+}
+
+llvm::FailureOr<CompareResult> Comparison::compareWith(const HloModule &module, llvm::ArrayRef<Literal> arguments,
+                                                       const Literal &expected, const Literal &actual) {
+  TimedScope scope(timing, "compare");
+  progress.beginStage("compare");
+  if (!options.tolerance.empty())
+    return compareLiterals(expected, actual, *parseTolerance(options.tolerance));
+  Backend backend = options.launchFile.empty() ? Backend::Hloc : Backend::Other;
+  return compareRun(module, arguments, expected, actual, backend, diagnostics, interpreterOptions());
+}
+
+static std::string inRegime(Regime regime) { return fmt::format(" in the regime `{}`", regimeName(regime).str()); }
+
+bool Comparison::compareStep(const HloModule &step, llvm::ArrayRef<Literal> arguments, const Literal &actual,
+                             Regime regime, const HloInstruction &fusion, size_t number) {
+  llvm::FailureOr<Literal> expected = reference(step, arguments, actual);
+  if (failed(expected))
+    return false;
+  llvm::FailureOr<CompareResult> compared = compareWith(step, arguments, *expected, actual);
+  if (failed(compared))
+    return false;
+  const bool isGenerated = options.inputsFile.empty();
+  std::string what = fmt::format("of step {}, `{}`, differ from the interpreter's", number, fusion.name().str());
+  if (!judge(*compared, what, isGenerated ? inRegime(regime) : "", isGenerated && regime != Regime::Ordinary, &fusion))
+    return false;
+  if (isGenerated && !llvm::is_contained(regimes, regime))
+    regimes.push_back(regime);
+  const int64_t all = found.numElements + compared->numElements;
+  found.absorb(*compared);
+  found.numElements = all;
   return true;
 }
 
@@ -50,12 +89,7 @@ bool Comparison::compare(const HloModule &module, llvm::ArrayRef<Literal> argume
   llvm::FailureOr<Literal> expected = users && byHand ? *users : reference(module, arguments, actual);
   if (failed(expected))
     return false;
-  TimedScope scope(timing, "compare");
-  progress.beginStage("compare");
-  Backend backend = options.launchFile.empty() ? Backend::Hloc : Backend::Other;
-  llvm::FailureOr<CompareResult> compared =
-      byHand ? compareLiterals(*expected, actual, *parseTolerance(options.tolerance))
-             : compareRun(module, arguments, *expected, actual, backend, diagnostics, interpreterOptions());
+  llvm::FailureOr<CompareResult> compared = compareWith(module, arguments, *expected, actual);
   if (failed(compared))
     return false;
   if (!compared->equal() && !schedule.empty())
@@ -65,7 +99,7 @@ bool Comparison::compare(const HloModule &module, llvm::ArrayRef<Literal> argume
                                    schedule, schedule));
   std::string what = users && byHand ? fmt::format("differ from those of `{}`", options.expectedFile)
                                      : "differ from the interpreter's";
-  std::string where = isGenerated ? fmt::format(" in the regime `{}`", regimeName(regime).str()) : "";
+  std::string where = isGenerated ? inRegime(regime) : "";
   // Where special values meet, or whole numbers go into an exponential, much is open; on ordinary arguments and given
   // ones a reference that knows little is no reference.
   if (!judge(*compared, what, where, isGenerated && regime != Regime::Ordinary))

@@ -31,11 +31,19 @@ public:
   bool compare(const HloModule &module, llvm::ArrayRef<Literal> arguments, const Literal &actual, Regime regime,
                const std::string &schedule = "");
 
+  /// The same of step `number` of a program: a fusion as a module of its own, `step`, on what the device has computed
+  /// before. `fusion` is where the step comes from.
+  bool compareStep(const HloModule &step, llvm::ArrayRef<Literal> arguments, const Literal &actual, Regime regime,
+                   const HloInstruction &fusion, size_t number);
+
   /// One line for all comparisons, all of which were successful. `watched`: what else was looked at.
   std::string agreement(const std::string &watched) const;
 
 private:
-  bool judge(const CompareResult &result, const std::string &what, const std::string &where, bool mayBeOpen);
+  bool judge(const CompareResult &result, const std::string &what, const std::string &where, bool mayBeOpen,
+             const HloInstruction *step = nullptr);
+  llvm::FailureOr<CompareResult> compareWith(const HloModule &module, llvm::ArrayRef<Literal> arguments,
+                                             const Literal &expected, const Literal &actual);
   /// Is what --expected brought admissible, given the interpreter's result?
   bool compareUsers(const HloModule &module, llvm::ArrayRef<Literal> arguments, const Literal &expected);
   /// The program's result by the interpreter, which may be what was executed.

@@ -165,7 +165,7 @@ bool Executor::load(Device &device, const std::string &image, const DeviceProgra
 }
 
 llvm::FailureOr<Literal> Executor::execute(Device &device, const DeviceProgram &program,
-                                           llvm::ArrayRef<Literal> arguments) {
+                                           llvm::ArrayRef<Literal> arguments, StepListener *listener) {
   std::string error;
   {
     TimedScope scope(timing, "upload");
@@ -174,7 +174,8 @@ llvm::FailureOr<Literal> Executor::execute(Device &device, const DeviceProgram &
   }
   {
     TimedScope scope(timing, "execute");
-    if (!check(issueSteps(device, program, program.steps, error), error) || !check(device.synchronize(error), error))
+    if (!check(issueSteps(device, program, program.steps, error, listener), error) ||
+        !check(device.synchronize(error), error))
       return llvm::failure();
   }
   TimedScope scope(timing, "fetch results");

@@ -27,7 +27,8 @@ public:
   /// Makes the device ready for execute(): the kernels of `image` that the program launches.
   bool load(Device &device, const std::string &image, const DeviceProgram &program);
   /// The entry's result. Arguments are those of the entry's parameters. May be repeated after Device::reset.
-  llvm::FailureOr<Literal> execute(Device &device, const DeviceProgram &program, llvm::ArrayRef<Literal> arguments);
+  llvm::FailureOr<Literal> execute(Device &device, const DeviceProgram &program, llvm::ArrayRef<Literal> arguments,
+                                   StepListener *listener = nullptr);
   /// Both, on a fresh device.
   llvm::FailureOr<Literal> run(Device &device, const std::string &image, const DeviceProgram &program,
                                llvm::ArrayRef<Literal> arguments) {

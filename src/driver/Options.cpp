@@ -366,6 +366,11 @@ void addRunOptions(CLI::App &app, RunOptions &options, RawOptions &raw) {
       ->type_name("BOUNDS");
   app.add_flag("--verify-each-pass", options.verifyEachPass,
                "first interpret the module after each HLO pass, and name the first that changes a result");
+  app.add_flag("--shrink{16}", options.shrink,
+               "run a smaller module of the same form, with dimensions of at most 16 (or =N) where that is possible")
+      ->type_name("N");
+  app.add_flag("--compare-steps", options.compareSteps,
+               "compare each step, on what the steps before it have computed, and name the first that differs");
   addOnlyOption(app, options.compile);
   app.add_flag("--keep-going", options.compile.keepGoing, "for `hloc compile`; refused")->group("");
   addRunInputs(app, options, raw);
@@ -638,6 +643,18 @@ bool finishRunOptions(RunOptions &options, const RawOptions &raw, const CLI::App
   bool launch = !options.launchFile.empty(), manifest = !options.manifestFile.empty();
   if ((launch || manifest) && options.ptxFile.empty()) {
     llvm::errs() << "hloc: error: --launch and --manifest describe a --ptx file, which is missing [bad-usage]\n";
+    return false;
+  }
+  if (app.count("--shrink") && (options.shrink < 2 || !options.ptxFile.empty() || !options.inputsFile.empty() ||
+                                !options.expectedFile.empty() || !options.compile.only.empty())) {
+    llvm::errs() << "hloc: error: --shrink makes another module, with dimensions of 2 at least and arguments of its "
+                    "own: it takes neither --inputs nor --expected, --ptx or --only [bad-usage]\n";
+    return false;
+  }
+  if (options.compareSteps && (!options.ptxFile.empty() || !options.expectedFile.empty() ||
+                               options.platform == Platform::Interpreter || options.reference == Reference::None)) {
+    llvm::errs() << "hloc: error: --compare-steps compares what hloc compiles with the interpreter, and takes neither "
+                    "--ptx nor --expected, --reference=none or --platform=interpreter [bad-usage]\n";
     return false;
   }
   if (!options.ptxFile.empty() && launch == manifest) {

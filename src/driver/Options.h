@@ -74,6 +74,8 @@ struct RunOptions {
   std::string counters;            ///< empty: off; `table` or `json`
   unsigned repeat = 0;
   bool verifyEachPass = false;
+  unsigned shrink = 0;                        ///< the size that dimensions should not exceed; 0: as they are
+  bool compareSteps = false;                  ///< step by step, on what the device has computed before
   std::string tolerance;                      ///< empty: by the policy of hloc/compare
   std::optional<emulator::Schedule> schedule; ///< unset: all that may matter
   ProgressChoice progress = ProgressChoice::Auto;

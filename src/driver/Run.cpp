@@ -11,6 +11,7 @@
 #include "NumpyFiles.h"
 #include "Progress.h"
 #include "Schedules.h"
+#include "StepComparison.h"
 #include "Timeout.h"
 #include "UndefinedReads.h"
 
@@ -18,6 +19,7 @@
 #include "hloc/interp/Inputs.h"
 #include "hloc/interp/Interpreter.h"
 #include "hloc/support/Files.h"
+#include "hloc/transforms/ShrinkModule.h"
 #include "hloc/transforms/Transforms.h"
 #include "hloc/transforms/VerifyPasses.h"
 
@@ -63,6 +65,8 @@ private:
   void runStages() {
     progress.beginStage("parse");
     std::unique_ptr<HloModule> module = loadModule(compiler, options.compile.input, observer, diagnostics);
+    if (module && options.shrink)
+      module = shrunk(*module);
     if (module && isPart())
       module = partOf(*module);
     if (!module)
@@ -96,6 +100,18 @@ private:
     return fused ? compiler.only(*fused, options.compile.only, target) : nullptr;
   }
 
+  std::unique_ptr<HloModule> shrunk(const HloModule &module) {
+    ShrunkModule small = shrinkModule(module, options.shrink, diagnostics);
+    std::string sizes;
+    for (auto [from, to] : small.sizes)
+      sizes += fmt::format("{}{} -> {}", sizes.empty() ? "" : ", ", from, to);
+    if (small.module) {
+      Progress::Hidden hidden(progress);
+      listings() << "sizes: " << (sizes.empty() ? "as they are" : sizes) << "\n";
+    }
+    return std::move(small.module);
+  }
+
   bool compares() const { return Comparison::isAsked(options); }
 
   /// One set where the arguments or their results are given, and where nothing is compared.
@@ -124,7 +140,8 @@ private:
     if (isFirst && !options.outputsFile.empty() && !writeResult(options.outputsFile, *result, diagnostics))
       return false;
     if (compares())
-      return comparison.compare(module, *arguments, *result, regime) && compareSchedules(module, *arguments);
+      return options.compareSteps || // done
+             (comparison.compare(module, *arguments, *result, regime) && compareSchedules(module, *arguments));
     if (options.outputsFile.empty()) {
       Progress::Hidden hidden(progress);
       printSmall(*result);
@@ -147,6 +164,8 @@ private:
   bool compareSchedules(const HloModule &module, llvm::ArrayRef<Literal> arguments);
   llvm::FailureOr<Literal> runOnGpu(llvm::ArrayRef<Literal> arguments);
   llvm::FailureOr<Literal> emulate(llvm::ArrayRef<Literal> arguments);
+  llvm::FailureOr<Literal> carryOut(Device &device, llvm::ArrayRef<Literal> arguments);
+  std::optional<CompiledModule> compileToCompareSteps(const HloModule &module);
   void showLaunch(const std::string &kernel, size_t number, const std::string &schedule);
   bool findProgram(const HloModule &module);
   bool readProgram();
@@ -167,7 +186,9 @@ private:
                             {machineOptions->checkDivergence, "divergence"}})
       if (on)
         checks += (checks.empty() ? "" : ", ") + std::string(name);
-    return fmt::format("; checks: {}; order of threads: {}", checks.empty() ? "none" : checks,
+    return fmt::format("{}; checks: {}; order of threads: {}",
+                       options.compareSteps ? fmt::format("; steps compared: {}", steps.numSteps) : "",
+                       checks.empty() ? "none" : checks,
                        schedules ? "ascending, reversed, shuffled" : machineOptions->schedule.name());
   }
 
@@ -214,6 +235,9 @@ private:
   std::optional<ScheduleRuns> schedules;       ///< of a program whose results may depend on the order of its threads
   std::vector<ScheduledResult> otherSchedules; ///< of the run in progress: results that are not those of the first
   std::unique_ptr<CudaDevice> gpu;
+  std::unique_ptr<HloModule> fused; ///< for --compare-steps: what the program was made of, and by which plan
+  std::optional<ExecutionPlan> plan;
+  StepComparison::Shared steps;
 
   // Runs so far, all of which agree.
   Regime regime = Regime::Ordinary; ///< of the run in progress
@@ -231,14 +255,21 @@ bool RunCommand::findProgram(const HloModule &module) {
   if (!options.ptxFile.empty())
     return readProgram();
   progress.beginStage("compile");
-  std::optional<CompiledModule> compiled =
-      isPart() ? compiler.compile(module, target, Stage::Ptx) : compiler.compileModule(module, target);
+  std::optional<CompiledModule> compiled = options.compareSteps ? compileToCompareSteps(module)
+                                           : isPart()           ? compiler.compile(module, target, Stage::Ptx)
+                                                                : compiler.compileModule(module, target);
   if (!compiled)
     return false;
   image = std::move(compiled->ptx);
   imageName = module.name().str() + ".ptx";
   program = executor->programOf(compiled->manifest);
   return program.has_value();
+}
+
+std::optional<CompiledModule> RunCommand::compileToCompareSteps(const HloModule &module) {
+  fused = isPart() ? cloneModule(module) : compiler.fuse(module);
+  plan = fused ? compiler.plan(*fused, target) : std::nullopt; // the compiler makes the same again
+  return plan ? compiler.compile(*fused, target, Stage::Ptx) : std::nullopt;
 }
 
 bool RunCommand::readProgram() {
@@ -318,10 +349,21 @@ bool RunCommand::prepareEmulator(const HloModule &module) {
   return executor->load(*machine, image, *program);
 }
 
+/// The program's result; with --compare-steps a failure where a step is wrong.
+llvm::FailureOr<Literal> RunCommand::carryOut(Device &device, llvm::ArrayRef<Literal> arguments) {
+  if (!options.compareSteps)
+    return executor->execute(device, *program, arguments);
+  StepComparison listener(*fused, *plan, *program, device, arguments, comparison, regime, steps, diagnostics);
+  llvm::FailureOr<Literal> result = executor->execute(device, *program, arguments, &listener);
+  if (failed(result) || !listener.finish(*result))
+    return llvm::failure();
+  return result;
+}
+
 llvm::FailureOr<Literal> RunCommand::emulate(llvm::ArrayRef<Literal> arguments) {
   if (std::string where = circumstances(); !where.empty())
     machine->setCircumstances("with arguments of " + where);
-  llvm::FailureOr<Literal> result = executor->execute(*machine, *program, arguments);
+  llvm::FailureOr<Literal> result = carryOut(*machine, arguments);
   if (machine->hasWithheld()) {
     auto replay = [&](const emulator::EmulatorOptions &other) {
       EmulatorDevice device(other, imageName, diagnostics);
@@ -342,7 +384,8 @@ llvm::FailureOr<Literal> RunCommand::emulate(llvm::ArrayRef<Literal> arguments) 
   if (succeeded(result) && machine->dependsOnSchedule() && !quick) {
     if (!schedules)
       schedules.emplace(*machineOptions, imageName, [&](EmulatorDevice &other) { makeReady(other); });
-    auto others = schedules->run(*executor, image, *program, arguments, *result, diagnostics);
+    auto again = [&](EmulatorDevice &device) { return carryOut(device, arguments); };
+    auto others = schedules->run(*executor, image, *program, again, *result, diagnostics);
     if (failed(others))
       return llvm::failure();
     otherSchedules = std::move(*others);
@@ -376,7 +419,7 @@ bool RunCommand::prepareGpu(const HloModule &module) {
 
 llvm::FailureOr<Literal> RunCommand::runOnGpu(llvm::ArrayRef<Literal> arguments) {
   progress.beginStage("run on the GPU");
-  llvm::FailureOr<Literal> result = executor->execute(*gpu, *program, arguments);
+  llvm::FailureOr<Literal> result = carryOut(*gpu, arguments);
   Progress::Hidden hidden(progress);
   if (succeeded(result) && options.repeat && numRuns == 0 &&
       !printMeasurement(*gpu, *program, options.repeat, diagnostics))

@@ -19,9 +19,8 @@ std::optional<Schedule> parseSchedule(llvm::StringRef text) {
 }
 
 llvm::FailureOr<std::vector<ScheduledResult>> ScheduleRuns::run(Executor &executor, const std::string &image,
-                                                                const DeviceProgram &program,
-                                                                llvm::ArrayRef<Literal> arguments, const Literal &first,
-                                                                DiagnosticEngine &diagnostics) {
+                                                                const DeviceProgram &program, Execution execute,
+                                                                const Literal &first, DiagnosticEngine &diagnostics) {
   std::vector<ScheduledResult> different;
   for (Schedule schedule : {Schedule{Schedule::Order::Reversed}, Schedule{Schedule::Order::Shuffled, 1}}) {
     std::unique_ptr<EmulatorDevice> &device = devices[schedule.name()];
@@ -39,7 +38,7 @@ llvm::FailureOr<std::vector<ScheduledResult>> ScheduleRuns::run(Executor &execut
     }
     llvm::FailureOr<Literal> result = llvm::failure();
     if (ready)
-      result = executor.execute(*device, program, arguments);
+      result = execute(*device);
     if (failed(result)) {
       diagnostics.report(DiagnosticKind::KernelFinding,
                          fmt::format("this is found with blocks and warps in the order `{}`, not in the order `{}`; "

@@ -27,10 +27,13 @@ public:
                std::function<void(EmulatorDevice &)> prepare)
       : options(options), imageName(std::move(imageName)), prepare(std::move(prepare)) {}
 
+  /// Runs `program` on a device that is ready, and gives its result.
+  using Execution = llvm::function_ref<llvm::FailureOr<Literal>(EmulatorDevice &)>;
+
   /// Runs `program` reversed and shuffled. Results that differ from `first` in any bit, for the comparison with the
   /// reference. Fails where a check finds something; the diagnostic names the schedule.
   llvm::FailureOr<std::vector<ScheduledResult>> run(Executor &executor, const std::string &image,
-                                                    const DeviceProgram &program, llvm::ArrayRef<Literal> arguments,
+                                                    const DeviceProgram &program, Execution execute,
                                                     const Literal &first, DiagnosticEngine &diagnostics);
 
 private:

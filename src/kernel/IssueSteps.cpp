@@ -9,36 +9,44 @@ namespace {
 
 class Issuer {
 public:
-  Issuer(Device &device, const DeviceProgram &program, std::string &error)
-      : device(device), program(program), error(error) {}
+  Issuer(Device &device, const DeviceProgram &program, std::string &error, StepListener *listener)
+      : device(device), program(program), error(error), listener(listener) {}
 
   bool run(const Steps &steps) {
-    return std::all_of(steps.begin(), steps.end(), [&](const Step &step) { return std::visit(*this, step.action); });
+    return std::all_of(steps.begin(), steps.end(), [&](const Step &step) {
+      return std::visit([&](const auto &action) { return carryOut(action, step); }, step.action) &&
+             (!listener || listener->done(step));
+    });
   }
 
-  bool operator()(const LaunchStep &launch) {
+private:
+  bool runPart(const Steps &steps, const Step &whole, size_t part) {
+    return (!listener || listener->enter(whole, part)) && run(steps) && (!listener || listener->leave(whole, part));
+  }
+
+  bool carryOut(const LaunchStep &launch, const Step &) {
     const DeviceKernel &kernel = program.kernels[launch.kernel];
     return !kernel.grid.count() || device.launch({kernel, launch}, error);
   }
-  bool operator()(const CopyStep &copy) { return device.copy(copy, error); }
-  bool operator()(const FillStep &fill) { return device.fill(fill, error); }
-  bool operator()(const CallStep &call) {
+  bool carryOut(const CopyStep &copy, const Step &) { return device.copy(copy, error); }
+  bool carryOut(const FillStep &fill, const Step &) { return device.fill(fill, error); }
+  bool carryOut(const CallStep &call, const Step &) {
     error = (call.kind == CallStep::Kind::Library ? "library function `" : "external step `") + call.function +
             "` cannot be carried out here";
     return false;
   }
-  bool operator()(const WhileStep &loop) {
+  bool carryOut(const WhileStep &loop, const Step &step) {
     for (;;) {
       uint8_t goesOn = 0;
-      if (!run(loop.condition) || !device.download(loop.predicate, &goesOn, error))
+      if (!runPart(loop.condition, step, 0) || !device.download(loop.predicate, &goesOn, error))
         return false;
       if (!goesOn)
         return true;
-      if (!run(loop.body))
+      if (!runPart(loop.body, step, 1))
         return false;
     }
   }
-  bool operator()(const ConditionalStep &choice) {
+  bool carryOut(const ConditionalStep &choice, const Step &step) {
     size_t numBranches = choice.branches.size(), chosen = 0;
     if (choice.selector.bytes == 1) {
       uint8_t holds = 0;
@@ -51,18 +59,18 @@ public:
         return false;
       chosen = index < 0 || size_t(index) >= numBranches ? numBranches - 1 : size_t(index);
     }
-    return run(choice.branches[chosen]);
+    return runPart(choice.branches[chosen], step, chosen);
   }
 
-  bool operator()(const UnsupportedStep &unsupported) {
+  bool carryOut(const UnsupportedStep &unsupported, const Step &) {
     error = "not compiled: " + unsupported.reason;
     return false;
   }
 
-private:
   Device &device;
   const DeviceProgram &program;
   std::string &error;
+  StepListener *listener;
 };
 
 } // namespace
@@ -80,8 +88,9 @@ std::string describeUnsupported(const Step &step) {
   return "step `" + step.name + "` was not compiled: " + std::get<UnsupportedStep>(step.action).reason;
 }
 
-bool issueSteps(Device &device, const DeviceProgram &program, const Steps &steps, std::string &error) {
-  return Issuer(device, program, error).run(steps);
+bool issueSteps(Device &device, const DeviceProgram &program, const Steps &steps, std::string &error,
+                StepListener *listener) {
+  return Issuer(device, program, error, listener).run(steps);
 }
 
 } // namespace hloc

@@ -35,9 +35,13 @@ public:
     if (use.reorders)
       orderWorks();
     countUses();
-    for (size_t i = 0; i < works.size(); ++i)
+    for (size_t i = 0; i < works.size(); ++i) {
+      const size_t numSteps = steps.size();
       if (!planWork(i))
         return std::nullopt;
+      if (steps.size() > numSteps)
+        addValue(works[i]);
+    }
     copyResults();
     return PlannedComputation{std::move(steps), std::move(results)};
   }
@@ -404,6 +408,11 @@ private:
         const auto &fill = std::get<FillPlan>(step);
         addStep(*work.instr, FillStep{sliceOf(fill.to), fill.value});
       }
+  }
+
+  void addValue(const Work &work) {
+    const Slices outputs = placesOf(work.outputs);
+    plan.values.push_back({work.instr, {outputs.begin(), outputs.end()}});
   }
 
   void addUnsupported(const Work &work, const std::string &reason) {

@@ -110,6 +110,8 @@ void PlanTables::dropUnused() {
   forEachStep(plan.steps, [&](Step &step) { forEachSlice(step, renumber); });
   for (ModuleResult &result : plan.results)
     renumber(result.slice);
+  for (ComputedValue &value : plan.values)
+    llvm::for_each(value.leaves, renumber);
 }
 
 std::pair<size_t, size_t> TupleLeaves::element(const HloInstruction &tuple, int64_t index) {

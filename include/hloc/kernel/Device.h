@@ -81,8 +81,21 @@ public:
   virtual bool isTooOld() const { return false; }
 };
 
+/// Told while steps are carried out. Functions return false to give up, having said why.
+class StepListener {
+public:
+  virtual ~StepListener() = default;
+  /// The steps of part `part` of a loop (0: condition, 1: body) or of a conditional (a branch) come next.
+  virtual bool enter(const Step &step, size_t part) = 0;
+  /// They have been carried out.
+  virtual bool leave(const Step &step, size_t part) = 0;
+  /// A step, whatever it is, has been carried out.
+  virtual bool done(const Step &step) = 0;
+};
+
 /// Carries out `steps`, which are those of `program` or inside them. Loops and conditionals read their predicate back
 /// to the host. False after a failure, as the device's functions; steps that somebody else has to supply fail by name.
-bool issueSteps(Device &device, const DeviceProgram &program, const Steps &steps, std::string &error);
+bool issueSteps(Device &device, const DeviceProgram &program, const Steps &steps, std::string &error,
+                StepListener *listener = nullptr);
 
 } // namespace hloc

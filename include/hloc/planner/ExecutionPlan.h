@@ -41,12 +41,19 @@ struct PlannedKernel {
   const KernelPlan &plan() const { return std::get<KernelPlan>(planned->plan.steps[step]); }
 };
 
+/// Where a fusion, loop or conditional of a control computation leaves what it computes, each time it is carried out.
+struct ComputedValue {
+  const HloInstruction *instr;
+  std::vector<BufferSlice> leaves; ///< one for each array leaf of its shape
+};
+
 struct ExecutionPlan {
   std::vector<ModuleBuffer> buffers;
   std::vector<PlannedKernel> kernels;
   Steps steps;                       ///< launches name one of `kernels`; fusions that write no bytes have none
   std::vector<ModuleResult> results; ///< one per array leaf of the root
   std::vector<InPlaceOutput> inPlace;
+  std::vector<ComputedValue> values; ///< of all that has steps of its own
 };
 
 /// What makes empty arrays alone is no work, unless it has a side effect: nothing is planned or compiled for it.

@@ -1,0 +1,254 @@
+#include "StepComparison.h"
+
+#include "hloc/interp/Interpreter.h"
+#include "hloc/support/Check.h"
+#include "hloc/transforms/ExtractFusions.h"
+
+#include "fmt/format.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace hloc {
+
+namespace {
+
+size_t countLeaves(const Shape &shape) { return shape.leaves().size(); }
+
+void split(const Literal &value, std::vector<std::shared_ptr<const Literal>> &leaves) {
+  if (!value.isTuple()) {
+    leaves.push_back(std::make_shared<Literal>(value));
+    return;
+  }
+  for (const Literal &element : value.elements())
+    split(element, leaves);
+}
+
+Literal join(const Shape &shape, llvm::ArrayRef<std::shared_ptr<const Literal>> &leaves) {
+  if (!shape.isTuple()) {
+    Literal value = *leaves.front();
+    leaves = leaves.drop_front();
+    return value;
+  }
+  std::vector<Literal> elements;
+  for (const Shape &element : shape.elements())
+    elements.push_back(join(element, leaves));
+  return Literal::tuple(std::move(elements));
+}
+
+/// The last step of each name in each list: a fusion's steps stand together.
+void findLastSteps(const Steps &steps, llvm::DenseSet<const Step *> &last) {
+  llvm::StringMap<const Step *> byName;
+  for (const Step &step : steps) {
+    byName[step.name] = &step;
+    if (const auto *loop = std::get_if<WhileStep>(&step.action)) {
+      findLastSteps(loop->condition, last);
+      findLastSteps(loop->body, last);
+    } else if (const auto *choice = std::get_if<ConditionalStep>(&step.action)) {
+      for (const Steps &branch : choice->branches)
+        findLastSteps(branch, last);
+    }
+  }
+  for (const auto &entry : byName)
+    last.insert(entry.second);
+}
+
+const HloComputation *conditionOf(const HloInstruction &loop) { return loop.computation(AttributeKey::Condition); }
+
+/// The parameter of a loop's body.
+const HloInstruction *stateOf(const HloInstruction &loop) {
+  return loop.computation(AttributeKey::Body)->parameters().front();
+}
+
+} // namespace
+
+StepComparison::StepComparison(const HloModule &module, const ExecutionPlan &plan, const DeviceProgram &program,
+                               Device &device, llvm::ArrayRef<Literal> arguments, Comparison &comparison, Regime regime,
+                               Shared &shared, DiagnosticEngine &diagnostics)
+    : module(module), device(device), comparison(comparison), regime(regime), shared(shared),
+      diagnostics(diagnostics), running{module.entry()} {
+  for (const ComputedValue &value : plan.values)
+    places[value.instr] = &value;
+  findLastSteps(program.steps, lastSteps);
+  for (const HloInstruction *parameter : module.entry()->parameters())
+    split(arguments[parameter->parameterNumber()], given[parameter]);
+}
+
+/// The instruction of the computation that is running which the step is named after; null if there is none.
+const HloInstruction *StepComparison::find(const Step &step) {
+  llvm::StringMap<const HloInstruction *> &known = names[running.back()];
+  if (known.empty())
+    for (const HloInstruction *instr : running.back()->instructions())
+      known[instr->name()] = instr;
+  return known.lookup(step.name);
+}
+
+/// What an instruction of a control computation has been, the last time.
+StepComparison::Leaves StepComparison::valueOf(const HloInstruction *instr) {
+  switch (instr->opcode()) {
+  case Opcode::Parameter:
+    return given.at(instr);
+  case Opcode::Tuple: {
+    Leaves all;
+    for (const HloInstruction *operand : instr->operands())
+      llvm::append_range(all, valueOf(operand));
+    return all;
+  }
+  case Opcode::GetTupleElement: {
+    Leaves tuple = valueOf(instr->operand(0));
+    const int64_t index = instr->intOr(AttributeKey::Index, 0);
+    size_t first = 0;
+    for (int64_t i = 0; i < index; ++i)
+      first += countLeaves(instr->operand(0)->shape().elements()[i]);
+    return Leaves(tuple.begin() + first, tuple.begin() + first + countLeaves(instr->shape()));
+  }
+  case Opcode::Bitcast:
+    return {std::make_shared<Literal>(
+        fromDeviceBytes(instr->shape(), toDeviceBytes(*valueOf(instr->operand(0)).front())))};
+  case Opcode::OptimizationBarrier:
+    return valueOf(instr->operand(0));
+  default:
+    break;
+  }
+  auto found = computed.find(instr);
+  return found != computed.end() ? found->second : interpretMove(*instr);
+}
+
+/// A fusion without steps: its results are empty, or lie already where they have to be.
+StepComparison::Leaves StepComparison::interpretMove(const HloInstruction &fusion) {
+  HLOC_CHECK(fusion.opcode() == Opcode::Fusion, "a value that nothing has computed");
+  const HloModule &part = partOf(fusion);
+  llvm::FailureOr<Literal> value = interpret(part, argumentsOf(fusion, part), diagnostics);
+  Leaves leaves;
+  if (succeeded(value))
+    split(*value, leaves);
+  else
+    for (const Shape::Leaf &leaf : fusion.shape().leaves())
+      leaves.push_back(std::make_shared<Literal>(leaf.shape));
+  return leaves;
+}
+
+/// The fusion alone. (It is cut out of a copy of the whole module: once each.)
+HloModule &StepComparison::partOf(const HloInstruction &fusion) {
+  std::unique_ptr<HloModule> &part = shared.parts[&fusion];
+  if (!part)
+    part = extractFusions(module, {{&fusion, ""}});
+  return *part;
+}
+
+/// Operands are parameters of the part in the order in which they are read first.
+std::vector<Literal> StepComparison::argumentsOf(const HloInstruction &fusion, const HloModule &part) {
+  std::vector<Literal> arguments;
+  llvm::SmallPtrSet<const HloInstruction *, 8> seen;
+  for (const HloInstruction *operand : fusion.operands())
+    if (seen.insert(operand).second) {
+      Leaves leaves = valueOf(operand);
+      llvm::ArrayRef<Leaf> rest = leaves;
+      arguments.push_back(join(operand->shape(), rest));
+    }
+  HLOC_CHECK(arguments.size() == part.entry()->numParameters(), "a part reads something else than its fusion");
+  return arguments;
+}
+
+/// What lies where the plan says that the value is. Nothing after a diagnostic.
+std::optional<StepComparison::Leaves> StepComparison::fetch(const HloInstruction &instr) {
+  auto found = places.find(&instr);
+  HLOC_CHECK(found != places.end(), "a step whose value has no place");
+  const ComputedValue &place = *found->second;
+  Leaves leaves;
+  for (auto [leaf, slice] : llvm::zip_equal(instr.shape().leaves(), place.leaves)) {
+    std::vector<uint8_t> bytes(size_t(leaf.shape.byteSize()));
+    std::string error;
+    BufferSlice exact{slice.buffer, slice.offset, bytes.size()};
+    if (!bytes.empty() && !device.download(exact, bytes.data(), error)) {
+      if (!error.empty())
+        diagnostics.report(DiagnosticKind::BadLaunch, error);
+      return std::nullopt;
+    }
+    leaves.push_back(std::make_shared<Literal>(fromDeviceBytes(leaf.shape, bytes)));
+  }
+  return leaves;
+}
+
+bool StepComparison::compareFusion(const HloInstruction &fusion) {
+  ++shared.numSteps;
+  const HloModule &part = partOf(fusion);
+  std::vector<Literal> arguments = argumentsOf(fusion, part);
+  std::optional<Leaves> leaves = fetch(fusion);
+  if (!leaves)
+    return false;
+  llvm::ArrayRef<Leaf> rest = *leaves;
+  Literal actual = join(fusion.shape(), rest);
+  computed[&fusion] = std::move(*leaves);
+  return comparison.compareStep(part, arguments, actual, regime, fusion, shared.numSteps);
+}
+
+bool StepComparison::differ(const std::string &what) {
+  diagnostics.report(DiagnosticKind::ResultMismatch, what);
+  return false;
+}
+
+/// A loop or conditional is over: its results are what was computed last inside.
+bool StepComparison::checkHandedOn(const HloInstruction &instr, Leaves leaves) {
+  std::optional<Leaves> actual = fetch(instr);
+  if (!actual)
+    return false;
+  for (auto [number, pair] : llvm::enumerate(llvm::zip_equal(leaves, *actual)))
+    if (!(*std::get<0>(pair) == *std::get<1>(pair)))
+      return differ(fmt::format("leaf {} of `{}` is not what was computed last inside of it", number,
+                                instr.name().str()));
+  computed[&instr] = std::move(leaves);
+  return true;
+}
+
+bool StepComparison::enter(const Step &step, size_t part) {
+  const HloInstruction *instr = find(step);
+  HLOC_CHECK(instr, "a loop or conditional that the module does not have");
+  if (instr->opcode() == Opcode::While) {
+    const HloInstruction *state = stateOf(*instr), *tested = conditionOf(*instr)->parameters().front();
+    if (part == 0 && looping.insert(instr).second)
+      given[state] = valueOf(instr->operand(0));
+    given[tested] = given[state];
+    running.push_back(part == 0 ? conditionOf(*instr) : state->parent());
+  } else {
+    const HloComputation *branch = instr->calledComputations()[part];
+    given[branch->parameters().front()] = valueOf(instr->operand(unsigned(part) + 1));
+    running.push_back(branch);
+  }
+  return true;
+}
+
+bool StepComparison::leave(const Step &step, size_t part) {
+  const HloComputation *left = running.back();
+  running.pop_back();
+  const HloInstruction *instr = find(step);
+  if (instr->opcode() == Opcode::Conditional)
+    computed[instr] = valueOf(left->root());
+  else if (part == 1)
+    given[stateOf(*instr)] = Leaves(valueOf(left->root()));
+  return true;
+}
+
+bool StepComparison::done(const Step &step) {
+  const HloInstruction *instr = find(step);
+  if (!instr || !lastSteps.contains(&step))
+    return true;
+  switch (instr->opcode()) {
+  case Opcode::While:
+    looping.erase(instr);
+    return checkHandedOn(*instr, given[stateOf(*instr)]);
+  case Opcode::Conditional:
+    return checkHandedOn(*instr, computed[instr]);
+  default:
+    return compareFusion(*instr);
+  }
+}
+
+bool StepComparison::finish(const Literal &result) {
+  Leaves actual, expected = valueOf(module.entry()->root());
+  split(result, actual);
+  for (auto [number, pair] : llvm::enumerate(llvm::zip_equal(expected, actual)))
+    if (!(*std::get<0>(pair) == *std::get<1>(pair)))
+      return differ(fmt::format("leaf {} of the result is not what was computed last", number));
+  return true;
+}
+
+} // namespace hloc

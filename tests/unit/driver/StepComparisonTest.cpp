@@ -1,0 +1,188 @@
+// Whether a wrong step, memory that is overwritten too early and results that are not where they should be are found, on
+// a device that keeps bytes and computes three fusions.
+#include "driver/StepComparison.h"
+
+#include "hloc/kernel/TargetInfo.h"
+#include "unit/parser/ParseText.h"
+
+#include <catch2/catch.hpp>
+
+#include <cstring>
+
+using namespace hloc;
+using namespace hloc::test;
+
+namespace {
+
+const char *const text = R"(HloModule m
+negate { x = f32[8] parameter(0)
+ ROOT n = f32[8] negate(x) }
+less { i = s32[] parameter(0)
+ n = s32[] constant(2)
+ ROOT c = pred[] compare(i, n), direction=LT }
+more { i = s32[] parameter(0)
+ n = s32[] constant(1)
+ ROOT a = s32[] add(i, n) }
+condition { t = (s32[], f32[8]) parameter(0)
+ i = s32[] get-tuple-element(t), index=0
+ ROOT c = pred[] fusion(i), kind=kLoop, calls=less }
+body { t = (s32[], f32[8]) parameter(0)
+ i = s32[] get-tuple-element(t), index=0
+ x = f32[8] get-tuple-element(t), index=1
+ j = s32[] fusion(i), kind=kLoop, calls=more
+ y = f32[8] fusion(x), kind=kLoop, calls=negate
+ ROOT r = (s32[], f32[8]) tuple(j, y) }
+ENTRY e { i = s32[] parameter(0)
+ x = f32[8] parameter(1)
+ a = f32[8] fusion(x), kind=kLoop, calls=negate
+ b = f32[8] fusion(a), kind=kLoop, calls=negate
+ t = (s32[], f32[8]) tuple(i, b)
+ w = (s32[], f32[8]) while(t), condition=condition, body=body
+ l = f32[8] get-tuple-element(w), index=1
+ ROOT r = (f32[8], f32[8]) tuple(l, a) }
+)";
+
+class BytesDevice : public Device {
+public:
+  std::vector<std::vector<uint8_t>> buffers;
+  int wrongNegation = -1; ///< which of them gives something else
+  int numNegations = 0;
+
+  uint8_t *at(const BufferSlice &slice) { return buffers[slice.buffer].data() + slice.offset; }
+  bool load(const std::string &, std::string &) override { return true; }
+  bool allocate(const DeviceBuffer &, std::string &) override { return true; }
+  bool reset(std::string &) override { return true; }
+  bool upload(uint32_t, const void *, uint64_t, std::string &) override { return true; }
+  bool download(const BufferSlice &slice, void *bytes, std::string &) override {
+    std::memcpy(bytes, at(slice), slice.bytes);
+    return true;
+  }
+  bool copy(const CopyStep &copy, std::string &) override {
+    std::memmove(at(copy.to), at(copy.from), copy.from.bytes);
+    return true;
+  }
+  bool fill(const FillStep &fill, std::string &) override {
+    std::memset(at(fill.to), fill.value, fill.to.bytes);
+    return true;
+  }
+  bool launch(const DeviceLaunch &launch, std::string &) override {
+    const uint8_t *from = at(std::get<BufferSlice>(launch.step.arguments.front()));
+    uint8_t *to = at(std::get<BufferSlice>(launch.step.arguments.back()));
+    int32_t number = 0;
+    std::memcpy(&number, from, 4);
+    if (launch.kernel.name == "negate") {
+      float values[8];
+      std::memcpy(values, from, 32);
+      for (float &value : values)
+        value = -value;
+      if (numNegations++ == wrongNegation)
+        values[5] += 1;
+      std::memcpy(to, values, 32);
+    } else if (launch.kernel.name == "more") {
+      ++number;
+      std::memcpy(to, &number, 4);
+    } else {
+      *to = number < 2;
+    }
+    return true;
+  }
+  bool synchronize(std::string &) override { return true; }
+  bool time(const std::function<bool()> &, double &, std::string &) override { return false; }
+};
+
+/// A run of the text, as it is or with something broken.
+struct Run {
+  Parsed parsed{text};
+  RunOptions options;
+  Timing timing{false};
+  Progress progress{ProgressChoice::Never};
+  DiagnosticEngine diagnostics;
+  Comparison comparison{options, timing, progress, diagnostics};
+  StepComparison::Shared shared;
+  std::optional<ExecutionPlan> plan;
+  DeviceProgram program;
+  BytesDevice device;
+  std::vector<Literal> arguments{Literal(Shape::scalar(ElementType::S32)),
+                                 Literal(Shape::array(ElementType::F32, {8}))};
+
+  Run() {
+    REQUIRE(parsed.module);
+    plan = planModule(*parsed.module, *findTarget("sm_90"), diagnostics);
+    REQUIRE(plan);
+    for (int i = 0; i < 8; ++i)
+      arguments[1].setDouble(i, i + 1);
+    for (const PlannedKernel &kernel : plan->kernels)
+      program.kernels.push_back({kernel.fusion->computation(AttributeKey::Calls)->name().str(), {1, 1, 1}, {1, 1, 1}, 0, {}});
+    program.steps = plan->steps;
+    for (const ModuleBuffer &buffer : plan->buffers) {
+      device.buffers.emplace_back(buffer.bytes, 0xFF);
+      if (buffer.kind == ModuleBuffer::Kind::Parameter)
+        llvm::copy(arguments[buffer.parameterNumber].bytes(), device.buffers.back().begin());
+    }
+  }
+
+  /// What is said; empty if all agrees.
+  std::string verdict() {
+    StepComparison listener(*parsed.module, *plan, program, device, arguments, comparison, Regime::Ordinary, shared,
+                            diagnostics);
+    std::string error;
+    bool good = issueSteps(device, program, program.steps, error, &listener);
+    if (good) {
+      std::vector<Literal> leaves;
+      for (const ModuleResult &result : plan->results) {
+        leaves.emplace_back(Shape::array(ElementType::F32, {8}));
+        REQUIRE(device.download(result.slice, leaves.back().mutableBytes().data(), error));
+      }
+      good = listener.finish(Literal::tuple(std::move(leaves)));
+    }
+    REQUIRE(good == diagnostics.diagnostics().empty());
+    return good ? "" : diagnostics.diagnostics().front().message;
+  }
+};
+
+bool says(const std::string &verdict, const std::string &what) {
+  INFO(verdict);
+  return verdict.find(what) != std::string::npos;
+}
+
+} // namespace
+
+TEST_CASE("compare steps: every launch is compared, in loops each time") {
+  Run run;
+  CHECK(run.verdict() == "");
+  CHECK(run.shared.numSteps == 2 + 3 + 2 * 2); // a and b; i < 2; twice j and y
+}
+
+TEST_CASE("compare steps: the first step that differs is named, wherever it is") {
+  for (auto [number, name] : {std::pair(0, "`a`"), {1, "`b`"}, {2, "`y`"}, {3, "`y`"}}) {
+    Run run;
+    run.device.wrongNegation = number;
+    std::string verdict = run.verdict();
+    CHECK(says(verdict, "1 of 8 elements of step"));
+    CHECK(says(verdict, name));
+  }
+}
+
+TEST_CASE("compare steps: what is overwritten before it is read shows in whoever reads it") {
+  Run run;
+  for (size_t i = 0; i < run.program.steps.size(); ++i)
+    if (run.program.steps[i].name == "b") {
+      BufferSlice read = std::get<BufferSlice>(std::get<LaunchStep>(run.program.steps[i].action).arguments.front());
+      run.program.steps.insert(run.program.steps.begin() + i, {"clobber", FillStep{read, 0}});
+      break;
+    }
+  CHECK(says(run.verdict(), "`b`"));
+}
+
+TEST_CASE("compare steps: what a loop or the module hands on is what was computed last") {
+  {
+    Run run; // the loop's result is spoilt at the end of each round
+    auto &loop = std::get<WhileStep>(run.program.steps.back().action);
+    BufferSlice state = std::get<BufferSlice>(std::get<LaunchStep>(loop.body.back().action).arguments.back());
+    loop.condition.push_back({"clobber", FillStep{{state.buffer, state.offset, 1}, 1}});
+    CHECK(!run.verdict().empty());
+  }
+  Run run; // the second result is another buffer
+  run.plan->results[1].slice = run.plan->results[0].slice;
+  CHECK(says(run.verdict(), "leaf 1 of the result"));
+}
