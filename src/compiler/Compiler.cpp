@@ -70,16 +70,21 @@ std::unique_ptr<HloModule> Compiler::only(const HloModule &fused, llvm::ArrayRef
   std::vector<const HloInstruction *> selected = selectFusions(fused, names, diagnostics);
   if (selected.empty())
     return nullptr;
-  UniqueNames unique;
-  llvm::DenseMap<const HloInstruction *, std::string> kernels = kernelNames(fused, unique);
-  std::vector<ExtractedFusion> fusions;
-  for (const HloInstruction *fusion : selected) {
-    const std::string &name = kernels[fusion];
-    fusions.push_back({fusion, name == identifierOf(fusion->name()) ? "" : name});
-  }
-  // A kernel that works in place is another one; whether it does, the plan of the whole module says.
+  // A kernel that works in place is another one, one may serve several fusions: the plan of the whole module says.
   DiagnosticEngine unheard;
   std::optional<ExecutionPlan> whole = planModule(fused, target, unheard, findRefusals(fused, &target).reasons());
+  UniqueNames unique;
+  llvm::DenseMap<const HloInstruction *, std::string> kernels = kernelNames(fused, unique);
+  llvm::DenseSet<const HloInstruction *> named;
+  std::vector<ExtractedFusion> fusions;
+  for (const HloInstruction *fusion : selected) {
+    const HloInstruction *maker = whole ? whole->servedBy.lookup(fusion) : nullptr;
+    if (!maker || !named.insert(maker).second) // the first of those that share a kernel has its name
+      maker = fusion;
+    named.insert(maker);
+    const std::string &name = kernels[maker];
+    fusions.push_back({fusion, name == identifierOf(fusion->name()) ? "" : name});
+  }
   std::vector<InPlaceOutput> inPlace;
   if (whole)
     llvm::copy_if(whole->inPlace, std::back_inserter(inPlace),

@@ -10,8 +10,11 @@
 #include "hloc/transforms/Transforms.h"
 
 #include "fmt/format.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <set>
 
 namespace hloc {
 
@@ -29,6 +32,20 @@ std::string listTargets() {
   return out;
 }
 
+/// By kernel: the instruction that it is made for, and how many more it is launched for.
+static std::vector<std::string> instructionsOf(const Manifest &manifest) {
+  std::vector<std::set<std::string>> launchedFor(manifest.kernels.size());
+  forEachStep(manifest.steps, [&](const Step &step) {
+    if (const auto *launch = std::get_if<LaunchStep>(&step.action))
+      launchedFor[launch->kernel].insert(step.name);
+  });
+  std::vector<std::string> texts;
+  for (auto [kernel, names] : llvm::zip_equal(manifest.kernels, launchedFor))
+    texts.push_back(names.size() > 1 ? fmt::format("{} and {} more", kernel.instruction, names.size() - 1)
+                                     : kernel.instruction);
+  return texts;
+}
+
 std::string listKernels(const Manifest &manifest) {
   auto extents = [](const Dim3 &dim) {
     std::string text = std::to_string(dim.x);
@@ -37,9 +54,10 @@ std::string listKernels(const Manifest &manifest) {
     return dim.z == 1 ? text : text + "x" + std::to_string(dim.z);
   };
   size_t nameWidth = 6, instructionWidth = 11;
-  for (const KernelSpec &kernel : manifest.kernels) {
+  std::vector<std::string> instructions = instructionsOf(manifest);
+  for (auto [kernel, instruction] : llvm::zip_equal(manifest.kernels, instructions)) {
     nameWidth = std::max(nameWidth, kernel.name.size());
-    instructionWidth = std::max(instructionWidth, kernel.instruction.size());
+    instructionWidth = std::max(instructionWidth, instruction.size());
   }
   auto line = [&](auto &&name, auto &&instruction, auto &&where, auto &&hero, auto &&grid, auto &&block,
                   auto &&registers, auto &&read, auto &&written, auto &&opName) {
@@ -51,8 +69,8 @@ std::string listKernels(const Manifest &manifest) {
   };
   std::string out = line("kernel", "instruction", "line", "emitter", "grid", "block", "registers", "bytes read",
                          "bytes written", "op_name");
-  for (const KernelSpec &kernel : manifest.kernels)
-    out += line(kernel.name, kernel.instruction, kernel.line ? std::to_string(kernel.line) : "-", kernel.hero,
+  for (auto [kernel, instruction] : llvm::zip_equal(manifest.kernels, instructions))
+    out += line(kernel.name, instruction, kernel.line ? std::to_string(kernel.line) : "-", kernel.hero,
                 extents(kernel.grid), extents(kernel.block),
                 kernel.resources ? std::to_string(kernel.resources->registers) : "-", kernel.bytesRead,
                 kernel.bytesWritten, kernel.opName);

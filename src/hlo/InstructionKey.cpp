@@ -39,16 +39,18 @@ struct ValueHash {
     if constexpr (std::is_same_v<T, double>)
       return llvm::hash_value(std::bit_cast<uint64_t>(value));
     else if constexpr (std::is_integral_v<T> || std::is_same_v<T, llvm::StringRef> ||
-                       std::is_same_v<T, llvm::ArrayRef<int64_t>> || std::is_same_v<T, HloComputation *> ||
-                       std::is_same_v<T, llvm::ArrayRef<HloComputation *>>)
+                       std::is_same_v<T, llvm::ArrayRef<int64_t>>)
       return llvm::hash_value(value);
     else
       return llvm::hash_value(0);
   }
 };
 
+using SameComputation = llvm::function_ref<bool(const HloComputation *, const HloComputation *)>;
+
 struct SameValue {
   const AttributeValue &other;
+  SameComputation sameComputation;
   template <typename T> bool operator()(const T &value) const {
     const T &second = std::get<T>(other);
     if constexpr (std::is_same_v<T, double>)
@@ -58,35 +60,50 @@ struct SameValue {
     else if constexpr (std::is_same_v<T, const Window *> || std::is_same_v<T, const ConvolutionLabels *> ||
                        std::is_same_v<T, const Shape *>)
       return *value == *second;
+    else if constexpr (std::is_same_v<T, HloComputation *>)
+      return sameComputation(value, second);
+    else if constexpr (std::is_same_v<T, llvm::ArrayRef<HloComputation *>>)
+      return llvm::equal(value, second, sameComputation);
     else
-      return value == second; // computations and instructions: the same ones
+      return value == second; // instructions: the same ones
   }
 };
 
 } // namespace
 
-uint64_t InstructionKey::hash() const {
-  llvm::hash_code hash = llvm::hash_combine(instr->opcode(), instr->operands(), instr->parameterNumber());
-  if (instr->shape().isArray())
-    hash = llvm::hash_combine(hash, instr->shape().elementType(), instr->shape().dims());
-  for (const Attribute &attribute : meaning(*instr))
+uint64_t hashOfWork(const HloInstruction &instr) {
+  llvm::hash_code hash = llvm::hash_combine(instr.opcode(), instr.parameterNumber());
+  if (instr.shape().isArray())
+    hash = llvm::hash_combine(hash, instr.shape().elementType(), instr.shape().dims());
+  for (const Attribute &attribute : meaning(instr))
     hash = llvm::hash_combine(hash, attribute.key, std::visit(ValueHash(), attribute.value));
-  if (instr->hasLiteral())
-    hash = llvm::hash_combine(hash, hashLiteral(instr->literal()));
+  if (instr.hasLiteral())
+    hash = llvm::hash_combine(hash, hashLiteral(instr.literal()));
+  return hash;
+}
+
+bool doSameWork(const HloInstruction &a, const HloInstruction &b, SameComputation sameComputation) {
+  if (a.opcode() != b.opcode() || a.parameterNumber() != b.parameterNumber() || !(a.shape() == b.shape()) ||
+      a.hasLiteral() != b.hasLiteral())
+    return false;
+  auto same = [&](const Attribute &x, const Attribute &y) {
+    return x.key == y.key && x.value.index() == y.value.index() &&
+           std::visit(SameValue{y.value, sameComputation}, x.value);
+  };
+  return llvm::equal(meaning(a), meaning(b), same) && (!a.hasLiteral() || sameLiteral(a.literal(), b.literal()));
+}
+
+uint64_t InstructionKey::hash() const {
+  llvm::hash_code hash = llvm::hash_combine(hashOfWork(*instr), instr->operands());
+  for (const HloComputation *callee : instr->calledComputations())
+    hash = llvm::hash_combine(hash, callee);
   return hash;
 }
 
 bool InstructionKey::operator==(const InstructionKey &other) const {
-  const HloInstruction &a = *instr, &b = *other.instr;
-  if (&a == &b)
-    return true;
-  if (a.opcode() != b.opcode() || a.operands() != b.operands() || a.parameterNumber() != b.parameterNumber() ||
-      !(a.shape() == b.shape()) || a.hasLiteral() != b.hasLiteral())
-    return false;
-  auto same = [](const Attribute &x, const Attribute &y) {
-    return x.key == y.key && x.value.index() == y.value.index() && std::visit(SameValue{y.value}, x.value);
-  };
-  return llvm::equal(meaning(a), meaning(b), same) && (!a.hasLiteral() || sameLiteral(a.literal(), b.literal()));
+  auto identical = [](const HloComputation *a, const HloComputation *b) { return a == b; };
+  return instr == other.instr ||
+         (instr->operands() == other.instr->operands() && doSameWork(*instr, *other.instr, identical));
 }
 
 } // namespace hloc

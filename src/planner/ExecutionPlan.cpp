@@ -52,7 +52,7 @@ std::vector<std::optional<uint32_t>> donations(const HloModule &module, const st
 std::optional<ExecutionPlan> planModule(const HloModule &module, const TargetInfo &target,
                                         DiagnosticEngine &diagnostics, const UnplannedWork &unplanned) {
   const HloComputation &entry = *module.entry();
-  PlanTables tables(target, diagnostics, unplanned);
+  PlanTables tables(module, target, diagnostics, unplanned);
   ExecutionPlan &plan = tables.plan;
   // Buffers in the order in which the parameters stand, uses in that of their numbers.
   ComputationUse use{std::vector<Slices>(entry.numParameters()), {}, {}, ""};

@@ -21,12 +21,13 @@ BufferSlice PlanTables::placeOf(BufferSlice slice) const {
 }
 
 const FusionGraph *PlanTables::graphOf(const HloComputation &body) {
-  auto found = graphs.find(&body);
+  const HloComputation *key = &equal.first(body);
+  auto found = graphs.find(key);
   if (found == graphs.end()) {
     llvm::FailureOr<FusionGraph> graph = FusionGraph::build(body, diagnostics);
     if (failed(graph))
       return nullptr;
-    found = graphs.emplace(&body, std::move(*graph)).first;
+    found = graphs.emplace(key, std::move(*graph)).first;
   }
   return &found->second;
 }
@@ -49,6 +50,8 @@ uint32_t PlanTables::kernelOf(const HloInstruction &fusion, const std::shared_pt
   auto [found, isNew] = kernels.try_emplace({planned.get(), step}, uint32_t(plan.kernels.size()));
   if (isNew)
     plan.kernels.push_back({&fusion, planned, step});
+  else if (const HloInstruction *maker = plan.kernels[found->second].fusion; maker != &fusion)
+    plan.servedBy.try_emplace(&fusion, maker);
   return found->second;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // What the planners of a module's computations have in common: its buffers and kernels, and where values have moved.
 
+#include "hloc/hlo/EqualComputations.h"
 #include "hloc/planner/ExecutionPlan.h"
 
 #include <map>
@@ -12,8 +13,9 @@ using Slices = llvm::SmallVector<BufferSlice, 2>;
 
 class PlanTables {
 public:
-  PlanTables(const TargetInfo &target, DiagnosticEngine &diagnostics, const UnplannedWork &unplanned)
-      : unplanned(unplanned), target(target), diagnostics(diagnostics) {}
+  PlanTables(const HloModule &module, const TargetInfo &target, DiagnosticEngine &diagnostics,
+             const UnplannedWork &unplanned)
+      : unplanned(unplanned), equal(module), target(target), diagnostics(diagnostics) {}
 
   BufferSlice newBuffer(ModuleBuffer::Kind kind, uint64_t bytes, std::string shape);
 
@@ -23,9 +25,10 @@ public:
   /// Wherever `from`, which no step made so far names, was meant, it is `to` from now on.
   void move(uint32_t from, uint32_t to) { movedTo[from] = to; }
 
-  /// One graph for all fusions that call the computation; null after an error.
+  /// One graph for all fusions that call the computation or one that equals it: of the first asked for. Null after an
+  /// error.
   const FusionGraph *graphOf(const HloComputation &body);
-  /// One plan for all fusions that call the computation and are offered the same; null after an error.
+  /// One plan for all fusions that have the graph and are offered the same; null after an error.
   std::shared_ptr<const PlannedFusion> planOf(const FusionGraph &graph, const FusionAliasing &offers);
   /// The number of the kernel of a step.
   uint32_t kernelOf(const HloInstruction &fusion, const std::shared_ptr<const PlannedFusion> &planned, unsigned step);
@@ -41,10 +44,11 @@ public:
   const UnplannedWork &unplanned;
 
 private:
+  const EqualComputations equal;
   const TargetInfo &target;
   DiagnosticEngine &diagnostics;
   std::map<uint32_t, uint32_t> movedTo;
-  std::map<const HloComputation *, FusionGraph> graphs;
+  std::map<const HloComputation *, FusionGraph> graphs; ///< by the first of equal computations
   std::map<std::pair<const HloComputation *, std::vector<int64_t>>, std::shared_ptr<const PlannedFusion>> planned;
   std::map<std::pair<const PlannedFusion *, unsigned>, uint32_t> kernels;
   std::map<const HloComputation *, Origins> origins;

@@ -6,10 +6,13 @@
 //
 // A key points at its instruction and is good as long as that does not change.
 
+#include "llvm/ADT/STLFunctionalExtras.h"
+
 #include <cstdint>
 
 namespace hloc {
 
+class HloComputation;
 class HloInstruction;
 
 struct InstructionKey {
@@ -17,5 +20,12 @@ struct InstructionKey {
   uint64_t hash() const;
   bool operator==(const InstructionKey &other) const;
 };
+
+/// A hash of what an instruction does with its operands, whatever these and the computations it calls are.
+uint64_t hashOfWork(const HloInstruction &instr);
+/// Whether two instructions do the same with their operands, whatever these are. `sameComputation`: of two that they
+/// call.
+bool doSameWork(const HloInstruction &a, const HloInstruction &b,
+                llvm::function_ref<bool(const HloComputation *, const HloComputation *)> sameComputation);
 
 } // namespace hloc

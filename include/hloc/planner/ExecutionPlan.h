@@ -31,8 +31,8 @@ struct PlannedFusion {
   FusionPlan plan;
 };
 
-/// A kernel to be compiled: step `step` of a planned fusion. Fusions that call one computation in the same way share
-/// their kernels.
+/// A kernel to be compiled: step `step` of a planned fusion. Fusions whose computations are equal (EqualComputations.h)
+/// and which may work in place in the same way share their kernels.
 struct PlannedKernel {
   const HloInstruction *fusion; ///< the first that needs it
   std::shared_ptr<const PlannedFusion> planned;
@@ -54,6 +54,8 @@ struct ExecutionPlan {
   std::vector<ModuleResult> results; ///< one per array leaf of the root
   std::vector<InPlaceOutput> inPlace;
   std::vector<ComputedValue> values; ///< of all that has steps of its own
+  /// Of fusions that are computed by kernels made for another: that other.
+  llvm::DenseMap<const HloInstruction *, const HloInstruction *> servedBy;
 };
 
 /// What makes empty arrays alone is no work, unless it has a side effect: nothing is planned or compiled for it.

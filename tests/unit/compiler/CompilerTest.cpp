@@ -218,6 +218,71 @@ TEST_CASE("one kernel of a module is the one in the whole module") {
   CHECK(diagnostics.exitCode() == ExitCode::InvalidUsage);
 }
 
+namespace {
+
+/// Four fusions of two kernels: `n` and `m`, `a` and `b` compute the same.
+std::string equalPairs() {
+  std::string text(threeKernels);
+  text.replace(text.find("ENTRY"), 0, R"(f2 { z = f32[1000] parameter(0)
+ ROOT w = f32[1000] negate(z), metadata={op_name="other"} }
+g2 { x = f32[1000] parameter(0)
+ ROOT a = f32[1000] exponential(x) }
+)");
+  text.replace(text.find(" ROOT s = f32[1000] fusion"), std::string::npos,
+               R"( m = f32[1000] fusion(a), kind=kLoop, calls=f2
+ b = f32[1000] fusion(m), kind=kLoop, calls=g2
+ ROOT s = f32[1000] fusion(n, b), kind=kLoop, calls=h })");
+  return text;
+}
+
+} // namespace
+
+TEST_CASE("equal fusions are compiled once, the same for any number of jobs") {
+  Run alone, parallel;
+  CompileObserver nobody;
+  compile(alone, equalPairs(), nobody, 1);
+  compile(parallel, equalPairs(), nobody, 4);
+  REQUIRE(alone.compiled);
+  REQUIRE(parallel.compiled);
+  CHECK(alone.compiled->ptx == parallel.compiled->ptx);
+  CHECK(printManifest(alone.compiled->manifest) == printManifest(parallel.compiled->manifest));
+  std::vector<std::string> kernels, steps;
+  for (const KernelSpec &kernel : alone.compiled->manifest.kernels)
+    kernels.push_back(kernel.name + " of " + kernel.instruction);
+  for (const Step &step : alone.compiled->manifest.steps)
+    steps.push_back(step.name + " by " + std::to_string(std::get<LaunchStep>(step.action).kernel));
+  CHECK(kernels == std::vector<std::string>{"n of n", "a of a", "s of s"});
+  CHECK(steps == std::vector<std::string>{"n by 0", "a by 1", "m by 0", "b by 1", "s by 2"});
+}
+
+TEST_CASE("one of the fusions that share a kernel has that kernel") {
+  DiagnosticEngine diagnostics;
+  std::optional<CompiledModule> whole = compileText(equalPairs(), {}, diagnostics);
+  REQUIRE(whole);
+  for (const char *name : {"n", "m", "n,m"}) {
+    llvm::SmallVector<llvm::StringRef> names;
+    llvm::StringRef(name).split(names, ',');
+    std::optional<CompiledModule> part =
+        compileText(equalPairs(), std::vector<std::string>(names.begin(), names.end()), diagnostics);
+    REQUIRE(part);
+    REQUIRE(part->kernels.size() == 1);
+    CHECK(part->kernels.front().spec.name == "n");
+    CHECK(part->kernels.front().ptx == whole->kernels.front().ptx);
+    CHECK(part->manifest.steps.size() == names.size());
+  }
+}
+
+TEST_CASE("of fusions that share a kernel all are refused") {
+  std::string text = equalPairs();
+  for (size_t at = text.find("exponential(x)"); at != std::string::npos; at = text.find("exponential(x)"))
+    text.replace(at, 14, "custom-call(x), custom_call_target=\"t\"");
+  DiagnosticEngine diagnostics;
+  std::optional<CompiledModule> part = compileText(text, {}, diagnostics, true);
+  REQUIRE(part);
+  CHECK(reports(diagnostics) == "2 x opcode `custom-call` is not supported in a kernel: code of a library\n"
+                                "  2 steps of the entry not compiled, 2 kernels compiled\n");
+}
+
 TEST_CASE("what cannot be compiled is left out and summed up") {
   std::string text(threeKernels);
   text.replace(text.find("exponential(x)"), 14, "custom-call(x), custom_call_target=\"t\"");

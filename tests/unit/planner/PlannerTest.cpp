@@ -126,6 +126,44 @@ TEST_CASE("fusions that call one computation in one way share its kernel") {
   CHECK(std::get<LaunchStep>(p.plan->steps[0].action).kernel == std::get<LaunchStep>(p.plan->steps[1].action).kernel);
 }
 
+TEST_CASE("fusions of equal computations share a kernel") {
+  auto twice = [](const char *type, const char *factor) {
+    return std::string(" v = ") + type + " parameter(0)\n c = " + type + " constant(" + factor +
+           ")\n ROOT w = " + type + " multiply(v, c) }\n";
+  };
+  auto plan = [&](const std::string &second, const char *type = "f32[4,4]{1,0}", const char *attributes = "") {
+    const std::string first = "f32[4,4]{1,0}",
+                      one = twice("f32[4,4]{1,0}", "{{2,2,2,2},{2,2,2,2},{2,2,2,2},{2,2,2,2}}");
+    return planModuleText("HloModule m\nfirst {" + one + "second {" + second + "ENTRY e { x = " + first +
+                          " parameter(0)\n y = " + type + " parameter(1)\n a = " + first +
+                          " fusion(x), kind=kLoop, calls=first\n b = " + type + " fusion(y), kind=kLoop, calls=second" +
+                          attributes + "\n ROOT t = (" + first + ", " + type + ") tuple(a, b) }");
+  };
+  auto renamed = [](std::string text) {
+    for (char &c : text)
+      c = c == 'v' ? 'p' : c;
+    return text;
+  };
+  const char *const twos = "{{2,2,2,2},{2,2,2,2},{2,2,2,2},{2,2,2,2}}";
+  Planned shared = plan(renamed(twice("f32[4,4]{1,0}", twos)));
+  CHECK(shared.steps == "first(0,2) first(1,3)");
+  REQUIRE(shared.plan->kernels.size() == 1);
+  REQUIRE(shared.plan->servedBy.size() == 1);
+  CHECK(shared.plan->servedBy.begin()->first->name() == "b");
+  CHECK(shared.plan->servedBy.begin()->second->name() == "a");
+  CHECK(plan(twice("f32[4,4]{1,0}", "{{2,2,2,2},{2,2,2,2},{2,2,2,2},{2,2,2,3}}")).plan->kernels.size() == 2);
+  CHECK(plan(twice("f32[4,4]{0,1}", twos), "f32[4,4]{0,1}").plan->kernels.size() == 2);
+  CHECK(plan(twice("s32[4,4]{1,0}", twos), "s32[4,4]{1,0}").plan->kernels.size() == 2);
+  // In place it is another.
+  CHECK(planModuleText(
+            "HloModule m, input_output_alias={ {1}: (1, {}) }\nfirst {" + twice("f32[8]", "{2,2,2,2,2,2,2,2}") +
+            "second {" + twice("f32[8]", "{2,2,2,2,2,2,2,2}") +
+            "ENTRY e { x = f32[8] parameter(0)\n y = f32[8] parameter(1)\n a = f32[8] fusion(x), kind=kLoop, "
+            "calls=first\n b = f32[8] fusion(y), kind=kLoop, calls=second\n ROOT t = (f32[8], f32[8]) tuple(a, "
+            "b) }")
+            .plan->kernels.size() == 2);
+}
+
 TEST_CASE("what is not in normal form is all reported") {
   DiagnosticEngine diagnostics;
   std::unique_ptr<HloModule> module = parseHloModule(
