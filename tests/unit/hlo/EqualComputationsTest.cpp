@@ -58,9 +58,7 @@ TEST_CASE("what is computed and how makes computations different") {
     return std::string("x = f32[2,3]") + layout + " parameter(0)\n ROOT t = f32[3,2] transpose(x), dimensions={1,0}";
   };
   CHECK_FALSE(areEqual(transpose("{1,0}"), transpose("{0,1}")));
-  auto compare = [](const char *direction) {
-    return x + y + "ROOT c = pred[4] compare(x, y), direction=" + direction;
-  };
+  auto compare = [](const char *direction) { return x + y + "ROOT c = pred[4] compare(x, y), direction=" + direction; };
   CHECK(areEqual(compare("LT"), compare("LT")));
   CHECK_FALSE(areEqual(compare("LT"), compare("LE")));
 }
