@@ -11,7 +11,6 @@
 
 #include "fmt/format.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -22,8 +21,8 @@ namespace hloc {
 
 namespace {
 
-/// The library does one kernel at a time. Beyond so many of a module, processes are faster on a machine of some cores.
-constexpr size_t libraryKernels = 16;
+/// Up to so many different kernels of a module are jobs of their own.
+constexpr size_t singleKernels = 16;
 
 /// Whether nvJitLink and ptxas give the same code: nvJitLink links, and what is linked may move, which costs an
 /// instruction where shared memory or a variable is addressed and keeps functions that ptxas would inline.
@@ -65,16 +64,18 @@ bool runJobs(std::vector<AssembleJob> &jobs, const Assembler &assembler, unsigne
     if (source[i] == i && !assembler.lookUp(jobs[i]))
       todo.push_back(i);
   }
-  auto inProcesses = std::stable_partition(todo.begin(), todo.end(), [&](size_t i) { return jobs[i].method.library; });
-  llvm::ArrayRef<size_t> own(todo.data(), inProcesses - todo.begin()),
-      others = llvm::ArrayRef(todo).drop_front(own.size());
+  // What takes long comes first, so that no thread is left with it at the end.
+  llvm::stable_sort(todo, [&](size_t a, size_t b) { return jobs[a].ptx.size() > jobs[b].ptx.size(); });
+  auto oneByOne = [&](size_t i) { return jobs[i].method.library && !jobs[i].method.object; };
+  auto atOnce = std::stable_partition(todo.begin(), todo.end(), oneByOne);
+  llvm::ArrayRef<size_t> own(todo.data(), atOnce - todo.begin()), others = llvm::ArrayRef(todo).drop_front(own.size());
   std::string error;
   std::optional<TemporaryFolder> folder = others.empty() ? std::nullopt : TemporaryFolder::create("hloc", error);
   if (!others.empty() && !folder) {
     diagnostics.report(DiagnosticKind::UnwritableFile, "cannot create a temporary folder: " + error);
     return false;
   }
-  // One thread for the library, which works for one at a time; it waits for nobody.
+  // One thread for cubins by the library, which makes one at a time, unlike objects; it waits for nobody.
   bool beside = threads > 1 && !own.empty() && !others.empty();
   auto runOwn = [&] {
     for (size_t i : own)
@@ -93,7 +94,7 @@ bool runJobs(std::vector<AssembleJob> &jobs, const Assembler &assembler, unsigne
   for (AssembleJob &job : jobs) {
     (job.method.library ? job.cubin.byNvJitLink : job.cubin.byPtxas) = true;
     if (!job.failed)
-      restoreName(job);
+      restoreNames(job);
     diagnostics.append(job.diagnostics);
     failed |= job.failed;
   }
@@ -163,13 +164,13 @@ llvm::FailureOr<Cubin> assembleModule(llvm::ArrayRef<std::string> kernels, const
   }
   Assembler assembler(target, toolchain, options);
   std::vector<AssembleJob> jobs;
-  llvm::StringSet<> inLibrary;
-  for (const std::string &text : kernels) {
-    AssembleJob &job = jobs.emplace_back(prepareJob(text, {/*library=*/false, /*object=*/true}));
-    if (sameWhenLinked(text) && (inLibrary.contains(job.ptx) || inLibrary.size() < libraryKernels)) {
-      inLibrary.insert(job.ptx);
-      job.method.library = true;
-    }
+  if (kernels.size() <= singleKernels) {
+    for (const std::string &text : kernels)
+      jobs.push_back(prepareJob(text, {sameWhenLinked(text), /*object=*/true}));
+  } else if (std::optional<std::vector<AssembleJob>> batches = prepareBatches(kernels, diagnostics)) {
+    jobs = std::move(*batches);
+  } else {
+    return llvm::failure();
   }
   Cubin cubin;
   if (!runJobs(jobs, assembler, options.jobs, diagnostics) || !assembler.link(jobs, cubin.bytes, diagnostics))

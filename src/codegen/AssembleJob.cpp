@@ -8,7 +8,9 @@
 #include "hloc/codegen/Toolchain.h"
 
 #include "fmt/format.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/xxhash.h"
 
 namespace hloc {
 
@@ -21,6 +23,12 @@ llvm::StringRef nameOf(AssembleMethod method) {
   if (method.library)
     return method.object ? "nvJitLink -r" : "nvJitLink";
   return method.object ? "ptxas -c" : "ptxas";
+}
+
+/// The same for the kernel at `position` of several.
+std::string neutralNameAt(size_t position) {
+  std::string digits = fmt::format("{:04}", position);
+  return neutralName.drop_back(digits.size()).str() + digits;
 }
 
 std::string renameAll(std::string text, llvm::StringRef from, llvm::StringRef to) {
@@ -42,19 +50,79 @@ AssembleJob prepareJob(const std::string &ptx, AssembleMethod method) {
   job.ptx = ptx;
   std::vector<std::string> entries = ptxEntries(ptx);
   job.name = entries.empty() ? "" : entries.front();
-  job.renamed = entries.size() == 1 && job.name.size() <= neutralName.size();
-  if (job.renamed)
+  if (entries.size() == 1 && job.name.size() <= neutralName.size()) {
+    job.names = {{neutralName.str(), job.name}};
     job.ptx = renamePtxEntry(ptx, job.name, neutralName);
+  }
   return job;
 }
 
-void restoreName(AssembleJob &job) {
-  if (!job.renamed)
-    return;
-  job.failed |= !renameInElf(job.cubin.bytes, neutralName, job.name);
-  for (auto &[entry, resources] : job.cubin.resources)
-    if (entry == neutralName)
-      entry = job.name;
+namespace {
+
+/// Of a batch. The bytes are of PTX: kernels of this size take as long as all others of a batch together.
+constexpr size_t mostKernels = 16, mostBytes = 96 << 10;
+/// One of so many kernels is the last of its batch, whatever comes before it.
+constexpr uint64_t kernelsABatch = 8;
+
+struct NeutralKernel {
+  uint64_t digest;
+  AssembleJob job; ///< for it alone
+  const std::string *given;
+};
+
+std::optional<AssembleJob> joinKernels(llvm::ArrayRef<NeutralKernel> kernels, DiagnosticEngine &diagnostics) {
+  AssembleJob batch;
+  batch.method.object = true;
+  batch.name = kernels.front().job.name;
+  std::vector<std::string> texts;
+  for (auto [position, kernel] : llvm::enumerate(kernels)) {
+    const NeutralName &name = batch.names.emplace_back(neutralNameAt(position), kernel.job.name);
+    texts.push_back(renamePtxEntry(kernel.job.ptx, neutralName, name.neutral));
+    batch.parts.push_back(*kernel.given);
+  }
+  llvm::FailureOr<std::string> merged = mergePtx(texts, diagnostics);
+  if (failed(merged))
+    return std::nullopt;
+  batch.ptx = std::move(*merged);
+  return batch;
+}
+
+} // namespace
+
+std::optional<std::vector<AssembleJob>> prepareBatches(llvm::ArrayRef<std::string> kernels,
+                                                       DiagnosticEngine &diagnostics) {
+  std::vector<AssembleJob> jobs;
+  std::vector<NeutralKernel> neutral;
+  for (const std::string &text : kernels) {
+    AssembleJob job = prepareJob(text, {/*library=*/false, /*object=*/true});
+    if (job.names.empty())
+      jobs.push_back(std::move(job)); // a long name, which nothing in its place can stand for
+    else
+      neutral.push_back({llvm::xxh3_64bits(job.ptx), std::move(job), &text});
+  }
+  llvm::stable_sort(neutral, [](const NeutralKernel &a, const NeutralKernel &b) { return a.digest < b.digest; });
+  llvm::ArrayRef<NeutralKernel> rest = neutral;
+  while (!rest.empty()) {
+    size_t count = 0, bytes = 0;
+    do
+      bytes += rest[count].job.ptx.size();
+    while (rest[count++].digest % kernelsABatch && count < rest.size() && count < mostKernels && bytes < mostBytes);
+    std::optional<AssembleJob> batch = joinKernels(rest.take_front(count), diagnostics);
+    if (!batch)
+      return std::nullopt;
+    jobs.push_back(std::move(*batch));
+    rest = rest.drop_front(count);
+  }
+  return jobs;
+}
+
+void restoreNames(AssembleJob &job) {
+  for (const NeutralName &name : job.names) {
+    job.failed |= !renameInElf(job.cubin.bytes, name.neutral, name.own);
+    for (auto &[entry, resources] : job.cubin.resources)
+      if (entry == name.neutral)
+        entry = name.own;
+  }
 }
 
 Assembler::Assembler(const TargetInfo &target, const Toolchain &toolchain, const AssembleOptions &options)
@@ -82,11 +150,13 @@ void Assembler::run(AssembleJob &job, size_t number, const std::optional<Tempora
   ProcessResult result = job.method.library ? runLibrary(job) : runProgram(job, number, *folder);
   if (job.failed)
     return;
+  if (!result.succeeded() && job.parts.size() > 1)
+    return blame(job, number, folder);
   if (!result.succeeded()) {
     job.failed = true;
-    if (job.renamed) {
-      result.errors = renameAll(result.errors, neutralName, job.name);
-      result.output = renameAll(result.output, neutralName, job.name);
+    for (const NeutralName &name : job.names) {
+      result.errors = renameAll(result.errors, name.neutral, name.own);
+      result.output = renameAll(result.output, name.neutral, name.own);
     }
     job.diagnostics.setFile(options.given);
     return reportPtxasFailure(result, job.ptx, job.name, job.diagnostics);
@@ -94,6 +164,18 @@ void Assembler::run(AssembleJob &job, size_t number, const std::optional<Tempora
   job.cubin.resources = parsePtxasReport(result.output + "\n" + result.errors);
   if (!job.key.empty())
     cache.store(job.key, job.cubin);
+}
+
+void Assembler::blame(AssembleJob &job, size_t number, const std::optional<TemporaryFolder> &folder) const {
+  job.failed = true;
+  for (const std::string &part : job.parts) {
+    AssembleJob one = prepareJob(part, job.method);
+    run(one, number, folder);
+    job.diagnostics.append(one.diagnostics);
+  }
+  if (!job.diagnostics.hasErrors())
+    fail(job, DiagnosticKind::Internal,
+         fmt::format("ptxas takes kernel `{}` and {} others alone, but not together", job.name, job.parts.size() - 1));
 }
 
 bool Assembler::link(llvm::ArrayRef<AssembleJob> jobs, std::string &bytes, DiagnosticEngine &diagnostics) const {

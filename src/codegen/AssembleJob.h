@@ -14,11 +14,17 @@ struct AssembleMethod {
   bool object = false;  ///< an object to be linked, else a cubin
 };
 
+/// A kernel that has a neutral name in the text.
+struct NeutralName {
+  std::string neutral, own;
+};
+
 struct AssembleJob {
   std::string ptx;
   AssembleMethod method;
-  std::string name;     ///< for messages: the entry, or the first of several
-  bool renamed = false; ///< `ptx` has the neutral name instead of `name`
+  std::string name;               ///< for messages: the entry, or the first of several
+  std::vector<NeutralName> names; ///< none: the text has the kernels' own
+  std::vector<std::string> parts; ///< of several kernels that were joined: each as it was given
   std::string key;
   Cubin cubin;
   DiagnosticEngine diagnostics;
@@ -27,8 +33,13 @@ struct AssembleJob {
 
 /// The job for `ptx`; a single kernel gets a neutral name, which equal kernels share.
 AssembleJob prepareJob(const std::string &ptx, AssembleMethod method);
-/// Gives the result the kernel's own name.
-void restoreName(AssembleJob &job);
+/// Jobs of about eight kernels each, for objects: a process costs as much as assembling one or two. Neither names nor
+/// the order of the kernels matter to the texts of the jobs, and where one kernel is new, or another, few jobs are.
+/// Nothing if the texts cannot be joined, which is reported.
+std::optional<std::vector<AssembleJob>> prepareBatches(llvm::ArrayRef<std::string> kernels,
+                                                       DiagnosticEngine &diagnostics);
+/// Gives the results the kernels' own names.
+void restoreNames(AssembleJob &job);
 
 /// What all jobs of one call share.
 class Assembler {
@@ -44,6 +55,8 @@ public:
 
 private:
   std::string libraryVersion() const;
+  /// Which kernels of a job of several are at fault, and why.
+  void blame(AssembleJob &job, size_t number, const std::optional<TemporaryFolder> &folder) const;
   ProcessResult runProgram(AssembleJob &job, size_t number, const TemporaryFolder &folder) const;
   ProcessResult runLibrary(AssembleJob &job) const;
 

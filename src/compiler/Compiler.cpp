@@ -14,6 +14,7 @@
 #include "hloc/transforms/Transforms.h"
 
 #include "fmt/format.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Config/llvm-config.h"
 
 #include <atomic>
@@ -239,10 +240,12 @@ llvm::FailureOr<std::string> Compiler::assemble(CompiledModule &compiled, const 
       assembleModule(kernels, compiled.ptx, target, toolchain, assembleOptions, diagnostics);
   if (failed(assembled))
     return llvm::failure();
-  for (const auto &[entry, resources] : assembled->resources)
-    for (KernelSpec &kernel : compiled.manifest.kernels)
-      if (kernel.name == entry)
-        kernel.resources = resources;
+  llvm::StringMap<KernelResources> resources;
+  for (const auto &[entry, ofEntry] : assembled->resources)
+    resources[entry] = ofEntry;
+  for (KernelSpec &kernel : compiled.manifest.kernels)
+    if (auto found = resources.find(kernel.name); found != resources.end())
+      kernel.resources = found->second;
   std::string tools;
   for (auto &[tool, version] : assemblerVersions(*assembled, toolchain, assembleOptions)) {
     tools += (tools.empty() ? "" : ", ") + tool;

@@ -45,8 +45,9 @@ llvm::FailureOr<std::vector<Cubin>> assemble(llvm::ArrayRef<std::string> ptx, co
 
 /// One cubin with all kernels of a module. `kernels` holds the PTX of each, `merged` of all in one file. Where
 /// nvJitLink is there to link, each kernel is a job of its own, in parallel, and found in the cache whatever its name;
-/// elsewhere, and if a kernel calls functions (what it needs besides its own registers is known after linking), ptxas
-/// gets `merged`. Linked code may take an instruction more where shared memory is addressed.
+/// of more than sixteen, about eight are a job, and are found together. Elsewhere, and if a kernel calls functions
+/// (what it needs besides its own registers is known after linking), ptxas gets `merged`. Linked code may take an
+/// instruction more where shared memory is addressed.
 llvm::FailureOr<Cubin> assembleModule(llvm::ArrayRef<std::string> kernels, const std::string &merged,
                                       const TargetInfo &target, const Toolchain &toolchain,
                                       const AssembleOptions &options, DiagnosticEngine &diagnostics);

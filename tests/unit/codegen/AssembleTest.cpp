@@ -377,6 +377,75 @@ TEST_CASE("the kernels of a module are jobs of their own, linked to one cubin") 
   CHECK(f.cacheFiles().size() == 3);
 }
 
+TEST_CASE("of many kernels several are one job") {
+  Fixture f;
+  if (f.skipWithoutNvJitLink())
+    return;
+  auto numbered = [](int i) {
+    std::string add = "add.s64 %rd1, %rd1, " + std::to_string(i) + ";\n";
+    return kernel("k" + std::to_string(i), i % 3 ? add : add + sharedBody);
+  };
+  auto run = [&](const std::vector<std::string> &parts) {
+    auto module =
+        assembleModule(parts, *mergePtx(parts, f.diagnostics), f.target, f.toolchain, f.options, f.diagnostics);
+    INFO(f.messages());
+    REQUIRE(llvm::succeeded(module));
+    return *module;
+  };
+  std::vector<std::string> parts;
+  for (int i = 0; i < 40; ++i)
+    parts.push_back(numbered(i));
+  f.options.jobs = 3;
+  Cubin module = run(parts);
+  CHECK_FALSE(module.fromCache);
+  const size_t numJobs = f.cacheFiles().size();
+  CHECK(numJobs >= 3); // sixteen kernels at most each
+  CHECK(numJobs < 20);
+  CHECK_FALSE(contains(module.bytes, "hloc_kernel"));
+  std::vector<std::string> few(parts.begin(), parts.begin() + 4);
+  Cubin alone = run(few);
+  CHECK(f.cacheFiles().size() == numJobs + 4);
+  for (int i = 0; i < 40; ++i) {
+    const std::string name = "k" + std::to_string(i);
+    REQUIRE(module.find(name));
+    CHECK(module.find(name)->sharedBytes == (i % 3 ? 0 : 4096));
+    CHECK(codeOf(module, name).size() > 0);
+    if (i < 4)
+      CHECK(codeOf(module, name) == codeOf(alone, name));
+  }
+  // The same whatever the number of jobs and the state of the cache.
+  CHECK(run(parts).bytes == module.bytes);
+  Fixture fresh;
+  fresh.options.jobs = 1;
+  auto again = assembleModule(parts, *mergePtx(parts, fresh.diagnostics), fresh.target, fresh.toolchain, fresh.options,
+                              fresh.diagnostics);
+  REQUIRE(llvm::succeeded(again));
+  CHECK(again->bytes == module.bytes);
+  // Another order and other names: all is in the cache. A kernel more: the jobs that it changes are not, one or two.
+  std::vector<std::string> others;
+  for (int i = 40; i-- > 0;)
+    others.push_back(renamePtxEntry(parts[i], "k" + std::to_string(i), "other" + std::to_string(i)));
+  CHECK(run(others).fromCache);
+  const size_t before = f.cacheFiles().size();
+  parts.push_back(numbered(77));
+  CHECK(run(parts).find("k77"));
+  CHECK(f.cacheFiles().size() <= before + 2);
+}
+
+TEST_CASE("of many kernels the one that is wrong is named") {
+  Fixture f;
+  if (f.skipWithoutNvJitLink())
+    return;
+  std::vector<std::string> parts;
+  for (int i = 0; i < 20; ++i)
+    parts.push_back(kernel("k" + std::to_string(i), i == 7 ? "bogus.f32 %f1;" : "add.s64 %rd1, %rd1, 8;"));
+  std::string merged = *mergePtx(parts, f.diagnostics);
+  CHECK(llvm::failed(assembleModule(parts, merged, f.target, f.toolchain, f.options, f.diagnostics)));
+  CHECK(contains(f.messages(), "kernel `k7`"));
+  CHECK_FALSE(contains(f.messages(), "kernel `k6`"));
+  CHECK_FALSE(contains(f.messages(), "hloc_kernel"));
+}
+
 TEST_CASE("a module is one job where nothing can link it, or where functions are called") {
   Fixture f;
   if (f.skip())
