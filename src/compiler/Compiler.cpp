@@ -73,7 +73,8 @@ std::unique_ptr<HloModule> Compiler::only(const HloModule &fused, llvm::ArrayRef
     return nullptr;
   // A kernel that works in place is another one, one may serve several fusions: the plan of the whole module says.
   DiagnosticEngine unheard;
-  std::optional<ExecutionPlan> whole = planModule(fused, target, unheard, findRefusals(fused, &target).reasons());
+  std::optional<ExecutionPlan> whole =
+      planModule(fused, target, unheard, findRefusals(fused, &target, options.allowExternal).reasons());
   UniqueNames unique;
   llvm::DenseMap<const HloInstruction *, std::string> kernels = kernelNames(fused, unique);
   llvm::DenseSet<const HloInstruction *> named;
@@ -98,7 +99,7 @@ std::unique_ptr<HloModule> Compiler::only(const HloModule &fused, llvm::ArrayRef
 
 std::optional<ExecutionPlan> Compiler::plan(const HloModule &fused, const TargetInfo &target, Refusals &refusals) {
   TimedScope scope(observer, "plan");
-  refusals = findRefusals(fused, options.keepGoing ? &target : nullptr);
+  refusals = findRefusals(fused, options.keepGoing ? &target : nullptr, options.allowExternal);
   if (options.keepGoing || refusals.empty())
     return planModule(fused, target, diagnostics, refusals.reasons());
   refusals.report(diagnostics);

@@ -1,7 +1,9 @@
 #include "compiler/Refusals.h"
 
 #include "hloc/emitters/KernelEmitter.h"
+#include "hloc/emitters/OpcodeSupport.h"
 #include "hloc/hlo/ControlFlow.h"
+#include "hloc/hlo/External.h"
 
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
@@ -13,9 +15,21 @@ namespace hloc {
 
 namespace {
 
+void refuseExternal(const HloInstruction &instr, DiagnosticEngine &found) {
+  const char *reason = kernelRefusal(instr.opcode());
+  found
+      .report(DiagnosticKind::UnsupportedOpcode, instr.range(),
+              fmt::format("opcode `{}` is not supported in a kernel: {}", text(instr.opcode()).str(),
+                          reason ? reason : "the module is for several devices"))
+      .note(fmt::format("`--allow-external` makes it a step: whoever runs the module supplies `{}`",
+                        externalFunction(instr)));
+}
+
 /// What stands in the way of `instr`; nothing if it is structure or can be compiled.
-void findObstacles(const HloInstruction &instr, const TargetInfo *target, DiagnosticEngine &found) {
+void findObstacles(const HloInstruction &instr, const TargetInfo *target, bool allowExternal, DiagnosticEngine &found) {
   bool normal = checkNormalForm(instr, found);
+  if (!allowExternal && isExternal(instr) && isWork(instr))
+    refuseExternal(instr, found);
   if (instr.opcode() != Opcode::Fusion || !isWork(instr))
     return;
   llvm::FailureOr<FusionGraph> graph = supportedGraph(*instr.computation(AttributeKey::Calls), found);
@@ -51,7 +65,7 @@ void Refusals::report(DiagnosticEngine &diagnostics) const {
   for (const Refusal &refusal : all)
     for (const Diagnostic &reason : refusal.reasons)
       if (said.insert({reason.range.begin, reason.message}).second)
-        diagnostics.report(reason.kind, reason.range, reason.message);
+        diagnostics.report(reason.kind, reason.range, reason.message).notes = reason.notes;
 }
 
 void Refusals::summarize(size_t numCompiled, DiagnosticEngine &diagnostics) const {
@@ -86,13 +100,13 @@ void Refusals::summarize(size_t numCompiled, DiagnosticEngine &diagnostics) cons
   }
 }
 
-Refusals findRefusals(const HloModule &fused, const TargetInfo *target) {
+Refusals findRefusals(const HloModule &fused, const TargetInfo *target, bool allowExternal) {
   Refusals refusals;
   for (const HloComputation *computation : controlComputations(fused))
     for (const HloInstruction *instr : computation->instructions()) {
       DiagnosticEngine found;
       found.setFile(fused.source());
-      findObstacles(*instr, target, found);
+      findObstacles(*instr, target, allowExternal, found);
       if (found.hasErrors())
         refusals.add(*instr, found);
     }

@@ -30,8 +30,8 @@ private:
 };
 
 /// What can be said about the steps of a fused module before anything is compiled. With a target the fusions are also
-/// planned, each by itself.
-Refusals findRefusals(const HloModule &fused, const TargetInfo *target);
+/// planned, each by itself. External steps are refused unless they are allowed.
+Refusals findRefusals(const HloModule &fused, const TargetInfo *target, bool allowExternal);
 
 /// Whether there are errors, and all of them say that something is not supported.
 bool isRefusal(const DiagnosticEngine &found);

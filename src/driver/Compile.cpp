@@ -12,6 +12,7 @@ CompilerOptions compilerOptions(const CompileOptions &options) {
   result.locations = options.dumpLocations;
   result.remarks = options.remarks;
   result.keepGoing = options.keepGoing;
+  result.allowExternal = options.allowExternal;
   result.fastMath = options.fastMath;
   return result;
 }

@@ -1,5 +1,7 @@
 #include "Dot.h"
 
+#include "hloc/hlo/External.h"
+
 #include "fmt/format.h"
 
 namespace hloc {
@@ -16,8 +18,10 @@ std::string escaped(llvm::StringRef text) {
   return out;
 }
 
-const char *colour(Opcode opcode) {
-  switch (family(opcode)) {
+const char *colour(const HloInstruction &instr) {
+  if (isExternal(instr))
+    return "salmon";
+  switch (family(instr.opcode())) {
   case OpcodeFamily::Source:
     return "lightgrey";
   case OpcodeFamily::Movement:
@@ -42,7 +46,7 @@ std::string dotGraph(const HloModule &module) {
     for (HloInstruction *instr : computation->instructions())
       out += fmt::format("    n{}_{} [label=\"{}\\n{}\\n{}\", fillcolor={}{}];\n", cluster, instr->id(),
                          escaped(instr->name()), text(instr->opcode()).str(), escaped(instr->shape().toString()),
-                         colour(instr->opcode()), instr == computation->root() ? ", penwidth=3" : "");
+                         colour(*instr), instr == computation->root() ? ", penwidth=3" : "");
     for (HloInstruction *instr : computation->instructions())
       for (unsigned i = 0; i < instr->numOperands(); ++i)
         out += fmt::format("    n{}_{} -> n{}_{}{};\n", cluster, instr->operand(i)->id(), cluster, instr->id(),

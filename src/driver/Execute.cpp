@@ -92,6 +92,19 @@ std::optional<DeviceProgram> Executor::programOf(const Manifest &manifest) {
         .note("`hloc run --only=NAME` runs one kernel of it");
     return std::nullopt;
   }
+  const Step *external = nullptr;
+  forEachStep(manifest.steps, [&](const Step &step) {
+    if (!external && std::holds_alternative<CallStep>(step.action))
+      external = &step;
+  });
+  if (external) {
+    const std::string &function = std::get<CallStep>(external->action).function;
+    diagnostics
+        .report(DiagnosticKind::UnsupportedFeature,
+                fmt::format("step `{}` is external: nobody is there to supply `{}`", external->name, function))
+        .note("`hloc run --only=NAME` runs one kernel of the module");
+    return std::nullopt;
+  }
   return make(manifest);
 }
 std::optional<DeviceProgram> Executor::programOf(const LaunchDescription &description) { return make(description); }

@@ -68,6 +68,8 @@ std::string formatRefusal(const CompileOptions &options, llvm::StringRef input, 
     return what + ", which is later than where --stop-after ends";
   if (!options.only.empty() || options.keepGoing)
     return what + ", and --only and --keep-going are about kernels of HLO";
+  if (options.allowExternal)
+    return what + ", and --allow-external is about steps of HLO";
   if (options.remarks)
     return what + ", and --remarks are about HLO";
   if (options.lineInfo && format != IrKind::Mlir)

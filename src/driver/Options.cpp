@@ -279,6 +279,9 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) 
   addOnlyOption(app, options);
   app.add_flag("--keep-going", options.keepGoing,
                "compile what can be compiled; the rest is summed up by reason, and marked in the manifest");
+  app.add_flag(
+      "--allow-external", options.allowExternal,
+      "what no kernel does (collectives, host transfers, unknown custom calls) becomes a step of the manifest");
   app.add_flag("--update-golden", options.updateGolden, "rewrite the golden file instead");
   app.add_flag("--line-info", options.lineInfo, ".loc directives that point into the HLO text");
   addLintOptions(app, options, raw);
@@ -373,6 +376,7 @@ void addRunOptions(CLI::App &app, RunOptions &options, RawOptions &raw) {
                "compare each step, on what the steps before it have computed, and name the first that differs");
   addOnlyOption(app, options.compile);
   app.add_flag("--keep-going", options.compile.keepGoing, "for `hloc compile`; refused")->group("");
+  app.add_flag("--allow-external", options.compile.allowExternal, "for `hloc compile`; refused")->group("");
   addRunInputs(app, options, raw);
   addTargetOptions(app, options.compile, raw);
   addDumpOptions(app, options.compile, raw);
@@ -568,6 +572,9 @@ const char *contradiction(const RunOptions &options, const CLI::App &app) {
     return "--outputs names a file; what is printed is about the results";
   if (options.compile.keepGoing)
     return "a run needs the whole module; `hloc run --only=NAME` runs one kernel of what --keep-going compiles";
+  if (options.compile.allowExternal)
+    return "a run carries out every step, and there is nobody to supply external ones; `hloc run --only=NAME` runs one "
+           "kernel";
   if (formatOf(options.compile, options.compile.input) != IrKind::Hlo)
     return "a run compares kernels with what HLO means, and the input is none; --ptx=FILE executes PTX for it";
   if (overwritesInput(options))

@@ -38,6 +38,7 @@ struct CompileOptions {
   bool listKernels = false;
   std::vector<std::string> only; ///< kernels to compile or run; empty: all
   bool keepGoing = false;
+  bool allowExternal = false;
   bool lint = false;
   bool lintAsJson = false;
   std::vector<std::string> lintRules;    ///< those to check; empty: all

@@ -155,6 +155,8 @@ std::string Outputs::partRefusal() const {
     return "--only chooses among the kernels of one input";
   if (!options.only.empty() && options.updateGolden)
     return "--update-golden writes the golden of a whole module, of which --only leaves most out";
+  if (options.allowExternal && (stageOf(emitKind) <= Stage::Fuse || options.stopAfter < Stage::Plan))
+    return "--allow-external is about steps, and hloc ends before there are any";
   if (!options.keepGoing)
     return "";
   if (stageOf(emitKind) <= Stage::Fuse || options.stopAfter < Stage::Plan)

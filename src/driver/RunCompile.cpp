@@ -18,9 +18,11 @@
 #include "hloc/hlo/Printer.h"
 #include "hloc/support/Parallel.h"
 
+#include "fmt/format.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <future>
+#include <map>
 #include <mutex>
 
 namespace hloc {
@@ -43,6 +45,7 @@ public:
   /// After `run`: what it has to say, and how it ended.
   ExitCode report() {
     llvm::outs() << listing;
+    llvm::errs() << notes;
     diagnostics.print(llvm::errs(), useColour(options.colour));
     return diagnostics.exitCode();
   }
@@ -126,6 +129,22 @@ private:
     return compiled && finish(*compiled, target, stopped, &target == &options.targets.back(), images, &fused);
   }
 
+  /// `external steps: 3 (2 x all-gather, 1 x mine)`, where there are some.
+  static std::string externalSummary(const Manifest &manifest) {
+    std::map<std::string, size_t> functions;
+    size_t count = 0;
+    forEachStep(manifest.steps, [&](const Step &step) {
+      if (const auto *call = std::get_if<CallStep>(&step.action)) {
+        ++functions[call->function];
+        ++count;
+      }
+    });
+    std::string all;
+    for (const auto &[function, times] : functions)
+      all += fmt::format("{}{} x {}", all.empty() ? "" : ", ", times, function);
+    return count ? fmt::format("external steps: {} ({})\n", count, all) : "";
+  }
+
   /// Writes what was asked for of the kernels for one target, the last of them or not. `fused` is the program that they
   /// were made of, if it is known.
   bool finish(CompiledModule &compiled, const TargetInfo &target, bool stopped, bool isLast,
@@ -135,6 +154,8 @@ private:
     if (kind == EmitKind::Ptx &&
         (!stopped || outputs.asked())) // before ptxas runs, so that there is something to look at if it refuses
       write(&target, compiled.ptx);
+    if (isLast) // the same for all targets
+      notes += externalSummary(compiled.manifest);
     std::string cubin;
     bool assembles = outputs.needsAssembler() && (wantsCode() || canAssemble(toolchain, assemblerChoice())) &&
                      !compiled.kernels.empty();
@@ -259,6 +280,7 @@ private:
   Compiler compiler;
   EmitKind kind;
   std::string listing;
+  std::string notes;                       ///< for people, on standard error
   std::shared_ptr<const SourceFile> given; ///< IR of a later stage than HLO, if that is the input
   /// Loading nvJitLink and asking a new ptxas for its version take some milliseconds, while there is something else to
   /// do.

@@ -65,11 +65,11 @@ llvm::FailureOr<Value> emitConstantElement(const HloInstruction &instr, ValueRan
   if (!instr.shape().isArray())
     return unsupportedFeature(instr, "a tuple constant", diagnostics);
   const Literal &literal = instr.literal();
-  if (literal.isElided())
-    return unsupportedFeature(instr, "an elided constant", diagnostics);
   ElementType type = instr.shape().elementType();
   if (!isEmittable(type))
     return unsupportedType(instr, "type " + text(type), diagnostics);
+  if (literal.isElided()) // the parser has warned: taken as zeros
+    return scalarConstant(b, Literal(Shape::array(type, {})), 0, type);
   if (literal.numElements() == 1 || literal.isSplat())
     return scalarConstant(b, literal, 0, type);
   // Constants are ours to lay out: row-major, whatever the text says.

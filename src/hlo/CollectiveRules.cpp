@@ -1,19 +1,13 @@
 #include "CollectiveRules.h"
 
 #include "ReplicaGroups.h"
-#include "hloc/hlo/HloModule.h"
+#include "hloc/hlo/External.h"
 
 #include "llvm/Support/MathExtras.h"
 
 namespace hloc {
 
 namespace {
-
-/// `replica_count` or `num_partitions`: 1 where the header does not say.
-int64_t headerCount(const InferenceContext &c, AttributeKey key) {
-  const AttributeValue *value = c.operandInstr(0).parent()->module().find(key);
-  return value ? std::max<int64_t>(1, std::get<int64_t>(*value)) : 1;
-}
 
 std::optional<ReplicaGroups> groupsOf(const InferenceContext &c, std::string &why) {
   const auto *text = c.get<llvm::StringRef>(AttributeKey::ReplicaGroups);
@@ -27,8 +21,9 @@ std::optional<int64_t> participants(const InferenceContext &c) {
   std::optional<ReplicaGroups> groups = groupsOf(c, ignored);
   if (!groups || c.numOperands() == 0 || (!groups->none && !groups->size))
     return std::nullopt;
-  auto replicas = uint64_t(headerCount(c, AttributeKey::ReplicaCount));
-  auto partitions = uint64_t(headerCount(c, AttributeKey::NumPartitions));
+  const HloModule &module = c.operandInstr(0).parent()->module();
+  auto replicas = uint64_t(headerCount(module, AttributeKey::ReplicaCount));
+  auto partitions = uint64_t(headerCount(module, AttributeKey::NumPartitions));
   bool channel = c.has(AttributeKey::ChannelId);
   // Ops that have no use_global_device_ids take a channel to mean partitions.
   bool amongPartitions = channel && c.opcode() == Opcode::AllToAll;

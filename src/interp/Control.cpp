@@ -2,6 +2,8 @@
 
 #include "interp/Ops.h"
 
+#include "hloc/hlo/External.h"
+
 namespace hloc::interp {
 
 namespace {
@@ -20,6 +22,37 @@ llvm::FailureOr<Value> evaluateToken(Step &) { return Value::tuple({}); }
 
 /// replica-id and partition-id of the only device.
 llvm::FailureOr<Value> evaluateDeviceZero(Step &step) { return Value::zero(step.shape()); }
+
+/// A collective in which each device is alone: it receives what it sends.
+static llvm::FailureOr<Value> received(Step &step, const Shape &result) {
+  const bool isTuple = result.isTuple();
+  bool fits = isAlone(step.instr) && step.operands.size() == (isTuple ? result.elements().size() : 1);
+  for (unsigned i = 0; fits && i < step.operands.size(); ++i)
+    fits = step.instr.operand(i)->shape().compatible(isTuple ? result.element(i) : result);
+  if (!fits)
+    return step.unsupported("it exchanges data between devices, and the interpreter runs one");
+  return isTuple ? Value::tuple(std::vector<Value>(step.operands.begin(), step.operands.end())) : step.operands[0];
+}
+
+llvm::FailureOr<Value> evaluateCollective(Step &step) {
+  return isSilent(step.instr) ? Value::zero(step.shape()) : received(step, step.shape());
+}
+
+/// all-reduce-start: the result; all-gather-start, collective-permute-start: (operands, result, contexts...).
+llvm::FailureOr<Value> evaluateCollectiveStart(Step &step) {
+  if (step.instr.opcode() == Opcode::AllReduceStart)
+    return received(step, step.shape());
+  llvm::FailureOr<Value> result = received(step, step.shape().element(1));
+  if (llvm::failed(result))
+    return llvm::failure();
+  const bool isTuple = step.shape().element(0).isTuple();
+  std::vector<Value> elements{isTuple ? Value::tuple(std::vector<Value>(step.operands.begin(), step.operands.end()))
+                                      : step.operands[0],
+                              std::move(*result)};
+  for (const Shape &context : step.shape().elements().drop_front(2))
+    elements.push_back(Value::zero(context));
+  return Value::tuple(std::move(elements));
+}
 
 llvm::FailureOr<Value> evaluateTuple(Step &step) { return Value::tuple(takeAll(step.operands)); }
 

@@ -67,6 +67,8 @@ llvm::FailureOr<Value> evaluateConstant(Step &step);
 llvm::FailureOr<Value> evaluateIdentity(Step &step);
 llvm::FailureOr<Value> evaluateToken(Step &step);
 llvm::FailureOr<Value> evaluateDeviceZero(Step &step);
+llvm::FailureOr<Value> evaluateCollective(Step &step);
+llvm::FailureOr<Value> evaluateCollectiveStart(Step &step);
 llvm::FailureOr<Value> evaluateTuple(Step &step);
 llvm::FailureOr<Value> evaluateGetTupleElement(Step &step);
 llvm::FailureOr<Value> evaluateCall(Step &step);

@@ -1,6 +1,7 @@
 #include "ComputationPlanner.h"
 
 #include "hloc/hlo/ControlFlow.h"
+#include "hloc/hlo/External.h"
 #include "hloc/support/Check.h"
 
 #include "llvm/ADT/SmallVectorExtras.h"
@@ -66,12 +67,14 @@ private:
     case Opcode::Bitcast:
     case Opcode::OptimizationBarrier:
       return Slices(places[instr.operand(0)]);
+    case Opcode::AfterAll:
+      return {newBuffer(instr.shape())};
     case Opcode::Fusion:
     case Opcode::While:
     case Opcode::Conditional:
       return addWork(instr);
     default:
-      HLOC_CHECK(tables.unplanned.contains(&instr), "not in normal form");
+      HLOC_CHECK(isExternal(instr) || tables.unplanned.contains(&instr), "not in normal form");
       return addWork(instr);
     }
   }
@@ -131,6 +134,17 @@ private:
           replacers[i].push_back(replacer->second);
         }
       }
+    // What others see is done in the order of the text.
+    std::optional<size_t> lastEffect;
+    for (auto [i, work] : llvm::enumerate(works)) {
+      if (!work.instr->reachesSideEffect())
+        continue;
+      if (lastEffect) {
+        ++open[i].first;
+        users[*lastEffect].push_back(i);
+      }
+      lastEffect = i;
+    }
     std::set<std::pair<bool, size_t>> ready; // those that replace what is still read last
     auto offer = [&](size_t i) {
       if (!open[i].first)
@@ -231,6 +245,10 @@ private:
     }
     if (work.instr->opcode() == Opcode::Fusion)
       return planFusionWork(number);
+    if (!isControlFlow(*work.instr)) {
+      planExternal(number);
+      return true;
+    }
     return work.instr->opcode() == Opcode::While ? planLoop(number) : planChoice(number);
   }
 
@@ -267,6 +285,75 @@ private:
         plan.inPlace.push_back({&fusion, unsigned(i), *taken});
     addSteps(works[number], std::move(planned));
     return true;
+  }
+
+  // External steps.
+
+  /// Where the text says that an output lies in an operand's place, it does: the operand's own if nobody needs it any
+  /// more, else that of a copy. Others may lie where they have to go.
+  void planExternal(size_t number) {
+    const HloInstruction &instr = *works[number].instr;
+    Slices inputs = placesOf(works[number].inputs);
+    const Slices &outputs = works[number].outputs;
+    std::set<uint32_t> used;
+    for (const BufferSlice &input : inputs)
+      used.insert(input.buffer);
+    auto take = [&](size_t output, std::optional<uint32_t> place) {
+      if (place)
+        move(outputs[output].buffer, *place);
+      return tables.placeOf(outputs[output]);
+    };
+    std::vector<std::optional<size_t>> sources = inPlaceSources(instr);
+    for (auto [output, source] : llvm::enumerate(sources)) {
+      if (!source || inputs[*source].bytes != outputs[output].bytes)
+        continue;
+      const BufferSlice input = inputs[*source];
+      const bool alone = llvm::count_if(inputs, [&](auto &one) { return one.buffer == input.buffer; }) == 1;
+      const bool mayTake = alone && input.bytes && isOver(input.buffer, number);
+      std::optional<uint32_t> place =
+          mayTake ? std::optional(input.buffer) : freeTarget(outputs[output].buffer, number);
+      if (place && !mayTake && !used.insert(*place).second)
+        place.reset();
+      inputs[*source] = take(output, place);
+      addCopy(instr, input, inputs[*source]);
+    }
+    for (unsigned output = 0; output < outputs.size(); ++output)
+      if (!sources[output])
+        if (std::optional<uint32_t> target = freeTarget(outputs[output].buffer, number);
+            target && used.insert(*target).second)
+          take(output, target);
+    CallStep call{CallStep::Kind::External, externalFunction(instr), externalConfiguration(instr), {}, {}};
+    llvm::SmallVector<Shape::Leaf, 4> leaves = instr.shape().leaves();
+    auto given = inputs.begin();
+    for (const HloInstruction *operand : instr.operands())
+      for (const Shape::Leaf &leaf : operand->shape().leaves())
+        if (const BufferSlice &slice = *given++; leaf.shape.isArray())
+          call.reads.push_back(slice);
+    for (auto [leaf, output] : llvm::zip_equal(leaves, outputs))
+      if (leaf.shape.isArray())
+        call.writes.push_back(tables.placeOf(output));
+    addStep(instr, std::move(call));
+  }
+
+  /// By leaf of the result: the leaf of the operands, counted through all of them, that lies where it does.
+  std::vector<std::optional<size_t>> inPlaceSources(const HloInstruction &instr) const {
+    llvm::SmallVector<Shape::Leaf, 4> leaves = instr.shape().leaves();
+    std::vector<std::optional<size_t>> sources(leaves.size());
+    const AttributeValue *aliases = instr.find(AttributeKey::OutputToOperandAliasing);
+    if (!aliases)
+      return sources;
+    for (const OutputAlias &alias : std::get<llvm::ArrayRef<OutputAlias>>(*aliases)) {
+      size_t source = 0;
+      for (auto [i, operand] : llvm::enumerate(instr.operands()))
+        for (const Shape::Leaf &leaf : operand->shape().leaves()) {
+          if (int64_t(i) == int64_t(alias.operand) && llvm::equal(leaf.index, alias.operandIndex))
+            for (auto [output, sourceOf] : llvm::zip_equal(leaves, sources))
+              if (llvm::equal(output.index, alias.output))
+                sourceOf = source;
+          ++source;
+        }
+    }
+    return sources;
   }
 
   // Loops and conditionals.

@@ -1,4 +1,5 @@
 #include "hloc/hlo/ControlFlow.h"
+#include "hloc/hlo/External.h"
 #include "hloc/planner/ExecutionPlan.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -10,7 +11,7 @@ namespace {
 bool checkLeaves(const HloInstruction &instr, DiagnosticEngine &diagnostics) {
   bool good = true;
   for (const Shape::Leaf &leaf : instr.shape().leaves())
-    if (!leaf.shape.isArray()) {
+    if (!leaf.shape.isArray() && !leaf.shape.isToken()) {
       good = false;
       diagnostics.report(DiagnosticKind::UnsupportedType, instr.range(),
                          "`" + leaf.shape.toString() + "` cannot be in device memory");
@@ -23,7 +24,7 @@ bool lieAlike(const Shape &a, const Shape &b) {
   llvm::SmallVector<Shape::Leaf, 4> left = a.leaves(), right = b.leaves();
   return left.size() == right.size() && llvm::all_of(llvm::zip_equal(left, right), [](const auto &pair) {
            const Shape &one = std::get<0>(pair).shape, &other = std::get<1>(pair).shape;
-           return one.isArray() && one == other;
+           return (one.isArray() || one.isToken()) && one == other;
          });
 }
 
@@ -51,7 +52,7 @@ bool checkControlFlow(const HloInstruction &instr, DiagnosticEngine &diagnostics
 } // namespace
 
 bool isWork(const HloInstruction &instr) {
-  auto isSomething = [](const Shape::Leaf &leaf) { return !leaf.shape.isArray() || leaf.shape.byteSize() != 0; };
+  auto isSomething = [](const Shape::Leaf &leaf) { return leaf.shape.byteSize() != 0; };
   return instr.reachesSideEffect() || llvm::any_of(instr.shape().leaves(), isSomething);
 }
 
@@ -67,8 +68,11 @@ bool checkNormalForm(const HloInstruction &instr, DiagnosticEngine &diagnostics)
   case Opcode::GetTupleElement:
   case Opcode::Bitcast:
   case Opcode::OptimizationBarrier:
+  case Opcode::AfterAll:
     return true;
   default:
+    if (isExternal(instr))
+      return checkLeaves(instr, diagnostics);
     diagnostics.report(DiagnosticKind::UnsupportedOpcode, instr.range(),
                        "`" + text(instr.opcode()).str() +
                            "` at the top level of the entry is not supported: hloc "

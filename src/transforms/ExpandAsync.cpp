@@ -2,6 +2,7 @@
 //
 //   s = ((f32[8]), f32[8], u32[]) async-start(p), calls=work      ->   s = f32[8] call(p), to_apply=work
 //   d = f32[8] async-done(s)                                           users of d read s
+//   s = f32[8] all-reduce-start(p), ...                            ->   s = f32[8] all-reduce(p), ...
 
 #include "hloc/hlo/HloBuilder.h"
 #include "hloc/hlo/HloEditor.h"
@@ -13,6 +14,13 @@ namespace hloc {
 
 namespace {
 
+/// Does it begin or go on with something that another instruction ends?
+bool isAsynchronous(Opcode opcode) {
+  return llvm::is_contained({Opcode::AsyncStart, Opcode::AsyncUpdate, Opcode::CopyStart, Opcode::AllReduceStart,
+                             Opcode::AllGatherStart, Opcode::CollectivePermuteStart},
+                            opcode);
+}
+
 /// A call of what the chain of a start and updates that ends in `done` runs; null if it starts somewhere else, before a
 /// loop perhaps.
 HloInstruction *callOf(HloInstruction &done, HloEditor &editor) {
@@ -20,7 +28,7 @@ HloInstruction *callOf(HloInstruction &done, HloEditor &editor) {
   HloInstruction *start = done.operand(0);
   for (; start->opcode() == Opcode::AsyncUpdate; start = start->operand(0))
     chain.push_back(start);
-  if (start->opcode() != Opcode::AsyncStart || start->reachesSideEffect()) // other devices are not of this stream
+  if (start->opcode() != Opcode::AsyncStart)
     return nullptr;
   llvm::SmallVector<HloInstruction *> operands(start->operands());
   for (HloInstruction *update : llvm::reverse(chain)) // may bring the last operands
@@ -33,6 +41,16 @@ HloInstruction *callOf(HloInstruction &done, HloEditor &editor) {
   return builder.add(Opcode::Call, done.shape(), operands, Attribute{AttributeKey::ToApply, callee}, start->name());
 }
 
+/// The collective that `done` ends; null if it starts somewhere else.
+HloInstruction *collectiveOf(HloInstruction &done, Opcode startCode, Opcode opcode, HloEditor &editor) {
+  HloInstruction *start = done.operand(0);
+  if (start->opcode() != startCode)
+    return nullptr;
+  HloBuilder builder(editor, start);
+  builder.setRange(start->range());
+  return builder.add(opcode, done.shape(), start->operands(), start->attributes(), start->name());
+}
+
 /// What users of `instr` are to read instead; null: `instr` itself.
 HloInstruction *expansionOf(HloInstruction &instr, HloEditor &editor) {
   HloBuilder builder(editor, &instr);
@@ -40,6 +58,12 @@ HloInstruction *expansionOf(HloInstruction &instr, HloEditor &editor) {
   switch (instr.opcode()) {
   case Opcode::AsyncDone:
     return callOf(instr, editor);
+  case Opcode::AllReduceDone:
+    return collectiveOf(instr, Opcode::AllReduceStart, Opcode::AllReduce, editor);
+  case Opcode::AllGatherDone:
+    return collectiveOf(instr, Opcode::AllGatherStart, Opcode::AllGather, editor);
+  case Opcode::CollectivePermuteDone:
+    return collectiveOf(instr, Opcode::CollectivePermuteStart, Opcode::CollectivePermute, editor);
   case Opcode::CopyDone:
     if (instr.operand(0)->opcode() != Opcode::CopyStart)
       return nullptr;
@@ -49,6 +73,21 @@ HloInstruction *expansionOf(HloInstruction &instr, HloEditor &editor) {
     return instr.operand(0);
   default:
     return nullptr;
+  }
+}
+
+/// What `end` ends, back to the start. What collectives do beside their results, what they were replaced by does.
+void eraseChain(HloInstruction *end, HloEditor &editor) {
+  for (bool goesOn = true; goesOn && !editor.isUsed(end) && !editor.isOrdered(end) && end != editor.root();) {
+    HloInstruction *before = end->operand(0);
+    goesOn = isAsynchronous(before->opcode());
+    editor.erase(end);
+    for (HloInstruction *operand : end->operands())
+      if (!editor.isErased(operand) && operand != before)
+        editor.eraseIfDead(operand);
+    if (!goesOn)
+      editor.eraseIfDead(before);
+    end = before;
   }
 }
 
@@ -64,7 +103,7 @@ PassResult expandAsync(HloModule &module, HloPassContext &context) {
       if (!value)
         continue;
       editor.replaceAllUses(instr, value);
-      editor.eraseIfDead(instr);
+      eraseChain(instr, editor);
       ++expanded;
     }
   }

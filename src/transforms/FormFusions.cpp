@@ -2,6 +2,7 @@
 
 #include "FusionPolicy.h"
 #include "hloc/hlo/ControlFlow.h"
+#include "hloc/hlo/External.h"
 #include "hloc/transforms/Transforms.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -146,16 +147,16 @@ bool fuseEachPlainOp(HloEditor &editor) {
 } // namespace
 
 PassResult formFusions(HloModule &module, HloPassContext &) {
-  bool changed = false, hasFusions = false, sorts = false;
+  bool changed = false, hasFusions = false, hasOwnSteps = false;
   for (HloComputation *computation : controlComputations(module))
     changed |= HloEditor(*computation).eraseDead() > 0;
   std::vector<HloComputation *> computations = controlComputations(module);
   for (const HloComputation *computation : computations)
     for (const HloInstruction *instr : computation->instructions()) {
       hasFusions |= instr->opcode() == Opcode::Fusion;
-      sorts |= instr->opcode() == Opcode::Sort;
+      hasOwnSteps |= instr->opcode() == Opcode::Sort || isExternal(*instr);
     }
-  if (module.headerless() && !hasFusions && !sorts && computations.size() == 1) {
+  if (module.headerless() && !hasFusions && !hasOwnSteps && computations.size() == 1) {
     wrapWholeEntry(module);
     return PassResult::Changed;
   }

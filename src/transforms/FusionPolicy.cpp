@@ -3,6 +3,7 @@
 #include "RowGroups.h"
 
 #include "hloc/hlo/ControlFlow.h"
+#include "hloc/hlo/External.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -107,7 +108,10 @@ std::vector<llvm::SmallVector<HloInstruction *>> resultsByShape(llvm::ArrayRef<H
   return results;
 }
 
-/// The values that a loop or conditional is given.
+/// Is it a step of its own between kernels?
+bool isStep(const HloInstruction &instr) { return isControlFlow(instr) || isExternal(instr); }
+
+/// The values that a step is given.
 void operandLeaves(const HloInstruction &instr, llvm::SmallVectorImpl<HloInstruction *> &leaves) {
   for (HloInstruction *operand : instr.operands())
     tupleLeaves(operand, leaves);
@@ -136,7 +140,7 @@ void addEffects(const HloComputation &entry, const std::vector<bool> &available,
   for (const FusionGroup &group : groups)
     grouped.insert(group.members.begin(), group.members.end());
   for (HloInstruction *instr : llvm::reverse(entry.instructions()))
-    if (instr->reachesSideEffect() && !isControlFlow(*instr) && !grouped.contains(instr)) {
+    if (instr->reachesSideEffect() && !isStep(*instr) && !grouped.contains(instr)) {
       groups.push_back(groupOf(*instr, "fused_", available));
       grouped.insert(groups.back().members.begin(), groups.back().members.end());
     }
@@ -144,7 +148,9 @@ void addEffects(const HloComputation &entry, const std::vector<bool> &available,
 
 } // namespace
 
-bool isStructure(const HloInstruction &instr) { return hasTrait(instr.opcode(), OpcodeTrait::NamesBuffers); }
+bool isStructure(const HloInstruction &instr) {
+  return hasTrait(instr.opcode(), OpcodeTrait::NamesBuffers) || instr.opcode() == Opcode::AfterAll;
+}
 
 void tupleLeaves(HloInstruction *value, llvm::SmallVectorImpl<HloInstruction *> &leaves) {
   if (value->opcode() != Opcode::Tuple) {
@@ -156,9 +162,9 @@ void tupleLeaves(HloInstruction *value, llvm::SmallVectorImpl<HloInstruction *> 
 }
 
 bool belongsToReaders(const HloInstruction &instr, const HloUsers &users) {
-  return family(instr.opcode()) == OpcodeFamily::Source && instr.opcode() != Opcode::Parameter &&
+  return family(instr.opcode()) == OpcodeFamily::Source && instr.opcode() != Opcode::Parameter && !isExternal(instr) &&
          &instr != instr.parent()->root() &&
-         llvm::none_of(users.of(&instr), [](auto *user) { return isStructure(*user) || isControlFlow(*user); });
+         llvm::none_of(users.of(&instr), [](auto *user) { return isStructure(*user) || isStep(*user); });
 }
 
 std::vector<FusionGroup> groupEachPlainOp(const HloComputation &entry) {
@@ -169,7 +175,7 @@ std::vector<FusionGroup> groupEachPlainOp(const HloComputation &entry) {
   for (HloInstruction *instr : entry.instructions()) {
     if (!needed[instr->id()] || belongsToReaders(*instr, users))
       continue;
-    if (!isStructure(*instr) && instr->opcode() != Opcode::Fusion && !isControlFlow(*instr))
+    if (!isStructure(*instr) && instr->opcode() != Opcode::Fusion && !isStep(*instr))
       groups.push_back(groupOf(*instr, "wrapped_", available));
     available[instr->id()] = true;
   }
@@ -181,15 +187,16 @@ std::vector<FusionGroup> groupByResultShape(const HloComputation &entry, llvm::S
   tupleLeaves(entry.root(), results);
   leaves = results;
   for (HloInstruction *instr : entry.instructions())
-    if (isControlFlow(*instr))
+    if (isStep(*instr))
       operandLeaves(*instr, leaves);
   std::vector<bool> available(entry.instructions().size(), false);
   std::vector<FusionGroup> groups;
   llvm::SmallVector<HloInstruction *> materialized = opsToMaterialize(entry, leaves);
   // What groups of rows make is available to all others, which need none of their reductions then.
-  // (Beside loops and conditionals, which may stand between what they would be made of, there are none yet.)
+  // (Beside loops, conditionals and external steps, which may stand between what they would be made of, there are none
+  // yet.)
   std::vector<RowGroup> rowGroups;
-  if (llvm::none_of(entry.instructions(), [](const HloInstruction *instr) { return isControlFlow(*instr); }))
+  if (llvm::none_of(entry.instructions(), [](const HloInstruction *instr) { return isStep(*instr); }))
     rowGroups = groupRows(entry, neededInstructions(entry), leaves, materialized);
   for (const RowGroup &group : rowGroups) {
     for (HloInstruction *root : group.roots)
@@ -204,7 +211,9 @@ std::vector<FusionGroup> groupByResultShape(const HloComputation &entry, llvm::S
       available[instr->id()] = true;
     } else if (instr->opcode() == Opcode::Parameter || instr->opcode() == Opcode::GetTupleElement) {
       available[instr->id()] = instr->opcode() == Opcode::Parameter || available[instr->operand(0)->id()];
-    } else if (isControlFlow(*instr)) {
+    } else if (instr->opcode() == Opcode::AfterAll) {
+      available[instr->id()] = true;
+    } else if (isStep(*instr)) {
       llvm::SmallVector<HloInstruction *> operands;
       operandLeaves(*instr, operands);
       std::string name = (instr->name() + "_operands").str();

@@ -6,6 +6,8 @@ namespace hloc {
 llvm::ArrayRef<HloPass> hloPipeline() {
   static constexpr HloPass passes[] = {
       {"expand-async", expandAsync, "Replaces asynchronous pairs by calls and copies where they start"},
+      {"fold-collectives", foldCollectives,
+       "Replaces collectives of one device, and custom calls that are notes, by what they are given"},
       {"inline-calls", inlineCalls, "Replaces calls by what they call, and drops what nothing uses"},
       {"separate-control", separateControl, "Gives loops and conditionals computations of their own, in their layouts"},
       {"simplify-tuples", simplifyTuples, "Takes elements of tuples directly from what the tuples are made of"},
@@ -16,6 +18,7 @@ llvm::ArrayRef<HloPass> hloPipeline() {
       {"apply-entry-layout", applyEntryLayout,
        "Gives parameters and results of the entry the layouts of its signature"},
       {"simplify", simplify, "Of an entry without fusions: does less for the same results, until nothing is found"},
+      {"drop-barriers", dropBarriers, "Takes what opt-barriers are given for what they return"},
       {"form-fusions", formFusions,
        "Puts the ops between kernels into fusions, and constants into those that read them"},
   };

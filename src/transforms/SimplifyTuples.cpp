@@ -28,7 +28,18 @@ constexpr RewriteRule rules[] = {
     {"simplify-tuples.tuple-of-elements", Opcode::Tuple, tupleOfElements},
 };
 
+HloInstruction *operandOf(HloInstruction &instr, HloRewriter &) { return instr.operand(0); }
+
+constexpr RewriteRule barrierRules[] = {{"drop-barriers", Opcode::OptimizationBarrier, operandOf}};
+
 } // namespace
+
+PassResult dropBarriers(HloModule &module, HloPassContext &context) {
+  PassResult dropped = rewriteModule(module, barrierRules, context);
+  if (dropped == PassResult::Changed)
+    (void)simplifyTuples(module, context);
+  return dropped;
+}
 
 PassResult simplifyTuples(HloModule &module, HloPassContext &context) { return rewriteModule(module, rules, context); }
 

@@ -34,6 +34,7 @@ struct CompilerOptions {
   unsigned optimizationLevel = 3;     ///< LLVM's, 0 to 3
   bool lineInfo = false;              ///< `.loc` directives that point into the HLO text
   bool keepGoing = false;             ///< compile what can be compiled, see compile()
+  bool allowExternal = false;         ///< what no kernel does becomes a step that whoever runs the module supplies
   bool locations = false;             ///< MLIR texts say of each operation which line of the HLO it stems from
   std::vector<std::string> fastMath;  ///< rules that may change the results of floats, by name
   std::optional<std::string> remarks; ///< regular expression over the kinds of remarks to report; unset: none

@@ -58,11 +58,13 @@ struct ExecutionPlan {
   llvm::DenseMap<const HloInstruction *, const HloInstruction *> servedBy;
 };
 
-/// What makes empty arrays alone is no work, unless it has a side effect: nothing is planned or compiled for it.
+/// What makes empty arrays and tokens alone is no work, unless it has a side effect: nothing is planned or compiled for
+/// it.
 bool isWork(const HloInstruction &instr);
 
 /// Reports what is not in normal form: instructions of the entry, or of what control flow in it runs, that are neither
-/// fusions nor control flow nor structure; values that cannot be in memory. All of it, as unsupported.
+/// fusions nor control flow nor external nor structure; values that cannot be in memory. All of it, as unsupported.
+/// Tokens take no bytes: steps are done in the order in which they stand.
 bool checkNormalForm(const HloModule &module, DiagnosticEngine &diagnostics);
 /// The same of one instruction of such a computation.
 bool checkNormalForm(const HloInstruction &instr, DiagnosticEngine &diagnostics);

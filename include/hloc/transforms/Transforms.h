@@ -7,9 +7,12 @@
 
 namespace hloc {
 
-/// Asynchronous pairs -> what they do, called or copied where it starts; domain and add-dependency -> their operand. A
-/// start that ends in another computation stays.
+/// Asynchronous pairs -> what they do, called, copied or exchanged where it starts; domain and add-dependency -> their
+/// operand. A start that ends in another computation stays.
 PassResult expandAsync(HloModule &module, HloPassContext &context);
+
+/// Collectives in which each device is alone, and custom calls that only note something (`Sharding`) -> their operands.
+PassResult foldCollectives(HloModule &module, HloPassContext &context);
 
 /// Replaces every `call` by the body it calls, in all computations reachable from the entry; drops what is unreachable
 /// and what nothing uses. jax writes `jax.nn.gelu` as a call, so this comes before fusion. Refuses to make a
@@ -32,6 +35,9 @@ PassResult expandSorts(HloModule &module, HloPassContext &context);
 /// Makes parameters and results of the entry have the layouts of `entry_computation_layout`, with copies where the body
 /// has others. Example: `->f32[2,3]{0,1}` over a root f32[2,3]{1,0} adds `copy` to f32[2,3]{0,1}.
 PassResult applyEntryLayout(HloModule &module, HloPassContext &context);
+
+/// opt-barrier -> its operand, once nothing moves across any more: what is fused does not depend on it.
+PassResult dropBarriers(HloModule &module, HloPassContext &context);
 
 /// Forms fusions so that the entry, and the computations that control flow in it runs, are in normal form:
 /// * a headerless text without a fusion or sort is one fusion body (as XLA's emitter fixtures are);

@@ -233,7 +233,7 @@ TEST_CASE("an op that is not defined on a type is refused, not guessed") {
   OneOp op;
   CHECK(llvm::failed(op.tryRun(Opcode::Floor, Shape::array(S32, {1}), {numbers(S32, {1})})));
   CHECK(op.diagnostics.diagnostics()[0].kind == DiagnosticKind::UnsupportedType);
-  CHECK(llvm::failed(op.tryRun(Opcode::AllReduce, Shape::array(F32, {1}), {numbers(F32, {1})})));
+  CHECK(llvm::failed(op.tryRun(Opcode::SendDone, Shape::array(F32, {1}), {numbers(F32, {1})})));
   CHECK(op.diagnostics.diagnostics()[1].kind == DiagnosticKind::UnsupportedOpcode);
   CHECK(op.diagnostics.exitCode() == ExitCode::Unsupported);
 }

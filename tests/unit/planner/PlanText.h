@@ -12,7 +12,7 @@ namespace hloc::test {
 inline std::string show(const BufferSlice &slice) { return std::to_string(slice.buffer); }
 
 /// One word a step: `sum(0,1,2)` reads and writes these buffers in the order of the kernel's parameters; `copy(0->1)`;
-/// `while 3 {CONDITION} {BODY}`; `choose 0 {BRANCH} {BRANCH}`.
+/// `mine(0->1)` of an external step; `while 3 {CONDITION} {BODY}`; `choose 0 {BRANCH} {BRANCH}`.
 inline std::string stepsOf(const ExecutionPlan &plan, const Steps &steps) {
   std::string text;
   for (const Step &step : steps) {
@@ -29,6 +29,14 @@ inline std::string stepsOf(const ExecutionPlan &plan, const Steps &steps) {
       text += "choose " + show(choice->selector);
       for (const Steps &branch : choice->branches)
         text += " {" + stepsOf(plan, branch) + "}";
+    } else if (const auto *call = std::get_if<CallStep>(&step.action)) {
+      auto list = [](const std::vector<BufferSlice> &slices) {
+        std::string all;
+        for (const BufferSlice &slice : slices)
+          all += (all.empty() ? "" : ",") + show(slice);
+        return all;
+      };
+      text += call->function + "(" + list(call->reads) + "->" + list(call->writes) + ")";
     } else {
       const auto &copy = std::get<CopyStep>(step.action);
       text += "copy(" + show(copy.from) + "->" + show(copy.to) + ")";

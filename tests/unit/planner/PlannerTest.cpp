@@ -167,7 +167,7 @@ TEST_CASE("fusions of equal computations share a kernel") {
 TEST_CASE("what is not in normal form is all reported") {
   DiagnosticEngine diagnostics;
   std::unique_ptr<HloModule> module = parseHloModule(
-      std::make_shared<SourceFile>("test.hlo", "HloModule m\nENTRY e { x = f32[4] parameter(0)\n t = token[] "
+      std::make_shared<SourceFile>("test.hlo", "HloModule m\nENTRY e { x = f32[4] parameter(0)\n t = b(f32[4]) "
                                                "parameter(1)\n s = f32[4] abs(x)\n ROOT r = f32[4] negate(s) }\n"),
       diagnostics);
   REQUIRE(module);

@@ -33,6 +33,28 @@ const std::string twoLoops = loops + "ENTRY e {\n x = f32[2,3]{1,0} parameter(0)
                                      " ROOT w = (s32[], f32[2,3]{1,0}) while(v), condition=cond, body=body\n}\n";
 } // namespace
 
+TEST_CASE("asynchronous collectives are done where they start, whether anybody reads them or not") {
+  const std::string header = "HloModule m, replica_count=2\n"
+                             "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\n"
+                             "work { p = f32[4] parameter(0)\n"
+                             " ROOT g = f32[8] all-gather(p), replica_groups={{0,1}}, dimensions={0} }\n";
+  PassRun p(header + "ENTRY e { x = f32[4] parameter(0)\n"
+                     " r = f32[4] all-reduce-start(x), replica_groups={{0,1}}, to_apply=add\n"
+                     " g = (f32[4], f32[8]) all-gather-start(x), replica_groups={{0,1}}, dimensions={0}\n"
+                     " p = (f32[4], f32[4], u32[], u32[]) collective-permute-start(x), source_target_pairs={{0,1}}\n"
+                     " w = ((f32[4]), f32[8]) async-start(x), calls=work\n"
+                     " rd = f32[4] all-reduce-done(r)\n"
+                     " gd = f32[8] all-gather-done(g)\n"
+                     " pd = f32[4] collective-permute-done(p)\n"
+                     " wd = f32[8] async-done(w)\n"
+                     " n = f32[4] negate(rd)\n"
+                     " ROOT t = (f32[4], f32[8], f32[8]) tuple(n, gd, wd) }\n");
+  CHECK(p.run(expandAsync) == PassResult::Changed);
+  CHECK(p.body() == "x = parameter()\nr = all-reduce(x)\ng = all-gather(x)\np = collective-permute(x)\nw = call(x)\n"
+                    "n = negate(r)\nROOT t = tuple(n g w)\n");
+  CHECK(p.run(expandAsync) == PassResult::Unchanged);
+}
+
 TEST_CASE("each loop has computations of its own, in its layouts") {
   PassRun p(twoLoops);
   CHECK(p.run(separateControl) == PassResult::Changed);

@@ -134,11 +134,26 @@ TEST_CASE("a body that two fusions share is copied before a constant goes into i
 }
 
 TEST_CASE("a side effect that no result reads is not dropped") {
-  PassRun p(entry("p = s32[] parameter(0)\n t = token[] after-all()\n"
-                  "o = token[] outfeed(p, t), outfeed_shape=s32[]\n ROOT n = s32[] negate(p)"));
+  PassRun p(entry("p = s32[] parameter(0)\n o = s32[] rng(p, p), distribution=rng_uniform\n ROOT n = s32[] negate(p)"));
   CHECK(p.run(formFusions) == PassResult::Changed);
   CHECK(p.body() == "p = parameter()\no = fusion(p)\nROOT m = fusion(p)\n");
-  CHECK(p.body("fused_o") == "p = parameter()\nt = after-all()\nROOT o = outfeed(p t)\n");
+  CHECK(p.body("fused_o") == "p = parameter()\nROOT o = rng(p p)\n");
+}
+
+TEST_CASE("external steps stand between fusions, with or without results") {
+  const std::string steps = "p = s32[4] parameter(0)\n n = s32[4] negate(p)\n t = token[] after-all()\n"
+                            "o = token[] outfeed(n, t), outfeed_shape=s32[4]\n k = s32[] constant(7)\n"
+                            "c = s32[4] custom-call(n, k), custom_call_target=\"mine\"\n";
+  PassRun p(entry(steps + "ROOT a = s32[4] add(c, n)"));
+  CHECK(p.run(formFusions) == PassResult::Changed);
+  CHECK(p.body() == "p = parameter()\nt = after-all()\no_operands = fusion(p)\no = outfeed(o_operands t)\n"
+                    "c_operands = fusion()\nc = custom-call(o_operands c_operands)\nROOT m = fusion(o_operands c)\n");
+  CHECK(p.run(formFusions) == PassResult::Unchanged);
+  PassRun fused("HloModule m\nf { x = s32[4] parameter(0)\n ROOT n = s32[4] negate(x) }\nENTRY e {\n" + steps +
+                "ROOT a = s32[4] fusion(c), kind=kLoop, calls=f }\n");
+  CHECK(fused.run(formFusions) == PassResult::Changed);
+  CHECK(fused.body() == "p = parameter()\nn = fusion(p)\nt = after-all()\no = outfeed(n t)\nk = fusion()\n"
+                        "c = custom-call(n k)\nROOT a = fusion(c)\n");
 }
 
 TEST_CASE("a sort ends a fusion, in a headerless text too") {

@@ -1,0 +1,131 @@
+#include "hloc/hlo/External.h"
+
+#include "ReplicaGroups.h"
+#include "hloc/hlo/Printer.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace hloc {
+
+namespace {
+
+/// Does a group consist of replicas, of partitions, of pairs of both, or of devices numbered through both?
+CollectiveMode modeOf(const HloInstruction &collective) {
+  if (collective.has(AttributeKey::Mode))
+    return collective.enumOr(AttributeKey::Mode, CollectiveMode::CrossReplica);
+  if (!collective.has(AttributeKey::ChannelId))
+    return CollectiveMode::CrossReplica;
+  if (collective.flag(AttributeKey::UseGlobalDeviceIds))
+    return CollectiveMode::FlattenedId;
+  switch (collective.opcode()) {
+  case Opcode::AllReduce:
+  case Opcode::AllReduceStart:
+  case Opcode::ReduceScatter:
+  case Opcode::AllGather:
+  case Opcode::AllGatherStart:
+    return CollectiveMode::CrossReplicaAndPartition;
+  default: // have no use_global_device_ids: a channel means partitions
+    return CollectiveMode::CrossPartition;
+  }
+}
+
+/// Every device sends to itself.
+bool sendsToItself(const HloInstruction &permute, int64_t numDevices) {
+  const auto *pairs = permute.find(AttributeKey::SourceTargetPairs);
+  const auto *lists = pairs ? std::get_if<llvm::ArrayRef<llvm::ArrayRef<int64_t>>>(pairs) : nullptr;
+  return lists && int64_t(lists->size()) == numDevices &&
+         llvm::all_of(*lists, [](llvm::ArrayRef<int64_t> pair) { return pair.size() == 2 && pair[0] == pair[1]; });
+}
+
+} // namespace
+
+int64_t headerCount(const HloModule &module, AttributeKey key) {
+  const AttributeValue *value = module.find(key);
+  return value ? std::max<int64_t>(1, std::get<int64_t>(*value)) : 1;
+}
+
+bool isAlone(const HloInstruction &collective) {
+  const HloModule &module = collective.parent()->module();
+  const int64_t replicas = headerCount(module, AttributeKey::ReplicaCount);
+  const int64_t partitions = headerCount(module, AttributeKey::NumPartitions);
+  const CollectiveMode mode = modeOf(collective);
+  switch (collective.opcode()) {
+  case Opcode::CollectivePermute:
+  case Opcode::CollectivePermuteStart:
+    return collective.numOperands() == 1 &&
+           sendsToItself(collective, mode == CollectiveMode::CrossReplica ? replicas : partitions);
+  case Opcode::AllReduce:
+  case Opcode::AllReduceStart:
+  case Opcode::ReduceScatter:
+  case Opcode::AllGather:
+  case Opcode::AllGatherStart:
+  case Opcode::AllToAll:
+  case Opcode::CollectiveBroadcast:
+    break;
+  default:
+    return false;
+  }
+  std::string why;
+  llvm::StringRef text = collective.string(AttributeKey::ReplicaGroups);
+  std::optional<ReplicaGroups> groups = readReplicaGroups(text.empty() ? "{}" : text, why);
+  if (!groups || (!groups->none && groups->size != 1))
+    return false;
+  switch (mode) {
+  case CollectiveMode::CrossReplica:
+    return !groups->none || replicas == 1;
+  case CollectiveMode::CrossPartition:
+    return !groups->none || partitions == 1;
+  case CollectiveMode::CrossReplicaAndPartition: // groups of replicas, each with all partitions
+    return (!groups->none || replicas == 1) && partitions == 1;
+  case CollectiveMode::FlattenedId:
+    return !groups->none || (replicas == 1 && partitions == 1);
+  }
+  return false;
+}
+
+bool isSilent(const HloInstruction &instr) {
+  return instr.opcode() == Opcode::CollectivePermute && instr.numOperands() == 1 && instr.shape().isArray() &&
+         instr.get<llvm::ArrayRef<llvm::ArrayRef<int64_t>>>(AttributeKey::SourceTargetPairs).empty();
+}
+
+bool isExternal(const HloInstruction &instr) {
+  switch (instr.opcode()) {
+  case Opcode::CustomCall:
+    return true;
+  case Opcode::AfterAll:
+    return false;
+  case Opcode::ReplicaId:
+    return headerCount(instr.parent()->module(), AttributeKey::ReplicaCount) != 1;
+  case Opcode::PartitionId:
+    return headerCount(instr.parent()->module(), AttributeKey::NumPartitions) != 1;
+  default:
+    return llvm::is_contained({OpcodeFamily::Host, OpcodeFamily::Collective, OpcodeFamily::Async},
+                              family(instr.opcode()));
+  }
+}
+
+std::string externalFunction(const HloInstruction &instr) {
+  llvm::StringRef target = instr.string(AttributeKey::CustomCallTarget);
+  return target.empty() ? text(instr.opcode()).str() : target.str();
+}
+
+std::string externalConfiguration(const HloInstruction &instr) {
+  std::string configuration;
+  llvm::raw_string_ostream os(configuration);
+  PrintOptions options;
+  options.full = false;
+  printHlo(instr, os, options);
+  for (const HloComputation *callee : instr.calledComputations()) {
+    os << "\n" << callee->name() << " {\n";
+    for (const HloInstruction *inner : callee->instructions()) {
+      os << (inner == callee->root() ? "  ROOT " : "  ");
+      printHlo(*inner, os, options);
+      os << "\n";
+    }
+    os << "}";
+  }
+  return configuration;
+}
+
+} // namespace hloc
