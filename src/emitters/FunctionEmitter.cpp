@@ -18,10 +18,10 @@ namespace hloc {
 Location locationOf(const HloInstruction &instr, MLIRContext *context) {
   StringRef file = "-";
   LineColumn where{1, 1};
-  if (const std::shared_ptr<const SourceFile> &source = instr.parent()->module().source();
-      source && instr.range().isValid()) {
+  if (const std::shared_ptr<const SourceFile> &source = instr.parent()->module().source()) {
     file = source->name();
-    where = source->lineColumn(instr.range().begin);
+    if (instr.range().isValid())
+      where = source->lineColumn(instr.range().begin);
   }
   Location place = FileLineColLoc::get(context, file, where.line, where.column);
   return NameLoc::get(StringAttr::get(context, instr.name()), place);

@@ -32,6 +32,18 @@ PassResult expandBatchNorms(HloModule &module, HloPassContext &context);
 /// -> one of bytes.
 PassResult expandSorts(HloModule &module, HloPassContext &context);
 
+/// rng-bit-generator -> the arithmetic of its generator, bit for bit.
+PassResult expandRandom(HloModule &module, HloPassContext &context);
+
+/// cholesky and triangular-solve -> loops over columns and rows, in f64 or c128, rounded once.
+PassResult expandLinearAlgebra(HloModule &module, HloPassContext &context);
+
+/// fft -> contractions with matrices of roots of one, in c128, rounded once.
+PassResult expandFfts(HloModule &module, HloPassContext &context);
+
+/// scan -> a loop over the positions of its dimension.
+PassResult expandScans(HloModule &module, HloPassContext &context);
+
 /// Makes parameters and results of the entry have the layouts of `entry_computation_layout`, with copies where the body
 /// has others. Example: `->f32[2,3]{0,1}` over a root f32[2,3]{1,0} adds `copy` to f32[2,3]{0,1}.
 PassResult applyEntryLayout(HloModule &module, HloPassContext &context);

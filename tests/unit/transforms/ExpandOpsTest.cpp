@@ -1,0 +1,96 @@
+// Ops that have no kernel of their own become others: bits and loops, equations, transforms, scans.
+#include "RunPasses.h"
+#include "SameResults.h"
+
+using namespace hloc;
+using namespace hloc::test;
+
+namespace {
+
+std::string program(const std::string &body, const std::string &callees = "") {
+  return "HloModule m\n" + callees + "ENTRY e {\n" + body + "\n}\n";
+}
+
+size_t count(const HloModule &module, Opcode opcode) {
+  size_t found = 0;
+  for (const auto &computation : module.computations())
+    found += size_t(llvm::count_if(computation->instructions(), [&](auto *instr) { return instr->opcode() == opcode; }));
+  return found;
+}
+
+/// The op goes, and the pass finds nothing the second time.
+void expands(PassRun &p, PassResult (*pass)(HloModule &, HloPassContext &), Opcode opcode) {
+  Shape before = p.module->entry()->root()->shape();
+  REQUIRE(count(*p.module, opcode) > 0);
+  CHECK(p.run(pass) == PassResult::Changed);
+  CHECK(count(*p.module, opcode) == 0);
+  CHECK(p.module->entry()->root()->shape() == before);
+  CHECK(p.run(pass) == PassResult::Unchanged);
+}
+
+const std::string sum = "sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n c = f32[] add(a, b)\n"
+                        "ROOT r = (f32[], f32[]) tuple(c, c) }\n";
+
+} // namespace
+
+TEST_CASE("random bits are what the interpreter says, and so is the state") {
+  for (const std::string &text :
+       {program("s = u64[2] parameter(0)\n ROOT r = (u64[2], u32[3,5]) rng-bit-generator(s), algorithm=rng_three_fry"),
+        program("s = u64[2] parameter(0)\n ROOT r = (u64[2], u64[7]) rng-bit-generator(s), algorithm=rng_three_fry"),
+        program("s = u64[2] parameter(0)\n ROOT r = (u64[2], u8[]) rng-bit-generator(s), algorithm=rng_three_fry"),
+        program("s = u64[3] parameter(0)\n ROOT r = (u64[3], u32[2,3]{0,1}) rng-bit-generator(s), algorithm=rng_philox"),
+        program("s = u64[2] parameter(0)\n ROOT r = (u64[2], s16[0]) rng-bit-generator(s), algorithm=rng_default"),
+        program("s = u64[3] constant({7, 18446744073709551615, 3})\n"
+                "ROOT r = (u64[3], u64[5]) rng-bit-generator(s), algorithm=rng_philox")}) {
+    INFO(text);
+    PassRun p(text);
+    expands(p, expandRandom, Opcode::RngBitGenerator);
+    CHECK(resultDifference(*p.parsed.module, *p.module) == "");
+  }
+}
+
+TEST_CASE("factors and solutions are made by loops, of which nothing is left of empty matrices") {
+  PassRun p(program("x = bf16[2,3,3]{0,1,2} parameter(0)\n"
+                    "ROOT r = bf16[2,3,3]{0,1,2} cholesky(x), lower=true"));
+  expands(p, expandLinearAlgebra, Opcode::Cholesky);
+  CHECK(count(*p.module, Opcode::While) == 1);
+  PassRun q(program("a = c64[3,3] parameter(0)\n b = c64[4,3] parameter(1)\n"
+                    "ROOT r = c64[4,3] triangular-solve(a, b), lower=true, transpose_a=ADJOINT"));
+  expands(q, expandLinearAlgebra, Opcode::TriangularSolve);
+  CHECK(count(*q.module, Opcode::While) == 1);
+  PassRun empty(program("x = f32[2,0,0] parameter(0)\n ROOT r = f32[2,0,0] cholesky(x)"));
+  expands(empty, expandLinearAlgebra, Opcode::Cholesky);
+  CHECK(count(*empty.module, Opcode::While) == 0);
+}
+
+TEST_CASE("a transform is a contraction for each factor of its length") {
+  auto contractions = [](int64_t length) {
+    std::string n = std::to_string(length);
+    PassRun p(program("x = c64[" + n + "] parameter(0)\n ROOT r = c64[" + n + "] fft(x), fft_type=FFT, fft_length={" +
+                      n + "}"));
+    expands(p, expandFfts, Opcode::Fft);
+    return count(*p.module, Opcode::Dot);
+  };
+  CHECK(contractions(1) == 0);
+  CHECK(contractions(16) == 1);
+  CHECK(contractions(31) == 1);
+  CHECK(contractions(4096) == 3);
+  CHECK(contractions(2 * 3 * 5 * 7 * 11) == 4); // 6, 5, 7, 11
+  PassRun p(program("x = c64[2,4]{0,1} parameter(0)\n ROOT r = f32[2,6]{0,1} fft(x), fft_type=IRFFT, fft_length={2,6}"));
+  expands(p, expandFfts, Opcode::Fft);
+}
+
+TEST_CASE("a scan is a loop that carries what it does") {
+  for (const std::string &text :
+       {program("x = f32[9] parameter(0)\n i = f32[] parameter(1)\n"
+                "ROOT r = (f32[9], f32[]) scan(x, i), dimensions={0}, num_carries=1, to_apply=sum",
+                sum),
+        program("x = f32[9] parameter(0)\n i = f32[] parameter(1)\n"
+                "ROOT r = (f32[9], f32[]) scan(x, i), dimensions={0}, num_carries=1, is_reverse=true, to_apply=sum",
+                sum)}) {
+    PassRun p(text);
+    expands(p, expandScans, Opcode::Scan);
+    CHECK(count(*p.module, Opcode::While) == 1);
+    CHECK(resultDifference(*p.parsed.module, *p.module) == "");
+  }
+}
