@@ -1,5 +1,6 @@
-// fft -> contractions with small matrices of roots of one, in c128, rounded once. A transform of length n = r m l, where
-// transforms of length l have been made and r is the next factor of n, is (Stockham's order, which sorts as it goes):
+// fft -> contractions with small matrices of roots of one, in c128, rounded once. A transform of length n = r m l,
+// where transforms of length l have been made and r is the next factor of n, is (Stockham's order, which sorts as it
+// goes):
 //
 //   y[q, s, k] = sum over t < r of w^((s l + k) t) x[t, q, k]     w = e^(-2 pi i / (r l)), q < m, s < r, k < l
 //
@@ -134,17 +135,14 @@ Value completed(Expansion &x, Value half, int64_t n) {
   HloBuilder &b = x.builder();
   llvm::ArrayRef<int64_t> dims = half->shape().dims();
   Value imaginary = x.unary(Opcode::Imag, half), index = x.iota(ElementType::S64, dims, 1);
-  auto isAt = [&](int64_t place) {
-    return b.compare(ComparisonDirection::Eq, index, x.like(index, double(place)));
-  };
+  auto isAt = [&](int64_t place) { return b.compare(ComparisonDirection::Eq, index, x.like(index, double(place))); };
   Value isReal = n % 2 == 0 ? x.binary(Opcode::Or, isAt(0), isAt(n / 2)) : isAt(0);
-  half = x.binary(Opcode::Complex, x.unary(Opcode::Real, half),
-                  x.select(isReal, x.like(imaginary, 0), imaginary));
+  half = x.binary(Opcode::Complex, x.unary(Opcode::Real, half), x.select(isReal, x.like(imaginary, 0), imaginary));
   int64_t mirrored = n - (n / 2 + 1);
   if (mirrored <= 0)
     return x.range(half, 1, 0, n);
-  Value rest = b.infer(Opcode::Reverse, {x.range(half, 1, 1, 1 + mirrored)},
-                       {b.ints(AttributeKey::Dimensions, int64_t(1))});
+  Value rest =
+      b.infer(Opcode::Reverse, {x.range(half, 1, 1, 1 + mirrored)}, {b.ints(AttributeKey::Dimensions, int64_t(1))});
   return b.concatenate({half, x.conjugate(rest)}, 1);
 }
 

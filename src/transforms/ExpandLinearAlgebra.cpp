@@ -65,8 +65,8 @@ Factors factorised(Expansion &x, Value a) {
     Value diagonal = x.at(rest, 1, j);
     Value real = isComplex(type) ? x.unary(Opcode::Real, diagonal) : diagonal;
     Value positive = b.compare(ComparisonDirection::Gt, real, x.like(real, 0));
-    Value root = x.select(positive, x.unary(Opcode::Sqrt, real),
-                          x.like(real, std::numeric_limits<double>::quiet_NaN()));
+    Value root =
+        x.select(positive, x.unary(Opcode::Sqrt, real), x.like(real, std::numeric_limits<double>::quiet_NaN()));
     Value pivot = b.broadcast(x.reshape(b.convert(root, type), {batch}), Shape::array(type, {batch, n}), {0});
     Value i = x.iota(ElementType::S32, {batch, n}, 1), at = x.spread(j, {batch, n});
     Value column = x.select(b.compare(ComparisonDirection::Eq, i, at), pivot, x.divide(rest, pivot));
@@ -102,6 +102,31 @@ HloInstruction *expandCholesky(HloInstruction &instr, HloRewriter &rewriter) {
   if (instr.shape().numElements() == 0)
     return zeros(x, instr.shape());
   return x.result(choleskyOf(x, instr.operand(0), instr.flag(AttributeKey::Lower)).matrices, instr.shape());
+}
+
+/// cuSOLVER's potrf: (factors, the order of the first leading minor that is not positive, or 0).
+HloInstruction *expandPotrf(HloInstruction &instr, HloRewriter &rewriter) {
+  const Shape &shape = instr.shape();
+  if (instr.string(AttributeKey::CustomCallTarget) != "cusolver_potrf_ffi" || instr.hasSideEffect() ||
+      instr.numOperands() != 1 || !shape.isTuple() || shape.elements().size() != 2 || !shape.element(0).isArray() ||
+      !shape.element(1).isArray())
+    return nullptr;
+  const Shape &given = instr.operand(0)->shape(), &factor = shape.element(0), &info = shape.element(1);
+  bool fits = given.isArray() && given.sameDims(factor) && given.elementType() == factor.elementType() &&
+              factor.rank() >= 2 && (isFloat(factor.elementType()) || isComplex(factor.elementType())) &&
+              factor.dims().back() == factor.dims().drop_back().back() && factor.numElements() != 0 &&
+              info.elementType() == ElementType::S32 && factor.dims().drop_back(2) == info.dims();
+  std::string config;
+  llvm::copy_if(instr.string(AttributeKey::BackendConfig), std::back_inserter(config), [](char c) { return c != ' '; });
+  bool lower = llvm::StringRef(config).contains("lower=true");
+  if (!fits || (!lower && !llvm::StringRef(config).contains("lower=false")))
+    return nullptr;
+  Expansion x(rewriter.builder(), instr);
+  Factors factors = choleskyOf(x, instr.operand(0), lower);
+  Value made = factors.made, n = x.like(made, double(factor.dims().back()));
+  Value failed =
+      x.select(x.builder().compare(ComparisonDirection::Eq, made, n), x.like(made, 0), x.add(made, x.like(made, 1)));
+  return x.builder().tuple({x.result(factors.matrices, factor), x.result(x.reshape(failed, info.dims()), info)});
 }
 
 /// op(A) X = B, with the triangle that op(A) fills; X op(A) = B is op(A)^T X^T = B^T.
@@ -143,6 +168,7 @@ HloInstruction *expandTriangularSolve(HloInstruction &instr, HloRewriter &rewrit
 
 constexpr RewriteRule rules[] = {
     {"expand-linear-algebra.cholesky", Opcode::Cholesky, expandCholesky},
+    {"expand-linear-algebra.potrf", Opcode::CustomCall, expandPotrf},
     {"expand-linear-algebra.triangular-solve", Opcode::TriangularSolve, expandTriangularSolve},
 };
 

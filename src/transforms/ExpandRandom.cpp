@@ -101,8 +101,7 @@ Value elementsOf(Expansion &x, Words &words, Value bits, ElementType type) {
   if (isPred(type))
     return words.isSet(bits, 1);
   ElementType pattern = unsignedType(bitWidth(type));
-  return b.infer(Opcode::BitcastConvert, {b.convert(bits, pattern)}, {},
-                 Shape::array(type, bits->shape().dims()));
+  return b.infer(Opcode::BitcastConvert, {b.convert(bits, pattern)}, {}, Shape::array(type, bits->shape().dims()));
 }
 
 /// The blocks used, and the bits: block i is made of the counter plus i, and gives the elements from 4i on, of 64 bits
@@ -164,8 +163,7 @@ int64_t threefryBits(Expansion &x, const Shape &shape, Value key, Value counter,
 
 /// The state is a key and a counter, for philox of 64 or 128 bits; of a counter of 64 the key is the high half.
 HloInstruction *expandBitGenerator(HloInstruction &instr, HloRewriter &rewriter) {
-  bool isThreefry =
-      instr.enumOr(AttributeKey::Algorithm, RandomAlgorithm::Default) == RandomAlgorithm::ThreeFry;
+  bool isThreefry = instr.enumOr(AttributeKey::Algorithm, RandomAlgorithm::Default) == RandomAlgorithm::ThreeFry;
   const Shape &stateShape = instr.operand(0)->shape();
   const Shape &shape = instr.shape().isTuple() ? instr.shape().element(1) : instr.shape();
   if (stateShape.elementType() != u64 || stateShape.rank() != 1 || stateShape.numElements() < 2 ||

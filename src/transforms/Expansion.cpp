@@ -95,12 +95,12 @@ Expansion::Values Expansion::repeat(int64_t rounds, llvm::ArrayRef<Value> state,
     shapes.push_back(value->shape());
   Shape tuple = Shape::tuple(shapes);
 
-  HloComputation *condition = module.addComputationBefore(where, freshComputationName(module, name.str() + ".condition"));
+  HloComputation *condition =
+      module.addComputationBefore(where, freshComputationName(module, name.str() + ".condition"));
   condition->setRange(place);
   HloBuilder test(*condition);
   Value counter = test.tupleElement(test.parameter(0, tuple, "state"), 0);
-  condition->setRoot(
-      test.compare(ComparisonDirection::Lt, counter, test.scalar(ElementType::S32, double(rounds))));
+  condition->setRoot(test.compare(ComparisonDirection::Lt, counter, test.scalar(ElementType::S32, double(rounds))));
 
   HloComputation *body = module.addComputationBefore(where, freshComputationName(module, name.str() + ".body"));
   body->setRange(place);
@@ -116,8 +116,8 @@ Expansion::Values Expansion::repeat(int64_t rounds, llvm::ArrayRef<Value> state,
 
   Values first = {b.scalar(ElementType::S32, 0)};
   llvm::append_range(first, state);
-  Value loop = b.add(Opcode::While, tuple, {b.tuple(first)},
-                     {{AttributeKey::Condition, condition}, {AttributeKey::Body, body}});
+  Value loop =
+      b.add(Opcode::While, tuple, {b.tuple(first)}, {{AttributeKey::Condition, condition}, {AttributeKey::Body, body}});
   Values last;
   for (unsigned i = 1; i < shapes.size(); ++i)
     last.push_back(b.tupleElement(loop, i));

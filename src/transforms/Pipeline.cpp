@@ -9,6 +9,8 @@ llvm::ArrayRef<HloPass> hloPipeline() {
       {"fold-collectives", foldCollectives,
        "Replaces collectives of one device, and custom calls that are notes, by what they are given"},
       {"inline-calls", inlineCalls, "Replaces calls by what they call, and drops what nothing uses"},
+      {"expand-custom-calls", expandCustomCalls, "Replaces calls of libraries whose meaning is public by ops",
+       /*rounds=*/true},
       {"expand-random", expandRandom, "Replaces generators of random bits by their arithmetic"},
       {"expand-linear-algebra", expandLinearAlgebra, "Replaces factorisations and solutions of equations by loops",
        /*rounds=*/true},

@@ -32,10 +32,13 @@ PassResult expandBatchNorms(HloModule &module, HloPassContext &context);
 /// -> one of bytes.
 PassResult expandSorts(HloModule &module, HloPassContext &context);
 
+/// Custom calls whose meaning is public -> ops: markers of sharding and placement, TopK, cuDNN's convolutions.
+PassResult expandCustomCalls(HloModule &module, HloPassContext &context);
+
 /// rng-bit-generator -> the arithmetic of its generator, bit for bit.
 PassResult expandRandom(HloModule &module, HloPassContext &context);
 
-/// cholesky and triangular-solve -> loops over columns and rows, in f64 or c128, rounded once.
+/// cholesky, cuSOLVER's potrf and triangular-solve -> loops over columns and rows, in f64 or c128, rounded once.
 PassResult expandLinearAlgebra(HloModule &module, HloPassContext &context);
 
 /// fft -> contractions with matrices of roots of one, in c128, rounded once.

@@ -14,7 +14,8 @@ std::string program(const std::string &body, const std::string &callees = "") {
 size_t count(const HloModule &module, Opcode opcode) {
   size_t found = 0;
   for (const auto &computation : module.computations())
-    found += size_t(llvm::count_if(computation->instructions(), [&](auto *instr) { return instr->opcode() == opcode; }));
+    found +=
+        size_t(llvm::count_if(computation->instructions(), [&](auto *instr) { return instr->opcode() == opcode; }));
   return found;
 }
 
@@ -38,7 +39,8 @@ TEST_CASE("random bits are what the interpreter says, and so is the state") {
        {program("s = u64[2] parameter(0)\n ROOT r = (u64[2], u32[3,5]) rng-bit-generator(s), algorithm=rng_three_fry"),
         program("s = u64[2] parameter(0)\n ROOT r = (u64[2], u64[7]) rng-bit-generator(s), algorithm=rng_three_fry"),
         program("s = u64[2] parameter(0)\n ROOT r = (u64[2], u8[]) rng-bit-generator(s), algorithm=rng_three_fry"),
-        program("s = u64[3] parameter(0)\n ROOT r = (u64[3], u32[2,3]{0,1}) rng-bit-generator(s), algorithm=rng_philox"),
+        program(
+            "s = u64[3] parameter(0)\n ROOT r = (u64[3], u32[2,3]{0,1}) rng-bit-generator(s), algorithm=rng_philox"),
         program("s = u64[2] parameter(0)\n ROOT r = (u64[2], s16[0]) rng-bit-generator(s), algorithm=rng_default"),
         program("s = u64[3] constant({7, 18446744073709551615, 3})\n"
                 "ROOT r = (u64[3], u64[5]) rng-bit-generator(s), algorithm=rng_philox")}) {
@@ -76,7 +78,8 @@ TEST_CASE("a transform is a contraction for each factor of its length") {
   CHECK(contractions(31) == 1);
   CHECK(contractions(4096) == 3);
   CHECK(contractions(2 * 3 * 5 * 7 * 11) == 4); // 6, 5, 7, 11
-  PassRun p(program("x = c64[2,4]{0,1} parameter(0)\n ROOT r = f32[2,6]{0,1} fft(x), fft_type=IRFFT, fft_length={2,6}"));
+  PassRun p(
+      program("x = c64[2,4]{0,1} parameter(0)\n ROOT r = f32[2,6]{0,1} fft(x), fft_type=IRFFT, fft_length={2,6}"));
   expands(p, expandFfts, Opcode::Fft);
 }
 
@@ -93,4 +96,40 @@ TEST_CASE("a scan is a loop that carries what it does") {
     CHECK(count(*p.module, Opcode::While) == 1);
     CHECK(resultDifference(*p.parsed.module, *p.module) == "");
   }
+}
+
+TEST_CASE("calls with a public meaning become ops") {
+  const std::string config =
+      "backend_config={\"cudnn_conv_backend_config\":{\"activation_mode\":\"kNone\",\"conv_result_scale\":1}}";
+  auto forward = [&](const std::string &kernel, const std::string &more = "") {
+    return program("x = f32[2,7,3] parameter(0)\n k = f32[" + kernel + "] parameter(1)\n" +
+                   "c = (f32[2,5,4], u8[0]) custom-call(x, k), window={size=3}, dim_labels=b0f_o0i->b0f, "
+                   "custom_call_target=\"__cudnn$convForward\", " +
+                   more + config + "\n ROOT r = f32[2,5,4] get-tuple-element(c), index=0");
+  };
+  PassRun p(forward("4,3,3"));
+  expands(p, expandCustomCalls, Opcode::CustomCall);
+  CHECK(count(*p.module, Opcode::Convolution) == 1);
+  CHECK(resultDifference(*p.parsed.module, *p.module) == "");
+  PassRun wrongSize(forward("4,3,2"));
+  CHECK(wrongSize.run(expandCustomCalls) == PassResult::Unchanged);
+  PassRun effect(forward("4,3,3", "custom_call_has_side_effect=true, "));
+  CHECK(effect.run(expandCustomCalls) == PassResult::Unchanged);
+  PassRun unknown(program("x = f32[2] parameter(0)\n ROOT r = f32[2] custom-call(x), custom_call_target=\"foo\""));
+  CHECK(unknown.run(expandCustomCalls) == PassResult::Unchanged);
+  PassRun marker(program("x = f32[2,3]{0,1} parameter(0)\n"
+                         "ROOT r = f32[2,3] custom-call(x), custom_call_target=\"Sharding\""));
+  expands(marker, expandCustomCalls, Opcode::CustomCall);
+  PassRun top(program("x = f32[2,9] parameter(0)\n"
+                      "ROOT r = (f32[2,4], s32[2,4]) custom-call(x), custom_call_target=\"TopK\""));
+  expands(top, expandCustomCalls, Opcode::CustomCall);
+  CHECK(count(*top.module, Opcode::TopK) == 1);
+}
+
+TEST_CASE("cuSOLVER's factorisation says which leading minor is not positive") {
+  PassRun p(program("m = f32[2,2,2] constant({{{4,2},{2,5}},{{4,2},{2,1}}})\n"
+                    "ROOT r = (f32[2,2,2], s32[2]) custom-call(m), custom_call_target=\"cusolver_potrf_ffi\", "
+                    "backend_config={lower = true}"));
+  expands(p, expandLinearAlgebra, Opcode::CustomCall);
+  CHECK(resultDifference(*p.parsed.module, *p.module) == "");
 }

@@ -1,0 +1,371 @@
+// Custom calls whose meaning is public -> ops. Markers of sharding and placement are their operand; TopK is topk;
+// cuDNN's convolutions, forward with and without an epilogue and both gradients, are convolutions; cuSOLVER's potrf is
+// in ExpandLinearAlgebra.cpp. Scratch memory, which calls return beside their results, is zero.
+
+#include "Expansion.h"
+#include "Rewriter.h"
+#include "hloc/transforms/Transforms.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/JSON.h"
+
+namespace hloc {
+
+namespace {
+
+using Value = Expansion::Value;
+
+HloInstruction *expandIdentity(HloInstruction &instr, HloRewriter &rewriter) {
+  if (instr.numOperands() != 1 || !instr.operand(0)->shape().compatible(instr.shape()))
+    return nullptr;
+  HloInstruction *operand = instr.operand(0);
+  if (operand->shape() == instr.shape())
+    return operand;
+  return instr.shape().isArray() ? rewriter.builder().add(Opcode::Copy, instr.shape(), {operand}) : nullptr;
+}
+
+Value zeros(HloBuilder &b, const Shape &shape) {
+  return b.broadcast(b.constant(Literal(Shape::scalar(shape.elementType()))), shape, {});
+}
+
+/// (values, positions[, scratch])
+HloInstruction *expandTopK(HloInstruction &instr, HloRewriter &rewriter) {
+  const Shape &shape = instr.shape();
+  bool fits = instr.numOperands() == 1 && shape.isTuple() && shape.elements().size() >= 2 &&
+              llvm::all_of(shape.elements(), [](const Shape &element) { return element.isArray(); }) &&
+              instr.operand(0)->shape().isArray() && shape.element(0).rank() > 0 &&
+              shape.element(0).rank() == instr.operand(0)->shape().rank() &&
+              shape.element(0).elementType() == instr.operand(0)->shape().elementType() &&
+              shape.element(1).elementType() == ElementType::S32 && shape.element(1).sameDims(shape.element(0)) &&
+              shape.element(0).dims().drop_back() == instr.operand(0)->shape().dims().drop_back() &&
+              shape.element(0).dims().back() <= instr.operand(0)->shape().dims().back() &&
+              !isComplex(shape.element(0).elementType());
+  if (!fits)
+    return nullptr;
+  HloBuilder &b = rewriter.builder();
+  HloInstruction *top = b.add(Opcode::TopK, Shape::tuple(shape.elements().take_front(2)), {instr.operand(0)},
+                              {{AttributeKey::K, shape.element(0).dims().back()}, {AttributeKey::Largest, true}});
+  if (shape.elements().size() == 2)
+    return top;
+  llvm::SmallVector<HloInstruction *> results = {b.tupleElement(top, 0), b.tupleElement(top, 1)};
+  for (const Shape &scratch : shape.elements().drop_front(2))
+    results.push_back(zeros(b, scratch));
+  return b.tuple(results);
+}
+
+// --- convolutions. Window, labels and groups of all calls are those of the forward one, y = convolution(x, kernel):
+//   __cudnn$convForward                 y, scratch       of x, kernel
+//   __cudnn$convBiasActivationForward   y, scratch       of x, kernel, bias[, side input]
+//   __cudnn$convBackwardInput           dx, scratch      of dy, kernel
+//   __cudnn$convBackwardFilter          dkernel, scratch of x, dy
+
+enum class Wanted { Result, Epilogue, InputGradient, KernelGradient };
+
+struct Forward {
+  const Shape &x, &kernel, &y;
+  const Window &window;
+  const ConvolutionLabels &labels;
+  int64_t groups;
+
+  int64_t xSize(size_t i) const { return x.dim(unsigned(labels.lhsSpatial[i])); }
+  int64_t ySize(size_t i) const { return y.dim(unsigned(labels.outSpatial[i])); }
+};
+
+/// The rules of `convolution`, which nobody has checked at a custom call, and cuDNN's: no holes in the input.
+bool isConvolution(const Forward &f) {
+  const ConvolutionLabels &labels = f.labels;
+  size_t spatial = f.window.dims.size();
+  if (f.x.rank() != spatial + 2 || f.kernel.rank() != spatial + 2 || f.y.rank() != spatial + 2 ||
+      labels.lhsSpatial.size() != spatial || labels.rhsSpatial.size() != spatial ||
+      labels.outSpatial.size() != spatial || f.groups < 1 || f.y.numElements() == 0 || f.x.numElements() == 0 ||
+      f.kernel.numElements() == 0)
+    return false;
+  int64_t outFeatures = f.kernel.dim(unsigned(labels.rhsOutput));
+  if (f.x.dim(unsigned(labels.lhsBatch)) != f.y.dim(unsigned(labels.outBatch)) ||
+      f.x.dim(unsigned(labels.lhsFeature)) != f.kernel.dim(unsigned(labels.rhsInput)) * f.groups ||
+      f.y.dim(unsigned(labels.outFeature)) != outFeatures || outFeatures % f.groups != 0)
+    return false;
+  constexpr int64_t limit = int64_t(1) << 30; // sums and products of these do not overflow
+  for (auto [i, dim] : llvm::enumerate(f.window.dims)) {
+    if (dim.baseDilation != 1 || dim.size != f.kernel.dim(unsigned(labels.rhsSpatial[i])) || dim.stride < 1 ||
+        dim.stride >= limit || dim.windowDilation < 1 || dim.windowDilation >= limit || dim.size >= limit ||
+        std::abs(dim.padLow) >= limit || std::abs(dim.padHigh) >= limit)
+      return false;
+    int64_t padded = dim.padLow + f.xSize(i) + dim.padHigh, kernel = (dim.size - 1) * dim.windowDilation + 1;
+    if (f.ySize(i) != (padded < kernel ? 0 : (padded - kernel) / dim.stride + 1))
+      return false;
+  }
+  return true;
+}
+
+/// y = activation(scale * convolution + sideScale * side input + bias)
+struct Epilogue {
+  enum class Activation { None, Relu, Relu6, LeakyRelu, Elu, Unknown } activation = Activation::Unknown;
+  double scale = 1, sideScale = 0, leak = 0;
+};
+
+/// From the backend configuration; the activation is unknown where that does not say all of it.
+Epilogue epilogueOf(llvm::StringRef text) {
+  using Activation = Epilogue::Activation;
+  llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(text);
+  if (!parsed) {
+    llvm::consumeError(parsed.takeError());
+    return {};
+  }
+  const llvm::json::Object *outer = parsed->getAsObject();
+  const llvm::json::Object *config = outer ? outer->getObject("cudnn_conv_backend_config") : nullptr;
+  std::optional<double> scale = config ? config->getNumber("conv_result_scale") : std::nullopt;
+  if (!scale)
+    return {};
+  return {llvm::StringSwitch<Activation>(config->getString("activation_mode").value_or(""))
+              .Case("kNone", Activation::None)
+              .Case("kRelu", Activation::Relu)
+              .Case("kRelu6", Activation::Relu6)
+              .Case("kLeakyRelu", Activation::LeakyRelu)
+              .Case("kElu", Activation::Elu)
+              .Default(Activation::Unknown),
+          *scale, config->getNumber("side_input_scale").value_or(0), config->getNumber("leakyrelu_alpha").value_or(0)};
+}
+
+std::string spelling(const ConvolutionLabels &labels, size_t rank) {
+  auto side = [&](int64_t first, char firstName, int64_t second, char secondName, llvm::ArrayRef<int64_t> spatial) {
+    std::string text(rank, '?');
+    text[size_t(first)] = firstName;
+    text[size_t(second)] = secondName;
+    for (auto [i, dim] : llvm::enumerate(spatial))
+      text[size_t(dim)] = char('0' + i);
+    return text;
+  };
+  return side(labels.lhsBatch, 'b', labels.lhsFeature, 'f', labels.lhsSpatial) + "_" +
+         side(labels.rhsInput, 'i', labels.rhsOutput, 'o', labels.rhsSpatial) + "->" +
+         side(labels.outBatch, 'b', labels.outFeature, 'f', labels.outSpatial);
+}
+
+Value convolution(HloBuilder &b, HloModule &module, Value lhs, Value rhs, const Shape &shape, Window window,
+                  ConvolutionLabels labels, AttributeKey groupKey, int64_t groups) {
+  labels.spelling = spelling(labels, shape.rank());
+  HloArena &arena = module.arena();
+  return b.add(Opcode::Convolution, shape, {lhs, rhs},
+               {{AttributeKey::Window, static_cast<const Window *>(arena.saveObject(std::move(window)))},
+                {AttributeKey::DimLabels, static_cast<const ConvolutionLabels *>(arena.saveObject(std::move(labels)))},
+                {groupKey, groups}});
+}
+
+/// Every place of dy spreads the kernel, which is why it is turned round and dy has the strides as holes.
+Value inputGradient(Expansion &x, HloModule &module, const Forward &f, Value dy, Value kernel, const Shape &shape) {
+  HloBuilder &b = x.builder();
+  size_t spatial = f.window.dims.size();
+  // [spatial..., in, groups, out] -> [spatial..., out, groups * in]
+  llvm::SmallVector<int64_t> order(llvm::ArrayRef(f.labels.rhsSpatial));
+  order.append({f.labels.rhsInput, f.labels.rhsOutput});
+  Value turned = b.transpose(x.plain(kernel), order);
+  llvm::SmallVector<int64_t> dims(turned->shape().dims());
+  int64_t inFeatures = dims[spatial], outFeatures = dims[spatial + 1] / f.groups;
+  dims[spatial + 1] = f.groups;
+  dims.push_back(outFeatures);
+  turned = x.reshape(turned, dims);
+  order.clear();
+  for (size_t i = 0; i < spatial; ++i)
+    order.push_back(int64_t(i));
+  order.append({int64_t(spatial) + 2, int64_t(spatial) + 1, int64_t(spatial)});
+  turned = b.transpose(turned, order);
+  dims.resize(spatial);
+  dims.append({outFeatures, f.groups * inFeatures});
+  turned = x.reshape(x.plain(turned), dims);
+  ConvolutionLabels labels;
+  labels.lhsBatch = f.labels.outBatch;
+  labels.lhsFeature = f.labels.outFeature;
+  labels.lhsSpatial = f.labels.outSpatial;
+  labels.rhsInput = int64_t(spatial);
+  labels.rhsOutput = int64_t(spatial) + 1;
+  labels.outBatch = f.labels.lhsBatch;
+  labels.outFeature = f.labels.lhsFeature;
+  labels.outSpatial = f.labels.lhsSpatial;
+  Window window;
+  for (auto [i, dim] : llvm::enumerate(f.window.dims)) {
+    labels.rhsSpatial.push_back(int64_t(i));
+    int64_t reach = (dim.size - 1) * dim.windowDilation, low = reach - dim.padLow;
+    int64_t dilated = (f.ySize(i) - 1) * dim.stride + 1;
+    window.dims.push_back({dim.size, 1, low, f.xSize(i) - low - dilated + reach, dim.stride, dim.windowDilation,
+                           !dim.reversed});
+  }
+  return convolution(b, module, dy, turned, shape, window, labels, AttributeKey::FeatureGroupCount, f.groups);
+}
+
+/// Features of x stand for batches and batches for features; strides and dilations change places.
+Value kernelGradient(Expansion &x, HloModule &module, const Forward &f, Value input, Value dy, const Shape &shape) {
+  ConvolutionLabels labels;
+  labels.lhsBatch = f.labels.lhsFeature;
+  labels.lhsFeature = f.labels.lhsBatch;
+  labels.lhsSpatial = f.labels.lhsSpatial;
+  labels.rhsInput = f.labels.outBatch;
+  labels.rhsOutput = f.labels.outFeature;
+  labels.rhsSpatial = f.labels.outSpatial;
+  labels.outBatch = f.labels.rhsInput;
+  labels.outFeature = f.labels.rhsOutput;
+  labels.outSpatial = f.labels.rhsSpatial;
+  Window window;
+  llvm::SmallVector<int64_t> reversed;
+  for (auto [i, dim] : llvm::enumerate(f.window.dims)) {
+    int64_t high = (dim.size - 1) * dim.windowDilation + (f.ySize(i) - 1) * dim.stride + 1 - f.xSize(i) - dim.padLow;
+    window.dims.push_back({f.ySize(i), dim.windowDilation, dim.padLow, high, 1, dim.stride, false});
+    if (dim.reversed)
+      reversed.push_back(f.labels.rhsSpatial[i]);
+  }
+  HloBuilder &b = x.builder();
+  Value made =
+      convolution(b, module, input, dy, shape, window, labels, AttributeKey::BatchGroupCount, f.groups);
+  return reversed.empty() ? made
+                          : b.add(Opcode::Reverse, shape, {made}, {b.ints(AttributeKey::Dimensions, reversed)});
+}
+
+Value activated(Expansion &x, const Epilogue &epilogue, Value value) {
+  using Activation = Epilogue::Activation;
+  HloBuilder &b = x.builder();
+  Shape shape = value->shape();
+  auto filled = [&](double number) { return b.broadcast(b.scalar(shape.elementType(), number), shape, {}); };
+  auto isBelow = [&](Value array, double number) {
+    return b.add(Opcode::Compare, shape.withElementType(ElementType::Pred), {array, filled(number)},
+                 {{AttributeKey::Direction, int64_t(ComparisonDirection::Lt)}});
+  };
+  auto choose = [&](Value negative) {
+    return b.add(Opcode::Select, shape, {isBelow(value, 0), negative, value});
+  };
+  switch (epilogue.activation) { // the comparisons let NaN through
+  case Activation::None:
+  case Activation::Unknown:
+    return value;
+  case Activation::Relu:
+    return choose(filled(0));
+  case Activation::Relu6: {
+    Value isAbove = b.add(Opcode::Compare, shape.withElementType(ElementType::Pred), {value, filled(6)},
+                          {{AttributeKey::Direction, int64_t(ComparisonDirection::Gt)}});
+    value = b.add(Opcode::Select, shape, {isAbove, filled(6), value});
+    return choose(filled(0));
+  }
+  case Activation::LeakyRelu:
+    return choose(b.add(Opcode::Multiply, shape, {value, filled(epilogue.leak)}));
+  case Activation::Elu:
+    return choose(b.add(Opcode::ExponentialMinusOne, shape, {value}));
+  }
+  return value;
+}
+
+Value applyEpilogue(Expansion &x, const Epilogue &epilogue, const HloInstruction &instr, int64_t feature, Value sums) {
+  HloBuilder &b = x.builder();
+  Shape shape = sums->shape();
+  ElementType type = shape.elementType();
+  auto scaled = [&](Value value, double factor) {
+    return factor == 1 ? value
+                       : b.add(Opcode::Multiply, shape, {value, b.broadcast(b.scalar(type, factor), shape, {})});
+  };
+  Value bias = b.broadcast(b.convert(instr.operand(2), type), shape, {feature});
+  Value value = b.add(Opcode::Add, shape, {scaled(sums, epilogue.scale), bias});
+  if (instr.numOperands() == 4) {
+    Value side = b.convert(instr.operand(3), type);
+    if (!(side->shape() == shape))
+      side = b.add(Opcode::Copy, shape, {side});
+    value = b.add(Opcode::Add, shape, {value, scaled(side, epilogue.sideScale)});
+  }
+  return activated(x, epilogue, value);
+}
+
+Wanted wantedBy(llvm::StringRef target) {
+  return llvm::StringSwitch<Wanted>(target)
+      .Case("__cudnn$convBiasActivationForward", Wanted::Epilogue)
+      .Case("__cudnn$convBackwardInput", Wanted::InputGradient)
+      .Case("__cudnn$convBackwardFilter", Wanted::KernelGradient)
+      .Default(Wanted::Result);
+}
+
+HloInstruction *expandConvolution(HloInstruction &instr, HloRewriter &rewriter) {
+  Wanted wanted = wantedBy(instr.string(AttributeKey::CustomCallTarget));
+  const Shape &shape = instr.shape();
+  auto isWide = [](const Shape &of) { return of.elementType() == ElementType::F64; };
+  bool fits = instr.numOperands() >= 2 && instr.has(AttributeKey::DimLabels) && instr.has(AttributeKey::Window) &&
+              shape.isTuple() && shape.elements().size() == 2 && shape.element(0).isArray() &&
+              shape.element(1).isArray() && isFloat(shape.element(0).elementType()) &&
+              llvm::all_of(instr.operands(), [&](const HloInstruction *operand) {
+                const Shape &of = operand->shape();
+                return of.isArray() && isFloat(of.elementType()) && (!isWide(of) || isWide(shape.element(0)));
+              });
+  if (!fits || instr.intOr(AttributeKey::BatchGroupCount, 1) != 1)
+    return nullptr;
+  const Shape &first = instr.operand(0)->shape(), &second = instr.operand(1)->shape(), result = shape.element(0);
+  const Window &window = *instr.get<const Window *>(AttributeKey::Window);
+  const ConvolutionLabels &labels = *instr.get<const ConvolutionLabels *>(AttributeKey::DimLabels);
+  int64_t groups = instr.intOr(AttributeKey::FeatureGroupCount, 1);
+  bool isForward = wanted == Wanted::Result || wanted == Wanted::Epilogue;
+  Forward f{wanted == Wanted::InputGradient ? result : first,
+            wanted == Wanted::KernelGradient ? result : second,
+            isForward                        ? result
+            : wanted == Wanted::InputGradient ? first
+                                              : second,
+            window, labels, groups};
+  Epilogue epilogue = epilogueOf(instr.string(AttributeKey::BackendConfig));
+  bool hasEpilogue = wanted == Wanted::Epilogue;
+  if (epilogue.activation == Epilogue::Activation::Unknown || !isConvolution(f))
+    return nullptr;
+  if (!hasEpilogue &&
+      (instr.numOperands() != 2 || epilogue.activation != Epilogue::Activation::None || epilogue.scale != 1))
+    return nullptr;
+  if (hasEpilogue && (instr.numOperands() > 4 || instr.numOperands() < 3 ||
+                      instr.operand(2)->shape().dims() != llvm::ArrayRef(result.dim(unsigned(labels.outFeature))) ||
+                      (instr.numOperands() == 4 && !instr.operand(3)->shape().sameDims(result))))
+    return nullptr;
+
+  Expansion x(rewriter.builder(), instr);
+  HloBuilder &b = x.builder();
+  HloModule &module = instr.parent()->module();
+  // Rounded once: sums in the result's type if all have that, else in f32, or f64.
+  ElementType type = result.elementType();
+  if (hasEpilogue || first.elementType() != type || second.elementType() != type)
+    type = isWide(result) ? ElementType::F64 : ElementType::F32;
+  Value lhs = b.convert(instr.operand(0), type), rhs = b.convert(instr.operand(1), type), made = nullptr;
+  Shape sums = result.withElementType(type);
+  switch (wanted) {
+  case Wanted::Result:
+  case Wanted::Epilogue:
+    made = convolution(b, module, lhs, rhs, sums, window, labels, AttributeKey::FeatureGroupCount, groups);
+    break;
+  case Wanted::InputGradient:
+    made = inputGradient(x, module, f, lhs, rhs, sums);
+    break;
+  case Wanted::KernelGradient:
+    made = kernelGradient(x, module, f, lhs, rhs, sums);
+    break;
+  }
+  if (hasEpilogue)
+    made = applyEpilogue(x, epilogue, instr, labels.outFeature, made);
+  if (type != result.elementType())
+    made = b.add(Opcode::Convert, result, {made});
+  return b.tuple({made, zeros(b, shape.element(1))});
+}
+
+HloInstruction *expandCall(HloInstruction &instr, HloRewriter &rewriter) {
+  if (instr.hasSideEffect())
+    return nullptr;
+  using Expand = HloInstruction *(*)(HloInstruction &, HloRewriter &);
+  auto expand = llvm::StringSwitch<Expand>(instr.string(AttributeKey::CustomCallTarget))
+                    .Cases({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.FuncResultSharding",
+                            "annotate_device_placement", "MoveToHost", "MoveToDevice", "LayoutConstraint", "Pin",
+                            "Unpin"},
+                           expandIdentity)
+                    .Cases({"TopK", "__gpu$TopK"}, expandTopK)
+                    .Cases({"__cudnn$convForward", "__cudnn$convBiasActivationForward", "__cudnn$convBackwardInput",
+                            "__cudnn$convBackwardFilter"},
+                           expandConvolution)
+                    .Default(nullptr);
+  return expand ? expand(instr, rewriter) : nullptr;
+}
+
+constexpr RewriteRule rules[] = {{"expand-custom-calls", Opcode::CustomCall, expandCall}};
+
+} // namespace
+
+PassResult expandCustomCalls(HloModule &module, HloPassContext &context) {
+  return rewriteModule(module, rules, context);
+}
+
+} // namespace hloc
