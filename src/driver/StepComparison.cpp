@@ -63,8 +63,8 @@ const HloInstruction *stateOf(const HloInstruction &loop) {
 StepComparison::StepComparison(const HloModule &module, const ExecutionPlan &plan, const DeviceProgram &program,
                                Device &device, llvm::ArrayRef<Literal> arguments, Comparison &comparison, Regime regime,
                                Shared &shared, DiagnosticEngine &diagnostics)
-    : module(module), device(device), comparison(comparison), regime(regime), shared(shared),
-      diagnostics(diagnostics), running{module.entry()} {
+    : module(module), device(device), comparison(comparison), regime(regime), shared(shared), diagnostics(diagnostics),
+      running{module.entry()} {
   for (const ComputedValue &value : plan.values)
     places[value.instr] = &value;
   findLastSteps(program.steps, lastSteps);
@@ -101,28 +101,31 @@ StepComparison::Leaves StepComparison::valueOf(const HloInstruction *instr) {
     return Leaves(tuple.begin() + first, tuple.begin() + first + countLeaves(instr->shape()));
   }
   case Opcode::Bitcast:
-    return {std::make_shared<Literal>(
-        fromDeviceBytes(instr->shape(), toDeviceBytes(*valueOf(instr->operand(0)).front())))};
+    return {
+        std::make_shared<Literal>(fromDeviceBytes(instr->shape(), toDeviceBytes(*valueOf(instr->operand(0)).front())))};
   case Opcode::OptimizationBarrier:
     return valueOf(instr->operand(0));
   default:
     break;
   }
   auto found = computed.find(instr);
-  return found != computed.end() ? found->second : interpretMove(*instr);
+  return found != computed.end() ? found->second : withoutSteps(*instr);
 }
 
-/// A fusion without steps: its results are empty, or lie already where they have to be.
-StepComparison::Leaves StepComparison::interpretMove(const HloInstruction &fusion) {
-  HLOC_CHECK(fusion.opcode() == Opcode::Fusion, "a value that nothing has computed");
-  const HloModule &part = partOf(fusion);
-  llvm::FailureOr<Literal> value = interpret(part, argumentsOf(fusion, part), diagnostics);
+/// Something without steps: its results are empty, or of a fusion whose results lie already where they have to be.
+StepComparison::Leaves StepComparison::withoutSteps(const HloInstruction &instr) {
   Leaves leaves;
-  if (succeeded(value))
-    split(*value, leaves);
-  else
-    for (const Shape::Leaf &leaf : fusion.shape().leaves())
-      leaves.push_back(std::make_shared<Literal>(leaf.shape));
+  if (instr.opcode() == Opcode::Fusion) {
+    const HloModule &part = partOf(instr);
+    if (llvm::FailureOr<Literal> value = interpret(part, argumentsOf(instr, part), diagnostics); succeeded(value)) {
+      split(*value, leaves);
+      return leaves;
+    }
+  }
+  for (const Shape::Leaf &leaf : instr.shape().leaves()) {
+    HLOC_CHECK(instr.opcode() == Opcode::Fusion || leaf.shape.byteSize() == 0, "a value that nothing has computed");
+    leaves.push_back(std::make_shared<Literal>(leaf.shape));
+  }
   return leaves;
 }
 
@@ -193,8 +196,8 @@ bool StepComparison::checkHandedOn(const HloInstruction &instr, Leaves leaves) {
     return false;
   for (auto [number, pair] : llvm::enumerate(llvm::zip_equal(leaves, *actual)))
     if (!(*std::get<0>(pair) == *std::get<1>(pair)))
-      return differ(fmt::format("leaf {} of `{}` is not what was computed last inside of it", number,
-                                instr.name().str()));
+      return differ(
+          fmt::format("leaf {} of `{}` is not what was computed last inside of it", number, instr.name().str()));
   computed[&instr] = std::move(leaves);
   return true;
 }

@@ -1,11 +1,11 @@
 #pragma once
 // `hloc run --compare-steps`: is each step of a program right, given what the steps before it have made?
 //
-// The bounds of the whole module grow with every step, until the reference knows nothing of a model's results. Here each
-// fusion is interpreted on the very values that the device has computed before, and its results are fetched as soon as
-// it has been carried out. What a fusion reads are the values as they were when they were made: memory that has been
-// overwritten too early shows as a wrong result of whoever reads it. What loops, conditionals and the module itself hand
-// on has to be, bit for bit, what was computed last.
+// The bounds of the whole module grow with every step, until the reference knows nothing of a model's results. Here
+// each fusion is interpreted on the very values that the device has computed before, and its results are fetched as
+// soon as it has been carried out. What a fusion reads are the values as they were when they were made: memory that has
+// been overwritten too early shows as a wrong result of whoever reads it. What loops, conditionals and the module
+// itself hand on has to be, bit for bit, what was computed last.
 
 #include "Comparison.h"
 
@@ -45,7 +45,7 @@ private:
 
   const HloInstruction *find(const Step &step);
   Leaves valueOf(const HloInstruction *instr);
-  Leaves interpretMove(const HloInstruction &fusion);
+  Leaves withoutSteps(const HloInstruction &instr);
   std::optional<Leaves> fetch(const HloInstruction &instr);
   bool compareFusion(const HloInstruction &fusion);
   bool checkHandedOn(const HloInstruction &instr, Leaves computed);

@@ -428,6 +428,17 @@ llvm::FailureOr<BoundsPtr> boundWindowSum(const BoundStep &step) {
                              sumRoundings(size + 1) + (step.operands[0].unrounded ? 1 : 0)});
 }
 
+/// How many updates one element may get. (Index vectors may be empty, which puts all windows at the start.)
+static double mostUpdates(const HloInstruction &scatter) {
+  const Shape &indices = scatter.operand(1)->shape();
+  const int64_t vectorDim = scatter.intOr(AttributeKey::IndexVectorDim, indices.rank());
+  double count = 1;
+  for (unsigned i = 0; i < indices.rank(); ++i)
+    if (i != vectorDim)
+      count *= double(indices.dim(i));
+  return count;
+}
+
 llvm::FailureOr<BoundsPtr> boundScatterSum(const BoundStep &step) {
   ElementType type = step.value.shape().elementType();
   BoundsPtr into = boundsOrPoint(step.operands[0]), updates = boundsOrPoint(step.operands[2]);
@@ -455,8 +466,9 @@ llvm::FailureOr<BoundsPtr> boundScatterSum(const BoundStep &step) {
   double quantum = std::min(lowestBitOf(into->low), lowestBitOf(updates->low));
   // Products that are added may not have been rounded before.
   const bool ofProducts = bool(step.operands[2].unrounded);
-  double roundings = sumRoundings(1 + double(indices.numElements())) + (ofProducts ? 1 : 0);
-  double underflow = ofProducts ? double(indices.numElements()) * grid.ulp(0) / 2 : 0;
+  const double count = mostUpdates(step.instr);
+  double roundings = sumRoundings(1 + count) + (ofProducts ? 1 : 0);
+  double underflow = ofProducts ? count * grid.ulp(0) / 2 : 0;
   auto made = std::make_shared<Bounds>(Bounds{Literal(low->shape()), Literal(low->shape())});
   for (size_t i = 0; i < least.size(); ++i) {
     bool exact = !ofProducts && least[i] == greatest[i] && sum[i] < std::ldexp(quantum, int(grid.precision()));

@@ -1,6 +1,6 @@
-// Custom calls whose meaning is public -> ops. Markers of sharding and placement are their operand; TopK is topk;
-// cuDNN's convolutions, forward with and without an epilogue and both gradients, are convolutions; cuSOLVER's potrf is
-// in ExpandLinearAlgebra.cpp. Scratch memory, which calls return beside their results, is zero.
+// Custom calls whose meaning is public -> ops (FoldCollectives.cpp has those that are notes). TopK is topk; cuDNN's
+// convolutions, forward with and without an epilogue and both gradients, are convolutions; cuSOLVER's potrf is in
+// ExpandLinearAlgebra.cpp. Scratch memory, which calls return beside their results, is zero.
 
 #include "Expansion.h"
 #include "Rewriter.h"
@@ -15,15 +15,6 @@ namespace hloc {
 namespace {
 
 using Value = Expansion::Value;
-
-HloInstruction *expandIdentity(HloInstruction &instr, HloRewriter &rewriter) {
-  if (instr.numOperands() != 1 || !instr.operand(0)->shape().compatible(instr.shape()))
-    return nullptr;
-  HloInstruction *operand = instr.operand(0);
-  if (operand->shape() == instr.shape())
-    return operand;
-  return instr.shape().isArray() ? rewriter.builder().add(Opcode::Copy, instr.shape(), {operand}) : nullptr;
-}
 
 Value zeros(HloBuilder &b, const Shape &shape) {
   return b.broadcast(b.constant(Literal(Shape::scalar(shape.elementType()))), shape, {});
@@ -187,8 +178,8 @@ Value inputGradient(Expansion &x, HloModule &module, const Forward &f, Value dy,
     labels.rhsSpatial.push_back(int64_t(i));
     int64_t reach = (dim.size - 1) * dim.windowDilation, low = reach - dim.padLow;
     int64_t dilated = (f.ySize(i) - 1) * dim.stride + 1;
-    window.dims.push_back({dim.size, 1, low, f.xSize(i) - low - dilated + reach, dim.stride, dim.windowDilation,
-                           !dim.reversed});
+    window.dims.push_back(
+        {dim.size, 1, low, f.xSize(i) - low - dilated + reach, dim.stride, dim.windowDilation, !dim.reversed});
   }
   return convolution(b, module, dy, turned, shape, window, labels, AttributeKey::FeatureGroupCount, f.groups);
 }
@@ -214,10 +205,8 @@ Value kernelGradient(Expansion &x, HloModule &module, const Forward &f, Value in
       reversed.push_back(f.labels.rhsSpatial[i]);
   }
   HloBuilder &b = x.builder();
-  Value made =
-      convolution(b, module, input, dy, shape, window, labels, AttributeKey::BatchGroupCount, f.groups);
-  return reversed.empty() ? made
-                          : b.add(Opcode::Reverse, shape, {made}, {b.ints(AttributeKey::Dimensions, reversed)});
+  Value made = convolution(b, module, input, dy, shape, window, labels, AttributeKey::BatchGroupCount, f.groups);
+  return reversed.empty() ? made : b.add(Opcode::Reverse, shape, {made}, {b.ints(AttributeKey::Dimensions, reversed)});
 }
 
 Value activated(Expansion &x, const Epilogue &epilogue, Value value) {
@@ -229,9 +218,7 @@ Value activated(Expansion &x, const Epilogue &epilogue, Value value) {
     return b.add(Opcode::Compare, shape.withElementType(ElementType::Pred), {array, filled(number)},
                  {{AttributeKey::Direction, int64_t(ComparisonDirection::Lt)}});
   };
-  auto choose = [&](Value negative) {
-    return b.add(Opcode::Select, shape, {isBelow(value, 0), negative, value});
-  };
+  auto choose = [&](Value negative) { return b.add(Opcode::Select, shape, {isBelow(value, 0), negative, value}); };
   switch (epilogue.activation) { // the comparisons let NaN through
   case Activation::None:
   case Activation::Unknown:
@@ -299,10 +286,12 @@ HloInstruction *expandConvolution(HloInstruction &instr, HloRewriter &rewriter) 
   bool isForward = wanted == Wanted::Result || wanted == Wanted::Epilogue;
   Forward f{wanted == Wanted::InputGradient ? result : first,
             wanted == Wanted::KernelGradient ? result : second,
-            isForward                        ? result
+            isForward                         ? result
             : wanted == Wanted::InputGradient ? first
                                               : second,
-            window, labels, groups};
+            window,
+            labels,
+            groups};
   Epilogue epilogue = epilogueOf(instr.string(AttributeKey::BackendConfig));
   bool hasEpilogue = wanted == Wanted::Epilogue;
   if (epilogue.activation == Epilogue::Activation::Unknown || !isConvolution(f))
@@ -348,10 +337,6 @@ HloInstruction *expandCall(HloInstruction &instr, HloRewriter &rewriter) {
     return nullptr;
   using Expand = HloInstruction *(*)(HloInstruction &, HloRewriter &);
   auto expand = llvm::StringSwitch<Expand>(instr.string(AttributeKey::CustomCallTarget))
-                    .Cases({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.FuncResultSharding",
-                            "annotate_device_placement", "MoveToHost", "MoveToDevice", "LayoutConstraint", "Pin",
-                            "Unpin"},
-                           expandIdentity)
                     .Cases({"TopK", "__gpu$TopK"}, expandTopK)
                     .Cases({"__cudnn$convForward", "__cudnn$convBiasActivationForward", "__cudnn$convBackwardInput",
                             "__cudnn$convBackwardFilter"},

@@ -28,8 +28,7 @@ llvm::SmallVector<WindowSizes> windowSizes(const HloInstruction &instr) {
       sizes.push_back({base.dim(in), instr.shape().dim(out)});
     return sizes;
   }
-  const Shape &result =
-      instr.opcode() == Opcode::SelectAndScatter ? instr.operand(1)->shape() : instr.resultShape();
+  const Shape &result = instr.opcode() == Opcode::SelectAndScatter ? instr.operand(1)->shape() : instr.resultShape();
   for (unsigned i = 0; i < base.rank(); ++i)
     sizes.push_back({base.dim(i), result.dim(i)});
   return sizes;
@@ -284,8 +283,8 @@ private:
     case AttributeKey::DynamicSliceSizes:
     case AttributeKey::SliceSizes:
       if (const auto *list = std::get_if<llvm::ArrayRef<int64_t>>(&attribute.value))
-        result.value = llvm::ArrayRef<int64_t>(arena.saveList<int64_t>(
-            llvm::map_to_vector(*list, [&](int64_t size) { return of(size); })));
+        result.value = llvm::ArrayRef<int64_t>(
+            arena.saveList<int64_t>(llvm::map_to_vector(*list, [&](int64_t size) { return of(size); })));
       break;
     case AttributeKey::K:
     case AttributeKey::FeatureGroupCount:
@@ -304,8 +303,8 @@ private:
     if (const auto *shape = std::get_if<const Shape *>(&value))
       value = arena.saveObject(renamed(**shape));
     else if (const auto *shapes = std::get_if<llvm::ArrayRef<Shape>>(&value))
-      value = llvm::ArrayRef<Shape>(arena.saveList<Shape>(
-          llvm::map_to_vector(*shapes, [&](const Shape &one) { return renamed(one); })));
+      value = llvm::ArrayRef<Shape>(
+          arena.saveList<Shape>(llvm::map_to_vector(*shapes, [&](const Shape &one) { return renamed(one); })));
     else if (auto *callee = std::get_if<HloComputation *>(&value))
       value = copies.lookup(*callee);
     else if (const auto *callees = std::get_if<llvm::ArrayRef<HloComputation *>>(&value))

@@ -1,4 +1,5 @@
 #include "Rewriter.h"
+#include "WithLayout.h"
 #include "hloc/transforms/Transforms.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -7,9 +8,25 @@ namespace hloc {
 
 namespace {
 
-HloInstruction *elementOfTuple(HloInstruction &element, HloRewriter &) {
+/// In the layout of the text: before layouts are assigned, an element may have another than its tuple says.
+HloInstruction *elementOfTuple(HloInstruction &element, HloRewriter &r) {
   HloInstruction *tuple = element.operand(0);
-  return tuple->opcode() == Opcode::Tuple ? tuple->operand(element.intOr(AttributeKey::Index, 0)) : nullptr;
+  const int64_t index = element.intOr(AttributeKey::Index, 0);
+  if (tuple->opcode() == Opcode::Tuple)
+    return withLayout(tuple->operand(unsigned(index)), element.shape(), r.builder());
+  if (element.shape() == tuple->shape().element(unsigned(index)))
+    return nullptr;
+  return withLayout(r.builder().tupleElement(tuple, index), element.shape(), r.builder());
+}
+
+HloInstruction *tupleOfOthers(HloInstruction &tuple, HloRewriter &r) {
+  llvm::SmallVector<HloInstruction *> elements;
+  bool same = true;
+  for (auto [element, shape] : llvm::zip_equal(tuple.operands(), tuple.shape().elements())) {
+    same &= element->shape() == shape;
+    elements.push_back(withLayout(element, shape, r.builder()));
+  }
+  return same ? nullptr : r.builder().tuple(elements);
 }
 
 HloInstruction *tupleOfElements(HloInstruction &tuple, HloRewriter &) {
@@ -19,6 +36,7 @@ HloInstruction *tupleOfElements(HloInstruction &tuple, HloRewriter &) {
   bool whole = source->shape().elements().size() == tuple.numOperands();
   for (auto [i, element] : llvm::enumerate(tuple.operands()))
     whole = whole && element->opcode() == Opcode::GetTupleElement && element->operand(0) == source &&
+            element->shape() == source->shape().element(unsigned(i)) &&
             element->intOr(AttributeKey::Index, 0) == static_cast<int64_t>(i);
   return whole ? source : nullptr;
 }
@@ -26,6 +44,7 @@ HloInstruction *tupleOfElements(HloInstruction &tuple, HloRewriter &) {
 constexpr RewriteRule rules[] = {
     {"simplify-tuples.element-of-tuple", Opcode::GetTupleElement, elementOfTuple},
     {"simplify-tuples.tuple-of-elements", Opcode::Tuple, tupleOfElements},
+    {"simplify-tuples.tuple-of-others", Opcode::Tuple, tupleOfOthers},
 };
 
 HloInstruction *operandOf(HloInstruction &instr, HloRewriter &) { return instr.operand(0); }

@@ -173,7 +173,11 @@ Attribute GeneratorState::window(llvm::ArrayRef<WindowDim> dims) {
 
 HloComputation *GeneratorState::function(llvm::ArrayRef<Shape> parameters,
                                          llvm::function_ref<HloInstruction *(HloComputation &, Operands)> build) {
-  HloComputation *made = module.addComputation("f" + std::to_string(nextComputation++));
+  std::string name;
+  do
+    name = "f" + std::to_string(nextComputation++);
+  while (module.findComputation(name));
+  HloComputation *made = module.addComputation(name);
   HloBuilder builder(*made);
   llvm::SmallVector<HloInstruction *, 4> values;
   for (const Shape &shape : parameters)

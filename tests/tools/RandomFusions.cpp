@@ -1,16 +1,18 @@
 // Random fusions, each compiled and run on the emulator against the interpreter, in forked children:
 //
 //   random-fusions FIRST COUNT [--jobs=N] [--seconds=S] [--only=REGEX] [--max-elements=N] [--keep=DIR]
-//                  [--targets=SM[,SM...]] [--demand=HERO:N[,HERO:N...]] [--most-refused=N]
+//                  [--targets=SM[,SM...]] [--demand=HERO:N[,HERO:N...]] [--most-refused=N] [--programs]
 //
 // Seeds FIRST, FIRST + 1, ...; a seed decides about the program, its arguments, the target and the order of threads.
-// --only: aims that match. --keep: programs that fail, and their command lines. --demand: at least N programs must have
+// --programs: whole modules (ProgramGenerator.h) instead of fusions; each HLO pass is verified, and of every other one
+// each step is compared. --only: aims that match. --keep: programs that fail, and their command lines. --demand: at least N programs must have
 // been run in whose kernels the hero is (`every`: each hero that there is). Prints what failed and the counts by aim
 // and by hero; refusals, exit code 3, are counted by reason, and programs of which the reference knows too little
 // apart. Exit code 1 if any program failed, a demand is not met, or more than
 // --most-refused programs are refused.
 
 #include "fuzz/FusionGenerator.h"
+#include "fuzz/ProgramGenerator.h"
 #include "mutation/HlocRuns.h"
 
 #include "hloc/emitters/KernelEmitter.h"
@@ -49,6 +51,7 @@ struct Options {
   std::vector<std::string> targets{"sm_90", "sm_72", "sm_80", "sm_101", "sm_100", "sm_87"};
   std::map<std::string, unsigned> demands; ///< by hero
   unsigned mostRefused = ~0u;
+  bool programs = false;
 
   bool parse(int argc, char **argv) {
     std::vector<llvm::StringRef> numbers;
@@ -65,6 +68,8 @@ struct Options {
 private:
   bool read(llvm::StringRef word) {
     auto [name, value] = word.split('=');
+    if (word == "--programs")
+      return programs = true;
     if (name == "--jobs")
       return !value.getAsInteger(10, limits.jobs);
     if (name == "--seconds")
@@ -143,7 +148,8 @@ private:
   }
 
   bool addProgram(uint64_t seed) {
-    GeneratedFusion fusion = generateFusionModule(seed, options.fusions);
+    GeneratedFusion fusion = options.programs ? GeneratedFusion{generateProgram(seed), "program"}
+                                              : generateFusionModule(seed, options.fusions);
     if (!options.only.empty() && !llvm::Regex(options.only).match(fusion.aim))
       return true;
     std::string file = folder.file(std::to_string(programs.size()) + ".hlo"), error;
@@ -155,6 +161,10 @@ private:
     CommandLine command{"hloc", "run", file, "--target=" + target, "--seed=" + std::to_string(seed)};
     if (seed % 4 == 0) // else all orders that may matter
       command.push_back("--schedule=shuffled:" + std::to_string(seed));
+    if (options.programs)
+      command.push_back("--verify-each-pass");
+    if (options.programs && seed % 2)
+      command.push_back("--compare-steps");
     programs.push_back({seed, std::move(fusion), target, std::move(command)});
     return true;
   }
@@ -264,7 +274,8 @@ int main(int argc, char **argv) {
   Options options;
   if (!options.parse(argc, argv)) {
     llvm::errs() << "usage: random-fusions FIRST COUNT [--jobs=N] [--seconds=S] [--only=REGEX] [--max-elements=N]\n"
-                    "       [--keep=DIR] [--targets=SM[,SM...]] [--demand=HERO:N[,HERO:N...]] [--most-refused=N]\n";
+                    "       [--keep=DIR] [--targets=SM[,SM...]] [--demand=HERO:N[,HERO:N...]] [--most-refused=N]\n"
+                    "       [--programs]\n";
     return 2;
   }
   std::string error;

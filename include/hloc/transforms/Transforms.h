@@ -71,7 +71,8 @@ PassResult eraseDeadCode(HloModule &module, HloPassContext &context);
 /// (metadata, origin and statistics aside), literal, called computations. Not those with side effects.
 PassResult mergeCommonSubexpressions(HloModule &module, HloPassContext &context);
 
-/// get-tuple-element of a tuple -> its element; a tuple of all the elements of a tuple, in order -> that tuple.
+/// get-tuple-element of a tuple -> its element; a tuple of all the elements of a tuple, in order -> that tuple. Copies
+/// where an element has another layout than its tuple says.
 PassResult simplifyTuples(HloModule &module, HloPassContext &context);
 
 /// Applies rules about an instruction and what it reads: `hloc --list-rewrites` lists them. Every bit of the results

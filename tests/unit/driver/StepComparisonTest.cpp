@@ -1,5 +1,5 @@
-// Whether a wrong step, memory that is overwritten too early and results that are not where they should be are found, on
-// a device that keeps bytes and computes three fusions.
+// Whether a wrong step, memory that is overwritten too early and results that are not where they should be are found,
+// on a device that keeps bytes and computes three fusions.
 #include "driver/StepComparison.h"
 
 #include "hloc/kernel/TargetInfo.h"
@@ -112,7 +112,8 @@ struct Run {
     for (int i = 0; i < 8; ++i)
       arguments[1].setDouble(i, i + 1);
     for (const PlannedKernel &kernel : plan->kernels)
-      program.kernels.push_back({kernel.fusion->computation(AttributeKey::Calls)->name().str(), {1, 1, 1}, {1, 1, 1}, 0, {}});
+      program.kernels.push_back(
+          {kernel.fusion->computation(AttributeKey::Calls)->name().str(), {1, 1, 1}, {1, 1, 1}, 0, {}});
     program.steps = plan->steps;
     for (const ModuleBuffer &buffer : plan->buffers) {
       device.buffers.emplace_back(buffer.bytes, 0xFF);

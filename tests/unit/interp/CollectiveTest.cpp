@@ -10,9 +10,9 @@ namespace {
 
 llvm::FailureOr<Literal> exchange(const std::string &text, DiagnosticEngine &diagnostics,
                                   const std::string &header = "") {
-  const std::string program =
-      "HloModule m" + header + "\nadd { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\n" +
-      "ENTRY e { x = f32[4] parameter(0)\n" + text + " }\n";
+  const std::string program = "HloModule m" + header +
+                              "\nadd { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\n" +
+                              "ENTRY e { x = f32[4] parameter(0)\n" + text + " }\n";
   auto module = parseHloModule(std::make_shared<SourceFile>("test.hlo", program), diagnostics);
   REQUIRE(module);
   return interpret(*module, {numbers(F32, {4}, {1, 2, 3, 4})}, diagnostics);

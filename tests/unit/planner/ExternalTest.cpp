@@ -39,32 +39,34 @@ TEST_CASE("a result that lies in an operand's place takes it, or that of a copy"
 }
 
 TEST_CASE("a donated parameter takes the result of an external step") {
-  Planned p = planModuleText("HloModule m, replica_count=2, input_output_alias={ {}: (0, {}, must-alias) }\n" + negation +
-                             "ENTRY e { x = f32[8] parameter(0)\n f = f32[8] fusion(x), kind=kLoop, calls=n\n"
-                             "ROOT g = f32[8] collective-permute(f), source_target_pairs={{0,1}} }\n");
+  Planned p =
+      planModuleText("HloModule m, replica_count=2, input_output_alias={ {}: (0, {}, must-alias) }\n" + negation +
+                     "ENTRY e { x = f32[8] parameter(0)\n f = f32[8] fusion(x), kind=kLoop, calls=n\n"
+                     "ROOT g = f32[8] collective-permute(f), source_target_pairs={{0,1}} }\n");
   CHECK(p.steps == "n(0,1) collective-permute(1->0)");
   CHECK(p.plan->buffers[0].donated);
 }
 
 TEST_CASE("tokens take no memory, and steps with side effects keep their order in loops") {
-  Planned p = planModuleText("HloModule m\n"
-                             "below { i = s32[] parameter(0)\n c = s32[] constant(3)\n"
-                             " ROOT r = pred[] compare(i, c), direction=LT }\n"
-                             "less { p = (s32[], token[], f32[8]) parameter(0)\n i = s32[] get-tuple-element(p), index=0\n"
-                             " ROOT f = pred[] fusion(i), kind=kLoop, calls=below }\n"
-                             "next { i = s32[] parameter(0)\n c = s32[] constant(1)\n ROOT r = s32[] add(i, c) }\n"
-                             "step { p = (s32[], token[], f32[8]) parameter(0)\n"
-                             " i = s32[] get-tuple-element(p), index=0\n t = token[] get-tuple-element(p), index=1\n"
-                             " x = f32[8] get-tuple-element(p), index=2\n"
-                             " o = token[] outfeed(x, t), outfeed_shape=f32[8]\n"
-                             " in = (f32[8], token[]) infeed(o)\n d = f32[8] get-tuple-element(in), index=0\n"
-                             " u = token[] get-tuple-element(in), index=1\n"
-                             " j = s32[] fusion(i), kind=kLoop, calls=next\n"
-                             " ROOT s = (s32[], token[], f32[8]) tuple(j, u, d) }\n"
-                             "ENTRY e { i = s32[] parameter(0)\n x = f32[8] parameter(1)\n t = token[] after-all()\n"
-                             " s = (s32[], token[], f32[8]) tuple(i, t, x)\n"
-                             " w = (s32[], token[], f32[8]) while(s), condition=less, body=step\n"
-                             " ROOT r = f32[8] get-tuple-element(w), index=2 }\n");
+  Planned p =
+      planModuleText("HloModule m\n"
+                     "below { i = s32[] parameter(0)\n c = s32[] constant(3)\n"
+                     " ROOT r = pred[] compare(i, c), direction=LT }\n"
+                     "less { p = (s32[], token[], f32[8]) parameter(0)\n i = s32[] get-tuple-element(p), index=0\n"
+                     " ROOT f = pred[] fusion(i), kind=kLoop, calls=below }\n"
+                     "next { i = s32[] parameter(0)\n c = s32[] constant(1)\n ROOT r = s32[] add(i, c) }\n"
+                     "step { p = (s32[], token[], f32[8]) parameter(0)\n"
+                     " i = s32[] get-tuple-element(p), index=0\n t = token[] get-tuple-element(p), index=1\n"
+                     " x = f32[8] get-tuple-element(p), index=2\n"
+                     " o = token[] outfeed(x, t), outfeed_shape=f32[8]\n"
+                     " in = (f32[8], token[]) infeed(o)\n d = f32[8] get-tuple-element(in), index=0\n"
+                     " u = token[] get-tuple-element(in), index=1\n"
+                     " j = s32[] fusion(i), kind=kLoop, calls=next\n"
+                     " ROOT s = (s32[], token[], f32[8]) tuple(j, u, d) }\n"
+                     "ENTRY e { i = s32[] parameter(0)\n x = f32[8] parameter(1)\n t = token[] after-all()\n"
+                     " s = (s32[], token[], f32[8]) tuple(i, t, x)\n"
+                     " w = (s32[], token[], f32[8]) while(s), condition=less, body=step\n"
+                     " ROOT r = f32[8] get-tuple-element(w), index=2 }\n");
   for (const ModuleBuffer &buffer : p.plan->buffers)
     CHECK((buffer.shape != "token[]" || buffer.bytes == 0));
   const size_t out = p.steps.find("outfeed("), in = p.steps.find("infeed(");

@@ -117,9 +117,6 @@ TEST_CASE("calls with a public meaning become ops") {
   CHECK(effect.run(expandCustomCalls) == PassResult::Unchanged);
   PassRun unknown(program("x = f32[2] parameter(0)\n ROOT r = f32[2] custom-call(x), custom_call_target=\"foo\""));
   CHECK(unknown.run(expandCustomCalls) == PassResult::Unchanged);
-  PassRun marker(program("x = f32[2,3]{0,1} parameter(0)\n"
-                         "ROOT r = f32[2,3] custom-call(x), custom_call_target=\"Sharding\""));
-  expands(marker, expandCustomCalls, Opcode::CustomCall);
   PassRun top(program("x = f32[2,9] parameter(0)\n"
                       "ROOT r = (f32[2,4], s32[2,4]) custom-call(x), custom_call_target=\"TopK\""));
   expands(top, expandCustomCalls, Opcode::CustomCall);

@@ -78,12 +78,12 @@ TEST_CASE("shrink: reshapes, dots, broadcasts and reductions") {
 }
 
 TEST_CASE("shrink: slices keep the end that they touch, paddings and windows make the result they have to") {
-  std::string small =
-      shrink("x = f32[128] parameter(0)\n a = f32[64] slice(x), slice={[0:64]}\n b = f32[64] slice(x), slice={[64:128]}\n"
-             "c = f32[128] concatenate(b, a), dimensions={0}\n z = f32[] constant(0)\n"
-             "p = f32[256] pad(c, z), padding=100_28\n"
-             "w = f32[256] reduce-window(p, z), window={size=256 pad=255_0}, to_apply=sum\n"
-             "ROOT m = f32[128] reduce-window(w, z), window={size=3 stride=2 pad=0_1}, to_apply=sum\n");
+  std::string small = shrink(
+      "x = f32[128] parameter(0)\n a = f32[64] slice(x), slice={[0:64]}\n b = f32[64] slice(x), slice={[64:128]}\n"
+      "c = f32[128] concatenate(b, a), dimensions={0}\n z = f32[] constant(0)\n"
+      "p = f32[256] pad(c, z), padding=100_28\n"
+      "w = f32[256] reduce-window(p, z), window={size=256 pad=255_0}, to_apply=sum\n"
+      "ROOT m = f32[128] reduce-window(w, z), window={size=3 stride=2 pad=0_1}, to_apply=sum\n");
   CHECK(has(small, "slice={[0:8]}"));
   CHECK(has(small, "slice={[8:16]}"));
   CHECK(has(small, "f32[16]{0} pad("));
