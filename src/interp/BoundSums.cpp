@@ -254,6 +254,12 @@ BoundsPtr boundReduceSum(const BoundStep &step) {
 
 namespace {
 
+/// The error of a product that underflows: half of the smallest number, or that, where half of it is none of f64.
+double underflowOf(const FloatGrid &grid) {
+  const double smallest = grid.ulp(0);
+  return smallest / 2 > 0 ? smallest / 2 : smallest;
+}
+
 /// Bounds of an op that is linear in its operands, from its f64 values on exact ends, on magnitudes, and on radii.
 struct LinearParts {
   Literal low, high; ///< exact sums of the lowest and of the highest terms
@@ -281,7 +287,7 @@ BoundsPtr finishLinear(const BoundStep &step, const LinearParts &parts) {
     }
     bool exact = low[i] == high[i] && sum < std::ldexp(parts.quantum, int(accumulator.precision()));
     // Products that underflow are off by half of the smallest number each.
-    double error = exact ? 0 : parts.roundings * (accumulator.unitRoundoff() * sum + accumulator.ulp(0) / 2);
+    double error = exact ? 0 : parts.roundings * (accumulator.unitRoundoff() * sum + underflowOf(accumulator));
     double ofFinite = std::isfinite(sum) ? sum : finite[i];
     ends.finish(partOf(step.value, int64_t(i / numParts), unsigned(i % numParts)), low[i], high[i], sum, ofFinite,
                 error, least[i], greatest[i]);
@@ -468,7 +474,7 @@ llvm::FailureOr<BoundsPtr> boundScatterSum(const BoundStep &step) {
   const bool ofProducts = bool(step.operands[2].unrounded);
   const double count = mostUpdates(step.instr);
   double roundings = sumRoundings(1 + count) + (ofProducts ? 1 : 0);
-  double underflow = ofProducts ? count * grid.ulp(0) / 2 : 0;
+  double underflow = ofProducts ? count * underflowOf(grid) : 0;
   auto made = std::make_shared<Bounds>(Bounds{Literal(low->shape()), Literal(low->shape())});
   for (size_t i = 0; i < least.size(); ++i) {
     bool exact = !ofProducts && least[i] == greatest[i] && sum[i] < std::ldexp(quantum, int(grid.precision()));

@@ -133,7 +133,7 @@ HloInstruction *GeneratorState::constant(const Shape &shape) {
     else
       literal.setBits(i, random() & (bitWidth(type) == 64 ? ~0ull : (1ull << bitWidth(type)) - 1));
   }
-  return HloBuilder(*entry).constant(std::move(literal), "c" + std::to_string(entry->instructions().size()));
+  return HloBuilder(*entry).constant(std::move(literal), "k" + std::to_string(entry->instructions().size()));
 }
 
 /// Printers leave out an attribute that has its default value; a module that should round-trip does not have it.
