@@ -8,6 +8,7 @@
 #include "hloc/support/Diagnostics.h"
 #include "hloc/support/Files.h"
 #include "hloc/support/Parallel.h"
+#include "hloc/support/WorkProgress.h"
 
 #include "fmt/format.h"
 #include "llvm/ADT/StringMap.h"
@@ -54,8 +55,15 @@ AssembleMethod methodFor(llvm::StringRef ptx, const Toolchain &toolchain, Assemb
   return {library, /*object=*/false};
 }
 
+size_t countKernels(llvm::ArrayRef<AssembleJob> jobs, llvm::ArrayRef<size_t> which) {
+  size_t count = 0;
+  for (size_t i : which)
+    count += jobs[i].numKernels();
+  return count;
+}
+
 /// Does the jobs whose result is not known; equal ones once. False, and why, if one failed.
-bool runJobs(std::vector<AssembleJob> &jobs, const Assembler &assembler, unsigned threads,
+bool runJobs(std::vector<AssembleJob> &jobs, const Assembler &assembler, const AssembleOptions &options,
              DiagnosticEngine &diagnostics) {
   llvm::StringMap<size_t> firstWith;
   std::vector<size_t> source(jobs.size()), todo;
@@ -76,14 +84,21 @@ bool runJobs(std::vector<AssembleJob> &jobs, const Assembler &assembler, unsigne
     return false;
   }
   // One thread for cubins by the library, which makes one at a time, unlike objects; it waits for nobody.
+  const unsigned threads = options.jobs;
   bool beside = threads > 1 && !own.empty() && !others.empty();
+  auto run = [&](size_t i) {
+    assembler.run(jobs[i], i, folder);
+    if (options.work)
+      options.work->advance(jobs[i].numKernels());
+  };
+  if (options.work)
+    options.work->begin(countKernels(jobs, todo));
   auto runOwn = [&] {
     for (size_t i : own)
-      assembler.run(jobs[i], i, folder);
+      run(i);
   };
   std::future<void> library = std::async(beside ? std::launch::async : std::launch::deferred, runOwn);
-  runInParallel(others.size(), beside ? threads - 1 : threads,
-                [&](size_t i) { assembler.run(jobs[others[i]], others[i], folder); });
+  runInParallel(others.size(), beside ? threads - 1 : threads, [&](size_t i) { run(others[i]); });
   library.get();
   for (size_t i = 0; i < jobs.size(); ++i)
     if (source[i] != i) {
@@ -143,7 +158,7 @@ llvm::FailureOr<std::vector<Cubin>> assemble(llvm::ArrayRef<std::string> ptx, co
   std::vector<AssembleJob> jobs;
   for (const std::string &text : ptx)
     jobs.push_back(prepareJob(text, methodFor(text, toolchain, options.assembler)));
-  if (!runJobs(jobs, Assembler(target, toolchain, options), options.jobs, diagnostics))
+  if (!runJobs(jobs, Assembler(target, toolchain, options), options, diagnostics))
     return llvm::failure();
   std::vector<Cubin> cubins;
   for (AssembleJob &job : jobs)
@@ -160,7 +175,9 @@ llvm::FailureOr<Cubin> assembleModule(llvm::ArrayRef<std::string> kernels, const
     llvm::FailureOr<std::vector<Cubin>> cubins = assemble({merged}, target, toolchain, options, diagnostics);
     if (llvm::failed(cubins))
       return llvm::failure();
-    return std::move(cubins->front());
+    Cubin &cubin = cubins->front();
+    cubin.numFromCache = cubin.fromCache ? cubin.resources.size() : 0;
+    return std::move(cubin);
   }
   Assembler assembler(target, toolchain, options);
   std::vector<AssembleJob> jobs;
@@ -173,8 +190,10 @@ llvm::FailureOr<Cubin> assembleModule(llvm::ArrayRef<std::string> kernels, const
     return llvm::failure();
   }
   Cubin cubin;
-  if (!runJobs(jobs, assembler, options.jobs, diagnostics) || !assembler.link(jobs, cubin.bytes, diagnostics))
+  if (!runJobs(jobs, assembler, options, diagnostics) || !assembler.link(jobs, cubin.bytes, diagnostics))
     return llvm::failure();
+  for (const AssembleJob &job : jobs)
+    cubin.numFromCache += job.cubin.fromCache ? job.cubin.resources.size() : 0;
   cubin.fromCache = llvm::all_of(jobs, [](const AssembleJob &job) { return job.cubin.fromCache; });
   for (AssembleJob &job : jobs) {
     cubin.byPtxas |= job.cubin.byPtxas;

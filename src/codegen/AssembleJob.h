@@ -29,6 +29,7 @@ struct AssembleJob {
   Cubin cubin;
   DiagnosticEngine diagnostics;
   bool failed = false;
+  size_t numKernels() const { return std::max<size_t>(parts.size(), 1); }
 };
 
 /// The job for `ptx`; a single kernel gets a neutral name, which equal kernels share.

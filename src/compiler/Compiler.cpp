@@ -18,6 +18,7 @@
 #include "llvm/Config/llvm-config.h"
 
 #include <atomic>
+#include <numeric>
 
 namespace hloc {
 
@@ -141,8 +142,13 @@ void Compiler::compileKernel(KernelJob &job, const TargetInfo &target, Stage sta
 
 void Compiler::runJobs(std::vector<KernelJob> &jobs, const TargetInfo &target, Stage stage, bool keepTexts) {
   std::atomic<size_t> numDone = 0;
+  // What takes long comes first, so that no thread is left with it at the end.
+  std::vector<size_t> order(jobs.size());
+  std::iota(order.begin(), order.end(), 0);
+  auto work = [&](size_t i) { return jobs[i].planned->planned->graph.instructions().size(); };
+  llvm::stable_sort(order, [&](size_t a, size_t b) { return work(a) > work(b); });
   runInParallel(jobs.size(), numWorkers(options.jobs), [&](size_t i) {
-    compileKernel(jobs[i], target, stage, keepTexts);
+    compileKernel(jobs[order[i]], target, stage, keepTexts);
     observer.progress(++numDone, jobs.size());
   });
 }
@@ -196,6 +202,8 @@ std::optional<CompiledModule> Compiler::compile(const HloModule &fused, const Ta
   if (!plan)
     return std::nullopt;
   std::vector<KernelJob> jobs = makeJobs(fused, *plan, trackSuffix);
+  observer.counted("kernels", jobs.size());
+  observer.counted("fusions beyond them that they serve", plan->servedBy.size());
   runJobs(jobs, target, stage, keepTexts);
   if (!finishJobs(jobs, plan->steps, refusals))
     return std::nullopt;
@@ -247,6 +255,7 @@ llvm::FailureOr<std::string> Compiler::assemble(CompiledModule &compiled, const 
   for (KernelSpec &kernel : compiled.manifest.kernels)
     if (auto found = resources.find(kernel.name); found != resources.end())
       kernel.resources = found->second;
+  observer.counted("kernels found in the cubin cache", assembled->numFromCache);
   std::string tools;
   for (auto &[tool, version] : assemblerVersions(*assembled, toolchain, assembleOptions)) {
     tools += (tools.empty() ? "" : ", ") + tool;

@@ -22,11 +22,16 @@ static std::string shownName(llvm::StringRef track) { return track.empty() ? "mo
 
 void DriverObserver::timed(llvm::StringRef name, llvm::StringRef track, Clock::time_point begin, Clock::time_point end,
                            int depth) {
-  std::string of = input + (input.empty() || track.empty() ? "" : "/") + track.str();
-  timing.timed(name, of, begin, end, depth);
+  timing.timed(name, trackOf(track), begin, end, depth);
+}
+
+std::string DriverObserver::trackOf(llvm::StringRef track) const {
+  return input + (input.empty() || track.empty() ? "" : "/") + track.str();
 }
 
 void DriverObserver::beginTrack(llvm::StringRef track, bool alone) {
+  if (!track.empty())
+    timing.beginKernel(trackOf(track));
   if (!dump.enabled)
     return;
   std::lock_guard lock(mutex);

@@ -23,6 +23,7 @@ public:
 
   bool wantsPasses() const override { return timing.enabled() || dump.enabled; }
   bool wantsTexts() const override { return dump.enabled; }
+  void counted(llvm::StringRef what, size_t count) override { timing.counted(what, count); }
   void timed(llvm::StringRef name, llvm::StringRef track, Clock::time_point begin, Clock::time_point end,
              int depth) override;
   void produced(const IrEvent &event) override;
@@ -33,6 +34,8 @@ public:
 private:
   Timing &timing;
   const DumpOptions &dump;
+  /// The name of a track among those of all inputs.
+  std::string trackOf(llvm::StringRef track) const;
   std::string input;
   WorkProgress *work;
   std::mutex mutex; ///< of the map; a track is used by one thread

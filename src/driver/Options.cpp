@@ -248,6 +248,10 @@ void addDumpOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
   raw.offer(
       app.add_option("--color", raw.colour, "by default on a terminal, unless NO_COLOR is set")->type_name("WHEN"),
       colours);
+  raw.offer(app.add_option("--progress", raw.progress,
+                           "a line that says how far what takes long is; by default on a terminal")
+                ->type_name("WHEN"),
+            progressChoices);
   addXlaDumpOptions(app, options, raw);
 }
 
@@ -354,10 +358,6 @@ void addRunOptions(CLI::App &app, RunOptions &options, RawOptions &raw) {
             {"ascending", "reversed", "shuffled"}, /*closed=*/false);
   app.add_option("--timeout", options.timeoutSeconds, "end after so many seconds, with exit code 4")
       ->type_name("SECONDS");
-  raw.offer(
-      app.add_option("--progress", raw.progress, "a line that says how far a long run is; by default on a terminal")
-          ->type_name("WHEN"),
-      progressChoices);
   raw.offer(app.add_flag("--counters{table}", raw.counters, "instructions, sectors, bank conflicts; =json for JSON")
                 ->type_name("FORM"),
             {"json"}, /*closed=*/false);
@@ -489,6 +489,7 @@ bool finishOptions(const CLI::App &app, CompileOptions &options, RawOptions &raw
   choose(stages, raw.stopAfter, options.stopAfter);
   choose(assemblers, raw.assembler, options.assembler);
   choose(colours, raw.colour, options.colour);
+  choose(progressChoices, raw.progress, options.progress);
   if (!raw.emit.empty())
     options.emit = emit;
   options.targetGiven = !raw.targets.empty();
@@ -624,7 +625,6 @@ const char *contradiction(const RunOptions &options, const CLI::App &app) {
 bool finishRunOptions(RunOptions &options, const RawOptions &raw, const CLI::App &app) {
   choose(platforms, raw.platform, options.platform);
   choose(references, raw.reference, options.reference);
-  choose(progressChoices, raw.progress, options.progress);
   for (const std::string &name : raw.regimes)
     if (std::optional<Regime> regime = findRegime(name); !llvm::is_contained(options.regimes, *regime))
       options.regimes.push_back(*regime);

@@ -47,6 +47,7 @@ struct CompileOptions {
   bool estimate = false;
   bool estimateAsJson = false;
   std::string device; ///< that times are estimated for; empty: the target's
+  ProgressChoice progress = ProgressChoice::Auto;
   bool timing = false;
   std::string timingFile;
   ToolchainOptions toolchain;
@@ -79,9 +80,8 @@ struct RunOptions {
   bool compareSteps = false;                  ///< step by step, on what the device has computed before
   std::string tolerance;                      ///< empty: by the policy of hloc/compare
   std::optional<emulator::Schedule> schedule; ///< unset: all that may matter
-  ProgressChoice progress = ProgressChoice::Auto;
-  double timeoutSeconds = 0; ///< of the whole run; 0: none
-  double startSeconds = 0;   ///< of the run, by the steady clock
+  double timeoutSeconds = 0;                  ///< of the whole run; 0: none
+  double startSeconds = 0;                    ///< of the run, by the steady clock
 };
 
 /// What the command line asks for.

@@ -55,6 +55,11 @@ private:
 
 enum class ProgressChoice { Auto, Always, Never };
 
+/// The same, but for what is written to standard error meanwhile, which by default stays as it is.
+inline ProgressChoice progressBeside(ProgressChoice choice, bool isBusy) {
+  return isBusy && choice == ProgressChoice::Auto ? ProgressChoice::Never : choice;
+}
+
 class Progress {
 public:
   /// Auto: on standard error if that is a terminal, once the run has taken half a second. Always: from the start, also

@@ -58,8 +58,7 @@ private:
   /// Dumps to standard error stay as they are.
   static ProgressChoice progressChoice(const RunOptions &options) {
     const DumpOptions &dump = options.compile.dump;
-    bool isBusy = dump.enabled && dump.folder.empty();
-    return isBusy && options.progress == ProgressChoice::Auto ? ProgressChoice::Never : options.progress;
+    return progressBeside(options.compile.progress, dump.enabled && dump.folder.empty());
   }
 
   void runStages() {

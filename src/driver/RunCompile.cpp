@@ -9,6 +9,7 @@
 #include "LintKernels.h"
 #include "Lists.h"
 #include "Outputs.h"
+#include "Progress.h"
 
 #include "hloc/codegen/Assemble.h"
 #include "hloc/codegen/CubinCache.h"
@@ -32,9 +33,11 @@ namespace {
 /// The compilation of one input.
 class CompileCommand {
 public:
-  CompileCommand(const CompileOptions &options, const Toolchain &toolchain, Timing &timing, Outputs &outputs)
-      : options(options), timing(timing), toolchain(toolchain), outputs(outputs),
-        observer(timing, options.dump, options.inputs.size() > 1 ? stemOf(options.input) : ""),
+  CompileCommand(const CompileOptions &options, const Toolchain &toolchain, Timing &timing, Outputs &outputs,
+                 Progress &progress)
+      : options(options), timing(timing), toolchain(toolchain), outputs(outputs), progress(progress),
+        observer(timing, options.dump, isOneOfSeveral() ? stemOf(options.input) : "",
+                 isOneOfSeveral() ? nullptr : progress.work()),
         compiler(compilerOptions(options), toolchain, observer, diagnostics), kind(outputs.kind()) {}
 
   void run() {
@@ -51,7 +54,16 @@ public:
   }
 
 private:
+  /// Then who started them says how far they are.
+  bool isOneOfSeveral() const { return options.inputs.size() > 1; }
+
+  void beginStage(const char *name) {
+    if (!isOneOfSeveral())
+      progress.beginStage(name);
+  }
+
   void runStages() {
+    beginStage("parse");
     if (IrKind format = formatOf(options, options.input); format != IrKind::Hlo)
       return goOnFrom(format);
     bool stopped = options.stopAfter != Stage::All;
@@ -64,6 +76,7 @@ private:
       return writeHlo(*module);
     if (options.stopAfter == Stage::Parse || options.stopAfter == Stage::Verify)
       return;
+    beginStage("fuse");
     std::unique_ptr<HloModule> fused = compiler.fuse(*module);
     if (fused && !options.only.empty())
       fused = compiler.only(*fused, options.only, options.targets.front());
@@ -124,6 +137,7 @@ private:
 
   bool compileFor(const HloModule &fused, const TargetInfo &target, bool stopped, std::vector<FatbinImage> &images) {
     bool keepTexts = kind == EmitKind::Mlir || kind == EmitKind::Llvm;
+    beginStage("compile kernels");
     std::optional<CompiledModule> compiled = compiler.compile(fused, target, outputs.neededStage(), keepTexts,
                                                               options.targets.size() > 1 ? "." + target.name : "");
     return compiled && finish(*compiled, target, stopped, &target == &options.targets.back(), images, &fused);
@@ -187,6 +201,7 @@ private:
     result.assembler = assemblerChoice();
     result.cacheFolder = CubinCache::defaultFolder();
     result.jobs = numWorkers(options.jobs);
+    result.work = isOneOfSeveral() ? nullptr : progress.work();
     if (formatOf(options, options.input) == IrKind::Ptx)
       result.given = given;
     return result;
@@ -195,6 +210,7 @@ private:
   bool assembleInto(CompiledModule &compiled, const TargetInfo &target, std::string &cubin) {
     if (assemblerPrepared.valid())
       assemblerPrepared.wait();
+    beginStage("assemble");
     llvm::FailureOr<std::string> assembled = compiler.assemble(compiled, target, assembleOptions());
     if (failed(assembled))
       return false;
@@ -228,6 +244,7 @@ private:
       writeLlvm(compiled, target);
     if (kind == EmitKind::Manifest)
       write(&target, printManifest(compiled.manifest));
+    Progress::Hidden hidden(progress);
     if (!options.manifestFile.empty())
       outputs.writeManifest(options.input, target, printManifest(compiled.manifest), diagnostics);
     if (options.listKernels)
@@ -267,6 +284,7 @@ private:
   }
 
   void write(const TargetInfo *target, llvm::StringRef bytes) {
+    Progress::Hidden hidden(progress);
     if (outputs.wanted())
       outputs.write(options.input, target, bytes, diagnostics);
   }
@@ -276,6 +294,7 @@ private:
   Timing &timing;
   const Toolchain &toolchain;
   Outputs &outputs;
+  Progress &progress;
   DriverObserver observer;
   Compiler compiler;
   EmitKind kind;
@@ -298,7 +317,7 @@ CompileOptions optionsFor(const CompileOptions &options, const std::string &inpu
 
 /// Inputs are compiled in parallel and reported in their order, each as soon as those before it are.
 ExitCode compileInputs(const CompileOptions &options, const Toolchain &toolchain, Timing &timing, Outputs &outputs,
-                       DiagnosticEngine &diagnostics) {
+                       Progress &progress, DiagnosticEngine &diagnostics) {
   std::vector<CompileOptions> each;
   for (const std::string &input : options.inputs)
     removeEarlierDumps(each.emplace_back(optionsFor(options, input)).dump, diagnostics);
@@ -308,6 +327,7 @@ ExitCode compileInputs(const CompileOptions &options, const Toolchain &toolchain
   ExitCode code = ExitCode::Success;
   auto report = [&](size_t i, std::unique_ptr<CompileCommand> command) {
     std::lock_guard lock(mutex);
+    Progress::Hidden hidden(progress);
     finished[i] = std::move(command);
     for (; numReported < finished.size() && finished[numReported]; ++numReported) {
       ExitCode own = finished[numReported]->report();
@@ -316,10 +336,17 @@ ExitCode compileInputs(const CompileOptions &options, const Toolchain &toolchain
         code = own;
     }
   };
+  const bool several = each.size() > 1;
+  if (several)
+    progress.beginStage(fmt::format("compile {} inputs", each.size()));
+  if (several && progress.work())
+    progress.work()->begin(each.size());
   bool dumpsInOrder = options.dump.enabled && options.dump.folder.empty();
   runInParallel(each.size(), dumpsInOrder ? 1 : numWorkers(options.jobs), [&](size_t i) {
-    auto command = std::make_unique<CompileCommand>(each[i], toolchain, timing, outputs);
+    auto command = std::make_unique<CompileCommand>(each[i], toolchain, timing, outputs, progress);
     command->run();
+    if (several && progress.work())
+      progress.work()->advance();
     report(i, std::move(command));
   });
   return code;
@@ -344,7 +371,9 @@ int runCompile(const CompileOptions &options) {
     warnOfUnusedTools(options, outputs.needsAssembler(), outputs.neededStage() >= Stage::Llvm, diagnostics);
     warnOfIdleFilters(options.dump, options.optimizationLevel, diagnostics);
     Toolchain toolchain = discoverTools(options.toolchain, timing);
-    code = compileInputs(options, toolchain, timing, outputs, diagnostics);
+    Progress progress(progressBeside(options.progress, options.dump.enabled && options.dump.folder.empty()));
+    code = compileInputs(options, toolchain, timing, outputs, progress, diagnostics);
+    progress.stop();
     if (!options.goldenFolder.empty())
       checkForStaleGoldens(options, diagnostics);
   }

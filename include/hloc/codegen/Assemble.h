@@ -21,6 +21,7 @@ namespace hloc {
 class DiagnosticEngine;
 class SourceFile;
 class Toolchain;
+struct WorkProgress;
 
 /// `--assembler`. Auto: nvJitLink where it gives the code that ptxas gives and both are of one toolkit, or where there
 /// is no ptxas; ptxas otherwise. The choice never depends on the machine's load or the cache, so that bytes do not
@@ -32,6 +33,7 @@ struct AssembleOptions {
   unsigned jobs = 1;              ///< ptxas processes at a time
   std::string cacheFolder;        ///< CubinCache::defaultFolder() for users; empty: no cache
   std::vector<std::string> flags; ///< more arguments for ptxas, e.g. `-O1`
+  WorkProgress *work = nullptr;   ///< counts kernels; null: nobody wants to know
   /// Set: the PTX is not ours but this file, and what ptxas says against it is said at its lines.
   std::shared_ptr<const SourceFile> given;
 };

@@ -23,6 +23,7 @@ struct Cubin {
   std::string bytes;
   std::vector<std::pair<std::string, KernelResources>> resources; ///< by entry, in the assembler's order
   bool fromCache = false;
+  size_t numFromCache = 0;                   ///< of a module: entries that came from there
   bool byPtxas = false, byNvJitLink = false; ///< what made it, now or when it was stored; of a module possibly both
 
   /// Null if there is no such entry.

@@ -43,6 +43,8 @@ public:
   virtual void beginTrack(llvm::StringRef track, bool alone) {}
   /// All events of the track have come. What goes wrong is reported.
   virtual void endTrack(llvm::StringRef track, DiagnosticEngine &diagnostics) {}
+  /// How many there are of something that has no time of its own: "kernels compiled", 41.
+  virtual void counted(llvm::StringRef what, size_t count) {}
   /// `done` of `all` kernels have been compiled. May be called from several threads at once.
   virtual void progress(size_t done, size_t all) {}
 };

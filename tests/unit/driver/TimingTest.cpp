@@ -35,6 +35,36 @@ TEST_CASE("a scope is timed from its beginning to its end, and only if timing is
   }
 }
 
+TEST_CASE("of many kernels there are sums, the slowest ten, and counts") {
+  Timing timing(true);
+  Timing::Clock::time_point t = Timing::Clock::now();
+  timing.timed("parse", "", t, t + milliseconds(1), 0);
+  for (int i = 0; i < 20; ++i) {
+    const std::string kernel = "k" + std::to_string(i);
+    timing.beginKernel(kernel);
+    Timing::Clock::time_point begin = t + milliseconds(10 * i);
+    timing.timed("emit", kernel, begin, begin + milliseconds(1), 0);
+    timing.timed("passes", kernel, begin + milliseconds(1), begin + milliseconds(5 + i), 0);
+    timing.timed("inline", kernel, begin + milliseconds(1), begin + milliseconds(2), 1);
+    timing.timed("cse", kernel, begin + milliseconds(2), begin + milliseconds(4), 1);
+    timing.timed("hash", kernel, begin + milliseconds(2), begin + milliseconds(3), 2);
+  }
+  timing.counted("kernels", 15);
+  timing.counted("kernels", 5);
+  std::string table = timing.table();
+  INFO(table);
+  auto has = [&](const char *text) { return table.find(text) != std::string::npos; };
+  CHECK(has("     1.000  parse\n       sum    elapsed  stage of 20 kernels\n    20.000    191.000  emit\n"));
+  CHECK(has("   270.000    213.000  passes\n    40.000               cse\n    20.000                 hash\n    20.000  "
+            "             inline\n"));
+  CHECK(has("slowest kernels\n    24.000  k19: emit 1.000, passes 23.000\n    23.000  k18: "));
+  CHECK(has("    15.000  k10: "));
+  CHECK_FALSE(has("k9"));
+  CHECK_FALSE(has("[k"));
+  CHECK(has("        20  kernels\n"));
+  CHECK(has("  processor time"));
+}
+
 TEST_CASE("timing-says-what-is-in-no-stage") {
   Timing timing(true);
   Timing::Clock::time_point begin = Timing::Clock::now();
