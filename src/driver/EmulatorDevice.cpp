@@ -25,11 +25,29 @@ bool EmulatorDevice::prepare(const std::string &kernel, std::string &error) {
 
 bool EmulatorDevice::allocate(const DeviceBuffer &buffer, std::string &error) {
   bool known = buffer.contents != DeviceBuffer::Contents::Unwritten;
+  isCurrent.push_back(false);
+  if (places.emplace_back(); buffer.place)
+    places.back() = {buffer.place->offset, buffer.place->offset + buffer.bytes};
   machine->allocate(buffer.name, buffer.bytes, known ? Emulator::Contents::Written : Emulator::Contents::Unwritten);
   return true;
 }
 
+/// What lies where the buffer does is gone, unless the buffer is the last that was written there.
+void EmulatorDevice::beginWriting(uint32_t buffer) {
+  if (!places[buffer] || isCurrent[buffer])
+    return;
+  for (uint32_t other = 0; other < places.size(); ++other)
+    if (isCurrent[other] && places[other]->first < places[buffer]->second &&
+        places[buffer]->first < places[other]->second) {
+      machine->discard(other);
+      isCurrent[other] = false;
+    }
+  isCurrent[buffer] = true;
+}
+
 bool EmulatorDevice::reset(std::string &error) {
+  places.clear();
+  isCurrent.clear();
   machine->reset();
   numReported = numLaunches = 0;
   withheld.clear();
@@ -55,11 +73,13 @@ bool EmulatorDevice::download(const BufferSlice &slice, void *bytes, std::string
 }
 
 bool EmulatorDevice::copy(const CopyStep &copy, std::string &error) {
+  beginWriting(copy.to.buffer);
   machine->copy(copy.from.buffer, copy.from.offset, copy.to.buffer, copy.to.offset, copy.from.bytes);
   return true;
 }
 
 bool EmulatorDevice::fill(const FillStep &fill, std::string &error) {
+  beginWriting(fill.to.buffer);
   machine->fill(fill.to.buffer, fill.to.offset, fill.value, fill.to.bytes);
   return true;
 }
@@ -70,6 +90,8 @@ bool EmulatorDevice::launch(const DeviceLaunch &launch, std::string &error) {
   for (size_t i = 0; i < launch.step.arguments.size(); ++i) {
     const auto &argument = launch.step.arguments[i];
     if (const auto *slice = std::get_if<BufferSlice>(&argument)) {
+      if (kernel.written[i])
+        beginWriting(slice->buffer);
       request.arguments.push_back(BufferArgument{slice->buffer, slice->offset, slice->bytes, kernel.written[i]});
     } else {
       const auto &scalar = std::get<ScalarValue>(argument);
@@ -81,6 +103,10 @@ bool EmulatorDevice::launch(const DeviceLaunch &launch, std::string &error) {
     launchListener(kernel.name, numLaunches, options.schedule.name());
   size_t numBefore = machine->findings().size();
   bool fine = succeeded(machine->launch(request, diagnostics));
+  for (size_t i = 0; i < launch.step.arguments.size(); ++i) // two that lie in one place: neither is right
+    if (const auto *slice = std::get_if<BufferSlice>(&launch.step.arguments[i]);
+        slice && kernel.written[i] && places[slice->buffer] && !isCurrent[slice->buffer])
+      machine->discard(slice->buffer);
   bool ran = fine || machine->findings().size() > numBefore;
   return reportFindings() && ran;
 }

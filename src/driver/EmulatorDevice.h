@@ -52,6 +52,7 @@ public:
   const emulator::Counters &counters() const { return machine->counters(); }
 
 private:
+  void beginWriting(uint32_t buffer);
   /// Reports findings that came since the last call; true if there were none.
   bool reportFindings();
   void report(llvm::ArrayRef<emulator::Finding> findings);
@@ -65,6 +66,9 @@ private:
   const HloModule *source = nullptr;
   std::shared_ptr<const SourceFile> sourceFile;
   size_t numReported = 0, numLaunches = 0;
+  // By buffer: its place in memory that several share, and whether it is the last of those there that was written.
+  std::vector<std::optional<std::pair<uint64_t, uint64_t>>> places;
+  std::vector<bool> isCurrent;
   LaunchListener launchListener;
   bool withholds = false;
   std::vector<emulator::Finding> withheld;

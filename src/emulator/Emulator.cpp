@@ -234,6 +234,13 @@ void Emulator::fill(BufferId to, uint64_t offset, uint8_t value, uint64_t numByt
     std::fill_n(target.written.get() + offset, numBytes, uint8_t(1));
 }
 
+void Emulator::discard(BufferId buffer) {
+  Region &region = *impl->regions[buffer + 1];
+  HLOC_CHECK(!region.complete, "what is complete from the start is not discarded");
+  std::fill_n(region.written.get(), region.bytes, uint8_t(0));
+  fillUndefined(impl->options, uint64_t(buffer + 1) << regionShift, region.data, region.bytes, nobodysByte);
+}
+
 void Emulator::requireWritten(BufferId buffer, uint64_t offset, uint64_t numBytes) {
   const Region &region = *impl->regions[buffer + 1];
   if (region.complete || !impl->options.checkUninit)

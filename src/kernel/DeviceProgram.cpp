@@ -10,6 +10,9 @@ namespace hloc {
 
 namespace {
 
+/// The next multiple of what buffers are aligned to.
+uint64_t placementEnd(uint64_t bytes) { return (bytes + 255) / 256 * 256; }
+
 /// Elements of less than a byte are stored by atomics on the 32-bit words around them.
 bool storesWholeWords(const std::string &shape) {
   return llvm::any_of(std::initializer_list<const char *>{"s1[", "u1[", "s2[", "u2[", "s4[", "u4[", "f4e2m1fn["},
@@ -77,6 +80,22 @@ bool findInput(const InputNumbering &inputs, uint32_t parameter, llvm::ArrayRef<
 
 } // namespace
 
+uint64_t sharedTemporaryBytes(const std::vector<ModuleBuffer> &buffers) {
+  uint64_t bytes = 0;
+  for (const ModuleBuffer &buffer : buffers)
+    if (buffer.offset)
+      bytes = std::max(bytes, *buffer.offset + placementEnd(buffer.bytes));
+  return bytes;
+}
+
+uint64_t temporaryBytes(const std::vector<ModuleBuffer> &buffers) {
+  uint64_t bytes = sharedTemporaryBytes(buffers);
+  for (const ModuleBuffer &buffer : buffers)
+    if (buffer.kind == ModuleBuffer::Kind::Temporary && !buffer.offset)
+      bytes += placementEnd(buffer.bytes);
+  return bytes;
+}
+
 std::optional<DeviceProgram> deviceProgram(const Manifest &manifest, const InputNumbering &inputs,
                                            llvm::ArrayRef<std::vector<uint32_t>> leaves, std::string &error) {
   if (const Step *missing = findUnsupported(manifest.steps)) {
@@ -84,11 +103,14 @@ std::optional<DeviceProgram> deviceProgram(const Manifest &manifest, const Input
     return std::nullopt;
   }
   DeviceProgram program;
+  const uint64_t sharedBytes = sharedTemporaryBytes(manifest.buffers);
   for (size_t i = 0; i < manifest.buffers.size(); ++i) {
     const ModuleBuffer &buffer = manifest.buffers[i];
     DeviceBuffer made;
     made.name = nameOf(buffer, i);
     made.bytes = buffer.bytes;
+    if (buffer.offset)
+      made.place = DevicePlace{*buffer.offset, sharedBytes};
     if (buffer.kind == ModuleBuffer::Kind::Parameter &&
         !findInput(inputs, buffer.parameterNumber, buffer.leafIndex, made, error))
       return std::nullopt;

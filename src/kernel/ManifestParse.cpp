@@ -152,6 +152,8 @@ bool readBuffer(const Reader &reader, ModuleBuffer &buffer) {
       return member.read(buffer.parameterNumber);
     if (key == "leaf")
       return member.read(buffer.leafIndex);
+    if (key == "offset")
+      return member.read(buffer.offset);
     if (key == "donated")
       return member.read(buffer.donated);
     if (key == "data")

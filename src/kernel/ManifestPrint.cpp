@@ -118,6 +118,8 @@ private:
       number("parameter", buffer.parameterNumber);
     if (buffer.kind == ModuleBuffer::Kind::Parameter || buffer.kind == ModuleBuffer::Kind::Result)
       numbers("leaf", buffer.leafIndex);
+    if (buffer.offset)
+      number("offset", *buffer.offset);
     if (buffer.donated)
       json.attribute("donated", true);
     if (buffer.kind == ModuleBuffer::Kind::Constant)

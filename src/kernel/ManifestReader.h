@@ -55,6 +55,7 @@ public:
     return true;
   }
   bool read(std::optional<uint32_t> &result) const { return read(result.emplace()); }
+  bool read(std::optional<uint64_t> &result) const { return read(result.emplace()); }
   bool read(std::vector<uint32_t> &result) const {
     return elements([&](const Reader &element) { return element.read(result.emplace_back()); });
   }

@@ -1,5 +1,6 @@
 #include "hloc/planner/ExecutionPlan.h"
 
+#include "BufferAssignment.h"
 #include "ComputationPlanner.h"
 #include "hloc/hlo/InputOutputAlias.h"
 
@@ -72,6 +73,10 @@ std::optional<ExecutionPlan> planModule(const HloModule &module, const TargetInf
     }
   }
   tables.dropUnused();
+  placeTemporaries(plan.buffers, plan.steps, [&](const LaunchStep &launch, size_t argument) {
+    const KernelBuffer &buffer = plan.kernels[launch.kernel].plan().buffers[argument];
+    return buffer.written && buffer.buffer.kind != PlanBuffer::Kind::Parameter && !buffer.sameAs;
+  });
   return std::move(plan);
 }
 

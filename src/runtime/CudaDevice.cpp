@@ -3,6 +3,7 @@
 #include "CudaDriver.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace hloc {
 
@@ -17,6 +18,7 @@ struct Allocation {
   std::string name;
   uint64_t bytes = 0;
   cuda::DevicePointer address = 0;
+  bool isPart = false; ///< of memory that is freed with another
 };
 
 } // namespace
@@ -31,6 +33,7 @@ struct CudaDevice::Impl {
   std::string name, lastKernel;
   int major = 0, minor = 0, maxShared = 0;
   std::vector<Allocation> buffers;
+  Allocation shared; ///< of the temporaries that have places in it
   bool tooOld = false;
 
   bool check(int result, const std::string &doing, std::string &error) { return driver->check(result, doing, error); }
@@ -91,8 +94,10 @@ std::unique_ptr<CudaDevice> CudaDevice::open(const CudaOptions &options, std::st
 CudaDevice::~CudaDevice() {
   if (!impl->context)
     return;
+  impl->buffers.push_back(impl->shared);
   for (const Allocation &buffer : impl->buffers)
-    impl->driver->cuMemFree_v2(buffer.address);
+    if (buffer.address && !buffer.isPart)
+      impl->driver->cuMemFree_v2(buffer.address);
   if (impl->module)
     impl->driver->cuModuleUnload(impl->module);
   for (Event event : {impl->begin, impl->end})
@@ -128,6 +133,26 @@ bool CudaDevice::load(const std::string &image, std::string &error) {
 
 bool CudaDevice::allocate(const DeviceBuffer &buffer, std::string &error) {
   Allocation made{buffer.name, buffer.bytes, 0};
+  if (buffer.place) {
+    Allocation &shared = impl->shared;
+    if (!shared.address) {
+      DeviceBuffer all;
+      all.name = "temporaries";
+      all.bytes = buffer.place->allBytes;
+      if (!allocate(all, error))
+        return false;
+      shared = impl->buffers.back();
+      impl->buffers.pop_back();
+    }
+    if (buffer.place->offset > shared.bytes || buffer.bytes > shared.bytes - buffer.place->offset) {
+      error = "`" + buffer.name + "` leaves the memory of the temporaries";
+      return false;
+    }
+    made.address = shared.address + buffer.place->offset;
+    made.isPart = true;
+    impl->buffers.push_back(made);
+    return true;
+  }
   uint64_t bytes = std::max<uint64_t>(buffer.bytes, 1); // the driver refuses 0
   std::string what = std::to_string(bytes) + " bytes for `" + buffer.name + "`";
   if (!impl->check(impl->driver->cuMemAlloc_v2(&made.address, bytes), "allocating " + what + " (cuMemAlloc)", error))
@@ -155,8 +180,10 @@ bool CudaDevice::Impl::address(const BufferSlice &slice, cuda::DevicePointer &re
 }
 
 bool CudaDevice::reset(std::string &error) {
+  impl->buffers.push_back(std::exchange(impl->shared, Allocation()));
   for (const Allocation &buffer : impl->buffers)
-    if (!impl->check(impl->driver->cuMemFree_v2(buffer.address), "freeing `" + buffer.name + "` (cuMemFree)", error))
+    if (buffer.address && !buffer.isPart &&
+        !impl->check(impl->driver->cuMemFree_v2(buffer.address), "freeing `" + buffer.name + "` (cuMemFree)", error))
       return false;
   impl->buffers.clear();
   return true;

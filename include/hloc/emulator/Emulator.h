@@ -169,6 +169,8 @@ public:
   void copy(BufferId from, uint64_t fromOffset, BufferId to, uint64_t toOffset, uint64_t numBytes);
   /// As memset on the device: the bytes are written.
   void fill(BufferId to, uint64_t offset, uint8_t value, uint64_t numBytes);
+  /// As newly allocated, of an `Unwritten` buffer: nobody has written it.
+  void discard(BufferId buffer);
   /// Reports a finding for every byte range of the slice that no kernel, copy or `Written` allocation wrote.
   void requireWritten(BufferId buffer, uint64_t offset, uint64_t numBytes);
 

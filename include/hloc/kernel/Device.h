@@ -14,10 +14,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace hloc {
+
+/// Where a buffer lies in memory that several share, which are not needed at the same time.
+struct DevicePlace {
+  uint64_t offset = 0;
+  uint64_t allBytes = 0; ///< of that memory, the same for all
+};
 
 struct DeviceBuffer {
   enum class Contents { Input, Constant, Unwritten };
@@ -26,6 +33,7 @@ struct DeviceBuffer {
   Contents contents = Contents::Unwritten;
   uint32_t input = 0;   ///< Input: which entry parameter leaf, counted over all parameters in order
   std::string constant; ///< Constant: bytes in device layout
+  std::optional<DevicePlace> place = std::nullopt; ///< Unwritten; nothing: memory of its own
 };
 
 /// A kernel as a program launches it.

@@ -8,6 +8,7 @@
 #include "hloc/kernel/KernelSpec.h"
 #include "hloc/kernel/Steps.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,15 @@ struct ModuleBuffer {
   std::vector<uint32_t> leafIndex; ///< Parameter and Result: ... and which leaf of its (result's) tuple
   std::string constantData;        ///< Kind::Constant: bytes, device layout (hex in JSON)
   bool donated = false;            ///< Parameter: a result takes its place, as input_output_alias says
+  /// Temporary: where it lies in the memory that the temporaries share, a multiple of 256. Others may lie there when it
+  /// is not needed: what is there before it is written first is undefined. Nothing: in memory of its own.
+  std::optional<uint64_t> offset = std::nullopt;
 };
+
+/// Bytes of the memory that temporaries share, and of what has memory of its own among them: a module's peak beside
+/// parameters, results and constants.
+uint64_t sharedTemporaryBytes(const std::vector<ModuleBuffer> &buffers);
+uint64_t temporaryBytes(const std::vector<ModuleBuffer> &buffers);
 
 /// A result leaf that is an entry parameter or shares another result's buffer still names its buffer here.
 struct ModuleResult {

@@ -4,8 +4,9 @@
 //   ENTRY e { p = f32[8] parameter(0); f = (f32[8], f32[8]) fusion(p), ...; ROOT g = f32[8] get-tuple-element(f),
 //   index=1 } buffers: 0 parameter p, 1 and 2 outputs of f;  steps: launch f(0; 1, 2);  results: {} is buffer 2
 //
-// A buffer is written by one fusion; nothing is reused but what an output takes from an operand that nobody reads any
-// more: where the module's `input_output_alias` gives it a parameter's buffer, the fusion's
+// A buffer is written by one fusion, and temporaries that are not needed at the same time have places that overlap in
+// the memory that they share (ModuleBuffer::offset). No buffer is reused but what an output takes from an operand that
+// nobody reads any more: where the module's `input_output_alias` gives it a parameter's buffer, the fusion's
 // `output_to_operand_aliasing` says that it works in place, or the output is a dynamic-update-slice of the operand.
 //
 //   w = (s32[], f32[8]) while((s32[], f32[8]) tuple(i, x)), condition=c, body=b

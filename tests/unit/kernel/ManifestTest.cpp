@@ -163,6 +163,7 @@ TEST_CASE("manifests that contradict themselves are refused") {
   CHECK(contains(errorAfter([&](Manifest &m) { copy(m).to = copy(m).from; }), "onto itself"));
   CHECK(contains(errorAfter([&](Manifest &m) { copy(m).to.buffer = 0; }), "which is not donated"));
   CHECK(contains(errorAfter([&](Manifest &m) { m.buffers[2].donated = true; }), "only parameters are donated"));
+  CHECK(contains(errorAfter([&](Manifest &m) { m.buffers[0].offset = 256; }), "only temporaries share memory"));
   CHECK(contains(errorAfter([&](Manifest &m) { loop(m).predicate.bytes = 2; }), "steps[3]: a predicate is one byte"));
   CHECK(contains(errorAfter([&](Manifest &m) { std::get<LaunchStep>(loop(m).condition[0].action).kernel = 5; }),
                  "steps[3]: condition[0]: there is no kernel 5"));

@@ -103,6 +103,40 @@ TEST_CASE("a cuda device that was reset numbers buffers from 0 again and keeps i
   REQUIRE(device->launch(launchOf("k"), error));
 }
 
+TEST_CASE("buffers that share memory are parts of one allocation") {
+  std::string error;
+  forgetCalls();
+  {
+    std::unique_ptr<CudaDevice> device = openFake(error);
+    REQUIRE(device);
+    DeviceBuffer first = bufferOf(16), second = bufferOf(32), outside = bufferOf(300);
+    first.place = DevicePlace{256, 512};
+    second.place = DevicePlace{256, 512};
+    outside.place = DevicePlace{256, 512};
+    for (unsigned run = 0; run < 2; ++run) {
+      REQUIRE(device->allocate(first, error));
+      REQUIRE(device->allocate(bufferOf(16), error));
+      REQUIRE(device->allocate(second, error));
+      uint8_t in[16] = {42, 1, 2, 3}, out[32] = {};
+      REQUIRE(device->upload(0, in, 16, error));
+      REQUIRE(device->download({2, 0, 32}, out, error));
+      CHECK(out[0] == 42);
+      CHECK(out[16] == 0xA5);
+      CHECK_FALSE(device->allocate(outside, error));
+      CHECK_THAT(error, Contains("leaves the memory of the temporaries"));
+      REQUIRE(device->reset(error));
+    }
+  }
+  const std::string log = calls();
+  size_t allocated = 0, freed = 0;
+  for (size_t at = 0; (at = log.find("cuMemAlloc_v2", at)) != std::string::npos; ++at)
+    ++allocated;
+  for (size_t at = 0; (at = log.find("cuMemFree_v2", at)) != std::string::npos; ++at)
+    ++freed;
+  CHECK(allocated == 4);
+  CHECK(freed == 4);
+}
+
 TEST_CASE("cuda device asks for shared memory above 48 KiB and knows the limits") {
   std::string error;
   std::unique_ptr<CudaDevice> device = openFake(error);
