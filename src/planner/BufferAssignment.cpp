@@ -120,9 +120,9 @@ Packing packInOrder(llvm::ArrayRef<BufferInterval> intervals, llvm::ArrayRef<uin
     }
     packing.offsets[i] = bestGap == UINT64_MAX ? free : best;
     packing.bytes = std::max(packing.bytes, packing.offsets[i] + bytes);
-    placed.insert(llvm::upper_bound(placed, i,
-                                    [&](uint32_t a, uint32_t b) { return packing.offsets[a] < packing.offsets[b]; }),
-                  i);
+    placed.insert(
+        llvm::upper_bound(placed, i, [&](uint32_t a, uint32_t b) { return packing.offsets[a] < packing.offsets[b]; }),
+        i);
   }
   return packing;
 }

@@ -35,6 +35,7 @@ public:
         targetsOf.emplace(result.buffer, *target);
     if (use.reorders)
       orderWorks();
+    hoistReducingWorks();
     countUses();
     for (size_t i = 0; i < works.size(); ++i) {
       const size_t numSteps = steps.size();
@@ -164,6 +165,64 @@ private:
         if (--open[replacer].second == 0 && ready.erase({true, replacer}))
           offer(replacer);
     }
+    works = std::move(ordered);
+  }
+
+  /// Fusions that need memory for the last time and make much less of it go in front of all that they do not depend on:
+  /// the sum of a large array, say, in front of a loop that has nothing to do with it. They stay the last that read
+  /// what they were the last to read, and results that have a place to go to stay where they are.
+  void hoistReducingWorks() {
+    constexpr uint64_t leastGain = 1 << 20; // bytes; less is not worth another order than the text's
+    llvm::DenseMap<uint32_t, size_t> makerOf;
+    llvm::DenseMap<uint32_t, llvm::SmallVector<size_t, 2>> readersOf;
+    for (auto [i, work] : llvm::enumerate(works)) {
+      for (const BufferSlice &output : work.outputs)
+        makerOf.try_emplace(output.buffer, i);
+      for (const BufferSlice &input : work.inputs)
+        if (auto &readers = readersOf[input.buffer]; readers.empty() || readers.back() != i)
+          readers.push_back(i);
+    }
+    auto isResult = [&](uint32_t buffer) {
+      return llvm::any_of(results, [&](const BufferSlice &result) { return result.buffer == buffer; });
+    };
+    std::vector<size_t> order, position(works.size());
+    for (auto [i, work] : llvm::enumerate(works)) {
+      position[i] = order.size();
+      order.push_back(i);
+      if (work.instr->opcode() != Opcode::Fusion || work.instr->reachesSideEffect())
+        continue;
+      uint64_t made = 0, freed = 0;
+      bool mayMove = true;
+      for (const BufferSlice &output : work.outputs) {
+        made += output.bytes;
+        mayMove &= !targetsOf.contains(output.buffer);
+      }
+      size_t earliest = 0;
+      std::set<uint32_t> seen;
+      for (const BufferSlice &input : work.inputs) {
+        if (!seen.insert(input.buffer).second)
+          continue;
+        auto maker = makerOf.find(input.buffer);
+        if (maker != makerOf.end())
+          earliest = std::max(earliest, position[maker->second] + 1);
+        const auto &readers = readersOf[input.buffer];
+        if (readers.back() != i)
+          continue;
+        for (size_t reader : llvm::ArrayRef(readers).drop_back())
+          earliest = std::max(earliest, position[reader] + 1);
+        if (maker != makerOf.end() && !isResult(input.buffer))
+          freed += input.bytes;
+      }
+      if (!mayMove || freed < made + leastGain || earliest >= position[i])
+        continue;
+      order.pop_back();
+      order.insert(order.begin() + earliest, i);
+      for (size_t at = earliest; at < order.size(); ++at)
+        position[order[at]] = at;
+    }
+    std::vector<Work> ordered;
+    for (size_t i : order)
+      ordered.push_back(std::move(works[i]));
     works = std::move(ordered);
   }
 

@@ -39,15 +39,15 @@ TEST_CASE("a buffer lives from the first step that names it to the last") {
 TEST_CASE("what is made and used up within a round lives in it; all else as long as the loop") {
   // 0: state from outside; 1: the predicate; 2: made and used in the body; 3: read before it is written; 4: read behind
   // the loop; 5: made in front of it, read in the body.
-  Steps steps = {fill(0), fill(5),
-                 loop({copy(0, 1)}, 1, {copy(0, 2), copy(2, 4), copy(3, 0), copy(5, 3)}), copy(4, 6)};
+  Steps steps = {fill(0), fill(5), loop({copy(0, 1)}, 1, {copy(0, 2), copy(2, 4), copy(3, 0), copy(5, 3)}), copy(4, 6)};
   CHECK(lifetimes(steps, 7) == "0-7 2-3 4-5 2-7 2-8 1-7 8-8");
 }
 
 TEST_CASE("of a loop in a loop, what goes round the inner one lives as long as that, and no longer") {
   // 2 is made in a round of the outer loop and read in the inner; 3 goes round the inner alone; 4 round the outer.
-  Steps steps = {fill(0), loop({fill(1)}, 1, {fill(2), fill(3), loop({fill(5)}, 5, {copy(2, 6), copy(6, 3)}), copy(3, 7),
-                                              copy(4, 7), copy(7, 4)})};
+  Steps steps = {fill(0), loop({fill(1)}, 1,
+                               {fill(2), fill(3), loop({fill(5)}, 5, {copy(2, 6), copy(6, 3)}), copy(3, 7), copy(4, 7),
+                                copy(7, 4)})};
   CHECK(lifetimes(steps, 8) == "0-0 1-2 3-8 4-9 1-11 5-6 7-8 9-11");
 }
 
@@ -205,10 +205,11 @@ TEST_CASE("steps find what was left for them, in any tree") {
 }
 
 TEST_CASE("temporaries of a plan share memory; results and parameters do not") {
-  Planned p = planModuleText("HloModule m\nn { p = f32[256] parameter(0)\n ROOT r = f32[256] negate(p) }\n"
-                             "ENTRY e { x = f32[256] parameter(0)\n a = f32[256] fusion(x), kind=kLoop, calls=n\n"
-                             "b = f32[256] fusion(a), kind=kLoop, calls=n\n c = f32[256] fusion(b), kind=kLoop, calls=n\n"
-                             "ROOT d = f32[256] fusion(c), kind=kLoop, calls=n }\n");
+  Planned p =
+      planModuleText("HloModule m\nn { p = f32[256] parameter(0)\n ROOT r = f32[256] negate(p) }\n"
+                     "ENTRY e { x = f32[256] parameter(0)\n a = f32[256] fusion(x), kind=kLoop, calls=n\n"
+                     "b = f32[256] fusion(a), kind=kLoop, calls=n\n c = f32[256] fusion(b), kind=kLoop, calls=n\n"
+                     "ROOT d = f32[256] fusion(c), kind=kLoop, calls=n }\n");
   CHECK(p.steps == "n(0,1) n(1,2) n(2,3) n(3,4)");
   CHECK(temporaryBytes(p.plan->buffers) == 2048);
   CHECK(sharedTemporaryBytes(p.plan->buffers) == 2048);

@@ -174,3 +174,21 @@ TEST_CASE("what is not in normal form is all reported") {
   CHECK_FALSE(checkNormalForm(*module, diagnostics));
   CHECK(diagnostics.numErrors() == 3);
 }
+
+TEST_CASE("what reads a large array for the last time and makes little of it does so as soon as it can") {
+  const std::string callees =
+      "f { p = f32[1048576] parameter(0)\n ROOT r = f32[1048576] negate(p) }\n"
+      "g { p = f32[1048576] parameter(0)\n ROOT r = f32[1048576] abs(p) }\n"
+      "part { p = f32[1048576] parameter(0)\n ROOT r = f32[4] slice(p), slice={[0:4]} }\n"
+      "other { p = f32[1048576] parameter(0)\n ROOT r = f32[4] slice(p), slice={[4:8]} }\n"
+      "both { p = f32[4] parameter(0)\n q = f32[4] parameter(1)\n ROOT r = f32[4] add(p, q) }\n";
+  Planned p = planModuleText("HloModule m\n" + callees +
+                             "ENTRY e { x = f32[1048576] parameter(0)\n"
+                             "a = f32[1048576] fusion(x), kind=kLoop, calls=f\n"
+                             "b = f32[1048576] fusion(x), kind=kLoop, calls=g\n"
+                             "s = f32[4] fusion(b), kind=kLoop, calls=other\n"
+                             "t = f32[4] fusion(a), kind=kLoop, calls=part\n"
+                             "ROOT r = f32[4] fusion(s, t), kind=kLoop, calls=both }\n");
+  CHECK(p.steps == "f(0,1) part(1,4) g(0,2) other(2,3) both(3,4,5)");
+  CHECK(temporaryBytes(p.plan->buffers) == 4 * 1048576 + 512);
+}
