@@ -138,25 +138,41 @@ HloComputation *Expansion::reducer(Opcode opcode, ElementType type) {
 }
 
 Expansion::Values Expansion::apply(const HloComputation &callee, llvm::ArrayRef<Value> arguments) {
+  return copied(callee, arguments, nullptr);
+}
+
+Expansion::Values Expansion::applyToArrays(const HloComputation &callee, llvm::ArrayRef<Value> arguments,
+                                           llvm::ArrayRef<int64_t> dims) {
+  return copied(callee, arguments, &dims);
+}
+
+Expansion::Values Expansion::copied(const HloComputation &callee, llvm::ArrayRef<Value> arguments,
+                                    const llvm::ArrayRef<int64_t> *dims) {
   std::vector<Value> mapped(callee.instructions().size());
+  const HloInstruction *root = callee.root();
+  bool isTuple = root->opcode() == Opcode::Tuple;
   for (const HloInstruction *instr : callee.instructions()) {
     if (instr->opcode() == Opcode::Parameter) {
       mapped[instr->id()] = arguments[size_t(instr->parameterNumber())];
       continue;
     }
+    if (instr == root && isTuple)
+      continue;
     Values operands;
     for (const HloInstruction *operand : instr->operands())
       operands.push_back(mapped[operand->id()]);
     b.setRange(instr->range());
-    mapped[instr->id()] = b.clone(*instr, operands);
+    bool lifts = dims && instr->opcode() != Opcode::Constant;
+    Shape shape = lifts ? Shape::array(instr->shape().elementType(), *dims) : instr->shape();
+    Value made = b.clone(*instr, operands, llvm::DenseMap<const HloComputation *, HloComputation *>(), &shape);
+    mapped[instr->id()] = dims && !lifts ? spread(made, *dims) : made;
   }
-  const HloInstruction *root = callee.root();
-  if (!root->shape().isTuple())
-    return {mapped[root->id()]};
+  b.setRange(place);
   Values elements;
   for (unsigned i = 0; i < root->numResults(); ++i)
-    elements.push_back(root->opcode() == Opcode::Tuple ? mapped[root->operand(i)->id()]
-                                                       : b.tupleElement(mapped[root->id()], i));
+    elements.push_back(isTuple                   ? mapped[root->operand(i)->id()]
+                       : root->shape().isTuple() ? b.tupleElement(mapped[root->id()], i)
+                                                 : mapped[root->id()]);
   return elements;
 }
 

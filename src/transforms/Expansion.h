@@ -66,11 +66,14 @@ public:
   HloComputation *reducer(Opcode opcode, ElementType type);
   /// Copies what `callee` computes of `arguments`; its result, or the elements of its tuple.
   Values apply(const HloComputation &callee, llvm::ArrayRef<Value> arguments);
+  /// The same of a computation of scalars, elementwise but for constants and a tuple as root, at every element.
+  Values applyToArrays(const HloComputation &callee, llvm::ArrayRef<Value> arguments, llvm::ArrayRef<int64_t> dims);
 
 private:
   Expansion(HloBuilder &builder, HloComputation &where, SourceRange place) : b(builder), where(where), place(place) {
     b.setRange(place);
   }
+  Values copied(const HloComputation &callee, llvm::ArrayRef<Value> arguments, const llvm::ArrayRef<int64_t> *dims);
 
   HloBuilder &b;
   HloComputation &where; ///< computations that are made stand in front of it

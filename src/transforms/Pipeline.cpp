@@ -15,6 +15,8 @@ llvm::ArrayRef<HloPass> hloPipeline() {
       {"expand-linear-algebra", expandLinearAlgebra, "Replaces factorisations and solutions of equations by loops",
        /*rounds=*/true},
       {"expand-ffts", expandFfts, "Replaces Fourier transforms by contractions", /*rounds=*/true},
+      {"expand-windows", expandWindows, "Replaces wide and cumulative windows by several that do less",
+       /*rounds=*/true},
       {"expand-scans", expandScans, "Replaces scans by loops"},
       {"separate-control", separateControl, "Gives loops and conditionals computations of their own, in their layouts"},
       {"simplify-tuples", simplifyTuples, "Takes elements of tuples directly from what the tuples are made of"},

@@ -44,6 +44,10 @@ PassResult expandLinearAlgebra(HloModule &module, HloPassContext &context);
 /// fft -> contractions with matrices of roots of one, in c128, rounded once.
 PassResult expandFfts(HloModule &module, HloPassContext &context);
 
+/// Windows that read each element again and again, cumulative ones among them, -> several that do less; associative
+/// scans of one op -> cumulative windows.
+PassResult expandWindows(HloModule &module, HloPassContext &context);
+
 /// scan -> a loop over the positions of its dimension.
 PassResult expandScans(HloModule &module, HloPassContext &context);
 

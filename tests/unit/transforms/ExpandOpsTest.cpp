@@ -130,3 +130,66 @@ TEST_CASE("cuSOLVER's factorisation says which leading minor is not positive") {
   expands(p, expandLinearAlgebra, Opcode::CustomCall);
   CHECK(resultDifference(*p.parsed.module, *p.module) == "");
 }
+
+namespace {
+
+const std::string addS32 = "add_s32 { a = s32[] parameter(0)\n b = s32[] parameter(1)\n ROOT c = s32[] add(a, b) }\n";
+
+std::string window(const std::string &window, const std::string &from, const std::string &to,
+                   const std::string &init = "constant(0)") {
+  return program("x = s32[" + from + "] parameter(0)\n i = s32[] " + init + "\n ROOT r = s32[" + to +
+                     "] reduce-window(x, i), window={" + window + "}, to_apply=add_s32",
+                 addS32);
+}
+
+} // namespace
+
+TEST_CASE("windows that read elements often become several that do not") {
+  auto windows = [](const std::string &text, size_t expected, size_t loops = 0) {
+    INFO(text);
+    PassRun p(text);
+    CHECK(p.run(expandWindows) == PassResult::Changed);
+    CHECK(count(*p.module, Opcode::ReduceWindow) == expected);
+    CHECK(count(*p.module, Opcode::While) == loops);
+    for (const HloInstruction *instr : p.module->entry()->instructions())
+      if (instr->opcode() == Opcode::ReduceWindow)
+        for (const WindowDim &dim : instr->windowOr(instr->shape().rank()).dims)
+          CHECK(dim.size <= 48);
+    CHECK(p.run(expandWindows) == PassResult::Unchanged);
+    CHECK(resultDifference(*p.parsed.module, *p.module) == "");
+  };
+  windows(window("size=1024 pad=1023_0", "1024", "1024"), 2);            // of 32, over 32
+  windows(window("size=1025 pad=0_1024", "1025", "1025"), 3);            // one more
+  windows(window("size=1x33 pad=0_0x32_0", "2,33", "2,33"), 2);          // along the second
+  windows(window("size=96", "200", "105"), 2);                           // 32 * 3
+  windows(window("size=97 pad=5_6", "200", "115"), 3);                   // 16 * 6 + 1
+  windows(window("size=9x8", "20,30", "12,23"), 2);                      // one after the other
+  windows(window("size=64 pad=63_0", "64", "64", "parameter(1)"), 0, 1); // from anything: six rounds
+}
+
+TEST_CASE("windows that a loop may go over are kept, and so are all within fusions") {
+  for (const std::string &text : {window("size=32 pad=31_0", "32", "32"), window("size=100 stride=50", "1000", "19"),
+                                  window("size=3x3", "9,9", "7,7"), window("size=64", "100", "37", "parameter(1)")}) {
+    INFO(text);
+    PassRun p(text);
+    CHECK(p.run(expandWindows) == PassResult::Unchanged);
+  }
+  PassRun p(program("x = s32[99] parameter(0)\n ROOT r = s32[99] fusion(x), kind=kLoop, calls=body",
+                    addS32 + "body { x = s32[99] parameter(0)\n i = s32[] constant(0)\n ROOT r = s32[99] "
+                             "reduce-window(x, i), window={size=99 pad=98_0}, to_apply=add_s32 }\n"));
+  CHECK(p.run(expandWindows) == PassResult::Unchanged);
+}
+
+TEST_CASE("an associative scan of one op is a cumulative window") {
+  const std::string step = "step { a = s32[2] parameter(0)\n b = s32[2] parameter(1)\n c = s32[2] maximum(a, b)\n"
+                           "ROOT r = (s32[2], s32[2]) tuple(c, c) }\n";
+  for (const char *way : {"", ", is_reverse=true"}) {
+    PassRun p(program("x = s32[2,70] parameter(0)\n i = s32[2] parameter(1)\n ROOT r = (s32[2,70], s32[2]) scan(x, i), "
+                      "dimensions={1}, num_carries=1, is_associative=true, to_apply=step" +
+                          std::string(way),
+                      step));
+    expands(p, expandWindows, Opcode::Scan);
+    CHECK(count(*p.module, Opcode::While) == 0);
+    CHECK(resultDifference(*p.parsed.module, *p.module) == "");
+  }
+}
