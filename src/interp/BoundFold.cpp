@@ -424,8 +424,9 @@ llvm::LogicalResult BoundMachine::boundByEnds(const HloInstruction &instr, llvm:
                                               Bounded &result) {
   bool anyBounds = llvm::any_of(operands, [](const Bounded &operand) { return operand.isBounded(); });
   bool moves = instr.opcode() == Opcode::Sort || instr.opcode() == Opcode::TopK || instr.opcode() == Opcode::Iota ||
-               instr.opcode() == Opcode::RngBitGenerator || instr.opcode() == Opcode::Rng ||
-               (family(instr.opcode()) != OpcodeFamily::Structured && instr.opcode() != Opcode::CustomCall);
+               instr.opcode() == Opcode::RngBitGenerator ||
+               (family(instr.opcode()) != OpcodeFamily::Structured && instr.opcode() != Opcode::CustomCall &&
+                instr.opcode() != Opcode::Rng);
   const HloComputation *function = instr.computation(AttributeKey::ToApply);
   if (function && isExactComputation(*function))
     moves = true; // a maximum, an overwrite, a comparator

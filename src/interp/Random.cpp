@@ -158,8 +158,8 @@ llvm::FailureOr<Value> evaluateRng(Step &step) {
       if (result.getDouble(i) >= high) // rounded up to the excluded end
         result.setDouble(i, low);
     } else {
-      uint64_t range = uint64_t(b.getInt(0)) - uint64_t(a.getInt(0));
-      result.setInt(i, int64_t(uint64_t(a.getInt(0)) + (range ? nextBits(step.machine) % range : 0)));
+      uint64_t range = uint64_t(b.getInt(0)) - uint64_t(a.getInt(0)), bits = nextBits(step.machine);
+      result.setInt(i, int64_t(uint64_t(a.getInt(0)) + (range ? bits % range : 0)));
     }
   }
   return Value(std::move(result));

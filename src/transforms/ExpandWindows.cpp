@@ -3,8 +3,8 @@
 //   windows over several dimensions    one after the other over each
 //   cumulative windows, [n] of pad n   blocks: within each, over what comes before each, both combined
 //   other wide windows                 a window of a * b elements is one of b windows of a
-// and cumulative windows of any other combiner, and of several operands, in log2(n) rounds that double the reach. A scan
-// that says it is associative is a cumulative window, combined with what it starts from.
+// and cumulative windows of any other combiner, and of several operands, in log2(n) rounds that double the reach. A
+// scan that says it is associative is a cumulative window, combined with what it starts from.
 //
 // A kernel computes an element of a window by a loop, so the work is n times the window otherwise: n^2 for a cumulative
 // sum.
@@ -346,8 +346,8 @@ HloInstruction *expandDoubling(HloInstruction &instr, HloRewriter &rewriter) {
       Values operands = {b.concatenate({array, array}, dimension)};
       for (unsigned i = 0; i < dims.size(); ++i)
         operands.push_back(i == dimension ? start : zero);
-      moved.push_back(b.add(Opcode::DynamicSlice, array->shape(), operands,
-                            {b.ints(AttributeKey::DynamicSliceSizes, dims)}));
+      moved.push_back(
+          b.add(Opcode::DynamicSlice, array->shape(), operands, {b.ints(AttributeKey::DynamicSliceSizes, dims)}));
     }
     Values here(state.drop_front());
     arguments.append(fromFirst ? moved : here);

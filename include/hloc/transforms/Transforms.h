@@ -35,6 +35,10 @@ PassResult expandSorts(HloModule &module, HloPassContext &context);
 /// Custom calls whose meaning is public -> ops: markers of sharding and placement, TopK, cuDNN's convolutions.
 PassResult expandCustomCalls(HloModule &module, HloPassContext &context);
 
+/// rng and rng-get-and-update-state -> rng-bit-generator on a counter that is 0 when the entry starts and goes through
+/// its loops. Not where branches or conditions of loops draw.
+PassResult expandRng(HloModule &module, HloPassContext &context);
+
 /// rng-bit-generator -> the arithmetic of its generator, bit for bit.
 PassResult expandRandom(HloModule &module, HloPassContext &context);
 

@@ -51,6 +51,29 @@ TEST_CASE("random bits are what the interpreter says, and so is the state") {
   }
 }
 
+TEST_CASE("random numbers draw on a state that goes through loops") {
+  const std::string loop = "more { s = (s32[], u64[2]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n"
+                           "n = s32[] constant(3)\n ROOT r = pred[] compare(i, n), direction=LT }\n"
+                           "draw { s = (s32[], u64[2]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n"
+                           "n = s32[] constant(1)\n j = s32[] add(i, n)\n"
+                           "x = u64[2] rng-get-and-update-state(), delta=7\n ROOT r = (s32[], u64[2]) tuple(j, x) }\n";
+  PassRun p(program("z = s32[] constant(0)\n x = u64[2] rng-get-and-update-state(), delta=2\n"
+                    "t = (s32[], u64[2]) tuple(z, x)\n w = (s32[], u64[2]) while(t), condition=more, body=draw\n"
+                    "y = u64[2] get-tuple-element(w), index=1\n"
+                    "a = s8[9] rng(s8[] constant(-100), s8[] constant(100)), distribution=rng_uniform\n"
+                    "ROOT r = (u64[2], s8[9]) tuple(y, a)",
+                    loop));
+  expands(p, expandRng, Opcode::RngGetAndUpdateState);
+  CHECK(count(*p.module, Opcode::Rng) == 0);
+  CHECK(resultDifference(*p.parsed.module, *p.module) == "");
+  PassRun condition(
+      program("z = s32[] constant(0)\n ROOT w = s32[] while(z), condition=more, body=same",
+              "more { s = s32[] parameter(0)\n b = pred[] rng(pred[] constant(false), pred[] constant(true)), "
+              "distribution=rng_uniform\n ROOT r = pred[] not(b) }\n"
+              "same { ROOT s = s32[] parameter(0) }\n"));
+  CHECK(condition.run(expandRng) == PassResult::Unchanged);
+}
+
 TEST_CASE("factors and solutions are made by loops, of which nothing is left of empty matrices") {
   PassRun p(program("x = bf16[2,3,3]{0,1,2} parameter(0)\n"
                     "ROOT r = bf16[2,3,3]{0,1,2} cholesky(x), lower=true"));
