@@ -76,9 +76,7 @@ private:
   Value normal() {
     HloBuilder &b = x.builder();
     Value words = bits(2);
-    auto word = [&](int64_t i) {
-      return unit(x.reshape(x.range(words, unsigned(dims.size()), i, i + 1), dims));
-    };
+    auto word = [&](int64_t i) { return unit(x.reshape(x.range(words, unsigned(dims.size()), i, i + 1), dims)); };
     Value one = x.filled(f64, dims, 1), tail = x.subtract(one, word(0));
     Value radius = x.unary(Opcode::Sqrt, x.multiply(x.filled(f64, dims, -2), x.unary(Opcode::Log, tail)));
     Value angle = x.multiply(x.filled(f64, dims, 2 * std::numbers::pi), word(1));
@@ -142,9 +140,8 @@ private:
   bool draws(const HloInstruction &instr) const {
     if (isRandom(instr))
       return true;
-    return isControlFlow(instr) && llvm::any_of(instr.calledComputations(), [&](HloComputation *called) {
-             return drawing.contains(called);
-           });
+    return isControlFlow(instr) &&
+           llvm::any_of(instr.calledComputations(), [&](HloComputation *called) { return drawing.contains(called); });
   }
 
   static Values elementsOf(HloBuilder &b, Value tuple, size_t count) {

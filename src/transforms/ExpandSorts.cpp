@@ -1,4 +1,4 @@
-// topk -> sort and slices; sorts of elements that share bytes -> sorts of bytes, which threads store one by one.
+// topk -> sorts and slices; sorts of elements that share bytes -> sorts of bytes, which threads store one by one.
 
 #include "FuseGroups.h"
 #include "Rewriter.h"
@@ -30,31 +30,75 @@ HloComputation *valueOrder(HloModule &module, ElementType type, bool largestFirs
   return order;
 }
 
-/// Values by total order, equal ones by position: a stable sort has them so.
+/// Values with their positions.
+struct Candidates {
+  HloInstruction *values, *positions;
+  int64_t length() const { return values->shape().dims().back(); }
+};
+
+/// The same range of the last dimension of both.
+Candidates rangeOf(HloBuilder &b, const Candidates &from, int64_t start, int64_t limit) {
+  llvm::SmallVector<SliceDim> ranges;
+  for (int64_t size : from.values->shape().dims())
+    ranges.push_back({0, size, 1});
+  ranges.back() = {start, limit, 1};
+  return {b.slice(from.values, ranges), b.slice(from.positions, ranges)};
+}
+
+Candidates sorted(HloBuilder &b, const Candidates &from, HloComputation *order) {
+  int64_t dim = int64_t(from.values->shape().rank()) - 1;
+  HloInstruction *sort =
+      b.add(Opcode::Sort, Shape::tuple({from.values->shape(), from.positions->shape()}), {from.values, from.positions},
+            {b.ints(AttributeKey::Dimensions, {dim}), Attribute{AttributeKey::IsStable, true},
+             Attribute{AttributeKey::ToApply, order}});
+  return {b.tupleElement(sort, 0), b.tupleElement(sort, 1)};
+}
+
+/// What a block sorts in shared memory, of elements of all sizes.
+constexpr int64_t elementsOfBlock = 1024;
+
+/// Fewer of long rows, in the order of their positions where they are equal: of each part that a block sorts the first
+/// k, and what is left at the end.
+Candidates firstOfParts(HloBuilder &b, const Candidates &from, int64_t k, HloComputation *order) {
+  int64_t parts = from.length() / elementsOfBlock, whole = parts * elementsOfBlock;
+  llvm::SmallVector<int64_t> split(from.values->shape().dims());
+  split.back() = parts;
+  split.push_back(elementsOfBlock);
+  Candidates main = rangeOf(b, from, 0, whole);
+  Candidates first =
+      rangeOf(b, sorted(b, {b.reshape(main.values, split), b.reshape(main.positions, split)}, order), 0, k);
+  split.pop_back();
+  split.back() = parts * k;
+  Candidates rest = rangeOf(b, from, whole, from.length());
+  auto dim = int64_t(split.size()) - 1;
+  auto joined = [&](HloInstruction *one, HloInstruction *other) {
+    one = b.reshape(one, split);
+    return whole == from.length() ? one : b.concatenate({one, other}, dim);
+  };
+  return {joined(first.values, rest.values), joined(first.positions, rest.positions)};
+}
+
+/// Values by total order, equal ones by position: a stable sort has them so. Of long rows not all is sorted.
 HloInstruction *expandTopK(HloInstruction &instr, HloRewriter &rewriter) {
   HloBuilder &b = rewriter.builder();
   HloInstruction *values = instr.operand(0);
-  const Shape &shape = values->shape();
-  if (isComplex(shape.elementType()))
+  if (isComplex(values->shape().elementType()))
     return nullptr;
-  int64_t dim = int64_t(shape.rank()) - 1;
-  Shape positions = shape.withElementType(ElementType::S32);
-  HloInstruction *iota = b.add(Opcode::Iota, positions, {}, {{AttributeKey::IotaDimension, dim}});
+  int64_t k = instr.intOr(AttributeKey::K, 0), dim = int64_t(values->shape().rank()) - 1;
+  bool isLong = values->shape().dims().back() >= 4 * elementsOfBlock && k > 0 && k <= elementsOfBlock / 8;
+  if (isLong && !values->shape().hasDefaultLayout())
+    values = b.add(Opcode::Copy, values->shape().withDefaultLayout(), {values});
+  const Shape &shape = values->shape();
+  Candidates candidates = {
+      values, b.add(Opcode::Iota, shape.withElementType(ElementType::S32), {}, {{AttributeKey::IotaDimension, dim}})};
   HloComputation *order =
       valueOrder(instr.parent()->module(), shape.elementType(), instr.flag(AttributeKey::Largest, true));
-  HloInstruction *sorted = b.add(Opcode::Sort, Shape::tuple({shape, positions}), {values, iota},
-                                 {b.ints(AttributeKey::Dimensions, {dim}), Attribute{AttributeKey::IsStable, true},
-                                  Attribute{AttributeKey::ToApply, order}});
-  llvm::SmallVector<SliceDim> first;
-  for (int64_t size : shape.dims())
-    first.push_back({0, size, 1});
-  first.back().limit = instr.intOr(AttributeKey::K, 0);
+  while (isLong && candidates.length() >= 4 * elementsOfBlock)
+    candidates = firstOfParts(b, candidates, k, order);
+  Candidates first = rangeOf(b, sorted(b, candidates, order), 0, k);
   llvm::SmallVector<HloInstruction *> results;
-  for (unsigned i = 0; i < 2; ++i) {
-    HloInstruction *slice = b.slice(b.tupleElement(sorted, i), first);
-    const Shape &wanted = instr.shape().element(i);
-    results.push_back(slice->shape() == wanted ? slice : b.add(Opcode::Copy, wanted, {slice}));
-  }
+  for (auto [made, wanted] : llvm::zip_equal(llvm::ArrayRef({first.values, first.positions}), instr.shape().elements()))
+    results.push_back(made->shape() == wanted ? made : b.add(Opcode::Copy, wanted, {made}));
   return b.tuple(results);
 }
 

@@ -37,6 +37,19 @@ TEST_CASE("topk becomes a stable sort with positions, of which the first are tak
   CHECK(p.run(expandSorts) == PassResult::Unchanged);
 }
 
+TEST_CASE("of long rows the first of parts are sorted, until they are short") {
+  PassRun p(program("x = f32[2,1048577] parameter(0)\n ROOT t = (f32[2,8], s32[2,8]) topk(x), k=8"));
+  CHECK(p.run(expandSorts) == PassResult::Changed);
+  std::vector<std::string> sorted;
+  for (const HloInstruction *instr : p.module->entry()->instructions())
+    if (instr->opcode() == Opcode::Sort)
+      sorted.push_back(instr->shape().element(0).toString(false));
+  CHECK(sorted == std::vector<std::string>{"f32[2,1024,1024]", "f32[2,8,1024]", "f32[2,65]"});
+  PassRun many(program("x = f32[4096] parameter(0)\n ROOT t = (f32[129], s32[129]) topk(x), k=129"));
+  CHECK(many.run(expandSorts) == PassResult::Changed);
+  CHECK(count(*many.module, Opcode::Sort) == 1);
+}
+
 TEST_CASE("orders are shared, largest and smallest first apart") {
   PassRun p(program("x = s32[9] parameter(0)\n y = s32[8] parameter(1)\n t = (s32[2], s32[2]) topk(x), k=2\n"
                     "u = (s32[2], s32[2]) topk(y), k=2\n v = (s32[3], s32[3]) topk(y), k=3, largest=false\n"
@@ -65,6 +78,7 @@ TEST_CASE("elements of less than a byte are sorted as bytes") {
 TEST_CASE("expanded programs mean the same") {
   for (const std::string &text :
        {program("x = bf16[3,40] parameter(0)\n ROOT t = (bf16[3,7], s32[3,7]) topk(x), k=7"),
+        program("x = u8[3,5003]{0,1} parameter(0)\n ROOT t = (u8[3,4], s32[3,4]) topk(x), k=4"),
         program("x = s8[50] parameter(0)\n ROOT t = (s8[7], s32[7]) topk(x), k=7, largest=false"),
         program("x = f4e2m1fn[50] parameter(0)\n ROOT t = (f4e2m1fn[50], s32[50]) topk(x), k=50"),
         program("x = u4[3,9] parameter(0)\n y = f32[3,9] parameter(1)\n"
