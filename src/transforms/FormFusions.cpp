@@ -3,6 +3,7 @@
 #include "FusionPolicy.h"
 #include "hloc/hlo/ControlFlow.h"
 #include "hloc/hlo/External.h"
+#include "hloc/kernel/TargetInfo.h"
 #include "hloc/transforms/Transforms.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -52,17 +53,31 @@ HloInstruction *rebuildTuple(HloInstruction *value, HloBuilder &builder, const G
   return builder.tuple(elements);
 }
 
-bool fuseByResultShape(HloEditor &editor) {
+/// What renames a value between kernels does so without a kernel.
+void makeBitcasts(llvm::ArrayRef<HloInstruction *> renamings, HloEditor &editor) {
+  for (HloInstruction *instr : renamings) {
+    if (editor.isErased(instr) || instr->opcode() == Opcode::Bitcast)
+      continue;
+    HloBuilder builder(editor, instr);
+    builder.setRange(instr->range());
+    editor.replaceAllUses(instr, builder.add(Opcode::Bitcast, instr->shape(), {instr->operand(0)}));
+    editor.eraseIfDead(instr);
+  }
+}
+
+bool fuseByCost(HloEditor &editor, HloPassContext &context) {
   const HloComputation &computation = editor.computation();
-  std::vector<FusionGroup> groups =
-      groupByResultShape(computation, computation.isEntry() ? editor.module().name() : computation.name());
+  static const TargetInfo usual = *findTarget("sm_90");
+  GroupedByCost found = groupByCost(computation, computation.isEntry() ? editor.module().name() : computation.name(),
+                                    context.target ? *context.target : usual, context.decisions);
   hoistParameters(editor);
   GroupFuser fuser(editor);
-  for (const FusionGroup &group : groups)
+  for (const FusionGroup &group : found.groups)
     fuser.fuse(group);
   HloBuilder builder(editor, nullptr);
   editor.setRoot(rebuildTuple(editor.root(), builder, fuser));
   fuser.finish();
+  makeBitcasts(found.renamings, editor);
   return editor.changed();
 }
 
@@ -146,7 +161,7 @@ bool fuseEachPlainOp(HloEditor &editor) {
 
 } // namespace
 
-PassResult formFusions(HloModule &module, HloPassContext &) {
+PassResult formFusions(HloModule &module, HloPassContext &context) {
   bool changed = false, hasFusions = false, hasOwnSteps = false;
   for (HloComputation *computation : controlComputations(module))
     changed |= HloEditor(*computation).eraseDead() > 0;
@@ -162,7 +177,7 @@ PassResult formFusions(HloModule &module, HloPassContext &) {
   }
   for (HloComputation *computation : computations) {
     HloEditor editor(*computation);
-    changed |= hasFusions ? fuseEachPlainOp(editor) : fuseByResultShape(editor);
+    changed |= hasFusions ? fuseEachPlainOp(editor) : fuseByCost(editor, context);
   }
   return changedIf(changed);
 }

@@ -1,13 +1,13 @@
 #include "FusionPolicy.h"
 
-#include "RowGroups.h"
+#include "GroupSearch.h"
 
 #include "hloc/hlo/ControlFlow.h"
 #include "hloc/hlo/External.h"
+#include "hloc/kernel/TargetInfo.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/Twine.h"
 
 namespace hloc {
@@ -46,26 +46,6 @@ std::vector<bool> neededInstructions(const HloComputation &entry) {
   return needed;
 }
 
-/// Ops that combine many elements (reductions, contractions) whose results would be computed again and again if
-/// everything were one kernel. A single one that is read element by element is not, unless it is a sort.
-llvm::SmallVector<HloInstruction *> opsToMaterialize(const HloComputation &entry,
-                                                     llvm::ArrayRef<HloInstruction *> leaves) {
-  std::vector<bool> needed = neededInstructions(entry);
-  llvm::SmallVector<HloInstruction *> structured;
-  for (HloInstruction *instr : entry.instructions())
-    if (needed[instr->id()] && family(instr->opcode()) == OpcodeFamily::Structured)
-      structured.push_back(instr);
-  if (structured.size() != 1)
-    return structured;
-  const Shape &shape = structured.front()->shape();
-  // The hero that sorts has no epilogue.
-  bool again = !shape.isArray() || structured.front()->opcode() == Opcode::Sort ||
-               llvm::any_of(leaves, [&](HloInstruction *leaf) {
-                 return !leaf->shape().isArray() || leaf->shape().numElements() != shape.numElements();
-               });
-  return again ? structured : llvm::SmallVector<HloInstruction *>();
-}
-
 /// `root` and what it needs, where it stands.
 FusionGroup groupOf(HloInstruction &root, llvm::StringRef bodyPrefix, const std::vector<bool> &available) {
   FusionGroup group;
@@ -77,73 +57,25 @@ FusionGroup groupOf(HloInstruction &root, llvm::StringRef bodyPrefix, const std:
   return group;
 }
 
-/// All that a kernel of rows makes, named after what comes last.
-FusionGroup groupOf(const RowGroup &rows, std::vector<bool> available) {
-  for (HloInstruction *root : rows.roots)
-    available[root->id()] = false;
-  FusionGroup group;
-  group.fusionName = rows.roots.back()->name().str();
-  group.bodyName = "fused_" + group.fusionName;
-  group.members = closure(rows.roots, available);
-  group.roots = rows.roots;
-  return group;
+/// Reductions, contractions and the like: where the search for groups of rows begins.
+llvm::SmallVector<HloInstruction *> structuredOps(const HloComputation &entry, const std::vector<bool> &needed) {
+  llvm::SmallVector<HloInstruction *> structured;
+  llvm::copy_if(entry.instructions(), std::back_inserter(structured), [&](HloInstruction *instr) {
+    return needed[instr->id()] && family(instr->opcode()) == OpcodeFamily::Structured;
+  });
+  return structured;
 }
 
-/// Results of one shape are written by one kernel. (Layouts count: its threads walk memory in order.)
-std::vector<llvm::SmallVector<HloInstruction *>> resultsByShape(llvm::ArrayRef<HloInstruction *> leaves,
-                                                                const std::vector<bool> &available) {
-  std::vector<llvm::SmallVector<HloInstruction *>> results;
-  llvm::StringMap<size_t> resultsOf;
-  llvm::DenseSet<HloInstruction *> grouped;
-  for (HloInstruction *leaf : leaves) {
-    if (available[leaf->id()])
-      continue;
-    std::string key = leaf->shape().isArray() ? leaf->shape().withElementType(ElementType::Pred).toString() : "";
-    auto [at, isNew] = resultsOf.try_emplace(key, results.size());
-    if (isNew)
-      results.emplace_back();
-    if (grouped.insert(leaf).second)
-      results[at->second].push_back(leaf);
-  }
-  return results;
-}
-
-/// Is it a step of its own between kernels?
-bool isStep(const HloInstruction &instr) { return isControlFlow(instr) || isExternal(instr); }
-
-/// The values that a step is given.
-void operandLeaves(const HloInstruction &instr, llvm::SmallVectorImpl<HloInstruction *> &leaves) {
-  for (HloInstruction *operand : instr.operands())
-    tupleLeaves(operand, leaves);
-}
-
-/// A group for each shape of `leaves`, in front of `before`.
-void addResults(llvm::ArrayRef<HloInstruction *> leaves, const std::string &fusionName, const std::string &bodyName,
-                HloInstruction *before, const std::vector<bool> &available, std::vector<FusionGroup> &groups) {
-  std::vector<llvm::SmallVector<HloInstruction *>> results = resultsByShape(leaves, available);
-  for (auto [number, roots] : llvm::enumerate(results)) {
-    std::string suffix = results.size() == 1 ? "" : "_" + std::to_string(number);
-    FusionGroup group;
-    group.fusionName = fusionName + suffix;
-    group.bodyName = bodyName + suffix;
-    group.members = closure(roots, available);
-    group.roots = roots;
-    group.before = before;
-    groups.push_back(std::move(group));
-  }
-}
-
-/// Side effects that no group has yet, each with what leads to it and has none: they are not dropped because no result
-/// reads them.
-void addEffects(const HloComputation &entry, const std::vector<bool> &available, std::vector<FusionGroup> &groups) {
-  llvm::DenseSet<const HloInstruction *> grouped;
-  for (const FusionGroup &group : groups)
-    grouped.insert(group.members.begin(), group.members.end());
-  for (HloInstruction *instr : llvm::reverse(entry.instructions()))
-    if (instr->reachesSideEffect() && !isStep(*instr) && !grouped.contains(instr)) {
-      groups.push_back(groupOf(*instr, "fused_", available));
-      grouped.insert(groups.back().members.begin(), groups.back().members.end());
-    }
+/// Values that have to be in memory: the results first, then what is read by what is no part of kernels.
+llvm::SmallVector<HloInstruction *> valuesInMemory(const HloComputation &entry, const std::vector<bool> &needed) {
+  llvm::SmallVector<HloInstruction *> values;
+  tupleLeaves(entry.root(), values);
+  for (HloInstruction *instr : entry.instructions())
+    if (needed[instr->id()] && !isFusible(*instr) && instr->opcode() != Opcode::Tuple &&
+        instr->opcode() != Opcode::GetTupleElement)
+      for (HloInstruction *operand : instr->operands())
+        tupleLeaves(operand, values);
+  return values;
 }
 
 } // namespace
@@ -151,6 +83,8 @@ void addEffects(const HloComputation &entry, const std::vector<bool> &available,
 bool isStructure(const HloInstruction &instr) {
   return hasTrait(instr.opcode(), OpcodeTrait::NamesBuffers) || instr.opcode() == Opcode::AfterAll;
 }
+
+bool isStep(const HloInstruction &instr) { return isControlFlow(instr) || isExternal(instr); }
 
 void tupleLeaves(HloInstruction *value, llvm::SmallVectorImpl<HloInstruction *> &leaves) {
   if (value->opcode() != Opcode::Tuple) {
@@ -182,52 +116,41 @@ std::vector<FusionGroup> groupEachPlainOp(const HloComputation &entry) {
   return groups;
 }
 
-std::vector<FusionGroup> groupByResultShape(const HloComputation &entry, llvm::StringRef prefix) {
-  llvm::SmallVector<HloInstruction *> results, leaves;
+GroupedByCost groupByCost(const HloComputation &entry, llvm::StringRef prefix, const TargetInfo &target,
+                          std::vector<FusionDecision> *decisions) {
+  std::vector<bool> needed = neededInstructions(entry);
+  llvm::SmallVector<HloInstruction *> results;
   tupleLeaves(entry.root(), results);
-  leaves = results;
-  for (HloInstruction *instr : entry.instructions())
-    if (isStep(*instr))
-      operandLeaves(*instr, leaves);
-  std::vector<bool> available(entry.instructions().size(), false);
-  std::vector<FusionGroup> groups;
-  llvm::SmallVector<HloInstruction *> materialized = opsToMaterialize(entry, leaves);
-  // What groups of rows make is available to all others, which need none of their reductions then.
-  // (Beside loops, conditionals and external steps, which may stand between what they would be made of, there are none
-  // yet.)
-  std::vector<RowGroup> rowGroups;
-  if (llvm::none_of(entry.instructions(), [](const HloInstruction *instr) { return isStep(*instr); }))
-    rowGroups = groupRows(entry, neededInstructions(entry), leaves, materialized);
-  for (const RowGroup &group : rowGroups) {
-    for (HloInstruction *root : group.roots)
-      available[root->id()] = true;
-    llvm::erase_if(materialized, [&](HloInstruction *instr) { return llvm::is_contained(group.reductions, instr); });
+  std::vector<bool> isResult(needed.size(), false);
+  for (const HloInstruction *result : results)
+    isResult[result->id()] = true;
+  std::vector<RowGroup> rows = groupRows(entry, needed, valuesInMemory(entry, needed), structuredOps(entry, needed));
+  FoundGroups found = searchGroups(entry, needed, rows, target, decisions);
+  // Kernels of nothing but results have the name of the whole, but for what comes from a sort or a scatter.
+  auto isOfResults = [&](const FoundGroup &group) {
+    Opcode last = group.roots.back()->opcode();
+    if (last == Opcode::Sort || (last == Opcode::Scatter && found.groups.size() > 1))
+      return false;
+    return llvm::all_of(group.roots, [&](auto *root) { return isResult[root->id()]; });
+  };
+  const auto numOfResults = llvm::count_if(found.groups, isOfResults);
+  GroupedByCost made;
+  made.renamings = std::move(found.renamings);
+  size_t number = 0;
+  for (const FoundGroup &each : found.groups) {
+    FusionGroup &group = made.groups.emplace_back();
+    group.members = each.members;
+    group.roots = each.roots;
+    group.before = group.roots.back();
+    group.fusionName = group.roots.back()->name().str();
+    group.bodyName = "fused_" + group.fusionName;
+    if (!isOfResults(each))
+      continue;
+    std::string suffix = numOfResults == 1 ? "" : "_" + std::to_string(number++);
+    group.fusionName = prefix.str() + suffix;
+    group.bodyName = "fused_" + entry.name().str() + suffix;
   }
-  auto next = materialized.begin();
-  for (HloInstruction *instr : entry.instructions()) {
-    if (next != materialized.end() && instr == *next) {
-      ++next;
-      groups.push_back(groupOf(*instr, "fused_", available));
-      available[instr->id()] = true;
-    } else if (instr->opcode() == Opcode::Parameter || instr->opcode() == Opcode::GetTupleElement) {
-      available[instr->id()] = instr->opcode() == Opcode::Parameter || available[instr->operand(0)->id()];
-    } else if (instr->opcode() == Opcode::AfterAll) {
-      available[instr->id()] = true;
-    } else if (isStep(*instr)) {
-      llvm::SmallVector<HloInstruction *> operands;
-      operandLeaves(*instr, operands);
-      std::string name = (instr->name() + "_operands").str();
-      addResults(operands, name, "fused_" + name, instr, available, groups);
-      for (HloInstruction *operand : operands)
-        available[operand->id()] = true;
-      available[instr->id()] = true;
-    }
-  }
-  for (const RowGroup &group : rowGroups)
-    groups.push_back(groupOf(group, available));
-  addResults(results, prefix.str(), "fused_" + entry.name().str(), nullptr, available, groups);
-  addEffects(entry, available, groups);
-  return groups;
+  return made;
 }
 
 } // namespace hloc

@@ -148,7 +148,11 @@ std::vector<RowGroup> groupRows(const HloComputation &entry, const std::vector<b
       if (!all.isOrdered(together, unsigned(numIds)))
         continue;
       nodes = std::move(together);
-      groups.push_back({own, std::move(roots)});
+      llvm::SmallVector<HloInstruction *> inside;
+      llvm::copy_if(entry.instructions(), std::back_inserter(inside), [&](HloInstruction *instr) {
+        return needed[instr->id()] && isInside(instr) && !llvm::is_contained(roots, instr);
+      });
+      groups.push_back({own, std::move(roots), std::move(inside)});
     }
   }
   return groups;

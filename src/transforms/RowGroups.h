@@ -10,6 +10,7 @@ namespace hloc {
 struct RowGroup {
   llvm::SmallVector<HloInstruction *> reductions; ///< over rows of one shape
   llvm::SmallVector<HloInstruction *> roots;      ///< what is needed of it outside, operands before users
+  llvm::SmallVector<HloInstruction *> inside;     ///< what depends on the reductions and is needed nowhere else
 };
 
 /// Groups among the reductions of `materialized`, the ops that end kernels. `needed`: by id. Groups do not read each

@@ -43,6 +43,14 @@ private:
   std::map<std::string, size_t> counts;
 };
 
+/// Whether what one instruction makes is read inside the kernel of another, and why: for `--explain`.
+struct FusionDecision {
+  std::string producer, user; ///< names
+  bool fused = false;
+  std::string reason;
+  double bytes = 0, seconds = 0; ///< that the step which decided saves, or would
+};
+
 struct HloPassOptions {
   /// Inlining refuses to make a computation larger than this. Nested calls multiply: 25 levels of two calls each, a
   /// text of 100 lines, would take 2^25 instructions, 10 GB. The largest real module known here has 44,000.
@@ -64,7 +72,8 @@ struct HloPassContext {
   HloPassOptions options;
   const TargetInfo *target = nullptr; ///< null: the module is made for several targets
   HloStatistics statistics;
-  unsigned nesting = 0; ///< passes that the one that runs is a part of
+  std::vector<FusionDecision> *decisions = nullptr; ///< null: nobody wants to know
+  unsigned nesting = 0;                             ///< passes that the one that runs is a part of
 };
 
 /// A pass that returns Failed has reported why; the module is then of no use. One that returns Unchanged has changed

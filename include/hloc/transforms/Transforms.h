@@ -64,9 +64,9 @@ PassResult dropBarriers(HloModule &module, HloPassContext &context);
 
 /// Forms fusions so that the entry, and the computations that control flow in it runs, are in normal form:
 /// * a headerless text without a fusion or sort is one fusion body (as XLA's emitter fixtures are);
-/// * an entry of plain ops becomes one fusion for each distinct shape among its results: all in one if they agree;
-///   so do the operands of each while and conditional, and the computations these run; reductions, contractions and the
-///   like end a fusion where fusing through them would compute them again and again;
+/// * computations of plain ops are divided into the fusions that are estimated to take least time together: producers
+/// go
+///   into all that read them, or stay in memory; what is read together is computed together (decisions/0007);
 /// * in a module that calls fusions there, every remaining plain op becomes a fusion of its own.
 /// Constants move into the fusions that read them.
 PassResult formFusions(HloModule &module, HloPassContext &context);

@@ -119,9 +119,10 @@ TEST_CASE("fusions are formed in front of a loop, in it, and behind it") {
             " t = (s32[], f32[4]) tuple(i, y)\n w = (s32[], f32[4]) while(t), condition=cond, body=body\n"
             " g = f32[4] get-tuple-element(w), index=1\n ROOT s = f32[4] add(g, y)\n}\n");
   CHECK(p.run(formFusions) == PassResult::Changed);
-  CHECK(p.body() == "x = parameter()\nw_operands_0 = fusion()\nw_operands_1 = fusion(x)\n"
-                    "t = tuple(w_operands_0 w_operands_1)\nw = while(t)\ng = get-tuple-element(w)\n"
-                    "ROOT m = fusion(w_operands_1 g)\n");
+  CHECK(p.body() == "x = parameter()\ni = fusion(x)\nget-tuple-element.1.anon = get-tuple-element(i)\n"
+                    "get-tuple-element.2.anon = get-tuple-element(i)\n"
+                    "t = tuple(get-tuple-element.2.anon get-tuple-element.1.anon)\nw = while(t)\n"
+                    "g = get-tuple-element(w)\nROOT m = fusion(get-tuple-element.1.anon g)\n");
   CHECK(p.body("cond") == "t = parameter()\ni = get-tuple-element(t)\nROOT cond = fusion(i)\n");
   CHECK(p.body("body") == "t = parameter()\ni = get-tuple-element(t)\nx = get-tuple-element(t)\nbody_0 = fusion(i)\n"
                           "body_1 = fusion(x)\nROOT tuple.1.anon = tuple(body_0 body_1)\n");

@@ -3,88 +3,102 @@
 using namespace hloc;
 using namespace hloc::test;
 
-TEST_CASE("results of one shape and layout are one fusion") {
+TEST_CASE("results that read the same are one fusion") {
   PassRun p(entry("p = f32[2,3]{1,0} parameter(0)\n q = (f32[2,3]{1,0}, f32[4]{0}) parameter(1)\n"
                   "g = f32[2,3]{1,0} get-tuple-element(q), index=0\n l = f32[2,3]{1,0} log(g)\n"
-                  "a = f32[2,3]{1,0} add(l, p)\n b = s32[2,3]{1,0} convert(l)\n c = f32[2,3]{0,1} copy(a)\n"
-                  "t = (f32[2,3]{0,1}, s32[2,3]{1,0}) tuple(c, b)\n"
-                  "ROOT r = (f32[2,3]{1,0}, (f32[2,3]{0,1}, s32[2,3]{1,0}), f32[2,3]{1,0}) tuple(a, t, p)"));
+                  "a = f32[2,3]{1,0} add(l, p)\n b = s32[2,3]{1,0} convert(l)\n"
+                  "t = (f32[2,3]{1,0}, s32[2,3]{1,0}) tuple(a, b)\n"
+                  "ROOT r = (f32[2,3]{1,0}, (f32[2,3]{1,0}, s32[2,3]{1,0}), f32[2,3]{1,0}) tuple(a, t, p)"));
   CHECK(p.run(formFusions) == PassResult::Changed);
-  CHECK(p.body() == "p = parameter()\nq = parameter()\ng = get-tuple-element(q)\nm_0 = fusion(p g)\n"
-                    "get-tuple-element.1.anon = get-tuple-element(m_0)\nget-tuple-element.2.anon = "
-                    "get-tuple-element(m_0)\nm_1 = fusion(p g)\ntuple.3.anon = tuple(m_1 get-tuple-element.2.anon)\n"
+  CHECK(p.body() == "p = parameter()\nq = parameter()\ng = get-tuple-element(q)\nm = fusion(p g)\n"
+                    "get-tuple-element.1.anon = get-tuple-element(m)\nget-tuple-element.2.anon = "
+                    "get-tuple-element(m)\ntuple.3.anon = tuple(get-tuple-element.1.anon get-tuple-element.2.anon)\n"
                     "ROOT tuple.4.anon = tuple(get-tuple-element.1.anon tuple.3.anon p)\n");
-  CHECK(p.body("fused_e_1") == "p = parameter()\ng = parameter()\nl = log(g)\na = add(l p)\nROOT c = copy(a)\n");
+  CHECK(p.body("fused_e") ==
+        "p = parameter()\ng = parameter()\nl = log(g)\na = add(l p)\nb = convert(l)\nROOT tuple.1.anon = tuple(a b)\n");
   CHECK(p.run(formFusions) == PassResult::Unchanged);
 }
 
-TEST_CASE("what combines many elements ends a fusion, unless it is read element by element") {
-  const std::string sum = "HloModule m\nsum {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n"
-                          " ROOT s = f32[] add(a, b)\n}\n";
-  PassRun once(sum + "ENTRY e {\n p = f32[4,8] parameter(0)\n z = f32[] constant(0)\n"
-                     " r = f32[4] reduce(p, z), dimensions={1}, to_apply=sum\n ROOT n = f32[4] negate(r)\n}\n");
-  CHECK(once.run(formFusions) == PassResult::Changed);
-  CHECK(once.body() == "p = parameter()\nROOT m = fusion(p)\n");
-  PassRun again(sum + "ENTRY e {\n p = f32[4,8] parameter(0)\n z = f32[] constant(0)\n"
-                      " r = f32[8] reduce(p, z), dimensions={0}, to_apply=sum\n"
-                      " b = f32[4,8] broadcast(r), dimensions={1}\n ROOT n = f32[4,8] subtract(p, b)\n}\n");
-  CHECK(again.run(formFusions) == PassResult::Changed);
-  CHECK(again.body() == "p = parameter()\nr = fusion(p)\nROOT m = fusion(p r)\n");
-  CHECK(again.body("fused_r") == "p = parameter()\nz = constant()\nROOT r = reduce(p z)\n");
-}
-
 namespace {
+/// With a sum, and arrays of 16 MiB.
 PassRun formed(const std::string &body) {
   PassRun p("HloModule m\nsum {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b)\n}\n"
-            "ENTRY e {\n p = f32[4,8] parameter(0)\n z = f32[] constant(0)\n" +
+            "ENTRY e {\n p = f32[4096,1024] parameter(0)\n z = f32[] constant(0)\n" +
             body + "}\n");
   CHECK(p.run(formFusions) == PassResult::Changed);
   return p;
 }
+const std::string rowSum = " r = f32[4096] reduce(p, z), dimensions={1}, to_apply=sum\n"
+                           " b = f32[4096,1024] broadcast(r), dimensions={0}\n";
 } // namespace
+
+TEST_CASE("a reduction ends a fusion, unless it is read element by element") {
+  PassRun once = formed(" r = f32[4096] reduce(p, z), dimensions={1}, to_apply=sum\n ROOT n = f32[4096] negate(r)\n");
+  CHECK(once.body() == "p = parameter()\nROOT m = fusion(p)\n");
+  PassRun again = formed(" r = f32[1024] reduce(p, z), dimensions={0}, to_apply=sum\n"
+                         " b = f32[4096,1024] broadcast(r), dimensions={1}\n ROOT n = f32[4096,1024] subtract(p, b)\n");
+  CHECK(again.body() == "p = parameter()\nr = fusion(p)\nROOT m = fusion(p r)\n");
+  CHECK(again.body("fused_r") == "p = parameter()\nz = constant()\nROOT r = reduce(p z)\n");
+}
 
 TEST_CASE("what rows come to goes back to their elements inside one fusion") {
   // Two reductions one after the other, and the first result needed outside.
-  PassRun p = formed(" r = f32[4] reduce(p, z), dimensions={1}, to_apply=sum\n c = f32[4,1] reshape(r)\n"
-                     " f = f32[4] reshape(c)\n b = f32[4,8] broadcast(f), dimensions={0}\n"
-                     " d = f32[4,8] subtract(p, b)\n e = f32[4,8] exponential(d)\n"
-                     " q = f32[4] reduce(e, z), dimensions={1}, to_apply=sum\n"
-                     " g = f32[4,8] broadcast(q), dimensions={0}\n n = f32[4,8] divide(e, g)\n"
-                     " ROOT t = (f32[4,8], f32[4,1]) tuple(n, c)\n");
-  CHECK(p.body() == "p = parameter()\nn = fusion(p)\nget-tuple-element.1.anon = get-tuple-element(n)\n"
-                    "get-tuple-element.2.anon = get-tuple-element(n)\n"
+  PassRun p = formed(rowSum + " d = f32[4096,1024] subtract(p, b)\n e = f32[4096,1024] exponential(d)\n"
+                              " q = f32[4096] reduce(e, z), dimensions={1}, to_apply=sum\n"
+                              " g = f32[4096,1024] broadcast(q), dimensions={0}\n n = f32[4096,1024] divide(e, g)\n"
+                              " ROOT t = (f32[4096,1024], f32[4096]) tuple(n, r)\n");
+  CHECK(p.body() == "p = parameter()\nm = fusion(p)\nget-tuple-element.1.anon = get-tuple-element(m)\n"
+                    "get-tuple-element.2.anon = get-tuple-element(m)\n"
                     "ROOT tuple.3.anon = tuple(get-tuple-element.2.anon get-tuple-element.1.anon)\n");
   CHECK(p.run(formFusions) == PassResult::Unchanged);
 }
 
-TEST_CASE("fusions of rows end where other rows are read, and where another op ends a kernel") {
-  const std::string normal = " r = f32[4] reduce(p, z), dimensions={1}, to_apply=sum\n"
-                             " b = f32[4,8] broadcast(r), dimensions={0}\n d = f32[4,8] divide(p, b)\n";
-  PassRun transposed = formed(normal + " ROOT t = f32[8,4] transpose(d), dimensions={1,0}\n");
-  CHECK(transposed.body() == "p = parameter()\nd = fusion(p)\nROOT m = fusion(d)\n");
-  // The same rows before and after a product: two levels, two fusions.
-  PassRun twice = formed(normal + " w = f32[8,8] parameter(1)\n x = f32[4,8] dot(d, w), lhs_contracting_dims={1}, "
-                                  "rhs_contracting_dims={0}\n q = f32[4] reduce(x, z), dimensions={1}, to_apply=sum\n"
-                                  " g = f32[4,8] broadcast(q), dimensions={0}\n ROOT n = f32[4,8] divide(x, g)\n");
-  CHECK(twice.body() == "p = parameter()\nw = parameter()\nd = fusion(p)\nx = fusion(d w)\nROOT n = fusion(x)\n");
+TEST_CASE("fusions of rows end where other rows are read, and where a product stands between") {
+  const std::string normal = rowSum + " d = f32[4096,1024] divide(p, b)\n";
+  PassRun transposed = formed(normal + " ROOT t = f32[1024,4096] transpose(d), dimensions={1,0}\n");
+  CHECK(transposed.body() == "p = parameter()\nr = fusion(p)\nROOT m = fusion(p r)\n");
+  PassRun twice =
+      formed(normal + " w = f32[1024,1024] parameter(1)\n x = f32[4096,1024] dot(d, w), lhs_contracting_dims={1}, "
+                      "rhs_contracting_dims={0}\n q = f32[4096] reduce(x, z), dimensions={1}, to_apply=sum\n"
+                      " g = f32[4096,1024] broadcast(q), dimensions={0}\n ROOT n = f32[4096,1024] divide(x, g)\n");
+  CHECK(twice.body() == "p = parameter()\nw = parameter()\nd = fusion(p)\nx = fusion(d w)\nROOT m = fusion(x)\n");
 }
 
-TEST_CASE("fusions of rows leave broadcasts to their readers, and do not write many arrays") {
-  // `n` depends on the product, which depends on `d`: it is of another fusion, which reads `q`.
-  PassRun mixed = formed(" o = f32[4,8] parameter(1)\n w = f32[8,8] parameter(2)\n"
-                         " r = f32[4] reduce(p, z), dimensions={1}, to_apply=sum\n"
-                         " q = f32[4] reduce(o, z), dimensions={1}, to_apply=sum\n"
-                         " b = f32[4,8] broadcast(r), dimensions={0}\n d = f32[4,8] divide(p, b)\n"
-                         " x = f32[4,8] dot(d, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
-                         " g = f32[4,8] broadcast(q), dimensions={0}\n ROOT n = f32[4,8] divide(x, g)\n");
-  CHECK(mixed.body("fused_d") ==
-        "p = parameter()\nz = constant()\no = parameter()\nr = reduce(p z)\n"
-        "q = reduce(o z)\nb = broadcast(r)\nd = divide(p b)\nROOT tuple.1.anon = tuple(q d)\n");
-  PassRun many = formed(" r = f32[4] reduce(p, z), dimensions={1}, to_apply=sum\n"
-                        " b = f32[4,8] broadcast(r), dimensions={0}\n c = f32[4,8] divide(p, b)\n"
-                        " d = f32[4,8] subtract(p, b)\n e = f32[4,8] multiply(p, b)\n"
-                        " ROOT t = (f32[4,8], f32[4,8], f32[4,8]) tuple(c, d, e)\n");
-  CHECK(many.body("fused_r") == "p = parameter()\nz = constant()\nROOT r = reduce(p z)\n");
+TEST_CASE("a value goes into all of its readers or into none") {
+  // Cheap: both compute it, or one kernel does; dear, and read by other rows: it is stored.
+  const std::string reversed = " v = f32[4096,1024] reverse(u), dimensions={0}\n"
+                               " w = f32[4096,1024] reverse(u), dimensions={1}\n"
+                               " ROOT t = (f32[4096,1024], f32[4096,1024]) tuple(v, w)\n";
+  PassRun cheap = formed(" u = f32[4096,1024] negate(p)\n" + reversed);
+  CHECK(llvm::StringRef(cheap.body()).count("fusion") == 1);
+  std::string chain = " chain0 = f32[4096,1024] sine(p)\n";
+  for (int i = 1; i < 6; ++i)
+    chain += " chain" + std::to_string(i) + " = f32[4096,1024] power(chain" + std::to_string(i - 1) + ", p)\n";
+  PassRun dear = formed(chain + " u = f32[4096,1024] cosine(chain5)\n" + reversed);
+  CHECK(dear.body("fused_u").find("cosine") != std::string::npos);
+}
+
+TEST_CASE("a renaming of what is stored anyway is no kernel") {
+  PassRun p = formed(" n = f32[4096,1024] negate(p)\n r = f32[4194304] reshape(n)\n"
+                     " ROOT t = (f32[4096,1024], f32[4194304]) tuple(n, r)\n");
+  CHECK(p.body() == "p = parameter()\nm = fusion(p)\nbitcast.2.anon = bitcast(m)\n"
+                    "ROOT tuple.1.anon = tuple(m bitcast.2.anon)\n");
+}
+
+TEST_CASE("why values are stored is said") {
+  PassRun p("HloModule m\nsum {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b)\n}\n"
+            "ENTRY e {\n p = f32[4096,1024] parameter(0)\n z = f32[] constant(0)\n"
+            " e = f32[4096,1024] exponential(p)\n r = f32[1024] reduce(e, z), dimensions={0}, to_apply=sum\n"
+            " b = f32[4096,1024] broadcast(r), dimensions={1}\n ROOT n = f32[4096,1024] subtract(p, b)\n}\n");
+  std::vector<FusionDecision> decisions;
+  p.context.decisions = &decisions;
+  CHECK(p.run(formFusions) == PassResult::Changed);
+  std::string text;
+  for (const FusionDecision &one : decisions)
+    text += one.producer + " -> " + one.user + (one.fused ? " fused\n" : ": " + one.reason + "\n");
+  CHECK(text.find("e -> r fused\n") == 0);
+  CHECK(text.find("r -> b: it would be computed again") != std::string::npos);
+  CHECK(text.find("b -> n fused\n") != std::string::npos);
 }
 
 TEST_CASE("a headerless text is one fusion body") {
