@@ -56,6 +56,8 @@ std::unique_ptr<HloModule> Compiler::fuse(const HloModule &module) {
   std::unique_ptr<HloModule> fused = cloneModule(module);
   HloPassContext context(diagnostics);
   context.options.fastMath = options.fastMath;
+  context.options.fusion = options.fusion;
+  context.decisions = options.decisions;
   auto text = [&] { return hloText(*fused); };
   context.afterPass = [&](const HloPass &pass, PassResult result, Clock::time_point begin, Clock::time_point end) {
     observer.timed(pass.name, "", begin, end, 1 + int(context.nesting));

@@ -14,6 +14,7 @@ CompilerOptions compilerOptions(const CompileOptions &options) {
   result.keepGoing = options.keepGoing;
   result.allowExternal = options.allowExternal;
   result.fastMath = options.fastMath;
+  result.fusion = options.fusion;
   return result;
 }
 

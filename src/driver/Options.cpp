@@ -59,14 +59,16 @@ template <typename Enum> std::vector<std::string> namesOf(const Choices<Enum> &c
   return names;
 }
 
+const Choices<FusionMode> fusionModes = {
+    {"keep", FusionMode::Keep}, {"redo", FusionMode::Redo}, {"none", FusionMode::None}};
 const Choices<IrKind> inputFormats = {
     {"hlo", IrKind::Hlo}, {"mlir", IrKind::Mlir}, {"llvm", IrKind::Llvm}, {"ptx", IrKind::Ptx}};
 
 /// The spellings that differ between the option and what it becomes.
 struct RawOptions {
   std::vector<std::string> targets;
-  std::string inputFormat, dumpFolder, dumpChanged, remarks, emit, stopAfter, timing, xlaDumpTo, platform, reference,
-      counters, tolerance, schedule, assembler, colour, progress, lint, estimate;
+  std::string inputFormat, dumpFolder, dumpChanged, remarks, explain, emit, stopAfter, timing, xlaDumpTo, platform,
+      reference, counters, tolerance, schedule, fusion, assembler, colour, progress, lint, estimate;
   std::vector<std::string> regimes;
   int verbosity = 0;
   bool xlaAsText = true;
@@ -208,6 +210,10 @@ void addTargetOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
   raw.offer(app.add_option("-O,--optimization-level", options.optimizationLevel, "as LLVM's")->type_name("LEVEL"),
             {"0", "1", "2", "3"});
   addFastMathOption(app, options, raw);
+  raw.offer(app.add_option("--fusion", raw.fusion,
+                           "what becomes of the module's fusions; redo makes them anew, none makes every op a kernel")
+                ->type_name("MODE"),
+            fusionModes);
 }
 
 void addXlaDumpOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
@@ -243,6 +249,9 @@ void addDumpOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
                          "=REGEX those of a kind")
                 ->type_name("REGEX"),
             remarkKinds, /*closed=*/false);
+  app.add_flag("--explain{.}", raw.explain,
+               "why instructions were fused or not, and what that saves; =NAME for one of them")
+      ->type_name("NAME");
   app.add_flag("--timing{-}", raw.timing, "time of every stage and pass to stderr, or with =FILE a Chrome trace")
       ->type_name("FILE");
   raw.offer(
@@ -488,6 +497,9 @@ bool finishOptions(const CLI::App &app, CompileOptions &options, RawOptions &raw
     options.inputFormat = inputFormat;
   choose(stages, raw.stopAfter, options.stopAfter);
   choose(assemblers, raw.assembler, options.assembler);
+  choose(fusionModes, raw.fusion, options.fusion);
+  if (app.count("--explain"))
+    options.explain = raw.explain;
   choose(colours, raw.colour, options.colour);
   choose(progressChoices, raw.progress, options.progress);
   if (!raw.emit.empty())

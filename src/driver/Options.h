@@ -57,7 +57,9 @@ struct CompileOptions {
   bool dumpLocations = false;
   ColourChoice colour = ColourChoice::Auto;
   unsigned optimizationLevel = 3;
-  std::vector<std::string> fastMath; ///< rules that change floats and are to be applied
+  FusionMode fusion = FusionMode::Keep;
+  std::optional<std::string> explain; ///< an instruction, or `.` for all; unset: nothing is explained
+  std::vector<std::string> fastMath;  ///< rules that change floats and are to be applied
 };
 
 enum class Platform { Emulator, Cuda, Interpreter };

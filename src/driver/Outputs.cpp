@@ -112,6 +112,8 @@ std::string Outputs::refusal() {
     return fmt::format("`-o {}` and --emit name different kinds of output", options.output);
   if (options.updateGolden && options.goldenFolder.empty())
     return "--update-golden needs --golden=DIR, the folder to write to";
+  if (options.explain && options.emit && options.output == "-")
+    return "--explain and --emit both write to standard output; -o names a file";
   if (options.listKernels && options.emit && options.output == "-")
     return "--list-kernels and --emit both write to standard output; -o names a file";
   if (options.manifestFile == "-" && ((options.output == "-" && wanted()) || options.listKernels))

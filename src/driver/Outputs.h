@@ -31,7 +31,9 @@ public:
   /// Whether an output of this kind is written: not if it was not asked for and golden files are checked, kernels
   /// listed, rules checked or times estimated instead.
   bool wanted() const {
-    return (options.goldenFolder.empty() && !options.listKernels && !options.lint && !options.estimate) || asked();
+    return (options.goldenFolder.empty() && !options.listKernels && !options.lint && !options.estimate &&
+            !options.explain) ||
+           asked();
   }
 
   /// How far the compiler has to go.

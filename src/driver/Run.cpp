@@ -439,6 +439,7 @@ bool RunCommand::verifyPasses(const HloModule &module, llvm::ArrayRef<ArgumentSe
   }
   HloPassContext context(diagnostics);
   context.options.fastMath = options.compile.fastMath;
+  context.options.fusion = options.compile.fusion;
   if (!verifyEachPass(module, hloPipeline(), inputs, context))
     return false;
   Progress::Hidden hidden(progress);

@@ -3,6 +3,7 @@
 #include "Compile.h"
 #include "Dot.h"
 #include "Estimates.h"
+#include "Explanations.h"
 #include "Golden.h"
 #include "Ignored.h"
 #include "InputFormats.h"
@@ -38,7 +39,7 @@ public:
       : options(options), timing(timing), toolchain(toolchain), outputs(outputs), progress(progress),
         observer(timing, options.dump, isOneOfSeveral() ? stemOf(options.input) : "",
                  isOneOfSeveral() ? nullptr : progress.work()),
-        compiler(compilerOptions(options), toolchain, observer, diagnostics), kind(outputs.kind()) {}
+        compiler(ownOptions(), toolchain, observer, diagnostics), kind(outputs.kind()) {}
 
   void run() {
     runStages();
@@ -54,6 +55,12 @@ public:
   }
 
 private:
+  CompilerOptions ownOptions() {
+    CompilerOptions result = compilerOptions(options);
+    result.decisions = options.explain ? &decisions : nullptr;
+    return result;
+  }
+
   /// Then who started them says how far they are.
   bool isOneOfSeveral() const { return options.inputs.size() > 1; }
 
@@ -78,6 +85,8 @@ private:
       return;
     beginStage("fuse");
     std::unique_ptr<HloModule> fused = compiler.fuse(*module);
+    if (fused && options.explain)
+      listing += printDecisions(decisions, *options.explain);
     if (fused && !options.only.empty())
       fused = compiler.only(*fused, options.only, options.targets.front());
     if (!fused)
@@ -310,6 +319,7 @@ private:
   Outputs &outputs;
   Progress &progress;
   DriverObserver observer;
+  std::vector<FusionDecision> decisions; ///< for --explain
   Compiler compiler;
   EmitKind kind;
   std::string listing;

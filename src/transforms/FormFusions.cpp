@@ -177,7 +177,8 @@ PassResult formFusions(HloModule &module, HloPassContext &context) {
   }
   for (HloComputation *computation : computations) {
     HloEditor editor(*computation);
-    changed |= hasFusions ? fuseEachPlainOp(editor) : fuseByCost(editor, context);
+    changed |= hasFusions || context.options.fusion == FusionMode::None ? fuseEachPlainOp(editor)
+                                                                        : fuseByCost(editor, context);
   }
   return changedIf(changed);
 }

@@ -30,8 +30,7 @@ constexpr size_t maxAccesses = 12;
 
 bool isMinorKept(const HloInstruction &broadcast) {
   const Shape &shape = broadcast.shape();
-  return shape.rank() > 0 &&
-         llvm::is_contained(broadcast.ints(AttributeKey::Dimensions), shape.minorToMajor().front());
+  return shape.rank() > 0 && llvm::is_contained(broadcast.ints(AttributeKey::Dimensions), shape.minorToMajor().front());
 }
 
 /// Do neighbours of the result come from far apart?
@@ -120,10 +119,10 @@ FusionCost::Key FusionCost::keyOf(llvm::ArrayRef<HloInstruction *> members, llvm
     for (const HloInstruction *operand : instr->operands()) {
       if (stamps[operand->id()] != query) {
         place(operand);
-        add(llvm::hash_combine(operand->shape().isArray() ? llvm::hash_combine(operand->shape().elementType(),
-                                                                               operand->shape().dims(),
-                                                                               operand->shape().minorToMajor())
-                                                          : llvm::hash_code(0),
+        add(llvm::hash_combine(operand->shape().isArray()
+                                   ? llvm::hash_combine(operand->shape().elementType(), operand->shape().dims(),
+                                                        operand->shape().minorToMajor())
+                                   : llvm::hash_code(0),
                                mayUpdate(*operand)));
       }
       add(slots[operand->id()]);
@@ -259,7 +258,8 @@ KernelCost FusionCost::find(llvm::ArrayRef<HloInstruction *> members, llvm::Arra
         read(operand, {llvm::hash_combine(0xca1a, operand->id()), std::max(1.0, count / neighbours), 1 / lanesPerWarp});
         continue;
       }
-      const bool inPlace = readsOperandsInPlace(instr) || keepsOrder(instr) || instr.opcode() == Opcode::GetTupleElement;
+      const bool inPlace =
+          readsOperandsInPlace(instr) || keepsOrder(instr) || instr.opcode() == Opcode::GetTupleElement;
       const double perElement = readsPerElement(instr, number);
       for (const Access &access : own) {
         Access next = access;

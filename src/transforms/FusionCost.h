@@ -2,9 +2,9 @@
 // What a kernel of some instructions costs, before it is a fusion: bytes, work, launches, limits. A quick relative of
 // `--estimate`, whose device model it uses with counts of its own.
 //
-// How often an instruction is computed follows from how it is read: elementwise readers hand on the points at which they
-// are computed themselves, all others (broadcast, reduce, gather, ...) read at points of their own. Equal points count
-// once.
+// How often an instruction is computed follows from how it is read: elementwise readers hand on the points at which
+// they are computed themselves, all others (broadcast, reduce, gather, ...) read at points of their own. Equal points
+// count once.
 //
 //   exp(x) * broadcast(sum(y)), f32[64,64], one loop: exp 4096 times; sum 4096 times 64 steps, where heroes do not help
 

@@ -129,7 +129,7 @@ GroupedByCost groupByCost(const HloComputation &entry, llvm::StringRef prefix, c
   // Kernels of nothing but results have the name of the whole, but for what comes from a sort or a scatter.
   auto isOfResults = [&](const FoundGroup &group) {
     Opcode last = group.roots.back()->opcode();
-    if (last == Opcode::Sort || (last == Opcode::Scatter && found.groups.size() > 1))
+    if (!isFusible(*group.roots.back()) || last == Opcode::Sort || (last == Opcode::Scatter && found.groups.size() > 1))
       return false;
     return llvm::all_of(group.roots, [&](auto *root) { return isResult[root->id()]; });
   };

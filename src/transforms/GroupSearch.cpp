@@ -365,8 +365,8 @@ private:
     if (contractions > 1)
       own.impossible = "a kernel has one dot or convolution";
     else if (contractions == 1 && own.hero != "loop" && isLong)
-      own.impossible = fmt::format("a dot of more than {} steps is not computed inside of a `{}` kernel", mostStepsInside,
-                                   own.hero.str());
+      own.impossible = fmt::format("a dot of more than {} steps is not computed inside of a `{}` kernel",
+                                   mostStepsInside, own.hero.str());
     move.reason = own.impossible;
     return own.impossible.empty();
   }
@@ -386,8 +386,8 @@ private:
     move.gain = before - after;
     move.bytes = bytes;
     if (move.gain < leastGain)
-      move.reason = work > 1.5 * workBefore
-                        ? fmt::format("it would be computed again: {:.1f} times the work", work / std::max(1.0, workBefore))
+      move.reason = work > 1.5 * workBefore ? fmt::format("it would be computed again: {:.1f} times the work",
+                                                          work / std::max(1.0, workBefore))
                     : move.costs.size() == 1 && move.costs.front().hero == "loop" && decides(move.made.front())
                         ? "one kernel of all would leave each thread a loop of its own"
                         : "nothing is saved";
@@ -596,7 +596,8 @@ private:
     };
     for (uint32_t id = 0; id < readers.size(); ++id) {
       llvm::SmallVector<unsigned> all(readers[id].begin(), readers[id].end());
-      llvm::sort(all, [&](unsigned a, unsigned b) { return std::pair(groups[a].level, a) < std::pair(groups[b].level, b); });
+      llvm::sort(all,
+                 [&](unsigned a, unsigned b) { return std::pair(groups[a].level, a) < std::pair(groups[b].level, b); });
       if (all.size() > mostReaders)
         all.resize(mostReaders);
       const unsigned own = groupOf[id];
@@ -610,7 +611,8 @@ private:
     std::map<std::pair<unsigned, int64_t>, unsigned> last;
     for (unsigned number = 0; number < groups.size(); ++number) {
       const Group &group = groups[number];
-      if (!group.alive || group.fixed || group.cost.bytes > bytesOfSmallKernel || !group.roots.back()->shape().isArray())
+      if (!group.alive || group.fixed || group.cost.bytes > bytesOfSmallKernel ||
+          !group.roots.back()->shape().isArray())
         continue;
       // (A loop's state is updated in place: what reads it and what replaces it are better apart.)
       const bool isTiny = computation.isEntry() && group.cost.bytes < bytesOfTinyKernel;
@@ -657,9 +659,8 @@ private:
         found.groups.push_back({group.members, group.roots});
         found.seconds += group.cost.seconds;
       }
-    llvm::sort(found.groups, [](const FoundGroup &a, const FoundGroup &b) {
-      return a.roots.back()->id() < b.roots.back()->id();
-    });
+    llvm::sort(found.groups,
+               [](const FoundGroup &a, const FoundGroup &b) { return a.roots.back()->id() < b.roots.back()->id(); });
     for (HloInstruction *instr : instructions())
       if (outside[instr->id()])
         found.renamings.push_back(instr);
@@ -684,13 +685,12 @@ private:
         decision.producer = producer->name().str();
         decision.user = user->name().str();
         const Verdict &verdict = verdicts[producer->id()];
-        decision.fused = llvm::any_of(memberOf[user->id()], [&](unsigned one) {
-          return llvm::is_contained(memberOf[producer->id()], one);
-        });
+        decision.fused = llvm::any_of(memberOf[user->id()],
+                                      [&](unsigned one) { return llvm::is_contained(memberOf[producer->id()], one); });
         decision.seconds = verdict.seconds;
         decision.bytes = verdict.bytes;
-        decision.reason = decision.fused
-                              ? memberOf[producer->id()].size() > 1 ? "each reader computes it" : "one kernel computes both"
+        decision.reason = decision.fused          ? memberOf[producer->id()].size() > 1 ? "each reader computes it"
+                                                                                        : "one kernel computes both"
                           : !isFusible(*user)     ? "`" + text(user->opcode()).str() + "` is no part of a kernel"
                           : !isFusible(*producer) ? "`" + text(producer->opcode()).str() + "` is no part of a kernel"
                                                   : verdict.reason;
@@ -706,8 +706,8 @@ private:
   FusionCost cost;
   std::vector<Group> groups;
   // By id.
-  std::vector<unsigned> groupOf;                        ///< that makes it for others
-  std::vector<llvm::SmallVector<unsigned, 2>> readers;  ///< groups that read it from memory
+  std::vector<unsigned> groupOf;                       ///< that makes it for others
+  std::vector<llvm::SmallVector<unsigned, 2>> readers; ///< groups that read it from memory
   std::vector<bool> pinned, outside, base;
   std::vector<uint32_t> stamps;
   uint32_t stamp = 0;

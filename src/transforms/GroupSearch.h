@@ -23,7 +23,7 @@ struct FoundGroup {
 };
 
 struct FoundGroups {
-  double seconds = 0; ///< that all of them take
+  double seconds = 0;             ///< that all of them take
   std::vector<FoundGroup> groups; ///< by their last roots' ids
   /// Reshapes and bitcasts that stay between kernels: they only rename what one has made.
   llvm::SmallVector<HloInstruction *> renamings;

@@ -1,4 +1,4 @@
-// call -> the instructions of its callee.
+// call -> the instructions of its callee; likewise fusions, where they are to be made anew.
 //
 // Callees come before callers in a module, so when a computation is edited, the bodies it calls have no calls left and
 // one level of splicing is enough.
@@ -51,7 +51,8 @@ void matchResultLayout(HloInstruction &fusion, HloEditor &editor) {
 
 /// Copies the callee's instructions in place of `call`, named `<call>.<callee instruction>`.
 void splice(HloInstruction &call, HloEditor &editor) {
-  const HloComputation &callee = *call.computation(AttributeKey::ToApply);
+  const bool isFusion = call.opcode() == Opcode::Fusion;
+  const HloComputation &callee = *call.computation(isFusion ? AttributeKey::Calls : AttributeKey::ToApply);
   HloBuilder builder(editor, &call);
   builder.setRange(call.range());
   std::vector<HloInstruction *> mapped(callee.instructions().size(), nullptr); // by id
@@ -84,7 +85,8 @@ bool inlineInto(HloEditor &editor, HloPassContext &context) {
     matchOperandLayouts(*instr, editor);
     if (instr->opcode() == Opcode::Fusion)
       matchResultLayout(*instr, editor);
-    if (instr->opcode() != Opcode::Call)
+    const bool dissolved = instr->opcode() == Opcode::Fusion && context.options.fusion != FusionMode::Keep;
+    if (instr->opcode() != Opcode::Call && !dissolved)
       continue;
     SourceRange where = instr->range();
     splice(*instr, editor);

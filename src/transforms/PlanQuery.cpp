@@ -55,7 +55,9 @@ struct Describe {
     if (!plan.inRegisters)
       answer.passes = unsigned(plan.stages.size()) + unsigned(!plan.roots.empty());
   }
-  void operator()(const TransposePlan &plan) { llvm::for_each(plan.heroes, [&](auto *hero) { keep(hero); }); }
+  void operator()(const TransposePlan &plan) {
+    llvm::for_each(plan.heroes, [&](auto *hero) { keep(hero); });
+  }
   void operator()(const ScatterPlan &plan) {
     keep(plan.hero);
     answer.inPlace = true;
@@ -70,7 +72,9 @@ struct Describe {
         keep(update.hero);
     answer.inPlace = true;
   }
-  void operator()(const ConcatenatePlan &plan) { llvm::for_each(plan.heroes, [&](auto *hero) { keep(hero); }); }
+  void operator()(const ConcatenatePlan &plan) {
+    llvm::for_each(plan.heroes, [&](auto *hero) { keep(hero); });
+  }
   void operator()(const InputSlicesPlan &) {}
   void operator()(const LoopPlan &) { answer.isLoop = true; }
   void operator()(std::monostate) {}

@@ -18,6 +18,7 @@
 #include "hloc/hlo/HloModule.h"
 #include "hloc/kernel/Manifest.h"
 #include "hloc/planner/ExecutionPlan.h"
+#include "hloc/transforms/HloPass.h"
 
 #include <memory>
 #include <optional>
@@ -30,13 +31,15 @@ namespace hloc {
 enum class Stage { Parse, Verify, Fuse, Plan, Emit, Mlir, Llvm, Ptx, All };
 
 struct CompilerOptions {
-  unsigned jobs = 0;                  ///< kernels at a time; 0: as many as there are cores
-  unsigned optimizationLevel = 3;     ///< LLVM's, 0 to 3
-  bool lineInfo = false;              ///< `.loc` directives that point into the HLO text
-  bool keepGoing = false;             ///< compile what can be compiled, see compile()
-  bool allowExternal = false;         ///< what no kernel does becomes a step that whoever runs the module supplies
-  bool locations = false;             ///< MLIR texts say of each operation which line of the HLO it stems from
-  std::vector<std::string> fastMath;  ///< rules that may change the results of floats, by name
+  unsigned jobs = 0;                 ///< kernels at a time; 0: as many as there are cores
+  unsigned optimizationLevel = 3;    ///< LLVM's, 0 to 3
+  bool lineInfo = false;             ///< `.loc` directives that point into the HLO text
+  bool keepGoing = false;            ///< compile what can be compiled, see compile()
+  bool allowExternal = false;        ///< what no kernel does becomes a step that whoever runs the module supplies
+  bool locations = false;            ///< MLIR texts say of each operation which line of the HLO it stems from
+  std::vector<std::string> fastMath; ///< rules that may change the results of floats, by name
+  FusionMode fusion = FusionMode::Keep;
+  std::vector<FusionDecision> *decisions = nullptr; ///< where fuse() says why it fused what; null: nobody asks
   std::optional<std::string> remarks; ///< regular expression over the kinds of remarks to report; unset: none
 };
 

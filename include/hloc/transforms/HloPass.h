@@ -51,7 +51,15 @@ struct FusionDecision {
   double bytes = 0, seconds = 0; ///< that the step which decided saves, or would
 };
 
+/// What becomes of a module's fusions.
+enum class FusionMode {
+  Keep, ///< those that arrive stay; modules without any are fused
+  Redo, ///< those that arrive are dissolved, and all is fused
+  None  ///< those that arrive are dissolved, and every op is a kernel
+};
+
 struct HloPassOptions {
+  FusionMode fusion = FusionMode::Keep;
   /// Inlining refuses to make a computation larger than this. Nested calls multiply: 25 levels of two calls each, a
   /// text of 100 lines, would take 2^25 instructions, 10 GB. The largest real module known here has 44,000.
   size_t maxInstructions = 4'000'000;

@@ -14,7 +14,8 @@ PassResult expandAsync(HloModule &module, HloPassContext &context);
 /// Collectives in which each device is alone, and custom calls that only note something (`Sharding`) -> their operands.
 PassResult foldCollectives(HloModule &module, HloPassContext &context);
 
-/// Replaces every `call` by the body it calls, in all computations reachable from the entry; drops what is unreachable
+/// Replaces every `call`, and every fusion unless HloPassOptions::fusion keeps them, by the body it calls, in all
+/// computations reachable from the entry; drops what is unreachable
 /// and what nothing uses. jax writes `jax.nn.gelu` as a call, so this comes before fusion. Refuses to make a
 /// computation larger than HloPassOptions::maxInstructions.
 PassResult inlineCalls(HloModule &module, HloPassContext &context);

@@ -1,0 +1,33 @@
+#include "Explanations.h"
+
+#include "fmt/format.h"
+
+namespace hloc {
+namespace {
+
+std::string savings(const FusionDecision &decision) {
+  if (decision.seconds == 0 && decision.bytes == 0)
+    return "";
+  const double mebibytes = decision.bytes / (1 << 20), microseconds = decision.seconds * 1e6;
+  auto amount = [](double value, const char *unit) { return fmt::format("{:.2f} {}", value, unit); };
+  if (decision.fused)
+    return fmt::format("; saves {}, {}", amount(mebibytes, "MiB"), amount(microseconds, "us"));
+  return microseconds < 0 ? fmt::format("; would take {} more", amount(-microseconds, "us"))
+                          : fmt::format("; would save {}", amount(microseconds, "us"));
+}
+
+} // namespace
+
+std::string printDecisions(llvm::ArrayRef<FusionDecision> decisions, llvm::StringRef name) {
+  if (decisions.empty())
+    return "nothing was decided: there are fusions already, which --fusion=redo makes anew, or nothing to fuse\n";
+  name.consume_front("%");
+  std::string text;
+  for (const FusionDecision &decision : decisions)
+    if (name == "." || name == decision.producer || name == decision.user)
+      text += fmt::format("{} -> {}  {}{}{}{}\n", decision.producer, decision.user, decision.fused ? "fused" : "stored",
+                          decision.reason.empty() ? "" : "  ", decision.reason, savings(decision));
+  return text.empty() ? fmt::format("nothing was decided about `{}`\n", name.str()) : text;
+}
+
+} // namespace hloc
