@@ -204,8 +204,7 @@ private:
         groupOf[id] = groupOfSeed[seed];
         continue;
       }
-      const bool isSource =
-          instr->numOperands() == 0 && !pinned[id] && !instr->reachesSideEffect() && !isStep(*instr);
+      const bool isSource = instr->numOperands() == 0 && !pinned[id] && !instr->reachesSideEffect() && !isStep(*instr);
       if (isSource || (isFusible(*instr) && !outside[id] && (isFree(*instr) || (inside[id] && !pinned[id]))))
         continue;
       groupOf[id] = unsigned(groups.size());

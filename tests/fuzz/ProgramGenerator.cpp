@@ -16,14 +16,46 @@ constexpr unsigned maxDepth = 2; ///< of loops and conditionals in each other
 
 /// What people write between calls and control flow; none that needs a library or several devices.
 constexpr Opcode plainOps[] = {
-    Opcode::Add,       Opcode::Multiply,  Opcode::Subtract,     Opcode::Maximum,            Opcode::Negate,
-    Opcode::Abs,       Opcode::Tanh,      Opcode::Exponential,  Opcode::Sqrt,               Opcode::Divide,
-    Opcode::Select,    Opcode::Compare,   Opcode::Convert,      Opcode::Clamp,              Opcode::Copy,
-    Opcode::Broadcast, Opcode::Broadcast, Opcode::Reshape,      Opcode::Reshape,            Opcode::Transpose,
-    Opcode::Transpose, Opcode::Slice,     Opcode::Slice,        Opcode::Concatenate,        Opcode::Pad,
-    Opcode::Reverse,   Opcode::Iota,      Opcode::DynamicSlice, Opcode::DynamicUpdateSlice, Opcode::DynamicUpdateSlice,
-    Opcode::Reduce,    Opcode::Reduce,    Opcode::Reduce,       Opcode::Dot,                Opcode::Gather,
-    Opcode::Scatter,   Opcode::Sort,      Opcode::ReduceWindow, Opcode::Bitcast,            Opcode::OptimizationBarrier,
+    Opcode::Add,
+    Opcode::Multiply,
+    Opcode::Subtract,
+    Opcode::Maximum,
+    Opcode::Negate,
+    Opcode::Abs,
+    Opcode::Tanh,
+    Opcode::Exponential,
+    Opcode::Sqrt,
+    Opcode::Divide,
+    Opcode::Select,
+    Opcode::Compare,
+    Opcode::Convert,
+    Opcode::Clamp,
+    Opcode::Copy,
+    Opcode::Broadcast,
+    Opcode::Broadcast,
+    Opcode::Reshape,
+    Opcode::Reshape,
+    Opcode::Transpose,
+    Opcode::Transpose,
+    Opcode::Slice,
+    Opcode::Slice,
+    Opcode::Concatenate,
+    Opcode::Pad,
+    Opcode::Reverse,
+    Opcode::Iota,
+    Opcode::DynamicSlice,
+    Opcode::DynamicUpdateSlice,
+    Opcode::DynamicUpdateSlice,
+    Opcode::Reduce,
+    Opcode::Reduce,
+    Opcode::Reduce,
+    Opcode::Dot,
+    Opcode::Gather,
+    Opcode::Scatter,
+    Opcode::Sort,
+    Opcode::ReduceWindow,
+    Opcode::Bitcast,
+    Opcode::OptimizationBarrier,
 };
 
 /// One computation of the program, and those it calls.
@@ -111,8 +143,8 @@ private:
       shared.push_back(made.g.entry);
     }
     HloComputation *callee = shared[g.below(int64_t(shared.size()))];
-    return g.add(Opcode::Call, callee->root()->shape(), argumentsFor(*callee, {}),
-                 {g.callee(Key::ToApply, callee)}) != nullptr;
+    return g.add(Opcode::Call, callee->root()->shape(), argumentsFor(*callee, {}), {g.callee(Key::ToApply, callee)}) !=
+           nullptr;
   }
 
   bool addTuple() {
@@ -120,7 +152,8 @@ private:
     for (int64_t i = g.between(1, 4); i > 0; --i)
       elements.push_back(g.anyArrayInstruction());
     HloInstruction *tuple = g.add(Opcode::Tuple, {}, elements, {});
-    return tuple && g.add(Opcode::GetTupleElement, {}, {tuple}, {g.integer(Key::Index, g.below(int64_t(elements.size())))});
+    return tuple &&
+           g.add(Opcode::GetTupleElement, {}, {tuple}, {g.integer(Key::Index, g.below(int64_t(elements.size())))});
   }
 
   HloInstruction *number(HloBuilder &builder, int64_t value) {
@@ -155,8 +188,7 @@ private:
     }
     region.setRoot(inBody.tuple(next));
     HloComputation *taking = takingTuple(region, "body");
-    HloComputation *condition =
-        g.module.addComputation("condition" + std::to_string(g.module.computations().size()));
+    HloComputation *condition = g.module.addComputation("condition" + std::to_string(g.module.computations().size()));
     HloBuilder test(*condition);
     HloInstruction *state = test.parameter(0, taking->parameters()[0]->shape(), "state");
     HloInstruction *limit = test.add(Opcode::Minimum, counter, {test.tupleElement(state, 1), number(test, 3)});

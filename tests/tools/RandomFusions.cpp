@@ -5,10 +5,10 @@
 //
 // Seeds FIRST, FIRST + 1, ...; a seed decides about the program, its arguments, the target and the order of threads.
 // --programs: whole modules (ProgramGenerator.h) instead of fusions; each HLO pass is verified, and of every other one
-// each step is compared. --only: aims that match. --keep: programs that fail, and their command lines. --demand: at least N programs must have
-// been run in whose kernels the hero is (`every`: each hero that there is). Prints what failed and the counts by aim
-// and by hero; refusals, exit code 3, are counted by reason, and programs of which the reference knows too little
-// apart. Exit code 1 if any program failed, a demand is not met, or more than
+// each step is compared. --only: aims that match. --keep: programs that fail, and their command lines. --demand: at
+// least N programs must have been run in whose kernels the hero is (`every`: each hero that there is). Prints what
+// failed and the counts by aim and by hero; refusals, exit code 3, are counted by reason, and programs of which the
+// reference knows too little apart. Exit code 1 if any program failed, a demand is not met, or more than
 // --most-refused programs are refused.
 
 #include "fuzz/FusionGenerator.h"
