@@ -14,6 +14,36 @@ namespace {
 
 using Sizes = SizeRelations::Sizes;
 
+/// Of a convolution, or a call of a library that is one or its gradient: y = conv(x, kernel).
+struct ConvolutionShapes {
+  Shape x, kernel, y;
+};
+
+/// Do the labels name dimensions of the shapes? Nobody has checked those of calls.
+bool fit(const ConvolutionLabels &labels, const ConvolutionShapes &shapes) {
+  auto inside = [](const Shape &shape, int64_t first, int64_t second, llvm::ArrayRef<int64_t> spatial) {
+    auto isDim = [&](int64_t dim) { return dim >= 0 && dim < int64_t(shape.rank()); };
+    return shape.isArray() && isDim(first) && isDim(second) && llvm::all_of(spatial, isDim);
+  };
+  return labels.lhsSpatial.size() == labels.outSpatial.size() &&
+         inside(shapes.x, labels.lhsBatch, labels.lhsFeature, labels.lhsSpatial) &&
+         inside(shapes.kernel, labels.rhsInput, labels.rhsOutput, labels.rhsSpatial) &&
+         inside(shapes.y, labels.outBatch, labels.outFeature, labels.outSpatial);
+}
+
+std::optional<ConvolutionShapes> convolutionShapes(const HloInstruction &instr) {
+  if (!instr.has(AttributeKey::DimLabels) || instr.numOperands() < 2 || instr.numResults() == 0)
+    return std::nullopt;
+  const Shape &first = instr.operand(0)->shape(), &second = instr.operand(1)->shape(), &result = instr.resultShape();
+  llvm::StringRef target = instr.string(AttributeKey::CustomCallTarget);
+  ConvolutionShapes shapes = target.contains("BackwardInput")    ? ConvolutionShapes{result, second, first}
+                             : target.contains("BackwardFilter") ? ConvolutionShapes{first, result, second}
+                                                                 : ConvolutionShapes{first, second, result};
+  if (!fit(*instr.get<const ConvolutionLabels *>(AttributeKey::DimLabels), shapes))
+    return std::nullopt;
+  return shapes;
+}
+
 /// Each spatial dimension of an instruction with a window: what the window moves over, and how often it fits.
 struct WindowSizes {
   int64_t base, result;
@@ -21,13 +51,13 @@ struct WindowSizes {
 
 llvm::SmallVector<WindowSizes> windowSizes(const HloInstruction &instr) {
   llvm::SmallVector<WindowSizes> sizes;
-  const Shape &base = instr.operand(0)->shape();
-  if (instr.opcode() == Opcode::Convolution) {
+  if (std::optional<ConvolutionShapes> shapes = convolutionShapes(instr)) {
     const auto &labels = *instr.get<const ConvolutionLabels *>(AttributeKey::DimLabels);
     for (auto [in, out] : llvm::zip_equal(labels.lhsSpatial, labels.outSpatial))
-      sizes.push_back({base.dim(in), instr.shape().dim(out)});
+      sizes.push_back({shapes->x.dim(unsigned(in)), shapes->y.dim(unsigned(out))});
     return sizes;
   }
+  const Shape &base = instr.operand(0)->shape();
   const Shape &result = instr.opcode() == Opcode::SelectAndScatter ? instr.operand(1)->shape() : instr.resultShape();
   for (unsigned i = 0; i < base.rank(); ++i)
     sizes.push_back({base.dim(i), result.dim(i)});
@@ -78,7 +108,9 @@ private:
       relateScatter(instr);
       break;
     case Opcode::Convolution:
-      relateConvolution(instr);
+    case Opcode::CustomCall:
+      if (std::optional<ConvolutionShapes> shapes = convolutionShapes(instr))
+        relateConvolution(instr, *shapes);
       break;
     case Opcode::TopK:
       addFit(instr.intOr(AttributeKey::K, 1), instr.operand(0)->shape().dims().back(), 1);
@@ -145,10 +177,10 @@ private:
         addFit(updates.dim(window[next++]), operand.dim(i), 1);
   }
 
-  void relateConvolution(const HloInstruction &convolution) {
+  void relateConvolution(const HloInstruction &convolution, const ConvolutionShapes &shapes) {
     const auto &labels = *convolution.get<const ConvolutionLabels *>(AttributeKey::DimLabels);
-    const Shape &lhs = convolution.operand(0)->shape(), &rhs = convolution.operand(1)->shape();
-    const int64_t filters = rhs.dim(labels.rhsOutput);
+    const Shape &lhs = shapes.x;
+    const int64_t filters = shapes.kernel.dim(labels.rhsOutput);
     if (const int64_t groups = convolution.intOr(AttributeKey::FeatureGroupCount, 1); groups > 1) {
       addGroups(lhs.dim(labels.lhsFeature), groups);
       addGroups(filters, groups);
@@ -278,7 +310,8 @@ private:
         result.value = paddings(*padding, *instr);
       break;
     case AttributeKey::Window:
-      result.value = window(*instr);
+      if (instr->opcode() != Opcode::CustomCall || convolutionShapes(*instr))
+        result.value = window(*instr);
       break;
     case AttributeKey::DynamicSliceSizes:
     case AttributeKey::SliceSizes:
