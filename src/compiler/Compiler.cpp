@@ -1,5 +1,6 @@
 #include "hloc/compiler/Compiler.h"
 
+#include "compiler/KernelCache.h"
 #include "compiler/KernelStage.h"
 #include "compiler/Refusals.h"
 #include "compiler/Remarks.h"
@@ -135,22 +136,29 @@ std::vector<Compiler::KernelJob> Compiler::makeJobs(const HloModule &fused, cons
   return jobs;
 }
 
-void Compiler::compileKernel(KernelJob &job, const TargetInfo &target, Stage stage, bool keepTexts) {
+void Compiler::compileKernel(KernelJob &job, const TargetInfo &target, Stage stage, bool keepTexts,
+                             const KernelCache *cache) {
   // One context a thread: creating and loading it costs as much as a small kernel's passes.
   thread_local std::unique_ptr<mlir::MLIRContext> context = makeKernelContext();
-  KernelStage kernelStage{options, toolchain, target, observer, *job.diagnostics, *context};
+  KernelStage kernelStage{options, toolchain, target, observer, *job.diagnostics, *context, /*given=*/false, cache};
   job.done = kernelStage.run(*job.planned, job.name, job.track, stage, keepTexts, job.kernel);
 }
 
 void Compiler::runJobs(std::vector<KernelJob> &jobs, const TargetInfo &target, Stage stage, bool keepTexts) {
   std::atomic<size_t> numDone = 0;
+  // A file a kernel costs more than it is worth where there are few.
+  constexpr size_t few = 16;
+  const bool wantsTexts = keepTexts || observer.wantsPasses() || observer.wantsTexts();
+  std::optional<KernelCache> cache;
+  if (jobs.size() > few && stage >= Stage::Ptx && !wantsTexts)
+    cache.emplace(options, toolchain, target);
   // What takes long comes first, so that no thread is left with it at the end.
   std::vector<size_t> order(jobs.size());
   std::iota(order.begin(), order.end(), 0);
   auto work = [&](size_t i) { return jobs[i].planned->planned->graph.instructions().size(); };
   llvm::stable_sort(order, [&](size_t a, size_t b) { return work(a) > work(b); });
   runInParallel(jobs.size(), numWorkers(options.jobs), [&](size_t i) {
-    compileKernel(jobs[order[i]], target, stage, keepTexts);
+    compileKernel(jobs[order[i]], target, stage, keepTexts, cache ? &*cache : nullptr);
     observer.progress(++numDone, jobs.size());
   });
 }

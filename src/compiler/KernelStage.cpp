@@ -1,5 +1,6 @@
 #include "compiler/KernelStage.h"
 
+#include "compiler/KernelCache.h"
 #include "hloc/codegen/Ptx.h"
 #include "hloc/compiler/StageLine.h"
 #include "hloc/emitters/KernelEmitter.h"
@@ -78,7 +79,22 @@ bool KernelStage::run(const PlannedKernel &planned, llvm::StringRef name, llvm::
   observer.produced({IrKind::Mlir, "emit", track, millisecondsSince(begin), true, text, line});
   if (keepTexts)
     kernel.mlir = line + text();
-  return stage == Stage::Emit || lower(module, 0, name, track, stage, keepTexts, kernel);
+  return stage == Stage::Emit || lowerEmitted(module, name, track, stage, keepTexts, kernel);
+}
+
+/// The rest, unless its result is known.
+bool KernelStage::lowerEmitted(mlir::ModuleOp module, llvm::StringRef name, llvm::StringRef track, Stage stage,
+                               bool keepTexts, CompiledKernel &kernel) {
+  const std::string key = cache ? cache->keyOf(module) : "";
+  if (std::optional<std::string> known = cache ? cache->load(key) : std::nullopt) {
+    kernel.ptx = std::move(*known);
+    return true;
+  }
+  if (!lower(module, 0, name, track, stage, keepTexts, kernel))
+    return false;
+  if (cache && diagnostics.diagnostics().empty()) // what was said has to be said again
+    cache->store(key, kernel.ptx);
+  return true;
 }
 
 /// `unsupported: ` at the start makes it the user's news (exit 3), anything else is our bug, unless the MLIR is the

@@ -14,6 +14,8 @@ class Diagnostic;
 
 namespace hloc {
 
+class KernelCache;
+
 /// What one worker needs; the context is reused for the kernels of one thread.
 struct KernelStage {
   const CompilerOptions &options;
@@ -22,7 +24,8 @@ struct KernelStage {
   CompileObserver &observer;
   DiagnosticEngine &diagnostics;
   mlir::MLIRContext &context;
-  bool given = false; ///< the IR is the user's: what is wrong with it is no bug of ours
+  bool given = false;                 ///< the IR is the user's: what is wrong with it is no bug of ours
+  const KernelCache *cache = nullptr; ///< null: none
 
   /// False after an error was reported.
   bool run(const PlannedKernel &planned, llvm::StringRef name, llvm::StringRef track, Stage stage, bool keepTexts,
@@ -37,6 +40,8 @@ struct KernelStage {
   mlir::LogicalResult forward(mlir::Diagnostic &message) const;
 
 private:
+  bool lowerEmitted(mlir::ModuleOp module, llvm::StringRef name, llvm::StringRef track, Stage stage, bool keepTexts,
+                    CompiledKernel &kernel);
   std::string stageLine(llvm::StringRef pass, llvm::StringRef comment) const;
   LlvmOptions llvmOptions(llvm::StringRef track, bool keepTexts, CompiledKernel &kernel) const;
   mlir::LogicalResult runPasses(mlir::ModuleOp module, PassRange range);

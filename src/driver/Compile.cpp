@@ -1,5 +1,6 @@
 #include "Compile.h"
 
+#include "hloc/codegen/CubinCache.h"
 #include "hloc/support/Files.h"
 
 namespace hloc {
@@ -15,6 +16,7 @@ CompilerOptions compilerOptions(const CompileOptions &options) {
   result.allowExternal = options.allowExternal;
   result.fastMath = options.fastMath;
   result.fusion = options.fusion;
+  result.cacheFolder = CubinCache::defaultFolder();
   return result;
 }
 

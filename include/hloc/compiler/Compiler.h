@@ -40,6 +40,7 @@ struct CompilerOptions {
   std::vector<std::string> fastMath; ///< rules that may change the results of floats, by name
   FusionMode fusion = FusionMode::Keep;
   std::vector<FusionDecision> *decisions = nullptr; ///< where fuse() says why it fused what; null: nobody asks
+  std::string cacheFolder; ///< of the PTX of kernels of large modules; empty: no cache
   std::optional<std::string> remarks; ///< regular expression over the kinds of remarks to report; unset: none
 };
 
@@ -57,6 +58,7 @@ struct CompiledModule {
   std::string ptx; ///< all kernels in one file; empty if compilation stopped earlier
 };
 
+class KernelCache;
 class Refusals;
 
 class Compiler {
@@ -91,7 +93,7 @@ public:
 
 private:
   struct KernelJob;
-  void compileKernel(KernelJob &job, const TargetInfo &target, Stage stage, bool keepTexts);
+  void compileKernel(KernelJob &job, const TargetInfo &target, Stage stage, bool keepTexts, const KernelCache *cache);
   std::optional<ExecutionPlan> plan(const HloModule &fused, const TargetInfo &target, Refusals &refusals);
   std::vector<KernelJob> makeJobs(const HloModule &fused, const ExecutionPlan &plan, llvm::StringRef trackSuffix);
   bool finishJobs(std::vector<KernelJob> &jobs, const Steps &steps, Refusals &refusals);

@@ -1,6 +1,7 @@
 // The compiler as a library: what comes out, who is told of it, and that nothing depends on who listens or how many
 // work.
 #include "hloc/compiler/Compiler.h"
+#include "hloc/support/Files.h"
 
 #include <catch2/catch.hpp>
 
@@ -253,6 +254,64 @@ TEST_CASE("equal fusions are compiled once, the same for any number of jobs") {
     steps.push_back(step.name + " by " + std::to_string(std::get<LaunchStep>(step.action).kernel));
   CHECK(kernels == std::vector<std::string>{"n of n", "a of a", "s of s"});
   CHECK(steps == std::vector<std::string>{"n by 0", "a by 1", "m by 0", "b by 1", "s by 2"});
+}
+
+namespace {
+
+/// Negations of arrays of 1000 elements, 1001, ...
+std::string manyKernels(int count) {
+  std::string computations, entry = "ENTRY e {\n", operands, shapes;
+  for (int i = 0; i < count; ++i) {
+    const std::string n = std::to_string(i), shape = "f32[" + std::to_string(1000 + i) + "]";
+    computations += "c" + n + " { x = " + shape + " parameter(0)\n ROOT r = " + shape + " negate(x) }\n";
+    entry += " p" + n + " = " + shape + " parameter(" + n + ")\n k" + n + " = " + shape + " fusion(p" + n +
+             "), kind=kLoop, calls=c" + n + "\n";
+    operands += (i ? ", k" : "k") + n;
+    shapes += (i ? ", " : "") + shape;
+  }
+  return "HloModule many\n" + computations + entry + " ROOT t = (" + shapes + ") tuple(" + operands + ") }\n";
+}
+
+/// Counts kernels that have gone through LLVM.
+struct LlvmCounter : CompileObserver {
+  std::atomic<size_t> count = 0;
+  void timed(llvm::StringRef name, llvm::StringRef, Clock::time_point, Clock::time_point, int) override {
+    count += name == "llvm";
+  }
+};
+
+} // namespace
+
+TEST_CASE("the PTX of many kernels is kept, and found by what it is made of") {
+  std::string error;
+  std::optional<TemporaryFolder> folder = TemporaryFolder::create("hloc-test", error);
+  REQUIRE(folder);
+  auto numCompiled = [&](int kernels, std::string &ptx, auto change) {
+    DiagnosticEngine diagnostics;
+    CompilerOptions options;
+    options.cacheFolder = folder->path();
+    change(options);
+    LlvmCounter counter;
+    Compiler compiler(options, toolchain(), counter, diagnostics);
+    std::unique_ptr<HloModule> module = compiler.parse(file(manyKernels(kernels)));
+    REQUIRE(module);
+    std::optional<CompiledModule> compiled = compiler.compileModule(*module, *findTarget("sm_90"));
+    REQUIRE(compiled);
+    ptx = compiled->ptx;
+    return counter.count.load();
+  };
+  auto nothing = [](CompilerOptions &) {};
+  std::string first, second, more, few, other;
+  CHECK(numCompiled(18, first, nothing) == 18);
+  CHECK(numCompiled(18, second, nothing) == 0);
+  CHECK(first == second);
+  CHECK(numCompiled(19, more, nothing) == 1);
+  CHECK(numCompiled(3, few, nothing) == 3);
+  CHECK(numCompiled(18, other, [](CompilerOptions &options) { options.optimizationLevel = 1; }) == 18);
+  CHECK(numCompiled(18, other, [](CompilerOptions &options) { options.lineInfo = true; }) == 18);
+  CHECK(numCompiled(18, other, [](CompilerOptions &options) { options.lineInfo = true; }) == 18); // nor is it kept
+  CHECK(numCompiled(18, other, [](CompilerOptions &options) { options.cacheFolder.clear(); }) == 18);
+  CHECK(other == first);
 }
 
 TEST_CASE("one of the fusions that share a kernel has that kernel") {
