@@ -104,25 +104,32 @@ private:
 
 /// In this order, each where the least of a gap is left over, or behind all others.
 Packing packInOrder(llvm::ArrayRef<BufferInterval> intervals, llvm::ArrayRef<uint32_t> order) {
+  struct Placed {
+    uint64_t begin, end;
+    Lifetime lifetime;
+  };
   Packing packing;
   packing.offsets.resize(intervals.size());
-  std::vector<uint32_t> placed; // by offset
+  std::vector<Placed> placed; // by offset
   for (uint32_t i : order) {
+    const Lifetime lifetime = intervals[i].lifetime;
     const uint64_t bytes = llvm::alignTo(intervals[i].bytes, bufferPlacement);
     uint64_t free = 0, best = 0, bestGap = UINT64_MAX;
-    for (uint32_t other : placed) {
-      if (!intervals[other].lifetime.overlaps(intervals[i].lifetime))
+    for (const Placed &other : placed) {
+      if (!other.lifetime.overlaps(lifetime))
         continue;
-      const uint64_t begin = packing.offsets[other];
-      if (begin > free && begin - free >= bytes && begin - free < bestGap)
-        best = free, bestGap = begin - free;
-      free = std::max(free, begin + llvm::alignTo(intervals[other].bytes, bufferPlacement));
+      const uint64_t gap = other.begin > free ? other.begin - free : 0;
+      if (gap >= bytes && gap < bestGap) {
+        best = free;
+        bestGap = gap;
+      }
+      free = std::max(free, other.end);
     }
-    packing.offsets[i] = bestGap == UINT64_MAX ? free : best;
-    packing.bytes = std::max(packing.bytes, packing.offsets[i] + bytes);
-    placed.insert(
-        llvm::upper_bound(placed, i, [&](uint32_t a, uint32_t b) { return packing.offsets[a] < packing.offsets[b]; }),
-        i);
+    const uint64_t offset = bestGap == UINT64_MAX ? free : best;
+    packing.offsets[i] = offset;
+    packing.bytes = std::max(packing.bytes, offset + bytes);
+    auto behind = llvm::upper_bound(placed, offset, [](uint64_t at, const Placed &other) { return at < other.begin; });
+    placed.insert(behind, {offset, offset + bytes, lifetime});
   }
   return packing;
 }
@@ -142,6 +149,9 @@ Packing packIntervals(llvm::ArrayRef<BufferInterval> intervals) {
     return std::tuple(intervals[b].bytes, length(b), a) < std::tuple(intervals[a].bytes, length(a), b);
   });
   Packing largestFirst = packInOrder(intervals, order);
+  constexpr size_t mostTriedTwice = 1 << 14; // each pass takes time in the square of their number
+  if (intervals.size() > mostTriedTwice)
+    return largestFirst;
   llvm::sort(order, [&](uint32_t a, uint32_t b) {
     return std::tuple(length(b), intervals[b].bytes, a) < std::tuple(length(a), intervals[a].bytes, b);
   });

@@ -3,6 +3,7 @@
 
 #include "PlanText.h"
 
+#include <chrono>
 #include <random>
 
 using namespace hloc;
@@ -99,6 +100,16 @@ TEST_CASE("intervals are packed without overlap, and no worse than they have to"
     CHECK(most <= packing.bytes);
     CHECK(packing.bytes <= all);
   }
+}
+
+TEST_CASE("many intervals are packed in a short time") {
+  std::mt19937 random(2);
+  std::vector<BufferInterval> intervals(20000);
+  for (auto [i, one] : llvm::enumerate(intervals))
+    one = {random() % 100000 + 1, {uint32_t(i), uint32_t(i + random() % 10)}};
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(packIntervals(intervals).bytes < 4000000);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
 }
 
 namespace {
