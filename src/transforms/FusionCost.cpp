@@ -22,6 +22,8 @@ constexpr double sectorBytes = 32, lanesPerWarp = 32;
 constexpr double launchSeconds = 1e-6;
 /// What another read of an element costs of the first, which goes to memory: caches are faster.
 constexpr double rereadShare = 0.2;
+/// Of what is read besides because neighbours lie apart: there are more sectors on the way than caches hold.
+constexpr double stridedShare = 0.5;
 /// Neighbours that a thread computes together and that share what a broadcast along them reads.
 constexpr double neighbours = 4;
 /// Of a thread, whatever it computes.
@@ -285,7 +287,7 @@ KernelCost FusionCost::find(llvm::ArrayRef<HloInstruction *> members, llvm::Arra
     const double total = one.total * bytesOf(one.instr->shape());
     const double first = std::min(size, total);
     fromMemory += first * plan.passes;
-    again += total - first;
+    again += (total - first) * (one.spread > 1 ? stridedShare : rereadShare);
     streams += size_t(one.instr->shape().isArray() && one.instr->shape().numElements() == largest);
   }
   written *= plan.hero == "sort" ? plan.passes : 1;
@@ -309,7 +311,7 @@ KernelCost FusionCost::find(llvm::ArrayRef<HloInstruction *> members, llvm::Arra
     counts.threadsPerBlock = uint32_t(std::min<int64_t>(largest, 128));
   }
   const double threads = double(counts.blocks) * counts.threadsPerBlock;
-  counts.sectors = (cost.bytes + rereadShare * again) / sectorBytes;
+  counts.sectors = (cost.bytes + again) / sectorBytes;
   counts.instructions = (cost.work + fixedInstructions * threads) / lanesPerWarp;
   counts.memoryRoundTrips = 1 + dependentLoads;
   counts.chainInstructions = 0.5 * cost.work / std::max(1.0, threads);

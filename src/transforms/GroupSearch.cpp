@@ -24,7 +24,7 @@ constexpr double leastGain = 0.02e-6;
 /// A value that more kernels read stays in memory.
 constexpr size_t mostReaders = 24;
 /// Kernels that move more are not merged just because they are independent.
-constexpr double bytesOfSmallKernel = 1 << 20, bytesOfTinyKernel = 1 << 16;
+constexpr double bytesOfSmallKernel = 1 << 20, bytesOfTinyKernel = 1 << 18;
 /// Kernels looked at to find out whether two wait for each other; after that they are taken to do so.
 constexpr unsigned mostVisits = 2000;
 constexpr unsigned mostSweeps = 4;
