@@ -29,6 +29,8 @@ constexpr double neighbours = 4;
 /// Of a thread, whatever it computes.
 constexpr double fixedInstructions = 20;
 constexpr size_t maxAccesses = 12;
+/// Of a loop that one thread runs: loads that wait for memory together.
+constexpr double stepsInFlight = 8, stepsOfDotInFlight = 32;
 
 bool isMinorKept(const HloInstruction &broadcast) {
   const Shape &shape = broadcast.shape();
@@ -59,6 +61,10 @@ bool reducesMinor(const HloInstruction &reduce) {
 
 bool keepsOrder(const HloInstruction &instr) {
   return instr.opcode() == Opcode::Reshape || instr.opcode() == Opcode::Bitcast;
+}
+
+bool isDot(const HloInstruction &instr) {
+  return instr.opcode() == Opcode::Dot || instr.opcode() == Opcode::ScaledDot || instr.opcode() == Opcode::RaggedDot;
 }
 
 double bytesOf(const Shape &shape) { return shape.isArray() ? deviceBits(shape.elementType()) / 8.0 : 0; }
@@ -216,7 +222,7 @@ KernelCost FusionCost::find(llvm::ArrayRef<HloInstruction *> members, llvm::Arra
       add(accesses[slots[root->id()]],
           {pointsOf(root->resultShape().numElements()), double(root->resultShape().numElements()), 1});
   }
-  double dependentLoads = 0;
+  double dependentLoads = 0, loopSteps = 0;
   for (size_t slot = members.size(); slot-- > 0;) {
     const HloInstruction &instr = *members[slot];
     Accesses &own = accesses[slot];
@@ -238,6 +244,8 @@ KernelCost FusionCost::find(llvm::ArrayRef<HloInstruction *> members, llvm::Arra
       }
     }
     cost.work += count * workPerElement(instr);
+    if (!kept && hasTrait(instr.opcode(), OpcodeTrait::Contracts))
+      loopSteps += count * readsPerElement(instr, 0) / (isDot(instr) ? stepsOfDotInFlight : stepsInFlight);
     if (instr.opcode() == Opcode::Gather || instr.opcode() == Opcode::DynamicSlice)
       dependentLoads = 1;
     for (unsigned number = 0; number < instr.numOperands(); ++number) {
@@ -313,7 +321,7 @@ KernelCost FusionCost::find(llvm::ArrayRef<HloInstruction *> members, llvm::Arra
   const double threads = double(counts.blocks) * counts.threadsPerBlock;
   counts.sectors = (cost.bytes + again) / sectorBytes;
   counts.instructions = (cost.work + fixedInstructions * threads) / lanesPerWarp;
-  counts.memoryRoundTrips = 1 + dependentLoads;
+  counts.memoryRoundTrips = 1 + dependentLoads + loopSteps / std::max(1.0, threads);
   counts.chainInstructions = 0.5 * cost.work / std::max(1.0, threads);
   const KernelEstimate time = estimate(counts, device);
   cost.seconds = time.total - time.launch + launchSeconds * std::max(1u, plan.launches);

@@ -69,6 +69,13 @@ double windowElements(const HloInstruction &instr) {
   return elements;
 }
 
+double windowsOfElement(const HloInstruction &instr) {
+  double windows = 1;
+  for (const WindowDim &dim : instr.windowOr(instr.resultShape().rank()).dims)
+    windows *= double((dim.size + dim.stride - 1) / std::max<int64_t>(dim.stride, 1));
+  return windows;
+}
+
 double ratio(int64_t of, int64_t to) { return double(of) / double(std::max<int64_t>(to, 1)); }
 
 /// Steps of a contraction for each element of the result.
@@ -102,8 +109,8 @@ double readsPerElement(const HloInstruction &instr, unsigned number) {
   case Opcode::ScaledDot:
   case Opcode::RaggedDot:
     return number < 2 ? contractedElements(instr) : 1;
-  case Opcode::SelectAndScatter:
-    return number < 2 ? 8 : 1;
+  case Opcode::SelectAndScatter: // all elements of all windows that an element is in
+    return number < 2 ? windowElements(instr) * windowsOfElement(instr) : 1;
   case Opcode::Concatenate:
   case Opcode::Pad:
     return std::min(1.0, ratio(operand.numElements(), result.numElements()));
@@ -126,7 +133,7 @@ double workPerElement(const HloInstruction &instr) {
   case Opcode::RaggedDot:
     return contractedElements(instr) * 3;
   case Opcode::SelectAndScatter:
-    return 64;
+    return readsPerElement(instr, 0) * 6;
   case Opcode::Map:
     return calleeWork(instr);
   case Opcode::Gather:
