@@ -51,9 +51,13 @@ std::optional<Opcode> plainCombiner(const HloInstruction &root) {
   return isPlain ? std::optional(root.opcode()) : std::nullopt;
 }
 
-/// The value that changes nothing: of floats' sums +0, which makes 0 of -0 however often.
+/// The value that changes nothing: of floats' sums -0, where there is one.
 std::optional<Literal> identityOf(Opcode opcode, ElementType type) {
   Literal literal(Shape::scalar(type));
+  if (opcode == Opcode::Add && isFloat(type) && bitWidth(type) >= 32) // some narrower types have none
+    literal.setDouble(0, -0.0);
+  if (opcode == Opcode::Add && isComplex(type))
+    literal.setComplex(0, {-0.0, -0.0});
   uint64_t ones = bitWidth(type) >= 64 ? ~uint64_t(0) : (uint64_t(1) << bitWidth(type)) - 1;
   bool isMinimum = opcode == Opcode::Minimum;
   switch (opcode) {
@@ -128,8 +132,8 @@ std::optional<unsigned> cumulativeAlone(const Window &window, llvm::ArrayRef<int
 /// Windows of one combiner over arrays of one type.
 class Windows {
 public:
-  Windows(Expansion &x, HloModule &module, Opcode opcode, ElementType type)
-      : x(x), module(module), opcode(opcode), identity(*identityOf(opcode, type)) {}
+  Windows(Expansion &x, HloModule &module, Opcode opcode, Literal identity)
+      : x(x), module(module), opcode(opcode), identity(std::move(identity)) {}
 
   Value combined(Value a, Value b) { return x.binary(opcode, a, b); }
   Value initial() { return x.builder().constant(identity); }
@@ -261,24 +265,42 @@ Plan planOf(const Window &window, llvm::ArrayRef<int64_t> sizes) {
              : Plan();
 }
 
+/// Any order gives the same, or nearly: products of floats overflow and vanish in some.
+bool mayReorder(Opcode opcode, ElementType type, const Plan &plan, int64_t size) {
+  constexpr int64_t tooLongForLoops = 4096;
+  return opcode != Opcode::Multiply || isInteger(type) || isPred(type) ||
+         (plan.kind == Plan::Cumulative && size > tooLongForLoops);
+}
+
+/// Is `init` something that may be combined with any number of times and changes nothing but, at most, -0 to 0?
+bool isNeutral(const HloInstruction &init, Opcode opcode, const Literal &identity) {
+  if (init.opcode() != Opcode::Constant || init.literal().isElided())
+    return false;
+  return init.literal() == identity || (opcode == Opcode::Add && init.literal() == Literal(init.shape()));
+}
+
 HloInstruction *expandPlain(HloInstruction &instr, HloRewriter &rewriter, Opcode opcode) {
-  ElementType type = instr.shape().elementType();
-  const HloInstruction &init = *instr.operand(1);
-  std::optional<Literal> identity = identityOf(opcode, type);
-  if (!instr.shape().isArray() || instr.operand(0)->shape().elementType() != type ||
-      init.opcode() != Opcode::Constant || init.shape().elementType() != type || init.literal().isElided() ||
-      !identity || !(init.literal() == *identity))
+  if (!instr.shape().isArray())
     return nullptr;
+  ElementType type = instr.shape().elementType(), between = typeBetween(opcode, type);
+  HloInstruction *init = instr.operand(1);
   const Shape &shape = instr.operand(0)->shape();
+  std::optional<Literal> identity = identityOf(opcode, type);
+  if (!identity || shape.elementType() != type || init->shape().elementType() != type || shape.numElements() == 0 ||
+      instr.shape().numElements() == 0)
+    return nullptr;
   Window window = instr.windowOr(shape.rank());
   Plan plan = planOf(window, shape.dims());
-  if (plan.kind == Plan::Keep || shape.numElements() == 0 || instr.shape().numElements() == 0)
+  unsigned at = plan.dimension;
+  if (plan.kind == Plan::Keep || !mayReorder(opcode, type, plan, shape.dim(at)))
     return nullptr;
   Expansion x(rewriter.builder(), instr);
-  ElementType between = typeBetween(opcode, type);
-  Windows windows(x, instr.parent()->module(), opcode, between);
+  bool neutral = isNeutral(*init, opcode, *identity);
+  Windows windows(x, instr.parent()->module(), opcode,
+                  between != type ? *identityOf(opcode, between)
+                  : neutral       ? init->literal()
+                                  : *identity);
   Value array = x.builder().convert(x.plain(instr.operand(0)), between), made = nullptr;
-  unsigned at = plan.dimension;
   switch (plan.kind) {
   case Plan::Keep:
     return nullptr;
@@ -294,6 +316,8 @@ HloInstruction *expandPlain(HloInstruction &instr, HloRewriter &rewriter, Opcode
     made = windows.over(array, window);
   }
   }
+  if (!neutral || between != type)
+    made = windows.combined(x.spread(x.builder().convert(init, between), made->shape().dims()), made);
   return x.result(made, instr.shape());
 }
 
@@ -385,9 +409,9 @@ HloInstruction *expandAssociativeScan(HloInstruction &instr, HloRewriter &rewrit
   std::optional<Opcode> opcode = plainCombiner(*root.operand(0));
   const Shape &shape = instr.operand(0)->shape();
   ElementType type = shape.elementType();
-  if (!opcode || !identityOf(*opcode, type) || shape.numElements() == 0 || !instr.resultShape(0).sameDims(shape) ||
-      instr.resultShape(0).elementType() != type || instr.resultShape(1).elementType() != type ||
-      instr.operand(1)->shape().elementType() != type)
+  if (!opcode || !identityOf(*opcode, type) || (*opcode == Opcode::Multiply && !isInteger(type)) ||
+      shape.numElements() == 0 || !instr.resultShape(0).sameDims(shape) || instr.resultShape(0).elementType() != type ||
+      instr.resultShape(1).elementType() != type || instr.operand(1)->shape().elementType() != type)
     return nullptr;
   auto dimension = unsigned(instr.ints(AttributeKey::Dimensions).front());
   bool isReverse = instr.flag(AttributeKey::IsReverse);
@@ -395,7 +419,7 @@ HloInstruction *expandAssociativeScan(HloInstruction &instr, HloRewriter &rewrit
   Expansion x(rewriter.builder(), instr);
   HloBuilder &b = x.builder();
   ElementType between = typeBetween(*opcode, type);
-  Windows windows(x, instr.parent()->module(), *opcode, between);
+  Windows windows(x, instr.parent()->module(), *opcode, *identityOf(*opcode, between));
   Value values = b.convert(x.plain(instr.operand(0)), between), first = b.convert(x.plain(instr.operand(1)), between);
   Value sums = windows.cumulative(values, dimension, isReverse ? Reach::ToLast : Reach::FromFirst);
   llvm::SmallVector<int64_t> kept, rest;
