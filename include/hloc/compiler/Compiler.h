@@ -40,7 +40,7 @@ struct CompilerOptions {
   std::vector<std::string> fastMath; ///< rules that may change the results of floats, by name
   FusionMode fusion = FusionMode::Keep;
   std::vector<FusionDecision> *decisions = nullptr; ///< where fuse() says why it fused what; null: nobody asks
-  std::string cacheFolder; ///< of the PTX of kernels of large modules; empty: no cache
+  std::string cacheFolder;                          ///< of the PTX of kernels of large modules; empty: no cache
   std::optional<std::string> remarks; ///< regular expression over the kinds of remarks to report; unset: none
 };
 
