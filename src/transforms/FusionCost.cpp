@@ -243,7 +243,8 @@ KernelCost FusionCost::find(llvm::ArrayRef<HloInstruction *> members, llvm::Arra
         written += count * bytesOf(update.isArray() ? result : update);
       }
     }
-    cost.work += count * workPerElement(instr);
+    // The hero decides once a block which operand an element of a concatenate comes from.
+    cost.work += kept && instr.opcode() == Opcode::Concatenate ? count : count * workPerElement(instr);
     if (!kept && hasTrait(instr.opcode(), OpcodeTrait::Contracts))
       loopSteps += count * readsPerElement(instr, 0) / (isDot(instr) ? stepsOfDotInFlight : stepsInFlight);
     if (instr.opcode() == Opcode::Gather || instr.opcode() == Opcode::DynamicSlice)

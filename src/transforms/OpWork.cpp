@@ -141,7 +141,7 @@ double workPerElement(const HloInstruction &instr) {
   case Opcode::DynamicUpdateSlice:
     return 4;
   case Opcode::Concatenate:
-    return double(instr.numOperands());
+    return 2.0 * double(instr.numOperands());
   case Opcode::Pad:
   case Opcode::Reverse:
   case Opcode::Transpose:

@@ -92,6 +92,7 @@ bool decidesHero(const HloInstruction &instr) {
   switch (instr.opcode()) {
   case Opcode::Reduce:
   case Opcode::Transpose:
+  case Opcode::Concatenate:
   case Opcode::Scatter:
   case Opcode::Sort:
   case Opcode::DynamicUpdateSlice:
