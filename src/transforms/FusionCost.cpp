@@ -159,7 +159,10 @@ KernelCost FusionCost::find(llvm::ArrayRef<HloInstruction *> members, llvm::Arra
     for (unsigned i = 0; i < root->numResults(); ++i)
       if (root->resultShape(i).isArray())
         largest = std::max(largest, root->resultShape(i).numElements());
-  const bool asked = llvm::any_of(members, [](const HloInstruction *instr) { return decidesHero(*instr); });
+  // (There are no plans for dynamic shapes, which are refused as a whole.)
+  const bool asked =
+      llvm::any_of(members, [](const HloInstruction *instr) { return decidesHero(*instr); }) &&
+      llvm::none_of(members, [](const HloInstruction *instr) { return instr->shape().hasDynamicDims(); });
   if (asked) {
     std::optional<PlanAnswer> answer = askForPlan(members, roots, mayUpdate, target);
     if (!answer) {
