@@ -171,6 +171,13 @@ KernelCost FusionCost::find(llvm::ArrayRef<HloInstruction *> members, llvm::Arra
     }
     plan = std::move(*answer);
     cost.hero = plan.hero;
+    auto isLost = [&](const HloInstruction *instr) {
+      return instr->opcode() == Opcode::Sort && !llvm::is_contained(plan.kept, instr);
+    };
+    if (llvm::any_of(members, isLost)) {
+      cost.impossible = "a kernel sorts once, and nothing reads in it what it has sorted";
+      return cost;
+    }
   }
   ++query;
   for (auto [slot, instr] : llvm::enumerate(members)) {

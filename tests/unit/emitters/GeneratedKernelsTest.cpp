@@ -115,7 +115,8 @@ Reached reachedBy(uint64_t first, uint64_t last, const GeneratorOptions &options
 
 } // namespace
 
-// The first 120 are those of the test run-generated-edges. On 8 multiprocessors, 1024 elements are enough for a second one a thread.
+// The first 120 are those of the test run-generated-edges. On 8 multiprocessors, 1024 elements are enough for a second
+// one a thread.
 TEST_CASE("generated modules of large arrays reach loops, transpositions, vectors with and without tails, tiles") {
   GeneratorOptions options;
   options.instructions = 3;

@@ -160,8 +160,11 @@ TEST_CASE("external steps stand between fusions, with or without results") {
                             "c = s32[4] custom-call(n, k), custom_call_target=\"mine\"\n";
   PassRun p(entry(steps + "ROOT a = s32[4] add(c, n)"));
   CHECK(p.run(formFusions) == PassResult::Changed);
-  CHECK(p.body() == "p = parameter()\nt = after-all()\no_operands = fusion(p)\no = outfeed(o_operands t)\n"
-                    "c_operands = fusion()\nc = custom-call(o_operands c_operands)\nROOT m = fusion(o_operands c)\n");
+  const std::string negated = "get-tuple-element.1.anon", seven = "get-tuple-element.2.anon";
+  CHECK(p.body() == "p = parameter()\nt = after-all()\nk = fusion(p)\n" + negated +
+                        " = get-tuple-element(k)\no = outfeed(" + negated + " t)\n" + seven +
+                        " = get-tuple-element(k)\nc = custom-call(" + negated + " " + seven + ")\nROOT m = fusion(" +
+                        negated + " c)\n");
   CHECK(p.run(formFusions) == PassResult::Unchanged);
   PassRun fused("HloModule m\nf { x = s32[4] parameter(0)\n ROOT n = s32[4] negate(x) }\nENTRY e {\n" + steps +
                 "ROOT a = s32[4] fusion(c), kind=kLoop, calls=f }\n");
