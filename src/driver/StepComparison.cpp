@@ -189,19 +189,6 @@ bool StepComparison::differ(const std::string &what) {
   return false;
 }
 
-/// A loop or conditional is over: its results are what was computed last inside.
-bool StepComparison::checkHandedOn(const HloInstruction &instr, Leaves leaves) {
-  std::optional<Leaves> actual = fetch(instr);
-  if (!actual)
-    return false;
-  for (auto [number, pair] : llvm::enumerate(llvm::zip_equal(leaves, *actual)))
-    if (!(*std::get<0>(pair) == *std::get<1>(pair)))
-      return differ(
-          fmt::format("leaf {} of `{}` is not what was computed last inside of it", number, instr.name().str()));
-  computed[&instr] = std::move(leaves);
-  return true;
-}
-
 bool StepComparison::enter(const Step &step, size_t part) {
   const HloInstruction *instr = find(step);
   HLOC_CHECK(instr, "a loop or conditional that the module does not have");
@@ -237,9 +224,10 @@ bool StepComparison::done(const Step &step) {
   switch (instr->opcode()) {
   case Opcode::While:
     looping.erase(instr);
-    return checkHandedOn(*instr, given[stateOf(*instr)]);
-  case Opcode::Conditional:
-    return checkHandedOn(*instr, computed[instr]);
+    computed[instr] = given[stateOf(*instr)];
+    return true;
+  case Opcode::Conditional: // known since its branch was left
+    return true;
   default:
     return compareFusion(*instr);
   }

@@ -4,8 +4,8 @@
 // The bounds of the whole module grow with every step, until the reference knows nothing of a model's results. Here
 // each fusion is interpreted on the very values that the device has computed before, and its results are fetched as
 // soon as it has been carried out. What a fusion reads are the values as they were when they were made: memory that has
-// been overwritten too early shows as a wrong result of whoever reads it. What loops, conditionals and the module
-// itself hand on has to be, bit for bit, what was computed last.
+// been overwritten too early shows as a wrong result of whoever reads it, and so does what loops and conditionals hand
+// on wrongly. The module's results have to be, bit for bit, what was computed last.
 
 #include "Comparison.h"
 
@@ -48,7 +48,6 @@ private:
   Leaves withoutSteps(const HloInstruction &instr);
   std::optional<Leaves> fetch(const HloInstruction &instr);
   bool compareFusion(const HloInstruction &fusion);
-  bool checkHandedOn(const HloInstruction &instr, Leaves computed);
   HloModule &partOf(const HloInstruction &fusion);
   std::vector<Literal> argumentsOf(const HloInstruction &fusion, const HloModule &part);
   bool differ(const std::string &what);

@@ -47,7 +47,9 @@ constexpr RewriteRule rules[] = {
     {"simplify-tuples.tuple-of-others", Opcode::Tuple, tupleOfOthers},
 };
 
-HloInstruction *operandOf(HloInstruction &instr, HloRewriter &) { return instr.operand(0); }
+HloInstruction *operandOf(HloInstruction &barrier, HloRewriter &r) {
+  return withLayout(barrier.operand(0), barrier.shape(), r.builder());
+}
 
 constexpr RewriteRule barrierRules[] = {{"drop-barriers", Opcode::OptimizationBarrier, operandOf}};
 
