@@ -52,6 +52,12 @@ void XlaGpuDialect::initialize() {
   addInterfaces<AliasInterface, CallInliner>();
 }
 
+/// Results of maps that turn out to be constants. (Where a dialect makes none, LLVM 22's greedy driver erases what the
+/// other results of the folded op were replaced by, whoever else uses that.)
+Operation *XlaGpuDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location location) {
+  return arith::ConstantOp::materialize(builder, value, type, location);
+}
+
 LogicalResult XlaGpuDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
   if (name == attr::range && !isRange(attribute.getValue()))

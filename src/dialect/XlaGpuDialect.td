@@ -26,6 +26,7 @@ def XlaGpu_Dialect : Dialect {
     | `xla_gpu.no_compute` | func | only moves values: always inlined |
   }];
   let useDefaultAttributePrinterParser = 1;
+  let hasConstantMaterializer = 1;
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
 }

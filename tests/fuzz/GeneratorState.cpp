@@ -210,9 +210,11 @@ HloComputation *GeneratorState::comparator(llvm::ArrayRef<ElementType> types) {
                                         : oneIn(2)          ? ComparisonDirection::Lt
                                                             : ComparisonDirection::Gt);
   return function(shapes, [&](HloComputation &computation, Operands x) {
+    llvm::SmallVector<Attribute, 2> attributes{{AttributeKey::Direction, direction}};
+    if (options.totalOrder && isFloat(types[0]))
+      attributes.push_back({AttributeKey::Type, static_cast<int64_t>(ComparisonType::TotalOrder)});
     return HloBuilder(computation)
-        .add(Opcode::Compare, Shape::scalar(ElementType::Pred), {x[0], x[1]}, {{AttributeKey::Direction, direction}},
-             "c");
+        .add(Opcode::Compare, Shape::scalar(ElementType::Pred), {x[0], x[1]}, attributes, "c");
   });
 }
 
