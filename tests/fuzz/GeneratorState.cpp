@@ -26,7 +26,8 @@ ElementType GeneratorState::anyType() {
   if (oneIn(2))
     return common[below(std::size(common))];
   ElementType type = types[below(std::size(types))];
-  return isArrayType(type) ? type : ElementType::F32;
+  const bool isMissing = options.forKernels && (type == ElementType::S1 || type == ElementType::U1);
+  return isArrayType(type) && !isMissing ? type : ElementType::F32;
 }
 
 llvm::SmallVector<int64_t, 6> GeneratorState::permutation(unsigned n) {
@@ -211,7 +212,7 @@ HloComputation *GeneratorState::comparator(llvm::ArrayRef<ElementType> types) {
                                                             : ComparisonDirection::Gt);
   return function(shapes, [&](HloComputation &computation, Operands x) {
     llvm::SmallVector<Attribute, 2> attributes{{AttributeKey::Direction, direction}};
-    if (options.totalOrder && isFloat(types[0]))
+    if (options.forKernels && isFloat(types[0]))
       attributes.push_back({AttributeKey::Type, static_cast<int64_t>(ComparisonType::TotalOrder)});
     return HloBuilder(computation)
         .add(Opcode::Compare, Shape::scalar(ElementType::Pred), {x[0], x[1]}, attributes, "c");

@@ -19,7 +19,9 @@ struct GeneratorOptions {
   bool deadCode = true;         ///< else the root is a tuple of everything unused
   /// Arrays of up to maxElements whose sizes are beside those at which kernels change their form, and ops for them.
   bool edgeSizes = false;
-  bool totalOrder = false; ///< comparators order NaN as well: else results of sorts that meet one are anybody's
+  /// For kernels: types that they have, and comparators that order NaN as well: else results of sorts that meet one are
+  /// anybody's.
+  bool forKernels = false;
 };
 
 /// Verified by construction: shapes come from inferShape.

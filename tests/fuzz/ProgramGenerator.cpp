@@ -247,7 +247,7 @@ std::unique_ptr<HloModule> generateProgram(uint64_t seed) {
   GeneratorOptions options;
   options.maxElements = seed % 3 ? 64 : 600;
   options.randomLayouts = seed % 4 == 0;
-  options.totalOrder = true;
+  options.forKernels = true;
   Region entry(module, seed, options, 0, shared);
   entry.fill(unsigned(entry.g.between(4, 20)));
   HloUsers users(*entry.g.entry);
