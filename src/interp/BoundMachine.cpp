@@ -204,6 +204,12 @@ llvm::LogicalResult BoundMachine::boundArray(const HloInstruction &instr, llvm::
   bool sums = function && isFloat(type) && plainOp(*function) == Opcode::Add;
   if (instr.opcode() == Opcode::ReduceWindow && sums)
     return take(boundWindowSum(step));
+  const bool multiplies = function && isFloat(type) && plainOp(*function) == Opcode::Multiply;
+  if (instr.opcode() == Opcode::ReduceWindow && multiplies && operands.size() == 2) {
+    if (failed(boundByEnds(instr, operands, result)))
+      return llvm::failure();
+    return take(boundWindowProduct(step, result.bounds));
+  }
   if (instr.opcode() == Opcode::Scatter && sums && operands.size() == 3 && !hasOpenElement(operands[1]))
     return take(boundScatterSum(step));
   if (instr.opcode() == Opcode::Scatter && operands.size() == 3 && !hasOpenElement(operands[1])) {

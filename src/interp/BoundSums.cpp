@@ -434,6 +434,37 @@ llvm::FailureOr<BoundsPtr> boundWindowSum(const BoundStep &step) {
                              sumRoundings(size + 1) + (step.operands[0].unrounded ? 1 : 0)});
 }
 
+llvm::FailureOr<BoundsPtr> boundWindowProduct(const BoundStep &step, const BoundsPtr &ends) {
+  BoundsPtr factors = boundsOrPoint(step.operands[0]), init = boundsOrPoint(step.operands[1]);
+  // Exponents of the products of all large factors and of all small ones. (Zeros, infinities and NaN decide alone.)
+  auto sizes = [](const Bounds &bounds, bool large) {
+    Literal made(bounds.low.shape());
+    auto low = bounds.low.data<double>(), high = bounds.high.data<double>();
+    auto to = made.mutableData<double>();
+    for (size_t i = 0; i < to.size(); ++i) {
+      const double far = std::max(std::fabs(low[i]), std::fabs(high[i])),
+                   near = std::min(std::fabs(low[i]), std::fabs(high[i])), size = large ? far : near;
+      to[i] = !(std::isfinite(size) && size > 0) ? 1 : large ? std::max(1.0, size) : std::min(1.0, size);
+    }
+    return made;
+  };
+  llvm::FailureOr<Literal> grown = step.evaluate({sizes(*factors, true), sizes(*init, true)}, true),
+                           shrunk = step.evaluate({sizes(*factors, false), sizes(*init, false)}, true);
+  if (failed(grown) || failed(shrunk))
+    return llvm::failure();
+  FloatGrid grid(step.value.shape().elementType());
+  auto made = std::make_shared<Bounds>(ends ? *ends : *pointBounds(step.value));
+  auto least = made->low.mutableData<double>(), greatest = made->high.mutableData<double>();
+  for (size_t i = 0; i < least.size(); ++i) {
+    const double most = grown->data<double>()[i], fewest = shrunk->data<double>()[i];
+    const bool mayOverflow = !(most <= grid.largestNumber()) && fewest < 1;
+    const bool mayVanish = fewest < grid.smallestNormalNumber() && most > 1;
+    if ((mayOverflow || mayVanish) && !std::isnan(least[i]))
+      setUnknown(least[i], greatest[i]);
+  }
+  return nullIfExact(std::move(made));
+}
+
 /// How many updates one element may get. (Index vectors may be empty, which puts all windows at the start.)
 static double mostUpdates(const HloInstruction &scatter) {
   const Shape &indices = scatter.operand(1)->shape();

@@ -16,6 +16,9 @@ BoundsPtr boundReduceSum(const BoundStep &step);
 llvm::FailureOr<BoundsPtr> boundProducts(const BoundStep &step);
 /// `reduce-window` by `add` of floats.
 llvm::FailureOr<BoundsPtr> boundWindowSum(const BoundStep &step);
+/// `reduce-window` by `multiply` of floats, where `ends` are the bounds for the order of the text: in some orders
+/// factors overflow or vanish among themselves before others meet them.
+llvm::FailureOr<BoundsPtr> boundWindowProduct(const BoundStep &step, const BoundsPtr &ends);
 /// `scatter` by `add` of floats with known indices.
 llvm::FailureOr<BoundsPtr> boundScatterSum(const BoundStep &step);
 
