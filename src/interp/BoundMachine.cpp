@@ -1,10 +1,12 @@
 #include "interp/BoundMachine.h"
 
+#include "hloc/hlo/External.h"
 #include "hloc/support/Check.h"
 #include "interp/Accuracy.h"
 #include "interp/BoundScatter.h"
 #include "interp/BoundSums.h"
 #include "interp/Ops.h"
+#include "interp/Strided.h"
 
 #include "llvm/ADT/ScopeExit.h"
 
@@ -27,6 +29,21 @@ unsigned firstIndexOperand(const HloInstruction &instr) {
 
 bool isMovement(Opcode opcode) { return hasTrait(opcode, OpcodeTrait::Moves); }
 bool isIdentity(Opcode opcode) { return hasTrait(opcode, OpcodeTrait::PassesOn); }
+
+/// A collective in which each device is alone and whose result is its operand or a tuple of its operands.
+bool receivesOperands(const HloInstruction &instr) {
+  if (!isAlone(instr) || isSilent(instr))
+    return false;
+  const Shape &shape = instr.shape();
+  if (!shape.isTuple())
+    return instr.numOperands() == 1 && instr.operand(0)->shape().compatible(shape);
+  if (instr.numOperands() != shape.elements().size())
+    return false;
+  for (unsigned i = 0; i < instr.numOperands(); ++i)
+    if (!instr.operand(i)->shape().compatible(shape.element(i)))
+      return false;
+  return true;
+}
 
 bool hasOpenElement(const Bounded &operand) {
   if (!operand.bounds)
@@ -54,9 +71,10 @@ BoundMachine::Facts::Facts(const HloComputation &computation) {
   // Whatever leaves the computation may be added to outside.
   mayBeAddedTo.insert(computation.root());
   for (const HloInstruction *instr : llvm::reverse(computation.instructions())) {
-    bool passesOn = isMovement(instr->opcode()) || isIdentity(instr->opcode()) || instr->opcode() == Opcode::Negate ||
-                    instr->opcode() == Opcode::Tuple || instr->opcode() == Opcode::GetTupleElement ||
-                    instr->opcode() == Opcode::Select || choosesOfOne(*instr);
+    bool passesOn = isMovement(instr->opcode()) || isIdentity(instr->opcode()) || receivesOperands(*instr) ||
+                    instr->opcode() == Opcode::Negate || instr->opcode() == Opcode::Tuple ||
+                    instr->opcode() == Opcode::GetTupleElement || instr->opcode() == Opcode::Select ||
+                    choosesOfOne(*instr);
     bool takesProducts = !passesOn && (adds(*instr) || !isElementwise(instr->opcode()));
     if (takesProducts || (passesOn && mayBeAddedTo.contains(instr)))
       mayBeAddedTo.insert(instr->operands().begin(), instr->operands().end());
@@ -140,6 +158,8 @@ BoundMachine::Result BoundMachine::evaluate(const HloInstruction &instr, std::ve
   }
   if (isIdentity(instr.opcode()))
     return operands[0];
+  if (receivesOperands(instr))
+    return instr.shape().isTuple() ? Bounded::tuple(std::move(operands)) : operands[0];
   // One element to one element.
   if (lift && (instr.opcode() == Opcode::Reshape || instr.opcode() == Opcode::Broadcast ||
                instr.opcode() == Opcode::Transpose || instr.opcode() == Opcode::Reverse))
@@ -165,12 +185,29 @@ BoundMachine::Result BoundMachine::evaluate(const HloInstruction &instr, std::ve
     return llvm::failure();
   Bounded result(std::move(*value));
   bool keepUnrounded = factsOf(*instr.parent()).mayBeAddedTo.contains(&instr);
-  if (failed(result.value.isTuple() ? boundByEnds(instr, operands, result)
-                                    : boundArray(instr, operands, result, keepUnrounded)))
+  if (isSumScan(instr))
+    boundScan(instr, operands, result);
+  else if (failed(result.value.isTuple() ? boundByEnds(instr, operands, result)
+                                         : boundArray(instr, operands, result, keepUnrounded)))
     return llvm::failure();
   if (instr.opcode() == Opcode::ReduceWindow)
     admitEitherZero(instr, result);
   return result;
+}
+
+/// The carry is the sum at the last position that the scan is at.
+void BoundMachine::boundScan(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result) {
+  Bounded &sums = result.elements[0], &carry = result.elements[1];
+  sums.bounds = boundScanSum({instr, operands, sums.array(), machine, backend, false});
+  const auto dim = unsigned(instr.ints(AttributeKey::Dimensions)[0]);
+  const int64_t length = sums.array().shape().dim(dim);
+  if (length == 0) {
+    carry.bounds = operands[1].bounds;
+  } else if (sums.bounds) {
+    const int64_t last = instr.flag(AttributeKey::IsReverse) ? 0 : length - 1;
+    carry.bounds =
+        std::make_shared<Bounds>(Bounds{sliceAt(sums.bounds->low, dim, last), sliceAt(sums.bounds->high, dim, last)});
+  }
 }
 
 /// Does the combiner return the update, whatever is there?

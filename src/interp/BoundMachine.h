@@ -42,6 +42,8 @@ private:
   /// Of such a reducer: nothing is known of results that a NaN is among the operands of.
   void openResultsOfNans(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result) const;
   /// Everything without rules of its own: the hull of what the op makes of values, lowest and highest operands.
+  /// Of what isSumScan holds of.
+  void boundScan(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result);
   llvm::LogicalResult boundByEnds(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result);
   llvm::FailureOr<BoundsPtr> boundMovement(const BoundStep &step, bool ofProducts);
   llvm::LogicalResult boundArray(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result,

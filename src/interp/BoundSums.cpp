@@ -168,6 +168,14 @@ private:
   int64_t count = 0;
 };
 
+/// What of an operand is added: of a product also what it is before it is rounded.
+BoundsPtr termsOf(const Bounded &operand) { return operand.unrounded ? operand.unrounded : boundsOrPoint(operand); }
+
+/// Roundings of a term that is a product, beside those of the sum.
+double termRoundings(const BoundStep &step) {
+  return llvm::any_of(step.operands, [](const Bounded &operand) { return bool(operand.unrounded); }) ? 1 : 0;
+}
+
 double partOf(const Literal &value, int64_t i, unsigned part) {
   if (!isComplex(value.shape().elementType()))
     return value.getDouble(i);
@@ -213,8 +221,7 @@ BoundsPtr boundReduceSum(const BoundStep &step) {
       numReduced *= operand.dim(i);
     }
   order.append(reduced);
-  BoundsPtr terms = step.operands[0].unrounded ? step.operands[0].unrounded : boundsOrPoint(step.operands[0]);
-  BoundsPtr init = boundsOrPoint(step.operands[1]);
+  BoundsPtr terms = termsOf(step.operands[0]), init = termsOf(step.operands[1]);
   bool spread = step.operands[0].unrounded || step.operands[0].bounds;
   Literal low = transposed(terms->low, order), high = spread ? transposed(terms->high, order) : Literal();
   auto lows = low.data<double>(), highs = spread ? high.data<double>() : lows;
@@ -226,6 +233,7 @@ BoundsPtr boundReduceSum(const BoundStep &step) {
   // One of several results may be rounded after each step, as its reducer says.
   FloatGrid accumulator = step.instr.shape().isTuple() ? result : accumulatorOf(step.value.shape().elementType());
   SumEnds ends{accumulator, result};
+  const double ofTerms = termRoundings(step);
   int64_t numResults = step.value.numElements();
   int64_t grain = std::max<int64_t>(1, maxLanes / std::max<int64_t>(1, numReduced));
   // Rows go to threads by the number of terms.
@@ -241,8 +249,7 @@ BoundsPtr boundReduceSum(const BoundStep &step) {
                      sum.add(lows[at], highs[at]);
                    }
                    auto at = size_t(row * parts + part);
-                   sum.finish(ends, partOf(step.value, row, part), step.operands[0].unrounded ? 1 : 0, least[at],
-                              greatest[at]);
+                   sum.finish(ends, partOf(step.value, row, part), ofTerms, least[at], greatest[at]);
                    if (step.backend == Backend::Other && least[at] == 0 && greatest[at] == 0) {
                      least[at] = -0.0; // a sum of nothing but -0, to which others do not add the +0 it starts from
                      greatest[at] = 0.0;
@@ -415,8 +422,7 @@ llvm::FailureOr<BoundsPtr> boundProducts(const BoundStep &step) {
 }
 
 llvm::FailureOr<BoundsPtr> boundWindowSum(const BoundStep &step) {
-  BoundsPtr terms = step.operands[0].unrounded ? step.operands[0].unrounded : boundsOrPoint(step.operands[0]);
-  BoundsPtr init = boundsOrPoint(step.operands[1]);
+  BoundsPtr terms = termsOf(step.operands[0]), init = termsOf(step.operands[1]);
   if (hasUnknown(*terms))
     return unknownBounds(step.value);
   llvm::FailureOr<Literal> low = step.evaluate({terms->low, init->low}, true),
@@ -431,7 +437,63 @@ llvm::FailureOr<BoundsPtr> boundWindowSum(const BoundStep &step) {
     size *= double(dim.size);
   double quantum = std::min(lowestBitOf(terms->low), lowestBitOf(init->low));
   return finishLinear(step, {std::move(*low), std::move(*high), std::move(*magnitude), std::move(*finite), quantum,
-                             sumRoundings(size + 1) + (step.operands[0].unrounded ? 1 : 0)});
+                             sumRoundings(size + 1) + termRoundings(step)});
+}
+
+bool isSumScan(const HloInstruction &instr) {
+  if (instr.opcode() != Opcode::Scan || !instr.flag(AttributeKey::IsAssociative) || instr.numOperands() != 2 ||
+      instr.intOr(AttributeKey::NumCarries, 0) != 1)
+    return false;
+  const HloComputation &step = *instr.computation(AttributeKey::ToApply);
+  const HloInstruction &root = *step.root();
+  if (root.opcode() != Opcode::Tuple || root.numOperands() != 2 || root.operand(0) != root.operand(1))
+    return false;
+  const HloInstruction &sum = *root.operand(0);
+  const ElementType type = sum.shape().elementType();
+  return sum.opcode() == Opcode::Add && (isFloat(type) || isComplex(type)) && step.numParameters() == 2 &&
+         sum.operand(0)->opcode() == Opcode::Parameter && sum.operand(1)->opcode() == Opcode::Parameter &&
+         sum.operand(0) != sum.operand(1);
+}
+
+namespace {
+
+/// The sums that a scan along `dim` gives out: of `first` and of the slices of `terms` that it has been at.
+Literal runningSums(const Literal &terms, const Literal &first, unsigned dim, bool isReverse) {
+  llvm::ArrayRef<int64_t> dims = terms.shape().dims();
+  Literal made(terms.shape());
+  auto from = terms.data<double>(), start = first.data<double>();
+  auto to = made.mutableData<double>();
+  const auto length = size_t(dims[dim]);
+  const size_t parts = isComplex(terms.shape().elementType()) ? 2 : 1;
+  const size_t inner = size_t(product(dims.drop_front(dim + 1))) * parts;
+  const auto outer = size_t(product(dims.take_front(dim)));
+  for (size_t i = 0; i < outer; ++i)
+    for (size_t t = 0; t < length; ++t) {
+      const size_t row = (i * length + (isReverse ? length - 1 - t : t)) * inner;
+      const size_t before = isReverse ? row + inner : row - inner;
+      for (size_t k = 0; k < inner; ++k)
+        to[row + k] = (t == 0 ? start[i * inner + k] : to[before + k]) + from[row + k];
+    }
+  return made;
+}
+
+} // namespace
+
+BoundsPtr boundScanSum(const BoundStep &step) {
+  BoundsPtr terms = termsOf(step.operands[0]), init = termsOf(step.operands[1]);
+  if (hasUnknown(*terms) || hasUnknown(*init))
+    return unknownBounds(step.value);
+  const auto dim = unsigned(step.instr.ints(AttributeKey::Dimensions)[0]);
+  auto sums = [&](const Literal &each, const Literal &first) {
+    return runningSums(each, first, dim, step.instr.flag(AttributeKey::IsReverse));
+  };
+  Literal magnitude = sums(magnitudes(*terms), magnitudes(*init)), finite;
+  if (!isAllFinite(magnitude))
+    finite = sums(finiteOnly(magnitudes(*terms)), finiteOnly(magnitudes(*init)));
+  const auto count = double(step.value.shape().dim(dim) + 1);
+  return finishLinear(step, {sums(terms->low, init->low), sums(terms->high, init->high), std::move(magnitude),
+                             std::move(finite), std::min(lowestBitOf(terms->low), lowestBitOf(init->low)),
+                             sumRoundings(count) + termRoundings(step)});
 }
 
 llvm::FailureOr<BoundsPtr> boundWindowProduct(const BoundStep &step, const BoundsPtr &ends) {

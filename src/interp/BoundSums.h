@@ -16,6 +16,10 @@ BoundsPtr boundReduceSum(const BoundStep &step);
 llvm::FailureOr<BoundsPtr> boundProducts(const BoundStep &step);
 /// `reduce-window` by `add` of floats.
 llvm::FailureOr<BoundsPtr> boundWindowSum(const BoundStep &step);
+/// Is it a `scan` of floats or complex numbers that gives out the sums of one operand, in whatever order they are made?
+bool isSumScan(const HloInstruction &instr);
+/// The output of such a scan, which is the step's value.
+BoundsPtr boundScanSum(const BoundStep &step);
 /// `reduce-window` by `multiply` of floats, where `ends` are the bounds for the order of the text: in some orders
 /// factors overflow or vanish among themselves before others meet them.
 llvm::FailureOr<BoundsPtr> boundWindowProduct(const BoundStep &step, const BoundsPtr &ends);

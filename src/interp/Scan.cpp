@@ -7,19 +7,6 @@ namespace hloc::interp {
 
 namespace {
 
-Literal sliceAt(const Literal &operand, unsigned dim, int64_t index) {
-  Index box(operand.shape().dims().begin(), operand.shape().dims().end()), start(box.size(), 0), kept;
-  box[dim] = 1;
-  start[dim] = index;
-  for (unsigned i = 0; i < box.size(); ++i)
-    if (i != dim)
-      kept.push_back(box[i]);
-  Literal slice(Shape::array(operand.shape().elementType(), kept));
-  copyStrided(box, hostBytes(operand.shape().elementType()), {slice.mutableBytes().data(), rowMajorStrides(box)},
-              sourceAt(operand, start));
-  return slice;
-}
-
 void placeAt(const Literal &slice, unsigned dim, int64_t index, Literal &result) {
   Index box(result.shape().dims().begin(), result.shape().dims().end()), start(box.size(), 0);
   box[dim] = 1;

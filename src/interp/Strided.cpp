@@ -124,6 +124,19 @@ StridedTarget targetAt(Literal &literal, llvm::ArrayRef<int64_t> start, llvm::Ar
   return viewAt<StridedTarget>(literal, literal.mutableBytes().data(), start, step);
 }
 
+Literal sliceAt(const Literal &operand, unsigned dim, int64_t index) {
+  Index box(operand.shape().dims().begin(), operand.shape().dims().end()), start(box.size(), 0), kept;
+  box[dim] = 1;
+  start[dim] = index;
+  for (unsigned i = 0; i < box.size(); ++i)
+    if (i != dim)
+      kept.push_back(box[i]);
+  Literal slice(Shape::array(operand.shape().elementType(), kept));
+  copyStrided(box, hostBytes(operand.shape().elementType()), {slice.mutableBytes().data(), rowMajorStrides(box)},
+              sourceAt(operand, start));
+  return slice;
+}
+
 Literal transposed(const Literal &operand, llvm::ArrayRef<int64_t> permutation) {
   Index dims, fromStrides, strides = rowMajorStrides(operand.shape().dims());
   for (int64_t dim : permutation) {

@@ -39,6 +39,9 @@ void copyStrided(llvm::ArrayRef<int64_t> dims, unsigned width, StridedTarget tar
 StridedSource sourceAt(const Literal &literal, llvm::ArrayRef<int64_t> start, llvm::ArrayRef<int64_t> step = {});
 StridedTarget targetAt(Literal &literal, llvm::ArrayRef<int64_t> start, llvm::ArrayRef<int64_t> step = {});
 
+/// The elements at one index of dimension `dim`, without that dimension, dense.
+Literal sliceAt(const Literal &operand, unsigned dim, int64_t index);
+
 /// The operand with its dimensions in another order (result dim i = operand dim `permutation[i]`), dense.
 Literal transposed(const Literal &operand, llvm::ArrayRef<int64_t> permutation);
 

@@ -655,3 +655,82 @@ TEST_CASE("updates of one element come in any order") {
   AdmissibleArray sum = scattered("f8e5m2", "b = T[] parameter(1)\n ROOT r = T[] add(a, b)", {1, 1, 1}, 16);
   CHECK((admits(sum, 1, 16) && admits(sum, 1, 20)));
 }
+
+TEST_CASE("a product may stay unrounded through a collective in which each device is alone") {
+  Program p(R"(
+sum { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b) }
+ENTRY e { x = f32[1] parameter(0)
+  y = f32[1] parameter(1)
+  p = f32[1] multiply(x, x)
+  a = f32[1] all-reduce(p), replica_groups={{0}}, to_apply=sum
+  ROOT r = f32[1] add(a, y) })");
+  const double x = 1 + 0x1p-12, square = x * x; // 1 + 2^-11 + 2^-24, in f32 without the last
+  AdmissibleArray bounds = p.run({f32({x}), f32({-1})});
+  CHECK(admits(bounds, 0, float(square) - 1.0));
+  CHECK(admits(bounds, 0, square - 1));
+  CHECK_FALSE(admits(bounds, 0, square - 1 + 0x1p-23));
+}
+
+TEST_CASE("sums of a scan that says it is associative hold every order, and not a missing term") {
+  const std::string text = R"(
+add { x = f32[2] parameter(0)
+  c = f32[2] parameter(1)
+  s = f32[2] add(x, c)
+  ROOT t = (f32[2], f32[2]) tuple(s, s) }
+ENTRY e { x = f32[2,1000] parameter(0)
+  i = f32[2] parameter(1)
+  ROOT r = (f32[2,1000], f32[2]) scan(x, i), dimensions={1}, num_carries=1, to_apply=add, is_associative=true)";
+  std::mt19937 random(5);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  Literal terms(Shape::array(ElementType::F32, {2, 1000}));
+  for (float &term : terms.mutableData<float>())
+    term = uniform(random);
+  for (bool isReverse : {false, true}) {
+    Program program(text + (isReverse ? ", is_reverse=true }" : " }"));
+    llvm::FailureOr<BoundedResult> result =
+        interpretBounds(*program.module, {terms, f32({0.5, 0.25})}, Backend::Hloc, program.diagnostics);
+    REQUIRE(llvm::succeeded(result));
+    const AdmissibleArray &sums = result->leaves[0], &carry = result->leaves[1];
+    for (int64_t row : {0, 1}) {
+      auto at = [&](int64_t i) { return row * 1000 + (isReverse ? 999 - i : i); };
+      // By halves: the second one's sums are added to the first one's total.
+      float half = 0, first = row == 0 ? 0.5F : 0.25F;
+      for (int64_t i = 0; i < 500; ++i)
+        first += terms.data<float>()[size_t(at(i))];
+      for (int64_t i = 500; i < 1000; ++i)
+        half += terms.data<float>()[size_t(at(i))];
+      CHECK(admits(sums, at(999), first + half));
+      CHECK(admits(carry, row, first + half));
+      CHECK(admits(sums, at(499), first));
+      CHECK_FALSE(admits(sums, at(999), first + half - terms.data<float>()[size_t(at(700))]));
+      CHECK_FALSE(admits(sums, at(499), first + half));
+    }
+  }
+}
+
+TEST_CASE("a product that a sum starts from may stay unrounded") {
+  const float x = 1 + 0x1p-12f, y = 1 + 0x1p-13f;
+  volatile float rounded = x * y;
+  const float fused = std::fma(x, y, -1.0F), separate = rounded - 1;
+  REQUIRE(fused != separate);
+  const std::string start = addition + std::string(R"(
+ENTRY e { x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  z = f32[1] parameter(2)
+  m = f32[] multiply(x, y)
+  )");
+  auto scalar = [](float value) {
+    Literal made(Shape::scalar(ElementType::F32));
+    made.setDouble(0, value);
+    return made;
+  };
+  for (const char *sum : {"ROOT r = f32[] reduce(z, m), dimensions={0}, to_apply=add }",
+                          "ROOT r = f32[1] reduce-window(z, m), window={size=1}, to_apply=add }"}) {
+    AdmissibleArray r = Program(start + sum).run({scalar(x), scalar(y), f32({-1})});
+    CHECK(admits(r, 0, fused));
+    CHECK(admits(r, 0, separate));
+    CHECK_FALSE(admits(r, 0, 2 * fused));
+  }
+}
