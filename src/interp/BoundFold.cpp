@@ -1,5 +1,6 @@
 // Reductions by any function, and ops without rules of their own.
 
+#include "hloc/hlo/SortCall.h"
 #include "interp/Accuracy.h"
 #include "interp/BoundMachine.h"
 #include "interp/BoundSums.h"
@@ -426,7 +427,8 @@ llvm::LogicalResult BoundMachine::boundByEnds(const HloInstruction &instr, llvm:
   bool moves = instr.opcode() == Opcode::Sort || instr.opcode() == Opcode::TopK || instr.opcode() == Opcode::Iota ||
                instr.opcode() == Opcode::RngBitGenerator ||
                (family(instr.opcode()) != OpcodeFamily::Structured && instr.opcode() != Opcode::CustomCall &&
-                instr.opcode() != Opcode::Rng);
+                instr.opcode() != Opcode::Rng) ||
+               isSortTarget(instr.string(AttributeKey::CustomCallTarget));
   const HloComputation *function = instr.computation(AttributeKey::ToApply);
   if (function && isExactComputation(*function))
     moves = true; // a maximum, an overwrite, a comparator
@@ -477,11 +479,15 @@ llvm::LogicalResult BoundMachine::boundByEnds(const HloInstruction &instr, llvm:
       double largest = 0;
       for (double x : reference.data<double>())
         largest = std::isfinite(x) ? std::max(largest, std::fabs(x)) : largest;
-      double error = ulps * FloatGrid(componentType(type)).ulp(largest);
+      // Libraries compute floats of fewer bits in f32 and round them once.
+      const FloatGrid grid(componentType(type)), inner(ElementType::F32);
+      const bool isRoundedOnce = instr.opcode() == Opcode::CustomCall && bitWidth(grid.type()) < 32;
+      const double error = ulps * (isRoundedOnce ? inner : grid).ulp(largest);
+      auto errorAt = [&](double x) { return isRoundedOnce && std::isfinite(x) ? error + grid.ulp(x) : error; };
       for (double &x : made->low.mutableData<double>())
-        x -= error;
+        x -= errorAt(x);
       for (double &x : made->high.mutableData<double>())
-        x += error;
+        x += errorAt(x);
     }
     leaf->bounds = nullIfExact(std::move(made));
   }

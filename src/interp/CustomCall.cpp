@@ -1,5 +1,7 @@
 // Custom calls whose meaning is public; all others are refused by name.
 
+#include "hloc/hlo/GemmCall.h"
+#include "hloc/hlo/SortCall.h"
 #include "interp/Ops.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -8,9 +10,13 @@ namespace hloc::interp {
 
 namespace {
 
-enum class KnownCall { Unknown, Identity, TopK, Convolution, Cholesky };
+enum class KnownCall { Unknown, Identity, TopK, Convolution, Cholesky, Gemm, Sort };
 
 KnownCall knownCall(llvm::StringRef target) {
+  if (isGemmTarget(target))
+    return KnownCall::Gemm;
+  if (isSortTarget(target))
+    return KnownCall::Sort;
   return llvm::StringSwitch<KnownCall>(target)
       // Notes to the partitioner and to memory placement: the value is the operand.
       .Cases({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.FuncResultSharding",
@@ -80,6 +86,10 @@ llvm::FailureOr<Value> evaluateCustomCall(Step &step) {
     return convolutionCall(step);
   case KnownCall::Cholesky:
     return choleskyCall(step);
+  case KnownCall::Gemm:
+    return gemmCall(step);
+  case KnownCall::Sort:
+    return sortCall(step);
   case KnownCall::Unknown:
     break;
   }

@@ -1,26 +1,15 @@
 // dot, scaled-dot and ragged-dot: operands are brought to [batch, rows, depth] and [batch, depth, columns] and
 // multiplied. `operand_precision` and `algorithm` bound what hardware may lose; the oracle loses nothing.
 
+#include "interp/Dot.h"
+
 #include "interp/LaneOp.h"
 #include "interp/MatrixProduct.h"
 #include "interp/Ops.h"
-#include "interp/Strided.h"
 
 namespace hloc::interp {
 
 namespace {
-
-struct DotDims {
-  Index lhsBatch, rhsBatch, lhsDepth, rhsDepth;
-
-  explicit DotDims(const HloInstruction &instr) {
-    auto copy = [&](AttributeKey key) { return Index(instr.ints(key).begin(), instr.ints(key).end()); };
-    lhsBatch = copy(AttributeKey::LhsBatchDims);
-    rhsBatch = copy(AttributeKey::RhsBatchDims);
-    lhsDepth = copy(AttributeKey::LhsContractingDims);
-    rhsDepth = copy(AttributeKey::RhsContractingDims);
-  }
-};
 
 Index freeDims(const Shape &shape, llvm::ArrayRef<int64_t> batch, llvm::ArrayRef<int64_t> depth) {
   Index free;
@@ -44,7 +33,16 @@ Index sizesOf(const Shape &shape, llvm::ArrayRef<int64_t> dims) {
   return sizes;
 }
 
-/// Both operands of one sum type; so is the result, of dims [batch..., lhs free..., rhs free...].
+} // namespace
+
+DotDims::DotDims(const HloInstruction &dot) {
+  auto copy = [&](AttributeKey key) { return Index(dot.ints(key).begin(), dot.ints(key).end()); };
+  lhsBatch = copy(AttributeKey::LhsBatchDims);
+  rhsBatch = copy(AttributeKey::RhsBatchDims);
+  lhsDepth = copy(AttributeKey::LhsContractingDims);
+  rhsDepth = copy(AttributeKey::RhsContractingDims);
+}
+
 Literal dotSums(const Literal &lhs, const Literal &rhs, const DotDims &dims) {
   Index rows = freeDims(lhs.shape(), dims.lhsBatch, dims.lhsDepth);
   Index columns = freeDims(rhs.shape(), dims.rhsBatch, dims.rhsDepth);
@@ -62,6 +60,8 @@ Literal dotSums(const Literal &lhs, const Literal &rhs, const DotDims &dims) {
                  sums.mutableBytes().data() + batch * matrices.rows * matrices.columns * width);
   return sums;
 }
+
+namespace {
 
 llvm::LogicalResult checkTypes(Step &step, unsigned numOperands) {
   for (unsigned i = 0; i < numOperands; ++i)

@@ -56,12 +56,14 @@ llvm::FailureOr<Value> evaluateCholesky(Step &step);
 /// `info`, if wanted, has an element a matrix: 0, or the order of the first leading minor that is not positive.
 Literal cholesky(const Literal &matrices, bool lower, Literal *info);
 llvm::FailureOr<Value> evaluateTriangularSolve(Step &step);
-// Random.cpp, CustomCall.cpp, ConvolutionCalls.cpp
+// Random.cpp, CustomCall.cpp, ConvolutionCalls.cpp, LibraryCalls.cpp
 llvm::FailureOr<Value> evaluateRng(Step &step);
 llvm::FailureOr<Value> evaluateRngBitGenerator(Step &step);
 llvm::FailureOr<Value> evaluateRngGetAndUpdateState(Step &step);
 llvm::FailureOr<Value> evaluateCustomCall(Step &step);
 llvm::FailureOr<Value> convolutionCall(Step &step); ///< `__cudnn$conv...`
+llvm::FailureOr<Value> gemmCall(Step &step);        ///< hlo/GemmCall.h
+llvm::FailureOr<Value> sortCall(Step &step);        ///< hlo/SortCall.h
 // Control.cpp
 llvm::FailureOr<Value> evaluateConstant(Step &step);
 llvm::FailureOr<Value> evaluateIdentity(Step &step);

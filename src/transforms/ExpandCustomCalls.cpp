@@ -1,9 +1,12 @@
 // Custom calls whose meaning is public -> ops (FoldCollectives.cpp has those that are notes). TopK is topk; cuDNN's
-// convolutions, forward with and without an epilogue and both gradients, are convolutions; cuSOLVER's potrf is in
-// ExpandLinearAlgebra.cpp. Scratch memory, which calls return beside their results, is zero.
+// convolutions, forward with and without an epilogue and both gradients, are convolutions; cuBLAS's products and CUB's
+// sorts are in LibraryCalls.cpp, cuSOLVER's potrf in ExpandLinearAlgebra.cpp. Scratch memory, which calls return beside
+// their results, is zero.
 
 #include "Expansion.h"
-#include "Rewriter.h"
+#include "LibraryCalls.h"
+#include "hloc/hlo/GemmCall.h"
+#include "hloc/hlo/SortCall.h"
 #include "hloc/transforms/Transforms.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -335,8 +338,13 @@ HloInstruction *expandConvolution(HloInstruction &instr, HloRewriter &rewriter) 
 HloInstruction *expandCall(HloInstruction &instr, HloRewriter &rewriter) {
   if (instr.hasSideEffect())
     return nullptr;
+  llvm::StringRef target = instr.string(AttributeKey::CustomCallTarget);
+  if (isGemmTarget(target))
+    return expandGemmCall(instr, rewriter);
+  if (isSortTarget(target))
+    return expandSortCall(instr, rewriter);
   using Expand = HloInstruction *(*)(HloInstruction &, HloRewriter &);
-  auto expand = llvm::StringSwitch<Expand>(instr.string(AttributeKey::CustomCallTarget))
+  auto expand = llvm::StringSwitch<Expand>(target)
                     .Cases({"TopK", "__gpu$TopK"}, expandTopK)
                     .Cases({"__cudnn$convForward", "__cudnn$convBiasActivationForward", "__cudnn$convBackwardInput",
                             "__cudnn$convBackwardFilter"},

@@ -33,7 +33,7 @@ PassResult expandBatchNorms(HloModule &module, HloPassContext &context);
 /// -> one of bytes.
 PassResult expandSorts(HloModule &module, HloPassContext &context);
 
-/// Custom calls whose meaning is public -> ops: markers of sharding and placement, TopK, cuDNN's convolutions.
+/// Custom calls whose meaning is public -> ops: TopK, cuDNN's convolutions, cuBLAS's products, CUB's sorts.
 PassResult expandCustomCalls(HloModule &module, HloPassContext &context);
 
 /// rng and rng-get-and-update-state -> rng-bit-generator on a counter that is 0 when the entry starts and goes through

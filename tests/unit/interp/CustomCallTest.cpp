@@ -185,3 +185,70 @@ TEST_CASE("a library's Cholesky factors say which minor is not positive") {
   CHECK(result->element(1).getInt(0) == 0);
   CHECK(result->element(1).getInt(1) == 2);
 }
+
+namespace {
+
+/// A call of cuBLAS with `operands` besides the factors f32[2,3] and f32[3,2].
+std::string gemmText(const std::string &target, const std::string &epilogue, const std::string &numbers,
+                     const std::string &operands = "") {
+  return "HloModule m\nENTRY e { x = f32[2,3] parameter(0) y = f32[3,2] parameter(1) c = f32[2,2] parameter(2) "
+         "v = f32[2] parameter(3) r = (f32[2,2], s8[16]) custom-call(x, y" +
+         operands + "), custom_call_target=\"" + target + "\", backend_config={\"gemm_backend_config\":{" + numbers +
+         ",\"dot_dimension_numbers\":{\"lhs_contracting_dimensions\":[\"1\"],\"rhs_contracting_dimensions\":[\"0\"]}," +
+         "\"epilogue\":\"" + epilogue + "\"}} ROOT g = f32[2,2] get-tuple-element(r), index=0 }\n";
+}
+
+} // namespace
+
+TEST_CASE("cuBLAS's product is scaled, added to and activated before it is stored") {
+  // x . y = {{-4, 5}, {-10, 11}}
+  const std::vector<Literal> arguments = {numbers(F32, {2, 3}, {1, 2, 3, 4, 5, 6}),
+                                          numbers(F32, {3, 2}, {-1, 0, 0, 1, -1, 1}),
+                                          numbers(F32, {2, 2}, {10, 20, 30, 40}), numbers(F32, {2}, {1, -1})};
+  auto run = [&](const std::string &text) {
+    DiagnosticEngine diagnostics;
+    auto result = runText(text, arguments, diagnostics);
+    REQUIRE(llvm::succeeded(result));
+    return doubles(*result);
+  };
+  const std::string plain = R"("alpha_real":1,"beta":0)", scaled = R"("alpha_real":2,"beta":-1)";
+  CHECK(run(gemmText("__cublas$gemm", "DEFAULT", plain)) == std::vector<double>{-4, 5, -10, 11});
+  CHECK(run(gemmText("__cublas$gemm", "DEFAULT", scaled, ", c")) == std::vector<double>{-18, -10, -50, -18});
+  CHECK(run(gemmText("__cublas$lt$matmul", "BIAS_RELU", plain, ", v")) == std::vector<double>{0, 4, 0, 10});
+  CHECK(run(gemmText("__cublas$lt$matmul", "BIAS", scaled, ", c, v")) == std::vector<double>{-17, -11, -49, -19});
+  const std::vector<double> gelu = run(gemmText("__cublas$lt$matmul", "GELU", plain));
+  CHECK(gelu[1] == Approx(4.99999977).epsilon(1e-6));
+  CHECK(gelu[0] == Approx(-7.0221e-05).epsilon(1e-3));
+  const std::vector<double> silu = run(gemmText("__cublas$lt$matmul", "SILU", plain));
+  CHECK(silu[0] == Approx(-4 / (1 + std::exp(4.0))));
+
+  for (const std::string &text :
+       {gemmText("__cublas$gemm", "DEFAULT", scaled), gemmText("__cublas$gemm", "DEFAULT", plain, ", c"),
+        gemmText("__cublas$lt$matmul", "BIAS", plain), gemmText("__cublas$lt$matmul", "BIAS", plain, ", c"),
+        gemmText("__cublas$lt$matmul", "D_GELU", plain), gemmText("__cublas$lt$matmul$f8", "DEFAULT", plain),
+        gemmText("__cublas$lt$matmul", "GELU_AUX", plain),
+        gemmText("__cublas$gemm", "DEFAULT", R"("alpha_real":1,"alpha_imag":1)"),
+        gemmText("__cublas$lt$matmul", "DEFAULT", R"("alpha_real":1,"damax_output":true)")}) {
+    DiagnosticEngine refusal;
+    INFO(text);
+    CHECK(llvm::failed(runText(text, arguments, refusal)));
+    CHECK(refusal.exitCode() == ExitCode::Unsupported);
+  }
+}
+
+TEST_CASE("CUB's sort is stable, takes -0 for 0 and has NaN at the end of its sign") {
+  auto text = [](const std::string &descending) {
+    return "HloModule m\nENTRY e { k = f32[7] parameter(0) v = s32[7] parameter(1) r = (f32[7], s32[7], u8[1]) "
+           "custom-call(k, v), custom_call_target=\"xla.gpu.ext.cub_sort_pairs\", backend_config={\"descending\":" +
+           descending + "} ROOT g = s32[7] get-tuple-element(r), index=1 }\n";
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<Literal> arguments = {numbers(F32, {7}, {0, 2, -0.0, nan, -1, 2, -nan}),
+                                          numbers(S32, {7}, {0, 1, 2, 3, 4, 5, 6})};
+  DiagnosticEngine diagnostics;
+  auto up = runText(text("false"), arguments, diagnostics), down = runText(text("true"), arguments, diagnostics);
+  REQUIRE((llvm::succeeded(up) && llvm::succeeded(down)));
+  CHECK(doubles(*up) == std::vector<double>{6, 4, 0, 2, 1, 5, 3});
+  CHECK(doubles(*down) == std::vector<double>{3, 1, 5, 0, 2, 4, 6});
+  CHECK(llvm::failed(runText(text("1"), arguments, diagnostics)));
+}

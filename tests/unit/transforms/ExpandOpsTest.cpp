@@ -146,6 +146,39 @@ TEST_CASE("calls with a public meaning become ops") {
   CHECK(count(*top.module, Opcode::TopK) == 1);
 }
 
+TEST_CASE("calls of cuBLAS and CUB become ops where they fit") {
+  auto gemm = [](const std::string &rhs, const std::string &numbers) {
+    return program("x = f32[9,7] parameter(0)\n y = f32[" + rhs + R"(] parameter(1)
+  c = f32[9,5] parameter(2)
+  g = (f32[9,5], s8[16]) custom-call(x, y, c), custom_call_target="__cublas$gemm", backend_config={"gemm_backend_config":{
+    "dot_dimension_numbers":{"lhs_contracting_dimensions":["1"],"rhs_contracting_dimensions":["0"]},)" +
+                   numbers + "}}\n ROOT r = f32[9,5] get-tuple-element(g), index=0");
+  };
+  PassRun p(gemm("7,5", R"("alpha_real":1,"beta":1)"));
+  expands(p, expandCustomCalls, Opcode::CustomCall);
+  CHECK(count(*p.module, Opcode::Dot) == 1);
+  CHECK(count(*p.module, Opcode::Add) == 1);
+  CHECK(count(*p.module, Opcode::Multiply) == 0);
+  PassRun alone(program(R"(x = f32[9,7] parameter(0)
+  y = f32[7,5] parameter(1)
+  ROOT g = f32[9,5] custom-call(x, y), custom_call_target="__cublas$lt$matmul", backend_config={"alpha_real":1,
+    "dot_dimension_numbers":{"lhs_contracting_dimensions":["1"],"rhs_contracting_dimensions":["0"]}})"));
+  expands(alone, expandCustomCalls, Opcode::CustomCall);
+  CHECK(resultDifference(*alone.parsed.module, *alone.module) == "");
+  for (const std::string &text : {gemm("7,4", R"("alpha_real":1,"beta":1)"), gemm("7,5", R"("alpha_real":1,"beta":0)"),
+                                  gemm("7,5", R"("alpha_real":1,"beta":1,"epilogue":"OTHER")")}) {
+    PassRun other(text);
+    CHECK(other.run(expandCustomCalls) == PassResult::Unchanged);
+  }
+  PassRun sort(program(R"(k = f32[3,40] parameter(0)
+  v = s8[3,40] parameter(1)
+  ROOT r = (f32[3,40], s8[3,40], u8[5]) custom-call(k, v), custom_call_target="xla.gpu.ext.cub_sort_pairs",
+    backend_config={"descending":true})"));
+  expands(sort, expandCustomCalls, Opcode::CustomCall);
+  CHECK(count(*sort.module, Opcode::Sort) == 1);
+  CHECK(resultDifference(*sort.parsed.module, *sort.module) == "");
+}
+
 TEST_CASE("cuSOLVER's factorisation says which leading minor is not positive") {
   PassRun p(program("m = f32[2,2,2] constant({{{4,2},{2,5}},{{4,2},{2,1}}})\n"
                     "ROOT r = (f32[2,2,2], s32[2]) custom-call(m), custom_call_target=\"cusolver_potrf_ffi\", "
