@@ -1,5 +1,6 @@
 // Custom calls whose meaning is public; all others are refused by name.
 
+#include "hloc/hlo/ConvolutionCall.h"
 #include "hloc/hlo/GemmCall.h"
 #include "hloc/hlo/SortCall.h"
 #include "interp/Ops.h"
@@ -17,15 +18,14 @@ KnownCall knownCall(llvm::StringRef target) {
     return KnownCall::Gemm;
   if (isSortTarget(target))
     return KnownCall::Sort;
+  if (convolutionCallKind(target))
+    return KnownCall::Convolution;
   return llvm::StringSwitch<KnownCall>(target)
       // Notes to the partitioner and to memory placement: the value is the operand.
       .Cases({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.FuncResultSharding",
               "annotate_device_placement", "MoveToHost", "MoveToDevice", "LayoutConstraint", "Pin", "Unpin"},
              KnownCall::Identity)
       .Cases({"TopK", "__gpu$TopK"}, KnownCall::TopK)
-      .Cases({"__cudnn$convForward", "__cudnn$convBiasActivationForward", "__cudnn$convBackwardInput",
-              "__cudnn$convBackwardFilter"},
-             KnownCall::Convolution)
       .Case("cusolver_potrf_ffi", KnownCall::Cholesky)
       .Default(KnownCall::Unknown);
 }

@@ -5,13 +5,12 @@
 
 #include "Expansion.h"
 #include "LibraryCalls.h"
+#include "hloc/hlo/ConvolutionCall.h"
 #include "hloc/hlo/GemmCall.h"
 #include "hloc/hlo/SortCall.h"
 #include "hloc/transforms/Transforms.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringSwitch.h"
-#include "llvm/Support/JSON.h"
 
 namespace hloc {
 
@@ -48,79 +47,7 @@ HloInstruction *expandTopK(HloInstruction &instr, HloRewriter &rewriter) {
   return b.tuple(results);
 }
 
-// --- convolutions. Window, labels and groups of all calls are those of the forward one, y = convolution(x, kernel):
-//   __cudnn$convForward                 y, scratch       of x, kernel
-//   __cudnn$convBiasActivationForward   y, scratch       of x, kernel, bias[, side input]
-//   __cudnn$convBackwardInput           dx, scratch      of dy, kernel
-//   __cudnn$convBackwardFilter          dkernel, scratch of x, dy
-
-enum class Wanted { Result, Epilogue, InputGradient, KernelGradient };
-
-struct Forward {
-  const Shape &x, &kernel, &y;
-  const Window &window;
-  const ConvolutionLabels &labels;
-  int64_t groups;
-
-  int64_t xSize(size_t i) const { return x.dim(unsigned(labels.lhsSpatial[i])); }
-  int64_t ySize(size_t i) const { return y.dim(unsigned(labels.outSpatial[i])); }
-};
-
-/// The rules of `convolution`, which nobody has checked at a custom call, and cuDNN's: no holes in the input.
-bool isConvolution(const Forward &f) {
-  const ConvolutionLabels &labels = f.labels;
-  size_t spatial = f.window.dims.size();
-  if (f.x.rank() != spatial + 2 || f.kernel.rank() != spatial + 2 || f.y.rank() != spatial + 2 ||
-      labels.lhsSpatial.size() != spatial || labels.rhsSpatial.size() != spatial ||
-      labels.outSpatial.size() != spatial || f.groups < 1 || f.y.numElements() == 0 || f.x.numElements() == 0 ||
-      f.kernel.numElements() == 0)
-    return false;
-  int64_t outFeatures = f.kernel.dim(unsigned(labels.rhsOutput));
-  if (f.x.dim(unsigned(labels.lhsBatch)) != f.y.dim(unsigned(labels.outBatch)) ||
-      f.x.dim(unsigned(labels.lhsFeature)) != f.kernel.dim(unsigned(labels.rhsInput)) * f.groups ||
-      f.y.dim(unsigned(labels.outFeature)) != outFeatures || outFeatures % f.groups != 0)
-    return false;
-  constexpr int64_t limit = int64_t(1) << 30; // sums and products of these do not overflow
-  for (auto [i, dim] : llvm::enumerate(f.window.dims)) {
-    if (dim.baseDilation != 1 || dim.size != f.kernel.dim(unsigned(labels.rhsSpatial[i])) || dim.stride < 1 ||
-        dim.stride >= limit || dim.windowDilation < 1 || dim.windowDilation >= limit || dim.size >= limit ||
-        std::abs(dim.padLow) >= limit || std::abs(dim.padHigh) >= limit)
-      return false;
-    int64_t padded = dim.padLow + f.xSize(i) + dim.padHigh, kernel = (dim.size - 1) * dim.windowDilation + 1;
-    if (f.ySize(i) != (padded < kernel ? 0 : (padded - kernel) / dim.stride + 1))
-      return false;
-  }
-  return true;
-}
-
-/// y = activation(scale * convolution + sideScale * side input + bias)
-struct Epilogue {
-  enum class Activation { None, Relu, Relu6, LeakyRelu, Elu, Unknown } activation = Activation::Unknown;
-  double scale = 1, sideScale = 0, leak = 0;
-};
-
-/// From the backend configuration; the activation is unknown where that does not say all of it.
-Epilogue epilogueOf(llvm::StringRef text) {
-  using Activation = Epilogue::Activation;
-  llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(text);
-  if (!parsed) {
-    llvm::consumeError(parsed.takeError());
-    return {};
-  }
-  const llvm::json::Object *outer = parsed->getAsObject();
-  const llvm::json::Object *config = outer ? outer->getObject("cudnn_conv_backend_config") : nullptr;
-  std::optional<double> scale = config ? config->getNumber("conv_result_scale") : std::nullopt;
-  if (!scale)
-    return {};
-  return {llvm::StringSwitch<Activation>(config->getString("activation_mode").value_or(""))
-              .Case("kNone", Activation::None)
-              .Case("kRelu", Activation::Relu)
-              .Case("kRelu6", Activation::Relu6)
-              .Case("kLeakyRelu", Activation::LeakyRelu)
-              .Case("kElu", Activation::Elu)
-              .Default(Activation::Unknown),
-          *scale, config->getNumber("side_input_scale").value_or(0), config->getNumber("leakyrelu_alpha").value_or(0)};
-}
+// --- convolutions
 
 std::string spelling(const ConvolutionLabels &labels, size_t rank) {
   auto side = [&](int64_t first, char firstName, int64_t second, char secondName, llvm::ArrayRef<int64_t> spatial) {
@@ -147,7 +74,8 @@ Value convolution(HloBuilder &b, HloModule &module, Value lhs, Value rhs, const 
 }
 
 /// Every place of dy spreads the kernel, which is why it is turned round and dy has the strides as holes.
-Value inputGradient(Expansion &x, HloModule &module, const Forward &f, Value dy, Value kernel, const Shape &shape) {
+Value inputGradient(Expansion &x, HloModule &module, const ConvolutionCall &f, Value dy, Value kernel,
+                    const Shape &shape) {
   HloBuilder &b = x.builder();
   size_t spatial = f.window.dims.size();
   // [spatial..., in, groups, out] -> [spatial..., out, groups * in]
@@ -188,7 +116,8 @@ Value inputGradient(Expansion &x, HloModule &module, const Forward &f, Value dy,
 }
 
 /// Features of x stand for batches and batches for features; strides and dilations change places.
-Value kernelGradient(Expansion &x, HloModule &module, const Forward &f, Value input, Value dy, const Shape &shape) {
+Value kernelGradient(Expansion &x, HloModule &module, const ConvolutionCall &f, Value input, Value dy,
+                     const Shape &shape) {
   ConvolutionLabels labels;
   labels.lhsBatch = f.labels.lhsFeature;
   labels.lhsFeature = f.labels.lhsBatch;
@@ -212,8 +141,8 @@ Value kernelGradient(Expansion &x, HloModule &module, const Forward &f, Value in
   return reversed.empty() ? made : b.add(Opcode::Reverse, shape, {made}, {b.ints(AttributeKey::Dimensions, reversed)});
 }
 
-Value activated(Expansion &x, const Epilogue &epilogue, Value value) {
-  using Activation = Epilogue::Activation;
+Value activated(Expansion &x, const ConvolutionEpilogue &epilogue, Value value) {
+  using Activation = ConvolutionEpilogue::Activation;
   HloBuilder &b = x.builder();
   Shape shape = value->shape();
   auto filled = [&](double number) { return b.broadcast(b.scalar(shape.elementType(), number), shape, {}); };
@@ -242,7 +171,8 @@ Value activated(Expansion &x, const Epilogue &epilogue, Value value) {
   return value;
 }
 
-Value applyEpilogue(Expansion &x, const Epilogue &epilogue, const HloInstruction &instr, int64_t feature, Value sums) {
+Value applyEpilogue(Expansion &x, const ConvolutionEpilogue &epilogue, const HloInstruction &instr, int64_t feature,
+                    Value sums) {
   HloBuilder &b = x.builder();
   Shape shape = sums->shape();
   ElementType type = shape.elementType();
@@ -261,78 +191,51 @@ Value applyEpilogue(Expansion &x, const Epilogue &epilogue, const HloInstruction
   return activated(x, epilogue, value);
 }
 
-Wanted wantedBy(llvm::StringRef target) {
-  return llvm::StringSwitch<Wanted>(target)
-      .Case("__cudnn$convBiasActivationForward", Wanted::Epilogue)
-      .Case("__cudnn$convBackwardInput", Wanted::InputGradient)
-      .Case("__cudnn$convBackwardFilter", Wanted::KernelGradient)
-      .Default(Wanted::Result);
+bool isWide(const Shape &shape) { return shape.elementType() == ElementType::F64; }
+
+/// Are all arrays of floats that the sum's type holds, and none of the convolution's empty?
+bool canConvolve(const ConvolutionCall &call, const HloInstruction &instr) {
+  const Shape &result = instr.resultShape();
+  const auto &[x, kernel, y] = call.shapes;
+  return isFloat(result.elementType()) && x.numElements() != 0 && kernel.numElements() != 0 && y.numElements() != 0 &&
+         llvm::all_of(instr.operands(), [&](const HloInstruction *operand) {
+           return isFloat(operand->shape().elementType()) && (!isWide(operand->shape()) || isWide(result));
+         });
 }
 
 HloInstruction *expandConvolution(HloInstruction &instr, HloRewriter &rewriter) {
-  Wanted wanted = wantedBy(instr.string(AttributeKey::CustomCallTarget));
-  const Shape &shape = instr.shape();
-  auto isWide = [](const Shape &of) { return of.elementType() == ElementType::F64; };
-  bool fits = instr.numOperands() >= 2 && instr.has(AttributeKey::DimLabels) && instr.has(AttributeKey::Window) &&
-              shape.isTuple() && shape.elements().size() == 2 && shape.element(0).isArray() &&
-              shape.element(1).isArray() && isFloat(shape.element(0).elementType()) &&
-              llvm::all_of(instr.operands(), [&](const HloInstruction *operand) {
-                const Shape &of = operand->shape();
-                return of.isArray() && isFloat(of.elementType()) && (!isWide(of) || isWide(shape.element(0)));
-              });
-  if (!fits || instr.intOr(AttributeKey::BatchGroupCount, 1) != 1)
+  std::optional<ConvolutionCall> call = ConvolutionCall::of(instr);
+  if (!call || !canConvolve(*call, instr))
     return nullptr;
-  const Shape &first = instr.operand(0)->shape(), &second = instr.operand(1)->shape(), result = shape.element(0);
-  const Window &window = *instr.get<const Window *>(AttributeKey::Window);
-  const ConvolutionLabels &labels = *instr.get<const ConvolutionLabels *>(AttributeKey::DimLabels);
-  int64_t groups = instr.intOr(AttributeKey::FeatureGroupCount, 1);
-  bool isForward = wanted == Wanted::Result || wanted == Wanted::Epilogue;
-  Forward f{wanted == Wanted::InputGradient ? result : first,
-            wanted == Wanted::KernelGradient ? result : second,
-            isForward                         ? result
-            : wanted == Wanted::InputGradient ? first
-                                              : second,
-            window,
-            labels,
-            groups};
-  Epilogue epilogue = epilogueOf(instr.string(AttributeKey::BackendConfig));
-  bool hasEpilogue = wanted == Wanted::Epilogue;
-  if (epilogue.activation == Epilogue::Activation::Unknown || !isConvolution(f))
-    return nullptr;
-  if (!hasEpilogue &&
-      (instr.numOperands() != 2 || epilogue.activation != Epilogue::Activation::None || epilogue.scale != 1))
-    return nullptr;
-  if (hasEpilogue && (instr.numOperands() > 4 || instr.numOperands() < 3 ||
-                      instr.operand(2)->shape().dims() != llvm::ArrayRef(result.dim(unsigned(labels.outFeature))) ||
-                      (instr.numOperands() == 4 && !instr.operand(3)->shape().sameDims(result))))
-    return nullptr;
-
   Expansion x(rewriter.builder(), instr);
   HloBuilder &b = x.builder();
   HloModule &module = instr.parent()->module();
   // Rounded once: sums in the result's type if all have that, else in f32, or f64.
+  const Shape result = instr.resultShape();
   ElementType type = result.elementType();
-  if (hasEpilogue || first.elementType() != type || second.elementType() != type)
+  bool hasEpilogue = call->kind == ConvolutionCallKind::BiasActivation;
+  if (hasEpilogue || instr.operand(0)->shape().elementType() != type || instr.operand(1)->shape().elementType() != type)
     type = isWide(result) ? ElementType::F64 : ElementType::F32;
   Value lhs = b.convert(instr.operand(0), type), rhs = b.convert(instr.operand(1), type), made = nullptr;
   Shape sums = result.withElementType(type);
-  switch (wanted) {
-  case Wanted::Result:
-  case Wanted::Epilogue:
-    made = convolution(b, module, lhs, rhs, sums, window, labels, AttributeKey::FeatureGroupCount, groups);
+  switch (call->kind) {
+  case ConvolutionCallKind::Forward:
+  case ConvolutionCallKind::BiasActivation:
+    made = convolution(b, module, lhs, rhs, sums, call->window, call->labels, AttributeKey::FeatureGroupCount,
+                       call->groups);
     break;
-  case Wanted::InputGradient:
-    made = inputGradient(x, module, f, lhs, rhs, sums);
+  case ConvolutionCallKind::InputGradient:
+    made = inputGradient(x, module, *call, lhs, rhs, sums);
     break;
-  case Wanted::KernelGradient:
-    made = kernelGradient(x, module, f, lhs, rhs, sums);
+  case ConvolutionCallKind::KernelGradient:
+    made = kernelGradient(x, module, *call, lhs, rhs, sums);
     break;
   }
   if (hasEpilogue)
-    made = applyEpilogue(x, epilogue, instr, labels.outFeature, made);
+    made = applyEpilogue(x, call->epilogue, instr, call->labels.outFeature, made);
   if (type != result.elementType())
     made = b.add(Opcode::Convert, result, {made});
-  return b.tuple({made, zeros(b, shape.element(1))});
+  return b.tuple({made, zeros(b, instr.shape().element(1))});
 }
 
 HloInstruction *expandCall(HloInstruction &instr, HloRewriter &rewriter) {
@@ -343,14 +246,9 @@ HloInstruction *expandCall(HloInstruction &instr, HloRewriter &rewriter) {
     return expandGemmCall(instr, rewriter);
   if (isSortTarget(target))
     return expandSortCall(instr, rewriter);
-  using Expand = HloInstruction *(*)(HloInstruction &, HloRewriter &);
-  auto expand = llvm::StringSwitch<Expand>(target)
-                    .Cases({"TopK", "__gpu$TopK"}, expandTopK)
-                    .Cases({"__cudnn$convForward", "__cudnn$convBiasActivationForward", "__cudnn$convBackwardInput",
-                            "__cudnn$convBackwardFilter"},
-                           expandConvolution)
-                    .Default(nullptr);
-  return expand ? expand(instr, rewriter) : nullptr;
+  if (convolutionCallKind(target))
+    return expandConvolution(instr, rewriter);
+  return target == "TopK" || target == "__gpu$TopK" ? expandTopK(instr, rewriter) : nullptr;
 }
 
 constexpr RewriteRule rules[] = {{"expand-custom-calls", Opcode::CustomCall, expandCall}};

@@ -2,6 +2,7 @@
 
 #include "ShrinkSizes.h"
 
+#include "hloc/hlo/ConvolutionCall.h"
 #include "hloc/hlo/HloBuilder.h"
 #include "hloc/hlo/Verifier.h"
 
@@ -13,11 +14,6 @@ namespace hloc {
 namespace {
 
 using Sizes = SizeRelations::Sizes;
-
-/// Of a convolution, or a call of a library that is one or its gradient: y = conv(x, kernel).
-struct ConvolutionShapes {
-  Shape x, kernel, y;
-};
 
 /// Do the labels name dimensions of the shapes? Nobody has checked those of calls.
 bool fit(const ConvolutionLabels &labels, const ConvolutionShapes &shapes) {
@@ -31,14 +27,13 @@ bool fit(const ConvolutionLabels &labels, const ConvolutionShapes &shapes) {
          inside(shapes.y, labels.outBatch, labels.outFeature, labels.outSpatial);
 }
 
+/// Of a convolution, or a call of a library that is one or its gradient; a target that is not known is a forward one.
 std::optional<ConvolutionShapes> convolutionShapes(const HloInstruction &instr) {
   if (!instr.has(AttributeKey::DimLabels) || instr.numOperands() < 2 || instr.numResults() == 0)
     return std::nullopt;
-  const Shape &first = instr.operand(0)->shape(), &second = instr.operand(1)->shape(), &result = instr.resultShape();
-  llvm::StringRef target = instr.string(AttributeKey::CustomCallTarget);
-  ConvolutionShapes shapes = target.contains("BackwardInput")    ? ConvolutionShapes{result, second, first}
-                             : target.contains("BackwardFilter") ? ConvolutionShapes{first, result, second}
-                                                                 : ConvolutionShapes{first, second, result};
+  const auto kind = convolutionCallKind(instr.string(AttributeKey::CustomCallTarget));
+  ConvolutionShapes shapes = convolutionShapes(kind.value_or(ConvolutionCallKind::Forward), instr.operand(0)->shape(),
+                                               instr.operand(1)->shape(), instr.resultShape());
   if (!fit(*instr.get<const ConvolutionLabels *>(AttributeKey::DimLabels), shapes))
     return std::nullopt;
   return shapes;
