@@ -203,6 +203,7 @@ void Compiler::describe(const HloModule &fused, const TargetInfo &target, Execut
   compiled.manifest.buffers = std::move(plan.buffers);
   compiled.manifest.steps = std::move(plan.steps);
   compiled.manifest.results = std::move(plan.results);
+  compiled.values = std::move(plan.values);
 }
 
 std::optional<CompiledModule> Compiler::compile(const HloModule &fused, const TargetInfo &target, Stage stage,

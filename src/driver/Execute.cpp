@@ -1,6 +1,7 @@
 #include "Execute.h"
 
 #include "hloc/kernel/DeviceProgram.h"
+#include "hloc/support/Check.h"
 
 #include "fmt/format.h"
 #include "llvm/ADT/StringExtras.h"
@@ -34,6 +35,61 @@ emulator::EmulatorOptions emulatorOptions(const RunOptions &options) {
         result.*flag = true;
   }
   return result;
+}
+
+static void findLeaves(const Literal &value, const Shape &shape, std::vector<const Literal *> &leaves) {
+  if (!shape.isTuple()) {
+    leaves.push_back(&value);
+    return;
+  }
+  for (auto [element, elementShape] : llvm::zip_equal(value.elements(), shape.elements()))
+    findLeaves(element, elementShape, leaves);
+}
+
+std::vector<const Literal *> leavesOf(const Literal &value, const Shape &shape) {
+  std::vector<const Literal *> leaves;
+  findLeaves(value, shape, leaves);
+  return leaves;
+}
+
+static Literal join(const Shape &shape, llvm::MutableArrayRef<Literal> &leaves) {
+  if (!shape.isTuple()) {
+    Literal leaf = std::move(leaves.front());
+    leaves = leaves.drop_front();
+    return leaf;
+  }
+  std::vector<Literal> elements;
+  for (const Shape &element : shape.elements())
+    elements.push_back(join(element, leaves));
+  return Literal::tuple(std::move(elements));
+}
+
+Literal joinLeaves(const Shape &shape, std::vector<Literal> leaves) {
+  llvm::MutableArrayRef<Literal> rest = leaves;
+  Literal value = join(shape, rest);
+  HLOC_CHECK(rest.empty(), "more leaves than the shape has");
+  return value;
+}
+
+std::optional<Literal> downloadLeaf(Device &device, BufferSlice slice, const Shape &shape, std::string &error) {
+  if (shape.isToken())
+    return Literal::tuple({}); // as the interpreter has it
+  const uint64_t wanted = uint64_t(shape.byteSize());
+  if (slice.bytes < wanted) {
+    error = fmt::format("a result of {} bytes for {}", slice.bytes, shape.toString());
+    return std::nullopt;
+  }
+  slice.bytes = wanted;
+  if (isDeviceOrder(shape)) {
+    Literal value(shape);
+    if (wanted && !device.download(slice, value.mutableBytes().data(), error))
+      return std::nullopt;
+    return value;
+  }
+  std::vector<uint8_t> bytes(wanted);
+  if (!device.download(slice, bytes.data(), error))
+    return std::nullopt;
+  return fromDeviceBytes(shape, bytes);
 }
 
 bool Executor::check(bool worked, const std::string &error) {
@@ -109,15 +165,6 @@ std::optional<DeviceProgram> Executor::programOf(const Manifest &manifest) {
 }
 std::optional<DeviceProgram> Executor::programOf(const LaunchDescription &description) { return make(description); }
 
-static void flatten(const Literal &value, std::vector<const Literal *> &leaves) {
-  if (!value.isTuple()) {
-    leaves.push_back(&value);
-    return;
-  }
-  for (const Literal &element : value.elements())
-    flatten(element, leaves);
-}
-
 /// The parameter's layout in device memory is that of the entry computation. `storage` holds what had to be reordered.
 static llvm::ArrayRef<uint8_t> bytesWithLayout(const Literal &value, const Shape &shape,
                                                std::vector<uint8_t> &storage) {
@@ -130,12 +177,12 @@ static llvm::ArrayRef<uint8_t> bytesWithLayout(const Literal &value, const Shape
 
 bool Executor::prepare(Device &device, const DeviceProgram &program, llvm::ArrayRef<Literal> arguments) {
   std::vector<const Literal *> values;
-  for (const Literal &argument : arguments)
-    flatten(argument, values);
   std::vector<Shape> shapes;
-  for (const HloInstruction *parameter : module.entry()->parameters())
+  for (auto [parameter, argument] : llvm::zip_equal(module.entry()->parameters(), arguments)) {
+    llvm::append_range(values, leavesOf(argument, parameter->shape()));
     for (const Shape::Leaf &leaf : parameter->shape().leaves())
       shapes.push_back(leaf.shape);
+  }
   std::string error;
   for (uint32_t i = 0; i < program.buffers.size(); ++i) {
     const DeviceBuffer &buffer = program.buffers[i];
@@ -195,45 +242,17 @@ llvm::FailureOr<Literal> Executor::execute(Device &device, const DeviceProgram &
   return collect(device, program);
 }
 
-static Literal assemble(const Shape &shape, std::vector<Literal> &leaves, size_t &next) {
-  if (!shape.isTuple())
-    return std::move(leaves[next++]);
-  std::vector<Literal> elements;
-  for (const Shape &element : shape.elements())
-    elements.push_back(assemble(element, leaves, next));
-  return Literal::tuple(std::move(elements));
-}
-
 llvm::FailureOr<Literal> Executor::collect(Device &device, const DeviceProgram &program) {
   const Shape &shape = module.entry()->root()->shape();
   std::vector<Literal> values;
-  bool fine = true;
-  for (auto [leaf, given] : llvm::zip_equal(shape.leaves(), program.results)) {
-    if (leaf.shape.isToken()) { // as the interpreter has it
-      values.push_back(Literal::tuple({}));
-      continue;
-    }
-    uint64_t wanted = uint64_t(leaf.shape.byteSize());
-    BufferSlice slice = given;
-    slice.bytes = wanted;
+  for (auto [leaf, slice] : llvm::zip_equal(shape.leaves(), program.results)) {
     std::string error;
-    if (given.bytes < wanted)
-      return check(false, fmt::format("a result of {} bytes for {}", given.bytes, leaf.shape.toString())),
-             llvm::failure();
-    if (isDeviceOrder(leaf.shape)) {
-      Literal value(leaf.shape);
-      fine &= check(device.download(slice, value.mutableBytes().data(), error), error);
-      values.push_back(std::move(value));
-      continue;
-    }
-    std::vector<uint8_t> bytes(wanted);
-    fine &= check(device.download(slice, bytes.data(), error), error);
-    values.push_back(fromDeviceBytes(leaf.shape, bytes));
+    std::optional<Literal> value = downloadLeaf(device, slice, leaf.shape, error);
+    if (!check(value.has_value(), error))
+      return llvm::failure();
+    values.push_back(std::move(*value));
   }
-  if (!fine)
-    return llvm::failure();
-  size_t next = 0;
-  return assemble(shape, values, next);
+  return joinLeaves(shape, std::move(values));
 }
 
 } // namespace hloc

@@ -17,6 +17,15 @@ namespace hloc {
 /// How the emulator runs, by --check, --counters, --approximations, --schedule and --timeout.
 emulator::EmulatorOptions emulatorOptions(const RunOptions &options);
 
+/// What a value of this shape consists of: one for each leaf, in their order. They are parts of `value`; a token may be
+/// the empty tuple that the interpreter has for it.
+std::vector<const Literal *> leavesOf(const Literal &value, const Shape &shape);
+/// The value of this shape that has these leaves.
+Literal joinLeaves(const Shape &shape, std::vector<Literal> leaves);
+/// The array of this shape, in its layout, that `slice` of a device begins with; or, without asking the device, the
+/// token. None after an error, which is empty where the device has reported it itself.
+std::optional<Literal> downloadLeaf(Device &device, BufferSlice slice, const Shape &shape, std::string &error);
+
 class Executor {
 public:
   Executor(const HloModule &module, Timing &timing, DiagnosticEngine &diagnostics)

@@ -164,7 +164,6 @@ private:
   llvm::FailureOr<Literal> runOnGpu(llvm::ArrayRef<Literal> arguments);
   llvm::FailureOr<Literal> emulate(llvm::ArrayRef<Literal> arguments);
   llvm::FailureOr<Literal> carryOut(Device &device, llvm::ArrayRef<Literal> arguments);
-  std::optional<CompiledModule> compileToCompareSteps(const HloModule &module);
   void showLaunch(const std::string &kernel, size_t number, const std::string &schedule);
   bool findProgram(const HloModule &module);
   bool readProgram();
@@ -234,8 +233,8 @@ private:
   std::optional<ScheduleRuns> schedules;       ///< of a program whose results may depend on the order of its threads
   std::vector<ScheduledResult> otherSchedules; ///< of the run in progress: results that are not those of the first
   std::unique_ptr<CudaDevice> gpu;
-  std::unique_ptr<HloModule> fused; ///< for --compare-steps: what the program was made of, and by which plan
-  std::optional<ExecutionPlan> plan;
+  std::unique_ptr<HloModule> fused;  ///< for --compare-steps: what the program was made of,
+  std::vector<ComputedValue> values; ///< and where it leaves what
   StepComparison::Shared steps;
 
   // Runs so far, all of which agree.
@@ -254,21 +253,15 @@ bool RunCommand::findProgram(const HloModule &module) {
   if (!options.ptxFile.empty())
     return readProgram();
   progress.beginStage("compile");
-  std::optional<CompiledModule> compiled = options.compareSteps ? compileToCompareSteps(module)
-                                           : isPart()           ? compiler.compile(module, target, Stage::Ptx)
-                                                                : compiler.compileModule(module, target);
+  fused = isPart() ? cloneModule(module) : compiler.fuse(module); // a part is fused
+  std::optional<CompiledModule> compiled = fused ? compiler.compile(*fused, target, Stage::Ptx) : std::nullopt;
   if (!compiled)
     return false;
+  values = std::move(compiled->values);
   image = std::move(compiled->ptx);
   imageName = module.name().str() + ".ptx";
   program = executor->programOf(compiled->manifest);
   return program.has_value();
-}
-
-std::optional<CompiledModule> RunCommand::compileToCompareSteps(const HloModule &module) {
-  fused = isPart() ? cloneModule(module) : compiler.fuse(module);
-  plan = fused ? compiler.plan(*fused, target) : std::nullopt; // the compiler makes the same again
-  return plan ? compiler.compile(*fused, target, Stage::Ptx) : std::nullopt;
 }
 
 bool RunCommand::readProgram() {
@@ -352,7 +345,7 @@ bool RunCommand::prepareEmulator(const HloModule &module) {
 llvm::FailureOr<Literal> RunCommand::carryOut(Device &device, llvm::ArrayRef<Literal> arguments) {
   if (!options.compareSteps)
     return executor->execute(device, *program, arguments);
-  StepComparison listener(*fused, *plan, *program, device, arguments, comparison, regime, steps, diagnostics);
+  StepComparison listener(*fused, values, *program, device, arguments, comparison, regime, steps, diagnostics);
   llvm::FailureOr<Literal> result = executor->execute(device, *program, arguments, &listener);
   if (failed(result) || !listener.finish(*result))
     return llvm::failure();

@@ -1,5 +1,7 @@
 #include "StepComparison.h"
 
+#include "Execute.h"
+
 #include "hloc/interp/Interpreter.h"
 #include "hloc/support/Check.h"
 #include "hloc/transforms/ExtractFusions.h"
@@ -13,25 +15,20 @@ namespace {
 
 size_t countLeaves(const Shape &shape) { return shape.leaves().size(); }
 
-void split(const Literal &value, std::vector<std::shared_ptr<const Literal>> &leaves) {
-  if (!value.isTuple()) {
-    leaves.push_back(std::make_shared<Literal>(value));
-    return;
-  }
-  for (const Literal &element : value.elements())
-    split(element, leaves);
+using Leaves = std::vector<std::shared_ptr<const Literal>>;
+
+Leaves split(const Literal &value, const Shape &shape) {
+  Leaves leaves;
+  for (const Literal *leaf : leavesOf(value, shape))
+    leaves.push_back(std::make_shared<Literal>(*leaf));
+  return leaves;
 }
 
-Literal join(const Shape &shape, llvm::ArrayRef<std::shared_ptr<const Literal>> &leaves) {
-  if (!shape.isTuple()) {
-    Literal value = *leaves.front();
-    leaves = leaves.drop_front();
-    return value;
-  }
-  std::vector<Literal> elements;
-  for (const Shape &element : shape.elements())
-    elements.push_back(join(element, leaves));
-  return Literal::tuple(std::move(elements));
+Literal join(const Shape &shape, const Leaves &leaves) {
+  std::vector<Literal> copies;
+  for (const auto &leaf : leaves)
+    copies.push_back(*leaf);
+  return joinLeaves(shape, std::move(copies));
 }
 
 /// The last step of each name in each list: a fusion's steps stand together.
@@ -60,16 +57,16 @@ const HloInstruction *stateOf(const HloInstruction &loop) {
 
 } // namespace
 
-StepComparison::StepComparison(const HloModule &module, const ExecutionPlan &plan, const DeviceProgram &program,
-                               Device &device, llvm::ArrayRef<Literal> arguments, Comparison &comparison, Regime regime,
-                               Shared &shared, DiagnosticEngine &diagnostics)
+StepComparison::StepComparison(const HloModule &module, llvm::ArrayRef<ComputedValue> values,
+                               const DeviceProgram &program, Device &device, llvm::ArrayRef<Literal> arguments,
+                               Comparison &comparison, Regime regime, Shared &shared, DiagnosticEngine &diagnostics)
     : module(module), device(device), comparison(comparison), regime(regime), shared(shared), diagnostics(diagnostics),
       running{module.entry()} {
-  for (const ComputedValue &value : plan.values)
+  for (const ComputedValue &value : values)
     places[value.instr] = &value;
   findLastSteps(program.steps, lastSteps);
   for (const HloInstruction *parameter : module.entry()->parameters())
-    split(arguments[parameter->parameterNumber()], given[parameter]);
+    given[parameter] = split(arguments[parameter->parameterNumber()], parameter->shape());
 }
 
 /// The instruction of the computation that is running which the step is named after; null if there is none.
@@ -117,10 +114,8 @@ StepComparison::Leaves StepComparison::withoutSteps(const HloInstruction &instr)
   Leaves leaves;
   if (instr.opcode() == Opcode::Fusion) {
     const HloModule &part = partOf(instr);
-    if (llvm::FailureOr<Literal> value = interpret(part, argumentsOf(instr, part), diagnostics); succeeded(value)) {
-      split(*value, leaves);
-      return leaves;
-    }
+    if (llvm::FailureOr<Literal> value = interpret(part, argumentsOf(instr, part), diagnostics); succeeded(value))
+      return split(*value, instr.shape());
   }
   for (const Shape::Leaf &leaf : instr.shape().leaves()) {
     HLOC_CHECK(instr.opcode() == Opcode::Fusion || leaf.shape.byteSize() == 0, "a value that nothing has computed");
@@ -142,11 +137,8 @@ std::vector<Literal> StepComparison::argumentsOf(const HloInstruction &fusion, c
   std::vector<Literal> arguments;
   llvm::SmallPtrSet<const HloInstruction *, 8> seen;
   for (const HloInstruction *operand : fusion.operands())
-    if (seen.insert(operand).second) {
-      Leaves leaves = valueOf(operand);
-      llvm::ArrayRef<Leaf> rest = leaves;
-      arguments.push_back(join(operand->shape(), rest));
-    }
+    if (seen.insert(operand).second)
+      arguments.push_back(join(operand->shape(), valueOf(operand)));
   HLOC_CHECK(arguments.size() == part.entry()->numParameters(), "a part reads something else than its fusion");
   return arguments;
 }
@@ -158,15 +150,14 @@ std::optional<StepComparison::Leaves> StepComparison::fetch(const HloInstruction
   const ComputedValue &place = *found->second;
   Leaves leaves;
   for (auto [leaf, slice] : llvm::zip_equal(instr.shape().leaves(), place.leaves)) {
-    std::vector<uint8_t> bytes(size_t(leaf.shape.byteSize()));
     std::string error;
-    BufferSlice exact{slice.buffer, slice.offset, bytes.size()};
-    if (!bytes.empty() && !device.download(exact, bytes.data(), error)) {
+    std::optional<Literal> value = downloadLeaf(device, slice, leaf.shape, error);
+    if (!value) {
       if (!error.empty())
         diagnostics.report(DiagnosticKind::BadLaunch, error);
       return std::nullopt;
     }
-    leaves.push_back(std::make_shared<Literal>(fromDeviceBytes(leaf.shape, bytes)));
+    leaves.push_back(std::make_shared<Literal>(std::move(*value)));
   }
   return leaves;
 }
@@ -178,8 +169,7 @@ bool StepComparison::compareFusion(const HloInstruction &fusion) {
   std::optional<Leaves> leaves = fetch(fusion);
   if (!leaves)
     return false;
-  llvm::ArrayRef<Leaf> rest = *leaves;
-  Literal actual = join(fusion.shape(), rest);
+  Literal actual = join(fusion.shape(), *leaves);
   computed[&fusion] = std::move(*leaves);
   return comparison.compareStep(part, arguments, actual, regime, fusion, shared.numSteps);
 }
@@ -234,10 +224,11 @@ bool StepComparison::done(const Step &step) {
 }
 
 bool StepComparison::finish(const Literal &result) {
-  Leaves actual, expected = valueOf(module.entry()->root());
-  split(result, actual);
-  for (auto [number, pair] : llvm::enumerate(llvm::zip_equal(expected, actual)))
-    if (!(*std::get<0>(pair) == *std::get<1>(pair)))
+  const HloInstruction *root = module.entry()->root();
+  const std::vector<const Literal *> actual = leavesOf(result, root->shape());
+  const Leaves expected = valueOf(root);
+  for (auto [number, leaf] : llvm::enumerate(root->shape().leaves()))
+    if (!leaf.shape.isToken() && !(*expected[number] == *actual[number]))
       return differ(fmt::format("leaf {} of the result is not what was computed last", number));
   return true;
 }

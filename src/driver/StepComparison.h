@@ -19,8 +19,8 @@
 
 namespace hloc {
 
-/// One run of a program. The module, in normal form, the plan that the program was made by, and the arguments outlive
-/// it.
+/// One run of a program. The module, in normal form, where its values lie (CompiledModule::values) and the arguments
+/// outlive it.
 class StepComparison : public StepListener {
 public:
   /// What all runs of a program share.
@@ -29,9 +29,9 @@ public:
     std::map<const HloInstruction *, std::unique_ptr<HloModule>> parts; ///< each fusion as a module of its own
   };
 
-  StepComparison(const HloModule &module, const ExecutionPlan &plan, const DeviceProgram &program, Device &device,
-                 llvm::ArrayRef<Literal> arguments, Comparison &comparison, Regime regime, Shared &shared,
-                 DiagnosticEngine &diagnostics);
+  StepComparison(const HloModule &module, llvm::ArrayRef<ComputedValue> values, const DeviceProgram &program,
+                 Device &device, llvm::ArrayRef<Literal> arguments, Comparison &comparison, Regime regime,
+                 Shared &shared, DiagnosticEngine &diagnostics);
 
   bool enter(const Step &step, size_t part) override;
   bool leave(const Step &step, size_t part) override;

@@ -35,6 +35,8 @@ Value Value::borrow(const Literal &literal) {
       made.tupleElements.push_back(borrow(element));
     return made;
   }
+  if (literal.shape().isToken())
+    return made;          // tokens are empty tuples
   if (literal.isElided()) // has no bytes to borrow
     return zero(literal.shape());
   made.borrowed = &literal;

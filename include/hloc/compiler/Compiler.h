@@ -55,7 +55,8 @@ struct CompiledKernel {
 struct CompiledModule {
   std::vector<CompiledKernel> kernels;
   Manifest manifest;
-  std::string ptx; ///< all kernels in one file; empty if compilation stopped earlier
+  std::string ptx;                   ///< all kernels in one file; empty if compilation stopped earlier
+  std::vector<ComputedValue> values; ///< where the manifest's steps leave what; by instructions of the fused module
 };
 
 class KernelCache;

@@ -124,8 +124,8 @@ struct Run {
 
   /// What is said; empty if all agrees.
   std::string verdict() {
-    StepComparison listener(*parsed.module, *plan, program, device, arguments, comparison, Regime::Ordinary, shared,
-                            diagnostics);
+    StepComparison listener(*parsed.module, plan->values, program, device, arguments, comparison, Regime::Ordinary,
+                            shared, diagnostics);
     std::string error;
     bool good = issueSteps(device, program, program.steps, error, &listener);
     if (good) {
