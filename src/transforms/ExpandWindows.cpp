@@ -443,19 +443,7 @@ constexpr RewriteRule rules[] = {
 
 /// Not within fusions: there all is one kernel, which would compute what stands between again and again.
 PassResult expandWindows(HloModule &module, HloPassContext &context) {
-  if (module.headerless())
-    return PassResult::Unchanged;
-  size_t applied = 0;
-  for (HloComputation *computation : controlComputations(module)) {
-    bool mayApply = llvm::any_of(computation->instructions(), [](const HloInstruction *instr) {
-      return instr->opcode() == Opcode::ReduceWindow || instr->opcode() == Opcode::Scan;
-    });
-    if (!mayApply)
-      continue;
-    HloEditor editor(*computation);
-    applied += rewriteToFixpoint(editor, rules, RewriteOptions(), context.statistics);
-  }
-  return changedIf(applied > 0);
+  return module.headerless() ? PassResult::Unchanged : rewriteComputations(controlComputations(module), rules, context);
 }
 
 } // namespace hloc

@@ -96,20 +96,26 @@ size_t rewriteToFixpoint(HloEditor &editor, llvm::ArrayRef<RewriteRule> rules, c
   return Driver(editor, rules, options, statistics).run();
 }
 
-PassResult rewriteModule(HloModule &module, llvm::ArrayRef<RewriteRule> rules, HloPassContext &context) {
+PassResult rewriteComputations(llvm::ArrayRef<HloComputation *> computations, llvm::ArrayRef<RewriteRule> rules,
+                               HloPassContext &context) {
   auto mayApply = [&](const HloInstruction *instr) {
     return llvm::any_of(rules, [&](const RewriteRule &rule) { return rule.opcode == instr->opcode(); });
   };
-  llvm::SmallVector<HloComputation *> those;
-  for (const auto &computation : module.computations())
-    if (llvm::any_of(computation->instructions(), mayApply))
-      those.push_back(computation.get());
   size_t applied = 0;
-  for (HloComputation *computation : those) {
+  for (HloComputation *computation : computations) {
+    if (llvm::none_of(computation->instructions(), mayApply))
+      continue;
     HloEditor editor(*computation);
     applied += rewriteToFixpoint(editor, rules, RewriteOptions(), context.statistics);
   }
   return changedIf(applied > 0);
+}
+
+PassResult rewriteModule(HloModule &module, llvm::ArrayRef<RewriteRule> rules, HloPassContext &context) {
+  llvm::SmallVector<HloComputation *> computations;
+  for (const auto &computation : module.computations())
+    computations.push_back(computation.get());
+  return rewriteComputations(computations, rules, context);
 }
 
 } // namespace hloc

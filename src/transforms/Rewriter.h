@@ -56,7 +56,10 @@ struct RewriteOptions {
 /// How many rules were applied. Rules of an opcode are tried in the order given; the first that applies wins.
 size_t rewriteToFixpoint(HloEditor &editor, llvm::ArrayRef<RewriteRule> rules, const RewriteOptions &options,
                          HloStatistics &statistics);
-/// A pass that is its rules: all computations of a module that have an op of theirs. Those that rules add have none.
+/// A pass that is its rules: those of the computations that have an op of theirs.
+PassResult rewriteComputations(llvm::ArrayRef<HloComputation *> computations, llvm::ArrayRef<RewriteRule> rules,
+                               HloPassContext &context);
+/// The same of all computations of a module; those that rules add have none of their ops.
 PassResult rewriteModule(HloModule &module, llvm::ArrayRef<RewriteRule> rules, HloPassContext &context);
 
 } // namespace hloc
