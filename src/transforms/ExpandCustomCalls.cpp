@@ -18,10 +18,6 @@ namespace {
 
 using Value = Expansion::Value;
 
-Value zeros(HloBuilder &b, const Shape &shape) {
-  return b.broadcast(b.constant(Literal(Shape::scalar(shape.elementType()))), shape, {});
-}
-
 /// (values, positions[, scratch])
 HloInstruction *expandTopK(HloInstruction &instr, HloRewriter &rewriter) {
   const Shape &shape = instr.shape();
@@ -36,14 +32,15 @@ HloInstruction *expandTopK(HloInstruction &instr, HloRewriter &rewriter) {
               !isComplex(shape.element(0).elementType());
   if (!fits)
     return nullptr;
-  HloBuilder &b = rewriter.builder();
+  Expansion x(rewriter.builder(), instr);
+  HloBuilder &b = x.builder();
   HloInstruction *top = b.add(Opcode::TopK, Shape::tuple(shape.elements().take_front(2)), {instr.operand(0)},
                               {{AttributeKey::K, shape.element(0).dims().back()}, {AttributeKey::Largest, true}});
   if (shape.elements().size() == 2)
     return top;
   llvm::SmallVector<HloInstruction *> results = {b.tupleElement(top, 0), b.tupleElement(top, 1)};
   for (const Shape &scratch : shape.elements().drop_front(2))
-    results.push_back(zeros(b, scratch));
+    results.push_back(x.zeros(scratch));
   return b.tuple(results);
 }
 
@@ -235,7 +232,7 @@ HloInstruction *expandConvolution(HloInstruction &instr, HloRewriter &rewriter) 
     made = applyEpilogue(x, call->epilogue, instr, call->labels.outFeature, made);
   if (type != result.elementType())
     made = b.add(Opcode::Convert, result, {made});
-  return b.tuple({made, zeros(b, instr.shape().element(1))});
+  return b.tuple({made, x.zeros(instr.shape().element(1))});
 }
 
 HloInstruction *expandCall(HloInstruction &instr, HloRewriter &rewriter) {

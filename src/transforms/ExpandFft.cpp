@@ -149,7 +149,7 @@ Value completed(Expansion &x, Value half, int64_t n) {
 HloInstruction *expandFft(HloInstruction &instr, HloRewriter &rewriter) {
   Expansion x(rewriter.builder(), instr);
   if (instr.shape().numElements() == 0 || instr.operand(0)->shape().numElements() == 0)
-    return x.result(x.filled(instr.shape().elementType(), instr.shape().dims(), 0), instr.shape());
+    return x.zeros(instr.shape());
   auto type = instr.enumOr(AttributeKey::FftType, FftType::Fft);
   llvm::ArrayRef<int64_t> lengths = instr.ints(AttributeKey::FftLength);
   bool inverse = type == FftType::Ifft || type == FftType::Irfft;

@@ -31,10 +31,6 @@ Value matrices(Expansion &x, Value value) {
 
 Value transposed(Expansion &x, Value value) { return x.builder().transpose(value, {0, 2, 1}); }
 
-Value zeros(Expansion &x, const Shape &shape) {
-  return x.result(x.filled(shape.elementType(), shape.dims(), 0), shape);
-}
-
 /// Row numbers of [batch, n, n] against column numbers.
 Value positions(Expansion &x, ComparisonDirection direction, llvm::ArrayRef<int64_t> dims) {
   return x.builder().compare(direction, x.iota(ElementType::S32, dims, 1), x.iota(ElementType::S32, dims, 2));
@@ -100,7 +96,7 @@ Factors choleskyOf(Expansion &x, Value operand, bool lower) {
 HloInstruction *expandCholesky(HloInstruction &instr, HloRewriter &rewriter) {
   Expansion x(rewriter.builder(), instr);
   if (instr.shape().numElements() == 0)
-    return zeros(x, instr.shape());
+    return x.zeros(instr.shape());
   return x.result(choleskyOf(x, instr.operand(0), instr.flag(AttributeKey::Lower)).matrices, instr.shape());
 }
 
@@ -133,7 +129,7 @@ HloInstruction *expandPotrf(HloInstruction &instr, HloRewriter &rewriter) {
 HloInstruction *expandTriangularSolve(HloInstruction &instr, HloRewriter &rewriter) {
   Expansion x(rewriter.builder(), instr);
   if (instr.shape().numElements() == 0)
-    return zeros(x, instr.shape());
+    return x.zeros(instr.shape());
   bool left = instr.flag(AttributeKey::LeftSide);
   auto transpose = instr.enumOr(AttributeKey::TransposeA, Transpose::None);
   Value a = matrices(x, instr.operand(0)), right = matrices(x, instr.operand(1));

@@ -178,7 +178,7 @@ HloInstruction *expandBitGenerator(HloInstruction &instr, HloRewriter &rewriter)
   Value bits = nullptr, counter = state[1];
   int64_t used = 0;
   if (shape.numElements() == 0)
-    bits = b.broadcast(b.constant(Literal(Shape::scalar(shape.elementType()))), shape.withDefaultLayout(), {});
+    bits = x.zeros(shape);
   else
     used = isThreefry ? threefryBits(x, shape, state[0], counter, bits)
                       : philoxBits(x, shape, state[0], counter, state.size() == 3 ? state[2] : state[0], bits);

@@ -1,6 +1,6 @@
 // topk -> sorts and slices; sorts of elements that share bytes -> sorts of bytes, which threads store one by one.
 
-#include "FuseGroups.h"
+#include "Expansion.h"
 #include "Rewriter.h"
 #include "hloc/transforms/Transforms.h"
 
@@ -37,12 +37,9 @@ struct Candidates {
 };
 
 /// The same range of the last dimension of both.
-Candidates rangeOf(HloBuilder &b, const Candidates &from, int64_t start, int64_t limit) {
-  llvm::SmallVector<SliceDim> ranges;
-  for (int64_t size : from.values->shape().dims())
-    ranges.push_back({0, size, 1});
-  ranges.back() = {start, limit, 1};
-  return {b.slice(from.values, ranges), b.slice(from.positions, ranges)};
+Candidates rangeOf(Expansion &x, const Candidates &from, int64_t start, int64_t limit) {
+  const unsigned last = from.values->shape().rank() - 1;
+  return {x.range(from.values, last, start, limit), x.range(from.positions, last, start, limit)};
 }
 
 Candidates sorted(HloBuilder &b, const Candidates &from, HloComputation *order) {
@@ -59,17 +56,18 @@ constexpr int64_t elementsOfBlock = 1024;
 
 /// Fewer of long rows, in the order of their positions where they are equal: of each part that a block sorts the first
 /// k, and what is left at the end.
-Candidates firstOfParts(HloBuilder &b, const Candidates &from, int64_t k, HloComputation *order) {
+Candidates firstOfParts(Expansion &x, const Candidates &from, int64_t k, HloComputation *order) {
+  HloBuilder &b = x.builder();
   int64_t parts = from.length() / elementsOfBlock, whole = parts * elementsOfBlock;
   llvm::SmallVector<int64_t> split(from.values->shape().dims());
   split.back() = parts;
   split.push_back(elementsOfBlock);
-  Candidates main = rangeOf(b, from, 0, whole);
+  Candidates main = rangeOf(x, from, 0, whole);
   Candidates first =
-      rangeOf(b, sorted(b, {b.reshape(main.values, split), b.reshape(main.positions, split)}, order), 0, k);
+      rangeOf(x, sorted(b, {b.reshape(main.values, split), b.reshape(main.positions, split)}, order), 0, k);
   split.pop_back();
   split.back() = parts * k;
-  Candidates rest = rangeOf(b, from, whole, from.length());
+  Candidates rest = rangeOf(x, from, whole, from.length());
   auto dim = int64_t(split.size()) - 1;
   auto joined = [&](HloInstruction *one, HloInstruction *other) {
     one = b.reshape(one, split);
@@ -80,25 +78,26 @@ Candidates firstOfParts(HloBuilder &b, const Candidates &from, int64_t k, HloCom
 
 /// Values by total order, equal ones by position: a stable sort has them so. Of long rows not all is sorted.
 HloInstruction *expandTopK(HloInstruction &instr, HloRewriter &rewriter) {
-  HloBuilder &b = rewriter.builder();
   HloInstruction *values = instr.operand(0);
   if (isComplex(values->shape().elementType()))
     return nullptr;
+  Expansion x(rewriter.builder(), instr);
+  HloBuilder &b = x.builder();
   int64_t k = instr.intOr(AttributeKey::K, 0), dim = int64_t(values->shape().rank()) - 1;
   bool isLong = values->shape().dims().back() >= 4 * elementsOfBlock && k > 0 && k <= elementsOfBlock / 8;
-  if (isLong && !values->shape().hasDefaultLayout())
-    values = b.add(Opcode::Copy, values->shape().withDefaultLayout(), {values});
+  if (isLong)
+    values = x.plain(values);
   const Shape &shape = values->shape();
   Candidates candidates = {
       values, b.add(Opcode::Iota, shape.withElementType(ElementType::S32), {}, {{AttributeKey::IotaDimension, dim}})};
   HloComputation *order =
       valueOrder(instr.parent()->module(), shape.elementType(), instr.flag(AttributeKey::Largest, true));
   while (isLong && candidates.length() >= 4 * elementsOfBlock)
-    candidates = firstOfParts(b, candidates, k, order);
-  Candidates first = rangeOf(b, sorted(b, candidates, order), 0, k);
+    candidates = firstOfParts(x, candidates, k, order);
+  Candidates first = rangeOf(x, sorted(b, candidates, order), 0, k);
   llvm::SmallVector<HloInstruction *> results;
   for (auto [made, wanted] : llvm::zip_equal(llvm::ArrayRef({first.values, first.positions}), instr.shape().elements()))
-    results.push_back(made->shape() == wanted ? made : b.add(Opcode::Copy, wanted, {made}));
+    results.push_back(x.result(made, wanted));
   return b.tuple(results);
 }
 

@@ -45,6 +45,10 @@ Value Expansion::filled(ElementType type, llvm::ArrayRef<int64_t> dims, double v
   return spread(scalar(type, value), dims);
 }
 
+Value Expansion::zeros(const Shape &shape) {
+  return b.broadcast(b.constant(Literal(Shape::scalar(shape.elementType()))), shape, {});
+}
+
 Value Expansion::iota(ElementType type, llvm::ArrayRef<int64_t> dims, int64_t dimension) {
   return b.add(Opcode::Iota, Shape::array(type, dims), {}, {{AttributeKey::IotaDimension, dimension}});
 }

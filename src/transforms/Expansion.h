@@ -46,6 +46,7 @@ public:
   Value scalar(ElementType type, double value);
   Value pattern(ElementType type, uint64_t value);
   Value filled(ElementType type, llvm::ArrayRef<int64_t> dims, double value);
+  Value zeros(const Shape &shape); ///< in its layout
   Value like(Value x, double value) { return filled(x->shape().elementType(), x->shape().dims(), value); }
   /// A scalar at every element.
   Value spread(Value scalar, llvm::ArrayRef<int64_t> dims);
