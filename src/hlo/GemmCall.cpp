@@ -104,7 +104,8 @@ bool readConfiguration(llvm::StringRef text, const Shape &lhs, const Shape &rhs,
   if (config && config->getObject("gemm_backend_config"))
     config = config->getObject("gemm_backend_config");
   const llvm::json::Object *numbers = config ? config->getObject("dot_dimension_numbers") : nullptr;
-  if (!numbers || config->getNumber("alpha_imag").value_or(0) != 0 || config->getBoolean("damax_output").value_or(false))
+  if (!numbers || config->getNumber("alpha_imag").value_or(0) != 0 ||
+      config->getBoolean("damax_output").value_or(false))
     return false;
   gemm.alpha = config->getNumber("alpha_real").value_or(0); // as the protocol buffer has it
   gemm.beta = config->getNumber("beta").value_or(0);
@@ -151,8 +152,8 @@ std::optional<GemmCall> readGemmCall(const HloInstruction &call) {
     gemm.bias = operands++;
   if (call.numOperands() != operands || !fitResults(gemm, call.shape()))
     return std::nullopt;
-  if (gemm.addend && (!isFactor(call.operand(gemm.addend)->shape(), result) ||
-                      !call.operand(gemm.addend)->shape().sameDims(result)))
+  if (gemm.addend &&
+      (!isFactor(call.operand(gemm.addend)->shape(), result) || !call.operand(gemm.addend)->shape().sameDims(result)))
     return std::nullopt;
   if (gemm.bias && (result.rank() == 0 || !isFactor(call.operand(gemm.bias)->shape(), result) ||
                     call.operand(gemm.bias)->shape().dims() != llvm::ArrayRef(result.dims().back())))

@@ -16,10 +16,12 @@ std::optional<SortCall> readSortCall(const HloInstruction &call) {
   for (unsigned i = 0; i < count; ++i) {
     const Shape &operand = call.operand(i)->shape();
     if (!operand.isArray() || !operand.sameDims(keys) || !shape.element(i).isArray() ||
-        !shape.element(i).compatible(operand) || isComplex(operand.elementType()) || bitWidth(operand.elementType()) < 8)
+        !shape.element(i).compatible(operand) || isComplex(operand.elementType()) ||
+        bitWidth(operand.elementType()) < 8)
       return std::nullopt;
   }
-  if (keys.rank() == 0 || isPred(keys.elementType()) || (isFloat(keys.elementType()) && bitWidth(keys.elementType()) < 16))
+  if (keys.rank() == 0 || isPred(keys.elementType()) ||
+      (isFloat(keys.elementType()) && bitWidth(keys.elementType()) < 16))
     return std::nullopt;
   llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(call.string(AttributeKey::BackendConfig));
   if (!parsed) {

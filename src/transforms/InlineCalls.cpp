@@ -1,4 +1,4 @@
-// call -> the instructions of its callee; likewise fusions, where they are to be made anew.
+// call -> the instructions of its callee; likewise fusions, where they are to be made anew or take tuples.
 //
 // Callees come before callers in a module, so when a computation is edited, the bodies it calls have no calls left and
 // one level of splicing is enough.
@@ -77,6 +77,11 @@ void splice(HloInstruction &call, HloEditor &editor) {
   editor.erase(&call);
 }
 
+/// Kernels take arrays.
+bool takesTuple(const HloInstruction &fusion) {
+  return llvm::any_of(fusion.operands(), [](const HloInstruction *operand) { return operand->shape().isTuple(); });
+}
+
 /// False if the computation became too large, which is then reported.
 bool inlineInto(HloEditor &editor, HloPassContext &context) {
   size_t limit = context.options.maxInstructions, spliced = 0;
@@ -85,7 +90,8 @@ bool inlineInto(HloEditor &editor, HloPassContext &context) {
     matchOperandLayouts(*instr, editor);
     if (instr->opcode() == Opcode::Fusion)
       matchResultLayout(*instr, editor);
-    const bool dissolved = instr->opcode() == Opcode::Fusion && context.options.fusion != FusionMode::Keep;
+    const bool dissolved =
+        instr->opcode() == Opcode::Fusion && (context.options.fusion != FusionMode::Keep || takesTuple(*instr));
     if (instr->opcode() != Opcode::Call && !dissolved)
       continue;
     SourceRange where = instr->range();

@@ -128,11 +128,10 @@ HloInstruction *expandSortCall(HloInstruction &call, HloRewriter &rewriter) {
     operands.push_back(x.plain(operand));
     shapes.push_back(operands.back()->shape());
   }
-  Value sorted =
-      b.add(Opcode::Sort, operands.size() == 1 ? shapes.front() : Shape::tuple(shapes), operands,
-            {b.ints(AttributeKey::Dimensions, {int64_t(shapes.front().rank()) - 1}),
-             Attribute{AttributeKey::IsStable, true},
-             Attribute{AttributeKey::ToApply, keyOrder(call.parent()->module(), call, sort->descending)}});
+  Value sorted = b.add(Opcode::Sort, operands.size() == 1 ? shapes.front() : Shape::tuple(shapes), operands,
+                       {b.ints(AttributeKey::Dimensions, {int64_t(shapes.front().rank()) - 1}),
+                        Attribute{AttributeKey::IsStable, true},
+                        Attribute{AttributeKey::ToApply, keyOrder(call.parent()->module(), call, sort->descending)}});
   for (unsigned i = 0; i < operands.size(); ++i)
     results.push_back(x.result(operands.size() == 1 ? sorted : b.tupleElement(sorted, i), call.resultShape(i)));
   addScratch(x, call, results);

@@ -16,6 +16,8 @@ llvm::ArrayRef<HloPass> hloPipeline() {
       {"expand-linear-algebra", expandLinearAlgebra, "Replaces factorisations and solutions of equations by loops",
        /*rounds=*/true},
       {"expand-ffts", expandFfts, "Replaces Fourier transforms by contractions", /*rounds=*/true},
+      {"expand-mixed-precision", expandMixedPrecision,
+       "Makes reductions in the types of their reducers and rounds what they give"},
       {"expand-windows", expandWindows, "Replaces wide and cumulative windows by several that do less",
        /*rounds=*/true},
       {"expand-scans", expandScans, "Replaces scans by loops"},

@@ -41,7 +41,23 @@ HloInstruction *tupleOfElements(HloInstruction &tuple, HloRewriter &) {
   return whole ? source : nullptr;
 }
 
+HloInstruction *constantOf(const Literal &literal, HloBuilder &b) {
+  if (!literal.shape().isTuple())
+    return b.constant(literal);
+  llvm::SmallVector<HloInstruction *> elements;
+  for (const Literal &element : literal.elements())
+    elements.push_back(constantOf(element, b));
+  return b.tuple(elements);
+}
+
+HloInstruction *constantTuple(HloInstruction &constant, HloRewriter &r) {
+  return constant.shape().isTuple()
+             ? withLayout(constantOf(constant.literal(), r.builder()), constant.shape(), r.builder())
+             : nullptr;
+}
+
 constexpr RewriteRule rules[] = {
+    {"simplify-tuples.constant", Opcode::Constant, constantTuple},
     {"simplify-tuples.element-of-tuple", Opcode::GetTupleElement, elementOfTuple},
     {"simplify-tuples.tuple-of-elements", Opcode::Tuple, tupleOfElements},
     {"simplify-tuples.tuple-of-others", Opcode::Tuple, tupleOfOthers},

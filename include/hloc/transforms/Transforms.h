@@ -53,6 +53,9 @@ PassResult expandFfts(HloModule &module, HloPassContext &context);
 /// scans of one op -> cumulative windows.
 PassResult expandWindows(HloModule &module, HloPassContext &context);
 
+/// Reductions that round what their reducers give -> reductions in the reducers' types, and conversions.
+PassResult expandMixedPrecision(HloModule &module, HloPassContext &context);
+
 /// scan -> a loop over the positions of its dimension.
 PassResult expandScans(HloModule &module, HloPassContext &context);
 

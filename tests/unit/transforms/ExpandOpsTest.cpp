@@ -121,6 +121,31 @@ TEST_CASE("a scan is a loop that carries what it does") {
   }
 }
 
+TEST_CASE("reductions that round are made in the type of their reducer, and rounded") {
+  const std::string add = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\n";
+  for (const std::string &text :
+       {program("x = f32[5,70] parameter(0)\n i = f32[] parameter(1)\n"
+                "ROOT r = bf16[5]{0} reduce(x, i), dimensions={1}, to_apply=add",
+                add),
+        program("x = f32[9] parameter(0)\n i = f32[] parameter(1)\n"
+                "ROOT r = f16[7] reduce-window(x, i), window={size=3}, to_apply=add",
+                add),
+        program("x = f32[5,9] parameter(0)\n i = f32[] parameter(1)\n"
+                "ROOT r = (f32[5], f16[5]) reduce(x, x, i, i), dimensions={1}, to_apply=both",
+                "both { a = f32[] parameter(0)\n b = f32[] parameter(1)\n c = f32[] parameter(2)\n"
+                " d = f32[] parameter(3)\n s = f32[] add(a, c)\n m = f32[] maximum(b, d)\n"
+                " ROOT t = (f32[], f32[]) tuple(s, m) }\n")}) {
+    INFO(text);
+    PassRun p(text);
+    const Shape before = p.module->entry()->root()->shape();
+    CHECK(p.run(expandMixedPrecision) == PassResult::Changed);
+    CHECK(p.run(expandMixedPrecision) == PassResult::Unchanged);
+    CHECK(p.module->entry()->root()->shape() == before);
+    CHECK(count(*p.module, Opcode::Convert) == 1);
+    CHECK(resultDifference(*p.parsed.module, *p.module) == "");
+  }
+}
+
 TEST_CASE("calls with a public meaning become ops") {
   const std::string config =
       "backend_config={\"cudnn_conv_backend_config\":{\"activation_mode\":\"kNone\",\"conv_result_scale\":1}}";

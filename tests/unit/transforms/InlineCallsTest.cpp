@@ -38,6 +38,17 @@ TEST_CASE("a fusion has the layout of its root") {
   CHECK(p.run(inlineCalls) == PassResult::Unchanged);
 }
 
+TEST_CASE("fusions that take tuples are dissolved, whatever is said of fusions") {
+  PassRun p("HloModule m\n"
+            "f {\n t = (f32[2], f32[2]) parameter(0)\n a = f32[2] get-tuple-element(t), index=0\n"
+            " b = f32[2] get-tuple-element(t), index=1\n ROOT s = f32[2] subtract(b, a)\n}\n"
+            "ENTRY e {\n p = f32[2] parameter(0)\n q = f32[2] parameter(1)\n t = (f32[2], f32[2]) tuple(p, q)\n"
+            " ROOT r = f32[2] fusion(t), kind=kLoop, calls=f\n}\n");
+  CHECK(p.run(inlineCalls) == PassResult::Changed);
+  CHECK(p.run(simplifyTuples) == PassResult::Changed);
+  CHECK(p.body() == "p = parameter()\nq = parameter()\nROOT r.s = subtract(q p)\n");
+}
+
 TEST_CASE("calls that multiply beyond a limit are refused where it happens") {
   std::string text = "HloModule m\nf0 {\n x = f32[] parameter(0)\n ROOT n = f32[] negate(x)\n}\n";
   for (int i = 1; i <= 10; ++i)

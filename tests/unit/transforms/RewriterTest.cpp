@@ -107,3 +107,14 @@ TEST_CASE("elements of tuples") {
                     "ROOT r = tuple(x a s)\n");
   CHECK(p.run(simplifyTuples) == PassResult::Unchanged);
 }
+
+TEST_CASE("a constant tuple is a tuple of constants") {
+  PassRun p(entry("c = (f32[], (s32[2], pred[])) constant((1, ({2, 3}, true)))\n"
+                  "a = f32[] get-tuple-element(c), index=0\n"
+                  "ROOT r = (f32[], (f32[], (s32[2], pred[]))) tuple(a, c)"));
+  CHECK(p.run(simplifyTuples) == PassResult::Changed);
+  for (const HloInstruction *instr : p.module->entry()->instructions())
+    CHECK((instr->opcode() == Opcode::Tuple || instr->shape().isArray()));
+  CHECK(p.module->entry()->instructions().size() == 6);
+  CHECK(p.run(simplifyTuples) == PassResult::Unchanged);
+}
