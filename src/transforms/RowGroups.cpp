@@ -3,7 +3,7 @@
 #include "RowGroups.h"
 
 #include "hloc/fusion/HloIndexing.h"
-#include "hloc/fusion/RowsPlan.h"
+#include "hloc/fusion/StagedReductions.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -26,16 +26,16 @@ bool sharesBytes(const HloInstruction *instr) {
 /// What is known of an entry whose kernels end with some ops.
 struct Entry {
   const HloComputation &computation;
-  std::vector<bool> endsKernel;               ///< by id
-  std::vector<std::optional<RowsShape>> rows; ///< of the reductions among them
-  std::vector<unsigned> levelsOf(const RowsShape &shape) const;
-  std::vector<RowRole> rolesOf(const RowsShape &shape, llvm::ArrayRef<unsigned> levels, unsigned level) const;
+  std::vector<bool> endsKernel;                  ///< by id
+  std::vector<std::optional<ReducedShape>> rows; ///< of the reductions among them
+  std::vector<unsigned> levelsOf(const ReducedShape &shape) const;
+  std::vector<ReducedRole> rolesOf(const ReducedShape &shape, llvm::ArrayRef<unsigned> levels, unsigned level) const;
   bool isOrdered(llvm::ArrayRef<unsigned> nodes, unsigned numNodes) const;
 };
 
 /// How many other ops that end kernels there are on the way to an instruction, by id: reductions of one level do not
 /// depend on each other through those.
-std::vector<unsigned> Entry::levelsOf(const RowsShape &shape) const {
+std::vector<unsigned> Entry::levelsOf(const ReducedShape &shape) const {
   std::vector<unsigned> levels(endsKernel.size(), 0);
   for (const HloInstruction *instr : computation.instructions())
     for (const HloInstruction *operand : instr->operands()) {
@@ -47,17 +47,18 @@ std::vector<unsigned> Entry::levelsOf(const RowsShape &shape) const {
 
 /// What instructions are to the reductions of one level, by id. Those that depend on them row by row can be made with
 /// them.
-std::vector<RowRole> Entry::rolesOf(const RowsShape &shape, llvm::ArrayRef<unsigned> levels, unsigned level) const {
-  std::vector<RowRole> roles(endsKernel.size(), RowRole::Other);
+std::vector<ReducedRole> Entry::rolesOf(const ReducedShape &shape, llvm::ArrayRef<unsigned> levels,
+                                        unsigned level) const {
+  std::vector<ReducedRole> roles(endsKernel.size(), ReducedRole::Other);
   for (const HloInstruction *instr : computation.instructions()) {
     unsigned id = instr->id();
     bool isOwn = endsKernel[id] && rows[id] == shape && levels[id] == level;
     if (levels[id] > level || (endsKernel[id] && !isOwn) || instr->reachesSideEffect())
       continue;
-    std::optional<RowRole> role =
-        roleInRows(*instr, shape, [&](const HloInstruction &operand) { return roles[behindTuple(operand).id()]; });
+    std::optional<ReducedRole> role = roleInReductions(
+        *instr, shape, [&](const HloInstruction &operand) { return roles[behindTuple(operand).id()]; });
     if (role)
-      roles[id] = isOwn ? RowRole::Row : *role;
+      roles[id] = isOwn ? ReducedRole::Result : *role;
   }
   return roles;
 }
@@ -90,14 +91,14 @@ std::vector<RowGroup> groupRows(const HloComputation &entry, const std::vector<b
                                 llvm::ArrayRef<HloInstruction *> results,
                                 llvm::ArrayRef<HloInstruction *> materialized) {
   size_t numIds = entry.instructions().size();
-  Entry all{entry, std::vector<bool>(numIds, false), std::vector<std::optional<RowsShape>>(numIds)};
-  std::map<RowsShape, llvm::SmallVector<HloInstruction *>> reductions;
+  Entry all{entry, std::vector<bool>(numIds, false), std::vector<std::optional<ReducedShape>>(numIds)};
+  std::map<ReducedShape, llvm::SmallVector<HloInstruction *>> reductions;
   for (HloInstruction *instr : materialized) {
     all.endsKernel[instr->id()] = true;
     if (instr->opcode() != Opcode::Reduce)
       continue;
-    std::optional<RowsShape> rows = rowsOfReduction(*instr);
-    if (!rows || (rows->length > longestHeldRow && rows->count < manyRows))
+    std::optional<ReducedShape> rows = shapeOfReduction(*instr);
+    if (!rows || rows->columns > 1 || (rows->length > longestHeldRow && rows->count < manyRows))
       continue;
     all.rows[instr->id()] = rows;
     reductions[*rows].push_back(instr);
@@ -116,8 +117,8 @@ std::vector<RowGroup> groupRows(const HloComputation &entry, const std::vector<b
     for (HloInstruction *reduction : ofShape)
       byLevel[levels[reduction->id()]].push_back(reduction);
     for (const auto &[level, own] : byLevel) {
-      std::vector<RowRole> roles = all.rolesOf(rows, levels, level);
-      auto isInside = [&](const HloInstruction *instr) { return roles[instr->id()] != RowRole::Other; };
+      std::vector<ReducedRole> roles = all.rolesOf(rows, levels, level);
+      auto isInside = [&](const HloInstruction *instr) { return roles[instr->id()] != ReducedRole::Other; };
       auto readsRows = [&](const HloInstruction *instr) { return llvm::any_of(instr->operands(), isInside); };
       llvm::SmallVector<HloInstruction *> roots;
       unsigned elementRoots = 0;
@@ -135,7 +136,7 @@ std::vector<RowGroup> groupRows(const HloComputation &entry, const std::vector<b
           continue;
         }
         roots.push_back(instr);
-        elementRoots += unsigned(roles[id] == RowRole::Element);
+        elementRoots += unsigned(roles[id] == ReducedRole::Element);
       }
       std::reverse(roots.begin(), roots.end());
       bool isWorth = elementRoots <= mostElementRoots && (elementRoots > 0 || llvm::any_of(own, readsRows));
@@ -143,7 +144,7 @@ std::vector<RowGroup> groupRows(const HloComputation &entry, const std::vector<b
         continue;
       std::vector<unsigned> together = nodes;
       for (size_t id = 0; id < numIds; ++id)
-        if (roles[id] != RowRole::Other && needed[id])
+        if (roles[id] != ReducedRole::Other && needed[id])
           together[id] = own.front()->id();
       if (!all.isOrdered(together, unsigned(numIds)))
         continue;

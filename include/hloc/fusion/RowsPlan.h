@@ -2,18 +2,9 @@
 // RowsPlan: reductions over rows whose results are needed by the rows' own elements, be it to be reduced again or to be
 // stored, as one kernel: softmax, layer norm, log-sum-exp.
 
-#include "hloc/fusion/HeroPlans.h"
-
-#include "llvm/ADT/STLFunctionalExtras.h"
+#include "hloc/fusion/StagedReductions.h"
 
 namespace hloc {
-
-struct RowsShape {
-  int64_t count = 1;  ///< rows
-  int64_t length = 1; ///< elements of each, neighbours in memory
-  int64_t elements() const { return count * length; }
-  auto operator<=>(const RowsShape &) const = default;
-};
 
 /// A group of threads takes whole rows of memory: what it has of a row is read once and stays in registers, where the
 /// stages of reductions and the outputs follow one after the other.
@@ -24,7 +15,7 @@ struct RowsPlan {
   llvm::SmallVector<ReductionFrame, 2> stages;
   llvm::SmallVector<unsigned> roots;    ///< outputs with as many elements as the operands, in their memory order
   llvm::SmallVector<unsigned> rowRoots; ///< outputs with one element a row, in the order of the rows
-  RowsShape rows;
+  ReducedShape rows;
   unsigned perThread = 1;      ///< neighbouring elements that a thread reads at once; divides the length
   uint32_t threadsPerRow = 32; ///< a power of two
   uint32_t rowsPerBlock = 1;   ///< a power of two
@@ -38,20 +29,5 @@ struct RowsPlan {
   int64_t vectorsPerThread() const { return (vectors() + threadsPerRow - 1) / int64_t(threadsPerRow); }
   std::string toString() const;
 };
-
-/// The rows of memory that a reduction reduces, if it does, by reducers that a RowsPlan takes.
-std::optional<RowsShape> rowsOfReduction(const HloInstruction &reduce);
-
-/// What an instruction is to reductions of rows that it depends on.
-enum class RowRole : uint8_t {
-  Other,  ///< depends on none
-  Row,    ///< element number i of its memory depends on row i alone
-  Element ///< its memory is that of the rows: each element depends on the results of its own
-};
-
-/// From the roles of its operands; nothing if it depends on other rows than its own. Of reductions that begin one,
-/// Other.
-std::optional<RowRole> roleInRows(const HloInstruction &instr, const RowsShape &rows,
-                                  llvm::function_ref<RowRole(const HloInstruction &)> roleOf);
 
 } // namespace hloc

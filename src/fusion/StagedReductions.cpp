@@ -1,0 +1,268 @@
+#include "fusion/StagedMatch.h"
+#include "hloc/fusion/HloIndexing.h"
+
+#include "fmt/format.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+
+namespace hloc {
+namespace {
+
+// --- roles
+
+/// The operand's dimensions in their order, and among them the new ones: inside of all, or between slices and columns.
+std::optional<ReducedRole> roleOfBroadcast(const HloInstruction &broadcast, const ReducedShape &shape) {
+  const Shape &from = broadcast.operand(0)->shape(), &to = broadcast.shape();
+  llvm::ArrayRef<int64_t> dims = broadcast.ints(AttributeKey::Dimensions);
+  llvm::SmallVector<int64_t> kept;
+  int64_t columns = 1, length = 1;
+  bool hasSlices = false;
+  for (int64_t dim : to.minorToMajor()) {
+    if (to.dim(dim) == 1 && !llvm::is_contained(dims, dim))
+      continue;
+    const int64_t *at = llvm::find(dims, dim);
+    if (at == dims.end()) {
+      if (hasSlices)
+        return std::nullopt;
+      length *= to.dim(dim);
+      continue;
+    }
+    if (to.dim(dim) == 1)
+      continue;
+    kept.push_back(at - dims.begin());
+    hasSlices |= length > 1;
+    if (!hasSlices)
+      columns *= to.dim(dim);
+  }
+  llvm::SmallVector<int64_t> order;
+  llvm::copy_if(from.minorToMajor(), std::back_inserter(order), [&](int64_t dim) { return from.dim(dim) != 1; });
+  if (order != kept)
+    return std::nullopt;
+  return length == 1                                          ? std::optional(ReducedRole::Result)
+         : length == shape.length && columns == shape.columns ? std::optional(ReducedRole::Element)
+                                                              : std::nullopt;
+}
+
+/// What `instr` is if its operand `number`, whose role is that, is read at the same place.
+std::optional<ReducedRole> roleOfReader(const HloInstruction &instr, unsigned number, ReducedRole role,
+                                        const ReducedShape &shape) {
+  if (instr.opcode() == Opcode::GetTupleElement)
+    return role;
+  if (instr.opcode() == Opcode::Reduce)
+    return role == ReducedRole::Element && number < instr.numOperands() / 2 ? std::optional(ReducedRole::Result)
+                                                                            : std::nullopt;
+  if (!instr.shape().isArray() || !instr.operand(number)->shape().isArray())
+    return std::nullopt;
+  if (isRenaming(instr) || (instr.opcode() != Opcode::Bitcast && readsSamePosition(instr, number)))
+    return role;
+  if (instr.opcode() == Opcode::Broadcast && role == ReducedRole::Result)
+    return roleOfBroadcast(instr, shape);
+  return std::nullopt;
+}
+
+// --- which fusions
+
+llvm::StringRef nameOf(ReducedLines lines) { return lines == ReducedLines::Rows ? "row" : "column"; }
+
+/// What these reductions reduce, operands before users.
+std::variant<ReducedShape, Rejection> shapeOf(llvm::ArrayRef<const HloInstruction *> reductions, ReducedLines lines) {
+  std::variant<ReductionFrame, Rejection> match = frameOf(reductions);
+  if (auto *why = std::get_if<Rejection>(&match))
+    return *why;
+  const auto &frame = std::get<ReductionFrame>(match);
+  bool isOfRows = lines == ReducedLines::Rows;
+  if (frame.minorIsReduced != isOfRows || frame.dims.size() > (isOfRows ? 2 : 3))
+    return Rejection{fmt::format("what is reduced is no {} of memory", nameOf(lines).str())};
+  for (const Accumulator &accumulator : frame.accumulators)
+    if (!accumulator.combiner)
+      return Rejection{fmt::format("`{}` chooses elements", frame.heroes[accumulator.hero].instr->name().str())};
+  for (const ReductionHero &hero : frame.heroes)
+    for (unsigned i = 0; i < hero.instr->numResults(); ++i)
+      if (hero.instr->resultShape(i).minorToMajor() != hero.kept.minorToMajor())
+        return Rejection{fmt::format("results of `{}` lie in another order than {}s", hero.instr->name().str(),
+                                     nameOf(lines).str())};
+  return ReducedShape{frame.numResults(), frame.numReduced(), isOfRows ? 1 : frame.dims.back()};
+}
+
+/// Finds the stages and checks that each element which depends on reductions depends on those that it is part of.
+class StagesMatch {
+public:
+  StagesMatch(const FusionGraph &graph, ReducedLines lines)
+      : graph(graph), line(nameOf(lines).str()), lines(lines),
+        roles(graph.computation().instructions().size(), ReducedRole::Other), stageOf(roles.size(), 0) {}
+
+  std::optional<Rejection> match(StagedReductions &found) {
+    llvm::SmallVector<const HloInstruction *> heroes;
+    llvm::copy_if(graph.instructions(), std::back_inserter(heroes),
+                  [](const HloInstruction *instr) { return instr->opcode() == Opcode::Reduce; });
+    if (heroes.empty())
+      return Rejection{"there is no reduction"};
+    std::variant<ReducedShape, Rejection> shape = shapeOf(heroes, lines);
+    if (auto *why = std::get_if<Rejection>(&shape))
+      return *why;
+    found.shape = std::get<ReducedShape>(shape);
+    if (std::optional<Rejection> why = assignRoles(found.shape))
+      return why;
+    if (std::optional<Rejection> why = assignRoots(found))
+      return why;
+    return assignStages(heroes, found);
+  }
+
+private:
+  ReducedRole roleOf(const HloInstruction &instr) const { return roles[behindTuple(instr).id()]; }
+
+  std::optional<Rejection> assignRoles(const ReducedShape &shape) {
+    for (const HloInstruction *instr : graph.instructions()) {
+      std::optional<ReducedRole> role =
+          roleInReductions(*instr, shape, [&](const HloInstruction &read) { return roleOf(read); });
+      if (!role)
+        return Rejection{fmt::format("`{}` reads a reduction at other {}s than its own", instr->name().str(), line)};
+      bool isReduction = instr->opcode() == Opcode::Reduce;
+      roles[instr->id()] = isReduction ? ReducedRole::Result : *role;
+      for (const HloInstruction *operand : instr->operands())
+        stageOf[instr->id()] = std::max(stageOf[instr->id()], stageOf[behindTuple(*operand).id()]);
+      stageOf[instr->id()] += unsigned(isReduction);
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Rejection> assignRoots(StagedReductions &found) {
+    for (auto [i, root] : llvm::enumerate(graph.roots())) {
+      if (deviceBits(root.shape.elementType()) < 8)
+        return Rejection{fmt::format("output {} shares bytes between elements", i)};
+      if (root.shape.numElements() == found.shape.elements())
+        found.roots.push_back(unsigned(i));
+      else if (root.shape.numElements() == found.shape.count)
+        found.resultRoots.push_back(unsigned(i));
+      else
+        return Rejection{fmt::format("output {} has neither an element a {} nor those of all {}s", i, line, line)};
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Rejection> assignStages(llvm::ArrayRef<const HloInstruction *> heroes, StagedReductions &found) const {
+    std::vector<llvm::SmallVector<const HloInstruction *>> stages;
+    for (const HloInstruction *hero : heroes) {
+      unsigned stage = stageOf[hero->id()];
+      stages.resize(std::max<size_t>(stages.size(), stage));
+      stages[stage - 1].push_back(hero);
+    }
+    bool isRead = llvm::any_of(
+        found.roots, [&](unsigned root) { return roleOf(*graph.roots()[root].instr) == ReducedRole::Element; });
+    if (stages.size() == 1 && !isRead)
+      return Rejection{fmt::format("elements of {}s depend on no reduction", line)};
+    for (llvm::ArrayRef<const HloInstruction *> stage : stages) {
+      std::variant<ReductionFrame, Rejection> frame = frameOf(stage);
+      if (auto *why = std::get_if<Rejection>(&frame))
+        return *why;
+      found.stages.push_back(std::move(std::get<ReductionFrame>(frame)));
+    }
+    return std::nullopt;
+  }
+
+  const FusionGraph &graph;
+  const std::string line;
+  const ReducedLines lines;
+  std::vector<ReducedRole> roles;
+  std::vector<unsigned> stageOf; ///< stages that are complete where the instruction can be computed
+};
+
+} // namespace
+
+std::optional<ReducedShape> shapeOfReduction(const HloInstruction &reduce) {
+  for (ReducedLines lines : {ReducedLines::Rows, ReducedLines::Columns})
+    if (std::variant<ReducedShape, Rejection> shape = shapeOf({&reduce}, lines);
+        std::holds_alternative<ReducedShape>(shape))
+      return std::get<ReducedShape>(shape);
+  return std::nullopt;
+}
+
+std::optional<ReducedRole> roleInReductions(const HloInstruction &instr, const ReducedShape &shape,
+                                            llvm::function_ref<ReducedRole(const HloInstruction &)> roleOf) {
+  ReducedRole own = ReducedRole::Other;
+  // Tuples are read through the elements that are taken of them.
+  if (&behindTuple(instr) != &instr || instr.opcode() == Opcode::Tuple)
+    return own;
+  for (auto [i, operand] : llvm::enumerate(instr.operands())) {
+    ReducedRole read = roleOf(*operand);
+    if (read == ReducedRole::Other)
+      continue;
+    std::optional<ReducedRole> role = roleOfReader(instr, unsigned(i), read, shape);
+    if (!role || (own != ReducedRole::Other && own != *role))
+      return std::nullopt;
+    own = *role;
+  }
+  return own;
+}
+
+std::variant<StagedReductions, Rejection> matchStages(const FusionGraph &graph, ReducedLines lines) {
+  StagedReductions found;
+  if (std::optional<Rejection> why = StagesMatch(graph, lines).match(found))
+    return std::move(*why);
+  return found;
+}
+
+HeldStreams streamsOf(const FusionGraph &graph, const ReducedShape &shape, llvm::ArrayRef<unsigned> roots) {
+  HeldStreams streams;
+  for (const HloInstruction *instr : graph.instructions()) {
+    if (!instr->shape().isArray() || instr->shape().numElements() != shape.elements())
+      continue;
+    if (instr->opcode() == Opcode::Parameter)
+      streams.widths.add(instr->shape());
+    if (isFloat(instr->shape().elementType()) || instr->opcode() == Opcode::Parameter)
+      streams.heldBits = std::max(streams.heldBits, deviceBits(instr->shape().elementType()));
+  }
+  for (unsigned root : roots)
+    streams.widths.add(graph.roots()[root].shape);
+  return streams;
+}
+
+ComputedSpaces spacesOfStages(llvm::ArrayRef<ReductionFrame> stages, llvm::ArrayRef<unsigned> roots,
+                              llvm::ArrayRef<unsigned> resultRoots, bool inEachStage, const FusionGraph &graph,
+                              mlir::MLIRContext *context) {
+  ComputedSpaces result;
+  const Shape &space = stages.front().operandShape();
+  for (const ReductionFrame &stage : stages) {
+    if (result.spaces.empty() || inEachStage)
+      result.spaces.emplace_back();
+    for (const ReductionHero &hero : stage.heroes) {
+      result.kept.push_back(hero.instr);
+      for (unsigned i = 0; i < hero.instr->numOperands() / 2; ++i)
+        result.spaces.back().values.push_back(
+            {hero.instr->operand(i), bitcastIndexing(space, hero.instr->operand(i)->shape(), context)});
+    }
+  }
+  if (inEachStage)
+    result.spaces.emplace_back();
+  for (unsigned root : roots)
+    result.spaces.back().values.push_back(
+        {graph.roots()[root].instr, bitcastIndexing(space, graph.roots()[root].shape, context)});
+  if (resultRoots.empty())
+    return result;
+  ComputedSpace &ofResults = result.spaces.emplace_back();
+  for (unsigned root : resultRoots)
+    ofResults.values.push_back({graph.roots()[root].instr, bitcastIndexing(stages.front().heroes.front().kept,
+                                                                           graph.roots()[root].shape, context)});
+  return result;
+}
+
+std::string textOfStages(llvm::ArrayRef<ReductionFrame> stages, llvm::ArrayRef<unsigned> roots,
+                         llvm::ArrayRef<unsigned> resultRoots, llvm::StringRef lines) {
+  std::string result;
+  llvm::raw_string_ostream os(result);
+  auto list = [&](llvm::StringRef name, llvm::ArrayRef<unsigned> numbers) {
+    if (numbers.empty())
+      return;
+    os << name << " ";
+    llvm::interleave(numbers, os, ",");
+    os << ", ";
+  };
+  list("roots", roots);
+  list(fmt::format("roots of {}", lines.str()), resultRoots);
+  os << fmt::format("{} stage{}", stages.size(), stages.size() == 1 ? "" : "s");
+  return result;
+}
+
+} // namespace hloc
