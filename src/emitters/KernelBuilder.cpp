@@ -157,8 +157,7 @@ func::FuncOp KernelBuilder::declare(const Subgraph &subgraph) {
     const Shape &shape = root.instr->shape();
     results.push_back(storageType((shape.isTuple() ? shape.element(root.result) : shape).elementType(), context));
   }
-  OpBuilder outside = OpBuilder::atBlockEnd(module->getBody());
-  auto function = func::FuncOp::create(outside, locationOf(*subgraph.roots.front().instr, context), subgraph.name,
+  auto function = func::FuncOp::create(locationOf(*subgraph.roots.front().instr, context), subgraph.name,
                                        b.getFunctionType(arguments, results));
   function.setPrivate();
   for (auto [i, size] : llvm::enumerate(subgraph.indexSizes))
@@ -176,8 +175,11 @@ llvm::FailureOr<std::vector<func::FuncOp>> KernelBuilder::emitFunctions(ArrayRef
   for (const HloInstruction *instr : fusion.instructions())
     for (const HloInstruction *operand : instr->operands())
       ++code.useCounts[operand->id()];
-  for (const Subgraph &subgraph : partition.subgraphs())
+  SymbolTable symbols(*module);
+  for (const Subgraph &subgraph : partition.subgraphs()) {
     code.functions.push_back(declare(subgraph));
+    symbols.insert(code.functions.back()); // under another name where it has the kernel's
+  }
   bool good = true;
   for (auto [subgraph, function] : llvm::zip_equal(partition.subgraphs(), code.functions))
     good &= succeeded(FunctionEmitter(code, subgraph, function).emitBody());
