@@ -3,6 +3,7 @@
 #include "emitters/ElementStorage.h"
 #include "emitters/KernelBuilder.h"
 #include "emitters/heroes/ColumnReductionEmitter.h"
+#include "emitters/heroes/ColumnsEmitter.h"
 #include "emitters/heroes/ConcatenateEmitter.h"
 #include "emitters/heroes/InputSlicesEmitter.h"
 #include "emitters/heroes/LoopEmitter.h"

@@ -100,6 +100,7 @@ template <> unsigned plannedRegisters<ColumnReductionPlan>(const ColumnReduction
 template <> unsigned plannedRegisters<SortPlan>(const SortPlan &plan);
 template <> unsigned plannedRegisters<TransposePlan>(const TransposePlan &plan);
 template <> unsigned plannedRegisters<RowsPlan>(const RowsPlan &plan);
+template <> unsigned plannedRegisters<ColumnsPlan>(const ColumnsPlan &plan);
 
 #define HLOC_HERO(name, text, plan)                                                                                    \
   template <>                                                                                                          \

@@ -1,6 +1,7 @@
 #include "FusionPolicy.h"
 
 #include "GroupSearch.h"
+#include "PlanQuery.h"
 
 #include "hloc/hlo/ControlFlow.h"
 #include "hloc/hlo/External.h"
@@ -66,6 +67,26 @@ llvm::SmallVector<HloInstruction *> structuredOps(const HloComputation &entry, c
   return structured;
 }
 
+/// Has a group of reductions a hero that makes all of it at once? Other structured ops end other kernels.
+bool isOneKernel(const RowGroup &group, const HloComputation &entry, const TargetInfo &target) {
+  std::vector<bool> available(entry.instructions().size(), false);
+  auto isMadeElsewhere = [&](HloInstruction *instr) {
+    return !isFusible(*instr) || instr->opcode() == Opcode::Parameter ||
+           (family(instr->opcode()) == OpcodeFamily::Structured && !llvm::is_contained(group.reductions, instr));
+  };
+  for (HloInstruction *instr : entry.instructions())
+    available[instr->id()] =
+        instr->opcode() == Opcode::GetTupleElement ? available[instr->operand(0)->id()] : isMadeElsewhere(instr);
+  llvm::SmallVector<HloInstruction *> members = closure(group.roots, available);
+  // (There are no plans for dynamic shapes, which are refused as a whole.)
+  if (llvm::any_of(members, [](const HloInstruction *instr) { return instr->shape().hasDynamicDims(); }))
+    return false;
+  auto mayUpdate = [](const HloInstruction &) { return false; };
+  std::optional<PlanAnswer> answer = askForPlan(members, group.roots, mayUpdate, target);
+  return answer && answer->launches == 1 &&
+         llvm::all_of(group.reductions, [&](auto *reduction) { return llvm::is_contained(answer->kept, reduction); });
+}
+
 /// Values that have to be in memory: the results first, then what is read by what is no part of kernels.
 llvm::SmallVector<HloInstruction *> valuesInMemory(const HloComputation &entry, const std::vector<bool> &needed) {
   llvm::SmallVector<HloInstruction *> values;
@@ -124,7 +145,8 @@ GroupedByCost groupByCost(const HloComputation &entry, llvm::StringRef prefix, c
   std::vector<bool> isResult(needed.size(), false);
   for (const HloInstruction *result : results)
     isResult[result->id()] = true;
-  std::vector<RowGroup> rows = groupRows(entry, needed, valuesInMemory(entry, needed), structuredOps(entry, needed));
+  std::vector<RowGroup> rows = groupRows(entry, needed, valuesInMemory(entry, needed), structuredOps(entry, needed),
+                                         [&](const RowGroup &group) { return isOneKernel(group, entry, target); });
   FoundGroups found = searchGroups(entry, needed, rows, target, decisions);
   // Kernels of nothing but results have the name of the whole, but for what comes from a sort or a scatter.
   auto isOfResults = [&](const FoundGroup &group) {

@@ -55,6 +55,10 @@ struct Describe {
     if (!plan.inRegisters)
       answer.passes = unsigned(plan.stages.size()) + unsigned(!plan.roots.empty());
   }
+  void operator()(const ColumnsPlan &plan) {
+    for (const ReductionFrame &stage : plan.stages)
+      keepHeroes(stage);
+  }
   void operator()(const TransposePlan &plan) {
     llvm::for_each(plan.heroes, [&](auto *hero) { keep(hero); });
   }

@@ -88,8 +88,8 @@ bool Entry::isOrdered(llvm::ArrayRef<unsigned> nodes, unsigned numNodes) const {
 } // namespace
 
 std::vector<RowGroup> groupRows(const HloComputation &entry, const std::vector<bool> &needed,
-                                llvm::ArrayRef<HloInstruction *> results,
-                                llvm::ArrayRef<HloInstruction *> materialized) {
+                                llvm::ArrayRef<HloInstruction *> results, llvm::ArrayRef<HloInstruction *> materialized,
+                                llvm::function_ref<bool(const RowGroup &)> isOneKernel) {
   size_t numIds = entry.instructions().size();
   Entry all{entry, std::vector<bool>(numIds, false), std::vector<std::optional<ReducedShape>>(numIds)};
   std::map<ReducedShape, llvm::SmallVector<HloInstruction *>> reductions;
@@ -98,7 +98,7 @@ std::vector<RowGroup> groupRows(const HloComputation &entry, const std::vector<b
     if (instr->opcode() != Opcode::Reduce)
       continue;
     std::optional<ReducedShape> rows = shapeOfReduction(*instr);
-    if (!rows || rows->columns > 1 || (rows->length > longestHeldRow && rows->count < manyRows))
+    if (!rows || (rows->columns == 1 && rows->length > longestHeldRow && rows->count < manyRows))
       continue;
     all.rows[instr->id()] = rows;
     reductions[*rows].push_back(instr);
@@ -148,12 +148,15 @@ std::vector<RowGroup> groupRows(const HloComputation &entry, const std::vector<b
           together[id] = own.front()->id();
       if (!all.isOrdered(together, unsigned(numIds)))
         continue;
-      nodes = std::move(together);
-      llvm::SmallVector<HloInstruction *> inside;
-      llvm::copy_if(entry.instructions(), std::back_inserter(inside), [&](HloInstruction *instr) {
-        return needed[instr->id()] && isInside(instr) && !llvm::is_contained(roots, instr);
+      RowGroup group{own, std::move(roots), {}};
+      llvm::copy_if(entry.instructions(), std::back_inserter(group.inside), [&](HloInstruction *instr) {
+        return needed[instr->id()] && isInside(instr) && !llvm::is_contained(group.roots, instr);
       });
-      groups.push_back({own, std::move(roots), std::move(inside)});
+      // Rows of any length are; columns have to fit.
+      if (rows.columns > 1 && !isOneKernel(group))
+        continue;
+      nodes = std::move(together);
+      groups.push_back(std::move(group));
     }
   }
   return groups;

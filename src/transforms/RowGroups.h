@@ -1,22 +1,26 @@
 #pragma once
-// Which values of an entry without fusions one kernel of rows makes (RowsPlan.h): part of the policy of fusion.
+// Which values of an entry without fusions one kernel of rows or of columns makes (StagedReductions.h): part of the
+// policy of fusion.
 //
 //   softmax: reductions `max` and `sum`, roots {div}; with a log-sum-exp beside it {div, lse}
 
 #include "FusionPolicy.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
+
 namespace hloc {
 
 struct RowGroup {
-  llvm::SmallVector<HloInstruction *> reductions; ///< over rows of one shape
+  llvm::SmallVector<HloInstruction *> reductions; ///< over rows, or columns, of one shape
   llvm::SmallVector<HloInstruction *> roots;      ///< what is needed of it outside, operands before users
   llvm::SmallVector<HloInstruction *> inside;     ///< what depends on the reductions and is needed nowhere else
 };
 
 /// Groups among the reductions of `materialized`, the ops that end kernels. `needed`: by id. Groups do not read each
-/// other's roots in a circle, neither directly nor through ops of no group.
+/// other's roots in a circle, neither directly nor through ops of no group. `isOneKernel`: has a group of columns a
+/// hero?
 std::vector<RowGroup> groupRows(const HloComputation &entry, const std::vector<bool> &needed,
-                                llvm::ArrayRef<HloInstruction *> results,
-                                llvm::ArrayRef<HloInstruction *> materialized);
+                                llvm::ArrayRef<HloInstruction *> results, llvm::ArrayRef<HloInstruction *> materialized,
+                                llvm::function_ref<bool(const RowGroup &)> isOneKernel);
 
 } // namespace hloc

@@ -149,11 +149,11 @@ Values makeColumnReduction(FusionMaker &m) { return makeReduction(m, Reduced::Ma
 Values makeFullReduction(FusionMaker &m) { return makeReduction(m, Reduced::All); }
 Values makeAnyReduction(FusionMaker &m) { return makeReduction(m, Reduced::Any); }
 
-/// Reductions of what lies in a row, each given back to the elements of its row, which go into the next.
-Values makeRows(FusionMaker &m) {
+/// Reductions, each given back to the elements that it is made of, which go into the next.
+Values makeStages(FusionMaker &m, Reduced which) {
   GeneratorState &g = m.g;
-  Shape shape = m.anyArray(1, 3);
-  Dims dimensions = dimensionsOf(m, shape, Reduced::Minor), kept;
+  Shape shape = m.anyArray(which == Reduced::Major ? 2 : 1, 3);
+  Dims dimensions = dimensionsOf(m, shape, which), kept;
   for (int64_t i = 0; i < int64_t(shape.rank()); ++i)
     if (!llvm::is_contained(dimensions, i))
       kept.push_back(i);
@@ -167,15 +167,18 @@ Values makeRows(FusionMaker &m) {
     if (!changed)
       break;
     addSideOutputs(m, {x, result}, outputs);
-    HloInstruction *ofRow = m.add(Opcode::Broadcast, {m.convert(changed, type)}, {g.ints(Key::Dimensions, kept)},
+    HloInstruction *ofAll = m.add(Opcode::Broadcast, {m.convert(changed, type)}, {g.ints(Key::Dimensions, kept)},
                                   x->shape(), x->shape().minorToMajor());
-    HloInstruction *next = m.add(g.oneIn(2) ? Opcode::Maximum : Opcode::Add, {x, ofRow});
-    x = m.elementwise(next ? next : ofRow, 2);
+    HloInstruction *next = m.add(g.oneIn(2) ? Opcode::Maximum : Opcode::Add, {x, ofAll});
+    x = m.elementwise(next ? next : ofAll, 2);
   }
   if (x)
     outputs.push_back(x);
   return outputs;
 }
+
+Values makeRows(FusionMaker &m) { return makeStages(m, Reduced::Minor); }
+Values makeColumns(FusionMaker &m) { return makeStages(m, Reduced::Major); }
 
 Values makeConcatenate(FusionMaker &m) {
   GeneratorState &g = m.g;
@@ -357,6 +360,7 @@ constexpr Aim aims[] = {
     {"full reduction", 1, makeFullReduction},
     {"any reduction", 1, makeAnyReduction},
     {"rows", 3, makeRows},
+    {"columns", 3, makeColumns},
     {"concatenate", 3, makeConcatenate},
     {"scatter", 3, makeScatter},
     {"input slices", 2, makeInputSlices},

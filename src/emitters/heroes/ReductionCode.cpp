@@ -11,51 +11,11 @@
 #include "hloc/support/Names.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/SymbolTable.h"
 
 using namespace mlir;
 
 namespace hloc {
-namespace {
-
-/// Elements that a loop leaves behind, as vectors: of complex numbers one for each part.
-class CollectedElements {
-public:
-  CollectedElements(CodeBuilder &b, int64_t count) : b(b), count(count) {}
-
-  /// Vectors for values of this type; what is in them does not matter.
-  void addEmpty(Type type, SmallVector<Value> &vectors) const {
-    auto complex = dyn_cast<ComplexType>(type);
-    Type element = complex ? complex.getElementType() : type;
-    auto vectorType = VectorType::get({count}, element);
-    for (unsigned i = 0; i < (complex ? 2 : 1); ++i)
-      vectors.push_back(arith::ConstantOp::create(b, cast<TypedAttr>(b.getZeroAttr(vectorType))));
-  }
-
-  void insert(Value value, OpFoldResult lane, ValueRange vectors, unsigned &next, SmallVector<Value> &inserted) const {
-    SmallVector<Value, 2> parts = {value};
-    if (isa<ComplexType>(value.getType()))
-      parts = {b.real(value), b.imag(value)};
-    for (Value part : parts)
-      inserted.push_back(vector::InsertOp::create(b, part, vectors[next++], lane));
-  }
-
-  Value extract(Type type, OpFoldResult lane, ValueRange vectors, unsigned &next) const {
-    auto part = [&]() -> Value { return vector::ExtractOp::create(b, vectors[next++], lane); };
-    if (!isa<ComplexType>(type))
-      return part();
-    Value re = part(), im = part();
-    return b.complex(re, im);
-  }
-
-private:
-  CodeBuilder &b;
-  int64_t count;
-};
-
-} // namespace
-
 ReductionCode::ReductionCode(const ReductionFrame &frame, ReductionStage stage, KernelBuilder &kernel)
     : frame(frame), stage(stage), kernel(kernel), b(kernel.code()), context(kernel.context()) {}
 
@@ -219,7 +179,8 @@ SmallVector<ReductionCode::Values> ReductionCode::elements(const IndexingMap &ma
   llvm::append_range(carried, sideOutputs);
   SmallVector<Value> results =
       kernel.loop(map, dims, carried, [&](ValueRange lanes, ValueRange indices, ValueRange state) {
-        ValueRange values = kernel.call(elementFunction, indices.take_front(space.rank()), earlierResults);
+        ValueRange values = kernel.call(elementFunction, indices.take_front(space.rank()),
+                                        earlierLists ? earlierLists->at(lanes) : earlierResults);
         SmallVector<Value> next;
         unsigned vector = 0;
         Value lane = lanes.empty() ? b.index(0) : lanes.front();
@@ -465,25 +426,8 @@ ReductionCode::Values ReductionCode::results(ValueRange values) {
 }
 
 void ReductionCode::storeLists(const IndexingMap &where, ArrayRef<Values> lists) {
-  CollectedElements collected(b, int64_t(lists.size()));
-  SmallVector<Value> vectors;
-  for (const Accumulator &accumulator : frame.accumulators)
-    collected.addEmpty(carriedType(accumulator), vectors);
-  for (auto [i, list] : llvm::enumerate(lists)) {
-    unsigned vector = 0;
-    SmallVector<Value> next;
-    for (Value value : list)
-      collected.insert(value, b.getIndexAttr(int64_t(i)), vectors, vector, next);
-    vectors = std::move(next);
-  }
-  store(where, [&](ValueRange variables) {
-    Values values;
-    unsigned vector = 0;
-    OpFoldResult number = variables.empty() ? OpFoldResult(b.getIndexAttr(0)) : OpFoldResult(variables.front());
-    for (const Accumulator &accumulator : frame.accumulators)
-      values.push_back(collected.extract(carriedType(accumulator), number, vectors, vector));
-    return values;
-  });
+  CollectedLists collected(b, lists);
+  store(where, [&](ValueRange variables) { return collected.at(variables); });
 }
 
 void ReductionCode::store(const IndexingMap &where, llvm::function_ref<Values(ValueRange)> values) {

@@ -9,6 +9,7 @@
 // All kernels work on lists of values with one for each accumulator of the frame, in order.
 
 #include "emitters/KernelBuilder.h"
+#include "emitters/heroes/CollectedElements.h"
 
 namespace hloc {
 
@@ -26,6 +27,8 @@ public:
   /// What is reduced depends on these results of earlier reductions; `arguments` are theirs, in storage types.
   void readsResults(llvm::ArrayRef<InjectedValue> results) { earlier.assign(results.begin(), results.end()); }
   void setResults(mlir::ValueRange arguments) { earlierResults.assign(arguments.begin(), arguments.end()); }
+  /// The same where they differ between the points of the loops in `elements`.
+  void setResults(const CollectedLists &ofPoints) { earlierLists.emplace(ofPoints); }
   /// Did an emitter refuse part of a reducer since? It has said why.
   llvm::LogicalResult succeeded() const { return llvm::success(good); }
 
@@ -100,6 +103,7 @@ private:
   mlir::func::FuncOp elementFunction, initFunction, outputFunction, combinerFunction;
   llvm::SmallVector<InjectedValue> earlier;
   Values earlierResults;
+  std::optional<CollectedLists> earlierLists;
   bool good = true;
 };
 

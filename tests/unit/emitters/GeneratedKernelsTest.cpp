@@ -55,6 +55,8 @@ void count(const UpdateSlicePlan &, Reached &) {}
 
 void count(const RowsPlan &, Reached &) {}
 
+void count(const ColumnsPlan &, Reached &) {}
+
 void count(const InputSlicesPlan &, Reached &) {}
 
 void count(const SortPlan &, Reached &) {}

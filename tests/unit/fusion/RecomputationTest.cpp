@@ -47,26 +47,26 @@ struct Fusion {
   }
 };
 
-const std::string softmax =
-    "p = f32[256,2048] parameter(0) m = f32[2048] reduce(p, ninf), dimensions={0}, to_apply=max "
-    "mb = f32[256,2048] broadcast(m), dimensions={1} d = f32[256,2048] subtract(p, mb) "
-    "x = f32[256,2048] exponential(d) "
-    "s = f32[2048] reduce(x, zero), dimensions={0}, to_apply=add "
-    "sb = f32[256,2048] broadcast(s), dimensions={1} ROOT r = f32[256,2048] divide(x, sb)";
+const std::string softmax = "p = f32[4096,128] parameter(0) m = f32[128] reduce(p, ninf), dimensions={0}, to_apply=max "
+                            "mb = f32[4096,128] broadcast(m), dimensions={1} d = f32[4096,128] subtract(p, mb) "
+                            "x = f32[4096,128] exponential(d) "
+                            "s = f32[128] reduce(x, zero), dimensions={0}, to_apply=add "
+                            "sb = f32[4096,128] broadcast(s), dimensions={1} ROOT r = f32[4096,128] divide(x, sb)";
 
 } // namespace
 
-// The emulator counts 257 exponentials and 513 loads for each element of this kernel.
+// The emulator counts 4097 exponentials and 8193 loads for each element of this kernel.
 TEST_CASE("reductions inside every element of the output") {
   Fusion f(softmax);
-  constexpr double elements = 2048 * 256;
-  CHECK(f.count("x") == 257 * elements);
+  constexpr double elements = 128 * 4096;
+  CHECK(f.count("x") == 4097 * elements);
   CHECK(f.count("s") == elements);
   CHECK(f.count("m") == elements); // of no loop's variables: once for an element, not once for each of its steps
-  CHECK(f.remarks() == "recomputation m 256: `m` is computed 256 times for each of its 2048 elements, in a loop of 256 "
-                       "steps\n"
-                       "recomputation s 256: `s` is computed 256 times for each of its 2048 elements, in a loop of 256 "
-                       "steps\n");
+  CHECK(f.remarks() ==
+        "recomputation m 4096: `m` is computed 4096 times for each of its 128 elements, in a loop of 4096 "
+        "steps\n"
+        "recomputation s 4096: `s` is computed 4096 times for each of its 128 elements, in a loop of 4096 "
+        "steps\n");
 }
 
 TEST_CASE("contractions in one thread each, and what they recompute") {
