@@ -47,9 +47,9 @@ void chooseThreads(RowsPlan &plan, const HeldStreams &streams, const TargetInfo 
   while (threads * int64_t(plan.perThread) * int64_t(streams.widths.narrowest) < sectorBytes * 8 &&
          threads < powerOf2Ceil(vectors))
     threads *= 2;
-  // More where rows are few; beyond a warp there is a barrier a stage, which one element each is not worth.
+  // More where rows are few; beyond a warp there is a barrier a stage, which two whole vectors each are worth.
   auto mayDouble = [&] {
-    return threads < warp ? threads < vectors : threads < threadsPerBlock && vectors > 2 * threads;
+    return threads < warp ? threads < vectors : threads < threadsPerBlock && vectors >= 4 * threads;
   };
   while (plan.rows.count * threads < device / 4 && mayDouble())
     threads *= 2;

@@ -41,6 +41,8 @@ public:
     a = arith::MaximumFOp::create(builder, loc, a, constant(low));
     return arith::MinimumFOp::create(builder, loc, a, constant(high));
   }
+  /// The larger number; the other one of NaN.
+  Value largerNumber(Value a, Value b) { return arith::MaxNumFOp::create(builder, loc, a, b); }
   /// 2^a by the hardware (ex2.approx): 2 ulp, subnormal results kept.
   Value exp2(Value a) { return LLVM::Exp2Op::create(builder, loc, builder.getF32Type(), a); }
   /// log2(a) by the hardware (lg2.approx): error 2^-22 between 0.5 and 2, 2 ulp elsewhere; subnormal numbers too.
@@ -67,19 +69,18 @@ public:
   Location loc;
 };
 
-/// e^x in six operations: x * log2(e) in two floats, the low one to first order. Error below 4 ulp; 0 and infinity
-/// where f32 ends, NaN for NaN.
+/// e^x in seven operations: 2^p of a rounded product p = x * log2(e), and e^(x - p * ln(2)) to first order, with ln(2)
+/// in two floats. Error below 4 ulp; 0 and infinity where f32 ends, NaN for NaN.
 Value expandExp(F32 f, Value x) {
-  constexpr double log2e = 1.4426950408889634;
-  const double high = float(log2e), low = log2e - high;
-  // Beyond these the result is 0 or infinity, and infinities must not meet in the subtraction below.
-  x = f.clamp(x, -104.0, 89.0);
-  Value product = f.mul(x, f.constant(high));
-  Value rest = f.fma(x, f.constant(high), f.neg(product));
-  rest = f.fma(x, f.constant(low), rest);
+  constexpr double ln2 = 0.6931471805599453;
+  const double high = float(ln2), low = ln2 - high;
+  Value product = f.mul(x, f.constant(1.4426950408889634));
+  Value rest = f.fma(product, f.constant(-high), x);
+  rest = f.fma(product, f.constant(-low), rest);
   Value power = f.exp2(product);
-  // A factor near one rather than a sum: the power may be infinite.
-  return f.mul(power, f.fma(rest, f.constant(0.6931471805599453), f.constant(1.0)));
+  // The rest of large numbers is large, and none where the product is infinite (`low` is negative). The power is 0 or
+  // infinity then, and stays so times a positive number.
+  return f.mul(power, f.largerNumber(f.add(rest, f.constant(1.0)), f.constant(0.5)));
 }
 
 /// Rational minimax approximation on [-7.99, 7.99]; beyond, tanh rounds to one. Error below 7 ulp, of which the

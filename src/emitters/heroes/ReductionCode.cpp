@@ -16,6 +16,15 @@
 using namespace mlir;
 
 namespace hloc {
+namespace {
+
+/// Is x with itself x?
+bool isIdempotent(Opcode combiner) {
+  return llvm::is_contained({Opcode::Maximum, Opcode::Minimum, Opcode::And, Opcode::Or}, combiner);
+}
+
+} // namespace
+
 ReductionCode::ReductionCode(const ReductionFrame &frame, ReductionStage stage, KernelBuilder &kernel)
     : frame(frame), stage(stage), kernel(kernel), b(kernel.code()), context(kernel.context()) {}
 
@@ -388,6 +397,14 @@ ReductionCode::Values ReductionCode::where(Value condition, ValueRange values) {
     else
       chosen.push_back(b.select(condition, value, neutral));
   }
+  return chosen;
+}
+
+ReductionCode::Values ReductionCode::whereNotRepeated(Value condition, ValueRange values) {
+  Values chosen = where(condition, values);
+  for (auto [result, value, accumulator] : llvm::zip_equal(chosen, values, frame.accumulators))
+    if (isIdempotent(*accumulator.combiner))
+      result = value;
   return chosen;
 }
 

@@ -65,6 +65,8 @@ public:
   Values shuffle(mlir::ValueRange values, int64_t maxDistance, bool toAll = false);
   /// What `values` are where `condition` holds, else numbers that change nothing: of accumulators that have such.
   Values where(mlir::Value condition, mlir::ValueRange values);
+  /// The same where `values` are of elements that are reduced elsewhere, too, unless `condition` holds.
+  Values whereNotRepeated(mlir::Value condition, mlir::ValueRange values);
   /// The results in storage types, initial values included.
   Values results(mlir::ValueRange values);
   /// One row of memory a `count`, for all accumulators, in shared memory.

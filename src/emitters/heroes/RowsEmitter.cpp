@@ -13,11 +13,13 @@ namespace {
 
 /// Chains of a thread that do not wait for each other.
 constexpr int64_t maxChains = 4;
+/// Results of so many warps a thread reads itself, in one or two vectors; of more, one, which is shuffled.
+constexpr int64_t mostWarpsReadAtOnce = 4;
 
 // In registers, what the stages and the outputs have in common is written down once for each, at the same indices: that
 // it is loaded and computed once is the work of CSE, for which the first of them has to dominate the others. So all
-// threads do all their vectors, those that have none another thread's, and only what comes of it depends on whether
-// there is one: it is not reduced, and not stored.
+// threads do all their vectors, those that miss their last one another of the row, and only what comes of it depends on
+// whether there is one: it is not reduced twice, and not stored.
 class RowsEmitter {
 public:
   RowsEmitter(const RowsPlan &plan, KernelBuilder &kernel)
@@ -128,29 +130,30 @@ private:
     if (!hasSpareVectors())
       return;
     heldVectors.back() = add(last, plan.vectors() - 1, "vector");
-    Value number = applyMap(b, kernel.mapOf({last}, {}), kernel.ids()).front();
-    hasLastVector = b.cmpI(CodeBuilder::IPred::ult, number, plan.vectors());
+    Value number = applyMap(b, kernel.mapOf({threadOfRow()}, {}), kernel.ids()).front();
+    hasLastVector = b.cmpI(CodeBuilder::IPred::ult, number, plan.vectors() - lastStep * int64_t(plan.threadsPerRow));
   }
 
-  /// From the dims, and the number of an element in a vector if it has several, to `indices` of its place.
-  IndexingMap vectorMap(ArrayRef<IndexingVariable> variables, AffineExpr atRow, AffineExpr vector,
-                        llvm::function_ref<SmallVector<AffineExpr>(ArrayRef<AffineExpr>)> indices) {
+  /// Merged indices of the elements of a vector, whose number in it is a symbol if there are several.
+  SmallVector<AffineExpr> mergedIndices(AffineExpr atRow, AffineExpr vector) const {
     AffineExpr element = vector * int64_t(plan.perThread);
-    SmallVector<IndexingVariable, 1> ranges;
-    if (plan.perThread > 1) {
+    if (plan.perThread > 1)
       element = element + getAffineSymbolExpr(0, context);
+    return stages.front().mergedIndices(atRow, element);
+  }
+  /// From the dims, and the number of an element in a vector if it has several, to indices of its place.
+  IndexingMap vectorMap(ArrayRef<IndexingVariable> variables, ArrayRef<AffineExpr> indices) const {
+    SmallVector<IndexingVariable, 1> ranges;
+    if (plan.perThread > 1)
       ranges.push_back({Interval{0, int64_t(plan.perThread) - 1}, {}});
-    }
-    SmallVector<AffineExpr> merged = stages.front().mergedIndices(atRow, element);
-    IndexingMap map(AffineMap::get(variables.size(), ranges.size(), indices(merged), context), variables, ranges, {});
+    IndexingMap map(AffineMap::get(variables.size(), ranges.size(), indices, context), variables, ranges, {});
     map.simplify();
     return map;
   }
 
   /// The elements of one vector that a thread holds.
   SmallVector<Values> heldElements(ReductionCode &code, int64_t step) {
-    IndexingMap map = vectorMap(dimVariables, heldRow, heldVectors[size_t(step)],
-                                [&](ArrayRef<AffineExpr> merged) { return code.elementIndices(merged); });
+    IndexingMap map = vectorMap(dimVariables, code.elementIndices(mergedIndices(heldRow, heldVectors[size_t(step)])));
     Values noOutputs;
     return code.elements(map, dims, noOutputs);
   }
@@ -159,17 +162,23 @@ private:
 
   Values reduceHeld(ReductionCode &code) {
     SmallVector<Values> chains;
-    for (int64_t step = 0; step < plan.vectorsPerThread(); ++step)
-      for (auto [i, element] : llvm::enumerate(heldElements(code, step))) {
-        if (mayLack(step))
-          element = code.where(hasLastVector, element);
-        size_t chain = (size_t(step) * plan.perThread + i) % maxChains;
+    auto reduce = [&](ArrayRef<Values> elements, int64_t first) {
+      for (auto [i, element] : llvm::enumerate(elements)) {
+        size_t chain = (size_t(first) + i) % maxChains;
         if (chain < chains.size())
           chains[chain] = code.apply(chains[chain], element);
         else
           chains.push_back(element);
       }
-    return code.combineAll(chains);
+    };
+    int64_t last = plan.vectorsPerThread() - 1;
+    for (int64_t step = 0; step < last || (step == last && !mayLack(step)); ++step)
+      reduce(heldElements(code, step), step * int64_t(plan.perThread));
+    if (!mayLack(last))
+      return code.combineAll(chains);
+    // In place of a vector that is missing there is the row's last, reduced on its own.
+    Values spare = code.whereNotRepeated(hasLastVector, code.combineAll(heldElements(code, last)));
+    return chains.empty() ? spare : code.combine(code.combineAll(chains), spare);
   }
 
   /// The steps of a loop over the thread's vectors; whether there is one depends on the step.
@@ -186,7 +195,7 @@ private:
     SmallVector<IndexingVariable> variables(kernel.idVariables());
     AffineExpr step = getAffineDimExpr(variables.size(), context);
     variables.push_back({Interval{0, plan.vectorsPerThread() - 1}, "step"});
-    return vectorMap(variables, row(), vectorNumber(step), indices);
+    return vectorMap(variables, indices(mergedIndices(row(), vectorNumber(step))));
   }
   SmallVector<Value> idsAnd(ValueRange variables) const {
     SmallVector<Value> all(kernel.ids());
@@ -224,18 +233,21 @@ private:
     int64_t warpsPerRow = int64_t(plan.threadsPerRow) / lanesPerWarp;
     if (warpsPerRow <= 1)
       return values;
-    // Memory of its own: no thread has to wait for the readers of the stage before.
+    // Memory of its own: no thread has to wait for the readers of the stage before. Written by all lanes, which have
+    // the same: to choose one of them takes longer.
     Values shared = code.allocateShared({int64_t(kernel.launch().block.x) / lanesPerWarp});
-    IndexingMap write = kernel.mapOf({kernel.warp()}, {});
-    write.addConstraint(kernel.lane(), Interval{0, 0});
-    write.simplify();
-    Values written = kernel.loop(
-        write, shared, [&](ValueRange, ValueRange at, ValueRange state) { return code.insert(values, state, at); });
+    auto at = [&](AffineExpr warp) { return applyMap(b, kernel.mapOf({warp}, {}), kernel.ids()); };
+    Values written = code.insert(values, shared, at(kernel.warp()));
     auto sync = xla_gpu::SyncThreadsOp::create(b, TypeRange(ValueRange(written)), written);
-    AffineExpr own =
-        kernel.thread().floorDiv(int64_t(plan.threadsPerRow)) * warpsPerRow + kernel.thread() % warpsPerRow;
-    values = code.extract(sync.getResults(), applyMap(b, kernel.mapOf({own}, {}), kernel.ids()));
-    return code.shuffle(values, warpsPerRow / 2, /*toAll=*/true);
+    AffineExpr first = kernel.thread().floorDiv(int64_t(plan.threadsPerRow)) * warpsPerRow;
+    if (warpsPerRow > mostWarpsReadAtOnce) {
+      values = code.extract(sync.getResults(), at(first + kernel.thread() % warpsPerRow));
+      return code.shuffle(values, warpsPerRow / 2, /*toAll=*/true);
+    }
+    SmallVector<Values> ofWarps;
+    for (int64_t warp = 0; warp < warpsPerRow; ++warp)
+      ofWarps.push_back(code.extract(sync.getResults(), at(first + warp)));
+    return code.combineAll(ofWarps);
   }
 
   // --- outputs
@@ -267,20 +279,20 @@ private:
     return stored;
   }
 
-  SmallVector<AffineExpr> outputIndices(ArrayRef<AffineExpr> merged) const {
+  /// Those that `elementFunction` is called at, then those of each output.
+  SmallVector<AffineExpr> outputIndices(ArrayRef<AffineExpr> computed, ArrayRef<AffineExpr> stored) const {
     const ReductionCode &code = stages.front();
-    SmallVector<AffineExpr> indices = code.indicesOf(plan.stages.front().operandShape(), merged);
+    SmallVector<AffineExpr> indices = code.indicesOf(plan.stages.front().operandShape(), computed);
     for (unsigned root : plan.roots)
-      llvm::append_range(indices, code.indicesOf(kernel.graph().roots()[root].shape, merged));
+      llvm::append_range(indices, code.indicesOf(kernel.graph().roots()[root].shape, stored));
     return indices;
   }
 
   void storeElements(ValueRange results) {
     if (plan.roots.empty())
       return;
-    auto indices = [&](ArrayRef<AffineExpr> merged) { return outputIndices(merged); };
     if (!plan.inRegisters) {
-      IndexingMap map = readMap(indices);
+      IndexingMap map = readMap([&](ArrayRef<AffineExpr> merged) { return outputIndices(merged, merged); });
       SmallVector<Value> stored =
           kernel.loop(stepsMap(), outputsOf(plan.roots), [&](ValueRange variables, ValueRange, ValueRange carried) {
             return storeVector(map, idsAnd(variables), carried, results);
@@ -288,10 +300,13 @@ private:
       return setOutputs(plan.roots, stored);
     }
     for (int64_t step = 0; step < plan.vectorsPerThread(); ++step) {
-      IndexingMap map = vectorMap(dimVariables, heldRow, heldVectors[size_t(step)], indices);
+      AffineExpr number = vectorNumber(getAffineConstantExpr(step, context));
+      // Where it exists it is the one that is held: its own place is simpler to tell.
+      IndexingMap map = vectorMap(
+          dimVariables, outputIndices(mergedIndices(heldRow, heldVectors[size_t(step)]), mergedIndices(row(), number)));
       IndexingMap exists = kernel.mapOf({}, {});
       exists.addConstraint(row(), Interval{0, plan.rows.count - 1});
-      exists.addConstraint(vectorNumber(getAffineConstantExpr(step, context)), Interval{0, plan.vectors() - 1});
+      exists.addConstraint(number, Interval{0, plan.vectors() - 1});
       exists.simplify();
       SmallVector<Value> stored =
           kernel.loop(exists, outputsOf(plan.roots), [&](ValueRange, ValueRange, ValueRange carried) {

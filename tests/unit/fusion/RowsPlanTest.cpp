@@ -65,7 +65,10 @@ TEST_CASE("threads of a row by its length, and more where rows are few") {
                                 "1024 threads a row, 1 row a block; grid 4096, block 1024, shared 256");
   CHECK(softmax(3, 33) == "whole rows: 3 of 33; roots 0, 2 stages; 2 x 1 per thread, 32 threads a row, 1 row a block; "
                           "grid 3, block 32");
-  CHECK(softmax(9, 1000) == "whole rows: 9 of 1000; roots 0, 2 stages; 2 x 4 per thread, 128 threads a row, 1 row a "
+  // Two whole vectors for each thread are more than a barrier costs; one and a part of another are not.
+  CHECK(softmax(9, 1000) == "whole rows: 9 of 1000; roots 0, 2 stages; 4 x 4 per thread, 64 threads a row, 1 row a "
+                            "block; grid 9, block 64, shared 16");
+  CHECK(softmax(9, 1024) == "whole rows: 9 of 1024; roots 0, 2 stages; 2 x 4 per thread, 128 threads a row, 1 row a "
                             "block; grid 9, block 128, shared 32");
 }
 
