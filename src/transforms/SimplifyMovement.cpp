@@ -129,6 +129,31 @@ HloInstruction *scatterOfNothing(HloInstruction &scatter, HloRewriter &) {
   return single ? scatter.operand(0) : nullptr;
 }
 
+/// By a reducer that is one op of both its parameters.
+HloInstruction *reduceSingles(HloInstruction &reduce, HloRewriter &r) {
+  if (reduce.numOperands() != 2 || !reduce.shape().isArray())
+    return nullptr;
+  HloInstruction *array = reduce.operand(0), *init = reduce.operand(1);
+  const HloInstruction &op = *reduce.computation(AttributeKey::ToApply)->root();
+  bool isOfBoth = op.numOperands() == 2 && is(op.operand(0), Opcode::Parameter) &&
+                  is(op.operand(1), Opcode::Parameter) &&
+                  op.operand(0)->parameterNumber() != op.operand(1)->parameterNumber();
+  bool isOfType = llvm::all_of(llvm::ArrayRef({array, init}), [&](HloInstruction *operand) {
+    return typeOf(operand) == typeOf(&reduce) && typeOf(operand) == typeOf(&op);
+  });
+  if (!isOfBoth || !isOfType || !isElementwise(op.opcode()) || family(op.opcode()) != OpcodeFamily::Binary ||
+      array->shape().numElements() != reduce.shape().numElements())
+    return nullptr;
+  for (int64_t dim = 0; dim < array->shape().rank(); ++dim)
+    if (array->shape().isDynamic(dim))
+      return nullptr;
+  HloInstruction *operands[] = {r.builder().broadcast(init, reduce.shape(), {}),
+                                r.builder().add(Opcode::Reshape, reduce.shape(), {array})};
+  if (op.operand(0)->parameterNumber() == 1)
+    std::swap(operands[0], operands[1]);
+  return make(r, op.opcode(), reduce, operands);
+}
+
 /// A constant of one element stays, or it would be made again and again.
 HloInstruction *splatConstant(HloInstruction &constant, HloRewriter &r) {
   if (!constant.shape().isArray() || constant.shape().numElements() < 2 || splatOf(&constant) != &constant)
@@ -158,6 +183,8 @@ constexpr RewriteRule rules[] = {
     {"sort-of-singles", Opcode::Sort, sortOfSingles, "sort of a dimension of size 1 or 0 -> its operands"},
     {"iota-of-singles", Opcode::Iota, iotaOfSingles, "iota of a dimension of size 1 -> 0"},
     {"size-of-dimension", Opcode::GetDimensionSize, sizeOfDimension, "get-dimension-size -> a constant"},
+    {"reduce-of-singles", Opcode::Reduce, reduceSingles,
+     "reduce of one element each by one op -> the op on what it begins with and the element"},
     {"scatter-of-nothing", Opcode::Scatter, scatterOfNothing, "scatter of no updates -> x"},
 };
 

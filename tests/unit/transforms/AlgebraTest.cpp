@@ -260,6 +260,12 @@ const RuleCase cases[] = {
     {"iota-of-singles", "ROOT r = f32[3,1] iota(), iota_dimension=1"},
     {"iota-of-singles", "ROOT r = c64[1] iota(), iota_dimension=0"},
     {"size-of-dimension", "x = f32[3,7] parameter(0)\n ROOT r = s32[] get-dimension-size(x), dimensions={1}"},
+    {"reduce-of-singles", "HloModule m\nsum {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n"
+                          "ROOT s = f32[] add(a, b)\n}\nENTRY e {\n x = f32[9,1]{0,1} parameter(0)\n"
+                          "z = f32[] constant(0)\n ROOT r = f32[9] reduce(x, z), dimensions={1}, to_apply=sum\n}\n"},
+    {"reduce-of-singles", "HloModule m\ngap {\n a = s8[] parameter(0)\n b = s8[] parameter(1)\n"
+                          "ROOT s = s8[] subtract(b, a)\n}\nENTRY e {\n x = s8[1] parameter(0)\n"
+                          "z = s8[] constant(3)\n ROOT r = s8[] reduce(x, z), dimensions={0}, to_apply=gap\n}\n"},
     {"scatter-of-nothing", "HloModule m\nsum {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n"
                            "ROOT c = f32[] add(a, b)\n}\n"
                            "ENTRY e {\n x = f32[3] parameter(0)\n i = s32[0,1] parameter(1)\n u = f32[0] parameter(2)\n"
@@ -343,6 +349,12 @@ const char *const unchanged[] = {
     "ROOT r = f32[3] slice(p), slice={[0:3]}",
     "x = f32[3] parameter(0)\n y = f32[5] parameter(1)\n c = f32[8] concatenate(x, y), dimensions={0}\n"
     "ROOT r = f32[2] slice(c), slice={[2:4]}",
+    "HloModule m\nsum {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b)\n}\n"
+    "ENTRY e {\n x = f32[9,2] parameter(0)\n z = f32[] constant(0)\n"
+    "ROOT r = f32[9] reduce(x, z), dimensions={1}, to_apply=sum\n}\n",
+    "HloModule m\nlast {\n a = f32[] parameter(0)\n ROOT b = f32[] parameter(1)\n}\n"
+    "ENTRY e {\n x = f32[9,1] parameter(0)\n z = f32[] constant(0)\n"
+    "ROOT r = f32[9] reduce(x, z), dimensions={1}, to_apply=last\n}\n",
 };
 
 std::string textOf(const char *body) {
@@ -405,7 +417,7 @@ TEST_CASE("all rules together keep what one keeps") {
 
 TEST_CASE("what would change bits, or layouts, stays") {
   for (const char *body : unchanged) {
-    std::string text = entry(body);
+    std::string text = textOf(body);
     INFO(text);
     Parsed parsed(text);
     INFO(parsed.firstReport());
