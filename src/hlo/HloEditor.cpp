@@ -245,6 +245,16 @@ size_t HloEditor::eraseIfDead(HloInstruction *instr) {
   return erasedInstrs.size() - before;
 }
 
+size_t HloEditor::eraseWithOperands(HloInstruction *instr) {
+  if (isUsed(instr) || isOrdered(instr) || instr == root())
+    return 0;
+  size_t before = erasedInstrs.size();
+  erase(instr);
+  for (HloInstruction *operand : instr->operands())
+    eraseIfDead(operand);
+  return erasedInstrs.size() - before;
+}
+
 size_t HloEditor::eraseDead() {
   size_t before = erasedInstrs.size();
   for (HloInstruction *instr = lastInstr; instr;) {

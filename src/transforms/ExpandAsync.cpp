@@ -78,16 +78,10 @@ HloInstruction *expansionOf(HloInstruction &instr, HloEditor &editor) {
 
 /// What `end` ends, back to the start. What collectives do beside their results, what they were replaced by does.
 void eraseChain(HloInstruction *end, HloEditor &editor) {
-  for (bool goesOn = true; goesOn && !editor.isUsed(end) && !editor.isOrdered(end) && end != editor.root();) {
-    HloInstruction *before = end->operand(0);
-    goesOn = isAsynchronous(before->opcode());
-    editor.erase(end);
-    for (HloInstruction *operand : end->operands())
-      if (!editor.isErased(operand) && operand != before)
-        editor.eraseIfDead(operand);
-    if (!goesOn)
-      editor.eraseIfDead(before);
-    end = before;
+  while (editor.isErased(end) || editor.eraseWithOperands(end)) {
+    end = end->operand(0);
+    if (!isAsynchronous(end->opcode()))
+      return;
   }
 }
 

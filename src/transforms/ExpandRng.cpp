@@ -233,9 +233,7 @@ private:
     Values results = elementsOf(b, with, count);
     state = b.tupleElement(with, int64_t(count));
     editor.replaceAllUses(loop, b.tuple(results));
-    editor.eraseIfDead(loop);
-    if (!editor.isErased(loop))
-      editor.erase(loop);
+    editor.eraseWithOperands(loop);
   }
 
   std::vector<HloComputation *> control;

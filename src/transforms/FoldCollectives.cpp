@@ -82,13 +82,8 @@ size_t eraseUnread(HloComputation &computation) {
     return erased;
   HloEditor editor(computation);
   for (HloInstruction *instr : llvm::reverse(found)) { // users first
-    if (editor.isErased(instr) || editor.isUsed(instr) || editor.isOrdered(instr) || instr == editor.root())
-      continue;
-    editor.erase(instr);
-    ++erased;
-    for (HloInstruction *operand : instr->operands())
-      if (!editor.isErased(operand))
-        editor.eraseIfDead(operand);
+    if (!editor.isErased(instr) && editor.eraseWithOperands(instr))
+      ++erased;
   }
   return erased;
 }

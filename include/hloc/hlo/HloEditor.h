@@ -73,6 +73,9 @@ public:
   void erase(HloInstruction *instr);
   /// Erases it if it is removable, and the operands that are removable after that. How many?
   size_t eraseIfDead(HloInstruction *instr);
+  /// Erases it even if it has a side effect, unless it is used, ordered or the root, and the operands that are
+  /// removable after that. How many?
+  size_t eraseWithOperands(HloInstruction *instr);
   /// eraseIfDead of all instructions.
   size_t eraseDead();
   /// Puts operands before users, moving as little as this needs: an instruction goes in front of its first user.

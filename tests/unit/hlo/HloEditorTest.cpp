@@ -78,6 +78,23 @@ TEST_CASE("replacing and erasing") {
   CHECK(editor.eraseDead() == 0); // parameters stay
 }
 
+TEST_CASE("what only an effect has kept goes with its operands, what is needed stays") {
+  const std::string effect = ", custom_call_target=\"f\", custom_call_has_side_effect=true\n ";
+  Edited e("p = f32[4] parameter(0)\n a = f32[4] negate(p)\n c = f32[4] custom-call(a)" + effect +
+           "d = f32[4] custom-call(c, c)" + effect + "o = f32[4] custom-call(p)" + effect +
+           "n = f32[4] abs(p), control-predecessors={o}\n ROOT r = f32[4] custom-call(n)" +
+           ", custom_call_target=\"f\", custom_call_has_side_effect=true");
+  HloEditor editor(e.computation());
+  CHECK(editor.eraseIfDead(e.named("d")) == 0);
+  CHECK(editor.eraseWithOperands(e.named("c")) == 0); // used
+  CHECK(editor.eraseWithOperands(e.named("o")) == 0); // ordered
+  CHECK(editor.eraseWithOperands(e.named("r")) == 0); // the root
+  CHECK(editor.eraseWithOperands(e.named("d")) == 1);
+  CHECK(editor.eraseWithOperands(e.named("c")) == 2);
+  editor.finish();
+  CHECK(e.names() == "p o n r! ");
+}
+
 TEST_CASE("inserting and moving") {
   Edited e(diamond);
   {
