@@ -4,7 +4,7 @@
 
 #include "hloc/fusion/HloIndexing.h"
 #include "hloc/hlo/HloComputation.h"
-#include "hloc/hlo/Literal.h"
+#include "hloc/hlo/InstructionKey.h"
 
 #include "fmt/format.h"
 #include "llvm/ADT/DenseMap.h"
@@ -85,28 +85,21 @@ FusionCost::FusionCost(const HloComputation &computation, const TargetInfo &targ
     : target(target), device(deviceOf(target)), mayUpdate(std::move(mayUpdate)),
       stamps(computation.instructions().size(), 0), slots(stamps.size(), 0), hashes(stamps.size(), 0) {}
 
-/// Operands aside. Attributes that costs do not depend on, or hardly, are left out.
+/// Operands aside. Layouts count, and what is called, one level deep.
 uint64_t FusionCost::hashOf(const HloInstruction &instr) {
   uint64_t &hash = hashes[instr.id()];
   if (hash)
     return hash;
-  llvm::hash_code code = llvm::hash_combine(instr.opcode(), instr.numOperands());
+  llvm::hash_code code = llvm::hash_combine(hashOfWork(instr), instr.numOperands());
   for (unsigned i = 0; i < instr.numResults(); ++i)
     if (const Shape &shape = instr.resultShape(i); shape.isArray())
       code = llvm::hash_combine(code, shape.elementType(), shape.dims(), shape.minorToMajor());
-  for (const Attribute &attribute : instr.attributes())
-    if (const auto *ints = std::get_if<llvm::ArrayRef<int64_t>>(&attribute.value))
-      code = llvm::hash_combine(code, attribute.key, *ints);
-    else if (const auto *number = std::get_if<int64_t>(&attribute.value))
-      code = llvm::hash_combine(code, attribute.key, *number);
   for (const HloComputation *callee : instr.calledComputations())
     for (const HloInstruction *inner : callee->instructions()) {
-      code = llvm::hash_combine(code, inner->opcode(), inner->parameterNumber());
+      code = llvm::hash_combine(code, hashOfWork(*inner));
       for (const HloInstruction *operand : inner->operands())
         code = llvm::hash_combine(code, operand->id());
     }
-  if (instr.hasLiteral() && !instr.literal().isTuple() && instr.literal().bytes().size() <= 16)
-    code = llvm::hash_combine(code, instr.literal().bytes());
   return hash = uint64_t(code) | 1;
 }
 
@@ -247,10 +240,9 @@ KernelCost FusionCost::find(llvm::ArrayRef<HloInstruction *> members, llvm::Arra
     if (kept && result.isArray()) {
       count = double(result.numElements());
       if (plan.inPlace && instr.numOperands() > 1) {
-        const Shape &update = instr.operand(instr.numOperands() - 1)->shape();
         const HloInstruction *updates = instr.opcode() == Opcode::Scatter ? instr.operands().back() : instr.operand(1);
         count = double(updates->shape().numElements());
-        written += count * bytesOf(update.isArray() ? result : update);
+        written += count * bytesOf(result);
       }
     }
     // The hero decides once a block which operand an element of a concatenate comes from.
@@ -311,7 +303,6 @@ KernelCost FusionCost::find(llvm::ArrayRef<HloInstruction *> members, llvm::Arra
   }
   written *= plan.hero == "sort" ? plan.passes : 1;
   cost.bytes = fromMemory + written + plan.extraBytes;
-  cost.launches = plan.launches;
   const size_t buffers = reads.size() + roots.size();
   if (buffers > limits.buffers)
     cost.impossible = fmt::format("{} operands and outputs, more than {}", buffers, limits.buffers);

@@ -1,5 +1,5 @@
 #pragma once
-// What a kernel of some instructions costs, before it is a fusion: bytes, work, launches, limits. A quick relative of
+// What a kernel of some instructions costs, before it is a fusion: bytes, work, limits. A quick relative of
 // `--estimate`, whose device model it uses with counts of its own.
 //
 // How often an instruction is computed follows from how it is read: elementwise readers hand on the points at which
@@ -22,7 +22,6 @@ struct KernelCost {
   double seconds = 0;
   double bytes = 0; ///< from and to memory, caches disregarded where they hold what is read again
   double work = 0;  ///< instructions of single lanes
-  unsigned launches = 1;
   llvm::StringRef hero = "loop";
   std::string impossible; ///< why there is no such kernel; empty if there is
 };
