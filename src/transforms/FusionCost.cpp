@@ -63,10 +63,6 @@ bool keepsOrder(const HloInstruction &instr) {
   return instr.opcode() == Opcode::Reshape || instr.opcode() == Opcode::Bitcast;
 }
 
-bool isDot(const HloInstruction &instr) {
-  return instr.opcode() == Opcode::Dot || instr.opcode() == Opcode::ScaledDot || instr.opcode() == Opcode::RaggedDot;
-}
-
 double bytesOf(const Shape &shape) { return shape.isArray() ? deviceBits(shape.elementType()) / 8.0 : 0; }
 
 uint64_t pointsOf(int64_t elements) { return llvm::hash_combine(0x5eed, elements); }

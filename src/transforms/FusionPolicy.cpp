@@ -15,20 +15,16 @@ namespace hloc {
 
 namespace {
 
-/// What `roots` need up to what is `available` (by id), operands before users.
-llvm::SmallVector<HloInstruction *> closure(llvm::ArrayRef<HloInstruction *> roots,
-                                            const std::vector<bool> &available) {
-  llvm::SmallDenseSet<HloInstruction *, 16> needed;
-  llvm::SmallVector<HloInstruction *> pending, members;
-  auto need = [&](HloInstruction *instr) {
-    if (!available[instr->id()] && needed.insert(instr).second)
-      pending.push_back(instr);
-  };
-  llvm::for_each(roots, need);
+/// `root` and what it needs up to what is `available` (by id), operands before users.
+llvm::SmallVector<HloInstruction *> closure(HloInstruction &root, const std::vector<bool> &available) {
+  llvm::SmallDenseSet<HloInstruction *, 16> needed{&root};
+  llvm::SmallVector<HloInstruction *> pending{&root}, members;
   while (!pending.empty()) {
     HloInstruction *instr = pending.pop_back_val();
     members.push_back(instr);
-    llvm::for_each(instr->operands(), need);
+    for (HloInstruction *operand : instr->operands())
+      if (!available[operand->id()] && needed.insert(operand).second)
+        pending.push_back(operand);
   }
   llvm::sort(members, [](auto *a, auto *b) { return a->id() < b->id(); });
   return members;
@@ -47,12 +43,12 @@ std::vector<bool> neededInstructions(const HloComputation &entry) {
   return needed;
 }
 
-/// `root` and what it needs, where it stands.
-FusionGroup groupOf(HloInstruction &root, llvm::StringRef bodyPrefix, const std::vector<bool> &available) {
+/// `root` alone, but for what only its readers compute, where it stands.
+FusionGroup wrapped(HloInstruction &root, const std::vector<bool> &available) {
   FusionGroup group;
   group.fusionName = root.name().str();
-  group.bodyName = bodyPrefix.str() + group.fusionName;
-  group.members = closure({&root}, available);
+  group.bodyName = "wrapped_" + group.fusionName;
+  group.members = closure(root, available);
   group.roots = {&root};
   group.before = &root;
   return group;
@@ -107,6 +103,43 @@ bool isStructure(const HloInstruction &instr) {
 
 bool isStep(const HloInstruction &instr) { return isControlFlow(instr) || isExternal(instr); }
 
+bool isFusible(const HloInstruction &instr) {
+  if (instr.reachesSideEffect() || isStep(instr))
+    return false;
+  switch (family(instr.opcode())) {
+  case OpcodeFamily::Unary:
+  case OpcodeFamily::Binary:
+  case OpcodeFamily::Ternary:
+  case OpcodeFamily::Compare:
+  case OpcodeFamily::Convert:
+    return true;
+  case OpcodeFamily::Identity:
+    return instr.opcode() == Opcode::Copy && instr.shape().isArray();
+  case OpcodeFamily::Source:
+    return instr.opcode() != Opcode::Parameter;
+  case OpcodeFamily::Movement:
+    return instr.shape().isArray() && instr.opcode() != Opcode::DynamicReshape;
+  case OpcodeFamily::Structured:
+    switch (instr.opcode()) {
+    case Opcode::Reduce:
+    case Opcode::ReduceWindow:
+    case Opcode::Scatter:
+    case Opcode::Sort:
+    case Opcode::Map:
+    case Opcode::Dot:
+    case Opcode::ScaledDot:
+    case Opcode::RaggedDot:
+    case Opcode::Convolution:
+    case Opcode::SelectAndScatter:
+      return true;
+    default:
+      return false;
+    }
+  default:
+    return false;
+  }
+}
+
 void tupleLeaves(HloInstruction *value, llvm::SmallVectorImpl<HloInstruction *> &leaves) {
   if (value->opcode() != Opcode::Tuple) {
     leaves.push_back(value);
@@ -131,7 +164,7 @@ std::vector<FusionGroup> groupEachPlainOp(const HloComputation &entry) {
     if (!needed[instr->id()] || belongsToReaders(*instr, users))
       continue;
     if (!isStructure(*instr) && instr->opcode() != Opcode::Fusion && !isStep(*instr))
-      groups.push_back(groupOf(*instr, "wrapped_", available));
+      groups.push_back(wrapped(*instr, available));
     available[instr->id()] = true;
   }
   return groups;

@@ -13,6 +13,9 @@ bool isStructure(const HloInstruction &instr);
 /// Is it a step of its own between kernels: control flow, or external?
 bool isStep(const HloInstruction &instr);
 
+/// Can it be a part of a larger kernel?
+bool isFusible(const HloInstruction &instr);
+
 /// For an entry that calls fusions: every other op a group of its own, where it stands. Constants and what is made of
 /// nothing else (iota) are members of the groups that read them; one of its own has only what must be in a buffer: the
 /// root, or what structure reads.

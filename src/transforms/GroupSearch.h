@@ -34,7 +34,4 @@ FoundGroups searchGroups(const HloComputation &computation, const std::vector<bo
                          llvm::ArrayRef<RowGroup> rows, const TargetInfo &target,
                          std::vector<FusionDecision> *decisions);
 
-/// Can it be a part of a larger kernel?
-bool isFusible(const HloInstruction &instr);
-
 } // namespace hloc
