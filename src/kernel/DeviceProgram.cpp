@@ -10,9 +10,6 @@ namespace hloc {
 
 namespace {
 
-/// The next multiple of what buffers are aligned to.
-uint64_t placementEnd(uint64_t bytes) { return (bytes + 255) / 256 * 256; }
-
 /// Elements of less than a byte are stored by atomics on the 32-bit words around them.
 bool storesWholeWords(const std::string &shape) {
   return llvm::any_of(std::initializer_list<const char *>{"s1[", "u1[", "s2[", "u2[", "s4[", "u4[", "f4e2m1fn["},

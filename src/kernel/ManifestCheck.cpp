@@ -60,9 +60,10 @@ std::string findContradiction(const Manifest &manifest) {
       return fmt::format("buffers[{}]: {} bytes of data for {} bytes", i, buffer.constantData.size(), buffer.bytes);
     if (buffer.offset && buffer.kind != ModuleBuffer::Kind::Temporary)
       return fmt::format("buffers[{}]: only temporaries share memory", i);
-    if (buffer.offset &&
-        (*buffer.offset % 256 || buffer.bytes > UINT64_MAX / 2 - 256 || *buffer.offset > UINT64_MAX / 2))
-      return fmt::format("buffers[{}]: offset {} is not a multiple of 256, or too large", i, *buffer.offset);
+    if (buffer.offset && (*buffer.offset % bufferPlacement || buffer.bytes > UINT64_MAX / 2 - bufferPlacement ||
+                          *buffer.offset > UINT64_MAX / 2))
+      return fmt::format("buffers[{}]: offset {} is not a multiple of {}, or too large", i, *buffer.offset,
+                         bufferPlacement);
     if (buffer.donated && buffer.kind != ModuleBuffer::Kind::Parameter)
       return fmt::format("buffers[{}]: only parameters are donated", i);
     if (buffer.kind != ModuleBuffer::Kind::Constant && !buffer.constantData.empty())

@@ -1,7 +1,6 @@
 #include "BufferAssignment.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/MathExtras.h"
 
 #include <tuple>
 
@@ -72,16 +71,18 @@ private:
     } else if (const auto *fill = std::get_if<FillStep>(&step.action)) {
       access(fill->to, true);
     } else if (const auto *call = std::get_if<CallStep>(&step.action)) {
-      for (const BufferSlice &slice : call->reads)
-        access(slice, false);
-      for (const BufferSlice &slice : call->writes)
-        access(slice, true);
+      numberForeign(*call);
     } else if (const auto *unsupported = std::get_if<UnsupportedStep>(&step.action)) {
-      for (const BufferSlice &slice : unsupported->reads)
-        access(slice, false);
-      for (const BufferSlice &slice : unsupported->writes)
-        access(slice, true);
+      numberForeign(*unsupported);
     }
+  }
+
+  /// Of a step that says itself what it reads and writes.
+  template <typename Foreign> void numberForeign(const Foreign &step) {
+    for (const BufferSlice &slice : step.reads)
+      access(slice, false);
+    for (const BufferSlice &slice : step.writes)
+      access(slice, true);
   }
 
   Lifetime lifetimeOf(llvm::ArrayRef<Access> all) const {
@@ -113,7 +114,7 @@ Packing packInOrder(llvm::ArrayRef<BufferInterval> intervals, llvm::ArrayRef<uin
   std::vector<Placed> placed; // by offset
   for (uint32_t i : order) {
     const Lifetime lifetime = intervals[i].lifetime;
-    const uint64_t bytes = llvm::alignTo(intervals[i].bytes, bufferPlacement);
+    const uint64_t bytes = placementEnd(intervals[i].bytes);
     uint64_t free = 0, best = 0, bestGap = UINT64_MAX;
     for (const Placed &other : placed) {
       if (!other.lifetime.overlaps(lifetime))

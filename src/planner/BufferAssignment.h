@@ -35,8 +35,6 @@ struct Packing {
   std::vector<uint64_t> offsets; ///< multiples of bufferPlacement
   uint64_t bytes = 0;            ///< of the block
 };
-/// What cudaMalloc aligns to, and what kernels may count on.
-constexpr uint64_t bufferPlacement = 256;
 /// Best fit, the largest or those that live longest first, whatever needs less. (XLA does the same.)
 Packing packIntervals(llvm::ArrayRef<BufferInterval> intervals);
 

@@ -14,6 +14,14 @@
 
 namespace hloc {
 
+/// Places of temporaries in the memory that they share are multiples of it: what cudaMalloc aligns to, and what kernels
+/// may count on.
+constexpr uint64_t bufferPlacement = 256;
+/// The first place behind a buffer of `bytes` that lies at 0.
+constexpr uint64_t placementEnd(uint64_t bytes) {
+  return (bytes + bufferPlacement - 1) / bufferPlacement * bufferPlacement;
+}
+
 struct ModuleBuffer {
   enum class Kind { Parameter, Result, Temporary, Constant };
   Kind kind = Kind::Temporary;
@@ -23,8 +31,8 @@ struct ModuleBuffer {
   std::vector<uint32_t> leafIndex; ///< Parameter and Result: ... and which leaf of its (result's) tuple
   std::string constantData;        ///< Kind::Constant: bytes, device layout (hex in JSON)
   bool donated = false;            ///< Parameter: a result takes its place, as input_output_alias says
-  /// Temporary: where it lies in the memory that the temporaries share, a multiple of 256. Others may lie there when it
-  /// is not needed: what is there before it is written first is undefined. Nothing: in memory of its own.
+  /// Temporary: where it lies in the memory that the temporaries share, a multiple of bufferPlacement. Others may lie
+  /// there when it is not needed: what is there before it is written first is undefined. Nothing: in memory of its own.
   std::optional<uint64_t> offset = std::nullopt;
 };
 
