@@ -23,6 +23,8 @@ double milliseconds(Timing::Clock::duration duration) {
   return std::chrono::duration<double, std::milli>(duration).count();
 }
 
+double milliseconds(const timeval &time) { return double(time.tv_sec) * 1e3 + double(time.tv_usec) / 1e3; }
+
 } // namespace
 
 void Timing::timed(llvm::StringRef name, llvm::StringRef track, Clock::time_point begin, Clock::time_point end,
@@ -192,13 +194,12 @@ std::string Timing::counts() const {
   std::string out;
   for (const auto &[what, count] : countList)
     out += fmt::format("{:>10}  {}\n", count, what);
-  auto seconds = [](const timeval &time) { return double(time.tv_sec) * 1e3 + double(time.tv_usec) / 1e3; };
   rusage own = {}, children = {};
   if (::getrusage(RUSAGE_SELF, &own) || ::getrusage(RUSAGE_CHILDREN, &children))
     return out;
   out += fmt::format("{:>10.3f}  processor time, and {:.3f} of other processes\n",
-                     seconds(own.ru_utime) + seconds(own.ru_stime),
-                     seconds(children.ru_utime) + seconds(children.ru_stime));
+                     milliseconds(own.ru_utime) + milliseconds(own.ru_stime),
+                     milliseconds(children.ru_utime) + milliseconds(children.ru_stime));
   return out + fmt::format("{:>10.3f}  MiB of memory at most\n", double(own.ru_maxrss) / 1024);
 }
 

@@ -3,6 +3,7 @@
 #include "driver/StepComparison.h"
 
 #include "hloc/kernel/TargetInfo.h"
+#include "unit/kernel/MemoryDevice.h"
 #include "unit/parser/ParseText.h"
 
 #include <catch2/catch.hpp>
@@ -42,53 +43,11 @@ ENTRY e { i = s32[] parameter(0)
  ROOT r = (f32[8], f32[8]) tuple(l, a) }
 )";
 
-class BytesDevice : public Device {
-public:
-  std::vector<std::vector<uint8_t>> buffers;
-  int wrongNegation = -1; ///< which of them gives something else
-  int numNegations = 0;
-
-  uint8_t *at(const BufferSlice &slice) { return buffers[slice.buffer].data() + slice.offset; }
-  bool load(const std::string &, std::string &) override { return true; }
-  bool allocate(const DeviceBuffer &, std::string &) override { return true; }
-  bool reset(std::string &) override { return true; }
-  bool upload(uint32_t, const void *, uint64_t, std::string &) override { return true; }
-  bool download(const BufferSlice &slice, void *bytes, std::string &) override {
-    std::memcpy(bytes, at(slice), slice.bytes);
-    return true;
-  }
-  bool copy(const CopyStep &copy, std::string &) override {
-    std::memmove(at(copy.to), at(copy.from), copy.from.bytes);
-    return true;
-  }
-  bool fill(const FillStep &fill, std::string &) override {
-    std::memset(at(fill.to), fill.value, fill.to.bytes);
-    return true;
-  }
-  bool launch(const DeviceLaunch &launch, std::string &) override {
-    const uint8_t *from = at(std::get<BufferSlice>(launch.step.arguments.front()));
-    uint8_t *to = at(std::get<BufferSlice>(launch.step.arguments.back()));
-    int32_t number = 0;
-    std::memcpy(&number, from, 4);
-    if (launch.kernel.name == "negate") {
-      float values[8];
-      std::memcpy(values, from, 32);
-      for (float &value : values)
-        value = -value;
-      if (numNegations++ == wrongNegation)
-        values[5] += 1;
-      std::memcpy(to, values, 32);
-    } else if (launch.kernel.name == "more") {
-      ++number;
-      std::memcpy(to, &number, 4);
-    } else {
-      *to = number < 2;
-    }
-    return true;
-  }
-  bool synchronize(std::string &) override { return true; }
-  bool time(const std::function<bool()> &, double &, std::string &) override { return false; }
-};
+int32_t numberAt(const uint8_t *bytes) {
+  int32_t number = 0;
+  std::memcpy(&number, bytes, 4);
+  return number;
+}
 
 /// A run of the text, as it is or with something broken.
 struct Run {
@@ -101,7 +60,9 @@ struct Run {
   StepComparison::Shared shared;
   std::optional<ExecutionPlan> plan;
   DeviceProgram program;
-  BytesDevice device;
+  MemoryDevice device;
+  int wrongNegation = -1; ///< which of them gives something else
+  int numNegations = 0;
   std::vector<Literal> arguments{Literal(Shape::scalar(ElementType::S32)),
                                  Literal(Shape::array(ElementType::F32, {8}))};
 
@@ -115,11 +76,29 @@ struct Run {
       program.kernels.push_back(
           {kernel.fusion->computation(AttributeKey::Calls)->name().str(), {1, 1, 1}, {1, 1, 1}, 0, {}});
     program.steps = plan->steps;
+    device.kernels["negate"] = [this](const std::vector<uint8_t *> &arguments) { negate(arguments); };
+    device.kernels["more"] = [](const std::vector<uint8_t *> &arguments) {
+      const int32_t next = numberAt(arguments.front()) + 1;
+      std::memcpy(arguments.back(), &next, 4);
+    };
+    device.kernels["less"] = [](const std::vector<uint8_t *> &arguments) {
+      *arguments.back() = numberAt(arguments.front()) < 2;
+    };
     for (const ModuleBuffer &buffer : plan->buffers) {
       device.buffers.emplace_back(buffer.bytes, 0xFF);
       if (buffer.kind == ModuleBuffer::Kind::Parameter)
         llvm::copy(arguments[buffer.parameterNumber].bytes(), device.buffers.back().begin());
     }
+  }
+
+  void negate(const std::vector<uint8_t *> &arguments) {
+    float values[8];
+    std::memcpy(values, arguments.front(), 32);
+    for (float &value : values)
+      value = -value;
+    if (numNegations++ == wrongNegation)
+      values[5] += 1;
+    std::memcpy(arguments.back(), values, 32);
   }
 
   /// What is said; empty if all agrees.
@@ -157,7 +136,7 @@ TEST_CASE("compare steps: every launch is compared, in loops each time") {
 TEST_CASE("compare steps: the first step that differs is named, wherever it is") {
   for (auto [number, name] : {std::pair(0, "`a`"), {1, "`b`"}, {2, "`y`"}, {3, "`y`"}}) {
     Run run;
-    run.device.wrongNegation = number;
+    run.wrongNegation = number;
     std::string verdict = run.verdict();
     CHECK(says(verdict, "1 of 8 elements of step"));
     CHECK(says(verdict, name));

@@ -1,67 +1,19 @@
 // Loops and conditionals of a program, on a device that only keeps bytes and calls kernels by name.
-#include "hloc/kernel/Device.h"
 #include "hloc/kernel/DeviceProgram.h"
+
+#include "unit/kernel/MemoryDevice.h"
 
 #include <catch2/catch.hpp>
 
-#include <cstring>
-#include <functional>
-#include <map>
-
 using namespace hloc;
+using namespace hloc::test;
 
 namespace {
-
-class ToyDevice : public Device {
-public:
-  std::vector<std::vector<uint8_t>> buffers;
-  std::map<std::string, std::function<void(const std::vector<uint8_t *> &)>> kernels;
-  std::vector<std::string> launched;
-
-  uint8_t *at(const BufferSlice &slice) { return buffers[slice.buffer].data() + slice.offset; }
-
-  bool load(const std::string &, std::string &) override { return true; }
-  bool allocate(const DeviceBuffer &buffer, std::string &) override {
-    buffers.emplace_back(buffer.bytes);
-    return true;
-  }
-  bool reset(std::string &) override { return true; }
-  bool upload(uint32_t buffer, const void *bytes, uint64_t numBytes, std::string &) override {
-    std::memcpy(buffers[buffer].data(), bytes, numBytes);
-    return true;
-  }
-  bool download(const BufferSlice &slice, void *bytes, std::string &) override {
-    std::memcpy(bytes, at(slice), slice.bytes);
-    return true;
-  }
-  bool copy(const CopyStep &copy, std::string &) override {
-    std::memcpy(at(copy.to), at(copy.from), copy.from.bytes);
-    return true;
-  }
-  bool fill(const FillStep &fill, std::string &) override {
-    std::memset(at(fill.to), fill.value, fill.to.bytes);
-    return true;
-  }
-  bool launch(const DeviceLaunch &launch, std::string &error) override {
-    launched.push_back(launch.kernel.name);
-    if (launch.kernel.name == "broken") {
-      error = "broken";
-      return false;
-    }
-    std::vector<uint8_t *> arguments;
-    for (const auto &argument : launch.step.arguments)
-      arguments.push_back(at(std::get<BufferSlice>(argument)));
-    kernels.at(launch.kernel.name)(arguments);
-    return true;
-  }
-  bool synchronize(std::string &) override { return true; }
-  bool time(const std::function<bool()> &, double &, std::string &) override { return false; }
-};
 
 /// Kernels: 0 `below ten`: argument 1 = argument 0 < 10. 1 `increment`. 2 `broken`. 3 `nothing` (an empty grid).
 struct Toy {
   DeviceProgram program;
-  ToyDevice device;
+  MemoryDevice device;
   std::string error;
 
   Toy() {

@@ -40,15 +40,23 @@ std::string vector(const std::string &name, const std::string &computation, cons
   return call(name, "f32[1000]", computation, operands);
 }
 
+/// A leaf of the state `t`.
+std::string leaf(const std::string &name, const std::string &shape, int index) {
+  return " " + name + " = " + shape + " get-tuple-element(t), index=" + std::to_string(index) + "\n";
+}
+const std::string takesState = " { t = " + state + " parameter(0)\n",
+                  xyOfState = leaf("x", "f32[1000]", 1) + leaf("y", "f32[1000]", 2);
+
 /// A body of `state`: i, x and y are its leaves, j is the next i.
 std::string body(const std::string &name, const std::string &text, const std::string &next) {
-  return name + " { t = " + state + " parameter(0)\n i = s32[] get-tuple-element(t), index=0\n" +
-         " x = f32[1000] get-tuple-element(t), index=1\n y = f32[1000] get-tuple-element(t), index=2\n" + text +
-         call("j", "s32[]", "more", "i") + " ROOT r = " + state + " tuple(" + next + ") }\n";
+  return name + takesState + leaf("i", "s32[]", 0) + xyOfState + text + call("j", "s32[]", "more", "i") +
+         " ROOT r = " + state + " tuple(" + next + ") }\n";
 }
-const std::string condition = "cond { t = " + state +
-                              " parameter(0)\n i = s32[] get-tuple-element(t), index=0\n ROOT " +
-                              call("c", "pred[]", "less", "i") + "}\n";
+/// A condition of `state`: is its number less?
+std::string isLess(const std::string &name) {
+  return name + takesState + leaf("i", "s32[]", 0) + " ROOT " + call("c", "pred[]", "less", "i") + "}\n";
+}
+const std::string condition = isLess("cond");
 /// The entry has parameters 0 and 1; the loop starts with a fresh i and these.
 const std::string xy = "x = f32[1000] parameter(0)\n y = f32[1000] parameter(1)\n" + call("i", "s32[]", "none", "");
 
@@ -139,14 +147,11 @@ TEST_CASE("a value on the way to the next state may lie in the state") {
 }
 
 TEST_CASE("a loop inside a loop has its state in the outer one's") {
-  const std::string inner =
-      body("body", vector("a", "twice", "x"), "j, a, y") + condition + "outer { t = " + state +
-      " parameter(0)\n x = f32[1000] get-tuple-element(t), index=1\n" +
-      " y = f32[1000] get-tuple-element(t), index=2\n" + call("i", "s32[]", "none", "") + " s = " + state +
-      " tuple(i, x, y)\n w = " + state + " while(s), condition=cond, body=body\n" +
-      " n = s32[] get-tuple-element(t), index=0\n" + call("j", "s32[]", "more", "n") + " ROOT r = " + state +
-      " tuple(j, w#1, w#2) }\nagain { t = " + state +
-      " parameter(0)\n i = s32[] get-tuple-element(t), index=0\n ROOT " + call("c", "pred[]", "less", "i") + "}\n";
+  const std::string inner = body("body", vector("a", "twice", "x"), "j, a, y") + condition + "outer" + takesState +
+                            xyOfState + call("i", "s32[]", "none", "") + " s = " + state +
+                            " tuple(i, x, y)\n w = " + state + " while(s), condition=cond, body=body\n" +
+                            leaf("n", "s32[]", 0) + call("j", "s32[]", "more", "n") + " ROOT r = " + state +
+                            " tuple(j, w#1, w#2) }\n" + isLess("again");
   Planned p = planModuleText("HloModule m" + computations + inner + "ENTRY e {\n" + xy + "t = " + state +
                              " tuple(i, x, y)\n w = " + state +
                              " while(t), condition=again, body=outer\n ROOT g = f32[1000] get-tuple-element(w), "
