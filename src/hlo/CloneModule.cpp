@@ -1,3 +1,4 @@
+#include "hloc/hlo/CloneComputations.h"
 #include "hloc/hlo/HloBuilder.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -29,16 +30,35 @@ std::vector<HloComputation *> reachableComputations(const HloModule &module,
   return reachable;
 }
 
-std::unique_ptr<HloModule> cloneModule(const HloModule &module) {
-  auto made = std::make_unique<HloModule>(module.name(), module.arenaPointer());
-  made->setAttributes(module.attributes());
-  made->setStackFrames(module.stackFrames());
-  made->setHeaderless(module.headerless());
+std::vector<HloComputation *> calledComputations(const HloModule &module, llvm::ArrayRef<HloInstruction *> callers) {
+  llvm::DenseSet<const HloComputation *> seen;
+  std::vector<const HloComputation *> pending;
+  auto follow = [&](llvm::ArrayRef<HloInstruction *> instructions) {
+    for (const HloInstruction *instr : instructions)
+      for (const HloComputation *called : instr->calledComputations())
+        if (seen.insert(called).second)
+          pending.push_back(called);
+  };
+  follow(callers);
+  while (!pending.empty()) {
+    const HloComputation *computation = pending.back();
+    pending.pop_back();
+    follow(computation->instructions());
+  }
+  std::vector<HloComputation *> called;
+  for (const auto &computation : module.computations())
+    if (seen.contains(computation.get()))
+      called.push_back(computation.get());
+  return called;
+}
+
+llvm::DenseMap<const HloComputation *, HloComputation *> cloneComputations(llvm::ArrayRef<HloComputation *> originals,
+                                                                           HloModule &made) {
   llvm::DenseMap<const HloComputation *, HloComputation *> copies;
   std::vector<HloInstruction *> mapped; // by id
   llvm::SmallVector<HloInstruction *> operands;
-  for (HloComputation *from : reachableComputations(module)) {
-    HloComputation *copy = copies[from] = made->addComputation(from->name());
+  for (HloComputation *from : originals) {
+    HloComputation *copy = copies[from] = made.addComputation(from->name());
     copy->setRange(from->range());
     copy->setExecutionThread(from->executionThread());
     HloBuilder builder(*copy);
@@ -51,7 +71,15 @@ std::unique_ptr<HloModule> cloneModule(const HloModule &module) {
     }
     copy->setRoot(mapped[from->root()->id()]);
   }
-  made->setEntry(copies.lookup(module.entry()));
+  return copies;
+}
+
+std::unique_ptr<HloModule> cloneModule(const HloModule &module) {
+  auto made = std::make_unique<HloModule>(module.name(), module.arenaPointer());
+  made->setAttributes(module.attributes());
+  made->setStackFrames(module.stackFrames());
+  made->setHeaderless(module.headerless());
+  made->setEntry(cloneComputations(reachableComputations(module), *made).lookup(module.entry()));
   return made;
 }
 

@@ -3,6 +3,8 @@
 #include "FuseGroups.h"
 #include "FusionPolicy.h"
 
+#include "hloc/hlo/CloneComputations.h"
+
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "llvm/ADT/STLExtras.h"
@@ -14,10 +16,11 @@ namespace {
 class Extraction {
 public:
   Extraction(const HloModule &module, llvm::ArrayRef<ExtractedFusion> fusions)
-      : made(cloneModule(module)), old(*made->findComputation(fusions.front().fusion->parent()->name())),
-        chosen(old.instructions().size(), false), kept(chosen), isResult(chosen), names(chosen.size()) {
+      : module(module), made(std::make_unique<HloModule>(module.name(), module.arenaPointer())),
+        old(*fusions.front().fusion->parent()), chosen(old.instructions().size(), false), kept(chosen),
+        isResult(chosen), names(chosen.size()) {
     for (const ExtractedFusion &one : fusions) {
-      chosen[one.fusion->id()] = true; // a clone has the ids of its source
+      chosen[one.fusion->id()] = true;
       names[one.fusion->id()] = one.name;
     }
     keepBetween();
@@ -25,15 +28,17 @@ public:
   }
 
   std::unique_ptr<HloModule> run(llvm::ArrayRef<InPlaceOutput> inPlace) {
-    HloComputation &entry = *made->addComputation(freshComputationName(*made, old.name()));
+    llvm::SmallVector<HloInstruction *> callers;
+    llvm::copy_if(old.instructions(), std::back_inserter(callers), [&](auto *instr) { return kept[instr->id()]; });
+    callees = cloneComputations(calledComputations(module, callers), *made);
+    HloComputation &entry = *made->addComputation(freshComputationName(module, old.name()));
     entry.setRange(old.range());
     HloBuilder builder(entry);
     addParameters(builder);
     addInstructions(builder);
     setRoot(entry, builder);
     made->setEntry(&entry);
-    made->setHeaderless(false);
-    made->eraseUnreachable();
+    made->setStackFrames(module.stackFrames());
     setHeader(inPlace);
     return std::move(made);
   }
@@ -90,10 +95,22 @@ private:
         operands.push_back(mapped[operand->id()]);
       builder.setRange(instr->range());
       const std::string &name = names[instr->id()];
-      mapped[instr->id()] = name.empty()
-                                ? builder.clone(*instr, operands)
-                                : builder.add(instr->opcode(), instr->shape(), operands, instr->attributes(), name);
+      mapped[instr->id()] =
+          name.empty() ? builder.clone(*instr, operands, callees)
+                       : builder.add(instr->opcode(), instr->shape(), operands, fusionAttributes(*instr), name);
     }
+  }
+
+  /// What HloBuilder::clone would make of them.
+  llvm::SmallVector<Attribute, 8> fusionAttributes(const HloInstruction &fusion) const {
+    llvm::SmallVector<Attribute, 8> attributes;
+    for (Attribute attribute : fusion.attributes()) {
+      if (attribute.key == AttributeKey::Calls)
+        attribute.value = callees.lookup(std::get<HloComputation *>(attribute.value));
+      if (attribute.key != AttributeKey::ControlPredecessors)
+        attributes.push_back(attribute);
+    }
+    return attributes;
   }
 
   void setRoot(HloComputation &entry, HloBuilder &builder) {
@@ -110,7 +127,7 @@ private:
 
   void setHeader(llvm::ArrayRef<InPlaceOutput> inPlace) {
     std::vector<Attribute> attributes;
-    for (const Attribute &attribute : made->attributes())
+    for (const Attribute &attribute : module.attributes())
       if (!llvm::is_contained({AttributeKey::EntryComputationLayout, AttributeKey::InputOutputAlias,
                                AttributeKey::BufferDonor, AttributeKey::AliasPassthroughParams},
                               attribute.key))
@@ -147,11 +164,13 @@ private:
     return "";
   }
 
+  const HloModule &module;
   std::unique_ptr<HloModule> made;
   const HloComputation &old;
-  std::vector<bool> chosen, kept, isResult; ///< by id
-  std::vector<std::string> names;           ///< by id: new ones
-  std::vector<HloInstruction *> mapped;     ///< by id: what stands for it in the new entry
+  llvm::DenseMap<const HloComputation *, HloComputation *> callees; ///< their copies
+  std::vector<bool> chosen, kept, isResult;                         ///< by id
+  std::vector<std::string> names;                                   ///< by id: new ones
+  std::vector<HloInstruction *> mapped;                             ///< by id: what stands for it in the new entry
   llvm::DenseMap<uint32_t, size_t> resultNumber;
   size_t numResults = 0;
 };
