@@ -8,16 +8,6 @@ namespace hloc {
 
 namespace {
 
-std::string escaped(llvm::StringRef text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '"' || c == '\\')
-      out += '\\';
-    out += c;
-  }
-  return out;
-}
-
 const char *colour(const HloInstruction &instr) {
   if (isExternal(instr))
     return "salmon";
@@ -37,15 +27,25 @@ const char *colour(const HloInstruction &instr) {
 
 } // namespace
 
+std::string dotEscaped(llvm::StringRef text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '"' || c == '\\')
+      out += '\\';
+    out += c;
+  }
+  return out;
+}
+
 std::string dotGraph(const HloModule &module) {
-  std::string out =
-      fmt::format("digraph \"{}\" {{\n  node [shape=box, style=filled, fontname=monospace];\n", escaped(module.name()));
+  std::string out = fmt::format("digraph \"{}\" {{\n  node [shape=box, style=filled, fontname=monospace];\n",
+                                dotEscaped(module.name()));
   unsigned cluster = 0;
   for (const auto &computation : module.computations()) {
-    out += fmt::format("  subgraph cluster_{} {{\n    label=\"{}\";\n", cluster, escaped(computation->name()));
+    out += fmt::format("  subgraph cluster_{} {{\n    label=\"{}\";\n", cluster, dotEscaped(computation->name()));
     for (HloInstruction *instr : computation->instructions())
       out += fmt::format("    n{}_{} [label=\"{}\\n{}\\n{}\", fillcolor={}{}];\n", cluster, instr->id(),
-                         escaped(instr->name()), text(instr->opcode()).str(), escaped(instr->shape().toString()),
+                         dotEscaped(instr->name()), text(instr->opcode()).str(), dotEscaped(instr->shape().toString()),
                          colour(*instr), instr == computation->root() ? ", penwidth=3" : "");
     for (HloInstruction *instr : computation->instructions())
       for (unsigned i = 0; i < instr->numOperands(); ++i)

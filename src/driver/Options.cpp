@@ -29,10 +29,11 @@ namespace {
 /// The values of an option by name, in the order in which they are listed.
 template <typename Enum> using Choices = std::vector<std::pair<std::string, Enum>>;
 
-const Choices<EmitKind> emitKinds = {
-    {"hlo", EmitKind::Hlo},     {"hlo-fused", EmitKind::HloFused}, {"dot", EmitKind::Dot},
-    {"mlir", EmitKind::Mlir},   {"llvm", EmitKind::Llvm},          {"ptx", EmitKind::Ptx},
-    {"cubin", EmitKind::Cubin}, {"fatbin", EmitKind::Fatbin},      {"manifest", EmitKind::Manifest}};
+const Choices<EmitKind> emitKinds = {{"hlo", EmitKind::Hlo},       {"hlo-fused", EmitKind::HloFused},
+                                     {"dot", EmitKind::Dot},       {"plan-dot", EmitKind::PlanDot},
+                                     {"mlir", EmitKind::Mlir},     {"llvm", EmitKind::Llvm},
+                                     {"ptx", EmitKind::Ptx},       {"cubin", EmitKind::Cubin},
+                                     {"fatbin", EmitKind::Fatbin}, {"manifest", EmitKind::Manifest}};
 
 const Choices<Stage> stages = {{"parse", Stage::Parse}, {"verify", Stage::Verify}, {"fuse", Stage::Fuse},
                                {"plan", Stage::Plan},   {"emit", Stage::Emit},     {"mlir", Stage::Mlir},

@@ -18,7 +18,7 @@
 
 namespace hloc {
 
-enum class EmitKind { Hlo, HloFused, Dot, Mlir, Llvm, Ptx, Cubin, Fatbin, Manifest };
+enum class EmitKind { Hlo, HloFused, Dot, PlanDot, Mlir, Llvm, Ptx, Cubin, Fatbin, Manifest };
 
 struct CompileOptions {
   std::vector<std::string> inputs;   ///< of the command line

@@ -26,10 +26,14 @@ constexpr SuffixRow suffixes[] = {{".ptx", EmitKind::Ptx}, {".cubin", EmitKind::
                                   {".ll", EmitKind::Llvm}, {".json", EmitKind::Manifest}};
 
 llvm::StringRef suffixOf(EmitKind kind) {
+  if (kind == EmitKind::HloFused)
+    kind = EmitKind::Hlo;
+  else if (kind == EmitKind::PlanDot)
+    kind = EmitKind::Dot;
   for (const SuffixRow &row : suffixes)
     if (row.kind == kind)
       return row.suffix;
-  return ".hlo";
+  HLOC_UNREACHABLE("unknown kind of output");
 }
 
 bool isFolder(llvm::StringRef path) { return path.ends_with("/") || llvm::sys::fs::is_directory(path); }
@@ -50,6 +54,7 @@ Stage stageOf(EmitKind kind) {
     return Stage::Parse;
   case EmitKind::HloFused:
     return Stage::Fuse;
+  case EmitKind::PlanDot:
   case EmitKind::Mlir:
     return Stage::Emit;
   case EmitKind::Llvm:
@@ -107,8 +112,7 @@ std::string Outputs::refusal() {
   if (!suffixKind && !options.emit && !suffix.empty() && !isFolder(options.output))
     return fmt::format("the suffix of `-o {}` names no kind of output; --emit=KIND does", options.output);
   emitKind = options.emit ? *options.emit : suffixKind.value_or(EmitKind::Ptx);
-  bool bothHlo = emitKind == EmitKind::HloFused && suffixKind == EmitKind::Hlo;
-  if (suffixKind && *suffixKind != emitKind && !bothHlo)
+  if (suffixKind && suffixOf(*suffixKind) != suffixOf(emitKind))
     return fmt::format("`-o {}` and --emit name different kinds of output", options.output);
   if (options.updateGolden && options.goldenFolder.empty())
     return "--update-golden needs --golden=DIR, the folder to write to";

@@ -265,6 +265,8 @@ private:
       writeMlir(compiled, target);
     if (kind == EmitKind::Llvm)
       writeLlvm(compiled, target);
+    if (kind == EmitKind::PlanDot)
+      write(&target, planGraph(compiled.manifest));
     if (kind == EmitKind::Manifest)
       write(&target, printManifest(compiled.manifest));
     Progress::Hidden hidden(progress);
