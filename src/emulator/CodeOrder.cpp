@@ -56,7 +56,8 @@ private:
   }
 
   /// What begins at `begin`, up to the first end of a block behind which none of its branches goes, if it is entered
-  /// there alone, from code before that to which it goes back.
+  /// there alone, from code before that to which it goes back. That code may go on to it again if it is entered from it
+  /// alone: the two are a loop that begins in its middle.
   std::optional<Move> moveOf(uint32_t begin) const {
     uint32_t end = begin, last = 0, back = begin;
     for (bool closed = false; !closed; ++end) {
@@ -69,21 +70,36 @@ private:
         last = std::max(last, d.target);
       closed = transfers(d) && last <= end;
     }
-    uint32_t entered = 0;
+    std::optional<uint32_t> entered;
+    bool isLoop = false;
     for (uint32_t i = begin; i < end; ++i)
       for (uint32_t source : sources[i]) {
-        bool isInside = source >= begin && source < end;
-        if (!isInside && (i != begin || source >= back))
-          return std::nullopt; // entered elsewhere, or a loop
-        entered = isInside ? entered : std::max(entered, source);
+        if (source >= begin && source < end)
+          continue;
+        if (i != begin || source >= end)
+          return std::nullopt; // entered elsewhere, or a loop that begins here
+        if (source >= back)
+          isLoop = true;
+        else
+          entered = std::max(entered.value_or(0), source);
       }
+    if (back == begin || !entered)
+      return std::nullopt;
     // Where nothing falls into it.
     uint32_t to = back;
-    while (to > entered + 1 && !transfers(code[to - 1]))
+    while (to > *entered + 1 && !transfers(code[to - 1]))
       --to;
-    if (back == begin || to <= entered || !transfers(code[to - 1]))
+    if (to <= *entered || !transfers(code[to - 1]) || (isLoop && isEnteredFromOutside(to, begin, end)))
       return std::nullopt;
     return Move{to, begin, end};
+  }
+
+  /// Does anything but instructions [begin, end) branch to one of [begin, middle)?
+  bool isEnteredFromOutside(uint32_t begin, uint32_t middle, uint32_t end) const {
+    for (uint32_t i = begin; i < middle; ++i)
+      if (llvm::any_of(sources[i], [&](uint32_t source) { return source < begin || source >= end; }))
+        return true;
+    return false;
   }
 
   std::vector<Decoded> &code;

@@ -9,6 +9,16 @@
 //   ret;                      bra JOIN;
 //   RARE: add ...;            JOIN: bar.sync 0;
 //   bra JOIN;                 ret;
+//
+// The same where a loop was rotated, so that it begins in its middle:
+//
+//   bra BEGIN;                     bra BEGIN;
+//   JOIN: bar.sync 0;       ->     BEGIN: @%p bra JOIN;
+//   @%q bra BEGIN;                 add.u32 %r1, %r1, 1;
+//   ret;                           bra JOIN;
+//   BEGIN: @%p bra JOIN;           JOIN: bar.sync 0;
+//   add.u32 %r1, %r1, 1;           @%q bra BEGIN;
+//   bra JOIN;                      ret;
 
 #include "Program.h"
 

@@ -219,6 +219,20 @@ TEST_CASE("machine: lanes in code behind the end meet the others before the barr
     CHECK(words[i] == (63 - i < 7 ? 163 - i : 63 - i));
 }
 
+TEST_CASE("machine: lanes that part in a loop that begins in its middle meet before its barrier") {
+  std::string body =
+      "mov.u32 %r10, s;\nmov.u32 %r8, 0;\nmov.u32 %r7, 0;\nbra.uni BEGIN;\n"
+      "JOIN: shl.b32 %r5, %r1, 2;\nadd.u32 %r6, %r10, 252;\nsub.u32 %r6, %r6, %r5;\nadd.u32 %r5, %r10, "
+      "%r5;\nst.shared.u32 [%r5], %r9;\nbar.sync 0;\nld.shared.u32 %r6, [%r6];\nadd.u32 %r7, %r7, "
+      "%r6;\nbar.sync 0;\nadd.u32 %r8, %r8, 1;\nsetp.lt.u32 %p1, %r8, 3;\n@%p1 bra BEGIN;\nbra.uni END;\n"
+      "BEGIN: add.u32 %r9, %r1, %r8;\nsetp.gt.u32 %p2, %r1, 6;\n@%p2 bra JOIN;\n"
+      "add.u32 %r9, %r9, 100;\nbra.uni JOIN;\n"
+      "END: st.global.u32 [%d10], %r7;";
+  std::vector<uint32_t> words = runToWords(body, 64, {1, 1, 1}, {64, 1, 1}, ".shared .align 4 .b32 s[64];");
+  for (uint32_t i = 0; i < 64; ++i)
+    CHECK(words[i] == 3 * (63 - i) + 3 + (63 - i < 7 ? 300 : 0));
+}
+
 TEST_CASE("machine: a warp that spins lets the warp it waits for run") {
   std::string body =
       "setp.lt.u32 %p1, %r1, 32;\n@!%p1 bra W;\nL: ld.volatile.shared.u32 %r5, [s];\nsetp.eq.u32 %p2, %r5, 0;\n"
