@@ -4,6 +4,7 @@
 #include "emitters/ElementStorage.h"
 #include "emitters/Elementwise.h"
 #include "emitters/FunctionEmitter.h"
+#include "emitters/ProductArithmetic.h"
 #include "emitters/ScalarComputation.h"
 #include "hloc/dialect/XlaGpu.h"
 
@@ -119,45 +120,6 @@ FunctionEmitter::Result FunctionEmitter::emitReduction(const HloInstruction &ins
 FunctionEmitter::Result FunctionEmitter::refuseInnerSort(const HloInstruction &instr, ValueRange) {
   return unsupportedFeature(instr, "a sort whose results the fusion goes on to compute with, or not all in one order");
 }
-
-namespace {
-
-/// Arithmetic of sums of products whose result has one element type: floats in their compute type.
-class ProductArithmetic {
-public:
-  ProductArithmetic(CodeBuilder &b, ElementType type) : b(b), type(type) {}
-
-  Value zero() {
-    if (isFloat(type))
-      return b.floating(computeType(type, b.getContext()), 0.0);
-    return convertElement(b, b.boolean(false), ElementType::Pred, type);
-  }
-  Value factor(Value value, ElementType from) {
-    Value converted = convertElement(b, value, from, type);
-    return isFloat(type) ? toCompute(b, converted, type) : converted;
-  }
-  Value multiply(Value x, Value y) {
-    if (isFloat(type))
-      return b.mulF(x, y);
-    if (isComplex(type))
-      return complexArithmetic(b, Opcode::Multiply, x, y);
-    return isPred(type) ? b.andI(x, y) : b.mulI(x, y);
-  }
-  Value add(Value x, Value y) {
-    if (isFloat(type))
-      return b.addF(x, y);
-    if (isComplex(type))
-      return complexArithmetic(b, Opcode::Add, x, y);
-    return isPred(type) ? b.orI(x, y) : b.addI(x, y);
-  }
-  Value result(Value sum) { return isFloat(type) ? fromCompute(b, sum, type) : sum; }
-
-private:
-  CodeBuilder &b;
-  ElementType type;
-};
-
-} // namespace
 
 /// dot, scaled-dot and convolution: the map of the first operand says what is summed, those of all operands have the
 /// same range variables. The operands are factors.

@@ -5,6 +5,7 @@
 #include "emitters/heroes/ColumnReductionEmitter.h"
 #include "emitters/heroes/ColumnsEmitter.h"
 #include "emitters/heroes/ConcatenateEmitter.h"
+#include "emitters/heroes/ContractionEmitter.h"
 #include "emitters/heroes/InputSlicesEmitter.h"
 #include "emitters/heroes/LoopEmitter.h"
 #include "emitters/heroes/RowReductionEmitter.h"

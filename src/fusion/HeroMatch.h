@@ -97,6 +97,7 @@ template <> KernelTraffic trafficOf<ColumnReductionPlan>(const ColumnReductionPl
 /// Registers that a thread may take (KernelSpec::plannedRegisters).
 template <typename Plan> unsigned plannedRegisters(const Plan &) { return KernelSpec::usualRegisters; }
 template <> unsigned plannedRegisters<ColumnReductionPlan>(const ColumnReductionPlan &plan);
+template <> unsigned plannedRegisters<ContractionPlan>(const ContractionPlan &plan);
 template <> unsigned plannedRegisters<SortPlan>(const SortPlan &plan);
 template <> unsigned plannedRegisters<TransposePlan>(const TransposePlan &plan);
 template <> unsigned plannedRegisters<RowsPlan>(const RowsPlan &plan);

@@ -35,6 +35,7 @@ struct BodyFacts {
   int64_t size = 0, loads = 0;
   bool hasVectorLane = false; ///< an element of a vector is addressed by the induction variable
   bool hasLoopOrCall = false;
+  bool hasBarrier = false; ///< loads of one iteration are not to be started before that of the last
 };
 
 BodyFacts factsOf(scf::ForOp loop) {
@@ -49,6 +50,7 @@ BodyFacts factsOf(scf::ForOp loop) {
                   });
     facts.hasVectorLane |= isLane;
     facts.hasLoopOrCall |= isa<scf::ForOp, scf::WhileOp, CallOpInterface>(op);
+    facts.hasBarrier |= isa<SyncThreadsOp>(op);
     facts.loads += isa<tensor::ExtractOp, vector::TransferReadOp>(op);
     facts.size += codeSize(*op);
   });
@@ -280,7 +282,7 @@ struct OptimizeLoopsPass : hloc::impl::OptimizeLoopsBase<OptimizeLoopsPass> {
       unrollFully(loop, lower.getSExtValue(), stride, trips);
       return;
     }
-    if (facts.hasLoopOrCall)
+    if (facts.hasLoopOrCall || facts.hasBarrier)
       return;
     if (trips <= maxUnrollFactor && facts.size * trips <= maxFullyUnrolledSize) {
       unrollFully(loop, lower.getSExtValue(), stride, trips);

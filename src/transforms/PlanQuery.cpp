@@ -47,6 +47,7 @@ struct Describe {
   PlanAnswer &answer;
   const Body &body;
   void keep(const HloInstruction *instr) { answer.kept.push_back(body.original[instr->id()]); }
+  void operator()(const ContractionPlan &plan) { keep(plan.hero); }
   void operator()(const RowReductionPlan &plan) { keepHeroes(plan.frame); }
   void operator()(const ColumnReductionPlan &plan) { keepHeroes(plan.frame); }
   void operator()(const RowsPlan &plan) {

@@ -7,6 +7,7 @@
 //   loop: roots 0, 12582912 elements, 8 per thread; grid 12288, block 128
 
 #include "hloc/fusion/ColumnsPlan.h"
+#include "hloc/fusion/ContractionPlan.h"
 #include "hloc/fusion/FusionGraph.h"
 #include "hloc/fusion/HeroPlans.h"
 #include "hloc/fusion/RowsPlan.h"

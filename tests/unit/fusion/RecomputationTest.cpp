@@ -70,8 +70,11 @@ TEST_CASE("reductions inside every element of the output") {
 }
 
 TEST_CASE("contractions in one thread each, and what they recompute") {
-  Fusion plain("a = f32[4096,4096] parameter(0) b = f32[4096,4096] parameter(1) "
+  Fusion tiles("a = f32[4096,4096] parameter(0) b = f32[4096,4096] parameter(1) "
                "ROOT r = f32[4096,4096] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}");
+  CHECK(tiles.remarks() == "");
+  Fusion plain("a = c64[4096,4096] parameter(0) b = c64[4096,4096] parameter(1) "
+               "ROOT r = c64[4096,4096] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}");
   CHECK(plain.remarks() ==
         "serial-reduction r 4096: each of the 16777216 elements of `r` is made by one thread in a loop "
         "of 4096 steps; each element of `a` is read 4096 times\n");

@@ -1,0 +1,78 @@
+#pragma once
+// What the hero of contractions (dot, convolution) decides about a kernel.
+
+#include "hloc/hlo/HloInstruction.h"
+
+#include "llvm/ADT/SmallVector.h"
+
+#include <optional>
+#include <string>
+
+namespace hloc {
+
+/// What threads and blocks have of a product of matrices, and how it is dealt to them. A warp is `laneRows` x
+/// `laneColumns` lanes.
+///
+///   8x8 a thread, 4x2 warps: 128x128 results of a block of 256 threads
+struct ContractionTile {
+  static constexpr int64_t laneRows = 4, laneColumns = 8;
+
+  int64_t warpRows = 1, warpColumns = 1;     ///< of a block
+  int64_t threadRows = 1, threadColumns = 1; ///< results of a thread; powers of two
+  int64_t depth = 16;                        ///< terms of each sum that are in shared memory at once; a power of two
+
+  int64_t rows() const { return warpRows * laneRows * threadRows; }
+  int64_t columns() const { return warpColumns * laneColumns * threadColumns; }
+  int64_t threads() const { return warpRows * warpColumns * laneRows * laneColumns; }
+  bool operator==(const ContractionTile &) const = default;
+};
+
+/// One operand of a contraction, seen as a matrix: the result's dimensions that are its alone, by those it sums over.
+struct ContractionSide {
+  unsigned operand = 0;
+  llvm::SmallVector<unsigned> dims; ///< of the result, major to minor in its memory; none: one row
+  int64_t size = 1;                 ///< product of their sizes
+  bool alongDepth = false;          ///< neighbours in memory are terms of one sum; else of neighbouring sums
+  unsigned vector = 1;              ///< neighbours that a thread reads at once; divides what is neighbours
+  /// Elements that are left free after each row of the tile in shared memory.
+  int64_t pad = 0;
+};
+
+/// A dot or convolution as a batch of products of matrices, in blocks of results. A block takes pieces of the sums one
+/// after another: of both operands it puts what a piece needs into shared memory, each element once, in the type in
+/// which sums are computed; from there each thread multiplies some rows by some columns in registers. What the operands
+/// are computed of is computed when they are put there; what the outputs are made of, when a sum is complete.
+///
+///   dot of f32[512,256] by f32[256,1024]: rows 512, columns 1024, depth 256 in 16 steps of 16; 8x8 results of each of
+///   256 threads, 32 blocks
+///
+/// A convolution's rows are positions of the result, its depth the window by the input's features: elements in the
+/// padding are zeros. Columns are what is minor in the result's memory, so that results are stored side by side.
+struct ContractionPlan {
+  const HloInstruction *hero = nullptr;
+  llvm::SmallVector<unsigned> roots; ///< all outputs: at the hero's position in memory
+  llvm::SmallVector<unsigned> batch; ///< dimensions of the result that both operands have, major to minor in memory
+  int64_t batchSize = 1;
+  ContractionSide rows, columns;
+  /// What is summed over: numbers of the range variables of the operands' maps, outer to inner. A step takes one value
+  /// of each of the first `outerDepth`, and `tile.depth` neighbours of the others taken as one.
+  llvm::SmallVector<unsigned> depth;
+  unsigned outerDepth = 0;
+  llvm::SmallVector<int64_t> depthStarts, depthSizes; ///< bounds of these variables, in the order of `depth`
+  ContractionTile tile;
+  unsigned bits = 32; ///< of the type in which sums are computed
+
+  int64_t innerDepth() const;
+  int64_t stepsOfInner() const { return (innerDepth() + tile.depth - 1) / tile.depth; }
+  int64_t steps() const;
+  int64_t rowTiles() const { return (rows.size + tile.rows() - 1) / tile.rows(); }
+  int64_t columnTiles() const { return (columns.size + tile.columns() - 1) / tile.columns(); }
+  int64_t blocks() const { return batchSize * rowTiles() * columnTiles(); }
+  /// Of a side's tile in shared memory: elements from one term to the next, and all.
+  int64_t stride(const ContractionSide &side) const;
+  int64_t tileElements(const ContractionSide &side) const { return stride(side) * tile.depth; }
+  uint64_t sharedBytes() const;
+  std::string toString() const;
+};
+
+} // namespace hloc

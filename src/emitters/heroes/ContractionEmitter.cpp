@@ -1,0 +1,425 @@
+#include "emitters/heroes/ContractionEmitter.h"
+
+#include "emitters/Convert.h"
+#include "emitters/ElementStorage.h"
+#include "emitters/ProductArithmetic.h"
+#include "hloc/dialect/XlaGpu.h"
+#include "hloc/indexing/ShapeMaps.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace hloc {
+namespace {
+
+/// Bits that a thread reads from shared memory at once.
+constexpr int64_t sharedVectorBits = 128;
+/// Products of the code of one iteration: as many terms as make about so many.
+constexpr int64_t productsTogether = 128;
+
+class ContractionEmitter {
+public:
+  ContractionEmitter(const ContractionPlan &plan, KernelBuilder &kernel)
+      : plan(plan), tile(plan.tile), kernel(kernel), b(kernel.code()), context(kernel.context()),
+        type(plan.hero->shape().elementType()), arithmetic(b, type), result(plan.hero->shape()) {
+    for (unsigned i = 0; i < 2; ++i)
+      maps.push_back(operandIndexing(*plan.hero, i, context)->map);
+  }
+
+  llvm::LogicalResult emit() {
+    FunctionRequest requests[] = {operandRequest(plan.rows), operandRequest(plan.columns), outputRequest()};
+    auto functions = kernel.emitFunctions(requests);
+    if (failed(functions))
+      return failure();
+    storeOutputs((*functions)[2], sums({(*functions)[0], (*functions)[1]}));
+    return success();
+  }
+
+private:
+  /// The two sides, rows first, in all arrays of two.
+  const ContractionSide &side(unsigned number) const { return number == 0 ? plan.rows : plan.columns; }
+  const HloInstruction &operandOf(const ContractionSide &side) const { return *plan.hero->operand(side.operand); }
+  int64_t tileSize(const ContractionSide &side) const { return plan.stride(side) - side.pad; }
+
+  FunctionRequest operandRequest(const ContractionSide &side) const {
+    const HloInstruction &operand = operandOf(side);
+    FunctionRequest request;
+    request.indexSizes.assign(operand.shape().dims().begin(), operand.shape().dims().end());
+    request.roots.push_back({&operand, 0, IndexingMap::identity(context, operand.shape().dims())});
+    return request;
+  }
+
+  /// The outputs at an index of the hero, from its value there.
+  FunctionRequest outputRequest() const {
+    FunctionRequest request;
+    request.indexSizes.assign(result.dims().begin(), result.dims().end());
+    for (unsigned number : plan.roots)
+      request.roots.push_back({root(number).instr, root(number).result, mapTo(root(number).shape)});
+    request.injected.push_back(plan.hero);
+    return request;
+  }
+
+  const FusionRoot &root(unsigned number) const { return kernel.graph().roots()[number]; }
+  IndexingMap mapTo(const Shape &shape) const {
+    IndexingMap map = bitcastIndexing(result, shape, context);
+    map.simplify();
+    return map;
+  }
+
+  // --- values: factors and sums, as they are computed with. Integers narrower than a register have a whole one.
+
+  Type computed() {
+    if (isFloat(type))
+      return computeType(type, context);
+    return b.getIntegerType(plan.bits);
+  }
+  Value zero() {
+    return isFloat(type) ? b.floating(computed(), 0.0) : b.integer(computed(), 0);
+  }
+  Value factor(Value stored, ElementType from) {
+    Value value = arithmetic.factor(fromStorage(b, stored, from), from);
+    return isFloat(type) ? value : b.castI(value, computed(), false);
+  }
+  Value stored(Value sum) {
+    Value value = isFloat(type) ? sum : b.castI(sum, valueType(type, context), false);
+    return toStorage(b, arithmetic.result(value), type);
+  }
+
+  // --- places. Maps have the launch space, then the number of a step where it matters.
+
+  AffineExpr constant(int64_t value) const { return getAffineConstantExpr(value, context); }
+  AffineExpr stepNumber() const { return getAffineDimExpr(kernel.idVariables().size(), context); }
+  SmallVector<IndexingVariable> variablesOfStep() const {
+    SmallVector<IndexingVariable> variables(kernel.idVariables());
+    variables.push_back({Interval{0, plan.steps() - 1}, "step"});
+    return variables;
+  }
+  SmallVector<Value> valuesOfStep(Value step) const {
+    SmallVector<Value> values(kernel.ids());
+    values.push_back(step);
+    return values;
+  }
+  IndexingMap mapOfStep(ArrayRef<AffineExpr> results, ArrayRef<int64_t> loopSizes) const {
+    SmallVector<IndexingVariable> dims = variablesOfStep(), ranges;
+    for (int64_t size : loopSizes)
+      ranges.push_back({Interval{0, size - 1}, {}});
+    return IndexingMap(AffineMap::get(dims.size(), ranges.size(), results, context), dims, ranges, {});
+  }
+
+  AffineExpr lane() const { return kernel.thread() % (ContractionTile::laneRows * ContractionTile::laneColumns); }
+  AffineExpr warp() const {
+    return kernel.thread().floorDiv(ContractionTile::laneRows * ContractionTile::laneColumns);
+  }
+  /// Number of the thread among those that have other rows, or columns.
+  AffineExpr threadAlong(const ContractionSide &own) const {
+    if (&own == &plan.rows)
+      return warp().floorDiv(tile.warpColumns) * ContractionTile::laneRows +
+             lane().floorDiv(ContractionTile::laneColumns);
+    return warp() % tile.warpColumns * ContractionTile::laneColumns + lane() % ContractionTile::laneColumns;
+  }
+  AffineExpr tileAlong(const ContractionSide &own) const {
+    AffineExpr number = kernel.block() % (plan.rowTiles() * plan.columnTiles());
+    return &own == &plan.rows ? number.floorDiv(plan.columnTiles()) : number % plan.columnTiles();
+  }
+  void placeBatch(MutableArrayRef<AffineExpr> indices) const {
+    place(plan.batch, kernel.block().floorDiv(plan.rowTiles() * plan.columnTiles()), indices);
+  }
+  /// Indices of the result along `dims`, taken as one.
+  void place(ArrayRef<unsigned> dims, AffineExpr position, MutableArrayRef<AffineExpr> indices) const {
+    SmallVector<int64_t> sizes;
+    for (unsigned dim : dims)
+      sizes.push_back(result.dim(dim));
+    for (auto [dim, index] : llvm::zip_equal(dims, delinearize(position, sizes, context)))
+      indices[dim] = index;
+  }
+
+  // --- from memory to shared memory
+
+  /// A thread's `vector` neighbours number `turn` of a side's tile.
+  struct Group {
+    AffineExpr inSide, inDepth; ///< of an element, in the tile; s0 is its number in the group
+    AffineExpr first;           ///< number of the group
+    int64_t groups;             ///< of the tile
+  };
+
+  Group groupOf(const ContractionSide &own, int64_t turn) const {
+    int64_t size = tileSize(own), vector = own.vector;
+    Group group;
+    group.groups = size * tile.depth / vector;
+    group.first = kernel.thread() + turn * tile.threads();
+    AffineExpr element = getAffineSymbolExpr(0, context);
+    if (!own.alongDepth) {
+      group.inSide = group.first % (size / vector) * vector + element;
+      group.inDepth = group.first.floorDiv(size / vector);
+      return group;
+    }
+    // Lanes side by side along a sum read a sector, no more: then they write to different banks.
+    int64_t bytes = vector * std::max<int64_t>(deviceBits(operandOf(own).shape().elementType()) / 8, 1);
+    int64_t lanes = std::clamp<int64_t>(32 / bytes, 1, tile.depth / vector);
+    group.inSide = group.first.floorDiv(lanes) % size;
+    group.inDepth = (group.first % lanes + group.first.floorDiv(lanes * size) * lanes) * vector + element;
+    return group;
+  }
+
+  int64_t turnsOf(const ContractionSide &own) const {
+    return llvm::divideCeil(tileSize(own) * tile.depth / int64_t(own.vector), tile.threads());
+  }
+
+  /// What has to hold for an element to be there, and where it is in the operand.
+  struct Place {
+    SmallVector<std::pair<AffineExpr, Interval>> conditions;
+    SmallVector<AffineExpr> indices;
+  };
+
+  Place placeOf(const ContractionSide &own, const Group &group) const {
+    const IndexingMap &map = maps[own.operand];
+    Place found;
+    SmallVector<AffineExpr> dims(result.rank(), constant(0)), ranges(map.ranges().size());
+    AffineExpr position = tileAlong(own) * tileSize(own) + group.inSide;
+    placeBatch(dims);
+    place(own.dims, position, dims);
+    if (own.size % tileSize(own) != 0)
+      found.conditions.push_back({position, Interval{0, own.size - 1}});
+    AffineExpr inner = stepNumber() % plan.stepsOfInner() * tile.depth + group.inDepth;
+    if (plan.innerDepth() % tile.depth != 0)
+      found.conditions.push_back({inner, Interval{0, plan.innerDepth() - 1}});
+    placeDepth(stepNumber().floorDiv(plan.stepsOfInner()), inner, ranges);
+    auto replace = [&](AffineExpr expression) { return expression.replaceDimsAndSymbols(dims, ranges); };
+    for (const auto &[expression, interval] : map.constraints())
+      found.conditions.push_back({replace(expression), interval});
+    for (auto [dim, size] : llvm::enumerate(result.dims()))
+      if (Interval bounds = map.dims()[dim].bounds; bounds != Interval{0, size - 1})
+        found.conditions.push_back({dims[dim], bounds});
+    for (AffineExpr index : map.affine().getResults())
+      found.indices.push_back(replace(index));
+    return found;
+  }
+
+  void placeDepth(AffineExpr outer, AffineExpr inner, MutableArrayRef<AffineExpr> ranges) const {
+    ArrayRef<int64_t> sizes = plan.depthSizes;
+    SmallVector<AffineExpr> values = delinearize(outer, sizes.take_front(plan.outerDepth), context);
+    llvm::append_range(values, delinearize(inner, sizes.drop_front(plan.outerDepth), context));
+    for (auto [variable, start, value] : llvm::zip_equal(plan.depth, plan.depthStarts, values))
+      ranges[variable] = value + start;
+  }
+
+  Value holds(ArrayRef<std::pair<AffineExpr, Interval>> conditions, ValueRange operands, int64_t elements) {
+    Value all;
+    auto require = [&](CodeBuilder::IPred predicate, Value value, int64_t bound) {
+      Value one = b.cmpI(predicate, value, b.index(bound));
+      all = all ? b.andI(all, one) : one;
+    };
+    for (const auto &[expression, interval] : conditions) {
+      IndexingMap map = mapOfStep({expression}, {elements});
+      Interval known = map.range(expression);
+      map.simplify();
+      Value value = applyMap(b, map, operands).front();
+      if (known.lower < interval.lower)
+        require(CodeBuilder::IPred::sge, value, interval.lower);
+      if (known.upper > interval.upper)
+        require(CodeBuilder::IPred::sle, value, interval.upper);
+    }
+    return all;
+  }
+
+  /// A thread's elements of a side's tile in step `step`, as factors; zeros where there are none.
+  SmallVector<Value> load(const ContractionSide &own, func::FuncOp function, Value step) {
+    SmallVector<Value> vectors;
+    auto vectorType = VectorType::get({int64_t(own.vector)}, computed());
+    for (int64_t turn = 0; turn < turnsOf(own); ++turn) {
+      Group group = groupOf(own, turn);
+      Place at = placeOf(own, group);
+      if (group.groups % tile.threads() != 0)
+        at.conditions.push_back({group.first, Interval{0, group.groups - 1}});
+      Value zeros = arith::ConstantOp::create(b, vectorType, cast<TypedAttr>(b.getZeroAttr(vectorType)));
+      vectors.push_back(kernel.loop(mapOfStep({}, {int64_t(own.vector)}), valuesOfStep(step), zeros,
+                                    [&](ValueRange element, ValueRange, ValueRange before) -> SmallVector<Value> {
+                                      Value value = loadElement(own, function, at, step, element.front());
+                                      return {vector::InsertOp::create(b, value, before.front(),
+                                                                       OpFoldResult(element.front()))};
+                                    })
+                            .front());
+    }
+    return vectors;
+  }
+
+  Value loadElement(const ContractionSide &own, func::FuncOp function, const Place &at, Value step, Value element) {
+    SmallVector<Value> operands = valuesOfStep(step);
+    operands.push_back(element);
+    ElementType from = operandOf(own).shape().elementType();
+    auto read = [&]() -> Value {
+      IndexingMap map = mapOfStep(at.indices, {int64_t(own.vector)});
+      map.simplify();
+      return factor(kernel.call(function, applyMap(b, map, operands)).front(), from);
+    };
+    Value condition = holds(at.conditions, operands, own.vector);
+    if (!condition)
+      return read();
+    auto branch = scf::IfOp::create(b, TypeRange{computed()}, condition, /*withElse=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(branch.thenBlock());
+    scf::YieldOp::create(b, read());
+    b.setInsertionPointToEnd(branch.elseBlock());
+    scf::YieldOp::create(b, zero());
+    return branch.getResult(0);
+  }
+
+  /// Puts what was loaded into a side's tile.
+  Value fill(const ContractionSide &own, ArrayRef<Value> vectors, Value shared) {
+    for (auto [turn, values] : llvm::enumerate(vectors)) {
+      Group group = groupOf(own, int64_t(turn));
+      IndexingMap map = kernel.mapOf({group.inDepth * plan.stride(own) + group.inSide}, {int64_t(own.vector)});
+      if (group.groups % tile.threads() != 0)
+        map.addConstraint(group.first, Interval{0, group.groups - 1});
+      map.simplify();
+      shared = kernel
+                   .loop(map, shared,
+                         [&, values = values](ValueRange element, ValueRange at,
+                                              ValueRange before) -> SmallVector<Value> {
+                           Value value = vector::ExtractOp::create(b, values, OpFoldResult(element.front()));
+                           return {tensor::InsertOp::create(b, value, before.front(), at)};
+                         })
+                   .front();
+    }
+    return shared;
+  }
+
+  // --- sums
+
+  /// A thread's sums, by row and column, of all terms.
+  SmallVector<Value> sums(std::array<func::FuncOp, 2> functions) {
+    SmallVector<Value> carried;
+    for (unsigned i = 0; i < 2; ++i)
+      carried.push_back(xla_gpu::AllocateSharedOp::create(
+          b, RankedTensorType::get({plan.tileElements(side(i))}, computed())));
+    carried.append(tile.threadRows * tile.threadColumns, zero());
+    IndexingMap steps = IndexingMap::fromSizes(AffineMap::get(0, 1, {}, context), {}, {plan.steps()});
+    carried = kernel.loop(steps, {}, carried, [&](ValueRange step, ValueRange, ValueRange before) {
+      SmallVector<Value> tiles;
+      for (unsigned i = 0; i < 2; ++i)
+        tiles.push_back(fill(side(i), load(side(i), functions[i], step.front()), before[i]));
+      tiles = synchronize(tiles);
+      SmallVector<Value> next = multiply(tiles, before.drop_front(2));
+      tiles = synchronize(tiles);
+      next.insert(next.begin(), tiles.begin(), tiles.end());
+      return next;
+    });
+    carried.erase(carried.begin(), carried.begin() + 2);
+    return carried;
+  }
+
+  SmallVector<Value> synchronize(ValueRange tiles) {
+    return SmallVector<Value>(xla_gpu::SyncThreadsOp::create(b, TypeRange(tiles), tiles).getResults());
+  }
+
+  int64_t perThread(const ContractionSide &own) const {
+    return &own == &plan.rows ? tile.threadRows : tile.threadColumns;
+  }
+  /// A thread's rows or columns are pieces of so many neighbours, the same piece of all threads side by side.
+  int64_t pieceOf(const ContractionSide &own) const {
+    return std::min<int64_t>(perThread(own), sharedVectorBits / int64_t(plan.bits));
+  }
+  AffineExpr firstOfPiece(const ContractionSide &own, int64_t piece) const {
+    return threadAlong(own) * pieceOf(own) + piece * (tileSize(own) * pieceOf(own) / perThread(own));
+  }
+
+  /// Adds the products of what is in the tiles.
+  SmallVector<Value> multiply(ArrayRef<Value> tiles, ValueRange sums) {
+    int64_t together = std::clamp<int64_t>(productsTogether / (tile.threadRows * tile.threadColumns), 1, tile.depth);
+    IndexingMap loop = IndexingMap::fromSizes(AffineMap::get(0, 1, {}, context), {}, {tile.depth / together});
+    return kernel.loop(loop, {}, sums, [&](ValueRange number, ValueRange, ValueRange before) {
+      SmallVector<Value> next(before);
+      for (int64_t term = 0; term < together; ++term) {
+        SmallVector<Value> factors[2];
+        for (unsigned i = 0; i < 2; ++i)
+          factors[i] = readFactors(side(i), tiles[i], number.front(), together, term);
+        for (int64_t i = 0; i < int64_t(next.size()); ++i)
+          next[i] = arithmetic.add(next[i], arithmetic.multiply(factors[0][i / tile.threadColumns],
+                                                                factors[1][i % tile.threadColumns]));
+      }
+      return next;
+    });
+  }
+
+  /// A thread's factors of one side, of term `number * together + term` of those in the tile.
+  SmallVector<Value> readFactors(const ContractionSide &own, Value shared, Value number, int64_t together,
+                                 int64_t term) {
+    SmallVector<Value> factors;
+    auto vectorType = VectorType::get({pieceOf(own)}, computed());
+    Value padding = ub::PoisonOp::create(b, computed());
+    for (int64_t piece = 0; piece < perThread(own) / pieceOf(own); ++piece) {
+      AffineExpr depth = getAffineSymbolExpr(0, context) * together + term;
+      IndexingMap map =
+          kernel.mapOf({depth * plan.stride(own) + firstOfPiece(own, piece)}, {tile.depth / together});
+      map.simplify();
+      SmallVector<Value> operands(kernel.ids());
+      operands.push_back(number);
+      Value start = applyMap(b, map, operands).front();
+      Value read =
+          vector::TransferReadOp::create(b, vectorType, shared, start, padding, ArrayRef<bool>{true});
+      for (int64_t i = 0; i < pieceOf(own); ++i)
+        factors.push_back(vector::ExtractOp::create(b, read, i));
+    }
+    return factors;
+  }
+
+  // --- outputs
+
+  void storeOutputs(func::FuncOp function, ArrayRef<Value> sums) {
+    int64_t vector = pieceOf(plan.columns);
+    for (int64_t row = 0; row < tile.threadRows; ++row)
+      for (int64_t piece = 0; piece < tile.threadColumns / vector; ++piece)
+        storePiece(function, row, piece, sums.slice(row * tile.threadColumns + piece * vector, vector));
+  }
+
+  /// Neighbouring results of one row.
+  void storePiece(func::FuncOp function, int64_t row, int64_t piece, ArrayRef<Value> sums) {
+    int64_t rowPiece = pieceOf(plan.rows), vector = pieceOf(plan.columns);
+    AffineExpr rowPosition =
+        tileAlong(plan.rows) * tile.rows() + firstOfPiece(plan.rows, row / rowPiece) + row % rowPiece;
+    AffineExpr first = tileAlong(plan.columns) * tile.columns() + firstOfPiece(plan.columns, piece);
+    AffineExpr columnPosition = first + getAffineSymbolExpr(0, context);
+    SmallVector<AffineExpr> indices(result.rank());
+    placeBatch(indices);
+    place(plan.rows.dims, rowPosition, indices);
+    place(plan.columns.dims, columnPosition, indices);
+    IndexingMap map = kernel.mapOf(indices, {vector});
+    map.addConstraint(rowPosition, Interval{0, plan.rows.size - 1});
+    map.addConstraint(columnPosition, Interval{0, plan.columns.size - 1});
+    map.simplify();
+    Value values = vector::FromElementsOp::create(b, VectorType::get({vector}, computed()), sums);
+    SmallVector<Value> outputs =
+        kernel.loop(map, kernel.outputs(), [&](ValueRange element, ValueRange at, ValueRange before) {
+          Value sum = vector::ExtractOp::create(b, values, OpFoldResult(element.front()));
+          ValueRange made = kernel.call(function, at, stored(sum));
+          SmallVector<Value> next(before);
+          for (auto [value, number] : llvm::zip_equal(made, plan.roots))
+            next[number] =
+                tensor::InsertOp::create(b, value, next[number], applyMap(b, mapTo(root(number).shape), at));
+          return next;
+        });
+    kernel.outputs().assign(outputs.begin(), outputs.end());
+  }
+
+  const ContractionPlan &plan;
+  const ContractionTile &tile;
+  KernelBuilder &kernel;
+  CodeBuilder &b;
+  MLIRContext *context;
+  const ElementType type;
+  ProductArithmetic arithmetic;
+  const Shape result;
+  std::vector<IndexingMap> maps;
+};
+
+} // namespace
+
+llvm::LogicalResult emitHero(const ContractionPlan &plan, KernelBuilder &kernel) {
+  return ContractionEmitter(plan, kernel).emit();
+}
+
+} // namespace hloc

@@ -1,0 +1,437 @@
+#include "fusion/HeroMatch.h"
+#include "hloc/fusion/HloIndexing.h"
+#include "hloc/indexing/ShapeMaps.h"
+
+#include "fmt/format.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+#include <algorithm>
+
+using namespace mlir;
+
+namespace hloc {
+namespace {
+
+/// Fewer terms or results are soon added up in a loop.
+constexpr int64_t leastDepth = 4, leastResults = 256;
+/// Ops of one thread's straight code, instructions times results, as in a loop. An estimate.
+constexpr int64_t maxOpsPerThread = 2048;
+/// Widest access of a thread to shared memory, and what is left free after a row that is filled across rows.
+constexpr int64_t sharedVectorBits = 128;
+
+bool isProduct(const HloInstruction &instr) {
+  switch (instr.opcode()) {
+  case Opcode::Dot:
+  case Opcode::Convolution:
+  case Opcode::ScaledDot:
+  case Opcode::RaggedDot:
+    return true;
+  default:
+    return false;
+  }
+}
+
+std::variant<const HloInstruction *, Rejection> heroOf(const FusionGraph &graph) {
+  const HloInstruction *hero = nullptr;
+  for (const HloInstruction *instr : graph.instructions()) {
+    if (!isProduct(*instr))
+      continue;
+    if (hero)
+      return Rejection{"there are several contractions"};
+    hero = instr;
+  }
+  if (!hero)
+    return Rejection{"there is no contraction"};
+  const std::string name = hero->name().str();
+  if ((hero->opcode() != Opcode::Dot && hero->opcode() != Opcode::Convolution) || hero->numOperands() != 2)
+    return Rejection{fmt::format("`{}` has more than two factors", name)};
+  ElementType type = hero->shape().elementType();
+  if (isComplex(type) || isPred(type))
+    return Rejection{fmt::format("the terms of `{}` are no numbers of one register", name)};
+  return hero;
+}
+
+/// Outputs are made where a sum is complete: in the order of the hero's memory.
+std::optional<Rejection> assignRoots(const FusionGraph &graph, ContractionPlan &plan) {
+  const HloInstruction &hero = *plan.hero;
+  if (!dependentInOrder(graph, {&hero}))
+    return Rejection{fmt::format("`{}` is read at other positions than its own", hero.name().str())};
+  for (auto [number, root] : llvm::enumerate(graph.roots())) {
+    if (root.shape.numElements() != hero.shape().numElements())
+      return Rejection{fmt::format("output {} has not the size of `{}`", number, hero.name().str())};
+    if (deviceBits(root.shape.elementType()) < 8)
+      return Rejection{fmt::format("output {} shares bytes between elements", number)};
+    plan.roots.push_back(unsigned(number));
+  }
+  return std::nullopt;
+}
+
+// --- rows, columns, depth
+
+bool dependsOnDim(const IndexingMap &map, unsigned dim) {
+  auto reads = [&](AffineExpr expression) { return expression.isFunctionOfDim(dim); };
+  return llvm::any_of(map.affine().getResults(), reads) ||
+         llvm::any_of(map.constraints(), [&](const auto &constraint) { return reads(constraint.first); });
+}
+
+/// How far apart in memory elements are that a factor reads for neighbouring values of each variable, near the middle
+/// of what it reads. Looks through what the operand is computed of.
+class Strides {
+public:
+  Strides(const HloInstruction &operand, IndexingMap map) : map(std::move(map)), source(&operand) {
+    while (follow())
+      ;
+    int64_t flat[] = {source->shape().numElements()}, flatLayout[] = {0};
+    this->map = compose(
+        this->map, bitcastMap(source->shape().dims(), source->shape().minorToMajor(), flat, flatLayout, context()));
+    for (const IndexingVariable &variable : this->map.dims())
+      dims.push_back(middleOf(variable));
+    for (const IndexingVariable &variable : this->map.ranges())
+      symbols.push_back(middleOf(variable));
+  }
+
+  unsigned bits() const { return deviceBits(source->shape().elementType()); }
+  int64_t ofDim(unsigned dim) { return difference(dims, dim); }
+  int64_t ofRange(unsigned range) { return difference(symbols, range); }
+
+private:
+  /// Not known, or far.
+  static constexpr int64_t unknown = int64_t(1) << 40;
+
+  MLIRContext *context() const { return map.context(); }
+  static int64_t middleOf(const IndexingVariable &variable) {
+    return variable.bounds.lower + (variable.bounds.upper - variable.bounds.lower) / 2;
+  }
+
+  /// To the largest operand, if all that is read of it is one element.
+  bool follow() {
+    std::optional<unsigned> largest;
+    for (unsigned i = 0; i < source->numOperands(); ++i)
+      if (source->operand(i)->shape().isArray() &&
+          (!largest ||
+           source->operand(i)->shape().numElements() > source->operand(*largest)->shape().numElements()))
+        largest = i;
+    if (!largest)
+      return false;
+    std::optional<OperandIndexing> indexing = operandIndexing(*source, *largest, context());
+    if (!indexing || !indexing->runtimes.empty() || !indexing->map.ranges().empty() || indexing->map.isKnownEmpty())
+      return false;
+    map = compose(map, indexing->map);
+    source = source->operand(*largest);
+    return true;
+  }
+
+  int64_t difference(SmallVector<int64_t> &point, unsigned variable) {
+    auto here = map.evaluate(dims, symbols);
+    ++point[variable];
+    auto there = map.evaluate(dims, symbols);
+    point[variable] -= 2;
+    auto before = here ? map.evaluate(dims, symbols) : std::nullopt;
+    ++point[variable];
+    if (!here || (!there && !before))
+      return unknown;
+    return std::abs(there ? there->front() - here->front() : here->front() - before->front());
+  }
+
+  IndexingMap map;
+  const HloInstruction *source;
+  SmallVector<int64_t> dims, symbols;
+};
+
+class ContractionPlanner {
+public:
+  ContractionPlanner(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target)
+      : plan(plan), graph(graph), target(target), context(MLIRContext::Threading::DISABLED),
+        result(plan.hero->shape()) {
+    for (unsigned i = 0; i < 2; ++i)
+      maps.push_back(operandIndexing(*plan.hero, i, &context)->map);
+  }
+
+  std::optional<Rejection> run() {
+    if (std::optional<Rejection> why = chooseDimensions())
+      return why;
+    for (unsigned i = 0; i < 2; ++i)
+      strides.emplace_back(*plan.hero->operand(i), maps[i]);
+    orderDepth();
+    if (std::optional<Rejection> why = chooseTile())
+      return why;
+    chooseAccess(plan.rows);
+    chooseAccess(plan.columns);
+    return std::nullopt;
+  }
+
+private:
+  std::optional<Rejection> chooseDimensions() {
+    for (const IndexingMap &map : maps)
+      if (map.isKnownEmpty())
+        return Rejection{"there is nothing to add up"};
+    ContractionSide sides[2];
+    sides[1].operand = 1;
+    std::optional<unsigned> sideOfMinor;
+    for (int64_t dim : llvm::reverse(result.minorToMajor())) {
+      bool ofLeft = dependsOnDim(maps[0], unsigned(dim)), ofRight = dependsOnDim(maps[1], unsigned(dim));
+      if (ofLeft == ofRight) {
+        plan.batch.push_back(unsigned(dim));
+        plan.batchSize *= result.dim(unsigned(dim));
+        continue;
+      }
+      ContractionSide &side = sides[ofRight];
+      side.dims.push_back(unsigned(dim));
+      side.size *= result.dim(unsigned(dim));
+      if (result.dim(unsigned(dim)) > 1)
+        sideOfMinor = ofRight;
+    }
+    unsigned columns = sideOfMinor.value_or(1);
+    plan.columns = std::move(sides[columns]);
+    plan.rows = std::move(sides[1 - columns]);
+    if (plan.rows.size == 1 || plan.columns.size == 1)
+      return Rejection{"one side has a single row"};
+    if (result.numElements() < leastResults)
+      return Rejection{fmt::format("{} results are too few", result.numElements())};
+    return std::nullopt;
+  }
+
+  Interval depthBounds(unsigned variable) const {
+    return maps[0].ranges()[variable].bounds.intersect(maps[1].ranges()[variable].bounds);
+  }
+
+  /// Outer to inner: neighbours of the inner ones are neighbours in the memory of the operand in which some are.
+  void orderDepth() {
+    unsigned count = maps[0].ranges().size();
+    auto least = [&](unsigned operand) {
+      int64_t stride = std::numeric_limits<int64_t>::max();
+      for (unsigned i = 0; i < count; ++i)
+        if (!depthBounds(i).isPoint())
+          stride = std::min(stride, strides[operand].ofRange(i));
+      return stride;
+    };
+    unsigned operand = least(0) < least(1) ? 0 : 1;
+    for (unsigned i = 0; i < count; ++i)
+      plan.depth.push_back(i);
+    llvm::stable_sort(plan.depth, [&](unsigned a, unsigned b) {
+      bool aIsOne = depthBounds(a).isPoint(), bIsOne = depthBounds(b).isPoint();
+      return aIsOne != bIsOne ? aIsOne : strides[operand].ofRange(a) > strides[operand].ofRange(b);
+    });
+    for (unsigned variable : plan.depth) {
+      plan.depthStarts.push_back(depthBounds(variable).lower);
+      plan.depthSizes.push_back(depthBounds(variable).size());
+    }
+  }
+
+  /// The fewest inner variables that make pieces without much that is missing; all, if there are none.
+  void splitDepth() {
+    for (plan.outerDepth = unsigned(plan.depth.size()); plan.outerDepth > 0;) {
+      --plan.outerDepth;
+      int64_t inner = plan.innerDepth();
+      if (10 * plan.stepsOfInner() * plan.tile.depth <= 11 * inner)
+        return;
+    }
+  }
+
+  std::optional<Rejection> chooseTile() {
+    int64_t depth = 1;
+    for (int64_t size : plan.depthSizes)
+      depth *= size;
+    if (depth < leastDepth)
+      return Rejection{fmt::format("sums of {} terms are too short", depth)};
+    // Threads' results, where warps' make a tile.
+    static constexpr ContractionTile tiles[] = {
+        {4, 2, 8, 8}, {2, 2, 8, 8}, {4, 2, 8, 4}, {4, 2, 4, 8}, {4, 2, 4, 4}, {2, 2, 8, 4}, {2, 2, 4, 4}, {1, 2, 8, 4},
+        {2, 1, 4, 4}, {1, 2, 4, 2}, {1, 1, 4, 2}, {1, 2, 2, 4}, {4, 1, 4, 4},
+    };
+    double best = loopCycles(depth);
+    bool found = false;
+    ContractionPlan tried = plan;
+    std::swap(tried, plan);
+    for (ContractionTile tile : tiles) {
+      tile.depth = plan.bits == 64 || depth <= 8 ? 8 : 16;
+      plan = tried;
+      plan.tile = tile;
+      splitDepth();
+      if (plan.sharedBytes() > target.staticSharedBytes || plan.blocks() > int64_t(target.maxGridX) ||
+          tile.threadRows * tile.threadColumns * int64_t(graph.instructions().size()) > maxOpsPerThread)
+        continue;
+      if (double cycles = tileCycles(); cycles < best) {
+        best = cycles;
+        found = true;
+        chosen = plan;
+      }
+    }
+    if (!found)
+      return Rejection{"a loop for each result is as fast"};
+    plan = chosen;
+    return std::nullopt;
+  }
+
+  /// Cycles of the device if each thread makes one result: two loads a term, and waiting for them.
+  double loopCycles(int64_t depth) const {
+    constexpr double ofTerm = 4, latencyOfTerm = 20;
+    double warps = double(llvm::divideCeil(result.numElements(), target.warpSize));
+    return double(depth) * (std::ceil(warps / double(target.multiprocessors)) * ofTerm + latencyOfTerm);
+  }
+
+  /// The same of the plan: what its warps issue and read from shared memory, what comes from the second cache, or, of a
+  /// few warps, waiting for each step and for each other instruction.
+  double tileCycles() const {
+    constexpr double schedulers = 4, warpsInFlight = 16, latencyOfStep = 400, latencyOfInstruction = 2,
+                     bytesPerCycle = 24;
+    const ContractionTile &tile = plan.tile;
+    double perRead = double(sharedVectorBits / plan.bits), warps = double(tile.threads()) / double(target.warpSize);
+    double reads = std::ceil(double(tile.threadRows) / perRead) + std::ceil(double(tile.threadColumns) / perRead);
+    double products = double(tile.threadRows * tile.threadColumns) * (plan.bits == 64 ? 2 : 1);
+    double ofTerm = std::max((products + reads + 1) / schedulers, reads), terms = double(plan.steps() * tile.depth);
+    double blocks = std::ceil(double(plan.blocks()) / double(target.multiprocessors));
+    double rounds = std::ceil(blocks / std::max(1.0, warpsInFlight / warps));
+    double waiting = double(plan.steps()) * latencyOfStep + terms * latencyOfInstruction * (products + reads);
+    double bytes = terms * double(tile.rows() + tile.columns()) * plan.bits / 8;
+    return std::max({blocks * warps * terms * ofTerm, blocks * bytes / bytesPerCycle, rounds * waiting});
+  }
+
+  /// Along what, and how many neighbours at once, a side's elements are read.
+  void chooseAccess(ContractionSide &side) {
+    Strides &own = strides[side.operand];
+    int64_t ofSide = std::numeric_limits<int64_t>::max(), sizeOfSide = 1;
+    for (unsigned dim : side.dims)
+      if (result.dim(dim) > 1) {
+        ofSide = own.ofDim(dim);
+        sizeOfSide = result.dim(dim);
+      }
+    int64_t ofDepth = own.ofRange(plan.depth.back()), sizeOfDepth = plan.depthSizes.back();
+    side.alongDepth = sizeOfDepth > 1 && ofDepth < ofSide;
+      int64_t tileRows = &side == &plan.rows ? plan.tile.rows() : plan.tile.columns();
+    if (side.alongDepth)
+      side.pad = sharedVectorBits / int64_t(plan.bits);
+    if ((side.alongDepth ? ofDepth : ofSide) != 1)
+      return;
+    int64_t common = side.alongDepth ? (sizeOfDepth | plan.tile.depth) : (sizeOfSide | tileRows);
+    for (unsigned dim = 0; dim < result.rank(); ++dim)
+      if (result.dim(dim) > 1 && own.ofDim(dim) != 1)
+        common |= own.ofDim(dim);
+    for (auto [variable, size] : llvm::zip_equal(plan.depth, plan.depthSizes))
+      if (size > 1 && own.ofRange(variable) != 1)
+        common |= own.ofRange(variable);
+    // No more than what every thread has some of.
+    int64_t most = std::min<int64_t>(sharedVectorBits / std::max(own.bits(), 8u),
+                                     tileRows * plan.tile.depth / plan.tile.threads());
+    side.vector = unsigned(std::clamp<int64_t>(common & -common, 1, std::max<int64_t>(most, 1)));
+  }
+
+  ContractionPlan &plan;
+  ContractionPlan chosen;
+  const FusionGraph &graph;
+  const TargetInfo &target;
+  MLIRContext context;
+  const Shape result;
+  std::vector<IndexingMap> maps;
+  std::vector<Strides> strides;
+};
+
+int64_t product(llvm::ArrayRef<int64_t> sizes) {
+  int64_t result = 1;
+  for (int64_t size : sizes)
+    result *= size;
+  return result;
+}
+
+} // namespace
+
+int64_t ContractionPlan::innerDepth() const { return product(llvm::ArrayRef(depthSizes).drop_front(outerDepth)); }
+
+int64_t ContractionPlan::steps() const {
+  return product(llvm::ArrayRef(depthSizes).take_front(outerDepth)) * stepsOfInner();
+}
+
+int64_t ContractionPlan::stride(const ContractionSide &side) const {
+  return (side.operand == rows.operand ? tile.rows() : tile.columns()) + side.pad;
+}
+
+uint64_t ContractionPlan::sharedBytes() const {
+  return uint64_t((tileElements(rows) + tileElements(columns)) * int64_t(bits) / 8);
+}
+
+template <>
+HeroMatch<ContractionPlan> matchHero<ContractionPlan>(const FusionGraph &graph, const FusionAliasing &,
+                                                      const TargetInfo &target) {
+  std::variant<const HloInstruction *, Rejection> hero = heroOf(graph);
+  if (auto *why = std::get_if<Rejection>(&hero))
+    return std::move(*why);
+  ContractionPlan plan;
+  plan.hero = std::get<const HloInstruction *>(hero);
+  plan.bits = std::max(32u, deviceBits(plan.hero->shape().elementType()));
+  if (std::optional<Rejection> why = assignRoots(graph, plan))
+    return std::move(*why);
+  if (std::optional<Rejection> why = ContractionPlanner(plan, graph, target).run())
+    return std::move(*why);
+  LaunchGeometry launch;
+  launch.grid = {uint32_t(plan.blocks()), 1, 1};
+  launch.block = {uint32_t(plan.tile.threads()), 1, 1};
+  launch.sharedBytes = plan.sharedBytes();
+  return {std::move(plan), launch};
+}
+
+/// An element of an operand that only the output at its own index reads: by the thread that stores that.
+template <>
+bool mayTakePlace<ContractionPlan>(const ContractionPlan &, const FusionGraph &graph, unsigned root,
+                                   unsigned parameter) {
+  return mayOverwriteElements(graph, root, parameter);
+}
+
+/// Each block fills its tiles with elements of both operands; outputs are made at the hero's indices.
+template <>
+ComputedSpaces computedSpaces<ContractionPlan>(const ContractionPlan &plan, const FusionGraph &graph,
+                                               mlir::MLIRContext *context) {
+  ComputedSpaces result;
+  result.kept.push_back(plan.hero);
+  auto fill = [&](const ContractionSide &side, int64_t times) {
+    const HloInstruction *operand = plan.hero->operand(side.operand);
+    SmallVector<int64_t> sizes(operand->shape().dims());
+    SmallVector<AffineExpr> results;
+    for (unsigned dim = 0; dim < sizes.size(); ++dim)
+      results.push_back(getAffineDimExpr(dim, context));
+    sizes.push_back(times);
+    result.spaces.emplace_back().values.push_back(
+        {operand, IndexingMap::fromSizes(AffineMap::get(sizes.size(), 0, results, context), sizes)});
+  };
+  fill(plan.rows, plan.columnTiles());
+  fill(plan.columns, plan.rowTiles());
+  ComputedSpace outputs;
+  for (unsigned root : plan.roots)
+    outputs.values.push_back(
+        {graph.roots()[root].instr, bitcastIndexing(plan.hero->shape(), graph.roots()[root].shape, context)});
+  result.spaces.push_back(std::move(outputs));
+  return result;
+}
+
+/// Sums, factors of one term, what is on its way to shared memory, and addresses.
+template <> unsigned plannedRegisters<ContractionPlan>(const ContractionPlan &plan) {
+  constexpr int64_t ofIndices = 40, most = 255;
+  const ContractionTile &tile = plan.tile;
+  int64_t values = tile.threadRows * tile.threadColumns + tile.threadRows + tile.threadColumns;
+  values += (tile.rows() + tile.columns()) * tile.depth / tile.threads();
+  int64_t registers = ofIndices + values * int64_t(plan.bits) / 32;
+  return unsigned(std::clamp<int64_t>(int64_t(llvm::alignTo(uint64_t(registers), 8)), KernelSpec::usualRegisters, most));
+}
+
+std::string ContractionPlan::toString() const {
+  std::string result;
+  llvm::raw_string_ostream os(result);
+  os << "product of ";
+  if (batchSize != 1)
+    os << batchSize << " times ";
+  os << fmt::format("{} rows (operand {}) by {} columns (operand {}), {} terms in {} step{}; ", rows.size, rows.operand,
+                    columns.size, columns.operand, product(depthSizes), steps(), steps() == 1 ? "" : "s");
+  os << fmt::format("tiles of {}x{}, {}x{} a thread, {} terms a step; ", tile.rows(), tile.columns(), tile.threadRows,
+                    tile.threadColumns, tile.depth);
+  auto describe = [&](const ContractionSide &side) {
+    return fmt::format("{} {}", side.vector, side.alongDepth ? "terms" : "neighbours");
+  };
+  os << fmt::format("read by {} and {}; roots ", describe(rows), describe(columns));
+  llvm::interleave(roots, os, ",");
+  return result;
+}
+
+} // namespace hloc

@@ -1,0 +1,164 @@
+#include "hloc/fusion/FusionPlan.h"
+#include "hloc/fusion/Recomputation.h"
+#include "hloc/parser/Parser.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+#include <catch2/catch.hpp>
+
+using namespace hloc;
+
+namespace {
+
+/// The fusion that an entry computation of these instructions is.
+struct Planned {
+  DiagnosticEngine diagnostics;
+  std::unique_ptr<HloModule> module;
+  std::optional<FusionGraph> graph;
+  FusionPlan plan;
+
+  explicit Planned(const std::string &entry, const char *target = "sm_90") {
+    std::string text = "HloModule m\nENTRY e { " + entry + " }";
+    module = parseHloModule(std::make_shared<const SourceFile>("m.hlo", text), diagnostics);
+    INFO((diagnostics.hasErrors() ? diagnostics.diagnostics().front().message : ""));
+    REQUIRE(module);
+    graph = *FusionGraph::build(*module->entry(), diagnostics);
+    llvm::FailureOr<FusionPlan> made = planFusion(*graph, {}, *findTarget(target), diagnostics);
+    REQUIRE(succeeded(made));
+    plan = std::move(*made);
+  }
+  std::string text() const { return plan.toString(); }
+  const KernelPlan &kernel() const { return std::get<KernelPlan>(plan.steps.front()); }
+  const ContractionPlan &contraction() const { return std::get<ContractionPlan>(kernel().plan); }
+  /// Why the hero does not take the fusion.
+  std::string rejection() const {
+    for (const HeroRejection &rejection : plan.rejections)
+      if (rejection.hero == "contraction")
+        return rejection.reason;
+    return "";
+  }
+};
+
+/// dot of [m,k] by [k,n].
+std::string product(int64_t m, int64_t n, int64_t k, const std::string &type = "f32") {
+  auto shape = [&](int64_t a, int64_t b) { return type + "[" + std::to_string(a) + "," + std::to_string(b) + "]"; };
+  return "a = " + shape(m, k) + " parameter(0) b = " + shape(k, n) + " parameter(1) ROOT d = " + shape(m, n) +
+         " dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}";
+}
+
+std::string convolution(const std::string &x, const std::string &kernel, const std::string &result,
+                        const std::string &attributes) {
+  return "x = f32[" + x + "] parameter(0) k = f32[" + kernel + "] parameter(1) ROOT c = f32[" + result +
+         "] convolution(x, k), " + attributes;
+}
+
+bool has(const std::string &text, const char *part) { return text.find(part) != std::string::npos; }
+
+} // namespace
+
+TEST_CASE("contraction: large products have large tiles, and few blocks make them smaller") {
+  CHECK(Planned(product(4096, 4096, 512)).text() ==
+        "product of 4096 rows (operand 0) by 4096 columns (operand 1), 512 terms in 32 steps; tiles of 128x128, 8x8 a "
+        "thread, 16 terms a step; read by 4 terms and 4 neighbours; roots 0; grid 1024, block 256, shared 16640");
+  for (int64_t size : {256, 512, 1024, 2048}) {
+    Planned planned(product(size, size, 512));
+    INFO(planned.text());
+    CHECK(planned.contraction().blocks() >= 64);
+    CHECK(planned.kernel().plannedRegisters() <= 160);
+  }
+  // The last tiles of each side are not whole.
+  Planned odd(product(4097, 4090, 515));
+  CHECK(odd.contraction().rowTiles() * odd.contraction().tile.rows() >= 4097);
+  CHECK(odd.contraction().columnTiles() * odd.contraction().tile.columns() >= 4090);
+  CHECK(odd.contraction().steps() == 33);
+  CHECK(odd.contraction().rows.vector == 1);
+  CHECK(odd.contraction().columns.vector == 2);
+}
+
+TEST_CASE("contraction: operands are read along what is their minor dimension") {
+  auto plan = [](const char *a, const char *b, const char *dims) {
+    return Planned("a = f32[" + std::string(a) + "] parameter(0) b = f32[" + b +
+                   "] parameter(1) ROOT d = f32[1024,1024] dot(a, b), " + dims);
+  };
+  CHECK(has(plan("512,1024", "512,1024", "lhs_contracting_dims={0}, rhs_contracting_dims={0}").text(),
+            "read by 4 neighbours and 4 neighbours"));
+  CHECK(has(plan("1024,512", "1024,512", "lhs_contracting_dims={1}, rhs_contracting_dims={1}").text(),
+            "read by 4 terms and 4 terms"));
+  // What the operand is computed of decides.
+  CHECK(has(Planned("p = bf16[512,1024] parameter(0) t = bf16[1024,512] transpose(p), dimensions={1,0} "
+                    "a = f32[1024,512] convert(t) b = f32[512,1024] parameter(1) ROOT d = f32[1024,1024] dot(a, b), "
+                    "lhs_contracting_dims={1}, rhs_contracting_dims={0}")
+                .text(),
+            "read by 4 neighbours and 4 neighbours"));
+  // Columns are what is minor in the result.
+  Planned turned("a = f32[1024,512] parameter(0) b = f32[512,1024] parameter(1) ROOT d = f32[1024,1024]{0,1} dot(a, b), "
+                 "lhs_contracting_dims={1}, rhs_contracting_dims={0}");
+  CHECK(turned.contraction().columns.operand == 0);
+  CHECK(turned.contraction().rows.operand == 1);
+}
+
+TEST_CASE("contraction: batches and several contracting dimensions") {
+  Planned batch("a = f32[3,256,4,64] parameter(0) b = f32[4,64,3,256] parameter(1) ROOT d = f32[4,3,256,256] dot(a, b), "
+                "lhs_batch_dims={2,0}, rhs_batch_dims={0,2}, lhs_contracting_dims={3}, rhs_contracting_dims={1}");
+  CHECK(batch.contraction().batchSize == 12);
+  CHECK(batch.contraction().rows.size == 256);
+  CHECK(batch.contraction().columns.size == 256);
+  Planned several("a = f32[256,5,7,16] parameter(0) b = f32[7,16,5,512] parameter(1) ROOT d = f32[256,512] dot(a, b), "
+                  "lhs_contracting_dims={1,2,3}, rhs_contracting_dims={2,0,1}");
+  // One value of the outer ones, and all of the minor one, a step.
+  CHECK(several.contraction().outerDepth == 2);
+  CHECK(several.contraction().steps() == 35);
+}
+
+TEST_CASE("contraction: a convolution's rows are positions, its terms the window by the features") {
+  const std::string padded = "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f";
+  Planned same(convolution("8,56,56,64", "3,3,64,64", "8,56,56,64", padded));
+  CHECK(same.contraction().rows.size == 8 * 56 * 56);
+  CHECK(same.contraction().columns.size == 64);
+  CHECK(same.contraction().outerDepth == 2);
+  CHECK(same.contraction().steps() == 36);
+  CHECK(has(same.text(), "read by 4 terms and 4 neighbours"));
+  // Few features: the window is taken along.
+  Planned stem(convolution("8,224,224,3", "7,7,3,64", "8,112,112,64",
+                           "window={size=7x7 stride=2x2 pad=3_3x3_3}, dim_labels=b01f_01io->b01f"));
+  CHECK(stem.contraction().innerDepth() > 16);
+  CHECK(stem.contraction().steps() < 14);
+  // Each feature by itself: nothing is shared.
+  Planned depthwise(convolution("8,56,56,64", "3,3,1,64", "8,56,56,64", padded + ", feature_group_count=64"));
+  CHECK(depthwise.rejection() == "one side has a single row");
+}
+
+TEST_CASE("contraction: what other heroes do as well or better") {
+  CHECK(Planned(product(64, 64, 64)).rejection() == "a loop for each result is as fast");
+  CHECK(Planned(product(64, 64, 64), "sm_72").rejection() == "");
+  CHECK(Planned(product(1, 4096, 4096)).rejection() == "one side has a single row");
+  CHECK(Planned(product(4096, 4096, 3)).rejection() == "sums of 3 terms are too short");
+  CHECK(Planned(product(15, 17, 512)).rejection() == "255 results are too few");
+  CHECK(Planned(product(512, 512, 512, "c64")).rejection() == "the terms of `d` are no numbers of one register");
+  CHECK(Planned(product(512, 512, 512, "s4")).rejection() == "output 0 shares bytes between elements");
+  CHECK(Planned("a = f32[512,512] parameter(0) d = f32[512,512] dot(a, a), lhs_contracting_dims={1}, "
+                "rhs_contracting_dims={0} ROOT t = f32[512,512] transpose(d), dimensions={1,0}")
+            .rejection() == "`d` is read at other positions than its own");
+  CHECK(Planned("a = f32[512,512] parameter(0) d = f32[512,512] dot(a, a), lhs_contracting_dims={1}, "
+                "rhs_contracting_dims={0} ROOT e = f32[512,512] dot(a, d), lhs_contracting_dims={1}, "
+                "rhs_contracting_dims={0}")
+            .rejection() == "there are several contractions");
+  CHECK(Planned("a = f32[512,512] parameter(0) ROOT n = f32[512,512] negate(a)").rejection() ==
+        "there is no contraction");
+}
+
+TEST_CASE("contraction: elements of operands are computed once for each tile they are in") {
+  Planned planned("p = f32[1024,512] parameter(0) a = f32[1024,512] tanh(p) b = f32[512,2048] parameter(1) "
+                  "d = f32[1024,2048] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} "
+                  "ROOT n = f32[1024,2048] exponential(d)");
+  const ContractionPlan &plan = planned.contraction();
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  auto factor = [&](llvm::StringRef name) {
+    for (const Evaluation &evaluation : evaluations(*planned.graph, planned.kernel(), &context))
+      if (evaluation.instr->name() == name)
+        return evaluation.factor();
+    return 0.0;
+  };
+  CHECK(factor("a") == double(plan.columnTiles()));
+  CHECK(factor("n") == 1);
+}
