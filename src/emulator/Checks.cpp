@@ -214,6 +214,19 @@ void Checker::broadcast(const Place &place, uint32_t mask, uint64_t bytes) {
     track(place, bytes, last, mask & (mask - 1));
 }
 
+void Checker::broadcasts(const Place &base, uint64_t lowest, uint32_t mask, const uint64_t *addresses, uint64_t bytes) {
+  Place place = base;
+  for (uint32_t rest = mask; rest;) {
+    uint64_t address = addresses[llvm::countr_zero(rest)];
+    uint32_t same = 0;
+    for (unsigned l = 0; l < warpLanes; ++l)
+      same |= uint32_t(addresses[l] == address) << l;
+    place.offset = base.offset + (address - lowest);
+    broadcast(place, same & rest, bytes);
+    rest &= ~same;
+  }
+}
+
 /// `many`: together with other lanes of the warp.
 void Checker::track(const Place &place, uint64_t bytes, unsigned lane, bool many) {
   if (place.space == Space::Shared)

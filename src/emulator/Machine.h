@@ -217,6 +217,8 @@ public:
   void run(const Place &place, uint64_t bytes);
   /// All lanes of `mask` read the same bytes.
   void broadcast(const Place &place, uint32_t mask, uint64_t bytes);
+  /// Lanes that load, of which several have one address: as many broadcasts as there are addresses.
+  void broadcasts(const Place &base, uint64_t lowest, uint32_t mask, const uint64_t *addresses, uint64_t bytes);
   /// Two lanes of one store that write different values to one place: which one stays is open. Returns the lanes that
   /// write where a lower lane does.
   uint32_t clashes(uint32_t mask, const uint64_t *addresses, const uint8_t *in, unsigned width);

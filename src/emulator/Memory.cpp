@@ -269,6 +269,8 @@ void checkLoad(Checker &checker, const Request &request, uint32_t mask, const ui
     return checker.run(request.place, bytes);
   if (request.shape == Shape::Broadcast)
     return checker.broadcast(request.place, mask, bytes);
+  if (request.place.space == Space::Shared && !request.distinct)
+    return checker.broadcasts(request.place, request.lowest, mask, addresses, bytes);
   checker.lanes(request.place, request.lowest, mask, addresses, bytes);
 }
 

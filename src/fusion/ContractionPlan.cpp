@@ -112,8 +112,7 @@ private:
     std::optional<unsigned> largest;
     for (unsigned i = 0; i < source->numOperands(); ++i)
       if (source->operand(i)->shape().isArray() &&
-          (!largest ||
-           source->operand(i)->shape().numElements() > source->operand(*largest)->shape().numElements()))
+          (!largest || source->operand(i)->shape().numElements() > source->operand(*largest)->shape().numElements()))
         largest = i;
     if (!largest)
       return false;
@@ -240,8 +239,8 @@ private:
       return Rejection{fmt::format("sums of {} terms are too short", depth)};
     // Threads' results, where warps' make a tile.
     static constexpr ContractionTile tiles[] = {
-        {4, 2, 8, 8}, {2, 2, 8, 8}, {4, 2, 8, 4}, {4, 2, 4, 8}, {4, 2, 4, 4}, {2, 2, 8, 4}, {2, 2, 4, 4}, {1, 2, 8, 4},
-        {2, 1, 4, 4}, {1, 2, 4, 2}, {1, 1, 4, 2}, {1, 2, 2, 4}, {4, 1, 4, 4},
+        {4, 2, 8, 8}, {2, 2, 8, 8}, {4, 2, 8, 4}, {4, 2, 4, 8}, {4, 2, 4, 4}, {2, 2, 8, 4}, {2, 2, 4, 4},
+        {1, 2, 8, 4}, {2, 1, 4, 4}, {1, 2, 4, 2}, {1, 1, 4, 2}, {1, 2, 2, 4}, {4, 1, 4, 4},
     };
     double best = loopCycles(depth);
     bool found = false;
@@ -302,7 +301,7 @@ private:
       }
     int64_t ofDepth = own.ofRange(plan.depth.back()), sizeOfDepth = plan.depthSizes.back();
     side.alongDepth = sizeOfDepth > 1 && ofDepth < ofSide;
-      int64_t tileRows = &side == &plan.rows ? plan.tile.rows() : plan.tile.columns();
+    int64_t tileRows = &side == &plan.rows ? plan.tile.rows() : plan.tile.columns();
     if (side.alongDepth)
       side.pad = sharedVectorBits / int64_t(plan.bits);
     if ((side.alongDepth ? ofDepth : ofSide) != 1)
@@ -413,7 +412,8 @@ template <> unsigned plannedRegisters<ContractionPlan>(const ContractionPlan &pl
   int64_t values = tile.threadRows * tile.threadColumns + tile.threadRows + tile.threadColumns;
   values += (tile.rows() + tile.columns()) * tile.depth / tile.threads();
   int64_t registers = ofIndices + values * int64_t(plan.bits) / 32;
-  return unsigned(std::clamp<int64_t>(int64_t(llvm::alignTo(uint64_t(registers), 8)), KernelSpec::usualRegisters, most));
+  return unsigned(
+      std::clamp<int64_t>(int64_t(llvm::alignTo(uint64_t(registers), 8)), KernelSpec::usualRegisters, most));
 }
 
 std::string ContractionPlan::toString() const {

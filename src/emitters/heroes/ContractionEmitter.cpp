@@ -77,9 +77,7 @@ private:
       return computeType(type, context);
     return b.getIntegerType(plan.bits);
   }
-  Value zero() {
-    return isFloat(type) ? b.floating(computed(), 0.0) : b.integer(computed(), 0);
-  }
+  Value zero() { return isFloat(type) ? b.floating(computed(), 0.0) : b.integer(computed(), 0); }
   Value factor(Value stored, ElementType from) {
     Value value = arithmetic.factor(fromStorage(b, stored, from), from);
     return isFloat(type) ? value : b.castI(value, computed(), false);
@@ -111,9 +109,7 @@ private:
   }
 
   AffineExpr lane() const { return kernel.thread() % (ContractionTile::laneRows * ContractionTile::laneColumns); }
-  AffineExpr warp() const {
-    return kernel.thread().floorDiv(ContractionTile::laneRows * ContractionTile::laneColumns);
-  }
+  AffineExpr warp() const { return kernel.thread().floorDiv(ContractionTile::laneRows * ContractionTile::laneColumns); }
   /// Number of the thread among those that have other rows, or columns.
   AffineExpr threadAlong(const ContractionSide &own) const {
     if (&own == &plan.rows)
@@ -236,13 +232,14 @@ private:
       if (group.groups % tile.threads() != 0)
         at.conditions.push_back({group.first, Interval{0, group.groups - 1}});
       Value zeros = arith::ConstantOp::create(b, vectorType, cast<TypedAttr>(b.getZeroAttr(vectorType)));
-      vectors.push_back(kernel.loop(mapOfStep({}, {int64_t(own.vector)}), valuesOfStep(step), zeros,
-                                    [&](ValueRange element, ValueRange, ValueRange before) -> SmallVector<Value> {
-                                      Value value = loadElement(own, function, at, step, element.front());
-                                      return {vector::InsertOp::create(b, value, before.front(),
-                                                                       OpFoldResult(element.front()))};
-                                    })
-                            .front());
+      vectors.push_back(
+          kernel
+              .loop(mapOfStep({}, {int64_t(own.vector)}), valuesOfStep(step), zeros,
+                    [&](ValueRange element, ValueRange, ValueRange before) -> SmallVector<Value> {
+                      Value value = loadElement(own, function, at, step, element.front());
+                      return {vector::InsertOp::create(b, value, before.front(), OpFoldResult(element.front()))};
+                    })
+              .front());
     }
     return vectors;
   }
@@ -276,14 +273,14 @@ private:
       if (group.groups % tile.threads() != 0)
         map.addConstraint(group.first, Interval{0, group.groups - 1});
       map.simplify();
-      shared = kernel
-                   .loop(map, shared,
-                         [&, values = values](ValueRange element, ValueRange at,
-                                              ValueRange before) -> SmallVector<Value> {
-                           Value value = vector::ExtractOp::create(b, values, OpFoldResult(element.front()));
-                           return {tensor::InsertOp::create(b, value, before.front(), at)};
-                         })
-                   .front();
+      shared =
+          kernel
+              .loop(map, shared,
+                    [&, values = values](ValueRange element, ValueRange at, ValueRange before) -> SmallVector<Value> {
+                      Value value = vector::ExtractOp::create(b, values, OpFoldResult(element.front()));
+                      return {tensor::InsertOp::create(b, value, before.front(), at)};
+                    })
+              .front();
     }
     return shared;
   }
@@ -294,8 +291,8 @@ private:
   SmallVector<Value> sums(std::array<func::FuncOp, 2> functions) {
     SmallVector<Value> carried;
     for (unsigned i = 0; i < 2; ++i)
-      carried.push_back(xla_gpu::AllocateSharedOp::create(
-          b, RankedTensorType::get({plan.tileElements(side(i))}, computed())));
+      carried.push_back(
+          xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({plan.tileElements(side(i))}, computed())));
     carried.append(tile.threadRows * tile.threadColumns, zero());
     IndexingMap steps = IndexingMap::fromSizes(AffineMap::get(0, 1, {}, context), {}, {plan.steps()});
     carried = kernel.loop(steps, {}, carried, [&](ValueRange step, ValueRange, ValueRange before) {
@@ -338,8 +335,8 @@ private:
         for (unsigned i = 0; i < 2; ++i)
           factors[i] = readFactors(side(i), tiles[i], number.front(), together, term);
         for (int64_t i = 0; i < int64_t(next.size()); ++i)
-          next[i] = arithmetic.add(next[i], arithmetic.multiply(factors[0][i / tile.threadColumns],
-                                                                factors[1][i % tile.threadColumns]));
+          next[i] = arithmetic.add(
+              next[i], arithmetic.multiply(factors[0][i / tile.threadColumns], factors[1][i % tile.threadColumns]));
       }
       return next;
     });
@@ -353,14 +350,12 @@ private:
     Value padding = ub::PoisonOp::create(b, computed());
     for (int64_t piece = 0; piece < perThread(own) / pieceOf(own); ++piece) {
       AffineExpr depth = getAffineSymbolExpr(0, context) * together + term;
-      IndexingMap map =
-          kernel.mapOf({depth * plan.stride(own) + firstOfPiece(own, piece)}, {tile.depth / together});
+      IndexingMap map = kernel.mapOf({depth * plan.stride(own) + firstOfPiece(own, piece)}, {tile.depth / together});
       map.simplify();
       SmallVector<Value> operands(kernel.ids());
       operands.push_back(number);
       Value start = applyMap(b, map, operands).front();
-      Value read =
-          vector::TransferReadOp::create(b, vectorType, shared, start, padding, ArrayRef<bool>{true});
+      Value read = vector::TransferReadOp::create(b, vectorType, shared, start, padding, ArrayRef<bool>{true});
       for (int64_t i = 0; i < pieceOf(own); ++i)
         factors.push_back(vector::ExtractOp::create(b, read, i));
     }
@@ -398,8 +393,7 @@ private:
           ValueRange made = kernel.call(function, at, stored(sum));
           SmallVector<Value> next(before);
           for (auto [value, number] : llvm::zip_equal(made, plan.roots))
-            next[number] =
-                tensor::InsertOp::create(b, value, next[number], applyMap(b, mapTo(root(number).shape), at));
+            next[number] = tensor::InsertOp::create(b, value, next[number], applyMap(b, mapTo(root(number).shape), at));
           return next;
         });
     kernel.outputs().assign(outputs.begin(), outputs.end());

@@ -91,15 +91,17 @@ TEST_CASE("contraction: operands are read along what is their minor dimension") 
                 .text(),
             "read by 4 neighbours and 4 neighbours"));
   // Columns are what is minor in the result.
-  Planned turned("a = f32[1024,512] parameter(0) b = f32[512,1024] parameter(1) ROOT d = f32[1024,1024]{0,1} dot(a, b), "
-                 "lhs_contracting_dims={1}, rhs_contracting_dims={0}");
+  Planned turned(
+      "a = f32[1024,512] parameter(0) b = f32[512,1024] parameter(1) ROOT d = f32[1024,1024]{0,1} dot(a, b), "
+      "lhs_contracting_dims={1}, rhs_contracting_dims={0}");
   CHECK(turned.contraction().columns.operand == 0);
   CHECK(turned.contraction().rows.operand == 1);
 }
 
 TEST_CASE("contraction: batches and several contracting dimensions") {
-  Planned batch("a = f32[3,256,4,64] parameter(0) b = f32[4,64,3,256] parameter(1) ROOT d = f32[4,3,256,256] dot(a, b), "
-                "lhs_batch_dims={2,0}, rhs_batch_dims={0,2}, lhs_contracting_dims={3}, rhs_contracting_dims={1}");
+  Planned batch(
+      "a = f32[3,256,4,64] parameter(0) b = f32[4,64,3,256] parameter(1) ROOT d = f32[4,3,256,256] dot(a, b), "
+      "lhs_batch_dims={2,0}, rhs_batch_dims={0,2}, lhs_contracting_dims={3}, rhs_contracting_dims={1}");
   CHECK(batch.contraction().batchSize == 12);
   CHECK(batch.contraction().rows.size == 256);
   CHECK(batch.contraction().columns.size == 256);
