@@ -131,11 +131,20 @@ void prefixLocalNames(llvm::Module &module, llvm::StringRef kernel) {
     rename(function);
 }
 
+/// Where blocks are placed, what ends a loop may come before what begins it, to save a jump that ptxas would drop
+/// anyway; not where size counts. In order, lanes that part in a loop are seen to meet again.
+static void keepLoopsInOrder(llvm::Module &module) {
+  for (llvm::Function &function : module)
+    if (!function.isDeclaration())
+      function.addFnAttr(llvm::Attribute::OptimizeForSize);
+}
+
 std::string printPtx(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream stream(text);
   SkippedPasses skipped(module);
   llvm::legacy::PassManager passes;
+  keepLoopsInOrder(module);
   bool unsupported = machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile);
   HLOC_CHECK(!unsupported, "the NVPTX back end cannot print assembly");
   passes.run(module);
