@@ -10,8 +10,8 @@
 namespace hloc {
 namespace {
 
-/// Threads of a block where that many have something to do.
-constexpr int64_t usualThreads = 256;
+/// Threads of a block where that many have something to do, and of one whose columns are read once a stage.
+constexpr int64_t usualThreads = 256, threadsOfLongColumns = 1024;
 /// What a row of a block's tile should have, and what it has at least, unless there are not so many columns.
 constexpr int64_t lineBits = 128 * 8;
 
@@ -43,18 +43,17 @@ public:
       : plan(plan), streams(streams), target(target),
         registers(std::max<int64_t>(streams.heldBits / HeldStreams::bitsPerRegister, 1)) {}
 
-  /// Nothing, or why the columns do not fit.
-  std::optional<Rejection> choose() {
+  void choose() {
     chooseTile();
-    if (!fits(lanes))
-      return Rejection{fmt::format("columns of {} elements do not fit into the registers of a block, a sector of them "
-                                   "side by side",
-                                   plan.shape.length)};
-    chooseGroups();
+    if (plan.inRegisters)
+      chooseGroups();
+    else
+      groups = std::min(threadsOfLongColumns / lanes, powerOf2Ceil(plan.shape.length));
     plan.lanes = uint32_t(lanes);
     plan.groups = uint32_t(groups);
-    plan.heldRegisters = unsigned(plan.rowsPerThread() * plan.perThread * registers);
-    return std::nullopt;
+    while (!plan.inRegisters && plan.parts() > 1 && sharedBytesOf(plan) > target.staticSharedBytes)
+      plan.groups /= 2;
+    plan.heldRegisters = unsigned(plan.inRegisters ? plan.rowsPerThread() * plan.perThread * registers : 0);
   }
 
 private:
@@ -76,8 +75,9 @@ private:
     int64_t most = powerOf2Ceil(plan.vectors());
     while (lanes < most && rowBits(lanes) < sectorBits)
       lanes *= 2;
+    plan.inRegisters = fits(lanes);
     bool sharesSectors = columns * int64_t(streams.widths.narrowest) % sectorBits != 0;
-    while (lanes < most && rowBits(lanes) < lineBits && fits(lanes * 2) &&
+    while (lanes < most && rowBits(lanes) < lineBits && (!plan.inRegisters || fits(lanes * 2)) &&
            (sharesSectors || blocksOf(lanes * 2) >= int64_t(target.multiprocessors)))
       lanes *= 2;
   }
@@ -112,8 +112,7 @@ HeroMatch<ColumnsPlan> matchHero<ColumnsPlan>(const FusionGraph &graph, const Fu
     return std::move(*why);
   ColumnsPlan plan{std::move(std::get<StagedReductions>(match))};
   HeldStreams streams = streamsOf(graph, plan.shape, plan.roots);
-  if (std::optional<Rejection> why = Chooser(plan, streams, target).choose())
-    return std::move(*why);
+  Chooser(plan, streams, target).choose();
   LaunchGeometry launch = launchOf(plan, target);
   if (launch.sharedBytes > target.staticSharedBytes)
     return Rejection{"the results of all warps do not fit into shared memory"};
@@ -128,21 +127,24 @@ template <> bool mayTakePlace<ColumnsPlan>(const ColumnsPlan &, const FusionGrap
 template <>
 ComputedSpaces computedSpaces<ColumnsPlan>(const ColumnsPlan &plan, const FusionGraph &graph,
                                            mlir::MLIRContext *context) {
-  return spacesOfStages(plan.stages, plan.roots, plan.resultRoots, /*inEachStage=*/false, graph, context);
+  return spacesOfStages(plan.stages, plan.roots, plan.resultRoots, /*inEachStage=*/!plan.inRegisters, graph, context);
 }
 
 template <> unsigned plannedRegisters<ColumnsPlan>(const ColumnsPlan &plan) {
-  unsigned results = 0; // of one column, which stay in registers too
+  if (!plan.inRegisters)
+    return KernelSpec::usualRegisters; // of so many threads
+  unsigned results = 0;                // of one column, which stay in registers too
   for (const ReductionFrame &stage : plan.stages)
     results += unsigned(accumulatorBytes(stage)) * 8 / HeldStreams::bitsPerRegister;
   return registersHolding(plan.heldRegisters + results * plan.perThread);
 }
 
 std::string ColumnsPlan::toString() const {
-  return fmt::format("whole columns: {} of {}{}; {}; {} x {} per thread, {} lane{} by {} group{} a block", shape.count,
-                     shape.length, shape.slices() == 1 ? "" : fmt::format(" in {} slices", shape.slices()),
-                     textOfStages(stages, roots, resultRoots, "columns"), rowsPerThread(), perThread, lanes,
-                     lanes == 1 ? "" : "s", groups, groups == 1 ? "" : "s");
+  return fmt::format("whole columns: {} of {}{}; {}; {} x {} per thread{}, {} lane{} by {} group{} a block",
+                     shape.count, shape.length, shape.slices() == 1 ? "" : fmt::format(" in {} slices", shape.slices()),
+                     textOfStages(stages, roots, resultRoots, "columns"), rowsPerThread(), perThread,
+                     inRegisters ? "" : ", read in each stage", lanes, lanes == 1 ? "" : "s", groups,
+                     groups == 1 ? "" : "s");
 }
 
 } // namespace hloc

@@ -160,6 +160,11 @@ KernelCost FusionCost::find(llvm::ArrayRef<HloInstruction *> members, llvm::Arra
     }
     plan = std::move(*answer);
     cost.hero = plan.hero;
+    // Kernels of their own divide long columns among blocks.
+    if (plan.hero == "columns" && plan.passes > 1) {
+      cost.impossible = "the columns do not fit into the registers of a block";
+      return cost;
+    }
     auto isLost = [&](const HloInstruction *instr) {
       return instr->opcode() == Opcode::Sort && !llvm::is_contained(plan.kept, instr);
     };

@@ -63,7 +63,7 @@ llvm::SmallVector<HloInstruction *> structuredOps(const HloComputation &entry, c
   return structured;
 }
 
-/// Has a group of reductions a hero that makes all of it at once? Other structured ops end other kernels.
+/// Has a group of reductions a hero that makes all of it in one pass? Other structured ops end other kernels.
 bool isOneKernel(const RowGroup &group, const HloComputation &entry, const TargetInfo &target) {
   std::vector<bool> available(entry.instructions().size(), false);
   auto isMadeElsewhere = [&](HloInstruction *instr) {
@@ -79,7 +79,7 @@ bool isOneKernel(const RowGroup &group, const HloComputation &entry, const Targe
     return false;
   auto mayUpdate = [](const HloInstruction &) { return false; };
   std::optional<PlanAnswer> answer = askForPlan(members, group.roots, mayUpdate, target);
-  return answer && answer->launches == 1 &&
+  return answer && answer->launches == 1 && answer->passes == 1 &&
          llvm::all_of(group.reductions, [&](auto *reduction) { return llvm::is_contained(answer->kept, reduction); });
 }
 

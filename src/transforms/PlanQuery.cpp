@@ -59,6 +59,8 @@ struct Describe {
   void operator()(const ColumnsPlan &plan) {
     for (const ReductionFrame &stage : plan.stages)
       keepHeroes(stage);
+    if (!plan.inRegisters)
+      answer.passes = unsigned(plan.stages.size()) + unsigned(!plan.roots.empty());
   }
   void operator()(const TransposePlan &plan) {
     llvm::for_each(plan.heroes, [&](auto *hero) { keep(hero); });

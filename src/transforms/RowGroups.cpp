@@ -152,7 +152,7 @@ std::vector<RowGroup> groupRows(const HloComputation &entry, const std::vector<b
       llvm::copy_if(entry.instructions(), std::back_inserter(group.inside), [&](HloInstruction *instr) {
         return needed[instr->id()] && isInside(instr) && !llvm::is_contained(group.roots, instr);
       });
-      // Rows of any length are; columns have to fit.
+      // Rows may be of any length; columns have to fit.
       if (rows.columns > 1 && !isOneKernel(group))
         continue;
       nodes = std::move(together);

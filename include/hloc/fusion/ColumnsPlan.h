@@ -16,6 +16,8 @@ struct ColumnsPlan : StagedReductions {
   unsigned perThread = 1; ///< neighbouring columns that a thread has; divides those of a slice
   uint32_t lanes = 1;     ///< threads side by side; a power of two
   uint32_t groups = 32;   ///< threads one above the other, each with every so many-th row; a power of two
+  /// Otherwise columns are too long for registers: each stage reads them again.
+  bool inRegisters = true;
   /// Registers for what a thread holds of its columns.
   unsigned heldRegisters = 0;
 

@@ -11,9 +11,9 @@ namespace {
 /// Chains of a thread that do not wait for each other.
 constexpr int64_t maxChains = 4;
 
-// As in kernels of rows, what the stages and the outputs have in common is written down once for each, at the same
-// indices, and made once by CSE. So all threads do all their rows and columns, those that have none another thread's,
-// and only what comes of it depends on whether there is one: it is not reduced, and not stored.
+// As in kernels of rows: in registers, what the stages and the outputs have in common is written down once for each, at
+// the same indices, and made once by CSE. So all threads do all their rows and columns, those that have none another
+// thread's, and only what comes of it depends on whether there is one: it is not reduced, and not stored.
 //
 // Neighbouring threads have groups of one warp, which shuffles combine; then come lanes, then the other groups:
 //
@@ -27,12 +27,13 @@ public:
   llvm::LogicalResult emit() {
     if (failed(staged.emitFunctions()))
       return failure();
-    locate();
+    if (plan.inRegisters)
+      locate();
     SmallVector<Values> results(plan.perThread); // of each column, all stages so far
     for (ReductionCode &code : staged.stages()) {
       if (!results.front().empty())
         code.setResults(CollectedLists(b, results));
-      SmallVector<Values> columns = acrossThreads(code, reduceOwn(code));
+      SmallVector<Values> columns = acrossThreads(code, plan.inRegisters ? reduceHeld(code) : reduceRead(code));
       for (auto [column, values] : llvm::zip_equal(results, columns))
         llvm::append_range(column, code.results(values));
       if (failed(code.succeeded()))
@@ -47,6 +48,7 @@ private:
 
   // --- places
 
+  AffineExpr constant(int64_t value) const { return getAffineConstantExpr(value, context); }
   int64_t groupsOfWarp() const { return plan.groupsOfWarp(); }
   AffineExpr groupInWarp() const { return kernel.thread() % groupsOfWarp(); }
   AffineExpr lane() const { return kernel.thread().floorDiv(groupsOfWarp()) % int64_t(plan.lanes); }
@@ -54,7 +56,8 @@ private:
   AffineExpr group() const { return part() * groupsOfWarp() + groupInWarp(); }
   /// The thread's vector of columns, and its row number `step`.
   AffineExpr vector() const { return kernel.block() * int64_t(plan.lanes) + lane(); }
-  AffineExpr row(int64_t step) const { return group() + step * int64_t(plan.groups); }
+  AffineExpr row(AffineExpr step) const { return group() + step * int64_t(plan.groups); }
+  AffineExpr row(int64_t step) const { return row(constant(step)); }
   bool hasSpareVectors() const { return plan.vectors() % int64_t(plan.lanes) != 0; }
   bool hasSpareRows() const { return plan.shape.length % int64_t(plan.groups) != 0; }
   int64_t lastStep() const { return plan.rowsPerThread() - 1; }
@@ -83,21 +86,45 @@ private:
     hasLastRow = b.cmpI(CodeBuilder::IPred::ult, number, plan.shape.length);
   }
 
-  /// From `dims`, and the number of a column in the vector if it has several, to `indices` of its place.
-  IndexingMap rowMap(int64_t step, llvm::function_ref<SmallVector<AffineExpr>(ArrayRef<AffineExpr>)> indices) const {
+  using Indices = llvm::function_ref<SmallVector<AffineExpr>(ArrayRef<AffineExpr>)>;
+
+  /// From the dims, and the number of a column in the vector if it has several, to `indices` of its place.
+  IndexingMap vectorMap(ArrayRef<IndexingVariable> variables, AffineExpr atVector, AffineExpr atRow,
+                        Indices indices) const {
     bool hasSlices = plan.shape.slices() > 1;
-    AffineExpr ofSlice = hasSlices ? heldVector % plan.vectorsOfSlice() : heldVector;
+    AffineExpr ofSlice = hasSlices ? atVector % plan.vectorsOfSlice() : atVector;
     AffineExpr column = ofSlice * int64_t(plan.perThread);
     SmallVector<IndexingVariable, 1> ranges;
     if (plan.perThread > 1) {
       column = column + getAffineSymbolExpr(0, context);
       ranges.push_back({Interval{0, int64_t(plan.perThread) - 1}, {}});
     }
-    SmallVector<AffineExpr> merged = {heldRows[size_t(step)], column};
+    SmallVector<AffineExpr> merged = {atRow, column};
     if (hasSlices)
-      merged.insert(merged.begin(), heldVector.floorDiv(plan.vectorsOfSlice()));
-    IndexingMap map(AffineMap::get(dimVariables.size(), ranges.size(), indices(merged), context), dimVariables, ranges,
-                    {});
+      merged.insert(merged.begin(), atVector.floorDiv(plan.vectorsOfSlice()));
+    IndexingMap map(AffineMap::get(variables.size(), ranges.size(), indices(merged), context), variables, ranges, {});
+    map.simplify();
+    return map;
+  }
+  /// From `dims`.
+  IndexingMap heldMap(int64_t step, Indices indices) const {
+    return vectorMap(dimVariables, heldVector, heldRows[size_t(step)], indices);
+  }
+  /// From the launch space and the variable of `stepsMap`.
+  IndexingMap readMap(Indices indices) const {
+    SmallVector<IndexingVariable> variables(kernel.idVariables());
+    AffineExpr step = getAffineDimExpr(variables.size(), context);
+    variables.push_back({Interval{0, lastStep()}, "step"});
+    return vectorMap(variables, vector(), row(step), indices);
+  }
+
+  Interval allVectors() const { return {0, plan.vectors() - 1}; }
+  Interval allRows() const { return {0, plan.shape.length - 1}; }
+  /// A loop over the thread's rows; whether there is one depends on the step.
+  IndexingMap stepsMap() const {
+    IndexingMap map = kernel.mapOf({}, {plan.rowsPerThread()});
+    map.addConstraint(row(getAffineSymbolExpr(0, context)), allRows());
+    map.addConstraint(vector(), allVectors());
     map.simplify();
     return map;
   }
@@ -105,11 +132,11 @@ private:
   // --- stages
 
   /// What the thread's rows come to, for each of its columns.
-  SmallVector<Values> reduceOwn(ReductionCode &code) {
+  SmallVector<Values> reduceHeld(ReductionCode &code) {
     int64_t numChains = std::max<int64_t>(maxChains / int64_t(plan.perThread), 1);
     SmallVector<SmallVector<Values>> chains(plan.perThread);
     for (int64_t step = 0; step <= lastStep(); ++step) {
-      IndexingMap map = rowMap(step, [&](ArrayRef<AffineExpr> merged) { return code.elementIndices(merged); });
+      IndexingMap map = heldMap(step, [&](ArrayRef<AffineExpr> merged) { return code.elementIndices(merged); });
       Values noOutputs;
       for (auto [own, element] : llvm::zip_equal(chains, code.elements(map, dims, noOutputs))) {
         if (mayLack(step))
@@ -121,6 +148,26 @@ private:
       }
     }
     return llvm::map_to_vector(chains, [&](ArrayRef<Values> own) { return code.combineAll(own); });
+  }
+
+  /// The same where each stage reads them.
+  SmallVector<Values> reduceRead(ReductionCode &code) {
+    Values start = code.start([] { return Values(); }), state;
+    size_t numValues = start.size();
+    for (unsigned column = 0; column < plan.perThread; ++column)
+      llvm::append_range(state, start);
+    IndexingMap map = readMap([&](ArrayRef<AffineExpr> merged) { return code.elementIndices(merged); });
+    state = kernel.loop(stepsMap(), state, [&](ValueRange steps, ValueRange, ValueRange carried) {
+      Values at(kernel.ids()), noOutputs, next;
+      llvm::append_range(at, steps);
+      for (auto [column, element] : llvm::enumerate(code.elements(map, at, noOutputs)))
+        llvm::append_range(next, code.apply(carried.slice(column * numValues, numValues), element));
+      return next;
+    });
+    SmallVector<Values> columns;
+    for (size_t column = 0; column < plan.perThread; ++column)
+      columns.push_back(Values(ValueRange(state).slice(column * numValues, numValues)));
+    return columns;
   }
 
   /// What all threads of the columns have together, in each of them.
@@ -145,8 +192,6 @@ private:
     return columns;
   }
 
-  AffineExpr constant(int64_t value) const { return getAffineConstantExpr(value, context); }
-
   /// [column of the vector][part][lane]: lanes of a warp find theirs in different banks, when they store parts and when
   /// they read those of others. Memory of its own: no thread has to wait for the readers of the stage before.
   Values storeParts(ReductionCode &code, ArrayRef<Values> columns) {
@@ -168,14 +213,15 @@ private:
 
   void store(const CollectedLists &results) {
     auto at = [&](ValueRange variables) { return results.at(variables); };
-    Interval vectors{0, plan.vectors() - 1};
-    for (int64_t step = 0; step <= lastStep(); ++step) {
+    auto indices = [&](ArrayRef<AffineExpr> merged) { return staged.elementIndices(merged); };
+    if (!plan.inRegisters)
+      staged.storeElements(stepsMap(), readMap(indices), kernel.ids(), at);
+    for (int64_t step = 0; plan.inRegisters && step <= lastStep(); ++step) {
       IndexingMap exists = kernel.mapOf({}, {});
-      exists.addConstraint(vector(), vectors);
-      exists.addConstraint(row(step), Interval{0, plan.shape.length - 1});
+      exists.addConstraint(vector(), allVectors());
+      exists.addConstraint(row(step), allRows());
       exists.simplify();
-      staged.storeElements(
-          exists, rowMap(step, [&](ArrayRef<AffineExpr> merged) { return staged.elementIndices(merged); }), dims, at);
+      staged.storeElements(exists, heldMap(step, indices), dims, at);
     }
     // One group of each column.
     AffineExpr number = vector() * int64_t(plan.perThread);
@@ -186,7 +232,7 @@ private:
     }
     IndexingMap map = kernel.mapOf(staged.resultIndices(number), sizes);
     map.addConstraint(group(), Interval{0, 0});
-    map.addConstraint(vector(), vectors);
+    map.addConstraint(vector(), allVectors());
     map.simplify();
     staged.storeResults(map, at);
   }
@@ -196,7 +242,7 @@ private:
   CodeBuilder &b;
   MLIRContext *context;
   StagedCode staged;
-  // Where: the launch space, and the vector of columns and the last row where these are not sums of it.
+  // Where in registers: the launch space, and the vector of columns and the last row where these are not sums of it.
   SmallVector<Value> dims;
   SmallVector<IndexingVariable> dimVariables;
   AffineExpr heldVector;

@@ -91,8 +91,10 @@ void StagedCode::storeElements(const IndexingMap &exists, const IndexingMap &map
   if (roots.empty())
     return;
   unsigned rank = elementSpace().rank();
-  Values stored = kernel.loop(exists, outputsOf(roots), [&](ValueRange, ValueRange, ValueRange outputs) {
-    return kernel.loop(map, dims, outputs, [&](ValueRange variables, ValueRange at, ValueRange carried) {
+  Values stored = kernel.loop(exists, outputsOf(roots), [&](ValueRange steps, ValueRange, ValueRange outputs) {
+    Values all(dims);
+    llvm::append_range(all, steps);
+    return kernel.loop(map, all, outputs, [&](ValueRange variables, ValueRange at, ValueRange carried) {
       ValueRange values = kernel.call(elementFunction, at.take_front(rank), results(variables));
       return insertAll(roots, values, at.drop_front(rank), carried);
     });

@@ -25,7 +25,8 @@ public:
 
   /// The results of all stages at the loop variables of a map.
   using Results = llvm::function_ref<ReductionCode::Values(mlir::ValueRange variables)>;
-  /// Stores the outputs at the points of a map from `dims`, where the map `exists` from the launch space has a point.
+  /// Stores the outputs at the points of a map from `dims` and the loop variables of the map `exists` from the launch
+  /// space, for all points that this has.
   void storeElements(const IndexingMap &exists, const IndexingMap &map, mlir::ValueRange dims, Results results);
   /// The same at the points of a map from the launch space.
   void storeResults(const IndexingMap &map, Results results);

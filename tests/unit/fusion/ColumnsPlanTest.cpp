@@ -72,9 +72,12 @@ TEST_CASE("sectors of columns where they are few, lines where they are many or b
 }
 
 TEST_CASE("columns that do not fit into the registers of a block") {
-  CHECK(rejection(softmaxBody(1, 2048, 4096)) == "");
-  CHECK(rejection(softmaxBody(1, 2049, 4096)) ==
-        "columns of 2049 elements do not fit into the registers of a block, a sector of them side by side");
+  CHECK(softmax(1, 2048, 4096) == "whole columns: 4096 of 2048; roots 0, 2 stages; 8 x 4 per thread, 2 lanes by 256 "
+                                  "groups a block; grid 512, block 512, shared 1024");
+  CHECK(softmax(1, 2049, 4096) == "whole columns: 4096 of 2049; roots 0, 2 stages; 9 x 4 per thread, read in each "
+                                  "stage, 4 lanes by 256 groups a block; grid 256, block 1024, shared 4096");
+  CHECK(softmax(1, 100000, 3) == "whole columns: 3 of 100000; roots 0, 2 stages; 391 x 1 per thread, read in each "
+                                 "stage, 4 lanes by 256 groups a block; grid 1, block 1024, shared 1024");
 }
 
 TEST_CASE("results of columns beside those of their elements, through reshapes of either") {
