@@ -266,7 +266,7 @@ private:
   }
 
   /// Puts what was loaded into a side's tile.
-  Value fill(const ContractionSide &own, ArrayRef<Value> vectors, Value shared) {
+  Value fill(const ContractionSide &own, ValueRange vectors, Value shared) {
     for (auto [turn, values] : llvm::enumerate(vectors)) {
       Group group = groupOf(own, int64_t(turn));
       IndexingMap map = kernel.mapOf({group.inDepth * plan.stride(own) + group.inSide}, {int64_t(own.vector)});
@@ -287,26 +287,50 @@ private:
 
   // --- sums
 
-  /// A thread's sums, by row and column, of all terms.
+  /// A thread's sums, by row and column, of all terms. While a step's products are added up, what the next one needs is
+  /// on its way to registers.
   SmallVector<Value> sums(std::array<func::FuncOp, 2> functions) {
     SmallVector<Value> carried;
     for (unsigned i = 0; i < 2; ++i)
       carried.push_back(
           xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({plan.tileElements(side(i))}, computed())));
-    carried.append(tile.threadRows * tile.threadColumns, zero());
+    const int64_t numSums = tile.threadRows * tile.threadColumns, numTurns = turnsOf(plan.rows);
+    carried.append(numSums, zero());
+    llvm::append_range(carried, loadBoth(functions, b.index(0)));
     IndexingMap steps = IndexingMap::fromSizes(AffineMap::get(0, 1, {}, context), {}, {plan.steps()});
     carried = kernel.loop(steps, {}, carried, [&](ValueRange step, ValueRange, ValueRange before) {
-      SmallVector<Value> tiles;
-      for (unsigned i = 0; i < 2; ++i)
-        tiles.push_back(fill(side(i), load(side(i), functions[i], step.front()), before[i]));
-      tiles = synchronize(tiles);
-      SmallVector<Value> next = multiply(tiles, before.drop_front(2));
-      tiles = synchronize(tiles);
-      next.insert(next.begin(), tiles.begin(), tiles.end());
+      ValueRange loaded = before.drop_front(2 + numSums);
+      SmallVector<Value> tiles = synchronize({fill(plan.rows, loaded.take_front(numTurns), before[0]),
+                                              fill(plan.columns, loaded.drop_front(numTurns), before[1])});
+      SmallVector<Value> following = loadFollowing(functions, step.front(), loaded);
+      SmallVector<Value> added = multiply(tiles, before.slice(2, numSums)), next = synchronize(tiles);
+      llvm::append_range(next, added);
+      llvm::append_range(next, following);
       return next;
     });
-    carried.erase(carried.begin(), carried.begin() + 2);
-    return carried;
+    return SmallVector<Value>(ArrayRef(carried).slice(2, numSums));
+  }
+
+  SmallVector<Value> loadBoth(std::array<func::FuncOp, 2> functions, Value step) {
+    SmallVector<Value> loaded = load(plan.rows, functions[0], step);
+    llvm::append_range(loaded, load(plan.columns, functions[1], step));
+    return loaded;
+  }
+
+  /// What the step after `step` needs; `otherwise` where there is none.
+  SmallVector<Value> loadFollowing(std::array<func::FuncOp, 2> functions, Value step, ValueRange otherwise) {
+    if (plan.steps() == 1)
+      return SmallVector<Value>(otherwise);
+    Value follows = b.cmpI(CodeBuilder::IPred::slt, step, b.index(plan.steps() - 1));
+    auto branch = scf::IfOp::create(b, otherwise.getTypes(), follows, /*withElse=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(branch.elseBlock());
+    scf::YieldOp::create(b, otherwise);
+    b.setInsertionPointToEnd(branch.thenBlock());
+    IndexingMap next(AffineMap::get(1, 0, getAffineDimExpr(0, context) + 1),
+                     IndexingVariable{Interval{0, plan.steps() - 2}, "step"}, {}, {});
+    scf::YieldOp::create(b, loadBoth(functions, applyMap(b, next, step).front()));
+    return SmallVector<Value>(branch.getResults());
   }
 
   SmallVector<Value> synchronize(ValueRange tiles) {
