@@ -50,7 +50,7 @@ void count(const TransposePlan &plan, Reached &reached) {
 void count(const ScatterPlan &plan, Reached &reached) { reached.scatterAccesses.insert(plan.access); }
 
 /// Reached by none of these modules: an update is rarely all that an output is, few fusions have two slices, and few
-/// broadcasts bring a row what it comes to, and few modules sort. Files of tests/diff have them.
+/// broadcasts bring a row what it comes to, few modules sort, and dots are small. Files of tests/diff have them.
 void count(const UpdateSlicePlan &, Reached &) {}
 
 void count(const RowsPlan &, Reached &) {}
@@ -60,6 +60,8 @@ void count(const ColumnsPlan &, Reached &) {}
 void count(const InputSlicesPlan &, Reached &) {}
 
 void count(const SortPlan &, Reached &) {}
+
+void count(const ContractionPlan &, Reached &) {}
 
 void count(const ConcatenatePlan &plan, Reached &reached) {
   reached.segments = std::max(reached.segments, unsigned(plan.segments.size()));
