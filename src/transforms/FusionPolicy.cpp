@@ -15,10 +15,11 @@ namespace hloc {
 
 namespace {
 
-/// `root` and what it needs up to what is `available` (by id), operands before users.
-llvm::SmallVector<HloInstruction *> closure(HloInstruction &root, const std::vector<bool> &available) {
-  llvm::SmallDenseSet<HloInstruction *, 16> needed{&root};
-  llvm::SmallVector<HloInstruction *> pending{&root}, members;
+/// `roots` and what they need up to what is `available` (by id), operands before users.
+llvm::SmallVector<HloInstruction *> closure(llvm::ArrayRef<HloInstruction *> roots,
+                                            const std::vector<bool> &available) {
+  llvm::SmallDenseSet<HloInstruction *, 16> needed(roots.begin(), roots.end());
+  llvm::SmallVector<HloInstruction *> pending(roots), members;
   while (!pending.empty()) {
     HloInstruction *instr = pending.pop_back_val();
     members.push_back(instr);
@@ -48,8 +49,8 @@ FusionGroup wrapped(HloInstruction &root, const std::vector<bool> &available) {
   FusionGroup group;
   group.fusionName = root.name().str();
   group.bodyName = "wrapped_" + group.fusionName;
-  group.members = closure(root, available);
   group.roots = {&root};
+  group.members = closure(group.roots, available);
   group.before = &root;
   return group;
 }
