@@ -122,8 +122,8 @@ private:
       use(id, copy->from, /*reads=*/true, /*writes=*/false);
       use(id, copy->to, /*reads=*/false, /*writes=*/true);
     } else if (const auto *fill = std::get_if<FillStep>(&step.action)) {
-      const size_t id = node(fmt::format("{}\\nfill {} with {}", name, sizeText(fill->to.bytes), fill->value),
-                             "fillcolor=lightblue");
+      const size_t id =
+          node(fmt::format("{}\\nfill {} with {}", name, sizeText(fill->to.bytes), fill->value), "fillcolor=lightblue");
       use(id, fill->to, /*reads=*/false, /*writes=*/true);
     } else if (const auto *call = std::get_if<CallStep>(&step.action)) {
       const char *kind = call->kind == CallStep::Kind::External ? "external" : "library";
@@ -169,8 +169,7 @@ private:
     const ModuleBuffer &buffer = manifest.buffers[slice.buffer];
     firstUse[slice.buffer] = std::min(firstUse[slice.buffer], uint32_t(step));
     const bool isWhole = slice.offset == 0 && slice.bytes == buffer.bytes;
-    const std::string part =
-        isWhole ? "" : fmt::format(" [label=\"{} at {}\"]", sizeText(slice.bytes), slice.offset);
+    const std::string part = isWhole ? "" : fmt::format(" [label=\"{} at {}\"]", sizeText(slice.bytes), slice.offset);
     if (reads)
       addUse(fmt::format("b{} -> s{}{};", slice.buffer, step, part));
     if (writes)
@@ -269,8 +268,8 @@ private:
       llvm::sort(before);
       before.erase(llvm::unique(before), before.end());
       for (uint32_t owner : before)
-        edges.push_back(
-            fmt::format("b{} -> b{} [style=dashed, color=blue, label=\"memory of\", constraint=false];", owner, number));
+        edges.push_back(fmt::format("b{} -> b{} [style=dashed, color=blue, label=\"memory of\", constraint=false];",
+                                    owner, number));
     }
   }
 
