@@ -149,31 +149,48 @@ Values makeColumnReduction(FusionMaker &m) { return makeReduction(m, Reduced::Ma
 Values makeFullReduction(FusionMaker &m) { return makeReduction(m, Reduced::All); }
 Values makeAnyReduction(FusionMaker &m) { return makeReduction(m, Reduced::Any); }
 
-/// Reductions, each given back to the elements that it is made of, which go into the next.
+/// Sums or maxima, which may be made in any order.
+HloComputation *sumOrMaximum(GeneratorState &g, ElementType type) {
+  Shape scalar = Shape::scalar(type);
+  Opcode opcode = isComplex(type) || g.oneIn(2) ? Opcode::Add : Opcode::Maximum;
+  return g.function({scalar, scalar}, [&](HloComputation &computation, Operands x) {
+    return HloBuilder(computation).add(opcode, scalar, {x[0], x[1]});
+  });
+}
+
+/// Reductions, each given back to the elements that it is made of, which go into the next. Where their order may
+/// matter, every element makes its own: no more than one then.
 Values makeStages(FusionMaker &m, Reduced which) {
   GeneratorState &g = m.g;
   Shape shape = m.anyArray(which == Reduced::Major ? 2 : 1, 3);
-  Dims dimensions = dimensionsOf(m, shape, which), kept;
+  Dims dimensions = dimensionsOf(m, shape, which), kept, order;
   for (int64_t i = 0; i < int64_t(shape.rank()); ++i)
     if (!llvm::is_contained(dimensions, i))
       kept.push_back(i);
+  for (int64_t dim : shape.minorToMajor())
+    if (const int64_t *at = llvm::find(kept, dim); at != kept.end())
+      order.push_back(at - kept.begin());
+  const bool anyOrder = !g.oneIn(4), ownLayout = !g.oneIn(4);
   HloInstruction *x = m.elementwise(m.parameter(shape), 2);
   Values outputs;
-  for (int64_t stages = g.between(1, 3); stages > 0 && x; --stages) {
+  for (int64_t stages = anyOrder ? g.between(1, 3) : 1; stages > 0 && x; --stages) {
     ElementType type = x->shape().elementType();
+    HloComputation *reducer = anyOrder ? sumOrMaximum(g, type) : g.reducer({type});
     HloInstruction *result = m.add(Opcode::Reduce, {x, HloBuilder(*g.entry).scalar(type, 0)},
-                                   {g.ints(Key::Dimensions, dimensions), g.callee(Key::ToApply, g.reducer({type}))});
+                                   {g.ints(Key::Dimensions, dimensions), g.callee(Key::ToApply, reducer)}, Shape(),
+                                   ownLayout ? std::optional<llvm::ArrayRef<int64_t>>(order) : std::nullopt);
     HloInstruction *changed = result ? m.elementwise(result, 1) : nullptr;
     if (!changed)
       break;
     addSideOutputs(m, {x, result}, outputs);
     HloInstruction *ofAll = m.add(Opcode::Broadcast, {m.convert(changed, type)}, {g.ints(Key::Dimensions, kept)},
                                   x->shape(), x->shape().minorToMajor());
-    HloInstruction *next = m.add(g.oneIn(2) ? Opcode::Maximum : Opcode::Add, {x, ofAll});
+    HloInstruction *next = m.add(g.oneIn(2) && !isComplex(type) ? Opcode::Maximum : Opcode::Add, {x, ofAll});
     x = m.elementwise(next ? next : ofAll, 2);
   }
+  // (No hero of stages stores elements that share bytes.)
   if (x)
-    outputs.push_back(x);
+    outputs.push_back(deviceBits(x->shape().elementType()) < 8 ? m.convert(x, ElementType::S8) : x);
   return outputs;
 }
 
