@@ -364,6 +364,81 @@ Values makeSort(FusionMaker &m) {
   return outputs;
 }
 
+/// Mostly of those with many products in registers.
+ElementType factorType(FusionMaker &m) {
+  static const ElementType types[] = {ElementType::F32, ElementType::F32, ElementType::BF16, ElementType::F16,
+                                      ElementType::F64, ElementType::S32, ElementType::S8};
+  return m.g.oneIn(5) ? m.anyType() : types[m.g.below(std::size(types))];
+}
+
+/// An operand of a product: dimensions in some order, computed of something or not.
+HloInstruction *factor(FusionMaker &m, ElementType type, llvm::ArrayRef<int64_t> sizes) {
+  HloInstruction *x = m.parameter(m.anyLayout(Shape::array(type, sizes)));
+  return m.g.oneIn(2) ? x : m.convert(m.elementwise(x, 2), type);
+}
+
+/// lhs [batch, rows, depth] by rhs [batch, columns, depth], the dimensions of each in any order.
+HloInstruction *makeDot(FusionMaker &m, ElementType type) {
+  GeneratorState &g = m.g;
+  int64_t batch = g.oneIn(4) ? g.between(1, 3) : 1, depth = g.oneIn(4) ? m.edgeSize(80) : g.between(32, 64);
+  auto rows = [&] { return g.oneIn(6) ? m.edgeSize(260) : g.between(48, 66); };
+  auto left = g.permutation(3), right = g.permutation(3);
+  Dims lhs(3), rhs(3);
+  const int64_t leftSizes[] = {batch, rows(), depth}, rightSizes[] = {batch, rows(), depth};
+  for (int i = 0; i < 3; ++i) {
+    lhs[left[i]] = leftSizes[i];
+    rhs[right[i]] = rightSizes[i];
+  }
+  return g.add(Opcode::Dot, {}, {factor(m, type, lhs), factor(m, type, rhs)},
+               {g.ints(Key::LhsBatchDims, {left[0]}), g.ints(Key::RhsBatchDims, {right[0]}),
+                g.ints(Key::LhsContractingDims, {left[2]}), g.ints(Key::RhsContractingDims, {right[2]})});
+}
+
+/// Of two spatial dimensions, labels in one of two orders.
+HloInstruction *makeConvolution(FusionMaker &m, ElementType type) {
+  GeneratorState &g = m.g;
+  bool featureFirst = g.oneIn(2);
+  ConvolutionLabels labels;
+  labels.lhsBatch = labels.outBatch = 0;
+  labels.lhsFeature = labels.outFeature = featureFirst ? 1 : 3;
+  labels.lhsSpatial = labels.outSpatial =
+      featureFirst ? llvm::SmallVector<int64_t, 4>{2, 3} : llvm::SmallVector<int64_t, 4>{1, 2};
+  labels.rhsSpatial = featureFirst ? llvm::SmallVector<int64_t, 4>{2, 3} : llvm::SmallVector<int64_t, 4>{0, 1};
+  labels.rhsInput = featureFirst ? 1 : 2;
+  labels.rhsOutput = featureFirst ? 0 : 3;
+  labels.spelling = featureFirst ? "bf01_oi01->bf01" : "b01f_01io->b01f";
+  llvm::SmallVector<WindowDim, 2> window(2);
+  for (WindowDim &dim : window) {
+    dim.size = g.between(1, 4);
+    dim.padLow = g.between(-1, 3);
+    dim.padHigh = g.between(-1, 3);
+    dim.stride = g.between(1, 2);
+    dim.baseDilation = g.oneIn(6) ? 2 : 1;
+    dim.windowDilation = g.oneIn(4) ? 2 : 1;
+    dim.reversed = g.oneIn(4);
+  }
+  int64_t groups = g.oneIn(8) ? 2 : 1, features = g.between(1, 16), outFeatures = groups * g.between(8, 32);
+  const int64_t height = g.between(4, 12), width = g.between(4, 12);
+  Dims x = featureFirst ? Dims{2, features * groups, height, width} : Dims{2, height, width, features * groups};
+  Dims kernel = featureFirst ? Dims{outFeatures, features, window[0].size, window[1].size}
+                             : Dims{window[0].size, window[1].size, features, outFeatures};
+  llvm::SmallVector<Attribute, 4> attributes{g.window(window), {Key::DimLabels, g.module.arena().saveObject(labels)}};
+  if (groups > 1)
+    attributes.push_back(g.integer(Key::FeatureGroupCount, groups));
+  // Whether holes and padding meet what is not finite, kernels and the reference do not agree.
+  return g.add(Opcode::Convolution, {}, {factor(m, type, x), m.parameter(Shape::array(type, kernel))}, attributes);
+}
+
+Values makeContraction(FusionMaker &m) {
+  ElementType type = factorType(m);
+  HloInstruction *product = m.g.oneIn(3) ? makeConvolution(m, type) : makeDot(m, type);
+  if (!product)
+    return {};
+  Values outputs{m.elementwise(product, 2)};
+  addSideOutputs(m, {product, product}, outputs);
+  return outputs;
+}
+
 struct Aim {
   llvm::StringLiteral name;
   unsigned weight;
@@ -383,6 +458,7 @@ constexpr Aim aims[] = {
     {"input slices", 2, makeInputSlices},
     {"update", 3, makeUpdate},
     {"sort", 2, makeSort},
+    {"contraction", 5, makeContraction},
 };
 
 const Aim &chooseAim(GeneratorState &g) {
