@@ -116,6 +116,11 @@ void correctInside(Opcode opcode, const double (&low)[3], const double (&high)[3
     if (width >= std::numbers::pi || std::tan(x) > std::tan(high[0]))
       setUnknown(least, greatest);
     return;
+  case Opcode::Multiply: // zero in between, times infinity
+    for (unsigned i : {0U, 1U})
+      if (low[i] != high[i] && holdsZero(low[i], high[i]) && (std::isinf(low[1 - i]) || std::isinf(high[1 - i])))
+        setUnknown(least, greatest);
+    return;
   case Opcode::Divide:
     if (low[1] != high[1] && holdsZero(low[1], high[1]))
       setUnknown(least, greatest);

@@ -734,3 +734,18 @@ ENTRY e { x = f32[] parameter(0)
     CHECK_FALSE(admits(r, 0, 2 * fused));
   }
 }
+
+TEST_CASE("infinity times what may be zero may be NaN") {
+  Program p("ENTRY e { x = f32[2] parameter(0)\n y = f32[2] parameter(1)\n s = f32[2] sine(x)\n"
+            " d = f32[2] subtract(s, y)\n i = f32[2] divide(x, y)\n ROOT r = f32[2] multiply(d, i) }");
+  // sin(1) is open by an ulp or more on either side of what is subtracted; x / 0 is infinite.
+  AdmissibleArray r = p.run({f32({1, 1}), f32({std::sin(1.0), 0})});
+  CHECK(admits(r, 0, 0));
+  CHECK_FALSE(admits(r, 1, std::numeric_limits<double>::quiet_NaN()));
+  Program q("ENTRY e { x = f32[1] parameter(0)\n y = f32[1] parameter(1)\n z = f32[1] parameter(2)\n"
+            " s = f32[1] sine(x)\n d = f32[1] subtract(s, y)\n ROOT r = f32[1] multiply(d, z) }");
+  AdmissibleArray open = q.run({f32({1}), f32({std::sin(1.0)}), f32({infinity})});
+  CHECK(admits(open, 0, std::numeric_limits<double>::quiet_NaN()));
+  CHECK(admits(open, 0, infinity));
+  CHECK(admits(open, 0, -infinity));
+}
