@@ -92,6 +92,7 @@ template <> KernelTraffic trafficOf<InputSlicesPlan>(const InputSlicesPlan &plan
 template <> KernelTraffic trafficOf<RowReductionPlan>(const RowReductionPlan &plan, const FusionGraph &graph);
 template <> KernelTraffic trafficOf<ScatterPlan>(const ScatterPlan &plan, const FusionGraph &graph);
 template <> KernelTraffic trafficOf<SortPlan>(const SortPlan &plan, const FusionGraph &graph);
+template <> KernelTraffic trafficOf<RowsPlan>(const RowsPlan &plan, const FusionGraph &graph);
 template <> KernelTraffic trafficOf<ColumnReductionPlan>(const ColumnReductionPlan &plan, const FusionGraph &graph);
 
 /// Registers that a thread may take (KernelSpec::plannedRegisters).

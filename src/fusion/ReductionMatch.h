@@ -26,6 +26,9 @@ std::vector<ScratchBuffer> partialResults(const ReductionFrame &frame, int64_t s
 /// of reduction the first was.
 FollowingKernel combinePartialResults(const ReductionFrame &frame, int64_t splits, const TargetInfo &target);
 
+/// The same where there are many results, and lanes that have neighbours read them side by side.
+FollowingKernel combinePartialColumns(const ReductionFrame &frame, int64_t splits, const TargetInfo &target);
+
 /// What the first kernel of a sequence computes, or the only one: elements at all indices of the operand, and, unless
 /// it leaves that to another, outputs at all indices of the result.
 ComputedSpaces spacesOfReduction(const ReductionFrame &frame, ReductionStage stage, const FusionGraph &graph,

@@ -1,4 +1,5 @@
 #include "fusion/StagedMatch.h"
+#include "hloc/fusion/HloIndexing.h"
 
 #include "fmt/format.h"
 #include "llvm/Support/MathExtras.h"
@@ -10,6 +11,8 @@ namespace {
 
 /// Threads of a block that has several rows, and of a row that is read once a stage.
 constexpr int64_t threadsPerBlock = 256, threadsOfLongRow = 1024;
+/// Registers of a thread for what it adds up in its columns, and all arrays that it has of a row.
+constexpr int64_t mostHeldWithColumns = 96;
 /// Bytes of a sector, the unit of memory traffic.
 constexpr int64_t sectorBytes = 32;
 
@@ -17,22 +20,49 @@ int64_t powerOf2Ceil(int64_t x) { return int64_t(llvm::PowerOf2Ceil(uint64_t(std
 
 // --- which threads
 
-uint64_t sharedBytesOf(const RowsPlan &plan, int64_t warps) {
+uint64_t sharedBytesOf(const RowsPlan &plan, uint32_t warpSize) {
+  int64_t warps = plan.threadsPerRow * plan.rowsPerBlock / warpSize;
   int64_t bytes = 0;
-  for (const ReductionFrame &stage : plan.stages)
-    bytes += warps * accumulatorBytes(stage);
+  if (plan.threadsPerRow > warpSize)
+    for (const ReductionFrame &stage : plan.stages)
+      bytes += warps * accumulatorBytes(stage);
+  if (plan.columns && plan.rowsPerBlock > 1)
+    bytes += int64_t(plan.rowsPerBlock) * plan.rows.length * accumulatorBytes(*plan.columns);
   return uint64_t(bytes);
 }
 
 LaunchGeometry launchOf(const RowsPlan &plan, const TargetInfo &target) {
   LaunchGeometry launch;
   launch.block = {plan.threadsPerRow * plan.rowsPerBlock, 1, 1};
-  int64_t blocks = (plan.rows.count + plan.rowsPerBlock - 1) / plan.rowsPerBlock;
+  int64_t blocks = plan.blocks();
   int64_t gridRows = (blocks + int64_t(target.maxGridX) - 1) / int64_t(target.maxGridX);
   launch.grid = {uint32_t((blocks + gridRows - 1) / gridRows), uint32_t(gridRows), 1};
-  if (plan.threadsPerRow > target.warpSize)
-    launch.sharedBytes = sharedBytesOf(plan, launch.block.x / target.warpSize);
+  launch.sharedBytes = sharedBytesOf(plan, target.warpSize);
   return launch;
+}
+
+/// As many blocks as there are multiprocessors, or fewer: each leaves as much as a row. Whether there is a plan.
+bool chooseThreadsWithColumns(RowsPlan &plan, const HeldStreams &streams, const TargetInfo &target) {
+  int64_t warp = target.warpSize, multiprocessors = target.multiprocessors;
+  plan.perThread = unsigned(std::min<int64_t>(streams.widths.elements(target), plan.rows.length & -plan.rows.length));
+  int64_t bits = streams.inputs * streams.heldBits + 8 * accumulatorBytes(*plan.columns);
+  int64_t registers = int64_t(plan.perThread) * bits / HeldStreams::bitsPerRegister; // of a vector
+  int64_t vectors = plan.vectors();
+  int64_t threads = powerOf2Ceil(llvm::divideCeil(vectors, std::max<int64_t>(mostHeldWithColumns / registers, 1)));
+  threads = std::max(threads, std::min(powerOf2Ceil(vectors), warp));
+  if (threads > warp) // the rounds of a row's warps are not kept apart
+    return false;
+  plan.threadsPerRow = uint32_t(threads);
+  plan.heldRegisters = unsigned(plan.vectorsPerThread() * registers);
+  plan.rowsPerBlock = uint32_t(threadsPerBlock / threads);
+  while (plan.rowsPerBlock * threads > warp && (sharedBytesOf(plan, target.warpSize) > target.staticSharedBytes ||
+                                                2 * plan.rows.count < plan.rowsPerBlock * multiprocessors))
+    plan.rowsPerBlock /= 2;
+  plan.rounds = llvm::divideCeil(plan.rows.count, plan.rowsPerBlock * multiprocessors);
+  // Threads that branch in one round need not come together before the next, where they exchange values.
+  bool branches = !plan.rowRoots.empty() || plan.vectors() % threads != 0 ||
+                  plan.rows.count % (plan.rounds * plan.blocks() * int64_t(plan.rowsPerBlock)) != 0;
+  return plan.blocks() > 1 && (plan.rounds == 1 || !branches);
 }
 
 void chooseThreads(RowsPlan &plan, const HeldStreams &streams, const TargetInfo &target) {
@@ -77,11 +107,26 @@ HeroMatch<RowsPlan> matchHero<RowsPlan>(const FusionGraph &graph, const FusionAl
   plan.stages = std::move(found.stages);
   plan.roots = std::move(found.roots);
   plan.rowRoots = std::move(found.resultRoots);
-  chooseThreads(plan, streamsOf(graph, plan.rows, plan.roots), target);
+  plan.columns = std::move(found.columns);
+  HeldStreams streams = streamsOf(graph, plan.rows, plan.roots);
+  if (!plan.columns)
+    chooseThreads(plan, streams, target);
+  else if (!chooseThreadsWithColumns(plan, streams, target))
+    return Rejection{"rows are too long, or too few, to reduce columns beside them"};
   LaunchGeometry launch = launchOf(plan, target);
   if (launch.sharedBytes > target.staticSharedBytes)
     return Rejection{"the results of all warps do not fit into shared memory"};
-  return {std::move(plan), launch};
+  OtherSteps others;
+  if (plan.columns) {
+    others.scratch = partialResults(*plan.columns, plan.blocks());
+    others.following.push_back(combinePartialColumns(*plan.columns, plan.blocks(), target));
+  }
+  return {std::move(plan), launch, std::move(others)};
+}
+
+template <> KernelTraffic trafficOf<RowsPlan>(const RowsPlan &plan, const FusionGraph &graph) {
+  return plan.columns ? trafficOfReduction(*plan.columns, ReductionStage::Partial, plan.blocks(), graph)
+                      : KernelTraffic{graph.bytesRead(), graph.bytesWritten()};
 }
 
 /// Lanes without an element of their own read one of another thread, which may have stored it.
@@ -89,16 +134,33 @@ template <> bool mayTakePlace<RowsPlan>(const RowsPlan &, const FusionGraph &, u
 
 template <>
 ComputedSpaces computedSpaces<RowsPlan>(const RowsPlan &plan, const FusionGraph &graph, mlir::MLIRContext *context) {
-  return spacesOfStages(plan.stages, plan.roots, plan.rowRoots, !plan.inRegisters, graph, context);
+  ComputedSpaces result = spacesOfStages(plan.stages, plan.roots, plan.rowRoots, !plan.inRegisters, graph, context);
+  if (!plan.columns)
+    return result;
+  // Of rows in registers: the first space has all elements.
+  const Shape &space = plan.stages.front().operandShape();
+  for (const ReductionHero &hero : plan.columns->heroes)
+    for (unsigned i = 0; i < hero.instr->numOperands() / 2; ++i)
+      result.spaces.front().values.push_back(
+          {hero.instr->operand(i), bitcastIndexing(space, hero.instr->operand(i)->shape(), context)});
+  return result;
 }
 
-template <> unsigned plannedRegisters<RowsPlan>(const RowsPlan &plan) { return registersHolding(plan.heldRegisters); }
+template <> unsigned plannedRegisters<RowsPlan>(const RowsPlan &plan) {
+  return plan.columns ? std::min<unsigned>(KernelSpec::usualRegisters + plan.heldRegisters, 255)
+                      : registersHolding(plan.heldRegisters);
+}
 
 std::string RowsPlan::toString() const {
-  return fmt::format("whole rows: {} of {}; {}; {} x {} per thread{}, {} thread{} a row, {} row{} a block", rows.count,
-                     rows.length, textOfStages(stages, roots, rowRoots, "rows"), vectorsPerThread(), perThread,
-                     inRegisters ? "" : ", read in each stage", threadsPerRow, threadsPerRow == 1 ? "" : "s",
-                     rowsPerBlock, rowsPerBlock == 1 ? "" : "s");
+  std::string text =
+      fmt::format("whole rows: {} of {}; {}; {} x {} per thread{}, {} thread{} a row, {} row{} a block", rows.count,
+                  rows.length, textOfStages(stages, roots, rowRoots, "rows"), vectorsPerThread(), perThread,
+                  inRegisters ? "" : ", read in each stage", threadsPerRow, threadsPerRow == 1 ? "" : "s", rowsPerBlock,
+                  rowsPerBlock == 1 ? "" : "s");
+  if (columns)
+    text += fmt::format("; columns: {}; {} round{}, {} parts", columns->toString(), rounds, rounds == 1 ? "" : "s",
+                        blocks());
+  return text;
 }
 
 } // namespace hloc

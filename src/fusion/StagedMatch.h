@@ -10,7 +10,8 @@ namespace hloc {
 enum class ReducedLines : uint8_t { Rows, Columns };
 
 /// All reductions of the fusion, if they are over one shape, each element that depends on reductions depends on those
-/// that it is part of, and some do.
+/// that it is part of, and some do. Beside those of rows there may be some of the same rows' columns: then elements
+/// need not depend on reductions.
 std::variant<StagedReductions, Rejection> matchStages(const FusionGraph &graph, ReducedLines lines);
 
 /// Registers for what a thread holds of what is reduced: with what it computes of them they are no more than 128.
@@ -25,6 +26,7 @@ inline unsigned registersHolding(unsigned held) {
 /// What moves and what is held of each element.
 struct HeldStreams {
   StreamWidths widths;
+  unsigned inputs = 0;
   /// Of the widest value that is reduced or as large as what is.
   unsigned heldBits = bitsPerRegister;
   static constexpr unsigned bitsPerRegister = 32;

@@ -86,23 +86,41 @@ std::variant<ReducedShape, Rejection> shapeOf(llvm::ArrayRef<const HloInstructio
   return ReducedShape{frame.numResults(), frame.numReduced(), isOfRows ? 1 : frame.dims.back()};
 }
 
+/// The columns that these reductions reduce, of all that there are in memory.
+std::variant<ReductionFrame, Rejection> columnsOf(llvm::ArrayRef<const HloInstruction *> reductions) {
+  std::variant<ReductionFrame, Rejection> match = frameOf(reductions);
+  auto *frame = std::get_if<ReductionFrame>(&match);
+  if (!frame)
+    return match;
+  if (frame->minorIsReduced || frame->dims.size() != 2)
+    return Rejection{"what is reduced is neither a row nor a column of memory"};
+  for (const Accumulator &accumulator : frame->accumulators)
+    if (!accumulator.combiner)
+      return Rejection{fmt::format("`{}` chooses elements", frame->heroes[accumulator.hero].instr->name().str())};
+  return match;
+}
+
 /// Finds the stages and checks that each element which depends on reductions depends on those that it is part of.
 class StagesMatch {
 public:
   StagesMatch(const FusionGraph &graph, ReducedLines lines)
       : graph(graph), line(nameOf(lines).str()), lines(lines),
-        roles(graph.computation().instructions().size(), ReducedRole::Other), stageOf(roles.size(), 0) {}
+        roles(graph.computation().instructions().size(), ReducedRole::Other), isOfColumns(roles.size(), false),
+        stageOf(roles.size(), 0) {}
 
   std::optional<Rejection> match(StagedReductions &found) {
-    llvm::SmallVector<const HloInstruction *> heroes;
-    llvm::copy_if(graph.instructions(), std::back_inserter(heroes),
-                  [](const HloInstruction *instr) { return instr->opcode() == Opcode::Reduce; });
+    llvm::SmallVector<const HloInstruction *> heroes, columns;
+    for (const HloInstruction *instr : graph.instructions())
+      if (instr->opcode() == Opcode::Reduce)
+        (lines == ReducedLines::Rows && rowsOfColumnReduction(*instr) ? columns : heroes).push_back(instr);
     if (heroes.empty())
-      return Rejection{"there is no reduction"};
+      return Rejection{columns.empty() ? "there is no reduction" : "there is no reduction of rows"};
     std::variant<ReducedShape, Rejection> shape = shapeOf(heroes, lines);
     if (auto *why = std::get_if<Rejection>(&shape))
       return *why;
     found.shape = std::get<ReducedShape>(shape);
+    if (std::optional<Rejection> why = assignColumns(columns, found))
+      return why;
     if (std::optional<Rejection> why = assignRoles(found.shape))
       return why;
     if (std::optional<Rejection> why = assignRoots(found))
@@ -112,9 +130,43 @@ public:
 
 private:
   ReducedRole roleOf(const HloInstruction &instr) const { return roles[behindTuple(instr).id()]; }
+  bool isColumn(const HloInstruction &instr) const { return isOfColumns[behindTuple(instr).id()]; }
+
+  std::optional<Rejection> assignColumns(llvm::ArrayRef<const HloInstruction *> columns, StagedReductions &found) {
+    if (columns.empty())
+      return std::nullopt;
+    std::variant<ReductionFrame, Rejection> frame = columnsOf(columns);
+    if (auto *why = std::get_if<Rejection>(&frame))
+      return *why;
+    found.columns = std::move(std::get<ReductionFrame>(frame));
+    if (ReducedShape{found.columns->numReduced(), found.columns->numResults()} != found.shape)
+      return Rejection{"columns are not those of the rows"};
+    for (const HloInstruction *column : columns)
+      isOfColumns[column->id()] = true;
+    return std::nullopt;
+  }
+
+  /// Of a reduction of columns: it begins with what no row comes to, and nothing but outputs reads it.
+  std::optional<Rejection> rejectColumn(const HloInstruction &instr) const {
+    if (&behindTuple(instr) != &instr || instr.opcode() == Opcode::Tuple)
+      return std::nullopt;
+    if (llvm::any_of(instr.operands(), [&](const HloInstruction *operand) { return isColumn(*operand); }))
+      return Rejection{fmt::format("`{}` reads what columns come to", instr.name().str())};
+    for (unsigned i = 0; isColumn(instr) && i < instr.numOperands(); ++i) {
+      bool isInit = i >= instr.numOperands() / 2;
+      if (ReducedRole role = roleOf(*instr.operand(i));
+          role == ReducedRole::Result || (isInit && role != ReducedRole::Other))
+        return Rejection{fmt::format("`{}` reads a reduction at other rows than its own", instr.name().str())};
+    }
+    return std::nullopt;
+  }
 
   std::optional<Rejection> assignRoles(const ReducedShape &shape) {
     for (const HloInstruction *instr : graph.instructions()) {
+      if (std::optional<Rejection> why = rejectColumn(*instr))
+        return why;
+      if (isColumn(*instr))
+        continue;
       std::optional<ReducedRole> role =
           roleInReductions(*instr, shape, [&](const HloInstruction &read) { return roleOf(read); });
       if (!role)
@@ -132,7 +184,9 @@ private:
     for (auto [i, root] : llvm::enumerate(graph.roots())) {
       if (deviceBits(root.shape.elementType()) < 8)
         return Rejection{fmt::format("output {} shares bytes between elements", i)};
-      if (root.shape.numElements() == found.shape.elements())
+      if (isColumn(*root.instr))
+        found.columns->roots.push_back({unsigned(i), orderOfColumns(*found.columns, *root.instr)});
+      else if (root.shape.numElements() == found.shape.elements())
         found.roots.push_back(unsigned(i));
       else if (root.shape.numElements() == found.shape.count)
         found.resultRoots.push_back(unsigned(i));
@@ -140,6 +194,11 @@ private:
         return Rejection{fmt::format("output {} has neither an element a {} nor those of all {}s", i, line, line)};
     }
     return std::nullopt;
+  }
+
+  static const Shape &orderOfColumns(const ReductionFrame &columns, const HloInstruction &root) {
+    return llvm::find_if(columns.heroes, [&](const ReductionHero &hero) { return hero.instr == &behindTuple(root); })
+        ->kept;
   }
 
   std::optional<Rejection> assignStages(llvm::ArrayRef<const HloInstruction *> heroes, StagedReductions &found) const {
@@ -151,7 +210,7 @@ private:
     }
     bool isRead = llvm::any_of(
         found.roots, [&](unsigned root) { return roleOf(*graph.roots()[root].instr) == ReducedRole::Element; });
-    if (stages.size() == 1 && !isRead)
+    if (stages.size() == 1 && !isRead && !found.columns)
       return Rejection{fmt::format("elements of {}s depend on no reduction", line)};
     for (llvm::ArrayRef<const HloInstruction *> stage : stages) {
       std::variant<ReductionFrame, Rejection> frame = frameOf(stage);
@@ -166,6 +225,7 @@ private:
   const std::string line;
   const ReducedLines lines;
   std::vector<ReducedRole> roles;
+  std::vector<bool> isOfColumns; ///< reduces columns beside rows
   std::vector<unsigned> stageOf; ///< stages that are complete where the instruction can be computed
 };
 
@@ -177,6 +237,12 @@ std::optional<ReducedShape> shapeOfReduction(const HloInstruction &reduce) {
         std::holds_alternative<ReducedShape>(shape))
       return std::get<ReducedShape>(shape);
   return std::nullopt;
+}
+
+std::optional<ReducedShape> rowsOfColumnReduction(const HloInstruction &reduce) {
+  std::variant<ReductionFrame, Rejection> match = columnsOf({&reduce});
+  auto *frame = std::get_if<ReductionFrame>(&match);
+  return frame ? std::optional(ReducedShape{frame->numReduced(), frame->numResults()}) : std::nullopt;
 }
 
 std::optional<ReducedRole> roleInReductions(const HloInstruction &instr, const ReducedShape &shape,
@@ -209,8 +275,10 @@ HeldStreams streamsOf(const FusionGraph &graph, const ReducedShape &shape, llvm:
   for (const HloInstruction *instr : graph.instructions()) {
     if (!instr->shape().isArray() || instr->shape().numElements() != shape.elements())
       continue;
-    if (instr->opcode() == Opcode::Parameter)
+    if (instr->opcode() == Opcode::Parameter) {
       streams.widths.add(instr->shape());
+      ++streams.inputs;
+    }
     if (isFloat(instr->shape().elementType()) || instr->opcode() == Opcode::Parameter)
       streams.heldBits = std::max(streams.heldBits, deviceBits(instr->shape().elementType()));
   }

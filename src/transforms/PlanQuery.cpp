@@ -53,6 +53,8 @@ struct Describe {
   void operator()(const RowsPlan &plan) {
     for (const ReductionFrame &stage : plan.stages)
       keepHeroes(stage);
+    if (plan.columns)
+      keepHeroes(*plan.columns);
     if (!plan.inRegisters)
       answer.passes = unsigned(plan.stages.size()) + unsigned(!plan.roots.empty());
   }

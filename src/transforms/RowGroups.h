@@ -11,7 +11,7 @@
 namespace hloc {
 
 struct RowGroup {
-  llvm::SmallVector<HloInstruction *> reductions; ///< over rows, or columns, of one shape
+  llvm::SmallVector<HloInstruction *> reductions; ///< over rows, or columns, of one shape; rows with their columns
   llvm::SmallVector<HloInstruction *> roots;      ///< what is needed of it outside, operands before users
   llvm::SmallVector<HloInstruction *> inside;     ///< what depends on the reductions and is needed nowhere else
 };

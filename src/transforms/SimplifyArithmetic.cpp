@@ -17,6 +17,25 @@ HloInstruction *addZero(HloInstruction &sum, HloRewriter &) {
   return nullptr;
 }
 
+/// Never -0, as it begins with 0. Sums of narrower floats may be rounded to -0 in the end.
+bool isSumFromZero(const HloInstruction *value) {
+  while (is(value, Opcode::Reshape) || is(value, Opcode::Bitcast))
+    value = value->operand(0);
+  if (!is(value, Opcode::Reduce) || !value->shape().isArray())
+    return false;
+  ElementType type = typeOf(value);
+  return (type == ElementType::F32 || type == ElementType::F64) && isSplat(value->operand(1), 0) &&
+         is(value->computation(AttributeKey::ToApply)->root(), Opcode::Add) &&
+         typeOf(value->computation(AttributeKey::ToApply)->root()) == type;
+}
+
+HloInstruction *addZeroToSum(HloInstruction &sum, HloRewriter &) {
+  for (unsigned i : {0u, 1u})
+    if (isSplat(sum.operand(i), 0) && isSumFromZero(sum.operand(1 - i)))
+      return sum.operand(1 - i);
+  return nullptr;
+}
+
 HloInstruction *subtractZero(HloInstruction &difference, HloRewriter &) {
   return isPlainZero(difference.operand(1)) ? difference.operand(0) : nullptr;
 }
@@ -204,6 +223,7 @@ HloInstruction *clampTwice(HloInstruction &outer, HloRewriter &) {
 
 constexpr RewriteRule rules[] = {
     {"add-zero", Opcode::Add, addZero, "x + 0 -> x; of floats x + -0"},
+    {"add-zero-to-sum", Opcode::Add, addZeroToSum, "x + 0 -> x; of a sum of f32 or f64 that begins with 0"},
     {"add-difference", Opcode::Add, addDifference, "x + (y - x) -> y of integers"},
     {"add-negation", Opcode::Add, addNegation, "x + -y -> x - y"},
     {"subtract-zero", Opcode::Subtract, subtractZero, "x - 0 -> x"},

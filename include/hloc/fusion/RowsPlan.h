@@ -4,21 +4,32 @@
 
 #include "hloc/fusion/StagedReductions.h"
 
+#include <optional>
+
 namespace hloc {
 
 /// A group of threads takes whole rows of memory: what it has of a row is read once and stays in registers, where the
 /// stages of reductions and the outputs follow one after the other.
 ///
 ///   softmax of f32[4096,1024]: stages max and sum, 32 threads a row, each 8 vectors of 4 elements; 8 rows a block
+///
+/// Sums over the rows beside those of the rows, as gradients have them, are made in the same pass: blocks take several
+/// rounds of rows, a thread adds up what it has in its columns, and each block leaves partial results, which a kernel
+/// of columns combines.
+///
+///   gradient of layer norm of f32[2048,768]: 8 rows a block, 128 blocks, 2 rounds; partial results [128,768]
 struct RowsPlan {
   /// Reductions of one stage depend on the results of earlier ones alone. Frames have no roots.
   llvm::SmallVector<ReductionFrame, 2> stages;
   llvm::SmallVector<unsigned> roots;    ///< outputs with as many elements as the operands, in their memory order
   llvm::SmallVector<unsigned> rowRoots; ///< outputs with one element a row, in the order of the rows
+  /// Reductions over the rows (StagedReductions::columns), with the outputs that they are.
+  std::optional<ReductionFrame> columns;
   ReducedShape rows;
   unsigned perThread = 1;      ///< neighbouring elements that a thread reads at once; divides the length
   uint32_t threadsPerRow = 32; ///< a power of two
   uint32_t rowsPerBlock = 1;   ///< a power of two
+  int64_t rounds = 1;          ///< so often a group of threads takes a row; with columns only
   /// Otherwise rows are too long for registers: each stage reads them again.
   bool inRegisters = true;
   /// Registers for what a thread holds of its row.
@@ -27,6 +38,11 @@ struct RowsPlan {
   /// Vectors of `perThread` elements that a row has, and a thread: the last of those need not be there.
   int64_t vectors() const { return rows.length / int64_t(perThread); }
   int64_t vectorsPerThread() const { return (vectors() + threadsPerRow - 1) / int64_t(threadsPerRow); }
+  /// That share the rows.
+  int64_t blocks() const {
+    int64_t perBlock = rounds * int64_t(rowsPerBlock);
+    return (rows.count + perBlock - 1) / perBlock;
+  }
   std::string toString() const;
 };
 

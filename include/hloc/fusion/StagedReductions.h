@@ -7,6 +7,8 @@
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
+#include <optional>
+
 namespace hloc {
 
 /// What is reduced in the order of its memory: [slices, length, columns], over `length`.
@@ -28,10 +30,16 @@ struct StagedReductions {
   llvm::SmallVector<ReductionFrame, 2> stages;
   llvm::SmallVector<unsigned> roots;       ///< outputs with as many elements as the operands, in their memory order
   llvm::SmallVector<unsigned> resultRoots; ///< outputs with one element a result, in the order of the results
+  /// Beside reductions of rows: those over the rows, of elements that may depend on any stage, and the outputs that
+  /// they are.
+  std::optional<ReductionFrame> columns;
 };
 
 /// What a reduction reduces, if it is rows or columns, by reducers that a kernel of stages takes.
 std::optional<ReducedShape> shapeOfReduction(const HloInstruction &reduce);
+
+/// The rows whose columns a reduction reduces, if it may be made beside reductions of those.
+std::optional<ReducedShape> rowsOfColumnReduction(const HloInstruction &reduce);
 
 /// What an instruction is to reductions that it depends on.
 enum class ReducedRole : uint8_t {

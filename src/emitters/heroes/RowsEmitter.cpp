@@ -23,29 +23,39 @@ constexpr int64_t mostWarpsReadAtOnce = 4;
 class RowsEmitter {
 public:
   RowsEmitter(const RowsPlan &plan, KernelBuilder &kernel)
-      : plan(plan), kernel(kernel), b(kernel.code()), context(kernel.context()) {}
+      : plan(plan), kernel(kernel), b(kernel.code()), context(kernel.context()), ids(kernel.ids()),
+        idVariables(kernel.idVariables()), round(getAffineConstantExpr(0, context)) {}
 
   llvm::LogicalResult emit() {
     if (failed(emitFunctions()))
       return failure();
-    if (plan.inRegisters)
-      locate();
-    SmallVector<Value> results;
-    for (ReductionCode &code : stages) {
-      code.setResults(results);
-      Values values = plan.inRegisters ? reduceHeld(code) : reduceRead(code);
-      llvm::append_range(results, code.results(acrossThreads(code, values)));
-      if (failed(code.succeeded()))
-        return failure();
-    }
-    storeElements(results);
-    storeRows(results);
-    return success();
+    allocateShared();
+    if (plan.columns)
+      emitRounds();
+    else
+      emitRows();
+    return success(succeeded);
   }
 
 private:
   using Values = ReductionCode::Values;
   static constexpr int64_t lanesPerWarp = 32;
+
+  /// What becomes of one row of each group of threads: the results of its reductions, after what is stored of them.
+  SmallVector<Value> emitRows() {
+    if (plan.inRegisters)
+      locate();
+    SmallVector<Value> results;
+    for (auto [code, memory] : llvm::zip_equal(stages, shared)) {
+      code.setResults(results);
+      Values values = plan.inRegisters ? reduceHeld(code) : reduceRead(code);
+      llvm::append_range(results, code.results(acrossThreads(code, memory, values)));
+      succeeded &= llvm::succeeded(code.succeeded());
+    }
+    storeElements(results);
+    storeRows(results);
+    return results;
+  }
 
   // --- functions
 
@@ -64,6 +74,11 @@ private:
       requests.push_back(requestOf(plan.roots, plan.stages.front().operandShape(), results));
     if (!plan.rowRoots.empty())
       requests.push_back(requestOf(plan.rowRoots, plan.stages.front().heroes.front().kept, results));
+    if (plan.columns) {
+      columns.emplace(*plan.columns, ReductionStage::Partial, kernel);
+      columns->readsResults(results);
+      llvm::append_range(requests, columns->requests());
+    }
     auto functions = kernel.emitFunctions(requests);
     if (failed(functions))
       return failure();
@@ -77,6 +92,8 @@ private:
       elementFunction = left.consume_front();
     if (!plan.rowRoots.empty())
       rowFunction = left.consume_front();
+    if (plan.columns)
+      columns->setFunctions(left);
     return success();
   }
 
@@ -95,17 +112,27 @@ private:
   // --- places
 
   AffineExpr threadOfRow() const { return kernel.thread() % int64_t(plan.threadsPerRow); }
-  AffineExpr row() const {
-    return kernel.block() * int64_t(plan.rowsPerBlock) + kernel.thread().floorDiv(int64_t(plan.threadsPerRow));
-  }
+  AffineExpr group() const { return kernel.thread().floorDiv(int64_t(plan.threadsPerRow)); }
+  AffineExpr row() const { return (round * plan.blocks() + kernel.block()) * int64_t(plan.rowsPerBlock) + group(); }
   AffineExpr vectorNumber(AffineExpr step) const { return step * int64_t(plan.threadsPerRow) + threadOfRow(); }
-  bool hasSpareThreads() const { return plan.rows.count % int64_t(plan.rowsPerBlock) != 0; }
+  bool hasSpareThreads() const {
+    return plan.rows.count % (plan.rounds * plan.blocks() * int64_t(plan.rowsPerBlock)) != 0;
+  }
   /// Of the last vectors of threads, some may not be there.
   bool hasSpareVectors() const { return plan.vectors() % int64_t(plan.threadsPerRow) != 0; }
   bool mayLack(int64_t step) const { return hasSpareVectors() && step == plan.vectorsPerThread() - 1; }
 
+  /// A map from the launch space, the round if there are several, and loop variables with these ranges.
+  IndexingMap mapOf(ArrayRef<AffineExpr> results, ArrayRef<int64_t> loopSizes = {}) const {
+    SmallVector<IndexingVariable> ranges;
+    for (int64_t size : loopSizes)
+      ranges.push_back({Interval{0, size - 1}, {}});
+    return IndexingMap(AffineMap::get(idVariables.size(), ranges.size(), results, context), idVariables, ranges, {});
+  }
+  Value valueOf(AffineExpr number) const { return applyMap(b, mapOf({number}), ids).front(); }
+
   Value clamped(AffineExpr number, int64_t last) {
-    Value value = applyMap(b, kernel.mapOf({number}, {}), kernel.ids()).front();
+    Value value = valueOf(number);
     Value inside = b.minU(value, b.index(last));
     inside.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(context, Interval{0, last}));
     return inside;
@@ -113,8 +140,9 @@ private:
 
   /// The thread's row and its last vector, which both exist.
   void locate() {
-    dims.assign(kernel.ids().begin(), kernel.ids().end());
-    dimVariables.assign(kernel.idVariables().begin(), kernel.idVariables().end());
+    dims = ids;
+    dimVariables = idVariables;
+    heldVectors.clear();
     heldRow = row();
     auto add = [&](AffineExpr number, int64_t last, const char *name) {
       dims.push_back(clamped(number, last));
@@ -130,8 +158,8 @@ private:
     if (!hasSpareVectors())
       return;
     heldVectors.back() = add(last, plan.vectors() - 1, "vector");
-    Value number = applyMap(b, kernel.mapOf({threadOfRow()}, {}), kernel.ids()).front();
-    hasLastVector = b.cmpI(CodeBuilder::IPred::ult, number, plan.vectors() - lastStep * int64_t(plan.threadsPerRow));
+    hasLastVector = b.cmpI(CodeBuilder::IPred::ult, valueOf(threadOfRow()),
+                           plan.vectors() - lastStep * int64_t(plan.threadsPerRow));
   }
 
   /// Merged indices of the elements of a vector, whose number in it is a symbol if there are several.
@@ -198,7 +226,7 @@ private:
     return vectorMap(variables, indices(mergedIndices(row(), vectorNumber(step))));
   }
   SmallVector<Value> idsAnd(ValueRange variables) const {
-    SmallVector<Value> all(kernel.ids());
+    SmallVector<Value> all(ids);
     llvm::append_range(all, variables);
     return all;
   }
@@ -225,17 +253,23 @@ private:
     return code.combineAll(lists);
   }
 
+  /// Memory of its own for each stage: no thread has to wait for the readers of the stage before.
+  void allocateShared() {
+    for (ReductionCode &code : stages)
+      shared.push_back(int64_t(plan.threadsPerRow) > lanesPerWarp
+                           ? code.allocateShared({int64_t(kernel.launch().block.x) / lanesPerWarp})
+                           : Values());
+  }
+
   /// What all threads of the row have together, in each of them.
-  Values acrossThreads(ReductionCode &code, Values values) {
+  Values acrossThreads(ReductionCode &code, ValueRange shared, Values values) {
     int64_t lanes = std::min<int64_t>(plan.threadsPerRow, lanesPerWarp);
     if (lanes > 1)
       values = code.shuffle(values, lanes / 2, /*toAll=*/true);
     int64_t warpsPerRow = int64_t(plan.threadsPerRow) / lanesPerWarp;
     if (warpsPerRow <= 1)
       return values;
-    // Memory of its own: no thread has to wait for the readers of the stage before. Written by all lanes, which have
-    // the same: to choose one of them takes longer.
-    Values shared = code.allocateShared({int64_t(kernel.launch().block.x) / lanesPerWarp});
+    // By all lanes, which have the same: to choose one of them takes longer.
     auto at = [&](AffineExpr warp) { return applyMap(b, kernel.mapOf({warp}, {}), kernel.ids()); };
     Values written = code.insert(values, shared, at(kernel.warp()));
     auto sync = xla_gpu::SyncThreadsOp::create(b, TypeRange(ValueRange(written)), written);
@@ -304,12 +338,12 @@ private:
       // Where it exists it is the one that is held: its own place is simpler to tell.
       IndexingMap map = vectorMap(
           dimVariables, outputIndices(mergedIndices(heldRow, heldVectors[size_t(step)]), mergedIndices(row(), number)));
-      IndexingMap exists = kernel.mapOf({}, {});
+      IndexingMap exists = mapOf({});
       exists.addConstraint(row(), Interval{0, plan.rows.count - 1});
       exists.addConstraint(number, Interval{0, plan.vectors() - 1});
       exists.simplify();
       SmallVector<Value> stored =
-          kernel.loop(exists, outputsOf(plan.roots), [&](ValueRange, ValueRange, ValueRange carried) {
+          kernel.loop(exists, ids, outputsOf(plan.roots), [&](ValueRange, ValueRange, ValueRange carried) {
             return storeVector(map, dims, carried, results);
           });
       setOutputs(plan.roots, stored);
@@ -324,23 +358,135 @@ private:
     SmallVector<AffineExpr> indices = memoryOrderIndices(space, row());
     for (unsigned root : plan.rowRoots)
       llvm::append_range(indices, memoryOrderIndices(kernel.graph().roots()[root].shape, row()));
-    IndexingMap map = kernel.mapOf(indices, {});
+    IndexingMap map = mapOf(indices);
     map.addConstraint(threadOfRow(), Interval{0, 0});
     map.addConstraint(row(), Interval{0, plan.rows.count - 1});
     map.simplify();
     SmallVector<Value> stored =
-        kernel.loop(map, outputsOf(plan.rowRoots), [&](ValueRange, ValueRange at, ValueRange carried) {
+        kernel.loop(map, ids, outputsOf(plan.rowRoots), [&](ValueRange, ValueRange at, ValueRange carried) {
           ValueRange values = kernel.call(rowFunction, at.take_front(space.rank()), results);
           return insertAll(plan.rowRoots, values, at.drop_front(space.rank()), carried);
         });
     setOutputs(plan.rowRoots, stored);
   }
 
+  // --- columns
+
+  /// Each group of threads takes row after row, and adds up what it has of them.
+  void emitRounds() {
+    size_t numOutputs = kernel.outputs().size();
+    SmallVector<Value> state(kernel.outputs().begin(), kernel.outputs().end());
+    Values start = columns->start([] { return Values(); });
+    for (int64_t i = 0; i < plan.vectorsPerThread() * int64_t(plan.perThread); ++i)
+      llvm::append_range(state, start);
+    state = kernel.loop(mapOf({}, {plan.rounds}), state, [&](ValueRange variables, ValueRange, ValueRange carried) {
+      kernel.outputs().assign(carried.begin(), carried.begin() + ptrdiff_t(numOutputs));
+      round = getAffineDimExpr(ids.size(), context);
+      ids.push_back(variables.front());
+      idVariables.push_back({Interval{0, plan.rounds - 1}, "round"});
+      SmallVector<Value> sums = addToColumns(carried.drop_front(numOutputs), emitRows());
+      ids.pop_back();
+      idVariables.pop_back();
+      SmallVector<Value> next(kernel.outputs().begin(), kernel.outputs().end());
+      llvm::append_range(next, sums);
+      return next;
+    });
+    kernel.outputs().assign(state.begin(), state.begin() + ptrdiff_t(numOutputs));
+    storeColumns(ValueRange(state).drop_front(numOutputs));
+    succeeded &= llvm::succeeded(columns->succeeded());
+  }
+
+  /// What a thread has in the place of a vector that is missing is added to nobody's columns.
+  SmallVector<Value> addToColumns(ValueRange sums, ValueRange results) {
+    columns->setResults(results);
+    Value exists;
+    if (hasSpareThreads())
+      exists = b.cmpI(CodeBuilder::IPred::ult, valueOf(row()), plan.rows.count);
+    SmallVector<Value> next;
+    for (int64_t step = 0; step < plan.vectorsPerThread(); ++step)
+      for (Values &element : heldElements(*columns, step)) {
+        if (exists)
+          element = columns->where(exists, element);
+        llvm::append_range(next, columns->apply(sums.take_front(element.size()), element));
+        sums = sums.drop_front(element.size());
+      }
+    return next;
+  }
+
+  /// Leaves what the block has of each column.
+  void storeColumns(ValueRange sums) {
+    size_t numValues = plan.columns->accumulators.size(), perVector = plan.perThread * numValues;
+    auto listsOf = [&](int64_t step) {
+      SmallVector<Values> lists;
+      for (size_t i = 0; i < plan.perThread; ++i)
+        lists.push_back(Values(sums.slice(size_t(step) * perVector + i * numValues, numValues)));
+      return lists;
+    };
+    auto columnOf = [&](int64_t step, AffineExpr element) {
+      return vectorNumber(getAffineConstantExpr(step, context)) * int64_t(plan.perThread) + element;
+    };
+    auto whereExists = [&](IndexingMap map, int64_t step) {
+      map.addConstraint(vectorNumber(getAffineConstantExpr(step, context)), Interval{0, plan.vectors() - 1});
+      map.simplify();
+      return map;
+    };
+    if (plan.rowsPerBlock == 1) {
+      SmallVector<int64_t, 1> sizes;
+      if (plan.perThread > 1)
+        sizes.push_back(plan.perThread);
+      AffineExpr element = sizes.empty() ? getAffineConstantExpr(0, context) : getAffineSymbolExpr(0, context);
+      for (int64_t step = 0; step < plan.vectorsPerThread(); ++step)
+        columns->storeLists(whereExists(mapOf({kernel.block(), columnOf(step, element)}, sizes), step), listsOf(step));
+      return;
+    }
+    Values memory = columns->allocateShared({int64_t(plan.rowsPerBlock), plan.rows.length});
+    for (int64_t step = 0; step < plan.vectorsPerThread(); ++step)
+      memory = kernel.loop(whereExists(mapOf({}), step), memory, [&](ValueRange, ValueRange, ValueRange tensors) {
+        Values written(tensors);
+        for (auto [i, values] : llvm::enumerate(listsOf(step))) {
+          AffineExpr column = columnOf(step, getAffineConstantExpr(int64_t(i), context));
+          written = columns->insert(values, written, applyMap(b, mapOf({group(), column}), ids));
+        }
+        return written;
+      });
+    auto sync = xla_gpu::SyncThreadsOp::create(b, TypeRange(ValueRange(memory)), memory);
+    int64_t threads = kernel.launch().block.x;
+    AffineExpr column = kernel.thread() + getAffineSymbolExpr(0, context) * threads;
+    IndexingMap where = mapOf({kernel.block(), column}, {(plan.rows.length + threads - 1) / threads});
+    where.addConstraint(column, Interval{0, plan.rows.length - 1});
+    where.simplify();
+    columns->store(where, [&](ValueRange variables) {
+      SmallVector<Values> ofGroups;
+      Value number = columnAt(variables, threads);
+      for (int64_t i = 0; i < int64_t(plan.rowsPerBlock); ++i)
+        ofGroups.push_back(columns->extract(sync.getResults(), {b.index(i), number}));
+      return columns->combineAll(ofGroups);
+    });
+  }
+
+  /// The column that a thread combines in a step of a loop; without a variable there is only one step.
+  Value columnAt(ValueRange variables, int64_t threads) {
+    if (variables.empty())
+      return valueOf(kernel.thread());
+    SmallVector<IndexingVariable> stepped(idVariables);
+    stepped.push_back({Interval{0, (plan.rows.length + threads - 1) / threads - 1}, "step"});
+    IndexingMap map(
+        AffineMap::get(stepped.size(), 0, {kernel.thread() + getAffineDimExpr(ids.size(), context) * threads}, context),
+        stepped, {}, {});
+    return applyMap(b, map, idsAnd(variables)).front();
+  }
+
   const RowsPlan &plan;
   KernelBuilder &kernel;
   CodeBuilder &b;
   MLIRContext *context;
+  SmallVector<Value> ids; ///< the launch space, and the round within those
+  SmallVector<IndexingVariable> idVariables;
+  AffineExpr round;
+  bool succeeded = true;
   std::vector<ReductionCode> stages;
+  SmallVector<Values> shared; ///< by stage
+  std::optional<ReductionCode> columns;
   func::FuncOp elementFunction, rowFunction;
   // Where in registers: the launch space, and the row and the last vector where these are not sums of it.
   SmallVector<Value> dims;

@@ -83,6 +83,25 @@ TEST_CASE("results of rows beside those of their elements, through reshapes of e
                           "ROOT r = f32[100] reduce(d, zero), dimensions={1}, to_apply=sum\n") == "");
 }
 
+TEST_CASE("columns beside rows, in parts that a second kernel combines") {
+  const std::string ofRows = "x = f32[2048,1024] parameter(0)\n zero = f32[] constant(0)\n"
+                             "s = f32[2048] reduce(x, zero), dimensions={1}, to_apply=sum\n"
+                             "ss = f32[2048,1024] broadcast(s), dimensions={0}\n d = f32[2048,1024] subtract(x, ss)\n";
+  const std::string ofColumns = "c = f32[1024] reduce(d, zero), dimensions={0}, to_apply=sum\n";
+  FusionPlan plan = planOf(ofRows + ofColumns + "ROOT t = (f32[2048,1024], f32[1024]) tuple(d, c)\n");
+  CHECK(plan.scratch.size() == 1);
+  CHECK(plan.scratch.front().shape.dims().front() == 128);
+  CHECK(plan.toString().find("columns: [2048,1024] over 0; roots 1; 2 rounds, 128 parts") != std::string::npos);
+  // What columns come to is known after the last row.
+  CHECK(rejection(ofRows + ofColumns + "n = f32[1024] negate(c)\n ROOT t = (f32[1024], f32[2048]) tuple(n, s)\n") ==
+        "`n` reads what columns come to");
+  CHECK(rejection(
+            "x = f32[64,32] parameter(0)\n zero = f32[] constant(0)\n y = f32[32,64] parameter(1)\n"
+            "s = f32[64] reduce(x, zero), dimensions={1}, to_apply=sum\n"
+            "c = f32[64] reduce(y, zero), dimensions={0}, to_apply=sum\n ROOT t = (f32[64], f32[64]) tuple(s, c)\n") ==
+        "columns are not those of the rows");
+}
+
 TEST_CASE("what is no work on rows") {
   CHECK(rejection("x = f32[8] parameter(0)\n ROOT r = f32[8] negate(x)\n") == "there is no reduction");
   // The sum of another row.
@@ -96,12 +115,12 @@ TEST_CASE("what is no work on rows") {
   CHECK(rejection("x = f32[64,64] parameter(0)\n zero = f32[] constant(0)\n"
                   "s = f32[64] reduce(x, zero), dimensions={0}, to_apply=sum\n"
                   "ss = f32[64,64] broadcast(s), dimensions={1}\n ROOT r = f32[64,64] divide(x, ss)\n") ==
-        "what is reduced is no row of memory");
+        "there is no reduction of rows");
   // Columns of memory, though the last dimension is reduced.
   CHECK(rejection("x = f32[64,64]{0,1} parameter(0)\n zero = f32[] constant(0)\n"
                   "s = f32[64] reduce(x, zero), dimensions={1}, to_apply=sum\n"
                   "ss = f32[64,64]{0,1} broadcast(s), dimensions={0}\n ROOT r = f32[64,64]{0,1} divide(x, ss)\n") ==
-        "what is reduced is no row of memory");
+        "there is no reduction of rows");
   // An output in another order than the rows.
   CHECK(rejection(start +
                   "ss = f32[100,64]{0,1} broadcast(s), dimensions={0}\n ROOT r = f32[100,64]{0,1} negate(ss)\n") ==

@@ -23,6 +23,11 @@ const RuleCase cases[] = {
                  "ROOT r = s32[5] add(z, x)"},
     {"add-zero", "x = f32[7] parameter(0)\n z = f32[7] constant({-0,-0,-0,-0,-0,-0,-0})\n ROOT r = f32[7] add(x, z)"},
     {"add-zero", "x = pred[7] parameter(0)\n z = pred[7] constant({0,0,0,0,0,0,0})\n ROOT r = pred[7] add(x, z)"},
+    {"add-zero-to-sum", "HloModule m\nsum {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n"
+                        "ROOT s = f32[] add(a, b)\n}\nENTRY e {\n x = f32[9,3] parameter(0)\n"
+                        "z = f32[] constant(0)\n r = f32[9] reduce(x, z), dimensions={1}, to_apply=sum\n"
+                        "y = f32[3,3] reshape(r)\n zs = f32[3,3] broadcast(z), dimensions={}\n"
+                        "ROOT t = f32[3,3] add(zs, y)\n}\n"},
     {"add-difference", "x = s8[9] parameter(0)\n y = s8[9] parameter(1)\n d = s8[9] subtract(y, x)\n"
                        "ROOT r = s8[9] add(x, d)"},
     {"add-negation", "x = f32[9] parameter(0)\n y = f32[9] parameter(1)\n n = f32[9] negate(y)\n"
@@ -352,6 +357,14 @@ const char *const unchanged[] = {
     "HloModule m\nsum {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b)\n}\n"
     "ENTRY e {\n x = f32[9,2] parameter(0)\n z = f32[] constant(0)\n"
     "ROOT r = f32[9] reduce(x, z), dimensions={1}, to_apply=sum\n}\n",
+    "HloModule m\nsum {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b)\n}\n"
+    "ENTRY e {\n x = f32[9,2] parameter(0)\n n = f32[] constant(-0)\n z = f32[] constant(0)\n"
+    "r = f32[9] reduce(x, n), dimensions={1}, to_apply=sum\n zs = f32[9] broadcast(z), dimensions={}\n"
+    "ROOT t = f32[9] add(r, zs)\n}\n",
+    "HloModule m\nsum {\n a = f16[] parameter(0)\n b = f16[] parameter(1)\n ROOT s = f16[] add(a, b)\n}\n"
+    "ENTRY e {\n x = f16[9,2] parameter(0)\n n = f16[] constant(0)\n"
+    "r = f16[9] reduce(x, n), dimensions={1}, to_apply=sum\n s = f16[9] broadcast(n), dimensions={}\n"
+    "ROOT t = f16[9] add(r, s)\n}\n",
     "HloModule m\nlast {\n a = f32[] parameter(0)\n ROOT b = f32[] parameter(1)\n}\n"
     "ENTRY e {\n x = f32[9,1] parameter(0)\n z = f32[] constant(0)\n"
     "ROOT r = f32[9] reduce(x, z), dimensions={1}, to_apply=last\n}\n",
