@@ -105,8 +105,17 @@ StepComparison::Leaves StepComparison::valueOf(const HloInstruction *instr) {
   default:
     break;
   }
-  auto found = computed.find(instr);
-  return found != computed.end() ? found->second : withoutSteps(*instr);
+  if (auto found = computed.find(instr); found != computed.end())
+    return found->second;
+  // What a loop hands on is there before the loop has run, and nothing else of it is read then.
+  return instr->opcode() == Opcode::While ? valueOf(instr->operand(0)) : withoutSteps(*instr);
+}
+
+/// Nothing has been computed of what runs next, though it may have run before.
+void StepComparison::begin(const HloComputation &computation) {
+  running.push_back(&computation);
+  for (const HloInstruction *instr : computation.instructions())
+    computed.erase(instr);
 }
 
 /// Something without steps: its results are empty, or of a fusion whose results lie already where they have to be.
@@ -187,11 +196,11 @@ bool StepComparison::enter(const Step &step, size_t part) {
     if (part == 0 && looping.insert(instr).second)
       given[state] = valueOf(instr->operand(0));
     given[tested] = given[state];
-    running.push_back(part == 0 ? conditionOf(*instr) : state->parent());
+    begin(part == 0 ? *conditionOf(*instr) : *state->parent());
   } else {
     const HloComputation *branch = instr->calledComputations()[part];
     given[branch->parameters().front()] = valueOf(instr->operand(unsigned(part) + 1));
-    running.push_back(branch);
+    begin(*branch);
   }
   return true;
 }

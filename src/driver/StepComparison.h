@@ -46,6 +46,7 @@ private:
   const HloInstruction *find(const Step &step);
   Leaves valueOf(const HloInstruction *instr);
   Leaves withoutSteps(const HloInstruction &instr);
+  void begin(const HloComputation &computation);
   std::optional<Leaves> fetch(const HloInstruction &instr);
   bool compareFusion(const HloInstruction &fusion);
   HloModule &partOf(const HloInstruction &fusion);

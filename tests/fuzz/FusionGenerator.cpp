@@ -389,7 +389,10 @@ HloInstruction *makeDot(FusionMaker &m, ElementType type) {
     lhs[left[i]] = leftSizes[i];
     rhs[right[i]] = rightSizes[i];
   }
-  return g.add(Opcode::Dot, {}, {factor(m, type, lhs), factor(m, type, rhs)},
+  HloInstruction *x = factor(m, type, lhs), *y = factor(m, type, rhs);
+  if (!x || !y)
+    return nullptr; // not every type is converted to every other
+  return g.add(Opcode::Dot, {}, {x, y},
                {g.ints(Key::LhsBatchDims, {left[0]}), g.ints(Key::RhsBatchDims, {right[0]}),
                 g.ints(Key::LhsContractingDims, {left[2]}), g.ints(Key::RhsContractingDims, {right[2]})});
 }
@@ -419,14 +422,15 @@ HloInstruction *makeConvolution(FusionMaker &m, ElementType type) {
   }
   int64_t groups = g.oneIn(8) ? 2 : 1, features = g.between(1, 16), outFeatures = groups * g.between(8, 32);
   const int64_t height = g.between(4, 12), width = g.between(4, 12);
-  Dims x = featureFirst ? Dims{2, features * groups, height, width} : Dims{2, height, width, features * groups};
+  Dims input = featureFirst ? Dims{2, features * groups, height, width} : Dims{2, height, width, features * groups};
   Dims kernel = featureFirst ? Dims{outFeatures, features, window[0].size, window[1].size}
                              : Dims{window[0].size, window[1].size, features, outFeatures};
   llvm::SmallVector<Attribute, 4> attributes{g.window(window), {Key::DimLabels, g.module.arena().saveObject(labels)}};
   if (groups > 1)
     attributes.push_back(g.integer(Key::FeatureGroupCount, groups));
-  // Whether holes and padding meet what is not finite, kernels and the reference do not agree.
-  return g.add(Opcode::Convolution, {}, {factor(m, type, x), m.parameter(Shape::array(type, kernel))}, attributes);
+  // Where holes and padding meet what is not finite, kernels and the reference do not agree.
+  HloInstruction *x = factor(m, type, input), *y = m.parameter(Shape::array(type, kernel));
+  return x && y ? g.add(Opcode::Convolution, {}, {x, y}, attributes) : nullptr;
 }
 
 Values makeContraction(FusionMaker &m) {

@@ -31,8 +31,8 @@ size_t count(const std::string &text, const std::string &what) {
 TEST_CASE("plan graph: who lies in whose memory after it") {
   Manifest manifest;
   manifest.module = "m";
-  // By first use: 1 lies inside of 0, 2 over what that leaves of it behind, 3 over what it leaves in front and 1; 4 lies
-  // behind all, 5 in memory of its own.
+  // By first use: 1 lies inside of 0, 2 over what that leaves of it behind, 3 over what it leaves in front and 1; 4
+  // lies behind all, 5 in memory of its own.
   manifest.buffers = {temporary(1024, 0), temporary(256, 256), temporary(1536, 512),
                       temporary(512, 0),  temporary(64, 2048), temporary(64, std::nullopt)};
   for (uint32_t i : {0, 1, 4, 2, 3, 5})
@@ -48,7 +48,8 @@ TEST_CASE("plan graph: who lies in whose memory after it") {
   CHECK(says(graph, "b5 [label=\"b5: temporary\\n64 B\", shape=ellipse, fillcolor=white];"));
 }
 
-TEST_CASE("plan graph: parts of buffers, scalars, what kernels write in place, libraries, and names that need escapes") {
+TEST_CASE(
+    "plan graph: parts of buffers, scalars, what kernels write in place, libraries, and names that need escapes") {
   Manifest manifest;
   manifest.module = "a \"module\"";
   manifest.buffers = {temporary(64, std::nullopt), temporary(64, std::nullopt)};
