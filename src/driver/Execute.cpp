@@ -168,11 +168,7 @@ std::optional<DeviceProgram> Executor::programOf(const LaunchDescription &descri
 /// The parameter's layout in device memory is that of the entry computation. `storage` holds what had to be reordered.
 static llvm::ArrayRef<uint8_t> bytesWithLayout(const Literal &value, const Shape &shape,
                                                std::vector<uint8_t> &storage) {
-  if (isDeviceOrder(shape))
-    return value.bytes();
-  Literal typed(shape);
-  llvm::copy(value.bytes(), typed.mutableBytes().begin());
-  return storage = toDeviceBytes(typed);
+  return isDeviceOrder(shape) ? value.bytes() : llvm::ArrayRef(storage = toDeviceBytes(value, shape));
 }
 
 bool Executor::prepare(Device &device, const DeviceProgram &program, llvm::ArrayRef<Literal> arguments) {

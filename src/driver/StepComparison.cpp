@@ -83,6 +83,8 @@ StepComparison::Leaves StepComparison::valueOf(const HloInstruction *instr) {
   switch (instr->opcode()) {
   case Opcode::Parameter:
     return given.at(instr);
+  case Opcode::Constant:
+    return split(instr->literal(), instr->shape());
   case Opcode::Tuple: {
     Leaves all;
     for (const HloInstruction *operand : instr->operands())
@@ -141,12 +143,12 @@ HloModule &StepComparison::partOf(const HloInstruction &fusion) {
   return *part;
 }
 
-/// Operands are parameters of the part in the order in which they are read first.
+/// Operands are parameters of the part in the order in which they are read first; constants are in it.
 std::vector<Literal> StepComparison::argumentsOf(const HloInstruction &fusion, const HloModule &part) {
   std::vector<Literal> arguments;
   llvm::SmallPtrSet<const HloInstruction *, 8> seen;
   for (const HloInstruction *operand : fusion.operands())
-    if (seen.insert(operand).second)
+    if (operand->opcode() != Opcode::Constant && seen.insert(operand).second)
       arguments.push_back(join(operand->shape(), valueOf(operand)));
   HLOC_CHECK(arguments.size() == part.entry()->numParameters(), "a part reads something else than its fusion");
   return arguments;

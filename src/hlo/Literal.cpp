@@ -177,6 +177,17 @@ std::vector<uint8_t> toDeviceBytes(const Literal &literal) {
   return out;
 }
 
+std::vector<uint8_t> toDeviceBytes(const Literal &literal, const Shape &shape) {
+  HLOC_CHECK(shape.compatible(literal.shape()), "a literal of another shape");
+  if (literal.isElided() || shape == literal.shape())
+    return toDeviceBytes(literal);
+  if (isDeviceOrder(shape))
+    return literal.bytes().vec();
+  Literal typed(shape);
+  llvm::copy(literal.bytes(), typed.mutableBytes().begin());
+  return toDeviceBytes(typed);
+}
+
 Literal fromDeviceBytes(const Shape &shape, llvm::ArrayRef<uint8_t> bytes) {
   HLOC_CHECK(int64_t(bytes.size()) >= shape.byteSize(), "device buffer smaller than its shape");
   Literal literal(shape);

@@ -55,6 +55,8 @@ private:
     switch (instr.opcode()) {
     case Opcode::Parameter:
       return use.parameters[instr.parameterNumber()];
+    case Opcode::Constant:
+      return {constant(instr)};
     case Opcode::Tuple: {
       Slices all;
       for (HloInstruction *operand : instr.operands())
@@ -78,6 +80,13 @@ private:
       HLOC_CHECK(isExternal(instr) || tables.unplanned.contains(&instr), "not in normal form");
       return addWork(instr);
     }
+  }
+
+  /// Nobody may write there.
+  BufferSlice constant(const HloInstruction &instr) {
+    const BufferSlice slice = tables.constant(instr.literal(), instr.shape());
+    borrowed.insert(slice.buffer);
+    return slice;
   }
 
   Slices addWork(const HloInstruction &instr) {
@@ -620,7 +629,7 @@ private:
   llvm::DenseMap<const HloInstruction *, Slices> places;
   TupleLeaves tupleLeaves;
   std::vector<Work> works;
-  std::set<uint32_t> borrowed;                   ///< parameters that somebody else still needs
+  std::set<uint32_t> borrowed;                   ///< what somebody else still needs, constants included
   std::multimap<uint32_t, uint32_t> targetsOf;   ///< of a result's buffer: where it has to be in the end
   llvm::DenseMap<uint32_t, int64_t> lastRead;    ///< by buffer: the last work that reads it, if any does
   llvm::DenseMap<uint32_t, unsigned> numResults; ///< by buffer: results that lie there

@@ -59,6 +59,7 @@ bool isWork(const HloInstruction &instr) {
 bool checkNormalForm(const HloInstruction &instr, DiagnosticEngine &diagnostics) {
   switch (instr.opcode()) {
   case Opcode::Parameter:
+  case Opcode::Constant:
   case Opcode::Fusion:
     return checkLeaves(instr, diagnostics);
   case Opcode::While:

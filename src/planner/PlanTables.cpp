@@ -1,8 +1,10 @@
 #include "PlanTables.h"
 
 #include "hloc/hlo/ControlFlow.h"
+#include "hloc/hlo/Literal.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace hloc {
 
@@ -13,6 +15,20 @@ BufferSlice PlanTables::newBuffer(ModuleBuffer::Kind kind, uint64_t bytes, std::
   buffer.shape = std::move(shape);
   plan.buffers.push_back(std::move(buffer));
   return {uint32_t(plan.buffers.size() - 1), 0, bytes};
+}
+
+BufferSlice PlanTables::constant(const Literal &literal, const Shape &shape) {
+  if (!constants)
+    constants = newBuffer(ModuleBuffer::Kind::Constant, 0, "").buffer;
+  ModuleBuffer &buffer = plan.buffers[*constants];
+  const std::vector<uint8_t> bytes = toDeviceBytes(literal, shape);
+  auto [found, isNew] = offsets.try_emplace(llvm::toStringRef(bytes).str(), buffer.bytes);
+  if (isNew) {
+    buffer.constantData += found->first;
+    buffer.bytes = placementEnd(buffer.constantData.size());
+    buffer.constantData.resize(buffer.bytes);
+  }
+  return {*constants, found->second, bytes.size()};
 }
 
 BufferSlice PlanTables::placeOf(BufferSlice slice) const {

@@ -18,6 +18,8 @@ public:
       : unplanned(unplanned), equal(module), target(target), diagnostics(diagnostics) {}
 
   BufferSlice newBuffer(ModuleBuffer::Kind kind, uint64_t bytes, std::string shape);
+  /// Where a constant lies in the buffer of all constants: those of equal bytes in one place.
+  BufferSlice constant(const Literal &literal, const Shape &shape);
 
   /// `slice` where it lies after all moves so far. What something was moved to does not move any more: only outputs of
   /// what is being planned do, and places are taken from what was there before.
@@ -48,6 +50,8 @@ private:
   const TargetInfo &target;
   DiagnosticEngine &diagnostics;
   std::map<uint32_t, uint32_t> movedTo;
+  std::optional<uint32_t> constants;                    ///< the buffer, once there are any
+  std::map<std::string, uint64_t> offsets;              ///< in it, by bytes
   std::map<const HloComputation *, FusionGraph> graphs; ///< by the first of equal computations
   std::map<std::pair<const HloComputation *, std::vector<int64_t>>, std::shared_ptr<const PlannedFusion>> planned;
   std::map<std::pair<const PlannedFusion *, unsigned>, uint32_t> kernels;

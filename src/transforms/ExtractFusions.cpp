@@ -44,16 +44,23 @@ public:
   }
 
 private:
-  /// The fusions, and the structure that leads from one of them to another.
+  /// The fusions, the structure that leads from one of them to another, and the constants that they read.
   void keepBetween() {
-    std::vector<bool> leadsToChosen(chosen.size(), false);
+    std::vector<bool> leadsToChosen(chosen.size(), false), comesFromChosen(chosen);
     for (HloInstruction *instr : llvm::reverse(old.instructions()))
       if (chosen[instr->id()] || (isStructure(*instr) && leadsToChosen[instr->id()]))
-        for (HloInstruction *operand : instr->operands())
+        for (HloInstruction *operand : instr->operands()) {
           leadsToChosen[operand->id()] = true;
+          if (chosen[instr->id()] && operand->opcode() == Opcode::Constant)
+            kept[operand->id()] = true;
+        }
     for (HloInstruction *instr : old.instructions()) {
-      bool comesFromChosen = llvm::any_of(instr->operands(), [&](auto *operand) { return kept[operand->id()]; });
-      kept[instr->id()] = chosen[instr->id()] || (isStructure(*instr) && comesFromChosen && leadsToChosen[instr->id()]);
+      const uint32_t id = instr->id();
+      if (isStructure(*instr) && leadsToChosen[id])
+        comesFromChosen[id] =
+            llvm::any_of(instr->operands(), [&](auto *operand) { return comesFromChosen[operand->id()]; });
+      if (comesFromChosen[id])
+        kept[id] = true;
     }
   }
 

@@ -33,6 +33,7 @@ llvm::ArrayRef<HloPass> hloPipeline() {
       {"drop-barriers", dropBarriers, "Takes what opt-barriers are given for what they return"},
       {"form-fusions", formFusions,
        "Puts the ops between kernels into fusions, and constants into those that read them"},
+      {"lift-constants", liftConstants, "Hands large constants to the fusions that read them"},
   };
   return passes;
 }

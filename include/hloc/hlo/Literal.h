@@ -73,6 +73,8 @@ private:
 bool isDeviceOrder(const Shape &shape);
 /// Bytes as in device memory: physical order by the shape's layout, sub-byte types packed low bits first. Arrays only.
 std::vector<uint8_t> toDeviceBytes(const Literal &literal);
+/// The same of an array of this shape, whose layout may be another.
+std::vector<uint8_t> toDeviceBytes(const Literal &literal, const Shape &shape);
 /// Inverse: `bytes` holds shape.byteSize() bytes.
 Literal fromDeviceBytes(const Shape &shape, llvm::ArrayRef<uint8_t> bytes);
 

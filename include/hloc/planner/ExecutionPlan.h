@@ -4,6 +4,8 @@
 //   ENTRY e { p = f32[8] parameter(0); f = (f32[8], f32[8]) fusion(p), ...; ROOT g = f32[8] get-tuple-element(f),
 //   index=1 } buffers: 0 parameter p, 1 and 2 outputs of f;  steps: launch f(0; 1, 2);  results: {} is buffer 2
 //
+// Constants between kernels lie in one buffer, which nobody writes; the steps name slices of it.
+//
 // A buffer is written by one fusion, and temporaries that are not needed at the same time have places that overlap in
 // the memory that they share (ModuleBuffer::offset). No buffer is reused but what an output takes from an operand that
 // nobody reads any more: where the module's `input_output_alias` gives it a parameter's buffer, the fusion's
@@ -64,8 +66,8 @@ struct ExecutionPlan {
 bool isWork(const HloInstruction &instr);
 
 /// Reports what is not in normal form: instructions of the entry, or of what control flow in it runs, that are neither
-/// fusions nor control flow nor external nor structure; values that cannot be in memory. All of it, as unsupported.
-/// Tokens take no bytes: steps are done in the order in which they stand.
+/// fusions nor constants nor control flow nor external nor structure; values that cannot be in memory. All of it, as
+/// unsupported. Tokens take no bytes: steps are done in the order in which they stand.
 bool checkNormalForm(const HloModule &module, DiagnosticEngine &diagnostics);
 /// The same of one instruction of such a computation.
 bool checkNormalForm(const HloInstruction &instr, DiagnosticEngine &diagnostics);

@@ -22,10 +22,10 @@ struct ExtractedFusion {
 
 /// `module` is in normal form; the fusions, one at least, and those of `inPlace` are of one computation. What the
 /// fusions read and do not compute themselves become parameters, in the order in which they are read and with the names
-/// they have; tuple elements and bitcasts between them stay. Results are the values of those fusions that something
-/// outside reads: one, or a tuple in the order of the computation. Header attributes about the entry's parameters and
-/// results go; where `inPlace` says that a result takes the place of what is now a parameter, it takes it by
-/// `input_output_alias`.
+/// they have; constants that they read stay, and tuple elements and bitcasts between them. Results are the values of
+/// those fusions that something outside reads: one, or a tuple in the order of the computation. Header attributes about
+/// the entry's parameters and results go; where `inPlace` says that a result takes the place of what is now a
+/// parameter, it takes it by `input_output_alias`.
 std::unique_ptr<HloModule> extractFusions(const HloModule &module, llvm::ArrayRef<ExtractedFusion> fusions,
                                           llvm::ArrayRef<InPlaceOutput> inPlace = {});
 

@@ -1,7 +1,7 @@
 #pragma once
 // HLO -> HLO passes. Together those of hloPipeline() bring a module into the normal form the planner takes: an entry of
-// parameters, fusions, the structure between them (tuple, get-tuple-element, bitcast), and loops and conditionals of
-// computations that are in normal form as well and nobody else's.
+// parameters, constants, fusions, the structure between them (tuple, get-tuple-element, bitcast), and loops and
+// conditionals of computations that are in normal form as well and nobody else's.
 
 #include "hloc/transforms/HloPass.h"
 
@@ -74,6 +74,10 @@ PassResult dropBarriers(HloModule &module, HloPassContext &context);
 /// * in a module that calls fusions there, every remaining plain op becomes a fusion of its own.
 /// Constants move into the fusions that read them.
 PassResult formFusions(HloModule &module, HloPassContext &context);
+
+/// Constants of more than 1 KiB in the bodies of fusions -> operands, equal ones of a computation the same, so that
+/// they lie in memory once instead of in the code of each kernel. Not those of equal elements, which are computed.
+PassResult liftConstants(HloModule &module, HloPassContext &context);
 
 /// Erases computations that nothing calls and instructions that nothing needs: not the root, no parameter, no side
 /// effect, and not used by one that is needed.

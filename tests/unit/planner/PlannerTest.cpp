@@ -192,3 +192,32 @@ TEST_CASE("what reads a large array for the last time and makes little of it doe
   CHECK(p.steps == "f(0,1) part(1,4) g(0,2) other(2,3) both(3,4,5)");
   CHECK(temporaryBytes(p.plan->buffers) == 4 * 1048576 + 512);
 }
+
+TEST_CASE("constants lie in one buffer, equal ones in one place, and nobody writes there") {
+  std::string numbers, others;
+  for (int i = 0; i < 1000; ++i) {
+    numbers += std::to_string(i) + ", ";
+    others += std::to_string(i + 1) + ", ";
+  }
+  auto constant = [](const char *name, llvm::StringRef list) {
+    return std::string(name) + " = f32[1000] constant({" + list.drop_back(2).str() + "})\n";
+  };
+  Planned p = planText(
+      xy + "u = f32[10] parameter(2)\ni = s32[] parameter(3)\n" + constant("c", numbers) + constant("d", others) +
+      constant("k", numbers) + call("s", "sum", "x, c") + call("t", "sum", "s, d") + call("v", "sum", "t, k", inPlace) +
+      call("w", "part", "c, u, i", inPlace) + "ROOT r = (f32[1000], f32[1000], f32[1000]) tuple(v, w, d)");
+  // Buffer 4 is that of the constants.
+  CHECK(p.steps == "sum(0,4,5) sum(5,4,6) sum(6,4,6) part(4,2,3,7)");
+  CHECK(p.results == "6,7,4");
+  const ModuleBuffer &buffer = p.plan->buffers[4];
+  CHECK(buffer.kind == ModuleBuffer::Kind::Constant);
+  CHECK(buffer.bytes == 2 * 4096);
+  CHECK(buffer.constantData.size() == buffer.bytes);
+  CHECK(p.plan->results[2].slice == BufferSlice{4, 4096, 4000});
+  auto offset = [&](size_t step) {
+    return std::get<BufferSlice>(std::get<LaunchStep>(p.plan->steps[step].action).arguments[1]).offset;
+  };
+  CHECK(offset(0) == 0);
+  CHECK(offset(1) == 4096);
+  CHECK(offset(2) == 0);
+}
