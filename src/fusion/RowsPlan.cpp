@@ -27,7 +27,7 @@ uint64_t sharedBytesOf(const RowsPlan &plan, uint32_t warpSize) {
     for (const ReductionFrame &stage : plan.stages)
       bytes += warps * accumulatorBytes(stage);
   if (plan.columns && plan.rowsPerBlock > 1)
-    bytes += int64_t(plan.rowsPerBlock) * plan.rows.length * accumulatorBytes(*plan.columns);
+    bytes += int64_t(plan.rowsPerBlock) * plan.shape.length * accumulatorBytes(*plan.columns);
   return uint64_t(bytes);
 }
 
@@ -44,7 +44,7 @@ LaunchGeometry launchOf(const RowsPlan &plan, const TargetInfo &target) {
 /// As many blocks as there are multiprocessors, or fewer: each leaves as much as a row. Whether there is a plan.
 bool chooseThreadsWithColumns(RowsPlan &plan, const HeldStreams &streams, const TargetInfo &target) {
   int64_t warp = target.warpSize, multiprocessors = target.multiprocessors;
-  plan.perThread = unsigned(std::min<int64_t>(streams.widths.elements(target), plan.rows.length & -plan.rows.length));
+  plan.perThread = unsigned(std::min<int64_t>(streams.widths.elements(target), plan.shape.length & -plan.shape.length));
   int64_t bits = streams.inputs * streams.heldBits + 8 * accumulatorBytes(*plan.columns);
   int64_t registers = int64_t(plan.perThread) * bits / HeldStreams::bitsPerRegister; // of a vector
   int64_t vectors = plan.vectors();
@@ -56,23 +56,23 @@ bool chooseThreadsWithColumns(RowsPlan &plan, const HeldStreams &streams, const 
   plan.heldRegisters = unsigned(plan.vectorsPerThread() * registers);
   plan.rowsPerBlock = uint32_t(threadsPerBlock / threads);
   while (plan.rowsPerBlock * threads > warp && (sharedBytesOf(plan, target.warpSize) > target.staticSharedBytes ||
-                                                2 * plan.rows.count < plan.rowsPerBlock * multiprocessors))
+                                                2 * plan.shape.count < plan.rowsPerBlock * multiprocessors))
     plan.rowsPerBlock /= 2;
-  plan.rounds = llvm::divideCeil(plan.rows.count, plan.rowsPerBlock * multiprocessors);
+  plan.rounds = llvm::divideCeil(plan.shape.count, plan.rowsPerBlock * multiprocessors);
   // Threads that branch in one round need not come together before the next, where they exchange values.
-  bool branches = !plan.rowRoots.empty() || plan.vectors() % threads != 0 ||
-                  plan.rows.count % (plan.rounds * plan.blocks() * int64_t(plan.rowsPerBlock)) != 0;
+  bool branches = !plan.resultRoots.empty() || plan.vectors() % threads != 0 ||
+                  plan.shape.count % (plan.rounds * plan.blocks() * int64_t(plan.rowsPerBlock)) != 0;
   return plan.blocks() > 1 && (plan.rounds == 1 || !branches);
 }
 
 void chooseThreads(RowsPlan &plan, const HeldStreams &streams, const TargetInfo &target) {
   int64_t warp = target.warpSize, device = int64_t(target.multiprocessors) * target.threadsPerMultiprocessor;
-  plan.perThread = unsigned(std::min<int64_t>(streams.widths.elements(target), plan.rows.length & -plan.rows.length));
+  plan.perThread = unsigned(std::min<int64_t>(streams.widths.elements(target), plan.shape.length & -plan.shape.length));
   int64_t registers = int64_t(plan.perThread) * streams.heldBits / HeldStreams::bitsPerRegister; // of a vector
   int64_t vectors = plan.vectors(), most = std::max<int64_t>(mostHeld / registers, 1);
   int64_t threads = powerOf2Ceil(llvm::divideCeil(vectors, most));
   // Neighbours read whole sectors; where rows do not begin with one, in few pieces.
-  if (plan.rows.length * int64_t(streams.widths.narrowest) % (sectorBytes * 8) != 0)
+  if (plan.shape.length * int64_t(streams.widths.narrowest) % (sectorBytes * 8) != 0)
     threads = std::max(threads, std::min(powerOf2Ceil(vectors), warp));
   while (threads * int64_t(plan.perThread) * int64_t(streams.widths.narrowest) < sectorBytes * 8 &&
          threads < powerOf2Ceil(vectors))
@@ -81,7 +81,7 @@ void chooseThreads(RowsPlan &plan, const HeldStreams &streams, const TargetInfo 
   auto mayDouble = [&] {
     return threads < warp ? threads < vectors : threads < threadsPerBlock && vectors >= 4 * threads;
   };
-  while (plan.rows.count * threads < device / 4 && mayDouble())
+  while (plan.shape.count * threads < device / 4 && mayDouble())
     threads *= 2;
   plan.inRegisters = threads <= mostThreadsHolding;
   if (!plan.inRegisters)
@@ -89,7 +89,7 @@ void chooseThreads(RowsPlan &plan, const HeldStreams &streams, const TargetInfo 
   plan.threadsPerRow = uint32_t(threads);
   plan.heldRegisters = unsigned(plan.inRegisters ? plan.vectorsPerThread() * registers : 0);
   int64_t rowsPerBlock = std::max<int64_t>(threadsPerBlock / threads, 1);
-  while (rowsPerBlock * threads > warp && plan.rows.count / rowsPerBlock < 2 * int64_t(target.multiprocessors))
+  while (rowsPerBlock * threads > warp && plan.shape.count / rowsPerBlock < 2 * int64_t(target.multiprocessors))
     rowsPerBlock /= 2;
   plan.rowsPerBlock = uint32_t(std::max<int64_t>(rowsPerBlock, 1));
 }
@@ -98,17 +98,11 @@ void chooseThreads(RowsPlan &plan, const HeldStreams &streams, const TargetInfo 
 
 template <>
 HeroMatch<RowsPlan> matchHero<RowsPlan>(const FusionGraph &graph, const FusionAliasing &, const TargetInfo &target) {
-  RowsPlan plan;
   std::variant<StagedReductions, Rejection> match = matchStages(graph, ReducedLines::Rows);
   if (auto *why = std::get_if<Rejection>(&match))
     return std::move(*why);
-  auto &found = std::get<StagedReductions>(match);
-  plan.rows = found.shape;
-  plan.stages = std::move(found.stages);
-  plan.roots = std::move(found.roots);
-  plan.rowRoots = std::move(found.resultRoots);
-  plan.columns = std::move(found.columns);
-  HeldStreams streams = streamsOf(graph, plan.rows, plan.roots);
+  RowsPlan plan{std::move(std::get<StagedReductions>(match))};
+  HeldStreams streams = streamsOf(graph, plan.shape, plan.roots);
   if (!plan.columns)
     chooseThreads(plan, streams, target);
   else if (!chooseThreadsWithColumns(plan, streams, target))
@@ -134,7 +128,7 @@ template <> bool mayTakePlace<RowsPlan>(const RowsPlan &, const FusionGraph &, u
 
 template <>
 ComputedSpaces computedSpaces<RowsPlan>(const RowsPlan &plan, const FusionGraph &graph, mlir::MLIRContext *context) {
-  ComputedSpaces result = spacesOfStages(plan.stages, plan.roots, plan.rowRoots, !plan.inRegisters, graph, context);
+  ComputedSpaces result = spacesOfStages(plan.stages, plan.roots, plan.resultRoots, !plan.inRegisters, graph, context);
   if (!plan.columns)
     return result;
   // Of rows in registers: the first space has all elements.
@@ -153,8 +147,8 @@ template <> unsigned plannedRegisters<RowsPlan>(const RowsPlan &plan) {
 
 std::string RowsPlan::toString() const {
   std::string text =
-      fmt::format("whole rows: {} of {}; {}; {} x {} per thread{}, {} thread{} a row, {} row{} a block", rows.count,
-                  rows.length, textOfStages(stages, roots, rowRoots, "rows"), vectorsPerThread(), perThread,
+      fmt::format("whole rows: {} of {}; {}; {} x {} per thread{}, {} thread{} a row, {} row{} a block", shape.count,
+                  shape.length, textOfStages(stages, roots, resultRoots, "rows"), vectorsPerThread(), perThread,
                   inRegisters ? "" : ", read in each stage", threadsPerRow, threadsPerRow == 1 ? "" : "s", rowsPerBlock,
                   rowsPerBlock == 1 ? "" : "s");
   if (columns)

@@ -4,8 +4,6 @@
 
 #include "hloc/fusion/StagedReductions.h"
 
-#include <optional>
-
 namespace hloc {
 
 /// A group of threads takes whole rows of memory: what it has of a row is read once and stays in registers, where the
@@ -18,14 +16,7 @@ namespace hloc {
 /// of columns combines.
 ///
 ///   gradient of layer norm of f32[2048,768]: 8 rows a block, 128 blocks, 2 rounds; partial results [128,768]
-struct RowsPlan {
-  /// Reductions of one stage depend on the results of earlier ones alone. Frames have no roots.
-  llvm::SmallVector<ReductionFrame, 2> stages;
-  llvm::SmallVector<unsigned> roots;    ///< outputs with as many elements as the operands, in their memory order
-  llvm::SmallVector<unsigned> rowRoots; ///< outputs with one element a row, in the order of the rows
-  /// Reductions over the rows (StagedReductions::columns), with the outputs that they are.
-  std::optional<ReductionFrame> columns;
-  ReducedShape rows;
+struct RowsPlan : StagedReductions {
   unsigned perThread = 1;      ///< neighbouring elements that a thread reads at once; divides the length
   uint32_t threadsPerRow = 32; ///< a power of two
   uint32_t rowsPerBlock = 1;   ///< a power of two
@@ -36,12 +27,12 @@ struct RowsPlan {
   unsigned heldRegisters = 0;
 
   /// Vectors of `perThread` elements that a row has, and a thread: the last of those need not be there.
-  int64_t vectors() const { return rows.length / int64_t(perThread); }
+  int64_t vectors() const { return shape.length / int64_t(perThread); }
   int64_t vectorsPerThread() const { return (vectors() + threadsPerRow - 1) / int64_t(threadsPerRow); }
   /// That share the rows.
   int64_t blocks() const {
     int64_t perBlock = rounds * int64_t(rowsPerBlock);
-    return (rows.count + perBlock - 1) / perBlock;
+    return (shape.count + perBlock - 1) / perBlock;
   }
   std::string toString() const;
 };

@@ -72,8 +72,8 @@ private:
     size_t ofStages = requests.size();
     if (!plan.roots.empty())
       requests.push_back(requestOf(plan.roots, plan.stages.front().operandShape(), results));
-    if (!plan.rowRoots.empty())
-      requests.push_back(requestOf(plan.rowRoots, plan.stages.front().heroes.front().kept, results));
+    if (!plan.resultRoots.empty())
+      requests.push_back(requestOf(plan.resultRoots, plan.stages.front().heroes.front().kept, results));
     if (plan.columns) {
       columns.emplace(*plan.columns, ReductionStage::Partial, kernel);
       columns->readsResults(results);
@@ -90,7 +90,7 @@ private:
     }
     if (!plan.roots.empty())
       elementFunction = left.consume_front();
-    if (!plan.rowRoots.empty())
+    if (!plan.resultRoots.empty())
       rowFunction = left.consume_front();
     if (plan.columns)
       columns->setFunctions(left);
@@ -116,7 +116,7 @@ private:
   AffineExpr row() const { return (round * plan.blocks() + kernel.block()) * int64_t(plan.rowsPerBlock) + group(); }
   AffineExpr vectorNumber(AffineExpr step) const { return step * int64_t(plan.threadsPerRow) + threadOfRow(); }
   bool hasSpareThreads() const {
-    return plan.rows.count % (plan.rounds * plan.blocks() * int64_t(plan.rowsPerBlock)) != 0;
+    return plan.shape.count % (plan.rounds * plan.blocks() * int64_t(plan.rowsPerBlock)) != 0;
   }
   /// Of the last vectors of threads, some may not be there.
   bool hasSpareVectors() const { return plan.vectors() % int64_t(plan.threadsPerRow) != 0; }
@@ -150,7 +150,7 @@ private:
       return getAffineDimExpr(dims.size() - 1, context);
     };
     if (hasSpareThreads())
-      heldRow = add(row(), plan.rows.count - 1, "row");
+      heldRow = add(row(), plan.shape.count - 1, "row");
     int64_t lastStep = plan.vectorsPerThread() - 1;
     AffineExpr last = vectorNumber(getAffineConstantExpr(lastStep, context));
     for (int64_t step = 0; step <= lastStep; ++step)
@@ -214,7 +214,7 @@ private:
     AffineExpr vector = vectorNumber(getAffineSymbolExpr(0, context));
     IndexingMap map = kernel.mapOf({}, {plan.vectorsPerThread()});
     map.addConstraint(vector, Interval{0, plan.vectors() - 1});
-    map.addConstraint(row(), Interval{0, plan.rows.count - 1});
+    map.addConstraint(row(), Interval{0, plan.shape.count - 1});
     map.simplify();
     return map;
   }
@@ -339,7 +339,7 @@ private:
       IndexingMap map = vectorMap(
           dimVariables, outputIndices(mergedIndices(heldRow, heldVectors[size_t(step)]), mergedIndices(row(), number)));
       IndexingMap exists = mapOf({});
-      exists.addConstraint(row(), Interval{0, plan.rows.count - 1});
+      exists.addConstraint(row(), Interval{0, plan.shape.count - 1});
       exists.addConstraint(number, Interval{0, plan.vectors() - 1});
       exists.simplify();
       SmallVector<Value> stored =
@@ -352,22 +352,22 @@ private:
 
   /// One thread a row.
   void storeRows(ValueRange results) {
-    if (plan.rowRoots.empty())
+    if (plan.resultRoots.empty())
       return;
     const Shape &space = plan.stages.front().heroes.front().kept;
     SmallVector<AffineExpr> indices = memoryOrderIndices(space, row());
-    for (unsigned root : plan.rowRoots)
+    for (unsigned root : plan.resultRoots)
       llvm::append_range(indices, memoryOrderIndices(kernel.graph().roots()[root].shape, row()));
     IndexingMap map = mapOf(indices);
     map.addConstraint(threadOfRow(), Interval{0, 0});
-    map.addConstraint(row(), Interval{0, plan.rows.count - 1});
+    map.addConstraint(row(), Interval{0, plan.shape.count - 1});
     map.simplify();
     SmallVector<Value> stored =
-        kernel.loop(map, ids, outputsOf(plan.rowRoots), [&](ValueRange, ValueRange at, ValueRange carried) {
+        kernel.loop(map, ids, outputsOf(plan.resultRoots), [&](ValueRange, ValueRange at, ValueRange carried) {
           ValueRange values = kernel.call(rowFunction, at.take_front(space.rank()), results);
-          return insertAll(plan.rowRoots, values, at.drop_front(space.rank()), carried);
+          return insertAll(plan.resultRoots, values, at.drop_front(space.rank()), carried);
         });
-    setOutputs(plan.rowRoots, stored);
+    setOutputs(plan.resultRoots, stored);
   }
 
   // --- columns
@@ -401,7 +401,7 @@ private:
     columns->setResults(results);
     Value exists;
     if (hasSpareThreads())
-      exists = b.cmpI(CodeBuilder::IPred::ult, valueOf(row()), plan.rows.count);
+      exists = b.cmpI(CodeBuilder::IPred::ult, valueOf(row()), plan.shape.count);
     SmallVector<Value> next;
     for (int64_t step = 0; step < plan.vectorsPerThread(); ++step)
       for (Values &element : heldElements(*columns, step)) {
@@ -439,7 +439,7 @@ private:
         columns->storeLists(whereExists(mapOf({kernel.block(), columnOf(step, element)}, sizes), step), listsOf(step));
       return;
     }
-    Values memory = columns->allocateShared({int64_t(plan.rowsPerBlock), plan.rows.length});
+    Values memory = columns->allocateShared({int64_t(plan.rowsPerBlock), plan.shape.length});
     for (int64_t step = 0; step < plan.vectorsPerThread(); ++step)
       memory = kernel.loop(whereExists(mapOf({}), step), memory, [&](ValueRange, ValueRange, ValueRange tensors) {
         Values written(tensors);
@@ -452,8 +452,8 @@ private:
     auto sync = xla_gpu::SyncThreadsOp::create(b, TypeRange(ValueRange(memory)), memory);
     int64_t threads = kernel.launch().block.x;
     AffineExpr column = kernel.thread() + getAffineSymbolExpr(0, context) * threads;
-    IndexingMap where = mapOf({kernel.block(), column}, {(plan.rows.length + threads - 1) / threads});
-    where.addConstraint(column, Interval{0, plan.rows.length - 1});
+    IndexingMap where = mapOf({kernel.block(), column}, {(plan.shape.length + threads - 1) / threads});
+    where.addConstraint(column, Interval{0, plan.shape.length - 1});
     where.simplify();
     columns->store(where, [&](ValueRange variables) {
       SmallVector<Values> ofGroups;
@@ -469,7 +469,7 @@ private:
     if (variables.empty())
       return valueOf(kernel.thread());
     SmallVector<IndexingVariable> stepped(idVariables);
-    stepped.push_back({Interval{0, (plan.rows.length + threads - 1) / threads - 1}, "step"});
+    stepped.push_back({Interval{0, (plan.shape.length + threads - 1) / threads - 1}, "step"});
     IndexingMap map(
         AffineMap::get(stepped.size(), 0, {kernel.thread() + getAffineDimExpr(ids.size(), context) * threads}, context),
         stepped, {}, {});
