@@ -21,8 +21,7 @@ constexpr int64_t maxChains = 4;
 class ColumnsEmitter {
 public:
   ColumnsEmitter(const ColumnsPlan &plan, KernelBuilder &kernel)
-      : plan(plan), kernel(kernel), b(kernel.code()), context(kernel.context()),
-        staged(plan.stages, plan.roots, plan.resultRoots, kernel) {}
+      : plan(plan), kernel(kernel), b(kernel.code()), context(kernel.context()), staged(plan, kernel) {}
 
   llvm::LogicalResult emit() {
     if (failed(staged.emitFunctions()))
@@ -36,11 +35,9 @@ public:
       SmallVector<Values> columns = acrossThreads(code, plan.inRegisters ? reduceHeld(code) : reduceRead(code));
       for (auto [column, values] : llvm::zip_equal(results, columns))
         llvm::append_range(column, code.results(values));
-      if (failed(code.succeeded()))
-        return failure();
     }
     store(CollectedLists(b, results));
-    return success();
+    return staged.succeeded();
   }
 
 private:
@@ -213,15 +210,16 @@ private:
 
   void store(const CollectedLists &results) {
     auto at = [&](ValueRange variables) { return results.at(variables); };
-    auto indices = [&](ArrayRef<AffineExpr> merged) { return staged.elementIndices(merged); };
+    Values launch(kernel.ids());
+    auto indices = [&](ArrayRef<AffineExpr> merged) { return staged.elementIndices(merged, merged); };
     if (!plan.inRegisters)
-      staged.storeElements(stepsMap(), readMap(indices), kernel.ids(), at);
+      staged.storeElements({stepsMap(), launch}, {readMap(indices), launch}, at);
     for (int64_t step = 0; plan.inRegisters && step <= lastStep(); ++step) {
       IndexingMap exists = kernel.mapOf({}, {});
       exists.addConstraint(vector(), allVectors());
       exists.addConstraint(row(step), allRows());
       exists.simplify();
-      staged.storeElements(exists, heldMap(step, indices), dims, at);
+      staged.storeElements({exists, launch}, {heldMap(step, indices), dims}, at);
     }
     // One group of each column.
     AffineExpr number = vector() * int64_t(plan.perThread);
@@ -234,7 +232,7 @@ private:
     map.addConstraint(group(), Interval{0, 0});
     map.addConstraint(vector(), allVectors());
     map.simplify();
-    staged.storeResults(map, at);
+    staged.storeResults({map, launch}, at);
   }
 
   const ColumnsPlan &plan;

@@ -1,10 +1,7 @@
 #include "emitters/heroes/RowsEmitter.h"
 
-#include "emitters/heroes/ReductionCode.h"
+#include "emitters/heroes/StagedCode.h"
 #include "hloc/dialect/XlaGpu.h"
-#include "hloc/fusion/HloIndexing.h"
-
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 
@@ -24,17 +21,17 @@ class RowsEmitter {
 public:
   RowsEmitter(const RowsPlan &plan, KernelBuilder &kernel)
       : plan(plan), kernel(kernel), b(kernel.code()), context(kernel.context()), ids(kernel.ids()),
-        idVariables(kernel.idVariables()), round(getAffineConstantExpr(0, context)) {}
+        idVariables(kernel.idVariables()), round(getAffineConstantExpr(0, context)), staged(plan, kernel) {}
 
   llvm::LogicalResult emit() {
-    if (failed(emitFunctions()))
+    if (failed(staged.emitFunctions()))
       return failure();
     allocateShared();
     if (plan.columns)
       emitRounds();
     else
       emitRows();
-    return success(succeeded);
+    return staged.succeeded();
   }
 
 private:
@@ -46,67 +43,14 @@ private:
     if (plan.inRegisters)
       locate();
     SmallVector<Value> results;
-    for (auto [code, memory] : llvm::zip_equal(stages, shared)) {
+    for (auto [code, memory] : llvm::zip_equal(staged.stages(), shared)) {
       code.setResults(results);
       Values values = plan.inRegisters ? reduceHeld(code) : reduceRead(code);
       llvm::append_range(results, code.results(acrossThreads(code, memory, values)));
-      succeeded &= llvm::succeeded(code.succeeded());
     }
     storeElements(results);
     storeRows(results);
     return results;
-  }
-
-  // --- functions
-
-  llvm::LogicalResult emitFunctions() {
-    std::vector<FunctionRequest> requests;
-    SmallVector<InjectedValue> results;
-    for (const ReductionFrame &frame : plan.stages) {
-      ReductionCode &code = stages.emplace_back(frame, ReductionStage::Whole, kernel);
-      code.readsResults(results);
-      llvm::append_range(requests, code.requests());
-      for (const Accumulator &accumulator : frame.accumulators)
-        results.push_back({frame.heroes[accumulator.hero].instr, accumulator.result});
-    }
-    size_t ofStages = requests.size();
-    if (!plan.roots.empty())
-      requests.push_back(requestOf(plan.roots, plan.stages.front().operandShape(), results));
-    if (!plan.resultRoots.empty())
-      requests.push_back(requestOf(plan.resultRoots, plan.stages.front().heroes.front().kept, results));
-    if (plan.columns) {
-      columns.emplace(*plan.columns, ReductionStage::Partial, kernel);
-      columns->readsResults(results);
-      llvm::append_range(requests, columns->requests());
-    }
-    auto functions = kernel.emitFunctions(requests);
-    if (failed(functions))
-      return failure();
-    ArrayRef<func::FuncOp> left(*functions);
-    size_t each = ofStages / stages.size();
-    for (ReductionCode &code : stages) {
-      code.setFunctions(left.take_front(each));
-      left = left.drop_front(each);
-    }
-    if (!plan.roots.empty())
-      elementFunction = left.consume_front();
-    if (!plan.resultRoots.empty())
-      rowFunction = left.consume_front();
-    if (plan.columns)
-      columns->setFunctions(left);
-    return success();
-  }
-
-  /// Outputs at an index of `space`, whose memory order is theirs.
-  FunctionRequest requestOf(ArrayRef<unsigned> roots, const Shape &space, ArrayRef<InjectedValue> injected) const {
-    FunctionRequest request;
-    request.indexSizes.assign(space.dims().begin(), space.dims().end());
-    for (unsigned number : roots) {
-      const FusionRoot &root = kernel.graph().roots()[number];
-      request.roots.push_back({root.instr, root.result, bitcastIndexing(space, root.shape, context)});
-    }
-    request.injected.assign(injected.begin(), injected.end());
-    return request;
   }
 
   // --- places
@@ -167,7 +111,7 @@ private:
     AffineExpr element = vector * int64_t(plan.perThread);
     if (plan.perThread > 1)
       element = element + getAffineSymbolExpr(0, context);
-    return stages.front().mergedIndices(atRow, element);
+    return staged.mergedIndices(atRow, element);
   }
   /// From the dims, and the number of an element in a vector if it has several, to indices of its place.
   IndexingMap vectorMap(ArrayRef<IndexingVariable> variables, ArrayRef<AffineExpr> indices) const {
@@ -255,7 +199,7 @@ private:
 
   /// Memory of its own for each stage: no thread has to wait for the readers of the stage before.
   void allocateShared() {
-    for (ReductionCode &code : stages)
+    for (ReductionCode &code : staged.stages())
       shared.push_back(int64_t(plan.threadsPerRow) > lanesPerWarp
                            ? code.allocateShared({int64_t(kernel.launch().block.x) / lanesPerWarp})
                            : Values());
@@ -286,88 +230,32 @@ private:
 
   // --- outputs
 
-  SmallVector<Value> outputsOf(ArrayRef<unsigned> roots) {
-    return llvm::map_to_vector(roots, [&](unsigned root) { return kernel.outputs()[root]; });
-  }
-  void setOutputs(ArrayRef<unsigned> roots, ValueRange stored) {
-    for (auto [root, output] : llvm::zip_equal(roots, stored))
-      kernel.outputs()[root] = output;
-  }
-
-  /// The elements of a vector: the function's indices, then those of each output.
-  SmallVector<Value> storeVector(const IndexingMap &map, ValueRange at, ValueRange outputs, ValueRange results) {
-    return kernel.loop(map, at, outputs, [&](ValueRange, ValueRange indices, ValueRange carried) {
-      unsigned rank = plan.stages.front().operandShape().rank();
-      ValueRange values = kernel.call(elementFunction, indices.take_front(rank), results);
-      return insertAll(plan.roots, values, indices.drop_front(rank), carried);
-    });
-  }
-
-  SmallVector<Value> insertAll(ArrayRef<unsigned> roots, ValueRange values, ValueRange indices, ValueRange outputs) {
-    SmallVector<Value> stored;
-    for (auto [number, value, output] : llvm::zip_equal(roots, values, outputs)) {
-      unsigned rank = kernel.graph().roots()[number].shape.rank();
-      stored.push_back(tensor::InsertOp::create(b, value, output, indices.take_front(rank)));
-      indices = indices.drop_front(rank);
-    }
-    return stored;
-  }
-
-  /// Those that `elementFunction` is called at, then those of each output.
-  SmallVector<AffineExpr> outputIndices(ArrayRef<AffineExpr> computed, ArrayRef<AffineExpr> stored) const {
-    const ReductionCode &code = stages.front();
-    SmallVector<AffineExpr> indices = code.indicesOf(plan.stages.front().operandShape(), computed);
-    for (unsigned root : plan.roots)
-      llvm::append_range(indices, code.indicesOf(kernel.graph().roots()[root].shape, stored));
-    return indices;
-  }
-
   void storeElements(ValueRange results) {
-    if (plan.roots.empty())
-      return;
+    auto ofRow = [&](ValueRange) { return Values(results); };
     if (!plan.inRegisters) {
-      IndexingMap map = readMap([&](ArrayRef<AffineExpr> merged) { return outputIndices(merged, merged); });
-      SmallVector<Value> stored =
-          kernel.loop(stepsMap(), outputsOf(plan.roots), [&](ValueRange variables, ValueRange, ValueRange carried) {
-            return storeVector(map, idsAnd(variables), carried, results);
-          });
-      return setOutputs(plan.roots, stored);
+      IndexingMap map = readMap([&](ArrayRef<AffineExpr> merged) { return staged.elementIndices(merged, merged); });
+      return staged.storeElements({stepsMap(), ids}, {map, ids}, ofRow);
     }
     for (int64_t step = 0; step < plan.vectorsPerThread(); ++step) {
       AffineExpr number = vectorNumber(getAffineConstantExpr(step, context));
       // Where it exists it is the one that is held: its own place is simpler to tell.
-      IndexingMap map = vectorMap(
-          dimVariables, outputIndices(mergedIndices(heldRow, heldVectors[size_t(step)]), mergedIndices(row(), number)));
+      IndexingMap map = vectorMap(dimVariables, staged.elementIndices(mergedIndices(heldRow, heldVectors[size_t(step)]),
+                                                                      mergedIndices(row(), number)));
       IndexingMap exists = mapOf({});
       exists.addConstraint(row(), Interval{0, plan.shape.count - 1});
       exists.addConstraint(number, Interval{0, plan.vectors() - 1});
       exists.simplify();
-      SmallVector<Value> stored =
-          kernel.loop(exists, ids, outputsOf(plan.roots), [&](ValueRange, ValueRange, ValueRange carried) {
-            return storeVector(map, dims, carried, results);
-          });
-      setOutputs(plan.roots, stored);
+      staged.storeElements({exists, ids}, {map, dims}, ofRow);
     }
   }
 
   /// One thread a row.
   void storeRows(ValueRange results) {
-    if (plan.resultRoots.empty())
-      return;
-    const Shape &space = plan.stages.front().heroes.front().kept;
-    SmallVector<AffineExpr> indices = memoryOrderIndices(space, row());
-    for (unsigned root : plan.resultRoots)
-      llvm::append_range(indices, memoryOrderIndices(kernel.graph().roots()[root].shape, row()));
-    IndexingMap map = mapOf(indices);
+    IndexingMap map = mapOf(staged.resultIndices(row()));
     map.addConstraint(threadOfRow(), Interval{0, 0});
     map.addConstraint(row(), Interval{0, plan.shape.count - 1});
     map.simplify();
-    SmallVector<Value> stored =
-        kernel.loop(map, ids, outputsOf(plan.resultRoots), [&](ValueRange, ValueRange at, ValueRange carried) {
-          ValueRange values = kernel.call(rowFunction, at.take_front(space.rank()), results);
-          return insertAll(plan.resultRoots, values, at.drop_front(space.rank()), carried);
-        });
-    setOutputs(plan.resultRoots, stored);
+    staged.storeResults({map, ids}, [&](ValueRange) { return Values(results); });
   }
 
   // --- columns
@@ -376,7 +264,7 @@ private:
   void emitRounds() {
     size_t numOutputs = kernel.outputs().size();
     SmallVector<Value> state(kernel.outputs().begin(), kernel.outputs().end());
-    Values start = columns->start([] { return Values(); });
+    Values start = staged.columns().start([] { return Values(); });
     for (int64_t i = 0; i < plan.vectorsPerThread() * int64_t(plan.perThread); ++i)
       llvm::append_range(state, start);
     state = kernel.loop(mapOf({}, {plan.rounds}), state, [&](ValueRange variables, ValueRange, ValueRange carried) {
@@ -393,21 +281,20 @@ private:
     });
     kernel.outputs().assign(state.begin(), state.begin() + ptrdiff_t(numOutputs));
     storeColumns(ValueRange(state).drop_front(numOutputs));
-    succeeded &= llvm::succeeded(columns->succeeded());
   }
 
   /// What a thread has in the place of a vector that is missing is added to nobody's columns.
   SmallVector<Value> addToColumns(ValueRange sums, ValueRange results) {
-    columns->setResults(results);
+    staged.columns().setResults(results);
     Value exists;
     if (hasSpareThreads())
       exists = b.cmpI(CodeBuilder::IPred::ult, valueOf(row()), plan.shape.count);
     SmallVector<Value> next;
     for (int64_t step = 0; step < plan.vectorsPerThread(); ++step)
-      for (Values &element : heldElements(*columns, step)) {
+      for (Values &element : heldElements(staged.columns(), step)) {
         if (exists)
-          element = columns->where(exists, element);
-        llvm::append_range(next, columns->apply(sums.take_front(element.size()), element));
+          element = staged.columns().where(exists, element);
+        llvm::append_range(next, staged.columns().apply(sums.take_front(element.size()), element));
         sums = sums.drop_front(element.size());
       }
     return next;
@@ -436,16 +323,17 @@ private:
         sizes.push_back(plan.perThread);
       AffineExpr element = sizes.empty() ? getAffineConstantExpr(0, context) : getAffineSymbolExpr(0, context);
       for (int64_t step = 0; step < plan.vectorsPerThread(); ++step)
-        columns->storeLists(whereExists(mapOf({kernel.block(), columnOf(step, element)}, sizes), step), listsOf(step));
+        staged.columns().storeLists(whereExists(mapOf({kernel.block(), columnOf(step, element)}, sizes), step),
+                                    listsOf(step));
       return;
     }
-    Values memory = columns->allocateShared({int64_t(plan.rowsPerBlock), plan.shape.length});
+    Values memory = staged.columns().allocateShared({int64_t(plan.rowsPerBlock), plan.shape.length});
     for (int64_t step = 0; step < plan.vectorsPerThread(); ++step)
       memory = kernel.loop(whereExists(mapOf({}), step), memory, [&](ValueRange, ValueRange, ValueRange tensors) {
         Values written(tensors);
         for (auto [i, values] : llvm::enumerate(listsOf(step))) {
           AffineExpr column = columnOf(step, getAffineConstantExpr(int64_t(i), context));
-          written = columns->insert(values, written, applyMap(b, mapOf({group(), column}), ids));
+          written = staged.columns().insert(values, written, applyMap(b, mapOf({group(), column}), ids));
         }
         return written;
       });
@@ -455,12 +343,12 @@ private:
     IndexingMap where = mapOf({kernel.block(), column}, {(plan.shape.length + threads - 1) / threads});
     where.addConstraint(column, Interval{0, plan.shape.length - 1});
     where.simplify();
-    columns->store(where, [&](ValueRange variables) {
+    staged.columns().store(where, [&](ValueRange variables) {
       SmallVector<Values> ofGroups;
       Value number = columnAt(variables, threads);
       for (int64_t i = 0; i < int64_t(plan.rowsPerBlock); ++i)
-        ofGroups.push_back(columns->extract(sync.getResults(), {b.index(i), number}));
-      return columns->combineAll(ofGroups);
+        ofGroups.push_back(staged.columns().extract(sync.getResults(), {b.index(i), number}));
+      return staged.columns().combineAll(ofGroups);
     });
   }
 
@@ -483,11 +371,8 @@ private:
   SmallVector<Value> ids; ///< the launch space, and the round within those
   SmallVector<IndexingVariable> idVariables;
   AffineExpr round;
-  bool succeeded = true;
-  std::vector<ReductionCode> stages;
+  StagedCode staged;
   SmallVector<Values> shared; ///< by stage
-  std::optional<ReductionCode> columns;
-  func::FuncOp elementFunction, rowFunction;
   // Where in registers: the launch space, and the row and the last vector where these are not sums of it.
   SmallVector<Value> dims;
   SmallVector<IndexingVariable> dimVariables;

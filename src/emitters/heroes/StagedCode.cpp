@@ -11,32 +11,45 @@ namespace hloc {
 llvm::LogicalResult StagedCode::emitFunctions() {
   std::vector<FunctionRequest> requests;
   SmallVector<InjectedValue> results;
-  for (const ReductionFrame &frame : frames) {
-    ReductionCode &code = codes.emplace_back(frame, ReductionStage::Whole, kernel);
+  for (const ReductionFrame &frame : reductions.stages) {
+    ReductionCode &code = stageCodes.emplace_back(frame, ReductionStage::Whole, kernel);
     code.readsResults(results);
     llvm::append_range(requests, code.requests());
     for (const Accumulator &accumulator : frame.accumulators)
       results.push_back({frame.heroes[accumulator.hero].instr, accumulator.result});
   }
   size_t ofStages = requests.size();
-  if (!roots.empty())
-    requests.push_back(requestOf(roots, elementSpace(), results));
-  if (!resultRoots.empty())
-    requests.push_back(requestOf(resultRoots, resultSpace(), results));
+  if (!reductions.roots.empty())
+    requests.push_back(requestOf(reductions.roots, elementSpace(), results));
+  if (!reductions.resultRoots.empty())
+    requests.push_back(requestOf(reductions.resultRoots, resultSpace(), results));
+  if (reductions.columns) {
+    columnCode.emplace(*reductions.columns, ReductionStage::Partial, kernel);
+    columnCode->readsResults(results);
+    llvm::append_range(requests, columnCode->requests());
+  }
   auto functions = kernel.emitFunctions(requests);
   if (failed(functions))
     return failure();
   ArrayRef<func::FuncOp> left(*functions);
-  size_t each = ofStages / codes.size();
-  for (ReductionCode &code : codes) {
+  size_t each = ofStages / stageCodes.size();
+  for (ReductionCode &code : stageCodes) {
     code.setFunctions(left.take_front(each));
     left = left.drop_front(each);
   }
-  if (!roots.empty())
+  if (!reductions.roots.empty())
     elementFunction = left.consume_front();
-  if (!resultRoots.empty())
+  if (!reductions.resultRoots.empty())
     resultFunction = left.consume_front();
+  if (columnCode)
+    columnCode->setFunctions(left);
   return success();
+}
+
+llvm::LogicalResult StagedCode::succeeded() const {
+  return success(
+      llvm::all_of(stageCodes, [](const ReductionCode &code) { return llvm::succeeded(code.succeeded()); }) &&
+      (!columnCode || llvm::succeeded(columnCode->succeeded())));
 }
 
 /// Outputs at an index of `space`, whose memory order is theirs.
@@ -52,17 +65,17 @@ FunctionRequest StagedCode::requestOf(ArrayRef<unsigned> outputs, const Shape &s
   return request;
 }
 
-SmallVector<AffineExpr> StagedCode::elementIndices(ArrayRef<AffineExpr> merged) const {
-  const ReductionCode &code = codes.front();
-  SmallVector<AffineExpr> indices = code.indicesOf(elementSpace(), merged);
-  for (unsigned root : roots)
-    llvm::append_range(indices, code.indicesOf(kernel.graph().roots()[root].shape, merged));
+SmallVector<AffineExpr> StagedCode::elementIndices(ArrayRef<AffineExpr> computed, ArrayRef<AffineExpr> stored) const {
+  const ReductionCode &code = stageCodes.front();
+  SmallVector<AffineExpr> indices = code.indicesOf(elementSpace(), computed);
+  for (unsigned root : reductions.roots)
+    llvm::append_range(indices, code.indicesOf(kernel.graph().roots()[root].shape, stored));
   return indices;
 }
 
 SmallVector<AffineExpr> StagedCode::resultIndices(AffineExpr number) const {
   SmallVector<AffineExpr> indices = memoryOrderIndices(resultSpace(), number);
-  for (unsigned root : resultRoots)
+  for (unsigned root : reductions.resultRoots)
     llvm::append_range(indices, memoryOrderIndices(kernel.graph().roots()[root].shape, number));
   return indices;
 }
@@ -87,31 +100,34 @@ StagedCode::Values StagedCode::insertAll(ArrayRef<unsigned> numbers, ValueRange 
   return stored;
 }
 
-void StagedCode::storeElements(const IndexingMap &exists, const IndexingMap &map, ValueRange dims, Results results) {
+void StagedCode::storeElements(const Points &exists, const Points &elements, Results results) {
+  ArrayRef<unsigned> roots = reductions.roots;
   if (roots.empty())
     return;
   unsigned rank = elementSpace().rank();
-  Values stored = kernel.loop(exists, outputsOf(roots), [&](ValueRange steps, ValueRange, ValueRange outputs) {
-    Values all(dims);
-    llvm::append_range(all, steps);
-    return kernel.loop(map, all, outputs, [&](ValueRange variables, ValueRange at, ValueRange carried) {
-      ValueRange values = kernel.call(elementFunction, at.take_front(rank), results(variables));
-      return insertAll(roots, values, at.drop_front(rank), carried);
-    });
-  });
+  Values stored =
+      kernel.loop(exists.map, exists.dims, outputsOf(roots), [&](ValueRange steps, ValueRange, ValueRange outputs) {
+        Values dims(elements.dims);
+        llvm::append_range(dims, steps);
+        return kernel.loop(elements.map, dims, outputs, [&](ValueRange variables, ValueRange at, ValueRange carried) {
+          ValueRange values = kernel.call(elementFunction, at.take_front(rank), results(variables));
+          return insertAll(roots, values, at.drop_front(rank), carried);
+        });
+      });
   setOutputs(roots, stored);
 }
 
-void StagedCode::storeResults(const IndexingMap &map, Results results) {
-  if (resultRoots.empty())
+void StagedCode::storeResults(const Points &points, Results results) {
+  ArrayRef<unsigned> roots = reductions.resultRoots;
+  if (roots.empty())
     return;
   unsigned rank = resultSpace().rank();
-  Values stored =
-      kernel.loop(map, outputsOf(resultRoots), [&](ValueRange variables, ValueRange at, ValueRange carried) {
+  Values stored = kernel.loop(
+      points.map, points.dims, outputsOf(roots), [&](ValueRange variables, ValueRange at, ValueRange carried) {
         ValueRange values = kernel.call(resultFunction, at.take_front(rank), results(variables));
-        return insertAll(resultRoots, values, at.drop_front(rank), carried);
+        return insertAll(roots, values, at.drop_front(rank), carried);
       });
-  setOutputs(resultRoots, stored);
+  setOutputs(roots, stored);
 }
 
 } // namespace hloc

@@ -4,48 +4,62 @@
 
 #include "emitters/heroes/ReductionCode.h"
 
+#include <optional>
 #include <vector>
 
 namespace hloc {
 
 class StagedCode {
 public:
-  StagedCode(llvm::ArrayRef<ReductionFrame> frames, llvm::ArrayRef<unsigned> roots,
-             llvm::ArrayRef<unsigned> resultRoots, KernelBuilder &kernel)
-      : frames(frames), roots(roots), resultRoots(resultRoots), kernel(kernel) {}
+  StagedCode(const StagedReductions &reductions, KernelBuilder &kernel) : reductions(reductions), kernel(kernel) {}
 
   /// Makes the functions. Everything below comes after it.
   llvm::LogicalResult emitFunctions();
-  std::vector<ReductionCode> &stages() { return codes; }
+  std::vector<ReductionCode> &stages() { return stageCodes; }
+  /// Of the reductions of columns beside rows, where there are such: what makes partial results.
+  ReductionCode &columns() { return *columnCode; }
+  /// Did an emitter refuse part of a reducer since? It has said why.
+  llvm::LogicalResult succeeded() const;
 
-  /// Of what is reduced, then of each output with as many elements: what `storeElements` wants of a map.
-  llvm::SmallVector<mlir::AffineExpr> elementIndices(llvm::ArrayRef<mlir::AffineExpr> merged) const;
+  /// ReductionCode::mergedIndices of any of the stages: their operands have one order.
+  llvm::SmallVector<mlir::AffineExpr> mergedIndices(mlir::AffineExpr result, mlir::AffineExpr element) const {
+    return stageCodes.front().mergedIndices(result, element);
+  }
+  /// Of what is reduced, then of each output with as many elements: what `storeElements` wants of a map. Elements are
+  /// computed at one place, and stored as those of another, which is the same where they are stored at all.
+  llvm::SmallVector<mlir::AffineExpr> elementIndices(llvm::ArrayRef<mlir::AffineExpr> computed,
+                                                     llvm::ArrayRef<mlir::AffineExpr> stored) const;
   /// Of result number `number` in the order of memory, then of each output with one element a result.
   llvm::SmallVector<mlir::AffineExpr> resultIndices(mlir::AffineExpr number) const;
 
+  using Values = ReductionCode::Values;
+  /// A map and values of its dims.
+  struct Points {
+    IndexingMap map;
+    Values dims;
+  };
   /// The results of all stages at the loop variables of a map.
-  using Results = llvm::function_ref<ReductionCode::Values(mlir::ValueRange variables)>;
-  /// Stores the outputs at the points of a map from `dims` and the loop variables of the map `exists` from the launch
-  /// space, for all points that this has.
-  void storeElements(const IndexingMap &exists, const IndexingMap &map, mlir::ValueRange dims, Results results);
-  /// The same at the points of a map from the launch space.
-  void storeResults(const IndexingMap &map, Results results);
+  using Results = llvm::function_ref<Values(mlir::ValueRange variables)>;
+  /// Stores the outputs with as many elements at the points of `elements`, whose map has for its last dims the loop
+  /// variables of `exists`, for all points that this has.
+  void storeElements(const Points &exists, const Points &elements, Results results);
+  /// Stores the outputs with one element a result.
+  void storeResults(const Points &points, Results results);
 
 private:
-  using Values = llvm::SmallVector<mlir::Value>;
   FunctionRequest requestOf(llvm::ArrayRef<unsigned> outputs, const Shape &space,
                             llvm::ArrayRef<InjectedValue> injected) const;
-  const Shape &elementSpace() const { return frames.front().operandShape(); }
-  const Shape &resultSpace() const { return frames.front().heroes.front().kept; }
+  const Shape &elementSpace() const { return reductions.stages.front().operandShape(); }
+  const Shape &resultSpace() const { return reductions.stages.front().heroes.front().kept; }
   Values outputsOf(llvm::ArrayRef<unsigned> numbers);
   void setOutputs(llvm::ArrayRef<unsigned> numbers, mlir::ValueRange stored);
   Values insertAll(llvm::ArrayRef<unsigned> numbers, mlir::ValueRange values, mlir::ValueRange indices,
                    mlir::ValueRange outputs);
 
-  llvm::ArrayRef<ReductionFrame> frames;
-  llvm::ArrayRef<unsigned> roots, resultRoots;
+  const StagedReductions &reductions;
   KernelBuilder &kernel;
-  std::vector<ReductionCode> codes;
+  std::vector<ReductionCode> stageCodes;
+  std::optional<ReductionCode> columnCode;
   mlir::func::FuncOp elementFunction, resultFunction;
 };
 
