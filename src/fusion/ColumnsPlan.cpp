@@ -15,8 +15,6 @@ constexpr int64_t usualThreads = 256, threadsOfLongColumns = 1024;
 /// What a row of a block's tile should have, and what it has at least, unless there are not so many columns.
 constexpr int64_t lineBits = 128 * 8;
 
-int64_t powerOf2Ceil(int64_t x) { return int64_t(llvm::PowerOf2Ceil(uint64_t(std::max<int64_t>(x, 1)))); }
-
 uint64_t sharedBytesOf(const ColumnsPlan &plan) {
   if (plan.parts() == 1)
     return 0;

@@ -6,6 +6,10 @@
 #include "hloc/indexing/IndexingMap.h"
 #include "hloc/support/Check.h"
 
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+
 namespace hloc {
 
 /// Why a hero does not apply.
@@ -152,6 +156,8 @@ std::optional<LaunchGeometry> assignBlocks(llvm::ArrayRef<BlockSegment *> segmen
 unsigned narrowestOutput(const FusionGraph &graph);
 /// Bytes that memory moves at least, in bits.
 constexpr int64_t sectorBits = 32 * 8;
+/// The least power of two that is not less; 1 for all that is less than 1.
+inline int64_t powerOf2Ceil(int64_t x) { return int64_t(llvm::PowerOf2Ceil(uint64_t(std::max<int64_t>(x, 1)))); }
 
 /// Is what `instr` reads of operand `operand`, for an element of its result, at the same position of the memory order?
 bool readsSamePosition(const HloInstruction &instr, unsigned operand);

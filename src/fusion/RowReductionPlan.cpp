@@ -18,8 +18,6 @@ constexpr int64_t threadsPerBlock = 256;
 int64_t mostVectors(int64_t groupBits) { return std::clamp<int64_t>(8 * 16 * 8 / groupBits, 1, 8); }
 /// The same where threads are few.
 constexpr int64_t vectorsPerThread = 4;
-/// Bytes of a sector, the unit of memory traffic: what neighbouring threads read of a row is at least that.
-constexpr int64_t sectorBytes = 32;
 /// What a part of a row is worth a block of its own: as much as its threads have in flight.
 constexpr int64_t leastPartBytes = threadsPerBlock * vectorsPerThread * 16;
 /// Parts of a row that are worth a second kernel: a launch takes as long as a block takes to read a few of them.
@@ -32,8 +30,6 @@ constexpr int64_t leastVectorsBetweenEdges = 32;
 constexpr int64_t maxInstructionsWithEdges = 24;
 /// What one thread reads of several short rows: elements, and bytes of the narrowest stream.
 constexpr int64_t mostElementsOfRows = 128, mostBytesOfRows = 256;
-
-int64_t powerOf2Ceil(int64_t x) { return int64_t(llvm::PowerOf2Ceil(uint64_t(std::max<int64_t>(x, 1)))); }
 
 /// Bits per element of the arrays as large as what is reduced.
 StreamWidths streamsOf(const FusionGraph &graph, const ReductionFrame &frame) {
@@ -98,7 +94,7 @@ int64_t elementsOfWholeRows(const ReductionFrame &frame, StreamWidths streams, i
     bool fits = elements <= mostElementsOfRows && elements * bits <= mostBytesOfRows * 8 &&
                 elements * instructions <= maxOpsPerThread;
     if (rowsPerThread == 1) {
-      bool sharesSectors = length * bits % (sectorBytes * 8) != 0;
+      bool sharesSectors = length * bits % sectorBits != 0;
       return fits && sharesSectors && length / perAccess <= mostVectors(perAccess * bits) ? elements : 0;
     }
     if (fits && rows / rowsPerThread >= int64_t(target.multiprocessors * target.warpSize))
@@ -137,9 +133,10 @@ void shareRows(RowReductionPlan &plan, StreamWidths streams, int64_t instruction
     int64_t most = threads <= int64_t(target.warpSize) ? int64_t(target.warpSize) : threadsPerBlock;
     threads = std::min(powerOf2Ceil((groups + vectorsPerThread - 1) / vectorsPerThread), most);
   }
-  if (rowBytes % sectorBytes != 0)
+  if (rowBytes % (sectorBits / 8) != 0)
     threads = std::max(threads, std::min<int64_t>(powerOf2Ceil(groups), target.warpSize));
-  while (threads * groupBits < sectorBytes * 8 && threads < powerOf2Ceil(groups))
+  // What neighbouring threads read of a row is at least a sector.
+  while (threads * groupBits < sectorBits && threads < powerOf2Ceil(groups))
     threads *= 2;
   threads = std::min(threads, threadsPerBlock);
   plan.threadsPerRow = uint32_t(threads);
@@ -149,7 +146,7 @@ void shareRows(RowReductionPlan &plan, StreamWidths streams, int64_t instruction
 
 /// Of rows in pieces that lie apart: does a warp read those of so many neighbouring rows that they are whole sectors?
 bool hasWholeSectors(const RowReductionPlan &plan, StreamWidths streams) {
-  constexpr int64_t lanesPerWarp = 32, sectorBits = sectorBytes * 8;
+  constexpr int64_t lanesPerWarp = 32;
   int64_t piece = plan.frame.dims.back(), bits = piece * int64_t(streams.narrowest);
   int64_t rowsOfWarp = lanesPerWarp / plan.threadsPerRow, neighbours = plan.frame.sizes(false).back();
   return piece == int64_t(plan.perThread) && rowsOfWarp > 0 && rowsOfWarp * bits % sectorBits == 0 &&

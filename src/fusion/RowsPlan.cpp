@@ -13,10 +13,6 @@ namespace {
 constexpr int64_t threadsPerBlock = 256, threadsOfLongRow = 1024;
 /// Registers of a thread for what it adds up in its columns, and all arrays that it has of a row.
 constexpr int64_t mostHeldWithColumns = 96;
-/// Bytes of a sector, the unit of memory traffic.
-constexpr int64_t sectorBytes = 32;
-
-int64_t powerOf2Ceil(int64_t x) { return int64_t(llvm::PowerOf2Ceil(uint64_t(std::max<int64_t>(x, 1)))); }
 
 // --- which threads
 
@@ -72,9 +68,9 @@ void chooseThreads(RowsPlan &plan, const HeldStreams &streams, const TargetInfo 
   int64_t vectors = plan.vectors(), most = std::max<int64_t>(mostHeld / registers, 1);
   int64_t threads = powerOf2Ceil(llvm::divideCeil(vectors, most));
   // Neighbours read whole sectors; where rows do not begin with one, in few pieces.
-  if (plan.shape.length * int64_t(streams.widths.narrowest) % (sectorBytes * 8) != 0)
+  if (plan.shape.length * int64_t(streams.widths.narrowest) % sectorBits != 0)
     threads = std::max(threads, std::min(powerOf2Ceil(vectors), warp));
-  while (threads * int64_t(plan.perThread) * int64_t(streams.widths.narrowest) < sectorBytes * 8 &&
+  while (threads * int64_t(plan.perThread) * int64_t(streams.widths.narrowest) < sectorBits &&
          threads < powerOf2Ceil(vectors))
     threads *= 2;
   // More where rows are few; beyond a warp there is a barrier a stage, which two whole vectors each are worth.

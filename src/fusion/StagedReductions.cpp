@@ -66,6 +66,14 @@ std::optional<ReducedRole> roleOfReader(const HloInstruction &instr, unsigned nu
 
 llvm::StringRef nameOf(ReducedLines lines) { return lines == ReducedLines::Rows ? "row" : "column"; }
 
+/// Reducers that choose between elements begin with one of them: there is no number that changes nothing.
+std::optional<Rejection> rejectChoice(const ReductionFrame &frame) {
+  for (const Accumulator &accumulator : frame.accumulators)
+    if (!accumulator.combiner)
+      return Rejection{fmt::format("`{}` chooses elements", frame.heroes[accumulator.hero].instr->name().str())};
+  return std::nullopt;
+}
+
 /// What these reductions reduce, operands before users.
 std::variant<ReducedShape, Rejection> shapeOf(llvm::ArrayRef<const HloInstruction *> reductions, ReducedLines lines) {
   std::variant<ReductionFrame, Rejection> match = frameOf(reductions);
@@ -75,9 +83,8 @@ std::variant<ReducedShape, Rejection> shapeOf(llvm::ArrayRef<const HloInstructio
   bool isOfRows = lines == ReducedLines::Rows;
   if (frame.minorIsReduced != isOfRows || frame.dims.size() > (isOfRows ? 2 : 3))
     return Rejection{fmt::format("what is reduced is no {} of memory", nameOf(lines).str())};
-  for (const Accumulator &accumulator : frame.accumulators)
-    if (!accumulator.combiner)
-      return Rejection{fmt::format("`{}` chooses elements", frame.heroes[accumulator.hero].instr->name().str())};
+  if (std::optional<Rejection> why = rejectChoice(frame))
+    return std::move(*why);
   for (const ReductionHero &hero : frame.heroes)
     for (unsigned i = 0; i < hero.instr->numResults(); ++i)
       if (hero.instr->resultShape(i).minorToMajor() != hero.kept.minorToMajor())
@@ -94,9 +101,8 @@ std::variant<ReductionFrame, Rejection> columnsOf(llvm::ArrayRef<const HloInstru
     return match;
   if (frame->minorIsReduced || frame->dims.size() != 2)
     return Rejection{"what is reduced is neither a row nor a column of memory"};
-  for (const Accumulator &accumulator : frame->accumulators)
-    if (!accumulator.combiner)
-      return Rejection{fmt::format("`{}` chooses elements", frame->heroes[accumulator.hero].instr->name().str())};
+  if (std::optional<Rejection> why = rejectChoice(*frame))
+    return std::move(*why);
   return match;
 }
 
