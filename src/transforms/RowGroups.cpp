@@ -26,23 +26,81 @@ bool sharesBytes(const HloInstruction *instr) {
   return !instr->shape().isArray() || deviceBits(instr->shape().elementType()) < 8;
 }
 
-/// What is known of an entry whose kernels end with some ops.
-struct Entry {
-  const HloComputation &computation;
-  std::vector<bool> endsKernel;                     ///< by id
-  std::vector<std::optional<ReducedShape>> rows;    ///< of the reductions among them
-  std::vector<std::optional<ReducedShape>> columns; ///< of those of columns: the rows that they are in
-  std::vector<bool> isGrouped;                      ///< is it a reduction of a group that was found?
+/// Finds the groups of an entry whose kernels end with some ops, one after the other: what one takes, the next have
+/// not.
+class RowGroupSearch {
+public:
+  RowGroupSearch(const HloComputation &computation, const std::vector<bool> &needed,
+                 llvm::ArrayRef<HloInstruction *> results, llvm::ArrayRef<HloInstruction *> materialized,
+                 llvm::function_ref<bool(const RowGroup &)> isOneKernel);
+  std::vector<RowGroup> find();
+
+private:
+  /// What depends on the reductions of one level, and the reductions of columns beside them.
+  struct Members {
+    std::vector<ReducedRole> roles; ///< by id
+    llvm::SmallVector<HloInstruction *> columns;
+    std::vector<bool> isColumn; ///< by id
+    bool isInside(const HloInstruction *instr) const {
+      return roles[instr->id()] != ReducedRole::Other || isColumn[instr->id()];
+    }
+  };
+
+  void addReduction(HloInstruction *instr);
   std::vector<unsigned> levelsOf(const ReducedShape &shape) const;
   std::vector<ReducedRole> rolesOf(const ReducedShape &shape, llvm::ArrayRef<unsigned> levels, unsigned level) const;
   llvm::SmallVector<HloInstruction *> columnsBeside(const ReducedShape &shape, llvm::ArrayRef<unsigned> levels,
                                                     unsigned level, llvm::ArrayRef<ReducedRole> roles) const;
-  bool isOrdered(llvm::ArrayRef<unsigned> nodes, unsigned numNodes) const;
+  Members membersOf(const ReducedShape &shape, llvm::ArrayRef<unsigned> levels, unsigned level) const;
+  llvm::SmallVector<HloInstruction *> rootsOf(const Members &members) const;
+  bool isWorth(llvm::ArrayRef<HloInstruction *> reductions, llvm::ArrayRef<HloInstruction *> roots,
+               const Members &members) const;
+  std::vector<unsigned> joined(llvm::ArrayRef<HloInstruction *> reductions, const Members &members) const;
+  bool isOrdered(llvm::ArrayRef<unsigned> byId) const;
+  std::optional<RowGroup> groupOf(const ReducedShape &shape, llvm::ArrayRef<HloInstruction *> own, Members members);
+
+  const HloComputation &computation;
+  const std::vector<bool> &needed;
+  llvm::function_ref<bool(const RowGroup &)> isOneKernel;
+  HloUsers users;
+  std::vector<bool> endsKernel, isResult;           ///< by id, as all that follow
+  std::vector<std::optional<ReducedShape>> rows;    ///< of the reductions that end kernels
+  std::vector<std::optional<ReducedShape>> columns; ///< of those of columns: the rows that they are in
+  std::vector<bool> isGrouped;                      ///< is it a reduction of a group that was found?
+  std::vector<unsigned> nodes;                      ///< instructions of a group are one; all others are one each
+  /// Columns first: those that make a group are not taken beside rows.
+  using Order = std::pair<bool, ReducedShape>;
+  std::map<Order, llvm::SmallVector<HloInstruction *>> reductions;
 };
+
+RowGroupSearch::RowGroupSearch(const HloComputation &computation, const std::vector<bool> &needed,
+                               llvm::ArrayRef<HloInstruction *> results, llvm::ArrayRef<HloInstruction *> materialized,
+                               llvm::function_ref<bool(const RowGroup &)> isOneKernel)
+    : computation(computation), needed(needed), isOneKernel(isOneKernel), users(computation),
+      endsKernel(computation.instructions().size(), false), isResult(endsKernel.size(), false), rows(endsKernel.size()),
+      columns(endsKernel.size()), isGrouped(endsKernel.size(), false), nodes(endsKernel.size()) {
+  std::iota(nodes.begin(), nodes.end(), 0);
+  for (const HloInstruction *result : results)
+    isResult[result->id()] = true;
+  for (HloInstruction *instr : materialized) {
+    endsKernel[instr->id()] = true;
+    if (instr->opcode() == Opcode::Reduce)
+      addReduction(instr);
+  }
+}
+
+void RowGroupSearch::addReduction(HloInstruction *instr) {
+  columns[instr->id()] = rowsOfColumnReduction(*instr);
+  std::optional<ReducedShape> shape = shapeOfReduction(*instr);
+  if (!shape || (shape->columns == 1 && shape->length > longestHeldRow && shape->count < manyRows))
+    return;
+  rows[instr->id()] = shape;
+  reductions[{shape->columns == 1, *shape}].push_back(instr);
+}
 
 /// How many other ops that end kernels there are on the way to an instruction, by id: reductions of one level do not
 /// depend on each other through those.
-std::vector<unsigned> Entry::levelsOf(const ReducedShape &shape) const {
+std::vector<unsigned> RowGroupSearch::levelsOf(const ReducedShape &shape) const {
   std::vector<unsigned> levels(endsKernel.size(), 0);
   for (const HloInstruction *instr : computation.instructions())
     for (const HloInstruction *operand : instr->operands()) {
@@ -54,8 +112,8 @@ std::vector<unsigned> Entry::levelsOf(const ReducedShape &shape) const {
 
 /// What instructions are to the reductions of one level, by id. Those that depend on them row by row can be made with
 /// them.
-std::vector<ReducedRole> Entry::rolesOf(const ReducedShape &shape, llvm::ArrayRef<unsigned> levels,
-                                        unsigned level) const {
+std::vector<ReducedRole> RowGroupSearch::rolesOf(const ReducedShape &shape, llvm::ArrayRef<unsigned> levels,
+                                                 unsigned level) const {
   std::vector<ReducedRole> roles(endsKernel.size(), ReducedRole::Other);
   for (const HloInstruction *instr : computation.instructions()) {
     unsigned id = instr->id();
@@ -71,8 +129,9 @@ std::vector<ReducedRole> Entry::rolesOf(const ReducedShape &shape, llvm::ArrayRe
 }
 
 /// Reductions of columns that can be made in the pass over the rows: of what is made of rows there, or of what is read.
-llvm::SmallVector<HloInstruction *> Entry::columnsBeside(const ReducedShape &shape, llvm::ArrayRef<unsigned> levels,
-                                                         unsigned level, llvm::ArrayRef<ReducedRole> roles) const {
+llvm::SmallVector<HloInstruction *> RowGroupSearch::columnsBeside(const ReducedShape &shape,
+                                                                  llvm::ArrayRef<unsigned> levels, unsigned level,
+                                                                  llvm::ArrayRef<ReducedRole> roles) const {
   if (shape.columns > 1 || shape.length > longestRowBesideColumns || shape.count < leastRowsOfColumns)
     return {};
   std::vector<bool> isRead(endsKernel.size(), false);
@@ -93,18 +152,69 @@ llvm::SmallVector<HloInstruction *> Entry::columnsBeside(const ReducedShape &sha
   return beside;
 }
 
-/// Can instructions be carried out one after the other if those of one node are carried out together? By id.
-bool Entry::isOrdered(llvm::ArrayRef<unsigned> nodes, unsigned numNodes) const {
-  std::vector<llvm::SmallVector<unsigned, 2>> readers(numNodes);
-  std::vector<unsigned> waitsFor(numNodes, 0);
+RowGroupSearch::Members RowGroupSearch::membersOf(const ReducedShape &shape, llvm::ArrayRef<unsigned> levels,
+                                                  unsigned level) const {
+  Members members{rolesOf(shape, levels, level), {}, std::vector<bool>(nodes.size(), false)};
+  members.columns = columnsBeside(shape, levels, level, members.roles);
+  for (const HloInstruction *column : members.columns)
+    members.isColumn[column->id()] = true;
+  return members;
+}
+
+/// What others need of a group, operands before users.
+llvm::SmallVector<HloInstruction *> RowGroupSearch::rootsOf(const Members &members) const {
+  llvm::SmallVector<HloInstruction *> roots;
+  std::vector<bool> isRead(nodes.size(), false); // outside
+  for (HloInstruction *instr : llvm::reverse(computation.instructions())) {
+    unsigned id = instr->id();
+    if (!needed[id] || !members.isInside(instr))
+      continue;
+    auto isOutside = [&](HloInstruction *user) { return needed[user->id()] && !members.isInside(user); };
+    if (!isResult[id] && !isRead[id] && llvm::none_of(users.of(instr), isOutside))
+      continue;
+    // Who reads what a row comes to for each of its elements can do so without a copy for each.
+    if (instr->opcode() == Opcode::Broadcast && !isResult[id])
+      isRead[instr->operand(0)->id()] = true;
+    else
+      roots.push_back(instr);
+  }
+  std::reverse(roots.begin(), roots.end());
+  return roots;
+}
+
+/// Does one kernel save memory? It does if elements depend on the reductions, or columns are made of the same ones.
+bool RowGroupSearch::isWorth(llvm::ArrayRef<HloInstruction *> own, llvm::ArrayRef<HloInstruction *> roots,
+                             const Members &members) const {
+  auto elementRoots = llvm::count_if(
+      roots, [&](const HloInstruction *root) { return members.roles[root->id()] == ReducedRole::Element; });
+  auto isInside = [&](const HloInstruction *instr) { return members.isInside(instr); };
+  auto readsRows = [&](const HloInstruction *instr) { return llvm::any_of(instr->operands(), isInside); };
+  return elementRoots <= mostElementRoots &&
+         (elementRoots > 0 || !members.columns.empty() || llvm::any_of(own, readsRows)) &&
+         llvm::all_of(own, isInside) && llvm::none_of(roots, sharesBytes);
+}
+
+/// The nodes with those of a group made one.
+std::vector<unsigned> RowGroupSearch::joined(llvm::ArrayRef<HloInstruction *> own, const Members &members) const {
+  std::vector<unsigned> together = nodes;
+  for (const HloInstruction *instr : computation.instructions())
+    if (needed[instr->id()] && members.isInside(instr))
+      together[instr->id()] = own.front()->id();
+  return together;
+}
+
+/// Can instructions be carried out one after the other if those of one node are carried out together?
+bool RowGroupSearch::isOrdered(llvm::ArrayRef<unsigned> byId) const {
+  std::vector<llvm::SmallVector<unsigned, 2>> readers(byId.size());
+  std::vector<unsigned> waitsFor(byId.size(), 0);
   for (const HloInstruction *instr : computation.instructions())
     for (const HloInstruction *operand : instr->operands())
-      if (unsigned from = nodes[operand->id()], to = nodes[instr->id()]; from != to) {
+      if (unsigned from = byId[operand->id()], to = byId[instr->id()]; from != to) {
         readers[from].push_back(to);
         ++waitsFor[to];
       }
   llvm::SmallVector<unsigned> ready;
-  for (unsigned node = 0; node < numNodes; ++node)
+  for (unsigned node = 0; node < byId.size(); ++node)
     if (waitsFor[node] == 0)
       ready.push_back(node);
   unsigned done = 0;
@@ -112,7 +222,47 @@ bool Entry::isOrdered(llvm::ArrayRef<unsigned> nodes, unsigned numNodes) const {
     for (unsigned reader : readers[ready.pop_back_val()])
       if (--waitsFor[reader] == 0)
         ready.push_back(reader);
-  return done == numNodes;
+  return done == byId.size();
+}
+
+/// The group that reductions of one level make, if it is worth a kernel.
+std::optional<RowGroup> RowGroupSearch::groupOf(const ReducedShape &shape, llvm::ArrayRef<HloInstruction *> own,
+                                                Members members) {
+  llvm::SmallVector<HloInstruction *> roots = rootsOf(members);
+  if (!isWorth(own, roots, members))
+    return std::nullopt;
+  std::vector<unsigned> together = joined(own, members);
+  if (!isOrdered(together))
+    return std::nullopt;
+  RowGroup group;
+  group.reductions.assign(own.begin(), own.end());
+  llvm::append_range(group.reductions, members.columns);
+  llvm::copy_if(computation.instructions(), std::back_inserter(group.inside), [&](HloInstruction *instr) {
+    return needed[instr->id()] && members.isInside(instr) && !llvm::is_contained(roots, instr);
+  });
+  group.roots = std::move(roots);
+  // Rows may be of any length; columns have to fit.
+  if (shape.columns > 1 && !isOneKernel(group))
+    return std::nullopt;
+  nodes = std::move(together);
+  for (const HloInstruction *reduction : group.reductions)
+    isGrouped[reduction->id()] = true;
+  return group;
+}
+
+std::vector<RowGroup> RowGroupSearch::find() {
+  std::vector<RowGroup> groups;
+  for (const auto &[order, ofShape] : reductions) {
+    const ReducedShape &shape = order.second;
+    std::vector<unsigned> levels = levelsOf(shape);
+    std::map<unsigned, llvm::SmallVector<HloInstruction *>> byLevel;
+    for (HloInstruction *reduction : ofShape)
+      byLevel[levels[reduction->id()]].push_back(reduction);
+    for (const auto &[level, own] : byLevel)
+      if (std::optional<RowGroup> group = groupOf(shape, own, membersOf(shape, levels, level)))
+        groups.push_back(std::move(*group));
+  }
+  return groups;
 }
 
 } // namespace
@@ -120,91 +270,7 @@ bool Entry::isOrdered(llvm::ArrayRef<unsigned> nodes, unsigned numNodes) const {
 std::vector<RowGroup> groupRows(const HloComputation &entry, const std::vector<bool> &needed,
                                 llvm::ArrayRef<HloInstruction *> results, llvm::ArrayRef<HloInstruction *> materialized,
                                 llvm::function_ref<bool(const RowGroup &)> isOneKernel) {
-  size_t numIds = entry.instructions().size();
-  std::vector<std::optional<ReducedShape>> noShapes(numIds);
-  Entry all{entry, std::vector<bool>(numIds, false), noShapes, noShapes, std::vector<bool>(numIds, false)};
-  // Columns first: those that make a group are not taken beside rows.
-  using Order = std::pair<bool, ReducedShape>;
-  std::map<Order, llvm::SmallVector<HloInstruction *>> reductions;
-  for (HloInstruction *instr : materialized) {
-    all.endsKernel[instr->id()] = true;
-    if (instr->opcode() != Opcode::Reduce)
-      continue;
-    all.columns[instr->id()] = rowsOfColumnReduction(*instr);
-    std::optional<ReducedShape> rows = shapeOfReduction(*instr);
-    if (!rows || (rows->columns == 1 && rows->length > longestHeldRow && rows->count < manyRows))
-      continue;
-    all.rows[instr->id()] = rows;
-    reductions[{rows->columns == 1, *rows}].push_back(instr);
-  }
-  HloUsers users(entry);
-  std::vector<bool> isResult(numIds, false);
-  for (const HloInstruction *result : results)
-    isResult[result->id()] = true;
-  // Instructions of a group are one node; all others are one each.
-  std::vector<unsigned> nodes(numIds);
-  std::iota(nodes.begin(), nodes.end(), 0);
-  std::vector<RowGroup> groups;
-  for (const auto &[order, ofShape] : reductions) {
-    const ReducedShape &rows = order.second;
-    std::vector<unsigned> levels = all.levelsOf(rows);
-    std::map<unsigned, llvm::SmallVector<HloInstruction *>> byLevel;
-    for (HloInstruction *reduction : ofShape)
-      byLevel[levels[reduction->id()]].push_back(reduction);
-    for (const auto &[level, own] : byLevel) {
-      std::vector<ReducedRole> roles = all.rolesOf(rows, levels, level);
-      llvm::SmallVector<HloInstruction *> columns = all.columnsBeside(rows, levels, level, roles);
-      std::vector<bool> isColumn(numIds, false);
-      for (const HloInstruction *column : columns)
-        isColumn[column->id()] = true;
-      auto isInside = [&](const HloInstruction *instr) {
-        return roles[instr->id()] != ReducedRole::Other || isColumn[instr->id()];
-      };
-      auto readsRows = [&](const HloInstruction *instr) { return llvm::any_of(instr->operands(), isInside); };
-      llvm::SmallVector<HloInstruction *> roots;
-      unsigned elementRoots = 0;
-      std::vector<bool> isRead(numIds, false); // outside
-      for (HloInstruction *instr : llvm::reverse(entry.instructions())) {
-        unsigned id = instr->id();
-        if (!needed[id] || !isInside(instr))
-          continue;
-        auto isOutside = [&](HloInstruction *user) { return needed[user->id()] && !isInside(user); };
-        if (!isResult[id] && !isRead[id] && llvm::none_of(users.of(instr), isOutside))
-          continue;
-        // Who reads what a row comes to for each of its elements can do so without a copy for each.
-        if (instr->opcode() == Opcode::Broadcast && !isResult[id]) {
-          isRead[instr->operand(0)->id()] = true;
-          continue;
-        }
-        roots.push_back(instr);
-        elementRoots += unsigned(roles[id] == ReducedRole::Element);
-      }
-      std::reverse(roots.begin(), roots.end());
-      bool isWorth =
-          elementRoots <= mostElementRoots && (elementRoots > 0 || !columns.empty() || llvm::any_of(own, readsRows));
-      if (!isWorth || !llvm::all_of(own, isInside) || llvm::any_of(roots, sharesBytes))
-        continue;
-      std::vector<unsigned> together = nodes;
-      for (size_t id = 0; id < numIds; ++id)
-        if ((roles[id] != ReducedRole::Other || isColumn[id]) && needed[id])
-          together[id] = own.front()->id();
-      if (!all.isOrdered(together, unsigned(numIds)))
-        continue;
-      columns.insert(columns.begin(), own.begin(), own.end());
-      RowGroup group{std::move(columns), std::move(roots), {}};
-      llvm::copy_if(entry.instructions(), std::back_inserter(group.inside), [&](HloInstruction *instr) {
-        return needed[instr->id()] && isInside(instr) && !llvm::is_contained(group.roots, instr);
-      });
-      // Rows may be of any length; columns have to fit.
-      if (rows.columns > 1 && !isOneKernel(group))
-        continue;
-      nodes = std::move(together);
-      for (const HloInstruction *reduction : group.reductions)
-        all.isGrouped[reduction->id()] = true;
-      groups.push_back(std::move(group));
-    }
-  }
-  return groups;
+  return RowGroupSearch(entry, needed, results, materialized, isOneKernel).find();
 }
 
 } // namespace hloc
