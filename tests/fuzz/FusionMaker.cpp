@@ -26,6 +26,9 @@ std::vector<Opcode> opcodesOf(OpcodeFamily wanted) {
   return found;
 }
 
+/// Functions of floats that no kernel has of complex numbers.
+constexpr Opcode onlyOfFloats[] = {Opcode::Acos, Opcode::Acosh, Opcode::Asin, Opcode::Asinh, Opcode::Atanh};
+
 template <typename T, size_t n> T oneOf(GeneratorState &g, const T (&values)[n]) { return values[g.below(n)]; }
 
 } // namespace
@@ -122,6 +125,8 @@ HloInstruction *FusionMaker::unary(HloInstruction *x) {
   Opcode opcode = g.oneIn(2) ? oneOf(g, common) : all[g.below(all.size())];
   if (opcode == Opcode::ReducePrecision)
     return add(opcode, {x}, {g.integer(Key::ExponentBits, g.between(1, 8)), g.integer(Key::MantissaBits, g.below(10))});
+  if (isComplex(x->shape().elementType()) && llvm::is_contained(onlyOfFloats, opcode))
+    return nullptr;
   return add(opcode, {x});
 }
 
