@@ -379,6 +379,24 @@ bool mayTakePlace<ContractionPlan>(const ContractionPlan &, const FusionGraph &g
   return mayOverwriteElements(graph, root, parameter);
 }
 
+/// What blocks fill a side's tile with, each time that there is one of the other side's.
+static IndexingMap filledElements(const ContractionPlan &plan, const ContractionSide &side, int64_t times,
+                                  MLIRContext *context) {
+  SmallVector<int64_t> sizes;
+  SmallVector<AffineExpr> indices;
+  for (auto [dim, size] : llvm::enumerate(plan.hero->shape().dims())) {
+    bool isOwn = llvm::is_contained(side.dims, dim) || llvm::is_contained(plan.batch, dim);
+    sizes.push_back(isOwn ? size : 1);
+    indices.push_back(getAffineDimExpr(dim, context));
+  }
+  sizes.push_back(times);
+  IndexingMap ofSide = IndexingMap::fromSizes(AffineMap::get(sizes.size(), 0, indices, context), sizes);
+  IndexingMap map = compose(ofSide, operandIndexing(*plan.hero, side.operand, context)->map);
+  for (auto [variable, start, size] : llvm::zip_equal(plan.depth, plan.depthStarts, plan.depthSizes))
+    map.addConstraint(getAffineSymbolExpr(variable, context), Interval{start, start + size - 1});
+  return map.symbolsToDims();
+}
+
 /// Each block fills its tiles with elements of both operands; outputs are made at the hero's indices.
 template <>
 ComputedSpaces computedSpaces<ContractionPlan>(const ContractionPlan &plan, const FusionGraph &graph,
@@ -386,14 +404,8 @@ ComputedSpaces computedSpaces<ContractionPlan>(const ContractionPlan &plan, cons
   ComputedSpaces result;
   result.kept.push_back(plan.hero);
   auto fill = [&](const ContractionSide &side, int64_t times) {
-    const HloInstruction *operand = plan.hero->operand(side.operand);
-    SmallVector<int64_t> sizes(operand->shape().dims());
-    SmallVector<AffineExpr> results;
-    for (unsigned dim = 0; dim < sizes.size(); ++dim)
-      results.push_back(getAffineDimExpr(dim, context));
-    sizes.push_back(times);
     result.spaces.emplace_back().values.push_back(
-        {operand, IndexingMap::fromSizes(AffineMap::get(sizes.size(), 0, results, context), sizes)});
+        {plan.hero->operand(side.operand), filledElements(plan, side, times, context)});
   };
   fill(plan.rows, plan.columnTiles());
   fill(plan.columns, plan.rowTiles());
