@@ -20,25 +20,18 @@ namespace {
 constexpr int64_t leastDepth = 4, leastResults = 256;
 /// Ops of one thread's straight code, instructions times results, as in a loop. An estimate.
 constexpr int64_t maxOpsPerThread = 2048;
-/// Widest access of a thread to shared memory, and what is left free after a row that is filled across rows.
-constexpr int64_t sharedVectorBits = 128;
 
-bool isProduct(const HloInstruction &instr) {
-  switch (instr.opcode()) {
-  case Opcode::Dot:
-  case Opcode::Convolution:
-  case Opcode::ScaledDot:
-  case Opcode::RaggedDot:
-    return true;
-  default:
-    return false;
-  }
+int64_t product(llvm::ArrayRef<int64_t> sizes) {
+  int64_t result = 1;
+  for (int64_t size : sizes)
+    result *= size;
+  return result;
 }
 
 std::variant<const HloInstruction *, Rejection> heroOf(const FusionGraph &graph) {
   const HloInstruction *hero = nullptr;
   for (const HloInstruction *instr : graph.instructions()) {
-    if (!isProduct(*instr))
+    if (!isContraction(*instr))
       continue;
     if (hero)
       return Rejection{"there are several contractions"};
@@ -232,9 +225,7 @@ private:
   }
 
   std::optional<Rejection> chooseTile() {
-    int64_t depth = 1;
-    for (int64_t size : plan.depthSizes)
-      depth *= size;
+    const int64_t depth = product(plan.depthSizes);
     if (depth < leastDepth)
       return Rejection{fmt::format("sums of {} terms are too short", depth)};
     // Threads' results, where warps' make a tile.
@@ -243,12 +234,9 @@ private:
         {1, 2, 8, 4}, {2, 1, 4, 4}, {1, 2, 4, 2}, {1, 1, 4, 2}, {1, 2, 2, 4}, {4, 1, 4, 4},
     };
     double best = loopCycles(depth);
-    bool found = false;
-    ContractionPlan tried = plan;
-    std::swap(tried, plan);
+    std::optional<ContractionPlan> chosen;
     for (ContractionTile tile : tiles) {
       tile.depth = plan.bits == 64 || depth <= 8 ? 8 : 16;
-      plan = tried;
       plan.tile = tile;
       splitDepth();
       if (plan.sharedBytes() > target.staticSharedBytes || plan.blocks() > int64_t(target.maxGridX) ||
@@ -256,13 +244,12 @@ private:
         continue;
       if (double cycles = tileCycles(); cycles < best) {
         best = cycles;
-        found = true;
         chosen = plan;
       }
     }
-    if (!found)
+    if (!chosen)
       return Rejection{"a loop for each result is as fast"};
-    plan = chosen;
+    plan = std::move(*chosen);
     return std::nullopt;
   }
 
@@ -279,7 +266,8 @@ private:
     constexpr double schedulers = 4, warpsInFlight = 16, latencyOfStep = 400, latencyOfInstruction = 2,
                      bytesPerCycle = 24;
     const ContractionTile &tile = plan.tile;
-    double perRead = double(sharedVectorBits / plan.bits), warps = double(tile.threads()) / double(target.warpSize);
+    double perRead = double(ContractionPlan::sharedVectorBits / plan.bits),
+           warps = double(tile.threads()) / double(target.warpSize);
     double reads = std::ceil(double(tile.threadRows) / perRead) + std::ceil(double(tile.threadColumns) / perRead);
     double products = double(tile.threadRows * tile.threadColumns) * (plan.bits == 64 ? 2 : 1);
     double ofTerm = std::max((products + reads + 1) / schedulers, reads), terms = double(plan.steps() * tile.depth);
@@ -303,7 +291,7 @@ private:
     side.alongDepth = sizeOfDepth > 1 && ofDepth < ofSide;
     int64_t tileRows = &side == &plan.rows ? plan.tile.rows() : plan.tile.columns();
     if (side.alongDepth)
-      side.pad = sharedVectorBits / int64_t(plan.bits);
+      side.pad = ContractionPlan::sharedVectorBits / int64_t(plan.bits);
     if ((side.alongDepth ? ofDepth : ofSide) != 1)
       return;
     int64_t common = side.alongDepth ? (sizeOfDepth | plan.tile.depth) : (sizeOfSide | tileRows);
@@ -314,13 +302,12 @@ private:
       if (size > 1 && own.ofRange(variable) != 1)
         common |= own.ofRange(variable);
     // No more than what every thread has some of.
-    int64_t most = std::min<int64_t>(sharedVectorBits / std::max(own.bits(), 8u),
+    int64_t most = std::min<int64_t>(ContractionPlan::sharedVectorBits / std::max(own.bits(), 8u),
                                      tileRows * plan.tile.depth / plan.tile.threads());
     side.vector = unsigned(std::clamp<int64_t>(common & -common, 1, std::max<int64_t>(most, 1)));
   }
 
   ContractionPlan &plan;
-  ContractionPlan chosen;
   const FusionGraph &graph;
   const TargetInfo &target;
   MLIRContext context;
@@ -329,14 +316,19 @@ private:
   std::vector<Strides> strides;
 };
 
-int64_t product(llvm::ArrayRef<int64_t> sizes) {
-  int64_t result = 1;
-  for (int64_t size : sizes)
-    result *= size;
-  return result;
-}
-
 } // namespace
+
+bool isContraction(const HloInstruction &instr) {
+  switch (instr.opcode()) {
+  case Opcode::Dot:
+  case Opcode::ScaledDot:
+  case Opcode::RaggedDot:
+  case Opcode::Convolution:
+    return true;
+  default:
+    return false;
+  }
+}
 
 int64_t ContractionPlan::innerDepth() const { return product(llvm::ArrayRef(depthSizes).drop_front(outerDepth)); }
 

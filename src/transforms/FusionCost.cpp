@@ -2,6 +2,7 @@
 
 #include "OpWork.h"
 
+#include "hloc/fusion/ContractionPlan.h"
 #include "hloc/fusion/HloIndexing.h"
 #include "hloc/hlo/HloComputation.h"
 #include "hloc/hlo/InstructionKey.h"
@@ -248,8 +249,10 @@ KernelCost FusionCost::find(llvm::ArrayRef<HloInstruction *> members, llvm::Arra
     }
     // The hero decides once a block which operand an element of a concatenate comes from.
     cost.work += kept && instr.opcode() == Opcode::Concatenate ? count : count * workPerElement(instr);
-    if (!kept && hasTrait(instr.opcode(), OpcodeTrait::Contracts))
-      loopSteps += count * readsPerElement(instr, 0) / (isDot(instr) ? stepsOfDotInFlight : stepsInFlight);
+    if (!kept && hasTrait(instr.opcode(), OpcodeTrait::Contracts)) {
+      const bool isDot = isContraction(instr) && instr.opcode() != Opcode::Convolution;
+      loopSteps += count * readsPerElement(instr, 0) / (isDot ? stepsOfDotInFlight : stepsInFlight);
+    }
     if (instr.opcode() == Opcode::Gather || instr.opcode() == Opcode::DynamicSlice)
       dependentLoads = 1;
     for (unsigned number = 0; number < instr.numOperands(); ++number) {

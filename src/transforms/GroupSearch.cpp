@@ -4,6 +4,8 @@
 #include "GroupGraph.h"
 #include "OpWork.h"
 
+#include "hloc/fusion/ContractionPlan.h"
+
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
 

@@ -95,10 +95,6 @@ double contractedElements(const HloInstruction &instr) {
 
 } // namespace
 
-bool isDot(const HloInstruction &instr) {
-  return instr.opcode() == Opcode::Dot || instr.opcode() == Opcode::ScaledDot || instr.opcode() == Opcode::RaggedDot;
-}
-
 double readsPerElement(const HloInstruction &instr, unsigned number) {
   const Shape &result = instr.resultShape(), &operand = instr.operand(number)->shape();
   if (!operand.isArray() || !result.isArray())

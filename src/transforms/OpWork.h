@@ -6,11 +6,6 @@
 
 namespace hloc {
 
-/// A dot of any kind.
-bool isDot(const HloInstruction &instr);
-/// A dot or a convolution: kernels have one at most.
-inline bool isContraction(const HloInstruction &instr) { return isDot(instr) || instr.opcode() == Opcode::Convolution; }
-
 /// Of one element of the result, what its operands are made of excluded. Of ops that contract, all steps together.
 double workPerElement(const HloInstruction &instr);
 

@@ -10,6 +10,9 @@
 
 namespace hloc {
 
+/// A dot of any kind or a convolution: kernels have one at most.
+bool isContraction(const HloInstruction &instr);
+
 /// What threads and blocks have of a product of matrices, and how it is dealt to them. A warp is `laneRows` x
 /// `laneColumns` lanes.
 ///
@@ -49,6 +52,9 @@ struct ContractionSide {
 /// A convolution's rows are positions of the result, its depth the window by the input's features: elements in the
 /// padding are zeros. Columns are what is minor in the result's memory, so that results are stored side by side.
 struct ContractionPlan {
+  /// Widest access of a thread to shared memory, and what is left free after a row that is filled across rows.
+  static constexpr int64_t sharedVectorBits = 128;
+
   const HloInstruction *hero = nullptr;
   llvm::SmallVector<unsigned> roots; ///< all outputs: at the hero's position in memory
   llvm::SmallVector<unsigned> batch; ///< dimensions of the result that both operands have, major to minor in memory

@@ -16,8 +16,6 @@ using namespace mlir;
 namespace hloc {
 namespace {
 
-/// Bits that a thread reads from shared memory at once.
-constexpr int64_t sharedVectorBits = 128;
 /// Products of the code of one iteration: as many terms as make about so many.
 constexpr int64_t productsTogether = 128;
 
@@ -342,7 +340,7 @@ private:
   }
   /// A thread's rows or columns are pieces of so many neighbours, the same piece of all threads side by side.
   int64_t pieceOf(const ContractionSide &own) const {
-    return std::min<int64_t>(perThread(own), sharedVectorBits / int64_t(plan.bits));
+    return std::min<int64_t>(perThread(own), ContractionPlan::sharedVectorBits / int64_t(plan.bits));
   }
   AffineExpr firstOfPiece(const ContractionSide &own, int64_t piece) const {
     return threadAlong(own) * pieceOf(own) + piece * (tileSize(own) * pieceOf(own) / perThread(own));
