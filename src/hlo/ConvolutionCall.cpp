@@ -1,10 +1,11 @@
 #include "hloc/hlo/ConvolutionCall.h"
 
+#include "BackendConfig.h"
+
 #include "hloc/support/Check.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/Support/JSON.h"
 
 #include <cstdlib>
 
@@ -97,13 +98,8 @@ ConvolutionShapes convolutionShapes(ConvolutionCallKind kind, const Shape &first
 }
 
 ConvolutionEpilogue ConvolutionEpilogue::parse(llvm::StringRef text) {
-  llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(text);
-  if (!parsed) {
-    llvm::consumeError(parsed.takeError());
-    return {};
-  }
-  const llvm::json::Object *outer = parsed->getAsObject();
-  const llvm::json::Object *config = outer ? outer->getObject("cudnn_conv_backend_config") : nullptr;
+  const llvm::json::Object whole = readBackendConfig(text);
+  const llvm::json::Object *config = whole.getObject("cudnn_conv_backend_config");
   std::optional<double> scale = config ? config->getNumber("conv_result_scale") : std::nullopt;
   if (!scale)
     return {};

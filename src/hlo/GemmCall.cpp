@@ -1,8 +1,9 @@
 #include "hloc/hlo/GemmCall.h"
 
+#include "BackendConfig.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/Support/JSON.h"
 
 namespace hloc {
 
@@ -95,15 +96,9 @@ bool fitResults(const GemmCall &gemm, const Shape &shape) {
 
 /// The numbers of the configuration, which is the call's own or stands in one for all calls.
 bool readConfiguration(llvm::StringRef text, const Shape &lhs, const Shape &rhs, GemmCall &gemm, Epilogue &epilogue) {
-  llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(text);
-  if (!parsed) {
-    llvm::consumeError(parsed.takeError());
-    return false;
-  }
-  const llvm::json::Object *config = parsed->getAsObject();
-  if (config && config->getObject("gemm_backend_config"))
-    config = config->getObject("gemm_backend_config");
-  const llvm::json::Object *numbers = config ? config->getObject("dot_dimension_numbers") : nullptr;
+  const llvm::json::Object whole = readBackendConfig(text);
+  const llvm::json::Object *inner = whole.getObject("gemm_backend_config"), *config = inner ? inner : &whole;
+  const llvm::json::Object *numbers = config->getObject("dot_dimension_numbers");
   if (!numbers || config->getNumber("alpha_imag").value_or(0) != 0 ||
       config->getBoolean("damax_output").value_or(false))
     return false;

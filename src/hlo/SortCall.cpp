@@ -1,6 +1,6 @@
 #include "hloc/hlo/SortCall.h"
 
-#include "llvm/Support/JSON.h"
+#include "BackendConfig.h"
 
 namespace hloc {
 
@@ -23,13 +23,7 @@ std::optional<SortCall> readSortCall(const HloInstruction &call) {
   if (keys.rank() == 0 || isPred(keys.elementType()) ||
       (isFloat(keys.elementType()) && bitWidth(keys.elementType()) < 16))
     return std::nullopt;
-  llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(call.string(AttributeKey::BackendConfig));
-  if (!parsed) {
-    llvm::consumeError(parsed.takeError());
-    return std::nullopt;
-  }
-  const llvm::json::Object *config = parsed->getAsObject();
-  std::optional<bool> descending = config ? config->getBoolean("descending") : std::nullopt;
+  std::optional<bool> descending = readBackendConfig(call.string(AttributeKey::BackendConfig)).getBoolean("descending");
   return descending ? std::optional(SortCall{*descending}) : std::nullopt;
 }
 
