@@ -1,6 +1,5 @@
 #include "interp/BoundMachine.h"
 
-#include "hloc/hlo/External.h"
 #include "hloc/support/Check.h"
 #include "interp/Accuracy.h"
 #include "interp/BoundScatter.h"
@@ -30,21 +29,6 @@ unsigned firstIndexOperand(const HloInstruction &instr) {
 bool isMovement(Opcode opcode) { return hasTrait(opcode, OpcodeTrait::Moves); }
 bool isIdentity(Opcode opcode) { return hasTrait(opcode, OpcodeTrait::PassesOn); }
 
-/// A collective in which each device is alone and whose result is its operand or a tuple of its operands.
-bool receivesOperands(const HloInstruction &instr) {
-  if (!isAlone(instr) || isSilent(instr))
-    return false;
-  const Shape &shape = instr.shape();
-  if (!shape.isTuple())
-    return instr.numOperands() == 1 && instr.operand(0)->shape().compatible(shape);
-  if (instr.numOperands() != shape.elements().size())
-    return false;
-  for (unsigned i = 0; i < instr.numOperands(); ++i)
-    if (!instr.operand(i)->shape().compatible(shape.element(i)))
-      return false;
-  return true;
-}
-
 bool hasOpenElement(const Bounded &operand) {
   if (!operand.bounds)
     return false;
@@ -71,10 +55,10 @@ BoundMachine::Facts::Facts(const HloComputation &computation) {
   // Whatever leaves the computation may be added to outside.
   mayBeAddedTo.insert(computation.root());
   for (const HloInstruction *instr : llvm::reverse(computation.instructions())) {
-    bool passesOn = isMovement(instr->opcode()) || isIdentity(instr->opcode()) || receivesOperands(*instr) ||
-                    instr->opcode() == Opcode::Negate || instr->opcode() == Opcode::Tuple ||
-                    instr->opcode() == Opcode::GetTupleElement || instr->opcode() == Opcode::Select ||
-                    choosesOfOne(*instr);
+    bool passesOn = isMovement(instr->opcode()) || isIdentity(instr->opcode()) ||
+                    receivesOperands(*instr, instr->shape()) || instr->opcode() == Opcode::Negate ||
+                    instr->opcode() == Opcode::Tuple || instr->opcode() == Opcode::GetTupleElement ||
+                    instr->opcode() == Opcode::Select || choosesOfOne(*instr);
     bool takesProducts = !passesOn && (adds(*instr) || !isElementwise(instr->opcode()));
     if (takesProducts || (passesOn && mayBeAddedTo.contains(instr)))
       mayBeAddedTo.insert(instr->operands().begin(), instr->operands().end());
@@ -158,7 +142,7 @@ BoundMachine::Result BoundMachine::evaluate(const HloInstruction &instr, std::ve
   }
   if (isIdentity(instr.opcode()))
     return operands[0];
-  if (receivesOperands(instr))
+  if (receivesOperands(instr, instr.shape()))
     return instr.shape().isTuple() ? Bounded::tuple(std::move(operands)) : operands[0];
   // One element to one element.
   if (lift && (instr.opcode() == Opcode::Reshape || instr.opcode() == Opcode::Broadcast ||

@@ -23,15 +23,20 @@ llvm::FailureOr<Value> evaluateToken(Step &) { return Value::tuple({}); }
 /// replica-id and partition-id of the only device.
 llvm::FailureOr<Value> evaluateDeviceZero(Step &step) { return Value::zero(step.shape()); }
 
-/// A collective in which each device is alone: it receives what it sends.
+bool receivesOperands(const HloInstruction &collective, const Shape &result) {
+  if (!isAlone(collective) || isSilent(collective))
+    return false;
+  const llvm::ArrayRef<Shape> received = result.isTuple() ? result.elements() : llvm::ArrayRef(result);
+  return llvm::equal(collective.operands(), received, [](const HloInstruction *operand, const Shape &shape) {
+    return operand->shape().compatible(shape);
+  });
+}
+
 static llvm::FailureOr<Value> received(Step &step, const Shape &result) {
-  const bool isTuple = result.isTuple();
-  bool fits = isAlone(step.instr) && step.operands.size() == (isTuple ? result.elements().size() : 1);
-  for (unsigned i = 0; fits && i < step.operands.size(); ++i)
-    fits = step.instr.operand(i)->shape().compatible(isTuple ? result.element(i) : result);
-  if (!fits)
+  if (!receivesOperands(step.instr, result))
     return step.unsupported("it exchanges data between devices, and the interpreter runs one");
-  return isTuple ? Value::tuple(std::vector<Value>(step.operands.begin(), step.operands.end())) : step.operands[0];
+  return result.isTuple() ? Value::tuple(std::vector<Value>(step.operands.begin(), step.operands.end()))
+                          : step.operands[0];
 }
 
 llvm::FailureOr<Value> evaluateCollective(Step &step) {

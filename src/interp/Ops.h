@@ -69,6 +69,8 @@ llvm::FailureOr<Value> evaluateConstant(Step &step);
 llvm::FailureOr<Value> evaluateIdentity(Step &step);
 llvm::FailureOr<Value> evaluateToken(Step &step);
 llvm::FailureOr<Value> evaluateDeviceZero(Step &step);
+/// Is each device alone in the collective, so that its operand, or the tuple of its operands, is the `result`?
+bool receivesOperands(const HloInstruction &collective, const Shape &result);
 llvm::FailureOr<Value> evaluateCollective(Step &step);
 llvm::FailureOr<Value> evaluateCollectiveStart(Step &step);
 llvm::FailureOr<Value> evaluateTuple(Step &step);
