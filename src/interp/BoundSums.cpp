@@ -183,16 +183,23 @@ double partOf(const Literal &value, int64_t i, unsigned part) {
   return part ? z.imag() : z.real();
 }
 
+/// Is it an op of these two parameters, in either order?
+bool combinesParameters(const HloInstruction &instr, int64_t one, int64_t other) {
+  auto areOperands = [&](int64_t first, int64_t second) {
+    auto isParameter = [](const HloInstruction &operand, int64_t number) {
+      return operand.opcode() == Opcode::Parameter && operand.parameterNumber() == number;
+    };
+    return isParameter(*instr.operand(0), first) && isParameter(*instr.operand(1), second);
+  };
+  return instr.numOperands() == 2 && (areOperands(one, other) || areOperands(other, one));
+}
+
 } // namespace
 
 std::optional<Opcode> plainOp(const HloComputation &computation) {
   const HloInstruction &root = *computation.root();
-  if (computation.numParameters() != 2 || root.numOperands() != 2 || computation.instructions().size() != 3)
-    return std::nullopt;
-  if (root.operand(0)->opcode() != Opcode::Parameter || root.operand(1)->opcode() != Opcode::Parameter ||
-      root.operand(0) == root.operand(1))
-    return std::nullopt;
-  return root.opcode();
+  bool isPlain = computation.instructions().size() == 3 && combinesParameters(root, 0, 1);
+  return isPlain ? std::optional(root.opcode()) : std::nullopt;
 }
 
 bool combinesAlone(const HloComputation &reducer, unsigned i, Opcode opcode) {
@@ -200,13 +207,7 @@ bool combinesAlone(const HloComputation &reducer, unsigned i, Opcode opcode) {
   if (root.opcode() != Opcode::Tuple || i >= root.numOperands())
     return i == 0 && plainOp(reducer) == opcode;
   const HloInstruction &sum = *root.operand(i);
-  auto isParameter = [&](unsigned operand, unsigned number) {
-    const HloInstruction &read = *sum.operand(operand);
-    return read.opcode() == Opcode::Parameter && read.parameterNumber() == int64_t(number);
-  };
-  unsigned element = root.numOperands() + i;
-  return sum.opcode() == opcode &&
-         ((isParameter(0, i) && isParameter(1, element)) || (isParameter(1, i) && isParameter(0, element)));
+  return sum.opcode() == opcode && combinesParameters(sum, i, root.numOperands() + i);
 }
 
 BoundsPtr boundReduceSum(const BoundStep &step) {
@@ -444,15 +445,12 @@ bool isSumScan(const HloInstruction &instr) {
   if (instr.opcode() != Opcode::Scan || !instr.flag(AttributeKey::IsAssociative) || instr.numOperands() != 2 ||
       instr.intOr(AttributeKey::NumCarries, 0) != 1)
     return false;
-  const HloComputation &step = *instr.computation(AttributeKey::ToApply);
-  const HloInstruction &root = *step.root();
+  const HloInstruction &root = *instr.computation(AttributeKey::ToApply)->root();
   if (root.opcode() != Opcode::Tuple || root.numOperands() != 2 || root.operand(0) != root.operand(1))
     return false;
   const HloInstruction &sum = *root.operand(0);
   const ElementType type = sum.shape().elementType();
-  return sum.opcode() == Opcode::Add && (isFloat(type) || isComplex(type)) && step.numParameters() == 2 &&
-         sum.operand(0)->opcode() == Opcode::Parameter && sum.operand(1)->opcode() == Opcode::Parameter &&
-         sum.operand(0) != sum.operand(1);
+  return sum.opcode() == Opcode::Add && (isFloat(type) || isComplex(type)) && combinesParameters(sum, 0, 1);
 }
 
 namespace {
