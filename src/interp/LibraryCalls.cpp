@@ -30,35 +30,33 @@ double activate(GemmCall::Activation activation, double x) {
   HLOC_UNREACHABLE("activation out of range");
 }
 
-/// sums = alpha * sums + beta * addend + bias, for floats and complex numbers.
+/// sums = alpha * sums + beta * addend + bias
 void addTerms(const GemmCall &gemm, const Step &step, Literal &sums) {
   const ElementType type = sums.shape().elementType();
   Literal addend = gemm.addend ? widened(step.array(gemm.addend), type) : Literal();
   Literal bias = gemm.bias ? widened(step.array(gemm.bias), type) : Literal();
-  for (int64_t i = 0; i < sums.numElements(); ++i) {
-    if (isComplex(type)) {
-      std::complex<double> sum = gemm.alpha * sums.getComplex(i);
+  auto combine = [&](auto alpha, auto beta, auto get, auto set) {
+    for (int64_t i = 0; i < sums.numElements(); ++i) {
+      auto sum = alpha * get(sums, i);
       if (gemm.addend)
-        sum += gemm.beta * addend.getComplex(i);
+        sum += beta * get(addend, i);
       if (gemm.bias)
-        sum += bias.getComplex(i % bias.numElements());
-      sums.setComplex(i, sum);
-    } else if (isFloat(type)) {
-      double sum = gemm.alpha * sums.getDouble(i);
-      if (gemm.addend)
-        sum += gemm.beta * addend.getDouble(i);
-      if (gemm.bias)
-        sum += bias.getDouble(i % bias.numElements());
-      sums.setDouble(i, sum);
-    } else { // alpha and beta are 1
-      auto sum = uint64_t(sums.getInt(i));
-      if (gemm.addend)
-        sum += uint64_t(addend.getInt(i));
-      if (gemm.bias)
-        sum += uint64_t(bias.getInt(i % bias.numElements()));
-      sums.setInt(i, int64_t(sum));
+        sum += get(bias, i % bias.numElements());
+      set(i, sum);
     }
-  }
+  };
+  if (isComplex(type))
+    combine(
+        gemm.alpha, gemm.beta, [](const Literal &from, int64_t i) { return from.getComplex(i); },
+        [&](int64_t i, std::complex<double> sum) { sums.setComplex(i, sum); });
+  else if (isFloat(type))
+    combine(
+        gemm.alpha, gemm.beta, [](const Literal &from, int64_t i) { return from.getDouble(i); },
+        [&](int64_t i, double sum) { sums.setDouble(i, sum); });
+  else // alpha and beta are 1; what overflows wraps
+    combine(
+        uint64_t(1), uint64_t(1), [](const Literal &from, int64_t i) { return uint64_t(from.getInt(i)); },
+        [&](int64_t i, uint64_t sum) { sums.setInt(i, int64_t(sum)); });
 }
 
 /// A number that orders as CUB does: by bits, but -0 is 0.
@@ -75,13 +73,24 @@ uint64_t orderOf(const Literal &keys, int64_t i) {
   return isSigned(type) ? bits ^ sign : bits;
 }
 
+llvm::LogicalResult doesNotFit(Step &step) {
+  return step.unsupported("operands, results or configuration do not fit the target `" +
+                          step.instr.string(AttributeKey::CustomCallTarget) + "`");
+}
+
+/// The tuple of what the call computes and, after it, of scratch memory.
+Value withScratch(const Step &step, std::vector<Value> results) {
+  for (const Shape &scratch : step.shape().elements().drop_front(results.size()))
+    results.push_back(Value::zero(scratch));
+  return Value::tuple(std::move(results));
+}
+
 } // namespace
 
 llvm::FailureOr<Value> gemmCall(Step &step) {
   std::optional<GemmCall> gemm = readGemmCall(step.instr);
   if (!gemm)
-    return step.unsupported("operands, results or configuration do not fit the target `" +
-                            step.instr.string(AttributeKey::CustomCallTarget) + "`");
+    return doesNotFit(step);
   DotDims dims;
   dims.lhsBatch.append(gemm->lhsBatch.begin(), gemm->lhsBatch.end());
   dims.rhsBatch.append(gemm->rhsBatch.begin(), gemm->rhsBatch.end());
@@ -102,16 +111,13 @@ llvm::FailureOr<Value> gemmCall(Step &step) {
   std::vector<Value> results{Value(std::move(result))};
   if (gemm->hasAux)
     results.emplace_back(std::move(aux));
-  for (const Shape &scratch : step.shape().elements().drop_front(results.size()))
-    results.push_back(Value::zero(scratch));
-  return Value::tuple(std::move(results));
+  return withScratch(step, std::move(results));
 }
 
 llvm::FailureOr<Value> sortCall(Step &step) {
   std::optional<SortCall> sort = readSortCall(step.instr);
   if (!sort)
-    return step.unsupported("operands, results or configuration do not fit the target `" +
-                            step.instr.string(AttributeKey::CustomCallTarget) + "`");
+    return doesNotFit(step);
   const Literal &keys = step.array(0);
   const int64_t length = keys.shape().dims().back();
   std::vector<Literal> sorted;
@@ -130,9 +136,7 @@ llvm::FailureOr<Value> sortCall(Step &step) {
   std::vector<Value> results;
   for (Literal &result : sorted)
     results.emplace_back(std::move(result));
-  for (const Shape &scratch : step.shape().elements().drop_front(results.size()))
-    results.push_back(Value::zero(scratch));
-  return Value::tuple(std::move(results));
+  return withScratch(step, std::move(results));
 }
 
 } // namespace hloc::interp
