@@ -135,7 +135,7 @@ StepComparison::Leaves StepComparison::withoutSteps(const HloInstruction &instr)
   return leaves;
 }
 
-/// The fusion alone. (It is cut out of a copy of the whole module: once each.)
+/// The fusion alone, cut out when it is asked for first.
 HloModule &StepComparison::partOf(const HloInstruction &fusion) {
   std::unique_ptr<HloModule> &part = shared.parts[&fusion];
   if (!part)
