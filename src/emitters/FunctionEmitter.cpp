@@ -98,9 +98,9 @@ const FunctionEmitter::Values *FunctionEmitter::remembered(const HloInstruction 
 
 FunctionEmitter::Result FunctionEmitter::emit(const HloInstruction &requested, ValueRange indices) {
   const HloInstruction &instr = behindTuple(requested);
-  if (isLeaf(instr))
-    return emitLeaf(instr, indices);
   bool injected = llvm::any_of(subgraph.injected, [&](const InjectedValue &value) { return value.instr == &instr; });
+  if (!injected && isLeaf(instr))
+    return emitLeaf(instr, indices);
   if (!injected && !code.partition.belongsTo(instr, subgraph))
     return emitCall(instr, indices);
   // Within a function an instruction is read through one map, so its value does not depend on who asks.

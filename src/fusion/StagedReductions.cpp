@@ -131,7 +131,12 @@ public:
       return why;
     if (std::optional<Rejection> why = assignRoots(found))
       return why;
-    return assignStages(heroes, found);
+    if (std::optional<Rejection> why = assignStages(heroes, found))
+      return why;
+    for (const HloInstruction *parameter : graph.parameters())
+      if (std::optional<unsigned> stage = firstOfSeveralStages(*parameter, found))
+        found.held.push_back({unsigned(parameter->parameterNumber()), *stage});
+    return std::nullopt;
   }
 
 private:
@@ -225,6 +230,51 @@ private:
       found.stages.push_back(std::move(std::get<ReductionFrame>(frame)));
     }
     return std::nullopt;
+  }
+
+  /// Which instructions have for their elements one element of the parameter each, that at the same place; nothing if
+  /// another is read somewhere.
+  std::optional<std::vector<ReducedRole>> readersInPlace(const HloInstruction &parameter,
+                                                         const ReducedShape &shape) const {
+    std::vector<ReducedRole> readers(roles.size(), ReducedRole::Other);
+    for (const HloInstruction *instr : graph.instructions()) {
+      if (instr == &parameter) {
+        readers[instr->id()] = ReducedRole::Element;
+        continue;
+      }
+      std::optional<ReducedRole> role =
+          roleInReductions(*instr, shape, [&](const HloInstruction &read) { return readers[behindTuple(read).id()]; });
+      if (!role)
+        return std::nullopt;
+      readers[instr->id()] = instr->opcode() == Opcode::Reduce ? ReducedRole::Other : *role;
+    }
+    return readers;
+  }
+
+  /// The first stage, if there are several, that reads a parameter as large as what is reduced.
+  std::optional<unsigned> firstOfSeveralStages(const HloInstruction &parameter, const StagedReductions &found) const {
+    if (!parameter.shape().isArray() || parameter.shape().numElements() != found.shape.elements())
+      return std::nullopt;
+    std::optional<std::vector<ReducedRole>> readers = readersInPlace(parameter, found.shape);
+    if (!readers)
+      return std::nullopt;
+    auto reads = [&](const HloInstruction &instr) {
+      return (*readers)[behindTuple(instr).id()] == ReducedRole::Element;
+    };
+    auto isReadBy = [&](const ReductionFrame &stage) {
+      return llvm::any_of(stage.heroes, [&](const ReductionHero &hero) {
+        return llvm::any_of(hero.instr->operands(), [&](const HloInstruction *operand) { return reads(*operand); });
+      });
+    };
+    llvm::SmallVector<unsigned> stages;
+    for (auto [i, stage] : llvm::enumerate(found.stages))
+      if (isReadBy(stage))
+        stages.push_back(unsigned(i));
+    if (llvm::any_of(found.roots, [&](unsigned root) { return reads(*graph.roots()[root].instr); }))
+      stages.push_back(unsigned(found.stages.size()));
+    if (found.columns && isReadBy(*found.columns))
+      stages.push_back(unsigned(found.stages.size()));
+    return stages.size() > 1 ? std::optional(stages.front()) : std::nullopt;
   }
 
   const FusionGraph &graph;

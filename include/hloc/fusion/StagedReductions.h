@@ -23,6 +23,13 @@ struct ReducedShape {
   auto operator<=>(const ReducedShape &) const = default;
 };
 
+/// A parameter that a kernel of stages reads more than once, and each time each of its elements where it lies: threads
+/// that have their elements in registers load it once, for the first that reads it.
+struct HeldParameter {
+  unsigned parameter = 0; ///< its number
+  unsigned firstStage = 0;
+};
+
 /// The reductions of a fusion and what its outputs are to them.
 struct StagedReductions {
   ReducedShape shape;
@@ -33,6 +40,7 @@ struct StagedReductions {
   /// Beside reductions of rows: those over the rows, of elements that may depend on any stage, and the outputs that
   /// they are.
   std::optional<ReductionFrame> columns;
+  llvm::SmallVector<HeldParameter> held; ///< of them, stage number `stages.size()` is the outputs
 };
 
 /// What a reduction reduces, if it is rows or columns, by reducers that a kernel of stages takes.

@@ -11,9 +11,9 @@ namespace {
 /// Chains of a thread that do not wait for each other.
 constexpr int64_t maxChains = 4;
 
-// As in kernels of rows: in registers, what the stages and the outputs have in common is written down once for each, at
-// the same indices, and made once by CSE. So all threads do all their rows and columns, those that have none another
-// thread's, and only what comes of it depends on whether there is one: it is not reduced, and not stored.
+// As in kernels of rows: in registers, what several stages and the outputs read is loaded once, and what they have in
+// common is computed once by CSE. So all threads do all their rows and columns, those that have none another thread's,
+// and only what comes of it depends on whether there is one: it is not reduced, and not stored.
 //
 // Neighbouring threads have groups of one warp, which shuffles combine; then come lanes, then the other groups:
 //
@@ -21,7 +21,8 @@ constexpr int64_t maxChains = 4;
 class ColumnsEmitter {
 public:
   ColumnsEmitter(const ColumnsPlan &plan, KernelBuilder &kernel)
-      : plan(plan), kernel(kernel), b(kernel.code()), context(kernel.context()), staged(plan, kernel) {}
+      : plan(plan), kernel(kernel), b(kernel.code()), context(kernel.context()),
+        staged(plan, plan.inRegisters, kernel) {}
 
   llvm::LogicalResult emit() {
     if (failed(staged.emitFunctions()))
@@ -29,13 +30,15 @@ public:
     if (plan.inRegisters)
       locate();
     SmallVector<Values> results(plan.perThread); // of each column, all stages so far
-    for (ReductionCode &code : staged.stages()) {
-      if (!results.front().empty())
-        code.setResults(CollectedLists(b, results));
-      SmallVector<Values> columns = acrossThreads(code, plan.inRegisters ? reduceHeld(code) : reduceRead(code));
+    for (auto [stage, code] : llvm::enumerate(staged.stages())) {
+      load(stage);
+      CollectedLists earlier(b, results);
+      SmallVector<Values> columns =
+          acrossThreads(code, plan.inRegisters ? reduceHeld(code, earlier) : reduceRead(code, earlier));
       for (auto [column, values] : llvm::zip_equal(results, columns))
         llvm::append_range(column, code.results(values));
     }
+    load(staged.stages().size());
     store(CollectedLists(b, results));
     return staged.succeeded();
   }
@@ -77,6 +80,7 @@ private:
     heldVector = hasSpareVectors() ? addClamped(vector(), plan.vectors() - 1, "vector") : vector();
     for (int64_t step = 0; step <= lastStep(); ++step)
       heldRows.push_back(mayLack(step) ? addClamped(row(step), plan.shape.length - 1, "row") : row(step));
+    held.assign(heldRows.size(), CollectedLists(b, int64_t(plan.perThread)));
     if (!hasSpareRows())
       return;
     Value number = applyMap(b, kernel.mapOf({row(lastStep())}, {}), kernel.ids()).front();
@@ -107,6 +111,13 @@ private:
   IndexingMap heldMap(int64_t step, Indices indices) const {
     return vectorMap(dimVariables, heldVector, heldRows[size_t(step)], indices);
   }
+  /// What is held from a stage on of all rows.
+  void load(size_t stage) {
+    for (auto [step, lists] : llvm::enumerate(held))
+      staged.load(stage,
+                  heldMap(int64_t(step), [&](ArrayRef<AffineExpr> merged) { return staged.indicesToLoad(merged); }),
+                  dims, lists);
+  }
   /// From the launch space and the variable of `stepsMap`.
   IndexingMap readMap(Indices indices) const {
     SmallVector<IndexingVariable> variables(kernel.idVariables());
@@ -129,11 +140,12 @@ private:
   // --- stages
 
   /// What the thread's rows come to, for each of its columns.
-  SmallVector<Values> reduceHeld(ReductionCode &code) {
+  SmallVector<Values> reduceHeld(ReductionCode &code, const CollectedLists &earlier) {
     int64_t numChains = std::max<int64_t>(maxChains / int64_t(plan.perThread), 1);
     SmallVector<SmallVector<Values>> chains(plan.perThread);
     for (int64_t step = 0; step <= lastStep(); ++step) {
       IndexingMap map = heldMap(step, [&](ArrayRef<AffineExpr> merged) { return code.elementIndices(merged); });
+      code.setResultsOfPoints(earlier, held[size_t(step)]);
       Values noOutputs;
       for (auto [own, element] : llvm::zip_equal(chains, code.elements(map, dims, noOutputs))) {
         if (mayLack(step))
@@ -148,7 +160,8 @@ private:
   }
 
   /// The same where each stage reads them.
-  SmallVector<Values> reduceRead(ReductionCode &code) {
+  SmallVector<Values> reduceRead(ReductionCode &code, const CollectedLists &earlier) {
+    code.setResultsOfPoints(earlier);
     Values start = code.start([] { return Values(); }), state;
     size_t numValues = start.size();
     for (unsigned column = 0; column < plan.perThread; ++column)
@@ -219,7 +232,11 @@ private:
       exists.addConstraint(vector(), allVectors());
       exists.addConstraint(row(step), allRows());
       exists.simplify();
-      staged.storeElements({exists, launch}, {heldMap(step, indices), dims}, at);
+      staged.storeElements({exists, launch}, {heldMap(step, indices), dims}, [&](ValueRange variables) {
+        Values known = results.at(variables);
+        llvm::append_range(known, held[size_t(step)].at(variables));
+        return known;
+      });
     }
     // One group of each column.
     AffineExpr number = vector() * int64_t(plan.perThread);
@@ -245,6 +262,7 @@ private:
   SmallVector<IndexingVariable> dimVariables;
   AffineExpr heldVector;
   SmallVector<AffineExpr> heldRows; ///< by step
+  std::vector<CollectedLists> held; ///< by step
   Value hasLastRow;                 ///< where it may be missing
 };
 

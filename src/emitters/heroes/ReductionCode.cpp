@@ -188,8 +188,10 @@ SmallVector<ReductionCode::Values> ReductionCode::elements(const IndexingMap &ma
   llvm::append_range(carried, sideOutputs);
   SmallVector<Value> results =
       kernel.loop(map, dims, carried, [&](ValueRange lanes, ValueRange indices, ValueRange state) {
-        ValueRange values = kernel.call(elementFunction, indices.take_front(space.rank()),
-                                        earlierLists ? earlierLists->at(lanes) : earlierResults);
+        Values arguments(earlierResults);
+        for (const CollectedLists &lists : earlierLists)
+          llvm::append_range(arguments, lists.at(lanes));
+        ValueRange values = kernel.call(elementFunction, indices.take_front(space.rank()), arguments);
         SmallVector<Value> next;
         unsigned vector = 0;
         Value lane = lanes.empty() ? b.index(0) : lanes.front();

@@ -27,8 +27,8 @@ public:
   /// What is reduced depends on these results of earlier reductions; `arguments` are theirs, in storage types.
   void readsResults(llvm::ArrayRef<InjectedValue> results) { earlier.assign(results.begin(), results.end()); }
   void setResults(mlir::ValueRange arguments) { earlierResults.assign(arguments.begin(), arguments.end()); }
-  /// The same where they differ between the points of the loops in `elements`.
-  void setResults(const CollectedLists &ofPoints) { earlierLists.emplace(ofPoints); }
+  /// More of them, and parameters, which differ between the points of the loops in `elements`.
+  template <typename... Lists> void setResultsOfPoints(const Lists &...lists) { earlierLists = {lists...}; }
   /// Did an emitter refuse part of a reducer since? It has said why.
   llvm::LogicalResult succeeded() const { return llvm::success(good); }
 
@@ -105,7 +105,7 @@ private:
   mlir::func::FuncOp elementFunction, initFunction, outputFunction, combinerFunction;
   llvm::SmallVector<InjectedValue> earlier;
   Values earlierResults;
-  std::optional<CollectedLists> earlierLists;
+  std::vector<CollectedLists> earlierLists;
   bool good = true;
 };
 

@@ -13,15 +13,16 @@ constexpr int64_t maxChains = 4;
 /// Results of so many warps a thread reads itself, in one or two vectors; of more, one, which is shuffled.
 constexpr int64_t mostWarpsReadAtOnce = 4;
 
-// In registers, what the stages and the outputs have in common is written down once for each, at the same indices: that
-// it is loaded and computed once is the work of CSE, for which the first of them has to dominate the others. So all
-// threads do all their vectors, those that miss their last one another of the row, and only what comes of it depends on
-// whether there is one: it is not reduced twice, and not stored.
+// In registers, what several stages and the outputs read is loaded once and handed to them; that what they have in
+// common is computed once is the work of CSE, for which the first of them has to dominate the others. So all threads do
+// all their vectors, those that miss their last one another of the row, and only what comes of it depends on whether
+// there is one: it is not reduced twice, and not stored.
 class RowsEmitter {
 public:
   RowsEmitter(const RowsPlan &plan, KernelBuilder &kernel)
       : plan(plan), kernel(kernel), b(kernel.code()), context(kernel.context()), ids(kernel.ids()),
-        idVariables(kernel.idVariables()), round(getAffineConstantExpr(0, context)), staged(plan, kernel) {}
+        idVariables(kernel.idVariables()), round(getAffineConstantExpr(0, context)),
+        staged(plan, plan.inRegisters, kernel) {}
 
   llvm::LogicalResult emit() {
     if (failed(staged.emitFunctions()))
@@ -43,11 +44,13 @@ private:
     if (plan.inRegisters)
       locate();
     SmallVector<Value> results;
-    for (auto [code, memory] : llvm::zip_equal(staged.stages(), shared)) {
+    for (auto [stage, code, memory] : llvm::enumerate(staged.stages(), shared)) {
+      load(stage);
       code.setResults(results);
       Values values = plan.inRegisters ? reduceHeld(code) : reduceRead(code);
       llvm::append_range(results, code.results(acrossThreads(code, memory, values)));
     }
+    load(shared.size());
     storeElements(results);
     storeRows(results);
     return results;
@@ -87,6 +90,7 @@ private:
     dims = ids;
     dimVariables = idVariables;
     heldVectors.clear();
+    held.assign(size_t(plan.vectorsPerThread()), CollectedLists(b, int64_t(plan.perThread)));
     heldRow = row();
     auto add = [&](AffineExpr number, int64_t last, const char *name) {
       dims.push_back(clamped(number, last));
@@ -123,8 +127,15 @@ private:
     return map;
   }
 
-  /// The elements of one vector that a thread holds.
+  /// What is held from a stage on of all vectors.
+  void load(size_t stage) {
+    for (auto [vector, lists] : llvm::zip(heldVectors, held))
+      staged.load(stage, vectorMap(dimVariables, staged.indicesToLoad(mergedIndices(heldRow, vector))), dims, lists);
+  }
+
+  /// What is reduced of one vector that a thread holds.
   SmallVector<Values> heldElements(ReductionCode &code, int64_t step) {
+    code.setResultsOfPoints(held[size_t(step)]);
     IndexingMap map = vectorMap(dimVariables, code.elementIndices(mergedIndices(heldRow, heldVectors[size_t(step)])));
     Values noOutputs;
     return code.elements(map, dims, noOutputs);
@@ -231,10 +242,9 @@ private:
   // --- outputs
 
   void storeElements(ValueRange results) {
-    auto ofRow = [&](ValueRange) { return Values(results); };
     if (!plan.inRegisters) {
       IndexingMap map = readMap([&](ArrayRef<AffineExpr> merged) { return staged.elementIndices(merged, merged); });
-      return staged.storeElements({stepsMap(), ids}, {map, ids}, ofRow);
+      return staged.storeElements({stepsMap(), ids}, {map, ids}, [&](ValueRange) { return Values(results); });
     }
     for (int64_t step = 0; step < plan.vectorsPerThread(); ++step) {
       AffineExpr number = vectorNumber(getAffineConstantExpr(step, context));
@@ -245,7 +255,11 @@ private:
       exists.addConstraint(row(), Interval{0, plan.shape.count - 1});
       exists.addConstraint(number, Interval{0, plan.vectors() - 1});
       exists.simplify();
-      staged.storeElements({exists, ids}, {map, dims}, ofRow);
+      staged.storeElements({exists, ids}, {map, dims}, [&](ValueRange variables) {
+        Values known(results);
+        llvm::append_range(known, held[size_t(step)].at(variables));
+        return known;
+      });
     }
   }
 
@@ -378,6 +392,7 @@ private:
   SmallVector<IndexingVariable> dimVariables;
   AffineExpr heldRow;
   SmallVector<AffineExpr> heldVectors; ///< by step
+  std::vector<CollectedLists> held;    ///< by step
   Value hasLastVector;                 ///< where it may be missing
 };
 

@@ -8,42 +8,86 @@ using namespace mlir;
 
 namespace hloc {
 
+SmallVector<InjectedValue> StagedCode::heldFrom(size_t stage) const {
+  SmallVector<InjectedValue> values;
+  for (const HeldParameter &held : reductions.held)
+    if (holds && held.firstStage == stage)
+      values.emplace_back(kernel.graph().parameters()[held.parameter]);
+  return values;
+}
+
 llvm::LogicalResult StagedCode::emitFunctions() {
   std::vector<FunctionRequest> requests;
-  SmallVector<InjectedValue> results;
-  for (const ReductionFrame &frame : reductions.stages) {
+  SmallVector<InjectedValue> results, held;
+  auto known = [&] { return llvm::to_vector(llvm::concat<InjectedValue>(results, held)); };
+  for (auto [stage, frame] : llvm::enumerate(reductions.stages)) {
+    llvm::append_range(held, heldFrom(stage));
     ReductionCode &code = stageCodes.emplace_back(frame, ReductionStage::Whole, kernel);
-    code.readsResults(results);
+    code.readsResults(known());
     llvm::append_range(requests, code.requests());
     for (const Accumulator &accumulator : frame.accumulators)
       results.push_back({frame.heroes[accumulator.hero].instr, accumulator.result});
   }
+  llvm::append_range(held, heldFrom(stageCodes.size()));
   size_t ofStages = requests.size();
   if (!reductions.roots.empty())
-    requests.push_back(requestOf(reductions.roots, elementSpace(), results));
+    requests.push_back(requestOf(reductions.roots, elementSpace(), known()));
   if (!reductions.resultRoots.empty())
     requests.push_back(requestOf(reductions.resultRoots, resultSpace(), results));
   if (reductions.columns) {
     columnCode.emplace(*reductions.columns, ReductionStage::Partial, kernel);
-    columnCode->readsResults(results);
+    columnCode->readsResults(known());
     llvm::append_range(requests, columnCode->requests());
   }
+  for (size_t stage = 0; stage <= stageCodes.size(); ++stage)
+    if (SmallVector<InjectedValue> values = heldFrom(stage); !values.empty())
+      requests.push_back(requestToLoad(values));
   auto functions = kernel.emitFunctions(requests);
   if (failed(functions))
     return failure();
-  ArrayRef<func::FuncOp> left(*functions);
-  size_t each = ofStages / stageCodes.size();
+  setFunctions(*functions, ofStages / stageCodes.size());
+  return success();
+}
+
+void StagedCode::setFunctions(ArrayRef<func::FuncOp> functions, size_t ofStage) {
   for (ReductionCode &code : stageCodes) {
-    code.setFunctions(left.take_front(each));
-    left = left.drop_front(each);
+    code.setFunctions(functions.take_front(ofStage));
+    functions = functions.drop_front(ofStage);
   }
   if (!reductions.roots.empty())
-    elementFunction = left.consume_front();
+    elementFunction = functions.consume_front();
   if (!reductions.resultRoots.empty())
-    resultFunction = left.consume_front();
+    resultFunction = functions.consume_front();
   if (columnCode)
-    columnCode->setFunctions(left);
-  return success();
+    columnCode->setFunctions(functions.consume_front());
+  for (size_t stage = 0; stage <= stageCodes.size(); ++stage)
+    loads.push_back(heldFrom(stage).empty() ? func::FuncOp() : functions.consume_front());
+}
+
+/// Parameters at an index of what is reduced.
+FunctionRequest StagedCode::requestToLoad(ArrayRef<InjectedValue> values) const {
+  FunctionRequest request;
+  const Shape &space = elementSpace();
+  request.indexSizes.assign(space.dims().begin(), space.dims().end());
+  for (const InjectedValue &value : values)
+    request.roots.push_back({value.instr, 0, bitcastIndexing(space, value.shape(), kernel.context())});
+  return request;
+}
+
+void StagedCode::load(size_t stage, const IndexingMap &map, ValueRange dims, CollectedLists &held) {
+  func::FuncOp function = loads[stage];
+  if (!function)
+    return;
+  held.append(function.getResultTypes(), [&](const CollectedElements &collected, ValueRange vectors) {
+    return kernel.loop(map, dims, vectors, [&](ValueRange lanes, ValueRange indices, ValueRange state) {
+      Values next;
+      unsigned vector = 0;
+      Value lane = lanes.empty() ? kernel.code().index(0) : lanes.front();
+      for (Value value : kernel.call(function, indices))
+        collected.insert(value, lane, state, vector, next);
+      return next;
+    });
+  });
 }
 
 llvm::LogicalResult StagedCode::succeeded() const {

@@ -11,7 +11,9 @@ namespace hloc {
 
 class StagedCode {
 public:
-  StagedCode(const StagedReductions &reductions, KernelBuilder &kernel) : reductions(reductions), kernel(kernel) {}
+  /// `holds`: threads have their elements in registers.
+  StagedCode(const StagedReductions &reductions, bool holds, KernelBuilder &kernel)
+      : reductions(reductions), holds(holds), kernel(kernel) {}
 
   /// Makes the functions. Everything below comes after it.
   llvm::LogicalResult emitFunctions();
@@ -20,6 +22,14 @@ public:
   ReductionCode &columns() { return *columnCode; }
   /// Did an emitter refuse part of a reducer since? It has said why.
   llvm::LogicalResult succeeded() const;
+
+  /// Of what is reduced: what `load` wants of a map.
+  llvm::SmallVector<mlir::AffineExpr> indicesToLoad(llvm::ArrayRef<mlir::AffineExpr> merged) const {
+    return stageCodes.front().indicesOf(elementSpace(), merged);
+  }
+  /// Adds to the lists of the points of a map what is held from a stage on, of which number `stages().size()` is the
+  /// outputs. After the results of stages, such lists are what the functions of this stage and the later ones get.
+  void load(size_t stage, const IndexingMap &map, mlir::ValueRange dims, CollectedLists &held);
 
   /// ReductionCode::mergedIndices of any of the stages: their operands have one order.
   llvm::SmallVector<mlir::AffineExpr> mergedIndices(mlir::AffineExpr result, mlir::AffineExpr element) const {
@@ -38,7 +48,7 @@ public:
     IndexingMap map;
     Values dims;
   };
-  /// The results of all stages at the loop variables of a map.
+  /// The results of all stages at the loop variables of a map, and what is held there.
   using Results = llvm::function_ref<Values(mlir::ValueRange variables)>;
   /// Stores the outputs with as many elements at the points of `elements`, whose map has for its last dims the loop
   /// variables of `exists`, for all points that this has.
@@ -56,11 +66,18 @@ private:
   Values insertAll(llvm::ArrayRef<unsigned> numbers, mlir::ValueRange values, mlir::ValueRange indices,
                    mlir::ValueRange outputs);
 
+  /// What is held from a stage on.
+  llvm::SmallVector<InjectedValue> heldFrom(size_t stage) const;
+  void setFunctions(llvm::ArrayRef<mlir::func::FuncOp> functions, size_t ofStage);
+  FunctionRequest requestToLoad(llvm::ArrayRef<InjectedValue> values) const;
+
   const StagedReductions &reductions;
+  const bool holds;
   KernelBuilder &kernel;
   std::vector<ReductionCode> stageCodes;
   std::optional<ReductionCode> columnCode;
   mlir::func::FuncOp elementFunction, resultFunction;
+  std::vector<mlir::func::FuncOp> loads; ///< by stage, then of the outputs; none where nothing is held from there on
 };
 
 } // namespace hloc

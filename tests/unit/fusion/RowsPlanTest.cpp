@@ -147,3 +147,30 @@ TEST_CASE("no output takes the place of what lanes without an element read") {
   REQUIRE(succeeded(plan));
   CHECK(!plan->aliasing.front());
 }
+
+TEST_CASE("what several stages read, each of its elements where it lies, is held from the first of them on") {
+  auto heldOf = [](const std::string &body) {
+    FusionPlan plan = planOf("x = f32[100,64] parameter(0)\n y = f32[100,64] parameter(1)\n zero = f32[] constant(0)\n"
+                             "z = f32[100,64] parameter(2)\n m = f32[100] reduce(x, zero), dimensions={1}, "
+                             "to_apply=greatest\n ms = f32[100,64] broadcast(m), dimensions={0}\n" +
+                             body);
+    std::string held;
+    for (const HeldParameter &each : std::get<RowsPlan>(std::get<KernelPlan>(plan.steps.front()).plan).held)
+      held += fmt::format("{} from {} ", each.parameter, each.firstStage);
+    return held;
+  };
+  const std::string sum = "s = f32[100] reduce(d, zero), dimensions={1}, to_apply=sum\n"
+                          "ss = f32[100,64] broadcast(s), dimensions={0}\n";
+  // Of z there is one reader.
+  CHECK(heldOf("t = f32[100,64] multiply(x, y)\n d = f32[100,64] subtract(t, ms)\n" + sum +
+               "e = f32[100,64] multiply(z, ss)\n ROOT r = f32[100,64] divide(e, y)\n") == "0 from 0 1 from 1 ");
+  CHECK(heldOf("d = f32[100,64] subtract(x, ms)\n" + sum + "ROOT r = f32[100,64] divide(d, ss)\n") == "0 from 0 ");
+  // With other dimensions, but in the same order; not in another one, be it only for one of its readers.
+  CHECK(heldOf("u = f32[6400] reshape(y)\n v = f32[100,64] reshape(u)\n d = f32[100,64] multiply(v, ms)\n" + sum +
+               "ROOT r = f32[100,64] add(ss, y)\n") == "1 from 1 ");
+  CHECK(heldOf("v = f32[100,64] reverse(y), dimensions={1}\n d = f32[100,64] multiply(y, ms)\n" + sum +
+               "q = f32[100,64] multiply(v, ss)\n ROOT r = f32[100,64] divide(q, y)\n") == "");
+  // Columns read it when the outputs are stored.
+  CHECK(heldOf("c = f32[64] reduce(y, zero), dimensions={0}, to_apply=sum\n d = f32[100,64] multiply(y, ms)\n"
+               "ROOT r = (f32[100,64], f32[64]) tuple(d, c)\n") == "1 from 1 ");
+}
