@@ -46,15 +46,22 @@ bool chooseThreadsWithColumns(RowsPlan &plan, const HeldStreams &streams, const 
   int64_t vectors = plan.vectors();
   int64_t threads = powerOf2Ceil(llvm::divideCeil(vectors, std::max<int64_t>(mostHeldWithColumns / registers, 1)));
   threads = std::max(threads, std::min(powerOf2Ceil(vectors), warp));
-  if (threads > warp) // the rounds of a row's warps are not kept apart
+  if (threads > threadsPerBlock)
     return false;
   plan.threadsPerRow = uint32_t(threads);
   plan.heldRegisters = unsigned(plan.vectorsPerThread() * registers);
   plan.rowsPerBlock = uint32_t(threadsPerBlock / threads);
-  while (plan.rowsPerBlock * threads > warp && (sharedBytesOf(plan, target.warpSize) > target.staticSharedBytes ||
-                                                2 * plan.shape.count < plan.rowsPerBlock * multiprocessors))
+  while (plan.rowsPerBlock > 1 && plan.rowsPerBlock * threads > warp &&
+         (sharedBytesOf(plan, target.warpSize) > target.staticSharedBytes ||
+          2 * plan.shape.count < plan.rowsPerBlock * multiprocessors))
     plan.rowsPerBlock /= 2;
   plan.rounds = llvm::divideCeil(plan.shape.count, plan.rowsPerBlock * multiprocessors);
+  // The same number of rows for all, if that leaves more than half of the blocks.
+  for (int64_t rounds = plan.rounds; rounds < 2 * plan.rounds; ++rounds)
+    if (plan.shape.count % (rounds * int64_t(plan.rowsPerBlock)) == 0) {
+      plan.rounds = rounds;
+      break;
+    }
   // Threads that branch in one round need not come together before the next, where they exchange values.
   bool branches = !plan.resultRoots.empty() || plan.vectors() % threads != 0 ||
                   plan.shape.count % (plan.rounds * plan.blocks() * int64_t(plan.rowsPerBlock)) != 0;

@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t longestHeldRow = 16384, manyRows = 128;
 /// Rows whose columns are reduced beside them: a thread keeps its part of a row's arrays and of the sums; and each
 /// block leaves as much as a row.
-constexpr int64_t longestRowBesideColumns = 1024, leastRowsOfColumns = 512;
+constexpr int64_t longestRowBesideColumns = 4096, leastRowsOfColumns = 512;
 /// Arrays as large as the rows that one group writes. More of them would be values that is cheaper to compute again.
 constexpr unsigned mostElementRoots = 2;
 

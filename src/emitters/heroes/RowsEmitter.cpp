@@ -286,6 +286,7 @@ private:
       round = getAffineDimExpr(ids.size(), context);
       ids.push_back(variables.front());
       idVariables.push_back({Interval{0, plan.rounds - 1}, "round"});
+      startRound();
       SmallVector<Value> sums = addToColumns(carried.drop_front(numOutputs), emitRows());
       ids.pop_back();
       idVariables.pop_back();
@@ -295,6 +296,14 @@ private:
     });
     kernel.outputs().assign(state.begin(), state.begin() + ptrdiff_t(numOutputs));
     storeColumns(ValueRange(state).drop_front(numOutputs));
+  }
+
+  /// Warps of a row write what they come to where others may still read that of the last round, unless there is another
+  /// stage, and its barrier, in between.
+  void startRound() {
+    if (plan.rounds > 1 && shared.size() == 1 && !shared.front().empty())
+      shared.front() =
+          Values(xla_gpu::SyncThreadsOp::create(b, TypeRange(ValueRange(shared.front())), shared.front()).getResults());
   }
 
   /// What a thread has in the place of a vector that is missing is added to nobody's columns.
