@@ -158,6 +158,20 @@ HloComputation *sumOrMaximum(GeneratorState &g, ElementType type) {
   });
 }
 
+/// Reductions over `kept`'s other dimensions, given back to the elements of `x` that they are made of.
+HloInstruction *giveBack(FusionMaker &m, HloInstruction *x, HloInstruction *result, llvm::ArrayRef<int64_t> kept) {
+  ElementType type = x->shape().elementType();
+  HloInstruction *ofAll = m.add(Opcode::Broadcast, {m.convert(result, type)}, {m.g.ints(Key::Dimensions, kept)},
+                                x->shape(), x->shape().minorToMajor());
+  HloInstruction *next = m.add(m.g.oneIn(2) && !isComplex(type) ? Opcode::Maximum : Opcode::Add, {x, ofAll});
+  return next ? next : ofAll;
+}
+
+/// No hero of stages stores elements that share bytes.
+HloInstruction *inWholeBytes(FusionMaker &m, HloInstruction *x) {
+  return deviceBits(x->shape().elementType()) < 8 ? m.convert(x, ElementType::S8) : x;
+}
+
 /// Reductions, each given back to the elements that it is made of, which go into the next. Where their order may
 /// matter, every element makes its own: no more than one then.
 Values makeStages(FusionMaker &m, Reduced which) {
@@ -183,18 +197,52 @@ Values makeStages(FusionMaker &m, Reduced which) {
     if (!changed)
       break;
     addSideOutputs(m, {x, result}, outputs);
-    HloInstruction *ofAll = m.add(Opcode::Broadcast, {m.convert(changed, type)}, {g.ints(Key::Dimensions, kept)},
-                                  x->shape(), x->shape().minorToMajor());
-    HloInstruction *next = m.add(g.oneIn(2) && !isComplex(type) ? Opcode::Maximum : Opcode::Add, {x, ofAll});
-    x = m.elementwise(next ? next : ofAll, 2);
+    x = m.elementwise(giveBack(m, x, changed, kept), 2);
   }
-  // (No hero of stages stores elements that share bytes.)
   if (x)
-    outputs.push_back(deviceBits(x->shape().elementType()) < 8 ? m.convert(x, ElementType::S8) : x);
+    outputs.push_back(inWholeBytes(m, x));
   return outputs;
 }
 
-Values makeRows(FusionMaker &m) { return makeStages(m, Reduced::Minor); }
+HloInstruction *reduceInAnyOrder(FusionMaker &m, HloInstruction *x, int64_t dimension) {
+  ElementType type = x->shape().elementType();
+  return m.add(Opcode::Reduce, {x, HloBuilder(*m.g.entry).scalar(type, 0)},
+               {m.g.ints(Key::Dimensions, {dimension}), m.g.callee(Key::ToApply, sumOrMaximum(m.g, type))});
+}
+
+/// Rows in stages, and beside them columns of what they come to on the way. Rows of which blocks take several rounds
+/// are so many that no block has others, and held by a warp. Of others each element may make its row's reduction: one
+/// stage of fewer elements.
+Values makeRowsWithColumns(FusionMaker &m) {
+  constexpr int64_t mostElements = 1 << 16, mostSteps = 1 << 21, mostRows = 1100, longestRow = 300;
+  static const ElementType types[] = {ElementType::F32, ElementType::F64, ElementType::BF16, ElementType::S32};
+  GeneratorState &g = m.g;
+  m.allow(mostElements);
+  const bool isEven = g.oneIn(2);
+  const int64_t length = isEven ? int64_t(32) << g.below(3) : std::max<int64_t>(m.edgeSize(longestRow), 1);
+  const int64_t rows = isEven ? mostElements / length >> g.below(3)
+                              : m.edgeSize(std::clamp<int64_t>(mostSteps / (length * length), 1, mostRows));
+  const Shape shape = Shape::array(isEven ? types[g.below(std::size(types))] : m.anyType(), {rows, length});
+  HloInstruction *x =
+      isEven ? m.add(Opcode::Multiply, {m.parameter(shape), m.operand(shape)}) : m.elementwise(m.parameter(shape), 2);
+  Values outputs;
+  for (int64_t stages = isEven ? g.between(1, 3) : 1; stages > 0 && x; --stages) {
+    if (g.oneIn(2))
+      outputs.push_back(reduceInAnyOrder(m, x, 0));
+    HloInstruction *result = reduceInAnyOrder(m, x, 1);
+    if (!isEven)
+      addSideOutputs(m, {x, result}, outputs);
+    x = giveBack(m, x, result, {0});
+  }
+  if (!x)
+    return outputs;
+  outputs.push_back(reduceInAnyOrder(m, isEven ? x : m.elementwise(x, 1), 0));
+  if (g.oneIn(2))
+    outputs.push_back(inWholeBytes(m, x));
+  return outputs;
+}
+
+Values makeRows(FusionMaker &m) { return m.g.oneIn(4) ? makeRowsWithColumns(m) : makeStages(m, Reduced::Minor); }
 Values makeColumns(FusionMaker &m) { return makeStages(m, Reduced::Major); }
 
 Values makeConcatenate(FusionMaker &m) {

@@ -12,6 +12,9 @@ public:
 
   using Dims = llvm::SmallVector<int64_t, 6>;
 
+  /// Arrays may have so many elements, if they may not have more anyway.
+  void allow(int64_t elements) { budget = std::max(budget, elements); }
+
   // Choices.
   ElementType anyType();                         ///< that kernels can have in memory
   int64_t edgeSize(int64_t most);                ///< in [1, most], 0 now and then
