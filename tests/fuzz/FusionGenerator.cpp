@@ -7,6 +7,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cmath>
+
 namespace hloc {
 
 namespace {
@@ -214,10 +216,10 @@ HloInstruction *reduceInAnyOrder(FusionMaker &m, HloInstruction *x, int64_t dime
 /// are so many that no block has others, and held by a warp. Of others each element may make its row's reduction: one
 /// stage of fewer elements.
 Values makeRowsWithColumns(FusionMaker &m) {
-  constexpr int64_t mostElements = 1 << 16, mostSteps = 1 << 21, mostRows = 1100, longestRow = 300;
+  constexpr int64_t mostSteps = 1 << 21, mostRows = 1100, longestRow = 300;
   static const ElementType types[] = {ElementType::F32, ElementType::F64, ElementType::BF16, ElementType::S32};
   GeneratorState &g = m.g;
-  m.allow(mostElements);
+  const int64_t mostElements = std::min<int64_t>(m.allowLargest(), 1 << 16);
   const bool isEven = g.oneIn(2);
   const int64_t length = isEven ? int64_t(32) << g.below(3) : std::max<int64_t>(m.edgeSize(longestRow), 1);
   const int64_t rows = isEven ? mostElements / length >> g.below(3)
@@ -425,11 +427,22 @@ HloInstruction *factor(FusionMaker &m, ElementType type, llvm::ArrayRef<int64_t>
   return m.g.oneIn(2) ? x : m.convert(m.elementwise(x, 2), type);
 }
 
-/// lhs [batch, rows, depth] by rhs [batch, columns, depth], the dimensions of each in any order.
-HloInstruction *makeDot(FusionMaker &m, ElementType type) {
+constexpr int64_t leastOfLarge = 64, mostOfLarge = 200;
+
+/// lhs [batch, rows, depth] by rhs [batch, columns, depth], the dimensions of each in any order. Large ones are worth
+/// the widest tiles.
+HloInstruction *makeDot(FusionMaker &m, ElementType type, bool isLarge) {
   GeneratorState &g = m.g;
+  const int64_t most =
+      isLarge ? std::clamp(int64_t(std::sqrt(double(m.allowLargest()))), leastOfLarge, mostOfLarge) : 0;
   int64_t batch = g.oneIn(4) ? g.between(1, 3) : 1, depth = g.oneIn(4) ? m.edgeSize(80) : g.between(32, 64);
-  auto rows = [&] { return g.oneIn(6) ? m.edgeSize(260) : g.between(48, 66); };
+  if (isLarge)
+    depth = g.between(leastOfLarge, most);
+  auto rows = [&] {
+    if (isLarge)
+      return g.between(most * 3 / 4, most);
+    return g.oneIn(6) ? m.edgeSize(260) : g.between(48, 66);
+  };
   auto left = g.permutation(3), right = g.permutation(3);
   Dims lhs(3), rhs(3);
   const int64_t leftSizes[] = {batch, rows(), depth}, rightSizes[] = {batch, rows(), depth};
@@ -446,7 +459,7 @@ HloInstruction *makeDot(FusionMaker &m, ElementType type) {
 }
 
 /// Of two spatial dimensions, labels in one of two orders.
-HloInstruction *makeConvolution(FusionMaker &m, ElementType type) {
+HloInstruction *makeConvolution(FusionMaker &m, ElementType type, bool isLarge) {
   GeneratorState &g = m.g;
   bool featureFirst = g.oneIn(2);
   ConvolutionLabels labels;
@@ -469,7 +482,7 @@ HloInstruction *makeConvolution(FusionMaker &m, ElementType type) {
     dim.reversed = g.oneIn(4);
   }
   int64_t groups = g.oneIn(8) ? 2 : 1, features = g.between(1, 16), outFeatures = groups * g.between(8, 32);
-  const int64_t height = g.between(4, 12), width = g.between(4, 12);
+  const int64_t height = g.between(4, 12) * (isLarge ? 2 : 1), width = g.between(4, 12);
   Dims input = featureFirst ? Dims{2, features * groups, height, width} : Dims{2, height, width, features * groups};
   Dims kernel = featureFirst ? Dims{outFeatures, features, window[0].size, window[1].size}
                              : Dims{window[0].size, window[1].size, features, outFeatures};
@@ -483,7 +496,8 @@ HloInstruction *makeConvolution(FusionMaker &m, ElementType type) {
 
 Values makeContraction(FusionMaker &m) {
   ElementType type = factorType(m);
-  HloInstruction *product = m.g.oneIn(3) ? makeConvolution(m, type) : makeDot(m, type);
+  const bool isLarge = m.g.oneIn(3);
+  HloInstruction *product = m.g.oneIn(3) ? makeConvolution(m, type, isLarge) : makeDot(m, type, isLarge);
   if (!product)
     return {};
   Values outputs{m.elementwise(product, 2)};

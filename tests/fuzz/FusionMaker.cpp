@@ -33,7 +33,7 @@ template <typename T, size_t n> T oneOf(GeneratorState &g, const T (&values)[n])
 
 } // namespace
 
-FusionMaker::FusionMaker(GeneratorState &g, int64_t maxElements) : g(g) {
+FusionMaker::FusionMaker(GeneratorState &g, int64_t maxElements) : g(g), largest(std::max<int64_t>(1, maxElements)) {
   static const int64_t shares[] = {64, 64, 16, 16, 16, 4, 1};
   budget = std::max<int64_t>(1, g.oneIn(24) ? 64 : maxElements / oneOf(g, shares));
 }

@@ -12,8 +12,8 @@ public:
 
   using Dims = llvm::SmallVector<int64_t, 6>;
 
-  /// Arrays may have so many elements, if they may not have more anyway.
-  void allow(int64_t elements) { budget = std::max(budget, elements); }
+  /// From now on arrays may have as many elements as any array of any fusion: the number.
+  int64_t allowLargest() { return budget = largest; }
 
   // Choices.
   ElementType anyType();                         ///< that kernels can have in memory
@@ -50,7 +50,8 @@ private:
   HloInstruction *regroup(HloInstruction *x);
   HloInstruction *dynamicSlice(HloInstruction *x);
 
-  int64_t budget; ///< elements of the arrays of this fusion
+  int64_t largest; ///< elements of an array
+  int64_t budget;  ///< those of the arrays of this fusion
 };
 
 } // namespace hloc
