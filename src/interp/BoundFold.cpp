@@ -83,9 +83,9 @@ void include(double &low, double &high, double value) {
   }
   // Where another order gives something else by so much, others may by as much again: its own error is not in `value`.
   if (value < low)
-    low = 2 * value - low;
+    low = value + (value - low); // twice the value may overflow
   if (value > high)
-    high = 2 * value - high;
+    high = value + (value - high);
 }
 
 /// The dimensions of what is reduced, those that are kept first, or those that are not.
