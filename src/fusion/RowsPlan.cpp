@@ -56,16 +56,7 @@ bool chooseThreadsWithColumns(RowsPlan &plan, const HeldStreams &streams, const 
           2 * plan.shape.count < plan.rowsPerBlock * multiprocessors))
     plan.rowsPerBlock /= 2;
   plan.rounds = llvm::divideCeil(plan.shape.count, plan.rowsPerBlock * multiprocessors);
-  // The same number of rows for all, if that leaves more than half of the blocks.
-  for (int64_t rounds = plan.rounds; rounds < 2 * plan.rounds; ++rounds)
-    if (plan.shape.count % (rounds * int64_t(plan.rowsPerBlock)) == 0) {
-      plan.rounds = rounds;
-      break;
-    }
-  // Threads that branch in one round need not come together before the next, where they exchange values.
-  bool branches = !plan.resultRoots.empty() || plan.vectors() % threads != 0 ||
-                  plan.shape.count % (plan.rounds * plan.blocks() * int64_t(plan.rowsPerBlock)) != 0;
-  return plan.blocks() > 1 && (plan.rounds == 1 || !branches);
+  return plan.blocks() > 1;
 }
 
 void chooseThreads(RowsPlan &plan, const HeldStreams &streams, const TargetInfo &target) {

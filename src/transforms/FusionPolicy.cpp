@@ -65,7 +65,7 @@ llvm::SmallVector<HloInstruction *> structuredOps(const HloComputation &entry, c
 }
 
 /// Has a group of reductions a hero that makes all of it in one pass? Other structured ops end other kernels.
-bool isOneKernel(const RowGroup &group, const HloComputation &entry, const TargetInfo &target) {
+bool isOnePass(const RowGroup &group, const HloComputation &entry, const TargetInfo &target) {
   std::vector<bool> available(entry.instructions().size(), false);
   auto isMadeElsewhere = [&](HloInstruction *instr) {
     return !isFusible(*instr) || instr->opcode() == Opcode::Parameter ||
@@ -80,7 +80,7 @@ bool isOneKernel(const RowGroup &group, const HloComputation &entry, const Targe
     return false;
   auto mayUpdate = [](const HloInstruction &) { return false; };
   std::optional<PlanAnswer> answer = askForPlan(members, group.roots, mayUpdate, target);
-  return answer && answer->launches == 1 && answer->passes == 1 &&
+  return answer && answer->launches == 1 + unsigned(group.leavesParts) && answer->passes == 1 &&
          llvm::all_of(group.reductions, [&](auto *reduction) { return llvm::is_contained(answer->kept, reduction); });
 }
 
@@ -180,7 +180,7 @@ GroupedByCost groupByCost(const HloComputation &entry, llvm::StringRef prefix, c
   for (const HloInstruction *result : results)
     isResult[result->id()] = true;
   std::vector<RowGroup> rows = groupRows(entry, needed, valuesInMemory(entry, needed), structuredOps(entry, needed),
-                                         [&](const RowGroup &group) { return isOneKernel(group, entry, target); });
+                                         [&](const RowGroup &group) { return isOnePass(group, entry, target); });
   FoundGroups found = searchGroups(entry, needed, rows, target, decisions);
   // Kernels of nothing but results have the name of the whole, but for what comes from a sort or a scatter.
   auto isOfResults = [&](const FoundGroup &group) {

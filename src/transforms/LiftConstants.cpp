@@ -85,8 +85,7 @@ std::vector<Lifted> liftFrom(HloComputation &body) {
     lifted.push_back({constant->shape(), &constant->literal(), constant->range()});
     HloBuilder builder(editor, first);
     builder.setRange(constant->range());
-    HloInstruction *parameter =
-        builder.parameter(int64_t(body.numParameters()), constant->shape(), constant->name());
+    HloInstruction *parameter = builder.parameter(int64_t(body.numParameters()), constant->shape(), constant->name());
     editor.replaceAllUses(constant, parameter);
     if (constant == first)
       first = editor.next(constant);

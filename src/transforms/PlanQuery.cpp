@@ -53,8 +53,10 @@ struct Describe {
   void operator()(const RowsPlan &plan) {
     for (const ReductionFrame &stage : plan.stages)
       keepHeroes(stage);
-    if (plan.columns)
+    if (plan.columns) {
       keepHeroes(*plan.columns);
+      answer.leavesParts = true;
+    }
     if (!plan.inRegisters)
       answer.passes = unsigned(plan.stages.size()) + unsigned(!plan.roots.empty());
   }
@@ -95,6 +97,43 @@ private:
   }
 };
 
+std::optional<PlanAnswer> answerOf(const Body &body, const FusionGraph &graph, const FusionAliasing &offers,
+                                   const TargetInfo &target) {
+  DiagnosticEngine unheard;
+  llvm::FailureOr<FusionPlan> plan = planFusion(graph, offers, target, unheard);
+  if (failed(plan))
+    return std::nullopt;
+  PlanAnswer answer;
+  answer.launches = unsigned(plan->steps.size());
+  for (const ScratchBuffer &scratch : plan->scratch)
+    answer.extraBytes += 2 * double(scratch.bytes());
+  auto bytesOf = [&](const PlanBuffer &buffer) {
+    return buffer.kind == PlanBuffer::Kind::Output      ? double(graph.roots()[buffer.index].shape.byteSize())
+           : buffer.kind == PlanBuffer::Kind::Parameter ? double(graph.parameters()[buffer.index]->shape().byteSize())
+                                                        : 0;
+  };
+  uint64_t most = 0;
+  for (const FusionStep &step : plan->steps) {
+    if (const auto *copy = std::get_if<CopyPlan>(&step)) {
+      answer.extraBytes += 2 * bytesOf(copy->to);
+    } else if (const auto *fill = std::get_if<FillPlan>(&step)) {
+      answer.extraBytes += bytesOf(fill->to);
+    } else {
+      const auto &kernel = std::get<KernelPlan>(step);
+      if (uint64_t threads = kernel.launch.grid.count() * kernel.launch.block.count(); threads > most) {
+        most = threads;
+        answer.blocks = kernel.launch.grid.count();
+        answer.threads = uint32_t(kernel.launch.block.count());
+      }
+      if (kernel.makes)
+        answer.extraBytes += double(graph.roots()[kernel.makes->output].shape.byteSize());
+      answer.hero = text(kernel.hero());
+      std::visit(Describe{answer, body}, kernel.plan);
+    }
+  }
+  return answer;
+}
+
 } // namespace
 
 bool decidesHero(const HloInstruction &instr) {
@@ -127,37 +166,13 @@ std::optional<PlanAnswer> askForPlan(llvm::ArrayRef<HloInstruction *> members, l
     if (std::optional<unsigned> parameter = updatedParameter(*graph, root);
         parameter && mayUpdate(*body.original[graph->parameters()[*parameter]->id()]))
       offers[root] = parameter;
-  llvm::FailureOr<FusionPlan> plan = planFusion(*graph, offers, target, unheard);
-  if (failed(plan))
-    return std::nullopt;
-  PlanAnswer answer;
-  answer.launches = unsigned(plan->steps.size());
-  for (const ScratchBuffer &scratch : plan->scratch)
-    answer.extraBytes += 2 * double(scratch.bytes());
-  auto bytesOf = [&](const PlanBuffer &buffer) {
-    return buffer.kind == PlanBuffer::Kind::Output      ? double(graph->roots()[buffer.index].shape.byteSize())
-           : buffer.kind == PlanBuffer::Kind::Parameter ? double(graph->parameters()[buffer.index]->shape().byteSize())
-                                                        : 0;
-  };
-  uint64_t most = 0;
-  for (const FusionStep &step : plan->steps) {
-    if (const auto *copy = std::get_if<CopyPlan>(&step)) {
-      answer.extraBytes += 2 * bytesOf(copy->to);
-    } else if (const auto *fill = std::get_if<FillPlan>(&step)) {
-      answer.extraBytes += bytesOf(fill->to);
-    } else {
-      const auto &kernel = std::get<KernelPlan>(step);
-      if (uint64_t threads = kernel.launch.grid.count() * kernel.launch.block.count(); threads > most) {
-        most = threads;
-        answer.blocks = kernel.launch.grid.count();
-        answer.threads = uint32_t(kernel.launch.block.count());
-      }
-      if (kernel.makes)
-        answer.extraBytes += double(graph->roots()[kernel.makes->output].shape.byteSize());
-      answer.hero = text(kernel.hero());
-      std::visit(Describe{answer, body}, kernel.plan);
-    }
-  }
+  std::optional<PlanAnswer> answer = answerOf(body, *graph, offers, target);
+  if (!answer || !answer->leavesParts)
+    return answer;
+  // Fusions are formed once, for whatever target.
+  for (const TargetInfo &other : allTargets())
+    if (std::optional<PlanAnswer> there = answerOf(body, *graph, offers, other); !there || !there->leavesParts)
+      return there;
   return answer;
 }
 

@@ -32,7 +32,7 @@ class RowGroupSearch {
 public:
   RowGroupSearch(const HloComputation &computation, const std::vector<bool> &needed,
                  llvm::ArrayRef<HloInstruction *> results, llvm::ArrayRef<HloInstruction *> materialized,
-                 llvm::function_ref<bool(const RowGroup &)> isOneKernel);
+                 llvm::function_ref<bool(const RowGroup &)> isOnePass);
   std::vector<RowGroup> find();
 
 private:
@@ -51,17 +51,18 @@ private:
   std::vector<ReducedRole> rolesOf(const ReducedShape &shape, llvm::ArrayRef<unsigned> levels, unsigned level) const;
   llvm::SmallVector<HloInstruction *> columnsBeside(const ReducedShape &shape, llvm::ArrayRef<unsigned> levels,
                                                     unsigned level, llvm::ArrayRef<ReducedRole> roles) const;
-  Members membersOf(const ReducedShape &shape, llvm::ArrayRef<unsigned> levels, unsigned level) const;
+  Members membersOf(llvm::ArrayRef<ReducedRole> roles, llvm::ArrayRef<HloInstruction *> columns) const;
   llvm::SmallVector<HloInstruction *> rootsOf(const Members &members) const;
   bool isWorth(llvm::ArrayRef<HloInstruction *> reductions, llvm::ArrayRef<HloInstruction *> roots,
                const Members &members) const;
   std::vector<unsigned> joined(llvm::ArrayRef<HloInstruction *> reductions, const Members &members) const;
   bool isOrdered(llvm::ArrayRef<unsigned> byId) const;
-  std::optional<RowGroup> groupOf(const ReducedShape &shape, llvm::ArrayRef<HloInstruction *> own, Members members);
+  std::optional<RowGroup> groupOf(const ReducedShape &shape, llvm::ArrayRef<HloInstruction *> own,
+                                  const Members &members);
 
   const HloComputation &computation;
   const std::vector<bool> &needed;
-  llvm::function_ref<bool(const RowGroup &)> isOneKernel;
+  llvm::function_ref<bool(const RowGroup &)> isOnePass;
   HloUsers users;
   std::vector<bool> endsKernel, isResult;           ///< by id, as all that follow
   std::vector<std::optional<ReducedShape>> rows;    ///< of the reductions that end kernels
@@ -75,8 +76,8 @@ private:
 
 RowGroupSearch::RowGroupSearch(const HloComputation &computation, const std::vector<bool> &needed,
                                llvm::ArrayRef<HloInstruction *> results, llvm::ArrayRef<HloInstruction *> materialized,
-                               llvm::function_ref<bool(const RowGroup &)> isOneKernel)
-    : computation(computation), needed(needed), isOneKernel(isOneKernel), users(computation),
+                               llvm::function_ref<bool(const RowGroup &)> isOnePass)
+    : computation(computation), needed(needed), isOnePass(isOnePass), users(computation),
       endsKernel(computation.instructions().size(), false), isResult(endsKernel.size(), false), rows(endsKernel.size()),
       columns(endsKernel.size()), isGrouped(endsKernel.size(), false), nodes(endsKernel.size()) {
   std::iota(nodes.begin(), nodes.end(), 0);
@@ -152,11 +153,10 @@ llvm::SmallVector<HloInstruction *> RowGroupSearch::columnsBeside(const ReducedS
   return beside;
 }
 
-RowGroupSearch::Members RowGroupSearch::membersOf(const ReducedShape &shape, llvm::ArrayRef<unsigned> levels,
-                                                  unsigned level) const {
-  Members members{rolesOf(shape, levels, level), {}, std::vector<bool>(nodes.size(), false)};
-  members.columns = columnsBeside(shape, levels, level, members.roles);
-  for (const HloInstruction *column : members.columns)
+RowGroupSearch::Members RowGroupSearch::membersOf(llvm::ArrayRef<ReducedRole> roles,
+                                                  llvm::ArrayRef<HloInstruction *> columns) const {
+  Members members{roles.vec(), {columns.begin(), columns.end()}, std::vector<bool>(nodes.size(), false)};
+  for (const HloInstruction *column : columns)
     members.isColumn[column->id()] = true;
   return members;
 }
@@ -227,7 +227,7 @@ bool RowGroupSearch::isOrdered(llvm::ArrayRef<unsigned> byId) const {
 
 /// The group that reductions of one level make, if it is worth a kernel.
 std::optional<RowGroup> RowGroupSearch::groupOf(const ReducedShape &shape, llvm::ArrayRef<HloInstruction *> own,
-                                                Members members) {
+                                                const Members &members) {
   llvm::SmallVector<HloInstruction *> roots = rootsOf(members);
   if (!isWorth(own, roots, members))
     return std::nullopt;
@@ -241,8 +241,9 @@ std::optional<RowGroup> RowGroupSearch::groupOf(const ReducedShape &shape, llvm:
     return needed[instr->id()] && members.isInside(instr) && !llvm::is_contained(roots, instr);
   });
   group.roots = std::move(roots);
+  group.leavesParts = !members.columns.empty();
   // Rows may be of any length; columns have to fit.
-  if (shape.columns > 1 && !isOneKernel(group))
+  if ((shape.columns > 1 || group.leavesParts) && !isOnePass(group))
     return std::nullopt;
   nodes = std::move(together);
   for (const HloInstruction *reduction : group.reductions)
@@ -258,9 +259,15 @@ std::vector<RowGroup> RowGroupSearch::find() {
     std::map<unsigned, llvm::SmallVector<HloInstruction *>> byLevel;
     for (HloInstruction *reduction : ofShape)
       byLevel[levels[reduction->id()]].push_back(reduction);
-    for (const auto &[level, own] : byLevel)
-      if (std::optional<RowGroup> group = groupOf(shape, own, membersOf(shape, levels, level)))
+    for (const auto &[level, own] : byLevel) {
+      std::vector<ReducedRole> roles = rolesOf(shape, levels, level);
+      llvm::SmallVector<HloInstruction *> beside = columnsBeside(shape, levels, level, roles);
+      std::optional<RowGroup> group = groupOf(shape, own, membersOf(roles, beside));
+      if (!group && !beside.empty())
+        group = groupOf(shape, own, membersOf(roles, {}));
+      if (group)
         groups.push_back(std::move(*group));
+    }
   }
   return groups;
 }
@@ -269,8 +276,8 @@ std::vector<RowGroup> RowGroupSearch::find() {
 
 std::vector<RowGroup> groupRows(const HloComputation &entry, const std::vector<bool> &needed,
                                 llvm::ArrayRef<HloInstruction *> results, llvm::ArrayRef<HloInstruction *> materialized,
-                                llvm::function_ref<bool(const RowGroup &)> isOneKernel) {
-  return RowGroupSearch(entry, needed, results, materialized, isOneKernel).find();
+                                llvm::function_ref<bool(const RowGroup &)> isOnePass) {
+  return RowGroupSearch(entry, needed, results, materialized, isOnePass).find();
 }
 
 } // namespace hloc

@@ -35,8 +35,9 @@ TEST_CASE("equal large constants become one operand of all that read them") {
   PassRun p(moduleOf(body("f", table(300)) + body("g", table(300)) + body("h", table(300, 1)),
                      fusion("x", "p", "f") + fusion("y", "x", "g") + "ROOT " + fusion("z", "y", "h")));
   CHECK(p.run(liftConstants) == PassResult::Changed);
-  CHECK(p.body() == "p = parameter()\nconstant.1.anon = constant()\nx = fusion(p constant.1.anon)\n"
-                    "y = fusion(x constant.1.anon)\nconstant.2.anon = constant()\nROOT z = fusion(y constant.2.anon)\n");
+  CHECK(p.body() ==
+        "p = parameter()\nconstant.1.anon = constant()\nx = fusion(p constant.1.anon)\n"
+        "y = fusion(x constant.1.anon)\nconstant.2.anon = constant()\nROOT z = fusion(y constant.2.anon)\n");
   for (const char *name : {"f", "g", "h"})
     CHECK(p.body(name) == "c = parameter()\np = parameter()\nROOT s = add(p c)\n");
   CHECK(p.module->entry()->instructions()[4]->literal().getDouble(0) == 1);
@@ -84,8 +85,8 @@ TEST_CASE("a fusion that is its constant alone hands it on") {
 }
 
 TEST_CASE("extracted fusions keep the constants that they read") {
-  PassRun p(moduleOf(body("f", table(300)) + body("g", table(300)),
-                     fusion("x", "p", "f") + "ROOT " + fusion("y", "x", "g")));
+  PassRun p(
+      moduleOf(body("f", table(300)) + body("g", table(300)), fusion("x", "p", "f") + "ROOT " + fusion("y", "x", "g")));
   CHECK(p.run(liftConstants) == PassResult::Changed);
   std::unique_ptr<HloModule> whole = std::move(p.module);
   p.module = extractFusions(*whole, {{whole->entry()->root(), ""}});
