@@ -111,6 +111,11 @@ std::vector<std::string> targetSpellings() {
   return names;
 }
 
+/// An option that takes a list of words, `a,b`: a word after that is the input.
+CLI::Option *addList(CLI::App &app, const char *name, std::vector<std::string> &words, const char *what) {
+  return app.add_option(name, words, what)->delimiter(',')->allow_extra_args(false);
+}
+
 /// The passes of some stages, each once.
 std::vector<std::string> passNames(std::initializer_list<llvm::StringRef> ofStages) {
   std::vector<std::string> names;
@@ -138,11 +143,9 @@ const CLI::Validator wholeNumber(
     "");
 
 void addOnlyOption(CLI::App &app, CompileOptions &options) {
-  app.add_option("--only", options.only,
-                 "one kernel, or several, of a module: by the instruction, the kernel's name, or the computation that "
-                 "is called; what it reads become parameters")
-      ->delimiter(',')
-      ->allow_extra_args(false) // what follows is the input
+  addList(app, "--only", options.only,
+          "one kernel, or several, of a module: by the instruction, the kernel's name, or the computation that "
+          "is called; what it reads become parameters")
       ->type_name("NAME[,NAME...]");
 }
 
@@ -153,8 +156,7 @@ void addLintOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
                 ->type_name("FORM"),
             {"json"}, /*closed=*/false);
   auto addRules = [&](const char *name, std::vector<std::string> &rules, const char *what) {
-    raw.offer(app.add_option(name, rules, what)->delimiter(',')->allow_extra_args(false)->type_name("RULE[,RULE...]"),
-              lintRuleNames);
+    raw.offer(addList(app, name, rules, what)->type_name("RULE[,RULE...]"), lintRuleNames);
   };
   addRules("--lint-only", options.lintRules, "the rules to check, by default all; --list-rules explains them");
   addRules("--lint-disable", options.lintDisabled, "rules not to check");
@@ -176,10 +178,8 @@ void addEstimateOptions(CLI::App &app, CompileOptions &options, RawOptions &raw,
 
 /// `list`, among the rules, asks for their list.
 void addFastMathOption(CLI::App &app, CompileOptions &options, RawOptions &raw) {
-  raw.offer(app.add_option("--fast-math", options.fastMath,
-                           "rules that may change the results of floats, by name; list explains them")
-                ->delimiter(',')
-                ->allow_extra_args(false) // what follows is the input
+  raw.offer(addList(app, "--fast-math", options.fastMath,
+                    "rules that may change the results of floats, by name; list explains them")
                 ->type_name("RULE[,RULE...]"),
             [] {
               std::vector<std::string> names;
@@ -194,9 +194,7 @@ void addFastMathOption(CLI::App &app, CompileOptions &options, RawOptions &raw) 
 void addTargetOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) {
   app.option_defaults()->group("Targets and tools");
   CLI::Option *target =
-      app.add_option("--target", raw.targets, "sm_70 ... sm_121, sm_90a, 9.0, product names (h200); default sm_90")
-          ->delimiter(',')
-          ->allow_extra_args(false) // what follows is the input
+      addList(app, "--target", raw.targets, "sm_70 ... sm_121, sm_90a, 9.0, product names (h200); default sm_90")
           ->type_name("SM[,SM...]");
   raw.offer(target, targetSpellings, /*closed=*/false);
   app.add_option("--cuda-path", options.toolchain.cudaPath, "CUDA toolkit to use")->type_name("DIR");
@@ -334,8 +332,7 @@ void addRunInputs(CLI::App &app, RunOptions &options, RawOptions &raw) {
   app.add_option("--outputs", options.outputsFile, "write the results here, of the first regime")
       ->type_name("FILE.npz");
   app.add_option("--seed", options.seed, "seed of generated inputs")->check(wholeNumber)->type_name("N");
-  raw.offer(app.add_option("--regimes", raw.regimes, "kinds of generated inputs; by default all that apply")
-                ->delimiter(',')
+  raw.offer(addList(app, "--regimes", raw.regimes, "kinds of generated inputs; by default all that apply")
                 ->type_name("NAME[,NAME...]"),
             {"ordinary", "exact", "special", "index"});
   app.add_option("--ptx", options.ptxFile, "execute this PTX instead of compiling")->type_name("FILE.ptx");
@@ -352,8 +349,7 @@ void addRunOptions(CLI::App &app, RunOptions &options, RawOptions &raw) {
   raw.offer(app.add_option("--reference", raw.reference, "what it is compared with, by default the interpreter")
                 ->type_name("NAME"),
             references);
-  raw.offer(app.add_option("--check", options.checks, "what the emulator looks for, by default all")
-                ->delimiter(',')
+  raw.offer(addList(app, "--check", options.checks, "what the emulator looks for, by default all")
                 ->type_name("NAME[,NAME...]"),
             {"bounds", "races", "uninit", "divergence", "all", "none"});
   raw.offer(app.add_option("--approximations", options.approximations,
