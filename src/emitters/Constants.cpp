@@ -60,6 +60,8 @@ DenseElementsAttr denseConstant(const Literal &literal, RankedTensorType type, E
 
 } // namespace
 
+Value zeroElement(ElementType type, CodeBuilder &b) { return scalarConstant(b, Literal(Shape::scalar(type)), 0, type); }
+
 llvm::FailureOr<Value> emitConstantElement(const HloInstruction &instr, ValueRange indices, CodeBuilder &b,
                                            DiagnosticEngine &diagnostics) {
   if (!instr.shape().isArray())
@@ -69,7 +71,7 @@ llvm::FailureOr<Value> emitConstantElement(const HloInstruction &instr, ValueRan
   if (!isEmittable(type))
     return unsupportedType(instr, "type " + text(type), diagnostics);
   if (literal.isElided()) // the parser has warned: taken as zeros
-    return scalarConstant(b, Literal(Shape::array(type, {})), 0, type);
+    return zeroElement(type, b);
   if (literal.numElements() == 1 || literal.isSplat())
     return scalarConstant(b, literal, 0, type);
   // Constants are ours to lay out: row-major, whatever the text says.

@@ -2,6 +2,7 @@
 #include "emitters/Convert.h"
 #include "emitters/ElementStorage.h"
 #include "emitters/FunctionEmitter.h"
+#include "emitters/ScalarComputation.h"
 #include "hloc/dialect/XlaGpu.h"
 #include "hloc/support/Check.h"
 
@@ -257,7 +258,7 @@ FunctionEmitter::Result FunctionEmitter::emitGather(const HloInstruction &instr,
   if (!llvm::is_contained(instr.ints(AttributeKey::SliceSizes), 0))
     return emitDynamicSlice(instr, indices);
   locate(instr);
-  return Values{convertElement(b, b.boolean(false), ElementType::Pred, instr.shape().elementType())};
+  return Values{zeroElement(instr.shape().elementType(), b)};
 }
 
 /// dynamic-slice and gather: the operand at the indices plus clamped offsets.

@@ -30,4 +30,7 @@ llvm::FailureOr<mlir::func::FuncOp> emitScalarFunction(const HloComputation &com
 llvm::FailureOr<mlir::Value> emitConstantElement(const HloInstruction &constant, mlir::ValueRange indices,
                                                  CodeBuilder &b, DiagnosticEngine &diagnostics);
 
+/// The element whose bits are all zero, in its value type: 0, or of f8e8m0fnu, which has none, 2^-127.
+mlir::Value zeroElement(ElementType type, CodeBuilder &b);
+
 } // namespace hloc
