@@ -212,33 +212,35 @@ HloInstruction *reduceInAnyOrder(FusionMaker &m, HloInstruction *x, int64_t dime
                {m.g.ints(Key::Dimensions, {dimension}), m.g.callee(Key::ToApply, sumOrMaximum(m.g, type))});
 }
 
-/// Rows in stages, and beside them columns of what they come to on the way. Rows of which blocks take several rounds
-/// are so many that no block has others, and held by a warp. Of others each element may make its row's reduction: one
-/// stage of fewer elements.
+/// Rows in stages, and beside them columns of what they come to on the way. Plain ones, which the hero of rows takes,
+/// are so many that blocks take several rounds. Of others each element may make its row's reduction: one stage of fewer
+/// elements.
 Values makeRowsWithColumns(FusionMaker &m) {
   constexpr int64_t mostSteps = 1 << 21, mostRows = 1100, longestRow = 300;
   static const ElementType types[] = {ElementType::F32, ElementType::F64, ElementType::BF16, ElementType::S32};
   GeneratorState &g = m.g;
   const int64_t mostElements = std::min<int64_t>(m.allowLargest(), 1 << 16);
-  const bool isEven = g.oneIn(2);
-  const int64_t length = isEven ? int64_t(32) << g.below(3) : std::max<int64_t>(m.edgeSize(longestRow), 1);
-  const int64_t rows = isEven ? mostElements / length >> g.below(3)
-                              : m.edgeSize(std::clamp<int64_t>(mostSteps / (length * length), 1, mostRows));
-  const Shape shape = Shape::array(isEven ? types[g.below(std::size(types))] : m.anyType(), {rows, length});
+  const bool isPlain = g.oneIn(2);
+  const int64_t length = !isPlain     ? std::max<int64_t>(m.edgeSize(longestRow), 1)
+                         : g.oneIn(2) ? int64_t(32) << g.below(3)
+                                      : g.between(20, longestRow);
+  const int64_t rows = isPlain ? mostElements / length >> g.below(3)
+                               : m.edgeSize(std::clamp<int64_t>(mostSteps / (length * length), 1, mostRows));
+  const Shape shape = Shape::array(isPlain ? types[g.below(std::size(types))] : m.anyType(), {rows, length});
   HloInstruction *x =
-      isEven ? m.add(Opcode::Multiply, {m.parameter(shape), m.operand(shape)}) : m.elementwise(m.parameter(shape), 2);
+      isPlain ? m.add(Opcode::Multiply, {m.parameter(shape), m.operand(shape)}) : m.elementwise(m.parameter(shape), 2);
   Values outputs;
-  for (int64_t stages = isEven ? g.between(1, 3) : 1; stages > 0 && x; --stages) {
+  for (int64_t stages = isPlain ? g.between(1, 3) : 1; stages > 0 && x; --stages) {
     if (g.oneIn(2))
       outputs.push_back(reduceInAnyOrder(m, x, 0));
     HloInstruction *result = reduceInAnyOrder(m, x, 1);
-    if (!isEven)
+    if (!isPlain || g.oneIn(4))
       addSideOutputs(m, {x, result}, outputs);
     x = giveBack(m, x, result, {0});
   }
   if (!x)
     return outputs;
-  outputs.push_back(reduceInAnyOrder(m, isEven ? x : m.elementwise(x, 1), 0));
+  outputs.push_back(reduceInAnyOrder(m, isPlain ? x : m.elementwise(x, 1), 0));
   if (g.oneIn(2))
     outputs.push_back(inWholeBytes(m, x));
   return outputs;
