@@ -82,10 +82,12 @@ void chooseThreads(RowsPlan &plan, const HeldStreams &streams, const TargetInfo 
     threads = threadsOfLongRow;
   plan.threadsPerRow = uint32_t(threads);
   plan.heldRegisters = unsigned(plan.inRegisters ? plan.vectorsPerThread() * registers : 0);
-  int64_t rowsPerBlock = std::max<int64_t>(threadsPerBlock / threads, 1);
-  while (rowsPerBlock * threads > warp && plan.shape.count / rowsPerBlock < 2 * int64_t(target.multiprocessors))
+  // Of several warps a row has a block of its own: a barrier waits for nobody else, and its threads need no dividing.
+  int64_t rowsPerBlock = threads > warp ? 1 : threadsPerBlock / threads;
+  while (rowsPerBlock > 1 && rowsPerBlock * threads > warp &&
+         plan.shape.count / rowsPerBlock < 2 * int64_t(target.multiprocessors))
     rowsPerBlock /= 2;
-  plan.rowsPerBlock = uint32_t(std::max<int64_t>(rowsPerBlock, 1));
+  plan.rowsPerBlock = uint32_t(rowsPerBlock);
 }
 
 } // namespace
