@@ -89,6 +89,15 @@ Kernel realKernel(const HloInstruction &instr) {
 
 bool holdsZero(double low, double high) { return low <= 0 && high >= 0; }
 
+/// Is a quotient of numbers that are not known too large to tell in which multiple of the divisor they lie?
+bool isBeyondWholeNumbers(const double (&low)[3], const double (&high)[3]) {
+  constexpr double consecutive = 0x1p52; // up to here there are also numbers between the whole ones
+  bool isKnown = low[0] == high[0] && low[1] == high[1];
+  double divisor = std::min(std::fabs(low[1]), std::fabs(high[1]));
+  return !isKnown && std::isfinite(low[0]) && std::isfinite(high[0]) && divisor > 0 &&
+         std::max(std::fabs(low[0]), std::fabs(high[0])) / divisor >= consecutive;
+}
+
 /// Where an op is not monotone between the ends of its operands' bounds: corrects what its values at the corners are.
 void correctInside(Opcode opcode, const double (&low)[3], const double (&high)[3], double &least, double &greatest) {
   double x = low[0], width = high[0] - low[0];
@@ -129,7 +138,7 @@ void correctInside(Opcode opcode, const double (&low)[3], const double (&high)[3
     double limit = std::max(std::fabs(low[1]), std::fabs(high[1]));
     if (low[1] != high[1] && holdsZero(low[1], high[1]))
       setUnknown(least, greatest);
-    else if (std::trunc(low[0] / low[1]) != std::trunc(high[0] / high[1]) ||
+    else if (isBeyondWholeNumbers(low, high) || std::trunc(low[0] / low[1]) != std::trunc(high[0] / high[1]) ||
              std::trunc(low[0] / high[1]) != std::trunc(high[0] / low[1])) {
       least = low[0] < 0 ? -limit : 0;
       greatest = high[0] > 0 ? limit : 0;
