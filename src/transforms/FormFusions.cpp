@@ -103,19 +103,40 @@ HloComputation *ownBody(const HloInstruction &fusion, size_t numCallers) {
   return copy;
 }
 
+/// `output_to_operand_aliasing` of `from` for `to`, whose operands have these numbers, those that are left of them.
+void renumberAliases(const HloInstruction &from, HloInstruction *to, llvm::ArrayRef<std::optional<int64_t>> numbers,
+                     HloEditor &editor) {
+  const AttributeValue *aliases = from.find(AttributeKey::OutputToOperandAliasing);
+  if (!aliases)
+    return;
+  llvm::SmallVector<OutputAlias> left;
+  for (OutputAlias alias : std::get<llvm::ArrayRef<OutputAlias>>(*aliases))
+    if (std::optional<int64_t> number = numbers[size_t(alias.operand)]) {
+      alias.operand = *number;
+      left.push_back(alias);
+    }
+  llvm::ArrayRef<OutputAlias> saved = editor.module().arena().saveList(llvm::ArrayRef<OutputAlias>(left));
+  editor.setAttribute(to, {AttributeKey::OutputToOperandAliasing, saved});
+}
+
 /// The fusion computes those of its operands that are `absorbed` (by id) itself.
 void absorbOperands(HloInstruction &fusion, const std::vector<bool> &absorbed, size_t numCallers, HloEditor &editor) {
-  HloComputation *body = ownBody(fusion, numCallers);
+  llvm::DenseMap<const HloComputation *, HloComputation *> bodies;
+  HloComputation *&body = bodies[fusion.computation(AttributeKey::Calls)];
+  body = ownBody(fusion, numCallers);
   llvm::SmallVector<HloInstruction *> operands;
+  llvm::SmallVector<std::optional<int64_t>> numbers;               ///< among them
   llvm::DenseMap<const HloInstruction *, HloInstruction *> inside; // one, however often it is an operand
   {
     HloEditor inner(*body);
     llvm::SmallVector<HloInstruction *> parameters(body->parameters());
     for (auto [parameter, operand] : llvm::zip_equal(parameters, fusion.operands())) {
       if (!absorbed[operand->id()]) {
+        numbers.push_back(int64_t(operands.size()));
         operands.push_back(operand);
         continue;
       }
+      numbers.push_back(std::nullopt);
       HloInstruction *&copy = inside[operand];
       if (!copy)
         copy = HloBuilder(inner, parameter).clone(*operand, {});
@@ -123,8 +144,9 @@ void absorbOperands(HloInstruction &fusion, const std::vector<bool> &absorbed, s
       inner.eraseParameter(parameter);
     }
   }
-  HloBuilder builder(editor, &fusion);
-  editor.replaceAllUses(&fusion, addFusion(builder, body, operands, FusionKind::Loop, fusion.name()));
+  HloInstruction *made = HloBuilder(editor, &fusion).clone(fusion, operands, bodies);
+  renumberAliases(fusion, made, numbers, editor);
+  editor.replaceAllUses(&fusion, made);
   editor.eraseIfDead(&fusion);
 }
 

@@ -142,6 +142,26 @@ TEST_CASE("beside fusions every op is one of its own, and constants go into thei
   CHECK(p.run(formFusions) == PassResult::Unchanged);
 }
 
+TEST_CASE("a fusion that a constant goes into keeps its attributes, and its aliases the operands that they mean") {
+  auto body = [](const char *name) {
+    return std::string(name) +
+           " {\n k = f32[4] parameter(0)\n x = f32[4] parameter(1)\n ROOT a = f32[4] add(k, x)\n}\n";
+  };
+  PassRun p("HloModule m\n" + body("f") + body("g") +
+            "ENTRY e {\n p = f32[4] parameter(0)\n k = f32[4] constant({1,2,3,4})\n"
+            " v = f32[4] fusion(k, p), kind=kInput, calls=f, output_to_operand_aliasing={{}: (1, {})},"
+            " metadata={op_name=\"n\"}\n ROOT w = f32[4] fusion(k, v), kind=kLoop, calls=g,"
+            " output_to_operand_aliasing={{}: (0, {})}\n}\n");
+  CHECK(p.run(formFusions) == PassResult::Changed);
+  std::string text = print(*p.module);
+  INFO(text);
+  CHECK(text.find("fusion(%p), kind=kInput") != std::string::npos);
+  CHECK(text.find("output_to_operand_aliasing={{}: (0, {})}") != std::string::npos);
+  CHECK(text.find("op_name=\"n\"") != std::string::npos);
+  CHECK(std::get<llvm::ArrayRef<OutputAlias>>(*p.module->entry()->root()->find(AttributeKey::OutputToOperandAliasing))
+            .empty());
+}
+
 TEST_CASE("a constant that needs a buffer gets a kernel") {
   PassRun p("HloModule m\nf {\n x = f32[4] parameter(0)\n ROOT n = f32[4] negate(x)\n}\n"
             "ENTRY e {\n k = f32[4] constant({1,2,3,4})\n v = f32[4] fusion(k), kind=kLoop, calls=f\n"
