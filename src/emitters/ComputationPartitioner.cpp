@@ -4,6 +4,7 @@
 #include "hloc/support/Check.h"
 #include "hloc/support/Names.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -257,7 +258,7 @@ private:
   MLIRContext *context;
   MapPool pool;
   std::vector<Uses> uses;
-  std::vector<bool> injected, needsInjected;
+  llvm::BitVector injected, needsInjected;
   unsigned lastOffsets = 0;
   llvm::DenseMap<const HloInstruction *, unsigned> loops;
   UniqueNames names;

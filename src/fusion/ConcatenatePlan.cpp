@@ -1,6 +1,7 @@
 #include "fusion/HeroMatch.h"
 #include "hloc/fusion/HloIndexing.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -183,7 +184,7 @@ HeroMatch<ConcatenatePlan> matchHero<ConcatenatePlan>(const FusionGraph &graph, 
   for (const HloInstruction *hero : plan.heroes)
     if (!sameSegments(*hero, first))
       return Rejection{"concatenates differ"};
-  std::optional<std::vector<bool>> dependent = dependentInOrder(graph, plan.heroes);
+  std::optional<llvm::BitVector> dependent = dependentInOrder(graph, plan.heroes);
   if (!dependent)
     return Rejection{"the concatenate is also read at other indices"};
   for (const FusionRoot &root : graph.roots())

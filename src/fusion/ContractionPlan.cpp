@@ -319,15 +319,7 @@ private:
 } // namespace
 
 bool isContraction(const HloInstruction &instr) {
-  switch (instr.opcode()) {
-  case Opcode::Dot:
-  case Opcode::ScaledDot:
-  case Opcode::RaggedDot:
-  case Opcode::Convolution:
-    return true;
-  default:
-    return false;
-  }
+  return hasTrait(instr.opcode(), OpcodeTrait::Contracts) && !hasTrait(instr.opcode(), OpcodeTrait::AppliesToElements);
 }
 
 int64_t ContractionPlan::innerDepth() const { return product(llvm::ArrayRef(depthSizes).drop_front(outerDepth)); }

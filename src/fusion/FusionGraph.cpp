@@ -55,7 +55,7 @@ FusionGraph FusionGraph::upTo(const HloInstruction &value) const {
 }
 
 void FusionGraph::findLive() {
-  liveIds.assign(body->instructions().size(), false);
+  liveIds = llvm::BitVector(body->instructions().size());
   for (const FusionRoot &root : rootList)
     liveIds[root.instr->id()] = true;
   for (const HloInstruction *instr : llvm::reverse(body->instructions())) {

@@ -6,6 +6,7 @@
 #include "hloc/indexing/IndexingMap.h"
 #include "hloc/support/Check.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
@@ -171,12 +172,12 @@ bool sameArray(const Shape &a, const Shape &b);
 /// Instructions of the fusion that depend on `origins`, by id, those themselves included; nothing if one of them reads
 /// what it depends on at other indices than its own, or has another shape. Then each element of theirs depends on one
 /// element of the origins, that at its own index.
-std::optional<std::vector<bool>> dependentInPlace(const FusionGraph &graph,
-                                                  llvm::ArrayRef<const HloInstruction *> origins);
+std::optional<llvm::BitVector> dependentInPlace(const FusionGraph &graph,
+                                                llvm::ArrayRef<const HloInstruction *> origins);
 /// Instructions of the fusion that depend on `heroes`, by id; nothing if one of them reads what it depends on at
 /// another position of the memory order, or is a hero.
-std::optional<std::vector<bool>> dependentInOrder(const FusionGraph &graph,
-                                                  llvm::ArrayRef<const HloInstruction *> heroes);
+std::optional<llvm::BitVector> dependentInOrder(const FusionGraph &graph,
+                                                llvm::ArrayRef<const HloInstruction *> heroes);
 /// Is each element of `parameter` read only for the elements of outputs at its own index, `root` among them, all of the
 /// same array? A thread that computes these together, before it stores them, may overwrite it.
 bool mayOverwriteElements(const FusionGraph &graph, unsigned root, unsigned parameter);

@@ -1,6 +1,7 @@
 #include "fusion/HeroMatch.h"
 #include "hloc/fusion/HloIndexing.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
@@ -71,9 +72,9 @@ unsigned narrowestOutput(const FusionGraph &graph) {
   return bits;
 }
 
-std::optional<std::vector<bool>> dependentInPlace(const FusionGraph &graph,
-                                                  llvm::ArrayRef<const HloInstruction *> origins) {
-  std::vector<bool> dependent(graph.computation().instructions().size(), false);
+std::optional<llvm::BitVector> dependentInPlace(const FusionGraph &graph,
+                                                llvm::ArrayRef<const HloInstruction *> origins) {
+  llvm::BitVector dependent(graph.computation().instructions().size(), false);
   for (const HloInstruction *origin : origins)
     dependent[origin->id()] = true;
   for (const HloInstruction *instr : graph.instructions()) {
@@ -94,9 +95,9 @@ std::optional<std::vector<bool>> dependentInPlace(const FusionGraph &graph,
   return dependent;
 }
 
-std::optional<std::vector<bool>> dependentInOrder(const FusionGraph &graph,
-                                                  llvm::ArrayRef<const HloInstruction *> heroes) {
-  std::vector<bool> dependent(graph.computation().instructions().size(), false);
+std::optional<llvm::BitVector> dependentInOrder(const FusionGraph &graph,
+                                                llvm::ArrayRef<const HloInstruction *> heroes) {
+  llvm::BitVector dependent(graph.computation().instructions().size(), false);
   for (const HloInstruction *hero : heroes)
     dependent[hero->id()] = true;
   for (const HloInstruction *instr : graph.instructions())
@@ -115,7 +116,7 @@ bool mayOverwriteElements(const FusionGraph &graph, unsigned root, unsigned para
   const Shape &written = graph.roots()[root].shape;
   if (!sameArray(read.shape(), written) || deviceBits(read.shape().elementType()) != deviceBits(written.elementType()))
     return false;
-  std::optional<std::vector<bool>> dependent = dependentInPlace(graph, {&read});
+  std::optional<llvm::BitVector> dependent = dependentInPlace(graph, {&read});
   return dependent && llvm::all_of(graph.roots(), [&](const FusionRoot &other) {
            return !(*dependent)[other.instr->id()] || sameArray(other.shape, written);
          });
@@ -125,7 +126,7 @@ llvm::SmallVector<const HloInstruction *, 2>
 findHeroes(const FusionGraph &graph, llvm::function_ref<bool(const HloInstruction &)> isHero,
            llvm::function_ref<bool(const HloInstruction &, unsigned operand)> passes) {
   llvm::SmallVector<const HloInstruction *, 2> heroes;
-  std::vector<bool> isRead(graph.computation().instructions().size(), false);
+  llvm::BitVector isRead(graph.computation().instructions().size(), false);
   for (const FusionRoot &root : graph.roots())
     isRead[root.instr->id()] = true;
   for (const HloInstruction *instr : llvm::reverse(graph.instructions())) {

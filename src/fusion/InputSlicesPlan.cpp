@@ -1,6 +1,7 @@
 #include "fusion/HeroMatch.h"
 #include "hloc/fusion/HloIndexing.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -488,7 +489,7 @@ bool mayTakePlace<InputSlicesPlan>(const InputSlicesPlan &plan, const FusionGrap
                                    unsigned parameter) {
   if (!mayOverwriteElements(graph, root, parameter))
     return false;
-  std::optional<std::vector<bool>> dependent = dependentInPlace(graph, {graph.parameters()[parameter]});
+  std::optional<llvm::BitVector> dependent = dependentInPlace(graph, {graph.parameters()[parameter]});
   return llvm::all_of(plan.windows, [&](const SliceWindow &window) {
     return llvm::is_contained(window.roots, root) ||
            llvm::none_of(window.roots, [&](unsigned other) { return (*dependent)[graph.roots()[other].instr->id()]; });
@@ -529,7 +530,7 @@ ComputedSpaces computedSpaces<InputSlicesPlan>(const InputSlicesPlan &plan, cons
 
 /// Parameters that are read only where slices are count with the part of them that some region covers.
 template <> KernelTraffic trafficOf<InputSlicesPlan>(const InputSlicesPlan &plan, const FusionGraph &graph) {
-  std::vector<bool> sliced(graph.computation().instructions().size(), false), elsewhere(sliced);
+  llvm::BitVector sliced(graph.computation().instructions().size(), false), elsewhere(sliced);
   for (const SliceWindow &window : plan.windows) {
     for (const HloInstruction *hero : window.heroes)
       sliced[hero->operand(0)->id()] = true;

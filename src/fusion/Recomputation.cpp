@@ -4,6 +4,7 @@
 #include "hloc/fusion/HloIndexing.h"
 
 #include "fmt/format.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -144,7 +145,7 @@ private:
   const FusionGraph &graph;
   MLIRContext *context;
   std::vector<std::vector<Access>> accesses; ///< by instruction
-  std::vector<bool> kept;
+  llvm::BitVector kept;
   llvm::DenseMap<std::pair<unsigned, const HloInstruction *>, unsigned> loopNumbers;
   unsigned lastSpace = 0;
 };

@@ -4,6 +4,7 @@
 #include "hloc/indexing/ShapeMaps.h"
 
 #include "fmt/format.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -70,7 +71,7 @@ std::optional<Opcode> ownCombiner(const HloComputation &reducer, unsigned i, uns
 bool choosesArguments(const HloComputation &reducer, unsigned count) {
   constexpr int none = -1;
   // By instruction: made of arguments by comparing and choosing alone; the place it is an argument of.
-  std::vector<bool> allowed(reducer.instructions().size(), false);
+  llvm::BitVector allowed(reducer.instructions().size(), false);
   std::vector<int> place(allowed.size(), none);
   for (const HloInstruction *instr : reducer.instructions()) {
     auto placeOf = [&](unsigned i) { return place[instr->operand(i)->id()]; };

@@ -3,6 +3,7 @@
 #include "hloc/hlo/Literal.h"
 
 #include "fmt/format.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"
@@ -252,7 +253,7 @@ void chooseRuns(ScatterPlan &plan, const GatherDims &dims, const TargetInfo &tar
 
 /// Does anybody but the scatter's operands read the parameter?
 bool isReadElsewhere(const FusionGraph &graph, const HloInstruction &hero, unsigned parameter) {
-  std::vector<bool> named(graph.computation().instructions().size(), false);
+  llvm::BitVector named(graph.computation().instructions().size(), false);
   named[graph.parameters()[parameter]->id()] = true;
   for (const HloInstruction *instr : graph.instructions())
     for (auto [i, operand] : llvm::enumerate(instr->operands())) {
@@ -302,7 +303,7 @@ OtherSteps stepsAround(const ScatterPlan &plan) {
 /// The outputs of a fusion whose roots are the results of one scatter, each once; or why they are not.
 std::variant<ScatterPlan, Rejection> outputsOf(const FusionGraph &graph) {
   ScatterPlan plan{};
-  std::vector<bool> seen;
+  llvm::BitVector seen;
   for (auto [number, root] : llvm::enumerate(graph.roots())) {
     auto [hero, result] = scatterOf(root);
     if (!hero)
@@ -319,7 +320,7 @@ std::variant<ScatterPlan, Rejection> outputsOf(const FusionGraph &graph) {
     seen[result] = true;
     plan.outputs[result] = {unsigned(number), parameterBehind(*hero->operand(result)), false};
   }
-  if (llvm::is_contained(seen, false))
+  if (!seen.all())
     return Rejection{fmt::format("not all results of `{}` are outputs", plan.hero->name().str())};
   for (unsigned i = 0; i < plan.outputs.size(); ++i)
     if (!sameArray(plan.hero->operand(i)->shape(), plan.hero->resultShape(i)))
@@ -401,7 +402,7 @@ ComputedSpaces computedSpaces<ScatterPlan>(const ScatterPlan &plan, const Fusion
 /// Of the arrays no more than what is updated.
 template <> KernelTraffic trafficOf<ScatterPlan>(const ScatterPlan &plan, const FusionGraph &graph) {
   KernelTraffic traffic;
-  std::vector<bool> read(graph.computation().instructions().size(), false);
+  llvm::BitVector read(graph.computation().instructions().size(), false);
   for (const HloInstruction *operand : plan.hero->operands().drop_front(plan.outputs.size()))
     read[operand->id()] = true;
   for (const HloInstruction *instr : llvm::reverse(graph.instructions()))

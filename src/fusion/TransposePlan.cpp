@@ -1,6 +1,7 @@
 #include "fusion/TransposeTile.h"
 #include "hloc/fusion/HloIndexing.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -92,9 +93,9 @@ bool isHero(const HloInstruction &instr) {
 }
 
 /// Instructions that `roots` read, themselves included, by id; not beyond heroes.
-std::vector<bool> readBy(const FusionGraph &graph, llvm::ArrayRef<const HloInstruction *> roots,
-                         llvm::ArrayRef<const HloInstruction *> heroes) {
-  std::vector<bool> isRead(graph.computation().instructions().size(), false);
+llvm::BitVector readBy(const FusionGraph &graph, llvm::ArrayRef<const HloInstruction *> roots,
+                       llvm::ArrayRef<const HloInstruction *> heroes) {
+  llvm::BitVector isRead(graph.computation().instructions().size(), false);
   for (const HloInstruction *root : roots)
     isRead[root->id()] = true;
   for (const HloInstruction *instr : llvm::reverse(graph.instructions()))
@@ -108,7 +109,7 @@ std::vector<bool> readBy(const FusionGraph &graph, llvm::ArrayRef<const HloInstr
 struct Group {
   Permutation memory;
   TransposePlan plan;
-  std::vector<bool> dependent; ///< instructions that read the heroes, by id
+  llvm::BitVector dependent; ///< instructions that read the heroes, by id
 };
 
 std::vector<Group> groupsOf(llvm::ArrayRef<const HloInstruction *> heroes) {
@@ -160,7 +161,7 @@ const char *assignRoots(const FusionGraph &graph, std::vector<Group> &groups) {
   if (groups.size() > 1 && llvm::none_of(groups, isWorthKernel))
     return "transpositions differ, and none is worth a kernel of its own";
   llvm::erase_if(groups, [&](Group &group) {
-    std::optional<std::vector<bool>> dependent = dependentInOrder(graph, group.plan.heroes);
+    std::optional<llvm::BitVector> dependent = dependentInOrder(graph, group.plan.heroes);
     if (dependent)
       group.dependent = std::move(*dependent);
     return !dependent;
@@ -187,7 +188,7 @@ const char *assignRoots(const FusionGraph &graph, std::vector<Group> &groups) {
     llvm::SmallVector<const HloInstruction *> roots;
     for (unsigned number : group.plan.roots)
       roots.push_back(graph.roots()[number].instr);
-    std::vector<bool> isRead = readBy(graph, roots, group.plan.heroes);
+    llvm::BitVector isRead = readBy(graph, roots, group.plan.heroes);
     llvm::erase_if(group.plan.heroes, [&](const HloInstruction *hero) { return !isRead[hero->id()]; });
   }
   return nullptr;
@@ -204,7 +205,7 @@ TransposeStreams streamsOf(const FusionGraph &graph, const TransposePlan &plan, 
     roots.push_back(graph.roots()[root].instr);
   }
   const Shape &hero = plan.heroes.front()->shape();
-  std::vector<bool> isRead = readBy(graph, roots, plan.heroes);
+  llvm::BitVector isRead = readBy(graph, roots, plan.heroes);
   bool any = !stored.empty();
   for (const HloInstruction *parameter : graph.parameters())
     if (isRead[parameter->id()] && parameter->shape().numElements() == hero.numElements()) {
@@ -288,7 +289,7 @@ template <> KernelTraffic trafficOf<TransposePlan>(const TransposePlan &plan, co
       roots.push_back(graph.roots()[number].instr);
       traffic.written += graph.roots()[number].shape.byteSize();
     }
-  std::vector<bool> isRead = readBy(graph, roots, {});
+  llvm::BitVector isRead = readBy(graph, roots, {});
   for (const HloInstruction *parameter : graph.parameters())
     traffic.read += isRead[parameter->id()] ? parameter->shape().byteSize() : 0;
   return traffic;

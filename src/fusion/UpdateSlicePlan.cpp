@@ -3,6 +3,7 @@
 #include "hloc/hlo/Literal.h"
 
 #include "fmt/format.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -53,7 +54,7 @@ std::variant<Chain, Rejection> chainOf(const FusionGraph &graph, unsigned number
 
 /// Does somebody read an updated array, besides the outputs and what updates it further?
 bool updatedIsRead(const FusionGraph &graph) {
-  std::vector<bool> updated(graph.computation().instructions().size(), false);
+  llvm::BitVector updated(graph.computation().instructions().size(), false);
   for (const FusionRoot &root : graph.roots())
     for (const HloInstruction *instr = root.instr; instr->opcode() != Opcode::Parameter; instr = instr->operand(0))
       updated[instr->id()] = true;
@@ -129,8 +130,8 @@ private:
   llvm::ArrayRef<Chain> chains;
   const Segment &segment;
   const HloInstruction &hero;
-  std::vector<bool> named; ///< the parameter under whatever dimensions
-  std::vector<bool> own;   ///< at an index, depends on the element of the parameter that the thread of it overwrites
+  llvm::BitVector named; ///< the parameter under whatever dimensions
+  llvm::BitVector own;   ///< at an index, depends on the element of the parameter that the thread of it overwrites
   bool harmless = true;
 };
 
@@ -406,7 +407,7 @@ ComputedSpaces computedSpaces<UpdateSlicePlan>(const UpdateSlicePlan &plan, cons
 /// What a kernel reads of the arrays that it updates is no more than the updates.
 template <> KernelTraffic trafficOf<UpdateSlicePlan>(const UpdateSlicePlan &plan, const FusionGraph &graph) {
   KernelTraffic traffic;
-  std::vector<bool> read(graph.computation().instructions().size(), false);
+  llvm::BitVector read(graph.computation().instructions().size(), false);
   std::vector<uint64_t> overwritten(graph.parameters().size(), std::numeric_limits<uint64_t>::max());
   for (const Segment &segment : plan.segments)
     for (const Update &update : segment.updates) {

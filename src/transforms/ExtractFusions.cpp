@@ -7,6 +7,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace hloc {
@@ -46,7 +47,7 @@ public:
 private:
   /// The fusions, the structure that leads from one of them to another, and the constants that they read.
   void keepBetween() {
-    std::vector<bool> leadsToChosen(chosen.size(), false), comesFromChosen(chosen);
+    llvm::BitVector leadsToChosen(chosen.size(), false), comesFromChosen(chosen);
     for (HloInstruction *instr : llvm::reverse(old.instructions()))
       if (chosen[instr->id()] || (isStructure(*instr) && leadsToChosen[instr->id()]))
         for (HloInstruction *operand : instr->operands()) {
@@ -66,7 +67,7 @@ private:
 
   /// The fusions whose values something else reads, through the structure that is kept or not.
   void findResults() {
-    std::vector<bool> isRead(chosen.size(), false);
+    llvm::BitVector isRead(chosen.size(), false);
     isRead[old.root()->id()] = true;
     for (HloInstruction *instr : llvm::reverse(old.instructions())) {
       const bool read = isRead[instr->id()];
@@ -75,7 +76,7 @@ private:
         for (HloInstruction *operand : instr->operands())
           isRead[operand->id()] = true;
     }
-    if (!llvm::is_contained(isResult, true))
+    if (isResult.none())
       isResult = chosen; // read by nobody, or by each other alone
   }
 
@@ -175,7 +176,7 @@ private:
   std::unique_ptr<HloModule> made;
   const HloComputation &old;
   llvm::DenseMap<const HloComputation *, HloComputation *> callees; ///< their copies
-  std::vector<bool> chosen, kept, isResult;                         ///< by id
+  llvm::BitVector chosen, kept, isResult;                           ///< by id
   std::vector<std::string> names;                                   ///< by id: new ones
   std::vector<HloInstruction *> mapped;                             ///< by id: what stands for it in the new entry
   llvm::DenseMap<uint32_t, size_t> resultNumber;

@@ -6,6 +6,8 @@
 #include "hloc/kernel/TargetInfo.h"
 #include "hloc/transforms/Transforms.h"
 
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace hloc {
@@ -29,7 +31,7 @@ void wrapWholeEntry(HloModule &module) {
 
 /// Parameters, and tuple elements of them, in front of everything else.
 void hoistParameters(HloEditor &editor) {
-  std::vector<bool> hoisted(editor.idBound(), false);
+  llvm::BitVector hoisted(editor.idBound(), false);
   HloInstruction *rest = nullptr;
   for (HloInstruction *instr = editor.first(), *next; instr; instr = next) {
     next = editor.next(instr);
@@ -119,8 +121,10 @@ void renumberAliases(const HloInstruction &from, HloInstruction *to, llvm::Array
   editor.setAttribute(to, {AttributeKey::OutputToOperandAliasing, saved});
 }
 
-/// The fusion computes those of its operands that are `absorbed` (by id) itself.
-void absorbOperands(HloInstruction &fusion, const std::vector<bool> &absorbed, size_t numCallers, HloEditor &editor) {
+/// The fusion computes those of its operands that are `absorbed` itself. Others may have been made since those were
+/// found.
+void absorbOperands(HloInstruction &fusion, const llvm::DenseSet<const HloInstruction *> &absorbed, size_t numCallers,
+                    HloEditor &editor) {
   llvm::DenseMap<const HloComputation *, HloComputation *> bodies;
   HloComputation *&body = bodies[fusion.computation(AttributeKey::Calls)];
   body = ownBody(fusion, numCallers);
@@ -131,7 +135,7 @@ void absorbOperands(HloInstruction &fusion, const std::vector<bool> &absorbed, s
     HloEditor inner(*body);
     llvm::SmallVector<HloInstruction *> parameters(body->parameters());
     for (auto [parameter, operand] : llvm::zip_equal(parameters, fusion.operands())) {
-      if (!absorbed[operand->id()]) {
+      if (!absorbed.contains(operand)) {
         numbers.push_back(int64_t(operands.size()));
         operands.push_back(operand);
         continue;
@@ -153,18 +157,15 @@ void absorbOperands(HloInstruction &fusion, const std::vector<bool> &absorbed, s
 void absorbConstants(HloEditor &editor) {
   const HloComputation &entry = editor.computation();
   HloUsers users(entry);
-  std::vector<bool> absorbed;
+  llvm::DenseSet<const HloInstruction *> absorbed;
   for (HloInstruction *instr : entry.instructions())
-    absorbed.push_back(belongsToReaders(*instr, users));
-  llvm::DenseMap<const HloComputation *, size_t> numCallers;
-  for (const auto &computation : editor.module().computations())
-    for (HloInstruction *instr : computation->instructions())
-      for (HloComputation *called : instr->calledComputations())
-        ++numCallers[called];
+    if (belongsToReaders(*instr, users))
+      absorbed.insert(instr);
+  llvm::DenseMap<const HloComputation *, size_t> numCallers = countCalls(editor.module());
   llvm::SmallVector<HloInstruction *> readers;
   for (HloInstruction *instr : entry.instructions())
     if (instr->opcode() == Opcode::Fusion &&
-        llvm::any_of(instr->operands(), [&](HloInstruction *operand) { return absorbed[operand->id()]; }))
+        llvm::any_of(instr->operands(), [&](HloInstruction *operand) { return absorbed.contains(operand); }))
       readers.push_back(instr);
   for (HloInstruction *fusion : readers)
     absorbOperands(*fusion, absorbed, numCallers[fusion->computation(AttributeKey::Calls)]--, editor);

@@ -15,6 +15,15 @@ HloInstruction *addFusion(HloBuilder &builder, HloComputation *body, llvm::Array
   return builder.add(Opcode::Fusion, body->root()->shape(), operands, attributes, name);
 }
 
+llvm::DenseMap<const HloComputation *, size_t> countCalls(const HloModule &module) {
+  llvm::DenseMap<const HloComputation *, size_t> counts;
+  for (const auto &computation : module.computations())
+    for (const HloInstruction *instr : computation->instructions())
+      for (const HloComputation *called : instr->calledComputations())
+        ++counts[called];
+  return counts;
+}
+
 std::string freshComputationName(const HloModule &module, llvm::StringRef base) {
   std::string name = base.str();
   for (unsigned i = 1; module.findComputation(name); ++i)

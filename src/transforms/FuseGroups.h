@@ -48,6 +48,9 @@ private:
 HloInstruction *addFusion(HloBuilder &builder, HloComputation *body, llvm::ArrayRef<HloInstruction *> operands,
                           FusionKind kind, llvm::StringRef name);
 
+/// In how many places each computation that is called is called.
+llvm::DenseMap<const HloComputation *, size_t> countCalls(const HloModule &module);
+
 /// `base`, or `base.1`, `base.2`, ... : the first that names no computation of `module`.
 std::string freshComputationName(const HloModule &module, llvm::StringRef base);
 

@@ -7,6 +7,7 @@
 #include "hloc/hlo/External.h"
 #include "hloc/kernel/TargetInfo.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
@@ -16,8 +17,7 @@ namespace hloc {
 namespace {
 
 /// `roots` and what they need up to what is `available` (by id), operands before users.
-llvm::SmallVector<HloInstruction *> closure(llvm::ArrayRef<HloInstruction *> roots,
-                                            const std::vector<bool> &available) {
+llvm::SmallVector<HloInstruction *> closure(llvm::ArrayRef<HloInstruction *> roots, const llvm::BitVector &available) {
   llvm::SmallDenseSet<HloInstruction *, 16> needed(roots.begin(), roots.end());
   llvm::SmallVector<HloInstruction *> pending(roots), members;
   while (!pending.empty()) {
@@ -32,8 +32,8 @@ llvm::SmallVector<HloInstruction *> closure(llvm::ArrayRef<HloInstruction *> roo
 }
 
 /// Needed by the root or by a side effect; by id. Policy sees an entry in which dead code may remain.
-std::vector<bool> neededInstructions(const HloComputation &entry) {
-  std::vector<bool> needed(entry.instructions().size(), false);
+llvm::BitVector neededInstructions(const HloComputation &entry) {
+  llvm::BitVector needed(entry.instructions().size(), false);
   for (HloInstruction *instr : llvm::reverse(entry.instructions())) {
     if (instr == entry.root() || instr->reachesSideEffect())
       needed[instr->id()] = true;
@@ -45,7 +45,7 @@ std::vector<bool> neededInstructions(const HloComputation &entry) {
 }
 
 /// `root` alone, but for what only its readers compute, where it stands.
-FusionGroup wrapped(HloInstruction &root, const std::vector<bool> &available) {
+FusionGroup wrapped(HloInstruction &root, const llvm::BitVector &available) {
   FusionGroup group;
   group.fusionName = root.name().str();
   group.bodyName = "wrapped_" + group.fusionName;
@@ -56,7 +56,7 @@ FusionGroup wrapped(HloInstruction &root, const std::vector<bool> &available) {
 }
 
 /// Reductions, contractions and the like: where the search for groups of rows begins.
-llvm::SmallVector<HloInstruction *> structuredOps(const HloComputation &entry, const std::vector<bool> &needed) {
+llvm::SmallVector<HloInstruction *> structuredOps(const HloComputation &entry, const llvm::BitVector &needed) {
   llvm::SmallVector<HloInstruction *> structured;
   llvm::copy_if(entry.instructions(), std::back_inserter(structured), [&](HloInstruction *instr) {
     return needed[instr->id()] && family(instr->opcode()) == OpcodeFamily::Structured;
@@ -66,7 +66,7 @@ llvm::SmallVector<HloInstruction *> structuredOps(const HloComputation &entry, c
 
 /// Has a group of reductions a hero that makes all of it in one pass? Other structured ops end other kernels.
 bool isOnePass(const RowGroup &group, const HloComputation &entry, const TargetInfo &target) {
-  std::vector<bool> available(entry.instructions().size(), false);
+  llvm::BitVector available(entry.instructions().size(), false);
   auto isMadeElsewhere = [&](HloInstruction *instr) {
     return !isFusible(*instr) || instr->opcode() == Opcode::Parameter ||
            (family(instr->opcode()) == OpcodeFamily::Structured && !llvm::is_contained(group.reductions, instr));
@@ -80,12 +80,12 @@ bool isOnePass(const RowGroup &group, const HloComputation &entry, const TargetI
     return false;
   auto mayUpdate = [](const HloInstruction &) { return false; };
   std::optional<PlanAnswer> answer = askForPlan(members, group.roots, mayUpdate, target);
-  return answer && answer->launches == 1 + unsigned(group.leavesParts) && answer->passes == 1 &&
+  return answer && answer->launches == 1 + unsigned(answer->leavesParts) && answer->passes == 1 &&
          llvm::all_of(group.reductions, [&](auto *reduction) { return llvm::is_contained(answer->kept, reduction); });
 }
 
 /// Values that have to be in memory: the results first, then what is read by what is no part of kernels.
-llvm::SmallVector<HloInstruction *> valuesInMemory(const HloComputation &entry, const std::vector<bool> &needed) {
+llvm::SmallVector<HloInstruction *> valuesInMemory(const HloComputation &entry, const llvm::BitVector &needed) {
   llvm::SmallVector<HloInstruction *> values;
   tupleLeaves(entry.root(), values);
   for (HloInstruction *instr : entry.instructions())
@@ -158,8 +158,8 @@ bool belongsToReaders(const HloInstruction &instr, const HloUsers &users) {
 
 std::vector<FusionGroup> groupEachPlainOp(const HloComputation &entry) {
   HloUsers users(entry);
-  std::vector<bool> needed = neededInstructions(entry);
-  std::vector<bool> available(entry.instructions().size(), false);
+  llvm::BitVector needed = neededInstructions(entry);
+  llvm::BitVector available(entry.instructions().size(), false);
   std::vector<FusionGroup> groups;
   for (HloInstruction *instr : entry.instructions()) {
     if (!needed[instr->id()] || belongsToReaders(*instr, users))
@@ -173,10 +173,10 @@ std::vector<FusionGroup> groupEachPlainOp(const HloComputation &entry) {
 
 GroupedByCost groupByCost(const HloComputation &entry, llvm::StringRef prefix, const TargetInfo &target,
                           std::vector<FusionDecision> *decisions) {
-  std::vector<bool> needed = neededInstructions(entry);
+  llvm::BitVector needed = neededInstructions(entry);
   llvm::SmallVector<HloInstruction *> results;
   tupleLeaves(entry.root(), results);
-  std::vector<bool> isResult(needed.size(), false);
+  llvm::BitVector isResult(needed.size(), false);
   for (const HloInstruction *result : results)
     isResult[result->id()] = true;
   std::vector<RowGroup> rows = groupRows(entry, needed, valuesInMemory(entry, needed), structuredOps(entry, needed),

@@ -2,6 +2,7 @@
 
 #include "FusionPolicy.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -30,8 +31,7 @@ bool isRenaming(const HloInstruction &instr) {
 
 } // namespace
 
-GroupGraph::GroupGraph(const HloComputation &computation, const std::vector<bool> &needed,
-                       llvm::ArrayRef<RowGroup> rows)
+GroupGraph::GroupGraph(const HloComputation &computation, const llvm::BitVector &needed, llvm::ArrayRef<RowGroup> rows)
     : computation(computation), needed(needed), users(computation), makers(computation.instructions().size(), none),
       readers(makers.size()), pinned(makers.size(), false), outside(makers.size(), false), base(makers.size(), false),
       stamps(makers.size(), 0) {
@@ -107,7 +107,7 @@ bool GroupGraph::isFree(const HloInstruction &instr) const {
 
 void GroupGraph::addGroups(llvm::ArrayRef<RowGroup> rows) {
   std::vector<unsigned> seedOf(makers.size(), none);
-  std::vector<bool> inside(makers.size(), false);
+  llvm::BitVector inside(makers.size(), false);
   for (auto [number, row] : llvm::enumerate(rows)) {
     for (HloInstruction *root : row.roots)
       seedOf[root->id()] = unsigned(number);

@@ -9,6 +9,8 @@
 #include "FusionCost.h"
 #include "RowGroups.h"
 
+#include "llvm/ADT/BitVector.h"
+
 namespace hloc {
 
 struct Group {
@@ -34,7 +36,7 @@ public:
 
   /// A group for each instruction that is needed (by id) and not simply computed where it is read, or for each of
   /// `rows`.
-  GroupGraph(const HloComputation &computation, const std::vector<bool> &needed, llvm::ArrayRef<RowGroup> rows);
+  GroupGraph(const HloComputation &computation, const llvm::BitVector &needed, llvm::ArrayRef<RowGroup> rows);
 
   llvm::ArrayRef<HloInstruction *> instructions() const { return computation.instructions(); }
   llvm::ArrayRef<HloInstruction *> usersOf(const HloInstruction &value) const { return users.of(&value); }
@@ -89,13 +91,13 @@ private:
   void raiseReaders(unsigned number);
 
   const HloComputation &computation;
-  const std::vector<bool> &needed;
+  const llvm::BitVector &needed;
   HloUsers users;
   std::vector<Group> groups;
   // By id.
   std::vector<unsigned> makers;
   std::vector<llvm::SmallVector<unsigned, 2>> readers;
-  std::vector<bool> pinned, outside, base;
+  llvm::BitVector pinned, outside, base;
   std::vector<uint32_t> stamps;
   uint32_t stamp = 0;
   std::vector<uint32_t> visited; ///< by group

@@ -7,6 +7,7 @@
 #include "hloc/fusion/ContractionPlan.h"
 
 #include "fmt/format.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
@@ -44,7 +45,7 @@ struct Move {
 
 class Search {
 public:
-  Search(const HloComputation &computation, const std::vector<bool> &needed, llvm::ArrayRef<RowGroup> rows,
+  Search(const HloComputation &computation, const llvm::BitVector &needed, llvm::ArrayRef<RowGroup> rows,
          const TargetInfo &target, std::vector<FusionDecision> *decisions)
       : graph(computation, needed, rows), decisions(decisions),
         cost(computation, target, [this](const HloInstruction &instr) { return graph.mayUpdate(instr); }),
@@ -385,7 +386,7 @@ private:
 
 } // namespace
 
-FoundGroups searchGroups(const HloComputation &computation, const std::vector<bool> &needed,
+FoundGroups searchGroups(const HloComputation &computation, const llvm::BitVector &needed,
                          llvm::ArrayRef<RowGroup> rows, const TargetInfo &target,
                          std::vector<FusionDecision> *decisions) {
   // Groups of rows may be in the way of something better: where that is quickly found out, both ways are tried.

@@ -15,6 +15,8 @@
 
 #include "hloc/transforms/HloPass.h"
 
+#include "llvm/ADT/BitVector.h"
+
 namespace hloc {
 
 struct FoundGroup {
@@ -30,7 +32,7 @@ struct FoundGroups {
 };
 
 /// `needed`: by id. Kernels of `rows` are where the search begins.
-FoundGroups searchGroups(const HloComputation &computation, const std::vector<bool> &needed,
+FoundGroups searchGroups(const HloComputation &computation, const llvm::BitVector &needed,
                          llvm::ArrayRef<RowGroup> rows, const TargetInfo &target,
                          std::vector<FusionDecision> *decisions);
 

@@ -1,5 +1,7 @@
 // Large constants of fusions -> operands: one array in memory, however many kernels read it, instead of text in each.
 
+#include "FuseGroups.h"
+
 #include "hloc/hlo/ControlFlow.h"
 #include "hloc/hlo/HloBuilder.h"
 #include "hloc/hlo/HloEditor.h"
@@ -49,11 +51,7 @@ private:
 
 /// The bodies that fusions between kernels call, which are free to be replaced, and nobody else.
 std::vector<HloComputation *> findBodies(const HloModule &module, llvm::ArrayRef<HloComputation *> control) {
-  llvm::DenseMap<const HloComputation *, size_t> numCalls;
-  for (const auto &computation : module.computations())
-    for (const HloInstruction *instr : computation->instructions())
-      for (const HloComputation *called : instr->calledComputations())
-        ++numCalls[called];
+  llvm::DenseMap<const HloComputation *, size_t> numCalls = countCalls(module);
   llvm::MapVector<HloComputation *, size_t> numFusions;
   for (HloComputation *computation : control) {
     HloEditor editor(*computation);

@@ -170,9 +170,12 @@ std::optional<PlanAnswer> askForPlan(llvm::ArrayRef<HloInstruction *> members, l
   if (!answer || !answer->leavesParts)
     return answer;
   // Fusions are formed once, for whatever target.
-  for (const TargetInfo &other : allTargets())
+  for (const TargetInfo &other : allTargets()) {
+    if (other.name == target.name)
+      continue;
     if (std::optional<PlanAnswer> there = answerOf(body, *graph, offers, other); !there || !there->leavesParts)
       return there;
+  }
   return answer;
 }
 

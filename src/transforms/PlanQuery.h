@@ -19,7 +19,8 @@ struct PlanAnswer {
   unsigned passes = 1;    ///< how often operands are read
   bool isLoop = false;    ///< every thread works for itself
   bool inPlace = false;   ///< outputs are updated: only what changes moves
-  /// Rows with columns beside them, which not every target has the threads for; what is answered holds for all.
+  /// Rows with columns beside them, of which blocks leave parts that a second kernel combines. Not every target has the
+  /// threads for it; what is answered holds for all.
   bool leavesParts = false;
   /// Instructions of which every element is computed once, by threads together.
   llvm::SmallVector<const HloInstruction *, 4> kept;

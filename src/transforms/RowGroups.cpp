@@ -5,6 +5,7 @@
 #include "hloc/fusion/HloIndexing.h"
 #include "hloc/fusion/StagedReductions.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
@@ -30,7 +31,7 @@ bool sharesBytes(const HloInstruction *instr) {
 /// not.
 class RowGroupSearch {
 public:
-  RowGroupSearch(const HloComputation &computation, const std::vector<bool> &needed,
+  RowGroupSearch(const HloComputation &computation, const llvm::BitVector &needed,
                  llvm::ArrayRef<HloInstruction *> results, llvm::ArrayRef<HloInstruction *> materialized,
                  llvm::function_ref<bool(const RowGroup &)> isOnePass);
   std::vector<RowGroup> find();
@@ -40,7 +41,7 @@ private:
   struct Members {
     std::vector<ReducedRole> roles; ///< by id
     llvm::SmallVector<HloInstruction *> columns;
-    std::vector<bool> isColumn; ///< by id
+    llvm::BitVector isColumn; ///< by id
     bool isInside(const HloInstruction *instr) const {
       return roles[instr->id()] != ReducedRole::Other || isColumn[instr->id()];
     }
@@ -61,20 +62,20 @@ private:
                                   const Members &members);
 
   const HloComputation &computation;
-  const std::vector<bool> &needed;
+  const llvm::BitVector &needed;
   llvm::function_ref<bool(const RowGroup &)> isOnePass;
   HloUsers users;
-  std::vector<bool> endsKernel, isResult;           ///< by id, as all that follow
+  llvm::BitVector endsKernel, isResult;             ///< by id, as all that follow
   std::vector<std::optional<ReducedShape>> rows;    ///< of the reductions that end kernels
   std::vector<std::optional<ReducedShape>> columns; ///< of those of columns: the rows that they are in
-  std::vector<bool> isGrouped;                      ///< is it a reduction of a group that was found?
+  llvm::BitVector isGrouped;                        ///< is it a reduction of a group that was found?
   std::vector<unsigned> nodes;                      ///< instructions of a group are one; all others are one each
   /// Columns first: those that make a group are not taken beside rows.
   using Order = std::pair<bool, ReducedShape>;
   std::map<Order, llvm::SmallVector<HloInstruction *>> reductions;
 };
 
-RowGroupSearch::RowGroupSearch(const HloComputation &computation, const std::vector<bool> &needed,
+RowGroupSearch::RowGroupSearch(const HloComputation &computation, const llvm::BitVector &needed,
                                llvm::ArrayRef<HloInstruction *> results, llvm::ArrayRef<HloInstruction *> materialized,
                                llvm::function_ref<bool(const RowGroup &)> isOnePass)
     : computation(computation), needed(needed), isOnePass(isOnePass), users(computation),
@@ -135,7 +136,7 @@ llvm::SmallVector<HloInstruction *> RowGroupSearch::columnsBeside(const ReducedS
                                                                   llvm::ArrayRef<ReducedRole> roles) const {
   if (shape.columns > 1 || shape.length > longestRowBesideColumns || shape.count < leastRowsOfColumns)
     return {};
-  std::vector<bool> isRead(endsKernel.size(), false);
+  llvm::BitVector isRead(endsKernel.size(), false);
   for (const HloInstruction *instr : computation.instructions())
     if (roles[instr->id()] != ReducedRole::Other)
       for (const HloInstruction *operand : instr->operands())
@@ -155,7 +156,7 @@ llvm::SmallVector<HloInstruction *> RowGroupSearch::columnsBeside(const ReducedS
 
 RowGroupSearch::Members RowGroupSearch::membersOf(llvm::ArrayRef<ReducedRole> roles,
                                                   llvm::ArrayRef<HloInstruction *> columns) const {
-  Members members{roles.vec(), {columns.begin(), columns.end()}, std::vector<bool>(nodes.size(), false)};
+  Members members{roles.vec(), {columns.begin(), columns.end()}, llvm::BitVector(nodes.size(), false)};
   for (const HloInstruction *column : columns)
     members.isColumn[column->id()] = true;
   return members;
@@ -164,7 +165,7 @@ RowGroupSearch::Members RowGroupSearch::membersOf(llvm::ArrayRef<ReducedRole> ro
 /// What others need of a group, operands before users.
 llvm::SmallVector<HloInstruction *> RowGroupSearch::rootsOf(const Members &members) const {
   llvm::SmallVector<HloInstruction *> roots;
-  std::vector<bool> isRead(nodes.size(), false); // outside
+  llvm::BitVector isRead(nodes.size(), false); // outside
   for (HloInstruction *instr : llvm::reverse(computation.instructions())) {
     unsigned id = instr->id();
     if (!needed[id] || !members.isInside(instr))
@@ -241,9 +242,8 @@ std::optional<RowGroup> RowGroupSearch::groupOf(const ReducedShape &shape, llvm:
     return needed[instr->id()] && members.isInside(instr) && !llvm::is_contained(roots, instr);
   });
   group.roots = std::move(roots);
-  group.leavesParts = !members.columns.empty();
   // Rows may be of any length; columns have to fit.
-  if ((shape.columns > 1 || group.leavesParts) && !isOnePass(group))
+  if ((shape.columns > 1 || !members.columns.empty()) && !isOnePass(group))
     return std::nullopt;
   nodes = std::move(together);
   for (const HloInstruction *reduction : group.reductions)
@@ -274,7 +274,7 @@ std::vector<RowGroup> RowGroupSearch::find() {
 
 } // namespace
 
-std::vector<RowGroup> groupRows(const HloComputation &entry, const std::vector<bool> &needed,
+std::vector<RowGroup> groupRows(const HloComputation &entry, const llvm::BitVector &needed,
                                 llvm::ArrayRef<HloInstruction *> results, llvm::ArrayRef<HloInstruction *> materialized,
                                 llvm::function_ref<bool(const RowGroup &)> isOnePass) {
   return RowGroupSearch(entry, needed, results, materialized, isOnePass).find();

@@ -7,6 +7,7 @@
 #include "hloc/hlo/HloComputation.h"
 #include "hloc/support/Diagnostics.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/Support/LogicalResult.h"
 
 namespace hloc {
@@ -42,7 +43,7 @@ private:
   const HloComputation *body;
   std::vector<FusionRoot> rootList;
   std::vector<const HloInstruction *> live;
-  std::vector<bool> liveIds;
+  llvm::BitVector liveIds;
 };
 
 } // namespace hloc
