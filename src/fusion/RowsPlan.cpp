@@ -13,12 +13,31 @@ namespace {
 constexpr int64_t threadsPerBlock = 256, threadsOfLongRow = 1024;
 /// Registers of a thread for what it adds up in its columns, and all arrays that it has of a row.
 constexpr int64_t mostHeldWithColumns = 96;
+/// Shared memory for what is the same in all rows: with so much of it multiprocessors still have room for all their
+/// threads.
+constexpr int64_t mostSharedBytesPerThread = 64;
 
 // --- which threads
 
+int64_t bytesOfSameInRows(const RowsPlan &plan, int64_t columns) {
+  int64_t bits = 0;
+  for (const HloInstruction *broadcast : plan.sameInRows.broadcasts)
+    bits += int64_t(deviceBits(broadcast->shape().elementType()));
+  return columns * bits / 8;
+}
+
+/// Of the widest of it, what a thread reads at once.
+unsigned elementsOfSameInRows(const RowsPlan &plan) {
+  constexpr unsigned accessBits = 128; // of shared memory
+  unsigned widest = 8;
+  for (const HloInstruction *broadcast : plan.sameInRows.broadcasts)
+    widest = std::max(widest, deviceBits(broadcast->shape().elementType()));
+  return std::min(plan.perThread, accessBits / widest);
+}
+
 uint64_t sharedBytesOf(const RowsPlan &plan, uint32_t warpSize) {
   int64_t warps = plan.threadsPerRow * plan.rowsPerBlock / warpSize;
-  int64_t bytes = 0;
+  int64_t bytes = plan.sharesSameInRows() ? bytesOfSameInRows(plan, plan.sharedColumns()) : 0;
   if (plan.threadsPerRow > warpSize)
     for (const ReductionFrame &stage : plan.stages)
       bytes += warps * accumulatorBytes(stage);
@@ -59,30 +78,70 @@ bool chooseThreadsWithColumns(RowsPlan &plan, const HeldStreams &streams, const 
   return plan.blocks() > 1;
 }
 
-void chooseThreads(RowsPlan &plan, const HeldStreams &streams, const TargetInfo &target) {
-  int64_t warp = target.warpSize, device = int64_t(target.multiprocessors) * target.threadsPerMultiprocessor;
-  plan.perThread = unsigned(std::min<int64_t>(streams.widths.elements(target), plan.shape.length & -plan.shape.length));
-  int64_t registers = int64_t(plan.perThread) * streams.heldBits / HeldStreams::bitsPerRegister; // of a vector
-  int64_t vectors = plan.vectors(), most = std::max<int64_t>(mostHeld / registers, 1);
+/// What a thread holds of a vector, in registers.
+int64_t registersOf(const RowsPlan &plan, const HeldStreams &streams) {
+  return int64_t(plan.perThread) * streams.heldBits / HeldStreams::bitsPerRegister;
+}
+
+/// Of a row: that hold it in registers, and read whole sectors.
+int64_t fewestThreads(const RowsPlan &plan, const HeldStreams &streams, const TargetInfo &target) {
+  int64_t vectors = plan.vectors(), most = std::max<int64_t>(mostHeld / registersOf(plan, streams), 1);
   int64_t threads = powerOf2Ceil(llvm::divideCeil(vectors, most));
   // Neighbours read whole sectors; where rows do not begin with one, in few pieces.
   if (plan.shape.length * int64_t(streams.widths.narrowest) % sectorBits != 0)
-    threads = std::max(threads, std::min(powerOf2Ceil(vectors), warp));
+    threads = std::max(threads, std::min<int64_t>(powerOf2Ceil(vectors), target.warpSize));
   while (threads * int64_t(plan.perThread) * int64_t(streams.widths.narrowest) < sectorBits &&
          threads < powerOf2Ceil(vectors))
     threads *= 2;
-  // More where rows are few; beyond a warp there is a barrier a stage, which two whole vectors each are worth.
-  auto mayDouble = [&] {
-    return threads < warp ? threads < vectors : threads < threadsPerBlock && vectors >= 4 * threads;
-  };
-  while (plan.shape.count * threads < device / 4 && mayDouble())
+  return threads;
+}
+
+/// Of rows with so many threads, the rows of a block if it has several that share what is the same in all of them: not
+/// so many that multiprocessors are left without work.
+int64_t rowsThatShare(const RowsPlan &plan, int64_t threads, const TargetInfo &target) {
+  constexpr int64_t mostOfSeveralWarps = 4;
+  if (plan.sameInRows.broadcasts.empty() || threads >= plan.vectors() || threads > mostThreadsHolding)
+    return 1;
+  int64_t warp = target.warpSize;
+  int64_t rows = threads <= warp ? threadsPerBlock / threads : std::min(mostOfSeveralWarps, threadsOfLongRow / threads);
+  while (rows > 1 && 8 * plan.shape.count < 7 * rows * int64_t(target.multiprocessors))
+    rows /= 2;
+  if (rows == 1 || rows * threads < warp)
+    return 1;
+  RowsPlan sharing = plan;
+  sharing.threadsPerRow = uint32_t(threads);
+  sharing.rowsPerBlock = uint32_t(rows);
+  sharing.perThreadShared = elementsOfSameInRows(plan);
+  return bytesOfSameInRows(plan, sharing.sharedColumns()) <= mostSharedBytesPerThread * rows * threads &&
+                 sharedBytesOf(sharing, target.warpSize) <= target.staticSharedBytes
+             ? rows
+             : 1;
+}
+
+void chooseThreads(RowsPlan &plan, const HeldStreams &streams, const TargetInfo &target) {
+  int64_t warp = target.warpSize, device = int64_t(target.multiprocessors) * target.threadsPerMultiprocessor;
+  plan.perThread = unsigned(std::min<int64_t>(streams.widths.elements(target), plan.shape.length & -plan.shape.length));
+  int64_t threads = fewestThreads(plan, streams, target), vectors = plan.vectors();
+  // More where rows are few.
+  auto areFew = [&](int64_t part) { return plan.shape.count * threads < device / part; };
+  while (areFew(4) && threads < warp && threads < vectors)
+    threads *= 2;
+  // Beyond a warp there is a barrier a stage, which two whole vectors each are worth; what rows share is worth more.
+  while (areFew(rowsThatShare(plan, threads, target) > 1 ? 8 : 4) && threads >= warp && threads < threadsPerBlock &&
+         vectors >= 4 * threads)
     threads *= 2;
   plan.inRegisters = threads <= mostThreadsHolding;
   if (!plan.inRegisters)
     threads = threadsOfLongRow;
   plan.threadsPerRow = uint32_t(threads);
-  plan.heldRegisters = unsigned(plan.inRegisters ? plan.vectorsPerThread() * registers : 0);
-  // Of several warps a row has a block of its own: a barrier waits for nobody else, and its threads need no dividing.
+  plan.heldRegisters = unsigned(plan.inRegisters ? plan.vectorsPerThread() * registersOf(plan, streams) : 0);
+  plan.rowsPerBlock = uint32_t(rowsThatShare(plan, threads, target));
+  if (plan.rowsPerBlock > 1) {
+    plan.perThreadShared = elementsOfSameInRows(plan);
+    return;
+  }
+  // Otherwise a row of several warps has a block of its own: a barrier waits for nobody else, and its threads need no
+  // dividing.
   int64_t rowsPerBlock = threads > warp ? 1 : threadsPerBlock / threads;
   while (rowsPerBlock > 1 && rowsPerBlock * threads > warp &&
          plan.shape.count / rowsPerBlock < 2 * int64_t(target.multiprocessors))
@@ -147,6 +206,8 @@ std::string RowsPlan::toString() const {
                   shape.length, textOfStages(stages, roots, resultRoots, "rows"), vectorsPerThread(), perThread,
                   inRegisters ? "" : ", read in each stage", threadsPerRow, threadsPerRow == 1 ? "" : "s", rowsPerBlock,
                   rowsPerBlock == 1 ? "" : "s");
+  if (sharesSameInRows())
+    text += fmt::format("; {} of columns shared by rows", sameInRows.broadcasts.size());
   if (columns)
     text += fmt::format("; columns: {}; {} round{}, {} parts", columns->toString(), rounds, rounds == 1 ? "" : "s",
                         blocks());

@@ -2,6 +2,7 @@
 #include "hloc/fusion/HloIndexing.h"
 
 #include "fmt/format.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -134,8 +135,11 @@ public:
     if (std::optional<Rejection> why = assignStages(heroes, found))
       return why;
     for (const HloInstruction *parameter : graph.parameters())
-      if (std::optional<unsigned> stage = firstOfSeveralStages(*parameter, found))
-        found.held.push_back({unsigned(parameter->parameterNumber()), *stage});
+      if (parameter->shape().isArray() && parameter->shape().numElements() == found.shape.elements())
+        if (llvm::SmallVector<unsigned> readers = stagesThatRead(*parameter, found); readers.size() > 1)
+          found.held.push_back({unsigned(parameter->parameterNumber()), readers.front()});
+    if (lines == ReducedLines::Rows && !found.columns)
+      findSameInRows(found);
     return std::nullopt;
   }
 
@@ -232,13 +236,12 @@ private:
     return std::nullopt;
   }
 
-  /// Which instructions have for their elements one element of the parameter each, that at the same place; nothing if
+  /// Which instructions have for their elements one element of `value` each, that at the same place; nothing if
   /// another is read somewhere.
-  std::optional<std::vector<ReducedRole>> readersInPlace(const HloInstruction &parameter,
-                                                         const ReducedShape &shape) const {
+  std::optional<std::vector<ReducedRole>> readersInPlace(const HloInstruction &value, const ReducedShape &shape) const {
     std::vector<ReducedRole> readers(roles.size(), ReducedRole::Other);
     for (const HloInstruction *instr : graph.instructions()) {
-      if (instr == &parameter) {
+      if (instr == &value) {
         readers[instr->id()] = ReducedRole::Element;
         continue;
       }
@@ -251,13 +254,11 @@ private:
     return readers;
   }
 
-  /// The first stage, if there are several, that reads a parameter as large as what is reduced.
-  std::optional<unsigned> firstOfSeveralStages(const HloInstruction &parameter, const StagedReductions &found) const {
-    if (!parameter.shape().isArray() || parameter.shape().numElements() != found.shape.elements())
-      return std::nullopt;
-    std::optional<std::vector<ReducedRole>> readers = readersInPlace(parameter, found.shape);
+  /// The stages that read a value as large as what is reduced, in order; none if one reads it elsewhere than in place.
+  llvm::SmallVector<unsigned> stagesThatRead(const HloInstruction &value, const StagedReductions &found) const {
+    std::optional<std::vector<ReducedRole>> readers = readersInPlace(value, found.shape);
     if (!readers)
-      return std::nullopt;
+      return {};
     auto reads = [&](const HloInstruction &instr) {
       return (*readers)[behindTuple(instr).id()] == ReducedRole::Element;
     };
@@ -274,14 +275,47 @@ private:
       stages.push_back(unsigned(found.stages.size()));
     if (found.columns && isReadBy(*found.columns))
       stages.push_back(unsigned(found.stages.size()));
-    return stages.size() > 1 ? std::optional(stages.front()) : std::nullopt;
+    return stages;
+  }
+
+  /// Is it `length` elements in the order of a row's, repeated for each row?
+  static bool isSameInRows(const HloInstruction &instr, const ReducedShape &shape) {
+    if (instr.opcode() != Opcode::Broadcast || instr.shape().numElements() != shape.elements() ||
+        instr.operand(0)->shape().numElements() != shape.length || shape.length == 1 || shape.count == 1)
+      return false;
+    int64_t elements = 1;
+    for (int64_t dim : instr.shape().minorToMajor()) {
+      if (elements == shape.length)
+        break;
+      if (instr.shape().dim(dim) > 1 && !llvm::is_contained(instr.ints(AttributeKey::Dimensions), dim))
+        return false;
+      elements *= instr.shape().dim(dim);
+    }
+    return elements == shape.length;
+  }
+
+  void findSameInRows(StagedReductions &found) const {
+    SameInRows &same = found.sameInRows;
+    llvm::BitVector readsMemory(roles.size());
+    for (const HloInstruction *instr : graph.instructions()) {
+      readsMemory[instr->id()] = instr->opcode() == Opcode::Parameter ||
+                                 llvm::any_of(instr->operands(), [&](auto *read) { return readsMemory[read->id()]; });
+      if (!readsMemory[instr->id()] || !isSameInRows(*instr, found.shape) ||
+          deviceBits(instr->shape().elementType()) < 8)
+        continue;
+      llvm::SmallVector<unsigned> readers = stagesThatRead(*instr, found);
+      if (readers.empty())
+        continue;
+      same.firstStage = same.broadcasts.empty() ? readers.front() : std::min(same.firstStage, readers.front());
+      same.broadcasts.push_back(instr);
+    }
   }
 
   const FusionGraph &graph;
   const std::string line;
   const ReducedLines lines;
   std::vector<ReducedRole> roles;
-  std::vector<bool> isOfColumns; ///< reduces columns beside rows
+  llvm::BitVector isOfColumns;   ///< reduces columns beside rows
   std::vector<unsigned> stageOf; ///< stages that are complete where the instruction can be computed
 };
 

@@ -11,6 +11,8 @@ namespace hloc {
 ///
 ///   softmax of f32[4096,1024]: stages max and sum, 32 threads a row, each 8 vectors of 4 elements; 8 rows a block
 ///
+/// What all rows have in common, such as weights, a block of several rows reads once, into shared memory.
+///
 /// Sums over the rows beside those of the rows, as gradients have them, are made in the same pass: blocks take several
 /// rounds of rows, a thread adds up what it has in its columns, and each block leaves partial results, which a kernel
 /// of columns combines.
@@ -23,6 +25,9 @@ struct RowsPlan : StagedReductions {
   int64_t rounds = 1;          ///< so often a group of threads takes a row; with columns only
   /// Otherwise rows are too long for registers: each stage reads them again.
   bool inRegisters = true;
+  /// Elements that a thread reads at once of what is the same in all rows, once a block, into shared memory; divides
+  /// `perThread`. 0: each row reads it again.
+  unsigned perThreadShared = 0;
   /// Registers for what a thread holds of its row.
   unsigned heldRegisters = 0;
 
@@ -33,6 +38,12 @@ struct RowsPlan : StagedReductions {
   int64_t blocks() const {
     int64_t perBlock = rounds * int64_t(rowsPerBlock);
     return (shape.count + perBlock - 1) / perBlock;
+  }
+  bool sharesSameInRows() const { return perThreadShared != 0; }
+  /// For which there is room in shared memory then: all threads have as many vectors.
+  int64_t sharedColumns() const {
+    int64_t step = int64_t(threadsPerRow) * rowsPerBlock * int64_t(perThreadShared);
+    return (shape.length + step - 1) / step * step;
   }
   std::string toString() const;
 };

@@ -30,6 +30,13 @@ struct HeldParameter {
   unsigned firstStage = 0;
 };
 
+/// Broadcasts to all rows of something with one element a column, such as the weights of a norm, each of whose elements
+/// is read where it lies.
+struct SameInRows {
+  llvm::SmallVector<const HloInstruction *, 2> broadcasts;
+  unsigned firstStage = 0; ///< that reads one of them; of a kernel of stages `stages.size()` is the outputs
+};
+
 /// The reductions of a fusion and what its outputs are to them.
 struct StagedReductions {
   ReducedShape shape;
@@ -41,6 +48,7 @@ struct StagedReductions {
   /// they are.
   std::optional<ReductionFrame> columns;
   llvm::SmallVector<HeldParameter> held; ///< of them, stage number `stages.size()` is the outputs
+  SameInRows sameInRows;                 ///< of rows without columns beside them
 };
 
 /// What a reduction reduces, if it is rows or columns, by reducers that a kernel of stages takes.

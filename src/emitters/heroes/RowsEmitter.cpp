@@ -22,7 +22,7 @@ public:
   RowsEmitter(const RowsPlan &plan, KernelBuilder &kernel)
       : plan(plan), kernel(kernel), b(kernel.code()), context(kernel.context()), ids(kernel.ids()),
         idVariables(kernel.idVariables()), round(getAffineConstantExpr(0, context)),
-        staged(plan, plan.inRegisters, kernel) {}
+        staged(plan, plan.inRegisters, plan.sharesSameInRows(), kernel) {}
 
   llvm::LogicalResult emit() {
     if (failed(staged.emitFunctions()))
@@ -91,6 +91,7 @@ private:
     dimVariables = idVariables;
     heldVectors.clear();
     held.assign(size_t(plan.vectorsPerThread()), CollectedLists(b, int64_t(plan.perThread)));
+    same = held;
     heldRow = row();
     auto add = [&](AffineExpr number, int64_t last, const char *name) {
       dims.push_back(clamped(number, last));
@@ -110,32 +111,75 @@ private:
                            plan.vectors() - lastStep * int64_t(plan.threadsPerRow));
   }
 
-  /// Merged indices of the elements of a vector, whose number in it is a symbol if there are several.
+  /// The elements of a vector of this width, whose number in it is a symbol if there are several.
+  AffineExpr elementOf(AffineExpr vector, int64_t width) const {
+    return width > 1 ? vector * width + getAffineSymbolExpr(0, context) : vector;
+  }
   SmallVector<AffineExpr> mergedIndices(AffineExpr atRow, AffineExpr vector) const {
-    AffineExpr element = vector * int64_t(plan.perThread);
-    if (plan.perThread > 1)
-      element = element + getAffineSymbolExpr(0, context);
-    return staged.mergedIndices(atRow, element);
+    return staged.mergedIndices(atRow, elementOf(vector, plan.perThread));
   }
   /// From the dims, and the number of an element in a vector if it has several, to indices of its place.
   IndexingMap vectorMap(ArrayRef<IndexingVariable> variables, ArrayRef<AffineExpr> indices) const {
+    return vectorMap(variables, indices, plan.perThread);
+  }
+  IndexingMap vectorMap(ArrayRef<IndexingVariable> variables, ArrayRef<AffineExpr> indices, int64_t width) const {
     SmallVector<IndexingVariable, 1> ranges;
-    if (plan.perThread > 1)
-      ranges.push_back({Interval{0, int64_t(plan.perThread) - 1}, {}});
+    if (width > 1)
+      ranges.push_back({Interval{0, width - 1}, {}});
     IndexingMap map(AffineMap::get(variables.size(), ranges.size(), indices, context), variables, ranges, {});
     map.simplify();
     return map;
   }
 
-  /// What is held from a stage on of all vectors.
+  /// What is held from a stage on of all vectors; behind the loads of the first, what the block's rows share.
   void load(size_t stage) {
     for (auto [vector, lists] : llvm::zip(heldVectors, held))
       staged.load(stage, vectorMap(dimVariables, staged.indicesToLoad(mergedIndices(heldRow, vector))), dims, lists);
+    if (!plan.sharesSameInRows())
+      return;
+    if (stage == 0)
+      fillSame();
+    if (stage == plan.sameInRows.firstStage)
+      readSame();
+  }
+
+  /// Where the memory has a column. Vectors that are read in several pieces lie there as rows of first pieces, of
+  /// second ones, ...: lanes read neighbours.
+  AffineExpr placeOf(AffineExpr column) const {
+    int64_t piece = plan.perThreadShared, vector = plan.perThread;
+    AffineExpr number = (column % vector).floorDiv(piece), place = column.floorDiv(vector) * piece + column % piece;
+    return number * (plan.sharedColumns() * piece / vector) + place;
+  }
+
+  /// Each thread of the block reads some of the columns: a thread for which there is none left has the last ones, and
+  /// puts them where nobody looks. A branch would make what comes behind it, the loads of rows, wait for these loads.
+  void fillSame() {
+    sameMemory = staged.allocateSameInRows(plan.sharedColumns());
+    int64_t piece = plan.perThreadShared, pieces = plan.shape.length / piece, threads = kernel.launch().block.x;
+    for (int64_t first = 0; first < pieces; first += threads) {
+      SmallVector<Value> places(ids);
+      SmallVector<IndexingVariable> variables(idVariables);
+      AffineExpr number = kernel.thread() + first, source = number;
+      if (first + threads > pieces) {
+        source = getAffineDimExpr(places.size(), context);
+        places.push_back(clamped(number, pieces - 1));
+        variables.push_back({Interval{0, pieces - 1}, "piece"});
+      }
+      IndexingMap map = vectorMap(variables, {elementOf(source, piece), placeOf(elementOf(number, piece))}, piece);
+      sameMemory = staged.fillSameInRows(map, places, sameMemory);
+    }
+  }
+
+  void readSame() {
+    auto sync = xla_gpu::SyncThreadsOp::create(b, TypeRange(ValueRange(sameMemory)), sameMemory);
+    for (auto [vector, lists] : llvm::zip(heldVectors, same))
+      staged.readSameInRows(sync.getResults(), vectorMap(dimVariables, {placeOf(elementOf(vector, plan.perThread))}),
+                            dims, lists);
   }
 
   /// What is reduced of one vector that a thread holds.
   SmallVector<Values> heldElements(ReductionCode &code, int64_t step) {
-    code.setResultsOfPoints(held[size_t(step)]);
+    code.setResultsOfPoints(held[size_t(step)], same[size_t(step)]);
     IndexingMap map = vectorMap(dimVariables, code.elementIndices(mergedIndices(heldRow, heldVectors[size_t(step)])));
     Values noOutputs;
     return code.elements(map, dims, noOutputs);
@@ -258,6 +302,7 @@ private:
       staged.storeElements({exists, ids}, {map, dims}, [&](ValueRange variables) {
         Values known(results);
         llvm::append_range(known, held[size_t(step)].at(variables));
+        llvm::append_range(known, same[size_t(step)].at(variables));
         return known;
       });
     }
@@ -274,7 +319,9 @@ private:
 
   // --- columns
 
-  /// Each group of threads takes row after row, and adds up what it has of them.
+  /// Each group of threads takes row after row, and adds up what it has of them. Where a round branches, in stores of
+  /// what is there and of one thread a row, all threads come out of the branch: shuffles and barriers, which wait for
+  /// all, stand outside of branches, in the next round as in the first.
   void emitRounds() {
     size_t numOutputs = kernel.outputs().size();
     SmallVector<Value> state(kernel.outputs().begin(), kernel.outputs().end());
@@ -401,8 +448,10 @@ private:
   SmallVector<IndexingVariable> dimVariables;
   AffineExpr heldRow;
   SmallVector<AffineExpr> heldVectors; ///< by step
-  std::vector<CollectedLists> held;    ///< by step
-  Value hasLastVector;                 ///< where it may be missing
+  std::vector<CollectedLists> held;    ///< by step, as the next
+  std::vector<CollectedLists> same;    ///< in all rows, from shared memory
+  Values sameMemory;
+  Value hasLastVector; ///< where it may be missing
 };
 
 } // namespace

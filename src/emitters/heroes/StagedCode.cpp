@@ -1,5 +1,6 @@
 #include "emitters/heroes/StagedCode.h"
 
+#include "hloc/dialect/XlaGpu.h"
 #include "hloc/fusion/HloIndexing.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -18,22 +19,27 @@ SmallVector<InjectedValue> StagedCode::heldFrom(size_t stage) const {
 
 llvm::LogicalResult StagedCode::emitFunctions() {
   std::vector<FunctionRequest> requests;
-  SmallVector<InjectedValue> results, held;
-  auto known = [&] { return llvm::to_vector(llvm::concat<InjectedValue>(results, held)); };
-  for (auto [stage, frame] : llvm::enumerate(reductions.stages)) {
+  SmallVector<InjectedValue> results, held, same;
+  auto known = [&] { return llvm::to_vector(llvm::concat<InjectedValue>(results, held, same)); };
+  auto begin = [&](size_t stage) {
     llvm::append_range(held, heldFrom(stage));
+    if (shares && stage == reductions.sameInRows.firstStage)
+      same.assign(reductions.sameInRows.broadcasts.begin(), reductions.sameInRows.broadcasts.end());
+  };
+  for (auto [stage, frame] : llvm::enumerate(reductions.stages)) {
+    begin(stage);
     ReductionCode &code = stageCodes.emplace_back(frame, ReductionStage::Whole, kernel);
     code.readsResults(known());
     llvm::append_range(requests, code.requests());
     for (const Accumulator &accumulator : frame.accumulators)
       results.push_back({frame.heroes[accumulator.hero].instr, accumulator.result});
   }
-  llvm::append_range(held, heldFrom(stageCodes.size()));
+  begin(stageCodes.size());
   size_t ofStages = requests.size();
   if (!reductions.roots.empty())
-    requests.push_back(requestOf(reductions.roots, elementSpace(), known()));
+    requests.push_back(requestOf(rootsOf(reductions.roots), elementSpace(), known()));
   if (!reductions.resultRoots.empty())
-    requests.push_back(requestOf(reductions.resultRoots, resultSpace(), results));
+    requests.push_back(requestOf(rootsOf(reductions.resultRoots), resultSpace(), results));
   if (reductions.columns) {
     columnCode.emplace(*reductions.columns, ReductionStage::Partial, kernel);
     columnCode->readsResults(known());
@@ -41,7 +47,12 @@ llvm::LogicalResult StagedCode::emitFunctions() {
   }
   for (size_t stage = 0; stage <= stageCodes.size(); ++stage)
     if (SmallVector<InjectedValue> values = heldFrom(stage); !values.empty())
-      requests.push_back(requestToLoad(values));
+      requests.push_back(
+          requestOf(llvm::map_to_vector(
+                        values, [](const InjectedValue &value) { return FusionRoot{value.instr, 0, value.shape()}; }),
+                    elementSpace(), {}));
+  if (shares)
+    requests.push_back(requestOfSameInRows());
   auto functions = kernel.emitFunctions(requests);
   if (failed(functions))
     return failure();
@@ -62,16 +73,8 @@ void StagedCode::setFunctions(ArrayRef<func::FuncOp> functions, size_t ofStage) 
     columnCode->setFunctions(functions.consume_front());
   for (size_t stage = 0; stage <= stageCodes.size(); ++stage)
     loads.push_back(heldFrom(stage).empty() ? func::FuncOp() : functions.consume_front());
-}
-
-/// Parameters at an index of what is reduced.
-FunctionRequest StagedCode::requestToLoad(ArrayRef<InjectedValue> values) const {
-  FunctionRequest request;
-  const Shape &space = elementSpace();
-  request.indexSizes.assign(space.dims().begin(), space.dims().end());
-  for (const InjectedValue &value : values)
-    request.roots.push_back({value.instr, 0, bitcastIndexing(space, value.shape(), kernel.context())});
-  return request;
+  if (shares)
+    sameFunction = functions.consume_front();
 }
 
 void StagedCode::load(size_t stage, const IndexingMap &map, ValueRange dims, CollectedLists &held) {
@@ -90,21 +93,77 @@ void StagedCode::load(size_t stage, const IndexingMap &map, ValueRange dims, Col
   });
 }
 
+/// The elements of a column, of what is broadcast to all rows.
+FunctionRequest StagedCode::requestOfSameInRows() const {
+  MLIRContext *context = kernel.context();
+  FunctionRequest request;
+  request.indexSizes = {reductions.shape.length};
+  for (const HloInstruction *broadcast : reductions.sameInRows.broadcasts) {
+    const Shape &shape = broadcast->shape();
+    // An index of the broadcast, whose minor dims are a row.
+    SmallVector<AffineExpr> at(shape.rank(), getAffineConstantExpr(0, context));
+    AffineExpr rest = getAffineDimExpr(0, context);
+    int64_t elements = 1;
+    for (const int64_t *dim = shape.minorToMajor().begin(); elements < reductions.shape.length; ++dim) {
+      at[size_t(*dim)] = rest % shape.dim(*dim);
+      rest = rest.floorDiv(shape.dim(*dim));
+      elements *= shape.dim(*dim);
+    }
+    SmallVector<AffineExpr> indices =
+        llvm::map_to_vector(broadcast->ints(AttributeKey::Dimensions), [&](int64_t dim) { return at[size_t(dim)]; });
+    IndexingMap map(AffineMap::get(1, 0, indices, context), {{Interval{0, reductions.shape.length - 1}, "column"}}, {},
+                    {});
+    map.simplify();
+    request.roots.push_back({broadcast->operand(0), 0, std::move(map)});
+  }
+  return request;
+}
+
+StagedCode::Values StagedCode::allocateSameInRows(int64_t columns) {
+  return llvm::map_to_vector(sameFunction.getResultTypes(), [&](Type type) -> Value {
+    return xla_gpu::AllocateSharedOp::create(kernel.code(), RankedTensorType::get({columns}, type));
+  });
+}
+
+StagedCode::Values StagedCode::fillSameInRows(const IndexingMap &map, ValueRange dims, ValueRange memory) {
+  return kernel.loop(map, dims, memory, [&](ValueRange, ValueRange at, ValueRange carried) {
+    Values stored;
+    for (auto [value, tensor] : llvm::zip_equal(kernel.call(sameFunction, at.front()), carried))
+      stored.push_back(tensor::InsertOp::create(kernel.code(), value, tensor, at.back()));
+    return stored;
+  });
+}
+
+void StagedCode::readSameInRows(ValueRange memory, const IndexingMap &map, ValueRange dims, CollectedLists &same) {
+  same.append(sameFunction.getResultTypes(), [&](const CollectedElements &collected, ValueRange vectors) {
+    return kernel.loop(map, dims, vectors, [&](ValueRange lanes, ValueRange at, ValueRange state) {
+      Values next;
+      unsigned vector = 0;
+      Value lane = lanes.empty() ? kernel.code().index(0) : lanes.front();
+      for (Value tensor : memory)
+        collected.insert(tensor::ExtractOp::create(kernel.code(), tensor, at), lane, state, vector, next);
+      return next;
+    });
+  });
+}
+
 llvm::LogicalResult StagedCode::succeeded() const {
   return success(
       llvm::all_of(stageCodes, [](const ReductionCode &code) { return llvm::succeeded(code.succeeded()); }) &&
       (!columnCode || llvm::succeeded(columnCode->succeeded())));
 }
 
-/// Outputs at an index of `space`, whose memory order is theirs.
-FunctionRequest StagedCode::requestOf(ArrayRef<unsigned> outputs, const Shape &space,
+SmallVector<FusionRoot> StagedCode::rootsOf(ArrayRef<unsigned> outputs) const {
+  return llvm::map_to_vector(outputs, [&](unsigned number) { return kernel.graph().roots()[number]; });
+}
+
+/// Outputs, or parameters, at an index of `space`, whose memory order is theirs.
+FunctionRequest StagedCode::requestOf(ArrayRef<FusionRoot> values, const Shape &space,
                                       ArrayRef<InjectedValue> injected) const {
   FunctionRequest request;
   request.indexSizes.assign(space.dims().begin(), space.dims().end());
-  for (unsigned number : outputs) {
-    const FusionRoot &root = kernel.graph().roots()[number];
-    request.roots.push_back({root.instr, root.result, bitcastIndexing(space, root.shape, kernel.context())});
-  }
+  for (const FusionRoot &value : values)
+    request.roots.push_back({value.instr, value.result, bitcastIndexing(space, value.shape, kernel.context())});
   request.injected.assign(injected.begin(), injected.end());
   return request;
 }

@@ -11,9 +11,12 @@ namespace hloc {
 
 class StagedCode {
 public:
-  /// `holds`: threads have their elements in registers.
-  StagedCode(const StagedReductions &reductions, bool holds, KernelBuilder &kernel)
-      : reductions(reductions), holds(holds), kernel(kernel) {}
+  using Values = ReductionCode::Values;
+
+  /// `holds`: threads have their elements in registers. `shares`: then what is the same in all rows is in shared
+  /// memory.
+  StagedCode(const StagedReductions &reductions, bool holds, bool shares, KernelBuilder &kernel)
+      : reductions(reductions), holds(holds), shares(shares), kernel(kernel) {}
 
   /// Makes the functions. Everything below comes after it.
   llvm::LogicalResult emitFunctions();
@@ -31,6 +34,14 @@ public:
   /// outputs. After the results of stages, such lists are what the functions of this stage and the later ones get.
   void load(size_t stage, const IndexingMap &map, mlir::ValueRange dims, CollectedLists &held);
 
+  /// Memory for what is the same in all rows, an element each for so many columns.
+  Values allocateSameInRows(int64_t columns);
+  /// Stores there the elements at the points of a map, which gives columns, and where in the memory they go.
+  Values fillSameInRows(const IndexingMap &map, mlir::ValueRange dims, mlir::ValueRange memory);
+  /// Adds to the lists of the points of a map, which gives columns, what the memory has of them: from the first stage
+  /// that reads it on, functions get that after what is held.
+  void readSameInRows(mlir::ValueRange memory, const IndexingMap &map, mlir::ValueRange dims, CollectedLists &same);
+
   /// ReductionCode::mergedIndices of any of the stages: their operands have one order.
   llvm::SmallVector<mlir::AffineExpr> mergedIndices(mlir::AffineExpr result, mlir::AffineExpr element) const {
     return stageCodes.front().mergedIndices(result, element);
@@ -42,7 +53,6 @@ public:
   /// Of result number `number` in the order of memory, then of each output with one element a result.
   llvm::SmallVector<mlir::AffineExpr> resultIndices(mlir::AffineExpr number) const;
 
-  using Values = ReductionCode::Values;
   /// A map and values of its dims.
   struct Points {
     IndexingMap map;
@@ -57,8 +67,10 @@ public:
   void storeResults(const Points &points, Results results);
 
 private:
-  FunctionRequest requestOf(llvm::ArrayRef<unsigned> outputs, const Shape &space,
+  llvm::SmallVector<FusionRoot> rootsOf(llvm::ArrayRef<unsigned> outputs) const;
+  FunctionRequest requestOf(llvm::ArrayRef<FusionRoot> values, const Shape &space,
                             llvm::ArrayRef<InjectedValue> injected) const;
+  FunctionRequest requestOfSameInRows() const;
   const Shape &elementSpace() const { return reductions.stages.front().operandShape(); }
   const Shape &resultSpace() const { return reductions.stages.front().heroes.front().kept; }
   Values outputsOf(llvm::ArrayRef<unsigned> numbers);
@@ -69,14 +81,13 @@ private:
   /// What is held from a stage on.
   llvm::SmallVector<InjectedValue> heldFrom(size_t stage) const;
   void setFunctions(llvm::ArrayRef<mlir::func::FuncOp> functions, size_t ofStage);
-  FunctionRequest requestToLoad(llvm::ArrayRef<InjectedValue> values) const;
 
   const StagedReductions &reductions;
-  const bool holds;
+  const bool holds, shares;
   KernelBuilder &kernel;
   std::vector<ReductionCode> stageCodes;
   std::optional<ReductionCode> columnCode;
-  mlir::func::FuncOp elementFunction, resultFunction;
+  mlir::func::FuncOp elementFunction, resultFunction, sameFunction;
   std::vector<mlir::func::FuncOp> loads; ///< by stage, then of the outputs; none where nothing is held from there on
 };
 

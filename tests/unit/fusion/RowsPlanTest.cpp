@@ -190,3 +190,45 @@ TEST_CASE("what several stages read, each of its elements where it lies, is held
   CHECK(heldOf("c = f32[64] reduce(y, zero), dimensions={0}, to_apply=sum\n d = f32[100,64] multiply(y, ms)\n"
                "ROOT r = (f32[100,64], f32[64]) tuple(d, c)\n") == "1 from 1 ");
 }
+
+TEST_CASE("what is the same in all rows is shared by the rows of a block") {
+  auto norm = [](int64_t rows, int64_t length, const std::string &weights) {
+    return planOf(fmt::format("x = f32[{0},{1}] parameter(0)\n zero = f32[] constant(0)\n{2}"
+                              "s = f32[{0}] reduce(x, zero), dimensions={{1}}, to_apply=sum\n"
+                              "ss = f32[{0},{1}] broadcast(s), dimensions={{0}}\n d = f32[{0},{1}] divide(x, ss)\n"
+                              "ROOT r = f32[{0},{1}] multiply(d, ws)\n",
+                              rows, length, weights))
+        .toString();
+  };
+  auto weights = [](int64_t rows, int64_t length) {
+    return fmt::format("w = f32[{1}] parameter(1)\n ws = f32[{0},{1}] broadcast(w), dimensions={{1}}\n", rows, length);
+  };
+  auto shares = [](const std::string &plan) { return plan.find("shared by rows") != std::string::npos; };
+  CHECK(norm(2048, 768, weights(2048, 768)) ==
+        "whole rows: 2048 of 768; roots 0, 1 stage; 6 x 4 per thread, 32 threads a row, 8 rows a block; 1 of columns "
+        "shared by rows; grid 256, block 256, shared 4096");
+  CHECK(norm(512, 4096, weights(512, 4096)) ==
+        "whole rows: 512 of 4096; roots 0, 1 stage; 8 x 4 per thread, 128 threads a row, 4 rows a block; 1 of columns "
+        "shared by rows; grid 128, block 512, shared 16448");
+  // Too few rows for blocks of several, too long for registers, a vector a thread, a row alone.
+  CHECK_FALSE(shares(norm(200, 768, weights(200, 768))));
+  CHECK_FALSE(shares(norm(2048, 65536, weights(2048, 65536))));
+  CHECK_FALSE(shares(norm(2048, 128, weights(2048, 128))));
+  CHECK_FALSE(shares(norm(1, 768, weights(1, 768))));
+  // Nothing is read, or something else in each row, or other columns, too.
+  CHECK_FALSE(shares(norm(2048, 768,
+                          "w = f32[768] iota(), iota_dimension=0\n"
+                          "ws = f32[2048,768] broadcast(w), dimensions={1}\n")));
+  CHECK_FALSE(shares(norm(768, 768, "w = f32[768] parameter(1)\n ws = f32[768,768] broadcast(w), dimensions={0}\n")));
+  CHECK_FALSE(shares(norm(2048, 768,
+                          "w = f32[768] parameter(1)\n wb = f32[2048,768] broadcast(w), dimensions={1}\n"
+                          "back = f32[2048,768] reverse(wb), dimensions={1}\n"
+                          "ws = f32[2048,768] add(wb, back)\n")));
+  // Rows of several dimensions, in another order than that of the weights; what is computed of these.
+  CHECK(shares(planOf("x = f32[2048,8,96] parameter(0)\n zero = f32[] constant(0)\n w = f32[96,8] parameter(1)\n"
+                      "n = f32[96,8] negate(w)\n ws = f32[2048,8,96] broadcast(n), dimensions={2,1}\n"
+                      "s = f32[2048] reduce(x, zero), dimensions={1,2}, to_apply=sum\n"
+                      "ss = f32[2048,8,96] broadcast(s), dimensions={0}\n d = f32[2048,8,96] divide(x, ss)\n"
+                      "ROOT r = f32[2048,8,96] multiply(d, ws)\n")
+                   .toString()));
+}
