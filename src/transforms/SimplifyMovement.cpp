@@ -129,20 +129,78 @@ HloInstruction *scatterOfNothing(HloInstruction &scatter, HloRewriter &) {
   return single ? scatter.operand(0) : nullptr;
 }
 
-/// By a reducer that is one op of both its parameters.
+/// Is what a reducer computes one op of both its parameters?
+bool isOpOfBoth(const HloInstruction &op) {
+  return op.numOperands() == 2 && isElementwise(op.opcode()) && family(op.opcode()) == OpcodeFamily::Binary &&
+         is(op.operand(0), Opcode::Parameter) && is(op.operand(1), Opcode::Parameter) &&
+         op.operand(0)->parameterNumber() != op.operand(1)->parameterNumber();
+}
+
+/// For each element of the operand's other dimensions one index along one dimension, and one element to put there: what
+/// such scatters are, and what their updates' dimensions are to the operand.
+struct OneIndexEach {
+  int64_t dim = 0;       ///< of the operand, which is indexed
+  Ints sizes, ofOperand; ///< of the updates, but for dimensions of size 1 that the operand has not
+};
+
+std::optional<OneIndexEach> oneIndexEach(const HloInstruction &scatter) {
+  llvm::ArrayRef<int64_t> indexed = scatter.ints(AttributeKey::ScatterDimsToOperandDims),
+                          operandBatch = scatter.ints(AttributeKey::InputBatchingDims),
+                          indexBatch = scatter.ints(AttributeKey::ScatterIndicesBatchingDims);
+  const Shape &operand = scatter.operand(0)->shape(), &indices = scatter.operand(1)->shape();
+  if (scatter.numOperands() != 3 || indexed.size() != 1 || !scatter.ints(AttributeKey::UpdateWindowDims).empty() ||
+      operandBatch.size() + 1 != size_t(operand.rank()) || scatter.operand(2)->shape().numElements() == 0)
+    return std::nullopt;
+  OneIndexEach found{indexed[0], {}, {}};
+  int64_t vectorDim = scatter.intOr(AttributeKey::IndexVectorDim, indices.rank());
+  for (int64_t dim = 0; dim < int64_t(indices.rank()); ++dim) {
+    if (const int64_t *at = llvm::find(indexBatch, dim); at != indexBatch.end()) {
+      found.sizes.push_back(indices.dim(dim));
+      found.ofOperand.push_back(operandBatch[size_t(at - indexBatch.begin())]);
+    } else if (dim != vectorDim && indices.dim(dim) != 1) {
+      return std::nullopt;
+    }
+  }
+  return llvm::is_sorted(found.ofOperand) ? std::optional(std::move(found)) : std::nullopt;
+}
+
+/// Each element of equal ones is changed by its own update or by none, as gradients of what is taken along an axis are:
+/// to look for it there keeps no array of zeros.
+HloInstruction *scatterOneEach(HloInstruction &scatter, HloRewriter &r) {
+  std::optional<OneIndexEach> each = oneIndexEach(scatter);
+  if (!each || !isBroadcastScalar(scatter.operand(0)))
+    return nullptr;
+  HloInstruction *operand = scatter.operand(0), *indices = scatter.operand(1), *updates = scatter.operand(2);
+  const HloInstruction &op = *scatter.computation(AttributeKey::ToApply)->root();
+  bool replaces = is(&op, Opcode::Parameter) && op.parameterNumber() == 1;
+  ElementType type = typeOf(&scatter), indexType = typeOf(indices);
+  if ((!replaces && !isOpOfBoth(op)) || typeOf(operand) != type || typeOf(updates) != type || typeOf(&op) != type ||
+      bitWidth(indexType) < 32)
+    return nullptr;
+  HloBuilder &b = r.builder();
+  const Shape &shape = scatter.shape(), places = shape.withElementType(indexType);
+  auto spread = [&](HloInstruction *value, const Shape &to) {
+    HloInstruction *flat = b.add(Opcode::Reshape, Shape::array(typeOf(value), each->sizes), {value});
+    return b.broadcast(flat, to, each->ofOperand);
+  };
+  HloInstruction *place = b.add(Opcode::Iota, places, {}, {{AttributeKey::IotaDimension, each->dim}});
+  HloInstruction *isThere = b.compare(ComparisonDirection::Eq, place, spread(indices, places));
+  HloInstruction *update = spread(updates, shape), *operands[] = {operand, update};
+  if (!replaces && op.operand(0)->parameterNumber() == 1)
+    std::swap(operands[0], operands[1]);
+  HloInstruction *changed = replaces ? update : make(r, op.opcode(), scatter, operands);
+  return b.add(Opcode::Select, shape, {isThere, changed, operand});
+}
+
 HloInstruction *reduceSingles(HloInstruction &reduce, HloRewriter &r) {
   if (reduce.numOperands() != 2 || !reduce.shape().isArray())
     return nullptr;
   HloInstruction *array = reduce.operand(0), *init = reduce.operand(1);
   const HloInstruction &op = *reduce.computation(AttributeKey::ToApply)->root();
-  bool isOfBoth = op.numOperands() == 2 && is(op.operand(0), Opcode::Parameter) &&
-                  is(op.operand(1), Opcode::Parameter) &&
-                  op.operand(0)->parameterNumber() != op.operand(1)->parameterNumber();
   bool isOfType = llvm::all_of(llvm::ArrayRef({array, init}), [&](HloInstruction *operand) {
     return typeOf(operand) == typeOf(&reduce) && typeOf(operand) == typeOf(&op);
   });
-  if (!isOfBoth || !isOfType || !isElementwise(op.opcode()) || family(op.opcode()) != OpcodeFamily::Binary ||
-      array->shape().numElements() != reduce.shape().numElements())
+  if (!isOpOfBoth(op) || !isOfType || array->shape().numElements() != reduce.shape().numElements())
     return nullptr;
   for (int64_t dim = 0; dim < array->shape().rank(); ++dim)
     if (array->shape().isDynamic(dim))
@@ -186,6 +244,8 @@ constexpr RewriteRule rules[] = {
     {"reduce-of-singles", Opcode::Reduce, reduceSingles,
      "reduce of one element each by one op -> the op on what it begins with and the element"},
     {"scatter-of-nothing", Opcode::Scatter, scatterOfNothing, "scatter of no updates -> x"},
+    {"scatter-one-each", Opcode::Scatter, scatterOneEach,
+     "scatter of one element to each row of a broadcast scalar -> select where the index is"},
 };
 
 /// One rule for each elementwise opcode.

@@ -276,6 +276,26 @@ const RuleCase cases[] = {
                            "ENTRY e {\n x = f32[3] parameter(0)\n i = s32[0,1] parameter(1)\n u = f32[0] parameter(2)\n"
                            "ROOT r = f32[3] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, "
                            "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum\n}\n"},
+    {"scatter-one-each",
+     "HloModule m\nsum {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b)\n}\n"
+     "ENTRY e {\n z = f32[] parameter(0)\n x = f32[5,3,2] broadcast(z), dimensions={}\n"
+     "i = s32[5,1,1,2] parameter(1)\n u = f32[5,1,2] parameter(2)\n"
+     "ROOT r = f32[5,3,2] scatter(x, i, u), update_window_dims={}, inserted_window_dims={1}, "
+     "scatter_dims_to_operand_dims={1}, input_batching_dims={0,2}, scatter_indices_batching_dims={0,3}, "
+     "index_vector_dim=2, to_apply=sum\n}\n"},
+    {"scatter-one-each",
+     "HloModule m\ngap {\n a = s8[] parameter(0)\n b = s8[] parameter(1)\n ROOT c = s8[] subtract(b, a)\n}\n"
+     "ENTRY e {\n z = s8[] constant(3)\n x = s8[4]{0} broadcast(z), dimensions={}\n"
+     "i = u32[1] parameter(0)\n u = s8[1] parameter(1)\n"
+     "ROOT r = s8[4] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, "
+     "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=gap\n}\n"},
+    {"scatter-one-each",
+     "HloModule m\nnext {\n a = f16[] parameter(0)\n ROOT b = f16[] parameter(1)\n}\n"
+     "ENTRY e {\n z = f16[] constant(nan)\n x = f16[3,4]{0,1} broadcast(z), dimensions={}\n"
+     "i = s64[4,1] parameter(0)\n u = f16[4] parameter(1)\n"
+     "ROOT r = f16[3,4]{0,1} scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, "
+     "scatter_dims_to_operand_dims={0}, input_batching_dims={1}, scatter_indices_batching_dims={0}, "
+     "index_vector_dim=1, to_apply=next\n}\n"},
     // --- slices, pads, concatenates
     {"slice-of-all", "x = f32[3,7] parameter(0)\n ROOT r = f32[3,7] slice(x), slice={[0:3], [0:7]}"},
     {"slice-twice", "x = f32[20,7] parameter(0)\n a = f32[6,7] slice(x), slice={[1:18:3], [0:7]}\n"
