@@ -56,6 +56,21 @@ LaunchGeometry launchOf(const RowsPlan &plan, const TargetInfo &target) {
   return launch;
 }
 
+/// All rows in a few rounds of one block, whose columns are complete then: sooner than a second kernel would begin.
+/// Whether they are so few.
+bool chooseOneBlock(RowsPlan &plan, const TargetInfo &target) {
+  constexpr int64_t mostRounds = 4, registersOfMultiprocessor = 1 << 16;
+  int64_t threads = plan.threadsPerRow, registers = KernelSpec::usualRegisters + plan.heldRegisters;
+  int64_t most = int64_t(llvm::bit_floor(uint64_t(registersOfMultiprocessor / registers)));
+  int64_t rows =
+      std::clamp<int64_t>(powerOf2Ceil(plan.shape.count), llvm::divideCeil(target.warpSize, threads), most / threads);
+  for (plan.rowsPerBlock = uint32_t(rows); sharedBytesOf(plan, target.warpSize) > target.staticSharedBytes;)
+    if ((plan.rowsPerBlock /= 2) == 0)
+      return false;
+  plan.rounds = llvm::divideCeil(plan.shape.count, plan.rowsPerBlock);
+  return plan.rounds <= mostRounds;
+}
+
 /// As many blocks as there are multiprocessors, or fewer: each leaves as much as a row. Whether there is a plan.
 bool chooseThreadsWithColumns(RowsPlan &plan, const HeldStreams &streams, const TargetInfo &target) {
   int64_t warp = target.warpSize, multiprocessors = target.multiprocessors;
@@ -69,6 +84,8 @@ bool chooseThreadsWithColumns(RowsPlan &plan, const HeldStreams &streams, const 
     return false;
   plan.threadsPerRow = uint32_t(threads);
   plan.heldRegisters = unsigned(plan.vectorsPerThread() * registers);
+  if (chooseOneBlock(plan, target))
+    return true;
   plan.rowsPerBlock = uint32_t(threadsPerBlock / threads);
   while (plan.rowsPerBlock > 1 && plan.rowsPerBlock * threads > warp &&
          (sharedBytesOf(plan, target.warpSize) > target.staticSharedBytes ||
@@ -166,7 +183,7 @@ HeroMatch<RowsPlan> matchHero<RowsPlan>(const FusionGraph &graph, const FusionAl
   if (launch.sharedBytes > target.staticSharedBytes)
     return Rejection{"the results of all warps do not fit into shared memory"};
   OtherSteps others;
-  if (plan.columns) {
+  if (plan.columns && plan.columnStage() == ReductionStage::Partial) {
     others.scratch = partialResults(*plan.columns, plan.blocks());
     others.following.push_back(combinePartialColumns(*plan.columns, plan.blocks(), target));
   }
@@ -174,7 +191,7 @@ HeroMatch<RowsPlan> matchHero<RowsPlan>(const FusionGraph &graph, const FusionAl
 }
 
 template <> KernelTraffic trafficOf<RowsPlan>(const RowsPlan &plan, const FusionGraph &graph) {
-  return plan.columns ? trafficOfReduction(*plan.columns, ReductionStage::Partial, plan.blocks(), graph)
+  return plan.columns ? trafficOfReduction(*plan.columns, plan.columnStage(), plan.blocks(), graph)
                       : KernelTraffic{graph.bytesRead(), graph.bytesWritten()};
 }
 
@@ -187,11 +204,10 @@ ComputedSpaces computedSpaces<RowsPlan>(const RowsPlan &plan, const FusionGraph 
   if (!plan.columns)
     return result;
   // Of rows in registers: the first space has all elements.
-  const Shape &space = plan.stages.front().operandShape();
-  for (const ReductionHero &hero : plan.columns->heroes)
-    for (unsigned i = 0; i < hero.instr->numOperands() / 2; ++i)
-      result.spaces.front().values.push_back(
-          {hero.instr->operand(i), bitcastIndexing(space, hero.instr->operand(i)->shape(), context)});
+  ComputedSpaces ofColumns = spacesOfReduction(*plan.columns, plan.columnStage(), graph, context);
+  llvm::append_range(result.kept, ofColumns.kept);
+  llvm::append_range(result.spaces.front().values, ofColumns.spaces.front().values);
+  llvm::append_range(result.spaces, llvm::drop_begin(ofColumns.spaces));
   return result;
 }
 
@@ -209,8 +225,8 @@ std::string RowsPlan::toString() const {
   if (sharesSameInRows())
     text += fmt::format("; {} of columns shared by rows", sameInRows.broadcasts.size());
   if (columns)
-    text += fmt::format("; columns: {}; {} round{}, {} parts", columns->toString(), rounds, rounds == 1 ? "" : "s",
-                        blocks());
+    text += fmt::format("; columns: {}; {} round{}, {}", columns->toString(), rounds, rounds == 1 ? "" : "s",
+                        blocks() == 1 ? "whole" : fmt::format("{} parts", blocks()));
   return text;
 }
 

@@ -80,7 +80,7 @@ bool isOnePass(const RowGroup &group, const HloComputation &entry, const TargetI
     return false;
   auto mayUpdate = [](const HloInstruction &) { return false; };
   std::optional<PlanAnswer> answer = askForPlan(members, group.roots, mayUpdate, target);
-  return answer && answer->launches == 1 + unsigned(answer->leavesParts) && answer->passes == 1 &&
+  return answer && answer->launches <= 1 + unsigned(answer->besideColumns) && answer->passes == 1 &&
          llvm::all_of(group.reductions, [&](auto *reduction) { return llvm::is_contained(answer->kept, reduction); });
 }
 

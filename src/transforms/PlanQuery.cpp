@@ -55,7 +55,7 @@ struct Describe {
       keepHeroes(stage);
     if (plan.columns) {
       keepHeroes(*plan.columns);
-      answer.leavesParts = true;
+      answer.besideColumns = true;
     }
     if (!plan.inRegisters)
       answer.passes = unsigned(plan.stages.size()) + unsigned(!plan.roots.empty());
@@ -167,13 +167,13 @@ std::optional<PlanAnswer> askForPlan(llvm::ArrayRef<HloInstruction *> members, l
         parameter && mayUpdate(*body.original[graph->parameters()[*parameter]->id()]))
       offers[root] = parameter;
   std::optional<PlanAnswer> answer = answerOf(body, *graph, offers, target);
-  if (!answer || !answer->leavesParts)
+  if (!answer || !answer->besideColumns)
     return answer;
   // Fusions are formed once, for whatever target.
   for (const TargetInfo &other : allTargets()) {
     if (other.name == target.name)
       continue;
-    if (std::optional<PlanAnswer> there = answerOf(body, *graph, offers, other); !there || !there->leavesParts)
+    if (std::optional<PlanAnswer> there = answerOf(body, *graph, offers, other); !there || !there->besideColumns)
       return there;
   }
   return answer;

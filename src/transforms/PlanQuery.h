@@ -19,9 +19,9 @@ struct PlanAnswer {
   unsigned passes = 1;    ///< how often operands are read
   bool isLoop = false;    ///< every thread works for itself
   bool inPlace = false;   ///< outputs are updated: only what changes moves
-  /// Rows with columns beside them, of which blocks leave parts that a second kernel combines. Not every target has the
-  /// threads for it; what is answered holds for all.
-  bool leavesParts = false;
+  /// Rows with columns beside them, which a second kernel may have to combine. Not every target has the threads for it;
+  /// that it is so holds for all.
+  bool besideColumns = false;
   /// Instructions of which every element is computed once, by threads together.
   llvm::SmallVector<const HloInstruction *, 4> kept;
   llvm::StringRef hero; ///< of the last kernel

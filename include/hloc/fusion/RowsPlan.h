@@ -15,7 +15,7 @@ namespace hloc {
 ///
 /// Sums over the rows beside those of the rows, as gradients have them, are made in the same pass: blocks take several
 /// rounds of rows, a thread adds up what it has in its columns, and each block leaves partial results, which a kernel
-/// of columns combines.
+/// of columns combines. Of few rows there is one block, which completes them itself.
 ///
 ///   gradient of layer norm of f32[2048,768]: 8 rows a block, 128 blocks, 2 rounds; partial results [128,768]
 struct RowsPlan : StagedReductions {
@@ -45,6 +45,8 @@ struct RowsPlan : StagedReductions {
     int64_t step = int64_t(threadsPerRow) * rowsPerBlock * int64_t(perThreadShared);
     return (shape.length + step - 1) / step * step;
   }
+  /// What the kernel makes of the columns.
+  ReductionStage columnStage() const { return blocks() == 1 ? ReductionStage::Whole : ReductionStage::Partial; }
   std::string toString() const;
 };
 

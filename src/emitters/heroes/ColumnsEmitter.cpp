@@ -22,7 +22,7 @@ class ColumnsEmitter {
 public:
   ColumnsEmitter(const ColumnsPlan &plan, KernelBuilder &kernel)
       : plan(plan), kernel(kernel), b(kernel.code()), context(kernel.context()),
-        staged(plan, plan.inRegisters, /*shares=*/false, kernel) {}
+        staged(plan, plan.inRegisters, /*shares=*/false, ReductionStage::Whole, kernel) {}
 
   llvm::LogicalResult emit() {
     if (failed(staged.emitFunctions()))

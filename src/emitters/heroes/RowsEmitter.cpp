@@ -22,7 +22,7 @@ public:
   RowsEmitter(const RowsPlan &plan, KernelBuilder &kernel)
       : plan(plan), kernel(kernel), b(kernel.code()), context(kernel.context()), ids(kernel.ids()),
         idVariables(kernel.idVariables()), round(getAffineConstantExpr(0, context)),
-        staged(plan, plan.inRegisters, plan.sharesSameInRows(), kernel) {}
+        staged(plan, plan.inRegisters, plan.sharesSameInRows(), plan.columnStage(), kernel) {}
 
   llvm::LogicalResult emit() {
     if (failed(staged.emitFunctions()))
@@ -370,7 +370,7 @@ private:
     return next;
   }
 
-  /// Leaves what the block has of each column.
+  /// Leaves what the block has of each column, or, of the only block, the columns.
   void storeColumns(ValueRange sums) {
     size_t numValues = plan.columns->accumulators.size(), perVector = plan.perThread * numValues;
     auto listsOf = [&](int64_t step) {

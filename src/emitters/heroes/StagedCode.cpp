@@ -41,7 +41,7 @@ llvm::LogicalResult StagedCode::emitFunctions() {
   if (!reductions.resultRoots.empty())
     requests.push_back(requestOf(rootsOf(reductions.resultRoots), resultSpace(), results));
   if (reductions.columns) {
-    columnCode.emplace(*reductions.columns, ReductionStage::Partial, kernel);
+    columnCode.emplace(*reductions.columns, columnStage, kernel);
     columnCode->readsResults(known());
     llvm::append_range(requests, columnCode->requests());
   }
@@ -69,8 +69,11 @@ void StagedCode::setFunctions(ArrayRef<func::FuncOp> functions, size_t ofStage) 
     elementFunction = functions.consume_front();
   if (!reductions.resultRoots.empty())
     resultFunction = functions.consume_front();
-  if (columnCode)
-    columnCode->setFunctions(functions.consume_front());
+  if (columnCode) {
+    size_t count = columnCode->requests().size();
+    columnCode->setFunctions(functions.take_front(count));
+    functions = functions.drop_front(count);
+  }
   for (size_t stage = 0; stage <= stageCodes.size(); ++stage)
     loads.push_back(heldFrom(stage).empty() ? func::FuncOp() : functions.consume_front());
   if (shares)

@@ -15,13 +15,15 @@ public:
 
   /// `holds`: threads have their elements in registers. `shares`: then what is the same in all rows is in shared
   /// memory.
-  StagedCode(const StagedReductions &reductions, bool holds, bool shares, KernelBuilder &kernel)
-      : reductions(reductions), holds(holds), shares(shares), kernel(kernel) {}
+  /// `columnStage`: what is made of columns beside rows.
+  StagedCode(const StagedReductions &reductions, bool holds, bool shares, ReductionStage columnStage,
+             KernelBuilder &kernel)
+      : reductions(reductions), holds(holds), shares(shares), columnStage(columnStage), kernel(kernel) {}
 
   /// Makes the functions. Everything below comes after it.
   llvm::LogicalResult emitFunctions();
   std::vector<ReductionCode> &stages() { return stageCodes; }
-  /// Of the reductions of columns beside rows, where there are such: what makes partial results.
+  /// Of the reductions of columns beside rows, where there are such.
   ReductionCode &columns() { return *columnCode; }
   /// Did an emitter refuse part of a reducer since? It has said why.
   llvm::LogicalResult succeeded() const;
@@ -84,6 +86,7 @@ private:
 
   const StagedReductions &reductions;
   const bool holds, shares;
+  const ReductionStage columnStage;
   KernelBuilder &kernel;
   std::vector<ReductionCode> stageCodes;
   std::optional<ReductionCode> columnCode;

@@ -108,6 +108,19 @@ TEST_CASE("columns beside rows, in parts that a second kernel combines") {
   CHECK(planOf(ofShape(2048, 4096)).toString().find("8 rounds, 128 parts") != std::string::npos);
   CHECK(rejection(ofShape(2050, 1023)) == "");
   CHECK(rejection(ofShape(2048, 65536)) == "rows are too long, or too few, to reduce columns beside them");
+  // A few rounds of one block.
+  FusionPlan few = planOf(ofShape(33, 129));
+  CHECK(
+      few.toString().find("32 threads a row, 16 rows a block; columns: [33,129] over 0; roots 1; 3 rounds, whole; grid "
+                          "1, block 512") != std::string::npos);
+  CHECK(few.steps.size() == 1);
+  CHECK(few.scratch.empty());
+  CHECK(planOf(ofShape(64, 129)).steps.size() == 1);
+  CHECK(planOf(ofShape(65, 129)).steps.size() == 2);
+  CHECK(planOf(ofShape(2, 3))
+            .toString()
+            .find("4 threads a row, 8 rows a block; columns: [2,3] over 0; roots 1; 1 round, "
+                  "whole") != std::string::npos);
   // What columns come to is known after the last row.
   CHECK(rejection(ofRows + ofColumns + "n = f32[1024] negate(c)\n ROOT t = (f32[1024], f32[2048]) tuple(n, s)\n") ==
         "`n` reads what columns come to");
