@@ -2,6 +2,9 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <cmath>
+#include <limits>
+
 namespace hloc {
 namespace {
 
@@ -29,6 +32,32 @@ bool checkBuffer(const HloInstruction &instr, const Shape &shape, const char *ro
                      "a fusion's " + std::string(role) + " must be an array of static shape, `" + instr.name().str() +
                          "` is " + shape.toString());
   return false;
+}
+
+/// Elements of an operand that are read for `count` elements of the result, at most.
+double elementsRead(const HloInstruction &instr, unsigned number, double count) {
+  const Shape &operand = instr.operand(number)->shape(), &result = instr.resultShape();
+  if (!operand.isArray() || !result.isArray())
+    return std::numeric_limits<double>::infinity();
+  double all = double(operand.numElements());
+  switch (instr.opcode()) {
+  case Opcode::Gather:
+  case Opcode::DynamicSlice:
+    return number == 0 ? count : all;
+  case Opcode::Broadcast:
+  case Opcode::Concatenate:
+  case Opcode::Pad:
+  case Opcode::Reshape:
+  case Opcode::Reverse:
+  case Opcode::Slice:
+  case Opcode::Transpose:
+    return count;
+  case Opcode::Reduce:
+    return number < instr.numOperands() / 2 && all > 0 ? count * all / std::max(double(result.numElements()), 1.0)
+                                                       : all;
+  default:
+    return isElementwise(instr.opcode()) ? count : all;
+  }
 }
 
 } // namespace
@@ -69,11 +98,22 @@ void FusionGraph::findLive() {
 }
 
 uint64_t FusionGraph::bytesRead() const {
-  uint64_t bytes = 0;
+  std::vector<double> needed(body->instructions().size());
+  auto need = [&](const HloInstruction &instr, double count) {
+    double all =
+        instr.shape().isArray() ? double(instr.shape().numElements()) : std::numeric_limits<double>::infinity();
+    needed[instr.id()] = std::min(needed[instr.id()] + count, all);
+  };
+  for (const FusionRoot &root : rootList)
+    need(*root.instr, double(root.shape.numElements()));
+  for (const HloInstruction *instr : llvm::reverse(live))
+    for (unsigned i = 0; i < instr->numOperands(); ++i)
+      need(*instr->operand(i), elementsRead(*instr, i, needed[instr->id()]));
+  double bytes = 0;
   for (const HloInstruction *parameter : parameters())
-    if (isLive(*parameter))
-      bytes += parameter->shape().byteSize();
-  return bytes;
+    if (int64_t elements = parameter->shape().numElements(); isLive(*parameter) && elements > 0)
+      bytes += std::ceil(needed[parameter->id()] / double(elements) * double(parameter->shape().byteSize()));
+  return uint64_t(bytes);
 }
 
 uint64_t FusionGraph::bytesWritten() const {

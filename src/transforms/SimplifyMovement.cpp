@@ -149,7 +149,8 @@ std::optional<OneIndexEach> oneIndexEach(const HloInstruction &scatter) {
                           indexBatch = scatter.ints(AttributeKey::ScatterIndicesBatchingDims);
   const Shape &operand = scatter.operand(0)->shape(), &indices = scatter.operand(1)->shape();
   if (scatter.numOperands() != 3 || indexed.size() != 1 || !scatter.ints(AttributeKey::UpdateWindowDims).empty() ||
-      operandBatch.size() + 1 != size_t(operand.rank()) || scatter.operand(2)->shape().numElements() == 0)
+      operandBatch.size() + 1 != size_t(operand.rank()) || scatter.operand(2)->shape().numElements() == 0 ||
+      llvm::any_of(scatter.operands(), [](const HloInstruction *each) { return each->shape().hasDynamicDims(); }))
     return std::nullopt;
   OneIndexEach found{indexed[0], {}, {}};
   int64_t vectorDim = scatter.intOr(AttributeKey::IndexVectorDim, indices.rank());

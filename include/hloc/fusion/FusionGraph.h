@@ -33,7 +33,8 @@ public:
   llvm::ArrayRef<const HloInstruction *> instructions() const { return live; }
   bool isLive(const HloInstruction &instr) const { return liveIds[instr.id()]; }
 
-  /// Bytes of the parameters that are read, and of the outputs: what memory has to move at least.
+  /// Bytes of the parameters that are read, of those that a slice or a gather picks from no more than it picks, and of
+  /// the outputs: what memory has to move at least.
   uint64_t bytesRead() const;
   uint64_t bytesWritten() const;
 

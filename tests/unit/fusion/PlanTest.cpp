@@ -1,5 +1,6 @@
 #include "hloc/fusion/FusionPlan.h"
 #include "hloc/hlo/HloBuilder.h"
+#include "hloc/parser/Parser.h"
 
 #include <catch2/catch.hpp>
 
@@ -849,4 +850,32 @@ TEST_CASE("updates that stay loops") {
   UpdateProgram own(ElementType::F32, {64, 64}, {64, 64});
   auto *sum = own.b.add(Opcode::Add, own.array->shape(), {own.array, own.update});
   CHECK(planWith(own, own.updated(own.array, sum), {0u}).toString().substr(0, 21) == "dynamic-update-slice:");
+}
+
+TEST_CASE("bytes that are read: of what slices and gathers pick from no more than they pick") {
+  auto bytesRead = [](const std::string &body) {
+    DiagnosticEngine diagnostics;
+    auto source = std::make_shared<const SourceFile>(
+        "test", "sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }\n"
+                "ENTRY f {\n x = f32[1000,64] parameter(0)\n i = s32[8,1] parameter(1)\n z = f32[] constant(0)\n" +
+                    body + "}\n");
+    std::unique_ptr<HloModule> module = parseHloModule(source, diagnostics);
+    REQUIRE(module);
+    return FusionGraph::build(*module->entry(), diagnostics)->bytesRead();
+  };
+  const std::string gather = "n = f32[1000,64] negate(x)\n g = f32[8,64] gather(n, i), offset_dims={1}, "
+                             "collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,64}\n";
+  constexpr uint64_t all = 256000, indices = 32, picked = 2048;
+  CHECK(bytesRead("ROOT n = f32[1000,64] negate(x)\n") == all);
+  CHECK(bytesRead(gather + "ROOT r = f32[8,64] negate(g)\n") == picked + indices);
+  // By two readers; by one that reads all of it.
+  CHECK(bytesRead(gather + "s = f32[8,64] slice(x), slice={[3:11], [0:64]}\n ROOT r = f32[8,64] add(g, s)\n") ==
+        2 * picked + indices);
+  CHECK(bytesRead(gather + "s = f32[64] reduce(x, z), dimensions={0}, to_apply=sum\n"
+                           "ROOT t = (f32[8,64], f32[64]) tuple(g, s)\n") == all + indices);
+  // Of rows that are reduced, those whose sums are needed.
+  CHECK(bytesRead("s = f32[1000] reduce(x, z), dimensions={1}, to_apply=sum\n"
+                  "ROOT r = f32[8] slice(s), slice={[0:8]}\n") == picked);
+  CHECK(bytesRead("e = f32[0,64] slice(x), slice={[0:0], [0:64]}\n"
+                  "ROOT r = f32[64] reduce(e, z), dimensions={0}, to_apply=sum\n") == 0);
 }
