@@ -65,7 +65,7 @@ bool chooseOneBlock(RowsPlan &plan, const TargetInfo &target) {
   int64_t rows =
       std::clamp<int64_t>(powerOf2Ceil(plan.shape.count), llvm::divideCeil(target.warpSize, threads), most / threads);
   for (plan.rowsPerBlock = uint32_t(rows); sharedBytesOf(plan, target.warpSize) > target.staticSharedBytes;)
-    if ((plan.rowsPerBlock /= 2) == 0)
+    if ((plan.rowsPerBlock /= 2) * threads < int64_t(target.warpSize))
       return false;
   plan.rounds = llvm::divideCeil(plan.shape.count, plan.rowsPerBlock);
   return plan.rounds <= mostRounds;

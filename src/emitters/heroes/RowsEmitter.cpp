@@ -139,8 +139,13 @@ private:
       return;
     if (stage == 0)
       fillSame();
-    if (stage == plan.sameInRows.firstStage)
-      readSame();
+    if (stage != plan.sameInRows.firstStage)
+      return;
+    sameMemory = Values(xla_gpu::SyncThreadsOp::create(b, TypeRange(ValueRange(sameMemory)), sameMemory).getResults());
+    // What the outputs alone read is read where they are stored, not to be held until then.
+    if (stage < shared.size())
+      for (size_t step = 0; step < same.size(); ++step)
+        readSame(step);
   }
 
   /// Where the memory has a column. Vectors that are read in several pieces lie there as rows of first pieces, of
@@ -170,11 +175,9 @@ private:
     }
   }
 
-  void readSame() {
-    auto sync = xla_gpu::SyncThreadsOp::create(b, TypeRange(ValueRange(sameMemory)), sameMemory);
-    for (auto [vector, lists] : llvm::zip(heldVectors, same))
-      staged.readSameInRows(sync.getResults(), vectorMap(dimVariables, {placeOf(elementOf(vector, plan.perThread))}),
-                            dims, lists);
+  void readSame(size_t step) {
+    IndexingMap map = vectorMap(dimVariables, {placeOf(elementOf(heldVectors[step], plan.perThread))});
+    staged.readSameInRows(sameMemory, map, dims, same[step]);
   }
 
   /// What is reduced of one vector that a thread holds.
@@ -290,7 +293,10 @@ private:
       IndexingMap map = readMap([&](ArrayRef<AffineExpr> merged) { return staged.elementIndices(merged, merged); });
       return staged.storeElements({stepsMap(), ids}, {map, ids}, [&](ValueRange) { return Values(results); });
     }
+    bool readsSame = plan.sharesSameInRows() && plan.sameInRows.firstStage == shared.size();
     for (int64_t step = 0; step < plan.vectorsPerThread(); ++step) {
+      if (readsSame)
+        readSame(size_t(step));
       AffineExpr number = vectorNumber(getAffineConstantExpr(step, context));
       // Where it exists it is the one that is held: its own place is simpler to tell.
       IndexingMap map = vectorMap(dimVariables, staged.elementIndices(mergedIndices(heldRow, heldVectors[size_t(step)]),
