@@ -387,8 +387,8 @@ llvm::FailureOr<Literal> RunCommand::emulate(llvm::ArrayRef<Literal> arguments) 
   if (counts || (isFirst && options.compile.estimate))
     hidden.emplace(progress);
   if (isFirst && options.compile.estimate)
-    if (auto kernels = launches.finish(machine->counters(), *program, image, diagnostics))
-      llvm::outs() << printEstimates(*kernels, deviceFor(options.compile, target), options.compile.estimateAsJson);
+    if (auto counted = launches.finish(machine->counters(), *program, image, diagnostics))
+      llvm::outs() << printEstimates(*counted, deviceFor(options.compile, target), options.compile.estimateAsJson);
   if (counts && options.counters == "json")
     printJson(machine->counters(), llvm::outs());
   else if (counts)

@@ -227,26 +227,13 @@ private:
     return true;
   }
 
-  /// What a run takes of memory, each once: `memory: 24.0 MiB of parameters and results, 1.5 MiB of temporaries (2.0
-  /// MiB if they shared none)`.
-  static std::string memoryLine(const Manifest &manifest) {
-    uint64_t outer = 0, apart = 0;
-    for (const ModuleBuffer &buffer : manifest.buffers)
-      (buffer.kind == ModuleBuffer::Kind::Temporary ? apart : outer) += buffer.bytes;
-    auto mebibytes = [](uint64_t bytes) { return double(bytes) / (1 << 20); };
-    return fmt::format("memory: {:.1f} MiB of parameters and results, {:.1f} MiB of temporaries ({:.1f} MiB if they "
-                       "shared none)\n",
-                       mebibytes(outer), mebibytes(temporaryBytes(manifest.buffers)), mebibytes(apart));
-  }
-
   bool estimateTimes(const CompiledModule &compiled, const TargetInfo &target) {
     TimedScope scope(timing, "estimate");
-    auto kernels = staticCounts(compiled.manifest, compiled.ptx, diagnostics);
-    if (kernels)
-      listing += printEstimates(*kernels, deviceFor(options, target), options.estimateAsJson);
-    if (kernels && !options.estimateAsJson)
-      listing += memoryLine(compiled.manifest);
-    return kernels.has_value();
+    const DeviceModel &device = deviceFor(options, target);
+    std::optional<EstimatedModule> module = estimateModule(compiled.manifest, compiled.ptx, device, diagnostics);
+    if (module)
+      listing += printEstimates(*module, device, options.estimateAsJson);
+    return module.has_value();
   }
 
   /// False if the PTX is none.

@@ -54,6 +54,10 @@ const DeviceModel &deviceOf(const TargetInfo &target) {
   return *found;
 }
 
+double secondsToMove(double bytes, const DeviceModel &device) {
+  return launchSeconds + bytes / device.dramBytesPerSecond;
+}
+
 KernelEstimate estimate(const KernelCounts &counts, const DeviceModel &device) {
   KernelEstimate result;
   const double clock = device.gigahertz * 1e9, numMultiprocessors = device.multiprocessors;

@@ -171,6 +171,8 @@ private:
     list("condition", loop.condition);
     slice("predicate", loop.predicate);
     list("body", loop.body);
+    if (loop.rounds)
+      number("rounds", *loop.rounds);
   }
   void print(const ConditionalStep &choice) {
     slice("selector", choice.selector);

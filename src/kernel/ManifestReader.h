@@ -102,12 +102,14 @@ public:
     }
     return true;
   }
-  /// Members of a step of one kind: `kind` and `name`, which every step has, and those of `own`.
-  template <typename Function> bool stepMembers(std::initializer_list<llvm::StringRef> own, Function function) const {
+  /// Members of a step of one kind: `kind` and `name`, which every step has, those of `own`, and `optional` if it is
+  /// there.
+  template <typename Function>
+  bool stepMembers(std::initializer_list<llvm::StringRef> own, Function function, llvm::StringRef optional = "") const {
     return members(own, [&](llvm::StringRef key, const Reader &member) {
       if (key == "kind" || key == "name")
         return true;
-      return llvm::is_contained(own, key) ? function(key, member) : member.unknownKey();
+      return llvm::is_contained(own, key) || key == optional ? function(key, member) : member.unknownKey();
     });
   }
   bool has(llvm::StringRef key) const {

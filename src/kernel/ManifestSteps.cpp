@@ -107,11 +107,14 @@ bool readAction(const Reader &reader, CallStep &call) {
 }
 
 bool readAction(const Reader &reader, WhileStep &loop) {
-  return reader.stepMembers({"condition", "predicate", "body"}, [&](llvm::StringRef key, const Reader &member) {
+  auto read = [&](llvm::StringRef key, const Reader &member) {
     if (key == "predicate")
       return readSlice(member, loop.predicate);
+    if (key == "rounds")
+      return member.read(loop.rounds);
     return readSteps(member, key == "condition" ? loop.condition : loop.body);
-  });
+  };
+  return reader.stepMembers({"condition", "predicate", "body"}, read, "rounds");
 }
 
 bool readAction(const Reader &reader, ConditionalStep &choice) {

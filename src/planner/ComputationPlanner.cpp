@@ -454,7 +454,8 @@ private:
     std::optional<PlannedComputation> round =
         test ? planComputation(tables, *loop.computation(AttributeKey::Body), body) : std::nullopt;
     if (round)
-      addStep(loop, WhileStep{std::move(test->steps), test->results.front(), std::move(round->steps)});
+      addStep(loop,
+              WhileStep{std::move(test->steps), test->results.front(), std::move(round->steps), knownTripCount(loop)});
     return round.has_value();
   }
 

@@ -6,6 +6,7 @@
 
 #include "hloc/hlo/HloModule.h"
 
+#include <optional>
 #include <vector>
 
 namespace hloc {
@@ -17,5 +18,10 @@ inline bool isControlFlow(const HloInstruction &instr) {
 
 /// The entry and what control flow in one of these computations runs, in the order of the module, the entry last.
 std::vector<HloComputation *> controlComputations(const HloModule &module);
+
+/// How often a loop goes round, where its `backend_config` says so: {"known_trip_count":{"n":"8"}}, as XLA has it.
+std::optional<uint64_t> knownTripCount(const HloInstruction &loop);
+/// The `backend_config` of a loop that goes round so often, beside what it says already.
+std::string withTripCount(const HloInstruction &loop, uint64_t count);
 
 } // namespace hloc

@@ -71,6 +71,9 @@ struct KernelEstimate {
 
 KernelEstimate estimate(const KernelCounts &counts, const DeviceModel &device);
 
+/// A copy or fill that reads and writes so many bytes of device memory, its start included.
+double secondsToMove(double bytes, const DeviceModel &device);
+
 /// Blocks of so many warps that a multiprocessor of any device holds at a time: with so many registers a thread and so
 /// many bytes of shared memory a block. At least 1.
 double residentBlocks(uint32_t registers, uint32_t sharedBytes, double warpsOfBlock);

@@ -9,6 +9,7 @@
 // stream.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -64,6 +65,7 @@ struct WhileStep {
   Steps condition;
   BufferSlice predicate; ///< one byte
   Steps body;
+  std::optional<uint64_t> rounds = std::nullopt; ///< how often the body runs, where that is known beforehand
 };
 
 /// One of the branches: `selector` is a pred (one byte; branch 0 if true, 1 if false) or an s32 (the last branch if it

@@ -66,6 +66,9 @@ PassResult applyEntryLayout(HloModule &module, HloPassContext &context);
 /// opt-barrier -> its operand, once nothing moves across any more: what is fused does not depend on it.
 PassResult dropBarriers(HloModule &module, HloPassContext &context);
 
+/// while whose counter tells how often it goes round -> the same with a `known_trip_count` in its `backend_config`.
+PassResult countRounds(HloModule &module, HloPassContext &context);
+
 /// Forms fusions so that the entry, and the computations that control flow in it runs, are in normal form:
 /// * a headerless text without a fusion or sort is one fusion body (as XLA's emitter fixtures are);
 /// * computations of plain ops are divided into the fusions that are estimated to take least time together: producers

@@ -1,0 +1,26 @@
+#pragma once
+// What carrying out a program's steps once comes to, by the cost model: how often each kernel is launched, what is copied
+// and filled, how long all of it takes.
+//
+//   launch k0; while (rounds 8) { condition: launch k1  body: launch k2 }      k0: 1, k1: 9, k2: 8 launches
+//
+// Of a conditional the branch that takes longest counts. A loop of which nobody knows how often it goes round counts as
+// going round once; `openLoops` tells how many there are.
+
+#include "hloc/kernel/Estimate.h"
+#include "hloc/kernel/Steps.h"
+
+namespace hloc {
+
+struct StepTotals {
+  std::vector<double> launches; ///< by kernel
+  double copies = 0, fills = 0; ///< steps
+  double bytesCopied = 0, bytesFilled = 0;
+  double seconds = 0;
+  unsigned openLoops = 0;
+};
+
+/// `secondsOfKernel`: by kernel, of one launch.
+StepTotals totalsOf(const Steps &steps, llvm::ArrayRef<double> secondsOfKernel, const DeviceModel &device);
+
+} // namespace hloc
