@@ -62,8 +62,10 @@ bool chooseOneBlock(RowsPlan &plan, const TargetInfo &target) {
   constexpr int64_t mostRounds = 4, registersOfMultiprocessor = 1 << 16;
   int64_t threads = plan.threadsPerRow, registers = KernelSpec::usualRegisters + plan.heldRegisters;
   int64_t most = int64_t(llvm::bit_floor(uint64_t(registersOfMultiprocessor / registers)));
-  int64_t rows =
-      std::clamp<int64_t>(powerOf2Ceil(plan.shape.count), llvm::divideCeil(target.warpSize, threads), most / threads);
+  int64_t fewestRows = llvm::divideCeil(target.warpSize, threads), mostRows = most / threads;
+  if (mostRows < fewestRows) // what a thread holds leaves no room for a warp, or for a row
+    return false;
+  int64_t rows = std::clamp<int64_t>(powerOf2Ceil(plan.shape.count), fewestRows, mostRows);
   for (plan.rowsPerBlock = uint32_t(rows); sharedBytesOf(plan, target.warpSize) > target.staticSharedBytes;)
     if ((plan.rowsPerBlock /= 2) * threads < int64_t(target.warpSize))
       return false;

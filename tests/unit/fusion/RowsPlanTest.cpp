@@ -245,3 +245,22 @@ TEST_CASE("what is the same in all rows is shared by the rows of a block") {
                       "ROOT r = f32[2048,8,96] multiply(d, ws)\n")
                    .toString()));
 }
+
+TEST_CASE("rows of many operands and their columns have a plan, whatever a thread holds") {
+  for (int operands : {1, 15, 31, 47, 48, 49, 96, 200, 1000})
+    for (int rows : {2, 4, 33}) {
+      std::string body = fmt::format("zero = f32[] constant(0)\n t0 = f32[{},768] parameter(0)\n", rows);
+      for (int i = 1; i < operands; ++i)
+        body += fmt::format("p{0} = f32[{1},768] parameter({0})\n t{0} = f32[{1},768] add(t{2}, p{0})\n", i, rows, i - 1);
+      body += fmt::format("s = f32[{0}] reduce(t{1}, zero), dimensions={{1}}, to_apply=sum\n"
+                          "ss = f32[{0},768] broadcast(s), dimensions={{0}}\n d = f32[{0},768] subtract(t{1}, ss)\n"
+                          "c = f32[768] reduce(d, zero), dimensions={{0}}, to_apply=sum\n"
+                          "ROOT r = (f32[{0},768], f32[768]) tuple(d, c)\n",
+                          rows, operands - 1);
+      FusionPlan plan = planOf(body);
+      INFO(plan.toString());
+      for (const FusionStep &step : plan.steps)
+        if (const auto *kernel = std::get_if<KernelPlan>(&step))
+          CHECK((kernel->launch.block.x >= 32 && kernel->launch.grid.x > 0));
+    }
+}
