@@ -2,6 +2,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
@@ -20,24 +21,15 @@ std::string number(double value, ElementType type) {
   return text;
 }
 
-std::string element(const Literal &literal, int64_t i) {
-  ElementType type = literal.shape().elementType();
-  if (isComplex(type)) {
-    std::complex<double> value = literal.getComplex(i);
-    ElementType part = componentType(type);
-    return "(" + number(value.real(), part) + ", " + number(value.imag(), part) + ")";
-  }
-  if (isFloat(type))
-    return number(literal.getDouble(i), type);
-  if (isPred(type))
-    return literal.getInt(i) ? "true" : "false";
-  return type == ElementType::U64 ? std::to_string(literal.getBits(i)) : std::to_string(literal.getInt(i));
-}
-
 void printIndex(llvm::raw_ostream &os, llvm::ArrayRef<int64_t> index, char open, char close) {
   os << open;
   llvm::interleave(index, os, ",");
   os << close;
+}
+
+bool isFloatLike(const LeafReport &leaf) {
+  ElementType type = leaf.expected.shape().elementType();
+  return isFloat(type) || isComplex(type);
 }
 
 void printMismatch(llvm::raw_ostream &os, const Mismatch &mismatch, bool isFloatLike) {
@@ -79,54 +71,122 @@ void printHistogram(llvm::raw_ostream &os, const LeafReport &leaf, bool isFloatL
 }
 
 void printLeaf(llvm::raw_ostream &os, const LeafReport &leaf) {
-  ElementType type = leaf.expected.shape().elementType();
-  bool isFloatLike = isFloat(type) || isComplex(type);
+  const bool floating = isFloatLike(leaf);
   os << "result ";
   printIndex(os, leaf.path, '{', '}');
-  os << " " << leaf.expected.shape().toString(false) << ": " << leaf.numMismatches << " of " << leaf.numElements
-     << " elements differ\n";
+  os << " " << leaf.expected.shape().toString(false) << ": " << leaf.numMismatches << " of "
+     << leaf.expected.numElements() << " elements differ\n";
   if (leaf.tolerance)
-    printTolerance(os, *leaf.tolerance, isFloatLike);
+    printTolerance(os, *leaf.tolerance, floating);
+  auto print = [&](const LeafReport::Kept &kept) {
+    printMismatch(os, leaf.mismatch(kept.element, kept.apart, kept.admissible), floating);
+  };
   os << "  first:\n";
-  printMismatch(os, leaf.mismatch(leaf.first.element, leaf.first.difference, leaf.first.ulps), isFloatLike);
+  print(leaf.first);
   os << "  worst:\n";
   for (const LeafReport::Kept &kept : leaf.worst)
-    printMismatch(os, leaf.mismatch(kept.element, kept.difference, kept.ulps), isFloatLike);
-  printHistogram(os, leaf, isFloatLike);
+    print(kept);
+  printHistogram(os, leaf, floating);
+}
+
+/// ` at {1}[2,3]`
+std::string place(const Mismatch &at) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << " at ";
+  if (!at.leaf.empty())
+    printIndex(os, at.leaf, '{', '}');
+  printIndex(os, at.index, '[', ']');
+  return text;
+}
+
+/// ` at [2] (expected 1, got 2, admissible [0, 2])`
+std::string placeAndValues(const Mismatch &at) {
+  return place(at) + " (expected " + at.expected + ", got " + at.actual +
+         (at.admissible.empty() ? "" : ", admissible " + at.admissible) + ")";
+}
+
+double rankOf(const Mismatch &mismatch) { return mismatch.ulps > 0 ? mismatch.ulps : mismatch.difference; }
+
+/// The one that is further from what was expected.
+void keepFurther(std::optional<Mismatch> &kept, std::optional<Mismatch> other) {
+  if (!kept || (other && rankOf(*other) > rankOf(*kept)))
+    kept = std::move(other);
 }
 
 } // namespace
 
-void LeafReport::add(int64_t element, double difference, double ulps) {
-  if (numMismatches++ == 0)
-    first = {element, difference, ulps};
-  unsigned decade = numDecades - 1;
-  if (std::isfinite(ulps))
-    decade = ulps < 10 ? 0 : std::min(unsigned(std::log10(ulps)), numDecades - 2);
-  ++decades[decade];
-  if (worst.size() == maxWorst && ulps <= worst.back().ulps)
+std::string elementText(const Literal &array, int64_t i) {
+  ElementType type = array.shape().elementType();
+  if (isComplex(type)) {
+    std::complex<double> value = array.getComplex(i);
+    ElementType part = componentType(type);
+    return "(" + number(value.real(), part) + ", " + number(value.imag(), part) + ")";
+  }
+  if (isFloat(type))
+    return number(array.getDouble(i), type);
+  if (isPred(type)) {
+    const unsigned byte = array.bytes()[size_t(i)];
+    return byte > 1 ? "true (byte " + std::to_string(byte) + ")" : byte ? "true" : "false";
+  }
+  return type == ElementType::U64 ? std::to_string(array.getBits(i)) : std::to_string(array.getInt(i));
+}
+
+std::string rangeText(const std::string &low, const std::string &high) { return "[" + low + ", " + high + "]"; }
+
+const Literal &leafOf(const Literal &literal, llvm::ArrayRef<int64_t> path) {
+  const Literal *at = &literal;
+  for (int64_t index : path)
+    at = &at->element(unsigned(index));
+  return *at;
+}
+
+std::optional<CompareResult> differentShapes(const Literal &expected, const Literal &actual) {
+  if (expected.shape().compatible(actual.shape()))
+    return std::nullopt;
+  CompareResult result;
+  result.numMismatches = result.numElements = result.numCompared = 1;
+  result.report = "the results have different shapes: expected " + expected.shape().toString(false) + ", got " +
+                  actual.shape().toString(false) + "\n";
+  return result;
+}
+
+void LeafReport::note(int64_t element, const Distance &apart, Text admissible, bool passes, bool isSame) {
+  const double rank = apart.rank(expected.shape().elementType());
+  if (std::isfinite(apart.ulps))
+    largestUlps = std::max(largestUlps, apart.ulps);
+  if (passes) {
+    if (!isSame && std::isfinite(rank) && rank > furthest.rank)
+      furthest = {element, apart, admissible(), rank};
     return;
-  Kept kept{element, difference, ulps};
-  worst.insert(llvm::upper_bound(worst, kept, [](const Kept &a, const Kept &b) { return a.ulps > b.ulps; }), kept);
+  }
+  if (numMismatches++ == 0)
+    first = {element, apart, admissible(), rank};
+  unsigned decade = numDecades - 1;
+  if (std::isfinite(rank))
+    decade = rank < 10 ? 0 : std::min(unsigned(std::log10(rank)), numDecades - 2);
+  ++decades[decade];
+  if (worst.size() == maxWorst && rank <= worst.back().rank)
+    return;
+  Kept kept{element, apart, admissible(), rank};
+  worst.insert(llvm::upper_bound(worst, kept, [](const Kept &a, const Kept &b) { return a.rank > b.rank; }), kept);
   if (worst.size() > maxWorst)
     worst.pop_back();
 }
 
-int64_t LeafReport::boundOf(int64_t element) const {
-  return elements.empty() ? element : int64_t(llvm::lower_bound(elements, element) - elements.begin());
+void LeafReport::noteBound(int64_t element, const Distance &apart, Text admissible) {
+  if (std::isfinite(apart.difference) && apart.difference > widestBound.rank)
+    widestBound = {element, apart, admissible(), apart.difference};
 }
 
-Mismatch LeafReport::mismatch(int64_t at, double difference, double ulps) const {
+Mismatch LeafReport::mismatch(int64_t at, const Distance &apart, std::string admissible) const {
   Mismatch made;
   made.leaf = path;
-  made.expected = element(expected, at);
-  made.actual = element(actual, at);
-  made.difference = difference;
-  made.ulps = ulps;
-  if (int64_t bound = boundOf(at); bounds && bounds->isBranched(bound))
-    made.admissible = bounds->isUndecided(bound)
-                          ? "anything"
-                          : "[" + element(bounds->low, bound) + ", " + element(bounds->high, bound) + "]";
+  made.expected = elementText(expected, at);
+  made.actual = elementText(actual, at);
+  made.difference = apart.difference;
+  made.ulps = apart.ulps;
+  made.admissible = std::move(admissible);
   const Shape &shape = expected.shape();
   made.index.resize(shape.rank());
   for (unsigned i = shape.rank(); i-- > 0; at /= shape.dim(i))
@@ -136,66 +196,87 @@ Mismatch LeafReport::mismatch(int64_t at, double difference, double ulps) const 
 
 void CompareResult::absorb(const CompareResult &other) {
   numElements = other.numElements;
-  largestUlps = std::max(largestUlps, other.largestUlps);
-  widestBound = std::max(widestBound, other.widestBound);
+  numCompared += other.numCompared;
+  numMismatches += other.numMismatches;
   numBranched += other.numBranched;
   numUndecided += other.numUndecided;
-  if (other.furthest && (!furthest || other.furthest->ulps > furthest->ulps))
-    furthest = other.furthest;
-  if (!firstUndecided)
-    firstUndecided = other.firstUndecided;
+  numUndecidedEqual += other.numUndecidedEqual;
+  numWeak += other.numWeak;
+  numUnknown += other.numUnknown;
+  largestUlps = std::max(largestUlps, other.largestUlps);
+  if (other.widestBound.at && (!widestBound.at || other.widestBound.ofLargest > widestBound.ofLargest))
+    widestBound = other.widestBound;
+  keepFurther(furthest, other.furthest);
+  if (!firstWeak)
+    firstWeak = other.firstWeak;
+  if (!firstUnknown)
+    firstUnknown = other.firstUnknown;
 }
 
-std::string describeAgreement(const CompareResult &result) {
+std::string describeAgreement(const CompareResult &result, llvm::StringRef unknown) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  auto place = [&](const Mismatch &at) {
-    os << " at ";
-    if (!at.leaf.empty())
-      printIndex(os, at.leaf, '{', '}');
-    printIndex(os, at.index, '[', ']');
+  auto withUnit = [](const Mismatch &apart) {
+    return apart.ulps > 0 ? llvm::formatv("{0} ULP", llvm::format("%.3g", apart.ulps)).str()
+                          : llvm::formatv("{0}", llvm::format("%.3g", apart.difference)).str();
   };
-  if (!result.furthest) {
-    os << "bit for bit";
-  } else {
-    os << llvm::format("largest difference %.3g ULP", result.furthest->ulps);
-    place(*result.furthest);
-    os << " (expected " << result.furthest->expected << ", got " << result.furthest->actual;
-    if (!result.furthest->admissible.empty())
-      os << ", admissible " << result.furthest->admissible;
-    os << ")";
+  if (result.furthest)
+    os << "largest difference " << withUnit(*result.furthest) << placeAndValues(*result.furthest);
+  else
+    os << (result.numUnknown ? "all others bit for bit" : "bit for bit");
+  if (result.numBranched) {
+    // Of how many: of all comparisons, where there were several.
+    os << "; " << result.numBranched << " of " << result.numCompared << " compared with more than one admissible value";
+    if (result.widestBound.at)
+      os << ", the widest " << llvm::format("%.3g", result.widestBound.ofLargest) << " of the largest element"
+         << place(*result.widestBound.at) << " (" << withUnit(*result.widestBound.at) << ")";
   }
-  if (result.numBranched)
-    os << llvm::format("; widest bound %.3g ULP; ", result.widestBound) << result.numBranched
-       << " with more than one admissible value";
-  if (result.numUndecided) {
-    os << ", " << result.numUndecided << " of them undecided, first";
-    place(*result.firstUndecided);
-    os << " (expected " << result.firstUndecided->expected << ", got " << result.firstUndecided->actual << ")";
-  }
+  if (result.numUndecided + result.numUndecidedEqual == 0)
+    return text;
+  os << "; without bounds " << result.numUndecided + result.numUndecidedEqual << ": " << result.numUndecidedEqual
+     << " equal";
+  if (result.numWeak)
+    os << ", " << result.numWeak << " as far off as disturbed runs, first" << placeAndValues(*result.firstWeak);
+  if (result.numUnknown)
+    os << ", " << result.numUnknown << " " << unknown << ", first" << placeAndValues(*result.firstUnknown);
   return text;
 }
 
 void summarise(llvm::ArrayRef<LeafReport> leaves, CompareResult &result) {
   llvm::raw_string_ostream os(result.report);
   for (const LeafReport &leaf : leaves) {
-    result.numElements += leaf.numElements;
+    auto mismatchOf = [&](const LeafReport::Kept &kept) -> std::optional<Mismatch> {
+      if (kept.element < 0)
+        return std::nullopt;
+      return leaf.mismatch(kept.element, kept.apart, kept.admissible);
+    };
+    result.numElements += leaf.expected.numElements();
+    result.numCompared += leaf.expected.numElements();
     result.largestUlps = std::max(result.largestUlps, leaf.largestUlps);
-    result.widestBound = std::max(result.widestBound, leaf.widestBound);
     result.numBranched += leaf.numBranched;
     result.numUndecided += leaf.numUndecided;
-    if (leaf.furthest.element >= 0 && (!result.furthest || leaf.furthest.ulps > result.furthest->ulps))
-      result.furthest = leaf.mismatch(leaf.furthest.element, leaf.furthest.difference, leaf.furthest.ulps);
-    if (leaf.firstUndecided >= 0 && !result.firstUndecided)
-      result.firstUndecided = leaf.mismatch(leaf.firstUndecided, 0, 0);
+    result.numUndecidedEqual += leaf.numUndecidedEqual;
+    result.numWeak += leaf.numWeak;
+    result.numUnknown += leaf.numUnknown;
+    if (leaf.widestBound.element >= 0) {
+      const double largest = largestMagnitude(leaf.expected);
+      const double ofLargest = largest > 0 ? leaf.widestBound.apart.difference / largest : 0;
+      if (!result.widestBound.at || ofLargest > result.widestBound.ofLargest)
+        result.widestBound = {leaf.widestBound.apart.ulps, ofLargest, mismatchOf(leaf.widestBound)};
+    }
+    keepFurther(result.furthest, mismatchOf(leaf.furthest));
+    if (!result.firstWeak)
+      result.firstWeak = mismatchOf(leaf.firstWeak);
+    if (!result.firstUnknown)
+      result.firstUnknown = mismatchOf(leaf.firstUnknown);
     if (leaf.numMismatches == 0)
       continue;
     if (result.numMismatches == 0)
-      result.first = leaf.mismatch(leaf.first.element, leaf.first.difference, leaf.first.ulps);
+      result.first = *mismatchOf(leaf.first);
     result.numMismatches += leaf.numMismatches;
     for (const LeafReport::Kept &kept : leaf.worst) {
-      Mismatch made = leaf.mismatch(kept.element, kept.difference, kept.ulps);
-      auto worse = [](const Mismatch &a, const Mismatch &b) { return a.ulps > b.ulps; };
+      Mismatch made = *mismatchOf(kept);
+      auto worse = [](const Mismatch &a, const Mismatch &b) { return rankOf(a) > rankOf(b); };
       result.worst.insert(llvm::upper_bound(result.worst, made, worse), made);
     }
     printLeaf(os, leaf);

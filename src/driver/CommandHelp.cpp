@@ -111,6 +111,7 @@ const std::vector<std::pair<int, std::string>> &exitCodeMeanings() {
       {3, "recognised, but unsupported: the message says which op or feature, where, and why"},
       {4,
        "results or golden files differ, or a check of the emulator, or a rule of --lint, found a defect in a kernel"},
+      {5, "the reference cannot tell whether some results are right: no verdict on the kernel"},
       {70, "a bug in hloc"}};
   return meanings;
 }

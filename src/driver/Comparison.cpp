@@ -28,37 +28,46 @@ llvm::FailureOr<Literal> Comparison::reference(const HloModule &module, llvm::Ar
   return interpret(module, arguments, diagnostics, interpreterOptions());
 }
 
-bool Comparison::judge(const CompareResult &result, const std::string &what, const std::string &where, bool mayBeOpen,
-                       const HloInstruction *step) {
+bool Comparison::judge(const CompareResult &result, const Subject &subject) {
+  const HloInstruction *step = subject.step;
   const SourceRange range = step ? step->range() : SourceRange();
   if (!result.equal()) {
-    Diagnostic &report = diagnostics.report(DiagnosticKind::ResultMismatch, range,
-                                            fmt::format("{} of {} elements {}{}\n{}", result.numMismatches,
-                                                        result.numElements, what, where, result.report));
+    Diagnostic &report =
+        diagnostics.report(DiagnosticKind::ResultMismatch, range,
+                           fmt::format("{} of {} elements {}{}\n{}", result.numMismatches, result.numElements,
+                                       subject.what, subject.where, result.report));
     if (step)
       report.note(fmt::format("`--only={}` runs this step alone", step->name().str()));
     return false;
   }
-  int64_t limit = std::max<int64_t>(8, result.numElements / 20);
-  if (!mayBeOpen && result.numUndecided > limit) {
-    std::string of = step ? fmt::format(" of step `{}`", step->name().str()) : "";
-    diagnostics.report(DiagnosticKind::UndecidedResult, range,
-                       fmt::format("the reference does not know {} of {} elements{}{}, more than the {} it may: {}",
-                                   result.numUndecided, result.numElements, of, where, limit,
-                                   describeAgreement(result)));
-    return false;
-  }
+  if (result.numUnknown && !subject.mayBeOpen && !firstOpen)
+    firstOpen = {range, fmt::format("the reference cannot tell of {} of {} elements{}{} whether they are right: {}",
+                                    result.numUnknown, result.numElements,
+                                    step ? fmt::format(" of step `{}`", step->name().str()) : "", subject.where,
+                                    describeAgreement(result))};
   return true;
 }
 
+bool Comparison::conclude() {
+  if (firstOpen)
+    diagnostics.report(DiagnosticKind::UndecidedResult, firstOpen->range, firstOpen->text);
+  return !firstOpen;
+}
+
 llvm::FailureOr<CompareResult> Comparison::compareWith(const HloModule &module, llvm::ArrayRef<Literal> arguments,
-                                                       const Literal &expected, const Literal &actual) {
+                                                       const Literal &expected, const Literal &actual,
+                                                       WeakCheck check) {
   TimedScope scope(timing, "compare");
   progress.beginStage("compare");
   if (!options.tolerance.empty())
     return compareLiterals(expected, actual, *parseTolerance(options.tolerance));
   Backend backend = options.launchFile.empty() ? Backend::Hloc : Backend::Other;
-  return compareRun(module, arguments, expected, actual, backend, diagnostics, interpreterOptions());
+  return compareRun(module, arguments, expected, actual, backend, diagnostics, interpreterOptions(), check);
+}
+
+void Comparison::noteRegime(Regime regime) {
+  if (options.inputsFile.empty() && !llvm::is_contained(regimes, regime))
+    regimes.push_back(regime);
 }
 
 static std::string inRegime(Regime regime) { return fmt::format(" in the regime `{}`", regimeName(regime).str()); }
@@ -68,28 +77,33 @@ bool Comparison::compareStep(const HloModule &step, llvm::ArrayRef<Literal> argu
   llvm::FailureOr<Literal> expected = reference(step, arguments, actual);
   if (failed(expected))
     return false;
-  llvm::FailureOr<CompareResult> compared = compareWith(step, arguments, *expected, actual);
+  llvm::FailureOr<CompareResult> compared = compareWith(step, arguments, *expected, actual, WeakCheck::Open);
   if (failed(compared))
     return false;
   const bool isGenerated = options.inputsFile.empty();
   std::string what = fmt::format("of step {}, `{}`, differ from the interpreter's", number, fusion.name().str());
-  if (!judge(*compared, what, isGenerated ? inRegime(regime) : "", isGenerated && regime != Regime::Ordinary, &fusion))
+  if (!judge(*compared,
+             {what, isGenerated ? inRegime(regime) : "", isGenerated && regime != Regime::Ordinary, &fusion}))
     return false;
-  if (isGenerated && !llvm::is_contained(regimes, regime))
-    regimes.push_back(regime);
-  const int64_t all = found.numElements + compared->numElements;
-  found.absorb(*compared);
-  found.numElements = all;
+  noteRegime(regime);
+  const int64_t all = inSteps.numElements + compared->numElements;
+  inSteps.absorb(*compared);
+  inSteps.numElements = all;
+  numSteps = std::max(numSteps, number);
   return true;
 }
 
 bool Comparison::compare(const HloModule &module, llvm::ArrayRef<Literal> arguments, const Literal &actual,
-                         Regime regime, const std::string &schedule) {
+                         Regime regime, const std::string &schedule, const HloModule *settling) {
   const bool byHand = !options.tolerance.empty(), isGenerated = options.inputsFile.empty();
   llvm::FailureOr<Literal> expected = users && byHand ? *users : reference(module, arguments, actual);
   if (failed(expected))
     return false;
-  llvm::FailureOr<CompareResult> compared = compareWith(module, arguments, *expected, actual);
+  // Bounds of one step are what a right kernel needs; those of many are wider than that.
+  const WeakCheck weakCheck = settling                                    ? WeakCheck::None
+                              : options.compare == CompareChoice::Default ? WeakCheck::Open
+                                                                          : WeakCheck::OpenOrWide;
+  llvm::FailureOr<CompareResult> compared = compareWith(module, arguments, *expected, actual, weakCheck);
   if (failed(compared))
     return false;
   if (!compared->equal() && !schedule.empty())
@@ -102,36 +116,64 @@ bool Comparison::compare(const HloModule &module, llvm::ArrayRef<Literal> argume
   std::string where = isGenerated ? inRegime(regime) : "";
   // Where special values meet, or whole numbers go into an exponential, much is open; on ordinary arguments and given
   // ones a reference that knows little is no reference.
-  if (!judge(*compared, what, where, isGenerated && regime != Regime::Ordinary))
+  if (!judge(*compared, {what, where, settling || (isGenerated && regime != Regime::Ordinary)}) ||
+      (settling && compared->numUnknown && !settle(module, *settling, arguments, *expected, where)))
     return false;
-  if (isGenerated && !llvm::is_contained(regimes, regime))
-    regimes.push_back(regime);
-  found.absorb(*compared);
+  noteRegime(regime);
+  atEnd.absorb(*compared);
+  isSettled |= settling != nullptr;
   return !users || byHand || !usersAgreement.empty() || compareUsers(module, arguments, *expected);
 }
 
-bool Comparison::compareUsers(const HloModule &module, llvm::ArrayRef<Literal> arguments, const Literal &expected) {
+/// That all steps of the fused module are right tells what its results are; are these what the module means? Where
+/// passes have changed roundings, as far as that is known.
+bool Comparison::settle(const HloModule &module, const HloModule &fused, llvm::ArrayRef<Literal> arguments,
+                        const Literal &expected, const std::string &where) {
+  llvm::FailureOr<Literal> value = interpret(fused, arguments, diagnostics, interpreterOptions());
+  if (failed(value))
+    return false;
   llvm::FailureOr<CompareResult> compared =
-      compareRun(module, arguments, expected, *users, Backend::Other, diagnostics, interpreterOptions());
+      compareRun(module, arguments, expected, *value, Backend::Hloc, diagnostics, interpreterOptions());
+  return succeeded(compared) &&
+         judge(*compared, {"are others after the HLO passes, by the interpreter", where, /*mayBeOpen=*/true});
+}
+
+bool Comparison::compareUsers(const HloModule &module, llvm::ArrayRef<Literal> arguments, const Literal &expected) {
+  llvm::FailureOr<CompareResult> compared = compareRun(module, arguments, expected, *users, Backend::Other, diagnostics,
+                                                       interpreterOptions(), WeakCheck::OpenOrWide);
   if (failed(compared))
     return false;
   std::string what = fmt::format("of `{}` are not what the program may give", options.expectedFile);
-  if (!judge(*compared, what, "", /*mayBeOpen=*/true))
+  if (!judge(*compared, {what, "", /*mayBeOpen=*/false}))
     return false;
   usersAgreement = describeAgreement(*compared);
   return true;
 }
 
-std::string Comparison::agreement(const std::string &watched) const {
+std::string Comparison::regimesText() const {
   std::string names;
   for (Regime regime : regimes)
     names += (names.empty() ? "" : ", ") + regimeName(regime).str();
-  if (!names.empty())
-    names = fmt::format(" in {} regime{} ({})", regimes.size(), regimes.size() == 1 ? "" : "s", names);
+  return names.empty() ? names
+                       : fmt::format(" in {} regime{} ({})", regimes.size(), regimes.size() == 1 ? "" : "s", names);
+}
+
+std::string Comparison::agreement(const std::string &watched) const {
   std::string reference =
       users && usersAgreement.empty() ? fmt::format("`{}`", options.expectedFile) : "the interpreter";
-  std::string text = fmt::format("{} elements agree with {}{}: {}{}\n", found.numElements, reference, names,
-                                 describeAgreement(found), watched);
+  std::string text;
+  auto add = [&](const CompareResult &found, const std::string &of, llvm::StringRef unknown) {
+    text += fmt::format("{} elements{} agree with {}{}: {}", found.numElements, of, reference, regimesText(),
+                        describeAgreement(found, unknown));
+  };
+  constexpr const char *nothing = "of which nothing is known";
+  if (numSteps)
+    add(inSteps, fmt::format(" of {} step{}", numSteps, numSteps == 1 ? "" : "s"), nothing);
+  if (numSteps && atEnd.numCompared)
+    text += "\nof all steps together ";
+  if (atEnd.numCompared || !numSteps)
+    add(atEnd, "", isSettled ? "right as far as each step is" : nothing);
+  text += watched + "\n";
   if (!usersAgreement.empty())
     text += fmt::format("so do those of `{}`: {}\n", options.expectedFile, usersAgreement);
   return text;

@@ -4,6 +4,10 @@
 // The reference is the interpreter. Results of the user (--expected) come beside it: every element of both has to be
 // one that the program may give. With a tolerance given by hand the user's results are the reference, and nothing is
 // interpreted.
+//
+// Where the reference does not know what is right, it says so: that is no agreement, and no mismatch either
+// (UndecidedResult, decisions/0010). Of a program whose steps have been compared one by one, nothing needs to be known
+// of its results that the steps do not tell.
 
 #include "Options.h"
 #include "Progress.h"
@@ -27,23 +31,39 @@ public:
   bool open(const HloModule &module);
 
   /// False, with a diagnostic, if they differ or cannot be compared. `schedule`: the one that gave `actual` if there
-  /// was another before, with which all was well.
+  /// was another before, with which all was well. `settling`: what the program's steps carry out, all of which were
+  /// right; null if they have not been compared.
   bool compare(const HloModule &module, llvm::ArrayRef<Literal> arguments, const Literal &actual, Regime regime,
-               const std::string &schedule = "");
+               const std::string &schedule = "", const HloModule *settling = nullptr);
 
   /// The same of step `number` of a program: a fusion as a module of its own, `step`, on what the device has computed
   /// before. `fusion` is where the step comes from.
   bool compareStep(const HloModule &step, llvm::ArrayRef<Literal> arguments, const Literal &actual, Regime regime,
                    const HloInstruction &fusion, size_t number);
 
-  /// One line for all comparisons, all of which were successful. `watched`: what else was looked at.
+  /// All comparisons have been made, and nothing differs. False, with a diagnostic, if that is no agreement, since
+  /// something is not known.
+  bool conclude();
+
+  /// A line or two for all comparisons, all of which were successful. `watched`: what else was looked at.
   std::string agreement(const std::string &watched) const;
 
 private:
-  bool judge(const CompareResult &result, const std::string &what, const std::string &where, bool mayBeOpen,
-             const HloInstruction *step = nullptr);
+  /// What has been compared, for messages.
+  struct Subject {
+    std::string what;  ///< "differ from the interpreter's"
+    std::string where; ///< " in the regime `special`"; empty of given arguments
+    bool mayBeOpen;
+    const HloInstruction *step = nullptr;
+  };
+
+  bool judge(const CompareResult &result, const Subject &subject);
+  bool settle(const HloModule &module, const HloModule &fused, llvm::ArrayRef<Literal> arguments,
+              const Literal &expected, const std::string &where);
   llvm::FailureOr<CompareResult> compareWith(const HloModule &module, llvm::ArrayRef<Literal> arguments,
-                                             const Literal &expected, const Literal &actual);
+                                             const Literal &expected, const Literal &actual, WeakCheck check);
+  void noteRegime(Regime regime);
+  std::string regimesText() const;
   /// Is what --expected brought admissible, given the interpreter's result?
   bool compareUsers(const HloModule &module, llvm::ArrayRef<Literal> arguments, const Literal &expected);
   /// The program's result by the interpreter, which may be what was executed.
@@ -61,8 +81,15 @@ private:
   DiagnosticEngine &diagnostics;
   std::optional<Literal> users; ///< --expected
   std::vector<Regime> regimes;  ///< in which results agree
-  CompareResult found;          ///< of all comparisons
+  CompareResult atEnd, inSteps; ///< of all comparisons, of results and of steps
+  size_t numSteps = 0;          ///< the largest number of a step that was compared
+  bool isSettled = false;       ///< what is not known at the end the steps have told
   std::string usersAgreement;   ///< of the user's results with the interpreter
+  struct OpenResult {
+    SourceRange range;
+    std::string text;
+  };
+  std::optional<OpenResult> firstOpen; ///< the first result that the reference does not know
 };
 
 } // namespace hloc

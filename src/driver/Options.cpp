@@ -53,6 +53,9 @@ const Choices<Platform> platforms = {
 
 const Choices<Reference> references = {{"interpreter", Reference::Interpreter}, {"none", Reference::None}};
 
+const Choices<CompareChoice> compareChoices = {
+    {"end", CompareChoice::End}, {"steps", CompareChoice::Steps}, {"both", CompareChoice::Both}};
+
 template <typename Enum> std::vector<std::string> namesOf(const Choices<Enum> &choices) {
   std::vector<std::string> names;
   for (const auto &[name, value] : choices)
@@ -69,7 +72,7 @@ const Choices<IrKind> inputFormats = {
 struct RawOptions {
   std::vector<std::string> targets;
   std::string inputFormat, dumpFolder, dumpChanged, remarks, explain, emit, stopAfter, timing, xlaDumpTo, platform,
-      reference, counters, tolerance, schedule, fusion, assembler, colour, progress, lint, estimate;
+      reference, compare, counters, tolerance, schedule, fusion, assembler, colour, progress, lint, estimate;
   std::vector<std::string> regimes;
   int verbosity = 0;
   bool xlaAsText = true;
@@ -378,8 +381,12 @@ void addRunOptions(CLI::App &app, RunOptions &options, RawOptions &raw) {
   app.add_flag("--shrink{16}", options.shrink,
                "run a smaller module of the same form, with dimensions of at most 16 (or =N) where that is possible")
       ->type_name("N");
-  app.add_flag("--compare-steps", options.compareSteps,
-               "compare each step, on what the steps before it have computed, and name the first that differs");
+  raw.offer(app.add_option("--compare", raw.compare,
+                           "what of several steps is compared: steps (each on what those before it have computed), end "
+                           "(the results), both; by default steps, and the results as far as they are known")
+                ->type_name("WHAT"),
+            compareChoices);
+  app.add_flag("--compare-steps{steps}", raw.compare, "the same as --compare=steps")->excludes("--compare");
   addOnlyOption(app, options.compile);
   app.add_flag("--keep-going", options.compile.keepGoing, "for `hloc compile`; refused")->group("");
   app.add_flag("--allow-external", options.compile.allowExternal, "for `hloc compile`; refused")->group("");
@@ -620,6 +627,17 @@ const char *contradiction(const RunOptions &options, const CLI::App &app) {
     return "--expected brings a reference, --reference=none has none";
   if (!options.expectedFile.empty() && options.regimes.size() > 1)
     return "--expected brings results of one run, --regimes names several";
+  if (options.compare != CompareChoice::Default &&
+      (!Comparison::isAsked(options) || options.reference == Reference::None))
+    return "--compare is about the comparison with the interpreter: there is none with --reference=none, nor of "
+           "--platform=interpreter with itself";
+  const bool bySteps = options.compare == CompareChoice::Steps || options.compare == CompareChoice::Both;
+  if (bySteps && options.platform == Platform::Interpreter)
+    return "--compare=steps is about the steps of a program, and --platform=interpreter has none";
+  if (bySteps && !options.launchFile.empty())
+    return "--compare=steps needs to know what each step computes, which --launch does not say";
+  if (options.compare == CompareChoice::Steps && !options.expectedFile.empty())
+    return "--expected brings results to compare, --compare=steps compares none; --compare=both does";
   if (app.count("--tolerance") && options.reference == Reference::None)
     return "--tolerance compares with a reference, --reference=none has none";
   if (app.count("--tolerance") && !Comparison::isAsked(options))
@@ -634,6 +652,7 @@ const char *contradiction(const RunOptions &options, const CLI::App &app) {
 bool finishRunOptions(RunOptions &options, const RawOptions &raw, const CLI::App &app) {
   choose(platforms, raw.platform, options.platform);
   choose(references, raw.reference, options.reference);
+  choose(compareChoices, raw.compare, options.compare);
   for (const std::string &name : raw.regimes)
     if (std::optional<Regime> regime = findRegime(name); !llvm::is_contained(options.regimes, *regime))
       options.regimes.push_back(*regime);
@@ -661,16 +680,9 @@ bool finishRunOptions(RunOptions &options, const RawOptions &raw, const CLI::App
     llvm::errs() << "hloc: error: --launch and --manifest describe a --ptx file, which is missing [bad-usage]\n";
     return false;
   }
-  if (app.count("--shrink") && (options.shrink < 2 || !options.ptxFile.empty() || !options.inputsFile.empty() ||
-                                !options.expectedFile.empty() || !options.compile.only.empty())) {
-    llvm::errs() << "hloc: error: --shrink makes another module, with dimensions of 2 at least and arguments of its "
-                    "own: it takes neither --inputs nor --expected, --ptx or --only [bad-usage]\n";
-    return false;
-  }
-  if (options.compareSteps && (!options.ptxFile.empty() || !options.expectedFile.empty() ||
-                               options.platform == Platform::Interpreter || options.reference == Reference::None)) {
-    llvm::errs() << "hloc: error: --compare-steps compares what hloc compiles with the interpreter, and takes neither "
-                    "--ptx nor --expected, --reference=none or --platform=interpreter [bad-usage]\n";
+  if (app.count("--shrink") && (options.shrink < 2 || !options.compile.only.empty())) {
+    llvm::errs() << "hloc: error: --shrink makes another module, with dimensions of 2 at least, all of which runs: it "
+                    "does not take --only [bad-usage]\n";
     return false;
   }
   if (!options.ptxFile.empty() && launch == manifest) {

@@ -64,6 +64,9 @@ struct CompileOptions {
 
 enum class Platform { Emulator, Cuda, Interpreter };
 enum class Reference { Interpreter, None };
+/// What of a program of several steps is compared: each step on what was computed before it, or the results. By default
+/// steps; and results as far as the reference knows them.
+enum class CompareChoice { Default, End, Steps, Both };
 
 struct RunOptions {
   CompileOptions compile;
@@ -78,8 +81,8 @@ struct RunOptions {
   std::string counters;            ///< empty: off; `table` or `json`
   unsigned repeat = 0;
   bool verifyEachPass = false;
-  unsigned shrink = 0;                        ///< the size that dimensions should not exceed; 0: as they are
-  bool compareSteps = false;                  ///< step by step, on what the device has computed before
+  unsigned shrink = 0; ///< the size that dimensions should not exceed; 0: as they are
+  CompareChoice compare = CompareChoice::Default;
   std::string tolerance;                      ///< empty: by the policy of hloc/compare
   std::optional<emulator::Schedule> schedule; ///< unset: all that may matter
   double timeoutSeconds = 0;                  ///< of the whole run; 0: none

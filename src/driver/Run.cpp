@@ -10,15 +10,14 @@
 #include "Ignored.h"
 #include "NumpyFiles.h"
 #include "Progress.h"
+#include "RunProgram.h"
 #include "Schedules.h"
-#include "StepComparison.h"
 #include "Timeout.h"
 #include "UndefinedReads.h"
 
 #include "hloc/hlo/Printer.h"
 #include "hloc/interp/Inputs.h"
 #include "hloc/interp/Interpreter.h"
-#include "hloc/support/Files.h"
 #include "hloc/transforms/ShrinkModule.h"
 #include "hloc/transforms/Transforms.h"
 #include "hloc/transforms/VerifyPasses.h"
@@ -82,7 +81,7 @@ private:
       ++numRuns;
     }
     progress.stop();
-    if (compares())
+    if (compares() && comparison.conclude())
       listings() << comparison.agreement(whatWasWatched());
   }
 
@@ -129,8 +128,11 @@ private:
   /// Makes the arguments, executes and compares. What is compiled and translated for the first run serves all.
   bool runOnce(const HloModule &module, const ArgumentSet &set) {
     regime = set.regime;
+    // What is refused is refused before gigabytes of arguments are made for it.
+    if (!numRuns && !(comparison.open(module) && prepare(module)))
+      return false;
     std::optional<std::vector<Literal>> arguments = argumentsOf(module, set);
-    if (!arguments || (!numRuns && !(comparison.open(module) && prepare(module))))
+    if (!arguments)
       return false;
     llvm::FailureOr<Literal> result = execute(module, *arguments);
     if (failed(result))
@@ -139,8 +141,8 @@ private:
     if (isFirst && !options.outputsFile.empty() && !writeResult(options.outputsFile, *result, diagnostics))
       return false;
     if (compares())
-      return options.compareSteps || // done
-             (comparison.compare(module, *arguments, *result, regime) && compareSchedules(module, *arguments));
+      return !comparesEnd() || (comparison.compare(module, *arguments, *result, regime, "", settling()) &&
+                                compareSchedules(module, *arguments));
     if (options.outputsFile.empty()) {
       Progress::Hidden hidden(progress);
       printSmall(*result);
@@ -155,6 +157,20 @@ private:
                                       : readArguments(options.inputsFile, module, diagnostics);
   }
 
+  /// Whether steps are compared while they are carried out.
+  bool comparesSteps() const {
+    if (!compares() || !program || !program->fused)
+      return false;
+    const bool byDefault = program->hasSeveralSteps() && options.tolerance.empty();
+    return options.compare == CompareChoice::Default ? byDefault : options.compare != CompareChoice::End;
+  }
+  bool comparesEnd() const { return options.compare != CompareChoice::Steps; }
+  /// The module whose steps, all of them right, tell what the reference does not know of the results. Null where the
+  /// results have to be known by themselves.
+  const HloModule *settling() const {
+    return options.compare == CompareChoice::Default && comparesSteps() ? program->fused.get() : nullptr;
+  }
+
   bool verifyPasses(const HloModule &module, llvm::ArrayRef<ArgumentSet> sets);
   bool prepare(const HloModule &module);
   bool prepareEmulator(const HloModule &module);
@@ -166,7 +182,6 @@ private:
   llvm::FailureOr<Literal> carryOut(Device &device, llvm::ArrayRef<Literal> arguments);
   void showLaunch(const std::string &kernel, size_t number, const std::string &schedule);
   bool findProgram(const HloModule &module);
-  bool readProgram();
 
   /// For messages: "the regime `special`" of generated arguments; empty for given ones.
   std::string circumstances() const {
@@ -184,9 +199,7 @@ private:
                             {machineOptions->checkDivergence, "divergence"}})
       if (on)
         checks += (checks.empty() ? "" : ", ") + std::string(name);
-    return fmt::format("{}; checks: {}; order of threads: {}",
-                       options.compareSteps ? fmt::format("; steps compared: {}", steps.numSteps) : "",
-                       checks.empty() ? "none" : checks,
+    return fmt::format("; checks: {}; order of threads: {}", checks.empty() ? "none" : checks,
                        schedules ? "ascending, reversed, shuffled" : machineOptions->schedule.name());
   }
 
@@ -220,10 +233,8 @@ private:
   Compiler compiler;
   Comparison comparison;
 
-  // What is executed: compiled from the input, or given by --ptx.
   TargetInfo target = options.compile.targets.front(); ///< of what is compiled
-  std::string image, imageName;
-  std::optional<DeviceProgram> program;
+  std::optional<RunProgram> program;
   std::optional<emulator::EmulatorOptions> machineOptions;
   std::unique_ptr<HloModule> laidOut; ///< device memory has the layouts of the entry computation
   std::optional<Executor> executor;
@@ -233,8 +244,6 @@ private:
   std::optional<ScheduleRuns> schedules;       ///< of a program whose results may depend on the order of its threads
   std::vector<ScheduledResult> otherSchedules; ///< of the run in progress: results that are not those of the first
   std::unique_ptr<CudaDevice> gpu;
-  std::unique_ptr<HloModule> fused;  ///< for --compare-steps: what the program was made of,
-  std::vector<ComputedValue> values; ///< and where it leaves what
   StepComparison::Shared steps;
 
   // Runs so far, all of which agree.
@@ -244,66 +253,35 @@ private:
 
 bool RunCommand::compareSchedules(const HloModule &module, llvm::ArrayRef<Literal> arguments) {
   return llvm::all_of(otherSchedules, [&](const ScheduledResult &other) {
-    return comparison.compare(module, arguments, other.value, regime, other.schedule);
+    return comparison.compare(module, arguments, other.value, regime, other.schedule, settling());
   });
 }
 
 /// Compiles the module, or reads --ptx and its description.
 bool RunCommand::findProgram(const HloModule &module) {
-  if (!options.ptxFile.empty())
-    return readProgram();
-  progress.beginStage("compile");
-  fused = isPart() ? cloneModule(module) : compiler.fuse(module); // a part is fused
-  std::optional<CompiledModule> compiled = fused ? compiler.compile(*fused, target, Stage::Ptx) : std::nullopt;
-  if (!compiled)
+  RunProgramFinder finder(options, compiler, toolchain, timing, diagnostics);
+  if (options.ptxFile.empty())
+    progress.beginStage("compile");
+  program =
+      options.ptxFile.empty() ? finder.compile(module, isPart(), target, *executor) : finder.read(module, *executor);
+  if (!program)
     return false;
-  values = std::move(compiled->values);
-  image = std::move(compiled->ptx);
-  imageName = module.name().str() + ".ptx";
-  program = executor->programOf(compiled->manifest);
-  return program.has_value();
-}
-
-bool RunCommand::readProgram() {
-  TimedScope scope(timing, "read program");
-  std::string error;
-  auto read = [&](const std::string &name) {
-    std::optional<std::string> text = readFile(name, error);
-    if (!text)
-      diagnostics.report(DiagnosticKind::UnreadableFile, "cannot read `" + name + "`: " + error);
-    return text;
-  };
-  std::optional<std::string> ptx = read(options.ptxFile);
-  std::optional<std::string> text = read(options.launchFile.empty() ? options.manifestFile : options.launchFile);
-  if (!ptx || !text)
+  if (!program->fused && (options.compare == CompareChoice::Steps || options.compare == CompareChoice::Both)) {
+    diagnostics.report(DiagnosticKind::BadLaunch, options.manifestFile +
+                                                      ": its steps are not those that this module has here, so they "
+                                                      "cannot be compared one by one");
     return false;
-  image = std::move(*ptx);
-  imageName = options.ptxFile;
-  if (options.launchFile.empty()) {
-    Manifest manifest;
-    if (!parseManifest(*text, manifest, error)) {
-      diagnostics.report(DiagnosticKind::BadLaunch, options.manifestFile + ": " + error);
-      return false;
-    }
-    program = executor->programOf(manifest);
-    return program.has_value();
   }
-  DiagnosticEngine ofLaunch;
-  ofLaunch.setFile(std::make_shared<SourceFile>(options.launchFile, std::move(*text)));
-  std::optional<LaunchDescription> description = parseLaunchDescription(ofLaunch);
-  diagnostics.append(ofLaunch);
-  if (description)
-    program = executor->programOf(*description);
-  return program.has_value();
+  return true;
 }
 
 /// `emulate `gelu` (kernel 2 of 7), order reversed`. How many there are is not known of a program with loops.
 void RunCommand::showLaunch(const std::string &kernel, size_t number, const std::string &schedule) {
   size_t count = 0;
   bool isKnown = true;
-  forEachStep(program->steps, [&](const Step &step) {
+  forEachStep(program->program.steps, [&](const Step &step) {
     if (const auto *launch = std::get_if<LaunchStep>(&step.action))
-      count += program->kernels[launch->kernel].grid.count() != 0;
+      count += program->program.kernels[launch->kernel].grid.count() != 0;
     isKnown &= !std::holds_alternative<WhileStep>(step.action);
   });
   std::string text = fmt::format("emulate `{}`", kernel);
@@ -322,8 +300,8 @@ bool RunCommand::prepareEmulator(const HloModule &module) {
     return false;
   machineOptions->progress = progress.work();
   if (!options.launchFile.empty())
-    separateSlices(*program);
-  machine = std::make_unique<EmulatorDevice>(*machineOptions, imageName, diagnostics);
+    separateSlices(program->program);
+  machine = std::make_unique<EmulatorDevice>(*machineOptions, program->imageName, diagnostics);
   makeReady = [this, &module](EmulatorDevice &device) {
     device.setLaunchListener([this, &device](const std::string &kernel, size_t number, const std::string &schedule) {
       if (progress.work())
@@ -338,15 +316,16 @@ bool RunCommand::prepareEmulator(const HloModule &module) {
   };
   makeReady(*machine);
   progress.beginStage("translate");
-  return executor->load(*machine, image, *program);
+  return executor->load(*machine, program->image, program->program);
 }
 
-/// The program's result; with --compare-steps a failure where a step is wrong.
+/// The program's result; a failure where steps are compared and one is wrong.
 llvm::FailureOr<Literal> RunCommand::carryOut(Device &device, llvm::ArrayRef<Literal> arguments) {
-  if (!options.compareSteps)
-    return executor->execute(device, *program, arguments);
-  StepComparison listener(*fused, values, *program, device, arguments, comparison, regime, steps, diagnostics);
-  llvm::FailureOr<Literal> result = executor->execute(device, *program, arguments, &listener);
+  if (!comparesSteps())
+    return executor->execute(device, program->program, arguments);
+  StepComparison listener(*program->fused, program->values, program->program, device, arguments, comparison, regime,
+                          steps, diagnostics);
+  llvm::FailureOr<Literal> result = executor->execute(device, program->program, arguments, &listener);
   if (failed(result) || !listener.finish(*result))
     return llvm::failure();
   return result;
@@ -358,11 +337,11 @@ llvm::FailureOr<Literal> RunCommand::emulate(llvm::ArrayRef<Literal> arguments) 
   llvm::FailureOr<Literal> result = carryOut(*machine, arguments);
   if (machine->hasWithheld()) {
     auto replay = [&](const emulator::EmulatorOptions &other) {
-      EmulatorDevice device(other, imageName, diagnostics);
-      return executor->run(device, image, *program, arguments);
+      EmulatorDevice device(other, program->imageName, diagnostics);
+      return executor->run(device, program->image, program->program, arguments);
     };
     uint64_t bytes = 0;
-    for (const DeviceBuffer &buffer : program->buffers)
+    for (const DeviceBuffer &buffer : program->program.buffers)
       bytes += buffer.bytes;
     if (failed(result) || dependsOnUndefined(*machineOptions, *result, bytes, replay)) {
       machine->reportWithheld();
@@ -375,9 +354,9 @@ llvm::FailureOr<Literal> RunCommand::emulate(llvm::ArrayRef<Literal> arguments) 
   const bool quick = llvm::is_contained(options.checks, "none") || options.schedule;
   if (succeeded(result) && machine->dependsOnSchedule() && !quick) {
     if (!schedules)
-      schedules.emplace(*machineOptions, imageName, [&](EmulatorDevice &other) { makeReady(other); });
+      schedules.emplace(*machineOptions, program->imageName, [&](EmulatorDevice &other) { makeReady(other); });
     auto again = [&](EmulatorDevice &device) { return carryOut(device, arguments); };
-    auto others = schedules->run(*executor, image, *program, again, *result, diagnostics);
+    auto others = schedules->run(*executor, program->image, program->program, again, *result, diagnostics);
     if (failed(others))
       return llvm::failure();
     otherSchedules = std::move(*others);
@@ -387,7 +366,7 @@ llvm::FailureOr<Literal> RunCommand::emulate(llvm::ArrayRef<Literal> arguments) 
   if (counts || (isFirst && options.compile.estimate))
     hidden.emplace(progress);
   if (isFirst && options.compile.estimate)
-    if (auto counted = launches.finish(machine->counters(), *program, image, diagnostics))
+    if (auto counted = launches.finish(machine->counters(), program->program, program->image, diagnostics))
       llvm::outs() << printEstimates(*counted, deviceFor(options.compile, target), options.compile.estimateAsJson);
   if (counts && options.counters == "json")
     printJson(machine->counters(), llvm::outs());
@@ -406,7 +385,7 @@ bool RunCommand::prepareGpu(const HloModule &module) {
   if (!options.compile.targetGiven)
     if (std::optional<TargetInfo> found = findTarget(gpu->target()))
       target = *found;
-  return findProgram(module) && executor->load(*gpu, image, *program);
+  return findProgram(module) && executor->load(*gpu, program->image, program->program);
 }
 
 llvm::FailureOr<Literal> RunCommand::runOnGpu(llvm::ArrayRef<Literal> arguments) {
@@ -414,7 +393,7 @@ llvm::FailureOr<Literal> RunCommand::runOnGpu(llvm::ArrayRef<Literal> arguments)
   llvm::FailureOr<Literal> result = carryOut(*gpu, arguments);
   Progress::Hidden hidden(progress);
   if (succeeded(result) && options.repeat && numRuns == 0 &&
-      !printMeasurement(*gpu, *program, options.repeat, diagnostics))
+      !printMeasurement(*gpu, program->program, options.repeat, diagnostics))
     return llvm::failure();
   return result;
 }

@@ -2,6 +2,7 @@
 
 #include "Execute.h"
 
+#include "hloc/hlo/ControlFlow.h"
 #include "hloc/interp/Interpreter.h"
 #include "hloc/support/Check.h"
 #include "hloc/transforms/ExtractFusions.h"
@@ -55,13 +56,57 @@ const HloInstruction *stateOf(const HloInstruction &loop) {
   return loop.computation(AttributeKey::Body)->parameters().front();
 }
 
+using InstructionNames = llvm::StringMap<const HloInstruction *>;
+
+InstructionNames namesOf(const HloComputation &computation) {
+  InstructionNames names;
+  for (const HloInstruction *instr : computation.instructions())
+    names[instr->name()] = instr;
+  return names;
+}
+
+/// Do the steps carry out what they are named after in this computation? Values have a place if `hasPlace` says so.
+bool carryOut(const Steps &steps, const HloComputation &computation,
+              llvm::function_ref<bool(const HloInstruction *)> hasPlace) {
+  const InstructionNames names = namesOf(computation);
+  return llvm::all_of(steps, [&](const Step &step) {
+    const HloInstruction *instr = names.lookup(step.name);
+    if (const auto *loop = std::get_if<WhileStep>(&step.action))
+      return instr && instr->opcode() == Opcode::While && carryOut(loop->condition, *conditionOf(*instr), hasPlace) &&
+             carryOut(loop->body, *stateOf(*instr)->parent(), hasPlace);
+    if (const auto *choice = std::get_if<ConditionalStep>(&step.action))
+      return instr && instr->opcode() == Opcode::Conditional &&
+             llvm::all_of(
+                 llvm::zip(choice->branches, instr->calledComputations()),
+                 [&](const auto &branch) { return carryOut(std::get<0>(branch), *std::get<1>(branch), hasPlace); }) &&
+             choice->branches.size() == instr->calledComputations().size();
+    return instr ? isControlFlow(*instr) || hasPlace(instr) : !std::holds_alternative<LaunchStep>(step.action);
+  });
+}
+
+/// Which branch a selector chooses: pred or s32.
+size_t branchChosenBy(const Literal &selector, size_t numBranches) {
+  if (isPred(selector.shape().elementType()))
+    return selector.getInt(0) ? 0 : 1;
+  const int64_t index = selector.getInt(0);
+  return index < 0 || size_t(index) >= numBranches ? numBranches - 1 : size_t(index);
+}
+
 } // namespace
+
+bool canCompareSteps(const HloModule &module, llvm::ArrayRef<ComputedValue> values, const Steps &steps) {
+  llvm::DenseSet<const HloInstruction *> placed;
+  for (const ComputedValue &value : values)
+    placed.insert(value.instr);
+  return carryOut(steps, *module.entry(), [&](const HloInstruction *instr) { return placed.contains(instr); });
+}
 
 StepComparison::StepComparison(const HloModule &module, llvm::ArrayRef<ComputedValue> values,
                                const DeviceProgram &program, Device &device, llvm::ArrayRef<Literal> arguments,
                                Comparison &comparison, Regime regime, Shared &shared, DiagnosticEngine &diagnostics)
     : module(module), device(device), comparison(comparison), regime(regime), shared(shared), diagnostics(diagnostics),
       running{module.entry()} {
+  shared.numSteps = 0;
   for (const ComputedValue &value : values)
     places[value.instr] = &value;
   findLastSteps(program.steps, lastSteps);
@@ -71,10 +116,9 @@ StepComparison::StepComparison(const HloModule &module, llvm::ArrayRef<ComputedV
 
 /// The instruction of the computation that is running which the step is named after; null if there is none.
 const HloInstruction *StepComparison::find(const Step &step) {
-  llvm::StringMap<const HloInstruction *> &known = names[running.back()];
+  InstructionNames &known = names[running.back()];
   if (known.empty())
-    for (const HloInstruction *instr : running.back()->instructions())
-      known[instr->name()] = instr;
+    known = namesOf(*running.back());
   return known.lookup(step.name);
 }
 
@@ -110,7 +154,11 @@ StepComparison::Leaves StepComparison::valueOf(const HloInstruction *instr) {
   if (auto found = computed.find(instr); found != computed.end())
     return found->second;
   // What a loop hands on is there before the loop has run, and nothing else of it is read then.
-  return instr->opcode() == Opcode::While ? valueOf(instr->operand(0)) : withoutSteps(*instr);
+  if (instr->opcode() == Opcode::While)
+    return valueOf(instr->operand(0));
+  if (places.count(instr))
+    isComplete &= misses(*instr);
+  return withoutSteps(*instr);
 }
 
 /// Nothing has been computed of what runs next, though it may have run before.
@@ -129,7 +177,8 @@ StepComparison::Leaves StepComparison::withoutSteps(const HloInstruction &instr)
       return split(*value, instr.shape());
   }
   for (const Shape::Leaf &leaf : instr.shape().leaves()) {
-    HLOC_CHECK(instr.opcode() == Opcode::Fusion || leaf.shape.byteSize() == 0, "a value that nothing has computed");
+    HLOC_CHECK(instr.opcode() == Opcode::Fusion || leaf.shape.byteSize() == 0 || places.count(&instr),
+               "a value that nothing has computed");
     leaves.push_back(std::make_shared<Literal>(leaf.shape));
   }
   return leaves;
@@ -177,7 +226,7 @@ bool StepComparison::compareFusion(const HloInstruction &fusion) {
   ++shared.numSteps;
   const HloModule &part = partOf(fusion);
   std::vector<Literal> arguments = argumentsOf(fusion, part);
-  std::optional<Leaves> leaves = fetch(fusion);
+  std::optional<Leaves> leaves = isComplete ? fetch(fusion) : std::nullopt;
   if (!leaves)
     return false;
   Literal actual = join(fusion.shape(), *leaves);
@@ -185,9 +234,35 @@ bool StepComparison::compareFusion(const HloInstruction &fusion) {
   return comparison.compareStep(part, arguments, actual, regime, fusion, shared.numSteps);
 }
 
-bool StepComparison::differ(const std::string &what) {
-  diagnostics.report(DiagnosticKind::ResultMismatch, what);
+bool StepComparison::differ(const std::string &what, const HloInstruction *instr) {
+  diagnostics.report(DiagnosticKind::ResultMismatch, instr ? instr->range() : SourceRange(), what);
   return false;
+}
+
+bool StepComparison::misses(const HloInstruction &instr) {
+  return differ(fmt::format("the program has no step that computes `{}`", instr.name().str()), &instr);
+}
+
+/// Has all been carried out that is in this computation?
+bool StepComparison::isDone(const HloComputation &computation) {
+  return isComplete && llvm::all_of(computation.instructions(), [&](const HloInstruction *instr) {
+           return !places.count(instr) || computed.count(instr) || misses(*instr);
+         });
+}
+
+/// The program has read whether to go on from where the plan says; is that what the condition has computed?
+bool StepComparison::goesOnRightly(const WhileStep &loop, const HloInstruction &instr,
+                                   const HloComputation &condition) {
+  uint8_t goesOn = 0;
+  if (std::string error; !device.download(loop.predicate, &goesOn, error)) {
+    if (!error.empty())
+      diagnostics.report(DiagnosticKind::BadLaunch, error);
+    return false;
+  }
+  const bool should = valueOf(condition.root()).front()->getInt(0) != 0;
+  return should == (goesOn != 0) || differ(fmt::format("the loop `{}` {}, which is not what its condition has computed",
+                                                       instr.name().str(), goesOn ? "goes on" : "ends"),
+                                           &instr);
 }
 
 bool StepComparison::enter(const Step &step, size_t part) {
@@ -200,6 +275,11 @@ bool StepComparison::enter(const Step &step, size_t part) {
     given[tested] = given[state];
     begin(part == 0 ? *conditionOf(*instr) : *state->parent());
   } else {
+    const size_t right = branchChosenBy(*valueOf(instr->operand(0)).front(), instr->calledComputations().size());
+    if (right != part)
+      return differ(fmt::format("of the conditional `{}` branch {} is taken, not branch {}, which its selector says",
+                                instr->name().str(), part, right),
+                    instr);
     const HloComputation *branch = instr->calledComputations()[part];
     given[branch->parameters().front()] = valueOf(instr->operand(unsigned(part) + 1));
     begin(*branch);
@@ -210,7 +290,11 @@ bool StepComparison::enter(const Step &step, size_t part) {
 bool StepComparison::leave(const Step &step, size_t part) {
   const HloComputation *left = running.back();
   running.pop_back();
+  if (!isDone(*left))
+    return false;
   const HloInstruction *instr = find(step);
+  if (const auto *loop = std::get_if<WhileStep>(&step.action); loop && part == 0)
+    return goesOnRightly(*loop, *instr, *left);
   if (instr->opcode() == Opcode::Conditional)
     computed[instr] = valueOf(left->root());
   else if (part == 1)
@@ -235,6 +319,8 @@ bool StepComparison::done(const Step &step) {
 }
 
 bool StepComparison::finish(const Literal &result) {
+  if (!isDone(*module.entry()))
+    return false;
   const HloInstruction *root = module.entry()->root();
   const std::vector<const Literal *> actual = leavesOf(result, root->shape());
   const Leaves expected = valueOf(root);

@@ -1,5 +1,6 @@
 #pragma once
-// `hloc run --compare-steps`: is each step of a program right, given what the steps before it have made?
+// Comparison by steps (`hloc run --compare=steps`, and by default): is each step of a program right, given what the
+// steps before it have made?
 //
 // The bounds of the whole module grow with every step, until the reference knows nothing of a model's results. Here
 // each fusion is interpreted on the very values that the device has computed before, and its results are fetched as
@@ -19,13 +20,17 @@
 
 namespace hloc {
 
+/// Are the steps those of this module, by their names, and is it known where each leaves what it computes? Steps may be
+/// missing.
+bool canCompareSteps(const HloModule &module, llvm::ArrayRef<ComputedValue> values, const Steps &steps);
+
 /// One run of a program. The module, in normal form, where its values lie (CompiledModule::values) and the arguments
 /// outlive it.
 class StepComparison : public StepListener {
 public:
   /// What all runs of a program share.
   struct Shared {
-    size_t numSteps = 0;                                                ///< compared so far
+    size_t numSteps = 0;                                                ///< compared so far in this run
     std::map<const HloInstruction *, std::unique_ptr<HloModule>> parts; ///< each fusion as a module of its own
   };
 
@@ -51,7 +56,10 @@ private:
   bool compareFusion(const HloInstruction &fusion);
   HloModule &partOf(const HloInstruction &fusion);
   std::vector<Literal> argumentsOf(const HloInstruction &fusion, const HloModule &part);
-  bool differ(const std::string &what);
+  bool goesOnRightly(const WhileStep &loop, const HloInstruction &instr, const HloComputation &condition);
+  bool isDone(const HloComputation &computation);
+  bool misses(const HloInstruction &instr);
+  bool differ(const std::string &what, const HloInstruction *instr = nullptr);
 
   const HloModule &module;
   Device &device;
@@ -66,6 +74,7 @@ private:
   std::map<const HloInstruction *, Leaves> computed; ///< by fusions, loops and conditionals, the last time
   std::map<const HloInstruction *, Leaves> given;    ///< to parameters
   llvm::DenseSet<const HloInstruction *> looping;
+  bool isComplete = true; ///< nothing was read that no step has computed
 };
 
 } // namespace hloc

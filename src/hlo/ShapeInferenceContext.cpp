@@ -117,6 +117,10 @@ std::string signature(const HloComputation &callee) {
   return out + ") -> " + callee.root()->shape().toString(false) + "`";
 }
 
+bool givesWhatItTakes(const HloComputation &reducer, unsigned i) {
+  return results(reducer)[i].elementType() == reducer.parameters()[i]->shape().elementType();
+}
+
 bool takes(const HloComputation &callee, llvm::ArrayRef<Shape> parameters, bool looseFloats) {
   if (callee.numParameters() != parameters.size())
     return false;

@@ -79,6 +79,9 @@ bool scalarLike(const Shape &shape, ElementType type);
 /// (f32[], f32[]) -> f32[]
 std::string signature(const HloComputation &callee);
 
+/// Is result `i` of the reducer exactly of the type of parameter `i`, to which it is handed on?
+bool givesWhatItTakes(const HloComputation &reducer, unsigned i);
+
 /// Checks that `callee` has exactly these parameters (layouts ignored, float precision too if `looseFloats`).
 bool takes(const HloComputation &callee, llvm::ArrayRef<Shape> parameters, bool looseFloats = false);
 /// What the callee returns as a list: the elements of a tuple, or the one result.

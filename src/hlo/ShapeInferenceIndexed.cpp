@@ -145,7 +145,7 @@ bool checkCombiner(InferenceContext &c, unsigned n) {
   for (unsigned i = 0; fits && i < 2 * n; ++i)
     fits = combiner->parameters()[i] && scalarLike(combiner->parameters()[i]->shape(), c.operand(i % n).elementType());
   for (unsigned i = 0; fits && i < n; ++i)
-    fits = scalarLike(results(*combiner)[i], c.operand(i).elementType());
+    fits = givesWhatItTakes(*combiner, i) && scalarLike(results(*combiner)[i], c.operand(i).elementType());
   if (!fits)
     c.fail(VerifierRule::scatter_c11, "cannot combine " + llvm::Twine(n) + " operands, the first " +
                                           show(c.operand(0)) + ", with " +

@@ -51,7 +51,7 @@ bool checkReduction(InferenceContext &c, const ReductionRules &rules) {
   for (unsigned i = 0; fits && i < 2 * n; ++i)
     fits = reducer->parameters()[i] && scalarLike(reducer->parameters()[i]->shape(), c.operand(i % n).elementType());
   for (unsigned i = 0; fits && i < n; ++i)
-    fits = scalarLike(results(*reducer)[i], c.operand(i).elementType());
+    fits = givesWhatItTakes(*reducer, i) && scalarLike(results(*reducer)[i], c.operand(i).elementType());
   if (!fits)
     c.fail(rules.callee, "cannot reduce " + llvm::Twine(n) + " operands, the first " + show(c.operand(0)) + ", with " +
                              (reducer ? signature(*reducer) : std::string("nothing")));
@@ -74,7 +74,7 @@ std::optional<Shape> reducedShapes(InferenceContext &c, Dims sizes) {
 /// (T[], T[]) -> result[], up to float precision if the result is no pred.
 bool isScalarFunction(const HloComputation *callee, ElementType type, ElementType result) {
   return callee && takes(*callee, {Shape::scalar(type), Shape::scalar(type)}, /*looseFloats=*/true) &&
-         scalarLike(callee->root()->shape(), result);
+         scalarLike(callee->root()->shape(), result) && (isPred(result) || givesWhatItTakes(*callee, 0));
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #include "interp/BoundMachine.h"
 #include "interp/BoundSums.h"
 #include "interp/FloatGrid.h"
+#include "interp/MixedTypes.h"
 #include "interp/Strided.h"
 
 #include "llvm/ADT/ScopeExit.h"
@@ -370,6 +371,9 @@ llvm::LogicalResult BoundMachine::fold(const HloInstruction &instr, llvm::ArrayR
                      int64_t count) -> llvm::FailureOr<std::vector<Bounded>> {
     std::vector<Bounded> arguments(a.begin(), a.end());
     arguments.insert(arguments.end(), b.begin(), b.end());
+    // An element that is combined first may be of another type than what is combined so far.
+    for (auto [argument, parameter] : llvm::zip_equal(arguments, reducer.parameters()))
+      argument = converted(argument, parameter->shape().elementType());
     Shape lift = Shape::array(ElementType::Pred, {count});
     Result combined = run(reducer, std::move(arguments), &lift);
     if (failed(combined))
@@ -389,8 +393,10 @@ llvm::LogicalResult BoundMachine::fold(const HloInstruction &instr, llvm::ArrayR
     llvm::FailureOr<std::vector<Bounded>> combined = combine(a, b, half * width);
     if (failed(combined) || combined->size() != n)
       return llvm::failure();
-    for (size_t i = 0; i < n; ++i)
-      (*combined)[i] = left ? joined((*combined)[i], part(state[i], 2 * half * width, width)) : (*combined)[i];
+    for (size_t i = 0; i < n && left; ++i) {
+      Bounded &made = (*combined)[i];
+      made = joined(made, converted(part(state[i], 2 * half * width, width), made.array().shape().elementType()));
+    }
     state = std::move(*combined);
     rows = half + left;
   }

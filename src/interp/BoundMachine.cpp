@@ -1,9 +1,9 @@
 #include "interp/BoundMachine.h"
 
-#include "hloc/support/Check.h"
 #include "interp/Accuracy.h"
 #include "interp/BoundScatter.h"
 #include "interp/BoundSums.h"
+#include "interp/MixedTypes.h"
 #include "interp/Ops.h"
 #include "interp/Strided.h"
 
@@ -74,8 +74,12 @@ const BoundMachine::Facts &BoundMachine::factsOf(const HloComputation &computati
 
 BoundMachine::Result BoundMachine::run(const HloComputation &computation, std::vector<Bounded> arguments,
                                        const Shape *lift) {
-  // The interpreter has run the module before, to this depth.
-  HLOC_CHECK(depth < Machine::maxDepth, "calls nested deeper than the interpreter takes");
+  // The interpreter has run the module before, but maybe not this branch of it.
+  if (depth >= Machine::maxDepth) {
+    machine.diagnostics.report(DiagnosticKind::UnsupportedFeature, computation.range(),
+                               "calls are nested too deeply for the interpreter");
+    return llvm::failure();
+  }
   ++depth;
   auto leave = llvm::scope_exit([&] { --depth; });
   const Machine::Schedule &schedule = machine.scheduleOf(computation);
@@ -88,8 +92,11 @@ BoundMachine::Result BoundMachine::run(const HloComputation &computation, std::v
       continue;
     }
     operands.clear();
-    for (const HloInstruction *operand : instr->operands())
+    for (const HloInstruction *operand : instr->operands()) {
       operands.push_back(values[operand->id()]);
+      if (draws() && draw->isPerUse())
+        draw->apply(*operand, operands.back());
+    }
     for (const HloInstruction *operand : instr->operands())
       if (schedule.lastUse[operand->id()] == instr->id())
         values[operand->id()] = Bounded();
@@ -101,7 +108,10 @@ BoundMachine::Result BoundMachine::run(const HloComputation &computation, std::v
     if (schedule.lastUse[instr->id()] != instr->id())
       values[instr->id()] = std::move(*value);
   }
-  return std::move(values[computation.root()->id()]);
+  Bounded &result = values[computation.root()->id()];
+  if (draws() && draw->isPerUse())
+    draw->apply(*computation.root(), result);
+  return std::move(result);
 }
 
 llvm::FailureOr<Value> BoundMachine::valueOf(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands,
@@ -117,6 +127,16 @@ llvm::FailureOr<Value> BoundMachine::valueOf(const HloInstruction &instr, llvm::
 
 BoundMachine::Result BoundMachine::evaluate(const HloInstruction &instr, std::vector<Bounded> &operands,
                                             const Shape *lift) {
+  Result result = evaluateBounds(instr, operands, lift);
+  if (draws() && !draw->isPerUse() && succeeded(result))
+    draw->apply(instr, *result);
+  return result;
+}
+
+BoundMachine::Result BoundMachine::evaluateBounds(const HloInstruction &instr, std::vector<Bounded> &operands,
+                                                  const Shape *lift) {
+  for (auto [operand, type] : llvm::zip(operands, typesTaken(instr)))
+    operand = converted(operand, type);
   switch (instr.opcode()) {
   case Opcode::Tuple:
     return Bounded::tuple(std::move(operands));
@@ -327,8 +347,12 @@ BoundMachine::Result BoundMachine::whileLoop(const HloInstruction &instr, std::v
     state = std::move(*next);
     if (isOpen)
       forget(state);
+    loopSteps = std::max(loopSteps, steps + 1);
   }
-  HLOC_UNREACHABLE("the interpreter has ended this loop before");
+  // The interpreter has ended this loop, but others may not.
+  machine.diagnostics.report(DiagnosticKind::UnsupportedFeature, instr.range(),
+                             "the loop did not end within the limit of steps");
+  return llvm::failure();
 }
 
 BoundMachine::Result BoundMachine::conditional(const HloInstruction &instr, std::vector<Bounded> &operands) {

@@ -2,6 +2,7 @@
 // BoundMachine: runs computations as Machine does, with bounds beside the values.
 
 #include "interp/BoundElementwise.h"
+#include "interp/RandomDraw.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -13,11 +14,16 @@ public:
   BoundMachine(DiagnosticEngine &diagnostics, const InterpreterOptions &options, Backend backend)
       : machine(diagnostics, options), backend(backend) {}
 
+  /// From now on every op has one of its admissible values, drawn at random, and no bounds: the run of a right kernel.
+  void drawValues(Disturbance disturbance) { draw.emplace(disturbance); }
+
   /// `lift`: the computation is one of scalars, done on all elements of arrays of this shape's dimensions at once.
   llvm::FailureOr<Bounded> run(const HloComputation &computation, std::vector<Bounded> arguments,
                                const Shape *lift = nullptr);
 
   EffortMeter &meter() { return machine.meter; }
+  /// The most steps that a loop has taken.
+  uint64_t mostLoopSteps() const { return loopSteps; }
 
 private:
   struct Facts {
@@ -28,6 +34,7 @@ private:
 
   using Result = llvm::FailureOr<Bounded>;
   Result evaluate(const HloInstruction &instr, std::vector<Bounded> &operands, const Shape *lift);
+  Result evaluateBounds(const HloInstruction &instr, std::vector<Bounded> &operands, const Shape *lift);
   Result callee(const HloInstruction &instr, std::vector<Bounded> &operands, const Shape *lift);
   Result whileLoop(const HloInstruction &instr, std::vector<Bounded> &operands);
   Result conditional(const HloInstruction &instr, std::vector<Bounded> &operands);
@@ -50,9 +57,14 @@ private:
                                  bool keepUnrounded);
   llvm::FailureOr<Value> valueOf(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, const Shape *lift);
 
+  /// Of what a fold combines the bounds of its result say all.
+  bool draws() const { return draw && orderRoundings == 0; }
+
   Machine machine;
   Backend backend;
   llvm::DenseMap<const HloComputation *, std::unique_ptr<Facts>> facts;
+  std::optional<RandomDraw> draw;
+  uint64_t loopSteps = 0;
   double orderRoundings = 0; ///< inside of a fold: BoundStep::orderRoundings
   unsigned depth = 0;
 };

@@ -26,7 +26,8 @@ struct Bounded {
   std::vector<Bounded> elements; ///< of a tuple
 
   Bounded() = default;
-  explicit Bounded(Value value, BoundsPtr bounds = nullptr) : value(std::move(value)), bounds(std::move(bounds)) {
+  explicit Bounded(Value value, BoundsPtr bounds = nullptr, BoundsPtr unrounded = nullptr)
+      : value(std::move(value)), bounds(std::move(bounds)), unrounded(std::move(unrounded)) {
     if (this->value.isTuple())
       for (const Value &element : this->value.elements())
         elements.emplace_back(element);

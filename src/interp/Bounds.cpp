@@ -2,6 +2,7 @@
 
 #include "hloc/interp/Bounds.h"
 
+#include "hloc/interp/Disturbed.h"
 #include "interp/BoundMachine.h"
 
 namespace hloc {
@@ -42,6 +43,16 @@ bool admitsPart(double low, double high, double actual) {
   return actual >= low && actual <= high;
 }
 
+/// As admitsPart, of a type without infinity: what is beyond its numbers is a NaN, or the largest of them.
+bool admitsNarrow(ElementType type, double low, double high, double actual) {
+  const FloatFormat &format = floatFormat(type);
+  const double ends[] = {decodeFloat(format, encodeFloat(format, low)), decodeFloat(format, encodeFloat(format, high))};
+  if (std::isnan(actual))
+    return std::isnan(ends[0]) || std::isnan(ends[1]) || interp::isUnknown(low, high);
+  return admitsPart(low, high, actual) || (!std::isnan(ends[0]) && !std::isnan(ends[1]) && !format.hasNan() &&
+                                           actual >= std::min(low, ends[0]) && actual <= std::max(high, ends[1]));
+}
+
 } // namespace
 
 bool AdmissibleArray::isUndecided(int64_t element) const { return !isExact() && interp::isUnknown(low, high, element); }
@@ -58,8 +69,9 @@ bool AdmissibleArray::admits(int64_t element, const Literal &actual, int64_t pos
     return admitsPart(a.real(), b.real(), x.real()) && admitsPart(a.imag(), b.imag(), x.imag());
   }
   if (isFloat(type)) {
-    double a = isExact() ? value.getDouble(element) : low.data<double>()[at];
-    return admitsPart(a, isExact() ? a : high.data<double>()[at], actual.getDouble(position));
+    const double a = isExact() ? value.getDouble(element) : low.data<double>()[at];
+    const double b = isExact() ? a : high.data<double>()[at], x = actual.getDouble(position);
+    return floatFormat(type).hasInfinity() ? admitsPart(a, b, x) : admitsNarrow(type, a, b, x);
   }
   if (isPred(type)) { // any other byte than 0 is true
     bool x = actual.getInt(position) != 0;
@@ -72,23 +84,6 @@ bool AdmissibleArray::admits(int64_t element, const Literal &actual, int64_t pos
   if (type == ElementType::U64)
     return uint64_t(x) >= uint64_t(least) && uint64_t(x) <= uint64_t(greatest);
   return x >= least && x <= greatest;
-}
-
-llvm::FailureOr<BoundedResult> interpretBounds(const HloModule &module, llvm::ArrayRef<Literal> arguments,
-                                               Backend backend, DiagnosticEngine &diagnostics,
-                                               const InterpreterOptions &options) {
-  std::vector<interp::Bounded> values;
-  for (const Literal &argument : arguments)
-    values.emplace_back(interp::Value::borrow(argument));
-  interp::BoundMachine machine(diagnostics, options, backend);
-  machine.meter().begin(*module.entry());
-  llvm::FailureOr<interp::Bounded> result = machine.run(*module.entry(), std::move(values));
-  if (failed(result))
-    return llvm::failure();
-  BoundedResult made;
-  llvm::SmallVector<int64_t, 2> path;
-  collect(*result, module.entry()->root()->shape(), std::nullopt, path, made.leaves);
-  return made;
 }
 
 namespace {
@@ -130,32 +125,106 @@ bool isElementwise(const HloModule &module) {
   }) && isElementwise(*module.entry(), leaves.front().shape.dims());
 }
 
-llvm::FailureOr<BoundedResult> interpretBoundsAt(const HloModule &module, llvm::ArrayRef<Literal> arguments,
-                                                 llvm::ArrayRef<int64_t> elements, Backend backend,
-                                                 DiagnosticEngine &diagnostics) {
-  auto count = int64_t(elements.size());
+namespace {
+
+/// The elements with these linear indices as an array of one dimension.
+Literal taken(const Literal &from, llvm::ArrayRef<int64_t> elements) {
+  Literal made(Shape::array(from.shape().elementType(), {int64_t(elements.size())}));
+  const size_t width = hostBytes(from.shape().elementType());
+  for (auto [i, element] : llvm::enumerate(elements))
+    std::copy_n(from.bytes().begin() + size_t(element) * width, width, made.mutableBytes().begin() + i * width);
+  return made;
+}
+
+/// `elements`: of an elementwise module, those that are wanted.
+llvm::FailureOr<interp::Bounded> runEntry(interp::BoundMachine &machine, const HloModule &module,
+                                          llvm::ArrayRef<Literal> arguments,
+                                          std::optional<llvm::ArrayRef<int64_t>> elements) {
   std::vector<interp::Bounded> values;
-  for (const Literal &argument : arguments) {
-    if (argument.shape().rank() == 0) {
-      values.emplace_back(interp::Value::borrow(argument));
-      continue;
-    }
-    Literal taken(Shape::array(argument.shape().elementType(), {count}));
-    size_t width = hostBytes(argument.shape().elementType());
-    for (auto [i, element] : llvm::enumerate(elements))
-      std::copy_n(argument.bytes().begin() + size_t(element) * width, width, taken.mutableBytes().begin() + i * width);
-    values.emplace_back(interp::Value(std::move(taken)));
+  for (const Literal &argument : arguments)
+    values.emplace_back(elements && argument.shape().rank() != 0 ? interp::Value(taken(argument, *elements))
+                                                                 : interp::Value::borrow(argument));
+  if (!elements) {
+    machine.meter().begin(*module.entry());
+    return machine.run(*module.entry(), std::move(values));
   }
-  Shape lift = Shape::array(ElementType::Pred, {count});
-  InterpreterOptions options;
+  Shape lift = Shape::array(ElementType::Pred, {int64_t(elements->size())});
+  return machine.run(*module.entry(), std::move(values), &lift);
+}
+
+llvm::FailureOr<BoundedResult> boundsOf(const HloModule &module, llvm::ArrayRef<Literal> arguments,
+                                        std::optional<llvm::ArrayRef<int64_t>> elements, Backend backend,
+                                        DiagnosticEngine &diagnostics, const InterpreterOptions &options) {
   interp::BoundMachine machine(diagnostics, options, backend);
-  llvm::FailureOr<interp::Bounded> result = machine.run(*module.entry(), std::move(values), &lift);
+  llvm::FailureOr<interp::Bounded> result = runEntry(machine, module, arguments, elements);
   if (failed(result))
     return llvm::failure();
   BoundedResult made;
   llvm::SmallVector<int64_t, 2> path;
+  std::optional<int64_t> count;
+  if (elements)
+    count = int64_t(elements->size());
   collect(*result, module.entry()->root()->shape(), count, path, made.leaves);
+  made.mostLoopSteps = machine.mostLoopSteps();
   return made;
+}
+
+/// The value, where each array has `count` elements, if wanted: the same for all.
+Literal literalOf(const interp::Bounded &value, const Shape &shape, std::optional<int64_t> count) {
+  if (!shape.isTuple()) {
+    if (!count || !shape.isArray())
+      return value.value.toLiteral(shape);
+    interp::Bounded array(value.value);
+    if (array.array().numElements() != *count)
+      array = interp::repeated(array, *count);
+    return array.value.toLiteral(Shape::array(shape.elementType(), {*count}));
+  }
+  std::vector<Literal> elements;
+  for (unsigned i = 0; i < shape.elements().size(); ++i)
+    elements.push_back(literalOf(value.elements[i], shape.element(i), count));
+  return Literal::tuple(std::move(elements));
+}
+
+llvm::FailureOr<Literal> disturbed(const HloModule &module, llvm::ArrayRef<Literal> arguments,
+                                   std::optional<llvm::ArrayRef<int64_t>> elements, Backend backend,
+                                   Disturbance disturbance, DiagnosticEngine &diagnostics,
+                                   const InterpreterOptions &options) {
+  interp::BoundMachine machine(diagnostics, options, backend);
+  machine.drawValues(disturbance);
+  llvm::FailureOr<interp::Bounded> result = runEntry(machine, module, arguments, elements);
+  if (failed(result))
+    return llvm::failure();
+  std::optional<int64_t> count;
+  if (elements)
+    count = int64_t(elements->size());
+  return literalOf(*result, module.entry()->root()->shape(), count);
+}
+
+} // namespace
+
+llvm::FailureOr<BoundedResult> interpretBounds(const HloModule &module, llvm::ArrayRef<Literal> arguments,
+                                               Backend backend, DiagnosticEngine &diagnostics,
+                                               const InterpreterOptions &options) {
+  return boundsOf(module, arguments, std::nullopt, backend, diagnostics, options);
+}
+
+llvm::FailureOr<BoundedResult> interpretBoundsAt(const HloModule &module, llvm::ArrayRef<Literal> arguments,
+                                                 llvm::ArrayRef<int64_t> elements, Backend backend,
+                                                 DiagnosticEngine &diagnostics, const InterpreterOptions &options) {
+  return boundsOf(module, arguments, elements, backend, diagnostics, options);
+}
+
+llvm::FailureOr<Literal> interpretDisturbed(const HloModule &module, llvm::ArrayRef<Literal> arguments, Backend backend,
+                                            Disturbance disturbance, DiagnosticEngine &diagnostics,
+                                            const InterpreterOptions &options) {
+  return disturbed(module, arguments, std::nullopt, backend, disturbance, diagnostics, options);
+}
+
+llvm::FailureOr<Literal> interpretDisturbedAt(const HloModule &module, llvm::ArrayRef<Literal> arguments,
+                                              llvm::ArrayRef<int64_t> elements, Backend backend,
+                                              Disturbance disturbance, DiagnosticEngine &diagnostics,
+                                              const InterpreterOptions &options) {
+  return disturbed(module, arguments, elements, backend, disturbance, diagnostics, options);
 }
 
 } // namespace hloc

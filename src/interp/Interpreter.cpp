@@ -2,6 +2,7 @@
 
 #include "hloc/support/Check.h"
 #include "interp/Machine.h"
+#include "interp/MixedTypes.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -94,6 +95,8 @@ llvm::FailureOr<Value> Machine::evaluate(const HloInstruction &instr, llvm::Muta
   OpcodeRule rule = opcodeRule(instr.opcode());
   if (!rule.evaluate)
     return step.unsupported(rule.refusal, DiagnosticKind::UnsupportedOpcode);
+  for (auto [operand, type] : llvm::zip(operands, typesTaken(instr)))
+    operand = converted(operand, type);
   return rule.evaluate(step);
 }
 

@@ -124,7 +124,8 @@ llvm::FailureOr<Value> evaluateRngBitGenerator(Step &step) {
   if (state.shape().elementType() != ElementType::U64 || state.shape().rank() != 1 || state.numElements() < 2 ||
       state.numElements() > (isThreefry ? 2 : 3))
     return step.unsupported("a state of this shape");
-  Literal bits(step.shape().element(1)), newState = state;
+  const bool givesState = step.shape().isTuple();
+  Literal bits(givesState ? step.shape().element(1) : step.shape()), newState = state;
   auto words = newState.mutableData<uint64_t>();
   if (isThreefry) {
     words[1] += fillThreefry(bits, words[0], words[1]);
@@ -136,6 +137,8 @@ llvm::FailureOr<Value> evaluateRngBitGenerator(Step &step) {
     if (three && words[1] < low)
       ++words[2];
   }
+  if (!givesState)
+    return Value(std::move(bits));
   return Value::tuple({Value(std::move(newState)), Value(std::move(bits))});
 }
 

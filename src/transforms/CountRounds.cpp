@@ -83,7 +83,8 @@ private:
     return std::nullopt;
   }
 
-  /// How often `counter direction limit` holds before it first does not. Nothing where the counter would leave its type.
+  /// How often `counter direction limit` holds before it first does not. Nothing where the counter would leave its
+  /// type.
   std::optional<uint64_t> roundsOf(const HloInstruction *counter, ComparisonDirection direction,
                                    const HloInstruction *limit) const {
     std::optional<size_t> leaf = elementOf(counter, condition->parameters().front());

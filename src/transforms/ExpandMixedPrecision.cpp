@@ -1,5 +1,6 @@
-// Reductions whose results are rounded to another type than their reducer gives -> the same in the reducer's type, and
-// a conversion. Kernels have no other form; the value is rounded once either way.
+// HLO lets the types of floats differ between operands, initial values and results of a reduction, and the parameters
+// and the result of its reducer -> all of them in the reducer's types, and conversions. Kernels have no other form;
+// each value is rounded once either way.
 //
 //   r = bf16[] reduce(x, init), to_apply=add_f32   ->   s = f32[] reduce(x, init), to_apply=add_f32
 //                                                       r = bf16[] convert(s)
@@ -37,7 +38,48 @@ HloInstruction *reduceThenRound(HloInstruction &instr, HloRewriter &r) {
   return b.tuple(results);
 }
 
+/// Operands in the types of these parameters; the instruction as it is if they are in them.
+HloInstruction *withOperandsAs(HloInstruction &instr, HloRewriter &r, llvm::ArrayRef<HloInstruction *> parameters) {
+  HloBuilder &b = r.builder();
+  llvm::SmallVector<HloInstruction *> operands;
+  for (auto [operand, parameter] : llvm::zip_equal(instr.operands(), parameters))
+    operands.push_back(parameter ? b.convert(operand, parameter->shape().elementType()) : operand);
+  if (llvm::equal(operands, instr.operands()))
+    return nullptr;
+  return b.clone(instr, operands);
+}
+
+/// Elements are the second of what is combined, initial values the first.
+HloInstruction *convertReduced(HloInstruction &instr, HloRewriter &r) {
+  llvm::ArrayRef<HloInstruction *> parameters = instr.computation(AttributeKey::ToApply)->parameters();
+  const size_t n = parameters.size() / 2;
+  llvm::SmallVector<HloInstruction *> wanted(parameters.drop_front(n));
+  llvm::append_range(wanted, parameters.take_front(n));
+  return withOperandsAs(instr, r, wanted);
+}
+
+HloInstruction *convertScattered(HloInstruction &instr, HloRewriter &r) {
+  llvm::ArrayRef<HloInstruction *> selected = instr.computation(AttributeKey::Select)->parameters(),
+                                   combined = instr.computation(AttributeKey::Scatter)->parameters();
+  return withOperandsAs(instr, r, {selected[0], combined[1], combined[0]});
+}
+
+/// Results in their own types are made of accumulators in others.
+HloInstruction *scatterThenRound(HloInstruction &instr, HloRewriter &r) {
+  const ElementType type = instr.computation(AttributeKey::Scatter)->root()->shape().elementType();
+  if (type == instr.shape().elementType())
+    return nullptr;
+  const Shape shape = instr.shape().withElementType(type);
+  HloBuilder &b = r.builder();
+  return b.convert(b.clone(instr, instr.operands(), llvm::DenseMap<const HloComputation *, HloComputation *>(), &shape),
+                   instr.shape().elementType());
+}
+
 constexpr RewriteRule rules[] = {
+    {"expand-mixed-precision.reduced", Opcode::Reduce, convertReduced},
+    {"expand-mixed-precision.windows", Opcode::ReduceWindow, convertReduced},
+    {"expand-mixed-precision.select-and-scatter", Opcode::SelectAndScatter, convertScattered},
+    {"expand-mixed-precision.scattered", Opcode::SelectAndScatter, scatterThenRound},
     {"expand-mixed-precision.reduce", Opcode::Reduce, reduceThenRound},
     {"expand-mixed-precision.reduce-window", Opcode::ReduceWindow, reduceThenRound},
 };

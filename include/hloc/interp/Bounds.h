@@ -41,6 +41,7 @@ struct AdmissibleArray {
 
 struct BoundedResult {
   std::vector<AdmissibleArray> leaves; ///< arrays of the result in order
+  uint64_t mostLoopSteps = 0;          ///< that a loop has taken
 };
 
 /// As interpret(). Where nothing rounds this costs no more than that.
@@ -54,6 +55,6 @@ bool isElementwise(const HloModule &module);
 /// one dimension with an entry for each.
 llvm::FailureOr<BoundedResult> interpretBoundsAt(const HloModule &module, llvm::ArrayRef<Literal> arguments,
                                                  llvm::ArrayRef<int64_t> elements, Backend backend,
-                                                 DiagnosticEngine &diagnostics);
+                                                 DiagnosticEngine &diagnostics, const InterpreterOptions &options = {});
 
 } // namespace hloc

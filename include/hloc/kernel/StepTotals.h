@@ -1,6 +1,6 @@
 #pragma once
-// What carrying out a program's steps once comes to, by the cost model: how often each kernel is launched, what is copied
-// and filled, how long all of it takes.
+// What carrying out a program's steps once comes to, by the cost model: how often each kernel is launched, what is
+// copied and filled, how long all of it takes.
 //
 //   launch k0; while (rounds 8) { condition: launch k1  body: launch k2 }      k0: 1, k1: 9, k2: 8 launches
 //

@@ -251,7 +251,8 @@ TEST_CASE("rows of many operands and their columns have a plan, whatever a threa
     for (int rows : {2, 4, 33}) {
       std::string body = fmt::format("zero = f32[] constant(0)\n t0 = f32[{},768] parameter(0)\n", rows);
       for (int i = 1; i < operands; ++i)
-        body += fmt::format("p{0} = f32[{1},768] parameter({0})\n t{0} = f32[{1},768] add(t{2}, p{0})\n", i, rows, i - 1);
+        body +=
+            fmt::format("p{0} = f32[{1},768] parameter({0})\n t{0} = f32[{1},768] add(t{2}, p{0})\n", i, rows, i - 1);
       body += fmt::format("s = f32[{0}] reduce(t{1}, zero), dimensions={{1}}, to_apply=sum\n"
                           "ss = f32[{0},768] broadcast(s), dimensions={{0}}\n d = f32[{0},768] subtract(t{1}, ss)\n"
                           "c = f32[768] reduce(d, zero), dimensions={{0}}, to_apply=sum\n"

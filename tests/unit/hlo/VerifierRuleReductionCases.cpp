@@ -31,6 +31,8 @@ llvm::ArrayRef<RuleCase> reductionRuleCases() {
                      "to_apply=lt"},
       {R::reduce_c5, "p = s32[4] parameter(0) z = s32[] parameter(1) ROOT r = s32[] reduce(p, z), dimensions={0}, "
                      "to_apply=sum"},
+      {R::reduce_c5, "p = bf16[4] parameter(0) z = f32[] parameter(1) ROOT r = f32[] reduce(p, z), dimensions={0}, "
+                     "to_apply=narrows"},
       {R::instruction_c4, "p = f32[4,5] parameter(0) z = f32[] parameter(1) ROOT r = f32[5] reduce(p, z), "
                           "dimensions={1}, to_apply=sum"},
       {R::reducer_c1,

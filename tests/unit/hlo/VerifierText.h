@@ -17,7 +17,8 @@ inline std::string ruleModule(const RuleCase &one) {
          "\n"
          "sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }\n"
          "isum { a = s32[] parameter(0) b = s32[] parameter(1) ROOT s = s32[] add(a, b) }\n"
-         "lt { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = pred[] compare(a, b), direction=LT }\n" +
+         "lt { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = pred[] compare(a, b), direction=LT }\n"
+         "narrows { a = bf16[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(b, b) }\n" +
          one.before + "\nENTRY e { " + one.body + " }\n";
 }
 

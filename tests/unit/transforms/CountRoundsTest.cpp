@@ -52,9 +52,9 @@ TEST_CASE("rounds are those that the interpreter counts") {
       for (int64_t step : {1, 2, 3, 7, -1, -4}) {
         if (type[0] == 'u' && step < 0)
           continue;
-        for (const char *test : {"(i, l), direction=LT", "(i, l), direction=LE", "(i, l), direction=GT",
-                                 "(i, l), direction=GE", "(i, l), direction=NE", "(l, i), direction=GT",
-                                 "(l, i), direction=LE", "(i, l), direction=EQ"}) {
+        for (const char *test :
+             {"(i, l), direction=LT", "(i, l), direction=LE", "(i, l), direction=GT", "(i, l), direction=GE",
+              "(i, l), direction=NE", "(l, i), direction=GT", "(l, i), direction=LE", "(i, l), direction=EQ"}) {
           PassRun run(loopText(type, first, stepOf(type, step).c_str(), test));
           run.run(countRounds);
           std::optional<uint64_t> count = countOf(run);
@@ -88,8 +88,8 @@ TEST_CASE("rounds are unknown where no counter tells") {
   CHECK(!countOf(loopText("s32", 0, stepOf("s32", 0).c_str(), "(i, l), direction=LT")));
   CHECK(!countOf(loopText("s32", 0, "j = s32[] add(i, i)", "(i, l), direction=LT")));
   // The limit changes.
-  std::string changing = loopText("s32", 0, "s = s32[] constant(1)\n j = s32[] add(i, s)\n m = s32[] add(l, s)",
-                                  "(i, l), direction=LT");
+  std::string changing =
+      loopText("s32", 0, "s = s32[] constant(1)\n j = s32[] add(i, s)\n m = s32[] add(l, s)", "(i, l), direction=LT");
   const size_t at = changing.find("tuple(j, k, l)");
   CHECK(!countOf(changing.replace(at, 14, "tuple(j, k, m)")));
 }

@@ -1,0 +1,179 @@
+#include "compare/WeakCheck.h"
+
+#include "compare/Report.h"
+#include "hloc/interp/Disturbed.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hloc {
+
+namespace {
+
+constexpr unsigned numRuns = 8, numStrongRuns = 4;
+/// Disturbed by this much nothing moves that a right kernel moves.
+constexpr double strongDisturbance = 16;
+/// A right kernel is another run: how much further than the furthest of a few it may be. The chance that the next of
+/// independent runs is beyond twice the furthest of eight is below 1 % for all but the heaviest tails, and disturbed
+/// runs use what is permitted in full, which kernels seldom do.
+constexpr double slack = 2;
+/// What is off by more than this part of itself, or of what is usual in its array, is not known.
+constexpr double mostOfItself = 0.25, mostOfUsual = 0x1p-6;
+
+using Verdict = OpenElement::Verdict;
+
+/// Where a part (real, imaginary, or the whole of other types) of an element was seen in runs of one kind.
+struct Seen {
+  double furthest = 0;    ///< distance from the expected value
+  bool otherKind = false; ///< NaN or infinity for a number, the reverse, or another one; or a run without a result
+
+  void add(double expected, double value) {
+    if (value == expected || (std::isnan(value) && std::isnan(expected)))
+      return;
+    if (std::isfinite(value) && std::isfinite(expected))
+      furthest = std::max(furthest, std::fabs(value - expected));
+    else
+      otherKind = true;
+  }
+};
+
+struct SeenPart {
+  double expected = 0;
+  Seen usual, strong; ///< runs as right kernels are; and also those with a strong disturbance
+
+  /// `size`: magnitude that is usual in the array.
+  Verdict judge(double actual, double size, bool allRuns) const {
+    if (actual == expected || (std::isnan(actual) && std::isnan(expected)))
+      return Verdict::Accepted;
+    const bool isNumber = std::isfinite(actual) && std::isfinite(expected);
+    const double distance = isNumber ? std::fabs(actual - expected) : std::numeric_limits<double>::infinity();
+    const double limit = std::max(mostOfItself * std::fabs(expected), mostOfUsual * size);
+    if (!usual.otherKind && distance <= slack * usual.furthest && slack * usual.furthest <= limit)
+      return Verdict::Accepted;
+    return allRuns && !strong.otherKind && distance > slack * strong.furthest ? Verdict::Rejected : Verdict::Unknown;
+  }
+};
+
+double partOf(const Literal &array, int64_t i, unsigned part) {
+  ElementType type = array.shape().elementType();
+  if (isComplex(type)) {
+    std::complex<double> value = array.getComplex(i);
+    return part ? value.imag() : value.real();
+  }
+  if (isPred(type))
+    return array.getInt(i) != 0;
+  return type == ElementType::U64 ? double(array.getBits(i)) : array.getDouble(i);
+}
+
+class WeakChecker {
+public:
+  WeakChecker(const WeakCheckInput &input, std::vector<OpenElement> &elements) : input(input), elements(elements) {
+    for (const AdmissibleArray &leaf : input.leaves)
+      usualSizes.push_back(typicalMagnitude(leafOf(input.expected, leaf.path)));
+    for (const OpenElement &open : elements) {
+      for (unsigned part = 0; part < 2; ++part)
+        parts.emplace_back().expected = partOf(arrayOf(input.expected, open), open.element, part);
+      places.push_back(open.element);
+    }
+    llvm::sort(places);
+    places.erase(std::unique(places.begin(), places.end()), places.end());
+    options.maxBytes = input.options.maxBytes;
+    options.seed = input.options.seed;
+    options.maxLoopSteps = std::min(input.options.maxLoopSteps, 4 * input.mostLoopSteps + 256);
+  }
+
+  void run() {
+    constexpr unsigned all = numRuns + numStrongRuns;
+    for (unsigned i = 0; i < all; ++i) {
+      const bool strong = i >= numRuns;
+      const bool isBiased = i % 2 == 1;
+      disturb({i + 1, strong ? strongDisturbance : 1, isBiased, /*isPerUse=*/strong && !isBiased}, strong);
+      if (i % 4 == 3 && judge(/*allRuns=*/i + 1 == all))
+        return;
+    }
+  }
+
+private:
+  const Literal &arrayOf(const Literal &result, const OpenElement &open) const {
+    return leafOf(result, input.leaves[open.leaf].path);
+  }
+
+  void disturb(Disturbance disturbance, bool strong) {
+    DiagnosticEngine unheard;
+    llvm::FailureOr<Literal> result =
+        onlyPlaces
+            ? interpretDisturbedAt(input.module, input.arguments, places, input.backend, disturbance, unheard, options)
+            : interpretDisturbed(input.module, input.arguments, input.backend, disturbance, unheard, options);
+    for (auto [number, open] : llvm::enumerate(elements))
+      for (unsigned k = 0; k < 2; ++k) {
+        SeenPart &part = parts[2 * number + k];
+        double value = part.expected;
+        if (succeeded(result)) {
+          const int64_t at = onlyPlaces ? llvm::lower_bound(places, open.element) - places.begin() : open.element;
+          value = partOf(arrayOf(*result, open), at, k);
+        }
+        for (Seen *seen : {&part.usual, &part.strong}) {
+          if (strong && seen == &part.usual)
+            continue;
+          seen->otherKind |= failed(result);
+          seen->add(part.expected, value);
+        }
+      }
+  }
+
+  /// True if further runs would change nothing.
+  bool judge(bool allRuns) {
+    bool allAccepted = true;
+    for (auto [number, open] : llvm::enumerate(elements)) {
+      const Literal &actual = arrayOf(input.actual, open);
+      Verdict verdicts[2];
+      for (unsigned k = 0; k < 2; ++k)
+        verdicts[k] = parts[2 * number + k].judge(partOf(actual, open.element, k), usualSizes[open.leaf], allRuns);
+      open.verdict = llvm::is_contained(verdicts, Verdict::Rejected)  ? Verdict::Rejected
+                     : llvm::is_contained(verdicts, Verdict::Unknown) ? Verdict::Unknown
+                                                                      : Verdict::Accepted;
+      allAccepted &= open.verdict == Verdict::Accepted;
+      if (!open.isBounded || open.verdict == Verdict::Rejected)
+        open.range = open.verdict == Verdict::Unknown ? "anything" : rangeText(number, open, actual.shape());
+    }
+    return allAccepted;
+  }
+
+  /// What was accepted, or what is not rejected.
+  std::string rangeText(size_t number, const OpenElement &open, const Shape &shape) const {
+    Literal ends(Shape::array(shape.elementType(), {2}));
+    const SeenPart *part = &parts[2 * number];
+    const bool rejected = open.verdict == Verdict::Rejected;
+    auto end = [&](unsigned k, double sign) {
+      return part[k].expected + sign * slack * (rejected ? part[k].strong : part[k].usual).furthest;
+    };
+    for (int64_t i : {0, 1}) {
+      const double sign = i ? 1 : -1;
+      if (isComplex(shape.elementType()))
+        ends.setComplex(i, {end(0, sign), end(1, sign)});
+      else if (isFloat(shape.elementType()))
+        ends.setDouble(i, end(0, sign));
+      else
+        ends.setInt(i, int64_t(end(0, sign)));
+    }
+    return "about " + hloc::rangeText(elementText(ends, 0), elementText(ends, 1));
+  }
+
+  const WeakCheckInput &input;
+  std::vector<OpenElement> &elements;
+  InterpreterOptions options;
+  bool onlyPlaces = isElementwise(input.module);
+  std::vector<double> usualSizes; ///< magnitude in each array
+  std::vector<SeenPart> parts;    ///< two of each element
+  std::vector<int64_t> places;    ///< of the elements in any array, in order
+};
+
+} // namespace
+
+void checkWeakly(const WeakCheckInput &input, std::vector<OpenElement> &elements) {
+  WeakChecker(input, elements).run();
+}
+
+} // namespace hloc

@@ -1,0 +1,33 @@
+#pragma once
+// The weaker check: where no bounds are known of an element, how far do roundings carry it in a few disturbed runs?
+// src/decisions/0010 says what it is, and what it can miss.
+
+#include "hloc/interp/Bounds.h"
+
+#include <string>
+
+namespace hloc {
+
+/// An element without bounds that is not the expected one, and what is found of it.
+struct OpenElement {
+  size_t leaf = 0;        ///< among the arrays of the result
+  int64_t element = 0;    ///< linear index
+  bool isBounded = false; ///< it has bounds, however wide, and is within them
+  enum class Verdict { Unknown, Accepted, Rejected } verdict = Verdict::Unknown;
+  std::string range; ///< "about [low, high]" that was accepted, or that what was rejected is outside of
+};
+
+struct WeakCheckInput {
+  const HloModule &module;
+  llvm::ArrayRef<Literal> arguments;
+  const Literal &expected, &actual;
+  llvm::ArrayRef<AdmissibleArray> leaves; ///< for their paths
+  Backend backend;
+  const InterpreterOptions &options;
+  uint64_t mostLoopSteps; ///< of the reference
+};
+
+/// Sets the verdict of each of the elements, which are in order of leaf and element.
+void checkWeakly(const WeakCheckInput &input, std::vector<OpenElement> &elements);
+
+} // namespace hloc
