@@ -12,14 +12,6 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Distance of a number to its neighbour in its own format.
-double unitInLastPlace(ElementType type, double value) {
-  const FloatFormat &format = floatFormat(type);
-  int smallest = 1 - format.bias;
-  int exponent = value == 0 ? smallest : std::max(std::ilogb(value), smallest);
-  return std::ldexp(1.0, exponent - format.mantissaBits);
-}
-
 /// The larger of the magnitudes of an element's parts.
 double magnitude(const Literal &array, int64_t i) {
   ElementType type = array.shape().elementType();
@@ -41,6 +33,13 @@ template <typename T> double largestOf(llvm::ArrayRef<T> values) {
 }
 
 } // namespace
+
+double unitInLastPlace(ElementType type, double value) {
+  const FloatFormat &format = floatFormat(type);
+  int smallest = 1 - format.bias;
+  int exponent = value == 0 ? smallest : std::max(std::ilogb(value), smallest);
+  return std::ldexp(1.0, exponent - format.mantissaBits);
+}
 
 Distance floatDistance(double a, double b, ElementType type, double scale) {
   if (a == b || (std::isnan(a) && std::isnan(b)))

@@ -13,6 +13,8 @@ struct Distance {
   double rank(ElementType type) const { return isFloat(type) || isComplex(type) ? ulps : difference; }
 };
 
+/// Of a number to its neighbour in its own format.
+double unitInLastPlace(ElementType type, double value);
 /// Of two floats, in units of the last place of `scale`, whose magnitude counts.
 Distance floatDistance(double a, double b, ElementType type, double scale);
 /// Of element i of one array and element k of another, whose type is that of the first or that of its bounds. Of

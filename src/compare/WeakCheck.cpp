@@ -1,5 +1,6 @@
 #include "compare/WeakCheck.h"
 
+#include "compare/Distance.h"
 #include "compare/Report.h"
 #include "hloc/interp/Disturbed.h"
 
@@ -19,6 +20,11 @@ constexpr double strongDisturbance = 16;
 /// independent runs is beyond twice the furthest of eight is below 1 % for all but the heaviest tails, and disturbed
 /// runs use what is permitted in full, which kernels seldom do.
 constexpr double slack = 2;
+/// And how much further than the furthest of those that are disturbed strongly nobody is: some depend on what none of
+/// the few has met.
+constexpr double strongSlack = 8;
+/// What any op that rounds may do, in units of the last place.
+constexpr double acceptedUlps = 1, rejectedUlps = 4;
 /// What is off by more than this part of itself, or of what is usual in its array, is not known.
 constexpr double mostOfItself = 0.25, mostOfUsual = 0x1p-6;
 
@@ -29,9 +35,12 @@ struct Seen {
   double furthest = 0;    ///< distance from the expected value
   bool otherKind = false; ///< NaN or infinity for a number, the reverse, or another one; or a run without a result
 
+  std::vector<double> others; ///< the values that are not the expected one
+
   void add(double expected, double value) {
     if (value == expected || (std::isnan(value) && std::isnan(expected)))
       return;
+    others.push_back(value);
     if (std::isfinite(value) && std::isfinite(expected))
       furthest = std::max(furthest, std::fabs(value - expected));
     else
@@ -43,16 +52,22 @@ struct SeenPart {
   double expected = 0;
   Seen usual, strong; ///< runs as right kernels are; and also those with a strong disturbance
 
-  /// `size`: magnitude that is usual in the array.
-  Verdict judge(double actual, double size, bool allRuns) const {
+  /// `size`: magnitude that is usual in the array. `type`: of the element, or of its parts.
+  Verdict judge(double actual, double size, ElementType type, bool allRuns) const {
     if (actual == expected || (std::isnan(actual) && std::isnan(expected)))
       return Verdict::Accepted;
     const bool isNumber = std::isfinite(actual) && std::isfinite(expected);
     const double distance = isNumber ? std::fabs(actual - expected) : std::numeric_limits<double>::infinity();
-    const double limit = std::max(mostOfItself * std::fabs(expected), mostOfUsual * size);
-    if (!usual.otherKind && distance <= slack * usual.furthest && slack * usual.furthest <= limit)
+    const double ulp = isFloat(type) && std::isfinite(expected) ? unitInLastPlace(type, expected) : 0;
+    // A right kernel that has decided otherwise, of two rows or numbers that are close: an example tells.
+    if (llvm::any_of(usual.others, [&](double value) { return std::fabs(actual - value) <= acceptedUlps * ulp; }))
       return Verdict::Accepted;
-    return allRuns && !strong.otherKind && distance > slack * strong.furthest ? Verdict::Rejected : Verdict::Unknown;
+    const double near = std::max(slack * usual.furthest, acceptedUlps * ulp);
+    const double limit = std::max(mostOfItself * std::fabs(expected), mostOfUsual * size);
+    if (!usual.otherKind && distance <= near && near <= limit)
+      return Verdict::Accepted;
+    const double far = std::max(strongSlack * strong.furthest, rejectedUlps * ulp);
+    return allRuns && !strong.otherKind && distance > far ? Verdict::Rejected : Verdict::Unknown;
   }
 };
 
@@ -102,7 +117,7 @@ private:
 
   void disturb(Disturbance disturbance, bool strong) {
     DiagnosticEngine unheard;
-    llvm::FailureOr<Literal> result =
+    llvm::FailureOr<DisturbedResult> result =
         onlyPlaces
             ? interpretDisturbedAt(input.module, input.arguments, places, input.backend, disturbance, unheard, options)
             : interpretDisturbed(input.module, input.arguments, input.backend, disturbance, unheard, options);
@@ -112,12 +127,13 @@ private:
         double value = part.expected;
         if (succeeded(result)) {
           const int64_t at = onlyPlaces ? llvm::lower_bound(places, open.element) - places.begin() : open.element;
-          value = partOf(arrayOf(*result, open), at, k);
+          value = partOf(arrayOf(result->value, open), at, k);
         }
         for (Seen *seen : {&part.usual, &part.strong}) {
           if (strong && seen == &part.usual)
             continue;
-          seen->otherKind |= failed(result);
+          // What is accepted is close to all examples; what is rejected is far from anything that may be.
+          seen->otherKind |= failed(result) || (seen == &part.strong && !result->isExample);
           seen->add(part.expected, value);
         }
       }
@@ -130,7 +146,8 @@ private:
       const Literal &actual = arrayOf(input.actual, open);
       Verdict verdicts[2];
       for (unsigned k = 0; k < 2; ++k)
-        verdicts[k] = parts[2 * number + k].judge(partOf(actual, open.element, k), usualSizes[open.leaf], allRuns);
+        verdicts[k] = parts[2 * number + k].judge(partOf(actual, open.element, k), usualSizes[open.leaf],
+                                                  componentType(actual.shape().elementType()), allRuns);
       open.verdict = llvm::is_contained(verdicts, Verdict::Rejected)  ? Verdict::Rejected
                      : llvm::is_contained(verdicts, Verdict::Unknown) ? Verdict::Unknown
                                                                       : Verdict::Accepted;

@@ -15,7 +15,8 @@ public:
       : machine(diagnostics, options), backend(backend) {}
 
   /// From now on every op has one of its admissible values, drawn at random, and no bounds: the run of a right kernel.
-  void drawValues(Disturbance disturbance) { draw.emplace(disturbance); }
+  void drawValues(Disturbance disturbance) { draw.emplace(disturbance, backend); }
+  bool isExample() const { return !draw || !draw->hasMetUnknown(); }
 
   /// `lift`: the computation is one of scalars, done on all elements of arrays of this shape's dimensions at once.
   llvm::FailureOr<Bounded> run(const HloComputation &computation, std::vector<Bounded> arguments,

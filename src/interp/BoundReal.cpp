@@ -274,7 +274,10 @@ private:
         a = sumTowardExact(a, from[0], sign * (sign < 0 ? to[1] : from[1]));
         b = sumTowardExact(b, to[0], sign * (sign < 0 ? from[1] : to[1]));
       }
-      if (!std::isnan(a) && !std::isnan(b))
+      // Of hloc 1; what of others is close to it also makes up for narrow floats that they leave unrounded.
+      const bool isPowerOfZero =
+          opcode == Opcode::Exponential && from[0] == 0 && to[0] == 0 && step.backend == Backend::Hloc;
+      if (!std::isnan(a) && !std::isnan(b) && !isPowerOfZero)
         round(a, b);
       admitReference(reference[i], a, b);
       if (eitherZero && a == 0 && b == 0) {

@@ -2,6 +2,10 @@
 // E) is admissible. Short sums get the worst case for E, long ones a statistical bound (Accuracy.h), and the serial sum
 // in the accumulator's precision is admissible anyway: its errors are not random where all terms are alike.
 //
+// Terms that are lost beside the sum count by their own size instead: an addition is off by no more than the lesser of
+// the two, so all in which terms smaller than some bound meet what is larger are off by no more than these terms
+// together.
+//
 // Sums of which every partial sum is a number of the accumulator have no error at all: all terms are multiples of some
 // 2^k, and the magnitudes sum up to less than 2^precision of these.
 
@@ -141,13 +145,27 @@ public:
     ++count;
   }
 
+  /// Terms up to this size are lost in the sum, or nearly so.
+  double lostSize(const FloatGrid &accumulator) const {
+    constexpr double nearly = 0x1p-6;
+    return nearly * accumulator.unitRoundoff() * double(magnitude);
+  }
+  /// So many of the terms are that small, together of this magnitude.
+  void setLost(int64_t number, double together) {
+    numLost = number;
+    lost = together;
+  }
+
   void finish(const SumEnds &ends, double value, double termRoundings, double &low, double &high) const {
     if (unknown) {
       setUnknown(low, high);
       return;
     }
     bool exact = !spread && finite && double(magnitude) < std::ldexp(lowest, int(ends.accumulator.precision()));
-    double roundings = exact ? 0 : sumRoundings(double(count)) + termRoundings;
+    const double unit = ends.accumulator.unitRoundoff();
+    const double ofOrder =
+        sumRoundings(double(count - numLost)) * unit * double(magnitude) + lost * (1 + double(count) * unit);
+    const double error = exact ? 0 : ofOrder + termRoundings * unit * double(magnitude);
     double first = double(least), last = double(greatest);
     // Rounding is monotonic: between these two lies the serial sum of any admissible terms.
     double serialLow = single ? double(serialSingle[0]) : serialDouble[0];
@@ -156,17 +174,29 @@ public:
       first = std::min(first, serialLow);
       last = std::max(last, serialHigh);
     }
-    ends.finish(value, first, last, finite ? double(magnitude) : infinity, double(magnitude),
-                roundings * ends.accumulator.unitRoundoff() * double(magnitude), low, high);
+    ends.finish(value, first, last, finite ? double(magnitude) : infinity, double(magnitude), error, low, high);
   }
 
 private:
   bool single, unknown = false, finite = true, spread = false;
   long double least = 0, greatest = 0, magnitude = 0;
   float serialSingle[2] = {}; ///< of the least and of the greatest terms
-  double serialDouble[2] = {}, lowest = infinity;
-  int64_t count = 0;
+  double serialDouble[2] = {}, lowest = infinity, lost = 0;
+  int64_t count = 0, numLost = 0;
 };
+
+/// The terms of a sum that are lost in it.
+void findLost(Sum &sum, const FloatGrid &accumulator, llvm::function_ref<double(int64_t)> magnitudeOf, int64_t count) {
+  const double most = sum.lostSize(accumulator);
+  int64_t number = 0;
+  double together = 0;
+  for (int64_t i = 0; i < count; ++i)
+    if (double size = magnitudeOf(i); size <= most) {
+      ++number;
+      together += size;
+    }
+  sum.setLost(number, together);
+}
 
 /// What of an operand is added: of a product also what it is before it is rounded.
 BoundsPtr termsOf(const Bounded &operand) { return operand.unrounded ? operand.unrounded : boundsOrPoint(operand); }
@@ -249,6 +279,13 @@ BoundsPtr boundReduceSum(const BoundStep &step) {
                      auto at = size_t((row * numReduced + i) * parts + part);
                      sum.add(lows[at], highs[at]);
                    }
+                   findLost(
+                       sum, accumulator,
+                       [&](int64_t i) {
+                         auto at = size_t((row * numReduced + i) * parts + part);
+                         return std::max(std::fabs(lows[at]), std::fabs(highs[at]));
+                       },
+                       numReduced);
                    auto at = size_t(row * parts + part);
                    sum.finish(ends, partOf(step.value, row, part), ofTerms, least[at], greatest[at]);
                    if (step.backend == Backend::Other && least[at] == 0 && greatest[at] == 0) {

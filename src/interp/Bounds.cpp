@@ -185,10 +185,10 @@ Literal literalOf(const interp::Bounded &value, const Shape &shape, std::optiona
   return Literal::tuple(std::move(elements));
 }
 
-llvm::FailureOr<Literal> disturbed(const HloModule &module, llvm::ArrayRef<Literal> arguments,
-                                   std::optional<llvm::ArrayRef<int64_t>> elements, Backend backend,
-                                   Disturbance disturbance, DiagnosticEngine &diagnostics,
-                                   const InterpreterOptions &options) {
+llvm::FailureOr<DisturbedResult> disturbed(const HloModule &module, llvm::ArrayRef<Literal> arguments,
+                                           std::optional<llvm::ArrayRef<int64_t>> elements, Backend backend,
+                                           Disturbance disturbance, DiagnosticEngine &diagnostics,
+                                           const InterpreterOptions &options) {
   interp::BoundMachine machine(diagnostics, options, backend);
   machine.drawValues(disturbance);
   llvm::FailureOr<interp::Bounded> result = runEntry(machine, module, arguments, elements);
@@ -197,7 +197,7 @@ llvm::FailureOr<Literal> disturbed(const HloModule &module, llvm::ArrayRef<Liter
   std::optional<int64_t> count;
   if (elements)
     count = int64_t(elements->size());
-  return literalOf(*result, module.entry()->root()->shape(), count);
+  return DisturbedResult{literalOf(*result, module.entry()->root()->shape(), count), machine.isExample()};
 }
 
 } // namespace
@@ -214,16 +214,16 @@ llvm::FailureOr<BoundedResult> interpretBoundsAt(const HloModule &module, llvm::
   return boundsOf(module, arguments, elements, backend, diagnostics, options);
 }
 
-llvm::FailureOr<Literal> interpretDisturbed(const HloModule &module, llvm::ArrayRef<Literal> arguments, Backend backend,
-                                            Disturbance disturbance, DiagnosticEngine &diagnostics,
-                                            const InterpreterOptions &options) {
+llvm::FailureOr<DisturbedResult> interpretDisturbed(const HloModule &module, llvm::ArrayRef<Literal> arguments,
+                                                    Backend backend, Disturbance disturbance,
+                                                    DiagnosticEngine &diagnostics, const InterpreterOptions &options) {
   return disturbed(module, arguments, std::nullopt, backend, disturbance, diagnostics, options);
 }
 
-llvm::FailureOr<Literal> interpretDisturbedAt(const HloModule &module, llvm::ArrayRef<Literal> arguments,
-                                              llvm::ArrayRef<int64_t> elements, Backend backend,
-                                              Disturbance disturbance, DiagnosticEngine &diagnostics,
-                                              const InterpreterOptions &options) {
+llvm::FailureOr<DisturbedResult> interpretDisturbedAt(const HloModule &module, llvm::ArrayRef<Literal> arguments,
+                                                      llvm::ArrayRef<int64_t> elements, Backend backend,
+                                                      Disturbance disturbance, DiagnosticEngine &diagnostics,
+                                                      const InterpreterOptions &options) {
   return disturbed(module, arguments, elements, backend, disturbance, diagnostics, options);
 }
 

@@ -4,6 +4,7 @@
 #include "interp/ElementGroups.h"
 #include "interp/ExactScale.h"
 #include "interp/SpecialValues.h"
+#include "interp/TieValues.h"
 #include "interp/ValueStream.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -25,6 +26,8 @@ llvm::StringRef regimeName(Regime regime) {
     return "special";
   case Regime::Index:
     return "index";
+  case Regime::Ties:
+    return "ties";
   }
   return "";
 }
@@ -41,6 +44,7 @@ namespace {
 using interp::Demand;
 using interp::ExactScale;
 using interp::SpecialPlan;
+using interp::TieValues;
 using interp::ValueStream;
 
 /// What all arguments of a set share.
@@ -49,6 +53,7 @@ struct Request {
   ArgumentSet set;
   ExactScale scale;
   const SpecialPlan *special;
+  const TieValues *ties;
 };
 
 /// Indices that may lie outside without breaking a promise.
@@ -73,6 +78,8 @@ public:
       return request.set.regime == Regime::Index && mayLeave(demand, type, request.set.scatterInside) ? fillAnyIndices()
                                                                                                       : fillIndices();
     bool isExact = request.set.regime == Regime::Exact;
+    if (request.ties)
+      return fillTies();
     if (demand.factors && (isFloat(type) || isComplex(type)))
       isExact ? fillPowers() : fillFactors();
     else
@@ -87,6 +94,20 @@ public:
   }
 
 private:
+  /// What divides and what is factorised is what it always is.
+  void fillTies() {
+    if (demand.factors && (isFloat(type) || isComplex(type)))
+      return fillPowers();
+    const bool isCount = isInteger(type) && literal.shape().isScalar();
+    for (int64_t i = 0; i < literal.numElements(); ++i)
+      if (isPred(type) || isCount)
+        setValue(i);
+      else
+        request.ties->set(literal, i, demand.nonNegative, stream);
+    if (demand.positiveDefinite || demand.triangular)
+      dominateDiagonal();
+  }
+
   void setValue(int64_t i) {
     if (isPred(type))
       literal.setInt(i, stream.bits() & 1);
@@ -366,6 +387,8 @@ std::vector<ArgumentSet> argumentSets(const HloModule &module, llvm::ArrayRef<Re
     for (unsigned round = 0; round < numRounds; ++round)
       sets.push_back({Regime::Index, round, scatterInside});
   }
+  if (isWanted(Regime::Ties) && TieValues::matterTo(module))
+    sets.push_back({Regime::Ties, 0});
   if (sets.empty())
     sets.push_back({Regime::Ordinary, 0});
   return sets;
@@ -374,12 +397,15 @@ std::vector<ArgumentSet> argumentSets(const HloModule &module, llvm::ArrayRef<Re
 llvm::FailureOr<std::vector<Literal>> makeArguments(const HloModule &module, DiagnosticEngine &diagnostics,
                                                     uint64_t seed, ArgumentSet set, uint64_t maxBytes) {
   std::vector<Demand> demands = interp::demandsOf(module);
-  Request request{seed, set, {}, nullptr};
+  Request request{seed, set, {}, nullptr, nullptr};
   if (set.regime == Regime::Exact)
     request.scale = interp::exactScaleFor(module);
   std::optional<SpecialPlan> special;
   if (set.regime == Regime::Special)
     request.special = &special.emplace(module, demands);
+  std::optional<TieValues> ties;
+  if (set.regime == Regime::Ties)
+    request.ties = &ties.emplace(module);
   std::vector<Literal> arguments;
   unsigned leaf = 0;
   for (const HloInstruction *parameter : module.entry()->parameters()) {

@@ -26,8 +26,8 @@ llvm::SmallVector<ElementType, 4> typesTaken(const HloInstruction &instr) {
     }
     break;
   case Opcode::SelectAndScatter:
-    types = {typeOf(*instr.computation(AttributeKey::Select), 0),
-             typeOf(*instr.computation(AttributeKey::Scatter), 1), typeOf(*instr.computation(AttributeKey::Scatter), 0)};
+    types = {typeOf(*instr.computation(AttributeKey::Select), 0), typeOf(*instr.computation(AttributeKey::Scatter), 1),
+             typeOf(*instr.computation(AttributeKey::Scatter), 0)};
     break;
   default:
     return {};

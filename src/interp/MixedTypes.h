@@ -7,8 +7,8 @@
 
 namespace hloc::interp {
 
-/// Of an op that combines its operands by a computation: the types in which this takes them, one for each operand; of the
-/// operand's own type where it does not matter. Empty if they have these types.
+/// Of an op that combines its operands by a computation: the types in which this takes them, one for each operand; of
+/// the operand's own type where it does not matter. Empty if they have these types.
 llvm::SmallVector<ElementType, 4> typesTaken(const HloInstruction &instr);
 
 /// Rounded to another type, as `convert` does; and what a value may be if it is, within the bounds of the operand.

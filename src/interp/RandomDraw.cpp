@@ -1,9 +1,12 @@
 #include "interp/RandomDraw.h"
 
+#include "interp/Accuracy.h"
+#include "interp/FloatGrid.h"
+
 namespace hloc::interp {
 
-RandomDraw::RandomDraw(Disturbance disturbance)
-    : disturbance(disturbance), state(disturbance.seed * 0x9E3779B97F4A7C15 + 1) {}
+RandomDraw::RandomDraw(Disturbance disturbance, Backend backend)
+    : disturbance(disturbance), backend(backend), state(disturbance.seed * 0x9E3779B97F4A7C15 + 1) {}
 
 double RandomDraw::next() { // splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014)
   uint64_t x = state += 0x9E3779B97F4A7C15;
@@ -12,7 +15,22 @@ double RandomDraw::next() { // splitmix64 (Steele, Lea, Flood, "Fast splittable 
   return double((x ^ x >> 31) >> 11) * 0x1p-53;
 }
 
+/// Functions of complex numbers cancel near their zeros and jump at their cuts: off by some roundings of what is
+/// about 1.
+double RandomDraw::nearby(double value) {
+  if (!std::isfinite(value))
+    return value;
+  constexpr double roundings = 16;
+  const FloatGrid grid(componentType(instruction->shape().elementType()));
+  const double most = roundings * grid.unitRoundoff() * std::max(1.0, std::fabs(value)) * disturbance.strength;
+  return value + most * (2 * (bias ? *bias : next()) - 1);
+}
+
 double RandomDraw::pick(double value, double low, double high) {
+  if (isUnknown(low, high)) {
+    metUnknown = true;
+    return isElementwise(instruction->opcode()) ? nearby(value) : std::numeric_limits<double>::quiet_NaN();
+  }
   if (low == high || std::isnan(low) || std::isnan(high))
     return value;
   if (!std::isfinite(low) || !std::isfinite(high) || !std::isfinite(value))
@@ -37,6 +55,7 @@ void RandomDraw::replace(Bounded &array) {
   const Literal &reference = array.array();
   const ElementType type = reference.shape().elementType();
   if (!isFloat(type) && !isComplex(type)) {
+    metUnknown = true; // of known operands they are known
     array.bounds = nullptr;
     return;
   }
@@ -51,6 +70,17 @@ void RandomDraw::replace(Bounded &array) {
   array = Bounded(Value(std::move(made)), nullptr, array.unrounded);
 }
 
+/// Other compilers leave intermediate values of few bits unrounded: half a unit more or less.
+void RandomDraw::unround(Bounded &array) {
+  const Literal &reference = array.array();
+  const FloatGrid grid(reference.shape().elementType());
+  Literal drawn = asBound(reference);
+  for (double &x : drawn.mutableData<double>())
+    if (std::isfinite(x))
+      x += grid.ulp(x) * (2 * (bias ? *bias : next()) - 1) / 2;
+  array = Bounded(Value(asValue(drawn, reference.shape())), nullptr, array.unrounded);
+}
+
 void RandomDraw::applyTo(Bounded &value) {
   if (!value.value.isTuple()) {
     if (value.bounds)
@@ -63,8 +93,11 @@ void RandomDraw::applyTo(Bounded &value) {
 }
 
 void RandomDraw::apply(const HloInstruction &instr, Bounded &value) {
-  if (!value.isBounded())
+  const bool isNarrow = backend == Backend::Other && instr.shape().isArray() && isFloat(instr.shape().elementType()) &&
+                        bitWidth(instr.shape().elementType()) <= 16 && rounds(instr.opcode());
+  if (!value.isBounded() && !isNarrow)
     return;
+  instruction = &instr;
   double fixed = 0;
   if (disturbance.isBiased) {
     auto [place, isNew] = biases.try_emplace(&instr);
@@ -74,6 +107,8 @@ void RandomDraw::apply(const HloInstruction &instr, Bounded &value) {
   }
   bias = disturbance.isBiased ? &fixed : nullptr;
   applyTo(value);
+  if (isNarrow)
+    unround(value);
   bias = nullptr;
 }
 

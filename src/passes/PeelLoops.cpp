@@ -31,15 +31,45 @@ IndexingMap restricted(const IndexingMap &map, unsigned range, Interval bounds) 
   return result;
 }
 
-/// The maps to loop over instead of `map`, in order; just `map` if nothing can be peeled.
-SmallVector<IndexingMap, 0> peel(const IndexingMap &map) {
+/// Does the carried value only take part in what may be done in any order: whole numbers that are added, multiplied or
+/// compared, floats too, whose sums are free to be taken in any order, and elements of tensors that each iteration
+/// writes at places of its own?
+bool isFree(Value carried, Value yielded) {
+  if (carried == yielded)
+    return true;
+  Operation *op = yielded.getDefiningOp();
+  if (!op || !yielded.hasOneUse() || !carried.hasOneUse() || *carried.user_begin() != op)
+    return false;
+  if (auto insert = dyn_cast<tensor::InsertOp>(op))
+    return insert.getDest() == carried;
+  return isa<arith::AddFOp, arith::MulFOp, arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp,
+             arith::AddIOp, arith::MulIOp, arith::AndIOp, arith::OrIOp, arith::XOrIOp, arith::MaxSIOp, arith::MaxUIOp,
+             arith::MinSIOp, arith::MinUIOp>(op);
+}
+
+/// Is nothing changed by carrying out the iterations in another order? A choice between equals, as that of select-and-
+/// scatter and of many a variadic reduction, is the first in order, which is that of the HLO's window.
+bool hasFreeOrder(LoopOp loop) {
+  Block &body = loop.getRegion().front();
+  ValueRange yielded = body.getTerminator()->getOperands();
+  auto carried = body.getArguments().take_back(yielded.size());
+  return llvm::all_of(llvm::zip_equal(carried, yielded),
+                      [](auto pair) { return isFree(std::get<0>(pair), std::get<1>(pair)); });
+}
+
+/// The maps to loop over instead of `map`, in order; just `map` if nothing can be peeled. `inOrder`: iterations are
+/// carried out in the order of the map, which the last of a range is not if there are ranges around it.
+SmallVector<IndexingMap, 0> peel(const IndexingMap &map, bool inOrder) {
   IndexingMap main = map;
   SmallVector<IndexingMap, 0> tails;
   int64_t iterations = 1;
+  auto isPoint = [](const IndexingVariable &range) { return range.bounds.isPoint(); };
   for (unsigned range = map.ranges().size(); range-- > 0 && iterations < maxIterations;) {
     Interval bounds = main.ranges()[range].bounds;
     iterations *= bounds.size();
     if (bounds.isPoint() || !constrains(main, range))
+      continue;
+    if (inOrder && !llvm::all_of(llvm::ArrayRef(main.ranges()).take_front(range), isPoint))
       continue;
     IndexingMap shorter = restricted(main, range, {bounds.lower, bounds.upper - 1});
     if (shorter.isKnownEmpty() || constrains(shorter, range))
@@ -60,7 +90,7 @@ struct PeelLoopsPass : hloc::impl::PeelLoopsBase<PeelLoopsPass> {
       const IndexingMap &map = loop.indexingMap();
       if (map.isKnownEmpty() || map.constraints().empty())
         return;
-      SmallVector<IndexingMap, 0> maps = peel(map);
+      SmallVector<IndexingMap, 0> maps = peel(map, /*inOrder=*/!hasFreeOrder(loop));
       if (maps.size() == 1)
         return;
       OpBuilder builder(loop);

@@ -176,7 +176,7 @@ private:
       ++refusals[reasonOf(outcome.firstError)];
       return;
     }
-    if (outcome.exitCode == 4 && llvm::StringRef(outcome.firstError).contains("the reference does not know")) {
+    if (outcome.exitCode == 5) { // the reference cannot tell
       ++undecided;
       return;
     }

@@ -1,7 +1,7 @@
 #pragma once
 // What another right kernel gives, for example: a run in which every op has one of its admissible values, at random.
 //
-//   FailureOr<Literal> x = interpretDisturbed(*module, arguments, Backend::Hloc, {/*seed=*/1}, diagnostics);
+//   FailureOr<DisturbedResult> x = interpretDisturbed(*module, arguments, Backend::Hloc, {/*seed=*/1}, diagnostics);
 //
 // Where nothing is known of an element (hloc/interp/Bounds.h) a few of these tell how far roundings carry it. They are
 // examples, no bounds: what none of them does may still be right. src/decisions/0010.
@@ -21,16 +21,25 @@ struct Disturbance {
   bool isPerUse = false;
 };
 
+struct DisturbedResult {
+  Literal value;
+  /// False if there was an op of which nothing is known even for the values it was given, such as products whose order
+  /// is anybody's: what a right kernel does may be anywhere else. Numbers are NaN that were made of it, where ops hand
+  /// it on.
+  bool isExample = true;
+};
+
 /// As interpret(); the same for the same disturbance everywhere. Loops may end later than the reference's, or not
 /// before `options.maxLoopSteps`, which is reported.
-llvm::FailureOr<Literal> interpretDisturbed(const HloModule &module, llvm::ArrayRef<Literal> arguments, Backend backend,
-                                            Disturbance disturbance, DiagnosticEngine &diagnostics,
-                                            const InterpreterOptions &options = {});
+llvm::FailureOr<DisturbedResult> interpretDisturbed(const HloModule &module, llvm::ArrayRef<Literal> arguments,
+                                                    Backend backend, Disturbance disturbance,
+                                                    DiagnosticEngine &diagnostics,
+                                                    const InterpreterOptions &options = {});
 
 /// Of an elementwise module (isElementwise), only for some elements: see interpretBoundsAt.
-llvm::FailureOr<Literal> interpretDisturbedAt(const HloModule &module, llvm::ArrayRef<Literal> arguments,
-                                              llvm::ArrayRef<int64_t> elements, Backend backend,
-                                              Disturbance disturbance, DiagnosticEngine &diagnostics,
-                                              const InterpreterOptions &options = {});
+llvm::FailureOr<DisturbedResult> interpretDisturbedAt(const HloModule &module, llvm::ArrayRef<Literal> arguments,
+                                                      llvm::ArrayRef<int64_t> elements, Backend backend,
+                                                      Disturbance disturbance, DiagnosticEngine &diagnostics,
+                                                      const InterpreterOptions &options = {});
 
 } // namespace hloc

@@ -21,8 +21,9 @@ enum class Regime {
   Exact,    ///< small integers and powers of two: no order of summation makes a difference
   Special,  ///< NaN, infinities, both zeros, subnormals and extremes, at places that leave some results ordinary
   Index,    ///< indices outside on both sides, wherever the ops promise nothing else
+  Ties,     ///< few values, halves among them, where ops compare, choose or round to whole numbers
 };
-inline constexpr Regime allRegimes[] = {Regime::Ordinary, Regime::Exact, Regime::Special, Regime::Index};
+inline constexpr Regime allRegimes[] = {Regime::Ordinary, Regime::Exact, Regime::Special, Regime::Index, Regime::Ties};
 llvm::StringRef regimeName(Regime regime); ///< "ordinary", ...
 std::optional<Regime> findRegime(llvm::StringRef name);
 

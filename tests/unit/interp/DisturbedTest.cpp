@@ -24,9 +24,10 @@ std::unique_ptr<HloModule> parse(const std::string &text) {
 
 Literal disturbed(const HloModule &module, llvm::ArrayRef<Literal> arguments, Disturbance disturbance) {
   DiagnosticEngine diagnostics;
-  llvm::FailureOr<Literal> result = interpretDisturbed(module, arguments, Backend::Hloc, disturbance, diagnostics);
+  llvm::FailureOr<DisturbedResult> result =
+      interpretDisturbed(module, arguments, Backend::Hloc, disturbance, diagnostics);
   REQUIRE(succeeded(result));
-  return std::move(*result);
+  return std::move(result->value);
 }
 
 const Literal &leafOf(const Literal &value, llvm::ArrayRef<int64_t> path) {

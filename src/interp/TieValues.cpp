@@ -1,0 +1,104 @@
+#include "interp/TieValues.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <cmath>
+
+namespace hloc::interp {
+
+namespace {
+
+bool roundsHalves(const HloInstruction &instr) {
+  switch (instr.opcode()) {
+  case Opcode::RoundNearestAfz:
+  case Opcode::RoundNearestEven:
+  case Opcode::Floor:
+  case Opcode::Ceil:
+    return true;
+  case Opcode::Convert:
+    return isFloat(instr.operand(0)->shape().elementType()) && isInteger(instr.shape().elementType());
+  default:
+    return false;
+  }
+}
+
+bool choosesAmongEquals(const HloInstruction &instr) {
+  switch (instr.opcode()) {
+  case Opcode::Sort:
+  case Opcode::TopK:
+  case Opcode::SelectAndScatter:
+  case Opcode::Compare:
+  case Opcode::Clamp:
+  case Opcode::Sign:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/// The scalar that all elements of a constant are, be it broadcast.
+std::optional<double> constantValue(const HloInstruction *instr) {
+  while (instr->opcode() == Opcode::Broadcast || instr->opcode() == Opcode::Reshape || instr->opcode() == Opcode::Convert)
+    instr = instr->operand(0);
+  if (instr->opcode() != Opcode::Constant || !instr->shape().isScalar() || !isFloat(instr->shape().elementType()))
+    return std::nullopt;
+  return instr->literal().getDouble(0);
+}
+
+/// Calls `visit` for the instructions of all computations.
+void forEachInstruction(const HloModule &module, llvm::function_ref<void(const HloInstruction &)> visit) {
+  for (const auto &computation : module.computations())
+    for (const HloInstruction *instr : computation->instructions())
+      visit(*instr);
+}
+
+} // namespace
+
+bool TieValues::matterTo(const HloModule &module) {
+  bool matter = false;
+  forEachInstruction(module, [&](const HloInstruction &instr) { matter |= roundsHalves(instr) || choosesAmongEquals(instr); });
+  return matter;
+}
+
+TieValues::TieValues(const HloModule &module) {
+  bool anyRounds = false;
+  forEachInstruction(module, [&](const HloInstruction &instr) { anyRounds |= roundsHalves(instr); });
+  if (!anyRounds)
+    return;
+  constexpr size_t most = 8;
+  forEachInstruction(module, [&](const HloInstruction &instr) {
+    const bool divides = instr.opcode() == Opcode::Divide;
+    if (!divides && instr.opcode() != Opcode::Multiply)
+      return;
+    for (unsigned i = divides ? 1 : 0; i < 2; ++i) {
+      std::optional<double> value = constantValue(instr.operand(i));
+      if (!value || !std::isnormal(*value) || std::fabs(*value) > 0x1p40 || std::fabs(*value) < 0x1p-40)
+        continue;
+      const double scale = std::fabs(divides ? *value : 1 / *value);
+      if (scales.size() < most && !llvm::is_contained(scales, scale))
+        scales.push_back(scale);
+    }
+  });
+}
+
+double TieValues::pick(bool nonNegative, ValueStream &stream) const {
+  constexpr int64_t numHalves = 5; // 0 to 2
+  const double value = 0.5 * double(stream.below(numHalves)) * scales[size_t(stream.below(int64_t(scales.size())))];
+  return nonNegative || stream.oneIn(2) ? value : -value;
+}
+
+void TieValues::set(Literal &literal, int64_t element, bool nonNegative, ValueStream &stream) const {
+  const ElementType type = literal.shape().elementType();
+  if (isInteger(type)) {
+    const int64_t value = stream.below(3);
+    literal.setInt(element, isSigned(type) && bitWidth(type) > 1 && stream.oneIn(2) ? -value : value);
+    return;
+  }
+  double real = type == ElementType::F8E8M0FNU ? double(1 + stream.below(2)) : pick(nonNegative, stream);
+  if (isComplex(type))
+    literal.setComplex(element, {real, pick(nonNegative, stream)});
+  else
+    literal.setDouble(element, real);
+}
+
+} // namespace hloc::interp
