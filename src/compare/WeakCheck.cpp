@@ -60,7 +60,8 @@ struct SeenPart {
     const double distance = isNumber ? std::fabs(actual - expected) : std::numeric_limits<double>::infinity();
     const double ulp = isFloat(type) && std::isfinite(expected) ? unitInLastPlace(type, expected) : 0;
     // A right kernel that has decided otherwise, of two rows or numbers that are close: an example tells.
-    if (llvm::any_of(usual.others, [&](double value) { return std::fabs(actual - value) <= acceptedUlps * ulp; }))
+    if (llvm::any_of(usual.others,
+                     [&](double value) { return actual == value || std::fabs(actual - value) <= acceptedUlps * ulp; }))
       return Verdict::Accepted;
     const double near = std::max(slack * usual.furthest, acceptedUlps * ulp);
     const double limit = std::max(mostOfItself * std::fabs(expected), mostOfUsual * size);

@@ -74,6 +74,15 @@ llvm::FailureOr<BoundsPtr> boundSelect(const BoundStep &step) {
   return nullIfExact(std::move(made));
 }
 
+/// The same of what was not rounded, where it is a product, and of what it is where it is none.
+llvm::FailureOr<BoundsPtr> boundSelectedProducts(const BoundStep &step) {
+  llvm::SmallVector<Bounded, 3> operands(step.operands.begin(), step.operands.end());
+  for (Bounded &operand : llvm::MutableArrayRef(operands).drop_front())
+    if (operand.unrounded)
+      operand.bounds = operand.unrounded;
+  return boundSelect({step.instr, operands, step.value, step.machine, step.backend, step.keepUnrounded});
+}
+
 /// Bits of floats: numbers of one sign are ordered as their bits are, up or down; nothing else can be said.
 llvm::FailureOr<BoundsPtr> boundBits(const BoundStep &step) {
   const Bounded &operand = step.operands[0];
@@ -199,6 +208,13 @@ llvm::FailureOr<BoundsPtr> boundElementwise(const BoundStep &step, BoundsPtr &un
   }
   if (choosesOfOne(instr))
     unrounded = step.operands[0].unrounded;
+  if (instr.opcode() == Opcode::Select && anyUnrounded &&
+      isFloat(type)) { // one that folds away, or moves behind the sum
+    llvm::FailureOr<BoundsPtr> chosen = boundSelectedProducts(step);
+    if (failed(chosen))
+      return llvm::failure();
+    unrounded = std::move(*chosen);
+  }
   bool keepsProduct = instr.opcode() == Opcode::Multiply && step.keepUnrounded && isFloat(type) && bitWidth(type) > 8;
   bool eitherZero =
       step.backend == Backend::Other && isFloat(type) &&

@@ -251,9 +251,16 @@ llvm::LogicalResult BoundMachine::boundArray(const HloInstruction &instr, llvm::
       return llvm::failure();
     return take(boundWindowProduct(step, result.bounds));
   }
-  if (instr.opcode() == Opcode::Scatter && sums && operands.size() == 3 && !hasOpenElement(operands[1]))
+  if (instr.opcode() == Opcode::Scatter && operands.size() == 3 && hasOpenElement(operands[1])) {
+    llvm::SmallVector<Bounded, 3> known(operands.begin(), operands.end());
+    known[1].bounds = nullptr; // as the reference's
+    if (failed(boundArray(instr, known, result, keepUnrounded)))
+      return llvm::failure();
+    return take(boundOpenTargets(step, result.bounds));
+  }
+  if (instr.opcode() == Opcode::Scatter && sums && operands.size() == 3)
     return take(boundScatterSum(step));
-  if (instr.opcode() == Opcode::Scatter && operands.size() == 3 && !hasOpenElement(operands[1])) {
+  if (instr.opcode() == Opcode::Scatter && operands.size() == 3) {
     if (overwrites(*function))
       return take(boundOverwritten(step));
     if (failed(boundByEnds(instr, operands, result)))

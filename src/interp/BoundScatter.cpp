@@ -1,4 +1,4 @@
-// Scatters other than sums of floats: several updates of one element come in any order.
+// Scatters: several updates of one element come in any order, and some may go to several places.
 
 #include "interp/BoundScatter.h"
 
@@ -7,6 +7,7 @@
 #include "interp/Ops.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace hloc::interp {
 
@@ -144,6 +145,138 @@ BoundsPtr boundAnyOrder(const BoundStep &step, const BoundsPtr &ends) {
   auto made = std::make_shared<Bounds>(ends && !errors.hasOneResultInOrder() ? *ends : *pointBounds(step.value));
   errors.widen(*made);
   return nullIfExact(std::move(made));
+}
+
+namespace {
+
+/// Places that updates may go to whose index vectors are not known.
+class OpenTargets {
+public:
+  explicit OpenTargets(const BoundStep &step)
+      : step(step), indices(step.operands[1].array()), low(step.operands[1].bounds->low),
+        high(step.operands[1].bounds->high) {
+    const Shape &shape = indices.shape();
+    vectorDim = unsigned(step.instr.intOr(AttributeKey::IndexVectorDim, shape.rank()));
+    numComponents = vectorDim < shape.rank() ? shape.dim(vectorDim) : 1;
+    for (unsigned dim = vectorDim + 1; dim < shape.rank(); ++dim)
+      stride *= shape.dim(dim);
+    width.assign(size_t(numComponents), 1);
+    for (int64_t i = 0; i < indices.numElements(); ++i) {
+      const uint64_t span = uint64_t(high.getInt(i)) - uint64_t(low.getInt(i)) + 1;
+      uint64_t &most = width[size_t(componentOf(i))];
+      most = std::max(most, span == 0 ? std::numeric_limits<uint64_t>::max() : span);
+    }
+  }
+
+  /// How many places an update may have at most; saturates.
+  uint64_t numPlaces() const {
+    uint64_t product = 1;
+    for (uint64_t span : width)
+      product = llvm::SaturatingMultiply(product, span);
+    return product;
+  }
+
+  /// Of all places: sums of `terms`, each once in each place that it may go to. With `asReference` where the reference
+  /// puts it.
+  Literal sums(const Literal &terms, bool asReference) const {
+    Literal total(Shape::array(ElementType::F64, step.value.shape().dims()));
+    for (uint64_t place = 0, count = asReference ? 1 : numPlaces(); place < count; ++place)
+      total = scatterNumbers(step.instr, std::move(total), indicesAt(place, asReference), terms, std::plus<double>());
+    return total;
+  }
+
+private:
+  int64_t componentOf(int64_t i) const { return i / stride % numComponents; }
+  int64_t firstOf(int64_t i) const { return i - componentOf(i) * stride; }
+  bool isOpen(int64_t i) const {
+    for (int64_t k = 0, at = firstOf(i); k < numComponents; ++k, at += stride)
+      if (low.getInt(at) != high.getInt(at))
+        return true;
+    return false;
+  }
+
+  /// Indices of the open updates at one of their places; those of the others, and beyond their places, are outside.
+  Literal indicesAt(uint64_t place, bool asReference) const {
+    constexpr int64_t outside = -1;
+    Literal made(Shape::array(ElementType::S64, indices.shape().dims()));
+    llvm::SmallVector<uint64_t, 4> offset(width.size());
+    for (size_t k = 0; k < width.size(); place /= width[k++])
+      offset[k] = place % width[k];
+    for (int64_t i = 0; i < indices.numElements(); ++i) {
+      const uint64_t by = offset[size_t(componentOf(i))];
+      const bool isBeyond = by > uint64_t(high.getInt(i)) - uint64_t(low.getInt(i));
+      if (!isOpen(i) || (!asReference && isBeyond))
+        made.setInt(i, outside);
+      else
+        made.setInt(i, asReference ? indices.getInt(i) : int64_t(uint64_t(low.getInt(i)) + by));
+    }
+    return made;
+  }
+
+  const BoundStep &step;
+  const Literal &indices, &low, &high;
+  unsigned vectorDim = 0;
+  int64_t numComponents = 1, stride = 1;
+  llvm::SmallVector<uint64_t, 4> width; ///< by component, the most of any update
+};
+
+} // namespace
+
+llvm::FailureOr<BoundsPtr> boundOpenTargets(const BoundStep &step, const BoundsPtr &ends) {
+  constexpr uint64_t mostPlaces = 64;
+  const OpenTargets targets(step);
+  const ElementType type = step.value.shape().elementType();
+  if (targets.numPlaces() > mostPlaces)
+    return unknownBounds(step.value);
+  const bool sums = isFloat(type) && plainOp(*step.instr.computation(AttributeKey::ToApply)) == Opcode::Add;
+  BoundsPtr updates = boundsOrPoint(step.operands[2]), unknown = unknownBounds(step.value);
+  auto made = std::make_shared<Bounds>(ends ? *ends : *pointBounds(step.value));
+  Literal terms(Shape::array(ElementType::F64, step.operands[2].array().shape().dims()));
+  auto fill = [&](llvm::function_ref<double(size_t)> function) -> const Literal & {
+    auto to = terms.mutableData<double>();
+    for (size_t i = 0; i < to.size(); ++i)
+      to[i] = function(i);
+    return terms;
+  };
+  const Literal hits = targets.sums(fill([](size_t) { return 1.0; }), false);
+  auto open = [&](int64_t i) {
+    for (auto [from, to] : {std::pair(&unknown->low, &made->low), {&unknown->high, &made->high}})
+      std::copy_n(from->bytes().begin() + i * (from->bytes().size() / size_t(step.value.numElements())),
+                  from->bytes().size() / size_t(step.value.numElements()),
+                  to->mutableBytes().begin() + i * (to->bytes().size() / size_t(step.value.numElements())));
+  };
+  auto isHit = [&](int64_t i) { return hits.getDouble(i) > 0; };
+  if (!sums) {
+    for (int64_t i = 0; i < step.value.numElements(); ++i)
+      if (isHit(i))
+        open(i);
+    return BoundsPtr(std::move(made));
+  }
+  // An update that may go elsewhere is there or is not.
+  auto end = [&](const Literal &ends, size_t i, double infinite) {
+    const bool isFinite =
+        std::isfinite(updates->low.data<double>()[i]) && std::isfinite(updates->high.data<double>()[i]);
+    return isFinite ? ends.data<double>()[i] : infinite;
+  };
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  auto least = [&](size_t i) { return std::min(0.0, end(updates->low, i, -infinity)); };
+  auto most = [&](size_t i) { return std::max(0.0, end(updates->high, i, infinity)); };
+  const Literal allLow = targets.sums(fill(least), false), ownLow = targets.sums(fill(least), true);
+  const Literal allHigh = targets.sums(fill(most), false), ownHigh = targets.sums(fill(most), true);
+  const FloatGrid grid(type);
+  auto low = made->low.mutableData<double>(), high = made->high.mutableData<double>();
+  for (int64_t i = 0; i < step.value.numElements(); ++i) {
+    if (!isHit(i))
+      continue;
+    double &from = low[size_t(i)], &to = high[size_t(i)];
+    const double size = std::max(std::fabs(from), std::fabs(to)) + allHigh.getDouble(i) - allLow.getDouble(i);
+    const double error = 2 * (hits.getDouble(i) + 1) * grid.unitRoundoff() * size;
+    from += allLow.getDouble(i) - ownLow.getDouble(i) - ownHigh.getDouble(i) - error;
+    to += allHigh.getDouble(i) - ownHigh.getDouble(i) - ownLow.getDouble(i) + error;
+    if (!std::isfinite(from) || !std::isfinite(to) || size >= grid.largestNumber() / 2)
+      setUnknown(from, to);
+  }
+  return BoundsPtr(std::move(made));
 }
 
 } // namespace hloc::interp

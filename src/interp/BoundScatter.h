@@ -1,5 +1,5 @@
 #pragma once
-// Bounds of scatters with known indices, of one array, without a promise that no element gets two updates.
+// Bounds of scatters of one array, without a promise that no element gets two updates.
 
 #include "interp/BoundElementwise.h"
 
@@ -10,5 +10,9 @@ BoundsPtr boundOverwritten(const BoundStep &step);
 /// Of floats and complex numbers by any combiner, where `ends` are the bounds for the order of the text: what other
 /// orders of the updates of one element may give.
 BoundsPtr boundAnyOrder(const BoundStep &step, const BoundsPtr &ends);
+
+/// Where the indices have bounds: `ends` are the bounds with the indices of the reference. What an update may hit or
+/// miss is open; of a sum by that update.
+llvm::FailureOr<BoundsPtr> boundOpenTargets(const BoundStep &step, const BoundsPtr &ends);
 
 } // namespace hloc::interp

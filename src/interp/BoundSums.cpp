@@ -400,12 +400,77 @@ double productTerms(const HloInstruction &instr) {
 
 } // namespace
 
+namespace {
+
+/// Which elements of a factor are of some kind: 1 or 0.
+Literal indicator(const Bounds &bounds, bool (*isOfKind)(double low, double high)) {
+  Literal made(bounds.low.shape());
+  auto low = bounds.low.data<double>(), high = bounds.high.data<double>();
+  auto to = made.mutableData<double>();
+  for (size_t i = 0; i < low.size(); ++i)
+    to[i] = isOfKind(low[i], high[i]);
+  return made;
+}
+
+bool isAnything(double low, double high) {
+  return isUnknown(low, high) || (low != high && (std::isinf(low) || std::isinf(high)));
+}
+bool mayBeZero(double low, double high) { return low < high && low <= 0 && high >= 0; }
+bool isInfinite(double low, double high) { return std::isinf(low) && low == high; }
+bool isWhatever(double, double) { return true; }
+
+/// Sums of products of which nothing is known: a term has an unknown factor, or is an infinity times what may be zero
+/// and may be not. Above 0 there; nothing if there are none.
+llvm::FailureOr<std::optional<Literal>>
+openProducts(const Bounds &left, const Bounds &right,
+             llvm::function_ref<llvm::FailureOr<Literal>(Literal, Literal)> product) {
+  using Kind = bool (*)(double, double);
+  constexpr std::pair<Kind, Kind> kinds[] = {
+      {isAnything, isWhatever}, {isWhatever, isAnything}, {mayBeZero, isInfinite}, {isInfinite, mayBeZero}};
+  std::optional<Literal> found;
+  for (auto [ofLeft, ofRight] : kinds) {
+    Literal a = indicator(left, ofLeft), b = indicator(right, ofRight);
+    auto isThere = [](const Literal &x) { return llvm::is_contained(x.data<double>(), 1.0); };
+    if (!isThere(a) || !isThere(b))
+      continue;
+    llvm::FailureOr<Literal> counts = product(std::move(a), std::move(b));
+    if (failed(counts))
+      return llvm::failure();
+    found = found ? combine(*found, *counts, sumOf) : std::move(*counts);
+  }
+  return found;
+}
+
+/// What is unknown in a factor does not disturb other sums.
+BoundsPtr withoutUnknown(const BoundsPtr &bounds) {
+  if (!hasUnknown(*bounds))
+    return bounds;
+  auto made = std::make_shared<Bounds>(*bounds);
+  auto low = made->low.mutableData<double>(), high = made->high.mutableData<double>();
+  for (size_t i = 0; i < low.size(); ++i)
+    if (isUnknown(low[i], high[i]))
+      low[i] = high[i] = 0;
+  return made;
+}
+
+} // namespace
+
 llvm::FailureOr<BoundsPtr> boundProducts(const BoundStep &step) {
   ElementType type = step.value.shape().elementType();
   bool complex = isComplex(type);
   BoundsPtr left = asFactor(step.operands[0], type), right = asFactor(step.operands[1], type);
-  if (hasUnknown(*left) || hasUnknown(*right))
+  std::optional<Literal> open;
+  if (complex && (hasUnknown(*left) || hasUnknown(*right)))
     return unknownBounds(step.value);
+  if (!complex && (step.operands[0].bounds || step.operands[1].bounds)) {
+    llvm::FailureOr<std::optional<Literal>> found = openProducts(
+        *left, *right, [&](Literal a, Literal b) { return step.evaluate({std::move(a), std::move(b)}, true); });
+    if (failed(found))
+      return llvm::failure();
+    open = std::move(*found);
+    left = withoutUnknown(left);
+    right = withoutUnknown(right);
+  }
   if (complex)
     for (BoundsPtr *side : {&left, &right})
       *side = std::make_shared<Bounds>(Bounds{asComplexBound((*side)->low), asComplexBound((*side)->high)});
@@ -456,7 +521,16 @@ llvm::FailureOr<BoundsPtr> boundProducts(const BoundStep &step) {
     parts.low = combine(*middle, radius, differenceOf);
     parts.high = combine(*middle, radius, sumOf);
   }
-  return finishLinear(step, parts);
+  BoundsPtr bounds = finishLinear(step, parts);
+  if (!open)
+    return bounds;
+  auto made = std::make_shared<Bounds>(bounds ? *bounds : *pointBounds(step.value));
+  auto low = made->low.mutableData<double>(), high = made->high.mutableData<double>(),
+       counts = open->mutableData<double>();
+  for (size_t i = 0; i < low.size(); ++i)
+    if (counts[i] > 0)
+      setUnknown(low[i], high[i]);
+  return BoundsPtr(std::move(made));
 }
 
 llvm::FailureOr<BoundsPtr> boundWindowSum(const BoundStep &step) {

@@ -66,6 +66,12 @@ private:
     case Opcode::Scatter:
       noteIndices(instr, AttributeKey::ScatterDimsToOperandDims, instr.numOperands() / 2, each);
       break;
+    case Opcode::Clamp:
+    case Opcode::Maximum:
+    case Opcode::Minimum:
+      for (unsigned i = 0; i < operands.size(); ++i)
+        each(i, [](Demand &demand) { demand.isClamped = true; });
+      break;
     case Opcode::Reduce:
     case Opcode::ReduceWindow:
       noteIdentity(instr, each);
@@ -106,8 +112,26 @@ private:
         demand.bound(std::max<int64_t>(1, instr.operand(0)->shape().dim(unsigned(dim))));
         demand.isScattered |= instr.opcode() == Opcode::Scatter;
         demand.unique |= instr.flag(AttributeKey::UniqueIndices);
+        if (instr.opcode() == Opcode::Scatter && instr.flag(AttributeKey::UniqueIndices))
+          demand.apart = std::max(demand.apart, windowSize(instr, unsigned(dim)));
         demand.sorted |= instr.flag(AttributeKey::IndicesAreSorted);
       });
+  }
+
+  /// Of a scatter's updates along a dimension of its operand.
+  static int64_t windowSize(const HloInstruction &scatter, unsigned dim) {
+    auto isLeftOut = [&](int64_t i) {
+      return llvm::is_contained(scatter.ints(AttributeKey::InsertedWindowDims), i) ||
+             llvm::is_contained(scatter.ints(AttributeKey::InputBatchingDims), i);
+    };
+    if (isLeftOut(dim))
+      return 1;
+    size_t position = 0;
+    for (unsigned i = 0; i < dim; ++i)
+      position += !isLeftOut(i);
+    llvm::ArrayRef<int64_t> windowDims = scatter.ints(AttributeKey::UpdateWindowDims);
+    const Shape &updates = scatter.operand(scatter.numOperands() / 2 + 1)->shape();
+    return position < windowDims.size() ? std::max<int64_t>(1, updates.dim(unsigned(windowDims[position]))) : 1;
   }
 
   template <typename Each> void noteIdentity(const HloInstruction &instr, Each each) {

@@ -12,6 +12,8 @@ struct Demand {
   std::optional<int64_t> below;        ///< integers in [0, below)
   bool mustLieInside = false;          ///< there is no meaning outside; other indices are clamped or skipped
   bool unique = false, sorted = false; ///< along the first dimension of an index array
+  int64_t apart = 1;                   ///< unique indices that differ do so by this much: windows do not overlap
+  bool isClamped = false;              ///< on the way to its use: what differs outside does not differ there
   bool isScattered = false;            ///< indices of a scatter, which leaves out those outside
   std::optional<Opcode> identityOf;    ///< init of a reduction by this op
   bool positiveDefinite = false;

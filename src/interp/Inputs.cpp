@@ -58,7 +58,8 @@ struct Request {
 
 /// Indices that may lie outside without breaking a promise.
 bool mayLeave(const Demand &demand, ElementType type, bool scatterInside) {
-  bool promised = demand.mustLieInside || (demand.isScattered && scatterInside);
+  bool promised = demand.mustLieInside || (demand.isScattered && scatterInside) ||
+                  (demand.unique && (demand.isClamped || demand.apart > 1));
   return demand.below && isInteger(type) && !promised;
 }
 
@@ -74,6 +75,8 @@ public:
       return fillIdentity();
     if (demand.sumAtMost)
       return fillGroupSizes();
+    if (demand.below && isFloat(type) && demand.unique) // converted to indices, which have to be distinct
+      return fillIndices();
     if (demand.below && isInteger(type))
       return request.set.regime == Regime::Index && mayLeave(demand, type, request.set.scatterInside) ? fillAnyIndices()
                                                                                                       : fillIndices();
@@ -221,16 +224,22 @@ private:
   void fillIndices() {
     std::vector<int64_t> values = insideIndices();
     for (size_t i = 0; i < values.size(); ++i)
-      literal.setInt(int64_t(i), values[i]);
+      if (isFloat(type))
+        literal.setDouble(int64_t(i), double(values[i]));
+      else
+        literal.setInt(int64_t(i), values[i]);
   }
 
   std::vector<int64_t> insideIndices() {
     int64_t count = literal.numElements(), limit = indexLimit();
     std::vector<int64_t> values(size_t(count), 0);
     // Where a scatter has too few places, the windows that are left over lie outside: they keep the promise.
-    if (int64_t highest = int64_t(llvm::maskTrailingOnes<uint64_t>(std::min(bitWidth(type) - isSigned(type), 31u)));
-        demand.unique && demand.isScattered && count <= highest)
+    if (int64_t highest = int64_t(llvm::maskTrailingOnes<uint64_t>(
+            isFloat(type) ? floatFormat(type).mantissaBits : std::min(bitWidth(type) - isSigned(type), 31u)));
+        demand.unique && demand.isScattered && !demand.isClamped && count <= highest)
       limit = std::max(limit, count);
+    if (demand.unique && demand.apart > 1)
+      return distantIndices(limit);
     if (demand.unique && count <= limit && limit <= maxShuffled) {
       std::vector<int64_t> pool(size_t(limit), 0);
       for (int64_t i = 0; i < limit; ++i)
@@ -244,6 +253,21 @@ private:
     }
     if (demand.sorted)
       std::sort(values.begin(), values.end());
+    return values;
+  }
+
+  /// Starts of windows that do not overlap: those for which there is no room lie outside, where a scatter leaves them
+  /// out, unless they are clamped.
+  std::vector<int64_t> distantIndices(int64_t limit) {
+    const int64_t count = literal.numElements(), room = std::max<int64_t>(limit / demand.apart, 1);
+    std::vector<int64_t> values;
+    for (int64_t i = 0; i < std::max(count, room); ++i)
+      values.push_back(i * demand.apart);
+    for (int64_t i = 0; i < count; ++i)
+      std::swap(values[size_t(i)], values[size_t(i + stream.below(int64_t(values.size()) - i))]);
+    values.resize(size_t(count));
+    if (demand.sorted)
+      llvm::sort(values);
     return values;
   }
 
@@ -289,7 +313,8 @@ private:
   static constexpr int64_t maxShuffled = int64_t(1) << 26;
   /// No larger than the type holds.
   int64_t indexLimit() const {
-    unsigned magnitudeBits = bitWidth(type) - (isSigned(type) ? 1 : 0);
+    unsigned magnitudeBits =
+        isFloat(type) ? floatFormat(type).mantissaBits + 1u : bitWidth(type) - (isSigned(type) ? 1 : 0);
     return magnitudeBits >= 62 ? *demand.below : std::min(*demand.below, int64_t(1) << magnitudeBits);
   }
 

@@ -38,7 +38,8 @@ bool choosesAmongEquals(const HloInstruction &instr) {
 
 /// The scalar that all elements of a constant are, be it broadcast.
 std::optional<double> constantValue(const HloInstruction *instr) {
-  while (instr->opcode() == Opcode::Broadcast || instr->opcode() == Opcode::Reshape || instr->opcode() == Opcode::Convert)
+  while (instr->opcode() == Opcode::Broadcast || instr->opcode() == Opcode::Reshape ||
+         instr->opcode() == Opcode::Convert)
     instr = instr->operand(0);
   if (instr->opcode() != Opcode::Constant || !instr->shape().isScalar() || !isFloat(instr->shape().elementType()))
     return std::nullopt;
@@ -56,7 +57,8 @@ void forEachInstruction(const HloModule &module, llvm::function_ref<void(const H
 
 bool TieValues::matterTo(const HloModule &module) {
   bool matter = false;
-  forEachInstruction(module, [&](const HloInstruction &instr) { matter |= roundsHalves(instr) || choosesAmongEquals(instr); });
+  forEachInstruction(module,
+                     [&](const HloInstruction &instr) { matter |= roundsHalves(instr) || choosesAmongEquals(instr); });
   return matter;
 }
 

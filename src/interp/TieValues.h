@@ -1,6 +1,6 @@
 #pragma once
-// Arguments of few values: equals for what sorts, selects, compares and clamps, and halves for what rounds to whole numbers,
-// also where they are scaled by a constant first.
+// Arguments of few values: equals for what sorts, selects, compares and clamps, and halves for what rounds to whole
+// numbers, also where they are scaled by a constant first.
 
 #include "interp/ValueStream.h"
 
