@@ -77,13 +77,13 @@ bool Comparison::compareStep(const HloModule &step, llvm::ArrayRef<Literal> argu
   llvm::FailureOr<Literal> expected = reference(step, arguments, actual);
   if (failed(expected))
     return false;
-  llvm::FailureOr<CompareResult> compared = compareWith(step, arguments, *expected, actual, WeakCheck::Open);
+  const bool isGenerated = options.inputsFile.empty(), mayBeOpen = isGenerated && regime != Regime::Ordinary;
+  llvm::FailureOr<CompareResult> compared =
+      compareWith(step, arguments, *expected, actual, mayBeOpen ? WeakCheck::None : WeakCheck::Open);
   if (failed(compared))
     return false;
-  const bool isGenerated = options.inputsFile.empty();
   std::string what = fmt::format("of step {}, `{}`, differ from the interpreter's", number, fusion.name().str());
-  if (!judge(*compared,
-             {what, isGenerated ? inRegime(regime) : "", isGenerated && regime != Regime::Ordinary, &fusion}))
+  if (!judge(*compared, {what, isGenerated ? inRegime(regime) : "", mayBeOpen, &fusion}))
     return false;
   noteRegime(regime);
   const int64_t all = inSteps.numElements + compared->numElements;

@@ -222,13 +222,27 @@ std::optional<StepComparison::Leaves> StepComparison::fetch(const HloInstruction
   return leaves;
 }
 
+/// Of long loops the first rounds are compared, and then some.
+bool StepComparison::isCompared(const HloInstruction &fusion) {
+  constexpr uint64_t all = 128, oneOf = 16;
+  const uint64_t round = rounds[&fusion]++;
+  return round < all || round % oneOf == 0;
+}
+
 bool StepComparison::compareFusion(const HloInstruction &fusion) {
-  ++shared.numSteps;
+  const bool compares = isCompared(fusion);
   const HloModule &part = partOf(fusion);
-  std::vector<Literal> arguments = argumentsOf(fusion, part);
+  std::vector<Literal> arguments;
+  if (compares)
+    arguments = argumentsOf(fusion, part);
   std::optional<Leaves> leaves = isComplete ? fetch(fusion) : std::nullopt;
   if (!leaves)
     return false;
+  if (!compares) {
+    computed[&fusion] = std::move(*leaves);
+    return true;
+  }
+  ++shared.numSteps;
   Literal actual = join(fusion.shape(), *leaves);
   computed[&fusion] = std::move(*leaves);
   return comparison.compareStep(part, arguments, actual, regime, fusion, shared.numSteps);

@@ -53,6 +53,7 @@ private:
   Leaves withoutSteps(const HloInstruction &instr);
   void begin(const HloComputation &computation);
   std::optional<Leaves> fetch(const HloInstruction &instr);
+  bool isCompared(const HloInstruction &fusion);
   bool compareFusion(const HloInstruction &fusion);
   HloModule &partOf(const HloInstruction &fusion);
   std::vector<Literal> argumentsOf(const HloInstruction &fusion, const HloModule &part);
@@ -73,6 +74,7 @@ private:
   std::map<const HloComputation *, llvm::StringMap<const HloInstruction *>> names;
   std::map<const HloInstruction *, Leaves> computed; ///< by fusions, loops and conditionals, the last time
   std::map<const HloInstruction *, Leaves> given;    ///< to parameters
+  std::map<const HloInstruction *, uint64_t> rounds; ///< in which a fusion was carried out
   llvm::DenseSet<const HloInstruction *> looping;
   bool isComplete = true; ///< nothing was read that no step has computed
 };

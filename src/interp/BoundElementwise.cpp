@@ -6,11 +6,6 @@
 
 namespace hloc::interp {
 
-namespace {
-
-bool isReal(const Bounded &operand) { return isFloat(operand.array().shape().elementType()); }
-
-/// -1, 0, 1 as a bound of real numbers, integers or predicates is below, at or above another.
 int order(const Literal &a, const Literal &b, int64_t element) {
   ElementType type = a.shape().elementType();
   if (isFloat(type)) {
@@ -26,6 +21,10 @@ void copyElement(const Literal &from, int64_t source, Literal &to, int64_t targe
   size_t width = hostBytes(to.shape().elementType());
   std::memcpy(to.mutableBytes().data() + size_t(target) * width, from.bytes().data() + size_t(source) * width, width);
 }
+
+namespace {
+
+bool isReal(const Bounded &operand) { return isFloat(operand.array().shape().elementType()); }
 
 int64_t indexIn(const Literal &literal, int64_t element) { return literal.numElements() == 1 ? 0 : element; }
 

@@ -41,6 +41,10 @@ BoundsPtr boundRealCompare(const BoundStep &step);
 BoundsPtr boundComplex(const BoundStep &step);
 llvm::FailureOr<BoundsPtr> boundInteger(const BoundStep &step);
 
+/// -1, 0, 1 as a bound of real numbers, integers or predicates is below, at or above another.
+int order(const Literal &a, const Literal &b, int64_t element);
+void copyElement(const Literal &from, int64_t source, Literal &to, int64_t target);
+
 /// Null if no element has more than one admissible value.
 BoundsPtr nullIfExact(std::shared_ptr<Bounds> bounds);
 

@@ -332,29 +332,84 @@ BoundMachine::Result BoundMachine::callee(const HloInstruction &instr, std::vect
   return run(*instr.calledComputations()[0], std::move(operands), lift);
 }
 
+namespace {
+
+/// Makes `bounds` admit what the other value may be.
+void admit(Bounded &value, const Bounded &other) {
+  if (value.value.isTuple()) {
+    for (auto [element, wanted] : llvm::zip_equal(value.elements, other.elements))
+      admit(element, wanted);
+    return;
+  }
+  if (!value.bounds && !other.bounds && value.array().bytes() == other.array().bytes())
+    return;
+  value.unrounded = nullptr;
+  auto made = std::make_shared<Bounds>(*boundsOrPoint(value));
+  BoundsPtr more = boundsOrPoint(other), unknown = unknownBounds(value.array());
+  const ElementType type = value.array().shape().elementType();
+  const bool isReal = isFloat(type);
+  if (isComplex(type)) {
+    value.bounds = unknown;
+    return;
+  }
+  for (int64_t i = 0, count = value.array().numElements(); i < count; ++i) {
+    const bool isOpen = isUnknown(*made, i) || isUnknown(*more, i);
+    if (isOpen || (isReal && std::isnan(made->low.getDouble(i)) != std::isnan(more->low.getDouble(i)))) {
+      copyElement(unknown->low, i, made->low, i);
+      copyElement(unknown->high, i, made->high, i);
+      continue;
+    }
+    if (order(more->low, made->low, i) < 0)
+      copyElement(more->low, i, made->low, i);
+    if (order(more->high, made->high, i) > 0)
+      copyElement(more->high, i, made->high, i);
+  }
+  value.bounds = nullIfExact(std::move(made));
+}
+
+} // namespace
+
+/// Where it is open whether the loop ends, it may end there: its result is any of the states that it may end with. What
+/// may go on longer than the reference does so here, too, for some steps.
 BoundMachine::Result BoundMachine::whileLoop(const HloInstruction &instr, std::vector<Bounded> &operands) {
   const HloComputation *condition = instr.computation(AttributeKey::Condition);
   const HloComputation *body = instr.computation(AttributeKey::Body);
   Bounded state = std::move(operands[0]);
-  for (uint64_t steps = 0; steps < machine.options.maxLoopSteps; ++steps) {
+  std::optional<Bounded> early; // what it may end with before the reference ends
+  std::optional<Bounded> end;   // and in all
+  uint64_t mostSteps = machine.options.maxLoopSteps;
+  for (uint64_t steps = 0; steps < mostSteps; ++steps) {
     Result goOn = run(*condition, {state});
     if (failed(goOn))
       return llvm::failure();
-    bool isOpen = hasOpenElement(*goOn);
-    if (!goOn->array().getInt(0)) {
-      if (isOpen)
-        forget(state);
-      return state;
+    const bool isOpen = hasOpenElement(*goOn), goesOn = goOn->array().getInt(0) != 0;
+    if (!goesOn && !end) {
+      end = state;
+      if (early)
+        admit(*end, *early);
+      constexpr uint64_t most = 64;
+      mostSteps = std::min(mostSteps, 2 * steps + most);
+    } else if (end && (isOpen || !goesOn)) {
+      admit(*end, state);
+    } else if (isOpen && early) {
+      admit(*early, state);
+    } else if (isOpen) {
+      early = state;
     }
+    if (end && !isOpen && !goesOn)
+      return std::move(*end);
     std::vector<Bounded> arguments;
     arguments.push_back(std::move(state));
     Result next = run(*body, std::move(arguments));
     if (failed(next))
       return llvm::failure();
     state = std::move(*next);
-    if (isOpen)
-      forget(state);
-    loopSteps = std::max(loopSteps, steps + 1);
+    if (!end)
+      loopSteps = std::max(loopSteps, steps + 1);
+  }
+  if (end) { // it may go on for ever
+    forget(*end);
+    return std::move(*end);
   }
   // The interpreter has ended this loop, but others may not.
   machine.diagnostics.report(DiagnosticKind::UnsupportedFeature, instr.range(),

@@ -55,6 +55,16 @@ bool admitsNarrow(ElementType type, double low, double high, double actual) {
 
 } // namespace
 
+AdmissibleArray undecidedArray(llvm::ArrayRef<int64_t> path, const Literal &value) {
+  interp::BoundsPtr unknown = interp::unknownBounds(value);
+  AdmissibleArray array;
+  array.path.assign(path.begin(), path.end());
+  array.value = value;
+  array.low = unknown->low;
+  array.high = unknown->high;
+  return array;
+}
+
 bool AdmissibleArray::isUndecided(int64_t element) const { return !isExact() && interp::isUnknown(low, high, element); }
 
 bool AdmissibleArray::isBranched(int64_t element) const { return !isExact() && interp::isSpread(low, high, element); }

@@ -37,7 +37,8 @@ double RandomDraw::pick(double value, double low, double high) {
     return (bias ? *bias : next()) < 0.5 ? low : high;
   const double least = value + (low - value) * disturbance.strength;
   const double greatest = value + (high - value) * disturbance.strength;
-  return least + (greatest - least) * (bias ? *bias : next());
+  const double part = bias ? *bias : next();
+  return least + (greatest - least) * (disturbance.isExtreme ? double(part >= 0.5) : part);
 }
 
 /// Bounds need not be numbers of the type: what was rounded to one outside of them, or to a NaN, stays what it was.
@@ -65,7 +66,7 @@ void RandomDraw::replace(Bounded &array) {
   for (size_t i = 0; i < values.size(); ++i)
     values[i] = pick(values[i], low[i], high[i]);
   Literal made = asValue(drawn, reference.shape());
-  if (disturbance.strength == 1)
+  if (disturbance.strength <= 1)
     keepInside(made, reference, *array.bounds);
   array = Bounded(Value(std::move(made)), nullptr, array.unrounded);
 }

@@ -39,6 +39,9 @@ struct AdmissibleArray {
   bool admits(int64_t element, const Literal &actual, int64_t at) const;
 };
 
+/// Nothing is known about any element.
+AdmissibleArray undecidedArray(llvm::ArrayRef<int64_t> path, const Literal &value);
+
 struct BoundedResult {
   std::vector<AdmissibleArray> leaves; ///< arrays of the result in order
   uint64_t mostLoopSteps = 0;          ///< that a loop has taken

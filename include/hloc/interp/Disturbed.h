@@ -17,6 +17,8 @@ struct Disturbance {
   /// Each instruction errs in the same direction and by the same part of what it may in all its elements and whenever
   /// it is executed, as one whose function is always a little too large; else by chance.
   bool isBiased = false;
+  /// Values are the least or the greatest that are possible, by chance, instead of anything in between.
+  bool isExtreme = false;
   /// Each use of a value draws it anew, as kernels do that compute it in several places, and not alike.
   bool isPerUse = false;
 };
