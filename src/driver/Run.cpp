@@ -16,6 +16,7 @@
 #include "UndefinedReads.h"
 
 #include "hloc/hlo/Printer.h"
+#include "hloc/hlo/SolverCall.h"
 #include "hloc/interp/Inputs.h"
 #include "hloc/interp/Interpreter.h"
 #include "hloc/transforms/ShrinkModule.h"
@@ -28,6 +29,13 @@
 namespace hloc {
 
 namespace {
+
+bool hasSolverCalls(const HloModule &module) {
+  return llvm::any_of(module.computations(), [](const auto &computation) {
+    return llvm::any_of(computation->instructions(),
+                        [](const HloInstruction *instr) { return SolverCall::of(*instr).has_value(); });
+  });
+}
 
 class RunCommand {
 public:
@@ -65,6 +73,8 @@ private:
     std::unique_ptr<HloModule> module = loadModule(compiler, options.compile.input, observer, diagnostics);
     if (module && options.shrink)
       module = shrunk(*module);
+    if (module)
+      module = withoutSolvers(std::move(module));
     if (module && isPart())
       module = partOf(*module);
     if (!module)
@@ -108,6 +118,16 @@ private:
       listings() << "sizes: " << (sizes.empty() ? "as they are" : sizes) << "\n";
     }
     return std::move(small.module);
+  }
+
+  /// Calls of LAPACK mean what is made of them: kernels and reference both run that (decisions/0011).
+  std::unique_ptr<HloModule> withoutSolvers(std::unique_ptr<HloModule> module) {
+    if (!hasSolverCalls(*module))
+      return module;
+    TimedScope scope(timing, "expand solver calls");
+    std::unique_ptr<HloModule> expanded = cloneModule(*module);
+    HloPassContext context(diagnostics);
+    return expandSolverCalls(*expanded, context) == PassResult::Failed ? nullptr : std::move(expanded);
   }
 
   bool compares() const { return Comparison::isAsked(options); }

@@ -2,6 +2,7 @@
 
 #include "hloc/hlo/ConvolutionCall.h"
 #include "hloc/hlo/GemmCall.h"
+#include "hloc/hlo/SolverCall.h"
 #include "hloc/hlo/SortCall.h"
 #include "interp/Ops.h"
 
@@ -26,7 +27,9 @@ KnownCall knownCall(llvm::StringRef target) {
               "annotate_device_placement", "MoveToHost", "MoveToDevice", "LayoutConstraint", "Pin", "Unpin"},
              KnownCall::Identity)
       .Cases({"TopK", "__gpu$TopK"}, KnownCall::TopK)
-      .Case("cusolver_potrf_ffi", KnownCall::Cholesky)
+      .Cases({"cusolver_potrf_ffi", "hipsolver_potrf_ffi", "lapack_spotrf_ffi", "lapack_dpotrf_ffi", "lapack_cpotrf_ffi",
+              "lapack_zpotrf_ffi"},
+             KnownCall::Cholesky)
       .Default(KnownCall::Unknown);
 }
 
@@ -41,33 +44,16 @@ llvm::FailureOr<Value> topKCall(Step &step) {
   return topK(step, shape.element(0).dims().back(), /*largest=*/true);
 }
 
-/// Text of the backend configuration without blanks.
-std::string backendConfig(const Step &step) {
-  std::string text;
-  for (char c : step.instr.string(AttributeKey::BackendConfig))
-    if (!isspace(static_cast<unsigned char>(c)))
-      text += c;
-  return text;
-}
-
 /// (factors, info): LAPACK's potrf of each matrix. The triangle it does not define is zero here; of a matrix that has
 /// no factor all is NaN, and info the order of the first leading minor that is not positive.
 llvm::FailureOr<Value> choleskyCall(Step &step) {
+  std::string why;
+  std::optional<SolverCall> call = SolverCall::of(step.instr, why);
+  if (!call)
+    return step.unsupported("target `" + step.instr.string(AttributeKey::CustomCallTarget) + "`: " + why);
   const Shape &shape = step.shape();
-  bool fits = step.operands.size() == 1 && shape.isTuple() && shape.elements().size() == 2 &&
-              shape.element(0).isArray() && shape.element(1).isArray() &&
-              shape.element(0).elementType() == step.array(0).shape().elementType() &&
-              shape.element(0).dims() == step.array(0).shape().dims() && shape.element(0).rank() >= 2 &&
-              (isFloat(shape.element(0).elementType()) || isComplex(shape.element(0).elementType())) &&
-              shape.element(1).elementType() == ElementType::S32 &&
-              shape.element(0).dims().drop_back(2) == shape.element(1).dims() &&
-              shape.element(0).dims().back() == shape.element(0).dims().drop_back().back();
-  std::string config = backendConfig(step);
-  bool lower = llvm::StringRef(config).contains("lower=true");
-  if (!fits || (!lower && !llvm::StringRef(config).contains("lower=false")))
-    return step.unsupported("operands, results or configuration do not fit the target `cusolver_potrf_ffi`");
   Literal info(shape.element(1));
-  Literal factors = cholesky(step.array(0), lower, &info);
+  Literal factors = cholesky(step.array(0), call->lower, &info);
   return Value::tuple({Value(std::move(factors)), Value(std::move(info))});
 }
 

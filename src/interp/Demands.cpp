@@ -1,5 +1,7 @@
 #include "interp/Demands.h"
 
+#include "hloc/hlo/SolverCall.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
 
@@ -86,6 +88,9 @@ private:
     case Opcode::Cholesky:
       each(0, [](Demand &demand) { demand.positiveDefinite = true; });
       break;
+    case Opcode::CustomCall:
+      noteSolver(instr, each);
+      break;
     case Opcode::TriangularSolve:
       each(0, [](Demand &demand) { demand.triangular = true; });
       break;
@@ -103,6 +108,14 @@ private:
     default:
       break;
     }
+  }
+
+  template <typename Each> void noteSolver(const HloInstruction &instr, Each each) {
+    std::optional<SolverCall> call = SolverCall::of(instr);
+    if (call && call->routine == SolverRoutine::Cholesky)
+      each(0, [](Demand &demand) { demand.positiveDefinite = true; });
+    if (call && call->routine == SolverRoutine::TriangularSolve)
+      each(0, [](Demand &demand) { demand.triangular = true; });
   }
 
   template <typename Each>

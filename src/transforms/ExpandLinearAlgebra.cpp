@@ -2,8 +2,9 @@
 // round reads of the loop's state is either a sum over what earlier rounds have made, which is a kernel of its own, or
 // handed on; so the column or row that it makes is written in place.
 
-#include "Expansion.h"
+#include "Matrices.h"
 #include "Rewriter.h"
+#include "hloc/hlo/SolverCall.h"
 #include "hloc/transforms/Transforms.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -16,25 +17,6 @@ namespace {
 
 using Value = Expansion::Value;
 using Values = Expansion::Values;
-
-ElementType wideType(ElementType type) { return isComplex(type) ? ElementType::C128 : ElementType::F64; }
-
-/// Batches of matrices as [batch, rows, columns], in the wide type.
-Value matrices(Expansion &x, Value value) {
-  llvm::ArrayRef<int64_t> dims = value->shape().dims();
-  int64_t rows = dims[dims.size() - 2], columns = dims.back(), batch = 1;
-  for (int64_t size : dims.drop_back(2))
-    batch *= size;
-  Value wide = x.builder().convert(x.plain(value), wideType(value->shape().elementType()));
-  return x.reshape(wide, {batch, rows, columns});
-}
-
-Value transposed(Expansion &x, Value value) { return x.builder().transpose(value, {0, 2, 1}); }
-
-/// Row numbers of [batch, n, n] against column numbers.
-Value positions(Expansion &x, ComparisonDirection direction, llvm::ArrayRef<int64_t> dims) {
-  return x.builder().compare(direction, x.iota(ElementType::S32, dims, 1), x.iota(ElementType::S32, dims, 2));
-}
 
 struct Factors {
   Value matrices; ///< all NaN where there are none
@@ -100,25 +82,18 @@ HloInstruction *expandCholesky(HloInstruction &instr, HloRewriter &rewriter) {
   return x.result(choleskyOf(x, instr.operand(0), instr.flag(AttributeKey::Lower)).matrices, instr.shape());
 }
 
-/// cuSOLVER's potrf: (factors, the order of the first leading minor that is not positive, or 0).
+/// potrf: (factors, the order of the first leading minor that is not positive, or 0).
 HloInstruction *expandPotrf(HloInstruction &instr, HloRewriter &rewriter) {
-  const Shape &shape = instr.shape();
-  if (instr.string(AttributeKey::CustomCallTarget) != "cusolver_potrf_ffi" || instr.hasSideEffect() ||
-      instr.numOperands() != 1 || !shape.isTuple() || shape.elements().size() != 2 || !shape.element(0).isArray() ||
-      !shape.element(1).isArray())
+  std::optional<SolverCall> call = SolverCall::of(instr);
+  if (!call || call->routine != SolverRoutine::Cholesky)
     return nullptr;
-  const Shape &given = instr.operand(0)->shape(), &factor = shape.element(0), &info = shape.element(1);
-  bool fits = given.isArray() && given.sameDims(factor) && given.elementType() == factor.elementType() &&
-              factor.rank() >= 2 && (isFloat(factor.elementType()) || isComplex(factor.elementType())) &&
-              factor.dims().back() == factor.dims().drop_back().back() && factor.numElements() != 0 &&
-              info.elementType() == ElementType::S32 && factor.dims().drop_back(2) == info.dims();
-  std::string config;
-  llvm::copy_if(instr.string(AttributeKey::BackendConfig), std::back_inserter(config), [](char c) { return c != ' '; });
-  bool lower = llvm::StringRef(config).contains("lower=true");
-  if (!fits || (!lower && !llvm::StringRef(config).contains("lower=false")))
-    return nullptr;
+  const Shape &factor = instr.shape().element(0), &info = instr.shape().element(1);
+  if (factor.numElements() == 0) {
+    Expansion x(rewriter.builder(), instr);
+    return x.builder().tuple({x.zeros(factor), x.zeros(info)});
+  }
   Expansion x(rewriter.builder(), instr);
-  Factors factors = choleskyOf(x, instr.operand(0), lower);
+  Factors factors = choleskyOf(x, instr.operand(0), call->lower);
   Value made = factors.made, n = x.like(made, double(factor.dims().back()));
   Value failed =
       x.select(x.builder().compare(ComparisonDirection::Eq, made, n), x.like(made, 0), x.add(made, x.like(made, 1)));

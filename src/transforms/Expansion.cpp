@@ -93,6 +93,16 @@ Value Expansion::dot(Value x, Value y, llvm::ArrayRef<int64_t> batchX, llvm::Arr
 }
 
 Expansion::Values Expansion::repeat(int64_t rounds, llvm::ArrayRef<Value> state, llvm::StringRef name, Round round) {
+  return loop(rounds, /*asksState=*/false, state, name, round);
+}
+
+Expansion::Values Expansion::repeatWhile(int64_t limit, llvm::ArrayRef<Value> state, llvm::StringRef name,
+                                         Round round) {
+  return loop(limit, /*asksState=*/true, state, name, round);
+}
+
+Expansion::Values Expansion::loop(int64_t rounds, bool asksState, llvm::ArrayRef<Value> state, llvm::StringRef name,
+                                  Round round) {
   HloModule &module = where.module();
   llvm::SmallVector<Shape> shapes = {Shape::scalar(ElementType::S32)};
   for (Value value : state)
@@ -103,8 +113,11 @@ Expansion::Values Expansion::repeat(int64_t rounds, llvm::ArrayRef<Value> state,
       module.addComputationBefore(where, freshComputationName(module, name.str() + ".condition"));
   condition->setRange(place);
   HloBuilder test(*condition);
-  Value counter = test.tupleElement(test.parameter(0, tuple, "state"), 0);
-  condition->setRoot(test.compare(ComparisonDirection::Lt, counter, test.scalar(ElementType::S32, double(rounds))));
+  Value tested = test.parameter(0, tuple, "state"), counter = test.tupleElement(tested, 0);
+  Value goesOn = test.compare(ComparisonDirection::Lt, counter, test.scalar(ElementType::S32, double(rounds)));
+  if (asksState)
+    goesOn = test.infer(Opcode::And, {goesOn, test.tupleElement(tested, 1)});
+  condition->setRoot(goesOn);
 
   HloComputation *body = module.addComputationBefore(where, freshComputationName(module, name.str() + ".body"));
   body->setRange(place);

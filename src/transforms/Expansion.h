@@ -63,6 +63,8 @@ public:
 
   /// A loop of `rounds` rounds over `state`; its final state.
   Values repeat(int64_t rounds, llvm::ArrayRef<Value> state, llvm::StringRef name, Round round);
+  /// Rounds, at most `limit`, while the first value of the state, a pred[], is true.
+  Values repeatWhile(int64_t limit, llvm::ArrayRef<Value> state, llvm::StringRef name, Round round);
   /// The computation of one op on two scalars.
   HloComputation *reducer(Opcode opcode, ElementType type);
   /// Copies what `callee` computes of `arguments`; its result, or the elements of its tuple.
@@ -75,6 +77,7 @@ private:
     b.setRange(place);
   }
   Values copied(const HloComputation &callee, llvm::ArrayRef<Value> arguments, const llvm::ArrayRef<int64_t> *dims);
+  Values loop(int64_t rounds, bool asksState, llvm::ArrayRef<Value> state, llvm::StringRef name, Round round);
 
   HloBuilder &b;
   HloComputation &where; ///< computations that are made stand in front of it

@@ -11,6 +11,8 @@ llvm::ArrayRef<HloPass> hloPipeline() {
       {"inline-calls", inlineCalls, "Replaces calls by what they call, and drops what nothing uses"},
       {"expand-custom-calls", expandCustomCalls, "Replaces calls of libraries whose meaning is public by ops",
        /*rounds=*/true},
+      {"expand-solver-calls", expandSolverCalls, "Replaces calls of LAPACK and cuSOLVER by ops and loops",
+       /*rounds=*/true},
       {"expand-rng", expandRng, "Passes the state of random numbers along, from which they are made"},
       {"expand-random", expandRandom, "Replaces generators of random bits by their arithmetic"},
       {"expand-linear-algebra", expandLinearAlgebra, "Replaces factorisations and solutions of equations by loops",

@@ -43,7 +43,11 @@ PassResult expandRng(HloModule &module, HloPassContext &context);
 /// rng-bit-generator -> the arithmetic of its generator, bit for bit.
 PassResult expandRandom(HloModule &module, HloPassContext &context);
 
-/// cholesky, cuSOLVER's potrf and triangular-solve -> loops over columns and rows, in f64 or c128, rounded once.
+/// Calls of LAPACK and cuSOLVER that hlo/SolverCall.h knows, but for potrf -> triangular-solve, dots, and loops of
+/// Householder's reflections, Gauss's eliminations and Jacobi's rotations, in f64 or c128, rounded once.
+PassResult expandSolverCalls(HloModule &module, HloPassContext &context);
+
+/// cholesky, potrf of LAPACK and cuSOLVER and triangular-solve -> loops over columns and rows, in f64 or c128, rounded once.
 PassResult expandLinearAlgebra(HloModule &module, HloPassContext &context);
 
 /// fft -> contractions with matrices of roots of one, in c128, rounded once.
