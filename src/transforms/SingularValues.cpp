@@ -18,8 +18,9 @@ namespace {
 constexpr int64_t maxSweeps = 30;
 
 /// One round on columns that lie as rows: {columns, worst[, V]}. `worst` is the largest squared cosine between two that
-/// have met in this sweep. Columns of less than `least`, squared, are noise, and no angle is asked of them.
-Values turn(Expansion &x, Value columns, Value worst, Value vectors, Value least) {
+/// have met in this sweep. Columns of less than `least`, squared, are noise, and no angle is asked of them; pairs that
+/// are as good as orthogonal do not turn, since the direction of what is left is noise as well.
+Values turn(Expansion &x, Value columns, Value worst, Value vectors, Value least, double tolerance) {
   const int64_t size = columns->shape().dim(1), half = size / 2;
   Value p = x.range(columns, 1, 0, half), q = x.range(columns, 1, half, size);
   Value lengthP = reduced(x, Opcode::Add, squared(x, p), 2), lengthQ = reduced(x, Opcode::Add, squared(x, q), 2);
@@ -28,7 +29,9 @@ Values turn(Expansion &x, Value columns, Value worst, Value vectors, Value least
   Value shorter = x.binary(Opcode::Minimum, lengthP, lengthQ);
   Value counts = x.builder().compare(ComparisonDirection::Gt, shorter, along(x, least, shorter->shape().dims(), {0}));
   Value angle = x.divide(square, x.select(counts, product, x.like(product, 1)));
+  counts = x.binary(Opcode::And, counts, compared(x, ComparisonDirection::Gt, angle, tolerance * tolerance));
   Value next = x.binary(Opcode::Maximum, worst, x.select(counts, angle, x.like(angle, 0)));
+  meeting = x.select(counts, meeting, x.like(meeting, 0));
   Rotation by = rotation(x, lengthP, lengthQ, meeting);
   Values made = {rotated(x, columns, 1, by, /*conjugated=*/false), next};
   if (vectors)
@@ -57,7 +60,7 @@ SingularValues ofTall(Expansion &x, Value a, bool wantsVectors, int64_t numLeft,
   HloBuilder &b = x.builder();
   const ElementType type = a->shape().elementType(), real = realType(type);
   const int64_t batch = a->shape().dim(0), m = a->shape().dim(1), n = a->shape().dim(2), size = evenSize(n);
-  const double tolerance = isNarrow ? 1e-12 : 0x1p-51 * std::sqrt(double(m));
+  const double tolerance = isNarrow ? 1e-12 : 0x1p-49 * std::sqrt(double(m));
   Value isNumber = areFinite(x, a);
   Scaled start = scaled(x, a, !isNarrow);
   Value columns = padded(x, transposed(x, start.matrices), 1, size);
@@ -70,7 +73,7 @@ SingularValues ofTall(Expansion &x, Value a, bool wantsVectors, int64_t numLeft,
     Values first(state.drop_front());
     first.insert(first.begin() + 2, x.filled(real, {batch, size / 2}, 0));
     Values made = x.repeat(size - 1, first, "rotations", [&](Expansion &x, Value, llvm::ArrayRef<Value> s) -> Values {
-      Values next = turn(x, s[1], s[2], wantsVectors ? s[3] : nullptr, s[0]);
+      Values next = turn(x, s[1], s[2], wantsVectors ? s[3] : nullptr, s[0], tolerance);
       next.insert(next.begin(), s[0]);
       return next;
     });
