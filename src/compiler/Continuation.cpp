@@ -5,6 +5,7 @@
 #include "hloc/codegen/Ptx.h"
 #include "hloc/compiler/StageLine.h"
 #include "hloc/dialect/XlaGpu.h"
+#include "hloc/parser/OtherInput.h"
 #include "hloc/passes/Passes.h"
 #include "hloc/support/Names.h"
 #include "hloc/support/Suggestion.h"
@@ -167,6 +168,11 @@ private:
   }
 
   bool runMlirModule(llvm::StringRef text, size_t firstLine, bool alone, CompiledKernel &kernel) {
+    if (std::string other = otherMlir(text); !other.empty()) {
+      const auto begin = uint32_t(text.data() - ir.file->text().data());
+      diagnostics.report(DiagnosticKind::NotHloText, {begin, begin + 1}, other);
+      return false;
+    }
     std::unique_ptr<mlir::MLIRContext> context = makeKernelContext();
     mlir::DialectRegistry registry;
     registerNvvmDialect(registry);

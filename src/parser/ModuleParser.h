@@ -91,7 +91,6 @@ private:
   void skipToComputation();
   bool skipToBody();
   void verifyWhatIsThere();
-  bool isStableHlo() const;
   /// "expected X, found Y", with a note of the bracket that is not closed. False, as the next two.
   bool unclosed(llvm::StringRef what, SourceRange open);
   bool unknownElementType();

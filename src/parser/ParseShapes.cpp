@@ -142,11 +142,12 @@ std::optional<Shape> ModuleParser::parseArrayShape(ElementType type) {
 }
 
 bool ModuleParser::parseDimensions(llvm::SmallVectorImpl<int64_t> &dims, llvm::SmallVectorImpl<bool> &dynamic) {
+  const SourceRange open = token().range();
   if (!expect('['))
     return false;
   while (!token().is(']')) {
-    if (!dims.empty() && !expect(','))
-      return false;
+    if (!dims.empty() && !accept(','))
+      return unclosed("`,` or `]`", open);
     if (accept('?')) {
       dims.push_back(Shape::unbounded);
       dynamic.push_back(true);

@@ -2,6 +2,7 @@
 
 #include "hloc/hlo/HloBuilder.h"
 #include "hloc/hlo/ShapeInference.h"
+#include "hloc/parser/OtherInput.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -69,15 +70,6 @@ std::unique_ptr<HloModule> ModuleParser::parse() {
   arena = shared.get();
   if (token().kind == TokenKind::End) {
     error(DiagnosticKind::EmptyInput, {}, "the input holds no HLO");
-    return nullptr;
-  }
-  if (isStableHlo()) {
-    error(DiagnosticKind::NotHloText, token().range(),
-          "this is StableHLO, not HLO text; jax gives HLO by `jax.jit(f).lower(...).as_text(\"hlo\")`");
-    return nullptr;
-  }
-  if (lexer.rest().starts_with("#")) {
-    error(DiagnosticKind::NotHloText, {0, 1}, "`#` starts no HLO text; this looks like a text protobuf");
     return nullptr;
   }
   bool isModule = token().kind == TokenKind::Identifier && token().text == "HloModule";
@@ -214,6 +206,11 @@ bool ModuleParser::parseComputation() {
   bool isEntry = token().kind == TokenKind::Identifier && token().text == "ENTRY";
   if (isEntry)
     lexer.advance();
+  if (!isEntry && token().kind == TokenKind::Identifier && token().text == "HloModule") {
+    errorHere(DiagnosticKind::BadModule, "another module begins here; an input holds one: write each to its own file");
+    lexer.seek(uint32_t(lexer.source().size()));
+    return true;
+  }
   llvm::StringRef name;
   SourceRange range;
   if (!parseName(name, range))
@@ -285,6 +282,7 @@ HloComputation *ModuleParser::parseBody(llvm::StringRef name, SourceRange nameRa
   openComputations.push_back(name);
   auto close = llvm::scope_exit([this] { openComputations.pop_back(); });
   uint32_t begin = nameRange.begin;
+  const SourceRange open = token().range();
   if (!expect('{'))
     return nullptr;
   // Inline computations are finished before the computation around them, which keeps callees first.
@@ -297,7 +295,7 @@ HloComputation *ModuleParser::parseBody(llvm::StringRef name, SourceRange nameRa
   while (!token().is('}')) {
     if (token().kind == TokenKind::End) {
       if (!tooManyErrors())
-        expected("`}`");
+        unclosed("`}`", open);
       return nullptr;
     }
     bool isRoot = false;
@@ -734,6 +732,12 @@ std::unique_ptr<HloModule> parseHloModule(std::shared_ptr<const SourceFile> file
   constexpr size_t maxBytes = size_t(1) << 31;
   if (file->text().size() > maxBytes) {
     diagnostics.report(DiagnosticKind::InputTooLarge, "HLO text of more than 2 GiB");
+    return nullptr;
+  }
+  if (std::string other = otherInput(file->text()); !other.empty()) {
+    const uint32_t begin = uint32_t(file->text().size() - file->text().ltrim().size());
+    const size_t word = file->text().substr(begin).take_until([](char c) { return llvm::isSpace(c); }).size();
+    diagnostics.report(DiagnosticKind::NotHloText, {begin, begin + uint32_t(std::min<size_t>(word, 32))}, other);
     return nullptr;
   }
   return ModuleParser(file, diagnostics).parse();

@@ -6,6 +6,8 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <algorithm>
+
 namespace hloc {
 
 namespace {
@@ -48,7 +50,12 @@ constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> otherSpellings[] =
                                                                                   {"complex128", "c128"},
                                                                                   {"float8_e4m3fn", "f8e4m3fn"},
                                                                                   {"float8_e5m2", "f8e5m2"},
-                                                                                  {"float4_e2m1fn", "f4e2m1fn"}};
+                                                                                  {"float4_e2m1fn", "f4e2m1fn"},
+                                                                                  {"fp4", "f4e2m1fn"},
+                                                                                  {"fp8", "f8e4m3fn"},
+                                                                                  {"fp16", "f16"},
+                                                                                  {"fp32", "f32"},
+                                                                                  {"fp64", "f64"}};
 
 llvm::StringRef meantElementType(llvm::StringRef written) {
   std::string lower = written.lower();
@@ -77,14 +84,6 @@ llvm::StringRef lineAt(llvm::StringRef source, size_t at) {
 
 } // namespace
 
-bool ModuleParser::isStableHlo() const {
-  llvm::StringRef first = lexer.source().substr(token().begin);
-  constexpr llvm::StringLiteral starts[] = {"#loc", "#map", "module", "func.func", "\"builtin.module\""};
-  constexpr llvm::StringLiteral words[] = {"stablehlo.", "mhlo.", "func.func", "builtin.module"};
-  return llvm::any_of(starts, [&](llvm::StringRef start) { return first.starts_with(start); }) &&
-         llvm::any_of(words, [&](llvm::StringRef word) { return first.contains(word); });
-}
-
 bool ModuleParser::unclosed(llvm::StringRef what, SourceRange open) {
   failed = true;
   if (token().kind != TokenKind::Invalid) // which has been reported
@@ -103,8 +102,12 @@ bool ModuleParser::unknownOpcode() {
   llvm::SmallVector<llvm::StringRef> all;
   for (unsigned i = 0; i < numOpcodes(); ++i)
     all.push_back(text(static_cast<Opcode>(i)));
+  std::string meant = token().text.str(); // `stablehlo.dot_general`
+  if (size_t dialect = meant.find("hlo."); dialect != std::string::npos)
+    meant.erase(0, dialect + 4);
+  std::replace(meant.begin(), meant.end(), '_', '-');
   return errorHere(DiagnosticKind::UnknownOpcode,
-                   "unknown opcode `" + token().text.str() + "`" + suggestion(nearestName(token().text, all)));
+                   "unknown opcode `" + token().text.str() + "`" + suggestion(nearestName(meant, all)));
 }
 
 void ModuleParser::undefinedName(const Scope &scope, llvm::StringRef name, SourceRange use) {
