@@ -63,7 +63,11 @@ private:
   }
 
   HloComputation *own(HloComputation *callee, const HloComputation &caller) {
-    return taken.insert(callee).second ? callee : copy(*callee, caller, /*withFusions=*/true);
+    if (taken.insert(callee).second)
+      return callee;
+    HloComputation *made = copy(*callee, caller, /*withFusions=*/true);
+    taken.insert(made); // what calls it may be copied in turn
+    return made;
   }
 
   void ownCallees(HloInstruction &instr, HloEditor &editor) {

@@ -1,6 +1,8 @@
 // Passes on loops, conditionals and asynchronous pairs.
 #include "RunPasses.h"
 
+#include <map>
+
 using namespace hloc;
 using namespace hloc::test;
 
@@ -65,6 +67,41 @@ TEST_CASE("each loop has computations of its own, in its layouts") {
   CHECK(first->computation(AttributeKey::Body) != second->computation(AttributeKey::Body));
   CHECK(first->computation(AttributeKey::Body)->root()->shape() == first->shape());
   CHECK(first->computation(AttributeKey::Condition) != second->computation(AttributeKey::Condition));
+  CHECK(p.run(separateControl) == PassResult::Unchanged);
+}
+
+TEST_CASE("a loop in a loop that is copied has computations of its own, too") {
+  const std::string state = "(s32[], f32[4])";
+  auto condition = [&](const std::string &name, int rounds) {
+    return name + " {\n t = " + state +
+           " parameter(0)\n i = s32[] get-tuple-element(t), index=0\n n = s32[] constant(" + std::to_string(rounds) +
+           ")\n ROOT c = pred[] compare(i, n), direction=LT\n}\n";
+  };
+  auto loop = [&](const std::string &name, const std::string &of, const std::string &what) {
+    return " " + name + " = " + state + " while(" + of + "), condition=" + what + "_test, body=" + what + "\n";
+  };
+  // Three levels, each entered twice: what is copied calls what was copied before.
+  std::string text =
+      "HloModule m\n" + condition("inner_test", 3) + "inner {\n t = " + state +
+      " parameter(0)\n i = s32[] get-tuple-element(t), index=0\n x = f32[4] get-tuple-element(t), index=1\n"
+      " n = s32[] constant(1)\n j = s32[] add(i, n)\n y = f32[4] negate(x)\n ROOT r = " +
+      state + " tuple(j, y)\n}\n";
+  for (auto [name, called] : {std::pair("middle", "inner"), {"outer", "middle"}})
+    text += condition(name + std::string("_test"), 5) + name + " {\n t = " + state + " parameter(0)\n" +
+            loop("a", "t", called) + loop("b", "a", called) + " ROOT r = " + state + " copy(b)\n}\n";
+  PassRun p(text + "ENTRY e {\n t = " + state + " parameter(0)\n" + loop("a", "t", "outer") + loop("b", "a", "outer") +
+            " ROOT r = " + state + " copy(b)\n}\n");
+  CHECK(p.run(separateControl) == PassResult::Changed);
+  std::map<const HloComputation *, unsigned> callers;
+  for (const auto &computation : p.module->computations())
+    for (const HloInstruction *instr : computation->instructions())
+      for (const HloComputation *called : instr->calledComputations())
+        ++callers[called];
+  CHECK(callers.size() == 2 * (2 + 4 + 8));
+  for (const auto &[computation, count] : callers) {
+    INFO(computation->name().str());
+    CHECK(count == 1);
+  }
   CHECK(p.run(separateControl) == PassResult::Unchanged);
 }
 
