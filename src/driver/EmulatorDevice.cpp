@@ -155,11 +155,10 @@ std::string EmulatorDevice::hloAt(uint32_t ptxLine) const {
 bool EmulatorDevice::reportFindings() {
   std::vector<Finding> fresh = machine->findings().drop_front(numReported).vec();
   numReported = machine->findings().size();
-  if (withholds) {
-    auto harmless = llvm::partition(fresh, [](const Finding &finding) { return !finding.harmlessIfUnused; });
-    withheld.insert(withheld.end(), harmless, fresh.end());
-    fresh.erase(harmless, fresh.end());
-  }
+  auto harmless = llvm::partition(
+      fresh, [&](const Finding &finding) { return !finding.ofUpdate && !(withholds && finding.harmlessIfUnused); });
+  withheld.insert(withheld.end(), harmless, fresh.end());
+  fresh.erase(harmless, fresh.end());
   report(fresh);
   return fresh.empty();
 }
@@ -169,9 +168,13 @@ void EmulatorDevice::reportWithheld() {
   withheld.clear();
 }
 
+bool EmulatorDevice::withholdsUpdatesAlone() const {
+  return llvm::all_of(withheld, [](const Finding &finding) { return finding.ofUpdate; });
+}
+
 void EmulatorDevice::noteWithheld() {
   for (const Finding &finding : withheld)
-    if (noted.insert({finding.kind, finding.line}).second)
+    if (!finding.ofUpdate && noted.insert({finding.kind, finding.line}).second)
       llvm::errs() << fmt::format(
           "{}:{}: note: {}: kernel `{}`, block ({}, {}, {}), thread ({}, {}, {}) {}; {} in all, and "
           "no result depends on the value\n",

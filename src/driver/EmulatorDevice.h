@@ -32,6 +32,8 @@ public:
   /// What the arguments of the runs to come are, for notes to findings; empty: nothing worth saying.
   void setCircumstances(std::string text) { circumstances = std::move(text); }
   bool hasWithheld() const { return !withheld.empty(); }
+  /// Only of updates, which all may do without harm.
+  bool withholdsUpdatesAlone() const;
   void reportWithheld();
   /// After it has turned out that no result depends on them: a note for each line of the PTX that does so, once.
   void noteWithheld();

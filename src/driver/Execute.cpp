@@ -11,6 +11,7 @@ namespace hloc {
 emulator::EmulatorOptions emulatorOptions(const RunOptions &options) {
   emulator::EmulatorOptions result;
   result.countEvents = !options.counters.empty() || options.compile.estimate;
+  result.checkUpdates = true;
   if (uint64_t seed = options.seed; options.approximations != "exact") {
     if (options.approximations == "largest" || options.approximations == "smallest")
       seed = options.approximations == "largest" ? emulator::EmulatorOptions::largestApproximations

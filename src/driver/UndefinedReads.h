@@ -17,8 +17,8 @@ namespace hloc {
 void separateSlices(DeviceProgram &program);
 
 /// Whether some result of `replay` depends on bytes without a value. `result` is that of a run with `options`; of
-/// programs with few `bytes` of buffers more is tried.
-bool dependsOnUndefined(const emulator::EmulatorOptions &options, const Literal &result, uint64_t bytes,
+/// programs with few `bytes` of buffers more is tried, and less `ofUpdates` alone, which leave such bytes as they are.
+bool dependsOnUndefined(const emulator::EmulatorOptions &options, const Literal &result, uint64_t bytes, bool ofUpdates,
                         llvm::function_ref<llvm::FailureOr<Literal>(const emulator::EmulatorOptions &)> replay);
 
 } // namespace hloc

@@ -28,6 +28,9 @@ void Checker::follow(const Place &place, uint64_t bytes, uint32_t lanes) {
   now.shared = shared;
   if (now.writes && !now.reads)
     now.rewrites = rewrites(place, bytes, lane);
+  const bool isPlain = at.opcode == Opcode::Ld || at.opcode == Opcode::St;
+  now.now.needsLaneOrder = shared && isPlain && at.strong && !at.acquires && !at.releases && !now.rewrites &&
+                           !launch.polling.looks.contains(&at);
   for (uint64_t g = place.offset >> shift; g <= (place.offset + bytes - 1) >> shift; ++g)
     if (auto conflict = traces.enter(cells[g], now); conflict.other.lanes) {
       Trace other = conflict.other;

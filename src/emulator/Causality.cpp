@@ -17,6 +17,12 @@ template <typename Visit> void forEachLane(uint32_t lanes, Visit visit) {
 
 } // namespace
 
+/// A strong load or store of what may be shared memory: barriers of the block do not tell in which order lanes come.
+static bool mayNeedLaneOrder(const Decoded &d) {
+  return d.strong && (d.opcode == Opcode::Ld || d.opcode == Opcode::St) &&
+         (d.space == Space::Shared || d.space == Space::Generic);
+}
+
 bool needsCausality(const Kernel &kernel) {
   return llvm::any_of(kernel.code, [](const Decoded &d) {
     switch (d.opcode) {
@@ -34,7 +40,7 @@ bool needsCausality(const Kernel &kernel) {
     case Opcode::St:
     case Opcode::Atom:
     case Opcode::Red:
-      return d.acquires || d.releases || (d.strong && d.blockScope && d.space != Space::Shared);
+      return d.acquires || d.releases || (d.strong && d.blockScope && d.space != Space::Shared) || mayNeedLaneOrder(d);
     default:
       return false;
     }

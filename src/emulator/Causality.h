@@ -33,6 +33,9 @@ struct Trace {
   uint16_t warp = 0;
   bool strong = false, blockScope = false;
   bool readsToo = false; ///< a write that saw the one before it
+  /// A plain load or store of shared memory, though strong (.volatile, .relaxed), that the lanes of its own warp have
+  /// to be in order with: what it reads, or leaves, depends on which of them comes first.
+  bool needsLaneOrder = false;
   unsigned thread() const { return warp * 32u + unsigned(llvm::countr_zero(lanes)); }
 };
 

@@ -57,6 +57,8 @@ Checker::Checker(Warp &warp, const Decoded &at, Access access, const uint8_t *st
   const Launch &launch = warp.core->launch;
   synchronizes =
       access == Access::Atomic || at.strong || launch.firstGuesses.contains(&at) || launch.updateTests.contains(&at);
+  ofUpdate = mayReadUnwritten(launch, at);
+  readsMatter = uninit && (!ofUpdate || launch.options.checkUpdates);
 }
 
 /// Whether two threads may meet there.
@@ -72,7 +74,7 @@ template <bool shared> typename Owner<shared>::Word Checker::owner(unsigned lane
 }
 
 void Checker::lane(const Place &place, unsigned lane, uint64_t bytes) {
-  if (uninit && access != Access::Write && !mayReadUnwritten(warp.core->launch, at))
+  if (readsMatter && access != Access::Write)
     checkWritten(place, lane, bytes);
   if (uninit && access != Access::Read)
     markWritten(place, lane, bytes);
@@ -98,7 +100,7 @@ void Checker::lanes(const Place &base, uint64_t lowest, uint32_t mask, const uin
   if (uninit && !(global && launch.regions[base.region]->complete)) {
     if (access == Access::Write)
       forEach([&](const Place &place, unsigned l) { markWritten(place, l, bytes); });
-    else if (!mayReadUnwritten(launch, at))
+    else if (readsMatter)
       forEach([&](const Place &place, unsigned l) { checkWritten(place, l, bytes); });
   }
   if (!tracks(base))
@@ -134,7 +136,7 @@ void Checker::run(const Place &place, uint64_t bytes) {
     else
       written = !std::memchr(marks, 0, whole);
   }
-  if (!written && !mayReadUnwritten(core.launch, at)) {
+  if (!written && readsMatter) {
     Place part = place;
     for (unsigned l = 0; l < warpLanes; ++l, part.offset += bytes)
       checkWritten(part, l, bytes);
@@ -204,7 +206,7 @@ void Checker::trackGlobalRun(const Place &place, uint64_t bytes) {
 
 void Checker::broadcast(const Place &place, uint32_t mask, uint64_t bytes) {
   unsigned last = warpLanes - 1 - unsigned(llvm::countl_zero(mask));
-  if (uninit && !mayReadUnwritten(warp.core->launch, at))
+  if (readsMatter)
     checkWritten(place, last, bytes);
   if (mayBeIncoherent(place))
     checkCoherence(place, last, bytes);
@@ -363,7 +365,7 @@ void Checker::checkWritten(const Place &place, unsigned lane, uint64_t bytes) {
     reportFinding(
         warp, at, lane, FindingKind::UninitializedRead,
         [&] { return fmt::format("reads {} bytes from {}, which nobody has written", bytes, describe(warp, place)); },
-        true);
+        /*harmlessIfUnused=*/true, ofUpdate);
 }
 
 void Checker::markWritten(const Place &place, unsigned lane, uint64_t bytes) {

@@ -63,7 +63,7 @@ double secondsNow() {
 }
 
 void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kind,
-                   llvm::function_ref<std::string()> message, bool harmlessIfUnused) {
+                   llvm::function_ref<std::string()> message, bool harmlessIfUnused, bool ofUpdate) {
   Launch &launch = warp.core->launch;
   if (harmlessIfUnused && launch.options.undefinedByte)
     return;
@@ -77,6 +77,7 @@ void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kin
     finding.message = message();
     finding.hloName = launch.program.location(at);
     finding.harmlessIfUnused = harmlessIfUnused;
+    finding.ofUpdate = ofUpdate;
     return finding;
   });
 }

@@ -252,6 +252,8 @@ private:
   Access access;
   const uint8_t *stored;
   bool uninit, races, synchronizes;
+  bool ofUpdate;    ///< reads what others store beside what it stores
+  bool readsMatter; ///< must have been written
 };
 
 // In causal launches: what threads learn and tell by strong accesses, fences, waiting for lanes, and values of lanes.
@@ -302,7 +304,7 @@ void machineTrap(WarpContext *context, const Decoded *at, uint32_t mask);
 
 /// Reports at the thread of `lane`. `message` is called for the first of its kind and line only.
 void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kind,
-                   llvm::function_ref<std::string()> message, bool harmlessIfUnused = false);
+                   llvm::function_ref<std::string()> message, bool harmlessIfUnused = false, bool ofUpdate = false);
 void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kind, std::string message);
 /// Counts sectors or bank conflicts of one warp-wide request.
 void countRequest(Warp &warp, Space space, uint32_t mask, const uint64_t *addresses, unsigned bytes, bool isStore);

@@ -43,15 +43,16 @@ bool isCertain(Body body, uint32_t begin) {
   return true;
 }
 
-/// Whether it looks again and again at one place, strongly.
-bool watches(Body body) {
+/// The strong reads that look again and again at one place.
+llvm::SmallVector<const Decoded *, 2> looksOf(Body body) {
   llvm::DenseSet<uint32_t> inside = definedIn(body);
-  return llvm::any_of(body, [&](const Decoded &d) {
-    if (!isRead(d) || !d.strong)
-      return false;
-    const Source &address = d.operands[1];
-    return address.kind != Source::Kind::Register || !inside.contains(address.slot);
-  });
+  llvm::SmallVector<const Decoded *, 2> looks;
+  for (const Decoded &d : body)
+    if (isRead(d) && d.strong)
+      if (const Source &address = d.operands[1];
+          address.kind != Source::Kind::Register || !inside.contains(address.slot))
+        looks.push_back(&d);
+  return looks;
 }
 
 } // namespace
@@ -66,8 +67,10 @@ PollingLoops findPollingLoops(const Kernel &kernel) {
     bool certain = isCertain(body, branch.target) && llvm::any_of(body, isRead);
     if (certain)
       loops.certain.insert(&branch);
-    if (certain || watches(body))
+    llvm::SmallVector<const Decoded *, 2> looks = looksOf(body);
+    if (certain || !looks.empty())
       loops.branches.insert(&branch);
+    loops.looks.insert(looks.begin(), looks.end());
   }
   return loops;
 }

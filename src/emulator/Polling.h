@@ -14,6 +14,7 @@ struct PollingLoops {
   llvm::DenseSet<const Decoded *> branches; ///< the branches back
   /// Of them, those that bring nothing from one round to the next: if memory stays as it is they never end.
   llvm::DenseSet<const Decoded *> certain;
+  llvm::DenseSet<const Decoded *> looks; ///< the strong reads of one place in them
 };
 PollingLoops findPollingLoops(const Kernel &kernel);
 

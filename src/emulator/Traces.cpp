@@ -18,6 +18,8 @@ Traces::Sharers &Traces::sharersOf(Cell &cell) {
 
 /// Strong accesses whose scopes hold both threads.
 bool Traces::mayMeet(const Trace &a, const Trace &b) {
+  if (a.needsLaneOrder && b.needsLaneOrder && a.block == b.block && a.warp == b.warp)
+    return false;
   return a.strong && b.strong && (a.block == b.block || (!a.blockScope && !b.blockScope));
 }
 
@@ -26,7 +28,13 @@ bool Traces::mayMeet(const Trace &a, const Trace &b) {
 bool Traces::isOrdered(const Sharers &sharers, const Access &access, const Trace &before) {
   const Trace &now = access.now;
   const unsigned lane = unsigned(llvm::countr_zero(now.lanes));
-  if (access.causality.knows(now.warp, lane, before))
+  // Of several lanes each must know: the one that wrote what all read knows its own write.
+  uint32_t knowing = now.lanes;
+  if (before.block != now.block || before.warp != now.warp)
+    knowing &= -knowing;
+  while (knowing && access.causality.knows(now.warp, unsigned(llvm::countr_zero(knowing)), before))
+    knowing &= knowing - 1;
+  if (!knowing)
     return true;
   if (!access.causality.guesses(now.warp, lane, before))
     return false;
@@ -69,7 +77,8 @@ void Traces::add(llvm::SmallVectorImpl<Trace> &list, const Trace &now) {
   for (size_t i = list.size(); i && list.size() - i < recent; --i) {
     Trace &before = list[i - 1];
     if (before.block != now.block || before.warp != now.warp || before.strong != now.strong ||
-        before.blockScope != now.blockScope || before.readsToo != now.readsToo)
+        before.blockScope != now.blockScope || before.readsToo != now.readsToo ||
+        before.needsLaneOrder != now.needsLaneOrder)
       continue;
     if (!(before.lanes & ~now.lanes)) { // whoever comes after what these lanes do now comes after what they did before
       before = now;

@@ -1,6 +1,7 @@
 #pragma once
 // Who touched each granule of memory, for kernels that need Causality: all accesses that no later one replaces. Two
-// accesses of which one writes must be in order, unless both are strong and one scope holds both threads.
+// accesses of which one writes must be in order, unless both are strong and one scope holds both threads. Those of
+// lanes of one warp must be even then, if both need their order (Trace::needsLaneOrder).
 
 #include "Causality.h"
 

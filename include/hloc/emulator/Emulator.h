@@ -57,6 +57,9 @@ struct EmulatorOptions {
   /// behind a slice up to the next multiple of 256 behind its buffer, and lanes that take no part in a shuffle. Results
   /// that are the same for several such bytes do not depend on these reads.
   std::optional<uint8_t> undefinedByte;
+  /// Besides, reads of what an update (and, or, cas, and loads before a cas) does not know and may leave as it is: so
+  /// elements of less than a byte are stored. They are harmless, unless a result depends on what is there.
+  bool checkUpdates = false;
   /// Not 0: they give other bytes instead, which differ from place to place.
   uint64_t undefinedSeed = 0;
   /// If given, approximate instructions (ex2.approx, div.full, ...) return values as far from the exact ones as PTX
@@ -123,6 +126,7 @@ struct Finding {
   std::string hloName;           ///< HLO instruction by the PTX's `.loc`/comments; empty where unknown
   uint64_t count = 1;            ///< occurrences of this kind at this line
   bool harmlessIfUnused = false; ///< a read that EmulatorOptions::undefinedByte is about
+  bool ofUpdate = false;         ///< one that EmulatorOptions::checkUpdates asks for
 };
 
 /// Sums over all warps of the launches so far.

@@ -50,15 +50,15 @@ TEST_CASE("undefined reads: fillings decide what depends on them") {
     CHECK(with.undefinedByte);
     return result;
   };
-  CHECK(!dependsOnUndefined(options, result, 1 << 30, same));
+  CHECK(!dependsOnUndefined(options, result, 1 << 30, /*ofUpdates=*/false, same));
   CHECK(runs == 7);
-  CHECK(!dependsOnUndefined(options, result, 8, same)); // eight fillings of small numbers more
+  CHECK(!dependsOnUndefined(options, result, 8, /*ofUpdates=*/false, same)); // eight fillings of small numbers more
   CHECK(runs == 7 + 7 + 8);
   // One that compares undefined values with each other: they differ only where fillings differ from place to place.
   auto compares = [&](const emulator::EmulatorOptions &with) -> llvm::FailureOr<Literal> {
     return with.undefinedSeed ? other : result;
   };
-  CHECK(dependsOnUndefined(options, result, 8, compares));
+  CHECK(dependsOnUndefined(options, result, 8, /*ofUpdates=*/false, compares));
   auto fails = [&](const emulator::EmulatorOptions &) -> llvm::FailureOr<Literal> { return llvm::failure(); };
-  CHECK(dependsOnUndefined(options, result, 8, fails));
+  CHECK(dependsOnUndefined(options, result, 8, /*ofUpdates=*/false, fails));
 }

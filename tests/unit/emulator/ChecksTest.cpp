@@ -218,6 +218,58 @@ TEST_CASE("checks: races in shared memory") {
                  FindingKind::SharedRace, "reads byte", one, twoWarps});
 }
 
+TEST_CASE("checks: lanes of a warp that exchange volatile words wait for each other") {
+  auto exchangeBy = [](const std::string &kind, const std::string &sync, const std::string &after = "") {
+    return "st." + kind + "shared.u32 [%r20], %r1;\nbar.sync 0;\nxor.b32 %r6, %r22, 32;\nadd.s32 %r6, %r21, %r6;\n" +
+           "add.u32 %r7, %r1, 5;\nst." + kind + "shared.u32 [%r20], %r7;\n" + sync + "\nld." + kind +
+           "shared.u32 %r7, [%r6];\n" + after + "st.global.u32 [%d12], %r7;\n";
+  };
+  for (const char *kind : {"volatile.", "relaxed.cta."}) {
+    expectFinding({"as if in step", exchangeBy(kind, ""), FindingKind::SharedRace, "wrote with no barrier between"});
+    expectSilence("in order", exchangeBy(kind, "bar.warp.sync -1;"));
+    const std::string again = std::string("st.") + kind + "shared.u32 [%r20], 1000;\n";
+    expectFinding({"written over what a lane may yet read", exchangeBy(kind, "bar.warp.sync -1;", again),
+                   FindingKind::SharedRace, "read with no barrier between"});
+    expectSilence("written over after that", exchangeBy(kind, "bar.warp.sync -1;", "bar.warp.sync -1;\n" + again));
+  }
+  // Lanes of which one tells the others, which look until it has.
+  const std::string flag = "setp.eq.u32 %p1, %r1, 0;\n@%p1 st.volatile.shared.u32 [s], 0;\nbar.sync 0;\n"
+                           "@%p1 st.volatile.shared.u32 [s], 7;\nL: ld.volatile.shared.u32 %r5, [s];\n"
+                           "setp.eq.u32 %p2, %r5, 0;\n@%p2 bra L;\nst.global.u32 [%d12], %r5;\n";
+  expectSilence("a flag", flag);
+  // What is stored is there already.
+  expectSilence("no change", "st.volatile.shared.u32 [%r20], 1;\nbar.sync 0;\nst.volatile.shared.u32 [%r20], 1;\n"
+                             "xor.b32 %r6, %r22, 32;\nadd.s32 %r6, %r21, %r6;\nld.volatile.shared.u32 %r7, [%r6];\n"
+                             "st.global.u32 [%d12], %r7;\n");
+  // The lane that writes knows what it wrote, those that read it along with it do not.
+  expectFinding({"one word for all lanes",
+                 "setp.eq.u32 %p1, %r1, 0;\n@%p1 st.shared.u32 [s], 1;\nld.shared.u32 %r5, [s];\n"
+                 "bar.warp.sync -1;\nst.global.u32 [%d12], %r5;\n",
+                 FindingKind::SharedRace, "which thread 0 wrote"});
+}
+
+TEST_CASE("checks: what updates read of words that nobody wrote") {
+  auto countOf = [](const std::string &body, bool isAsked) {
+    Harness h;
+    h.options.checkUpdates = isAsked;
+    h.runOnThree(addresses + body, sharedWords);
+    INFO(h.messages());
+    if (const Finding *finding = h.find(FindingKind::UninitializedRead)) {
+      CHECK(finding->ofUpdate);
+      CHECK(finding->harmlessIfUnused);
+      return finding->count;
+    }
+    CHECK(h.silent());
+    return uint64_t(0);
+  };
+  for (const char *body : {"atom.shared.cas.b32 %r5, [%r20], 0, 1;", "red.shared.or.b32 [%r20], 255;",
+                           "ld.volatile.shared.u32 %r5, [%r20];\nadd.u32 %r6, %r5, 1;\n"
+                           "atom.shared.cas.b32 %r7, [%r20], %r5, %r6;"}) {
+    CHECK(countOf(body, true) > 0);
+    CHECK(countOf(body, false) == 0);
+  }
+}
+
 TEST_CASE("checks: races in global memory") {
   expectFinding({"two blocks write",
                  "add.s64 %d10, %d1, %d5;\nmul.wide.u32 %d6, %r1, 4;\nadd.s64 %d10, %d1, %d6;\n"
