@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 namespace hloc::interp {
 
@@ -98,5 +99,9 @@ bool adds(const HloInstruction &instr) {
 }
 
 double sumRoundings(double terms) { return std::min(terms, 2 * std::sqrt(terms)); }
+
+double sumRoundingsOfLarge(double terms) { // of even errors, each of at most one roundoff
+  return std::min(terms, 6 / std::numbers::sqrt3 * std::sqrt(terms));
+}
 
 } // namespace hloc::interp

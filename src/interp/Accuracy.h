@@ -27,5 +27,8 @@ bool adds(const HloInstruction &instr);
 /// worst case for short sums, and for long ones six standard deviations of random roundings of a serial sum (Higham and
 /// Mary, "A new approach to probabilistic rounding error analysis", 2019).
 double sumRoundings(double terms);
+/// The same of sums that may have their largest term first, so that each rounding is one of about the whole sum: six
+/// standard deviations of these.
+double sumRoundingsOfLarge(double terms);
 
 } // namespace hloc::interp

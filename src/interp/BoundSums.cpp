@@ -330,7 +330,8 @@ BoundsPtr finishLinear(const BoundStep &step, const LinearParts &parts) {
       setUnknown(least[i], greatest[i]);
       continue;
     }
-    bool exact = low[i] == high[i] && sum < std::ldexp(parts.quantum, int(accumulator.precision()));
+    bool exact = low[i] == high[i] && sum < std::ldexp(parts.quantum, int(accumulator.precision())) &&
+                 parts.quantum >= accumulator.ulp(0); // no product underflows
     // Products that underflow are off by half of the smallest number each.
     double error = exact ? 0 : parts.roundings * (accumulator.unitRoundoff() * sum + underflowOf(accumulator));
     double ofFinite = std::isfinite(sum) ? sum : finite[i];
@@ -496,7 +497,7 @@ llvm::FailureOr<BoundsPtr> boundProducts(const BoundStep &step) {
                     std::move(*magnitude),
                     std::move(*finite),
                     lowestBitOf(a) * lowestBitOf(b),
-                    sumRoundings(productTerms(step.instr)) + (complex ? 3 : 1)};
+                    sumRoundingsOfLarge(productTerms(step.instr)) + (complex ? 3 : 1)};
   if (complex) {
     auto sums = parts.magnitude.mutableData<double>();
     for (size_t i = 0; i + 1 < sums.size(); i += 2)

@@ -27,8 +27,8 @@ KnownCall knownCall(llvm::StringRef target) {
               "annotate_device_placement", "MoveToHost", "MoveToDevice", "LayoutConstraint", "Pin", "Unpin"},
              KnownCall::Identity)
       .Cases({"TopK", "__gpu$TopK"}, KnownCall::TopK)
-      .Cases({"cusolver_potrf_ffi", "hipsolver_potrf_ffi", "lapack_spotrf_ffi", "lapack_dpotrf_ffi", "lapack_cpotrf_ffi",
-              "lapack_zpotrf_ffi"},
+      .Cases({"cusolver_potrf_ffi", "hipsolver_potrf_ffi", "lapack_spotrf_ffi", "lapack_dpotrf_ffi",
+              "lapack_cpotrf_ffi", "lapack_zpotrf_ffi"},
              KnownCall::Cholesky)
       .Default(KnownCall::Unknown);
 }

@@ -1,5 +1,5 @@
-// Eigenvalues and eigenvectors of Hermitian matrices by Jacobi's method: rotations that make pairs of columns orthogonal,
-// in sweeps over all pairs, until nothing is left beside the diagonal.
+// Eigenvalues and eigenvectors of Hermitian matrices by Jacobi's method: rotations that make pairs of columns
+// orthogonal, in sweeps over all pairs, until nothing is left beside the diagonal.
 
 #include "Jacobi.h"
 

@@ -118,8 +118,8 @@ private:
     const bool isAdjoint = call.transpose != Transpose::None;
     if (!call.left)
       c = adjoint(x, c);
-    Value made = reflected(x, {operand(0), taus()}, c,
-                           isAdjoint == call.left ? ReflectorOrder::Adjoint : ReflectorOrder::Q);
+    Value made =
+        reflected(x, {operand(0), taus()}, c, isAdjoint == call.left ? ReflectorOrder::Adjoint : ReflectorOrder::Q);
     return pack({call.left ? made : adjoint(x, made)});
   }
 
@@ -154,7 +154,8 @@ private:
     const bool isTall = a->shape().dim(1) >= a->shape().dim(2);
     // As many vectors as there is room for: on the longer side that may be fewer than it has.
     const Shape &longer = shape.element(isTall ? 2 : 3);
-    const int64_t m = std::max(a->shape().dim(1), a->shape().dim(2)), n = std::min(a->shape().dim(1), a->shape().dim(2));
+    const int64_t m = std::max(a->shape().dim(1), a->shape().dim(2)),
+                  n = std::min(a->shape().dim(1), a->shape().dim(2));
     const bool isFull = call.wantsVectors && longer.numElements() == batch() * m * m;
     SingularValues made = singularValues(x, a, call.wantsVectors, isFull ? m : n, isNarrow());
     if (!call.wantsVectors)

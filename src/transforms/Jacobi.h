@@ -1,6 +1,6 @@
 #pragma once
-// Jacobi's rotations, half of the columns with the other half at once. Columns p < h meet columns p + h; then all but the
-// first move one place round, so that in size - 1 rounds each meets each other, and all are where they were.
+// Jacobi's rotations, half of the columns with the other half at once. Columns p < h meet columns p + h; then all but
+// the first move one place round, so that in size - 1 rounds each meets each other, and all are where they were.
 //
 //   0 1 2      0 3 1      columns 0..2 above 3..5: 1 goes right, 3 goes up,
 //   3 4 5  ->  4 5 2      2 goes down, 5 goes left
@@ -20,8 +20,8 @@ struct Rotation {
 /// Of Hermitian matrices {{p, meeting}, {conj(meeting), q}}: for columns their squares and products.
 Rotation rotation(Expansion &x, Expansion::Value p, Expansion::Value q, Expansion::Value meeting);
 
-/// Where columns go, in dimension 1 or 2 of [batch, ., .]; and what the rotations make of them before. `conjugated`: for
-/// rows, which the conjugate transpose of the rotations multiplies.
+/// Where columns go, in dimension 1 or 2 of [batch, ., .]; and what the rotations make of them before. `conjugated`:
+/// for rows, which the conjugate transpose of the rotations multiplies.
 Expansion::Value rotated(Expansion &x, Expansion::Value matrices, unsigned dimension, const Rotation &by,
                          bool conjugated);
 

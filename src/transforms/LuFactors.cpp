@@ -23,7 +23,8 @@ HloComputation *largestOf(HloModule &module) {
   Value x = b.parameter(0, size, "x"), i = b.parameter(1, position, "i");
   Value y = b.parameter(2, size, "y"), j = b.parameter(3, position, "j");
   Value isGreater = b.compare(ComparisonDirection::Gt, y, x);
-  Value isEarlier = b.infer(Opcode::And, {b.compare(ComparisonDirection::Eq, y, x), b.compare(ComparisonDirection::Lt, j, i)});
+  Value isEarlier =
+      b.infer(Opcode::And, {b.compare(ComparisonDirection::Eq, y, x), b.compare(ComparisonDirection::Lt, j, i)});
   Value takes = b.infer(Opcode::Or, {isGreater, isEarlier});
   made->setRoot(b.tuple({b.infer(Opcode::Select, {takes, y, x}), b.infer(Opcode::Select, {takes, j, i})}));
   return made;

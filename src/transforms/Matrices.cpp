@@ -35,8 +35,8 @@ Value diagonal(Expansion &x, Value matrices, int64_t first, int64_t count) {
   llvm::ArrayRef<int64_t> dims = matrices->shape().dims();
   const int64_t batch = dims[0], columns = dims[2];
   Value flat = x.reshape(matrices, {batch, dims[1] * columns});
-  return x.builder().slice(flat,
-                           {SliceDim{0, batch, 1}, SliceDim{first, first + (count - 1) * (columns + 1) + 1, columns + 1}});
+  return x.builder().slice(
+      flat, {SliceDim{0, batch, 1}, SliceDim{first, first + (count - 1) * (columns + 1) + 1, columns + 1}});
 }
 
 Value realPart(Expansion &x, Value value) {
@@ -133,9 +133,7 @@ Value unscaled(Expansion &x, Value value, const Scaled &by) {
 
 Value areFinite(Expansion &x, Value matrices) {
   const double infinity = std::numeric_limits<double>::infinity();
-  auto below = [&](Value part) {
-    return compared(x, ComparisonDirection::Lt, x.unary(Opcode::Abs, part), infinity);
-  };
+  auto below = [&](Value part) { return compared(x, ComparisonDirection::Lt, x.unary(Opcode::Abs, part), infinity); };
   Value isNumber = below(realPart(x, matrices));
   if (isComplex(matrices->shape().elementType()))
     isNumber = x.binary(Opcode::And, isNumber, below(x.unary(Opcode::Imag, matrices)));

@@ -1,5 +1,5 @@
-// Householder's QR, a column a round, and products with its Q. With LAPACK's signs: the diagonal of R is real and has the
-// sign that the column's head has not.
+// Householder's QR, a column a round, and products with its Q. With LAPACK's signs: the diagonal of R is real and has
+// the sign that the column's head has not.
 
 #include "Matrices.h"
 
@@ -12,9 +12,9 @@ namespace {
 
 /// One reflector, of column j.
 struct Reflector {
-  Value below;       ///< [batch, m]: the column behind row j, zero elsewhere
-  Value scale;       ///< [batch]: what `below` is multiplied by
-  Value tau, beta;   ///< [batch]; R's element, real
+  Value below;     ///< [batch, m]: the column behind row j, zero elsewhere
+  Value scale;     ///< [batch]: what `below` is multiplied by
+  Value tau, beta; ///< [batch]; R's element, real
 };
 
 /// LAPACK's larfg. `rest` is the sum of squares of what is below the head.

@@ -1,6 +1,6 @@
-// Singular values by one-sided Jacobi: rotations make the columns of A V orthogonal, whose lengths then are the singular
-// values, and whose directions are U. QR of these columns, which are in descending order, gives directions also to those
-// that have vanished, and the columns of U that belong to none.
+// Singular values by one-sided Jacobi: rotations make the columns of A V orthogonal, whose lengths then are the
+// singular values, and whose directions are U. QR of these columns, which are in descending order, gives directions
+// also to those that have vanished, and the columns of U that belong to none.
 
 #include "Jacobi.h"
 

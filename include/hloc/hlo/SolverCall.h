@@ -1,6 +1,7 @@
 #pragma once
-// What the text of a call of LAPACK or cuSOLVER says, as jax prints it for a CPU or a GPU (and for a TPU, whose compiler
-// knows four such names). The routine is the one of LAPACK that does the same; leading dimensions count matrices.
+// What the text of a call of LAPACK or cuSOLVER says, as jax prints it for a CPU or a GPU (and for a TPU, whose
+// compiler knows four such names). The routine is the one of LAPACK that does the same; leading dimensions count
+// matrices.
 //
 //   (f32[2,3,4]{1,2,0}, s32[2,3], s32[2]) custom-call(f32[2,3,4] a), custom_call_target="lapack_sgetrf_ffi"
 //       routine Lu, batch {2}, rows 3, columns 4
@@ -37,10 +38,10 @@ struct SolverCall {
   bool left = true;              ///< of a product or solution: whether the matrix stands there
   bool unitDiagonal = false;
   Transpose transpose = Transpose::None;
-  bool isTurned = false;      ///< gesvd is told that it is given transposes, in rows
-  bool wantsVectors = true;   ///< Hermitian, SingularValues, General (right ones)
-  bool wantsLeft = false;     ///< General: left eigenvectors
-  bool rightIsPlain = false;  ///< SingularValues: V, not V^H
+  bool isTurned = false;     ///< gesvd is told that it is given transposes, in rows
+  bool wantsVectors = true;  ///< Hermitian, SingularValues, General (right ones)
+  bool wantsLeft = false;    ///< General: left eigenvectors
+  bool rightIsPlain = false; ///< SingularValues: V, not V^H
   int64_t numMatrices() const;
 
   /// nullopt: the target is none of these, and `why` stays as it was, or the call does not fit it, and `why` says what

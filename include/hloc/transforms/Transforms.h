@@ -47,7 +47,8 @@ PassResult expandRandom(HloModule &module, HloPassContext &context);
 /// Householder's reflections, Gauss's eliminations and Jacobi's rotations, in f64 or c128, rounded once.
 PassResult expandSolverCalls(HloModule &module, HloPassContext &context);
 
-/// cholesky, potrf of LAPACK and cuSOLVER and triangular-solve -> loops over columns and rows, in f64 or c128, rounded once.
+/// cholesky, potrf of LAPACK and cuSOLVER and triangular-solve -> loops over columns and rows, in f64 or c128, rounded
+/// once.
 PassResult expandLinearAlgebra(HloModule &module, HloPassContext &context);
 
 /// fft -> contractions with matrices of roots of one, in c128, rounded once.
