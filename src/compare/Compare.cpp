@@ -40,7 +40,7 @@ public:
       if (leaves.size() == number) {
         leaves.emplace_back(array.path, leafOf(expected, array.path), leafOf(actual, array.path));
         paths.emplace_back().path = array.path;
-        usualSizes.push_back(check == WeakCheck::OpenOrWide ? typicalMagnitude(leaves.back().expected) : 0);
+        usualSizes.push_back(check == WeakCheck::None ? 0 : typicalMagnitude(leaves.back().expected));
       }
       for (int64_t at = 0, count = array.value.numElements(); at < count; ++at)
         compare(number, array, at, elements.empty() ? at : elements[size_t(at)]);
@@ -59,7 +59,9 @@ public:
   CompareResult finish(const HloModule &module, llvm::ArrayRef<Literal> arguments, Backend backend,
                        const InterpreterOptions &options) {
     if (!open.empty() && check != WeakCheck::None)
-      checkWeakly({module, arguments, expected, actual, paths, backend, options, mostLoopSteps}, open);
+      checkWeakly(
+          {module, arguments, expected, actual, paths, backend, options, mostLoopSteps, check == WeakCheck::Open},
+          open);
     for (const OpenElement &element : open)
       noteOpen(element);
     CompareResult result;
@@ -91,7 +93,7 @@ private:
     }
     leaf.numUndecidedEqual += isUndecided;
     const bool isAdmitted = bounds.admits(at, leaf.actual, i);
-    if (isAdmitted && !isSame && check == WeakCheck::OpenOrWide && isWide(number, bounds, at)) {
+    if (isAdmitted && !isSame && check != WeakCheck::None && isWide(number, bounds, at)) {
       open.emplace_back().leaf = number;
       open.back().element = i;
       open.back().isBounded = true;
@@ -103,12 +105,15 @@ private:
 
   /// Do its bounds reach further than a value may be off by that was computed with any care?
   bool isWide(size_t number, const AdmissibleArray &bounds, int64_t at) const {
-    constexpr double careful = 0x1p-10;
+    const double careful = check == WeakCheck::OpenOrWide ? 0x1p-10 : 0x1p10;
     const ElementType type = bounds.value.shape().elementType();
     if (!isFloat(type))
-      return bounds.isBranched(at);
-    return furtherEnd(bounds, at).difference >
-           careful * std::max(std::fabs(bounds.value.getDouble(at)), usualSizes[number]);
+      return check == WeakCheck::OpenOrWide && bounds.isBranched(at);
+    const double value = bounds.value.getDouble(at);
+    if (std::isfinite(value) &&
+        (std::isinf(bounds.low.data<double>()[at]) || std::isinf(bounds.high.data<double>()[at])))
+      return true;
+    return furtherEnd(bounds, at).difference > careful * std::max(std::fabs(value), usualSizes[number]);
   }
 
   /// Of the reference's value to the further end of its bounds, where that is a number.

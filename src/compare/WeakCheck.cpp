@@ -26,7 +26,7 @@ constexpr double weakDisturbance = 0.125;
 constexpr double slack = 2;
 /// And how much further than the furthest of those that are disturbed strongly nobody is: some depend on what none of
 /// the few has met.
-constexpr double strongSlack = 8;
+constexpr double strongSlack = 8, strongSlackOfOthers = 2;
 /// What any op that rounds may do, in units of the last place.
 constexpr double acceptedUlps = 1, rejectedUlps = 4;
 /// What is off by more than this part of itself, or of what is usual in its array, is not known.
@@ -56,8 +56,9 @@ struct SeenPart {
   double expected = 0;
   Seen usual, strong; ///< runs as right kernels are; and also those with a strong disturbance
 
-  /// `size`: magnitude that is usual in the array. `type`: of the element, or of its parts.
-  Verdict judge(double actual, double size, ElementType type, bool allRuns) const {
+  /// `size`: magnitude that is usual in the array. `type`: of the element, or of its parts. `slackOfStrong`: how much
+  /// further than the furthest of strong disturbances nobody is.
+  Verdict judge(double actual, double size, ElementType type, double slackOfStrong, bool allRuns) const {
     if (actual == expected || (std::isnan(actual) && std::isnan(expected)))
       return Verdict::Accepted;
     const bool isNumber = std::isfinite(actual) && std::isfinite(expected);
@@ -71,7 +72,7 @@ struct SeenPart {
     const double limit = std::max(mostOfItself * std::fabs(expected), mostOfUsual * size);
     if (!usual.otherKind && distance <= near && near <= limit)
       return Verdict::Accepted;
-    const double far = std::max(strongSlack * strong.furthest, rejectedUlps * ulp);
+    const double far = std::max(slackOfStrong * strong.furthest, rejectedUlps * ulp);
     return allRuns && !strong.otherKind && distance > far ? Verdict::Rejected : Verdict::Unknown;
   }
 };
@@ -179,7 +180,8 @@ private:
       Verdict verdicts[2];
       for (unsigned k = 0; k < 2; ++k)
         verdicts[k] = parts[2 * number + k].judge(partOf(actual, open.element, k), usualSizes[open.leaf],
-                                                  componentType(actual.shape().elementType()), allRuns);
+                                                  componentType(actual.shape().elementType()),
+                                                  input.isOfKernel ? strongSlack : strongSlackOfOthers, allRuns);
       open.verdict = llvm::is_contained(verdicts, Verdict::Rejected)  ? Verdict::Rejected
                      : llvm::is_contained(verdicts, Verdict::Unknown) ? Verdict::Unknown
                                                                       : Verdict::Accepted;

@@ -25,6 +25,8 @@ struct WeakCheckInput {
   Backend backend;
   const InterpreterOptions &options;
   uint64_t mostLoopSteps; ///< of the reference
+  /// The results are those of a right kernel or of a wrong one of the same steps; else of anything.
+  bool isOfKernel;
 };
 
 /// Sets the verdict of each of the elements, which are in order of leaf and element.

@@ -127,7 +127,10 @@ private:
     TimedScope scope(timing, "expand solver calls");
     std::unique_ptr<HloModule> expanded = cloneModule(*module);
     HloPassContext context(diagnostics);
-    return expandSolverCalls(*expanded, context) == PassResult::Failed ? nullptr : std::move(expanded);
+    if (expandSolverCalls(*expanded, context) == PassResult::Failed)
+      return nullptr;
+    asWritten = std::move(module);
+    return expanded;
   }
 
   bool compares() const { return Comparison::isAsked(options); }
@@ -256,7 +259,8 @@ private:
   TargetInfo target = options.compile.targets.front(); ///< of what is compiled
   std::optional<RunProgram> program;
   std::optional<emulator::EmulatorOptions> machineOptions;
-  std::unique_ptr<HloModule> laidOut; ///< device memory has the layouts of the entry computation
+  std::unique_ptr<HloModule> asWritten; ///< where calls of LAPACK have been replaced
+  std::unique_ptr<HloModule> laidOut;   ///< device memory has the layouts of the entry computation
   std::optional<Executor> executor;
   std::unique_ptr<EmulatorDevice> machine;
   std::function<void(EmulatorDevice &)> makeReady;
@@ -282,8 +286,8 @@ bool RunCommand::findProgram(const HloModule &module) {
   RunProgramFinder finder(options, compiler, toolchain, timing, diagnostics);
   if (options.ptxFile.empty())
     progress.beginStage("compile");
-  program =
-      options.ptxFile.empty() ? finder.compile(module, isPart(), target, *executor) : finder.read(module, *executor);
+  program = options.ptxFile.empty() ? finder.compile(module, isPart(), target, *executor)
+                                    : finder.read(asWritten ? *asWritten : module, *executor);
   if (!program)
     return false;
   if (!program->fused && (options.compare == CompareChoice::Steps || options.compare == CompareChoice::Both)) {

@@ -77,11 +77,12 @@ struct CompareResult {
   void absorb(const CompareResult &other);
 };
 
-/// Of which elements that are not the expected ones the weaker check is made (decisions/0010).
+/// Of which elements that are not the expected ones the weaker check is made (decisions/0010). Within bounds, however
+/// wide, only its rejection counts.
 enum class WeakCheck {
   None,      ///< those without bounds count as unknown
-  Open,      ///< those without bounds
-  OpenOrWide ///< also those with bounds so wide that they say little; within these only the check's rejection counts
+  Open,      ///< those without bounds, or with infinite ones; the results are a kernel's
+  OpenOrWide ///< also those with bounds so wide that they say little; the results are anybody's
 };
 
 /// Every element must be one that a right kernel of this backend may give. `expected` is what `interpret(module,
