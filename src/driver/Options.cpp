@@ -337,7 +337,7 @@ void addRunInputs(CLI::App &app, RunOptions &options, RawOptions &raw) {
   app.add_option("--seed", options.seed, "seed of generated inputs")->check(wholeNumber)->type_name("N");
   raw.offer(addList(app, "--regimes", raw.regimes, "kinds of generated inputs; by default all that apply")
                 ->type_name("NAME[,NAME...]"),
-            {"ordinary", "exact", "special", "index", "edge"});
+            {"ordinary", "exact", "special", "index", "ties"});
   app.add_option("--ptx", options.ptxFile, "execute this PTX instead of compiling")->type_name("FILE.ptx");
   app.add_option("--manifest", options.manifestFile, "the manifest of --ptx")->type_name("FILE.json");
   app.add_option("--launch", options.launchFile, "launch description of another compiler's --ptx")
