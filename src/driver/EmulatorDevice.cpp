@@ -11,6 +11,11 @@ namespace hloc {
 using namespace emulator;
 
 bool EmulatorDevice::load(const std::string &image, std::string &error) {
+  if (twin) {
+    file = twin->file;
+    machine = twin->machine->another(diagnostics, options);
+    return machine != nullptr;
+  }
   DiagnosticEngine ofPtx;
   file = std::make_shared<const SourceFile>(imageName, image);
   ofPtx.setFile(file);

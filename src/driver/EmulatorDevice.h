@@ -27,6 +27,9 @@ public:
   using LaunchListener = std::function<void(const std::string &kernel, size_t number, const std::string &schedule)>;
   void setLaunchListener(LaunchListener listener) { launchListener = std::move(listener); }
 
+  /// A device that has loaded what this one will load, and lives no less long: what has been translated there serves
+  /// here.
+  void setTwin(const EmulatorDevice &device) { twin = &device; }
   /// From now on reads of undefined bytes are kept back: whether they matter is seen from the results.
   void withholdHarmless() { withholds = true; }
   /// What the arguments of the runs to come are, for notes to findings; empty: nothing worth saying.
@@ -65,6 +68,7 @@ private:
   DiagnosticEngine &diagnostics;
   std::shared_ptr<const SourceFile> file; ///< the PTX
   std::unique_ptr<emulator::Emulator> machine;
+  const EmulatorDevice *twin = nullptr;
   const HloModule *source = nullptr;
   std::shared_ptr<const SourceFile> sourceFile;
   size_t numReported = 0, numLaunches = 0;

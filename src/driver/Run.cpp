@@ -362,6 +362,7 @@ llvm::FailureOr<Literal> RunCommand::emulate(llvm::ArrayRef<Literal> arguments) 
   if (machine->hasWithheld()) {
     auto replay = [&](const emulator::EmulatorOptions &other) {
       EmulatorDevice device(other, program->imageName, diagnostics);
+      device.setTwin(*machine);
       return executor->run(device, program->image, program->program, arguments);
     };
     uint64_t bytes = 0;
@@ -379,7 +380,10 @@ llvm::FailureOr<Literal> RunCommand::emulate(llvm::ArrayRef<Literal> arguments) 
   const bool quick = llvm::is_contained(options.checks, "none") || options.schedule;
   if (succeeded(result) && machine->dependsOnSchedule() && !quick) {
     if (!schedules)
-      schedules.emplace(*machineOptions, program->imageName, [&](EmulatorDevice &other) { makeReady(other); });
+      schedules.emplace(*machineOptions, program->imageName, [&](EmulatorDevice &other) {
+        makeReady(other);
+        other.setTwin(*machine);
+      });
     auto again = [&](EmulatorDevice &device) { return carryOut(device, arguments); };
     auto others = schedules->run(*executor, program->image, program->program, again, *result, diagnostics);
     if (failed(others))

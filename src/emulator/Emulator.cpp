@@ -12,7 +12,9 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <cstring>
+#include <map>
 #include <thread>
+#include <tuple>
 
 namespace hloc::emulator {
 
@@ -142,15 +144,37 @@ llvm::DenseSet<const Decoded *> findLoadsBefore(const Kernel &kernel, llvm::Arra
 
 } // namespace
 
-struct Emulator::Impl {
-  EmulatorOptions options;
+/// What does not depend on the machine that executes it.
+struct Image {
   std::unique_ptr<Program> program;
   std::unique_ptr<Translator> translator;
+
+  /// Host code of a kernel; null if the host's compiler does not take it.
+  WarpFunction translated(const Kernel &kernel, const EmulatorOptions &options, DiagnosticEngine &diagnostics) {
+    WarpFunction &found = code[{kernel.name, options.countEvents, options.approximationSeed}];
+    if (!found)
+      found = translator->translate(kernel,
+                                    {.count = options.countEvents,
+                                     .approximationSeed = options.approximationSeed,
+                                     .rotates = !findPollingLoops(kernel).branches.empty()},
+                                    diagnostics);
+    return found;
+  }
+
+private:
+  std::map<std::tuple<std::string, bool, std::optional<uint64_t>>, WarpFunction> code;
+};
+
+struct Emulator::Impl {
+  EmulatorOptions options;
+  std::shared_ptr<Image> image;
   std::vector<std::unique_ptr<Region>> regions; ///< 0: module variables; buffer b is region b + 1
-  llvm::StringMap<WarpFunction> code;
   std::vector<Finding> findings;
   Counters counters;
   bool dependsOnSchedule = false;
+
+  /// False, with a diagnostic, if there is no memory for the module's variables.
+  bool start(DiagnosticEngine &diagnostics);
 
   /// Null, with a diagnostic, if the PTX has no such kernel.
   const Kernel *find(const std::string &name, DiagnosticEngine &diagnostics);
@@ -171,27 +195,39 @@ std::unique_ptr<Emulator> Emulator::load(DiagnosticEngine &diagnostics, const Em
   std::unique_ptr<Program> program = resolve(*module, diagnostics);
   if (!program)
     return nullptr;
-  std::unique_ptr<Emulator> emulator(new Emulator);
-  Impl &impl = *emulator->impl;
-  impl.options = options;
+  auto image = std::make_shared<Image>();
   std::string error;
-  impl.translator = Translator::create(machineFunctions, error);
-  if (!impl.translator) {
+  image->translator = Translator::create(machineFunctions, error);
+  if (!image->translator) {
     diagnostics.report(DiagnosticKind::Internal, "no host code can be made here: " + error);
     return nullptr;
   }
-  auto image = makeRegion("module variables", program->image.size(), true, options, 0);
-  if (image->bytes != program->image.size()) {
+  image->program = std::move(program);
+  std::unique_ptr<Emulator> emulator(new Emulator);
+  emulator->impl->image = std::move(image);
+  emulator->impl->options = options;
+  return emulator->impl->start(diagnostics) ? std::move(emulator) : nullptr;
+}
+
+std::unique_ptr<Emulator> Emulator::another(DiagnosticEngine &diagnostics, const EmulatorOptions &options) const {
+  std::unique_ptr<Emulator> emulator(new Emulator);
+  emulator->impl->image = impl->image;
+  emulator->impl->options = options;
+  return emulator->impl->start(diagnostics) ? std::move(emulator) : nullptr;
+}
+
+bool Emulator::Impl::start(DiagnosticEngine &diagnostics) {
+  const auto &variables = image->program->image;
+  regions.push_back(makeRegion("module variables", variables.size(), true, options, 0));
+  if (regions.front()->bytes != variables.size()) {
     diagnostics.report(DiagnosticKind::UnsupportedFeature, "no memory for the module's variables");
-    return nullptr;
+    return false;
   }
-  std::copy(program->image.begin(), program->image.end(), image->data);
-  impl.regions.push_back(std::move(image));
-  impl.program = std::move(program);
-  impl.counters.warpInstructions.assign(instructionClassNames().size(), 0);
-  impl.counters.threadInstructions = impl.counters.warpInstructions;
-  impl.counters.buffers.push_back({"module variables", 0, 0});
-  return emulator;
+  llvm::copy(variables, regions.front()->data);
+  counters.warpInstructions.assign(instructionClassNames().size(), 0);
+  counters.threadInstructions = counters.warpInstructions;
+  counters.buffers.push_back({"module variables", 0, 0});
+  return true;
 }
 
 BufferId Emulator::allocate(llvm::StringRef name, uint64_t bytes, Contents contents) {
@@ -202,7 +238,7 @@ BufferId Emulator::allocate(llvm::StringRef name, uint64_t bytes, Contents conte
 
 void Emulator::reset() {
   impl->regions.resize(1);
-  llvm::copy(impl->program->image, impl->regions[0]->data);
+  llvm::copy(impl->image->program->image, impl->regions[0]->data);
   impl->counters.buffers.resize(1);
   impl->findings.clear();
 }
@@ -331,13 +367,13 @@ bool Emulator::Impl::checkLaunch(const Kernel &kernel, const LaunchRequest &requ
 bool Emulator::Impl::fillParameters(Launch &launch, DiagnosticEngine &diagnostics) {
   launch.parameters.resize(launch.kernel.paramBytes + 8);
   launch.windows.resize(regions.size());
-  for (const VariableInfo &variable : program->variables) {
+  for (const VariableInfo &variable : image->program->variables) {
     uint64_t begin = variable.address - (uint64_t(1) << regionShift);
     launch.windows[0].slices.push_back({begin, begin + variable.bytes, !variable.constant});
   }
   for (const Decoded &d : launch.kernel.code) // stores to module variables are rare: races among them are watched then
     launch.windows[0].tracked |=
-        !program->variables.empty() && (d.opcode == Opcode::Atom || d.opcode == Opcode::Red || d.opcode == Opcode::St);
+        !image->program->variables.empty() && (d.opcode == Opcode::Atom || d.opcode == Opcode::Red || d.opcode == Opcode::St);
   for (size_t i = 0; i < launch.request.arguments.size(); ++i) {
     uint64_t value = 0;
     if (const auto *structure = std::get_if<BytesArgument>(&launch.request.arguments[i])) {
@@ -378,7 +414,7 @@ bool Emulator::Impl::fillParameters(Launch &launch, DiagnosticEngine &diagnostic
 bool Emulator::Impl::prepareGrid(const Launch &launch, DiagnosticEngine &diagnostics) {
   if (!launch.kernel.cooperative)
     return true;
-  std::memset(regions[0]->data + program->gridWorkspace, 0, gridWorkspaceBytes);
+  std::memset(regions[0]->data + image->program->gridWorkspace, 0, gridWorkspaceBytes);
   const uint64_t blocks = launch.request.grid.count(), fits = residentBlocks(launch);
   if (blocks <= fits)
     return true;
@@ -453,8 +489,8 @@ bool Emulator::Impl::runBlocks(Launch &launch, DiagnosticEngine &diagnostics) {
 }
 
 const Kernel *Emulator::Impl::find(const std::string &name, DiagnosticEngine &diagnostics) {
-  auto found = program->kernels.find(name);
-  if (found != program->kernels.end())
+  auto found = image->program->kernels.find(name);
+  if (found != image->program->kernels.end())
     return &found->second;
   diagnostics.report(DiagnosticKind::BadLaunch, "the PTX has no kernel `" + name + "`");
   return nullptr;
@@ -464,24 +500,19 @@ llvm::LogicalResult Emulator::translate(const std::string &name, DiagnosticEngin
   const Kernel *kernel = impl->find(name, diagnostics);
   if (!kernel)
     return llvm::failure();
-  WarpFunction &code = impl->code[name];
-  if (!code)
-    code = impl->translator->translate(*kernel,
-                                       {.count = impl->options.countEvents,
-                                        .approximationSeed = impl->options.approximationSeed,
-                                        .rotates = !findPollingLoops(*kernel).branches.empty()},
-                                       diagnostics);
-  return llvm::success(code != nullptr);
+  return llvm::success(impl->image->translated(*kernel, impl->options, diagnostics) != nullptr);
 }
 
 llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEngine &diagnostics) {
   const Kernel *found = impl->find(request.kernel, diagnostics);
-  if (!found || !impl->checkLaunch(*found, request, diagnostics) || failed(translate(request.kernel, diagnostics)))
+  if (!found || !impl->checkLaunch(*found, request, diagnostics))
     return llvm::failure();
   const Kernel &kernel = *found;
-  WarpFunction code = impl->code[request.kernel];
+  WarpFunction code = impl->image->translated(kernel, impl->options, diagnostics);
+  if (!code)
+    return llvm::failure();
   FindingList findings;
-  Launch launch{impl->options, request, *impl->program, kernel, code, impl->regions, findings};
+  Launch launch{impl->options, request, *impl->image->program, kernel, code, impl->regions, findings};
   launch.globalShift = granuleShift(kernel, Space::Global);
   launch.sharedShift = granuleShift(kernel, Space::Shared);
   launch.sharedBytes = kernel.sharedBytes + request.dynamicSharedBytes;

@@ -162,6 +162,9 @@ public:
   /// Parses and resolves the PTX; reports located errors (exit 1: malformed; exit 3: an instruction that the emulator
   /// does not execute). Kernels are translated at their first launch.
   static std::unique_ptr<Emulator> load(DiagnosticEngine &diagnostics, const EmulatorOptions &options);
+  /// A machine of its own for the same PTX, with other options and no buffers. What has been parsed and translated
+  /// serves all of them, in one host thread at a time. Fails where there is no memory.
+  std::unique_ptr<Emulator> another(DiagnosticEngine &diagnostics, const EmulatorOptions &options) const;
   ~Emulator();
 
   /// 256-byte aligned device memory. `Unwritten` bytes are filled with a pattern (0xA5) and marked as nobody's.
