@@ -53,6 +53,28 @@ void forEachInstruction(const HloModule &module, llvm::function_ref<void(const H
       visit(*instr);
 }
 
+/// Calls `visit` for what is rounded, before shifts and limits: what a quantisation scales.
+void forEachRounded(const HloInstruction &instr, llvm::function_ref<void(const HloInstruction &)> visit,
+                    unsigned depth = 0) {
+  constexpr unsigned mostOps = 4;
+  for (const HloInstruction *operand : instr.operands()) {
+    visit(*operand);
+    switch (operand->opcode()) {
+    case Opcode::Add:
+    case Opcode::Subtract:
+    case Opcode::Clamp:
+    case Opcode::Minimum:
+    case Opcode::Maximum:
+    case Opcode::Reshape:
+      if (depth < mostOps)
+        forEachRounded(*operand, visit, depth + 1);
+      break;
+    default:
+      break;
+    }
+  }
+}
+
 } // namespace
 
 bool TieValues::matterTo(const HloModule &module) {
@@ -63,12 +85,8 @@ bool TieValues::matterTo(const HloModule &module) {
 }
 
 TieValues::TieValues(const HloModule &module) {
-  bool anyRounds = false;
-  forEachInstruction(module, [&](const HloInstruction &instr) { anyRounds |= roundsHalves(instr); });
-  if (!anyRounds)
-    return;
   constexpr size_t most = 8;
-  forEachInstruction(module, [&](const HloInstruction &instr) {
+  auto addScales = [&](const HloInstruction &instr) {
     const bool divides = instr.opcode() == Opcode::Divide;
     if (!divides && instr.opcode() != Opcode::Multiply)
       return;
@@ -80,6 +98,10 @@ TieValues::TieValues(const HloModule &module) {
       if (scales.size() < most && !llvm::is_contained(scales, scale))
         scales.push_back(scale);
     }
+  };
+  forEachInstruction(module, [&](const HloInstruction &instr) {
+    if (roundsHalves(instr))
+      forEachRounded(instr, addScales);
   });
 }
 
