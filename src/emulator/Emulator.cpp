@@ -372,8 +372,8 @@ bool Emulator::Impl::fillParameters(Launch &launch, DiagnosticEngine &diagnostic
     launch.windows[0].slices.push_back({begin, begin + variable.bytes, !variable.constant});
   }
   for (const Decoded &d : launch.kernel.code) // stores to module variables are rare: races among them are watched then
-    launch.windows[0].tracked |=
-        !image->program->variables.empty() && (d.opcode == Opcode::Atom || d.opcode == Opcode::Red || d.opcode == Opcode::St);
+    launch.windows[0].tracked |= !image->program->variables.empty() &&
+                                 (d.opcode == Opcode::Atom || d.opcode == Opcode::Red || d.opcode == Opcode::St);
   for (size_t i = 0; i < launch.request.arguments.size(); ++i) {
     uint64_t value = 0;
     if (const auto *structure = std::get_if<BytesArgument>(&launch.request.arguments[i])) {
