@@ -213,11 +213,14 @@ BoundMachine::Result BoundMachine::reduce(const HloInstruction &instr, std::vect
   if ((anyBounds || !isExactComputation(reducer)) && failed(fold(instr, operands, result)))
     return llvm::failure();
   if (!plain && operands[0].array().numElements() > 0) {
-    llvm::FailureOr<bool> matters = ordersNans(instr);
-    if (failed(matters))
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    llvm::FailureOr<bool> ofNans = dependsOnOrder(instr, nan, 1), ofZeros = dependsOnOrder(instr, 0.0, -0.0);
+    if (failed(ofNans) || failed(ofZeros))
       return llvm::failure();
-    if (*matters)
+    if (*ofNans)
       openResultsOfNans(instr, operands, result);
+    if (*ofZeros)
+      openSignsOfZeros(instr, operands, result);
   }
   admitEitherZero(instr, result);
   admitOrdersOfProducts(instr, operands, result);
@@ -234,26 +237,25 @@ BoundMachine::Result BoundMachine::reduce(const HloInstruction &instr, std::vect
   return result;
 }
 
-llvm::FailureOr<bool> BoundMachine::ordersNans(const HloInstruction &instr) {
+llvm::FailureOr<bool> BoundMachine::dependsOnOrder(const HloInstruction &instr, double one, double other) {
   const HloComputation &reducer = *instr.computation(AttributeKey::ToApply);
-  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   bool anyFloat = false;
-  std::vector<Bounded> nans, numbers;
+  std::vector<Bounded> ones, others;
   for (const HloInstruction *parameter : llvm::ArrayRef(reducer.parameters()).take_front(instr.numOperands() / 2)) {
     ElementType type = parameter->shape().elementType();
     Literal first(Shape::array(type, {1})), second(Shape::array(type, {1}));
     if (isComplex(type)) {
-      first.setComplex(0, {nan, 0});
-      second.setComplex(0, {1, 0});
+      first.setComplex(0, {one, 0});
+      second.setComplex(0, {other, 0});
     } else if (isFloat(type)) {
-      first.setDouble(0, nan);
-      second.setDouble(0, 1);
+      first.setDouble(0, one);
+      second.setDouble(0, other);
     } else {
       second.setInt(0, 1);
     }
     anyFloat |= isFloat(type) || isComplex(type);
-    nans.emplace_back(Value(std::move(first)), nullptr);
-    numbers.emplace_back(Value(std::move(second)), nullptr);
+    ones.emplace_back(Value(std::move(first)), nullptr);
+    others.emplace_back(Value(std::move(second)), nullptr);
   }
   if (!anyFloat)
     return false;
@@ -263,24 +265,25 @@ llvm::FailureOr<bool> BoundMachine::ordersNans(const HloInstruction &instr) {
     arguments.insert(arguments.end(), b.begin(), b.end());
     return run(reducer, std::move(arguments), &lift);
   };
-  Result before = apply(nans, numbers), after = apply(numbers, nans);
+  Result before = apply(ones, others), after = apply(others, ones);
   if (failed(before) || failed(after))
     return llvm::failure();
+  const bool isOfNumbers = !std::isnan(one) && !std::isnan(other);
   for (auto [x, y] : llvm::zip_equal(leavesOf(*before), leavesOf(*after))) {
     Literal a = asBound(x->array()), b = asBound(y->array());
     bool floating = a.shape().elementType() == ElementType::F64;
     bool bothNan = floating && std::isnan(a.getDouble(0)) && std::isnan(b.getDouble(0));
-    if (!bothNan && a.bytes() != b.bytes())
+    if (!bothNan && (floating || !isOfNumbers) && a.bytes() != b.bytes())
       return true;
   }
   return false;
 }
 
-void BoundMachine::openResultsOfNans(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands,
-                                     Bounded &result) const {
+/// Which results have an element for which `holds` among their operands, or an end of an element's bounds.
+static std::vector<bool> resultsOf(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, int64_t numResults,
+                                   llvm::function_ref<bool(double)> holds) {
   size_t n = operands.size() / 2;
-  int64_t numResults = leavesOf(result).front()->array().numElements();
-  std::vector<bool> hasNan(size_t(numResults), false);
+  std::vector<bool> found(size_t(numResults), false);
   auto note = [&](const Literal &literal, bool isInit) {
     if (!isFloat(literal.shape().elementType()) && !isComplex(literal.shape().elementType()))
       return;
@@ -290,18 +293,27 @@ void BoundMachine::openResultsOfNans(const HloInstruction &instr, llvm::ArrayRef
     auto data = numbers.data<double>();
     size_t parts = isComplex(literal.shape().elementType()) ? 2 : 1;
     for (size_t i = 0; i < data.size(); ++i)
-      if (std::isnan(data[i])) {
+      if (holds(data[i])) {
         if (isInit)
-          hasNan.assign(hasNan.size(), true);
+          found.assign(found.size(), true);
         else
-          hasNan[i / parts % size_t(numResults)] = true;
+          found[i / parts % size_t(numResults)] = true;
       }
   };
   for (size_t i = 0; i < operands.size(); ++i) {
     note(operands[i].array(), i >= n);
-    if (operands[i].bounds)
-      note(operands[i].bounds->high, i >= n); // where nothing is known, too
+    if (operands[i].bounds) {
+      note(operands[i].bounds->low, i >= n);
+      note(operands[i].bounds->high, i >= n); // where nothing is known, a NaN
+    }
   }
+  return found;
+}
+
+void BoundMachine::openResultsOfNans(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands,
+                                     Bounded &result) const {
+  int64_t numResults = leavesOf(result).front()->array().numElements();
+  std::vector<bool> hasNan = resultsOf(instr, operands, numResults, [](double x) { return std::isnan(x); });
   if (llvm::none_of(hasNan, [](bool is) { return is; }))
     return;
   for (Bounded *leaf : leavesOf(result)) {
@@ -313,6 +325,28 @@ void BoundMachine::openResultsOfNans(const HloInstruction &instr, llvm::ArrayRef
       if (hasNan[i]) {
         std::copy_n(unknown->low.bytes().begin() + i * width, width, made->low.mutableBytes().begin() + i * width);
         std::copy_n(unknown->high.bytes().begin() + i * width, width, made->high.mutableBytes().begin() + i * width);
+      }
+    leaf->bounds = nullIfExact(std::move(made));
+  }
+}
+
+/// A zero may be of either sign where both are among what is reduced.
+void BoundMachine::openSignsOfZeros(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands,
+                                    Bounded &result) const {
+  int64_t numResults = leavesOf(result).front()->array().numElements();
+  auto withZero = [&](bool isNegative) {
+    return resultsOf(instr, operands, numResults, [&](double x) { return x == 0 && std::signbit(x) == isNegative; });
+  };
+  const std::vector<bool> negative = withZero(true), positive = withZero(false);
+  for (Bounded *leaf : leavesOf(result)) {
+    if (!isFloat(leaf->array().shape().elementType()))
+      continue;
+    auto made = std::make_shared<Bounds>(*boundsOrPoint(*leaf));
+    auto low = made->low.mutableData<double>(), high = made->high.mutableData<double>();
+    for (size_t i = 0; i < low.size(); ++i)
+      if (negative[i] && positive[i]) {
+        low[i] = low[i] == 0 ? -0.0 : low[i];
+        high[i] = high[i] == 0 ? 0.0 : high[i];
       }
     leaf->bounds = nullIfExact(std::move(made));
   }

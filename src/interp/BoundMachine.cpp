@@ -180,7 +180,8 @@ BoundMachine::Result BoundMachine::evaluateBounds(const HloInstruction &instr, s
       elements.emplace_back(Value::zero(context));
     return Bounded::tuple(std::move(elements));
   }
-  if (lift && instr.opcode() == Opcode::Select) // the one elementwise op whose function takes no scalars for arrays
+  // The elementwise ops whose functions take no scalars for arrays.
+  if (lift && (instr.opcode() == Opcode::Select || instr.opcode() == Opcode::BitcastConvert))
     for (Bounded &operand : operands)
       if (operand.array().numElements() != lift->numElements())
         operand = repeated(operand, lift->numElements());

@@ -45,10 +45,12 @@ private:
   Result reduce(const HloInstruction &instr, std::vector<Bounded> &operands);
   /// Any reducer, combined in a tree.
   llvm::LogicalResult fold(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result);
-  /// Does it matter to the reducer whether a NaN is the first or the second of two?
-  llvm::FailureOr<bool> ordersNans(const HloInstruction &instr);
-  /// Of such a reducer: nothing is known of results that a NaN is among the operands of.
+  /// Does it matter to the floats that a reducer returns which of two floats is the first, or, if one is a NaN, to any
+  /// of its results?
+  llvm::FailureOr<bool> dependsOnOrder(const HloInstruction &instr, double one, double other);
+  /// Of a reducer that does so with NaNs: nothing is known of results that a NaN is among the operands of.
   void openResultsOfNans(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result) const;
+  void openSignsOfZeros(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result) const;
   /// Everything without rules of its own: the hull of what the op makes of values, lowest and highest operands.
   /// Of what isSumScan holds of.
   void boundScan(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result);

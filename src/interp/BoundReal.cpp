@@ -125,7 +125,8 @@ void correctInside(Opcode opcode, const double (&low)[3], const double (&high)[3
     if (width >= std::numbers::pi || std::tan(x) > std::tan(high[0]))
       setUnknown(least, greatest);
     return;
-  case Opcode::Multiply: // zero in between, times infinity
+  case Opcode::Multiply:
+    // Zero in between, times infinity.
     for (unsigned i : {0U, 1U})
       if (low[i] != high[i] && holdsZero(low[i], high[i]) && (std::isinf(low[1 - i]) || std::isinf(high[1 - i])))
         setUnknown(least, greatest);
@@ -224,7 +225,7 @@ private:
       spread |= unsigned(low[i] != high[i]) << i;
     numCorners = 0;
     for (unsigned corner = 0; corner < 8; ++corner) {
-      if (corner & ~spread)
+      if (corner & ~spread || (squares && corner != 0 && corner != spread))
         continue;
       for (size_t i = 0; i < bounds.size(); ++i)
         lanes.operands[i] = corner >> i & 1 ? high[i] : low[i];
@@ -263,7 +264,9 @@ private:
         isSpread |= from[k] != to[k] && !std::isnan(from[k]);
       }
       double a = least[i], b = greatest[i];
-      if (isSpread && !unknown)
+      if (isSpread && !unknown && squares)
+        a = holdsZero(from[0], to[0]) ? 0 : a;
+      else if (isSpread && !unknown)
         correctInside(opcode, from, to, a, b);
       if (unknown)
         setUnknown(a, b);
@@ -374,6 +377,8 @@ private:
       rawLow = std::nextafter(rawLow, -infinity);
       rawHigh = std::nextafter(rawHigh, infinity);
     }
+    if (squares)
+      rawLow = std::max(rawLow, 0.0);
     bool isFinite = std::isfinite(rawLow) && std::isfinite(rawHigh) && !isUnknown(a, b);
     product->low.mutableData<double>()[at] = isFinite ? std::min(a, rawLow) : a;
     product->high.mutableData<double>()[at] = isFinite ? std::max(b, rawHigh) : b;
@@ -388,6 +393,8 @@ private:
   bool eitherZero = step.backend == Backend::Other &&
                     (opcode == Opcode::Maximum || opcode == Opcode::Minimum || opcode == Opcode::Clamp);
   llvm::SmallVector<const Bounds *, 3> bounds;
+  /// Its two factors are the same number, whichever it is.
+  bool squares = opcode == Opcode::Multiply && step.instr.operand(0) == step.instr.operand(1);
   bool contracts = false; ///< a sum with a product that was not rounded
   std::shared_ptr<Bounds> result, product;
   // Of the run of lanes at hand, in each thread.

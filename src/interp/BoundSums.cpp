@@ -130,6 +130,8 @@ public:
     unknown |= isUnknown(low, high);
     finite &= std::isfinite(low) && std::isfinite(high);
     spread |= low != high;
+    anyNegative |= low < 0;
+    anyPositive |= high > 0;
     least += low;
     greatest += high;
     if (double larger = std::max(std::fabs(low), std::fabs(high)); std::isfinite(larger))
@@ -175,10 +177,16 @@ public:
       last = std::max(last, serialHigh);
     }
     ends.finish(value, first, last, finite ? double(magnitude) : infinity, double(magnitude), error, low, high);
+    if (isUnknown(low, high))
+      return;
+    if (!anyNegative && low < 0) // rounding keeps signs
+      low = 0;
+    if (!anyPositive && high > 0)
+      high = 0;
   }
 
 private:
-  bool single, unknown = false, finite = true, spread = false;
+  bool single, unknown = false, finite = true, spread = false, anyNegative = false, anyPositive = false;
   long double least = 0, greatest = 0, magnitude = 0;
   float serialSingle[2] = {}; ///< of the least and of the greatest terms
   double serialDouble[2] = {}, lowest = infinity, lost = 0;

@@ -86,15 +86,21 @@ bool TieValues::matterTo(const HloModule &module) {
 
 TieValues::TieValues(const HloModule &module) {
   constexpr size_t most = 8;
+  bool anyLoops = false;
+  forEachInstruction(module, [&](const HloInstruction &instr) { anyLoops |= instr.opcode() == Opcode::While; });
+  // Series and searches take as many steps as their arguments are large: a tolerance is no scale for these.
+  const double largest = anyLoops ? 0x1p8 : 0x1p40;
   auto addScales = [&](const HloInstruction &instr) {
     const bool divides = instr.opcode() == Opcode::Divide;
     if (!divides && instr.opcode() != Opcode::Multiply)
       return;
     for (unsigned i = divides ? 1 : 0; i < 2; ++i) {
       std::optional<double> value = constantValue(instr.operand(i));
-      if (!value || !std::isnormal(*value) || std::fabs(*value) > 0x1p40 || std::fabs(*value) < 0x1p-40)
+      if (!value || !std::isnormal(*value))
         continue;
       const double scale = std::fabs(divides ? *value : 1 / *value);
+      if (scale > largest || scale < 0x1p-40)
+        continue;
       if (scales.size() < most && !llvm::is_contained(scales, scale))
         scales.push_back(scale);
     }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <string>
 
 using namespace hloc;
 
@@ -24,6 +25,13 @@ std::vector<Literal> argumentsOf(const char *text, uint64_t seed = 0, ArgumentSe
 int64_t countNonFinite(const Literal &literal) {
   std::vector<double> values = doubles(literal);
   return std::count_if(values.begin(), values.end(), [](double x) { return !std::isfinite(x); });
+}
+
+double largestOf(const Literal &literal) {
+  double largest = 0;
+  for (double x : doubles(literal))
+    largest = std::max(largest, std::fabs(x));
+  return largest;
 }
 
 } // namespace
@@ -280,6 +288,20 @@ ENTRY e {
   CHECK(std::is_sorted(indices.begin(), indices.end()));
   CHECK(std::set<double>(indices.begin(), indices.end()).size() == 20);
   CHECK(arguments[3].getDouble(0) == -std::numeric_limits<double>::infinity());
+}
+
+TEST_CASE("ties are no larger than a loop may take steps for") {
+  const std::string computation = "HloModule m\nENTRY e { p = f32[100] parameter(0) c = f32[] constant(1e-7) "
+                                  "b = f32[100] broadcast(c), dimensions={} q = f32[100] multiply(p, b) "
+                                  "ROOT r = f32[100] floor(q) }\n";
+  const std::string loop = "c { a = f32[] parameter(0) b = f32[] constant(3) ROOT r = pred[] compare(a, b), "
+                           "direction=GT }\nl { a = f32[] parameter(0) b = f32[] constant(1) ROOT r = f32[] "
+                           "subtract(a, b) }\nw { a = f32[] parameter(0) ROOT r = f32[] while(a), condition=c, body=l "
+                           "}\n";
+  std::string text = computation;
+  CHECK(largestOf(argumentsOf(text.c_str(), 0, {Regime::Ties})[0]) > 1e6);
+  text.insert(text.find("ENTRY"), loop);
+  CHECK(largestOf(argumentsOf(text.c_str(), 0, {Regime::Ties})[0]) <= 512);
 }
 
 TEST_CASE("matrices to be factorised can be") {
