@@ -352,6 +352,12 @@ Pair logistic(CodeBuilder &b, Pair z) {
   return {b.divF(re, norm), b.divF(b.select(isLeft, e.im, b.negF(e.im)), norm)};
 }
 
+/// x if its real part has this relation to that of y, else y.
+Pair chosen(CodeBuilder &b, FPred relation, Pair x, Pair y) {
+  Value isFirst = b.cmpF(relation, x.re, y.re);
+  return {b.select(isFirst, x.re, y.re), b.select(isFirst, x.im, y.im)};
+}
+
 std::optional<Pair> unary(CodeBuilder &b, Opcode opcode, Pair z) {
   switch (opcode) {
   case Opcode::Negate:
@@ -405,6 +411,10 @@ std::optional<Pair> binary(CodeBuilder &b, Opcode opcode, Pair x, Pair y) {
     return power(b, x, y);
   case Opcode::Atan2:
     return arcTangent2(b, x, y);
+  case Opcode::Maximum:
+    return chosen(b, FPred::OGE, x, y);
+  case Opcode::Minimum:
+    return chosen(b, FPred::OLE, x, y);
   default:
     return std::nullopt;
   }

@@ -143,6 +143,10 @@ FunctionEmitter::Result FunctionEmitter::emitMapped(const HloInstruction &instr,
 FunctionEmitter::Result FunctionEmitter::emitBitcast(const HloInstruction &instr, ValueRange indices) {
   ElementType from = instr.operand(0)->shape().elementType();
   ElementType to = instr.shape().elementType();
+  if (from == ElementType::C128 && to == ElementType::C64)
+    return emitHalvesOfComplex(instr, indices);
+  if (from == ElementType::C64 && to == ElementType::C128)
+    return emitComplexOfHalves(instr, indices);
   if (deviceBits(from) != deviceBits(to)) {
     bool patterns =
         !isComplex(from) && !isComplex(to) && bitWidth(from) == deviceBits(from) && bitWidth(to) == deviceBits(to);
@@ -159,6 +163,35 @@ FunctionEmitter::Result FunctionEmitter::emitBitcast(const HloInstruction &instr
   locate(instr);
   Value stored = toStorage(b, operand->front(), from);
   return Values{fromStorage(b, b.bitcast(stored, storageType(to, b.getContext())), to)};
+}
+
+/// The last index says which part of a c128: each is two words, which are the parts of a c64.
+FunctionEmitter::Result FunctionEmitter::emitHalvesOfComplex(const HloInstruction &instr, ValueRange indices) {
+  llvm::FailureOr<Value> operand = emitOne(*instr.operand(0), indices.drop_back());
+  if (failed(operand))
+    return failure();
+  locate(instr);
+  Value isReal = b.cmpI(IPred::eq, indices.back(), 0);
+  Value bits = b.bitcast(b.select(isReal, b.real(*operand), b.imag(*operand)), b.getI64Type());
+  auto word = [&](Value wide) { return b.bitcast(b.castI(wide, b.getI32Type(), false), b.getF32Type()); };
+  return Values{b.complex(word(bits), word(b.shrU(bits, b.integerLike(bits, 32))))};
+}
+
+FunctionEmitter::Result FunctionEmitter::emitComplexOfHalves(const HloInstruction &instr, ValueRange indices) {
+  Value parts[2];
+  for (int64_t i = 0; i < 2; ++i) {
+    locate(instr);
+    SmallVector<Value> halfIndices(indices);
+    halfIndices.push_back(b.index(i));
+    llvm::FailureOr<Value> half = emitOne(*instr.operand(0), halfIndices);
+    if (failed(half))
+      return failure();
+    locate(instr);
+    auto word = [&](Value part) { return b.castI(b.bitcast(part, b.getI32Type()), b.getI64Type(), false); };
+    Value bits = b.orI(word(b.real(*half)), b.shl(word(b.imag(*half)), 32));
+    parts[i] = b.bitcast(bits, b.getF64Type());
+  }
+  return Values{b.complex(parts[0], parts[1])};
 }
 
 /// The last index says which part of the operand's bits, lowest first.

@@ -66,6 +66,8 @@ private:
   // Data movement (EmitMovement.cpp).
   Result emitMapped(const HloInstruction &instr, mlir::ValueRange indices);
   Result emitBitcast(const HloInstruction &instr, mlir::ValueRange indices);
+  Result emitHalvesOfComplex(const HloInstruction &instr, mlir::ValueRange indices);
+  Result emitComplexOfHalves(const HloInstruction &instr, mlir::ValueRange indices);
   Result emitNarrowingBitcast(const HloInstruction &instr, mlir::ValueRange indices);
   Result emitWideningBitcast(const HloInstruction &instr, mlir::ValueRange indices);
   Result emitConcatenate(const HloInstruction &instr, mlir::ValueRange indices);

@@ -91,7 +91,7 @@ bool choosesArguments(const HloComputation &reducer, unsigned count) {
       break;
     case Opcode::Maximum:
     case Opcode::Minimum:
-      place[instr->id()] = placeOf(0) == placeOf(1) ? placeOf(0) : none;
+      place[instr->id()] = placeOf(0) == placeOf(1) && !isComplex(instr->shape().elementType()) ? placeOf(0) : none;
       break;
     default:
       continue;

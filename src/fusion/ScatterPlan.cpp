@@ -45,6 +45,7 @@ bool returnsUpdate(const HloComputation &reducer, unsigned result) {
 }
 
 /// The operation if the `result`-th result is one on what is there and its update, whatever becomes of other results.
+/// Not the greater of complex numbers, which is the first of those with equal real parts.
 std::optional<Opcode> plainOperation(const HloComputation &reducer, unsigned result) {
   const HloInstruction *root = reducer.root();
   if (root->opcode() == Opcode::Tuple)
@@ -58,7 +59,9 @@ std::optional<Opcode> plainOperation(const HloComputation &reducer, unsigned res
   size_t update = reducer.numParameters() / 2 + result;
   bool isPlain =
       (isParameter(0, result) && isParameter(1, update)) || (isParameter(0, update) && isParameter(1, result));
-  return isPlain ? std::optional(root->opcode()) : std::nullopt;
+  const bool depends = isComplex(root->shape().elementType()) &&
+                       (root->opcode() == Opcode::Maximum || root->opcode() == Opcode::Minimum);
+  return isPlain && !depends ? std::optional(root->opcode()) : std::nullopt;
 }
 
 bool isPlainSum(const HloComputation &reducer, unsigned result) {

@@ -69,6 +69,15 @@ struct Minimum {
     return std::isnan(a) || a < b ? a : b;
   }
 };
+/// Of complex numbers, as XLA:CPU has it: the real parts decide, and the first of equals is taken.
+struct GreaterReal {
+  static constexpr bool keepsNan = true;
+  template <ComplexLane T> static T apply(T a, T b) { return a.real() >= b.real() ? a : b; }
+};
+struct LesserReal {
+  static constexpr bool keepsNan = true;
+  template <ComplexLane T> static T apply(T a, T b) { return a.real() <= b.real() ? a : b; }
+};
 struct MultiplyHigh {
   static int64_t apply(unsigned bits, int64_t a, int64_t b) { return int64_t((__int128(a) * b) >> bits); }
   static uint64_t apply(unsigned bits, uint64_t a, uint64_t b) {
@@ -169,6 +178,7 @@ struct Clamp {
 } // namespace
 
 Kernel binaryKernel(Opcode opcode, ComputeType type) {
+  const bool isComplexLane = type == ComputeType::ComplexSingle || type == ComputeType::ComplexDouble;
   switch (opcode) {
 #define HLOC_KERNEL(Name)                                                                                              \
   case Opcode::Name:                                                                                                   \
@@ -178,8 +188,6 @@ Kernel binaryKernel(Opcode opcode, ComputeType type) {
     HLOC_KERNEL(Atan2)
     HLOC_KERNEL(Complex)
     HLOC_KERNEL(Divide)
-    HLOC_KERNEL(Maximum)
-    HLOC_KERNEL(Minimum)
     HLOC_KERNEL(MultiplyHigh)
     HLOC_KERNEL(Multiply)
     HLOC_KERNEL(Or)
@@ -191,6 +199,10 @@ Kernel binaryKernel(Opcode opcode, ComputeType type) {
     HLOC_KERNEL(Subtract)
     HLOC_KERNEL(Xor)
 #undef HLOC_KERNEL
+  case Opcode::Maximum:
+    return isComplexLane ? binaryKernelOf<GreaterReal>(type) : binaryKernelOf<Maximum>(type);
+  case Opcode::Minimum:
+    return isComplexLane ? binaryKernelOf<LesserReal>(type) : binaryKernelOf<Minimum>(type);
   default: // the caller has checked the family; what is missing here has no kernel and is refused
     return nullptr;
   }

@@ -123,9 +123,28 @@ private:
       return rounded(x, wanted);
     case Opcode::Multiply:
       return product(x, y, wanted);
+    case Opcode::Maximum:
+      return chosen(x, y, x.low.real() >= y.high.real(), x.high.real() < y.low.real());
+    case Opcode::Minimum:
+      return chosen(x, y, x.high.real() <= y.low.real(), x.low.real() > y.high.real());
     default:
       return function(x, y, wanted);
     }
+  }
+
+  /// The first, the second, or what holds both. Of a NaN it is known that it is one.
+  static Rectangle chosen(const Rectangle &x, const Rectangle &y, bool isFirst, bool isSecond) {
+    auto isNan = [](Number z) { return std::isnan(z.real()) || std::isnan(z.imag()); };
+    if (isFirst)
+      return x;
+    if (isSecond || std::isnan(x.low.real()) || std::isnan(y.low.real()))
+      return y;
+    if (isNan(x.low) || isNan(y.low))
+      return unknownRectangle();
+    auto least = [](double a, double b) { return a < b || (a == b && std::signbit(a)) ? a : b; };
+    auto greatest = [](double a, double b) { return a > b || (a == b && !std::signbit(a)) ? a : b; };
+    return {{least(x.low.real(), y.low.real()), least(x.low.imag(), y.low.imag())},
+            {greatest(x.high.real(), y.high.real()), greatest(x.high.imag(), y.high.imag())}};
   }
 
   Rectangle rounded(const Rectangle &exact, Number wanted) const {

@@ -139,7 +139,7 @@ BoundsPtr boundOverwritten(const BoundStep &step) {
 
 BoundsPtr boundAnyOrder(const BoundStep &step, const BoundsPtr &ends) {
   std::optional<Opcode> plain = plainOp(*step.instr.computation(AttributeKey::ToApply));
-  if (plain == Opcode::Maximum || plain == Opcode::Minimum)
+  if ((plain == Opcode::Maximum || plain == Opcode::Minimum) && !isComplex(step.value.shape().elementType()))
     return ends;
   OrderErrors errors(step, plain.value_or(Opcode::Call));
   auto made = std::make_shared<Bounds>(ends && !errors.hasOneResultInOrder() ? *ends : *pointBounds(step.value));

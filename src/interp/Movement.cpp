@@ -167,12 +167,16 @@ llvm::FailureOr<Value> evaluateIota(Step &step) {
 }
 
 /// Little-endian regrouping: the last dimension of the narrower type holds the parts of one wide element, lowest first.
+/// Of a predicate any byte but 0 is true, and true is the byte 1.
 llvm::FailureOr<Value> evaluateBitcastConvert(Step &step) {
   Literal dense = Value::borrow(step.array(0)).toLiteral(step.array(0).shape().withDefaultLayout());
   std::vector<uint8_t> bytes = toDeviceBytes(dense);
   Shape shape = step.shape().withDefaultLayout();
   if (int64_t(bytes.size()) < shape.byteSize())
     return step.unsupported("operand and result differ in size", DiagnosticKind::ShapeMismatch);
+  if (isPred(shape.elementType()))
+    for (uint8_t &byte : bytes)
+      byte = byte != 0;
   return Value(fromDeviceBytes(shape, bytes));
 }
 

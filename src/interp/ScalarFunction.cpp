@@ -127,6 +127,8 @@ llvm::FailureOr<ScalarFunction> ScalarFunction::compile(const HloComputation &co
   const HloInstruction &root = *computation.root();
   bool symmetric = root.numOperands() == 2 && root.operand(0) != root.operand(1) &&
                    root.operand(0)->opcode() == Opcode::Parameter && root.operand(1)->opcode() == Opcode::Parameter;
+  if (isComplex(root.shape().elementType())) // of equal real parts the first is the greater
+    symmetric &= root.opcode() == Opcode::Add || root.opcode() == Opcode::Multiply;
   if (symmetric && computation.numParameters() == 2 && family(root.opcode()) == OpcodeFamily::Binary &&
       llvm::is_contained(
           {Opcode::Add, Opcode::Multiply, Opcode::Maximum, Opcode::Minimum, Opcode::And, Opcode::Or, Opcode::Xor},

@@ -34,10 +34,13 @@ constexpr int64_t maxBox = 48;
 /// The op that a computation of scalars, or of arrays element by element, consists of: associative and commutative.
 std::optional<Opcode> plainCombiner(const HloInstruction &root) {
   switch (root.opcode()) {
-  case Opcode::Add:
-  case Opcode::Multiply:
   case Opcode::Maximum:
   case Opcode::Minimum:
+    if (isComplex(root.shape().elementType())) // a NaN is greater than what comes before it alone
+      return std::nullopt;
+    break;
+  case Opcode::Add:
+  case Opcode::Multiply:
   case Opcode::And:
   case Opcode::Or:
   case Opcode::Xor:

@@ -69,6 +69,8 @@ TEST_CASE("bitcast-convert regroups bytes, lowest first") {
   CHECK(doubles(op.run(Opcode::BitcastConvert, Shape::array(U32, {1}), {bytes})) == Values{0x04030201});
   CHECK(doubles(op.run(Opcode::BitcastConvert, Shape::array(S4, {1, 2}), {numbers(S8, {0x7E})})) == Values{-2, 7});
   CHECK(doubles(op.run(Opcode::BitcastConvert, Shape::array(F32, {1}), {numbers(S32, {0x3F800000})})) == Values{1});
+  Literal truths = op.run(Opcode::BitcastConvert, Shape::array(Pred, {4}), {numbers(U8, {0, 1, 2, 255})});
+  CHECK(doubles(op.run(Opcode::BitcastConvert, Shape::array(U8, {4}), {truths})) == Values{0, 1, 1, 1});
 }
 
 TEST_CASE("bitcast keeps the physical order") {

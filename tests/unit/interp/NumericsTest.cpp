@@ -203,6 +203,26 @@ TEST_CASE("functions at special values") {
   checkSame(op.values(Opcode::IsFinite, Pred, {numbers(F16, {1, infinity, notANumber})}), {1, 0, 0});
 }
 
+TEST_CASE("real parts decide which complex number is greater") {
+  OneOp op;
+  using Number = std::complex<double>;
+  auto chosen = [&](Opcode opcode, Number x, Number y) {
+    Literal a(Shape::array(C128, {1})), b(a.shape());
+    a.setComplex(0, x);
+    b.setComplex(0, y);
+    return op.run(opcode, a.shape(), {a, b}).getComplex(0);
+  };
+  CHECK(chosen(Opcode::Maximum, {1, 5}, {2, -7}) == Number(2, -7));
+  CHECK(chosen(Opcode::Minimum, {1, 5}, {2, -7}) == Number(1, 5));
+  // The first of equals, the second beside a NaN.
+  for (Opcode opcode : {Opcode::Maximum, Opcode::Minimum}) {
+    CHECK(chosen(opcode, {1, 2}, {1, 3}) == Number(1, 2));
+    CHECK(chosen(opcode, {1, 3}, {1, 2}) == Number(1, 3));
+    CHECK(chosen(opcode, {notANumber, 3}, {1, 2}) == Number(1, 2));
+    CHECK(std::isnan(chosen(opcode, {1, 3}, {notANumber, 2}).real()));
+  }
+}
+
 TEST_CASE("complex ops") {
   OneOp op;
   Literal z(Shape::array(C64, {2}));
