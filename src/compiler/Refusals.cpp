@@ -16,13 +16,12 @@ namespace hloc {
 namespace {
 
 void refuseExternal(const HloInstruction &instr, DiagnosticEngine &found) {
-  const char *reason = kernelRefusal(instr.opcode());
-  found
-      .report(DiagnosticKind::UnsupportedOpcode, instr.range(),
-              fmt::format("opcode `{}` is not supported in a kernel: {}", text(instr.opcode()).str(),
-                          reason ? reason : "the module is for several devices"))
-      .note(fmt::format("`--allow-external` makes it a step: whoever runs the module supplies `{}`",
-                        externalFunction(instr)));
+  Diagnostic &refusal = found.report(DiagnosticKind::UnsupportedOpcode, instr.range(),
+                                     kernelRefusal(instr, "the module is for several devices"));
+  for (const std::string &way : waysAround(instr))
+    refusal.note(way);
+  refusal.note(fmt::format("`--allow-external` makes it a step: whoever runs the module supplies `{}`",
+                           externalFunction(instr)));
 }
 
 /// What stands in the way of `instr`; nothing if it is structure or can be compiled.

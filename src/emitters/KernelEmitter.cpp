@@ -37,11 +37,9 @@ bool sameLeafTypes(const Shape &a, const Shape &b) {
 }
 
 bool checkOpcode(const HloInstruction &instr, DiagnosticEngine &diagnostics) {
-  const char *reason = kernelRefusal(instr.opcode());
-  if (!reason)
+  if (!kernelRefusal(instr.opcode()))
     return true;
-  diagnostics.report(DiagnosticKind::UnsupportedOpcode, instr.range(),
-                     "opcode `" + text(instr.opcode()).str() + "` is not supported in a kernel: " + reason);
+  diagnostics.report(DiagnosticKind::UnsupportedOpcode, instr.range(), kernelRefusal(instr));
   return false;
 }
 

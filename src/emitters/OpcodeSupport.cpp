@@ -2,6 +2,7 @@
 #include "hloc/emitters/OpcodeSupport.h"
 
 #include "emitters/FunctionEmitter.h"
+#include "hloc/hlo/External.h"
 
 #include <array>
 
@@ -43,6 +44,17 @@ const OpcodeEmission &FunctionEmitter::emissionOf(Opcode opcode) {
 }
 
 const char *kernelRefusal(Opcode opcode) { return FunctionEmitter::emissionOf(opcode).reason; }
+
+std::string kernelRefusal(const HloInstruction &instr, const char *otherwise) {
+  const char *known = kernelRefusal(instr.opcode());
+  std::string what = "opcode `" + text(instr.opcode()).str() + "`", reason = known ? known : otherwise;
+  if (llvm::StringRef target = instr.string(AttributeKey::CustomCallTarget); !target.empty()) {
+    what += " of `" + target.str() + "`";
+    if (isHostPython(target))
+      reason = "a function of the host's Python";
+  }
+  return what + " is not supported in a kernel: " + reason;
+}
 
 bool isLeaf(const HloInstruction &instr) {
   return FunctionEmitter::emissionOf(instr.opcode()).kind == OpcodeEmission::Kind::Leaf;

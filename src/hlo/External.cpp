@@ -2,6 +2,7 @@
 
 #include "ReplicaGroups.h"
 #include "hloc/hlo/Printer.h"
+#include "hloc/hlo/SolverCall.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -29,6 +30,9 @@ CollectiveMode modeOf(const HloInstruction &collective) {
     return CollectiveMode::CrossPartition;
   }
 }
+
+/// What begins the names of calls that jax makes where it compiles for a CPU alone.
+constexpr llvm::StringLiteral cpuLibraries[] = {"lapack_", "blas_", "cpu_", "ducc_", "__onednn$", "__ynn$"};
 
 /// Every device sends to itself.
 bool sendsToItself(const HloInstruction &permute, int64_t numDevices) {
@@ -108,6 +112,22 @@ bool isExternal(const HloInstruction &instr) {
 std::string externalFunction(const HloInstruction &instr) {
   llvm::StringRef target = instr.string(AttributeKey::CustomCallTarget);
   return target.empty() ? text(instr.opcode()).str() : target.str();
+}
+
+bool isHostPython(llvm::StringRef target) { return target.contains("python") && target.contains("callback"); }
+
+std::vector<std::string> waysAround(const HloInstruction &external) {
+  const llvm::StringRef target = external.string(AttributeKey::CustomCallTarget);
+  std::vector<std::string> ways;
+  if (std::string why; !SolverCall::of(external, why) && !why.empty())
+    ways.push_back("`" + target.str() + "` becomes loops where what it is given fits it: " + why);
+  else if (isHostPython(target))
+    ways.push_back("what it returns can be an argument of the function that is lowered instead");
+  else if (llvm::any_of(cpuLibraries, [&](llvm::StringRef prefix) { return target.starts_with(prefix); }))
+    ways.push_back("`" + target.str() +
+                   "` is a library's for CPUs; what jax calls on a GPU may be known here: "
+                   "`jax.jit(f).trace(*a).lower(lowering_platforms=(\"cuda\",)).as_text(\"hlo\")`");
+  return ways;
 }
 
 std::string externalConfiguration(const HloInstruction &instr) {

@@ -154,6 +154,20 @@ AttributeGrammar grammarIn(const HloInstruction &instr, AttributeKey key) {
   return grammar(key);
 }
 
+/// Each array behind its shape, inside tuples too.
+void printLiteralWithShapes(const Literal &literal, llvm::raw_ostream &os) {
+  if (!literal.isTuple()) {
+    os << literal.shape().toString() << " ";
+    return printLiteral(literal, os);
+  }
+  os << "( ";
+  for (size_t i = 0; i < literal.elements().size(); ++i) {
+    os << (i ? ", " : "");
+    printLiteralWithShapes(literal.element(unsigned(i)), os);
+  }
+  os << " )";
+}
+
 } // namespace
 
 void printAttribute(const HloInstruction &instr, const Attribute &attribute, llvm::raw_ostream &os,
@@ -238,8 +252,7 @@ void printValue(AttributeKey key, AttributeGrammar grammar, const AttributeValue
     return;
   }
   case AttributeGrammar::Literal:
-    os << std::get<const Literal *>(value)->shape().toString() << " ";
-    printLiteral(*std::get<const Literal *>(value), os);
+    printLiteralWithShapes(*std::get<const Literal *>(value), os);
     return;
   case AttributeGrammar::Alias:
     return printList(

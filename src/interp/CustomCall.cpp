@@ -1,6 +1,7 @@
 // Custom calls whose meaning is public; all others are refused by name.
 
 #include "hloc/hlo/ConvolutionCall.h"
+#include "hloc/hlo/External.h"
 #include "hloc/hlo/GemmCall.h"
 #include "hloc/hlo/SolverCall.h"
 #include "hloc/hlo/SortCall.h"
@@ -79,6 +80,10 @@ llvm::FailureOr<Value> evaluateCustomCall(Step &step) {
   case KnownCall::Unknown:
     break;
   }
+  if (isHostPython(target))
+    return step.unsupported("target `" + target + "` is a function of the host's Python");
+  if (std::string why; !SolverCall::of(step.instr, why) && !why.empty())
+    return step.unsupported("target `" + target + "`: " + why);
   return step.unsupported("the meaning of target `" + target + "` is not known");
 }
 

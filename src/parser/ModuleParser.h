@@ -124,6 +124,8 @@ private:
 
   // --- ParseLiterals.cpp
   std::optional<Literal> parseLiteral(const Shape &shape, unsigned depth = 0);
+  /// `s32[2] {1, 2}`, `(f32[] 1, s32[2] {1, 2})`
+  std::optional<Literal> parseLiteralWithShape(unsigned depth = 0);
   bool startsElided();
   std::optional<Literal> parseElided(const Shape &shape);
   bool parseArrayLiteral(Literal &literal);

@@ -159,8 +159,7 @@ std::optional<AttributeValue> ModuleParser::parseValue(AttributeKey key, Attribu
   case AttributeGrammar::ProgramShape:
     return parseProgramShape();
   case AttributeGrammar::Literal: {
-    std::optional<Shape> shape = parseShape();
-    std::optional<Literal> literal = shape ? parseLiteral(*shape) : std::nullopt;
+    std::optional<Literal> literal = parseLiteralWithShape();
     return literal ? std::optional(AttributeValue(arena->saveObject(std::move(*literal)))) : std::nullopt;
   }
   case AttributeGrammar::Alias:

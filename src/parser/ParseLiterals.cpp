@@ -81,6 +81,32 @@ std::optional<Literal> ModuleParser::parseLiteral(const Shape &shape, unsigned d
   return literal;
 }
 
+std::optional<Literal> ModuleParser::parseLiteralWithShape(unsigned depth) {
+  if (!token().is('(')) {
+    std::optional<Shape> shape = parseShape(depth);
+    return shape ? parseLiteral(*shape, depth) : std::nullopt;
+  }
+  if (depth > maxNesting) {
+    errorHere(DiagnosticKind::TooDeep, "literals nest deeper than " + std::to_string(maxNesting));
+    return std::nullopt;
+  }
+  SourceRange open = token().range();
+  lexer.advance();
+  std::vector<Literal> elements;
+  while (!token().is(')')) {
+    if (!elements.empty() && !accept(',')) {
+      unclosed("`,` or `)`", open);
+      return std::nullopt;
+    }
+    std::optional<Literal> element = parseLiteralWithShape(depth + 1);
+    if (!element)
+      return std::nullopt;
+    elements.push_back(std::move(*element));
+  }
+  lexer.advance();
+  return Literal::tuple(std::move(elements));
+}
+
 /// `{...}`, comments aside.
 bool ModuleParser::startsElided() {
   if (!token().is('{'))

@@ -16,6 +16,10 @@ bool isExternal(const HloInstruction &instr);
 
 /// `all-gather`, or the target of a custom call.
 std::string externalFunction(const HloInstruction &instr);
+/// Is the target a Python function on the host, as jax.pure_callback and its kin print them?
+bool isHostPython(llvm::StringRef target);
+/// What the user may do instead of asking for it, a sentence each; see also --allow-external.
+std::vector<std::string> waysAround(const HloInstruction &external);
 /// All else the function has to know: the instruction without its metadata, and what it calls, as HLO text.
 std::string externalConfiguration(const HloInstruction &instr);
 

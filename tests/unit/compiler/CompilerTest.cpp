@@ -338,7 +338,7 @@ TEST_CASE("of fusions that share a kernel all are refused") {
   DiagnosticEngine diagnostics;
   std::optional<CompiledModule> part = compileText(text, {}, diagnostics, true);
   REQUIRE(part);
-  CHECK(reports(diagnostics) == "2 x opcode `custom-call` is not supported in a kernel: code of a library\n"
+  CHECK(reports(diagnostics) == "2 x opcode `custom-call` of `t` is not supported in a kernel: code of a library\n"
                                 "  2 steps of the entry not compiled, 2 kernels compiled\n");
 }
 
@@ -347,10 +347,10 @@ TEST_CASE("what cannot be compiled is left out and summed up") {
   text.replace(text.find("exponential(x)"), 14, "custom-call(x), custom_call_target=\"t\"");
   DiagnosticEngine strict, tolerant;
   CHECK_FALSE(compileText(text, {}, strict));
-  CHECK(reports(strict) == "opcode `custom-call` is not supported in a kernel: code of a library\n");
+  CHECK(reports(strict) == "opcode `custom-call` of `t` is not supported in a kernel: code of a library\n");
   std::optional<CompiledModule> part = compileText(text, {}, tolerant, true);
   REQUIRE(part);
-  CHECK(reports(tolerant) == "1 x opcode `custom-call` is not supported in a kernel: code of a library\n"
+  CHECK(reports(tolerant) == "1 x opcode `custom-call` of `t` is not supported in a kernel: code of a library\n"
                              "  1 step of the entry not compiled, 2 kernels compiled\n");
   CHECK(tolerant.exitCode() == ExitCode::Unsupported);
   REQUIRE(part->kernels.size() == 2);

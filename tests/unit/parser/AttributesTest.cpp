@@ -87,6 +87,9 @@ const Row rows[] = {
     {K::OperandLayoutConstraints, "{f32[4]{0}}", custom},
     {K::CustomCallHasSideEffect, "true", custom},
     {K::LiteralValue, "s32[2]{0} {1, 2}", custom},
+    {K::LiteralValue, "( f32[] 1, ( s32[2]{0} {1, 2} ) )",
+     "p = f32[4] parameter(0) ROOT r = f32[4] custom-call(p), custom_call_target=\"t\", "
+     "literal=( f32[] 1, ( s32[2]{0} {1, 2} ) )"},
     {K::Dimensions, "{0}", "p = f32[4] parameter(0) ROOT r = f32[4] reverse(p), dimensions={0}"},
     {K::Direction, "LT", "p = f32[4] parameter(0) ROOT r = pred[4] compare(p, p), direction=LT, type=TOTALORDER"},
     {K::Type, "TOTALORDER", "p = f32[4] parameter(0) ROOT r = pred[4] compare(p, p), direction=LT, type=TOTALORDER"},
