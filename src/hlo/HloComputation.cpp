@@ -8,6 +8,20 @@
 
 namespace hloc {
 
+namespace {
+
+constexpr llvm::StringRef unnamedSuffix = ".anon";
+
+/// N of `<opcode>.N.anon`; 0 for other names.
+uint32_t unnamedNumber(llvm::StringRef name) {
+  uint32_t number = 0;
+  if (!name.consume_back(unnamedSuffix) || name.rsplit('.').second.getAsInteger(10, number))
+    return 0;
+  return number;
+}
+
+} // namespace
+
 bool HloComputation::isEntry() const { return owner.entry() == this; }
 
 HloInstruction *HloComputation::create(const InstructionSpec &spec) {
@@ -16,10 +30,13 @@ HloInstruction *HloComputation::create(const InstructionSpec &spec) {
   llvm::sort(sorted, [](const Attribute &a, const Attribute &b) { return a.key < b.key; });
   HloInstruction *instr = arena.newInstruction(spec.operands, sorted);
   instr->code = spec.opcode;
-  instr->instrName =
-      spec.name.empty()
-          ? arena.save((llvm::Twine(text(spec.opcode)) + "." + llvm::Twine(++nextUnnamed) + ".anon").str())
-          : arena.save(spec.name);
+  if (spec.name.empty()) {
+    instr->instrName =
+        arena.save((llvm::Twine(text(spec.opcode)) + "." + llvm::Twine(++nextUnnamed) + unnamedSuffix).str());
+  } else { // which a copy may have from before
+    nextUnnamed = std::max(nextUnnamed, unnamedNumber(spec.name));
+    instr->instrName = arena.save(spec.name);
+  }
   instr->ownShape = spec.shape;
   instr->owner = this;
   instr->where = spec.range;

@@ -44,6 +44,16 @@ const char *diamond = "p = f32[4] parameter(0)\n a = f32[4] negate(p)\n b = f32[
 
 } // namespace
 
+TEST_CASE("what is unnamed gets a name that nothing else has, in copies too") {
+  Edited e("p = f32[4] parameter(0)\n abs.7.anon = f32[4] abs(p)\n x.y.anon = f32[4] negate(p)\n"
+           "ROOT r = f32[4] add(abs.7.anon, x.y.anon)");
+  HloBuilder builder(e.computation());
+  CHECK(builder.infer(Opcode::Abs, {e.named("p")})->name() == "abs.8.anon");
+  std::unique_ptr<HloModule> copy = cloneModule(*e.module);
+  HloBuilder other(*copy->entry());
+  CHECK(other.infer(Opcode::Abs, {copy->entry()->parameters().front()})->name() == "abs.9.anon");
+}
+
 TEST_CASE("uses, users and the root") {
   Edited e(diamond);
   HloEditor editor(e.computation());
