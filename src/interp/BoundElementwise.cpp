@@ -131,6 +131,50 @@ llvm::FailureOr<Literal> BoundStep::evaluate(std::vector<Literal> operands, bool
   return result->take();
 }
 
+namespace {
+
+/// Of numbers, zeros with their signs; nothing is known if only one of two is a NaN.
+void admitNumbers(Bounds &bounds, const Bounds &more) {
+  auto low = bounds.low.mutableData<double>(), high = bounds.high.mutableData<double>();
+  auto least = more.low.data<double>(), greatest = more.high.data<double>();
+  for (size_t i = 0; i < low.size(); ++i) {
+    const bool isOpen = isUnknown(low[i], high[i]) || isUnknown(least[i], greatest[i]);
+    if (isOpen || std::isnan(low[i]) != std::isnan(least[i])) {
+      setUnknown(low[i], high[i]);
+      continue;
+    }
+    low[i] = least[i] < low[i] || (least[i] == low[i] && std::signbit(least[i])) ? least[i] : low[i];
+    high[i] = greatest[i] > high[i] || (greatest[i] == high[i] && !std::signbit(greatest[i])) ? greatest[i] : high[i];
+  }
+}
+
+} // namespace
+
+void admit(Bounded &value, const Bounded &other) {
+  if (value.value.isTuple()) {
+    for (auto [element, wanted] : llvm::zip_equal(value.elements, other.elements))
+      admit(element, wanted);
+    return;
+  }
+  if (!value.bounds && !other.bounds && value.array().bytes() == other.array().bytes())
+    return;
+  value.unrounded = nullptr;
+  auto made = std::make_shared<Bounds>(*boundsOrPoint(value));
+  BoundsPtr more = boundsOrPoint(other);
+  const ElementType type = value.array().shape().elementType();
+  if (isFloat(type) || isComplex(type)) {
+    admitNumbers(*made, *more);
+  } else {
+    for (int64_t i = 0, count = value.array().numElements(); i < count; ++i) {
+      if (order(more->low, made->low, i) < 0)
+        copyElement(more->low, i, made->low, i);
+      if (order(more->high, made->high, i) > 0)
+        copyElement(more->high, i, made->high, i);
+    }
+  }
+  value.bounds = nullIfExact(std::move(made));
+}
+
 BoundsPtr nullIfExact(std::shared_ptr<Bounds> bounds) {
   // NaNs may differ in their bits and are no more than a NaN.
   if (bounds->low.bytes() == bounds->high.bytes())

@@ -45,6 +45,9 @@ llvm::FailureOr<BoundsPtr> boundInteger(const BoundStep &step);
 int order(const Literal &a, const Literal &b, int64_t element);
 void copyElement(const Literal &from, int64_t source, Literal &to, int64_t target);
 
+/// Makes the bounds of a value hold what another may be.
+void admit(Bounded &value, const Bounded &other);
+
 /// Null if no element has more than one admissible value.
 BoundsPtr nullIfExact(std::shared_ptr<Bounds> bounds);
 

@@ -65,15 +65,6 @@ Literal flat(Literal literal) {
   return made;
 }
 
-std::vector<Bounded *> leavesOf(Bounded &value) {
-  if (!value.value.isTuple())
-    return {&value};
-  std::vector<Bounded *> leaves;
-  for (Bounded &element : value.elements)
-    llvm::append_range(leaves, leavesOf(element));
-  return leaves;
-}
-
 /// Moves an end of a bound so that it holds another number; nothing is known if only one of them is a NaN.
 void include(double &low, double &high, double value) {
   if (isUnknown(low, high))

@@ -189,15 +189,26 @@ BoundMachine::Result BoundMachine::evaluateBounds(const HloInstruction &instr, s
   if (failed(value))
     return llvm::failure();
   Bounded result(std::move(*value));
-  bool keepUnrounded = factsOf(*instr.parent()).mayBeAddedTo.contains(&instr);
-  if (isSumScan(instr))
-    boundScan(instr, operands, result);
-  else if (failed(result.value.isTuple() ? boundByEnds(instr, operands, result)
-                                         : boundArray(instr, operands, result, keepUnrounded)))
+  if (failed(boundOp(instr, operands, result, factsOf(*instr.parent()).mayBeAddedTo.contains(&instr))))
     return llvm::failure();
   if (instr.opcode() == Opcode::ReduceWindow)
     admitEitherZero(instr, result);
   return result;
+}
+
+llvm::LogicalResult BoundMachine::boundOp(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands,
+                                          Bounded &result, bool keepUnrounded) {
+  const llvm::StringRef target = instr.string(AttributeKey::CustomCallTarget);
+  if (isSumScan(instr)) {
+    boundScan(instr, operands, result);
+    return llvm::success();
+  }
+  if (instr.opcode() == Opcode::Sort)
+    return boundSort(instr, operands, result);
+  if (instr.opcode() == Opcode::TopK || target == "TopK" || target == "__gpu$TopK")
+    return boundTopK(instr, operands, result);
+  return result.value.isTuple() ? boundByEnds(instr, operands, result)
+                                : boundArray(instr, operands, result, keepUnrounded);
 }
 
 /// The carry is the sum at the last position that the scan is at.
@@ -332,43 +343,6 @@ BoundMachine::Result BoundMachine::callee(const HloInstruction &instr, std::vect
                                           const Shape *lift) {
   return run(*instr.calledComputations()[0], std::move(operands), lift);
 }
-
-namespace {
-
-/// Makes `bounds` admit what the other value may be.
-void admit(Bounded &value, const Bounded &other) {
-  if (value.value.isTuple()) {
-    for (auto [element, wanted] : llvm::zip_equal(value.elements, other.elements))
-      admit(element, wanted);
-    return;
-  }
-  if (!value.bounds && !other.bounds && value.array().bytes() == other.array().bytes())
-    return;
-  value.unrounded = nullptr;
-  auto made = std::make_shared<Bounds>(*boundsOrPoint(value));
-  BoundsPtr more = boundsOrPoint(other), unknown = unknownBounds(value.array());
-  const ElementType type = value.array().shape().elementType();
-  const bool isReal = isFloat(type);
-  if (isComplex(type)) {
-    value.bounds = unknown;
-    return;
-  }
-  for (int64_t i = 0, count = value.array().numElements(); i < count; ++i) {
-    const bool isOpen = isUnknown(*made, i) || isUnknown(*more, i);
-    if (isOpen || (isReal && std::isnan(made->low.getDouble(i)) != std::isnan(more->low.getDouble(i)))) {
-      copyElement(unknown->low, i, made->low, i);
-      copyElement(unknown->high, i, made->high, i);
-      continue;
-    }
-    if (order(more->low, made->low, i) < 0)
-      copyElement(more->low, i, made->low, i);
-    if (order(more->high, made->high, i) > 0)
-      copyElement(more->high, i, made->high, i);
-  }
-  value.bounds = nullIfExact(std::move(made));
-}
-
-} // namespace
 
 /// Where it is open whether the loop ends, it may end there: its result is any of the states that it may end with. What
 /// may go on longer than the reference does so here, too, for some steps.

@@ -51,10 +51,16 @@ private:
   /// Of a reducer that does so with NaNs: nothing is known of results that a NaN is among the operands of.
   void openResultsOfNans(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result) const;
   void openSignsOfZeros(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result) const;
-  /// Everything without rules of its own: the hull of what the op makes of values, lowest and highest operands.
+  /// Bounds of an op that runs no other computations.
+  llvm::LogicalResult boundOp(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result,
+                              bool keepUnrounded);
   /// Of what isSumScan holds of.
   void boundScan(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result);
+  /// Everything without rules of its own: the hull of what the op makes of values, lowest and highest operands.
   llvm::LogicalResult boundByEnds(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result);
+  /// What follows the keys of a sort, or says where they were, is open where their order is.
+  llvm::LogicalResult boundSort(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result);
+  llvm::LogicalResult boundTopK(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result);
   llvm::FailureOr<BoundsPtr> boundMovement(const BoundStep &step, bool ofProducts);
   llvm::LogicalResult boundArray(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result,
                                  bool keepUnrounded);

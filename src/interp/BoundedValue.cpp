@@ -21,6 +21,15 @@ bool Bounded::isBounded() const {
   return bounds || unrounded || llvm::any_of(elements, [](const Bounded &element) { return element.isBounded(); });
 }
 
+std::vector<Bounded *> leavesOf(Bounded &value) {
+  if (!value.value.isTuple())
+    return {&value};
+  std::vector<Bounded *> leaves;
+  for (Bounded &element : value.elements)
+    llvm::append_range(leaves, leavesOf(element));
+  return leaves;
+}
+
 ElementType boundsType(ElementType type) {
   return isFloat(type) ? ElementType::F64 : isComplex(type) ? ElementType::C128 : type;
 }

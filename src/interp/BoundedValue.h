@@ -52,6 +52,9 @@ BoundsPtr boundsOrPoint(const Bounded &bounded);
 /// Elements of a bound in the type of the value: rounded to nearest, as they are where they are numbers of the type.
 Literal asValue(const Literal &bound, const Shape &shape);
 
+/// The arrays of a value.
+std::vector<Bounded *> leavesOf(Bounded &value);
+
 /// A scalar as an array of `count` elements.
 Bounded repeated(const Bounded &scalar, int64_t count);
 

@@ -3,7 +3,7 @@
 
 #include "interp/Ops.h"
 #include "interp/ParameterReader.h"
-#include "interp/Strided.h"
+#include "interp/SortOrder.h"
 
 #include <functional>
 #include <numeric>
@@ -65,19 +65,6 @@ private:
   llvm::SmallVector<const void *, 4> parameters;
 };
 
-/// The permutation that brings `dim` last, and its inverse.
-struct DimLast {
-  Index to, back;
-  DimLast(unsigned rank, int64_t dim) : back(rank) {
-    for (unsigned i = 0; i < rank; ++i)
-      if (int64_t(i) != dim)
-        to.push_back(i);
-    to.push_back(dim);
-    for (unsigned i = 0; i < rank; ++i)
-      back[size_t(to[i])] = i;
-  }
-};
-
 /// result[row, i] = from[row, order[i]]
 void applyOrder(llvm::ArrayRef<int64_t> order, const Literal &from, int64_t row, int64_t rowLength, Literal &to) {
   unsigned width = hostBytes(from.shape().elementType());
@@ -89,50 +76,58 @@ void applyOrder(llvm::ArrayRef<int64_t> order, const Literal &from, int64_t row,
 
 } // namespace
 
-llvm::FailureOr<Value> evaluateSort(Step &step) {
+llvm::FailureOr<std::vector<int64_t>> orderOfSort(Step &step, llvm::ArrayRef<Literal> operands) {
   llvm::FailureOr<ScalarFunction> function =
       ScalarFunction::compile(*step.instr.computation(AttributeKey::ToApply), step);
   if (llvm::failed(function))
     return llvm::failure();
-  size_t n = step.operands.size();
+  size_t n = operands.size();
   if (function->numParameters() != 2 * n || function->numResults() != 1 || function->resultType(0) != ElementType::Pred)
     return step.unsupported("the comparator's signature does not fit", DiagnosticKind::InvalidCallee);
-  int64_t dim = step.instr.ints(AttributeKey::Dimensions)[0];
-  const Shape &shape = step.array(0).shape();
-  int64_t rowLength = shape.dim(unsigned(dim)), rows = rowLength == 0 ? 0 : shape.numElements() / rowLength;
-  DimLast order(shape.rank(), dim);
-  std::vector<Literal> operands, results;
-  for (size_t i = 0; i < n; ++i) {
-    operands.push_back(transposed(step.array(unsigned(i)), order.to));
-    results.push_back(operands.back());
-  }
+  const Shape &shape = operands[0].shape();
+  int64_t rowLength = shape.dims().back(), rows = rowLength == 0 ? 0 : shape.numElements() / rowLength;
   RowComparator less(*function, n, rowLength);
-  std::vector<int64_t> positions(size_t(rowLength), 0);
+  std::vector<int64_t> positions(size_t(rowLength), 0), order;
   for (int64_t row = 0; row < rows; ++row) {
     std::iota(positions.begin(), positions.end(), 0);
     less.setRow(operands, row);
     mergeSort(positions, std::ref(less));
-    for (size_t i = 0; i < n; ++i)
-      applyOrder(positions, operands[i], row, rowLength, results[i]);
+    llvm::append_range(order, positions);
   }
-  for (Literal &result : results)
-    result = transposed(result, order.back);
+  return order;
+}
+
+llvm::FailureOr<Value> evaluateSort(Step &step) {
+  int64_t dim = step.instr.ints(AttributeKey::Dimensions)[0];
+  const Shape &shape = step.array(0).shape();
+  DimLast dims(shape.rank(), dim);
+  std::vector<Literal> operands, results;
+  for (size_t i = 0; i < step.operands.size(); ++i)
+    operands.push_back(transposed(step.array(unsigned(i)), dims.to));
+  llvm::FailureOr<std::vector<int64_t>> order = orderOfSort(step, operands);
+  if (llvm::failed(order))
+    return llvm::failure();
+  int64_t rowLength = shape.dim(unsigned(dim)), rows = rowLength == 0 ? 0 : shape.numElements() / rowLength;
+  for (const Literal &operand : operands) {
+    Literal sorted = operand;
+    for (int64_t row = 0; row < rows; ++row)
+      applyOrder(llvm::ArrayRef(*order).slice(size_t(row * rowLength), size_t(rowLength)), operand, row, rowLength,
+                 sorted);
+    results.push_back(transposed(sorted, dims.back));
+  }
   return Value::ofResults(step.shape(), std::move(results));
 }
 
-/// Values by total order (so NaN is largest), ties by position. Shared with the custom calls of that meaning.
-llvm::FailureOr<Value> topK(Step &step, int64_t k, bool largest) {
-  const Literal &operand = step.array(0);
+llvm::FailureOr<std::vector<int64_t>> orderOfTopK(Step &step, const Literal &operand, bool largest) {
   ElementType type = operand.shape().elementType();
   Kernel less = compareKernel(ComparisonDirection::Lt, isFloat(type) ? totalOrderOf(type) : FloatOrder::Partial,
                               computeType(type));
   if (!less)
     return step.unsupported("this element type has no order", DiagnosticKind::UnsupportedType);
   int64_t rowLength = operand.shape().dims().back(), rows = rowLength == 0 ? 0 : operand.numElements() / rowLength;
-  std::vector<Literal> results = newResults(step.shape());
   size_t laneWidth = laneBytes(computeType(type));
   std::vector<std::byte> lanes(size_t(rowLength) * laneWidth);
-  std::vector<int64_t> order(size_t(rowLength), 0);
+  std::vector<int64_t> positions(size_t(rowLength), 0), order;
   auto before = [&](int64_t a, int64_t b) {
     bool isLess = false;
     Lanes pair;
@@ -143,18 +138,32 @@ llvm::FailureOr<Value> topK(Step &step, int64_t k, bool largest) {
     less(pair);
     return isLess;
   };
-  unsigned width = hostBytes(type);
   for (int64_t row = 0; row < rows; ++row) {
-    const uint8_t *source = operand.bytes().data() + row * rowLength * width;
-    loadFunction(type)(source, lanes.data(), rowLength);
-    std::iota(order.begin(), order.end(), 0);
-    mergeSort(order, before);
-    for (int64_t i = 0; i < k; ++i) {
-      std::copy_n(source + order[size_t(i)] * width, width, results[0].mutableBytes().data() + (row * k + i) * width);
-      if (results.size() > 1)
-        results[1].setInt(row * k + i, order[size_t(i)]);
-    }
+    loadFunction(type)(operand.bytes().data() + row * rowLength * hostBytes(type), lanes.data(), rowLength);
+    std::iota(positions.begin(), positions.end(), 0);
+    mergeSort(positions, before);
+    llvm::append_range(order, positions);
   }
+  return order;
+}
+
+/// Shared with the custom calls of that meaning.
+llvm::FailureOr<Value> topK(Step &step, int64_t k, bool largest) {
+  const Literal &operand = step.array(0);
+  llvm::FailureOr<std::vector<int64_t>> order = orderOfTopK(step, operand, largest);
+  if (llvm::failed(order))
+    return llvm::failure();
+  int64_t rowLength = operand.shape().dims().back(), rows = rowLength == 0 ? 0 : operand.numElements() / rowLength;
+  std::vector<Literal> results = newResults(step.shape());
+  unsigned width = hostBytes(operand.shape().elementType());
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t i = 0; i < k; ++i) {
+      const int64_t position = (*order)[size_t(row * rowLength + i)];
+      std::copy_n(operand.bytes().data() + (row * rowLength + position) * width, width,
+                  results[0].mutableBytes().data() + (row * k + i) * width);
+      if (results.size() > 1)
+        results[1].setInt(row * k + i, position);
+    }
   return Value::ofResults(step.shape(), std::move(results));
 }
 

@@ -749,3 +749,47 @@ TEST_CASE("infinity times what may be zero may be NaN") {
   CHECK(admits(open, 0, infinity));
   CHECK(admits(open, 0, -infinity));
 }
+
+TEST_CASE("what is sorted beside keys whose order is open may be at several places, all else at one") {
+  const std::string less = "less { a = f32[] parameter(0)\n b = f32[] parameter(1)\n i = s32[] parameter(2)\n"
+                           " j = s32[] parameter(3)\n ROOT r = pred[] compare(a, b), direction=LT }\n";
+  const std::string keys = "ENTRY e { x = f32[5] parameter(0)\n k = f32[5] exponential(x)\n n = s32[5] parameter(1)\n";
+  const Literal names = array(ElementType::S32, {10, 20, 30, 40, 50});
+  // e^1 is open by a unit in the last place or more.
+  const Literal close = f32({3, std::nextafter(1.0F, 2.0F), 0, 1, -1});
+  Program sort(less + keys +
+               " s = (f32[5], s32[5]) sort(k, n), dimensions={0}, to_apply=less\n"
+               " ROOT r = s32[5] get-tuple-element(s), index=1 }");
+  AdmissibleArray sorted = sort.run({close, names});
+  const double expected[] = {50, 30, 20, 20, 10};
+  for (int64_t i : {0, 1, 4}) {
+    CHECK(admits(sorted, i, expected[i]));
+    CHECK_FALSE(sorted.isBranched(i));
+  }
+  for (int64_t i : {2, 3}) {
+    CHECK(admits(sorted, i, 20));
+    CHECK(admits(sorted, i, 40));
+    CHECK_FALSE(admits(sorted, i, 10));
+    CHECK_FALSE(admits(sorted, i, 50));
+  }
+  // Each of a chain of close keys may go a few places only.
+  std::vector<double> chain(5, 1);
+  for (size_t i = 1; i < chain.size(); ++i)
+    chain[i] = std::nextafter(std::nextafter(std::nextafter(float(chain[i - 1]), 2.0F), 2.0F), 2.0F);
+  AdmissibleArray chained = sort.run({f32(chain), names});
+  CHECK(admits(chained, 0, 20));
+  CHECK_FALSE(admits(chained, 0, 50));
+  CHECK_FALSE(admits(chained, 4, 10));
+
+  Program top(keys + " t = (f32[3], s32[3]) topk(k), k=3, largest=true\n"
+                     " ROOT r = s32[3] get-tuple-element(t), index=1 }");
+  AdmissibleArray positions = top.run({close, names});
+  CHECK_FALSE(positions.isBranched(0));
+  CHECK(admits(positions, 0, 0));
+  for (int64_t i : {1, 2}) {
+    CHECK(admits(positions, i, 1));
+    CHECK(admits(positions, i, 3));
+    CHECK_FALSE(admits(positions, i, 0));
+    CHECK_FALSE(admits(positions, i, 4));
+  }
+}
