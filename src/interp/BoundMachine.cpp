@@ -1,6 +1,7 @@
 #include "interp/BoundMachine.h"
 
 #include "interp/Accuracy.h"
+#include "interp/BoundIndices.h"
 #include "interp/BoundScatter.h"
 #include "interp/BoundSums.h"
 #include "interp/MixedTypes.h"
@@ -290,9 +291,8 @@ llvm::FailureOr<BoundsPtr> BoundMachine::boundMovement(const BoundStep &step, bo
     return ofProducts && operand.unrounded ? operand.unrounded : operand.bounds;
   };
   unsigned numData = firstIndexOperand(step.instr);
-  for (const Bounded &index : step.operands.drop_front(numData))
-    if (hasOpenElement(index))
-      return unknownBounds(step.value);
+  if (llvm::any_of(step.operands.drop_front(numData), hasOpenElement))
+    return boundOpenMovement(step, ofProducts);
   llvm::ArrayRef<Bounded> data = step.operands.take_front(numData);
   bool wanted = llvm::any_of(
       data, [&](const Bounded &operand) { return ofProducts ? bool(operand.unrounded) : bool(operand.bounds); });
@@ -337,6 +337,35 @@ llvm::FailureOr<BoundsPtr> BoundMachine::boundMovement(const BoundStep &step, bo
     ends[high] = std::move(*moved);
   }
   return nullIfExact(std::make_shared<Bounds>(Bounds{std::move(ends[0]), std::move(ends[1])}));
+}
+
+/// Where indices are open: what is moved for any of them.
+llvm::FailureOr<BoundsPtr> BoundMachine::boundOpenMovement(const BoundStep &step, bool ofProducts) {
+  llvm::ArrayRef<Bounded> data = step.operands.take_front(firstIndexOperand(step.instr));
+  if (ofProducts && llvm::none_of(data, [](const Bounded &operand) { return bool(operand.unrounded); }))
+    return BoundsPtr();
+  auto runs = possibleIndices(step.instr, step.operands.drop_front(data.size()));
+  constexpr int64_t mostElements = int64_t(1) << 24;
+  if (!runs || int64_t(runs->size()) * step.value.numElements() > mostElements)
+    return unknownBounds(step.value);
+  Bounded hull{Value(step.value)};
+  for (const std::vector<Bounded> &indices : *runs) {
+    std::vector<Bounded> operands(data);
+    operands.insert(operands.end(), indices.begin(), indices.end());
+    std::vector<Literal> values;
+    for (const Bounded &operand : operands)
+      values.push_back(operand.array());
+    llvm::FailureOr<Literal> value = step.evaluate(std::move(values), false);
+    if (failed(value))
+      return llvm::failure();
+    llvm::FailureOr<BoundsPtr> bounds = boundMovement(
+        {step.instr, operands, *value, step.machine, step.backend, step.keepUnrounded, step.orderRoundings},
+        ofProducts);
+    if (failed(bounds))
+      return llvm::failure();
+    admit(hull, Bounded(Value(std::move(*value)), std::move(*bounds)));
+  }
+  return hull.bounds;
 }
 
 BoundMachine::Result BoundMachine::callee(const HloInstruction &instr, std::vector<Bounded> &operands,

@@ -62,6 +62,7 @@ private:
   llvm::LogicalResult boundSort(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result);
   llvm::LogicalResult boundTopK(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result);
   llvm::FailureOr<BoundsPtr> boundMovement(const BoundStep &step, bool ofProducts);
+  llvm::FailureOr<BoundsPtr> boundOpenMovement(const BoundStep &step, bool ofProducts);
   llvm::LogicalResult boundArray(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result,
                                  bool keepUnrounded);
   llvm::FailureOr<Value> valueOf(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, const Shape *lift);

@@ -493,7 +493,7 @@ TEST_CASE("a maximum and its index are exact, unless two are closer than their e
   CHECK(admits(close, 0, 2));
 }
 
-TEST_CASE("an index that depends on a rounding leaves its element undecided") {
+TEST_CASE("an index that depends on a rounding admits the elements on either side") {
   Program p("ENTRY e { x = f32[] parameter(0)\n a = f32[8] parameter(1)\n y = f32[] exponential(x)\n"
             " i = s32[] convert(y)\n ROOT r = f32[1] dynamic-slice(a, i), dynamic_slice_sizes={1} }");
   Literal table = f32({0, 1, 2, 3, 4, 5, 6, 7});
@@ -505,7 +505,10 @@ TEST_CASE("an index that depends on a rounding leaves its element undecided") {
   AdmissibleArray known = at(std::log(3.5)), open = at(std::log(3.0));
   CHECK_FALSE(known.isUndecided(0));
   CHECK_FALSE(admits(known, 0, 4));
-  CHECK(open.isUndecided(0));
+  CHECK(admits(open, 0, 2));
+  CHECK(admits(open, 0, 3));
+  CHECK_FALSE(admits(open, 0, 1));
+  CHECK_FALSE(admits(open, 0, 4));
 }
 
 TEST_CASE("infinity is not the largest number") {
@@ -792,4 +795,38 @@ TEST_CASE("what is sorted beside keys whose order is open may be at several plac
     CHECK_FALSE(admits(positions, i, 0));
     CHECK_FALSE(admits(positions, i, 4));
   }
+}
+
+TEST_CASE("a slice or gather whose index is open is any of those that it may be") {
+  // sin(1)^2 + cos(1)^2 may be just below 1.
+  const std::string index = "ENTRY e { t = f32[6] parameter(0)\n one = f32[] parameter(1)\n s = f32[] sine(one)\n"
+                            " c = f32[] cosine(one)\n p = f32[] multiply(s, s)\n q = f32[] multiply(c, c)\n"
+                            " sum = f32[] add(p, q)\n i = s32[] convert(sum)\n";
+  Literal one(Shape::scalar(ElementType::F32));
+  one.setDouble(0, 1);
+  const Literal table = f32({10, 20, 30, 40, 50, 60});
+  AdmissibleArray slice =
+      Program(index + " ROOT r = f32[2] dynamic-slice(t, i), dynamic_slice_sizes={2} }").run({table, one});
+  AdmissibleArray gathered = Program(index + " v = s32[1] reshape(i)\n k = s32[1] constant({4})\n"
+                                             " b = s32[2] concatenate(k, v), dimensions={0}\n"
+                                             " w = s32[2,1] reshape(b)\n"
+                                             " ROOT r = f32[2] gather(t, w), offset_dims={}, collapsed_slice_dims={0}, "
+                                             "start_index_map={0}, index_vector_dim=1, slice_sizes={1} }")
+                                 .run({table, one});
+  AdmissibleArray updated = Program(index + " u = f32[1] constant({7})\n"
+                                            " ROOT r = f32[6] dynamic-update-slice(t, u, i) }")
+                                .run({table, one});
+  CHECK(admits(slice, 0, 10));
+  CHECK(admits(slice, 1, 30));
+  CHECK_FALSE(admits(slice, 0, 30));
+  CHECK_FALSE(admits(slice, 1, 10));
+  CHECK(admits(gathered, 0, 50));
+  CHECK_FALSE(gathered.isBranched(0));
+  CHECK(admits(gathered, 1, 10));
+  CHECK(admits(gathered, 1, 20));
+  CHECK_FALSE(admits(gathered, 1, 30));
+  CHECK(admits(updated, 0, 10));
+  CHECK(admits(updated, 0, 7));
+  CHECK(admits(updated, 1, 20));
+  CHECK_FALSE(updated.isBranched(2));
 }
