@@ -20,6 +20,11 @@ bool isNan(const Literal &array, int64_t i) {
   return isFloat(type) && std::isnan(array.getDouble(i));
 }
 
+/// Bit for bit, or both are a NaN.
+bool isSameElement(const Literal &a, const Literal &b, int64_t i) {
+  return hasSameBytes(a, b, i) || (isNan(a, i) && isNan(b, i));
+}
+
 std::string admissibleText(const AdmissibleArray &bounds, int64_t at) {
   if (!bounds.isBranched(at))
     return "";
@@ -29,8 +34,8 @@ std::string admissibleText(const AdmissibleArray &bounds, int64_t at) {
 /// Compares results with bounds, and what has none by the weaker check.
 class BoundsComparison {
 public:
-  BoundsComparison(const Literal &expected, const Literal &actual, WeakCheck check)
-      : expected(expected), actual(actual), check(check) {}
+  BoundsComparison(const Literal &expected, const Literal &actual, WeakCheck check, const Literal *proven)
+      : expected(expected), actual(actual), proven(proven), check(check) {}
 
   /// `elements`: of which elements these are the bounds, in order; without any, of all. Several calls are for different
   /// elements.
@@ -59,9 +64,9 @@ public:
   CompareResult finish(const HloModule &module, llvm::ArrayRef<Literal> arguments, Backend backend,
                        const InterpreterOptions &options) {
     if (!open.empty() && check != WeakCheck::None)
-      checkWeakly(
-          {module, arguments, expected, actual, paths, backend, options, mostLoopSteps, check == WeakCheck::Open},
-          open);
+      checkWeakly({module, arguments, expected, actual, paths, backend, options, mostLoopSteps,
+                   check == WeakCheck::Open, proven},
+                  open);
     for (const OpenElement &element : open)
       noteOpen(element);
     CompareResult result;
@@ -73,18 +78,17 @@ private:
   /// The element `i`, whose bounds are at `at`.
   void compare(size_t number, const AdmissibleArray &bounds, int64_t at, int64_t i) {
     LeafReport &leaf = leaves[number];
-    const size_t width = hostBytes(leaf.expected.shape().elementType());
-    const uint8_t *wanted = leaf.expected.bytes().data() + size_t(i) * width;
     const bool isBranched = bounds.isBranched(at), isUndecided = isBranched && bounds.isUndecided(at);
     auto text = [&] { return admissibleText(bounds, at); };
     leaf.numBranched += isBranched;
     if (isBranched && !isUndecided)
       leaf.noteBound(i, furtherEnd(bounds, at), text);
-    if (std::memcmp(wanted, leaf.actual.bytes().data() + size_t(i) * width, width) == 0) {
+    if (hasSameBytes(leaf.expected, leaf.actual, i)) {
       leaf.numUndecidedEqual += isUndecided;
       return;
     }
-    const bool isSame = isNan(leaf.expected, i) && isNan(leaf.actual, i);
+    const bool isSame = isSameElement(leaf.expected, leaf.actual, i) ||
+                        (proven && isSameElement(leafOf(*proven, leaf.path), leaf.actual, i));
     if (isUndecided && !isSame) {
       ++leaf.numUndecided;
       open.emplace_back().leaf = number;
@@ -150,7 +154,7 @@ private:
     }
   }
 
-  const Literal &expected, &actual;
+  const Literal &expected, &actual, *proven;
   std::vector<LeafReport> leaves;
   std::vector<AdmissibleArray> paths; ///< of the leaves
   std::vector<double> usualSizes;     ///< magnitudes in these
@@ -183,7 +187,7 @@ std::vector<int64_t> differingElements(const Literal &expected, const Literal &a
 llvm::FailureOr<CompareResult> compareRun(const HloModule &module, llvm::ArrayRef<Literal> arguments,
                                           const Literal &expected, const Literal &actual, Backend backend,
                                           DiagnosticEngine &diagnostics, const InterpreterOptions &options,
-                                          WeakCheck check) {
+                                          WeakCheck check, const Literal *proven) {
   if (std::optional<CompareResult> different = differentShapes(expected, actual))
     return *different;
   if (expected == actual) {
@@ -193,7 +197,7 @@ llvm::FailureOr<CompareResult> compareRun(const HloModule &module, llvm::ArrayRe
     result.numCompared = result.numElements;
     return result;
   }
-  BoundsComparison comparison(expected, actual, check);
+  BoundsComparison comparison(expected, actual, check, proven);
   if (!isElementwise(module) && check == WeakCheck::None) {
     // Of long loops bounds say little, and take long.
     constexpr uint64_t mostLoopSteps = 256;

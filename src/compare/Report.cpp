@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace hloc {
 
@@ -133,6 +134,12 @@ std::string elementText(const Literal &array, int64_t i) {
 }
 
 std::string rangeText(const std::string &low, const std::string &high) { return "[" + low + ", " + high + "]"; }
+
+bool hasSameBytes(const Literal &a, const Literal &b, int64_t element) {
+  const size_t width = hostBytes(a.shape().elementType());
+  return std::memcmp(a.bytes().data() + size_t(element) * width, b.bytes().data() + size_t(element) * width, width) ==
+         0;
+}
 
 const Literal &leafOf(const Literal &literal, llvm::ArrayRef<int64_t> path) {
   const Literal *at = &literal;

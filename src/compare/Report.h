@@ -50,6 +50,7 @@ void summarise(llvm::ArrayRef<LeafReport> leaves, CompareResult &result);
 std::string elementText(const Literal &array, int64_t element);
 std::string rangeText(const std::string &low, const std::string &high);
 
+bool hasSameBytes(const Literal &a, const Literal &b, int64_t element);
 const Literal &leafOf(const Literal &literal, llvm::ArrayRef<int64_t> path);
 /// Nothing if the shapes agree.
 std::optional<CompareResult> differentShapes(const Literal &expected, const Literal &actual);

@@ -32,6 +32,12 @@ constexpr double acceptedUlps = 1, rejectedUlps = 4;
 /// What is off by more than this part of itself, or of what is usual in its array, is not known.
 constexpr double mostOfItself = 0.25, mostOfUsual = 0x1p-6;
 
+/// Of the elements that roundings change so many have to be those of what is proven, and at most one of so many another
+/// one, for all to come from the same roundings; and an element of the same array differs by no more than this part of
+/// what these may do.
+constexpr int64_t fewestAlike = 32, alikeForEachOther = 64;
+constexpr double mostOfRoundings = 0.125;
+
 using Verdict = OpenElement::Verdict;
 
 /// Where a part (real, imaginary, or the whole of other types) of an element was seen in runs of one kind.
@@ -77,6 +83,36 @@ struct SeenPart {
   }
 };
 
+/// How many elements that roundings change are bit for bit those of another result, and how many are not.
+struct Likeness {
+  int64_t alike = 0, others = 0;
+  bool isEnough() const { return alike >= fewestAlike; }
+  bool areNearlyAll() const { return isEnough() && others <= std::max<int64_t>(1, alike / alikeForEachOther); }
+};
+
+/// Which elements of an array have other values in some runs than is expected.
+class RoundedElements {
+public:
+  explicit RoundedElements(const Literal &expected) : expected(expected), varies(size_t(expected.numElements())) {}
+
+  void addRun(const Literal &value) {
+    for (size_t i = 0; i < varies.size(); ++i)
+      varies[i] = varies[i] || !hasSameBytes(expected, value, int64_t(i));
+  }
+
+  Likeness compare(const Literal &one, const Literal &other) const {
+    Likeness result;
+    for (size_t i = 0; i < varies.size(); ++i)
+      if (varies[i])
+        ++(hasSameBytes(one, other, int64_t(i)) ? result.alike : result.others);
+    return result;
+  }
+
+private:
+  const Literal &expected;
+  std::vector<bool> varies;
+};
+
 double partOf(const Literal &array, int64_t i, unsigned part) {
   ElementType type = array.shape().elementType();
   if (isComplex(type)) {
@@ -93,6 +129,9 @@ public:
   WeakChecker(const WeakCheckInput &input, std::vector<OpenElement> &elements) : input(input), elements(elements) {
     for (const AdmissibleArray &leaf : input.leaves)
       usualSizes.push_back(typicalMagnitude(leafOf(input.expected, leaf.path)));
+    if (input.proven && !onlyPlaces)
+      for (const AdmissibleArray &leaf : input.leaves)
+        rounded.emplace_back(leafOf(input.expected, leaf.path));
     for (const OpenElement &open : elements) {
       for (unsigned part = 0; part < 2; ++part)
         parts.emplace_back().expected = partOf(arrayOf(input.expected, open), open.element, part);
@@ -106,6 +145,12 @@ public:
   }
 
   void run() {
+    judgeByRuns();
+    judgeByProven();
+  }
+
+private:
+  void judgeByRuns() {
     for (unsigned i = 0; i < numRuns; ++i) {
       Disturbance disturbance{i + 1};
       disturbance.isBiased = i % 4 == 1;
@@ -132,7 +177,47 @@ public:
     judge(/*allRuns=*/true);
   }
 
-private:
+  /// Where nearly all elements are those of what is proven, or of the reference, roundings were the same, and are no
+  /// reason for others.
+  void judgeByProven() {
+    if (rounded.empty())
+      return;
+    for (const Literal *proven : {input.proven, &input.expected}) {
+      std::vector<Likeness> ofLeaves;
+      Likeness ofAll;
+      for (auto [array, leaf] : llvm::zip_equal(rounded, input.leaves)) {
+        ofLeaves.push_back(array.compare(leafOf(*proven, leaf.path), leafOf(input.actual, leaf.path)));
+        ofAll.alike += ofLeaves.back().alike;
+        ofAll.others += ofLeaves.back().others;
+      }
+      for (auto [number, open] : llvm::enumerate(elements)) {
+        // A small array may come from a last step of its own.
+        const Likeness &own = ofLeaves[open.leaf];
+        const bool isByOwn = own.isEnough();
+        if (!(isByOwn ? own : ofAll).areNearlyAll() || !isFarFrom(*proven, number, isByOwn ? mostOfRoundings : 1))
+          continue;
+        open.verdict = Verdict::Rejected;
+        open.range = "about " + elementText(arrayOf(*proven, open), open.element) + ", by the roundings of all others";
+      }
+    }
+  }
+
+  bool isFarFrom(const Literal &proven, size_t number, double ofRoundings) const {
+    const Literal &wanted = arrayOf(proven, elements[number]), &actual = arrayOf(input.actual, elements[number]);
+    const int64_t i = elements[number].element;
+    const ElementType type = componentType(actual.shape().elementType());
+    for (unsigned k = 0; k < 2; ++k) {
+      const double a = partOf(wanted, i, k), b = partOf(actual, i, k);
+      if (a == b || (std::isnan(a) && std::isnan(b)))
+        continue;
+      const double ulp = isFloat(type) && std::isfinite(a) ? unitInLastPlace(type, a) : 0;
+      const double near = std::max(rejectedUlps * ulp, ofRoundings * parts[2 * number + k].usual.furthest);
+      if (!(std::fabs(a - b) <= near))
+        return true;
+    }
+    return false;
+  }
+
   /// A step rather than a program.
   bool isCheap() const {
     constexpr uint64_t most = 1 << 18;
@@ -154,6 +239,9 @@ private:
         onlyPlaces
             ? interpretDisturbedAt(input.module, input.arguments, places, input.backend, disturbance, unheard, options)
             : interpretDisturbed(input.module, input.arguments, input.backend, disturbance, unheard, options);
+    if (succeeded(result) && !strong)
+      for (auto [array, leaf] : llvm::zip_first(rounded, input.leaves))
+        array.addRun(leafOf(result->value, leaf.path));
     for (auto [number, open] : llvm::enumerate(elements))
       for (unsigned k = 0; k < 2; ++k) {
         SeenPart &part = parts[2 * number + k];
@@ -216,9 +304,10 @@ private:
   std::vector<OpenElement> &elements;
   InterpreterOptions options;
   bool onlyPlaces = isElementwise(input.module);
-  std::vector<double> usualSizes; ///< magnitude in each array
-  std::vector<SeenPart> parts;    ///< two of each element
-  std::vector<int64_t> places;    ///< of the elements in any array, in order
+  std::vector<double> usualSizes;       ///< magnitude in each array
+  std::vector<SeenPart> parts;          ///< two of each element
+  std::vector<int64_t> places;          ///< of the elements in any array, in order
+  std::vector<RoundedElements> rounded; ///< of each array, if there is something proven
 };
 
 } // namespace

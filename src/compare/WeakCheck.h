@@ -27,6 +27,7 @@ struct WeakCheckInput {
   uint64_t mostLoopSteps; ///< of the reference
   /// The results are those of a right kernel or of a wrong one of the same steps; else of anything.
   bool isOfKernel;
+  const Literal *proven; ///< what is known to be right: see compareRun; or null
 };
 
 /// Sets the verdict of each of the elements, which are in order of leaf and element.

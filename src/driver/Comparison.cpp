@@ -122,7 +122,7 @@ bool Comparison::compare(const HloModule &module, llvm::ArrayRef<Literal> argume
   noteRegime(regime);
   atEnd.absorb(*compared);
   isSettled |= settling != nullptr;
-  return !users || byHand || !usersAgreement.empty() || compareUsers(module, arguments, *expected);
+  return !users || byHand || !usersAgreement.empty() || compareUsers(module, arguments, *expected, actual);
 }
 
 /// That all steps of the fused module are right tells what its results are; are these what the module means? Where
@@ -138,9 +138,10 @@ bool Comparison::settle(const HloModule &module, const HloModule &fused, llvm::A
          judge(*compared, {"are others after the HLO passes, by the interpreter", where, /*mayBeOpen=*/true});
 }
 
-bool Comparison::compareUsers(const HloModule &module, llvm::ArrayRef<Literal> arguments, const Literal &expected) {
+bool Comparison::compareUsers(const HloModule &module, llvm::ArrayRef<Literal> arguments, const Literal &expected,
+                              const Literal &proven) {
   llvm::FailureOr<CompareResult> compared = compareRun(module, arguments, expected, *users, Backend::Other, diagnostics,
-                                                       interpreterOptions(), WeakCheck::OpenOrWide);
+                                                       interpreterOptions(), WeakCheck::OpenOrWide, &proven);
   if (failed(compared))
     return false;
   std::string what = fmt::format("of `{}` are not what the program may give", options.expectedFile);

@@ -65,7 +65,8 @@ private:
   void noteRegime(Regime regime);
   std::string regimesText() const;
   /// Is what --expected brought admissible, given the interpreter's result?
-  bool compareUsers(const HloModule &module, llvm::ArrayRef<Literal> arguments, const Literal &expected);
+  bool compareUsers(const HloModule &module, llvm::ArrayRef<Literal> arguments, const Literal &expected,
+                    const Literal &proven);
   /// The program's result by the interpreter, which may be what was executed.
   llvm::FailureOr<Literal> reference(const HloModule &module, llvm::ArrayRef<Literal> arguments, const Literal &actual);
 

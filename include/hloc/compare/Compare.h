@@ -87,11 +87,12 @@ enum class WeakCheck {
 
 /// Every element must be one that a right kernel of this backend may give. `expected` is what `interpret(module,
 /// arguments, options)` gives. Costs no more than comparing bytes where all are equal, else about another
-/// interpretation; where the weaker check is made, up to twelve more.
+/// interpretation; where the weaker check is made, up to twelve more. `proven`: what a kernel gave that is known to be
+/// right by its steps; the same is right, too, and what is the same but for a few elements is so by no other roundings.
 llvm::FailureOr<CompareResult> compareRun(const HloModule &module, llvm::ArrayRef<Literal> arguments,
                                           const Literal &expected, const Literal &actual, Backend backend,
                                           DiagnosticEngine &diagnostics, const InterpreterOptions &options = {},
-                                          WeakCheck check = WeakCheck::Open);
+                                          WeakCheck check = WeakCheck::Open, const Literal *proven = nullptr);
 
 /// What a comparison without mismatches means: the largest difference and where, the widest bound, how many elements
 /// have more than one admissible value, and how many have no bounds and what is known of these. `unknown`: what is to
