@@ -37,7 +37,8 @@ llvm::FailureOr<BoundsPtr> boundsAtCorners(const BoundStep &step);
 
 // By kind of element: BoundReal.cpp, BoundComplex.cpp, BoundInteger.cpp.
 BoundsPtr boundReal(const BoundStep &step, BoundsPtr &unrounded);
-BoundsPtr boundRealCompare(const BoundStep &step);
+/// `direction`: instead of the op's own.
+BoundsPtr boundRealCompare(const BoundStep &step, std::optional<ComparisonDirection> direction = std::nullopt);
 BoundsPtr boundComplex(const BoundStep &step);
 llvm::FailureOr<BoundsPtr> boundInteger(const BoundStep &step);
 

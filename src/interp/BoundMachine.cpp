@@ -50,11 +50,39 @@ void forget(Bounded &value) {
   value.unrounded = nullptr;
 }
 
+bool isChoice(const HloInstruction &instr) {
+  return instr.opcode() == Opcode::Maximum || instr.opcode() == Opcode::Minimum;
+}
+
+/// Of `x = max(x, y)`, `y = min(x, y)`: the number that is compared and the other one; nulls for all else.
+std::pair<const HloInstruction *, const HloInstruction *> comparedNumbers(const HloInstruction &instr) {
+  if (instr.opcode() != Opcode::Compare || !isFloat(instr.operand(0)->shape().elementType()) ||
+      instr.enumOr(AttributeKey::Direction, ComparisonDirection::Eq) != ComparisonDirection::Eq ||
+      instr.comparisonType() == ComparisonType::TotalOrder)
+    return {};
+  for (unsigned side : {0u, 1u}) {
+    const HloInstruction *number = instr.operand(side), *chosen = instr.operand(1 - side);
+    if (!isChoice(*chosen) || !llvm::is_contained(chosen->operands(), number))
+      continue;
+    const HloInstruction *other = chosen->operand(chosen->operand(0) == number ? 1 : 0);
+    if (llvm::all_of(std::array{number, other, chosen},
+                     [&](const HloInstruction *x) { return x->shape().compatible(number->shape()); }))
+      return {number, other};
+  }
+  return {};
+}
+
 } // namespace
 
 BoundMachine::Facts::Facts(const HloComputation &computation) {
   // Whatever leaves the computation may be added to outside.
   mayBeAddedTo.insert(computation.root());
+  for (const HloInstruction *instr : computation.instructions())
+    if (auto numbers = comparedNumbers(*instr); numbers.first) {
+      choices[instr] = numbers;
+      compared.insert(numbers.first);
+      compared.insert(numbers.second);
+    }
   for (const HloInstruction *instr : llvm::reverse(computation.instructions())) {
     bool passesOn = isMovement(instr->opcode()) || isIdentity(instr->opcode()) ||
                     receivesOperands(*instr, instr->shape()) || instr->opcode() == Opcode::Negate ||
@@ -87,6 +115,7 @@ BoundMachine::Result BoundMachine::run(const HloComputation &computation, std::v
   std::vector<Bounded> values(computation.instructions().size());
   std::vector<Bounded> operands;
   const bool isCounted = machine.meter.counts(computation);
+  const Facts &known = factsOf(computation);
   for (const HloInstruction *instr : computation.instructions()) {
     if (instr->opcode() == Opcode::Parameter) {
       values[instr->id()] = std::move(arguments[size_t(instr->parameterNumber())]);
@@ -99,9 +128,12 @@ BoundMachine::Result BoundMachine::run(const HloComputation &computation, std::v
         draw->apply(*operand, operands.back());
     }
     for (const HloInstruction *operand : instr->operands())
-      if (schedule.lastUse[operand->id()] == instr->id())
+      if (schedule.lastUse[operand->id()] == instr->id() && !known.compared.contains(operand))
         values[operand->id()] = Bounded();
-    Result value = evaluate(*instr, operands, lift);
+    auto choice = known.choices.find(instr);
+    Result value = choice == known.choices.end() ? evaluate(*instr, operands, lift)
+                                                 : evaluateChoice(*instr, operands, values[choice->second.first->id()],
+                                                                  values[choice->second.second->id()], lift);
     if (failed(value))
       return llvm::failure();
     if (isCounted)
@@ -131,6 +163,22 @@ BoundMachine::Result BoundMachine::evaluate(const HloInstruction &instr, std::ve
   Result result = evaluateBounds(instr, operands, lift);
   if (draws() && !draw->isPerUse() && succeeded(result))
     draw->apply(instr, *result);
+  return result;
+}
+
+BoundMachine::Result BoundMachine::evaluateChoice(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands,
+                                                  const Bounded &one, const Bounded &other, const Shape *lift) {
+  llvm::FailureOr<Value> value = valueOf(instr, operands, lift);
+  if (failed(value))
+    return llvm::failure();
+  const HloInstruction &chosen = isChoice(*instr.operand(0)) ? *instr.operand(0) : *instr.operand(1);
+  Bounded result(std::move(*value));
+  const Bounded numbers[] = {one, other};
+  const BoundStep step{instr, numbers, result.array(), machine, backend, /*keepUnrounded=*/false};
+  result.bounds =
+      boundRealCompare(step, chosen.opcode() == Opcode::Maximum ? ComparisonDirection::Ge : ComparisonDirection::Le);
+  if (draws() && !draw->isPerUse())
+    draw->apply(instr, result);
   return result;
 }
 

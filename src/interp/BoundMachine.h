@@ -30,12 +30,18 @@ private:
   struct Facts {
     explicit Facts(const HloComputation &computation);
     llvm::DenseSet<const HloInstruction *> mayBeAddedTo; ///< whose results reach a sum, directly or moved
+    /// Of x = max(x, y), however its sides are written: x and y.
+    llvm::DenseMap<const HloInstruction *, std::pair<const HloInstruction *, const HloInstruction *>> choices;
+    llvm::DenseSet<const HloInstruction *> compared; ///< by these
   };
   const Facts &factsOf(const HloComputation &computation);
 
   using Result = llvm::FailureOr<Bounded>;
   Result evaluate(const HloInstruction &instr, std::vector<Bounded> &operands, const Shape *lift);
   Result evaluateBounds(const HloInstruction &instr, std::vector<Bounded> &operands, const Shape *lift);
+  /// Whether the greater or the lesser of two numbers is the one, which is known where their order is.
+  Result evaluateChoice(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, const Bounded &one,
+                        const Bounded &other, const Shape *lift);
   Result callee(const HloInstruction &instr, std::vector<Bounded> &operands, const Shape *lift);
   Result whileLoop(const HloInstruction &instr, std::vector<Bounded> &operands);
   Result conditional(const HloInstruction &instr, std::vector<Bounded> &operands);

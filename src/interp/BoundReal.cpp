@@ -442,9 +442,9 @@ void compareIntervals(ComparisonDirection direction, double a, double b, double 
 
 BoundsPtr boundReal(const BoundStep &step, BoundsPtr &unrounded) { return RealBounds(step).run(unrounded); }
 
-BoundsPtr boundRealCompare(const BoundStep &step) {
+BoundsPtr boundRealCompare(const BoundStep &step, std::optional<ComparisonDirection> given) {
   bool isFinite = step.instr.opcode() == Opcode::IsFinite;
-  auto direction = step.instr.enumOr(AttributeKey::Direction, ComparisonDirection::Eq);
+  auto direction = given.value_or(step.instr.enumOr(AttributeKey::Direction, ComparisonDirection::Eq));
   auto made = std::make_shared<Bounds>(Bounds{step.value, step.value});
   auto lowest = made->low.mutableData<uint8_t>(), highest = made->high.mutableData<uint8_t>();
   std::vector<OperandReader> readers;

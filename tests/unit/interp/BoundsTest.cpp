@@ -830,3 +830,29 @@ TEST_CASE("a slice or gather whose index is open is any of those that it may be"
   CHECK(admits(updated, 1, 20));
   CHECK_FALSE(updated.isBranched(2));
 }
+
+TEST_CASE("whether the greater of two numbers is one of them is known where their order is") {
+  // What jax makes of the gradient of a maximum. sin(1)^2 + cos(1)^2 - k is known to within roundings.
+  for (const std::string choice : {"maximum", "minimum"}) {
+    CAPTURE(choice);
+    Program program("ENTRY e { one = f32[3] parameter(0)\n k = f32[3] parameter(1)\n s = f32[3] sine(one)\n"
+                    " c = f32[3] cosine(one)\n p = f32[3] multiply(s, s)\n q = f32[3] multiply(c, c)\n"
+                    " sum = f32[3] add(p, q)\n x = f32[3] subtract(sum, k)\n zero = f32[] constant(0)\n"
+                    " z = f32[3] broadcast(zero), dimensions={}\n m = f32[3] " +
+                    choice +
+                    "(z, x)\n isOne = pred[3] compare(x, m), direction=EQ\n"
+                    " isOther = pred[3] compare(m, z), direction=EQ\n"
+                    " ROOT r = (pred[3], pred[3]) tuple(isOne, isOther) }");
+    llvm::FailureOr<BoundedResult> found =
+        interpretBounds(*program.module, {f32({1, 1, 1}), f32({0.5, 1.5, 1})}, Backend::Hloc, program.diagnostics);
+    REQUIRE(llvm::succeeded(found));
+    const AdmissibleArray &isOne = found->leaves[0], &isOther = found->leaves[1];
+    for (int64_t i : {0, 1}) {
+      CHECK_FALSE(isOne.isBranched(i));
+      CHECK_FALSE(isOther.isBranched(i));
+      CHECK((isOne.value.getInt(i) != 0) == ((choice == "maximum") == (i == 0)));
+    }
+    CHECK(isOne.isBranched(2));
+    CHECK(isOther.isBranched(2));
+  }
+}
