@@ -1,0 +1,91 @@
+// What is said of results of which bounds tell nothing: a map that doubles its error at each step makes them.
+#include "hloc/compare/Compare.h"
+#include "hloc/interp/Disturbed.h"
+#include "hloc/interp/Interpreter.h"
+#include "hloc/parser/Parser.h"
+
+#include <catch2/catch.hpp>
+
+#include <cmath>
+
+using namespace hloc;
+
+namespace {
+
+constexpr int64_t size = 128;
+
+struct Chaos {
+  std::unique_ptr<HloModule> module;
+  DiagnosticEngine diagnostics;
+  std::vector<Literal> arguments;
+  Literal expected;
+
+  Chaos() {
+    module = parseHloModule(
+        std::make_shared<SourceFile>(
+            "chaos.hlo", "HloModule chaos\n"
+                         "step { s = (s32[], f32[128]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n"
+                         " x = f32[128] get-tuple-element(s), index=1\n one = s32[] constant(1)\n"
+                         " next = s32[] add(i, one)\n three = f32[] constant(3)\n"
+                         " k = f32[128] broadcast(three), dimensions={}\n a = f32[128] multiply(k, x)\n"
+                         " f = f32[128] sine(a)\n y = f32[128] multiply(k, f)\n"
+                         " ROOT t = (s32[], f32[128]) tuple(next, y) }\n"
+                         "more { s = (s32[], f32[128]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n"
+                         " n = s32[] constant(40)\n ROOT c = pred[] compare(i, n), direction=LT }\n"
+                         "ENTRY e { x = f32[128] parameter(0)\n zero = s32[] constant(0)\n"
+                         " s = (s32[], f32[128]) tuple(zero, x)\n"
+                         " w = (s32[], f32[128]) while(s), condition=more, body=step\n"
+                         " ROOT r = f32[128] get-tuple-element(w), index=1 }"),
+        diagnostics);
+    REQUIRE(module);
+    Literal x(Shape::array(ElementType::F32, {size}));
+    for (int64_t i = 0; i < size; ++i)
+      x.setDouble(i, 0.01 + double(i) / size);
+    arguments.push_back(std::move(x));
+    llvm::FailureOr<Literal> value = interpret(*module, arguments, diagnostics);
+    REQUIRE(succeeded(value));
+    expected = *value;
+  }
+
+  /// What a right kernel may give.
+  Literal kernel(uint64_t seed) {
+    llvm::FailureOr<DisturbedResult> result =
+        interpretDisturbed(*module, arguments, Backend::Hloc, {seed}, diagnostics);
+    REQUIRE(succeeded(result));
+    return result->value;
+  }
+
+  CompareResult compare(const Literal &actual, const Literal *proven) {
+    llvm::FailureOr<CompareResult> result = compareRun(*module, arguments, expected, actual, Backend::Other,
+                                                       diagnostics, {}, WeakCheck::OpenOrWide, proven);
+    REQUIRE(succeeded(result));
+    return *result;
+  }
+};
+
+Literal withOther(Literal array, int64_t element, int64_t stride = size) {
+  for (int64_t i = element; i < size; i += stride)
+    array.setDouble(i, array.getDouble(i) + (array.getDouble(i) < 0 ? 1.5 : -1.5)); // 3 sin(x) is within [-3, 3]
+  return array;
+}
+
+} // namespace
+
+TEST_CASE("nothing tells a wrong element from chaos but that all others are those of a right kernel") {
+  Chaos chaos;
+  const Literal one = chaos.kernel(100), other = chaos.kernel(101);
+  REQUIRE_FALSE(one == other);
+  CHECK(chaos.compare(withOther(one, 77), nullptr).equal());
+
+  const CompareResult same = chaos.compare(one, &one);
+  CHECK((same.equal() && same.numUnknown == 0));
+  CHECK(chaos.compare(other, &one).equal()); // another right kernel
+
+  const CompareResult wrong = chaos.compare(withOther(one, 77), &one);
+  CHECK((wrong.numMismatches == 1 && wrong.first.index[0] == 77));
+  CHECK(wrong.report.find("by the roundings of all others") != std::string::npos);
+  // The reference itself is as good as a kernel.
+  CHECK(chaos.compare(withOther(chaos.expected, 5), &one).numMismatches == 1);
+  // As many as may come of other roundings.
+  CHECK(chaos.compare(withOther(one, 0, 8), &one).equal());
+}
