@@ -111,8 +111,10 @@ private:
   bool isWide(size_t number, const AdmissibleArray &bounds, int64_t at) const {
     const double careful = check == WeakCheck::OpenOrWide ? 0x1p-10 : 0x1p10;
     const ElementType type = bounds.value.shape().elementType();
+    if (!bounds.isBranched(at)) // it may still be a zero of the other sign
+      return false;
     if (!isFloat(type))
-      return check == WeakCheck::OpenOrWide && bounds.isBranched(at);
+      return check == WeakCheck::OpenOrWide;
     const double value = bounds.value.getDouble(at);
     if (std::isfinite(value) &&
         (std::isinf(bounds.low.data<double>()[at]) || std::isinf(bounds.high.data<double>()[at])))

@@ -21,22 +21,22 @@ struct Chaos {
   Literal expected;
 
   Chaos() {
-    module = parseHloModule(
-        std::make_shared<SourceFile>(
-            "chaos.hlo", "HloModule chaos\n"
-                         "step { s = (s32[], f32[128]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n"
-                         " x = f32[128] get-tuple-element(s), index=1\n one = s32[] constant(1)\n"
-                         " next = s32[] add(i, one)\n three = f32[] constant(3)\n"
-                         " k = f32[128] broadcast(three), dimensions={}\n a = f32[128] multiply(k, x)\n"
-                         " f = f32[128] sine(a)\n y = f32[128] multiply(k, f)\n"
-                         " ROOT t = (s32[], f32[128]) tuple(next, y) }\n"
-                         "more { s = (s32[], f32[128]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n"
-                         " n = s32[] constant(40)\n ROOT c = pred[] compare(i, n), direction=LT }\n"
-                         "ENTRY e { x = f32[128] parameter(0)\n zero = s32[] constant(0)\n"
-                         " s = (s32[], f32[128]) tuple(zero, x)\n"
-                         " w = (s32[], f32[128]) while(s), condition=more, body=step\n"
-                         " ROOT r = f32[128] get-tuple-element(w), index=1 }"),
-        diagnostics);
+    module = parseHloModule(std::make_shared<SourceFile>(
+                                "chaos.hlo",
+                                "HloModule chaos\n"
+                                "step { s = (s32[], f32[128]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n"
+                                " x = f32[128] get-tuple-element(s), index=1\n one = s32[] constant(1)\n"
+                                " next = s32[] add(i, one)\n three = f32[] constant(3)\n"
+                                " k = f32[128] broadcast(three), dimensions={}\n a = f32[128] multiply(k, x)\n"
+                                " f = f32[128] sine(a)\n y = f32[128] multiply(k, f)\n"
+                                " ROOT t = (s32[], f32[128]) tuple(next, y) }\n"
+                                "more { s = (s32[], f32[128]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n"
+                                " n = s32[] constant(40)\n ROOT c = pred[] compare(i, n), direction=LT }\n"
+                                "ENTRY e { x = f32[128] parameter(0)\n zero = s32[] constant(0)\n"
+                                " s = (s32[], f32[128]) tuple(zero, x)\n"
+                                " w = (s32[], f32[128]) while(s), condition=more, body=step\n"
+                                " ROOT r = f32[128] get-tuple-element(w), index=1 }"),
+                            diagnostics);
     REQUIRE(module);
     Literal x(Shape::array(ElementType::F32, {size}));
     for (int64_t i = 0; i < size; ++i)
@@ -88,4 +88,21 @@ TEST_CASE("nothing tells a wrong element from chaos but that all others are thos
   CHECK(chaos.compare(withOther(chaos.expected, 5), &one).numMismatches == 1);
   // As many as may come of other roundings.
   CHECK(chaos.compare(withOther(one, 0, 8), &one).equal());
+}
+
+TEST_CASE("a zero of the other sign, of the narrow types in which it is as good, has no bounds to be wide") {
+  DiagnosticEngine diagnostics;
+  auto module =
+      parseHloModule(std::make_shared<SourceFile>("zero.hlo", "HloModule zero\nENTRY e { x = f4e2m1fn[2] parameter(0)\n"
+                                                              " y = f32[2] convert(x)\n z = f32[2] multiply(y, y)\n"
+                                                              " ROOT r = f4e2m1fn[2] convert(z) }"),
+                     diagnostics);
+  REQUIRE(module);
+  Literal x(Shape::array(ElementType::F4E2M1FN, {2})), other(x);
+  other.setDouble(0, -0.0);
+  for (WeakCheck check : {WeakCheck::Open, WeakCheck::OpenOrWide}) {
+    llvm::FailureOr<CompareResult> result = compareRun(*module, {x}, x, other, Backend::Other, diagnostics, {}, check);
+    REQUIRE(succeeded(result));
+    CHECK(result->numUnknown == 0);
+  }
 }
