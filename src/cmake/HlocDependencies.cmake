@@ -28,6 +28,11 @@ function(hloc_strip_dylib_dependencies)
   endforeach()
 endfunction()
 
+# fmt, compiled once (Fmt.cpp says why not Debian's).
+get_target_property(HLOC_FMT_INCLUDES fmt::fmt-header-only INTERFACE_INCLUDE_DIRECTORIES)
+add_library(hloc_fmt STATIC ${CMAKE_SOURCE_DIR}/src/cmake/Fmt.cpp)
+target_include_directories(hloc_fmt SYSTEM PUBLIC ${HLOC_FMT_INCLUDES})
+
 # The MLIR and LLVM parts hloc uses; adding a dialect or conversion means adding it here for the static build.
 set(HLOC_MLIR_PARTS
   ArithToLLVM ControlFlowToLLVM FuncToLLVM GPUToNVVMTransforms MathToLLVM NVVMToLLVM VectorToLLVM VectorToLLVMPass

@@ -2,7 +2,7 @@
 #
 # One static library `hloc_<name>` a layer: all .cpp files under src/<name>, public headers under include/hloc/<name>.
 # New files are picked up without editing a list. What a layer may include, and so links, is its line in src/layers.txt.
-# MLIR layers share one precompiled header; the others see LLVM's support headers only.
+# MLIR layers share one precompiled header, the others, which see LLVM's support headers only, another.
 set(HLOC_LAYERS)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/layers.txt)
 file(STRINGS ${CMAKE_SOURCE_DIR}/src/layers.txt lines REGEX "^[a-z]")
@@ -47,15 +47,27 @@ function(hloc_layer name)
     target_precompile_headers(${target} REUSE_FROM hloc_mlir_pch)
   else()
     target_link_libraries(${target} PUBLIC hloc_llvm)
+    target_precompile_headers(${target} REUSE_FROM hloc_plain_pch)
   endif()
 endfunction()
 
-# The precompiled header of the MLIR layers: every header more than a few of them include.
-add_library(hloc_mlir_pch OBJECT ${CMAKE_SOURCE_DIR}/src/cmake/MlirPch.cpp)
-target_link_libraries(hloc_mlir_pch PUBLIC hloc_mlir)
-target_precompile_headers(hloc_mlir_pch PRIVATE
+# Precompiled headers. No header of hloc is in them: to change one would build everything again.
+function(hloc_pch name library)
+  add_library(${name} OBJECT ${CMAKE_SOURCE_DIR}/src/cmake/Pch.cpp)
+  target_link_libraries(${name} PUBLIC hloc_fmt ${library})
+  target_precompile_headers(${name} PRIVATE ${ARGN})
+endfunction()
+set(HLOC_PLAIN_HEADERS
+  <algorithm> <functional> <map> <memory> <optional> <set> <string> <variant> <vector> <fmt/format.h>
+  <llvm/ADT/ArrayRef.h> <llvm/ADT/DenseMap.h> <llvm/ADT/STLExtras.h> <llvm/ADT/SmallVector.h> <llvm/ADT/StringRef.h>
+  <llvm/Support/LogicalResult.h> <llvm/Support/raw_ostream.h>)
+set(HLOC_MLIR_HEADERS
+  ${HLOC_PLAIN_HEADERS}
   <mlir/Dialect/Arith/IR/Arith.h> <mlir/Dialect/Complex/IR/Complex.h> <mlir/Dialect/Func/IR/FuncOps.h>
   <mlir/Dialect/GPU/IR/GPUDialect.h> <mlir/Dialect/LLVMIR/LLVMDialect.h> <mlir/Dialect/Math/IR/Math.h>
   <mlir/Dialect/SCF/IR/SCF.h> <mlir/Dialect/Tensor/IR/Tensor.h> <mlir/Dialect/Vector/IR/VectorOps.h>
   <mlir/IR/AffineExpr.h> <mlir/IR/AffineMap.h> <mlir/IR/BuiltinOps.h> <mlir/Pass/PassManager.h>
-  <mlir/Transforms/DialectConversion.h> <mlir/Transforms/GreedyPatternRewriteDriver.h>)
+  <mlir/Transforms/DialectConversion.h> <mlir/Transforms/GreedyPatternRewriteDriver.h>
+  <llvm/IR/IRBuilder.h> <llvm/IR/IntrinsicsNVPTX.h> <llvm/IR/Module.h>)
+hloc_pch(hloc_plain_pch hloc_llvm ${HLOC_PLAIN_HEADERS})
+hloc_pch(hloc_mlir_pch hloc_mlir ${HLOC_MLIR_HEADERS})

@@ -1,1 +1,0 @@
-// Carries the precompiled header of the MLIR layers; see HlocLayer.cmake.
