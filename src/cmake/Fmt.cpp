@@ -1,5 +1,5 @@
-// fmt's own code, compiled once. Debian has it as a shared library, which the static program may not need, and as headers,
-// with which every file that formats a line compiles all of fmt again.
+// fmt's own code, compiled once. Debian has it as a shared library, which the static program may not need, and as
+// headers, with which every file that formats a line compiles all of fmt again.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -52,13 +52,14 @@ std::unique_ptr<HloModule> Compiler::parse(std::shared_ptr<const SourceFile> fil
   return module;
 }
 
-std::unique_ptr<HloModule> Compiler::fuse(const HloModule &module) {
+std::unique_ptr<HloModule> Compiler::fuse(const HloModule &module, const TargetInfo &target) {
   TimedScope scope(observer, "hlo passes");
   std::unique_ptr<HloModule> fused = cloneModule(module);
   HloPassContext context(diagnostics);
+  context.target = target;
   context.options.fastMath = options.fastMath;
   context.options.fusion = options.fusion;
-  context.decisions = options.decisions;
+  context.explanation = options.explanation;
   auto text = [&] { return hloText(*fused); };
   context.afterPass = [&](const HloPass &pass, PassResult result, Clock::time_point begin, Clock::time_point end) {
     observer.timed(pass.name, "", begin, end, 1 + int(context.nesting));
@@ -246,7 +247,7 @@ bool Compiler::mergeTexts(CompiledModule &compiled, const TargetInfo &target) {
 }
 
 std::optional<CompiledModule> Compiler::compileModule(const HloModule &module, const TargetInfo &target) {
-  std::unique_ptr<HloModule> fused = fuse(module);
+  std::unique_ptr<HloModule> fused = fuse(module, target);
   return fused ? compile(*fused, target, Stage::Ptx) : std::nullopt;
 }
 

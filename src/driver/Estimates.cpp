@@ -8,7 +8,9 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cmath>
 #include <numeric>
+#include <set>
 
 namespace hloc {
 
@@ -86,6 +88,24 @@ void CountedLaunches::begin(const std::string &kernel, const emulator::Counters 
   launches.emplace_back(kernel, before);
 }
 
+/// Sectors of the memory that the first launch of a kernel is given.
+static double footprintOf(const DeviceProgram &program, const DeviceKernel &kernel) {
+  double sectors = 0;
+  bool isFound = false;
+  forEachStep(program.steps, [&](const Step &step) {
+    const auto *launch = std::get_if<LaunchStep>(&step.action);
+    if (!launch || isFound || &program.kernels[launch->kernel] != &kernel)
+      return;
+    isFound = true;
+    std::set<std::tuple<uint32_t, uint64_t, uint64_t>> seen;
+    for (const auto &argument : launch->arguments)
+      if (const auto *slice = std::get_if<BufferSlice>(&argument);
+          slice && seen.insert({slice->buffer, slice->offset, slice->bytes}).second)
+        sectors += std::ceil(double(slice->bytes) / 32);
+  });
+  return sectors;
+}
+
 std::optional<EstimatedModule> CountedLaunches::finish(const emulator::Counters &after, const DeviceProgram &program,
                                                        const std::string &ptx, DiagnosticEngine &diagnostics) {
   std::optional<ptx::Module> module = parsePtx(ptx, diagnostics);
@@ -103,6 +123,7 @@ std::optional<EstimatedModule> CountedLaunches::finish(const emulator::Counters 
       if (kernel.name == name && kernel.grid.count() == counts.blocks) {
         counts.threadsPerBlock = uint32_t(kernel.block.count());
         counts.sharedBytes = kernel.dynamicSharedBytes;
+        counts.footprint = footprintOf(program, kernel);
         launched.bytesRead = kernel.bytesRead;
         launched.bytesWritten = kernel.bytesWritten;
       }

@@ -18,15 +18,19 @@ std::string savings(const FusionDecision &decision) {
 
 } // namespace
 
-std::string printDecisions(llvm::ArrayRef<FusionDecision> decisions, llvm::StringRef name) {
-  if (decisions.empty())
+std::string printExplanation(const FusionExplanation &explanation, llvm::StringRef name) {
+  if (explanation.decisions.empty() && explanation.kernels.empty())
     return "nothing was decided: there are fusions already, which --fusion=redo makes anew, or nothing to fuse\n";
   name.consume_front("%");
   std::string text;
-  for (const FusionDecision &decision : decisions)
+  for (const FusionDecision &decision : explanation.decisions)
     if (name == "." || name == decision.producer || name == decision.user)
       text += fmt::format("{} -> {}  {}{}{}{}\n", decision.producer, decision.user, decision.fused ? "fused" : "stored",
                           decision.reason.empty() ? "" : "  ", decision.reason, savings(decision));
+  for (const FormedKernel &kernel : explanation.kernels)
+    if (name == "." || name == kernel.fusion)
+      text += fmt::format("kernel {}  {}, {:.2f} us, {:.2f} MiB\n", kernel.fusion, kernel.hero.str(),
+                          kernel.seconds * 1e6, kernel.bytes / (1 << 20));
   return text.empty() ? fmt::format("nothing was decided about `{}`\n", name.str()) : text;
 }
 

@@ -11,6 +11,6 @@ namespace hloc {
 /// saved. `name`: of an instruction, with or without `%`, whose edges alone are wanted; `.`: all.
 ///
 ///   exp -> sum  fused   one kernel computes both; saves 32.0 MiB, 9.61 us
-std::string printDecisions(llvm::ArrayRef<FusionDecision> decisions, llvm::StringRef name);
+std::string printExplanation(const FusionExplanation &explanation, llvm::StringRef name);
 
 } // namespace hloc

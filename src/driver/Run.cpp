@@ -104,7 +104,7 @@ private:
 
   /// What --only names, already fused.
   std::unique_ptr<HloModule> partOf(const HloModule &module) {
-    std::unique_ptr<HloModule> fused = compiler.fuse(module);
+    std::unique_ptr<HloModule> fused = compiler.fuse(module, target);
     return fused ? compiler.only(*fused, options.compile.only, target) : nullptr;
   }
 
@@ -439,6 +439,7 @@ bool RunCommand::verifyPasses(const HloModule &module, llvm::ArrayRef<ArgumentSe
     inputs.push_back({options.inputsFile.empty() ? regimeName(set.regime).str() : "", std::move(*arguments)});
   }
   HloPassContext context(diagnostics);
+  context.target = target;
   context.options.fastMath = options.compile.fastMath;
   context.options.fusion = options.compile.fusion;
   if (!verifyEachPass(module, hloPipeline(), inputs, context))

@@ -57,7 +57,7 @@ public:
 private:
   CompilerOptions ownOptions() {
     CompilerOptions result = compilerOptions(options);
-    result.decisions = options.explain ? &decisions : nullptr;
+    result.explanation = options.explain ? &explanation : nullptr;
     return result;
   }
 
@@ -84,9 +84,9 @@ private:
     if (options.stopAfter == Stage::Parse || options.stopAfter == Stage::Verify)
       return;
     beginStage("fuse");
-    std::unique_ptr<HloModule> fused = compiler.fuse(*module);
+    std::unique_ptr<HloModule> fused = compiler.fuse(*module, options.targets.front());
     if (fused && options.explain)
-      listing += printDecisions(decisions, *options.explain);
+      listing += printExplanation(explanation, *options.explain);
     if (fused && !options.only.empty())
       fused = compiler.only(*fused, options.only, options.targets.front());
     if (!fused)
@@ -308,7 +308,7 @@ private:
   Outputs &outputs;
   Progress &progress;
   DriverObserver observer;
-  std::vector<FusionDecision> decisions; ///< for --explain
+  FusionExplanation explanation; ///< for --explain
   Compiler compiler;
   EmitKind kind;
   std::string listing;

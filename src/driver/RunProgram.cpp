@@ -24,7 +24,7 @@ bool RunProgram::hasSeveralSteps() const {
 std::optional<RunProgram> RunProgramFinder::compile(const HloModule &module, bool isFused, const TargetInfo &target,
                                                     Executor &executor) {
   RunProgram found;
-  found.fused = isFused ? cloneModule(module) : compiler.fuse(module);
+  found.fused = isFused ? cloneModule(module) : compiler.fuse(module, target);
   std::optional<CompiledModule> compiled =
       found.fused ? compiler.compile(*found.fused, target, Stage::Ptx) : std::nullopt;
   std::optional<DeviceProgram> program = compiled ? executor.programOf(compiled->manifest) : std::nullopt;
@@ -88,7 +88,7 @@ void RunProgramFinder::findSteps(const HloModule &module, const Manifest &manife
   DiagnosticEngine unheard; // that it cannot be planned is no failure of what is given
   CompileObserver nobody;
   Compiler silent(compilerOptions(options.compile), toolchain, nobody, unheard);
-  std::unique_ptr<HloModule> fused = silent.fuse(module);
+  std::unique_ptr<HloModule> fused = silent.fuse(module, *target);
   std::optional<ExecutionPlan> plan = fused ? silent.plan(*fused, *target) : std::nullopt;
   if (!plan)
     return;

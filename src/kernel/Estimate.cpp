@@ -23,7 +23,6 @@ constexpr double maxResidentWarps = 64, maxResidentBlocks = 32;
 constexpr double atomicsPerClock = 8; // lanes
 // Elsewhere.
 constexpr double sectorBytes = 32;
-constexpr double launchSeconds = 2e-6;   // an empty kernel, from the end of the one before it
 constexpr double instructionLatency = 4; // clocks until a dependent arithmetic instruction
 constexpr double exposed = 0.1;          // share of what is not the bottleneck that does not hide behind it
 
@@ -71,9 +70,11 @@ KernelEstimate estimate(const KernelCounts &counts, const DeviceModel &device) {
   result.waves = blocks / (resident * numMultiprocessors);
 
   result.launch = launchSeconds;
-  result.memory =
-      counts.sectors * sectorBytes / std::min(device.dramBytesPerSecond, busy * device.l2BytesPerClock * clock) +
-      counts.atomics * share / (atomicsPerClock * clock);
+  const double cached = busy * device.l2BytesPerClock * clock;
+  const double first = counts.footprint > 0 ? std::min(counts.sectors, counts.footprint) : counts.sectors;
+  result.memory = std::max(first * sectorBytes / std::min(device.dramBytesPerSecond, cached),
+                           counts.sectors * sectorBytes / cached) +
+                  counts.atomics * share / (atomicsPerClock * clock);
   result.issue = share / clock *
                  std::max({counts.instructions / schedulers, counts.specialFunctions * 32 / specialLanes,
                            counts.doubles * 32 / device.doublesPerClock});

@@ -14,6 +14,12 @@ LaneValue everywhere(uint64_t value) {
   return result;
 }
 
+LaneValue assumed(uint64_t value) {
+  LaneValue result = everywhere(value);
+  result.isAssumed = true;
+  return result;
+}
+
 uint64_t masked(uint64_t value, unsigned bits) { return bits >= 64 ? value : value & ((uint64_t(1) << bits) - 1); }
 
 int64_t extended(uint64_t value, unsigned bits) {
@@ -67,7 +73,7 @@ bool isFloat(llvm::StringRef type) { return type.starts_with("f") || type.starts
 } // namespace
 
 LaneValues::LaneValues(const KernelCode &code, Dim3 grid, Dim3 block)
-    : code(code), grid(grid), block(block), registers(code.numRegisters()) {}
+    : code(&code), grid(grid), block(block), registers(code.numRegisters()) {}
 
 LaneValue LaneValues::special(llvm::StringRef name) const {
   auto part = [](uint64_t linear, Dim3 of, char axis) -> uint64_t {
@@ -107,10 +113,10 @@ LaneValue LaneValues::valueOf(const ptx::Operand &operand) const {
   if (operand.name.empty())
     return everywhere(operand.value);
   LaneValue value;
-  if (code.variables.contains(operand.name))
-    value = everywhere(0);
-  else if (uint32_t number = code.findRegister(operand.name); number != none)
-    value = code.writers[number].empty() ? special(operand.name) : registers[number];
+  if (code->variables.contains(operand.name))
+    value = assumed(0);
+  else if (uint32_t number = code->findRegister(operand.name); number != none)
+    value = code->writers[number].empty() ? special(operand.name) : registers[number];
   for (uint64_t &lane : value.lanes)
     lane += operand.value;
   return value;
@@ -120,7 +126,7 @@ LaneValue LaneValues::resultOf(const CodeInstr &instr) const {
   const ptx::Instruction &text = *instr.text;
   if (instr.name() == "ld" && spaceOf(instr) == "param" && text.operands.size() == 2) {
     // Arrays begin, and extents passed by value are, at multiples of what matters here.
-    return everywhere(typeBits(instr.type()) == 64 ? uint64_t(1) << 40 : 1 << 12);
+    return assumed(typeBits(instr.type()) == 64 ? uint64_t(1) << 40 : 1 << 12);
   }
   if (text.operands.size() < 2 || text.operands[0].kind != ptx::Operand::Kind::Name || instr.name() == "ld")
     return {};
@@ -131,6 +137,7 @@ LaneValue LaneValues::resultOf(const CodeInstr &instr) const {
       return {};
   }
   LaneValue result;
+  result.isAssumed = llvm::any_of(of, [](const LaneValue &value) { return value.isAssumed; });
   const unsigned bits = typeBits(instr.type());
   if (instr.name() == "cvt") {
     llvm::StringRef to = text.parts.size() >= 3 ? llvm::StringRef(text.parts[text.parts.size() - 2]) : "";

@@ -20,6 +20,7 @@ constexpr unsigned warpLanes = 32;
 
 struct LaneValue {
   bool isKnown = false;
+  bool isAssumed = false; ///< made of parameters: what matters of it is how it is aligned
   std::array<uint64_t, warpLanes> lanes = {};
 };
 
@@ -31,13 +32,13 @@ public:
   void execute(const CodeInstr &instr);
   /// 32-byte sectors that an access touches; one a lane if nothing is known of its address.
   unsigned sectorsOf(const CodeInstr &access) const;
+  LaneValue valueOf(const ptx::Operand &operand) const;
 
 private:
-  LaneValue valueOf(const ptx::Operand &operand) const;
   LaneValue special(llvm::StringRef name) const;
   LaneValue resultOf(const CodeInstr &instr) const;
 
-  const KernelCode &code;
+  const KernelCode *code;
   Dim3 grid, block;
   std::vector<LaneValue> registers;
 };

@@ -2,7 +2,9 @@
 
 #include "lint/KernelCode.h"
 #include "lint/LaneValues.h"
+#include "lint/TripCounts.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
@@ -60,6 +62,9 @@ public:
     add(counts, longest);
     return counts;
   }
+
+  /// As they are behind the blocks counted so far.
+  const LaneValues &laneValues() const { return values; }
 
 private:
   struct Depth {
@@ -143,11 +148,22 @@ std::optional<StaticCounts> countStatically(const ptx::Module &module, llvm::Str
   KernelCode code(module, *function);
   BlockCounter counter(code, grid, block);
   StaticCounts result;
+  std::vector<std::optional<double>> rounds(code.loops.size());
+  llvm::BitVector entered(unsigned(code.loops.size()));
   for (uint32_t number : longestWay(code)) {
+    double times = 1;
+    bool isOpen = false;
+    for (uint32_t loop = code.blocks[number].loop; loop != none; loop = code.loops[loop].parent) {
+      if (!entered.test(loop))
+        rounds[loop] = roundsOf(code, loop, counter.laneValues());
+      entered.set(loop);
+      times *= rounds[loop].value_or(1);
+      isOpen |= !rounds[loop];
+    }
     PathCounts counts = counter.count(code.blocks[number]);
-    add(result.once, counts);
-    if (code.blocks[number].loop != none)
-      add(result.inLoops, counts);
+    add(result.once, counts, times);
+    if (isOpen)
+      add(result.inLoops, counts, times);
   }
   for (const ptx::Statement &statement : function->body)
     if (statement.kind == ptx::Statement::Kind::Variable && statement.variable.space == "shared")
@@ -181,6 +197,9 @@ KernelCounts countsOf(const StaticCounts &counts, const KernelSpec &kernel) {
     result.registers = kernel.resources->registers;
   result.sharedBytes = uint32_t(std::min<uint64_t>(counts.sharedBytes, UINT32_MAX)) + kernel.dynamicSharedBytes;
   result.sectors = std::max(bytes / 32, path.sectors * warps);
+  for (const KernelParameter &parameter : kernel.parameters)
+    if (!parameter.alias)
+      result.footprint += std::ceil(double(parameter.bytes) / 32);
   result.instructions = path.instructions * warps;
   result.specialFunctions = path.specialFunctions * warps;
   result.doubles = path.doubles * warps;

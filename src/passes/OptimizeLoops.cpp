@@ -243,24 +243,40 @@ void unrollFully(scf::ForOp loop, int64_t lower, int64_t step, int64_t trips) {
   rewriter.replaceOp(loop, carried);
 }
 
-/// `factor` divides `trips`.
+/// `factor` iterations a round; those that make no whole round follow the loop.
 void unrollPartly(scf::ForOp loop, int64_t lower, int64_t step, int64_t trips, int64_t factor) {
   IRRewriter rewriter(loop);
-  Value stride = arith::ConstantIndexOp::create(rewriter, loop.getLoc(), step * factor);
-  auto unrolled = scf::ForOp::create(rewriter, loop.getLoc(), loop.getLowerBound(), loop.getUpperBound(), stride,
-                                     loop.getInitArgs());
+  const Location loc = loop.getLoc();
+  const int64_t rest = trips % factor, end = lower + (trips - rest) * step;
+  Value stride = arith::ConstantIndexOp::create(rewriter, loc, step * factor);
+  Value upper = rest ? arith::ConstantIndexOp::create(rewriter, loc, end).getResult() : loop.getUpperBound();
+  auto unrolled = scf::ForOp::create(rewriter, loc, loop.getLowerBound(), upper, stride, loop.getInitArgs());
   unrolled->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
   if (!unrolled.getBody()->empty())
     rewriter.eraseOp(unrolled.getBody()->getTerminator());
   rewriter.setInsertionPointToEnd(unrolled.getBody());
   SmallVector<Value> carried(unrolled.getRegionIterArgs());
-  Interval range{lower, lower + (trips - factor) * step};
+  Interval range{lower, end - factor * step};
   Value variable = unrolled.getInductionVar();
   Progressions progressions = findProgressions(loop, step, factor, variable, range);
   for (int64_t copy = 0; copy < factor; ++copy)
     carried = cloneBody(rewriter, loop, progressions, {copy, copy * step, variable, range}, carried);
-  scf::YieldOp::create(rewriter, loop.getLoc(), carried);
-  rewriter.replaceOp(loop, unrolled.getResults());
+  scf::YieldOp::create(rewriter, loc, carried);
+  rewriter.setInsertionPoint(loop);
+  carried.assign(unrolled.result_begin(), unrolled.result_end());
+  Value first = arith::ConstantIndexOp::create(rewriter, loc, end);
+  progressions = findProgressions(loop, step, rest, first, {end, end});
+  for (int64_t trip = 0; trip < rest; ++trip)
+    carried = cloneBody(rewriter, loop, progressions, {trip, end + trip * step, {}, {}}, carried);
+  rewriter.replaceOp(loop, carried);
+}
+
+/// Iterations of a round of `trips`, at most `most`: the most that leave no rest, if that is not much less.
+int64_t factorOf(int64_t trips, int64_t most) {
+  int64_t factor = std::min(trips, most);
+  while (trips % factor != 0)
+    --factor;
+  return 2 * factor > most ? factor : std::min(trips, most);
 }
 
 struct OptimizeLoopsPass : hloc::impl::OptimizeLoopsBase<OptimizeLoopsPass> {
@@ -291,9 +307,8 @@ struct OptimizeLoopsPass : hloc::impl::OptimizeLoopsBase<OptimizeLoopsPass> {
     int64_t factor = std::min(trips, std::max<int64_t>(1, maxUnrolledSize / facts.size));
     if (facts.loads)
       factor = std::min(factor, std::max<int64_t>(1, maxUnrolledLoads / facts.loads));
-    while (trips % factor != 0)
-      --factor;
-    if (factor == trips)
+    factor = factorOf(trips, factor);
+    if (trips < 2 * factor)
       unrollFully(loop, lower.getSExtValue(), stride, trips);
     else if (factor > 1)
       unrollPartly(loop, lower.getSExtValue(), stride, trips, factor);

@@ -1,7 +1,7 @@
 #include "hloc/transforms/ExtractFusions.h"
 
 #include "FuseGroups.h"
-#include "FusionPolicy.h"
+#include "hloc/search/FusionPolicy.h"
 
 #include "hloc/hlo/CloneComputations.h"
 

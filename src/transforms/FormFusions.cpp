@@ -1,9 +1,10 @@
 // Plain ops between kernels -> fusions, constants into the fusions that read them.
 
-#include "FusionPolicy.h"
+#include "FuseGroups.h"
 #include "hloc/hlo/ControlFlow.h"
 #include "hloc/hlo/External.h"
 #include "hloc/kernel/TargetInfo.h"
+#include "hloc/search/FusionPolicy.h"
 #include "hloc/transforms/Transforms.h"
 
 #include "llvm/ADT/BitVector.h"
@@ -69,9 +70,8 @@ void makeBitcasts(llvm::ArrayRef<HloInstruction *> renamings, HloEditor &editor)
 
 bool fuseByCost(HloEditor &editor, HloPassContext &context) {
   const HloComputation &computation = editor.computation();
-  static const TargetInfo usual = *findTarget("sm_90");
   GroupedByCost found = groupByCost(computation, computation.isEntry() ? editor.module().name() : computation.name(),
-                                    context.target ? *context.target : usual, context.decisions);
+                                    context.target, context.explanation);
   hoistParameters(editor);
   GroupFuser fuser(editor);
   for (const FusionGroup &group : found.groups)

@@ -1,6 +1,6 @@
 #pragma once
 // The mechanism of fusion: given which instructions form a group, make the fusion. What to group is policy
-// (FusionPolicy.h) and not decided here.
+// (hloc/search/FusionPolicy.h) and not decided here.
 //
 //   group {name "f", members {log, add}, roots {add}}  of  %l = log(%p)  ROOT %a = add(%l, %p)
 //   ->  ROOT %f = fusion(%p), calls=%body        body: %p = parameter(0)  %l = log(%p)  ROOT %a = add(%l, %p)
@@ -12,18 +12,9 @@
 
 #include "hloc/hlo/HloBuilder.h"
 #include "hloc/hlo/HloEditor.h"
-
-#include <string>
+#include "hloc/search/FusionPolicy.h"
 
 namespace hloc {
-
-struct FusionGroup {
-  std::string fusionName, bodyName; ///< the body's is made unique in the module
-  FusionKind kind = FusionKind::Loop;
-  llvm::SmallVector<HloInstruction *> members; ///< operands before users
-  llvm::SmallVector<HloInstruction *> roots;   ///< members whose values are needed outside, each in one group only
-  HloInstruction *before = nullptr;            ///< where the fusion goes; null: the end of the computation
-};
 
 class GroupFuser {
 public:

@@ -39,9 +39,9 @@ struct CompilerOptions {
   bool locations = false;            ///< MLIR texts say of each operation which line of the HLO it stems from
   std::vector<std::string> fastMath; ///< rules that may change the results of floats, by name
   FusionMode fusion = FusionMode::Keep;
-  std::vector<FusionDecision> *decisions = nullptr; ///< where fuse() says why it fused what; null: nobody asks
-  std::string cacheFolder;                          ///< of the PTX of kernels of large modules; empty: no cache
-  std::optional<std::string> remarks; ///< regular expression over the kinds of remarks to report; unset: none
+  FusionExplanation *explanation = nullptr; ///< where fuse() says why it fused what; null: nobody asks
+  std::string cacheFolder;                  ///< of the PTX of kernels of large modules; empty: no cache
+  std::optional<std::string> remarks;       ///< regular expression over the kinds of remarks to report; unset: none
 };
 
 /// One kernel through all its stages; texts are filled as far as compilation went and as far as they were asked for.
@@ -70,8 +70,9 @@ public:
 
   /// Parses and, if asked to, verifies; `file` becomes the one that diagnostics point into.
   std::unique_ptr<HloModule> parse(std::shared_ptr<const SourceFile> file, bool verify = true);
-  /// The HLO passes: calls inlined, entry layout applied, fusions formed.
-  std::unique_ptr<HloModule> fuse(const HloModule &module);
+  /// The HLO passes: calls inlined, entry layout applied, fusions formed. What is one kernel is decided for the target;
+  /// any other can be compiled for as well, only less well.
+  std::unique_ptr<HloModule> fuse(const HloModule &module, const TargetInfo &target);
   /// Some fusions of a fused module as a fused module, to be compiled without the rest: what they read become
   /// parameters, their values the results, and their kernels are those of the whole module, by name and text. `names`:
   /// of instructions, kernels or computations, with or without `%`; null, with a diagnostic, if one names nothing.

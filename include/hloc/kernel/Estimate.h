@@ -1,8 +1,10 @@
 #pragma once
 // How long a kernel takes, in plain arithmetic, from counts of what it does: a cost model to compare plans and kernels
-// by. It knows no cache contents and no DRAM pages; it ranks, and is right to a factor where nothing unusual happens.
+// by. It knows no DRAM pages, and of caches only that they have what an array does not bring for the first time; it
+// ranks, and is right to a factor where nothing unusual happens.
 //
-//   copy of f32[1048576] on an H100: 262144 sectors, 8192 warps of 17 instructions, 256 threads a block
+//   copy of f32[1048576] on an H100: 262144 sectors of arrays that have as many, 8192 warps of 17 instructions, 256
+//   threads a block
 //     memory   8 MiB / 3.05 TB/s                                                   2.8 us
 //     issue    139264 / (4 a clock * 132)                                          0.1 us
 //     latency  8192 warps / (132 * 64 resident) = 1 wave * 700 clocks             0.4 us
@@ -24,6 +26,9 @@ namespace hloc {
 
 /// From so many bytes on every multiprocessor has a block: below, launches cost as much as what idle ones could do.
 inline constexpr uint64_t bytesOfLargeKernel = uint64_t(8) << 20;
+
+/// Of an empty kernel, from the end of the one before it.
+inline constexpr double launchSeconds = 2e-6;
 
 /// A product. Rates are those that kernels reach, not those on paper.
 struct DeviceModel {
@@ -47,9 +52,11 @@ const DeviceModel &deviceOf(const TargetInfo &target);
 struct KernelCounts {
   uint64_t blocks = 1;
   uint32_t threadsPerBlock = 128;
-  uint32_t registers = 32;     ///< a thread
-  uint32_t sharedBytes = 0;    ///< a block
-  double sectors = 0;          ///< 32 bytes each, of global memory, loads and stores
+  uint32_t registers = 32;  ///< a thread
+  uint32_t sharedBytes = 0; ///< a block
+  double sectors = 0;       ///< 32 bytes each, of global memory, loads and stores
+  /// Of these arrays all sectors together: what is asked for more often comes from caches. 0: not known, none does.
+  double footprint = 0;
   double instructions = 0;     ///< warp instructions, all
   double specialFunctions = 0; ///< of these: those that go through units of 16 lanes, conversions among them
   double doubles = 0;          ///< of these: f64 arithmetic

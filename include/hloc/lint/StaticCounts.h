@@ -2,9 +2,10 @@
 // What a warp does on its way through a kernel, read off the text: the counts that time is estimated from where nothing
 // has been executed.
 //
-//   ld.global, fma in a loop, st.global behind it   once    {3 instructions, 8 bytes, 1 round trip, ...}
+//   ld.global, fma in a loop of 10 rounds, st.global behind it   once {21 instructions, 44 bytes, 10 round trips, ...}
+//   the same in a loop whose end a parameter says   once    {3 instructions, 8 bytes, 1 round trip, ...}
 //                                                   inLoops {2 instructions, 4 bytes, 1 round trip, ...}
-//   1024 bytes a thread                             after (1024 - 8) / 4 more rounds: rounds(1024) = 254
+//   1024 bytes a thread                             after (1024 - 8) / 4 more rounds: roundsForBytes(1024) = 254
 
 #include "hloc/kernel/Estimate.h"
 
@@ -24,9 +25,9 @@ struct PathCounts {
   double memoryRoundTrips = 0, sharedRoundTrips = 0, chainInstructions = 0;
 };
 
-/// On the way with the most instructions. Loops are all taken to run equally often.
+/// On the way with the most instructions. Loops whose rounds the text does not tell are all taken to run equally often.
 struct StaticCounts {
-  PathCounts once;    ///< with one round of each loop
+  PathCounts once;    ///< with one round of each such loop, and all rounds of the others
   PathCounts inLoops; ///< the part of it that further rounds repeat
   uint64_t sharedBytes = 0;
 

@@ -10,6 +10,8 @@
 // instructions is the order. Between passes callees come before callers and operands before users.
 
 #include "hloc/hlo/HloModule.h"
+#include "hloc/kernel/TargetInfo.h"
+#include "hloc/search/FusionPolicy.h"
 #include "hloc/support/Diagnostics.h"
 
 #include <chrono>
@@ -19,8 +21,6 @@
 #include <vector>
 
 namespace hloc {
-
-struct TargetInfo;
 
 enum class PassResult { Unchanged, Changed, Failed };
 
@@ -41,14 +41,6 @@ public:
 
 private:
   std::map<std::string, size_t> counts;
-};
-
-/// Whether what one instruction makes is read inside the kernel of another, and why: for `--explain`.
-struct FusionDecision {
-  std::string producer, user; ///< names
-  bool fused = false;
-  std::string reason;
-  double bytes = 0, seconds = 0; ///< that the step which decided saves, or would
 };
 
 /// What becomes of a module's fusions.
@@ -78,10 +70,10 @@ struct HloPassContext {
   std::function<void(const HloPass &pass, PassResult result, Clock::time_point begin, Clock::time_point end)> afterPass;
   DiagnosticEngine &diagnostics;
   HloPassOptions options;
-  const TargetInfo *target = nullptr; ///< null: the module is made for several targets
+  TargetInfo target = *findTarget("sm_90"); ///< whose kernels fusions become; the default of the command line
   HloStatistics statistics;
-  std::vector<FusionDecision> *decisions = nullptr; ///< null: nobody wants to know
-  unsigned nesting = 0;                             ///< passes that the one that runs is a part of
+  FusionExplanation *explanation = nullptr; ///< null: nobody wants to know
+  unsigned nesting = 0;                     ///< passes that the one that runs is a part of
 };
 
 /// A pass that returns Failed has reported why; the module is then of no use. One that returns Unchanged has changed

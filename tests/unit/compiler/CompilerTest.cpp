@@ -151,7 +151,7 @@ TEST_CASE("an earlier stage has no later texts") {
   Compiler compiler(CompilerOptions(), toolchain(), nobody, diagnostics);
   std::unique_ptr<HloModule> module = compiler.parse(file(threeKernels));
   REQUIRE(module);
-  std::unique_ptr<HloModule> fused = compiler.fuse(*module);
+  std::unique_ptr<HloModule> fused = compiler.fuse(*module, *findTarget("sm_90"));
   REQUIRE(fused);
   std::optional<CompiledModule> emitted = compiler.compile(*fused, *findTarget("sm_90"), Stage::Emit, true);
   REQUIRE(emitted);
@@ -184,7 +184,7 @@ std::optional<CompiledModule> compileText(const std::string &text, std::vector<s
   TargetInfo target = *findTarget("sm_90");
   std::unique_ptr<HloModule> module = compiler.parse(file(text));
   REQUIRE(module);
-  module = compiler.fuse(*module);
+  module = compiler.fuse(*module, target);
   if (module && !names.empty())
     module = compiler.only(*module, names, target);
   return module ? compiler.compile(*module, target, Stage::Ptx) : std::nullopt;

@@ -53,7 +53,7 @@ CompiledModule compile(CompileObserver &observer, bool keepTexts = false) {
   Compiler compiler(options, toolchain(), observer, diagnostics);
   std::unique_ptr<HloModule> module = compiler.parse(file("two.hlo", twoKernels));
   REQUIRE(module);
-  std::unique_ptr<HloModule> fused = compiler.fuse(*module);
+  std::unique_ptr<HloModule> fused = compiler.fuse(*module, *findTarget("sm_90"));
   REQUIRE(fused);
   std::optional<CompiledModule> compiled = compiler.compile(*fused, *findTarget("sm_90"), Stage::Ptx, keepTexts);
   REQUIRE(compiled);

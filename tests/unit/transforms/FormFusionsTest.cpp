@@ -104,11 +104,11 @@ TEST_CASE("why values are stored is said") {
             "ENTRY e {\n p = f32[4096,1024] parameter(0)\n z = f32[] constant(0)\n"
             " e = f32[4096,1024] exponential(p)\n r = f32[1024] reduce(e, z), dimensions={0}, to_apply=sum\n"
             " b = f32[4096,1024] broadcast(r), dimensions={1}\n ROOT n = f32[4096,1024] subtract(p, b)\n}\n");
-  std::vector<FusionDecision> decisions;
-  p.context.decisions = &decisions;
+  FusionExplanation explanation;
+  p.context.explanation = &explanation;
   CHECK(p.run(formFusions) == PassResult::Changed);
   std::string text;
-  for (const FusionDecision &one : decisions)
+  for (const FusionDecision &one : explanation.decisions)
     text += one.producer + " -> " + one.user + (one.fused ? " fused\n" : ": " + one.reason + "\n");
   CHECK(text.find("e -> r fused\n") == 0);
   CHECK(text.find("r -> b: the columns do not fit into the registers of a block") != std::string::npos);

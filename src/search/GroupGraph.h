@@ -5,9 +5,8 @@
 //   e = exp(p)  s = add(e, p)  r = sort(s)     groups {e}, {s}, {r}: s reads e's result; r is on a higher level than s
 //   after e has gone to its readers:           groups {e, s}, {r}
 
-#include "FuseGroups.h"
-#include "FusionCost.h"
-#include "RowGroups.h"
+#include "search/FusionCost.h"
+#include "search/RowGroups.h"
 
 #include "llvm/ADT/BitVector.h"
 

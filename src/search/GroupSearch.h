@@ -10,10 +10,8 @@
 //
 // Why a step was not taken is remembered for each value that stays in memory (FusionDecision).
 
-#include "FusionCost.h"
-#include "RowGroups.h"
-
-#include "hloc/transforms/HloPass.h"
+#include "search/FusionCost.h"
+#include "search/RowGroups.h"
 
 #include "llvm/ADT/BitVector.h"
 
@@ -22,6 +20,7 @@ namespace hloc {
 struct FoundGroup {
   llvm::SmallVector<HloInstruction *> members; ///< operands before users
   llvm::SmallVector<HloInstruction *> roots;   ///< by id
+  KernelCost cost;
 };
 
 struct FoundGroups {

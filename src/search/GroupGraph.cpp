@@ -1,6 +1,6 @@
-#include "GroupGraph.h"
+#include "search/GroupGraph.h"
 
-#include "FusionPolicy.h"
+#include "hloc/search/FusionPolicy.h"
 
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"

@@ -1,6 +1,6 @@
 // Reductions of rows that one kernel makes together with what their rows' elements become of them.
 
-#include "RowGroups.h"
+#include "search/RowGroups.h"
 
 #include "hloc/fusion/HloIndexing.h"
 #include "hloc/fusion/StagedReductions.h"

@@ -4,7 +4,7 @@
 //
 //   softmax: reductions `max` and `sum`, roots {div}; with a log-sum-exp beside it {div, lse}
 
-#include "FusionPolicy.h"
+#include "hloc/search/FusionPolicy.h"
 
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLFunctionalExtras.h"

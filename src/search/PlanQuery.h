@@ -2,6 +2,7 @@
 // What the heroes would make of a group of instructions if it were a fusion: asked by the policy where opcodes do not
 // tell, since only a plan knows whether one kernel can do it all.
 
+#include "hloc/fusion/PlanCounts.h"
 #include "hloc/hlo/HloInstruction.h"
 #include "hloc/kernel/TargetInfo.h"
 
@@ -16,15 +17,14 @@ struct PlanAnswer {
   double extraBytes = 0;  ///< that copies, fills and scratch memory move
   uint64_t blocks = 1;    ///< of the largest kernel
   uint32_t threads = 128; ///< of its blocks
-  unsigned passes = 1;    ///< how often operands are read
-  bool isLoop = false;    ///< every thread works for itself
-  bool inPlace = false;   ///< outputs are updated: only what changes moves
-  /// Rows with columns beside them, which a second kernel may have to combine. Not every target has the threads for it;
-  /// that it is so holds for all.
-  bool besideColumns = false;
+  uint32_t registers = 32, sharedBytes = 0;
+  unsigned passes = 1;        ///< how often operands are read
+  bool inPlace = false;       ///< outputs are updated: only what changes moves
+  bool besideColumns = false; ///< rows with columns beside them, which a second kernel may have to combine
   /// Instructions of which every element is computed once, by threads together.
   llvm::SmallVector<const HloInstruction *, 4> kept;
-  llvm::StringRef hero; ///< of the last kernel
+  PlanCounts counts;      ///< of all kernels
+  Hero hero = Hero::Loop; ///< of the last kernel
 };
 
 /// Does a group with this in it need to be asked about?

@@ -1,8 +1,8 @@
-#include "GroupSearch.h"
+#include "search/GroupSearch.h"
 
-#include "FusionPolicy.h"
-#include "GroupGraph.h"
-#include "OpWork.h"
+#include "hloc/search/FusionPolicy.h"
+#include "search/GroupGraph.h"
+#include "search/OpWork.h"
 
 #include "hloc/fusion/ContractionPlan.h"
 
@@ -28,7 +28,21 @@ constexpr size_t mostInstructionsOfTwoSearches = 2000;
 /// Of dots that kernels of rows and the like compute on their way: kernels for dots do better with longer ones.
 constexpr double mostStepsInside = 64;
 
-/// What only its hero makes well.
+/// The hero that alone makes it well, or in place.
+std::optional<Hero> ownHero(const HloInstruction &instr) {
+  switch (instr.opcode()) {
+  case Opcode::Sort:
+    return Hero::Sort;
+  case Opcode::Scatter:
+    return Hero::Scatter;
+  case Opcode::DynamicUpdateSlice:
+    return Hero::DynamicUpdateSlice;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// Has it to be stored by its hero?
 bool needsHero(const HloInstruction &instr) {
   return instr.opcode() == Opcode::Sort || instr.opcode() == Opcode::Scatter;
 }
@@ -79,14 +93,14 @@ private:
         ++contractions;
         isLong |= readsPerElement(*member, 0) > mostStepsInside;
       }
-      if ((needsHero(*member) || graph.updatesState(*member)) && own.hero != text(member->opcode()))
+      if ((needsHero(*member) || graph.updatesState(*member)) && own.hero != ownHero(*member))
         own.impossible = fmt::format("`{}` has to be stored by its own kernel", member->name().str());
     }
     if (contractions > 1)
       own.impossible = "a kernel has one dot or convolution";
-    else if (contractions == 1 && own.hero != "loop" && isLong)
+    else if (contractions == 1 && own.hero != Hero::Loop && isLong)
       own.impossible = fmt::format("a dot of more than {} steps is not computed inside of a `{}` kernel",
-                                   mostStepsInside, own.hero.str());
+                                   mostStepsInside, text(own.hero).str());
     move.reason = own.impossible;
     return own.impossible.empty();
   }
@@ -108,7 +122,7 @@ private:
     if (move.gain < leastGain)
       move.reason = work > 1.5 * workBefore ? fmt::format("it would be computed again: {:.1f} times the work",
                                                           work / std::max(1.0, workBefore))
-                    : move.made.size() == 1 && move.made.front().cost.hero == "loop" && decides(move.made.front())
+                    : move.made.size() == 1 && move.made.front().cost.hero == Hero::Loop && decides(move.made.front())
                         ? "one kernel of all would leave each thread a loop of its own"
                         : "nothing is saved";
   }
@@ -335,7 +349,7 @@ private:
     FoundGroups found;
     for (const Group &group : graph.all())
       if (group.alive && group.emitted) {
-        found.groups.push_back({group.members, group.roots});
+        found.groups.push_back({group.members, group.roots, group.cost});
         found.seconds += group.cost.seconds;
       }
     llvm::sort(found.groups,

@@ -1,4 +1,4 @@
-#include "PlanQuery.h"
+#include "search/PlanQuery.h"
 
 #include "hloc/fusion/FusionPlan.h"
 #include "hloc/hlo/HloBuilder.h"
@@ -87,7 +87,7 @@ struct Describe {
     llvm::for_each(plan.heroes, [&](auto *hero) { keep(hero); });
   }
   void operator()(const InputSlicesPlan &) {}
-  void operator()(const LoopPlan &) { answer.isLoop = true; }
+  void operator()(const LoopPlan &) {}
   void operator()(std::monostate) {}
 
 private:
@@ -96,6 +96,19 @@ private:
       keep(hero.instr);
   }
 };
+
+/// Kernels follow each other.
+void addCounts(PlanCounts own, const Body &body, PlanCounts &all) {
+  for (PlanCounts::OperandRead &read : own.reads) {
+    read.instr = body.original[read.instr->id()];
+    all.reads.push_back(read);
+  }
+  all.instructions += own.instructions;
+  all.sharedPasses += own.sharedPasses;
+  all.memoryRoundTrips = std::max(all.memoryRoundTrips, own.memoryRoundTrips);
+  all.sharedRoundTrips = std::max(all.sharedRoundTrips, own.sharedRoundTrips);
+  all.chainInstructions = std::max(all.chainInstructions, own.chainInstructions);
+}
 
 std::optional<PlanAnswer> answerOf(const Body &body, const FusionGraph &graph, const FusionAliasing &offers,
                                    const TargetInfo &target) {
@@ -127,7 +140,10 @@ std::optional<PlanAnswer> answerOf(const Body &body, const FusionGraph &graph, c
       }
       if (kernel.makes)
         answer.extraBytes += double(graph.roots()[kernel.makes->output].shape.byteSize());
-      answer.hero = text(kernel.hero());
+      answer.hero = kernel.hero();
+      answer.registers = std::max(answer.registers, kernel.plannedRegisters());
+      answer.sharedBytes = std::max(answer.sharedBytes, uint32_t(kernel.launch.sharedBytes));
+      addCounts(countsOf(kernel), body, answer.counts);
       std::visit(Describe{answer, body}, kernel.plan);
     }
   }
@@ -144,6 +160,8 @@ bool decidesHero(const HloInstruction &instr) {
   case Opcode::Scatter:
   case Opcode::Sort:
   case Opcode::DynamicUpdateSlice:
+  case Opcode::Dot:
+  case Opcode::Convolution:
     return true;
   case Opcode::Copy:
     return instr.shape().minorToMajor() != instr.operand(0)->shape().minorToMajor();
@@ -166,17 +184,7 @@ std::optional<PlanAnswer> askForPlan(llvm::ArrayRef<HloInstruction *> members, l
     if (std::optional<unsigned> parameter = updatedParameter(*graph, root);
         parameter && mayUpdate(*body.original[graph->parameters()[*parameter]->id()]))
       offers[root] = parameter;
-  std::optional<PlanAnswer> answer = answerOf(body, *graph, offers, target);
-  if (!answer || !answer->besideColumns)
-    return answer;
-  // Fusions are formed once, for whatever target.
-  for (const TargetInfo &other : allTargets()) {
-    if (other.name == target.name)
-      continue;
-    if (std::optional<PlanAnswer> there = answerOf(body, *graph, offers, other); !there || !there->besideColumns)
-      return there;
-  }
-  return answer;
+  return answerOf(body, *graph, offers, target);
 }
 
 } // namespace hloc

@@ -2,10 +2,43 @@
 // The policy of fusion: which instructions of an entry form which groups, and where. It only reads; FuseGroups.h makes
 // the fusions. Why these rules: src/decisions/0008-groups-are-found-by-cost.md.
 
-#include "FuseGroups.h"
-#include "hloc/transforms/HloPass.h"
+#include "hloc/hlo/HloComputation.h"
+#include "hloc/hlo/HloInstruction.h"
+#include "hloc/kernel/TargetInfo.h"
+
+#include <string>
+#include <vector>
 
 namespace hloc {
+
+struct FusionGroup {
+  std::string fusionName, bodyName; ///< the body's is made unique in the module
+  FusionKind kind = FusionKind::Loop;
+  llvm::SmallVector<HloInstruction *> members; ///< operands before users
+  llvm::SmallVector<HloInstruction *> roots;   ///< members whose values are needed outside, each in one group only
+  HloInstruction *before = nullptr;            ///< where the fusion goes; null: the end of the computation
+};
+
+/// Whether what one instruction makes is read inside the kernel of another, and why: for `--explain`.
+struct FusionDecision {
+  std::string producer, user; ///< names
+  bool fused = false;
+  std::string reason;
+  double bytes = 0, seconds = 0; ///< that the step which decided saves, or would
+};
+
+/// A kernel that the search ended with, and what it takes by the model that it searched with.
+struct FormedKernel {
+  std::string fusion; ///< name of the instruction
+  llvm::StringRef hero;
+  double seconds = 0, bytes = 0;
+};
+
+/// Why fusions are what they are: for `--explain`.
+struct FusionExplanation {
+  std::vector<FusionDecision> decisions;
+  std::vector<FormedKernel> kernels;
+};
 
 /// Ops that cost nothing between kernels: they only name buffers.
 bool isStructure(const HloInstruction &instr);
@@ -30,7 +63,7 @@ struct GroupedByCost {
 /// For a computation without fusions: the groups that GroupSearch.h finds. `prefix` names those that make nothing but
 /// results.
 GroupedByCost groupByCost(const HloComputation &entry, llvm::StringRef prefix, const TargetInfo &target,
-                          std::vector<FusionDecision> *decisions);
+                          FusionExplanation *explanation);
 
 /// The values behind a (nested) tuple built by `tuple` instructions, in order.
 void tupleLeaves(HloInstruction *value, llvm::SmallVectorImpl<HloInstruction *> &leaves);

@@ -1,14 +1,10 @@
 #pragma once
-// What a kernel of some instructions costs, before it is a fusion: bytes, work, limits. A quick relative of
-// `--estimate`, whose device model it uses with counts of its own.
-//
-// How often an instruction is computed follows from how it is read: elementwise readers hand on the points at which
-// they are computed themselves, all others (broadcast, reduce, gather, ...) read at points of their own. Equal points
-// count once.
-//
-//   exp(x) * broadcast(sum(y)), f32[64,64], one loop: exp 4096 times; sum 4096 times 64 steps, where heroes do not help
+// What a kernel of some instructions costs, before it is a fusion: what its plan does for its own sake (PlanCounts.h),
+// what its instructions compute and read (GroupWork.h), and what that takes on the target's device
+// (hloc/kernel/Estimate.h), as
+// `--estimate` has it; and what is too much for one kernel.
 
-#include "PlanQuery.h"
+#include "search/GroupWork.h"
 
 #include "hloc/kernel/Estimate.h"
 
@@ -20,19 +16,25 @@ namespace hloc {
 
 struct KernelCost {
   double seconds = 0;
-  double bytes = 0; ///< from and to memory, caches disregarded where they hold what is read again
+  double bytes = 0; ///< from and to memory, what caches bring again not counted
   double work = 0;  ///< instructions of single lanes
-  llvm::StringRef hero = "loop";
+  Hero hero = Hero::Loop;
   std::string impossible; ///< why there is no such kernel; empty if there is
 };
 
-/// Limits of one kernel.
+/// Limits of one kernel. All are far above what is of use: more parameters than 96 are slow to set up for a launch,
+/// each stream of a loop takes four addresses and vectors of a thread's 255 registers, and code of more than some
+/// thousand instructions takes longer to assemble than it can save.
 struct KernelLimits {
   size_t buffers = 96;    ///< operands and outputs
   size_t streams = 28;    ///< of these, those as large as what is computed
   size_t codeSize = 1500; ///< instructions, each as often as it is read at points of its own
+
+  /// Why a kernel is too much; empty if it is not.
+  std::string why(const GroupWork &work, size_t numRoots) const;
 };
 
+/// Of groups of one computation. The target outlives it.
 class FusionCost {
 public:
   FusionCost(const HloComputation &computation, const TargetInfo &target,
@@ -42,7 +44,6 @@ public:
 
 private:
   using Key = std::pair<uint64_t, uint64_t>;
-  struct Access;
   Key keyOf(llvm::ArrayRef<HloInstruction *> members, llvm::ArrayRef<HloInstruction *> roots);
   uint64_t hashOf(const HloInstruction &instr);
   KernelCost find(llvm::ArrayRef<HloInstruction *> members, llvm::ArrayRef<HloInstruction *> roots);
@@ -53,6 +54,7 @@ private:
   std::vector<uint32_t> stamps, slots; ///< by id: place among the members of the query of that number
   std::vector<uint64_t> hashes;        ///< by id: of what an instruction does; 0: not known yet
   std::map<Key, KernelCost> known;
+  GroupCounter counter;
   uint32_t query = 0;
 };
 

@@ -1,7 +1,7 @@
-#include "FusionPolicy.h"
+#include "hloc/search/FusionPolicy.h"
 
-#include "GroupSearch.h"
-#include "PlanQuery.h"
+#include "search/GroupSearch.h"
+#include "search/PlanQuery.h"
 
 #include "hloc/hlo/ControlFlow.h"
 #include "hloc/hlo/External.h"
@@ -172,7 +172,7 @@ std::vector<FusionGroup> groupEachPlainOp(const HloComputation &entry) {
 }
 
 GroupedByCost groupByCost(const HloComputation &entry, llvm::StringRef prefix, const TargetInfo &target,
-                          std::vector<FusionDecision> *decisions) {
+                          FusionExplanation *explanation) {
   llvm::BitVector needed = neededInstructions(entry);
   llvm::SmallVector<HloInstruction *> results;
   tupleLeaves(entry.root(), results);
@@ -181,7 +181,7 @@ GroupedByCost groupByCost(const HloComputation &entry, llvm::StringRef prefix, c
     isResult[result->id()] = true;
   std::vector<RowGroup> rows = groupRows(entry, needed, valuesInMemory(entry, needed), structuredOps(entry, needed),
                                          [&](const RowGroup &group) { return isOnePass(group, entry, target); });
-  FoundGroups found = searchGroups(entry, needed, rows, target, decisions);
+  FoundGroups found = searchGroups(entry, needed, rows, target, explanation ? &explanation->decisions : nullptr);
   // Kernels of nothing but results have the name of the whole, but for what comes from a sort or a scatter.
   auto isOfResults = [&](const FoundGroup &group) {
     Opcode last = group.roots.back()->opcode();
@@ -200,11 +200,13 @@ GroupedByCost groupByCost(const HloComputation &entry, llvm::StringRef prefix, c
     group.before = group.roots.back();
     group.fusionName = group.roots.back()->name().str();
     group.bodyName = "fused_" + group.fusionName;
-    if (!isOfResults(each))
-      continue;
-    std::string suffix = numOfResults == 1 ? "" : "_" + std::to_string(number++);
-    group.fusionName = prefix.str() + suffix;
-    group.bodyName = "fused_" + entry.name().str() + suffix;
+    if (isOfResults(each)) {
+      std::string suffix = numOfResults == 1 ? "" : "_" + std::to_string(number++);
+      group.fusionName = prefix.str() + suffix;
+      group.bodyName = "fused_" + entry.name().str() + suffix;
+    }
+    if (explanation)
+      explanation->kernels.push_back({group.fusionName, text(each.cost.hero), each.cost.seconds, each.cost.bytes});
   }
   return made;
 }

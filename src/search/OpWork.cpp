@@ -1,4 +1,4 @@
-#include "OpWork.h"
+#include "search/OpWork.h"
 
 #include "hloc/hlo/HloComputation.h"
 

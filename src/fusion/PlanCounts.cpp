@@ -1,0 +1,149 @@
+// One function a hero. What all have in common: a warp that shares a result shuffles once for each halving of its
+// lanes, and blocks of several warps meet at a barrier, behind which one warp reads what all have left.
+
+#include "hloc/fusion/PlanCounts.h"
+
+#include "fusion/HeroMatch.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hloc {
+namespace {
+
+constexpr double lanesPerWarp = 32;
+/// Of shared memory, that one pass moves for a lane.
+constexpr double bitsOfPass = 32;
+/// Vectors that a thread loads before it waits for the first, as far as its registers go.
+constexpr double vectorsInFlight = 8;
+/// Round trips of a store to shared memory, a barrier and the load behind it.
+constexpr double tripsOfBarrier = 3;
+
+double warpsOf(const KernelPlan &kernel) {
+  return double(kernel.launch.grid.count()) * std::ceil(double(kernel.launch.block.count()) / lanesPerWarp);
+}
+
+/// One exchange of `accumulators` between `threads` that share a result: for all warps, and for the chain of one.
+void addExchange(double threads, double accumulators, double warps, PlanCounts &counts) {
+  const double shuffles = std::ceil(std::log2(std::max(1.0, std::min(threads, lanesPerWarp))));
+  counts.instructions += warps * accumulators * 2 * shuffles;
+  counts.sharedPasses += warps * accumulators * shuffles;
+  counts.sharedRoundTrips += shuffles;
+  counts.chainInstructions += shuffles;
+  if (threads <= lanesPerWarp)
+    return;
+  counts.instructions += warps * accumulators * 8;
+  counts.sharedPasses += warps * accumulators * 2;
+  counts.sharedRoundTrips += tripsOfBarrier;
+  counts.chainInstructions += threads / lanesPerWarp;
+}
+
+double accumulatorsOf(const ReductionFrame &frame) { return double(frame.accumulators.size()); }
+
+PlanCounts own(const ContractionPlan &plan, const KernelPlan &kernel) {
+  /// Of a step: addresses, bounds, the loop; of a vector that goes to shared memory: address, load, store.
+  constexpr double instructionsOfStep = 24, instructionsOfVector = 6;
+  PlanCounts counts;
+  const ContractionTile &tile = plan.tile;
+  const double steps = double(plan.steps()), blocks = double(plan.blocks()), warps = warpsOf(kernel),
+               threads = double(tile.threads()), terms = double(tile.depth);
+  double loads = 0;
+  for (const ContractionSide *side : {&plan.rows, &plan.columns}) {
+    const double elements = double((side == &plan.rows ? tile.rows() : tile.columns()) * tile.depth);
+    loads += elements / threads / side->vector;
+    counts.reads.push_back({plan.hero, side->operand, blocks * steps * elements});
+    counts.sharedPasses += warps * steps * elements / threads * plan.bits / bitsOfPass;
+  }
+  const double perRead = double(ContractionPlan::sharedVectorBits) / plan.bits;
+  const double reads = std::ceil(double(tile.threadRows) / perRead) + std::ceil(double(tile.threadColumns) / perRead);
+  const double products = double(tile.threadRows * tile.threadColumns);
+  counts.instructions +=
+      warps * steps * (terms * (products + reads) + loads * instructionsOfVector + instructionsOfStep);
+  counts.sharedPasses += warps * steps * terms * double(tile.threadRows + tile.threadColumns) * plan.bits / bitsOfPass;
+  counts.memoryRoundTrips = steps;
+  counts.sharedRoundTrips = steps * (tripsOfBarrier + 1);
+  counts.chainInstructions = steps * (terms + instructionsOfStep / 2);
+  return counts;
+}
+
+PlanCounts own(const RowReductionPlan &plan, const KernelPlan &kernel) {
+  PlanCounts counts;
+  const double vectors = double(plan.stage == ReductionStage::Combine ? plan.splits : plan.perSplit);
+  const double loads = std::ceil(vectors / plan.threadsPerRow);
+  counts.memoryRoundTrips = std::ceil(loads / vectorsInFlight);
+  counts.chainInstructions = loads * plan.perThread;
+  addExchange(plan.threadsPerRow, accumulatorsOf(plan.frame), warpsOf(kernel), counts);
+  return counts;
+}
+
+PlanCounts own(const ColumnReductionPlan &plan, const KernelPlan &kernel) {
+  PlanCounts counts;
+  const ColumnTiling &tiling = plan.tiling;
+  const double loads = std::ceil(double(tiling.runs()) / double(tiling.groups * tiling.splits));
+  counts.memoryRoundTrips = std::ceil(loads / std::max(double(tiling.unroll), vectorsInFlight));
+  counts.chainInstructions = loads;
+  if (tiling.partialRows() > 1)
+    addExchange(lanesPerWarp + 1, accumulatorsOf(plan.frame), warpsOf(kernel), counts);
+  return counts;
+}
+
+PlanCounts ofStages(const StagedReductions &plan, double threads, double loads, double passes, double warps) {
+  PlanCounts counts;
+  counts.memoryRoundTrips = std::ceil(loads / vectorsInFlight) * passes;
+  counts.chainInstructions = loads * double(plan.stages.size() + 1);
+  for (const ReductionFrame &stage : plan.stages)
+    addExchange(threads, accumulatorsOf(stage), warps, counts);
+  return counts;
+}
+
+PlanCounts own(const RowsPlan &plan, const KernelPlan &kernel) {
+  const double passes = plan.inRegisters ? 1 : double(plan.stages.size() + 1);
+  PlanCounts counts =
+      ofStages(plan, plan.threadsPerRow, double(plan.vectorsPerThread() * plan.rounds), passes, warpsOf(kernel));
+  counts.sharedRoundTrips *= double(plan.rounds);
+  return counts;
+}
+
+PlanCounts own(const ColumnsPlan &plan, const KernelPlan &kernel) {
+  const double passes = plan.inRegisters ? 1 : double(plan.stages.size() + 1);
+  return ofStages(plan, plan.groups, double(plan.rowsPerThread()), passes, warpsOf(kernel));
+}
+
+PlanCounts own(const TransposePlan &plan, const KernelPlan &kernel) {
+  PlanCounts counts;
+  const double elements = double(plan.boxElements()) * double(kernel.launch.grid.count()) * double(plan.heroes.size());
+  const double bits = TransposePlan::tileBits(*plan.heroes.front());
+  counts.sharedPasses = elements * bits / bitsOfPass / lanesPerWarp * 2;
+  counts.instructions = elements / lanesPerWarp * 2;
+  counts.sharedRoundTrips = tripsOfBarrier;
+  return counts;
+}
+
+PlanCounts own(const SortPlan &plan, const KernelPlan &kernel) {
+  /// A thread merges its elements one after the other: two comparisons' operands are read for each.
+  constexpr double passesOfElement = 4, instructionsOfElement = 12;
+  PlanCounts counts;
+  const double rounds = plan.merged ? 1 : std::ceil(std::log2(double(std::max<int64_t>(plan.tile, 2))));
+  const double perThread = rounds * plan.perThread, values = double(plan.values.size());
+  counts.sharedPasses = warpsOf(kernel) * perThread * passesOfElement * values;
+  counts.instructions = warpsOf(kernel) * perThread * instructionsOfElement * values;
+  counts.sharedRoundTrips = rounds * (double(plan.perThread) + std::log2(double(std::max<int64_t>(plan.tile, 2))));
+  return counts;
+}
+
+/// These compute and read what the group has, each element where it is needed, and nothing else.
+PlanCounts own(const ScatterPlan &, const KernelPlan &) { return {}; }
+PlanCounts own(const UpdateSlicePlan &, const KernelPlan &) { return {}; }
+PlanCounts own(const ConcatenatePlan &, const KernelPlan &) { return {}; }
+PlanCounts own(const InputSlicesPlan &, const KernelPlan &) { return {}; }
+PlanCounts own(const LoopPlan &, const KernelPlan &) { return {}; }
+
+} // namespace
+
+PlanCounts countsOf(const KernelPlan &kernel) {
+  return visitHero(kernel.plan, [&](const auto &plan) { return own(plan, kernel); });
+}
+
+} // namespace hloc

@@ -1,0 +1,168 @@
+#include "search/FusionCost.h"
+
+#include "hloc/hlo/HloComputation.h"
+#include "hloc/hlo/InstructionKey.h"
+
+#include "fmt/format.h"
+#include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hloc {
+namespace {
+
+constexpr double lanesPerWarp = 32;
+/// Of a thread, whatever it computes: ids, bounds, addresses, the loop around its elements. Counted in PTX of small
+/// kernels.
+constexpr double fixedInstructions = 20;
+/// Elements that a thread of a loop computes, where there are enough for all multiprocessors (LoopPlan).
+constexpr double elementsPerThread = 4, threadsPerMultiprocessor = 256;
+/// Of what a thread computes, the part that waits for each other: expressions are about twice as wide as they are deep.
+constexpr double chainShare = 0.5;
+
+/// Why the plan's kernel is none of those that the search makes; empty if it is.
+std::string objection(const PlanAnswer &plan, llvm::ArrayRef<HloInstruction *> members) {
+  // Kernels of their own divide long columns among blocks.
+  if (plan.hero == Hero::Columns && plan.passes > 1)
+    return "the columns do not fit into the registers of a block";
+  auto isLost = [&](const HloInstruction *instr) {
+    return instr->opcode() == Opcode::Sort && !llvm::is_contained(plan.kept, instr);
+  };
+  return llvm::any_of(members, isLost) ? "a kernel sorts once, and nothing reads in it what it has sorted" : "";
+}
+
+/// `hasPlan`: a hero was asked; otherwise it is a loop, planned by its size.
+KernelCounts countsOf(const GroupWork &work, const PlanAnswer &plan, bool hasPlan, const DeviceModel &device) {
+  KernelCounts counts;
+  if (hasPlan) {
+    counts.blocks = plan.blocks;
+    counts.threadsPerBlock = plan.threads;
+    counts.registers = plan.registers;
+    counts.sharedBytes = plan.sharedBytes;
+  } else {
+    const double largest = double(work.largest);
+    const double perThread =
+        std::clamp(largest / (device.multiprocessors * threadsPerMultiprocessor), 1.0, elementsPerThread);
+    counts.blocks = uint64_t(std::ceil(largest / (threadsPerLoopBlock * perThread)));
+    counts.threadsPerBlock = uint32_t(std::min<int64_t>(work.largest, threadsPerLoopBlock));
+  }
+  const double threads = double(counts.blocks) * counts.threadsPerBlock;
+  counts.sectors = work.sectors;
+  counts.footprint = std::max(1.0, work.memoryBytes / 32);
+  counts.instructions = (work.work + fixedInstructions * threads) / lanesPerWarp + plan.counts.instructions;
+  counts.sharedPasses = plan.counts.sharedPasses;
+  counts.memoryRoundTrips =
+      plan.counts.memoryRoundTrips + double(work.hasDependentLoads) + work.waits / std::max(1.0, threads);
+  counts.sharedRoundTrips = plan.counts.sharedRoundTrips;
+  counts.chainInstructions = plan.counts.chainInstructions + chainShare * work.work / std::max(1.0, threads);
+  return counts;
+}
+
+} // namespace
+
+std::string KernelLimits::why(const GroupWork &work, size_t numRoots) const {
+  if (work.buffers > buffers)
+    return fmt::format("{} operands and outputs, more than {}", work.buffers, buffers);
+  if (work.streams > streams && numRoots > 1)
+    return fmt::format("{} arrays at once, more than {}", work.streams, streams);
+  if (work.codeSize > codeSize)
+    return fmt::format("{} instructions of code, more than {}", work.codeSize, codeSize);
+  return "";
+}
+
+FusionCost::FusionCost(const HloComputation &computation, const TargetInfo &target,
+                       std::function<bool(const HloInstruction &)> mayUpdate)
+    : target(target), device(deviceOf(target)), mayUpdate(std::move(mayUpdate)),
+      stamps(computation.instructions().size(), 0), slots(stamps.size(), 0), hashes(stamps.size(), 0),
+      counter(stamps.size()) {}
+
+/// Operands aside. Layouts count, and what is called, one level deep.
+uint64_t FusionCost::hashOf(const HloInstruction &instr) {
+  uint64_t &hash = hashes[instr.id()];
+  if (hash)
+    return hash;
+  llvm::hash_code code = llvm::hash_combine(hashOfWork(instr), instr.numOperands());
+  for (unsigned i = 0; i < instr.numResults(); ++i)
+    if (const Shape &shape = instr.resultShape(i); shape.isArray())
+      code = llvm::hash_combine(code, shape.elementType(), shape.dims(), shape.minorToMajor());
+  for (const HloComputation *callee : instr.calledComputations())
+    for (const HloInstruction *inner : callee->instructions()) {
+      code = llvm::hash_combine(code, hashOfWork(*inner));
+      for (const HloInstruction *operand : inner->operands())
+        code = llvm::hash_combine(code, operand->id());
+    }
+  return hash = uint64_t(code) | 1;
+}
+
+/// Equal for kernels that differ in nothing but names.
+FusionCost::Key FusionCost::keyOf(llvm::ArrayRef<HloInstruction *> members, llvm::ArrayRef<HloInstruction *> roots) {
+  ++query;
+  uint32_t last = 0;
+  Key key{members.size(), roots.size()};
+  auto add = [&](uint64_t value) {
+    key.first = llvm::hash_combine(key.first, value);
+    key.second = (key.second ^ value) * 0x9e3779b97f4a7c15 + (key.second >> 29);
+  };
+  auto place = [&](const HloInstruction *instr) {
+    stamps[instr->id()] = query;
+    slots[instr->id()] = ++last;
+  };
+  for (const HloInstruction *instr : members) {
+    for (const HloInstruction *operand : instr->operands()) {
+      if (stamps[operand->id()] != query) {
+        place(operand);
+        add(llvm::hash_combine(operand->shape().isArray()
+                                   ? llvm::hash_combine(operand->shape().elementType(), operand->shape().dims(),
+                                                        operand->shape().minorToMajor())
+                                   : llvm::hash_code(0),
+                               mayUpdate(*operand)));
+      }
+      add(slots[operand->id()]);
+    }
+    add(hashOf(*instr));
+    place(instr);
+  }
+  for (const HloInstruction *root : roots)
+    add(slots[root->id()]);
+  return key;
+}
+
+const KernelCost &FusionCost::of(llvm::ArrayRef<HloInstruction *> members, llvm::ArrayRef<HloInstruction *> roots) {
+  auto [at, isNew] = known.try_emplace(keyOf(members, roots));
+  if (isNew)
+    at->second = find(members, roots);
+  return at->second;
+}
+
+KernelCost FusionCost::find(llvm::ArrayRef<HloInstruction *> members, llvm::ArrayRef<HloInstruction *> roots) {
+  KernelCost cost;
+  PlanAnswer plan;
+  // (There are no plans for dynamic shapes, which are refused as a whole.)
+  const bool asked =
+      llvm::any_of(members, [](const HloInstruction *instr) { return decidesHero(*instr); }) &&
+      llvm::none_of(members, [](const HloInstruction *instr) { return instr->shape().hasDynamicDims(); });
+  if (asked) {
+    std::optional<PlanAnswer> answer = askForPlan(members, roots, mayUpdate, target);
+    if (!answer) {
+      cost.impossible = "no hero takes it";
+      return cost;
+    }
+    plan = std::move(*answer);
+    cost.hero = plan.hero;
+    cost.impossible = objection(plan, members);
+    if (!cost.impossible.empty())
+      return cost;
+  }
+  const GroupWork work = counter.count(members, roots, plan);
+  cost.impossible = limits.why(work, roots.size());
+  const KernelCounts counts = countsOf(work, plan, asked, device);
+  cost.bytes = work.memoryBytes;
+  cost.work = work.work + plan.counts.instructions * lanesPerWarp;
+  // All but the first kernel of a fusion only begin.
+  cost.seconds = estimate(counts, device).total + launchSeconds * (std::max(1u, plan.launches) - 1);
+  return cost;
+}
+
+} // namespace hloc
