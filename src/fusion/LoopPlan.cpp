@@ -25,6 +25,9 @@ constexpr int64_t blocksPerMultiprocessor = 2;
 /// bursts.
 constexpr int64_t bytesInFlight = 32 * 1024;
 constexpr unsigned maxRounds = 8, roundsOfShortProgram = 4;
+/// What is left to a multiprocessor of a short program dealt in rounds. All of it is under way at once, however it is
+/// dealt, so that fewer blocks only have to be shared out about evenly.
+constexpr int64_t blocksOfShortProgram = 4;
 /// Ops of one thread's straight code up to which it takes several groups: for the loads, for the instructions saved.
 constexpr int64_t maxOpsWithRounds = 512, maxOpsOfShortProgram = 256;
 /// Groups that touch at most so many times the sectors that the best ones do are as good: they take fewer instructions.
@@ -115,7 +118,7 @@ private:
       bool waits = bytes > 0 && bytes * rounds / 2 < bytesInFlight && rounds <= maxRounds &&
                    fills(int64_t(rounds) * nest.perThread, blocksPerMultiprocessor);
       bool isShort = rounds <= roundsOfShortProgram && ops(rounds * nest.perThread) <= maxOpsOfShortProgram &&
-                     fills(int64_t(rounds) * nest.perThread, target.threadsPerMultiprocessor / threadsPerLoopBlock);
+                     fills(int64_t(rounds) * nest.perThread, blocksOfShortProgram);
       return (waits || isShort) && ops(rounds * nest.perThread) <= maxOpsWithRounds;
     };
     unsigned rounds = 1;

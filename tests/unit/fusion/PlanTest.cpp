@@ -47,9 +47,21 @@ TEST_CASE("elements per thread fill one access of the narrowest stream") {
   CHECK(negatePlan(ElementType::F32, {1 << 24}, "sm_100") ==
         "loop: roots 0, 16777216 elements, 8 per thread in 4 rounds; grid 4096, block 128");
   CHECK(negatePlan(ElementType::S8, {1 << 24}) ==
-        "loop: roots 0, 16777216 elements, 16 per thread in 2 rounds; grid 4096, block 128");
+        "loop: roots 0, 16777216 elements, 16 per thread in 4 rounds; grid 2048, block 128");
   CHECK(negatePlan(ElementType::S4, {1 << 24}) ==
-        "loop: roots 0, 16777216 elements, 32 per thread; grid 4096, block 128");
+        "loop: roots 0, 16777216 elements, 32 per thread in 4 rounds; grid 1024, block 128");
+}
+
+TEST_CASE("short programs are dealt in rounds as long as each multiprocessor has a few blocks") {
+  CHECK(negatePlan(ElementType::F64, {1 << 20}) ==
+        "loop: roots 0, 1048576 elements, 2 per thread in 4 rounds; grid 1024, block 128");
+  auto dealt = [](ElementType type, int64_t size) {
+    std::string plan = negatePlan(type, {size});
+    return plan.substr(plan.find(", ") + 2, plan.find(" (") - plan.find(", ") - 2) + plan.substr(plan.find("; "));
+  };
+  CHECK(dealt(ElementType::C128, 300000) == "300000 elements, 1 per thread in 4 rounds; grid 586, block 128");
+  CHECK(dealt(ElementType::C128, 1 << 18) == "262144 elements, 1 per thread in 2 rounds; grid 1024, block 128");
+  CHECK(dealt(ElementType::C128, 1 << 17).find("rounds") == std::string::npos);
 }
 
 TEST_CASE("small and odd sizes") {
@@ -89,8 +101,8 @@ std::string convertPlan(ElementType from, ElementType to) {
 TEST_CASE("no stream is spread over more sectors than it has") {
   // Lanes whose elements fill two accesses would leave gaps in each.
   CHECK(convertPlan(ElementType::F32, ElementType::BF16) ==
-        "loop: roots 0, 4194304 elements, 4 per thread in 2 rounds (8 would touch 2.0 times the sectors of x); grid "
-        "4096, block 128");
+        "loop: roots 0, 4194304 elements, 4 per thread in 4 rounds (8 would touch 2.0 times the sectors of x); grid "
+        "2048, block 128");
   CHECK(convertPlan(ElementType::S8, ElementType::F64) ==
         "loop: roots 0, 4194304 elements, 2 per thread in 8 rounds (4 would touch 2.0 times the sectors of an output); "
         "grid 2048, block 128");
@@ -105,7 +117,7 @@ TEST_CASE("no stream is spread over more sectors than it has") {
   CHECK(slicePlan(ElementType::F32, 1024, 4, 2047, 1).find("1 per thread") != std::string::npos);
   // Backwards is as good as forwards, where rows consist of whole groups.
   CHECK(reversePlan(ElementType::F32, {1024, 1024}) ==
-        "loop: roots 0, 1048576 elements, 4 per thread; grid 2048, block 128");
+        "loop: roots 0, 1048576 elements, 4 per thread in 2 rounds; grid 1024, block 128");
   CHECK(reversePlan(ElementType::BF16, {1024, 1028}).find(", 4 per thread") != std::string::npos);
   CHECK(reversePlan(ElementType::F32, {1024, 1023}).find("1 per thread") != std::string::npos);
 }
@@ -149,7 +161,8 @@ TEST_CASE("outputs of different sizes get nests of their own") {
   auto *z = p.b.parameter(2, Shape::array(ElementType::F32, {1024, 1024}), "z");
   auto negate = [&](HloInstruction *v) { return p.b.add(Opcode::Negate, v->shape(), {v}); };
   CHECK(planText(p, p.b.tuple({negate(x), negate(y), negate(z)})) ==
-        "loop: roots 0,2, 1048576 elements, 4 per thread; roots 1, 10 elements, 1 per thread; grid 2048, block 128");
+        "loop: roots 0,2, 1048576 elements, 4 per thread in 2 rounds; roots 1, 10 elements, 1 per thread; grid 1024, "
+        "block 128");
 }
 
 TEST_CASE("tiled transpositions") {
