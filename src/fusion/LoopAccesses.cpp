@@ -22,13 +22,44 @@ constexpr size_t maxAccesses = 48;
 /// Warps looked at, spread over the loop: the first, and others at no round place.
 constexpr int64_t maxSamples = 3;
 
+/// Points of the range variables of a read, as of a window, that are looked at.
+constexpr int64_t maxPoints = 16;
+
 /// Elements `offset` to `offset + count - 1` of every group are one request of a warp.
 struct Request {
   unsigned offset, count;
 };
 
-/// The accesses of one group, as VectorizeLoadsStores and LowerTensors make them of what is provable about `map`.
-SmallVector<Request> requestsOf(const IndexingMap &map, unsigned group, ElementType type, int64_t vectorBits) {
+/// Elements of a group are so far apart: how many of them a request for vectors has, at all points of the ranges, which
+/// are few. They are those of a window.
+int64_t togetherInWideVectors(AffineExpr lowest, const IndexingMap &map, unsigned group, int64_t spacing, unsigned bits,
+                              int64_t elements) {
+  ArrayRef<IndexingVariable> ranges = ArrayRef(map.ranges()).drop_front(); // the first is that of the group
+  int64_t points = 1;
+  for (const IndexingVariable &range : ranges)
+    points = std::min(points * range.bounds.size(), maxPoints + 1);
+  if (points > maxPoints)
+    return 1;
+  for (int64_t point = 0; point < points; ++point) {
+    SmallVector<AffineExpr> symbols = {getAffineSymbolExpr(0, map.context())};
+    int64_t rest = point;
+    for (const IndexingVariable &range : ranges) {
+      symbols.push_back(getAffineConstantExpr(range.bounds.lower + rest % range.bounds.size(), map.context()));
+      rest /= range.bounds.size();
+    }
+    for (unsigned i = symbols.size(); i < map.affine().getNumSymbols(); ++i)
+      symbols.push_back(getAffineSymbolExpr(i, map.context()));
+    AffineExpr there = lowest.replaceDimsAndSymbols({getAffineDimExpr(0, map.context())}, symbols);
+    if (!offsetInWideVectors(there, map, spacing, spacing * group, bits, elements))
+      return 1;
+  }
+  return std::min<int64_t>(group, llvm::bit_floor(uint64_t(128 / bits / spacing)));
+}
+
+/// The accesses of one group, as VectorizeLoadsStores and LowerTensors make them of what is provable about `map`, to an
+/// array of `elements`.
+SmallVector<Request> requestsOf(const IndexingMap &map, unsigned group, ElementType type, int64_t elements,
+                                int64_t vectorBits) {
   unsigned bits = deviceBits(type);
   MLIRContext *context = map.context();
   SmallVector<Request> single;
@@ -60,7 +91,7 @@ SmallVector<Request> requestsOf(const IndexingMap &map, unsigned group, ElementT
   std::optional<int64_t> stride = strideOf(affine.getResult(0), element, unconstrained);
   if (stride == 0)
     return {{0, 1}};
-  if (!stride || std::abs(*stride) != 1)
+  if (!stride || (isComplex(type) && std::abs(*stride) != 1))
     return single;
   // Loads of complex numbers are merged late, where they stand side by side and in order.
   if (isComplex(type) && (*stride < 0 || !constraints.empty()))
@@ -73,6 +104,8 @@ SmallVector<Request> requestsOf(const IndexingMap &map, unsigned group, ElementT
   int64_t divisor = knownDivisor(lowest, unconstrained);
   int64_t together = divisor == 0 ? group : std::min<int64_t>(divisor & -divisor, group);
   together = std::min<int64_t>(together, std::max<int64_t>(1, vectorBits / bits));
+  if (int64_t spacing = std::abs(*stride); spacing > 1)
+    together = togetherInWideVectors(lowest, unconstrained, group, spacing, bits, elements);
   if (together < 2 || together * bits < 8)
     return single;
   SmallVector<Request> vectors;
@@ -174,6 +207,7 @@ void LoopAccesses::add(const HloInstruction *parameter, const Shape &shape, cons
   Access access;
   access.parameter = parameter;
   access.type = shape.elementType();
+  access.elements = shape.numElements();
   if (read || !sameArray(shape, order)) {
     int64_t flat[] = {shape.numElements()}, flatLayout[] = {0};
     IndexingMap map = memoryOrderIndexing(order, maps());
@@ -226,7 +260,7 @@ double LoopAccesses::sectors(size_t number, unsigned group, const TargetInfo &ta
         requests == 1 ? double(32 * groupBits) / sectorBits : 32.0 * std::max<int64_t>(1, vectorBits / sectorBits);
     return double(requests) * each / (32.0 * group);
   }
-  SmallVector<Request> requests = requestsOf(*access.map, group, access.type, vectorBits);
+  SmallVector<Request> requests = requestsOf(*access.map, group, access.type, access.elements, vectorBits);
   size_t touched = 0, elements = 0;
   for (const std::vector<int64_t> &positions : access.samples) {
     size_t lanes = std::min<size_t>(32, positions.size() / group);
@@ -234,7 +268,10 @@ double LoopAccesses::sectors(size_t number, unsigned group, const TargetInfo &ta
     for (const Request &request : requests)
       touched += sectorsOf(request, positions, group, deviceBits(access.type));
   }
-  return elements == 0 ? 0 : double(touched) / double(elements);
+  double points = 1; // of a window's elements, of which the samples are the first
+  for (const IndexingVariable &range : access.map->ranges())
+    points *= double(range.bounds.size());
+  return elements == 0 ? 0 : points * double(touched) / double(elements);
 }
 
 unsigned LoopAccesses::streamedBits() const {

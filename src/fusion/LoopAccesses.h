@@ -48,6 +48,7 @@ private:
   struct Access {
     const HloInstruction *parameter = nullptr; ///< null: an output
     ElementType type = ElementType::Pred;      ///< of an element
+    int64_t elements = 0;
     std::optional<IndexingMap> map; ///< position in the loop's order -> position in the array's; none: the same
     /// For some runs of neighbouring positions: where in the array each element is, -1 if it is not read.
     llvm::SmallVector<std::vector<int64_t>, 0> samples;

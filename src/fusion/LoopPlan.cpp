@@ -33,10 +33,31 @@ constexpr int64_t maxOpsWithRounds = 512, maxOpsOfShortProgram = 256;
 /// Groups that touch at most so many times the sectors that the best ones do are as good: they take fewer instructions.
 constexpr double sectorTolerance = 1.03;
 
+/// Elements of windows, of windows of windows their product, that are straight code: as many as VectorizeLoadsStores
+/// unrolls within a thread's elements, so that neighbours are loaded together.
+constexpr int64_t maxWindowElements = 16;
+
 /// Ops that compute much more per element than they move: one element a thread.
 bool isSequentialLoop(const HloInstruction &instr) { return hasTrait(instr.opcode(), OpcodeTrait::Contracts); }
 bool hasSequentialLoop(const FusionGraph &graph) {
   return llvm::any_of(graph.instructions(), [](const HloInstruction *instr) { return isSequentialLoop(*instr); });
+}
+
+/// How many elements one of a result is computed from at most, if that is only windows' doing, and not many.
+std::optional<int64_t> windowElements(const FusionGraph &graph) {
+  int64_t product = 1;
+  for (const HloInstruction *instr : graph.instructions()) {
+    if (!isSequentialLoop(*instr))
+      continue;
+    if (instr->opcode() != Opcode::ReduceWindow)
+      return std::nullopt;
+    for (const WindowDim &dim : instr->windowOr(instr->operand(0)->shape().rank()).dims) {
+      if (dim.size > maxWindowElements || product * dim.size > maxWindowElements)
+        return std::nullopt;
+      product *= dim.size;
+    }
+  }
+  return product;
 }
 
 /// Chooses how the elements of a nest are dealt to threads.
@@ -49,8 +70,10 @@ public:
     unsigned least = 8 / narrowestOutput();
     nest.perThread = least;
     // Work for few threads, or much of it for each element: nothing to choose.
-    if (!fills(2 * least, blocksPerMultiprocessor) || hasSequentialLoop(graph))
+    std::optional<int64_t> computedFrom = windowElements(graph);
+    if (!fills(2 * least, blocksPerMultiprocessor) || !computedFrom)
       return;
+    opsOfElement = *computedFrom * int64_t(graph.instructions().size());
     LoopAccesses accesses(graph, nest.roots);
     unsigned most = std::max(widest(accesses), least);
     accesses.sample(most);
@@ -70,7 +93,7 @@ private:
   bool fills(int64_t elementsOfThread, int64_t blocks) const {
     return nest.elements / (elementsOfThread * threadsPerLoopBlock) >= blocks * int64_t(target.multiprocessors);
   }
-  int64_t ops(unsigned elements) const { return int64_t(elements) * int64_t(graph.instructions().size()); }
+  int64_t ops(unsigned elements) const { return int64_t(elements) * opsOfElement; }
 
   /// As many elements as fill an access to the narrowest stream, unless there are too few to fill the device.
   unsigned widest(const LoopAccesses &accesses) const {
@@ -130,6 +153,7 @@ private:
   LoopNest &nest;
   const FusionGraph &graph;
   const TargetInfo &target;
+  int64_t opsOfElement = 0;
 };
 
 } // namespace

@@ -188,3 +188,15 @@ bool hloc::isSameSide(AffineExpr expression, int64_t bound, AffineExpr variable,
   AffineExpr quotient = (expression - bound).floorDiv(int64_t(llvm::bit_ceil(points)));
   return strideOf(quotient, variable, map) == 0;
 }
+
+std::optional<int64_t> hloc::offsetInWideVectors(AffineExpr expression, const IndexingMap &map, int64_t spacing,
+                                                 int64_t length, unsigned bits, int64_t elements) {
+  int64_t most = 128 / bits, longest = 256 / bits;
+  for (int64_t offset = 0; offset < spacing; ++offset) {
+    int64_t divisor = knownDivisor(expression - offset, map);
+    int64_t aligned = divisor == 0 ? longest : std::min(divisor & -divisor, longest);
+    if (std::min({aligned, most, length & -length}) >= 2 * spacing && elements % aligned == 0)
+      return offset;
+  }
+  return std::nullopt;
+}

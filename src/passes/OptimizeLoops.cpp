@@ -1,6 +1,7 @@
 // Unrolling. Loops with few iterations disappear, others are unrolled until their body has a few hundred operations.
 #include "passes/CodeSize.h"
 #include "passes/PassDetail.h"
+#include "passes/Unroll.h"
 
 #include "hloc/dialect/AppliedMap.h"
 #include "hloc/indexing/Divisibility.h"
@@ -233,7 +234,9 @@ SmallVector<Value> cloneBody(IRRewriter &rewriter, scf::ForOp loop, const Progre
                              [&](Value yielded) { return mapping.lookupOrDefault(yielded); });
 }
 
-void unrollFully(scf::ForOp loop, int64_t lower, int64_t step, int64_t trips) {
+} // namespace
+
+void hloc::unrollFully(scf::ForOp loop, int64_t lower, int64_t step, int64_t trips) {
   IRRewriter rewriter(loop);
   SmallVector<Value> carried(loop.getInitArgs());
   Value first = arith::ConstantIndexOp::create(rewriter, loop.getLoc(), lower);
@@ -242,6 +245,8 @@ void unrollFully(scf::ForOp loop, int64_t lower, int64_t step, int64_t trips) {
     carried = cloneBody(rewriter, loop, progressions, {trip, lower + trip * step, {}, {}}, carried);
   rewriter.replaceOp(loop, carried);
 }
+
+namespace {
 
 /// `factor` iterations a round; those that make no whole round follow the loop.
 void unrollPartly(scf::ForOp loop, int64_t lower, int64_t step, int64_t trips, int64_t factor) {

@@ -1,11 +1,12 @@
 // Consecutive accesses of a counted loop become one vector access before (loads) or after (stores) it; loads may run
-// backwards, or stand in branches that all iterations take or none.
+// backwards, leave out elements, or stand in branches that all iterations take or none.
 #include "passes/CodeSize.h"
 #include "passes/PassDetail.h"
 
 #include "hloc/dialect/AppliedMap.h"
 #include "hloc/indexing/Divisibility.h"
 #include "passes/LowerAtomic.h"
+#include "passes/Unroll.h"
 
 #include "mlir/IR/Matchers.h"
 
@@ -28,6 +29,10 @@ constexpr int64_t maxBits = 1024;
 /// helper that is still worth inlining (Inline.cpp). Few iterations are mostly a thread's own elements, whose stores
 /// have to be vectors: these may become larger, but not without end (a nest of loops once came to 140,000 ops).
 constexpr int64_t fewTrips = 8, maxUnrolledOps = 4000, maxUnrolledOpsOfFew = 20000;
+
+/// Iterations of the loops within a loop of stores that become straight code, so that its loads become vectors: those
+/// over small windows (LoopPlan counts on as many).
+constexpr int64_t maxInnerIterations = 16;
 
 /// Branches around a load that is moved before the loop.
 constexpr unsigned maxBranches = 8;
@@ -56,6 +61,7 @@ VectorType vectorTypeOf(Type tensor, int64_t trips) {
 struct AffineAccess {
   AppliedMap lowest; ///< in the iteration in which it is least
   int64_t stride;
+  int64_t offset = 0; ///< of that iteration's element in a vector that begins at `lowest`
 };
 
 /// An index as an expression of values outside the loop and of the induction variable, if it depends on that.
@@ -230,6 +236,27 @@ private:
     return together >= 2 && (bits >= 8 || together * bits >= 8);
   }
 
+  /// Makes `access`, to elements some distance apart, begin where vectors are aligned that have several of them each,
+  /// and returns the type of what is read from there; null if there is no such place.
+  VectorType widen(AffineAccess &access, Type tensor) {
+    int64_t spacing = std::abs(access.stride);
+    VectorType whole = spacing <= maxElements ? vectorTypeOf(tensor, trips * spacing) : VectorType();
+    if (!whole)
+      return {};
+    const IndexingMap &map = access.lowest.map;
+    std::optional<int64_t> offset =
+        offsetInWideVectors(map.result(0), map, spacing, trips * spacing, whole.getElementTypeBitWidth(),
+                            cast<RankedTensorType>(tensor).getNumElements());
+    if (!offset)
+      return {};
+    AffineExpr begin = map.result(0) - *offset;
+    auto affine = AffineMap::get(access.lowest.operands.size(), 0, begin, map.context());
+    access.lowest.map = IndexingMap(affine, map.dims(), {}, {});
+    access.lowest.simplify();
+    access.offset = *offset;
+    return whole;
+  }
+
   /// MLIR folds a vector that is all of one tensor, written to all of another, to the tensor that was read: equal
   /// values, but the memory of the other stays as it is.
   bool mayBeTakenForStored(Value tensor) {
@@ -247,8 +274,10 @@ private:
     Type element = extract.getType();
     VectorType type = vectorTypeOf(extract.getTensor().getType(), trips);
     bool isVector = access->stride != 0;
-    if (isVector &&
-        (std::abs(access->stride) != 1 || !type || !worthIt(*access, type) || mayBeTakenForStored(extract.getTensor())))
+    int64_t spacing = std::abs(access->stride);
+    if (spacing > 1)
+      type = widen(*access, extract.getTensor().getType());
+    if (isVector && (!type || (spacing == 1 && !worthIt(*access, type)) || mayBeTakenForStored(extract.getTensor())))
       return;
     bool isInBranch = extract->getBlock() != loop.getBody();
     if (isInBranch && !(element.isIntOrFloat() && mayLeaveBranch(element)))
@@ -266,9 +295,11 @@ private:
                                             ArrayRef<bool>{true});
     };
     Value loaded = *condition ? loadIf(*condition, isVector ? Type(type) : element, loc, load) : load();
-    if (access->stride < 0) {
-      SmallVector<int64_t> backwards = llvm::to_vector(llvm::reverse(llvm::seq<int64_t>(0, trips)));
-      loaded = vector::ShuffleOp::create(rewriter, loc, loaded, loaded, backwards);
+    if (isVector && access->stride != 1) {
+      SmallVector<int64_t> order;
+      for (int64_t i = 0; i < trips; ++i)
+        order.push_back(access->offset + spacing * (access->stride < 0 ? trips - 1 - i : i));
+      loaded = vector::ShuffleOp::create(rewriter, loc, loaded, loaded, order);
     }
     if (isVector) {
       rewriter.setInsertionPoint(ancestorInBody(extract));
@@ -384,8 +415,39 @@ bool mayUnroll(scf::ForOp loop, int64_t trips) {
   return ops <= most;
 }
 
+bool storesTensor(scf::ForOp loop) {
+  return llvm::any_of(loop.getResultTypes(), [](Type type) { return isa<TensorType>(type); });
+}
+
+/// Unrolls the loops in one that stores something, where they have few iterations together and store nothing.
+void unrollInside(scf::ForOp loop, int64_t trips) {
+  SmallVector<scf::ForOp> inner;
+  bool isSmall = true;
+  loop.walk([&](scf::ForOp other) {
+    if (other == loop)
+      return;
+    isSmall &= !storesTensor(other);
+    int64_t iterations = 1;
+    for (Operation *around = other; around != loop && isSmall; around = around->getParentOp())
+      if (auto each = dyn_cast<scf::ForOp>(around)) {
+        iterations *= tripCount(each).value_or(maxInnerIterations + 1);
+        isSmall = iterations <= maxInnerIterations;
+      }
+    inner.push_back(other); // inner ones first
+  });
+  if (!isSmall || inner.empty() || !mayUnroll(loop, trips))
+    return;
+  for (scf::ForOp each : inner)
+    unrollFully(each, 0, 1, *tripCount(each));
+}
+
 struct VectorizeLoadsStoresPass : hloc::impl::VectorizeLoadsStoresBase<VectorizeLoadsStoresPass> {
   void runOnOperation() override {
+    SmallVector<scf::ForOp> storing;
+    getOperation().walk([&](scf::ForOp loop) { storing.push_back(loop); });
+    llvm::erase_if(storing, [](scf::ForOp loop) { return !storesTensor(loop) || !tripCount(loop); });
+    for (scf::ForOp loop : storing)
+      unrollInside(loop, *tripCount(loop));
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
     for (scf::ForOp loop : loops)

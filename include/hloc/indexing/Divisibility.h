@@ -22,4 +22,11 @@ std::optional<int64_t> strideOf(mlir::AffineExpr expression, mlir::AffineExpr va
 ///   (th * 4 + s0) mod 64 < 32: yes for s0, since 32 is a multiple of 4
 bool isSameSide(mlir::AffineExpr expression, int64_t bound, mlir::AffineExpr variable, const IndexingMap &map);
 
+/// Of elements `spacing` apart, the first at index `expression` of an array of `elements` elements, in aligned vectors
+/// of at most 16 bytes with two or more of them each: how many elements before the first to begin, that `length` from
+/// there on be such vectors. None if there is no such place, or vectors of up to 32 bytes might go beyond the array: an
+/// aligned vector with an element of the array is all in it if the array consists of such vectors.
+std::optional<int64_t> offsetInWideVectors(mlir::AffineExpr expression, const IndexingMap &map, int64_t spacing,
+                                           int64_t length, unsigned bits, int64_t elements);
+
 } // namespace hloc

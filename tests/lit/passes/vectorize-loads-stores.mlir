@@ -27,7 +27,7 @@ func.func @through_div(%t: tensor<512xf32>, %out: tensor<512xf32>, %i: index {xl
 // A vector of 4 may cross a bucket of 6; odd starts have no vector; the iv must step by one.
 #crosses = #xla_gpu.indexing_map<"(d0, d1) -> (((d0 * 4 + d1) floordiv 6) * 8 + (d0 * 4 + d1) mod 6), domain: d0 in [0, 31], d1 in [0, 3]">
 #odd = #xla_gpu.indexing_map<"(d0, d1) -> (d0 * 3 + d1), domain: d0 in [0, 31], d1 in [0, 3]">
-#strided = #xla_gpu.indexing_map<"(d0, d1) -> (d0 * 8 + d1 * 2), domain: d0 in [0, 31], d1 in [0, 3]">
+#strided = #xla_gpu.indexing_map<"(d0, d1) -> (d0 * 16 + d1 * 4), domain: d0 in [0, 31], d1 in [0, 3]">
 // CHECK-LABEL: func @not_consecutive(
 // CHECK-NOT: vector
 func.func @not_consecutive(%t: tensor<512xf32>, %i: index {xla_gpu.range = [0 : index, 31 : index]}, %z: f32) -> f32 {
@@ -47,6 +47,86 @@ func.func @not_consecutive(%t: tensor<512xf32>, %i: index {xla_gpu.range = [0 : 
     scf.yield %c : f32
   }
   return %r : f32
+}
+
+// Every second element: vectors of twice as many, from which they are picked, also where they are odd ones or backwards.
+// Not where the array may end inside of such a vector, or where each would have one element.
+#evens = #xla_gpu.indexing_map<"(d0, d1) -> (d0 * 8 + d1 * 2), domain: d0 in [0, 31], d1 in [0, 3]">
+#odds = #xla_gpu.indexing_map<"(d0, d1) -> (d0 * 8 + d1 * 2 + 1), domain: d0 in [0, 31], d1 in [0, 3]">
+#turned = #xla_gpu.indexing_map<"(d0, d1) -> (d0 * 8 - d1 * 2 + 6), domain: d0 in [0, 31], d1 in [0, 3]">
+// CHECK-LABEL: func @every_second(
+// CHECK: %[[X:.*]] = vector.transfer_read {{.*}} : tensor<512xf32>, vector<8xf32>
+// CHECK: vector.shuffle %[[X]], %[[X]] [0, 2, 4, 6]
+// CHECK: %[[Y:.*]] = vector.transfer_read {{.*}} : tensor<512xf32>, vector<8xf32>
+// CHECK: vector.shuffle %[[Y]], %[[Y]] [1, 3, 5, 7]
+// CHECK: %[[Z:.*]] = vector.transfer_read {{.*}} : tensor<512xf32>, vector<8xf32>
+// CHECK: vector.shuffle %[[Z]], %[[Z]] [6, 4, 2, 0]
+// CHECK-NOT: vector.transfer_read
+// CHECK: tensor.extract {{.*}} : tensor<508xf32>
+// CHECK: tensor.extract {{.*}} : tensor<512xf64>
+func.func @every_second(%t: tensor<512xf32>, %u: tensor<508xf32>, %w: tensor<512xf64>, %i: index {xla_gpu.range = [0 : index, 31 : index]}, %z: f32, %y: f64) -> (f32, f64) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %r:2 = scf.for %iv = %c0 to %c4 step %c1 iter_args(%acc = %z, %wide = %y) -> (f32, f64) {
+    %k0 = xla_gpu.apply_indexing #evens(%i, %iv)
+    %k1 = xla_gpu.apply_indexing #odds(%i, %iv)
+    %k2 = xla_gpu.apply_indexing #turned(%i, %iv)
+    %x0 = tensor.extract %t[%k0] : tensor<512xf32>
+    %x1 = tensor.extract %t[%k1] : tensor<512xf32>
+    %x2 = tensor.extract %t[%k2] : tensor<512xf32>
+    %x3 = tensor.extract %u[%k0] : tensor<508xf32>
+    %x4 = tensor.extract %w[%k0] : tensor<512xf64>
+    %a = arith.addf %acc, %x0 : f32
+    %b = arith.addf %a, %x1 : f32
+    %c = arith.addf %b, %x2 : f32
+    %d = arith.addf %c, %x3 : f32
+    %e = arith.addf %wide, %x4 : f64
+    scf.yield %d, %e : f32, f64
+  }
+  return %r#0, %r#1 : f32, f64
+}
+
+// The elements of a small window are straight code, so that neighbours' are loaded together; those of a large one stay.
+#window = #xla_gpu.indexing_map<"(d0, d1, d2) -> (d0 * 4 + d1 + d2 * 128), domain: d0 in [0, 31], d1 in [0, 3], d2 in [0, 31]">
+#result = #xla_gpu.indexing_map<"(d0, d1) -> (d0 * 4 + d1), domain: d0 in [0, 31], d1 in [0, 3]">
+// CHECK-LABEL: func @windows(
+// CHECK-COUNT-3: vector.transfer_read {{.*}} vector<4xf32>
+// CHECK-NOT: vector.transfer_read
+// CHECK: scf.for
+// CHECK-COUNT-3: arith.addf
+// CHECK: scf.for
+// CHECK: tensor.extract
+// CHECK: vector.transfer_write
+func.func @windows(%t: tensor<4096xf32>, %out: tensor<128xf32>, %far: tensor<128xf32>, %i: index {xla_gpu.range = [0 : index, 31 : index]}, %z: f32) -> (tensor<128xf32>, tensor<128xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c4 = arith.constant 4 : index
+  %c32 = arith.constant 32 : index
+  %r = scf.for %iv = %c0 to %c4 step %c1 iter_args(%acc = %out) -> (tensor<128xf32>) {
+    %sum = scf.for %w = %c0 to %c3 step %c1 iter_args(%part = %z) -> (f32) {
+      %k = xla_gpu.apply_indexing #window(%i, %iv, %w)
+      %x = tensor.extract %t[%k] : tensor<4096xf32>
+      %next = arith.addf %part, %x : f32
+      scf.yield %next : f32
+    }
+    %l = xla_gpu.apply_indexing #result(%i, %iv)
+    %n = tensor.insert %sum into %acc[%l] : tensor<128xf32>
+    scf.yield %n : tensor<128xf32>
+  }
+  %q = scf.for %iv = %c0 to %c4 step %c1 iter_args(%acc = %far) -> (tensor<128xf32>) {
+    %sum = scf.for %w = %c0 to %c32 step %c1 iter_args(%part = %z) -> (f32) {
+      %k = xla_gpu.apply_indexing #window(%i, %iv, %w)
+      %x = tensor.extract %t[%k] : tensor<4096xf32>
+      %next = arith.addf %part, %x : f32
+      scf.yield %next : f32
+    }
+    %l = xla_gpu.apply_indexing #result(%i, %iv)
+    %n = tensor.insert %sum into %acc[%l] : tensor<128xf32>
+    scf.yield %n : tensor<128xf32>
+  }
+  return %r, %q : tensor<128xf32>, tensor<128xf32>
 }
 
 // Broadcast: the same element for all iterations is loaded once, as a scalar. A tensor written in the loop stays.

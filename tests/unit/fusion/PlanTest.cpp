@@ -106,10 +106,15 @@ TEST_CASE("no stream is spread over more sectors than it has") {
   CHECK(convertPlan(ElementType::S8, ElementType::F64) ==
         "loop: roots 0, 4194304 elements, 2 per thread in 8 rounds (4 would touch 2.0 times the sectors of an output); "
         "grid 2048, block 128");
-  // Elements that cannot be loaded together go to neighbouring lanes.
+  // Every second element: vectors that have two of them.
   CHECK(slicePlan(ElementType::F32, 1024, 0, 4095, 2) ==
-        "loop: roots 0, 2097152 elements, 1 per thread in 4 rounds (2 would touch 2.0 times the sectors of x); grid "
-        "4096, block 128");
+        "loop: roots 0, 2097152 elements, 2 per thread in 4 rounds (4 would touch 2.0 times the sectors of x); grid "
+        "2048, block 128");
+  CHECK(slicePlan(ElementType::BF16, 1024, 0, 4095, 2).find(", 4 per thread") != std::string::npos);
+  // Elements that cannot be loaded together go to neighbouring lanes.
+  CHECK(slicePlan(ElementType::F32, 1024, 0, 4095, 4).find(", 1 per thread") != std::string::npos);
+  CHECK(slicePlan(ElementType::F64, 1024, 0, 4095, 2).find(", 1 per thread") != std::string::npos);
+  CHECK(slicePlan(ElementType::F32, 1021, 0, 4094, 2).find(", 1 per thread") != std::string::npos);
   CHECK(slicePlan(ElementType::F32, 1024, 1, 2049, 1) ==
         "loop: roots 0, 2097152 elements, 1 per thread in 4 rounds (2 would touch 1.8 times the sectors of x); grid "
         "4096, block 128");

@@ -63,6 +63,24 @@ TEST_CASE_METHOD(Fixture, "a vector is on one side of a bound that is a multiple
   CHECK(sameSide("th", 5));
 }
 
+TEST_CASE_METHOD(Fixture, "elements some distance apart begin in a vector that has several of them") {
+  auto offset = [&](const std::string &expression, int64_t spacing, unsigned bits, int64_t elements = 1 << 20) {
+    IndexingMap map = parseMap("(th) -> (" + expression + "), domain: th in [0, 127]", &context);
+    return offsetInWideVectors(map.result(0), map, spacing, 4 * spacing, bits, elements);
+  };
+  CHECK(offset("th * 8", 2, 32) == 0);
+  CHECK(offset("th * 8 + 1", 2, 32) == 1);
+  CHECK(offset("th * 12 + 2", 3, 16) == std::nullopt); // twelve elements are no vectors of eight
+  CHECK(offset("th * 8 + 9", 2, 16) == 1);
+  CHECK(offset("th * 6", 2, 32) == std::nullopt);  // pairs, with one element each
+  CHECK(offset("th * 16", 4, 32) == std::nullopt); // four to an element
+  CHECK(offset("th * 8", 2, 64) == std::nullopt);
+  // The array must end with a vector, as long as they may become.
+  CHECK(offset("th * 8", 2, 32, 1024 + 8) == 0);
+  CHECK(offset("th * 8", 2, 32, 1024 + 4) == std::nullopt);
+  CHECK(offset("th * 4", 2, 32, 1024 + 4) == 0);
+}
+
 TEST_CASE_METHOD(Fixture, "accesses of a loop kernel are vectors exactly where rows keep them together") {
   Sizes shape{20, 40, 300}, odd{20, 40, 301};
   CHECK(vectorFacts(chain({threadMap(shape, 4, &context), flattenMap(shape, &context)})) == Facts{1, 4});
