@@ -14,6 +14,7 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/NVPTXAddrSpace.h"
 #include "llvm/Transforms/Scalar/InferAddressSpaces.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Vectorize/LoadStoreVectorizer.h"
 
 #include <mutex>
@@ -139,6 +140,55 @@ bool sayGlobal(llvm::Module &module) {
   return true;
 }
 
+/// How long the pieces are that the vectorizer is given of a block: it numbers the instructions of the whole block anew
+/// for each vector that it makes, and walks to the block's end.
+constexpr size_t pieceLength = 2048;
+
+/// Cuts blocks that are longer than a piece: the first one after `first` instructions. What is cut off, in order.
+std::vector<llvm::BasicBlock *> cutBlocks(llvm::Module &module, size_t first) {
+  std::vector<llvm::Instruction *> cuts;
+  for (llvm::Function &function : module)
+    for (llvm::BasicBlock &block : function) {
+      if (block.size() <= pieceLength)
+        continue;
+      size_t left = first;
+      for (llvm::Instruction &instruction : block)
+        if (left > 0) {
+          --left;
+        } else if (!llvm::isa<llvm::PHINode>(instruction)) {
+          cuts.push_back(&instruction);
+          left = pieceLength - 1;
+        }
+    }
+  std::vector<llvm::BasicBlock *> pieces;
+  for (llvm::Instruction *cut : llvm::reverse(cuts)) // from the end: each instruction changes its block once
+    pieces.push_back(cut->getParent()->splitBasicBlock(cut));
+  std::reverse(pieces.begin(), pieces.end());
+  return pieces;
+}
+
+/// Runs the vectorizer on blocks of at most a piece's length, and leaves them as they were. True if there were longer
+/// ones.
+bool vectorize(llvm::Module &module, llvm::PassBuilder &builder, size_t firstPiece) {
+  std::vector<llvm::BasicBlock *> pieces = cutBlocks(module, firstPiece);
+  llvm::ModulePassManager passes;
+  passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::LoadStoreVectorizerPass()));
+  runPasses(module, builder, std::move(passes));
+  for (llvm::BasicBlock *piece : pieces)
+    llvm::MergeBlockIntoPredecessor(piece);
+  std::vector<llvm::IntrinsicInst *> masked;
+  for (llvm::Function &function : module)
+    for (llvm::BasicBlock &block : function)
+      for (llvm::Instruction &instruction : block)
+        if (auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction))
+          if (call->getIntrinsicID() == llvm::Intrinsic::masked_load ||
+              call->getIntrinsicID() == llvm::Intrinsic::masked_store)
+            masked.push_back(call);
+  for (llvm::IntrinsicInst *call : masked)
+    splitMasked(*call, module.getDataLayout());
+  return !pieces.empty();
+}
+
 } // namespace
 
 void switchOffVectorizerInCodeGeneration() {
@@ -152,21 +202,14 @@ void switchOffVectorizerInCodeGeneration() {
 
 void mergeAccesses(llvm::Module &module, llvm::TargetMachine &machine, const TargetInfo &target) {
   llvm::PassBuilder builder(&machine);
-  llvm::ModulePassManager passes;
-  if (target.maxVectorBytes > 16 && sayGlobal(module))
+  if (target.maxVectorBytes > 16 && sayGlobal(module)) {
+    llvm::ModulePassManager passes;
     passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::InferAddressSpacesPass()));
-  passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::LoadStoreVectorizerPass()));
-  runPasses(module, builder, std::move(passes));
-  std::vector<llvm::IntrinsicInst *> masked;
-  for (llvm::Function &function : module)
-    for (llvm::BasicBlock &block : function)
-      for (llvm::Instruction &instruction : block)
-        if (auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction))
-          if (call->getIntrinsicID() == llvm::Intrinsic::masked_load ||
-              call->getIntrinsicID() == llvm::Intrinsic::masked_store)
-            masked.push_back(call);
-  for (llvm::IntrinsicInst *call : masked)
-    splitMasked(*call, module.getDataLayout());
+    runPasses(module, builder, std::move(passes));
+  }
+  // What lies on both sides of a cut is merged by the second run, whose cuts are elsewhere.
+  if (vectorize(module, builder, pieceLength))
+    vectorize(module, builder, pieceLength / 2);
   // Those that are made just now, too. What follows a load is erased with it, so all are found first.
   std::vector<llvm::LoadInst *> loads;
   for (llvm::Function &function : module)

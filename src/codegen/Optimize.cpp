@@ -102,6 +102,7 @@ llvm::FunctionPassManager loopPipeline() {
   passes.addPass(llvm::SimplifyCFGPass(
       branchOptions().convertSwitchToArithmetic(true).hoistCommonInsts(true).sinkCommonInsts(true)));
   passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(/*OptLevel=*/3)));
+  passes.addPass(llvm::EarlyCSEPass()); // loops that became one block read the same
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::InferAlignmentPass()); // mergeAccesses forms vectors of what is aligned
   passes.addPass(llvm::SimplifyCFGPass(

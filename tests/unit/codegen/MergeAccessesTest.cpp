@@ -44,3 +44,21 @@ TEST_CASE("merge accesses: neighbours in a loop become the widest vectors of the
     CHECK(llvm::StringRef(ptx).count("ld.global.nc.b32") == 0);
   }
 }
+
+TEST_CASE("merge accesses: neighbours on both sides of a cut in a long block") {
+  constexpr int count = 4000; // instructions: three times that many
+  std::string text = "target triple = \"nvptx64-nvidia-cuda\"\n"
+                     "define ptx_kernel void @k(ptr noalias readonly align 16 %p, ptr noalias %q) {\n"
+                     "  %s0 = load float, ptr %p, align 16, !invariant.load !0\n";
+  for (int i = 1; i < count; ++i) {
+    std::string number = std::to_string(i);
+    text += "  %p" + number + " = getelementptr float, ptr %p, i64 " + number + "\n  %x" + number +
+            " = load float, ptr %p" + number + (i % 4 ? ", align 4" : ", align 16") + ", !invariant.load !0\n  %s" +
+            number + " = fadd float %s" + std::to_string(i - 1) + ", %x" + number + "\n";
+  }
+  text += "  store float %s" + std::to_string(count - 1) + ", ptr %q\n  ret void\n}\n!0 = !{}\n";
+  std::string ptx = tests::compileLlvm(text, "sm_90");
+  CHECK(llvm::StringRef(ptx).count(".v4.b32") == count / 4);
+  CHECK(llvm::StringRef(ptx).count("ld.global") == count / 4);
+  CHECK(llvm::StringRef(ptx).count("\tbra") == 0); // the pieces are one block again
+}

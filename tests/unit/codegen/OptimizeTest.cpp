@@ -16,7 +16,9 @@ using namespace hloc;
 namespace {
 
 /// PTX of a kernel `k(ptr %in, ptr %out, i32 %count)` with this body, and of what it calls.
-std::string compileKernel(const std::string &body, const std::string &helpers = "", unsigned level = 3) {
+/// `optimized`, if given, becomes the LLVM IR before accesses are merged.
+std::string compileKernel(const std::string &body, const std::string &helpers = "", unsigned level = 3,
+                          std::string *optimized = nullptr) {
   std::string text = helpers +
                      "define ptx_kernel void @k(ptr noalias align 16 dereferenceable(4096) %in, "
                      "ptr noalias align 16 dereferenceable(4096) %out, i32 %count) {\n" +
@@ -29,6 +31,11 @@ std::string compileKernel(const std::string &body, const std::string &helpers = 
   LlvmOptions options;
   options.optimizationLevel = level;
   options.verify = true;
+  if (optimized)
+    options.pass = [&](const LlvmPassRun &run) {
+      if (run.id == "pack-pairs")
+        *optimized = run.text();
+    };
   DiagnosticEngine diagnostics;
   llvm::FailureOr<std::string> ptx = compileToPtx(*module, *findTarget("sm_90"), options, diagnostics);
   REQUIRE(llvm::succeeded(ptx));
@@ -123,4 +130,28 @@ TEST_CASE("nothing is left of variables that are no longer read") {
   INFO(ptx);
   CHECK(count(ptx, ".global .align") == 0);
   CHECK(count(ptx, ", 7;") == 1);
+}
+
+TEST_CASE("what two unrolled loops both load is loaded once") {
+  std::string body = "entry:\n  br label %loop0\n";
+  for (llvm::StringRef i : {"0", "1"}) {
+    std::string loop = "loop{0}:\n"
+                       "  %i{0} = phi i32 [ 0, %{1} ], [ %next{0}, %loop{0} ]\n"
+                       "  %s{0} = phi float [ {2}, %{1} ], [ %sum{0}, %loop{0} ]\n"
+                       "  %from{0} = getelementptr inbounds float, ptr %in, i32 %i{0}\n"
+                       "  %x{0} = load float, ptr %from{0}, align 4\n"
+                       "  %product{0} = fmul float %x{0}, {2}\n"
+                       "  %sum{0} = fadd float %s{0}, %product{0}\n"
+                       "  %next{0} = add nuw nsw i32 %i{0}, 1\n"
+                       "  %more{0} = icmp ult i32 %next{0}, 16\n"
+                       "  br i1 %more{0}, label %loop{0}, label %{3}\n";
+    bool first = i == "0";
+    body += fmt::format(fmt::runtime(loop), i.str(), first ? "entry" : "loop0", first ? "2.0" : "%sum0",
+                        first ? "loop1" : "done");
+  }
+  std::string optimized;
+  compileKernel(body + "done:\n  store float %sum1, ptr %out\n  ret void\n", "", 3, &optimized);
+  INFO(optimized);
+  CHECK(count(optimized, "load ") == 16);
+  CHECK(count(optimized, "br ") == 0);
 }
