@@ -1,4 +1,4 @@
-// hloc-parse-bench: parses many HLO files in one process; for scripts/bench-parse and scripts/check-parse.
+// hloc-parse-bench: parses many HLO files in one process; for scripts/lab/bench-parse and scripts/lab/check-parse.
 //
 //   hloc-parse-bench time FILE...     MB/s of each file (best of several runs) and of all of them
 //   hloc-parse-bench verdict FILE...  `ok|rejected <tab> file <tab> first error`, one line a file

@@ -1,4 +1,4 @@
-"""XLA's own parser on many files: `xla-parse-verdicts.py LIST`, LIST naming a file a line.
+"""XLA's own parser on many files: `scripts/lab/xla-parse-verdicts.py LIST`, LIST naming a file a line.
 
 Prints path, seconds, `ok`, `reject` or `crash`, and the message, separated by tabs. XLA aborts on some texts, so the
 files are read in child processes, each going on where the last one died.
