@@ -7,9 +7,9 @@
 #include "ManPage.h"
 #include "Options.h"
 #include "Run.h"
+#include "Subcommands.h"
 
 #include "hloc/codegen/LlvmStage.h"
-#include "hloc/driver/Subcommands.h"
 #include "hloc/support/StandardStreams.h"
 
 #include "llvm/ADT/StringRef.h"

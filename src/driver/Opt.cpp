@@ -1,9 +1,9 @@
 // `hloc opt`: mlir-opt for the kernel pipeline. Passes run in the order of the command line; an option of a pass is
 // written as in a textual pipeline: --hloc-lower-tensors='max-vector-bytes=32'.
-#include "hloc/driver/Subcommands.h"
 
 #include "CommandHelp.h"
 #include "PassList.h"
+#include "Subcommands.h"
 
 #include "hloc/codegen/Pipeline.h"
 #include "hloc/passes/Passes.h"

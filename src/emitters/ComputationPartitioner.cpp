@@ -1,4 +1,4 @@
-#include "hloc/emitters/ComputationPartitioner.h"
+#include "ComputationPartitioner.h"
 
 #include "hloc/fusion/HloIndexing.h"
 #include "hloc/support/Check.h"

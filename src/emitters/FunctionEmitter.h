@@ -7,8 +7,8 @@
 // injected instructions. Results: the roots, in storage types. Chains of elementwise ops are walked with a worklist;
 // only a change of indices recurses, and the partitioner bounds how deep.
 
+#include "ComputationPartitioner.h"
 #include "emitters/CodeBuilder.h"
-#include "hloc/emitters/ComputationPartitioner.h"
 #include "hloc/fusion/HloIndexing.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -28,7 +28,7 @@ template <EnumType wanted> llvm::ArrayRef<llvm::StringRef> spellings() {
   static const std::vector<llvm::StringRef> texts = [] {
     const Value all[] = {
 #define HLOC_ENUM_VALUE(type, name, text) {EnumType::type, text},
-#include "hloc/hlo/EnumValues.def"
+#include "EnumValues.def"
     };
     std::vector<llvm::StringRef> own;
     for (const Value &value : all)
@@ -43,7 +43,7 @@ template <EnumType wanted> llvm::ArrayRef<llvm::StringRef> spellings() {
 
 // The enumerators are declared by hand in Attribute.h; a row that is out of place fails here.
 #define HLOC_ENUM_VALUE(type, name, text) static_assert(static_cast<int64_t>(type::name) >= 0);
-#include "hloc/hlo/EnumValues.def"
+#include "EnumValues.def"
 
 llvm::StringRef text(AttributeKey key) { return rows[static_cast<size_t>(key)].text; }
 

@@ -35,7 +35,7 @@ std::string dictionary() {
 #define HLOC_ELEMENT_TYPE(name, text, bits, category) add(text "[");
 #include "hloc/hlo/ElementTypes.def"
 #define HLOC_ENUM_VALUE(type, name, text) add(text);
-#include "hloc/hlo/EnumValues.def"
+#include "hlo/EnumValues.def"
   for (const char *word : {"HloModule ",
                            "ENTRY ",
                            "ROOT ",

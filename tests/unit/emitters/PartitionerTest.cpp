@@ -1,4 +1,4 @@
-#include "hloc/emitters/ComputationPartitioner.h"
+#include "emitters/ComputationPartitioner.h"
 #include "hloc/hlo/HloBuilder.h"
 
 #include "mlir/IR/MLIRContext.h"
