@@ -67,7 +67,10 @@ std::unique_ptr<HloModule> Compiler::fuse(const HloModule &module, const TargetI
     if (result != PassResult::Failed)
       observer.produced({IrKind::Hlo, pass.name, "", milliseconds, &pass == &hloPipeline().back(), text});
   };
-  return runPasses(*fused, hloPipeline(), context) == PassResult::Failed ? nullptr : std::move(fused);
+  PassResult result = runPasses(*fused, hloPipeline(), context);
+  for (const auto &[what, count] : context.statistics.all())
+    observer.counted(what, count);
+  return result == PassResult::Failed ? nullptr : std::move(fused);
 }
 
 std::unique_ptr<HloModule> Compiler::only(const HloModule &fused, llvm::ArrayRef<std::string> names,

@@ -97,18 +97,13 @@ bool KernelStage::lowerEmitted(mlir::ModuleOp module, llvm::StringRef name, llvm
   return true;
 }
 
-/// `unsupported: ` at the start makes it the user's news (exit 3), anything else is our bug, unless the MLIR is the
-/// user's.
+/// What a pass reports of MLIR that is ours is our bug; of MLIR that was given, the user's news.
 mlir::LogicalResult KernelStage::forward(mlir::Diagnostic &message) const {
   if (message.getSeverity() != mlir::DiagnosticSeverity::Error)
     return mlir::success();
-  std::string text = message.str();
-  llvm::StringRef rest = text;
-  DiagnosticKind kind = rest.consume_front("unsupported: ") ? DiagnosticKind::UnsupportedFeature
-                        : given                             ? DiagnosticKind::BadModule
-                                                            : DiagnosticKind::Internal;
+  const DiagnosticKind kind = given ? DiagnosticKind::BadModule : DiagnosticKind::Internal;
   const SourceFile *file = diagnostics.file().get();
-  Diagnostic &report = diagnostics.report(kind, rangeOf(message.getLocation(), file), rest.str());
+  Diagnostic &report = diagnostics.report(kind, rangeOf(message.getLocation(), file), message.str());
   for (mlir::Diagnostic &note : message.getNotes())
     report.note(rangeOf(note.getLocation(), file), note.str());
   return mlir::success();

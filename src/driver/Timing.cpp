@@ -58,6 +58,8 @@ Timing::Clock::duration Timing::outsideStages(Clock::time_point end) const {
 }
 
 void Timing::counted(llvm::StringRef what, size_t count) {
+  if (!on || !count)
+    return;
   std::lock_guard lock(mutex);
   auto known = llvm::find_if(countList, [&](const auto &one) { return one.first == what; });
   if (known == countList.end())
@@ -194,13 +196,17 @@ std::string Timing::counts() const {
   std::string out;
   for (const auto &[what, count] : countList)
     out += fmt::format("{:>10}  {}\n", count, what);
+  return out;
+}
+
+std::string Timing::resources() {
   rusage own = {}, children = {};
   if (::getrusage(RUSAGE_SELF, &own) || ::getrusage(RUSAGE_CHILDREN, &children))
-    return out;
-  out += fmt::format("{:>10.3f}  processor time, and {:.3f} of other processes\n",
+    return "";
+  return fmt::format("{:>10.3f}  processor time, and {:.3f} of other processes\n",
                      milliseconds(own.ru_utime) + milliseconds(own.ru_stime),
-                     milliseconds(children.ru_utime) + milliseconds(children.ru_stime));
-  return out + fmt::format("{:>10.3f}  MiB of memory at most\n", double(own.ru_maxrss) / 1024);
+                     milliseconds(children.ru_utime) + milliseconds(children.ru_stime)) +
+         fmt::format("{:>10.3f}  MiB of memory at most\n", double(own.ru_maxrss) / 1024);
 }
 
 std::string Timing::table() const {
@@ -208,13 +214,13 @@ std::string Timing::table() const {
   std::string out = "===-- time by stage and pass, ms --===\n";
   std::vector<Span> all = sorted();
   if (!hasManyKernels()) {
-    out += rows(all);
+    out += rows(all) + counts();
   } else {
     auto ofModule =
         std::stable_partition(all.begin(), all.end(), [&](const Span &span) { return !kernels.contains(span.track); });
     std::vector<Span> ofKernels(ofModule, all.end());
     all.erase(ofModule, all.end());
-    out += rows(all) + sumsOverKernels(ofKernels, kernels.size()) + slowestKernels(ofKernels) + counts();
+    out += rows(all) + sumsOverKernels(ofKernels, kernels.size()) + slowestKernels(ofKernels) + counts() + resources();
   }
   out += fmt::format("{:>10.3f}  in no stage\n", milliseconds(outsideStages(now)));
   out += fmt::format("{:>10.3f}  total\n", milliseconds(now - start));

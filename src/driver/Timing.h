@@ -38,9 +38,9 @@ public:
   void beginKernel(const std::string &track);
 
   /// Milliseconds by stage and pass: stages in order of their start, passes below theirs. The total is since
-  /// construction; before it what of that no stage accounts for. Of more than sixteen kernels: the sum of each stage
-  /// and pass over all of them, how long it took until all had been through the stage, the slowest ten, the counts, and
-  /// the processor time and memory of the process.
+  /// construction; before it the counts and what of the total no stage accounts for. Of more than sixteen kernels: the
+  /// sum of each stage and pass over all of them, how long it took until all had been through the stage, the slowest
+  /// ten, the counts, and the processor time and memory of the process.
   std::string table() const;
   /// JSON for chrome://tracing and Perfetto.
   std::string chromeTrace() const;
@@ -58,6 +58,7 @@ private:
   static std::string sumsOverKernels(const std::vector<Span> &spans, size_t numKernels);
   static std::string slowestKernels(const std::vector<Span> &spans);
   std::string counts() const;
+  static std::string resources();
   /// The time since construction that is in no stage of any track.
   Clock::duration outsideStages(Clock::time_point end) const;
   bool on;

@@ -1,5 +1,7 @@
 #include "Requirements.h"
 
+#include "hloc/kernel/TargetInfo.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -67,8 +69,8 @@ std::string Target::name() const {
 
 uint64_t Target::maxStaticShared() const {
   if (suffix != 'a')
-    return 48 << 10;
-  return (architecture >= 120 ? 99 : 227) << 10; // all that a block may have
+    return TargetInfo::staticSharedBytes;
+  return findTarget(name()).value_or(TargetInfo()).maxSharedBytes; // all that a block may have
 }
 
 std::optional<std::string> missing(const Target &target, const ptx::Instruction &instruction) {

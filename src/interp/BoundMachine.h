@@ -60,7 +60,7 @@ private:
   /// Bounds of an op that runs no other computations.
   llvm::LogicalResult boundOp(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result,
                               bool keepUnrounded);
-  /// Of what isSumScan holds of.
+  /// Running sums (isSumScan).
   void boundScan(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result);
   /// Everything without rules of its own: the hull of what the op makes of values, lowest and highest operands.
   llvm::LogicalResult boundByEnds(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result);

@@ -21,8 +21,6 @@ public:
   /// In front of `before`; null: at the end.
   HloBuilder(HloEditor &editor, HloInstruction *before);
 
-  /// For a builder on an editor.
-  void setBefore(HloInstruction *instr) { before = instr; }
   /// Location given to what is built next: usually the range of the instruction being rewritten.
   void setRange(SourceRange where) { range = where; }
 

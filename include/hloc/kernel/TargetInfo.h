@@ -17,9 +17,9 @@ struct TargetInfo {
   uint32_t ptxVersion = 80;       ///< lowest PTX ISA (times ten) that knows this target; 80 = 8.0
   uint32_t multiprocessors = 132; ///< of the product the defaults are tuned for
   uint32_t threadsPerMultiprocessor = 2048;
-  uint32_t maxVectorBytes = 16;       ///< widest global access of one thread: 32 on sm_100 and later
-  uint32_t staticSharedBytes = 49152; ///< limit without opt-in
-  uint32_t maxSharedBytes = 232448;   ///< per block, opt-in
+  uint32_t maxVectorBytes = 16;                        ///< widest global access of one thread: 32 on sm_100 and later
+  static constexpr uint32_t staticSharedBytes = 49152; ///< limit without opt-in
+  uint32_t maxSharedBytes = 232448;                    ///< per block, opt-in
   uint32_t warpSize = 32;
   uint32_t maxThreadsPerBlock = 1024;
   uint32_t maxGridX = 2147483647, maxGridY = 65535, maxGridZ = 65535;

@@ -26,7 +26,8 @@ enum class PassResult { Unchanged, Changed, Failed };
 
 inline PassResult changedIf(bool changed) { return changed ? PassResult::Changed : PassResult::Unchanged; }
 
-/// How often something was done, by name: `common-subexpressions.merged`. In order of the names.
+/// How often something was done, by name: `common-subexpressions.merged`, or a rule of the simplifier. In order of the
+/// names. `--timing` prints it.
 class HloStatistics {
 public:
   void add(llvm::StringRef name, size_t count) {

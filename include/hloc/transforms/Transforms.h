@@ -78,7 +78,7 @@ PassResult countRounds(HloModule &module, HloPassContext &context);
 /// * a headerless text without a fusion or sort is one fusion body (as XLA's emitter fixtures are);
 /// * computations of plain ops are divided into the fusions that are estimated to take least time together: producers
 /// go
-///   into all that read them, or stay in memory; what is read together is computed together (decisions/0007);
+///   into all that read them, or stay in memory; what is read together is computed together (decisions/0008);
 /// * in a module that calls fusions there, every remaining plain op becomes a fusion of its own.
 /// Constants move into the fusions that read them.
 PassResult formFusions(HloModule &module, HloPassContext &context);
