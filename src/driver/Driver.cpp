@@ -31,6 +31,9 @@ int runCommand(int argc, char **argv) {
   case Command::Kind::ListOps:
     llvm::outs() << listOps();
     return 0;
+  case Command::Kind::ListHeroes:
+    llvm::outs() << listHeroes();
+    return 0;
   case Command::Kind::ListPasses:
     llvm::outs() << listPasses(command.compile.optimizationLevel);
     return 0;

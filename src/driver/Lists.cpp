@@ -3,6 +3,7 @@
 #include "PassList.h"
 
 #include "hloc/emitters/OpcodeSupport.h"
+#include "hloc/fusion/FusionPlan.h"
 #include "hloc/hlo/Opcode.h"
 #include "hloc/interp/Interpreter.h"
 #include "hloc/kernel/TargetInfo.h"
@@ -110,6 +111,13 @@ std::string listOps() {
     out.erase(out.find_last_not_of(' ') + 1);
     out += '\n';
   }
+  return out;
+}
+
+std::string listHeroes() {
+  std::string out;
+  for (const HeroRow &hero : heroRows())
+    out += fmt::format("{}\n  takes: {}\n  how: {}\n", hero.name.str(), hero.takes.str(), hero.how.str());
   return out;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// What `--list-kernels`, `--list-ops`, `--list-passes`, `--list-targets`, `--list-rules`, `--doctor` and
-// `--version` print.
+// What `--list-kernels`, `--list-ops`, `--list-heroes`, `--list-passes`, `--list-targets`, `--list-rules`,
+// `--doctor` and `--version` print.
 
 #include "hloc/codegen/Toolchain.h"
 
@@ -13,6 +13,8 @@ namespace hloc {
 /// A line a kernel: instruction, line of the text, emitter, launch, registers, bytes, op_name.
 std::string listKernels(const Manifest &manifest);
 std::string listOps();
+/// What each emitter takes, and how it does it: a paragraph each.
+std::string listHeroes();
 std::string listPasses(unsigned optimizationLevel);
 std::string listRules();
 /// Of all rules, or those of --fast-math.

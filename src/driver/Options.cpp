@@ -312,6 +312,7 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, RawOptions &raw) 
 void addQuestions(CLI::App &app, std::map<Command::Kind, bool> &asked, Command &command, RawOptions &raw) {
   app.option_defaults()->group("Information");
   app.add_flag("--list-ops", asked[Command::Kind::ListOps], "every opcode and what is done with it");
+  app.add_flag("--list-heroes", asked[Command::Kind::ListHeroes], "the emitters, what each takes, and how it does it");
   app.add_flag("--list-passes", asked[Command::Kind::ListPasses], "the passes of every stage, in order");
   app.add_flag("--list-targets", asked[Command::Kind::ListTargets], "GPU architectures and product names");
   app.add_flag("--list-rules", asked[Command::Kind::ListRules], "the rules of --lint");

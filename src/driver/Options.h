@@ -97,6 +97,7 @@ struct Command {
     ListOps,
     ListPasses,
     ListTargets,
+    ListHeroes,
     ListRules,
     ListRewrites,
     ListFastMath,

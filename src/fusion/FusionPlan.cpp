@@ -8,13 +8,15 @@
 
 namespace hloc {
 
-llvm::StringRef text(Hero hero) {
-  static constexpr llvm::StringLiteral names[] = {
-#define HLOC_HERO(name, text, plan) text,
+llvm::ArrayRef<HeroRow> heroRows() {
+  static constexpr HeroRow rows[] = {
+#define HLOC_HERO(name, text, plan, takes, how) {text, takes, how},
 #include "hloc/fusion/Heroes.def"
   };
-  return names[static_cast<size_t>(hero)];
+  return rows;
 }
+
+llvm::StringRef text(Hero hero) { return heroRows()[static_cast<size_t>(hero)].name; }
 
 namespace {
 
@@ -27,7 +29,7 @@ struct SelectedHero {
 /// Asks the heroes in the order of the table.
 SelectedHero selectHero(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target,
                         std::vector<HeroRejection> &rejections) {
-#define HLOC_HERO(name, heroText, planType)                                                                            \
+#define HLOC_HERO(name, heroText, planType, ...)                                                                       \
   if (HeroMatch<planType> match = matchHero<planType>(graph, offers, target)) {                                        \
     for (const Rejection &plan : match.others().plansNotTaken)                                                         \
       rejections.push_back({heroText, plan.reason});                                                                   \

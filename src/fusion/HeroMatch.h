@@ -109,7 +109,7 @@ template <> unsigned plannedRegisters<TransposePlan>(const TransposePlan &plan);
 template <> unsigned plannedRegisters<RowsPlan>(const RowsPlan &plan);
 template <> unsigned plannedRegisters<ColumnsPlan>(const ColumnsPlan &plan);
 
-#define HLOC_HERO(name, text, plan)                                                                                    \
+#define HLOC_HERO(name, text, plan, ...)                                                                               \
   template <>                                                                                                          \
   HeroMatch<plan> matchHero<plan>(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target);   \
   template <> bool mayTakePlace<plan>(const plan &, const FusionGraph &graph, unsigned root, unsigned parameter);      \

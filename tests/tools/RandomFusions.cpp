@@ -98,7 +98,7 @@ private:
       if (number.getAsInteger(10, least))
         return false;
       for (Hero known : {
-#define HLOC_HERO(name, text, plan) Hero::name,
+#define HLOC_HERO(name, ...) Hero::name,
 #include "hloc/fusion/Heroes.def"
            })
         if (hero == "every" || hero == hloc::text(known))

@@ -22,14 +22,21 @@
 namespace hloc {
 
 enum class Hero : uint8_t {
-#define HLOC_HERO(name, text, plan) name,
+#define HLOC_HERO(name, ...) name,
 #include "hloc/fusion/Heroes.def"
 };
 llvm::StringRef text(Hero hero);
 
+/// For `--list-heroes`.
+struct HeroRow {
+  llvm::StringLiteral name, takes, how;
+};
+/// In the order of Hero.
+llvm::ArrayRef<HeroRow> heroRows();
+
 /// In the order of Hero; what comes last is never there.
 using HeroPlan = std::variant<
-#define HLOC_HERO(name, text, plan) plan,
+#define HLOC_HERO(name, text, plan, ...) plan,
 #include "hloc/fusion/Heroes.def"
     std::monostate>;
 
