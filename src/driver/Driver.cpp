@@ -6,7 +6,7 @@
 #include "Lists.h"
 #include "ManPage.h"
 #include "Options.h"
-#include "Run.h"
+#include "RunCommand.h"
 #include "Subcommands.h"
 
 #include "hloc/codegen/LlvmStage.h"

@@ -1,150 +1,15 @@
 #include "Estimates.h"
 
-#include "hloc/emulator/Ptx.h"
-#include "hloc/lint/StaticCounts.h"
-
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <cmath>
-#include <numeric>
-#include <set>
-
 namespace hloc {
-
-namespace {
-
-std::optional<ptx::Module> parsePtx(const std::string &text, DiagnosticEngine &diagnostics) {
-  DiagnosticEngine ofPtx;
-  ofPtx.setFile(std::make_shared<SourceFile>("kernels.ptx", text));
-  std::optional<ptx::Module> module = ptx::parse(ofPtx);
-  diagnostics.append(ofPtx);
-  return module;
-}
-
-uint64_t ofClass(const emulator::Counters &counters, llvm::StringRef name) {
-  for (auto [className, count] : llvm::zip(emulator::instructionClassNames(), counters.warpInstructions))
-    if (className == name)
-      return count;
-  return 0;
-}
-
-uint64_t allInstructions(const emulator::Counters &counters) {
-  return std::accumulate(counters.warpInstructions.begin(), counters.warpInstructions.end(), uint64_t(0));
-}
-
-/// What was counted so far, as numbers that can be subtracted.
-struct Sums {
-  explicit Sums(const emulator::Counters &counters)
-      : sectors(double(counters.globalLoadSectors + counters.globalStoreSectors)),
-        instructions(double(allInstructions(counters))),
-        specialFunctions(double(ofClass(counters, "special function"))), doubles(double(ofClass(counters, "f64"))),
-        sharedPasses(double(counters.sharedLoadWavefronts + counters.sharedStoreWavefronts + counters.shuffles)),
-        atomics(double(counters.atomics)), warps(double(counters.warps)) {}
-  double sectors, instructions, specialFunctions, doubles, sharedPasses, atomics, warps;
-};
-
-} // namespace
 
 const DeviceModel &deviceFor(const CompileOptions &options, const TargetInfo &target) {
   const DeviceModel *named = findDevice(options.device);
   return named ? *named : deviceOf(target);
-}
-
-static ModuleMemory memoryOf(const std::vector<ModuleBuffer> &buffers) {
-  ModuleMemory memory{0, temporaryBytes(buffers), 0};
-  for (const ModuleBuffer &buffer : buffers)
-    (buffer.kind == ModuleBuffer::Kind::Temporary ? memory.apart : memory.outer) += buffer.bytes;
-  return memory;
-}
-
-std::optional<EstimatedModule> estimateModule(const Manifest &manifest, const std::string &ptx,
-                                              const DeviceModel &device, DiagnosticEngine &diagnostics) {
-  std::optional<ptx::Module> module = parsePtx(ptx, diagnostics);
-  if (!module)
-    return std::nullopt;
-  EstimatedModule made;
-  std::vector<double> seconds;
-  std::vector<size_t> numbers; // of made.kernels, in the manifest
-  for (auto [number, kernel] : llvm::enumerate(manifest.kernels)) {
-    seconds.push_back(0);
-    std::optional<lint::StaticCounts> counts = lint::countStatically(*module, kernel.name, kernel.grid, kernel.block);
-    if (!counts)
-      continue;
-    made.kernels.push_back({kernel.name, lint::countsOf(*counts, kernel), 1, kernel.bytesRead, kernel.bytesWritten});
-    seconds.back() = estimate(made.kernels.back().counts, device).total;
-    numbers.push_back(number);
-  }
-  made.steps = totalsOf(manifest.steps, seconds, device);
-  for (auto [kernel, number] : llvm::zip_equal(made.kernels, numbers))
-    kernel.launches = made.steps->launches[number];
-  made.memory = memoryOf(manifest.buffers);
-  return made;
-}
-
-void CountedLaunches::begin(const std::string &kernel, const emulator::Counters &before) {
-  launches.emplace_back(kernel, before);
-}
-
-/// Sectors of the memory that the first launch of a kernel is given.
-static double footprintOf(const DeviceProgram &program, const DeviceKernel &kernel) {
-  double sectors = 0;
-  bool isFound = false;
-  forEachStep(program.steps, [&](const Step &step) {
-    const auto *launch = std::get_if<LaunchStep>(&step.action);
-    if (!launch || isFound || &program.kernels[launch->kernel] != &kernel)
-      return;
-    isFound = true;
-    std::set<std::tuple<uint32_t, uint64_t, uint64_t>> seen;
-    for (const auto &argument : launch->arguments)
-      if (const auto *slice = std::get_if<BufferSlice>(&argument);
-          slice && seen.insert({slice->buffer, slice->offset, slice->bytes}).second)
-        sectors += std::ceil(double(slice->bytes) / 32);
-  });
-  return sectors;
-}
-
-std::optional<EstimatedModule> CountedLaunches::finish(const emulator::Counters &after, const DeviceProgram &program,
-                                                       const std::string &ptx, DiagnosticEngine &diagnostics) {
-  std::optional<ptx::Module> module = parsePtx(ptx, diagnostics);
-  if (!module)
-    return std::nullopt;
-  EstimatedModule made;
-  for (auto [i, launch] : llvm::enumerate(launches)) {
-    const auto &[name, before] = launch;
-    const emulator::Counters &behind = i + 1 < launches.size() ? launches[i + 1].second : after;
-    const Sums begin(before), end(behind);
-    EstimatedKernel launched{name, {}};
-    KernelCounts &counts = launched.counts;
-    counts.blocks = behind.blocks - before.blocks;
-    for (const DeviceKernel &kernel : program.kernels)
-      if (kernel.name == name && kernel.grid.count() == counts.blocks) {
-        counts.threadsPerBlock = uint32_t(kernel.block.count());
-        counts.sharedBytes = kernel.dynamicSharedBytes;
-        counts.footprint = footprintOf(program, kernel);
-        launched.bytesRead = kernel.bytesRead;
-        launched.bytesWritten = kernel.bytesWritten;
-      }
-    counts.sectors = end.sectors - begin.sectors;
-    counts.instructions = end.instructions - begin.instructions;
-    counts.specialFunctions = end.specialFunctions - begin.specialFunctions;
-    counts.doubles = end.doubles - begin.doubles;
-    counts.sharedPasses = end.sharedPasses - begin.sharedPasses;
-    counts.atomics = end.atomics - begin.atomics;
-    if (std::optional<lint::StaticCounts> text =
-            lint::countStatically(*module, name, Dim3(), Dim3{counts.threadsPerBlock, 1, 1})) {
-      double ofWarp = counts.instructions / std::max(1.0, end.warps - begin.warps);
-      lint::PathCounts path = text->after(text->roundsForInstructions(ofWarp));
-      counts.sharedBytes += uint32_t(std::min<uint64_t>(text->sharedBytes, 1 << 20));
-      counts.memoryRoundTrips = path.memoryRoundTrips;
-      counts.sharedRoundTrips = path.sharedRoundTrips;
-      counts.chainInstructions = path.chainInstructions;
-    }
-    made.kernels.push_back(std::move(launched));
-  }
-  return made;
 }
 
 namespace {

@@ -3,54 +3,12 @@
 
 #include "Options.h"
 
-#include "hloc/emulator/Emulator.h"
-#include "hloc/kernel/DeviceProgram.h"
-#include "hloc/kernel/Estimate.h"
-#include "hloc/kernel/Manifest.h"
-#include "hloc/kernel/StepTotals.h"
-#include "hloc/support/Diagnostics.h"
+#include "hloc/run/EstimatedModule.h"
 
 namespace hloc {
 
-/// A kernel, with how often it is launched; or one launch.
-struct EstimatedKernel {
-  std::string name;
-  KernelCounts counts;
-  double launches = 1;
-  uint64_t bytesRead = 0, bytesWritten = 0; ///< least global traffic of a launch; 0: unknown
-};
-
-/// Bytes of device memory that a module takes.
-struct ModuleMemory {
-  uint64_t outer = 0;       ///< parameters and results
-  uint64_t temporaries = 0; ///< in the memory that they share, and beside it
-  uint64_t apart = 0;       ///< if they shared none
-};
-
-struct EstimatedModule {
-  std::vector<EstimatedKernel> kernels;
-  std::optional<StepTotals> steps; ///< with copies and fills; of a run nothing but its launches is known
-  std::optional<ModuleMemory> memory;
-};
-
 /// What --device names, or the device of the target.
 const DeviceModel &deviceFor(const CompileOptions &options, const TargetInfo &target);
-
-/// From the steps, the plans and the PTX of compiled kernels. Nothing, with a diagnostic, if the PTX cannot be read.
-std::optional<EstimatedModule> estimateModule(const Manifest &manifest, const std::string &ptx,
-                                              const DeviceModel &device, DiagnosticEngine &diagnostics);
-
-/// A launch by the emulator's counters before and after it; `ptx` says what waits for what.
-class CountedLaunches {
-public:
-  void begin(const std::string &kernel, const emulator::Counters &before);
-  /// After the last one.
-  std::optional<EstimatedModule> finish(const emulator::Counters &after, const DeviceProgram &program,
-                                        const std::string &ptx, DiagnosticEngine &diagnostics);
-
-private:
-  std::vector<std::pair<std::string, emulator::Counters>> launches;
-};
 
 /// Microseconds, a line a kernel, and the sum over all launches, copies and fills; or JSON.
 std::string printEstimates(const EstimatedModule &module, const DeviceModel &device, bool asJson);

@@ -1,13 +1,12 @@
 #include "Options.h"
 
 #include "CommandHelp.h"
-#include "Comparison.h"
 #include "Completions.h"
 #include "InputFormats.h"
 #include "PassList.h"
-#include "Schedules.h"
 
 #include "hloc/codegen/Pipeline.h"
+#include "hloc/compare/Compare.h"
 #include "hloc/kernel/Estimate.h"
 #include "hloc/lint/Lint.h"
 #include "hloc/support/Suggestion.h"
@@ -325,7 +324,7 @@ void addQuestions(CLI::App &app, std::map<Command::Kind, bool> &asked, Command &
             completionShells());
 }
 
-void addRunInputs(CLI::App &app, RunOptions &options, RawOptions &raw) {
+void addRunInputs(CLI::App &app, RunCommandOptions &options, RawOptions &raw) {
   app.option_defaults()->group("Inputs and results");
   app.add_option("--inputs", options.inputsFile,
                  "inputs, one array for each parameter: 0, 1, ..., arr_0, arr_1, ... or the parameters' names")
@@ -345,7 +344,7 @@ void addRunInputs(CLI::App &app, RunOptions &options, RawOptions &raw) {
       ->type_name("FILE.json");
 }
 
-void addRunOptions(CLI::App &app, RunOptions &options, RawOptions &raw) {
+void addRunOptions(CLI::App &app, RunCommandOptions &options, RawOptions &raw) {
   app.add_option("input", options.compile.input, "HLO text; - is stdin")->type_name("INPUT.hlo");
   app.option_defaults()->group("Execution");
   raw.offer(app.add_option("--platform", raw.platform, "what executes, by default the emulator")->type_name("NAME"),
@@ -571,7 +570,7 @@ bool finishOptions(const CLI::App &app, CompileOptions &options, RawOptions &raw
 }
 
 /// Whether a file that a run writes is one that it reads.
-bool overwritesInput(const RunOptions &options) {
+bool overwritesInput(const RunCommandOptions &options) {
   for (const std::string *written : {&options.outputsFile, &options.compile.timingFile})
     for (const std::string *read :
          {&options.compile.input, &options.inputsFile, &options.ptxFile, &options.manifestFile, &options.launchFile})
@@ -582,7 +581,7 @@ bool overwritesInput(const RunOptions &options) {
 }
 
 /// Why options that are fine by themselves make no sense together; null if they do.
-const char *contradiction(const RunOptions &options, const CLI::App &app) {
+const char *contradiction(const RunCommandOptions &options, const CLI::App &app) {
   bool emulator = options.platform == Platform::Emulator, cuda = options.platform == Platform::Cuda;
   if (options.compile.targets.size() > 1)
     return "--target names several GPUs, a run is for one";
@@ -628,8 +627,7 @@ const char *contradiction(const RunOptions &options, const CLI::App &app) {
     return "--expected brings a reference, --reference=none has none";
   if (!options.expectedFile.empty() && options.regimes.size() > 1)
     return "--expected brings results of one run, --regimes names several";
-  if (options.compare != CompareChoice::Default &&
-      (!Comparison::isAsked(options) || options.reference == Reference::None))
+  if (options.compare != CompareChoice::Default && (!options.compares() || options.reference == Reference::None))
     return "--compare is about the comparison with the interpreter: there is none with --reference=none, nor of "
            "--platform=interpreter with itself";
   const bool bySteps = options.compare == CompareChoice::Steps || options.compare == CompareChoice::Both;
@@ -641,7 +639,7 @@ const char *contradiction(const RunOptions &options, const CLI::App &app) {
     return "--expected brings results to compare, --compare=steps compares none; --compare=both does";
   if (app.count("--tolerance") && options.reference == Reference::None)
     return "--tolerance compares with a reference, --reference=none has none";
-  if (app.count("--tolerance") && !Comparison::isAsked(options))
+  if (app.count("--tolerance") && !options.compares())
     return "--platform=interpreter is the reference: there is nothing to compare with --tolerance but --expected";
   if (app.count("--check") && llvm::is_contained(options.checks, "none") && options.checks.size() > 1)
     return "--check=none excludes all other checks";
@@ -650,7 +648,7 @@ const char *contradiction(const RunOptions &options, const CLI::App &app) {
   return nullptr;
 }
 
-bool finishRunOptions(RunOptions &options, const RawOptions &raw, const CLI::App &app) {
+bool finishRunOptions(RunCommandOptions &options, const RawOptions &raw, const CLI::App &app) {
   choose(platforms, raw.platform, options.platform);
   choose(references, raw.reference, options.reference);
   choose(compareChoices, raw.compare, options.compare);

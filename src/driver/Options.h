@@ -8,9 +8,8 @@
 #include "hloc/codegen/Assemble.h"
 #include "hloc/codegen/Toolchain.h"
 #include "hloc/compiler/Compiler.h"
-#include "hloc/emulator/Emulator.h"
-#include "hloc/interp/Inputs.h"
 #include "hloc/kernel/TargetInfo.h"
+#include "hloc/run/RunOptions.h"
 
 #include <optional>
 #include <string>
@@ -62,31 +61,11 @@ struct CompileOptions {
   std::vector<std::string> fastMath;  ///< rules that change floats and are to be applied
 };
 
-enum class Platform { Emulator, Cuda, Interpreter };
-enum class Reference { Interpreter, None };
-/// What of a program of several steps is compared: each step on what was computed before it, or the results. By default
-/// steps; and results as far as the reference knows them.
-enum class CompareChoice { Default, End, Steps, Both };
-
-struct RunOptions {
+/// Of `hloc run`. What the compiler's options say of the run as well is filled in when it starts.
+struct RunCommandOptions : RunOptions {
   CompileOptions compile;
-  Platform platform = Platform::Emulator;
-  Reference reference = Reference::Interpreter;
-  std::string inputsFile, outputsFile, expectedFile;
-  uint64_t seed = 0;
-  std::vector<Regime> regimes; ///< of generated inputs; empty: all that apply
-  std::string ptxFile, manifestFile, launchFile;
-  std::vector<std::string> checks; ///< bounds, races, uninit, divergence; `none`
-  std::string approximations;      ///< `exact`, `largest`, `smallest` or a seed; empty: `seed`
-  std::string counters;            ///< empty: off; `table` or `json`
-  unsigned repeat = 0;
-  bool verifyEachPass = false;
-  unsigned shrink = 0; ///< the size that dimensions should not exceed; 0: as they are
-  CompareChoice compare = CompareChoice::Default;
-  std::string tolerance;                      ///< empty: by the policy of hloc/compare
-  std::optional<emulator::Schedule> schedule; ///< unset: all that may matter
-  double timeoutSeconds = 0;                  ///< of the whole run; 0: none
-  double startSeconds = 0;                    ///< of the run, by the steady clock
+  std::string counters;      ///< empty: off; `table` or `json`
+  double timeoutSeconds = 0; ///< of the whole run; 0: none
 };
 
 /// What the command line asks for.
@@ -110,7 +89,7 @@ struct Command {
   Kind kind = Kind::Done;
   int exitCode = 0; ///< Kind::Done: help was printed (0) or the line is wrong (2)
   CompileOptions compile;
-  RunOptions run;
+  RunCommandOptions run;
   std::string shell; ///< of Kind::Completion
 };
 

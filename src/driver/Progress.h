@@ -4,7 +4,7 @@
 //
 //   hloc: emulate `gelu` (kernel 2 of 7), regime special (3 of 4): 43 %, 12 s left
 
-#include "hloc/support/WorkProgress.h"
+#include "hloc/run/RunObserver.h"
 
 #include "llvm/ADT/StringRef.h"
 
@@ -60,19 +60,19 @@ inline ProgressChoice progressBeside(ProgressChoice choice, bool isBusy) {
   return isBusy && choice == ProgressChoice::Auto ? ProgressChoice::Never : choice;
 }
 
-class Progress {
+class Progress : public RunProgress {
 public:
   /// Auto: on standard error if that is a terminal, once the run has taken half a second. Always: from the start, also
   /// if it is none.
   explicit Progress(ProgressChoice choice);
-  ~Progress();
+  ~Progress() override;
   Progress(const Progress &) = delete;
   Progress &operator=(const Progress &) = delete;
 
-  void beginStage(std::string name);
-  void setCircumstances(std::string text);
-  /// To be counted by the stage that runs; null if nothing is shown.
-  WorkProgress *work() { return isOn ? &counted : nullptr; }
+  void beginStage(std::string name) override;
+  void setCircumstances(std::string text) override;
+  /// Null if nothing is shown.
+  WorkProgress *work() override { return isOn ? &counted : nullptr; }
   /// Erases the line, for good.
   void stop();
 

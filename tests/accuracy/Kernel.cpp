@@ -1,7 +1,6 @@
 #include "Kernel.h"
 
-#include "driver/Compile.h"
-#include "driver/Execute.h"
+#include "run/Execute.h"
 
 #include "hloc/hlo/Verifier.h"
 #include "hloc/interp/Interpreter.h"
@@ -41,14 +40,13 @@ std::unique_ptr<Kernel> Kernel::make(const Instruction &instruction, const Targe
   CompilerOptions options;
   options.jobs = 1;
   CompileObserver nobody;
-  Timing timing(false);
   Compiler compiler(options, toolchain, nobody, diagnostics);
   std::optional<CompiledModule> compiled;
   if (kernel->module && verify(*kernel->module, diagnostics))
     compiled = compiler.compileModule(*kernel->module, target);
   std::optional<DeviceProgram> program;
   if (compiled)
-    program = Executor(*kernel->module, timing, diagnostics).programOf(compiled->manifest);
+    program = Executor(*kernel->module, nobody, diagnostics).programOf(compiled->manifest);
   if (!program) {
     why = firstOf(diagnostics);
     return nullptr;

@@ -2,7 +2,7 @@
 // One HLO instruction as a kernel on the emulator and as the interpreter evaluates it, run again and again on arrays of
 // bit patterns.
 
-#include "driver/EmulatorDevice.h"
+#include "run/EmulatorDevice.h"
 
 #include "hloc/hlo/HloModule.h"
 #include "hloc/hlo/Opcode.h"

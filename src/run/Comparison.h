@@ -9,23 +9,17 @@
 // (UndecidedResult, decisions/0010). Of a program whose steps have been compared one by one, nothing needs to be known
 // of its results that the steps do not tell.
 
-#include "Options.h"
-#include "Progress.h"
-#include "Timing.h"
-
-#include "hloc/compare/Compare.h"
 #include "hloc/hlo/HloModule.h"
 #include "hloc/interp/Interpreter.h"
+#include "hloc/run/RunObserver.h"
+#include "hloc/run/RunOptions.h"
 
 namespace hloc {
 
 class Comparison {
 public:
-  Comparison(const RunOptions &options, Timing &timing, Progress &progress, DiagnosticEngine &diagnostics)
+  Comparison(const RunOptions &options, CompileObserver &timing, RunProgress &progress, DiagnosticEngine &diagnostics)
       : options(options), timing(timing), progress(progress), diagnostics(diagnostics) {}
-
-  /// Is there anything to compare with?
-  static bool isAsked(const RunOptions &options);
 
   /// Reads --expected, if there is one. False after a diagnostic.
   bool open(const HloModule &module);
@@ -47,6 +41,9 @@ public:
 
   /// A line or two for all comparisons, all of which were successful. `watched`: what else was looked at.
   std::string agreement(const std::string &watched) const;
+
+  /// Of all comparisons so far.
+  const ComparisonTotals &totals() const { return sums; }
 
 private:
   /// What has been compared, for messages.
@@ -77,15 +74,14 @@ private:
   }
 
   const RunOptions &options;
-  Timing &timing;
-  Progress &progress;
+  CompileObserver &timing;
+  RunProgress &progress;
   DiagnosticEngine &diagnostics;
   std::optional<Literal> users; ///< --expected
   std::vector<Regime> regimes;  ///< in which results agree
-  CompareResult atEnd, inSteps; ///< of all comparisons, of results and of steps
-  size_t numSteps = 0;          ///< the largest number of a step that was compared
-  bool isSettled = false;       ///< what is not known at the end the steps have told
-  std::string usersAgreement;   ///< of the user's results with the interpreter
+  ComparisonTotals sums;
+  bool isSettled = false;     ///< what is not known at the end the steps have told
+  std::string usersAgreement; ///< of the user's results with the interpreter
   struct OpenResult {
     SourceRange range;
     std::string text;

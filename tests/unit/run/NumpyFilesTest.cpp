@@ -1,4 +1,4 @@
-#include "driver/NumpyFiles.h"
+#include "run/NumpyFiles.h"
 
 #include "hloc/npz/Npz.h"
 #include "hloc/parser/Parser.h"

@@ -5,6 +5,6 @@
 namespace hloc {
 
 /// `hloc run`: compiles, executes, compares with a reference. Exit code 4 if results differ.
-int runRun(const RunOptions &options);
+int runRun(const RunCommandOptions &options);
 
 } // namespace hloc

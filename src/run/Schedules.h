@@ -11,9 +11,6 @@
 
 namespace hloc {
 
-/// What --schedule=TEXT asks for: "ascending", "reversed", "shuffled", "shuffled:SEED"; nothing if it is none of these.
-std::optional<emulator::Schedule> parseSchedule(llvm::StringRef text);
-
 struct ScheduledResult {
   std::string schedule;
   Literal value;

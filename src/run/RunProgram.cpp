@@ -1,7 +1,5 @@
 #include "RunProgram.h"
 
-#include "Compile.h"
-
 #include "hloc/kernel/DeviceProgram.h"
 #include "hloc/support/Files.h"
 
@@ -87,7 +85,7 @@ void RunProgramFinder::findSteps(const HloModule &module, const Manifest &manife
     return;
   DiagnosticEngine unheard; // that it cannot be planned is no failure of what is given
   CompileObserver nobody;
-  Compiler silent(compilerOptions(options.compile), toolchain, nobody, unheard);
+  Compiler silent(options.compiler, toolchain, nobody, unheard);
   std::unique_ptr<HloModule> fused = silent.fuse(module, *target);
   std::optional<ExecutionPlan> plan = fused ? silent.plan(*fused, *target) : std::nullopt;
   if (!plan)

@@ -2,7 +2,6 @@
 
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include <cstring>
 
@@ -177,16 +176,18 @@ bool EmulatorDevice::withholdsUpdatesAlone() const {
   return llvm::all_of(withheld, [](const Finding &finding) { return finding.ofUpdate; });
 }
 
-void EmulatorDevice::noteWithheld() {
+std::vector<std::string> EmulatorDevice::noteWithheld() {
+  std::vector<std::string> notes;
   for (const Finding &finding : withheld)
     if (!finding.ofUpdate && noted.insert({finding.kind, finding.line}).second)
-      llvm::errs() << fmt::format(
-          "{}:{}: note: {}: kernel `{}`, block ({}, {}, {}), thread ({}, {}, {}) {}; {} in all, and "
-          "no result depends on the value\n",
-          imageName, finding.line, findingName(finding.kind).str(), finding.kernel, finding.block.x, finding.block.y,
-          finding.block.z, finding.thread.x, finding.thread.y, finding.thread.z, finding.message,
-          finding.count == 1 ? "once" : fmt::format("{} times", finding.count));
+      notes.push_back(
+          fmt::format("{}:{}: note: {}: kernel `{}`, block ({}, {}, {}), thread ({}, {}, {}) {}; {} in all, and "
+                      "no result depends on the value",
+                      imageName, finding.line, findingName(finding.kind).str(), finding.kernel, finding.block.x,
+                      finding.block.y, finding.block.z, finding.thread.x, finding.thread.y, finding.thread.z,
+                      finding.message, finding.count == 1 ? "once" : fmt::format("{} times", finding.count)));
   withheld.clear();
+  return notes;
 }
 
 void EmulatorDevice::report(llvm::ArrayRef<Finding> findings) {

@@ -2,19 +2,18 @@
 // Runs a compiled module on a device: inputs to its buffers, steps, results back as literals.
 
 #include "EmulatorDevice.h"
-#include "Options.h"
-#include "Timing.h"
 
 #include "hloc/hlo/HloModule.h"
 #include "hloc/hlo/Literal.h"
 #include "hloc/kernel/LaunchDescription.h"
 #include "hloc/kernel/Manifest.h"
+#include "hloc/run/RunOptions.h"
 
 #include "llvm/Support/LogicalResult.h"
 
 namespace hloc {
 
-/// How the emulator runs, by --check, --counters, --approximations, --schedule and --timeout.
+/// How the emulator runs.
 emulator::EmulatorOptions emulatorOptions(const RunOptions &options);
 
 /// What a value of this shape consists of: one for each leaf, in their order. They are parts of `value`; a token may be
@@ -28,7 +27,7 @@ std::optional<Literal> downloadLeaf(Device &device, BufferSlice slice, const Sha
 
 class Executor {
 public:
-  Executor(const HloModule &module, Timing &timing, DiagnosticEngine &diagnostics)
+  Executor(const HloModule &module, CompileObserver &timing, DiagnosticEngine &diagnostics)
       : module(module), timing(timing), diagnostics(diagnostics) {}
 
   std::optional<DeviceProgram> programOf(const Manifest &manifest);
@@ -53,7 +52,7 @@ private:
   bool check(bool worked, const std::string &error);
 
   const HloModule &module;
-  Timing &timing;
+  CompileObserver &timing;
   DiagnosticEngine &diagnostics;
 };
 

@@ -1,6 +1,6 @@
 // Whether a wrong step, memory that is overwritten too early and results that are not where they should be are found,
 // on a device that keeps bytes and computes three fusions.
-#include "driver/StepComparison.h"
+#include "run/StepComparison.h"
 
 #include "hloc/kernel/TargetInfo.h"
 #include "unit/kernel/MemoryDevice.h"
@@ -53,8 +53,8 @@ int32_t numberAt(const uint8_t *bytes) {
 struct Run {
   Parsed parsed{text};
   RunOptions options;
-  Timing timing{false};
-  Progress progress{ProgressChoice::Never};
+  CompileObserver timing;
+  RunProgress progress;
   DiagnosticEngine diagnostics;
   Comparison comparison{options, timing, progress, diagnostics};
   StepComparison::Shared shared;

@@ -1,21 +1,15 @@
-// `hloc run`: inputs, execution, comparison.
+// A run: inputs, execution, comparison.
 
-#include "Run.h"
+#include "hloc/run/Run.h"
 
 #include "Comparison.h"
-#include "Compile.h"
-#include "Estimates.h"
 #include "Execute.h"
 #include "Gpu.h"
-#include "Ignored.h"
 #include "NumpyFiles.h"
-#include "Progress.h"
 #include "RunProgram.h"
 #include "Schedules.h"
-#include "Timeout.h"
 #include "UndefinedReads.h"
 
-#include "hloc/hlo/Printer.h"
 #include "hloc/hlo/SolverCall.h"
 #include "hloc/interp/Inputs.h"
 #include "hloc/interp/Interpreter.h"
@@ -24,7 +18,6 @@
 #include "hloc/transforms/VerifyPasses.h"
 
 #include "fmt/format.h"
-#include "llvm/Support/raw_ostream.h"
 
 namespace hloc {
 
@@ -37,40 +30,35 @@ bool hasSolverCalls(const HloModule &module) {
   });
 }
 
-class RunCommand {
+class ModuleRun {
 public:
-  explicit RunCommand(const RunOptions &options)
-      : options(options), timing(options.compile.timing), toolchain(discoverTools(options.compile.toolchain, timing)),
-        progress(progressChoice(options)), observer(timing, options.compile.dump, "", progress.work()),
-        compiler(compilerOptions(options.compile), toolchain, observer, diagnostics),
-        comparison(options, timing, progress, diagnostics) {}
+  ModuleRun(const RunOptions &options, const Toolchain &toolchain, CompileObserver &timing, RunObserver &observer,
+            DiagnosticEngine &diagnostics)
+      : options(options), toolchain(toolchain), timing(timing), observer(observer), diagnostics(diagnostics),
+        compiler(options.compiler, toolchain, timing, diagnostics), comparison(options, timing, observer, diagnostics) {
+  }
 
-  int run() {
-    Timeout timeout(options.timeoutSeconds, [this] { progress.stop(); });
-    if (checkDumpOptions(options.compile.dump, diagnostics)) {
-      bool compiles = options.platform != Platform::Interpreter && options.ptxFile.empty();
-      warnOfUnusedTools(options.compile, /*assembles=*/false, compiles, diagnostics);
-      warnOfIdleFilters(options.compile.dump, options.compile.optimizationLevel, diagnostics);
-      removeEarlierDumps(options.compile.dump, diagnostics);
-      runStages();
+  RunReport run(std::shared_ptr<const SourceFile> file) {
+    const bool isDone = runStages(std::move(file));
+    report.compared = comparison.totals();
+    if (!isDone) {
+      report.verdict = diagnostics.exitCode() == ExitCode::Mismatch ? RunVerdict::Wrong : RunVerdict::NotRun;
+    } else if (!compares()) {
+      report.verdict = RunVerdict::Executed;
+    } else if (!comparison.conclude()) {
+      report.verdict = RunVerdict::Undecided;
+    } else {
+      report.verdict = RunVerdict::Agrees;
+      report.agreement = comparison.agreement(whatWasWatched());
     }
-    progress.stop();
-    observer.endTrack("", diagnostics);
-    writeTiming(timing, options.compile.timingFile, diagnostics);
-    diagnostics.print(llvm::errs(), useColour(options.compile.colour));
-    return static_cast<int>(diagnostics.exitCode());
+    return std::move(report);
   }
 
 private:
-  /// Dumps to standard error stay as they are.
-  static ProgressChoice progressChoice(const RunOptions &options) {
-    const DumpOptions &dump = options.compile.dump;
-    return progressBeside(options.compile.progress, dump.enabled && dump.folder.empty());
-  }
-
-  void runStages() {
-    progress.beginStage("parse");
-    std::unique_ptr<HloModule> module = loadModule(compiler, options.compile.input, observer, diagnostics);
+  /// False, after a diagnostic, unless all runs have ended and nothing differs.
+  bool runStages(std::shared_ptr<const SourceFile> file) {
+    observer.beginStage("parse");
+    std::unique_ptr<HloModule> module = compiler.parse(std::move(file));
     if (module && options.shrink)
       module = shrunk(*module);
     if (module)
@@ -78,44 +66,34 @@ private:
     if (module && isPart())
       module = partOf(*module);
     if (!module)
-      return;
+      return false;
     const std::vector<ArgumentSet> sets = setsFor(*module);
     if (options.verifyEachPass && !verifyPasses(*module, sets))
-      return;
+      return false;
     for (const ArgumentSet &set : sets) {
       if (sets.size() > 1)
-        progress.setCircumstances(
+        observer.setCircumstances(
             fmt::format("regime {} ({} of {})", regimeName(set.regime).str(), numRuns + 1, sets.size()));
       if (!runOnce(*module, set))
-        return;
+        return false;
       ++numRuns;
     }
-    progress.stop();
-    if (compares() && comparison.conclude())
-      listings() << comparison.agreement(whatWasWatched());
+    return true;
   }
 
-  /// JSON has standard output for itself.
-  llvm::raw_ostream &listings() const {
-    return options.counters == "json" || options.compile.estimateAsJson ? llvm::errs() : llvm::outs();
-  }
-
-  bool isPart() const { return !options.compile.only.empty(); }
+  bool isPart() const { return !options.only.empty(); }
 
   /// What --only names, already fused.
   std::unique_ptr<HloModule> partOf(const HloModule &module) {
     std::unique_ptr<HloModule> fused = compiler.fuse(module, target);
-    return fused ? compiler.only(*fused, options.compile.only, target) : nullptr;
+    return fused ? compiler.only(*fused, options.only, target) : nullptr;
   }
 
   std::unique_ptr<HloModule> shrunk(const HloModule &module) {
     ShrunkModule small = shrinkModule(module, options.shrink, diagnostics);
-    std::string sizes;
-    for (auto [from, to] : small.sizes)
-      sizes += fmt::format("{}{} -> {}", sizes.empty() ? "" : ", ", from, to);
     if (small.module) {
-      Progress::Hidden hidden(progress);
-      listings() << "sizes: " << (sizes.empty() ? "as they are" : sizes) << "\n";
+      report.shrunkSizes = std::move(small.sizes);
+      observer.shrunk(report.shrunkSizes);
     }
     return std::move(small.module);
   }
@@ -133,7 +111,7 @@ private:
     return expanded;
   }
 
-  bool compares() const { return Comparison::isAsked(options); }
+  bool compares() const { return options.compares(); }
 
   /// One set where the arguments or their results are given, and where nothing is compared.
   std::vector<ArgumentSet> setsFor(const HloModule &module) const {
@@ -157,25 +135,28 @@ private:
     std::optional<std::vector<Literal>> arguments = argumentsOf(module, set);
     if (!arguments)
       return false;
-    llvm::FailureOr<Literal> result = execute(module, *arguments);
+    ProgramRun made;
+    if (options.inputsFile.empty())
+      made.regime = regime;
+    llvm::FailureOr<Literal> result = execute(module, *arguments, made);
     if (failed(result))
       return false;
+    if (!compares() && options.outputsFile.empty())
+      made.result = *result;
+    observer.executed(made);
+    report.runs.push_back(std::move(made));
     bool isFirst = numRuns == 0;
     if (isFirst && !options.outputsFile.empty() && !writeResult(options.outputsFile, *result, diagnostics))
       return false;
     if (compares())
       return !comparesEnd() || (comparison.compare(module, *arguments, *result, regime, "", settling()) &&
                                 compareSchedules(module, *arguments));
-    if (options.outputsFile.empty()) {
-      Progress::Hidden hidden(progress);
-      printSmall(*result);
-    }
     return true;
   }
 
   std::optional<std::vector<Literal>> argumentsOf(const HloModule &module, const ArgumentSet &set) {
     TimedScope scope(timing, "make arguments");
-    progress.beginStage("make arguments");
+    observer.beginStage("make arguments");
     return options.inputsFile.empty() ? makeArguments(module, diagnostics, options.seed, set)
                                       : readArguments(options.inputsFile, module, diagnostics);
   }
@@ -198,10 +179,10 @@ private:
   bool prepare(const HloModule &module);
   bool prepareEmulator(const HloModule &module);
   bool prepareGpu(const HloModule &module);
-  llvm::FailureOr<Literal> execute(const HloModule &module, llvm::ArrayRef<Literal> arguments);
+  llvm::FailureOr<Literal> execute(const HloModule &module, llvm::ArrayRef<Literal> arguments, ProgramRun &made);
   bool compareSchedules(const HloModule &module, llvm::ArrayRef<Literal> arguments);
-  llvm::FailureOr<Literal> runOnGpu(llvm::ArrayRef<Literal> arguments);
-  llvm::FailureOr<Literal> emulate(llvm::ArrayRef<Literal> arguments);
+  llvm::FailureOr<Literal> runOnGpu(llvm::ArrayRef<Literal> arguments, ProgramRun &made);
+  llvm::FailureOr<Literal> emulate(llvm::ArrayRef<Literal> arguments, ProgramRun &made);
   llvm::FailureOr<Literal> carryOut(Device &device, llvm::ArrayRef<Literal> arguments);
   void showLaunch(const std::string &kernel, size_t number, const std::string &schedule);
   bool findProgram(const HloModule &module);
@@ -226,37 +207,16 @@ private:
                        schedules ? "ascending, reversed, shuffled" : machineOptions->schedule.name());
   }
 
-  static int64_t countElements(const Literal &value) {
-    if (!value.isTuple())
-      return value.numElements();
-    int64_t count = 0;
-    for (const Literal &element : value.elements())
-      count += countElements(element);
-    return count;
-  }
-
-  static void printSmall(const Literal &result) {
-    constexpr int64_t limit = 1000;
-    llvm::outs() << result.shape().toString();
-    if (countElements(result) <= limit) {
-      llvm::outs() << " ";
-      printLiteral(result, llvm::outs());
-    } else {
-      llvm::outs() << " (" << countElements(result) << " elements; --outputs=FILE.npz writes them)";
-    }
-    llvm::outs() << "\n";
-  }
-
   const RunOptions &options;
-  DiagnosticEngine diagnostics;
-  Timing timing;
-  Toolchain toolchain;
-  Progress progress;
-  DriverObserver observer;
+  const Toolchain &toolchain;
+  CompileObserver &timing;
+  RunObserver &observer;
+  DiagnosticEngine &diagnostics;
   Compiler compiler;
   Comparison comparison;
+  RunReport report;
 
-  TargetInfo target = options.compile.targets.front(); ///< of what is compiled
+  TargetInfo target = options.target; ///< of what is compiled
   std::optional<RunProgram> program;
   std::optional<emulator::EmulatorOptions> machineOptions;
   std::unique_ptr<HloModule> asWritten; ///< where calls of LAPACK have been replaced
@@ -275,17 +235,17 @@ private:
   unsigned numRuns = 0;
 };
 
-bool RunCommand::compareSchedules(const HloModule &module, llvm::ArrayRef<Literal> arguments) {
+bool ModuleRun::compareSchedules(const HloModule &module, llvm::ArrayRef<Literal> arguments) {
   return llvm::all_of(otherSchedules, [&](const ScheduledResult &other) {
     return comparison.compare(module, arguments, other.value, regime, other.schedule, settling());
   });
 }
 
 /// Compiles the module, or reads --ptx and its description.
-bool RunCommand::findProgram(const HloModule &module) {
+bool ModuleRun::findProgram(const HloModule &module) {
   RunProgramFinder finder(options, compiler, toolchain, timing, diagnostics);
   if (options.ptxFile.empty())
-    progress.beginStage("compile");
+    observer.beginStage("compile");
   program = options.ptxFile.empty() ? finder.compile(module, isPart(), target, *executor)
                                     : finder.read(asWritten ? *asWritten : module, *executor);
   if (!program)
@@ -300,7 +260,7 @@ bool RunCommand::findProgram(const HloModule &module) {
 }
 
 /// `emulate `gelu` (kernel 2 of 7), order reversed`. How many there are is not known of a program with loops.
-void RunCommand::showLaunch(const std::string &kernel, size_t number, const std::string &schedule) {
+void ModuleRun::showLaunch(const std::string &kernel, size_t number, const std::string &schedule) {
   size_t count = 0;
   bool isKnown = true;
   forEachStep(program->program.steps, [&](const Step &step) {
@@ -315,22 +275,22 @@ void RunCommand::showLaunch(const std::string &kernel, size_t number, const std:
     text += fmt::format(" (kernel {} of {})", number, count);
   if (schedule != emulator::Schedule().name())
     text += ", order " + schedule;
-  progress.beginStage(std::move(text));
+  observer.beginStage(std::move(text));
 }
 
-bool RunCommand::prepareEmulator(const HloModule &module) {
+bool ModuleRun::prepareEmulator(const HloModule &module) {
   machineOptions = emulatorOptions(options);
   if (!findProgram(module))
     return false;
-  machineOptions->progress = progress.work();
+  machineOptions->progress = observer.work();
   if (!options.launchFile.empty())
     separateSlices(program->program);
   machine = std::make_unique<EmulatorDevice>(*machineOptions, program->imageName, diagnostics);
   makeReady = [this, &module](EmulatorDevice &device) {
     device.setLaunchListener([this, &device](const std::string &kernel, size_t number, const std::string &schedule) {
-      if (progress.work())
+      if (observer.work())
         showLaunch(kernel, number, schedule);
-      if (options.compile.estimate && &device == machine.get() && numRuns == 0)
+      if (options.estimates && &device == machine.get() && numRuns == 0)
         launches.begin(kernel, device.counters());
     });
     if (options.ptxFile.empty())
@@ -339,12 +299,12 @@ bool RunCommand::prepareEmulator(const HloModule &module) {
       device.withholdHarmless();
   };
   makeReady(*machine);
-  progress.beginStage("translate");
+  observer.beginStage("translate");
   return executor->load(*machine, program->image, program->program);
 }
 
 /// The program's result; a failure where steps are compared and one is wrong.
-llvm::FailureOr<Literal> RunCommand::carryOut(Device &device, llvm::ArrayRef<Literal> arguments) {
+llvm::FailureOr<Literal> ModuleRun::carryOut(Device &device, llvm::ArrayRef<Literal> arguments) {
   if (!comparesSteps())
     return executor->execute(device, program->program, arguments);
   StepComparison listener(*program->fused, program->values, program->program, device, arguments, comparison, regime,
@@ -355,7 +315,7 @@ llvm::FailureOr<Literal> RunCommand::carryOut(Device &device, llvm::ArrayRef<Lit
   return result;
 }
 
-llvm::FailureOr<Literal> RunCommand::emulate(llvm::ArrayRef<Literal> arguments) {
+llvm::FailureOr<Literal> ModuleRun::emulate(llvm::ArrayRef<Literal> arguments, ProgramRun &made) {
   if (std::string where = circumstances(); !where.empty())
     machine->setCircumstances("with arguments of " + where);
   llvm::FailureOr<Literal> result = carryOut(*machine, arguments);
@@ -373,8 +333,10 @@ llvm::FailureOr<Literal> RunCommand::emulate(llvm::ArrayRef<Literal> arguments) 
       machine->reportWithheld();
       return llvm::failure();
     }
-    Progress::Hidden hidden(progress);
-    machine->noteWithheld();
+    for (std::string &note : machine->noteWithheld()) {
+      observer.noted(note);
+      report.notes.push_back(std::move(note));
+    }
   }
   otherSchedules.clear();
   const bool quick = llvm::is_contained(options.checks, "none") || options.schedule;
@@ -390,47 +352,40 @@ llvm::FailureOr<Literal> RunCommand::emulate(llvm::ArrayRef<Literal> arguments) 
       return llvm::failure();
     otherSchedules = std::move(*others);
   }
-  bool isFirst = succeeded(result) && numRuns == 0, counts = isFirst && !options.counters.empty();
-  std::optional<Progress::Hidden> hidden;
-  if (counts || (isFirst && options.compile.estimate))
-    hidden.emplace(progress);
-  if (isFirst && options.compile.estimate)
-    if (auto counted = launches.finish(machine->counters(), program->program, program->image, diagnostics))
-      llvm::outs() << printEstimates(*counted, deviceFor(options.compile, target), options.compile.estimateAsJson);
-  if (counts && options.counters == "json")
-    printJson(machine->counters(), llvm::outs());
-  else if (counts)
-    printTable(machine->counters(), llvm::outs());
+  const bool isFirst = succeeded(result) && numRuns == 0;
+  if (isFirst && options.estimates)
+    made.estimate = launches.finish(machine->counters(), program->program, program->image, diagnostics);
+  if (isFirst && options.countsEvents)
+    made.counters = machine->counters();
   return result;
 }
 
-bool RunCommand::prepareGpu(const HloModule &module) {
+bool ModuleRun::prepareGpu(const HloModule &module) {
   {
     TimedScope scope(timing, "open GPU");
     gpu = openGpu(diagnostics);
   }
   if (!gpu)
     return false;
-  if (!options.compile.targetGiven)
+  if (!options.targetGiven)
     if (std::optional<TargetInfo> found = findTarget(gpu->target()))
       target = *found;
   return findProgram(module) && executor->load(*gpu, program->image, program->program);
 }
 
-llvm::FailureOr<Literal> RunCommand::runOnGpu(llvm::ArrayRef<Literal> arguments) {
-  progress.beginStage("run on the GPU");
+llvm::FailureOr<Literal> ModuleRun::runOnGpu(llvm::ArrayRef<Literal> arguments, ProgramRun &made) {
+  observer.beginStage("run on the GPU");
   llvm::FailureOr<Literal> result = carryOut(*gpu, arguments);
-  Progress::Hidden hidden(progress);
   if (succeeded(result) && options.repeat && numRuns == 0 &&
-      !printMeasurement(*gpu, program->program, options.repeat, diagnostics))
+      !(made.measured = measureRun(*gpu, program->program, options.repeat, diagnostics)))
     return llvm::failure();
   return result;
 }
 
 /// All that does not depend on the arguments.
-bool RunCommand::verifyPasses(const HloModule &module, llvm::ArrayRef<ArgumentSet> sets) {
+bool ModuleRun::verifyPasses(const HloModule &module, llvm::ArrayRef<ArgumentSet> sets) {
   TimedScope scope(timing, "verify each pass");
-  progress.beginStage("verify each pass");
+  observer.beginStage("verify each pass");
   std::vector<PassInput> inputs;
   for (const ArgumentSet &set : sets) {
     std::optional<std::vector<Literal>> arguments = argumentsOf(module, set);
@@ -440,16 +395,16 @@ bool RunCommand::verifyPasses(const HloModule &module, llvm::ArrayRef<ArgumentSe
   }
   HloPassContext context(diagnostics);
   context.target = target;
-  context.options.fastMath = options.compile.fastMath;
-  context.options.fusion = options.compile.fusion;
+  context.options.fastMath = options.compiler.fastMath;
+  context.options.fusion = options.compiler.fusion;
   if (!verifyEachPass(module, hloPipeline(), inputs, context))
     return false;
-  Progress::Hidden hidden(progress);
-  listings() << fmt::format("every HLO pass keeps the results; sets of arguments: {}\n", inputs.size());
+  report.numVerifiedSets = inputs.size();
+  observer.passesVerified(report.numVerifiedSets);
   return true;
 }
 
-bool RunCommand::prepare(const HloModule &module) {
+bool ModuleRun::prepare(const HloModule &module) {
   if (options.platform == Platform::Interpreter)
     return true;
   {
@@ -463,12 +418,13 @@ bool RunCommand::prepare(const HloModule &module) {
   return options.platform == Platform::Emulator ? prepareEmulator(module) : prepareGpu(module);
 }
 
-llvm::FailureOr<Literal> RunCommand::execute(const HloModule &module, llvm::ArrayRef<Literal> arguments) {
+llvm::FailureOr<Literal> ModuleRun::execute(const HloModule &module, llvm::ArrayRef<Literal> arguments,
+                                            ProgramRun &made) {
   if (options.platform == Platform::Interpreter) {
     TimedScope scope(timing, "interpret");
-    progress.beginStage("interpret");
+    observer.beginStage("interpret");
     InterpreterOptions interpreterOptions;
-    interpreterOptions.progress = progress.work();
+    interpreterOptions.progress = observer.work();
     return interpret(module, arguments, diagnostics, interpreterOptions);
   }
   bool onEmulator = options.platform == Platform::Emulator;
@@ -477,15 +433,14 @@ llvm::FailureOr<Literal> RunCommand::execute(const HloModule &module, llvm::Arra
     diagnostics.report(DiagnosticKind::BadLaunch, error);
     return llvm::failure();
   }
-  return onEmulator ? emulate(arguments) : runOnGpu(arguments);
+  return onEmulator ? emulate(arguments, made) : runOnGpu(arguments, made);
 }
 
 } // namespace
 
-int runRun(const RunOptions &options) {
-  RunOptions started = options;
-  started.startSeconds = steadySeconds();
-  return RunCommand(started).run();
+RunReport runModule(std::shared_ptr<const SourceFile> file, const RunOptions &options, const Toolchain &toolchain,
+                    CompileObserver &compileObserver, RunObserver &observer, DiagnosticEngine &diagnostics) {
+  return ModuleRun(options, toolchain, compileObserver, observer, diagnostics).run(std::move(file));
 }
 
 } // namespace hloc

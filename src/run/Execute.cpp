@@ -10,7 +10,7 @@ namespace hloc {
 
 emulator::EmulatorOptions emulatorOptions(const RunOptions &options) {
   emulator::EmulatorOptions result;
-  result.countEvents = !options.counters.empty() || options.compile.estimate;
+  result.countEvents = options.countsEvents || options.estimates;
   result.checkUpdates = true;
   if (uint64_t seed = options.seed; options.approximations != "exact") {
     if (options.approximations == "largest" || options.approximations == "smallest")
@@ -21,8 +21,7 @@ emulator::EmulatorOptions emulatorOptions(const RunOptions &options) {
     result.approximationSeed = seed;
   }
   result.schedule = options.schedule.value_or(emulator::Schedule());
-  if (options.timeoutSeconds > 0)
-    result.deadline = options.startSeconds + options.timeoutSeconds;
+  result.deadline = options.deadline;
   if (options.checks.empty())
     return result;
   result.checkBounds = result.checkUninit = result.checkRaces = result.checkDivergence = false;

@@ -7,11 +7,6 @@
 
 namespace hloc {
 
-bool Comparison::isAsked(const RunOptions &options) {
-  return !options.expectedFile.empty() ||
-         (options.reference == Reference::Interpreter && options.platform != Platform::Interpreter);
-}
-
 bool Comparison::open(const HloModule &module) {
   if (options.expectedFile.empty())
     return true;
@@ -86,10 +81,11 @@ bool Comparison::compareStep(const HloModule &step, llvm::ArrayRef<Literal> argu
   if (!judge(*compared, {what, isGenerated ? inRegime(regime) : "", mayBeOpen, &fusion}))
     return false;
   noteRegime(regime);
+  CompareResult &inSteps = sums.inSteps;
   const int64_t all = inSteps.numElements + compared->numElements;
   inSteps.absorb(*compared);
   inSteps.numElements = all;
-  numSteps = std::max(numSteps, number);
+  sums.numSteps = std::max(sums.numSteps, number);
   return true;
 }
 
@@ -120,7 +116,7 @@ bool Comparison::compare(const HloModule &module, llvm::ArrayRef<Literal> argume
       (settling && compared->numUnknown && !settle(module, *settling, arguments, *expected, where)))
     return false;
   noteRegime(regime);
-  atEnd.absorb(*compared);
+  sums.atEnd.absorb(*compared);
   isSettled |= settling != nullptr;
   return !users || byHand || !usersAgreement.empty() || compareUsers(module, arguments, *expected, actual);
 }
@@ -167,6 +163,7 @@ std::string Comparison::agreement(const std::string &watched) const {
     text += fmt::format("{} elements{} agree with {}{}: {}", found.numElements, of, reference, regimesText(),
                         describeAgreement(found, unknown));
   };
+  const auto &[atEnd, inSteps, numSteps] = sums;
   constexpr const char *nothing = "of which nothing is known";
   if (numSteps)
     add(inSteps, fmt::format(" of {} step{}", numSteps, numSteps == 1 ? "" : "s"), nothing);

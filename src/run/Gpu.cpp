@@ -1,9 +1,5 @@
 #include "Gpu.h"
 
-#include "hloc/runtime/Measure.h"
-
-#include "llvm/Support/raw_ostream.h"
-
 namespace hloc {
 
 std::unique_ptr<CudaDevice> openGpu(DiagnosticEngine &diagnostics) {
@@ -15,16 +11,15 @@ std::unique_ptr<CudaDevice> openGpu(DiagnosticEngine &diagnostics) {
   return device;
 }
 
-bool printMeasurement(CudaDevice &device, const DeviceProgram &program, unsigned repeats,
-                      DiagnosticEngine &diagnostics) {
-  Measurement measurement;
+std::optional<MeasuredRun> measureRun(CudaDevice &device, const DeviceProgram &program, unsigned repeats,
+                                      DiagnosticEngine &diagnostics) {
+  MeasuredRun measured{device.name(), device.target(), {}};
   std::string error;
-  if (!measure(device, program, repeats, measurement, error)) {
+  if (!measure(device, program, repeats, measured.measurement, error)) {
     diagnostics.report(DiagnosticKind::BadLaunch, "measuring: " + error);
-    return false;
+    return std::nullopt;
   }
-  llvm::outs() << device.name() << " (" << device.target() << "): " << report(measurement);
-  return true;
+  return measured;
 }
 
 } // namespace hloc

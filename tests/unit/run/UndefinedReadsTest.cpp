@@ -1,5 +1,5 @@
 // Slices of one arena as buffers of their own.
-#include "driver/UndefinedReads.h"
+#include "run/UndefinedReads.h"
 
 #include <catch2/catch.hpp>
 

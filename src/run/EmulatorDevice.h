@@ -39,7 +39,7 @@ public:
   bool withholdsUpdatesAlone() const;
   void reportWithheld();
   /// After it has turned out that no result depends on them: a note for each line of the PTX that does so, once.
-  void noteWithheld();
+  std::vector<std::string> noteWithheld();
 
   bool load(const std::string &image, std::string &error) override;
   bool prepare(const std::string &kernel, std::string &error) override;

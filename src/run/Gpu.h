@@ -1,6 +1,7 @@
 #pragma once
 // `hloc run --platform=cuda`: the device and its measurements, with failures as diagnostics.
 
+#include "hloc/run/RunReport.h"
 #include "hloc/runtime/CudaDevice.h"
 #include "hloc/support/Diagnostics.h"
 
@@ -9,8 +10,8 @@ namespace hloc {
 /// Null, with a diagnostic of exit code 3, where there is no driver or no device.
 std::unique_ptr<CudaDevice> openGpu(DiagnosticEngine &diagnostics);
 
-/// Times the program, whose buffers the device holds, and prints what --repeat promises.
-bool printMeasurement(CudaDevice &device, const DeviceProgram &program, unsigned repeats,
-                      DiagnosticEngine &diagnostics);
+/// Times the program, whose buffers the device holds. Nothing after a diagnostic.
+std::optional<MeasuredRun> measureRun(CudaDevice &device, const DeviceProgram &program, unsigned repeats,
+                                      DiagnosticEngine &diagnostics);
 
 } // namespace hloc

@@ -6,18 +6,6 @@ namespace hloc {
 
 using emulator::Schedule;
 
-std::optional<Schedule> parseSchedule(llvm::StringRef text) {
-  if (text == "ascending")
-    return Schedule{Schedule::Order::Ascending};
-  if (text == "reversed")
-    return Schedule{Schedule::Order::Reversed};
-  Schedule shuffled{Schedule::Order::Shuffled, 1};
-  if (!text.consume_front("shuffled") ||
-      (!text.empty() && (!text.consume_front(":") || text.getAsInteger(10, shuffled.seed))))
-    return std::nullopt;
-  return shuffled;
-}
-
 llvm::FailureOr<std::vector<ScheduledResult>> ScheduleRuns::run(Executor &executor, const std::string &image,
                                                                 const DeviceProgram &program, Execution execute,
                                                                 const Literal &first, DiagnosticEngine &diagnostics) {

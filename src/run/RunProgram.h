@@ -22,7 +22,7 @@ struct RunProgram {
 
 class RunProgramFinder {
 public:
-  RunProgramFinder(const RunOptions &options, Compiler &compiler, const Toolchain &toolchain, Timing &timing,
+  RunProgramFinder(const RunOptions &options, Compiler &compiler, const Toolchain &toolchain, CompileObserver &timing,
                    DiagnosticEngine &diagnostics)
       : options(options), compiler(compiler), toolchain(toolchain), timing(timing), diagnostics(diagnostics) {}
 
@@ -39,7 +39,7 @@ private:
   const RunOptions &options;
   Compiler &compiler;
   const Toolchain &toolchain;
-  Timing &timing;
+  CompileObserver &timing;
   DiagnosticEngine &diagnostics;
 };
 

@@ -1,0 +1,150 @@
+// `hloc run`: options, and what is printed of a run.
+
+#include "RunCommand.h"
+
+#include "Compile.h"
+#include "Estimates.h"
+#include "Ignored.h"
+#include "Timeout.h"
+
+#include "hloc/hlo/Printer.h"
+#include "hloc/run/Run.h"
+
+#include "fmt/format.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace hloc {
+
+namespace {
+
+int64_t countElements(const Literal &value) {
+  if (!value.isTuple())
+    return value.numElements();
+  int64_t count = 0;
+  for (const Literal &element : value.elements())
+    count += countElements(element);
+  return count;
+}
+
+void printSmall(const Literal &result) {
+  constexpr int64_t limit = 1000;
+  llvm::outs() << result.shape().toString();
+  if (countElements(result) <= limit) {
+    llvm::outs() << " ";
+    printLiteral(result, llvm::outs());
+  } else {
+    llvm::outs() << " (" << countElements(result) << " elements; --outputs=FILE.npz writes them)";
+  }
+  llvm::outs() << "\n";
+}
+
+/// Shows how far the run is, and prints what it finds as it comes.
+class RunPrinter : public RunObserver {
+public:
+  RunPrinter(const RunCommandOptions &options, Progress &progress) : options(options), progress(progress) {}
+
+  void beginStage(std::string name) override { progress.beginStage(std::move(name)); }
+  void setCircumstances(std::string text) override { progress.setCircumstances(std::move(text)); }
+  WorkProgress *work() override { return progress.work(); }
+
+  void shrunk(const std::map<int64_t, int64_t> &sizes) override {
+    std::string text;
+    for (auto [from, to] : sizes)
+      text += fmt::format("{}{} -> {}", text.empty() ? "" : ", ", from, to);
+    Progress::Hidden hidden(progress);
+    listings() << "sizes: " << (text.empty() ? "as they are" : text) << "\n";
+  }
+  void passesVerified(size_t numSets) override {
+    Progress::Hidden hidden(progress);
+    listings() << fmt::format("every HLO pass keeps the results; sets of arguments: {}\n", numSets);
+  }
+  void noted(const std::string &note) override {
+    Progress::Hidden hidden(progress);
+    llvm::errs() << note << "\n";
+  }
+  void executed(const ProgramRun &run) override {
+    std::optional<Progress::Hidden> hidden;
+    if (run.estimate || run.counters || run.measured || run.result)
+      hidden.emplace(progress);
+    if (run.estimate)
+      llvm::outs() << printEstimates(*run.estimate, deviceFor(options.compile, options.target),
+                                     options.compile.estimateAsJson);
+    if (run.counters && options.counters == "json")
+      printJson(*run.counters, llvm::outs());
+    else if (run.counters)
+      printTable(*run.counters, llvm::outs());
+    if (run.measured)
+      llvm::outs() << run.measured->device << " (" << run.measured->target
+                   << "): " << report(run.measured->measurement);
+    if (run.result)
+      printSmall(*run.result);
+  }
+
+  /// JSON has standard output for itself.
+  llvm::raw_ostream &listings() const {
+    return options.counters == "json" || options.compile.estimateAsJson ? llvm::errs() : llvm::outs();
+  }
+
+private:
+  const RunCommandOptions &options;
+  Progress &progress;
+};
+
+class RunCommand {
+public:
+  explicit RunCommand(const RunCommandOptions &options)
+      : options(options), timing(options.compile.timing), toolchain(discoverTools(options.compile.toolchain, timing)),
+        progress(progressChoice(options)), observer(timing, options.compile.dump, "", progress.work()) {}
+
+  int run() {
+    Timeout timeout(options.timeoutSeconds, [this] { progress.stop(); });
+    RunPrinter printer(options, progress);
+    std::string agreement;
+    if (checkDumpOptions(options.compile.dump, diagnostics)) {
+      bool compiles = options.platform != Platform::Interpreter && options.ptxFile.empty();
+      warnOfUnusedTools(options.compile, /*assembles=*/false, compiles, diagnostics);
+      warnOfIdleFilters(options.compile.dump, options.compile.optimizationLevel, diagnostics);
+      removeEarlierDumps(options.compile.dump, diagnostics);
+      progress.beginStage("parse");
+      if (std::shared_ptr<const SourceFile> file = readSource(options.compile.input, observer, diagnostics))
+        agreement = runModule(std::move(file), options, toolchain, observer, printer, diagnostics).agreement;
+    }
+    progress.stop();
+    printer.listings() << agreement;
+    observer.endTrack("", diagnostics);
+    writeTiming(timing, options.compile.timingFile, diagnostics);
+    diagnostics.print(llvm::errs(), useColour(options.compile.colour));
+    return static_cast<int>(diagnostics.exitCode());
+  }
+
+private:
+  /// Dumps to standard error stay as they are.
+  static ProgressChoice progressChoice(const RunCommandOptions &options) {
+    const DumpOptions &dump = options.compile.dump;
+    return progressBeside(options.compile.progress, dump.enabled && dump.folder.empty());
+  }
+
+  const RunCommandOptions &options;
+  DiagnosticEngine diagnostics;
+  Timing timing;
+  Toolchain toolchain;
+  Progress progress;
+  DriverObserver observer;
+};
+
+} // namespace
+
+int runRun(const RunCommandOptions &options) {
+  RunCommandOptions all = options;
+  all.compiler = compilerOptions(options.compile);
+  all.target = options.compile.targets.front();
+  all.targetGiven = options.compile.targetGiven;
+  all.only = options.compile.only;
+  all.countsEvents = !options.counters.empty();
+  all.estimates = options.compile.estimate;
+  if (options.timeoutSeconds > 0)
+    all.deadline = steadySeconds() + options.timeoutSeconds;
+  return RunCommand(all).run();
+}
+
+} // namespace hloc
