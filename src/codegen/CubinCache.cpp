@@ -9,8 +9,6 @@
 #include "llvm/Support/BLAKE3.h"
 #include "llvm/Support/FileSystem.h"
 
-#include <cstdlib>
-
 namespace hloc {
 
 namespace {
@@ -79,11 +77,8 @@ const KernelResources *Cubin::find(llvm::StringRef entry) const {
   return nullptr;
 }
 
-std::string CubinCache::defaultFolder() {
-  auto get = [](const char *name) {
-    const char *value = std::getenv(name);
-    return std::string(value ? value : "");
-  };
+std::string CubinCache::defaultFolder(const Environment &environment) {
+  auto get = [&](const char *name) { return environment(name).value_or(""); };
   if (!get("HLOC_NO_CACHE").empty())
     return "";
   if (std::string folder = get("HLOC_CACHE_DIR"); !folder.empty())

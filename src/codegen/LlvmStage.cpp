@@ -148,19 +148,10 @@ llvm::FailureOr<std::string> compile(llvm::Module &module, const std::vector<Ker
   return ptx;
 }
 
+void (*failureHandler)(const LlvmFailure &) = nullptr;
+
 void handleFatalError(void *, const char *reason, bool) {
-  if (currentKernel && currentIsGiven) {
-    std::fprintf(stderr, "hloc: error: LLVM cannot generate code for kernel `%s`: %s [unsupported-feature]\n",
-                 currentKernel, reason);
-    std::fflush(nullptr);
-    std::_Exit(static_cast<int>(ExitCode::Unsupported));
-  }
-  std::fprintf(stderr,
-               "hloc: error: LLVM cannot generate code for kernel `%s`: %s [internal]\n"
-               "This is a bug in hloc, not in your input. Please report it with the input file and the command line.\n",
-               currentKernel ? currentKernel : "?", reason);
-  std::fflush(nullptr);
-  std::_Exit(static_cast<int>(ExitCode::InternalError));
+  failureHandler({currentKernel ? currentKernel : "?", reason, currentKernel && currentIsGiven});
 }
 
 } // namespace
@@ -221,6 +212,9 @@ llvm::FailureOr<std::string> compileToPtx(llvm::Module &module, const TargetInfo
   return compile(module, kernels, target, reporter, diagnostics);
 }
 
-void installLlvmFatalErrorHandler() { llvm::install_fatal_error_handler(handleFatalError); }
+void installLlvmFailureHandler(void (*handler)(const LlvmFailure &)) {
+  failureHandler = handler;
+  llvm::install_fatal_error_handler(handleFatalError);
+}
 
 } // namespace hloc

@@ -8,7 +8,6 @@
 #include "llvm/Support/Path.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <unistd.h>
 
 namespace hloc {
@@ -26,11 +25,6 @@ std::string libraryIn(const std::string &folder) {
     if (llvm::sys::path::filename(it->path()).starts_with("libnvJitLink.so") && it->path() > best)
       best = it->path();
   return best.empty() ? folder + "/libnvJitLink.so" : best;
-}
-
-std::optional<std::string> systemEnvironment(const std::string &name) {
-  const char *value = std::getenv(name.c_str());
-  return value && *value ? std::optional<std::string>(value) : std::nullopt;
 }
 
 std::string thisExecutable() {
@@ -114,7 +108,8 @@ private:
 class Places {
 public:
   explicit Places(const ToolchainOptions &options)
-      : options(options), environment(options.environment ? options.environment : systemEnvironment),
+      : options(options),
+        environment(options.environment ? options.environment : [](const std::string &) { return std::nullopt; }),
         executable(options.executable.empty() ? thisExecutable() : options.executable) {}
 
   void run(Search &search, Tool tool) const {
@@ -198,7 +193,7 @@ private:
   }
 
   const ToolchainOptions &options;
-  std::function<std::optional<std::string>(const std::string &)> environment;
+  Environment environment;
   std::string executable;
 };
 

@@ -1,5 +1,7 @@
 #include "Compile.h"
 
+#include "SystemEnvironment.h"
+
 #include "hloc/codegen/CubinCache.h"
 #include "hloc/support/Files.h"
 
@@ -16,7 +18,7 @@ CompilerOptions compilerOptions(const CompileOptions &options) {
   result.allowExternal = options.allowExternal;
   result.fastMath = options.fastMath;
   result.fusion = options.fusion;
-  result.cacheFolder = CubinCache::defaultFolder();
+  result.cacheFolder = CubinCache::defaultFolder(systemEnvironment);
   return result;
 }
 

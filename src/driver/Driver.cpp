@@ -4,13 +4,12 @@
 #include "Compile.h"
 #include "Completions.h"
 #include "Lists.h"
+#include "LlvmFailures.h"
 #include "ManPage.h"
 #include "Options.h"
 #include "RunCommand.h"
+#include "StandardStreams.h"
 #include "Subcommands.h"
-
-#include "hloc/codegen/LlvmStage.h"
-#include "hloc/support/StandardStreams.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
@@ -71,7 +70,7 @@ int runCommand(int argc, char **argv) {
 
 int runDriver(int argc, char **argv) {
   occupyClosedStandardStreams();
-  installLlvmFatalErrorHandler();
+  installLlvmFailureHandler(endOnLlvmFailure);
   setLlvmColours();
   return finishStandardStreams(runCommand(argc, argv));
 }

@@ -4,6 +4,7 @@
 #include "Completions.h"
 #include "InputFormats.h"
 #include "PassList.h"
+#include "SystemEnvironment.h"
 
 #include "hloc/codegen/Pipeline.h"
 #include "hloc/compare/Compare.h"
@@ -744,6 +745,7 @@ Command parseCommandLine(int argc, char **argv) {
   if (!command.shell.empty())
     command.kind = Command::Kind::Completion;
   CompileOptions &options = run ? command.run.compile : command.compile;
+  options.toolchain.environment = systemEnvironment;
   if (!finishOptions(app, options, raw) || (run && !finishRunOptions(command.run, raw, app))) {
     command.exitCode = 2;
     command.kind = Command::Kind::Done;

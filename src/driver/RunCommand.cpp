@@ -5,6 +5,7 @@
 #include "Compile.h"
 #include "Estimates.h"
 #include "Ignored.h"
+#include "SystemEnvironment.h"
 #include "Timeout.h"
 
 #include "hloc/hlo/Printer.h"
@@ -139,6 +140,7 @@ int runRun(const RunCommandOptions &options) {
   all.compiler = compilerOptions(options.compile);
   all.target = options.compile.targets.front();
   all.targetGiven = options.compile.targetGiven;
+  all.cudaDriver = systemEnvironment("HLOC_CUDA_DRIVER").value_or("");
   all.only = options.compile.only;
   all.countsEvents = !options.counters.empty();
   all.estimates = options.compile.estimate;

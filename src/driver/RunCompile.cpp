@@ -11,6 +11,7 @@
 #include "Lists.h"
 #include "Outputs.h"
 #include "Progress.h"
+#include "SystemEnvironment.h"
 
 #include "hloc/codegen/Assemble.h"
 #include "hloc/codegen/CubinCache.h"
@@ -208,7 +209,7 @@ private:
   AssembleOptions assembleOptions() const {
     AssembleOptions result;
     result.assembler = assemblerChoice();
-    result.cacheFolder = CubinCache::defaultFolder();
+    result.cacheFolder = CubinCache::defaultFolder(systemEnvironment);
     result.jobs = numWorkers(options.jobs);
     result.work = isOneOfSeveral() ? nullptr : progress.work();
     if (formatOf(options, options.input) == IrKind::Ptx)

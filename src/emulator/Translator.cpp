@@ -145,7 +145,9 @@ WarpFunction Translator::translate(const Kernel &kernel, const TranslateOptions 
   if (!WarpCode(*module, kernel, impl->machine, options, diagnostics).build(name))
     return nullptr;
 #ifndef NDEBUG
-  HLOC_CHECK(!verifyModule(*module, &errs()), "translated kernel is not valid LLVM IR");
+  std::string wrong;
+  raw_string_ostream explanation(wrong);
+  HLOC_CHECK(!verifyModule(*module, &explanation), ("translated kernel is not valid LLVM IR: " + wrong).c_str());
 #endif
   for (Function &function : *module) {
     if (function.isDeclaration())

@@ -2,9 +2,9 @@
 
 namespace hloc {
 
-std::unique_ptr<CudaDevice> openGpu(DiagnosticEngine &diagnostics) {
+std::unique_ptr<CudaDevice> openGpu(const std::string &driver, DiagnosticEngine &diagnostics) {
   std::string error;
-  std::unique_ptr<CudaDevice> device = CudaDevice::open({}, error);
+  std::unique_ptr<CudaDevice> device = CudaDevice::open({driver}, error);
   if (!device)
     diagnostics.report(DiagnosticKind::MissingTool, "--platform=cuda: " + error)
         .note("--platform=emulator executes the same PTX on the CPU");

@@ -7,8 +7,9 @@
 
 namespace hloc {
 
-/// Null, with a diagnostic of exit code 3, where there is no driver or no device.
-std::unique_ptr<CudaDevice> openGpu(DiagnosticEngine &diagnostics);
+/// `driver`: its library, empty for the usual one. Null, with a diagnostic of exit code 3, where there is no driver or
+/// no device.
+std::unique_ptr<CudaDevice> openGpu(const std::string &driver, DiagnosticEngine &diagnostics);
 
 /// Times the program, whose buffers the device holds. Nothing after a diagnostic.
 std::optional<MeasuredRun> measureRun(CudaDevice &device, const DeviceProgram &program, unsigned repeats,

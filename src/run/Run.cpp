@@ -363,7 +363,7 @@ llvm::FailureOr<Literal> ModuleRun::emulate(llvm::ArrayRef<Literal> arguments, P
 bool ModuleRun::prepareGpu(const HloModule &module) {
   {
     TimedScope scope(timing, "open GPU");
-    gpu = openGpu(diagnostics);
+    gpu = openGpu(options.cudaDriver, diagnostics);
   }
   if (!gpu)
     return false;

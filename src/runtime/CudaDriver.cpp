@@ -1,7 +1,5 @@
 #include "CudaDriver.h"
 
-#include <cstdlib>
-
 namespace hloc::cuda {
 
 /// The first driver whose functions are all found under the names of CudaFunctions.def.
@@ -12,9 +10,7 @@ std::string versionText(int version) {
 }
 
 std::unique_ptr<Driver> Driver::open(const std::string &path, std::string &error) {
-  const char *environment = std::getenv("HLOC_CUDA_DRIVER");
-  std::string wanted = !path.empty() ? path : environment && *environment ? environment : "libcuda.so.1";
-  std::unique_ptr<Driver> driver(new Driver(wanted));
+  std::unique_ptr<Driver> driver(new Driver(path.empty() ? "libcuda.so.1" : path));
   if (!driver->library.isOpen()) {
     error = "there is no CUDA driver here: " + driver->library.error() + "; HLOC_CUDA_DRIVER names another file";
     return nullptr;

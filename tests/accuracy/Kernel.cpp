@@ -1,6 +1,7 @@
 #include "Kernel.h"
 
 #include "run/Execute.h"
+#include "unit/SystemToolchain.h"
 
 #include "hloc/hlo/Verifier.h"
 #include "hloc/interp/Interpreter.h"
@@ -31,7 +32,6 @@ static std::string firstOf(const DiagnosticEngine &diagnostics) {
 }
 
 std::unique_ptr<Kernel> Kernel::make(const Instruction &instruction, const TargetInfo &target, std::string &why) {
-  static const Toolchain toolchain = Toolchain::discover({});
   auto kernel = std::make_unique<Kernel>();
   kernel->instruction = instruction;
   DiagnosticEngine &diagnostics = kernel->diagnostics;
@@ -40,7 +40,7 @@ std::unique_ptr<Kernel> Kernel::make(const Instruction &instruction, const Targe
   CompilerOptions options;
   options.jobs = 1;
   CompileObserver nobody;
-  Compiler compiler(options, toolchain, nobody, diagnostics);
+  Compiler compiler(options, test::systemToolchain(), nobody, diagnostics);
   std::optional<CompiledModule> compiled;
   if (kernel->module && verify(*kernel->module, diagnostics))
     compiled = compiler.compileModule(*kernel->module, target);

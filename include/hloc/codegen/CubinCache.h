@@ -6,6 +6,7 @@
 // cannot be read or written is silently none.
 
 #include "hloc/kernel/KernelSpec.h"
+#include "hloc/support/Environment.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -38,7 +39,7 @@ public:
   explicit CubinCache(std::string folder, uint64_t limit = defaultLimit) : folder(std::move(folder)), limit(limit) {}
   /// `$HLOC_CACHE_DIR`, else `$XDG_CACHE_HOME/hloc`, else `~/.cache/hloc`; empty if HLOC_NO_CACHE is set or there is
   /// no home.
-  static std::string defaultFolder();
+  static std::string defaultFolder(const Environment &environment);
 
   /// A file name from everything the result depends on; each part is kept apart from the next.
   static std::string key(llvm::ArrayRef<llvm::StringRef> parts);

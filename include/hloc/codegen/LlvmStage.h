@@ -88,8 +88,15 @@ llvm::FailureOr<std::string> compileToPtx(llvm::Module &module, const TargetInfo
 /// LLVM's own passes over several blocks, which keep analyses from one to the next.
 bool canStartAfter(const llvm::Module &module, llvm::StringRef id);
 
-/// Whatever slips through the audits and makes LLVM give up ends the process with code 70 and a report instead of a
-/// signal. For programs, once, at start-up: the handler is global in LLVM.
-void installLlvmFatalErrorHandler();
+/// What slipped through the audits and made LLVM give up.
+struct LlvmFailure {
+  const char *kernel; ///< `?` if it is none's
+  const char *reason;
+  bool isGiven; ///< the IR is the user's
+};
+
+/// `handler` is called, by the thread that compiles, where LLVM can neither go on nor return; if it returns, LLVM ends
+/// the process with a signal. For programs, once, at start-up: the handler is global in LLVM.
+void installLlvmFailureHandler(void (*handler)(const LlvmFailure &failure));
 
 } // namespace hloc

@@ -3,11 +3,12 @@
 // needed to build hloc. Discovery remembers every place it looked, for `--doctor` and for the message when one is
 // missing.
 
+#include "hloc/support/Environment.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <array>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,13 +27,13 @@ llvm::StringRef toolName(Tool tool);
 llvm::StringRef withoutTool(Tool tool);
 
 struct ToolchainOptions {
-  std::string cudaPath;  ///< `--cuda-path=DIR`: looked at first, and nothing else is if the tool is there
-  std::string ptxas;     ///< `--ptxas=FILE`
-  std::string libdevice; ///< `--libdevice=FILE`
-  /// Overridable for tests: the environment, where hloc itself is, and the folders CUDA is usually installed in.
-  std::function<std::optional<std::string>(const std::string &)> environment; ///< default: getenv
-  std::string executable;                                                     ///< default: this program
-  std::optional<std::vector<std::string>> usualFolders;                       ///< default: /usr/local/cuda and the like
+  std::string cudaPath;    ///< `--cuda-path=DIR`: looked at first, and nothing else is if the tool is there
+  std::string ptxas;       ///< `--ptxas=FILE`
+  std::string libdevice;   ///< `--libdevice=FILE`
+  Environment environment; ///< CUDA_HOME, PATH, ...; null: nothing is set
+  /// Overridable for tests: where hloc itself is, and the folders CUDA is usually installed in.
+  std::string executable;                               ///< default: this program
+  std::optional<std::vector<std::string>> usualFolders; ///< default: /usr/local/cuda and the like
 };
 
 /// Where a tool was found and where it was looked for.

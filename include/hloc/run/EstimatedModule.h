@@ -1,6 +1,6 @@
 #pragma once
-// What the cost model of hloc/kernel/Estimate.h is told of a module's kernels: from their text and plan, or from what the
-// emulator has counted.
+// What the cost model of hloc/kernel/Estimate.h is told of a module's kernels: from their text and plan, or from what
+// the emulator has counted.
 
 #include "hloc/emulator/Emulator.h"
 #include "hloc/kernel/DeviceProgram.h"

@@ -1,6 +1,6 @@
 #pragma once
-// Who wants to know how far a run is, and what it has found so far. An observer changes nothing. All calls come from the
-// thread that runs.
+// Who wants to know how far a run is, and what it has found so far. An observer changes nothing. All calls come from
+// the thread that runs.
 
 #include "hloc/run/RunReport.h"
 #include "hloc/support/WorkProgress.h"

@@ -25,6 +25,7 @@ struct RunOptions {
   bool targetGiven = false;
   std::vector<std::string> only; ///< kernels that are the program; empty: all
   Platform platform = Platform::Emulator;
+  std::string cudaDriver; ///< library of a GPU's driver; empty: libcuda.so.1
   Reference reference = Reference::Interpreter;
   std::string inputsFile, outputsFile, expectedFile; ///< numpy's .npz; empty: none
   uint64_t seed = 0;

@@ -22,7 +22,7 @@ struct MeasuredRun {
 
 /// The program on one set of arguments.
 struct ProgramRun {
-  std::optional<Regime> regime; ///< unset: the arguments were given
+  std::optional<Regime> regime;  ///< unset: the arguments were given
   std::optional<Literal> result; ///< where nothing is compared and no file asked for
   std::optional<emulator::Counters> counters;
   std::optional<EstimatedModule> estimate;

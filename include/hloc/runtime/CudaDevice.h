@@ -14,7 +14,8 @@
 namespace hloc {
 
 struct CudaOptions {
-  /// Path or file name of the driver library. Empty: the environment variable HLOC_CUDA_DRIVER, else libcuda.so.1.
+  /// Path or file name of the driver library; empty: libcuda.so.1. Messages say that hloc takes it from
+  /// HLOC_CUDA_DRIVER.
   std::string driver;
   int ordinal = 0; ///< which device, as CUDA_VISIBLE_DEVICES leaves them
 };

@@ -1,13 +1,14 @@
 #include "hloc/codegen/Assemble.h"
 #include "codegen/CubinNames.h"
 #include "hloc/codegen/Ptx.h"
-#include "hloc/codegen/Toolchain.h"
 #include "hloc/support/Diagnostics.h"
 #include "hloc/support/Files.h"
 
 #include "llvm/BinaryFormat/ELF.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include "unit/SystemToolchain.h"
 
 #include <catch2/catch.hpp>
 
@@ -30,7 +31,7 @@ std::string kernel(const std::string &name, const std::string &body = "add.s64 %
 struct Fixture {
   std::string error;
   std::optional<TemporaryFolder> folder = TemporaryFolder::create("hloc-test", error);
-  Toolchain toolchain = Toolchain::discover({});
+  Toolchain toolchain = test::systemToolchain();
   TargetInfo target = *findTarget("sm_90");
   AssembleOptions options;
   DiagnosticEngine diagnostics;

@@ -1,5 +1,6 @@
 // Ops of the dialect from MLIR to PTX, and that on the emulator: what the kernels compute is what the ops promise.
 
+#include "unit/SystemToolchain.h"
 #include "unit/codegen/CompileKernel.h"
 #include "unit/emulator/Harness.h"
 
@@ -37,7 +38,7 @@ template <typename Out, typename In>
 std::vector<Out> runKernel(const std::string &text, const std::vector<In> &input, const std::vector<Out> &output,
                            Sizes sizes = {}, const char *target = "sm_90") {
   INFO(text);
-  Toolchain toolchain = Toolchain::discover({});
+  Toolchain toolchain = test::systemToolchain();
   std::string ptx = tests::compileKernel(text, *findTarget(target), toolchain);
   INFO(ptx);
   Harness harness;

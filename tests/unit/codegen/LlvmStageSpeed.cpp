@@ -3,7 +3,6 @@
 #include "KernelTexts.h"
 #include "hloc/codegen/Assemble.h"
 #include "hloc/codegen/LlvmStage.h"
-#include "hloc/codegen/Toolchain.h"
 
 #include "hloc/support/Files.h"
 
@@ -11,6 +10,8 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
+
+#include "unit/SystemToolchain.h"
 
 #include <catch2/catch.hpp>
 
@@ -20,7 +21,7 @@
 using namespace hloc;
 
 TEST_CASE("time of each step from LLVM dialect to cubin", "[.][speed]") {
-  Toolchain toolchain = Toolchain::discover({});
+  Toolchain toolchain = test::systemToolchain();
   REQUIRE(toolchain.has(Tool::Libdevice));
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   context.allowUnregisteredDialects();

@@ -1,13 +1,14 @@
 #include "hloc/codegen/LlvmStage.h"
 #include "KernelTexts.h"
 #include "hloc/codegen/Ptx.h"
-#include "hloc/codegen/Toolchain.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include "unit/SystemToolchain.h"
 
 #include <catch2/catch.hpp>
 
@@ -58,7 +59,7 @@ size_t count(llvm::StringRef text, llvm::StringRef part) { return text.count(par
 } // namespace
 
 TEST_CASE("gelu becomes one vector load and one vector store without local memory") {
-  Toolchain toolchain = Toolchain::discover({});
+  Toolchain toolchain = test::systemToolchain();
   if (!toolchain.has(Tool::Libdevice)) {
     WARN("no libdevice: test skipped");
     return;

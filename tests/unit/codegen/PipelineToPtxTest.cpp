@@ -1,5 +1,6 @@
 // Kernels as emitted, through all passes and the LLVM stage to PTX, and to machine code where there is a ptxas.
 
+#include "unit/SystemToolchain.h"
 #include "unit/codegen/CompileKernel.h"
 
 #include "hloc/codegen/Assemble.h"
@@ -11,7 +12,7 @@ TEST_CASE("an emitted gelu is one 16-byte load and store a thread, without local
   std::string error;
   std::optional<std::string> text = readFile(HLOC_SOURCE_DIR "/tests/lit/passes/gelu.mlir", error);
   REQUIRE(text);
-  Toolchain toolchain = Toolchain::discover({});
+  Toolchain toolchain = test::systemToolchain();
   for (const char *name : {"sm_80", "sm_90", "sm_100"}) {
     TargetInfo target = *findTarget(name);
     std::string ptx = tests::compileKernel(*text, target, toolchain);

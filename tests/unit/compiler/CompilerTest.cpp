@@ -3,6 +3,8 @@
 #include "hloc/compiler/Compiler.h"
 #include "hloc/support/Files.h"
 
+#include "unit/SystemToolchain.h"
+
 #include <catch2/catch.hpp>
 
 #include <atomic>
@@ -29,11 +31,6 @@ ENTRY e { x = f32[1000] parameter(0)
 
 std::shared_ptr<const SourceFile> file(const std::string &text) {
   return std::make_shared<const SourceFile>("test.hlo", text);
-}
-
-const Toolchain &toolchain() {
-  static const Toolchain found = Toolchain::discover({});
-  return found;
 }
 
 /// Keeps all events, and notes what should not happen.
@@ -81,7 +78,7 @@ struct Run {
 void compile(Run &run, const std::string &text, CompileObserver &observer, unsigned jobs) {
   CompilerOptions options;
   options.jobs = jobs;
-  Compiler compiler(options, toolchain(), observer, run.diagnostics);
+  Compiler compiler(options, test::systemToolchain(), observer, run.diagnostics);
   std::unique_ptr<HloModule> module = compiler.parse(file(text));
   if (module)
     run.compiled = compiler.compileModule(*module, *findTarget("sm_90"));
@@ -148,7 +145,7 @@ TEST_CASE("wrong text gives diagnostics, not a module") {
 TEST_CASE("an earlier stage has no later texts") {
   DiagnosticEngine diagnostics;
   CompileObserver nobody;
-  Compiler compiler(CompilerOptions(), toolchain(), nobody, diagnostics);
+  Compiler compiler(CompilerOptions(), test::systemToolchain(), nobody, diagnostics);
   std::unique_ptr<HloModule> module = compiler.parse(file(threeKernels));
   REQUIRE(module);
   std::unique_ptr<HloModule> fused = compiler.fuse(*module, *findTarget("sm_90"));
@@ -180,7 +177,7 @@ std::optional<CompiledModule> compileText(const std::string &text, std::vector<s
   CompilerOptions options;
   options.keepGoing = keepGoing;
   CompileObserver nobody;
-  Compiler compiler(options, toolchain(), nobody, diagnostics);
+  Compiler compiler(options, test::systemToolchain(), nobody, diagnostics);
   TargetInfo target = *findTarget("sm_90");
   std::unique_ptr<HloModule> module = compiler.parse(file(text));
   REQUIRE(module);
@@ -292,7 +289,7 @@ TEST_CASE("the PTX of many kernels is kept, and found by what it is made of") {
     options.cacheFolder = folder->path();
     change(options);
     LlvmCounter counter;
-    Compiler compiler(options, toolchain(), counter, diagnostics);
+    Compiler compiler(options, test::systemToolchain(), counter, diagnostics);
     std::unique_ptr<HloModule> module = compiler.parse(file(manyKernels(kernels)));
     REQUIRE(module);
     std::optional<CompiledModule> compiled = compiler.compileModule(*module, *findTarget("sm_90"));

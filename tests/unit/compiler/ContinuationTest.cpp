@@ -3,6 +3,8 @@
 #include "hloc/codegen/LlvmPasses.h"
 #include "hloc/compiler/StageLine.h"
 
+#include "unit/SystemToolchain.h"
+
 #include <catch2/catch.hpp>
 
 #include <map>
@@ -21,11 +23,6 @@ ENTRY e { x = f32[1000] parameter(0)
  n = f32[1000] fusion(x), kind=kLoop, calls=f
  ROOT s = f32[1000] fusion(n), kind=kLoop, calls=g }
 )";
-
-const Toolchain &toolchain() {
-  static const Toolchain found = Toolchain::discover({});
-  return found;
-}
 
 std::shared_ptr<const SourceFile> file(std::string name, std::string text) {
   return std::make_shared<const SourceFile>(std::move(name), std::move(text));
@@ -50,7 +47,7 @@ CompiledModule compile(CompileObserver &observer, bool keepTexts = false) {
   DiagnosticEngine diagnostics;
   CompilerOptions options;
   options.jobs = 1;
-  Compiler compiler(options, toolchain(), observer, diagnostics);
+  Compiler compiler(options, test::systemToolchain(), observer, diagnostics);
   std::unique_ptr<HloModule> module = compiler.parse(file("two.hlo", twoKernels));
   REQUIRE(module);
   std::unique_ptr<HloModule> fused = compiler.fuse(*module, *findTarget("sm_90"));
@@ -64,7 +61,7 @@ std::optional<CompiledModule> goOn(IrKind kind, const std::string &text, Diagnos
                                    const std::string &startAfter = "") {
   CompileObserver nobody;
   CompilerOptions options;
-  Continuation continuation(options, toolchain(), nobody, diagnostics);
+  Continuation continuation(options, test::systemToolchain(), nobody, diagnostics);
   return continuation.compile({kind, file("text", text), startAfter}, *findTarget("sm_90"), Stage::Ptx, false);
 }
 

@@ -5,6 +5,7 @@
 #include "hloc/dialect/XlaGpu.h"
 #include "hloc/emitters/KernelEmitter.h"
 #include "hloc/parser/Parser.h"
+#include "unit/SystemToolchain.h"
 #include "unit/codegen/CompileKernel.h"
 #include "unit/emulator/Harness.h"
 
@@ -172,7 +173,7 @@ func.func @k(%in: tensor<32xf32> {llvm.align = 16 : i32, xla_gpu.slice_index = 0
 }
 )" + printed(function->getOperation());
   emulator::testing::Harness harness;
-  harness.load(tests::compileKernel(text, *findTarget("sm_90"), Toolchain::discover({})));
+  harness.load(tests::compileKernel(text, *findTarget("sm_90"), test::systemToolchain()));
   std::vector<float> input(32);
   for (size_t i = 0; i < 32; ++i)
     input[i] = float((i * 13 + 5) % 32);

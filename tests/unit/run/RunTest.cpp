@@ -4,6 +4,8 @@
 
 #include "run/NumpyFiles.h"
 
+#include "unit/SystemToolchain.h"
+
 #include <catch2/catch.hpp>
 
 using namespace hloc;
@@ -41,7 +43,7 @@ struct Run {
   }
   RunReport operator()(const char *text) {
     CompileObserver nobody;
-    return runModule(std::make_shared<const SourceFile>("test.hlo", text), options, Toolchain::discover({}), nobody,
+    return runModule(std::make_shared<const SourceFile>("test.hlo", text), options, test::systemToolchain(), nobody,
                      recorder, diagnostics);
   }
   std::string message() const {

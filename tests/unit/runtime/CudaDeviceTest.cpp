@@ -250,11 +250,6 @@ TEST_CASE("cuda drivers that cannot be used say why") {
   std::string error;
   CHECK_FALSE(CudaDevice::open({"libno-such-driver.so", 0}, error));
   CHECK_THAT(error, Contains("no CUDA driver") && Contains("libno-such-driver.so") && Contains("HLOC_CUDA_DRIVER"));
-  {
-    Setting named("HLOC_CUDA_DRIVER", "libnamed-by-the-environment.so");
-    CHECK_FALSE(CudaDevice::open({}, error));
-    CHECK_THAT(error, Contains("libnamed-by-the-environment.so"));
-  }
   CHECK_FALSE(CudaDevice::open({HLOC_OLD_CUDA, 0}, error));
   CHECK_THAT(error, Contains("too old") && Contains("it lacks cuLaunchKernel"));
   {

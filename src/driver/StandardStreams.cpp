@@ -1,4 +1,4 @@
-#include "hloc/support/StandardStreams.h"
+#include "StandardStreams.h"
 
 #include "hloc/support/Diagnostics.h"
 
