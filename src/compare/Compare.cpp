@@ -2,6 +2,7 @@
 
 #include "compare/Report.h"
 #include "compare/WeakCheck.h"
+#include "hloc/support/Parallel.h"
 
 #include <algorithm>
 #include <cmath>
@@ -35,21 +36,34 @@ std::string admissibleText(const AdmissibleArray &bounds, int64_t at) {
 class BoundsComparison {
 public:
   BoundsComparison(const Literal &expected, const Literal &actual, WeakCheck check, const Literal *proven)
-      : expected(expected), actual(actual), proven(proven), check(check) {}
+      : expected(expected), actual(actual), proven(proven), check(check) {
+    for (const Shape::Leaf &leaf : expected.shape().leaves()) {
+      if (!leaf.shape.isArray())
+        continue;
+      leaves.emplace_back(leaf.index, leafOf(expected, leaf.index), leafOf(actual, leaf.index));
+      paths.emplace_back().path.assign(leaf.index.begin(), leaf.index.end());
+      usualSizes.push_back(check == WeakCheck::None ? 0 : typicalMagnitude(leaves.back().expected));
+    }
+  }
+
+  /// One of the same results to which nothing has been added.
+  BoundsComparison ofMore() const { return BoundsComparison(*this, NothingYet()); }
 
   /// `elements`: of which elements these are the bounds, in order; without any, of all. Several calls are for different
   /// elements.
   void add(const BoundedResult &bounds, llvm::ArrayRef<int64_t> elements) {
     mostLoopSteps = std::max(mostLoopSteps, bounds.mostLoopSteps);
-    for (auto [number, array] : llvm::enumerate(bounds.leaves)) {
-      if (leaves.size() == number) {
-        leaves.emplace_back(array.path, leafOf(expected, array.path), leafOf(actual, array.path));
-        paths.emplace_back().path = array.path;
-        usualSizes.push_back(check == WeakCheck::None ? 0 : typicalMagnitude(leaves.back().expected));
-      }
+    for (auto [number, array] : llvm::enumerate(bounds.leaves))
       for (int64_t at = 0, count = array.value.numElements(); at < count; ++at)
         compare(number, array, at, elements.empty() ? at : elements[size_t(at)]);
-    }
+  }
+
+  /// Adds what another one has found in elements behind those of this.
+  void append(const BoundsComparison &later) {
+    mostLoopSteps = std::max(mostLoopSteps, later.mostLoopSteps);
+    for (auto [leaf, more] : llvm::zip_equal(leaves, later.leaves))
+      leaf.append(more);
+    llvm::append_range(open, later.open);
   }
 
   /// Of no element anything is known.
@@ -75,6 +89,14 @@ public:
   }
 
 private:
+  struct NothingYet {};
+  BoundsComparison(const BoundsComparison &other, NothingYet)
+      : expected(other.expected), actual(other.actual), proven(other.proven), paths(other.paths),
+        usualSizes(other.usualSizes), check(other.check) {
+    for (const LeafReport &leaf : other.leaves)
+      leaves.emplace_back(leaf.path, leaf.expected, leaf.actual);
+  }
+
   /// The element `i`, whose bounds are at `at`.
   void compare(size_t number, const AdmissibleArray &bounds, int64_t at, int64_t i) {
     LeafReport &leaf = leaves[number];
@@ -165,14 +187,16 @@ private:
   uint64_t mostLoopSteps = 0;
 };
 
-/// Linear indices at which any of the arrays, which all have the same dimensions, differ in their bytes.
-std::vector<int64_t> differingElements(const Literal &expected, const Literal &actual) {
-  std::vector<bool> differs;
+/// Linear indices, of `count` from `begin` on, at which any of the arrays, which all have the same dimensions, differ
+/// in their bytes.
+std::vector<int64_t> differingElements(const Literal &expected, const Literal &actual, int64_t begin, int64_t count) {
+  std::vector<bool> differs(size_t(count), false);
   for (const Shape::Leaf &leaf : expected.shape().leaves()) {
-    const Literal &wanted = leafOf(expected, leaf.index), &got = leafOf(actual, leaf.index);
-    size_t width = hostBytes(leaf.shape.elementType());
-    differs.resize(size_t(wanted.numElements()));
-    const uint8_t *a = wanted.bytes().data(), *b = got.bytes().data();
+    const size_t width = hostBytes(leaf.shape.elementType());
+    const uint8_t *a = leafOf(expected, leaf.index).bytes().data() + size_t(begin) * width;
+    const uint8_t *b = leafOf(actual, leaf.index).bytes().data() + size_t(begin) * width;
+    if (std::memcmp(a, b, differs.size() * width) == 0)
+      continue;
     for (size_t i = 0; i < differs.size(); ++i, a += width, b += width)
       if (std::memcmp(a, b, width) != 0)
         differs[i] = true;
@@ -180,9 +204,82 @@ std::vector<int64_t> differingElements(const Literal &expected, const Literal &a
   std::vector<int64_t> elements;
   for (size_t i = 0; i < differs.size(); ++i)
     if (differs[i])
-      elements.push_back(int64_t(i));
+      elements.push_back(begin + int64_t(i));
   return elements;
 }
+
+/// Of elements that each depend on their own arguments alone, only those that differ are looked at: a piece of the
+/// arrays at a time, on all cores, so that their bounds take little memory.
+class ElementwiseComparison {
+public:
+  ElementwiseComparison(const HloModule &module, llvm::ArrayRef<Literal> arguments, const Literal &expected,
+                        const Literal &actual, Backend backend, DiagnosticEngine &diagnostics,
+                        const InterpreterOptions &options)
+      : module(module), arguments(arguments), expected(expected), actual(actual), backend(backend),
+        diagnostics(diagnostics), options(options) {}
+
+  llvm::LogicalResult run(BoundsComparison &comparison) {
+    const int64_t count = expected.shape().leaves().front().shape.numElements();
+    const int64_t atOnce = elementsOfPiece * int64_t(numWorkers(0)) * 8;
+    if (options.progress)
+      options.progress->begin(uint64_t(count));
+    for (int64_t begin = 0; begin < count; begin += atOnce)
+      if (failed(runSome(begin, std::min(count - begin, atOnce), comparison)))
+        return llvm::failure();
+    return llvm::success();
+  }
+
+private:
+  static constexpr int64_t elementsOfPiece = int64_t(1) << 15;
+
+  struct Piece {
+    BoundsComparison comparison;
+    DiagnosticEngine diagnostics;
+    bool failed = false;
+  };
+
+  /// `count` elements from `begin` on. What is found is the same in whatever order the pieces are done.
+  llvm::LogicalResult runSome(int64_t begin, int64_t count, BoundsComparison &comparison) {
+    std::vector<Piece> pieces;
+    for (int64_t at = 0; at < count; at += elementsOfPiece)
+      pieces.push_back({comparison.ofMore(), {}});
+    runInParallel(pieces.size(), numWorkers(0), [&](size_t number) {
+      const int64_t at = int64_t(number) * elementsOfPiece;
+      runPiece(begin + at, std::min(elementsOfPiece, count - at), pieces[number]);
+    });
+    for (Piece &piece : pieces) {
+      if (piece.failed) {
+        diagnostics.append(piece.diagnostics);
+        return llvm::failure();
+      }
+      comparison.append(piece.comparison);
+    }
+    return llvm::success();
+  }
+
+  void runPiece(int64_t begin, int64_t count, Piece &piece) {
+    InterpreterOptions quiet = options;
+    quiet.progress = nullptr; // counts by pieces
+    piece.diagnostics.setFile(diagnostics.file());
+    const std::vector<int64_t> elements = differingElements(expected, actual, begin, count);
+    if (!elements.empty()) {
+      llvm::FailureOr<BoundedResult> bounds =
+          interpretBoundsAt(module, arguments, elements, backend, piece.diagnostics, quiet);
+      piece.failed = failed(bounds);
+      if (!piece.failed)
+        piece.comparison.add(*bounds, elements);
+    }
+    if (options.progress)
+      options.progress->advance(uint64_t(count));
+  }
+
+  const HloModule &module;
+  llvm::ArrayRef<Literal> arguments;
+  const Literal &expected, &actual;
+  Backend backend;
+  DiagnosticEngine &diagnostics;
+  const InterpreterOptions &options;
+};
 
 } // namespace
 
@@ -220,16 +317,9 @@ llvm::FailureOr<CompareResult> compareRun(const HloModule &module, llvm::ArrayRe
     comparison.add(*bounds, {});
     return comparison.finish(module, arguments, backend, options);
   }
-  // Of elements that each depend on their own arguments alone, only those that differ are looked at, not all at once.
-  constexpr size_t atOnce = size_t(1) << 18;
-  std::vector<int64_t> elements = differingElements(expected, actual);
-  for (llvm::ArrayRef<int64_t> rest = elements; !rest.empty(); rest = rest.drop_front(std::min(rest.size(), atOnce))) {
-    llvm::ArrayRef<int64_t> some = rest.take_front(atOnce);
-    llvm::FailureOr<BoundedResult> bounds = interpretBoundsAt(module, arguments, some, backend, diagnostics, options);
-    if (failed(bounds))
-      return llvm::failure();
-    comparison.add(*bounds, some);
-  }
+  ElementwiseComparison pieces(module, arguments, expected, actual, backend, diagnostics, options);
+  if (failed(pieces.run(comparison)))
+    return llvm::failure();
   return comparison.finish(module, arguments, backend, options);
 }
 

@@ -173,9 +173,13 @@ void LeafReport::note(int64_t element, const Distance &apart, Text admissible, b
   if (std::isfinite(rank))
     decade = rank < 10 ? 0 : std::min(unsigned(std::log10(rank)), numDecades - 2);
   ++decades[decade];
-  if (worst.size() == maxWorst && rank <= worst.back().rank)
+  if (worst.size() < maxWorst || rank > worst.back().rank)
+    keepWorst({element, apart, admissible(), rank});
+}
+
+void LeafReport::keepWorst(const Kept &kept) {
+  if (worst.size() == maxWorst && kept.rank <= worst.back().rank)
     return;
-  Kept kept{element, apart, admissible(), rank};
   worst.insert(llvm::upper_bound(worst, kept, [](const Kept &a, const Kept &b) { return a.rank > b.rank; }), kept);
   if (worst.size() > maxWorst)
     worst.pop_back();
@@ -184,6 +188,23 @@ void LeafReport::note(int64_t element, const Distance &apart, Text admissible, b
 void LeafReport::noteBound(int64_t element, const Distance &apart, Text admissible) {
   if (std::isfinite(apart.difference) && apart.difference > widestBound.rank)
     widestBound = {element, apart, admissible(), apart.difference};
+}
+
+void LeafReport::append(const LeafReport &later) {
+  if (numMismatches == 0)
+    first = later.first;
+  if (later.furthest.rank > furthest.rank)
+    furthest = later.furthest;
+  if (later.widestBound.rank > widestBound.rank)
+    widestBound = later.widestBound;
+  for (auto count : {&LeafReport::numMismatches, &LeafReport::numBranched, &LeafReport::numUndecided,
+                     &LeafReport::numUndecidedEqual, &LeafReport::numWeak, &LeafReport::numUnknown})
+    this->*count += later.*count;
+  largestUlps = std::max(largestUlps, later.largestUlps);
+  for (const Kept &kept : later.worst)
+    keepWorst(kept);
+  for (unsigned i = 0; i < numDecades; ++i)
+    decades[i] += later.decades[i];
 }
 
 Mismatch LeafReport::mismatch(int64_t at, const Distance &apart, std::string admissible) const {

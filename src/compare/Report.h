@@ -21,6 +21,8 @@ struct LeafReport {
   void note(int64_t element, const Distance &apart, Text admissible, bool passes, bool isSame);
   /// The further end of what is admissible for an element.
   void noteBound(int64_t element, const Distance &apart, Text admissible);
+  /// Adds what was found in elements behind those of this report.
+  void append(const LeafReport &later);
   Mismatch mismatch(int64_t element, const Distance &apart, std::string admissible) const;
 
   /// Differing elements with fewer than 10, 100, ... ULPs; the last two: more, and NaN or infinity against a number.
@@ -41,6 +43,9 @@ struct LeafReport {
   Kept first, furthest, widestBound, firstWeak, firstUnknown;
   std::vector<Kept> worst; ///< descending
   std::array<int64_t, numDecades> decades{};
+
+private:
+  void keepWorst(const Kept &kept);
 };
 
 /// Adds up what was found in the arrays of a result.

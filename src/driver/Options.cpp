@@ -74,6 +74,7 @@ struct RawOptions {
   std::string inputFormat, dumpFolder, dumpChanged, remarks, explain, emit, stopAfter, timing, xlaDumpTo, platform,
       reference, compare, counters, tolerance, schedule, fusion, assembler, colour, progress, lint, estimate;
   std::vector<std::string> regimes;
+  double memory = 0; ///< GiB
   int verbosity = 0;
   bool xlaAsText = true;
   OptionValueTable values;
@@ -366,6 +367,10 @@ void addRunOptions(CLI::App &app, RunCommandOptions &options, RawOptions &raw) {
                            "matter")
                 ->type_name("ORDER"),
             {"ascending", "reversed", "shuffled"}, /*closed=*/false);
+  app.add_option("--memory", raw.memory,
+                 "how much memory the run may take, by default what the machine has; what needs more ends with exit "
+                 "code 3")
+      ->type_name("GIB");
   app.add_option("--timeout", options.timeoutSeconds, "end after so many seconds, with exit code 4")
       ->type_name("SECONDS");
   raw.offer(app.add_flag("--counters{table}", raw.counters, "instructions, sectors, bank conflicts; =json for JSON")
@@ -616,6 +621,8 @@ const char *contradiction(const RunCommandOptions &options, const CLI::App &app)
     return "--schedule needs --platform=emulator, which can choose";
   if (app.count("--timeout") && !(options.timeoutSeconds > 0))
     return "--timeout takes a number of seconds above 0";
+  if (app.count("--memory") && !options.memoryBytes)
+    return "--memory takes a number of GiB above 0";
   if (app.count("--repeat") && !cuda)
     return "--repeat times kernels, which needs --platform=cuda";
   if (!options.ptxFile.empty() && options.platform == Platform::Interpreter)
@@ -662,6 +669,9 @@ bool finishRunOptions(RunCommandOptions &options, const RawOptions &raw, const C
                                 raw.schedule);
     return false;
   }
+  constexpr double bytesOfGib = 0x1p30, mostGib = 0x1p30;
+  if (raw.memory > 0)
+    options.memoryBytes = std::max<uint64_t>(1, uint64_t(std::min(raw.memory, mostGib) * bytesOfGib));
   options.counters = raw.counters;
   options.tolerance = raw.tolerance;
   options.compile.lineInfo = true; // findings name HLO instructions; the code is the same

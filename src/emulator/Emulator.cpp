@@ -248,6 +248,17 @@ llvm::MutableArrayRef<uint8_t> Emulator::bytes(BufferId buffer) {
   return {region.data, size_t(region.bytes)};
 }
 
+bool Emulator::lend(BufferId buffer, llvm::ArrayRef<uint8_t> bytes) {
+  Region &region = *impl->regions[buffer + 1];
+  constexpr uintptr_t widest = 16; // bytes that the host moves at once
+  if (!impl->options.checkBounds || !region.complete || bytes.empty() || region.bytes != bytes.size() ||
+      reinterpret_cast<uintptr_t>(bytes.data()) % widest != 0)
+    return false;
+  region.storage.reset();
+  region.data = const_cast<uint8_t *>(bytes.data());
+  return true;
+}
+
 void Emulator::copy(BufferId from, uint64_t fromOffset, BufferId to, uint64_t toOffset, uint64_t numBytes) {
   Region &source = *impl->regions[from + 1], &target = *impl->regions[to + 1];
   HLOC_CHECK(fromOffset <= source.bytes && numBytes <= source.bytes - fromOffset && toOffset <= target.bytes &&

@@ -55,8 +55,8 @@ using Messages = llvm::DenseMap<std::pair<uint32_t, uint64_t>, Message>;
 /// Memory of one buffer, or the module's variables.
 struct Region {
   std::string name;
-  Zeroed<uint8_t> storage;
-  uint8_t *data = nullptr; ///< 256-byte aligned; null: there was no memory, and `bytes` is 0
+  Zeroed<uint8_t> storage; ///< null: lent
+  uint8_t *data = nullptr; ///< 256-byte aligned, if not lent; null: there was no memory, and `bytes` is 0
   uint64_t bytes = 0;
   bool complete = false;   ///< every byte has been written; `written` is empty
   Zeroed<uint8_t> written; ///< one byte a byte: 1 if somebody wrote it

@@ -10,6 +10,8 @@
 
 #include "llvm/ADT/ScopeExit.h"
 
+#include <utility>
+
 namespace hloc::interp {
 
 namespace {
@@ -101,6 +103,17 @@ const BoundMachine::Facts &BoundMachine::factsOf(const HloComputation &computati
   return *known;
 }
 
+/// Of a value with its bounds that the instruction has made.
+static uint64_t heldBytes(const HloInstruction &instr, const Bounded &value) {
+  if (!ownBytes(instr) || value.value.isTuple())
+    return 0;
+  uint64_t bytes = value.array().bytes().size();
+  for (const BoundsPtr &bounds : {value.bounds, value.unrounded})
+    if (bounds)
+      bytes += bounds->low.bytes().size() + bounds->high.bytes().size();
+  return bytes;
+}
+
 BoundMachine::Result BoundMachine::run(const HloComputation &computation, std::vector<Bounded> arguments,
                                        const Shape *lift) {
   // The interpreter has run the module before, but maybe not this branch of it.
@@ -113,6 +126,7 @@ BoundMachine::Result BoundMachine::run(const HloComputation &computation, std::v
   auto leave = llvm::scope_exit([&] { --depth; });
   const Machine::Schedule &schedule = machine.scheduleOf(computation);
   std::vector<Bounded> values(computation.instructions().size());
+  std::vector<uint64_t> held(values.size(), 0); // bytes counted in liveBytes for each value
   std::vector<Bounded> operands;
   const bool isCounted = machine.meter.counts(computation);
   const Facts &known = factsOf(computation);
@@ -128,19 +142,28 @@ BoundMachine::Result BoundMachine::run(const HloComputation &computation, std::v
         draw->apply(*operand, operands.back());
     }
     for (const HloInstruction *operand : instr->operands())
-      if (schedule.lastUse[operand->id()] == instr->id() && !known.compared.contains(operand))
+      if (schedule.lastUse[operand->id()] == instr->id() && !known.compared.contains(operand)) {
         values[operand->id()] = Bounded();
+        liveBytes -= std::exchange(held[operand->id()], 0);
+      }
     auto choice = known.choices.find(instr);
-    Result value = choice == known.choices.end() ? evaluate(*instr, operands, lift)
-                                                 : evaluateChoice(*instr, operands, values[choice->second.first->id()],
-                                                                  values[choice->second.second->id()], lift);
+    Result value = choice == known.choices.end() || !isBounded
+                       ? evaluate(*instr, operands, lift)
+                       : evaluateChoice(*instr, operands, values[choice->second.first->id()],
+                                        values[choice->second.second->id()], lift);
     if (failed(value))
       return llvm::failure();
     if (isCounted)
       machine.meter.done(*instr);
-    if (schedule.lastUse[instr->id()] != instr->id())
-      values[instr->id()] = std::move(*value);
+    if (schedule.lastUse[instr->id()] == instr->id())
+      continue;
+    liveBytes += held[instr->id()] = heldBytes(*instr, *value);
+    if (liveBytes > machine.options.maxBytes)
+      return machine.refuseForMemory(*instr);
+    values[instr->id()] = std::move(*value);
   }
+  for (uint64_t bytes : held)
+    liveBytes -= bytes;
   Bounded &result = values[computation.root()->id()];
   if (draws() && draw->isPerUse())
     draw->apply(*computation.root(), result);
@@ -238,6 +261,8 @@ BoundMachine::Result BoundMachine::evaluateBounds(const HloInstruction &instr, s
   if (failed(value))
     return llvm::failure();
   Bounded result(std::move(*value));
+  if (!isBounded)
+    return result;
   if (failed(boundOp(instr, operands, result, factsOf(*instr.parent()).mayBeAddedTo.contains(&instr))))
     return llvm::failure();
   if (instr.opcode() == Opcode::ReduceWindow)

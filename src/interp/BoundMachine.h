@@ -16,6 +16,8 @@ public:
 
   /// From now on every op has one of its admissible values, drawn at random, and no bounds: the run of a right kernel.
   void drawValues(Disturbance disturbance) { draw.emplace(disturbance, backend); }
+  /// From now on there are values alone, those of the reference.
+  void leaveOutBounds() { isBounded = false; }
   bool isExample() const { return !draw || !draw->hasMetUnknown(); }
 
   /// `lift`: the computation is one of scalars, done on all elements of arrays of this shape's dimensions at once.
@@ -80,9 +82,11 @@ private:
   Backend backend;
   llvm::DenseMap<const HloComputation *, std::unique_ptr<Facts>> facts;
   std::optional<RandomDraw> draw;
+  bool isBounded = true;
   uint64_t loopSteps = 0;
   double orderRoundings = 0; ///< inside of a fold: BoundStep::orderRoundings
   unsigned depth = 0;
+  uint64_t liveBytes = 0; ///< of values and bounds that the running computations hold
 };
 
 } // namespace hloc::interp

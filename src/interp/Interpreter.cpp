@@ -3,6 +3,7 @@
 #include "hloc/support/Check.h"
 #include "interp/Machine.h"
 #include "interp/MixedTypes.h"
+#include "interp/Pieces.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -57,7 +58,8 @@ uint64_t elidedBytes(const Literal &literal) {
   return sum;
 }
 
-/// Bytes that the instruction allocates for itself; the others pass on what they are given.
+} // namespace
+
 uint64_t ownBytes(const HloInstruction &instr) {
   switch (family(instr.opcode())) {
   case OpcodeFamily::Structure:
@@ -72,21 +74,21 @@ uint64_t ownBytes(const HloInstruction &instr) {
   }
 }
 
-} // namespace
-
 llvm::LogicalResult Machine::admit(const HloInstruction &instr) {
   if (instr.shape().hasDynamicDims()) {
     diagnostics.report(DiagnosticKind::UnsupportedFeature, instr.range(),
                        "the interpreter does not evaluate dynamic shapes: " + describe(instr));
     return llvm::failure();
   }
-  if (hostSize(instr.shape()) > options.maxBytes - std::min(liveBytes, options.maxBytes)) {
-    diagnostics.report(DiagnosticKind::UnsupportedFeature, instr.range(),
-                       "the value of " + describe(instr) + " does not fit into the interpreter's memory limit of " +
-                           std::to_string(options.maxBytes >> 20) + " MiB");
-    return llvm::failure();
-  }
-  return llvm::success();
+  return ownBytes(instr) > options.maxBytes - std::min(liveBytes, options.maxBytes) ? refuseForMemory(instr)
+                                                                                    : llvm::success();
+}
+
+llvm::LogicalResult Machine::refuseForMemory(const HloInstruction &instr) {
+  diagnostics.report(DiagnosticKind::UnsupportedFeature, instr.range(),
+                     "the value of " + describe(instr) + " does not fit into the interpreter's memory limit of " +
+                         std::to_string(options.maxBytes >> 20) + " MiB");
+  return llvm::failure();
 }
 
 llvm::FailureOr<Value> Machine::evaluate(const HloInstruction &instr, llvm::MutableArrayRef<Value> operands,
@@ -197,6 +199,10 @@ llvm::FailureOr<Literal> interpret(const HloComputation &computation, llvm::Arra
 llvm::FailureOr<Literal> interpret(const HloModule &module, llvm::ArrayRef<Literal> arguments,
                                    DiagnosticEngine &diagnostics, const InterpreterOptions &options) {
   HLOC_CHECK(module.entry(), "module without an entry computation");
+  if (interp::isInterpretedInPieces(module, arguments))
+    if (llvm::FailureOr<Literal> result = interp::interpretInPieces(module, arguments, options);
+        llvm::succeeded(result))
+      return result;
   return interpret(*module.entry(), arguments, diagnostics, options);
 }
 

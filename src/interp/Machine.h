@@ -39,6 +39,9 @@ struct OpcodeRule {
 };
 OpcodeRule opcodeRule(Opcode opcode);
 
+/// Bytes that the instruction allocates for its value; some pass on what they are given.
+uint64_t ownBytes(const HloInstruction &instr);
+
 class Machine {
 public:
   Machine(DiagnosticEngine &diagnostics, const InterpreterOptions &options)
@@ -51,6 +54,9 @@ public:
   /// One instruction by the rule of its opcode; `as` is Step::as.
   llvm::FailureOr<Value> evaluate(const HloInstruction &instr, llvm::MutableArrayRef<Value> operands,
                                   const Shape *as = nullptr);
+
+  /// Reports that the instruction's value goes beyond InterpreterOptions::maxBytes.
+  llvm::LogicalResult refuseForMemory(const HloInstruction &instr);
 
   DiagnosticEngine &diagnostics;
   const InterpreterOptions &options;

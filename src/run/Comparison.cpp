@@ -4,6 +4,7 @@
 
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 namespace hloc {
 
@@ -69,6 +70,7 @@ static std::string inRegime(Regime regime) { return fmt::format(" in the regime 
 
 bool Comparison::compareStep(const HloModule &step, llvm::ArrayRef<Literal> arguments, const Literal &actual,
                              Regime regime, const HloInstruction &fusion, size_t number) {
+  llvm::SaveAndRestore<bool> running(isRunning, true);
   llvm::FailureOr<Literal> expected = reference(step, arguments, actual);
   if (failed(expected))
     return false;

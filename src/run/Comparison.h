@@ -9,6 +9,8 @@
 // (UndecidedResult, decisions/0010). Of a program whose steps have been compared one by one, nothing needs to be known
 // of its results that the steps do not tell.
 
+#include "MemoryBudget.h"
+
 #include "hloc/hlo/HloModule.h"
 #include "hloc/interp/Interpreter.h"
 #include "hloc/run/RunObserver.h"
@@ -18,8 +20,9 @@ namespace hloc {
 
 class Comparison {
 public:
-  Comparison(const RunOptions &options, CompileObserver &timing, RunProgress &progress, DiagnosticEngine &diagnostics)
-      : options(options), timing(timing), progress(progress), diagnostics(diagnostics) {}
+  Comparison(const RunOptions &options, const MemoryBudget &memory, CompileObserver &timing, RunProgress &progress,
+             DiagnosticEngine &diagnostics)
+      : options(options), memory(memory), timing(timing), progress(progress), diagnostics(diagnostics) {}
 
   /// Reads --expected, if there is one. False after a diagnostic.
   bool open(const HloModule &module);
@@ -70,13 +73,16 @@ private:
   InterpreterOptions interpreterOptions() const {
     InterpreterOptions result;
     result.progress = progress.work();
+    result.maxBytes = isRunning ? memory.forSteps() : memory.forReference();
     return result;
   }
 
   const RunOptions &options;
+  const MemoryBudget &memory;
   CompileObserver &timing;
   RunProgress &progress;
   DiagnosticEngine &diagnostics;
+  bool isRunning = false;       ///< a step of a program is compared, whose other steps follow
   std::optional<Literal> users; ///< --expected
   std::vector<Regime> regimes;  ///< in which results agree
   ComparisonTotals sums;

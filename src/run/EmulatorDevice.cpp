@@ -69,6 +69,11 @@ bool EmulatorDevice::upload(uint32_t buffer, const void *bytes, uint64_t numByte
   return true;
 }
 
+bool EmulatorDevice::lend(uint32_t buffer, const void *bytes, uint64_t numBytes, std::string &error) {
+  return machine->lend(buffer, {static_cast<const uint8_t *>(bytes), size_t(numBytes)}) ||
+         upload(buffer, bytes, numBytes, error);
+}
+
 bool EmulatorDevice::download(const BufferSlice &slice, void *bytes, std::string &error) {
   machine->requireWritten(slice.buffer, slice.offset, slice.bytes);
   if (slice.bytes)

@@ -171,6 +171,22 @@ static llvm::ArrayRef<uint8_t> bytesWithLayout(const Literal &value, const Shape
   return isDeviceOrder(shape) ? value.bytes() : llvm::ArrayRef(storage = toDeviceBytes(value, shape));
 }
 
+std::vector<bool> findWritten(const DeviceProgram &program) {
+  std::vector<bool> written(program.buffers.size());
+  forEachStep(program.steps, [&](const Step &step) {
+    if (const auto *copy = std::get_if<CopyStep>(&step.action))
+      written[copy->to.buffer] = true;
+    else if (const auto *fill = std::get_if<FillStep>(&step.action))
+      written[fill->to.buffer] = true;
+    else if (const auto *launch = std::get_if<LaunchStep>(&step.action))
+      for (auto [number, argument] : llvm::enumerate(launch->arguments))
+        if (const auto *slice = std::get_if<BufferSlice>(&argument);
+            slice && program.kernels[launch->kernel].written[number])
+          written[slice->buffer] = true;
+  });
+  return written;
+}
+
 bool Executor::prepare(Device &device, const DeviceProgram &program, llvm::ArrayRef<Literal> arguments) {
   std::vector<const Literal *> values;
   std::vector<Shape> shapes;
@@ -179,6 +195,7 @@ bool Executor::prepare(Device &device, const DeviceProgram &program, llvm::Array
     for (const Shape::Leaf &leaf : parameter->shape().leaves())
       shapes.push_back(leaf.shape);
   }
+  const std::vector<bool> written = findWritten(program);
   std::string error;
   for (uint32_t i = 0; i < program.buffers.size(); ++i) {
     const DeviceBuffer &buffer = program.buffers[i];
@@ -195,7 +212,11 @@ bool Executor::prepare(Device &device, const DeviceProgram &program, llvm::Array
     if (bytes.size() > buffer.bytes)
       return check(false,
                    fmt::format("`{}` has {} bytes, its value takes {}", buffer.name, buffer.bytes, bytes.size()));
-    if (!check(device.upload(i, bytes.data(), bytes.size(), error), error))
+    // The arguments' own bytes stay where they are; reordered ones do not.
+    const bool lends = buffer.contents == DeviceBuffer::Contents::Input && storage.empty() && !written[i];
+    if (!check(lends ? device.lend(i, bytes.data(), bytes.size(), error)
+                     : device.upload(i, bytes.data(), bytes.size(), error),
+               error))
       return false;
   }
   return true;

@@ -25,6 +25,9 @@ Literal joinLeaves(const Shape &shape, std::vector<Literal> leaves);
 /// token. None after an error, which is empty where the device has reported it itself.
 std::optional<Literal> downloadLeaf(Device &device, BufferSlice slice, const Shape &shape, std::string &error);
 
+/// By buffer: whether a step may write it.
+std::vector<bool> findWritten(const DeviceProgram &program);
+
 class Executor {
 public:
   Executor(const HloModule &module, CompileObserver &timing, DiagnosticEngine &diagnostics)

@@ -35,7 +35,8 @@ public:
   ModuleRun(const RunOptions &options, const Toolchain &toolchain, CompileObserver &timing, RunObserver &observer,
             DiagnosticEngine &diagnostics)
       : options(options), toolchain(toolchain), timing(timing), observer(observer), diagnostics(diagnostics),
-        compiler(options.compiler, toolchain, timing, diagnostics), comparison(options, timing, observer, diagnostics) {
+        compiler(options.compiler, toolchain, timing, diagnostics), memory(options),
+        comparison(options, memory, timing, observer, diagnostics) {
   }
 
   RunReport run(std::shared_ptr<const SourceFile> file) {
@@ -130,7 +131,7 @@ private:
   bool runOnce(const HloModule &module, const ArgumentSet &set) {
     regime = set.regime;
     // What is refused is refused before gigabytes of arguments are made for it.
-    if (!numRuns && !(comparison.open(module) && prepare(module)))
+    if (!numRuns && !(comparison.open(module) && prepare(module) && fits(module)))
       return false;
     std::optional<std::vector<Literal>> arguments = argumentsOf(module, set);
     if (!arguments)
@@ -154,10 +155,15 @@ private:
     return true;
   }
 
+  bool fits(const HloModule &module) {
+    const bool isOnHost = options.platform == Platform::Emulator && program;
+    return memory.admit(module, isOnHost ? &program->program : nullptr, compares(), diagnostics);
+  }
+
   std::optional<std::vector<Literal>> argumentsOf(const HloModule &module, const ArgumentSet &set) {
     TimedScope scope(timing, "make arguments");
     observer.beginStage("make arguments");
-    return options.inputsFile.empty() ? makeArguments(module, diagnostics, options.seed, set)
+    return options.inputsFile.empty() ? makeArguments(module, diagnostics, options.seed, set, memory.forArguments())
                                       : readArguments(options.inputsFile, module, diagnostics);
   }
 
@@ -213,6 +219,7 @@ private:
   RunObserver &observer;
   DiagnosticEngine &diagnostics;
   Compiler compiler;
+  MemoryBudget memory;
   Comparison comparison;
   RunReport report;
 
@@ -425,15 +432,18 @@ llvm::FailureOr<Literal> ModuleRun::execute(const HloModule &module, llvm::Array
     observer.beginStage("interpret");
     InterpreterOptions interpreterOptions;
     interpreterOptions.progress = observer.work();
+    interpreterOptions.maxBytes = memory.forReference();
     return interpret(module, arguments, diagnostics, interpreterOptions);
   }
   bool onEmulator = options.platform == Platform::Emulator;
   Device &device = onEmulator ? static_cast<Device &>(*machine) : *gpu;
-  if (std::string error; numRuns && !device.reset(error)) {
+  llvm::FailureOr<Literal> result = onEmulator ? emulate(arguments, made) : runOnGpu(arguments, made);
+  // The reference and the comparison need room for themselves.
+  if (std::string error; succeeded(result) && !device.reset(error)) {
     diagnostics.report(DiagnosticKind::BadLaunch, error);
     return llvm::failure();
   }
-  return onEmulator ? emulate(arguments, made) : runOnGpu(arguments, made);
+  return result;
 }
 
 } // namespace

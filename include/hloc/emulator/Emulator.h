@@ -170,6 +170,10 @@ public:
   /// 256-byte aligned device memory. `Unwritten` bytes are filled with a pattern (0xA5) and marked as nobody's.
   BufferId allocate(llvm::StringRef name, uint64_t bytes, Contents contents);
   llvm::MutableArrayRef<uint8_t> bytes(BufferId buffer);
+  /// The buffer, a `Written` one, lies in these bytes, which are as many and live until reset(), instead of in memory
+  /// of its own. False if it has to have its own: stores to buffers that launches may only read are not kept away, or
+  /// the bytes lie where no vector does.
+  bool lend(BufferId buffer, llvm::ArrayRef<uint8_t> bytes);
   /// As after load(), but for the kernels' host code and the counters: no buffers, no findings.
   void reset();
   /// Device-side copy; carries written-ness along.

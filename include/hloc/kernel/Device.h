@@ -75,6 +75,11 @@ public:
   virtual bool reset(std::string &error) = 0;
   /// Host to device: the first `numBytes` of the buffer.
   virtual bool upload(uint32_t buffer, const void *bytes, uint64_t numBytes, std::string &error) = 0;
+  /// Host to device: all of a buffer that no step writes. The bytes stay as they are until the next reset(), and a
+  /// device may use them where they are.
+  virtual bool lend(uint32_t buffer, const void *bytes, uint64_t numBytes, std::string &error) {
+    return upload(buffer, bytes, numBytes, error);
+  }
   /// Device to host; waits for all work before it. Devices that can tell report bytes that nothing has written.
   virtual bool download(const BufferSlice &slice, void *bytes, std::string &error) = 0;
   virtual bool copy(const CopyStep &copy, std::string &error) = 0;

@@ -41,6 +41,7 @@ struct RunOptions {
   CompareChoice compare = CompareChoice::Default;
   std::string tolerance;                      ///< empty: by the policy of hloc/compare
   std::optional<emulator::Schedule> schedule; ///< unset: all that may matter
+  uint64_t memoryBytes = 0;                   ///< that the run may take; 0: what the machine has
   double deadline = 0;                        ///< of kernels, in seconds of the steady clock; 0: none
 
   /// Is there anything to compare with?

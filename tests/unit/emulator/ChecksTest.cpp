@@ -430,6 +430,37 @@ TEST_CASE("checks: outputs left unwritten") {
   CHECK_THAT(h.emulator->findings()[0].message, Contains("128 of 256 bytes of `fresh`") && Contains("byte 128"));
 }
 
+TEST_CASE("lent bytes are read where they are, and stay as they are") {
+  for (bool writes : {false, true}) {
+    Harness h;
+    h.load(Harness::kernel("add.s64 %d10, %d1, %d0;\nadd.s64 %d11, %d2, %d0;\nld.global.u32 %r5, [%d10];\n" +
+                               std::string(writes ? "st.global.u32 [%d10], %r1;" : "st.global.u32 [%d11], %r5;"),
+                           2));
+    alignas(16) uint32_t words[32];
+    for (uint32_t i = 0; i < 32; ++i)
+      words[i] = 100 + i;
+    BufferId lent = h.input("lent", std::vector<uint32_t>(32)), out = h.output("out", 128);
+    const llvm::ArrayRef<uint8_t> bytes(reinterpret_cast<const uint8_t *>(words), sizeof(words));
+    CHECK_FALSE(h.emulator->lend(lent, bytes.drop_back(4)));
+    CHECK_FALSE(h.emulator->lend(out, bytes));
+    CHECK_FALSE(h.emulator->lend(h.emulator->allocate("empty", 0, Emulator::Contents::Written), {}));
+    REQUIRE(h.emulator->lend(lent, bytes));
+    h.launch();
+    INFO(h.messages());
+    if (writes)
+      CHECK(h.only(FindingKind::ReadOnlyWrite));
+    else
+      CHECK((h.silent() && h.read<uint32_t>(out) == std::vector<uint32_t>(words, words + 32)));
+    CHECK(words[7] == 107);
+  }
+  Harness unchecked;
+  unchecked.options.checkBounds = false;
+  unchecked.load(Harness::kernel("", 1));
+  BufferId own = unchecked.input("own", std::vector<uint32_t>(4));
+  alignas(16) const uint8_t bytes[16] = {};
+  CHECK_FALSE(unchecked.emulator->lend(own, bytes));
+}
+
 TEST_CASE("checks: copies carry along what was written") {
   Harness h;
   h.load(Harness::kernel("", 0));

@@ -856,3 +856,17 @@ TEST_CASE("whether the greater of two numbers is one of them is known where thei
     CHECK(isOther.isBranched(2));
   }
 }
+
+TEST_CASE("bounds take memory too") {
+  Program program("ENTRY e { x = f32[256] parameter(0)\n e = f32[256] exponential(x)\n"
+                  " ROOT r = f32[256] multiply(e, x) }");
+  const Literal x = f32(std::vector<double>(256, 0.3));
+  InterpreterOptions options;
+  options.maxBytes = uint64_t(256) * (4 + 2 * 8) * 2;
+  CHECK(llvm::succeeded(interpretBounds(*program.module, {x}, Backend::Hloc, program.diagnostics, options)));
+  options.maxBytes = uint64_t(256) * (4 + 2 * 8) - 1;
+  REQUIRE(llvm::failed(interpretBounds(*program.module, {x}, Backend::Hloc, program.diagnostics, options)));
+  REQUIRE(program.diagnostics.numErrors() == 1);
+  CHECK(program.diagnostics.exitCode() == ExitCode::Unsupported);
+  CHECK(program.diagnostics.diagnostics().front().message.find("`e` does not fit") != std::string::npos);
+}

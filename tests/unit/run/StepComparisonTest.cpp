@@ -56,7 +56,8 @@ struct Run {
   CompileObserver timing;
   RunProgress progress;
   DiagnosticEngine diagnostics;
-  Comparison comparison{options, timing, progress, diagnostics};
+  MemoryBudget memory{options};
+  Comparison comparison{options, memory, timing, progress, diagnostics};
   StepComparison::Shared shared;
   std::optional<ExecutionPlan> plan;
   DeviceProgram program;
