@@ -5,8 +5,8 @@
 
 namespace hloc {
 
-/// 1 for what is an instruction or nothing, 20 for a math function that is not (XLA's rule), 200 for one of doubles,
-/// which a library computes in as many instructions.
+/// 1 for what is an instruction or nothing, 20 for most math functions (XLA's rule), more for those that come to many
+/// more instructions: a power to 100, one of doubles to 200.
 int64_t codeSize(mlir::Operation &op);
 
 } // namespace hloc

@@ -29,6 +29,10 @@ constexpr int64_t maxBits = 1024;
 /// helper that is still worth inlining (Inline.cpp). Few iterations are mostly a thread's own elements, whose stores
 /// have to be vectors: these may become larger, but not without end (a nest of loops once came to 140,000 ops).
 constexpr int64_t fewTrips = 8, maxUnrolledOps = 4000, maxUnrolledOpsOfFew = 20000;
+/// What all loops of a kernel may come to by it before those of more than a few iterations get less than that, though
+/// not less than loops are unrolled to without vectors (OptimizeLoops.cpp). A kernel that updates eleven parameters,
+/// sums of 32 powers in each, came to 40,000.
+constexpr int64_t maxUnrolledOpsOfKernel = 8000, leastUnrolledOps = 400;
 
 /// Iterations of the loops within a loop of stores that become straight code, so that its loads become vectors: those
 /// over small windows (LoopPlan counts on as many).
@@ -400,9 +404,8 @@ private:
   IRRewriter rewriter;
 };
 
-/// Loops inside may have become vectors already, and are unrolled with it.
-bool mayUnroll(scf::ForOp loop, int64_t trips) {
-  const int64_t most = trips <= fewTrips ? maxUnrolledOpsOfFew : maxUnrolledOps;
+/// The ops that `loop` becomes if it is unrolled together with those inside, or more than `most`.
+int64_t unrolledOps(scf::ForOp loop, int64_t trips, int64_t most) {
   int64_t ops = 0;
   loop.getBody()->walk([&](Operation *op) {
     int64_t times = trips;
@@ -412,7 +415,28 @@ bool mayUnroll(scf::ForOp loop, int64_t trips) {
     ops += times * codeSize(*op);
     return ops > most ? WalkResult::interrupt() : WalkResult::advance();
   });
-  return ops <= most;
+  return ops;
+}
+
+/// `limit` is for loops of more than a few iterations. Loops inside may have become vectors already, and are unrolled
+/// with it.
+bool mayUnroll(scf::ForOp loop, int64_t trips, int64_t limit) {
+  const int64_t most = trips <= fewTrips ? maxUnrolledOpsOfFew : limit;
+  return unrolledOps(loop, trips, most) <= most;
+}
+
+/// To how many ops a loop of more than a few iterations may be unrolled, so that the kernel stays within its limit.
+int64_t limitOfLoops(Operation *kernel) {
+  int64_t all = 0;
+  kernel->walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
+    std::optional<int64_t> trips = tripCount(loop);
+    if (!trips || !mayUnroll(loop, *trips, maxUnrolledOps))
+      return WalkResult::advance();
+    all += unrolledOps(loop, *trips, maxUnrolledOpsOfFew);
+    return WalkResult::skip();
+  });
+  return all <= maxUnrolledOpsOfKernel ? maxUnrolledOps
+                                       : std::max(leastUnrolledOps, maxUnrolledOps * maxUnrolledOpsOfKernel / all);
 }
 
 bool storesTensor(scf::ForOp loop) {
@@ -450,8 +474,9 @@ struct VectorizeLoadsStoresPass : hloc::impl::VectorizeLoadsStoresBase<Vectorize
       unrollInside(loop, *tripCount(loop));
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    const int64_t limit = limitOfLoops(getOperation());
     for (scf::ForOp loop : loops)
-      if (std::optional<int64_t> trips = tripCount(loop); trips && mayUnroll(loop, *trips))
+      if (std::optional<int64_t> trips = tripCount(loop); trips && mayUnroll(loop, *trips, limit))
         LoopVectorizer(loop, *trips).run();
   }
 };

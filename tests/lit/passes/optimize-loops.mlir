@@ -32,6 +32,23 @@ func.func @long(%x: f32) -> f32 {
   return %r : f32
 }
 
+// A power is as long as five of these.
+// CHECK-LABEL: func @powers(
+// CHECK: scf.for %{{.*}} = %c0 to %c100 step %c4
+// CHECK-COUNT-4: math.powf
+// CHECK-NOT: math.powf
+// CHECK: return
+func.func @powers(%x: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c100 = arith.constant 100 : index
+  %r = scf.for %i = %c0 to %c100 step %c1 iter_args(%a = %x) -> (f32) {
+    %n = math.powf %a, %x : f32
+    scf.yield %n : f32
+  }
+  return %r : f32
+}
+
 // In a loop that stays, the numbers of its iterations join the constants of the maps; who needs more than a map of the
 // induction variable gets their sum.
 #row = #xla_gpu.indexing_map<"(d0, d1) -> (d1 * 7 + d0), domain: d0 in [0, 6], d1 in [0, 99]">

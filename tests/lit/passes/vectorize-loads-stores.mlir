@@ -591,3 +591,52 @@ func.func @branches(%t: tensor<128xf32>, %u: tensor<128xf32>, %s: tensor<128xf8E
   }
   return %r : f32
 }
+
+// One loop of 32 powers may be unrolled, which a vector forces; three in one kernel may not. What is small may in both.
+// CHECK-LABEL: func @one_sum_of_powers(
+func.func @one_sum_of_powers(%t0: tensor<32xf32>, %e: f32, %z: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  // CHECK: vector.transfer_read {{.*}}vector<32xf32>
+  %s0 = scf.for %iv = %c0 to %c32 step %c1 iter_args(%acc = %z) -> (f32) {
+    %x = tensor.extract %t0[%iv] : tensor<32xf32>
+    %p = math.powf %x, %e : f32
+    %n = arith.addf %acc, %p : f32
+    scf.yield %n : f32
+  }
+  return %s0 : f32
+}
+
+// CHECK-LABEL: func @sums_of_powers(
+func.func @sums_of_powers(%t0: tensor<32xf32>, %t1: tensor<32xf32>, %t2: tensor<32xf32>, %u: tensor<32xf32>, %e: f32, %z: f32) -> (f32, f32, f32, f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  // CHECK-NOT: transfer_read
+  %s0 = scf.for %iv = %c0 to %c32 step %c1 iter_args(%acc = %z) -> (f32) {
+    %x = tensor.extract %t0[%iv] : tensor<32xf32>
+    %p = math.powf %x, %e : f32
+    %n = arith.addf %acc, %p : f32
+    scf.yield %n : f32
+  }
+  %s1 = scf.for %iv = %c0 to %c32 step %c1 iter_args(%acc = %z) -> (f32) {
+    %x = tensor.extract %t1[%iv] : tensor<32xf32>
+    %p = math.powf %x, %e : f32
+    %n = arith.addf %acc, %p : f32
+    scf.yield %n : f32
+  }
+  %s2 = scf.for %iv = %c0 to %c32 step %c1 iter_args(%acc = %z) -> (f32) {
+    %x = tensor.extract %t2[%iv] : tensor<32xf32>
+    %p = math.powf %x, %e : f32
+    %n = arith.addf %acc, %p : f32
+    scf.yield %n : f32
+  }
+  // CHECK: vector.transfer_read %arg3{{.*}}vector<32xf32>
+  %sum = scf.for %iv = %c0 to %c32 step %c1 iter_args(%acc = %z) -> (f32) {
+    %x = tensor.extract %u[%iv] : tensor<32xf32>
+    %n = arith.addf %acc, %x : f32
+    scf.yield %n : f32
+  }
+  return %s0, %s1, %s2, %sum : f32, f32, f32, f32
+}
