@@ -1,6 +1,6 @@
 #pragma once
-// Elementwise modules, interpreted a piece of their arrays at a time: what their ops compute on the way takes the memory
-// of a piece, not of a whole array, and the pieces go to all cores.
+// Elementwise modules, interpreted a piece of their arrays at a time: what their ops compute on the way takes the
+// memory of a piece, not of a whole array, and the pieces go to all cores.
 
 #include "hloc/interp/Interpreter.h"
 

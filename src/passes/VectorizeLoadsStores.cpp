@@ -444,7 +444,7 @@ bool storesTensor(scf::ForOp loop) {
 }
 
 /// Unrolls the loops in one that stores something, where they have few iterations together and store nothing.
-void unrollInside(scf::ForOp loop, int64_t trips) {
+void unrollInside(scf::ForOp loop, int64_t trips, int64_t limit) {
   SmallVector<scf::ForOp> inner;
   bool isSmall = true;
   loop.walk([&](scf::ForOp other) {
@@ -459,7 +459,7 @@ void unrollInside(scf::ForOp loop, int64_t trips) {
       }
     inner.push_back(other); // inner ones first
   });
-  if (!isSmall || inner.empty() || !mayUnroll(loop, trips))
+  if (!isSmall || inner.empty() || !mayUnroll(loop, trips, limit))
     return;
   for (scf::ForOp each : inner)
     unrollFully(each, 0, 1, *tripCount(each));
@@ -470,11 +470,11 @@ struct VectorizeLoadsStoresPass : hloc::impl::VectorizeLoadsStoresBase<Vectorize
     SmallVector<scf::ForOp> storing;
     getOperation().walk([&](scf::ForOp loop) { storing.push_back(loop); });
     llvm::erase_if(storing, [](scf::ForOp loop) { return !storesTensor(loop) || !tripCount(loop); });
+    const int64_t limit = limitOfLoops(getOperation());
     for (scf::ForOp loop : storing)
-      unrollInside(loop, *tripCount(loop));
+      unrollInside(loop, *tripCount(loop), limit);
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
-    const int64_t limit = limitOfLoops(getOperation());
     for (scf::ForOp loop : loops)
       if (std::optional<int64_t> trips = tripCount(loop); trips && mayUnroll(loop, *trips, limit))
         LoopVectorizer(loop, *trips).run();

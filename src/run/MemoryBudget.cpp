@@ -30,8 +30,8 @@ static uint64_t bytesOf(const Shape &shape) {
   uint64_t bytes = 0;
   for (const Shape::Leaf &leaf : shape.leaves())
     if (leaf.shape.isArray())
-      bytes = llvm::SaturatingMultiplyAdd<uint64_t>(leaf.shape.numElements(), hostBytes(leaf.shape.elementType()),
-                                                    bytes);
+      bytes =
+          llvm::SaturatingMultiplyAdd<uint64_t>(leaf.shape.numElements(), hostBytes(leaf.shape.elementType()), bytes);
   return bytes;
 }
 

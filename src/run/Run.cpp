@@ -36,8 +36,7 @@ public:
             DiagnosticEngine &diagnostics)
       : options(options), toolchain(toolchain), timing(timing), observer(observer), diagnostics(diagnostics),
         compiler(options.compiler, toolchain, timing, diagnostics), memory(options),
-        comparison(options, memory, timing, observer, diagnostics) {
-  }
+        comparison(options, memory, timing, observer, diagnostics) {}
 
   RunReport run(std::shared_ptr<const SourceFile> file) {
     const bool isDone = runStages(std::move(file));

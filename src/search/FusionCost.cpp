@@ -48,15 +48,15 @@ KernelCounts countsOf(const GroupWork &work, const PlanAnswer &plan, bool hasPla
     counts.blocks = uint64_t(std::ceil(largest / (threadsPerLoopBlock * perThread)));
     counts.threadsPerBlock = uint32_t(std::min<int64_t>(work.largest, threadsPerLoopBlock));
   }
-  const double threads = double(counts.blocks) * counts.threadsPerBlock;
+  const double threads = std::max(1.0, double(counts.blocks) * counts.threadsPerBlock);
+  const GroupWork::Chain chain = work.longestChain(threads);
   counts.sectors = work.sectors;
   counts.footprint = std::max(1.0, work.memoryBytes / 32);
   counts.instructions = (work.work + fixedInstructions * threads) / lanesPerWarp + plan.counts.instructions;
   counts.sharedPasses = plan.counts.sharedPasses;
-  counts.memoryRoundTrips =
-      plan.counts.memoryRoundTrips + double(work.hasDependentLoads) + work.waits / std::max(1.0, threads);
+  counts.memoryRoundTrips = plan.counts.memoryRoundTrips + double(work.hasDependentLoads) + chain.waits;
   counts.sharedRoundTrips = plan.counts.sharedRoundTrips;
-  counts.chainInstructions = plan.counts.chainInstructions + chainShare * work.work / std::max(1.0, threads);
+  counts.chainInstructions = plan.counts.chainInstructions + chainShare * chain.work;
   return counts;
 }
 

@@ -246,10 +246,9 @@ private:
     result.codeSize += std::max<size_t>(own.size(), 1);
     if (isKept(instr))
       return computeOnce(instr, count);
-    result.work += count * workPerElement(instr);
-    // Threads' own loops.
-    if (hasTrait(instr.opcode(), OpcodeTrait::Contracts))
-      result.waits += count * waitingRounds(instr);
+    const double work = workPerElement(instr);
+    result.work += count * work;
+    result.parts.push_back({count, work, hasTrait(instr.opcode(), OpcodeTrait::Contracts) ? waitingRounds(instr) : 0});
     result.hasDependentLoads |= instr.opcode() == Opcode::Gather || instr.opcode() == Opcode::DynamicSlice;
     for (unsigned number = 0; number < instr.numOperands(); ++number)
       readOperand(instr, number, own, count);
@@ -267,9 +266,11 @@ private:
     }
     // The hero decides once a block which operand an element of a concatenate comes from; a contraction's products are
     // among its own counts.
-    result.work += plan.hero == Hero::Contraction          ? 0
-                   : instr.opcode() == Opcode::Concatenate ? count
-                                                           : count * workPerElement(instr);
+    const double all = plan.hero == Hero::Contraction          ? 0
+                       : instr.opcode() == Opcode::Concatenate ? count
+                                                               : count * workPerElement(instr);
+    result.work += all;
+    result.parts.push_back({all, 1, 0}); // of all threads alike
     for (unsigned number = 0; number < instr.numOperands(); ++number) {
       const HloInstruction *operand = instr.operand(number);
       if (!operand->shape().isArray() || (plan.inPlace && number == 0))
@@ -350,6 +351,16 @@ private:
   double written = 0;
   GroupWork result;
 };
+
+GroupWork::Chain GroupWork::longestChain(double threads) const {
+  Chain chain;
+  for (const Part &part : parts) {
+    const double times = std::max(part.count / threads, std::min(part.count, 1.0));
+    chain.work += times * part.work;
+    chain.waits += times * part.waits;
+  }
+  return chain;
+}
 
 GroupWork GroupCounter::count(llvm::ArrayRef<HloInstruction *> members, llvm::ArrayRef<HloInstruction *> roots,
                               const PlanAnswer &plan) {

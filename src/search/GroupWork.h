@@ -9,7 +9,7 @@
 
 #include "search/PlanQuery.h"
 
-#include <optional>
+#include <vector>
 
 namespace hloc {
 
@@ -17,12 +17,23 @@ struct GroupWork {
   double work = 0;        ///< instructions of single lanes
   double memoryBytes = 0; ///< of operands and outputs that go to memory at least once
   double sectors = 0;     ///< of 32 bytes, that all warps ask for
-  double waits = 0;       ///< rounds of loops of single threads whose loads wait for those before them, of all threads
+  /// What is computed so often, by so much work and so many rounds of a loop whose loads wait for those before them.
+  struct Part {
+    double count, work, waits;
+  };
+  std::vector<Part> parts;
   bool hasDependentLoads = false; ///< addresses come from memory
   int64_t largest = 1;            ///< elements of the largest output
   size_t buffers = 0;             ///< operands and outputs
   size_t streams = 0;             ///< of these, those as large as the largest output
   size_t codeSize = 0;            ///< instructions, each as often as it is read at points of its own
+
+  /// Of the thread that does the most: outputs of different sizes are computed one after the other, and what has fewer
+  /// elements than there are threads is some thread's all the same.
+  struct Chain {
+    double work = 0, waits = 0;
+  };
+  Chain longestChain(double threads) const;
 };
 
 /// Counts groups of one computation.

@@ -45,23 +45,23 @@ std::vector<Literal> argumentsOf(const HloModule &module) {
 } // namespace
 
 TEST_CASE("pieces give what the whole gives") {
-  const std::string text = GENERATE(
-      "ENTRY e { x = f32[N] parameter(0)\n ROOT r = f32[N] tanh(x) }",
-      "f { x = f32[N] parameter(0)\n y = bf16[N] parameter(1)\n w = f32[N] convert(y)\n"
-      " ROOT r = f32[N] divide(x, w) }\n"
-      "ENTRY e { x = f32[N] parameter(0)\n y = bf16[N] parameter(1)\n"
-      " ROOT r = f32[N] fusion(x, y), kind=kLoop, calls=f }",
-      "ENTRY e { x = f32[N] parameter(0)\n s = f32[] parameter(1)\n c = f32[] constant(2)\n"
-      " low = f32[] negate(s)\n k = f32[N] clamp(low, x, s)\n b = f32[N] broadcast(c), dimensions={}\n"
-      " p = pred[N] compare(k, b), direction=LT\n h = f16[N] convert(k)\n"
-      " t = (f16[N], f32[N]) tuple(h, b)\n ROOT r = (pred[N], (f16[N], f32[N])) tuple(p, t) }",
-      "ENTRY e { x = s32[N] parameter(0)\n y = s32[N] parameter(1)\n p = pred[] parameter(2)\n"
-      " one = s32[] constant(1)\n all = s32[N] broadcast(one), dimensions={}\n sum = s32[N] add(x, all)\n"
-      " bits = u32[N] bitcast-convert(sum)\n back = s32[N] bitcast-convert(bits)\n"
-      " ROOT r = (s32[N], s32[N]) tuple(back, all) }",
-      "ENTRY e { x = s32[N] parameter(0)\n c = s32[] constant(7)\n d = s32[] add(c, c)\n"
-      " all = s32[N] broadcast(d), dimensions={}\n m = s32[N] maximum(x, all)\n e = s32[N] abs(m)\n"
-      " ROOT r = s32[N] maximum(e, x) }");
+  const std::string text =
+      GENERATE("ENTRY e { x = f32[N] parameter(0)\n ROOT r = f32[N] tanh(x) }",
+               "f { x = f32[N] parameter(0)\n y = bf16[N] parameter(1)\n w = f32[N] convert(y)\n"
+               " ROOT r = f32[N] divide(x, w) }\n"
+               "ENTRY e { x = f32[N] parameter(0)\n y = bf16[N] parameter(1)\n"
+               " ROOT r = f32[N] fusion(x, y), kind=kLoop, calls=f }",
+               "ENTRY e { x = f32[N] parameter(0)\n s = f32[] parameter(1)\n c = f32[] constant(2)\n"
+               " low = f32[] negate(s)\n k = f32[N] clamp(low, x, s)\n b = f32[N] broadcast(c), dimensions={}\n"
+               " p = pred[N] compare(k, b), direction=LT\n h = f16[N] convert(k)\n"
+               " t = (f16[N], f32[N]) tuple(h, b)\n ROOT r = (pred[N], (f16[N], f32[N])) tuple(p, t) }",
+               "ENTRY e { x = s32[N] parameter(0)\n y = s32[N] parameter(1)\n p = pred[] parameter(2)\n"
+               " one = s32[] constant(1)\n all = s32[N] broadcast(one), dimensions={}\n sum = s32[N] add(x, all)\n"
+               " bits = u32[N] bitcast-convert(sum)\n back = s32[N] bitcast-convert(bits)\n"
+               " ROOT r = (s32[N], s32[N]) tuple(back, all) }",
+               "ENTRY e { x = s32[N] parameter(0)\n c = s32[] constant(7)\n d = s32[] add(c, c)\n"
+               " all = s32[N] broadcast(d), dimensions={}\n m = s32[N] maximum(x, all)\n e = s32[N] abs(m)\n"
+               " ROOT r = s32[N] maximum(e, x) }");
   DiagnosticEngine diagnostics;
   std::unique_ptr<HloModule> module = parse(text, diagnostics);
   const std::vector<Literal> arguments = argumentsOf(*module);
@@ -91,5 +91,6 @@ TEST_CASE("what is refused is refused by name") {
   options.maxBytes = 4 * count - 1;
   CHECK(llvm::failed(interpret(*module, argumentsOf(*module), diagnostics, options)));
   REQUIRE(diagnostics.numErrors() == 1);
-  CHECK(diagnostics.diagnostics().front().message.find("does not fit into the interpreter's memory") != std::string::npos);
+  CHECK(diagnostics.diagnostics().front().message.find("does not fit into the interpreter's memory") !=
+        std::string::npos);
 }

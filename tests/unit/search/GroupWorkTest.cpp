@@ -43,7 +43,7 @@ TEST_CASE("elementwise work reads and writes each sector once", "[search]") {
   CHECK(work.buffers == 3);
   CHECK(work.streams == 3);
   CHECK(work.work == 2 * 4096);
-  CHECK(work.waits == 0);
+  CHECK(work.longestChain(4096).waits == 0);
 }
 
 TEST_CASE("lanes that are apart read sectors of their own", "[search]") {
@@ -78,7 +78,7 @@ TEST_CASE("a hero's dot reads its factors once a tile", "[search]") {
                            /*asksHero=*/true);
   CHECK(tiles.sectors < loop.sectors / 10);
   CHECK(tiles.sectors > 3 * 512 * 512 * 4 / 32);
-  CHECK(tiles.waits == 0);
+  CHECK(tiles.longestChain(4096).waits == 0);
 }
 
 TEST_CASE("what is read at points of its own is computed for each of them", "[search]") {
@@ -88,4 +88,13 @@ TEST_CASE("what is read at points of its own is computed for each of them", "[se
                            "b = f32[64,64] broadcast(s), dimensions={0}  ROOT r = f32[64,64] add(p, b)";
   CHECK(workOf(body).work > 64 * 64 * 64 / 4);
   CHECK(workOf(body, /*asksHero=*/true).work < 4 * 64 * 64);
+}
+
+TEST_CASE("few long loops are as long beside many short ones", "[search]") {
+  // 64 sums of 4096 terms, one thread each, beside an array that has all threads: rounds of 32 loads.
+  GroupWork work = workOf("p = f32[4096,64] parameter(0)  q = f32[65536] parameter(1)  z = f32[] constant(0)\n"
+                          "s = f32[64] reduce(p, z), dimensions={0}, to_apply=add  n = f32[65536] negate(q)\n"
+                          "ROOT r = (f32[64], f32[65536]) tuple(s, n)");
+  CHECK(work.longestChain(65536).waits >= 4096 / 32);
+  CHECK(work.longestChain(65536).work >= 4096);
 }
