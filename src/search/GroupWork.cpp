@@ -23,17 +23,28 @@ constexpr double sectorBytes = 32, lanesPerWarp = 32;
 constexpr double neighbours = 4;
 /// More different points are counted as the last of these.
 constexpr size_t maxAccesses = 12;
-/// Of a loop that one thread runs: loads that wait for memory together, since it is unrolled so far (OptimizeLoops),
-/// and so few rounds that LLVM unrolls the rest.
-constexpr double loadsInFlight = 32, roundsUnrolled = 4;
+/// Of a loop that one thread runs: loads of a dot that wait for memory together, since it is unrolled so far
+/// (OptimizeLoops), and so few rounds that LLVM unrolls the rest. What reductions add up may take branches and calls:
+/// of those fewer rounds are unrolled, and windows of more elements, which may lie in padding, not at all (LoopPlan).
+constexpr double loadsInFlight = 32, roundsUnrolled = 4, sumsInFlight = 8, elementsOfShortWindow = 16;
 
 double bytesOf(const Shape &shape) { return shape.isArray() ? deviceBits(shape.elementType()) / 8.0 : 0; }
 
 /// Rounds of a loop of one thread that wait for memory one after the other.
 double waitingRounds(const HloInstruction &instr) {
-  const double loads = instr.opcode() == Opcode::Dot || instr.opcode() == Opcode::Convolution ? 2 : instr.numOperands();
-  const double rounds = std::ceil(readsPerElement(instr, 0) * loads / loadsInFlight);
-  return rounds <= roundsUnrolled ? 0 : rounds;
+  const double steps = readsPerElement(instr, 0);
+  switch (instr.opcode()) {
+  case Opcode::Dot:
+  case Opcode::Convolution: {
+    const double rounds = std::ceil(steps * 2 / loadsInFlight);
+    return rounds <= roundsUnrolled ? 0 : rounds;
+  }
+  case Opcode::ReduceWindow:
+  case Opcode::SelectAndScatter:
+    return steps <= elementsOfShortWindow ? 0 : steps;
+  default:
+    return std::ceil(steps / sumsInFlight) - 1;
+  }
 }
 
 /// Bytes of memory that a byte read takes: sectors that the lanes of a warp touch over the bytes they read.
