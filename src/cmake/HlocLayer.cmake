@@ -1,4 +1,4 @@
-# hloc_layer(<name> [LIBRARIES <target>...])
+# hloc_layer(<name> [LIBRARIES <target>...] [OPTIONS <compiler option>...])
 #
 # One static library `hloc_<name>` a layer: all .cpp files under src/<name>, public headers under include/hloc/<name>.
 # New files are picked up without editing a list. What a layer may include, and so links, is its line in src/layers.txt.
@@ -22,7 +22,7 @@ foreach(line ${lines})
 endforeach()
 
 function(hloc_layer name)
-  cmake_parse_arguments(LAYER "" "" "LIBRARIES" ${ARGN})
+  cmake_parse_arguments(LAYER "" "" "LIBRARIES;OPTIONS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   set_property(GLOBAL APPEND PROPERTY HLOC_LAYERS ${name})
   set(target hloc_${name})
@@ -47,7 +47,14 @@ function(hloc_layer name)
     target_precompile_headers(${target} REUSE_FROM hloc_mlir_pch)
   else()
     target_link_libraries(${target} PUBLIC hloc_llvm)
-    target_precompile_headers(${target} REUSE_FROM hloc_plain_pch)
+    set(pch hloc_plain_pch)
+    if(LAYER_OPTIONS) # a header is compiled by the options that it is used with
+      set(pch hloc_${name}_pch)
+      hloc_pch(${pch} hloc_llvm ${HLOC_PLAIN_HEADERS})
+      target_compile_options(${pch} PRIVATE ${LAYER_OPTIONS})
+      target_compile_options(${target} PRIVATE ${LAYER_OPTIONS})
+    endif()
+    target_precompile_headers(${target} REUSE_FROM ${pch})
   endif()
 endfunction()
 
