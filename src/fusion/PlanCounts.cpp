@@ -49,10 +49,15 @@ PlanCounts own(const ContractionPlan &plan, const KernelPlan &kernel) {
   const ContractionTile &tile = plan.tile;
   const double steps = double(plan.steps()), blocks = double(plan.blocks()), warps = warpsOf(kernel),
                threads = double(tile.threads()), terms = double(tile.depth);
-  double loads = 0;
+  double loads = 0, waits = 0;
   for (const ContractionSide *side : {&plan.rows, &plan.columns}) {
-    const double elements = double((side == &plan.rows ? tile.rows() : tile.columns()) * tile.depth);
-    loads += elements / threads / side->vector;
+    const int64_t rowsOfTile = side == &plan.rows ? tile.rows() : tile.columns();
+    const double elements = double(rowsOfTile * tile.depth), ofThread = elements / threads / side->vector;
+    loads += ofThread;
+    // Behind a test, or where something is computed of them, loads are not issued all at once.
+    const bool isTested = side->size % rowsOfTile != 0 || plan.innerDepth() % tile.depth != 0;
+    if (isTested || plan.hero->operand(side->operand)->opcode() != Opcode::Parameter)
+      waits += ofThread;
     counts.reads.push_back({plan.hero, side->operand, blocks * steps * elements});
     counts.sharedPasses += warps * steps * elements / threads * plan.bits / bitsOfPass;
   }
@@ -62,7 +67,7 @@ PlanCounts own(const ContractionPlan &plan, const KernelPlan &kernel) {
   counts.instructions +=
       warps * steps * (terms * (products + reads) + loads * instructionsOfVector + instructionsOfStep);
   counts.sharedPasses += warps * steps * terms * double(tile.threadRows + tile.threadColumns) * plan.bits / bitsOfPass;
-  counts.memoryRoundTrips = steps;
+  counts.memoryRoundTrips = steps * std::max(1.0, waits);
   counts.sharedRoundTrips = steps * (tripsOfBarrier + 1);
   counts.chainInstructions = steps * (terms + instructionsOfStep / 2);
   return counts;

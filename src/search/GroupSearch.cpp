@@ -25,8 +25,6 @@ constexpr size_t mostReaders = 24;
 constexpr double bytesOfSmallKernel = 1 << 20, bytesOfTinyKernel = 1 << 18;
 constexpr unsigned mostSweeps = 4;
 constexpr size_t mostInstructionsOfTwoSearches = 2000;
-/// Of dots that kernels of rows and the like compute on their way: kernels for dots do better with longer ones.
-constexpr double mostStepsInside = 64;
 
 /// The hero that alone makes it well, or in place.
 std::optional<Hero> ownHero(const HloInstruction &instr) {
@@ -87,20 +85,13 @@ private:
     made.members = graph.closure(made.roots, inside);
     KernelCost &own = made.cost = cost.of(made.members, made.roots);
     unsigned contractions = 0;
-    bool isLong = false;
     for (const HloInstruction *member : made.members) {
-      if (isContraction(*member)) {
-        ++contractions;
-        isLong |= readsPerElement(*member, 0) > mostStepsInside;
-      }
+      contractions += isContraction(*member);
       if ((needsHero(*member) || graph.updatesState(*member)) && own.hero != ownHero(*member))
         own.impossible = fmt::format("`{}` has to be stored by its own kernel", member->name().str());
     }
     if (contractions > 1)
       own.impossible = "a kernel has one dot or convolution";
-    else if (contractions == 1 && own.hero != Hero::Loop && isLong)
-      own.impossible = fmt::format("a dot of more than {} steps is not computed inside of a `{}` kernel",
-                                   mostStepsInside, text(own.hero).str());
     move.reason = own.impossible;
     return own.impossible.empty();
   }

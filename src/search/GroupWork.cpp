@@ -27,15 +27,22 @@ constexpr size_t maxAccesses = 12;
 /// (OptimizeLoops), and so few rounds that LLVM unrolls the rest. What reductions add up may take branches and calls:
 /// of those fewer rounds are unrolled, and windows of more elements, which may lie in padding, not at all (LoopPlan).
 constexpr double loadsInFlight = 32, roundsUnrolled = 4, sumsInFlight = 8, elementsOfShortWindow = 16;
+/// Loops of fewer terms are unrolled whatever is in them; others of other heroes' kernels are not, and wait for both
+/// factors.
+constexpr double fewTerms = 32;
 
 double bytesOf(const Shape &shape) { return shape.isArray() ? deviceBits(shape.elementType()) / 8.0 : 0; }
 
 /// Rounds of a loop of one thread that wait for memory one after the other.
-double waitingRounds(const HloInstruction &instr) {
+double waitingRounds(const HloInstruction &instr, Hero hero) {
   const double steps = readsPerElement(instr, 0);
   switch (instr.opcode()) {
   case Opcode::Dot:
   case Opcode::Convolution: {
+    if (steps <= fewTerms)
+      return 0;
+    if (hero != Hero::Loop)
+      return 2 * steps;
     const double rounds = std::ceil(steps * 2 / loadsInFlight);
     return rounds <= roundsUnrolled ? 0 : rounds;
   }
@@ -259,7 +266,8 @@ private:
       return computeOnce(instr, count);
     const double work = workPerElement(instr);
     result.work += count * work;
-    result.parts.push_back({count, work, hasTrait(instr.opcode(), OpcodeTrait::Contracts) ? waitingRounds(instr) : 0});
+    const bool isLoop = hasTrait(instr.opcode(), OpcodeTrait::Contracts);
+    result.parts.push_back({count, work, isLoop ? waitingRounds(instr, plan.hero) : 0});
     result.hasDependentLoads |= instr.opcode() == Opcode::Gather || instr.opcode() == Opcode::DynamicSlice;
     for (unsigned number = 0; number < instr.numOperands(); ++number)
       readOperand(instr, number, own, count);
