@@ -29,6 +29,7 @@ struct Totals {
 
 void printKernel(llvm::json::OStream &json, const EstimatedKernel &kernel, const KernelEstimate &time) {
   json.attribute("kernel", kernel.name);
+  json.attribute("instruction", kernel.instruction);
   json.attribute("launches", int64_t(kernel.launches));
   json.attribute("blocks", int64_t(kernel.counts.blocks));
   json.attribute("threads", int64_t(kernel.counts.threadsPerBlock));

@@ -34,6 +34,14 @@ bool checkBuffer(const HloInstruction &instr, const Shape &shape, const char *ro
   return false;
 }
 
+/// Memory moves no less than whole sectors of 32 bytes: slices of one f32 cost as much as of eight.
+double sectorShare(const HloInstruction &gather) {
+  double bytes = deviceBits(gather.shape().elementType()) / 8.0;
+  for (int64_t size : gather.ints(AttributeKey::SliceSizes))
+    bytes *= double(size);
+  return bytes > 0 ? std::max(1.0, 32 / bytes) : 1;
+}
+
 /// Elements of an operand that are read for `count` elements of the result, at most.
 double elementsRead(const HloInstruction &instr, unsigned number, double count) {
   const Shape &operand = instr.operand(number)->shape(), &result = instr.resultShape();
@@ -42,10 +50,15 @@ double elementsRead(const HloInstruction &instr, unsigned number, double count) 
   double all = double(operand.numElements());
   switch (instr.opcode()) {
   case Opcode::Gather:
+    return number == 0 ? std::min(all, count * sectorShare(instr)) : all;
   case Opcode::DynamicSlice:
     return number == 0 ? count : all;
+  case Opcode::Bitcast:
+  case Opcode::BitcastConvert: // of another width: as many bytes
+    return count * all / std::max(double(result.numElements()), 1.0);
   case Opcode::Broadcast:
   case Opcode::Concatenate:
+  case Opcode::Copy:
   case Opcode::Pad:
   case Opcode::Reshape:
   case Opcode::Reverse:

@@ -1,6 +1,8 @@
 #include "hloc/fusion/FusionPlan.h"
 
 #include "fusion/HeroMatch.h"
+#include "hloc/fusion/GroupWork.h"
+#include "hloc/fusion/PlanSummary.h"
 #include "hloc/support/Check.h"
 
 #include "fmt/format.h"
@@ -19,27 +21,6 @@ llvm::ArrayRef<HeroRow> heroRows() {
 llvm::StringRef text(Hero hero) { return heroRows()[static_cast<size_t>(hero)].name; }
 
 namespace {
-
-/// The first kernel, and all else.
-struct SelectedHero {
-  KernelPlan kernel;
-  OtherSteps others;
-};
-
-/// Asks the heroes in the order of the table.
-SelectedHero selectHero(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target,
-                        std::vector<HeroRejection> &rejections) {
-#define HLOC_HERO(name, heroText, planType, ...)                                                                       \
-  if (HeroMatch<planType> match = matchHero<planType>(graph, offers, target)) {                                        \
-    for (const Rejection &plan : match.others().plansNotTaken)                                                         \
-      rejections.push_back({heroText, plan.reason});                                                                   \
-    return {{match.launch(), {}, {}, std::move(match.plan())}, std::move(match.others())};                             \
-  } else {                                                                                                             \
-    rejections.push_back({heroText, match.reason()});                                                                  \
-  }
-#include "hloc/fusion/Heroes.def"
-  HLOC_UNREACHABLE("the loop emitter takes every fusion");
-}
 
 /// Parameters, outputs, then scratch memory. An output that takes a parameter's place makes both the same, written
 /// memory.
@@ -140,9 +121,11 @@ std::string FusionPlan::toString() const {
   return result;
 }
 
+namespace {
+
 /// Plans the fusion of `value` alone, and does its steps in the output that the value is made in.
-static llvm::LogicalResult addEarlierValue(const FusionGraph &graph, const EarlierValue &value,
-                                           const TargetInfo &target, FusionPlan &plan, DiagnosticEngine &diagnostics) {
+llvm::LogicalResult addEarlierValue(const FusionGraph &graph, const EarlierValue &value, const TargetInfo &target,
+                                    FusionPlan &plan, DiagnosticEngine &diagnostics) {
   llvm::FailureOr<FusionPlan> own = planFusion(graph.upTo(*value.instr), {}, target, diagnostics);
   if (failed(own))
     return llvm::failure();
@@ -170,13 +153,11 @@ static llvm::LogicalResult addEarlierValue(const FusionGraph &graph, const Earli
   return llvm::success();
 }
 
-llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target,
+/// All of a hero's steps.
+llvm::FailureOr<FusionPlan> planAround(KernelPlan first, OtherSteps others, const FusionGraph &graph,
+                                       const FusionAliasing &offers, const TargetInfo &target,
                                        DiagnosticEngine &diagnostics) {
   FusionPlan plan;
-  plan.aliasing.resize(graph.roots().size());
-  if (graph.bytesWritten() == 0)
-    return plan;
-  auto [first, others] = selectHero(graph, offers, target, plan.rejections);
   std::vector<KernelPlan> kernels = {std::move(first)};
   llvm::SmallVector<bool> writesScratch = {true};
   for (FollowingKernel &next : others.following) {
@@ -204,6 +185,107 @@ llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAli
     if (kernel.launch.grid.x > 0)
       plan.steps.push_back(std::move(kernel));
   return plan;
+}
+
+/// Is it not plain that the first hero of the table is the best? It is where all that threads run loops for is made by
+/// threads together: others would do no less.
+bool isContested(const FusionGraph &graph, const PlanSummary &plan) {
+  return plan.hero != Hero::Loop && llvm::any_of(graph.instructions(), [&](const HloInstruction *instr) {
+           return hasTrait(instr->opcode(), OpcodeTrait::Contracts) && !llvm::is_contained(plan.kept, instr);
+         });
+}
+
+/// The heroes that apply, in the order of the table, until one is plainly the best; of several the one that takes the
+/// least time.
+class HeroChoice {
+public:
+  HeroChoice(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target,
+             DiagnosticEngine &diagnostics)
+      : graph(graph), offers(offers), target(target), diagnostics(diagnostics) {}
+
+  llvm::FailureOr<FusionPlan> run() {
+#define HLOC_HERO(name, heroText, planType, ...)                                                                       \
+  if (!isDecided)                                                                                                      \
+    offer(heroText, matchHero<planType>(graph, offers, target));
+#include "hloc/fusion/Heroes.def"
+    if (!best)
+      return llvm::failure();
+    best->rejections = std::move(rejections);
+    return std::move(*best);
+  }
+
+private:
+  template <typename Plan> void offer(const char *hero, HeroMatch<Plan> match) {
+    if (!match) {
+      rejections.push_back({hero, match.reason()});
+      return;
+    }
+    for (const Rejection &plan : match.others().plansNotTaken)
+      rejections.push_back({hero, plan.reason});
+    // Who is not the first says nothing: there is a kernel.
+    DiagnosticEngine unheard;
+    llvm::FailureOr<FusionPlan> plan =
+        planAround({match.launch(), {}, {}, std::move(match.plan())}, std::move(match.others()), graph, offers, target,
+                   best ? unheard : diagnostics);
+    if (failed(plan)) {
+      isDecided = !best;
+      return;
+    }
+    const PlanSummary summary = summarize(graph, *plan);
+    if (!best && !isContested(graph, summary)) {
+      best = std::move(*plan);
+      isDecided = true;
+      return;
+    }
+    const double time = secondsOf(summary);
+    if (best && time >= seconds) {
+      reject(hero, time, bestHero, seconds);
+      return;
+    }
+    if (best)
+      reject(bestHero, seconds, hero, time);
+    best = std::move(*plan);
+    bestHero = hero;
+    seconds = time;
+  }
+
+  void reject(const char *hero, double time, const char *better, double less) {
+    rejections.push_back({hero, fmt::format("it takes {:.2f} us, {} takes {:.2f}", time * 1e6, better, less * 1e6)});
+  }
+
+  double secondsOf(const PlanSummary &summary) const {
+    llvm::SmallVector<const HloInstruction *> members, roots;
+    llvm::copy_if(graph.instructions(), std::back_inserter(members), [](const HloInstruction *instr) {
+      return instr->opcode() != Opcode::Parameter && instr->opcode() != Opcode::Tuple;
+    });
+    for (const FusionRoot &root : graph.roots())
+      if (!llvm::is_contained(roots, root.instr))
+        roots.push_back(root.instr);
+    const GroupWork work = GroupCounter(graph.computation().instructions().size()).count(members, roots, summary);
+    return hloc::secondsOf(work, summary, deviceOf(target));
+  }
+
+  const FusionGraph &graph;
+  const FusionAliasing &offers;
+  const TargetInfo &target;
+  DiagnosticEngine &diagnostics;
+  std::optional<FusionPlan> best;
+  const char *bestHero = "";
+  double seconds = 0;
+  bool isDecided = false;
+  std::vector<HeroRejection> rejections;
+};
+
+} // namespace
+
+llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target,
+                                       DiagnosticEngine &diagnostics) {
+  if (graph.bytesWritten() == 0) {
+    FusionPlan nothing;
+    nothing.aliasing.resize(graph.roots().size());
+    return nothing;
+  }
+  return HeroChoice(graph, offers, target, diagnostics).run();
 }
 
 uint32_t KernelPlan::plannedRegisters() const {

@@ -1,5 +1,6 @@
 #include "fusion/HeroMatch.h"
 #include "hloc/fusion/HloIndexing.h"
+#include "hloc/hlo/ReshapeLayouts.h"
 
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -50,8 +51,6 @@ bool readsInPlace(const HloInstruction &instr, unsigned operand) {
   return readsOperandsInPlace(instr) || (instr.opcode() == Opcode::DynamicUpdateSlice && operand == 0);
 }
 
-bool isRowMajor(const Shape &shape) { return llvm::is_sorted(shape.minorToMajor(), std::greater<>()); }
-
 } // namespace
 
 bool readsSamePosition(const HloInstruction &instr, unsigned operand) {
@@ -62,7 +61,7 @@ bool readsSamePosition(const HloInstruction &instr, unsigned operand) {
     return sameArray(from, to);
   if (from.numElements() != to.numElements())
     return false;
-  return instr.opcode() == Opcode::Bitcast || (instr.opcode() == Opcode::Reshape && isRowMajor(from) && isRowMajor(to));
+  return instr.opcode() == Opcode::Bitcast || (instr.opcode() == Opcode::Reshape && reshapeKeepsOrder(from, to));
 }
 
 unsigned narrowestOutput(const FusionGraph &graph) {

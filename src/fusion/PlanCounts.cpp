@@ -5,6 +5,7 @@
 
 #include "fusion/HeroMatch.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
@@ -123,6 +124,11 @@ PlanCounts own(const TransposePlan &plan, const KernelPlan &kernel) {
   counts.sharedPasses = elements * bits / bitsOfPass / lanesPerWarp * 2;
   counts.instructions = elements / lanesPerWarp * 2;
   counts.sharedRoundTrips = tripsOfBarrier;
+  // Where tiles reach over the edges of the array, each load is behind a test of its own.
+  for (auto [dim, size] : llvm::enumerate(plan.inputDims))
+    if (size % plan.box[dim] != 0)
+      counts.memoryRoundTrips =
+          std::max(1.0, double(plan.boxElements()) / double(std::max<int64_t>(plan.threads, 1)) / plan.inputVector);
   return counts;
 }
 
@@ -135,6 +141,9 @@ PlanCounts own(const SortPlan &plan, const KernelPlan &kernel) {
   counts.sharedPasses = warpsOf(kernel) * perThread * passesOfElement * values;
   counts.instructions = warpsOf(kernel) * perThread * instructionsOfElement * values;
   counts.sharedRoundTrips = rounds * (double(plan.perThread) + std::log2(double(std::max<int64_t>(plan.tile, 2))));
+  // Where its part of two runs begins and ends a block finds by halving.
+  if (plan.merged)
+    counts.memoryRoundTrips += std::log2(double(std::max<int64_t>(plan.merged, 2)));
   return counts;
 }
 

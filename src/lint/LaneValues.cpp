@@ -1,7 +1,13 @@
 #include "lint/LaneValues.h"
 
+#include "hloc/support/Check.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/bit.h"
+
+#include <algorithm>
 
 namespace hloc::lint {
 
@@ -13,6 +19,8 @@ LaneValue everywhere(uint64_t value) {
   result.lanes.fill(value);
   return result;
 }
+
+bool isUniform(const LaneValue &value) { return value.isKnown && llvm::all_equal(value.lanes); }
 
 LaneValue assumed(uint64_t value) {
   LaneValue result = everywhere(value);
@@ -26,54 +34,176 @@ int64_t extended(uint64_t value, unsigned bits) {
   return bits == 0 || bits >= 64 ? int64_t(value) : int64_t(value << (64 - bits)) >> (64 - bits);
 }
 
-/// Operands of `bits` bits. Nothing for what is no arithmetic on addresses.
-std::optional<uint64_t> evaluate(const CodeInstr &instr, unsigned bits, uint64_t a, uint64_t b, uint64_t c) {
+enum class Operation {
+  Move,
+  Add,
+  Subtract,
+  Negate,
+  Not,
+  Multiply,
+  MultiplyHigh,
+  ShiftLeft,
+  ShiftRight,
+  And,
+  Or,
+  Xor,
+  Least,
+  Greatest,
+  Divide,
+  Remainder,
+  Field,
+  Compare,
+  Select
+};
+
+/// Nothing for what is no arithmetic on addresses, or on what branches depend on.
+std::optional<Operation> operationOf(const CodeInstr &instr) {
+  const bool isSigned = instr.type().starts_with("s");
   const llvm::StringRef name = instr.name();
+  if (name == "mul" || name == "mad")
+    return !instr.has("hi")              ? std::optional(Operation::Multiply)
+           : typeBits(instr.type()) > 32 ? std::nullopt
+                                         : std::optional(Operation::MultiplyHigh);
+  if (isSigned && (name == "div" || name == "rem" || name == "bfe"))
+    return std::nullopt;
+  if (name == "setp" && (instr.text->operands.size() != 3 || !relationOf(instr)))
+    return std::nullopt;
+  return llvm::StringSwitch<std::optional<Operation>>(name)
+      .Cases("mov", "cvta", Operation::Move)
+      .Case("add", Operation::Add)
+      .Case("sub", Operation::Subtract)
+      .Case("neg", Operation::Negate)
+      .Case("not", Operation::Not)
+      .Case("shl", Operation::ShiftLeft)
+      .Case("shr", Operation::ShiftRight)
+      .Case("and", Operation::And)
+      .Case("or", Operation::Or)
+      .Case("xor", Operation::Xor)
+      .Case("min", Operation::Least)
+      .Case("max", Operation::Greatest)
+      .Case("div", Operation::Divide)
+      .Case("rem", Operation::Remainder)
+      .Case("bfe", Operation::Field)
+      .Case("setp", Operation::Compare)
+      .Case("selp", Operation::Select)
+      .Default(std::nullopt);
+}
+
+/// Operands of `bits` bits. Nothing for what is not defined.
+std::optional<uint64_t> evaluate(Operation operation, const CodeInstr &instr, unsigned bits, uint64_t a, uint64_t b,
+                                 uint64_t c) {
   const bool isSigned = instr.type().starts_with("s");
   auto wide = [&](uint64_t value) { return isSigned ? uint64_t(extended(value, bits)) : masked(value, bits); };
   const uint64_t x = wide(a), y = wide(b);
-  if (name == "mov" || name == "cvta")
+  const bool isLess = isSigned ? int64_t(x) < int64_t(y) : x < y;
+  switch (operation) {
+  case Operation::Move:
     return a;
-  if (name == "add")
+  case Operation::Add:
     return x + y;
-  if (name == "sub")
+  case Operation::Subtract:
     return x - y;
-  if (name == "neg")
+  case Operation::Negate:
     return 0 - x;
-  if (name == "not")
+  case Operation::Not:
     return ~x;
-  if (name == "mul" || name == "mad") {
-    if (instr.has("hi"))
-      return bits > 32 ? std::nullopt : std::optional((x * y >> bits) + (name == "mad" ? c : 0));
-    return x * y + (name == "mad" ? c : 0);
-  }
-  if (name == "shl")
+  case Operation::Multiply: // c is 0 where nothing is added
+    return x * y + c;
+  case Operation::MultiplyHigh:
+    return (x * y >> bits) + c;
+  case Operation::ShiftLeft:
     return b >= bits ? 0 : x << b;
-  if (name == "shr")
+  case Operation::ShiftRight:
     return isSigned ? uint64_t(extended(a, bits) >> std::min<uint64_t>(b, 63)) : b >= bits ? 0 : x >> b;
-  if (name == "and")
+  case Operation::And:
     return x & y;
-  if (name == "or")
+  case Operation::Or:
     return x | y;
-  if (name == "xor")
+  case Operation::Xor:
     return x ^ y;
-  if (name == "min" || name == "max") {
-    bool less = isSigned ? int64_t(x) < int64_t(y) : x < y;
-    return less == (name == "min") ? x : y;
-  }
-  if ((name == "div" || name == "rem") && !isSigned && y)
-    return name == "div" ? x / y : x % y;
-  if (name == "bfe" && !isSigned)
+  case Operation::Least:
+    return isLess ? x : y;
+  case Operation::Greatest:
+    return isLess ? y : x;
+  case Operation::Divide:
+    return y ? std::optional(x / y) : std::nullopt;
+  case Operation::Remainder:
+    return y ? std::optional(x % y) : std::nullopt;
+  case Operation::Field:
     return b >= 64 ? 0 : masked(masked(a, bits) >> b, unsigned(std::min<uint64_t>(c, 64)));
-  return std::nullopt;
+  case Operation::Compare:
+    return holds(*relationOf(instr), numberOf(instr, a), numberOf(instr, b));
+  case Operation::Select:
+    return c & 1 ? a : b;
+  }
+  HLOC_UNREACHABLE("operation");
 }
 
 bool isFloat(llvm::StringRef type) { return type.starts_with("f") || type.starts_with("bf"); }
 
 } // namespace
 
-LaneValues::LaneValues(const KernelCode &code, Dim3 grid, Dim3 block)
-    : code(&code), grid(grid), block(block), registers(code.numRegisters()) {}
+std::optional<Relation> relationOf(const CodeInstr &setp) {
+  if (setp.text->parts.size() < 3 || isFloat(setp.type()))
+    return std::nullopt;
+  return llvm::StringSwitch<std::optional<Relation>>(setp.text->parts[1])
+      .Case("eq", Relation::Equal)
+      .Case("ne", Relation::NotEqual)
+      .Cases("lt", "lo", Relation::Less)
+      .Cases("le", "ls", Relation::LessOrEqual)
+      .Cases("gt", "hi", Relation::Greater)
+      .Cases("ge", "hs", Relation::GreaterOrEqual)
+      .Default(std::nullopt);
+}
+
+bool holds(Relation relation, double left, double right) {
+  switch (relation) {
+  case Relation::Equal:
+    return left == right;
+  case Relation::NotEqual:
+    return left != right;
+  case Relation::Less:
+    return left < right;
+  case Relation::LessOrEqual:
+    return left <= right;
+  case Relation::Greater:
+    return left > right;
+  case Relation::GreaterOrEqual:
+    return left >= right;
+  }
+  HLOC_UNREACHABLE("relation");
+}
+
+double numberOf(const CodeInstr &instr, uint64_t value) {
+  const unsigned bits = std::clamp(typeBits(instr.type()), 1u, 64u);
+  return instr.type().starts_with("s") ? double(extended(value, bits)) : double(masked(value, bits));
+}
+
+LaneValues::LaneValues(const KernelCode &code, Dim3 grid, Dim3 block, WarpPlace place)
+    : code(&code), grid(grid), block(block), place(place), active(0), registers(code.numRegisters()) {
+  active = allLanes();
+}
+
+LaneMask LaneValues::allLanes() const {
+  const uint64_t threads = std::max<uint64_t>(1, block.count()), first = place.warp * warpLanes;
+  const uint64_t lanes = threads > first ? std::min<uint64_t>(warpLanes, threads - first) : 1;
+  return LaneMask((uint64_t(1) << lanes) - 1);
+}
+
+unsigned LaneValues::firstActive() const { return active ? unsigned(llvm::countr_zero(active)) : 0; }
+
+std::optional<LaneMask> LaneValues::guarded(const CodeInstr &instr) const {
+  if (instr.text->guard.empty())
+    return active;
+  const uint32_t number = code->findRegister(instr.text->guard);
+  if (number == none || !registers[number].isKnown || registers[number].isAssumed)
+    return std::nullopt;
+  LaneMask mask = 0;
+  for (unsigned lane = 0; lane < warpLanes; ++lane)
+    if (bool(registers[number].lanes[lane] & 1) != instr.text->guardNegated)
+      mask |= LaneMask(1) << lane;
+  return mask & active;
+}
 
 LaneValue LaneValues::special(llvm::StringRef name) const {
   auto part = [](uint64_t linear, Dim3 of, char axis) -> uint64_t {
@@ -82,7 +212,7 @@ LaneValue LaneValues::special(llvm::StringRef name) const {
   };
   const char axis = name.back();
   auto extent = [&](Dim3 of) { return axis == 'x' ? of.x : axis == 'y' ? of.y : of.z; };
-  const uint64_t firstThread = block.count() / warpLanes / 2 * warpLanes;
+  const uint64_t firstThread = place.warp * warpLanes;
   if (name.starts_with("%tid.")) {
     LaneValue result = everywhere(0);
     for (unsigned lane = 0; lane < warpLanes; ++lane)
@@ -96,7 +226,7 @@ LaneValue LaneValues::special(llvm::StringRef name) const {
     return result;
   }
   if (name.starts_with("%ctaid."))
-    return everywhere(part(grid.count() / 2, grid, axis));
+    return everywhere(part(place.block, grid, axis));
   if (name.starts_with("%ntid."))
     return everywhere(extent(block));
   if (name.starts_with("%nctaid."))
@@ -108,7 +238,7 @@ LaneValue LaneValues::valueOf(const ptx::Operand &operand) const {
   using Kind = ptx::Operand::Kind;
   if (operand.kind == Kind::Integer)
     return everywhere(operand.value);
-  if ((operand.kind != Kind::Name && operand.kind != Kind::Address) || operand.negated)
+  if (operand.kind != Kind::Name && operand.kind != Kind::Address)
     return {};
   if (operand.name.empty())
     return everywhere(operand.value);
@@ -118,7 +248,7 @@ LaneValue LaneValues::valueOf(const ptx::Operand &operand) const {
   else if (uint32_t number = code->findRegister(operand.name); number != none)
     value = code->writers[number].empty() ? special(operand.name) : registers[number];
   for (uint64_t &lane : value.lanes)
-    lane += operand.value;
+    lane = operand.negated ? lane ^ 1 : lane + operand.value; // only predicates are negated
   return value;
 }
 
@@ -128,6 +258,10 @@ LaneValue LaneValues::resultOf(const CodeInstr &instr) const {
     // Arrays begin, and extents passed by value are, at multiples of what matters here.
     return assumed(typeBits(instr.type()) == 64 ? uint64_t(1) << 40 : 1 << 12);
   }
+  // What all lanes load from one place is one value, as is where a dynamic slice begins.
+  if (instr.name() == "ld" && text.operands.size() == 2 && !isFloat(instr.type()) &&
+      isUniform(valueOf(text.operands[1])))
+    return assumed(0);
   if (text.operands.size() < 2 || text.operands[0].kind != ptx::Operand::Kind::Name || instr.name() == "ld")
     return {};
   std::array<LaneValue, 3> of;
@@ -150,13 +284,15 @@ LaneValue LaneValues::resultOf(const CodeInstr &instr) const {
                                   typeBits(to));
     return result;
   }
-  if (!bits || isFloat(instr.type()))
+  const std::optional<Operation> operation = operationOf(instr);
+  if (!bits || !operation || isFloat(instr.type()))
     return {};
+  const unsigned bitsOfResult = operation == Operation::Compare ? 1 : instr.has("wide") ? 2 * bits : bits;
   for (unsigned lane = 0; lane < warpLanes; ++lane) {
-    auto value = evaluate(instr, bits, of[0].lanes[lane], of[1].lanes[lane], of[2].lanes[lane]);
+    auto value = evaluate(*operation, instr, bits, of[0].lanes[lane], of[1].lanes[lane], of[2].lanes[lane]);
     if (!value)
       return {};
-    result.lanes[lane] = masked(*value, instr.has("wide") ? 2 * bits : bits);
+    result.lanes[lane] = masked(*value, bitsOfResult);
   }
   result.isKnown = true;
   return result;
@@ -165,10 +301,22 @@ LaneValue LaneValues::resultOf(const CodeInstr &instr) const {
 void LaneValues::execute(const CodeInstr &instr) {
   if (instr.results.empty())
     return;
+  // (A guard of which nothing is known is taken to hold.)
+  const LaneMask writes = guarded(instr).value_or(active);
   LaneValue result = resultOf(instr);
-  for (uint32_t number : instr.results)
-    registers[number] = LaneValue();
-  registers[instr.results.front()] = std::move(result);
+  for (uint32_t number : instr.results) {
+    LaneValue &known = registers[number];
+    LaneValue value = number == instr.results.front() ? result : LaneValue();
+    if (writes != allLanes() && known.isWritten) { // the other lanes keep theirs
+      value.isKnown &= known.isKnown;
+      value.isAssumed |= known.isAssumed;
+      for (unsigned lane = 0; lane < warpLanes; ++lane)
+        if (!(writes >> lane & 1))
+          value.lanes[lane] = known.lanes[lane];
+    }
+    value.isWritten = true;
+    known = std::move(value);
+  }
 }
 
 unsigned LaneValues::sectorsOf(const CodeInstr &access) const {
@@ -180,13 +328,13 @@ unsigned LaneValues::sectorsOf(const CodeInstr &access) const {
     if (operand.kind == ptx::Operand::Kind::Address && !address)
       address = &operand;
   const LaneValue value = address ? valueOf(*address) : LaneValue();
-  const unsigned lanes = unsigned(std::min<uint64_t>(warpLanes, std::max<uint64_t>(1, block.count())));
+  const LaneMask lanes = guarded(access).value_or(active);
   if (!value.isKnown)
-    return lanes * each;
+    return unsigned(llvm::popcount(lanes)) * each;
   llvm::SmallVector<uint64_t, 64> sectors;
-  for (unsigned lane = 0; lane < lanes; ++lane)
-    for (uint64_t sector = value.lanes[lane] / sectorBytes; sector <= (value.lanes[lane] + bytes - 1) / sectorBytes;
-         ++sector)
+  for (unsigned lane = 0; lane < warpLanes; ++lane)
+    for (uint64_t sector = value.lanes[lane] / sectorBytes;
+         (lanes >> lane & 1) && sector <= (value.lanes[lane] + bytes - 1) / sectorBytes; ++sector)
       sectors.push_back(sector);
   llvm::sort(sectors);
   return unsigned(std::unique(sectors.begin(), sectors.end()) - sectors.begin());

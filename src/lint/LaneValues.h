@@ -7,28 +7,52 @@
 //   mul.wide.u32 %rd2, %r1, 8;        0, 8, ..., 248
 //   add.s64 %rd3, %rd1, %rd2;         p, p + 8, ...             ld.global.b32 [%rd3]: 8 sectors
 //
-// Instructions are executed in the order in which they are given, branches and guards ignored.
+// Instructions are executed in the order in which they are given, by the lanes that are said to be active.
 
 #include "hloc/kernel/KernelSpec.h"
 #include "lint/KernelCode.h"
 
 #include <array>
+#include <optional>
 
 namespace hloc::lint {
 
 constexpr unsigned warpLanes = 32;
+/// A bit a lane.
+using LaneMask = uint32_t;
 
 struct LaneValue {
   bool isKnown = false;
   bool isAssumed = false; ///< made of parameters: what matters of it is how it is aligned
-  std::array<uint64_t, warpLanes> lanes = {};
+  bool isWritten = false;
+  std::array<uint64_t, warpLanes> lanes = {}; ///< of predicates 0 and 1
 };
+
+/// One warp of a launch: number of its block, and its own in it.
+struct WarpPlace {
+  uint64_t block = 0, warp = 0;
+};
+
+/// What `setp` compares integers by.
+enum class Relation { Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual };
+std::optional<Relation> relationOf(const CodeInstr &setp);
+bool holds(Relation relation, double left, double right);
+/// An integer of the instruction's type.
+double numberOf(const CodeInstr &instr, uint64_t value);
 
 class LaneValues {
 public:
-  /// Of a warp in the middle of a block in the middle of the grid; edges of arrays are elsewhere.
-  LaneValues(const KernelCode &code, Dim3 grid, Dim3 block);
+  LaneValues(const KernelCode &code, Dim3 grid, Dim3 block, WarpPlace place);
 
+  /// Lanes that have threads.
+  LaneMask allLanes() const;
+  /// Which lanes execute what follows.
+  void setActive(LaneMask lanes) { active = lanes; }
+  unsigned firstActive() const;
+  /// Lanes, of the active ones, in which the guard holds; nothing if that is not known.
+  std::optional<LaneMask> guarded(const CodeInstr &instr) const;
+
+  /// In the active lanes, or in those that a guard leaves of them.
   void execute(const CodeInstr &instr);
   /// 32-byte sectors that an access touches; one a lane if nothing is known of its address.
   unsigned sectorsOf(const CodeInstr &access) const;
@@ -40,6 +64,8 @@ private:
 
   const KernelCode *code;
   Dim3 grid, block;
+  WarpPlace place;
+  LaneMask active;
   std::vector<LaneValue> registers;
 };
 

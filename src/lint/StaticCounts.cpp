@@ -1,3 +1,7 @@
+// A few warps, spread over the grid, are followed through the kernel: where a branch depends on nothing but a warp's
+// place, as the parts of a kernel that few blocks execute do, it goes the way it would; elsewhere the longer one. What
+// all warps do is the average, the longest chain is that of the busiest.
+
 #include "hloc/lint/StaticCounts.h"
 
 #include "lint/KernelCode.h"
@@ -35,16 +39,78 @@ bool isSpecial(const CodeInstr &instr) {
   return instr.name() == "cvt" && parts.size() >= 3 && isFloat(parts.back()) != isFloat(parts[parts.size() - 2]);
 }
 
-/// Counts blocks. In a block, instructions wait for what they read; blocks follow each other.
-class BlockCounter {
+/// Warps that are followed, where what they do depends on their place; fewer of long kernels.
+constexpr uint64_t mostWarps = 24, mostInstrsOfWarps = 400000;
+
+/// How many instructions follow each block's beginning, on the way with the most of them, loops once.
+std::vector<double> instructionsBehind(const KernelCode &code) {
+  std::vector<double> behind(code.blocks.size(), 0);
+  for (uint32_t i = uint32_t(code.blocks.size()); i-- > 0;) {
+    for (uint32_t next : code.blocks[i].successors)
+      if (next > i)
+        behind[i] = std::max(behind[i], behind[next]);
+    behind[i] += code.blocks[i].end - code.blocks[i].begin;
+  }
+  return behind;
+}
+
+/// One warp on its way. In a block, instructions wait for what they read; blocks follow each other.
+class WarpWalk {
 public:
-  BlockCounter(const KernelCode &code, Dim3 grid, Dim3 block)
-      : code(code), ready(code.numRegisters()), values(code, grid, block) {}
+  WarpWalk(const KernelCode &code, const std::vector<double> &behind, Dim3 grid, Dim3 block, WarpPlace place)
+      : code(code), behind(behind), ready(code.numRegisters()), values(code, grid, block, place),
+        lanesOf(code.blocks.size(), 0), rounds(code.loops.size()), entered(unsigned(code.loops.size())) {}
+
+  void run() {
+    if (!lanesOf.empty())
+      lanesOf.front() = values.allLanes();
+    for (uint32_t number = 0; number < code.blocks.size(); ++number) {
+      if (!lanesOf[number])
+        continue; // not reached, or by a way back only
+      values.setActive(lanesOf[number]);
+      const auto [times, isOpen] = roundsOfBlock(number);
+      const PathCounts counts = count(code.blocks[number]);
+      add(once, counts, times);
+      if (isOpen)
+        add(inLoops, counts, times);
+      goOn(number);
+    }
+  }
+
+  PathCounts once, inLoops; ///< StaticCounts
+  bool dependsOnPlace = false;
+
+private:
+  struct Depth {
+    uint32_t block = none;
+    double memory = 0, shared = 0, others = 0;
+    void raiseTo(const Depth &other) {
+      memory = std::max(memory, other.memory);
+      shared = std::max(shared, other.shared);
+      others = std::max(others, other.others);
+    }
+  };
+
+  /// How often the loops around it go round, and whether that is not known of some.
+  std::pair<double, bool> roundsOfBlock(uint32_t number) {
+    double times = 1;
+    bool isOpen = false;
+    for (uint32_t loop = code.blocks[number].loop; loop != none; loop = code.loops[loop].parent) {
+      if (!entered.test(loop))
+        rounds[loop] = roundsOf(code, loop, values);
+      entered.set(loop);
+      times *= rounds[loop].value_or(1);
+      isOpen |= !rounds[loop];
+    }
+    return {times, isOpen};
+  }
 
   PathCounts count(const CodeBlock &block) {
     PathCounts counts, longest;
     for (uint32_t i = block.begin; i < block.end; ++i) {
       const CodeInstr &instr = code.instrs[i];
+      if (const std::optional<LaneMask> lanes = values.guarded(instr); lanes == 0 && instr.name() != "bra")
+        continue;
       addWork(instr, counts);
       values.execute(instr);
       Depth depth;
@@ -62,20 +128,6 @@ public:
     add(counts, longest);
     return counts;
   }
-
-  /// As they are behind the blocks counted so far.
-  const LaneValues &laneValues() const { return values; }
-
-private:
-  struct Depth {
-    uint32_t block = none;
-    double memory = 0, shared = 0, others = 0;
-    void raiseTo(const Depth &other) {
-      memory = std::max(memory, other.memory);
-      shared = std::max(shared, other.shared);
-      others = std::max(others, other.others);
-    }
-  };
 
   void addWork(const CodeInstr &instr, PathCounts &counts) {
     const bool isAtomic = instr.name() == "atom" || instr.name() == "red";
@@ -108,35 +160,65 @@ private:
       ++depth.others;
   }
 
+  /// Which lanes come to the blocks behind one.
+  void goOn(uint32_t number) {
+    const CodeBlock &block = code.blocks[number];
+    const LaneMask lanes = lanesOf[number];
+    auto reach = [&](uint32_t next, LaneMask with) {
+      if (next > number)
+        lanesOf[next] |= with;
+    };
+    const CodeInstr *last = block.begin < block.end ? &code.instrs[block.end - 1] : nullptr;
+    const bool isBranch = last && last->name() == "bra" && !last->text->guard.empty() && block.successors.size() == 2;
+    if (!isBranch || isExit(number)) { // all rounds together come to both sides of an exit
+      for (uint32_t next : block.successors)
+        if (isBranch || block.successors.size() < 2 || next == longest(block, number))
+          reach(next, lanes);
+      return;
+    }
+    if (const std::optional<LaneMask> taken = values.guarded(*last)) {
+      dependsOnPlace = true;
+      reach(block.successors[0], *taken);
+      reach(block.successors[1], lanes & ~*taken);
+    } else {
+      reach(longest(block, number), lanes);
+    }
+  }
+
+  uint32_t longest(const CodeBlock &block, uint32_t number) const {
+    uint32_t best = none;
+    for (uint32_t next : block.successors)
+      if (next > number && (best == none || behind[next] > behind[best]))
+        best = next;
+    return best;
+  }
+
+  /// Does it leave a loop, or go round?
+  bool isExit(uint32_t number) const {
+    for (uint32_t next : code.blocks[number].successors)
+      if (next <= number)
+        return true;
+    for (uint32_t loop = code.blocks[number].loop; loop != none; loop = code.loops[loop].parent)
+      for (uint32_t next : code.blocks[number].successors)
+        if (!llvm::is_contained(code.loops[loop].blocks, next))
+          return true;
+    return false;
+  }
+
   const KernelCode &code;
+  const std::vector<double> &behind;
   std::vector<Depth> ready; ///< registers
   LaneValues values;
+  std::vector<LaneMask> lanesOf; ///< blocks
+  std::vector<std::optional<double>> rounds;
+  llvm::BitVector entered;
 };
 
-/// Blocks on the way with the most instructions, in order, loops once.
-std::vector<uint32_t> longestWay(const KernelCode &code) {
-  const uint32_t size = uint32_t(code.blocks.size());
-  std::vector<double> most(size, -1);
-  std::vector<uint32_t> from(size, none);
-  most[0] = 0;
-  uint32_t last = 0;
-  for (uint32_t i = 0; i < size; ++i) {
-    if (most[i] < 0)
-      continue; // not reached, or by a way back only
-    most[i] += code.blocks[i].end - code.blocks[i].begin;
-    if (most[i] > most[last])
-      last = i;
-    for (uint32_t next : code.blocks[i].successors)
-      if (next > i && most[next] < most[i]) {
-        most[next] = most[i];
-        from[next] = i;
-      }
-  }
-  std::vector<uint32_t> way;
-  for (uint32_t block = last; block != none; block = from[block])
-    way.push_back(block);
-  std::reverse(way.begin(), way.end());
-  return way;
+/// What warps wait for each other for is not shared.
+void keepLongest(PathCounts &to, const PathCounts &from) {
+  for (double PathCounts::*field :
+       {&PathCounts::memoryRoundTrips, &PathCounts::sharedRoundTrips, &PathCounts::chainInstructions})
+    to.*field = std::max(to.*field, from.*field);
 }
 
 } // namespace
@@ -145,25 +227,35 @@ std::optional<StaticCounts> countStatically(const ptx::Module &module, llvm::Str
   const ptx::Function *function = module.find(kernel);
   if (!function || !function->hasBody)
     return std::nullopt;
-  KernelCode code(module, *function);
-  BlockCounter counter(code, grid, block);
-  StaticCounts result;
-  std::vector<std::optional<double>> rounds(code.loops.size());
-  llvm::BitVector entered(unsigned(code.loops.size()));
-  for (uint32_t number : longestWay(code)) {
-    double times = 1;
-    bool isOpen = false;
-    for (uint32_t loop = code.blocks[number].loop; loop != none; loop = code.loops[loop].parent) {
-      if (!entered.test(loop))
-        rounds[loop] = roundsOf(code, loop, counter.laneValues());
-      entered.set(loop);
-      times *= rounds[loop].value_or(1);
-      isOpen |= !rounds[loop];
+  const KernelCode code(module, *function);
+  const std::vector<double> behind = instructionsBehind(code);
+  const uint64_t warpsOfBlock = (std::max<uint64_t>(1, block.count()) + warpLanes - 1) / warpLanes;
+  const uint64_t blocks = std::max<uint64_t>(1, grid.count());
+  auto walk = [&](WarpPlace place) {
+    WarpWalk warp(code, behind, grid, block, place);
+    warp.run();
+    return warp;
+  };
+  // The middle of the grid; edges of arrays are elsewhere.
+  const WarpWalk middle = walk({blocks / 2, (warpsOfBlock - 1) / 2});
+  StaticCounts result{middle.once, middle.inLoops, 0};
+  if (middle.dependsOnPlace) {
+    const uint64_t most =
+        std::clamp<uint64_t>(mostInstrsOfWarps / std::max<size_t>(1, code.instrs.size()), 1, mostWarps);
+    const uint64_t all = blocks * warpsOfBlock, samples = std::min(all, most);
+    PathCounts once, inLoops;
+    for (uint64_t i = 0; i < samples; ++i) {
+      const uint64_t warp = uint64_t((double(i) + 0.5) * double(all) / double(samples));
+      const WarpWalk one = walk({warp / warpsOfBlock, warp % warpsOfBlock});
+      add(once, one.once, 1 / double(samples));
+      add(inLoops, one.inLoops, 1 / double(samples));
+      keepLongest(result.once, one.once);
+      keepLongest(result.inLoops, one.inLoops);
     }
-    PathCounts counts = counter.count(code.blocks[number]);
-    add(result.once, counts, times);
-    if (isOpen)
-      add(result.inLoops, counts, times);
+    keepLongest(once, result.once);
+    keepLongest(inLoops, result.inLoops);
+    result.once = once;
+    result.inLoops = inLoops;
   }
   for (const ptx::Statement &statement : function->body)
     if (statement.kind == ptx::Statement::Kind::Variable && statement.variable.space == "shared")
@@ -197,8 +289,9 @@ KernelCounts countsOf(const StaticCounts &counts, const KernelSpec &kernel) {
     result.registers = kernel.resources->registers;
   result.sharedBytes = uint32_t(std::min<uint64_t>(counts.sharedBytes, UINT32_MAX)) + kernel.dynamicSharedBytes;
   result.sectors = std::max(bytes / 32, path.sectors * warps);
-  for (const KernelParameter &parameter : kernel.parameters)
-    if (!parameter.alias)
+  result.footprint = std::ceil(bytes / 32);
+  for (const KernelParameter &parameter : kernel.parameters) // of PTX that came without a plan
+    if (bytes == 0 && !parameter.alias)
       result.footprint += std::ceil(double(parameter.bytes) / 32);
   result.instructions = path.instructions * warps;
   result.specialFunctions = path.specialFunctions * warps;

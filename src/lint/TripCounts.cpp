@@ -5,7 +5,6 @@
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 
 #include <cmath>
 
@@ -23,21 +22,6 @@ struct Exit {
   bool leavesIfTrue = false;
   bool isAtTop = false; ///< tested before the first round
 };
-
-enum class Relation { Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual };
-
-std::optional<Relation> relationOf(const CodeInstr &setp) {
-  if (setp.text->parts.size() < 3 || setp.type().starts_with("f") || setp.type().starts_with("bf"))
-    return std::nullopt;
-  return llvm::StringSwitch<std::optional<Relation>>(setp.text->parts[1])
-      .Case("eq", Relation::Equal)
-      .Case("ne", Relation::NotEqual)
-      .Cases("lt", "lo", Relation::Less)
-      .Cases("le", "ls", Relation::LessOrEqual)
-      .Cases("gt", "hi", Relation::Greater)
-      .Cases("ge", "hs", Relation::GreaterOrEqual)
-      .Default(std::nullopt);
-}
 
 class Rounds {
 public:
@@ -108,20 +92,9 @@ private:
     const LaneValue left = values.valueOf(setp.text->operands[1]), right = values.valueOf(setp.text->operands[2]);
     if (!left.isKnown || !right.isKnown || left.isAssumed || right.isAssumed)
       return std::nullopt;
-    const unsigned bits = typeBits(setp.type());
-    const bool isSigned = setp.type().starts_with("s");
-    auto number = [&](uint64_t value) {
-      const unsigned unused = 64 - std::clamp(bits, 1u, 64u);
-      return isSigned ? double(int64_t(value << unused) >> unused) : double(value << unused >> unused);
-    };
-    const double a = number(left.lanes.front()), b = number(right.lanes.front());
-    const bool holds = relation == Relation::Equal         ? a == b
-                       : relation == Relation::NotEqual    ? a != b
-                       : relation == Relation::Less        ? a < b
-                       : relation == Relation::LessOrEqual ? a <= b
-                       : relation == Relation::Greater     ? a > b
-                                                           : a >= b;
-    return Compared{holds, a - b};
+    const unsigned lane = values.firstActive();
+    const double a = numberOf(setp, left.lanes[lane]), b = numberOf(setp, right.lanes[lane]);
+    return Compared{holds(relation, a, b), a - b};
   }
 
   std::optional<double> until(const Exit &exit) const {

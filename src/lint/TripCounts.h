@@ -10,8 +10,8 @@
 
 namespace hloc::lint {
 
-/// Of lane 0, which has `values` when it comes to the loop. Nothing if the text does not tell. Of several exits, the
-/// first.
+/// Of the first active lane of `values`, which are those with which it comes to the loop. Nothing if the text does not
+/// tell. Of several exits, the first.
 std::optional<double> roundsOf(const KernelCode &code, uint32_t loop, LaneValues values);
 
 } // namespace hloc::lint

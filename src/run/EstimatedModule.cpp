@@ -65,7 +65,8 @@ std::optional<EstimatedModule> estimateModule(const Manifest &manifest, const st
     std::optional<lint::StaticCounts> counts = lint::countStatically(*module, kernel.name, kernel.grid, kernel.block);
     if (!counts)
       continue;
-    made.kernels.push_back({kernel.name, lint::countsOf(*counts, kernel), 1, kernel.bytesRead, kernel.bytesWritten});
+    made.kernels.push_back(
+        {kernel.name, kernel.instruction, lint::countsOf(*counts, kernel), 1, kernel.bytesRead, kernel.bytesWritten});
     seconds.back() = estimate(made.kernels.back().counts, device).total;
     numbers.push_back(number);
   }
@@ -108,7 +109,7 @@ std::optional<EstimatedModule> CountedLaunches::finish(const emulator::Counters 
     const auto &[name, before] = launch;
     const emulator::Counters &behind = i + 1 < launches.size() ? launches[i + 1].second : after;
     const Sums begin(before), end(behind);
-    EstimatedKernel launched{name, {}};
+    EstimatedKernel launched{name, "", {}};
     KernelCounts &counts = launched.counts;
     counts.blocks = behind.blocks - before.blocks;
     for (const DeviceKernel &kernel : program.kernels)

@@ -1,5 +1,7 @@
 #include "search/FusionCost.h"
 
+#include "search/PlanQuery.h"
+
 #include "hloc/hlo/HloComputation.h"
 #include "hloc/hlo/InstructionKey.h"
 
@@ -14,16 +16,11 @@ namespace hloc {
 namespace {
 
 constexpr double lanesPerWarp = 32;
-/// Of a thread, whatever it computes: ids, bounds, addresses, the loop around its elements. Counted in PTX of small
-/// kernels.
-constexpr double fixedInstructions = 20;
 /// Elements that a thread of a loop computes, where there are enough for all multiprocessors (LoopPlan).
 constexpr double elementsPerThread = 4, threadsPerMultiprocessor = 256;
-/// Of what a thread computes, the part that waits for each other: expressions are about twice as wide as they are deep.
-constexpr double chainShare = 0.5;
 
 /// Why the plan's kernel is none of those that the search makes; empty if it is.
-std::string objection(const PlanAnswer &plan, llvm::ArrayRef<HloInstruction *> members) {
+std::string objection(const PlanSummary &plan, llvm::ArrayRef<HloInstruction *> members) {
   // Kernels of their own divide long columns among blocks.
   if (plan.hero == Hero::Columns && plan.passes > 1)
     return "the columns do not fit into the registers of a block";
@@ -33,31 +30,15 @@ std::string objection(const PlanAnswer &plan, llvm::ArrayRef<HloInstruction *> m
   return llvm::any_of(members, isLost) ? "a kernel sorts once, and nothing reads in it what it has sorted" : "";
 }
 
-/// `hasPlan`: a hero was asked; otherwise it is a loop, planned by its size.
-KernelCounts countsOf(const GroupWork &work, const PlanAnswer &plan, bool hasPlan, const DeviceModel &device) {
-  KernelCounts counts;
-  if (hasPlan) {
-    counts.blocks = plan.blocks;
-    counts.threadsPerBlock = plan.threads;
-    counts.registers = plan.registers;
-    counts.sharedBytes = plan.sharedBytes;
-  } else {
-    const double largest = double(work.largest);
-    const double perThread =
-        std::clamp(largest / (device.multiprocessors * threadsPerMultiprocessor), 1.0, elementsPerThread);
-    counts.blocks = uint64_t(std::ceil(largest / (threadsPerLoopBlock * perThread)));
-    counts.threadsPerBlock = uint32_t(std::min<int64_t>(work.largest, threadsPerLoopBlock));
-  }
-  const double threads = std::max(1.0, double(counts.blocks) * counts.threadsPerBlock);
-  const GroupWork::Chain chain = work.longestChain(threads);
-  counts.sectors = work.sectors;
-  counts.footprint = std::max(1.0, work.memoryBytes / 32);
-  counts.instructions = (work.work + fixedInstructions * threads) / lanesPerWarp + plan.counts.instructions;
-  counts.sharedPasses = plan.counts.sharedPasses;
-  counts.memoryRoundTrips = plan.counts.memoryRoundTrips + double(work.hasDependentLoads) + chain.waits;
-  counts.sharedRoundTrips = plan.counts.sharedRoundTrips;
-  counts.chainInstructions = plan.counts.chainInstructions + chainShare * chain.work;
-  return counts;
+/// Of a loop that no hero was asked about: planned by its size.
+PlanSummary loopOf(const GroupWork &work, const DeviceModel &device) {
+  const double largest = double(work.largest);
+  const double perThread =
+      std::clamp(largest / (device.multiprocessors * threadsPerMultiprocessor), 1.0, elementsPerThread);
+  PlanSummary plan;
+  plan.blocks = uint64_t(std::ceil(largest / (threadsPerLoopBlock * perThread)));
+  plan.threads = uint32_t(std::min<int64_t>(work.largest, threadsPerLoopBlock));
+  return plan;
 }
 
 } // namespace
@@ -138,13 +119,13 @@ const KernelCost &FusionCost::of(llvm::ArrayRef<HloInstruction *> members, llvm:
 
 KernelCost FusionCost::find(llvm::ArrayRef<HloInstruction *> members, llvm::ArrayRef<HloInstruction *> roots) {
   KernelCost cost;
-  PlanAnswer plan;
+  PlanSummary plan;
   // (There are no plans for dynamic shapes, which are refused as a whole.)
   const bool asked =
       llvm::any_of(members, [](const HloInstruction *instr) { return decidesHero(*instr); }) &&
       llvm::none_of(members, [](const HloInstruction *instr) { return instr->shape().hasDynamicDims(); });
   if (asked) {
-    std::optional<PlanAnswer> answer = askForPlan(members, roots, mayUpdate, target);
+    std::optional<PlanSummary> answer = askForPlan(members, roots, mayUpdate, target);
     if (!answer) {
       cost.impossible = "no hero takes it";
       return cost;
@@ -157,11 +138,11 @@ KernelCost FusionCost::find(llvm::ArrayRef<HloInstruction *> members, llvm::Arra
   }
   const GroupWork work = counter.count(members, roots, plan);
   cost.impossible = limits.why(work, roots.size());
-  const KernelCounts counts = countsOf(work, plan, asked, device);
+  if (!asked)
+    plan = loopOf(work, device);
   cost.bytes = work.memoryBytes;
   cost.work = work.work + plan.counts.instructions * lanesPerWarp;
-  // All but the first kernel of a fusion only begin.
-  cost.seconds = estimate(counts, device).total + launchSeconds * (std::max(1u, plan.launches) - 1);
+  cost.seconds = secondsOf(work, plan, device);
   return cost;
 }
 

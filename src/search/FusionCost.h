@@ -1,11 +1,9 @@
 #pragma once
 // What a kernel of some instructions costs, before it is a fusion: what its plan does for its own sake (PlanCounts.h),
 // what its instructions compute and read (GroupWork.h), and what that takes on the target's device
-// (hloc/kernel/Estimate.h), as
-// `--estimate` has it; and what is too much for one kernel.
+// (hloc/kernel/Estimate.h), as `--estimate` has it; and what is too much for one kernel.
 
-#include "search/GroupWork.h"
-
+#include "hloc/fusion/GroupWork.h"
 #include "hloc/kernel/Estimate.h"
 
 #include <functional>

@@ -79,7 +79,7 @@ bool isOnePass(const RowGroup &group, const HloComputation &entry, const TargetI
   if (llvm::any_of(members, [](const HloInstruction *instr) { return instr->shape().hasDynamicDims(); }))
     return false;
   auto mayUpdate = [](const HloInstruction &) { return false; };
-  std::optional<PlanAnswer> answer = askForPlan(members, group.roots, mayUpdate, target);
+  std::optional<PlanSummary> answer = askForPlan(members, group.roots, mayUpdate, target);
   return answer && answer->launches <= 1 + unsigned(answer->besideColumns) && answer->passes == 1 &&
          llvm::all_of(group.reductions, [&](auto *reduction) { return llvm::is_contained(answer->kept, reduction); });
 }

@@ -2,7 +2,7 @@
 
 #include "hloc/search/FusionPolicy.h"
 #include "search/GroupGraph.h"
-#include "search/OpWork.h"
+#include "search/PlanQuery.h"
 
 #include "hloc/fusion/ContractionPlan.h"
 

@@ -1,6 +1,8 @@
 #include "AlgebraicRules.h"
 #include "Matching.h"
 
+#include "hloc/hlo/ReshapeLayouts.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 namespace hloc {
@@ -40,6 +42,55 @@ HloInstruction *reshapeTwice(HloInstruction &outer, HloRewriter &r) {
     return nullptr;
   HloInstruction *source = inner->operand(0);
   return source->shape() == outer.shape() ? source : make(r, Opcode::Reshape, outer, {source});
+}
+
+HloInstruction *copied(HloRewriter &r, HloInstruction *value, llvm::ArrayRef<int64_t> minorToMajor) {
+  return r.builder().add(Opcode::Copy, value->shape().withLayout(minorToMajor), {value});
+}
+
+// What looks like a renaming or a computation may be a transpose, by its layouts. As a copy it has a hero.
+
+HloInstruction *reshapeAcrossLayouts(HloInstruction &reshape, HloRewriter &r) {
+  HloInstruction *value = reshape.operand(0);
+  const Shape &from = value->shape(), &to = reshape.shape();
+  if (to.hasDynamicDims() || from.hasDynamicDims() || reshapeKeepsOrder(from, to))
+    return nullptr;
+  if (const auto before = layoutBeforeReshape(from.dims(), to))
+    return make(r, Opcode::Reshape, reshape, {copied(r, value, *before)});
+  // The other way about, by way of the order that each reshape keeps if need be.
+  if (const auto behind = layoutBeforeReshape(to.dims(), from))
+    return copied(r, r.builder().add(Opcode::Reshape, to.withLayout(*behind), {value}), to.minorToMajor());
+  HloInstruction *rowMajor = copied(r, value, defaultMinorToMajor(from.rank()));
+  return copied(r, r.builder().add(Opcode::Reshape, to.withDefaultLayout(), {rowMajor}), to.minorToMajor());
+}
+
+HloInstruction *elementwiseAcrossLayouts(HloInstruction &instr, HloRewriter &r) {
+  const Shape &shape = instr.shape();
+  auto isArray = [&](const HloInstruction *operand) {
+    return operand->shape().isArray() && operand->shape().sameDims(shape);
+  };
+  if (is(&instr, Opcode::Copy) || !shape.isArray() || shape.hasDynamicDims() || shape.rank() < 2 ||
+      llvm::all_of(instr.operands(), [&](const HloInstruction *operand) {
+        return !isArray(operand) || reshapeKeepsOrder(operand->shape(), shape);
+      }))
+    return nullptr;
+  const HloInstruction *first = *llvm::find_if(instr.operands(), isArray);
+  const llvm::ArrayRef<int64_t> layout = first->shape().minorToMajor();
+  if (llvm::all_of(instr.operands(), [&](const HloInstruction *operand) {
+        return !isArray(operand) || reshapeKeepsOrder(operand->shape(), first->shape());
+      }))
+    return copied(r, again(r, instr, shape.withLayout(layout), instr.operands()), shape.minorToMajor());
+  llvm::SmallVector<HloInstruction *> operands;
+  for (HloInstruction *operand : instr.operands()) {
+    if (!isArray(operand) || reshapeKeepsOrder(operand->shape(), shape))
+      operands.push_back(operand);
+    else if (is(operand, Opcode::Broadcast))
+      operands.push_back(r.builder().broadcast(operand->operand(0), operand->shape().withLayout(shape.minorToMajor()),
+                                               operand->ints(AttributeKey::Dimensions)));
+    else
+      operands.push_back(copied(r, operand, shape.minorToMajor()));
+  }
+  return again(r, instr, shape, operands);
 }
 
 HloInstruction *broadcastToSame(HloInstruction &broadcast, HloRewriter &) {
@@ -231,6 +282,8 @@ constexpr RewriteRule rules[] = {
     {"transpose-of-scalar", Opcode::Transpose, movedScalar, ofScalar},
     {"reshape-to-same", Opcode::Reshape, reshapeToSame, "reshape to the shape it has -> x"},
     {"reshape-twice", Opcode::Reshape, reshapeTwice, "reshape of a reshape -> one, or x"},
+    {"reshape-across-layouts", Opcode::Reshape, reshapeAcrossLayouts,
+     "reshape that moves elements, by its layouts -> a copy and one that does not"},
     {"reshape-of-scalar", Opcode::Reshape, movedScalar, ofScalar},
     {"broadcast-to-same", Opcode::Broadcast, broadcastToSame, "broadcast to the shape it has -> x"},
     {"broadcast-twice", Opcode::Broadcast, broadcastTwice, "broadcast of a broadcast -> one"},
@@ -256,6 +309,10 @@ std::vector<RewriteRule> makeRules() {
     if (auto opcode = static_cast<Opcode>(i); isElementwise(opcode))
       all.push_back({"elementwise-of-scalars", opcode, elementwiseOfScalars,
                      "an elementwise op on broadcast scalars -> a broadcast of the op on scalars"});
+  for (unsigned i = 0; i < numOpcodes(); ++i)
+    if (auto opcode = static_cast<Opcode>(i); isElementwise(opcode) && opcode != Opcode::Copy)
+      all.push_back({"elementwise-across-layouts", opcode, elementwiseAcrossLayouts,
+                     "an elementwise op between layouts -> copies and one in one layout"});
   return all;
 }
 

@@ -14,6 +14,7 @@ namespace hloc {
 /// A kernel, with how often it is launched; or one launch.
 struct EstimatedKernel {
   std::string name;
+  std::string instruction; ///< the fusion that it is of; empty: not known
   KernelCounts counts;
   double launches = 1;
   uint64_t bytesRead = 0, bytesWritten = 0; ///< least global traffic of a launch; 0: unknown

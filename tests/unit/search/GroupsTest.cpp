@@ -85,7 +85,8 @@ const Graph graphs[] = {
      "s = f32[768,768] multiply(d, kb)  ROOT r = f32[768,768] subtract(w, s)",
      "d s r: contraction"},
     {"few long sums are not done by single threads of a large kernel",
-     "g = f32[1024,768] parameter(0)  w = f32[768,3072] parameter(1)  b = f32[768] parameter(2)  z = f32[] constant(0)\n"
+     "g = f32[1024,768] parameter(0)  w = f32[768,3072] parameter(1)  b = f32[768] parameter(2)  z = f32[] "
+     "constant(0)\n"
      "s = f32[768] reduce(g, z), dimensions={0}, to_apply=add  nb = f32[768] subtract(b, s)\n"
      "nw = f32[768,3072] negate(w)  ROOT r = (f32[768], f32[768,3072]) tuple(nb, nw)",
      "s nb: column-reduction; nw: loop"},
@@ -108,7 +109,8 @@ const Graph graphs[] = {
      "n r: transpose"},
     {"sums over rows and over columns of one array are one pass",
      "p = f32[512,1024] parameter(0)  z = f32[] constant(0)  e = f32[512,1024] exponential(p)\n"
-     "a = f32[512] reduce(e, z), dimensions={1}, to_apply=add  b = f32[1024] reduce(e, z), dimensions={0}, to_apply=add\n"
+     "a = f32[512] reduce(e, z), dimensions={1}, to_apply=add  b = f32[1024] reduce(e, z), dimensions={0}, "
+     "to_apply=add\n"
      "ROOT r = (f32[512], f32[1024]) tuple(a, b)",
      "e a b: column-reduction"},
     {"a chain of two dots is two kernels",

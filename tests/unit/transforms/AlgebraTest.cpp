@@ -223,6 +223,17 @@ const RuleCase cases[] = {
     {"reshape-to-same", "x = f32[9,3] parameter(0)\n ROOT r = f32[9,3] reshape(x)"},
     {"reshape-twice", "x = f32[9,4]{0,1} parameter(0)\n b = f32[3,12] reshape(x)\n ROOT r = f32[6,6]{0,1} reshape(b)"},
     {"reshape-twice", "x = f32[9,4] parameter(0)\n b = f32[36] reshape(x)\n ROOT r = f32[9,4] reshape(b)"},
+    {"reshape-across-layouts", "x = f32[9,3]{1,0} parameter(0)\n ROOT r = f32[9,3]{0,1} reshape(x)"},
+    {"reshape-across-layouts", "x = f32[6,4]{0,1} parameter(0)\n ROOT r = f32[2,3,4]{2,1,0} reshape(x)"},
+    {"reshape-across-layouts", "x = f32[6,4]{1,0} parameter(0)\n ROOT r = f32[2,3,1,4]{0,3,2,1} reshape(x)"},
+    {"reshape-across-layouts", "x = f32[6,4]{0,1} parameter(0)\n ROOT r = f32[3,8]{0,1} reshape(x)"},
+    {"reshape-across-layouts", "x = f32[2,3,4]{1,2,0} parameter(0)\n ROOT r = f32[6,4]{0,1} reshape(x)"},
+    {"elementwise-across-layouts", "x = f32[9,3]{1,0} parameter(0)\n ROOT r = bf16[9,3]{0,1} convert(x)"},
+    {"elementwise-across-layouts", "x = f32[9,3]{1,0} parameter(0)\n y = f32[9,3]{0,1} parameter(1)\n"
+                                   "ROOT r = f32[9,3]{0,1} add(x, y)"},
+    {"elementwise-across-layouts",
+     "x = f32[9,3]{0,1} parameter(0)\n v = f32[3] parameter(1)\n y = f32[9,3]{1,0} broadcast(v), dimensions={1}\n"
+     "ROOT r = f32[9,3]{0,1} add(x, y)"},
     {"reshape-of-scalar",
      "x = s8[] parameter(0)\n b = s8[2,3] broadcast(x), dimensions={}\n ROOT r = s8[6] reshape(b)"},
     {"broadcast-to-same", "x = f32[9,3] parameter(0)\n ROOT r = f32[9,3] broadcast(x), dimensions={0,1}"},
@@ -367,7 +378,9 @@ const char *const unchanged[] = {
     "x = u8[9] parameter(0)\n y = pred[9] bitcast-convert(x)\n ROOT r = u8[9] bitcast-convert(y)",
     "x = f16[9] parameter(0)\n ROOT r = f16[9] reduce-precision(x), exponent_bits=5, mantissa_bits=10",
     "x = f32[9,3]{1,0} parameter(0)\n ROOT r = f32[9,3]{0,1} copy(x)",
-    "x = f32[9,3]{1,0} parameter(0)\n ROOT r = f32[9,3]{0,1} reshape(x)",
+    "x = f32[9,3]{1,0} parameter(0)\n ROOT r = f32[9,1,3]{2,0,1} reshape(x)",
+    "x = f32[6,4]{0,1} parameter(0)\n ROOT r = f32[2,3,4]{1,0,2} reshape(x)",
+    "x = f32[9,1]{1,0} parameter(0)\n ROOT r = f32[9,1]{0,1} negate(x)",
     "x = f32[9] parameter(0)\n v = f32[] parameter(1)\n p = f32[19] pad(x, v), padding=1_1_1\n"
     "ROOT r = f32[3] slice(p), slice={[2:5]}",
     "x = f32[9] parameter(0)\n v = f32[] parameter(1)\n p = f32[11] pad(x, v), padding=1_1\n"

@@ -1,4 +1,4 @@
-#include "search/OpWork.h"
+#include "fusion/OpWork.h"
 
 #include "hloc/hlo/HloComputation.h"
 

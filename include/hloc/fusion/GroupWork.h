@@ -7,7 +7,7 @@
 //
 //   exp(x) * broadcast(sum(y)), f32[64,64], one loop: exp 4096 times; sum 4096 times 64 steps, where heroes do not help
 
-#include "search/PlanQuery.h"
+#include "hloc/fusion/PlanSummary.h"
 
 #include <vector>
 
@@ -24,6 +24,7 @@ struct GroupWork {
   std::vector<Part> parts;
   bool hasDependentLoads = false; ///< addresses come from memory
   int64_t largest = 1;            ///< elements of the largest output
+  size_t segments = 1;            ///< of a loop: outputs of as many elements are one, and follow each other
   size_t buffers = 0;             ///< operands and outputs
   size_t streams = 0;             ///< of these, those as large as the largest output
   size_t codeSize = 0;            ///< instructions, each as often as it is read at points of its own
@@ -42,8 +43,8 @@ public:
   explicit GroupCounter(size_t numInstructions) : stamps(numInstructions, 0), slots(numInstructions, 0) {}
 
   /// `members`: operands before users, `roots` among them. `plan`: of the kernel, if a hero was asked for one.
-  GroupWork count(llvm::ArrayRef<HloInstruction *> members, llvm::ArrayRef<HloInstruction *> roots,
-                  const PlanAnswer &plan);
+  GroupWork count(llvm::ArrayRef<const HloInstruction *> members, llvm::ArrayRef<const HloInstruction *> roots,
+                  const PlanSummary &plan);
 
 private:
   std::vector<uint32_t> stamps, slots; ///< by id: place among the members of the query of that number

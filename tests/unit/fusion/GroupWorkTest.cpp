@@ -1,4 +1,4 @@
-#include "search/GroupWork.h"
+#include "hloc/fusion/GroupWork.h"
 
 #include "hloc/hlo/HloComputation.h"
 #include "hloc/hlo/HloModule.h"
@@ -19,18 +19,21 @@ GroupWork workOf(const std::string &body, bool asksHero = false) {
   INFO(parsed.firstReport());
   REQUIRE(parsed.module);
   const HloComputation &entry = *parsed.module->entry();
-  llvm::SmallVector<HloInstruction *> members, roots{entry.root()};
-  for (HloInstruction *instr : entry.instructions())
-    if (instr->opcode() != Opcode::Parameter)
+  llvm::SmallVector<const HloInstruction *> members, roots;
+  for (const HloInstruction *instr : entry.instructions())
+    if (instr->opcode() != Opcode::Parameter && instr->opcode() != Opcode::Tuple)
       members.push_back(instr);
-  PlanAnswer plan;
+  if (entry.root()->opcode() == Opcode::Tuple)
+    llvm::append_range(roots, entry.root()->operands());
+  else
+    roots.push_back(entry.root());
+  PlanSummary summary;
   if (asksHero) {
-    std::optional<PlanAnswer> answer =
-        askForPlan(members, roots, [](const HloInstruction &) { return false; }, *findTarget("sm_90"));
-    REQUIRE(answer);
-    plan = *answer;
+    DiagnosticEngine diagnostics;
+    FusionGraph graph = *FusionGraph::build(entry, diagnostics);
+    summary = summarize(graph, *planFusion(graph, {}, *findTarget("sm_90"), diagnostics));
   }
-  return GroupCounter(entry.instructions().size()).count(members, roots, plan);
+  return GroupCounter(entry.instructions().size()).count(members, roots, summary);
 }
 
 } // namespace
@@ -59,15 +62,19 @@ TEST_CASE("lanes that are apart read sectors of their own", "[search]") {
 }
 
 TEST_CASE("a dot as a loop reads both factors in each step", "[search]") {
-  // Of the left one all lanes read the same element, of the right one neighbours.
+  // Of the left one all lanes read the same element, four terms at once; of the right one neighbours.
   GroupWork work = workOf("p = f32[128,32] parameter(0)  q = f32[32,128] parameter(1)\n"
                           "ROOT r = f32[128,128] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}");
   const double steps = 128.0 * 128 * 32;
-  CHECK(work.sectors == steps / 32 + steps * 4 / 32 + 128 * 128 * 4 / 32);
-  // The right one transposed: lanes are 32 elements apart.
+  CHECK(work.sectors == steps / 4 / 32 + steps * 4 / 32 + 128 * 128 * 4 / 32);
+  // The right one transposed: lanes are 32 elements apart, and load four terms at once, unless rows begin anywhere.
   work = workOf("p = f32[128,32] parameter(0)  q = f32[128,32] parameter(1)\n"
                 "ROOT r = f32[128,128] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={1}");
-  CHECK(work.sectors == steps / 32 + steps + 128 * 128 * 4 / 32);
+  CHECK(work.sectors == steps / 4 / 32 + steps / 4 + 128 * 128 * 4 / 32);
+  work = workOf("p = f32[128,33] parameter(0)  q = f32[128,33] parameter(1)\n"
+                "ROOT r = f32[128,128] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={1}");
+  const double odd = 128.0 * 128 * 33;
+  CHECK(work.sectors == odd / 32 + odd + 128 * 128 * 4 / 32);
 }
 
 TEST_CASE("a hero's dot reads its factors once a tile", "[search]") {

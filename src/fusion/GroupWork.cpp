@@ -1,0 +1,526 @@
+// One walk over the members, users before operands. Of each is known by then at which points others read it, how many
+// of these there are, and where neighbouring lanes are.
+
+#include "hloc/fusion/GroupWork.h"
+
+#include "fusion/OpWork.h"
+#include "hloc/fusion/HloIndexing.h"
+#include "hloc/hlo/Shape.h"
+#include "hloc/support/Check.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hloc {
+namespace {
+
+constexpr double sectorBytes = 32, lanesPerWarp = 32;
+/// Neighbours that a thread computes together (LoopPlan), and that share what a broadcast along them reads.
+constexpr double neighbours = 4;
+/// More different points are counted as the last of these.
+constexpr size_t maxAccesses = 12;
+/// Of a loop that one thread runs: loads of a dot that wait for memory together, since it is unrolled so far
+/// (OptimizeLoops), and so few rounds that LLVM unrolls the rest. What reductions add up may take branches and calls:
+/// of those fewer rounds are unrolled, and windows of more elements, which may lie in padding, not at all (LoopPlan).
+constexpr double loadsInFlight = 32, roundsUnrolled = 4, sumsInFlight = 8, elementsOfShortWindow = 16;
+/// Loops of fewer terms are unrolled whatever is in them; others of other heroes' kernels are not, and wait for both
+/// factors.
+constexpr double fewTerms = 32;
+
+double bytesOf(const Shape &shape) { return shape.isArray() ? deviceBits(shape.elementType()) / 8.0 : 0; }
+
+/// Are some of its terms behind a test, since they lie outside?
+bool isPadded(const HloInstruction &instr) {
+  return llvm::any_of(instr.windowOr(instr.resultShape().rank()).dims, [](const WindowDim &dim) {
+    return dim.padLow != 0 || dim.padHigh != 0 || dim.baseDilation != 1;
+  });
+}
+
+/// Rounds of a loop of one thread that wait for memory one after the other.
+double waitingRounds(const HloInstruction &instr, Hero hero) {
+  const double steps = readsPerElement(instr, 0);
+  switch (instr.opcode()) {
+  case Opcode::Dot:
+  case Opcode::Convolution: {
+    if (instr.opcode() == Opcode::Convolution && isPadded(instr))
+      return steps;
+    if (steps <= fewTerms)
+      return 0;
+    if (hero != Hero::Loop)
+      return 2 * steps;
+    const double rounds = std::floor(steps * 2 / loadsInFlight); // what is left of the last is unrolled
+    return rounds <= roundsUnrolled ? 0 : rounds;
+  }
+  case Opcode::ReduceWindow:
+  case Opcode::SelectAndScatter:
+    return steps <= elementsOfShortWindow ? 0 : steps;
+  default:
+    return std::ceil(steps / sumsInFlight) - 1;
+  }
+}
+
+/// The minor dimension of more than one element; -1: there is none.
+int64_t minorDim(const Shape &shape) {
+  for (int64_t dim : shape.minorToMajor())
+    if (shape.dim(dim) != 1)
+      return dim;
+  return -1;
+}
+
+/// Elements between neighbours along `dim` in memory.
+double strideOf(const Shape &shape, int64_t dim) {
+  double stride = 1;
+  for (int64_t minor : shape.minorToMajor()) {
+    if (minor == dim)
+      break;
+    stride *= double(shape.dim(minor));
+  }
+  return stride;
+}
+
+/// Where neighbouring lanes of a warp are in an array.
+struct Lanes {
+  enum class Where {
+    Along,    ///< `step` elements of dimension `dim` apart
+    Together, ///< all at one element
+    Apart,    ///< nobody knows where
+    AsItLies  ///< wherever their elements are neighbours: the hero sees to that
+  };
+  Where where = Where::Together;
+  int64_t dim = 0;
+  double step = 1;
+};
+
+Lanes along(int64_t dim, double step = 1) {
+  return dim < 0 ? Lanes{Lanes::Where::Together} : Lanes{Lanes::Where::Along, dim, step};
+}
+
+Lanes inOrderOf(const Shape &shape) { return shape.isArray() ? along(minorDim(shape)) : Lanes(); }
+
+/// Elements that a lane loads together which runs over them in a loop of its own, along `loop`: vectors, where rows
+/// begin at multiples of them.
+double elementsOfVector(const Lanes &loop, const Shape &shape) {
+  constexpr double bytesOfVector = 16;
+  if (loop.where != Lanes::Where::Along || loop.step != 1 || loop.dim != minorDim(shape))
+    return 1;
+  int64_t elements = shape.dim(unsigned(loop.dim));
+  elements &= -elements; // the largest power of two that divides it
+  return std::clamp(bytesOfVector / std::max(0.5, bytesOf(shape)), 1.0, double(std::max<int64_t>(elements, 1)));
+}
+
+/// Bytes of memory that a byte read takes: sectors that the lanes of a warp touch over the bytes they read.
+///
+///   lanes that all read one f32: 32 / 128; neighbours: 1; every eighth or farther apart: 32 / 4
+double spreadOf(const Lanes &lanes, const Lanes &loop, const Shape &shape) {
+  const double size = std::max(0.5, bytesOf(shape)) * elementsOfVector(loop, shape);
+  const double most = std::max(1.0, sectorBytes / size);
+  switch (lanes.where) {
+  case Lanes::Where::Together:
+    return sectorBytes / (lanesPerWarp * size);
+  case Lanes::Where::Apart:
+    return most;
+  case Lanes::Where::AsItLies:
+    return 1;
+  case Lanes::Where::Along: {
+    // Behind the end of a short dimension they go on nearer to where they began.
+    const double ofDim = double(shape.dim(unsigned(lanes.dim))) / lanes.step;
+    return std::clamp(lanes.step * strideOf(shape, lanes.dim), 1.0, std::max(1.0, std::min(most, ofDim)));
+  }
+  }
+  HLOC_UNREACHABLE("lanes");
+}
+
+/// Of arrays of as many elements, one after the other in the given orders: `lanes` of the one in the other.
+Lanes renamed(const Lanes &lanes, const Shape &of, llvm::ArrayRef<int64_t> orderOf, const Shape &to,
+              llvm::ArrayRef<int64_t> orderTo) {
+  double apart = lanes.step * double(deviceBits(of.elementType())) / double(deviceBits(to.elementType()));
+  for (int64_t dim : orderOf) {
+    if (dim == lanes.dim)
+      break;
+    apart *= double(of.dim(unsigned(dim)));
+  }
+  double stride = 1;
+  for (int64_t dim : orderTo) {
+    const double size = double(to.dim(unsigned(dim)));
+    if (apart < stride * size)
+      return along(dim, std::max(1.0, apart / stride));
+    stride *= size;
+  }
+  return inOrderOf(to);
+}
+
+/// The dimension of a dot's operand that the result's dimension `dim` is; -1: it is the other operand's.
+int64_t dimOfDotOperand(const HloInstruction &dot, unsigned number, int64_t dim) {
+  const auto batch = dot.ints(number ? AttributeKey::RhsBatchDims : AttributeKey::LhsBatchDims);
+  const auto contracted = dot.ints(number ? AttributeKey::RhsContractingDims : AttributeKey::LhsContractingDims);
+  if (size_t(dim) < batch.size())
+    return batch[size_t(dim)];
+  const Shape &lhs = dot.operand(0)->shape();
+  int64_t position = dim - int64_t(batch.size());
+  const int64_t ofLeft =
+      int64_t(lhs.rank()) - int64_t(batch.size()) - int64_t(dot.ints(AttributeKey::LhsContractingDims).size());
+  if ((position < ofLeft) != (number == 0))
+    return -1;
+  position -= number ? ofLeft : 0;
+  for (int64_t own = 0; own < int64_t(dot.operand(number)->shape().rank()); ++own)
+    if (!llvm::is_contained(batch, own) && !llvm::is_contained(contracted, own) && position-- == 0)
+      return own;
+  return -1;
+}
+
+Lanes throughConvolution(const HloInstruction &instr, unsigned number, const Lanes &lanes) {
+  const auto *labels = instr.find(AttributeKey::DimLabels);
+  if (!labels || number > 1)
+    return inOrderOf(instr.operand(number)->shape());
+  const ConvolutionLabels &of = *std::get<const ConvolutionLabels *>(*labels);
+  if (lanes.dim == of.outFeature)
+    return number == 0 ? Lanes() : along(of.rhsOutput, lanes.step);
+  if (number == 1)
+    return Lanes();
+  if (lanes.dim == of.outBatch)
+    return along(of.lhsBatch, lanes.step);
+  for (auto [spatial, own] : llvm::enumerate(of.outSpatial))
+    if (own == lanes.dim)
+      return along(of.lhsSpatial[spatial],
+                   lanes.step * double(instr.windowOr(unsigned(of.outSpatial.size())).dims[spatial].stride));
+  return inOrderOf(instr.operand(0)->shape());
+}
+
+/// A gather's operand: along what slices have of it lanes stay neighbours; different slices are anywhere.
+Lanes throughGather(const HloInstruction &instr, unsigned number, const Lanes &lanes) {
+  const auto ofSlice = instr.ints(AttributeKey::OffsetDims);
+  const auto *at = llvm::find(ofSlice, lanes.dim);
+  if (number == 1)
+    return at == ofSlice.end() ? inOrderOf(instr.operand(1)->shape()) : Lanes();
+  if (at == ofSlice.end())
+    return {Lanes::Where::Apart};
+  int64_t position = at - ofSlice.begin();
+  const auto collapsed = instr.ints(AttributeKey::CollapsedSliceDims),
+             batching = instr.ints(AttributeKey::OperandBatchingDims);
+  for (int64_t dim = 0; dim < int64_t(instr.operand(0)->shape().rank()); ++dim)
+    if (!llvm::is_contained(collapsed, dim) && !llvm::is_contained(batching, dim) && position-- == 0)
+      return along(dim, lanes.step);
+  return {Lanes::Where::Apart};
+}
+
+/// Of lanes in the result of `instr`, where they read its operand.
+Lanes through(const Lanes &lanes, const HloInstruction &instr, unsigned number) {
+  const Shape &to = instr.resultShape(), &from = instr.operand(number)->shape();
+  if (lanes.where != Lanes::Where::Along || !to.isArray() || !from.isArray())
+    return lanes;
+  const unsigned dim = unsigned(lanes.dim);
+  switch (instr.opcode()) {
+  case Opcode::Transpose:
+    return along(instr.ints(AttributeKey::Dimensions)[dim], lanes.step);
+  case Opcode::Reshape:
+    return renamed(lanes, to, defaultMinorToMajor(to.rank()), from, defaultMinorToMajor(from.rank()));
+  case Opcode::Bitcast:
+  case Opcode::BitcastConvert:
+    return renamed(lanes, to, to.minorToMajor(), from, from.minorToMajor());
+  case Opcode::Slice:
+    return along(lanes.dim, lanes.step * double(instr.get<llvm::ArrayRef<SliceDim>>(AttributeKey::Slice)[dim].stride));
+  case Opcode::Broadcast: {
+    const auto dims = instr.ints(AttributeKey::Dimensions);
+    const auto *at = llvm::find(dims, lanes.dim);
+    return at == dims.end() ? Lanes() : along(at - dims.begin(), lanes.step);
+  }
+  case Opcode::Reduce: {
+    if (number >= instr.numOperands() / 2)
+      return Lanes();
+    int64_t kept = lanes.dim;
+    for (int64_t own = 0; own <= kept; ++own)
+      kept += llvm::is_contained(instr.ints(AttributeKey::Dimensions), own);
+    return along(kept, lanes.step);
+  }
+  case Opcode::ReduceWindow:
+    return number >= instr.numOperands() / 2
+               ? Lanes()
+               : along(lanes.dim, lanes.step * double(instr.windowOr(to.rank()).dims[dim].stride));
+  case Opcode::Dot:
+    return number < 2 ? along(dimOfDotOperand(instr, number, lanes.dim), lanes.step) : Lanes();
+  case Opcode::Convolution:
+    return throughConvolution(instr, number, lanes);
+  case Opcode::Gather:
+    return throughGather(instr, number, lanes);
+  default:
+    return from.rank() == to.rank() ? lanes : inOrderOf(from);
+  }
+}
+
+} // namespace
+
+/// At which points an instruction is computed.
+struct Access {
+  uint64_t points; ///< equal: the same ones
+  double count;
+  Lanes lanes;           ///< in what is read there
+  Lanes loop;            ///< which way a loop of each lane goes there; together: there is none
+  bool isInLoop = false; ///< of one thread
+};
+
+/// Which way the loop of a dot's terms goes in the operand: along what lies beside each other, if it does. (Other loops
+/// are unrolled when loads are merged already.)
+Lanes loopOver(const HloInstruction &instr, unsigned number) {
+  if (instr.opcode() != Opcode::Dot || number > 1)
+    return Lanes();
+  const int64_t minor = minorDim(instr.operand(number)->shape());
+  const auto contracted = instr.ints(number ? AttributeKey::RhsContractingDims : AttributeKey::LhsContractingDims);
+  return llvm::is_contained(contracted, minor) ? along(minor) : Lanes();
+}
+
+class GroupQuery {
+public:
+  GroupQuery(GroupCounter &counter, llvm::ArrayRef<const HloInstruction *> members,
+             llvm::ArrayRef<const HloInstruction *> roots, const PlanSummary &plan)
+      : counter(counter), members(members), roots(roots), plan(plan), accesses(members.size()) {
+    ++counter.query;
+    for (auto [slot, instr] : llvm::enumerate(members)) {
+      counter.stamps[instr->id()] = counter.query;
+      counter.slots[instr->id()] = uint32_t(slot);
+    }
+    for (const HloInstruction *instr : members) {
+      auto isSo = [&](const HloInstruction *operand, const std::vector<bool> &known, bool isOutsideSo) {
+        return isInside(*operand) ? bool(known[counter.slots[operand->id()]]) : isOutsideSo;
+      };
+      readsMemory.push_back(llvm::any_of(instr->operands(), [&](const HloInstruction *operand) {
+        return isSo(operand, readsMemory, operand->shape().isArray() && !operand->shape().isScalar());
+      }));
+      const bool branches = instr->opcode() == Opcode::Concatenate || instr->opcode() == Opcode::Pad;
+      readsBehindBranches.push_back((branches && readsMemory.back()) ||
+                                    llvm::any_of(instr->operands(), [&](const HloInstruction *operand) {
+                                      return isSo(operand, readsBehindBranches, false);
+                                    }));
+    }
+  }
+
+  GroupWork run() {
+    addOutputs();
+    for (size_t slot = members.size(); slot-- > 0;)
+      compute(*members[slot], accesses[slot]);
+    addReads();
+    return std::move(result);
+  }
+
+private:
+  using Accesses = llvm::SmallVector<Access, 2>;
+  struct Read {
+    const HloInstruction *instr;
+    Accesses accesses;
+  };
+
+  bool isInside(const HloInstruction &instr) const { return counter.stamps[instr.id()] == counter.query; }
+  bool isKept(const HloInstruction &instr) const { return llvm::is_contained(plan.kept, &instr); }
+
+  static void add(Accesses &known, const Access &access) {
+    for (Access &other : known)
+      if (other.points == access.points) {
+        other.count = std::max(other.count, access.count);
+        return;
+      }
+    if (known.size() < maxAccesses) {
+      known.push_back(access);
+      return;
+    }
+    known.back().count += access.count;
+    known.back().points = llvm::hash_combine(known.back().points, access.points);
+  }
+
+  void read(const HloInstruction *operand, const Access &access) {
+    if (isInside(*operand))
+      return add(accesses[counter.slots[operand->id()]], access);
+    auto [at, isNew] = readOf.try_emplace(operand, reads.size());
+    if (isNew)
+      reads.push_back({operand, {}});
+    add(reads[at->second].accesses, access);
+  }
+
+  static uint64_t pointsOf(const Shape &shape) { return llvm::hash_combine(0x5eed, shape.numElements()); }
+
+  void addOutputs() {
+    for (const HloInstruction *root : roots)
+      for (unsigned i = 0; i < root->numResults(); ++i)
+        if (root->resultShape(i).isArray())
+          result.largest = std::max(result.largest, root->resultShape(i).numElements());
+    llvm::SmallVector<int64_t> sizes;
+    for (const HloInstruction *root : roots)
+      if (root->resultShape().isArray() && readsMemory[counter.slots[root->id()]] &&
+          !llvm::is_contained(sizes, root->resultShape().numElements()))
+        sizes.push_back(root->resultShape().numElements());
+    result.segments = plan.hero == Hero::Loop ? std::max<size_t>(1, sizes.size()) : 1;
+    for (const HloInstruction *root : roots) {
+      const bool updates = plan.inPlace && isKept(*root);
+      for (unsigned i = 0; i < root->numResults(); ++i) {
+        const Shape &shape = root->resultShape(i);
+        if (!shape.isArray())
+          continue;
+        if (!updates)
+          written += double(shape.byteSize());
+        result.streams += size_t(shape.numElements() == result.largest);
+      }
+      if (root->resultShape().isArray())
+        add(accesses[counter.slots[root->id()]], {pointsOf(root->resultShape()),
+                                                  double(root->resultShape().numElements()),
+                                                  inOrderOf(root->resultShape()),
+                                                  {}});
+    }
+  }
+
+  void compute(const HloInstruction &instr, const Accesses &own) {
+    if (own.empty() && instr.opcode() == Opcode::Tuple)
+      return;
+    double count = 0;
+    for (const Access &access : own)
+      count += access.count;
+    result.codeSize += std::max<size_t>(own.size(), 1);
+    if (isKept(instr))
+      return computeOnce(instr, count);
+    const double work = workPerElement(instr);
+    result.work += count * work;
+    result.parts.push_back({count, work, waitsOf(instr, own)});
+    result.hasDependentLoads |= instr.opcode() == Opcode::Gather || instr.opcode() == Opcode::DynamicSlice;
+    for (unsigned number = 0; number < instr.numOperands(); ++number)
+      readOperand(instr, number, own, count);
+  }
+
+  /// Of a loop that each thread runs by itself.
+  double waitsOf(const HloInstruction &instr, const Accesses &own) const {
+    if (!hasTrait(instr.opcode(), OpcodeTrait::Contracts) || !readsMemory[counter.slots[instr.id()]])
+      return 0;
+    // Loads behind branches are not issued before what stands before them is there.
+    const auto numBehindBranches = llvm::count_if(instr.operands(), [&](const HloInstruction *operand) {
+      return isInside(*operand) && readsBehindBranches[counter.slots[operand->id()]];
+    });
+    if (numBehindBranches > 0 && readsPerElement(instr, 0) > fewTerms) // in few terms it is known which way they go
+      return readsPerElement(instr, 0) * double(numBehindBranches);
+    const bool isInLoop = llvm::any_of(own, [](const Access &access) { return access.isInLoop; });
+    return waitingRounds(instr, plan.hero) + double(isInLoop);
+  }
+
+  /// What the hero's threads make together.
+  void computeOnce(const HloInstruction &instr, double count) {
+    const Shape &shape = instr.resultShape();
+    if (shape.isArray())
+      count = double(shape.numElements());
+    if (plan.inPlace && instr.numOperands() > 1) {
+      const HloInstruction *updates = instr.opcode() == Opcode::Scatter ? instr.operands().back() : instr.operand(1);
+      count = double(updates->shape().numElements());
+      written += count * bytesOf(shape);
+    }
+    // The hero decides once a block which operand an element of a concatenate comes from; a contraction's products are
+    // among its own counts.
+    const double all = plan.hero == Hero::Contraction          ? 0
+                       : instr.opcode() == Opcode::Concatenate ? count
+                                                               : count * workPerElement(instr);
+    result.work += all;
+    result.parts.push_back({all, 1, 0}); // of all threads alike
+    for (unsigned number = 0; number < instr.numOperands(); ++number) {
+      const HloInstruction *operand = instr.operand(number);
+      if (!operand->shape().isArray() || (plan.inPlace && number == 0))
+        continue;
+      double elements = double(operand->shape().numElements());
+      for (const PlanCounts::OperandRead &read : plan.counts.reads)
+        if (read.instr == &instr && read.operand == number)
+          elements = read.elements;
+      read(operand, {pointsOf(operand->shape()),
+                     elements,
+                     plan.hero == Hero::Contraction ? Lanes{Lanes::Where::AsItLies} : inOrderOf(operand->shape()),
+                     {}});
+    }
+  }
+
+  void readOperand(const HloInstruction &instr, unsigned number, const Accesses &own, double count) {
+    const HloInstruction *operand = instr.operand(number);
+    if (!operand->shape().isArray()) {
+      if (isInside(*operand))
+        for (const Access &access : own)
+          add(accesses[counter.slots[operand->id()]], access);
+      return;
+    }
+    if (operand->shape().isScalar() && !instr.shape().isScalar() && instr.opcode() != Opcode::Map) {
+      // Once a thread.
+      read(operand, {llvm::hash_combine(0xca1a, operand->id()), std::max(1.0, count / neighbours), {}, {}});
+      return;
+    }
+    for (const Access &access : own)
+      read(operand, through(access, instr, number));
+  }
+
+  /// The points of the operand that an instruction reads at `access`.
+  Access through(const Access &access, const HloInstruction &instr, unsigned number) const {
+    if (instr.opcode() == Opcode::GetTupleElement || readsOperandsInPlace(instr))
+      return access;
+    Access next = access;
+    next.lanes = hloc::through(access.lanes, instr, number);
+    next.loop = hloc::through(access.loop, instr, number);
+    if (instr.opcode() == Opcode::Reshape || instr.opcode() == Opcode::Bitcast)
+      return next;
+    if (instr.opcode() == Opcode::Broadcast) {
+      const Shape &shape = instr.operand(number)->shape();
+      const bool isShared = next.lanes.where == Lanes::Where::Together;
+      next.points = llvm::hash_combine(access.points, instr.opcode(), shape.identity(),
+                                       instr.ints(AttributeKey::Dimensions), instr.shape().identity());
+      next.count =
+          std::max(std::min(access.count, double(shape.numElements())), access.count / (isShared ? neighbours : 1));
+      return next;
+    }
+    next.points = llvm::hash_combine(access.points, &instr, number);
+    next.count = access.count * readsPerElement(instr, number);
+    next.isInLoop |= hasTrait(instr.opcode(), OpcodeTrait::Contracts);
+    if (plan.hero == Hero::Loop && hasTrait(instr.opcode(), OpcodeTrait::Contracts))
+      next.loop = loopOver(instr, number);
+    return next;
+  }
+
+  void addReads() {
+    result.buffers = reads.size() + roots.size();
+    for (const Read &one : reads) {
+      const Shape &shape = one.instr->shape();
+      const double size = shape.isArray() ? double(shape.byteSize()) : 0;
+      double bytes = 0, sectors = 0;
+      for (const Access &access : one.accesses) {
+        bytes += access.count * bytesOf(shape);
+        sectors += access.count * spreadOf(access.lanes, access.loop, shape) * bytesOf(shape) / sectorBytes;
+      }
+      // Of a large array that little is read of, only that. What a block reads of rows again is still in the caches.
+      result.memoryBytes += std::min(size, bytes) * (plan.hero == Hero::Rows ? 1 : plan.passes);
+      result.sectors += sectors * plan.passes;
+      result.streams += size_t(shape.isArray() && shape.numElements() == result.largest);
+    }
+    written *= plan.hero == Hero::Sort ? plan.passes : 1;
+    result.memoryBytes += written + plan.extraBytes;
+    result.sectors += (written + plan.extraBytes) / sectorBytes;
+  }
+
+  GroupCounter &counter;
+  llvm::ArrayRef<const HloInstruction *> members, roots;
+  const PlanSummary &plan;
+  std::vector<Accesses> accesses;
+  // By member.
+  std::vector<bool> readsMemory;         ///< anything but constants, numbers of elements and scalars
+  std::vector<bool> readsBehindBranches; ///< ... in code that not all threads come to
+  llvm::SmallVector<Read, 16> reads;
+  llvm::SmallDenseMap<const HloInstruction *, size_t, 16> readOf;
+  double written = 0;
+  GroupWork result;
+};
+
+GroupWork::Chain GroupWork::longestChain(double threads) const {
+  Chain chain;
+  for (const Part &part : parts) {
+    const double times = std::max(part.count / threads, std::min(part.count, 1.0));
+    chain.work += times * part.work;
+    chain.waits += times * part.waits;
+  }
+  return chain;
+}
+
+GroupWork GroupCounter::count(llvm::ArrayRef<const HloInstruction *> members,
+                              llvm::ArrayRef<const HloInstruction *> roots, const PlanSummary &plan) {
+  return GroupQuery(*this, members, roots, plan).run();
+}
+
+} // namespace hloc

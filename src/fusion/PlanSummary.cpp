@@ -1,0 +1,153 @@
+#include "hloc/fusion/PlanSummary.h"
+
+#include "hloc/fusion/GroupWork.h"
+#include "hloc/support/Check.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+
+namespace hloc {
+namespace {
+
+constexpr double lanesPerWarp = 32, sectorBytes = 32;
+/// Of a thread, whatever it computes: ids, bounds, addresses, the loop around its elements. Counted in PTX of small
+/// kernels.
+constexpr double fixedInstructions = 20;
+/// Of what a thread computes, the part that waits for each other: expressions are about twice as wide as they are deep.
+constexpr double chainShare = 0.5;
+
+/// What one kernel's hero says.
+struct Describe {
+  PlanSummary &summary;
+  void keep(const HloInstruction *instr) { summary.kept.push_back(instr); }
+  void operator()(const ContractionPlan &plan) { keep(plan.hero); }
+  void operator()(const RowReductionPlan &plan) { keepHeroes(plan.frame); }
+  void operator()(const ColumnReductionPlan &plan) { keepHeroes(plan.frame); }
+  void operator()(const RowsPlan &plan) {
+    for (const ReductionFrame &stage : plan.stages)
+      keepHeroes(stage);
+    if (plan.columns) {
+      keepHeroes(*plan.columns);
+      summary.besideColumns = true;
+    }
+    if (!plan.inRegisters)
+      summary.passes = unsigned(plan.stages.size()) + unsigned(!plan.roots.empty());
+  }
+  void operator()(const ColumnsPlan &plan) {
+    for (const ReductionFrame &stage : plan.stages)
+      keepHeroes(stage);
+    if (!plan.inRegisters)
+      summary.passes = unsigned(plan.stages.size()) + unsigned(!plan.roots.empty());
+  }
+  void operator()(const TransposePlan &plan) {
+    llvm::for_each(plan.heroes, [&](auto *hero) { keep(hero); });
+  }
+  void operator()(const ScatterPlan &plan) {
+    keep(plan.hero);
+    summary.inPlace = true;
+  }
+  void operator()(const SortPlan &plan) {
+    keep(plan.hero);
+    summary.passes = std::max(summary.passes, summary.launches);
+  }
+  void operator()(const UpdateSlicePlan &plan) {
+    for (const auto &segment : plan.segments)
+      for (const auto &update : segment.updates)
+        keep(update.hero);
+    summary.inPlace = true;
+  }
+  void operator()(const ConcatenatePlan &plan) {
+    llvm::for_each(plan.heroes, [&](auto *hero) { keep(hero); });
+  }
+  void operator()(const InputSlicesPlan &) {}
+  void operator()(const LoopPlan &) {}
+  void operator()(std::monostate) {}
+
+private:
+  void keepHeroes(const ReductionFrame &frame) {
+    for (const ReductionHero &hero : frame.heroes)
+      keep(hero.instr);
+  }
+};
+
+/// Kernels follow each other.
+void add(const PlanCounts &own, PlanCounts &all) {
+  llvm::append_range(all.reads, own.reads);
+  all.instructions += own.instructions;
+  all.sharedPasses += own.sharedPasses;
+  all.memoryRoundTrips += own.memoryRoundTrips;
+  all.sharedRoundTrips += own.sharedRoundTrips;
+  all.chainInstructions += own.chainInstructions;
+}
+
+double bytesOf(const PlanBuffer &buffer, const FusionGraph &graph) {
+  switch (buffer.kind) {
+  case PlanBuffer::Kind::Output:
+    return double(graph.roots()[buffer.index].shape.byteSize());
+  case PlanBuffer::Kind::Parameter:
+    return double(graph.parameters()[buffer.index]->shape().byteSize());
+  case PlanBuffer::Kind::Scratch: // counted as such
+    return 0;
+  }
+  HLOC_UNREACHABLE("buffer");
+}
+
+} // namespace
+
+PlanSummary summarize(const FusionGraph &graph, const FusionPlan &plan) {
+  PlanSummary summary;
+  summary.launches = unsigned(plan.steps.size());
+  for (const ScratchBuffer &scratch : plan.scratch)
+    summary.extraBytes += 2 * double(scratch.bytes());
+  uint64_t most = 0;
+  summary.counts.memoryRoundTrips = 0;
+  for (const FusionStep &step : plan.steps) {
+    if (const auto *copy = std::get_if<CopyPlan>(&step)) {
+      summary.extraBytes += 2 * bytesOf(copy->to, graph);
+    } else if (const auto *fill = std::get_if<FillPlan>(&step)) {
+      summary.extraBytes += bytesOf(fill->to, graph);
+    } else {
+      const auto &kernel = std::get<KernelPlan>(step);
+      if (uint64_t threads = kernel.launch.grid.count() * kernel.launch.block.count(); threads > most) {
+        most = threads;
+        summary.blocks = kernel.launch.grid.count();
+        summary.threads = uint32_t(kernel.launch.block.count());
+      }
+      if (kernel.makes)
+        summary.extraBytes += double(graph.roots()[kernel.makes->output].shape.byteSize());
+      summary.hero = kernel.hero();
+      summary.registers = std::max(summary.registers, kernel.plannedRegisters());
+      summary.sharedBytes = std::max(summary.sharedBytes, uint32_t(kernel.launch.sharedBytes));
+      add(countsOf(kernel), summary.counts);
+      std::visit(Describe{summary}, kernel.plan);
+    }
+  }
+  return summary;
+}
+
+KernelCounts countsOf(const GroupWork &work, const PlanSummary &plan) {
+  KernelCounts counts;
+  counts.blocks = plan.blocks;
+  counts.threadsPerBlock = plan.threads;
+  counts.registers = plan.registers;
+  counts.sharedBytes = plan.sharedBytes;
+  const double threads = std::max(1.0, double(counts.blocks) * counts.threadsPerBlock);
+  const GroupWork::Chain chain = work.longestChain(threads);
+  counts.sectors = work.sectors;
+  counts.footprint = std::max(1.0, work.memoryBytes / sectorBytes);
+  counts.instructions = (work.work + fixedInstructions * threads) / lanesPerWarp + plan.counts.instructions;
+  counts.sharedPasses = plan.counts.sharedPasses;
+  counts.memoryRoundTrips =
+      plan.counts.memoryRoundTrips + double(work.hasDependentLoads) + double(work.segments - 1) + chain.waits;
+  counts.sharedRoundTrips = plan.counts.sharedRoundTrips;
+  counts.chainInstructions = plan.counts.chainInstructions + chainShare * chain.work;
+  return counts;
+}
+
+double secondsOf(const GroupWork &work, const PlanSummary &plan, const DeviceModel &device) {
+  // All but the first kernel of a fusion only begin.
+  return estimate(countsOf(work, plan), device).total + launchSeconds * (std::max(1u, plan.launches) - 1);
+}
+
+} // namespace hloc
