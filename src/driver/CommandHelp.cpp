@@ -1,5 +1,8 @@
 #include "CommandHelp.h"
 
+#include "OptionTable.h"
+#include "PassList.h"
+
 #include "hloc/support/Suggestion.h"
 
 #include "CLI/CLI.hpp"
@@ -14,35 +17,25 @@ namespace {
 
 constexpr size_t lineWidth = 100, descriptionColumn = 30;
 
-std::vector<std::string> namesOf(const CLI::Option &option) {
-  std::vector<std::string> names;
-  for (const std::string &name : option.get_snames())
-    names.push_back("-" + name);
-  for (const std::string &name : option.get_lnames())
-    names.push_back("--" + name);
-  return names;
+std::vector<std::string> namesOf(const OptionRow &row) {
+  llvm::SmallVector<llvm::StringRef> names;
+  llvm::StringRef(row.names).split(names, ',');
+  return {names.begin(), names.end()};
 }
 
-/// What CLI11 prints, without its validators: `FILE` of `FILE:must exist`.
-std::string valueOf(const CLI::Option &option) {
-  return llvm::StringRef(option.get_type_name()).split(':').first.str();
-}
-
-OptionHelp describeOption(const CLI::Option &option, const OptionValueTable &values) {
+OptionHelp describeOption(const OptionRow &row, Subcommand command) {
   OptionHelp help;
-  help.names = namesOf(option);
-  bool isFlag = option.get_type_size() == 0 || option.get_items_expected_max() == 0;
-  help.optionalValue = !option.get_fnames().empty();
-  if (!isFlag || help.optionalValue)
-    help.value = valueOf(option);
-  help.isList = option.get_delimiter() == ',';
-  help.repeats = option.get_items_expected_max() > 1;
-  if (auto found = values.find(&option); found != values.end()) {
-    help.valueNames = found->second.names();
-    help.closed = found->second.closed;
-  }
-  help.description = option.get_description();
-  help.group = option.get_group();
+  if (!row.isPositional())
+    help.names = namesOf(row);
+  help.value = row.value ? row.value : "";
+  help.optionalValue = row.bare;
+  help.isList = row.isList;
+  help.repeats = row.repeats;
+  if (row.words)
+    help.valueNames = row.words();
+  help.closed = row.words && row.wordUse == WordUse::Listed;
+  help.description = row.help;
+  help.group = command == runCommand && row.groupOfRun ? row.groupOfRun : row.group;
   return help;
 }
 
@@ -81,6 +74,18 @@ void addOption(std::string &out, const OptionHelp &option) {
   addFilled(out, fullDescription(option), descriptionColumn);
 }
 
+const char *summaryOf(Subcommand command) {
+  switch (command) {
+  case compileCommand:
+    return "Compiles HLO text to PTX and cubin, and checks the emitted kernels without a GPU.";
+  case runCommand:
+    return "Executes kernels, on an emulator or a GPU, and compares with a reference.";
+  case optCommand:
+    return "Runs passes on MLIR text.";
+  }
+  return "";
+}
+
 } // namespace
 
 std::vector<std::string> CommandHelp::groups() const {
@@ -91,12 +96,25 @@ std::vector<std::string> CommandHelp::groups() const {
   return groups;
 }
 
-CommandHelp describeCommand(const std::string &name, const CLI::App &app, const OptionValueTable &values) {
-  CommandHelp help{name, app.get_description(), {}};
-  for (const CLI::Option *option : app.get_options())
-    if (!option->get_group().empty())
-      help.options.push_back(describeOption(*option, values));
+CommandHelp describeCommand(Subcommand command) {
+  CommandHelp help{nameOf(command), summaryOf(command), {}};
+  for (const OptionRow &row : optionRows())
+    if (row.commands & command)
+      help.options.push_back(describeOption(row, command));
   return help;
+}
+
+std::vector<CommandHelp> describeCommands() {
+  std::vector<CommandHelp> all;
+  for (Subcommand command : subcommands)
+    all.push_back(describeCommand(command));
+  for (const PassRow &pass : optPasses())
+    all.back().options.push_back({.names = {"--" + pass.name},
+                                  .value = "OPTIONS",
+                                  .optionalValue = true,
+                                  .description = pass.summary,
+                                  .group = passGroup});
+  return all;
 }
 
 std::string fullDescription(const OptionHelp &option) {
@@ -148,6 +166,15 @@ static std::string likelyOption(llvm::StringRef wanted, llvm::ArrayRef<std::stri
   return suggestion(nearestName(wanted, llvm::SmallVector<llvm::StringRef>(known.begin(), known.end())));
 }
 
+/// Which other commands take an option; empty if none does.
+static std::string elsewhere(llvm::StringRef name, Subcommand command) {
+  for (Subcommand other : subcommands)
+    for (const OptionRow &row : optionRows())
+      if ((row.commands & other) && llvm::is_contained(namesOf(row), name))
+        return fmt::format("`hloc {}` does not take {}, `hloc {}` does", nameOf(command), name.str(), nameOf(other));
+  return "";
+}
+
 /// CLI11's words for what an option lacks or cannot read, in ours; others as they are.
 static std::string rephrased(llvm::StringRef message) {
   auto [option, lacks] = message.split(": 1 required ");
@@ -160,7 +187,7 @@ static std::string rephrased(llvm::StringRef message) {
   return message.str();
 }
 
-std::string usageError(const CLI::App &app, const CLI::Error &error) {
+std::string usageError(const CLI::App &app, const CLI::Error &error, Subcommand command) {
   std::vector<std::string> unknown;
   for (const std::string &argument : app.remaining())
     if (llvm::StringRef(argument).starts_with("-"))
@@ -170,11 +197,18 @@ std::string usageError(const CLI::App &app, const CLI::Error &error) {
   if (unknown.empty())
     return "too many arguments: `" + llvm::join(app.remaining(), "`, `") + "`";
   std::vector<std::string> known;
-  for (const CLI::Option *option : app.get_options())
-    llvm::append_range(known, namesOf(*option));
+  for (const OptionRow &row : optionRows())
+    if (row.commands & command)
+      llvm::append_range(known, namesOf(row));
+  if (command == optCommand)
+    for (const PassRow &pass : optPasses())
+      known.push_back("--" + pass.name);
   std::string message;
-  for (const std::string &one : unknown)
-    message += (message.empty() ? "" : ", ") + ("unknown option `" + one + "`") + likelyOption(one, known);
+  for (const std::string &one : unknown) {
+    std::string other = elsewhere(one, command);
+    message += (message.empty() ? "" : ", ") +
+               (other.empty() ? "unknown option `" + one + "`" + likelyOption(one, known) : other);
+  }
   return message;
 }
 

@@ -290,10 +290,7 @@ std::string fishCompletion(const std::vector<CommandHelp> &commands) {
   return out;
 }
 
-const std::vector<std::string> &completionShells() {
-  static const std::vector<std::string> shells = {"bash", "zsh", "fish"};
-  return shells;
-}
+std::vector<std::string> completionShells() { return {"bash", "zsh", "fish"}; }
 
 std::string completionFor(const std::string &shell, const std::vector<CommandHelp> &commands) {
   return shell == "bash"  ? bashCompletion(commands)

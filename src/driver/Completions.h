@@ -12,6 +12,6 @@ std::string fishCompletion(const std::vector<CommandHelp> &commands);
 
 /// By the name of a shell (`completionShells`).
 std::string completionFor(const std::string &shell, const std::vector<CommandHelp> &commands);
-const std::vector<std::string> &completionShells();
+std::vector<std::string> completionShells();
 
 } // namespace hloc

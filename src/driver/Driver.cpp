@@ -6,27 +6,33 @@
 #include "Lists.h"
 #include "LlvmFailures.h"
 #include "ManPage.h"
+#include "Opt.h"
 #include "Options.h"
 #include "RunCommand.h"
 #include "StandardStreams.h"
-#include "Subcommands.h"
 
-#include "llvm/ADT/StringRef.h"
+#include "hloc/support/Diagnostics.h"
+
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace hloc {
 
 namespace {
 
-int runCommand(int argc, char **argv) {
-  if (argc > 1 && llvm::StringRef(argv[1]) == "opt")
-    return runOpt(argc - 1, argv + 1);
-  Command command = parseCommandLine(argc, argv);
+int carryOut(const Command &command) {
   switch (command.kind) {
   case Command::Kind::Compile:
     return runCompile(command.compile);
   case Command::Kind::Run:
     return runRun(command.run);
+  case Command::Kind::Opt:
+    return runOpt(command.opt);
+  case Command::Kind::Help:
+    llvm::outs() << helpText(describeCommand(command.subcommand));
+    if (command.subcommand == optCommand)
+      printPasses();
+    return 0;
   case Command::Kind::ListOps:
     llvm::outs() << listOps();
     return 0;
@@ -60,10 +66,15 @@ int runCommand(int argc, char **argv) {
   case Command::Kind::Completion:
     llvm::outs() << completionFor(command.shell, describeCommands());
     return 0;
-  case Command::Kind::Done:
-    return command.exitCode;
   }
   return 0;
+}
+
+int parseAndCarryOut(llvm::ArrayRef<const char *> arguments) {
+  DiagnosticEngine diagnostics;
+  std::optional<Command> command = parseCommandLine(arguments, diagnostics);
+  diagnostics.print(llvm::errs(), useColour(command ? command->compile.colour : ColourChoice::Auto));
+  return command ? carryOut(*command) : static_cast<int>(diagnostics.exitCode());
 }
 
 } // namespace
@@ -72,7 +83,7 @@ int runDriver(int argc, char **argv) {
   occupyClosedStandardStreams();
   installLlvmFailureHandler(endOnLlvmFailure);
   setLlvmColours();
-  return finishStandardStreams(runCommand(argc, argv));
+  return finishStandardStreams(parseAndCarryOut(llvm::ArrayRef(argv, argc)));
 }
 
 } // namespace hloc

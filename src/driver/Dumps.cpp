@@ -42,17 +42,6 @@ bool matches(const std::string &expression, llvm::StringRef text) { return llvm:
 
 } // namespace
 
-bool checkDumpOptions(const DumpOptions &options, DiagnosticEngine &diagnostics) {
-  for (const std::string *expression : {&options.filter, &options.hloFilter, &options.emitterFilter}) {
-    std::string error;
-    if (!expression->empty() && !llvm::Regex(*expression).isValid(error)) {
-      diagnostics.report(DiagnosticKind::BadUsage, "`" + *expression + "` is not a regular expression: " + error);
-      return false;
-    }
-  }
-  return true;
-}
-
 DumpTrack::DumpTrack(const DumpOptions &options, llvm::StringRef name, bool immediate)
     : options(options), name(name), immediate(immediate) {}
 

@@ -60,7 +60,4 @@ private:
   std::optional<DumpStage> previousStage;
 };
 
-/// Checks the regular expressions; reports bad ones as usage errors.
-bool checkDumpOptions(const DumpOptions &options, DiagnosticEngine &diagnostics);
-
 } // namespace hloc

@@ -14,24 +14,6 @@
 
 namespace hloc {
 
-void warnOfUnusedTools(const CompileOptions &options, bool assembles, bool makesCode, DiagnosticEngine &diagnostics) {
-  struct Row {
-    const char *option;
-    bool given, used;
-    const char *why;
-  };
-  const ToolchainOptions &tools = options.toolchain;
-  const Row rows[] = {
-      {"--ptxas", !tools.ptxas.empty(), assembles, "nothing is assembled"},
-      {"--assembler", options.assembler != AssemblerChoice::Auto, assembles, "nothing is assembled"},
-      {"--libdevice", !tools.libdevice.empty(), makesCode, "no code is generated"},
-      {"--cuda-path", !tools.cudaPath.empty(), assembles || makesCode, "no code is generated"},
-  };
-  for (const Row &row : rows)
-    if (row.given && !row.used)
-      diagnostics.report(DiagnosticKind::IgnoredInput, std::string(row.option) + " has no effect: " + row.why);
-}
-
 void warnOfIdleFilters(const DumpOptions &options, unsigned optimizationLevel, DiagnosticEngine &diagnostics) {
   struct Row {
     const char *option;

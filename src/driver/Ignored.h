@@ -7,10 +7,6 @@
 
 namespace hloc {
 
-/// Warns of tools and of how to use them that were named although no stage of this run starts them. `assembles`: there
-/// is machine code to make or to describe. `makesCode`: LLVM runs.
-void warnOfUnusedTools(const CompileOptions &options, bool assembles, bool makesCode, DiagnosticEngine &diagnostics);
-
 /// Warns of dump filters that match no pass of hloc.
 void warnOfIdleFilters(const DumpOptions &options, unsigned optimizationLevel, DiagnosticEngine &diagnostics);
 

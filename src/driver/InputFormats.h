@@ -10,7 +10,10 @@ namespace hloc {
 /// By `--input-format` or the suffix: `.mlir`, `.ll` and `.ptx`; everything else is HLO.
 IrKind formatOf(const CompileOptions &options, llvm::StringRef input);
 
-/// Why these options make no sense for `input`; empty if they do. `kind`: the output; `describes`: of kernels, too.
-std::string formatRefusal(const CompileOptions &options, llvm::StringRef input, EmitKind kind, bool describes);
+/// `MLIR`
+const char *nameOf(IrKind kind);
+
+/// What an input is at the end of: an output needs a later stage.
+Stage stageOf(IrKind kind);
 
 } // namespace hloc

@@ -1,11 +1,12 @@
 #pragma once
-// The command line of `hloc compile` and `hloc run` as data.
+// The command line as data: what its options ask for.
 
 #include "Colour.h"
 #include "Dumps.h"
 #include "Progress.h"
 
 #include "hloc/codegen/Assemble.h"
+#include "hloc/codegen/Pipeline.h"
 #include "hloc/codegen/Toolchain.h"
 #include "hloc/compiler/Compiler.h"
 #include "hloc/kernel/TargetInfo.h"
@@ -17,6 +18,12 @@
 
 namespace hloc {
 
+class DiagnosticEngine;
+
+enum Subcommand : unsigned { compileCommand = 1, runCommand = 2, optCommand = 4 };
+inline constexpr Subcommand subcommands[] = {compileCommand, runCommand, optCommand};
+const char *nameOf(Subcommand command);
+
 enum class EmitKind { Hlo, HloFused, Dot, PlanDot, Mlir, Llvm, Ptx, Cubin, Fatbin, Manifest };
 
 struct CompileOptions {
@@ -25,7 +32,11 @@ struct CompileOptions {
   std::optional<IrKind> inputFormat; ///< unset: by the suffix of each input
   std::string startAfter;            ///< of IR: id of the pass that has left it; empty: as its first line says
   std::string output = "-";
-  std::optional<EmitKind> emit; ///< unset: by the suffix of `output`, PTX otherwise
+  EmitKind emit = EmitKind::Ptx; ///< as given, or by the suffix of `output`
+  bool kindGiven = false;        ///< by --emit
+  bool outputAsked = false;      ///< by -o or --emit
+  bool outputWanted = true;      ///< not if it was not asked for and something else is printed or checked instead
+  bool needsKernels = false;     ///< kernels are described or judged, apart from what is written
   std::vector<TargetInfo> targets;
   bool targetGiven = false; ///< else `targets` holds the default
   Stage stopAfter = Stage::All;
@@ -68,11 +79,26 @@ struct RunCommandOptions : RunOptions {
   double timeoutSeconds = 0; ///< of the whole run; 0: none
 };
 
+/// Of `hloc opt`.
+struct OptOptions {
+  std::string input, output;
+  std::vector<std::string> passes; ///< elements of a textual pipeline, in order
+  PipelineOptions pipeline;
+  bool wholePipeline = false;
+  bool verifyDiagnostics = false;
+  bool splitInput = false;
+  bool printAfterAll = false;
+  bool generic = false;
+  bool localScope = false;
+};
+
 /// What the command line asks for.
 struct Command {
   enum class Kind {
     Compile,
     Run,
+    Opt,
+    Help,
     ListOps,
     ListPasses,
     ListTargets,
@@ -83,17 +109,17 @@ struct Command {
     Doctor,
     Version,
     Man,
-    Completion,
-    Done
+    Completion
   };
-  Kind kind = Kind::Done;
-  int exitCode = 0; ///< Kind::Done: help was printed (0) or the line is wrong (2)
+  Kind kind = Kind::Compile;
+  Subcommand subcommand = compileCommand;
   CompileOptions compile;
   RunCommandOptions run;
+  OptOptions opt;
   std::string shell; ///< of Kind::Completion
 };
 
-/// Prints help, or errors with exit code 2, itself.
-Command parseCommandLine(int argc, char **argv);
+/// Nothing after an error was reported. `arguments` begin with the name of the program.
+std::optional<Command> parseCommandLine(llvm::ArrayRef<const char *> arguments, DiagnosticEngine &diagnostics);
 
 } // namespace hloc

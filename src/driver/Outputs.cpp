@@ -1,17 +1,12 @@
 #include "Outputs.h"
 
-#include "InputFormats.h"
-
 #include "hloc/support/Check.h"
 #include "hloc/support/Files.h"
 
 #include "fmt/format.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
-
-#include <unistd.h>
 
 namespace hloc {
 
@@ -25,6 +20,15 @@ constexpr SuffixRow suffixes[] = {{".ptx", EmitKind::Ptx}, {".cubin", EmitKind::
                                   {".hlo", EmitKind::Hlo}, {".dot", EmitKind::Dot},      {".mlir", EmitKind::Mlir},
                                   {".ll", EmitKind::Llvm}, {".json", EmitKind::Manifest}};
 
+/// `FOLDER/<stem>.<target><suffix>`, without the target if it is for all.
+std::string fileIn(llvm::StringRef folder, llvm::StringRef input, const TargetInfo *target, llvm::StringRef suffix) {
+  return (folder.rtrim('/') + (folder.starts_with("/") && folder.rtrim('/').empty() ? "" : "/") + stemOf(input) +
+          (target ? "." + target->name : std::string()) + suffix)
+      .str();
+}
+
+} // namespace
+
 llvm::StringRef suffixOf(EmitKind kind) {
   if (kind == EmitKind::HloFused)
     kind = EmitKind::Hlo;
@@ -36,16 +40,14 @@ llvm::StringRef suffixOf(EmitKind kind) {
   HLOC_UNREACHABLE("unknown kind of output");
 }
 
-bool isFolder(llvm::StringRef path) { return path.ends_with("/") || llvm::sys::fs::is_directory(path); }
-
-/// `FOLDER/<stem>.<target><suffix>`, without the target if it is for all.
-std::string fileIn(llvm::StringRef folder, llvm::StringRef input, const TargetInfo *target, llvm::StringRef suffix) {
-  return (folder.rtrim('/') + (folder.starts_with("/") && folder.rtrim('/').empty() ? "" : "/") + stemOf(input) +
-          (target ? "." + target->name : std::string()) + suffix)
-      .str();
+std::optional<EmitKind> kindOfSuffix(llvm::StringRef output) {
+  for (const SuffixRow &row : suffixes)
+    if (output.ends_with(row.suffix) && !isFolder(output))
+      return row.kind;
+  return std::nullopt;
 }
 
-} // namespace
+bool isFolder(llvm::StringRef path) { return path.ends_with("/") || llvm::sys::fs::is_directory(path); }
 
 Stage stageOf(EmitKind kind) {
   switch (kind) {
@@ -71,170 +73,34 @@ Stage stageOf(EmitKind kind) {
 
 std::string stemOf(llvm::StringRef input) { return input == "-" ? "stdin" : llvm::sys::path::stem(input).str(); }
 
-bool Outputs::oneForAllTargets() const { return emitKind == EmitKind::Fatbin || stageOf(emitKind) <= Stage::Fuse; }
+bool isForAllTargets(EmitKind kind) { return kind == EmitKind::Fatbin || stageOf(kind) <= Stage::Fuse; }
+
+std::string outputFile(const CompileOptions &options, llvm::StringRef input, const TargetInfo &target) {
+  return isFolder(options.output)
+             ? fileIn(options.output, input, isForAllTargets(options.emit) ? nullptr : &target, suffixOf(options.emit))
+             : options.output;
+}
 
 Stage Outputs::neededStage() const {
   if (options.stopAfter != Stage::All)
     return options.stopAfter;
-  if (!needsKernels() && stageOf(emitKind) <= Stage::Emit)
-    return stageOf(emitKind);
+  if (!options.needsKernels && stageOf(options.emit) <= Stage::Emit)
+    return stageOf(options.emit);
   return Stage::Ptx;
 }
 
 bool Outputs::needsAssembler() const {
-  return needsKernels() || emitKind == EmitKind::Cubin || emitKind == EmitKind::Fatbin ||
-         emitKind == EmitKind::Manifest;
+  return options.needsKernels || options.emit == EmitKind::Cubin || options.emit == EmitKind::Fatbin ||
+         options.emit == EmitKind::Manifest;
 }
 
-bool Outputs::prepare(DiagnosticEngine &diagnostics) {
-  std::string reason = refusal();
-  if (reason.empty())
-    reason = severalRefusal();
-  if (reason.empty())
-    reason = twiceRefusal();
-  if (reason.empty())
-    reason = inputRefusal();
-  for (const std::string &input : options.inputs)
-    if (reason.empty())
-      reason = formatRefusal(options, input, emitKind, describesKernels());
-  if (!reason.empty())
-    diagnostics.report(DiagnosticKind::BadUsage, std::move(reason));
-  return !diagnostics.hasErrors();
-}
-
-/// Decides the kind. Why options that are fine by themselves make no sense together; empty if they do.
-std::string Outputs::refusal() {
-  std::optional<EmitKind> suffixKind;
-  for (const SuffixRow &row : suffixes)
-    if (llvm::StringRef(options.output).ends_with(row.suffix) && !isFolder(options.output))
-      suffixKind = row.kind;
-  llvm::StringRef suffix = llvm::sys::path::extension(options.output);
-  if (!suffixKind && !options.emit && !suffix.empty() && !isFolder(options.output))
-    return fmt::format("the suffix of `-o {}` names no kind of output; --emit=KIND does", options.output);
-  emitKind = options.emit ? *options.emit : suffixKind.value_or(EmitKind::Ptx);
-  if (suffixKind && suffixOf(*suffixKind) != suffixOf(emitKind))
-    return fmt::format("`-o {}` and --emit name different kinds of output", options.output);
-  if (options.updateGolden && options.goldenFolder.empty())
-    return "--update-golden needs --golden=DIR, the folder to write to";
-  if (options.explain && options.emit && options.output == "-")
-    return "--explain and --emit both write to standard output; -o names a file";
-  if (options.listKernels && options.emit && options.output == "-")
-    return "--list-kernels and --emit both write to standard output; -o names a file";
-  if (options.manifestFile == "-" && ((options.output == "-" && wanted()) || options.listKernels))
-    return "--manifest=- is not alone on standard output; -o names a file, --emit=manifest writes nothing else";
-  if (options.manifestFile == "-" && options.targets.size() > 1)
-    return "several targets need `--manifest=DIR/` or a file, one manifest a target";
-  if (options.lintAsJson && (options.listKernels || options.manifestFile == "-" || (asked() && options.output == "-")))
-    return "--lint=json is not alone on standard output; -o names a file";
-  if (options.lintAsJson && (options.inputs.size() > 1 || options.targets.size() > 1))
-    return "--lint=json is about one input and one target";
-  if (options.lint && stageOf(emitKind) < Stage::Ptx)
-    return "--lint is about PTX, and the output is written before there is any";
-  if (options.estimate && stageOf(emitKind) < Stage::Ptx)
-    return "--estimate is about kernels, and the output is written before there are any";
-  if (options.estimate && (options.lintAsJson || options.manifestFile == "-" || (asked() && options.output == "-")))
-    return "--estimate is not alone on standard output; -o names a file";
-  if (options.listKernels && stageOf(emitKind) < Stage::Ptx)
-    return "--list-kernels is about kernels, and the output is written before there are any";
-  if (options.output == "-" && (emitKind == EmitKind::Cubin || emitKind == EmitKind::Fatbin) && ::isatty(STDOUT_FILENO))
-    return "machine code is not written to a terminal; use -o FILE";
-  if (std::string reason = partRefusal(); !reason.empty())
-    return reason;
-  if (options.stopAfter == Stage::All)
-    return "";
-  if (asked() && stageOf(emitKind) > options.stopAfter)
-    return "--stop-after ends before there is anything to write for -o or --emit";
-  if (options.estimate && options.stopAfter < Stage::Ptx)
-    return "--stop-after ends before there are kernels for --estimate";
-  if (options.lint && options.stopAfter < Stage::Ptx)
-    return "--stop-after ends before there is PTX for --lint";
-  if (describesKernels() && options.stopAfter < Stage::Ptx)
-    return "--stop-after ends before there are kernels for --golden, --manifest or --list-kernels to describe";
-  return "";
-}
-
-/// Options that choose among kernels need some.
-std::string Outputs::partRefusal() const {
-  if (!options.only.empty() && options.stopAfter < Stage::Fuse)
-    return "--only chooses among kernels, and --stop-after ends before there are any";
-  if (!options.only.empty() && options.inputs.size() > 1)
-    return "--only chooses among the kernels of one input";
-  if (!options.only.empty() && options.updateGolden)
-    return "--update-golden writes the golden of a whole module, of which --only leaves most out";
-  if (options.allowExternal && (stageOf(emitKind) <= Stage::Fuse || options.stopAfter < Stage::Plan))
-    return "--allow-external is about steps, and hloc ends before there are any";
-  if (!options.keepGoing)
-    return "";
-  if (stageOf(emitKind) <= Stage::Fuse || options.stopAfter < Stage::Plan)
-    return "--keep-going is about kernels, and hloc ends before there are any";
-  if (!options.goldenFolder.empty())
-    return "--golden compares whole modules; --keep-going leaves out what cannot be compiled";
-  return "";
-}
-
-/// Several outputs go to a folder: one after the other they would be no PTX file, no LLVM module, no cubin.
-std::string Outputs::severalRefusal() const {
-  bool written = options.stopAfter == Stage::All ? wanted() : asked();
-  auto refused = [&](const char *what, const char *other) -> std::string {
-    if (written && !isFolder(options.output))
-      return options.output == "-" ? fmt::format("several {} need `-o DIR/`{}", what, other)
-                                   : fmt::format("several {} need `-o DIR/`{}, `{}` is {}", what, other, options.output,
-                                                 *other ? "neither" : "none");
-    return "";
-  };
-  if (options.targets.size() > 1 && !oneForAllTargets())
-    if (std::string reason = refused("targets", " or a .fatbin file"); !reason.empty())
-      return reason;
-  if (options.inputs.size() < 2)
-    return "";
-  if (std::string reason = refused("inputs", ""); !reason.empty())
-    return reason;
-  if (!options.manifestFile.empty() && !isFolder(options.manifestFile))
-    return fmt::format("several inputs need `--manifest=DIR/`, `{}` is no folder", options.manifestFile);
-  llvm::StringMap<std::string> byStem;
-  for (const std::string &input : options.inputs)
-    if (auto [place, isNew] = byStem.try_emplace(stemOf(input), input); !isNew)
-      return fmt::format("`{}` and `{}` have one name, and so would what is made of them", place->second, input);
-  return "";
-}
-
-/// Two outputs in one file: the second would replace the first.
-std::string Outputs::twiceRefusal() const {
-  auto differ = [](const std::string &one, const std::string &other) {
-    return one.empty() || one != other || one == "-" || one == "/dev/null" || isFolder(one);
-  };
-  if (!differ(options.manifestFile, options.output))
-    return fmt::format("-o and --manifest both write `{}`", options.output);
-  if (!differ(options.timingFile, options.output) || !differ(options.timingFile, options.manifestFile))
-    return fmt::format("--timing and another option both write `{}`", options.timingFile);
-  return "";
-}
-
-/// Reading what is being written, or writing over what was read, is never meant.
-std::string Outputs::inputRefusal() const {
-  const TargetInfo *target = oneForAllTargets() ? nullptr : &options.targets.front();
-  for (const std::string &input : options.inputs) {
-    const std::string output =
-        isFolder(options.output) ? fileIn(options.output, input, target, suffixOf(emitKind)) : options.output;
-    for (auto [option, file] : {std::pair("-o", &output), std::pair("--manifest", &options.manifestFile),
-                                std::pair("--timing", &options.timingFile)})
-      if (!file->empty() && *file != "-" && input != "-" && llvm::sys::fs::is_regular_file(*file) &&
-          llvm::sys::fs::equivalent(*file, input))
-        return fmt::format("{} would write over the input `{}`", option, input);
-  }
-  return "";
-}
-
-void Outputs::write(llvm::StringRef input, const TargetInfo *target, llvm::StringRef bytes,
+void Outputs::write(llvm::StringRef input, const TargetInfo &target, llvm::StringRef bytes,
                     DiagnosticEngine &diagnostics) {
   TimedScope scope(timing, "write");
   if (options.output == "-")
     (llvm::outs() << bytes).flush();
-  else if (isFolder(options.output))
-    writeTo(fileIn(options.output, input, oneForAllTargets() ? nullptr : target, suffixOf(emitKind)), bytes,
-            diagnostics);
   else
-    writeTo(options.output, bytes, diagnostics);
+    writeTo(outputFile(options, input, target), bytes, diagnostics);
 }
 
 void Outputs::writeManifest(llvm::StringRef input, const TargetInfo &target, llvm::StringRef text,

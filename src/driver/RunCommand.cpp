@@ -101,15 +101,11 @@ public:
     Timeout timeout(options.timeoutSeconds, [this] { progress.stop(); });
     RunPrinter printer(options, progress);
     std::string agreement;
-    if (checkDumpOptions(options.compile.dump, diagnostics)) {
-      bool compiles = options.platform != Platform::Interpreter && options.ptxFile.empty();
-      warnOfUnusedTools(options.compile, /*assembles=*/false, compiles, diagnostics);
-      warnOfIdleFilters(options.compile.dump, options.compile.optimizationLevel, diagnostics);
-      removeEarlierDumps(options.compile.dump, diagnostics);
-      progress.beginStage("parse");
-      if (std::shared_ptr<const SourceFile> file = readSource(options.compile.input, observer, diagnostics))
-        agreement = runModule(std::move(file), options, toolchain, observer, printer, diagnostics).agreement;
-    }
+    warnOfIdleFilters(options.compile.dump, options.compile.optimizationLevel, diagnostics);
+    removeEarlierDumps(options.compile.dump, diagnostics);
+    progress.beginStage("parse");
+    if (std::shared_ptr<const SourceFile> file = readSource(options.compile.inputs.front(), observer, diagnostics))
+      agreement = runModule(std::move(file), options, toolchain, observer, printer, diagnostics).agreement;
     progress.stop();
     printer.listings() << agreement;
     observer.endTrack("", diagnostics);

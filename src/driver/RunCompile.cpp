@@ -40,7 +40,7 @@ public:
       : options(options), timing(timing), toolchain(toolchain), outputs(outputs), progress(progress),
         observer(timing, options.dump, isOneOfSeveral() ? stemOf(options.input) : "",
                  isOneOfSeveral() ? nullptr : progress.work()),
-        compiler(ownOptions(), toolchain, observer, diagnostics), kind(outputs.kind()) {}
+        compiler(ownOptions(), toolchain, observer, diagnostics), kind(options.emit) {}
 
   void run() {
     runStages();
@@ -95,7 +95,7 @@ private:
     if (wantsHlo)
       return writeHlo(*fused);
     if (kind == EmitKind::HloFused)
-      return write(nullptr, hloText(*fused));
+      return write(options.targets.front(), hloText(*fused));
     if (options.stopAfter == Stage::Fuse)
       return;
     if (options.stopAfter == Stage::Plan) {
@@ -113,7 +113,9 @@ private:
       writeFatbin(images);
   }
 
-  void writeHlo(const HloModule &module) { write(nullptr, kind == EmitKind::Dot ? dotGraph(module) : hloText(module)); }
+  void writeHlo(const HloModule &module) {
+    write(options.targets.front(), kind == EmitKind::Dot ? dotGraph(module) : hloText(module));
+  }
 
   /// From IR of an earlier run instead of HLO.
   void goOnFrom(IrKind format) {
@@ -173,11 +175,11 @@ private:
   /// were made of, if it is known.
   bool finish(CompiledModule &compiled, const TargetInfo &target, bool stopped, bool isLast,
               std::vector<FatbinImage> &images, const HloModule *fused = nullptr) {
-    if (stopped && !outputs.asked() && !outputs.needsKernels())
+    if (stopped && !options.outputAsked && !options.needsKernels)
       return true;
     if (kind == EmitKind::Ptx &&
-        (!stopped || outputs.asked())) // before ptxas runs, so that there is something to look at if it refuses
-      write(&target, compiled.ptx);
+        (!stopped || options.outputAsked)) // before ptxas runs, so that there is something to look at if it refuses
+      write(target, compiled.ptx);
     if (isLast) // the same for all targets
       notes += externalSummary(compiled.manifest);
     std::string cubin;
@@ -191,7 +193,7 @@ private:
     if (!assembled)
       return false;
     if (kind == EmitKind::Cubin)
-      write(&target, cubin);
+      write(target, cubin);
     if (kind == EmitKind::Fatbin)
       images.push_back({target, cubin, isLast ? compiled.ptx : std::string()});
     writeTexts(compiled, target);
@@ -241,7 +243,7 @@ private:
   bool lint(const CompiledModule &compiled, const TargetInfo &target, const HloModule *fused) {
     TimedScope scope(timing, "lint");
     bool isGiven = formatOf(options, options.input) == IrKind::Ptx;
-    bool isWritten = kind == EmitKind::Ptx && outputs.asked() && options.output != "-";
+    bool isWritten = kind == EmitKind::Ptx && options.outputAsked && options.output != "-";
     auto ptx = isGiven ? given
                        : std::make_shared<const SourceFile>(isWritten ? options.output : stemOf(options.input) + ".ptx",
                                                             compiled.ptx);
@@ -254,9 +256,9 @@ private:
     if (kind == EmitKind::Llvm)
       writeLlvm(compiled, target);
     if (kind == EmitKind::PlanDot)
-      write(&target, planGraph(compiled.manifest));
+      write(target, planGraph(compiled.manifest));
     if (kind == EmitKind::Manifest)
-      write(&target, printManifest(compiled.manifest));
+      write(target, printManifest(compiled.manifest));
     Progress::Hidden hidden(progress);
     if (!options.manifestFile.empty())
       outputs.writeManifest(options.input, target, printManifest(compiled.manifest), diagnostics);
@@ -278,7 +280,7 @@ private:
     std::string all;
     for (const CompiledKernel &kernel : compiled.kernels)
       all += (all.empty() ? "" : "// -----\n") + kernel.mlir;
-    write(&target, all);
+    write(target, all);
   }
 
   void writeLlvm(const CompiledModule &compiled, const TargetInfo &target) {
@@ -286,19 +288,19 @@ private:
     for (const CompiledKernel &kernel : compiled.kernels)
       texts.push_back(kernel.llvm);
     if (llvm::FailureOr<std::string> merged = mergeLlvm(texts, diagnostics); succeeded(merged))
-      write(&target, printStageLine({"optimized", target.name}, ";") + *merged);
+      write(target, printStageLine({"optimized", target.name}, ";") + *merged);
   }
 
   void writeFatbin(llvm::ArrayRef<FatbinImage> images) {
     TimedScope scope(timing, "fatbinary");
     llvm::FailureOr<std::string> bytes = makeFatbin(images, toolchain, diagnostics);
     if (succeeded(bytes))
-      write(nullptr, *bytes);
+      write(options.targets.front(), *bytes);
   }
 
-  void write(const TargetInfo *target, llvm::StringRef bytes) {
+  void write(const TargetInfo &target, llvm::StringRef bytes) {
     Progress::Hidden hidden(progress);
-    if (outputs.wanted())
+    if (options.outputWanted)
       outputs.write(options.input, target, bytes, diagnostics);
   }
 
@@ -380,17 +382,13 @@ int runCompile(const CompileOptions &options) {
   DiagnosticEngine diagnostics;
   Timing timing(options.timing);
   Outputs outputs(options, timing);
-  ExitCode code = ExitCode::Success;
-  if (checkDumpOptions(options.dump, diagnostics) && outputs.prepare(diagnostics)) {
-    warnOfUnusedTools(options, outputs.needsAssembler(), outputs.neededStage() >= Stage::Llvm, diagnostics);
-    warnOfIdleFilters(options.dump, options.optimizationLevel, diagnostics);
-    Toolchain toolchain = discoverTools(options.toolchain, timing);
-    Progress progress(progressBeside(options.progress, options.dump.enabled && options.dump.folder.empty()));
-    code = compileInputs(options, toolchain, timing, outputs, progress, diagnostics);
-    progress.stop();
-    if (!options.goldenFolder.empty())
-      checkForStaleGoldens(options, diagnostics);
-  }
+  warnOfIdleFilters(options.dump, options.optimizationLevel, diagnostics);
+  Toolchain toolchain = discoverTools(options.toolchain, timing);
+  Progress progress(progressBeside(options.progress, options.dump.enabled && options.dump.folder.empty()));
+  ExitCode code = compileInputs(options, toolchain, timing, outputs, progress, diagnostics);
+  progress.stop();
+  if (!options.goldenFolder.empty())
+    checkForStaleGoldens(options, diagnostics);
   writeTiming(timing, options.timingFile, diagnostics);
   diagnostics.print(llvm::errs(), useColour(options.colour));
   return static_cast<int>(code == ExitCode::Success ? diagnostics.exitCode() : code);
