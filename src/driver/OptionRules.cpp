@@ -133,8 +133,7 @@ std::string contradiction(const Command &command, const GivenOptions &given, Dia
   if (given.command == optCommand)
     return "";
   if (command.compile.inputs.empty())
-    return fmt::format("no input file; `hloc {}--help` shows how hloc is used",
-                       given.command == runCommand ? "run " : "");
+    return fmt::format("no input file; `{} --help` shows how hloc is used", calledAs(given.command));
   for (auto refusal : {outputRefusal, countRefusal})
     if (std::string reason = refusal(command.compile, given); !reason.empty())
       return reason;

@@ -2,7 +2,10 @@
 
 #include "OptionTable.h"
 
+#include "CommandHelp.h"
 #include "Completions.h"
+#include "Lists.h"
+#include "ManPage.h"
 #include "PassList.h"
 
 #include "hloc/codegen/Pipeline.h"
@@ -29,60 +32,24 @@ using Values = llvm::ArrayRef<std::string>;
 /// The values of an option by name, in the order in which they are listed.
 template <typename Enum> using Choices = std::vector<std::pair<std::string, Enum>>;
 
-const Choices<EmitKind> &choicesOf(EmitKind) {
-  static const Choices<EmitKind> all = {
-      {"hlo", EmitKind::Hlo},           {"hlo-fused", EmitKind::HloFused}, {"dot", EmitKind::Dot},
-      {"plan-dot", EmitKind::PlanDot},  {"mlir", EmitKind::Mlir},          {"llvm", EmitKind::Llvm},
-      {"ptx", EmitKind::Ptx},           {"cubin", EmitKind::Cubin},        {"fatbin", EmitKind::Fatbin},
-      {"manifest", EmitKind::Manifest},
-  };
-  return all;
-}
-const Choices<Stage> &choicesOf(Stage) {
-  static const Choices<Stage> all = {{"parse", Stage::Parse}, {"verify", Stage::Verify}, {"fuse", Stage::Fuse},
-                                     {"plan", Stage::Plan},   {"emit", Stage::Emit},     {"mlir", Stage::Mlir},
-                                     {"llvm", Stage::Llvm},   {"ptx", Stage::Ptx}};
-  return all;
-}
-const Choices<AssemblerChoice> &choicesOf(AssemblerChoice) {
-  static const Choices<AssemblerChoice> all = {
-      {"auto", AssemblerChoice::Auto}, {"nvjitlink", AssemblerChoice::NvJitLink}, {"ptxas", AssemblerChoice::Ptxas}};
-  return all;
-}
-const Choices<ColourChoice> &choicesOf(ColourChoice) {
-  static const Choices<ColourChoice> all = {
-      {"auto", ColourChoice::Auto}, {"always", ColourChoice::Always}, {"never", ColourChoice::Never}};
-  return all;
-}
-const Choices<ProgressChoice> &choicesOf(ProgressChoice) {
-  static const Choices<ProgressChoice> all = {
-      {"auto", ProgressChoice::Auto}, {"always", ProgressChoice::Always}, {"never", ProgressChoice::Never}};
-  return all;
-}
-const Choices<Platform> &choicesOf(Platform) {
-  static const Choices<Platform> all = {
-      {"emulator", Platform::Emulator}, {"cuda", Platform::Cuda}, {"interpreter", Platform::Interpreter}};
-  return all;
-}
-const Choices<Reference> &choicesOf(Reference) {
-  static const Choices<Reference> all = {{"interpreter", Reference::Interpreter}, {"none", Reference::None}};
-  return all;
-}
-const Choices<CompareChoice> &choicesOf(CompareChoice) {
-  static const Choices<CompareChoice> all = {
-      {"end", CompareChoice::End}, {"steps", CompareChoice::Steps}, {"both", CompareChoice::Both}};
-  return all;
-}
-const Choices<FusionMode> &choicesOf(FusionMode) {
-  static const Choices<FusionMode> all = {
-      {"keep", FusionMode::Keep}, {"redo", FusionMode::Redo}, {"none", FusionMode::None}};
-  return all;
-}
-const Choices<IrKind> &choicesOf(IrKind) {
-  static const Choices<IrKind> all = {
-      {"hlo", IrKind::Hlo}, {"mlir", IrKind::Mlir}, {"llvm", IrKind::Llvm}, {"ptx", IrKind::Ptx}};
-  return all;
-}
+#define CHOICES(Enum, ...)                                                                                             \
+  const Choices<Enum> &choicesOf(Enum) {                                                                               \
+    using enum Enum;                                                                                                   \
+    static const Choices<Enum> all = {__VA_ARGS__};                                                                    \
+    return all;                                                                                                        \
+  }
+CHOICES(EmitKind, {"hlo", Hlo}, {"hlo-fused", HloFused}, {"dot", Dot}, {"plan-dot", PlanDot}, {"mlir", Mlir},
+        {"llvm", Llvm}, {"ptx", Ptx}, {"cubin", Cubin}, {"fatbin", Fatbin}, {"manifest", Manifest})
+CHOICES(Stage, {"parse", Parse}, {"verify", Verify}, {"fuse", Fuse}, {"plan", Plan}, {"emit", Emit}, {"mlir", Mlir},
+        {"llvm", Llvm}, {"ptx", Ptx})
+CHOICES(AssemblerChoice, {"auto", Auto}, {"nvjitlink", NvJitLink}, {"ptxas", Ptxas})
+CHOICES(ColourChoice, {"auto", Auto}, {"always", Always}, {"never", Never})
+CHOICES(ProgressChoice, {"auto", Auto}, {"always", Always}, {"never", Never})
+CHOICES(Platform, {"emulator", Emulator}, {"cuda", Cuda}, {"interpreter", Interpreter})
+CHOICES(Reference, {"interpreter", Interpreter}, {"none", None})
+CHOICES(CompareChoice, {"end", End}, {"steps", Steps}, {"both", Both})
+CHOICES(FusionMode, {"keep", Keep}, {"redo", Redo}, {"none", None})
+CHOICES(IrKind, {"hlo", Hlo}, {"mlir", Mlir}, {"llvm", Llvm}, {"ptx", Ptx})
 
 template <typename Enum> Words namesOf() {
   Words names;
@@ -259,7 +226,7 @@ std::string readTiming(Command &command, Values values) {
 }
 
 std::string readShell(Command &command, Values values) {
-  command.kind = Command::Kind::Completion;
+  command.answer = [](const Command &command) { return completionFor(command.shell, describeCommands()); };
   return assign(command.shell, values);
 }
 
@@ -304,7 +271,7 @@ std::string readOutputs(Command &command, Values values) {
 
 std::string readFastMath(Command &command, Values values) {
   if (llvm::is_contained(values, "list"))
-    command.kind = Command::Kind::ListFastMath;
+    command.answer = [](const Command &) { return listRewrites(/*fastMathOnly=*/true); };
   return assign(command.compile.fastMath, values);
 }
 
@@ -322,9 +289,9 @@ constexpr const char *dumps = "--dump-after-each-pass|--v|--xla_dump_to";
     command.field##AsJson = values.back() == "json";                                                                   \
     return assign(command.field, values);                                                                              \
   }
-#define ASKS(question)                                                                                                 \
+#define ANSWERS(text)                                                                                                  \
   .read = [](Command &command, Values) {                                                                               \
-    command.kind = Command::Kind::question;                                                                            \
+    command.answer = [](const Command &command) { return text; };                                                      \
     return std::string();                                                                                              \
   }
 

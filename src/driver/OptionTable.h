@@ -39,7 +39,7 @@ struct OptionRow {
   const char *excludes = nullptr;
   /// It has standard output for itself: "*", or the value with which it has. No two of these go together.
   const char *ownsOutput = nullptr;
-  bool reports = false;        ///< else it adds to what the command prints there for people
+  bool reports = false;        ///< with other values it adds to the report that `hloc run` prints there
   bool replacesOutput = false; ///< no PTX is written by default
   Stage stage = Stage::Parse;  ///< the first in which it has an effect
   IrKind firstInput = IrKind::Hlo, lastInput = IrKind::Ptx; ///< inputs on which it has one

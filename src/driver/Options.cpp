@@ -46,8 +46,8 @@ std::string wordRefusal(const OptionRow &row, llvm::ArrayRef<std::string> values
 /// A command line on its way to a Command.
 class CommandLine {
 public:
-  CommandLine(Subcommand subcommand, DiagnosticEngine &diagnostics)
-      : diagnostics(diagnostics), app("", "hloc"), given(subcommand) {
+  CommandLine(Subcommand subcommand, Command &command, DiagnosticEngine &diagnostics)
+      : command(command), diagnostics(diagnostics), app("", "hloc"), given(subcommand) {
     command.subcommand = subcommand;
     for (const OptionRow &row : optionRows())
       if (row.commands & subcommand)
@@ -57,31 +57,31 @@ public:
         passes[app.add_flag("--" + pass.name + "{" + noPassOptions + "}")] = pass.name;
   }
 
-  std::optional<Command> parse(llvm::ArrayRef<const char *> arguments) {
-    const std::string name = command.subcommand == compileCommand ? "" : nameOf(command.subcommand) + std::string(" ");
+  /// False after errors were reported.
+  bool parse(llvm::ArrayRef<const char *> arguments) {
     try {
       app.parse(arguments.size(), arguments.data());
     } catch (const CLI::CallForHelp &) {
-      command.kind = Command::Kind::Help;
-      return command;
+      command.help = true;
+      return true;
     } catch (const CLI::ParseError &error) {
-      diagnostics.report(DiagnosticKind::BadUsage, usageError(app, error, command.subcommand))
-          .note(fmt::format("`hloc {}--help` lists the options", name));
-      return std::nullopt;
+      diagnostics.report(DiagnosticKind::BadUsage, usageError(app, error, given.command))
+          .note(fmt::format("`{} --help` lists the options", calledAs(given.command)));
+      return false;
     }
-    if (!read())
-      return std::nullopt;
-    settle();
-    std::string refusal = isQuestion() ? questionContradiction(given) : contradiction(command, given, diagnostics);
-    if (isQuestion() && refusal.empty() && !command.compile.inputs.empty())
+    read();
+    if (!diagnostics.hasErrors())
+      settle();
+    if (diagnostics.hasErrors())
+      return false;
+    std::string refusal = command.answer ? questionContradiction(given) : contradiction(command, given, diagnostics);
+    if (!refusal.empty())
+      diagnostics.report(DiagnosticKind::BadUsage, std::move(refusal));
+    else if (command.answer && !command.compile.inputs.empty())
       diagnostics.report(DiagnosticKind::IgnoredInput,
                          fmt::format("nothing is compiled: `{}` is not read", command.compile.inputs.front()));
-    if (!refusal.empty()) {
-      diagnostics.report(DiagnosticKind::BadUsage, std::move(refusal));
-      return std::nullopt;
-    }
     command.run.compile = command.compile;
-    return std::move(command);
+    return !diagnostics.hasErrors();
   }
 
 private:
@@ -107,23 +107,19 @@ private:
       passes[option] = "";
   }
 
-  /// What is neither given nor has a value by default stays as it is. False after an error.
-  bool read() {
-    command.kind = ownKind();
+  /// What is neither given nor has a value by default stays as it is.
+  void read() {
     for (const auto &[row, option] : declared) {
       std::vector<std::string> values = option->results();
       std::string refusal = values.empty() ? "" : wordRefusal(*row, values);
-      if (!values.empty())
-        refusal = refusal.empty() ? give(*row, std::move(values)) : refusal;
-      else if (row->byDefault && row->read)
+      if (!values.empty() && refusal.empty())
+        refusal = give(*row, std::move(values));
+      else if (values.empty() && row->byDefault && row->read)
         refusal = row->read(command, {row->byDefault});
-      if (refusal.empty())
-        continue;
-      diagnostics.report(DiagnosticKind::BadUsage, row->longName() + " " + refusal);
-      return false;
+      if (!refusal.empty())
+        diagnostics.report(DiagnosticKind::BadUsage, row->longName() + " " + refusal);
     }
     command.opt.passes = passesInOrder();
-    return true;
   }
 
   /// What is wrong with the values; empty if nothing is.
@@ -131,19 +127,12 @@ private:
     if (row.sameAs) {
       auto [name, value] = llvm::StringRef(row.sameAs).split('=');
       return given.has(name) ? fmt::format("and {} exclude each other", name.str())
-                             : give(*findOption(command.subcommand, name), {value.str()});
+                             : give(*findOption(given.command, name), {value.str()});
     }
     std::string refusal = row.read ? row.read(command, values) : "";
     given.give(row, std::move(values));
     return refusal;
   }
-
-  Command::Kind ownKind() const {
-    return command.subcommand == runCommand   ? Command::Kind::Run
-           : command.subcommand == optCommand ? Command::Kind::Opt
-                                              : Command::Kind::Compile;
-  }
-  bool isQuestion() const { return command.kind != ownKind(); }
 
   /// The elements of a textual pipeline, in the order of the command line.
   std::vector<std::string> passesInOrder() const {
@@ -164,14 +153,14 @@ private:
   /// What follows from several options.
   void settle() {
     CompileOptions &options = command.compile;
-    if (command.subcommand == optCommand)
+    options.toolchain.environment = systemEnvironment;
+    if (given.command == optCommand || command.answer)
       return;
     settleDumps(options.dump);
     if (options.remarks)
       warnOfIdleRemarks(*options.remarks);
-    options.toolchain.environment = systemEnvironment;
     options.targetGiven = given.has("--target");
-    if (command.subcommand == runCommand) {
+    if (given.command == runCommand) {
       options.lineInfo = true; // findings name HLO instructions; the code is the same
       return;
     }
@@ -227,20 +216,20 @@ private:
   }
 
   void warnOfIdleRemarks(const std::string &expression) {
-    std::vector<std::string> kinds = findOption(command.subcommand, "--remarks")->words();
+    std::vector<std::string> kinds = findOption(given.command, "--remarks")->words();
     if (llvm::none_of(kinds, [&](const std::string &kind) { return llvm::Regex(expression).match(kind); }))
       diagnostics.report(DiagnosticKind::IgnoredInput,
                          fmt::format("no kind of remark has a name that --remarks={} matches; there are {}", expression,
                                      llvm::join(kinds, ", ")));
   }
 
+  Command &command;
   DiagnosticEngine &diagnostics;
   CLI::App app;
   std::map<const OptionRow *, CLI::Option *> declared; ///< in the order of the table, in which the rows lie
   /// What `hloc opt` runs: the name of a pass, or none if it is the value.
   std::map<const CLI::Option *, std::string> passes;
   GivenOptions given;
-  Command command;
 };
 
 } // namespace
@@ -249,11 +238,15 @@ const char *nameOf(Subcommand command) {
   return command == runCommand ? "run" : command == optCommand ? "opt" : "compile";
 }
 
-std::optional<Command> parseCommandLine(llvm::ArrayRef<const char *> arguments, DiagnosticEngine &diagnostics) {
-  for (Subcommand command : subcommands)
-    if (arguments.size() > 1 && llvm::StringRef(arguments[1]) == nameOf(command))
-      return CommandLine(command, diagnostics).parse(arguments.drop_front());
-  return CommandLine(compileCommand, diagnostics).parse(arguments);
+std::string calledAs(Subcommand command) {
+  return command == compileCommand ? "hloc" : std::string("hloc ") + nameOf(command);
+}
+
+bool parseCommandLine(llvm::ArrayRef<const char *> arguments, Command &command, DiagnosticEngine &diagnostics) {
+  for (Subcommand subcommand : subcommands)
+    if (arguments.size() > 1 && llvm::StringRef(arguments[1]) == nameOf(subcommand))
+      return CommandLine(subcommand, command, diagnostics).parse(arguments.drop_front());
+  return CommandLine(compileCommand, command, diagnostics).parse(arguments);
 }
 
 } // namespace hloc

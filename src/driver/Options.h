@@ -23,6 +23,8 @@ class DiagnosticEngine;
 enum Subcommand : unsigned { compileCommand = 1, runCommand = 2, optCommand = 4 };
 inline constexpr Subcommand subcommands[] = {compileCommand, runCommand, optCommand};
 const char *nameOf(Subcommand command);
+/// `hloc run`; of compile, which is the default, `hloc`.
+std::string calledAs(Subcommand command);
 
 enum class EmitKind { Hlo, HloFused, Dot, PlanDot, Mlir, Llvm, Ptx, Cubin, Fatbin, Manifest };
 
@@ -92,34 +94,19 @@ struct OptOptions {
   bool localScope = false;
 };
 
-/// What the command line asks for.
+/// What the command line asks for: to compile, to run, to run passes, or an answer about hloc.
 struct Command {
-  enum class Kind {
-    Compile,
-    Run,
-    Opt,
-    Help,
-    ListOps,
-    ListPasses,
-    ListTargets,
-    ListHeroes,
-    ListRules,
-    ListRewrites,
-    ListFastMath,
-    Doctor,
-    Version,
-    Man,
-    Completion
-  };
-  Kind kind = Kind::Compile;
   Subcommand subcommand = compileCommand;
   CompileOptions compile;
   RunCommandOptions run;
   OptOptions opt;
-  std::string shell; ///< of Kind::Completion
+  std::string shell;                                ///< of --completion
+  bool help = false;                                ///< of the subcommand
+  std::string (*answer)(const Command &) = nullptr; ///< what is printed instead of anything else
 };
 
-/// Nothing after an error was reported. `arguments` begin with the name of the program.
-std::optional<Command> parseCommandLine(llvm::ArrayRef<const char *> arguments, DiagnosticEngine &diagnostics);
+/// False after errors were reported; what could be read of the options is in `command` all the same. `arguments` begin
+/// with the name of the program.
+bool parseCommandLine(llvm::ArrayRef<const char *> arguments, Command &command, DiagnosticEngine &diagnostics);
 
 } // namespace hloc

@@ -18,6 +18,17 @@ bool isPresent(const std::string &file) { return !file.empty() && llvm::sys::fs:
 
 //===--- compile ------------------------------------------------------------------------------------------------===//
 
+Stage reachedByCompiling(const CompileOptions &options) {
+  const Stage ofOutput = stageOf(options.emit), end = options.stopAfter;
+  if (ofOutput <= Stage::Fuse) // HLO is written, and that is all
+    return std::min(end, ofOutput == Stage::Fuse || !options.only.empty() ? Stage::Fuse : Stage::Verify);
+  // Descriptions of kernels have registers and spills.
+  const bool assembles = options.needsKernels || options.emit == EmitKind::Manifest || ofOutput == Stage::All;
+  if (end != Stage::All)
+    return end == Stage::Ptx && assembles ? Stage::All : end;
+  return assembles ? Stage::All : ofOutput == Stage::Emit ? Stage::Emit : Stage::Ptx;
+}
+
 /// The kind of output by -o and --emit, and what is to be there by --stop-after.
 std::string kindRefusal(const CompileOptions &options) {
   std::optional<EmitKind> suffixKind = kindOfSuffix(options.output);
@@ -30,6 +41,9 @@ std::string kindRefusal(const CompileOptions &options) {
     return "machine code is not written to a terminal; use -o FILE";
   if (options.outputAsked && stageOf(options.emit) > options.stopAfter)
     return "--stop-after ends before there is anything to write for -o or --emit";
+  if (options.stopAfter != Stage::All && options.stopAfter > reachedByCompiling(options))
+    return fmt::format("--stop-after has no effect: hloc ends after `{}`, with the output",
+                       nameOf(reachedByCompiling(options)));
   return "";
 }
 
@@ -155,26 +169,14 @@ bool usesTarget(const Command &command) {
 } // namespace
 
 Stage reachedStage(const Command &command) {
-  const CompileOptions &options = command.compile;
   const RunCommandOptions &run = command.run;
-  if (command.subcommand == runCommand && (run.platform == Platform::Interpreter || !run.ptxFile.empty())) {
-    // The module is planned to compare the steps of a manifest.
-    bool fuses = !options.only.empty() || run.verifyEachPass || !run.manifestFile.empty();
-    return fuses ? Stage::Fuse : Stage::Verify;
-  }
-  if (command.subcommand == runCommand)
+  if (command.subcommand == compileCommand)
+    return reachedByCompiling(command.compile);
+  if (run.platform != Platform::Interpreter && run.ptxFile.empty())
     return Stage::Ptx;
-  const Stage ofOutput = stageOf(options.emit);
-  if (ofOutput == Stage::Parse)
-    return std::min(options.stopAfter, options.only.empty() ? Stage::Verify : Stage::Fuse);
-  if (ofOutput == Stage::Fuse)
-    return std::min(options.stopAfter, ofOutput);
-  if (options.needsKernels && options.stopAfter >= Stage::Ptx) // their registers and spills are of machine code
-    return Stage::All;
-  if (options.needsKernels || ofOutput > Stage::Emit)
-    return std::min(options.stopAfter,
-                    options.emit == EmitKind::Manifest ? Stage::All : std::max(ofOutput, Stage::Ptx));
-  return std::min(options.stopAfter, ofOutput);
+  // To compare the steps of a manifest, the module is planned.
+  const bool fuses = !command.compile.only.empty() || run.verifyEachPass || !run.manifestFile.empty();
+  return fuses ? Stage::Fuse : Stage::Verify;
 }
 
 std::string valueContradiction(const Command &command, const GivenOptions &given) {

@@ -28,7 +28,8 @@ Parsed parse(Subcommand command, const Words &words) {
   for (const std::string &word : words)
     arguments.push_back(word.c_str());
   DiagnosticEngine diagnostics;
-  const bool isRefused = !parseCommandLine(arguments, diagnostics);
+  Command parsed;
+  const bool isRefused = !parseCommandLine(arguments, parsed, diagnostics);
   CHECK(isRefused == (diagnostics.exitCode() == ExitCode::InvalidUsage));
   std::string messages;
   llvm::raw_string_ostream stream(messages);
