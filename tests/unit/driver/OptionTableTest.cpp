@@ -289,6 +289,43 @@ TEST_CASE("values that there are not, and what stands alone, are refused") {
   });
 }
 
+TEST_CASE("what is known to make no sense stays refused, whatever the table says") {
+  const std::pair<Subcommand, Words> lines[] = {
+      {compileCommand, {"--explain", "--manifest=-"}},
+      {compileCommand, {"--lint=json", "--explain"}},
+      {compileCommand, {"--estimate=json", "--list-kernels"}},
+      {compileCommand, {"--lint", "--lint-only=spills", "--lint-disable=cas-loop"}},
+      {compileCommand, {"--launch=f.json"}},
+      {compileCommand, {"--keep-going", "--golden=d"}},
+      {compileCommand, {"--only=a", "--golden=d", "--update-golden"}},
+      {compileCommand, {"--xla_dump_to=d", "--dump-after-each-pass=e"}},
+      {compileCommand, {"--v=4", "--dump-changed"}},
+      {compileCommand, {"--explain", "--stop-after=verify"}},
+      {compileCommand, {"--list-kernels", "--emit=hlo-fused", "-o", "f.hlo"}},
+      {runCommand, {"--shrink", "--only=a"}},
+      {runCommand, {"--seed=1", "--inputs=f.npz"}},
+      {runCommand, {"--regimes=exact,special", "--expected=f.npz"}},
+      {runCommand, {"--ptx=f.ptx", "--manifest=f.json", "--platform=interpreter"}},
+      {runCommand, {"--ptx=f.ptx", "--manifest=f.json", "--launch=g.json"}},
+      {runCommand, {"--ptx=f.ptx", "--launch=g.json", "--compare-steps"}},
+      {runCommand, {"--ptx=f.ptx", "--launch=g.json", "--target=sm_80"}},
+      {runCommand, {"--expected=f.npz", "--compare=steps"}},
+      {runCommand, {"--tolerance=exact", "--reference=none"}},
+      {runCommand, {"--compare=both", "--reference=none"}},
+      {runCommand, {"--check=races", "--platform=cuda"}},
+      {runCommand, {"--target=sm_80,sm_90"}},
+      {optCommand, {"--max-vector-bytes=16"}},
+  };
+  for (const auto &[command, words] : lines) {
+    Parsed parsed = parse(command, words + Words{"in.hlo"});
+    INFO(parsed.messages);
+    CHECK(parsed.isRefused);
+  }
+  // Tables of a run are parts of one report; a target is what an estimate is for.
+  CHECK(!parse(runCommand, {"--counters", "--estimate", "in.hlo"}).isRefused);
+  CHECK(!parse(runCommand, {"--ptx=f.ptx", "--launch=g.json", "--target=sm_80", "--estimate", "in.hlo"}).isRefused);
+}
+
 TEST_CASE("an option of another command is said to be one") {
   Parsed parsed = parse(runCommand, {"--keep-going", "in.hlo"});
   CHECK(parsed.isRefused);
