@@ -62,8 +62,7 @@ std::optional<Dims> layoutBeforeReshape(llvm::ArrayRef<int64_t> dims, const Shap
     if (size == 1)
       majorToMinor.push_back(int64_t(dim));
   for (size_t at = 0; at < order.size();) {
-    const DimsGroup *group =
-        llvm::find_if(groups, [&](const DimsGroup &one) { return one.to.front() == order[at]; });
+    const DimsGroup *group = llvm::find_if(groups, [&](const DimsGroup &one) { return one.to.front() == order[at]; });
     if (group == groups.end() || order.size() - at < group->to.size() ||
         llvm::ArrayRef<int64_t>(order).slice(at, group->to.size()) != llvm::ArrayRef<int64_t>(group->to))
       return std::nullopt;
@@ -76,7 +75,8 @@ std::optional<Dims> layoutBeforeReshape(llvm::ArrayRef<int64_t> dims, const Shap
 
 bool reshapeKeepsOrder(const Shape &from, const Shape &to) {
   const std::optional<Dims> before = layoutBeforeReshape(from.dims(), to);
-  return before && (from.numElements() == 0 || orderOf(from.dims(), *before) == orderOf(from.dims(), from.minorToMajor()));
+  return before &&
+         (from.numElements() == 0 || orderOf(from.dims(), *before) == orderOf(from.dims(), from.minorToMajor()));
 }
 
 } // namespace hloc

@@ -180,7 +180,6 @@ void GroupGraph::release(unsigned number) {
   for (uint32_t old : groups[number].operands)
     llvm::erase(readers[old], number);
   groups[number].operands.clear();
-  ++groups[number].version;
 }
 
 void GroupGraph::setOperands(unsigned number) {

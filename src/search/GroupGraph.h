@@ -18,9 +18,8 @@ struct Group {
   KernelCost cost;
   unsigned level = 0; ///< higher than those of all whose results it reads
   bool alive = true;
-  bool fixed = false;   ///< takes part in no step
-  bool emitted = true;  ///< is a kernel; otherwise control flow and structure
-  unsigned version = 0; ///< of its contents
+  bool fixed = false;  ///< takes part in no step
+  bool emitted = true; ///< is a kernel; otherwise control flow and structure
 };
 
 /// What a group is to become.

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 namespace hloc {
@@ -268,7 +269,7 @@ private:
   bool mergeKernels() {
     struct Pair {
       double gain;
-      unsigned a, b, versionA, versionB;
+      unsigned a, b;
     };
     std::vector<Pair> pairs;
     std::set<std::pair<unsigned, unsigned>> seen;
@@ -276,7 +277,7 @@ private:
       if (!mayMerge(a, b) || !seen.insert(std::minmax(a, b)).second)
         return;
       if (Move move = unite({a, b}); isWorth(move))
-        pairs.push_back({move.gain, a, b, graph[a].version, graph[b].version});
+        pairs.push_back({move.gain, a, b});
     };
     for (uint32_t id = 0; id < verdicts.size(); ++id) {
       llvm::SmallVector<unsigned> all(graph.readersOf(id).begin(), graph.readersOf(id).end());
@@ -309,16 +310,25 @@ private:
     }
     std::stable_sort(pairs.begin(), pairs.end(), [](const Pair &a, const Pair &b) { return a.gain > b.gain; });
     bool any = false;
+    std::vector<unsigned> mergedInto(graph.numGroups());
+    std::iota(mergedInto.begin(), mergedInto.end(), 0u);
+    auto now = [&](unsigned group) {
+      while (mergedInto[group] != group)
+        group = mergedInto[group];
+      return group;
+    };
     for (const Pair &pair : pairs) {
-      if (!mayMerge(pair.a, pair.b))
+      const unsigned a = now(pair.a), b = now(pair.b);
+      if (!mayMerge(a, b))
         continue;
-      Move move = unite({pair.a, pair.b});
+      Move move = unite({a, b});
       if (!isWorth(move))
         continue;
       for (unsigned one : move.groups)
         for (HloInstruction *root : graph[one].roots)
           note(root->id(), move);
       apply(move);
+      mergedInto[b] = a;
       any = true;
     }
     return any;

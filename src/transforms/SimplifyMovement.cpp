@@ -264,6 +264,44 @@ HloInstruction *reduceSingles(HloInstruction &reduce, HloRewriter &r) {
   return make(r, op.opcode(), reduce, operands);
 }
 
+/// Where the terms of each sum come in the same order without the transposes, these move no more than the results.
+HloInstruction *reduceOfTransposes(HloInstruction &reduce, HloRewriter &r) {
+  const unsigned count = reduce.numOperands() / 2;
+  const HloInstruction *first = reduce.operand(0);
+  if (llvm::any_of(reduce.operands().take_front(count), [&](const HloInstruction *operand) {
+        return !is(operand, Opcode::Transpose) ||
+               operand->ints(AttributeKey::Dimensions) != first->ints(AttributeKey::Dimensions);
+      }))
+    return nullptr;
+  const llvm::ArrayRef<int64_t> permutation = first->ints(AttributeKey::Dimensions),
+                                reduced = reduce.ints(AttributeKey::Dimensions);
+  Ints terms, kept;
+  for (int64_t dim = 0; dim < int64_t(permutation.size()); ++dim)
+    (llvm::is_contained(reduced, dim) ? terms : kept).push_back(permutation[dim]);
+  const bool movesResults = !llvm::is_sorted(kept);
+  if (!llvm::is_sorted(terms) || (movesResults && count > 1))
+    return nullptr;
+  llvm::SmallVector<HloInstruction *> operands;
+  for (HloInstruction *operand : reduce.operands().take_front(count))
+    operands.push_back(operand->operand(0));
+  llvm::append_range(operands, reduce.operands().drop_front(count));
+  Ints sorted = kept, sizes, back;
+  llvm::sort(sorted);
+  for (int64_t dim : sorted)
+    sizes.push_back(operands.front()->shape().dim(unsigned(dim)));
+  for (int64_t dim : kept)
+    back.push_back(llvm::find(sorted, dim) - sorted.begin());
+  const Shape shape = movesResults ? Shape::array(typeOf(&reduce), sizes) : reduce.shape();
+  llvm::SmallVector<Attribute, 4> attributes = ownAttributes(reduce);
+  for (Attribute &attribute : attributes)
+    if (attribute.key == AttributeKey::Dimensions)
+      attribute = r.builder().ints(AttributeKey::Dimensions, terms);
+  HloInstruction *made = r.builder().add(Opcode::Reduce, shape, operands, attributes);
+  return movesResults ? r.builder().add(Opcode::Transpose, reduce.shape(), {made},
+                                        {r.builder().ints(AttributeKey::Dimensions, back)})
+                      : made;
+}
+
 /// A constant of one element stays, or it would be made again and again.
 HloInstruction *splatConstant(HloInstruction &constant, HloRewriter &r) {
   if (!constant.shape().isArray() || constant.shape().numElements() < 2 || splatOf(&constant) != &constant)
@@ -297,6 +335,8 @@ constexpr RewriteRule rules[] = {
     {"size-of-dimension", Opcode::GetDimensionSize, sizeOfDimension, "get-dimension-size -> a constant"},
     {"reduce-of-singles", Opcode::Reduce, reduceSingles,
      "reduce of one element each by one op -> the op on what it begins with and the element"},
+    {"reduce-of-transposes", Opcode::Reduce, reduceOfTransposes,
+     "reduce of transposes, terms in the same order -> reduce along other dimensions"},
     {"scatter-of-nothing", Opcode::Scatter, scatterOfNothing, "scatter of no updates -> x"},
     {"scatter-one-each", Opcode::Scatter, scatterOneEach,
      "scatter of one element to each row of a broadcast scalar -> select where the index is"},

@@ -1,6 +1,6 @@
 #pragma once
-// What the cost of a fusion depends on, of its plan: what its kernels do for their own sake (PlanCounts.h), how large they
-// are, and which instructions they compute once, by threads together. With what the instructions compute and read
+// What the cost of a fusion depends on, of its plan: what its kernels do for their own sake (PlanCounts.h), how large
+// they are, and which instructions they compute once, by threads together. With what the instructions compute and read
 // (GroupWork.h) that is all the device model has to know (hloc/kernel/Estimate.h).
 
 #include "hloc/fusion/PlanCounts.h"

@@ -8,21 +8,22 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+
 using namespace hloc;
 
 namespace {
 
 const char *const reducers =
     "HloModule m\nadd { x = f32[] parameter(0) y = f32[] parameter(1) ROOT a = f32[] add(x, y) }\n"
-    "max { x = f32[] parameter(0) y = f32[] parameter(1) ROOT a = f32[] maximum(x, y) }\n";
+    "max { x = f32[] parameter(0) y = f32[] parameter(1) ROOT a = f32[] maximum(x, y) }\n"
+    "addb { x = bf16[] parameter(0) y = bf16[] parameter(1) ROOT a = bf16[] add(x, y) }\n"
+    "less { x = f32[] parameter(0) y = f32[] parameter(1) ROOT a = pred[] compare(x, y), direction=LT }\n";
 
 /// "a b: loop; c: rows": members of each kernel that compute something, by name, and the hero.
-std::string groupsOf(const std::string &body, const char *target = "sm_90") {
-  test::Parsed parsed(std::string(reducers) + "ENTRY e {\n" + body + "\n}\n");
-  INFO(parsed.firstReport());
-  REQUIRE(parsed.module);
+std::string groupsOf(const HloComputation &computation, const char *target = "sm_90") {
   FusionExplanation explanation;
-  GroupedByCost found = groupByCost(*parsed.module->entry(), "e", *findTarget(target), &explanation);
+  GroupedByCost found = groupByCost(computation, "e", *findTarget(target), &explanation);
   REQUIRE(found.groups.size() == explanation.kernels.size());
   std::string text;
   for (size_t i = 0; i < found.groups.size(); ++i) {
@@ -30,10 +31,18 @@ std::string groupsOf(const std::string &body, const char *target = "sm_90") {
     for (const HloInstruction *member : found.groups[i].members)
       if (member->numOperands() > 0 && member->opcode() != Opcode::Broadcast)
         text += member->name().str() + " ";
-    text.back() = ':';
+    if (text.ends_with(' '))
+      text.back() = ':';
     text += " " + explanation.kernels[i].hero.str();
   }
   return text;
+}
+
+std::string groupsOf(const std::string &body, const char *target = "sm_90") {
+  test::Parsed parsed(std::string(reducers) + "ENTRY e {\n" + body + "\n}\n");
+  INFO(parsed.firstReport());
+  REQUIRE(parsed.module);
+  return groupsOf(*parsed.module->entry(), target);
 }
 
 struct Graph {
@@ -118,6 +127,109 @@ const Graph graphs[] = {
      "d = f32[256,256] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
      "ROOT r = f32[256,256] dot(d, c), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
      "d: contraction; r: contraction"},
+    {"nor is a chain of two small ones one kernel, which would make the first again for each element of the second",
+     "a = f32[8,8] parameter(0)  b = f32[8,8] parameter(1)  c = f32[8,8] parameter(2)\n"
+     "d = f32[8,8] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+     "ROOT r = f32[8,8] dot(d, c), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+     "d: loop; r: loop"},
+    {"a layer norm is one kernel, its mean and its variance of rows that are held",
+     "p = f32[4096,768] parameter(0)  g = f32[768] parameter(1)  z = f32[] constant(0)  k = f32[] constant(0.0013)\n"
+     "s = f32[4096] reduce(p, z), dimensions={1}, to_apply=add  kb = f32[4096] broadcast(k), dimensions={}\n"
+     "m = f32[4096] multiply(s, kb)  mb = f32[4096,768] broadcast(m), dimensions={0}\n"
+     "d = f32[4096,768] subtract(p, mb)  q = f32[4096,768] multiply(d, d)\n"
+     "v = f32[4096] reduce(q, z), dimensions={1}, to_apply=add  w = f32[4096] multiply(v, kb)  i = f32[4096] rsqrt(w)\n"
+     "ib = f32[4096,768] broadcast(i), dimensions={0}  n = f32[4096,768] multiply(d, ib)\n"
+     "gb = f32[4096,768] broadcast(g), dimensions={1}  ROOT r = f32[4096,768] multiply(n, gb)",
+     "s m d q v w i n r: rows"},
+    {"batch statistics and what is made of them are two kernels: columns do not fit into a block",
+     "p = f32[65536,64] parameter(0)  z = f32[] constant(0)  s = f32[64] reduce(p, z), dimensions={0}, to_apply=add\n"
+     "sb = f32[65536,64] broadcast(s), dimensions={1}  ROOT r = f32[65536,64] subtract(p, sb)",
+     "s: column-reduction; r: loop"},
+    {"short columns do",
+     "p = f32[128,4096] parameter(0)  z = f32[] constant(0)  s = f32[4096] reduce(p, z), dimensions={0}, to_apply=add\n"
+     "sb = f32[128,4096] broadcast(s), dimensions={1}  ROOT r = f32[128,4096] subtract(p, sb)",
+     "s r: columns"},
+    {"an exponential is computed again for each row rather than stored",
+     "p = f32[65536] parameter(0)  e = f32[65536] exponential(p)  c = bf16[65536] convert(e)\n"
+     "ROOT r = bf16[64,65536] broadcast(c), dimensions={1}",
+     "e c: loop"},
+    {"a power is stored: 70 instructions for each row do not hide behind 2 bytes",
+     "p = f32[65536] parameter(0)  x = f32[65536] parameter(1)  e = f32[65536] power(p, x)\n"
+     "c = bf16[65536] convert(e)  ROOT r = bf16[64,65536] broadcast(c), dimensions={1}",
+     "e c: loop;: loop"},
+    {"a power for some rows is worth less than a launch",
+     "p = f32[65536] parameter(0)  x = f32[65536] parameter(1)  e = f32[65536] power(p, x)\n"
+     "c = bf16[65536] convert(e)  ROOT r = bf16[8,65536] broadcast(c), dimensions={1}",
+     "e c: loop"},
+    {"what is read once, across the order in memory, comes from caches where it is needed",
+     "p = f32[2048,2048] parameter(0)  q = f32[2048,2048] parameter(1)\n"
+     "t = f32[2048,2048] transpose(p), dimensions={1,0}  c = f32[4096,2048] concatenate(t, q), dimensions={0}\n"
+     "ROOT r = f32[4096,2048] negate(c)",
+     "t c r: concatenate"},
+    {"rows that are looked up are part of what reads them",
+     "t = f32[32000,768] parameter(0)  i = s32[4096,1] parameter(1)\n"
+     "g = f32[4096,768] gather(t, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, "
+     "index_vector_dim=1, slice_sizes={1,768}\n"
+     "ROOT r = f32[4096,768] tanh(g)",
+     "g r: loop"},
+    {"updates are computed where they are scattered",
+     "t = f32[32000,768] parameter(0)  i = s32[4096,1] parameter(1)  u = f32[4096,768] parameter(2)\n"
+     "n = f32[4096,768] negate(u)\n"
+     "ROOT r = f32[32000,768] scatter(t, i, n), update_window_dims={1}, inserted_window_dims={0}, "
+     "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add",
+     "n r: scatter"},
+    {"what is scattered is not made and read in one kernel",
+     "t = f32[32000,768] parameter(0)  i = s32[4096,1] parameter(1)  u = f32[4096,768] parameter(2)\n"
+     "s = f32[32000,768] scatter(t, i, u), update_window_dims={1}, inserted_window_dims={0}, "
+     "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add\n"
+     "ROOT r = f32[32000,768] tanh(s)",
+     "s: scatter; r: loop"},
+    {"nor what is sorted",
+     "p = f32[65536] parameter(0)  q = f32[65536] parameter(1)  n = f32[65536] negate(p)\n"
+     "s = f32[65536] sort(n), dimensions={0}, to_apply=less  ROOT r = f32[65536] multiply(s, q)",
+     "n s: sort; r: loop"},
+    {"halves that are computed of other things are one kernel, each by blocks of its own",
+     "p = f32[1048576] parameter(0)  q = f32[1048576] parameter(1)  a = f32[1048576] exponential(p)\n"
+     "b = f32[1048576] negate(q)  c = f32[2097152] concatenate(a, b), dimensions={0}\n"
+     "ROOT r = f32[2097152] tanh(c)",
+     "a b c r: concatenate"},
+    {"a convolution takes its bias and its relu along",
+     "x = f32[8,32,32,64] parameter(0)  w = f32[3,3,64,64] parameter(1)  b = f32[64] parameter(2)  z = f32[] "
+     "constant(0)\n"
+     "c = f32[8,32,32,64] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f\n"
+     "bb = f32[8,32,32,64] broadcast(b), dimensions={3}  s = f32[8,32,32,64] add(c, bb)\n"
+     "zb = f32[8,32,32,64] broadcast(z), dimensions={}  ROOT r = f32[8,32,32,64] maximum(s, zb)",
+     "c s r: contraction"},
+    {"a reduction of a transposed array goes along what lies beside each other, and stores little across",
+     "p = f32[1024,512] parameter(0)  z = f32[] constant(0)  t = f32[512,1024] transpose(p), dimensions={1,0}\n"
+     "ROOT r = f32[512] reduce(t, z), dimensions={1}, to_apply=add",
+     "t r: row-reduction"},
+    {"sums of rows are not computed in the order of what reads them transposed",
+     "p = bf16[16,2048,8,128] parameter(0)  z = bf16[] constant(0)\n"
+     "s = bf16[16,2048,8] reduce(p, z), dimensions={3}, to_apply=addb\n"
+     "t = bf16[16,8,2048] transpose(s), dimensions={0,2,1}  ROOT r = f32[16,8,2048] convert(t)",
+     "s: row-reduction; t r: transpose"},
+    {"a dot whose factors come out of branches is not one of loops that wait for each term",
+     "a = f32[44,128] parameter(0)  b = f32[44,128] parameter(1)  c = f32[11,128] parameter(2)\n"
+     "d = f32[11,128] parameter(3)  l = f32[44,256] concatenate(a, b), dimensions={1}\n"
+     "m = f32[11,256] concatenate(c, d), dimensions={1}\n"
+     "ROOT r = f32[44,11] dot(l, m), lhs_contracting_dims={1}, rhs_contracting_dims={1}",
+     "l m: loop; r: loop"},
+    {"a sum is stored rather than made again by each thread that reads it",
+     "p = f32[65536] parameter(0)  q = f32[65536] parameter(1)  z = f32[] constant(0)\n"
+     "s = f32[] reduce(p, z), dimensions={0}, to_apply=add  sb = f32[65536] broadcast(s), dimensions={}\n"
+     "ROOT r = f32[65536] multiply(q, sb)",
+     "s: row-reduction; r: loop"},
+    {"parts of one array are one kernel",
+     "p = f32[4096,96] parameter(0)  a = f32[4096,32] slice(p), slice={[0:4096],[0:32]}\n"
+     "b = f32[4096,64] slice(p), slice={[0:4096],[32:96]}  n = f32[4096,32] negate(a)\n"
+     "ROOT r = (f32[4096,32], f32[4096,64]) tuple(n, b)",
+     "a b n: loop"},
+    {"results of different sizes that are long apart are no kernel",
+     "p = f32[16777216] parameter(0)  q = f32[8388608] parameter(1)  a = f32[16777216] tanh(p)\n"
+     "b = f32[8388608] tanh(q)  c = f32[8388608] negate(b)\n"
+     "ROOT r = (f32[16777216], f32[8388608], f32[8388608]) tuple(a, b, c)",
+     "a: loop; b c: loop"},
 };
 
 } // namespace
@@ -135,4 +247,65 @@ TEST_CASE("kernels are those of the target", "[search]") {
     CHECK(groupsOf("p = f32[4096,1024] parameter(0)  z = f32[] constant(0)\n"
                    "ROOT r = f32[4096] reduce(p, z), dimensions={1}, to_apply=add",
                    target) == "r: row-reduction");
+}
+
+TEST_CASE("one kernel has not too much", "[search]") {
+  // 120 outputs of one array each: a launch takes 96 buffers.
+  std::string many, results, types;
+  for (int i = 0; i < 120; ++i) {
+    const std::string n = std::to_string(i), type = "f32[" + std::to_string(64 + i) + "]";
+    many += "p" + n + " = " + type + " parameter(" + n + ")  n" + n + " = " + type + " negate(p" + n + ")\n";
+    results += (i ? ", n" : "n") + n;
+    types += (i ? ", " : "") + type;
+  }
+  const std::string groups = groupsOf(many + "ROOT r = (" + types + ") tuple(" + results + ")");
+  CHECK(std::count(groups.begin(), groups.end(), ';') == 2);
+  // Sums over so many arrays of one size that a thread's registers do not hold their vectors.
+  std::string sums, last;
+  for (int i = 0; i < 40; ++i) {
+    const std::string n = std::to_string(i);
+    sums += "p" + n + " = f32[262144] parameter(" + n + ")  n" + n + " = f32[262144] add(p" + n + ", p" +
+            std::to_string(i ? i - 1 : 0) + ")\n";
+    last += (i ? ", n" : "n") + n;
+  }
+  std::string sizes;
+  for (int i = 0; i < 40; ++i)
+    sizes += i ? ", f32[262144]" : "f32[262144]";
+  const std::string streams = groupsOf(sums + "ROOT r = (" + sizes + ") tuple(" + last + ")");
+  CHECK(std::count(streams.begin(), streams.end(), ';') >= 2);
+}
+
+TEST_CASE("a loop's state is not replaced before it is read", "[search]") {
+  // One kernel could make `n` and the sums, and read `p` once; but `n` takes the place of `p`, and the dot reads that.
+  auto groups = [](const char *next) {
+    test::Parsed parsed(std::string(reducers) + R"(
+body {
+  a = (s32[], f32[512,512], f32[512,512]) parameter(0)
+  i = s32[] get-tuple-element(a), index=0
+  p = f32[512,512] get-tuple-element(a), index=1
+  z = f32[] constant(0)
+  n = f32[512,512] negate(p)
+  s = f32[512] reduce(p, z), dimensions={1}, to_apply=add
+  b = f32[512,512] broadcast(s), dimensions={0}
+  d = f32[512,512] dot(p, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT r = (s32[], f32[512,512], f32[512,512]) tuple(i, )" +
+                        std::string(next) + R"()
+}
+done {
+  a = (s32[], f32[512,512], f32[512,512]) parameter(0)
+  i = s32[] get-tuple-element(a), index=0
+  k = s32[] constant(63)
+  ROOT r = pred[] compare(i, k), direction=LT
+}
+ENTRY e {
+  s = (s32[], f32[512,512], f32[512,512]) parameter(0)
+  ROOT w = (s32[], f32[512,512], f32[512,512]) while(s), condition=done, body=body
+}
+)");
+    INFO(parsed.firstReport());
+    REQUIRE(parsed.module);
+    return groupsOf(*parsed.module->findComputation("body"));
+  };
+  CHECK(groups("n, d") == "n: loop; s: row-reduction; d: contraction");
+  CHECK(groups("d, n") == "n s: row-reduction; d: contraction");
 }

@@ -234,6 +234,23 @@ const RuleCase cases[] = {
     {"elementwise-across-layouts",
      "x = f32[9,3]{0,1} parameter(0)\n v = f32[3] parameter(1)\n y = f32[9,3]{1,0} broadcast(v), dimensions={1}\n"
      "ROOT r = f32[9,3]{0,1} add(x, y)"},
+    {"reduce-of-transposes",
+     "HloModule m\nsum {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b)\n}\n"
+     "ENTRY e {\n x = f32[9,5] parameter(0)\n z = f32[] constant(0)\n"
+     "t = f32[5,9] transpose(x), dimensions={1,0}\n ROOT r = f32[5] reduce(t, z), dimensions={1}, to_apply=sum\n}\n"},
+    {"reduce-of-transposes",
+     "HloModule m\nsum {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b)\n}\n"
+     "ENTRY e {\n x = f32[4,5,6,7] parameter(0)\n z = f32[] constant(0)\n"
+     "t = f32[5,6,4,7]{3,1,2,0} transpose(x), dimensions={1,2,0,3}\n"
+     "ROOT r = f32[6,4]{0,1} reduce(t, z), dimensions={0,3}, to_apply=sum\n}\n"},
+    {"reduce-of-transposes",
+     "HloModule m\nboth {\n a = f32[] parameter(0)\n i = s32[] parameter(1)\n b = f32[] parameter(2)\n"
+     "j = s32[] parameter(3)\n s = f32[] add(a, b)\n m = s32[] maximum(i, j)\n"
+     "ROOT t = (f32[], s32[]) tuple(s, m)\n}\n"
+     "ENTRY e {\n x = f32[9,5] parameter(0)\n y = s32[9,5] parameter(1)\n z = f32[] constant(0)\n"
+     "o = s32[] constant(0)\n t = f32[5,9] transpose(x), dimensions={1,0}\n"
+     "u = s32[5,9] transpose(y), dimensions={1,0}\n"
+     "ROOT r = (f32[5], s32[5]) reduce(t, u, z, o), dimensions={1}, to_apply=both\n}\n"},
     {"reshape-of-scalar",
      "x = s8[] parameter(0)\n b = s8[2,3] broadcast(x), dimensions={}\n ROOT r = s8[6] reshape(b)"},
     {"broadcast-to-same", "x = f32[9,3] parameter(0)\n ROOT r = f32[9,3] broadcast(x), dimensions={0,1}"},
@@ -378,6 +395,10 @@ const char *const unchanged[] = {
     "x = u8[9] parameter(0)\n y = pred[9] bitcast-convert(x)\n ROOT r = u8[9] bitcast-convert(y)",
     "x = f16[9] parameter(0)\n ROOT r = f16[9] reduce-precision(x), exponent_bits=5, mantissa_bits=10",
     "x = f32[9,3]{1,0} parameter(0)\n ROOT r = f32[9,3]{0,1} copy(x)",
+    "HloModule m\nsum {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b)\n}\n"
+    "ENTRY e {\n x = f32[4,5,6] parameter(0)\n z = f32[] constant(0)\n"
+    "t = f32[5,6,4] transpose(x), dimensions={1,2,0}\n"
+    "ROOT r = f32[6] reduce(t, z), dimensions={0,2}, to_apply=sum\n}\n",
     "x = f32[9,3]{1,0} parameter(0)\n ROOT r = f32[9,1,3]{2,0,1} reshape(x)",
     "x = f32[6,4]{0,1} parameter(0)\n ROOT r = f32[2,3,4]{1,0,2} reshape(x)",
     "x = f32[9,1]{1,0} parameter(0)\n ROOT r = f32[9,1]{0,1} negate(x)",
