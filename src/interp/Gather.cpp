@@ -3,6 +3,7 @@
 #include "interp/Ops.h"
 #include "interp/ScalarFunction.h"
 #include "interp/Strided.h"
+#include "interp/WindowStarts.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,71 +15,6 @@ namespace hloc::interp {
 namespace {
 
 using Ints = llvm::ArrayRef<int64_t>;
-
-Index without(unsigned rank, Ints left) {
-  Index kept;
-  for (unsigned i = 0; i < rank; ++i)
-    if (!llvm::is_contained(left, int64_t(i)))
-      kept.push_back(i);
-  return kept;
-}
-
-/// The dimension numbers, under the names of gather. "Window" is the array of gather's result or scatter's update.
-struct WindowDims {
-  Index windowDims;       ///< dims of the window array that run inside a window
-  Index scatterDims;      ///< its other dims: one window for each index of theirs
-  Index droppedDims;      ///< operand dims absent from the window array: collapsed or inserted, and batching
-  Ints operandDimOfIndex; ///< component of the start vector -> operand dim
-  Ints operandBatching, indexBatching;
-  int64_t indexVectorDim;
-};
-
-/// Reads the start vectors. An index array without the vector dimension has vectors of one component.
-class StartReader {
-public:
-  StartReader(const Literal &indices, const WindowDims &dims, unsigned operandRank)
-      : indices(indices), dims(dims), operandRank(operandRank), strides(rowMajorStrides(indices.shape().dims())) {
-    for (unsigned i = 0; i < indices.shape().rank(); ++i)
-      if (int64_t(i) != dims.indexVectorDim)
-        batchDims.push_back(i);
-  }
-
-  /// Dims of the index array that name a window each, in order.
-  Index batchSizes() const {
-    Index sizes;
-    for (int64_t dim : batchDims)
-      sizes.push_back(indices.shape().dim(unsigned(dim)));
-    return sizes;
-  }
-
-  /// Start of the window at a batch position, one component per operand dim.
-  Index start(Ints batch) const {
-    int64_t base = 0;
-    for (size_t i = 0; i < batch.size(); ++i)
-      base += batch[i] * strides[size_t(batchDims[i])];
-    bool hasVector = dims.indexVectorDim < int64_t(indices.shape().rank());
-    int64_t step = hasVector ? strides[size_t(dims.indexVectorDim)] : 0;
-    Index made(operandRank, 0);
-    for (size_t i = 0; i < dims.operandDimOfIndex.size(); ++i)
-      made[size_t(dims.operandDimOfIndex[i])] = component(base + int64_t(i) * step);
-    for (size_t i = 0; i < dims.operandBatching.size(); ++i) {
-      auto position = size_t(llvm::find(batchDims, dims.indexBatching[i]) - batchDims.begin());
-      made[size_t(dims.operandBatching[i])] = batch[position];
-    }
-    return made;
-  }
-
-private:
-  /// u64 values beyond the signed range are too large, not negative.
-  int64_t component(int64_t at) const {
-    int64_t value = indices.getInt(at);
-    return indices.shape().elementType() == ElementType::U64 && value < 0 ? INT64_MAX : value;
-  }
-  const Literal &indices;
-  const WindowDims &dims;
-  unsigned operandRank;
-  Index strides, batchDims;
-};
 
 /// Strides of the window array along the operand's dims (0 for those it lacks).
 Index windowStrides(const Shape &windowArray, const WindowDims &dims, unsigned operandRank) {
@@ -98,34 +34,6 @@ int64_t windowOffset(const Shape &windowArray, const WindowDims &dims, Ints batc
   return offset;
 }
 
-WindowDims gatherDims(const HloInstruction &instr) {
-  WindowDims dims;
-  dims.windowDims.assign(instr.ints(AttributeKey::OffsetDims).begin(), instr.ints(AttributeKey::OffsetDims).end());
-  dims.scatterDims = without(instr.shape().rank(), dims.windowDims);
-  dims.operandDimOfIndex = instr.ints(AttributeKey::StartIndexMap);
-  dims.operandBatching = instr.ints(AttributeKey::OperandBatchingDims);
-  dims.indexBatching = instr.ints(AttributeKey::StartIndicesBatchingDims);
-  dims.droppedDims.append(instr.ints(AttributeKey::CollapsedSliceDims).begin(),
-                          instr.ints(AttributeKey::CollapsedSliceDims).end());
-  dims.droppedDims.append(dims.operandBatching.begin(), dims.operandBatching.end());
-  dims.indexVectorDim = instr.intOr(AttributeKey::IndexVectorDim, 0);
-  return dims;
-}
-
-WindowDims scatterDims(const HloInstruction &instr, const Shape &updates) {
-  WindowDims dims;
-  Ints window = instr.ints(AttributeKey::UpdateWindowDims), inserted = instr.ints(AttributeKey::InsertedWindowDims);
-  dims.windowDims.assign(window.begin(), window.end());
-  dims.scatterDims = without(updates.rank(), dims.windowDims);
-  dims.operandDimOfIndex = instr.ints(AttributeKey::ScatterDimsToOperandDims);
-  dims.operandBatching = instr.ints(AttributeKey::InputBatchingDims);
-  dims.indexBatching = instr.ints(AttributeKey::ScatterIndicesBatchingDims);
-  dims.droppedDims.assign(inserted.begin(), inserted.end());
-  dims.droppedDims.append(dims.operandBatching.begin(), dims.operandBatching.end());
-  dims.indexVectorDim = instr.intOr(AttributeKey::IndexVectorDim, 0);
-  return dims;
-}
-
 /// Combines whole windows: what is there, and the updates. Results take the place of the first.
 using CombineWindows =
     llvm::function_ref<void(std::vector<std::vector<uint8_t>> &current, std::vector<std::vector<uint8_t>> &updates)>;
@@ -136,12 +44,8 @@ public:
   Scatter(const HloInstruction &instr, std::vector<Literal> results, const Literal &indices,
           std::vector<const Literal *> windows, CombineWindows combine)
       : combine(combine), results(std::move(results)), n(unsigned(this->results.size())), indices(indices),
-        dims(scatterDims(instr, windows.front()->shape())), updates(std::move(windows)) {
-    const Shape &operand = this->results[0].shape();
-    window.assign(operand.rank(), 1);
-    Index kept = without(operand.rank(), dims.droppedDims);
-    for (size_t i = 0; i < kept.size(); ++i)
-      window[size_t(kept[i])] = updates[0]->shape().dim(unsigned(dims.windowDims[i]));
+        dims(scatterDims(instr, windows.front()->shape())), updates(std::move(windows)),
+        window(scatterWindow(dims, updates[0]->shape(), this->results[0].shape().rank())) {
     for (unsigned i = 0; i < n; ++i) {
       auto bytes = size_t(product(window)) * hostBytes(this->results[i].shape().elementType());
       current.emplace_back(bytes);

@@ -1,6 +1,7 @@
 #include "hloc/interp/Interpreter.h"
 
 #include "hloc/support/Check.h"
+#include "interp/IndexPromises.h"
 #include "interp/Machine.h"
 #include "interp/MixedTypes.h"
 #include "interp/Pieces.h"
@@ -99,6 +100,8 @@ llvm::FailureOr<Value> Machine::evaluate(const HloInstruction &instr, llvm::Muta
     return step.unsupported(rule.refusal, DiagnosticKind::UnsupportedOpcode);
   for (auto [operand, type] : llvm::zip(operands, typesTaken(instr)))
     operand = converted(operand, type);
+  if (options.checksPromises && failed(checkPromises(step)))
+    return llvm::failure();
   return rule.evaluate(step);
 }
 
@@ -204,6 +207,11 @@ llvm::FailureOr<Literal> interpret(const HloModule &module, llvm::ArrayRef<Liter
         llvm::succeeded(result))
       return result;
   return interpret(*module.entry(), arguments, diagnostics, options);
+}
+
+bool makesPromises(const HloInstruction &instr) {
+  return (instr.opcode() == Opcode::Gather || instr.opcode() == Opcode::Scatter) &&
+         (instr.flag(AttributeKey::UniqueIndices) || instr.flag(AttributeKey::IndicesAreSorted));
 }
 
 const char *interpreterRefusal(Opcode opcode) { return interp::opcodeRule(opcode).refusal; }

@@ -30,6 +30,12 @@ bool hasSolverCalls(const HloModule &module) {
   });
 }
 
+bool hasPromises(const HloModule &module) {
+  return llvm::any_of(module.computations(), [](const auto &computation) {
+    return llvm::any_of(computation->instructions(), [](const HloInstruction *instr) { return makesPromises(*instr); });
+  });
+}
+
 class ModuleRun {
 public:
   ModuleRun(const RunOptions &options, const Toolchain &toolchain, CompileObserver &timing, RunObserver &observer,
@@ -159,11 +165,39 @@ private:
     return memory.admit(module, isOnHost ? &program->program : nullptr, compares(), diagnostics);
   }
 
+  /// Nothing after a diagnostic.
   std::optional<std::vector<Literal>> argumentsOf(const HloModule &module, const ArgumentSet &set) {
+    std::optional<std::vector<Literal>> arguments = makeOrReadArguments(module, set);
+    if (arguments && !options.inputsFile.empty() && !keepPromises(module, *arguments))
+      return std::nullopt;
+    return arguments;
+  }
+
+  std::optional<std::vector<Literal>> makeOrReadArguments(const HloModule &module, const ArgumentSet &set) {
     TimedScope scope(timing, "make arguments");
     observer.beginStage("make arguments");
     return options.inputsFile.empty() ? makeArguments(module, diagnostics, options.seed, set, memory.forArguments())
                                       : readArguments(options.inputsFile, module, diagnostics);
+  }
+
+  /// Of arguments that break what the module promises of them no kernel can make anything right. Generated ones keep
+  /// the promises; of those that are given the interpreter knows which indices they lead to.
+  bool keepPromises(const HloModule &module, llvm::ArrayRef<Literal> arguments) {
+    if (!hasPromises(module))
+      return true;
+    TimedScope scope(timing, "check promises");
+    observer.beginStage("check promises");
+    InterpreterOptions checking;
+    checking.checksPromises = true;
+    checking.progress = observer.work();
+    checking.maxBytes = memory.forReference();
+    DiagnosticEngine found;
+    found.setFile(diagnostics.file());
+    if (succeeded(interpret(*module.entry(), arguments, found, checking)) ||
+        found.diagnostics().front().kind != DiagnosticKind::BrokenPromise)
+      return true; // what cannot be interpreted is for the comparison to say
+    diagnostics.append(found);
+    return false;
   }
 
   /// Whether steps are compared while they are carried out.

@@ -21,6 +21,8 @@ struct InterpreterOptions {
   uint64_t maxLoopSteps = uint64_t(1) << 24;
   /// Seed of `rng` and first state of `rng-get-and-update-state`, the ops whose values HLO leaves open.
   uint64_t seed = 0;
+  /// Indices that break what their gather or scatter promises of them are refused (`broken-promise`).
+  bool checksPromises = false;
   /// Counts operations on elements, if given.
   WorkProgress *progress = nullptr;
 };
@@ -33,6 +35,9 @@ llvm::FailureOr<Literal> interpret(const HloModule &module, llvm::ArrayRef<Liter
 /// Same for any computation of a module.
 llvm::FailureOr<Literal> interpret(const HloComputation &computation, llvm::ArrayRef<Literal> arguments,
                                    DiagnosticEngine &diagnostics, const InterpreterOptions &options = {});
+
+/// A gather or scatter that promises something of its indices: that they are unique or sorted.
+bool makesPromises(const HloInstruction &instr);
 
 /// Why the interpreter does not evaluate this opcode; null if it does.
 const char *interpreterRefusal(Opcode opcode);
