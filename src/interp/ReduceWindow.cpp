@@ -2,10 +2,12 @@
 //
 // reduce-window goes through the positions of the window in order; at each position, the elements that it meets for all
 // results form a strided box of the operand, which is combined with the box of accumulators. Positions over padding and
-// dilation holes meet nothing.
+// dilation holes meet nothing. Where windows have many elements and the order does not matter they are slid instead
+// (SlidingWindows.h).
 
 #include "interp/Ops.h"
 #include "interp/ParameterReader.h"
+#include "interp/SlidingWindows.h"
 #include "interp/Strided.h"
 
 #include <cstring>
@@ -84,22 +86,53 @@ public:
   }
 
   std::vector<Literal> run() {
-    Index sizes;
-    for (const WindowDim &dim : window.dims)
-      sizes.push_back(dim.size);
-    Index position(sizes.size(), 0);
-    if (product(sizes) != 0 && results[0].numElements() != 0)
-      do {
-        Box box(window, position, results[0].shape().dims(), step.array(0).shape().dims());
-        if (!box.empty)
-          combine(box);
-      } while (increment(position, sizes));
+    if (results[0].numElements() != 0)
+      maySlide() ? slide() : goThrough();
     for (size_t i = 0; i < n; ++i)
       convertAll(accumulators[i], results[i]);
     return std::move(results);
   }
 
 private:
+  /// Is it all the same in which order the elements of a window are combined? Sums are, but for roundings of f64.
+  bool maySlide() const {
+    if (n != 1 || !areLargeWindows(window) || !function.commutativeOp())
+      return false;
+    const ElementType type = function.resultType(0);
+    const Opcode op = *function.commutativeOp();
+    const bool isChoice = op == Opcode::Maximum || op == Opcode::Minimum;
+    return sumsFloats || (step.array(0).shape().elementType() == type && (isChoice || isInteger(type) || isPred(type)));
+  }
+
+  void slide() {
+    const Shape &operand = step.array(0).shape(), &shape = results[0].shape();
+    Literal combined = combineWindows(step.array(0), window, shape.dims(), function, sumsFloats);
+    std::vector<Literal> held = {accumulators[0]};
+    if (sumsFloats)
+      addTo(held[0], combined);
+    else
+      apply(held, combined);
+    const size_t width = hostBytes(held[0].shape().elementType());
+    Index index(shape.rank(), 0);
+    for (size_t at = 0; at < size_t(shape.numElements()); ++at, increment(index, shape.dims()))
+      if (!meetsNothing(window, index, operand.dims()))
+        std::copy_n(held[0].bytes().data() + at * width, width, accumulators[0].mutableBytes().data() + at * width);
+  }
+
+  void goThrough() {
+    Index sizes;
+    for (const WindowDim &dim : window.dims)
+      sizes.push_back(dim.size);
+    Index position(sizes.size(), 0);
+    if (product(sizes) == 0)
+      return;
+    do {
+      Box box(window, position, results[0].shape().dims(), step.array(0).shape().dims());
+      if (!box.empty)
+        combine(box);
+    } while (increment(position, sizes));
+  }
+
   static void convertAll(const Literal &from, Literal &to) {
     ElementType type = to.shape().elementType();
     ParameterReader reader(from, type);

@@ -3,6 +3,7 @@
 
 #include "interp/RandomBits.h"
 
+#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -89,6 +90,73 @@ TEST_CASE("reduce-window skips padding and dilation holes") {
   CHECK(windowed(Opcode::Maximum, -infinity, {1, 1, 2, 0, 1, 1}, 6) == Values{-infinity, -infinity, 1, 2, 3, 4});
   CHECK(windowed(Opcode::Add, 0, {3, 3, 2, 1, 2, 1}, 3) == Values{1, 2, 7});
   CHECK(windowed(Opcode::Add, 0, {3, 3, 2, 1, 2, 2}, 2) == Values{3, 0});
+}
+
+namespace {
+
+/// What the window of each result meets, one element after the other.
+std::vector<double> windowedOneByOne(llvm::ArrayRef<double> x, llvm::ArrayRef<int64_t> dims,
+                                     llvm::ArrayRef<WindowDim> w, llvm::ArrayRef<int64_t> results, double init,
+                                     double (*op)(double, double)) {
+  std::vector<double> all;
+  for (int64_t r = 0; r < results[0]; ++r)
+    for (int64_t c = 0; c < results[1]; ++c) {
+      double value = init;
+      for (int64_t i = r * w[0].stride - w[0].padLow, k = 0; k < w[0].size; ++i, ++k)
+        for (int64_t j = c * w[1].stride - w[1].padLow, l = 0; l < w[1].size; ++j, ++l)
+          if (i >= 0 && i < dims[0] && j >= 0 && j < dims[1])
+            value = op(value, x[size_t(i * dims[1] + j)]);
+      all.push_back(value);
+    }
+  return all;
+}
+
+} // namespace
+
+TEST_CASE("reduce-window of large windows is what it is of small ones") {
+  struct Case {
+    std::vector<WindowDim> window;
+    std::vector<int64_t> results;
+  };
+  const std::vector<int64_t> dims = {5, 700};
+  const std::vector<Case> cases = {
+      {{{1, 1}, {700, 1, 0, 699}}, {5, 700}},        // sums of all that follows
+      {{{1, 1}, {700, 1, 699, 0}}, {5, 700}},        // of all before
+      {{{1, 1}, {300, 1}}, {5, 401}},                // in the middle of blocks
+      {{{2, 1}, {300, 7, 20, 900}}, {4, 189}},       // windows over padding alone
+      {{{9, 3, 4, 4}, {64, 5, 3, 0}}, {2, 128}},     // of both dimensions
+      {{{5, 1}, {1000, 300, 900, 600}}, {1, 5}},     // larger than the array
+      {{{3, 2, -1, 0}, {257, 1, -3, -2}}, {1, 439}}, // cut off
+  };
+  std::vector<double> x;
+  for (int i = 0; i < 5 * 700; ++i)
+    x.push_back((i * 7919) % 1009 - 500);
+  const std::pair<Opcode, double (*)(double, double)> ops[] = {
+      {Opcode::Add, [](double a, double b) { return a + b; }},
+      {Opcode::Maximum, [](double a, double b) { return std::max(a, b); }}};
+  for (ElementType type : {F32, ElementType::F64, ElementType::S32})
+    for (const Case &each : cases)
+      for (auto [opcode, function] : ops) {
+        OneOp op;
+        Literal result =
+            op.run(Opcode::ReduceWindow, Shape::array(type, each.results), {numbers(type, dims, x), scalar(type, -3)},
+                   {{AttributeKey::Window, window(op, each.window)}, {AttributeKey::ToApply, op.binary(opcode, type)}});
+        CHECK(doubles(result) == windowedOneByOne(x, dims, each.window, each.results, -3, function));
+      }
+}
+
+TEST_CASE("reduce-window: sums of all that follows take no time in the square of their number") {
+  constexpr int64_t count = 1 << 18;
+  OneOp op;
+  Literal ones(Shape::array(F32, {count}));
+  llvm::fill(ones.mutableData<float>(), 1.0f);
+  const auto start = std::chrono::steady_clock::now();
+  Literal result = op.run(Opcode::ReduceWindow, Shape::array(F32, {count}), {ones, scalar(F32, 0)},
+                          {{AttributeKey::Window, window(op, {{count, 1, 0, count - 1}})},
+                           {AttributeKey::ToApply, op.binary(Opcode::Add, F32)}});
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(4)); // half a minute, one after the other
+  CHECK(result.getDouble(0) == count);
+  CHECK(result.getDouble(count - 1) == 1);
 }
 
 TEST_CASE("select-and-scatter sends each source to the first selected element") {
