@@ -129,6 +129,23 @@ private:
           demand.apart = std::max(demand.apart, windowSize(instr, unsigned(dim)));
         demand.sorted |= instr.flag(AttributeKey::IndicesAreSorted);
       });
+    if (std::optional<IndexVectors> vectors = uniqueVectors(instr, indexedDims, operand))
+      each(operand, [&](Demand &demand) { demand.vectors = *vectors; });
+  }
+
+  static std::optional<IndexVectors> uniqueVectors(const HloInstruction &instr, AttributeKey indexedDims,
+                                                   unsigned operand) {
+    const Shape &indices = instr.operand(operand)->shape();
+    const int64_t dim = instr.intOr(AttributeKey::IndexVectorDim, 0);
+    if (!instr.flag(AttributeKey::UniqueIndices) || instr.ints(indexedDims).size() < 2 || dim >= indices.rank())
+      return std::nullopt;
+    IndexVectors vectors{{indices.dims().begin(), indices.dims().end()}, unsigned(dim), {}};
+    for (int64_t to : instr.ints(indexedDims)) {
+      const int64_t apart = instr.opcode() == Opcode::Scatter ? windowSize(instr, unsigned(to)) : 1;
+      vectors.components.push_back(
+          {std::max<int64_t>(1, instr.operand(0)->shape().dim(unsigned(to)) / apart), apart, to});
+    }
+    return vectors;
   }
 
   /// Of a scatter's updates along a dimension of its operand.

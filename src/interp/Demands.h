@@ -7,12 +7,24 @@
 
 namespace hloc::interp {
 
+/// Index vectors of several components that are unique together.
+struct IndexVectors {
+  struct Component {
+    int64_t places, apart; ///< so many values, so far from each other
+    int64_t operandDim;    ///< vectors are sorted by the least of these first
+  };
+  llvm::SmallVector<int64_t, 4> arrayDims; ///< of the array of indices
+  unsigned dim;                            ///< along which the vectors lie in it
+  std::vector<Component> components;
+};
+
 /// Expectations of one array leaf of the parameters.
 struct Demand {
   std::optional<int64_t> below;        ///< integers in [0, below)
   bool mustLieInside = false;          ///< there is no meaning outside; other indices are clamped or skipped
   bool unique = false, sorted = false; ///< along the first dimension of an index array
   int64_t apart = 1;                   ///< unique indices that differ do so by this much: windows do not overlap
+  std::optional<IndexVectors> vectors; ///< if they are unique
   bool isClamped = false;              ///< on the way to its use: what differs outside does not differ there
   bool isScattered = false;            ///< indices of a scatter, which leaves out those outside
   std::optional<Opcode> identityOf;    ///< init of a reduction by this op

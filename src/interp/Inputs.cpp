@@ -4,6 +4,7 @@
 #include "interp/ElementGroups.h"
 #include "interp/ExactScale.h"
 #include "interp/SpecialValues.h"
+#include "interp/Strided.h"
 #include "interp/TieValues.h"
 #include "interp/ValueStream.h"
 
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace hloc {
 
@@ -231,6 +233,8 @@ private:
   }
 
   std::vector<int64_t> insideIndices() {
+    if (std::optional<std::vector<int64_t>> values = distinctVectors())
+      return std::move(*values);
     int64_t count = literal.numElements(), limit = indexLimit();
     std::vector<int64_t> values(size_t(count), 0);
     // Where a scatter has too few places, the windows that are left over lie outside: they keep the promise.
@@ -256,6 +260,48 @@ private:
     return values;
   }
 
+  /// Vectors that differ, if the leaf is an array of such and there are enough: numbers whose digits are the
+  /// components.
+  std::optional<std::vector<int64_t>> distinctVectors() {
+    if (!demand.vectors || !llvm::equal(demand.vectors->arrayDims, literal.shape().dims()))
+      return std::nullopt;
+    std::vector<interp::IndexVectors::Component> digits = demand.vectors->components;
+    int64_t total = 1;
+    for (interp::IndexVectors::Component &digit : digits) {
+      digit.places = std::min(digit.places, (indexCapacity() - 1) / digit.apart + 1);
+      if (llvm::MulOverflow(total, digit.places, total))
+        return std::nullopt;
+    }
+    const int64_t size = int64_t(digits.size()), count = literal.numElements() / size;
+    if (count > total || literal.numElements() == 0)
+      return std::nullopt;
+    std::vector<unsigned> byWeight(digits.size()); // components, the least weight first
+    std::iota(byWeight.begin(), byWeight.end(), 0);
+    llvm::sort(byWeight, [&](unsigned a, unsigned b) { return digits[a].operandDim > digits[b].operandDim; });
+    std::vector<int64_t> numbers = distinctNumbers(count, total);
+    const int64_t stride = interp::rowMajorStrides(literal.shape().dims())[demand.vectors->dim];
+    std::vector<int64_t> values(size_t(literal.numElements()), 0);
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t rest = numbers[size_t(i)]; unsigned component : byWeight) {
+        const interp::IndexVectors::Component &digit = digits[component];
+        values[size_t(i / stride * stride * size + component * stride + i % stride)] =
+            rest % digit.places * digit.apart;
+        rest /= digit.places;
+      }
+    return values;
+  }
+
+  /// Of [0, below), in order if the indices are: one of each of `count` equal parts.
+  std::vector<int64_t> distinctNumbers(int64_t count, int64_t below) {
+    const int64_t part = below / count;
+    std::vector<int64_t> numbers;
+    for (int64_t i = 0; i < count; ++i)
+      numbers.push_back(i * part + stream.below(part));
+    for (int64_t i = 0; i < count && !demand.sorted; ++i)
+      std::swap(numbers[size_t(i)], numbers[size_t(i + stream.below(count - i))]);
+    return numbers;
+  }
+
   /// Starts of windows that do not overlap: those for which there is no room lie outside, where a scatter leaves them
   /// out, unless they are clamped.
   std::vector<int64_t> distantIndices(int64_t limit) {
@@ -274,6 +320,12 @@ private:
   /// Half of them outside, or at the edge. Few indices take their turns; of more, the first ones that are changed have
   /// the edges that tell most.
   void fillAnyIndices() {
+    if (demand.vectors && demand.sorted)
+      return fillIndices();
+    int64_t beyond = *demand.below; // of all dimensions
+    if (demand.vectors)
+      for (const interp::IndexVectors::Component &component : demand.vectors->components)
+        beyond = std::max(beyond, (component.places + 1) * component.apart);
     std::vector<int64_t> values = insideIndices();
     const int64_t limit = *demand.below;
     const int64_t lowest = isSigned(type) ? int64_t(~uint64_t(0) << (bitWidth(type) - 1)) : -1;
@@ -288,8 +340,9 @@ private:
     for (size_t i = 0; i < values.size(); ++i) {
       size_t turn = size_t(request.seed + 5 * uint64_t(leaf) + request.set.round + 7 * i);
       if (demand.unique) {
-        if (stream.oneIn(3)) // still distinct
-          values[i] = stream.oneIn(2) ? limit + int64_t(i) : -1 - int64_t(i);
+        const int64_t outside = stream.oneIn(2) ? beyond + int64_t(i) : -1 - int64_t(i);
+        if (stream.oneIn(3) && staysOutside(outside, beyond)) // still distinct
+          values[i] = outside;
       } else if (few || stream.oneIn(2)) {
         values[i] = edges[(few ? turn : numAtEdges++) % numEdges];
       }
@@ -297,6 +350,13 @@ private:
     }
     if (demand.sorted)
       sortIndices();
+  }
+
+  /// Numbers that the type does not hold become others.
+  bool staysOutside(int64_t index, int64_t beyond) const {
+    if (index >= 0)
+      return index < indexCapacity();
+    return isSigned(type) ? -index <= indexCapacity() : indexCapacity() + index >= beyond + literal.numElements();
   }
 
   void sortIndices() {
@@ -312,10 +372,12 @@ private:
   }
   static constexpr int64_t maxShuffled = int64_t(1) << 26;
   /// No larger than the type holds.
-  int64_t indexLimit() const {
+  int64_t indexLimit() const { return std::min(*demand.below, indexCapacity()); }
+  /// How many numbers from 0 on the type holds.
+  int64_t indexCapacity() const {
     unsigned magnitudeBits =
         isFloat(type) ? floatFormat(type).mantissaBits + 1u : bitWidth(type) - (isSigned(type) ? 1 : 0);
-    return magnitudeBits >= 62 ? *demand.below : std::min(*demand.below, int64_t(1) << magnitudeBits);
+    return magnitudeBits >= 62 ? std::numeric_limits<int64_t>::max() : int64_t(1) << magnitudeBits;
   }
 
   /// Symmetric with a diagonal larger than its row's sum: positive definite, and easy to solve with.

@@ -4,6 +4,8 @@
 
 #include "OneOp.h"
 
+#include "fmt/format.h"
+
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -288,6 +290,46 @@ ENTRY e {
   CHECK(std::is_sorted(indices.begin(), indices.end()));
   CHECK(std::set<double>(indices.begin(), indices.end()).size() == 20);
   CHECK(arguments[3].getDouble(0) == -std::numeric_limits<double>::infinity());
+}
+
+TEST_CASE("index vectors keep what is promised of them, in every regime") {
+  auto text = [](const char *type, const char *operand, const char *indices, const char *updates,
+                 const std::string &attributes, bool isClamped = false) {
+    const std::string clamp = isClamped ? "zero = {0}[] constant(0) last = {0}[] constant(7) "
+                                          "c = {0}[{2}] clamp(zero, i, last) "
+                                        : "c = {0}[{2}] copy(i) ";
+    return fmt::format(
+        fmt::runtime("HloModule m\nset {{ a = f32[] parameter(0) ROOT b = f32[] parameter(1) }}\n"
+                     "ENTRY e {{ x = f32[{1}] parameter(0) i = {0}[{2}] parameter(1) u = f32[{3}] parameter(2) " +
+                     clamp + "ROOT s = f32[{1}] scatter(x, c, u), {4}, unique_indices=true, to_apply=set }}\n"),
+        type, operand, indices, updates, attributes);
+  };
+  const std::string points = "update_window_dims={}, inserted_window_dims={0,1}, index_vector_dim=1, "
+                             "scatter_dims_to_operand_dims=";
+  const std::string texts[] = {
+      text("s32", "8,9", "20,2", "20", points + "{0,1}", /*isClamped=*/true),
+      text("s8", "120,100", "3000,2", "3000", points + "{0,1}"),
+      text("u8", "200,250", "3000,2", "3000", points + "{0,1}"),
+      text("s32", "8,100", "90,2", "90", points + "{1,0}, indices_are_sorted=true"),
+      text("s64", "30,9,16", "2,5,4", "5,4,3,1,2",
+           "update_window_dims={2,3,4}, inserted_window_dims={}, scatter_dims_to_operand_dims={2,0}, "
+           "index_vector_dim=0")};
+  for (const std::string &each : texts) {
+    DiagnosticEngine diagnostics;
+    auto module = parseHloModule(std::make_shared<SourceFile>("test.hlo", each), diagnostics);
+    INFO(each << (diagnostics.diagnostics().empty() ? "" : diagnostics.diagnostics().front().message));
+    REQUIRE(module);
+    for (const ArgumentSet &set : argumentSets(*module))
+      for (uint64_t seed = 0; seed < 5; ++seed) {
+        InterpreterOptions options;
+        options.checksPromises = true;
+        auto result = interpret(*module, *makeArguments(*module, diagnostics, seed, set), diagnostics, options);
+        INFO(regimeName(set.regime).str()
+             << ", seed " << seed << ": "
+             << (diagnostics.diagnostics().empty() ? "" : diagnostics.diagnostics().front().message));
+        REQUIRE(llvm::succeeded(result));
+      }
+  }
 }
 
 TEST_CASE("ties are no larger than a loop may take steps for") {
