@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 namespace hloc {
 
@@ -33,13 +34,40 @@ bool isFloatLike(const LeafReport &leaf) {
   return isFloat(type) || isComplex(type);
 }
 
-void printMismatch(llvm::raw_ostream &os, const Mismatch &mismatch, bool isFloatLike) {
+/// Units in the last place of a tiny number say little of how far another one is from it, and nothing of how far the
+/// next one to zero is: there the difference is also, or only, given beside the largest element.
+constexpr double mostUlpsAlone = 1e3, mostUlps = 1e6;
+
+std::string ulpsText(double ulps) { return llvm::formatv("{0} ULP", llvm::format("%.3g", ulps)); }
+
+/// `3 ULP`, `2e+03 ULP, 1e-07 of the largest element`, `0.03 of the largest element`; empty where nothing can be said.
+std::string distanceText(const Mismatch &mismatch) {
+  const bool hasUlps = mismatch.ulps > 0 && mismatch.ulps <= mostUlps;
+  if (hasUlps && mismatch.ulps <= mostUlpsAlone)
+    return ulpsText(mismatch.ulps);
+  std::string text = hasUlps ? ulpsText(mismatch.ulps) : "";
+  if (mismatch.ulps > 0 && mismatch.ofLargest > 0 && std::isfinite(mismatch.ofLargest))
+    text +=
+        llvm::formatv("{0}{1} of the largest element", hasUlps ? ", " : "", llvm::format("%.3g", mismatch.ofLargest));
+  return text;
+}
+
+/// The same, with the difference itself where its units say nothing.
+std::string differenceText(const Mismatch &mismatch) {
+  const std::string distance = distanceText(mismatch);
+  if (mismatch.ulps > 0 && mismatch.ulps <= mostUlps)
+    return distance;
+  return llvm::formatv("{0}{1}", llvm::format("%.3g", mismatch.difference),
+                       distance.empty() ? "" : " (" + distance + ")");
+}
+
+void printMismatch(llvm::raw_ostream &os, const Mismatch &mismatch) {
   os << "    ";
   printIndex(os, mismatch.index, '[', ']');
   os << "  expected " << mismatch.expected << "  got " << mismatch.actual << "  difference "
      << llvm::format("%.3g", mismatch.difference);
-  if (isFloatLike)
-    os << llvm::format(" (%.3g ULP)", mismatch.ulps);
+  if (const std::string distance = distanceText(mismatch); !distance.empty())
+    os << " (" << distance << ")";
   if (!mismatch.admissible.empty())
     os << "  admissible " << mismatch.admissible;
   os << "\n";
@@ -58,17 +86,15 @@ void printTolerance(llvm::raw_ostream &os, const Tolerance &t, bool isFloatLike)
 
 void printHistogram(llvm::raw_ostream &os, const LeafReport &leaf, bool isFloatLike) {
   os << "  differing elements by " << (isFloatLike ? "ULPs" : "size of the difference") << ":\n";
-  for (unsigned i = 0; i < LeafReport::numDecades; ++i) {
-    if (leaf.decades[i] == 0)
-      continue;
-    if (i + 1 == LeafReport::numDecades)
-      os << "    NaN or infinity on one side";
-    else if (i + 2 == LeafReport::numDecades)
-      os << llvm::format("    1e%u or more", i);
-    else
-      os << llvm::format("    below 1e%u", i + 1);
-    os << ": " << leaf.decades[i] << "\n";
-  }
+  const unsigned special = LeafReport::numDecades - 1;
+  const unsigned last = isFloatLike ? unsigned(std::log10(mostUlps)) : special - 1; // and all that is more
+  for (unsigned i = 0; i < last; ++i)
+    if (leaf.decades[i])
+      os << llvm::format("    below 1e%u: ", i + 1) << leaf.decades[i] << "\n";
+  if (const int64_t more = std::accumulate(&leaf.decades[last], &leaf.decades[special], int64_t(0)))
+    os << llvm::format("    1e%u or more: ", last) << more << "\n";
+  if (leaf.decades[special])
+    os << "    NaN or infinity on one side: " << leaf.decades[special] << "\n";
 }
 
 void printLeaf(llvm::raw_ostream &os, const LeafReport &leaf) {
@@ -80,7 +106,7 @@ void printLeaf(llvm::raw_ostream &os, const LeafReport &leaf) {
   if (leaf.tolerance)
     printTolerance(os, *leaf.tolerance, floating);
   auto print = [&](const LeafReport::Kept &kept) {
-    printMismatch(os, leaf.mismatch(kept.element, kept.apart, kept.admissible), floating);
+    printMismatch(os, leaf.mismatch(kept.element, kept.apart, kept.admissible));
   };
   os << "  first:\n";
   print(leaf.first);
@@ -207,6 +233,12 @@ void LeafReport::append(const LeafReport &later) {
     decades[i] += later.decades[i];
 }
 
+double LeafReport::largestExpected() const {
+  if (!largest)
+    largest = largestMagnitude(expected);
+  return *largest;
+}
+
 Mismatch LeafReport::mismatch(int64_t at, const Distance &apart, std::string admissible) const {
   Mismatch made;
   made.leaf = path;
@@ -214,6 +246,8 @@ Mismatch LeafReport::mismatch(int64_t at, const Distance &apart, std::string adm
   made.actual = elementText(actual, at);
   made.difference = apart.difference;
   made.ulps = apart.ulps;
+  if (const double whole = largestExpected(); whole > 0)
+    made.ofLargest = apart.difference / whole;
   made.admissible = std::move(admissible);
   const Shape &shape = expected.shape();
   made.index.resize(shape.rank());
@@ -244,20 +278,19 @@ void CompareResult::absorb(const CompareResult &other) {
 std::string describeAgreement(const CompareResult &result, llvm::StringRef unknown) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  auto withUnit = [](const Mismatch &apart) {
-    return apart.ulps > 0 ? llvm::formatv("{0} ULP", llvm::format("%.3g", apart.ulps)).str()
-                          : llvm::formatv("{0}", llvm::format("%.3g", apart.difference)).str();
-  };
   if (result.furthest)
-    os << "largest difference " << withUnit(*result.furthest) << placeAndValues(*result.furthest);
+    os << "largest difference " << differenceText(*result.furthest) << placeAndValues(*result.furthest);
   else
     os << (result.numUnknown ? "all others bit for bit" : "bit for bit");
   if (result.numBranched) {
     // Of how many: of all comparisons, where there were several.
     os << "; " << result.numBranched << " of " << result.numCompared << " compared with more than one admissible value";
-    if (result.widestBound.at)
+    if (const std::optional<Mismatch> &at = result.widestBound.at) {
       os << ", the widest " << llvm::format("%.3g", result.widestBound.ofLargest) << " of the largest element"
-         << place(*result.widestBound.at) << " (" << withUnit(*result.widestBound.at) << ")";
+         << place(*at);
+      if (at->ulps <= mostUlps)
+        os << " (" << (at->ulps > 0 ? ulpsText(at->ulps) : differenceText(*at)) << ")";
+    }
   }
   if (result.numUndecided + result.numUndecidedEqual == 0)
     return text;
@@ -287,10 +320,9 @@ void summarise(llvm::ArrayRef<LeafReport> leaves, CompareResult &result) {
     result.numWeak += leaf.numWeak;
     result.numUnknown += leaf.numUnknown;
     if (leaf.widestBound.element >= 0) {
-      const double largest = largestMagnitude(leaf.expected);
-      const double ofLargest = largest > 0 ? leaf.widestBound.apart.difference / largest : 0;
-      if (!result.widestBound.at || ofLargest > result.widestBound.ofLargest)
-        result.widestBound = {leaf.widestBound.apart.ulps, ofLargest, mismatchOf(leaf.widestBound)};
+      std::optional<Mismatch> widest = mismatchOf(leaf.widestBound);
+      if (!result.widestBound.at || widest->ofLargest > result.widestBound.ofLargest)
+        result.widestBound = {widest->ulps, widest->ofLargest, widest};
     }
     keepFurther(result.furthest, mismatchOf(leaf.furthest));
     if (!result.firstWeak)

@@ -46,6 +46,9 @@ struct LeafReport {
 
 private:
   void keepWorst(const Kept &kept);
+  double largestExpected() const;
+
+  mutable std::optional<double> largest; ///< once it has been asked for
 };
 
 /// Adds up what was found in the arrays of a result.

@@ -32,6 +32,7 @@ struct Mismatch {
   std::string admissible; ///< "[low, high]"; "about [low, high]" by disturbed runs; empty: the expected value alone
   double difference = 0;  ///< absolute; infinite if one is NaN
   double ulps = 0;        ///< 0 for integers and predicates
+  double ofLargest = 0;   ///< the difference in units of the largest element that is expected; 0 without one
 };
 
 /// How far the further end of what is admissible is from the expected value, for an element that has both.

@@ -94,6 +94,32 @@ TEST_CASE("the report says where, what and how far") {
   CHECK(result.report.find("NaN or infinity on one side: 1") != std::string::npos);
 }
 
+TEST_CASE("units in the last place are told where they say something") {
+  auto says = [](const std::string &text, const char *what) {
+    INFO(text);
+    return text.find(what) != std::string::npos;
+  };
+  // Beside 1, beside a thousandth of it, and beside zero.
+  const Literal expected = f32({1, 0x1p-10, 0, -8}), actual = f32({1 + 0x1p-22, 0x1p-10 + 0x1p-22, 0x1p-22, -8});
+  CompareResult result = compareLiterals(expected, actual, Tolerance());
+  CHECK(says(result.report, "[0]  expected 1  got 1.00000024  difference 2.38e-07 (2 ULP)\n"));
+  CHECK(says(result.report, "difference 2.38e-07 (2.05e+03 ULP, 2.98e-08 of the largest element)\n"));
+  CHECK(says(result.report,
+             "[2]  expected 0  got 2.38418579e-07  difference 2.38e-07 (2.98e-08 of the largest element)\n"));
+  CHECK(says(result.report, "    below 1e1: 1\n    below 1e4: 1\n    1e6 or more: 1\n"));
+  Tolerance wide;
+  wide.absolute = 1e-6;
+  CHECK(says(describeAgreement(compareLiterals(expected, actual, wide)),
+             "largest difference 2.38e-07 (2.98e-08 of the largest element) at [2]"));
+  CHECK(says(describeAgreement(compareLiterals(f32({0x1p-10, -8}), f32({0x1p-10 + 0x1p-22, -8}), wide)),
+             "largest difference 2.05e+03 ULP, 2.98e-08 of the largest element at [0]"));
+  // Without a largest element there is the difference alone; a NaN is no number of units away.
+  CHECK(says(describeAgreement(compareLiterals(f32({0}), f32({1e-7}), wide)), "largest difference 1e-07 at [0]"));
+  CHECK(says(compareLiterals(f32({1}), f32({notANumber}), wide).report, "difference inf\n"));
+  CHECK(says(compareLiterals(integers(ElementType::S8, {1}), integers(ElementType::S8, {4}), Tolerance()).report,
+             "difference 3\n"));
+}
+
 TEST_CASE("the worst ten are kept in order") {
   std::vector<double> zeros(40, 0), ramp;
   for (int i = 0; i < 40; ++i)
