@@ -210,8 +210,13 @@ llvm::FailureOr<Literal> interpret(const HloModule &module, llvm::ArrayRef<Liter
 }
 
 bool makesPromises(const HloInstruction &instr) {
-  return (instr.opcode() == Opcode::Gather || instr.opcode() == Opcode::Scatter) &&
-         (instr.flag(AttributeKey::UniqueIndices) || instr.flag(AttributeKey::IndicesAreSorted));
+  const bool isScatter = instr.opcode() == Opcode::Scatter;
+  if (!(isScatter || instr.opcode() == Opcode::Gather) ||
+      !(instr.flag(AttributeKey::UniqueIndices) || instr.flag(AttributeKey::IndicesAreSorted)))
+    return false;
+  const Shape &indices = instr.operand(isScatter ? instr.numOperands() / 2 : 1)->shape();
+  const int64_t dim = instr.intOr(AttributeKey::IndexVectorDim, 0);
+  return indices.numElements() > (dim < indices.rank() ? indices.dim(unsigned(dim)) : 1);
 }
 
 const char *interpreterRefusal(Opcode opcode) { return interp::opcodeRule(opcode).refusal; }

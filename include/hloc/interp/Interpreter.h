@@ -36,7 +36,7 @@ llvm::FailureOr<Literal> interpret(const HloModule &module, llvm::ArrayRef<Liter
 llvm::FailureOr<Literal> interpret(const HloComputation &computation, llvm::ArrayRef<Literal> arguments,
                                    DiagnosticEngine &diagnostics, const InterpreterOptions &options = {});
 
-/// A gather or scatter that promises something of its indices: that they are unique or sorted.
+/// A gather or scatter that promises something of several indices: that they are unique or sorted.
 bool makesPromises(const HloInstruction &instr);
 
 /// Why the interpreter does not evaluate this opcode; null if it does.

@@ -332,6 +332,26 @@ TEST_CASE("index vectors keep what is promised of them, in every regime") {
   }
 }
 
+TEST_CASE("one index alone promises nothing") {
+  auto promises = [](const std::string &shape, const std::string &result, const std::string &attributes) {
+    DiagnosticEngine diagnostics;
+    auto module = parseHloModule(
+        std::make_shared<SourceFile>("test.hlo", "HloModule m\nENTRY e { x = f32[8,9] parameter(0) i = " + shape +
+                                                     " parameter(1) ROOT g = " + result +
+                                                     " gather(x, i), offset_dims={}, collapsed_slice_dims={0,1}, "
+                                                     "start_index_map={0,1}, slice_sizes={1,1}, " +
+                                                     attributes + " }\n"),
+        diagnostics);
+    REQUIRE(module);
+    return makesPromises(*module->entry()->root());
+  };
+  CHECK(promises("s32[5,2]", "f32[5]", "index_vector_dim=1, indices_are_sorted=true"));
+  CHECK(promises("s32[2,5]", "f32[5]", "index_vector_dim=0, indices_are_sorted=true"));
+  CHECK_FALSE(promises("s32[5,2]", "f32[5]", "index_vector_dim=1"));
+  CHECK_FALSE(promises("s32[1,2]", "f32[1]", "index_vector_dim=1, indices_are_sorted=true"));
+  CHECK_FALSE(promises("s32[2]", "f32[]", "index_vector_dim=0, indices_are_sorted=true"));
+}
+
 TEST_CASE("ties are no larger than a loop may take steps for") {
   const std::string computation = "HloModule m\nENTRY e { p = f32[100] parameter(0) c = f32[] constant(1e-7) "
                                   "b = f32[100] broadcast(c), dimensions={} q = f32[100] multiply(p, b) "
