@@ -11,6 +11,10 @@ namespace hloc {
 
 namespace {
 
+bool takes(Opcode opcode, AttributeKey key) {
+  return llvm::any_of(attributeSpecs(opcode), [&](const AttributeSpec &spec) { return spec.key == key; });
+}
+
 /// Does a group consist of replicas, of partitions, of pairs of both, or of devices numbered through both?
 CollectiveMode modeOf(const HloInstruction &collective) {
   if (collective.has(AttributeKey::Mode))
@@ -19,16 +23,9 @@ CollectiveMode modeOf(const HloInstruction &collective) {
     return CollectiveMode::CrossReplica;
   if (collective.flag(AttributeKey::UseGlobalDeviceIds))
     return CollectiveMode::FlattenedId;
-  switch (collective.opcode()) {
-  case Opcode::AllReduce:
-  case Opcode::AllReduceStart:
-  case Opcode::ReduceScatter:
-  case Opcode::AllGather:
-  case Opcode::AllGatherStart:
-    return CollectiveMode::CrossReplicaAndPartition;
-  default: // have no use_global_device_ids: a channel means partitions
-    return CollectiveMode::CrossPartition;
-  }
+  // Of those that have no use_global_device_ids a channel means partitions.
+  return takes(collective.opcode(), AttributeKey::UseGlobalDeviceIds) ? CollectiveMode::CrossReplicaAndPartition
+                                                                      : CollectiveMode::CrossPartition;
 }
 
 /// What begins the names of calls that jax makes where it compiles for a CPU alone.
@@ -54,22 +51,11 @@ bool isAlone(const HloInstruction &collective) {
   const int64_t replicas = headerCount(module, AttributeKey::ReplicaCount);
   const int64_t partitions = headerCount(module, AttributeKey::NumPartitions);
   const CollectiveMode mode = modeOf(collective);
-  switch (collective.opcode()) {
-  case Opcode::CollectivePermute:
-  case Opcode::CollectivePermuteStart:
+  if (takes(collective.opcode(), AttributeKey::SourceTargetPairs))
     return collective.numOperands() == 1 &&
            sendsToItself(collective, mode == CollectiveMode::CrossReplica ? replicas : partitions);
-  case Opcode::AllReduce:
-  case Opcode::AllReduceStart:
-  case Opcode::ReduceScatter:
-  case Opcode::AllGather:
-  case Opcode::AllGatherStart:
-  case Opcode::AllToAll:
-  case Opcode::CollectiveBroadcast:
-    break;
-  default:
+  if (!takes(collective.opcode(), AttributeKey::ReplicaGroups) || collective.opcode() == Opcode::RaggedAllToAll)
     return false;
-  }
   std::string why;
   llvm::StringRef text = collective.string(AttributeKey::ReplicaGroups);
   std::optional<ReplicaGroups> groups = readReplicaGroups(text.empty() ? "{}" : text, why);
@@ -94,19 +80,14 @@ bool isSilent(const HloInstruction &instr) {
 }
 
 bool isExternal(const HloInstruction &instr) {
-  switch (instr.opcode()) {
-  case Opcode::CustomCall:
-    return true;
-  case Opcode::AfterAll:
-    return false;
-  case Opcode::ReplicaId:
+  const Opcode opcode = instr.opcode();
+  if (opcode == Opcode::ReplicaId)
     return headerCount(instr.parent()->module(), AttributeKey::ReplicaCount) != 1;
-  case Opcode::PartitionId:
+  if (opcode == Opcode::PartitionId)
     return headerCount(instr.parent()->module(), AttributeKey::NumPartitions) != 1;
-  default:
-    return llvm::is_contained({OpcodeFamily::Host, OpcodeFamily::Collective, OpcodeFamily::Async},
-                              family(instr.opcode()));
-  }
+  const bool isOutside =
+      llvm::is_contained({OpcodeFamily::Host, OpcodeFamily::Collective, OpcodeFamily::Async}, family(opcode));
+  return opcode == Opcode::CustomCall || (isOutside && opcode != Opcode::AfterAll);
 }
 
 std::string externalFunction(const HloInstruction &instr) {

@@ -1,5 +1,6 @@
 #include "hloc/hlo/Opcode.h"
 
+#include "hloc/hlo/OpcodeTable.h"
 #include "hloc/support/Check.h"
 
 #include "llvm/ADT/SmallVector.h"
@@ -13,44 +14,18 @@ namespace {
 
 enum class ShapeRule : uint8_t { Inferred, Required };
 
+/// The other columns (see opcodeFacts).
 struct Row {
-  llvm::StringLiteral text;
   int8_t minOperands, maxOperands;
-  OpcodeFamily family;
   ShapeRule shape;
-  TypeSet types;
-  OpcodeTrait traits;
   llvm::StringLiteral attributes;
 };
 
-#define HLOC_TRAITS(traits)                                                                                            \
-  [] {                                                                                                                 \
-    using enum OpcodeTrait;                                                                                            \
-    return traits;                                                                                                     \
-  }()
-#define HLOC_TYPES(types)                                                                                              \
-  [] {                                                                                                                 \
-    using enum TypeSet;                                                                                                \
-    return types;                                                                                                      \
-  }()
-
 constexpr Row rows[] = {
 #define HLOC_OPCODE(name, text, minOperands, maxOperands, family, shape, traits, attributes)                           \
-  {text,          minOperands,         maxOperands, OpcodeFamily::family, ShapeRule::shape,                            \
-   TypeSet::None, HLOC_TRAITS(traits), attributes},
-#define HLOC_ELEMENTWISE(name, text, operands, family, shape, types, traits, attributes)                               \
-  {text,                                                                                                               \
-   operands,                                                                                                           \
-   operands,                                                                                                           \
-   OpcodeFamily::family,                                                                                               \
-   ShapeRule::shape,                                                                                                   \
-   HLOC_TYPES(types),                                                                                                  \
-   HLOC_TRAITS(Elementwise | traits),                                                                                  \
-   attributes},
+  {minOperands, maxOperands, ShapeRule::shape, attributes},
 #include "hloc/hlo/Opcodes.def"
 };
-#undef HLOC_TYPES
-#undef HLOC_TRAITS
 
 const Row &row(Opcode opcode) { return rows[static_cast<size_t>(opcode)]; }
 
@@ -82,20 +57,17 @@ std::vector<AttributeSpec> parseSpecs(llvm::StringRef column) {
 
 } // namespace
 
-llvm::StringRef text(Opcode opcode) { return row(opcode).text; }
-
 std::optional<Opcode> parseOpcode(llvm::StringRef text) {
   static const llvm::StringMap<Opcode> opcodes = [] {
     llvm::StringMap<Opcode> map;
-    for (size_t i = 0; i < std::size(rows); ++i)
-      map.try_emplace(rows[i].text, static_cast<Opcode>(i));
+    for (unsigned i = 0; i < numOpcodes(); ++i)
+      map.try_emplace(opcodeFacts[i].text, Opcode(i));
     return map;
   }();
   auto found = opcodes.find(text);
   return found == opcodes.end() ? std::nullopt : std::optional(found->second);
 }
 
-OpcodeFamily family(Opcode opcode) { return row(opcode).family; }
 int minOperands(Opcode opcode) { return row(opcode).minOperands; }
 int maxOperands(Opcode opcode) { return row(opcode).maxOperands; }
 bool mayOmitShape(Opcode opcode) { return row(opcode).shape == ShapeRule::Inferred; }
@@ -110,8 +82,17 @@ llvm::ArrayRef<AttributeSpec> attributeSpecs(Opcode opcode) {
   return specs[static_cast<size_t>(opcode)];
 }
 
-bool hasTrait(Opcode opcode, OpcodeTrait trait) { return includes(row(opcode).traits, trait); }
-TypeSet operandTypes(Opcode opcode) { return row(opcode).types; }
+std::optional<unsigned> firstIndexOperand(Opcode opcode) {
+  using enum Opcode;
+  static constexpr OpcodeTable<std::optional<unsigned>> first(
+      [](Opcode each) { return hasTrait(each, OpcodeTrait::Moves); },
+      {
+          {{Bitcast, Broadcast, Concatenate, Pad, Reshape, Reverse, Slice, Transpose}, std::nullopt},
+          {{DynamicSlice, Gather}, 1},
+          {{DynamicUpdateSlice}, 2},
+      });
+  return hasTrait(opcode, OpcodeTrait::Moves) ? first[opcode] : std::nullopt;
+}
 
 TypeSet typeSet(ElementType type) {
   return isArrayType(type) ? static_cast<TypeSet>(1 << static_cast<unsigned>(category(type))) : TypeSet::None;

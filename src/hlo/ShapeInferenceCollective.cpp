@@ -268,6 +268,11 @@ std::optional<Shape> inferAsyncUpdateOrDone(InferenceContext &c) {
 } // namespace
 
 std::optional<Shape> inferHost(InferenceContext &c) {
+  auto withToken = [&](std::optional<Shape> (*infer)(InferenceContext &)) {
+    const Shape &last = c.operand(c.numOperands() - 1);
+    return last.isToken() ? infer(c)
+                          : c.fail(VerifierRule::transfer_c1, "the last operand is " + show(last) + ", not a token");
+  };
   switch (c.opcode()) {
   case Opcode::AfterAll:
     for (unsigned i = 0; i < c.numOperands(); ++i)
@@ -278,19 +283,15 @@ std::optional<Shape> inferHost(InferenceContext &c) {
   case Opcode::SendDone:
   case Opcode::RecvDone:
     return inferTransferDone(c);
-  default:
-    break;
-  }
-  if (!c.operand(c.numOperands() - 1).isToken())
-    return c.fail(VerifierRule::transfer_c1,
-                  "the last operand is " + show(c.operand(c.numOperands() - 1)) + ", not a token");
-  switch (c.opcode()) {
   case Opcode::Infeed:
-    return inferDataAndToken(c);
+    return withToken(inferDataAndToken);
   case Opcode::Outfeed:
-    return inferOutfeed(c);
-  default: // send, recv
-    return inferTransferStart(c);
+    return withToken(inferOutfeed);
+  case Opcode::Send:
+  case Opcode::Recv:
+    return withToken(inferTransferStart);
+  default:
+    HLOC_UNREACHABLE("an op of the Host family has no shape inference");
   }
 }
 

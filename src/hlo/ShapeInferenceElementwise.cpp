@@ -92,39 +92,41 @@ std::optional<Shape> inferSelect(InferenceContext &c) {
   return onTrue;
 }
 
+ElementType resultType(Opcode opcode, ElementType operand) {
+  switch (facts(opcode).result) {
+  case OpcodeResult::Same:
+    return operand;
+  case OpcodeResult::Pred:
+    return ElementType::Pred;
+  case OpcodeResult::Part:
+    return componentType(operand);
+  case OpcodeResult::OfParts:
+    return operand == ElementType::F32 ? ElementType::C64 : ElementType::C128;
+  }
+  HLOC_UNREACHABLE("a result of no kind");
+}
+
 } // namespace
 
 std::optional<Shape> inferUnary(InferenceContext &c) {
   const Shape &x = c.operand(0);
   if (!checkTypes(c, VerifierRule::unary_c1))
     return std::nullopt;
-  switch (c.opcode()) {
-  case Opcode::IsFinite:
-    return InferenceContext::elementwise(x, ElementType::Pred);
-  case Opcode::Abs:
-  case Opcode::Real:
-  case Opcode::Imag:
-    return InferenceContext::elementwise(x, componentType(x.elementType()));
-  case Opcode::ReducePrecision:
-    if (c.integer(AttributeKey::ExponentBits, 0) < 1 || c.integer(AttributeKey::MantissaBits, -1) < 0)
-      return c.fail(VerifierRule::reduce_precision_c1,
-                    "exponent_bits=" + llvm::Twine(c.integer(AttributeKey::ExponentBits, 0)) + " or mantissa_bits=" +
-                        llvm::Twine(c.integer(AttributeKey::MantissaBits, -1)) + " is too small");
-    return x;
-  default:
-    return x;
-  }
+  if (c.opcode() == Opcode::ReducePrecision &&
+      (c.integer(AttributeKey::ExponentBits, 0) < 1 || c.integer(AttributeKey::MantissaBits, -1) < 0))
+    return c.fail(VerifierRule::reduce_precision_c1,
+                  "exponent_bits=" + llvm::Twine(c.integer(AttributeKey::ExponentBits, 0)) +
+                      " or mantissa_bits=" + llvm::Twine(c.integer(AttributeKey::MantissaBits, -1)) + " is too small");
+  return InferenceContext::elementwise(x, resultType(c.opcode(), x.elementType()));
 }
 
 std::optional<Shape> inferBinary(InferenceContext &c) {
   if (!checkSameOperands(c) || !checkTypes(c, VerifierRule::binary_c3))
     return std::nullopt;
   const Shape &x = c.operand(0);
-  if (c.opcode() != Opcode::Complex)
-    return x;
-  if (x.elementType() != ElementType::F32 && x.elementType() != ElementType::F64)
+  if (c.opcode() == Opcode::Complex && x.elementType() != ElementType::F32 && x.elementType() != ElementType::F64)
     return c.fail(VerifierRule::binary_c3, "is defined on f32 and f64, not on " + show(x));
-  return InferenceContext::elementwise(x, x.elementType() == ElementType::F32 ? ElementType::C64 : ElementType::C128);
+  return InferenceContext::elementwise(x, resultType(c.opcode(), x.elementType()));
 }
 
 std::optional<Shape> inferTernary(InferenceContext &c) {

@@ -7,7 +7,9 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 
@@ -67,6 +69,8 @@ enum class OpcodeTrait : uint16_t {
   MixedPrecision = 1 << 11,
   /// Must happen even if the result is not used. A custom call says by an attribute whether it is one.
   SideEffect = 1 << 12,
+  /// Numbers can be combined by it in any order, but for how floats are rounded: what reductions are made of.
+  Combines = 1 << 13,
 };
 
 constexpr OpcodeTrait operator|(OpcodeTrait a, OpcodeTrait b) {
@@ -91,6 +95,14 @@ constexpr TypeSet operator|(TypeSet a, TypeSet b) {
   return static_cast<TypeSet>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));
 }
 constexpr bool includes(TypeSet set, TypeSet part) { return (set | part) == set; }
+/// The element type of the result of an op of the Unary or Binary family (column `result`).
+enum class OpcodeResult : uint8_t {
+  Same,    ///< that of the operands
+  Pred,    ///< pred
+  Part,    ///< that of a part of a complex operand; of others the same
+  OfParts, ///< the complex one of which the operands are parts
+};
+
 /// None for token and opaque.
 TypeSet typeSet(ElementType type);
 /// "pred, integer, float"
@@ -103,23 +115,54 @@ struct AttributeSpec {
   bool required;
 };
 
-llvm::StringRef text(Opcode opcode);
-std::optional<Opcode> parseOpcode(llvm::StringRef text);
-constexpr unsigned numOpcodes() {
-  return 0
-#define HLOC_OPCODE(...) +1
+/// The columns of Opcodes.def that are known at compile time, so that tables of other layers can be checked against
+/// them.
+struct OpcodeFacts {
+  llvm::StringLiteral text;
+  OpcodeFamily family;
+  OpcodeTrait traits;
+  TypeSet types;
+  OpcodeResult result;
+};
+inline constexpr OpcodeFacts opcodeFacts[] = {
+#define HLOC_TRAITS(traits)                                                                                            \
+  [] {                                                                                                                 \
+    using enum OpcodeTrait;                                                                                            \
+    return traits;                                                                                                     \
+  }()
+#define HLOC_TYPES(types)                                                                                              \
+  [] {                                                                                                                 \
+    using enum TypeSet;                                                                                                \
+    return types;                                                                                                      \
+  }()
+#define HLOC_OPCODE(name, text, minOperands, maxOperands, family, shape, traits, attributes)                           \
+  {text, OpcodeFamily::family, HLOC_TRAITS(traits), TypeSet::None, OpcodeResult::Same},
+#define HLOC_ELEMENTWISE(name, text, operands, family, shape, types, result, traits, attributes)                       \
+  {text, OpcodeFamily::family, HLOC_TRAITS(Elementwise | traits), HLOC_TYPES(types), OpcodeResult::result},
 #include "hloc/hlo/Opcodes.def"
-      ;
-}
-OpcodeFamily family(Opcode opcode);
+#undef HLOC_TYPES
+#undef HLOC_TRAITS
+};
+constexpr const OpcodeFacts &facts(Opcode opcode) { return opcodeFacts[static_cast<size_t>(opcode)]; }
+
+inline llvm::StringRef text(Opcode opcode) { return facts(opcode).text; }
+std::optional<Opcode> parseOpcode(llvm::StringRef text);
+constexpr unsigned numOpcodes() { return std::size(opcodeFacts); }
+constexpr OpcodeFamily family(Opcode opcode) { return facts(opcode).family; }
 int minOperands(Opcode opcode);
 int maxOperands(Opcode opcode); ///< -1: any number
 bool mayOmitShape(Opcode opcode);
 /// Opcode-specific attributes in the order of the table; common attributes are not listed.
 llvm::ArrayRef<AttributeSpec> attributeSpecs(Opcode opcode);
-bool hasTrait(Opcode opcode, OpcodeTrait trait);
-inline bool isElementwise(Opcode opcode) { return hasTrait(opcode, OpcodeTrait::Elementwise); }
+constexpr bool hasTrait(Opcode opcode, OpcodeTrait trait) { return includes(facts(opcode).traits, trait); }
+constexpr bool isElementwise(Opcode opcode) { return hasTrait(opcode, OpcodeTrait::Elementwise); }
 /// Element types of the operands of an opcode of the Unary or Binary family.
-TypeSet operandTypes(Opcode opcode);
+constexpr TypeSet operandTypes(Opcode opcode) { return facts(opcode).types; }
+/// Is it an opcode of these families that is defined on one of `types`?
+constexpr bool isDefinedOn(Opcode opcode, TypeSet types) {
+  return (static_cast<uint8_t>(operandTypes(opcode)) & static_cast<uint8_t>(types)) != 0;
+}
+/// Of an op that moves data: the first of the operands that say where, which are the last ones. Nothing if it has none.
+std::optional<unsigned> firstIndexOperand(Opcode opcode);
 
 } // namespace hloc

@@ -1,6 +1,6 @@
 // Columns of the opcode table that say something about each other.
 
-#include "hloc/hlo/Opcode.h"
+#include "hloc/hlo/OpcodeTable.h"
 
 #include <catch2/catch.hpp>
 
@@ -21,6 +21,14 @@ bool takes(Opcode opcode, AttributeKey key, bool required = false) {
       return spec.required || !required;
   return false;
 }
+
+constexpr bool isRoot(Opcode opcode) {
+  return opcode == Opcode::Sqrt || opcode == Opcode::Cbrt || opcode == Opcode::Rsqrt;
+}
+
+/// Can a table be made that has a row for `rows`, if roots are asked about?
+template <Opcode... rows>
+concept IsTableOfRoots = requires { typename std::bool_constant<(OpcodeTable<int>(isRoot, {{{rows...}, 1}}), true)>; };
 
 } // namespace
 
@@ -65,4 +73,37 @@ TEST_CASE("sets of types") {
   CHECK(includes(operandTypes(Opcode::Remainder), typeSet(ElementType::U8)));
   CHECK(!includes(operandTypes(Opcode::Abs), typeSet(ElementType::U8)));
   CHECK(typeSet(ElementType::Token) == TypeSet::None);
+}
+
+TEST_CASE("a table has one row for each opcode that it is about, or does not compile") {
+  using enum Opcode;
+  CHECK(IsTableOfRoots<Sqrt, Rsqrt, Cbrt>);
+  CHECK(!IsTableOfRoots<Sqrt, Cbrt>);
+  CHECK(!IsTableOfRoots<Sqrt, Rsqrt, Cbrt, Sqrt>);
+  CHECK(!IsTableOfRoots<Sqrt, Rsqrt, Cbrt, Power>);
+
+  static constexpr OpcodeTable<int> degrees(isRoot, {{{Sqrt, Rsqrt}, 2}, {{Cbrt}, 3}});
+  CHECK(degrees[Rsqrt] == 2);
+  CHECK(degrees[Cbrt] == 3);
+  CHECK(degrees.contains(Sqrt));
+  CHECK(!degrees.contains(Power));
+}
+
+TEST_CASE("what follows from columns") {
+  CHECK(isDefinedOn(Opcode::Remainder, TypeSet::Integer));
+  CHECK(isDefinedOn(Opcode::Abs, TypeSet::Integer)); // some of them
+  CHECK(!isDefinedOn(Opcode::Remainder, TypeSet::Complex));
+  CHECK(!isDefinedOn(Opcode::Reduce, TypeSet::Any));
+  CHECK(firstIndexOperand(Opcode::Gather) == 1);
+  CHECK(firstIndexOperand(Opcode::DynamicUpdateSlice) == 2);
+  CHECK(!firstIndexOperand(Opcode::Slice));
+  CHECK(!firstIndexOperand(Opcode::Add));
+  forEachOpcode([](Opcode opcode) {
+    if (hasTrait(opcode, OpcodeTrait::Combines)) {
+      CHECK(family(opcode) == OpcodeFamily::Binary);
+      CHECK(facts(opcode).result == OpcodeResult::Same);
+    }
+    if (facts(opcode).result == OpcodeResult::Part || facts(opcode).result == OpcodeResult::OfParts)
+      CHECK(isDefinedOn(opcode, TypeSet::Float));
+  });
 }
