@@ -1,5 +1,8 @@
 #include "interp/Accuracy.h"
 
+#include "hloc/support/Check.h"
+#include "interp/ElementwiseRules.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -80,22 +83,16 @@ Permitted permitted(const HloInstruction &instr, Backend backend) {
 bool adds(const HloInstruction &instr) {
   if (!instr.shape().isArray() || !isElementwise(instr.opcode()))
     return false;
-  switch (instr.opcode()) {
-  case Opcode::Add:
-  case Opcode::Subtract:
+  const ElementType type = instr.shape().elementType();
+  switch (elementwiseRule(instr.opcode()).products) {
+  case ProductRule::Added:
     return true;
-  case Opcode::Multiply:
-  case Opcode::Divide:
-  case Opcode::Convert:
-  case Opcode::Sqrt:
-  case Opcode::Rsqrt:
-  case Opcode::Abs:
-  case Opcode::Sign:
+  case ProductRule::AddedInside:
+    return type == ElementType::F32 || type == ElementType::F64;
+  case ProductRule::Rounded:
     return false;
-  default:
-    return rounds(instr.opcode()) &&
-           (instr.shape().elementType() == ElementType::F32 || instr.shape().elementType() == ElementType::F64);
   }
+  HLOC_UNREACHABLE("no rule for products");
 }
 
 double sumRoundings(double terms) { return std::min(terms, 2 * std::sqrt(terms)); }

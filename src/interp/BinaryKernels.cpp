@@ -3,6 +3,8 @@
 #include "interp/ComplexMath.h"
 #include "interp/LaneOp.h"
 
+#include "hloc/support/Check.h"
+
 #include <cmath>
 #include <limits>
 
@@ -175,36 +177,32 @@ struct Clamp {
   template <RealLane T> static T apply(T low, T x, T high) { return Minimum::apply(high, Maximum::apply(low, x)); }
 };
 
+template <typename Op> Kernel kernelOf(ComputeType type) { return binaryKernelOf<Op>(type); }
+bool isComplexLane(ComputeType type) {
+  return type == ComputeType::ComplexSingle || type == ComputeType::ComplexDouble;
+}
+template <> Kernel kernelOf<Maximum>(ComputeType type) {
+  return isComplexLane(type) ? binaryKernelOf<GreaterReal>(type) : binaryKernelOf<Maximum>(type);
+}
+template <> Kernel kernelOf<Minimum>(ComputeType type) {
+  return isComplexLane(type) ? binaryKernelOf<LesserReal>(type) : binaryKernelOf<Minimum>(type);
+}
+
 } // namespace
 
 Kernel binaryKernel(Opcode opcode, ComputeType type) {
-  const bool isComplexLane = type == ComputeType::ComplexSingle || type == ComputeType::ComplexDouble;
   switch (opcode) {
-#define HLOC_KERNEL(Name)                                                                                              \
+#define HLOC_KERNEL_Unary(Name)
+#define HLOC_KERNEL_Binary(Name)                                                                                       \
   case Opcode::Name:                                                                                                   \
-    return binaryKernelOf<Name>(type);
-    HLOC_KERNEL(Add)
-    HLOC_KERNEL(And)
-    HLOC_KERNEL(Atan2)
-    HLOC_KERNEL(Complex)
-    HLOC_KERNEL(Divide)
-    HLOC_KERNEL(MultiplyHigh)
-    HLOC_KERNEL(Multiply)
-    HLOC_KERNEL(Or)
-    HLOC_KERNEL(Power)
-    HLOC_KERNEL(Remainder)
-    HLOC_KERNEL(ShiftLeft)
-    HLOC_KERNEL(ShiftRightArithmetic)
-    HLOC_KERNEL(ShiftRightLogical)
-    HLOC_KERNEL(Subtract)
-    HLOC_KERNEL(Xor)
-#undef HLOC_KERNEL
-  case Opcode::Maximum:
-    return isComplexLane ? binaryKernelOf<GreaterReal>(type) : binaryKernelOf<Maximum>(type);
-  case Opcode::Minimum:
-    return isComplexLane ? binaryKernelOf<LesserReal>(type) : binaryKernelOf<Minimum>(type);
-  default: // the caller has checked the family; what is missing here has no kernel and is refused
-    return nullptr;
+    return kernelOf<Name>(type);
+#define HLOC_OPCODE(...)
+#define HLOC_ELEMENTWISE(name, text, operands, family, ...) HLOC_KERNEL_##family(name)
+#include "hloc/hlo/Opcodes.def"
+#undef HLOC_KERNEL_Unary
+#undef HLOC_KERNEL_Binary
+  default:
+    HLOC_UNREACHABLE("an op of another family");
   }
 }
 

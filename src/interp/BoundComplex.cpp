@@ -6,6 +6,8 @@
 #include "interp/FloatGrid.h"
 #include "interp/LaneOp.h"
 
+#include "hloc/hlo/OpcodeTable.h"
+
 namespace hloc::interp {
 
 namespace {
@@ -67,10 +69,40 @@ std::pair<double, double> times(double a, double b, double c, double d) {
   return {least, greatest};
 }
 
+/// On which lines a function has poles, at odd multiples of pi/2.
+enum class Poles : uint8_t { None, Real, Imaginary };
+/// By what the error of a function is more than its budget, see Accuracy.def.
+enum class ErrorFactor : uint8_t { One, OfPower, OfLogistic, OfAngle };
+
+struct ComplexRule {
+  bool isFunction; ///< bounds are made of its values at the corners; the others have a way of their own
+  Poles poles = Poles::None;
+  ErrorFactor error = ErrorFactor::One;
+};
+
+const ComplexRule &complexRule(Opcode opcode) {
+  using enum Opcode;
+  static constexpr OpcodeTable<ComplexRule> rules(
+      [](Opcode each) { return isDefinedOn(each, TypeSet::Complex) || each == Complex || each == Convert; },
+      {
+          {{Add, Subtract, Multiply, Negate, Real, Imag, Complex, Maximum, Minimum, Convert}, {false}},
+          {{Abs, Acos, Acosh, Asin, Asinh, Atanh, Cosine, Cosh, Exponential, ExponentialMinusOne, Log, LogPlusOne,
+            Rsqrt, Sign, Sine, Sinh, Sqrt, Divide},
+           {true}},
+          {{Tan}, {true, Poles::Real}},
+          {{Tanh}, {true, Poles::Imaginary}},
+          {{Logistic}, {true, Poles::None, ErrorFactor::OfLogistic}},
+          {{Power}, {true, Poles::None, ErrorFactor::OfPower}},
+          {{Atan2}, {true, Poles::None, ErrorFactor::OfAngle}},
+      });
+  return rules[opcode];
+}
+
 class ComplexBounds {
 public:
   explicit ComplexBounds(const BoundStep &step)
-      : step(step), opcode(step.instr.opcode()), resultIsComplex(isComplex(step.value.shape().elementType())),
+      : step(step), opcode(step.instr.opcode()), rule(complexRule(opcode)),
+        resultIsComplex(isComplex(step.value.shape().elementType())),
         grid(componentType(step.value.shape().elementType())), ulps(permitted(step.instr, step.backend).ulps) {
     if (family(opcode) == OpcodeFamily::Unary)
       kernel = unaryKernel(opcode, ComputeType::ComplexDouble);
@@ -106,6 +138,8 @@ private:
     Number wanted = reference(i);
     if (x.isUnknown() || y.isUnknown())
       return unknownRectangle();
+    if (rule.isFunction)
+      return function(x, y, wanted);
     switch (opcode) {
     case Opcode::Add:
       return rounded({x.low + y.low, x.high + y.high}, wanted);
@@ -128,7 +162,7 @@ private:
     case Opcode::Minimum:
       return chosen(x, y, x.high.real() <= y.low.real(), x.low.real() > y.high.real());
     default:
-      return function(x, y, wanted);
+      HLOC_UNREACHABLE("an op on complex numbers whose bounds are not made");
     }
   }
 
@@ -247,11 +281,11 @@ private:
     return widened({made.low - size * 0.25, made.high + size * 0.25}, x, y, wanted);
   }
 
-  /// Tangents have poles at odd multiples of pi/2. Is one inside of x, or no farther away than x is large?
+  /// Is a pole inside of x, or no farther away than x is large?
   bool isNearPole(const Rectangle &x) const {
-    if (opcode != Opcode::Tan && opcode != Opcode::Tanh)
+    if (rule.poles == Poles::None)
       return false;
-    auto turned = [&](Number z) { return opcode == Opcode::Tan ? z : Number(z.imag(), z.real()); };
+    auto turned = [&](Number z) { return rule.poles == Poles::Real ? z : Number(z.imag(), z.real()); };
     constexpr double pi = 3.141592653589793;
     Number middle = turned(x.low * 0.5 + x.high * 0.5), size = turned(x.high - x.low);
     double pole = (std::floor(middle.real() / pi) + 0.5) * pi;
@@ -287,16 +321,17 @@ private:
   double factor(const Rectangle &x, const Rectangle &y, Number wanted) const {
     Number a = x.high, b = y.high;
     double result = std::abs(wanted);
-    switch (opcode) {
-    case Opcode::Power:
-      return 1 + std::abs(b * std::log(a));
-    case Opcode::Logistic:
-      return std::max(1.0, result);
-    case Opcode::Atan2:
-      return std::max(1.0, 1 / result) * (std::norm(a) + std::norm(b)) / std::abs(a * a + b * b);
-    default:
+    switch (rule.error) {
+    case ErrorFactor::One:
       return 1;
+    case ErrorFactor::OfPower:
+      return 1 + std::abs(b * std::log(a));
+    case ErrorFactor::OfLogistic:
+      return std::max(1.0, result);
+    case ErrorFactor::OfAngle:
+      return std::max(1.0, 1 / result) * (std::norm(a) + std::norm(b)) / std::abs(a * a + b * b);
     }
+    HLOC_UNREACHABLE("no factor of errors");
   }
 
   /// Whether a rounding of x^2 + y^2 may cross the branch cut of its root: that turns atan2 by pi.
@@ -329,6 +364,7 @@ private:
 
   const BoundStep &step;
   Opcode opcode;
+  ComplexRule rule;
   bool resultIsComplex;
   FloatGrid grid;
   double ulps;

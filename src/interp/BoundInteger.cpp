@@ -3,36 +3,31 @@
 // operand is not.
 
 #include "interp/BoundElementwise.h"
+#include "interp/ElementwiseRules.h"
+
+#include "hloc/support/Check.h"
 
 namespace hloc::interp {
 
 namespace {
 
 bool isMonotone(const HloInstruction &instr) {
-  switch (instr.opcode()) {
-  case Opcode::Add:
-  case Opcode::Subtract:
-  case Opcode::Multiply:
-  case Opcode::Negate:
-  case Opcode::Maximum:
-  case Opcode::Minimum:
-  case Opcode::Clamp:
-  case Opcode::Sign:
-  case Opcode::Convert:
+  switch (elementwiseRule(instr.opcode()).integers) {
+  case IntegerRule::Monotone:
     return true;
-  case Opcode::And:
-  case Opcode::Or:
-  case Opcode::Xor:
-  case Opcode::Not:
-    return isPred(instr.shape().elementType()); // two values: the corners are all there are
-  case Opcode::Compare: {
+  case IntegerRule::OfPred:
+    return isPred(instr.shape().elementType());
+  case IntegerRule::Ordered: {
     auto direction = instr.enumOr(AttributeKey::Direction, ComparisonDirection::Eq);
     bool equality = direction == ComparisonDirection::Eq || direction == ComparisonDirection::Ne;
     return !equality || isPred(instr.operand(0)->shape().elementType());
   }
-  default:
+  case IntegerRule::Open:
     return false;
+  case IntegerRule::None:
+    break;
   }
+  HLOC_UNREACHABLE("an op that is not defined on integers");
 }
 
 /// Sums and products that wrap somewhere between the ends of their operands are not monotone there.

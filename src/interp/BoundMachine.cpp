@@ -16,17 +16,9 @@ namespace hloc::interp {
 
 namespace {
 
-/// Operands that say where, not what: they must be known.
-unsigned firstIndexOperand(const HloInstruction &instr) {
-  switch (instr.opcode()) {
-  case Opcode::DynamicSlice:
-  case Opcode::Gather:
-    return 1;
-  case Opcode::DynamicUpdateSlice:
-    return 2;
-  default:
-    return instr.numOperands();
-  }
+/// Operands before those that say where, which must be known.
+unsigned numDataOperands(const HloInstruction &instr) {
+  return firstIndexOperand(instr.opcode()).value_or(instr.numOperands());
 }
 
 bool isMovement(Opcode opcode) { return hasTrait(opcode, OpcodeTrait::Moves); }
@@ -363,7 +355,7 @@ llvm::FailureOr<BoundsPtr> BoundMachine::boundMovement(const BoundStep &step, bo
   auto boundsOf = [&](const Bounded &operand) {
     return ofProducts && operand.unrounded ? operand.unrounded : operand.bounds;
   };
-  unsigned numData = firstIndexOperand(step.instr);
+  unsigned numData = numDataOperands(step.instr);
   if (llvm::any_of(step.operands.drop_front(numData), hasOpenElement))
     return boundOpenMovement(step, ofProducts);
   llvm::ArrayRef<Bounded> data = step.operands.take_front(numData);
@@ -414,7 +406,7 @@ llvm::FailureOr<BoundsPtr> BoundMachine::boundMovement(const BoundStep &step, bo
 
 /// Where indices are open: what is moved for any of them.
 llvm::FailureOr<BoundsPtr> BoundMachine::boundOpenMovement(const BoundStep &step, bool ofProducts) {
-  llvm::ArrayRef<Bounded> data = step.operands.take_front(firstIndexOperand(step.instr));
+  llvm::ArrayRef<Bounded> data = step.operands.take_front(numDataOperands(step.instr));
   if (ofProducts && llvm::none_of(data, [](const Bounded &operand) { return bool(operand.unrounded); }))
     return BoundsPtr();
   auto runs = possibleIndices(step.instr, step.operands.drop_front(data.size()));

@@ -9,6 +9,8 @@
 #include "interp/FloatGrid.h"
 #include "interp/LaneOp.h"
 
+#include "hloc/hlo/OpcodeTable.h"
+
 #include <bit>
 #include <cstring>
 #include <numbers>
@@ -75,16 +77,13 @@ struct OperandReader {
 };
 
 Kernel realKernel(const HloInstruction &instr) {
-  switch (family(instr.opcode())) {
-  case OpcodeFamily::Unary:
-    return unaryKernel(instr.opcode(), ComputeType::Double);
-  case OpcodeFamily::Binary:
-    return binaryKernel(instr.opcode(), ComputeType::Double);
-  case OpcodeFamily::Ternary:
+  const Opcode opcode = instr.opcode();
+  if (opcode == Opcode::Convert) // between floats: the value itself
+    return nullptr;
+  if (opcode == Opcode::Clamp)
     return clampKernel(ComputeType::Double);
-  default:
-    return nullptr; // convert between floats: the value itself
-  }
+  return family(opcode) == OpcodeFamily::Unary ? unaryKernel(opcode, ComputeType::Double)
+                                               : binaryKernel(opcode, ComputeType::Double);
 }
 
 bool holdsZero(double low, double high) { return low <= 0 && high >= 0; }
@@ -98,73 +97,97 @@ bool isBeyondWholeNumbers(const double (&low)[3], const double (&high)[3]) {
          std::max(std::fabs(low[0]), std::fabs(high[0])) / divisor >= consecutive;
 }
 
-/// Where an op is not monotone between the ends of its operands' bounds: corrects what its values at the corners are.
-void correctInside(Opcode opcode, const double (&low)[3], const double (&high)[3], double &least, double &greatest) {
-  double x = low[0], width = high[0] - low[0];
-  switch (opcode) {
-  case Opcode::Abs:
-    if (holdsZero(x, high[0]))
-      least = 0;
-    return;
-  case Opcode::Cosh:
-    if (holdsZero(x, high[0]))
-      least = 1;
-    return;
-  case Opcode::Sine:
-  case Opcode::Cosine: // no steeper than 1
-    least = std::max(-1.0, least - width / 2);
-    greatest = std::min(1.0, greatest + width / 2);
-    return;
-  case Opcode::Asin:
-  case Opcode::Acos:
-  case Opcode::Atanh: // numbers in between
-    if (x < -1 && high[0] > 1)
+/// What an op is between the ends of its operands' bounds: makes the least and the greatest of its values at the
+/// corners those of all values.
+using Inside = void (*)(const double (&low)[3], const double (&high)[3], double &least, double &greatest);
+
+/// The column `reals` of ElementwiseRules.def.
+namespace inside {
+
+/// In each operand: the corners have the extremes.
+void monotone(const double (&)[3], const double (&)[3], double &, double &) {}
+
+void zeroAtZero(const double (&low)[3], const double (&high)[3], double &least, double &) {
+  if (holdsZero(low[0], high[0]))
+    least = 0;
+}
+void oneAtZero(const double (&low)[3], const double (&high)[3], double &least, double &) {
+  if (holdsZero(low[0], high[0]))
+    least = 1;
+}
+
+/// No steeper than 1, and from -1 to 1.
+void wave(const double (&low)[3], const double (&high)[3], double &least, double &greatest) {
+  double width = high[0] - low[0];
+  least = std::max(-1.0, least - width / 2);
+  greatest = std::min(1.0, greatest + width / 2);
+}
+
+/// Numbers in between, NaN at the ends.
+void betweenPoles(const double (&low)[3], const double (&high)[3], double &least, double &greatest) {
+  if (low[0] < -1 && high[0] > 1)
+    setUnknown(least, greatest);
+}
+
+/// A pole in between.
+void tangent(const double (&low)[3], const double (&high)[3], double &least, double &greatest) {
+  if (high[0] - low[0] >= std::numbers::pi || std::tan(low[0]) > std::tan(high[0]))
+    setUnknown(least, greatest);
+}
+
+/// Zero in between, times infinity.
+void product(const double (&low)[3], const double (&high)[3], double &least, double &greatest) {
+  for (unsigned i : {0U, 1U})
+    if (low[i] != high[i] && holdsZero(low[i], high[i]) && (std::isinf(low[1 - i]) || std::isinf(high[1 - i])))
       setUnknown(least, greatest);
-    return;
-  case Opcode::Tan: // a pole in between
-    if (width >= std::numbers::pi || std::tan(x) > std::tan(high[0]))
-      setUnknown(least, greatest);
-    return;
-  case Opcode::Multiply:
-    // Zero in between, times infinity.
-    for (unsigned i : {0U, 1U})
-      if (low[i] != high[i] && holdsZero(low[i], high[i]) && (std::isinf(low[1 - i]) || std::isinf(high[1 - i])))
-        setUnknown(least, greatest);
-    return;
-  case Opcode::Divide:
-    if (low[1] != high[1] && holdsZero(low[1], high[1]))
-      setUnknown(least, greatest);
-    return;
-  case Opcode::Remainder: {
-    double limit = std::max(std::fabs(low[1]), std::fabs(high[1]));
-    if (low[1] != high[1] && holdsZero(low[1], high[1]))
-      setUnknown(least, greatest);
-    else if (isBeyondWholeNumbers(low, high) || std::trunc(low[0] / low[1]) != std::trunc(high[0] / high[1]) ||
+}
+
+void quotient(const double (&low)[3], const double (&high)[3], double &least, double &greatest) {
+  if (low[1] != high[1] && holdsZero(low[1], high[1]))
+    setUnknown(least, greatest);
+}
+
+void remainder(const double (&low)[3], const double (&high)[3], double &least, double &greatest) {
+  double limit = std::max(std::fabs(low[1]), std::fabs(high[1]));
+  if (low[1] != high[1] && holdsZero(low[1], high[1])) {
+    setUnknown(least, greatest);
+  } else if (isBeyondWholeNumbers(low, high) || std::trunc(low[0] / low[1]) != std::trunc(high[0] / high[1]) ||
              std::trunc(low[0] / high[1]) != std::trunc(high[0] / low[1])) {
-      least = low[0] < 0 ? -limit : 0;
-      greatest = high[0] > 0 ? limit : 0;
-    }
-    return;
+    least = low[0] < 0 ? -limit : 0;
+    greatest = high[0] > 0 ? limit : 0;
   }
-  case Opcode::Power:
-    // Anything, a NaN as well, to the power of 0 is 1, and so is 1 to the power of anything. What is negative has
-    // powers of whole numbers only.
-    if ((std::isnan(low[0]) && low[1] != high[1] && holdsZero(low[1], high[1])) ||
-        (std::isnan(low[1]) && low[0] < 1 && high[0] > 1) ||
-        (low[0] < 0 && low[1] != high[1] && std::floor(high[1]) >= low[1]))
-      setUnknown(least, greatest);
-    if (low[0] < 0 && !(std::isnan(least) && std::isnan(greatest)) && (low[1] != high[1] || holdsZero(low[0], high[0])))
-      setUnknown(least, greatest);
-    return;
-  case Opcode::Atan2:
-    if (low[1] < 0 && low[0] != high[0] && holdsZero(low[0], high[0])) {
-      least = -std::numbers::pi;
-      greatest = std::numbers::pi;
-    }
-    return;
-  default:
-    return;
+}
+
+/// Anything, a NaN as well, to the power of 0 is 1, and so is 1 to the power of anything. What is negative has powers
+/// of whole numbers only.
+void power(const double (&low)[3], const double (&high)[3], double &least, double &greatest) {
+  if ((std::isnan(low[0]) && low[1] != high[1] && holdsZero(low[1], high[1])) ||
+      (std::isnan(low[1]) && low[0] < 1 && high[0] > 1) ||
+      (low[0] < 0 && low[1] != high[1] && std::floor(high[1]) >= low[1]))
+    setUnknown(least, greatest);
+  if (low[0] < 0 && !(std::isnan(least) && std::isnan(greatest)) && (low[1] != high[1] || holdsZero(low[0], high[0])))
+    setUnknown(least, greatest);
+}
+
+void angle(const double (&low)[3], const double (&high)[3], double &least, double &greatest) {
+  if (low[1] < 0 && low[0] != high[0] && holdsZero(low[0], high[0])) {
+    least = -std::numbers::pi;
+    greatest = std::numbers::pi;
   }
+}
+
+/// Of ops without bounds of floats, or whose bounds boundElementwise makes otherwise.
+constexpr Inside elsewhere = nullptr;
+
+} // namespace inside
+
+Inside insideOf(Opcode opcode) {
+  static constexpr OpcodeTable<Inside> table(isElementwise, {
+#define HLOC_ELEMENTWISE_RULE(name, integers, reals, products, ties, nan) {{Opcode::name}, inside::reals},
+#include "interp/ElementwiseRules.def"
+                                                            });
+  HLOC_CHECK(table[opcode], "an op on floats whose bounds are not made of its corners");
+  return table[opcode];
 }
 
 /// One op over arrays of real numbers.
@@ -172,7 +195,7 @@ class RealBounds {
 public:
   explicit RealBounds(const BoundStep &step)
       : step(step), opcode(step.instr.opcode()), grid(step.value.shape().elementType()), kernel(realKernel(step.instr)),
-        allowed(permitted(step.instr, step.backend)) {
+        inside(insideOf(opcode)), allowed(permitted(step.instr, step.backend)) {
     bool sums = opcode == Opcode::Add || opcode == Opcode::Subtract, takesProducts = adds(step.instr);
     for (const Bounded &operand : step.operands) {
       bounds.push_back(takesProducts && operand.unrounded ? operand.unrounded.get() : operand.bounds.get());
@@ -267,7 +290,7 @@ private:
       if (isSpread && !unknown && squares)
         a = holdsZero(from[0], to[0]) ? 0 : a;
       else if (isSpread && !unknown)
-        correctInside(opcode, from, to, a, b);
+        inside(from, to, a, b);
       if (unknown)
         setUnknown(a, b);
       auto at = size_t(start + i);
@@ -388,6 +411,7 @@ private:
   Opcode opcode;
   FloatGrid grid;
   Kernel kernel;
+  Inside inside;
   Permitted allowed;
   /// Which zero a maximum or minimum of zeros is: hloc has a rule (SEMANTICS.md), others need not.
   bool eitherZero = step.backend == Backend::Other &&

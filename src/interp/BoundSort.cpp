@@ -258,20 +258,14 @@ std::optional<size_t> onlyKey(const HloComputation &comparator) {
   while (!pending.empty()) {
     const HloInstruction &instr = *pending.back();
     pending.pop_back();
-    switch (instr.opcode()) {
-    case Opcode::Parameter:
+    if (instr.opcode() == Opcode::Parameter) {
       if (key && *key != size_t(instr.parameterNumber()) / 2)
         return std::nullopt;
       key = size_t(instr.parameterNumber()) / 2;
-      break;
-    case Opcode::Compare:
-    case Opcode::Select:
-    case Opcode::Constant:
-      llvm::append_range(pending, instr.operands());
-      break;
-    default:
+    } else if (!llvm::is_contained({Opcode::Compare, Opcode::Select, Opcode::Constant}, instr.opcode())) {
       return std::nullopt;
     }
+    llvm::append_range(pending, instr.operands());
   }
   return key;
 }

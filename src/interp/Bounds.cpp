@@ -106,22 +106,14 @@ bool isElementwise(const HloComputation &computation, llvm::ArrayRef<int64_t> di
       return false;
     if (instr->shape().isArray() && instr->shape().rank() != 0 && instr->shape().dims() != dims)
       return false;
-    switch (instr->opcode()) {
-    case Opcode::Parameter:
-    case Opcode::Copy:
-      return true;
-    case Opcode::Constant:
+    const Opcode opcode = instr->opcode();
+    if (opcode == Opcode::Constant)
       return instr->shape().rank() == 0;
-    case Opcode::Broadcast:
+    if (opcode == Opcode::Broadcast)
       return instr->operand(0)->shape().rank() == 0;
-    case Opcode::Fusion:
-    case Opcode::Call:
+    if (opcode == Opcode::Fusion || opcode == Opcode::Call)
       return isElementwise(*instr->calledComputations()[0], dims);
-    case Opcode::Convert:
-      return true;
-    default:
-      return hloc::isElementwise(instr->opcode()) && instr->opcode() != Opcode::Map;
-    }
+    return opcode == Opcode::Parameter || opcode == Opcode::Copy || hloc::isElementwise(opcode);
   });
 }
 

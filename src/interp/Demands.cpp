@@ -57,7 +57,7 @@ private:
     switch (instr.opcode()) {
     case Opcode::DynamicSlice:
     case Opcode::DynamicUpdateSlice: {
-      unsigned first = instr.opcode() == Opcode::DynamicSlice ? 1 : 2;
+      unsigned first = *firstIndexOperand(instr.opcode());
       for (unsigned i = first; i < operands.size(); ++i)
         each(i, [&](Demand &demand) { demand.bound(std::max<int64_t>(1, shapeOf(0).dim(i - first))); });
       break;

@@ -49,15 +49,11 @@ private:
   friend LeafWalk;
 
   Leaves follow(const HloInstruction &instr, Operands operands) {
-    switch (instr.opcode()) {
-    case Opcode::Map:
+    if (instr.opcode() == Opcode::Map)
       return call(instr, operands);
-    case Opcode::Reduce:
-    case Opcode::ReduceWindow:
+    if (instr.opcode() == Opcode::Reduce || instr.opcode() == Opcode::ReduceWindow)
       return reduced(instr, operands);
-    default:
-      return {array(instr, operands)};
-    }
+    return {array(instr, operands)};
   }
 
   Range array(const HloInstruction &instr, Operands operands) {

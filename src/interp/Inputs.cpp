@@ -196,20 +196,17 @@ private:
   void fillIdentity() {
     bool isReal = isFloat(type);
     double infinity = std::numeric_limits<double>::infinity();
-    switch (*demand.identityOf) {
-    case Opcode::Multiply:
+    const Opcode opcode = *demand.identityOf; // of add, or, xor, and what has none: zero, as it is
+    if (opcode == Opcode::Multiply)
       return isPred(type) || isInteger(type) ? literal.setInt(0, 1) : setNumber(0, 1);
-    case Opcode::And:
+    if (opcode == Opcode::And)
       return literal.setInt(0, -1);
-    case Opcode::Maximum:
+    if (opcode == Opcode::Maximum)
       return isReal ? literal.setDouble(0, -infinity)
                     : literal.setInt(0, isSigned(type) ? int64_t(~uint64_t(0) << (bitWidth(type) - 1)) : 0);
-    case Opcode::Minimum:
+    if (opcode == Opcode::Minimum)
       return isReal ? literal.setDouble(0, infinity)
                     : literal.setInt(0, isSigned(type) ? int64_t((uint64_t(1) << (bitWidth(type) - 1)) - 1) : -1);
-    default: // add, or, xor and what has no identity: zero, as it is
-      return;
-    }
   }
 
   /// Random sizes whose sum may be the whole or less.

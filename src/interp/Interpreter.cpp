@@ -62,17 +62,11 @@ uint64_t elidedBytes(const Literal &literal) {
 } // namespace
 
 uint64_t ownBytes(const HloInstruction &instr) {
-  switch (family(instr.opcode())) {
-  case OpcodeFamily::Structure:
-  case OpcodeFamily::Identity:
-  case OpcodeFamily::Control:
-  case OpcodeFamily::Async:
+  constexpr OpcodeFamily handOn[] = {OpcodeFamily::Structure, OpcodeFamily::Identity, OpcodeFamily::Control,
+                                     OpcodeFamily::Async};
+  if (llvm::is_contained(handOn, family(instr.opcode())) || instr.opcode() == Opcode::Parameter)
     return 0;
-  default:
-    if (instr.opcode() == Opcode::Constant)
-      return elidedBytes(instr.literal());
-    return instr.opcode() == Opcode::Parameter ? 0 : hostSize(instr.shape());
-  }
+  return instr.opcode() == Opcode::Constant ? elidedBytes(instr.literal()) : hostSize(instr.shape());
 }
 
 llvm::LogicalResult Machine::admit(const HloInstruction &instr) {

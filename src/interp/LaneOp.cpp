@@ -1,5 +1,7 @@
 #include "interp/LaneOp.h"
 
+#include "hloc/support/Check.h"
+
 namespace hloc::interp {
 
 namespace {
@@ -8,27 +10,29 @@ Kernel kernelOf(const HloInstruction &instr) {
   // The operand whose type decides: the last one (select and clamp start with a predicate or a bound).
   ElementType type = instr.operand(instr.numOperands() - 1)->shape().elementType();
   ComputeType compute = computeType(type);
-  switch (family(instr.opcode())) {
-  case OpcodeFamily::Unary:
-    if (instr.opcode() == Opcode::ReducePrecision)
-      return reducePrecisionKernel(compute);
-    return unaryKernel(instr.opcode(), compute);
-  case OpcodeFamily::Binary:
-    return binaryKernel(instr.opcode(), compute);
-  case OpcodeFamily::Compare:
+  switch (instr.opcode()) {
+  case Opcode::ReducePrecision:
+    return reducePrecisionKernel(compute);
+  case Opcode::Compare:
     return compareKernel(
         instr.enumOr(AttributeKey::Direction, ComparisonDirection::Eq),
         instr.comparisonType() == ComparisonType::TotalOrder ? totalOrderOf(type) : FloatOrder::Partial, compute);
-  case OpcodeFamily::Ternary:
-    return instr.opcode() == Opcode::Select ? selectKernel(compute) : clampKernel(compute);
-  case OpcodeFamily::Convert:
-    if (instr.opcode() == Opcode::Convert)
-      return convertKernel(type, instr.shape().elementType());
-    if (instr.opcode() == Opcode::StochasticConvert)
-      return stochasticConvertKernel(computeType(instr.operand(0)->shape().elementType()));
-    return nullptr; // bitcast-convert
-  default:
+  case Opcode::Select:
+    return selectKernel(compute);
+  case Opcode::Clamp:
+    return clampKernel(compute);
+  case Opcode::Convert:
+    return convertKernel(type, instr.shape().elementType());
+  case Opcode::StochasticConvert:
+    return stochasticConvertKernel(computeType(instr.operand(0)->shape().elementType()));
+  case Opcode::BitcastConvert: // on bytes, not on lanes
     return nullptr;
+  default:
+    if (family(instr.opcode()) == OpcodeFamily::Unary)
+      return unaryKernel(instr.opcode(), compute);
+    if (family(instr.opcode()) == OpcodeFamily::Binary)
+      return binaryKernel(instr.opcode(), compute);
+    HLOC_UNREACHABLE("an elementwise op of a family without kernels");
   }
 }
 

@@ -49,25 +49,21 @@ protected:
 
 private:
   Leaves evaluate(const HloInstruction &instr, Operands operands) {
-    switch (instr.opcode()) {
-    case Opcode::Tuple: {
+    if (instr.opcode() == Opcode::Tuple) {
       Leaves all;
       for (const Leaves *operand : operands)
         all.append(*operand);
       return all;
     }
-    case Opcode::GetTupleElement: {
+    if (instr.opcode() == Opcode::GetTupleElement) {
       size_t start = 0, index = size_t(instr.intOr(AttributeKey::Index, 0));
       for (size_t i = 0; i < index; ++i)
         start += instr.operand(0)->shape().element(unsigned(i)).leaves().size();
       return Leaves(operands[0]->begin() + start, operands[0]->begin() + start + instr.shape().leaves().size());
     }
-    case Opcode::Call:
-    case Opcode::Fusion:
+    if (instr.opcode() == Opcode::Call || instr.opcode() == Opcode::Fusion)
       return call(instr, operands);
-    default:
-      return static_cast<Derived *>(this)->follow(instr, operands);
-    }
+    return static_cast<Derived *>(this)->follow(instr, operands);
   }
 
   unsigned depth = 0;

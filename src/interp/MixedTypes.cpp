@@ -13,23 +13,18 @@ llvm::SmallVector<ElementType, 4> typesTaken(const HloInstruction &instr) {
   };
   const size_t n = types.size() / 2;
   const HloComputation *function = instr.computation(AttributeKey::ToApply);
-  switch (instr.opcode()) {
-  case Opcode::Reduce:
-  case Opcode::ReduceWindow:
+  if (instr.opcode() == Opcode::Reduce || instr.opcode() == Opcode::ReduceWindow) {
     for (size_t i = 0; i < types.size(); ++i)
       types[i] = typeOf(*function, i < n ? n + i : i - n);
-    break;
-  case Opcode::Scatter: // (operands..., indices, updates...)
+  } else if (instr.opcode() == Opcode::Scatter) { // (operands..., indices, updates...)
     for (size_t i = 0; i < n; ++i) {
       types[i] = typeOf(*function, i);
       types[n + 1 + i] = typeOf(*function, n + i);
     }
-    break;
-  case Opcode::SelectAndScatter:
+  } else if (instr.opcode() == Opcode::SelectAndScatter) {
     types = {typeOf(*instr.computation(AttributeKey::Select), 0), typeOf(*instr.computation(AttributeKey::Scatter), 1),
              typeOf(*instr.computation(AttributeKey::Scatter), 0)};
-    break;
-  default:
+  } else {
     return {};
   }
   bool differs = false;

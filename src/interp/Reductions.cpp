@@ -40,32 +40,23 @@ private:
   friend LeafWalk;
 
   Leaves follow(const HloInstruction &instr, Operands operands) {
-    switch (instr.opcode()) {
-    case Opcode::Copy:
-    case Opcode::OptimizationBarrier:
+    using enum Opcode;
+    const Opcode opcode = instr.opcode();
+    if (opcode == Copy || opcode == OptimizationBarrier)
       return *operands[0];
-    case Opcode::Broadcast:
-    case Opcode::Transpose:
-    case Opcode::Reshape:
-    case Opcode::Bitcast:
+    if (llvm::is_contained({Broadcast, Transpose, Reshape, Bitcast}, opcode))
       return {moved(instr, (*operands[0])[0])};
-    case Opcode::Reduce:
-    case Opcode::ReduceWindow:
+    if (opcode == Reduce || opcode == ReduceWindow)
       return reduced(instr, operands);
-    case Opcode::Dot:
+    if (opcode == Dot)
       return {contracted(instr, (*operands[0])[0], (*operands[1])[0])};
-    case Opcode::Convolution:
-    case Opcode::Sort:
-    case Opcode::Scan:
-    case Opcode::Fft:
-      for (const Leaves *operand : operands)
-        for (const Sources &leaf : *operand)
-          for (const Source &source : leaf)
-            note(source, ~uint64_t(0));
-      return {};
-    default:
+    if (!llvm::is_contained({Convolution, Sort, Scan, Fft}, opcode))
       return {merged(instr, operands)};
-    }
+    for (const Leaves *operand : operands)
+      for (const Sources &leaf : *operand)
+        for (const Source &source : leaf)
+          note(source, ~uint64_t(0));
+    return {};
   }
 
   /// Elements stay where they are, or move within their dimensions.

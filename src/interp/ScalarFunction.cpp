@@ -31,7 +31,7 @@ struct ScalarFunction::Compiler {
     return {made.slot};
   }
 
-  llvm::FailureOr<Slots> elementwise(const HloInstruction &instr, llvm::ArrayRef<Slots> operands) {
+  llvm::FailureOr<Slots> elementwiseOrRefuse(const HloInstruction &instr, llvm::ArrayRef<Slots> operands) {
     Instruction made;
     if (std::optional<LaneOp> op = laneOp(instr)) {
       made.op = *op;
@@ -81,7 +81,7 @@ struct ScalarFunction::Compiler {
     case Opcode::OptimizationBarrier:
       return operands[0];
     default:
-      return elementwise(instr, operands);
+      return elementwiseOrRefuse(instr, operands);
     }
   }
 
@@ -130,9 +130,7 @@ llvm::FailureOr<ScalarFunction> ScalarFunction::compile(const HloComputation &co
   if (isComplex(root.shape().elementType())) // of equal real parts the first is the greater
     symmetric &= root.opcode() == Opcode::Add || root.opcode() == Opcode::Multiply;
   if (symmetric && computation.numParameters() == 2 && family(root.opcode()) == OpcodeFamily::Binary &&
-      llvm::is_contained(
-          {Opcode::Add, Opcode::Multiply, Opcode::Maximum, Opcode::Minimum, Opcode::And, Opcode::Or, Opcode::Xor},
-          root.opcode()))
+      hasTrait(root.opcode(), OpcodeTrait::Combines))
     function.commutative = root.opcode();
   return function;
 }

@@ -1,6 +1,8 @@
 #include "SpecialValues.h"
 
 #include "ElementGroups.h"
+#include "ElementwiseRules.h"
+#include "hloc/hlo/OpcodeTable.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -243,35 +245,45 @@ private:
   unsigned turn;
 };
 
-/// Ops for which special values have no settled meaning (an order of NaN, a matrix without inverse), or which may take
-/// them for a count of steps.
+/// Have special values a settled meaning for the op (unlike an order of NaN, a matrix without inverse), and does it not
+/// take them for a count of steps?
+bool admitsSpecials(Opcode opcode) {
+  using enum Opcode;
+  static constexpr OpcodeTable<bool> ofLargeOps(
+      [](Opcode each) { return family(each) == OpcodeFamily::Structured || family(each) == OpcodeFamily::Control; },
+      {
+          {{Scatter, Reduce, ReduceWindow, Map, Dot, Call, Fusion}, true},
+          {{Sort, TopK, Scan, SelectAndScatter, BatchNormTraining, BatchNormInference, BatchNormGrad, Fft, Cholesky,
+            TriangularSolve, RaggedDot, ScaledDot, Convolution, While, Conditional, CustomCall},
+           false},
+      });
+  switch (family(opcode)) {
+  case OpcodeFamily::Unary:
+  case OpcodeFamily::Binary:
+  case OpcodeFamily::Ternary:
+  case OpcodeFamily::Compare:
+  case OpcodeFamily::Convert:
+  case OpcodeFamily::Identity:
+  case OpcodeFamily::Source:
+  case OpcodeFamily::Movement:
+  case OpcodeFamily::Structure:
+    return true;
+  case OpcodeFamily::Structured:
+  case OpcodeFamily::Control:
+    return ofLargeOps[opcode];
+  case OpcodeFamily::Random:
+  case OpcodeFamily::Host:
+  case OpcodeFamily::Collective:
+  case OpcodeFamily::Async:
+    return false;
+  }
+  HLOC_UNREACHABLE("an opcode of no family");
+}
 bool admitsSpecials(const HloModule &module) {
-  for (const auto &computation : module.computations())
-    for (const HloInstruction *instr : computation->instructions())
-      switch (instr->opcode()) {
-      case Opcode::Sort:
-      case Opcode::TopK:
-      case Opcode::Scan:
-      case Opcode::SelectAndScatter:
-      case Opcode::BatchNormTraining:
-      case Opcode::BatchNormInference:
-      case Opcode::BatchNormGrad:
-      case Opcode::Fft:
-      case Opcode::Cholesky:
-      case Opcode::TriangularSolve:
-      case Opcode::RaggedDot:
-      case Opcode::ScaledDot:
-      case Opcode::Convolution:
-      case Opcode::While:
-      case Opcode::Conditional:
-      case Opcode::CustomCall:
-        return false;
-      default:
-        if (family(instr->opcode()) == OpcodeFamily::Random || family(instr->opcode()) == OpcodeFamily::Host ||
-            family(instr->opcode()) == OpcodeFamily::Collective || family(instr->opcode()) == OpcodeFamily::Async)
-          return false;
-      }
-  return true;
+  return llvm::all_of(module.computations(), [](const auto &computation) {
+    return llvm::all_of(computation->instructions(),
+                        [](const HloInstruction *instr) { return admitsSpecials(instr->opcode()); });
+  });
 }
 
 /// A sum of products may be computed with one rounding instead of two, and in any order. What that does to products
@@ -299,33 +311,14 @@ bool showsOpenNan(const HloModule &module) {
   bool isLookedAt = false, isOpen = false;
   for (const auto &computation : module.computations())
     for (const HloInstruction *instr : computation->instructions())
-      switch (instr->opcode()) {
-      case Opcode::BitcastConvert:
+      if (const Opcode opcode = instr->opcode(); opcode == Opcode::BitcastConvert)
         isLookedAt |= bitsOf(instr->operand(0)) != bitsOf(instr);
-        break;
-      case Opcode::Compare:
+      else if (opcode == Opcode::Compare)
         isLookedAt |= instr->comparisonType() == ComparisonType::TotalOrder;
-        break;
-      case Opcode::Convert: // some targets widen by a shift
+      else if (opcode == Opcode::Convert) // some targets widen by a shift
         isOpen |= bitsOf(instr->operand(0)) && bitsOf(instr->operand(0)) < bitsOf(instr);
-        break;
-      case Opcode::Add:
-      case Opcode::Subtract:
-      case Opcode::Multiply:
-      case Opcode::Divide:
-      case Opcode::Maximum:
-      case Opcode::Minimum:
-      case Opcode::Clamp:
-      case Opcode::Select:
-      case Opcode::Negate:
-      case Opcode::Abs:
-      case Opcode::Sign:
-      case Opcode::Sqrt:
-      case Opcode::Copy:
-        break;
-      default:
-        isOpen |= isElementwise(instr->opcode()) && bitsOf(instr);
-      }
+      else if (isElementwise(opcode))
+        isOpen |= bitsOf(instr) && elementwiseRule(opcode).nan == NanRule::Open;
   return isLookedAt && isOpen;
 }
 

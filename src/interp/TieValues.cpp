@@ -1,5 +1,7 @@
 #include "interp/TieValues.h"
 
+#include "interp/ElementwiseRules.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <cmath>
@@ -8,32 +10,18 @@ namespace hloc::interp {
 
 namespace {
 
+TieRule tieRule(Opcode opcode) { return isElementwise(opcode) ? elementwiseRule(opcode).ties : TieRule::None; }
+
 bool roundsHalves(const HloInstruction &instr) {
-  switch (instr.opcode()) {
-  case Opcode::RoundNearestAfz:
-  case Opcode::RoundNearestEven:
-  case Opcode::Floor:
-  case Opcode::Ceil:
-    return true;
-  case Opcode::Convert:
-    return isFloat(instr.operand(0)->shape().elementType()) && isInteger(instr.shape().elementType());
-  default:
-    return false;
-  }
+  const TieRule rule = tieRule(instr.opcode());
+  return rule == TieRule::Halves ||
+         (rule == TieRule::HalvesOfFloats && isFloat(instr.operand(0)->shape().elementType()) &&
+          isInteger(instr.shape().elementType()));
 }
 
 bool choosesAmongEquals(const HloInstruction &instr) {
-  switch (instr.opcode()) {
-  case Opcode::Sort:
-  case Opcode::TopK:
-  case Opcode::SelectAndScatter:
-  case Opcode::Compare:
-  case Opcode::Clamp:
-  case Opcode::Sign:
-    return true;
-  default:
-    return false;
-  }
+  return llvm::is_contained({Opcode::Sort, Opcode::TopK, Opcode::SelectAndScatter}, instr.opcode()) ||
+         tieRule(instr.opcode()) == TieRule::Equals;
 }
 
 /// The scalar that all elements of a constant are, be it broadcast.
@@ -57,21 +45,12 @@ void forEachInstruction(const HloModule &module, llvm::function_ref<void(const H
 void forEachRounded(const HloInstruction &instr, llvm::function_ref<void(const HloInstruction &)> visit,
                     unsigned depth = 0) {
   constexpr unsigned mostOps = 4;
+  constexpr Opcode shiftsAndLimits[] = {Opcode::Add,     Opcode::Subtract, Opcode::Clamp,
+                                        Opcode::Minimum, Opcode::Maximum,  Opcode::Reshape};
   for (const HloInstruction *operand : instr.operands()) {
     visit(*operand);
-    switch (operand->opcode()) {
-    case Opcode::Add:
-    case Opcode::Subtract:
-    case Opcode::Clamp:
-    case Opcode::Minimum:
-    case Opcode::Maximum:
-    case Opcode::Reshape:
-      if (depth < mostOps)
-        forEachRounded(*operand, visit, depth + 1);
-      break;
-    default:
-      break;
-    }
+    if (depth < mostOps && llvm::is_contained(shiftsAndLimits, operand->opcode()))
+      forEachRounded(*operand, visit, depth + 1);
   }
 }
 

@@ -3,6 +3,8 @@
 #include "interp/ComplexMath.h"
 #include "interp/LaneOp.h"
 
+#include "hloc/support/Check.h"
+
 #include <bit>
 #include <cmath>
 
@@ -150,49 +152,23 @@ HLOC_FUNCTION_WITH_DIGITS_TO_SPARE(Tanh, tanh)
 #undef HLOC_FUNCTION_WITH_DIGITS_TO_SPARE
 #undef HLOC_REAL_FUNCTION
 
+struct ReducePrecision {}; // needs its attributes: reducePrecisionKernel
+
 } // namespace
 
 Kernel unaryKernel(Opcode opcode, ComputeType type) {
   switch (opcode) {
-#define HLOC_KERNEL(Name)                                                                                              \
+#define HLOC_KERNEL_Unary(Name)                                                                                        \
   case Opcode::Name:                                                                                                   \
     return unaryKernelOf<Name>(type);
-    HLOC_KERNEL(Abs)
-    HLOC_KERNEL(Acos)
-    HLOC_KERNEL(Acosh)
-    HLOC_KERNEL(Asin)
-    HLOC_KERNEL(Asinh)
-    HLOC_KERNEL(Atanh)
-    HLOC_KERNEL(Cbrt)
-    HLOC_KERNEL(Ceil)
-    HLOC_KERNEL(CountLeadingZeros)
-    HLOC_KERNEL(Cosine)
-    HLOC_KERNEL(Cosh)
-    HLOC_KERNEL(Erf)
-    HLOC_KERNEL(Exponential)
-    HLOC_KERNEL(ExponentialMinusOne)
-    HLOC_KERNEL(Floor)
-    HLOC_KERNEL(Imag)
-    HLOC_KERNEL(IsFinite)
-    HLOC_KERNEL(Log)
-    HLOC_KERNEL(LogPlusOne)
-    HLOC_KERNEL(Logistic)
-    HLOC_KERNEL(Negate)
-    HLOC_KERNEL(Not)
-    HLOC_KERNEL(PopulationCount)
-    HLOC_KERNEL(Real)
-    HLOC_KERNEL(RoundNearestAfz)
-    HLOC_KERNEL(RoundNearestEven)
-    HLOC_KERNEL(Rsqrt)
-    HLOC_KERNEL(Sign)
-    HLOC_KERNEL(Sine)
-    HLOC_KERNEL(Sinh)
-    HLOC_KERNEL(Sqrt)
-    HLOC_KERNEL(Tan)
-    HLOC_KERNEL(Tanh)
-#undef HLOC_KERNEL
-  default: // the caller has checked the family; what is missing here has no kernel and is refused
-    return nullptr;
+#define HLOC_KERNEL_Binary(Name)
+#define HLOC_OPCODE(...)
+#define HLOC_ELEMENTWISE(name, text, operands, family, ...) HLOC_KERNEL_##family(name)
+#include "hloc/hlo/Opcodes.def"
+#undef HLOC_KERNEL_Unary
+#undef HLOC_KERNEL_Binary
+  default:
+    HLOC_UNREACHABLE("an op of another family");
   }
 }
 
