@@ -5,6 +5,7 @@
 
 #include "fusion/OpWork.h"
 #include "hloc/fusion/HloIndexing.h"
+#include "hloc/hlo/OpcodeTable.h"
 #include "hloc/hlo/Shape.h"
 #include "hloc/support/Check.h"
 
@@ -40,27 +41,32 @@ bool isPadded(const HloInstruction &instr) {
   });
 }
 
+double waitsOfProducts(const HloInstruction &, double steps, Hero hero) {
+  if (steps <= fewTerms)
+    return 0;
+  if (hero != Hero::Loop)
+    return 2 * steps;
+  const double rounds = std::floor(steps * 2 / loadsInFlight); // what is left of the last is unrolled
+  return rounds <= roundsUnrolled ? 0 : rounds;
+}
+double waitsOfConvolution(const HloInstruction &instr, double steps, Hero hero) {
+  return isPadded(instr) ? steps : waitsOfProducts(instr, steps, hero);
+}
+double waitsOfWindow(const HloInstruction &, double steps, Hero) { return steps <= elementsOfShortWindow ? 0 : steps; }
+double waitsOfSums(const HloInstruction &, double steps, Hero) { return std::ceil(steps / sumsInFlight) - 1; }
+
 /// Rounds of a loop of one thread that wait for memory one after the other.
 double waitingRounds(const HloInstruction &instr, Hero hero) {
-  const double steps = readsPerElement(instr, 0);
-  switch (instr.opcode()) {
-  case Opcode::Dot:
-  case Opcode::Convolution: {
-    if (instr.opcode() == Opcode::Convolution && isPadded(instr))
-      return steps;
-    if (steps <= fewTerms)
-      return 0;
-    if (hero != Hero::Loop)
-      return 2 * steps;
-    const double rounds = std::floor(steps * 2 / loadsInFlight); // what is left of the last is unrolled
-    return rounds <= roundsUnrolled ? 0 : rounds;
-  }
-  case Opcode::ReduceWindow:
-  case Opcode::SelectAndScatter:
-    return steps <= elementsOfShortWindow ? 0 : steps;
-  default:
-    return std::ceil(steps / sumsInFlight) - 1;
-  }
+  using enum Opcode;
+  static constexpr OpcodeTable<double (*)(const HloInstruction &, double steps, Hero)> rounds(
+      [](Opcode each) { return hasTrait(each, OpcodeTrait::Contracts); },
+      {
+          {{Dot}, waitsOfProducts},
+          {{Convolution}, waitsOfConvolution},
+          {{ReduceWindow, SelectAndScatter}, waitsOfWindow},
+          {{Reduce, ScaledDot, RaggedDot}, waitsOfSums},
+      });
+  return rounds[instr.opcode()](instr, readsPerElement(instr, 0), hero);
 }
 
 /// The minor dimension of more than one element; -1: there is none.
@@ -207,48 +213,82 @@ Lanes throughGather(const HloInstruction &instr, unsigned number, const Lanes &l
   return {Lanes::Where::Apart};
 }
 
+Lanes throughRenaming(const HloInstruction &instr, unsigned number, const Lanes &lanes) {
+  const Shape &to = instr.resultShape(), &from = instr.operand(number)->shape();
+  return instr.opcode() == Opcode::Reshape
+             ? renamed(lanes, to, defaultMinorToMajor(to.rank()), from, defaultMinorToMajor(from.rank()))
+             : renamed(lanes, to, to.minorToMajor(), from, from.minorToMajor());
+}
+
+Lanes throughTranspose(const HloInstruction &instr, unsigned, const Lanes &lanes) {
+  return along(instr.ints(AttributeKey::Dimensions)[size_t(lanes.dim)], lanes.step);
+}
+
+Lanes throughSlice(const HloInstruction &instr, unsigned, const Lanes &lanes) {
+  const auto slice = instr.get<llvm::ArrayRef<SliceDim>>(AttributeKey::Slice);
+  return along(lanes.dim, lanes.step * double(slice[size_t(lanes.dim)].stride));
+}
+
+Lanes throughBroadcast(const HloInstruction &instr, unsigned, const Lanes &lanes) {
+  const auto dims = instr.ints(AttributeKey::Dimensions);
+  const auto *at = llvm::find(dims, lanes.dim);
+  return at == dims.end() ? Lanes() : along(at - dims.begin(), lanes.step);
+}
+
+Lanes throughReduce(const HloInstruction &instr, unsigned number, const Lanes &lanes) {
+  if (number >= instr.numOperands() / 2)
+    return Lanes();
+  int64_t kept = lanes.dim;
+  for (int64_t dim = 0; dim <= kept; ++dim)
+    kept += llvm::is_contained(instr.ints(AttributeKey::Dimensions), dim);
+  return along(kept, lanes.step);
+}
+
+Lanes throughWindow(const HloInstruction &instr, unsigned number, const Lanes &lanes) {
+  return number >= instr.numOperands() / 2
+             ? Lanes()
+             : along(lanes.dim,
+                     lanes.step * double(instr.windowOr(instr.resultShape().rank()).dims[size_t(lanes.dim)].stride));
+}
+
+Lanes throughDot(const HloInstruction &instr, unsigned number, const Lanes &lanes) {
+  return number < 2 ? along(dimOfDotOperand(instr, number, lanes.dim), lanes.step) : Lanes();
+}
+
+/// Neighbours, or any.
+Lanes throughOthers(const HloInstruction &instr, unsigned number, const Lanes &lanes) {
+  const Shape &from = instr.operand(number)->shape();
+  return from.rank() == instr.resultShape().rank() ? lanes : inOrderOf(from);
+}
+
 /// Of lanes in the result of `instr`, where they read its operand.
 Lanes through(const Lanes &lanes, const HloInstruction &instr, unsigned number) {
+  using enum Opcode;
+  static constexpr OpcodeTable<Lanes (*)(const HloInstruction &, unsigned number, const Lanes &)> steps(
+      [](Opcode each) {
+        return hasTrait(each, OpcodeTrait::Moves) || hasTrait(each, OpcodeTrait::Rearranges) ||
+               hasTrait(each, OpcodeTrait::Contracts);
+      },
+      {
+          {{Transpose}, throughTranspose},
+          {{Reshape, Bitcast}, throughRenaming},
+          {{Slice}, throughSlice},
+          {{Broadcast}, throughBroadcast},
+          {{Reduce}, throughReduce},
+          {{ReduceWindow}, throughWindow},
+          {{Dot}, throughDot},
+          {{Convolution}, throughConvolution},
+          {{Gather}, throughGather},
+          {{Copy, Reverse, Concatenate, Pad, DynamicSlice, DynamicUpdateSlice, SelectAndScatter, ScaledDot, RaggedDot},
+           throughOthers},
+      });
   const Shape &to = instr.resultShape(), &from = instr.operand(number)->shape();
   if (lanes.where != Lanes::Where::Along || !to.isArray() || !from.isArray())
     return lanes;
-  const unsigned dim = unsigned(lanes.dim);
-  switch (instr.opcode()) {
-  case Opcode::Transpose:
-    return along(instr.ints(AttributeKey::Dimensions)[dim], lanes.step);
-  case Opcode::Reshape:
-    return renamed(lanes, to, defaultMinorToMajor(to.rank()), from, defaultMinorToMajor(from.rank()));
-  case Opcode::Bitcast:
-  case Opcode::BitcastConvert:
-    return renamed(lanes, to, to.minorToMajor(), from, from.minorToMajor());
-  case Opcode::Slice:
-    return along(lanes.dim, lanes.step * double(instr.get<llvm::ArrayRef<SliceDim>>(AttributeKey::Slice)[dim].stride));
-  case Opcode::Broadcast: {
-    const auto dims = instr.ints(AttributeKey::Dimensions);
-    const auto *at = llvm::find(dims, lanes.dim);
-    return at == dims.end() ? Lanes() : along(at - dims.begin(), lanes.step);
-  }
-  case Opcode::Reduce: {
-    if (number >= instr.numOperands() / 2)
-      return Lanes();
-    int64_t kept = lanes.dim;
-    for (int64_t own = 0; own <= kept; ++own)
-      kept += llvm::is_contained(instr.ints(AttributeKey::Dimensions), own);
-    return along(kept, lanes.step);
-  }
-  case Opcode::ReduceWindow:
-    return number >= instr.numOperands() / 2
-               ? Lanes()
-               : along(lanes.dim, lanes.step * double(instr.windowOr(to.rank()).dims[dim].stride));
-  case Opcode::Dot:
-    return number < 2 ? along(dimOfDotOperand(instr, number, lanes.dim), lanes.step) : Lanes();
-  case Opcode::Convolution:
-    return throughConvolution(instr, number, lanes);
-  case Opcode::Gather:
-    return throughGather(instr, number, lanes);
-  default:
-    return from.rank() == to.rank() ? lanes : inOrderOf(from);
-  }
+  if (instr.opcode() == BitcastConvert) // of another width
+    return throughRenaming(instr, number, lanes);
+  return steps.contains(instr.opcode()) ? steps[instr.opcode()](instr, number, lanes)
+                                        : throughOthers(instr, number, lanes);
 }
 
 } // namespace

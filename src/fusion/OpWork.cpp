@@ -1,6 +1,7 @@
 #include "fusion/OpWork.h"
 
 #include "hloc/hlo/HloComputation.h"
+#include "hloc/hlo/OpcodeTable.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -9,47 +10,72 @@
 namespace hloc {
 namespace {
 
+/// Work of an elementwise op. `dear`: a call or a sequence of code, which takes more on 64 bits and on complex numbers.
+struct ElementwiseWork {
+  bool dear;
+  double reals, others;
+};
+constexpr ElementwiseWork plain{false, 1, 1};
+constexpr ElementwiseWork dear(double work) { return {true, work, work}; }
+
+const ElementwiseWork &elementwiseRow(Opcode opcode) {
+  using enum Opcode;
+  static constexpr OpcodeTable<ElementwiseWork> works(
+      isElementwise, {
+                         {{Abs,
+                           Ceil,
+                           CountLeadingZeros,
+                           Floor,
+                           Imag,
+                           IsFinite,
+                           Negate,
+                           Not,
+                           PopulationCount,
+                           Real,
+                           RoundNearestAfz,
+                           RoundNearestEven,
+                           Sign,
+                           BitcastConvert,
+                           ReducePrecision,
+                           StochasticConvert,
+                           Add,
+                           And,
+                           Complex,
+                           Maximum,
+                           Minimum,
+                           MultiplyHigh,
+                           Multiply,
+                           Or,
+                           ShiftLeft,
+                           ShiftRightArithmetic,
+                           ShiftRightLogical,
+                           Subtract,
+                           Xor,
+                           Compare,
+                           Clamp,
+                           Select},
+                          plain},
+                         {{Convert}, plain}, // but of narrow types
+                         {{Divide}, {true, 9, 20}},
+                         {{Remainder}, dear(25)},
+                         {{Exponential}, dear(8)},
+                         {{Log, Sqrt, Rsqrt, ExponentialMinusOne, LogPlusOne, Logistic}, dear(20)},
+                         {{Tanh, Erf, Cbrt, Sinh, Cosh, Asin, Acos}, dear(30)},
+                         {{Sine, Cosine, Tan, Atan2, Asinh, Acosh, Atanh}, dear(50)},
+                         {{Power}, dear(70)},
+                     });
+  return works[opcode];
+}
+
 double elementwiseWork(const HloInstruction &instr) {
   const ElementType type = instr.shape().isArray() ? instr.shape().elementType() : ElementType::F32;
-  const bool isWide = deviceBits(type) == 64, isReal = isFloat(type);
-  auto dear = [&](double work) { return work * (isWide ? 4 : isComplex(type) ? 6 : 1); };
-  switch (instr.opcode()) {
-  case Opcode::Divide:
-    return dear(isReal ? 9 : 20);
-  case Opcode::Remainder:
-    return dear(25);
-  case Opcode::Exponential:
-    return dear(8);
-  case Opcode::Log:
-  case Opcode::Sqrt:
-  case Opcode::Rsqrt:
-  case Opcode::ExponentialMinusOne:
-  case Opcode::LogPlusOne:
-  case Opcode::Logistic:
-    return dear(20);
-  case Opcode::Tanh:
-  case Opcode::Erf:
-  case Opcode::Cbrt:
-  case Opcode::Sinh:
-  case Opcode::Cosh:
-  case Opcode::Asin:
-  case Opcode::Acos:
-    return dear(30);
-  case Opcode::Sine:
-  case Opcode::Cosine:
-  case Opcode::Tan:
-  case Opcode::Atan2:
-  case Opcode::Asinh:
-  case Opcode::Acosh:
-  case Opcode::Atanh:
-    return dear(50);
-  case Opcode::Power:
-    return dear(70);
-  case Opcode::Convert:
+  if (instr.opcode() == Opcode::Convert)
     return deviceBits(type) < 16 ? 6 : 1;
-  default:
-    return isComplex(type) ? 4 : 1;
-  }
+  const ElementwiseWork &row = elementwiseRow(instr.opcode());
+  const double work = isFloat(type) ? row.reals : row.others;
+  if (!row.dear)
+    return work * (isComplex(type) ? 4 : 1);
+  return work * (deviceBits(type) == 64 ? 4 : isComplex(type) ? 6 : 1);
 }
 
 /// Instructions of what is applied to elements, parameters aside.
@@ -93,71 +119,128 @@ double contractedElements(const HloInstruction &instr) {
   return steps;
 }
 
+// What one element of the result is made of: elements of operand `number`, on average.
+using Reads = double (*)(const HloInstruction &instr, unsigned number);
+
+double one(const HloInstruction &, unsigned) { return 1; }
+double ofReduced(const HloInstruction &instr, unsigned number) {
+  return number < instr.numOperands() / 2
+             ? ratio(instr.operand(number)->shape().numElements(), instr.resultShape().numElements())
+             : 1;
+}
+double ofWindow(const HloInstruction &instr, unsigned number) {
+  return number < instr.numOperands() / 2 ? windowElements(instr) : 1;
+}
+double ofProducts(const HloInstruction &instr, unsigned number) { return number < 2 ? contractedElements(instr) : 1; }
+/// All elements of all windows that an element is in.
+double ofAllWindows(const HloInstruction &instr, unsigned number) {
+  return number < 2 ? windowElements(instr) * windowsOfElement(instr) : 1;
+}
+double ofPart(const HloInstruction &instr, unsigned number) {
+  return std::min(1.0, ratio(instr.operand(number)->shape().numElements(), instr.resultShape().numElements()));
+}
+double ofUpdate(const HloInstruction &instr, unsigned number) {
+  return number == 1 ? ratio(instr.operand(number)->shape().numElements(), instr.resultShape().numElements()) : 1;
+}
+
+double reduced(const HloInstruction &instr) { return readsPerElement(instr, 0) * std::max(1.0, calleeWork(instr)); }
+double read(const HloInstruction &instr) { return readsPerElement(instr, 0); }
+double operands(const HloInstruction &instr) { return double(instr.numOperands()); }
+/// A move to registers; complex numbers are four, as in elementwise ops.
+double moved(const HloInstruction &instr) {
+  return instr.shape().isArray() && isComplex(instr.shape().elementType()) ? 4 : 1;
+}
+
+/// Of an op that is not elementwise.
+struct OpWork {
+  Reads reads;
+  double work;
+  double (*times)(const HloInstruction &) = nullptr; ///< one
+};
+
+const OpWork &workOf(Opcode opcode) {
+  using enum Opcode;
+  static constexpr OpcodeTable<OpWork> works(
+      [](Opcode each) { return !isElementwise(each); },
+      {
+          {{Reduce}, {ofReduced, 1, reduced}},
+          {{ReduceWindow}, {ofWindow, 1, reduced}},
+          {{Convolution}, {ofProducts, 5, contractedElements}},
+          {{Dot, ScaledDot, RaggedDot}, {ofProducts, 3, contractedElements}},
+          {{SelectAndScatter}, {ofAllWindows, 6, read}},
+          {{Map}, {one, 1, calleeWork}},
+          {{Gather, DynamicSlice}, {one, 4}},
+          {{DynamicUpdateSlice}, {ofUpdate, 4}},
+          {{Concatenate}, {ofPart, 2, operands}},
+          {{Pad}, {ofPart, 2}},
+          {{Reverse, Transpose}, {one, 2}},
+          {{Reshape, Bitcast, Broadcast, Slice}, {one, 0.25}},
+          {{Scatter}, {one, 8}},
+          {{Sort}, {one, 64}},
+          {{Parameter, Constant, Iota, ReplicaId, PartitionId, RngGetAndUpdateState}, {one, 0.5}},
+          {{Copy, OptimizationBarrier, Domain, AddDependency, Tuple, GetTupleElement, GetDimensionSize,
+            SetDimensionSize},
+           {one, 1, moved}},
+          // No part of kernels (OpcodeRoles.cpp).
+          {{DynamicReshape,
+            TopK,
+            Scan,
+            BatchNormTraining,
+            BatchNormInference,
+            BatchNormGrad,
+            Fft,
+            Cholesky,
+            TriangularSolve,
+            Rng,
+            RngBitGenerator,
+            Call,
+            While,
+            Conditional,
+            Fusion,
+            CustomCall,
+            AfterAll,
+            Infeed,
+            Outfeed,
+            Send,
+            SendDone,
+            Recv,
+            RecvDone,
+            AllReduce,
+            AllReduceStart,
+            AllReduceDone,
+            ReduceScatter,
+            AllGather,
+            AllGatherStart,
+            AllGatherDone,
+            AllToAll,
+            RaggedAllToAll,
+            CollectiveBroadcast,
+            CollectivePermute,
+            CollectivePermuteStart,
+            CollectivePermuteDone,
+            CopyStart,
+            CopyDone,
+            AsyncStart,
+            AsyncUpdate,
+            AsyncDone},
+           {one, 1}},
+      });
+  return works[opcode];
+}
+
 } // namespace
 
 double readsPerElement(const HloInstruction &instr, unsigned number) {
-  const Shape &result = instr.resultShape(), &operand = instr.operand(number)->shape();
-  if (!operand.isArray() || !result.isArray())
+  if (!instr.operand(number)->shape().isArray() || !instr.resultShape().isArray() || isElementwise(instr.opcode()))
     return 1;
-  switch (instr.opcode()) {
-  case Opcode::Reduce:
-    return number < instr.numOperands() / 2 ? ratio(operand.numElements(), result.numElements()) : 1;
-  case Opcode::ReduceWindow:
-    return number < instr.numOperands() / 2 ? windowElements(instr) : 1;
-  case Opcode::Convolution:
-  case Opcode::Dot:
-  case Opcode::ScaledDot:
-  case Opcode::RaggedDot:
-    return number < 2 ? contractedElements(instr) : 1;
-  case Opcode::SelectAndScatter: // all elements of all windows that an element is in
-    return number < 2 ? windowElements(instr) * windowsOfElement(instr) : 1;
-  case Opcode::Concatenate:
-  case Opcode::Pad:
-    return std::min(1.0, ratio(operand.numElements(), result.numElements()));
-  case Opcode::DynamicUpdateSlice:
-    return number == 1 ? ratio(operand.numElements(), result.numElements()) : 1;
-  default:
-    return 1;
-  }
+  return workOf(instr.opcode()).reads(instr, number);
 }
 
 double workPerElement(const HloInstruction &instr) {
-  switch (instr.opcode()) {
-  case Opcode::Reduce:
-  case Opcode::ReduceWindow:
-    return readsPerElement(instr, 0) * std::max(1.0, calleeWork(instr));
-  case Opcode::Convolution:
-    return contractedElements(instr) * 5;
-  case Opcode::Dot:
-  case Opcode::ScaledDot:
-  case Opcode::RaggedDot:
-    return contractedElements(instr) * 3;
-  case Opcode::SelectAndScatter:
-    return readsPerElement(instr, 0) * 6;
-  case Opcode::Map:
-    return calleeWork(instr);
-  case Opcode::Gather:
-  case Opcode::DynamicSlice:
-  case Opcode::DynamicUpdateSlice:
-    return 4;
-  case Opcode::Concatenate:
-    return 2.0 * double(instr.numOperands());
-  case Opcode::Pad:
-  case Opcode::Reverse:
-  case Opcode::Transpose:
-    return 2;
-  case Opcode::Reshape:
-  case Opcode::Bitcast:
-  case Opcode::Broadcast:
-  case Opcode::Slice:
-    return 0.25;
-  case Opcode::Scatter:
-    return 8;
-  case Opcode::Sort:
-    return 64;
-  default:
-    return instr.numOperands() == 0 ? 0.5 : elementwiseWork(instr);
-  }
+  if (isElementwise(instr.opcode()))
+    return elementwiseWork(instr);
+  const OpWork &row = workOf(instr.opcode());
+  return row.times ? row.work * row.times(instr) : row.work;
 }
 
 } // namespace hloc

@@ -1,6 +1,7 @@
 #include "hloc/search/FusionPolicy.h"
 
 #include "search/GroupSearch.h"
+#include "search/OpcodeRoles.h"
 #include "search/PlanQuery.h"
 
 #include "hloc/hlo/ControlFlow.h"
@@ -107,38 +108,8 @@ bool isStep(const HloInstruction &instr) { return isControlFlow(instr) || isExte
 bool isFusible(const HloInstruction &instr) {
   if (instr.reachesSideEffect() || isStep(instr))
     return false;
-  switch (family(instr.opcode())) {
-  case OpcodeFamily::Unary:
-  case OpcodeFamily::Binary:
-  case OpcodeFamily::Ternary:
-  case OpcodeFamily::Compare:
-  case OpcodeFamily::Convert:
-    return true;
-  case OpcodeFamily::Identity:
-    return instr.opcode() == Opcode::Copy && instr.shape().isArray();
-  case OpcodeFamily::Source:
-    return instr.opcode() != Opcode::Parameter;
-  case OpcodeFamily::Movement:
-    return instr.shape().isArray() && instr.opcode() != Opcode::DynamicReshape;
-  case OpcodeFamily::Structured:
-    switch (instr.opcode()) {
-    case Opcode::Reduce:
-    case Opcode::ReduceWindow:
-    case Opcode::Scatter:
-    case Opcode::Sort:
-    case Opcode::Map:
-    case Opcode::Dot:
-    case Opcode::ScaledDot:
-    case Opcode::RaggedDot:
-    case Opcode::Convolution:
-    case Opcode::SelectAndScatter:
-      return true;
-    default:
-      return false;
-    }
-  default:
-    return false;
-  }
+  const PartOfKernel part = roleOf(instr.opcode()).part;
+  return part == PartOfKernel::Always || (part == PartOfKernel::IfArray && instr.shape().isArray());
 }
 
 void tupleLeaves(HloInstruction *value, llvm::SmallVectorImpl<HloInstruction *> &leaves) {

@@ -2,6 +2,7 @@
 
 #include "hloc/search/FusionPolicy.h"
 #include "search/GroupGraph.h"
+#include "search/OpcodeRoles.h"
 #include "search/PlanQuery.h"
 
 #include "hloc/fusion/ContractionPlan.h"
@@ -26,20 +27,6 @@ constexpr size_t mostReaders = 24;
 constexpr double bytesOfSmallKernel = 1 << 20, bytesOfTinyKernel = 1 << 18;
 constexpr unsigned mostSweeps = 4;
 constexpr size_t mostInstructionsOfTwoSearches = 2000;
-
-/// The hero that alone makes it well, or in place.
-std::optional<Hero> ownHero(const HloInstruction &instr) {
-  switch (instr.opcode()) {
-  case Opcode::Sort:
-    return Hero::Sort;
-  case Opcode::Scatter:
-    return Hero::Scatter;
-  case Opcode::DynamicUpdateSlice:
-    return Hero::DynamicUpdateSlice;
-  default:
-    return std::nullopt;
-  }
-}
 
 /// Has it to be stored by its hero?
 bool needsHero(const HloInstruction &instr) {
@@ -88,7 +75,7 @@ private:
     unsigned contractions = 0;
     for (const HloInstruction *member : made.members) {
       contractions += isContraction(*member);
-      if ((needsHero(*member) || graph.updatesState(*member)) && own.hero != ownHero(*member))
+      if ((needsHero(*member) || graph.updatesState(*member)) && own.hero != roleOf(member->opcode()).own)
         own.impossible = fmt::format("`{}` has to be stored by its own kernel", member->name().str());
     }
     if (contractions > 1)

@@ -1,5 +1,7 @@
 #include "search/PlanQuery.h"
 
+#include "search/OpcodeRoles.h"
+
 #include "hloc/fusion/FusionPlan.h"
 #include "hloc/hlo/HloBuilder.h"
 
@@ -59,21 +61,9 @@ std::optional<PlanSummary> answerOf(const Body &body, const FusionGraph &graph, 
 } // namespace
 
 bool decidesHero(const HloInstruction &instr) {
-  switch (instr.opcode()) {
-  case Opcode::Reduce:
-  case Opcode::Transpose:
-  case Opcode::Concatenate:
-  case Opcode::Scatter:
-  case Opcode::Sort:
-  case Opcode::DynamicUpdateSlice:
-  case Opcode::Dot:
-  case Opcode::Convolution:
-    return true;
-  case Opcode::Copy:
-    return instr.shape().minorToMajor() != instr.operand(0)->shape().minorToMajor();
-  default:
-    return false;
-  }
+  const DecidesHero decides = roleOf(instr.opcode()).decides;
+  return decides == DecidesHero::Yes || (decides == DecidesHero::IfLayoutChanges &&
+                                         instr.shape().minorToMajor() != instr.operand(0)->shape().minorToMajor());
 }
 
 std::optional<PlanSummary> askForPlan(llvm::ArrayRef<HloInstruction *> members, llvm::ArrayRef<HloInstruction *> roots,
