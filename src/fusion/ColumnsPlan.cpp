@@ -128,6 +128,10 @@ ComputedSpaces computedSpaces<ColumnsPlan>(const ColumnsPlan &plan, const Fusion
   return spacesOfStages(plan.stages, plan.roots, plan.resultRoots, /*inEachStage=*/!plan.inRegisters, graph, context);
 }
 
+template <> KernelTraffic trafficOf<ColumnsPlan>(const ColumnsPlan &, const FusionGraph &graph) {
+  return wholeTraffic(graph);
+}
+
 template <> unsigned plannedRegisters<ColumnsPlan>(const ColumnsPlan &plan) {
   if (!plan.inRegisters)
     return KernelSpec::usualRegisters; // of so many threads

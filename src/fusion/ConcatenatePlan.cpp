@@ -251,6 +251,12 @@ ComputedSpaces computedSpaces<ConcatenatePlan>(const ConcatenatePlan &plan, cons
   return result;
 }
 
+template <> KernelTraffic trafficOf<ConcatenatePlan>(const ConcatenatePlan &, const FusionGraph &graph) {
+  return wholeTraffic(graph);
+}
+
+template <> unsigned plannedRegisters<ConcatenatePlan>(const ConcatenatePlan &) { return KernelSpec::usualRegisters; }
+
 /// Operands made together in one entry, and neighbours that are alike.
 std::string ConcatenatePlan::toString() const {
   std::vector<llvm::SmallVector<const ConcatenateSegment *>> entries;

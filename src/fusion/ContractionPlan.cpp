@@ -401,6 +401,10 @@ ComputedSpaces computedSpaces<ContractionPlan>(const ContractionPlan &plan, cons
   return result;
 }
 
+template <> KernelTraffic trafficOf<ContractionPlan>(const ContractionPlan &, const FusionGraph &graph) {
+  return wholeTraffic(graph);
+}
+
 /// Sums, factors of one term, what is on its way to shared memory, and addresses.
 template <> unsigned plannedRegisters<ContractionPlan>(const ContractionPlan &plan) {
   constexpr int64_t ofIndices = 40, most = 255;

@@ -48,29 +48,17 @@ double elementsRead(const HloInstruction &instr, unsigned number, double count) 
   if (!operand.isArray() || !result.isArray())
     return std::numeric_limits<double>::infinity();
   double all = double(operand.numElements());
-  switch (instr.opcode()) {
-  case Opcode::Gather:
+  using enum Opcode;
+  const Opcode opcode = instr.opcode();
+  if (opcode == Gather)
     return number == 0 ? std::min(all, count * sectorShare(instr)) : all;
-  case Opcode::DynamicSlice:
-    return number == 0 ? count : all;
-  case Opcode::Bitcast:
-  case Opcode::BitcastConvert: // of another width: as many bytes
+  const bool isTermOfSum = opcode == Reduce && number < instr.numOperands() / 2 && all > 0;
+  if (isTermOfSum || opcode == Bitcast || opcode == BitcastConvert) // of another width: as many bytes
     return count * all / std::max(double(result.numElements()), 1.0);
-  case Opcode::Broadcast:
-  case Opcode::Concatenate:
-  case Opcode::Copy:
-  case Opcode::Pad:
-  case Opcode::Reshape:
-  case Opcode::Reverse:
-  case Opcode::Slice:
-  case Opcode::Transpose:
-    return count;
-  case Opcode::Reduce:
-    return number < instr.numOperands() / 2 && all > 0 ? count * all / std::max(double(result.numElements()), 1.0)
-                                                       : all;
-  default:
-    return isElementwise(instr.opcode()) ? count : all;
-  }
+  const bool isOneForOne =
+      isElementwise(opcode) || (number == 0 && opcode == DynamicSlice) ||
+      llvm::is_contained({Broadcast, Concatenate, Copy, Pad, Reshape, Reverse, Slice, Transpose}, opcode);
+  return isOneForOne ? count : all;
 }
 
 } // namespace

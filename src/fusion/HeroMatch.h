@@ -1,6 +1,5 @@
 #pragma once
-// What a hero's own file supplies: three functions per row of Heroes.def, and trafficOf where a kernel leaves memory
-// alone.
+// What a hero's own file supplies: five functions per row of Heroes.def. Without one of them nothing links.
 
 #include "hloc/fusion/FusionPlan.h"
 #include "hloc/indexing/IndexingMap.h"
@@ -87,33 +86,20 @@ ComputedSpaces computedSpaces(const Plan &plan, const FusionGraph &graph, mlir::
 struct KernelTraffic {
   uint64_t read = 0, written = 0;
 };
-/// All parameters and outputs, unless the hero leaves some alone.
-template <typename Plan> KernelTraffic trafficOf(const Plan &, const FusionGraph &graph) {
-  return {graph.bytesRead(), graph.bytesWritten()};
-}
-template <> KernelTraffic trafficOf<TransposePlan>(const TransposePlan &plan, const FusionGraph &graph);
-template <> KernelTraffic trafficOf<UpdateSlicePlan>(const UpdateSlicePlan &plan, const FusionGraph &graph);
-template <> KernelTraffic trafficOf<InputSlicesPlan>(const InputSlicesPlan &plan, const FusionGraph &graph);
-template <> KernelTraffic trafficOf<RowReductionPlan>(const RowReductionPlan &plan, const FusionGraph &graph);
-template <> KernelTraffic trafficOf<ScatterPlan>(const ScatterPlan &plan, const FusionGraph &graph);
-template <> KernelTraffic trafficOf<SortPlan>(const SortPlan &plan, const FusionGraph &graph);
-template <> KernelTraffic trafficOf<RowsPlan>(const RowsPlan &plan, const FusionGraph &graph);
-template <> KernelTraffic trafficOf<ColumnReductionPlan>(const ColumnReductionPlan &plan, const FusionGraph &graph);
+template <typename Plan> KernelTraffic trafficOf(const Plan &plan, const FusionGraph &graph);
+/// Of a hero that leaves no memory alone: all parameters and outputs.
+inline KernelTraffic wholeTraffic(const FusionGraph &graph) { return {graph.bytesRead(), graph.bytesWritten()}; }
 
 /// Registers that a thread may take (KernelSpec::plannedRegisters).
-template <typename Plan> unsigned plannedRegisters(const Plan &) { return KernelSpec::usualRegisters; }
-template <> unsigned plannedRegisters<ColumnReductionPlan>(const ColumnReductionPlan &plan);
-template <> unsigned plannedRegisters<ContractionPlan>(const ContractionPlan &plan);
-template <> unsigned plannedRegisters<SortPlan>(const SortPlan &plan);
-template <> unsigned plannedRegisters<TransposePlan>(const TransposePlan &plan);
-template <> unsigned plannedRegisters<RowsPlan>(const RowsPlan &plan);
-template <> unsigned plannedRegisters<ColumnsPlan>(const ColumnsPlan &plan);
+template <typename Plan> unsigned plannedRegisters(const Plan &plan);
 
 #define HLOC_HERO(name, text, plan, ...)                                                                               \
   template <>                                                                                                          \
   HeroMatch<plan> matchHero<plan>(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target);   \
   template <> bool mayTakePlace<plan>(const plan &, const FusionGraph &graph, unsigned root, unsigned parameter);      \
-  template <> ComputedSpaces computedSpaces<plan>(const plan &, const FusionGraph &graph, mlir::MLIRContext *context);
+  template <> ComputedSpaces computedSpaces<plan>(const plan &, const FusionGraph &graph, mlir::MLIRContext *context); \
+  template <> KernelTraffic trafficOf<plan>(const plan &, const FusionGraph &graph);                                   \
+  template <> unsigned plannedRegisters<plan>(const plan &);
 #include "hloc/fusion/Heroes.def"
 
 /// Calls `visit` with the plan of the hero that it is.

@@ -1,6 +1,7 @@
 #include "hloc/fusion/HloIndexing.h"
 
 #include "fusion/WindowIndexing.h"
+#include "hloc/hlo/OpcodeTable.h"
 #include "hloc/indexing/ShapeMaps.h"
 #include "hloc/support/Check.h"
 
@@ -239,49 +240,159 @@ IndexingMap bitcastConvertMap(const HloInstruction &instr, MLIRContext *context)
                                 {instr.operand(0)->shape().dims().back()});
 }
 
-std::optional<IndexingMap> staticMap(const HloInstruction &instr, unsigned operand, MLIRContext *context) {
-  ArrayRef<int64_t> sizes = instr.resultShape().dims();
-  switch (instr.opcode()) {
-  case Opcode::GetTupleElement:
-    return IndexingMap::identity(context, sizes);
-  case Opcode::Broadcast:
-    return broadcastMap(instr, context);
-  case Opcode::Transpose:
-    return transposeMap(instr, context);
-  case Opcode::Reverse:
-    return reverseMap(instr, context);
-  case Opcode::Slice:
-    return sliceMap(instr, context);
-  case Opcode::Concatenate:
-    return concatenateMap(instr, operand, context);
-  case Opcode::Pad:
-    return operand == 0 ? padMap(instr, context) : toScalar(sizes, context);
-  case Opcode::Reshape:
-    return reshapeMap(sizes, instr.operand(0)->shape().dims(), context);
-  case Opcode::Bitcast:
-    if (instr.shape().numElements() != instr.operand(0)->shape().numElements())
-      return std::nullopt;
-    return bitcastIndexing(instr.shape(), instr.operand(0)->shape(), context);
-  case Opcode::BitcastConvert:
-    return bitcastConvertMap(instr, context);
-  case Opcode::Reduce:
-    return reduceMap(instr, operand, context);
-  case Opcode::ReduceWindow:
-    return reduceWindowMap(instr, operand, context);
-  case Opcode::Dot:
-    return dotMap(instr, operand, context);
-  case Opcode::ScaledDot:
-    return operand < 2 ? dotMap(instr, operand, context) : scaleMap(instr, operand, context);
-  case Opcode::RaggedDot:
-    // Which group a row belongs to is found by adding up sizes.
-    if (operand == 2 || (operand == 1 && !instr.ints(AttributeKey::RhsGroupDims).empty()))
-      return std::nullopt;
-    return raggedDotMap(instr, operand, context);
-  case Opcode::Convolution:
-    return convolutionMap(instr, operand, context);
-  default:
+OperandIndexing simplified(IndexingMap map) {
+  map.simplify();
+  return {std::move(map), {}};
+}
+
+/// What is read of an operand, or nothing where no map says it.
+using IndexingOf = std::optional<OperandIndexing> (*)(const HloInstruction &, unsigned operand, MLIRContext *);
+
+/// Of the one operand, or of any of them, whose indices depend on nothing but the result's.
+template <IndexingMap (*map)(const HloInstruction &, MLIRContext *)>
+std::optional<OperandIndexing> fixed(const HloInstruction &instr, unsigned, MLIRContext *context) {
+  return simplified(map(instr, context));
+}
+template <IndexingMap (*map)(const HloInstruction &, unsigned, MLIRContext *)>
+std::optional<OperandIndexing> fixedOf(const HloInstruction &instr, unsigned operand, MLIRContext *context) {
+  return simplified(map(instr, operand, context));
+}
+
+std::optional<OperandIndexing> unknown(const HloInstruction &, unsigned, MLIRContext *) { return std::nullopt; }
+
+IndexingMap sameIndices(const HloInstruction &instr, MLIRContext *context) {
+  return IndexingMap::identity(context, instr.resultShape().dims());
+}
+IndexingMap padOperand(const HloInstruction &instr, unsigned operand, MLIRContext *context) {
+  return operand == 0 ? padMap(instr, context) : toScalar(instr.resultShape().dims(), context);
+}
+IndexingMap reshapeOperand(const HloInstruction &instr, MLIRContext *context) {
+  return reshapeMap(instr.resultShape().dims(), instr.operand(0)->shape().dims(), context);
+}
+IndexingMap scaledDotMap(const HloInstruction &instr, unsigned operand, MLIRContext *context) {
+  return operand < 2 ? dotMap(instr, operand, context) : scaleMap(instr, operand, context);
+}
+
+std::optional<OperandIndexing> bitcastOperand(const HloInstruction &instr, unsigned, MLIRContext *context) {
+  if (instr.shape().numElements() != instr.operand(0)->shape().numElements())
     return std::nullopt;
-  }
+  return simplified(bitcastIndexing(instr.shape(), instr.operand(0)->shape(), context));
+}
+
+/// Which group a row belongs to is found by adding up sizes.
+std::optional<OperandIndexing> raggedDotOperand(const HloInstruction &instr, unsigned operand, MLIRContext *context) {
+  if (operand == 2 || (operand == 1 && !instr.ints(AttributeKey::RhsGroupDims).empty()))
+    return std::nullopt;
+  return simplified(raggedDotMap(instr, operand, context));
+}
+
+/// Of dynamic-slice and dynamic-update-slice.
+OperandIndexing startOperand(const HloInstruction &instr, unsigned operand, MLIRContext *context) {
+  ArrayRef<int64_t> sizes = instr.resultShape().dims();
+  const Shape &start = instr.operand(operand)->shape();
+  if (start.rank() == 0)
+    return {toScalar(sizes, context), {}};
+  AffineMap all = AffineMap::get(sizes.size(), 1, getAffineSymbolExpr(0, context));
+  return {IndexingMap::fromSizes(all, sizes, start.dims()), {}};
+}
+
+std::optional<OperandIndexing> dynamicSliceOperand(const HloInstruction &instr, unsigned operand,
+                                                   MLIRContext *context) {
+  return operand == 0 ? dynamicSlice(instr, context) : startOperand(instr, operand, context);
+}
+
+std::optional<OperandIndexing> updateSliceOperand(const HloInstruction &instr, unsigned operand, MLIRContext *context) {
+  if (operand == 0)
+    return OperandIndexing{sameIndices(instr, context), {}};
+  return operand == 1 ? dynamicUpdateSliceUpdate(instr, context) : startOperand(instr, operand, context);
+}
+
+std::optional<OperandIndexing> gatherOperandOrIndices(const HloInstruction &instr, unsigned operand,
+                                                      MLIRContext *context) {
+  return operand == 0 ? gatherOperand(instr, context) : OperandIndexing{gatherIndices(instr, context), {}};
+}
+
+/// Of which updates reach an element, no map says.
+std::optional<OperandIndexing> scatterOperand(const HloInstruction &instr, unsigned operand, MLIRContext *context) {
+  if (operand < instr.numOperands() / 2)
+    return OperandIndexing{sameIndices(instr, context), {}};
+  return std::nullopt;
+}
+
+IndexingOf indexingOf(Opcode opcode) {
+  using enum Opcode;
+  static constexpr OpcodeTable<IndexingOf> table(
+      [](Opcode each) { return !hasTrait(each, OpcodeTrait::InPlace) || each == BitcastConvert; },
+      {
+          {{GetTupleElement}, fixed<sameIndices>},
+          {{Broadcast}, fixed<broadcastMap>},
+          {{Transpose}, fixed<transposeMap>},
+          {{Reverse}, fixed<reverseMap>},
+          {{Slice}, fixed<sliceMap>},
+          {{Concatenate}, fixedOf<concatenateMap>},
+          {{Pad}, fixedOf<padOperand>},
+          {{Reshape}, fixed<reshapeOperand>},
+          {{Bitcast}, bitcastOperand},
+          {{BitcastConvert}, fixed<bitcastConvertMap>}, // where it is not in place
+          {{Reduce}, fixedOf<reduceMap>},
+          {{ReduceWindow}, fixedOf<reduceWindowMap>},
+          {{Dot}, fixedOf<dotMap>},
+          {{ScaledDot}, fixedOf<scaledDotMap>},
+          {{RaggedDot}, raggedDotOperand},
+          {{Convolution}, fixedOf<convolutionMap>},
+          {{DynamicSlice}, dynamicSliceOperand},
+          {{DynamicUpdateSlice}, updateSliceOperand},
+          {{Gather}, gatherOperandOrIndices},
+          {{Scatter}, scatterOperand},
+          // Elements depend on the order or the values of many others.
+          {{SelectAndScatter, Sort, TopK, Scan, BatchNormTraining, BatchNormInference, BatchNormGrad, Fft, Cholesky,
+            TriangularSolve, RngBitGenerator},
+           unknown},
+          // No arrays are read, or none inside a kernel.
+          {{Parameter,
+            Constant,
+            Iota,
+            ReplicaId,
+            PartitionId,
+            Rng,
+            RngGetAndUpdateState,
+            DynamicReshape,
+            GetDimensionSize,
+            SetDimensionSize,
+            Tuple,
+            Call,
+            While,
+            Conditional,
+            Fusion,
+            CustomCall,
+            AfterAll,
+            Infeed,
+            Outfeed,
+            Send,
+            SendDone,
+            Recv,
+            RecvDone,
+            AllReduce,
+            AllReduceStart,
+            AllReduceDone,
+            ReduceScatter,
+            AllGather,
+            AllGatherStart,
+            AllGatherDone,
+            AllToAll,
+            RaggedAllToAll,
+            CollectiveBroadcast,
+            CollectivePermute,
+            CollectivePermuteStart,
+            CollectivePermuteDone,
+            CopyStart,
+            CopyDone,
+            AsyncStart,
+            AsyncUpdate,
+            AsyncDone},
+           unknown},
+      });
+  return table.contains(opcode) ? table[opcode] : unknown;
 }
 
 } // namespace
@@ -355,37 +466,7 @@ std::optional<OperandIndexing> operandIndexing(const HloInstruction &instr, unsi
     bool scalar = instr.operand(operand)->shape().rank() == 0;
     return OperandIndexing{scalar ? toScalar(sizes, context) : IndexingMap::identity(context, sizes), {}};
   }
-  switch (instr.opcode()) {
-  case Opcode::DynamicSlice:
-    if (operand == 0)
-      return dynamicSlice(instr, context);
-    break;
-  case Opcode::DynamicUpdateSlice:
-    if (operand == 0)
-      return OperandIndexing{IndexingMap::identity(context, sizes), {}};
-    if (operand == 1)
-      return dynamicUpdateSliceUpdate(instr, context);
-    break;
-  case Opcode::Gather:
-    return operand == 0 ? gatherOperand(instr, context) : OperandIndexing{gatherIndices(instr, context), {}};
-  case Opcode::Scatter: // of which updates reach an element, no map says
-    if (operand < instr.numOperands() / 2)
-      return OperandIndexing{IndexingMap::identity(context, sizes), {}};
-    return std::nullopt;
-  default: {
-    std::optional<IndexingMap> map = staticMap(instr, operand, context);
-    if (!map)
-      return std::nullopt;
-    map->simplify();
-    return OperandIndexing{std::move(*map), {}};
-  }
-  }
-  // Start operands of dynamic-slice and dynamic-update-slice.
-  const Shape &start = instr.operand(operand)->shape();
-  if (start.rank() == 0)
-    return OperandIndexing{toScalar(sizes, context), {}};
-  AffineMap all = AffineMap::get(sizes.size(), 1, getAffineSymbolExpr(0, context));
-  return OperandIndexing{IndexingMap::fromSizes(all, sizes, start.dims()), {}};
+  return indexingOf(instr.opcode())(instr, operand, context);
 }
 
 } // namespace hloc

@@ -528,6 +528,8 @@ ComputedSpaces computedSpaces<InputSlicesPlan>(const InputSlicesPlan &plan, cons
   return result;
 }
 
+template <> unsigned plannedRegisters<InputSlicesPlan>(const InputSlicesPlan &) { return KernelSpec::usualRegisters; }
+
 /// Parameters that are read only where slices are count with the part of them that some region covers.
 template <> KernelTraffic trafficOf<InputSlicesPlan>(const InputSlicesPlan &plan, const FusionGraph &graph) {
   llvm::BitVector sliced(graph.computation().instructions().size(), false), elsewhere(sliced);

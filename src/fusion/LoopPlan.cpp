@@ -224,6 +224,12 @@ ComputedSpaces computedSpaces<LoopPlan>(const LoopPlan &plan, const FusionGraph 
   return result;
 }
 
+template <> KernelTraffic trafficOf<LoopPlan>(const LoopPlan &, const FusionGraph &graph) {
+  return wholeTraffic(graph);
+}
+
+template <> unsigned plannedRegisters<LoopPlan>(const LoopPlan &) { return KernelSpec::usualRegisters; }
+
 int64_t LoopNest::threads() const {
   int64_t groups = (elements + perThread - 1) / perThread;
   if (rounds == 1)

@@ -17,6 +17,8 @@ namespace {
 /// products of narrow floats overflow and underflow in one order and not in another, and of complex numbers there is
 /// none that changes nothing.
 bool isReorderable(Opcode opcode, ElementType type) {
+  if (!hasTrait(opcode, OpcodeTrait::Combines))
+    return false;
   switch (opcode) {
   case Opcode::Add:
     return true;
@@ -30,7 +32,7 @@ bool isReorderable(Opcode opcode, ElementType type) {
   case Opcode::Xor:
     return isInteger(type) || isPred(type);
   default:
-    return false;
+    HLOC_UNREACHABLE("an op that combines, of no known types");
   }
 }
 
@@ -75,27 +77,16 @@ bool choosesArguments(const HloComputation &reducer, unsigned count) {
   std::vector<int> place(allowed.size(), none);
   for (const HloInstruction *instr : reducer.instructions()) {
     auto placeOf = [&](unsigned i) { return place[instr->operand(i)->id()]; };
-    switch (instr->opcode()) {
-    case Opcode::Parameter:
+    using enum Opcode;
+    const Opcode opcode = instr->opcode();
+    if (opcode == Parameter)
       place[instr->id()] = int(instr->parameterNumber() % count);
-      break;
-    case Opcode::Constant:
-    case Opcode::Compare:
-    case Opcode::And:
-    case Opcode::Or:
-    case Opcode::Xor:
-    case Opcode::Not:
-      break;
-    case Opcode::Select:
+    else if (opcode == Select)
       place[instr->id()] = placeOf(1) == placeOf(2) ? placeOf(1) : none;
-      break;
-    case Opcode::Maximum:
-    case Opcode::Minimum:
+    else if (opcode == Maximum || opcode == Minimum)
       place[instr->id()] = placeOf(0) == placeOf(1) && !isComplex(instr->shape().elementType()) ? placeOf(0) : none;
-      break;
-    default:
+    else if (!llvm::is_contained({Constant, Compare, And, Or, Xor, Not}, opcode))
       continue;
-    }
     allowed[instr->id()] = instr->shape().isScalar() &&
                            llvm::all_of(instr->operands(), [&](const auto *operand) { return allowed[operand->id()]; });
   }
@@ -220,15 +211,11 @@ bool passesOn(const HloInstruction &instr, unsigned operand) {
   if (!instr.shape().isArray())
     return false;
   const HloInstruction &read = *instr.operand(operand);
-  switch (instr.opcode()) {
-  case Opcode::GetTupleElement:
+  if (instr.opcode() == Opcode::GetTupleElement)
     return true;
-  case Opcode::Reshape:
-  case Opcode::Bitcast:
+  if (instr.opcode() == Opcode::Reshape || instr.opcode() == Opcode::Bitcast)
     return read.shape().isArray() && instr.shape().numElements() == read.shape().numElements();
-  default:
-    return readsOperandsInPlace(instr) && read.shape().isArray() && read.shape().sameDims(instr.shape());
-  }
+  return readsOperandsInPlace(instr) && read.shape().isArray() && read.shape().sameDims(instr.shape());
 }
 
 /// By instruction: its dimensions in the order in which the operands' memory has them, where it is made of reductions.
@@ -273,19 +260,14 @@ public:
 private:
   /// `instr` reads `operand`, whose order is known.
   static std::optional<Shape> orderOf(const HloInstruction &instr, const HloInstruction &operand, const Shape &order) {
-    switch (instr.opcode()) {
-    case Opcode::GetTupleElement:
-      return order;
-    case Opcode::Bitcast:
+    if (instr.opcode() == Opcode::Bitcast)
       return sameArray(order, operand.shape()) &&
                      deviceBits(instr.shape().elementType()) == deviceBits(operand.shape().elementType())
                  ? std::optional(instr.shape())
                  : std::nullopt;
-    case Opcode::Reshape:
+    if (instr.opcode() == Opcode::Reshape)
       return order.hasDefaultLayout() ? std::optional(instr.shape().withDefaultLayout()) : std::nullopt;
-    default:
-      return order;
-    }
+    return order;
   }
 
   const FusionGraph &graph;
@@ -436,7 +418,7 @@ ComputedSpaces spacesOfReduction(const ReductionFrame &frame, ReductionStage sta
 KernelTraffic trafficOfReduction(const ReductionFrame &frame, ReductionStage stage, int64_t splits,
                                  const FusionGraph &graph) {
   if (stage == ReductionStage::Whole)
-    return {graph.bytesRead(), graph.bytesWritten()};
+    return wholeTraffic(graph);
   uint64_t results = 0, partial = 0;
   for (const ReducedRoot &root : frame.roots)
     results += graph.roots()[root.root].shape.byteSize();

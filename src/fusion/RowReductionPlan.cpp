@@ -275,6 +275,8 @@ ComputedSpaces computedSpaces<RowReductionPlan>(const RowReductionPlan &plan, co
   return spacesOfReduction(plan.frame, plan.stage, graph, context);
 }
 
+template <> unsigned plannedRegisters<RowReductionPlan>(const RowReductionPlan &) { return KernelSpec::usualRegisters; }
+
 template <> KernelTraffic trafficOf<RowReductionPlan>(const RowReductionPlan &plan, const FusionGraph &graph) {
   return trafficOfReduction(plan.frame, plan.stage, plan.splits, graph);
 }

@@ -194,7 +194,7 @@ HeroMatch<RowsPlan> matchHero<RowsPlan>(const FusionGraph &graph, const FusionAl
 
 template <> KernelTraffic trafficOf<RowsPlan>(const RowsPlan &plan, const FusionGraph &graph) {
   return plan.columns ? trafficOfReduction(*plan.columns, plan.columnStage(), plan.blocks(), graph)
-                      : KernelTraffic{graph.bytesRead(), graph.bytesWritten()};
+                      : wholeTraffic(graph);
 }
 
 /// Lanes without an element of their own read one of another thread, which may have stored it.

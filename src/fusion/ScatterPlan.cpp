@@ -402,6 +402,8 @@ ComputedSpaces computedSpaces<ScatterPlan>(const ScatterPlan &plan, const Fusion
   return {{std::move(space)}, {}};
 }
 
+template <> unsigned plannedRegisters<ScatterPlan>(const ScatterPlan &) { return KernelSpec::usualRegisters; }
+
 /// Of the arrays no more than what is updated.
 template <> KernelTraffic trafficOf<ScatterPlan>(const ScatterPlan &plan, const FusionGraph &graph) {
   KernelTraffic traffic;

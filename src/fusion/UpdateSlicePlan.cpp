@@ -404,6 +404,8 @@ ComputedSpaces computedSpaces<UpdateSlicePlan>(const UpdateSlicePlan &plan, cons
   return result;
 }
 
+template <> unsigned plannedRegisters<UpdateSlicePlan>(const UpdateSlicePlan &) { return KernelSpec::usualRegisters; }
+
 /// What a kernel reads of the arrays that it updates is no more than the updates.
 template <> KernelTraffic trafficOf<UpdateSlicePlan>(const UpdateSlicePlan &plan, const FusionGraph &graph) {
   KernelTraffic traffic;
