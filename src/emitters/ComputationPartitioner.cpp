@@ -80,19 +80,10 @@ struct Uses {
 
 /// Does `instr` evaluate the operand several times per result element, other than in a loop?
 bool evaluatesRepeatedly(const HloInstruction &instr, unsigned operand, const IndexingMap &map) {
-  switch (instr.opcode()) {
-  case Opcode::Gather:
-    return operand == 1 && !map.ranges().empty();
-  case Opcode::DynamicSlice:
-    return operand >= 1 && !map.ranges().empty();
-  case Opcode::DynamicUpdateSlice:
-    return operand >= 2 && !map.ranges().empty();
-  case Opcode::BitcastConvert:
-  case Opcode::Bitcast:
-    return !map.ranges().empty();
-  default:
-    return false;
-  }
+  const std::optional<unsigned> firstIndex = firstIndexOperand(instr.opcode());
+  const bool isAsked = (firstIndex && operand >= *firstIndex) || instr.opcode() == Opcode::BitcastConvert ||
+                       instr.opcode() == Opcode::Bitcast;
+  return isAsked && !map.ranges().empty();
 }
 
 bool onlyMoves(const HloInstruction &instr) { return hasTrait(instr.opcode(), OpcodeTrait::Rearranges); }

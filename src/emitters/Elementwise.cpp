@@ -3,6 +3,7 @@
 #include "emitters/Convert.h"
 #include "emitters/ElementStorage.h"
 #include "emitters/Unsupported.h"
+#include "hloc/hlo/OpcodeTable.h"
 
 using namespace mlir;
 
@@ -70,6 +71,13 @@ llvm::FailureOr<Value> emitStochasticConvert(const ElementwiseOp &op) {
   return convertElement(b, result, from == ElementType::F64 ? from : ElementType::F32, to);
 }
 
+llvm::FailureOr<Value> emitSelect(const ElementwiseOp &op) {
+  return op.b.select(op.operand(0), op.operand(1), op.operand(2));
+}
+llvm::FailureOr<Value> emitComplex(const ElementwiseOp &op) { return op.b.complex(op.operand(0), op.operand(1)); }
+llvm::FailureOr<Value> emitOperand(const ElementwiseOp &op) { return op.operand(); }
+llvm::FailureOr<Value> refuseFunction(const ElementwiseOp &op) { return op.unsupportedType(); }
+
 llvm::FailureOr<Value> byCategory(const ElementwiseOp &op) {
   switch (category(op.operandType())) {
   case ElementCategory::Pred:
@@ -98,49 +106,41 @@ llvm::FailureOr<Value> ElementwiseOp::unsupportedType() const {
 }
 
 llvm::FailureOr<Value> emitElementwise(const ElementwiseOp &op) {
-  switch (op.opcode()) {
-  case Opcode::Convert:
-    return emitConvert(op);
-  case Opcode::BitcastConvert:
-    return emitBitcastConvert(op);
-  case Opcode::StochasticConvert:
-    return emitStochasticConvert(op);
-  case Opcode::Compare:
-    return emitCompare(op);
-  case Opcode::Select:
-    return op.b.select(op.operand(0), op.operand(1), op.operand(2));
-  case Opcode::Clamp:
-    return emitClamp(op);
-  case Opcode::Complex:
-    return op.b.complex(op.operand(0), op.operand(1));
-  case Opcode::Copy:
-  case Opcode::OptimizationBarrier:
-  case Opcode::Domain:
-  case Opcode::AddDependency:
-    return op.operand();
-  default:
-    return byCategory(op);
-  }
+  using enum Opcode;
+  using Emit = llvm::FailureOr<Value> (*)(const ElementwiseOp &);
+  // What is not a function of one category of elements alone.
+  static constexpr OpcodeTable<Emit> ownWays(
+      [](Opcode each) {
+        return hasTrait(each, OpcodeTrait::InPlace) && (operandTypes(each) == TypeSet::None || each == Complex);
+      },
+      {
+          {{Convert}, emitConvert},
+          {{BitcastConvert}, emitBitcastConvert},
+          {{StochasticConvert}, emitStochasticConvert},
+          {{Compare}, emitCompare},
+          {{Select}, emitSelect},
+          {{Clamp}, emitClamp},
+          {{Complex}, emitComplex},
+          {{Copy, OptimizationBarrier, Domain, AddDependency}, emitOperand},
+          {{Map}, refuseFunction}, // its function is emitted (FunctionEmitter, ScalarComputation)
+      });
+  return ownWays.contains(op.opcode()) ? ownWays[op.opcode()](op) : byCategory(op);
 }
 
 llvm::FailureOr<Value> emitPredOp(const ElementwiseOp &op) {
-  CodeBuilder &b = op.b;
-  switch (op.opcode()) {
-  case Opcode::Add:
-  case Opcode::Or:
-  case Opcode::Maximum:
-    return b.orI(op.operand(0), op.operand(1));
-  case Opcode::Multiply:
-  case Opcode::And:
-  case Opcode::Minimum:
-    return b.andI(op.operand(0), op.operand(1));
-  case Opcode::Xor:
-    return b.xorI(op.operand(0), op.operand(1));
-  case Opcode::Not:
-    return b.xorI(op.operand(0), b.boolean(true));
-  default:
+  using enum Opcode;
+  using Emit = Value (*)(CodeBuilder &, Value x, Value y);
+  static constexpr OpcodeTable<Emit> emits(
+      [](Opcode each) { return isDefinedOn(each, TypeSet::Pred); },
+      {
+          {{Add, Or, Maximum}, [](CodeBuilder &b, Value x, Value y) { return b.orI(x, y); }},
+          {{Multiply, And, Minimum}, [](CodeBuilder &b, Value x, Value y) { return b.andI(x, y); }},
+          {{Xor}, [](CodeBuilder &b, Value x, Value y) { return b.xorI(x, y); }},
+          {{Not}, [](CodeBuilder &b, Value x, Value) { return b.xorI(x, b.boolean(true)); }},
+      });
+  if (!emits.contains(op.opcode()))
     return op.unsupportedType();
-  }
+  return emits[op.opcode()](op.b, op.operand(0), op.operands.size() > 1 ? op.operand(1) : Value());
 }
 
 } // namespace hloc

@@ -1,6 +1,8 @@
 // Complex arithmetic on (re, im) pairs. Quotients and moduli are scaled so that they overflow only if the result does.
 #include "emitters/Elementwise.h"
 
+#include "hloc/hlo/OpcodeTable.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -358,92 +360,75 @@ Pair chosen(CodeBuilder &b, FPred relation, Pair x, Pair y) {
   return {b.select(isFirst, x.re, y.re), b.select(isFirst, x.im, y.im)};
 }
 
-std::optional<Pair> unary(CodeBuilder &b, Opcode opcode, Pair z) {
-  switch (opcode) {
-  case Opcode::Negate:
-    return Pair{b.negF(z.re), b.negF(z.im)};
-  case Opcode::Sign:
-    return signOf(b, z);
-  case Opcode::Exponential:
-    return exponential(b, z);
-  case Opcode::ExponentialMinusOne:
-    return exponentialMinusOne(b, z);
-  case Opcode::Log:
-    return logarithm(b, z);
-  case Opcode::LogPlusOne:
-    return logarithmPlusOne(b, z);
-  case Opcode::Sqrt:
-    return squareRoot(b, z);
-  case Opcode::Rsqrt: {
-    Value one = b.floatingLike(z.re, 1.0);
-    return divide(b, {one, zero(b, z)}, squareRoot(b, z));
-  }
-  case Opcode::Cosine:
-    return cosine(b, z);
-  case Opcode::Sine:
-    return sine(b, z);
-  case Opcode::Tan:
-    return tangent(b, z);
-  case Opcode::Sinh:
-    return hyperbolicSine(b, z);
-  case Opcode::Cosh:
-    return hyperbolicCosine(b, z);
-  case Opcode::Tanh:
-    return hyperbolicTangent(b, z);
-  case Opcode::Logistic:
-    return logistic(b, z);
-  default:
-    return std::nullopt;
-  }
+Pair reciprocalRoot(CodeBuilder &b, Pair z) {
+  Value one = b.floatingLike(z.re, 1.0);
+  return divide(b, {one, zero(b, z)}, squareRoot(b, z));
 }
 
-std::optional<Pair> binary(CodeBuilder &b, Opcode opcode, Pair x, Pair y) {
-  switch (opcode) {
-  case Opcode::Add:
-    return Pair{b.addF(x.re, y.re), b.addF(x.im, y.im)};
-  case Opcode::Subtract:
-    return Pair{b.subF(x.re, y.re), b.subF(x.im, y.im)};
-  case Opcode::Multiply:
-    return multiply(b, x, y);
-  case Opcode::Divide:
-    return divide(b, x, y);
-  case Opcode::Power:
-    return power(b, x, y);
-  case Opcode::Atan2:
-    return arcTangent2(b, x, y);
-  case Opcode::Maximum:
-    return chosen(b, FPred::OGE, x, y);
-  case Opcode::Minimum:
-    return chosen(b, FPred::OLE, x, y);
-  default:
-    return std::nullopt;
-  }
+/// An op from pairs to pairs; those of one operand are not given another.
+struct PairFunction {
+  Pair (*ofOne)(CodeBuilder &, Pair) = nullptr;
+  Pair (*ofTwo)(CodeBuilder &, Pair, Pair) = nullptr;
+};
+
+PairFunction pairFunction(Opcode opcode) {
+  using enum Opcode;
+  constexpr auto refused = nullptr;
+  static constexpr OpcodeTable<PairFunction> functions(
+      [](Opcode each) { return isDefinedOn(each, TypeSet::Complex); },
+      {
+          {{Negate}, {[](CodeBuilder &b, Pair z) { return Pair{b.negF(z.re), b.negF(z.im)}; }}},
+          {{Sign}, {signOf}},
+          {{Exponential}, {exponential}},
+          {{ExponentialMinusOne}, {exponentialMinusOne}},
+          {{Log}, {logarithm}},
+          {{LogPlusOne}, {logarithmPlusOne}},
+          {{Sqrt}, {squareRoot}},
+          {{Rsqrt}, {reciprocalRoot}},
+          {{Cosine}, {cosine}},
+          {{Sine}, {sine}},
+          {{Tan}, {tangent}},
+          {{Sinh}, {hyperbolicSine}},
+          {{Cosh}, {hyperbolicCosine}},
+          {{Tanh}, {hyperbolicTangent}},
+          {{Logistic}, {logistic}},
+          {{Acos, Acosh, Asin, Asinh, Atanh}, {refused}},
+          {{Real, Imag, Abs}, {nullptr}}, // to real numbers: emitComplexOp
+          {{Add},
+           {nullptr, [](CodeBuilder &b, Pair x, Pair y) { return Pair{b.addF(x.re, y.re), b.addF(x.im, y.im)}; }}},
+          {{Subtract},
+           {nullptr, [](CodeBuilder &b, Pair x, Pair y) { return Pair{b.subF(x.re, y.re), b.subF(x.im, y.im)}; }}},
+          {{Multiply}, {nullptr, multiply}},
+          {{Divide}, {nullptr, divide}},
+          {{Power}, {nullptr, power}},
+          {{Atan2}, {nullptr, arcTangent2}},
+          {{Maximum}, {nullptr, [](CodeBuilder &b, Pair x, Pair y) { return chosen(b, FPred::OGE, x, y); }}},
+          {{Minimum}, {nullptr, [](CodeBuilder &b, Pair x, Pair y) { return chosen(b, FPred::OLE, x, y); }}},
+      });
+  return functions.contains(opcode) ? functions[opcode] : PairFunction();
 }
 
 } // namespace
 
 Value complexArithmetic(CodeBuilder &b, Opcode opcode, Value x, Value y) {
-  return join(b, *binary(b, opcode, split(b, x), split(b, y)));
+  return join(b, pairFunction(opcode).ofTwo(b, split(b, x), split(b, y)));
 }
 
 llvm::FailureOr<Value> emitComplexOp(const ElementwiseOp &op) {
   CodeBuilder &b = op.b;
   Pair x = split(b, op.operand(0));
-  switch (op.opcode()) {
-  case Opcode::Real:
+  if (op.opcode() == Opcode::Real)
     return x.re;
-  case Opcode::Imag:
+  if (op.opcode() == Opcode::Imag)
     return x.im;
-  case Opcode::Abs:
+  if (op.opcode() == Opcode::Abs)
     return modulus(b, x);
-  default:
-    break;
-  }
-  std::optional<Pair> result =
-      op.operands.size() == 2 ? binary(b, op.opcode(), x, split(b, op.operand(1))) : unary(b, op.opcode(), x);
-  if (!result)
-    return op.unsupportedType();
-  return join(b, *result);
+  const PairFunction function = pairFunction(op.opcode());
+  if (function.ofOne)
+    return join(b, function.ofOne(b, x));
+  if (function.ofTwo)
+    return join(b, function.ofTwo(b, x, split(b, op.operand(1))));
+  return op.unsupportedType();
 }
 
 } // namespace hloc

@@ -2,6 +2,7 @@
 #include "emitters/ElementStorage.h"
 #include "emitters/Elementwise.h"
 
+#include "hloc/hlo/OpcodeTable.h"
 #include "hloc/support/FloatFormat.h"
 
 using namespace mlir;
@@ -60,88 +61,62 @@ Value power(const FloatOp &f) {
 
 Value isFinite(CodeBuilder &b, Value x) { return b.cmpF(FPred::ONE, b.absF(x), b.infinity(x.getType())); }
 
-/// Ops on values in their compute type. Nothing if the opcode has no meaning for floats.
-std::optional<Value> compute(const FloatOp &f) {
-  CodeBuilder &b = f.b;
-  switch (f.op.opcode()) {
-  case Opcode::Add:
-    return b.addF(f.x, f.y);
-  case Opcode::Subtract:
-    return b.subF(f.x, f.y);
-  case Opcode::Multiply:
-    return b.mulF(f.x, f.y);
-  case Opcode::Divide:
-    return quotient(f);
-  case Opcode::Remainder:
-    return arith::RemFOp::create(b, f.x, f.y).getResult();
-  case Opcode::Maximum:
-    return b.maxF(f.x, f.y);
-  case Opcode::Minimum:
-    return b.minF(f.x, f.y);
-  case Opcode::Power:
-    return power(f);
-  case Opcode::Atan2:
-    return call<math::Atan2Op>(f);
-  case Opcode::Negate:
-    return b.negF(f.x);
-  case Opcode::Abs:
-    return b.absF(f.x);
-  case Opcode::Sign:
-    return sign(b, f.x);
-  case Opcode::Floor:
-    return call<math::FloorOp>(f);
-  case Opcode::Ceil:
-    return call<math::CeilOp>(f);
-  case Opcode::RoundNearestAfz:
-    return call<math::RoundOp>(f);
-  case Opcode::RoundNearestEven:
-    return call<math::RoundEvenOp>(f);
-  case Opcode::Acos:
-    return call<math::AcosOp>(f);
-  case Opcode::Acosh:
-    return call<math::AcoshOp>(f);
-  case Opcode::Asin:
-    return call<math::AsinOp>(f);
-  case Opcode::Asinh:
-    return call<math::AsinhOp>(f);
-  case Opcode::Atanh:
-    return call<math::AtanhOp>(f);
-  case Opcode::Cbrt:
-    return call<math::CbrtOp>(f);
-  case Opcode::Cosine:
-    return call<math::CosOp>(f);
-  case Opcode::Cosh:
-    return call<math::CoshOp>(f);
-  case Opcode::Erf:
-    return call<math::ErfOp>(f);
-  case Opcode::Exponential:
-    return call<math::ExpOp>(f);
-  case Opcode::ExponentialMinusOne:
-    return call<math::ExpM1Op>(f);
-  case Opcode::Log:
-    return call<math::LogOp>(f);
-  case Opcode::LogPlusOne:
-    return call<math::Log1pOp>(f);
-  case Opcode::Logistic:
-    return logistic(f);
-  case Opcode::Rsqrt:
-    return call<math::RsqrtOp>(f);
-  case Opcode::Sine:
-    return call<math::SinOp>(f);
-  case Opcode::Sinh:
-    return call<math::SinhOp>(f);
-  case Opcode::Sqrt:
-    return call<math::SqrtOp>(f);
-  case Opcode::Tan:
-    return call<math::TanOp>(f);
-  case Opcode::Tanh:
-    return call<math::TanhOp>(f);
-  case Opcode::ReducePrecision:
-    return reducePrecision(b, f.x, f.op.instr.intOr(AttributeKey::ExponentBits, 0),
-                           f.op.instr.intOr(AttributeKey::MantissaBits, 0));
-  default:
-    return std::nullopt;
-  }
+Value remainder(const FloatOp &f) { return arith::RemFOp::create(f.b, f.x, f.y); }
+
+Value withReducedPrecision(const FloatOp &f) {
+  return reducePrecision(f.b, f.x, f.op.instr.intOr(AttributeKey::ExponentBits, 0),
+                         f.op.instr.intOr(AttributeKey::MantissaBits, 0));
+}
+
+/// The op on values in their compute type.
+using Compute = Value (*)(const FloatOp &);
+
+/// Null if the opcode has no meaning for floats.
+Compute computeOf(Opcode opcode) {
+  using enum Opcode;
+  static constexpr OpcodeTable<Compute> table(
+      [](Opcode each) { return isDefinedOn(each, TypeSet::Float); },
+      {
+          {{Add}, [](const FloatOp &f) { return f.b.addF(f.x, f.y); }},
+          {{Subtract}, [](const FloatOp &f) { return f.b.subF(f.x, f.y); }},
+          {{Multiply}, [](const FloatOp &f) { return f.b.mulF(f.x, f.y); }},
+          {{Divide}, quotient},
+          {{Remainder}, remainder},
+          {{Maximum}, [](const FloatOp &f) { return f.b.maxF(f.x, f.y); }},
+          {{Minimum}, [](const FloatOp &f) { return f.b.minF(f.x, f.y); }},
+          {{Negate}, [](const FloatOp &f) { return f.b.negF(f.x); }},
+          {{Abs}, [](const FloatOp &f) { return f.b.absF(f.x); }},
+          {{Sign}, [](const FloatOp &f) { return sign(f.b, f.x); }},
+          {{Power}, power},
+          {{Logistic}, logistic},
+          {{ReducePrecision}, withReducedPrecision},
+          {{Atan2}, call<math::Atan2Op>},
+          {{Floor}, call<math::FloorOp>},
+          {{Ceil}, call<math::CeilOp>},
+          {{RoundNearestAfz}, call<math::RoundOp>},
+          {{RoundNearestEven}, call<math::RoundEvenOp>},
+          {{Acos}, call<math::AcosOp>},
+          {{Acosh}, call<math::AcoshOp>},
+          {{Asin}, call<math::AsinOp>},
+          {{Asinh}, call<math::AsinhOp>},
+          {{Atanh}, call<math::AtanhOp>},
+          {{Cbrt}, call<math::CbrtOp>},
+          {{Cosine}, call<math::CosOp>},
+          {{Cosh}, call<math::CoshOp>},
+          {{Erf}, call<math::ErfOp>},
+          {{Exponential}, call<math::ExpOp>},
+          {{ExponentialMinusOne}, call<math::ExpM1Op>},
+          {{Log}, call<math::LogOp>},
+          {{LogPlusOne}, call<math::Log1pOp>},
+          {{Rsqrt}, call<math::RsqrtOp>},
+          {{Sine}, call<math::SinOp>},
+          {{Sinh}, call<math::SinhOp>},
+          {{Sqrt}, call<math::SqrtOp>},
+          {{Tan}, call<math::TanOp>},
+          {{Tanh}, call<math::TanhOp>},
+          {{Real, Imag, IsFinite, Complex}, nullptr}, // emitFloatOp, emitElementwise: of the elements as they are
+      });
+  return table.contains(opcode) ? table[opcode] : nullptr;
 }
 
 /// exp, log and tanh have hardware approximations that are exact enough for bf16, exp also for f16: log's error near 1
@@ -204,28 +179,23 @@ llvm::FailureOr<Value> emitFloatOp(const ElementwiseOp &op) {
     Value pattern = op.operand();
     return op.opcode() == Opcode::Negate ? b.xorI(pattern, b.integerLike(pattern, sign)) : b.andI(pattern, sign - 1);
   }
-  switch (op.opcode()) {
-  case Opcode::Divide: // of bf16 itself: LLVM rounds the quotient of f32 correctly (div.rn), since it may be subnormal
-    if (type == ElementType::BF16)
-      return b.divF(op.operand(0), op.operand(1));
-    break;
-  case Opcode::Real:
+  // Of bf16 itself: LLVM rounds the quotient of f32 correctly (div.rn), since it may be subnormal.
+  if (op.opcode() == Opcode::Divide && type == ElementType::BF16)
+    return b.divF(op.operand(0), op.operand(1));
+  if (op.opcode() == Opcode::Real)
     return op.operand();
-  case Opcode::Imag:
+  if (op.opcode() == Opcode::Imag)
     return fromCompute(b, b.floating(computeType(type, b.getContext()), 0.0), type);
-  case Opcode::IsFinite:
+  if (op.opcode() == Opcode::IsFinite)
     return isFinite(b, toCompute(b, op.operand(), type));
-  default:
-    break;
-  }
+  const Compute compute = computeOf(op.opcode());
+  if (!compute)
+    return op.unsupportedType();
   arith::FastMathFlags flags = CodeBuilder::flags;
   if (approximate(op.opcode(), type))
     flags = flags | arith::FastMathFlags::afn;
   Value y = op.operands.size() > 1 ? toCompute(b, op.operand(1), type) : Value();
-  std::optional<Value> result = compute(FloatOp{op, b, toCompute(b, op.operand(0), type), y, flags});
-  if (!result)
-    return op.unsupportedType();
-  return fromCompute(b, *result, op.resultType());
+  return fromCompute(b, compute(FloatOp{op, b, toCompute(b, op.operand(0), type), y, flags}), op.resultType());
 }
 
 } // namespace hloc

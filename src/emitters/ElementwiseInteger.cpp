@@ -1,5 +1,7 @@
 #include "emitters/Elementwise.h"
 
+#include "hloc/hlo/OpcodeTable.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -74,6 +76,18 @@ Value countBits(CodeBuilder &b, Opcode opcode, Value x) {
   return math::CountLeadingZerosOp::create(b, x);
 }
 
+struct IntegerOp {
+  Opcode opcode;
+  CodeBuilder &b;
+  Value x, y;
+  bool isSigned;
+};
+
+Value absolute(const IntegerOp &i) {
+  CodeBuilder &b = i.b;
+  return i.isSigned ? b.select(b.cmpI(IPred::slt, i.x, 0), b.subI(b.integerLike(i.x, 0), i.x), i.x) : i.x;
+}
+
 } // namespace
 
 Value integerDivide(CodeBuilder &b, Value x, Value y, bool isSigned) {
@@ -106,53 +120,34 @@ Value integerRemainder(CodeBuilder &b, Value x, Value y, bool isSigned) {
 }
 
 llvm::FailureOr<Value> emitIntegerOp(const ElementwiseOp &op) {
-  CodeBuilder &b = op.b;
-  bool isSignedType = isSigned(op.operandType());
-  Value x = op.operand(0);
-  Value y = op.operands.size() > 1 ? op.operand(1) : Value();
-  switch (op.opcode()) {
-  case Opcode::Add:
-    return b.addI(x, y);
-  case Opcode::Subtract:
-    return b.subI(x, y);
-  case Opcode::Multiply:
-    return b.mulI(x, y);
-  case Opcode::MultiplyHigh:
-    return multiplyHigh(b, x, y, isSignedType);
-  case Opcode::Divide:
-    return integerDivide(b, x, y, isSignedType);
-  case Opcode::Remainder:
-    return integerRemainder(b, x, y, isSignedType);
-  case Opcode::Power:
-    return power(b, x, y, isSignedType);
-  case Opcode::Maximum:
-    return b.maxI(x, y, isSignedType);
-  case Opcode::Minimum:
-    return b.minI(x, y, isSignedType);
-  case Opcode::And:
-    return b.andI(x, y);
-  case Opcode::Or:
-    return b.orI(x, y);
-  case Opcode::Xor:
-    return b.xorI(x, y);
-  case Opcode::Not:
-    return b.notI(x);
-  case Opcode::ShiftLeft:
-  case Opcode::ShiftRightArithmetic:
-  case Opcode::ShiftRightLogical:
-    return shift(b, op.opcode(), x, y);
-  case Opcode::Negate:
-    return b.subI(b.integerLike(x, 0), x);
-  case Opcode::Abs:
-    return isSignedType ? b.select(b.cmpI(IPred::slt, x, 0), b.subI(b.integerLike(x, 0), x), x) : x;
-  case Opcode::Sign:
-    return sign(b, x, isSignedType);
-  case Opcode::CountLeadingZeros:
-  case Opcode::PopulationCount:
-    return countBits(b, op.opcode(), x);
-  default:
+  using enum Opcode;
+  static constexpr OpcodeTable<Value (*)(const IntegerOp &)> emits(
+      [](Opcode each) { return isDefinedOn(each, TypeSet::Integer); },
+      {
+          {{Add}, [](const IntegerOp &i) { return i.b.addI(i.x, i.y); }},
+          {{Subtract}, [](const IntegerOp &i) { return i.b.subI(i.x, i.y); }},
+          {{Multiply}, [](const IntegerOp &i) { return i.b.mulI(i.x, i.y); }},
+          {{MultiplyHigh}, [](const IntegerOp &i) { return multiplyHigh(i.b, i.x, i.y, i.isSigned); }},
+          {{Divide}, [](const IntegerOp &i) { return integerDivide(i.b, i.x, i.y, i.isSigned); }},
+          {{Remainder}, [](const IntegerOp &i) { return integerRemainder(i.b, i.x, i.y, i.isSigned); }},
+          {{Power}, [](const IntegerOp &i) { return power(i.b, i.x, i.y, i.isSigned); }},
+          {{Maximum}, [](const IntegerOp &i) { return i.b.maxI(i.x, i.y, i.isSigned); }},
+          {{Minimum}, [](const IntegerOp &i) { return i.b.minI(i.x, i.y, i.isSigned); }},
+          {{And}, [](const IntegerOp &i) { return i.b.andI(i.x, i.y); }},
+          {{Or}, [](const IntegerOp &i) { return i.b.orI(i.x, i.y); }},
+          {{Xor}, [](const IntegerOp &i) { return i.b.xorI(i.x, i.y); }},
+          {{Not}, [](const IntegerOp &i) { return i.b.notI(i.x); }},
+          {{ShiftLeft, ShiftRightArithmetic, ShiftRightLogical},
+           [](const IntegerOp &i) { return shift(i.b, i.opcode, i.x, i.y); }},
+          {{Negate}, [](const IntegerOp &i) { return i.b.subI(i.b.integerLike(i.x, 0), i.x); }},
+          {{Abs}, absolute},
+          {{Sign}, [](const IntegerOp &i) { return sign(i.b, i.x, i.isSigned); }},
+          {{CountLeadingZeros, PopulationCount}, [](const IntegerOp &i) { return countBits(i.b, i.opcode, i.x); }},
+      });
+  if (!emits.contains(op.opcode()))
     return op.unsupportedType();
-  }
+  Value y = op.operands.size() > 1 ? op.operand(1) : Value();
+  return emits[op.opcode()](IntegerOp{op.opcode(), op.b, op.operand(0), y, isSigned(op.operandType())});
 }
 
 } // namespace hloc

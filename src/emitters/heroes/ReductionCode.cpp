@@ -256,8 +256,11 @@ Value ReductionCode::identity(const Accumulator &accumulator) {
     return b.integer(valueType, -1);
   case Opcode::Multiply:
     return b.integer(valueType, 1);
-  default:
+  case Opcode::Maximum:
+  case Opcode::Minimum:
     break;
+  default:
+    HLOC_UNREACHABLE("an op that combines nothing");
   }
   unsigned bits = bitWidth(type);
   if (isPred(type))
