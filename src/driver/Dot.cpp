@@ -20,9 +20,20 @@ const char *colour(const HloInstruction &instr) {
     return "khaki";
   case OpcodeFamily::Control:
     return "palegreen";
-  default:
+  case OpcodeFamily::Unary:
+  case OpcodeFamily::Binary:
+  case OpcodeFamily::Ternary:
+  case OpcodeFamily::Compare:
+  case OpcodeFamily::Convert:
+  case OpcodeFamily::Identity:
+  case OpcodeFamily::Random:
+  case OpcodeFamily::Structure:
+  case OpcodeFamily::Host:
+  case OpcodeFamily::Collective:
+  case OpcodeFamily::Async:
     return "white";
   }
+  return "white";
 }
 
 } // namespace

@@ -16,44 +16,28 @@ namespace {
 /// What the older form of a result means; nothing if the written shape counts.
 std::optional<Shape> newerResult(Opcode opcode, const Shape &written, llvm::ArrayRef<HloInstruction *> operands) {
   Shape token = Shape::token();
-  switch (opcode) {
-  case Opcode::AfterAll:
-  case Opcode::Outfeed:
-  case Opcode::SendDone: // () and (token[])
-    if (written.isTuple() && llvm::all_of(written.elements(), [](const Shape &one) { return one.isToken(); }))
-      return token;
-    return std::nullopt;
-  case Opcode::Send: // (data, u32[])
-  case Opcode::Recv:
-    if (written.isTuple() && written.elements().size() == 2)
-      return Shape::tuple({written.element(0), written.element(1), token});
-    return std::nullopt;
-  case Opcode::RecvDone: { // data alone
+  using enum Opcode;
+  if (llvm::is_contained({AfterAll, Outfeed, SendDone}, opcode) && written.isTuple() && // () and (token[])
+      llvm::all_of(written.elements(), [](const Shape &one) { return one.isToken(); }))
+    return token;
+  if ((opcode == Send || opcode == Recv) && written.isTuple() && written.elements().size() == 2) // (data, u32[])
+    return Shape::tuple({written.element(0), written.element(1), token});
+  if (opcode == RecvDone) { // data alone
     const Shape &started = operands[0]->shape();
     if (started.isTuple() && started.elements().size() == 3 && written.compatible(started.element(0)))
       return Shape::tuple({written, token});
-    return std::nullopt;
   }
-  default:
-    return std::nullopt;
-  }
+  return std::nullopt;
 }
 
 /// Operands that compute with each other, so that they have one element type.
 llvm::SmallVector<unsigned, 4> operandsOfOneType(Opcode opcode, unsigned count) {
-  switch (opcode) {
-  case Opcode::Select:
+  if (opcode == Opcode::Select)
     return {1, 2};
-  case Opcode::DynamicUpdateSlice:
-  case Opcode::Pad:
+  if (opcode == Opcode::DynamicUpdateSlice || opcode == Opcode::Pad)
     return {0, 1};
-  case Opcode::Scatter: // of one array; of several, each pair has a type of its own
-    if (count == 3)
-      return {0, 2};
-    return {};
-  default:
-    break;
-  }
+  if (opcode == Opcode::Scatter && count == 3) // of one array; of several, each pair has a type of its own
+    return {0, 2};
   OpcodeFamily kind = family(opcode);
   if (kind != OpcodeFamily::Unary && kind != OpcodeFamily::Binary && kind != OpcodeFamily::Ternary &&
       kind != OpcodeFamily::Compare && opcode != Opcode::Concatenate)

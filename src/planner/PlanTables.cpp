@@ -79,36 +79,26 @@ const PlanTables::Origins &PlanTables::originsOf(const HloComputation &computati
   for (const HloInstruction *instr : computation.instructions()) {
     Origins &own = all.emplace_back();
     own.resize(instr->shape().leaves().size());
-    switch (instr->opcode()) {
-    case Opcode::Parameter:
+    const Opcode opcode = instr->opcode();
+    if (opcode == Opcode::Parameter) {
       for (unsigned i = 0; i < own.size() && computation.numParameters() == 1; ++i)
         own[i] = i;
-      break;
-    case Opcode::Tuple:
+    } else if (opcode == Opcode::Tuple) {
       own.clear();
       for (const HloInstruction *operand : instr->operands())
         llvm::append_range(own, Origins(all[operand->id()]));
-      break;
-    case Opcode::GetTupleElement: {
+    } else if (opcode == Opcode::GetTupleElement) {
       auto [first, count] = leaves.element(*instr->operand(0), instr->intOr(AttributeKey::Index, 0));
       const Origins &tuple = all[instr->operand(0)->id()];
       own.assign(tuple.begin() + first, tuple.begin() + first + count);
-      break;
-    }
-    case Opcode::Bitcast:
-    case Opcode::OptimizationBarrier:
+    } else if (hasTrait(opcode, OpcodeTrait::NamesBuffers)) {
       own = Origins(all[instr->operand(0)->id()]);
-      break;
-    case Opcode::While: {
+    } else if (opcode == Opcode::While) {
       const Origins &body = originsOf(*instr->computation(AttributeKey::Body));
       for (unsigned i = 0; i < own.size(); ++i)
         if (body[i] == i)
           own[i] = all[instr->operand(0)->id()][i];
-      break;
-    }
-    default:
-      break;
-    }
+    } // what all others give is made by them
   }
   return origins[&computation] = all[computation.root()->id()];
 }

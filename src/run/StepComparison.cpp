@@ -321,16 +321,13 @@ bool StepComparison::done(const Step &step) {
   const HloInstruction *instr = find(step);
   if (!instr || !lastSteps.contains(&step))
     return true;
-  switch (instr->opcode()) {
-  case Opcode::While:
+  if (instr->opcode() == Opcode::While) {
     looping.erase(instr);
     computed[instr] = given[stateOf(*instr)];
     return true;
-  case Opcode::Conditional: // known since its branch was left
-    return true;
-  default:
-    return compareFusion(*instr);
   }
+  // Of a conditional it is known since its branch was left.
+  return instr->opcode() == Opcode::Conditional || compareFusion(*instr);
 }
 
 bool StepComparison::finish(const Literal &result) {

@@ -55,25 +55,20 @@ HloInstruction *collectiveOf(HloInstruction &done, Opcode startCode, Opcode opco
 HloInstruction *expansionOf(HloInstruction &instr, HloEditor &editor) {
   HloBuilder builder(editor, &instr);
   builder.setRange(instr.range());
-  switch (instr.opcode()) {
-  case Opcode::AsyncDone:
+  const Opcode opcode = instr.opcode();
+  if (opcode == Opcode::AsyncDone)
     return callOf(instr, editor);
-  case Opcode::AllReduceDone:
+  if (opcode == Opcode::AllReduceDone)
     return collectiveOf(instr, Opcode::AllReduceStart, Opcode::AllReduce, editor);
-  case Opcode::AllGatherDone:
+  if (opcode == Opcode::AllGatherDone)
     return collectiveOf(instr, Opcode::AllGatherStart, Opcode::AllGather, editor);
-  case Opcode::CollectivePermuteDone:
+  if (opcode == Opcode::CollectivePermuteDone)
     return collectiveOf(instr, Opcode::CollectivePermuteStart, Opcode::CollectivePermute, editor);
-  case Opcode::CopyDone:
-    if (instr.operand(0)->opcode() != Opcode::CopyStart)
-      return nullptr;
+  if (opcode == Opcode::CopyDone && instr.operand(0)->opcode() == Opcode::CopyStart)
     return builder.add(Opcode::Copy, instr.shape(), {instr.operand(0)->operand(0)}, {}, instr.operand(0)->name());
-  case Opcode::Domain:
-  case Opcode::AddDependency: // the order of the instructions is the order
+  if (opcode == Opcode::Domain || opcode == Opcode::AddDependency) // the order of the instructions is the order
     return instr.operand(0);
-  default:
-    return nullptr;
-  }
+  return nullptr;
 }
 
 /// What `end` ends, back to the start. What collectives do beside their results, what they were replaced by does.

@@ -12,6 +12,7 @@
 #include "Expansion.h"
 #include "Rewriter.h"
 #include "hloc/hlo/ControlFlow.h"
+#include "hloc/support/Check.h"
 #include "hloc/transforms/Transforms.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -33,21 +34,10 @@ constexpr int64_t maxBox = 48;
 
 /// The op that a computation of scalars, or of arrays element by element, consists of: associative and commutative.
 std::optional<Opcode> plainCombiner(const HloInstruction &root) {
-  switch (root.opcode()) {
-  case Opcode::Maximum:
-  case Opcode::Minimum:
-    if (isComplex(root.shape().elementType())) // a NaN is greater than what comes before it alone
-      return std::nullopt;
-    break;
-  case Opcode::Add:
-  case Opcode::Multiply:
-  case Opcode::And:
-  case Opcode::Or:
-  case Opcode::Xor:
-    break;
-  default:
+  const bool isExtreme = root.opcode() == Opcode::Maximum || root.opcode() == Opcode::Minimum;
+  if (!hasTrait(root.opcode(), OpcodeTrait::Combines) ||
+      (isExtreme && isComplex(root.shape().elementType()))) // a NaN is greater than what comes before it alone
     return std::nullopt;
-  }
   bool isPlain = root.operand(0)->opcode() == Opcode::Parameter && root.operand(1)->opcode() == Opcode::Parameter &&
                  root.operand(0) != root.operand(1) && root.operand(0)->shape() == root.operand(1)->shape() &&
                  root.operand(0)->shape() == root.shape() && root.parent()->parameters().size() == 2;
@@ -100,7 +90,7 @@ std::optional<Literal> identityOf(Opcode opcode, ElementType type) {
     }
     return literal;
   default:
-    return std::nullopt;
+    HLOC_UNREACHABLE("an op that combines nothing");
   }
 }
 
@@ -327,15 +317,10 @@ HloInstruction *expandPlain(HloInstruction &instr, HloRewriter &rewriter, Opcode
 /// Is a computation of scalars elementwise, so that it can be written for arrays?
 bool isLiftable(const HloComputation &computation) {
   return llvm::all_of(computation.instructions(), [&](const HloInstruction *instr) {
-    switch (instr->opcode()) {
-    case Opcode::Parameter:
-    case Opcode::Constant:
-      return instr->shape().isScalar();
-    case Opcode::Tuple:
+    if (instr->opcode() == Opcode::Tuple)
       return instr == computation.root();
-    default:
-      return hasTrait(instr->opcode(), OpcodeTrait::Elementwise) && instr->shape().isScalar();
-    }
+    return instr->shape().isScalar() && (instr->opcode() == Opcode::Parameter || instr->opcode() == Opcode::Constant ||
+                                         isElementwise(instr->opcode()));
   });
 }
 
