@@ -14,6 +14,7 @@ namespace {
 bool isMonotone(const HloInstruction &instr) {
   switch (elementwiseRule(instr.opcode()).integers) {
   case IntegerRule::Monotone:
+  case IntegerRule::Wraps:
     return true;
   case IntegerRule::OfPred:
     return isPred(instr.shape().elementType());
@@ -30,12 +31,28 @@ bool isMonotone(const HloInstruction &instr) {
   HLOC_UNREACHABLE("an op that is not defined on integers");
 }
 
+__int128 exactInteger(Opcode opcode, __int128 a, __int128 b) {
+  switch (opcode) {
+  case Opcode::Add:
+    return a + b;
+  case Opcode::Subtract:
+    return a - b;
+  case Opcode::Multiply:
+    return a * b;
+  case Opcode::Negate:
+    return -a;
+  case Opcode::Convert:
+    return a;
+  default:
+    HLOC_UNREACHABLE("an op that wraps, of which it is not said when");
+  }
+}
+
 /// Sums and products that wrap somewhere between the ends of their operands are not monotone there.
 bool mayWrap(const BoundStep &step, int64_t element) {
   Opcode opcode = step.instr.opcode();
   ElementType type = step.value.shape().elementType();
-  if (isPred(type) || (opcode != Opcode::Add && opcode != Opcode::Subtract && opcode != Opcode::Multiply &&
-                       opcode != Opcode::Negate && opcode != Opcode::Convert))
+  if (isPred(type) || elementwiseRule(opcode).integers != IntegerRule::Wraps)
     return false;
   ElementType from = step.operands[0].array().shape().elementType();
   if (isFloat(from)) // saturates
@@ -50,11 +67,7 @@ bool mayWrap(const BoundStep &step, int64_t element) {
   __int128 greatest = (__int128(1) << (isSigned(type) ? bits - 1 : bits)) - 1;
   for (unsigned corner = 0; corner < 1u << step.operands.size(); ++corner) {
     __int128 a = at(step.operands[0], corner & 1), b = step.operands.size() > 1 ? at(step.operands[1], corner & 2) : 0;
-    __int128 exact = opcode == Opcode::Add        ? a + b
-                     : opcode == Opcode::Subtract ? a - b
-                     : opcode == Opcode::Multiply ? a * b
-                     : opcode == Opcode::Negate   ? -a
-                                                  : a;
+    const __int128 exact = exactInteger(opcode, a, b);
     if (exact < least || exact > greatest)
       return true;
   }

@@ -7,7 +7,8 @@ namespace hloc::interp {
 
 enum class IntegerRule : uint8_t {
   None,     ///< not defined on integers
-  Monotone, ///< in each operand, where it does not wrap: the ends have the extremes
+  Monotone, ///< in each operand: the ends have the extremes
+  Wraps,    ///< the same where it does not wrap
   OfPred,   ///< of predicates they do: two values are all there are
   Ordered,  ///< a comparison, which is monotone unless it asks for equality of more than two values
   Open,     ///< nothing is known where an operand is not
