@@ -130,7 +130,14 @@ std::optional<Shape> inferBinary(InferenceContext &c) {
 }
 
 std::optional<Shape> inferTernary(InferenceContext &c) {
-  return c.opcode() == Opcode::Clamp ? inferClamp(c) : inferSelect(c);
+  switch (c.opcode()) {
+  case Opcode::Clamp:
+    return inferClamp(c);
+  case Opcode::Select:
+    return inferSelect(c);
+  default:
+    HLOC_UNREACHABLE("an op of the Ternary family has no shape inference");
+  }
 }
 
 bool suitsComparison(ComparisonType order, ElementType operands) {
