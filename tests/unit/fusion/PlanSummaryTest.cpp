@@ -30,7 +30,7 @@ TEST_CASE("counts of a kernel are those of its instructions and of its plan", "[
   CHECK(counts.registers == 40);
   CHECK(counts.sharedBytes == 512);
   CHECK(counts.sectors == 300);
-  CHECK(counts.footprint == 100); // the rest comes from caches
+  CHECK(counts.footprint == 100);                               // the rest comes from caches
   CHECK(counts.instructions == (64000 + 20 * 1000) / 32.0 + 7); // 20 of each thread, whatever it computes
   CHECK(counts.sharedPasses == 9);
   CHECK(counts.memoryRoundTrips == 4 + 1 + 2 + (2 + 5));
