@@ -440,7 +440,7 @@ private:
         body.targets.push_back(std::nullopt);
         continue;
       }
-      if (std::optional<uint32_t> place = placeOfState(number, inputs, unsigned(i)))
+      if (std::optional<uint32_t> place = placeOfState(number, inputs, unsigned(i), state))
         move(output.buffer, *place);
       state.push_back(tables.placeOf(output));
       addCopy(loop, inputs[i], state.back());
@@ -460,13 +460,11 @@ private:
   }
 
   /// Whose place leaf `leaf` of a loop's state takes: where it has to go, or where it comes from, unless another leaf
-  /// comes from there as well.
-  std::optional<uint32_t> placeOfState(size_t number, const Slices &inputs, unsigned leaf) const {
+  /// lies there or is still to be copied from there. `state`: where the leaves before it are.
+  std::optional<uint32_t> placeOfState(size_t number, const Slices &inputs, unsigned leaf, const Slices &state) const {
     auto isAlone = [&](uint32_t buffer) {
-      for (unsigned i = 0; i < inputs.size(); ++i)
-        if (i != leaf && inputs[i].buffer == buffer)
-          return false;
-      return true;
+      auto liesThere = [&](const BufferSlice &slice) { return slice.buffer == buffer; };
+      return llvm::none_of(state, liesThere) && llvm::none_of(llvm::drop_begin(inputs, leaf + 1), liesThere);
     };
     const BufferSlice &output = works[number].outputs[leaf];
     if (std::optional<uint32_t> target = freeTarget(output.buffer, number); target && isAlone(*target))
@@ -592,33 +590,57 @@ private:
   // Results.
 
   /// Results lie where moves have brought them. What has not been computed where it has to be is copied there at the
-  /// end, when nobody reads what was there any more. Results that lie where another has to be go through memory of
-  /// their own: two may change places.
+  /// end, when nobody reads what was there any more.
   void copyResults() {
-    llvm::SmallVector<Shape::Leaf, 4> leaves = computation.root()->shape().leaves();
     for (BufferSlice &result : results)
       result = tables.placeOf(result);
+    std::vector<size_t> pending; // results that are not yet where they have to be
     std::set<uint32_t> overwritten;
-    for (auto [result, target] : llvm::zip_equal(results, use.targets))
-      if (target && result.buffer != *target && !taken.contains(*target))
+    for (auto [i, target] : llvm::enumerate(use.targets))
+      if (target && results[i].buffer != *target && !taken.contains(*target)) {
+        pending.push_back(i);
         overwritten.insert(*target);
-    for (auto [i, result] : llvm::enumerate(results))
-      if (overwritten.contains(result.buffer)) {
-        BufferSlice own = tables.newBuffer(ModuleBuffer::Kind::Temporary, result.bytes, leaves[i].shape.toString());
-        if (result.bytes)
-          steps.push_back({use.name, CopyStep{result, own}});
-        result = own;
       }
-    for (auto [result, target] : llvm::zip_equal(results, use.targets)) {
-      if (!target || !overwritten.contains(*target))
-        continue;
-      BufferSlice place{*target, 0, result.bytes};
-      if (place.bytes)
-        steps.push_back({use.name, CopyStep{result, place}});
-      if (plan.buffers[*target].kind == ModuleBuffer::Kind::Parameter)
-        plan.buffers[*target].donated = true;
-      result = place;
+    for (size_t i = 0; i < results.size(); ++i)
+      if (overwritten.contains(results[i].buffer) && !llvm::is_contained(pending, i))
+        results[i] = copyOfResult(i, results[i]);
+    while (!pending.empty())
+      copyNextResult(pending);
+  }
+
+  /// One that lies where no other of `pending` has to go. If there is none, some change places: what is in the way of
+  /// the first of them goes through memory of its own.
+  void copyNextResult(std::vector<size_t> &pending) {
+    auto inTheWayOf = [&](size_t mover) {
+      return llvm::find_if(
+          pending, [&](size_t other) { return other != mover && results[other].buffer == *use.targets[mover]; });
+    };
+    auto next = llvm::find_if(pending, [&](size_t mover) { return inTheWayOf(mover) == pending.end(); });
+    if (next == pending.end()) {
+      next = pending.begin();
+      const uint32_t place = *use.targets[*next];
+      const BufferSlice own = copyOfResult(*inTheWayOf(*next), results[*inTheWayOf(*next)]);
+      for (size_t other : pending)
+        if (results[other].buffer == place)
+          results[other] = own;
     }
+    const uint32_t target = *use.targets[*next];
+    BufferSlice &result = results[*next];
+    const BufferSlice place{target, 0, result.bytes};
+    if (place.bytes)
+      steps.push_back({use.name, CopyStep{result, place}});
+    if (plan.buffers[target].kind == ModuleBuffer::Kind::Parameter)
+      plan.buffers[target].donated = true;
+    result = place;
+    pending.erase(next);
+  }
+
+  BufferSlice copyOfResult(size_t leaf, const BufferSlice &result) {
+    const Shape shape = computation.root()->shape().leaves()[leaf].shape;
+    const BufferSlice own = tables.newBuffer(ModuleBuffer::Kind::Temporary, result.bytes, shape.toString());
+    if (result.bytes)
+      steps.push_back({use.name, CopyStep{result, own}});
+    return own;
   }
 
   PlanTables &tables;
