@@ -2,6 +2,7 @@
 // constant each round, and is compared with a number that stays the same. Written into the loop's `backend_config`, as
 // XLA does, for whoever estimates or plans.
 
+#include "LoopRounds.h"
 #include "hloc/hlo/ControlFlow.h"
 #include "hloc/hlo/HloEditor.h"
 #include "hloc/transforms/Transforms.h"
@@ -118,6 +119,8 @@ private:
 
 } // namespace
 
+std::optional<uint64_t> countRounds(const HloInstruction &loop) { return CountedLoop(loop).rounds(); }
+
 PassResult countRounds(HloModule &module, HloPassContext &context) {
   size_t counted = 0;
   for (HloComputation *computation : controlComputations(module)) {
@@ -125,7 +128,7 @@ PassResult countRounds(HloModule &module, HloPassContext &context) {
     for (HloInstruction *instr = editor.first(); instr; instr = editor.next(instr)) {
       if (instr->opcode() != Opcode::While || knownTripCount(*instr))
         continue;
-      if (std::optional<uint64_t> rounds = CountedLoop(*instr).rounds()) {
+      if (std::optional<uint64_t> rounds = countRounds(*instr)) {
         llvm::StringRef config = module.arena().save(withTripCount(*instr, *rounds));
         editor.setAttribute(instr, {AttributeKey::BackendConfig, config});
         ++counted;

@@ -111,6 +111,14 @@ struct RewriteRow {
 /// Each name once, in the order in which they are tried.
 std::vector<RewriteRow> rewriteRows();
 
+/// Leaves of the state of loops that are always constants -> these; two that are always equal -> one; those that
+/// nothing needs, or that stay what they were -> none.
+PassResult simplifyLoops(HloModule &module, HloPassContext &context);
+
+/// while of few rounds that only compute and move elements -> the rounds, one after the other; one round -> its body;
+/// no round -> what it is given. jax writes its random numbers as such loops: four rounds of arithmetic on two words.
+PassResult unrollLoops(HloModule &module, HloPassContext &context);
+
 /// Ops whose operands are all constants -> constants, where the result is at most 1 KiB and no larger than they are
 /// together, and every right implementation gives the same bits.
 PassResult foldConstants(HloModule &module, HloPassContext &context);
