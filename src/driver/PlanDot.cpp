@@ -81,11 +81,16 @@ private:
   void drawLoop(const Step &step, const WhileStep &loop) {
     open("while " + dotEscaped(step.name));
     const size_t first = numSteps;
-    open("condition");
-    drawSteps(loop.condition);
-    const size_t test = node("goes on?", "shape=diamond, fillcolor=palegreen");
-    use(test, loop.predicate, /*reads=*/true, /*writes=*/false);
-    close();
+    size_t test = 0;
+    if (loop.isCounted()) {
+      test = node(fmt::format("{} rounds", loop.rounds.value_or(0)), "shape=diamond, fillcolor=palegreen");
+    } else {
+      open("condition");
+      drawSteps(loop.condition);
+      test = node("goes on?", "shape=diamond, fillcolor=palegreen");
+      use(test, loop.predicate, /*reads=*/true, /*writes=*/false);
+      close();
+    }
     open("body");
     drawSteps(loop.body);
     close();

@@ -36,6 +36,12 @@ private:
     return false;
   }
   bool carryOut(const WhileStep &loop, const Step &step) {
+    if (loop.isCounted()) {
+      uint64_t left = loop.rounds.value_or(0);
+      while (left > 0 && runPart(loop.body, step, 1))
+        --left;
+      return left == 0;
+    }
     for (;;) {
       uint8_t goesOn = 0;
       if (!runPart(loop.condition, step, 0) || !device.download(loop.predicate, &goesOn, error))

@@ -168,8 +168,10 @@ private:
     list("writes", call.writes);
   }
   void print(const WhileStep &loop) {
-    list("condition", loop.condition);
-    slice("predicate", loop.predicate);
+    if (!loop.isCounted()) {
+      list("condition", loop.condition);
+      slice("predicate", loop.predicate);
+    }
     list("body", loop.body);
     if (loop.rounds)
       number("rounds", *loop.rounds);

@@ -114,7 +114,8 @@ bool readAction(const Reader &reader, WhileStep &loop) {
       return member.read(loop.rounds);
     return readSteps(member, key == "condition" ? loop.condition : loop.body);
   };
-  return reader.stepMembers({"condition", "predicate", "body"}, read, "rounds");
+  return reader.has("condition") ? reader.stepMembers({"condition", "predicate", "body"}, read, "rounds")
+                                 : reader.stepMembers({"body", "rounds"}, read);
 }
 
 bool readAction(const Reader &reader, ConditionalStep &choice) {
@@ -188,8 +189,8 @@ public:
     return "";
   }
   std::string operator()(const WhileStep &loop) const {
-    if (loop.predicate.bytes != 1)
-      return "a predicate is one byte";
+    if (loop.isCounted() ? !loop.condition.empty() || !loop.rounds : loop.predicate.bytes != 1)
+      return "a predicate is one byte, and only what is counted does without";
     std::string why = checkSteps(manifest, loop.condition, "condition");
     return why.empty() ? checkSteps(manifest, loop.body, "body") : why;
   }

@@ -427,7 +427,8 @@ private:
   // Loops and conditionals.
 
   /// The state of a loop is one buffer for each leaf: condition and body read it there, and the body leaves the next
-  /// there. A leaf that the body hands on is never written; it stays where the operand lies.
+  /// there. What goes round a known number of times needs no condition. A leaf that the body hands on is never written;
+  /// it stays where the operand lies.
   bool planLoop(size_t number) {
     const HloInstruction &loop = *works[number].instr;
     const Slices inputs = placesOf(works[number].inputs);
@@ -448,15 +449,26 @@ private:
       body.targets.push_back(state.back().buffer);
     }
     body.parameters = {state};
-    ComputationUse condition{{state}, {}, {std::nullopt}, loop.name().str()};
-    std::optional<PlannedComputation> test =
-        planComputation(tables, *loop.computation(AttributeKey::Condition), condition);
-    std::optional<PlannedComputation> round =
-        test ? planComputation(tables, *loop.computation(AttributeKey::Body), body) : std::nullopt;
-    if (round)
-      addStep(loop,
-              WhileStep{std::move(test->steps), test->results.front(), std::move(round->steps), knownTripCount(loop)});
-    return round.has_value();
+    WhileStep step;
+    step.rounds = knownTripCount(loop);
+    if (!step.rounds && !planCondition(loop, state, step))
+      return false;
+    std::optional<PlannedComputation> round = planComputation(tables, *loop.computation(AttributeKey::Body), body);
+    if (!round)
+      return false;
+    step.body = std::move(round->steps);
+    addStep(loop, std::move(step));
+    return true;
+  }
+
+  bool planCondition(const HloInstruction &loop, const Slices &state, WhileStep &step) {
+    ComputationUse use{{state}, {}, {std::nullopt}, loop.name().str()};
+    std::optional<PlannedComputation> test = planComputation(tables, *loop.computation(AttributeKey::Condition), use);
+    if (!test)
+      return false;
+    step.condition = std::move(test->steps);
+    step.predicate = test->results.front();
+    return true;
   }
 
   /// Whose place leaf `leaf` of a loop's state takes: where it has to go, or where it comes from, unless another leaf

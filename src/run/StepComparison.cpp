@@ -265,6 +265,19 @@ bool StepComparison::isDone(const HloComputation &computation) {
          });
 }
 
+bool StepComparison::isRightly(bool goesOn, bool should, const HloInstruction &loop) {
+  return should == goesOn || differ(fmt::format("the loop `{}` {}, which is not what its condition has computed",
+                                                loop.name().str(), goesOn ? "goes on" : "ends"),
+                                    &loop);
+}
+
+/// No step says whether a loop that is counted goes on: would its condition?
+bool StepComparison::countsRightly(bool goesOn, const HloInstruction &loop) {
+  const HloInstruction *state = stateOf(loop);
+  llvm::FailureOr<Literal> should = interpret(*conditionOf(loop), {join(state->shape(), given[state])}, diagnostics);
+  return succeeded(should) && isRightly(goesOn, should->getInt(0) != 0, loop);
+}
+
 /// The program has read whether to go on from where the plan says; is that what the condition has computed?
 bool StepComparison::goesOnRightly(const WhileStep &loop, const HloInstruction &instr,
                                    const HloComputation &condition) {
@@ -274,10 +287,7 @@ bool StepComparison::goesOnRightly(const WhileStep &loop, const HloInstruction &
       diagnostics.report(DiagnosticKind::BadLaunch, error);
     return false;
   }
-  const bool should = valueOf(condition.root()).front()->getInt(0) != 0;
-  return should == (goesOn != 0) || differ(fmt::format("the loop `{}` {}, which is not what its condition has computed",
-                                                       instr.name().str(), goesOn ? "goes on" : "ends"),
-                                           &instr);
+  return isRightly(goesOn != 0, valueOf(condition.root()).front()->getInt(0) != 0, instr);
 }
 
 bool StepComparison::enter(const Step &step, size_t part) {
@@ -285,8 +295,10 @@ bool StepComparison::enter(const Step &step, size_t part) {
   HLOC_CHECK(instr, "a loop or conditional that the module does not have");
   if (instr->opcode() == Opcode::While) {
     const HloInstruction *state = stateOf(*instr), *tested = conditionOf(*instr)->parameters().front();
-    if (part == 0 && looping.insert(instr).second)
+    if (looping.insert(instr).second)
       given[state] = valueOf(instr->operand(0));
+    if (std::get<WhileStep>(step.action).isCounted() && !countsRightly(/*goesOn=*/true, *instr))
+      return false;
     given[tested] = given[state];
     begin(part == 0 ? *conditionOf(*instr) : *state->parent());
   } else {
@@ -322,9 +334,10 @@ bool StepComparison::done(const Step &step) {
   if (!instr || !lastSteps.contains(&step))
     return true;
   if (instr->opcode() == Opcode::While) {
-    looping.erase(instr);
+    if (!looping.erase(instr))
+      given[stateOf(*instr)] = valueOf(instr->operand(0)); // no round
     computed[instr] = given[stateOf(*instr)];
-    return true;
+    return !std::get<WhileStep>(step.action).isCounted() || countsRightly(/*goesOn=*/false, *instr);
   }
   // Of a conditional it is known since its branch was left.
   return instr->opcode() == Opcode::Conditional || compareFusion(*instr);

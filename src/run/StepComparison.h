@@ -57,6 +57,8 @@ private:
   bool compareFusion(const HloInstruction &fusion);
   HloModule &partOf(const HloInstruction &fusion);
   std::vector<Literal> argumentsOf(const HloInstruction &fusion, const HloModule &part);
+  bool isRightly(bool goesOn, bool should, const HloInstruction &loop);
+  bool countsRightly(bool goesOn, const HloInstruction &loop);
   bool goesOnRightly(const WhileStep &loop, const HloInstruction &instr, const HloComputation &condition);
   bool isDone(const HloComputation &computation);
   bool misses(const HloInstruction &instr);

@@ -34,8 +34,8 @@ std::optional<unsigned> leafOf(const HloInstruction *value, const HloInstruction
 
 bool areLeaves(const HloInstruction *tuple, const HloEditor &editor) {
   return tuple != editor.root() && llvm::all_of(editor.uses(tuple), [&](const HloUse &use) {
-    return use.user->opcode() == Opcode::GetTupleElement;
-  });
+           return use.user->opcode() == Opcode::GetTupleElement;
+         });
 }
 
 /// Are values of a body the same in each round if leaves of one class are at its beginning?
@@ -176,7 +176,8 @@ private:
       // With those of its class that were split from the first before it, if it equals one of them.
       classes[leaf] = leaf;
       for (unsigned other = before[leaf]; other < leaf && classes[leaf] == leaf; ++other)
-        if (before[other] == before[leaf] && classes[other] == other && Equality(inBody, before)(next(other), next(leaf)))
+        if (before[other] == before[leaf] && classes[other] == other &&
+            Equality(inBody, before)(next(other), next(leaf)))
           classes[leaf] = other;
     }
     return classes != before;

@@ -1,6 +1,6 @@
-// Loops that a counter ends after a few rounds, and whose rounds are no more than one kernel would do -> the rounds, one
-// after the other. As a loop each round is at least a launch for the condition and one for the body, with what it hands
-// from one to the other in memory; in a row they are one kernel.
+// Loops that a counter ends after a few rounds, and whose rounds are no more than one kernel would do -> the rounds,
+// one after the other. As a loop each round is at least a launch for the condition and one for the body, with what it
+// hands from one to the other in memory; in a row they are one kernel.
 
 #include "LoopRounds.h"
 #include "Simplify.h"

@@ -60,12 +60,15 @@ struct CallStep {
   std::vector<BufferSlice> reads, writes;
 };
 
-/// While `condition` leaves a byte other than 0 in `predicate`: `body`. Both work on the loop's state in place.
+/// While `condition` leaves a byte other than 0 in `predicate`: `body`. Both work on the loop's state in place. Or
+/// without condition and predicate: `body` so many times.
 struct WhileStep {
   Steps condition;
-  BufferSlice predicate; ///< one byte
+  BufferSlice predicate; ///< one byte; none of a loop that is counted
   Steps body;
   std::optional<uint64_t> rounds = std::nullopt; ///< how often the body runs, where that is known beforehand
+
+  bool isCounted() const { return predicate.bytes == 0; }
 };
 
 /// One of the branches: `selector` is a pred (one byte; branch 0 if true, 1 if false) or an s32 (the last branch if it
@@ -123,7 +126,8 @@ template <typename AnyStep, typename Visit> void forEachSlice(AnyStep &step, con
     for (auto &slice : unsupported->writes)
       visit(slice);
   } else if (auto *loop = std::get_if<WhileStep>(&step.action)) {
-    visit(loop->predicate);
+    if (!loop->isCounted())
+      visit(loop->predicate);
   } else if (auto *choice = std::get_if<ConditionalStep>(&step.action)) {
     visit(choice->selector);
   }

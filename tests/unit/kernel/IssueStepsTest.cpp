@@ -56,6 +56,17 @@ TEST_CASE("steps: a loop goes on while its condition says so, loops inside it an
   CHECK(toy.byte(3) == 100);
 }
 
+TEST_CASE("steps: a loop that is counted goes round so often, and ends where a step fails") {
+  Toy toy;
+  toy.program.steps = {{"", WhileStep{{}, {}, {increment(0)}, 7}}, {"", WhileStep{{}, {}, {increment(1)}, 0}}};
+  REQUIRE(toy.run());
+  CHECK(toy.byte(0) == 7);
+  CHECK(toy.byte(1) == 0);
+  toy.program.steps = {{"", WhileStep{{}, {}, {increment(0), {"", LaunchStep{2, {}}}}, 3}}};
+  CHECK_FALSE(toy.run());
+  CHECK(toy.byte(0) == 8);
+}
+
 TEST_CASE("steps: a conditional takes the branch of its selector, the last for an index out of range") {
   auto taken = [](int32_t selector, uint64_t bytes, size_t numBranches) {
     Toy toy;

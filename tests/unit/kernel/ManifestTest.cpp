@@ -53,6 +53,7 @@ Manifest sample() {
       {"conditional", ConditionalStep{selector, {inner, {}, {{"deep", WhileStep{inner, predicate, {}}}}}}},
       {"dot", CallStep{CallStep::Kind::Library, "cublasGemmEx", "{\"alpha\": 1}", {{0, 0, 4}}, {{2, 8, 4}}}},
       {"all-reduce", CallStep{CallStep::Kind::External, "all-reduce", "", {{0, 0, 4}}, {}}},
+      {"counted", WhileStep{{}, {}, inner, 12}},
       {"sort.3", UnsupportedStep{"opcode `sort`", {{0, 0, 4}}, {{1, 0, 64}}}}};
   manifest.results = {{{1}, {1, 0, 64}, "f32[16]{0}"}};
   return manifest;
@@ -96,7 +97,7 @@ TEST_CASE("a manifest survives printing and parsing") {
   CHECK(read.kernels[0].plan == sample().kernels[0].plan);
   CHECK(read.kernels[0].rejections == sample().kernels[0].rejections);
   CHECK(read.kernels[0].remarks == sample().kernels[0].remarks);
-  REQUIRE(read.steps.size() == 8);
+  REQUIRE(read.steps.size() == 9);
   CHECK(std::get<BufferSlice>(std::get<LaunchStep>(read.steps[0].action).arguments[1]).offset == 1ull << 32);
   CHECK(std::get<CopyStep>(read.steps[1].action).to == BufferSlice{1, 0, 64});
   CHECK(std::get<FillStep>(read.steps[2].action).value == 255);
@@ -104,8 +105,10 @@ TEST_CASE("a manifest survives printing and parsing") {
   CHECK(std::get<ConditionalStep>(read.steps[4].action).branches[2][0].name == "deep");
   CHECK(std::get<CallStep>(read.steps[5].action).kind == CallStep::Kind::Library);
   CHECK(std::get<CallStep>(read.steps[6].action).function == "all-reduce");
-  CHECK(std::get<UnsupportedStep>(read.steps[7].action).reason == "opcode `sort`");
-  CHECK(std::get<UnsupportedStep>(read.steps[7].action).writes[0].bytes == 64);
+  CHECK(std::get<WhileStep>(read.steps[7].action).rounds == 12u);
+  CHECK(std::get<WhileStep>(read.steps[7].action).isCounted());
+  CHECK(std::get<UnsupportedStep>(read.steps[8].action).reason == "opcode `sort`");
+  CHECK(std::get<UnsupportedStep>(read.steps[8].action).writes[0].bytes == 64);
   CHECK(read.results[0].slice.buffer == 1);
 }
 
@@ -169,8 +172,10 @@ TEST_CASE("manifests that contradict themselves are refused") {
                  "steps[3]: condition[0]: there is no kernel 5"));
   CHECK(contains(errorAfter([&](Manifest &m) { choice(m).selector.bytes = 2; }), "selector"));
   CHECK(contains(errorAfter([&](Manifest &m) { choice(m).selector.bytes = 1; }), "3 branches"));
-  auto missing = [](Manifest &m) -> UnsupportedStep & { return std::get<UnsupportedStep>(m.steps[7].action); };
-  CHECK(contains(errorAfter([&](Manifest &m) { missing(m).reason = ""; }), "steps[7]: an unsupported step without a"));
+  auto counted = [](Manifest &m) -> WhileStep & { return std::get<WhileStep>(m.steps[7].action); };
+  CHECK(contains(errorAfter([&](Manifest &m) { counted(m).rounds.reset(); }), "steps[7]: `rounds` is missing"));
+  auto missing = [](Manifest &m) -> UnsupportedStep & { return std::get<UnsupportedStep>(m.steps[8].action); };
+  CHECK(contains(errorAfter([&](Manifest &m) { missing(m).reason = ""; }), "steps[8]: an unsupported step without a"));
   CHECK(contains(errorAfter([&](Manifest &m) { missing(m).reads[0].buffer = 9; }), "there is no buffer 9"));
   CHECK(contains(errorAfter([&](Manifest &m) { missing(m).writes[0] = {0, 0, 4}; }), "which is not donated"));
   CHECK(contains(errorAfter([](Manifest &m) { m.results[0].slice.buffer = 4; }), "results[0].slice"));

@@ -167,6 +167,14 @@ TEST_CASE("a loop inside a loop has its state in the outer one's") {
   CHECK(p.results == "3");
 }
 
+TEST_CASE("a loop that goes round a known number of times has no condition") {
+  std::string text = xy + loop("i, x, y") + "ROOT g = f32[1000] get-tuple-element(w), index=2\n";
+  text.insert(text.find(" body=body") + 10, ", backend_config={\"known_trip_count\":{\"n\":\"5\"}}");
+  Planned p = planLoop(body("body", vector("b", "sum", "y, x"), "j, x, b"), text);
+  CHECK(p.steps == "none(2) copy(1->3) repeat 5 {sum(3,0,3) more(2,2)}");
+  CHECK(p.results == "3");
+}
+
 TEST_CASE("a predicate may be a leaf of the state") {
   Planned p = planModuleText("HloModule m" + computations +
                              "not { p = pred[] parameter(0)\n ROOT n = pred[] not(p) }\n"

@@ -12,7 +12,7 @@ namespace hloc::test {
 inline std::string show(const BufferSlice &slice) { return std::to_string(slice.buffer); }
 
 /// One word a step: `sum(0,1,2)` reads and writes these buffers in the order of the kernel's parameters; `copy(0->1)`;
-/// `mine(0->1)` of an external step; `while 3 {CONDITION} {BODY}`; `choose 0 {BRANCH} {BRANCH}`.
+/// `mine(0->1)` of an external step; `while 3 {CONDITION} {BODY}`; `repeat 12 {BODY}`; `choose 0 {BRANCH} {BRANCH}`.
 inline std::string stepsOf(const ExecutionPlan &plan, const Steps &steps) {
   std::string text;
   for (const Step &step : steps) {
@@ -23,8 +23,9 @@ inline std::string stepsOf(const ExecutionPlan &plan, const Steps &steps) {
         text += (i ? "," : "") + show(std::get<BufferSlice>(launch->arguments[i]));
       text += ")";
     } else if (const auto *loop = std::get_if<WhileStep>(&step.action)) {
-      text += "while " + show(loop->predicate) + " {" + stepsOf(plan, loop->condition) + "} {" +
-              stepsOf(plan, loop->body) + "}";
+      text += loop->isCounted() ? "repeat " + std::to_string(*loop->rounds)
+                                : "while " + show(loop->predicate) + " {" + stepsOf(plan, loop->condition) + "}";
+      text += " {" + stepsOf(plan, loop->body) + "}";
     } else if (const auto *choice = std::get_if<ConditionalStep>(&step.action)) {
       text += "choose " + show(choice->selector);
       for (const Steps &branch : choice->branches)

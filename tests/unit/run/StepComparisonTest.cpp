@@ -15,7 +15,7 @@ using namespace hloc::test;
 
 namespace {
 
-const char *const text = R"(HloModule m
+const char *const moduleText = R"(HloModule m
 negate { x = f32[8] parameter(0)
  ROOT n = f32[8] negate(x) }
 less { i = s32[] parameter(0)
@@ -51,7 +51,7 @@ int32_t numberAt(const uint8_t *bytes) {
 
 /// A run of the text, as it is or with something broken.
 struct Run {
-  Parsed parsed{text};
+  Parsed parsed;
   RunOptions options;
   CompileObserver timing;
   RunProgress progress;
@@ -67,7 +67,7 @@ struct Run {
   std::vector<Literal> arguments{Literal(Shape::scalar(ElementType::S32)),
                                  Literal(Shape::array(ElementType::F32, {8}))};
 
-  Run() {
+  explicit Run(const std::string &text = moduleText) : parsed(text) {
     REQUIRE(parsed.module);
     plan = planModule(*parsed.module, *findTarget("sm_90"), diagnostics);
     REQUIRE(plan);
@@ -132,6 +132,22 @@ TEST_CASE("compare steps: every launch is compared, in loops each time") {
   Run run;
   CHECK(run.verdict() == "");
   CHECK(run.shared.numSteps == 2 + 3 + 2 * 2); // a and b; i < 2; twice j and y
+}
+
+TEST_CASE("compare steps: a loop that is counted goes round as often as its condition says") {
+  auto verdictFor = [](const char *rounds, size_t steps) {
+    std::string counted = moduleText;
+    counted.insert(counted.find("body=body") + 9,
+                   fmt::format(", backend_config={{\"known_trip_count\":{{\"n\":\"{}\"}}}}", rounds));
+    Run run(counted);
+    std::string verdict = run.verdict();
+    CHECK(run.shared.numSteps == steps);
+    return verdict;
+  };
+  CHECK(verdictFor("2", 2 + 2 * 2) == "");
+  CHECK(says(verdictFor("1", 2 + 2), "the loop `w` ends, which is not what its condition has computed"));
+  CHECK(says(verdictFor("3", 2 + 2 * 2), "the loop `w` goes on, which is not"));
+  CHECK(says(verdictFor("0", 2), "the loop `w` ends, which is not"));
 }
 
 TEST_CASE("compare steps: the first step that differs is named, wherever it is") {

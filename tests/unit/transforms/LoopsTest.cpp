@@ -97,17 +97,21 @@ TEST_CASE("a leaf that is always a constant is that constant") {
 TEST_CASE("leaves that are always equal are one") {
   CHECK(simplified({{"p", "add(l1, l1)"}, {"p", "add(l2, l2)"}}, leafOf(2)) == "first p  -> j n1 ");
   // Equal as long as others are.
-  CHECK(simplified({{"p", "add(l1, l3)"}, {"p", "add(l2, l4)"}, {"q", "negate(l3)"}, {"q", "negate(l4)"}},
-                   leafOf(2)) == "first p q  -> j n1 n3 ");
+  CHECK(simplified({{"p", "add(l1, l3)"}, {"p", "add(l2, l4)"}, {"q", "negate(l3)"}, {"q", "negate(l4)"}}, leafOf(2)) ==
+        "first p q  -> j n1 n3 ");
   // One of three differs, and with it what is made of it.
-  CHECK(simplified({{"p", "negate(l1)"}, {"p", "negate(l2)"}, {"p", "not(l3)"}, {"q", "add(l1, l4)"},
-                    {"q", "add(l2, l5)"}, {"q", "add(l3, l6)"}},
+  CHECK(simplified({{"p", "negate(l1)"},
+                    {"p", "negate(l2)"},
+                    {"p", "not(l3)"},
+                    {"q", "add(l1, l4)"},
+                    {"q", "add(l2, l5)"},
+                    {"q", "add(l3, l6)"}},
                    "add(w#5, w#6)") == "first p p q q  -> j n1 n3 n4 n6 ");
   CHECK(untouched({{"p", "add(l1, l3)"}, {"p", "add(l2, l4)"}, {"q", "negate(l3)"}, {"q", "not(l4)"}},
                   "add(w#1, w#2)") == "first p p q q  -> j n1 n2 n3 n4 ");
   // Two of a class that split from the first stay together.
-  CHECK(simplified({{"p", "negate(l1)"}, {"p", "not(l2)"}, {"p", "not(l3)"}},
-                   "add(w#1, w#3)") == "first p p  -> j n1 n2 ");
+  CHECK(simplified({{"p", "negate(l1)"}, {"p", "not(l2)"}, {"p", "not(l3)"}}, "add(w#1, w#3)") ==
+        "first p p  -> j n1 n2 ");
   CHECK(untouched({{"p", "add(l1, l1)"}, {"q", "add(l2, l2)"}}, "add(w#1, w#2)") == "first p q  -> j n1 n2 ");
 }
 
@@ -144,9 +148,9 @@ TEST_CASE("short loops of elementwise ops are their rounds") {
     auto run = after(unrollLoops, loopText(rounds, swaps, "add(w#1, w#2)"));
     CHECK(!loopIn(*run));
     CHECK(!run->module->findComputation("body"));
-    CHECK(llvm::count_if(run->module->entry()->instructions(),
-                         [](auto *instr) { return instr->opcode() == Opcode::Add && instr->shape().rank() == 1; }) ==
-          rounds + 1);
+    CHECK(llvm::count_if(run->module->entry()->instructions(), [](auto *instr) {
+            return instr->opcode() == Opcode::Add && instr->shape().rank() == 1;
+          }) == rounds + 1);
   }
   after(unrollLoops, loopText(9, swaps, "add(w#1, w#2)"), PassResult::Unchanged);
   // A kernel of its own each round, or much work: worth a loop. Once is no loop.
