@@ -33,6 +33,25 @@ bool needsHero(const HloInstruction &instr) {
   return instr.opcode() == Opcode::Sort || instr.opcode() == Opcode::Scatter;
 }
 
+/// Are all contractions dots of a few steps of few threads, with the loops counted that are inside theirs? No tile makes
+/// such faster: each is a loop of a thread like any other. `members`: operands before users.
+bool haveShortDots(llvm::ArrayRef<HloInstruction *> members) {
+  constexpr double mostOfElement = 24, mostOfAll = 1 << 16;
+  llvm::DenseMap<const HloInstruction *, double> steps;
+  for (const HloInstruction *member : members) {
+    double own = 1;
+    for (const HloInstruction *operand : member->operands())
+      own = std::max(own, steps.lookup(operand));
+    if (member->numOperands() > 0 && member->resultShape().isArray())
+      own *= std::max(1.0, readsPerElement(*member, 0));
+    if (isContraction(*member) && (member->opcode() != Opcode::Dot || own > mostOfElement ||
+                                   own * double(member->shape().numElements()) > mostOfAll))
+      return false;
+    steps[member] = own;
+  }
+  return true;
+}
+
 /// A step: what becomes of which groups.
 struct Move {
   double gain = 0;
@@ -78,7 +97,7 @@ private:
       if ((needsHero(*member) || graph.updatesState(*member)) && own.hero != roleOf(member->opcode()).own)
         own.impossible = fmt::format("`{}` has to be stored by its own kernel", member->name().str());
     }
-    if (contractions > 1)
+    if (contractions > 1 && !haveShortDots(made.members))
       own.impossible = "a kernel has one dot or convolution";
     move.reason = own.impossible;
     return own.impossible.empty();

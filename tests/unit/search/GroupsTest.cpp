@@ -50,6 +50,18 @@ struct Graph {
 };
 
 const Graph graphs[] = {
+    {"short dots of few elements are one kernel, one of what another gives too",
+     "p = f32[6,3] parameter(0)  q = f32[6,5] parameter(1)  k = f32[3,5] constant({{1,2,3,4,5},{6,7,8,9,1},{2,3,4,5,6}})\n"
+     "a = f32[6,5] dot(p, k), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+     "b = f32[6,3] dot(q, k), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n"
+     "c = f32[6,6] dot(a, q), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n"
+     "ROOT r = (f32[6,3], f32[6,6]) tuple(b, c)",
+     "a b c: loop"},
+    {"each round of a dot would compute a sum again: they are two kernels",
+     "p = f32[24,32] parameter(0)  q = f32[32,12] parameter(1)\n"
+     "a = f32[24,12] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}  e = f32[24,12] exponential(a)\n"
+     "ROOT r = f32[24,24] dot(e, e), lhs_contracting_dims={1}, rhs_contracting_dims={1}",
+     "a e: loop; r: loop"},
     {"what is read by one reader alone is computed where it is read",
      "p = f32[1048576] parameter(0)  n = f32[1048576] negate(p)  ROOT r = f32[1048576] exponential(n)", "n r: loop"},
     {"two readers of one array are one kernel of two results: it is read once",
