@@ -34,6 +34,7 @@ llvm::ArrayRef<HloPass> hloPipeline() {
       {"simplify", simplify, "Of an entry without fusions: does less for the same results, until nothing is found"},
       {"drop-barriers", dropBarriers, "Takes what opt-barriers are given for what they return"},
       {"count-rounds", countRounds, "Says of loops how often they go round, where a counter tells"},
+      {"separate-starts", separateStarts, "Makes constants that loops begin with once for each leaf of their state"},
       {"form-fusions", formFusions,
        "Puts the ops between kernels into fusions, and constants into those that read them"},
       {"lift-constants", liftConstants, "Hands large constants to the fusions that read them"},

@@ -41,6 +41,7 @@ llvm::ArrayRef<HloPass> simplificationPasses() {
       {"simplify-tuples", simplifyTuples, "Elements of tuples become what the tuples are made of"},
       {"simplify-loops", simplifyLoops, "Loops keep no state that they need not, and none in which nothing changes"},
       {"unroll-loops", unrollLoops, "Short loops of elementwise ops become their rounds, one after the other"},
+      {"select-branches", selectBranches, "Conditionals of elementwise ops become choices of elements"},
       {"simplify-algebra", simplifyAlgebra, "Rules about ops and what they read; --list-rewrites explains them"},
       {"constant-folding", foldConstants, "Small ops on constants become constants"},
       {"common-subexpressions", mergeCommonSubexpressions, "Of equal instructions one is kept"},

@@ -6,6 +6,7 @@
 // What the body only reads stays, as a leaf that it hands on: it has no other way in.
 
 #include "FuseGroups.h"
+#include "LightOps.h"
 #include "Simplify.h"
 #include "hloc/hlo/HloEditor.h"
 #include "hloc/hlo/InstructionKey.h"
@@ -139,9 +140,7 @@ private:
     for (HloInstruction *read : readsOf(state, leaf, editor))
       for (const HloUse &use : editor.uses(read))
         if (use.user != editor.root() || use.operand != leaf) {
-          HloBuilder builder(editor, use.user);
-          builder.setRange(read->range());
-          editor.setOperand(use.user, use.operand, builder.clone(value, {}));
+          editor.setOperand(use.user, use.operand, placeAnother(value, editor, use.user));
           ++found;
         }
     return found;

@@ -2,6 +2,7 @@
 // one after the other. As a loop each round is at least a launch for the condition and one for the body, with what it
 // hands from one to the other in memory; in a row they are one kernel.
 
+#include "LightOps.h"
 #include "LoopRounds.h"
 #include "Simplify.h"
 #include "WithLayout.h"
@@ -9,7 +10,6 @@
 #include "hloc/transforms/Transforms.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/Twine.h"
 
 namespace hloc {
 
@@ -19,50 +19,9 @@ namespace {
 constexpr uint64_t mostRounds = 8;
 constexpr size_t mostInstructions = 800;
 
-/// What a kernel computes on the way, at no cost but its own.
-bool isLight(const HloInstruction *instr) {
-  switch (instr->opcode()) {
-  case Opcode::Parameter:
-  case Opcode::Constant:
-  case Opcode::Tuple:
-  case Opcode::GetTupleElement:
-  case Opcode::Iota:
-  case Opcode::Copy:
-    return true;
-  case Opcode::DynamicUpdateSlice: // is done in place in a loop, and one launch each otherwise
-  case Opcode::Gather:
-    return false;
-  default:
-    return (isElementwise(instr->opcode()) || hasTrait(instr->opcode(), OpcodeTrait::Moves)) && !instr->hasSideEffect();
-  }
-}
-
 bool isWorthIt(const HloComputation &body, uint64_t rounds) {
   return rounds <= 1 || (rounds <= mostRounds && rounds * body.instructions().size() <= mostInstructions &&
-                         llvm::all_of(body.instructions(), isLight));
-}
-
-/// Copies what a round does in front of `loop`; the state after it.
-HloInstruction *placeRound(const HloInstruction &loop, const HloComputation &body, HloInstruction *state,
-                           uint64_t round, HloEditor &editor, HloInstruction *before) {
-  std::vector<HloInstruction *> mapped(body.instructions().size()); // by id
-  llvm::SmallVector<HloInstruction *> operands;
-  for (HloInstruction *instr : body.instructions()) {
-    if (instr->opcode() == Opcode::Parameter) {
-      mapped[instr->id()] = state;
-      continue;
-    }
-    operands.clear();
-    for (HloInstruction *operand : instr->operands())
-      operands.push_back(mapped[operand->id()]);
-    const std::string name = (llvm::Twine(loop.name()) + "." + llvm::Twine(round) + "." + instr->name()).str();
-    InstructionSpec spec{instr->opcode(),       name,
-                         instr->shape(),        operands,
-                         instr->attributes(),   instr->range(),
-                         /*parameterNumber=*/0, instr->hasLiteral() ? &instr->literal() : nullptr};
-    mapped[instr->id()] = editor.insert(spec, before);
-  }
-  return mapped[body.root()->id()];
+                         llvm::all_of(body.instructions(), [](auto *instr) { return isLight(*instr); }));
 }
 
 size_t unrollIn(HloEditor &editor) {
@@ -78,7 +37,7 @@ size_t unrollIn(HloEditor &editor) {
       continue;
     HloInstruction *state = instr->operand(0);
     for (uint64_t round = 0; round < *rounds; ++round)
-      state = placeRound(*instr, body, state, round, editor, instr);
+      state = placeComputation(*instr, body, state, round, editor);
     HloBuilder builder(editor, instr);
     builder.setRange(instr->range());
     editor.replaceAllUses(instr, withLayout(state, instr->shape(), builder));

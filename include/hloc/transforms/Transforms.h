@@ -74,6 +74,10 @@ PassResult dropBarriers(HloModule &module, HloPassContext &context);
 /// while whose counter tells how often it goes round -> the same with a `known_trip_count` in its `backend_config`.
 PassResult countRounds(HloModule &module, HloPassContext &context);
 
+/// Constants, their broadcasts and iotas that several leaves of loops begin with, or others read too -> one for each
+/// leaf.
+PassResult separateStarts(HloModule &module, HloPassContext &context);
+
 /// Forms fusions so that the entry, and the computations that control flow in it runs, are in normal form:
 /// * a headerless text without a fusion or sort is one fusion body (as XLA's emitter fixtures are);
 /// * computations of plain ops are divided into the fusions that are estimated to take least time together: producers
@@ -118,6 +122,9 @@ PassResult simplifyLoops(HloModule &module, HloPassContext &context);
 /// while of few rounds that only compute and move elements -> the rounds, one after the other; one round -> its body;
 /// no round -> what it is given. jax writes its random numbers as such loops: four rounds of arithmetic on two words.
 PassResult unrollLoops(HloModule &module, HloPassContext &context);
+
+/// conditional whose branches only compute and move a few elements -> all branches, and selects of what they give.
+PassResult selectBranches(HloModule &module, HloPassContext &context);
 
 /// Ops whose operands are all constants -> constants, where the result is at most 1 KiB and no larger than they are
 /// together, and every right implementation gives the same bits.

@@ -5,6 +5,7 @@
 #include "fmt/format.h"
 
 #include <random>
+#include <set>
 
 using namespace hloc;
 using namespace hloc::test;
@@ -140,6 +141,23 @@ TEST_CASE("loops whose computations others call stay as they are") {
               " v = (s32[], s32[4], s32[4]) while(w), condition=cond, body=body\n");
   text.replace(text.find("get-tuple-element(w), index=1 }"), 20, "get-tuple-element(v)");
   after(simplifyLoops, text, PassResult::Unchanged);
+}
+
+TEST_CASE("what loops begin with is made for each leaf, where that costs nothing") {
+  auto separated = [](const std::vector<Leaf> &leaves, const std::string &result, PassResult expected) {
+    auto run = after(separateStarts, loopText(10, leaves, result), expected);
+    const HloInstruction *start = loopIn(*run)->operand(0);
+    return std::set<const HloInstruction *>(start->operands().begin(), start->operands().end()).size();
+  };
+  const std::vector<Leaf> twice = {{"zero", "add(l1, l2)"}, {"zero", "negate(l1)"}};
+  CHECK(separated(twice, "add(w#1, w#2)", PassResult::Changed) == 3);
+  // Parameters and larger constants lie somewhere already; what is handed on is not written; what computes with
+  // it needs no place for it.
+  CHECK(separated({{"p", "add(l1, l2)"}, {"p", "negate(l1)"}}, "add(w#1, w#2)", PassResult::Unchanged) == 2);
+  CHECK(separated({{"two", "add(l1, l2)"}, {"two", "negate(l1)"}}, "add(w#1, w#2)", PassResult::Unchanged) == 2);
+  CHECK(separated({{"zero", "add(l1, l2)"}, {"zero", "copy(l2)"}}, "add(w#1, w#2)", PassResult::Changed) == 3);
+  CHECK(separated({{"zero", "copy(l1)"}, {"zero", "copy(l2)"}}, "add(w#1, w#2)", PassResult::Unchanged) == 2);
+  CHECK(separated({{"zero", "add(l1, l1)"}}, "add(w#1, zero)", PassResult::Unchanged) == 2);
 }
 
 TEST_CASE("short loops of elementwise ops are their rounds") {

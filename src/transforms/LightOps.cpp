@@ -1,0 +1,53 @@
+#include "LightOps.h"
+
+#include "llvm/ADT/Twine.h"
+
+namespace hloc {
+
+bool isLight(const HloInstruction &instr) {
+  switch (instr.opcode()) {
+  case Opcode::Parameter:
+  case Opcode::Constant:
+  case Opcode::Tuple:
+  case Opcode::GetTupleElement:
+  case Opcode::Iota:
+  case Opcode::Copy:
+    return true;
+  case Opcode::DynamicUpdateSlice: // is done in place where it stands, and one launch each otherwise
+  case Opcode::Gather:
+    return false;
+  default:
+    return (isElementwise(instr.opcode()) || hasTrait(instr.opcode(), OpcodeTrait::Moves)) && !instr.hasSideEffect();
+  }
+}
+
+HloInstruction *placeComputation(HloInstruction &caller, const HloComputation &callee, HloInstruction *argument,
+                                 uint64_t number, HloEditor &editor) {
+  std::vector<HloInstruction *> mapped(callee.instructions().size()); // by id
+  llvm::SmallVector<HloInstruction *> operands;
+  for (HloInstruction *instr : callee.instructions()) {
+    if (instr->opcode() == Opcode::Parameter) {
+      mapped[instr->id()] = argument;
+      continue;
+    }
+    operands.clear();
+    for (HloInstruction *operand : instr->operands())
+      operands.push_back(mapped[operand->id()]);
+    const std::string name = (llvm::Twine(caller.name()) + "." + llvm::Twine(number) + "." + instr->name()).str();
+    InstructionSpec spec{instr->opcode(),       name,
+                         instr->shape(),        operands,
+                         instr->attributes(),   instr->range(),
+                         /*parameterNumber=*/0, instr->hasLiteral() ? &instr->literal() : nullptr};
+    mapped[instr->id()] = editor.insert(spec, &caller);
+  }
+  return mapped[callee.root()->id()];
+}
+
+HloInstruction *placeAnother(const HloInstruction &instr, HloEditor &editor, HloInstruction *before) {
+  InstructionSpec spec{instr.opcode(),        /*name=*/"",        instr.shape(),
+                       instr.operands(),      instr.attributes(), instr.range(),
+                       /*parameterNumber=*/0, instr.hasLiteral() ? &instr.literal() : nullptr};
+  return editor.insert(spec, before);
+}
+
+} // namespace hloc
