@@ -33,8 +33,8 @@ bool needsHero(const HloInstruction &instr) {
   return instr.opcode() == Opcode::Sort || instr.opcode() == Opcode::Scatter;
 }
 
-/// Are all contractions dots of a few steps of few threads, with the loops counted that are inside theirs? No tile makes
-/// such faster: each is a loop of a thread like any other. `members`: operands before users.
+/// Are all contractions dots of a few steps of few threads, with the loops counted that are inside theirs? No tile
+/// makes such faster: each is a loop of a thread like any other. `members`: operands before users.
 bool haveShortDots(llvm::ArrayRef<HloInstruction *> members) {
   constexpr double mostOfElement = 24, mostOfAll = 1 << 16;
   llvm::DenseMap<const HloInstruction *, double> steps;
@@ -97,10 +97,29 @@ private:
       if ((needsHero(*member) || graph.updatesState(*member)) && own.hero != roleOf(member->opcode()).own)
         own.impossible = fmt::format("`{}` has to be stored by its own kernel", member->name().str());
     }
+    if (const HloInstruction *state = stateReadWhileScattered(made.members))
+      own.impossible =
+          fmt::format("`{}`, which it scatters into, would be copied before and after", state->name().str());
     if (contractions > 1 && !haveShortDots(made.members))
       own.impossible = "a kernel has one dot or convolution";
     move.reason = own.impossible;
     return own.impossible.empty();
+  }
+
+  /// A leaf of a loop's state that one member scatters into where it lies, for the next round, and that another reads.
+  const HloInstruction *stateReadWhileScattered(llvm::ArrayRef<HloInstruction *> members) const {
+    if (graph.isEntry())
+      return nullptr;
+    for (const HloInstruction *scatter : members) {
+      if (scatter->opcode() != Opcode::Scatter || !graph.isGiven(*scatter->operand(0)) ||
+          !llvm::all_of(graph.usersOf(*scatter), [](auto *user) { return user->opcode() == Opcode::Tuple; }))
+        continue;
+      const HloInstruction *state = scatter->operand(0);
+      for (const HloInstruction *member : members)
+        if (llvm::is_contained(member->operands().drop_front(member == scatter ? 1 : 0), state))
+          return state;
+    }
+    return nullptr;
   }
 
   void weigh(Move &move) const {

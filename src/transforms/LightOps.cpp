@@ -44,8 +44,9 @@ HloInstruction *placeComputation(HloInstruction &caller, const HloComputation &c
 }
 
 HloInstruction *placeAnother(const HloInstruction &instr, HloEditor &editor, HloInstruction *before) {
-  InstructionSpec spec{instr.opcode(),        /*name=*/"",        instr.shape(),
-                       instr.operands(),      instr.attributes(), instr.range(),
+  InstructionSpec spec{instr.opcode(),        /*name=*/"",
+                       instr.shape(),         instr.operands(),
+                       instr.attributes(),    instr.range(),
                        /*parameterNumber=*/0, instr.hasLiteral() ? &instr.literal() : nullptr};
   return editor.insert(spec, before);
 }

@@ -6,11 +6,13 @@ namespace hloc {
 /// What a kernel computes on the way, at no cost but its own: elementwise ops, what moves elements, and structure.
 bool isLight(const HloInstruction &instr);
 
-/// Copies what `callee` computes of `argument` in front of `caller`, named `<caller>.<number>.<instruction>`; its result.
+/// Copies what `callee` computes of `argument` in front of `caller`, named `<caller>.<number>.<instruction>`; its
+/// result.
 HloInstruction *placeComputation(HloInstruction &caller, const HloComputation &callee, HloInstruction *argument,
                                  uint64_t number, HloEditor &editor);
 
-/// One more of `instr`, which may be in another computation and reads nothing but what is in this, with a name of its own.
+/// One more of `instr`, which may be in another computation and reads nothing but what is in this, with a name of its
+/// own.
 HloInstruction *placeAnother(const HloInstruction &instr, HloEditor &editor, HloInstruction *before);
 
 } // namespace hloc

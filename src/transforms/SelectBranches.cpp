@@ -60,9 +60,9 @@ public:
     HloInstruction *chosen = results.pop_back_val();
     const bool isPredicate = isPred(choice.operand(0)->shape().elementType());
     for (auto [i, result] : llvm::enumerate(results)) {
-      HloInstruction *is = isPredicate ? choice.operand(0)
-                                       : b.compare(ComparisonDirection::Eq, choice.operand(0),
-                                                   b.scalar(ElementType::S32, double(i)));
+      HloInstruction *is =
+          isPredicate ? choice.operand(0)
+                      : b.compare(ComparisonDirection::Eq, choice.operand(0), b.scalar(ElementType::S32, double(i)));
       chosen = select(is, result, chosen);
     }
     return chosen;

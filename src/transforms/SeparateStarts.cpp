@@ -1,5 +1,5 @@
-// What loops begin with and anything can make: each leaf of the state has one of its own. As one value it would lie in one
-// place, and be copied to those of all leaves but one; made several times, it is several results of one kernel.
+// What loops begin with and anything can make: each leaf of the state has one of its own. As one value it would lie in
+// one place, and be copied to those of all leaves but one; made several times, it is several results of one kernel.
 //
 //   z = broadcast(0)  w = while(tuple(i, z, z))   ->   z = broadcast(0)  z' = broadcast(0)  w = while(tuple(i, z, z'))
 
@@ -17,8 +17,8 @@ namespace {
 bool isMadeOfNothing(const HloInstruction *value) {
   if (value->opcode() == Opcode::Broadcast)
     value = value->operand(0);
-  return value->opcode() == Opcode::Iota || (value->opcode() == Opcode::Constant && value->shape().isArray() &&
-                                             value->shape().numElements() == 1);
+  return value->opcode() == Opcode::Iota ||
+         (value->opcode() == Opcode::Constant && value->shape().isArray() && value->shape().numElements() == 1);
 }
 
 bool isHandedOn(const HloInstruction &loop, unsigned leaf) {
@@ -28,11 +28,9 @@ bool isHandedOn(const HloInstruction &loop, unsigned leaf) {
          next->intOr(AttributeKey::Index, 0) == int64_t(leaf);
 }
 
-/// Does anything else need it in memory? (What computes with it makes it anew.)
-bool isSharedInMemory(const HloInstruction *value, const HloEditor &editor) {
-  return value == editor.root() || llvm::count_if(editor.uses(value), [](const HloUse &use) {
-                                     return use.user->opcode() == Opcode::Tuple || isControlFlow(*use.user);
-                                   }) > 1;
+/// May anything else need it in memory?
+bool isShared(const HloInstruction *value, const HloEditor &editor) {
+  return value == editor.root() || editor.uses(value).size() > 1;
 }
 
 /// A leaf keeps what lies there for it alone.
@@ -43,7 +41,7 @@ size_t separateIn(HloInstruction &loop, HloEditor &editor) {
   size_t made = 0;
   for (unsigned leaf = 0; leaf < start->numOperands(); ++leaf) {
     HloInstruction *value = start->operand(leaf);
-    if (!isMadeOfNothing(value) || isHandedOn(loop, leaf) || !isSharedInMemory(value, editor))
+    if (!isMadeOfNothing(value) || isHandedOn(loop, leaf) || !isShared(value, editor))
       continue;
     editor.setOperand(start, leaf, placeAnother(*value, editor, start));
     ++made;

@@ -220,3 +220,37 @@ TEST_CASE("a sort ends a fusion, in a headerless text too") {
   CHECK(headerless.run(formFusions) == PassResult::Changed);
   CHECK(headerless.module->entry()->name() == "e");
 }
+
+TEST_CASE("what is scattered into a loop's state is computed of that state before") {
+  const std::string state = "(s32[], f32[6,8])";
+  PassRun p("HloModule m\n"
+            "sum {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b)\n}\n"
+            "cond {\n t = " +
+            state +
+            " parameter(0)\n i = s32[] get-tuple-element(t), index=0\n"
+            " n = s32[] constant(6)\n ROOT c = pred[] compare(i, n), direction=LT\n}\n"
+            "body {\n t = " +
+            state +
+            " parameter(0)\n i = s32[] get-tuple-element(t), index=0\n"
+            " x = f32[6,8] get-tuple-element(t), index=1\n z = f32[] constant(0)\n one = s32[] constant(1)\n"
+            " u = f32[8] reduce(x, z), dimensions={0}, to_apply=sum\n at = s32[1] reshape(i)\n"
+            " d = f32[6,8] scatter(x, at, u), update_window_dims={0}, inserted_window_dims={0},\n"
+            "  scatter_dims_to_operand_dims={0}, index_vector_dim=0, to_apply=sum\n"
+            " j = s32[] add(i, one)\n ROOT r = " +
+            state +
+            " tuple(j, d)\n}\n"
+            "ENTRY e {\n y = f32[6,8] parameter(0)\n i = s32[] parameter(1)\n t = " +
+            state +
+            " tuple(i, y)\n"
+            " ROOT w = " +
+            state + " while(t), condition=cond, body=body\n}\n");
+  CHECK(p.run(formFusions) == PassResult::Changed);
+  const HloInstruction *made = p.module->findComputation("body")->root()->operand(1);
+  REQUIRE(made->opcode() == Opcode::Fusion);
+  unsigned readsOfState = 0;
+  for (const HloInstruction *operand : made->operands())
+    readsOfState += operand->name() == "x";
+  CHECK(readsOfState == 1);
+  for (const HloInstruction *instr : made->computation(AttributeKey::Calls)->instructions())
+    CHECK(instr->opcode() != Opcode::Reduce);
+}

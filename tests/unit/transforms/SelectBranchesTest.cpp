@@ -59,7 +59,8 @@ TEST_CASE("what is chosen is what the branch gives, whatever the selector") {
   check(made("", "ROOT c = f32[4] conditional(p, t, x), true_computation=both, false_computation=put"),
         PassResult::Changed);
   auto of = [](const char *selector) {
-    return fmt::format("ROOT c = f32[4] conditional({}, x, y, t), branch_computations={{negative, same, both}}", selector);
+    return fmt::format("ROOT c = f32[4] conditional({}, x, y, t), branch_computations={{negative, same, both}}",
+                       selector);
   };
   check(made("", of("i")), PassResult::Changed);
   for (int number : {-1, 0, 1, 2, 3})
