@@ -10,6 +10,7 @@
 #include "fmt/format.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 #include <algorithm>
 #include <map>
@@ -33,18 +34,25 @@ bool needsHero(const HloInstruction &instr) {
   return instr.opcode() == Opcode::Sort || instr.opcode() == Opcode::Scatter;
 }
 
-/// Are all contractions dots of a few steps of few threads, with the loops counted that are inside theirs? No tile
-/// makes such faster: each is a loop of a thread like any other. `members`: operands before users.
+/// Are all contractions dots of a few steps of few threads, with the loops counted that are inside theirs, of what is
+/// only moved? No tile makes such faster: each is a loop of a thread like any other. `members`: operands before users.
 bool haveShortDots(llvm::ArrayRef<HloInstruction *> members) {
   constexpr double mostOfElement = 24, mostOfAll = 1 << 16;
   llvm::DenseMap<const HloInstruction *, double> steps;
+  llvm::SmallPtrSet<const HloInstruction *, 16> computed; // and not only moved, or by a dot
   for (const HloInstruction *member : members) {
     double own = 1;
-    for (const HloInstruction *operand : member->operands())
+    bool isComputed =
+        member->numOperands() > 0 && !isContraction(*member) && !hasTrait(member->opcode(), OpcodeTrait::Moves);
+    for (const HloInstruction *operand : member->operands()) {
       own = std::max(own, steps.lookup(operand));
+      isComputed |= computed.contains(operand);
+    }
+    if (isComputed)
+      computed.insert(member);
     if (member->numOperands() > 0 && member->resultShape().isArray())
       own *= std::max(1.0, readsPerElement(*member, 0));
-    if (isContraction(*member) && (member->opcode() != Opcode::Dot || own > mostOfElement ||
+    if (isContraction(*member) && (isComputed || member->opcode() != Opcode::Dot || own > mostOfElement ||
                                    own * double(member->shape().numElements()) > mostOfAll))
       return false;
     steps[member] = own;
