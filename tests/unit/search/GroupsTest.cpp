@@ -51,7 +51,8 @@ struct Graph {
 
 const Graph graphs[] = {
     {"short dots of few elements are one kernel, one of what another gives too",
-     "p = f32[6,3] parameter(0)  q = f32[6,5] parameter(1)  k = f32[3,5] constant({{1,2,3,4,5},{6,7,8,9,1},{2,3,4,5,6}})\n"
+     "p = f32[6,3] parameter(0)  q = f32[6,5] parameter(1)  k = f32[3,5] "
+     "constant({{1,2,3,4,5},{6,7,8,9,1},{2,3,4,5,6}})\n"
      "a = f32[6,5] dot(p, k), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
      "b = f32[6,3] dot(q, k), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n"
      "c = f32[6,6] dot(a, q), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n"
