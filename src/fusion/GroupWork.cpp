@@ -3,8 +3,8 @@
 
 #include "hloc/fusion/GroupWork.h"
 
-#include "fusion/OpWork.h"
 #include "hloc/fusion/HloIndexing.h"
+#include "hloc/fusion/OpWork.h"
 #include "hloc/hlo/OpcodeTable.h"
 #include "hloc/hlo/Shape.h"
 #include "hloc/support/Check.h"

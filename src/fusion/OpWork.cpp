@@ -1,4 +1,4 @@
-#include "fusion/OpWork.h"
+#include "hloc/fusion/OpWork.h"
 
 #include "hloc/hlo/HloComputation.h"
 #include "hloc/hlo/OpcodeTable.h"

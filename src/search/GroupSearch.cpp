@@ -6,6 +6,7 @@
 #include "search/PlanQuery.h"
 
 #include "hloc/fusion/ContractionPlan.h"
+#include "hloc/fusion/OpWork.h"
 
 #include "fmt/format.h"
 #include "llvm/ADT/BitVector.h"

@@ -47,8 +47,12 @@ TEST_CASE("sectors of a warp by its lanes' addresses", "[lint]") {
   CHECK(sectors("mov.u32 %r5, %ntid.x; mov.u32 %r6, %ctaid.x; mad.lo.s32 %r7, %r6, %r5, %r1; neg.s32 %r8, %r7; "
                 "mul.wide.s32 %rd4, %r8, 4;" +
                 load) == 5);
-  // What comes from memory may be anything.
-  CHECK(sectors("ld.global.b32 %r2, [%rd1]; mul.wide.u32 %rd4, %r2, 4;" + load) == 33);
+  // What comes from memory may be anything, but what all lanes load from one place is one thing: a slice's begin.
+  CHECK(sectors("mul.wide.u32 %rd4, %r1, 4; add.s64 %rd5, %rd1, %rd4; ld.global.b32 %r2, [%rd5]; mul.wide.u32 %rd4, "
+                "%r2, 4;" +
+                load) == 4 + 32);
+  CHECK(sectors("ld.global.b32 %r2, [%rd1]; shl.b32 %r2, %r2, 10; add.s32 %r2, %r2, %r1; mul.wide.u32 %rd4, %r2, 4;" +
+                load) == 1 + 4);
   CHECK(
       sectors("mul.wide.u32 %rd4, %r1, 16; add.s64 %rd5, %rd1, %rd4; st.global.v4.b32 [%rd5], {%r1, %r1, %r1, %r1};") ==
       16);
@@ -61,6 +65,24 @@ TEST_CASE("loads that wait for loads", "[lint]") {
   // What comes behind a branch waits for what is before it.
   CHECK(counted("ld.global.b32 %r2, [%rd1]; setp.ne.b32 %p1, %r2, 0; @%p1 bra $E; ld.global.b32 %r3, [%rd2]; $E: ret;")
             .once.memoryRoundTrips == 2);
+}
+
+TEST_CASE("parts that some blocks execute count as often", "[lint]") {
+  // Blocks 0 to 2 of 10, and of all the first 16 threads of 64.
+  const std::string body = "mov.u32 %r5, %ctaid.x; setp.gt.u32 %p1, %r5, 2; @%p1 bra $A; add.s32 %r2, %r2, 1; add.s32 "
+                           "%r2, %r2, 1; $A: setp.gt.u32 %p2, %r1, 15; @%p2 bra $B; mul.wide.u32 %rd4, %r1, 4; add.s64 "
+                           "%rd5, %rd1, %rd4; ld.global.b32 %r2, [%rd5]; $B: add.s32 %r3, %r3, 1;";
+  const StaticCounts counts = counted(body);
+  CHECK(counts.once.instructions == Approx(6 + 2 * 0.3 + 3 * 0.5));
+  CHECK(counts.once.sectors == Approx(2 * 0.5)); // of the 16 lanes
+  // The chain is that of the busiest.
+  CHECK(counts.once.memoryRoundTrips == 1);
+  CHECK(counts.once.globalBytes == Approx(4 * 0.5));
+}
+
+TEST_CASE("guards that hold for no lane cost nothing", "[lint]") {
+  CHECK(counted("setp.gt.u32 %p1, %r1, 100; @%p1 add.s32 %r2, %r2, 1; @!%p1 add.s32 %r3, %r3, 1;").once.instructions ==
+        2);
 }
 
 TEST_CASE("the way with the most instructions", "[lint]") {
