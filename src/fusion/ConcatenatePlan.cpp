@@ -1,4 +1,5 @@
 #include "fusion/HeroMatch.h"
+#include "fusion/ReadMaps.h"
 #include "hloc/fusion/HloIndexing.h"
 
 #include "llvm/ADT/BitVector.h"
@@ -65,37 +66,44 @@ constexpr size_t maxOpsTogether = 1024;
 /// An instruction read in more ways than this is followed in so many.
 constexpr size_t maxReads = 8;
 
-/// A parameter as it is read at the indices of a segment.
-struct Read {
-  const HloInstruction *parameter;
-  IndexingMap map;
-  bool operator==(const Read &) const = default;
-};
-
-/// Reads of parameters with at least half as many elements as the segment has, for its elements and what outputs are
-/// made of besides.
+/// Parameters with at least half as many elements as the segment has, as they are read for its elements and for what
+/// outputs are made of besides.
 class SegmentReads {
 public:
   SegmentReads(const FusionGraph &graph, const ConcatenatePlan &plan, const ConcatenateSegment &segment,
                mlir::MLIRContext *context)
-      : context(context), mapsOf(graph.computation().instructions().size()) {
-    llvm::ArrayRef<int64_t> dims = plan.heroes.front()->operand(segment.operand)->shape().dims();
-    for (const FusionRoot &root : graph.roots())
-      read(*root.instr, compose(moved(dims, plan, segment.offset),
-                                bitcastIndexing(plan.heroes.front()->shape(), root.shape, context)));
-    IndexingMap toOperand = moved(plan.heroes.front()->shape().dims(), plan, -segment.offset);
-    for (const HloInstruction *instr : llvm::reverse(graph.instructions())) {
-      for (const IndexingMap &map : mapsOf[instr->id()])
-        if (llvm::is_contained(plan.heroes, instr))
-          read(*instr->operand(segment.operand), compose(map, toOperand));
-        else if (instr->opcode() == Opcode::Parameter && 2 * instr->shape().numElements() >= segment.elements)
-          reads.push_back({instr, map});
-        else
-          readOperands(*instr, map);
+      : context(context) {
+    ReadMaps maps(graph, maxReads, context);
+    const unsigned space = maps.newSpace();
+    const HloInstruction &hero = *plan.heroes.front();
+    llvm::ArrayRef<int64_t> dims = hero.operand(segment.operand)->shape().dims();
+    for (const FusionRoot &root : graph.roots()) {
+      IndexingMap map = compose(moved(dims, plan, segment.offset), bitcastIndexing(hero.shape(), root.shape, context));
+      map.simplify();
+      if (!map.isKnownEmpty())
+        maps.read(*root.instr, {space, std::move(map)});
     }
+    const IndexingMap toOperand = moved(hero.shape().dims(), plan, -segment.offset);
+    maps.follow([&](const HloInstruction &instr, llvm::ArrayRef<ReadMaps::Read> own) {
+      for (const ReadMaps::Read &read : own) {
+        if (read.space != space || !read.map)
+          continue;
+        if (llvm::is_contained(plan.heroes, &instr)) {
+          IndexingMap map = compose(*read.map, toOperand);
+          map.simplify();
+          if (!map.isKnownEmpty())
+            maps.read(*instr.operand(segment.operand), {space, std::move(map)});
+        } else if (instr.opcode() == Opcode::Parameter) {
+          if (2 * instr.shape().numElements() >= segment.elements)
+            reads.push_back({&instr, *read.map});
+        } else if (instr.shape().isArray()) {
+          maps.readOperands(instr, read);
+        }
+      }
+    });
   }
   bool shares(const SegmentReads &other) const {
-    return llvm::any_of(reads, [&](const Read &read) { return llvm::is_contained(other.reads, read); });
+    return llvm::any_of(reads, [&](const auto &read) { return llvm::is_contained(other.reads, read); });
   }
 
 private:
@@ -107,26 +115,8 @@ private:
     return IndexingMap::fromSizes(mlir::AffineMap::get(dims.size(), 0, results, context), dims);
   }
 
-  void read(const HloInstruction &written, IndexingMap map) {
-    const HloInstruction &instr = behindTuple(written);
-    llvm::SmallVector<IndexingMap, 0> &known = mapsOf[instr.id()];
-    map.simplify();
-    if (!map.isKnownEmpty() && known.size() < maxReads && !llvm::is_contained(known, map))
-      known.push_back(std::move(map));
-  }
-
-  void readOperands(const HloInstruction &instr, const IndexingMap &map) {
-    for (unsigned i = 0; i < instr.numOperands(); ++i) {
-      if (!instr.operand(i)->shape().isArray() || !instr.shape().isArray())
-        continue;
-      if (std::optional<OperandIndexing> indexing = operandIndexing(instr, i, context))
-        read(*instr.operand(i), compose(map, indexing->map));
-    }
-  }
-
   mlir::MLIRContext *context;
-  std::vector<llvm::SmallVector<IndexingMap, 0>> mapsOf; ///< by instruction, of those not yet looked through
-  std::vector<Read> reads;
+  std::vector<std::pair<const HloInstruction *, IndexingMap>> reads;
 };
 
 /// By segment, the first one whose blocks make it, too: threads that make elements of several operands, because these

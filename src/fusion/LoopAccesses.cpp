@@ -133,75 +133,38 @@ size_t sectorsOf(const Request &request, ArrayRef<int64_t> positions, unsigned g
 } // namespace
 
 LoopAccesses::LoopAccesses(const FusionGraph &graph, ArrayRef<unsigned> roots)
-    : order(graph.roots()[roots.front()].shape), readsOf(graph.computation().instructions().size()) {
-  collect(graph, roots);
-  readsOf.clear();
-}
-
-LoopAccesses::~LoopAccesses() = default;
-
-MLIRContext *LoopAccesses::maps() {
-  if (!context)
-    context = std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED);
-  return context.get();
-}
-
-void LoopAccesses::collect(const FusionGraph &graph, ArrayRef<unsigned> roots) {
+    : order(graph.roots()[roots.front()].shape), reads(graph, maxReads) {
+  const unsigned loop = reads.newSpace();
   for (unsigned root : roots) {
     const FusionRoot &output = graph.roots()[root];
-    Read map;
+    std::optional<IndexingMap> map;
     if (!sameArray(output.shape, order)) {
-      map = bitcastIndexing(order, output.shape, maps());
+      map = bitcastIndexing(order, output.shape, reads.context());
       map->simplify();
     }
     add(nullptr, output.shape, map);
     if (output.instr->shape().isArray())
-      read(*output.instr, std::move(map));
+      reads.read(*output.instr, {loop, std::move(map)});
   }
-  for (const HloInstruction *instr : llvm::reverse(graph.instructions())) {
-    std::vector<Read> reads = std::move(readsOf[instr->id()]);
-    if (instr->opcode() == Opcode::Parameter)
-      for (const Read &read : reads)
-        add(instr, instr->shape(), read);
+  reads.follow([&](const HloInstruction &instr, ArrayRef<ReadMaps::Read> own) {
+    if (!instr.shape().isArray() || instr.shape().numElements() <= 1)
+      return;
+    std::vector<ReadMaps::Read> described; // and each once, in whichever loop
+    for (const ReadMaps::Read &read : own)
+      if (read.space == loop &&
+          llvm::none_of(described, [&](const ReadMaps::Read &other) { return other.map == read.map; }))
+        described.push_back(read);
+    if (instr.opcode() == Opcode::Parameter)
+      for (const ReadMaps::Read &read : described)
+        add(&instr, instr.shape(), read.map);
     else
-      readOperands(*instr, reads);
-  }
+      for (unsigned i = 0; i < instr.numOperands(); ++i)
+        if (const Shape &shape = instr.operand(i)->shape(); shape.isArray() && shape.numElements() > 1)
+          reads.readOperand(instr, i, described);
+  });
 }
 
-void LoopAccesses::read(const HloInstruction &written, Read read) {
-  const HloInstruction &instr = behindTuple(written);
-  if (!instr.shape().isArray() || instr.shape().numElements() <= 1)
-    return;
-  std::vector<Read> &known = readsOf[instr.id()];
-  if (known.size() < maxReads && !llvm::is_contained(known, read))
-    known.push_back(std::move(read));
-}
-
-void LoopAccesses::readOperands(const HloInstruction &instr, const std::vector<Read> &reads) {
-  if (reads.empty())
-    return;
-  for (unsigned i = 0; i < instr.numOperands(); ++i) {
-    const HloInstruction &operand = *instr.operand(i);
-    if (!operand.shape().isArray() || operand.shape().numElements() <= 1)
-      continue;
-    if (readsOperandsInPlace(instr) && operand.shape().sameDims(instr.shape())) {
-      for (const Read &own : reads)
-        read(operand, own);
-      continue;
-    }
-    std::optional<OperandIndexing> indexing = operandIndexing(instr, i, maps());
-    if (!indexing || indexing->map.isKnownEmpty())
-      continue;
-    for (const Read &own : reads) {
-      IndexingMap map = own ? compose(*own, indexing->map) : indexing->map;
-      map.simplify();
-      if (!map.isKnownEmpty())
-        read(operand, std::move(map));
-    }
-  }
-}
-
-void LoopAccesses::add(const HloInstruction *parameter, const Shape &shape, const Read &read) {
+void LoopAccesses::add(const HloInstruction *parameter, const Shape &shape, const std::optional<IndexingMap> &read) {
   if (accesses.size() == maxAccesses)
     return;
   Access access;
@@ -209,15 +172,16 @@ void LoopAccesses::add(const HloInstruction *parameter, const Shape &shape, cons
   access.type = shape.elementType();
   access.elements = shape.numElements();
   if (read || !sameArray(shape, order)) {
+    MLIRContext *context = reads.context();
     int64_t flat[] = {shape.numElements()}, flatLayout[] = {0};
-    IndexingMap map = memoryOrderIndexing(order, maps());
+    IndexingMap map = memoryOrderIndexing(order, context);
     if (read)
       map = compose(map, *read);
-    map = compose(map, bitcastMap(shape.dims(), shape.minorToMajor(), flat, flatLayout, maps()));
+    map = compose(map, bitcastMap(shape.dims(), shape.minorToMajor(), flat, flatLayout, context));
     map.simplify();
     if (map.isKnownEmpty())
       return;
-    if (map.result(0) != getAffineDimExpr(0, maps()) || !map.constraints().empty())
+    if (map.result(0) != getAffineDimExpr(0, context) || !map.constraints().empty())
       access.map = std::move(map);
   }
   accesses.push_back(std::move(access));

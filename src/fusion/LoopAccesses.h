@@ -6,17 +6,11 @@
 //   loads, of which each touches 32 sectors, for 32 * 4 elements: 1 sector an element. One element a lane: one load
 //   that touches 8 sectors, for 32 elements: 0.25.
 
-#include "hloc/fusion/FusionGraph.h"
-#include "hloc/indexing/IndexingMap.h"
+#include "fusion/ReadMaps.h"
 #include "hloc/kernel/TargetInfo.h"
 
-#include <memory>
 #include <optional>
 #include <vector>
-
-namespace mlir {
-class MLIRContext;
-}
 
 namespace hloc {
 
@@ -28,7 +22,6 @@ public:
   /// Of the parameters read, and of the outputs, by a loop over the memory order of output `roots[0]`, in which the
   /// others are computed at the same indices. What is read in a way that no map describes is left out.
   LoopAccesses(const FusionGraph &graph, llvm::ArrayRef<unsigned> roots);
-  ~LoopAccesses();
 
   size_t size() const { return accesses.size(); }
   std::string nameOf(size_t access) const;
@@ -43,8 +36,6 @@ public:
   unsigned narrowest() const;
 
 private:
-  /// Indices of the loop's first output -> indices of the instruction; none: the same.
-  using Read = std::optional<IndexingMap>;
   struct Access {
     const HloInstruction *parameter = nullptr; ///< null: an output
     ElementType type = ElementType::Pred;      ///< of an element
@@ -53,15 +44,10 @@ private:
     /// For some runs of neighbouring positions: where in the array each element is, -1 if it is not read.
     llvm::SmallVector<std::vector<int64_t>, 0> samples;
   };
-  void collect(const FusionGraph &graph, llvm::ArrayRef<unsigned> roots);
-  void readOperands(const HloInstruction &instr, const std::vector<Read> &reads);
-  void read(const HloInstruction &written, Read read);
-  void add(const HloInstruction *parameter, const Shape &shape, const Read &read);
-  mlir::MLIRContext *maps();
+  void add(const HloInstruction *parameter, const Shape &shape, const std::optional<IndexingMap> &read);
 
-  std::unique_ptr<mlir::MLIRContext> context; ///< made when the first map is
-  const Shape order;                          ///< of the first output
-  std::vector<std::vector<Read>> readsOf;     ///< by instruction, while they are collected
+  const Shape order; ///< of the first output
+  ReadMaps reads;
   std::vector<Access> accesses;
 };
 

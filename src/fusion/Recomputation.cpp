@@ -1,11 +1,10 @@
 #include "hloc/fusion/Recomputation.h"
 
 #include "fusion/HeroMatch.h"
+#include "fusion/ReadMaps.h"
 #include "hloc/fusion/HloIndexing.h"
 
 #include "fmt/format.h"
-#include "llvm/ADT/BitVector.h"
-#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <cmath>
@@ -17,138 +16,55 @@ namespace {
 
 /// An instruction read in more ways than this counts as computed by a function of its own, whose callers share nothing:
 /// the number of ways can double with each instruction.
-constexpr size_t maxAccesses = 16;
+constexpr size_t maxReads = 16;
 /// 2^53: doubles are exact up to here.
 constexpr double mostEvaluations = 9007199254740992.0;
 
-/// How an instruction is read: in which index space, through which map from there, in which loops or behind which
-/// dynamic offsets. Equal accesses are one evaluation.
-struct Access {
-  unsigned space = 0;
-  IndexingMap map;
-  unsigned loops = 0; ///< 0: in none that the map depends on
-  double count = 0;   ///< points at which it is read
-  bool isSameAs(const Access &other) const { return space == other.space && loops == other.loops && map == other.map; }
-};
-
-double pointsOf(llvm::ArrayRef<IndexingVariable> variables) {
-  double points = 1;
-  for (const IndexingVariable &variable : variables)
-    points *= double(variable.bounds.size());
-  return points;
+/// Of the loop in which a thread reads an operand of `instr`.
+int64_t stepsOf(const HloInstruction &instr, MLIRContext *context) {
+  int64_t most = 1;
+  if (!hasTrait(instr.opcode(), OpcodeTrait::Contracts))
+    return most;
+  for (unsigned i = 0; i < instr.numOperands(); ++i)
+    if (std::optional<OperandIndexing> indexing = operandIndexing(instr, i, context);
+        indexing && !indexing->map.isKnownEmpty()) {
+      double steps = 1;
+      for (const IndexingVariable &range : indexing->map.ranges())
+        steps *= double(range.bounds.size());
+      most = std::max(most, int64_t(std::min(steps, mostEvaluations)));
+    }
+  return most;
 }
 
-class Counter {
-public:
-  Counter(const FusionGraph &graph, MLIRContext *context)
-      : graph(graph), context(context), accesses(graph.computation().instructions().size()),
-        kept(accesses.size(), false) {}
-
-  std::vector<Evaluation> run(const ComputedSpaces &computed) {
-    for (const HloInstruction *instr : computed.kept)
-      kept[instr->id()] = true;
-    for (const ComputedSpace &space : computed.spaces) {
-      ++lastSpace;
-      for (const ComputedSpace::Value &value : space.values) {
-        IndexingMap map = value.map;
-        map.simplify();
-        double count = pointsOf(map.dims());
-        read(*value.instr, {lastSpace, std::move(map), 0, count});
-      }
+std::vector<Evaluation> count(const FusionGraph &graph, const ComputedSpaces &computed, MLIRContext *context) {
+  ReadMaps maps(graph, SIZE_MAX, context);
+  for (const ComputedSpace &space : computed.spaces) {
+    const unsigned number = maps.newSpace();
+    for (const ComputedSpace::Value &value : space.values) {
+      IndexingMap map = value.map;
+      map.simplify();
+      double points = 1;
+      for (const IndexingVariable &dim : map.dims())
+        points *= double(dim.bounds.size());
+      maps.read(*value.instr, {number, std::move(map), 0, points});
     }
-    std::vector<Evaluation> result;
-    for (const HloInstruction *instr : llvm::reverse(graph.instructions()))
-      if (!accesses[instr->id()].empty())
-        result.push_back(evaluate(*instr));
-    std::reverse(result.begin(), result.end());
-    return result;
   }
-
-private:
-  void read(const HloInstruction &written, Access access) {
-    const HloInstruction &instr = behindTuple(written);
+  std::vector<Evaluation> result;
+  maps.follow([&](const HloInstruction &instr, ArrayRef<ReadMaps::Read> reads) {
     if (instr.numOperands() == 0) // parameters, constants, iotas
       return;
-    std::vector<Access> &known = accesses[instr.id()];
-    if (llvm::none_of(known, [&](const Access &other) { return other.isSameAs(access); }))
-      known.push_back(std::move(access));
-  }
-
-  Evaluation evaluate(const HloInstruction &instr) {
-    std::vector<Access> &own = accesses[instr.id()];
-    Evaluation evaluation{&instr};
-    for (const Access &access : own)
-      evaluation.count = std::min(evaluation.count + access.count, mostEvaluations);
-    if (own.size() > maxAccesses)
-      own = {{++lastSpace, IndexingMap::identity(context, instr.resultShape().dims()), 0, evaluation.count}};
-    if (!kept[instr.id()])
-      for (unsigned i = 0; i < instr.numOperands(); ++i)
-        evaluation.steps = std::max(evaluation.steps, readOperand(instr, i, evaluation.count));
-    std::vector<Access>().swap(own);
-    return evaluation;
-  }
-
-  /// Steps of the loop in which the operand is read.
-  int64_t readOperand(const HloInstruction &instr, unsigned number, double count) {
-    const HloInstruction &operand = *instr.operand(number);
-    const std::vector<Access> &own = accesses[instr.id()];
-    if (readsOperandsInPlace(instr) && operand.shape().isArray() && operand.shape().sameDims(instr.shape())) {
-      for (const Access &access : own)
-        read(operand, access);
-      return 1;
-    }
-    std::optional<OperandIndexing> indexing = operandIndexing(instr, number, context);
-    if (!indexing) { // nothing is known but that it is read
-      if (operand.shape().isArray())
-        read(operand, {++lastSpace, IndexingMap::identity(context, operand.shape().dims()), 0, count});
-      return 1;
-    }
-    if (indexing->map.isKnownEmpty())
-      return 1;
-    double steps = pointsOf(indexing->map.ranges());
-    double perElement = elementsRead(*indexing, operand, instr);
-    bool entersLoop = !indexing->map.ranges().empty() || !indexing->runtimes.empty();
-    for (const Access &access : own)
-      readThrough(access, *indexing, perElement, entersLoop ? loopsOf(access.loops, instr) : access.loops, operand);
-    return hasTrait(instr.opcode(), OpcodeTrait::Contracts) ? int64_t(std::min(steps, mostEvaluations)) : 1;
-  }
-
-  /// Reads of the operand for each element of the result, on average. Where some elements read nothing (pad,
-  /// concatenate, dynamic-update-slice) the others read each element once.
-  static double elementsRead(const OperandIndexing &indexing, const HloInstruction &operand,
-                             const HloInstruction &instr) {
-    double reads = pointsOf(indexing.map.dims()) * pointsOf(indexing.map.ranges());
-    if (!indexing.map.constraints().empty() && indexing.map.ranges().empty())
-      reads = std::min(reads, double(operand.shape().numElements()));
-    return reads / double(instr.resultShape().numElements());
-  }
-
-  void readThrough(const Access &access, const OperandIndexing &indexing, double perElement, unsigned loops,
-                   const HloInstruction &operand) {
-    IndexingMap map = compose(access.map, indexing.map);
-    map.simplify();
-    if (map.isKnownEmpty())
+    Evaluation &evaluation = result.emplace_back(Evaluation{&instr});
+    for (const ReadMaps::Read &read : reads)
+      evaluation.count = std::min(evaluation.count + read.count, mostEvaluations);
+    if (llvm::is_contained(computed.kept, &instr))
       return;
-    double inLoops = pointsOf(map.ranges());
-    map.removeUnusedSymbols();
-    // Outside of the loops whose variables it does not depend on.
-    double count = access.count * perElement * (pointsOf(map.ranges()) / inLoops);
-    bool depends = !map.ranges().empty() || !map.runtimes().empty();
-    read(operand, {access.space, std::move(map), depends ? loops : 0, std::min(count, mostEvaluations)});
-  }
-
-  /// A number for the loop or the offsets of `instr`, inside of `outer`.
-  unsigned loopsOf(unsigned outer, const HloInstruction &instr) {
-    return loopNumbers.try_emplace({outer, &instr}, loopNumbers.size() + 1).first->second;
-  }
-
-  const FusionGraph &graph;
-  MLIRContext *context;
-  std::vector<std::vector<Access>> accesses; ///< by instruction
-  llvm::BitVector kept;
-  llvm::DenseMap<std::pair<unsigned, const HloInstruction *>, unsigned> loopNumbers;
-  unsigned lastSpace = 0;
-};
+    evaluation.steps = stepsOf(instr, context);
+    const ReadMaps::Read ofItsOwn{maps.newSpace(), std::nullopt, 0, evaluation.count};
+    maps.readOperands(instr, reads.size() > maxReads ? ArrayRef(ofItsOwn) : reads);
+  });
+  std::reverse(result.begin(), result.end());
+  return result;
+}
 
 bool isMovement(const HloInstruction &instr) {
   return hasTrait(instr.opcode(), OpcodeTrait::Moves) || hasTrait(instr.opcode(), OpcodeTrait::Rearranges) ||
@@ -198,7 +114,7 @@ KernelRemark remark(DiagnosticKind kind, const Evaluation &evaluation, double fa
 std::vector<Evaluation> evaluations(const FusionGraph &graph, const KernelPlan &kernel, MLIRContext *context) {
   ComputedSpaces spaces =
       visitHero(kernel.plan, [&](const auto &plan) { return computedSpaces(plan, graph, context); });
-  return Counter(graph, context).run(spaces);
+  return count(graph, spaces, context);
 }
 
 std::vector<KernelRemark> remarksOn(const FusionGraph &graph, const KernelPlan &kernel, MLIRContext *context) {

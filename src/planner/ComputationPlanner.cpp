@@ -4,6 +4,7 @@
 #include "hloc/hlo/External.h"
 #include "hloc/support/Check.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 
 namespace hloc {
@@ -606,50 +607,75 @@ private:
   void copyResults() {
     for (BufferSlice &result : results)
       result = tables.placeOf(result);
-    std::vector<size_t> pending; // results that are not yet where they have to be
-    std::set<uint32_t> overwritten;
+    MovingResults moving;
+    llvm::BitVector isMoving(unsigned(results.size()));
     for (auto [i, target] : llvm::enumerate(use.targets))
       if (target && results[i].buffer != *target && !taken.contains(*target)) {
-        pending.push_back(i);
-        overwritten.insert(*target);
+        moving.toBuffer[*target] = i;
+        moving.fromBuffer[results[i].buffer].push_back(i);
+        isMoving.set(unsigned(i));
       }
     for (size_t i = 0; i < results.size(); ++i)
-      if (overwritten.contains(results[i].buffer) && !llvm::is_contained(pending, i))
+      if (!isMoving.test(unsigned(i)) && moving.toBuffer.contains(results[i].buffer))
         results[i] = copyOfResult(i, results[i]);
-    while (!pending.empty())
-      copyNextResult(pending);
+    std::set<size_t> pending, ready;
+    for (auto [target, mover] : moving.toBuffer) {
+      pending.insert(mover);
+      if (!moving.fromBuffer.contains(target))
+        ready.insert(mover);
+    }
+    while (!pending.empty()) {
+      if (ready.empty()) // some change places: what is in the way of one of them goes through memory of its own
+        ready.insert(makeWayFor(*pending.begin(), moving));
+      const size_t next = *ready.begin();
+      ready.erase(next);
+      pending.erase(next);
+      const uint32_t source = results[next].buffer;
+      moveResult(next);
+      // Who has to go where it came from, if it was the last to lie there.
+      auto from = moving.fromBuffer.find(source);
+      if (from == moving.fromBuffer.end())
+        continue;
+      llvm::erase(from->second, next);
+      if (!from->second.empty())
+        continue;
+      moving.fromBuffer.erase(from);
+      if (auto mover = moving.toBuffer.find(source); mover != moving.toBuffer.end() && pending.contains(mover->second))
+        ready.insert(mover->second);
+    }
   }
 
-  /// One that lies where no other of `pending` has to go. If there is none, some change places: what is in the way of
-  /// the first of them goes through memory of its own.
-  void copyNextResult(std::vector<size_t> &pending) {
-    auto inTheWayOf = [&](size_t mover) {
-      return llvm::find_if(
-          pending, [&](size_t other) { return other != mover && results[other].buffer == *use.targets[mover]; });
-    };
-    auto next = llvm::find_if(pending, [&](size_t mover) { return inTheWayOf(mover) == pending.end(); });
-    if (next == pending.end()) {
-      next = pending.begin();
-      const uint32_t place = *use.targets[*next];
-      const BufferSlice own = copyOfResult(*inTheWayOf(*next), results[*inTheWayOf(*next)]);
-      for (size_t other : pending)
-        if (results[other].buffer == place)
-          results[other] = own;
-    }
-    const uint32_t target = *use.targets[*next];
-    BufferSlice &result = results[*next];
+  /// Results that are not yet where they have to be, by where that is and by where they are.
+  struct MovingResults {
+    std::map<uint32_t, size_t> toBuffer;
+    std::map<uint32_t, std::vector<size_t>> fromBuffer;
+  };
+
+  size_t makeWayFor(size_t mover, MovingResults &moving) {
+    auto inTheWay = moving.fromBuffer.find(*use.targets[mover]);
+    const BufferSlice own = copyOfResult(inTheWay->second.front(), results[inTheWay->second.front()]);
+    for (size_t other : inTheWay->second)
+      results[other] = own;
+    moving.fromBuffer.erase(inTheWay);
+    return mover;
+  }
+
+  void moveResult(size_t leaf) {
+    const uint32_t target = *use.targets[leaf];
+    BufferSlice &result = results[leaf];
     const BufferSlice place{target, 0, result.bytes};
     if (place.bytes)
       steps.push_back({use.name, CopyStep{result, place}});
     if (plan.buffers[target].kind == ModuleBuffer::Kind::Parameter)
       plan.buffers[target].donated = true;
     result = place;
-    pending.erase(next);
   }
 
   BufferSlice copyOfResult(size_t leaf, const BufferSlice &result) {
-    const Shape shape = computation.root()->shape().leaves()[leaf].shape;
-    const BufferSlice own = tables.newBuffer(ModuleBuffer::Kind::Temporary, result.bytes, shape.toString());
+    if (leavesOfResult.empty())
+      leavesOfResult = computation.root()->shape().leaves();
+    const BufferSlice own =
+        tables.newBuffer(ModuleBuffer::Kind::Temporary, result.bytes, leavesOfResult[leaf].shape.toString());
     if (result.bytes)
       steps.push_back({use.name, CopyStep{result, own}});
     return own;
@@ -661,6 +687,7 @@ private:
   const ComputationUse &use;
   Steps steps;
   Slices results;
+  llvm::SmallVector<Shape::Leaf, 4> leavesOfResult; ///< when first asked for
   llvm::DenseMap<const HloInstruction *, Slices> places;
   TupleLeaves tupleLeaves;
   std::vector<Work> works;

@@ -1,24 +1,18 @@
 #include "LightOps.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 
 namespace hloc {
 
 bool isLight(const HloInstruction &instr) {
-  switch (instr.opcode()) {
-  case Opcode::Parameter:
-  case Opcode::Constant:
-  case Opcode::Tuple:
-  case Opcode::GetTupleElement:
-  case Opcode::Iota:
-  case Opcode::Copy:
-    return true;
-  case Opcode::DynamicUpdateSlice: // is done in place where it stands, and one launch each otherwise
-  case Opcode::Gather:
+  using enum Opcode;
+  const Opcode opcode = instr.opcode();
+  if (opcode == DynamicUpdateSlice || opcode == Gather) // done in place where it stands, and one launch each otherwise
     return false;
-  default:
-    return (isElementwise(instr.opcode()) || hasTrait(instr.opcode(), OpcodeTrait::Moves)) && !instr.hasSideEffect();
-  }
+  if (llvm::is_contained({Parameter, Constant, Tuple, GetTupleElement, Iota, Copy}, opcode))
+    return true;
+  return (isElementwise(opcode) || hasTrait(opcode, OpcodeTrait::Moves)) && !instr.hasSideEffect();
 }
 
 HloInstruction *placeComputation(HloInstruction &caller, const HloComputation &callee, HloInstruction *argument,

@@ -1,0 +1,108 @@
+#include "fusion/ReadMaps.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+#include <algorithm>
+
+using namespace mlir;
+
+namespace hloc {
+
+namespace {
+
+/// 2^53: doubles are exact up to here.
+constexpr double mostPoints = 9007199254740992.0;
+
+double pointsOf(ArrayRef<IndexingVariable> variables) {
+  double points = 1;
+  for (const IndexingVariable &variable : variables)
+    points *= double(variable.bounds.size());
+  return points;
+}
+
+/// Reads of the operand for each element of the result, on average. Where some elements read nothing (pad, concatenate,
+/// dynamic-update-slice) the others read each element once.
+double elementsRead(const OperandIndexing &indexing, const HloInstruction &operand, const HloInstruction &instr) {
+  double reads = pointsOf(indexing.map.dims()) * pointsOf(indexing.map.ranges());
+  if (!indexing.map.constraints().empty() && indexing.map.ranges().empty())
+    reads = std::min(reads, double(operand.shape().numElements()));
+  return reads / double(instr.resultShape().numElements());
+}
+
+} // namespace
+
+ReadMaps::ReadMaps(const FusionGraph &graph, size_t most, MLIRContext *context)
+    : graph(graph), most(most), given(context), known(graph.computation().instructions().size()) {}
+
+ReadMaps::~ReadMaps() = default;
+
+MLIRContext *ReadMaps::context() {
+  if (!given) {
+    own = std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED);
+    given = own.get();
+  }
+  return given;
+}
+
+void ReadMaps::read(const HloInstruction &written, Read read) {
+  std::vector<Read> &reads = known[behindTuple(written).id()];
+  if (reads.size() < most && llvm::none_of(reads, [&](const Read &other) { return other.isSameAs(read); }))
+    reads.push_back(std::move(read));
+}
+
+ReadMaps::Read ReadMaps::through(const Read &read, const OperandIndexing &indexing, double perElement,
+                                 const HloInstruction &instr) {
+  Read next = read;
+  next.map = read.map ? compose(*read.map, indexing.map) : indexing.map;
+  next.map->simplify();
+  // Outside of the loops whose variables it does not depend on.
+  const double inLoops = pointsOf(next.map->ranges());
+  if (!next.map->isKnownEmpty())
+    next.map->removeUnusedSymbols();
+  next.count = std::min(read.count * perElement * (pointsOf(next.map->ranges()) / inLoops), mostPoints);
+  const bool entersLoop = !indexing.map.ranges().empty() || !indexing.runtimes.empty();
+  if (next.map->ranges().empty() && next.map->runtimes().empty())
+    next.loops = 0;
+  else if (entersLoop)
+    next.loops = loopNumbers.try_emplace({read.loops, &instr}, loopNumbers.size() + 1).first->second;
+  return next;
+}
+
+void ReadMaps::readOperand(const HloInstruction &instr, unsigned number, ArrayRef<Read> reads) {
+  const HloInstruction &operand = *instr.operand(number);
+  if (readsOperandsInPlace(instr) && operand.shape().isArray() && operand.shape().sameDims(instr.shape())) {
+    for (const Read &one : reads)
+      read(operand, one);
+    return;
+  }
+  std::optional<OperandIndexing> indexing = operandIndexing(instr, number, context());
+  if (!indexing) { // nothing is known but that it is read
+    double count = 0;
+    for (const Read &one : reads)
+      count = std::min(count + one.count, mostPoints);
+    if (operand.shape().isArray())
+      read(operand, {newSpace(), std::nullopt, 0, count});
+    return;
+  }
+  if (indexing->map.isKnownEmpty())
+    return;
+  const double perElement = elementsRead(*indexing, operand, instr);
+  for (const Read &one : reads)
+    if (Read next = through(one, *indexing, perElement, instr); !next.map->isKnownEmpty())
+      read(operand, std::move(next));
+}
+
+void ReadMaps::readOperands(const HloInstruction &instr, ArrayRef<Read> reads) {
+  for (unsigned i = 0; i < instr.numOperands(); ++i)
+    readOperand(instr, i, reads);
+}
+
+void ReadMaps::follow(function_ref<void(const HloInstruction &, ArrayRef<Read>)> visit) {
+  for (const HloInstruction *instr : llvm::reverse(graph.instructions()))
+    if (std::vector<Read> reads = std::move(known[instr->id()]); !reads.empty())
+      visit(*instr, reads);
+}
+
+} // namespace hloc

@@ -1,0 +1,71 @@
+#pragma once
+// ReadMaps: through which indexing maps the instructions of a fusion are read, followed backward from where computing
+// starts. Whoever asks how often, in which order or from where something is read asks here: the sectors of loops, the
+// operands that concatenates have in common, what is computed again.
+//
+//   from r = add(x, transpose(x)), f32[8,8]:  x is read through (i, j) -> (i, j) and (i, j) -> (j, i)
+//
+// Maps are composed as far as operandIndexing() tells; a dynamic offset or the loop of a reduction is part of what tells
+// reads apart, since two of them are not the same though their maps look equal.
+
+#include "hloc/fusion/FusionGraph.h"
+#include "hloc/fusion/HloIndexing.h"
+#include "hloc/indexing/IndexingMap.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace mlir {
+class MLIRContext;
+}
+
+namespace hloc {
+
+class ReadMaps {
+public:
+  struct Read {
+    unsigned space = 0;             ///< where it was started from
+    std::optional<IndexingMap> map; ///< from the space's indices to the instruction's; none: the same ones
+    unsigned loops = 0;             ///< 0: in none that the map depends on, and behind no offset
+    double count = 1;               ///< points of the space and of the loops at which it is read
+    bool isSameAs(const Read &other) const {
+      return space == other.space && loops == other.loops && map == other.map;
+    }
+  };
+
+  /// Of more than `most` ways in which an instruction is read, all others are forgotten: their number can double with
+  /// each instruction. Makes a context of its own when the first map is needed, if none is given: that takes longer
+  /// than most plans.
+  explicit ReadMaps(const FusionGraph &graph, size_t most = SIZE_MAX, mlir::MLIRContext *context = nullptr);
+  ~ReadMaps();
+
+  mlir::MLIRContext *context();
+  /// Spaces of their own have what is read in a way that no map describes.
+  unsigned newSpace() { return ++lastSpace; }
+  /// `instr` is read; of an element of a tuple, what it is made of.
+  void read(const HloInstruction &instr, Read read);
+  /// Operand `number` is read for all elements of `instr` that `reads` tell of.
+  void readOperand(const HloInstruction &instr, unsigned number, llvm::ArrayRef<Read> reads);
+  void readOperands(const HloInstruction &instr, llvm::ArrayRef<Read> reads);
+
+  /// Calls `visit` for each instruction that is read, users before operands, with all its reads; it says what is read of
+  /// the operands.
+  void follow(llvm::function_ref<void(const HloInstruction &, llvm::ArrayRef<Read>)> visit);
+
+private:
+  Read through(const Read &read, const OperandIndexing &indexing, double perElement, const HloInstruction &instr);
+
+  const FusionGraph &graph;
+  size_t most;
+  mlir::MLIRContext *given;
+  std::unique_ptr<mlir::MLIRContext> own;
+  std::vector<std::vector<Read>> known; ///< by id, of those not yet visited
+  /// Numbers of loops and offsets inside of others.
+  llvm::DenseMap<std::pair<unsigned, const HloInstruction *>, unsigned> loopNumbers;
+  unsigned lastSpace = 0;
+};
+
+} // namespace hloc
