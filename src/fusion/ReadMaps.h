@@ -5,8 +5,8 @@
 //
 //   from r = add(x, transpose(x)), f32[8,8]:  x is read through (i, j) -> (i, j) and (i, j) -> (j, i)
 //
-// Maps are composed as far as operandIndexing() tells; a dynamic offset or the loop of a reduction is part of what tells
-// reads apart, since two of them are not the same though their maps look equal.
+// Maps are composed as far as operandIndexing() tells; a dynamic offset or the loop of a reduction is part of what
+// tells reads apart, since two of them are not the same though their maps look equal.
 
 #include "hloc/fusion/FusionGraph.h"
 #include "hloc/fusion/HloIndexing.h"
@@ -31,9 +31,7 @@ public:
     std::optional<IndexingMap> map; ///< from the space's indices to the instruction's; none: the same ones
     unsigned loops = 0;             ///< 0: in none that the map depends on, and behind no offset
     double count = 1;               ///< points of the space and of the loops at which it is read
-    bool isSameAs(const Read &other) const {
-      return space == other.space && loops == other.loops && map == other.map;
-    }
+    bool isSameAs(const Read &other) const { return space == other.space && loops == other.loops && map == other.map; }
   };
 
   /// Of more than `most` ways in which an instruction is read, all others are forgotten: their number can double with
@@ -51,8 +49,8 @@ public:
   void readOperand(const HloInstruction &instr, unsigned number, llvm::ArrayRef<Read> reads);
   void readOperands(const HloInstruction &instr, llvm::ArrayRef<Read> reads);
 
-  /// Calls `visit` for each instruction that is read, users before operands, with all its reads; it says what is read of
-  /// the operands.
+  /// Calls `visit` for each instruction that is read, users before operands, with all its reads; it says what is read
+  /// of the operands.
   void follow(llvm::function_ref<void(const HloInstruction &, llvm::ArrayRef<Read>)> visit);
 
 private:
