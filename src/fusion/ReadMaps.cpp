@@ -10,17 +10,14 @@ using namespace mlir;
 
 namespace hloc {
 
-namespace {
-
-/// 2^53: doubles are exact up to here.
-constexpr double mostPoints = 9007199254740992.0;
-
 double pointsOf(ArrayRef<IndexingVariable> variables) {
   double points = 1;
   for (const IndexingVariable &variable : variables)
     points *= double(variable.bounds.size());
   return points;
 }
+
+namespace {
 
 /// Reads of the operand for each element of the result, on average. Where some elements read nothing (pad, concatenate,
 /// dynamic-update-slice) the others read each element once.

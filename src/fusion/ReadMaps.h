@@ -24,6 +24,12 @@ class MLIRContext;
 
 namespace hloc {
 
+/// 2^53: how often something is read is counted in doubles, which are exact up to here.
+constexpr double mostPoints = 9007199254740992.0;
+
+/// Of all variables together.
+double pointsOf(llvm::ArrayRef<IndexingVariable> variables);
+
 class ReadMaps {
 public:
   struct Read {

@@ -17,8 +17,6 @@ namespace {
 /// An instruction read in more ways than this counts as computed by a function of its own, whose callers share nothing:
 /// the number of ways can double with each instruction.
 constexpr size_t maxReads = 16;
-/// 2^53: doubles are exact up to here.
-constexpr double mostEvaluations = 9007199254740992.0;
 
 /// Of the loop in which a thread reads an operand of `instr`.
 int64_t stepsOf(const HloInstruction &instr, MLIRContext *context) {
@@ -27,12 +25,8 @@ int64_t stepsOf(const HloInstruction &instr, MLIRContext *context) {
     return most;
   for (unsigned i = 0; i < instr.numOperands(); ++i)
     if (std::optional<OperandIndexing> indexing = operandIndexing(instr, i, context);
-        indexing && !indexing->map.isKnownEmpty()) {
-      double steps = 1;
-      for (const IndexingVariable &range : indexing->map.ranges())
-        steps *= double(range.bounds.size());
-      most = std::max(most, int64_t(std::min(steps, mostEvaluations)));
-    }
+        indexing && !indexing->map.isKnownEmpty())
+      most = std::max(most, int64_t(std::min(pointsOf(indexing->map.ranges()), mostPoints)));
   return most;
 }
 
@@ -43,9 +37,7 @@ std::vector<Evaluation> count(const FusionGraph &graph, const ComputedSpaces &co
     for (const ComputedSpace::Value &value : space.values) {
       IndexingMap map = value.map;
       map.simplify();
-      double points = 1;
-      for (const IndexingVariable &dim : map.dims())
-        points *= double(dim.bounds.size());
+      const double points = pointsOf(map.dims());
       maps.read(*value.instr, {number, std::move(map), 0, points});
     }
   }
@@ -55,7 +47,7 @@ std::vector<Evaluation> count(const FusionGraph &graph, const ComputedSpaces &co
       return;
     Evaluation &evaluation = result.emplace_back(Evaluation{&instr});
     for (const ReadMaps::Read &read : reads)
-      evaluation.count = std::min(evaluation.count + read.count, mostEvaluations);
+      evaluation.count = std::min(evaluation.count + read.count, mostPoints);
     if (llvm::is_contained(computed.kept, &instr))
       return;
     evaluation.steps = stepsOf(instr, context);
