@@ -3,13 +3,12 @@
 // Callees come before callers in a module, so when a computation is edited, the bodies it calls have no calls left and
 // one level of splicing is enough.
 
+#include "LightOps.h"
 #include "WithLayout.h"
 #include "hloc/hlo/HloEditor.h"
-#include "hloc/support/Check.h"
 #include "hloc/transforms/Transforms.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/Twine.h"
 
 namespace hloc {
 
@@ -55,25 +54,11 @@ void splice(HloInstruction &call, HloEditor &editor) {
   const HloComputation &callee = *call.computation(isFusion ? AttributeKey::Calls : AttributeKey::ToApply);
   HloBuilder builder(editor, &call);
   builder.setRange(call.range());
-  std::vector<HloInstruction *> mapped(callee.instructions().size(), nullptr); // by id
+  llvm::SmallVector<HloInstruction *> arguments;
   for (HloInstruction *parameter : callee.parameters())
-    mapped[parameter->id()] = withLayout(call.operand(parameter->parameterNumber()), parameter->shape(), builder);
-  llvm::SmallVector<HloInstruction *> operands;
-  for (HloInstruction *instr : callee.instructions()) {
-    if (mapped[instr->id()])
-      continue;
-    operands.clear();
-    for (HloInstruction *operand : instr->operands())
-      operands.push_back(mapped[operand->id()]);
-    std::string name = (llvm::Twine(call.name()) + "." + instr->name()).str();
-    HLOC_CHECK(!instr->has(AttributeKey::ControlPredecessors), "a module that passes change is made by cloneModule");
-    InstructionSpec spec{instr->opcode(),       name,
-                         instr->shape(),        operands,
-                         instr->attributes(),   instr->range(),
-                         /*parameterNumber=*/0, instr->hasLiteral() ? &instr->literal() : nullptr};
-    mapped[instr->id()] = editor.insert(spec, &call);
-  }
-  editor.replaceAllUses(&call, withLayout(mapped[callee.root()->id()], call.shape(), builder));
+    arguments.push_back(withLayout(call.operand(parameter->parameterNumber()), parameter->shape(), builder));
+  HloInstruction *result = placeComputation(callee, arguments, call.name(), call, editor);
+  editor.replaceAllUses(&call, withLayout(result, call.shape(), builder));
   editor.erase(&call);
 }
 

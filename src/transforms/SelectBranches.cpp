@@ -53,7 +53,8 @@ public:
   HloInstruction *run() {
     llvm::SmallVector<HloInstruction *> results;
     for (auto [i, branch] : llvm::enumerate(choice.calledComputations())) {
-      HloInstruction *result = placeComputation(choice, *branch, choice.operand(unsigned(i) + 1), i, editor);
+      HloInstruction *result = placeComputation(*branch, choice.operand(unsigned(i) + 1),
+                                                choice.name() + "." + llvm::Twine(i), choice, editor);
       results.push_back(withLayout(result, choice.shape(), b));
     }
     // The last for all selectors that are none of the others'.

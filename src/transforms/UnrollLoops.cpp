@@ -37,7 +37,7 @@ size_t unrollIn(HloEditor &editor) {
       continue;
     HloInstruction *state = instr->operand(0);
     for (uint64_t round = 0; round < *rounds; ++round)
-      state = placeComputation(*instr, body, state, round, editor);
+      state = placeComputation(body, state, instr->name() + "." + llvm::Twine(round), *instr, editor);
     HloBuilder builder(editor, instr);
     builder.setRange(instr->range());
     editor.replaceAllUses(instr, withLayout(state, instr->shape(), builder));
