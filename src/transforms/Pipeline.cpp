@@ -31,6 +31,8 @@ llvm::ArrayRef<HloPass> hloPipeline() {
        "Replaces topk by sorts, and sorts of elements of less than a byte by those of bytes"},
       {"apply-entry-layout", applyEntryLayout,
        "Gives parameters and results of the entry the layouts of its signature"},
+      {"expand-vector-products", expandVectorProducts,
+       "Of an entry without fusions: replaces products of a matrix and a vector by sums", /*rounds=*/true},
       {"simplify", simplify, "Of an entry without fusions: does less for the same results, until nothing is found"},
       {"drop-barriers", dropBarriers, "Takes what opt-barriers are given for what they return"},
       {"count-rounds", countRounds, "Says of loops how often they go round, where a counter tells"},

@@ -130,6 +130,10 @@ PassResult selectBranches(HloModule &module, HloPassContext &context);
 /// together, and every right implementation gives the same bits.
 PassResult foldConstants(HloModule &module, HloPassContext &context);
 
+/// dot of which one side has no dimension of its own of more than one element -> multiply and reduce, where the entry
+/// has no fusions and ops are to be fused: these are bound by the bytes of the other side, as reductions are.
+PassResult expandVectorProducts(HloModule &module, HloPassContext &context);
+
 /// simplificationPasses() to a fixpoint, where the entry has no fusions: those that arrive are left as they are, and so
 /// is a headerless text that is the body of one.
 PassResult simplify(HloModule &module, HloPassContext &context);

@@ -279,3 +279,54 @@ TEST_CASE("an associative scan of one op is a cumulative window") {
     CHECK(resultDifference(*p.parsed.module, *p.module) == "");
   }
 }
+
+TEST_CASE("products of matrices and vectors are sums of integers that wrap as those of dots do") {
+  for (const std::string &body :
+       {"v = s32[1,70] parameter(0)\n m = s32[70,5] parameter(1)\n"
+        "ROOT r = s32[1,5] dot(v, m), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        "v = s8[70] parameter(0)\n m = s8[5,70]{0,1} parameter(1)\n"
+        "ROOT r = s8[5] dot(m, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        "v = s8[1,3,70]{1,2,0} parameter(0)\n m = u8[70,4,3] parameter(1)\n"
+        "ROOT r = s32[3,1,4]{0,2,1} dot(v, m), lhs_batch_dims={1}, rhs_batch_dims={2}, lhs_contracting_dims={2}, "
+        "rhs_contracting_dims={0}",
+        "v = u16[9,1,8] parameter(0)\n m = u16[8,5,9] parameter(1)\n"
+        "ROOT r = u16[5,1] dot(m, v), lhs_contracting_dims={0,2}, rhs_contracting_dims={2,0}",
+        "v = s32[64] parameter(0)\n m = s32[64] parameter(1)\n"
+        "ROOT r = s32[] dot(v, m), lhs_contracting_dims={0}, rhs_contracting_dims={0}"}) {
+    INFO(body);
+    PassRun p(program(body));
+    expands(p, expandVectorProducts, Opcode::Dot);
+    CHECK(resultDifference(*p.parsed.module, *p.module) == "");
+  }
+}
+
+TEST_CASE("of products of matrices and vectors floats are summed in 32 bits and rounded once") {
+  PassRun p(program("v = f32[70] parameter(0)\n m = bf16[5,70] parameter(1)\n"
+                    "ROOT r = bf16[5] dot(m, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}"));
+  expands(p, expandVectorProducts, Opcode::Dot);
+  auto first = [&](Opcode opcode) {
+    return *llvm::find_if(p.module->entry()->instructions(), [&](auto *instr) { return instr->opcode() == opcode; });
+  };
+  CHECK(first(Opcode::Reduce)->shape().elementType() == ElementType::F32);
+  CHECK(first(Opcode::Multiply)->shape().elementType() == ElementType::F32);
+  // What a dot multiplies has the type of its result.
+  CHECK(first(Opcode::Convert)->operand(0)->name() == "m");
+  CHECK(llvm::any_of(p.module->entry()->instructions(), [](auto *instr) {
+    return instr->shape() == Shape::array(ElementType::BF16, {70}) && instr->opcode() == Opcode::Convert;
+  }));
+}
+
+TEST_CASE("products of matrices and vectors stay where a thread for each result is enough") {
+  auto stays = [](const std::string &lhs, const std::string &rhs, const std::string &result, FusionMode fusion) {
+    PassRun p(program("v = f32[" + lhs + "] parameter(0)\n m = f32[" + rhs + "] parameter(1)\n" + "ROOT r = f32[" +
+                      result + "] dot(v, m), lhs_contracting_dims={1}, rhs_contracting_dims={0}"));
+    p.context.options.fusion = fusion;
+    return p.run(expandVectorProducts) == PassResult::Unchanged;
+  };
+  CHECK(!stays("1,64", "64,9", "1,9", FusionMode::Keep));
+  CHECK(stays("1,63", "63,9", "1,9", FusionMode::Keep)); // short sums
+  CHECK(!stays("1,64", "64,131072", "1,131072", FusionMode::Keep));
+  CHECK(stays("1,64", "64,131073", "1,131073", FusionMode::Keep)); // many of them
+  CHECK(stays("2,64", "64,9", "2,9", FusionMode::Keep));           // two rows
+  CHECK(stays("1,64", "64,9", "1,9", FusionMode::None));           // each op is to be a kernel
+}
