@@ -1,6 +1,8 @@
 #include "fusion/HeroMatch.h"
 #include "hloc/fusion/HloIndexing.h"
+#include "hloc/fusion/PlanCounts.h"
 #include "hloc/indexing/ShapeMaps.h"
+#include "hloc/kernel/Estimate.h"
 
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
@@ -16,8 +18,14 @@ using namespace mlir;
 namespace hloc {
 namespace {
 
-/// Fewer terms or results are soon added up in a loop.
-constexpr int64_t leastDepth = 4, leastResults = 256;
+/// Fewer terms are soon added up in a loop.
+constexpr int64_t leastDepth = 4;
+/// Steps of a block that are worth its start and what it leaves to be added up. An estimate.
+constexpr int64_t leastStepsOfSplit = 4;
+/// Partial sums that a thread which combines loads before it waits for the first. An estimate.
+constexpr double splitsInFlight = 8;
+/// Of a kernel that combines.
+constexpr uint32_t combiningThreads = 128;
 /// Ops of one thread's straight code, instructions times results, as in a loop. An estimate.
 constexpr int64_t maxOpsPerThread = 2048;
 
@@ -149,11 +157,7 @@ public:
     for (unsigned i = 0; i < 2; ++i)
       strides.emplace_back(*plan.hero->operand(i), maps[i]);
     orderDepth();
-    if (std::optional<Rejection> why = chooseTile())
-      return why;
-    chooseAccess(plan.rows);
-    chooseAccess(plan.columns);
-    return std::nullopt;
+    return chooseTile();
   }
 
 private:
@@ -182,8 +186,6 @@ private:
     plan.rows = std::move(sides[1 - columns]);
     if (plan.rows.size == 1 || plan.columns.size == 1)
       return Rejection{"one side has a single row"};
-    if (result.numElements() < leastResults)
-      return Rejection{fmt::format("{} results are too few", result.numElements())};
     return std::nullopt;
   }
 
@@ -233,18 +235,26 @@ private:
         {4, 2, 8, 8}, {2, 2, 8, 8}, {4, 2, 8, 4}, {4, 2, 4, 8}, {4, 2, 4, 4}, {2, 2, 8, 4}, {2, 2, 4, 4},
         {1, 2, 8, 4}, {2, 1, 4, 4}, {1, 2, 4, 2}, {1, 1, 4, 2}, {1, 2, 2, 4}, {4, 1, 4, 4},
     };
-    double best = loopCycles(depth);
+    double best = loopSeconds(depth);
     std::optional<ContractionPlan> chosen;
     for (ContractionTile tile : tiles) {
       tile.depth = plan.bits == 64 || depth <= 8 ? 8 : 16;
       plan.tile = tile;
       splitDepth();
-      if (plan.sharedBytes() > target.staticSharedBytes || plan.blocks() > int64_t(target.maxGridX) ||
+      if (plan.sharedBytes() > target.staticSharedBytes ||
           tile.threadRows * tile.threadColumns * int64_t(graph.instructions().size()) > maxOpsPerThread)
         continue;
-      if (double cycles = tileCycles(); cycles < best) {
-        best = cycles;
-        chosen = plan;
+      chooseAccess(plan.rows);
+      chooseAccess(plan.columns);
+      for (int64_t splits : splitCounts()) {
+        plan.splits = splits;
+        plan.stage = splits == 1 ? ReductionStage::Whole : ReductionStage::Partial;
+        if (plan.blocks() > int64_t(target.maxGridX))
+          continue;
+        if (double seconds = tileSeconds(); seconds < best) {
+          best = seconds;
+          chosen = plan;
+        }
       }
     }
     if (!chosen)
@@ -253,29 +263,67 @@ private:
     return std::nullopt;
   }
 
-  /// Cycles of the device if each thread makes one result: two loads a term, and waiting for them.
-  double loopCycles(int64_t depth) const {
-    constexpr double ofTerm = 4, latencyOfTerm = 20;
-    double warps = double(llvm::divideCeil(result.numElements(), target.warpSize));
-    return double(depth) * (std::ceil(warps / double(target.multiprocessors)) * ofTerm + latencyOfTerm);
+  /// One, and those that give all multiprocessors about as many blocks: one or more each.
+  llvm::SmallVector<int64_t> splitCounts() const {
+    llvm::SmallVector<int64_t> counts = {1};
+    const int64_t steps = plan.steps(), most = steps / leastStepsOfSplit;
+    for (int64_t blocks : {1, 2, 4, 8}) {
+      int64_t splits = std::min(most, blocks * int64_t(target.multiprocessors) / plan.tiles());
+      if (splits > counts.back())
+        counts.push_back(llvm::divideCeil(steps, llvm::divideCeil(steps, splits)));
+    }
+    return counts;
   }
 
-  /// The same of the plan: what its warps issue and read from shared memory, what comes from the second cache, or, of a
-  /// few warps, waiting for each step and for each other instruction.
-  double tileCycles() const {
-    constexpr double schedulers = 4, warpsInFlight = 16, latencyOfStep = 400, latencyOfInstruction = 2,
-                     bytesPerCycle = 24;
-    const ContractionTile &tile = plan.tile;
-    double perRead = double(ContractionPlan::sharedVectorBits / plan.bits),
-           warps = double(tile.threads()) / double(target.warpSize);
-    double reads = std::ceil(double(tile.threadRows) / perRead) + std::ceil(double(tile.threadColumns) / perRead);
-    double products = double(tile.threadRows * tile.threadColumns) * (plan.bits == 64 ? 2 : 1);
-    double ofTerm = std::max((products + reads + 1) / schedulers, reads), terms = double(plan.steps() * tile.depth);
-    double blocks = std::ceil(double(plan.blocks()) / double(target.multiprocessors));
-    double rounds = std::ceil(blocks / std::max(1.0, warpsInFlight / warps));
-    double waiting = double(plan.steps()) * latencyOfStep + terms * latencyOfInstruction * (products + reads);
-    double bytes = terms * double(tile.rows() + tile.columns()) * plan.bits / 8;
-    return std::max({blocks * warps * terms * ofTerm, blocks * bytes / bytesPerCycle, rounds * waiting});
+  /// If each thread makes one result: of each term it loads two factors, of which its warp's are neighbours or the
+  /// same. Short sums are straight code, which loads all its factors at once; counted in PTX of such loops.
+  double loopSeconds(int64_t depth) const {
+    constexpr double ofTerm = 4;
+    constexpr int64_t straightTerms = 64, termsOfRound = 12;
+    KernelCounts counts;
+    counts.threadsPerBlock = combiningThreads;
+    counts.blocks = llvm::divideCeil(uint64_t(result.numElements()), counts.threadsPerBlock);
+    const double warps = double(llvm::divideCeil(result.numElements(), target.warpSize)), terms = double(depth);
+    counts.instructions = warps * terms * ofTerm;
+    for (unsigned i = 0; i < 2; ++i)
+      counts.footprint += sectorsOf(plan.hero->operand(i)->shape());
+    counts.sectors = warps * terms * (1 + double(target.warpSize) * plan.bits / sectorBits);
+    counts.memoryRoundTrips = depth <= straightTerms ? 1 : terms / termsOfRound;
+    counts.chainInstructions = terms;
+    return estimate(counts, deviceOf(target)).total;
+  }
+
+  static constexpr double sectorBits = 256;
+  static double sectorsOf(const Shape &shape) { return double(shape.byteSize()) * 8 / sectorBits; }
+
+  double tileSeconds() const {
+    const PlanCounts own = countsOf(plan);
+    KernelCounts counts;
+    counts.blocks = uint64_t(plan.blocks());
+    counts.threadsPerBlock = uint32_t(plan.tile.threads());
+    counts.registers = plannedRegisters(plan);
+    counts.sharedBytes = uint32_t(plan.sharedBytes());
+    for (const PlanCounts::OperandRead &read : own.reads) {
+      const Shape &shape = plan.hero->operand(read.operand)->shape();
+      counts.sectors += read.elements * deviceBits(shape.elementType()) / sectorBits;
+      counts.footprint += sectorsOf(shape);
+    }
+    const double written = double(result.numElements() * plan.splits) * plan.bits / sectorBits;
+    counts.sectors += written;
+    counts.footprint += written;
+    counts.instructions = own.instructions;
+    if (plan.hero->shape().elementType() == ElementType::F64)
+      counts.doubles = own.instructions;
+    counts.sharedPasses = own.sharedPasses;
+    counts.memoryRoundTrips = own.memoryRoundTrips;
+    counts.sharedRoundTrips = own.sharedRoundTrips;
+    counts.chainInstructions = own.chainInstructions;
+    double seconds = estimate(counts, deviceOf(target)).total;
+    if (plan.splits > 1) // a second kernel, which reads what this one wrote
+      seconds += secondsToMove(2 * written * sectorBits / 8, deviceOf(target)) + double(plan.splits) / splitsInFlight *
+                                                                                     deviceOf(target).dramLatency /
+                                                                                     (deviceOf(target).gigahertz * 1e9);
+    return seconds;
   }
 
   /// Along what, and how many neighbours at once, a side's elements are read.
@@ -290,8 +338,8 @@ private:
     int64_t ofDepth = own.ofRange(plan.depth.back()), sizeOfDepth = plan.depthSizes.back();
     side.alongDepth = sizeOfDepth > 1 && ofDepth < ofSide;
     int64_t tileRows = &side == &plan.rows ? plan.tile.rows() : plan.tile.columns();
-    if (side.alongDepth)
-      side.pad = ContractionPlan::sharedVectorBits / int64_t(plan.bits);
+    side.pad = side.alongDepth ? ContractionPlan::sharedVectorBits / int64_t(plan.bits) : 0;
+    side.vector = 1;
     if ((side.alongDepth ? ofDepth : ofSide) != 1)
       return;
     int64_t common = side.alongDepth ? (sizeOfDepth | plan.tile.depth) : (sizeOfSide | tileRows);
@@ -336,6 +384,33 @@ uint64_t ContractionPlan::sharedBytes() const {
   return uint64_t((tileElements(rows) + tileElements(columns)) * int64_t(bits) / 8);
 }
 
+Shape ContractionPlan::partialSums() const {
+  const Shape &result = hero->shape();
+  ElementType type = result.elementType();
+  if (isFloat(type))
+    type = bits == 64 ? ElementType::F64 : ElementType::F32;
+  else
+    type = bits == 64 ? ElementType::S64 : ElementType::S32;
+  llvm::SmallVector<int64_t> sizes = {splits}, layout;
+  llvm::append_range(sizes, result.dims());
+  for (int64_t dim : result.minorToMajor())
+    layout.push_back(dim + 1);
+  layout.push_back(0);
+  return Shape::array(type, sizes).withLayout(layout);
+}
+
+/// Neighbours share loads where there are threads enough.
+static FollowingKernel combinePartialSums(ContractionPlan plan, const TargetInfo &target) {
+  plan.stage = ReductionStage::Combine;
+  const int64_t results = plan.hero->shape().numElements(), vector = ContractionPlan::sharedVectorBits / plan.bits;
+  const bool isMany = results / vector >= int64_t(target.multiprocessors) * target.threadsPerMultiprocessor / 2;
+  plan.perThread = isMany && results % vector == 0 ? vector : 1;
+  LaunchGeometry launch;
+  launch.block = {combiningThreads, 1, 1};
+  launch.grid = {uint32_t(llvm::divideCeil(results / plan.perThread, combiningThreads)), 1, 1};
+  return {std::move(plan), launch};
+}
+
 template <>
 HeroMatch<ContractionPlan> matchHero<ContractionPlan>(const FusionGraph &graph, const FusionAliasing &,
                                                       const TargetInfo &target) {
@@ -353,7 +428,12 @@ HeroMatch<ContractionPlan> matchHero<ContractionPlan>(const FusionGraph &graph, 
   launch.grid = {uint32_t(plan.blocks()), 1, 1};
   launch.block = {uint32_t(plan.tile.threads()), 1, 1};
   launch.sharedBytes = plan.sharedBytes();
-  return {std::move(plan), launch};
+  OtherSteps others;
+  if (plan.splits > 1) {
+    others.scratch.push_back({plan.partialSums()});
+    others.following.push_back(combinePartialSums(plan, target));
+  }
+  return {std::move(plan), launch, std::move(others)};
 }
 
 /// An element of an operand that only the output at its own index reads: by the thread that stores that.
@@ -381,7 +461,8 @@ static IndexingMap filledElements(const ContractionPlan &plan, const Contraction
   return map.symbolsToDims();
 }
 
-/// Each block fills its tiles with elements of both operands; outputs are made at the hero's indices.
+/// Each block fills its tiles with elements of both operands; outputs are made at the hero's indices, of divided sums
+/// by the kernel that combines these.
 template <>
 ComputedSpaces computedSpaces<ContractionPlan>(const ContractionPlan &plan, const FusionGraph &graph,
                                                mlir::MLIRContext *context) {
@@ -391,8 +472,12 @@ ComputedSpaces computedSpaces<ContractionPlan>(const ContractionPlan &plan, cons
     result.spaces.emplace_back().values.push_back(
         {plan.hero->operand(side.operand), filledElements(plan, side, times, context)});
   };
-  fill(plan.rows, plan.columnTiles());
-  fill(plan.columns, plan.rowTiles());
+  if (plan.stage != ReductionStage::Combine) {
+    fill(plan.rows, plan.columnTiles());
+    fill(plan.columns, plan.rowTiles());
+  }
+  if (plan.stage == ReductionStage::Partial)
+    return result;
   ComputedSpace outputs;
   for (unsigned root : plan.roots)
     outputs.values.push_back(
@@ -401,13 +486,23 @@ ComputedSpaces computedSpaces<ContractionPlan>(const ContractionPlan &plan, cons
   return result;
 }
 
-template <> KernelTraffic trafficOf<ContractionPlan>(const ContractionPlan &, const FusionGraph &graph) {
-  return wholeTraffic(graph);
+template <> KernelTraffic trafficOf<ContractionPlan>(const ContractionPlan &plan, const FusionGraph &graph) {
+  switch (plan.stage) {
+  case ReductionStage::Whole:
+    return wholeTraffic(graph);
+  case ReductionStage::Partial:
+    return {graph.bytesRead(), uint64_t(plan.partialSums().byteSize())};
+  case ReductionStage::Combine:
+    return {uint64_t(plan.partialSums().byteSize()), graph.bytesWritten()};
+  }
+  HLOC_UNREACHABLE("stage");
 }
 
 /// Sums, factors of one term, what is on its way to shared memory, and addresses.
 template <> unsigned plannedRegisters<ContractionPlan>(const ContractionPlan &plan) {
   constexpr int64_t ofIndices = 40, most = 255;
+  if (plan.stage == ReductionStage::Combine)
+    return KernelSpec::usualRegisters;
   const ContractionTile &tile = plan.tile;
   int64_t values = tile.threadRows * tile.threadColumns + tile.threadRows + tile.threadColumns;
   values += (tile.rows() + tile.columns()) * tile.depth / tile.threads();
@@ -419,6 +514,9 @@ template <> unsigned plannedRegisters<ContractionPlan>(const ContractionPlan &pl
 std::string ContractionPlan::toString() const {
   std::string result;
   llvm::raw_string_ostream os(result);
+  if (stage == ReductionStage::Combine)
+    return fmt::format("product: {} parts of each of {} sums, {} a thread", splits, hero->shape().numElements(),
+                       perThread);
   os << "product of ";
   if (batchSize != 1)
     os << batchSize << " times ";
@@ -431,6 +529,8 @@ std::string ContractionPlan::toString() const {
   };
   os << fmt::format("read by {} and {}; roots ", describe(rows), describe(columns));
   llvm::interleave(roots, os, ",");
+  if (stage == ReductionStage::Partial)
+    os << fmt::format("; sums in {} parts of {} steps", splits, stepsOfSplit());
   return result;
 }
 

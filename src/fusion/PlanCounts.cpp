@@ -43,36 +43,7 @@ void addExchange(double threads, double accumulators, double warps, PlanCounts &
 
 double accumulatorsOf(const ReductionFrame &frame) { return double(frame.accumulators.size()); }
 
-PlanCounts own(const ContractionPlan &plan, const KernelPlan &kernel) {
-  /// Of a step: addresses, bounds, the loop; of a vector that goes to shared memory: address, load, store.
-  constexpr double instructionsOfStep = 24, instructionsOfVector = 6;
-  PlanCounts counts;
-  const ContractionTile &tile = plan.tile;
-  const double steps = double(plan.steps()), blocks = double(plan.blocks()), warps = warpsOf(kernel),
-               threads = double(tile.threads()), terms = double(tile.depth);
-  double loads = 0, waits = 0;
-  for (const ContractionSide *side : {&plan.rows, &plan.columns}) {
-    const int64_t rowsOfTile = side == &plan.rows ? tile.rows() : tile.columns();
-    const double elements = double(rowsOfTile * tile.depth), ofThread = elements / threads / side->vector;
-    loads += ofThread;
-    // Behind a test, or where something is computed of them, loads are not issued all at once.
-    const bool isTested = side->size % rowsOfTile != 0 || plan.innerDepth() % tile.depth != 0;
-    if (isTested || plan.hero->operand(side->operand)->opcode() != Opcode::Parameter)
-      waits += ofThread;
-    counts.reads.push_back({plan.hero, side->operand, blocks * steps * elements});
-    counts.sharedPasses += warps * steps * elements / threads * plan.bits / bitsOfPass;
-  }
-  const double perRead = double(ContractionPlan::sharedVectorBits) / plan.bits;
-  const double reads = std::ceil(double(tile.threadRows) / perRead) + std::ceil(double(tile.threadColumns) / perRead);
-  const double products = double(tile.threadRows * tile.threadColumns);
-  counts.instructions +=
-      warps * steps * (terms * (products + reads) + loads * instructionsOfVector + instructionsOfStep);
-  counts.sharedPasses += warps * steps * terms * double(tile.threadRows + tile.threadColumns) * plan.bits / bitsOfPass;
-  counts.memoryRoundTrips = steps * std::max(1.0, waits);
-  counts.sharedRoundTrips = steps * (tripsOfBarrier + 1);
-  counts.chainInstructions = steps * (terms + instructionsOfStep / 2);
-  return counts;
-}
+PlanCounts own(const ContractionPlan &plan, const KernelPlan &) { return countsOf(plan); }
 
 PlanCounts own(const RowReductionPlan &plan, const KernelPlan &kernel) {
   PlanCounts counts;
@@ -155,6 +126,42 @@ PlanCounts own(const InputSlicesPlan &, const KernelPlan &) { return {}; }
 PlanCounts own(const LoopPlan &, const KernelPlan &) { return {}; }
 
 } // namespace
+
+PlanCounts countsOf(const ContractionPlan &plan) {
+  /// Of a step: addresses, bounds, the loop; of a vector that goes to shared memory: address, load, store.
+  constexpr double instructionsOfStep = 24, instructionsOfVector = 6;
+  PlanCounts counts;
+  if (plan.stage == ReductionStage::Combine) {
+    counts.memoryRoundTrips = std::ceil(double(plan.splits) / vectorsInFlight);
+    counts.chainInstructions = double(plan.splits);
+    return counts;
+  }
+  const ContractionTile &tile = plan.tile;
+  const double steps = double(plan.stepsOfSplit()), blocks = double(plan.blocks()), threads = double(tile.threads()),
+               warps = blocks * threads / lanesPerWarp, terms = double(tile.depth);
+  double loads = 0, waits = 0;
+  for (const ContractionSide *side : {&plan.rows, &plan.columns}) {
+    const int64_t rowsOfTile = side == &plan.rows ? tile.rows() : tile.columns();
+    const double elements = double(rowsOfTile * tile.depth), ofThread = elements / threads / side->vector;
+    loads += ofThread;
+    // Behind a test, or where something is computed of them, loads are not issued all at once.
+    const bool isTested = side->size % rowsOfTile != 0 || plan.innerDepth() % tile.depth != 0;
+    if (isTested || plan.hero->operand(side->operand)->opcode() != Opcode::Parameter)
+      waits += ofThread;
+    counts.reads.push_back({plan.hero, side->operand, blocks * steps * elements});
+    counts.sharedPasses += warps * steps * elements / threads * plan.bits / bitsOfPass;
+  }
+  const double perRead = double(ContractionPlan::sharedVectorBits) / plan.bits;
+  const double reads = std::ceil(double(tile.threadRows) / perRead) + std::ceil(double(tile.threadColumns) / perRead);
+  const double products = double(tile.threadRows * tile.threadColumns);
+  counts.instructions +=
+      warps * steps * (terms * (products + reads) + loads * instructionsOfVector + instructionsOfStep);
+  counts.sharedPasses += warps * steps * terms * double(tile.threadRows + tile.threadColumns) * plan.bits / bitsOfPass;
+  counts.memoryRoundTrips = steps * std::max(1.0, waits);
+  counts.sharedRoundTrips = steps * (tripsOfBarrier + 1);
+  counts.chainInstructions = steps * (terms + instructionsOfStep / 2);
+  return counts;
+}
 
 PlanCounts countsOf(const KernelPlan &kernel) {
   return visitHero(kernel.plan, [&](const auto &plan) { return own(plan, kernel); });

@@ -100,7 +100,7 @@ PlanSummary summarize(const FusionGraph &graph, const FusionPlan &plan) {
   summary.launches = unsigned(plan.steps.size());
   for (const ScratchBuffer &scratch : plan.scratch)
     summary.extraBytes += 2 * double(scratch.bytes());
-  uint64_t most = 0;
+  double most = 0; // of what threads do, the first thing beside what the plan says they do
   summary.counts.memoryRoundTrips = 0;
   for (const FusionStep &step : plan.steps) {
     if (const auto *copy = std::get_if<CopyPlan>(&step)) {
@@ -109,8 +109,10 @@ PlanSummary summarize(const FusionGraph &graph, const FusionPlan &plan) {
       summary.extraBytes += bytesOf(fill->to, graph);
     } else {
       const auto &kernel = std::get<KernelPlan>(step);
-      if (uint64_t threads = kernel.launch.grid.count() * kernel.launch.block.count(); threads > most) {
-        most = threads;
+      const PlanCounts counts = countsOf(kernel);
+      const double threads = double(kernel.launch.grid.count() * kernel.launch.block.count());
+      if (const double lanes = threads + counts.instructions * lanesPerWarp; lanes > most) {
+        most = lanes;
         summary.blocks = kernel.launch.grid.count();
         summary.threads = uint32_t(kernel.launch.block.count());
       }
@@ -119,7 +121,7 @@ PlanSummary summarize(const FusionGraph &graph, const FusionPlan &plan) {
       summary.hero = kernel.hero();
       summary.registers = std::max(summary.registers, kernel.plannedRegisters());
       summary.sharedBytes = std::max(summary.sharedBytes, uint32_t(kernel.launch.sharedBytes));
-      add(countsOf(kernel), summary.counts);
+      add(counts, summary.counts);
       std::visit(Describe{summary}, kernel.plan);
     }
   }

@@ -1,7 +1,7 @@
-// dot of a matrix and a vector, in a batch or not -> products of elements, and their sums, where the results are too few
-// to give each a thread and fill a device: those of a dense layer of one row, or of attention with one query. Such a dot
-// is bound by the bytes of the matrix, as reductions are: these read them side by side, wherever the summed dimension
-// lies, divide long sums among blocks, and take in what is computed before and after.
+// dot of a matrix and a vector, in a batch or not -> products of elements, and their sums, where the results are too
+// few to give each a thread and fill a device: those of a dense layer of one row, or of attention with one query. Such
+// a dot is bound by the bytes of the matrix, as reductions are: these read them side by side, wherever the summed
+// dimension lies, divide long sums among blocks, and take in what is computed before and after.
 //
 //   d = bf16[1,n] dot(bf16[1,k] x, bf16[k,n] w)   ->   p = f32[k,n] multiply(convert(w), broadcast(convert(x)))
 //                                                      d = bf16[1,n] reshape(convert(f32[n] reduce(p), add))
@@ -51,8 +51,8 @@ ElementType sumType(ElementType type) {
 class VectorProduct {
 public:
   VectorProduct(HloInstruction &dot, HloRewriter &r)
-      : dot(dot), x(r.builder(), dot), lhs{dot.operand(0), dot.ints(AttributeKey::LhsBatchDims),
-                                           dot.ints(AttributeKey::LhsContractingDims)},
+      : dot(dot), x(r.builder(), dot),
+        lhs{dot.operand(0), dot.ints(AttributeKey::LhsBatchDims), dot.ints(AttributeKey::LhsContractingDims)},
         rhs{dot.operand(1), dot.ints(AttributeKey::RhsBatchDims), dot.ints(AttributeKey::RhsContractingDims)} {}
 
   bool applies() const {
@@ -85,7 +85,8 @@ private:
   Value spread(const Side &vector, const Side &matrix, const Shape &shape) {
     Dims order, places; // dimensions of the vector, and of the matrix that they are
     for (int64_t dim = 0; dim < matrix.rank(); ++dim)
-      for (auto [own, others] : {std::pair(vector.batch, matrix.batch), std::pair(vector.contracted, matrix.contracted)})
+      for (auto [own, others] :
+           {std::pair(vector.batch, matrix.batch), std::pair(vector.contracted, matrix.contracted)})
         if (const auto *found = llvm::find(others, dim); found != others.end()) {
           order.push_back(own[size_t(found - others.begin())]);
           places.push_back(dim);

@@ -5,6 +5,7 @@
 #include "hloc/hlo/HloBuilder.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
@@ -432,17 +433,28 @@ HloInstruction *factor(FusionMaker &m, ElementType type, llvm::ArrayRef<int64_t>
 constexpr int64_t leastOfLarge = 64, mostOfLarge = 200;
 
 /// lhs [batch, rows, depth] by rhs [batch, columns, depth], the dimensions of each in any order. Large ones are worth
-/// the widest tiles.
+/// the widest tiles, long sums of few results several blocks; a thread for each result is as good for short ones, and
+/// often where tiles are not whole.
 HloInstruction *makeDot(FusionMaker &m, ElementType type, bool isLarge) {
   GeneratorState &g = m.g;
   const int64_t most =
       isLarge ? std::clamp(int64_t(std::sqrt(double(m.allowLargest()))), leastOfLarge, mostOfLarge) : 0;
-  int64_t batch = g.oneIn(4) ? g.between(1, 3) : 1, depth = g.oneIn(4) ? m.edgeSize(80) : g.between(32, 64);
+  const bool isLong = !isLarge && g.oneIn(3);
+  int64_t batch = g.oneIn(4) ? g.between(1, 3) : 1, depth = g.oneIn(6) ? m.edgeSize(80) : g.between(200, 300);
   if (isLarge)
     depth = g.between(leastOfLarge, most);
+  if (isLong)
+    depth = g.between(200, 600);
+  const bool isWhole = g.oneIn(2);
+  if (isWhole)
+    depth = int64_t(llvm::alignTo(uint64_t(depth), 16));
   auto rows = [&] {
     if (isLarge)
       return g.between(most * 3 / 4, most);
+    if (isLong)
+      return g.between(2, 16);
+    if (isWhole)
+      return 16 * g.between(3, 5);
     return g.oneIn(6) ? m.edgeSize(260) : g.between(48, 66);
   };
   auto left = g.permutation(3), right = g.permutation(3);

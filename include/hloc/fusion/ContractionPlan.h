@@ -1,7 +1,7 @@
 #pragma once
 // What the hero of contractions (dot, convolution) decides about a kernel.
 
-#include "hloc/hlo/HloInstruction.h"
+#include "hloc/fusion/HeroPlans.h"
 
 #include "llvm/ADT/SmallVector.h"
 
@@ -52,6 +52,9 @@ struct ContractionSide {
 ///
 /// A convolution's rows are positions of the result, its depth the window by the input's features: elements in the
 /// padding are zeros. Columns are what is minor in the result's memory, so that results are stored side by side.
+///
+/// Long sums of few results are divided: `splits` blocks have a range of the steps each and leave their sums in scratch
+/// memory, [splits][the result's dimensions]; a second kernel adds these up and makes the outputs.
 struct ContractionPlan {
   /// Widest access of a thread to shared memory, and what is left free after a row that is filled across rows.
   static constexpr int64_t sharedVectorBits = 128;
@@ -68,17 +71,23 @@ struct ContractionPlan {
   llvm::SmallVector<int64_t> depthStarts, depthSizes; ///< bounds of these variables, in the order of `depth`
   ContractionTile tile;
   unsigned bits = 32; ///< of the type in which sums are computed
+  int64_t splits = 1;
+  ReductionStage stage = ReductionStage::Whole;
+  int64_t perThread = 1; ///< results of a thread that combines, neighbours in memory
 
   int64_t innerDepth() const;
   int64_t stepsOfInner() const { return (innerDepth() + tile.depth - 1) / tile.depth; }
   int64_t steps() const;
   int64_t rowTiles() const { return (rows.size + tile.rows() - 1) / tile.rows(); }
   int64_t columnTiles() const { return (columns.size + tile.columns() - 1) / tile.columns(); }
-  int64_t blocks() const { return batchSize * rowTiles() * columnTiles(); }
+  int64_t stepsOfSplit() const { return (steps() + splits - 1) / splits; }
+  int64_t tiles() const { return batchSize * rowTiles() * columnTiles(); }
+  int64_t blocks() const { return tiles() * splits; } ///< that add up products
   /// Of a side's tile in shared memory: elements from one term to the next, and all.
   int64_t stride(const ContractionSide &side) const;
   int64_t tileElements(const ContractionSide &side) const { return stride(side) * tile.depth; }
   uint64_t sharedBytes() const;
+  Shape partialSums() const; ///< what lies in scratch memory
   std::string toString() const;
 };
 

@@ -26,5 +26,6 @@ struct PlanCounts {
 };
 
 PlanCounts countsOf(const KernelPlan &kernel);
+PlanCounts countsOf(const ContractionPlan &plan); ///< of a candidate
 
 } // namespace hloc

@@ -29,11 +29,20 @@ public:
   }
 
   llvm::LogicalResult emit() {
-    FunctionRequest requests[] = {operandRequest(plan.rows), operandRequest(plan.columns), outputRequest()};
+    SmallVector<FunctionRequest, 3> requests;
+    if (plan.stage != ReductionStage::Combine)
+      requests = {operandRequest(plan.rows), operandRequest(plan.columns)};
+    if (plan.stage != ReductionStage::Partial)
+      requests.push_back(outputRequest());
     auto functions = kernel.emitFunctions(requests);
     if (failed(functions))
       return failure();
-    storeOutputs((*functions)[2], sums({(*functions)[0], (*functions)[1]}));
+    if (plan.stage != ReductionStage::Partial)
+      outputs = functions->back();
+    if (plan.stage == ReductionStage::Combine)
+      combine();
+    else
+      storeTile(sums({(*functions)[0], (*functions)[1]}));
     return success();
   }
 
@@ -88,10 +97,14 @@ private:
   // --- places. Maps have the launch space, then the number of a step where it matters.
 
   AffineExpr constant(int64_t value) const { return getAffineConstantExpr(value, context); }
-  AffineExpr stepNumber() const { return getAffineDimExpr(kernel.idVariables().size(), context); }
+  /// Of the step in its block, of the block's part of the sums, and of the step in its sums.
+  AffineExpr stepOfBlock() const { return getAffineDimExpr(kernel.idVariables().size(), context); }
+  AffineExpr split() const { return kernel.block().floorDiv(plan.tiles()); }
+  AffineExpr stepNumber() const { return split() * plan.stepsOfSplit() + stepOfBlock(); }
+  AffineExpr tileNumber() const { return kernel.block() % plan.tiles(); }
   SmallVector<IndexingVariable> variablesOfStep() const {
     SmallVector<IndexingVariable> variables(kernel.idVariables());
-    variables.push_back({Interval{0, plan.steps() - 1}, "step"});
+    variables.push_back({Interval{0, plan.stepsOfSplit() - 1}, "step"});
     return variables;
   }
   SmallVector<Value> valuesOfStep(Value step) const {
@@ -116,11 +129,11 @@ private:
     return warp() % tile.warpColumns * ContractionTile::laneColumns + lane() % ContractionTile::laneColumns;
   }
   AffineExpr tileAlong(const ContractionSide &own) const {
-    AffineExpr number = kernel.block() % (plan.rowTiles() * plan.columnTiles());
+    AffineExpr number = tileNumber() % (plan.rowTiles() * plan.columnTiles());
     return &own == &plan.rows ? number.floorDiv(plan.columnTiles()) : number % plan.columnTiles();
   }
   void placeBatch(MutableArrayRef<AffineExpr> indices) const {
-    place(plan.batch, kernel.block().floorDiv(plan.rowTiles() * plan.columnTiles()), indices);
+    place(plan.batch, tileNumber().floorDiv(plan.rowTiles() * plan.columnTiles()), indices);
   }
   /// Indices of the result along `dims`, taken as one.
   void place(ArrayRef<unsigned> dims, AffineExpr position, MutableArrayRef<AffineExpr> indices) const {
@@ -178,6 +191,8 @@ private:
     place(own.dims, position, dims);
     if (own.size % tileSize(own) != 0)
       found.conditions.push_back({position, Interval{0, own.size - 1}});
+    if (plan.stepsOfSplit() * plan.splits != plan.steps())
+      found.conditions.push_back({stepNumber(), Interval{0, plan.steps() - 1}});
     AffineExpr inner = stepNumber() % plan.stepsOfInner() * tile.depth + group.inDepth;
     if (plan.innerDepth() % tile.depth != 0)
       found.conditions.push_back({inner, Interval{0, plan.innerDepth() - 1}});
@@ -295,7 +310,7 @@ private:
     const int64_t numSums = tile.threadRows * tile.threadColumns, numTurns = turnsOf(plan.rows);
     carried.append(numSums, zero());
     llvm::append_range(carried, loadBoth(functions, b.index(0)));
-    IndexingMap steps = IndexingMap::fromSizes(AffineMap::get(0, 1, {}, context), {}, {plan.steps()});
+    IndexingMap steps = IndexingMap::fromSizes(AffineMap::get(0, 1, {}, context), {}, {plan.stepsOfSplit()});
     carried = kernel.loop(steps, {}, carried, [&](ValueRange step, ValueRange, ValueRange before) {
       ValueRange loaded = before.drop_front(2 + numSums);
       SmallVector<Value> tiles = synchronize({fill(plan.rows, loaded.take_front(numTurns), before[0]),
@@ -317,16 +332,16 @@ private:
 
   /// What the step after `step` needs; `otherwise` where there is none.
   SmallVector<Value> loadFollowing(std::array<func::FuncOp, 2> functions, Value step, ValueRange otherwise) {
-    if (plan.steps() == 1)
+    if (plan.stepsOfSplit() == 1)
       return SmallVector<Value>(otherwise);
-    Value follows = b.cmpI(CodeBuilder::IPred::slt, step, b.index(plan.steps() - 1));
+    Value follows = b.cmpI(CodeBuilder::IPred::slt, step, b.index(plan.stepsOfSplit() - 1));
     auto branch = scf::IfOp::create(b, otherwise.getTypes(), follows, /*withElse=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(branch.elseBlock());
     scf::YieldOp::create(b, otherwise);
     b.setInsertionPointToEnd(branch.thenBlock());
     IndexingMap next(AffineMap::get(1, 0, getAffineDimExpr(0, context) + 1),
-                     IndexingVariable{Interval{0, plan.steps() - 2}, "step"}, {}, {});
+                     IndexingVariable{Interval{0, plan.stepsOfSplit() - 2}, "step"}, {}, {});
     scf::YieldOp::create(b, loadBoth(functions, applyMap(b, next, step).front()));
     return SmallVector<Value>(branch.getResults());
   }
@@ -386,15 +401,15 @@ private:
 
   // --- outputs
 
-  void storeOutputs(func::FuncOp function, ArrayRef<Value> sums) {
+  void storeTile(ArrayRef<Value> sums) {
     int64_t vector = pieceOf(plan.columns);
     for (int64_t row = 0; row < tile.threadRows; ++row)
       for (int64_t piece = 0; piece < tile.threadColumns / vector; ++piece)
-        storePiece(function, row, piece, sums.slice(row * tile.threadColumns + piece * vector, vector));
+        storePiece(row, piece, sums.slice(row * tile.threadColumns + piece * vector, vector));
   }
 
   /// Neighbouring results of one row.
-  void storePiece(func::FuncOp function, int64_t row, int64_t piece, ArrayRef<Value> sums) {
+  void storePiece(int64_t row, int64_t piece, ArrayRef<Value> sums) {
     int64_t rowPiece = pieceOf(plan.rows), vector = pieceOf(plan.columns);
     AffineExpr rowPosition =
         tileAlong(plan.rows) * tile.rows() + firstOfPiece(plan.rows, row / rowPiece) + row % rowPiece;
@@ -404,21 +419,80 @@ private:
     placeBatch(indices);
     place(plan.rows.dims, rowPosition, indices);
     place(plan.columns.dims, columnPosition, indices);
+    const bool isPartial = plan.stage == ReductionStage::Partial;
+    if (isPartial)
+      indices.insert(indices.begin(), split());
     IndexingMap map = kernel.mapOf(indices, {vector});
     map.addConstraint(rowPosition, Interval{0, plan.rows.size - 1});
     map.addConstraint(columnPosition, Interval{0, plan.columns.size - 1});
     map.simplify();
-    Value values = vector::FromElementsOp::create(b, VectorType::get({vector}, computed()), sums);
-    SmallVector<Value> outputs =
+    if (isPartial)
+      storePartial(map, sums);
+    else
+      storeOutputs(map, sums);
+  }
+
+  Value vectorOf(ArrayRef<Value> sums) {
+    return vector::FromElementsOp::create(b, VectorType::get({int64_t(sums.size())}, computed()), sums);
+  }
+
+  void storePartial(const IndexingMap &map, ArrayRef<Value> sums) {
+    Value values = vectorOf(sums);
+    SmallVector<Value> stored = kernel.loop(
+        map, kernel.scratch(), [&](ValueRange element, ValueRange at, ValueRange before) -> SmallVector<Value> {
+          Value sum = vector::ExtractOp::create(b, values, OpFoldResult(element.front()));
+          return {tensor::InsertOp::create(b, sum, before.front(), at)};
+        });
+    kernel.scratch().assign(stored.begin(), stored.end());
+  }
+
+  /// What is made of `sums`, whose indices `map` has.
+  void storeOutputs(const IndexingMap &map, ArrayRef<Value> sums) {
+    Value values = vectorOf(sums);
+    SmallVector<Value> made =
         kernel.loop(map, kernel.outputs(), [&](ValueRange element, ValueRange at, ValueRange before) {
           Value sum = vector::ExtractOp::create(b, values, OpFoldResult(element.front()));
-          ValueRange made = kernel.call(function, at, stored(sum));
+          ValueRange results = kernel.call(outputs, at, stored(sum));
           SmallVector<Value> next(before);
-          for (auto [value, number] : llvm::zip_equal(made, plan.roots))
+          for (auto [value, number] : llvm::zip_equal(results, plan.roots))
             next[number] = tensor::InsertOp::create(b, value, next[number], applyMap(b, mapTo(root(number).shape), at));
           return next;
         });
-    kernel.outputs().assign(outputs.begin(), outputs.end());
+    kernel.outputs().assign(made.begin(), made.end());
+  }
+
+  // --- sums of several blocks
+
+  /// Adds up what blocks left of a thread's sums, which are neighbours in memory.
+  void combine() {
+    const int64_t perThread = plan.perThread;
+    AffineExpr first = kernel.firstPosition(perThread);
+    const Interval all{0, result.numElements() - perThread};
+    /// From the launch space and a loop over the neighbours to these, with what `before` gives in front.
+    auto neighbours = [&](ArrayRef<AffineExpr> before, ArrayRef<int64_t> loopSizes) {
+      SmallVector<AffineExpr> indices(before);
+      AffineExpr element = getAffineSymbolExpr(unsigned(loopSizes.size()) - 1, context);
+      llvm::append_range(indices, memoryOrderIndices(result, first + element));
+      IndexingMap map = kernel.mapOf(indices, loopSizes);
+      map.addConstraint(first, all);
+      map.simplify();
+      return map;
+    };
+    IndexingMap parts = neighbours({getAffineSymbolExpr(0, context)}, {plan.splits, perThread});
+    IndexingMap loop = kernel.mapOf({}, {plan.splits});
+    loop.addConstraint(first, all);
+    SmallVector<Value> sums(size_t(perThread), zero());
+    sums = kernel.loop(loop, sums, [&](ValueRange split, ValueRange, ValueRange before) {
+      SmallVector<Value> next;
+      for (auto [i, sum] : llvm::enumerate(before)) {
+        SmallVector<Value> variables(kernel.ids());
+        variables.append({split.front(), b.index(int64_t(i))});
+        SmallVector<Value> at = applyMap(b, parts, variables);
+        next.push_back(arithmetic.add(sum, tensor::ExtractOp::create(b, kernel.scratch().front(), at)));
+      }
+      return next;
+    });
+    storeOutputs(neighbours({}, {perThread}), sums);
   }
 
   const ContractionPlan &plan;
@@ -430,6 +504,7 @@ private:
   ProductArithmetic arithmetic;
   const Shape result;
   std::vector<IndexingMap> maps;
+  func::FuncOp outputs; ///< of kernels that make them
 };
 
 } // namespace
