@@ -6,34 +6,87 @@
 
 #include <catch2/catch.hpp>
 
+#include "fmt/format.h"
+
+#include <memory>
+
 using namespace hloc;
 
 namespace {
 
-/// All instructions of the entry but its parameters as one kernel, by its hero or as a loop. `body` ends with the root
-/// `r`.
-GroupWork workOf(const std::string &body, bool asksHero = false) {
-  test::Parsed parsed("HloModule m\nadd { x = f32[] parameter(0) y = f32[] parameter(1) ROOT a = f32[] add(x, y) }\n"
-                      "ENTRY e {\n" +
-                      body + "\n}\n");
-  INFO(parsed.firstReport());
-  REQUIRE(parsed.module);
-  const HloComputation &entry = *parsed.module->entry();
+struct Entry {
+  test::Parsed parsed;
   llvm::SmallVector<const HloInstruction *> members, roots;
-  for (const HloInstruction *instr : entry.instructions())
+  HloComputation &computation() { return *parsed.module->entry(); }
+  const HloInstruction *find(llvm::StringRef name) {
+    return *llvm::find_if(members, [&](auto *member) { return member->name() == name; });
+  }
+};
+
+/// All instructions but parameters, as one kernel. `body` ends with the root `r`.
+std::unique_ptr<Entry> parse(const std::string &body) {
+  auto entry = std::make_unique<Entry>(
+      Entry{test::Parsed(
+                "HloModule m\nadd { x = f32[] parameter(0) y = f32[] parameter(1) ROOT a = f32[] add(x, y) }\n"
+                "less { x = f32[] parameter(0) y = f32[] parameter(1) ROOT a = pred[] compare(x, y), direction=LT }\n"
+                "ENTRY e {\n" +
+                body + "\n}\n"),
+            {},
+            {}});
+  INFO(entry->parsed.firstReport());
+  REQUIRE(entry->parsed.module);
+  for (const HloInstruction *instr : entry->computation().instructions())
     if (instr->opcode() != Opcode::Parameter && instr->opcode() != Opcode::Tuple)
-      members.push_back(instr);
-  if (entry.root()->opcode() == Opcode::Tuple)
-    llvm::append_range(roots, entry.root()->operands());
+      entry->members.push_back(instr);
+  const HloInstruction *root = entry->computation().root();
+  if (root->opcode() == Opcode::Tuple)
+    llvm::append_range(entry->roots, root->operands());
   else
-    roots.push_back(entry.root());
+    entry->roots.push_back(root);
+  return entry;
+}
+
+GroupWork workOf(Entry &entry, const PlanSummary &plan) {
+  return GroupCounter(entry.computation().instructions().size()).count(entry.members, entry.roots, plan);
+}
+
+/// By its hero or as a loop.
+GroupWork workOf(const std::string &body, bool asksHero = false) {
+  std::unique_ptr<Entry> entry = parse(body);
   PlanSummary summary;
   if (asksHero) {
     DiagnosticEngine diagnostics;
-    FusionGraph graph = *FusionGraph::build(entry, diagnostics);
+    FusionGraph graph = *FusionGraph::build(entry->computation(), diagnostics);
     summary = summarize(graph, *planFusion(graph, {}, *findTarget("sm_90"), diagnostics));
   }
-  return GroupCounter(entry.instructions().size()).count(members, roots, summary);
+  return workOf(*entry, summary);
+}
+
+/// Of a kernel of `hero`, which makes `kept`.
+GroupWork workOf(const std::string &body, Hero hero, std::initializer_list<const char *> kept,
+                 PlanSummary summary = {}) {
+  std::unique_ptr<Entry> entry = parse(body);
+  summary.hero = hero;
+  for (const char *name : kept)
+    summary.kept.push_back(entry->find(name));
+  return workOf(*entry, summary);
+}
+
+/// Rounds that the longest loop waits for, of as many threads as there are elements.
+double waitsOf(const GroupWork &work) { return work.longestChain(double(work.largest)).waits; }
+
+/// f32[64,terms] by f32[terms,64].
+std::string dotOf(int terms) {
+  return fmt::format("p = f32[64,{0}] parameter(0)  q = f32[{0},64] parameter(1)\n"
+                     "ROOT r = f32[64,64] dot(p, q), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}",
+                     terms);
+}
+
+/// Sums of `length` neighbours.
+std::string windowOf(int length) {
+  return fmt::format("p = f32[4096] parameter(0)  z = f32[] constant(0)\n"
+                     "ROOT r = f32[{0}] reduce-window(p, z), window={{size={1}}}, to_apply=add",
+                     4097 - length, length);
 }
 
 } // namespace
@@ -104,4 +157,138 @@ TEST_CASE("few long loops are as long beside many short ones", "[search]") {
                           "ROOT r = (f32[64], f32[65536]) tuple(s, n)");
   CHECK(work.longestChain(65536).waits >= 4096 / 32);
   CHECK(work.longestChain(65536).work >= 4096);
+}
+
+TEST_CASE("loops wait for memory once a batch of loads", "[search]") {
+  // Of a dot 32 loads, both factors' in 16 terms: a loop of 5 rounds, while LLVM unrolls those of up to 4.
+  CHECK(waitsOf(workOf(dotOf(64))) == 0);
+  CHECK(waitsOf(workOf(dotOf(80))) == 5);
+  CHECK(waitsOf(workOf(dotOf(128))) == 8);
+  // Of a sum 8 terms, one batch of them together.
+  CHECK(waitsOf(workOf("p = f32[4096,64] parameter(0)  z = f32[] constant(0)\n"
+                       "ROOT r = f32[4096] reduce(p, z), dimensions={1}, to_apply=add")) == 7);
+  // Windows of up to 16 elements are unrolled, longer ones not at all.
+  CHECK(waitsOf(workOf(windowOf(16))) == 0);
+  CHECK(waitsOf(workOf(windowOf(17))) == 17);
+}
+
+TEST_CASE("a dot in another hero's kernel waits for both factors of each term", "[search]") {
+  CHECK(waitsOf(workOf(dotOf(32), Hero::Rows, {})) == 0); // so few are unrolled
+  CHECK(waitsOf(workOf(dotOf(33), Hero::Rows, {})) == 66);
+}
+
+TEST_CASE("loads behind branches wait one after the other", "[search]") {
+  auto waits = [](int terms) {
+    return waitsOf(
+        workOf(fmt::format("p = f32[64,{0}] parameter(0)  s = f32[64,{0}] parameter(1)  q = f32[{1},64] parameter(2)\n"
+                           "c = f32[64,{1}] concatenate(p, s), dimensions={{1}}\n"
+                           "ROOT r = f32[64,64] dot(c, q), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}",
+                           terms / 2, terms)));
+  };
+  CHECK(waits(32) == 0); // of few terms it is known which way they go
+  CHECK(waits(64) == 64);
+  // So do a convolution's at the edges.
+  auto convolved = [](const char *window) {
+    return waitsOf(workOf(std::string("p = f32[1,16,16,8] parameter(0)  w = f32[3,3,8,8] parameter(1)\n"
+                                      "ROOT r = f32[1,") +
+                          (*window ? "16,16" : "14,14") + ",8] convolution(p, w), window={size=3x3" + window +
+                          "}, dim_labels=b01f_01io->b01f"));
+  };
+  CHECK(convolved("") == 0);
+  CHECK(convolved(" pad=1_1x1_1") == 3 * 3 * 8);
+}
+
+TEST_CASE("a loop in a loop waits in each round", "[search]") {
+  // The inner sum has all its loads at once, but once for each of 64 elements of 64 rows.
+  const std::string body = "p = f32[64,64,8] parameter(0)  z = f32[] constant(0)\n"
+                           "s = f32[64,64] reduce(p, z), dimensions={2}, to_apply=add\n"
+                           "ROOT r = f32[64] reduce(s, z), dimensions={1}, to_apply=add";
+  CHECK(waitsOf(workOf(body)) == 7 + 64);
+}
+
+TEST_CASE("what is read at many different points counts as often, in code a dozen times", "[search]") {
+  // 20 slices of one array, each element of which is computed for each.
+  std::string body = "p = f32[65536] parameter(0)  e = f32[65536] negate(p)\n", last;
+  for (int i = 0; i < 20; ++i) {
+    body += fmt::format("part{0} = f32[1024] slice(e), slice={{[{1}:{2}]}}\n", i, i * 1024, i * 1024 + 1024);
+    body += i ? fmt::format("sum{0} = f32[1024] add({1}, part{0})\n", i, last) : "";
+    last = i ? fmt::format("sum{}", i) : "part0";
+  }
+  GroupWork work = workOf(body + "ROOT r = f32[1024] negate(" + last + ")");
+  CHECK(work.work == 20 * 1024 * (1 + 0.25) + 19 * 1024 + 1024);
+  CHECK(work.codeSize == 12 + 20 + 19 + 1);
+}
+
+TEST_CASE("of an array that little is read of, only that is moved", "[search]") {
+  GroupWork work = workOf("t = f32[65536,64] parameter(0)  i = s32[128] parameter(1)\n"
+                          "ROOT r = f32[128,64] gather(t, i), offset_dims={1}, collapsed_slice_dims={0}, "
+                          "start_index_map={0}, index_vector_dim=1, slice_sizes={1,64}");
+  CHECK(work.memoryBytes == 128 * 64 * 4 + 128 * 4 + 128 * 64 * 4);
+  CHECK(work.hasDependentLoads); // where from, comes from memory too
+  CHECK_FALSE(workOf("t = f32[64] parameter(0)  ROOT r = f32[64] negate(t)").hasDependentLoads);
+  // Single elements: a sector each.
+  work = workOf("t = f32[65536] parameter(0)  i = s32[4096] parameter(1)\n"
+                "ROOT r = f32[4096] gather(t, i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, "
+                "index_vector_dim=1, slice_sizes={1}");
+  CHECK(work.sectors == 4096 + 4096 * 4 / 32 + 4096 * 4 / 32);
+}
+
+TEST_CASE("half bytes lie in sectors too", "[search]") {
+  // 64 of them in a sector; a transpose as a loop touches one for each.
+  GroupWork work = workOf("p = s4[64,64] parameter(0)  ROOT r = s4[64,64] transpose(p), dimensions={1,0}");
+  CHECK(work.sectors == 64 * 64 + 64 * 64 / 64);
+}
+
+TEST_CASE("lanes behind the end of a short dimension go on beside where they began", "[search]") {
+  GroupWork work = workOf("p = f32[2,4096] parameter(0)  ROOT r = f32[4096,2] transpose(p), dimensions={1,0}");
+  CHECK(work.sectors == 2 * 4096 * 4 / 32 * 2 + 2 * 4096 * 4 / 32);
+}
+
+TEST_CASE("outputs of different sizes are segments of a loop, one after the other", "[search]") {
+  const std::string body = "p = f32[4096] parameter(0)  q = f32[64] parameter(1)  a = f32[4096] negate(p)\n"
+                           "b = f32[4096] abs(p)  c = f32[64] negate(q)\n"
+                           "ROOT r = (f32[4096], f32[4096], f32[64]) tuple(a, b, c)";
+  CHECK(workOf(body).segments == 2);
+  CHECK(workOf(body, Hero::Concatenate, {}).segments == 1);
+}
+
+TEST_CASE("passes read operands again: of rows what caches still have", "[search]") {
+  const std::string body = "p = f32[512,1024] parameter(0)  z = f32[] constant(0)\n"
+                           "ROOT r = f32[512] reduce(p, z), dimensions={1}, to_apply=add";
+  const double input = 512 * 1024 * 4, output = 512 * 4;
+  PlanSummary plan;
+  plan.passes = 3;
+  GroupWork rows = workOf(body, Hero::Rows, {"r"}, plan), columns = workOf(body, Hero::Columns, {"r"}, plan);
+  CHECK(rows.memoryBytes == input + output);
+  CHECK(columns.memoryBytes == 3 * input + output);
+  CHECK(rows.sectors == (3 * input + output) / 32);
+  CHECK(columns.sectors == rows.sectors);
+  // A sort writes what it reads in each.
+  GroupWork sort = workOf("p = f32[65536] parameter(0)\nROOT r = f32[65536] sort(p), dimensions={0}, to_apply=less",
+                          Hero::Sort, {"r"}, plan);
+  CHECK(sort.memoryBytes == 3 * 2 * 65536 * 4);
+}
+
+TEST_CASE("of what is updated in place only what changes is moved and computed", "[search]") {
+  const std::string body = "p = f32[65536] parameter(0)  u = f32[1024] parameter(1)  i = s32[] parameter(2)\n"
+                           "ROOT r = f32[65536] dynamic-update-slice(p, u, i)";
+  PlanSummary plan;
+  plan.inPlace = true;
+  GroupWork inPlace = workOf(body, Hero::DynamicUpdateSlice, {"r"}, plan),
+            copied = workOf(body, Hero::DynamicUpdateSlice, {"r"});
+  CHECK(inPlace.memoryBytes == 2 * 1024 * 4 + 4);
+  CHECK(copied.memoryBytes >= 2 * 65536 * 4);
+  CHECK(inPlace.work == 1024 * 4);
+  CHECK(copied.work == 65536 * 4);
+}
+
+TEST_CASE("what a hero counts itself is not counted again", "[search]") {
+  // Which operand an element comes from blocks decide, not elements.
+  const std::string halves = "p = f32[4096] parameter(0)  q = f32[4096] parameter(1)\n"
+                             "ROOT r = f32[8192] concatenate(p, q), dimensions={0}";
+  CHECK(workOf(halves, Hero::Concatenate, {"r"}).work == 8192);
+  CHECK(workOf(halves).work == 8192 * 2 * 2);
+  // Products of a dot are in its tiles' counts (PlanCounts).
+  CHECK(workOf(dotOf(64), Hero::Contraction, {"r"}).work == 0);
+  CHECK(workOf(dotOf(64)).work == 64 * 64 * 64 * 3);
 }

@@ -91,6 +91,41 @@ TEST_CASE("registers, threads and shared memory limit the warps that wait togeth
   CHECK(estimate(counts, h100()).residentWarps == 32);
 }
 
+TEST_CASE("a block's registers, shared memory and warps are what a multiprocessor has less of", "[kernel]") {
+  CHECK(residentBlocks(32, 0, 8) == 8);
+  CHECK(residentBlocks(16, 0, 8) == 8); // no more than 64 warps
+  CHECK(residentBlocks(33, 0, 8) == 6); // registers are given in eights: as with 40
+  CHECK(residentBlocks(40, 0, 8) == 6);
+  CHECK(residentBlocks(41, 0, 8) == 5);
+  CHECK(residentBlocks(16, 0, 1) == 32);
+  CHECK(residentBlocks(32, 56 << 10, 1) == 4); // 1 KiB of each block is the system's
+  CHECK(residentBlocks(32, (57 << 10) - 256, 1) == 3);
+  CHECK(residentBlocks(255, 227 << 10, 32) == 1); // there is always one
+}
+
+TEST_CASE("what an array does not bring for the first time comes from caches", "[kernel]") {
+  KernelCounts again = copy();
+  again.footprint = again.sectors / 4;
+  const double l2 = 132 * 41 * 1.83e9; // bytes a second
+  CHECK(estimate(again, h100()).memory == Approx((128 << 20) / l2));
+  CHECK(estimate(again, h100()).memory < estimate(copy(), h100()).memory);
+  again.footprint = again.sectors;
+  CHECK(estimate(again, h100()).memory == estimate(copy(), h100()).memory);
+}
+
+TEST_CASE("special functions, doubles and atomics have units of their own", "[kernel]") {
+  KernelCounts counts = copy();
+  counts.blocks = 132;
+  const double clock = 1.83e9, warps = 1e6; // of all multiprocessors
+  counts.specialFunctions = warps;
+  CHECK(estimate(counts, h100()).issue == Approx(warps * 2 / (132 * clock))); // 16 lanes a clock
+  counts.doubles = 10 * warps;
+  CHECK(estimate(counts, h100()).issue == Approx(10 * warps / 2 / (132 * clock))); // 64 lanes
+  const double memory = estimate(counts, h100()).memory;
+  counts.atomics = 1e6;
+  CHECK(estimate(counts, h100()).memory == Approx(memory + 1e6 / 8 / (132 * clock)));
+}
+
 TEST_CASE("devices by name and by target", "[kernel]") {
   CHECK_FALSE(findDevice("h9000"));
   CHECK(deviceOf(*findTarget("sm_70")).name == "a100");
