@@ -1,0 +1,143 @@
+// What plans do for their own sake, counted by hand.
+
+#include "hloc/fusion/PlanCounts.h"
+
+#include "unit/parser/ParseText.h"
+
+#include <catch2/catch.hpp>
+
+using namespace hloc;
+
+namespace {
+
+/// 10 blocks of 4 warps.
+template <typename Plan> KernelPlan kernelOf(Plan plan) {
+  return {{{10, 1, 1}, {128, 1, 1}, 0}, {}, {}, std::move(plan)};
+}
+constexpr double warps = 40;
+
+/// A fusion and its plan.
+struct Planned {
+  test::Parsed parsed;
+  std::optional<FusionGraph> graph;
+  FusionPlan plan;
+
+  explicit Planned(const std::string &body) : parsed(test::entry(body)) {
+    INFO(parsed.firstReport());
+    REQUIRE(parsed.module);
+    graph = *FusionGraph::build(*parsed.module->entry(), parsed.diagnostics);
+    plan = *planFusion(*graph, {}, *findTarget("sm_90"), parsed.diagnostics);
+  }
+  const KernelPlan &kernel() const { return std::get<KernelPlan>(plan.steps.front()); }
+};
+
+Planned transposed(const std::string &type, int size) {
+  const std::string shape = fmt::format("{}[{},{}]", type, size, size);
+  return Planned("p = " + shape + " parameter(0)  ROOT r = " + shape + " transpose(p), dimensions={1,0}");
+}
+
+/// f32[512,256] by f32[256,1024]: `p` and `q`, or exponentials of them, `e` and `f`.
+Planned product(const std::string &left, const std::string &right) {
+  return Planned("p = f32[512,256] parameter(0)  q = f32[256,1024] parameter(1)  e = f32[512,256] exponential(p)\n"
+                 "f = f32[256,1024] exponential(q)  ROOT r = f32[512,1024] dot(" +
+                 left + ", " + right + "), lhs_contracting_dims={1}, rhs_contracting_dims={0}");
+}
+
+/// Two sums of one row after the other.
+RowsPlan twoStages() {
+  RowsPlan plan;
+  plan.shape = {4096, 2048, 1};
+  plan.stages.resize(2);
+  for (ReductionFrame &stage : plan.stages)
+    stage.accumulators.resize(1);
+  plan.perThread = 4; // 16 vectors a thread
+  return plan;
+}
+
+} // namespace
+
+TEST_CASE("a warp that shares a result shuffles once for each halving", "[fusion]") {
+  RowReductionPlan plan;
+  plan.frame.accumulators.resize(2);
+  plan.perThread = 4;
+  plan.perSplit = 32 * 16; // 16 loads a thread, 8 of them at once
+  PlanCounts counts = countsOf(kernelOf(plan));
+  CHECK(counts.memoryRoundTrips == 2);
+  CHECK(counts.sharedRoundTrips == 5);
+  CHECK(counts.chainInstructions == 16 * 4 + 5);
+  CHECK(counts.instructions == warps * 2 * 2 * 5); // of each value a shuffle and what combines
+  CHECK(counts.sharedPasses == warps * 2 * 5);
+  plan.threadsPerRow = 4;
+  CHECK(countsOf(kernelOf(plan)).sharedRoundTrips == 2);
+}
+
+TEST_CASE("warps that share a result meet at a barrier", "[fusion]") {
+  RowReductionPlan plan;
+  plan.frame.accumulators.resize(2);
+  plan.perSplit = 256;
+  plan.threadsPerRow = 256;
+  PlanCounts counts = countsOf(kernelOf(plan));
+  CHECK(counts.memoryRoundTrips == 1);
+  CHECK(counts.sharedRoundTrips == 5 + 3); // a store, the barrier, the load behind it
+  CHECK(counts.chainInstructions == 1 + 5 + 8);
+  CHECK(counts.instructions == warps * 2 * (2 * 5 + 8));
+  CHECK(counts.sharedPasses == warps * 2 * (5 + 2));
+}
+
+TEST_CASE("rows that are not held are read again by each stage", "[fusion]") {
+  RowsPlan plan = twoStages();
+  CHECK(countsOf(kernelOf(plan)).memoryRoundTrips == 2);
+  CHECK(countsOf(kernelOf(plan)).chainInstructions == 16 * 3 + 2 * 5);
+  plan.inRegisters = false;
+  CHECK(countsOf(kernelOf(plan)).memoryRoundTrips == 2 * 3);
+  // Rounds are as many exchanges one after the other.
+  plan = twoStages();
+  plan.rounds = 3;
+  CHECK(countsOf(kernelOf(plan)).sharedRoundTrips == 3 * 2 * 5);
+}
+
+TEST_CASE("a tile of a transpose goes into shared memory and out again", "[fusion]") {
+  const double elements = 2048 * 2048;
+  PlanCounts counts = countsOf(transposed("f32", 2048).kernel());
+  CHECK(counts.sharedPasses == elements / 32 * 2);
+  CHECK(counts.instructions == elements / 32 * 2);
+  CHECK(counts.sharedRoundTrips == 3);
+  CHECK(counts.memoryRoundTrips == 1);
+  CHECK(countsOf(transposed("bf16", 2048).kernel()).sharedPasses == elements / 32); // two of them a bank
+  // Tiles that reach over the edge: each of a thread's loads is behind a test of its own.
+  CHECK(countsOf(transposed("f32", 2047).kernel()).memoryRoundTrips > 3);
+}
+
+TEST_CASE("a dot reads its factors once for each tile, and multiplies out of shared memory", "[fusion]") {
+  Planned dot = product("p", "q");
+  REQUIRE(std::get<ContractionPlan>(dot.kernel().plan).tile == ContractionTile{4, 2, 4, 4, 16}); // 64 x 64 by 256
+  const double blocks = 128, steps = 16, warps = blocks * 8;
+  PlanCounts counts = countsOf(dot.kernel());
+  REQUIRE(counts.reads.size() == 2);
+  CHECK(counts.reads[0].elements == blocks * steps * 64 * 16);
+  CHECK(counts.reads[1].elements == blocks * steps * 64 * 16);
+  // A thread brings a vector of 4 of each, at 6 instructions, and has 16 products and 2 loads a term.
+  CHECK(counts.instructions == warps * steps * (16 * (16 + 2) + 2 * 6 + 24));
+  CHECK(counts.sharedPasses == warps * steps * ((4 + 4) + 16 * (4 + 4)));
+  CHECK(counts.memoryRoundTrips == steps);
+  CHECK(counts.sharedRoundTrips == steps * (3 + 1)); // the barrier of each step, and its first load
+  CHECK(counts.chainInstructions == steps * (16 + 12));
+  // What is computed of factors stands between their loads.
+  CHECK(countsOf(product("e", "f").kernel()).memoryRoundTrips == steps * 2);
+}
+
+TEST_CASE("a sort merges in as many rounds as the tile has halvings", "[fusion]") {
+  SortPlan plan{};
+  plan.values.resize(2);
+  plan.tile = 1024;
+  plan.perThread = 4;
+  PlanCounts counts = countsOf(kernelOf(plan));
+  CHECK(counts.sharedPasses == warps * 10 * 4 * 2 * 4);
+  CHECK(counts.instructions == warps * 10 * 4 * 2 * 12);
+  CHECK(counts.sharedRoundTrips == 10 * (4 + 10));
+  CHECK(counts.memoryRoundTrips == 1);
+  plan.merged = 4096; // once more, from where halving finds that its part begins
+  counts = countsOf(kernelOf(plan));
+  CHECK(counts.sharedPasses == warps * 4 * 2 * 4);
+  CHECK(counts.memoryRoundTrips == 1 + 12);
+}
