@@ -36,6 +36,11 @@ int64_t product(llvm::ArrayRef<int64_t> sizes) {
   return result;
 }
 
+/// A dot of any kind or a convolution, which contract by sums of products and not by a computation of their own.
+bool isContraction(const HloInstruction &instr) {
+  return hasTrait(instr.opcode(), OpcodeTrait::Contracts) && !hasTrait(instr.opcode(), OpcodeTrait::AppliesToElements);
+}
+
 std::variant<const HloInstruction *, Rejection> heroOf(const FusionGraph &graph) {
   const HloInstruction *hero = nullptr;
   for (const HloInstruction *instr : graph.instructions()) {
@@ -365,10 +370,6 @@ private:
 };
 
 } // namespace
-
-bool isContraction(const HloInstruction &instr) {
-  return hasTrait(instr.opcode(), OpcodeTrait::Contracts) && !hasTrait(instr.opcode(), OpcodeTrait::AppliesToElements);
-}
 
 int64_t ContractionPlan::innerDepth() const { return product(llvm::ArrayRef(depthSizes).drop_front(outerDepth)); }
 

@@ -5,13 +5,9 @@
 #include "search/OpcodeRoles.h"
 #include "search/PlanQuery.h"
 
-#include "hloc/fusion/ContractionPlan.h"
-#include "hloc/fusion/OpWork.h"
-
 #include "fmt/format.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallPtrSet.h"
 
 #include <algorithm>
 #include <map>
@@ -33,32 +29,6 @@ constexpr size_t mostInstructionsOfTwoSearches = 2000;
 /// Has it to be stored by its hero?
 bool needsHero(const HloInstruction &instr) {
   return instr.opcode() == Opcode::Sort || instr.opcode() == Opcode::Scatter;
-}
-
-/// Are all contractions dots of a few steps of few threads, with the loops counted that are inside theirs, of what is
-/// only moved? No tile makes such faster: each is a loop of a thread like any other. `members`: operands before users.
-bool haveShortDots(llvm::ArrayRef<HloInstruction *> members) {
-  constexpr double mostOfElement = 24, mostOfAll = 1 << 16;
-  llvm::DenseMap<const HloInstruction *, double> steps;
-  llvm::SmallPtrSet<const HloInstruction *, 16> computed; // and not only moved, or by a dot
-  for (const HloInstruction *member : members) {
-    double own = 1;
-    bool isComputed =
-        member->numOperands() > 0 && !isContraction(*member) && !hasTrait(member->opcode(), OpcodeTrait::Moves);
-    for (const HloInstruction *operand : member->operands()) {
-      own = std::max(own, steps.lookup(operand));
-      isComputed |= computed.contains(operand);
-    }
-    if (isComputed)
-      computed.insert(member);
-    if (member->numOperands() > 0 && member->resultShape().isArray())
-      own *= std::max(1.0, readsPerElement(*member, 0));
-    if (isContraction(*member) && (isComputed || member->opcode() != Opcode::Dot || own > mostOfElement ||
-                                   own * double(member->shape().numElements()) > mostOfAll))
-      return false;
-    steps[member] = own;
-  }
-  return true;
 }
 
 /// A step: what becomes of which groups.
@@ -100,17 +70,12 @@ private:
     made.roots = std::move(roots);
     made.members = graph.closure(made.roots, inside);
     KernelCost &own = made.cost = cost.of(made.members, made.roots);
-    unsigned contractions = 0;
-    for (const HloInstruction *member : made.members) {
-      contractions += isContraction(*member);
+    for (const HloInstruction *member : made.members)
       if ((needsHero(*member) || graph.updatesState(*member)) && own.hero != roleOf(member->opcode()).own)
         own.impossible = fmt::format("`{}` has to be stored by its own kernel", member->name().str());
-    }
     if (const HloInstruction *state = stateReadWhileScattered(made.members))
       own.impossible =
           fmt::format("`{}`, which it scatters into, would be copied before and after", state->name().str());
-    if (contractions > 1 && !haveShortDots(made.members))
-      own.impossible = "a kernel has one dot or convolution";
     move.reason = own.impossible;
     return own.impossible.empty();
   }

@@ -10,10 +10,6 @@
 
 namespace hloc {
 
-/// A dot of any kind or a convolution, which contract by sums of products and not by a computation of their own:
-/// kernels have one at most.
-bool isContraction(const HloInstruction &instr);
-
 /// What threads and blocks have of a product of matrices, and how it is dealt to them. A warp is `laneRows` x
 /// `laneColumns` lanes.
 ///

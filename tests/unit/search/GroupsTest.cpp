@@ -4,6 +4,7 @@
 
 #include "hloc/hlo/HloComputation.h"
 #include "hloc/hlo/HloModule.h"
+#include "search/FusionCost.h"
 #include "unit/parser/ParseText.h"
 
 #include <catch2/catch.hpp>
@@ -58,6 +59,12 @@ const Graph graphs[] = {
      "c = f32[6,6] dot(a, q), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n"
      "ROOT r = (f32[6,3], f32[6,6]) tuple(b, c)",
      "a b c: loop"},
+    {"two dots of one array are one kernel, as long as no hero makes each of them faster",
+     "p = f32[16,64] parameter(0)  q = f32[64,16] parameter(1)  k = f32[64,16] parameter(2)\n"
+     "a = f32[16,16] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+     "b = f32[16,16] dot(p, k), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+     "ROOT r = (f32[16,16], f32[16,16]) tuple(a, b)",
+     "a b: loop"},
     {"each round of a dot would compute a sum again: they are two kernels",
      "p = f32[24,32] parameter(0)  q = f32[32,12] parameter(1)\n"
      "a = f32[24,12] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}  e = f32[24,12] exponential(a)\n"
@@ -233,6 +240,27 @@ const Graph graphs[] = {
      "s = f32[] reduce(p, z), dimensions={0}, to_apply=add  sb = f32[65536] broadcast(s), dimensions={}\n"
      "ROOT r = f32[65536] multiply(q, sb)",
      "s: row-reduction; r: loop"},
+    {"rows whose result is read transposed are not one kernel: the transpose is better off with what is computed last",
+     "p = f32[4096,1024] parameter(0)  z = f32[] constant(0)\n"
+     "s = f32[4096] reduce(p, z), dimensions={1}, to_apply=add  b = f32[4096,1024] broadcast(s), dimensions={0}\n"
+     "d = f32[4096,1024] divide(p, b)  ROOT r = f32[1024,4096] transpose(d), dimensions={1,0}",
+     "s: row-reduction; d r: transpose"},
+    {"tiny ones of any sizes are worth one launch",
+     "p = f32[24000] parameter(0)  q = f32[20000] parameter(1)  a = f32[24000] negate(p)  b = f32[20000] negate(q)\n"
+     "ROOT r = (f32[24000], f32[20000]) tuple(a, b)",
+     "a b: loop"},
+    {"larger ones are not",
+     "p = f32[48000] parameter(0)  q = f32[40000] parameter(1)  a = f32[48000] negate(p)  b = f32[40000] negate(q)\n"
+     "ROOT r = (f32[48000], f32[40000]) tuple(a, b)",
+     "a: loop; b: loop"},
+    {"unless they have one size",
+     "p = f32[98304] parameter(0)  q = f32[98304] parameter(1)  a = f32[98304] negate(p)  b = f32[98304] negate(q)\n"
+     "ROOT r = (f32[98304], f32[98304]) tuple(a, b)",
+     "a b: loop"},
+    {"and are not so large that a launch does not matter",
+     "p = f32[196608] parameter(0)  q = f32[196608] parameter(1)  a = f32[196608] negate(p)\n"
+     "b = f32[196608] negate(q)  ROOT r = (f32[196608], f32[196608]) tuple(a, b)",
+     "a: loop; b: loop"},
     {"parts of one array are one kernel",
      "p = f32[4096,96] parameter(0)  a = f32[4096,32] slice(p), slice={[0:4096],[0:32]}\n"
      "b = f32[4096,64] slice(p), slice={[0:4096],[32:96]}  n = f32[4096,32] negate(a)\n"
@@ -321,4 +349,56 @@ ENTRY e {
   };
   CHECK(groups("n, d") == "n: loop; s: row-reduction; d: contraction");
   CHECK(groups("d, n") == "n s: row-reduction; d: contraction");
+}
+
+namespace {
+
+/// An exponential that `readers` sorts read, each by another order.
+std::string sortsOf(int readers) {
+  std::string body = "p = f32[65536] parameter(0)  e = f32[65536] exponential(p)\n", names, types;
+  for (int i = 0; i < readers; ++i) {
+    body += fmt::format("q{0} = f32[65536] parameter({1})  k{0} = f32[65536] add(e, q{0})\n"
+                        "r{0} = f32[65536] sort(k{0}), dimensions={{0}}, to_apply=less\n",
+                        i, i + 1);
+    names += fmt::format("{}r{}", i ? ", " : "", i);
+    types += i ? ", f32[65536]" : "f32[65536]";
+  }
+  return body + "ROOT r = (" + types + ") tuple(" + names + ")";
+}
+
+} // namespace
+
+TEST_CASE("a value that many kernels read stays in memory", "[search]") {
+  CHECK(groupsOf(sortsOf(20)).starts_with("e k0 r0: sort"));
+  CHECK(groupsOf(sortsOf(30)).starts_with("e: loop"));
+}
+
+TEST_CASE("limits of a kernel", "[search]") {
+  GroupWork work;
+  work.buffers = 96;
+  work.streams = 28;
+  work.codeSize = 1500;
+  auto isTooMuch = [&](size_t GroupWork::*field, size_t numRoots = 2) {
+    GroupWork more = work;
+    ++(more.*field);
+    return !KernelLimits().why(more, numRoots).empty();
+  };
+  CHECK(KernelLimits().why(work, 2).empty());
+  CHECK(isTooMuch(&GroupWork::buffers));
+  CHECK(isTooMuch(&GroupWork::streams));
+  CHECK_FALSE(isTooMuch(&GroupWork::streams, 1)); // a sum of many arrays adds them up one after the other
+  CHECK(isTooMuch(&GroupWork::codeSize));
+}
+
+TEST_CASE("modules of many instructions are searched once, from groups of rows", "[search]") {
+  auto groups = [](int numUnneeded) {
+    std::string body = "p = f32[4096,1024] parameter(0)  z = f32[] constant(0)\n"
+                       "s = f32[4096] reduce(p, z), dimensions={1}, to_apply=add\n"
+                       "b = f32[4096,1024] broadcast(s), dimensions={0}  d = f32[4096,1024] divide(p, b)\n";
+    for (int i = 0; i < numUnneeded; ++i)
+      body += fmt::format("unread{0} = f32[] constant({0})\n", i);
+    return groupsOf(body + "ROOT r = f32[1024,4096] transpose(d), dimensions={1,0}");
+  };
+  CHECK(groups(1900) == groups(0));
+  CHECK(groups(2100) == "s d: rows; r: transpose");
 }
