@@ -1,0 +1,59 @@
+// Which of the heroes that apply makes a fusion.
+
+#include "hloc/fusion/FusionPlan.h"
+
+#include "unit/parser/ParseText.h"
+
+#include <catch2/catch.hpp>
+
+using namespace hloc;
+
+namespace {
+
+struct Choice {
+  Hero hero;
+  std::string reason; ///< why not the other one
+};
+
+Choice choose(const std::string &body, const char *other) {
+  test::Parsed parsed("HloModule m\nadd { x = f32[] parameter(0) y = f32[] parameter(1) ROOT a = f32[] add(x, y) }\n"
+                      "ENTRY e {\n" +
+                      body + "\n}\n");
+  INFO(parsed.firstReport());
+  REQUIRE(parsed.module);
+  FusionGraph graph = *FusionGraph::build(*parsed.module->entry(), parsed.diagnostics);
+  FusionPlan plan = *planFusion(graph, {}, *findTarget("sm_90"), parsed.diagnostics);
+  Choice choice{std::get<KernelPlan>(plan.steps.back()).hero(), ""};
+  for (const HeroRejection &rejection : plan.rejections)
+    if (llvm::StringRef(rejection.hero) == other)
+      choice.reason = rejection.reason;
+  return choice;
+}
+
+bool isByTime(const Choice &choice) { return choice.reason.starts_with("it takes "); }
+
+} // namespace
+
+TEST_CASE("where a hero's threads would run loops of their own, time decides and not the table", "[fusion]") {
+  // A few blocks that fill tiles with a sum of 128 terms for each element, and wait; a loop has threads for all.
+  Choice choice = choose("p = f32[16,128] parameter(0)  q = f32[128,17] parameter(1)\n"
+                         "d = f32[16,17] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+                         "ROOT r = f32[17,16] transpose(d), dimensions={1,0}",
+                         "transpose");
+  CHECK(choice.hero == Hero::Loop);
+  CHECK(isByTime(choice));
+  // The rows of a softmax are better off in any case: threads that make one element each would make its row's sum.
+  choice = choose("p = f32[64,32] parameter(0)  q = f32[32,64] parameter(1)  z = f32[] constant(0)\n"
+                  "d = f32[64,64] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+                  "s = f32[64] reduce(d, z), dimensions={1}, to_apply=add\n"
+                  "b = f32[64,64] broadcast(s), dimensions={0}  ROOT r = f32[64,64] divide(d, b)",
+                  "loop");
+  CHECK(choice.hero == Hero::Rows);
+  CHECK(isByTime(choice));
+}
+
+TEST_CASE("elsewhere the first that applies is taken, and nobody else is asked", "[fusion]") {
+  Choice choice = choose("p = f32[512,512] parameter(0)  ROOT r = f32[512,512] transpose(p), dimensions={1,0}", "loop");
+  CHECK(choice.hero == Hero::Transpose);
+  CHECK(choice.reason.empty());
+}
