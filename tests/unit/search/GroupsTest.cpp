@@ -402,3 +402,35 @@ TEST_CASE("modules of many instructions are searched once, from groups of rows",
   CHECK(groups(1900) == groups(0));
   CHECK(groups(2100) == "s d: rows; r: transpose");
 }
+
+TEST_CASE("an array that a loop carries is updated where it lies, by a kernel of its own", "[search]") {
+  // As part of the loop that makes what it stores, it would be copied whole.
+  test::Parsed parsed(R"(HloModule m
+body {
+  a = (s32[], f32[1000], f32[12,1000]) parameter(0)
+  i = s32[] get-tuple-element(a), index=0
+  p = f32[1000] get-tuple-element(a), index=1
+  all = f32[12,1000] get-tuple-element(a), index=2
+  one = s32[] constant(1)
+  z = s32[] constant(0)
+  j = s32[] add(i, one)
+  n = f32[1000] tanh(p)
+  row = f32[1,1000] reshape(n)
+  u = f32[12,1000] dynamic-update-slice(all, row, i, z)
+  ROOT r = (s32[], f32[1000], f32[12,1000]) tuple(j, n, u)
+}
+done {
+  a = (s32[], f32[1000], f32[12,1000]) parameter(0)
+  i = s32[] get-tuple-element(a), index=0
+  k = s32[] constant(12)
+  ROOT r = pred[] compare(i, k), direction=LT
+}
+ENTRY e {
+  s = (s32[], f32[1000], f32[12,1000]) parameter(0)
+  ROOT w = (s32[], f32[1000], f32[12,1000]) while(s), condition=done, body=body
+}
+)");
+  INFO(parsed.firstReport());
+  REQUIRE(parsed.module);
+  CHECK(groupsOf(*parsed.module->findComputation("body")) == "j: loop; n: loop; row u: dynamic-update-slice");
+}
