@@ -3,8 +3,8 @@
 
 #include "hloc/fusion/GroupWork.h"
 
+#include "fusion/OpWork.h"
 #include "hloc/fusion/HloIndexing.h"
-#include "hloc/fusion/OpWork.h"
 #include "hloc/hlo/OpcodeTable.h"
 #include "hloc/hlo/Shape.h"
 #include "hloc/support/Check.h"
@@ -115,14 +115,14 @@ double elementsOfVector(const Lanes &loop, const Shape &shape) {
     return 1;
   int64_t elements = shape.dim(unsigned(loop.dim));
   elements &= -elements; // the largest power of two that divides it
-  return std::clamp(bytesOfVector / std::max(0.5, bytesOf(shape)), 1.0, double(std::max<int64_t>(elements, 1)));
+  return std::clamp(bytesOfVector / bytesOf(shape), 1.0, double(std::max<int64_t>(elements, 1)));
 }
 
 /// Bytes of memory that a byte read takes: sectors that the lanes of a warp touch over the bytes they read.
 ///
 ///   lanes that all read one f32: 32 / 128; neighbours: 1; every eighth or farther apart: 32 / 4
 double spreadOf(const Lanes &lanes, const Lanes &loop, const Shape &shape) {
-  const double size = std::max(0.5, bytesOf(shape)) * elementsOfVector(loop, shape);
+  const double size = bytesOf(shape) * elementsOfVector(loop, shape);
   const double most = std::max(1.0, sectorBytes / size);
   switch (lanes.where) {
   case Lanes::Where::Together:
@@ -521,10 +521,11 @@ private:
       const Shape &shape = one.instr->shape();
       const double size = shape.isArray() ? double(shape.byteSize()) : 0;
       double bytes = 0, sectors = 0;
-      for (const Access &access : one.accesses) {
-        bytes += access.count * bytesOf(shape);
-        sectors += access.count * spreadOf(access.lanes, access.loop, shape) * bytesOf(shape) / sectorBytes;
-      }
+      if (shape.isArray())
+        for (const Access &access : one.accesses) {
+          bytes += access.count * bytesOf(shape);
+          sectors += access.count * spreadOf(access.lanes, access.loop, shape) * bytesOf(shape) / sectorBytes;
+        }
       // Of a large array that little is read of, only that. What a block reads of rows again is still in the caches.
       result.memoryBytes += std::min(size, bytes) * (plan.hero == Hero::Rows ? 1 : plan.passes);
       result.sectors += sectors * plan.passes;

@@ -1,4 +1,4 @@
-#include "hloc/fusion/OpWork.h"
+#include "fusion/OpWork.h"
 
 #include "hloc/hlo/HloComputation.h"
 #include "hloc/hlo/OpcodeTable.h"

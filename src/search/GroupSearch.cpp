@@ -23,7 +23,6 @@ constexpr double leastGain = 0.02e-6;
 constexpr size_t mostReaders = 24;
 /// Kernels that move more are not merged just because they are independent.
 constexpr double bytesOfSmallKernel = 1 << 20, bytesOfTinyKernel = 1 << 18;
-constexpr unsigned mostSweeps = 4;
 constexpr size_t mostInstructionsOfTwoSearches = 2000;
 
 /// Has it to be stored by its hero?
@@ -55,7 +54,7 @@ public:
 
   FoundGroups run() {
     fuseProducers();
-    for (unsigned sweep = 0; sweep < mostSweeps && mergeKernels(); ++sweep)
+    while (mergeKernels())
       ;
     fuseProducers();
     return result();
@@ -73,27 +72,8 @@ private:
     for (const HloInstruction *member : made.members)
       if ((needsHero(*member) || graph.updatesState(*member)) && own.hero != roleOf(member->opcode()).own)
         own.impossible = fmt::format("`{}` has to be stored by its own kernel", member->name().str());
-    if (const HloInstruction *state = stateReadWhileScattered(made.members))
-      own.impossible =
-          fmt::format("`{}`, which it scatters into, would be copied before and after", state->name().str());
     move.reason = own.impossible;
     return own.impossible.empty();
-  }
-
-  /// A leaf of a loop's state that one member scatters into where it lies, for the next round, and that another reads.
-  const HloInstruction *stateReadWhileScattered(llvm::ArrayRef<HloInstruction *> members) const {
-    if (graph.isEntry())
-      return nullptr;
-    for (const HloInstruction *scatter : members) {
-      if (scatter->opcode() != Opcode::Scatter || !graph.isGiven(*scatter->operand(0)) ||
-          !llvm::all_of(graph.usersOf(*scatter), [](auto *user) { return user->opcode() == Opcode::Tuple; }))
-        continue;
-      const HloInstruction *state = scatter->operand(0);
-      for (const HloInstruction *member : members)
-        if (llvm::is_contained(member->operands().drop_front(member == scatter ? 1 : 0), state))
-          return state;
-    }
-    return nullptr;
   }
 
   void weigh(Move &move) const {

@@ -1,7 +1,7 @@
 // What one evaluation of an op is worth, in instructions: figures that decisions about fusions rest on. Each class of
 // ops has one here, and what multiplies it.
 
-#include "hloc/fusion/OpWork.h"
+#include "fusion/OpWork.h"
 
 #include "hloc/hlo/HloComputation.h"
 #include "hloc/hlo/HloModule.h"

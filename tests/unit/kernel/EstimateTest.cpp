@@ -99,7 +99,7 @@ TEST_CASE("a block's registers, shared memory and warps are what a multiprocesso
   CHECK(residentBlocks(41, 0, 8) == 5);
   CHECK(residentBlocks(16, 0, 1) == 32);
   CHECK(residentBlocks(32, 56 << 10, 1) == 4); // 1 KiB of each block is the system's
-  CHECK(residentBlocks(32, (57 << 10) - 256, 1) == 3);
+  CHECK(residentBlocks(32, (56 << 10) + 256, 1) == 3);
   CHECK(residentBlocks(255, 227 << 10, 32) == 1); // there is always one
 }
 

@@ -434,3 +434,29 @@ ENTRY e {
   REQUIRE(parsed.module);
   CHECK(groupsOf(*parsed.module->findComputation("body")) == "j: loop; n: loop; row u: dynamic-update-slice");
 }
+
+TEST_CASE("what saves less than the model is exact to is left apart", "[search]") {
+  // A power again for each of some rows: the more there are, the less is saved.
+  constexpr double leastGain = 0.02e-6;
+  bool isJustEnough = false, isJustTooLittle = false;
+  for (int i = 0; i < 600; ++i) {
+    const int rows = 250 + i / 6, length = 3600 + 300 * (i / 2 % 3);
+    test::Parsed parsed(
+        test::entry(fmt::format("p = f32[{0}] parameter(0)  x = f32[{0}] parameter(1)  e = f32[{0}] power(p, x)\n"
+                                "m = f32[{0}] abs(e)  n = f32[{0}] negate({2})  c = bf16[{0}] convert(n)  ROOT r = "
+                                "bf16[{1},{0}] broadcast(c), dimensions={{1}}",
+                                length, rows, i % 2 ? "m" : "e")));
+    REQUIRE(parsed.module);
+    FusionExplanation explanation;
+    groupByCost(*parsed.module->entry(), "e", *findTarget("sm_90"), &explanation);
+    for (const FusionDecision &decision : explanation.decisions)
+      if (decision.producer == "c") {
+        INFO(rows << " rows of " << length << ", " << decision.seconds << " s");
+        CHECK(decision.fused == (decision.seconds >= leastGain));
+        isJustEnough |= decision.seconds >= leastGain && decision.seconds < 2 * leastGain;
+        isJustTooLittle |= decision.seconds < leastGain && decision.seconds >= leastGain / 2;
+      }
+  }
+  CHECK(isJustEnough);
+  CHECK(isJustTooLittle);
+}

@@ -82,7 +82,8 @@ TEST_CASE("columns are reduced beside rows that are many and short", "[search]")
   CHECK(groupsOf(withColumns(300, 3000)) == "s: d"); // what blocks leave would be as much as the rows
 }
 
-TEST_CASE("columns beside rows, and columns, are groups where a hero of the target makes them in one pass", "[search]") {
+TEST_CASE("columns beside rows, and columns, are groups where a hero of the target makes them in one pass",
+          "[search]") {
   CHECK(groupsOf(withColumns(1000, 3000), /*isOnePass=*/false) == "s: d");
   const std::string columns =
       "p = f32[64,4096] parameter(0)  s = f32[4096] reduce(p, z), dimensions={0}, to_apply=add\n"
