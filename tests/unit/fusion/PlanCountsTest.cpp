@@ -43,6 +43,16 @@ Planned product(const std::string &left, const std::string &right) {
                  left + ", " + right + "), lhs_contracting_dims={1}, rhs_contracting_dims={0}");
 }
 
+/// 64 x 64 results a block of 8 warps, 256 terms in steps of 16, not divided, read by vectors of 4.
+ContractionPlan tiled(const Planned &product) {
+  ContractionPlan plan = std::get<ContractionPlan>(product.kernel().plan);
+  plan.tile = {4, 2, 4, 4, 16};
+  plan.rows.vector = plan.columns.vector = 4;
+  plan.splits = 1;
+  plan.stage = ReductionStage::Whole;
+  return plan;
+}
+
 /// Two sums of one row after the other.
 RowsPlan twoStages() {
   RowsPlan plan;
@@ -110,9 +120,9 @@ TEST_CASE("a tile of a transpose goes into shared memory and out again", "[fusio
 
 TEST_CASE("a dot reads its factors once for each tile, and multiplies out of shared memory", "[fusion]") {
   Planned dot = product("p", "q");
-  REQUIRE(std::get<ContractionPlan>(dot.kernel().plan).tile == ContractionTile{4, 2, 4, 4, 16}); // 64 x 64 by 256
   const double blocks = 128, steps = 16, warps = blocks * 8;
-  PlanCounts counts = countsOf(dot.kernel());
+  const ContractionPlan plan = tiled(dot);
+  PlanCounts counts = countsOf(plan);
   REQUIRE(counts.reads.size() == 2);
   CHECK(counts.reads[0].elements == blocks * steps * 64 * 16);
   CHECK(counts.reads[1].elements == blocks * steps * 64 * 16);
@@ -123,7 +133,20 @@ TEST_CASE("a dot reads its factors once for each tile, and multiplies out of sha
   CHECK(counts.sharedRoundTrips == steps * (3 + 1)); // the barrier of each step, and its first load
   CHECK(counts.chainInstructions == steps * (16 + 12));
   // What is computed of factors stands between their loads.
-  CHECK(countsOf(product("e", "f").kernel()).memoryRoundTrips == steps * 2);
+  Planned computed = product("e", "f");
+  CHECK(countsOf(tiled(computed)).memoryRoundTrips == steps * 2);
+  // Divided among four times as many blocks, it reads and multiplies as much, and waits for a quarter.
+  ContractionPlan parts = plan;
+  parts.splits = 4;
+  parts.stage = ReductionStage::Partial;
+  const PlanCounts divided = countsOf(parts);
+  CHECK(divided.reads[0].elements == counts.reads[0].elements);
+  CHECK(divided.instructions == counts.instructions);
+  CHECK(divided.memoryRoundTrips == steps / 4);
+  parts.stage = ReductionStage::Combine;
+  parts.splits = 20;
+  CHECK(countsOf(parts).reads.empty());
+  CHECK(countsOf(parts).memoryRoundTrips == 3); // 8 at a time
 }
 
 TEST_CASE("a sort merges in as many rounds as the tile has halvings", "[fusion]") {

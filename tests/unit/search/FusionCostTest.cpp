@@ -18,8 +18,7 @@ struct Costs {
 
 /// Of a loop over so many elements: as the search has it, which plans no loops, and by its plan.
 Costs costsOf(int elements) {
-  test::Parsed parsed(
-      test::entry(fmt::format("p = f32[{0}] parameter(0)  ROOT r = f32[{0}] negate(p)", elements)));
+  test::Parsed parsed(test::entry(fmt::format("p = f32[{0}] parameter(0)  ROOT r = f32[{0}] negate(p)", elements)));
   REQUIRE(parsed.module);
   const HloComputation &entry = *parsed.module->entry();
   HloInstruction *root = entry.root();

@@ -229,12 +229,12 @@ const Graph graphs[] = {
      "s = bf16[16,2048,8] reduce(p, z), dimensions={3}, to_apply=addb\n"
      "t = bf16[16,8,2048] transpose(s), dimensions={0,2,1}  ROOT r = f32[16,8,2048] convert(t)",
      "s: row-reduction; t r: transpose"},
-    {"a dot whose factors come out of branches is not one of loops that wait for each term",
+    {"a dot whose factors come out of branches has tiles, not loops that wait for each term",
      "a = f32[44,128] parameter(0)  b = f32[44,128] parameter(1)  c = f32[11,128] parameter(2)\n"
      "d = f32[11,128] parameter(3)  l = f32[44,256] concatenate(a, b), dimensions={1}\n"
      "m = f32[11,256] concatenate(c, d), dimensions={1}\n"
      "ROOT r = f32[44,11] dot(l, m), lhs_contracting_dims={1}, rhs_contracting_dims={1}",
-     "l m: loop; r: loop"},
+     "l m r: contraction"},
     {"a sum is stored rather than made again by each thread that reads it",
      "p = f32[65536] parameter(0)  q = f32[65536] parameter(1)  z = f32[] constant(0)\n"
      "s = f32[] reduce(p, z), dimensions={0}, to_apply=add  sb = f32[65536] broadcast(s), dimensions={}\n"
