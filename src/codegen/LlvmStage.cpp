@@ -128,6 +128,7 @@ llvm::FailureOr<std::string> compile(llvm::Module &module, const std::vector<Ker
   if (options.optimizationLevel > 0) {
     switchOffVectorizerInCodeGeneration();
     runStep("merge-accesses", module, options, [&] { mergeAccesses(module, *machine, target); });
+    runStep("widen-brains", module, options, [&] { widenBrains(module); });
   }
   if (options.fastDivision)
     runStep("lower-divisions", module, options, [&] { lowerDivisions(module); });
@@ -157,7 +158,8 @@ void handleFatalError(void *, const char *reason, bool) {
 } // namespace
 
 /// hloc's own steps, in order; LLVM's passes are before the first.
-static constexpr llvm::StringLiteral ownSteps[] = {"pack-pairs", "merge-accesses", "lower-divisions", "optimized"};
+static constexpr llvm::StringLiteral ownSteps[] = {"pack-pairs", "merge-accesses", "widen-brains", "lower-divisions",
+                                                   "optimized"};
 
 bool isDone(llvm::StringRef id, const LlvmOptions &options) {
   const auto *start = llvm::find(ownSteps, options.startAfter);

@@ -107,6 +107,8 @@ bool packPairs(llvm::Module &module, const TargetInfo &target);
 bool packBytes(llvm::Module &module);
 /// Neighbouring loads and stores become vectors that touch nothing else.
 void mergeAccesses(llvm::Module &module, llvm::TargetMachine &machine, const TargetInfo &target);
+/// bf16 that are loaded side by side become f32 as halves of words.
+void widenBrains(llvm::Module &module);
 /// The code generator's own run of the vectorizer would complete vectors again. For the whole process, once.
 void switchOffVectorizerInCodeGeneration();
 /// f32 divisions to `div.full` and `rcp.approx`; see LlvmOptions::fastDivision. After optimisation, because the

@@ -127,7 +127,7 @@ Words startIds() {
   Words ids = {"emit"};
   for (const PassName &pass : kernelPasses())
     ids.push_back(pass.id);
-  ids.insert(ids.end(), {"translated", "pack-pairs", "merge-accesses", "lower-divisions", "optimized"});
+  ids.insert(ids.end(), {"translated", "pack-pairs", "merge-accesses", "widen-brains", "lower-divisions", "optimized"});
   return ids;
 }
 

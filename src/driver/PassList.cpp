@@ -66,6 +66,7 @@ std::vector<PassRow> passesInOrder(unsigned optimizationLevel) {
         {"llvm", "pack-pairs",
          "Neighbouring lanes are computed two at a time, where PTX can, truth values in bytes four at a time"});
     rows.push_back({"llvm", "merge-accesses", "Neighbouring loads and stores become vectors"});
+    rows.push_back({"llvm", "widen-brains", "bf16 that are loaded as words become f32 as halves of these"});
   }
   rows.push_back({"llvm", "lower-divisions", "Divisions of f32 become div.full"});
   rows.push_back({"llvm", "optimized", "The LLVM IR that instructions are selected for"});
