@@ -78,10 +78,26 @@ struct LowerShuffle : ConvertOpToLLVMPattern<gpu::ShuffleOp> {
     };
     // The low bits clamp the source lane to the warp; `up` clamps at its first lane instead.
     bool isUp = op.getMode() == gpu::ShuffleMode::UP;
-    Value shuffled = NVVM::ShflOp::create(rewriter, loc, i32, constant(-1), adaptor.getValue(), adaptor.getOffset(),
-                                          constant(isUp ? 0 : 31), kindOf(op.getMode()), UnitAttr());
-    rewriter.replaceOp(op, {shuffled, Value()});
+    auto shuffleWord = [&](Value word) -> Value {
+      return NVVM::ShflOp::create(rewriter, loc, i32, constant(-1), word, adaptor.getOffset(), constant(isUp ? 0 : 31),
+                                  kindOf(op.getMode()), UnitAttr());
+    };
+    Value value = adaptor.getValue();
+    rewriter.replaceOp(
+        op, {value.getType() == i32 ? shuffleWord(value) : shuffleHalves(rewriter, loc, value, shuffleWord), Value()});
     return success();
+  }
+
+  /// The hardware moves 32-bit words. One instruction makes 64 bits of two; written as shifts it would be four.
+  static Value shuffleHalves(OpBuilder &b, Location loc, Value value, llvm::function_ref<Value(Value)> shuffleWord) {
+    Type i32 = b.getI32Type(), i64 = b.getI64Type(), f64 = b.getF64Type();
+    Value low = LLVM::TruncOp::create(b, loc, i32, value);
+    Value shift = LLVM::ConstantOp::create(b, loc, i64, b.getI64IntegerAttr(32));
+    Value high = LLVM::TruncOp::create(b, loc, i32, LLVM::LShrOp::create(b, loc, value, shift));
+    Value halves[] = {shuffleWord(low), shuffleWord(high)};
+    Value joined =
+        LLVM::CallIntrinsicOp::create(b, loc, f64, b.getStringAttr("llvm.nvvm.lohi.i2d"), halves).getResult(0);
+    return LLVM::BitcastOp::create(b, loc, i64, joined);
   }
 
   static NVVM::ShflKind kindOf(gpu::ShuffleMode mode) {

@@ -209,8 +209,7 @@ void lowerPredicatedExtract(PredicatedExtractOp op, IRRewriter &rewriter) {
   rewriter.replaceOp(op, ifOp);
 }
 
-/// The value of the lane `distance` further, or of the one whose number differs by that bit. The hardware moves 32-bit
-/// words.
+/// The value of the lane `distance` further, or of the one whose number differs by that bit, in words of 32 or 64 bits.
 Value shuffle(OpBuilder &builder, Location loc, Value value, int64_t distance, gpu::ShuffleMode mode) {
   Type type = value.getType();
   if (isa<ComplexType>(type)) {
@@ -222,23 +221,12 @@ Value shuffle(OpBuilder &builder, Location loc, Value value, int64_t distance, g
   Type integer = builder.getIntegerType(bits), word = builder.getI32Type();
   if (isa<FloatType>(type))
     value = arith::BitcastOp::create(builder, loc, integer, value);
-  auto shuffleWord = [&](Value source) -> Value {
-    return gpu::ShuffleOp::create(builder, loc, source, distance, 32, mode).getShuffleResult();
-  };
-  if (bits == 32) {
-    value = shuffleWord(value);
-  } else if (bits < 32) {
-    value = shuffleWord(arith::ExtUIOp::create(builder, loc, word, value));
+  HLOC_CHECK(bits <= 32 || bits == 64, "shuffle of a scalar that is no word");
+  if (bits < 32)
+    value = arith::ExtUIOp::create(builder, loc, word, value);
+  value = gpu::ShuffleOp::create(builder, loc, value, distance, 32, mode).getShuffleResult();
+  if (bits < 32)
     value = arith::TruncIOp::create(builder, loc, integer, value);
-  } else {
-    HLOC_CHECK(bits == 64, "shuffle of a scalar that is wider than 64 bits");
-    Value shift = arith::ConstantIntOp::create(builder, loc, integer, 32);
-    Value low = shuffleWord(arith::TruncIOp::create(builder, loc, word, value));
-    Value high = arith::ShRUIOp::create(builder, loc, value, shift);
-    high = shuffleWord(arith::TruncIOp::create(builder, loc, word, high));
-    high = arith::ShLIOp::create(builder, loc, arith::ExtUIOp::create(builder, loc, integer, high), shift);
-    value = arith::OrIOp::create(builder, loc, arith::ExtUIOp::create(builder, loc, integer, low), high);
-  }
   return isa<FloatType>(type) ? arith::BitcastOp::create(builder, loc, type, value) : value;
 }
 

@@ -22,6 +22,17 @@ module attributes {xla_gpu.index_bits = 32 : i32} {
     return
   }
 
+  // Two words, which one instruction joins.
+  // CHECK-LABEL: llvm.func @wide_shuffle(
+  func.func @wide_shuffle(%w: i64) -> i64 {
+    // CHECK-COUNT-2: nvvm.shfl.sync bfly %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : i32 -> i32
+    // CHECK: llvm.call_intrinsic "llvm.nvvm.lohi.i2d"(%{{.*}}, %{{.*}}) : (i32, i32) -> f64
+    %c1 = arith.constant 1 : i32
+    %c32 = arith.constant 32 : i32
+    %v, %valid = gpu.shuffle xor %w, %c1, %c32 : i64
+    return %v : i64
+  }
+
   // CHECK-LABEL: llvm.func @warp(
   func.func @warp(%w: i32, %t: i1, %f: f32) -> (i32, i32, i1, i1, f32) {
     // CHECK: %[[ALL:.*]] = llvm.mlir.constant(-1 : i32)

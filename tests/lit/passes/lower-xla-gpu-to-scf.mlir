@@ -94,14 +94,13 @@ func.func @shuffle_to_all(%x: f32) -> f32 {
   return %r : f32
 }
 
-// Narrow values travel in one word, wide ones in two, complex ones by parts.
+// Narrow values travel in a word of 32 bits, wide ones in one of 64, complex ones by parts.
 // CHECK-LABEL: func @shuffle_others(
 func.func @shuffle_others(%h: bf16, %d: f64, %c: complex<f32>, %q: f8E4M3FN) -> (bf16, f64, complex<f32>, f8E4M3FN) {
   // CHECK: arith.extui %{{.*}} : i16 to i32
   // CHECK: gpu.shuffle
   // CHECK: arith.trunci %{{.*}} : i32 to i16
-  // CHECK: arith.shrui %{{.*}}, %c32_i64
-  // CHECK-DAG: gpu.shuffle
+  // CHECK: gpu.shuffle down %{{.*}}, %c1_i32, %c32_i32 : i64
   // CHECK-DAG: complex.re
   // CHECK-DAG: complex.im
   // CHECK: complex.create
