@@ -141,11 +141,11 @@ private:
     int64_t threads = std::min(isAlone ? mostThreads : usualThreads, std::max(warp, mostSharedBytes / vectorBytes));
     int64_t fitting = std::max<int64_t>(1, threads / tiling.lanes);
     int64_t useful = std::min(fitting, ceilDiv(tiling.runs(), isAlone ? mostUnroll : usualUnroll));
-    // As many as fill the device, and read what lies next to each other.
+    // About as many as fill the device, and read what lies next to each other.
     int64_t runBytes = std::max<int64_t>(1, tiling.lanes * tiling.perThread * size.narrowestBits / 8);
     int64_t least = std::min(useful, ceilDiv(lineBytes, runBytes));
-    int64_t groups =
-        std::clamp(ceilDiv(multiprocessors * threadsPerMultiprocessor, blocks * tiling.lanes), least, useful);
+    int64_t side = blocks * tiling.lanes, wanted = multiprocessors * threadsPerMultiprocessor;
+    int64_t groups = std::clamp((wanted + side / 2) / side, least, useful);
     // As few as take equally many steps; a few more if then all take equally many.
     groups = ceilDiv(tiling.runs(), ceilDiv(tiling.runs(), groups));
     for (int64_t more = groups; more < 2 * groups && more <= fitting && useful < fitting; ++more)
