@@ -6,6 +6,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
@@ -79,6 +80,7 @@ public:
     accesses.sample(most);
     nest.perThread = fewestSectors(accesses, least, most);
     nest.rounds = chooseRounds(accesses);
+    nest.elementsOfRound = partsOfRounds();
   }
 
 private:
@@ -148,6 +150,23 @@ private:
     while (wants(2 * rounds))
       rounds *= 2;
     return rounds;
+  }
+
+  /// Elements of a round that is a part of the array, if that saves computing indices: those of rounds side by side are
+  /// divided by sizes that are no powers of two, each for itself.
+  int64_t partsOfRounds() const {
+    const Shape &shape = graph.roots()[nest.roots.front()].shape;
+    int64_t rounds = nest.rounds;
+    if (rounds == 1 || nest.elements % (rounds * nest.perThread) != 0)
+      return 0;
+    int64_t part = nest.elements / rounds, row = shape.dim(shape.minorToMajor().front());
+    bool isCheap = llvm::all_of(shape.minorToMajor().drop_back(),
+                                [&](int64_t dim) { return llvm::isPowerOf2_64(uint64_t(shape.dim(dim))); }) ||
+                   llvm::all_of(graph.instructions(), [](const HloInstruction *instr) {
+                     return instr->opcode() == Opcode::Parameter || readsOperandsInPlace(*instr);
+                   });
+    bool isOneRow = row % (rounds * nest.perThread * int64_t(threadsPerLoopBlock)) == 0;
+    return isCheap || isOneRow || part % row != 0 ? 0 : part;
   }
 
   LoopNest &nest;
@@ -234,6 +253,8 @@ int64_t LoopNest::threads() const {
   int64_t groups = (elements + perThread - 1) / perThread;
   if (rounds == 1)
     return groups;
+  if (elementsOfRound > 0)
+    return int64_t(llvm::alignTo(uint64_t(elementsOfRound / perThread), threadsPerLoopBlock));
   int64_t ofBlock = int64_t(threadsPerLoopBlock) * rounds;
   return (groups + ofBlock - 1) / ofBlock * threadsPerLoopBlock;
 }
@@ -248,7 +269,7 @@ std::string LoopPlan::toString() const {
     llvm::interleave(nest.roots, os, ",");
     os << ", " << nest.elements << " elements, " << nest.perThread << " per thread";
     if (nest.rounds > 1)
-      os << " in " << nest.rounds << " rounds";
+      os << " in " << nest.rounds << (nest.elementsOfRound > 0 ? " parts" : " rounds");
     if (!nest.reason.empty())
       os << " (" << nest.reason << ")";
   }

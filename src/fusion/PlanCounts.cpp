@@ -47,8 +47,9 @@ PlanCounts own(const ContractionPlan &plan, const KernelPlan &) { return countsO
 
 PlanCounts own(const RowReductionPlan &plan, const KernelPlan &kernel) {
   PlanCounts counts;
-  const double vectors = double(plan.stage == ReductionStage::Combine ? plan.splits : plan.perSplit);
-  const double loads = std::ceil(vectors / plan.threadsPerRow);
+  const bool isCombine = plan.stage == ReductionStage::Combine;
+  const double vectors = double(isCombine ? plan.splits : plan.perSplit);
+  const double loads = std::ceil(vectors / plan.threadsPerRow) * (isCombine ? 1 : double(plan.runsPerPart));
   counts.memoryRoundTrips = std::ceil(loads / vectorsInFlight);
   counts.chainInstructions = loads * plan.perThread;
   addExchange(plan.threadsPerRow, accumulatorsOf(plan.frame), warpsOf(kernel), counts);

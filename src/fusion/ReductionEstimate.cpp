@@ -98,6 +98,8 @@ double estimatedSeconds(const RowReductionPlan &plan, const LaunchGeometry &laun
                         const TargetInfo &target) {
   bool isCombine = plan.stage == ReductionStage::Combine;
   int64_t threads = plan.threadsPerRow, loads = ceilDiv(isCombine ? plan.splits : plan.perSplit, threads);
+  if (!isCombine)
+    loads *= plan.runsPerPart;
   Reading reading = readingOf(plan.frame, plan.stage, plan.splits, work);
   KernelCounts counts = startCounts(plan.frame, plan.stage, plan.splits, reading, launch, loads, plan.perThread);
   double accumulators = double(plan.frame.accumulators.size());

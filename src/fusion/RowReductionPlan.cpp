@@ -20,6 +20,8 @@ int64_t mostVectors(int64_t groupBits) { return std::clamp<int64_t>(8 * 16 * 8 /
 constexpr int64_t vectorsPerThread = 4;
 /// What a part of a row is worth a block of its own: as much as its threads have in flight.
 constexpr int64_t leastPartBytes = threadsPerBlock * vectorsPerThread * 16;
+/// Where that leaves no multiprocessor without a block: as much as makes what a block does beside reading it small.
+constexpr int64_t usualPartBytes = 4 * leastPartBytes;
 /// Parts of a row that are worth a second kernel: a launch takes as long as a block takes to read a few of them.
 constexpr int64_t leastParts = 8;
 /// Ops of one thread's straight code, as in loops: elements of a vector times instructions.
@@ -28,6 +30,9 @@ constexpr int64_t maxOpsPerThread = 2048;
 /// if the fusion is so small that it is worth having its code several times.
 constexpr int64_t leastVectorsBetweenEdges = 32;
 constexpr int64_t maxInstructionsWithEdges = 24;
+/// The same of each of a row's runs.
+constexpr int64_t leastVectorsOfRunBetweenEdges = 256;
+constexpr int64_t lanesPerWarp = 32;
 /// What one thread reads of several short rows: elements, and bytes of the narrowest stream.
 constexpr int64_t mostElementsOfRows = 128, mostBytesOfRows = 256;
 
@@ -110,6 +115,22 @@ void takeWholeRows(RowReductionPlan &plan, int64_t elements, const TargetInfo &t
   plan.rowsPerBlock = uint32_t(rows) * rowsPerBlock(plan.frame.numResults() / rows, 1, target);
 }
 
+/// Do the threads of a row that walk a run of so many groups of elements by itself have most of the time one each?
+bool fillsRun(int64_t groups, int64_t threads) {
+  constexpr double leastShare = 0.6; // the others cost less than dividing
+  return double(groups) >= leastShare * double(llvm::divideCeil(groups, threads) * threads);
+}
+
+/// How the runs of a row are walked: each by itself, if they are long enough for its threads, or a few less.
+void walkRuns(RowReductionPlan &plan, int64_t &threads) {
+  int64_t minor = plan.frame.dims.back(), groups = minor / int64_t(plan.perThread);
+  while (groups >= threadsPerBlock / 2 && threads > int64_t(lanesPerWarp) && !fillsRun(groups, threads))
+    threads /= 2;
+  plan.runLength = plan.hasEdges || fillsRun(groups, threads) ? minor : plan.frame.numReduced();
+  plan.runsPerPart = plan.numRuns();
+  plan.perSplit = plan.runLength / int64_t(plan.perThread);
+}
+
 /// Threads that share a row.
 void shareRows(RowReductionPlan &plan, StreamWidths streams, int64_t instructions, const TargetInfo &target) {
   const ReductionFrame &frame = plan.frame;
@@ -117,8 +138,9 @@ void shareRows(RowReductionPlan &plan, StreamWidths streams, int64_t instruction
   int64_t perThread = streams.elements(target);
   while (perThread > 1 && perThread * instructions > maxOpsPerThread)
     perThread /= 2;
-  plan.hasEdges = minor % perThread != 0 && minor == frame.numReduced() &&
-                  minor / perThread >= leastVectorsBetweenEdges && instructions <= maxInstructionsWithEdges;
+  bool isOneRun = minor == frame.numReduced();
+  plan.hasEdges = minor % perThread != 0 && instructions <= maxInstructionsWithEdges &&
+                  minor / perThread >= (isOneRun ? leastVectorsBetweenEdges : leastVectorsOfRunBetweenEdges);
   if (!plan.hasEdges)
     perThread = std::min(perThread, minor & -minor);
   plan.perThread = unsigned(perThread);
@@ -139,14 +161,13 @@ void shareRows(RowReductionPlan &plan, StreamWidths streams, int64_t instruction
   while (threads * groupBits < sectorBits && threads < powerOf2Ceil(groups))
     threads *= 2;
   threads = std::min(threads, threadsPerBlock);
+  walkRuns(plan, threads);
   plan.threadsPerRow = uint32_t(threads);
   plan.rowsPerBlock = rowsPerBlock(rows, threads, target);
-  plan.perSplit = groups;
 }
 
 /// Of rows in pieces that lie apart: does a warp read those of so many neighbouring rows that they are whole sectors?
 bool hasWholeSectors(const RowReductionPlan &plan, StreamWidths streams) {
-  constexpr int64_t lanesPerWarp = 32;
   int64_t piece = plan.frame.dims.back(), bits = piece * int64_t(streams.narrowest);
   int64_t rowsOfWarp = lanesPerWarp / plan.threadsPerRow, neighbours = plan.frame.sizes(false).back();
   return piece == int64_t(plan.perThread) && rowsOfWarp > 0 && rowsOfWarp * bits % sectorBits == 0 &&
@@ -157,20 +178,38 @@ int64_t blocksOfRows(const RowReductionPlan &plan) {
   return (plan.frame.numResults() + plan.rowsPerBlock - 1) / plan.rowsPerBlock;
 }
 
-/// Parts that are worth a block each, of so many that each multiprocessor has `perMultiprocessor` blocks.
-int64_t usefulParts(const RowReductionPlan &plan, StreamWidths streams, int64_t perMultiprocessor,
+/// Parts of `bytes` or more, of so many that each multiprocessor has `perMultiprocessor` blocks.
+int64_t usefulParts(const RowReductionPlan &plan, StreamWidths streams, int64_t perMultiprocessor, int64_t bytes,
                     const TargetInfo &target) {
   int64_t rowBytes = plan.frame.numReduced() * int64_t(streams.narrowest) / 8;
   return std::min(perMultiprocessor * int64_t(target.multiprocessors) / std::max<int64_t>(blocksOfRows(plan), 1),
-                  rowBytes / leastPartBytes);
+                  rowBytes / bytes);
 }
 
+/// Parts of several runs, or of one.
 RowReductionPlan inParts(RowReductionPlan plan, int64_t parts) {
-  int64_t threads = plan.threadsPerRow, groups = plan.perSplit;
   plan.stage = ReductionStage::Partial;
-  plan.perSplit = ((groups + parts - 1) / parts + threads - 1) / threads * threads;
-  plan.splits = (groups + plan.perSplit - 1) / plan.perSplit;
+  int64_t runs = plan.numRuns(), groups = plan.perSplit;
+  if (parts <= runs) {
+    plan.runsPerPart = (runs + parts / 2) / parts;
+  } else {
+    plan.runsPerPart = 1;
+    int64_t ofRun = (parts + runs / 2) / runs, threads = plan.threadsPerRow;
+    plan.perSplit = llvm::divideCeil(llvm::divideCeil(groups, ofRun), threads) * threads;
+    plan.partsOfRun = int64_t(llvm::divideCeil(groups, plan.perSplit));
+  }
+  plan.splits = int64_t(llvm::divideCeil(runs, plan.runsPerPart)) * plan.partsOfRun;
   return plan;
+}
+
+/// Parts that are as long as is usual, or shorter ones that leave no multiprocessor without a block.
+RowReductionPlan inUsualParts(RowReductionPlan plan, StreamWidths streams, const TargetInfo &target) {
+  constexpr int64_t manyBlocks = 8; // of a multiprocessor
+  int64_t usual = usefulParts(plan, streams, manyBlocks, usualPartBytes, target);
+  int64_t filling = usefulParts(plan, streams, 1, leastPartBytes, target);
+  if (usual < filling && plan.threadsPerRow == threadsPerBlock)
+    plan.threadsPerRow /= 2; // of which each reads as much
+  return inParts(std::move(plan), std::max(usual, filling));
 }
 
 double secondsOf(const RowReductionPlan &plan, const ReductionWork &work, const TargetInfo &target) {
@@ -182,21 +221,23 @@ double secondsOf(const RowReductionPlan &plan, const ReductionWork &work, const 
   return seconds;
 }
 
-/// Where rows alone leave multiprocessors idle: many parts of them, unless an estimate says that fewer, or none and
-/// larger blocks, take far less time. The plans that are not taken.
+/// Where rows alone leave multiprocessors idle: long parts of them, unless an estimate says that shorter ones, or none
+/// and larger blocks, take far less time. The plans that are not taken.
 std::vector<Rejection> chooseParts(RowReductionPlan &plan, StreamWidths streams, const ReductionWork &work,
                                    const TargetInfo &target) {
   constexpr int64_t manyBlocks = 8, fewBlocks = 2; // of a multiprocessor
-  int64_t most = usefulParts(plan, streams, manyBlocks, target), few = usefulParts(plan, streams, fewBlocks, target);
+  int64_t most = usefulParts(plan, streams, manyBlocks, leastPartBytes, target);
+  int64_t few = usefulParts(plan, streams, fewBlocks, leastPartBytes, target);
   if (blocksOfRows(plan) >= fewBlocks * int64_t(target.multiprocessors) || most < leastParts)
     return {};
-  std::vector<RowReductionPlan> candidates = {inParts(plan, most)};
+  std::vector<RowReductionPlan> candidates = {inUsualParts(plan, streams, target)};
   for (int64_t threads = threadsPerBlock;
        threads <= int64_t(target.maxThreadsPerBlock) && !leavesIdle(plan.frame, work, blocksOfRows(plan), target);
        threads *= 2)
     candidates.emplace_back(plan).threadsPerRow = uint32_t(threads);
-  if (few > 1 && few < most)
-    candidates.push_back(inParts(plan, few));
+  for (int64_t parts : {few, most})
+    if (parts > 1 && parts > candidates.front().splits)
+      candidates.push_back(inParts(plan, parts));
   std::vector<double> seconds;
   for (const RowReductionPlan &candidate : candidates)
     seconds.push_back(secondsOf(candidate, work, target));
@@ -238,6 +279,7 @@ HeroMatch<RowReductionPlan> matchHero<RowReductionPlan>(const FusionGraph &graph
   const ReductionFrame &frame = plan.frame;
   if (!frame.minorIsReduced)
     return Rejection{"the minor dimension is kept"};
+  plan.runLength = frame.numReduced();
 
   StreamWidths streams = streamsOf(graph, frame);
   OtherSteps others;
@@ -290,8 +332,10 @@ std::string RowReductionPlan::toString() const {
     threads = fmt::format("{} rows of each thread, {} a block", rowsPerThread(*this), rowsPerBlock);
   std::string result =
       fmt::format("rows: {}; {} per thread{}, {}", frame.toString(), perThread, hasEdges ? " and edges" : "", threads);
+  if (numRuns() > 1)
+    result += fmt::format(", {} runs", numRuns());
   if (splits > 1)
-    result += fmt::format(", {} parts of {} elements", splits, perSplit * perThread);
+    result += fmt::format(", {} parts of {} elements", splits, groups() * perThread);
   return result;
 }
 

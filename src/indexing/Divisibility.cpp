@@ -3,6 +3,7 @@
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <cstdlib>
@@ -20,7 +21,7 @@ public:
 
   AffineExpr simplify(AffineExpr expression) { return simplifier.simplify(expression); }
   int64_t divisor(const LinearSum &sum);
-  int64_t divisorWithoutMods(LinearSum sum);
+  int64_t divisorWithoutMods(LinearSum sum, llvm::function_ref<bool(const LinearSum::Term &)> chosen);
   int64_t divisorOfAtom(AffineExpr atom);
   int64_t findDivisorOfAtom(AffineExpr atom);
   std::optional<int64_t> stride(const LinearSum &sum, AffineExpr variable);
@@ -48,16 +49,25 @@ int64_t Analysis::divisor(const LinearSum &sum) {
       product = std::abs(term.coefficient);
     result = std::gcd(result, product);
   }
-  return result == 0 ? 0 : std::max(result, divisorWithoutMods(sum));
+  if (result == 0)
+    return 0;
+  auto isMod = [](const LinearSum::Term &term) { return term.atom.getKind() == AffineExprKind::Mod; };
+  result = std::max(result, divisorWithoutMods(sum, isMod));
+  // One may cancel against others: `x - x mod 4` where x has a mod of its own.
+  if (llvm::count_if(sum.terms, isMod) > 1)
+    for (const LinearSum::Term &one : llvm::make_filter_range(sum.terms, isMod))
+      result =
+          std::max(result, divisorWithoutMods(sum, [&](const LinearSum::Term &term) { return term.atom == one.atom; }));
+  return result;
 }
 
-/// x mod m differs from x by a multiple of m: what is left of `d0 - d0 mod 4` is a multiple of 4.
-int64_t Analysis::divisorWithoutMods(LinearSum sum) {
+/// x mod m differs from x by a multiple of m: what is left of `d0 - d0 mod 4` is a multiple of 4. Of those mods that
+/// are `chosen`.
+int64_t Analysis::divisorWithoutMods(LinearSum sum, llvm::function_ref<bool(const LinearSum::Term &)> chosen) {
   int64_t moduli = 0;
   for (const LinearSum::Term &term : LinearSum(sum).terms) {
     int64_t modulus = positiveDivisor(term.atom), product;
-    if (!modulus || term.atom.getKind() != AffineExprKind::Mod ||
-        llvm::MulOverflow(modulus, std::abs(term.coefficient), product))
+    if (!modulus || !chosen(term) || llvm::MulOverflow(modulus, std::abs(term.coefficient), product))
       continue;
     moduli = std::gcd(moduli, product);
     sum.addTerm(term.atom, -term.coefficient);

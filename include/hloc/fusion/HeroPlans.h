@@ -27,6 +27,9 @@ struct LoopNest {
   /// lie side by side, of which a thread takes one of each `blockDim`. With more than one, blocks have
   /// `threadsPerLoopBlock`.
   unsigned rounds = 1;
+  /// Or each round is a part of the array, where that begins with a row: then the indices of a thread's groups differ
+  /// by a constant, and are computed once. Its elements, a multiple of `perThread`; 0: rounds lie side by side.
+  int64_t elementsOfRound = 0;
   std::string reason; ///< why not more per thread, if sectors decided; for people
   /// That take part, those of the last block who find nothing to do included.
   int64_t threads() const;
@@ -309,18 +312,26 @@ enum class ReductionStage : uint8_t {
 /// threads for a row.
 ///
 ///   f32[4096,1024] over 1: 64 threads a row, each 4 vectors of 4 elements; 4 rows a block
+///   f32[8,16,16384] over 0,2: rows of 8 runs, each walked by itself; 8 parts of a run
 struct RowReductionPlan {
   ReductionFrame frame;
   ReductionStage stage = ReductionStage::Whole;
-  int64_t splits = 1;     ///< parts of a row, each made by one block (Combine: were made)
-  int64_t perSplit = 0;   ///< groups of `perThread` elements in a part; the last may have fewer
-  unsigned perThread = 1; ///< neighbouring elements that a thread reads at once, aligned to as many
-  /// Rows begin and end between groups: what they have before their first and after their last is read one by one. Else
+  int64_t splits = 1; ///< parts of a row, each made by one block (Combine: were made)
+  /// Elements that are walked as one: a row, or what of it lies side by side. So no place is looked for by dividing.
+  int64_t runLength = 1;
+  int64_t runsPerPart = 1; ///< runs of which a part has something; the last may have fewer
+  int64_t partsOfRun = 1;  ///< that a run is divided into; 1 if parts have several runs
+  int64_t perSplit = 0;    ///< groups of `perThread` elements of a run in a part; the last may have fewer
+  unsigned perThread = 1;  ///< neighbouring elements that a thread reads at once, aligned to as many
+  /// Runs begin and end between groups: what they have before their first and after their last is read one by one. Else
   /// `perThread` divides the minor dimension, or is the elements of one or several whole rows, which are one thread's.
   bool hasEdges = false;
   uint32_t threadsPerRow = 32; ///< a power of two
   uint32_t rowsPerBlock = 1;   ///< a power of two
 
+  int64_t numRuns() const { return frame.numReduced() / runLength; }
+  /// Of a part, at most.
+  int64_t groups() const { return runsPerPart * perSplit; }
   std::string toString() const;
 };
 

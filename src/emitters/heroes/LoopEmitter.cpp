@@ -27,6 +27,8 @@ public:
   }
 
   void emit(func::FuncOp function) {
+    if (nest.elementsOfRound > 0)
+      return emitLoop(function, mapOfParts());
     // Blocks whose groups are all there, then the one that has the rest, then the elements that make no group.
     int64_t ofBlock = launchedThreads() * nest.perThread * nest.rounds;
     int64_t tail = nest.elements % nest.perThread, whole = nest.elements - tail;
@@ -59,6 +61,17 @@ private:
     AffineExpr round = getAffineSymbolExpr(0, kernel.context()), element = getAffineSymbolExpr(1, kernel.context());
     AffineExpr position = begin + firstOfRound() + round * ofRound() + element;
     return kernel.mapOf(memoryOrderIndices(first, position), {rounds, int64_t(nest.perThread)});
+  }
+
+  /// Each round is a part of the array.
+  IndexingMap mapOfParts() const {
+    AffineExpr round = getAffineSymbolExpr(0, kernel.context()), element = getAffineSymbolExpr(1, kernel.context());
+    AffineExpr group = kernel.block() * ofRound() + firstOfRound();
+    IndexingMap map = kernel.mapOf(memoryOrderIndices(first, group + round * nest.elementsOfRound + element),
+                                   {int64_t(nest.rounds), int64_t(nest.perThread)});
+    map.addConstraint(group, Interval{0, nest.elementsOfRound - nest.perThread});
+    map.simplify();
+    return map;
   }
 
   IndexingMap mapOfFullBlocks(int64_t blocks) const {

@@ -102,8 +102,17 @@ llvm::LogicalResult ReductionCode::emitFunctions() {
 // --- indices
 
 SmallVector<AffineExpr> ReductionCode::mergedIndices(AffineExpr result, AffineExpr element) const {
+  return mergedIndices(result, delinearize(element, frame.sizes(true), context));
+}
+
+SmallVector<AffineExpr> ReductionCode::mergedIndicesOfRun(AffineExpr result, AffineExpr run, AffineExpr element) const {
+  SmallVector<AffineExpr> reduced = delinearize(run, ArrayRef(frame.sizes(true)).drop_back(), context);
+  reduced.push_back(element);
+  return mergedIndices(result, reduced);
+}
+
+SmallVector<AffineExpr> ReductionCode::mergedIndices(AffineExpr result, ArrayRef<AffineExpr> reduced) const {
   SmallVector<AffineExpr> kept = delinearize(result, frame.sizes(false), context);
-  SmallVector<AffineExpr> reduced = delinearize(element, frame.sizes(true), context);
   SmallVector<AffineExpr> merged;
   unsigned nextKept = 0, nextReduced = 0;
   for (unsigned i = 0; i < frame.dims.size(); ++i)

@@ -39,6 +39,9 @@ public:
   llvm::SmallVector<mlir::AffineExpr> elementIndices(llvm::ArrayRef<mlir::AffineExpr> merged) const;
   /// Merged indices from the number of a result and that of one of its elements, both in the order of memory.
   llvm::SmallVector<mlir::AffineExpr> mergedIndices(mlir::AffineExpr result, mlir::AffineExpr element) const;
+  /// The same of an element that is numbered within the minor dimension, the last of which is reduced.
+  llvm::SmallVector<mlir::AffineExpr> mergedIndicesOfRun(mlir::AffineExpr result, mlir::AffineExpr run,
+                                                         mlir::AffineExpr element) const;
 
   /// What threads begin with: numbers that change nothing. For accumulators that have none it is an element that is
   /// there, for more than one thread the same: choosing between equals changes nothing.
@@ -83,6 +86,8 @@ public:
   void storeLists(const IndexingMap &where, llvm::ArrayRef<Values> lists);
 
 private:
+  llvm::SmallVector<mlir::AffineExpr> mergedIndices(mlir::AffineExpr result,
+                                                    llvm::ArrayRef<mlir::AffineExpr> reduced) const;
   FunctionRequest elementRequest() const;
   FunctionRequest initRequest() const;
   FunctionRequest outputRequest() const;

@@ -3,6 +3,7 @@
 #include "emitters/heroes/ReductionCode.h"
 #include "hloc/dialect/XlaGpu.h"
 #include "hloc/fusion/HloIndexing.h"
+#include "hloc/indexing/ShapeMaps.h"
 
 #include <limits>
 
@@ -45,6 +46,9 @@ private:
   AffineExpr threadOfRow() const { return kernel.thread() % int64_t(plan.threadsPerRow); }
   int64_t parts() const { return plan.stage == ReductionStage::Partial ? plan.splits : 1; }
   AffineExpr part() const { return kernel.block() % parts(); }
+  AffineExpr partOfRun() const { return part() % plan.partsOfRun; }
+  /// Number of the run that a part reads as its `number`-th.
+  AffineExpr run(AffineExpr number) const { return part().floorDiv(plan.partsOfRun) * plan.runsPerPart + number; }
   /// The row of the threads that are that many.
   AffineExpr row(int64_t threads) const {
     return kernel.block().floorDiv(parts()) * int64_t(plan.rowsPerBlock) + kernel.thread().floorDiv(threads);
@@ -53,45 +57,58 @@ private:
   void keepRowsInside(IndexingMap &map, int64_t threads) const {
     map.addConstraint(row(threads), Interval{0, frame.numResults() - 1});
   }
+  void keepRunsInside(IndexingMap &map, AffineExpr run) const {
+    if (plan.numRuns() % plan.runsPerPart != 0)
+      map.addConstraint(run, Interval{0, plan.numRuns() - 1});
+  }
 
-  /// Number of the vector that a thread reads in a step.
+  /// Number of the vector of a run that a thread reads in a step.
   AffineExpr vectorNumber(AffineExpr step) const {
-    return part() * plan.perSplit + step * int64_t(plan.threadsPerRow) + threadOfRow();
+    return partOfRun() * plan.perSplit + step * int64_t(plan.threadsPerRow) + threadOfRow();
   }
-  /// Vectors that every row has, whichever element it begins with; at most one less than it may have.
-  int64_t vectorsOfAnyRow() const {
+  /// Vectors that every run has, whichever element it begins with; at most one less than it may have.
+  int64_t vectorsOfAnyRun() const {
     int64_t edge = plan.hasEdges ? int64_t(plan.perThread) - 1 : 0;
-    return (frame.numReduced() - edge) / int64_t(plan.perThread);
+    return (plan.runLength - edge) / int64_t(plan.perThread);
   }
-  /// The first element of a vector, counted from the row's first. With edges, vectors begin where the array's do: at
-  /// the first multiple of their size that is in the row.
-  AffineExpr firstOf(AffineExpr vector) const {
+  /// The indices of an element of the threads' row, in a run of it.
+  SmallVector<AffineExpr> indicesOfRun(AffineExpr run, AffineExpr element) const {
+    AffineExpr number = row(plan.threadsPerRow);
+    return plan.numRuns() == 1 ? code.mergedIndices(number, element) : code.mergedIndicesOfRun(number, run, element);
+  }
+  /// Where in the operand's memory a run begins.
+  AffineExpr beginOf(AffineExpr run) const {
+    return linearize(indicesOfRun(run, getAffineConstantExpr(0, context)), frame.dims, context);
+  }
+  /// The first element of a vector, counted from the run's first. With edges, vectors begin where the array's do: at
+  /// the first multiple of their size that is in the run.
+  AffineExpr firstOf(AffineExpr run, AffineExpr vector) const {
     AffineExpr first = vector * int64_t(plan.perThread);
     if (!plan.hasEdges)
       return first;
-    AffineExpr begin = row(plan.threadsPerRow) * frame.numReduced();
+    AffineExpr begin = beginOf(run);
     return first + begin.ceilDiv(int64_t(plan.perThread)) * int64_t(plan.perThread) - begin;
   }
 
-  /// Some steps of a loop over vectors.
+  /// Some steps of a loop over the vectors of a run.
   struct Steps {
     int64_t first, count;
-    Interval parts; ///< for which parts of a row
+    Interval parts; ///< for which parts of a run
     bool checked;   ///< there may be no vector
   };
 
-  /// All vectors of a row, or of a part of it. Loops that need no check come apart from those that do.
+  /// All vectors of a run, or of a part of it. Loops that need no check come apart from those that do.
   SmallVector<Steps, 2> allSteps() const {
-    int64_t threads = plan.threadsPerRow, groups = frame.numReduced() / int64_t(plan.perThread);
+    int64_t threads = plan.threadsPerRow, groups = plan.runLength / int64_t(plan.perThread);
     int64_t steps = (plan.perSplit + threads - 1) / threads;
-    if (parts() == 1) {
+    if (plan.partsOfRun == 1) {
       if (!plan.hasEdges)
         return {{0, steps, {0, 0}, groups % threads != 0}}; // peeled
-      int64_t whole = vectorsOfAnyRow() / threads;
+      int64_t whole = vectorsOfAnyRun() / threads;
       return {{0, whole, {0, 0}, false}, {whole, steps - whole, {0, 0}, true}};
     }
-    int64_t wholeParts = vectorsOfAnyRow() / plan.perSplit;
-    return {{0, steps, {0, wholeParts - 1}, false}, {0, steps, {wholeParts, parts() - 1}, true}};
+    int64_t wholeParts = vectorsOfAnyRun() / plan.perSplit;
+    return {{0, steps, {0, wholeParts - 1}, false}, {0, steps, {wholeParts, plan.partsOfRun - 1}, true}};
   }
 
   /// Every thread reads each of its vectors once; what it has of them.
@@ -118,12 +135,14 @@ private:
 
   /// `state`: the accumulators of each chain, then the side outputs.
   SmallVector<Value> accumulateVectors(const Steps &steps, int64_t chains, ValueRange state) {
-    AffineExpr vector = vectorNumber(getAffineSymbolExpr(0, context) + steps.first);
-    IndexingMap map = kernel.mapOf({}, {steps.count});
-    map.addConstraint(part(), steps.parts);
+    AffineExpr ofRun = run(getAffineSymbolExpr(0, context));
+    AffineExpr vector = vectorNumber(getAffineSymbolExpr(1, context) + steps.first);
+    IndexingMap map = kernel.mapOf({}, {plan.runsPerPart, steps.count});
+    map.addConstraint(partOfRun(), steps.parts);
     if (steps.checked)
-      map.addConstraint(firstOf(vector), Interval{std::numeric_limits<int64_t>::min() / 4,
-                                                  frame.numReduced() - int64_t(plan.perThread)});
+      map.addConstraint(firstOf(ofRun, vector),
+                        Interval{std::numeric_limits<int64_t>::min() / 4, plan.runLength - int64_t(plan.perThread)});
+    keepRunsInside(map, ofRun);
     keepRowsInside(map, plan.threadsPerRow);
     map.simplify();
     size_t numValues = frame.accumulators.size(), numCarried = numValues * size_t(chains);
@@ -143,30 +162,35 @@ private:
     });
   }
 
-  /// What is before the first vector of a row and after the last: fewer elements than two vectors have, which are as
+  /// What is before the first vector of a run and after the last: fewer elements than two vectors have, which are as
   /// many as threads of a row or more (a vector of 32 bytes of 1-byte numbers, a row's 32 threads).
   SmallVector<Value> accumulateEdges(ValueRange state) {
-    int64_t size = plan.perThread, length = frame.numReduced(), threads = plan.threadsPerRow;
+    int64_t size = plan.perThread, length = plan.runLength, threads = plan.threadsPerRow;
     int64_t steps = (2 * (size - 1) + threads - 1) / threads;
-    AffineExpr begin = row(threads) * length;
-    AffineExpr number = getAffineSymbolExpr(0, context) * threads + threadOfRow();
+    AffineExpr ofRun = run(getAffineSymbolExpr(0, context)), begin = beginOf(ofRun);
+    AffineExpr number = getAffineSymbolExpr(1, context) * threads + threadOfRow();
     AffineExpr numBefore = begin.ceilDiv(size) * size - begin;
     AffineExpr numBetween = (begin + length).floorDiv(size) * size - begin.ceilDiv(size) * size;
-    IndexingMap edges = kernel.mapOf({number, numBefore, numBetween}, {steps});
+    IndexingMap edges = kernel.mapOf({number, numBefore, numBetween}, {plan.runsPerPart, steps});
+    keepRunsInside(edges, ofRun);
     edges.simplify();
-    // An element beyond the row's end where there is nothing to do: the inner loop checks its dims.
+    // An element beyond the run's end where there is nothing to do: the inner loop checks its dims.
     SmallVector<IndexingVariable> dims(kernel.idVariables());
+    AffineExpr numberOfRun = getAffineDimExpr(dims.size(), context);
+    dims.push_back({Interval{0, plan.runsPerPart - 1}, "run"});
+    AffineExpr element = getAffineDimExpr(dims.size(), context);
     dims.push_back({Interval{0, length - 1}, "element"});
-    SmallVector<AffineExpr> indices =
-        code.elementIndices(code.mergedIndices(row(threads), getAffineDimExpr(dims.size() - 1, context)));
+    SmallVector<AffineExpr> indices = code.elementIndices(indicesOfRun(run(numberOfRun), element));
     IndexingMap map(AffineMap::get(dims.size(), 0, indices, context), dims, {}, {});
-    map.addConstraint(part(), Interval{parts() - 1, parts() - 1});
+    map.addConstraint(partOfRun(), Interval{plan.partsOfRun - 1, plan.partsOfRun - 1});
     keepRowsInside(map, threads);
+    keepRunsInside(map, run(numberOfRun));
     map.simplify();
     size_t numValues = frame.accumulators.size();
-    return kernel.loop(edges, state, [&](ValueRange, ValueRange known, ValueRange ofEarlierSteps) {
+    return kernel.loop(edges, state, [&](ValueRange variables, ValueRange known, ValueRange ofEarlierSteps) {
       Value isBefore = b.cmpI(CodeBuilder::IPred::ult, known[0], known[1]);
       SmallVector<Value> at(kernel.ids());
+      at.push_back(variables.front());
       at.push_back(b.select(isBefore, known[0], b.addI(known[0], known[2])));
       return kernel.loop(map, at, ofEarlierSteps, [&](ValueRange, ValueRange operandAt, ValueRange carried) {
         SmallVector<Value> next(carried);
@@ -180,18 +204,20 @@ private:
     });
   }
 
-  /// The launch space and the number of a step -> the elements of one vector.
+  /// The launch space and the numbers of a run and a step -> the elements of one vector.
   IndexingMap vectorMap(const Steps &steps) const {
     SmallVector<IndexingVariable> dims(kernel.idVariables());
+    AffineExpr ofRun = run(getAffineDimExpr(dims.size(), context));
+    dims.push_back({Interval{0, plan.runsPerPart - 1}, "run"});
     AffineExpr step = getAffineDimExpr(dims.size(), context) + steps.first;
     dims.push_back({Interval{0, steps.count - 1}, "step"});
-    AffineExpr element = firstOf(vectorNumber(step));
+    AffineExpr element = firstOf(ofRun, vectorNumber(step));
     SmallVector<IndexingVariable, 1> ranges;
     if (plan.perThread > 1) {
       element = element + getAffineSymbolExpr(0, context);
       ranges.push_back({Interval{0, int64_t(plan.perThread) - 1}, {}});
     }
-    SmallVector<AffineExpr> indices = code.elementIndices(code.mergedIndices(row(plan.threadsPerRow), element));
+    SmallVector<AffineExpr> indices = code.elementIndices(indicesOfRun(ofRun, element));
     IndexingMap map(AffineMap::get(dims.size(), ranges.size(), indices, context), dims, ranges, {});
     map.simplify();
     return map;

@@ -127,6 +127,18 @@ TEST_CASE("no stream is spread over more sectors than it has") {
   CHECK(reversePlan(ElementType::F32, {1024, 1023}).find("1 per thread") != std::string::npos);
 }
 
+TEST_CASE("rounds are parts of the array where that saves dividing by its sizes") {
+  CHECK(
+      reversePlan(ElementType::F32, {516, 1023}) ==
+      "loop: roots 0, 527868 elements, 1 per thread in 4 parts (2 would touch 1.7 times the sectors of x); grid 1031, "
+      "block 128");
+  // Parts that do not begin with a row, powers of two, a row for all rounds, and what is not divided at all.
+  CHECK(reversePlan(ElementType::F32, {513, 1023}).find("4 rounds") != std::string::npos);
+  CHECK(reversePlan(ElementType::F32, {1024, 1024}).find("2 rounds") != std::string::npos);
+  CHECK(reversePlan(ElementType::F32, {256, 3072}).find("2 rounds") != std::string::npos);
+  CHECK(negatePlan(ElementType::F32, {1028, 1020}).find("2 rounds") != std::string::npos);
+}
+
 namespace {
 
 /// Is each element some thread's, and just one's? By a thread's arithmetic: whole blocks, the last block, the tail.
@@ -211,6 +223,11 @@ std::string transposeRejection(Program &p, HloInstruction *root) {
 }
 
 } // namespace
+
+TEST_CASE("where nothing is a vector a thread has eight elements of a tile") {
+  CHECK(transposePlan(ElementType::F64, {511, 767}, {1, 0}).find("block 128") != std::string::npos);
+  CHECK(transposePlan(ElementType::C128, {512, 768}, {1, 0}).find("block 128") != std::string::npos);
+}
 
 TEST_CASE("runs of a transposition go over several dimensions") {
   // 5 elements are no run: all of them times 32 rows.

@@ -113,10 +113,10 @@ TEST_CASE("long rows are made in parts where rows are few") {
         "rows: 1024 parts of each of [16777216] over 0; roots 0; 256 threads a row, 1 row a block; grid 1, block 256, "
         "shared 32");
   CHECK(rowPlan(ElementType::BF16, {8, 1000003}, {1}) ==
-        "scratch 0: f32[98,8]{1,0}\n"
-        "rows: [8,1000003] over 1; roots 0; 8 per thread and edges, 256 threads a row, 1 row a block, 98 parts of "
-        "10240 elements; grid 784, block 256, shared 32\n"
-        "rows: 98 parts of each of [8,1000003] over 1; roots 0; 32 threads a row, 1 row a block; grid 8, block 32");
+        "scratch 0: f32[29,8]{1,0}\n"
+        "rows: [8,1000003] over 1; roots 0; 8 per thread and edges, 256 threads a row, 1 row a block, 29 parts of "
+        "34816 elements; grid 232, block 256, shared 32\n"
+        "rows: 29 parts of each of [8,1000003] over 1; roots 0; 8 threads a row, 4 rows a block; grid 2, block 32");
   CHECK(
       rowPlan(ElementType::F32, {8, 16384}, {1}) ==
       "rows: [8,16384] over 1; roots 0; 4 per thread, 256 threads a row, 1 row a block; grid 8, block 256, shared 32");
@@ -144,13 +144,24 @@ TEST_CASE("no parts where a second kernel takes longer than what it saves") {
 
 TEST_CASE("dimensions are those of memory") {
   CHECK(rowPlan(ElementType::F32, {7, 100, 128}, {0, 2}) ==
-        "rows: [7,100,128] over 0,2; roots 0; 4 per thread, 32 threads a row, 1 row a block; grid 100, block 32");
+        "rows: [7,100,128] over 0,2; roots 0; 4 per thread, 32 threads a row, 1 row a block, 7 runs; grid 100, block "
+        "32");
   CHECK(rowPlan(ElementType::F32, {3, 1, 5, 7, 8}, {0, 3, 4}) ==
-        "rows: [3,5,56] over 0,2; roots 0; 4 per thread, 16 threads a row, 2 rows a block; grid 3, block 32");
+        "rows: [3,5,56] over 0,2; roots 0; 4 per thread, 16 threads a row, 2 rows a block, 3 runs; grid 3, block 32");
   Program p;
   Shape columnMajor = Shape::array(ElementType::F32, {512, 300}).withLayout({0, 1});
   CHECK(p.plan(p.reduce(p.parameter(columnMajor), {0})).toString() ==
         "rows: [300,512] over 1; roots 0; 4 per thread, 32 threads a row, 1 row a block; grid 300, block 32");
+}
+
+TEST_CASE("runs of a row are walked by themselves") {
+  // Parts of a run, as long as leave no multiprocessor without a block.
+  CHECK(
+      rowPlan(ElementType::F32, {8, 16, 128, 128}, {0, 2, 3}) ==
+      "scratch 0: f32[8,16]{1,0}\n"
+      "rows: [8,16,16384] over 0,2; roots 0; 4 per thread, 256 threads a row, 1 row a block, 8 runs, 8 parts of 16384 "
+      "elements; grid 128, block 256, shared 32\n"
+      "rows: 8 parts of each of [8,16,16384] over 0,2; roots 0; 2 threads a row, 16 rows a block; grid 1, block 32");
 }
 
 TEST_CASE("outputs of a row reduction") {
@@ -190,6 +201,11 @@ TEST_CASE("threads of a column reduction") {
         "registers for 8 loads in flight; grid 640, block 256, shared 16512");
   // There is one slice for many blocks.
   CHECK(columnTilings(ElementType::F32, {8, 200000}).front().slicesPerBlock == 1);
+}
+
+TEST_CASE("columns that nearly fill the device are not shared") {
+  CHECK(rowPlan(ElementType::F32, {7, 500000}, {0}).starts_with("loop: "));
+  CHECK(rowPlan(ElementType::F32, {7, 250000}, {0}).starts_with("columns: "));
 }
 
 TEST_CASE("vectors reach over the end of odd rows") {

@@ -113,7 +113,8 @@ TEST_CASE_METHOD(Fixture, "divisors come from constraints and constants too") {
 
 TEST_CASE_METHOD(Fixture, "what is left without the rest of a division is a multiple") {
   IndexingMap map = parseMap("(d0, d1) -> (d0 * 4097 + d1 * 4 + 3 - ((d0 * 4097 + 3) mod 4), d0 - (d0 mod 6) * 2, "
-                             "d0 * 5 - d0 mod 4, d0 - (d0 + 1) mod 4, ((d0 - d0 mod 8) floordiv 4) * 3 - 6), "
+                             "d0 * 5 - d0 mod 4, d0 - (d0 + 1) mod 4, ((d0 - d0 mod 8) floordiv 4) * 3 - 6, "
+                             "d0 mod 7 + d1 * 8 - (d0 mod 7 + 3) mod 4 + 3), "
                              "domain: d0 in [0, 99], d1 in [0, 99]",
                              &context);
   CHECK(knownDivisor(map.result(0), map) == 4);
@@ -121,4 +122,5 @@ TEST_CASE_METHOD(Fixture, "what is left without the rest of a division is a mult
   CHECK(knownDivisor(map.result(2), map) == 4);
   CHECK(knownDivisor(map.result(3), map) == 1); // -1, or 3
   CHECK(knownDivisor(map.result(4), map) == 6);
+  CHECK(knownDivisor(map.result(5), map) == 4); // without the second mod, not without the first
 }
