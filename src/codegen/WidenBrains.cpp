@@ -1,7 +1,7 @@
 // bf16 that are loaded side by side become f32 as halves of words.
 //
-// bf16 is the upper half of an f32. LLVM takes the words of a vector apart into 16-bit registers and converts each: three
-// instructions for two elements, where a shift and a mask of the word do:
+// bf16 is the upper half of an f32. LLVM takes the words of a vector apart into 16-bit registers and converts each:
+// three instructions for two elements, where a shift and a mask of the word do:
 //
 //   %a = extractelement <8 x bfloat> %x, 4      %w = extractelement <4 x i32> (bitcast %x), 2
 //   %f = fpext bfloat %a to float               %f = bitcast (shl %w, 16)
@@ -66,8 +66,7 @@ void widenBrains(llvm::Module &module) {
     llvm::IRBuilder<> builder(load->getNextNode());
     unsigned numWords = llvm::cast<llvm::FixedVectorType>(load->getType())->getNumElements() / 2;
     llvm::Type *word = builder.getInt32Ty();
-    llvm::Value *words =
-        builder.CreateBitCast(load, numWords == 1 ? word : llvm::FixedVectorType::get(word, numWords));
+    llvm::Value *words = builder.CreateBitCast(load, numWords == 1 ? word : llvm::FixedVectorType::get(word, numWords));
     for (Half half : halves)
       widen(half, words);
   }

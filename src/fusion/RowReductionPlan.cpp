@@ -235,9 +235,10 @@ std::vector<Rejection> chooseParts(RowReductionPlan &plan, StreamWidths streams,
        threads <= int64_t(target.maxThreadsPerBlock) && !leavesIdle(plan.frame, work, blocksOfRows(plan), target);
        threads *= 2)
     candidates.emplace_back(plan).threadsPerRow = uint32_t(threads);
-  for (int64_t parts : {few, most})
-    if (parts > 1 && parts > candidates.front().splits)
-      candidates.push_back(inParts(plan, parts));
+  if (few > candidates.front().splits && few < most)
+    candidates.push_back(inParts(plan, few));
+  if (most > candidates.front().splits)
+    candidates.push_back(inParts(plan, most));
   std::vector<double> seconds;
   for (const RowReductionPlan &candidate : candidates)
     seconds.push_back(secondsOf(candidate, work, target));

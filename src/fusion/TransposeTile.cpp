@@ -148,11 +148,12 @@ private:
     return unsigned(std::max<int64_t>(width, 1));
   }
 
-  /// Two turns a thread, one of many elements, or eight of one; as many more threads as leave fewer of them without
-  /// work.
-  static int64_t threadsFor(TransposePlan candidate) {
+  /// Two turns a thread, one of many elements, or, if there are many tiles, eight of one; as many more threads as leave
+  /// fewer of them without work.
+  int64_t threadsFor(TransposePlan candidate) const {
     int64_t turned = int64_t(candidate.outputVector) * candidate.tileVector;
-    int64_t each = turned == maxTurned ? 1 : turned == 1 ? 8 : 2;
+    bool hasManyTiles = blockCount() >= int64_t(target.multiprocessors);
+    int64_t each = turned == maxTurned ? 1 : turned == 1 && hasManyTiles ? 8 : 2;
     int64_t turns = candidate.boxElements() / turned / each;
     int64_t least = std::clamp<int64_t>(llvm::bit_floor(uint64_t(std::max<int64_t>(turns, 1))), 64, 256);
     int64_t best = least, bestSlots = 0;

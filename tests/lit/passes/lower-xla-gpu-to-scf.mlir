@@ -122,7 +122,7 @@ func.func @whole_warp(%x: i32, %y: i1, %z: i64) -> (i32, i1, i64) {
   // CHECK: return
   // SM75: gpu.subgroup_reduce and %{{.*}} uniform : (i1) -> i1
   // SM75-NOT: gpu.subgroup_reduce
-  // SM75-COUNT-15: gpu.shuffle down
+  // SM75-COUNT-10: gpu.shuffle down
   // SM75-NOT: gpu.s
   // SM75: return
   %r:3 = xla_gpu.shuffle_reduce(%x, %y, %z) to 16 combiner=@words : i32, i1, i64
