@@ -148,7 +148,9 @@ HeroMatch<ColumnReductionPlan> matchHero<ColumnReductionPlan>(const FusionGraph 
   OtherSteps others;
   others.plansNotTaken =
       avoidParts(plan, chooseColumnTiling(size, /*maySplit=*/false, target), workOf(plan.frame, graph), target);
-  if (plan.tiling.partialRows() == 1 && plan.splits == 1 && plan.frame.sideRoots.empty() && !hasPieces)
+  // In vectors a loop would not read them.
+  if (plan.tiling.partialRows() == 1 && plan.splits == 1 && plan.tiling.perThread == 1 &&
+      plan.frame.sideRoots.empty() && !hasPieces)
     return Rejection{"there are so many columns that each is one thread's"};
   if (plan.tiling.blocks() > int64_t(target.maxGridX))
     return Rejection{"too many blocks"};
