@@ -174,11 +174,11 @@ HeroMatch<ConcatenatePlan> matchHero<ConcatenatePlan>(const FusionGraph &graph, 
   for (const HloInstruction *hero : plan.heroes)
     if (!sameSegments(*hero, first))
       return Rejection{"concatenates differ"};
-  std::optional<llvm::BitVector> dependent = dependentInOrder(graph, plan.heroes);
-  if (!dependent)
+  const Places<Own> dependent = dependentInOrder(graph, plan.heroes);
+  if (dependent.firstElsewhere())
     return Rejection{"the concatenate is also read at other indices"};
   for (const FusionRoot &root : graph.roots())
-    if (!(*dependent)[root.instr->id()] && !sameArray(root.shape, first.shape()))
+    if (!dependent.at(*root.instr) && !sameArray(root.shape, first.shape()))
       return Rejection{"an output has another shape than the concatenate"};
 
   Rows rows(first.shape(), plan.dimension());

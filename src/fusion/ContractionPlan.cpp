@@ -64,7 +64,7 @@ std::variant<const HloInstruction *, Rejection> heroOf(const FusionGraph &graph)
 /// Outputs are made where a sum is complete: in the order of the hero's memory.
 std::optional<Rejection> assignRoots(const FusionGraph &graph, ContractionPlan &plan) {
   const HloInstruction &hero = *plan.hero;
-  if (!dependentInOrder(graph, {&hero}))
+  if (dependentInOrder(graph, {&hero}).firstElsewhere())
     return Rejection{fmt::format("`{}` is read at other positions than its own", hero.name().str())};
   for (auto [number, root] : llvm::enumerate(graph.roots())) {
     if (root.shape.numElements() != hero.shape().numElements())

@@ -8,7 +8,7 @@
 namespace hloc {
 namespace {
 
-/// Roots below a (nested) tuple, in order, without recursion.
+/// Roots below a (nested) tuple, in order, without recursion. A barrier around a tuple keeps nothing apart in a kernel.
 void flattenRoots(const HloInstruction *root, std::vector<FusionRoot> &roots) {
   llvm::SmallVector<const HloInstruction *> pending = {root};
   while (!pending.empty()) {
@@ -16,6 +16,8 @@ void flattenRoots(const HloInstruction *root, std::vector<FusionRoot> &roots) {
     if (instr->opcode() == Opcode::Tuple) {
       for (const HloInstruction *element : llvm::reverse(instr->operands()))
         pending.push_back(element);
+    } else if (instr->opcode() == Opcode::OptimizationBarrier) {
+      pending.push_back(instr->operand(0));
     } else if (instr->shape().isTuple()) {
       for (auto [i, element] : llvm::enumerate(instr->shape().elements()))
         roots.push_back({instr, unsigned(i), element});

@@ -2,6 +2,7 @@
 // What a hero's own file supplies: five functions per row of Heroes.def. Without one of them nothing links.
 
 #include "hloc/fusion/FusionPlan.h"
+#include "hloc/fusion/Places.h"
 #include "hloc/indexing/IndexingMap.h"
 #include "hloc/support/Check.h"
 
@@ -155,20 +156,18 @@ bool isRenaming(const HloInstruction &instr);
 
 /// Same dimensions in the same order in memory.
 bool sameArray(const Shape &a, const Shape &b);
-/// Instructions of the fusion that depend on `origins`, by id, those themselves included; nothing if one of them reads
-/// what it depends on at other indices than its own, or has another shape. Then each element of theirs depends on one
-/// element of the origins, that at its own index.
-std::optional<llvm::BitVector> dependentInPlace(const FusionGraph &graph,
-                                                llvm::ArrayRef<const HloInstruction *> origins);
-/// Instructions of the fusion that depend on `heroes`, by id; nothing if one of them reads what it depends on at
-/// another position of the memory order, or is a hero.
-std::optional<llvm::BitVector> dependentInOrder(const FusionGraph &graph,
-                                                llvm::ArrayRef<const HloInstruction *> heroes);
+/// What depends on `origin` at its own index: elsewhere is what reads it at another, or has another shape.
+Places<Own> dependentInPlace(const FusionGraph &graph, const HloInstruction &origin);
+/// What depends on `heroes` at its own position of the memory order: elsewhere is what reads them at another.
+Places<Own> dependentInOrder(const FusionGraph &graph, llvm::ArrayRef<const HloInstruction *> heroes);
 /// Is each element of `parameter` read only for the elements of outputs at its own index, `root` among them, all of the
 /// same array? A thread that computes these together, before it stores them, may overwrite it.
 bool mayOverwriteElements(const FusionGraph &graph, unsigned root, unsigned parameter);
 /// The parameter that output `root` scatters to, if it is a result of a scatter, or a bitcast of one.
 std::optional<unsigned> scatteredParameter(const FusionGraph &graph, unsigned root);
+/// What `values` are computed of, themselves included, by id; not beyond what is `kept`.
+llvm::BitVector readFor(const FusionGraph &graph, llvm::ArrayRef<const HloInstruction *> values,
+                        llvm::ArrayRef<const HloInstruction *> kept = {});
 /// Instructions of that kind, operands before users, that outputs read through others of which `passes` holds for the
 /// operand.
 llvm::SmallVector<const HloInstruction *, 2>

@@ -71,43 +71,24 @@ unsigned narrowestOutput(const FusionGraph &graph) {
   return bits;
 }
 
-std::optional<llvm::BitVector> dependentInPlace(const FusionGraph &graph,
-                                                llvm::ArrayRef<const HloInstruction *> origins) {
-  llvm::BitVector dependent(graph.computation().instructions().size(), false);
-  for (const HloInstruction *origin : origins)
-    dependent[origin->id()] = true;
-  for (const HloInstruction *instr : graph.instructions()) {
-    bool depends = false;
-    for (auto [i, operand] : llvm::enumerate(instr->operands())) {
-      if (!dependent[operand->id()])
-        continue;
-      depends = true;
-      if (!readsInPlace(*instr, unsigned(i)))
-        return std::nullopt;
-    }
-    if (!depends)
-      continue;
-    if (dependent[instr->id()] || !instr->shape().isArray() || !instr->shape().sameDims(origins.front()->shape()))
-      return std::nullopt;
-    dependent[instr->id()] = true;
-  }
-  return dependent;
+Places<Own> dependentInPlace(const FusionGraph &graph, const HloInstruction &origin) {
+  Places<Own> places(graph.computation());
+  places.set(origin, Own());
+  places.follow(graph.instructions(), [&](const HloInstruction &instr, unsigned operand, Own own) {
+    return placeIf(readsInPlace(instr, operand) && instr.shape().isArray() && instr.shape().sameDims(origin.shape()),
+                   own);
+  });
+  return places;
 }
 
-std::optional<llvm::BitVector> dependentInOrder(const FusionGraph &graph,
-                                                llvm::ArrayRef<const HloInstruction *> heroes) {
-  llvm::BitVector dependent(graph.computation().instructions().size(), false);
+Places<Own> dependentInOrder(const FusionGraph &graph, llvm::ArrayRef<const HloInstruction *> heroes) {
+  Places<Own> places(graph.computation());
   for (const HloInstruction *hero : heroes)
-    dependent[hero->id()] = true;
-  for (const HloInstruction *instr : graph.instructions())
-    for (auto [i, operand] : llvm::enumerate(instr->operands())) {
-      if (!dependent[operand->id()])
-        continue;
-      if (!readsSamePosition(*instr, unsigned(i)))
-        return std::nullopt;
-      dependent[instr->id()] = true;
-    }
-  return dependent;
+    places.set(*hero, Own());
+  places.follow(graph.instructions(), [](const HloInstruction &instr, unsigned operand, Own own) {
+    return placeIf(readsSamePosition(instr, operand), own);
+  });
+  return places;
 }
 
 bool mayOverwriteElements(const FusionGraph &graph, unsigned root, unsigned parameter) {
@@ -115,10 +96,22 @@ bool mayOverwriteElements(const FusionGraph &graph, unsigned root, unsigned para
   const Shape &written = graph.roots()[root].shape;
   if (!sameArray(read.shape(), written) || deviceBits(read.shape().elementType()) != deviceBits(written.elementType()))
     return false;
-  std::optional<llvm::BitVector> dependent = dependentInPlace(graph, {&read});
-  return dependent && llvm::all_of(graph.roots(), [&](const FusionRoot &other) {
-           return !(*dependent)[other.instr->id()] || sameArray(other.shape, written);
-         });
+  const Places<Own> dependent = dependentInPlace(graph, read);
+  return !dependent.firstElsewhere() && llvm::all_of(graph.roots(), [&](const FusionRoot &other) {
+    return !dependent.at(*other.instr) || sameArray(other.shape, written);
+  });
+}
+
+llvm::BitVector readFor(const FusionGraph &graph, llvm::ArrayRef<const HloInstruction *> values,
+                        llvm::ArrayRef<const HloInstruction *> kept) {
+  llvm::BitVector isRead(graph.computation().instructions().size(), false);
+  for (const HloInstruction *value : values)
+    isRead[value->id()] = true;
+  for (const HloInstruction *instr : llvm::reverse(graph.instructions()))
+    if (isRead[instr->id()] && !llvm::is_contained(kept, instr))
+      for (const HloInstruction *operand : instr->operands())
+        isRead[operand->id()] = true;
+  return isRead;
 }
 
 llvm::SmallVector<const HloInstruction *, 2>

@@ -111,33 +111,6 @@ unsigned addWindow(InputSlicesPlan &plan, const SliceWindow &window, bool isWhol
 
 bool isEmpty(const SliceWindow &window) { return llvm::is_contained(window.sizes, 0); }
 
-/// By instruction, the window whose slices it depends on at their own positions; -1: of none.
-class Dependence {
-public:
-  Dependence(const FusionGraph &graph) : numbers(graph.computation().instructions().size(), -1) {}
-  void set(const HloInstruction &instr, unsigned window) { numbers[instr.id()] = int(window); }
-  int of(const HloInstruction &instr) const { return numbers[instr.id()]; }
-
-  /// Why it is not so; null: done.
-  const char *propagate(const FusionGraph &graph) {
-    for (const HloInstruction *instr : graph.instructions())
-      for (auto [i, operand] : llvm::enumerate(instr->operands())) {
-        int own = of(*operand);
-        if (own < 0)
-          continue;
-        if (!readsSamePosition(*instr, unsigned(i)))
-          return "a slice is also read at other indices";
-        if (of(*instr) >= 0 && of(*instr) != own)
-          return "an output reads two different slices";
-        numbers[instr->id()] = own;
-      }
-    return nullptr;
-  }
-
-private:
-  std::vector<int> numbers;
-};
-
 /// Fills in windows and space. Why the hero does not apply, or null.
 const char *findWindows(const FusionGraph &graph, InputSlicesPlan &plan) {
   auto isSlice = [](const HloInstruction &instr) { return instr.opcode() == Opcode::Slice; };
@@ -146,7 +119,7 @@ const char *findWindows(const FusionGraph &graph, InputSlicesPlan &plan) {
     return "no output reads a slice elementwise";
   const HloInstruction &first = *heroes.front();
   plan.space = first.operand(0)->shape().withLayout(first.shape().minorToMajor());
-  Dependence dependence(graph);
+  Places<unsigned> windows(graph.computation());
   for (const HloInstruction *hero : heroes) {
     if (!hero->operand(0)->shape().sameDims(plan.space))
       return "slices of arrays of different dimensions";
@@ -156,17 +129,23 @@ const char *findWindows(const FusionGraph &graph, InputSlicesPlan &plan) {
     if (plan.windows.size() > maxWindows)
       return "too many slices";
     plan.windows[number].heroes.push_back(hero);
-    dependence.set(*hero, number);
+    windows.set(*hero, number);
   }
-  if (const char *reason = dependence.propagate(graph))
-    return reason;
+  windows.follow(graph.instructions(), [](const HloInstruction &instr, unsigned operand, unsigned window) {
+    return placeIf(readsSamePosition(instr, operand), window);
+  });
+  auto readsElsewhere = [&](const auto &operand) {
+    return windows.at(*operand.value()) && !readsSamePosition(*windows.firstElsewhere(), unsigned(operand.index()));
+  };
+  if (const HloInstruction *instr = windows.firstElsewhere())
+    return llvm::none_of(llvm::enumerate(instr->operands()), readsElsewhere) ? "an output reads two different slices"
+                                                                             : "a slice is also read at other indices";
   for (auto [i, root] : llvm::enumerate(graph.roots())) {
-    int number = dependence.of(*root.instr);
-    if (number < 0 && !sameArray(root.shape, plan.space))
+    const unsigned *window = windows.at(*root.instr);
+    if (!window && !sameArray(root.shape, plan.space))
       return "an output has another shape than the sliced array";
-    if (number < 0)
-      number = int(addWindow(plan, wholeOf(plan.space), /*isWhole=*/true));
-    plan.windows[unsigned(number)].roots.push_back(unsigned(i));
+    const unsigned number = window ? *window : addWindow(plan, wholeOf(plan.space), /*isWhole=*/true);
+    plan.windows[number].roots.push_back(unsigned(i));
   }
   return plan.windows.size() < 2 ? "all outputs show the same slice" : nullptr;
 }
@@ -489,10 +468,10 @@ bool mayTakePlace<InputSlicesPlan>(const InputSlicesPlan &plan, const FusionGrap
                                    unsigned parameter) {
   if (!mayOverwriteElements(graph, root, parameter))
     return false;
-  std::optional<llvm::BitVector> dependent = dependentInPlace(graph, {graph.parameters()[parameter]});
+  const Places<Own> dependent = dependentInPlace(graph, *graph.parameters()[parameter]);
   return llvm::all_of(plan.windows, [&](const SliceWindow &window) {
     return llvm::is_contained(window.roots, root) ||
-           llvm::none_of(window.roots, [&](unsigned other) { return (*dependent)[graph.roots()[other].instr->id()]; });
+           llvm::none_of(window.roots, [&](unsigned other) { return dependent.at(*graph.roots()[other].instr); });
   });
 }
 

@@ -218,68 +218,43 @@ bool passesOn(const HloInstruction &instr, unsigned operand) {
   return readsOperandsInPlace(instr) && read.shape().isArray() && read.shape().sameDims(instr.shape());
 }
 
-/// By instruction: its dimensions in the order in which the operands' memory has them, where it is made of reductions.
-class KeptOrders {
-public:
-  KeptOrders(const FusionGraph &graph, const ReductionFrame &frame)
-      : graph(graph), orders(graph.computation().instructions().size()) {
-    for (const ReductionHero &hero : frame.heroes)
-      orders[hero.instr->id()] = hero.kept;
-  }
-
-  /// Nothing, or why an instruction cannot be computed from one element of each result.
-  std::optional<Rejection> propagate() {
-    for (const HloInstruction *instr : graph.instructions()) {
-      if (instr->opcode() == Opcode::Tuple) // read through get-tuple-element
-        continue;
-      if (const HloInstruction &value = behindTuple(*instr); &value != instr) {
-        orders[instr->id()] = orders[value.id()];
-        continue;
-      }
-      bool isHero = orders[instr->id()].has_value();
-      for (auto [i, written] : llvm::enumerate(instr->operands())) {
-        const HloInstruction &operand = behindTuple(*written);
-        if (!orders[operand.id()])
-          continue;
-        if (isHero)
-          return Rejection{fmt::format("`{}` reduces what depends on a reduction", instr->name().str())};
-        std::optional<Shape> order;
-        if (passesOn(*instr, unsigned(i)))
-          order = orderOf(*instr, operand, *orders[operand.id()]);
-        std::optional<Shape> &known = orders[instr->id()];
-        if (!order || (known && !sameArray(*known, *order)))
-          return Rejection{fmt::format("`{}` reads a reduction at other indices than its own", instr->name().str())};
-        known = order;
-      }
-    }
-    return std::nullopt;
-  }
-
-  const std::optional<Shape> &operator[](const HloInstruction &instr) const { return orders[behindTuple(instr).id()]; }
-
-private:
-  /// `instr` reads `operand`, whose order is known.
-  static std::optional<Shape> orderOf(const HloInstruction &instr, const HloInstruction &operand, const Shape &order) {
-    if (instr.opcode() == Opcode::Bitcast)
-      return sameArray(order, operand.shape()) &&
-                     deviceBits(instr.shape().elementType()) == deviceBits(operand.shape().elementType())
-                 ? std::optional(instr.shape())
-                 : std::nullopt;
-    if (instr.opcode() == Opcode::Reshape)
-      return order.hasDefaultLayout() ? std::optional(instr.shape().withDefaultLayout()) : std::nullopt;
-    return order;
-  }
-
-  const FusionGraph &graph;
-  std::vector<std::optional<Shape>> orders;
+/// Of what is made of reductions: its dimensions in the order in which the operands' memory has them.
+struct KeptOrder {
+  Shape shape;
+  bool operator==(const KeptOrder &other) const { return sameArray(shape, other.shape); }
 };
 
-std::optional<Rejection> assignRoots(const FusionGraph &graph, const KeptOrders &orders, ReductionFrame &frame) {
+/// Of `instr`, which reads `operand`, whose order is known.
+PlaceAnswer<KeptOrder> orderThrough(const HloInstruction &instr, unsigned number, const KeptOrder &order) {
+  if (!passesOn(instr, number))
+    return Elsewhere();
+  if (instr.opcode() == Opcode::Bitcast)
+    return placeIf<KeptOrder>(isRenaming(instr) && sameArray(order.shape, behindTuple(*instr.operand(number)).shape()),
+                              {instr.shape()});
+  if (instr.opcode() == Opcode::Reshape)
+    return placeIf<KeptOrder>(order.shape.hasDefaultLayout(), {instr.shape().withDefaultLayout()});
+  return order;
+}
+
+/// What the outputs are made of, or why an instruction cannot be computed from one element of each result.
+std::variant<Places<KeptOrder>, Rejection> keptOrders(const FusionGraph &graph, const ReductionFrame &frame) {
+  Places<KeptOrder> orders(graph.computation());
+  for (const ReductionHero &hero : frame.heroes)
+    orders.set(*hero.instr, {hero.kept});
+  orders.follow(graph.instructions(), orderThrough);
+  if (const HloInstruction *instr = orders.firstElsewhere())
+    return Rejection{instr->opcode() == Opcode::Reduce
+                         ? fmt::format("`{}` reduces what depends on a reduction", instr->name().str())
+                         : fmt::format("`{}` reads a reduction at other indices than its own", instr->name().str())};
+  return orders;
+}
+
+std::optional<Rejection> assignRoots(const FusionGraph &graph, const Places<KeptOrder> &orders, ReductionFrame &frame) {
   for (auto [i, root] : llvm::enumerate(graph.roots())) {
     if (deviceBits(root.shape.elementType()) < 8)
       return Rejection{fmt::format("output {} shares bytes between elements", i)};
-    if (const std::optional<Shape> &order = orders[*root.instr])
-      frame.roots.push_back({unsigned(i), *order});
+    if (const KeptOrder *order = orders.at(*root.instr))
+      frame.roots.push_back({unsigned(i), order->shape});
     else if (root.shape.numElements() == frame.operandShape().numElements())
       frame.sideRoots.push_back(unsigned(i));
     else if (root.shape.numElements() == frame.numResults())
@@ -327,10 +302,10 @@ std::variant<ReductionFrame, Rejection> matchReductions(const FusionGraph &graph
   if (std::holds_alternative<Rejection>(match))
     return match;
   auto &frame = std::get<ReductionFrame>(match);
-  KeptOrders orders(graph, frame);
-  if (std::optional<Rejection> why = orders.propagate())
+  std::variant<Places<KeptOrder>, Rejection> orders = keptOrders(graph, frame);
+  if (auto *why = std::get_if<Rejection>(&orders))
     return *why;
-  if (std::optional<Rejection> why = assignRoots(graph, orders, frame))
+  if (std::optional<Rejection> why = assignRoots(graph, std::get<Places<KeptOrder>>(orders), frame))
     return *why;
   return match;
 }

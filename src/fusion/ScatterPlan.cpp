@@ -256,17 +256,14 @@ void chooseRuns(ScatterPlan &plan, const GatherDims &dims, const TargetInfo &tar
 
 /// Does anybody but the scatter's operands read the parameter?
 bool isReadElsewhere(const FusionGraph &graph, const HloInstruction &hero, unsigned parameter) {
-  llvm::BitVector named(graph.computation().instructions().size(), false);
-  named[graph.parameters()[parameter]->id()] = true;
-  for (const HloInstruction *instr : graph.instructions())
-    for (auto [i, operand] : llvm::enumerate(instr->operands())) {
-      if (!named[operand->id()] || (instr == &hero && i < hero.numOperands() / 2))
-        continue;
-      if (!isRenaming(*instr))
-        return true;
-      named[instr->id()] = true;
-    }
-  return false;
+  Places<Own> named(graph.computation()); // under whatever dimensions
+  named.set(*graph.parameters()[parameter], Own());
+  named.follow(graph.instructions(), [&](const HloInstruction &instr, unsigned operand, Own own) -> PlaceAnswer<Own> {
+    if (&instr == &hero && operand < hero.numOperands() / 2)
+      return Independent();
+    return placeIf(isRenaming(instr), own);
+  });
+  return named.firstElsewhere();
 }
 
 /// The byte that the array is full of; nothing if there is none.
@@ -407,13 +404,7 @@ template <> unsigned plannedRegisters<ScatterPlan>(const ScatterPlan &) { return
 /// Of the arrays no more than what is updated.
 template <> KernelTraffic trafficOf<ScatterPlan>(const ScatterPlan &plan, const FusionGraph &graph) {
   KernelTraffic traffic;
-  llvm::BitVector read(graph.computation().instructions().size(), false);
-  for (const HloInstruction *operand : plan.hero->operands().drop_front(plan.outputs.size()))
-    read[operand->id()] = true;
-  for (const HloInstruction *instr : llvm::reverse(graph.instructions()))
-    if (read[instr->id()])
-      for (const HloInstruction *operand : instr->operands())
-        read[operand->id()] = true;
+  const llvm::BitVector read = readFor(graph, plan.hero->operands().drop_front(plan.outputs.size()));
   for (const HloInstruction *parameter : graph.parameters())
     if (read[parameter->id()])
       traffic.read += parameter->shape().byteSize();

@@ -14,7 +14,7 @@ namespace {
 // --- roles
 
 /// The operand's dimensions in their order, and among them the new ones: inside of all, or between slices and columns.
-std::optional<ReducedRole> roleOfBroadcast(const HloInstruction &broadcast, const ReducedShape &shape) {
+PlaceAnswer<ReducedRole> roleOfBroadcast(const HloInstruction &broadcast, const ReducedShape &shape) {
   const Shape &from = broadcast.operand(0)->shape(), &to = broadcast.shape();
   llvm::ArrayRef<int64_t> dims = broadcast.ints(AttributeKey::Dimensions);
   llvm::SmallVector<int64_t> kept;
@@ -26,7 +26,7 @@ std::optional<ReducedRole> roleOfBroadcast(const HloInstruction &broadcast, cons
     const int64_t *at = llvm::find(dims, dim);
     if (at == dims.end()) {
       if (hasSlices)
-        return std::nullopt;
+        return Elsewhere();
       length *= to.dim(dim);
       continue;
     }
@@ -40,28 +40,26 @@ std::optional<ReducedRole> roleOfBroadcast(const HloInstruction &broadcast, cons
   llvm::SmallVector<int64_t> order;
   llvm::copy_if(from.minorToMajor(), std::back_inserter(order), [&](int64_t dim) { return from.dim(dim) != 1; });
   if (order != kept)
-    return std::nullopt;
-  return length == 1                                          ? std::optional(ReducedRole::Result)
-         : length == shape.length && columns == shape.columns ? std::optional(ReducedRole::Element)
-                                                              : std::nullopt;
+    return Elsewhere();
+  if (length == 1)
+    return ReducedRole::Result;
+  return placeIf(length == shape.length && columns == shape.columns, ReducedRole::Element);
 }
 
-/// What `instr` is if its operand `number`, whose role is that, is read at the same place.
-std::optional<ReducedRole> roleOfReader(const HloInstruction &instr, unsigned number, ReducedRole role,
-                                        const ReducedShape &shape) {
+} // namespace
+
+PlaceAnswer<ReducedRole> roleThrough(const HloInstruction &instr, unsigned number, ReducedRole role,
+                                     const ReducedShape &shape) {
   if (instr.opcode() == Opcode::GetTupleElement)
     return role;
   if (instr.opcode() == Opcode::Reduce)
-    return role == ReducedRole::Element && number < instr.numOperands() / 2 ? std::optional(ReducedRole::Result)
-                                                                            : std::nullopt;
-  if (!instr.shape().isArray() || !instr.operand(number)->shape().isArray())
-    return std::nullopt;
-  if (isRenaming(instr) || (instr.opcode() != Opcode::Bitcast && readsSamePosition(instr, number)))
-    return role;
+    return placeIf(role == ReducedRole::Element && number < instr.numOperands() / 2, ReducedRole::Result);
   if (instr.opcode() == Opcode::Broadcast && role == ReducedRole::Result)
     return roleOfBroadcast(instr, shape);
-  return std::nullopt;
+  return placeIf(isRenaming(instr) || (instr.opcode() != Opcode::Bitcast && readsSamePosition(instr, number)), role);
 }
+
+namespace {
 
 // --- which fusions
 
@@ -111,9 +109,8 @@ std::variant<ReductionFrame, Rejection> columnsOf(llvm::ArrayRef<const HloInstru
 class StagesMatch {
 public:
   StagesMatch(const FusionGraph &graph, ReducedLines lines)
-      : graph(graph), line(nameOf(lines).str()), lines(lines),
-        roles(graph.computation().instructions().size(), ReducedRole::Other), isOfColumns(roles.size(), false),
-        stageOf(roles.size(), 0) {}
+      : graph(graph), line(nameOf(lines).str()), lines(lines), roles(graph.computation()),
+        isOfColumns(graph.computation().instructions().size(), false), stageOf(isOfColumns.size(), 0) {}
 
   std::optional<Rejection> match(StagedReductions &found) {
     llvm::SmallVector<const HloInstruction *> heroes, columns;
@@ -128,7 +125,7 @@ public:
     found.shape = std::get<ReducedShape>(shape);
     if (std::optional<Rejection> why = assignColumns(columns, found))
       return why;
-    if (std::optional<Rejection> why = assignRoles(found.shape))
+    if (std::optional<Rejection> why = assignRoles(heroes, found.shape))
       return why;
     if (std::optional<Rejection> why = assignRoots(found))
       return why;
@@ -144,7 +141,6 @@ public:
   }
 
 private:
-  ReducedRole roleOf(const HloInstruction &instr) const { return roles[behindTuple(instr).id()]; }
   bool isColumn(const HloInstruction &instr) const { return isOfColumns[behindTuple(instr).id()]; }
 
   std::optional<Rejection> assignColumns(llvm::ArrayRef<const HloInstruction *> columns, StagedReductions &found) {
@@ -169,28 +165,31 @@ private:
       return Rejection{fmt::format("`{}` reads what columns come to", instr.name().str())};
     for (unsigned i = 0; isColumn(instr) && i < instr.numOperands(); ++i) {
       bool isInit = i >= instr.numOperands() / 2;
-      if (ReducedRole role = roleOf(*instr.operand(i));
-          role == ReducedRole::Result || (isInit && role != ReducedRole::Other))
+      if (const ReducedRole *role = roles.at(*instr.operand(i)); role && (isInit || *role == ReducedRole::Result))
         return Rejection{fmt::format("`{}` reads a reduction at other rows than its own", instr.name().str())};
     }
     return std::nullopt;
   }
 
-  std::optional<Rejection> assignRoles(const ReducedShape &shape) {
+  std::optional<Rejection> assignRoles(llvm::ArrayRef<const HloInstruction *> heroes, const ReducedShape &shape) {
+    for (const HloInstruction *hero : heroes)
+      roles.set(*hero, ReducedRole::Result);
+    roles.follow(graph.instructions(),
+                 [&](const HloInstruction &instr, unsigned operand, ReducedRole read) -> PlaceAnswer<ReducedRole> {
+                   if (isColumn(instr))
+                     return Independent();
+                   return roleThrough(instr, operand, read, shape);
+                 });
     for (const HloInstruction *instr : graph.instructions()) {
       if (std::optional<Rejection> why = rejectColumn(*instr))
         return why;
+      if (instr == roles.firstElsewhere())
+        return Rejection{fmt::format("`{}` reads a reduction at other {}s than its own", instr->name().str(), line)};
       if (isColumn(*instr))
         continue;
-      std::optional<ReducedRole> role =
-          roleInReductions(*instr, shape, [&](const HloInstruction &read) { return roleOf(read); });
-      if (!role)
-        return Rejection{fmt::format("`{}` reads a reduction at other {}s than its own", instr->name().str(), line)};
-      bool isReduction = instr->opcode() == Opcode::Reduce;
-      roles[instr->id()] = isReduction ? ReducedRole::Result : *role;
       for (const HloInstruction *operand : instr->operands())
         stageOf[instr->id()] = std::max(stageOf[instr->id()], stageOf[behindTuple(*operand).id()]);
-      stageOf[instr->id()] += unsigned(isReduction);
+      stageOf[instr->id()] += unsigned(instr->opcode() == Opcode::Reduce);
     }
     return std::nullopt;
   }
@@ -224,7 +223,7 @@ private:
       stages[stage - 1].push_back(hero);
     }
     bool isRead = llvm::any_of(
-        found.roots, [&](unsigned root) { return roleOf(*graph.roots()[root].instr) == ReducedRole::Element; });
+        found.roots, [&](unsigned root) { return roles.isAt(*graph.roots()[root].instr, ReducedRole::Element); });
     if (stages.size() == 1 && !isRead && !found.columns)
       return Rejection{fmt::format("elements of {}s depend on no reduction", line)};
     for (llvm::ArrayRef<const HloInstruction *> stage : stages) {
@@ -236,32 +235,18 @@ private:
     return std::nullopt;
   }
 
-  /// Which instructions have for their elements one element of `value` each, that at the same place; nothing if
-  /// another is read somewhere.
-  std::optional<std::vector<ReducedRole>> readersInPlace(const HloInstruction &value, const ReducedShape &shape) const {
-    std::vector<ReducedRole> readers(roles.size(), ReducedRole::Other);
-    for (const HloInstruction *instr : graph.instructions()) {
-      if (instr == &value) {
-        readers[instr->id()] = ReducedRole::Element;
-        continue;
-      }
-      std::optional<ReducedRole> role =
-          roleInReductions(*instr, shape, [&](const HloInstruction &read) { return readers[behindTuple(read).id()]; });
-      if (!role)
-        return std::nullopt;
-      readers[instr->id()] = instr->opcode() == Opcode::Reduce ? ReducedRole::Other : *role;
-    }
-    return readers;
-  }
-
   /// The stages that read a value as large as what is reduced, in order; none if one reads it elsewhere than in place.
   llvm::SmallVector<unsigned> stagesThatRead(const HloInstruction &value, const StagedReductions &found) const {
-    std::optional<std::vector<ReducedRole>> readers = readersInPlace(value, found.shape);
-    if (!readers)
+    Places<ReducedRole> readers(graph.computation());
+    readers.set(value, ReducedRole::Element);
+    readers.follow(graph.instructions(), [&](const HloInstruction &instr, unsigned operand, ReducedRole read) {
+      PlaceAnswer<ReducedRole> role = roleThrough(instr, operand, read, found.shape);
+      // What it comes to is no element of it.
+      return role == PlaceAnswer<ReducedRole>(ReducedRole::Result) ? Independent() : role;
+    });
+    if (readers.firstElsewhere())
       return {};
-    auto reads = [&](const HloInstruction &instr) {
-      return (*readers)[behindTuple(instr).id()] == ReducedRole::Element;
-    };
+    auto reads = [&](const HloInstruction &instr) { return readers.at(instr) != nullptr; };
     auto isReadBy = [&](const ReductionFrame &stage) {
       return llvm::any_of(stage.heroes, [&](const ReductionHero &hero) {
         return llvm::any_of(hero.instr->operands(), [&](const HloInstruction *operand) { return reads(*operand); });
@@ -296,7 +281,7 @@ private:
 
   void findSameInRows(StagedReductions &found) const {
     SameInRows &same = found.sameInRows;
-    llvm::BitVector readsMemory(roles.size());
+    llvm::BitVector readsMemory(stageOf.size());
     for (const HloInstruction *instr : graph.instructions()) {
       readsMemory[instr->id()] = instr->opcode() == Opcode::Parameter ||
                                  llvm::any_of(instr->operands(), [&](auto *read) { return readsMemory[read->id()]; });
@@ -314,7 +299,7 @@ private:
   const FusionGraph &graph;
   const std::string line;
   const ReducedLines lines;
-  std::vector<ReducedRole> roles;
+  Places<ReducedRole> roles;
   llvm::BitVector isOfColumns;   ///< reduces columns beside rows
   std::vector<unsigned> stageOf; ///< stages that are complete where the instruction can be computed
 };
@@ -333,24 +318,6 @@ std::optional<ReducedShape> rowsOfColumnReduction(const HloInstruction &reduce) 
   std::variant<ReductionFrame, Rejection> match = columnsOf({&reduce});
   auto *frame = std::get_if<ReductionFrame>(&match);
   return frame ? std::optional(ReducedShape{frame->numReduced(), frame->numResults()}) : std::nullopt;
-}
-
-std::optional<ReducedRole> roleInReductions(const HloInstruction &instr, const ReducedShape &shape,
-                                            llvm::function_ref<ReducedRole(const HloInstruction &)> roleOf) {
-  ReducedRole own = ReducedRole::Other;
-  // Tuples are read through the elements that are taken of them.
-  if (&behindTuple(instr) != &instr || instr.opcode() == Opcode::Tuple)
-    return own;
-  for (auto [i, operand] : llvm::enumerate(instr.operands())) {
-    ReducedRole read = roleOf(*operand);
-    if (read == ReducedRole::Other)
-      continue;
-    std::optional<ReducedRole> role = roleOfReader(instr, unsigned(i), read, shape);
-    if (!role || (own != ReducedRole::Other && own != *role))
-      return std::nullopt;
-    own = *role;
-  }
-  return own;
 }
 
 std::variant<StagedReductions, Rejection> matchStages(const FusionGraph &graph, ReducedLines lines) {

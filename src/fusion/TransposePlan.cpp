@@ -92,24 +92,12 @@ bool isHero(const HloInstruction &instr) {
   return memory && isTiled(instr, *memory);
 }
 
-/// Instructions that `roots` read, themselves included, by id; not beyond heroes.
-llvm::BitVector readBy(const FusionGraph &graph, llvm::ArrayRef<const HloInstruction *> roots,
-                       llvm::ArrayRef<const HloInstruction *> heroes) {
-  llvm::BitVector isRead(graph.computation().instructions().size(), false);
-  for (const HloInstruction *root : roots)
-    isRead[root->id()] = true;
-  for (const HloInstruction *instr : llvm::reverse(graph.instructions()))
-    if (isRead[instr->id()] && !llvm::is_contained(heroes, instr))
-      for (const HloInstruction *operand : instr->operands())
-        isRead[operand->id()] = true;
-  return isRead;
-}
-
 /// Heroes that are one permutation of memory, and the kernel that is made of them.
 struct Group {
   Permutation memory;
   TransposePlan plan;
-  llvm::BitVector dependent; ///< instructions that read the heroes, by id
+  std::optional<Places<Own>> dependent = std::nullopt; ///< what reads the heroes
+  bool makes(const FusionRoot &root) const { return dependent->at(*root.instr); }
 };
 
 std::vector<Group> groupsOf(llvm::ArrayRef<const HloInstruction *> heroes) {
@@ -142,7 +130,7 @@ bool isWorthKernel(const Group &group) { return bytesOf(group) >= 256 * 1024; }
 bool addRoot(const FusionGraph &graph, unsigned number, Group &group) {
   const FusionRoot &root = graph.roots()[number];
   const HloInstruction &hero = *group.plan.heroes.front();
-  if (group.dependent[root.instr->id()])
+  if (group.makes(root))
     group.plan.roots.push_back(number);
   else if (sameArray(root.shape, hero.operand(0)->shape()))
     group.plan.sideRoots.push_back(number);
@@ -161,10 +149,8 @@ const char *assignRoots(const FusionGraph &graph, std::vector<Group> &groups) {
   if (groups.size() > 1 && llvm::none_of(groups, isWorthKernel))
     return "transpositions differ, and none is worth a kernel of its own";
   llvm::erase_if(groups, [&](Group &group) {
-    std::optional<llvm::BitVector> dependent = dependentInOrder(graph, group.plan.heroes);
-    if (dependent)
-      group.dependent = std::move(*dependent);
-    return !dependent;
+    group.dependent = dependentInOrder(graph, group.plan.heroes);
+    return group.dependent->firstElsewhere() != nullptr;
   });
   if (groups.empty())
     return "the transposition is also read at other indices";
@@ -172,7 +158,7 @@ const char *assignRoots(const FusionGraph &graph, std::vector<Group> &groups) {
   for (unsigned number = 0; number < graph.roots().size(); ++number) {
     Group *own = nullptr;
     for (Group &group : groups)
-      if (group.dependent[graph.roots()[number].instr->id()] && (!own || bytesOf(*own) < bytesOf(group)))
+      if (group.makes(graph.roots()[number]) && (!own || bytesOf(*own) < bytesOf(group)))
         own = &group;
     if (own)
       addRoot(graph, number, *own);
@@ -188,7 +174,7 @@ const char *assignRoots(const FusionGraph &graph, std::vector<Group> &groups) {
     llvm::SmallVector<const HloInstruction *> roots;
     for (unsigned number : group.plan.roots)
       roots.push_back(graph.roots()[number].instr);
-    llvm::BitVector isRead = readBy(graph, roots, group.plan.heroes);
+    llvm::BitVector isRead = readFor(graph, roots, group.plan.heroes);
     llvm::erase_if(group.plan.heroes, [&](const HloInstruction *hero) { return !isRead[hero->id()]; });
   }
   return nullptr;
@@ -205,7 +191,7 @@ TransposeStreams streamsOf(const FusionGraph &graph, const TransposePlan &plan, 
     roots.push_back(graph.roots()[root].instr);
   }
   const Shape &hero = plan.heroes.front()->shape();
-  llvm::BitVector isRead = readBy(graph, roots, plan.heroes);
+  llvm::BitVector isRead = readFor(graph, roots, plan.heroes);
   bool any = !stored.empty();
   for (const HloInstruction *parameter : graph.parameters())
     if (isRead[parameter->id()] && parameter->shape().numElements() == hero.numElements()) {
@@ -289,7 +275,7 @@ template <> KernelTraffic trafficOf<TransposePlan>(const TransposePlan &plan, co
       roots.push_back(graph.roots()[number].instr);
       traffic.written += graph.roots()[number].shape.byteSize();
     }
-  llvm::BitVector isRead = readBy(graph, roots, {});
+  llvm::BitVector isRead = readFor(graph, roots);
   for (const HloInstruction *parameter : graph.parameters())
     traffic.read += isRead[parameter->id()] ? parameter->shape().byteSize() : 0;
   return traffic;

@@ -71,69 +71,48 @@ bool readsWhatIsUpdated(const HloInstruction &instr, const HloInstruction &hero)
          instr.operands().drop_front(1) == hero.operands().drop_front(2);
 }
 
-/// Who reads the parameter that `update`, the first one of its array, overwrites in place: may its elements be
-/// overwritten? A thread of the update's segment overwrites what no other reads, and computes all its values first.
-class ReadersOfUpdated {
-public:
-  ReadersOfUpdated(const FusionGraph &graph, llvm::ArrayRef<Chain> chains, const Segment &segment, const Update &update)
-      : chains(chains), segment(segment), hero(*update.hero), named(graph.computation().instructions().size(), false),
-        own(named.size(), false) {
-    const HloInstruction *array = graph.parameters()[update.parameter];
-    for (const HloInstruction *instr : graph.instructions()) {
-      named[instr->id()] = instr == array;
-      for (unsigned i = 0; i < instr->numOperands() && harmless; ++i)
-        harmless = isHarmless(*instr, i);
-      // Everything is updated: whoever reads the array at an index reads what is written there.
-      if (instr == hero.operand(0) && instr->shape().sameDims(hero.operand(1)->shape()))
-        own[instr->id()] = true;
-    }
-  }
-  bool areHarmless() const { return harmless; }
+bool contains(llvm::ArrayRef<Update> updates, const HloInstruction &instr) {
+  return llvm::any_of(updates, [&](const Update &update) { return update.hero == &instr; });
+}
 
-private:
-  static bool contains(llvm::ArrayRef<Update> updates, const HloInstruction &instr) {
-    return llvm::any_of(updates, [&](const Update &update) { return update.hero == &instr; });
-  }
-  bool isHero(const HloInstruction &instr) const {
-    return llvm::any_of(chains, [&](const Chain &chain) { return contains(chain, instr); });
-  }
-  /// Is it computed by the threads of the segment alone?
-  bool isOfSegment(const HloInstruction &instr) const {
-    unsigned times = 0;
-    for (const Chain &chain : chains)
-      times += contains(chain, instr);
-    for (const Update &update : segment.updates)
-      times -= update.hero == &instr;
-    return times == 0 && contains(segment.updates, instr);
-  }
+/// Is `instr` an update that the threads of the segment alone make?
+bool isOfSegment(const HloInstruction &instr, llvm::ArrayRef<Chain> chains, const Segment &segment) {
+  auto ofChains = llvm::count_if(chains, [&](const Chain &chain) { return contains(chain, instr); });
+  auto own = llvm::count_if(segment.updates, [&](const Update &update) { return update.hero == &instr; });
+  return own > 0 && ofChains == own;
+}
 
-  /// Notes what `instr` is, if operand `number` is or depends on the parameter.
-  bool isHarmless(const HloInstruction &instr, unsigned number) {
-    const HloInstruction &operand = *instr.operand(number);
-    if (!named[operand.id()] && !own[operand.id()])
-      return true;
-    if (number == 0 && isHero(instr)) // which reads nothing of it
-      return true;
-    if (number == 0 && named[operand.id()] && isRenaming(instr))
-      return named[instr.id()] = true;
-    if (number == 0 && readsWhatIsUpdated(instr, hero))
-      return own[instr.id()] = true;
-    if (!own[operand.id()])
-      return false;
-    if (number == 1 && isOfSegment(instr))
-      return true;
-    if (!readsOperandsInPlace(instr) || !instr.shape().isArray() || !instr.shape().sameDims(operand.shape()))
-      return false;
-    return own[instr.id()] = true;
-  }
-
-  llvm::ArrayRef<Chain> chains;
-  const Segment &segment;
-  const HloInstruction &hero;
-  llvm::BitVector named; ///< the parameter under whatever dimensions
-  llvm::BitVector own;   ///< at an index, depends on the element of the parameter that the thread of it overwrites
-  bool harmless = true;
-};
+/// May the elements of the parameter that `update`, the first one of its array, overwrites in place be overwritten,
+/// whoever reads them? A thread of the update's segment overwrites what no other reads, and computes all its values
+/// first.
+bool readersAreHarmless(const FusionGraph &graph, llvm::ArrayRef<Chain> chains, const Segment &segment,
+                        const Update &update) {
+  /// The parameter under whatever dimensions; the same if everything is updated, so that whoever reads it at an index
+  /// reads what is written there; what depends at an index on the element that the thread of it overwrites.
+  enum class Place { Array, Updated, Own };
+  const HloInstruction &hero = *update.hero, &array = *graph.parameters()[update.parameter];
+  auto arrayAs = [&](const HloInstruction &instr) {
+    const bool isUpdated = &instr == hero.operand(0) && instr.shape().sameDims(hero.operand(1)->shape());
+    return isUpdated ? Place::Updated : Place::Array;
+  };
+  Places<Place> places(graph.computation());
+  places.set(array, arrayAs(array));
+  places.follow(graph.instructions(),
+                [&](const HloInstruction &instr, unsigned number, Place read) -> PlaceAnswer<Place> {
+                  if (number == 0 && llvm::any_of(chains, [&](const Chain &chain) { return contains(chain, instr); }))
+                    return Independent(); // which reads nothing of it
+                  if (number == 0 && read != Place::Own && isRenaming(instr))
+                    return arrayAs(instr);
+                  if (number == 0 && readsWhatIsUpdated(instr, hero))
+                    return Place::Own;
+                  if (read != Place::Array && number == 1 && isOfSegment(instr, chains, segment))
+                    return Independent();
+                  const bool isInPlace = readsOperandsInPlace(instr) && instr.shape().isArray() &&
+                                         instr.shape().sameDims(instr.operand(number)->shape());
+                  return placeIf(read != Place::Array && isInPlace, Place::Own);
+                });
+  return !places.firstElsewhere();
+}
 
 uint64_t bytesOf(const Update &update) {
   return llvm::divideCeil(
@@ -208,7 +187,7 @@ llvm::SmallVector<std::optional<unsigned>> choosePlaces(const FusionGraph &graph
       for (const Update &own : candidate.updates)
         if (own.root == root && own.hero == update.hero)
           segment = &candidate;
-    if (ReadersOfUpdated(graph, chains, *segment, update).areHarmless())
+    if (readersAreHarmless(graph, chains, *segment, update))
       places[root] = update.parameter;
     refused |= !places[root];
     taken.push_back(update.parameter);
@@ -409,20 +388,16 @@ template <> unsigned plannedRegisters<UpdateSlicePlan>(const UpdateSlicePlan &) 
 /// What a kernel reads of the arrays that it updates is no more than the updates.
 template <> KernelTraffic trafficOf<UpdateSlicePlan>(const UpdateSlicePlan &plan, const FusionGraph &graph) {
   KernelTraffic traffic;
-  llvm::BitVector read(graph.computation().instructions().size(), false);
+  llvm::SmallVector<const HloInstruction *> values;
   std::vector<uint64_t> overwritten(graph.parameters().size(), std::numeric_limits<uint64_t>::max());
   for (const Segment &segment : plan.segments)
     for (const Update &update : segment.updates) {
       traffic.written += bytesOf(update);
       if (plan.places[update.root])
         overwritten[update.parameter] = std::min(overwritten[update.parameter], bytesOf(update));
-      for (const HloInstruction *operand : update.hero->operands().drop_front(1))
-        read[operand->id()] = true;
+      llvm::append_range(values, update.hero->operands().drop_front(1));
     }
-  for (const HloInstruction *instr : llvm::reverse(graph.instructions()))
-    if (read[instr->id()])
-      for (const HloInstruction *operand : instr->operands())
-        read[operand->id()] = true;
+  const llvm::BitVector read = readFor(graph, values);
   for (auto [parameter, most] : llvm::zip(graph.parameters(), overwritten))
     if (read[parameter->id()])
       traffic.read += std::min<uint64_t>(most, parameter->shape().byteSize());

@@ -39,20 +39,21 @@ public:
 private:
   /// What depends on the reductions of one level, and the reductions of columns beside them.
   struct Members {
-    std::vector<ReducedRole> roles; ///< by id
+    const Places<ReducedRole> &roles;
     llvm::SmallVector<HloInstruction *> columns;
     llvm::BitVector isColumn; ///< by id
+    /// (What is taken of a tuple is read where it is made.)
     bool isInside(const HloInstruction *instr) const {
-      return roles[instr->id()] != ReducedRole::Other || isColumn[instr->id()];
+      return isColumn[instr->id()] || (roles.at(*instr) && &behindTuple(*instr) == instr);
     }
   };
 
   void addReduction(HloInstruction *instr);
   std::vector<unsigned> levelsOf(const ReducedShape &shape) const;
-  std::vector<ReducedRole> rolesOf(const ReducedShape &shape, llvm::ArrayRef<unsigned> levels, unsigned level) const;
+  Places<ReducedRole> rolesOf(const ReducedShape &shape, llvm::ArrayRef<unsigned> levels, unsigned level) const;
   llvm::SmallVector<HloInstruction *> columnsBeside(const ReducedShape &shape, llvm::ArrayRef<unsigned> levels,
-                                                    unsigned level, llvm::ArrayRef<ReducedRole> roles) const;
-  Members membersOf(llvm::ArrayRef<ReducedRole> roles, llvm::ArrayRef<HloInstruction *> columns) const;
+                                                    unsigned level, const Places<ReducedRole> &roles) const;
+  Members membersOf(const Places<ReducedRole> &roles, llvm::ArrayRef<HloInstruction *> columns) const;
   llvm::SmallVector<HloInstruction *> rootsOf(const Members &members) const;
   bool isWorth(llvm::ArrayRef<HloInstruction *> reductions, llvm::ArrayRef<HloInstruction *> roots,
                const Members &members) const;
@@ -114,31 +115,36 @@ std::vector<unsigned> RowGroupSearch::levelsOf(const ReducedShape &shape) const 
 
 /// What instructions are to the reductions of one level, by id. Those that depend on them row by row can be made with
 /// them.
-std::vector<ReducedRole> RowGroupSearch::rolesOf(const ReducedShape &shape, llvm::ArrayRef<unsigned> levels,
-                                                 unsigned level) const {
-  std::vector<ReducedRole> roles(endsKernel.size(), ReducedRole::Other);
-  for (const HloInstruction *instr : computation.instructions()) {
-    unsigned id = instr->id();
-    bool isOwn = endsKernel[id] && rows[id] == shape && levels[id] == level;
-    if (levels[id] > level || (endsKernel[id] && !isOwn) || instr->reachesSideEffect())
-      continue;
-    std::optional<ReducedRole> role = roleInReductions(
-        *instr, shape, [&](const HloInstruction &operand) { return roles[behindTuple(operand).id()]; });
-    if (role)
-      roles[id] = isOwn ? ReducedRole::Result : *role;
-  }
+Places<ReducedRole> RowGroupSearch::rolesOf(const ReducedShape &shape, llvm::ArrayRef<unsigned> levels,
+                                            unsigned level) const {
+  Places<ReducedRole> roles(computation);
+  auto isOwn = [&](const HloInstruction &instr) {
+    return endsKernel[instr.id()] && rows[instr.id()] == shape && levels[instr.id()] == level;
+  };
+  auto isLeft = [&](const HloInstruction &instr) {
+    return levels[instr.id()] > level || (endsKernel[instr.id()] && !isOwn(instr)) || instr.reachesSideEffect();
+  };
+  for (const HloInstruction *instr : computation.instructions())
+    if (isOwn(*instr) && !isLeft(*instr))
+      roles.set(*instr, ReducedRole::Result);
+  roles.follow(computation.instructions(),
+               [&](const HloInstruction &instr, unsigned operand, ReducedRole read) -> PlaceAnswer<ReducedRole> {
+                 if (isLeft(instr))
+                   return Independent();
+                 return roleThrough(instr, operand, read, shape);
+               });
   return roles;
 }
 
 /// Reductions of columns that can be made in the pass over the rows: of what is made of rows there, or of what is read.
 llvm::SmallVector<HloInstruction *> RowGroupSearch::columnsBeside(const ReducedShape &shape,
                                                                   llvm::ArrayRef<unsigned> levels, unsigned level,
-                                                                  llvm::ArrayRef<ReducedRole> roles) const {
+                                                                  const Places<ReducedRole> &roles) const {
   if (shape.columns > 1 || shape.length > longestRowBesideColumns || shape.count < leastRowsOfColumns)
     return {};
   llvm::BitVector isRead(endsKernel.size(), false);
   for (const HloInstruction *instr : computation.instructions())
-    if (roles[instr->id()] != ReducedRole::Other)
+    if (roles.at(*instr))
       for (const HloInstruction *operand : instr->operands())
         isRead[operand->id()] = true;
   llvm::SmallVector<HloInstruction *> beside;
@@ -146,17 +152,17 @@ llvm::SmallVector<HloInstruction *> RowGroupSearch::columnsBeside(const ReducedS
     unsigned id = instr->id();
     return endsKernel[id] && !isGrouped[id] && columns[id] == shape && levels[id] <= level &&
            llvm::all_of(llvm::enumerate(instr->operands()), [&](const auto &operand) {
-             unsigned read = operand.value()->id();
+             const HloInstruction &read = *operand.value();
              bool isInit = operand.index() >= instr->numOperands() / 2;
-             return isInit ? roles[read] == ReducedRole::Other : roles[read] == ReducedRole::Element || isRead[read];
+             return isInit ? !roles.at(read) : roles.isAt(read, ReducedRole::Element) || isRead[read.id()];
            });
   });
   return beside;
 }
 
-RowGroupSearch::Members RowGroupSearch::membersOf(llvm::ArrayRef<ReducedRole> roles,
+RowGroupSearch::Members RowGroupSearch::membersOf(const Places<ReducedRole> &roles,
                                                   llvm::ArrayRef<HloInstruction *> columns) const {
-  Members members{roles.vec(), {columns.begin(), columns.end()}, llvm::BitVector(nodes.size(), false)};
+  Members members{roles, {columns.begin(), columns.end()}, llvm::BitVector(nodes.size(), false)};
   for (const HloInstruction *column : columns)
     members.isColumn[column->id()] = true;
   return members;
@@ -187,7 +193,7 @@ llvm::SmallVector<HloInstruction *> RowGroupSearch::rootsOf(const Members &membe
 bool RowGroupSearch::isWorth(llvm::ArrayRef<HloInstruction *> own, llvm::ArrayRef<HloInstruction *> roots,
                              const Members &members) const {
   auto elementRoots = llvm::count_if(
-      roots, [&](const HloInstruction *root) { return members.roles[root->id()] == ReducedRole::Element; });
+      roots, [&](const HloInstruction *root) { return members.roles.isAt(*root, ReducedRole::Element); });
   auto isInside = [&](const HloInstruction *instr) { return members.isInside(instr); };
   auto readsRows = [&](const HloInstruction *instr) { return llvm::any_of(instr->operands(), isInside); };
   return elementRoots <= mostElementRoots &&
@@ -260,7 +266,7 @@ std::vector<RowGroup> RowGroupSearch::find() {
     for (HloInstruction *reduction : ofShape)
       byLevel[levels[reduction->id()]].push_back(reduction);
     for (const auto &[level, own] : byLevel) {
-      std::vector<ReducedRole> roles = rolesOf(shape, levels, level);
+      const Places<ReducedRole> roles = rolesOf(shape, levels, level);
       llvm::SmallVector<HloInstruction *> beside = columnsBeside(shape, levels, level, roles);
       std::optional<RowGroup> group = groupOf(shape, own, membersOf(roles, beside));
       if (!group && !beside.empty())

@@ -4,8 +4,7 @@
 // elements on the chip between the stages: `rows` (RowsPlan.h) and `columns` (ColumnsPlan.h).
 
 #include "hloc/fusion/HeroPlans.h"
-
-#include "llvm/ADT/STLFunctionalExtras.h"
+#include "hloc/fusion/Places.h"
 
 #include <optional>
 
@@ -59,14 +58,12 @@ std::optional<ReducedShape> rowsOfColumnReduction(const HloInstruction &reduce);
 
 /// What an instruction is to reductions that it depends on.
 enum class ReducedRole : uint8_t {
-  Other,  ///< depends on none
   Result, ///< element number i of its memory depends on result i alone
   Element ///< its memory is that of what is reduced: each element depends on the results that it is part of
 };
 
-/// From the roles of its operands; nothing if it depends on results that its elements are no part of. Of reductions
-/// that begin one, Other.
-std::optional<ReducedRole> roleInReductions(const HloInstruction &instr, const ReducedShape &shape,
-                                            llvm::function_ref<ReducedRole(const HloInstruction &)> roleOf);
+/// Of `instr`, whose operand has that role: elsewhere if its elements are no part of the results it depends on.
+PlaceAnswer<ReducedRole> roleThrough(const HloInstruction &instr, unsigned operand, ReducedRole read,
+                                     const ReducedShape &shape);
 
 } // namespace hloc
