@@ -1,6 +1,7 @@
 #include "ComputationPartitioner.h"
 
 #include "hloc/fusion/HloIndexing.h"
+#include "hloc/indexing/MapPool.h"
 #include "hloc/support/Check.h"
 #include "hloc/support/Names.h"
 
@@ -8,8 +9,6 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
-
-#include <deque>
 
 using namespace mlir;
 
@@ -28,44 +27,12 @@ constexpr size_t maxFunctionSize = 2000;
 /// Emission recurses where indices change; this bounds its depth, far below what the stack has room for.
 constexpr unsigned maxIndexChanges = 128;
 
-/// Indexing maps as numbers: equal maps, equal numbers.
-class MapPool {
-public:
-  unsigned intern(IndexingMap map) {
-    llvm::SmallVector<unsigned, 1> &candidates = byHash[hash_value(map)];
-    for (unsigned candidate : candidates)
-      if (maps[candidate] == map)
-        return candidate;
-    candidates.push_back(maps.size());
-    maps.push_back(std::move(map));
-    return maps.size() - 1;
-  }
-  const IndexingMap &operator[](unsigned number) const { return maps[number]; }
-
-  /// `second` after `first`, simplified.
-  unsigned composed(unsigned first, unsigned second) {
-    auto [entry, isNew] = compositions.try_emplace({first, second}, 0);
-    if (isNew) {
-      IndexingMap map = compose(maps[first], maps[second]);
-      map.simplify();
-      map.removeUnusedSymbols();
-      entry->second = intern(std::move(map));
-    }
-    return entry->second;
-  }
-
-private:
-  std::deque<IndexingMap> maps;
-  llvm::DenseMap<uint64_t, llvm::SmallVector<unsigned, 1>> byHash;
-  llvm::DenseMap<std::pair<unsigned, unsigned>, unsigned> compositions;
-};
-
 /// How an instruction is read: map from its function's indices, and which dynamic offsets or loop variables are part of
 /// it. Two reads with different dynamic offsets, or in the loops of two instructions, are never the same, though their
 /// maps may look equal: a row's elements and, for each of them, the sum of the row.
 struct Access {
-  unsigned map = 0;
-  unsigned offsets = 0; ///< 0: none
+  unsigned map = MapPool::same; ///< of the partitioner's pool
+  unsigned offsets = 0;         ///< 0: none
   bool operator==(const Access &) const = default;
 };
 
@@ -227,7 +194,7 @@ private:
     else if (!indexing->map.ranges().empty())
       access.offsets = loopOf(instr);
     if (!indexing->map.isKnownEmpty() && !pool[access.map].isKnownEmpty())
-      access.map = pool.composed(access.map, pool.intern(std::move(indexing->map)));
+      access.map = pool.composed(access.map, pool.intern(std::move(indexing->map))).map;
     else
       uses[operand.id()].repeated = true;
     addUse(operand, use.function, access, use.indexChanges + 1);

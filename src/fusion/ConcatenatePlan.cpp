@@ -81,21 +81,20 @@ public:
       IndexingMap map = compose(moved(dims, plan, segment.offset), bitcastIndexing(hero.shape(), root.shape, context));
       map.simplify();
       if (!map.isKnownEmpty())
-        maps.read(*root.instr, {space, std::move(map)});
+        maps.read(*root.instr, {space, maps.maps().intern(std::move(map))});
     }
-    const IndexingMap toOperand = moved(hero.shape().dims(), plan, -segment.offset);
+    const unsigned toOperand = maps.maps().intern(moved(hero.shape().dims(), plan, -segment.offset));
     maps.follow([&](const HloInstruction &instr, llvm::ArrayRef<ReadMaps::Read> own) {
       for (const ReadMaps::Read &read : own) {
-        if (read.space != space || !read.map)
+        if (read.space != space)
           continue;
         if (llvm::is_contained(plan.heroes, &instr)) {
-          IndexingMap map = compose(*read.map, toOperand);
-          map.simplify();
-          if (!map.isKnownEmpty())
-            maps.read(*instr.operand(segment.operand), {space, std::move(map)});
+          const unsigned map = maps.maps().composed(read.map, toOperand).map;
+          if (!maps.maps()[map].isKnownEmpty())
+            maps.read(*instr.operand(segment.operand), {space, map});
         } else if (instr.opcode() == Opcode::Parameter) {
           if (2 * instr.shape().numElements() >= segment.elements)
-            reads.push_back({&instr, *read.map});
+            reads.push_back({&instr, maps.maps()[read.map]});
         } else if (instr.shape().isArray()) {
           maps.readOperands(instr, read);
         }

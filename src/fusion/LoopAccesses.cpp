@@ -137,14 +137,15 @@ LoopAccesses::LoopAccesses(const FusionGraph &graph, ArrayRef<unsigned> roots)
   const unsigned loop = reads.newSpace();
   for (unsigned root : roots) {
     const FusionRoot &output = graph.roots()[root];
-    std::optional<IndexingMap> map;
+    unsigned map = MapPool::same;
     if (!sameArray(output.shape, order)) {
-      map = bitcastIndexing(order, output.shape, reads.context());
-      map->simplify();
+      IndexingMap renamed = bitcastIndexing(order, output.shape, reads.context());
+      renamed.simplify();
+      map = reads.maps().intern(std::move(renamed));
     }
     add(nullptr, output.shape, map);
     if (output.instr->shape().isArray())
-      reads.read(*output.instr, {loop, std::move(map)});
+      reads.read(*output.instr, {loop, map});
   }
   reads.follow([&](const HloInstruction &instr, ArrayRef<ReadMaps::Read> own) {
     if (!instr.shape().isArray() || instr.shape().numElements() <= 1)
@@ -164,19 +165,19 @@ LoopAccesses::LoopAccesses(const FusionGraph &graph, ArrayRef<unsigned> roots)
   });
 }
 
-void LoopAccesses::add(const HloInstruction *parameter, const Shape &shape, const std::optional<IndexingMap> &read) {
+void LoopAccesses::add(const HloInstruction *parameter, const Shape &shape, unsigned read) {
   if (accesses.size() == maxAccesses)
     return;
   Access access;
   access.parameter = parameter;
   access.type = shape.elementType();
   access.elements = shape.numElements();
-  if (read || !sameArray(shape, order)) {
+  if (read != MapPool::same || !sameArray(shape, order)) {
     MLIRContext *context = reads.context();
     int64_t flat[] = {shape.numElements()}, flatLayout[] = {0};
     IndexingMap map = memoryOrderIndexing(order, context);
-    if (read)
-      map = compose(map, *read);
+    if (read != MapPool::same)
+      map = compose(map, reads.maps()[read]);
     map = compose(map, bitcastMap(shape.dims(), shape.minorToMajor(), flat, flatLayout, context));
     map.simplify();
     if (map.isKnownEmpty())
@@ -232,9 +233,7 @@ double LoopAccesses::sectors(size_t number, unsigned group, const TargetInfo &ta
     for (const Request &request : requests)
       touched += sectorsOf(request, positions, group, deviceBits(access.type));
   }
-  double points = 1; // of a window's elements, of which the samples are the first
-  for (const IndexingVariable &range : access.map->ranges())
-    points *= double(range.bounds.size());
+  const double points = pointsOf(access.map->ranges()); // of a window's elements, of which the samples are the first
   return elements == 0 ? 0 : points * double(touched) / double(elements);
 }
 

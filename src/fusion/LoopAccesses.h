@@ -44,7 +44,7 @@ private:
     /// For some runs of neighbouring positions: where in the array each element is, -1 if it is not read.
     llvm::SmallVector<std::vector<int64_t>, 0> samples;
   };
-  void add(const HloInstruction *parameter, const Shape &shape, const std::optional<IndexingMap> &read);
+  void add(const HloInstruction *parameter, const Shape &shape, unsigned read);
 
   const Shape order; ///< of the first output
   ReadMaps reads;

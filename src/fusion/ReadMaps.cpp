@@ -10,13 +10,6 @@ using namespace mlir;
 
 namespace hloc {
 
-double pointsOf(ArrayRef<IndexingVariable> variables) {
-  double points = 1;
-  for (const IndexingVariable &variable : variables)
-    points *= double(variable.bounds.size());
-  return points;
-}
-
 namespace {
 
 /// Reads of the operand for each element of the result, on average. Where some elements read nothing (pad, concatenate,
@@ -46,25 +39,7 @@ MLIRContext *ReadMaps::context() {
 void ReadMaps::read(const HloInstruction &written, Read read) {
   std::vector<Read> &reads = known[behindTuple(written).id()];
   if (reads.size() < most && llvm::none_of(reads, [&](const Read &other) { return other.isSameAs(read); }))
-    reads.push_back(std::move(read));
-}
-
-ReadMaps::Read ReadMaps::through(const Read &read, const OperandIndexing &indexing, double perElement,
-                                 const HloInstruction &instr) {
-  Read next = read;
-  next.map = read.map ? compose(*read.map, indexing.map) : indexing.map;
-  next.map->simplify();
-  // Outside of the loops whose variables it does not depend on.
-  const double inLoops = pointsOf(next.map->ranges());
-  if (!next.map->isKnownEmpty())
-    next.map->removeUnusedSymbols();
-  next.count = std::min(read.count * perElement * (pointsOf(next.map->ranges()) / inLoops), mostPoints);
-  const bool entersLoop = !indexing.map.ranges().empty() || !indexing.runtimes.empty();
-  if (next.map->ranges().empty() && next.map->runtimes().empty())
-    next.loops = 0;
-  else if (entersLoop)
-    next.loops = loopNumbers.try_emplace({read.loops, &instr}, loopNumbers.size() + 1).first->second;
-  return next;
+    reads.push_back(read);
 }
 
 void ReadMaps::readOperand(const HloInstruction &instr, unsigned number, ArrayRef<Read> reads) {
@@ -80,15 +55,29 @@ void ReadMaps::readOperand(const HloInstruction &instr, unsigned number, ArrayRe
     for (const Read &one : reads)
       count = std::min(count + one.count, mostPoints);
     if (operand.shape().isArray())
-      read(operand, {newSpace(), std::nullopt, 0, count});
+      read(operand, {newSpace(), MapPool::same, 0, count});
     return;
   }
   if (indexing->map.isKnownEmpty())
     return;
   const double perElement = elementsRead(*indexing, operand, instr);
-  for (const Read &one : reads)
-    if (Read next = through(one, *indexing, perElement, instr); !next.map->isKnownEmpty())
-      read(operand, std::move(next));
+  const bool entersLoop = !indexing->map.ranges().empty() || !indexing->runtimes.empty();
+  const unsigned map = pool.intern(std::move(indexing->map));
+  for (const Read &one : reads) {
+    const MapPool::Composition composed = pool.composed(one.map, map);
+    const IndexingMap &whole = pool[composed.map];
+    if (whole.isKnownEmpty())
+      continue;
+    Read next = one;
+    next.map = composed.map;
+    next.count = std::min(one.count * perElement * composed.kept, mostPoints);
+    // Outside of the loops whose variables it does not depend on.
+    if (whole.ranges().empty() && whole.runtimes().empty())
+      next.loops = 0;
+    else if (entersLoop)
+      next.loops = loopNumbers.try_emplace({one.loops, &instr}, loopNumbers.size() + 1).first->second;
+    read(operand, next);
+  }
 }
 
 void ReadMaps::readOperands(const HloInstruction &instr, ArrayRef<Read> reads) {

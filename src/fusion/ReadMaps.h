@@ -10,12 +10,11 @@
 
 #include "hloc/fusion/FusionGraph.h"
 #include "hloc/fusion/HloIndexing.h"
-#include "hloc/indexing/IndexingMap.h"
+#include "hloc/indexing/MapPool.h"
 
 #include "llvm/ADT/DenseMap.h"
 
 #include <memory>
-#include <optional>
 #include <vector>
 
 namespace mlir {
@@ -27,16 +26,13 @@ namespace hloc {
 /// 2^53: how often something is read is counted in doubles, which are exact up to here.
 constexpr double mostPoints = 9007199254740992.0;
 
-/// Of all variables together.
-double pointsOf(llvm::ArrayRef<IndexingVariable> variables);
-
 class ReadMaps {
 public:
   struct Read {
-    unsigned space = 0;             ///< where it was started from
-    std::optional<IndexingMap> map; ///< from the space's indices to the instruction's; none: the same ones
-    unsigned loops = 0;             ///< 0: in none that the map depends on, and behind no offset
-    double count = 1;               ///< points of the space and of the loops at which it is read
+    unsigned space = 0;           ///< where it was started from
+    unsigned map = MapPool::same; ///< of the pool, from the space's indices to the instruction's
+    unsigned loops = 0;           ///< 0: in none that the map depends on, and behind no offset
+    double count = 1;             ///< points of the space and of the loops at which it is read
     bool isSameAs(const Read &other) const { return space == other.space && loops == other.loops && map == other.map; }
   };
 
@@ -47,9 +43,10 @@ public:
   ~ReadMaps();
 
   mlir::MLIRContext *context();
+  MapPool &maps() { return pool; }
   /// Spaces of their own have what is read in a way that no map describes.
   unsigned newSpace() { return ++lastSpace; }
-  /// `instr` is read; of an element of a tuple, what it is made of.
+  /// `instr` is read, through a map that is not empty; of an element of a tuple, what it is made of.
   void read(const HloInstruction &instr, Read read);
   /// Operand `number` is read for all elements of `instr` that `reads` tell of.
   void readOperand(const HloInstruction &instr, unsigned number, llvm::ArrayRef<Read> reads);
@@ -60,12 +57,11 @@ public:
   void follow(llvm::function_ref<void(const HloInstruction &, llvm::ArrayRef<Read>)> visit);
 
 private:
-  Read through(const Read &read, const OperandIndexing &indexing, double perElement, const HloInstruction &instr);
-
   const FusionGraph &graph;
   size_t most;
   mlir::MLIRContext *given;
   std::unique_ptr<mlir::MLIRContext> own;
+  MapPool pool;
   std::vector<std::vector<Read>> known; ///< by id, of those not yet visited
   /// Numbers of loops and offsets inside of others.
   llvm::DenseMap<std::pair<unsigned, const HloInstruction *>, unsigned> loopNumbers;

@@ -38,7 +38,7 @@ std::vector<Evaluation> count(const FusionGraph &graph, const ComputedSpaces &co
       IndexingMap map = value.map;
       map.simplify();
       const double points = pointsOf(map.dims());
-      maps.read(*value.instr, {number, std::move(map), 0, points});
+      maps.read(*value.instr, {number, maps.maps().intern(std::move(map)), 0, points});
     }
   }
   std::vector<Evaluation> result;
@@ -51,7 +51,7 @@ std::vector<Evaluation> count(const FusionGraph &graph, const ComputedSpaces &co
     if (llvm::is_contained(computed.kept, &instr))
       return;
     evaluation.steps = stepsOf(instr, context);
-    const ReadMaps::Read ofItsOwn{maps.newSpace(), std::nullopt, 0, evaluation.count};
+    const ReadMaps::Read ofItsOwn{maps.newSpace(), MapPool::same, 0, evaluation.count};
     maps.readOperands(instr, reads.size() > maxReads ? ArrayRef(ofItsOwn) : reads);
   });
   std::reverse(result.begin(), result.end());

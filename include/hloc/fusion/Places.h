@@ -1,7 +1,8 @@
 #pragma once
 // Places: at which place of some origins instructions have what they depend on, followed forward from these. Whoever
-// asks whether all that is made of a value has it at its own index, at its own position of the memory, in its own row or
-// of one slice asks here, and says what a place is, and at which one an instruction has what its operand has at another.
+// asks whether all that is made of a value has it at its own index, at its own position of the memory, in its own row
+// or of one slice asks here, and says what a place is, and at which one an instruction has what its operand has at
+// another.
 //
 //   e = exponential(x), s = add(x, e):   x at their own index
 //   t = transpose(e), r = add(e, t):     r has x at two places: elsewhere

@@ -129,10 +129,12 @@ TEST_CASE("an output behind a tuple that is taken apart takes the place of what 
     return plan->aliasing[0].has_value();
   };
   const std::string reversed = "r = f32[8,8] reverse(x), dimensions={0} ", both = "(f32[8,8], f32[8,8]) ";
-  CHECK(takes(reversed + "t = " + both + "tuple(x, x) g = f32[8,8] get-tuple-element(t), index=0 "
-                         "ROOT n = f32[8,8] negate(g)"));
-  CHECK_FALSE(takes(reversed + "t = " + both + "tuple(x, r) g = f32[8,8] get-tuple-element(t), index=1 "
-                               "ROOT n = f32[8,8] negate(g)"));
+  CHECK(takes(reversed + "t = " + both +
+              "tuple(x, x) g = f32[8,8] get-tuple-element(t), index=0 "
+              "ROOT n = f32[8,8] negate(g)"));
+  CHECK_FALSE(takes(reversed + "t = " + both +
+                    "tuple(x, r) g = f32[8,8] get-tuple-element(t), index=1 "
+                    "ROOT n = f32[8,8] negate(g)"));
   // A barrier is no output of its own, and what it keeps may be another array.
   CHECK(takes("n = f32[8,8] negate(x) a = f32[8,8] abs(x) t = " + both + "tuple(n, a) ROOT o = " + both +
               "opt-barrier(t)"));
