@@ -130,7 +130,7 @@ std::vector<Rejection> avoidParts(ColumnReductionPlan &plan, const ColumnTiling 
 
 template <>
 HeroMatch<ColumnReductionPlan> matchHero<ColumnReductionPlan>(const FusionGraph &graph, const FusionAliasing &,
-                                                              const TargetInfo &target) {
+                                                              const TargetInfo &target, PlanContext &) {
   std::variant<ReductionFrame, Rejection> match = matchReductions(graph);
   if (auto *why = std::get_if<Rejection>(&match))
     return std::move(*why);

@@ -104,7 +104,7 @@ private:
 
 template <>
 HeroMatch<ColumnsPlan> matchHero<ColumnsPlan>(const FusionGraph &graph, const FusionAliasing &,
-                                              const TargetInfo &target) {
+                                              const TargetInfo &target, PlanContext &) {
   std::variant<StagedReductions, Rejection> match = matchStages(graph, ReducedLines::Columns);
   if (auto *why = std::get_if<Rejection>(&match))
     return std::move(*why);

@@ -71,9 +71,9 @@ constexpr size_t maxReads = 8;
 class SegmentReads {
 public:
   SegmentReads(const FusionGraph &graph, const ConcatenatePlan &plan, const ConcatenateSegment &segment,
-               mlir::MLIRContext *context)
-      : context(context) {
-    ReadMaps maps(graph, maxReads, context);
+               PlanContext &plans)
+      : context(plans.mlir()) {
+    ReadMaps maps(graph, plans, maxReads);
     const unsigned space = maps.newSpace();
     const HloInstruction &hero = *plan.heroes.front();
     llvm::ArrayRef<int64_t> dims = hero.operand(segment.operand)->shape().dims();
@@ -122,17 +122,15 @@ private:
 /// are made of the same values, load them once.
 ///
 ///   concatenate(a * x - b * y, a * y + b * x): both halves from one load of a, b, x and y
-std::vector<size_t> madeTogether(const FusionGraph &graph, const ConcatenatePlan &plan, const TargetInfo &target) {
+std::vector<size_t> madeTogether(const FusionGraph &graph, const ConcatenatePlan &plan, const TargetInfo &target,
+                                 PlanContext &plans) {
   std::vector<size_t> leaders(plan.segments.size());
   std::iota(leaders.begin(), leaders.end(), size_t(0));
   const HloInstruction &hero = *plan.heroes.front();
-  std::optional<mlir::MLIRContext> context; // takes longer to make than most plans, and few need it
   std::vector<std::optional<SegmentReads>> reads(plan.segments.size());
   auto readsOf = [&](size_t number) -> const SegmentReads & {
-    if (!context)
-      context.emplace(mlir::MLIRContext::Threading::DISABLED);
     if (!reads[number])
-      reads[number].emplace(graph, plan, plan.segments[number], &*context);
+      reads[number].emplace(graph, plan, plan.segments[number], plans);
     return *reads[number];
   };
   std::vector<size_t> members(plan.segments.size(), 1);
@@ -163,7 +161,7 @@ Shape ConcatenatePlan::shapeOf(const ConcatenateSegment &segment) const {
 
 template <>
 HeroMatch<ConcatenatePlan> matchHero<ConcatenatePlan>(const FusionGraph &graph, const FusionAliasing &,
-                                                      const TargetInfo &target) {
+                                                      const TargetInfo &target, PlanContext &plans) {
   ConcatenatePlan plan;
   auto isConcatenate = [](const HloInstruction &instr) { return instr.opcode() == Opcode::Concatenate; };
   plan.heroes = findHeroes(graph, isConcatenate, readsSamePosition);
@@ -200,7 +198,7 @@ HeroMatch<ConcatenatePlan> matchHero<ConcatenatePlan>(const FusionGraph &graph, 
     return Rejection{"the concatenate has no elements"};
   if (sharesSectors(rows, plan, narrowest))
     return Rejection{"its rows are made of runs so short that two often meet inside 32 bytes"};
-  std::vector<size_t> leaders = madeTogether(graph, plan, target);
+  std::vector<size_t> leaders = madeTogether(graph, plan, target, plans);
   llvm::SmallVector<BlockSegment *> segments;
   for (auto [i, segment] : llvm::enumerate(plan.segments))
     if (leaders[i] == i)

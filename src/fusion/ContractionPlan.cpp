@@ -149,11 +149,10 @@ private:
 
 class ContractionPlanner {
 public:
-  ContractionPlanner(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target)
-      : plan(plan), graph(graph), target(target), context(MLIRContext::Threading::DISABLED),
-        result(plan.hero->shape()) {
+  ContractionPlanner(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target, MLIRContext *context)
+      : plan(plan), graph(graph), target(target), result(plan.hero->shape()) {
     for (unsigned i = 0; i < 2; ++i)
-      maps.push_back(operandIndexing(*plan.hero, i, &context)->map);
+      maps.push_back(operandIndexing(*plan.hero, i, context)->map);
   }
 
   std::optional<Rejection> run() {
@@ -363,7 +362,6 @@ private:
   ContractionPlan &plan;
   const FusionGraph &graph;
   const TargetInfo &target;
-  MLIRContext context;
   const Shape result;
   std::vector<IndexingMap> maps;
   std::vector<Strides> strides;
@@ -414,7 +412,7 @@ static FollowingKernel combinePartialSums(ContractionPlan plan, const TargetInfo
 
 template <>
 HeroMatch<ContractionPlan> matchHero<ContractionPlan>(const FusionGraph &graph, const FusionAliasing &,
-                                                      const TargetInfo &target) {
+                                                      const TargetInfo &target, PlanContext &plans) {
   std::variant<const HloInstruction *, Rejection> hero = heroOf(graph);
   if (auto *why = std::get_if<Rejection>(&hero))
     return std::move(*why);
@@ -423,7 +421,7 @@ HeroMatch<ContractionPlan> matchHero<ContractionPlan>(const FusionGraph &graph, 
   plan.bits = std::max(32u, deviceBits(plan.hero->shape().elementType()));
   if (std::optional<Rejection> why = assignRoots(graph, plan))
     return std::move(*why);
-  if (std::optional<Rejection> why = ContractionPlanner(plan, graph, target).run())
+  if (std::optional<Rejection> why = ContractionPlanner(plan, graph, target, plans.mlir()).run())
     return std::move(*why);
   LaunchGeometry launch;
   launch.grid = {uint32_t(plan.blocks()), 1, 1};

@@ -125,8 +125,8 @@ namespace {
 
 /// Plans the fusion of `value` alone, and does its steps in the output that the value is made in.
 llvm::LogicalResult addEarlierValue(const FusionGraph &graph, const EarlierValue &value, const TargetInfo &target,
-                                    FusionPlan &plan, DiagnosticEngine &diagnostics) {
-  llvm::FailureOr<FusionPlan> own = planFusion(graph.upTo(*value.instr), {}, target, diagnostics);
+                                    FusionPlan &plan, DiagnosticEngine &diagnostics, PlanContext &context) {
+  llvm::FailureOr<FusionPlan> own = planFusion(graph.upTo(*value.instr), {}, target, diagnostics, context);
   if (failed(own))
     return llvm::failure();
   unsigned firstScratch = plan.scratch.size();
@@ -156,7 +156,7 @@ llvm::LogicalResult addEarlierValue(const FusionGraph &graph, const EarlierValue
 /// All of a hero's steps.
 llvm::FailureOr<FusionPlan> planAround(KernelPlan first, OtherSteps others, const FusionGraph &graph,
                                        const FusionAliasing &offers, const TargetInfo &target,
-                                       DiagnosticEngine &diagnostics) {
+                                       DiagnosticEngine &diagnostics, PlanContext &context) {
   FusionPlan plan;
   std::vector<KernelPlan> kernels = {std::move(first)};
   llvm::SmallVector<bool> writesScratch = {true};
@@ -179,7 +179,7 @@ llvm::FailureOr<FusionPlan> planAround(KernelPlan first, OtherSteps others, cons
     bindBuffers(graph, plan.aliasing, plan.scratch, writesScratch[i], kernel);
   }
   for (const EarlierValue &value : others.earlier)
-    if (failed(addEarlierValue(graph, value, target, plan, diagnostics)))
+    if (failed(addEarlierValue(graph, value, target, plan, diagnostics, context)))
       return llvm::failure();
   for (KernelPlan &kernel : kernels)
     if (kernel.launch.grid.x > 0)
@@ -200,13 +200,13 @@ bool isContested(const FusionGraph &graph, const PlanSummary &plan) {
 class HeroChoice {
 public:
   HeroChoice(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target,
-             DiagnosticEngine &diagnostics)
-      : graph(graph), offers(offers), target(target), diagnostics(diagnostics) {}
+             DiagnosticEngine &diagnostics, PlanContext &context)
+      : graph(graph), offers(offers), target(target), diagnostics(diagnostics), context(context) {}
 
   llvm::FailureOr<FusionPlan> run() {
 #define HLOC_HERO(name, heroText, planType, ...)                                                                       \
   if (!isDecided)                                                                                                      \
-    offer(heroText, matchHero<planType>(graph, offers, target));
+    offer(heroText, matchHero<planType>(graph, offers, target, context));
 #include "hloc/fusion/Heroes.def"
     if (!best)
       return llvm::failure();
@@ -226,7 +226,7 @@ private:
     DiagnosticEngine unheard;
     llvm::FailureOr<FusionPlan> plan =
         planAround({match.launch(), {}, {}, std::move(match.plan())}, std::move(match.others()), graph, offers, target,
-                   best ? unheard : diagnostics);
+                   best ? unheard : diagnostics, context);
     if (failed(plan)) {
       isDecided = !best;
       return;
@@ -269,6 +269,7 @@ private:
   const FusionAliasing &offers;
   const TargetInfo &target;
   DiagnosticEngine &diagnostics;
+  PlanContext &context;
   std::optional<FusionPlan> best;
   const char *bestHero = "";
   double seconds = 0;
@@ -279,13 +280,19 @@ private:
 } // namespace
 
 llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target,
-                                       DiagnosticEngine &diagnostics) {
+                                       DiagnosticEngine &diagnostics, PlanContext &context) {
   if (graph.bytesWritten() == 0) {
     FusionPlan nothing;
     nothing.aliasing.resize(graph.roots().size());
     return nothing;
   }
-  return HeroChoice(graph, offers, target, diagnostics).run();
+  return HeroChoice(graph, offers, target, diagnostics, context).run();
+}
+
+llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target,
+                                       DiagnosticEngine &diagnostics) {
+  PlanContext context;
+  return planFusion(graph, offers, target, diagnostics, context);
 }
 
 uint32_t KernelPlan::plannedRegisters() const {

@@ -59,7 +59,8 @@ private:
 
 /// `offers`: by root, the parameter whose buffer it may have (planFusion).
 template <typename Plan>
-HeroMatch<Plan> matchHero(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target);
+HeroMatch<Plan> matchHero(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target,
+                          PlanContext &context);
 
 /// May output `root` have the buffer of `parameter`? A kernel of many threads may overwrite an element only when all
 /// that read it have done so.
@@ -96,7 +97,8 @@ template <typename Plan> unsigned plannedRegisters(const Plan &plan);
 
 #define HLOC_HERO(name, text, plan, ...)                                                                               \
   template <>                                                                                                          \
-  HeroMatch<plan> matchHero<plan>(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target);   \
+  HeroMatch<plan> matchHero<plan>(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target,    \
+                                  PlanContext &context);                                                               \
   template <> bool mayTakePlace<plan>(const plan &, const FusionGraph &graph, unsigned root, unsigned parameter);      \
   template <> ComputedSpaces computedSpaces<plan>(const plan &, const FusionGraph &graph, mlir::MLIRContext *context); \
   template <> KernelTraffic trafficOf<plan>(const plan &, const FusionGraph &graph);                                   \

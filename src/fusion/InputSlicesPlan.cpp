@@ -438,7 +438,7 @@ Shape InputSlicesPlan::shapeOf(const SliceRegion &region) const {
 
 template <>
 HeroMatch<InputSlicesPlan> matchHero<InputSlicesPlan>(const FusionGraph &graph, const FusionAliasing &,
-                                                      const TargetInfo &target) {
+                                                      const TargetInfo &target, PlanContext &) {
   if (graph.roots().size() < 2)
     return Rejection{"only one output"};
   InputSlicesPlan plan;

@@ -132,8 +132,8 @@ size_t sectorsOf(const Request &request, ArrayRef<int64_t> positions, unsigned g
 
 } // namespace
 
-LoopAccesses::LoopAccesses(const FusionGraph &graph, ArrayRef<unsigned> roots)
-    : order(graph.roots()[roots.front()].shape), reads(graph, maxReads) {
+LoopAccesses::LoopAccesses(const FusionGraph &graph, ArrayRef<unsigned> roots, PlanContext &plans)
+    : order(graph.roots()[roots.front()].shape), reads(graph, plans, maxReads) {
   const unsigned loop = reads.newSpace();
   for (unsigned root : roots) {
     const FusionRoot &output = graph.roots()[root];

@@ -21,7 +21,7 @@ class LoopAccesses {
 public:
   /// Of the parameters read, and of the outputs, by a loop over the memory order of output `roots[0]`, in which the
   /// others are computed at the same indices. What is read in a way that no map describes is left out.
-  LoopAccesses(const FusionGraph &graph, llvm::ArrayRef<unsigned> roots);
+  LoopAccesses(const FusionGraph &graph, llvm::ArrayRef<unsigned> roots, PlanContext &plans);
 
   size_t size() const { return accesses.size(); }
   std::string nameOf(size_t access) const;

@@ -64,8 +64,8 @@ std::optional<int64_t> windowElements(const FusionGraph &graph) {
 /// Chooses how the elements of a nest are dealt to threads.
 class NestPlanner {
 public:
-  NestPlanner(LoopNest &nest, const FusionGraph &graph, const TargetInfo &target)
-      : nest(nest), graph(graph), target(target) {}
+  NestPlanner(LoopNest &nest, const FusionGraph &graph, const TargetInfo &target, PlanContext &plans)
+      : nest(nest), graph(graph), target(target), plans(plans) {}
 
   void run() {
     unsigned least = 8 / narrowestOutput();
@@ -75,7 +75,7 @@ public:
     if (!fills(2 * least, blocksPerMultiprocessor) || !computedFrom)
       return;
     opsOfElement = *computedFrom * int64_t(graph.instructions().size());
-    LoopAccesses accesses(graph, nest.roots);
+    LoopAccesses accesses(graph, nest.roots, plans);
     unsigned most = std::max(widest(accesses), least);
     accesses.sample(most);
     nest.perThread = fewestSectors(accesses, least, most);
@@ -172,6 +172,7 @@ private:
   LoopNest &nest;
   const FusionGraph &graph;
   const TargetInfo &target;
+  PlanContext &plans;
   int64_t opsOfElement = 0;
 };
 
@@ -201,7 +202,8 @@ unsigned elementsPerThread(llvm::ArrayRef<unsigned> roots, int64_t elements, int
 }
 
 template <>
-HeroMatch<LoopPlan> matchHero<LoopPlan>(const FusionGraph &graph, const FusionAliasing &, const TargetInfo &target) {
+HeroMatch<LoopPlan> matchHero<LoopPlan>(const FusionGraph &graph, const FusionAliasing &, const TargetInfo &target,
+                                        PlanContext &plans) {
   LoopPlan plan;
   for (auto [i, root] : llvm::enumerate(graph.roots())) {
     int64_t elements = root.shape.numElements();
@@ -216,7 +218,7 @@ HeroMatch<LoopPlan> matchHero<LoopPlan>(const FusionGraph &graph, const FusionAl
   }
   int64_t threads = 0;
   for (LoopNest &nest : plan.nests) {
-    NestPlanner(nest, graph, target).run();
+    NestPlanner(nest, graph, target, plans).run();
     threads = std::max(threads, nest.threads());
   }
   return {std::move(plan), launchOf(threads, target)};

@@ -2,8 +2,6 @@
 
 #include "llvm/ADT/STLExtras.h"
 
-#include "mlir/IR/MLIRContext.h"
-
 #include <algorithm>
 
 using namespace mlir;
@@ -23,18 +21,8 @@ double elementsRead(const OperandIndexing &indexing, const HloInstruction &opera
 
 } // namespace
 
-ReadMaps::ReadMaps(const FusionGraph &graph, size_t most, MLIRContext *context)
-    : graph(graph), most(most), given(context), known(graph.computation().instructions().size()) {}
-
-ReadMaps::~ReadMaps() = default;
-
-MLIRContext *ReadMaps::context() {
-  if (!given) {
-    own = std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED);
-    given = own.get();
-  }
-  return given;
-}
+ReadMaps::ReadMaps(const FusionGraph &graph, PlanContext &plans, size_t most)
+    : graph(graph), plans(plans), most(most), known(graph.computation().instructions().size()) {}
 
 void ReadMaps::read(const HloInstruction &written, Read read) {
   std::vector<Read> &reads = known[behindTuple(written).id()];

@@ -10,16 +10,12 @@
 
 #include "hloc/fusion/FusionGraph.h"
 #include "hloc/fusion/HloIndexing.h"
+#include "hloc/fusion/PlanContext.h"
 #include "hloc/indexing/MapPool.h"
 
 #include "llvm/ADT/DenseMap.h"
 
-#include <memory>
 #include <vector>
-
-namespace mlir {
-class MLIRContext;
-}
 
 namespace hloc {
 
@@ -37,12 +33,10 @@ public:
   };
 
   /// Of more than `most` ways in which an instruction is read, all others are forgotten: their number can double with
-  /// each instruction. Makes a context of its own when the first map is needed, if none is given: that takes longer
-  /// than most plans.
-  explicit ReadMaps(const FusionGraph &graph, size_t most = SIZE_MAX, mlir::MLIRContext *context = nullptr);
-  ~ReadMaps();
+  /// each instruction.
+  ReadMaps(const FusionGraph &graph, PlanContext &plans, size_t most = SIZE_MAX);
 
-  mlir::MLIRContext *context();
+  mlir::MLIRContext *context() { return plans.mlir(); }
   MapPool &maps() { return pool; }
   /// Spaces of their own have what is read in a way that no map describes.
   unsigned newSpace() { return ++lastSpace; }
@@ -58,9 +52,8 @@ public:
 
 private:
   const FusionGraph &graph;
+  PlanContext &plans;
   size_t most;
-  mlir::MLIRContext *given;
-  std::unique_ptr<mlir::MLIRContext> own;
   MapPool pool;
   std::vector<std::vector<Read>> known; ///< by id, of those not yet visited
   /// Numbers of loops and offsets inside of others.

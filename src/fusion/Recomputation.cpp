@@ -31,7 +31,8 @@ int64_t stepsOf(const HloInstruction &instr, MLIRContext *context) {
 }
 
 std::vector<Evaluation> count(const FusionGraph &graph, const ComputedSpaces &computed, MLIRContext *context) {
-  ReadMaps maps(graph, SIZE_MAX, context);
+  PlanContext given(context);
+  ReadMaps maps(graph, given);
   for (const ComputedSpace &space : computed.spaces) {
     const unsigned number = maps.newSpace();
     for (const ComputedSpace::Value &value : space.values) {

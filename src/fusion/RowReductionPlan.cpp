@@ -271,7 +271,7 @@ FollowingKernel combinePartialResults(const ReductionFrame &frame, int64_t split
 
 template <>
 HeroMatch<RowReductionPlan> matchHero<RowReductionPlan>(const FusionGraph &graph, const FusionAliasing &aliasing,
-                                                        const TargetInfo &target) {
+                                                        const TargetInfo &target, PlanContext &plans) {
   std::variant<ReductionFrame, Rejection> match = matchReductions(graph);
   if (auto *why = std::get_if<Rejection>(&match))
     return std::move(*why);
@@ -290,7 +290,7 @@ HeroMatch<RowReductionPlan> matchHero<RowReductionPlan>(const FusionGraph &graph
   } else {
     shareRows(plan, streams, instructions, target);
     if (frame.dims.size() >= 3 && !hasWholeSectors(plan, streams) &&
-        matchHero<ColumnReductionPlan>(graph, aliasing, target))
+        matchHero<ColumnReductionPlan>(graph, aliasing, target, plans))
       return Rejection{"rows are short pieces that lie apart: they are columns"};
     others.plansNotTaken = chooseParts(plan, streams, workOf(frame, graph), target);
   }

@@ -171,7 +171,8 @@ void chooseThreads(RowsPlan &plan, const HeldStreams &streams, const TargetInfo 
 } // namespace
 
 template <>
-HeroMatch<RowsPlan> matchHero<RowsPlan>(const FusionGraph &graph, const FusionAliasing &, const TargetInfo &target) {
+HeroMatch<RowsPlan> matchHero<RowsPlan>(const FusionGraph &graph, const FusionAliasing &, const TargetInfo &target,
+                                        PlanContext &) {
   std::variant<StagedReductions, Rejection> match = matchStages(graph, ReducedLines::Rows);
   if (auto *why = std::get_if<Rejection>(&match))
     return std::move(*why);

@@ -342,7 +342,7 @@ std::optional<unsigned> scatteredParameter(const FusionGraph &graph, unsigned ro
 
 template <>
 HeroMatch<ScatterPlan> matchHero<ScatterPlan>(const FusionGraph &graph, const FusionAliasing &offers,
-                                              const TargetInfo &target) {
+                                              const TargetInfo &target, PlanContext &) {
   auto outputs = outputsOf(graph);
   if (auto *why = std::get_if<Rejection>(&outputs))
     return std::move(*why);

@@ -161,7 +161,8 @@ bool SortPlan::rowsAreMinor() const {
 uint64_t SortPlan::sharedBytes() const { return uint64_t(rowsPerBlock * stride() * bytesOfElement(*this)); }
 
 template <>
-HeroMatch<SortPlan> matchHero<SortPlan>(const FusionGraph &graph, const FusionAliasing &, const TargetInfo &target) {
+HeroMatch<SortPlan> matchHero<SortPlan>(const FusionGraph &graph, const FusionAliasing &, const TargetInfo &target,
+                                        PlanContext &) {
   std::variant<SortPlan, Rejection> match = valuesOf(graph);
   if (auto *why = std::get_if<Rejection>(&match))
     return std::move(*why);

@@ -219,7 +219,7 @@ TileChoice choosePlan(const FusionGraph &graph, Group &group, const TargetInfo &
 
 template <>
 HeroMatch<TransposePlan> matchHero<TransposePlan>(const FusionGraph &graph, const FusionAliasing &,
-                                                  const TargetInfo &target) {
+                                                  const TargetInfo &target, PlanContext &) {
   std::vector<const HloInstruction *> heroes;
   llvm::append_range(heroes, findHeroes(graph, isHero, readsSamePosition));
   if (heroes.empty())

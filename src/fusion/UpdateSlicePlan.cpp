@@ -308,7 +308,7 @@ std::optional<unsigned> updatedParameter(const FusionGraph &graph, unsigned root
 
 template <>
 HeroMatch<UpdateSlicePlan> matchHero<UpdateSlicePlan>(const FusionGraph &graph, const FusionAliasing &offers,
-                                                      const TargetInfo &target) {
+                                                      const TargetInfo &target, PlanContext &) {
   std::vector<Chain> chains;
   size_t updates = 0;
   for (unsigned i = 0; i < graph.roots().size(); ++i) {

@@ -55,7 +55,7 @@ std::shared_ptr<const PlannedFusion> PlanTables::planOf(const FusionGraph &graph
   std::shared_ptr<const PlannedFusion> &known = planned[{&graph.computation(), std::move(key)}];
   if (known)
     return known;
-  llvm::FailureOr<FusionPlan> fusionPlan = planFusion(graph, offers, target, diagnostics);
+  llvm::FailureOr<FusionPlan> fusionPlan = planFusion(graph, offers, target, diagnostics, plans);
   if (failed(fusionPlan))
     return nullptr;
   return known = std::make_shared<PlannedFusion>(PlannedFusion{graph, std::move(*fusionPlan)});

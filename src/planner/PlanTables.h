@@ -49,6 +49,7 @@ private:
   const EqualComputations equal;
   const TargetInfo &target;
   DiagnosticEngine &diagnostics;
+  PlanContext plans;
   std::map<uint32_t, uint32_t> movedTo;
   std::optional<uint32_t> constants;                    ///< the buffer, once there are any
   std::map<std::string, uint64_t> offsets;              ///< in it, by bytes

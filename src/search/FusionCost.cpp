@@ -125,7 +125,7 @@ KernelCost FusionCost::find(llvm::ArrayRef<HloInstruction *> members, llvm::Arra
       llvm::any_of(members, [](const HloInstruction *instr) { return decidesHero(*instr); }) &&
       llvm::none_of(members, [](const HloInstruction *instr) { return instr->shape().hasDynamicDims(); });
   if (asked) {
-    std::optional<PlanSummary> answer = askForPlan(members, roots, mayUpdate, target);
+    std::optional<PlanSummary> answer = askForPlan(members, roots, mayUpdate, target, plans);
     if (!answer) {
       cost.impossible = "no hero takes it";
       return cost;

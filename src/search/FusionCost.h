@@ -4,6 +4,7 @@
 // (hloc/kernel/Estimate.h), as `--estimate` has it; and what is too much for one kernel.
 
 #include "hloc/fusion/GroupWork.h"
+#include "hloc/fusion/PlanContext.h"
 #include "hloc/kernel/Estimate.h"
 
 #include <functional>
@@ -53,6 +54,7 @@ private:
   std::vector<uint64_t> hashes;        ///< by id: of what an instruction does; 0: not known yet
   std::map<Key, KernelCost> known;
   GroupCounter counter;
+  PlanContext plans;
   uint32_t query = 0;
 };
 

@@ -66,7 +66,7 @@ llvm::SmallVector<HloInstruction *> structuredOps(const HloComputation &entry, c
 }
 
 /// Has a group of reductions a hero that makes all of it in one pass? Other structured ops end other kernels.
-bool isOnePass(const RowGroup &group, const HloComputation &entry, const TargetInfo &target) {
+bool isOnePass(const RowGroup &group, const HloComputation &entry, const TargetInfo &target, PlanContext &plans) {
   llvm::BitVector available(entry.instructions().size(), false);
   auto isMadeElsewhere = [&](HloInstruction *instr) {
     return !isFusible(*instr) || instr->opcode() == Opcode::Parameter ||
@@ -80,7 +80,7 @@ bool isOnePass(const RowGroup &group, const HloComputation &entry, const TargetI
   if (llvm::any_of(members, [](const HloInstruction *instr) { return instr->shape().hasDynamicDims(); }))
     return false;
   auto mayUpdate = [](const HloInstruction &) { return false; };
-  std::optional<PlanSummary> answer = askForPlan(members, group.roots, mayUpdate, target);
+  std::optional<PlanSummary> answer = askForPlan(members, group.roots, mayUpdate, target, plans);
   return answer && answer->launches <= 1 + unsigned(answer->besideColumns) && answer->passes == 1 &&
          llvm::all_of(group.reductions, [&](auto *reduction) { return llvm::is_contained(answer->kept, reduction); });
 }
@@ -150,8 +150,9 @@ GroupedByCost groupByCost(const HloComputation &entry, llvm::StringRef prefix, c
   llvm::BitVector isResult(needed.size(), false);
   for (const HloInstruction *result : results)
     isResult[result->id()] = true;
+  PlanContext plans;
   std::vector<RowGroup> rows = groupRows(entry, needed, valuesInMemory(entry, needed), structuredOps(entry, needed),
-                                         [&](const RowGroup &group) { return isOnePass(group, entry, target); });
+                                         [&](const RowGroup &group) { return isOnePass(group, entry, target, plans); });
   FoundGroups found = searchGroups(entry, needed, rows, target, explanation ? &explanation->decisions : nullptr);
   // Kernels of nothing but results have the name of the whole, but for what comes from a sort or a scatter.
   auto isOfResults = [&](const FoundGroup &group) {

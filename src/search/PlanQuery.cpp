@@ -45,9 +45,9 @@ void build(Body &body, llvm::ArrayRef<HloInstruction *> members, llvm::ArrayRef<
 }
 
 std::optional<PlanSummary> answerOf(const Body &body, const FusionGraph &graph, const FusionAliasing &offers,
-                                    const TargetInfo &target) {
+                                    const TargetInfo &target, PlanContext &plans) {
   DiagnosticEngine unheard;
-  llvm::FailureOr<FusionPlan> plan = planFusion(graph, offers, target, unheard);
+  llvm::FailureOr<FusionPlan> plan = planFusion(graph, offers, target, unheard, plans);
   if (failed(plan))
     return std::nullopt;
   PlanSummary answer = summarize(graph, *plan);
@@ -68,7 +68,7 @@ bool decidesHero(const HloInstruction &instr) {
 
 std::optional<PlanSummary> askForPlan(llvm::ArrayRef<HloInstruction *> members, llvm::ArrayRef<HloInstruction *> roots,
                                       llvm::function_ref<bool(const HloInstruction &)> mayUpdate,
-                                      const TargetInfo &target) {
+                                      const TargetInfo &target, PlanContext &plans) {
   Body body;
   build(body, members, roots);
   DiagnosticEngine unheard;
@@ -80,7 +80,7 @@ std::optional<PlanSummary> askForPlan(llvm::ArrayRef<HloInstruction *> members, 
     if (std::optional<unsigned> parameter = updatedParameter(*graph, root);
         parameter && mayUpdate(*body.original[graph->parameters()[*parameter]->id()]))
       offers[root] = parameter;
-  return answerOf(body, *graph, offers, target);
+  return answerOf(body, *graph, offers, target, plans);
 }
 
 } // namespace hloc

@@ -2,6 +2,7 @@
 // What the heroes would make of a group of instructions if it were a fusion: asked by the policy where opcodes do not
 // tell, since only a plan knows whether one kernel can do it all.
 
+#include "hloc/fusion/PlanContext.h"
 #include "hloc/fusion/PlanSummary.h"
 #include "hloc/hlo/HloInstruction.h"
 #include "hloc/kernel/TargetInfo.h"
@@ -19,6 +20,6 @@ bool decidesHero(const HloInstruction &instr);
 /// `mayUpdate` holds of it. Nothing if there is no such fusion.
 std::optional<PlanSummary> askForPlan(llvm::ArrayRef<HloInstruction *> members, llvm::ArrayRef<HloInstruction *> roots,
                                       llvm::function_ref<bool(const HloInstruction &)> mayUpdate,
-                                      const TargetInfo &target);
+                                      const TargetInfo &target, PlanContext &plans);
 
 } // namespace hloc

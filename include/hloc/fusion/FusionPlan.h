@@ -10,6 +10,7 @@
 #include "hloc/fusion/ContractionPlan.h"
 #include "hloc/fusion/FusionGraph.h"
 #include "hloc/fusion/HeroPlans.h"
+#include "hloc/fusion/PlanContext.h"
 #include "hloc/fusion/RowsPlan.h"
 #include "hloc/kernel/KernelSpec.h"
 #include "hloc/kernel/TargetInfo.h"
@@ -129,6 +130,9 @@ std::optional<unsigned> updatedParameter(const FusionGraph &graph, unsigned root
 
 /// Plans a fusion. `offers`: outputs may have the buffer of a parameter that nobody reads afterwards, where the hero
 /// can bear it; empty for none. Arrays of 2^55 and more elements, which no launch covers, are reported and fail.
+llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target,
+                                       DiagnosticEngine &diagnostics, PlanContext &context);
+/// The same of one fusion alone.
 llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target,
                                        DiagnosticEngine &diagnostics);
 

@@ -38,8 +38,7 @@ TEST_CASE("loops that nothing depends on are dropped, and their points told") {
   const unsigned row = pool.add("(d0)[s0, s1] -> (d0, s0, s1), domain: d0 in [0, 3], s0 in [0, 7], s1 in [0, 4]");
   const unsigned first = pool.add("(d0, d1, d2) -> (d0, d2), domain: d0 in [0, 3], d1 in [0, 7], d2 in [0, 4]");
   const unsigned none = pool.add("(d0, d1, d2) -> (d0 + 9), domain: d0 in [0, 3], d1 in [0, 7], d2 in [9, 20]");
-  CHECK(pool[pool.composed(row, first).map].toString() ==
-        "(d0)[s0] -> (d0, s0), domain: d0 in [0, 3], s0 in [0, 4]");
+  CHECK(pool[pool.composed(row, first).map].toString() == "(d0)[s0] -> (d0, s0), domain: d0 in [0, 3], s0 in [0, 4]");
   CHECK(pool.composed(row, first).kept == 1.0 / 8);
   CHECK(pool[pool.composed(row, none).map].isKnownEmpty());
   CHECK(pool.composed(row, none).kept == 1);
