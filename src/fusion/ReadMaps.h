@@ -7,6 +7,10 @@
 //
 // Maps are composed as far as operandIndexing() tells; a dynamic offset or the loop of a reduction is part of what
 // tells reads apart, since two of them are not the same though their maps look equal.
+//
+// Two walk by themselves, with the same pool or none: ComputationPartitioner.h, to which reads inside and outside of a
+// loop differ also where they do not depend on it, since it says where code is; and ContractionPlan's strides, which
+// are asked for by loops that maps here have dropped. What depends on something, forward, is asked of Places.h.
 
 #include "hloc/fusion/FusionGraph.h"
 #include "hloc/fusion/HloIndexing.h"
@@ -40,7 +44,7 @@ public:
   MapPool &maps() { return pool; }
   /// Spaces of their own have what is read in a way that no map describes.
   unsigned newSpace() { return ++lastSpace; }
-  /// `instr` is read, through a map that is not empty; of an element of a tuple, what it is made of.
+  /// `instr` is read; of an element of a tuple, what it is made of.
   void read(const HloInstruction &instr, Read read);
   /// Operand `number` is read for all elements of `instr` that `reads` tell of.
   void readOperand(const HloInstruction &instr, unsigned number, llvm::ArrayRef<Read> reads);
