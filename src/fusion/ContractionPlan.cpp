@@ -6,6 +6,7 @@
 
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -77,6 +78,21 @@ std::optional<Rejection> assignRoots(const FusionGraph &graph, ContractionPlan &
 }
 
 // --- rows, columns, depth
+
+/// One test of indices for an element is done under predicates; those behind others are branches.
+bool readsBehindBranches(const HloInstruction &operand) {
+  llvm::SmallPtrSet<const HloInstruction *, 16> seen;
+  llvm::SmallVector<const HloInstruction *> open = {&operand};
+  unsigned tests = 0;
+  while (!open.empty()) {
+    const HloInstruction *instr = open.pop_back_val();
+    if (!seen.insert(instr).second)
+      continue;
+    tests += llvm::is_contained({Opcode::Concatenate, Opcode::Pad, Opcode::DynamicUpdateSlice}, instr->opcode());
+    llvm::append_range(open, instr->operands());
+  }
+  return tests > 1;
+}
 
 bool dependsOnDim(const IndexingMap &map, unsigned dim) {
   auto reads = [&](AffineExpr expression) { return expression.isFunctionOfDim(dim); };
@@ -171,6 +187,8 @@ private:
         return Rejection{"there is nothing to add up"};
     ContractionSide sides[2];
     sides[1].operand = 1;
+    for (ContractionSide &side : sides)
+      side.branches = readsBehindBranches(*plan.hero->operand(side.operand));
     std::optional<unsigned> sideOfMinor;
     for (int64_t dim : llvm::reverse(result.minorToMajor())) {
       bool ofLeft = dependsOnDim(maps[0], unsigned(dim)), ofRight = dependsOnDim(maps[1], unsigned(dim));

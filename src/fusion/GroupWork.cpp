@@ -49,11 +49,13 @@ double waitsOfProducts(const HloInstruction &, double steps, Hero hero) {
   const double rounds = std::floor(steps * 2 / loadsInFlight); // what is left of the last is unrolled
   return rounds <= roundsUnrolled ? 0 : rounds;
 }
-double waitsOfConvolution(const HloInstruction &instr, double steps, Hero hero) {
-  return isPadded(instr) ? steps : waitsOfProducts(instr, steps, hero);
-}
-double waitsOfWindow(const HloInstruction &, double steps, Hero) { return steps <= elementsOfShortWindow ? 0 : steps; }
 double waitsOfSums(const HloInstruction &, double steps, Hero) { return std::ceil(steps / sumsInFlight) - 1; }
+double waitsOfConvolution(const HloInstruction &instr, double steps, Hero hero) {
+  return isPadded(instr) ? waitsOfSums(instr, steps, hero) : waitsOfProducts(instr, steps, hero);
+}
+double waitsOfWindow(const HloInstruction &instr, double steps, Hero hero) {
+  return steps <= elementsOfShortWindow ? 0 : waitsOfSums(instr, steps, hero);
+}
 
 /// Rounds of a loop of one thread that wait for memory one after the other.
 double waitingRounds(const HloInstruction &instr, Hero hero) {

@@ -145,10 +145,11 @@ PlanCounts countsOf(const ContractionPlan &plan) {
     const int64_t rowsOfTile = side == &plan.rows ? tile.rows() : tile.columns();
     const double elements = double(rowsOfTile * tile.depth), ofThread = elements / threads / side->vector;
     loads += ofThread;
-    // Behind a test, or where something is computed of them, loads are not issued all at once.
+    // Behind a test, or where something is computed of them, loads are not issued all at once; behind branches, none
+    // together with another.
     const bool isTested = side->size % rowsOfTile != 0 || plan.innerDepth() % tile.depth != 0;
     if (isTested || plan.hero->operand(side->operand)->opcode() != Opcode::Parameter)
-      waits += ofThread;
+      waits += ofThread * (side->branches ? double(side->vector) : 1);
     counts.reads.push_back({plan.hero, side->operand, blocks * steps * elements});
     counts.sharedPasses += warps * steps * elements / threads * plan.bits / bitsOfPass;
   }

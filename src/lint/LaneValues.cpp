@@ -61,9 +61,7 @@ std::optional<Operation> operationOf(const CodeInstr &instr) {
   const bool isSigned = instr.type().starts_with("s");
   const llvm::StringRef name = instr.name();
   if (name == "mul" || name == "mad")
-    return !instr.has("hi")              ? std::optional(Operation::Multiply)
-           : typeBits(instr.type()) > 32 ? std::nullopt
-                                         : std::optional(Operation::MultiplyHigh);
+    return instr.has("hi") ? Operation::MultiplyHigh : Operation::Multiply;
   if (isSigned && (name == "div" || name == "rem" || name == "bfe"))
     return std::nullopt;
   if (name == "setp" && (instr.text->operands.size() != 3 || !relationOf(instr)))
@@ -89,6 +87,13 @@ std::optional<Operation> operationOf(const CodeInstr &instr) {
       .Default(std::nullopt);
 }
 
+/// The upper `bits` of a product of extended factors.
+uint64_t highHalf(uint64_t x, uint64_t y, unsigned bits, bool isSigned) {
+  using Wide = unsigned __int128;
+  const Wide product = isSigned ? Wide(static_cast<__int128>(int64_t(x)) * int64_t(y)) : Wide(x) * y;
+  return uint64_t(product >> bits);
+}
+
 /// Operands of `bits` bits. Nothing for what is not defined.
 std::optional<uint64_t> evaluate(Operation operation, const CodeInstr &instr, unsigned bits, uint64_t a, uint64_t b,
                                  uint64_t c) {
@@ -110,7 +115,7 @@ std::optional<uint64_t> evaluate(Operation operation, const CodeInstr &instr, un
   case Operation::Multiply: // c is 0 where nothing is added
     return x * y + c;
   case Operation::MultiplyHigh:
-    return (x * y >> bits) + c;
+    return highHalf(x, y, bits, isSigned) + c;
   case Operation::ShiftLeft:
     return b >= bits ? 0 : x << b;
   case Operation::ShiftRight:

@@ -54,7 +54,27 @@ std::vector<double> instructionsBehind(const KernelCode &code) {
   return behind;
 }
 
-/// One warp on its way. In a block, instructions wait for what they read; blocks follow each other.
+/// So many instructions under a condition become instructions under a predicate, which nobody waits for. An estimate of
+/// what ptxas does.
+constexpr uint32_t mostPredicated = 8;
+
+/// Is the block one that ptxas makes a part of the two around it: short, jumped over, and of no other way?
+bool isPredicated(const KernelCode &code, uint32_t number) {
+  if (number == 0 || number + 1 >= code.blocks.size())
+    return false;
+  const CodeBlock &before = code.blocks[number - 1], &block = code.blocks[number], &behind = code.blocks[number + 1];
+  if (block.end - block.begin > mostPredicated || block.loop != before.loop || block.loop != behind.loop ||
+      block.successors.size() != 1 || block.successors.front() != number + 1 ||
+      !llvm::is_contained(before.successors, number + 1) || !llvm::is_contained(before.successors, number))
+    return false;
+  return llvm::none_of(llvm::ArrayRef(code.instrs).slice(block.begin, block.end - block.begin),
+                       [](const CodeInstr &instr) {
+                         return llvm::is_contained({"bar", "barrier", "call", "shfl", "ret", "exit"}, instr.name());
+                       });
+}
+
+/// One warp on its way. In a stretch of code, a block or several with short ones that are jumped over, instructions
+/// wait for what they read; stretches follow each other.
 class WarpWalk {
 public:
   WarpWalk(const KernelCode &code, const std::vector<double> &behind, Dim3 grid, Dim3 block, WarpPlace place)
@@ -68,13 +88,18 @@ public:
       if (!lanesOf[number])
         continue; // not reached, or by a way back only
       values.setActive(lanesOf[number]);
+      if (number == 0 || !(isPredicated(code, number) || isPredicated(code, number - 1))) {
+        finishStretch();
+        stretch = number;
+      }
       const auto [times, isOpen] = roundsOfBlock(number);
-      const PathCounts counts = count(code.blocks[number]);
+      const PathCounts counts = count(number);
       add(once, counts, times);
       if (isOpen)
         add(inLoops, counts, times);
       goOn(number);
     }
+    finishStretch();
   }
 
   PathCounts once, inLoops; ///< StaticCounts
@@ -82,7 +107,7 @@ public:
 
 private:
   struct Depth {
-    uint32_t block = none;
+    uint32_t stretch = none; ///< number of its first block
     double memory = 0, shared = 0, others = 0;
     void raiseTo(const Depth &other) {
       memory = std::max(memory, other.memory);
@@ -105,27 +130,45 @@ private:
     return {times, isOpen};
   }
 
-  PathCounts count(const CodeBlock &block) {
-    PathCounts counts, longest;
+  void finishStretch() {
+    if (stretch == none)
+      return;
+    const auto [times, isOpen] = roundsOfBlock(stretch);
+    add(once, longestChain, times);
+    if (isOpen)
+      add(inLoops, longestChain, times);
+    longestChain = {};
+  }
+
+  /// Of what an instruction reads, guards included.
+  Depth waitsOf(const CodeInstr &instr) const {
+    Depth depth;
+    for (uint32_t read : instr.reads)
+      if (ready[read].stretch == stretch)
+        depth.raiseTo(ready[read]);
+    return depth;
+  }
+
+  PathCounts count(uint32_t number) {
+    const CodeBlock &block = code.blocks[number];
+    PathCounts counts;
+    const Depth predicate = isPredicated(code, number) ? waitsOf(code.instrs[block.begin - 1]) : Depth();
     for (uint32_t i = block.begin; i < block.end; ++i) {
       const CodeInstr &instr = code.instrs[i];
       if (const std::optional<LaneMask> lanes = values.guarded(instr); lanes == 0 && instr.name() != "bra")
         continue;
       addWork(instr, counts);
       values.execute(instr);
-      Depth depth;
-      for (uint32_t read : instr.reads)
-        if (ready[read].block == instr.block)
-          depth.raiseTo(ready[read]);
+      Depth depth = waitsOf(instr);
+      depth.raiseTo(predicate);
       addWait(instr, depth);
-      depth.block = instr.block;
+      depth.stretch = stretch;
       for (uint32_t result : instr.results)
         ready[result] = depth;
-      longest.memoryRoundTrips = std::max(longest.memoryRoundTrips, depth.memory);
-      longest.sharedRoundTrips = std::max(longest.sharedRoundTrips, depth.shared);
-      longest.chainInstructions = std::max(longest.chainInstructions, depth.others);
+      longestChain.memoryRoundTrips = std::max(longestChain.memoryRoundTrips, depth.memory);
+      longestChain.sharedRoundTrips = std::max(longestChain.sharedRoundTrips, depth.shared);
+      longestChain.chainInstructions = std::max(longestChain.chainInstructions, depth.others);
     }
-    add(counts, longest);
     return counts;
   }
 
@@ -208,6 +251,8 @@ private:
   const KernelCode &code;
   const std::vector<double> &behind;
   std::vector<Depth> ready; ///< registers
+  uint32_t stretch = none;  ///< that is being walked
+  PathCounts longestChain;  ///< of it
   LaneValues values;
   std::vector<LaneMask> lanesOf; ///< blocks
   std::vector<std::optional<double>> rounds;

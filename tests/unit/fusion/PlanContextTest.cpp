@@ -22,8 +22,7 @@ const char *const fusions[] = {
 std::string planOf(const char *entry, PlanContext &context) {
   DiagnosticEngine diagnostics;
   std::string text = std::string("HloModule m\nENTRY e { ") + entry + " }";
-  std::unique_ptr<HloModule> module =
-      parseHloModule(std::make_shared<const SourceFile>("m.hlo", text), diagnostics);
+  std::unique_ptr<HloModule> module = parseHloModule(std::make_shared<const SourceFile>("m.hlo", text), diagnostics);
   REQUIRE(module);
   FusionGraph graph = *FusionGraph::build(*module->entry(), diagnostics);
   llvm::FailureOr<FusionPlan> plan = planFusion(graph, {}, *findTarget("sm_90"), diagnostics, context);
