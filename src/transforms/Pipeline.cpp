@@ -33,6 +33,8 @@ llvm::ArrayRef<HloPass> hloPipeline() {
        "Gives parameters and results of the entry the layouts of its signature"},
       {"expand-vector-products", expandVectorProducts,
        "Of an entry without fusions: replaces products of a matrix and a vector by sums", /*rounds=*/true},
+      {"split-reductions", splitReductions,
+       "Of an entry without fusions: makes reductions on both sides of a dimension that stays two", /*rounds=*/true},
       {"simplify", simplify, "Of an entry without fusions: does less for the same results, until nothing is found"},
       {"drop-barriers", dropBarriers, "Takes what opt-barriers are given for what they return"},
       {"count-rounds", countRounds, "Says of loops how often they go round, where a counter tells"},

@@ -134,6 +134,11 @@ PassResult foldConstants(HloModule &module, HloPassContext &context);
 /// has no fusions and ops are to be fused: these are bound by the bytes of the other side, as reductions are.
 PassResult expandVectorProducts(HloModule &module, HloPassContext &context);
 
+/// reduce of dimensions on both sides of one that stays, with another that stays inside of all -> two reductions of
+/// columns, where the entry has no fusions and ops are to be fused. Of sums that may be in any order, of extremes and
+/// of logic.
+PassResult splitReductions(HloModule &module, HloPassContext &context);
+
 /// simplificationPasses() to a fixpoint, where the entry has no fusions: those that arrive are left as they are, and so
 /// is a headerless text that is the body of one.
 PassResult simplify(HloModule &module, HloPassContext &context);

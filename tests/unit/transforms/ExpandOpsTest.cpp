@@ -330,3 +330,37 @@ TEST_CASE("products of matrices and vectors stay where a thread for each result 
   CHECK(stays("2,64", "64,9", "2,9", FusionMode::Keep));           // two rows
   CHECK(stays("1,64", "64,9", "1,9", FusionMode::None));           // each op is to be a kernel
 }
+
+TEST_CASE("reductions on both sides of a dimension that stays are two") {
+  auto reduces = [](const std::string &type, const std::string &operand, const std::string &result,
+                    const std::string &dimensions, const std::string &op, const std::string &init) {
+    PassRun p(program("x = " + type + operand + " parameter(0)\n z = " + type + "[] constant(" + init +
+                          ")\n ROOT r = " + type + result + " reduce(x, z), dimensions={" + dimensions +
+                          "}, to_apply=f",
+                      "f { a = " + type + "[] parameter(0)\n b = " + type + "[] parameter(1)\n ROOT c = " + type +
+                          "[] " + op + "(a, b) }\n"));
+    const bool changed = p.run(splitReductions) == PassResult::Changed;
+    if (changed)
+      CHECK(p.run(splitReductions) == PassResult::Unchanged);
+    CHECK(count(*p.module, Opcode::Reduce) == (changed ? 2 : 1));
+    if (op != "add" || type[0] != 'f')
+      CHECK(resultDifference(*p.parsed.module, *p.module) == "");
+    return changed;
+  };
+  CHECK(reduces("s32", "[3,4,9,5]", "[4,5]", "0,2", "add", "0"));
+  CHECK(reduces("f32", "[3,4,9,5]", "[4,5]", "0,2", "add", "0"));
+  CHECK(reduces("f32", "[3,4,9,5]", "[4,5]", "0,2", "maximum", "-1"));
+  CHECK(reduces("bf16", "[3,4,9,5]", "[4,5]{0,1}", "0,2", "minimum", "1"));
+  CHECK(reduces("pred", "[3,4,9,5]", "[4,5]", "2,0", "or", "false"));
+  // The order in memory decides, and what has one element does not.
+  CHECK(reduces("s32", "[4,5,3,9]{1,3,0,2}", "[4,5]", "2,3", "add", "0"));
+  CHECK(reduces("s32", "[3,1,4,2,8,5]", "[4,5]", "0,1,3,4", "add", "0"));
+  CHECK(!reduces("s32", "[3,4,9,1]", "[4,1]", "0,2", "add", "0")); // rows
+  CHECK(!reduces("s32", "[4,9,5]", "[4,5]", "1", "add", "0"));
+  CHECK(!reduces("s32", "[3,4,9,5]", "[3,5]", "1,2", "add", "0"));
+  // What is left would be nearly as much; a sum begins with what is not nothing; halves are rounded too often; others.
+  CHECK(!reduces("s32", "[3,4,7,5]", "[4,5]", "0,2", "add", "0"));
+  CHECK(!reduces("s32", "[3,4,9,5]", "[4,5]", "0,2", "add", "1"));
+  CHECK(!reduces("f16", "[3,4,9,5]", "[4,5]", "0,2", "add", "0"));
+  CHECK(!reduces("s32", "[3,4,9,5]", "[4,5]", "0,2", "multiply", "1"));
+}
