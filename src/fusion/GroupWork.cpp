@@ -54,7 +54,9 @@ double waitsOfConvolution(const HloInstruction &instr, double steps, Hero hero) 
   return isPadded(instr) ? waitsOfSums(instr, steps, hero) : waitsOfProducts(instr, steps, hero);
 }
 double waitsOfWindow(const HloInstruction &instr, double steps, Hero hero) {
-  return steps <= elementsOfShortWindow ? 0 : waitsOfSums(instr, steps, hero);
+  if (steps <= elementsOfShortWindow)
+    return 0;
+  return hero == Hero::Loop ? waitsOfSums(instr, steps, hero) : steps;
 }
 
 /// Rounds of a loop of one thread that wait for memory one after the other.

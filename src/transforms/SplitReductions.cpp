@@ -43,8 +43,8 @@ bool mayBeSplit(const HloInstruction &reduce) {
   }
 }
 
-/// The reduced dimensions that are neighbours in memory, inside of others that stay: of major, kept, own, kept; empty if
-/// the dimensions are otherwise.
+/// The reduced dimensions that are neighbours in memory, inside of others that stay: of major, kept, own, kept; empty
+/// if the dimensions are otherwise.
 Dims innerReduced(const HloInstruction &reduce) {
   const Shape &shape = reduce.operand(0)->shape();
   const llvm::ArrayRef<int64_t> reduced = reduce.ints(AttributeKey::Dimensions);
