@@ -30,17 +30,10 @@ bool mayBeSplit(const HloInstruction &reduce) {
       combined.operand(0) == combined.operand(1))
     return false;
   const ElementType type = typeOf(&reduce);
-  switch (combined.opcode()) {
-  case Opcode::Add:
+  if (is(&combined, Opcode::Add))
     return isPlainZero(reduce.operand(1)) && (isDiscrete(&reduce) || deviceBits(type) >= 32);
-  case Opcode::Maximum:
-  case Opcode::Minimum:
-  case Opcode::And:
-  case Opcode::Or:
-    return !isComplex(type);
-  default:
-    return false;
-  }
+  return !isComplex(type) &&
+         llvm::is_contained({Opcode::Maximum, Opcode::Minimum, Opcode::And, Opcode::Or}, combined.opcode());
 }
 
 /// The reduced dimensions that are neighbours in memory, inside of others that stay: of major, kept, own, kept; empty
