@@ -145,9 +145,10 @@ PlanCounts countsOf(const ContractionPlan &plan) {
     const int64_t rowsOfTile = side == &plan.rows ? tile.rows() : tile.columns();
     const double elements = double(rowsOfTile * tile.depth), ofThread = elements / threads / side->vector;
     loads += ofThread;
-    // Behind a test, or where something is computed of them, loads are not issued all at once; behind branches, none
-    // together with another.
-    const bool isTested = side->size % rowsOfTile != 0 || plan.innerDepth() % tile.depth != 0;
+    // Where something is computed of them, loads are not issued all at once; behind branches, none together with
+    // another. A test of a tile's edge alone becomes a predicate, those of a convolution's window beside it do not.
+    const bool isTested = plan.hero->opcode() == Opcode::Convolution &&
+                          (side->size % rowsOfTile != 0 || plan.innerDepth() % tile.depth != 0);
     if (isTested || plan.hero->operand(side->operand)->opcode() != Opcode::Parameter)
       waits += ofThread * (side->branches ? double(side->vector) : 1);
     counts.reads.push_back({plan.hero, side->operand, blocks * steps * elements});

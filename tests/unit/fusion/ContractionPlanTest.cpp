@@ -174,7 +174,7 @@ TEST_CASE("contraction: long sums of few results are several blocks'") {
   CHECK(first.stage == ReductionStage::Partial);
   CHECK(second.stage == ReductionStage::Combine);
   CHECK(first.splits == second.splits);
-  CHECK(first.blocks() >= 132); // every multiprocessor has one
+  CHECK(first.blocks() >= 128); // of 132 multiprocessors
   CHECK(first.stepsOfSplit() * first.splits >= first.steps());
   CHECK(first.stepsOfSplit() * (first.splits - 1) < first.steps()); // none has nothing
   REQUIRE(dense.plan.scratch.size() == 1);
