@@ -263,11 +263,11 @@ private:
       tile.depth = plan.bits == 64 || depth <= 8 ? 8 : 16;
       plan.tile = tile;
       splitDepth();
+      chooseAccess(plan.rows);
+      chooseAccess(plan.columns);
       if (plan.sharedBytes() > target.staticSharedBytes ||
           tile.threadRows * tile.threadColumns * int64_t(graph.instructions().size()) > maxOpsPerThread)
         continue;
-      chooseAccess(plan.rows);
-      chooseAccess(plan.columns);
       for (int64_t splits : splitCounts()) {
         plan.splits = splits;
         plan.stage = splits == 1 ? ReductionStage::Whole : ReductionStage::Partial;
