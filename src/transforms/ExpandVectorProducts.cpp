@@ -10,7 +10,6 @@
 // of floats have at least 32 bits, and what they give is rounded once.
 
 #include "Expansion.h"
-#include "Rewriter.h"
 #include "Simplify.h"
 #include "hloc/transforms/Transforms.h"
 
@@ -134,9 +133,7 @@ constexpr RewriteRule rules[] = {{"expand-vector-products", Opcode::Dot, expandD
 } // namespace
 
 PassResult expandVectorProducts(HloModule &module, HloPassContext &context) {
-  if (!arrivesUnfused(module) || context.options.fusion == FusionMode::None)
-    return PassResult::Unchanged;
-  return rewriteComputations(computationsToSimplify(module), rules, context);
+  return rewriteBeforeFusing(module, rules, context);
 }
 
 } // namespace hloc

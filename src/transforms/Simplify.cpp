@@ -36,6 +36,12 @@ std::vector<HloComputation *> computationsToSimplify(HloModule &module) {
   return all;
 }
 
+PassResult rewriteBeforeFusing(HloModule &module, llvm::ArrayRef<RewriteRule> rules, HloPassContext &context) {
+  if (!arrivesUnfused(module) || context.options.fusion == FusionMode::None)
+    return PassResult::Unchanged;
+  return rewriteComputations(computationsToSimplify(module), rules, context);
+}
+
 llvm::ArrayRef<HloPass> simplificationPasses() {
   static constexpr HloPass passes[] = {
       {"simplify-tuples", simplifyTuples, "Elements of tuples become what the tuples are made of"},

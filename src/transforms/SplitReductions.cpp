@@ -7,7 +7,6 @@
 //                                                                       r = f32[12,64] reduce(p), dimensions={0}
 
 #include "Matching.h"
-#include "Rewriter.h"
 #include "Simplify.h"
 #include "hloc/transforms/Transforms.h"
 
@@ -96,9 +95,7 @@ constexpr RewriteRule rules[] = {{"split-reductions", Opcode::Reduce, splitReduc
 } // namespace
 
 PassResult splitReductions(HloModule &module, HloPassContext &context) {
-  if (!arrivesUnfused(module) || context.options.fusion == FusionMode::None)
-    return PassResult::Unchanged;
-  return rewriteComputations(computationsToSimplify(module), rules, context);
+  return rewriteBeforeFusing(module, rules, context);
 }
 
 } // namespace hloc
