@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 namespace hloc::lint {
 
@@ -58,7 +59,8 @@ std::vector<double> instructionsBehind(const KernelCode &code) {
 /// what ptxas does.
 constexpr uint32_t mostPredicated = 8;
 
-/// Is the block one that ptxas makes a part of the two around it: short, jumped over, and of no other way?
+/// Is the block one that ptxas makes a part of the two around it: short, jumped over by the one before it, and in the
+/// same loop?
 bool isPredicated(const KernelCode &code, uint32_t number) {
   if (number == 0 || number + 1 >= code.blocks.size())
     return false;
@@ -88,15 +90,12 @@ public:
       if (!lanesOf[number])
         continue; // not reached, or by a way back only
       values.setActive(lanesOf[number]);
-      if (number == 0 || !(isPredicated(code, number) || isPredicated(code, number - 1))) {
+      if (!goesOnInStretch(number)) {
         finishStretch();
         stretch = number;
+        std::tie(times, isOpen) = roundsOfBlock(number); // by what is known where a loop is entered
       }
-      const auto [times, isOpen] = roundsOfBlock(number);
-      const PathCounts counts = count(number);
-      add(once, counts, times);
-      if (isOpen)
-        add(inLoops, counts, times);
+      count(number);
       goOn(number);
     }
     finishStretch();
@@ -130,14 +129,17 @@ private:
     return {times, isOpen};
   }
 
+  /// All blocks of a stretch are in one loop: they are counted as often as the first.
+  bool goesOnInStretch(uint32_t number) const {
+    return stretch != none && code.blocks[stretch].loop == code.blocks[number].loop &&
+           (isPredicated(code, number) || isPredicated(code, number - 1));
+  }
+
   void finishStretch() {
-    if (stretch == none)
-      return;
-    const auto [times, isOpen] = roundsOfBlock(stretch);
-    add(once, longestChain, times);
+    add(once, ofStretch, times);
     if (isOpen)
-      add(inLoops, longestChain, times);
-    longestChain = {};
+      add(inLoops, ofStretch, times);
+    ofStretch = {};
   }
 
   /// Of what an instruction reads, guards included.
@@ -149,15 +151,14 @@ private:
     return depth;
   }
 
-  PathCounts count(uint32_t number) {
+  void count(uint32_t number) {
     const CodeBlock &block = code.blocks[number];
-    PathCounts counts;
     const Depth predicate = isPredicated(code, number) ? waitsOf(code.instrs[block.begin - 1]) : Depth();
     for (uint32_t i = block.begin; i < block.end; ++i) {
       const CodeInstr &instr = code.instrs[i];
       if (const std::optional<LaneMask> lanes = values.guarded(instr); lanes == 0 && instr.name() != "bra")
         continue;
-      addWork(instr, counts);
+      addWork(instr);
       values.execute(instr);
       Depth depth = waitsOf(instr);
       depth.raiseTo(predicate);
@@ -165,31 +166,30 @@ private:
       depth.stretch = stretch;
       for (uint32_t result : instr.results)
         ready[result] = depth;
-      longestChain.memoryRoundTrips = std::max(longestChain.memoryRoundTrips, depth.memory);
-      longestChain.sharedRoundTrips = std::max(longestChain.sharedRoundTrips, depth.shared);
-      longestChain.chainInstructions = std::max(longestChain.chainInstructions, depth.others);
+      ofStretch.memoryRoundTrips = std::max(ofStretch.memoryRoundTrips, depth.memory);
+      ofStretch.sharedRoundTrips = std::max(ofStretch.sharedRoundTrips, depth.shared);
+      ofStretch.chainInstructions = std::max(ofStretch.chainInstructions, depth.others);
     }
-    return counts;
   }
 
-  void addWork(const CodeInstr &instr, PathCounts &counts) {
+  void addWork(const CodeInstr &instr) {
     const bool isAtomic = instr.name() == "atom" || instr.name() == "red";
     const llvm::StringRef space = spaceOf(instr);
-    ++counts.instructions;
-    counts.specialFunctions += isSpecial(instr);
-    counts.doubles += instr.has("f64") && instr.name() != "ld" && instr.name() != "st" && instr.name() != "mov";
+    ++ofStretch.instructions;
+    ofStretch.specialFunctions += isSpecial(instr);
+    ofStretch.doubles += instr.has("f64") && instr.name() != "ld" && instr.name() != "st" && instr.name() != "mov";
     const bool isAccess = instr.name() == "ld" || instr.name() == "st" || isAtomic;
     if (isAccess && (space == "global" || space.empty()))
-      counts.sectors += values.sectorsOf(instr);
+      ofStretch.sectors += values.sectorsOf(instr);
     if (isAtomic && space != "shared")
-      counts.atomics += warpLanes;
+      ofStretch.atomics += warpLanes;
     else if (isAccess) {
       if (space == "shared")
-        counts.sharedPasses += std::max(1u, bytesOf(instr) / 4);
+        ofStretch.sharedPasses += std::max(1u, bytesOf(instr) / 4);
       else if (space == "global" || space.empty())
-        counts.globalBytes += bytesOf(instr);
+        ofStretch.globalBytes += bytesOf(instr);
     }
-    counts.sharedPasses += instr.name() == "shfl";
+    ofStretch.sharedPasses += instr.name() == "shfl";
   }
 
   static void addWait(const CodeInstr &instr, Depth &depth) {
@@ -251,8 +251,11 @@ private:
   const KernelCode &code;
   const std::vector<double> &behind;
   std::vector<Depth> ready; ///< registers
-  uint32_t stretch = none;  ///< that is being walked
-  PathCounts longestChain;  ///< of it
+  // Of the stretch that is being walked: its first block, how often it is, and what is done in it once.
+  uint32_t stretch = none;
+  double times = 0;
+  bool isOpen = false; ///< in loops whose rounds nobody knows
+  PathCounts ofStretch;
   LaneValues values;
   std::vector<LaneMask> lanesOf; ///< blocks
   std::vector<std::optional<double>> rounds;
