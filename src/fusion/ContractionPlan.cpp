@@ -79,8 +79,9 @@ std::optional<Rejection> assignRoots(const FusionGraph &graph, ContractionPlan &
 
 // --- rows, columns, depth
 
-/// One test of indices for an element is done under predicates; those behind others are branches.
-bool readsBehindBranches(const HloInstruction &operand) {
+/// One test of indices for an element is done under predicates; those behind others are branches. (GroupWork counts the
+/// branches of loops, where one concatenate or pad is enough.)
+bool isBehindSeveralTests(const HloInstruction &operand) {
   llvm::SmallPtrSet<const HloInstruction *, 16> seen;
   llvm::SmallVector<const HloInstruction *> open = {&operand};
   unsigned tests = 0;
@@ -188,7 +189,7 @@ private:
     ContractionSide sides[2];
     sides[1].operand = 1;
     for (ContractionSide &side : sides)
-      side.branches = readsBehindBranches(*plan.hero->operand(side.operand));
+      side.branches = isBehindSeveralTests(*plan.hero->operand(side.operand));
     std::optional<unsigned> sideOfMinor;
     for (int64_t dim : llvm::reverse(result.minorToMajor())) {
       bool ofLeft = dependsOnDim(maps[0], unsigned(dim)), ofRight = dependsOnDim(maps[1], unsigned(dim));
