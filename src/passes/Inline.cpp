@@ -34,6 +34,9 @@ constexpr size_t maxOpsOfHelper = 4000;
 /// Copies of a helper, for calls with different arguments or in different branches, may add up to this: more is better
 /// called.
 constexpr size_t maxOpsOfCopies = 200;
+/// The same of straight code that the entry calls: what copies have in common, such as what they compute of a row, is
+/// merged there.
+constexpr size_t maxOpsOfStraightCopies = 400;
 /// The same of helpers of which nothing is copied but their own body.
 constexpr size_t maxOpsOfKnown = 400;
 constexpr size_t hugeSize = size_t(1) << 30;
@@ -60,6 +63,7 @@ using ValueTable = llvm::ScopedHashTable<Operation *, Operation *, ByValue>;
 struct Helper {
   size_t ops = 0;                      ///< in its own body
   size_t closure = 0;                  ///< with all that is pasted into it, shared or not; saturated
+  bool isStraight = true;              ///< no branches and loops, nor in what it calls
   SmallVector<PureCallOp> calls;       ///< in order
   SmallVector<func::FuncOp> combiners; ///< of its reductions: they are called when these are lowered
   llvm::DenseSet<Operation *> kept;    ///< calls that stay calls wherever the body is pasted
@@ -105,6 +109,7 @@ public:
 private:
   std::vector<func::FuncOp> calleesFirst();
   void countCalls();
+  size_t mostOpsOfCopies(PureCallOp call, const Helper &callee) const;
   void decide(func::FuncOp function);
   void paste(func::FuncOp function, size_t maxOps);
   void pasteEntry(func::FuncOp function, size_t maxOps);
@@ -192,6 +197,11 @@ void Inlining::countCalls() {
         callsOf[callee] += !handsOn(call) || handedOn.insert(callee).second;
 }
 
+size_t Inlining::mostOpsOfCopies(PureCallOp call, const Helper &callee) const {
+  const bool isInEntry = llvm::is_contained(entries, call->getParentOfType<func::FuncOp>());
+  return isInEntry && callee.isStraight ? maxOpsOfStraightCopies : maxOpsOfCopies;
+}
+
 /// Decides which calls of `function` stay; those of its callees are decided.
 void Inlining::decide(func::FuncOp function) {
   Helper &helper = helpers[function];
@@ -200,11 +210,14 @@ void Inlining::decide(func::FuncOp function) {
     func::FuncOp callee = calleeOf(call);
     if (!callee)
       continue;
-    size_t closure = helpers[callee].closure, count = callsOf.lookup(callee);
-    if (count > 1 && count * closure > maxOpsOfCopies && !callee->hasAttr(attr::noCompute))
+    const Helper &called = helpers[callee];
+    const size_t count = callsOf.lookup(callee);
+    if (count > 1 && count * called.closure > mostOpsOfCopies(call, called) && !callee->hasAttr(attr::noCompute)) {
       helper.kept.insert(call);
-    else
-      helper.closure = std::min(helper.closure + closure, hugeSize);
+    } else {
+      helper.closure = std::min(helper.closure + called.closure, hugeSize);
+    }
+    helper.isStraight &= called.isStraight;
   }
 }
 
@@ -228,6 +241,7 @@ void Inlining::paste(func::FuncOp function, size_t maxOps) {
   helper.combiners.clear();
   function.walk([&](Operation *op) {
     ++helper.ops;
+    helper.isStraight &= op == function.getOperation() || op->getNumRegions() == 0;
     if (auto call = dyn_cast<PureCallOp>(op))
       helper.calls.push_back(call);
     else if (auto reduce = dyn_cast<ShuffleReduceOp>(op))
@@ -309,7 +323,7 @@ bool Inlining::shouldPaste(PureCallOp call, func::FuncOp callee) {
   size_t copies = copiesOf.lookup(callee) + 1;
   if (ops + helper->second.ops > opLimit)
     return false;
-  if (copies == 1 || (copies * helper->second.closure <= maxOpsOfCopies && !kept.contains(call)))
+  if (copies == 1 || (copies * helper->second.closure <= mostOpsOfCopies(call, helper->second) && !kept.contains(call)))
     return true;
   return pastesAll && !helper->second.calls.empty() && copies * helper->second.ops <= maxOpsOfKnown &&
          knowsAllCalls(call, callee);

@@ -47,7 +47,7 @@ func.func private @small(%a: f32) -> f32 {
 
 // -----
 
-// Four copies of sixty ops are too many.
+// Four copies of sixty ops with a branch are too many.
 // CHECK-LABEL: func @four_times
 // CHECK-COUNT-4: pure_call @big
 // CHECK-LABEL: func private @big
@@ -59,6 +59,90 @@ func.func @four_times(%a: f32, %b: f32, %c: f32, %d: f32) -> (f32, f32, f32, f32
   return %x, %y, %z, %w : f32, f32, f32, f32
 }
 func.func private @big(%a: f32) -> f32 {
+  %v0 = arith.mulf %a, %a : f32
+  %v1 = arith.mulf %v0, %a : f32
+  %v2 = arith.mulf %v1, %a : f32
+  %v3 = arith.mulf %v2, %a : f32
+  %v4 = arith.mulf %v3, %a : f32
+  %v5 = arith.mulf %v4, %a : f32
+  %v6 = arith.mulf %v5, %a : f32
+  %v7 = arith.mulf %v6, %a : f32
+  %v8 = arith.mulf %v7, %a : f32
+  %v9 = arith.mulf %v8, %a : f32
+  %v10 = arith.mulf %v9, %a : f32
+  %v11 = arith.mulf %v10, %a : f32
+  %v12 = arith.mulf %v11, %a : f32
+  %v13 = arith.mulf %v12, %a : f32
+  %v14 = arith.mulf %v13, %a : f32
+  %v15 = arith.mulf %v14, %a : f32
+  %v16 = arith.mulf %v15, %a : f32
+  %v17 = arith.mulf %v16, %a : f32
+  %v18 = arith.mulf %v17, %a : f32
+  %v19 = arith.mulf %v18, %a : f32
+  %v20 = arith.mulf %v19, %a : f32
+  %v21 = arith.mulf %v20, %a : f32
+  %v22 = arith.mulf %v21, %a : f32
+  %v23 = arith.mulf %v22, %a : f32
+  %v24 = arith.mulf %v23, %a : f32
+  %v25 = arith.mulf %v24, %a : f32
+  %v26 = arith.mulf %v25, %a : f32
+  %v27 = arith.mulf %v26, %a : f32
+  %v28 = arith.mulf %v27, %a : f32
+  %v29 = arith.mulf %v28, %a : f32
+  %v30 = arith.mulf %v29, %a : f32
+  %v31 = arith.mulf %v30, %a : f32
+  %v32 = arith.mulf %v31, %a : f32
+  %v33 = arith.mulf %v32, %a : f32
+  %v34 = arith.mulf %v33, %a : f32
+  %v35 = arith.mulf %v34, %a : f32
+  %v36 = arith.mulf %v35, %a : f32
+  %v37 = arith.mulf %v36, %a : f32
+  %v38 = arith.mulf %v37, %a : f32
+  %v39 = arith.mulf %v38, %a : f32
+  %v40 = arith.mulf %v39, %a : f32
+  %v41 = arith.mulf %v40, %a : f32
+  %v42 = arith.mulf %v41, %a : f32
+  %v43 = arith.mulf %v42, %a : f32
+  %v44 = arith.mulf %v43, %a : f32
+  %v45 = arith.mulf %v44, %a : f32
+  %v46 = arith.mulf %v45, %a : f32
+  %v47 = arith.mulf %v46, %a : f32
+  %v48 = arith.mulf %v47, %a : f32
+  %v49 = arith.mulf %v48, %a : f32
+  %v50 = arith.mulf %v49, %a : f32
+  %v51 = arith.mulf %v50, %a : f32
+  %v52 = arith.mulf %v51, %a : f32
+  %v53 = arith.mulf %v52, %a : f32
+  %v54 = arith.mulf %v53, %a : f32
+  %v55 = arith.mulf %v54, %a : f32
+  %v56 = arith.mulf %v55, %a : f32
+  %v57 = arith.mulf %v56, %a : f32
+  %v58 = arith.mulf %v57, %a : f32
+  %v59 = arith.mulf %v58, %a : f32
+  %positive = arith.cmpf ogt, %a, %v0 : f32
+  %r = scf.if %positive -> f32 {
+    scf.yield %v59 : f32
+  } else {
+    %n = arith.negf %v59 : f32
+    scf.yield %n : f32
+  }
+  return %r : f32
+}
+
+// -----
+
+// Of straight code they are not: what they have in common is computed once.
+// CHECK-LABEL: func @four_straight
+// CHECK-NOT: pure_call
+// CHECK-NOT: func private
+func.func @four_straight(%a: f32, %b: f32, %c: f32, %d: f32) -> (f32, f32, f32, f32) {
+  %x = xla_gpu.pure_call @straight(%a) : (f32) -> f32
+  %y = xla_gpu.pure_call @straight(%b) : (f32) -> f32
+  %z = xla_gpu.pure_call @straight(%c) : (f32) -> f32
+  %w = xla_gpu.pure_call @straight(%d) : (f32) -> f32
+  return %x, %y, %z, %w : f32, f32, f32, f32
+}
+func.func private @straight(%a: f32) -> f32 {
   %v0 = arith.mulf %a, %a : f32
   %v1 = arith.mulf %v0, %a : f32
   %v2 = arith.mulf %v1, %a : f32
