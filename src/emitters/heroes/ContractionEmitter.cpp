@@ -50,6 +50,7 @@ private:
   /// The two sides, rows first, in all arrays of two.
   const ContractionSide &side(unsigned number) const { return number == 0 ? plan.rows : plan.columns; }
   const HloInstruction &operandOf(const ContractionSide &side) const { return *plan.hero->operand(side.operand); }
+  ElementType typeOf(const ContractionSide &side) const { return operandOf(side).shape().elementType(); }
   int64_t tileSize(const ContractionSide &side) const { return plan.stride(side) - side.pad; }
 
   FunctionRequest operandRequest(const ContractionSide &side) const {
@@ -165,7 +166,7 @@ private:
       return group;
     }
     // Lanes side by side along a sum read a sector, no more: then they write to different banks.
-    int64_t bytes = vector * std::max<int64_t>(deviceBits(operandOf(own).shape().elementType()) / 8, 1);
+    int64_t bytes = vector * std::max<int64_t>(deviceBits(typeOf(own)) / 8, 1);
     int64_t lanes = std::clamp<int64_t>(32 / bytes, 1, tile.depth / vector);
     group.inSide = group.first.floorDiv(lanes) % size;
     group.inDepth = (group.first % lanes + group.first.floorDiv(lanes * size) * lanes) * vector + element;
@@ -235,15 +236,27 @@ private:
     return all;
   }
 
-  /// A thread's elements of a side's tile in step `step`, as factors; zeros where there are none.
+  Place placeOf(const ContractionSide &own, int64_t turn) const {
+    Group group = groupOf(own, turn);
+    Place at = placeOf(own, group);
+    if (group.groups % tile.threads() != 0)
+      at.conditions.push_back({group.first, Interval{0, group.groups - 1}});
+    return at;
+  }
+
+  /// Is the side held as it is stored until it goes to shared memory? Behind tests, as factors, each vector would be
+  /// waited for before the next is loaded.
+  bool isHeldAsStored(const ContractionSide &own) const { return !placeOf(own, int64_t(0)).conditions.empty(); }
+  Type heldType(const ContractionSide &own) {
+    return isHeldAsStored(own) ? storageType(typeOf(own), context) : computed();
+  }
+
+  /// A thread's elements of a side's tile in step `step`; zeros where there are none.
   SmallVector<Value> load(const ContractionSide &own, func::FuncOp function, Value step) {
     SmallVector<Value> vectors;
-    auto vectorType = VectorType::get({int64_t(own.vector)}, computed());
+    auto vectorType = VectorType::get({int64_t(own.vector)}, heldType(own));
     for (int64_t turn = 0; turn < turnsOf(own); ++turn) {
-      Group group = groupOf(own, turn);
-      Place at = placeOf(own, group);
-      if (group.groups % tile.threads() != 0)
-        at.conditions.push_back({group.first, Interval{0, group.groups - 1}});
+      Place at = placeOf(own, turn);
       Value zeros = arith::ConstantOp::create(b, vectorType, cast<TypedAttr>(b.getZeroAttr(vectorType)));
       vectors.push_back(
           kernel
@@ -260,25 +273,26 @@ private:
   Value loadElement(const ContractionSide &own, func::FuncOp function, const Place &at, Value step, Value element) {
     SmallVector<Value> operands = valuesOfStep(step);
     operands.push_back(element);
-    ElementType from = operandOf(own).shape().elementType();
     auto read = [&]() -> Value {
       IndexingMap map = mapOfStep(at.indices, {int64_t(own.vector)});
       map.simplify();
-      return factor(kernel.call(function, applyMap(b, map, operands)).front(), from);
+      Value stored = kernel.call(function, applyMap(b, map, operands)).front();
+      return isHeldAsStored(own) ? stored : factor(stored, typeOf(own));
     };
     Value condition = holds(at.conditions, operands, own.vector);
     if (!condition)
       return read();
-    auto branch = scf::IfOp::create(b, TypeRange{computed()}, condition, /*withElse=*/true);
+    Type held = heldType(own);
+    auto branch = scf::IfOp::create(b, TypeRange{held}, condition, /*withElse=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(branch.thenBlock());
     scf::YieldOp::create(b, read());
     b.setInsertionPointToEnd(branch.elseBlock());
-    scf::YieldOp::create(b, zero());
+    scf::YieldOp::create(b, arith::ConstantOp::create(b, cast<TypedAttr>(b.getZeroAttr(held))).getResult());
     return branch.getResult(0);
   }
 
-  /// Puts what was loaded into a side's tile.
+  /// Puts what was loaded into a side's tile, as factors.
   Value fill(const ContractionSide &own, ValueRange vectors, Value shared) {
     for (auto [turn, values] : llvm::enumerate(vectors)) {
       Group group = groupOf(own, int64_t(turn));
@@ -291,6 +305,8 @@ private:
               .loop(map, shared,
                     [&, values = values](ValueRange element, ValueRange at, ValueRange before) -> SmallVector<Value> {
                       Value value = vector::ExtractOp::create(b, values, OpFoldResult(element.front()));
+                      if (isHeldAsStored(own))
+                        value = factor(value, typeOf(own));
                       return {tensor::InsertOp::create(b, value, before.front(), at)};
                     })
               .front();
