@@ -4,6 +4,7 @@
 #include "hloc/fusion/GroupWork.h"
 
 #include "fusion/OpWork.h"
+#include "hloc/fusion/GroupChain.h"
 #include "hloc/fusion/HloIndexing.h"
 #include "hloc/hlo/OpcodeTable.h"
 #include "hloc/hlo/Shape.h"
@@ -24,54 +25,7 @@ constexpr double sectorBytes = 32, lanesPerWarp = 32;
 constexpr double neighbours = 4;
 /// More different points are counted as the last of these.
 constexpr size_t maxAccesses = 12;
-/// Of a loop that one thread runs: loads of a dot that wait for memory together, since it is unrolled so far
-/// (OptimizeLoops), and so few rounds that LLVM unrolls the rest. What reductions add up may take branches and calls:
-/// of those fewer rounds are unrolled, and windows of more elements, which may lie in padding, not at all (LoopPlan).
-constexpr double loadsInFlight = 32, roundsUnrolled = 4, sumsInFlight = 8, elementsOfShortWindow = 16;
-/// Loops of fewer terms are unrolled whatever is in them; others of other heroes' kernels are not, and wait for both
-/// factors.
-constexpr double fewTerms = 32;
-
 double bytesOf(const Shape &shape) { return shape.isArray() ? deviceBits(shape.elementType()) / 8.0 : 0; }
-
-/// Are some of its terms behind a test, since they lie outside?
-bool isPadded(const HloInstruction &instr) {
-  return llvm::any_of(instr.windowOr(instr.resultShape().rank()).dims, [](const WindowDim &dim) {
-    return dim.padLow != 0 || dim.padHigh != 0 || dim.baseDilation != 1;
-  });
-}
-
-double waitsOfProducts(const HloInstruction &, double steps, Hero hero) {
-  if (steps <= fewTerms)
-    return 0;
-  if (hero != Hero::Loop)
-    return 2 * steps;
-  const double rounds = std::floor(steps * 2 / loadsInFlight); // what is left of the last is unrolled
-  return rounds <= roundsUnrolled ? 0 : rounds;
-}
-double waitsOfSums(const HloInstruction &, double steps, Hero) { return std::ceil(steps / sumsInFlight) - 1; }
-double waitsOfConvolution(const HloInstruction &instr, double steps, Hero hero) {
-  return isPadded(instr) ? waitsOfSums(instr, steps, hero) : waitsOfProducts(instr, steps, hero);
-}
-double waitsOfWindow(const HloInstruction &instr, double steps, Hero hero) {
-  if (steps <= elementsOfShortWindow)
-    return 0;
-  return hero == Hero::Loop ? waitsOfSums(instr, steps, hero) : steps;
-}
-
-/// Rounds of a loop of one thread that wait for memory one after the other.
-double waitingRounds(const HloInstruction &instr, Hero hero) {
-  using enum Opcode;
-  static constexpr OpcodeTable<double (*)(const HloInstruction &, double steps, Hero)> rounds(
-      [](Opcode each) { return hasTrait(each, OpcodeTrait::Contracts); },
-      {
-          {{Dot}, waitsOfProducts},
-          {{Convolution}, waitsOfConvolution},
-          {{ReduceWindow, SelectAndScatter}, waitsOfWindow},
-          {{Reduce, ScaledDot, RaggedDot}, waitsOfSums},
-      });
-  return rounds[instr.opcode()](instr, readsPerElement(instr, 0), hero);
-}
 
 /// The minor dimension of more than one element; -1: there is none.
 int64_t minorDim(const Shape &shape) {
@@ -301,10 +255,17 @@ Lanes through(const Lanes &lanes, const HloInstruction &instr, unsigned number) 
 struct Access {
   uint64_t points; ///< equal: the same ones
   double count;
-  Lanes lanes;           ///< in what is read there
-  Lanes loop;            ///< which way a loop of each lane goes there; together: there is none
-  bool isInLoop = false; ///< of one thread
+  Lanes lanes;            ///< in what is read there
+  Lanes loop;             ///< which way a loop of each lane goes there; together: there is none
+  bool isUniform = false; ///< one element that is known when code is made
 };
+
+/// Does it follow from the element of the result which elements of its operands are read, one of each?
+bool hasKnownPlaces(const HloInstruction &instr) {
+  using enum Opcode;
+  return !hasTrait(instr.opcode(), OpcodeTrait::Contracts) && instr.opcode() != Gather &&
+         instr.opcode() != DynamicSlice && instr.opcode() != DynamicUpdateSlice;
+}
 
 /// Which way the loop of a dot's terms goes in the operand: along what lies beside each other, if it does. (Other loops
 /// are unrolled when loads are merged already.)
@@ -325,19 +286,7 @@ public:
     for (auto [slot, instr] : llvm::enumerate(members)) {
       counter.stamps[instr->id()] = counter.query;
       counter.slots[instr->id()] = uint32_t(slot);
-    }
-    for (const HloInstruction *instr : members) {
-      auto isSo = [&](const HloInstruction *operand, const std::vector<bool> &known, bool isOutsideSo) {
-        return isInside(*operand) ? bool(known[counter.slots[operand->id()]]) : isOutsideSo;
-      };
-      readsMemory.push_back(llvm::any_of(instr->operands(), [&](const HloInstruction *operand) {
-        return isSo(operand, readsMemory, operand->shape().isArray() && !operand->shape().isScalar());
-      }));
-      const bool branches = instr->opcode() == Opcode::Concatenate || instr->opcode() == Opcode::Pad;
-      readsBehindBranches.push_back((branches && readsMemory.back()) ||
-                                    llvm::any_of(instr->operands(), [&](const HloInstruction *operand) {
-                                      return isSo(operand, readsBehindBranches, false);
-                                    }));
+      inChain.push_back({instr});
     }
   }
 
@@ -346,6 +295,9 @@ public:
     for (size_t slot = members.size(); slot-- > 0;)
       compute(*members[slot], accesses[slot]);
     addReads();
+    result.chain = longestChain(inChain, roots, plan, [&](const HloInstruction &instr) {
+      return isInside(instr) ? std::optional<size_t>(counter.slots[instr.id()]) : std::nullopt;
+    });
     return std::move(result);
   }
 
@@ -389,12 +341,6 @@ private:
       for (unsigned i = 0; i < root->numResults(); ++i)
         if (root->resultShape(i).isArray())
           result.largest = std::max(result.largest, root->resultShape(i).numElements());
-    llvm::SmallVector<int64_t> sizes;
-    for (const HloInstruction *root : roots)
-      if (root->resultShape().isArray() && readsMemory[counter.slots[root->id()]] &&
-          !llvm::is_contained(sizes, root->resultShape().numElements()))
-        sizes.push_back(root->resultShape().numElements());
-    result.segments = plan.hero == Hero::Loop ? std::max<size_t>(1, sizes.size()) : 1;
     for (const HloInstruction *root : roots) {
       const bool updates = plan.inPlace && isKept(*root);
       for (unsigned i = 0; i < root->numResults(); ++i) {
@@ -419,29 +365,17 @@ private:
     double count = 0;
     for (const Access &access : own)
       count += access.count;
-    result.codeSize += std::max<size_t>(own.size(), 1);
+    const size_t places = std::max<size_t>(own.size(), 1);
+    result.codeSize += places;
+    ChainMember &member = inChain[counter.slots[instr.id()]];
+    member.count = count;
+    member.places = unsigned(places);
+    member.isUniform = llvm::all_of(own, [](const Access &access) { return access.isUniform; });
     if (isKept(instr))
       return computeOnce(instr, count);
-    const double work = workPerElement(instr);
-    result.work += count * work;
-    result.parts.push_back({count, work, waitsOf(instr, own)});
-    result.hasDependentLoads |= instr.opcode() == Opcode::Gather || instr.opcode() == Opcode::DynamicSlice;
+    result.work += count * workPerElement(instr);
     for (unsigned number = 0; number < instr.numOperands(); ++number)
       readOperand(instr, number, own, count);
-  }
-
-  /// Of a loop that each thread runs by itself.
-  double waitsOf(const HloInstruction &instr, const Accesses &own) const {
-    if (!hasTrait(instr.opcode(), OpcodeTrait::Contracts) || !readsMemory[counter.slots[instr.id()]])
-      return 0;
-    // Loads behind branches are not issued before what stands before them is there.
-    const auto numBehindBranches = llvm::count_if(instr.operands(), [&](const HloInstruction *operand) {
-      return isInside(*operand) && readsBehindBranches[counter.slots[operand->id()]];
-    });
-    if (numBehindBranches > 0 && readsPerElement(instr, 0) > fewTerms) // in few terms it is known which way they go
-      return readsPerElement(instr, 0) * double(numBehindBranches);
-    const bool isInLoop = llvm::any_of(own, [](const Access &access) { return access.isInLoop; });
-    return waitingRounds(instr, plan.hero) + double(isInLoop);
   }
 
   /// What the hero's threads make together.
@@ -456,11 +390,9 @@ private:
     }
     // The hero decides once a block which operand an element of a concatenate comes from; a contraction's products are
     // among its own counts.
-    const double all = plan.hero == Hero::Contraction          ? 0
-                       : instr.opcode() == Opcode::Concatenate ? count
-                                                               : count * workPerElement(instr);
-    result.work += all;
-    result.parts.push_back({all, 1, 0}); // of all threads alike
+    result.work += plan.hero == Hero::Contraction          ? 0
+                   : instr.opcode() == Opcode::Concatenate ? count
+                                                           : count * workPerElement(instr);
     for (unsigned number = 0; number < instr.numOperands(); ++number) {
       const HloInstruction *operand = instr.operand(number);
       if (!operand->shape().isArray() || (plan.inPlace && number == 0))
@@ -498,6 +430,7 @@ private:
     if (instr.opcode() == Opcode::GetTupleElement || readsOperandsInPlace(instr))
       return access;
     Access next = access;
+    next.isUniform = hasKnownPlaces(instr) && (access.isUniform || instr.shape().numElements() == 1);
     next.lanes = hloc::through(access.lanes, instr, number);
     next.loop = hloc::through(access.loop, instr, number);
     if (instr.opcode() == Opcode::Reshape || instr.opcode() == Opcode::Bitcast)
@@ -513,7 +446,6 @@ private:
     }
     next.points = llvm::hash_combine(access.points, &instr, number);
     next.count = access.count * readsPerElement(instr, number);
-    next.isInLoop |= hasTrait(instr.opcode(), OpcodeTrait::Contracts);
     if (plan.hero == Hero::Loop && hasTrait(instr.opcode(), OpcodeTrait::Contracts))
       next.loop = loopOver(instr, number);
     return next;
@@ -544,24 +476,12 @@ private:
   llvm::ArrayRef<const HloInstruction *> members, roots;
   const PlanSummary &plan;
   std::vector<Accesses> accesses;
-  // By member.
-  std::vector<bool> readsMemory;         ///< anything but constants, numbers of elements and scalars
-  std::vector<bool> readsBehindBranches; ///< ... in code that not all threads come to
+  std::vector<ChainMember> inChain; ///< by slot
   llvm::SmallVector<Read, 16> reads;
   llvm::SmallDenseMap<const HloInstruction *, size_t, 16> readOf;
   double written = 0;
   GroupWork result;
 };
-
-GroupWork::Chain GroupWork::longestChain(double threads) const {
-  Chain chain;
-  for (const Part &part : parts) {
-    const double times = std::max(part.count / threads, std::min(part.count, 1.0));
-    chain.work += times * part.work;
-    chain.waits += times * part.waits;
-  }
-  return chain;
-}
 
 GroupWork GroupCounter::count(llvm::ArrayRef<const HloInstruction *> members,
                               llvm::ArrayRef<const HloInstruction *> roots, const PlanSummary &plan) {

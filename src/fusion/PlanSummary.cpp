@@ -14,8 +14,8 @@ constexpr double lanesPerWarp = 32, sectorBytes = 32;
 /// Of a thread, whatever it computes: ids, bounds, addresses, the loop around its elements. Counted in PTX of small
 /// kernels.
 constexpr double fixedInstructions = 20;
-/// Of what a thread computes, the part that waits for each other: expressions are about twice as wide as they are deep.
-constexpr double chainShare = 0.5;
+/// Of these, the chain.
+constexpr double fixedChain = 8;
 
 /// What one kernel's hero says.
 struct Describe {
@@ -135,15 +135,14 @@ KernelCounts countsOf(const GroupWork &work, const PlanSummary &plan) {
   counts.registers = plan.registers;
   counts.sharedBytes = plan.sharedBytes;
   const double threads = std::max(1.0, double(counts.blocks) * counts.threadsPerBlock);
-  const GroupWork::Chain chain = work.longestChain(threads);
   counts.sectors = work.sectors;
   counts.footprint = std::max(1.0, work.memoryBytes / sectorBytes);
   counts.instructions = (work.work + fixedInstructions * threads) / lanesPerWarp + plan.counts.instructions;
   counts.sharedPasses = plan.counts.sharedPasses;
-  counts.memoryRoundTrips =
-      plan.counts.memoryRoundTrips + double(work.hasDependentLoads) + double(work.segments - 1) + chain.waits;
+  // What a hero loads first is among the plan's own.
+  counts.memoryRoundTrips = plan.counts.memoryRoundTrips + std::max(0.0, work.chain.memoryRoundTrips - 1);
   counts.sharedRoundTrips = plan.counts.sharedRoundTrips;
-  counts.chainInstructions = plan.counts.chainInstructions + chainShare * chain.work;
+  counts.chainInstructions = plan.counts.chainInstructions + work.chain.instructions + fixedChain;
   return counts;
 }
 

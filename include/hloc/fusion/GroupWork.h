@@ -7,7 +7,7 @@
 //
 //   exp(x) * broadcast(sum(y)), f32[64,64], one loop: exp 4096 times; sum 4096 times 64 steps, where heroes do not help
 
-#include "hloc/fusion/PlanSummary.h"
+#include "hloc/fusion/GroupChain.h"
 
 #include <vector>
 
@@ -17,24 +17,11 @@ struct GroupWork {
   double work = 0;        ///< instructions of single lanes
   double memoryBytes = 0; ///< of operands and outputs that go to memory at least once
   double sectors = 0;     ///< of 32 bytes, that all warps ask for
-  /// What is computed so often, by so much work and so many rounds of a loop whose loads wait for those before them.
-  struct Part {
-    double count, work, waits;
-  };
-  std::vector<Part> parts;
-  bool hasDependentLoads = false; ///< addresses come from memory
-  int64_t largest = 1;            ///< elements of the largest output
-  size_t segments = 1;            ///< of a loop: outputs of as many elements are one, and follow each other
-  size_t buffers = 0;             ///< operands and outputs
-  size_t streams = 0;             ///< of these, those as large as the largest output
-  size_t codeSize = 0;            ///< instructions, each as often as it is read at points of its own
-
-  /// Of the thread that does the most: outputs of different sizes are computed one after the other, and what has fewer
-  /// elements than there are threads is some thread's all the same.
-  struct Chain {
-    double work = 0, waits = 0;
-  };
-  Chain longestChain(double threads) const;
+  int64_t largest = 1;    ///< elements of the largest output
+  size_t buffers = 0;     ///< operands and outputs
+  size_t streams = 0;     ///< of these, those as large as the largest output
+  size_t codeSize = 0;    ///< instructions, each as often as it is read at points of its own
+  GroupChain chain;       ///< of one thread, beside what the plan says
 };
 
 /// Counts groups of one computation.

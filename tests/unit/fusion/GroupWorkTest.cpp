@@ -72,23 +72,6 @@ GroupWork workOf(const std::string &body, Hero hero, std::initializer_list<const
   return workOf(*entry, summary);
 }
 
-/// Rounds that the longest loop waits for, of as many threads as there are elements.
-double waitsOf(const GroupWork &work) { return work.longestChain(double(work.largest)).waits; }
-
-/// f32[64,terms] by f32[terms,64].
-std::string dotOf(int terms) {
-  return fmt::format("p = f32[64,{0}] parameter(0)  q = f32[{0},64] parameter(1)\n"
-                     "ROOT r = f32[64,64] dot(p, q), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}",
-                     terms);
-}
-
-/// Sums of `length` neighbours.
-std::string windowOf(int length) {
-  return fmt::format("p = f32[4096] parameter(0)  z = f32[] constant(0)\n"
-                     "ROOT r = f32[{0}] reduce-window(p, z), window={{size={1}}}, to_apply=add",
-                     4097 - length, length);
-}
-
 } // namespace
 
 TEST_CASE("elementwise work reads and writes each sector once", "[search]") {
@@ -99,7 +82,7 @@ TEST_CASE("elementwise work reads and writes each sector once", "[search]") {
   CHECK(work.buffers == 3);
   CHECK(work.streams == 3);
   CHECK(work.work == 2 * 4096);
-  CHECK(work.longestChain(4096).waits == 0);
+  CHECK(work.chain.memoryRoundTrips == 1);
 }
 
 TEST_CASE("lanes that are apart read sectors of their own", "[search]") {
@@ -138,7 +121,7 @@ TEST_CASE("a hero's dot reads its factors once a tile", "[search]") {
                            /*asksHero=*/true);
   CHECK(tiles.sectors < loop.sectors / 10);
   CHECK(tiles.sectors > 3 * 512 * 512 * 4 / 32);
-  CHECK(tiles.longestChain(4096).waits == 0);
+  CHECK(tiles.chain.memoryRoundTrips == 0); // all of them are the plan's
 }
 
 TEST_CASE("what is read at points of its own is computed for each of them", "[search]") {
@@ -148,62 +131,6 @@ TEST_CASE("what is read at points of its own is computed for each of them", "[se
                            "b = f32[64,64] broadcast(s), dimensions={0}  ROOT r = f32[64,64] add(p, b)";
   CHECK(workOf(body).work > 64 * 64 * 64 / 4);
   CHECK(workOf(body, /*asksHero=*/true).work < 4 * 64 * 64);
-}
-
-TEST_CASE("few long loops are as long beside many short ones", "[search]") {
-  // 64 sums of 4096 terms, one thread each, beside an array that has all threads: rounds of 32 loads.
-  GroupWork work = workOf("p = f32[4096,64] parameter(0)  q = f32[65536] parameter(1)  z = f32[] constant(0)\n"
-                          "s = f32[64] reduce(p, z), dimensions={0}, to_apply=add  n = f32[65536] negate(q)\n"
-                          "ROOT r = (f32[64], f32[65536]) tuple(s, n)");
-  CHECK(work.longestChain(65536).waits >= 4096 / 32);
-  CHECK(work.longestChain(65536).work >= 4096);
-}
-
-TEST_CASE("loops wait for memory once a batch of loads", "[search]") {
-  // Of a dot 32 loads, both factors' in 16 terms: a loop of 5 rounds, while LLVM unrolls those of up to 4.
-  CHECK(waitsOf(workOf(dotOf(64))) == 0);
-  CHECK(waitsOf(workOf(dotOf(80))) == 5);
-  CHECK(waitsOf(workOf(dotOf(128))) == 8);
-  // Of a sum 8 terms, one batch of them together.
-  CHECK(waitsOf(workOf("p = f32[4096,64] parameter(0)  z = f32[] constant(0)\n"
-                       "ROOT r = f32[4096] reduce(p, z), dimensions={1}, to_apply=add")) == 7);
-  // Windows of up to 16 elements are unrolled, longer ones not at all.
-  CHECK(waitsOf(workOf(windowOf(16))) == 0);
-  CHECK(waitsOf(workOf(windowOf(17))) == 2); // 8 at a time, the first with all else
-}
-
-TEST_CASE("a dot in another hero's kernel waits for both factors of each term", "[search]") {
-  CHECK(waitsOf(workOf(dotOf(32), Hero::Rows, {})) == 0); // so few are unrolled
-  CHECK(waitsOf(workOf(dotOf(33), Hero::Rows, {})) == 66);
-}
-
-TEST_CASE("loads behind branches wait one after the other", "[search]") {
-  auto waits = [](int terms) {
-    return waitsOf(
-        workOf(fmt::format("p = f32[64,{0}] parameter(0)  s = f32[64,{0}] parameter(1)  q = f32[{1},64] parameter(2)\n"
-                           "c = f32[64,{1}] concatenate(p, s), dimensions={{1}}\n"
-                           "ROOT r = f32[64,64] dot(c, q), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}",
-                           terms / 2, terms)));
-  };
-  CHECK(waits(32) == 0); // of few terms it is known which way they go
-  CHECK(waits(64) == 64);
-  // So do a convolution's at the edges.
-  auto convolved = [](const char *window) {
-    return waitsOf(workOf(std::string("p = f32[1,16,16,8] parameter(0)  w = f32[3,3,8,8] parameter(1)\n"
-                                      "ROOT r = f32[1,") +
-                          (*window ? "16,16" : "14,14") + ",8] convolution(p, w), window={size=3x3" + window +
-                          "}, dim_labels=b01f_01io->b01f"));
-  };
-  CHECK(convolved("") == 0);
-  CHECK(convolved(" pad=1_1x1_1") == 3 * 3 * 8 / 8 - 1);
-}
-
-TEST_CASE("a loop in a loop waits in each round", "[search]") {
-  // The inner sum has all its loads at once, but once for each of 64 elements of 64 rows.
-  const std::string body = "p = f32[64,64,8] parameter(0)  z = f32[] constant(0)\n"
-                           "s = f32[64,64] reduce(p, z), dimensions={2}, to_apply=add\n"
-                           "ROOT r = f32[64] reduce(s, z), dimensions={1}, to_apply=add";
-  CHECK(waitsOf(workOf(body)) == 7 + 64);
 }
 
 TEST_CASE("what is read at many different points counts as often, in code a dozen times", "[search]") {
@@ -224,8 +151,7 @@ TEST_CASE("of an array that little is read of, only that is moved", "[search]") 
                           "ROOT r = f32[128,64] gather(t, i), offset_dims={1}, collapsed_slice_dims={0}, "
                           "start_index_map={0}, index_vector_dim=1, slice_sizes={1,64}");
   CHECK(work.memoryBytes == 128 * 64 * 4 + 128 * 4 + 128 * 64 * 4);
-  CHECK(work.hasDependentLoads); // where from, comes from memory too
-  CHECK_FALSE(workOf("t = f32[64] parameter(0)  ROOT r = f32[64] negate(t)").hasDependentLoads);
+  CHECK(work.chain.memoryRoundTrips == 2); // where from, comes from memory too
   // Single elements: a sector each.
   work = workOf("t = f32[65536] parameter(0)  i = s32[4096] parameter(1)\n"
                 "ROOT r = f32[4096] gather(t, i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, "
@@ -242,14 +168,6 @@ TEST_CASE("half bytes lie in sectors too", "[search]") {
 TEST_CASE("lanes behind the end of a short dimension go on beside where they began", "[search]") {
   GroupWork work = workOf("p = f32[2,4096] parameter(0)  ROOT r = f32[4096,2] transpose(p), dimensions={1,0}");
   CHECK(work.sectors == 2 * 4096 * 4 / 32 * 2 + 2 * 4096 * 4 / 32);
-}
-
-TEST_CASE("outputs of different sizes are segments of a loop, one after the other", "[search]") {
-  const std::string body = "p = f32[4096] parameter(0)  q = f32[64] parameter(1)  a = f32[4096] negate(p)\n"
-                           "b = f32[4096] abs(p)  c = f32[64] negate(q)\n"
-                           "ROOT r = (f32[4096], f32[4096], f32[64]) tuple(a, b, c)";
-  CHECK(workOf(body).segments == 2);
-  CHECK(workOf(body, Hero::Concatenate, {}).segments == 1);
 }
 
 TEST_CASE("passes read operands again: of rows what caches still have", "[search]") {
@@ -283,12 +201,14 @@ TEST_CASE("of what is updated in place only what changes is moved and computed",
 }
 
 TEST_CASE("what a hero counts itself is not counted again", "[search]") {
+  const char *dot = "p = f32[64,64] parameter(0)  q = f32[64,64] parameter(1)\n"
+                    "ROOT r = f32[64,64] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}";
   // Which operand an element comes from blocks decide, not elements.
   const std::string halves = "p = f32[4096] parameter(0)  q = f32[4096] parameter(1)\n"
                              "ROOT r = f32[8192] concatenate(p, q), dimensions={0}";
   CHECK(workOf(halves, Hero::Concatenate, {"r"}).work == 8192);
   CHECK(workOf(halves).work == 8192 * 2 * 2);
   // Products of a dot are in its tiles' counts (PlanCounts).
-  CHECK(workOf(dotOf(64), Hero::Contraction, {"r"}).work == 0);
-  CHECK(workOf(dotOf(64)).work == 64 * 64 * 64 * 3);
+  CHECK(workOf(dot, Hero::Contraction, {"r"}).work == 0);
+  CHECK(workOf(dot).work == 64 * 64 * 64 * 3);
 }

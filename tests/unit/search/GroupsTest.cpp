@@ -148,10 +148,15 @@ const Graph graphs[] = {
      "ROOT r = f32[256,256] dot(d, c), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
      "d: contraction; r: contraction"},
     {"nor is a chain of two small ones one kernel, which would make the first again for each element of the second",
+     "a = f32[24,24] parameter(0)  b = f32[24,24] parameter(1)  c = f32[24,24] parameter(2)\n"
+     "d = f32[24,24] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+     "ROOT r = f32[24,24] dot(d, c), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+     "d: loop; r: loop"},
+    {"of the smallest it is: a launch costs more than 64 terms of straight code",
      "a = f32[8,8] parameter(0)  b = f32[8,8] parameter(1)  c = f32[8,8] parameter(2)\n"
      "d = f32[8,8] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
      "ROOT r = f32[8,8] dot(d, c), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
-     "d: loop; r: loop"},
+     "d r: loop"},
     {"a layer norm is one kernel, its mean and its variance of rows that are held",
      "p = f32[4096,768] parameter(0)  g = f32[768] parameter(1)  z = f32[] constant(0)  k = f32[] constant(0.0013)\n"
      "s = f32[4096] reduce(p, z), dimensions={1}, to_apply=add  kb = f32[4096] broadcast(k), dimensions={}\n"
@@ -291,7 +296,7 @@ TEST_CASE("kernels are those of the target", "[search]") {
 }
 
 TEST_CASE("one kernel has not too much", "[search]") {
-  // 120 outputs of one array each: a launch takes 96 buffers.
+  // 120 outputs of one array each: a launch takes 96 buffers, those of 48.
   std::string many, results, types;
   for (int i = 0; i < 120; ++i) {
     const std::string n = std::to_string(i), type = "f32[" + std::to_string(64 + i) + "]";
@@ -300,7 +305,12 @@ TEST_CASE("one kernel has not too much", "[search]") {
     types += (i ? ", " : "") + type;
   }
   const std::string groups = groupsOf(many + "ROOT r = (" + types + ") tuple(" + results + ")");
-  CHECK(std::count(groups.begin(), groups.end(), ';') == 2);
+  llvm::SmallVector<llvm::StringRef> kernels;
+  llvm::StringRef(groups).split(kernels, "; ");
+  CHECK(kernels.size() >= 3);
+  CHECK(kernels.size() < 6);
+  for (llvm::StringRef kernel : kernels)
+    CHECK(kernel.split(':').first.count('n') <= 48);
   // Sums over so many arrays of one size that a thread's registers do not hold their vectors.
   std::string sums, last;
   for (int i = 0; i < 40; ++i) {
@@ -436,22 +446,24 @@ ENTRY e {
 }
 
 TEST_CASE("what saves less than the model is exact to is left apart", "[search]") {
-  // A power again for each of some rows: the more there are, the less is saved.
+  // A power and other ops again for each of some rows: the more there are, the less is saved.
   constexpr double leastGain = 0.02e-6;
   bool isJustEnough = false, isJustTooLittle = false;
   for (int i = 0; i < 600; ++i) {
-    const int rows = 250 + i / 6, length = 3600 + 300 * (i / 2 % 3);
+    std::string power = "p = f32[3400] parameter(0)  x = f32[3400] parameter(1)  e0 = f32[3400] power(p, x)\n";
+    const int others = i % 6;
+    for (int other = 0; other < others; ++other)
+      power += fmt::format("e{} = f32[3400] abs(e{})\n", other + 1, other);
     test::Parsed parsed(
-        test::entry(fmt::format("p = f32[{0}] parameter(0)  x = f32[{0}] parameter(1)  e = f32[{0}] power(p, x)\n"
-                                "m = f32[{0}] abs(e)  n = f32[{0}] negate({2})  c = bf16[{0}] convert(n)  ROOT r = "
-                                "bf16[{1},{0}] broadcast(c), dimensions={{1}}",
-                                length, rows, i % 2 ? "m" : "e")));
+        test::entry(power + fmt::format("n = f32[3400] negate(e{})  c = bf16[3400] convert(n)  ROOT r = "
+                                        "bf16[{},3400] broadcast(c), dimensions={{1}}",
+                                        others, 300 + i / 6)));
     REQUIRE(parsed.module);
     FusionExplanation explanation;
     groupByCost(*parsed.module->entry(), "e", *findTarget("sm_90"), &explanation);
     for (const FusionDecision &decision : explanation.decisions)
       if (decision.producer == "c") {
-        INFO(rows << " rows of " << length << ", " << decision.seconds << " s");
+        INFO(i << ": " << decision.seconds << " s");
         CHECK(decision.fused == (decision.seconds >= leastGain));
         isJustEnough |= decision.seconds >= leastGain && decision.seconds < 2 * leastGain;
         isJustTooLittle |= decision.seconds < leastGain && decision.seconds >= leastGain / 2;

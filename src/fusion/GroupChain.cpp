@@ -1,0 +1,422 @@
+// Two walks: how large the body of each loop is and what becomes of it, and how deep everything is, both operands
+// first.
+
+#include "hloc/fusion/GroupChain.h"
+
+#include "fusion/OpWork.h"
+#include "hloc/fusion/HloIndexing.h"
+#include "hloc/hlo/Shape.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hloc {
+namespace {
+
+// OptimizeLoops.cpp, CodeSize.cpp.
+constexpr double maxUnrolledSize = 400, maxFullyUnrolledSize = 2000, maxUnrolledLoads = 32, maxUnrollFactor = 8;
+/// So many instructions in all LLVM unrolls, a load counted with its address: found with dots of 64 to 80 terms, sums of
+/// 32 to 48 exponentials, and products of converted factors.
+constexpr double costUnrolled = 300, costOfLoad = 1.5;
+
+/// Of a load and the address before it.
+constexpr double instructionsOfLoad = 4;
+/// Of fewer terms, all unrolled, it is known which way concatenates go.
+constexpr double fewTerms = 32;
+
+/// Instructions at their points that a loop's body is looked through for.
+constexpr size_t mostVisited = 1000;
+
+/// From there on an expression is a function, of which a part only is one chain: counted in the PTX of tanh, log,
+/// power.
+constexpr double workOfFunction = 8, chainOfFunction = 0.6, costOfFunction = 0.8;
+/// As CodeSize.cpp has them.
+double codeSizeOf(const HloInstruction &instr) {
+  const double work = workPerElement(instr);
+  if (work < 1)
+    return 0;
+  if (work < workOfFunction || instr.opcode() == Opcode::Divide)
+    return std::min(work, 4.0);
+  if (instr.shape().isArray() && deviceBits(instr.shape().elementType()) == 64)
+    return 200;
+  return work < 50 ? 20 : work < 70 ? 80 : 100;
+}
+
+/// A branch with a load and little else becomes a predicate (StaticCounts).
+constexpr double mostPredicated = 2;
+
+bool isBranch(const HloInstruction &instr) {
+  return instr.opcode() == Opcode::Concatenate || instr.opcode() == Opcode::Pad;
+}
+bool hasLoop(const HloInstruction &instr) { return hasTrait(instr.opcode(), OpcodeTrait::Contracts); }
+
+/// Instructions that an element waits for from operands to result.
+double chainOf(const HloInstruction &instr) {
+  const double work = workPerElement(instr);
+  return work < workOfFunction ? std::ceil(work) : work * chainOfFunction;
+}
+
+/// A loop of one thread over the terms of an element.
+struct TermLoop {
+  double trips = 1;
+  /// So many of the trips may lie outside of the array, for some element, and are behind a test.
+  double tested = 0;
+};
+
+TermLoop loopOver(const WindowDim &dim) {
+  // Of a dilated base, a window's elements that lie between its own are left out.
+  const double trips = std::ceil(double(dim.size) / double(dim.baseDilation)), apart = double(dim.windowDilation);
+  const double tested = std::ceil(double(std::max<int64_t>(dim.padLow, 0)) / apart) +
+                        std::ceil(double(std::max<int64_t>(dim.padHigh, 0)) / apart);
+  return {trips, dim.baseDilation != 1 ? trips : std::min(trips, tested)};
+}
+
+/// The outermost first.
+llvm::SmallVector<TermLoop> loopsOf(const HloInstruction &instr) {
+  llvm::SmallVector<TermLoop> loops;
+  double known = 1;
+  auto add = [&](TermLoop loop) {
+    loops.push_back(loop);
+    known *= loop.trips;
+  };
+  auto addDims = [&](AttributeKey key) {
+    for (int64_t dim : instr.ints(key))
+      add({double(instr.operand(0)->shape().dim(unsigned(dim)))});
+  };
+  if (instr.opcode() == Opcode::Reduce)
+    addDims(AttributeKey::Dimensions);
+  else if (instr.opcode() == Opcode::Dot)
+    addDims(AttributeKey::LhsContractingDims);
+  else if (instr.find(AttributeKey::Window))
+    for (const WindowDim &dim : instr.windowOr(instr.resultShape().rank()).dims)
+      add(loopOver(dim));
+  // What of the terms is in no dimension: a convolution's input features, all windows that an element is in.
+  double dilated = 1;
+  if (instr.find(AttributeKey::Window))
+    for (const WindowDim &dim : instr.windowOr(instr.resultShape().rank()).dims)
+      dilated *= double(dim.size) / std::ceil(double(dim.size) / double(dim.baseDilation));
+  if (const double all = readsPerElement(instr, 0) / dilated; known > 0 && all > known)
+    add({all / known});
+  return loops;
+}
+
+} // namespace
+
+void GroupChain::raiseTo(const GroupChain &other) {
+  memoryRoundTrips = std::max(memoryRoundTrips, other.memoryRoundTrips);
+  instructions = std::max(instructions, other.instructions);
+}
+
+UnrolledLoop unrolled(double trips, const TermCode &term) {
+  trips = std::ceil(trips);
+  if (trips <= 1)
+    return {true, 1};
+  if (term.isBranching)
+    return {false, trips};
+  if (trips <= maxUnrollFactor && term.size * trips <= maxFullyUnrolledSize)
+    return {true, 1};
+  double factor = std::min(trips, std::max(1.0, std::floor(maxUnrolledSize / std::max(1.0, term.size))));
+  if (term.loads > 0)
+    factor = std::min(factor, std::max(1.0, std::floor(maxUnrolledLoads / term.loads)));
+  double whole = factor;
+  while (whole > 1 && std::fmod(trips, whole) != 0)
+    --whole;
+  factor = 2 * whole > factor ? whole : factor;
+  const double rounds = std::floor(trips / factor); // what is left of the last is straight code
+  const double cost = trips * (term.cost + costOfLoad * term.loads);
+  return trips < 2 * factor || cost <= costUnrolled ? UnrolledLoop{true, 1} : UnrolledLoop{false, rounds};
+}
+
+namespace {
+
+class ChainQuery {
+public:
+  using SlotOf = llvm::function_ref<std::optional<size_t>(const HloInstruction &)>;
+
+  ChainQuery(llvm::ArrayRef<ChainMember> members, const PlanSummary &plan, SlotOf slotOf)
+      : members(members), plan(plan), slotOf(slotOf), depths(members.size()), bodies(members.size()) {}
+
+  GroupChain run(llvm::ArrayRef<const HloInstruction *> roots) {
+    for (size_t slot = 0; slot < members.size(); ++slot)
+      visit(slot);
+    GroupChain whole = ofRoots(roots);
+    if (hasEnded)
+      whole += bodyOf(roots).ended; // (nothing is the same for all terms of no loop)
+    return whole;
+  }
+
+private:
+  /// The code of one term of a loop, or of one element.
+  struct Body : TermCode {
+    unsigned numTests = 0; ///< that became predicates, if they stand alone
+    bool hasLoop = false;  ///< a case of branching
+    GroupChain ended;      ///< stretches that come before the last
+    GroupChain before;     ///< of these, those that are the same for all terms
+    void operator+=(const Body &other) {
+      size += other.size;
+      loads += other.loads;
+      cost += other.cost;
+      numTests += other.numTests;
+      isBranching |= other.isBranching;
+      hasLoop |= other.hasLoop;
+      ended += other.ended;
+      before += other.before;
+    }
+  };
+
+  bool isKept(const HloInstruction &instr) const { return llvm::is_contained(plan.kept, &instr); }
+
+  GroupChain depthOf(const HloInstruction &operand) const {
+    if (const std::optional<size_t> slot = slotOf(operand))
+      return depths[*slot];
+    return operand.shape().isArray() ? GroupChain{1, instructionsOfLoad} : GroupChain();
+  }
+  GroupChain depthOfOperands(const HloInstruction &instr) const {
+    GroupChain depth;
+    for (const HloInstruction *operand : instr.operands())
+      depth.raiseTo(depthOf(*operand));
+    return depth;
+  }
+
+  void visit(size_t slot) {
+    const HloInstruction &instr = *members[slot].instr;
+    GroupChain depth = depthOfOperands(instr);
+    if (isKept(instr)) {
+      depths[slot] = throughHero(depth);
+    } else if (hasLoop(instr)) {
+      depths[slot] = throughLoop(slot, depth);
+    } else if (isBranch(instr) && !members[slot].isUniform) {
+      depths[slot] = throughBranch(slot, depth);
+    } else {
+      // Where an element comes from is known first.
+      if (instr.opcode() == Opcode::Gather || instr.opcode() == Opcode::DynamicSlice) {
+        GroupChain place;
+        for (const HloInstruction *index : llvm::drop_begin(instr.operands()))
+          place.raiseTo(depthOf(*index));
+        depth = depthOf(*instr.operand(0));
+        depth += place;
+      }
+      depth.instructions += chainOf(instr);
+      depths[slot] = depth;
+    }
+  }
+
+  /// What threads make together: their rounds are the plan's, and what is loaded in one may wait, too.
+  GroupChain throughHero(GroupChain depth) {
+    if (plan.counts.memoryRoundTrips <= 1)
+      return depth;
+    extraRounds = std::max(extraRounds, (plan.counts.memoryRoundTrips - 1) * std::max(0.0, depth.memoryRoundTrips - 1));
+    return {0, depth.instructions};
+  }
+
+  GroupChain throughLoop(size_t slot, GroupChain depth) {
+    const ChainMember &member = members[slot];
+    const HloInstruction &instr = *member.instr;
+    Body body; // operands are read at different points
+    for (auto [number, operand] : llvm::enumerate(instr.operands()))
+      body += bodyOf(operand, contractedDims(instr, number));
+    GroupChain ended = body.ended;
+    const double terms = std::max(1.0, readsPerElement(instr, 0));
+    const llvm::SmallVector<TermLoop> loops = loopsOf(instr);
+    const bool isTested = llvm::any_of(loops, [](const TermLoop &loop) { return loop.tested > 0; });
+    if (terms <= fewTerms && !body.hasLoop && !isTested) {
+      depth.raiseTo(ended);
+      ended = {};
+      body.isBranching = false;
+      body.numTests = 0;
+    }
+    body.size += std::max(1.0, workPerElement(instr) / terms);
+    body.cost += instr.opcode() == Opcode::Dot || instr.opcode() == Opcode::Convolution
+                     ? 1
+                     : std::max(1.0, workPerElement(instr) / terms);
+    double rounds = 1;
+    bool isGone = true;
+    for (const TermLoop &loop : llvm::reverse(loops)) {
+      UnrolledLoop left = unrolled(loop.trips, body);
+      // Terms behind tests with little in them are under predicates.
+      if (left.isGone && loop.tested > 0 && (body.numTests > 0 || body.size - 2 * body.loads > mostPredicated)) {
+        left = {false, loop.tested + double(loop.tested < loop.trips)};
+        ++body.numTests;
+      }
+      isGone &= left.isGone;
+      rounds *= left.rounds;
+      const double copies = left.isGone ? loop.trips : 1;
+      body.size *= copies;
+      body.loads *= copies;
+      body.cost *= copies;
+      body.hasLoop |= !left.isGone && loop.tested == 0;
+      body.isBranching |= body.hasLoop;
+    }
+    const double serial = terms * std::max(1.0, workPerElement(instr) / terms / 3);
+    if (isGone) {
+      body.ended = ended;
+      body.ended += body.before;
+      body.before = {};
+      bodies[slot] = body;
+      return {depth.memoryRoundTrips, depth.instructions + serial};
+    }
+    // Elements follow each other.
+    const double perThread =
+        plan.hero == Hero::Loop ? 1 : std::max(1.0, member.count / (double(plan.blocks) * plan.threads));
+    depth += ended;
+    const double times = perThread * member.places;
+    body.ended = {times * rounds * depth.memoryRoundTrips, times * (rounds * depth.instructions + serial)};
+    body.ended += body.before;
+    body.before = {};
+    bodies[slot] = body;
+    hasEnded = true;
+    return {};
+  }
+
+  /// Lanes of a warp mostly go one way.
+  GroupChain throughBranch(size_t slot, GroupChain depth) {
+    const HloInstruction &instr = *members[slot].instr;
+    Body all;
+    GroupChain longest;
+    for (const HloInstruction *operand : instr.operands()) {
+      const Body body = bodyOf(operand);
+      all += body;
+      GroupChain way = depthOf(*operand);
+      way += body.ended;
+      longest.raiseTo(way);
+    }
+    const bool isPredicated =
+        !all.isBranching && all.numTests == 0 && all.size - all.loads <= mostPredicated * double(instr.numOperands());
+    all.ended = {};
+    if (!isPredicated) {
+      all.isBranching = true;
+      all.ended = longest;
+      hasEnded = true;
+      depth = {};
+    }
+    ++all.numTests;
+    bodies[slot] = all;
+    depth.instructions += chainOf(instr);
+    return depth;
+  }
+
+  /// An instruction at points of its own, of which those that differ along `varying` belong to one element or term.
+  struct Visit {
+    const HloInstruction *instr;
+    uint64_t points, varying;
+  };
+  static constexpr uint64_t allDims = ~uint64_t(0);
+  static constexpr size_t mostDims = 63; ///< that a set of them holds
+
+  /// What is computed for `results` from memory on. What is read at different points is different code.
+  Body bodyOf(llvm::ArrayRef<const HloInstruction *> results, uint64_t varying = allDims) const {
+    Body body;
+    llvm::SmallVector<Visit> open;
+    llvm::SmallDenseSet<std::pair<const HloInstruction *, uint64_t>, 16> seen;
+    for (const HloInstruction *result : results)
+      open.push_back({result, 0, varying});
+    while (!open.empty() && seen.size() < mostVisited) {
+      const Visit each = open.pop_back_val();
+      if (seen.insert({each.instr, each.points}).second)
+        addTo(body, each, open);
+    }
+    return body;
+  }
+
+  void addTo(Body &body, const Visit &visit, llvm::SmallVectorImpl<Visit> &open) const {
+    const HloInstruction &instr = *visit.instr;
+    const std::optional<size_t> slot = slotOf(instr);
+    // What does not vary is computed before the loop in the end; when loops are unrolled its loads are, nothing else.
+    if (!slot) {
+      body.size += instr.shape().isArray() && visit.varying ? 2 : 0;
+      body.loads += instr.shape().isArray() && visit.varying ? 1 : 0;
+    } else if ((hasLoop(instr) || (isBranch(instr) && !members[*slot].isUniform)) && !isKept(instr)) {
+      Body inner = bodies[*slot];
+      if (!visit.varying) {
+        inner.before += inner.ended;
+        inner.ended = {};
+        inner.loads = inner.cost = 0;
+      }
+      body += inner;
+    } else {
+      const double work = isKept(instr) ? 0 : workPerElement(instr);
+      body.size += isKept(instr) ? 0 : codeSizeOf(instr);
+      if (visit.varying)
+        body.cost += work < workOfFunction ? std::floor(work) : work * costOfFunction;
+      for (auto [number, operand] : llvm::enumerate(instr.operands()))
+        open.push_back({operand, pointsOf(instr, visit.points, number), varyingOf(instr, visit.varying)});
+    }
+  }
+
+  static bool readsInPlace(const HloInstruction &instr) {
+    return readsOperandsInPlace(instr) || instr.opcode() == Opcode::GetTupleElement;
+  }
+
+  static uint64_t pointsOf(const HloInstruction &instr, uint64_t points, size_t number) {
+    const bool areSame =
+        readsInPlace(instr) || instr.opcode() == Opcode::Reshape || instr.opcode() == Opcode::Bitcast;
+    return areSame ? points : llvm::hash_combine(points, instr.id(), number) >> 2; // tables keep some keys for themselves
+  }
+
+  /// Along which dimensions of its operands the points differ; all, if that is not known.
+  static uint64_t varyingOf(const HloInstruction &instr, uint64_t varying) {
+    if (varying == allDims || readsInPlace(instr))
+      return varying;
+    if ((instr.opcode() != Opcode::Broadcast && instr.opcode() != Opcode::Transpose) || instr.shape().rank() > mostDims)
+      return allDims;
+    uint64_t result = 0;
+    for (auto [own, dim] : llvm::enumerate(instr.ints(AttributeKey::Dimensions)))
+      result |= uint64_t((varying >> dim) & 1) << own;
+    return result;
+  }
+
+  static uint64_t contractedDims(const HloInstruction &instr, unsigned number) {
+    if ((instr.opcode() != Opcode::Dot && instr.opcode() != Opcode::Reduce) || number > 1 ||
+        instr.operand(number)->shape().rank() > mostDims)
+      return allDims;
+    uint64_t dims = 0;
+    for (int64_t dim : instr.ints(instr.opcode() == Opcode::Reduce ? AttributeKey::Dimensions
+                                  : number == 0                    ? AttributeKey::LhsContractingDims
+                                                                   : AttributeKey::RhsContractingDims))
+      dims |= uint64_t(1) << dim;
+    return dims;
+  }
+
+  /// Outputs of different sizes follow each other.
+  GroupChain ofRoots(llvm::ArrayRef<const HloInstruction *> roots) const {
+    llvm::SmallVector<std::pair<int64_t, GroupChain>> segments;
+    for (const HloInstruction *root : roots) {
+      const int64_t size =
+          plan.hero == Hero::Loop && root->resultShape().isArray() ? root->resultShape().numElements() : 0;
+      auto *at = llvm::find_if(segments, [&](const auto &each) { return each.first == size; });
+      if (at == segments.end())
+        at = &segments.emplace_back(size, GroupChain());
+      at->second.raiseTo(depths[*slotOf(*root)]);
+    }
+    GroupChain all, first;
+    for (const auto &[size, depth] : segments)
+      if (depth.instructions <= mostPredicated + instructionsOfLoad)
+        first.raiseTo(depth); // under predicates
+      else
+        all += depth;
+    all += first;
+    all.memoryRoundTrips += extraRounds;
+    return all;
+  }
+
+  llvm::ArrayRef<ChainMember> members;
+  const PlanSummary &plan;
+  const SlotOf slotOf;
+  std::vector<GroupChain> depths; ///< by slot, in the stretch that goes on behind it
+  std::vector<Body> bodies;       ///< of loops and branches
+  bool hasEnded = false;          ///< any stretch
+  double extraRounds = 0;
+};
+
+} // namespace
+
+GroupChain longestChain(llvm::ArrayRef<ChainMember> members, llvm::ArrayRef<const HloInstruction *> roots,
+                        const PlanSummary &plan, ChainQuery::SlotOf slotOf) {
+  return ChainQuery(members, plan, slotOf).run(roots);
+}
+
+} // namespace hloc
