@@ -19,8 +19,8 @@ namespace {
 
 // OptimizeLoops.cpp, CodeSize.cpp.
 constexpr double maxUnrolledSize = 400, maxFullyUnrolledSize = 2000, maxUnrolledLoads = 32, maxUnrollFactor = 8;
-/// So many instructions in all LLVM unrolls, a load counted with its address: found with dots of 64 to 80 terms, sums of
-/// 32 to 48 exponentials, and products of converted factors.
+/// So many instructions in all LLVM unrolls, a load counted with its address: found with dots of 64 to 80 terms, sums
+/// of 32 to 48 exponentials, and products of converted factors.
 constexpr double costUnrolled = 300, costOfLoad = 1.5;
 
 /// Of a load and the address before it.
@@ -352,9 +352,9 @@ private:
   }
 
   static uint64_t pointsOf(const HloInstruction &instr, uint64_t points, size_t number) {
-    const bool areSame =
-        readsInPlace(instr) || instr.opcode() == Opcode::Reshape || instr.opcode() == Opcode::Bitcast;
-    return areSame ? points : llvm::hash_combine(points, instr.id(), number) >> 2; // tables keep some keys for themselves
+    const bool areSame = readsInPlace(instr) || instr.opcode() == Opcode::Reshape || instr.opcode() == Opcode::Bitcast;
+    return areSame ? points
+                   : llvm::hash_combine(points, instr.id(), number) >> 2; // tables keep some keys for themselves
   }
 
   /// Along which dimensions of its operands the points differ; all, if that is not known.

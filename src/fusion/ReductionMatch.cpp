@@ -96,29 +96,57 @@ bool choosesArguments(const HloComputation &reducer, unsigned count) {
   return true;
 }
 
+/// Of a reshape, the dimension of the result that `dim` of the operand is; none, if others than those of one element
+/// are split or merged.
+std::optional<int64_t> dimBehindReshape(const Shape &from, const Shape &to, int64_t dim) {
+  auto longDims = [](const Shape &shape) {
+    llvm::SmallVector<int64_t> dims;
+    for (unsigned i = 0; i < shape.rank(); ++i)
+      if (shape.dim(i) != 1)
+        dims.push_back(i);
+    return dims;
+  };
+  const llvm::SmallVector<int64_t> own = longDims(from), others = longDims(to);
+  const auto *at = llvm::find(own, dim);
+  auto isAsLong = [&](int64_t a, int64_t b) { return from.dim(unsigned(a)) == to.dim(unsigned(b)); };
+  if (at == own.end() || own.size() != others.size() || !std::equal(own.begin(), own.end(), others.begin(), isAsLong))
+    return std::nullopt;
+  return others[size_t(at - own.begin())];
+}
+
+/// The dimension along which the elements of `value` are 0, 1, 2, ... Looks through `depth` instructions.
+std::optional<int64_t> numberedDim(const HloInstruction &value, unsigned depth = 8) {
+  if (depth == 0)
+    return std::nullopt;
+  const HloInstruction &instr = behindTuple(value);
+  if (instr.opcode() == Opcode::Iota)
+    return instr.intOr(AttributeKey::IotaDimension, 0);
+  const bool isReshape =
+      instr.opcode() == Opcode::Reshape || (instr.opcode() == Opcode::Bitcast && instr.shape().hasDefaultLayout() &&
+                                            instr.operand(0)->shape().hasDefaultLayout() &&
+                                            instr.shape().elementType() == instr.operand(0)->shape().elementType());
+  if (instr.opcode() != Opcode::Broadcast && instr.opcode() != Opcode::Copy && !isReshape)
+    return std::nullopt;
+  const std::optional<int64_t> dim = numberedDim(*instr.operand(0), depth - 1);
+  if (!dim || instr.opcode() == Opcode::Copy)
+    return dim;
+  if (isReshape)
+    return dimBehindReshape(instr.operand(0)->shape(), instr.shape(), *dim);
+  return instr.ints(AttributeKey::Dimensions)[size_t(*dim)];
+}
+
 /// Does `operand` of the reduction number the elements of each result, in ascending order?
 bool numbersElements(const HloInstruction &reduce, const HloInstruction &operand) {
-  const HloInstruction *instr = &behindTuple(operand);
-  int64_t dim = 0;
-  if (instr->opcode() == Opcode::Broadcast && instr->ints(AttributeKey::Dimensions).size() == 1) {
-    dim = instr->ints(AttributeKey::Dimensions).front();
-    instr = &behindTuple(*instr->operand(0));
-    if (instr->opcode() != Opcode::Iota || instr->shape().rank() != 1)
-      return false;
-  } else if (instr->opcode() == Opcode::Iota) {
-    dim = instr->intOr(AttributeKey::IotaDimension, 0);
-  } else {
-    return false;
-  }
-  ElementType type = instr->shape().elementType();
-  if (!isInteger(type))
-    return false;
   const Shape &shape = operand.shape();
+  const std::optional<int64_t> dim = numberedDim(operand);
+  if (!dim || !isInteger(shape.elementType()))
+    return false;
   for (int64_t reduced : reduce.ints(AttributeKey::Dimensions))
-    if (reduced != dim && shape.dim(reduced) != 1)
+    if (reduced != *dim && shape.dim(reduced) != 1)
       return false;
-  unsigned bits = std::min(bitWidth(type) - (isSigned(type) ? 1 : 0), 62u);
-  return llvm::is_contained(reduce.ints(AttributeKey::Dimensions), dim) && shape.dim(dim) <= int64_t(1) << bits;
+  const ElementType type = shape.elementType();
+  const unsigned bits = std::min(bitWidth(type) - (isSigned(type) ? 1 : 0), 62u);
+  return llvm::is_contained(reduce.ints(AttributeKey::Dimensions), *dim) && shape.dim(*dim) <= int64_t(1) << bits;
 }
 
 /// Adds what the reduction's results are carried as; a reason if its order cannot be changed.

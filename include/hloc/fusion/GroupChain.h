@@ -30,8 +30,8 @@ struct GroupChain {
 /// What the chain depends on, of a member of the group.
 struct ChainMember {
   const HloInstruction *instr;
-  double count = 1;    ///< points at which it is computed, of all threads
-  unsigned places = 1; ///< in the code where it is computed, each at points of its own
+  double count = 1;       ///< points at which it is computed, of all threads
+  unsigned places = 1;    ///< in the code where it is computed, each at points of its own
   bool isUniform = false; ///< all threads compute the same element, which is known when code is made
 };
 

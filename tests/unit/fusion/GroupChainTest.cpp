@@ -72,7 +72,7 @@ TEST_CASE("loops of few cheap terms are straight code", "[fusion]") {
   CHECK(unrolled(64, {7, 2, 1}).isGone); // LLVM's threshold
   const UnrolledLoop dot = unrolled(80, {7, 2, 1});
   CHECK_FALSE(dot.isGone);
-  CHECK(dot.rounds == 5); // 32 loads at once, of 16 terms
+  CHECK(dot.rounds == 5);                      // 32 loads at once, of 16 terms
   CHECK(unrolled(127, {7, 2, 1}).rounds == 7); // what is left of the last is straight code
   CHECK(unrolled(100, {7, 2, 1, true}).rounds == 100);
 }
@@ -118,7 +118,7 @@ TEST_CASE("loads behind branches wait one after the other", "[fusion]") {
                     "ROOT r = f32[64,64] dot(c, q), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}",
                     terms / 2, terms));
   };
-  CHECK(loads(8) == 1); // of few terms it is known which way they go
+  CHECK(loads(8) == 1);       // of few terms it is known which way they go
   CHECK(loads(64) == 2 * 64); // of the other factor, too
   // Two of them after each other, and then what reads both; those with a load and little else are predicates.
   auto padded = [](const char *function) {
@@ -133,7 +133,7 @@ TEST_CASE("loads behind branches wait one after the other", "[fusion]") {
 
 TEST_CASE("windows that reach over the edge are tested where they do", "[fusion]") {
   CHECK(loadsOf(convolutionOf(4, "", 14)) == 1);
-  CHECK(loadsOf(convolutionOf(4, " pad=1_1x1_1", 16)) == 9);      // all but the middle; features together
+  CHECK(loadsOf(convolutionOf(4, " pad=1_1x1_1", 16)) == 9); // all but the middle; features together
 }
 
 TEST_CASE("outputs of different sizes follow each other", "[fusion]") {

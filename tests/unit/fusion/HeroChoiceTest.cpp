@@ -57,3 +57,32 @@ TEST_CASE("elsewhere the first that applies is taken, and nobody else is asked",
   CHECK(choice.hero == Hero::Transpose);
   CHECK(choice.reason.empty());
 }
+
+TEST_CASE("an argument's number is seen through what only renames dimensions", "[fusion]") {
+  auto argmaxOf = [](const std::string &numbers) {
+    const std::string greater = "greater { a = f32[] parameter(0)  i = s32[] parameter(1)  b = f32[] parameter(2)\n"
+                                "j = s32[] parameter(3)  g = pred[] compare(a, b), direction=GE\n"
+                                "x = f32[] select(g, a, b)  y = s32[] select(g, i, j)\n"
+                                "ROOT t = (f32[], s32[]) tuple(x, y) }\n";
+    test::Parsed parsed("HloModule m\n" + greater +
+                        "ENTRY e {\nm = f32[] parameter(0)  z = s32[] constant(0)  p = f32[1,4096] parameter(1)\n" +
+                        numbers +
+                        "\nROOT r = (f32[1], s32[1]) reduce(p, n, m, z), dimensions={1}, to_apply=greater\n}\n");
+    INFO(parsed.firstReport());
+    REQUIRE(parsed.module);
+    FusionGraph graph = *FusionGraph::build(*parsed.module->entry(), parsed.diagnostics);
+    FusionPlan plan = *planFusion(graph, {}, *findTarget("sm_90"), parsed.diagnostics);
+    return std::get<KernelPlan>(plan.steps.back()).hero();
+  };
+  const std::string iota = "i = s32[4096] iota(), iota_dimension=0  ";
+  CHECK(argmaxOf("n = s32[1,4096] iota(), iota_dimension=1") == Hero::RowReduction);
+  CHECK(argmaxOf(iota + "n = s32[1,4096] broadcast(i), dimensions={1}") == Hero::RowReduction);
+  CHECK(argmaxOf(iota + "n = s32[1,4096] reshape(i)") == Hero::RowReduction);
+  CHECK(argmaxOf(iota + "j = s32[4096,1] reshape(i)  k = s32[4096,1] copy(j)  n = s32[1,4096] reshape(k)") ==
+        Hero::RowReduction);
+  // These do not number the elements of a row.
+  CHECK(argmaxOf("i = s32[64,64] iota(), iota_dimension=1  n = s32[1,4096] reshape(i)") == Hero::Loop);
+  CHECK(argmaxOf("n = s32[1,4096] iota(), iota_dimension=0") == Hero::Loop);
+  CHECK(argmaxOf("i = s32[4096] iota(), iota_dimension=0  k = s32[4096] negate(i)  n = s32[1,4096] reshape(k)") ==
+        Hero::Loop);
+}
