@@ -43,7 +43,7 @@ double codeSizeOf(const HloInstruction &instr) {
     return std::min(work, 4.0);
   if (instr.shape().isArray() && deviceBits(instr.shape().elementType()) == 64)
     return 200;
-  return work < 50 ? 20 : work < 70 ? 80 : 100;
+  return work < 50 ? 20 : work < 90 ? 80 : 100;
 }
 
 /// A branch with a load and little else becomes a predicate (StaticCounts).

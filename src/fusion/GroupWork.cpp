@@ -267,14 +267,20 @@ bool hasKnownPlaces(const HloInstruction &instr) {
          instr.opcode() != DynamicSlice && instr.opcode() != DynamicUpdateSlice;
 }
 
-/// Which way the loop of a dot's terms goes in the operand: along what lies beside each other, if it does. (Other loops
-/// are unrolled when loads are merged already.)
+/// Does the loop over terms run along `dim` of the operand?
+bool runsAlong(const HloInstruction &instr, unsigned number, int64_t dim) {
+  if (instr.opcode() == Opcode::Dot && number < 2)
+    return llvm::is_contained(instr.ints(number ? AttributeKey::RhsContractingDims : AttributeKey::LhsContractingDims),
+                              dim);
+  return instr.opcode() == Opcode::ReduceWindow && number < instr.numOperands() / 2 &&
+         instr.windowOr(instr.resultShape().rank()).dims[size_t(dim)].size != 1;
+}
+
+/// Which way the loop over terms goes in the operand: along what lies beside each other, if it does. (Of reductions it
+/// is unrolled when loads are merged already.)
 Lanes loopOver(const HloInstruction &instr, unsigned number) {
-  if (instr.opcode() != Opcode::Dot || number > 1)
-    return Lanes();
   const int64_t minor = minorDim(instr.operand(number)->shape());
-  const auto contracted = instr.ints(number ? AttributeKey::RhsContractingDims : AttributeKey::LhsContractingDims);
-  return llvm::is_contained(contracted, minor) ? along(minor) : Lanes();
+  return minor >= 0 && runsAlong(instr, number, minor) ? along(minor) : Lanes();
 }
 
 class GroupQuery {
@@ -446,7 +452,7 @@ private:
     }
     next.points = llvm::hash_combine(access.points, &instr, number);
     next.count = access.count * readsPerElement(instr, number);
-    if (plan.hero == Hero::Loop && hasTrait(instr.opcode(), OpcodeTrait::Contracts))
+    if (hasTrait(instr.opcode(), OpcodeTrait::Contracts))
       next.loop = loopOver(instr, number);
     return next;
   }

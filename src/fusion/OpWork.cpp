@@ -10,13 +10,13 @@
 namespace hloc {
 namespace {
 
-/// Work of an elementwise op. `dear`: a call or a sequence of code, which takes more on 64 bits and on complex numbers.
+/// Work of an elementwise op on floats of up to 32 bits, of 64, and on integers. What is no single instruction is a
+/// call or a sequence of code, which takes more on complex numbers and on integers of 64 bits. A special function is as
+/// long as it keeps its unit busy.
 struct ElementwiseWork {
-  bool dear;
-  double reals, others;
+  double floats, doubles = floats, integers = floats;
 };
-constexpr ElementwiseWork plain{false, 1, 1};
-constexpr ElementwiseWork dear(double work) { return {true, work, work}; }
+constexpr ElementwiseWork plain{1};
 
 const ElementwiseWork &elementwiseRow(Opcode opcode) {
   using enum Opcode;
@@ -56,13 +56,18 @@ const ElementwiseWork &elementwiseRow(Opcode opcode) {
                            Select},
                           plain},
                          {{Convert}, plain}, // but of narrow types
-                         {{Divide}, {true, 9, 20}},
-                         {{Remainder}, dear(25)},
-                         {{Exponential}, dear(8)},
-                         {{Log, Sqrt, Rsqrt, ExponentialMinusOne, LogPlusOne, Logistic}, dear(20)},
-                         {{Tanh, Erf, Cbrt, Sinh, Cosh, Asin, Acos}, dear(30)},
-                         {{Sine, Cosine, Tan, Atan2, Asinh, Acosh, Atanh}, dear(50)},
-                         {{Power}, dear(70)},
+                         {{Divide}, {6, 24, 20}},
+                         {{Remainder}, {44, 67, 25}},
+                         {{Sqrt, Rsqrt}, {6, 24}},
+                         {{Exponential}, {8, 42}},
+                         {{Logistic}, {13, 47}},
+                         {{Cbrt, Cosh}, {16, 49}},
+                         {{Tanh, Erf}, {18, 55}},
+                         {{ExponentialMinusOne, Log, LogPlusOne, Sinh, Asin, Acos}, {26, 62}},
+                         {{Atan2, Atanh}, {35, 78}},
+                         {{Asinh, Acosh}, {42, 98}},
+                         {{Sine, Cosine, Tan}, {76, 60}},
+                         {{Power}, {95, 51}},
                      });
   return works[opcode];
 }
@@ -72,10 +77,13 @@ double elementwiseWork(const HloInstruction &instr) {
   if (instr.opcode() == Opcode::Convert)
     return deviceBits(type) < 16 ? 6 : 1;
   const ElementwiseWork &row = elementwiseRow(instr.opcode());
-  const double work = isFloat(type) ? row.reals : row.others;
-  if (!row.dear)
-    return work * (isComplex(type) ? 4 : 1);
-  return work * (deviceBits(type) == 64 ? 4 : isComplex(type) ? 6 : 1);
+  if (row.floats == 1)
+    return isComplex(type) ? 4 : 1;
+  if (isComplex(type))
+    return row.floats * (deviceBits(type) == 64 ? 4 : 6);
+  if (isFloat(type))
+    return deviceBits(type) == 64 ? row.doubles : row.floats;
+  return row.integers * (deviceBits(type) == 64 ? 4 : 1);
 }
 
 /// Instructions of what is applied to elements, parameters aside.

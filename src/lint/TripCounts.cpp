@@ -18,8 +18,9 @@ constexpr unsigned mostRounds = 64;
 constexpr size_t mostInstrs = 64;
 
 struct Exit {
-  uint32_t compare = none; ///< number of the `setp`
-  bool leavesIfTrue = false;
+  uint32_t compare = none; ///< number of the `setp`, or of what else makes the predicate
+  uint32_t branch = none;
+  bool leavesIfTaken = false, leavesIfTrue = false;
   bool isAtTop = false; ///< tested before the first round
 };
 
@@ -54,9 +55,10 @@ private:
         return std::nullopt;
       exit.compare = writer;
     }
-    if (exit.compare == none || code.instrs[exit.compare].name() != "setp" ||
-        code.instrs[exit.compare].text->operands.size() != 3 || code.loopOf(exit.compare) != loop)
+    if (exit.compare == none || code.loopOf(exit.compare) != loop)
       return std::nullopt;
+    exit.branch = block.end - 1;
+    exit.leavesIfTaken = !takenStays;
     exit.leavesIfTrue = takenStays == last.text->guardNegated;
     exit.isAtTop = number == code.loops[loop].header && code.loops[loop].blocks.size() > 1;
     return exit;
@@ -97,11 +99,30 @@ private:
     return Compared{holds(relation, a, b), a - b};
   }
 
+  /// By a predicate that no comparison makes, as of a loop of two rounds: true in the first, false in the second.
+  std::optional<double> untilBranch(const Exit &exit, llvm::ArrayRef<uint32_t> slice) const {
+    LaneValues values = before;
+    for (unsigned round = 1; round <= mostRounds; ++round) {
+      for (uint32_t instr : slice)
+        values.execute(code.instrs[instr]);
+      const std::optional<LaneMask> taken = values.guarded(code.instrs[exit.branch]);
+      if (!taken)
+        return std::nullopt;
+      if ((*taken != 0) == exit.leavesIfTaken)
+        return double(round - (exit.isAtTop ? 1 : 0));
+    }
+    return std::nullopt;
+  }
+
   std::optional<double> until(const Exit &exit) const {
     const CodeInstr &setp = code.instrs[exit.compare];
-    const std::optional<Relation> relation = relationOf(setp);
     const std::optional<std::vector<uint32_t>> slice = sliceOf(exit.compare);
-    if (!relation || !slice)
+    if (!slice)
+      return std::nullopt;
+    if (setp.name() != "setp" || setp.text->operands.size() != 3)
+      return untilBranch(exit, *slice);
+    const std::optional<Relation> relation = relationOf(setp);
+    if (!relation)
       return std::nullopt;
     LaneValues values = before;
     std::optional<double> last, step;

@@ -121,6 +121,17 @@ TEST_CASE("rounds of loops by bytes and by instructions", "[lint]") {
   CHECK(launch.instructions == 20 * (1 + 100 * 5));
 }
 
+TEST_CASE("a loop that a predicate leaves which no comparison makes", "[lint]") {
+  // As LLVM makes of a counter that is 0, then 1.
+  const std::string loop = "$L: mov.pred %p1, %p2; ld.global.b32 %r2, [%rd1]; mov.pred %p2, 0; @%p1 bra $L;";
+  const StaticCounts twice = counted("mov.pred %p2, -1; " + loop);
+  CHECK(twice.inLoops.instructions == 0);
+  CHECK(twice.once.memoryRoundTrips == 2);
+  CHECK(counted("mov.pred %p2, 0; " + loop).once.memoryRoundTrips == 1);
+  // Which is not known.
+  CHECK(counted("setp.ne.b32 %p2, %r9, 0; " + loop).inLoops.memoryRoundTrips == 1);
+}
+
 TEST_CASE("there is nothing to count in what is not there", "[lint]") {
   CHECK_FALSE(countStatically(parsed(kernelText("")), "other", {}, {}));
   StaticCounts counts = counted("$L: bra $L;");

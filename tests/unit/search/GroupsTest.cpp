@@ -446,28 +446,37 @@ ENTRY e {
 }
 
 TEST_CASE("what saves less than the model is exact to is left apart", "[search]") {
-  // A power and other ops again for each of some rows: the more there are, the less is saved.
   constexpr double leastGain = 0.02e-6;
   bool isJustEnough = false, isJustTooLittle = false;
-  for (int i = 0; i < 600; ++i) {
+  // A power and other ops again for each of some rows: the more of either, the less is saved, or the more it costs.
+  auto saved = [&](int others, int rows) {
     std::string power = "p = f32[3400] parameter(0)  x = f32[3400] parameter(1)  e0 = f32[3400] power(p, x)\n";
-    const int others = i % 6;
     for (int other = 0; other < others; ++other)
       power += fmt::format("e{} = f32[3400] abs(e{})\n", other + 1, other);
     test::Parsed parsed(
         test::entry(power + fmt::format("n = f32[3400] negate(e{})  c = bf16[3400] convert(n)  ROOT r = "
                                         "bf16[{},3400] broadcast(c), dimensions={{1}}",
-                                        others, 300 + i / 6)));
+                                        others, rows)));
     REQUIRE(parsed.module);
     FusionExplanation explanation;
     groupByCost(*parsed.module->entry(), "e", *findTarget("sm_90"), &explanation);
-    for (const FusionDecision &decision : explanation.decisions)
-      if (decision.producer == "c") {
-        INFO(i << ": " << decision.seconds << " s");
-        CHECK(decision.fused == (decision.seconds >= leastGain));
-        isJustEnough |= decision.seconds >= leastGain && decision.seconds < 2 * leastGain;
-        isJustTooLittle |= decision.seconds < leastGain && decision.seconds >= leastGain / 2;
-      }
+    const auto decision =
+        llvm::find_if(explanation.decisions, [](const FusionDecision &each) { return each.producer == "c"; });
+    REQUIRE(decision != explanation.decisions.end());
+    INFO(others << " ops, " << rows << " rows: " << decision->seconds << " s");
+    CHECK(decision->fused == (decision->seconds >= leastGain));
+    isJustEnough |= decision->seconds >= leastGain && decision->seconds < 2 * leastGain;
+    isJustTooLittle |= decision->seconds < leastGain && decision->seconds >= leastGain / 2;
+    return decision->seconds;
+  };
+  for (int others = 0; others < 40; ++others) {
+    int low = 1, high = 2000; // saved in between
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      (saved(others, middle) >= leastGain ? low : high) = middle;
+    }
+    for (int rows = low - 3; rows <= high + 3; ++rows)
+      saved(others, rows);
   }
   CHECK(isJustEnough);
   CHECK(isJustTooLittle);
