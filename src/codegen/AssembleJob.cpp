@@ -9,6 +9,7 @@
 
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/xxhash.h"
 
@@ -66,25 +67,63 @@ constexpr uint64_t kernelsABatch = 8;
 
 struct NeutralKernel {
   uint64_t digest;
-  AssembleJob job; ///< for it alone
-  const std::string *given;
+  AssembleJob job;                        ///< for the first of them alone
+  std::vector<std::string> names;         ///< of all kernels that are this one
+  std::vector<const std::string *> given; ///< their texts
+  size_t numEqual() const { return names.size(); }
 };
 
-std::optional<AssembleJob> joinKernels(llvm::ArrayRef<NeutralKernel> kernels, DiagnosticEngine &diagnostics) {
-  AssembleJob batch;
-  batch.method.object = true;
-  batch.name = kernels.front().job.name;
+/// In the order of how many kernels have the text, then of digests.
+std::vector<NeutralKernel> collectEqual(std::vector<std::pair<AssembleJob, const std::string *>> jobs) {
+  llvm::StringMap<size_t> numbers;
+  std::vector<NeutralKernel> kernels;
+  for (auto &[job, given] : jobs) {
+    auto [found, isNew] = numbers.try_emplace(job.ptx, kernels.size());
+    std::string name = job.name;
+    if (isNew)
+      kernels.push_back({llvm::xxh3_64bits(job.ptx), std::move(job), {}, {}});
+    kernels[found->second].names.push_back(std::move(name));
+    kernels[found->second].given.push_back(given);
+  }
+  llvm::stable_sort(kernels, [](const NeutralKernel &a, const NeutralKernel &b) {
+    return std::pair(a.numEqual(), a.digest) < std::pair(b.numEqual(), b.digest);
+  });
+  return kernels;
+}
+
+/// One text, and a job of it for each kernel that has the same: the first is done, the others are its copies with
+/// other names.
+std::optional<std::vector<AssembleJob>> joinKernels(llvm::ArrayRef<NeutralKernel> kernels,
+                                                    DiagnosticEngine &diagnostics) {
+  std::vector<AssembleJob> jobs(kernels.front().numEqual());
   std::vector<std::string> texts;
   for (auto [position, kernel] : llvm::enumerate(kernels)) {
-    const NeutralName &name = batch.names.emplace_back(neutralNameAt(position), kernel.job.name);
-    texts.push_back(renamePtxEntry(kernel.job.ptx, neutralName, name.neutral));
-    batch.parts.push_back(*kernel.given);
+    const std::string neutral = neutralNameAt(position);
+    texts.push_back(renamePtxEntry(kernel.job.ptx, neutralName, neutral));
+    for (auto [job, name, given] : llvm::zip_equal(jobs, kernel.names, kernel.given)) {
+      job.names.push_back({neutral, name});
+      job.parts.push_back(*given);
+    }
   }
   llvm::FailureOr<std::string> merged = mergePtx(texts, diagnostics);
   if (failed(merged))
     return std::nullopt;
-  batch.ptx = std::move(*merged);
-  return batch;
+  for (AssembleJob &job : jobs) {
+    job.method.object = true;
+    job.name = job.names.front().own;
+    job.ptx = *merged;
+  }
+  return jobs;
+}
+
+/// How many of the kernels are a batch: those that as many kernels have, up to where a digest says so.
+size_t countBatch(llvm::ArrayRef<NeutralKernel> kernels) {
+  size_t count = 0, bytes = 0;
+  do
+    bytes += kernels[count].job.ptx.size();
+  while (kernels[count++].digest % kernelsABatch && count < kernels.size() && count < mostKernels &&
+         bytes < mostBytes && kernels[count].numEqual() == kernels.front().numEqual());
+  return count;
 }
 
 } // namespace
@@ -92,25 +131,21 @@ std::optional<AssembleJob> joinKernels(llvm::ArrayRef<NeutralKernel> kernels, Di
 std::optional<std::vector<AssembleJob>> prepareBatches(llvm::ArrayRef<std::string> kernels,
                                                        DiagnosticEngine &diagnostics) {
   std::vector<AssembleJob> jobs;
-  std::vector<NeutralKernel> neutral;
+  std::vector<std::pair<AssembleJob, const std::string *>> named;
   for (const std::string &text : kernels) {
     AssembleJob job = prepareJob(text, {/*library=*/false, /*object=*/true});
     if (job.names.empty())
       jobs.push_back(std::move(job)); // a long name, which nothing in its place can stand for
     else
-      neutral.push_back({llvm::xxh3_64bits(job.ptx), std::move(job), &text});
+      named.emplace_back(std::move(job), &text);
   }
-  llvm::stable_sort(neutral, [](const NeutralKernel &a, const NeutralKernel &b) { return a.digest < b.digest; });
-  llvm::ArrayRef<NeutralKernel> rest = neutral;
-  while (!rest.empty()) {
-    size_t count = 0, bytes = 0;
-    do
-      bytes += rest[count].job.ptx.size();
-    while (rest[count++].digest % kernelsABatch && count < rest.size() && count < mostKernels && bytes < mostBytes);
-    std::optional<AssembleJob> batch = joinKernels(rest.take_front(count), diagnostics);
+  const std::vector<NeutralKernel> neutral = collectEqual(std::move(named));
+  for (llvm::ArrayRef<NeutralKernel> rest = neutral; !rest.empty();) {
+    size_t count = countBatch(rest);
+    std::optional<std::vector<AssembleJob>> batch = joinKernels(rest.take_front(count), diagnostics);
     if (!batch)
       return std::nullopt;
-    jobs.push_back(std::move(*batch));
+    std::move(batch->begin(), batch->end(), std::back_inserter(jobs));
     rest = rest.drop_front(count);
   }
   return jobs;

@@ -36,6 +36,7 @@ struct AssembleJob {
 AssembleJob prepareJob(const std::string &ptx, AssembleMethod method);
 /// Jobs of about eight kernels each, for objects: a process costs as much as assembling one or two. Neither names nor
 /// the order of the kernels matter to the texts of the jobs, and where one kernel is new, or another, few jobs are.
+/// Kernels that are equal are in jobs with one text, which is assembled once.
 /// Nothing if the texts cannot be joined, which is reported.
 std::optional<std::vector<AssembleJob>> prepareBatches(llvm::ArrayRef<std::string> kernels,
                                                        DiagnosticEngine &diagnostics);

@@ -24,11 +24,10 @@ void renameInStrings(std::string &bytes, size_t begin, size_t end, llvm::StringR
   for (size_t start = begin; start < end;) {
     size_t stop = std::min(bytes.find('\0', start), end);
     std::string name = bytes.substr(start, stop - start);
-    if (size_t at = name.find(from.str()); at != std::string::npos) {
+    for (size_t at = name.find(from.str()); at != std::string::npos; at = name.find(from.str(), at + to.size()))
       name.replace(at, from.size(), to.str());
-      name.resize(stop - start, '\0');
-      bytes.replace(start, stop - start, name);
-    }
+    name.resize(stop - start, '\0');
+    bytes.replace(start, stop - start, name);
     start = stop + 1;
   }
 }

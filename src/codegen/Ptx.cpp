@@ -6,6 +6,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
+#include <optional>
+
 namespace hloc {
 
 namespace {
@@ -114,20 +116,27 @@ bool meansEntry(llvm::StringRef before, llvm::StringRef after) {
   return after.starts_with("_param_") || after.starts_with("__") || before.rtrim().ends_with(".entry");
 }
 
+/// The same in a comment: `-- Begin function add`, `@add`, `.globl add`.
+bool meansEntryInComment(llvm::StringRef before) {
+  return before.ends_with("@") || before.rtrim().ends_with(" function") || before.rtrim().ends_with(".globl");
+}
+
 void renameInLine(llvm::StringRef line, llvm::StringRef name, llvm::StringRef replacement, std::string &result) {
   size_t comment = std::min(line.find("//"), line.size());
-  size_t done = 0;
+  std::optional<size_t> done; // the end of what was replaced last
   for (size_t at = line.find(name); at != llvm::StringRef::npos; at = line.find(name, at + name.size())) {
     llvm::StringRef before = line.take_front(at), after = line.drop_front(at + name.size());
-    bool begins = before.empty() || !isIdentifierCharacter(before.back());
+    // Shared memory is called `add__add__shared_0`.
+    bool twice = done && line.slice(*done, at) == "__";
+    bool begins = before.empty() || !isIdentifierCharacter(before.back()) || twice;
     bool whole = after.empty() || !isIdentifierCharacter(after.front());
-    if (!begins || !(meansEntry(before, after) || (whole && at >= comment)))
+    if (!begins || !(meansEntry(before, after) || (whole && at >= comment && meansEntryInComment(before))))
       continue;
-    result += line.slice(done, at);
+    result += line.slice(done.value_or(0), at);
     result += replacement;
     done = at + name.size();
   }
-  result += line.drop_front(done);
+  result += line.drop_front(done.value_or(0));
 }
 
 } // namespace

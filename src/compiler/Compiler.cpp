@@ -1,5 +1,6 @@
 #include "hloc/compiler/Compiler.h"
 
+#include "compiler/EqualKernels.h"
 #include "compiler/KernelCache.h"
 #include "compiler/KernelStage.h"
 #include "compiler/Refusals.h"
@@ -26,12 +27,28 @@ namespace hloc {
 using Clock = CompileObserver::Clock;
 
 struct Compiler::KernelJob {
+  size_t number; ///< of the kernel in the plan
   const PlannedKernel *planned = nullptr;
   std::string name, track;
   CompiledKernel kernel;
   std::unique_ptr<DiagnosticEngine> diagnostics;
   bool done = false;
   std::string refused; ///< why the compiler goes on without it; empty: it does not have to
+
+  /// What was said so far is forgotten.
+  void begin(const DiagnosticEngine &ofModule) {
+    diagnostics = std::make_unique<DiagnosticEngine>();
+    diagnostics->setFile(ofModule.file());
+  }
+
+  /// True if it has its PTX of `first` from here on. What was said of that would have to be said of this one, too.
+  bool takeText(const KernelJob &first, const EqualKernels &equal) {
+    std::optional<std::string> ptx =
+        first.done && first.diagnostics->diagnostics().empty() ? equal.ptxOf(number, first.kernel.ptx) : std::nullopt;
+    if (ptx)
+      kernel.ptx = std::move(*ptx);
+    return ptx.has_value();
+  }
 };
 
 std::unique_ptr<HloModule> Compiler::parse(std::shared_ptr<const SourceFile> file, bool verifyModule) {
@@ -128,43 +145,70 @@ std::vector<Compiler::KernelJob> Compiler::makeJobs(const HloModule &fused, cons
   UniqueNames names;
   llvm::DenseMap<const HloInstruction *, std::string> first = kernelNames(fused, names);
   for (auto [job, kernel] : llvm::zip_equal(jobs, plan.kernels)) {
+    job.number = &kernel - plan.kernels.data();
     job.planned = &kernel;
     std::string &name = first[kernel.fusion];
     job.name = name.empty() ? names.unique(identifierOf(kernel.fusion->name())) : std::move(name);
     name.clear(); // a fusion's second kernel gets another
     job.track = job.name + trackSuffix.str();
-    job.diagnostics = std::make_unique<DiagnosticEngine>();
-    job.diagnostics->setFile(diagnostics.file());
+    job.begin(diagnostics);
     observer.beginTrack(job.track, jobs.size() == 1);
   }
   return jobs;
 }
 
-void Compiler::compileKernel(KernelJob &job, const TargetInfo &target, Stage stage, bool keepTexts,
-                             const KernelCache *cache) {
+/// What is the same for all kernels of a module.
+struct Compiler::KernelWork {
+  const TargetInfo &target;
+  Stage stage;
+  bool keepTexts;
+  const KernelCache *cache; ///< null: none
+};
+
+/// With `equal`, unless it is like one that has been begun: then it is left without PTX.
+void Compiler::compileKernel(KernelJob &job, const KernelWork &work, EqualKernels *equal) {
   // One context a thread: creating and loading it costs as much as a small kernel's passes.
   thread_local std::unique_ptr<mlir::MLIRContext> context = makeKernelContext();
-  KernelStage kernelStage{options, toolchain, target, observer, *job.diagnostics, *context, /*given=*/false, cache};
-  job.done = kernelStage.run(*job.planned, job.name, job.track, stage, keepTexts, job.kernel);
+  KernelStage kernelStage{options,          toolchain, work.target,     observer,
+                          *job.diagnostics, *context,  /*given=*/false, work.cache};
+  if (equal)
+    kernelStage.isKnown = [&](mlir::ModuleOp emitted) { return equal->isKnown(job.number, job.name, emitted); };
+  job.done = kernelStage.run(*job.planned, job.name, job.track, work.stage, work.keepTexts, job.kernel);
+}
+
+void Compiler::compileKernels(std::vector<KernelJob> &jobs, llvm::ArrayRef<size_t> which, const KernelWork &work,
+                              EqualKernels *equal) {
+  std::atomic<size_t> numDone = jobs.size() - which.size();
+  runInParallel(which.size(), numWorkers(options.jobs), [&](size_t i) {
+    compileKernel(jobs[which[i]], work, equal);
+    observer.progress(++numDone, jobs.size());
+  });
 }
 
 void Compiler::runJobs(std::vector<KernelJob> &jobs, const TargetInfo &target, Stage stage, bool keepTexts) {
-  std::atomic<size_t> numDone = 0;
   // A file a kernel costs more than it is worth where there are few.
   constexpr size_t few = 16;
-  const bool wantsTexts = keepTexts || observer.wantsPasses() || observer.wantsTexts();
+  const bool wantsTexts = keepTexts || observer.wantsTexts();
   std::optional<KernelCache> cache;
-  if (jobs.size() > few && stage >= Stage::Ptx && !wantsTexts)
+  if (jobs.size() > few && stage >= Stage::Ptx && !wantsTexts && !observer.wantsPasses())
     cache.emplace(options, toolchain, target);
   // What takes long comes first, so that no thread is left with it at the end.
-  std::vector<size_t> order(jobs.size());
+  std::vector<size_t> order(jobs.size()), again;
   std::iota(order.begin(), order.end(), 0);
   auto work = [&](size_t i) { return jobs[i].planned->planned->graph.instructions().size(); };
   llvm::stable_sort(order, [&](size_t a, size_t b) { return work(a) > work(b); });
-  runInParallel(jobs.size(), numWorkers(options.jobs), [&](size_t i) {
-    compileKernel(jobs[order[i]], target, stage, keepTexts, cache ? &*cache : nullptr);
-    observer.progress(++numDone, jobs.size());
-  });
+  const KernelWork common{target, stage, keepTexts, cache ? &*cache : nullptr};
+  // Lines of the input are among what is not compared.
+  if (jobs.size() == 1 || stage < Stage::Ptx || wantsTexts || options.lineInfo)
+    return compileKernels(jobs, order, common, nullptr);
+  EqualKernels equal(jobs.size());
+  compileKernels(jobs, order, common, &equal);
+  for (KernelJob &job : jobs)
+    if (const KernelJob &first = jobs[equal.firstOf(job.number)]; &first != &job && !job.takeText(first, equal)) {
+      job.begin(diagnostics);
+      again.push_back(job.number);
+    }
+  compileKernels(jobs, again, common, nullptr);
 }
 
 /// Hands on what was found. False after an error, unless it is one to go on after.

@@ -85,6 +85,8 @@ bool KernelStage::run(const PlannedKernel &planned, llvm::StringRef name, llvm::
 /// The rest, unless its result is known.
 bool KernelStage::lowerEmitted(mlir::ModuleOp module, llvm::StringRef name, llvm::StringRef track, Stage stage,
                                bool keepTexts, CompiledKernel &kernel) {
+  if (isKnown && isKnown(module))
+    return true;
   const std::string key = cache ? cache->keyOf(module) : "";
   if (std::optional<std::string> known = cache ? cache->load(key) : std::nullopt) {
     kernel.ptx = std::move(*known);

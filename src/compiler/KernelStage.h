@@ -8,6 +8,8 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 
+#include <functional>
+
 namespace mlir {
 class Diagnostic;
 }
@@ -26,6 +28,8 @@ struct KernelStage {
   mlir::MLIRContext &context;
   bool given = false;                 ///< the IR is the user's: what is wrong with it is no bug of ours
   const KernelCache *cache = nullptr; ///< null: none
+  /// Of a kernel as emitted: whether another one's PTX will do, so that it need not be compiled. Null: never.
+  std::function<bool(mlir::ModuleOp)> isKnown = nullptr;
 
   /// False after an error was reported.
   bool run(const PlannedKernel &planned, llvm::StringRef name, llvm::StringRef track, Stage stage, bool keepTexts,

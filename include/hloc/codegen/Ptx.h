@@ -28,8 +28,8 @@ unsigned ptxVersionOf(llvm::StringRef ptx);
 llvm::StringRef ptxTargetOf(llvm::StringRef ptx);
 
 /// The text with the entry `name` called `replacement`, also where the name begins that of a parameter
-/// (`name_param_0`) or of a helper (`name__table`), and in comments. Two kernels that differ only in their name become
-/// equal: the cubin cache keys on that.
+/// (`name_param_0`) or of a helper (`name__table`, `name__name__shared_0`), and in comments. Two kernels that differ
+/// only in their name become equal: the cubin cache keys on that.
 std::string renamePtxEntry(llvm::StringRef ptx, llvm::StringRef name, llvm::StringRef replacement);
 
 } // namespace hloc

@@ -59,6 +59,7 @@ struct CompiledModule {
   std::vector<ComputedValue> values; ///< where the manifest's steps leave what; by instructions of the fused module
 };
 
+class EqualKernels;
 class KernelCache;
 class Refusals;
 
@@ -95,7 +96,10 @@ public:
 
 private:
   struct KernelJob;
-  void compileKernel(KernelJob &job, const TargetInfo &target, Stage stage, bool keepTexts, const KernelCache *cache);
+  struct KernelWork;
+  void compileKernel(KernelJob &job, const KernelWork &work, EqualKernels *equal);
+  void compileKernels(std::vector<KernelJob> &jobs, llvm::ArrayRef<size_t> which, const KernelWork &work,
+                      EqualKernels *equal);
   std::optional<ExecutionPlan> plan(const HloModule &fused, const TargetInfo &target, Refusals &refusals);
   std::vector<KernelJob> makeJobs(const HloModule &fused, const ExecutionPlan &plan, llvm::StringRef trackSuffix);
   bool finishJobs(std::vector<KernelJob> &jobs, const Steps &steps, Refusals &refusals);

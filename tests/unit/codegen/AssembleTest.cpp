@@ -1,4 +1,5 @@
 #include "hloc/codegen/Assemble.h"
+#include "codegen/AssembleJob.h"
 #include "codegen/CubinNames.h"
 #include "hloc/codegen/Ptx.h"
 #include "hloc/support/Diagnostics.h"
@@ -14,6 +15,7 @@
 
 #include <cstring>
 #include <fcntl.h>
+#include <set>
 #include <sys/stat.h>
 #include <thread>
 
@@ -431,6 +433,43 @@ TEST_CASE("of many kernels several are one job") {
   parts.push_back(numbered(77));
   CHECK(run(parts).find("k77"));
   CHECK(f.cacheFiles().size() <= before + 2);
+}
+
+TEST_CASE("of many kernels those that are equal are assembled once") {
+  Fixture f;
+  // Ten texts, of each two kernels, of one three.
+  std::vector<std::string> parts;
+  for (int i = 0; i < 21; ++i) {
+    const std::string name = "k" + std::to_string(i), buffer = name + "__" + name + "__shared_0";
+    parts.push_back(kernel(name, "add.s64 %rd1, %rd1, " + std::to_string(i % 10 + i / 20) + ";\n.shared .align 4 .b8 " +
+                                     buffer + "[4096];\nst.shared.b64 [" + buffer + "], %rd1;\nbar.sync 0;\n" +
+                                     "ld.shared.b64 %rd1, [" + buffer + "+8];"));
+  }
+  std::optional<std::vector<AssembleJob>> jobs = prepareBatches(parts, f.diagnostics);
+  REQUIRE(jobs);
+  std::set<std::string> texts, names;
+  size_t numEntries = 0;
+  for (const AssembleJob &job : *jobs) {
+    if (texts.insert(job.ptx).second)
+      numEntries += ptxEntries(job.ptx).size();
+    for (const NeutralName &name : job.names)
+      names.insert(name.own);
+  }
+  CHECK(numEntries == 10);
+  CHECK(names.size() == 21);
+  if (f.skipWithoutNvJitLink())
+    return;
+  auto module = assembleModule(parts, *mergePtx(parts, f.diagnostics), f.target, f.toolchain, f.options, f.diagnostics);
+  INFO(f.messages());
+  REQUIRE(llvm::succeeded(module));
+  CHECK_FALSE(contains(module->bytes, "hloc_kernel"));
+  for (int i = 0; i < 21; ++i) {
+    const std::string name = "k" + std::to_string(i);
+    REQUIRE(module->find(name));
+    CHECK(module->find(name)->sharedBytes == 4096);
+    CHECK(codeOf(*module, name).size() > 0);
+    CHECK(codeOf(*module, name) == codeOf(*module, "k" + std::to_string(i % 10 + i / 20)));
+  }
 }
 
 TEST_CASE("of many kernels the one that is wrong is named") {

@@ -1,6 +1,7 @@
 // The compiler as a library: what comes out, who is told of it, and that nothing depends on who listens or how many
 // work.
 #include "hloc/compiler/Compiler.h"
+#include "compiler/EqualKernels.h"
 #include "hloc/support/Files.h"
 
 #include "unit/SystemToolchain.h"
@@ -309,6 +310,72 @@ TEST_CASE("the PTX of many kernels is kept, and found by what it is made of") {
   CHECK(numCompiled(18, other, [](CompilerOptions &options) { options.lineInfo = true; }) == 18); // nor is it kept
   CHECK(numCompiled(18, other, [](CompilerOptions &options) { options.cacheFolder.clear(); }) == 18);
   CHECK(other == first);
+}
+
+namespace {
+
+/// Fusions of one computation in two orders, by other names; the third has another constant.
+const char *const otherOrders = R"(HloModule orders
+add { a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ ROOT s = f32[] add(a, b) }
+f { x = f32[64,4096] parameter(0)
+ zero = f32[] constant(0)
+ n = f32[64,4096] negate(x)
+ e = f32[64,4096] exponential(x)
+ m = f32[64,4096] multiply(n, e)
+ ROOT r = f32[64] reduce(m, zero), dimensions={1}, to_apply=add }
+g { y = f32[64,4096] parameter(0)
+ f = f32[64,4096] exponential(y)
+ o = f32[64,4096] negate(y)
+ k = f32[64,4096] multiply(o, f)
+ none = f32[] constant(0)
+ ROOT s = f32[64] reduce(k, none), dimensions={1}, to_apply=add }
+h { x = f32[64,4096] parameter(0)
+ one = f32[] constant(1)
+ n = f32[64,4096] negate(x)
+ e = f32[64,4096] exponential(x)
+ m = f32[64,4096] multiply(n, e)
+ ROOT r = f32[64] reduce(m, one), dimensions={1}, to_apply=add }
+ENTRY e { x = f32[64,4096] parameter(0)
+ y = f32[64,4096] parameter(1)
+ first = f32[64] fusion(x), kind=kLoop, calls=f
+ second = f32[64] fusion(y), kind=kLoop, calls=g
+ third = f32[64] fusion(y), kind=kLoop, calls=h
+ ROOT t = (f32[64], f32[64], f32[64]) tuple(first, second, third) }
+)";
+
+} // namespace
+
+TEST_CASE("kernels that are equal but for names and order go through LLVM once") {
+  DiagnosticEngine diagnostics;
+  auto compile = [&](bool wantsTexts) {
+    struct Counter : LlvmCounter {
+      bool texts = false;
+      bool wantsTexts() const override { return texts; }
+    } counter;
+    counter.texts = wantsTexts;
+    CompilerOptions options;
+    Compiler compiler(options, test::systemToolchain(), counter, diagnostics);
+    std::unique_ptr<HloModule> module = compiler.parse(file(otherOrders));
+    REQUIRE(module);
+    std::optional<CompiledModule> compiled = compiler.compileModule(*module, *findTarget("sm_90"));
+    REQUIRE(compiled);
+    return std::pair(std::move(compiled->ptx), counter.count.load());
+  };
+  auto [together, fewer] = compile(/*wantsTexts=*/false);
+  auto [apart, all] = compile(/*wantsTexts=*/true); // of which each has its own
+  CHECK(fewer == 2);
+  CHECK(all == 3);
+  CHECK(together == apart);
+  CHECK(llvm::StringRef(together).contains("second__second__shared_0"));
+}
+
+TEST_CASE("kernels are compared without the names of their functions") {
+  std::string text = "sym_name = \"k\" @k(@k2) sym_name = \"add\" kind = \"add\" add \"k\" @other";
+  CHECK(withoutNames(text, {"k", "k2", "add"}) ==
+        "sym_name = \"#0\" @#0(@#1) sym_name = \"#2\" kind = \"add\" add \"k\" @other");
+  CHECK(withoutNames("", {"k"}).empty());
 }
 
 TEST_CASE("one of the fusions that share a kernel has that kernel") {
