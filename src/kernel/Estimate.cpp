@@ -1,8 +1,12 @@
 #include "hloc/kernel/Estimate.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
+#include <vector>
 
 namespace hloc {
 
@@ -44,11 +48,21 @@ const DeviceModel *findDevice(llvm::StringRef name) {
   return nullptr;
 }
 
+/// Those of `devices`, in order. Whoever searches asks for each kernel that it tries.
+static llvm::ArrayRef<std::optional<TargetInfo>> targetsOfDevices() {
+  static const std::vector<std::optional<TargetInfo>> targets = [] {
+    std::vector<std::optional<TargetInfo>> found;
+    for (const DeviceModel &device : devices)
+      found.push_back(findTarget(device.target));
+    return found;
+  }();
+  return targets;
+}
+
 const DeviceModel &deviceOf(const TargetInfo &target) {
   const DeviceModel *found = &devices[0];
-  for (const DeviceModel &device : devices)
-    if (std::optional<TargetInfo> its = findTarget(device.target);
-        its && target.atLeast(its->major, its->minor) && device.target != found->target)
+  for (auto [device, its] : llvm::zip_equal(devices, targetsOfDevices()))
+    if (its && target.atLeast(its->major, its->minor) && device.target != found->target)
       found = &device;
   return *found;
 }

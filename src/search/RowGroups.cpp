@@ -41,24 +41,27 @@ private:
   struct Members {
     const Places<ReducedRole> &roles;
     llvm::SmallVector<HloInstruction *> columns;
-    llvm::BitVector isColumn; ///< by id
-    /// (What is taken of a tuple is read where it is made.)
-    bool isInside(const HloInstruction *instr) const {
-      return isColumn[instr->id()] || (roles.at(*instr) && &behindTuple(*instr) == instr);
-    }
+    llvm::SmallVector<HloInstruction *> inside; ///< those that are needed, operands before users
+    llvm::BitVector isInside;                   ///< by id: needed or not
+  };
+  /// Instructions by how many other ops that end kernels there are on the way to them: reductions of one level do not
+  /// depend on each other through those. What depends on reductions and is made with them is of their level.
+  struct Levels {
+    std::vector<unsigned> byId;
+    std::vector<std::vector<HloInstruction *>> instructions; ///< of each level, in order
   };
 
   void addReduction(HloInstruction *instr);
-  std::vector<unsigned> levelsOf(const ReducedShape &shape) const;
-  Places<ReducedRole> rolesOf(const ReducedShape &shape, llvm::ArrayRef<unsigned> levels, unsigned level) const;
-  llvm::SmallVector<HloInstruction *> columnsBeside(const ReducedShape &shape, llvm::ArrayRef<unsigned> levels,
-                                                    unsigned level, const Places<ReducedRole> &roles) const;
-  Members membersOf(const Places<ReducedRole> &roles, llvm::ArrayRef<HloInstruction *> columns) const;
+  Levels levelsOf(const ReducedShape &shape) const;
+  Places<ReducedRole> rolesOf(const ReducedShape &shape, const Levels &levels, unsigned level) const;
+  llvm::SmallVector<HloInstruction *> columnsBeside(const ReducedShape &shape, const Levels &levels, unsigned level,
+                                                    const Places<ReducedRole> &roles) const;
+  Members membersOf(const Places<ReducedRole> &roles, llvm::ArrayRef<HloInstruction *> columns,
+                    llvm::ArrayRef<HloInstruction *> ofLevel) const;
   llvm::SmallVector<HloInstruction *> rootsOf(const Members &members) const;
   bool isWorth(llvm::ArrayRef<HloInstruction *> reductions, llvm::ArrayRef<HloInstruction *> roots,
                const Members &members) const;
-  std::vector<unsigned> joined(llvm::ArrayRef<HloInstruction *> reductions, const Members &members) const;
-  bool isOrdered(llvm::ArrayRef<unsigned> byId) const;
+  bool isOrdered(const Members &members) const;
   std::optional<RowGroup> groupOf(const ReducedShape &shape, llvm::ArrayRef<HloInstruction *> own,
                                   const Members &members);
 
@@ -70,7 +73,9 @@ private:
   std::vector<std::optional<ReducedShape>> rows;    ///< of the reductions that end kernels
   std::vector<std::optional<ReducedShape>> columns; ///< of those of columns: the rows that they are in
   llvm::BitVector isGrouped;                        ///< is it a reduction of a group that was found?
+  std::vector<HloInstruction *> columnReductions;   ///< that end kernels, in order
   std::vector<unsigned> nodes;                      ///< instructions of a group are one; all others are one each
+  std::map<unsigned, llvm::SmallVector<HloInstruction *>> groupNodes; ///< what was made such a node
   /// Columns first: those that make a group are not taken beside rows.
   using Order = std::pair<bool, ReducedShape>;
   std::map<Order, llvm::SmallVector<HloInstruction *>> reductions;
@@ -90,6 +95,8 @@ RowGroupSearch::RowGroupSearch(const HloComputation &computation, const llvm::Bi
     if (instr->opcode() == Opcode::Reduce)
       addReduction(instr);
   }
+  llvm::copy_if(computation.instructions(), std::back_inserter(columnReductions),
+                [&](const HloInstruction *instr) { return columns[instr->id()].has_value(); });
 }
 
 void RowGroupSearch::addReduction(HloInstruction *instr) {
@@ -101,33 +108,35 @@ void RowGroupSearch::addReduction(HloInstruction *instr) {
   reductions[{shape->columns == 1, *shape}].push_back(instr);
 }
 
-/// How many other ops that end kernels there are on the way to an instruction, by id: reductions of one level do not
-/// depend on each other through those.
-std::vector<unsigned> RowGroupSearch::levelsOf(const ReducedShape &shape) const {
-  std::vector<unsigned> levels(endsKernel.size(), 0);
-  for (const HloInstruction *instr : computation.instructions())
+RowGroupSearch::Levels RowGroupSearch::levelsOf(const ReducedShape &shape) const {
+  Levels levels;
+  levels.byId.resize(endsKernel.size(), 0);
+  for (HloInstruction *instr : computation.instructions()) {
+    unsigned &own = levels.byId[instr->id()];
     for (const HloInstruction *operand : instr->operands()) {
       bool isOther = endsKernel[operand->id()] && rows[operand->id()] != shape;
-      levels[instr->id()] = std::max(levels[instr->id()], levels[operand->id()] + unsigned(isOther));
+      own = std::max(own, levels.byId[operand->id()] + unsigned(isOther));
     }
+    if (own >= levels.instructions.size())
+      levels.instructions.resize(own + 1);
+    levels.instructions[own].push_back(instr);
+  }
   return levels;
 }
 
 /// What instructions are to the reductions of one level, by id. Those that depend on them row by row can be made with
 /// them.
-Places<ReducedRole> RowGroupSearch::rolesOf(const ReducedShape &shape, llvm::ArrayRef<unsigned> levels,
-                                            unsigned level) const {
+Places<ReducedRole> RowGroupSearch::rolesOf(const ReducedShape &shape, const Levels &levels, unsigned level) const {
   Places<ReducedRole> roles(computation);
-  auto isOwn = [&](const HloInstruction &instr) {
-    return endsKernel[instr.id()] && rows[instr.id()] == shape && levels[instr.id()] == level;
-  };
+  auto isOwn = [&](const HloInstruction &instr) { return endsKernel[instr.id()] && rows[instr.id()] == shape; };
   auto isLeft = [&](const HloInstruction &instr) {
-    return levels[instr.id()] > level || (endsKernel[instr.id()] && !isOwn(instr)) || instr.reachesSideEffect();
+    return (endsKernel[instr.id()] && !isOwn(instr)) || instr.reachesSideEffect();
   };
-  for (const HloInstruction *instr : computation.instructions())
+  llvm::ArrayRef<HloInstruction *> ofLevel = levels.instructions[level];
+  for (const HloInstruction *instr : ofLevel)
     if (isOwn(*instr) && !isLeft(*instr))
       roles.set(*instr, ReducedRole::Result);
-  roles.follow(computation.instructions(),
+  roles.follow(ofLevel,
                [&](const HloInstruction &instr, unsigned operand, ReducedRole read) -> PlaceAnswer<ReducedRole> {
                  if (isLeft(instr))
                    return Independent();
@@ -137,20 +146,20 @@ Places<ReducedRole> RowGroupSearch::rolesOf(const ReducedShape &shape, llvm::Arr
 }
 
 /// Reductions of columns that can be made in the pass over the rows: of what is made of rows there, or of what is read.
-llvm::SmallVector<HloInstruction *> RowGroupSearch::columnsBeside(const ReducedShape &shape,
-                                                                  llvm::ArrayRef<unsigned> levels, unsigned level,
+llvm::SmallVector<HloInstruction *> RowGroupSearch::columnsBeside(const ReducedShape &shape, const Levels &levels,
+                                                                  unsigned level,
                                                                   const Places<ReducedRole> &roles) const {
   if (shape.columns > 1 || shape.length > longestRowBesideColumns || shape.count < leastRowsOfColumns)
     return {};
   llvm::BitVector isRead(endsKernel.size(), false);
-  for (const HloInstruction *instr : computation.instructions())
+  for (const HloInstruction *instr : levels.instructions[level])
     if (roles.at(*instr))
       for (const HloInstruction *operand : instr->operands())
         isRead[operand->id()] = true;
   llvm::SmallVector<HloInstruction *> beside;
-  llvm::copy_if(computation.instructions(), std::back_inserter(beside), [&](HloInstruction *instr) {
+  llvm::copy_if(columnReductions, std::back_inserter(beside), [&](HloInstruction *instr) {
     unsigned id = instr->id();
-    return endsKernel[id] && !isGrouped[id] && columns[id] == shape && levels[id] <= level &&
+    return !isGrouped[id] && columns[id] == shape && levels.byId[id] <= level &&
            llvm::all_of(llvm::enumerate(instr->operands()), [&](const auto &operand) {
              const HloInstruction &read = *operand.value();
              bool isInit = operand.index() >= instr->numOperands() / 2;
@@ -160,11 +169,23 @@ llvm::SmallVector<HloInstruction *> RowGroupSearch::columnsBeside(const ReducedS
   return beside;
 }
 
+/// (What is taken of a tuple is read where it is made.)
 RowGroupSearch::Members RowGroupSearch::membersOf(const Places<ReducedRole> &roles,
-                                                  llvm::ArrayRef<HloInstruction *> columns) const {
-  Members members{roles, {columns.begin(), columns.end()}, llvm::BitVector(nodes.size(), false)};
-  for (const HloInstruction *column : columns)
-    members.isColumn[column->id()] = true;
+                                                  llvm::ArrayRef<HloInstruction *> columns,
+                                                  llvm::ArrayRef<HloInstruction *> ofLevel) const {
+  Members members{roles, {columns.begin(), columns.end()}, {}, llvm::BitVector(nodes.size(), false)};
+  auto add = [&](HloInstruction *instr) {
+    if (members.isInside[instr->id()])
+      return;
+    members.isInside[instr->id()] = true;
+    if (needed[instr->id()])
+      members.inside.push_back(instr);
+  };
+  llvm::for_each(columns, add);
+  for (HloInstruction *instr : ofLevel)
+    if (roles.at(*instr) && &behindTuple(*instr) == instr)
+      add(instr);
+  llvm::sort(members.inside, [](const HloInstruction *a, const HloInstruction *b) { return a->id() < b->id(); });
   return members;
 }
 
@@ -172,11 +193,9 @@ RowGroupSearch::Members RowGroupSearch::membersOf(const Places<ReducedRole> &rol
 llvm::SmallVector<HloInstruction *> RowGroupSearch::rootsOf(const Members &members) const {
   llvm::SmallVector<HloInstruction *> roots;
   llvm::BitVector isRead(nodes.size(), false); // outside
-  for (HloInstruction *instr : llvm::reverse(computation.instructions())) {
+  for (HloInstruction *instr : llvm::reverse(members.inside)) {
     unsigned id = instr->id();
-    if (!needed[id] || !members.isInside(instr))
-      continue;
-    auto isOutside = [&](HloInstruction *user) { return needed[user->id()] && !members.isInside(user); };
+    auto isOutside = [&](HloInstruction *user) { return needed[user->id()] && !members.isInside[user->id()]; };
     if (!isResult[id] && !isRead[id] && llvm::none_of(users.of(instr), isOutside))
       continue;
     // Who reads what a row comes to for each of its elements can do so without a copy for each.
@@ -194,42 +213,45 @@ bool RowGroupSearch::isWorth(llvm::ArrayRef<HloInstruction *> own, llvm::ArrayRe
                              const Members &members) const {
   auto elementRoots = llvm::count_if(
       roots, [&](const HloInstruction *root) { return members.roles.isAt(*root, ReducedRole::Element); });
-  auto isInside = [&](const HloInstruction *instr) { return members.isInside(instr); };
+  auto isInside = [&](const HloInstruction *instr) { return members.isInside[instr->id()]; };
   auto readsRows = [&](const HloInstruction *instr) { return llvm::any_of(instr->operands(), isInside); };
   return elementRoots <= mostElementRoots &&
          (elementRoots > 0 || !members.columns.empty() || llvm::any_of(own, readsRows)) &&
          llvm::all_of(own, isInside) && llvm::none_of(roots, sharesBytes);
 }
 
-/// The nodes with those of a group made one.
-std::vector<unsigned> RowGroupSearch::joined(llvm::ArrayRef<HloInstruction *> own, const Members &members) const {
-  std::vector<unsigned> together = nodes;
-  for (const HloInstruction *instr : computation.instructions())
-    if (needed[instr->id()] && members.isInside(instr))
-      together[instr->id()] = own.front()->id();
-  return together;
-}
-
-/// Can instructions be carried out one after the other if those of one node are carried out together?
-bool RowGroupSearch::isOrdered(llvm::ArrayRef<unsigned> byId) const {
-  std::vector<llvm::SmallVector<unsigned, 2>> readers(byId.size());
-  std::vector<unsigned> waitsFor(byId.size(), 0);
-  for (const HloInstruction *instr : computation.instructions())
-    for (const HloInstruction *operand : instr->operands())
-      if (unsigned from = byId[operand->id()], to = byId[instr->id()]; from != to) {
-        readers[from].push_back(to);
-        ++waitsFor[to];
+/// Can instructions be carried out one after the other if those of a group, and of each one found before, are carried
+/// out together? Not if what reads the group is read by it.
+bool RowGroupSearch::isOrdered(const Members &members) const {
+  llvm::BitVector isReached(nodes.size(), false); // nodes outside
+  llvm::SmallVector<unsigned> reached;
+  llvm::BitVector isInside(nodes.size(), false);
+  for (const HloInstruction *instr : members.inside)
+    isInside[instr->id()] = true;
+  auto reachReaders = [&](const HloInstruction *read) {
+    for (const HloInstruction *reader : users.of(read))
+      if (const unsigned node = nodes[reader->id()]; !isInside[reader->id()] && !isReached[node]) {
+        isReached[node] = true;
+        reached.push_back(node);
       }
-  llvm::SmallVector<unsigned> ready;
-  for (unsigned node = 0; node < byId.size(); ++node)
-    if (waitsFor[node] == 0)
-      ready.push_back(node);
-  unsigned done = 0;
-  for (; !ready.empty(); ++done)
-    for (unsigned reader : readers[ready.pop_back_val()])
-      if (--waitsFor[reader] == 0)
-        ready.push_back(reader);
-  return done == byId.size();
+  };
+  auto readsBack = [&](const HloInstruction *read) {
+    return llvm::any_of(users.of(read), [&](const HloInstruction *reader) { return isInside[reader->id()]; });
+  };
+  llvm::for_each(members.inside, reachReaders);
+  while (!reached.empty()) {
+    const unsigned node = reached.pop_back_val();
+    auto group = groupNodes.find(node);
+    HloInstruction *const alone = computation.instructions()[node];
+    for (const HloInstruction *instr : group == groupNodes.end() ? llvm::ArrayRef(alone) : group->second) {
+      if (nodes[instr->id()] != node || isInside[instr->id()])
+        continue; // taken by a later group
+      if (readsBack(instr))
+        return false;
+      reachReaders(instr);
+    }
+  }
+  return true;
 }
 
 /// The group that reductions of one level make, if it is worth a kernel.
@@ -238,20 +260,21 @@ std::optional<RowGroup> RowGroupSearch::groupOf(const ReducedShape &shape, llvm:
   llvm::SmallVector<HloInstruction *> roots = rootsOf(members);
   if (!isWorth(own, roots, members))
     return std::nullopt;
-  std::vector<unsigned> together = joined(own, members);
-  if (!isOrdered(together))
+  if (!isOrdered(members))
     return std::nullopt;
   RowGroup group;
   group.reductions.assign(own.begin(), own.end());
   llvm::append_range(group.reductions, members.columns);
-  llvm::copy_if(computation.instructions(), std::back_inserter(group.inside), [&](HloInstruction *instr) {
-    return needed[instr->id()] && members.isInside(instr) && !llvm::is_contained(roots, instr);
-  });
+  llvm::copy_if(members.inside, std::back_inserter(group.inside),
+                [&](HloInstruction *instr) { return !llvm::is_contained(roots, instr); });
   group.roots = std::move(roots);
   // Rows may be of any length; columns have to fit.
   if ((shape.columns > 1 || !members.columns.empty()) && !isOnePass(group))
     return std::nullopt;
-  nodes = std::move(together);
+  const unsigned node = own.front()->id();
+  for (const HloInstruction *instr : members.inside)
+    nodes[instr->id()] = node;
+  groupNodes[node] = members.inside;
   for (const HloInstruction *reduction : group.reductions)
     isGrouped[reduction->id()] = true;
   return group;
@@ -261,16 +284,16 @@ std::vector<RowGroup> RowGroupSearch::find() {
   std::vector<RowGroup> groups;
   for (const auto &[order, ofShape] : reductions) {
     const ReducedShape &shape = order.second;
-    std::vector<unsigned> levels = levelsOf(shape);
+    const Levels levels = levelsOf(shape);
     std::map<unsigned, llvm::SmallVector<HloInstruction *>> byLevel;
     for (HloInstruction *reduction : ofShape)
-      byLevel[levels[reduction->id()]].push_back(reduction);
+      byLevel[levels.byId[reduction->id()]].push_back(reduction);
     for (const auto &[level, own] : byLevel) {
       const Places<ReducedRole> roles = rolesOf(shape, levels, level);
       llvm::SmallVector<HloInstruction *> beside = columnsBeside(shape, levels, level, roles);
-      std::optional<RowGroup> group = groupOf(shape, own, membersOf(roles, beside));
+      std::optional<RowGroup> group = groupOf(shape, own, membersOf(roles, beside, levels.instructions[level]));
       if (!group && !beside.empty())
-        group = groupOf(shape, own, membersOf(roles, {}));
+        group = groupOf(shape, own, membersOf(roles, {}, levels.instructions[level]));
       if (group)
         groups.push_back(std::move(*group));
     }
