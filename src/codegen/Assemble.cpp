@@ -139,11 +139,12 @@ std::vector<std::pair<std::string, std::string>> assemblerVersions(const Cubin &
   return versions;
 }
 
-void prepareAssembling(const Toolchain &toolchain, const AssembleOptions &options) {
+void prepareAssembling(const Toolchain &toolchain, const AssembleOptions &options, bool mayNeedLibrary) {
   if (toolchain.has(Tool::Ptxas))
     CubinCache(options.cacheFolder).ptxasVersion(toolchain.find(Tool::Ptxas).path);
   std::string error;
-  if (options.assembler != AssemblerChoice::Ptxas && toolchain.has(Tool::NvJitLink))
+  mayNeedLibrary |= options.assembler == AssemblerChoice::NvJitLink || !toolchain.has(Tool::Ptxas);
+  if (mayNeedLibrary && options.assembler != AssemblerChoice::Ptxas && toolchain.has(Tool::NvJitLink))
     NvJitLink::load(toolchain.find(Tool::NvJitLink).path, error);
 }
 

@@ -8,6 +8,8 @@
 #include "llvm/Support/Path.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <unistd.h>
 
 namespace hloc {
@@ -280,7 +282,7 @@ std::string Toolchain::describe() const {
   return text;
 }
 
-std::string ptxasVersion(const std::string &ptxas) {
+static std::string askForVersion(const std::string &ptxas) {
   ProcessResult result = runProcess({ptxas, "--version"}, std::chrono::seconds(10));
   if (!result.succeeded())
     return "";
@@ -290,6 +292,20 @@ std::string ptxasVersion(const std::string &ptxas) {
   if (at == llvm::StringRef::npos)
     return "";
   return rest.substr(at + 3).take_while([](char c) { return c == '.' || (c >= '0' && c <= '9'); }).str();
+}
+
+std::string ptxasVersion(const std::string &ptxas) {
+  static std::mutex mutex;
+  static std::map<std::string, std::string> known; // by the file as it was asked
+  llvm::sys::fs::file_status status;
+  if (llvm::sys::fs::status(ptxas, status))
+    return askForVersion(ptxas);
+  auto time = status.getLastModificationTime().time_since_epoch().count();
+  std::lock_guard lock(mutex);
+  auto [version, isNew] = known.try_emplace(fmt::format("{} {} {}", status.getSize(), time, ptxas));
+  if (isNew)
+    version->second = askForVersion(ptxas);
+  return version->second;
 }
 
 } // namespace hloc

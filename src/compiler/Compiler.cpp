@@ -260,6 +260,7 @@ std::optional<CompiledModule> Compiler::compile(const HloModule &fused, const Ta
   std::optional<ExecutionPlan> plan = this->plan(fused, target, refusals);
   if (!plan)
     return std::nullopt;
+  observer.planned(*plan);
   std::vector<KernelJob> jobs = makeJobs(fused, *plan, trackSuffix);
   observer.counted("kernels", jobs.size());
   observer.counted("fusions beyond them that they serve", plan->servedBy.size());

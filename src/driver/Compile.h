@@ -6,6 +6,7 @@
 
 #include "hloc/compiler/Compiler.h"
 
+#include <functional>
 #include <map>
 #include <mutex>
 
@@ -30,6 +31,12 @@ public:
   void beginTrack(llvm::StringRef track, bool alone) override;
   void endTrack(llvm::StringRef track, DiagnosticEngine &diagnostics) override;
   void progress(size_t done, size_t all) override;
+  void planned(const ExecutionPlan &plan) override {
+    if (whenPlanned)
+      whenPlanned(plan);
+  }
+
+  std::function<void(const ExecutionPlan &)> whenPlanned; ///< null: nobody waits for it
 
 private:
   Timing &timing;

@@ -104,13 +104,24 @@ private:
       return;
     }
     if (outputs.needsAssembler() && !stopped && canAssemble(toolchain, assemblerChoice()))
-      assemblerPrepared = std::async(std::launch::async, [this] { prepareAssembling(toolchain, assembleOptions()); });
+      observer.whenPlanned = [this](const ExecutionPlan &plan) { beginPreparing(plan); };
     std::vector<FatbinImage> images;
     for (const TargetInfo &target : options.targets)
       if (!compileFor(*fused, target, stopped, images))
         return;
     if (kind == EmitKind::Fatbin && !stopped)
       writeFatbin(images);
+  }
+
+  /// Beside the compilation of the kernels. What is linked needs the library, and so does a kernel that it may take;
+  /// one with shared memory it does not.
+  void beginPreparing(const ExecutionPlan &plan) {
+    if (assemblerPrepared.valid())
+      return;
+    bool mayNeedLibrary = plan.kernels.size() != 1 || plan.kernels.front().plan().launch.sharedBytes == 0;
+    assemblerPrepared = std::async(std::launch::async, [this, mayNeedLibrary] {
+      prepareAssembling(toolchain, assembleOptions(), mayNeedLibrary);
+    });
   }
 
   void writeHlo(const HloModule &module) {

@@ -61,7 +61,8 @@ bool canAssemble(const Toolchain &toolchain, AssemblerChoice choice);
 std::vector<std::pair<std::string, std::string>> assemblerVersions(const Cubin &cubin, const Toolchain &toolchain,
                                                                    const AssembleOptions &options);
 /// Does in advance what the first call of assemble would wait for: loading nvJitLink, asking ptxas for its version.
-void prepareAssembling(const Toolchain &toolchain, const AssembleOptions &options);
+/// `mayNeedLibrary`: false where Auto certainly takes ptxas, as of one kernel with shared memory.
+void prepareAssembling(const Toolchain &toolchain, const AssembleOptions &options, bool mayNeedLibrary);
 
 /// What `ptxas -v` printed about each entry.
 std::vector<std::pair<std::string, KernelResources>> parsePtxasReport(llvm::StringRef output);

@@ -13,6 +13,7 @@
 namespace hloc {
 
 class DiagnosticEngine;
+struct ExecutionPlan;
 
 enum class IrKind { Hlo, Mlir, Llvm, Ptx };
 
@@ -39,6 +40,8 @@ public:
   virtual void timed(llvm::StringRef name, llvm::StringRef track, Clock::time_point begin, Clock::time_point end,
                      int depth) {}
   virtual void produced(const IrEvent &event) {}
+  /// The module has been planned, and its kernels are compiled next.
+  virtual void planned(const ExecutionPlan &plan) {}
   /// `alone`: no other kernel's track at the same time. Called before any event of the track, by one thread.
   virtual void beginTrack(llvm::StringRef track, bool alone) {}
   /// All events of the track have come. What goes wrong is reported.

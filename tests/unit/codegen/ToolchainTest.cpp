@@ -127,6 +127,19 @@ TEST_CASE("the doctor names path, source and version") {
   CHECK(ptxasVersion(f.path("nowhere")).empty());
 }
 
+TEST_CASE("a ptxas is asked for its version once a process") {
+  Fixture f;
+  const std::string ptxas = f.path("ptxas"), calls = f.path("calls");
+  REQUIRE(writeFile(ptxas, "#!/bin/sh\necho call >> " + calls + "\necho 'release 13.0, V13.0.88'\n", f.error));
+  REQUIRE(::chmod(ptxas.c_str(), 0755) == 0);
+  CHECK(ptxasVersion(ptxas) == "13.0.88");
+  CHECK(ptxasVersion(ptxas) == "13.0.88");
+  CHECK(readFile(calls, f.error) == "call\n");
+  // Another file in its place is another ptxas.
+  REQUIRE(writeFile(ptxas, "#!/bin/sh\necho 'Cuda compilation tools, release 13.1, V13.1.2'\n", f.error));
+  CHECK(ptxasVersion(ptxas) == "13.1.2");
+}
+
 TEST_CASE("the doctor says if what was named as ptxas is none") {
   Fixture f;
   f.options.ptxas = "/bin/ls";
