@@ -105,7 +105,7 @@ llvm::FailureOr<std::string> compile(llvm::Module &module, const std::vector<Ker
   LlvmDiagnosticScope scope(module.getContext());
   const std::string &name = kernels.front().name;
   CurrentKernelScope kernelScope(name, options.given);
-  std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(target, options, diagnostics);
+  llvm::TargetMachine *machine = targetMachine(target, options, diagnostics);
   if (!machine)
     return llvm::failure();
   module.setTargetTriple(machine->getTargetTriple());

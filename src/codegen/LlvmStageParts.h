@@ -94,8 +94,9 @@ bool needsLibdevice(const llvm::Module &module);
 /// Links the parts of libdevice that are used and makes them internal.
 bool linkLibdevice(llvm::Module &module, const Toolchain *toolchain, DiagnosticEngine &diagnostics);
 
-std::unique_ptr<llvm::TargetMachine> createTargetMachine(const TargetInfo &target, const LlvmOptions &options,
-                                                         DiagnosticEngine &diagnostics);
+/// The back end for the target and options; null, and reported, if this LLVM has none. A thread's: the tables of
+/// instruction selection take as long to fill as a small kernel's selection does.
+llvm::TargetMachine *targetMachine(const TargetInfo &target, const LlvmOptions &options, DiagnosticEngine &diagnostics);
 void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetInfo &target, const LlvmOptions &options);
 /// One function, one block: what most fusions are once their loops are unrolled.
 bool isStraightLine(const llvm::Module &module);

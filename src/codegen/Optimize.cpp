@@ -159,9 +159,9 @@ std::vector<std::pair<std::string, std::string>> llvmPipelines(unsigned optimiza
   DiagnosticEngine diagnostics;
   LlvmOptions options;
   options.optimizationLevel = optimizationLevel;
-  std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(*findTarget("sm_90"), options, diagnostics);
+  llvm::TargetMachine *machine = targetMachine(*findTarget("sm_90"), options, diagnostics);
   llvm::PassInstrumentationCallbacks callbacks; // know the passes' names
-  llvm::PassBuilder builder(machine.get(), tuningOptions(), std::nullopt, &callbacks);
+  llvm::PassBuilder builder(machine, tuningOptions(), std::nullopt, &callbacks);
   auto print = [&](auto pipeline) {
     std::string text;
     llvm::raw_string_ostream stream(text);

@@ -13,7 +13,9 @@
 #include "llvm/IR/OptBisect.h"
 #include "llvm/MC/TargetRegistry.h"
 
+#include <map>
 #include <mutex>
+#include <tuple>
 
 // Only this target's initialisers: InitializeAllTargets would link and start every back end.
 extern "C" {
@@ -96,8 +98,8 @@ void raiseVersion(std::string &ptx) {
 
 } // namespace
 
-std::unique_ptr<llvm::TargetMachine> createTargetMachine(const TargetInfo &target, const LlvmOptions &options,
-                                                         DiagnosticEngine &diagnostics) {
+static std::unique_ptr<llvm::TargetMachine> createTargetMachine(const TargetInfo &target, const LlvmOptions &options,
+                                                                uint32_t version, DiagnosticEngine &diagnostics) {
   initializeNvptx();
   llvm::Triple triple("nvptx64-nvidia-cuda");
   std::string error;
@@ -106,12 +108,22 @@ std::unique_ptr<llvm::TargetMachine> createTargetMachine(const TargetInfo &targe
     diagnostics.report(DiagnosticKind::Internal, "this LLVM cannot generate PTX: " + error);
     return nullptr;
   }
-  uint32_t version = options.ptxVersion ? options.ptxVersion : target.ptxVersion;
   llvm::TargetOptions targetOptions;
   targetOptions.AllowFPOpFusion = options.contract ? llvm::FPOpFusion::Fast : llvm::FPOpFusion::Standard;
   return std::unique_ptr<llvm::TargetMachine>(
       backend->createTargetMachine(triple, target.name, fmt::format("+ptx{}", version), targetOptions, std::nullopt,
                                    std::nullopt, codegenLevel(options.optimizationLevel)));
+}
+
+llvm::TargetMachine *targetMachine(const TargetInfo &target, const LlvmOptions &options,
+                                   DiagnosticEngine &diagnostics) {
+  using Key = std::tuple<std::string, uint32_t, bool, unsigned>;
+  thread_local std::map<Key, std::unique_ptr<llvm::TargetMachine>> machines;
+  uint32_t version = options.ptxVersion ? options.ptxVersion : target.ptxVersion;
+  auto &machine = machines[{target.name, version, options.contract, options.optimizationLevel}];
+  if (!machine)
+    machine = createTargetMachine(target, options, version, diagnostics);
+  return machine.get();
 }
 
 void prefixLocalNames(llvm::Module &module, llvm::StringRef kernel) {
