@@ -32,6 +32,7 @@ struct Compiler::KernelJob {
   std::string name, track;
   CompiledKernel kernel;
   std::unique_ptr<DiagnosticEngine> diagnostics;
+  bool mayBeEqual = false; ///< to another kernel of the module, as far as plans tell
   bool done = false;
   std::string refused; ///< why the compiler goes on without it; empty: it does not have to
 
@@ -171,9 +172,23 @@ void Compiler::compileKernel(KernelJob &job, const KernelWork &work, EqualKernel
   thread_local std::unique_ptr<mlir::MLIRContext> context = makeKernelContext();
   KernelStage kernelStage{options,          toolchain, work.target,     observer,
                           *job.diagnostics, *context,  /*given=*/false, work.cache};
-  if (equal)
+  if (equal && job.mayBeEqual)
     kernelStage.isKnown = [&](mlir::ModuleOp emitted) { return equal->isKnown(job.number, job.name, emitted); };
   job.done = kernelStage.run(*job.planned, job.name, job.track, work.stage, work.keepTexts, job.kernel);
+}
+
+/// Kernels that are equal are planned alike. Most are seen not to be equal by that, before there is a text to compare.
+void Compiler::findEqualPlans(std::vector<KernelJob> &jobs) {
+  llvm::StringMap<unsigned> counts;
+  std::vector<std::string> plans;
+  for (const KernelJob &job : jobs) {
+    std::string &plan = plans.emplace_back(job.planned->plan().toString());
+    for (const HloInstruction *parameter : job.planned->planned->graph.parameters())
+      plan += " " + parameter->shape().toString();
+    ++counts[plan];
+  }
+  for (auto [job, plan] : llvm::zip_equal(jobs, plans))
+    job.mayBeEqual = counts[plan] > 1;
 }
 
 void Compiler::compileKernels(std::vector<KernelJob> &jobs, llvm::ArrayRef<size_t> which, const KernelWork &work,
@@ -201,6 +216,7 @@ void Compiler::runJobs(std::vector<KernelJob> &jobs, const TargetInfo &target, S
   // Lines of the input are among what is not compared.
   if (jobs.size() == 1 || stage < Stage::Ptx || wantsTexts || options.lineInfo)
     return compileKernels(jobs, order, common, nullptr);
+  findEqualPlans(jobs);
   EqualKernels equal(jobs.size());
   compileKernels(jobs, order, common, &equal);
   for (KernelJob &job : jobs)

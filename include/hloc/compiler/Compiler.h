@@ -98,6 +98,7 @@ private:
   struct KernelJob;
   struct KernelWork;
   void compileKernel(KernelJob &job, const KernelWork &work, EqualKernels *equal);
+  static void findEqualPlans(std::vector<KernelJob> &jobs);
   void compileKernels(std::vector<KernelJob> &jobs, llvm::ArrayRef<size_t> which, const KernelWork &work,
                       EqualKernels *equal);
   std::optional<ExecutionPlan> plan(const HloModule &fused, const TargetInfo &target, Refusals &refusals);
