@@ -116,7 +116,7 @@ void CubinCache::store(const std::string &key, const Cubin &cubin) const {
   std::string file = fileOf(key), error;
   if (createFolders(file.substr(0, file.rfind('/')), error))
     writeFileAtomically(file, serialize(cubin), error);
-  if (llvm::StringRef(key).starts_with("00"))
+  if (llvm::StringRef(key).starts_with("000"))
     prune();
 }
 

@@ -47,7 +47,7 @@ public:
   std::optional<Cubin> load(const std::string &key) const;
   void store(const std::string &key, const Cubin &cubin) const;
   /// Removes the oldest files until three quarters of the limit are left, if it is exceeded. Called by one store in
-  /// 256.
+  /// 4096: asking 45,000 files for their sizes takes 0.3 s.
   void prune() const;
 
   /// Version of the ptxas at `path`, remembered by the file's size and time; asking it takes 3 ms.
