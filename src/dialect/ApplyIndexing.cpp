@@ -4,6 +4,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/PatternMatch.h"
+#include "llvm/ADT/SmallBitVector.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace hloc;
@@ -56,16 +58,69 @@ LogicalResult ApplyIndexingOp::verify() {
   return success();
 }
 
+namespace {
+
+/// Nothing if a number does not fit into 64 bits, or something is divided by what is no positive constant.
+std::optional<int64_t> valueAt(AffineExpr expression, ArrayRef<int64_t> dims) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expression))
+    return constant.getValue();
+  if (auto dim = dyn_cast<AffineDimExpr>(expression))
+    return dims[dim.getPosition()];
+  auto binary = dyn_cast<AffineBinaryOpExpr>(expression);
+  std::optional<int64_t> a = binary ? valueAt(binary.getLHS(), dims) : std::nullopt;
+  std::optional<int64_t> b = a ? valueAt(binary.getRHS(), dims) : std::nullopt;
+  int64_t result = 0;
+  if (!b)
+    return std::nullopt;
+  switch (expression.getKind()) {
+  case AffineExprKind::Add:
+    return llvm::AddOverflow(*a, *b, result) ? std::nullopt : std::optional(result);
+  case AffineExprKind::Mul:
+    return llvm::MulOverflow(*a, *b, result) ? std::nullopt : std::optional(result);
+  case AffineExprKind::FloorDiv:
+    return *b > 0 ? std::optional(llvm::divideFloorSigned(*a, *b)) : std::nullopt;
+  case AffineExprKind::Mod:
+    return *b > 0 ? std::optional(llvm::mod(*a, *b)) : std::nullopt;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// Two points to tell expressions by: they agree where operands are constants.
+struct Probes {
+  SmallVector<int64_t> a, b;
+  llvm::SmallBitVector isFree;
+
+  void add(std::optional<int64_t> constant) {
+    const int64_t number = a.size();
+    a.push_back(constant.value_or(1000003 + 7919 * number));
+    b.push_back(constant.value_or(2000003 + 104729 * number));
+    isFree.push_back(!constant);
+  }
+  /// False: it certainly is neither one constant nor one dimension, which simplifying it to see would take far longer.
+  bool mayBeTrivial(AffineExpr expression) const {
+    std::optional<int64_t> atA = valueAt(expression, a), atB = valueAt(expression, b);
+    return !atA || !atB || *atA == *atB ||
+           llvm::any_of(isFree.set_bits(), [&](unsigned dim) { return *atA == a[dim] && *atB == b[dim]; });
+  }
+};
+
+} // namespace
+
 LogicalResult ApplyIndexingOp::fold(FoldAdaptor adaptor, SmallVectorImpl<OpFoldResult> &results) {
   AppliedMap applied = AppliedMap::of(*this);
   unsigned numOperands = applied.operands.size();
   SmallVector<AffineExpr> constants;
+  Probes probes;
   for (unsigned i = 0; i < numOperands; ++i) {
     auto value = dyn_cast_or_null<IntegerAttr>(adaptor.getOperands()[i]);
     constants.push_back(value ? getAffineConstantExpr(value.getInt(), getContext())
                               : getAffineDimExpr(i, getContext()));
+    probes.add(value ? std::optional(value.getInt()) : std::nullopt);
   }
   for (AffineExpr expression : applied.map.affine().getResults()) {
+    if (!probes.mayBeTrivial(expression))
+      return failure();
     AffineExpr bound = simplifyAffineExpr(expression.replaceDims(constants), numOperands, 0);
     if (auto constant = dyn_cast<AffineConstantExpr>(bound))
       results.push_back(IntegerAttr::get(IndexType::get(getContext()), constant.getValue()));

@@ -96,3 +96,21 @@ TEST_CASE("rangeOf: what ops and arguments say about themselves") {
   CHECK(rangeOf(f.apply("(d0) -> (d0 * 3 + 1), domain: d0 in [2, 9]", f.argument(0))) == Interval{7, 28});
   CHECK_FALSE(rangeOf(arith::AddIOp::create(f.builder, f.loc, f.argument(0), f.argument(0))).has_value());
 }
+
+TEST_CASE("folding finds constants and operands, also where an expression only comes to one") {
+  Fixture f({{0, 7}, {0, 63}});
+  Value three = arith::ConstantIndexOp::create(f.builder, f.loc, 3);
+  auto fold = [&](StringRef text, ValueRange operands) {
+    SmallVector<OpFoldResult> results;
+    Value value = f.apply(text, operands);
+    return succeeded(value.getDefiningOp()->fold(results)) ? results.front() : OpFoldResult();
+  };
+  Value i = f.argument(0), j = f.argument(1);
+  CHECK(fold("(d0) -> ((d0 floordiv 4) * 4 + d0 mod 4), domain: d0 in [0, 7]", i) == OpFoldResult(i));
+  CHECK(fold("(d0, d1) -> (d0 * 2 + d1 - d0 * 2), domain: d0 in [0, 7], d1 in [0, 63]", {i, j}) == OpFoldResult(j));
+  CHECK(fold("(d0, d1) -> (d0 * 2 + d1 - d0 * 2), domain: d0 in [0, 7], d1 in [0, 63]", {i, three}) ==
+        OpFoldResult(f.builder.getIndexAttr(3)));
+  CHECK_FALSE(fold("(d0, d1) -> (d0 * 64 + d1), domain: d0 in [0, 7], d1 in [0, 63]", {i, j}));
+  CHECK_FALSE(fold("(d0, d1) -> (d0 * 64 + d1), domain: d0 in [0, 7], d1 in [0, 63]", {i, three}));
+  CHECK_FALSE(fold("(d0) -> (d0 floordiv 4), domain: d0 in [0, 7]", i));
+}
