@@ -122,14 +122,13 @@ Pair divide(CodeBuilder &b, Pair dividend, Pair divisor) {
 /// sqrt(re^2 + im^2); infinite if a component is, even if the other is NaN.
 Value modulus(CodeBuilder &b, Pair z) {
   Value re = b.absF(z.re), im = b.absF(z.im);
-  Value larger = arith::MaximumFOp::create(b, re, im);
-  Value smaller = arith::MinimumFOp::create(b, re, im);
+  Value larger = arith::MaxNumFOp::create(b, re, im); // the one that is a number
+  Value smaller = b.minF(re, im);
   Value ratio = b.divF(smaller, larger);
-  Value result = b.mulF(larger, b.sqrt(b.addF(b.mulF(ratio, ratio), 1.0)));
-  result = b.select(b.cmpF(FPred::OEQ, larger, 0.0), larger, result);
-  Value infinity = b.infinity(re.getType());
-  Value infinite = b.orI(b.cmpF(FPred::OEQ, re, infinity), b.cmpF(FPred::OEQ, im, infinity));
-  return b.select(infinite, infinity, result);
+  Value product = b.mulF(larger, b.sqrt(b.addF(b.mulF(ratio, ratio), 1.0)));
+  // Of two zeros, of two infinities, or of a NaN, which is the smaller one, the ratio is NaN.
+  Value result = b.select(b.cmpF(FPred::UNO, product, product), smaller, product);
+  return b.select(b.cmpF(FPred::OEQ, larger, b.infinity(re.getType())), larger, result);
 }
 
 Value angle(CodeBuilder &b, Pair z) { return math::Atan2Op::create(b, z.im, z.re); }

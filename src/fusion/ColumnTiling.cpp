@@ -93,12 +93,22 @@ private:
     tiling.tiles = ceilDiv(vectors, tiling.lanes);
   }
 
-  /// Of multiples of `step`, or a row, those lanes that leave the fewest idle in the last tile; the narrowest of
-  /// equals, since more tiles need fewer splits.
-  static int64_t fewestIdle(int64_t vectors, int64_t step) {
-    int64_t best = 0, bestCost = 0;
+  /// Groups that a block of so many lanes has at most, if the device is full.
+  int64_t groupsBeside(int64_t lanes, int64_t vectors) const {
+    int64_t side = size.slices * vectors, wanted = int64_t(target.multiprocessors) * threadsPerMultiprocessor;
+    int64_t useful = std::min(std::max<int64_t>(1, usualThreads / lanes), ceilDiv(tiling.runs(), usualUnroll));
+    return std::clamp<int64_t>((wanted + side / 2) / side, 1, useful);
+  }
+
+  /// Of multiples of `step`, or a row, those lanes that leave the fewest idle in the last tile and in the last warp of
+  /// a block; the narrowest of equals, since more tiles need fewer splits.
+  int64_t fewestIdle(int64_t vectors, int64_t step) const {
+    int64_t best = 0;
+    double bestCost = 0;
     auto consider = [&](int64_t lanes) {
-      int64_t cost = ceilDiv(vectors, lanes) * lanes;
+      int64_t groups = groupsBeside(lanes, vectors);
+      double lanesOfWarps = double(llvm::alignTo(uint64_t(lanes * groups), warp)) / double(groups);
+      double cost = double(ceilDiv(vectors, lanes)) * lanesOfWarps;
       if (best == 0 || cost < bestCost) {
         best = lanes;
         bestCost = cost;

@@ -207,6 +207,11 @@ TEST_CASE("columns that nearly fill the device are not shared") {
   CHECK(columnTilings(ElementType::F32, {7, 500000}).front().groups == 1);
   CHECK(columnTilings(ElementType::F32, {7, 250000}).front().groups == 2);
   CHECK(rowPlan(ElementType::F32, {7, 500001}, {0}).starts_with("loop: "));
+  // Lanes that divide the columns, as 40 do, are of no use where the last warp of each block is half empty.
+  for (int64_t columns : {300000, 500000, 500020, 700000}) {
+    ColumnTiling tiling = columnTilings(ElementType::F32, {7, columns}).front();
+    CHECK(tiling.threads() % 32 == 0);
+  }
 }
 
 TEST_CASE("vectors reach over the end of odd rows") {
