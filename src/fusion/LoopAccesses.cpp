@@ -237,6 +237,17 @@ double LoopAccesses::sectors(size_t number, unsigned group, const TargetInfo &ta
   return elements == 0 ? 0 : points * double(touched) / double(elements);
 }
 
+bool LoopAccesses::readsOneForRow(int64_t row) const {
+  auto isConstant = [&](const Access &access) {
+    if (!access.parameter || access.samples.empty())
+      return false;
+    ArrayRef<int64_t> positions = access.samples.front(); // of the first elements
+    size_t count = std::min<size_t>(positions.size(), size_t(row));
+    return count > 1 && positions.front() >= 0 && llvm::all_equal(positions.take_front(count));
+  };
+  return llvm::any_of(accesses, isConstant);
+}
+
 unsigned LoopAccesses::streamedBits() const {
   unsigned bits = 0;
   for (const Access &access : accesses)

@@ -30,6 +30,8 @@ public:
   /// Sectors touched for each element of the loop, on average over those warps, where a thread's elements come in
   /// groups of `group` neighbours, a power of two.
   double sectors(size_t access, unsigned group, const TargetInfo &target) const;
+  /// Is some array read at one place for each `row` neighbouring elements of the loop? To be asked after sample().
+  bool readsOneForRow(int64_t row) const;
   /// Bits that a thread loads for one element, of the parameters with at least half as many elements as the loop.
   unsigned streamedBits() const;
   /// Bits of an element of the narrowest array that is as large as the loop.

@@ -80,6 +80,7 @@ public:
     accesses.sample(most);
     nest.perThread = fewestSectors(accesses, least, most);
     nest.rounds = chooseRounds(accesses);
+    nest.lanesOfRound = chooseLanes(accesses);
     nest.elementsOfRound = partsOfRounds();
   }
 
@@ -152,14 +153,30 @@ private:
     return rounds;
   }
 
+  /// As many as keep a thread in one row, if that is of use; a line or more, as a warp's access should have.
+  uint32_t chooseLanes(const LoopAccesses &accesses) const {
+    constexpr int64_t lineBits = 128 * 8;
+    int64_t row = rowSize(), ofThread = int64_t(nest.rounds) * nest.perThread;
+    if (nest.rounds == 1 || row % ofThread != 0 || !accesses.readsOneForRow(row))
+      return threadsPerLoopBlock;
+    int64_t lanes = row / ofThread;
+    lanes = std::min<int64_t>(lanes & -lanes, threadsPerLoopBlock);
+    return lanes * nest.perThread * accesses.narrowest() < lineBits ? threadsPerLoopBlock : uint32_t(lanes);
+  }
+
+  int64_t rowSize() const {
+    const Shape &shape = graph.roots()[nest.roots.front()].shape;
+    return shape.rank() == 0 ? 1 : shape.dim(shape.minorToMajor().front());
+  }
+
   /// Elements of a round that is a part of the array, if that saves computing indices: those of rounds side by side are
   /// divided by sizes that are no powers of two, each for itself.
   int64_t partsOfRounds() const {
     const Shape &shape = graph.roots()[nest.roots.front()].shape;
     int64_t rounds = nest.rounds;
-    if (rounds == 1 || nest.elements % (rounds * nest.perThread) != 0)
+    if (rounds == 1 || nest.lanesOfRound < threadsPerLoopBlock || nest.elements % (rounds * nest.perThread) != 0)
       return 0;
-    int64_t part = nest.elements / rounds, row = shape.dim(shape.minorToMajor().front());
+    int64_t part = nest.elements / rounds, row = rowSize();
     bool isCheap = llvm::all_of(shape.minorToMajor().drop_back(),
                                 [&](int64_t dim) { return llvm::isPowerOf2_64(uint64_t(shape.dim(dim))); }) ||
                    llvm::all_of(graph.instructions(), [](const HloInstruction *instr) {
@@ -272,6 +289,8 @@ std::string LoopPlan::toString() const {
     os << ", " << nest.elements << " elements, " << nest.perThread << " per thread";
     if (nest.rounds > 1)
       os << " in " << nest.rounds << (nest.elementsOfRound > 0 ? " parts" : " rounds");
+    if (nest.lanesOfRound < threadsPerLoopBlock)
+      os << " of " << nest.lanesOfRound << " threads";
     if (!nest.reason.empty())
       os << " (" << nest.reason << ")";
   }

@@ -30,6 +30,10 @@ struct LoopNest {
   /// Or each round is a part of the array, where that begins with a row: then the indices of a thread's groups differ
   /// by a constant, and are computed once. Its elements, a multiple of `perThread`; 0: rounds lie side by side.
   int64_t elementsOfRound = 0;
+  /// Threads of a block whose groups of a round lie side by side: rounds of these follow each other, and then come
+  /// those of the next threads. A power of two; fewer than the block has where a thread then stays in one row, and what
+  /// is the same all along a row is read once.
+  uint32_t lanesOfRound = threadsPerLoopBlock;
   std::string reason; ///< why not more per thread, if sectors decided; for people
   /// That take part, those of the last block who find nothing to do included.
   int64_t threads() const;

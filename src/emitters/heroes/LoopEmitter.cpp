@@ -56,10 +56,13 @@ private:
   /// Where in its block's part of a round a thread begins.
   AffineExpr firstOfRound() const { return kernel.thread() * nest.perThread; }
 
-  /// From the launch space, a round and an element of a group to indices, the block's part beginning at `begin`.
-  IndexingMap mapOfRounds(AffineExpr begin, int64_t rounds) const {
+  /// From the launch space, a round and an element of a group to indices, the block's part beginning at `begin`; rounds
+  /// of `lanes` threads lie side by side.
+  IndexingMap mapOfRounds(AffineExpr begin, int64_t rounds, int64_t lanes) const {
     AffineExpr round = getAffineSymbolExpr(0, kernel.context()), element = getAffineSymbolExpr(1, kernel.context());
-    AffineExpr position = begin + firstOfRound() + round * ofRound() + element;
+    AffineExpr firstOfLanes = kernel.thread().floorDiv(lanes) * (lanes * nest.perThread * rounds);
+    AffineExpr firstOfThread = (kernel.thread() % lanes) * nest.perThread;
+    AffineExpr position = begin + firstOfLanes + round * (lanes * nest.perThread) + firstOfThread + element;
     return kernel.mapOf(memoryOrderIndices(first, position), {rounds, int64_t(nest.perThread)});
   }
 
@@ -75,7 +78,7 @@ private:
   }
 
   IndexingMap mapOfFullBlocks(int64_t blocks) const {
-    IndexingMap map = mapOfRounds(kernel.block() * (ofRound() * nest.rounds), nest.rounds);
+    IndexingMap map = mapOfRounds(kernel.block() * (ofRound() * nest.rounds), nest.rounds, nest.lanesOfRound);
     map.addConstraint(kernel.block(), Interval{0, blocks - 1});
     map.simplify();
     return map;
@@ -84,7 +87,7 @@ private:
   /// The whole groups of elements [begin, end), fewer than a full block has.
   IndexingMap mapOfLastBlock(int64_t begin, int64_t end) const {
     int64_t rounds = (end - begin + ofRound() - 1) / ofRound();
-    IndexingMap map = mapOfRounds(getAffineConstantExpr(begin, kernel.context()), rounds);
+    IndexingMap map = mapOfRounds(getAffineConstantExpr(begin, kernel.context()), rounds, launchedThreads());
     int64_t block = begin / (ofRound() * nest.rounds);
     map.addConstraint(kernel.block(), Interval{block, block});
     AffineExpr round = getAffineSymbolExpr(0, kernel.context());

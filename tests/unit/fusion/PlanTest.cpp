@@ -139,6 +139,23 @@ TEST_CASE("rounds are parts of the array where that saves dividing by its sizes"
   CHECK(negatePlan(ElementType::F32, {1028, 1020}).find("2 rounds") != std::string::npos);
 }
 
+TEST_CASE("a thread stays in a row along which something is the same") {
+  auto scaledRows = [](ElementType type, int64_t rows, int64_t columns, int64_t scaledDim = 0) {
+    Program p;
+    auto *x = p.b.parameter(0, Shape::array(type, {rows, columns}), "x");
+    auto *scale = p.b.parameter(1, Shape::array(type, {scaledDim == 0 ? rows : columns}), "scale");
+    auto *wide = p.b.add(Opcode::Broadcast, x->shape(), {scale}, {p.b.ints(AttributeKey::Dimensions, {scaledDim})});
+    return planText(p, p.b.add(Opcode::Multiply, x->shape(), {x, wide}));
+  };
+  CHECK(scaledRows(ElementType::F32, 8192, 256) ==
+        "loop: roots 0, 2097152 elements, 4 per thread in 4 rounds of 16 threads; grid 1024, block 128");
+  CHECK(scaledRows(ElementType::BF16, 4097, 768).find("8 per thread in 4 rounds of 8 threads") != std::string::npos);
+  // All rounds of a block are one row's; less than a line; rows of other sizes; what is the same along columns.
+  for (const std::string &plan : {scaledRows(ElementType::F32, 1024, 2048), scaledRows(ElementType::F32, 32768, 64),
+                                  scaledRows(ElementType::F32, 8192, 260), scaledRows(ElementType::F32, 8192, 256, 1)})
+    CHECK(plan.find("rounds of") == std::string::npos);
+}
+
 namespace {
 
 /// Is each element some thread's, and just one's? By a thread's arithmetic: whole blocks, the last block, the tail.
