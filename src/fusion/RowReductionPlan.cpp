@@ -131,6 +131,13 @@ void walkRuns(RowReductionPlan &plan, int64_t &threads) {
   plan.perSplit = plan.runLength / int64_t(plan.perThread);
 }
 
+/// Threads that read one piece of a row that does not begin with a sector. Half a warp's vectors are long enough if
+/// both edges are no more than these threads read in one step.
+int64_t threadsOfPiece(const RowReductionPlan &plan) {
+  bool isHalfEnough = plan.hasEdges && 2 * (int64_t(plan.perThread) - 1) <= lanesPerWarp / 2;
+  return isHalfEnough ? lanesPerWarp / 2 : lanesPerWarp;
+}
+
 /// Threads that share a row.
 void shareRows(RowReductionPlan &plan, StreamWidths streams, int64_t instructions, const TargetInfo &target) {
   const ReductionFrame &frame = plan.frame;
@@ -156,7 +163,7 @@ void shareRows(RowReductionPlan &plan, StreamWidths streams, int64_t instruction
     threads = std::min(powerOf2Ceil((groups + vectorsPerThread - 1) / vectorsPerThread), most);
   }
   if (rowBytes % (sectorBits / 8) != 0)
-    threads = std::max(threads, std::min<int64_t>(powerOf2Ceil(groups), target.warpSize));
+    threads = std::max(threads, std::min(powerOf2Ceil(groups), threadsOfPiece(plan)));
   // What neighbouring threads read of a row is at least a sector.
   while (threads * groupBits < sectorBits && threads < powerOf2Ceil(groups))
     threads *= 2;

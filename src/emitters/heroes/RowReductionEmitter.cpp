@@ -170,7 +170,7 @@ private:
     AffineExpr ofRun = run(getAffineSymbolExpr(0, context)), begin = beginOf(ofRun);
     AffineExpr number = getAffineSymbolExpr(1, context) * threads + threadOfRow();
     AffineExpr numBefore = begin.ceilDiv(size) * size - begin;
-    AffineExpr numBetween = (begin + length).floorDiv(size) * size - begin.ceilDiv(size) * size;
+    AffineExpr numBetween = (-numBefore + length).floorDiv(size) * size;
     IndexingMap edges = kernel.mapOf({number, numBefore, numBetween}, {plan.runsPerPart, steps});
     keepRunsInside(edges, ofRun);
     edges.simplify();
@@ -187,11 +187,14 @@ private:
     keepRunsInside(map, run(numberOfRun));
     map.simplify();
     size_t numValues = frame.accumulators.size();
+    ArrayAttr numbers = xla_gpu::rangeAttr(context, {0, length / size * size + steps * threads - 1});
     return kernel.loop(edges, state, [&](ValueRange variables, ValueRange known, ValueRange ofEarlierSteps) {
       Value isBefore = b.cmpI(CodeBuilder::IPred::ult, known[0], known[1]);
       SmallVector<Value> at(kernel.ids());
       at.push_back(variables.front());
-      at.push_back(b.select(isBefore, known[0], b.addI(known[0], known[2])));
+      Value number = b.select(isBefore, known[0], b.addI(known[0], known[2]));
+      number.getDefiningOp()->setAttr(xla_gpu::attr::range, numbers);
+      at.push_back(number);
       return kernel.loop(map, at, ofEarlierSteps, [&](ValueRange, ValueRange operandAt, ValueRange carried) {
         SmallVector<Value> next(carried);
         Values sides(carried.take_back(frame.sideRoots.size()));

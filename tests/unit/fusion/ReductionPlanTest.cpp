@@ -81,6 +81,14 @@ TEST_CASE("threads of a row by its length") {
   CHECK(rowPlan(ElementType::F32, {1000, 4097}, {1}) ==
         "rows: [1000,4097] over 1; roots 0; 4 per thread and edges, 128 threads a row, 2 rows a block; grid 500, block "
         "256, shared 32");
+  // Vectors that begin with the array's: two pieces of a row are few, unless its edges have more elements than threads.
+  CHECK(rowPlan(ElementType::BF16, {8192, 257}, {1}) ==
+        "rows: [8192,257] over 1; roots 0; 8 per thread and edges, 16 threads a row, 16 rows a block; grid 512, block "
+        "256");
+  CHECK(
+      rowPlan(ElementType::S8, {8192, 1001}, {1}) ==
+      "rows: [8192,1001] over 1; roots 0; 16 per thread and edges, 32 threads a row, 8 rows a block; grid 1024, block "
+      "256");
   CHECK(rowPlan(ElementType::F32, {100, 128}, {1}) ==
         "rows: [100,128] over 1; roots 0; 4 per thread, 8 threads a row, 4 rows a block; grid 25, block 32");
 }
