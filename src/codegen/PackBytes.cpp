@@ -42,14 +42,9 @@ struct Bytes {
   bool areZero = false; ///< true is what is zero
 };
 
-/// Which byte a comparison with zero looks at.
-std::optional<std::pair<Bytes, uint64_t>> comparedByte(Value *truth) {
-  llvm::CmpPredicate predicate;
-  Value *byte;
-  if (!match(truth, m_ICmp(predicate, m_Value(byte), m_ZeroInt())) || !llvm::ICmpInst::isEquality(predicate))
-    return std::nullopt;
+/// Of which four bytes `byte` is one, and its number there.
+std::optional<std::pair<Bytes, uint64_t>> placeOf(Value *byte) {
   Bytes bytes;
-  bytes.areZero = predicate == llvm::ICmpInst::ICMP_EQ;
   uint64_t lane = 0;
   if (!match(byte, m_ExtractElt(m_Value(bytes.source), m_ConstantInt(lane))))
     return std::nullopt;
@@ -59,6 +54,41 @@ std::optional<std::pair<Bytes, uint64_t>> comparedByte(Value *truth) {
   bytes.first = lane / bytesOfWord * bytesOfWord;
   return std::pair(bytes, lane % bytesOfWord);
 }
+
+/// What a comparison with zero compares, and whether it asks for equality.
+std::optional<std::pair<Value *, bool>> comparedWithZero(Value *truth) {
+  llvm::CmpPredicate predicate;
+  Value *compared;
+  if (!match(truth, m_ICmp(predicate, m_Value(compared), m_ZeroInt())) || !llvm::ICmpInst::isEquality(predicate))
+    return std::nullopt;
+  return std::pair(compared, predicate == llvm::ICmpInst::ICMP_EQ);
+}
+
+/// Which byte a comparison with zero looks at.
+std::optional<std::pair<Bytes, uint64_t>> comparedByte(Value *truth) {
+  auto compared = comparedWithZero(truth);
+  auto place = compared ? placeOf(compared->first) : std::nullopt;
+  if (place)
+    place->first.areZero = compared->second;
+  return place;
+}
+
+/// The word that has these bytes.
+Value *wordOf(llvm::IRBuilder<> &builder, const Bytes &bytes) {
+  unsigned words = llvm::cast<llvm::FixedVectorType>(bytes.source->getType())->getNumElements() / bytesOfWord;
+  llvm::Type *word = builder.getInt32Ty();
+  if (words == 1)
+    return builder.CreateBitCast(bytes.source, word);
+  Value *whole = builder.CreateBitCast(bytes.source, llvm::FixedVectorType::get(word, words));
+  return builder.CreateExtractElement(whole, bytes.first / bytesOfWord);
+}
+
+/// The word whose bytes' highest bits say which bytes of `word` are not zero.
+Value *truthOf(llvm::IRBuilder<> &builder, Value *word) {
+  Value *carried = builder.CreateAdd(builder.CreateAnd(word, 0x7f7f7f7f), builder.getInt32(0x7f7f7f7f));
+  return builder.CreateOr(carried, word);
+}
+constexpr uint32_t highestBits = 0x80808080;
 
 class StorePacker {
 public:
@@ -80,7 +110,7 @@ public:
     llvm::Type *word = builder.getInt32Ty();
     Value *result = llvm::PoisonValue::get(llvm::FixedVectorType::get(word, words.size()));
     for (auto [i, lanes] : llvm::enumerate(words)) {
-      Value *truth = builder.CreateLShr(builder.CreateAnd(pack(lanes), 0x80808080), 7);
+      Value *truth = builder.CreateLShr(builder.CreateAnd(pack(lanes), highestBits), 7);
       result = words.size() == 1 ? truth : builder.CreateInsertElement(result, truth, uint64_t(i));
     }
     Value *scalars = store.getValueOperand();
@@ -158,21 +188,13 @@ private:
     Value *result;
     if (areSame(lanes))
       result = builder.CreateSExt(lanes[0], builder.getInt32Ty());
-    else if (std::optional<Bytes> bytes = comparedBytes(lanes))
-      result = truthOf(*bytes);
-    else
+    else if (std::optional<Bytes> bytes = comparedBytes(lanes)) {
+      result = truthOf(builder, wordOf(builder, *bytes));
+      if (bytes->areZero)
+        result = builder.CreateNot(result);
+    } else
       result = logicOf(*llvm::cast<Instruction>(lanes[0]), lanes);
     return packed[lanes] = result;
-  }
-
-  Value *truthOf(const Bytes &bytes) {
-    unsigned words = llvm::cast<llvm::FixedVectorType>(bytes.source->getType())->getNumElements() / bytesOfWord;
-    llvm::Type *word = builder.getInt32Ty();
-    Value *whole = builder.CreateBitCast(bytes.source, words == 1 ? word : llvm::FixedVectorType::get(word, words));
-    Value *own = words == 1 ? whole : builder.CreateExtractElement(whole, bytes.first / bytesOfWord);
-    Value *carried = builder.CreateAdd(builder.CreateAnd(own, 0x7f7f7f7f), builder.getInt32(0x7f7f7f7f));
-    Value *truth = builder.CreateOr(carried, own);
-    return bytes.areZero ? builder.CreateNot(truth) : truth;
   }
 
   Value *logicOf(Instruction &first, const Lanes &lanes) {
@@ -189,10 +211,141 @@ private:
   std::map<Lanes, Value *> packed;
 };
 
+/// Of a tree of `and`, whether all that its leaves ask for is so; of a tree of `or`, whether something is.
+class TreePacker {
+public:
+  /// Is it the root of a tree? One of `or` on bytes, compared with zero, stands for one of `or` on what is true of
+  /// them.
+  static bool isRoot(Instruction &instruction) {
+    auto *user = instruction.hasOneUse() ? llvm::dyn_cast<Instruction>(instruction.user_back()) : nullptr;
+    std::optional<unsigned> opcode = opcodeOf(instruction);
+    return opcode && !(user && user->getType()->isIntegerTy(1) && user->getOpcode() == *opcode);
+  }
+
+  explicit TreePacker(Instruction &root) : root(root), builder(&root), opcode(*opcodeOf(root)) {}
+
+  bool run() {
+    collect();
+    if (allTrue.empty() && someTrue.empty())
+      return false;
+    Value *result = nullptr;
+    auto add = [&](Value *truth) { result = result ? builder.CreateBinOp(operation(), result, truth) : truth; };
+    bool isAnd = opcode == Instruction::And;
+    if (!allTrue.empty()) {
+      Value *truths = joined(Instruction::And, allTrue, [&](Value *word) { return truthOf(builder, word); });
+      Value *all = builder.CreateAnd(truths, highestBits), *asked = builder.getInt32(highestBits);
+      add(isAnd ? builder.CreateICmpEQ(all, asked) : builder.CreateICmpNE(all, asked));
+    }
+    if (!someTrue.empty()) {
+      Value *some = joined(Instruction::Or, someTrue, [](Value *word) { return word; }), *zero = builder.getInt32(0);
+      add(isAnd ? builder.CreateICmpEQ(some, zero) : builder.CreateICmpNE(some, zero));
+    }
+    for (const Leaf &leaf : others)
+      add(truthOfLeaf(leaf));
+    root.replaceAllUsesWith(result);
+    llvm::RecursivelyDeleteTriviallyDeadInstructions(&root);
+    return true;
+  }
+
+private:
+  /// A truth value; or a byte that is compared with zero, if there is no instruction that does it.
+  struct Leaf {
+    Value *value;
+    bool isByte;
+  };
+  using Words = llvm::SmallVector<Bytes>;
+
+  static std::optional<unsigned> opcodeOf(Instruction &instruction) {
+    if (!instruction.getType()->isIntegerTy(1))
+      return std::nullopt;
+    if (instruction.getOpcode() == Instruction::And || instruction.getOpcode() == Instruction::Or)
+      return instruction.getOpcode();
+    auto compared = comparedWithZero(&instruction);
+    if (!compared || !isUnion(compared->first))
+      return std::nullopt;
+    return compared->second ? Instruction::And : Instruction::Or;
+  }
+  static bool isUnion(Value *byte) {
+    auto *instruction = llvm::dyn_cast<Instruction>(byte);
+    return instruction && instruction->getOpcode() == Instruction::Or && instruction->getType()->isIntegerTy(8);
+  }
+
+  llvm::Instruction::BinaryOps operation() const { return llvm::Instruction::BinaryOps(opcode); }
+  /// Whether its leaves, which are bytes, ask for zero.
+  bool asksForZero() const { return opcode == Instruction::And; }
+  Value *truthOfLeaf(const Leaf &leaf) {
+    if (!leaf.isByte)
+      return leaf.value;
+    Value *zero = builder.getInt8(0);
+    return asksForZero() ? builder.CreateICmpEQ(leaf.value, zero) : builder.CreateICmpNE(leaf.value, zero);
+  }
+
+  /// Sorts the leaves: those that are all bytes of a word, the others.
+  void collect() {
+    llvm::SmallVector<Leaf> leaves = leavesOfTree();
+    std::map<std::tuple<Value *, uint64_t, bool>, std::array<bool, bytesOfWord>> found;
+    auto keyOf = [](const Bytes &bytes) { return std::tuple(bytes.source, bytes.first, bytes.areZero); };
+    auto placeOfLeaf = [&](const Leaf &leaf) {
+      auto place = leaf.isByte ? placeOf(leaf.value) : comparedByte(leaf.value);
+      if (place && leaf.isByte)
+        place->first.areZero = asksForZero();
+      return place;
+    };
+    for (const Leaf &leaf : leaves)
+      if (auto place = placeOfLeaf(leaf))
+        found[keyOf(place->first)][place->second] = true;
+    for (const Leaf &leaf : leaves) {
+      auto place = placeOfLeaf(leaf);
+      if (!place || llvm::is_contained(found[keyOf(place->first)], false))
+        others.push_back(leaf);
+      else if (place->second == 0) // each word once, in the order of the tree: the same code whatever the addresses
+        (place->first.areZero == asksForZero() ? someTrue : allTrue).push_back(place->first);
+    }
+  }
+
+  llvm::SmallVector<Leaf> leavesOfTree() const {
+    llvm::SmallVector<Leaf> leaves, open = {{&root, false}};
+    while (!open.empty()) {
+      Leaf next = open.pop_back_val();
+      auto *instruction = llvm::dyn_cast<Instruction>(next.value);
+      bool isOwn = next.value == &root || next.value->hasOneUse();
+      if (isOwn &&
+          (next.isByte ? isUnion(next.value)
+                       : instruction && instruction->getType()->isIntegerTy(1) && instruction->getOpcode() == opcode)) {
+        for (unsigned i : {1, 0})
+          open.push_back({instruction->getOperand(i), next.isByte});
+      } else if (auto compared = next.isByte ? std::nullopt : comparedWithZero(next.value);
+                 isOwn && compared && compared->second == asksForZero() && isUnion(compared->first)) {
+        open.push_back({compared->first, true});
+      } else {
+        leaves.push_back(next);
+      }
+    }
+    return leaves;
+  }
+
+  template <typename Function>
+  Value *joined(llvm::Instruction::BinaryOps with, llvm::ArrayRef<Bytes> words, Function function) {
+    Value *result = nullptr;
+    for (const Bytes &bytes : words) {
+      Value *word = function(wordOf(builder, bytes));
+      result = result ? builder.CreateBinOp(with, result, word) : word;
+    }
+    return result;
+  }
+
+  Instruction &root;
+  llvm::IRBuilder<> builder;
+  const unsigned opcode;
+  Words allTrue, someTrue; ///< asked whether all their bytes are not zero, or whether one is; or the opposite
+  llvm::SmallVector<Leaf> others;
+};
+
 } // namespace
 
 bool packBytes(llvm::Module &module) {
   std::vector<llvm::StoreInst *> stores;
+  std::vector<Instruction *> roots;
   for (llvm::Function &function : module)
     for (llvm::BasicBlock &block : function)
       for (Instruction &instruction : block)
@@ -201,6 +354,13 @@ bool packBytes(llvm::Module &module) {
   bool changed = false;
   for (llvm::StoreInst *store : stores)
     changed |= StorePacker(*store).run();
+  for (llvm::Function &function : module)
+    for (llvm::BasicBlock &block : function)
+      for (Instruction &instruction : block)
+        if (TreePacker::isRoot(instruction))
+          roots.push_back(&instruction);
+  for (Instruction *root : roots)
+    changed |= TreePacker(*root).run();
   return changed;
 }
 

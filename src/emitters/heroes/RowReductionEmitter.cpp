@@ -115,6 +115,9 @@ private:
   Values accumulate() {
     int64_t numValues = int64_t(frame.accumulators.size());
     int64_t chains = std::min({int64_t(plan.perThread), maxChains, std::max<int64_t>(maxCarried / numValues, 1)});
+    // Truth values of a vector are combined by words, see PackBytes.cpp.
+    if (llvm::all_of(frame.accumulators, [](const Accumulator &accumulator) { return isPred(accumulator.type); }))
+      chains = 1;
     SmallVector<Value> state;
     Values start = startOfRow();
     for (int64_t i = 0; i < chains; ++i)
