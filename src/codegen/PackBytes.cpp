@@ -9,6 +9,8 @@
 // four times, and stores <%z0, %z1, %z2, %z3>. In a word the truth of a byte is its highest bit: that of `x & 0x7f`
 // plus 0x7f, or that of `x`. No carry leaves a byte. Logic on truth values is logic on words, whatever is in their
 // other bits; these are cleared once before the word is stored.
+//
+// A reduction asks of many bytes whether all are true, or whether one is: of words, once it has combined them.
 
 #include "LlvmStageParts.h"
 

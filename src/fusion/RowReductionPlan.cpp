@@ -131,11 +131,18 @@ void walkRuns(RowReductionPlan &plan, int64_t &threads) {
   plan.perSplit = plan.runLength / int64_t(plan.perThread);
 }
 
-/// Threads that read one piece of a row that does not begin with a sector. Half a warp's vectors are long enough if
-/// both edges are no more than these threads read in one step.
-int64_t threadsOfPiece(const RowReductionPlan &plan) {
-  bool isHalfEnough = plan.hasEdges && 2 * (int64_t(plan.perThread) - 1) <= lanesPerWarp / 2;
-  return isHalfEnough ? lanesPerWarp / 2 : lanesPerWarp;
+/// Do so many threads leave most of the device idle?
+bool areFew(int64_t threads, const TargetInfo &target) {
+  return threads < int64_t(target.multiprocessors) * target.threadsPerMultiprocessor / 8;
+}
+
+/// Threads that read one piece of a row that does not begin with a sector. Where there are many rows, half a warp's
+/// vectors are long enough if both edges are no more than these threads read in one step.
+int64_t threadsOfPiece(const RowReductionPlan &plan, const TargetInfo &target) {
+  constexpr int64_t half = lanesPerWarp / 2;
+  bool isHalfEnough =
+      plan.hasEdges && 2 * (int64_t(plan.perThread) - 1) <= half && !areFew(plan.frame.numResults() * half, target);
+  return isHalfEnough ? half : lanesPerWarp;
 }
 
 /// Threads that share a row.
@@ -157,13 +164,13 @@ void shareRows(RowReductionPlan &plan, StreamWidths streams, int64_t instruction
 
   // Threads of a row. Neighbours read whole sectors; where rows do not begin with a sector, in few pieces.
   int64_t threads = powerOf2Ceil(llvm::divideCeil(groups, mostVectors(groupBits)));
-  if (rows * threads < int64_t(target.multiprocessors) * target.threadsPerMultiprocessor / 8) {
+  if (areFew(rows * threads, target)) {
     // Within a warp, if it can be: threads of one have no barrier.
     int64_t most = threads <= int64_t(target.warpSize) ? int64_t(target.warpSize) : threadsPerBlock;
     threads = std::min(powerOf2Ceil((groups + vectorsPerThread - 1) / vectorsPerThread), most);
   }
   if (rowBytes % (sectorBits / 8) != 0)
-    threads = std::max(threads, std::min(powerOf2Ceil(groups), threadsOfPiece(plan)));
+    threads = std::max(threads, std::min(powerOf2Ceil(groups), threadsOfPiece(plan, target)));
   // What neighbouring threads read of a row is at least a sector.
   while (threads * groupBits < sectorBits && threads < powerOf2Ceil(groups))
     threads *= 2;

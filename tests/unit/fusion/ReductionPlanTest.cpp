@@ -81,7 +81,8 @@ TEST_CASE("threads of a row by its length") {
   CHECK(rowPlan(ElementType::F32, {1000, 4097}, {1}) ==
         "rows: [1000,4097] over 1; roots 0; 4 per thread and edges, 128 threads a row, 2 rows a block; grid 500, block "
         "256, shared 32");
-  // Vectors that begin with the array's: two pieces of a row are few, unless its edges have more elements than threads.
+  // Vectors that begin with the array's: two pieces of a row are few, unless its edges have more elements than threads,
+  // or rows are few.
   CHECK(rowPlan(ElementType::BF16, {8192, 257}, {1}) ==
         "rows: [8192,257] over 1; roots 0; 8 per thread and edges, 16 threads a row, 16 rows a block; grid 512, block "
         "256");
