@@ -10,6 +10,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace hloc {
@@ -26,9 +27,9 @@ constexpr int64_t blocksPerMultiprocessor = 2;
 /// bursts.
 constexpr int64_t bytesInFlight = 32 * 1024;
 constexpr unsigned maxRounds = 8, roundsOfShortProgram = 4;
-/// What is left to a multiprocessor of a short program dealt in rounds. All of it is under way at once, however it is
-/// dealt, so that fewer blocks only have to be shared out about evenly.
-constexpr int64_t blocksOfShortProgram = 4;
+/// Of a short program dealt in rounds all is under way at once, however it is dealt, so that fewer blocks only have to
+/// be shared out about evenly: what multiprocessors have on average, of what the busiest has.
+constexpr double leastShare = 0.8;
 /// Ops of one thread's straight code up to which it takes several groups: for the loads, for the instructions saved.
 constexpr int64_t maxOpsWithRounds = 512, maxOpsOfShortProgram = 256;
 /// Groups that touch at most so many times the sectors that the best ones do are as good: they take fewer instructions.
@@ -81,7 +82,7 @@ public:
     nest.perThread = fewestSectors(accesses, least, most);
     nest.rounds = chooseRounds(accesses);
     nest.lanesOfRound = chooseLanes(accesses);
-    nest.elementsOfRound = partsOfRounds();
+    choosePartsOfRounds();
   }
 
 private:
@@ -95,6 +96,12 @@ private:
   /// Has each multiprocessor so many blocks whose threads have so many elements?
   bool fills(int64_t elementsOfThread, int64_t blocks) const {
     return nest.elements / (elementsOfThread * threadsPerLoopBlock) >= blocks * int64_t(target.multiprocessors);
+  }
+  /// Does each have so many, and none far more than the others?
+  bool fillsEvenly(int64_t elementsOfThread, int64_t blocks) const {
+    double ofEach = double(llvm::divideCeil(nest.elements, elementsOfThread * threadsPerLoopBlock)) /
+                    double(target.multiprocessors);
+    return fills(elementsOfThread, blocks) && ofEach >= leastShare * std::ceil(ofEach);
   }
   int64_t ops(unsigned elements) const { return int64_t(elements) * opsOfElement; }
 
@@ -140,11 +147,15 @@ private:
   /// is most of a short program.
   unsigned chooseRounds(const LoopAccesses &accesses) const {
     int64_t bytes = int64_t(accesses.streamedBits()) * nest.perThread * target.threadsPerMultiprocessor / 8;
+    // As many vectors, of however many accesses.
+    unsigned accessBits = std::max(1u, nest.perThread * accesses.narrowest());
+    unsigned most =
+        std::clamp(roundsOfShortProgram * target.maxVectorBytes * 8 / accessBits, roundsOfShortProgram, maxRounds);
     auto wants = [&](unsigned rounds) {
       bool waits = bytes > 0 && bytes * rounds / 2 < bytesInFlight && rounds <= maxRounds &&
                    fills(int64_t(rounds) * nest.perThread, blocksPerMultiprocessor);
-      bool isShort = rounds <= roundsOfShortProgram && ops(rounds * nest.perThread) <= maxOpsOfShortProgram &&
-                     fills(int64_t(rounds) * nest.perThread, blocksOfShortProgram);
+      bool isShort = rounds <= most && ops(rounds * nest.perThread) <= maxOpsOfShortProgram &&
+                     fillsEvenly(int64_t(rounds) * nest.perThread, blocksPerMultiprocessor);
       return (waits || isShort) && ops(rounds * nest.perThread) <= maxOpsWithRounds;
     };
     unsigned rounds = 1;
@@ -169,11 +180,21 @@ private:
     return shape.rank() == 0 ? 1 : shape.dim(shape.minorToMajor().front());
   }
 
-  /// Elements of a round that is a part of the array, if that saves computing indices: those of rounds side by side are
-  /// divided by sizes that are no powers of two, each for itself.
-  int64_t partsOfRounds() const {
+  /// Rounds that are parts of the array, if that saves computing indices. A few are better than twice as many that are
+  /// none.
+  void choosePartsOfRounds() {
+    nest.elementsOfRound = partsOfRounds(nest.rounds);
+    if (nest.elementsOfRound > 0 || nest.rounds / 2 < roundsOfShortProgram)
+      return;
+    nest.elementsOfRound = partsOfRounds(nest.rounds / 2);
+    if (nest.elementsOfRound > 0)
+      nest.rounds /= 2;
+  }
+
+  /// Elements of a round that is a part of the array, or 0: indices of rounds side by side are divided by sizes that
+  /// are no powers of two, each for itself.
+  int64_t partsOfRounds(int64_t rounds) const {
     const Shape &shape = graph.roots()[nest.roots.front()].shape;
-    int64_t rounds = nest.rounds;
     if (rounds == 1 || nest.lanesOfRound < threadsPerLoopBlock || nest.elements % (rounds * nest.perThread) != 0)
       return 0;
     int64_t part = nest.elements / rounds, row = rowSize();

@@ -52,7 +52,7 @@ TEST_CASE("elements per thread fill one access of the narrowest stream") {
         "loop: roots 0, 16777216 elements, 32 per thread in 4 rounds; grid 1024, block 128");
 }
 
-TEST_CASE("short programs are dealt in rounds as long as each multiprocessor has a few blocks") {
+TEST_CASE("short programs are dealt in rounds as long as multiprocessors have a few blocks, and about as many") {
   CHECK(negatePlan(ElementType::F64, {1 << 20}) ==
         "loop: roots 0, 1048576 elements, 2 per thread in 4 rounds; grid 1024, block 128");
   auto dealt = [](ElementType type, int64_t size) {
@@ -60,8 +60,9 @@ TEST_CASE("short programs are dealt in rounds as long as each multiprocessor has
     return plan.substr(plan.find(", ") + 2, plan.find(" (") - plan.find(", ") - 2) + plan.substr(plan.find("; "));
   };
   CHECK(dealt(ElementType::C128, 300000) == "300000 elements, 1 per thread in 4 rounds; grid 586, block 128");
-  CHECK(dealt(ElementType::C128, 1 << 18) == "262144 elements, 1 per thread in 2 rounds; grid 1024, block 128");
-  CHECK(dealt(ElementType::C128, 1 << 17).find("rounds") == std::string::npos);
+  CHECK(dealt(ElementType::C128, 1 << 18) == "262144 elements, 1 per thread in 4 rounds; grid 512, block 128");
+  CHECK(dealt(ElementType::C128, 150000) == "150000 elements, 1 per thread in 2 rounds; grid 586, block 128");
+  CHECK(dealt(ElementType::C128, 1 << 16).find("rounds") == std::string::npos);
 }
 
 TEST_CASE("small and odd sizes") {
@@ -101,28 +102,28 @@ std::string convertPlan(ElementType from, ElementType to) {
 TEST_CASE("no stream is spread over more sectors than it has") {
   // Lanes whose elements fill two accesses would leave gaps in each.
   CHECK(convertPlan(ElementType::F32, ElementType::BF16) ==
-        "loop: roots 0, 4194304 elements, 4 per thread in 4 rounds (8 would touch 2.0 times the sectors of x); grid "
-        "2048, block 128");
+        "loop: roots 0, 4194304 elements, 4 per thread in 8 rounds (8 would touch 2.0 times the sectors of x); grid "
+        "1024, block 128");
   CHECK(convertPlan(ElementType::S8, ElementType::F64) ==
         "loop: roots 0, 4194304 elements, 2 per thread in 8 rounds (4 would touch 2.0 times the sectors of an output); "
         "grid 2048, block 128");
   // Every second element: vectors that have two of them.
   CHECK(slicePlan(ElementType::F32, 1024, 0, 4095, 2) ==
-        "loop: roots 0, 2097152 elements, 2 per thread in 4 rounds (4 would touch 2.0 times the sectors of x); grid "
-        "2048, block 128");
+        "loop: roots 0, 2097152 elements, 2 per thread in 8 rounds (4 would touch 2.0 times the sectors of x); grid "
+        "1024, block 128");
   CHECK(slicePlan(ElementType::BF16, 1024, 0, 4095, 2).find(", 4 per thread") != std::string::npos);
   // Elements that cannot be loaded together go to neighbouring lanes.
   CHECK(slicePlan(ElementType::F32, 1024, 0, 4095, 4).find(", 1 per thread") != std::string::npos);
   CHECK(slicePlan(ElementType::F64, 1024, 0, 4095, 2).find(", 1 per thread") != std::string::npos);
   CHECK(slicePlan(ElementType::F32, 1021, 0, 4094, 2).find(", 1 per thread") != std::string::npos);
   CHECK(slicePlan(ElementType::F32, 1024, 1, 2049, 1) ==
-        "loop: roots 0, 2097152 elements, 1 per thread in 4 rounds (2 would touch 1.8 times the sectors of x); grid "
-        "4096, block 128");
+        "loop: roots 0, 2097152 elements, 1 per thread in 8 rounds (2 would touch 1.8 times the sectors of x); grid "
+        "2048, block 128");
   CHECK(slicePlan(ElementType::F32, 1024, 4, 2051, 1).find("1 per thread") != std::string::npos);
   CHECK(slicePlan(ElementType::F32, 1024, 4, 2047, 1).find("1 per thread") != std::string::npos);
   // Backwards is as good as forwards, where rows consist of whole groups.
   CHECK(reversePlan(ElementType::F32, {1024, 1024}) ==
-        "loop: roots 0, 1048576 elements, 4 per thread in 2 rounds; grid 1024, block 128");
+        "loop: roots 0, 1048576 elements, 4 per thread in 4 rounds; grid 512, block 128");
   CHECK(reversePlan(ElementType::BF16, {1024, 1028}).find(", 4 per thread") != std::string::npos);
   CHECK(reversePlan(ElementType::F32, {1024, 1023}).find("1 per thread") != std::string::npos);
 }
@@ -133,10 +134,10 @@ TEST_CASE("rounds are parts of the array where that saves dividing by its sizes"
       "loop: roots 0, 527868 elements, 1 per thread in 4 parts (2 would touch 1.7 times the sectors of x); grid 1031, "
       "block 128");
   // Parts that do not begin with a row, powers of two, a row for all rounds, and what is not divided at all.
-  CHECK(reversePlan(ElementType::F32, {513, 1023}).find("4 rounds") != std::string::npos);
-  CHECK(reversePlan(ElementType::F32, {1024, 1024}).find("2 rounds") != std::string::npos);
-  CHECK(reversePlan(ElementType::F32, {256, 3072}).find("2 rounds") != std::string::npos);
-  CHECK(negatePlan(ElementType::F32, {1028, 1020}).find("2 rounds") != std::string::npos);
+  CHECK(reversePlan(ElementType::F32, {513, 1023}).find("8 rounds") != std::string::npos);
+  CHECK(reversePlan(ElementType::F32, {1024, 1024}).find("4 rounds") != std::string::npos);
+  CHECK(reversePlan(ElementType::F32, {128, 6144}).find("4 rounds") != std::string::npos);
+  CHECK(negatePlan(ElementType::F32, {1028, 1020}).find("4 rounds") != std::string::npos);
 }
 
 TEST_CASE("a thread stays in a row along which something is the same") {
@@ -195,7 +196,7 @@ TEST_CASE("outputs of different sizes get nests of their own") {
   auto *z = p.b.parameter(2, Shape::array(ElementType::F32, {1024, 1024}), "z");
   auto negate = [&](HloInstruction *v) { return p.b.add(Opcode::Negate, v->shape(), {v}); };
   CHECK(planText(p, p.b.tuple({negate(x), negate(y), negate(z)})) ==
-        "loop: roots 0,2, 1048576 elements, 4 per thread in 2 rounds; roots 1, 10 elements, 1 per thread; grid 1024, "
+        "loop: roots 0,2, 1048576 elements, 4 per thread in 4 rounds; roots 1, 10 elements, 1 per thread; grid 512, "
         "block 128");
 }
 
