@@ -93,8 +93,8 @@ SmallVector<Request> requestsOf(const IndexingMap &map, unsigned group, ElementT
     return {{0, 1}};
   if (!stride || (isComplex(type) && std::abs(*stride) != 1))
     return single;
-  // Loads of complex numbers are merged late, where they stand side by side and in order.
-  if (isComplex(type) && (*stride < 0 || !constraints.empty()))
+  // Loads of complex numbers are merged late, where they stand side by side.
+  if (isComplex(type) && !constraints.empty())
     return single;
   AffineExpr lowest = affine.getResult(0).replaceDimsAndSymbols({getAffineDimExpr(0, context)}, [&] {
     SmallVector<AffineExpr> replaced = {getAffineConstantExpr(*stride > 0 ? 0 : group - 1, context)};

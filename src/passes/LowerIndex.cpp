@@ -218,6 +218,27 @@ bool fitsInt32(Operation *op) {
   return true;
 }
 
+/// Does `value` add to what may be negative? Only if it is extended as a signed number can LLVM take its constant
+/// apart, and have several addresses of one base.
+bool isSignedSum(Value value) {
+  auto sum = value.getDefiningOp<arith::AddIOp>();
+  return sum && !bitEnumContainsAny(sum.getOverflowFlags(), arith::IntegerOverflowFlags::nuw);
+}
+
+/// Extends an index that is not negative, and fits 32 bits, as a signed number wherever it is extended.
+void extendSigned(Value index, OpBuilder &builder) {
+  for (Operation *user : llvm::make_early_inc_range(index.getUsers())) {
+    auto extension = dyn_cast<arith::IndexCastUIOp>(user);
+    if (!extension)
+      continue;
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(extension);
+    extension.replaceAllUsesWith(
+        arith::IndexCastOp::create(builder, extension.getLoc(), extension.getType(), index).getResult());
+    extension.erase();
+  }
+}
+
 struct LowerIndexPass : hloc::impl::LowerIndexBase<LowerIndexPass> {
   void runOnOperation() override {
     SmallVector<ApplyIndexingOp> applies;
@@ -245,10 +266,13 @@ struct LowerIndexPass : hloc::impl::LowerIndexBase<LowerIndexPass> {
     for (OpResult result : apply->getResults()) {
       AffineExpr expression = map.result(result.getResultNumber());
       Value value = emitter.emit(expression);
+      bool isSigned = isSignedSum(value);
       if (type != index)
-        value = map.range(expression).lower >= 0
+        value = map.range(expression).lower >= 0 && !isSigned
                     ? arith::IndexCastUIOp::create(builder, apply.getLoc(), index, value).getResult()
                     : arith::IndexCastOp::create(builder, apply.getLoc(), index, value).getResult();
+      if (fits && isSigned && map.range(expression).lower >= 0)
+        extendSigned(result, builder);
       result.replaceAllUsesWith(value);
     }
     apply.erase();

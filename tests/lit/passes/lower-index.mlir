@@ -84,3 +84,21 @@ func.func @loaded_in_range(%x: i64) -> index {
   %i = arith.index_cast %x {xla_gpu.range = [0 : index, 99 : index]} : i64 to index
   return %i : index
 }
+
+// -----
+
+// An address that adds to what may be negative is extended as a signed number: its constant can leave the extension.
+// CHECK-LABEL: func @signed_sum(
+#map = #xla_gpu.indexing_map<"(d0) -> (d0 * -2 + 766), domain: d0 in [0, 383]">
+#unsigned = #xla_gpu.indexing_map<"(d0) -> (d0 * 2 + 766), domain: d0 in [0, 383]">
+func.func @signed_sum(%d: index) -> (i64, i64) {
+  // CHECK: %[[S:.*]] = arith.addi {{.*}} overflow<nsw>
+  // CHECK: arith.index_cast %[[S]] : index to i64
+  %r = xla_gpu.apply_indexing #map(%d)
+  %a = arith.index_castui %r : index to i64
+  // CHECK: %[[U:.*]] = arith.addi {{.*}} overflow<nsw, nuw>
+  // CHECK: arith.index_castui %[[U]] : index to i64
+  %u = xla_gpu.apply_indexing #unsigned(%d)
+  %b = arith.index_castui %u : index to i64
+  return %a, %b : i64, i64
+}
