@@ -257,7 +257,7 @@ unsigned LoopAccesses::streamedBits() const {
 }
 
 unsigned LoopAccesses::narrowest() const {
-  unsigned bits = 64;
+  unsigned bits = 128;
   for (const Access &access : accesses)
     if (!access.parameter || access.parameter->shape().numElements() == order.numElements())
       bits = std::min(bits, deviceBits(access.type));
