@@ -41,6 +41,15 @@ void addExchange(double threads, double accumulators, double warps, PlanCounts &
   counts.chainInstructions += threads / lanesPerWarp;
 }
 
+/// The same where one of the warps that share a result shuffles for all.
+void addMeeting(double threads, double accumulators, double warps, PlanCounts &counts) {
+  const double ofResult = threads / lanesPerWarp, shuffles = std::log2(lanesPerWarp);
+  counts.instructions += warps * accumulators * (5 + 2 + 2 * shuffles / ofResult);
+  counts.sharedPasses += warps * accumulators * (2 + shuffles / ofResult);
+  counts.sharedRoundTrips += shuffles + tripsOfBarrier;
+  counts.chainInstructions += shuffles + ofResult;
+}
+
 double accumulatorsOf(const ReductionFrame &frame) { return double(frame.accumulators.size()); }
 
 PlanCounts own(const ContractionPlan &plan, const KernelPlan &) { return countsOf(plan); }
@@ -52,7 +61,8 @@ PlanCounts own(const RowReductionPlan &plan, const KernelPlan &kernel) {
   const double loads = std::ceil(vectors / plan.threadsPerRow) * (isCombine ? 1 : double(plan.runsPerPart));
   counts.memoryRoundTrips = std::ceil(loads / vectorsInFlight);
   counts.chainInstructions = loads * plan.perThread;
-  addExchange(plan.threadsPerRow, accumulatorsOf(plan.frame), warpsOf(kernel), counts);
+  auto add = plan.meetsBeforeShuffling ? addMeeting : addExchange;
+  add(plan.threadsPerRow, accumulatorsOf(plan.frame), warpsOf(kernel), counts);
   return counts;
 }
 

@@ -54,12 +54,31 @@ Dim3 gridOf(int64_t blocks, const TargetInfo &target) {
   return {uint32_t((blocks + rows - 1) / rows), uint32_t(rows), 1};
 }
 
-/// Shared memory for one value a warp of each accumulator.
-uint64_t sharedBytesOf(const ReductionFrame &frame, int64_t warps) {
+/// Shared memory for so many values of each accumulator.
+uint64_t sharedBytesOf(const ReductionFrame &frame, int64_t values) {
   uint64_t bytes = 0;
   for (const Accumulator &accumulator : frame.accumulators)
-    bytes += uint64_t(warps) * (deviceBits(accumulator.type) / 8);
+    bytes += uint64_t(values) * (deviceBits(accumulator.type) / 8);
   return bytes;
+}
+
+/// Does one instruction combine what the lanes of a warp have? The others shuffle five times.
+bool isCombinedAtOnce(const Accumulator &accumulator, const TargetInfo &target) {
+  if (isPred(accumulator.type))
+    return accumulator.combiner.has_value();
+  return accumulator.combiner && *accumulator.combiner != Opcode::Multiply && isInteger(accumulator.type) &&
+         deviceBits(accumulator.type) <= 32 && target.atLeast(8, 0);
+}
+
+/// Of a block whose rows are so many warps' that one that shuffles for all saves more than it costs to store rows from
+/// different warps. Leaves shared memory to several blocks.
+void chooseMeeting(RowReductionPlan &plan, const TargetInfo &target) {
+  constexpr uint64_t mostSharedBytes = 16 * 1024;
+  constexpr uint32_t leastWarps = 4;
+  int64_t threads = int64_t(plan.threadsPerRow) * plan.rowsPerBlock;
+  plan.meetsBeforeShuffling =
+      plan.threadsPerRow >= leastWarps * target.warpSize && sharedBytesOf(plan.frame, threads) <= mostSharedBytes &&
+      llvm::any_of(plan.frame.accumulators, [&](const auto &one) { return !isCombinedAtOnce(one, target); });
 }
 
 int64_t rowsPerThread(const RowReductionPlan &plan) {
@@ -73,7 +92,8 @@ LaunchGeometry launchOf(const RowReductionPlan &plan, const TargetInfo &target) 
   int64_t parts = plan.stage == ReductionStage::Partial ? plan.splits : 1;
   launch.grid = gridOf((rows + plan.rowsPerBlock - 1) / plan.rowsPerBlock * parts, target);
   if (plan.threadsPerRow > target.warpSize)
-    launch.sharedBytes = sharedBytesOf(plan.frame, launch.block.x / target.warpSize);
+    launch.sharedBytes =
+        sharedBytesOf(plan.frame, plan.meetsBeforeShuffling ? launch.block.x : launch.block.x / target.warpSize);
   return launch;
 }
 
@@ -279,6 +299,7 @@ FollowingKernel combinePartialResults(const ReductionFrame &frame, int64_t split
   plan.threadsPerRow =
       uint32_t(std::min(powerOf2Ceil((splits + vectorsPerThread - 1) / vectorsPerThread), threadsPerBlock));
   plan.rowsPerBlock = rowsPerBlock(frame.numResults(), plan.threadsPerRow, target);
+  chooseMeeting(plan, target);
   LaunchGeometry launch = launchOf(plan, target);
   return {std::move(plan), launch};
 }
@@ -308,6 +329,7 @@ HeroMatch<RowReductionPlan> matchHero<RowReductionPlan>(const FusionGraph &graph
       return Rejection{"rows are short pieces that lie apart: they are columns"};
     others.plansNotTaken = chooseParts(plan, streams, workOf(frame, graph), target);
   }
+  chooseMeeting(plan, target);
   if (plan.stage == ReductionStage::Partial) {
     others.scratch = partialResults(frame, plan.splits);
     others.following.push_back(combinePartialResults(frame, plan.splits, target));

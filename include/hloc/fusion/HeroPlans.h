@@ -332,6 +332,9 @@ struct RowReductionPlan {
   bool hasEdges = false;
   uint32_t threadsPerRow = 32; ///< a power of two
   uint32_t rowsPerBlock = 1;   ///< a power of two
+  /// The warps of a row leave what each thread has to one of them, which alone shuffles. Else each warp shuffles, and
+  /// one thread combines what they have come to.
+  bool meetsBeforeShuffling = false;
 
   int64_t numRuns() const { return frame.numReduced() / runLength; }
   /// Of a part, at most.

@@ -30,6 +30,10 @@ public:
     }
     Values values = plan.stage == ReductionStage::Combine ? accumulateParts() : accumulate();
     int64_t lanes = std::min<int64_t>(plan.threadsPerRow, lanesPerWarp);
+    if (plan.meetsBeforeShuffling) {
+      meet(values);
+      return code.succeeded();
+    }
     if (lanes > 1)
       values = code.shuffle(values, lanes / 2);
     if (plan.threadsPerRow > lanesPerWarp)
@@ -348,6 +352,29 @@ private:
       }
       return code.combineAll(ofWarps);
     });
+  }
+
+  /// As many warps as the block has rows combine what all warps of a row have, lane by lane, and then shuffle.
+  void meet(ValueRange values) {
+    Values shared = code.allocateShared({int64_t(kernel.launch().block.x)});
+    Values written = code.insert(values, shared, applyMap(b, kernel.mapOf({kernel.thread()}, {}), kernel.ids()));
+    auto sync = xla_gpu::SyncThreadsOp::create(b, TypeRange(ValueRange(written)), written);
+    std::vector<Value> &stored = plan.stage == ReductionStage::Partial ? kernel.scratch() : kernel.outputs();
+    IndexingMap warps = kernel.mapOf({}, {});
+    warps.addConstraint(kernel.thread(), Interval{0, lanesPerWarp * int64_t(plan.rowsPerBlock) - 1});
+    warps.simplify();
+    SmallVector<Value> results = kernel.loop(warps, stored, [&](ValueRange, ValueRange, ValueRange carried) {
+      stored.assign(carried.begin(), carried.end());
+      SmallVector<Values> ofWarps;
+      for (int64_t warp = 0; warp < int64_t(plan.threadsPerRow) / lanesPerWarp; ++warp) {
+        AffineExpr at = kernel.warp() * int64_t(plan.threadsPerRow) + warp * lanesPerWarp + kernel.lane();
+        ofWarps.push_back(code.extract(sync.getResults(), applyMap(b, kernel.mapOf({at}, {}), kernel.ids())));
+      }
+      Values ofRow = code.shuffle(code.combineAll(ofWarps), lanesPerWarp / 2);
+      storeRows(lanesPerWarp, [&](ValueRange) { return ofRow; });
+      return SmallVector<Value>(ValueRange(stored));
+    });
+    stored.assign(results.begin(), results.end());
   }
 
   /// The first of each `threads` neighbouring threads stores what a row comes to.

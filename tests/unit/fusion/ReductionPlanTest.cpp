@@ -73,14 +73,14 @@ TEST_CASE("threads of a row by its length") {
   CHECK(rowPlan(ElementType::F32, {4096, 1024}, {1}) ==
         "rows: [4096,1024] over 1; roots 0; 4 per thread, 32 threads a row, 8 rows a block; grid 512, block 256");
   CHECK(rowPlan(ElementType::BF16, {2048, 8192}, {1}) == "rows: [2048,8192] over 1; roots 0; 8 per thread, 128 threads "
-                                                         "a row, 2 rows a block; grid 1024, block 256, shared 32");
+                                                         "a row, 2 rows a block; grid 1024, block 256, shared 1024");
   CHECK(rowPlan(ElementType::S8, {4096, 4096}, {1}) ==
         "rows: [4096,4096] over 1; roots 0; 16 per thread, 32 threads a row, 8 rows a block; grid 512, block 256");
   CHECK(rowPlan(ElementType::F32, {65536, 33}, {1}) ==
         "rows: [65536,33] over 1; roots 0; 1 per thread, 32 threads a row, 8 rows a block; grid 8192, block 256");
   CHECK(rowPlan(ElementType::F32, {1000, 4097}, {1}) ==
         "rows: [1000,4097] over 1; roots 0; 4 per thread and edges, 128 threads a row, 2 rows a block; grid 500, block "
-        "256, shared 32");
+        "256, shared 1024");
   // Vectors that begin with the array's: two pieces of a row are few, unless its edges have more elements than threads,
   // or rows are few.
   CHECK(rowPlan(ElementType::BF16, {8192, 257}, {1}) ==
@@ -92,6 +92,21 @@ TEST_CASE("threads of a row by its length") {
       "256");
   CHECK(rowPlan(ElementType::F32, {100, 128}, {1}) ==
         "rows: [100,128] over 1; roots 0; 4 per thread, 8 threads a row, 4 rows a block; grid 25, block 32");
+}
+
+TEST_CASE("warps of a row meet before one of them shuffles, where that takes more than an instruction") {
+  auto meets = [](ElementType type, Opcode combiner, llvm::ArrayRef<int64_t> dims, const char *target = "sm_90") {
+    Program p;
+    FusionPlan plan = p.plan(p.reduce(p.parameter(Shape::array(type, dims)), {1}, combiner), target);
+    return std::get<RowReductionPlan>(std::get<KernelPlan>(plan.steps.front()).plan).meetsBeforeShuffling;
+  };
+  CHECK(meets(ElementType::F32, Opcode::Add, {2048, 8192}));
+  CHECK(meets(ElementType::S64, Opcode::Add, {2048, 8192}));
+  CHECK(!meets(ElementType::S32, Opcode::Add, {2048, 8192}));
+  CHECK(meets(ElementType::S32, Opcode::Add, {2048, 8192}, "sm_75"));
+  CHECK(!meets(ElementType::Pred, Opcode::Or, {2048, 65536}));
+  CHECK(!meets(ElementType::F32, Opcode::Add, {2048, 1024})); // a warp a row
+  CHECK(!meets(ElementType::F32, Opcode::Add, {2048, 2048})); // two
 }
 
 TEST_CASE("several short rows are one thread's where they are vectors together") {
@@ -118,23 +133,22 @@ TEST_CASE("long rows are made in parts where rows are few") {
   CHECK(rowPlan(ElementType::F32, {1 << 24}, {0}) ==
         "scratch 0: f32[1024,1]{1,0}\n"
         "rows: [16777216] over 0; roots 0; 4 per thread, 256 threads a row, 1 row a block, 1024 parts of 16384 "
-        "elements; grid 1024, block 256, shared 32\n"
+        "elements; grid 1024, block 256, shared 1024\n"
         "rows: 1024 parts of each of [16777216] over 0; roots 0; 256 threads a row, 1 row a block; grid 1, block 256, "
-        "shared 32");
+        "shared 1024");
   CHECK(rowPlan(ElementType::BF16, {8, 1000003}, {1}) ==
         "scratch 0: f32[29,8]{1,0}\n"
         "rows: [8,1000003] over 1; roots 0; 8 per thread and edges, 256 threads a row, 1 row a block, 29 parts of "
-        "34816 elements; grid 232, block 256, shared 32\n"
+        "34816 elements; grid 232, block 256, shared 1024\n"
         "rows: 29 parts of each of [8,1000003] over 1; roots 0; 8 threads a row, 4 rows a block; grid 2, block 32");
-  CHECK(
-      rowPlan(ElementType::F32, {8, 16384}, {1}) ==
-      "rows: [8,16384] over 1; roots 0; 4 per thread, 256 threads a row, 1 row a block; grid 8, block 256, shared 32");
+  CHECK(rowPlan(ElementType::F32, {8, 16384}, {1}) == "rows: [8,16384] over 1; roots 0; 4 per thread, 256 threads a "
+                                                      "row, 1 row a block; grid 8, block 256, shared 1024");
 }
 
 TEST_CASE("no parts where a second kernel takes longer than what it saves") {
   CHECK(rowPlan(ElementType::F32, {40, 40960}, {1}) ==
         "rows: [40,40960] over 1; roots 0; 4 per thread, 1024 threads a row, 1 row a block; grid 40, block 1024, "
-        "shared 128");
+        "shared 4096");
   CHECK(rowPlan(ElementType::F32, {1400, 1400}, {0}) ==
         "columns: [1400,1400] over 0; roots 0; 4 per thread, 8 x 128 threads; grid 44, block 1024, shared 17920");
   Program p;
@@ -169,7 +183,7 @@ TEST_CASE("runs of a row are walked by themselves") {
       rowPlan(ElementType::F32, {8, 16, 128, 128}, {0, 2, 3}) ==
       "scratch 0: f32[8,16]{1,0}\n"
       "rows: [8,16,16384] over 0,2; roots 0; 4 per thread, 256 threads a row, 1 row a block, 8 runs, 8 parts of 16384 "
-      "elements; grid 128, block 256, shared 32\n"
+      "elements; grid 128, block 256, shared 1024\n"
       "rows: 8 parts of each of [8,16,16384] over 0,2; roots 0; 2 threads a row, 16 rows a block; grid 1, block 32");
 }
 
