@@ -87,16 +87,25 @@ private:
 
 bool isWithin(Interval inner, Interval outer) { return outer.lower <= inner.lower && inner.upper <= outer.upper; }
 
-/// Values that decide whether the body of the loop runs, other than by the ranges, which are the same for all threads.
-SmallVector<Value> guards(LoopOp loop) {
+/// Are the threads whose number is in `interval` whole warps?
+bool isOfWholeWarps(Value dim, Interval interval) {
+  constexpr int64_t warp = 32;
+  return dim.getDefiningOp<gpu::ThreadIdOp>() && interval.lower % warp == 0 && (interval.upper + 1) % warp == 0;
+}
+
+/// Values that decide whether the body of the loop runs, other than by the ranges, which are the same for all threads;
+/// of `warps`, those that decide it for a part of a warp.
+SmallVector<Value> guards(LoopOp loop, bool warps) {
   const IndexingMap &map = loop.indexingMap();
   SmallVector<Value> values;
   IndexingMap unconstrained(map.affine(), map.dims(), map.ranges(), {}, {});
   for (auto [i, dim] : llvm::enumerate(loop.getDims())) {
     std::optional<Interval> known = rangeOf(dim);
-    bool decides = !known || !isWithin(*known, map.dims()[i].bounds);
+    auto isUniform = [&](Interval interval) { return warps && isOfWholeWarps(dim, interval); };
+    bool decides = (!known || !isWithin(*known, map.dims()[i].bounds)) && !isUniform(map.dims()[i].bounds);
     for (const auto &[expression, interval] : map.constraints())
-      decides |= expression.isFunctionOfDim(i) && !isWithin(unconstrained.range(expression), interval);
+      decides |= expression.isFunctionOfDim(i) && !isWithin(unconstrained.range(expression), interval) &&
+                 !(isa<AffineDimExpr>(expression) && isUniform(interval));
     if (decides)
       values.push_back(dim);
   }
@@ -104,9 +113,9 @@ SmallVector<Value> guards(LoopOp loop) {
 }
 
 /// Values that decide whether, and how often, the regions of `op` are entered.
-SmallVector<Value> deciders(Operation *op) {
+SmallVector<Value> deciders(Operation *op, bool warps) {
   if (auto loop = dyn_cast<LoopOp>(op))
-    return guards(loop);
+    return guards(loop, warps);
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()};
   if (auto branch = dyn_cast<scf::IfOp>(op))
@@ -121,10 +130,10 @@ SmallVector<Value> deciders(Operation *op) {
 
 } // namespace
 
-Operation *threadDependentAncestor(Operation *op) {
+Operation *threadDependentAncestor(Operation *op, bool warps) {
   for (Operation *around = op->getParentOp(); around && !isa<FunctionOpInterface>(around);
        around = around->getParentOp())
-    if (Dependence().any(deciders(around)))
+    if (Dependence().any(deciders(around, warps)))
       return around;
   return nullptr;
 }

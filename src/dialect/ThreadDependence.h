@@ -10,7 +10,8 @@
 namespace hloc::xla_gpu {
 
 /// The innermost op around `op`, within its function, that only some threads of a block may enter, or not equally
-/// often; null if all threads of a block execute `op` together.
-mlir::Operation *threadDependentAncestor(mlir::Operation *op);
+/// often; null if all threads of a block execute `op` together. With `warps`: null, too, if all threads of a warp do,
+/// as far as loops over whole warps show it.
+mlir::Operation *threadDependentAncestor(mlir::Operation *op, bool warps = false);
 
 } // namespace hloc::xla_gpu

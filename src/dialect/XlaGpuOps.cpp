@@ -25,9 +25,10 @@ LogicalResult verifyIndices(Operation *op, Type tensor, OperandRange indices) {
   return success();
 }
 
-/// A barrier or a shuffle that only some threads reach leaves the others waiting, or without values.
-LogicalResult verifyReachedByAll(Operation *op) {
-  Operation *around = threadDependentAncestor(op);
+/// A barrier that only some threads of a block reach, or a shuffle that only some of a warp do, leaves the others
+/// waiting, or without values.
+LogicalResult verifyReachedByAll(Operation *op, bool warps) {
+  Operation *around = threadDependentAncestor(op, warps);
   if (!around)
     return success();
   InFlightDiagnostic diagnostic = op->emitOpError("must be reached by all threads of the block together");
@@ -83,7 +84,7 @@ LogicalResult ShuffleReduceOp::verify() {
   for (Type type : getOperandTypes())
     if (!isa<FloatType, IntegerType, ComplexType>(type))
       return emitOpError() << "cannot shuffle " << type;
-  return verifyReachedByAll(*this);
+  return verifyReachedByAll(*this, /*warps=*/true);
 }
 
 LogicalResult ShuffleReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -101,7 +102,7 @@ LogicalResult ShuffleReduceOp::verifySymbolUses(SymbolTableCollection &symbols) 
 
 // --- sync_threads
 
-LogicalResult SyncThreadsOp::verify() { return verifyReachedByAll(*this); }
+LogicalResult SyncThreadsOp::verify() { return verifyReachedByAll(*this, /*warps=*/false); }
 
 // --- allocate_shared
 

@@ -46,3 +46,19 @@ func.func @all_ops(%a: index, %b: index, %v: f32, %c: i1, %t: tensor<32x10xf32>)
 func.func private @f(tensor<32x10xf32>, index) -> f32
 func.func private @pair(f32, f32, f32, f32) -> (f32, f32)
 func.func private @one(f32, f32) -> f32
+
+// A shuffle needs all threads of a warp, not of the block.
+// CHECK-LABEL: func.func @shuffle_of_whole_warps
+// CHECK: xla_gpu.shuffle_reduce
+func.func private @larger_of_two(%x: f32, %y: f32) -> f32 {
+  %r = arith.maximumf %x, %y : f32
+  return %r : f32
+}
+func.func @shuffle_of_whole_warps(%x: f32) -> f32 {
+  %thread = gpu.thread_id x {xla_gpu.range = [0 : index, 127 : index]}
+  %r = xla_gpu.loop (%thread)[] -> () in #xla_gpu.indexing_map<"(d0) -> (), domain: d0 in [0, 63]"> iter_args(%c = %x) -> (f32) {
+    %s = xla_gpu.shuffle_reduce(%c) to 16 combiner=@larger_of_two : f32
+    xla_gpu.yield %s : f32
+  }
+  return %r : f32
+}
