@@ -99,8 +99,16 @@ llvm::SmallVector<TermLoop> loopsOf(const HloInstruction &instr) {
   if (instr.find(AttributeKey::Window))
     for (const WindowDim &dim : instr.windowOr(instr.resultShape().rank()).dims)
       dilated *= double(dim.size) / std::ceil(double(dim.size) / double(dim.baseDilation));
-  if (const double all = readsPerElement(instr, 0) / dilated; known > 0 && all > known)
-    add({all / known});
+  // Whether an element was selected is tested in each window, whose elements are read together.
+  if (instr.opcode() == Opcode::SelectAndScatter)
+    for (TermLoop &loop : loops)
+      loop.tested = 0;
+  if (const double all = readsPerElement(instr, 0) / dilated; known > 0 && all > known) {
+    if (instr.opcode() == Opcode::SelectAndScatter)
+      loops.insert(loops.begin(), {all / known, all / known});
+    else
+      add({all / known});
+  }
   return loops;
 }
 
@@ -229,6 +237,9 @@ private:
       body.isBranching = false;
       body.numTests = 0;
     }
+    // What a window adds is loaded when it is known whom to.
+    if (instr.opcode() == Opcode::SelectAndScatter)
+      ++depth.memoryRoundTrips;
     body.size += std::max(1.0, workPerElement(instr) / terms);
     body.cost += instr.opcode() == Opcode::Dot || instr.opcode() == Opcode::Convolution
                      ? 1

@@ -43,6 +43,16 @@ bool isSpecial(const CodeInstr &instr) {
 /// Warps that are followed, where what they do depends on their place; fewer of long kernels.
 constexpr uint64_t mostWarps = 24, mostInstrsOfWarps = 400000;
 
+/// All, if there are no more; else warps all over the grid that have no step in common, which arrays of even sizes
+/// might have, too.
+uint64_t warpOfSample(uint64_t sample, uint64_t samples, uint64_t all) {
+  constexpr double goldenRatio = 0.61803398874989485;
+  if (samples == all)
+    return sample;
+  const double step = (double(sample) + 0.5) * goldenRatio;
+  return std::min(all - 1, uint64_t((step - std::floor(step)) * double(all)));
+}
+
 /// How many instructions follow each block's beginning, on the way with the most of them, loops once.
 std::vector<double> instructionsBehind(const KernelCode &code) {
   std::vector<double> behind(code.blocks.size(), 0);
@@ -293,7 +303,7 @@ std::optional<StaticCounts> countStatically(const ptx::Module &module, llvm::Str
     const uint64_t all = blocks * warpsOfBlock, samples = std::min(all, most);
     PathCounts once, inLoops;
     for (uint64_t i = 0; i < samples; ++i) {
-      const uint64_t warp = uint64_t((double(i) + 0.5) * double(all) / double(samples));
+      const uint64_t warp = warpOfSample(i, samples, all);
       const WarpWalk one = walk({warp / warpsOfBlock, warp % warpsOfBlock});
       add(once, one.once, 1 / double(samples));
       add(inLoops, one.inLoops, 1 / double(samples));

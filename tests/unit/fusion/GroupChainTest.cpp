@@ -15,9 +15,11 @@ namespace {
 
 /// All instructions but parameters, as one kernel. `body` ends with the root `r`.
 GroupChain chainOf(const std::string &body, const PlanSummary &plan = {}) {
-  test::Parsed parsed("HloModule m\nadd { x = f32[] parameter(0) y = f32[] parameter(1) ROOT a = f32[] add(x, y) }\n"
-                      "ENTRY e {\n" +
-                      body + "\n}\n");
+  test::Parsed parsed(
+      "HloModule m\nadd { x = f32[] parameter(0) y = f32[] parameter(1) ROOT a = f32[] add(x, y) }\n"
+      "greater { x = f32[] parameter(0) y = f32[] parameter(1) ROOT a = pred[] compare(x, y), direction=GE }\n"
+      "ENTRY e {\n" +
+      body + "\n}\n");
   INFO(parsed.firstReport());
   REQUIRE(parsed.module);
   const HloComputation &entry = *parsed.module->entry();
@@ -142,4 +144,16 @@ TEST_CASE("outputs of different sizes follow each other", "[fusion]") {
   CHECK(loadsOf(body + "a = f32[64] negate(p)  b = f32[96] negate(q)  ROOT r = (f32[64], f32[96]) tuple(a, b)") == 1);
   CHECK(loadsOf("p = f32[64] parameter(0)  q = f32[64] parameter(1)  a = f32[64] tanh(p)  b = f32[64] tanh(q)\n"
                 "ROOT r = (f32[64], f32[64]) tuple(a, b)") == 1);
+}
+
+TEST_CASE("whether an element was selected is tested in each window that it is in", "[fusion]") {
+  auto scattered = [](const char *window, int size) {
+    return chainOf(fmt::format("p = f32[64,64] parameter(0)  s = f32[{1},{1}] parameter(1)  z = f32[] constant(0)\n"
+                               "ROOT r = f32[64,64] select-and-scatter(p, s, z), window={{{0}}}, select=greater, "
+                               "scatter=add",
+                               window, size));
+  };
+  // The source's element is loaded when the window's are known.
+  CHECK(scattered("size=2x2 stride=2x2", 32).memoryRoundTrips == 2);
+  CHECK(scattered("size=3x3 stride=2x2 pad=0_1x0_1", 32).memoryRoundTrips == 2 * 4);
 }
