@@ -37,8 +37,8 @@ constexpr double workOfFunction = 8, chainOfFunction = 0.6, costOfFunction = 0.8
 /// As CodeSize.cpp has them.
 double codeSizeOf(const HloInstruction &instr) {
   const double work = workPerElement(instr);
-  if (work < 1)
-    return 0;
+  if (work < 1 || instr.opcode() == Opcode::Reverse || instr.opcode() == Opcode::Transpose)
+    return 0; // vanishes in addresses
   if (work < workOfFunction || instr.opcode() == Opcode::Divide)
     return std::min(work, 4.0);
   if (instr.shape().isArray() && deviceBits(instr.shape().elementType()) == 64)
