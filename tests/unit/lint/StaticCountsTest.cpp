@@ -87,6 +87,16 @@ TEST_CASE("parts that some blocks execute count as often", "[lint]") {
   CHECK(counts.once.globalBytes == Approx(4 * 0.5));
 }
 
+TEST_CASE("warps that are looked at have no step in common with the grid", "[lint]") {
+  // Of 2,400 blocks every other one does more, as of an image of even width every other row.
+  const std::string body = "mov.u32 %r5, %ctaid.x; and.b32 %r5, %r5, 1; setp.ne.b32 %p1, %r5, 0; @%p1 bra $A; add.s32 "
+                           "%r2, %r2, 1; add.s32 %r2, %r2, 1; add.s32 %r2, %r2, 1; add.s32 %r2, %r2, 1; $A: add.s32 "
+                           "%r3, %r3, 1;";
+  const std::optional<StaticCounts> counts = countStatically(parsed(kernelText(body)), "k", {2400, 1, 1}, {32, 1, 1});
+  REQUIRE(counts);
+  CHECK(counts->once.instructions - 5 == Approx(5 + 4 * 0.5).epsilon(0.1));
+}
+
 TEST_CASE("guards that hold for no lane cost nothing", "[lint]") {
   CHECK(counted("setp.gt.u32 %p1, %r1, 100; @%p1 add.s32 %r2, %r2, 1; @!%p1 add.s32 %r3, %r3, 1;").once.instructions ==
         2);
