@@ -221,29 +221,56 @@ private:
     return {0, depth.instructions};
   }
 
+  /// A loop of one thread: straight code, or rounds that follow each other.
   GroupChain throughLoop(size_t slot, GroupChain depth) {
     const ChainMember &member = members[slot];
     const HloInstruction &instr = *member.instr;
-    Body body; // operands are read at different points
-    for (auto [number, operand] : llvm::enumerate(instr.operands()))
-      body += bodyOf(operand, contractedDims(instr, number));
-    GroupChain ended = body.ended;
-    const double terms = std::max(1.0, readsPerElement(instr, 0));
     const llvm::SmallVector<TermLoop> loops = loopsOf(instr);
+    const double terms = std::max(1.0, readsPerElement(instr, 0));
+    Body body = termOf(instr, terms);
     const bool isTested = llvm::any_of(loops, [](const TermLoop &loop) { return loop.tested > 0; });
     if (terms <= fewTerms && !body.hasLoop && !isTested) {
-      depth.raiseTo(ended);
-      ended = {};
+      depth.raiseTo(body.ended);
+      body.ended = {};
       body.isBranching = false;
       body.numTests = 0;
     }
     // What a window adds is loaded when it is known whom to.
     if (instr.opcode() == Opcode::SelectAndScatter)
       ++depth.memoryRoundTrips;
-    body.size += std::max(1.0, workPerElement(instr) / terms);
-    body.cost += instr.opcode() == Opcode::Dot || instr.opcode() == Opcode::Convolution
-                     ? 1
-                     : std::max(1.0, workPerElement(instr) / terms);
+    const std::optional<double> rounds = unroll(loops, body);
+    const double serial = terms * std::max(1.0, workPerElement(instr) / terms / 3);
+    if (!rounds) {
+      depth.instructions += serial;
+    } else {
+      // Elements follow each other.
+      const double perThread =
+          plan.hero == Hero::Loop ? 1 : std::max(1.0, member.count / (double(plan.blocks) * plan.threads));
+      const double times = perThread * member.places;
+      depth += body.ended;
+      body.ended = {times * *rounds * depth.memoryRoundTrips, times * (*rounds * depth.instructions + serial)};
+      depth = {};
+      hasEnded = true;
+    }
+    body.ended += body.before;
+    body.before = {};
+    bodies[slot] = body;
+    return depth;
+  }
+
+  /// The code of one of `terms` terms.
+  Body termOf(const HloInstruction &instr, double terms) const {
+    Body body; // operands are read at different points
+    for (auto [number, operand] : llvm::enumerate(instr.operands()))
+      body += bodyOf(operand, contractedDims(instr, number));
+    const double work = std::max(1.0, workPerElement(instr) / terms);
+    body.size += work;
+    body.cost += instr.opcode() == Opcode::Dot || instr.opcode() == Opcode::Convolution ? 1 : work;
+    return body;
+  }
+
+  /// Makes of the code of a term that of all loops; the rounds that are left of them, if any are.
+  static std::optional<double> unroll(llvm::ArrayRef<TermLoop> loops, Body &body) {
     double rounds = 1;
     bool isGone = true;
     for (const TermLoop &loop : llvm::reverse(loops)) {
@@ -262,25 +289,7 @@ private:
       body.hasLoop |= !left.isGone && loop.tested == 0;
       body.isBranching |= body.hasLoop;
     }
-    const double serial = terms * std::max(1.0, workPerElement(instr) / terms / 3);
-    if (isGone) {
-      body.ended = ended;
-      body.ended += body.before;
-      body.before = {};
-      bodies[slot] = body;
-      return {depth.memoryRoundTrips, depth.instructions + serial};
-    }
-    // Elements follow each other.
-    const double perThread =
-        plan.hero == Hero::Loop ? 1 : std::max(1.0, member.count / (double(plan.blocks) * plan.threads));
-    depth += ended;
-    const double times = perThread * member.places;
-    body.ended = {times * rounds * depth.memoryRoundTrips, times * (rounds * depth.instructions + serial)};
-    body.ended += body.before;
-    body.before = {};
-    bodies[slot] = body;
-    hasEnded = true;
-    return {};
+    return isGone ? std::nullopt : std::optional(rounds);
   }
 
   /// Lanes of a warp mostly go one way.
