@@ -8,7 +8,7 @@
 //
 //   exp(gather(x, i)) + y                       one stretch: 2 loads (i, then x), some 20 instructions
 //   pad(x) + pad(y), of more than a load each   3 stretches, 2 of them load
-//   sum of 100 terms x[i] * y[i]                4 rounds of 25 terms: 4 loads
+//   sum of 128 terms x[i] * y[i]                8 rounds of 16 terms: 8 loads
 
 #include "hloc/fusion/PlanSummary.h"
 
