@@ -4,7 +4,6 @@
 #include "hloc/fusion/PlanCounts.h"
 
 #include "fusion/HeroMatch.h"
-#include "hloc/hlo/Shape.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -115,16 +114,9 @@ PlanCounts own(const TransposePlan &plan, const KernelPlan &kernel) {
   return counts;
 }
 
-/// Sectors of memory that an element takes where runs are merged, on average over all kernels of the sort: lanes are
-/// apart, and where its part of two runs begins and ends each thread finds by halving.
-double sectorsOfMergedElement(const SortPlan &plan, double halvings) {
-  const double merges = std::log2(double(plan.merged) / double(plan.tile)) + 1;
-  return (2 + 2 * halvings / plan.perThread) * merges / (merges + 1);
-}
-
 PlanCounts own(const SortPlan &plan, const KernelPlan &kernel) {
   /// A thread merges its elements one after the other: two comparisons' operands are read for each. Counted in PTX.
-  constexpr double passesOfElement = 4, instructionsOfElement = 55, chainOfElement = 24, bytesOfSector = 32;
+  constexpr double passesOfElement = 4, instructionsOfElement = 55, chainOfElement = 24;
   PlanCounts counts;
   const double halvings = std::log2(double(std::max<int64_t>(plan.tile, 2)));
   const double rounds = plan.merged ? 1 : std::ceil(halvings);
@@ -134,16 +126,9 @@ PlanCounts own(const SortPlan &plan, const KernelPlan &kernel) {
   counts.chainInstructions = perThread * chainOfElement;
   // Runs become longer from round to round: halving them takes half as often on average.
   counts.sharedRoundTrips = rounds * (double(plan.perThread) + halvings / 2);
-  if (!plan.merged)
-    return counts;
-  const double ofRuns = std::log2(double(std::max<int64_t>(plan.merged, 2)));
-  counts.memoryRoundTrips += ofRuns;
-  for (const SortPlan::Value &value : plan.values) {
-    const Shape &shape = plan.hero->operand(value.operand)->shape();
-    const double sectorsOfElement = deviceBits(shape.elementType()) / 8.0 / bytesOfSector;
-    counts.reads.push_back({plan.hero, value.operand,
-                            double(shape.numElements()) * sectorsOfMergedElement(plan, ofRuns) / sectorsOfElement});
-  }
+  // Where its part of two runs begins and ends a block finds by halving.
+  if (plan.merged)
+    counts.memoryRoundTrips += std::log2(double(std::max<int64_t>(plan.merged, 2)));
   return counts;
 }
 
