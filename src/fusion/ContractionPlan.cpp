@@ -79,8 +79,8 @@ std::optional<Rejection> assignRoots(const FusionGraph &graph, ContractionPlan &
 
 // --- rows, columns, depth
 
-/// One test of indices for an element is done under predicates; those behind others are branches. (GroupWork counts the
-/// branches of loops, where one concatenate or pad is enough.)
+/// One test of indices for an element is done under predicates; those behind others are branches. (GroupChain counts
+/// the branches of loops, where one concatenate or pad is enough.)
 bool isBehindSeveralTests(const HloInstruction &operand) {
   llvm::SmallPtrSet<const HloInstruction *, 16> seen;
   llvm::SmallVector<const HloInstruction *> open = {&operand};

@@ -28,11 +28,12 @@ constexpr double instructionsOfLoad = 4;
 /// Of fewer terms, all unrolled, it is known which way concatenates go.
 constexpr double fewTerms = 32;
 
-/// Instructions at their points that a loop's body is looked through for.
+/// Instructions at their points that a loop's body is looked through for, so that helpers which share helpers do not
+/// make the search long. Not tuned: bodies of so many are not unrolled anyway.
 constexpr size_t mostVisited = 1000;
 
-/// From there on an expression is a function, of which a part only is one chain: counted in the PTX of tanh, log,
-/// power.
+/// From there on an expression is a function, of which a part only is one chain, and which LLVM has fewer instructions
+/// of. The first two are estimates that agree with the corpora's kernels; the last is that of the exponentials above.
 constexpr double workOfFunction = 8, chainOfFunction = 0.6, costOfFunction = 0.8;
 /// As CodeSize.cpp has them.
 double codeSizeOf(const HloInstruction &instr) {
@@ -46,7 +47,8 @@ double codeSizeOf(const HloInstruction &instr) {
   return work < 50 ? 20 : work < 90 ? 80 : 100;
 }
 
-/// A branch with a load and little else becomes a predicate (StaticCounts).
+/// Operations beside loads and their addresses: a branch with no more becomes a predicate, as those of up to eight
+/// instructions do in StaticCounts.
 constexpr double mostPredicated = 2;
 
 bool isBranch(const HloInstruction &instr) {
