@@ -2,6 +2,8 @@
 
 #include "LlvmStageParts.h"
 
+#include "hloc/kernel/Estimate.h"
+
 #include "fmt/format.h"
 #include "llvm/IR/ConstantRange.h"
 #include "llvm/IR/Constants.h"
@@ -74,6 +76,14 @@ void applyToRegisterReads(llvm::Function &function, const KernelEntry &kernel) {
   }
 }
 
+/// A plan's registers, and those that would be left over beside them.
+uint32_t bindingRegisters(const KernelEntry &kernel) {
+  constexpr uint64_t warpSize = 32;
+  return kernel.block
+             ? mostRegistersBeside(*kernel.registers, double(llvm::divideCeil(kernel.block->count(), warpSize)))
+             : *kernel.registers;
+}
+
 } // namespace
 
 void applyLaunch(llvm::Module &module, const std::vector<KernelEntry> &kernels) {
@@ -87,7 +97,7 @@ void applyLaunch(llvm::Module &module, const std::vector<KernelEntry> &kernels) 
     if (kernel.block)
       function->addFnAttr("nvvm.reqntid", fmt::format("{},{},{}", kernel.block->x, kernel.block->y, kernel.block->z));
     if (kernel.registers)
-      function->addFnAttr(plannedRegistersAttribute, std::to_string(*kernel.registers));
+      function->addFnAttr(plannedRegistersAttribute, std::to_string(bindingRegisters(kernel)));
     applyToRegisterReads(*function, kernel);
   }
   // With a single kernel, every helper runs under its launch.

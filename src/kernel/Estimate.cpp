@@ -21,7 +21,7 @@ constexpr DeviceModel devices[] = {
 // Of a multiprocessor, for all rows of the table. CUDA C++ Programming Guide, compute capabilities.
 constexpr double schedulers = 4;    // warp instructions a clock
 constexpr double specialLanes = 16; // lanes a clock
-constexpr double registersOfMultiprocessor = 65536, registerGranule = 8;
+constexpr double registersOfMultiprocessor = 65536, registerGranule = 8, maxRegisters = 255;
 constexpr double sharedOfMultiprocessor = 228 * 1024, sharedOfSystem = 1024; // bytes; the latter of each block
 constexpr double maxResidentWarps = 64, maxResidentBlocks = 32;
 constexpr double atomicsPerClock = 8; // lanes
@@ -37,6 +37,13 @@ double residentBlocks(uint32_t registers, uint32_t sharedBytes, double warpsOfBl
   return std::max(1.0, std::floor(std::min(
                            {maxResidentWarps / warpsOfBlock, registersOfMultiprocessor / (ofThread * 32 * warpsOfBlock),
                             sharedOfMultiprocessor / (sharedBytes + sharedOfSystem), maxResidentBlocks})));
+}
+
+uint32_t mostRegistersBeside(uint32_t registers, double warpsOfBlock) {
+  const double blocks = residentBlocks(registers, 0, warpsOfBlock);
+  const double shared = registersOfMultiprocessor / (32 * warpsOfBlock * blocks);
+  const double most = std::min(std::floor(shared / registerGranule) * registerGranule, maxRegisters);
+  return std::max(registers, uint32_t(most));
 }
 
 llvm::ArrayRef<DeviceModel> allDevices() { return devices; }

@@ -85,4 +85,7 @@ double secondsToMove(double bytes, const DeviceModel &device);
 /// many bytes of shared memory a block. At least 1.
 double residentBlocks(uint32_t registers, uint32_t sharedBytes, double warpsOfBlock);
 
+/// How many registers a thread may take, `registers` or more, without fewer blocks of so many warps resident for it.
+uint32_t mostRegistersBeside(uint32_t registers, double warpsOfBlock);
+
 } // namespace hloc

@@ -103,6 +103,16 @@ TEST_CASE("a block's registers, shared memory and warps are what a multiprocesso
   CHECK(residentBlocks(255, 227 << 10, 32) == 1); // there is always one
 }
 
+TEST_CASE("estimate: registers that are left over beside the blocks that fit anyway") {
+  CHECK(mostRegistersBeside(72, 8) == 80); // three blocks
+  CHECK(mostRegistersBeside(64, 8) == 64); // four
+  CHECK(mostRegistersBeside(81, 8) == 128);
+  CHECK(mostRegistersBeside(72, 4) == 72);
+  CHECK(mostRegistersBeside(16, 8) == 32); // no more than 64 warps
+  CHECK(mostRegistersBeside(16, 1) == 64); // no more than 32 blocks
+  CHECK(mostRegistersBeside(200, 8) == 255);
+}
+
 TEST_CASE("what an array does not bring for the first time comes from caches", "[kernel]") {
   KernelCounts again = copy();
   again.footprint = again.sectors / 4;
