@@ -257,12 +257,18 @@ LaneValue LaneValues::valueOf(const ptx::Operand &operand) const {
   return value;
 }
 
+LaneValue LaneValues::loadedParameter(const CodeInstr &load) const {
+  const ptx::Operand &from = load.text->operands[1];
+  if (auto known = parameters.find(from.name); known != parameters.end())
+    return from.value == 0 ? known->second : LaneValue(); // (of several elements the first)
+  // Arrays begin, and extents passed by value are, at multiples of what matters here.
+  return assumed(typeBits(load.type()) == 64 ? uint64_t(1) << 40 : 1 << 12);
+}
+
 LaneValue LaneValues::resultOf(const CodeInstr &instr) const {
   const ptx::Instruction &text = *instr.text;
-  if (instr.name() == "ld" && spaceOf(instr) == "param" && text.operands.size() == 2) {
-    // Arrays begin, and extents passed by value are, at multiples of what matters here.
-    return assumed(typeBits(instr.type()) == 64 ? uint64_t(1) << 40 : 1 << 12);
-  }
+  if (instr.name() == "ld" && spaceOf(instr) == "param" && text.operands.size() == 2)
+    return loadedParameter(instr);
   // What all lanes load from one place is one value, as is where a dynamic slice begins.
   if (instr.name() == "ld" && text.operands.size() == 2 && !isFloat(instr.type()) &&
       isUniform(valueOf(text.operands[1])))
@@ -304,6 +310,9 @@ LaneValue LaneValues::resultOf(const CodeInstr &instr) const {
 }
 
 void LaneValues::execute(const CodeInstr &instr) {
+  const std::vector<ptx::Operand> &operands = instr.text->operands;
+  if (instr.name() == "st" && spaceOf(instr) == "param" && operands.size() == 2 && operands[0].value == 0)
+    setParameter(operands[0].name, valueOf(operands[1]));
   if (instr.results.empty())
     return;
   // (A guard of which nothing is known is taken to hold.)

@@ -48,6 +48,7 @@ public:
   LaneMask allLanes() const;
   /// Which lanes execute what follows.
   void setActive(LaneMask lanes) { active = lanes; }
+  LaneMask activeLanes() const { return active; }
   unsigned firstActive() const;
   /// Lanes, of the active ones, in which the guard holds; nothing if that is not known.
   std::optional<LaneMask> guarded(const CodeInstr &instr) const;
@@ -58,15 +59,22 @@ public:
   unsigned sectorsOf(const CodeInstr &access) const;
   LaneValue valueOf(const ptx::Operand &operand) const;
 
+  /// What a variable of the parameter space holds from here on: an argument, or the result of a call.
+  void setParameter(llvm::StringRef name, LaneValue value) { parameters[name] = std::move(value); }
+  /// As it was stored last; unknown if it was not.
+  LaneValue parameter(llvm::StringRef name) const { return parameters.lookup(name); }
+
 private:
   LaneValue special(llvm::StringRef name) const;
   LaneValue resultOf(const CodeInstr &instr) const;
+  LaneValue loadedParameter(const CodeInstr &load) const;
 
   const KernelCode *code;
   Dim3 grid, block;
   WarpPlace place;
   LaneMask active;
   std::vector<LaneValue> registers;
+  llvm::StringMap<LaneValue> parameters; ///< that were stored, or set
 };
 
 } // namespace hloc::lint

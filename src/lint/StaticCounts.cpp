@@ -9,10 +9,12 @@
 #include "lint/TripCounts.h"
 
 #include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <tuple>
 
 namespace hloc::lint {
@@ -85,17 +87,62 @@ bool isPredicated(const KernelCode &code, uint32_t number) {
                        });
 }
 
-/// One warp on its way. In a stretch of code, a block or several with short ones that are jumped over, instructions
-/// wait for what they read; stretches follow each other.
+struct FunctionCode {
+  FunctionCode(const ptx::Module &module, const ptx::Function &function)
+      : code(module, function), behind(instructionsBehind(code)) {}
+  KernelCode code;
+  std::vector<double> behind;
+};
+
+/// The functions of a module, each read when it is called first.
+class FunctionCodes {
+public:
+  explicit FunctionCodes(const ptx::Module &module) : module(module) {}
+
+  /// Null if there is no such function with a body.
+  const FunctionCode *find(llvm::StringRef name) {
+    auto [at, isNew] = codes.try_emplace(name);
+    if (isNew)
+      if (const ptx::Function *function = module.find(name); function && function->hasBody)
+        at->second = std::make_unique<FunctionCode>(module, *function);
+    return at->second.get();
+  }
+
+private:
+  const ptx::Module &module;
+  llvm::StringMap<std::unique_ptr<FunctionCode>> codes;
+};
+
+/// A warp, and what its functions did when they were walked through last.
+struct WalkedWarp {
+  WalkedWarp(FunctionCodes &codes, Dim3 grid, Dim3 block, WarpPlace place)
+      : codes(codes), grid(grid), block(block), place(place) {}
+  FunctionCodes &codes;
+  Dim3 grid, block;
+  WarpPlace place;
+  uint64_t walked = 0; ///< instructions
+  struct Known {
+    PathCounts once, inLoops;
+  };
+  llvm::DenseMap<const FunctionCode *, Known> known;
+};
+
+/// Behind so many instructions, or in so many calls of calls, a function is what it was the last time.
+constexpr uint64_t mostWalked = 200000;
+constexpr unsigned mostCalls = 32;
+
+/// One warp on its way through a function. In a stretch of code, a block or several with short ones that are jumped
+/// over, instructions wait for what they read; stretches, and functions that are called, follow each other.
 class WarpWalk {
 public:
-  WarpWalk(const KernelCode &code, const std::vector<double> &behind, Dim3 grid, Dim3 block, WarpPlace place)
-      : code(code), behind(behind), ready(code.numRegisters()), values(code, grid, block, place),
-        lanesOf(code.blocks.size(), 0), rounds(code.loops.size()), entered(unsigned(code.loops.size())) {}
+  WarpWalk(const FunctionCode &function, WalkedWarp &warp, unsigned depth = 0)
+      : values(function.code, warp.grid, warp.block, warp.place), code(function.code), behind(function.behind),
+        warp(warp), depth(depth), ready(code.numRegisters()), lanesOf(code.blocks.size(), 0), rounds(code.loops.size()),
+        entered(unsigned(code.loops.size())) {}
 
-  void run() {
+  void run(LaneMask lanes) {
     if (!lanesOf.empty())
-      lanesOf.front() = values.allLanes();
+      lanesOf.front() = lanes;
     for (uint32_t number = 0; number < code.blocks.size(); ++number) {
       if (!lanesOf[number])
         continue; // not reached, or by a way back only
@@ -103,6 +150,7 @@ public:
       if (!goesOnInStretch(number)) {
         finishStretch();
         stretch = number;
+        ++stretchId;
         std::tie(times, isOpen) = roundsOfBlock(number); // by what is known where a loop is entered
       }
       count(number);
@@ -111,12 +159,13 @@ public:
     finishStretch();
   }
 
+  LaneValues values;
   PathCounts once, inLoops; ///< StaticCounts
   bool dependsOnPlace = false;
 
 private:
   struct Depth {
-    uint32_t stretch = none; ///< number of its first block
+    uint32_t stretch = 0;
     double memory = 0, shared = 0, others = 0;
     void raiseTo(const Depth &other) {
       memory = std::max(memory, other.memory);
@@ -156,7 +205,7 @@ private:
   Depth waitsOf(const CodeInstr &instr) const {
     Depth depth;
     for (uint32_t read : instr.reads)
-      if (ready[read].stretch == stretch)
+      if (ready[read].stretch == stretchId)
         depth.raiseTo(ready[read]);
     return depth;
   }
@@ -170,10 +219,12 @@ private:
         continue;
       addWork(instr);
       values.execute(instr);
+      if (instr.name() == "call")
+        call(instr);
       Depth depth = waitsOf(instr);
       depth.raiseTo(predicate);
       addWait(instr, depth);
-      depth.stretch = stretch;
+      depth.stretch = stretchId;
       for (uint32_t result : instr.results)
         ready[result] = depth;
       ofStretch.memoryRoundTrips = std::max(ofStretch.memoryRoundTrips, depth.memory);
@@ -182,7 +233,45 @@ private:
     }
   }
 
+  /// Through the function, and on behind it.
+  void call(const CodeInstr &instr) {
+    const std::vector<ptx::Operand> &operands = instr.text->operands;
+    using Kind = ptx::Operand::Kind;
+    const auto name = llvm::find_if(operands, [](const ptx::Operand &each) { return each.kind == Kind::Name; });
+    const FunctionCode *callee = name == operands.end() ? nullptr : warp.codes.find(name->name);
+    if (!callee)
+      return;
+    finishStretch();
+    ++stretchId;
+    auto known = warp.known.find(callee);
+    if (known == warp.known.end() || (warp.walked < mostWalked && depth < mostCalls)) {
+      warp.known.try_emplace(callee); // (what calls itself does not go on for ever)
+      walk(*callee, operands);
+      known = warp.known.find(callee);
+    }
+    add(once, known->second.once, times);
+    add(inLoops, isOpen ? known->second.once : known->second.inLoops, times);
+  }
+
+  void walk(const FunctionCode &callee, llvm::ArrayRef<ptx::Operand> operands) {
+    using Kind = ptx::Operand::Kind;
+    WarpWalk inside(callee, warp, depth + 1);
+    inside.values.setActive(values.activeLanes());
+    const ptx::Function &function = callee.code.function;
+    const bool hasResults = !function.results.empty() && operands.front().kind == Kind::List;
+    if (operands.back().kind == Kind::List)
+      for (auto [argument, parameter] : llvm::zip(operands.back().elements, function.parameters))
+        inside.values.setParameter(parameter.name, values.parameter(argument.name));
+    inside.run(values.activeLanes());
+    if (hasResults)
+      for (auto [result, variable] : llvm::zip(operands.front().elements, function.results))
+        values.setParameter(result.name, inside.values.parameter(variable.name));
+    dependsOnPlace |= inside.dependsOnPlace;
+    warp.known[&callee] = {inside.once, inside.inLoops};
+  }
+
   void addWork(const CodeInstr &instr) {
+    ++warp.walked;
     const bool isAtomic = instr.name() == "atom" || instr.name() == "red";
     const llvm::StringRef space = spaceOf(instr);
     ++ofStretch.instructions;
@@ -260,13 +349,14 @@ private:
 
   const KernelCode &code;
   const std::vector<double> &behind;
+  WalkedWarp &warp;
+  const unsigned depth;     ///< of calls
   std::vector<Depth> ready; ///< registers
-  // Of the stretch that is being walked: its first block, how often it is, and what is done in it once.
-  uint32_t stretch = none;
+  // Of the stretch that is being walked: its first block, its own number, how often it is, and what is done in it once.
+  uint32_t stretch = none, stretchId = 0;
   double times = 0;
   bool isOpen = false; ///< in loops whose rounds nobody knows
   PathCounts ofStretch;
-  LaneValues values;
   std::vector<LaneMask> lanesOf; ///< blocks
   std::vector<std::optional<double>> rounds;
   llvm::BitVector entered;
@@ -285,30 +375,32 @@ std::optional<StaticCounts> countStatically(const ptx::Module &module, llvm::Str
   const ptx::Function *function = module.find(kernel);
   if (!function || !function->hasBody)
     return std::nullopt;
-  const KernelCode code(module, *function);
-  const std::vector<double> behind = instructionsBehind(code);
+  FunctionCodes codes(module);
+  const FunctionCode &code = *codes.find(kernel);
   const uint64_t warpsOfBlock = (std::max<uint64_t>(1, block.count()) + warpLanes - 1) / warpLanes;
   const uint64_t blocks = std::max<uint64_t>(1, grid.count());
+  uint64_t walked = 0;
   auto walk = [&](WarpPlace place) {
-    WarpWalk warp(code, behind, grid, block, place);
-    warp.run();
-    return warp;
+    WalkedWarp warp(codes, grid, block, place);
+    WarpWalk way(code, warp);
+    way.run(way.values.allLanes());
+    walked = warp.walked;
+    return std::tuple(way.once, way.inLoops, way.dependsOnPlace);
   };
   // The middle of the grid; edges of arrays are elsewhere.
-  const WarpWalk middle = walk({blocks / 2, (warpsOfBlock - 1) / 2});
-  StaticCounts result{middle.once, middle.inLoops, 0};
-  if (middle.dependsOnPlace) {
-    const uint64_t most =
-        std::clamp<uint64_t>(mostInstrsOfWarps / std::max<size_t>(1, code.instrs.size()), 1, mostWarps);
+  const auto [middleOnce, middleInLoops, dependsOnPlace] = walk({blocks / 2, (warpsOfBlock - 1) / 2});
+  StaticCounts result{middleOnce, middleInLoops, 0};
+  if (dependsOnPlace) {
+    const uint64_t most = std::clamp<uint64_t>(mostInstrsOfWarps / std::max<uint64_t>(1, walked), 1, mostWarps);
     const uint64_t all = blocks * warpsOfBlock, samples = std::min(all, most);
     PathCounts once, inLoops;
     for (uint64_t i = 0; i < samples; ++i) {
       const uint64_t warp = warpOfSample(i, samples, all);
-      const WarpWalk one = walk({warp / warpsOfBlock, warp % warpsOfBlock});
-      add(once, one.once, 1 / double(samples));
-      add(inLoops, one.inLoops, 1 / double(samples));
-      keepLongest(result.once, one.once);
-      keepLongest(result.inLoops, one.inLoops);
+      const auto [oneOnce, oneInLoops, ofPlace] = walk({warp / warpsOfBlock, warp % warpsOfBlock});
+      add(once, oneOnce, 1 / double(samples));
+      add(inLoops, oneInLoops, 1 / double(samples));
+      keepLongest(result.once, oneOnce);
+      keepLongest(result.inLoops, oneInLoops);
     }
     keepLongest(once, result.once);
     keepLongest(inLoops, result.inLoops);

@@ -156,3 +156,76 @@ TEST_CASE("halves of products of 64 bits are known", "[lint]") {
               "%rd1, %rd5; ld.global.b32 %r2, [%rd5];");
   CHECK(counts.once.sectors == 2);
 }
+
+namespace {
+
+/// In a kernel that has a function: of an address and a number, the element there, plus 1 where the number is odd.
+StaticCounts countedWithFunction(const std::string &body) {
+  const std::string kernel = kernelText(body);
+  const size_t entry = kernel.find(".visible .entry");
+  const std::string function = R"(.func (.param .b32 f_result) f(.param .b64 f_0, .param .b32 f_1)
+{
+  .reg .pred %p<9>;
+  .reg .b32 %r<9>;
+  .reg .b64 %rd<9>;
+  ld.param.b64 %rd1, [f_0];
+  ld.param.b32 %r1, [f_1];
+  ld.global.b32 %r2, [%rd1];
+  and.b32 %r3, %r1, 1;
+  setp.eq.b32 %p1, %r3, 0;
+  @%p1 bra $F;
+  ld.global.b32 %r4, [%rd1+4];
+  fence.acq_rel.gpu; fence.acq_rel.gpu; fence.acq_rel.gpu; fence.acq_rel.gpu;
+  fence.acq_rel.gpu; fence.acq_rel.gpu; fence.acq_rel.gpu; fence.acq_rel.gpu;
+$F: st.param.b32 [f_result], %r2;
+  ret;
+}
+)";
+  auto counts =
+      countStatically(parsed(kernel.substr(0, entry) + function + kernel.substr(entry)), "k", {10, 1, 1}, {64, 1, 1});
+  REQUIRE(counts);
+  counts->once.instructions -= 5;
+  return *counts;
+}
+
+std::string callOf(const std::string &address, const std::string &number) {
+  return "{ .param .b64 p0; .param .b32 p1; .param .b32 result; st.param.b64 [p0], " + address +
+         "; st.param.b32 [p1], " + number + "; call.uni (result), f, (p0, p1); ld.param.b32 %r20, [result]; } ";
+}
+
+} // namespace
+
+TEST_CASE("what functions do that a kernel calls is counted, with what they are called with", "[lint]") {
+  const std::string address = "mul.wide.u32 %rd4, %r1, 4; add.s64 %rd5, %rd1, %rd4; ";
+  const StaticCounts even = countedWithFunction(address + callOf("%rd5", "2"));
+  CHECK(even.once.instructions == Approx(2 + 4 + 8));
+  CHECK(even.once.sectors == Approx(4));
+  CHECK(even.once.memoryRoundTrips == Approx(1));
+  const StaticCounts odd = countedWithFunction(address + callOf("%rd5", "3"));
+  CHECK(odd.once.instructions == Approx(even.once.instructions + 9));
+  CHECK(odd.once.sectors == Approx(4 + 5));
+  CHECK(odd.once.memoryRoundTrips == Approx(2));
+  // Calls follow each other and what is before them, as often as they are.
+  const StaticCounts twice =
+      countedWithFunction("ld.global.b32 %r2, [%rd1]; " + address + callOf("%rd5", "2") + callOf("%rd5", "2"));
+  CHECK(twice.once.memoryRoundTrips == Approx(3));
+  CHECK(twice.once.sectors == Approx(1 + 2 * 4));
+  const StaticCounts inLoop = countedWithFunction(address + "mov.b32 %r10, 0; $L: " + callOf("%rd5", "2") +
+                                                  "add.s32 %r10, %r10, 1; setp.lt.s32 %p3, %r10, 7; @%p3 bra $L;");
+  CHECK(inLoop.once.memoryRoundTrips == Approx(7));
+  CHECK(inLoop.once.sectors == Approx(7 * 4));
+  // What comes back is what was stored: lanes know their element again.
+  CHECK(countedWithFunction(callOf("%rd1", "2") + "mul.wide.u32 %rd6, %r20, 4; add.s64 %rd7, %rd1, %rd6; "
+                                                  "ld.global.b32 %r21, [%rd7];")
+            .once.sectors == Approx(1 + 1));
+}
+
+TEST_CASE("functions that call themselves are walked through for a while", "[lint]") {
+  const std::string kernel = kernelText("call.uni g, ();");
+  const size_t entry = kernel.find(".visible .entry");
+  const std::string function = ".func g()\n{\n  call.uni g, ();\n  call.uni g, ();\n  ret;\n}\n";
+  const auto counts =
+      countStatically(parsed(kernel.substr(0, entry) + function + kernel.substr(entry)), "k", {1, 1, 1}, {32, 1, 1});
+  REQUIRE(counts);
+  CHECK(counts->once.instructions >= 4);
+}
