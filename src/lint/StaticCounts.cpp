@@ -55,14 +55,71 @@ uint64_t warpOfSample(uint64_t sample, uint64_t samples, uint64_t all) {
   return std::min(all - 1, uint64_t((step - std::floor(step)) * double(all)));
 }
 
+/// In which order blocks are come to: each behind all that lead to it, but for ways back. (In the text a block may stand
+/// before others that go on in it.)
+class BlockOrder {
+public:
+  explicit BlockOrder(const KernelCode &code) : code(code), rank(code.blocks.size(), none) {
+    for (uint32_t number = 0; number < code.blocks.size(); ++number) // what is not reached, too
+      if (rank[number] == none)
+        visit(number);
+    std::reverse(order.begin(), order.end());
+    for (auto [place, number] : llvm::enumerate(order))
+      rank[number] = uint32_t(place);
+  }
+
+  llvm::ArrayRef<uint32_t> blocks() const { return order; }
+  bool isForward(uint32_t from, uint32_t to) const { return rank[to] > rank[from]; }
+
+private:
+  static constexpr uint32_t seen = none - 1;
+
+  /// What is left a loop for comes behind it: it is visited first, since who is done first is last.
+  llvm::SmallVector<uint32_t, 2> successorsOf(uint32_t number) const {
+    const CodeBlock &block = code.blocks[number];
+    llvm::SmallVector<uint32_t, 2> result = block.successors;
+    llvm::stable_sort(result, [&](uint32_t a, uint32_t b) { return depthIn(block, a) < depthIn(block, b); });
+    return result;
+  }
+  /// Of the loop around `number`, if that is around `block`, too, or inside it.
+  unsigned depthIn(const CodeBlock &block, uint32_t number) const {
+    const unsigned own = block.loop == none ? 0 : code.loops[block.loop].depth;
+    const uint32_t loop = code.blocks[number].loop;
+    return std::min(own, loop == none ? 0 : code.loops[loop].depth);
+  }
+
+  void visit(uint32_t first) {
+    std::vector<std::pair<uint32_t, llvm::SmallVector<uint32_t, 2>>> open; // and what is left of successors, last first
+    auto enter = [&](uint32_t number) {
+      rank[number] = seen;
+      llvm::SmallVector<uint32_t, 2> left = successorsOf(number);
+      std::reverse(left.begin(), left.end());
+      open.push_back({number, std::move(left)});
+    };
+    enter(first);
+    while (!open.empty()) {
+      auto &[number, left] = open.back();
+      if (left.empty()) {
+        order.push_back(number);
+        open.pop_back();
+      } else if (const uint32_t next = left.pop_back_val(); rank[next] == none) {
+        enter(next);
+      }
+    }
+  }
+
+  const KernelCode &code;
+  std::vector<uint32_t> rank, order;
+};
+
 /// How many instructions follow each block's beginning, on the way with the most of them, loops once.
-std::vector<double> instructionsBehind(const KernelCode &code) {
+std::vector<double> instructionsBehind(const KernelCode &code, const BlockOrder &order) {
   std::vector<double> behind(code.blocks.size(), 0);
-  for (uint32_t i = uint32_t(code.blocks.size()); i-- > 0;) {
-    for (uint32_t next : code.blocks[i].successors)
-      if (next > i)
-        behind[i] = std::max(behind[i], behind[next]);
-    behind[i] += code.blocks[i].end - code.blocks[i].begin;
+  for (uint32_t number : llvm::reverse(order.blocks())) {
+    for (uint32_t next : code.blocks[number].successors)
+      if (order.isForward(number, next))
+        behind[number] = std::max(behind[number], behind[next]);
+    behind[number] += code.blocks[number].end - code.blocks[number].begin;
   }
   return behind;
 }
@@ -89,8 +146,9 @@ bool isPredicated(const KernelCode &code, uint32_t number) {
 
 struct FunctionCode {
   FunctionCode(const ptx::Module &module, const ptx::Function &function)
-      : code(module, function), behind(instructionsBehind(code)) {}
+      : code(module, function), order(code), behind(instructionsBehind(code, order)) {}
   KernelCode code;
+  BlockOrder order;
   std::vector<double> behind;
 };
 
@@ -136,14 +194,14 @@ constexpr unsigned mostCalls = 32;
 class WarpWalk {
 public:
   WarpWalk(const FunctionCode &function, WalkedWarp &warp, unsigned depth = 0)
-      : values(function.code, warp.grid, warp.block, warp.place), code(function.code), behind(function.behind),
+      : values(function.code, warp.grid, warp.block, warp.place), code(function.code), order(function.order), behind(function.behind),
         warp(warp), depth(depth), ready(code.numRegisters()), lanesOf(code.blocks.size(), 0), rounds(code.loops.size()),
         entered(unsigned(code.loops.size())) {}
 
   void run(LaneMask lanes) {
     if (!lanesOf.empty())
       lanesOf.front() = lanes;
-    for (uint32_t number = 0; number < code.blocks.size(); ++number) {
+    for (uint32_t number : order.blocks()) {
       if (!lanesOf[number])
         continue; // not reached, or by a way back only
       values.setActive(lanesOf[number]);
@@ -155,6 +213,7 @@ public:
       }
       count(number);
       goOn(number);
+      lastBlock = number;
     }
     finishStretch();
   }
@@ -190,8 +249,8 @@ private:
 
   /// All blocks of a stretch are in one loop: they are counted as often as the first.
   bool goesOnInStretch(uint32_t number) const {
-    return stretch != none && code.blocks[stretch].loop == code.blocks[number].loop &&
-           (isPredicated(code, number) || isPredicated(code, number - 1));
+    return stretch != none && lastBlock + 1 == number && code.blocks[stretch].loop == code.blocks[number].loop &&
+           (isPredicated(code, number) || isPredicated(code, lastBlock));
   }
 
   void finishStretch() {
@@ -307,7 +366,7 @@ private:
     const CodeBlock &block = code.blocks[number];
     const LaneMask lanes = lanesOf[number];
     auto reach = [&](uint32_t next, LaneMask with) {
-      if (next > number)
+      if (order.isForward(number, next))
         lanesOf[next] |= with;
     };
     const CodeInstr *last = block.begin < block.end ? &code.instrs[block.end - 1] : nullptr;
@@ -330,7 +389,7 @@ private:
   uint32_t longest(const CodeBlock &block, uint32_t number) const {
     uint32_t best = none;
     for (uint32_t next : block.successors)
-      if (next > number && (best == none || behind[next] > behind[best]))
+      if (order.isForward(number, next) && (best == none || behind[next] > behind[best]))
         best = next;
     return best;
   }
@@ -338,7 +397,7 @@ private:
   /// Does it leave a loop, or go round?
   bool isExit(uint32_t number) const {
     for (uint32_t next : code.blocks[number].successors)
-      if (next <= number)
+      if (!order.isForward(number, next))
         return true;
     for (uint32_t loop = code.blocks[number].loop; loop != none; loop = code.loops[loop].parent)
       for (uint32_t next : code.blocks[number].successors)
@@ -348,10 +407,12 @@ private:
   }
 
   const KernelCode &code;
+  const BlockOrder &order;
   const std::vector<double> &behind;
   WalkedWarp &warp;
   const unsigned depth;     ///< of calls
   std::vector<Depth> ready; ///< registers
+  uint32_t lastBlock = none;
   // Of the stretch that is being walked: its first block, its own number, how often it is, and what is done in it once.
   uint32_t stretch = none, stretchId = 0;
   double times = 0;
