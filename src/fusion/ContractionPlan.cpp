@@ -79,20 +79,22 @@ std::optional<Rejection> assignRoots(const FusionGraph &graph, ContractionPlan &
 
 // --- rows, columns, depth
 
-/// One test of indices for an element is done under predicates; those behind others are branches. (GroupChain counts
-/// the branches of loops, where one concatenate or pad is enough.)
+/// One test of indices for an element is done under predicates; those behind others, and in loops, are branches.
+/// (GroupChain counts the branches of loops, where one concatenate or pad is enough.)
 bool isBehindSeveralTests(const HloInstruction &operand) {
   llvm::SmallPtrSet<const HloInstruction *, 16> seen;
   llvm::SmallVector<const HloInstruction *> open = {&operand};
   unsigned tests = 0;
+  bool hasLoop = false;
   while (!open.empty()) {
     const HloInstruction *instr = open.pop_back_val();
     if (!seen.insert(instr).second)
       continue;
     tests += llvm::is_contained({Opcode::Concatenate, Opcode::Pad, Opcode::DynamicUpdateSlice}, instr->opcode());
+    hasLoop |= hasTrait(instr->opcode(), OpcodeTrait::Contracts);
     llvm::append_range(open, instr->operands());
   }
-  return tests > 1;
+  return tests > (hasLoop ? 0 : 1);
 }
 
 bool dependsOnDim(const IndexingMap &map, unsigned dim) {
@@ -328,7 +330,7 @@ private:
     counts.sharedBytes = uint32_t(plan.sharedBytes());
     for (const PlanCounts::OperandRead &read : own.reads) {
       const Shape &shape = plan.hero->operand(read.operand)->shape();
-      counts.sectors += read.elements * deviceBits(shape.elementType()) / sectorBits;
+      counts.sectors += read.elements * read.spread * deviceBits(shape.elementType()) / sectorBits;
       counts.footprint += sectorsOf(shape);
     }
     const double written = double(result.numElements() * plan.splits) * plan.bits / sectorBits;
@@ -349,6 +351,13 @@ private:
     return seconds;
   }
 
+  /// Of runs of `run` elements of `bits`, `stride` elements apart: bits of the sectors that they are in, of each bit.
+  static double spreadOf(int64_t stride, int64_t run, unsigned bits) {
+    const double elements = double(std::max<int64_t>(run, 1)), size = double(std::max(bits, 8u));
+    const double sectors = std::min(elements, std::ceil(elements * double(stride) * size / sectorBits));
+    return std::max(1.0, sectors * sectorBits / (elements * size));
+  }
+
   /// Along what, and how many neighbours at once, a side's elements are read.
   void chooseAccess(ContractionSide &side) {
     Strides &own = strides[side.operand];
@@ -363,6 +372,9 @@ private:
     int64_t tileRows = &side == &plan.rows ? plan.tile.rows() : plan.tile.columns();
     side.pad = side.alongDepth ? ContractionPlan::sharedVectorBits / int64_t(plan.bits) : 0;
     side.vector = 1;
+    side.spread = spreadOf(side.alongDepth ? ofDepth : ofSide,
+                           side.alongDepth ? std::min(sizeOfDepth, plan.tile.depth) : std::min(sizeOfSide, tileRows),
+                           own.bits());
     if ((side.alongDepth ? ofDepth : ofSide) != 1)
       return;
     int64_t common = side.alongDepth ? (sizeOfDepth | plan.tile.depth) : (sizeOfSide | tileRows);
@@ -372,6 +384,8 @@ private:
     for (auto [variable, size] : llvm::zip_equal(plan.depth, plan.depthSizes))
       if (size > 1 && own.ofRange(variable) != 1)
         common |= own.ofRange(variable);
+    if (side.branches)
+      return; // loads are not merged: neighbouring lanes take neighbours
     // No more than what every thread has some of.
     int64_t most = std::min<int64_t>(ContractionPlan::sharedVectorBits / std::max(own.bits(), 8u),
                                      tileRows * plan.tile.depth / plan.tile.threads());

@@ -282,6 +282,8 @@ private:
         left = {false, loop.tested + double(loop.tested < loop.trips)};
         ++body.numTests;
       }
+      if (rounds > 1) // each has the stretches of the loop inside
+        left = {false, std::max(left.rounds, loop.trips)};
       isGone &= left.isGone;
       rounds *= left.rounds;
       const double copies = left.isGone ? loop.trips : 1;

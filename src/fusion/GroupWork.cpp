@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 namespace hloc {
 namespace {
@@ -52,7 +53,7 @@ struct Lanes {
     Along,    ///< `step` elements of dimension `dim` apart
     Together, ///< all at one element
     Apart,    ///< nobody knows where
-    AsItLies  ///< wherever their elements are neighbours: the hero sees to that
+    AsPlanned ///< the hero's plan says how far apart: `step` bytes of sectors for each byte
   };
   Where where = Where::Together;
   int64_t dim = 0;
@@ -87,8 +88,8 @@ double spreadOf(const Lanes &lanes, const Lanes &loop, const Shape &shape) {
     return sectorBytes / (lanesPerWarp * size);
   case Lanes::Where::Apart:
     return most;
-  case Lanes::Where::AsItLies:
-    return 1;
+  case Lanes::Where::AsPlanned:
+    return lanes.step;
   case Lanes::Where::Along: {
     // Behind the end of a short dimension they go on nearer to where they began.
     const double ofDim = double(shape.dim(unsigned(lanes.dim))) / lanes.step;
@@ -403,13 +404,13 @@ private:
       const HloInstruction *operand = instr.operand(number);
       if (!operand->shape().isArray() || (plan.inPlace && number == 0))
         continue;
-      double elements = double(operand->shape().numElements());
+      double elements = double(operand->shape().numElements()), spread = 1;
       for (const PlanCounts::OperandRead &read : plan.counts.reads)
         if (read.instr == &instr && read.operand == number)
-          elements = read.elements;
+          std::tie(elements, spread) = std::pair(read.elements, read.spread);
       read(operand, {pointsOf(operand->shape()),
                      elements,
-                     plan.hero == Hero::Contraction ? Lanes{Lanes::Where::AsItLies} : inOrderOf(operand->shape()),
+                     plan.hero == Hero::Contraction ? Lanes{Lanes::Where::AsPlanned, 0, spread} : inOrderOf(operand->shape()),
                      {}});
     }
   }

@@ -164,7 +164,7 @@ PlanCounts countsOf(const ContractionPlan &plan) {
                           (side->size % rowsOfTile != 0 || plan.innerDepth() % tile.depth != 0);
     if (isTested || plan.hero->operand(side->operand)->opcode() != Opcode::Parameter)
       waits += ofThread * (side->branches ? double(side->vector) : 1);
-    counts.reads.push_back({plan.hero, side->operand, blocks * steps * elements});
+    counts.reads.push_back({plan.hero, side->operand, blocks * steps * elements, side->spread});
     counts.sharedPasses += warps * steps * elements / threads * plan.bits / bitsOfPass;
   }
   const double perRead = double(ContractionPlan::sharedVectorBits) / plan.bits;

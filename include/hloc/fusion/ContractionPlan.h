@@ -34,6 +34,7 @@ struct ContractionSide {
   int64_t size = 1;                 ///< product of their sizes
   bool alongDepth = false;          ///< neighbours in memory are terms of one sum; else of neighbouring sums
   unsigned vector = 1;              ///< neighbours that a thread reads at once; divides what is neighbours
+  double spread = 1;                ///< bytes of the sectors that are read, of each byte
   /// What the operand is computed of depends on several tests of indices (concatenate, pad, an update): elements are
   /// computed one after the other.
   bool branches = false;

@@ -17,6 +17,7 @@ struct PlanCounts {
     const HloInstruction *instr;
     unsigned operand;
     double elements;
+    double spread = 1; ///< bytes of the sectors that are read, of each byte
   };
   llvm::SmallVector<OperandRead, 2> reads; ///< where that is not once each
   // All warps together.
