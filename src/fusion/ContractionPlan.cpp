@@ -372,9 +372,9 @@ private:
     int64_t tileRows = &side == &plan.rows ? plan.tile.rows() : plan.tile.columns();
     side.pad = side.alongDepth ? ContractionPlan::sharedVectorBits / int64_t(plan.bits) : 0;
     side.vector = 1;
-    side.spread = spreadOf(side.alongDepth ? ofDepth : ofSide,
-                           side.alongDepth ? std::min(sizeOfDepth, plan.tile.depth) : std::min(sizeOfSide, tileRows),
-                           own.bits());
+    side.spread =
+        spreadOf(side.alongDepth ? ofDepth : ofSide,
+                 side.alongDepth ? std::min(sizeOfDepth, plan.tile.depth) : std::min(sizeOfSide, tileRows), own.bits());
     if ((side.alongDepth ? ofDepth : ofSide) != 1)
       return;
     int64_t common = side.alongDepth ? (sizeOfDepth | plan.tile.depth) : (sizeOfSide | tileRows);

@@ -21,7 +21,7 @@ namespace {
 constexpr double maxUnrolledSize = 400, maxFullyUnrolledSize = 2000, maxUnrolledLoads = 32, maxUnrollFactor = 8;
 /// So many instructions in all LLVM unrolls, a load counted with its address: found with dots of 64 to 80 terms, sums
 /// of 32 to 48 exponentials, and products of converted factors.
-constexpr double costUnrolled = 300, costOfLoad = 1.5;
+constexpr double costUnrolled = 300, costOfLoad = 1.5, costOfConvert = 0.5;
 
 /// Of a load and the address before it.
 constexpr double instructionsOfLoad = 4;
@@ -97,15 +97,11 @@ llvm::SmallVector<TermLoop> loopsOf(const HloInstruction &instr) {
     for (const WindowDim &dim : instr.windowOr(instr.resultShape().rank()).dims)
       add(loopOver(dim));
   // What of the terms is in no dimension: a convolution's input features, all windows that an element is in.
-  double dilated = 1;
-  if (instr.find(AttributeKey::Window))
-    for (const WindowDim &dim : instr.windowOr(instr.resultShape().rank()).dims)
-      dilated *= double(dim.size) / std::ceil(double(dim.size) / double(dim.baseDilation));
   // Whether an element was selected is tested in each window, whose elements are read together.
   if (instr.opcode() == Opcode::SelectAndScatter)
     for (TermLoop &loop : loops)
       loop.tested = 0;
-  if (const double all = readsPerElement(instr, 0) / dilated; known > 0 && all > known) {
+  if (const double all = readsPerElement(instr, 0); known > 0 && all > known) {
     if (instr.opcode() == Opcode::SelectAndScatter)
       loops.insert(loops.begin(), {all / known, all / known});
     else
@@ -365,7 +361,9 @@ private:
       const double work = isKept(instr) ? 0 : workPerElement(instr);
       body.size += isKept(instr) ? 0 : codeSizeOf(instr);
       if (visit.varying)
-        body.cost += work < workOfFunction ? std::floor(work) : work * costOfFunction;
+        body.cost += instr.opcode() == Opcode::Convert ? costOfConvert * work
+                     : work < workOfFunction           ? std::floor(work)
+                                                       : work * costOfFunction;
       for (auto [number, operand] : llvm::enumerate(instr.operands()))
         open.push_back({operand, pointsOf(instr, visit.points, number), varyingOf(instr, visit.varying)});
     }

@@ -23,7 +23,7 @@ namespace {
 
 constexpr double sectorBytes = 32, lanesPerWarp = 32;
 /// Neighbours that a thread computes together (LoopPlan), and that share what a broadcast along them reads.
-constexpr double neighbours = 4;
+constexpr double neighboursOfThread = 4;
 /// More different points are counted as the last of these.
 constexpr size_t maxAccesses = 12;
 double bytesOf(const Shape &shape) { return shape.isArray() ? deviceBits(shape.elementType()) / 8.0 : 0; }
@@ -289,6 +289,8 @@ public:
   GroupQuery(GroupCounter &counter, llvm::ArrayRef<const HloInstruction *> members,
              llvm::ArrayRef<const HloInstruction *> roots, const PlanSummary &plan)
       : counter(counter), members(members), roots(roots), plan(plan), accesses(members.size()) {
+    result.isOneByOne = plan.hero == Hero::Loop && !elementsOfStraightCode(members);
+    neighbours = result.isOneByOne ? 1 : neighboursOfThread;
     ++counter.query;
     for (auto [slot, instr] : llvm::enumerate(members)) {
       counter.stamps[instr->id()] = counter.query;
@@ -380,7 +382,7 @@ private:
     member.isUniform = llvm::all_of(own, [](const Access &access) { return access.isUniform; });
     if (isKept(instr))
       return computeOnce(instr, count);
-    result.work += count * workPerElement(instr);
+    result.work += count * (workPerElement(instr) + testsPerElement(instr));
     for (unsigned number = 0; number < instr.numOperands(); ++number)
       readOperand(instr, number, own, count);
   }
@@ -408,10 +410,11 @@ private:
       for (const PlanCounts::OperandRead &read : plan.counts.reads)
         if (read.instr == &instr && read.operand == number)
           std::tie(elements, spread) = std::pair(read.elements, read.spread);
-      read(operand, {pointsOf(operand->shape()),
-                     elements,
-                     plan.hero == Hero::Contraction ? Lanes{Lanes::Where::AsPlanned, 0, spread} : inOrderOf(operand->shape()),
-                     {}});
+      read(operand,
+           {pointsOf(operand->shape()),
+            elements,
+            plan.hero == Hero::Contraction ? Lanes{Lanes::Where::AsPlanned, 0, spread} : inOrderOf(operand->shape()),
+            {}});
     }
   }
 
@@ -486,7 +489,7 @@ private:
   std::vector<ChainMember> inChain; ///< by slot
   llvm::SmallVector<Read, 16> reads;
   llvm::SmallDenseMap<const HloInstruction *, size_t, 16> readOf;
-  double written = 0;
+  double written = 0, neighbours = neighboursOfThread;
   GroupWork result;
 };
 

@@ -1,5 +1,6 @@
 #include "fusion/HeroMatch.h"
 #include "fusion/LoopAccesses.h"
+#include "fusion/OpWork.h"
 #include "hloc/fusion/HloIndexing.h"
 
 #include "fmt/format.h"
@@ -35,31 +36,10 @@ constexpr int64_t maxOpsWithRounds = 512, maxOpsOfShortProgram = 256;
 /// Groups that touch at most so many times the sectors that the best ones do are as good: they take fewer instructions.
 constexpr double sectorTolerance = 1.03;
 
-/// Elements of windows, of windows of windows their product, that are straight code: as many as VectorizeLoadsStores
-/// unrolls within a thread's elements, so that neighbours are loaded together.
-constexpr int64_t maxWindowElements = 16;
-
 /// Ops that compute much more per element than they move: one element a thread.
 bool isSequentialLoop(const HloInstruction &instr) { return hasTrait(instr.opcode(), OpcodeTrait::Contracts); }
 bool hasSequentialLoop(const FusionGraph &graph) {
   return llvm::any_of(graph.instructions(), [](const HloInstruction *instr) { return isSequentialLoop(*instr); });
-}
-
-/// How many elements one of a result is computed from at most, if that is only windows' doing, and not many.
-std::optional<int64_t> windowElements(const FusionGraph &graph) {
-  int64_t product = 1;
-  for (const HloInstruction *instr : graph.instructions()) {
-    if (!isSequentialLoop(*instr))
-      continue;
-    if (instr->opcode() != Opcode::ReduceWindow)
-      return std::nullopt;
-    for (const WindowDim &dim : instr->windowOr(instr->operand(0)->shape().rank()).dims) {
-      if (dim.size > maxWindowElements || product * dim.size > maxWindowElements)
-        return std::nullopt;
-      product *= dim.size;
-    }
-  }
-  return product;
 }
 
 /// Chooses how the elements of a nest are dealt to threads.
@@ -72,7 +52,7 @@ public:
     unsigned least = 8 / narrowestOutput();
     nest.perThread = least;
     // Work for few threads, or much of it for each element: nothing to choose.
-    std::optional<int64_t> computedFrom = windowElements(graph);
+    std::optional<int64_t> computedFrom = elementsOfStraightCode(graph.instructions());
     if (!fills(2 * least, blocksPerMultiprocessor) || !computedFrom)
       return;
     opsOfElement = *computedFrom * int64_t(graph.instructions().size());

@@ -96,11 +96,27 @@ double calleeWork(const HloInstruction &instr) {
   return work;
 }
 
+/// Those of a window that are elements of the base, not what dilates it.
+double elementsOf(const WindowDim &dim) {
+  return double(llvm::divideCeil(dim.size, std::max<int64_t>(dim.baseDilation, 1)));
+}
+
 double windowElements(const HloInstruction &instr) {
   double elements = 1;
   for (const WindowDim &dim : instr.windowOr(instr.resultShape().rank()).dims)
-    elements *= double(dim.size);
+    elements *= elementsOf(dim);
   return elements;
+}
+
+/// Elements of a window of which it is not known without a test whether they lie in the padding.
+double testedElements(const HloInstruction &instr) {
+  double untested = 1;
+  for (const WindowDim &dim : instr.windowOr(instr.resultShape().rank()).dims) {
+    const int64_t padding = std::max<int64_t>(dim.padLow, 0) + std::max<int64_t>(dim.padHigh, 0);
+    untested *=
+        std::max(0.0, elementsOf(dim) - double(llvm::divideCeil(padding, std::max<int64_t>(dim.windowDilation, 1))));
+  }
+  return windowElements(instr) - untested;
 }
 
 double windowsOfElement(const HloInstruction &instr) {
@@ -117,8 +133,12 @@ double contractedElements(const HloInstruction &instr) {
   if (instr.opcode() == Opcode::Convolution) {
     const Shape &weights = instr.operand(1)->shape();
     const auto *labels = instr.find(AttributeKey::DimLabels);
-    return labels ? ratio(weights.numElements(), weights.dim(std::get<const ConvolutionLabels *>(*labels)->rhsOutput))
-                  : double(weights.numElements());
+    double steps =
+        labels ? ratio(weights.numElements(), weights.dim(std::get<const ConvolutionLabels *>(*labels)->rhsOutput))
+               : double(weights.numElements());
+    for (const WindowDim &dim : instr.windowOr(instr.resultShape().rank()).dims)
+      steps *= elementsOf(dim) / double(std::max<int64_t>(dim.size, 1));
+    return steps;
   }
   const Shape &lhs = instr.operand(0)->shape();
   double steps = 1;
@@ -249,6 +269,30 @@ double workPerElement(const HloInstruction &instr) {
     return elementwiseWork(instr);
   const OpWork &row = workOf(instr.opcode());
   return row.times ? row.work * row.times(instr) : row.work;
+}
+
+double testsPerElement(const HloInstruction &instr) {
+  constexpr double ofTest = 4; // comparison, branch, an address of its own
+  return instr.opcode() == Opcode::ReduceWindow ? ofTest * testedElements(instr) : 0;
+}
+
+std::optional<int64_t> elementsOfStraightCode(llvm::ArrayRef<const HloInstruction *> instructions) {
+  /// Of windows, of windows of windows their product: as many as VectorizeLoadsStores unrolls within a thread's
+  /// elements, so that neighbours are loaded together.
+  constexpr int64_t maxWindowElements = 16;
+  int64_t product = 1;
+  for (const HloInstruction *instr : instructions) {
+    if (!hasTrait(instr->opcode(), OpcodeTrait::Contracts))
+      continue;
+    if (instr->opcode() != Opcode::ReduceWindow)
+      return std::nullopt;
+    for (const WindowDim &dim : instr->windowOr(instr->operand(0)->shape().rank()).dims) {
+      if (dim.size > maxWindowElements || product * dim.size > maxWindowElements)
+        return std::nullopt;
+      product *= dim.size;
+    }
+  }
+  return product;
 }
 
 } // namespace hloc

@@ -4,13 +4,22 @@
 
 #include "hloc/hlo/HloInstruction.h"
 
+#include <optional>
+
 namespace hloc {
 
 /// Of one element of the result, what its operands are made of excluded. Of ops that contract, all steps together.
 double workPerElement(const HloInstruction &instr);
 
+/// Instructions of one element that find out which of its terms are there. (In convolutions they are part of a term.)
+double testsPerElement(const HloInstruction &instr);
+
 /// Elements of operand `number` that are read for one element of the result, on average; `select` and the like read
 /// all.
 double readsPerElement(const HloInstruction &instr, unsigned number);
+
+/// How many elements one of a result is computed from at most, if that is only windows' doing, and not many: then it is
+/// straight code, and a thread may compute several neighbours.
+std::optional<int64_t> elementsOfStraightCode(llvm::ArrayRef<const HloInstruction *> instructions);
 
 } // namespace hloc

@@ -276,11 +276,16 @@ LaneValue LaneValues::resultOf(const CodeInstr &instr) const {
   if (text.operands.size() < 2 || text.operands[0].kind != ptx::Operand::Kind::Name || instr.name() == "ld")
     return {};
   std::array<LaneValue, 3> of;
-  for (size_t i = 1; i < std::min<size_t>(text.operands.size(), 4); ++i) {
+  for (size_t i = 1; i < std::min<size_t>(text.operands.size(), 4); ++i)
     of[i - 1] = valueOf(text.operands[i]);
+  // Where nobody knows which of two places, as when a sorted run is halved, the first.
+  if (instr.name() == "selp" && !of[2].isKnown && of[1].isKnown) {
+    of[0].isAssumed = true;
+    return of[0];
+  }
+  for (size_t i = 1; i < std::min<size_t>(text.operands.size(), 4); ++i)
     if (!of[i - 1].isKnown)
       return {};
-  }
   LaneValue result;
   result.isAssumed = llvm::any_of(of, [](const LaneValue &value) { return value.isAssumed; });
   const unsigned bits = typeBits(instr.type());

@@ -55,8 +55,8 @@ uint64_t warpOfSample(uint64_t sample, uint64_t samples, uint64_t all) {
   return std::min(all - 1, uint64_t((step - std::floor(step)) * double(all)));
 }
 
-/// In which order blocks are come to: each behind all that lead to it, but for ways back. (In the text a block may stand
-/// before others that go on in it.)
+/// In which order blocks are come to: each behind all that lead to it, but for ways back. (In the text a block may
+/// stand before others that go on in it.)
 class BlockOrder {
 public:
   explicit BlockOrder(const KernelCode &code) : code(code), rank(code.blocks.size(), none) {
@@ -194,9 +194,9 @@ constexpr unsigned mostCalls = 32;
 class WarpWalk {
 public:
   WarpWalk(const FunctionCode &function, WalkedWarp &warp, unsigned depth = 0)
-      : values(function.code, warp.grid, warp.block, warp.place), code(function.code), order(function.order), behind(function.behind),
-        warp(warp), depth(depth), ready(code.numRegisters()), lanesOf(code.blocks.size(), 0), rounds(code.loops.size()),
-        entered(unsigned(code.loops.size())) {}
+      : values(function.code, warp.grid, warp.block, warp.place), code(function.code), order(function.order),
+        behind(function.behind), warp(warp), depth(depth), ready(code.numRegisters()), lanesOf(code.blocks.size(), 0),
+        rounds(code.loops.size()), entered(unsigned(code.loops.size())) {}
 
   void run(LaneMask lanes) {
     if (!lanesOf.empty())

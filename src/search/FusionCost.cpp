@@ -33,8 +33,9 @@ std::string objection(const PlanSummary &plan, llvm::ArrayRef<HloInstruction *> 
 /// Of a loop that no hero was asked about: planned by its size.
 PlanSummary loopOf(const GroupWork &work, const DeviceModel &device) {
   const double largest = double(work.largest);
-  const double perThread =
-      std::clamp(largest / (device.multiprocessors * threadsPerMultiprocessor), 1.0, elementsPerThread);
+  const double perThread = work.isOneByOne ? 1
+                                           : std::clamp(largest / (device.multiprocessors * threadsPerMultiprocessor),
+                                                        1.0, elementsPerThread);
   PlanSummary plan;
   plan.blocks = uint64_t(std::ceil(largest / (threadsPerLoopBlock * perThread)));
   plan.threads = uint32_t(std::min<int64_t>(work.largest, threadsPerLoopBlock));

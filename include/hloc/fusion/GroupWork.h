@@ -14,14 +14,15 @@
 namespace hloc {
 
 struct GroupWork {
-  double work = 0;        ///< instructions of single lanes
-  double memoryBytes = 0; ///< of operands and outputs that go to memory at least once
-  double sectors = 0;     ///< of 32 bytes, that all warps ask for
-  int64_t largest = 1;    ///< elements of the largest output
-  size_t buffers = 0;     ///< operands and outputs
-  size_t streams = 0;     ///< of these, those as large as the largest output
-  size_t codeSize = 0;    ///< instructions, each as often as it is read at points of its own
-  GroupChain chain;       ///< of one thread, beside what the plan says
+  double work = 0;         ///< instructions of single lanes
+  double memoryBytes = 0;  ///< of operands and outputs that go to memory at least once
+  double sectors = 0;      ///< of 32 bytes, that all warps ask for
+  int64_t largest = 1;     ///< elements of the largest output
+  size_t buffers = 0;      ///< operands and outputs
+  size_t streams = 0;      ///< of these, those as large as the largest output
+  size_t codeSize = 0;     ///< instructions, each as often as it is read at points of its own
+  bool isOneByOne = false; ///< threads of a loop compute no neighbours together
+  GroupChain chain;        ///< of one thread, beside what the plan says
 };
 
 /// Counts groups of one computation.

@@ -18,7 +18,10 @@ struct Planned {
   FusionPlan plan;
 
   explicit Planned(const std::string &entry, const char *target = "sm_90") {
-    std::string text = "HloModule m\nENTRY e { " + entry + " }";
+    std::string text = "HloModule m\n"
+                       "add { x = f32[] parameter(0) y = f32[] parameter(1) ROOT a = f32[] add(x, y) }\n"
+                       "ENTRY e { " +
+                       entry + " }";
     module = parseHloModule(std::make_shared<const SourceFile>("m.hlo", text), diagnostics);
     INFO((diagnostics.hasErrors() ? diagnostics.diagnostics().front().message : ""));
     REQUIRE(module);
@@ -96,6 +99,34 @@ TEST_CASE("contraction: operands are read along what is their minor dimension") 
       "lhs_contracting_dims={1}, rhs_contracting_dims={0}");
   CHECK(turned.contraction().columns.operand == 0);
   CHECK(turned.contraction().rows.operand == 1);
+}
+
+TEST_CASE("contraction: how many sectors a side's elements are in") {
+  // Rows of 16 terms are two sectors of f32, of 4 terms half a one.
+  CHECK(Planned(product(1024, 1024, 512)).contraction().rows.spread == 1);
+  CHECK(Planned("a = f32[1024,4] parameter(0) b = f32[4,1024] parameter(1) ROOT d = f32[1024,1024] dot(a, b), "
+                "lhs_contracting_dims={1}, rhs_contracting_dims={0}")
+            .contraction()
+            .rows.spread == 2);
+  // Every second position of an image, with one feature.
+  Planned strided(convolution("1,512,512,4", "1,1,4,128", "1,256,256,128",
+                              "window={size=1x1 stride=2x2}, dim_labels=b01f_01io->b01f"));
+  CHECK(strided.contraction().rows.spread == 2);
+}
+
+TEST_CASE("contraction: what is behind tests in a loop is read by neighbouring lanes") {
+  auto pooled = [](const char *pad, const char *size) {
+    return Planned("x = f32[1,112,112,64] parameter(0) z = f32[] constant(0) k = f32[1,1,64,256] parameter(1) "
+                   "p = f32[1,114,114,64] pad(x, z), padding=" +
+                   std::string(pad) + " w = f32[1,56,56,64] reduce-window(p, z), window={size=" + size +
+                   " stride=1x2x2x1}, to_apply=add ROOT c = f32[1,56,56,256] convolution(w, k), window={size=1x1}, "
+                   "dim_labels=b01f_01io->b01f");
+  };
+  Planned tested = pooled("0_0x1_1x1_1x0_0", "1x3x3x1");
+  CHECK(tested.contraction().rows.branches);
+  CHECK(tested.contraction().rows.vector == 1);
+  CHECK_FALSE(tested.contraction().columns.branches);
+  CHECK(tested.contraction().columns.vector == 4);
 }
 
 TEST_CASE("contraction: batches and several contracting dimensions") {

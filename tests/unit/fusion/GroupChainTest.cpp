@@ -136,6 +136,10 @@ TEST_CASE("loads behind branches wait one after the other", "[fusion]") {
 TEST_CASE("windows that reach over the edge are tested where they do", "[fusion]") {
   CHECK(loadsOf(convolutionOf(4, "", 14)) == 1);
   CHECK(loadsOf(convolutionOf(4, " pad=1_1x1_1", 16)) == 9); // all but the middle; features together
+  // Of eight by eight all rows have a first, a last, and what is between them, though only two rows are tested.
+  CHECK(loadsOf("p = f32[2,8,8,4] parameter(0)  w = f32[2,8,8,16] parameter(1)\n"
+                "ROOT r = f32[3,3,4,16] convolution(p, w), window={size=8x8 pad=1_1x1_1}, "
+                "dim_labels=f01b_i01o->01bf") == 8 * 3);
 }
 
 TEST_CASE("outputs of different sizes follow each other", "[fusion]") {

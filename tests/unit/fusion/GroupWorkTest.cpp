@@ -113,6 +113,31 @@ TEST_CASE("a dot as a loop reads both factors in each step", "[search]") {
   CHECK(work.sectors == odd / 32 + odd + 128 * 128 * 4 / 32);
 }
 
+TEST_CASE("elements of a window that may lie in the padding are tested for", "[search]") {
+  auto work = [](const char *window) {
+    return workOf("p = f32[64,32] parameter(0)  z = f32[] constant(0)\n"
+                  "ROOT r = f32[64,32] reduce-window(p, z), window={" +
+                  std::string(window) + "}, to_apply=add")
+               .work /
+           (64 * 32);
+  };
+  CHECK(work("size=1x5 pad=0_0x4_0") == Approx(5 + 4 * 4).margin(0.2));
+  CHECK(work("size=3x3 pad=1_1x1_1") == Approx(9 + 4 * 8).margin(0.2)); // all but the middle
+}
+
+TEST_CASE("what loops compute for one element no neighbour shares", "[search]") {
+  // The row's sum is read by all of its elements: of four elements a thread once, if threads compute four.
+  auto broadcast = [](int terms) {
+    return workOf(fmt::format("p = f32[64,{0}] parameter(0)  z = f32[] constant(0)\n"
+                              "s = f32[64,1] reduce-window(p, z), window={{size=1x{0}}}, to_apply=add\n"
+                              "t = f32[64] reshape(s)  ROOT r = f32[64,256] broadcast(t), dimensions={{0}}",
+                              terms));
+  };
+  CHECK_FALSE(broadcast(16).isOneByOne);
+  CHECK(broadcast(17).isOneByOne);
+  CHECK(broadcast(17).sectors / broadcast(16).sectors > 2);
+}
+
 TEST_CASE("a hero's dot reads its factors once a tile", "[search]") {
   GroupWork loop = workOf("p = f32[512,512] parameter(0)  q = f32[512,512] parameter(1)\n"
                           "ROOT r = f32[512,512] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}");

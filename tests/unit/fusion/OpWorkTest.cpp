@@ -103,6 +103,10 @@ TEST_CASE("what combines many elements is worth that many", "[fusion]") {
   CHECK(workOf("p = f32[1,16,16,8] parameter(0)  w = f32[3,3,8,4] parameter(1)\n"
                "ROOT r = f32[1,14,14,4] convolution(p, w), window={size=3x3}, dim_labels=b01f_01io->b01f") ==
         3 * 3 * 8 * 5); // addresses of both
+  // Of a dilated base only its own elements.
+  CHECK(workOf("p = f32[1,8,8,8] parameter(0)  w = f32[3,3,8,4] parameter(1)\n"
+               "ROOT r = f32[1,13,13,4] convolution(p, w), window={size=3x3 lhs_dilate=2x2}, "
+               "dim_labels=b01f_01io->b01f") == 2 * 2 * 8 * 5);
   // All elements of all windows that an element is in: 2 windows of 4.
   CHECK(workOf("p = f32[64] parameter(0)  s = f32[31] parameter(1)  z = f32[] constant(0)\n"
                "ROOT r = f32[64] select-and-scatter(p, s, z), window={size=4 stride=2}, select=above, scatter=add") ==

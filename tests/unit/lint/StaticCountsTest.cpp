@@ -220,6 +220,23 @@ TEST_CASE("what functions do that a kernel calls is counted, with what they are 
             .once.sectors == Approx(1 + 1));
 }
 
+TEST_CASE("a block may stand before others that go on in it", "[lint]") {
+  // As LLVM places what both sides of a branch end in: 9 warps of 10 come to it by a jump upward.
+  const StaticCounts counts =
+      counted("mov.u32 %r2, %ctaid.x; setp.gt.u32 %p1, %r2, 0; @%p1 bra $FAR; ld.global.b32 %r3, [%rd1]; "
+              "ld.global.b32 %r3, [%rd1+4]; ld.global.b32 %r3, [%rd1+8]; "
+              "$END: st.global.b32 [%rd2], %r3; st.global.b32 [%rd2+64], %r3; bra $OUT; "
+              "$FAR: ld.global.b32 %r3, [%rd1+12]; bra $END; $OUT:");
+  CHECK(counts.once.sectors == Approx(0.1 * 3 + 0.9 * 1 + 2));
+}
+
+TEST_CASE("of two places of which nobody knows which, the first", "[lint]") {
+  const StaticCounts counts = counted(
+      "ld.global.b32 %r9, [%rd1]; setp.ne.b32 %p1, %r9, 3; shl.b32 %r2, %r1, 2; add.s32 %r3, %r2, 4096; selp.b32 "
+      "%r4, %r2, %r3, %p1; cvt.u64.u32 %rd4, %r4; add.s64 %rd5, %rd1, %rd4; ld.global.b32 %r5, [%rd5];");
+  CHECK(counts.once.sectors == 1 + 4);
+}
+
 TEST_CASE("functions that call themselves are walked through for a while", "[lint]") {
   const std::string kernel = kernelText("call.uni g, ();");
   const size_t entry = kernel.find(".visible .entry");
