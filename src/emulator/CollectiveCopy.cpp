@@ -23,25 +23,37 @@ void complete(const CollectiveCall &call, uint32_t mask, uint32_t open, bool als
 }
 
 /// {shared address, global address, bytes, bytes that are read, or whether none are}: the rest is zeros.
+CopiedLanes operandsOf(const CollectiveCall &call) {
+  CopiedLanes copies;
+  copies.bytes = unsigned(call.value(2, 0));
+  call.forEachLane([&](unsigned lane) {
+    copies.to[lane] = call.value(0, lane);
+    copies.from[lane] = call.value(1, lane);
+    const uint64_t wanted = call.at.ignoreSource ? (call.value(3, lane) ? 0 : copies.bytes) : call.value(3, lane);
+    copies.read[lane] = unsigned(std::min<uint64_t>(wanted, copies.bytes));
+  });
+  return copies;
+}
+
 void issue(const CollectiveCall &call) {
   AsyncCopies &copies = call.warp.copies;
+  const CopiedLanes lanes = operandsOf(call);
+  if (call.warp.core->launch.options.countEvents)
+    countCopies(call.warp, call.mask, lanes);
   call.forEachLane([&](unsigned lane) {
     AsyncCopies::Copy copy{};
     copy.at = &call.at;
-    copy.to = call.value(0, lane);
+    copy.to = lanes.to[lane];
     copy.group = copies.committed[lane];
     copy.lane = uint8_t(lane);
-    copy.bytes = uint8_t(call.value(2, lane));
-    const uint64_t wanted = call.at.ignoreSource ? (call.value(3, lane) ? 0 : copy.bytes) : call.value(3, lane);
-    const uint64_t read = std::min<uint64_t>(wanted, copy.bytes);
-    if (read) {
+    copy.bytes = uint8_t(lanes.bytes);
+    if (const unsigned read = lanes.read[lane]) {
       // The address is aligned to the whole copy; of a shorter one only what is read need exist.
-      const uint64_t from = call.value(1, lane);
-      uint64_t step = copy.bytes;
+      unsigned step = lanes.bytes;
       while (read % step)
         step /= 2;
-      for (uint64_t i = 0; i < read; i += step) {
-        Place place = accessLane(call.warp, call.at, Space::Global, lane, from + i, step, Access::Read);
+      for (unsigned i = 0; i < read; i += step) {
+        Place place = accessLane(call.warp, call.at, Space::Global, lane, lanes.from[lane] + i, step, Access::Read);
         if (place.data)
           std::memcpy(copy.data + i, place.data, step);
       }

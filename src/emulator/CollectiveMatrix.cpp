@@ -164,9 +164,21 @@ uint16_t &elementOf(Tile &tile, bool transposed, unsigned lane, unsigned i) {
   return transposed ? tile[column][row] : tile[row][column];
 }
 
+/// A row of 16 bytes a lane, eight lanes a matrix.
+void countRows(const CollectiveCall &call, bool isStore) {
+  if (!call.warp.core->launch.options.countEvents)
+    return;
+  const unsigned rows = call.at.count * 8u;
+  uint64_t addresses[warpLanes];
+  for (unsigned lane = 0; lane < rows; ++lane)
+    addresses[lane] = call.value(0, lane);
+  countRequest(call.warp, Space::Shared, uint32_t((uint64_t(1) << rows) - 1), addresses, 16, isStore);
+}
+
 } // namespace
 
 void runLoadMatrix(const CollectiveCall &call) {
+  countRows(call, false);
   for (unsigned m = 0; m < call.at.count; ++m) {
     Tile tile = {};
     for (unsigned r = 0; r < 8; ++r) {
@@ -184,6 +196,7 @@ void runLoadMatrix(const CollectiveCall &call) {
 }
 
 void runStoreMatrix(const CollectiveCall &call) {
+  countRows(call, true);
   for (unsigned m = 0; m < call.at.count; ++m) {
     Tile tile = {};
     call.forEachLane([&](unsigned lane) {

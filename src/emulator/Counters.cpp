@@ -26,11 +26,14 @@ enum class InstructionClass : unsigned {
   Memory,
   Control,
   CrossLane,
-  Matrix,
+  Multiply,
+  LoadMatrix,
+  StoreMatrix,
   ByType, ///< one of the first four
 };
-constexpr llvm::StringRef classNames[] = {"integer", "f32",  "f64",    "f16",     "special function", "conversion",
-                                          "compare", "move", "memory", "control", "cross-lane",       "matrix"};
+constexpr llvm::StringRef classNames[] = {"integer",    "f32",     "f64",      "f16",     "special function",
+                                          "conversion", "compare", "move",     "memory",  "control",
+                                          "cross-lane", "mma",     "ldmatrix", "stmatrix"};
 
 } // namespace
 
@@ -50,45 +53,43 @@ unsigned instructionClass(const Decoded &d) {
   return unsigned(counted);
 }
 
-/// Global: 32-byte sectors that the active lanes touch. Shared: passes over the 32 banks of 4 bytes, each serving one
-/// word a bank; accesses of 8 and 16 bytes go by half and quarter warps.
-void countRequest(Warp &warp, Space space, uint32_t mask, const uint64_t *addresses, unsigned bytes, bool isStore) {
-  if (!mask)
-    return;
-  Counters &counters = warp.core->counters;
-  uint64_t first = addresses[llvm::countr_zero(mask)];
-  uint64_t window = first >> regionShift << regionShift;
-  bool isShared = space == Space::Shared || (space == Space::Generic && window == sharedWindow);
-  bool isLocal = space == Space::Local || (space == Space::Generic && window == localWindow);
-  if (isLocal)
-    return;
-  if (isShared) {
-    unsigned groups = std::max(1u, bytes / 4), lanesOfGroup = warpLanes / groups;
-    uint64_t passes = 0, ideal = 0;
-    for (unsigned g = 0; g < groups; ++g) {
-      llvm::SmallVector<uint64_t, 32> words;
-      for (unsigned lane = g * lanesOfGroup; lane < (g + 1) * lanesOfGroup; ++lane)
-        if (mask >> lane & 1)
-          for (uint64_t word = addresses[lane] / 4; word <= (addresses[lane] + bytes - 1) / 4; ++word)
-            words.push_back(word);
-      llvm::sort(words);
-      words.erase(std::unique(words.begin(), words.end()), words.end());
-      unsigned perBank[32] = {};
-      unsigned worst = 0;
-      for (uint64_t word : words)
-        worst = std::max(worst, ++perBank[word % 32]);
-      passes += worst;
-      ideal += worst != 0;
-    }
-    (isStore ? counters.sharedStoreRequests : counters.sharedLoadRequests) += 1;
-    (isStore ? counters.sharedStoreWavefronts : counters.sharedLoadWavefronts) += passes;
-    (isStore ? counters.sharedStoreIdealWavefronts : counters.sharedLoadIdealWavefronts) += ideal;
-    return;
+namespace {
+
+/// Passes over the 32 banks of 4 bytes, each serving one word a bank; accesses of 8 and 16 bytes go by half and quarter
+/// warps.
+void countPasses(Counters &counters, uint32_t mask, const uint64_t *addresses, unsigned bytes, bool isStore) {
+  unsigned groups = std::max(1u, bytes / 4), lanesOfGroup = warpLanes / groups;
+  uint64_t passes = 0, ideal = 0;
+  for (unsigned g = 0; g < groups; ++g) {
+    llvm::SmallVector<uint64_t, 32> words;
+    for (unsigned lane = g * lanesOfGroup; lane < (g + 1) * lanesOfGroup; ++lane)
+      if (mask >> lane & 1)
+        for (uint64_t word = addresses[lane] / 4; word <= (addresses[lane] + bytes - 1) / 4; ++word)
+          words.push_back(word);
+    llvm::sort(words);
+    words.erase(std::unique(words.begin(), words.end()), words.end());
+    unsigned perBank[32] = {};
+    unsigned worst = 0;
+    for (uint64_t word : words)
+      worst = std::max(worst, ++perBank[word % 32]);
+    passes += worst;
+    ideal += worst != 0;
   }
+  (isStore ? counters.sharedStoreRequests : counters.sharedLoadRequests) += 1;
+  (isStore ? counters.sharedStoreWavefronts : counters.sharedLoadWavefronts) += passes;
+  (isStore ? counters.sharedStoreIdealWavefronts : counters.sharedLoadIdealWavefronts) += ideal;
+}
+
+/// Sectors of 32 bytes that the lanes touch, `bytesOf(lane)` each.
+template <typename BytesOf>
+void countSectors(Counters &counters, uint32_t mask, const uint64_t *addresses, BytesOf bytesOf, bool isStore) {
   llvm::SmallVector<uint64_t, 64> sectors;
+  uint64_t bytes = 0;
   for (uint32_t rest = mask; rest; rest &= rest - 1) {
-    uint64_t address = addresses[llvm::countr_zero(rest)];
-    for (uint64_t sector = address / 32; sector <= (address + bytes - 1) / 32; ++sector)
+    const unsigned lane = unsigned(llvm::countr_zero(rest));
+    const uint64_t address = addresses[lane];
+    bytes += bytesOf(lane);
+    for (uint64_t sector = address / 32; sector <= (address + bytesOf(lane) - 1) / 32; ++sector)
       if (sectors.empty() || sectors.back() != sector)
         sectors.push_back(sector);
   }
@@ -96,12 +97,37 @@ void countRequest(Warp &warp, Space space, uint32_t mask, const uint64_t *addres
   uint64_t count = uint64_t(std::unique(sectors.begin(), sectors.end()) - sectors.begin());
   (isStore ? counters.globalStoreRequests : counters.globalLoadRequests) += 1;
   (isStore ? counters.globalStoreSectors : counters.globalLoadSectors) += count;
-  uint64_t ideal = std::min<uint64_t>(count, (uint64_t(bytes) * llvm::popcount(mask) + 31) / 32);
+  uint64_t ideal = std::min<uint64_t>(count, (bytes + 31) / 32);
   (isStore ? counters.globalStoreIdealSectors : counters.globalLoadIdealSectors) += ideal;
-  uint64_t region = (first >> regionShift) - 1;
+  uint64_t region = (addresses[llvm::countr_zero(mask)] >> regionShift) - 1;
   if (region < counters.buffers.size())
-    (isStore ? counters.buffers[region].bytesWritten : counters.buffers[region].bytesRead) +=
-        uint64_t(bytes) * llvm::popcount(mask);
+    (isStore ? counters.buffers[region].bytesWritten : counters.buffers[region].bytesRead) += bytes;
+}
+
+} // namespace
+
+void countRequest(Warp &warp, Space space, uint32_t mask, const uint64_t *addresses, unsigned bytes, bool isStore) {
+  if (!mask)
+    return;
+  Counters &counters = warp.core->counters;
+  uint64_t window = addresses[llvm::countr_zero(mask)] >> regionShift << regionShift;
+  if (space == Space::Shared || (space == Space::Generic && window == sharedWindow))
+    return countPasses(counters, mask, addresses, bytes, isStore);
+  if (space == Space::Local || (space == Space::Generic && window == localWindow))
+    return;
+  countSectors(counters, mask, addresses, [&](unsigned) { return bytes; }, isStore);
+}
+
+void countCopies(Warp &warp, uint32_t mask, const CopiedLanes &copies) {
+  if (!mask)
+    return;
+  countPasses(warp.core->counters, mask, copies.to, copies.bytes, true);
+  uint32_t reading = 0;
+  for (uint32_t rest = mask; rest; rest &= rest - 1)
+    if (copies.read[llvm::countr_zero(rest)])
+      reading |= rest & -rest;
+  if (reading)
+    countSectors(warp.core->counters, reading, copies.from, [&](unsigned lane) { return copies.read[lane]; }, false);
 }
 
 static uint64_t bankConflicts(const Counters &counters) {

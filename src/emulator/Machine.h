@@ -306,6 +306,14 @@ void machineTrap(WarpContext *context, const Decoded *at, uint32_t mask);
 void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kind,
                    llvm::function_ref<std::string()> message, bool harmlessIfUnused = false, bool ofUpdate = false);
 void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kind, std::string message);
+/// What the lanes of a cp.async copy: `bytes` to shared memory, of which the first `read` come from global memory.
+struct CopiedLanes {
+  uint64_t to[warpLanes], from[warpLanes];
+  unsigned read[warpLanes];
+  unsigned bytes;
+};
+/// As a load and a store: the sectors that are read, and the passes of the writes.
+void countCopies(Warp &warp, uint32_t mask, const CopiedLanes &copies);
 /// Counts sectors or bank conflicts of one warp-wide request.
 void countRequest(Warp &warp, Space space, uint32_t mask, const uint64_t *addresses, unsigned bytes, bool isStore);
 

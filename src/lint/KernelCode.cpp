@@ -5,6 +5,8 @@
 
 namespace hloc::lint {
 
+using Kind = ptx::Operand::Kind;
+
 bool CodeInstr::has(llvm::StringRef part) const { return llvm::is_contained(text->parts, part); }
 
 unsigned typeBits(llvm::StringRef type) {
@@ -32,13 +34,22 @@ llvm::StringRef spaceOf(const CodeInstr &instr) {
   return "";
 }
 
+bool isAsyncCopy(const CodeInstr &instr) {
+  const auto &operands = instr.text->operands;
+  return instr.name() == "cp" && instr.has("async") && operands.size() > 2 && operands[1].kind == Kind::Address &&
+         operands[2].kind == Kind::Integer;
+}
+
 unsigned bytesOf(const CodeInstr &instr) {
+  if (isAsyncCopy(instr))
+    return unsigned(instr.text->operands[2].value);
+  if (instr.name() == "ldmatrix" || instr.name() == "stmatrix")
+    return 4 * (instr.has("x4") ? 4 : instr.has("x2") ? 2 : 1);
   unsigned lanes = instr.has("v8") ? 8 : instr.has("v4") ? 4 : instr.has("v2") ? 2 : 1;
   return typeBits(instr.type()) / 8 * lanes;
 }
 
 bool isResult(const ptx::Instruction &instr, size_t operand) {
-  using Kind = ptx::Operand::Kind;
   static constexpr llvm::StringLiteral without[] = {"st",
                                                     "red",
                                                     "bra",

@@ -79,8 +79,10 @@ private:
 unsigned typeBits(llvm::StringRef type);
 /// `global`, `shared`, `local`, `param`, `const`; empty if the opcode names none.
 llvm::StringRef spaceOf(const CodeInstr &instr);
-/// That a thread loads or stores.
+/// That a thread loads, stores or copies; of ldmatrix and stmatrix, as fragments.
 unsigned bytesOf(const CodeInstr &instr);
+/// cp.async, but for what waits for it.
+bool isAsyncCopy(const CodeInstr &instr);
 /// Whether the operand of that number is written rather than read.
 bool isResult(const ptx::Instruction &instr, size_t operand);
 

@@ -344,8 +344,8 @@ unsigned LaneValues::sectorsOf(const CodeInstr &access) const {
   const ptx::Instruction &text = *access.text;
   const ptx::Operand *address = nullptr;
   for (const ptx::Operand &operand : text.operands)
-    if (operand.kind == ptx::Operand::Kind::Address && !address)
-      address = &operand;
+    if (operand.kind == ptx::Operand::Kind::Address && (!address || isAsyncCopy(access)))
+      address = &operand; // the second one of a copy
   const LaneValue value = address ? valueOf(*address) : LaneValue();
   const LaneMask lanes = guarded(access).value_or(active);
   if (!value.isKnown)

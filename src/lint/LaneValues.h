@@ -55,7 +55,7 @@ public:
 
   /// In the active lanes, or in those that a guard leaves of them.
   void execute(const CodeInstr &instr);
-  /// 32-byte sectors that an access touches; one a lane if nothing is known of its address.
+  /// 32-byte sectors of global memory that an access touches; one a lane if nothing is known of its address.
   unsigned sectorsOf(const CodeInstr &access) const;
   LaneValue valueOf(const ptx::Operand &operand) const;
 

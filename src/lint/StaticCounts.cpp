@@ -347,6 +347,12 @@ private:
       else if (space == "global" || space.empty())
         ofStretch.globalBytes += bytesOf(instr);
     }
+    if (isAsyncCopy(instr)) {
+      ofStretch.sectors += values.sectorsOf(instr);
+      ofStretch.globalBytes += bytesOf(instr);
+    }
+    if (isAsyncCopy(instr) || instr.name() == "ldmatrix" || instr.name() == "stmatrix")
+      ofStretch.sharedPasses += bytesOf(instr) / 4;
     ofStretch.sharedPasses += instr.name() == "shfl";
   }
 
@@ -355,7 +361,7 @@ private:
     const bool loads = name == "ld" || name == "atom";
     if (loads && (space == "global" || space.empty()))
       ++depth.memory;
-    else if ((loads && space == "shared") || name == "shfl" || name == "bar" || name == "barrier")
+    else if ((loads && space == "shared") || name == "ldmatrix" || name == "shfl" || name == "bar" || name == "barrier")
       ++depth.shared;
     else
       ++depth.others;

@@ -71,6 +71,82 @@ TEST_CASE("counters: passes over the banks of shared memory") {
   }
 }
 
+TEST_CASE("counters: an asynchronous copy is a load and a store") {
+  struct Case {
+    std::string copy;
+    unsigned scale;
+    uint64_t sectors, bytes, passes, ideal;
+  };
+  const std::string wait = "\ncp.async.wait_all;";
+  for (const Case &c :
+       {Case{"cp.async.cg.shared.global [%r20], [%d10], 16;", 16, 16, 512, 4, 4},
+        Case{"cp.async.ca.shared.global [%r20], [%d10], 4;", 4, 4, 128, 1, 1},
+        Case{"cp.async.ca.shared.global [%r20], [%d10], 4;", 64, 32, 128, 16, 1},
+        Case{"cp.async.ca.shared.global [%r20], [%d10], 8;", 8, 8, 256, 2, 2},
+        // Of the rest zeros are written.
+        Case{"cp.async.cg.shared.global [%r20], [%d10], 16, 4;", 16, 16, 128, 4, 4},
+        Case{"cp.async.cg.shared.global [%r20], [%d10], 16, 0;", 16, 0, 0, 4, 4},
+        Case{"setp.lt.u32 %p1, %r1, 8;\nselp.u32 %r9, 16, 0, %p1;\n"
+             "cp.async.cg.shared.global [%r20], [%d10], 16, %r9;",
+             16, 4, 128, 4, 4},
+        Case{"setp.lt.u32 %p1, %r1, 8;\n@%p1 cp.async.cg.shared.global [%r20], [%d10], 16;", 16, 4, 128, 1, 1}}) {
+    INFO(c.copy << " every " << c.scale);
+    Counters counters = count(c.copy + wait, c.scale);
+    CHECK(counters.globalLoadRequests == (c.sectors != 0));
+    CHECK(counters.globalLoadSectors == c.sectors);
+    CHECK(counters.buffers[2].bytesRead == c.bytes);
+    CHECK(counters.sharedStoreRequests == 1);
+    CHECK(counters.sharedStoreWavefronts == c.passes);
+    CHECK(counters.sharedStoreIdealWavefronts == c.ideal);
+  }
+}
+
+TEST_CASE("counters: a pass for each matrix whose rows lie in different banks") {
+  struct Case {
+    const char *count;
+    unsigned pitch; ///< bytes between rows
+    uint64_t passes, ideal;
+  };
+  const std::string fill = "mov.u32 %r22, 0;\nmov.u32 %r23, %r1;\n"
+                           "L: mad.lo.s32 %r24, %r23, 4, %r21;\nst.shared.u32 [%r24], 0;\nadd.s32 %r23, %r23, 32;\n"
+                           "setp.lt.u32 %p1, %r23, 2048;\n@%p1 bra L;\nbar.sync 0;\n";
+  for (const Case &c : {Case{"1", 16, 1, 1}, Case{"2", 16, 2, 2}, Case{"4", 16, 4, 4}, Case{"4", 128, 32, 4},
+                        Case{"4", 144, 4, 4}, Case{"4", 64, 16, 4}, Case{"4", 32, 8, 4}, Case{"2", 64, 8, 2}}) {
+    INFO("x" << c.count << " every " << c.pitch);
+    const std::string words = *c.count == '1' ? "{%r5}" : *c.count == '2' ? "{%r5, %r6}" : "{%r5, %r6, %r7, %r8}";
+    const std::string form = std::string("matrix.sync.aligned.m8n8.x") + c.count + ".shared.b16 ";
+    const Counters before = count(fill, c.pitch), load = count(fill + "ld" + form + words + ", [%r20];", c.pitch),
+                   store = count(fill + "st" + form + "[%r20], " + words + ";", c.pitch);
+    CHECK(load.sharedLoadRequests == 1);
+    CHECK(load.sharedLoadWavefronts == c.passes);
+    CHECK(load.sharedLoadIdealWavefronts == c.ideal);
+    CHECK(store.sharedStoreRequests - before.sharedStoreRequests == 1);
+    CHECK(store.sharedStoreWavefronts - before.sharedStoreWavefronts == c.passes);
+    CHECK(store.sharedStoreIdealWavefronts - before.sharedStoreIdealWavefronts == c.ideal);
+  }
+}
+
+TEST_CASE("counters: products, loads and stores of matrices are classes of their own") {
+  const Counters counters =
+      count("st.shared.v4.u32 [%r20], {%r1, %r1, %r1, %r1};\nbar.sync 0;\n"
+            "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r5, %r6, %r7, %r8}, [%r20];\nmov.f32 %f1, 0f00000000;\n"
+            "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f2, %f3, %f4, %f5}, {%r5, %r6, %r7, %r8}, "
+            "{%r5, %r6}, {%f1, %f1, %f1, %f1};\n"
+            "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%f2, %f3, %f4, %f5}, {%r5, %r6}, {%r5}, "
+            "{%f1, %f1, %f1, %f1};\nbar.sync 0;\n"
+            "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r20], {%r5, %r6, %r7, %r8};",
+            16);
+  auto of = [&](llvm::StringRef name) {
+    auto names = instructionClassNames();
+    size_t i = size_t(std::find(names.begin(), names.end(), name) - names.begin());
+    REQUIRE(i < names.size());
+    return counters.warpInstructions[i];
+  };
+  CHECK(of("mma") == 2);
+  CHECK(of("ldmatrix") == 1);
+  CHECK(of("stmatrix") == 1);
+}
+
 TEST_CASE("counters: warps, blocks, barriers, branches, instructions") {
   Counters counters = count("setp.lt.u32 %p1, %r1, 40;\n@%p1 bra L;\nadd.f32 %f1, %f2, %f3;\nL: bar.sync 0;\n"
                             "shfl.sync.idx.b32 %r9, %r1, 0, 31, -1;\nred.global.add.u32 [%d1], 1;",

@@ -33,6 +33,20 @@ TEST_CASE("counts of straight code", "[lint]") {
   CHECK(counts.sharedBytes == 4096);
 }
 
+TEST_CASE("counts of what tensor cores are fed by", "[lint]") {
+  StaticCounts counts =
+      counted("mov.u32 %r9, tile; mul.wide.u32 %rd4, %r1, 16; add.s64 %rd5, %rd1, %rd4;"
+              "cp.async.cg.shared.global [%r9], [%rd5], 16; cp.async.ca.shared.global [%r9], [%rd5], 4, 0;"
+              "cp.async.commit_group; cp.async.wait_group 0;"
+              "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r2, %r3, %r4, %r5}, [%r9];"
+              "stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r9], {%r2, %r3};");
+  CHECK(counts.once.instructions == 9);
+  CHECK(counts.once.globalBytes == 20);
+  CHECK(counts.once.sectors == 16 + 16);
+  CHECK(counts.once.sharedPasses == 4 + 1 + 4 + 2);
+  CHECK(counts.once.sharedRoundTrips == 1);
+}
+
 TEST_CASE("sectors of a warp by its lanes' addresses", "[lint]") {
   auto sectors = [](const std::string &body) { return counted(body).once.sectors; };
   const std::string load = "add.s64 %rd5, %rd1, %rd4; ld.global.nc.b32 %r9, [%rd5];";
