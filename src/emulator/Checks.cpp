@@ -73,17 +73,53 @@ template <bool shared> typename Owner<shared>::Word Checker::owner(unsigned lane
   return Owner<shared>::make(threadOf(warp, lane), scope, core.blockEpoch, synchronizes);
 }
 
+void Checker::avoidCopies(const Place &place, unsigned lane, uint64_t bytes, const uint8_t *copied) {
+  Core &core = *warp.core;
+  if (!core.numOpen || place.space != Space::Shared)
+    return;
+  const unsigned shift = core.launch.sharedShift;
+  bool isOpen = false;
+  for (uint64_t g = place.offset >> shift; g <= (place.offset + bytes - 1) >> shift; ++g)
+    isOpen |= core.sharedOpen[g] != 0;
+  if (!isOpen)
+    return;
+  const OpenCopy copy = findOpenCopy(core, place.offset, bytes, copied);
+  if (copy.at)
+    reportFinding(warp, at, lane, FindingKind::SharedRace, [&] {
+      return fmt::format("{} {}, which the copy of thread {} in line {} may write at any time until that thread waits "
+                         "for it",
+                         access == Access::Read ? "reads" : "writes", describe(warp, place), copy.thread,
+                         copy.at->line);
+    });
+}
+
+void Checker::touch(const Place &place, unsigned lane, uint64_t bytes) {
+  if (tracks(place) && warp.core->launch.causal)
+    follow(place, bytes, 1u << lane);
+  else if (tracks(place))
+    track(place, bytes, lane, false);
+}
+
+void Checker::issueCopy(const Place &place, unsigned lane, uint64_t bytes, const uint8_t *data) {
+  avoidCopies(place, lane, bytes, data);
+  touch(place, lane, bytes);
+}
+
+void Checker::completeCopy(const Place &place, unsigned lane, uint64_t bytes) {
+  if (uninit)
+    markWritten(place, lane, bytes);
+  touch(place, lane, bytes);
+}
+
 void Checker::lane(const Place &place, unsigned lane, uint64_t bytes) {
+  avoidCopies(place, lane, bytes);
   if (readsMatter && access != Access::Write)
     checkWritten(place, lane, bytes);
   if (uninit && access != Access::Read)
     markWritten(place, lane, bytes);
   if (mayBeIncoherent(place))
     checkCoherence(place, lane, bytes);
-  if (tracks(place) && warp.core->launch.causal)
-    follow(place, bytes, 1u << lane);
-  else if (tracks(place))
-    track(place, bytes, lane, false);
+  touch(place, lane, bytes);
 }
 
 void Checker::lanes(const Place &base, uint64_t lowest, uint32_t mask, const uint64_t *addresses, uint64_t bytes) {
@@ -105,6 +141,8 @@ void Checker::lanes(const Place &base, uint64_t lowest, uint32_t mask, const uin
   }
   if (!tracks(base))
     return;
+  if (warp.core->numOpen && !global)
+    forEach([&](const Place &place, unsigned l) { avoidCopies(place, l, bytes); });
   if (mayBeIncoherent(base))
     forEach([&](const Place &place, unsigned l) { checkCoherence(place, l, bytes); });
   if (launch.causal)
@@ -148,6 +186,8 @@ void Checker::run(const Place &place, uint64_t bytes) {
     for (unsigned l = 0; l < warpLanes; ++l, part.offset += bytes)
       visit(part, l);
   };
+  if (core.numOpen && place.space == Space::Shared)
+    forEach([&](const Place &part, unsigned l) { avoidCopies(part, l, bytes); });
   if (mayBeIncoherent(place))
     forEach([&](const Place &part, unsigned l) { checkCoherence(part, l, bytes); });
   if (core.launch.causal)
@@ -206,6 +246,7 @@ void Checker::trackGlobalRun(const Place &place, uint64_t bytes) {
 
 void Checker::broadcast(const Place &place, uint32_t mask, uint64_t bytes) {
   unsigned last = warpLanes - 1 - unsigned(llvm::countl_zero(mask));
+  avoidCopies(place, last, bytes);
   if (readsMatter)
     checkWritten(place, last, bytes);
   if (mayBeIncoherent(place))

@@ -1,31 +1,97 @@
 // cp.async and its groups.
 #include "CollectiveParts.h"
+#include "Scheduler.h"
 
+#include "fmt/format.h"
+
+#include <algorithm>
 #include <cstring>
 
 namespace hloc::emulator {
 namespace {
 
-/// Writes what the lanes in `mask` copied in groups before the last `open` ones of each lane.
-void complete(const CollectiveCall &call, uint32_t mask, uint32_t open, bool alsoUncommitted) {
+using Request = AsyncCopies::Request;
+
+template <typename Visit> void forEachLane(uint32_t lanes, Visit visit) {
+  for (; lanes; lanes &= lanes - 1)
+    visit(unsigned(llvm::countr_zero(lanes)));
+}
+
+Place placeOf(const Core &core, const Request &request, unsigned lane) {
+  const uint64_t offset = request.to[lane];
+  return {const_cast<uint8_t *>(core.shared.data()) + offset, Space::Shared, 0, offset};
+}
+
+void land(Core &core, Request &request, uint32_t lanes) {
+  forEachLane(lanes & request.landing, [&](unsigned lane) {
+    std::memcpy(core.shared.data() + request.to[lane], request.data[lane], request.bytes);
+  });
+  request.landing &= ~lanes;
+}
+
+/// Which part of a request lands at once, and when the rest does.
+void schedule(Warp &warp, Request &request) {
+  const Launch &launch = warp.core->launch;
+  const Schedule &schedule = launch.options.schedule;
+  if (schedule.order == Schedule::Order::Ascending)
+    return;
+  uint32_t early = ~0u;
+  if (schedule.order == Schedule::Order::Shuffled) {
+    constexpr uint64_t mostSteps = 8;
+    const uint64_t number = (warp.core->blockIndex * 32 + warp.warp) << 32 | warp.copies.issued;
+    const uint64_t bits = randomBits(schedule, number);
+    early = uint32_t(bits);
+    request.steps = uint32_t((bits >> 32) % mostSteps);
+  }
+  land(*warp.core, request, early);
+}
+
+void countOpen(Core &core, const Request &request, unsigned lane, int by) {
+  if (core.sharedOpen.empty())
+    return;
+  const unsigned shift = core.launch.sharedShift;
+  for (uint64_t g = request.to[lane] >> shift; g <= (request.to[lane] + request.bytes - 1) >> shift; ++g)
+    core.sharedOpen[g] = uint16_t(core.sharedOpen[g] + by);
+  core.numOpen += uint64_t(int64_t(by));
+}
+
+/// The lanes have waited: what they copied is there for their own threads.
+void complete(Warp &warp, Request &request, uint32_t lanes) {
+  Core &core = *warp.core;
+  land(core, request, lanes);
+  Checker writes(warp, *request.at, Access::Write), reads(warp, *request.at, Access::Read);
+  forEachLane(lanes & request.open, [&](unsigned lane) {
+    countOpen(core, request, lane, -1);
+    writes.completeCopy(placeOf(core, request, lane), lane, request.bytes);
+    // The source, too, was read at any time until now.
+    Place from;
+    locate(Space::Global, request.from[lane], from);
+    if (from.region < core.launch.windows.size() && core.launch.windows[from.region].tracked)
+      reads.touch(from, lane, request.bytes);
+  });
+  request.open &= ~lanes;
+}
+
+/// Completes what the lanes in `mask` copied in groups before the last `left` ones of each lane.
+void wait(const CollectiveCall &call, uint32_t left, bool alsoUncommitted) {
   AsyncCopies &copies = call.warp.copies;
-  auto isDone = [&](const AsyncCopies::Copy &copy) {
-    const uint32_t committed = copies.committed[copy.lane];
-    return (mask >> copy.lane & 1) && (alsoUncommitted || (copy.group < committed && committed - copy.group > open));
-  };
-  for (const AsyncCopies::Copy &copy : copies.pending)
-    if (isDone(copy)) {
-      Place to = accessLane(call.warp, *copy.at, Space::Shared, copy.lane, copy.to, copy.bytes, Access::Write);
-      if (to.data)
-        std::memcpy(to.data, copy.data, copy.bytes);
-    }
-  std::erase_if(copies.pending, isDone);
+  for (Request &request : copies.pending) {
+    uint32_t done = 0;
+    forEachLane(request.open & call.mask, [&](unsigned lane) {
+      const uint32_t committed = copies.committed[lane], group = request.group[lane];
+      if (alsoUncommitted || (group < committed && committed - group > left))
+        done |= 1u << lane;
+    });
+    if (done)
+      complete(call.warp, request, done);
+  }
+  std::erase_if(copies.pending, [](const Request &request) { return !request.open; });
 }
 
 /// {shared address, global address, bytes, bytes that are read, or whether none are}: the rest is zeros.
 CopiedLanes operandsOf(const CollectiveCall &call) {
   CopiedLanes copies;
-  copies.bytes = unsigned(call.value(2, 0));
+  copies.bytes = unsigned(call.value(2, unsigned(llvm::countr_zero(call.mask))));
   call.forEachLane([&](unsigned lane) {
     copies.to[lane] = call.value(0, lane);
     copies.from[lane] = call.value(1, lane);
@@ -35,43 +101,96 @@ CopiedLanes operandsOf(const CollectiveCall &call) {
   return copies;
 }
 
+/// The address is aligned to the whole copy; of a shorter one only what is read need exist.
+void readSource(const CollectiveCall &call, const CopiedLanes &lanes, unsigned lane, uint8_t *data) {
+  const unsigned read = lanes.read[lane];
+  unsigned step = lanes.bytes;
+  while (read % step)
+    step /= 2;
+  for (unsigned i = 0; i < read; i += step) {
+    Place place = accessLane(call.warp, call.at, Space::Global, lane, lanes.from[lane] + i, step, Access::Read);
+    if (place.data)
+      std::memcpy(data + i, place.data, step);
+  }
+}
+
 void issue(const CollectiveCall &call) {
+  Core &core = *call.warp.core;
   AsyncCopies &copies = call.warp.copies;
   const CopiedLanes lanes = operandsOf(call);
-  if (call.warp.core->launch.options.countEvents)
+  if (core.launch.options.countEvents)
     countCopies(call.warp, call.mask, lanes);
+  copies.pending.emplace_back();
+  Request &request = copies.pending.back();
+  request.at = &call.at;
+  request.bytes = lanes.bytes;
+  ++copies.issued;
+  Checker checker(call.warp, call.at, Access::Write);
   call.forEachLane([&](unsigned lane) {
-    AsyncCopies::Copy copy{};
-    copy.at = &call.at;
-    copy.to = lanes.to[lane];
-    copy.group = copies.committed[lane];
-    copy.lane = uint8_t(lane);
-    copy.bytes = uint8_t(lanes.bytes);
-    if (const unsigned read = lanes.read[lane]) {
-      // The address is aligned to the whole copy; of a shorter one only what is read need exist.
-      unsigned step = lanes.bytes;
-      while (read % step)
-        step /= 2;
-      for (unsigned i = 0; i < read; i += step) {
-        Place place = accessLane(call.warp, call.at, Space::Global, lane, lanes.from[lane] + i, step, Access::Read);
-        if (place.data)
-          std::memcpy(copy.data + i, place.data, step);
-      }
-    }
-    copies.pending.push_back(copy);
+    std::memset(request.data[lane], 0, sizeof request.data[lane]);
+    readSource(call, lanes, lane, request.data[lane]);
+    const Place to = placeLane(call.warp, call.at, Space::Shared, lane, lanes.to[lane], lanes.bytes, Access::Write);
+    if (!to.data)
+      return;
+    request.to[lane] = lanes.to[lane];
+    request.from[lane] = lanes.read[lane] == lanes.bytes ? lanes.from[lane] : 0;
+    request.group[lane] = copies.committed[lane];
+    checker.issueCopy(to, lane, lanes.bytes, request.data[lane]);
+    countOpen(core, request, lane, 1);
+    request.open |= 1u << lane;
   });
+  request.landing = request.open;
+  schedule(call.warp, request);
+  if (core.launch.together)
+    ++core.launch.progress;
 }
 
 } // namespace
 
+void landCopies(Warp &warp) {
+  for (Request &request : warp.copies.pending)
+    if (request.steps && !--request.steps)
+      land(*warp.core, request, ~0u);
+}
+
+void abandonCopies(Warp &warp) {
+  Core &core = *warp.core;
+  for (Request &request : warp.copies.pending) {
+    if (core.launch.options.checkRaces && !core.launch.stop)
+      reportFinding(warp, *request.at, unsigned(llvm::countr_zero(request.open)), FindingKind::OpenCopy, [&] {
+        const Place to = placeOf(core, request, unsigned(llvm::countr_zero(request.open)));
+        return fmt::format("ends without having waited for its copy to {}", describe(warp, to));
+      });
+    complete(warp, request, request.open);
+  }
+  warp.copies.pending.clear();
+}
+
+OpenCopy findOpenCopy(const Core &core, uint64_t offset, uint64_t bytes, const uint8_t *unless) {
+  for (const Warp &warp : core.warps)
+    for (const Request &request : warp.copies.pending)
+      for (uint32_t rest = request.open; rest; rest &= rest - 1) {
+        const unsigned lane = unsigned(llvm::countr_zero(rest));
+        const uint64_t to = request.to[lane];
+        if (to >= offset + bytes || offset >= to + request.bytes)
+          continue;
+        const bool same =
+            unless && to == offset && bytes == request.bytes && !std::memcmp(request.data[lane], unless, request.bytes);
+        if (!same)
+          return {request.at, warp.warp * warpLanes + lane};
+      }
+  return {};
+}
+
 void runAsyncCopy(const CollectiveCall &call) {
+  landCopies(call.warp);
   switch (call.at.mode) {
   case Mode::Commit:
     return call.forEachLane([&](unsigned lane) { ++call.warp.copies.committed[lane]; });
   case Mode::WaitGroup:
-    return complete(call, call.mask, uint32_t(call.source(0).value), false);
+    return wait(call, uint32_t(call.source(0).value), false);
   case Mode::WaitAll:
-    return complete(call, call.mask, 0, true);
+    return wait(call, 0, true);
   default:
     return issue(call);
   }

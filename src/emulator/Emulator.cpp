@@ -30,6 +30,8 @@ llvm::StringRef findingName(FindingKind kind) {
     return "uninitialized-read";
   case FindingKind::SharedRace:
     return "shared-race";
+  case FindingKind::OpenCopy:
+    return "open-copy";
   case FindingKind::GlobalRace:
     return "global-race";
   case FindingKind::NonCoherentRead:
@@ -95,9 +97,9 @@ unsigned granuleShift(const Kernel &kernel, Space space) {
     bool accesses =
         d.opcode == Opcode::Ld || d.opcode == Opcode::St || d.opcode == Opcode::Atom || d.opcode == Opcode::Red;
     if (accesses && (d.space == space || d.space == Space::Generic))
-      consider(d.type.bytes() * d.count); // accesses are aligned to all they move
-    if (d.opcode == Opcode::Cp)
-      consider(4);
+      consider(d.type.bytes() * d.count);               // accesses are aligned to all they move
+    if (d.opcode == Opcode::Cp && d.mode == Mode::None) // of the source, less may be read than is copied
+      consider(space == Space::Shared ? unsigned(d.operands[2].value) : 4);
     if (d.opcode == Opcode::Wmma)
       consider(1);
   }

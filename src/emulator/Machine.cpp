@@ -127,6 +127,9 @@ Core::Core(Launch &launch) : launch(launch) {
     sharedWriters.resize(granules);
     sharedReaders.resize(granules);
   }
+  const bool copies = llvm::any_of(launch.kernel.code, [](const Decoded &d) { return d.opcode == Opcode::Cp; });
+  if (copies && launch.options.checkRaces)
+    sharedOpen.resize(granules);
   uint64_t localBytes = launch.localStride * warps.size() * warpLanes;
   local.resize(localBytes);
   if (launch.options.checkUninit) {
@@ -164,10 +167,17 @@ void Core::nextSerial() {
 void Core::runBlock(uint64_t linear) {
   begin(linear);
   if (!launch.fibers)
-    for (uint32_t w : order)
+    for (uint32_t w : order) {
       runWarp(warps[w]);
+      endWarp(warps[w]);
+    }
   while (launch.fibers && step())
     ;
+}
+
+void Core::endWarp(Warp &warp) {
+  if (!warp.copies.pending.empty())
+    abandonCopies(warp);
 }
 
 void Core::clearReserved(uint64_t at) {
@@ -217,6 +227,7 @@ void Core::begin(uint64_t linear) {
           [](void *argument) {
             Warp &self = *static_cast<Warp *>(argument);
             runWarp(self);
+            self.core->endWarp(self);
             self.state = WarpState::Done;
             if (self.core->launch.together)
               ++self.core->launch.progress;
@@ -308,6 +319,7 @@ uint32_t machineBarrier(WarpContext *context, const Decoded *at, uint32_t mask, 
     });
     return 0;
   }
+  landCopies(warp);
   BarrierState &barrier = core.barriers[id];
   if (core.launch.options.checkDivergence && barrier.arrived && barrier.expected != count)
     reportFinding(warp, *at, lane, FindingKind::DivergentBarrier, [&] {

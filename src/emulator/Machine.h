@@ -141,6 +141,8 @@ struct Core {
   Messages sharedMessages;
   std::vector<uint32_t> sharedWriters, sharedReaders; ///< Owner by granule
   std::vector<uint8_t> sharedWritten;                 ///< blockSerial: written in this block
+  std::vector<uint16_t> sharedOpen;                   ///< copies in flight to each granule; empty: it is not looked at
+  uint64_t numOpen = 0;                               ///< of all warps, lane by lane
   std::vector<uint8_t> localWritten;
   std::vector<std::unique_ptr<Fiber>> fibers;
   Counters counters;
@@ -150,6 +152,7 @@ struct Core {
   void completeBarrier(uint32_t id);
 
 private:
+  void endWarp(Warp &warp);
   void nextEpoch();
   void nextSerial();
   void clearReserved(uint64_t at); ///< Kernel::reservedShared
@@ -218,6 +221,12 @@ public:
   /// All lanes of `mask` read the same bytes.
   void broadcast(const Place &place, uint32_t mask, uint64_t bytes);
   /// Lanes that load, of which several have one address: as many broadcasts as there are addresses.
+  /// A copy is issued: a write at some time from now on.
+  void issueCopy(const Place &place, unsigned lane, uint64_t bytes, const uint8_t *data);
+  /// Its thread has waited for it, and sees what it wrote.
+  void completeCopy(const Place &place, unsigned lane, uint64_t bytes);
+  /// Who was there last, and that this lane is now.
+  void touch(const Place &place, unsigned lane, uint64_t bytes);
   void broadcasts(const Place &base, uint64_t lowest, uint32_t mask, const uint64_t *addresses, uint64_t bytes);
   /// Two lanes of one store that write different values to one place: which one stays is open. Returns the lanes that
   /// write where a lower lane does.
@@ -233,6 +242,8 @@ private:
   void trackGlobal(const Place &place, uint64_t bytes, uint64_t now);
   void trackSharedRun(const Place &place, uint64_t bytes);
   void trackGlobalRun(const Place &place, uint64_t bytes);
+  /// Nobody may touch what a copy in flight writes.
+  void avoidCopies(const Place &place, unsigned lane, uint64_t bytes, const uint8_t *copied = nullptr);
   bool rewrites(const Place &place, uint64_t bytes, unsigned lane) const;
   bool mayBeIncoherent(const Place &place) const;
   void checkCoherence(const Place &place, unsigned lane, uint64_t bytes);
@@ -281,6 +292,10 @@ struct ByteRange {
   uint64_t begin = 0, bytes = 0;
 };
 
+/// Finds `bytes` bytes at a lane's address; reports why there is no memory to use.
+Place placeLane(Warp &warp, const Decoded &at, Space space, unsigned lane, uint64_t address, uint64_t bytes,
+                Access access);
+
 /// Finds, checks and marks `bytes` bytes at a lane's address. Reports what is wrong; nothing if there is no memory to
 /// use.
 Place accessLane(Warp &warp, const Decoded &at, unsigned lane, uint64_t address, uint64_t bytes, Access access);
@@ -301,6 +316,17 @@ void machineCollective(WarpContext *context, const Decoded *at, uint32_t mask, c
 void machineBranch(WarpContext *context, const Decoded *at, uint32_t active, uint32_t taken);
 Tick machineTick(WarpContext *context, const Decoded *at);
 void machineTrap(WarpContext *context, const Decoded *at, uint32_t mask);
+
+/// A step of the warp: bytes of its copies that land now do so.
+void landCopies(Warp &warp);
+/// The warp has ended: copies that nobody waited for are findings.
+void abandonCopies(Warp &warp);
+/// A copy in flight of the block to some of the bytes, but for those of the same bytes to the same place.
+struct OpenCopy {
+  const Decoded *at = nullptr;
+  uint32_t thread = 0;
+};
+OpenCopy findOpenCopy(const Core &core, uint64_t offset, uint64_t bytes, const uint8_t *unless);
 
 /// Reports at the thread of `lane`. `message` is called for the first of its kind and line only.
 void reportFinding(Warp &warp, const Decoded &at, unsigned lane, FindingKind kind,

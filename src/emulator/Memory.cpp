@@ -326,8 +326,8 @@ void locate(Space space, uint64_t address, Place &place) {
   place.region = uint32_t(region - 1); // huge for region 0: there is no such buffer
 }
 
-Place accessLane(Warp &warp, const Decoded &at, Space space, unsigned lane, uint64_t address, uint64_t bytes,
-                 Access access, std::optional<ByteRange> changed, const uint8_t *stored) {
+Place placeLane(Warp &warp, const Decoded &at, Space space, unsigned lane, uint64_t address, uint64_t bytes,
+                Access access) {
   Place place;
   locate(space, address, place);
   if (address % bytes) {
@@ -344,6 +344,14 @@ Place accessLane(Warp &warp, const Decoded &at, Space space, unsigned lane, uint
   }
   if (place.space == Space::Local)
     place.data += lane * warp.core->launch.localStride;
+  return place;
+}
+
+Place accessLane(Warp &warp, const Decoded &at, Space space, unsigned lane, uint64_t address, uint64_t bytes,
+                 Access access, std::optional<ByteRange> changed, const uint8_t *stored) {
+  const Place place = placeLane(warp, at, space, lane, address, bytes, access);
+  if (!place.data)
+    return place;
   Place part = place;
   if (changed)
     part.offset += changed->begin;

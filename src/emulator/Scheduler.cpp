@@ -33,6 +33,8 @@ uint64_t permute(uint64_t seed, uint64_t n, uint64_t count) {
 
 } // namespace
 
+uint64_t randomBits(const Schedule &schedule, uint64_t salt) { return mix(mix(schedule.seed + 1) + mix(salt)); }
+
 uint64_t inOrder(const Schedule &schedule, uint64_t salt, uint64_t n, uint64_t count) {
   switch (schedule.order) {
   case Schedule::Order::Ascending:

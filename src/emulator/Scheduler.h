@@ -8,6 +8,9 @@ namespace hloc::emulator {
 /// The `n`-th of `count` blocks or warps in the order of a schedule; `salt` tells shuffles of one seed apart.
 uint64_t inOrder(const Schedule &schedule, uint64_t salt, uint64_t n, uint64_t count);
 
+/// Of a shuffled schedule; `salt` tells its uses apart.
+uint64_t randomBits(const Schedule &schedule, uint64_t salt);
+
 /// How many blocks of the launch are on the device at once.
 uint64_t residentBlocks(const Launch &launch);
 

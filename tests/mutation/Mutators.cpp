@@ -141,6 +141,7 @@ public:
     statement = statementIndex;
     original = &instruction;
     control();
+    copies();
     memory();
     constants();
     operandOrder();
@@ -171,6 +172,19 @@ private:
     else
       change("drop-guard", [](Instruction &c) { c.guard.clear(), c.guardNegated = false; });
     change("negate-guard", [](Instruction &c) { c.guardNegated = !c.guardNegated; });
+  }
+
+  /// What pipelines of asynchronous copies are kept in order by.
+  void copies() {
+    const Instruction &i = *original;
+    if (!is(i, {"cp"}))
+      return;
+    if (has(i, "commit_group"))
+      leaveOut("drop-commit");
+    if (has(i, "wait_group") || has(i, "wait_all"))
+      leaveOut("drop-wait");
+    if (has(i, "wait_group"))
+      change("loosen-wait", [](Instruction &c) { ++c.operands[0].value; });
   }
 
   void memory() {
@@ -339,6 +353,8 @@ bool explains(const std::string &mutation, const std::string &symptom) {
   // Wrong values cannot be the only sign of a missing barrier: they may not show at all.
   if (mutation == "drop-barrier")
     return oneOf({"shared-race", "global-race", "uninitialized-read"});
+  if (mutation == "drop-wait" || mutation == "loosen-wait" || mutation == "drop-commit")
+    return oneOf({"shared-race", "uninitialized-read", "open-copy"});
   if (mutation == "drop-store")
     return oneOf({"unwritten-output", "uninitialized-read", "mismatch"});
   return true;

@@ -105,6 +105,7 @@ enum class FindingKind : uint8_t {
   ReadOnlyWrite,
   UninitializedRead,
   SharedRace,
+  OpenCopy, ///< a thread ends without having waited for its cp.async
   GlobalRace,
   NonCoherentRead, ///< ld.global.nc of memory that the same kernel writes, in whatever order
   DivergentBarrier,
