@@ -30,6 +30,8 @@ void CollectiveCall::setPair(unsigned lane, uint32_t value, bool predicate) cons
 }
 
 void CollectiveCall::requireWholeWarp() const {
+  if (mask == ~0u)
+    return;
   uint32_t everyone[warpLanes];
   std::fill(std::begin(everyone), std::end(everyone), ~0u);
   checkMembers(warp, at, mask, everyone);

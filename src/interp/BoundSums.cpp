@@ -6,6 +6,8 @@
 // the two, so all in which terms smaller than some bound meet what is larger are off by no more than these terms
 // together.
 //
+// Tensor cores round nothing: they cut off (TensorCores.h).
+//
 // Sums of which every partial sum is a number of the accumulator have no error at all: all terms are multiples of some
 // 2^k, and the magnitudes sum up to less than 2^precision of these.
 
@@ -16,6 +18,7 @@
 #include "interp/LaneOp.h"
 #include "interp/Ops.h"
 #include "interp/Strided.h"
+#include "interp/TensorCores.h"
 
 #include <bit>
 
@@ -320,6 +323,8 @@ struct LinearParts {
   Literal finiteMagnitude; ///< of the finite terms; without elements where all are
   double quantum;          ///< all terms are multiples of this
   double roundings;
+  Literal cut = Literal();     ///< what tensor cores may cut off besides; without elements: nothing
+  unsigned bits = 0xffffffffu; ///< of a partial sum, that they keep
 };
 
 BoundsPtr finishLinear(const BoundStep &step, const LinearParts &parts) {
@@ -330,7 +335,7 @@ BoundsPtr finishLinear(const BoundStep &step, const LinearParts &parts) {
   auto made = std::make_shared<Bounds>(Bounds{Literal(shape), Literal(shape)});
   auto least = made->low.mutableData<double>(), greatest = made->high.mutableData<double>();
   auto low = parts.low.data<double>(), high = parts.high.data<double>(), magnitude = parts.magnitude.data<double>();
-  auto finite = parts.finiteMagnitude.data<double>();
+  auto finite = parts.finiteMagnitude.data<double>(), cut = parts.cut.data<double>();
   unsigned numParts = isComplex(step.value.shape().elementType()) ? 2 : 1;
   for (size_t i = 0; i < low.size(); ++i) {
     double sum = magnitude[i];
@@ -338,10 +343,13 @@ BoundsPtr finishLinear(const BoundStep &step, const LinearParts &parts) {
       setUnknown(least[i], greatest[i]);
       continue;
     }
-    bool exact = low[i] == high[i] && sum < std::ldexp(parts.quantum, int(accumulator.precision())) &&
+    const auto bits = int(std::min(parts.bits, accumulator.precision()));
+    bool exact = low[i] == high[i] && sum < std::ldexp(parts.quantum, bits) &&
                  parts.quantum >= accumulator.ulp(0); // no product underflows
     // Products that underflow are off by half of the smallest number each.
     double error = exact ? 0 : parts.roundings * (accumulator.unitRoundoff() * sum + underflowOf(accumulator));
+    if (!exact && !cut.empty())
+      error += cut[i];
     double ofFinite = std::isfinite(sum) ? sum : finite[i];
     ends.finish(partOf(step.value, int64_t(i / numParts), unsigned(i % numParts)), low[i], high[i], sum, ofFinite,
                 error, least[i], greatest[i]);
@@ -396,6 +404,12 @@ Literal spreadMagnitude(const Literal &magnitude) {
   for (size_t i = 0; i + 1 < from.size(); i += 2)
     to[i] = from[i] + from[i + 1]; // imaginary parts stay 0
   return made;
+}
+
+void copyRealParts(Literal &literal) {
+  auto parts = literal.mutableData<double>();
+  for (size_t i = 0; i + 1 < parts.size(); i += 2)
+    parts[i + 1] = parts[i];
 }
 
 double productTerms(const HloInstruction &instr) {
@@ -506,11 +520,15 @@ llvm::FailureOr<BoundsPtr> boundProducts(const BoundStep &step) {
                     std::move(*finite),
                     lowestBitOf(a) * lowestBitOf(b),
                     sumRoundingsOfLarge(productTerms(step.instr)) + (complex ? 3 : 1)};
-  if (complex) {
-    auto sums = parts.magnitude.mutableData<double>();
-    for (size_t i = 0; i + 1 < sums.size(); i += 2)
-      sums[i + 1] = sums[i];
+  if (TensorCores cores(step.instr, productTerms(step.instr)); !complex && cores.mayMultiply()) {
+    llvm::FailureOr<Literal> cut = cores.cut(*middle, a, b, parts.magnitude, product);
+    if (failed(cut))
+      return llvm::failure();
+    parts.cut = std::move(*cut);
+    parts.bits = cores.bits();
   }
+  if (complex)
+    copyRealParts(parts.magnitude);
   if (spread) {
     Literal ra = combine(left->low, left->high, radiusOf), rb = combine(right->low, right->high, radiusOf);
     if (complex) {
@@ -522,11 +540,8 @@ llvm::FailureOr<BoundsPtr> boundProducts(const BoundStep &step) {
     if (failed(first) || failed(second))
       return llvm::failure();
     Literal radius = combine(*first, *second, sumOf);
-    if (complex) {
-      auto sums = radius.mutableData<double>();
-      for (size_t i = 0; i + 1 < sums.size(); i += 2)
-        sums[i + 1] = sums[i];
-    }
+    if (complex)
+      copyRealParts(radius);
     parts.low = combine(*middle, radius, differenceOf);
     parts.high = combine(*middle, radius, sumOf);
   }

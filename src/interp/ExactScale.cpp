@@ -75,7 +75,7 @@ private:
       double count = 1;
       for (int64_t dim : instr.ints(AttributeKey::LhsContractingDims))
         count *= double(instr.operand(0)->shape().dim(unsigned(dim)));
-      return rounded(instr, sumOf(terms, count));
+      return rounded(instr, sumOf(terms, count), areBytes(instr) ? bitsOfByteSums : HUGE_VAL);
     }
     case Opcode::Convert:
       return rounded(instr, in(0));
@@ -171,8 +171,17 @@ private:
     return {terms.isKnown, largest, largest, terms.grain};
   }
 
-  /// The value as the instruction's type holds it, if that takes no rounding.
-  Range rounded(const HloInstruction &instr, Range value) {
+  /// What tensor cores keep of sums of products of f8.
+  static constexpr double bitsOfByteSums = 14;
+  static bool areBytes(const HloInstruction &dot) {
+    return llvm::all_of(dot.operands(), [](const HloInstruction *factor) {
+      const ElementType type = factor->shape().elementType();
+      return isFloat(type) && bitWidth(type) == 8;
+    });
+  }
+
+  /// The value as the instruction's type holds it, if that takes no rounding and the way there none of `mostBits`.
+  Range rounded(const HloInstruction &instr, Range value, double mostBits = HUGE_VAL) {
     if (!value.isKnown)
       return {};
     ElementType type = instr.shape().elementType();
@@ -180,7 +189,7 @@ private:
       return {true, std::floor(value.largest), value.average, std::max(value.grain, 0)};
     double bits = value.largest > 0 ? std::ceil(std::log2(value.largest + 1e-9)) - value.grain : 0;
     unsigned precision = precisionOf(type), wide = std::max(precision, 24u);
-    if (bits > wide)
+    if (bits > std::min(double(wide), mostBits))
       penalty += 100;
     if (bits <= precision)
       return value;

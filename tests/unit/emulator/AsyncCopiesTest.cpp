@@ -1,5 +1,5 @@
-// cp.async between its issue and the wait: who may touch what it writes, and when the bytes land. Kernels that are whole
-// pipelines are in tests/mutation/ptx/multistage_copies.
+// cp.async between its issue and the wait: who may touch what it writes, and when the bytes land. Kernels that are
+// whole pipelines are in tests/mutation/ptx/multistage_copies.
 #include "Harness.h"
 
 using namespace hloc;
@@ -41,8 +41,10 @@ TEST_CASE("asynchronous copies: orders that are right") {
        {copy + wait + barrier + readOther + keep, copy + wait + readOwn + keep, writeOwn + copy + wait + readOwn + keep,
         readOther + barrier + copy + wait + barrier + readOther + keep,
         // One of two groups is waited for.
-        copy + "cp.async.commit_group;\ncp.async.ca.shared.global [%r20+512], [%d11], 4;\ncp.async.commit_group;\n"
-               "cp.async.wait_group 1;\n" + barrier + readOther + keep + "cp.async.wait_group 0;\n",
+        copy +
+            "cp.async.commit_group;\ncp.async.ca.shared.global [%r20+512], [%d11], 4;\ncp.async.commit_group;\n"
+            "cp.async.wait_group 1;\n" +
+            barrier + readOther + keep + "cp.async.wait_group 0;\n",
         // The same bytes twice.
         copy + copy + wait + barrier + readOther + keep}) {
     std::vector<std::vector<uint32_t>> results;
@@ -66,10 +68,14 @@ TEST_CASE("asynchronous copies: what is touched between issue and wait") {
            {copy + barrier + "atom.shared.add.u32 %r5, [%r21], 1;\n" + wait, "which the copy of thread 63"},
            {copy + barrier + "ld.shared.u32 %r5, [%r9];\n" + wait, "which the copy of thread 0 in line"},
            // 16 bytes a lane, of which the first matrix has the rows.
-           {copy + barrier + "and.b32 %r6, %r1, 7;\nmad.lo.u32 %r6, %r6, 16, %r9;\n"
-                             "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r5}, [%r6];\n" + wait, "which the copy of thread"},
+           {copy + barrier +
+                "and.b32 %r6, %r1, 7;\nmad.lo.u32 %r6, %r6, 16, %r9;\n"
+                "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r5}, [%r6];\n" +
+                wait,
+            "which the copy of thread"},
            // The bytes behind what is read are written, too.
-           {"cp.async.ca.shared.global [%r20], [%d11], 4, 0;\n" + barrier + readOther + wait, "which the copy of thread 63"},
+           {"cp.async.ca.shared.global [%r20], [%d11], 4, 0;\n" + barrier + readOther + wait,
+            "which the copy of thread 63"},
            // In no group.
            {copy + "cp.async.wait_group 0;\n" + readOwn + wait, "which the copy of thread 0 in line"},
            // In the last group.
