@@ -122,6 +122,34 @@ void Checker::lane(const Place &place, unsigned lane, uint64_t bytes) {
   touch(place, lane, bytes);
 }
 
+bool Checker::readRow(uint64_t offset, unsigned lane) {
+  using Who = Owner<true>;
+  Core &core = *warp.core;
+  const Launch &launch = core.launch;
+  if (launch.causal)
+    return false;
+  const uint64_t first = offset >> launch.sharedShift, count = rowBytes >> launch.sharedShift;
+  uint32_t wrong = 0;
+  if (core.numOpen)
+    for (uint64_t g = first; g < first + count; ++g)
+      wrong |= core.sharedOpen[g];
+  if (readsMatter)
+    for (uint64_t g = first; g < first + count; ++g)
+      wrong |= uint32_t(core.sharedWritten[g] ^ core.blockSerial);
+  if (!races || wrong)
+    return !wrong;
+  const uint32_t now = owner<true>(lane);
+  const uint32_t *writers = &core.sharedWriters[first];
+  for (uint64_t g = 0; g < count; ++g) // nobody wrote there since the last barrier
+    wrong |= uint32_t(!((writers[g] ^ now) & Who::scopeBits));
+  if (wrong)
+    return false;
+  uint32_t *readers = &core.sharedReaders[first];
+  for (uint64_t g = 0; g < count; ++g)
+    readers[g] = (readers[g] ^ now) & Who::scopeBits ? now : Who::merge(readers[g], now);
+  return true;
+}
+
 void Checker::lanes(const Place &base, uint64_t lowest, uint32_t mask, const uint64_t *addresses, uint64_t bytes) {
   auto forEach = [&](auto visit) {
     Place place = base;

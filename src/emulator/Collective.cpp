@@ -13,16 +13,6 @@
 
 namespace hloc::emulator {
 
-uint64_t CollectiveCall::valueIn(const void *vector, unsigned bits, unsigned lane) {
-  uint64_t value = 0;
-  std::memcpy(&value, static_cast<const uint8_t *>(vector) + lane * (bits / 8), bits / 8);
-  return value;
-}
-
-void CollectiveCall::setIn(void *vector, unsigned bits, unsigned lane, uint64_t value) {
-  std::memcpy(static_cast<uint8_t *>(vector) + lane * (bits / 8), &value, bits / 8);
-}
-
 void CollectiveCall::setPair(unsigned lane, uint32_t value, bool predicate) const {
   resultWords()[lane] = value;
   if (at.operands[0].kind == Source::Kind::Vector)

@@ -102,15 +102,18 @@ CopiedLanes operandsOf(const CollectiveCall &call) {
 }
 
 /// The address is aligned to the whole copy; of a shorter one only what is read need exist.
-void readSource(const CollectiveCall &call, const CopiedLanes &lanes, unsigned lane, uint8_t *data) {
+void readSource(const CollectiveCall &call, Checker &checker, const CopiedLanes &lanes, unsigned lane, uint8_t *data) {
   const unsigned read = lanes.read[lane];
   unsigned step = lanes.bytes;
   while (read % step)
     step /= 2;
   for (unsigned i = 0; i < read; i += step) {
-    Place place = accessLane(call.warp, call.at, Space::Global, lane, lanes.from[lane] + i, step, Access::Read);
-    if (place.data)
-      std::memcpy(data + i, place.data, step);
+    const Place place = placeLane(call.warp, call.at, Space::Global, lane, lanes.from[lane] + i, step, Access::Read);
+    if (!place.data)
+      continue;
+    if (call.warp.core->launch.windows[place.region].watched)
+      checker.lane(place, lane, step);
+    std::memcpy(data + i, place.data, step);
   }
 }
 
@@ -125,17 +128,17 @@ void issue(const CollectiveCall &call) {
   request.at = &call.at;
   request.bytes = lanes.bytes;
   ++copies.issued;
-  Checker checker(call.warp, call.at, Access::Write);
+  Checker writes(call.warp, call.at, Access::Write), reads(call.warp, call.at, Access::Read);
   call.forEachLane([&](unsigned lane) {
     std::memset(request.data[lane], 0, sizeof request.data[lane]);
-    readSource(call, lanes, lane, request.data[lane]);
+    readSource(call, reads, lanes, lane, request.data[lane]);
     const Place to = placeLane(call.warp, call.at, Space::Shared, lane, lanes.to[lane], lanes.bytes, Access::Write);
     if (!to.data)
       return;
     request.to[lane] = lanes.to[lane];
     request.from[lane] = lanes.read[lane] == lanes.bytes ? lanes.from[lane] : 0;
     request.group[lane] = copies.committed[lane];
-    checker.issueCopy(to, lane, lanes.bytes, request.data[lane]);
+    writes.issueCopy(to, lane, lanes.bytes, request.data[lane]);
     countOpen(core, request, lane, 1);
     request.open |= 1u << lane;
   });

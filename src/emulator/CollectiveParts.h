@@ -5,6 +5,8 @@
 
 #include "llvm/ADT/bit.h"
 
+#include <cstring>
+
 namespace hloc::emulator {
 
 /// One call of runCollective. Source operand i is `at.operands[at.results + i]`.
@@ -20,8 +22,16 @@ struct CollectiveCall {
   static unsigned bitsOf(const Source &s) { return s.bits == 1 ? 32 : s.bits; }
   uint64_t value(unsigned i, unsigned lane) const { return valueIn(operands[i], bitsOf(source(i)), lane); }
   /// Element of a lane vector, zero extended.
-  static uint64_t valueIn(const void *vector, unsigned bits, unsigned lane);
-  static void setIn(void *vector, unsigned bits, unsigned lane, uint64_t value);
+  static uint64_t valueIn(const void *vector, unsigned bits, unsigned lane) {
+    if (bits == 32)
+      return static_cast<const uint32_t *>(vector)[lane];
+    uint64_t value = 0;
+    std::memcpy(&value, static_cast<const uint8_t *>(vector) + lane * (bits / 8), bits / 8);
+    return value;
+  }
+  static void setIn(void *vector, unsigned bits, unsigned lane, uint64_t value) {
+    std::memcpy(static_cast<uint8_t *>(vector) + lane * (bits / 8), &value, bits / 8);
+  }
   void setResult(unsigned lane, uint64_t value) const { setIn(results[0], bitsOf(at.operands[0]), lane, value); }
 
   template <typename Visit> void forEachLane(Visit visit) const {

@@ -221,6 +221,9 @@ public:
   /// All lanes of `mask` read the same bytes.
   void broadcast(const Place &place, uint32_t mask, uint64_t bytes);
   /// Lanes that load, of which several have one address: as many broadcasts as there are addresses.
+  /// A lane reads a row of a matrix in shared memory. False, with nothing noted, where a closer look is needed: lane().
+  bool readRow(uint64_t offset, unsigned lane);
+  static constexpr uint64_t rowBytes = 16;
   /// A copy is issued: a write at some time from now on.
   void issueCopy(const Place &place, unsigned lane, uint64_t bytes, const uint8_t *data);
   /// Its thread has waited for it, and sees what it wrote.

@@ -1,9 +1,9 @@
 #pragma once
 // How far from exact sums of products are that tensor cores make.
 //
-// They take c and the products of 4 to 16 of k, cut off what is below so many bits of the largest of them, add up, and cut
-// that to as many bits (src/emulator/CollectiveMultiply.cpp). What is cut off a term points against the term: less than a
-// unit of the last bit, half of one on average.
+// They take c and the products of 4 to 16 of k, cut off what is below so many bits of the largest of them, add up, and
+// cut that to as many bits (src/emulator/CollectiveMultiply.cpp). What is cut off a term points against the term: less
+// than a unit of the last bit, half of one on average.
 //
 //   bf16[64,4096] x bf16[4096,64]   24 bits, those of an f32
 //   f8 x f8                         14 bits, as sm_89 and sm_90 have it
