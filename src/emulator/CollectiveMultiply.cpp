@@ -217,7 +217,7 @@ template <unsigned least, unsigned ofSums, unsigned limit>
 }
 
 HLOC_FOR_WIDE_HOSTS void multiply(const Floats &m, const Summation &how, Row<double> *d) {
-  // 2^-45 to 2^73: products and their quotients are numbers of f32.
+  // 2^-45 to 2^46, and sums from 2^-97 on: products and their quotients are numbers of f32.
   constexpr unsigned least = 82, leastOfSums = 30, limit = 173, infinity = 255;
   if (how.block && areBetween<least, leastOfSums, limit>(m)) {
     for (unsigned row = 0; row < m.rows; ++row)

@@ -621,6 +621,95 @@ TEST_CASE("progress counts operations on elements, those of fusions and calls am
 
 namespace {
 
+/// c + the products, cut as tensor cores do it: four at a time, all below `kept` bits of the largest lost.
+double cutSum(const std::vector<double> &products, int kept) {
+  double sum = 0;
+  for (size_t n = 0; n < products.size(); n += 4) {
+    std::vector<double> terms(products.begin() + std::ptrdiff_t(n), products.begin() + std::ptrdiff_t(n + 4));
+    terms.push_back(sum);
+    double largest = 0;
+    for (double term : terms)
+      largest = std::max(largest, std::fabs(term));
+    const double unit = std::ldexp(1, std::ilogb(largest) - kept);
+    sum = 0;
+    for (double term : terms)
+      sum += std::trunc(term / unit) * unit;
+    const double last = std::ldexp(1, std::ilogb(sum) - kept);
+    sum = std::trunc(sum / last) * last;
+  }
+  return sum;
+}
+
+struct RandomDot {
+  std::vector<double> x, y, products;
+  double exact = 0;
+  RandomDot(ElementType type, size_t terms, bool positive, unsigned seed) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<double> numbers(positive ? 0.5 : -2, 2);
+    Literal rounded(Shape::array(type, {1}));
+    auto next = [&] {
+      rounded.setDouble(0, numbers(random));
+      return rounded.getDouble(0);
+    };
+    for (size_t i = 0; i < terms; ++i) {
+      x.push_back(next());
+      y.push_back(next());
+      products.push_back(x.back() * y.back());
+      exact += products.back();
+    }
+  }
+  AdmissibleArray run(ElementType type, const std::string &attribute = "") const {
+    const std::string shape = text(type).str() + "[" + std::to_string(x.size()) + "] parameter(";
+    Program program("ENTRY e { x = " + shape + "0)\n y = " + shape +
+                    "1)\n ROOT d = f32[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}" + attribute +
+                    " }");
+    return program.run({array(type, x), array(type, y)});
+  }
+};
+
+} // namespace
+
+TEST_CASE("dots that tensor cores make may be what these cut off") {
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    const RandomDot rising(ElementType::BF16, 8192, true, seed);
+    const double cut = cutSum(rising.products, 23);
+    REQUIRE(cut < rising.exact * (1 - 5e-5)); // more than roundings do, which go either way
+    const AdmissibleArray halves = rising.run(ElementType::BF16);
+    CHECK(admits(halves, 0, cut));
+    CHECK_FALSE(admits(halves, 0, rising.exact * (1 - 2e-3)));
+    CHECK_FALSE(admits(halves, 0, rising.exact - 16)); // an mma less
+    // The same numbers as f32 are not theirs to multiply, unless the program says so.
+    CHECK_FALSE(admits(rising.run(ElementType::F32), 0, cut));
+    CHECK_FALSE(admits(rising.run(ElementType::F32, ", algorithm=dot_f32_f32_f32"), 0, cut));
+    CHECK(admits(rising.run(ElementType::F32, ", algorithm=dot_bf16_bf16_f32_x3"), 0, cut));
+  }
+}
+
+TEST_CASE("dots of bytes may keep 14 bits") {
+  for (bool positive : {true, false})
+    for (size_t terms : {64u, 256u, 1024u})
+      for (unsigned seed = 0; seed < 8; ++seed) {
+        INFO((positive ? "positive " : "") << terms << " terms, seed " << seed);
+        const RandomDot dot(ElementType::F8E4M3FN, terms, positive, seed);
+        const AdmissibleArray bytes = dot.run(ElementType::F8E4M3FN);
+        CHECK(admits(bytes, 0, cutSum(dot.products, 13)));
+        // What is lost of terms that all are positive, half a bit each; else what 32 terms of random signs are at
+        // least.
+        const double lost = positive ? 1.2 * double(terms) * 0x1p-14 * dot.exact : 0;
+        CHECK_FALSE(admits(bytes, 0, dot.exact + lost + 3));
+        CHECK_FALSE(admits(bytes, 0, dot.exact - lost - 3));
+        if (positive && terms > 64) // fewer may lose nothing
+          CHECK_FALSE(admits(dot.run(ElementType::BF16), 0, cutSum(dot.products, 13)));
+      }
+  // Small whole numbers lose nothing.
+  std::vector<double> ones(1024, 1);
+  Program program("ENTRY e { x = f8e4m3fn[1024] parameter(0)\n y = f8e4m3fn[1024] parameter(1)\n"
+                  " ROOT d = f32[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0} }");
+  CHECK(program.run({array(ElementType::F8E4M3FN, ones), array(ElementType::F8E4M3FN, ones)}).isExact());
+}
+
+namespace {
+
 /// Three updates of element 1 of two, none of element 0, in the order of the text.
 AdmissibleArray scattered(const char *type, const char *combiner, llvm::ArrayRef<double> updates, double into) {
   std::string text = "c { a = T[] parameter(0)\n " + std::string(combiner) +

@@ -162,6 +162,25 @@ ENTRY e {
   CHECK(std::count(p.begin(), p.end(), 0.0) < 7000); // of 8000
 }
 
+TEST_CASE("sums of products of bytes fit what tensor cores keep, in the exact regime") {
+  const char *text = R"(HloModule m
+ENTRY e {
+  p = f8e4m3fn[8,4096] parameter(0)
+  q = f8e4m3fn[4096,8] parameter(1)
+  ROOT d = f32[8,8] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+)";
+  auto arguments = argumentsOf(text, 0, {Regime::Exact});
+  std::vector<double> p = doubles(arguments[0]), q = doubles(arguments[1]);
+  for (size_t i = 0; i < 8; ++i)
+    for (size_t j = 0; j < 8; ++j) {
+      double magnitudes = 0;
+      for (size_t k = 0; k < 4096; ++k)
+        magnitudes += std::fabs(p[4096 * i + k] * q[8 * k + j]);
+      CHECK(magnitudes < 1 << 14);
+    }
+}
+
 TEST_CASE("long products stay in range, in both regimes of numbers") {
   const char *text = R"(HloModule m
 mul { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] multiply(a, b) }
