@@ -159,7 +159,9 @@ void landCopies(Warp &warp) {
 void abandonCopies(Warp &warp) {
   Core &core = *warp.core;
   for (Request &request : warp.copies.pending) {
-    if (core.launch.options.checkRaces && !core.launch.stop)
+    if (core.launch.stop)
+      break;
+    if (core.launch.options.checkRaces)
       reportFinding(warp, *request.at, unsigned(llvm::countr_zero(request.open)), FindingKind::OpenCopy, [&] {
         const Place to = placeOf(core, request, unsigned(llvm::countr_zero(request.open)));
         return fmt::format("ends without having waited for its copy to {}", describe(warp, to));
