@@ -93,6 +93,25 @@ TEST_CASE("asynchronous copies: what is touched between issue and wait") {
     }
 }
 
+TEST_CASE("asynchronous copies: in kernels whose threads are ordered by other means, too") {
+  const std::string some = "barrier.sync 1, 64;\n"; // of 64 threads: takes Causality
+  for (const Schedule &schedule : schedules) {
+    INFO(schedule.name());
+    Harness right = ran(readOther + some + copy + wait + some + readOther + keep, schedule);
+    INFO(right.messages());
+    CHECK(right.silent());
+    for (const std::string &body :
+         {copy + some + readOther + wait, copy + some + writeOther + wait, readOther + copy + wait + some,
+          copy + wait + readOther + some, some + copy + readOwn + wait}) {
+      INFO(body);
+      Harness wrong = ran(body, schedule);
+      INFO(wrong.messages());
+      CHECK(wrong.find(FindingKind::SharedRace));
+    }
+    CHECK(ran(some + copy, schedule).only(FindingKind::OpenCopy));
+  }
+}
+
 TEST_CASE("asynchronous copies: what comes before the issue and after the wait") {
   for (const std::string &body :
        {readOther + copy + wait, writeOther + copy + wait, copy + wait + readOther, copy + wait + writeOther})
