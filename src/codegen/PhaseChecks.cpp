@@ -22,11 +22,13 @@ struct Row {
 };
 constexpr Row rows[] = {
     {"hloc-lower-xla-gpu-to-scf", false,
-     "xla_gpu.loop xla_gpu.predicated_insert xla_gpu.predicated_extract xla_gpu.shuffle_reduce"},
+     "xla_gpu.loop xla_gpu.predicated_insert xla_gpu.predicated_extract xla_gpu.shuffle_reduce "
+     "xla_gpu.multiply_fragments"},
     {"hloc-vectorize-loads-stores", false, "xla_gpu.loop"},
     {"hloc-convert-pure-call", false, "xla_gpu.pure_call"},
     {"hloc-lower-tensors", false,
-     "tensor. xla_gpu.atomic_rmw xla_gpu.allocate_shared xla_gpu.sync_threads xla_gpu.yield"},
+     "tensor. xla_gpu.atomic_rmw xla_gpu.allocate_shared xla_gpu.sync_threads xla_gpu.load_fragments "
+     "xla_gpu.yield"},
     {"hloc-lower-index", false, "xla_gpu. tensor."},
     {"convert-scf-to-cf", false, "scf. xla_gpu. tensor."},
     {"hloc-lower-to-llvm", true, "llvm. nvvm. builtin.module"},

@@ -122,6 +122,15 @@ void describeForDebugging(mlir::LLVM::LLVMFuncOp function) {
   function->setLoc(mlir::FusedLoc::get(context, {place}, subprogram));
 }
 
+/// LLVM has products of fragments for functions of each thread's words, and might compute them where only some threads
+/// need them: all of a warp have to be there.
+void keepWarpsTogether(llvm::Module &module) {
+  for (llvm::Function &function : module)
+    if (function.getName().starts_with("llvm.nvvm.mma."))
+      for (llvm::User *user : function.users())
+        llvm::cast<llvm::CallInst>(user)->setConvergent();
+}
+
 } // namespace
 
 llvm::FailureOr<std::vector<KernelEntry>> findKernels(mlir::ModuleOp module, DiagnosticEngine &diagnostics) {
@@ -168,6 +177,8 @@ std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, llvm::LLVMC
     diagnostics.report(DiagnosticKind::Internal, "the LLVM dialect module cannot be translated: " + reasons);
   else if (options.nameValues)
     nameArguments(module, *translated);
+  if (translated)
+    keepWarpsTogether(*translated);
   return translated;
 }
 

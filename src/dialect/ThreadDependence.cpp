@@ -45,7 +45,8 @@ private:
       return false;
     }
     Operation *op = value.getDefiningOp();
-    if (isa<gpu::ThreadIdOp, gpu::LaneIdOp, gpu::SubgroupIdOp, gpu::ShuffleOp, ShuffleReduceOp>(op))
+    if (isa<gpu::ThreadIdOp, gpu::LaneIdOp, gpu::SubgroupIdOp, gpu::ShuffleOp, ShuffleReduceOp, LoadFragmentsOp,
+            MultiplyFragmentsOp>(op))
       return true;
     add(op->getOperands());
     addYielded(op, cast<OpResult>(value).getResultNumber());

@@ -104,6 +104,24 @@ LogicalResult ShuffleReduceOp::verifySymbolUses(SymbolTableCollection &symbols) 
 
 LogicalResult SyncThreadsOp::verify() { return verifyReachedByAll(*this, /*warps=*/false); }
 
+// --- fragments
+
+static bool isOfTensorCores(Type type) { return type.isF16() || type.isBF16(); }
+
+LogicalResult LoadFragmentsOp::verify() {
+  if (Type element = getSource().getType().getElementType(); !isOfTensorCores(element))
+    return emitOpError() << "cannot load fragments of " << element;
+  if (getSource().getType().getRank() != 1)
+    return emitOpError("needs a flat tensor");
+  return verifyReachedByAll(*this, /*warps=*/true);
+}
+
+LogicalResult MultiplyFragmentsOp::verify() {
+  if (!isOfTensorCores(getElement()))
+    return emitOpError() << "cannot multiply fragments of " << getElement();
+  return verifyReachedByAll(*this, /*warps=*/true);
+}
+
 // --- allocate_shared
 
 void AllocateSharedOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), "shmem"); }

@@ -144,6 +144,36 @@ def XlaGpu_ShuffleReduceOp : XlaGpu_Op<"shuffle_reduce", [Pure, DeclareOpInterfa
   let hasVerifier = 1;
 }
 
+def XlaGpu_LoadFragmentsOp : XlaGpu_Op<"load_fragments"> {
+  let summary = "A warp's pieces of a shared tensor, as tensor cores want them";
+  let description = [{
+    `%f = xla_gpu.load_fragments %t[%i] transposed : tensor<4096xbf16>`: four matrices of 8 x 8 elements of 16 bits. Lane
+    8 m + r names the first element of row r of matrix m; rows are eight neighbours in memory, at a multiple of eight.
+    Word m of lane 4 i + j is elements 2 j and 2 j + 1 of row i of matrix m; with `transposed`, of its column i. All lanes of
+    a warp come here together.
+  }];
+  let arguments = (ins AnyStaticShapeTensor:$source, Index:$index, UnitAttr:$transposed);
+  let results = (outs FixedVectorOfShapeAndType<[4], I32>:$result);
+  let assemblyFormat = "$source `[` $index `]` (`transposed` $transposed^)? attr-dict `:` type($source)";
+  let hasVerifier = 1;
+}
+
+def XlaGpu_MultiplyFragmentsOp : XlaGpu_Op<"multiply_fragments", [Pure,
+    TypesMatchWith<"the result is a sum like those it is added to", "sums", "result", "$_self">]> {
+  let summary = "A warp's product of matrices in registers, added to sums";
+  let description = [{
+    `%d = xla_gpu.multiply_fragments %a, %b, %c : bf16`: 16 x 16 elements of %a by 16 x 8 of %b, added to 16 x 8 sums in f32.
+    Lane 4 i + j has, of %a, elements (i, 2 j) and (i, 2 j + 1), those of row i + 8, and the same eight columns on; of %b,
+    elements (2 j, i) and (2 j + 1, i), and those eight rows on; of sums (i, 2 j), (i, 2 j + 1) and those of row i + 8. All
+    lanes of a warp come here together.
+  }];
+  let arguments = (ins FixedVectorOfShapeAndType<[4], I32>:$lhs, FixedVectorOfShapeAndType<[2], I32>:$rhs,
+                       FixedVectorOfShapeAndType<[4], F32>:$sums, TypeAttr:$element);
+  let results = (outs FixedVectorOfShapeAndType<[4], F32>:$result);
+  let assemblyFormat = "$lhs `,` $rhs `,` $sums attr-dict `:` $element";
+  let hasVerifier = 1;
+}
+
 def XlaGpu_AtomicRmwOp : XlaGpu_Op<"atomic_rmw", [Pure, SingleBlockImplicitTerminator<"YieldOp">,
     TypesMatchWith<"the result is the tensor", "input", "result", "$_self">]> {
   let summary = "Atomic update of one element, or of consecutive ones";

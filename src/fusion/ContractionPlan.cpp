@@ -251,19 +251,45 @@ private:
     }
   }
 
+  bool mayUseTensorCores() const {
+    const ElementType factors = plan.hero->operand(0)->shape().elementType(), sums = result.elementType();
+    auto isHalf = [](ElementType type) { return type == ElementType::BF16 || type == ElementType::F16; };
+    return target.atLeast(8, 0) && isHalf(factors) && plan.hero->operand(1)->shape().elementType() == factors &&
+           (isHalf(sums) || sums == ElementType::F32);
+  }
+
+  /// Threads' results, where warps' make a tile.
+  llvm::SmallVector<ContractionTile> candidates(int64_t depth) const {
+    static constexpr ContractionTile byThreads[] = {
+        {4, 2, 8, 8}, {2, 2, 8, 8}, {4, 2, 8, 4}, {4, 2, 4, 8}, {4, 2, 4, 4}, {2, 2, 8, 4}, {2, 2, 4, 4},
+        {1, 2, 8, 4}, {2, 1, 4, 4}, {1, 2, 4, 2}, {1, 1, 4, 2}, {1, 2, 2, 4}, {4, 1, 4, 4},
+    };
+    static constexpr ContractionTile byTensorCores[] = {
+        {2, 2, 8, 16}, {2, 4, 8, 8}, {2, 2, 8, 8}, {2, 2, 4, 16}, {2, 2, 4, 8}, {4, 1, 4, 8}, {1, 4, 4, 8},
+        {1, 4, 2, 8},  {1, 2, 2, 8}, {2, 1, 4, 4}, {4, 1, 4, 4},  {1, 1, 4, 8}, {1, 1, 2, 4},
+    };
+    llvm::SmallVector<ContractionTile> tiles;
+    if (mayUseTensorCores()) {
+      llvm::append_range(tiles, byTensorCores);
+      for (ContractionTile &tile : tiles)
+        tile.onTensorCores = true;
+    } else {
+      llvm::append_range(tiles, byThreads);
+    }
+    for (ContractionTile &tile : tiles)
+      tile.depth = tile.onTensorCores                ? (depth <= 16 ? 16 : 32)
+                   : plan.bits == 64 || depth <= 8 ? 8
+                                                     : 16;
+    return tiles;
+  }
+
   std::optional<Rejection> chooseTile() {
     const int64_t depth = product(plan.depthSizes);
     if (depth < leastDepth)
       return Rejection{fmt::format("sums of {} terms are too short", depth)};
-    // Threads' results, where warps' make a tile.
-    static constexpr ContractionTile tiles[] = {
-        {4, 2, 8, 8}, {2, 2, 8, 8}, {4, 2, 8, 4}, {4, 2, 4, 8}, {4, 2, 4, 4}, {2, 2, 8, 4}, {2, 2, 4, 4},
-        {1, 2, 8, 4}, {2, 1, 4, 4}, {1, 2, 4, 2}, {1, 1, 4, 2}, {1, 2, 2, 4}, {4, 1, 4, 4},
-    };
     double best = loopSeconds(depth);
     std::optional<ContractionPlan> chosen;
-    for (ContractionTile tile : tiles) {
-      tile.depth = plan.bits == 64 || depth <= 8 ? 8 : 16;
+    for (const ContractionTile &tile : candidates(depth)) {
       plan.tile = tile;
       splitDepth();
       chooseAccess(plan.rows);
@@ -294,6 +320,12 @@ private:
     const int64_t steps = plan.steps(), most = steps / leastStepsOfSplit;
     for (int64_t blocks : {1, 2, 4, 8}) {
       int64_t splits = std::min(most, blocks * int64_t(target.multiprocessors) / plan.tiles());
+      // Parts of the same size are not tested for their end.
+      int64_t even = splits;
+      while (even > 1 && steps % even != 0)
+        --even;
+      if (2 * even > splits)
+        splits = even;
       if (splits > counts.back())
         counts.push_back(llvm::divideCeil(steps, llvm::divideCeil(steps, splits)));
     }
@@ -340,6 +372,7 @@ private:
     if (plan.hero->shape().elementType() == ElementType::F64)
       counts.doubles = own.instructions;
     counts.sharedPasses = own.sharedPasses;
+    counts.products = own.products;
     counts.memoryRoundTrips = own.memoryRoundTrips;
     counts.sharedRoundTrips = own.sharedRoundTrips;
     counts.chainInstructions = own.chainInstructions;
@@ -370,7 +403,7 @@ private:
     int64_t ofDepth = own.ofRange(plan.depth.back()), sizeOfDepth = plan.depthSizes.back();
     side.alongDepth = sizeOfDepth > 1 && ofDepth < ofSide;
     int64_t tileRows = &side == &plan.rows ? plan.tile.rows() : plan.tile.columns();
-    side.pad = side.alongDepth ? ContractionPlan::sharedVectorBits / int64_t(plan.bits) : 0;
+    side.pad = side.alongDepth && !plan.tile.onTensorCores ? ContractionPlan::sharedVectorBits / int64_t(plan.bits) : 0;
     side.vector = 1;
     side.spread =
         spreadOf(side.alongDepth ? ofDepth : ofSide,
@@ -387,7 +420,8 @@ private:
     if (side.branches)
       return; // loads are not merged: neighbouring lanes take neighbours
     // No more than what every thread has some of.
-    int64_t most = std::min<int64_t>(ContractionPlan::sharedVectorBits / std::max(own.bits(), 8u),
+    const unsigned bits = std::max(own.bits(), plan.tile.onTensorCores ? plan.factorBits() : 8u);
+    int64_t most = std::min<int64_t>(ContractionPlan::sharedVectorBits / bits,
                                      tileRows * plan.tile.depth / plan.tile.threads());
     side.vector = unsigned(std::clamp<int64_t>(common & -common, 1, std::max<int64_t>(most, 1)));
   }
@@ -413,7 +447,7 @@ int64_t ContractionPlan::stride(const ContractionSide &side) const {
 }
 
 uint64_t ContractionPlan::sharedBytes() const {
-  return uint64_t((tileElements(rows) + tileElements(columns)) * int64_t(bits) / 8);
+  return uint64_t((tileElements(rows) + tileElements(columns)) * int64_t(factorBits()) / 8);
 }
 
 Shape ContractionPlan::partialSums() const {
@@ -536,9 +570,11 @@ template <> unsigned plannedRegisters<ContractionPlan>(const ContractionPlan &pl
   if (plan.stage == ReductionStage::Combine)
     return KernelSpec::usualRegisters;
   const ContractionTile &tile = plan.tile;
-  int64_t values = tile.threadRows * tile.threadColumns + tile.threadRows + tile.threadColumns;
-  values += (tile.rows() + tile.columns()) * tile.depth / tile.threads();
-  int64_t registers = ofIndices + values * int64_t(plan.bits) / 32;
+  const int64_t sums = tile.threadRows * tile.threadColumns, factors = tile.threadRows + tile.threadColumns;
+  const int64_t loaded = (tile.rows() + tile.columns()) * tile.depth / tile.threads();
+  // (Of fragments a thread has four factors of each of its rows and columns, in pairs.)
+  int64_t registers = ofIndices + (tile.onTensorCores ? sums + 2 * factors + loaded / 2
+                                                      : (sums + factors + loaded) * int64_t(plan.bits) / 32);
   return unsigned(
       std::clamp<int64_t>(int64_t(llvm::alignTo(uint64_t(registers), 8)), KernelSpec::usualRegisters, most));
 }
@@ -554,8 +590,8 @@ std::string ContractionPlan::toString() const {
     os << batchSize << " times ";
   os << fmt::format("{} rows (operand {}) by {} columns (operand {}), {} terms in {} step{}; ", rows.size, rows.operand,
                     columns.size, columns.operand, product(depthSizes), steps(), steps() == 1 ? "" : "s");
-  os << fmt::format("tiles of {}x{}, {}x{} a thread, {} terms a step; ", tile.rows(), tile.columns(), tile.threadRows,
-                    tile.threadColumns, tile.depth);
+  os << fmt::format("tiles of {}x{}, {}x{} a thread{}, {} terms a step; ", tile.rows(), tile.columns(), tile.threadRows,
+                    tile.threadColumns, tile.onTensorCores ? " on tensor cores" : "", tile.depth);
   auto describe = [&](const ContractionSide &side) {
     return fmt::format("{} {}", side.vector, side.alongDepth ? "terms" : "neighbours");
   };

@@ -76,6 +76,7 @@ void add(const PlanCounts &own, PlanCounts &all) {
   llvm::append_range(all.reads, own.reads);
   all.instructions += own.instructions;
   all.sharedPasses += own.sharedPasses;
+  all.products += own.products;
   all.memoryRoundTrips += own.memoryRoundTrips;
   all.sharedRoundTrips += own.sharedRoundTrips;
   all.chainInstructions += own.chainInstructions;
@@ -139,6 +140,7 @@ KernelCounts countsOf(const GroupWork &work, const PlanSummary &plan) {
   counts.footprint = std::max(1.0, work.memoryBytes / sectorBytes);
   counts.instructions = (work.work + fixedInstructions * threads) / lanesPerWarp + plan.counts.instructions;
   counts.sharedPasses = plan.counts.sharedPasses;
+  counts.products = plan.counts.products;
   // What a hero loads first is among the plan's own.
   counts.memoryRoundTrips = plan.counts.memoryRoundTrips + std::max(0.0, work.chain.memoryRoundTrips - 1);
   counts.sharedRoundTrips = plan.counts.sharedRoundTrips;

@@ -13,8 +13,9 @@ namespace hloc {
 namespace {
 
 constexpr DeviceModel devices[] = {
-#define HLOC_DEVICE(name, target, multiprocessors, gigahertz, terabytes, l2, dramLatency, sharedLatency, doubles)      \
-  {name, target, multiprocessors, gigahertz, terabytes * 1e12, l2, dramLatency, sharedLatency, doubles},
+#define HLOC_DEVICE(name, target, multiprocessors, gigahertz, terabytes, l2, dramLatency, sharedLatency, doubles,      \
+                    products)                                                                                          \
+  {name, target, multiprocessors, gigahertz, terabytes * 1e12, l2, dramLatency, sharedLatency, doubles, products},
 #include "Devices.def"
 };
 
@@ -98,7 +99,7 @@ KernelEstimate estimate(const KernelCounts &counts, const DeviceModel &device) {
                   counts.atomics * share / (atomicsPerClock * clock);
   result.issue = share / clock *
                  std::max({counts.instructions / schedulers, counts.specialFunctions * 32 / specialLanes,
-                           counts.doubles * 32 / device.doublesPerClock});
+                           counts.doubles * 32 / device.doublesPerClock, counts.products / device.productsPerClock});
   result.shared = share / clock * counts.sharedPasses;
   // Resident warps wait at the same time; those that come after them wait again.
   const double chain = counts.memoryRoundTrips * device.dramLatency + counts.sharedRoundTrips * device.sharedLatency +

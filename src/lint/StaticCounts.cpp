@@ -22,7 +22,7 @@ namespace hloc::lint {
 namespace {
 
 constexpr double PathCounts::*fields[] = {
-    &PathCounts::instructions,     &PathCounts::specialFunctions, &PathCounts::doubles, &PathCounts::sharedPasses,
+    &PathCounts::instructions,     &PathCounts::specialFunctions, &PathCounts::doubles, &PathCounts::products, &PathCounts::sharedPasses,
     &PathCounts::atomics,          &PathCounts::globalBytes,      &PathCounts::sectors, &PathCounts::memoryRoundTrips,
     &PathCounts::sharedRoundTrips, &PathCounts::chainInstructions};
 
@@ -40,6 +40,21 @@ bool isSpecial(const CodeInstr &instr) {
   auto isFloat = [](llvm::StringRef type) { return type.starts_with("f") || type.starts_with("bf"); };
   llvm::ArrayRef<std::string> parts = instr.text->parts;
   return instr.name() == "cvt" && parts.size() >= 3 && isFloat(parts.back()) != isFloat(parts[parts.size() - 2]);
+}
+
+/// Multiply-adds of an `mma`, those of wider factors than 16 bits as many more: by its shape, m16n8k16.
+double productsOf(const CodeInstr &mma) {
+  double products = 1, bits = 16;
+  for (llvm::StringRef part : mma.text->parts) {
+    unsigned rows = 0, columns = 0, terms = 0;
+    if (part.consume_front("m") && !part.consumeInteger(10, rows) && part.consume_front("n") &&
+        !part.consumeInteger(10, columns) && part.consume_front("k") && !part.consumeInteger(10, terms))
+      products = double(rows) * columns * terms;
+  }
+  llvm::ArrayRef<std::string> parts = mma.text->parts;
+  if (parts.size() >= 3) // results, factors, factors, sums
+    bits = mma.has("tf32") ? 32 : std::max(4u, typeBits(parts[parts.size() - 2]));
+  return products * bits / 16;
 }
 
 /// Warps that are followed, where what they do depends on their place; fewer of long kernels.
@@ -336,6 +351,7 @@ private:
     ++ofStretch.instructions;
     ofStretch.specialFunctions += isSpecial(instr);
     ofStretch.doubles += instr.has("f64") && instr.name() != "ld" && instr.name() != "st" && instr.name() != "mov";
+    ofStretch.products += instr.name() == "mma" ? productsOf(instr) : 0;
     const bool isAccess = instr.name() == "ld" || instr.name() == "st" || isAtomic;
     if (isAccess && (space == "global" || space.empty()))
       ofStretch.sectors += values.sectorsOf(instr);
@@ -513,6 +529,7 @@ KernelCounts countsOf(const StaticCounts &counts, const KernelSpec &kernel) {
   result.instructions = path.instructions * warps;
   result.specialFunctions = path.specialFunctions * warps;
   result.doubles = path.doubles * warps;
+  result.products = path.products * warps;
   result.sharedPasses = path.sharedPasses * warps;
   result.atomics = path.atomics * warps;
   result.memoryRoundTrips = path.memoryRoundTrips;

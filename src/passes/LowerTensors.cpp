@@ -140,6 +140,8 @@ private:
       if (failed(lowerAtomic(atomic, op->getOperand(0), maxVectorBytes, computeCapability)))
         return failure();
       rewriter.replaceOp(op, op->getOperand(0));
+    } else if (auto fragments = dyn_cast<LoadFragmentsOp>(op)) {
+      rewriter.replaceOp(op, loadFragments(fragments, memory));
     } else if (isa<AllocateSharedOp>(op)) {
       rewriter.replaceOp(op, sharedArray(op));
     } else if (isa<SyncThreadsOp>(op)) {
@@ -160,6 +162,23 @@ private:
       return lowerOther(op);
     }
     return success();
+  }
+
+  Value loadFragments(LoadFragmentsOp op, MemoryBuilder &memory) {
+    constexpr int64_t words = 4;
+    Location loc = op.getLoc();
+    Type word = rewriter.getI32Type();
+    Value address = memory.address(op->getOperand(0), op.getIndex(), rewriter.getI16Type());
+    SmallVector<Type> types(words, word);
+    auto name = rewriter.getStringAttr(Twine("llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.") +
+                                       (op.getTransposed() ? "trans." : "") + "b16");
+    Value loaded = LLVM::CallIntrinsicOp::create(
+                       rewriter, loc, LLVM::LLVMStructType::getLiteral(op.getContext(), types), name, address)
+                       .getResult(0);
+    SmallVector<Value> elements;
+    for (int64_t i = 0; i < words; ++i)
+      elements.push_back(LLVM::ExtractValueOp::create(rewriter, loc, loaded, i));
+    return vector::FromElementsOp::create(rewriter, loc, op.getResult().getType(), elements);
   }
 
   /// A kernel returns what it wrote. A buffer that it only reads would mean that a rewrite took equal values for equal

@@ -327,6 +327,33 @@ void lowerShuffleReduce(ShuffleReduceOp op, WarpInstructions target, IRRewriter 
   rewriter.replaceOp(op, values);
 }
 
+/// LLVM's functions for this take and give words, but halves in pairs.
+void lowerMultiplyFragments(MultiplyFragmentsOp op, IRRewriter &rewriter) {
+  rewriter.setInsertionPoint(op);
+  Location loc = op.getLoc();
+  const bool isHalf = op.getElement().isF16();
+  SmallVector<Value> operands;
+  for (Value factor : {op.getLhs(), op.getRhs()})
+    for (int64_t i = 0; i < cast<VectorType>(factor.getType()).getNumElements(); ++i) {
+      Value word = vector::ExtractOp::create(rewriter, loc, factor, i);
+      operands.push_back(
+          isHalf ? LLVM::BitcastOp::create(rewriter, loc, VectorType::get({2}, rewriter.getF16Type()), word).getResult()
+                 : word);
+    }
+  const int64_t numSums = op.getResult().getType().getNumElements();
+  for (int64_t i = 0; i < numSums; ++i)
+    operands.push_back(vector::ExtractOp::create(rewriter, loc, op.getSums(), i));
+  SmallVector<Type> types(size_t(numSums), rewriter.getF32Type());
+  auto name = rewriter.getStringAttr(Twine("llvm.nvvm.mma.m16n8k16.row.col.") + (isHalf ? "f32.f32" : "bf16"));
+  Value made = LLVM::CallIntrinsicOp::create(
+                   rewriter, loc, LLVM::LLVMStructType::getLiteral(op.getContext(), types), name, operands)
+                   .getResult(0);
+  SmallVector<Value> sums;
+  for (int64_t i = 0; i < numSums; ++i)
+    sums.push_back(LLVM::ExtractValueOp::create(rewriter, loc, made, i));
+  rewriter.replaceOpWithNewOp<vector::FromElementsOp>(op, op.getResult().getType(), sums);
+}
+
 struct LowerXlaGpuToScfPass : hloc::impl::LowerXlaGpuToScfBase<LowerXlaGpuToScfPass> {
   using Base::Base;
   void runOnOperation() override {
@@ -340,6 +367,8 @@ struct LowerXlaGpuToScfPass : hloc::impl::LowerXlaGpuToScfBase<LowerXlaGpuToScfP
         lowerPredicatedExtract(extract, rewriter);
       else if (auto reduce = dyn_cast<ShuffleReduceOp>(op))
         lowerShuffleReduce(reduce, {computeCapability >= 80, reducesFloats}, rewriter);
+      else if (auto multiply = dyn_cast<MultiplyFragmentsOp>(op))
+        lowerMultiplyFragments(multiply, rewriter);
     });
   }
 };

@@ -14,16 +14,21 @@ namespace hloc {
 /// `laneColumns` lanes.
 ///
 ///   8x8 a thread, 4x2 warps: 128x128 results of a block of 256 threads
+///   8x16 a thread, 2x2 warps on tensor cores: 128x128 results of a block of 128 threads
 struct ContractionTile {
-  static constexpr int64_t laneRows = 4, laneColumns = 8;
+  /// Of what tensor cores multiply at once: a thread has results of rows i and i + 8, two neighbours of each.
+  static constexpr int64_t fragmentRows = 16, fragmentColumns = 8, fragmentDepth = 16;
 
   int64_t warpRows = 1, warpColumns = 1;     ///< of a block
   int64_t threadRows = 1, threadColumns = 1; ///< results of a thread; powers of two
   int64_t depth = 16;                        ///< terms of each sum that are in shared memory at once; a power of two
+  bool onTensorCores = false;
 
-  int64_t rows() const { return warpRows * laneRows * threadRows; }
-  int64_t columns() const { return warpColumns * laneColumns * threadColumns; }
-  int64_t threads() const { return warpRows * warpColumns * laneRows * laneColumns; }
+  int64_t laneRows() const { return onTensorCores ? 8 : 4; }
+  int64_t laneColumns() const { return onTensorCores ? 4 : 8; }
+  int64_t rows() const { return warpRows * laneRows() * threadRows; }
+  int64_t columns() const { return warpColumns * laneColumns() * threadColumns; }
+  int64_t threads() const { return warpRows * warpColumns * laneRows() * laneColumns(); }
   bool operator==(const ContractionTile &) const = default;
 };
 
@@ -46,6 +51,7 @@ struct ContractionSide {
 /// after another: of both operands it puts what a piece needs into shared memory, each element once, in the type in
 /// which sums are computed; from there each thread multiplies some rows by some columns in registers. What the operands
 /// are computed of is computed when they are put there; what the outputs are made of, when a sum is complete.
+/// Factors of 16 bits stay as they are, and warps multiply fragments of them on tensor cores, where the target has any.
 ///
 ///   dot of f32[512,256] by f32[256,1024]: rows 512, columns 1024, depth 256 in 16 steps of 16; 8x8 results of each of
 ///   256 threads, 32 blocks
@@ -75,6 +81,8 @@ struct ContractionPlan {
   ReductionStage stage = ReductionStage::Whole;
   int64_t perThread = 1; ///< results of a thread that combines, neighbours in memory
 
+  /// Of a factor in shared memory: as it is stored, for tensor cores.
+  unsigned factorBits() const { return tile.onTensorCores ? 16 : bits; }
   int64_t innerDepth() const;
   int64_t stepsOfInner() const { return (innerDepth() + tile.depth - 1) / tile.depth; }
   int64_t steps() const;

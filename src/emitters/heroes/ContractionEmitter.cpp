@@ -120,14 +120,18 @@ private:
     return IndexingMap(AffineMap::get(dims.size(), ranges.size(), results, context), dims, ranges, {});
   }
 
-  AffineExpr lane() const { return kernel.thread() % (ContractionTile::laneRows * ContractionTile::laneColumns); }
-  AffineExpr warp() const { return kernel.thread().floorDiv(ContractionTile::laneRows * ContractionTile::laneColumns); }
+  AffineExpr lane() const { return kernel.thread() % (tile.laneRows() * tile.laneColumns()); }
+  AffineExpr warp() const { return kernel.thread().floorDiv(tile.laneRows() * tile.laneColumns()); }
+  /// Number of the warp among those that have other rows, or columns.
+  AffineExpr warpAlong(const ContractionSide &own) const {
+    return &own == &plan.rows ? warp().floorDiv(tile.warpColumns) : warp() % tile.warpColumns;
+  }
+  AffineExpr laneAlong(const ContractionSide &own) const {
+    return &own == &plan.rows ? lane().floorDiv(tile.laneColumns()) : lane() % tile.laneColumns();
+  }
   /// Number of the thread among those that have other rows, or columns.
   AffineExpr threadAlong(const ContractionSide &own) const {
-    if (&own == &plan.rows)
-      return warp().floorDiv(tile.warpColumns) * ContractionTile::laneRows +
-             lane().floorDiv(ContractionTile::laneColumns);
-    return warp() % tile.warpColumns * ContractionTile::laneColumns + lane() % ContractionTile::laneColumns;
+    return warpAlong(own) * (&own == &plan.rows ? tile.laneRows() : tile.laneColumns()) + laneAlong(own);
   }
   AffineExpr tileAlong(const ContractionSide &own) const {
     AffineExpr number = tileNumber() % (plan.rowTiles() * plan.columnTiles());
@@ -165,9 +169,11 @@ private:
       group.inDepth = group.first.floorDiv(size / vector);
       return group;
     }
-    // Lanes side by side along a sum read a sector, no more: then they write to different banks.
+    // Lanes side by side along a sum read a sector, no more: then they write to different banks. Chunks do if lanes
+    // write whole rows.
     int64_t bytes = vector * std::max<int64_t>(deviceBits(typeOf(own)) / 8, 1);
-    int64_t lanes = std::clamp<int64_t>(32 / bytes, 1, tile.depth / vector);
+    int64_t lanes = tile.onTensorCores ? tile.depth / vector
+                                       : std::clamp<int64_t>(32 / bytes, 1, tile.depth / vector);
     group.inSide = group.first.floorDiv(lanes) % size;
     group.inDepth = (group.first % lanes + group.first.floorDiv(lanes * size) * lanes) * vector + element;
     return group;
@@ -246,7 +252,9 @@ private:
 
   /// Is the side held as it is stored until it goes to shared memory? Behind tests, as factors, each vector would be
   /// waited for before the next is loaded.
-  bool isHeldAsStored(const ContractionSide &own) const { return !placeOf(own, int64_t(0)).conditions.empty(); }
+  bool isHeldAsStored(const ContractionSide &own) const {
+    return tile.onTensorCores || !placeOf(own, int64_t(0)).conditions.empty();
+  }
   Type heldType(const ContractionSide &own) {
     return isHeldAsStored(own) ? storageType(typeOf(own), context) : computed();
   }
@@ -257,6 +265,10 @@ private:
     auto vectorType = VectorType::get({int64_t(own.vector)}, heldType(own));
     for (int64_t turn = 0; turn < turnsOf(own); ++turn) {
       Place at = placeOf(own, turn);
+      if (tile.onTensorCores) {
+        vectors.push_back(loadChunk(own, function, at, step));
+        continue;
+      }
       Value zeros = arith::ConstantOp::create(b, vectorType, cast<TypedAttr>(b.getZeroAttr(vectorType)));
       vectors.push_back(
           kernel
@@ -268,6 +280,56 @@ private:
               .front());
     }
     return vectors;
+  }
+
+  /// Is a condition's expression, of the first element, followed by those of the others, and its interval by whole groups?
+  bool holdsForAll(const std::pair<AffineExpr, Interval> &condition, int64_t elements) const {
+    const auto &[expression, interval] = condition;
+    if (!expression.isFunctionOfSymbol(0))
+      return true;
+    AffineExpr element = getAffineSymbolExpr(0, context), first = expression.replace(element, constant(0));
+    const unsigned numDims = unsigned(kernel.idVariables().size()) + 1;
+    return simplifyAffineExpr(expression - first - element, numDims, 1) == constant(0) &&
+           first.getLargestKnownDivisor() % elements == 0 && interval.lower % elements == 0 &&
+           (interval.upper + 1) % elements == 0;
+  }
+
+  /// A thread's neighbours as words where they fill any. What holds for all of them is tested once.
+  Value loadChunk(const ContractionSide &own, func::FuncOp function, const Place &at, Value step) {
+    const int64_t elements = own.vector;
+    Place inGroup = at;
+    SmallVector<std::pair<AffineExpr, Interval>> ofGroup;
+    llvm::erase_if(inGroup.conditions, [&](const auto &condition) {
+      if (!holdsForAll(condition, elements))
+        return false;
+      ofGroup.push_back({condition.first.replace(getAffineSymbolExpr(0, context), constant(0)), condition.second});
+      return true;
+    });
+    auto vectorType = VectorType::get({elements}, heldType(own));
+    Type words = elements % 2 == 0 ? VectorType::get({elements / 2}, b.getI32Type()) : vectorType;
+    auto read = [&]() -> Value {
+      Value made = arith::ConstantOp::create(b, vectorType, cast<TypedAttr>(b.getZeroAttr(vectorType)));
+      made = kernel
+                 .loop(mapOfStep({}, {elements}), valuesOfStep(step), made,
+                       [&](ValueRange element, ValueRange, ValueRange before) -> SmallVector<Value> {
+                         Value value = loadElement(own, function, inGroup, step, element.front());
+                         return {vector::InsertOp::create(b, value, before.front(), OpFoldResult(element.front()))};
+                       })
+                 .front();
+      return words == vectorType ? made : vector::BitCastOp::create(b, cast<VectorType>(words), made);
+    };
+    SmallVector<Value> operands = valuesOfStep(step);
+    operands.push_back(b.index(0));
+    Value condition = holds(ofGroup, operands, 1);
+    if (!condition)
+      return read();
+    auto branch = scf::IfOp::create(b, TypeRange{words}, condition, /*withElse=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(branch.thenBlock());
+    scf::YieldOp::create(b, read());
+    b.setInsertionPointToEnd(branch.elseBlock());
+    scf::YieldOp::create(b, arith::ConstantOp::create(b, cast<TypedAttr>(b.getZeroAttr(words))).getResult());
+    return branch.getResult(0);
   }
 
   Value loadElement(const ContractionSide &own, func::FuncOp function, const Place &at, Value step, Value element) {
@@ -294,6 +356,8 @@ private:
 
   /// Puts what was loaded into a side's tile, as factors.
   Value fill(const ContractionSide &own, ValueRange vectors, Value shared) {
+    if (tile.onTensorCores)
+      return fillChunks(own, vectors, shared);
     for (auto [turn, values] : llvm::enumerate(vectors)) {
       Group group = groupOf(own, int64_t(turn));
       IndexingMap map = kernel.mapOf({group.inDepth * plan.stride(own) + group.inSide}, {int64_t(own.vector)});
@@ -314,6 +378,112 @@ private:
     return shared;
   }
 
+  // --- chunks: the rows of what tensor cores multiply, eight neighbours of a side or of a sum, lie in shared memory
+  // such that no eight that are read or written at once are in the same banks.
+
+  static constexpr int64_t chunkSize = 8;
+
+  int64_t chunksOfRow(const ContractionSide &own) const {
+    return (own.alongDepth ? tile.depth : tileSize(own)) / chunkSize;
+  }
+
+  /// Where an element is, by maps of its row and its place in the row: chunk number c of row r is where c xor r would
+  /// be; of shorter rows than eight chunks, those that share 128 bytes have the same r.
+  Value placeOfChunk(const ContractionSide &own, AffineExpr row, AffineExpr inRow, ArrayRef<int64_t> loopSizes,
+                     ValueRange operands) {
+    const int64_t chunks = chunksOfRow(own), different = std::min(chunks, chunkSize);
+    AffineExpr turn = row.floorDiv(chunkSize / different) % different;
+    IndexingMap parts = kernel.mapOf({row, inRow.floorDiv(chunkSize), turn, inRow % chunkSize}, loopSizes);
+    parts.simplify();
+    SmallVector<Value> at = applyMap(b, parts, operands);
+    Value chunk = b.xorI(at[1], at[2]);
+    chunk.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(context, Interval{0, chunks - 1}));
+    const int64_t rows = tileSize(own) * tile.depth / (chunks * chunkSize);
+    AffineExpr d0 = getAffineDimExpr(0, context), d1 = getAffineDimExpr(1, context), d2 = getAffineDimExpr(2, context);
+    IndexingVariable variables[] = {
+        {Interval{0, rows - 1}, {}}, {Interval{0, chunks - 1}, {}}, {Interval{0, chunkSize - 1}, {}}};
+    IndexingMap joined(AffineMap::get(3, 0, (d0 * chunks + d1) * chunkSize + d2), variables, {}, {});
+    return applyMap(b, joined, {at[0], chunk, at[3]}).front();
+  }
+
+  Value fillChunks(const ContractionSide &own, ValueRange vectors, Value shared) {
+    for (auto [turn, values] : llvm::enumerate(vectors)) {
+      Group group = groupOf(own, int64_t(turn));
+      auto write = [&, values = Value(values)](ValueRange ids) mutable -> Value {
+        auto first = [&](AffineExpr expression) {
+          return expression.replace(getAffineSymbolExpr(0, context), constant(0));
+        };
+        AffineExpr side = first(group.inSide), depth = first(group.inDepth);
+        Value at = placeOfChunk(own, own.alongDepth ? side : depth, own.alongDepth ? depth : side, {}, ids);
+        auto stored = VectorType::get({int64_t(own.vector)}, heldType(own));
+        if (values.getType() != stored)
+          values = vector::BitCastOp::create(b, stored, values);
+        return vector::TransferWriteOp::create(b, b.getLoc(), values, shared, ValueRange{at}, ArrayRef<bool>{true})
+            .getResult();
+      };
+      if (group.groups % tile.threads() == 0) {
+        shared = write(kernel.ids());
+        continue;
+      }
+      IndexingMap map = kernel.mapOf({}, {1});
+      map.addConstraint(group.first, Interval{0, group.groups - 1});
+      map.simplify();
+      shared = kernel
+                   .loop(map, shared,
+                         [&](ValueRange, ValueRange, ValueRange before) -> SmallVector<Value> {
+                           shared = before.front();
+                           return {write(kernel.ids())};
+                         })
+                   .front();
+    }
+    return shared;
+  }
+
+  /// Of all terms in the tiles, added to sums.
+  SmallVector<Value> multiplyFragments(ArrayRef<Value> tiles, ValueRange sums) {
+    using Tile = ContractionTile;
+    const int64_t numRows = tile.threadRows / 2, numColumns = tile.threadColumns / 2;
+    SmallVector<Value> next(sums);
+    auto sumAt = [&](int64_t row, int64_t column) -> Value & { return next[row * tile.threadColumns + column]; };
+    for (int64_t term = 0; term < tile.depth; term += Tile::fragmentDepth) {
+      SmallVector<Value> rows, columns; // of 16 rows; of 8 columns
+      for (int64_t i = 0; i < numRows; ++i)
+        rows.push_back(loadFragments(plan.rows, tiles[0], i, term));
+      for (int64_t i = 0; i < numColumns; i += 2) {
+        Value both = loadFragments(plan.columns, tiles[1], i / 2, term);
+        for (int64_t half = 0; half < std::min<int64_t>(2, numColumns - i); ++half)
+          columns.push_back(vector::FromElementsOp::create(
+              b, VectorType::get({2}, b.getI32Type()),
+              ValueRange{vector::ExtractOp::create(b, both, 2 * half), vector::ExtractOp::create(b, both, 2 * half + 1)}));
+      }
+      for (int64_t i = 0; i < numRows; ++i)
+        for (int64_t j = 0; j < numColumns; ++j) {
+          Value *own[] = {&sumAt(2 * i, 2 * j), &sumAt(2 * i, 2 * j + 1), &sumAt(2 * i + 1, 2 * j),
+                          &sumAt(2 * i + 1, 2 * j + 1)};
+          Value before = vectorOf({*own[0], *own[1], *own[2], *own[3]});
+          Value after = xla_gpu::MultiplyFragmentsOp::create(b, before.getType(), rows[size_t(i)], columns[size_t(j)], before,
+                                                             storageType(typeOf(plan.rows), context));
+          for (auto [k, sum] : llvm::enumerate(own))
+            *sum = vector::ExtractOp::create(b, after, int64_t(k));
+        }
+    }
+    return next;
+  }
+
+  /// Four matrices of 8x8: of 16 rows or columns of the warp, and 16 terms.
+  Value loadFragments(const ContractionSide &own, Value shared, int64_t number, int64_t term) {
+    const int64_t ofWarp = tileSize(own) / (&own == &plan.rows ? tile.warpRows : tile.warpColumns);
+    // Rows have their second eight in the next matrix, columns theirs in the one after that.
+    AffineExpr matrix = lane().floorDiv(chunkSize), inner = lane() % chunkSize;
+    AffineExpr odd = matrix % 2 * chunkSize, high = matrix.floorDiv(2) * chunkSize;
+    AffineExpr side = warpAlong(own) * ofWarp + 16 * number + (&own == &plan.rows ? odd : high);
+    AffineExpr depth = (&own == &plan.rows ? high : odd) + term;
+    AffineExpr row = (own.alongDepth ? side : depth) + inner;
+    Value at = placeOfChunk(own, row, own.alongDepth ? depth : side, {}, kernel.ids());
+    return xla_gpu::LoadFragmentsOp::create(b, VectorType::get({4}, b.getI32Type()), shared, at,
+                                            /*transposed=*/!own.alongDepth);
+  }
+
   // --- sums
 
   /// A thread's sums, by row and column, of all terms. While a step's products are added up, what the next one needs is
@@ -321,8 +491,9 @@ private:
   SmallVector<Value> sums(std::array<func::FuncOp, 2> functions) {
     SmallVector<Value> carried;
     for (unsigned i = 0; i < 2; ++i)
-      carried.push_back(
-          xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({plan.tileElements(side(i))}, computed())));
+      carried.push_back(xla_gpu::AllocateSharedOp::create(
+          b, RankedTensorType::get({plan.tileElements(side(i))},
+                                   tile.onTensorCores ? storageType(typeOf(side(i)), context) : computed())));
     const int64_t numSums = tile.threadRows * tile.threadColumns, numTurns = turnsOf(plan.rows);
     carried.append(numSums, zero());
     llvm::append_range(carried, loadBoth(functions, b.index(0)));
@@ -332,7 +503,9 @@ private:
       SmallVector<Value> tiles = synchronize({fill(plan.rows, loaded.take_front(numTurns), before[0]),
                                               fill(plan.columns, loaded.drop_front(numTurns), before[1])});
       SmallVector<Value> following = loadFollowing(functions, step.front(), loaded);
-      SmallVector<Value> added = multiply(tiles, before.slice(2, numSums)), next = synchronize(tiles);
+      SmallVector<Value> added = tile.onTensorCores ? multiplyFragments(tiles, before.slice(2, numSums))
+                                                    : multiply(tiles, before.slice(2, numSums));
+      SmallVector<Value> next = synchronize(tiles);
       llvm::append_range(next, added);
       llvm::append_range(next, following);
       return next;
@@ -371,9 +544,15 @@ private:
   }
   /// A thread's rows or columns are pieces of so many neighbours, the same piece of all threads side by side.
   int64_t pieceOf(const ContractionSide &own) const {
+    if (tile.onTensorCores)
+      return &own == &plan.rows ? 1 : 2;
     return std::min<int64_t>(perThread(own), ContractionPlan::sharedVectorBits / int64_t(plan.bits));
   }
   AffineExpr firstOfPiece(const ContractionSide &own, int64_t piece) const {
+    if (tile.onTensorCores) { // pieces of a warp follow each other
+      const int64_t lanes = &own == &plan.rows ? tile.laneRows() : tile.laneColumns(), together = lanes * pieceOf(own);
+      return warpAlong(own) * (lanes * perThread(own)) + piece * together + laneAlong(own) * pieceOf(own);
+    }
     return threadAlong(own) * pieceOf(own) + piece * (tileSize(own) * pieceOf(own) / perThread(own));
   }
 

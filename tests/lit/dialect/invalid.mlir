@@ -191,3 +191,40 @@ func.func @range(%a: index {xla_gpu.range = [3 : index, 1 : index]}) {
 func.func @block() attributes {xla_gpu.block = array<i32: 128, 0, 1>} {
   return
 }
+
+// -----
+
+func.func @fragments_of_words(%t: tensor<1024xf32>, %i: index) -> vector<4xi32> {
+  // expected-error @+1 {{cannot load fragments of 'f32'}}
+  %a = xla_gpu.load_fragments %t[%i] : tensor<1024xf32>
+  return %a : vector<4xi32>
+}
+
+// -----
+
+func.func @fragments_of_matrix(%t: tensor<32x32xf16>, %i: index) -> vector<4xi32> {
+  // expected-error @+1 {{needs a flat tensor}}
+  %a = xla_gpu.load_fragments %t[%i] : tensor<32x32xf16>
+  return %a : vector<4xi32>
+}
+
+// -----
+
+func.func @product_of_words(%a: vector<4xi32>, %b: vector<2xi32>, %c: vector<4xf32>) -> vector<4xf32> {
+  // expected-error @+1 {{cannot multiply fragments of 'f32'}}
+  %d = xla_gpu.multiply_fragments %a, %b, %c : f32
+  return %d : vector<4xf32>
+}
+
+// -----
+
+func.func @product_of_some_lanes(%a: vector<4xi32>, %b: vector<2xi32>, %c: vector<4xf32>) -> vector<4xf32> {
+  %thread = gpu.thread_id x {xla_gpu.range = [0 : index, 127 : index]}
+  // expected-note @+1 {{whether this is entered depends on the thread}}
+  %r = xla_gpu.loop (%thread)[] -> () in #xla_gpu.indexing_map<"(d0) -> (), domain: d0 in [0, 15]"> iter_args(%s = %c) -> (vector<4xf32>) {
+    // expected-error @+1 {{must be reached by all threads of the block together}}
+    %d = xla_gpu.multiply_fragments %a, %b, %s : f16
+    xla_gpu.yield %d : vector<4xf32>
+  }
+  return %r : vector<4xf32>
+}

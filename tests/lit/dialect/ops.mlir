@@ -62,3 +62,15 @@ func.func @shuffle_of_whole_warps(%x: f32) -> f32 {
   }
   return %r : f32
 }
+
+// CHECK-LABEL: func.func @fragments
+func.func @fragments(%t: tensor<1024xbf16>, %i: index, %c: vector<4xf32>) -> vector<4xf32> {
+  // CHECK: %[[A:.*]] = xla_gpu.load_fragments %arg0[%arg1] : tensor<1024xbf16>
+  %a = xla_gpu.load_fragments %t[%i] : tensor<1024xbf16>
+  // CHECK: xla_gpu.load_fragments %arg0[%arg1] transposed : tensor<1024xbf16>
+  %b = xla_gpu.load_fragments %t[%i] transposed : tensor<1024xbf16>
+  %half = vector.extract_strided_slice %b {offsets = [0], sizes = [2], strides = [1]} : vector<4xi32> to vector<2xi32>
+  // CHECK: xla_gpu.multiply_fragments %[[A]], %{{.*}}, %arg2 : bf16
+  %d = xla_gpu.multiply_fragments %a, %half, %c : bf16
+  return %d : vector<4xf32>
+}

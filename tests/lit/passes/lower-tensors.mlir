@@ -127,3 +127,15 @@ func.func @types(%q: tensor<8xf8E4M3FN>, %z: tensor<8xcomplex<f32>> {llvm.align 
   }
   return %a, %b : f8E4M3FN, complex<f32>
 }
+
+// CHECK-LABEL: func @fragments(
+func.func @fragments(%i: index) -> (vector<4xi32>, vector<4xi32>) {
+  %t = xla_gpu.allocate_shared : tensor<1024xbf16>
+  // CHECK: %[[P:.*]] = llvm.getelementptr inbounds %{{.*}}[%{{.*}}] : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, i16
+  // CHECK: %[[L:.*]] = llvm.call_intrinsic "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16"(%[[P]]) : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
+  // CHECK: llvm.extractvalue %[[L]][3]
+  %a = xla_gpu.load_fragments %t[%i] : tensor<1024xbf16>
+  // CHECK: "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16"
+  %b = xla_gpu.load_fragments %t[%i] transposed : tensor<1024xbf16>
+  return %a, %b : vector<4xi32>, vector<4xi32>
+}

@@ -213,3 +213,13 @@ func.func private @crossed(%a: i32, %b: i32, %c: i32, %d: i32) -> (i32, i32) {
   %y = arith.addi %b, %c : i32
   return %x, %y : i32, i32
 }
+
+// CHECK-LABEL: func @fragments(
+func.func @fragments(%a: vector<4xi32>, %b: vector<2xi32>, %c: vector<4xf32>) -> (vector<4xf32>, vector<4xf32>) {
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.mma.m16n8k16.row.col.bf16"({{.*}}) : (i32, i32, i32, i32, i32, i32, f32, f32, f32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
+  %d = xla_gpu.multiply_fragments %a, %b, %c : bf16
+  // CHECK: llvm.bitcast %{{.*}} : i32 to vector<2xf16>
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.mma.m16n8k16.row.col.f32.f32"
+  %e = xla_gpu.multiply_fragments %a, %b, %d : f16
+  return %d, %e : vector<4xf32>, vector<4xf32>
+}
