@@ -252,10 +252,11 @@ private:
   }
 
   bool mayUseTensorCores() const {
-    const ElementType factors = plan.hero->operand(0)->shape().elementType(), sums = result.elementType();
-    auto isHalf = [](ElementType type) { return type == ElementType::BF16 || type == ElementType::F16; };
-    return target.atLeast(8, 0) && isHalf(factors) && plan.hero->operand(1)->shape().elementType() == factors &&
-           (isHalf(sums) || sums == ElementType::F32);
+    auto factors = [&](unsigned number) {
+      return ContractionPlan::fragmentType(plan.hero->operand(number)->shape().elementType());
+    };
+    const ElementType sums = result.elementType();
+    return target.atLeast(8, 0) && factors(0) && factors(0) == factors(1) && isFloat(sums) && deviceBits(sums) <= 32;
   }
 
   /// Threads' results, where warps' make a tile.
@@ -435,6 +436,15 @@ private:
 };
 
 } // namespace
+
+std::optional<ElementType> ContractionPlan::fragmentType(ElementType type) {
+  using enum ElementType;
+  if (type == BF16)
+    return BF16;
+  if (llvm::is_contained({F16, F8E5M2, F8E4M3, F8E4M3FN, F8E4M3B11FNUZ, F8E5M2FNUZ, F8E4M3FNUZ, F8E3M4}, type))
+    return F16;
+  return std::nullopt;
+}
 
 int64_t ContractionPlan::innerDepth() const { return product(llvm::ArrayRef(depthSizes).drop_front(outerDepth)); }
 

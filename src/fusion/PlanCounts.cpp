@@ -179,7 +179,9 @@ PlanCounts countsOf(const ContractionPlan &plan) {
     // another. A test of a tile's edge alone becomes a predicate, those of a convolution's window beside it do not.
     const bool isTested = plan.hero->opcode() == Opcode::Convolution &&
                           (side->size % rowsOfTile != 0 || plan.innerDepth() % tile.depth != 0);
-    if (isTested || plan.hero->operand(side->operand)->opcode() != Opcode::Parameter)
+    // (Tensor cores' factors are not computed with before they are in shared memory.)
+    if (tile.onTensorCores ? side->branches
+                           : isTested || plan.hero->operand(side->operand)->opcode() != Opcode::Parameter)
       waits += ofThread * (side->branches ? double(side->vector) : 1);
     counts.reads.push_back({plan.hero, side->operand, blocks * steps * elements, side->spread});
     counts.sharedPasses += warps * steps * elements / threads * plan.factorBits() / bitsOfPass;

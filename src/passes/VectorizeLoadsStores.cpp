@@ -443,6 +443,11 @@ bool storesTensor(scf::ForOp loop) {
   return llvm::any_of(loop.getResultTypes(), [](Type type) { return isa<TensorType>(type); });
 }
 
+/// Whose iterations follow each other, whatever they store.
+bool hasBarrier(scf::ForOp loop) {
+  return loop.walk([](xla_gpu::SyncThreadsOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 /// Unrolls the loops in one that stores something, where they have few iterations together and store nothing.
 void unrollInside(scf::ForOp loop, int64_t trips, int64_t limit) {
   SmallVector<scf::ForOp> inner;
@@ -469,7 +474,8 @@ struct VectorizeLoadsStoresPass : hloc::impl::VectorizeLoadsStoresBase<Vectorize
   void runOnOperation() override {
     SmallVector<scf::ForOp> storing;
     getOperation().walk([&](scf::ForOp loop) { storing.push_back(loop); });
-    llvm::erase_if(storing, [](scf::ForOp loop) { return !storesTensor(loop) || !tripCount(loop); });
+    llvm::erase_if(storing,
+                   [](scf::ForOp loop) { return !storesTensor(loop) || !tripCount(loop) || hasBarrier(loop); });
     const int64_t limit = limitOfLoops(getOperation());
     for (scf::ForOp loop : storing)
       unrollInside(loop, *tripCount(loop), limit);

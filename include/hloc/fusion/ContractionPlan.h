@@ -81,7 +81,9 @@ struct ContractionPlan {
   ReductionStage stage = ReductionStage::Whole;
   int64_t perThread = 1; ///< results of a thread that combines, neighbours in memory
 
-  /// Of a factor in shared memory: as it is stored, for tensor cores.
+  /// In which tensor cores multiply factors that are stored as `type`, if they do: f8 as f16, which has all of its values.
+  static std::optional<ElementType> fragmentType(ElementType type);
+  /// Of a factor in shared memory: as it is stored, or nearly so, for tensor cores.
   unsigned factorBits() const { return tile.onTensorCores ? 16 : bits; }
   int64_t innerDepth() const;
   int64_t stepsOfInner() const { return (innerDepth() + tile.depth - 1) / tile.depth; }

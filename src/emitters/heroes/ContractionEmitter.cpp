@@ -252,10 +252,13 @@ private:
 
   /// Is the side held as it is stored until it goes to shared memory? Behind tests, as factors, each vector would be
   /// waited for before the next is loaded.
+  ElementType fragmentType(const ContractionSide &own) const { return *ContractionPlan::fragmentType(typeOf(own)); }
   bool isHeldAsStored(const ContractionSide &own) const {
     return tile.onTensorCores || !placeOf(own, int64_t(0)).conditions.empty();
   }
   Type heldType(const ContractionSide &own) {
+    if (tile.onTensorCores)
+      return storageType(fragmentType(own), context);
     return isHeldAsStored(own) ? storageType(typeOf(own), context) : computed();
   }
 
@@ -339,6 +342,8 @@ private:
       IndexingMap map = mapOfStep(at.indices, {int64_t(own.vector)});
       map.simplify();
       Value stored = kernel.call(function, applyMap(b, map, operands)).front();
+      if (tile.onTensorCores)
+        return convertElement(b, fromStorage(b, stored, typeOf(own)), typeOf(own), fragmentType(own));
       return isHeldAsStored(own) ? stored : factor(stored, typeOf(own));
     };
     Value condition = holds(at.conditions, operands, own.vector);
@@ -462,7 +467,7 @@ private:
                           &sumAt(2 * i + 1, 2 * j + 1)};
           Value before = vectorOf({*own[0], *own[1], *own[2], *own[3]});
           Value after = xla_gpu::MultiplyFragmentsOp::create(b, before.getType(), rows[size_t(i)], columns[size_t(j)], before,
-                                                             storageType(typeOf(plan.rows), context));
+                                                             heldType(plan.rows));
           for (auto [k, sum] : llvm::enumerate(own))
             *sum = vector::ExtractOp::create(b, after, int64_t(k));
         }
@@ -493,7 +498,7 @@ private:
     for (unsigned i = 0; i < 2; ++i)
       carried.push_back(xla_gpu::AllocateSharedOp::create(
           b, RankedTensorType::get({plan.tileElements(side(i))},
-                                   tile.onTensorCores ? storageType(typeOf(side(i)), context) : computed())));
+                                   tile.onTensorCores ? heldType(side(i)) : computed())));
     const int64_t numSums = tile.threadRows * tile.threadColumns, numTurns = turnsOf(plan.rows);
     carried.append(numSums, zero());
     llvm::append_range(carried, loadBoth(functions, b.index(0)));

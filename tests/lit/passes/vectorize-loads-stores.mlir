@@ -640,3 +640,27 @@ func.func @sums_of_powers(%t0: tensor<32xf32>, %t1: tensor<32xf32>, %t2: tensor<
   }
   return %s0, %s1, %s2, %sum : f32, f32, f32, f32
 }
+
+// Iterations with a barrier follow each other: loops in them are vectors of their own.
+// CHECK-LABEL: func @barrier(
+func.func @barrier(%t: tensor<64xf32>, %s: tensor<8xf32>, %v: vector<8xf32>) -> (tensor<8xf32>, vector<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  // CHECK: scf.for
+  // CHECK: vector.transfer_read {{.*}} vector<8xf32>
+  // CHECK-NOT: tensor.extract
+  %r:2 = scf.for %i = %c0 to %c8 step %c1 iter_args(%shared = %s, %carried = %v) -> (tensor<8xf32>, vector<8xf32>) {
+    %w = scf.for %j = %c0 to %c8 step %c1 iter_args(%made = %carried) -> (vector<8xf32>) {
+      %at = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(d0, d1) -> (d0 * 8 + d1), domain: d0 in [0, 7], d1 in [0, 7]">(%i, %j)
+      %x = tensor.extract %t[%at] : tensor<64xf32>
+      %n = vector.insert %x, %made[%j] : f32 into vector<8xf32>
+      scf.yield %n : vector<8xf32>
+    }
+    %x = vector.extract %w[0] : f32 from vector<8xf32>
+    %put = tensor.insert %x into %shared[%i] : tensor<8xf32>
+    %met = xla_gpu.sync_threads %put : tensor<8xf32>
+    scf.yield %met, %w : tensor<8xf32>, vector<8xf32>
+  }
+  return %r#0, %r#1 : tensor<8xf32>, vector<8xf32>
+}
