@@ -81,7 +81,7 @@ std::optional<Rejection> assignRoots(const FusionGraph &graph, ContractionPlan &
 
 /// One test of indices for an element is done under predicates; those behind others, and in loops, are branches.
 /// (GroupChain counts the branches of loops, where one concatenate or pad is enough.)
-bool isBehindSeveralTests(const HloInstruction &operand) {
+unsigned testsBefore(const HloInstruction &operand) {
   llvm::SmallPtrSet<const HloInstruction *, 16> seen;
   llvm::SmallVector<const HloInstruction *> open = {&operand};
   unsigned tests = 0;
@@ -94,7 +94,7 @@ bool isBehindSeveralTests(const HloInstruction &operand) {
     hasLoop |= hasTrait(instr->opcode(), OpcodeTrait::Contracts);
     llvm::append_range(open, instr->operands());
   }
-  return tests > (hasLoop ? 0 : 1);
+  return hasLoop ? 2 * tests : tests;
 }
 
 bool dependsOnDim(const IndexingMap &map, unsigned dim) {
@@ -191,7 +191,7 @@ private:
     ContractionSide sides[2];
     sides[1].operand = 1;
     for (ContractionSide &side : sides)
-      side.branches = isBehindSeveralTests(*plan.hero->operand(side.operand));
+      side.tests = testsBefore(*plan.hero->operand(side.operand));
     std::optional<unsigned> sideOfMinor;
     for (int64_t dim : llvm::reverse(result.minorToMajor())) {
       bool ofLeft = dependsOnDim(maps[0], unsigned(dim)), ofRight = dependsOnDim(maps[1], unsigned(dim));
@@ -295,12 +295,14 @@ private:
       splitDepth();
       chooseAccess(plan.rows);
       chooseAccess(plan.columns);
-      if (plan.sharedBytes() > target.staticSharedBytes ||
-          tile.threadRows * tile.threadColumns * int64_t(graph.instructions().size()) > maxOpsPerThread)
-        continue;
       for (int64_t splits : splitCounts()) {
         plan.splits = splits;
         plan.stage = splits == 1 ? ReductionStage::Whole : ReductionStage::Partial;
+        plan.outputVector = splits == 1 ? chooseOutputVector() : 0;
+        const int64_t results = plan.outputVector ? plan.outputVector : tile.threadRows * tile.threadColumns;
+        if (plan.sharedBytes() > target.staticSharedBytes ||
+            results * int64_t(graph.instructions().size()) > maxOpsPerThread)
+          continue;
         if (plan.blocks() > int64_t(target.maxGridX))
           continue;
         if (double seconds = tileSeconds(); seconds < best) {
@@ -385,6 +387,20 @@ private:
     return seconds;
   }
 
+  /// Words of fragments fill sectors as they are, and are stored so if nothing else is made of them.
+  unsigned chooseOutputVector() const {
+    if (!plan.tile.onTensorCores)
+      return 0;
+    unsigned bits = deviceBits(result.elementType());
+    for (const FusionRoot &root : graph.roots())
+      bits = std::min(bits, deviceBits(root.shape.elementType()));
+    if (bits >= 32 && graph.instructions().size() == 1)
+      return 0;
+    int64_t neighbours = plan.columns.dims.empty() ? 1 : result.dim(plan.columns.dims.back());
+    neighbours = std::min<int64_t>(neighbours & -neighbours, ContractionPlan::sharedVectorBits / std::max(bits, 16u));
+    return unsigned(std::max<int64_t>(neighbours, 1));
+  }
+
   /// Of runs of `run` elements of `bits`, `stride` elements apart: bits of the sectors that they are in, of each bit.
   static double spreadOf(int64_t stride, int64_t run, unsigned bits) {
     const double elements = double(std::max<int64_t>(run, 1)), size = double(std::max(bits, 8u));
@@ -418,7 +434,7 @@ private:
     for (auto [variable, size] : llvm::zip_equal(plan.depth, plan.depthSizes))
       if (size > 1 && own.ofRange(variable) != 1)
         common |= own.ofRange(variable);
-    if (side.branches)
+    if (side.branches())
       return; // loads are not merged: neighbouring lanes take neighbours
     // No more than what every thread has some of.
     const unsigned bits = std::max(own.bits(), plan.tile.onTensorCores ? plan.factorBits() : 8u);
@@ -446,6 +462,16 @@ std::optional<ElementType> ContractionPlan::fragmentType(ElementType type) {
   return std::nullopt;
 }
 
+int64_t ContractionPlan::outputRowsOfThread() const {
+  /// Of all rows of a thread, as many as leave room for other blocks.
+  constexpr int64_t mostBytes = 20 << 10;
+  int64_t rows = tile.threadRows;
+  const int64_t bytesOfRow = tile.warpRows * tile.laneRows() * outputStride() * deviceBits(hero->shape().elementType()) / 8;
+  while (rows % 2 == 0 && rows * bytesOfRow > mostBytes)
+    rows /= 2;
+  return rows;
+}
+
 int64_t ContractionPlan::innerDepth() const { return product(llvm::ArrayRef(depthSizes).drop_front(outerDepth)); }
 
 int64_t ContractionPlan::steps() const {
@@ -457,7 +483,10 @@ int64_t ContractionPlan::stride(const ContractionSide &side) const {
 }
 
 uint64_t ContractionPlan::sharedBytes() const {
-  return uint64_t((tileElements(rows) + tileElements(columns)) * int64_t(factorBits()) / 8);
+  uint64_t bytes = uint64_t((tileElements(rows) + tileElements(columns)) * int64_t(factorBits()) / 8);
+  if (outputVector)
+    bytes += uint64_t(outputElements()) * deviceBits(hero->shape().elementType()) / 8;
+  return bytes;
 }
 
 Shape ContractionPlan::partialSums() const {

@@ -180,9 +180,9 @@ PlanCounts countsOf(const ContractionPlan &plan) {
     const bool isTested = plan.hero->opcode() == Opcode::Convolution &&
                           (side->size % rowsOfTile != 0 || plan.innerDepth() % tile.depth != 0);
     // (Tensor cores' factors are not computed with before they are in shared memory.)
-    if (tile.onTensorCores ? side->branches
+    if (tile.onTensorCores ? side->tests > 0
                            : isTested || plan.hero->operand(side->operand)->opcode() != Opcode::Parameter)
-      waits += ofThread * (side->branches ? double(side->vector) : 1);
+      waits += ofThread * (side->branches() ? double(side->vector) : 1);
     counts.reads.push_back({plan.hero, side->operand, blocks * steps * elements, side->spread});
     counts.sharedPasses += warps * steps * elements / threads * plan.factorBits() / bitsOfPass;
   }
@@ -191,6 +191,12 @@ PlanCounts countsOf(const ContractionPlan &plan) {
     counts.instructions += warps * steps * (loads * instructionsOfVector + instructionsOfStep);
     counts.memoryRoundTrips = steps * std::max(1.0, waits);
     counts.sharedRoundTrips = steps * (tripsOfBarrier + terms / ContractionTile::fragmentDepth);
+    if (plan.outputVector) { // into shared memory in pairs, and out of it
+      const double results = blocks * double(tile.rows() * tile.columns()) / lanesPerWarp;
+      counts.instructions += results / 2 + results / plan.outputVector;
+      counts.sharedPasses += 2 * results * deviceBits(plan.hero->shape().elementType()) / bitsOfPass;
+      counts.sharedRoundTrips += double(tile.threadRows / plan.outputRowsOfThread()) * 2 * tripsOfBarrier;
+    }
     counts.chainInstructions = steps * (terms / ContractionTile::fragmentDepth * latencyOfMma + instructionsOfStep / 2);
     return counts;
   }

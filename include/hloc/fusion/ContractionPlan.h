@@ -40,9 +40,10 @@ struct ContractionSide {
   bool alongDepth = false;          ///< neighbours in memory are terms of one sum; else of neighbouring sums
   unsigned vector = 1;              ///< neighbours that a thread reads at once; divides what is neighbours
   double spread = 1;                ///< bytes of the sectors that are read, of each byte
-  /// What the operand is computed of depends on several tests of indices (concatenate, pad, an update): elements are
-  /// computed one after the other.
-  bool branches = false;
+  /// Of indices, that what the operand is computed of depends on (concatenate, pad, an update), those in loops twice.
+  unsigned tests = 0;
+  /// Behind several tests elements are computed one after the other.
+  bool branches() const { return tests > 1; }
   /// Elements that are left free after each row of the tile in shared memory.
   int64_t pad = 0;
 };
@@ -79,6 +80,9 @@ struct ContractionPlan {
   unsigned bits = 32; ///< of the type in which sums are computed
   int64_t splits = 1;
   ReductionStage stage = ReductionStage::Whole;
+  /// Of neighbours in memory that a thread stores at once, if results of tensor cores go through shared memory first,
+  /// where they are in fragments; 0: each thread stores its own.
+  unsigned outputVector = 0;
   int64_t perThread = 1; ///< results of a thread that combines, neighbours in memory
 
   /// In which tensor cores multiply factors that are stored as `type`, if they do: f8 as f16, which has all of its values.
@@ -96,6 +100,14 @@ struct ContractionPlan {
   /// Of a side's tile in shared memory: elements from one term to the next, and all.
   int64_t stride(const ContractionSide &side) const;
   int64_t tileElements(const ContractionSide &side) const { return stride(side) * tile.depth; }
+  /// Of a tile of results in shared memory, of which a thread has so many of its rows at a time: elements from one row to
+  /// the next, such that fragments of eight rows are in different banks, and all.
+  static constexpr int64_t outputPad = 8;
+  int64_t outputRowsOfThread() const;
+  int64_t outputStride() const { return tile.columns() + outputPad; }
+  int64_t outputElements() const {
+    return tile.warpRows * tile.laneRows() * outputRowsOfThread() * outputStride();
+  }
   uint64_t sharedBytes() const;
   Shape partialSums() const; ///< what lies in scratch memory
   std::string toString() const;

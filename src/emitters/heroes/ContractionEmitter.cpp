@@ -41,8 +41,10 @@ public:
       outputs = functions->back();
     if (plan.stage == ReductionStage::Combine)
       combine();
+    else if (SmallVector<Value> made = sums({(*functions)[0], (*functions)[1]}); plan.outputVector)
+      storeThroughShared(made);
     else
-      storeTile(sums({(*functions)[0], (*functions)[1]}));
+      storeTile(made);
     return success();
   }
 
@@ -343,7 +345,7 @@ private:
       map.simplify();
       Value stored = kernel.call(function, applyMap(b, map, operands)).front();
       if (tile.onTensorCores)
-        return convertElement(b, fromStorage(b, stored, typeOf(own)), typeOf(own), fragmentType(own));
+        return typeOf(own) == fragmentType(own) ? stored : convertElement(b, stored, typeOf(own), fragmentType(own));
       return isHeldAsStored(own) ? stored : factor(stored, typeOf(own));
     };
     Value condition = holds(at.conditions, operands, own.vector);
@@ -608,6 +610,72 @@ private:
         storePiece(row, piece, sums.slice(row * tile.threadColumns + piece * vector, vector));
   }
 
+  /// Some of all threads' rows at a time.
+  void storeThroughShared(ArrayRef<Value> sums) {
+    const int64_t together = plan.outputRowsOfThread();
+    Value shared = xla_gpu::AllocateSharedOp::create(
+        b, RankedTensorType::get({plan.outputElements()}, storageType(type, context)));
+    for (int64_t first = 0; first < tile.threadRows; first += together) {
+      for (int64_t row = 0; row < together; ++row)
+        for (int64_t piece = 0; piece < tile.threadColumns / 2; ++piece)
+          shared = putPair(row, together, piece, sums.slice((first + row) * tile.threadColumns + 2 * piece, 2), shared);
+      shared = synchronize(shared).front();
+      storeRows(first, together, shared);
+      if (first + together < tile.threadRows)
+        shared = synchronize(shared).front();
+    }
+  }
+
+  Value putPair(int64_t row, int64_t together, int64_t piece, ArrayRef<Value> sums, Value shared) {
+    AffineExpr rowInShared =
+        warpAlong(plan.rows) * (tile.laneRows() * together) + row * tile.laneRows() + laneAlong(plan.rows);
+    IndexingMap map = kernel.mapOf({rowInShared * plan.outputStride() + firstOfPiece(plan.columns, piece)}, {});
+    map.simplify();
+    Value at = applyMap(b, map, kernel.ids()).front();
+    Value values = vector::FromElementsOp::create(b, VectorType::get({2}, storageType(type, context)),
+                                                  ValueRange{stored(sums[0]), stored(sums[1])});
+    return vector::TransferWriteOp::create(b, b.getLoc(), values, shared, ValueRange{at}, ArrayRef<bool>{true})
+        .getResult();
+  }
+
+  /// The outputs of those of each thread's rows, from `first` on, that are in shared memory: in their order in memory.
+  void storeRows(int64_t first, int64_t together, Value shared) {
+    const int64_t vector = plan.outputVector, vectorsOfRow = tile.columns() / vector, ofWarp = tile.laneRows() * together;
+    const int64_t vectors = tile.warpRows * ofWarp * vectorsOfRow, turns = llvm::divideCeil(vectors, tile.threads());
+    AffineExpr number = kernel.thread() + getAffineSymbolExpr(0, context) * tile.threads();
+    AffineExpr row = number.floorDiv(vectorsOfRow);
+    AffineExpr column = number % vectorsOfRow * vector + getAffineSymbolExpr(1, context);
+    AffineExpr rowPosition = tileAlong(plan.rows) * tile.rows() +
+                             row.floorDiv(ofWarp) * (tile.laneRows() * tile.threadRows) + first * tile.laneRows() +
+                             row % ofWarp;
+    AffineExpr columnPosition = tileAlong(plan.columns) * tile.columns() + column;
+    SmallVector<AffineExpr> indices(result.rank());
+    placeBatch(indices);
+    place(plan.rows.dims, rowPosition, indices);
+    place(plan.columns.dims, columnPosition, indices);
+    indices.push_back(row * plan.outputStride() + column);
+    IndexingMap map = kernel.mapOf(indices, {turns, vector});
+    map.addConstraint(rowPosition, Interval{0, plan.rows.size - 1});
+    map.addConstraint(columnPosition, Interval{0, plan.columns.size - 1});
+    if (vectors % tile.threads() != 0)
+      map.addConstraint(number, Interval{0, vectors - 1});
+    map.simplify();
+    SmallVector<Value> made = kernel.loop(map, kernel.outputs(), [&](ValueRange, ValueRange at, ValueRange before) {
+      Value value = tensor::ExtractOp::create(b, shared, at.back());
+      return insertOutputs(at.drop_back(), value, before);
+    });
+    kernel.outputs().assign(made.begin(), made.end());
+  }
+
+  /// What is made of the hero's value at an index of it.
+  SmallVector<Value> insertOutputs(ValueRange at, Value value, ValueRange before) {
+    ValueRange results = kernel.call(outputs, at, value);
+    SmallVector<Value> next(before);
+    for (auto [result, number] : llvm::zip_equal(results, plan.roots))
+      next[number] = tensor::InsertOp::create(b, result, next[number], applyMap(b, mapTo(root(number).shape), at));
+    return next;
+  }
+
   /// Neighbouring results of one row.
   void storePiece(int64_t row, int64_t piece, ArrayRef<Value> sums) {
     int64_t rowPiece = pieceOf(plan.rows), vector = pieceOf(plan.columns);
@@ -652,11 +720,7 @@ private:
     SmallVector<Value> made =
         kernel.loop(map, kernel.outputs(), [&](ValueRange element, ValueRange at, ValueRange before) {
           Value sum = vector::ExtractOp::create(b, values, OpFoldResult(element.front()));
-          ValueRange results = kernel.call(outputs, at, stored(sum));
-          SmallVector<Value> next(before);
-          for (auto [value, number] : llvm::zip_equal(results, plan.roots))
-            next[number] = tensor::InsertOp::create(b, value, next[number], applyMap(b, mapTo(root(number).shape), at));
-          return next;
+          return insertOutputs(at, stored(sum), before);
         });
     kernel.outputs().assign(made.begin(), made.end());
   }

@@ -123,9 +123,9 @@ TEST_CASE("contraction: what is behind tests in a loop is read by neighbouring l
                    "dim_labels=b01f_01io->b01f");
   };
   Planned tested = pooled("0_0x1_1x1_1x0_0", "1x3x3x1");
-  CHECK(tested.contraction().rows.branches);
+  CHECK(tested.contraction().rows.branches());
   CHECK(tested.contraction().rows.vector == 1);
-  CHECK_FALSE(tested.contraction().columns.branches);
+  CHECK_FALSE(tested.contraction().columns.branches());
   CHECK(tested.contraction().columns.vector == 4);
 }
 
