@@ -278,9 +278,7 @@ private:
       llvm::append_range(tiles, byThreads);
     }
     for (ContractionTile &tile : tiles)
-      tile.depth = tile.onTensorCores                ? (depth <= 16 ? 16 : 32)
-                   : plan.bits == 64 || depth <= 8 ? 8
-                                                     : 16;
+      tile.depth = tile.onTensorCores ? (depth <= 16 ? 16 : 32) : plan.bits == 64 || depth <= 8 ? 8 : 16;
     return tiles;
   }
 
@@ -323,8 +321,8 @@ private:
     const int64_t steps = plan.steps(), most = steps / leastStepsOfSplit;
     for (int64_t blocks : {1, 2, 4, 8}) {
       int64_t splits = std::min(most, blocks * int64_t(target.multiprocessors) / plan.tiles());
-      // Parts of the same size are not tested for their end.
-      int64_t even = splits;
+      // Parts of the same size are not tested for their end, where a test is as much as a vector of fragments.
+      int64_t even = plan.tile.onTensorCores ? splits : 1;
       while (even > 1 && steps % even != 0)
         --even;
       if (2 * even > splits)
@@ -394,7 +392,7 @@ private:
     unsigned bits = deviceBits(result.elementType());
     for (const FusionRoot &root : graph.roots())
       bits = std::min(bits, deviceBits(root.shape.elementType()));
-    if (bits >= 32 && graph.instructions().size() == 1)
+    if (bits >= 32 && llvm::all_of(graph.roots(), [&](const FusionRoot &root) { return root.instr == plan.hero; }))
       return 0;
     int64_t neighbours = plan.columns.dims.empty() ? 1 : result.dim(plan.columns.dims.back());
     neighbours = std::min<int64_t>(neighbours & -neighbours, ContractionPlan::sharedVectorBits / std::max(bits, 16u));
@@ -438,8 +436,8 @@ private:
       return; // loads are not merged: neighbouring lanes take neighbours
     // No more than what every thread has some of.
     const unsigned bits = std::max(own.bits(), plan.tile.onTensorCores ? plan.factorBits() : 8u);
-    int64_t most = std::min<int64_t>(ContractionPlan::sharedVectorBits / bits,
-                                     tileRows * plan.tile.depth / plan.tile.threads());
+    int64_t most =
+        std::min<int64_t>(ContractionPlan::sharedVectorBits / bits, tileRows * plan.tile.depth / plan.tile.threads());
     side.vector = unsigned(std::clamp<int64_t>(common & -common, 1, std::max<int64_t>(most, 1)));
   }
 
@@ -466,7 +464,8 @@ int64_t ContractionPlan::outputRowsOfThread() const {
   /// Of all rows of a thread, as many as leave room for other blocks.
   constexpr int64_t mostBytes = 20 << 10;
   int64_t rows = tile.threadRows;
-  const int64_t bytesOfRow = tile.warpRows * tile.laneRows() * outputStride() * deviceBits(hero->shape().elementType()) / 8;
+  const int64_t bytesOfRow =
+      tile.warpRows * tile.laneRows() * outputStride() * deviceBits(hero->shape().elementType()) / 8;
   while (rows % 2 == 0 && rows * bytesOfRow > mostBytes)
     rows /= 2;
   return rows;

@@ -152,8 +152,8 @@ static void addFragments(const ContractionPlan &plan, double steps, PlanCounts &
                columns = double(tile.columns() / tile.warpColumns) / ContractionTile::fragmentColumns,
                depth = double(tile.depth) / ContractionTile::fragmentDepth;
   const double products = steps * rows * columns * depth, loads = steps * (rows + columns / 2) * depth;
-  counts.products += products * ContractionTile::fragmentRows * ContractionTile::fragmentColumns *
-                     ContractionTile::fragmentDepth;
+  counts.products +=
+      products * ContractionTile::fragmentRows * ContractionTile::fragmentColumns * ContractionTile::fragmentDepth;
   counts.instructions += products + loads;
   counts.sharedPasses += loads * passesOfLoad;
 }

@@ -22,9 +22,9 @@ namespace hloc::lint {
 namespace {
 
 constexpr double PathCounts::*fields[] = {
-    &PathCounts::instructions,     &PathCounts::specialFunctions, &PathCounts::doubles, &PathCounts::products, &PathCounts::sharedPasses,
-    &PathCounts::atomics,          &PathCounts::globalBytes,      &PathCounts::sectors, &PathCounts::memoryRoundTrips,
-    &PathCounts::sharedRoundTrips, &PathCounts::chainInstructions};
+    &PathCounts::instructions,     &PathCounts::specialFunctions, &PathCounts::doubles,          &PathCounts::products,
+    &PathCounts::sharedPasses,     &PathCounts::atomics,          &PathCounts::globalBytes,      &PathCounts::sectors,
+    &PathCounts::memoryRoundTrips, &PathCounts::sharedRoundTrips, &PathCounts::chainInstructions};
 
 void add(PathCounts &to, const PathCounts &from, double times = 1) {
   for (double PathCounts::*field : fields)

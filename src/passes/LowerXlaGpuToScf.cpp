@@ -345,8 +345,8 @@ void lowerMultiplyFragments(MultiplyFragmentsOp op, IRRewriter &rewriter) {
     operands.push_back(vector::ExtractOp::create(rewriter, loc, op.getSums(), i));
   SmallVector<Type> types(size_t(numSums), rewriter.getF32Type());
   auto name = rewriter.getStringAttr(Twine("llvm.nvvm.mma.m16n8k16.row.col.") + (isHalf ? "f32.f32" : "bf16"));
-  Value made = LLVM::CallIntrinsicOp::create(
-                   rewriter, loc, LLVM::LLVMStructType::getLiteral(op.getContext(), types), name, operands)
+  Value made = LLVM::CallIntrinsicOp::create(rewriter, loc, LLVM::LLVMStructType::getLiteral(op.getContext(), types),
+                                             name, operands)
                    .getResult(0);
   SmallVector<Value> sums;
   for (int64_t i = 0; i < numSums; ++i)

@@ -85,7 +85,8 @@ struct ContractionPlan {
   unsigned outputVector = 0;
   int64_t perThread = 1; ///< results of a thread that combines, neighbours in memory
 
-  /// In which tensor cores multiply factors that are stored as `type`, if they do: f8 as f16, which has all of its values.
+  /// In which tensor cores multiply factors that are stored as `type`, if they do: f8 as f16, which has all of its
+  /// values.
   static std::optional<ElementType> fragmentType(ElementType type);
   /// Of a factor in shared memory: as it is stored, or nearly so, for tensor cores.
   unsigned factorBits() const { return tile.onTensorCores ? 16 : bits; }
@@ -100,14 +101,12 @@ struct ContractionPlan {
   /// Of a side's tile in shared memory: elements from one term to the next, and all.
   int64_t stride(const ContractionSide &side) const;
   int64_t tileElements(const ContractionSide &side) const { return stride(side) * tile.depth; }
-  /// Of a tile of results in shared memory, of which a thread has so many of its rows at a time: elements from one row to
-  /// the next, such that fragments of eight rows are in different banks, and all.
+  /// Of a tile of results in shared memory, of which a thread has so many of its rows at a time: elements from one row
+  /// to the next, such that fragments of eight rows are in different banks, and all.
   static constexpr int64_t outputPad = 8;
   int64_t outputRowsOfThread() const;
   int64_t outputStride() const { return tile.columns() + outputPad; }
-  int64_t outputElements() const {
-    return tile.warpRows * tile.laneRows() * outputRowsOfThread() * outputStride();
-  }
+  int64_t outputElements() const { return tile.warpRows * tile.laneRows() * outputRowsOfThread() * outputStride(); }
   uint64_t sharedBytes() const;
   Shape partialSums() const; ///< what lies in scratch memory
   std::string toString() const;

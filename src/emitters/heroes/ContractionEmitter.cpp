@@ -174,8 +174,7 @@ private:
     // Lanes side by side along a sum read a sector, no more: then they write to different banks. Chunks do if lanes
     // write whole rows.
     int64_t bytes = vector * std::max<int64_t>(deviceBits(typeOf(own)) / 8, 1);
-    int64_t lanes = tile.onTensorCores ? tile.depth / vector
-                                       : std::clamp<int64_t>(32 / bytes, 1, tile.depth / vector);
+    int64_t lanes = tile.onTensorCores ? tile.depth / vector : std::clamp<int64_t>(32 / bytes, 1, tile.depth / vector);
     group.inSide = group.first.floorDiv(lanes) % size;
     group.inDepth = (group.first % lanes + group.first.floorDiv(lanes * size) * lanes) * vector + element;
     return group;
@@ -287,7 +286,8 @@ private:
     return vectors;
   }
 
-  /// Is a condition's expression, of the first element, followed by those of the others, and its interval by whole groups?
+  /// Is a condition's expression, of the first element, followed by those of the others, and its interval by whole
+  /// groups?
   bool holdsForAll(const std::pair<AffineExpr, Interval> &condition, int64_t elements) const {
     const auto &[expression, interval] = condition;
     if (!expression.isFunctionOfSymbol(0))
@@ -459,17 +459,18 @@ private:
       for (int64_t i = 0; i < numColumns; i += 2) {
         Value both = loadFragments(plan.columns, tiles[1], i / 2, term);
         for (int64_t half = 0; half < std::min<int64_t>(2, numColumns - i); ++half)
-          columns.push_back(vector::FromElementsOp::create(
-              b, VectorType::get({2}, b.getI32Type()),
-              ValueRange{vector::ExtractOp::create(b, both, 2 * half), vector::ExtractOp::create(b, both, 2 * half + 1)}));
+          columns.push_back(
+              vector::FromElementsOp::create(b, VectorType::get({2}, b.getI32Type()),
+                                             ValueRange{vector::ExtractOp::create(b, both, 2 * half),
+                                                        vector::ExtractOp::create(b, both, 2 * half + 1)}));
       }
       for (int64_t i = 0; i < numRows; ++i)
         for (int64_t j = 0; j < numColumns; ++j) {
           Value *own[] = {&sumAt(2 * i, 2 * j), &sumAt(2 * i, 2 * j + 1), &sumAt(2 * i + 1, 2 * j),
                           &sumAt(2 * i + 1, 2 * j + 1)};
           Value before = vectorOf({*own[0], *own[1], *own[2], *own[3]});
-          Value after = xla_gpu::MultiplyFragmentsOp::create(b, before.getType(), rows[size_t(i)], columns[size_t(j)], before,
-                                                             heldType(plan.rows));
+          Value after = xla_gpu::MultiplyFragmentsOp::create(b, before.getType(), rows[size_t(i)], columns[size_t(j)],
+                                                             before, heldType(plan.rows));
           for (auto [k, sum] : llvm::enumerate(own))
             *sum = vector::ExtractOp::create(b, after, int64_t(k));
         }
@@ -499,8 +500,7 @@ private:
     SmallVector<Value> carried;
     for (unsigned i = 0; i < 2; ++i)
       carried.push_back(xla_gpu::AllocateSharedOp::create(
-          b, RankedTensorType::get({plan.tileElements(side(i))},
-                                   tile.onTensorCores ? heldType(side(i)) : computed())));
+          b, RankedTensorType::get({plan.tileElements(side(i))}, tile.onTensorCores ? heldType(side(i)) : computed())));
     const int64_t numSums = tile.threadRows * tile.threadColumns, numTurns = turnsOf(plan.rows);
     carried.append(numSums, zero());
     llvm::append_range(carried, loadBoth(functions, b.index(0)));
@@ -640,7 +640,8 @@ private:
 
   /// The outputs of those of each thread's rows, from `first` on, that are in shared memory: in their order in memory.
   void storeRows(int64_t first, int64_t together, Value shared) {
-    const int64_t vector = plan.outputVector, vectorsOfRow = tile.columns() / vector, ofWarp = tile.laneRows() * together;
+    const int64_t vector = plan.outputVector, vectorsOfRow = tile.columns() / vector,
+                  ofWarp = tile.laneRows() * together;
     const int64_t vectors = tile.warpRows * ofWarp * vectorsOfRow, turns = llvm::divideCeil(vectors, tile.threads());
     AffineExpr number = kernel.thread() + getAffineSymbolExpr(0, context) * tile.threads();
     AffineExpr row = number.floorDiv(vectorsOfRow);

@@ -129,6 +129,47 @@ TEST_CASE("contraction: what is behind tests in a loop is read by neighbouring l
   CHECK(tested.contraction().columns.vector == 4);
 }
 
+TEST_CASE("contraction: 16-bit floats are multiplied on tensor cores, where there are any") {
+  auto tileOf = [](const std::string &type, const char *target = "sm_90") {
+    return Planned(product(512, 512, 512, type), target).contraction().tile;
+  };
+  for (const char *type : {"bf16", "f16", "f8e4m3fn", "f8e5m2"})
+    for (const char *target : {"sm_80", "sm_90", "sm_100", "sm_120"})
+      CHECK(tileOf(type, target).onTensorCores);
+  CHECK_FALSE(tileOf("bf16", "sm_75").onTensorCores);
+  for (const char *type : {"f32", "f64", "s8", "s32"})
+    CHECK_FALSE(tileOf(type).onTensorCores);
+  // Factors of both sides are of one type there.
+  Planned mixed("a = bf16[512,512] parameter(0) b = f16[512,512] parameter(1) ROOT d = f32[512,512] dot(a, b), "
+                "lhs_contracting_dims={1}, rhs_contracting_dims={0}");
+  CHECK_FALSE(mixed.contraction().tile.onTensorCores);
+  Planned large(product(4096, 4096, 4096, "bf16"));
+  CHECK(has(large.text(), "tiles of 128x128, 8x16 a thread on tensor cores, 32 terms a step"));
+  CHECK(large.contraction().splits == 1);
+  // A tile of factors as they are stored, and a quarter of the results at a time, rows 8 elements apart.
+  CHECK(large.contraction().outputVector == 8);
+  CHECK(large.contraction().outputRowsOfThread() == 4);
+  CHECK(large.contraction().sharedBytes() == 2 * 128 * 32 * 2 + 64 * 136 * 2);
+  CHECK(large.kernel().plannedRegisters() > 200);
+}
+
+TEST_CASE("contraction: results that fill sectors as fragments are stored as they are") {
+  auto outputs = [](const std::string &root) {
+    return Planned("a = bf16[4096,512] parameter(0) b = bf16[512,4096] parameter(1) d = f32[4096,4096] dot(a, b), "
+                   "lhs_contracting_dims={1}, rhs_contracting_dims={0} " +
+                   root)
+        .contraction()
+        .outputVector;
+  };
+  CHECK(Planned("a = bf16[4096,512] parameter(0) b = bf16[512,4096] parameter(1) ROOT d = f32[4096,4096] dot(a, b), "
+                "lhs_contracting_dims={1}, rhs_contracting_dims={0}")
+            .contraction()
+            .outputVector == 0);
+  CHECK(outputs("ROOT n = f32[4096,4096] negate(d)") == 4);
+  CHECK(outputs("ROOT c = bf16[4096,4096] convert(d)") == 8);
+  CHECK(Planned(product(513, 1026, 512, "bf16")).contraction().outputVector == 2);
+}
+
 TEST_CASE("contraction: batches and several contracting dimensions") {
   Planned batch(
       "a = f32[3,256,4,64] parameter(0) b = f32[4,64,3,256] parameter(1) ROOT d = f32[4,3,256,256] dot(a, b), "

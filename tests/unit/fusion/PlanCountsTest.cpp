@@ -149,6 +149,29 @@ TEST_CASE("a dot reads its factors once for each tile, and multiplies out of sha
   CHECK(countsOf(parts).memoryRoundTrips == 3); // 8 at a time
 }
 
+TEST_CASE("tensor cores multiply fragments that warps load", "[fusion]") {
+  Planned dot("p = bf16[512,256] parameter(0)  q = bf16[256,512] parameter(1)\n"
+              "ROOT r = f32[512,512] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}");
+  ContractionPlan plan = std::get<ContractionPlan>(dot.kernel().plan);
+  plan.tile = {2, 2, 8, 16, 32, /*onTensorCores=*/true};
+  plan.splits = 1;
+  plan.stage = ReductionStage::Whole;
+  plan.outputVector = 0;
+  const double blocks = 16, steps = 8, warps = blocks * 4;
+  PlanCounts counts = countsOf(plan);
+  CHECK(counts.products == 512.0 * 512 * 256);
+  CHECK(counts.reads[0].elements == blocks * steps * 128 * 32);
+  // Of 64x64 results of a warp and 16 terms: 4 x 8 products of fragments, and loads of 4 and of 4.
+  const double bySixteen = warps * steps * 2;
+  CHECK(counts.instructions == bySixteen * (32 + 8) + warps * steps * (8 * 6 + 24));
+  // Each thread's 64 factors go in, at two bytes.
+  CHECK(counts.sharedPasses == bySixteen * 8 * 4 + warps * steps * 64 * 2 / 4);
+  CHECK(counts.memoryRoundTrips == steps);
+  plan.outputVector = 4;
+  CHECK(countsOf(plan).sharedPasses == counts.sharedPasses + 2 * 512.0 * 512 * 4 / 128);
+  CHECK(countsOf(plan).sharedRoundTrips > counts.sharedRoundTrips);
+}
+
 TEST_CASE("a sort merges in as many rounds as the tile has halvings", "[fusion]") {
   SortPlan plan{};
   plan.values.resize(2);

@@ -69,6 +69,16 @@ TEST_CASE("more of anything is never faster", "[kernel]") {
     }
 }
 
+TEST_CASE("tensor cores take their time", "[kernel]") {
+  KernelCounts counts = copy();
+  counts.blocks = 132 * 8;
+  counts.products = 4096.0 * 4096 * 4096;
+  // 63 % of the 989 TFLOP/s of an H100, 95 % of the 312 of an A100.
+  CHECK(2 * counts.products / estimate(counts, h100()).issue == Approx(0.63 * 989e12).epsilon(0.02));
+  counts.blocks = 108 * 8;
+  CHECK(2 * counts.products / estimate(counts, *findDevice("a100")).issue == Approx(0.95 * 312e12).epsilon(0.02));
+}
+
 TEST_CASE("a few blocks leave a device idle", "[kernel]") {
   KernelCounts few = copy(), all = copy();
   few.blocks = 33; // the same work

@@ -47,6 +47,17 @@ TEST_CASE("counts of what tensor cores are fed by", "[lint]") {
   CHECK(counts.once.sharedRoundTrips == 1);
 }
 
+TEST_CASE("what tensor cores multiply", "[lint]") {
+  auto products = [](const std::string &instruction) { return counted(instruction).once.products; };
+  CHECK(products("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, "
+                 "{%r5, %r6}, {%f1, %f2, %f3, %f4};") == 16 * 8 * 16);
+  CHECK(products("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, "
+                 "{%r5, %r6}, {%f1, %f2, %f3, %f4};") == 2 * 16 * 8 * 8);
+  CHECK(products("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%r11, %r12, %r13, %r14}, {%r1, %r2, %r3, %r4}, "
+                 "{%r5, %r6}, {%r11, %r12, %r13, %r14};") == 16 * 8 * 32 / 2);
+  CHECK(products("add.f32 %f1, %f2, %f3;") == 0);
+}
+
 TEST_CASE("sectors of a warp by its lanes' addresses", "[lint]") {
   auto sectors = [](const std::string &body) { return counted(body).once.sectors; };
   const std::string load = "add.s64 %rd5, %rd1, %rd4; ld.global.nc.b32 %r9, [%rd5];";
