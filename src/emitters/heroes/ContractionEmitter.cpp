@@ -3,6 +3,7 @@
 #include "emitters/Convert.h"
 #include "emitters/ElementStorage.h"
 #include "emitters/ProductArithmetic.h"
+#include "emitters/heroes/FragmentTiles.h"
 #include "hloc/dialect/XlaGpu.h"
 #include "hloc/indexing/ShapeMaps.h"
 
@@ -19,10 +20,10 @@ namespace {
 /// Products of the code of one iteration: as many terms as make about so many.
 constexpr int64_t productsTogether = 128;
 
-class ContractionEmitter {
+class ContractionEmitter : ContractionThreads {
 public:
   ContractionEmitter(const ContractionPlan &plan, KernelBuilder &kernel)
-      : plan(plan), tile(plan.tile), kernel(kernel), b(kernel.code()), context(kernel.context()),
+      : ContractionThreads(plan, kernel), b(kernel.code()), context(kernel.context()),
         type(plan.hero->shape().elementType()), arithmetic(b, type), result(plan.hero->shape()) {
     for (unsigned i = 0; i < 2; ++i)
       maps.push_back(operandIndexing(*plan.hero, i, context)->map);
@@ -53,7 +54,6 @@ private:
   const ContractionSide &side(unsigned number) const { return number == 0 ? plan.rows : plan.columns; }
   const HloInstruction &operandOf(const ContractionSide &side) const { return *plan.hero->operand(side.operand); }
   ElementType typeOf(const ContractionSide &side) const { return operandOf(side).shape().elementType(); }
-  int64_t tileSize(const ContractionSide &side) const { return plan.stride(side) - side.pad; }
 
   FunctionRequest operandRequest(const ContractionSide &side) const {
     const HloInstruction &operand = operandOf(side);
@@ -122,19 +122,6 @@ private:
     return IndexingMap(AffineMap::get(dims.size(), ranges.size(), results, context), dims, ranges, {});
   }
 
-  AffineExpr lane() const { return kernel.thread() % (tile.laneRows() * tile.laneColumns()); }
-  AffineExpr warp() const { return kernel.thread().floorDiv(tile.laneRows() * tile.laneColumns()); }
-  /// Number of the warp among those that have other rows, or columns.
-  AffineExpr warpAlong(const ContractionSide &own) const {
-    return &own == &plan.rows ? warp().floorDiv(tile.warpColumns) : warp() % tile.warpColumns;
-  }
-  AffineExpr laneAlong(const ContractionSide &own) const {
-    return &own == &plan.rows ? lane().floorDiv(tile.laneColumns()) : lane() % tile.laneColumns();
-  }
-  /// Number of the thread among those that have other rows, or columns.
-  AffineExpr threadAlong(const ContractionSide &own) const {
-    return warpAlong(own) * (&own == &plan.rows ? tile.laneRows() : tile.laneColumns()) + laneAlong(own);
-  }
   AffineExpr tileAlong(const ContractionSide &own) const {
     AffineExpr number = tileNumber() % (plan.rowTiles() * plan.columnTiles());
     return &own == &plan.rows ? number.floorDiv(plan.columnTiles()) : number % plan.columnTiles();
@@ -385,51 +372,11 @@ private:
     return shared;
   }
 
-  // --- chunks: the rows of what tensor cores multiply, eight neighbours of a side or of a sum, lie in shared memory
-  // such that no eight that are read or written at once are in the same banks.
-
-  static constexpr int64_t chunkSize = 8;
-
-  int64_t chunksOfRow(const ContractionSide &own) const {
-    return (own.alongDepth ? tile.depth : tileSize(own)) / chunkSize;
-  }
-
-  /// Where an element is, by maps of its row and its place in the row: chunk number c of row r is where c xor r would
-  /// be; of shorter rows than eight chunks, those that share 128 bytes have the same r.
-  Value placeOfChunk(const ContractionSide &own, AffineExpr row, AffineExpr inRow, ArrayRef<int64_t> loopSizes,
-                     ValueRange operands) {
-    const int64_t chunks = chunksOfRow(own), different = std::min(chunks, chunkSize);
-    AffineExpr turn = row.floorDiv(chunkSize / different) % different;
-    IndexingMap parts = kernel.mapOf({row, inRow.floorDiv(chunkSize), turn, inRow % chunkSize}, loopSizes);
-    parts.simplify();
-    SmallVector<Value> at = applyMap(b, parts, operands);
-    Value chunk = b.xorI(at[1], at[2]);
-    chunk.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(context, Interval{0, chunks - 1}));
-    const int64_t rows = tileSize(own) * tile.depth / (chunks * chunkSize);
-    AffineExpr d0 = getAffineDimExpr(0, context), d1 = getAffineDimExpr(1, context), d2 = getAffineDimExpr(2, context);
-    IndexingVariable variables[] = {
-        {Interval{0, rows - 1}, {}}, {Interval{0, chunks - 1}, {}}, {Interval{0, chunkSize - 1}, {}}};
-    IndexingMap joined(AffineMap::get(3, 0, (d0 * chunks + d1) * chunkSize + d2), variables, {}, {});
-    return applyMap(b, joined, {at[0], chunk, at[3]}).front();
-  }
-
   Value fillChunks(const ContractionSide &own, ValueRange vectors, Value shared) {
     for (auto [turn, values] : llvm::enumerate(vectors)) {
       Group group = groupOf(own, int64_t(turn));
-      auto write = [&, values = Value(values)](ValueRange ids) mutable -> Value {
-        auto first = [&](AffineExpr expression) {
-          return expression.replace(getAffineSymbolExpr(0, context), constant(0));
-        };
-        AffineExpr side = first(group.inSide), depth = first(group.inDepth);
-        Value at = placeOfChunk(own, own.alongDepth ? side : depth, own.alongDepth ? depth : side, {}, ids);
-        auto stored = VectorType::get({int64_t(own.vector)}, heldType(own));
-        if (values.getType() != stored)
-          values = vector::BitCastOp::create(b, stored, values);
-        return vector::TransferWriteOp::create(b, b.getLoc(), values, shared, ValueRange{at}, ArrayRef<bool>{true})
-            .getResult();
-      };
       if (group.groups % tile.threads() == 0) {
-        shared = write(kernel.ids());
+        shared = putChunk(own, group, values, shared);
         continue;
       }
       IndexingMap map = kernel.mapOf({}, {1});
@@ -437,59 +384,26 @@ private:
       map.simplify();
       shared = kernel
                    .loop(map, shared,
-                         [&](ValueRange, ValueRange, ValueRange before) -> SmallVector<Value> {
-                           shared = before.front();
-                           return {write(kernel.ids())};
+                         [&, values = values](ValueRange, ValueRange, ValueRange before) -> SmallVector<Value> {
+                           return {putChunk(own, group, values, before.front())};
                          })
                    .front();
     }
     return shared;
   }
 
-  /// Of all terms in the tiles, added to sums.
-  SmallVector<Value> multiplyFragments(ArrayRef<Value> tiles, ValueRange sums) {
-    using Tile = ContractionTile;
-    const int64_t numRows = tile.threadRows / 2, numColumns = tile.threadColumns / 2;
-    SmallVector<Value> next(sums);
-    auto sumAt = [&](int64_t row, int64_t column) -> Value & { return next[row * tile.threadColumns + column]; };
-    for (int64_t term = 0; term < tile.depth; term += Tile::fragmentDepth) {
-      SmallVector<Value> rows, columns; // of 16 rows; of 8 columns
-      for (int64_t i = 0; i < numRows; ++i)
-        rows.push_back(loadFragments(plan.rows, tiles[0], i, term));
-      for (int64_t i = 0; i < numColumns; i += 2) {
-        Value both = loadFragments(plan.columns, tiles[1], i / 2, term);
-        for (int64_t half = 0; half < std::min<int64_t>(2, numColumns - i); ++half)
-          columns.push_back(
-              vector::FromElementsOp::create(b, VectorType::get({2}, b.getI32Type()),
-                                             ValueRange{vector::ExtractOp::create(b, both, 2 * half),
-                                                        vector::ExtractOp::create(b, both, 2 * half + 1)}));
-      }
-      for (int64_t i = 0; i < numRows; ++i)
-        for (int64_t j = 0; j < numColumns; ++j) {
-          Value *own[] = {&sumAt(2 * i, 2 * j), &sumAt(2 * i, 2 * j + 1), &sumAt(2 * i + 1, 2 * j),
-                          &sumAt(2 * i + 1, 2 * j + 1)};
-          Value before = vectorOf({*own[0], *own[1], *own[2], *own[3]});
-          Value after = xla_gpu::MultiplyFragmentsOp::create(b, before.getType(), rows[size_t(i)], columns[size_t(j)],
-                                                             before, heldType(plan.rows));
-          for (auto [k, sum] : llvm::enumerate(own))
-            *sum = vector::ExtractOp::create(b, after, int64_t(k));
-        }
-    }
-    return next;
-  }
-
-  /// Four matrices of 8x8: of 16 rows or columns of the warp, and 16 terms.
-  Value loadFragments(const ContractionSide &own, Value shared, int64_t number, int64_t term) {
-    const int64_t ofWarp = tileSize(own) / (&own == &plan.rows ? tile.warpRows : tile.warpColumns);
-    // Rows have their second eight in the next matrix, columns theirs in the one after that.
-    AffineExpr matrix = lane().floorDiv(chunkSize), inner = lane() % chunkSize;
-    AffineExpr odd = matrix % 2 * chunkSize, high = matrix.floorDiv(2) * chunkSize;
-    AffineExpr side = warpAlong(own) * ofWarp + 16 * number + (&own == &plan.rows ? odd : high);
-    AffineExpr depth = (&own == &plan.rows ? high : odd) + term;
-    AffineExpr row = (own.alongDepth ? side : depth) + inner;
-    Value at = placeOfChunk(own, row, own.alongDepth ? depth : side, {}, kernel.ids());
-    return xla_gpu::LoadFragmentsOp::create(b, VectorType::get({4}, b.getI32Type()), shared, at,
-                                            /*transposed=*/!own.alongDepth);
+  Value putChunk(const ContractionSide &own, const Group &group, Value values, Value shared) {
+    auto ofFirst = [&](AffineExpr expression) {
+      return expression.replace(getAffineSymbolExpr(0, context), constant(0));
+    };
+    AffineExpr side = ofFirst(group.inSide), depth = ofFirst(group.inDepth);
+    Value at = FragmentTiles(plan, kernel, heldType(own))
+                   .placeOf(own, own.alongDepth ? side : depth, own.alongDepth ? depth : side);
+    auto stored = VectorType::get({int64_t(own.vector)}, heldType(own));
+    if (values.getType() != stored)
+      values = vector::BitCastOp::create(b, stored, values);
+    return vector::TransferWriteOp::create(b, b.getLoc(), values, shared, ValueRange{at}, ArrayRef<bool>{true})
+        .getResult();
   }
 
   // --- sums
@@ -510,8 +424,10 @@ private:
       SmallVector<Value> tiles = synchronize({fill(plan.rows, loaded.take_front(numTurns), before[0]),
                                               fill(plan.columns, loaded.drop_front(numTurns), before[1])});
       SmallVector<Value> following = loadFollowing(functions, step.front(), loaded);
-      SmallVector<Value> added = tile.onTensorCores ? multiplyFragments(tiles, before.slice(2, numSums))
-                                                    : multiply(tiles, before.slice(2, numSums));
+      SmallVector<Value> added =
+          tile.onTensorCores
+              ? FragmentTiles(plan, kernel, heldType(plan.rows)).multiply(tiles, before.slice(2, numSums))
+              : multiply(tiles, before.slice(2, numSums));
       SmallVector<Value> next = synchronize(tiles);
       llvm::append_range(next, added);
       llvm::append_range(next, following);
@@ -544,23 +460,6 @@ private:
 
   SmallVector<Value> synchronize(ValueRange tiles) {
     return SmallVector<Value>(xla_gpu::SyncThreadsOp::create(b, TypeRange(tiles), tiles).getResults());
-  }
-
-  int64_t perThread(const ContractionSide &own) const {
-    return &own == &plan.rows ? tile.threadRows : tile.threadColumns;
-  }
-  /// A thread's rows or columns are pieces of so many neighbours, the same piece of all threads side by side.
-  int64_t pieceOf(const ContractionSide &own) const {
-    if (tile.onTensorCores)
-      return &own == &plan.rows ? 1 : 2;
-    return std::min<int64_t>(perThread(own), ContractionPlan::sharedVectorBits / int64_t(plan.bits));
-  }
-  AffineExpr firstOfPiece(const ContractionSide &own, int64_t piece) const {
-    if (tile.onTensorCores) { // pieces of a warp follow each other
-      const int64_t lanes = &own == &plan.rows ? tile.laneRows() : tile.laneColumns(), together = lanes * pieceOf(own);
-      return warpAlong(own) * (lanes * perThread(own)) + piece * together + laneAlong(own) * pieceOf(own);
-    }
-    return threadAlong(own) * pieceOf(own) + piece * (tileSize(own) * pieceOf(own) / perThread(own));
   }
 
   /// Adds the products of what is in the tiles.
@@ -760,9 +659,6 @@ private:
     storeOutputs(neighbours({}, {perThread}), sums);
   }
 
-  const ContractionPlan &plan;
-  const ContractionTile &tile;
-  KernelBuilder &kernel;
   CodeBuilder &b;
   MLIRContext *context;
   const ElementType type;

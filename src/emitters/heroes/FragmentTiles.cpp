@@ -1,0 +1,80 @@
+// One idea: a chunk, eight neighbours of 16 bits, is what both an access of a thread and a row of a fragment's matrix are. Where
+// chunks lie is decided in one place, for those who write them and those who load fragments.
+
+#include "emitters/heroes/FragmentTiles.h"
+
+#include "hloc/dialect/XlaGpu.h"
+#include "hloc/indexing/ShapeMaps.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace hloc {
+
+int64_t FragmentTiles::chunksOfRow(const ContractionSide &own) const {
+  return (own.alongDepth ? tile.depth : tileSize(own)) / chunkSize;
+}
+
+Value FragmentTiles::placeOf(const ContractionSide &own, AffineExpr row, AffineExpr inRow) {
+  const int64_t chunks = chunksOfRow(own), different = std::min(chunks, chunkSize);
+  AffineExpr turn = row.floorDiv(chunkSize / different) % different;
+  IndexingMap parts = kernel.mapOf({row, inRow.floorDiv(chunkSize), turn, inRow % chunkSize}, {});
+  parts.simplify();
+  SmallVector<Value> at = applyMap(b, parts, kernel.ids());
+  Value chunk = b.xorI(at[1], at[2]);
+  chunk.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(context, Interval{0, chunks - 1}));
+  const int64_t rows = tileSize(own) * tile.depth / (chunks * chunkSize);
+  AffineExpr d0 = getAffineDimExpr(0, context), d1 = getAffineDimExpr(1, context), d2 = getAffineDimExpr(2, context);
+  IndexingVariable variables[] = {
+      {Interval{0, rows - 1}, {}}, {Interval{0, chunks - 1}, {}}, {Interval{0, chunkSize - 1}, {}}};
+  IndexingMap joined(AffineMap::get(3, 0, (d0 * chunks + d1) * chunkSize + d2), variables, {}, {});
+  return applyMap(b, joined, {at[0], chunk, at[3]}).front();
+}
+
+Value FragmentTiles::load(const ContractionSide &own, Value shared, int64_t number, int64_t term) {
+  const int64_t ofWarp = tileSize(own) / (&own == &plan.rows ? tile.warpRows : tile.warpColumns);
+  // Rows have their second eight in the next matrix, columns theirs in the one after that.
+  AffineExpr matrix = lane().floorDiv(chunkSize), inner = lane() % chunkSize;
+  AffineExpr odd = matrix % 2 * chunkSize, high = matrix.floorDiv(2) * chunkSize;
+  AffineExpr side = warpAlong(own) * ofWarp + 16 * number + (&own == &plan.rows ? odd : high);
+  AffineExpr depth = (&own == &plan.rows ? high : odd) + term;
+  AffineExpr row = (own.alongDepth ? side : depth) + inner;
+  Value at = placeOf(own, row, own.alongDepth ? depth : side);
+  return xla_gpu::LoadFragmentsOp::create(b, VectorType::get({4}, b.getI32Type()), shared, at,
+                                          /*transposed=*/!own.alongDepth);
+}
+
+SmallVector<Value> FragmentTiles::multiply(ArrayRef<Value> tiles, ValueRange sums) {
+  using Tile = ContractionTile;
+  const int64_t numRows = tile.threadRows / 2, numColumns = tile.threadColumns / 2;
+  SmallVector<Value> next(sums);
+  auto sumAt = [&](int64_t row, int64_t column) -> Value & { return next[row * tile.threadColumns + column]; };
+  for (int64_t term = 0; term < tile.depth; term += Tile::fragmentDepth) {
+    SmallVector<Value> rows, columns; // of 16 rows; of 8 columns
+    for (int64_t i = 0; i < numRows; ++i)
+      rows.push_back(load(plan.rows, tiles[0], i, term));
+    for (int64_t i = 0; i < numColumns; i += 2) {
+      Value both = load(plan.columns, tiles[1], i / 2, term);
+      for (int64_t half = 0; half < std::min<int64_t>(2, numColumns - i); ++half)
+        columns.push_back(
+            vector::FromElementsOp::create(b, VectorType::get({2}, b.getI32Type()),
+                                           ValueRange{vector::ExtractOp::create(b, both, 2 * half),
+                                                      vector::ExtractOp::create(b, both, 2 * half + 1)}));
+    }
+    for (int64_t i = 0; i < numRows; ++i)
+      for (int64_t j = 0; j < numColumns; ++j) {
+        Value *own[] = {&sumAt(2 * i, 2 * j), &sumAt(2 * i, 2 * j + 1), &sumAt(2 * i + 1, 2 * j),
+                        &sumAt(2 * i + 1, 2 * j + 1)};
+        Value before = vector::FromElementsOp::create(b, VectorType::get({4}, b.getF32Type()),
+                                                       ValueRange{*own[0], *own[1], *own[2], *own[3]});
+        Value after = xla_gpu::MultiplyFragmentsOp::create(b, before.getType(), rows[size_t(i)], columns[size_t(j)],
+                                                           before, element);
+        for (auto [k, sum] : llvm::enumerate(own))
+          *sum = vector::ExtractOp::create(b, after, int64_t(k));
+      }
+  }
+  return next;
+}
+
+} // namespace hloc

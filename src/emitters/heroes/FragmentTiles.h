@@ -1,0 +1,35 @@
+#pragma once
+// Tiles of 16-bit factors in shared memory, of which warps multiply fragments on tensor cores. Rows of a tile, neighbours of a
+// side or of a sum, are chunks of eight; no eight chunks that are read or written at once are in the same banks.
+
+#include "emitters/heroes/ContractionThreads.h"
+
+namespace hloc {
+
+class FragmentTiles : ContractionThreads {
+public:
+  /// `element`: of both tiles.
+  FragmentTiles(const ContractionPlan &plan, KernelBuilder &kernel, mlir::Type element)
+      : ContractionThreads(plan, kernel), b(kernel.code()), context(kernel.context()), element(element) {}
+
+  /// Where an element is, by its row and its place in the row: chunk number c of row r is where c xor r would be; of shorter
+  /// rows than eight chunks, those that share 128 bytes have the same r.
+  mlir::Value placeOf(const ContractionSide &own, AffineExpr row, AffineExpr inRow);
+
+  /// The products of all terms in the tiles of rows and columns, added to a thread's sums.
+  llvm::SmallVector<mlir::Value> multiply(llvm::ArrayRef<mlir::Value> tiles, mlir::ValueRange sums);
+
+private:
+  static constexpr int64_t chunkSize = 8;
+
+  int64_t chunksOfRow(const ContractionSide &own) const;
+  /// Four matrices of 8x8: of 16 rows or columns of the warp, and 16 terms.
+  mlir::Value load(const ContractionSide &own, mlir::Value shared, int64_t number, int64_t term);
+  AffineExpr constant(int64_t value) const { return mlir::getAffineConstantExpr(value, context); }
+
+  CodeBuilder &b;
+  mlir::MLIRContext *context;
+  const mlir::Type element;
+};
+
+} // namespace hloc
