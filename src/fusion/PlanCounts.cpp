@@ -158,6 +158,11 @@ static void addFragments(const ContractionPlan &plan, double steps, PlanCounts &
   counts.sharedPasses += loads * passesOfLoad;
 }
 
+static bool hasPadding(const HloInstruction &convolution) {
+  return llvm::any_of(convolution.windowOr(convolution.shape().rank() - 2).dims,
+                      [](const WindowDim &dim) { return dim.padLow > 0 || dim.padHigh > 0 || dim.baseDilation != 1; });
+}
+
 PlanCounts countsOf(const ContractionPlan &plan) {
   /// Of a step: addresses, bounds, the loop; of a vector that goes to shared memory: address, load, store.
   constexpr double instructionsOfStep = 24, instructionsOfVector = 6;
@@ -177,11 +182,12 @@ PlanCounts countsOf(const ContractionPlan &plan) {
     loads += ofThread;
     // Where something is computed of them, loads are not issued all at once; behind branches, none together with
     // another. A test of a tile's edge alone becomes a predicate, those of a convolution's window beside it do not.
-    const bool isTested = plan.hero->opcode() == Opcode::Convolution &&
-                          (side->size % rowsOfTile != 0 || plan.innerDepth() % tile.depth != 0);
-    // (Tensor cores' factors are not computed with before they are in shared memory.)
-    if (tile.onTensorCores ? side->tests > 0
-                           : isTested || plan.hero->operand(side->operand)->opcode() != Opcode::Parameter)
+    const bool isEdge = side->size % rowsOfTile != 0 || plan.innerDepth() % tile.depth != 0;
+    const bool isWindow = plan.hero->opcode() == Opcode::Convolution;
+    const bool isComputed = plan.hero->operand(side->operand)->opcode() != Opcode::Parameter;
+    // (Of tensor cores' factors it is, where a test stands before the load.)
+    const bool isTested = isEdge || side->tests > 0 || (isWindow && hasPadding(*plan.hero));
+    if (tile.onTensorCores ? isComputed && isTested : isComputed || (isWindow && isEdge))
       waits += ofThread * (side->branches() ? double(side->vector) : 1);
     counts.reads.push_back({plan.hero, side->operand, blocks * steps * elements, side->spread});
     counts.sharedPasses += warps * steps * elements / threads * plan.factorBits() / bitsOfPass;

@@ -1,5 +1,5 @@
-// One idea: a chunk, eight neighbours of 16 bits, is what both an access of a thread and a row of a fragment's matrix are. Where
-// chunks lie is decided in one place, for those who write them and those who load fragments.
+// One idea: a chunk, eight neighbours of 16 bits, is what both an access of a thread and a row of a fragment's matrix
+// are. Where chunks lie is decided in one place, for those who write them and those who load fragments.
 
 #include "emitters/heroes/FragmentTiles.h"
 
@@ -57,17 +57,16 @@ SmallVector<Value> FragmentTiles::multiply(ArrayRef<Value> tiles, ValueRange sum
     for (int64_t i = 0; i < numColumns; i += 2) {
       Value both = load(plan.columns, tiles[1], i / 2, term);
       for (int64_t half = 0; half < std::min<int64_t>(2, numColumns - i); ++half)
-        columns.push_back(
-            vector::FromElementsOp::create(b, VectorType::get({2}, b.getI32Type()),
-                                           ValueRange{vector::ExtractOp::create(b, both, 2 * half),
-                                                      vector::ExtractOp::create(b, both, 2 * half + 1)}));
+        columns.push_back(vector::FromElementsOp::create(b, VectorType::get({2}, b.getI32Type()),
+                                                         ValueRange{vector::ExtractOp::create(b, both, 2 * half),
+                                                                    vector::ExtractOp::create(b, both, 2 * half + 1)}));
     }
     for (int64_t i = 0; i < numRows; ++i)
       for (int64_t j = 0; j < numColumns; ++j) {
         Value *own[] = {&sumAt(2 * i, 2 * j), &sumAt(2 * i, 2 * j + 1), &sumAt(2 * i + 1, 2 * j),
                         &sumAt(2 * i + 1, 2 * j + 1)};
         Value before = vector::FromElementsOp::create(b, VectorType::get({4}, b.getF32Type()),
-                                                       ValueRange{*own[0], *own[1], *own[2], *own[3]});
+                                                      ValueRange{*own[0], *own[1], *own[2], *own[3]});
         Value after = xla_gpu::MultiplyFragmentsOp::create(b, before.getType(), rows[size_t(i)], columns[size_t(j)],
                                                            before, element);
         for (auto [k, sum] : llvm::enumerate(own))

@@ -1,6 +1,7 @@
 #pragma once
-// Tiles of 16-bit factors in shared memory, of which warps multiply fragments on tensor cores. Rows of a tile, neighbours of a
-// side or of a sum, are chunks of eight; no eight chunks that are read or written at once are in the same banks.
+// Tiles of 16-bit factors in shared memory, of which warps multiply fragments on tensor cores. Rows of a tile,
+// neighbours of a side or of a sum, are chunks of eight; no eight chunks that are read or written at once are in the
+// same banks.
 
 #include "emitters/heroes/ContractionThreads.h"
 
@@ -12,8 +13,8 @@ public:
   FragmentTiles(const ContractionPlan &plan, KernelBuilder &kernel, mlir::Type element)
       : ContractionThreads(plan, kernel), b(kernel.code()), context(kernel.context()), element(element) {}
 
-  /// Where an element is, by its row and its place in the row: chunk number c of row r is where c xor r would be; of shorter
-  /// rows than eight chunks, those that share 128 bytes have the same r.
+  /// Where an element is, by its row and its place in the row: chunk number c of row r is where c xor r would be; of
+  /// shorter rows than eight chunks, those that share 128 bytes have the same r.
   mlir::Value placeOf(const ContractionSide &own, AffineExpr row, AffineExpr inRow);
 
   /// The products of all terms in the tiles of rows and columns, added to a thread's sums.
