@@ -253,24 +253,36 @@ private:
   /// A thread's elements of a side's tile in step `step`; zeros where there are none.
   SmallVector<Value> load(const ContractionSide &own, func::FuncOp function, Value step) {
     SmallVector<Value> vectors;
-    auto vectorType = VectorType::get({int64_t(own.vector)}, heldType(own));
     for (int64_t turn = 0; turn < turnsOf(own); ++turn) {
       Place at = placeOf(own, turn);
-      if (tile.onTensorCores) {
-        vectors.push_back(loadChunk(own, function, at, step));
-        continue;
-      }
-      Value zeros = arith::ConstantOp::create(b, vectorType, cast<TypedAttr>(b.getZeroAttr(vectorType)));
-      vectors.push_back(
-          kernel
-              .loop(mapOfStep({}, {int64_t(own.vector)}), valuesOfStep(step), zeros,
-                    [&](ValueRange element, ValueRange, ValueRange before) -> SmallVector<Value> {
-                      Value value = loadElement(own, function, at, step, element.front());
-                      return {vector::InsertOp::create(b, value, before.front(), OpFoldResult(element.front()))};
-                    })
-              .front());
+      vectors.push_back(tile.onTensorCores ? loadChunk(own, function, at, step) : loadVector(own, function, at, step));
     }
     return vectors;
+  }
+
+  Value loadVector(const ContractionSide &own, func::FuncOp function, const Place &at, Value step) {
+    auto type = VectorType::get({int64_t(own.vector)}, heldType(own));
+    return kernel
+        .loop(mapOfStep({}, {int64_t(own.vector)}), valuesOfStep(step), zeros(type),
+              [&](ValueRange element, ValueRange, ValueRange before) -> SmallVector<Value> {
+                Value value = loadElement(own, function, at, step, element.front());
+                return {vector::InsertOp::create(b, value, before.front(), OpFoldResult(element.front()))};
+              })
+        .front();
+  }
+
+  Value zeros(Type type) { return arith::ConstantOp::create(b, cast<TypedAttr>(b.getZeroAttr(type))); }
+  /// What `make` makes of `type` where the condition holds, if there is one.
+  Value orZeros(Value condition, Type type, llvm::function_ref<Value()> make) {
+    if (!condition)
+      return make();
+    auto branch = scf::IfOp::create(b, TypeRange{type}, condition, /*withElse=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(branch.thenBlock());
+    scf::YieldOp::create(b, make());
+    b.setInsertionPointToEnd(branch.elseBlock());
+    scf::YieldOp::create(b, zeros(type));
+    return branch.getResult(0);
   }
 
   /// Is a condition's expression, of the first element, followed by those of the others, and its interval by whole
@@ -297,31 +309,15 @@ private:
       ofGroup.push_back({condition.first.replace(getAffineSymbolExpr(0, context), constant(0)), condition.second});
       return true;
     });
-    auto vectorType = VectorType::get({elements}, heldType(own));
-    Type words = elements % 2 == 0 ? VectorType::get({elements / 2}, b.getI32Type()) : vectorType;
-    auto read = [&]() -> Value {
-      Value made = arith::ConstantOp::create(b, vectorType, cast<TypedAttr>(b.getZeroAttr(vectorType)));
-      made = kernel
-                 .loop(mapOfStep({}, {elements}), valuesOfStep(step), made,
-                       [&](ValueRange element, ValueRange, ValueRange before) -> SmallVector<Value> {
-                         Value value = loadElement(own, function, inGroup, step, element.front());
-                         return {vector::InsertOp::create(b, value, before.front(), OpFoldResult(element.front()))};
-                       })
-                 .front();
-      return words == vectorType ? made : vector::BitCastOp::create(b, cast<VectorType>(words), made);
-    };
+    const bool areWords = elements % 2 == 0;
+    auto words =
+        areWords ? VectorType::get({elements / 2}, b.getI32Type()) : VectorType::get({elements}, heldType(own));
     SmallVector<Value> operands = valuesOfStep(step);
     operands.push_back(b.index(0));
-    Value condition = holds(ofGroup, operands, 1);
-    if (!condition)
-      return read();
-    auto branch = scf::IfOp::create(b, TypeRange{words}, condition, /*withElse=*/true);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToEnd(branch.thenBlock());
-    scf::YieldOp::create(b, read());
-    b.setInsertionPointToEnd(branch.elseBlock());
-    scf::YieldOp::create(b, arith::ConstantOp::create(b, cast<TypedAttr>(b.getZeroAttr(words))).getResult());
-    return branch.getResult(0);
+    return orZeros(holds(ofGroup, operands, 1), words, [&]() -> Value {
+      Value loaded = loadVector(own, function, inGroup, step);
+      return areWords ? vector::BitCastOp::create(b, words, loaded) : loaded;
+    });
   }
 
   Value loadElement(const ContractionSide &own, func::FuncOp function, const Place &at, Value step, Value element) {
@@ -335,17 +331,7 @@ private:
         return typeOf(own) == fragmentType(own) ? stored : convertElement(b, stored, typeOf(own), fragmentType(own));
       return isHeldAsStored(own) ? stored : factor(stored, typeOf(own));
     };
-    Value condition = holds(at.conditions, operands, own.vector);
-    if (!condition)
-      return read();
-    Type held = heldType(own);
-    auto branch = scf::IfOp::create(b, TypeRange{held}, condition, /*withElse=*/true);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToEnd(branch.thenBlock());
-    scf::YieldOp::create(b, read());
-    b.setInsertionPointToEnd(branch.elseBlock());
-    scf::YieldOp::create(b, arith::ConstantOp::create(b, cast<TypedAttr>(b.getZeroAttr(held))).getResult());
-    return branch.getResult(0);
+    return orZeros(holds(at.conditions, operands, own.vector), heldType(own), read);
   }
 
   /// Puts what was loaded into a side's tile, as factors.
