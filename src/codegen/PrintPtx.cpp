@@ -7,6 +7,7 @@
 #include "hloc/support/Names.h"
 
 #include "fmt/format.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -151,12 +152,35 @@ static void keepLoopsInOrder(llvm::Module &module) {
       function.addFnAttr(llvm::Attribute::OptimizeForSize);
 }
 
+/// The back end looks at uses in the order of their list, and which of two addresses it makes of the other depends on
+/// it. Text does not have that order: here it becomes that of the text, the last first, as whoever makes code in order
+/// has it.
+static void orderUses(llvm::Module &module) {
+  for (llvm::Function &function : module) {
+    llvm::DenseMap<const llvm::User *, unsigned> numbers;
+    for (llvm::Instruction &instruction : llvm::instructions(function))
+      numbers.try_emplace(&instruction, unsigned(numbers.size()));
+    auto isLater = [&](const llvm::Use &a, const llvm::Use &b) {
+      const auto left = std::pair(numbers.lookup(a.getUser()), a.getOperandNo());
+      return left > std::pair(numbers.lookup(b.getUser()), b.getOperandNo());
+    };
+    for (llvm::Argument &argument : function.args())
+      argument.sortUseList(isLater);
+    for (llvm::BasicBlock &block : function) {
+      block.sortUseList(isLater);
+      for (llvm::Instruction &instruction : block)
+        instruction.sortUseList(isLater);
+    }
+  }
+}
+
 std::string printPtx(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream stream(text);
   SkippedPasses skipped(module);
   llvm::legacy::PassManager passes;
   keepLoopsInOrder(module);
+  orderUses(module);
   bool unsupported = machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile);
   HLOC_CHECK(!unsupported, "the NVPTX back end cannot print assembly");
   passes.run(module);
