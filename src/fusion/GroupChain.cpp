@@ -96,11 +96,11 @@ llvm::SmallVector<TermLoop> loopsOf(const HloInstruction &instr) {
   else if (instr.find(AttributeKey::Window))
     for (const WindowDim &dim : instr.windowOr(instr.resultShape().rank()).dims)
       add(loopOver(dim));
-  // What of the terms is in no dimension: a convolution's input features, all windows that an element is in.
   // Whether an element was selected is tested in each window, whose elements are read together.
   if (instr.opcode() == Opcode::SelectAndScatter)
     for (TermLoop &loop : loops)
       loop.tested = 0;
+  // What of the terms is in no dimension: a convolution's input features, all windows that an element is in.
   if (const double all = readsPerElement(instr, 0); known > 0 && all > known) {
     if (instr.opcode() == Opcode::SelectAndScatter)
       loops.insert(loops.begin(), {all / known, all / known});
