@@ -22,6 +22,8 @@ struct ContractionTile {
   int64_t warpRows = 1, warpColumns = 1;     ///< of a block
   int64_t threadRows = 1, threadColumns = 1; ///< results of a thread; powers of two
   int64_t depth = 16;                        ///< terms of each sum that are in shared memory at once; a power of two
+  /// Fragments of columns are loaded in pairs: `threadRows` is a multiple of 2 then, `threadColumns` of 4, `depth`
+  /// of 16.
   bool onTensorCores = false;
 
   int64_t laneRows() const { return onTensorCores ? 8 : 4; }
@@ -40,7 +42,8 @@ struct ContractionSide {
   bool alongDepth = false;          ///< neighbours in memory are terms of one sum; else of neighbouring sums
   unsigned vector = 1;              ///< neighbours that a thread reads at once; divides what is neighbours
   double spread = 1;                ///< bytes of the sectors that are read, of each byte
-  /// Of indices, that what the operand is computed of depends on (concatenate, pad, an update), those in loops twice.
+  /// Of indices, that what the operand is computed of depends on (concatenate, pad, an update); all twice where any of
+  /// it is a loop.
   unsigned tests = 0;
   /// Behind several tests elements are computed one after the other.
   bool branches() const { return tests > 1; }

@@ -37,7 +37,8 @@ Value FragmentTiles::load(const ContractionSide &own, Value shared, int64_t numb
   // Rows have their second eight in the next matrix, columns theirs in the one after that.
   AffineExpr matrix = lane().floorDiv(chunkSize), inner = lane() % chunkSize;
   AffineExpr odd = matrix % 2 * chunkSize, high = matrix.floorDiv(2) * chunkSize;
-  AffineExpr side = warpAlong(own) * ofWarp + 16 * number + (&own == &plan.rows ? odd : high);
+  AffineExpr side =
+      warpAlong(own) * ofWarp + ContractionTile::fragmentRows * number + (&own == &plan.rows ? odd : high);
   AffineExpr depth = (&own == &plan.rows ? high : odd) + term;
   AffineExpr row = (own.alongDepth ? side : depth) + inner;
   Value at = placeOf(own, row, own.alongDepth ? depth : side);
@@ -56,7 +57,7 @@ SmallVector<Value> FragmentTiles::multiply(ArrayRef<Value> tiles, ValueRange sum
       rows.push_back(load(plan.rows, tiles[0], i, term));
     for (int64_t i = 0; i < numColumns; i += 2) {
       Value both = load(plan.columns, tiles[1], i / 2, term);
-      for (int64_t half = 0; half < std::min<int64_t>(2, numColumns - i); ++half)
+      for (int64_t half = 0; half < 2; ++half)
         columns.push_back(vector::FromElementsOp::create(b, VectorType::get({2}, b.getI32Type()),
                                                          ValueRange{vector::ExtractOp::create(b, both, 2 * half),
                                                                     vector::ExtractOp::create(b, both, 2 * half + 1)}));

@@ -26,7 +26,6 @@ private:
   int64_t chunksOfRow(const ContractionSide &own) const;
   /// Four matrices of 8x8: of 16 rows or columns of the warp, and 16 terms.
   mlir::Value load(const ContractionSide &own, mlir::Value shared, int64_t number, int64_t term);
-  AffineExpr constant(int64_t value) const { return mlir::getAffineConstantExpr(value, context); }
 
   CodeBuilder &b;
   mlir::MLIRContext *context;

@@ -142,6 +142,16 @@ ENTRY e {
   CHECK(ordinary > allLow);
 }
 
+/// Of all sums of products of [8,terms] by [terms,8], with their terms' magnitudes.
+static std::vector<double> sumsOfMagnitudes(const std::vector<double> &p, const std::vector<double> &q, size_t terms) {
+  std::vector<double> sums(64);
+  for (size_t i = 0; i < 8; ++i)
+    for (size_t j = 0; j < 8; ++j)
+      for (size_t k = 0; k < terms; ++k)
+        sums[8 * i + j] += std::fabs(p[terms * i + k] * q[8 * k + j]);
+  return sums;
+}
+
 TEST_CASE("sums of the exact regime are exact in their type") {
   const char *text = R"(HloModule m
 ENTRY e {
@@ -152,13 +162,8 @@ ENTRY e {
 )";
   auto arguments = argumentsOf(text, 0, {Regime::Exact});
   std::vector<double> p = doubles(arguments[0]), q = doubles(arguments[1]);
-  for (size_t i = 0; i < 8; ++i)
-    for (size_t j = 0; j < 8; ++j) {
-      double magnitudes = 0;
-      for (size_t k = 0; k < 1000; ++k)
-        magnitudes += std::fabs(p[1000 * i + k] * q[8 * k + j]);
-      CHECK(magnitudes <= 256);
-    }
+  for (double magnitudes : sumsOfMagnitudes(p, q, 1000))
+    CHECK(magnitudes <= 256);
   CHECK(std::count(p.begin(), p.end(), 0.0) < 7000); // of 8000
 }
 
@@ -172,13 +177,8 @@ ENTRY e {
 )";
   auto arguments = argumentsOf(text, 0, {Regime::Exact});
   std::vector<double> p = doubles(arguments[0]), q = doubles(arguments[1]);
-  for (size_t i = 0; i < 8; ++i)
-    for (size_t j = 0; j < 8; ++j) {
-      double magnitudes = 0;
-      for (size_t k = 0; k < 4096; ++k)
-        magnitudes += std::fabs(p[4096 * i + k] * q[8 * k + j]);
-      CHECK(magnitudes < 1 << 14);
-    }
+  for (double magnitudes : sumsOfMagnitudes(p, q, 4096))
+    CHECK(magnitudes < 1 << 14);
 }
 
 TEST_CASE("long products stay in range, in both regimes of numbers") {
