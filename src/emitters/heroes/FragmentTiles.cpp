@@ -46,33 +46,44 @@ Value FragmentTiles::load(const ContractionSide &own, Value shared, int64_t numb
                                           /*transposed=*/!own.alongDepth);
 }
 
+Value FragmentTiles::loadRows(Value shared, int64_t number, int64_t term) {
+  return load(plan.rows, shared, number, term);
+}
+
+std::array<Value, 2> FragmentTiles::loadColumns(Value shared, int64_t number, int64_t term) {
+  Value both = load(plan.columns, shared, number, term);
+  auto half = [&](int64_t first) -> Value {
+    return vector::FromElementsOp::create(
+        b, VectorType::get({2}, b.getI32Type()),
+        ValueRange{vector::ExtractOp::create(b, both, first), vector::ExtractOp::create(b, both, first + 1)});
+  };
+  Value first = half(0);
+  return {first, half(2)};
+}
+
+void FragmentTiles::addProducts(Value rows, Value columns, std::array<Value *, 4> sums) {
+  Value before = vector::FromElementsOp::create(b, VectorType::get({4}, b.getF32Type()),
+                                                ValueRange{*sums[0], *sums[1], *sums[2], *sums[3]});
+  Value after = xla_gpu::MultiplyFragmentsOp::create(b, before.getType(), rows, columns, before, element);
+  for (auto [number, sum] : llvm::enumerate(sums))
+    *sum = vector::ExtractOp::create(b, after, int64_t(number));
+}
+
 SmallVector<Value> FragmentTiles::multiply(ArrayRef<Value> tiles, ValueRange sums) {
-  using Tile = ContractionTile;
   const int64_t numRows = tile.threadRows / 2, numColumns = tile.threadColumns / 2;
   SmallVector<Value> next(sums);
-  auto sumAt = [&](int64_t row, int64_t column) -> Value & { return next[row * tile.threadColumns + column]; };
-  for (int64_t term = 0; term < tile.depth; term += Tile::fragmentDepth) {
+  auto sumAt = [&](int64_t row, int64_t column) { return &next[row * tile.threadColumns + column]; };
+  for (int64_t term = 0; term < tile.depth; term += ContractionTile::fragmentDepth) {
     SmallVector<Value> rows, columns; // of 16 rows; of 8 columns
     for (int64_t i = 0; i < numRows; ++i)
-      rows.push_back(load(plan.rows, tiles[0], i, term));
-    for (int64_t i = 0; i < numColumns; i += 2) {
-      Value both = load(plan.columns, tiles[1], i / 2, term);
-      for (int64_t half = 0; half < 2; ++half)
-        columns.push_back(vector::FromElementsOp::create(b, VectorType::get({2}, b.getI32Type()),
-                                                         ValueRange{vector::ExtractOp::create(b, both, 2 * half),
-                                                                    vector::ExtractOp::create(b, both, 2 * half + 1)}));
-    }
+      rows.push_back(loadRows(tiles[0], i, term));
+    for (int64_t i = 0; i < numColumns; i += 2)
+      llvm::append_range(columns, loadColumns(tiles[1], i / 2, term));
     for (int64_t i = 0; i < numRows; ++i)
-      for (int64_t j = 0; j < numColumns; ++j) {
-        Value *own[] = {&sumAt(2 * i, 2 * j), &sumAt(2 * i, 2 * j + 1), &sumAt(2 * i + 1, 2 * j),
-                        &sumAt(2 * i + 1, 2 * j + 1)};
-        Value before = vector::FromElementsOp::create(b, VectorType::get({4}, b.getF32Type()),
-                                                      ValueRange{*own[0], *own[1], *own[2], *own[3]});
-        Value after = xla_gpu::MultiplyFragmentsOp::create(b, before.getType(), rows[size_t(i)], columns[size_t(j)],
-                                                           before, element);
-        for (auto [k, sum] : llvm::enumerate(own))
-          *sum = vector::ExtractOp::create(b, after, int64_t(k));
-      }
+      for (int64_t j = 0; j < numColumns; ++j)
+        addProducts(
+            rows[size_t(i)], columns[size_t(j)],
+            {sumAt(2 * i, 2 * j), sumAt(2 * i, 2 * j + 1), sumAt(2 * i + 1, 2 * j), sumAt(2 * i + 1, 2 * j + 1)});
   }
   return next;
 }

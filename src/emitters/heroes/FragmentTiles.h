@@ -5,6 +5,8 @@
 
 #include "emitters/heroes/ContractionThreads.h"
 
+#include <array>
+
 namespace hloc {
 
 class FragmentTiles : ContractionThreads {
@@ -19,6 +21,15 @@ public:
 
   /// The products of all terms in the tiles of rows and columns, added to a thread's sums.
   llvm::SmallVector<mlir::Value> multiply(llvm::ArrayRef<mlir::Value> tiles, mlir::ValueRange sums);
+
+  // Its parts.
+
+  /// The fragment of the warp's 16 rows number `number`, and the 16 terms from `term` on.
+  mlir::Value loadRows(mlir::Value shared, int64_t number, int64_t term);
+  /// The two of its 16 columns number `number`.
+  std::array<mlir::Value, 2> loadColumns(mlir::Value shared, int64_t number, int64_t term);
+  /// Adds the products of fragments to a thread's four sums: two of the upper row, two of the lower.
+  void addProducts(mlir::Value rows, mlir::Value columns, std::array<mlir::Value *, 4> sums);
 
 private:
   static constexpr int64_t chunkSize = 8;

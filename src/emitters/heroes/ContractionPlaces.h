@@ -1,0 +1,69 @@
+#pragma once
+// Where the results of a contraction's tile are, and in which types they are computed.
+
+#include "emitters/Convert.h"
+#include "emitters/ElementStorage.h"
+#include "emitters/ProductArithmetic.h"
+#include "emitters/heroes/ContractionThreads.h"
+#include "hloc/indexing/ShapeMaps.h"
+
+namespace hloc {
+
+/// Which tile, and which step of its sums: expressions of the launch space, followed by a number of which there are
+/// `numbers`, such as that of a step.
+struct TilePlace {
+  mlir::AffineExpr batch, row, column; ///< of the tile, along each
+  mlir::AffineExpr step;               ///< of the sums
+  int64_t numbers = 1;
+};
+
+/// Factors and sums as they are computed with. Integers narrower than a register have a whole one.
+class ContractionValues {
+public:
+  ContractionValues(CodeBuilder &b, const ContractionPlan &plan)
+      : b(b), type(plan.hero->shape().elementType()), bits(plan.bits), arithmetic(b, type) {}
+
+  mlir::Type computed() const { return isFloat(type) ? computeType(type, b.getContext()) : b.getIntegerType(bits); }
+  mlir::Value zero() { return isFloat(type) ? b.floating(computed(), 0.0) : b.integer(computed(), 0); }
+  mlir::Value factor(mlir::Value stored, ElementType from) {
+    mlir::Value value = arithmetic.factor(fromStorage(b, stored, from), from);
+    return isFloat(type) ? value : b.castI(value, computed(), false);
+  }
+  mlir::Value add(mlir::Value x, mlir::Value y) { return arithmetic.add(x, y); }
+  mlir::Value multiply(mlir::Value x, mlir::Value y) { return arithmetic.multiply(x, y); }
+  /// A sum as the hero's result is stored.
+  mlir::Value stored(mlir::Value sum) {
+    mlir::Value value = isFloat(type) ? sum : b.castI(sum, valueType(type, b.getContext()), false);
+    return toStorage(b, arithmetic.result(value), type);
+  }
+
+private:
+  CodeBuilder &b;
+  const ElementType type;
+  const unsigned bits;
+  ProductArithmetic arithmetic;
+};
+
+class ContractionPlaces : protected ContractionThreads {
+protected:
+  ContractionPlaces(const ContractionPlan &plan, KernelBuilder &kernel, const TilePlace &at)
+      : ContractionThreads(plan, kernel), result(plan.hero->shape()), at(at), context(kernel.context()) {}
+
+  AffineExpr constant(int64_t value) const { return mlir::getAffineConstantExpr(value, context); }
+  AffineExpr tileAlong(const ContractionSide &own) const { return &own == &plan.rows ? at.row : at.column; }
+  void placeBatch(llvm::MutableArrayRef<AffineExpr> indices) const { place(plan.batch, at.batch, indices); }
+  /// Indices of the result along `dims`, taken as one.
+  void place(llvm::ArrayRef<unsigned> dims, AffineExpr position, llvm::MutableArrayRef<AffineExpr> indices) const {
+    llvm::SmallVector<int64_t> sizes;
+    for (unsigned dim : dims)
+      sizes.push_back(result.dim(dim));
+    for (auto [dim, index] : llvm::zip_equal(dims, delinearize(position, sizes, context)))
+      indices[dim] = index;
+  }
+
+  const Shape result;
+  const TilePlace at;
+  mlir::MLIRContext *context;
+};
+
+} // namespace hloc

@@ -1,0 +1,286 @@
+// One idea: a thread's neighbours of the operand, wherever they lie in memory, are a vector, which is loaded in one step
+// of the sums and put into shared memory in the next. What is missing at the edges of an array is zero.
+
+#include "emitters/heroes/OperandTile.h"
+
+#include "emitters/heroes/FragmentTiles.h"
+#include "hloc/dialect/XlaGpu.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace hloc {
+
+OperandTile::OperandTile(const ContractionPlan &plan, const ContractionSide &side, KernelBuilder &kernel,
+                         const TilePlace &at)
+    : ContractionPlaces(plan, kernel, at), b(kernel.code()), side(side), operand(*plan.hero->operand(side.operand)),
+      type(operand.shape().elementType()), map(operandIndexing(*plan.hero, side.operand, kernel.context())->map),
+      values(b, plan) {}
+
+FunctionRequest OperandTile::request() const {
+  FunctionRequest request;
+  request.indexSizes.assign(operand.shape().dims().begin(), operand.shape().dims().end());
+  request.roots.push_back({&operand, 0, IndexingMap::identity(context, operand.shape().dims())});
+  return request;
+}
+
+Type OperandTile::heldType() const {
+  if (tile.onTensorCores)
+    return storageType(fragmentType(), context);
+  return isHeldAsStored() ? storageType(type, context) : values.computed();
+}
+
+Value OperandTile::allocate() const {
+  return xla_gpu::AllocateSharedOp::create(
+      b,
+      RankedTensorType::get({plan.tileElements(side)}, tile.onTensorCores ? heldType() : values.computed()));
+}
+
+int64_t OperandTile::turns() const {
+  return llvm::divideCeil(tileSize(side) * tile.depth / int64_t(side.vector), tile.threads());
+}
+
+// --- places
+
+IndexingMap OperandTile::mapAt(ArrayRef<AffineExpr> results, ArrayRef<int64_t> loopSizes) const {
+  SmallVector<IndexingVariable> dims(kernel.idVariables()), ranges;
+  dims.push_back({Interval{0, at.numbers - 1}, "step"});
+  for (int64_t size : loopSizes)
+    ranges.push_back({Interval{0, size - 1}, {}});
+  return IndexingMap(AffineMap::get(dims.size(), ranges.size(), results, context), dims, ranges, {});
+}
+
+SmallVector<Value> OperandTile::valuesAt(Value number) const {
+  SmallVector<Value> operands(kernel.ids());
+  operands.push_back(number);
+  return operands;
+}
+
+OperandTile::Group OperandTile::groupOf(int64_t turn) const {
+  int64_t size = tileSize(side), vector = side.vector;
+  Group group;
+  group.groups = size * tile.depth / vector;
+  group.first = kernel.thread() + turn * tile.threads();
+  AffineExpr element = getAffineSymbolExpr(0, context);
+  if (!side.alongDepth) {
+    group.inSide = group.first % (size / vector) * vector + element;
+    group.inDepth = group.first.floorDiv(size / vector);
+    return group;
+  }
+  // Lanes side by side along a sum read a sector, no more: then they write to different banks. Chunks do if lanes
+  // write whole rows.
+  int64_t bytes = vector * std::max<int64_t>(deviceBits(type) / 8, 1);
+  int64_t lanes = tile.onTensorCores ? tile.depth / vector : std::clamp<int64_t>(32 / bytes, 1, tile.depth / vector);
+  group.inSide = group.first.floorDiv(lanes) % size;
+  group.inDepth = (group.first % lanes + group.first.floorDiv(lanes * size) * lanes) * vector + element;
+  return group;
+}
+
+OperandTile::Place OperandTile::placeOf(int64_t turn) const {
+  Group group = groupOf(turn);
+  Place found = placeOf(group);
+  if (group.groups % tile.threads() != 0)
+    found.conditions.push_back({group.first, Interval{0, group.groups - 1}});
+  return found;
+}
+
+OperandTile::Place OperandTile::placeOf(const Group &group) const {
+  Place found;
+  SmallVector<AffineExpr> dims(result.rank(), constant(0)), ranges(map.ranges().size());
+  AffineExpr position = tileAlong(side) * tileSize(side) + group.inSide;
+  placeBatch(dims);
+  place(side.dims, position, dims);
+  if (side.size % tileSize(side) != 0)
+    found.conditions.push_back({position, Interval{0, side.size - 1}});
+  if (mapAt({at.step}, {}).range(at.step).upper >= plan.steps())
+    found.conditions.push_back({at.step, Interval{0, plan.steps() - 1}});
+  AffineExpr inner = at.step % plan.stepsOfInner() * tile.depth + group.inDepth;
+  if (plan.innerDepth() % tile.depth != 0)
+    found.conditions.push_back({inner, Interval{0, plan.innerDepth() - 1}});
+  placeDepth(at.step.floorDiv(plan.stepsOfInner()), inner, ranges);
+  auto replace = [&](AffineExpr expression) { return expression.replaceDimsAndSymbols(dims, ranges); };
+  for (const auto &[expression, interval] : map.constraints())
+    found.conditions.push_back({replace(expression), interval});
+  for (auto [dim, size] : llvm::enumerate(result.dims()))
+    if (Interval bounds = map.dims()[dim].bounds; bounds != Interval{0, size - 1})
+      found.conditions.push_back({dims[dim], bounds});
+  for (AffineExpr index : map.affine().getResults())
+    found.indices.push_back(replace(index));
+  return found;
+}
+
+void OperandTile::placeDepth(AffineExpr outer, AffineExpr inner, MutableArrayRef<AffineExpr> ranges) const {
+  ArrayRef<int64_t> sizes = plan.depthSizes;
+  SmallVector<AffineExpr> indices = delinearize(outer, sizes.take_front(plan.outerDepth), context);
+  llvm::append_range(indices, delinearize(inner, sizes.drop_front(plan.outerDepth), context));
+  for (auto [variable, start, index] : llvm::zip_equal(plan.depth, plan.depthStarts, indices))
+    ranges[variable] = index + start;
+}
+
+// --- from memory to registers
+
+Value OperandTile::holds(ArrayRef<Condition> conditions, ValueRange operands, int64_t elements) {
+  Value all;
+  auto require = [&](CodeBuilder::IPred predicate, Value value, int64_t bound) {
+    Value one = b.cmpI(predicate, value, b.index(bound));
+    all = all ? b.andI(all, one) : one;
+  };
+  for (const auto &[expression, interval] : conditions) {
+    IndexingMap condition = mapAt({expression}, {elements});
+    Interval known = condition.range(expression);
+    condition.simplify();
+    Value value = applyMap(b, condition, operands).front();
+    if (known.lower < interval.lower)
+      require(CodeBuilder::IPred::sge, value, interval.lower);
+    if (known.upper > interval.upper)
+      require(CodeBuilder::IPred::sle, value, interval.upper);
+  }
+  return all;
+}
+
+/// Is a condition's expression, of the first element of a group, followed by those of the others, and its interval by
+/// whole groups?
+bool OperandTile::holdsForAll(const Condition &condition) const {
+  const auto &[expression, interval] = condition;
+  if (!expression.isFunctionOfSymbol(0))
+    return true;
+  const int64_t elements = side.vector;
+  AffineExpr element = getAffineSymbolExpr(0, context), first = expression.replace(element, constant(0));
+  const unsigned numDims = unsigned(kernel.idVariables().size()) + 1;
+  return simplifyAffineExpr(expression - first - element, numDims, 1) == constant(0) &&
+         first.getLargestKnownDivisor() % elements == 0 && interval.lower % elements == 0 &&
+         (interval.upper + 1) % elements == 0;
+}
+
+SmallVector<Value> OperandTile::load(Value number) {
+  SmallVector<Value> vectors;
+  for (int64_t turn = 0; turn < turns(); ++turn) {
+    Place place = placeOf(turn);
+    vectors.push_back(tile.onTensorCores ? loadChunk(place, number) : loadVector(place, number));
+  }
+  return vectors;
+}
+
+Value OperandTile::loadVector(const Place &place, Value number) {
+  auto vector = VectorType::get({int64_t(side.vector)}, heldType());
+  return kernel
+      .loop(mapAt({}, {int64_t(side.vector)}), valuesAt(number), zeros(vector),
+            [&](ValueRange element, ValueRange, ValueRange before) -> SmallVector<Value> {
+              Value value = loadElement(place, number, element.front());
+              return {vector::InsertOp::create(b, value, before.front(), OpFoldResult(element.front()))};
+            })
+      .front();
+}
+
+Value OperandTile::zeros(Type of) { return arith::ConstantOp::create(b, cast<TypedAttr>(b.getZeroAttr(of))); }
+
+/// What `make` makes of type `of` where the condition holds, if there is one.
+Value OperandTile::orZeros(Value condition, Type of, llvm::function_ref<Value()> make) {
+  if (!condition)
+    return make();
+  auto branch = scf::IfOp::create(b, TypeRange{of}, condition, /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(branch.thenBlock());
+  scf::YieldOp::create(b, make());
+  b.setInsertionPointToEnd(branch.elseBlock());
+  scf::YieldOp::create(b, zeros(of));
+  return branch.getResult(0);
+}
+
+/// A thread's neighbours as words where they fill any. What holds for all of them is tested once.
+Value OperandTile::loadChunk(const Place &place, Value number) {
+  const int64_t elements = side.vector;
+  Place inGroup = place;
+  SmallVector<Condition> ofGroup;
+  llvm::erase_if(inGroup.conditions, [&](const Condition &condition) {
+    if (!holdsForAll(condition))
+      return false;
+    ofGroup.push_back({condition.first.replace(getAffineSymbolExpr(0, context), constant(0)), condition.second});
+    return true;
+  });
+  const bool areWords = elements % 2 == 0;
+  auto words = areWords ? VectorType::get({elements / 2}, b.getI32Type()) : VectorType::get({elements}, heldType());
+  SmallVector<Value> operands = valuesAt(number);
+  operands.push_back(b.index(0));
+  return orZeros(holds(ofGroup, operands, 1), words, [&]() -> Value {
+    Value loaded = loadVector(inGroup, number);
+    return areWords ? vector::BitCastOp::create(b, words, loaded) : loaded;
+  });
+}
+
+Value OperandTile::loadElement(const Place &place, Value number, Value element) {
+  SmallVector<Value> operands = valuesAt(number);
+  operands.push_back(element);
+  auto read = [&]() -> Value {
+    IndexingMap indices = mapAt(place.indices, {int64_t(side.vector)});
+    indices.simplify();
+    Value stored = kernel.call(function, applyMap(b, indices, operands)).front();
+    if (tile.onTensorCores)
+      return type == fragmentType() ? stored : convertElement(b, stored, type, fragmentType());
+    return isHeldAsStored() ? stored : values.factor(stored, type);
+  };
+  return orZeros(holds(place.conditions, operands, side.vector), heldType(), read);
+}
+
+// --- from registers to shared memory
+
+Value OperandTile::fill(ValueRange vectors, Value shared) {
+  if (tile.onTensorCores)
+    return fillChunks(vectors, shared);
+  for (auto [turn, loaded] : llvm::enumerate(vectors)) {
+    Group group = groupOf(int64_t(turn));
+    IndexingMap places = kernel.mapOf({group.inDepth * plan.stride(side) + group.inSide}, {int64_t(side.vector)});
+    if (group.groups % tile.threads() != 0)
+      places.addConstraint(group.first, Interval{0, group.groups - 1});
+    places.simplify();
+    shared = kernel
+                 .loop(places, shared,
+                       [&, loaded = loaded](ValueRange element, ValueRange at, ValueRange before) -> SmallVector<Value> {
+                         Value value = vector::ExtractOp::create(b, loaded, OpFoldResult(element.front()));
+                         if (isHeldAsStored())
+                           value = values.factor(value, type);
+                         return {tensor::InsertOp::create(b, value, before.front(), at)};
+                       })
+                 .front();
+  }
+  return shared;
+}
+
+Value OperandTile::fillChunks(ValueRange vectors, Value shared) {
+  for (auto [turn, loaded] : llvm::enumerate(vectors)) {
+    Group group = groupOf(int64_t(turn));
+    if (group.groups % tile.threads() == 0) {
+      shared = putChunk(group, loaded, shared);
+      continue;
+    }
+    IndexingMap exists = kernel.mapOf({}, {1});
+    exists.addConstraint(group.first, Interval{0, group.groups - 1});
+    exists.simplify();
+    shared = kernel
+                 .loop(exists, shared,
+                       [&, loaded = loaded](ValueRange, ValueRange, ValueRange before) -> SmallVector<Value> {
+                         return {putChunk(group, loaded, before.front())};
+                       })
+                 .front();
+  }
+  return shared;
+}
+
+Value OperandTile::putChunk(const Group &group, Value loaded, Value shared) {
+  auto ofFirst = [&](AffineExpr expression) {
+    return expression.replace(getAffineSymbolExpr(0, context), constant(0));
+  };
+  AffineExpr inSide = ofFirst(group.inSide), inDepth = ofFirst(group.inDepth);
+  Value place = FragmentTiles(plan, kernel, heldType())
+                    .placeOf(side, side.alongDepth ? inSide : inDepth, side.alongDepth ? inDepth : inSide);
+  auto stored = VectorType::get({int64_t(side.vector)}, heldType());
+  if (loaded.getType() != stored)
+    loaded = vector::BitCastOp::create(b, stored, loaded);
+  return vector::TransferWriteOp::create(b, b.getLoc(), loaded, shared, ValueRange{place}, ArrayRef<bool>{true})
+      .getResult();
+}
+
+} // namespace hloc

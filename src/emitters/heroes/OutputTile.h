@@ -1,0 +1,47 @@
+#pragma once
+// What becomes of a contraction's finished sums: outputs, each where its element lies.
+
+#include "emitters/heroes/ContractionPlaces.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace hloc {
+
+class OutputTile : ContractionPlaces {
+public:
+  OutputTile(const ContractionPlan &plan, KernelBuilder &kernel, const TilePlace &at)
+      : ContractionPlaces(plan, kernel, at), b(kernel.code()), values(b, plan) {}
+
+  /// For the function of the outputs at an index of the hero, from its value there, without which nothing is stored.
+  FunctionRequest request() const;
+  void setFunction(mlir::func::FuncOp outputs) { function = outputs; }
+
+  /// Stores a thread's sums of the tile, by row and column.
+  void store(llvm::ArrayRef<mlir::Value> sums);
+  /// Leaves them in scratch memory instead, as part number `part` of the sums.
+  void storePartial(llvm::ArrayRef<mlir::Value> sums, AffineExpr part);
+  /// Stores what is made of sums that lie side by side: `map` has their indices.
+  void storeNeighbours(const IndexingMap &map, llvm::ArrayRef<mlir::Value> sums);
+
+private:
+  using StorePiece = llvm::function_ref<void(const IndexingMap &map, llvm::ArrayRef<mlir::Value> sums)>;
+
+  const FusionRoot &root(unsigned number) const { return kernel.graph().roots()[number]; }
+  IndexingMap mapTo(const Shape &shape) const;
+  mlir::Value vectorOf(llvm::ArrayRef<mlir::Value> sums);
+  /// Neighbours of one row, all of them in turn. `part`: stands before their indices, if there is one.
+  void forEachPiece(llvm::ArrayRef<mlir::Value> sums, AffineExpr part, StorePiece store);
+  IndexingMap mapOfPiece(int64_t row, int64_t piece, AffineExpr part) const;
+  llvm::SmallVector<mlir::Value> insertOutputs(mlir::ValueRange at, mlir::Value value, mlir::ValueRange before);
+
+  void storeThroughShared(llvm::ArrayRef<mlir::Value> sums);
+  mlir::Value putPair(int64_t row, int64_t together, int64_t piece, llvm::ArrayRef<mlir::Value> sums,
+                      mlir::Value shared);
+  void storeRows(int64_t first, int64_t together, mlir::Value shared);
+
+  CodeBuilder &b;
+  ContractionValues values;
+  mlir::func::FuncOp function;
+};
+
+} // namespace hloc
