@@ -1,5 +1,5 @@
-// One idea: a thread's neighbours of the operand, wherever they lie in memory, are a vector, which is loaded in one step
-// of the sums and put into shared memory in the next. What is missing at the edges of an array is zero.
+// One idea: a thread's neighbours of the operand, wherever they lie in memory, are a vector, which is loaded in one
+// step of the sums and put into shared memory in the next. What is missing at the edges of an array is zero.
 
 #include "emitters/heroes/OperandTile.h"
 
@@ -35,8 +35,7 @@ Type OperandTile::heldType() const {
 
 Value OperandTile::allocate() const {
   return xla_gpu::AllocateSharedOp::create(
-      b,
-      RankedTensorType::get({plan.tileElements(side)}, tile.onTensorCores ? heldType() : values.computed()));
+      b, RankedTensorType::get({plan.tileElements(side)}, tile.onTensorCores ? heldType() : values.computed()));
 }
 
 int64_t OperandTile::turns() const {
@@ -164,6 +163,21 @@ SmallVector<Value> OperandTile::load(Value number) {
   return vectors;
 }
 
+SmallVector<Value> OperandTile::loadFollowing(Value number, ValueRange otherwise) {
+  if (at.numbers == 1)
+    return SmallVector<Value>(otherwise);
+  Value follows = b.cmpI(CodeBuilder::IPred::slt, number, b.index(at.numbers - 1));
+  auto branch = scf::IfOp::create(b, otherwise.getTypes(), follows, /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(branch.elseBlock());
+  scf::YieldOp::create(b, otherwise);
+  b.setInsertionPointToEnd(branch.thenBlock());
+  IndexingMap next(AffineMap::get(1, 0, getAffineDimExpr(0, context) + 1),
+                   IndexingVariable{Interval{0, at.numbers - 2}, "step"}, {}, {});
+  scf::YieldOp::create(b, load(applyMap(b, next, number).front()));
+  return SmallVector<Value>(branch.getResults());
+}
+
 Value OperandTile::loadVector(const Place &place, Value number) {
   auto vector = VectorType::get({int64_t(side.vector)}, heldType());
   return kernel
@@ -236,15 +250,16 @@ Value OperandTile::fill(ValueRange vectors, Value shared) {
     if (group.groups % tile.threads() != 0)
       places.addConstraint(group.first, Interval{0, group.groups - 1});
     places.simplify();
-    shared = kernel
-                 .loop(places, shared,
-                       [&, loaded = loaded](ValueRange element, ValueRange at, ValueRange before) -> SmallVector<Value> {
-                         Value value = vector::ExtractOp::create(b, loaded, OpFoldResult(element.front()));
-                         if (isHeldAsStored())
-                           value = values.factor(value, type);
-                         return {tensor::InsertOp::create(b, value, before.front(), at)};
-                       })
-                 .front();
+    shared =
+        kernel
+            .loop(places, shared,
+                  [&, loaded = loaded](ValueRange element, ValueRange at, ValueRange before) -> SmallVector<Value> {
+                    Value value = vector::ExtractOp::create(b, loaded, OpFoldResult(element.front()));
+                    if (isHeldAsStored())
+                      value = values.factor(value, type);
+                    return {tensor::InsertOp::create(b, value, before.front(), at)};
+                  })
+            .front();
   }
   return shared;
 }
