@@ -10,6 +10,7 @@
 #include "hloc/fusion/OutputMaps.h"
 #include "hloc/fusion/PlanCounts.h"
 #include "hloc/hlo/Literal.h"
+#include "hloc/indexing/ShapeMaps.h"
 #include "hloc/kernel/Estimate.h"
 
 #include "fmt/format.h"
@@ -62,6 +63,7 @@ public:
       if (std::optional<Rejection> why = (this->*step)())
         return why;
     plan.mayJoinFirstStages = canJoin();
+    findMask();
     return std::nullopt;
   }
 
@@ -89,12 +91,12 @@ private:
       dot->bits = 32;
     }
     if (typeOfFactors(plan.scores) != typeOfFactors(plan.product))
-      return Rejection{fmt::format("`{}` and `{}` have factors of different types", first().name().str(),
-                                   second().name().str())};
+      return Rejection{
+          fmt::format("`{}` and `{}` have factors of different types", first().name().str(), second().name().str())};
     const llvm::BitVector depends = dependents(graph, first());
     if (depends[second().operand(0)->id()] == depends[second().operand(1)->id()])
-      return Rejection{fmt::format("`{}` is not made of one factor of `{}`", second().name().str(),
-                                   first().name().str())};
+      return Rejection{
+          fmt::format("`{}` is not made of one factor of `{}`", second().name().str(), first().name().str())};
     weights = depends[second().operand(0)->id()] ? 0 : 1;
     return std::nullopt;
   }
@@ -170,16 +172,13 @@ private:
       return Rejection{fmt::format("`{}` is read at several places, or not as a whole", second().name().str())};
     for (const HloInstruction *instr : graph.instructions())
       if (outputs.at(*instr) && instr != &second() &&
-          llvm::any_of(instr->operands(), [&](const HloInstruction *operand) {
-            return !outputs.at(*operand) && roles.at(*operand);
-          }))
+          llvm::any_of(instr->operands(),
+                       [&](const HloInstruction *operand) { return !outputs.at(*operand) && roles.at(*operand); }))
         return Rejection{fmt::format("`{}` reads scores beside `{}`", instr->name().str(), second().name().str())};
     return std::nullopt;
   }
 
-  bool isAfter(const HloInstruction &instr) {
-    return dependents(graph, second())[instr.id()];
-  }
+  bool isAfter(const HloInstruction &instr) { return dependents(graph, second())[instr.id()]; }
 
   std::optional<Rejection> assignRoots() {
     const llvm::BitVector after = dependents(graph, second());
@@ -191,8 +190,8 @@ private:
       else if (roles.isAt(*root.instr, ReducedRole::Result) && root.shape.numElements() == shape.count)
         plan.resultRoots.push_back(unsigned(number));
       else
-        return Rejection{fmt::format("output {} is made neither of `{}` nor of rows of scores", number,
-                                     second().name().str())};
+        return Rejection{
+            fmt::format("output {} is made neither of `{}` nor of rows of scores", number, second().name().str())};
     }
     if (plan.product.roots.empty())
       return Rejection{fmt::format("no output is made of `{}`", second().name().str())};
@@ -256,6 +255,56 @@ private:
            init.literal().getDouble(0) == value;
   }
 
+  /// The scores behind a mask: chosen between by a predicate of no score, and one number.
+  struct Mask {
+    const HloInstruction *select = nullptr;
+    bool isKept = false; ///< where the predicate is this
+  };
+
+  std::optional<Mask> maskAt(const HloInstruction &instr) const {
+    if (instr.opcode() != Opcode::Select || !roles.isAt(instr, ReducedRole::Element) || roles.at(*instr.operand(0)) ||
+        !instr.operand(0)->shape().sameDims(instr.shape()))
+      return std::nullopt;
+    for (unsigned number : {1u, 2u}) {
+      const HloInstruction &constant = behindBroadcasts(*instr.operand(3 - number));
+      if (roles.at(*instr.operand(number)) && constant.opcode() == Opcode::Constant && constant.shape().isScalar())
+        return Mask{&instr, number == 1};
+    }
+    return std::nullopt;
+  }
+
+  void findMask() {
+    if (!plan.stages.empty() && (!plan.mayJoinFirstStages || plan.stages.size() != 2))
+      return;
+    for (const HloInstruction *instr : graph.instructions())
+      if (std::optional<Mask> mask = maskAt(*instr); mask && hidesScores(*mask)) {
+        plan.mask = instr;
+        plan.isKept = mask->isKept;
+        return;
+      }
+  }
+
+  /// Is all that is made of scores made of the masked ones, and of nothing else that differs between a row's keys?
+  bool hidesScores(const Mask &mask) const {
+    const llvm::BitVector behind = dependents(graph, *mask.select), after = dependents(graph, second());
+    for (const HloInstruction *instr : graph.instructions()) {
+      if (!roles.at(*instr) || after[instr->id()] || instr == mask.select || (!behind[instr->id()] && !isSeen(*instr)))
+        continue;
+      for (const HloInstruction *operand : instr->operands()) {
+        const bool isMade = behind[operand->id()] || operand == mask.select->operand(0) ||
+                            (!roles.at(*operand) && behindBroadcasts(*operand).shape().isScalar());
+        if (!isMade)
+          return false;
+      }
+    }
+    return true;
+  }
+
+  /// Do rows or weights have it, and not just other scores?
+  bool isSeen(const HloInstruction &instr) const {
+    return instr.opcode() == Opcode::Reduce || &instr == &plan.weights();
+  }
+
   /// The results of a reduction, each for all elements of its row.
   static const HloInstruction &behindBroadcasts(const HloInstruction &instr) {
     const HloInstruction *value = &instr;
@@ -274,8 +323,8 @@ private:
       return accumulator.type == ElementType::F32 && accumulator.combiner == combiner;
     };
     if (!combines(0, Opcode::Maximum) || !combines(1, Opcode::Add) ||
-        !beginsWith(*maximum.operand(1), -std::numeric_limits<double>::infinity()) ||
-        !beginsWith(*sum.operand(1), 0) || maximum.shape().elementType() != ElementType::F32)
+        !beginsWith(*maximum.operand(1), -std::numeric_limits<double>::infinity()) || !beginsWith(*sum.operand(1), 0) ||
+        maximum.shape().elementType() != ElementType::F32)
       return false;
     const HloInstruction &power = behindBitcasts(*sum.operand(0));
     if (power.opcode() != Opcode::Exponential)
@@ -304,8 +353,8 @@ int64_t registersOf(const AttentionPlan &plan) {
   const int64_t held = plan.holdsScores ? plan.pieces() : 1;
   const int64_t scores = held * plan.piece() / 2, sums = plan.columns() / 2;
   const int64_t rows = plan.holdsRows() ? plan.terms() / 4 : 4;
-  const int64_t loaded = plan.piece() * std::max(plan.scores.tile.depth, plan.product.tile.columns()) /
-                         plan.scores.tile.threads() / 2;
+  const int64_t loaded =
+      plan.piece() * std::max(plan.scores.tile.depth, plan.product.tile.columns()) / plan.scores.tile.threads() / 2;
   return ofIndices + scores + sums + rows + loaded;
 }
 
@@ -327,8 +376,8 @@ double secondsOf(const AttentionPlan &plan, const LaunchGeometry &launch, const 
   const double written = double(plan.product.hero->shape().byteSize()) * 8 / sectorBits;
   counts.sectors += written;
   counts.footprint += written;
-  counts.instructions =
-      own.instructions + (plan.workOfScore() - plan.repeatedWork()) * double(plan.scores.hero->shape().numElements()) / lanesPerWarp;
+  counts.instructions = own.instructions + (plan.workOfScore() - plan.repeatedWork()) *
+                                               double(plan.scores.hero->shape().numElements()) / lanesPerWarp;
   counts.sharedPasses = own.sharedPasses;
   counts.products = own.products;
   counts.memoryRoundTrips = own.memoryRoundTrips;
@@ -345,6 +394,26 @@ LaunchGeometry launchOf(const AttentionPlan &plan) {
   return launch;
 }
 
+/// Of all pieces of keys, how many a mask leaves to a block, on average.
+double keptPiecesOf(const AttentionPlan &plan, const KeptKeys &keys) {
+  constexpr int64_t mostTiles = 64;
+  const int64_t tiles = plan.rowTiles(), step = llvm::divideCeil(tiles, mostTiles);
+  int64_t kept = 0, all = 0;
+  for (int64_t tile = 0; tile < tiles; tile += step) {
+    auto at = [&](AffineExpr key, int64_t otherwise) {
+      const auto value =
+          key ? dyn_cast<AffineConstantExpr>(key.replaceDims({getAffineConstantExpr(tile, key.getContext())}))
+              : AffineConstantExpr();
+      return value ? std::clamp<int64_t>(value.getValue(), -1, plan.keys() - 1) : otherwise;
+    };
+    const int64_t first = std::max<int64_t>(at(keys.first, 0), 0), last = at(keys.last, plan.keys() - 1);
+    if (last >= first)
+      kept += last / plan.piece() - first / plan.piece() + 1;
+    all += plan.pieces();
+  }
+  return double(kept) / double(std::max<int64_t>(all, 1));
+}
+
 /// The tile that takes the least time.
 std::optional<Rejection> chooseTiles(AttentionPlan &plan, const FusionGraph &graph, const TargetInfo &target,
                                      MLIRContext *context) {
@@ -352,8 +421,8 @@ std::optional<Rejection> chooseTiles(AttentionPlan &plan, const FusionGraph &gra
   const int64_t columns = powerOfTwo(plan.product.columns.size, 2 * ContractionTile::fragmentColumns);
   constexpr int64_t mostTerms = 256;
   if (terms > mostTerms || columns > mostTerms)
-    return Rejection{fmt::format("`{}` has more than {} terms, or `{}` as many columns",
-                                 plan.scores.hero->name().str(), mostTerms, plan.product.hero->name().str())};
+    return Rejection{fmt::format("`{}` has more than {} terms, or `{}` as many columns", plan.scores.hero->name().str(),
+                                 mostTerms, plan.product.hero->name().str())};
   std::optional<AttentionPlan> best;
   double least = 0;
   auto tileOf = [](int64_t warps, int64_t tileColumns, int64_t depth) {
@@ -373,6 +442,9 @@ std::optional<Rejection> chooseTiles(AttentionPlan &plan, const FusionGraph &gra
         plan.scores.tile = tileOf(warps, piece, terms);
         plan.product.tile = tileOf(warps, columns, piece);
         plan.holdsScores = holds;
+        const KeptKeys kept = plan.keysOfTile(context);
+        plan.skipsPieces = !holds && kept;
+        plan.keptPieces = plan.skipsPieces ? keptPiecesOf(plan, kept) : 1;
         chooseAccesses(plan.scores, graph, target, context);
         chooseAccesses(plan.product, graph, target, context);
         plan.product.outputVector = chooseOutputVector(plan.product, graph, context);
@@ -393,10 +465,19 @@ std::optional<Rejection> chooseTiles(AttentionPlan &plan, const FusionGraph &gra
 
 } // namespace
 
+KeptKeys AttentionPlan::keysOfTile(MLIRContext *context) const {
+  if (!mask)
+    return {};
+  const int64_t sizes[] = {scores.batchSize, scores.rows.size, keys()}, rowMajor[] = {2, 1, 0};
+  IndexingMap place = bitcastMap(sizes, rowMajor, mask->shape().dims(), mask->shape().minorToMajor(), context);
+  place.simplify();
+  return keptKeys(*mask->operand(0), isKept, place).ofTile(scores.tile.rows());
+}
+
 bool AttentionPlan::storesInRowTile() const {
-  return product.outputVector && product.hero->shape().elementType() ==
-                                     ContractionPlan::fragmentType(
-                                         scores.hero->operand(scores.rows.operand)->shape().elementType());
+  return product.outputVector &&
+         product.hero->shape().elementType() ==
+             ContractionPlan::fragmentType(scores.hero->operand(scores.rows.operand)->shape().elementType());
 }
 
 int64_t AttentionPlan::rowElements() const {
@@ -428,8 +509,7 @@ HeroMatch<AttentionPlan> matchHero<AttentionPlan>(const FusionGraph &graph, cons
 }
 
 /// Other blocks read an operand's rows at other times.
-template <>
-bool mayTakePlace<AttentionPlan>(const AttentionPlan &, const FusionGraph &, unsigned, unsigned) {
+template <> bool mayTakePlace<AttentionPlan>(const AttentionPlan &, const FusionGraph &, unsigned, unsigned) {
   return false;
 }
 
@@ -452,8 +532,8 @@ ComputedSpaces computedSpaces<AttentionPlan>(const AttentionPlan &plan, const Fu
       elements(*hero.instr->operand(0));
   elements(plan.weights());
   ComputedSpace outputs;
-  for (auto [root, place] : llvm::zip_equal(
-           plan.product.roots, outputMaps(graph, *plan.product.hero, plan.product.roots, context)))
+  for (auto [root, place] :
+       llvm::zip_equal(plan.product.roots, outputMaps(graph, *plan.product.hero, plan.product.roots, context)))
     outputs.values.push_back({graph.roots()[root].instr, place});
   result.spaces.push_back(std::move(outputs));
   for (unsigned root : plan.resultRoots)
@@ -485,6 +565,8 @@ std::string AttentionPlan::toString() const {
   os << fmt::format("blocks of {} rows, pieces of {} keys{}; roots ", scores.tile.rows(), piece(),
                     holdsScores ? ", scores in registers" : fmt::format(", {} times", passes()));
   llvm::interleave(product.roots, os, ",");
+  if (skipsPieces)
+    os << fmt::format("; a mask leaves {:.0f} % of the pieces", 100 * keptPieces);
   if (!resultRoots.empty()) {
     os << ", roots of rows ";
     llvm::interleave(resultRoots, os, ",");

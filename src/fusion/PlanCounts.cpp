@@ -246,8 +246,10 @@ PlanCounts countsOf(const AttentionPlan &plan) {
   const double blocks = double(plan.blocks()), threads = double(plan.scores.tile.threads()),
                warps = blocks * threads / lanesPerWarp, pieces = double(plan.pieces()), passes = double(plan.passes()),
                keys = pieces * double(plan.piece()), terms = double(plan.terms()), columns = double(plan.columns());
-  // Of each pair of products, one load of a key's or a term's fragments.
-  const double pairs = warps * keys / fragment * (passes * terms + columns) / fragment;
+  // Of each pair of products, one load of a key's or a term's fragments. What a mask leaves out is not multiplied with
+  // keys.
+  const double kept = plan.keptPieces;
+  const double pairs = warps * keys / fragment * (kept * passes * terms + columns) / fragment;
   counts.products =
       pairs * 2 * ContractionTile::fragmentRows * ContractionTile::fragmentColumns * ContractionTile::fragmentDepth;
   counts.instructions = 3 * pairs;
@@ -262,18 +264,19 @@ PlanCounts countsOf(const AttentionPlan &plan) {
     counts.sharedPasses += elements / lanesPerWarp * dot.factorBits() / bitsOfPass;
   };
   fill(plan.scores, plan.scores.rows, blocks * double(plan.scores.tile.rows()) * terms, 1);
-  fill(plan.scores, plan.scores.columns, blocks * passes * keys * terms, passes * pieces);
+  fill(plan.scores, plan.scores.columns, blocks * kept * passes * keys * terms, kept * passes * pieces);
   fill(plan.product, plan.product.columns, blocks * keys * columns, pieces);
   const double scores = blocks * double(plan.scores.tile.rows()) * keys;
   counts.reads.push_back({plan.product.hero, plan.product.rows.operand, scores, 1});
   counts.instructions +=
-      warps * (passes + 1) * pieces * instructionsOfPiece + plan.repeatedWork() * scores / lanesPerWarp;
+      warps * (passes + 1) * pieces * instructionsOfPiece +
+      (kept * plan.workOfScore() - (plan.workOfScore() - plan.repeatedWork())) * scores / lanesPerWarp;
   for (const ReductionFrame &stage : plan.stages)
     addExchange(double(plan.scores.tile.laneColumns()), 2 * accumulatorsOf(stage), warps, counts);
   // Keys once a pass, terms once: each on its way while something is multiplied.
-  counts.sharedRoundTrips += pieces * (passes + 1) * tripsOfBarrier;
+  counts.sharedRoundTrips += pieces * (kept * passes + 1) * tripsOfBarrier;
   // Products of one sum follow each other, and what is added up in a row.
-  counts.chainInstructions += pieces * (passes * terms + double(plan.piece())) / fragment * instructionsOfMma;
+  counts.chainInstructions += pieces * (kept * passes * terms + double(plan.piece())) / fragment * instructionsOfMma;
   counts.chainInstructions +=
       plan.workOfScore() + double(plan.stages.size()) * keys / double(plan.scores.tile.laneColumns());
   return counts;

@@ -13,8 +13,7 @@ constexpr size_t mostInstructions = 200;
 class AttentionSearch {
 public:
   AttentionSearch(const HloComputation &entry, const llvm::BitVector &needed,
-                  llvm::ArrayRef<HloInstruction *> materialized,
-                  llvm::function_ref<bool(const RowGroup &)> isAttention)
+                  llvm::ArrayRef<HloInstruction *> materialized, llvm::function_ref<bool(const RowGroup &)> isAttention)
       : entry(entry), needed(needed), isAttention(isAttention), users(entry), inMemory(needed.size(), false),
         taken(needed.size(), false) {
     for (const HloInstruction *value : materialized)
@@ -54,10 +53,10 @@ private:
     members.push_back(&second);
     RowGroup group;
     for (HloInstruction *instr : members) {
-      const bool isNeeded = instr == &second || inMemory[instr->id()] ||
-                            llvm::any_of(users.of(instr), [&](const HloInstruction *user) {
-                              return needed[user->id()] && !depends[user->id()];
-                            });
+      const bool isNeeded =
+          instr == &second || inMemory[instr->id()] || llvm::any_of(users.of(instr), [&](const HloInstruction *user) {
+            return needed[user->id()] && !depends[user->id()];
+          });
       (isNeeded ? group.roots : group.inside).push_back(instr);
       if (instr->opcode() == Opcode::Reduce)
         group.reductions.push_back(instr);

@@ -1,5 +1,6 @@
 #pragma once
-// Which values of an entry without fusions one kernel of attention makes (AttentionPlan.h): part of the policy of fusion.
+// Which values of an entry without fusions one kernel of attention makes (AttentionPlan.h): part of the policy of
+// fusion.
 //
 //   dot(convert(softmax(scale * dot(q, k))), v): inside the first dot and all between the two, roots {the second dot}
 

@@ -3,6 +3,7 @@
 // row.
 
 #include "hloc/fusion/ContractionPlan.h"
+#include "hloc/fusion/KeptKeys.h"
 #include "hloc/fusion/StagedReductions.h"
 
 #include <optional>
@@ -14,11 +15,11 @@ namespace hloc {
 /// of the scores, come in pieces through shared memory. A warp has all of its 16 rows' scores of a piece in registers,
 /// as tensor cores leave them, which is as they want factors.
 ///
-/// Reductions come in stages, as in `rows`: each goes through all pieces, and scores are multiplied anew in each, unless
-/// those of all keys stay in registers. So everything is rounded where the HLO rounds it.
+/// Reductions come in stages, as in `rows`: each goes through all pieces, and scores are multiplied anew in each,
+/// unless those of all keys stay in registers. So everything is rounded where the HLO rounds it.
 ///
-///   softmax(q k / sqrt(64)) v of bf16[1,1024,12,64]: 12 times 1024 rows by 1024 keys, 64 terms, 64 columns; stages max,
-///   sum; blocks of 64 rows, pieces of 64 keys
+///   softmax(q k / sqrt(64)) v of bf16[1,1024,12,64]: 12 times 1024 rows by 1024 keys, 64 terms, 64 columns; stages
+///   max, sum; blocks of 64 rows, pieces of 64 keys
 struct AttentionPlan {
   static constexpr int64_t rowsOfWarp = ContractionTile::fragmentRows;
 
@@ -37,6 +38,16 @@ struct AttentionPlan {
   /// those of these that several do.
   double workOfStages = 0, sharedWork = 0;
 
+  /// The select that hides scores behind one number, if nothing else depends on a row's keys, and what its predicate is
+  /// where it does not. Without room for all scores, pieces of nothing but hidden ones are not multiplied.
+  const HloInstruction *mask = nullptr;
+  bool isKept = false;
+  /// Which keys any row of a tile has, of the tile's number.
+  KeptKeys keysOfTile(mlir::MLIRContext *context) const;
+  bool skipsPieces = false;
+  /// Of the pieces that a block multiplies scores of, a share of all, on average.
+  double keptPieces = 1;
+
   const HloInstruction &weights() const { return *product.hero->operand(product.rows.operand); }
   int64_t keys() const { return scores.columns.size; }
   int64_t piece() const { return scores.tile.columns(); }
@@ -46,9 +57,7 @@ struct AttentionPlan {
   /// Those go through the pieces together then, the sum scaled whenever a larger element is found.
   bool joinsFirstStages() const { return mayJoinFirstStages && !holdsScores; }
   /// How often scores are multiplied.
-  int64_t passes() const {
-    return holdsScores ? 1 : int64_t(stages.size()) - int64_t(joinsFirstStages()) + 1;
-  }
+  int64_t passes() const { return holdsScores ? 1 : int64_t(stages.size()) - int64_t(joinsFirstStages()) + 1; }
   /// Instructions of a score: what several stages compute of those in registers is computed once.
   double repeatedWork() const { return holdsScores ? 0 : sharedWork; }
   double workOfScore() const { return workOfStages - sharedWork + repeatedWork(); }

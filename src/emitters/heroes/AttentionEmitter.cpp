@@ -1,7 +1,11 @@
 // One idea: a thread has, of each piece of keys, the scores of two rows that lie in its registers as tensor cores leave
 // them: neighbours of the four lanes that share a row, eight keys after eight. All that is made of a score is made
-// there, by the functions of the fusion at the score's place, with the score and what its row came to as arguments; what
-// comes of it are factors of the second dot in the order in which tensor cores take them.
+// there, by the functions of the fusion at the score's place, with the score and what its row came to as arguments;
+// what comes of it are factors of the second dot in the order in which tensor cores take them.
+//
+// Where a mask leaves a block none of a piece's keys, no scores are multiplied: those keys' scores are one number,
+// which a stage takes as often as there are such, and their weights are one factor a row. They are multiplied like
+// others, since infinities among the terms show even so.
 //
 // Keys, rows and terms beyond the edges are zeros in shared memory. Their scores are made at the last place that there
 // is, so that nothing is read beyond it, and are left out where they would count.
@@ -15,6 +19,7 @@
 #include "hloc/dialect/XlaGpu.h"
 #include "hloc/indexing/ShapeMaps.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -28,12 +33,12 @@ namespace {
 class AttentionEmitter {
 public:
   AttentionEmitter(const AttentionPlan &plan, KernelBuilder &kernel)
-      : plan(plan), kernel(kernel), b(kernel.code()), context(kernel.context()),
-        values(b, plan.scores), queries(plan.scores, plan.scores.rows, kernel, place(none(), none())),
+      : plan(plan), kernel(kernel), b(kernel.code()), context(kernel.context()), values(b, plan.scores),
+        queries(plan.scores, plan.scores.rows, kernel, place(none(), none())),
         keys(plan.scores, plan.scores.columns, kernel, place(number(), none(), plan.pieces())),
         terms(plan.product, plan.product.columns, kernel, place(none(), number(), plan.pieces())),
-        outputs(plan.product, kernel, place(none(), none())),
-        scoreTiles(plan.scores, kernel, queries.heldType()), productTiles(plan.product, kernel, queries.heldType()) {}
+        outputs(plan.product, kernel, place(none(), none())), scoreTiles(plan.scores, kernel, queries.heldType()),
+        productTiles(plan.product, kernel, queries.heldType()) {}
 
   llvm::LogicalResult emit() {
     if (failed(emitFunctions()))
@@ -41,9 +46,9 @@ public:
     batch = valueOf(place(none(), none()).batch);
     for (int64_t i = 0; i < rowsOfThread; ++i)
       rows.push_back(clamped(rowOf(i), plan.scores.rows.size, {}));
+    findPieces();
     loadQueries();
-    pieceTile = xla_gpu::AllocateSharedOp::create(
-        b, RankedTensorType::get({plan.pieceElements()}, queries.heldType()));
+    pieceTile = xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({plan.pieceElements()}, queries.heldType()));
     if (plan.holdsScores)
       holdScores();
     for (size_t stage = 0; stage < stages.size();)
@@ -96,9 +101,30 @@ private:
     Value value = applyMap(b, map, operands).front();
     if (!mayBeBeyond)
       return value;
-    Value least = b.minS(value, b.index(size - 1));
-    least.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(context, Interval{0, size - 1}));
-    return least;
+    return known(b.minS(value, b.index(size - 1)), size);
+  }
+
+  /// A value that is known to be less than `size`.
+  Value known(Value value, int64_t size) {
+    value.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(context, Interval{0, size - 1}));
+    return value;
+  }
+
+  /// The pieces of which scores are multiplied: from `firstPiece` on, before `endPiece`.
+  void findPieces() {
+    if (!plan.skipsPieces)
+      return;
+    /// Of the piece that has a key of the block's tile of rows, plus `more`.
+    auto pieceOf = [&](AffineExpr key, int64_t more) {
+      AffineExpr tile = place(none(), none()).row;
+      Value piece = valueOf(key.replaceDims({tile}).floorDiv(plan.piece()) + more);
+      return known(b.minS(b.maxS(piece, b.index(0)), b.index(plan.pieces())), plan.pieces() + 1);
+    };
+    const KeptKeys kept = plan.keysOfTile(context);
+    firstPiece = kept.first ? pieceOf(kept.first, 0) : b.index(0);
+    endPiece = kept.last ? pieceOf(kept.last, 1) : b.index(plan.pieces());
+    if (kept.first && kept.last)
+      endPiece = known(b.maxS(endPiece, firstPiece), plan.pieces() + 1);
   }
 
   /// Is a thread's neighbour of a piece a key? Nothing: it always is.
@@ -177,8 +203,8 @@ private:
     const Shape &space = root(plan.resultRoots.front()).shape;
     request.indexSizes.assign(space.dims().begin(), space.dims().end());
     for (unsigned number : plan.resultRoots)
-      request.roots.push_back({root(number).instr, root(number).result,
-                               bitcastIndexing(space, root(number).shape, context)});
+      request.roots.push_back(
+          {root(number).instr, root(number).result, bitcastIndexing(space, root(number).shape, context)});
     request.injected.assign(known.begin(), known.end());
     return request;
   }
@@ -237,8 +263,8 @@ private:
     Values terms; ///< loaded, of the second dot, if that was asked for
   };
 
-  /// What `body` carries through all pieces. While a piece's scores are multiplied, what is needed next is on its way to
-  /// registers.
+  /// What `body` carries through all pieces. While a piece's scores are multiplied, what is needed next is on its way
+  /// to registers.
   template <typename Body> Values forEachPiece(Values carried, bool needsTerms, Body body) {
     if (plan.holdsScores) {
       Values loaded = needsTerms ? terms.load(b.index(0)) : Values();
@@ -250,28 +276,51 @@ private:
       return carried;
     }
     const size_t count = carried.size();
-    llvm::append_range(carried, keys.load(b.index(0)));
-    carried.push_back(pieceTile);
-    IndexingMap pieces = IndexingMap::fromSizes(AffineMap::get(0, 1, {}, context), {}, {plan.pieces()});
-    carried = kernel.loop(pieces, {}, carried, [&](ValueRange piece, ValueRange, ValueRange before) {
-      pieceTile = before.back();
-      ValueRange loaded = before.slice(count, before.size() - count - 1);
+    llvm::append_range(carried, keys.load(firstPiece ? clampedPiece(firstPiece) : b.index(0)));
+    return loopPieces(carried, count, firstPiece, endPiece, [&](Value piece, ValueRange before) {
+      ValueRange loaded = before.drop_front(count);
       Values loadedTerms, following;
-      auto loadNext = [&] { following = keys.loadFollowing(piece.front(), loaded); };
+      auto loadNext = [&] { following = keys.loadFollowing(piece, loaded, endPiece); };
       Scores scores = multiplyScores(loaded, [&] {
         if (needsTerms)
-          loadedTerms = terms.load(piece.front());
+          loadedTerms = terms.load(piece);
         else
           loadNext();
       });
-      Values next = body(Piece{piece.front(), scores, Values(before.take_front(count)), loadedTerms}, [&] {
+      Values next = body(Piece{piece, scores, Values(before.take_front(count)), loadedTerms}, [&] {
         if (needsTerms)
           loadNext();
       });
       llvm::append_range(next, following);
-      next.push_back(pieceTile);
       return next;
     });
+  }
+
+  Value clampedPiece(Value piece) { return known(b.minS(piece, b.index(plan.pieces() - 1)), plan.pieces()); }
+
+  /// From `first` on and before `end`, or of all pieces if there are none; the first `count` of what is carried are
+  /// returned. The pieces' memory is carried beside it.
+  Values loopPieces(Values carried, size_t count, Value first, Value end,
+                    llvm::function_ref<Values(Value piece, ValueRange before)> body) {
+    carried.push_back(pieceTile);
+    auto round = [&](Value piece, ValueRange before) {
+      pieceTile = before.back();
+      Values next = body(piece, before.drop_back());
+      next.push_back(pieceTile);
+      return next;
+    };
+    if (first) {
+      auto loop = scf::ForOp::create(b, first, end, b.index(1), carried);
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(loop.getBody());
+      scf::YieldOp::create(b, round(clampedPiece(loop.getInductionVar()), loop.getRegionIterArgs()));
+      carried = Values(loop.getResults());
+    } else {
+      IndexingMap pieces = IndexingMap::fromSizes(AffineMap::get(0, 1, {}, context), {}, {plan.pieces()});
+      carried = kernel.loop(pieces, {}, carried, [&](ValueRange piece, ValueRange, ValueRange before) {
+        return round(piece.front(), before);
+      });
+    }
     pieceTile = carried.back();
     carried.resize(count);
     return carried;
@@ -322,8 +371,8 @@ private:
     });
     for (int64_t row = 0; row < rowsOfThread; ++row)
       llvm::append_range(results[size_t(row)],
-                         code.results(code.shuffle(ArrayRef(reduced).slice(size_t(row) * count, count),
-                                                   lanesOfRow / 2, /*toAll=*/true)));
+                         code.results(code.shuffle(ArrayRef(reduced).slice(size_t(row) * count, count), lanesOfRow / 2,
+                                                   /*toAll=*/true)));
     return stage + 1;
   }
 
@@ -338,8 +387,8 @@ private:
     return b.mulF(sum, factor);
   }
 
-  /// Each thread has the maximum of its own scores so far, and the sum of exponentials less that; lanes that share a row
-  /// meet at the end.
+  /// Each thread has the maximum of its own scores so far, and the sum of exponentials less that; lanes that share a
+  /// row meet at the end.
   void reduceJoined() {
     ReductionCode &ofMaximum = stages[0], &ofSum = stages[1];
     Values start;
@@ -358,6 +407,8 @@ private:
       Value own = reduced[size_t(2 * row)], sum = reduced[size_t(2 * row) + 1];
       Value maximum = ofMaximum.shuffle(own, lanesOfRow / 2, /*toAll=*/true).front();
       sum = ofSum.shuffle(scaled(sum, own, subtrahend(maximum)), lanesOfRow / 2, /*toAll=*/true).front();
+      if (plan.skipsPieces)
+        addMasked(row, maximum, sum);
       // Where there is nothing but minus infinity, exponents are no numbers.
       Value isLeast = b.cmpF(CodeBuilder::FPred::OEQ, maximum, b.infinity(maximum.getType(), /*negative=*/true));
       sum = b.select(isLeast, b.quietNan(sum.getType()), sum);
@@ -365,6 +416,32 @@ private:
       llvm::append_range(results[size_t(row)], ofSum.results(sum));
     }
   }
+
+  /// The scores of the pieces that were left out.
+  void addMasked(int64_t row, Value &maximum, Value &sum) {
+    ReductionCode &ofMaximum = stages[0], &ofSum = stages[1];
+    Value left = b.subI(b.index(plan.pieces()), b.subI(endPiece, firstPiece));
+    Value isAny = b.cmpI(CodeBuilder::IPred::sgt, left, b.index(0));
+    auto keysBefore = [&](Value piece) { return b.minS(b.mulI(piece, b.index(plan.piece())), b.index(plan.keys())); };
+    Value count = b.subI(b.index(plan.keys()), b.subI(keysBefore(endPiece), keysBefore(firstPiece)));
+    // Behind the last of the others, or the first of all.
+    Value key = known(b.select(b.cmpI(CodeBuilder::IPred::slt, endPiece, b.index(plan.pieces())),
+                               b.minS(keysBefore(endPiece), b.index(plan.keys() - 1)), b.index(0)),
+                      plan.keys());
+    Value before = maximum, noScore = noScores().front();
+    Value masked = elementOf(ofMaximum, {noScore}, row, key).front();
+    maximum = b.select(isAny, ofMaximum.combine(maximum, masked).front(), maximum);
+    Value less = subtrahend(maximum);
+    Values arguments = {noScore};
+    llvm::append_range(arguments, ofMaximum.results(less));
+    Value power = elementOf(ofSum, arguments, row, key).front();
+    Value times = arith::SIToFPOp::create(b, power.getType(), arith::IndexCastOp::create(b, b.getI32Type(), count));
+    Value powers = b.select(isAny, b.mulF(times, power), b.floatingLike(power, 0));
+    sum = b.addF(scaled(sum, before, less), powers);
+  }
+
+  /// What stands for scores that nothing is made of.
+  Scores noScores() { return Scores(size_t(rowsOfThread * neighbours()), values.stored(values.zero())); }
 
   Values joinPiece(Value piece, const Scores &scores, int64_t row, Value maximum, Value sum) {
     ReductionCode &ofMaximum = stages[0], &ofSum = stages[1];
@@ -374,8 +451,7 @@ private:
       keyOfNeighbour.push_back(keyAt(neighbour, piece));
       exists.push_back(isKey(neighbour, piece));
       Values element = elementOf(ofMaximum, argumentsOf(scores, row, neighbour), row, keyOfNeighbour.back());
-      maximum =
-          ofMaximum.combine(maximum, exists.back() ? ofMaximum.where(exists.back(), element) : element).front();
+      maximum = ofMaximum.combine(maximum, exists.back() ? ofMaximum.where(exists.back(), element) : element).front();
     }
     Value less = subtrahend(maximum);
     sum = scaled(sum, before, less);
@@ -392,48 +468,80 @@ private:
   // --- the second dot
 
   SmallVector<Value> multiplyWeights() {
-    const int64_t columns = plan.product.tile.threadColumns;
-    Values start(size_t(rowsOfThread * columns), values.zero());
-    return forEachPiece(start, true, [&](Piece piece, auto loadNext) {
+    Values start(size_t(rowsOfThread * plan.product.tile.threadColumns), values.zero());
+    Values sums = forEachPiece(start, true, [&](Piece piece, auto loadNext) {
       pieceTile = synchronized(terms.fill(piece.terms, pieceTile));
       loadNext();
-      Values sums = piece.carried;
-      auto at = [&](int64_t row, int64_t column) { return &sums[size_t(row * columns + column)]; };
-      for (int64_t term = 0; term < plan.piece(); term += ContractionTile::fragmentDepth) {
-        Value rows = weightsOf(piece.number, piece.scores, term / ContractionTile::fragmentColumns * 2);
-        for (int64_t pair = 0; pair < plan.columns() / (2 * ContractionTile::fragmentColumns); ++pair)
-          for (auto [half, fragments] : llvm::enumerate(productTiles.loadColumns(pieceTile, pair, term))) {
-            const int64_t first = 4 * pair + 2 * int64_t(half);
-            productTiles.addProducts(rows, fragments, {at(0, first), at(0, first + 1), at(1, first), at(1, first + 1)});
-          }
-      }
-      pieceTile = synchronized(pieceTile);
-      return sums;
+      return multiplyTerms(piece.carried, [&](int64_t first) { return weightsOf(piece.number, piece.scores, first); });
+    });
+    return plan.skipsPieces ? multiplyMasked(sums) : sums;
+  }
+
+  /// Adds the products of a piece's terms, which are in shared memory. `weights`: the fragment of the 16 keys from a
+  /// thread's neighbour of that number on.
+  Values multiplyTerms(Values sums, llvm::function_ref<Value(int64_t first)> weights) {
+    const int64_t columns = plan.product.tile.threadColumns;
+    auto at = [&](int64_t row, int64_t column) { return &sums[size_t(row * columns + column)]; };
+    for (int64_t term = 0; term < plan.piece(); term += ContractionTile::fragmentDepth) {
+      Value rows = weights(term / ContractionTile::fragmentColumns * 2);
+      for (int64_t pair = 0; pair < plan.columns() / (2 * ContractionTile::fragmentColumns); ++pair)
+        for (auto [half, fragments] : llvm::enumerate(productTiles.loadColumns(pieceTile, pair, term))) {
+          const int64_t first = 4 * pair + 2 * int64_t(half);
+          productTiles.addProducts(rows, fragments, {at(0, first), at(0, first + 1), at(1, first), at(1, first + 1)});
+        }
+    }
+    pieceTile = synchronized(pieceTile);
+    return sums;
+  }
+
+  /// The products of the pieces that were left out, whose weights are those of their first key.
+  Values multiplyMasked(const Values &sums) {
+    Value skipped = b.subI(endPiece, firstPiece), left = b.subI(b.index(plan.pieces()), skipped);
+    return loopPieces(sums, sums.size(), b.index(0), left, [&](Value turn, ValueRange before) {
+      Value isBefore = b.cmpI(CodeBuilder::IPred::slt, turn, firstPiece);
+      Value piece = clampedPiece(b.select(isBefore, turn, b.addI(turn, skipped)));
+      pieceTile = synchronized(terms.fill(terms.load(piece), pieceTile));
+      Value key = clamped(number() * plan.piece(), plan.keys(), piece);
+      SmallVector<Value> weights;
+      for (int64_t row = 0; row < rowsOfThread; ++row)
+        weights.push_back(weightAt(noScores(), row, 0, key));
+      return multiplyTerms(Values(before), [&](int64_t first) {
+        return fragmentOf(
+            [&](int64_t row, int64_t neighbour) { return whereKey(weights[size_t(row)], first + neighbour, piece); });
+      });
     });
   }
 
-  /// The fragment of 16 rows and the 16 keys from neighbour number `first` on: of each eight keys both rows.
-  Value weightsOf(Value piece, const Scores &scores, int64_t first) {
+  /// A thread's factors of a fragment of 16 rows and 16 keys: of each eight keys both rows.
+  Value fragmentOf(llvm::function_ref<Value(int64_t row, int64_t neighbour)> weight) {
     Values factors;
     for (int64_t eight = 0; eight < 2; ++eight)
       for (int64_t row = 0; row < rowsOfThread; ++row)
         for (int64_t i = 0; i < 2; ++i)
-          factors.push_back(weightOf(piece, scores, row, first + 2 * eight + i));
-    Value all = vector::FromElementsOp::create(
-        b, VectorType::get({int64_t(factors.size())}, factors.front().getType()), factors);
+          factors.push_back(weight(row, 2 * eight + i));
+    Value all = vector::FromElementsOp::create(b, VectorType::get({int64_t(factors.size())}, factors.front().getType()),
+                                               factors);
     return vector::BitCastOp::create(b, VectorType::get({int64_t(factors.size()) / 2}, b.getI32Type()), all);
   }
 
-  Value weightOf(Value piece, const Scores &scores, int64_t row, int64_t neighbour) {
+  Value weightsOf(Value piece, const Scores &scores, int64_t first) {
+    return fragmentOf([&](int64_t row, int64_t i) {
+      return whereKey(weightAt(scores, row, first + i, keyAt(first + i, piece)), first + i, piece);
+    });
+  }
+
+  Value weightAt(const Scores &scores, int64_t row, int64_t neighbour, Value key) {
     const HloInstruction &weights = plan.weights();
-    Values indices = indicesOf(weights.shape(), rows[size_t(row)], keyAt(neighbour, piece));
+    Values indices = indicesOf(weights.shape(), rows[size_t(row)], key);
     Value weight = kernel.call(weightFunction, indices, argumentsOf(scores, row, neighbour)).front();
     const ElementType type = weights.shape().elementType(), held = *ContractionPlan::fragmentType(type);
-    if (type != held)
-      weight = convertElement(b, weight, type, held);
+    return type == held ? weight : convertElement(b, weight, type, held);
+  }
+
+  /// 0 beyond the last key.
+  Value whereKey(Value weight, int64_t neighbour, Value piece) {
     Value exists = isKey(neighbour, piece);
-    Value zero = arith::ConstantOp::create(b, b.getZeroAttr(weight.getType()));
-    return exists ? b.select(exists, weight, zero) : weight;
+    return exists ? b.select(exists, weight, arith::ConstantOp::create(b, b.getZeroAttr(weight.getType()))) : weight;
   }
 
   // --- outputs with one element a row
@@ -478,8 +586,9 @@ private:
   Value batch;
   SmallVector<Value> rows; ///< of a thread
   Value queryTile, pieceTile;
-  SmallVector<Value> queryFragments; ///< by terms
-  std::vector<Scores> held;          ///< by piece
+  Value firstPiece, endPiece;               ///< findPieces; none: all
+  SmallVector<Value> queryFragments;        ///< by terms
+  std::vector<Scores> held;                 ///< by piece
   std::array<Values, rowsOfThread> results; ///< of complete stages, by row
 };
 

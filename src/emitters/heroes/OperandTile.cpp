@@ -163,10 +163,11 @@ SmallVector<Value> OperandTile::load(Value number) {
   return vectors;
 }
 
-SmallVector<Value> OperandTile::loadFollowing(Value number, ValueRange otherwise) {
+SmallVector<Value> OperandTile::loadFollowing(Value number, ValueRange otherwise, Value end) {
   if (at.numbers == 1)
     return SmallVector<Value>(otherwise);
-  Value follows = b.cmpI(CodeBuilder::IPred::slt, number, b.index(at.numbers - 1));
+  Value last = end ? b.subI(end, b.index(1)) : b.index(at.numbers - 1);
+  Value follows = b.cmpI(CodeBuilder::IPred::slt, number, last);
   auto branch = scf::IfOp::create(b, otherwise.getTypes(), follows, /*withElse=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(branch.elseBlock());

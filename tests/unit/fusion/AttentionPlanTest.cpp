@@ -54,16 +54,19 @@ std::string filled(std::string text, int64_t rows, int64_t keys, int64_t terms, 
 }
 
 const std::string operands = "q = $[2,%Q,%T] parameter(0) k = $[2,%K,%T] parameter(1) v = $[2,%K,%T] parameter(2)\n";
-const std::string scores = "s = f32[2,%Q,%K] dot(q, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
-                           "rhs_contracting_dims={2}\n";
-const std::string softmax = "least = f32[] constant(-inf) zero = f32[] constant(0)\n"
-                            "m = f32[2,%Q] reduce(s, least), dimensions={2}, to_apply=max\n"
-                            "mb = f32[2,%Q,%K] broadcast(m), dimensions={0,1} d = f32[2,%Q,%K] subtract(s, mb)\n"
-                            "e = f32[2,%Q,%K] exponential(d) l = f32[2,%Q] reduce(e, zero), dimensions={2}, to_apply=add\n"
-                            "lb = f32[2,%Q,%K] broadcast(l), dimensions={0,1} p = f32[2,%Q,%K] divide(e, lb)\n";
+const std::string scores =
+    "s = f32[2,%Q,%K] dot(q, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
+    "rhs_contracting_dims={2}\n";
+const std::string softmax =
+    "least = f32[] constant(-inf) zero = f32[] constant(0)\n"
+    "m = f32[2,%Q] reduce(s, least), dimensions={2}, to_apply=max\n"
+    "mb = f32[2,%Q,%K] broadcast(m), dimensions={0,1} d = f32[2,%Q,%K] subtract(s, mb)\n"
+    "e = f32[2,%Q,%K] exponential(d) l = f32[2,%Q] reduce(e, zero), dimensions={2}, to_apply=add\n"
+    "lb = f32[2,%Q,%K] broadcast(l), dimensions={0,1} p = f32[2,%Q,%K] divide(e, lb)\n";
 const std::string weights = "w = $[2,%Q,%K] convert(p)\n";
-const std::string product = "o = $[2,%Q,%T] dot(w, v), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
-                            "rhs_contracting_dims={1}\n";
+const std::string product =
+    "o = $[2,%Q,%T] dot(w, v), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
+    "rhs_contracting_dims={1}\n";
 
 std::string attention(int64_t rows, int64_t keys, int64_t terms, const std::string &type = "bf16",
                       const std::string &end = "ROOT r = $[2,%Q,%T] negate(o)") {
@@ -155,8 +158,9 @@ TEST_CASE("what is no attention says why") {
   CHECK(rejection(attention(64, 64, 32, "bf16", "ROOT r = $[2,%T,%Q] transpose(o), dimensions={0,2,1}")) ==
         "output 0 has other neighbours than `o`");
   // Weights of other rows than their scores'.
-  std::string reversed = operands + scores + softmax + "pr = f32[2,%Q,%K] reverse(p), dimensions={1} w = $[2,%Q,%K] convert(pr)\n" +
-                         product + "ROOT r = $[2,%Q,%T] negate(o)";
+  std::string reversed = operands + scores + softmax +
+                         "pr = f32[2,%Q,%K] reverse(p), dimensions={1} w = $[2,%Q,%K] convert(pr)\n" + product +
+                         "ROOT r = $[2,%Q,%T] negate(o)";
   CHECK(rejection(filled(reversed, 64, 64, 32, "bf16")) ==
         "`pr` reads scores, or what rows come to, at other places than its own");
 }
