@@ -13,6 +13,33 @@ using namespace mlir;
 using namespace hloc;
 using namespace hloc::xla_gpu;
 
+/// `: bf16`, of two types `: si8 by ui8`; all others follow.
+static ParseResult parseFragments(OpAsmParser &parser, TypeAttr &element, TypeAttr &rhsElement, Type &lhs, Type &rhs,
+                                  Type &sums) {
+  Type type, second;
+  llvm::SMLoc at = parser.getCurrentLocation();
+  if (parser.parseType(type))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("by"))) {
+    if (parser.parseType(second))
+      return failure();
+    rhsElement = TypeAttr::get(second);
+  }
+  element = TypeAttr::get(type);
+  FragmentTypes types = fragmentTypes(type);
+  if (!types.lhs)
+    return parser.emitError(at) << "cannot multiply fragments of " << type;
+  std::tie(lhs, rhs, sums) = std::tie(types.lhs, types.rhs, types.sums);
+  return success();
+}
+
+static void printFragments(OpAsmPrinter &printer, Operation *, TypeAttr element, TypeAttr rhsElement, Type, Type,
+                           Type) {
+  printer << element.getValue();
+  if (rhsElement)
+    printer << " by " << rhsElement.getValue();
+}
+
 #define GET_OP_CLASSES
 #include "dialect/XlaGpuOps.cpp.inc"
 
@@ -106,19 +133,41 @@ LogicalResult SyncThreadsOp::verify() { return verifyReachedByAll(*this, /*warps
 
 // --- fragments
 
-static bool isOfTensorCores(Type type) { return type.isF16() || type.isBF16(); }
+FragmentTypes xla_gpu::fragmentTypes(Type element) {
+  constexpr int64_t ofLhs = 4, ofRhs = 2, ofSums = 4;
+  MLIRContext *context = element.getContext();
+  auto of = [&](Type factor, Type sum) -> FragmentTypes {
+    return {VectorType::get({ofLhs}, factor), VectorType::get({ofRhs}, factor), VectorType::get({ofSums}, sum)};
+  };
+  Type word = IntegerType::get(context, 32);
+  if (element.isF16() || element.isBF16() || element.isTF32())
+    return of(word, Float32Type::get(context));
+  if (element.isSignedInteger(8) || element.isUnsignedInteger(8))
+    return of(word, word);
+  if (element.isF64())
+    return of(element, element);
+  return {};
+}
 
 LogicalResult LoadFragmentsOp::verify() {
-  if (Type element = getSource().getType().getElementType(); !isOfTensorCores(element))
-    return emitOpError() << "cannot load fragments of " << element;
+  Type element = getSource().getType().getElementType();
+  const unsigned bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 0;
+  if (!llvm::is_contained({8u, 16u, 32u}, bits) || (bits == 32 && getTransposed()))
+    return emitOpError() << "cannot load fragments of " << element << (getTransposed() ? " transposed" : "");
   if (getSource().getType().getRank() != 1)
     return emitOpError("needs a flat tensor");
   return verifyReachedByAll(*this, /*warps=*/true);
 }
 
 LogicalResult MultiplyFragmentsOp::verify() {
-  if (!isOfTensorCores(getElement()))
+  FragmentTypes types = fragmentTypes(getElement());
+  if (!types.lhs)
     return emitOpError() << "cannot multiply fragments of " << getElement();
+  if (getLhs().getType() != types.lhs || getRhs().getType() != types.rhs || getSums().getType() != types.sums)
+    return emitOpError() << "has other fragments than those of " << getElement();
+  if (std::optional<Type> second = getRhsElement();
+      second && (*second == getElement() || !second->isInteger(8) || !getElement().isInteger(8)))
+    return emitOpError() << "cannot multiply fragments of " << getElement() << " by those of " << *second;
   return verifyReachedByAll(*this, /*warps=*/true);
 }
 

@@ -147,10 +147,13 @@ def XlaGpu_ShuffleReduceOp : XlaGpu_Op<"shuffle_reduce", [Pure, DeclareOpInterfa
 def XlaGpu_LoadFragmentsOp : XlaGpu_Op<"load_fragments"> {
   let summary = "A warp's pieces of a shared tensor, as tensor cores want them";
   let description = [{
-    `%f = xla_gpu.load_fragments %t[%i] transposed : tensor<4096xbf16>`: four matrices of 8 x 8 elements of 16 bits. Lane
-    8 m + r names the first element of row r of matrix m; rows are eight neighbours in memory, at a multiple of eight.
-    Word m of lane 4 i + j is elements 2 j and 2 j + 1 of row i of matrix m; with `transposed`, of its column i. All lanes of
-    a warp come here together.
+    `%f = xla_gpu.load_fragments %t[%i] transposed : tensor<4096xbf16>`: four matrices of 8 rows of 16 bytes. Lane 8 m + r
+    names the first element of row r of matrix m; rows are neighbours in memory, at a multiple of their size. Word m of lane
+    4 i + j is word j of row i of matrix m: of 16 bits, elements 2 j and 2 j + 1.
+
+    With `transposed`, of 16 bits, it is these elements of column i. Bytes are transposed in pairs: words 0 and 1 are of
+    columns 2 i and 2 i + 1, each rows 2 j and 2 j + 1 of matrix 0 and of matrix 1; words 2 and 3 the same of matrices 2 and
+    3. All lanes of a warp come here together.
   }];
   let arguments = (ins AnyStaticShapeTensor:$source, Index:$index, UnitAttr:$transposed);
   let results = (outs FixedVectorOfShapeAndType<[4], I32>:$result);
@@ -158,19 +161,30 @@ def XlaGpu_LoadFragmentsOp : XlaGpu_Op<"load_fragments"> {
   let hasVerifier = 1;
 }
 
+class FragmentOf<int count, list<Type> types> : AnyTypeOf<!foreach(type, types, FixedVectorOfShapeAndType<[count], type>)>;
+
 def XlaGpu_MultiplyFragmentsOp : XlaGpu_Op<"multiply_fragments", [Pure,
     TypesMatchWith<"the result is a sum like those it is added to", "sums", "result", "$_self">]> {
   let summary = "A warp's product of matrices in registers, added to sums";
   let description = [{
-    `%d = xla_gpu.multiply_fragments %a, %b, %c : bf16`: 16 x 16 elements of %a by 16 x 8 of %b, added to 16 x 8 sums in f32.
-    Lane 4 i + j has, of %a, elements (i, 2 j) and (i, 2 j + 1), those of row i + 8, and the same eight columns on; of %b,
-    elements (2 j, i) and (2 j + 1, i), and those eight rows on; of sums (i, 2 j), (i, 2 j + 1) and those of row i + 8. All
-    lanes of a warp come here together.
+    `%d = xla_gpu.multiply_fragments %a, %b, %c : bf16`: 16 x 8 p elements of %a by 8 p x 8 of %b, added to 16 x 8 sums, where
+    p neighbours of a row of %a, or of a column of %b, are in a register. Lane 4 i + j has, of %a, neighbours number j of row
+    i and of row i + 8, and the same 4 p columns on; of %b, neighbours number j of column i, and those 4 p rows on; of sums
+    (i, 2 j), (i, 2 j + 1) and those of row i + 8. All lanes of a warp come here together.
+
+    | factors | p | sums |
+    |---|---|---|
+    | `bf16`, `f16` | 2 | f32 |
+    | `tf32`: words of f32, of which the 13 low bits are not looked at | 1 | f32 |
+    | `si8`, `ui8`; `si8 by ui8` of two types | 4 | i32, which wrap |
+    | `f64` | 1 | f64 |
   }];
-  let arguments = (ins FixedVectorOfShapeAndType<[4], I32>:$lhs, FixedVectorOfShapeAndType<[2], I32>:$rhs,
-                       FixedVectorOfShapeAndType<[4], F32>:$sums, TypeAttr:$element);
-  let results = (outs FixedVectorOfShapeAndType<[4], F32>:$result);
-  let assemblyFormat = "$lhs `,` $rhs `,` $sums attr-dict `:` $element";
+  let arguments = (ins FragmentOf<4, [I32, F64]>:$lhs, FragmentOf<2, [I32, F64]>:$rhs, FragmentOf<4, [F32, I32, F64]>:$sums,
+                       TypeAttr:$element, OptionalAttr<TypeAttr>:$rhsElement);
+  let results = (outs FragmentOf<4, [F32, I32, F64]>:$result);
+  let assemblyFormat = [{
+    $lhs `,` $rhs `,` $sums attr-dict `:` custom<Fragments>($element, $rhsElement, type($lhs), type($rhs), type($sums))
+  }];
   let hasVerifier = 1;
 }
 

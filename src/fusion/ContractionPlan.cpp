@@ -287,16 +287,10 @@ private:
     }
   }
 
-  bool mayUseTensorCores() const {
-    auto factors = [&](unsigned number) {
-      return ContractionPlan::fragmentType(plan.hero->operand(number)->shape().elementType());
-    };
-    const ElementType sums = result.elementType();
-    return target.atLeast(8, 0) && factors(0) && factors(0) == factors(1) && isFloat(sums) && deviceBits(sums) <= 32;
-  }
+  bool mayUseTensorCores() const { return target.atLeast(8, 0) && ContractionPlan::fragmentTypes(*plan.hero); }
 
   /// Threads' results, where warps' make a tile.
-  llvm::SmallVector<ContractionTile> candidates(int64_t depth) const {
+  llvm::SmallVector<ContractionTile> candidates(int64_t depth) {
     static constexpr ContractionTile byThreads[] = {
         {4, 2, 8, 8}, {2, 2, 8, 8}, {4, 2, 8, 4}, {4, 2, 4, 8}, {4, 2, 4, 4}, {2, 2, 8, 4}, {2, 2, 4, 4},
         {1, 2, 8, 4}, {2, 1, 4, 4}, {1, 2, 4, 2}, {1, 1, 4, 2}, {1, 2, 2, 4}, {4, 1, 4, 4},
@@ -305,16 +299,23 @@ private:
         {2, 2, 8, 16}, {2, 4, 8, 8}, {2, 2, 8, 8}, {2, 2, 4, 16}, {2, 2, 4, 8}, {4, 1, 4, 8}, {1, 4, 4, 8},
         {1, 4, 2, 8},  {1, 2, 2, 8}, {2, 1, 4, 4}, {4, 1, 4, 4},  {1, 1, 4, 8}, {1, 1, 2, 4},
     };
+    /// Of sums that a thread has, so that factors have registers beside them.
+    constexpr int64_t mostBitsOfSums = 128 * 32;
     llvm::SmallVector<ContractionTile> tiles;
-    if (mayUseTensorCores()) {
-      llvm::append_range(tiles, byTensorCores);
-      for (ContractionTile &tile : tiles)
-        tile.onTensorCores = true;
-    } else {
+    if (!mayUseTensorCores()) {
       llvm::append_range(tiles, byThreads);
+      for (ContractionTile &tile : tiles)
+        tile.depth = plan.bits == 64 || depth <= 8 ? 8 : 16;
+      return tiles;
     }
-    for (ContractionTile &tile : tiles)
-      tile.depth = tile.onTensorCores ? (depth <= 16 ? 16 : 32) : plan.bits == 64 || depth <= 8 ? 8 : 16;
+    for (ContractionTile tile : byTensorCores) {
+      if (tile.threadRows * tile.threadColumns * int64_t(plan.bits) > mostBitsOfSums)
+        continue;
+      tile.onTensorCores = true;
+      plan.tile = tile;
+      tile.depth = plan.fragmentDepth() * (depth <= plan.fragmentDepth() ? 1 : 2);
+      tiles.push_back(tile);
+    }
     return tiles;
   }
 
@@ -405,10 +406,11 @@ private:
     counts.sectors += written;
     counts.footprint += written;
     counts.instructions = own.instructions;
-    if (plan.hero->shape().elementType() == ElementType::F64)
+    if (plan.hero->shape().elementType() == ElementType::F64 && !plan.tile.onTensorCores)
       counts.doubles = own.instructions;
     counts.sharedPasses = own.sharedPasses;
     counts.products = own.products;
+    counts.doubleProducts = own.doubleProducts;
     counts.memoryRoundTrips = own.memoryRoundTrips;
     counts.sharedRoundTrips = own.sharedRoundTrips;
     counts.chainInstructions = own.chainInstructions;
@@ -504,22 +506,14 @@ unsigned chooseOutputVector(const ContractionPlan &plan, const FusionGraph &grap
   return unsigned(neighbours);
 }
 
-std::optional<ElementType> ContractionPlan::fragmentType(ElementType type) {
-  using enum ElementType;
-  if (type == BF16)
-    return BF16;
-  if (llvm::is_contained({F16, F8E5M2, F8E4M3, F8E4M3FN, F8E4M3B11FNUZ, F8E5M2FNUZ, F8E4M3FNUZ, F8E3M4}, type))
-    return F16;
-  return std::nullopt;
-}
-
 int64_t ContractionPlan::outputRowsOfThread() const {
   /// Of all rows of a thread, as many as leave room for other blocks.
   constexpr int64_t mostBytes = 20 << 10;
   int64_t rows = tile.threadRows;
   const int64_t bytesOfRow =
       tile.warpRows * tile.laneRows() * outputStride() * deviceBits(hero->shape().elementType()) / 8;
-  while (rows % 2 == 0 && rows * bytesOfRow > mostBytes)
+  const int64_t fewest = isInterleaved(this->rows) ? 2 : 1;
+  while (rows % 2 == 0 && rows > fewest && rows * bytesOfRow > mostBytes)
     rows /= 2;
   return rows;
 }
@@ -661,9 +655,11 @@ template <> unsigned plannedRegisters<ContractionPlan>(const ContractionPlan &pl
   const ContractionTile &tile = plan.tile;
   const int64_t sums = tile.threadRows * tile.threadColumns, factors = tile.threadRows + tile.threadColumns;
   const int64_t loaded = (tile.rows() + tile.columns()) * tile.depth / tile.threads();
-  // (Of fragments a thread has four factors of each of its rows and columns, in pairs.)
-  int64_t registers = ofIndices + (tile.onTensorCores ? sums + 2 * factors + loaded / 2
-                                                      : (sums + factors + loaded) * int64_t(plan.bits) / 32);
+  // (Of fragments a thread has two registers of factors for each of its rows and columns.)
+  const int64_t wordsOfSum = int64_t(plan.bits) / 32, wordsOfRegister = plan.factorBits() == 64 ? 2 : 1;
+  int64_t registers = ofIndices + (tile.onTensorCores ? sums * wordsOfSum + 2 * factors * wordsOfRegister +
+                                                            loaded * int64_t(plan.factorBits()) / 32
+                                                      : (sums + factors + loaded) * wordsOfSum);
   return unsigned(
       std::clamp<int64_t>(int64_t(llvm::alignTo(uint64_t(registers), 8)), KernelSpec::usualRegisters, most));
 }

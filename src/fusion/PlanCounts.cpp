@@ -144,18 +144,31 @@ PlanCounts own(const LoopPlan &, const KernelPlan &) { return {}; }
 
 } // namespace
 
+/// Of factors, whose multiply-adds are counted once.
+constexpr double bitsOfProduct = 16;
+
+/// To load four matrices: bytes are transposed by four more, and what ldmatrix does not load takes two loads.
+static double instructionsOfFragment(const ContractionPlan &plan, const ContractionSide &side) {
+  if (plan.factorBits() == 64 || (plan.factorBits() == 32 && !side.alongDepth))
+    return 2;
+  return plan.factorBits() == 8 && !side.alongDepth ? 5 : 1;
+}
+
 /// Of a step of a warp: products of fragments, and loads of these, four matrices of 8x8 each.
 static void addFragments(const ContractionPlan &plan, double steps, PlanCounts &counts) {
-  constexpr double passesOfLoad = 4;
   const ContractionTile &tile = plan.tile;
+  const double bits = plan.factorBits(), depthOfFragment = double(plan.fragmentDepth());
+  const double passesOfLoad = bits == 64 ? 8 : 4;
   const double rows = double(tile.rows() / tile.warpRows) / ContractionTile::fragmentRows,
                columns = double(tile.columns() / tile.warpColumns) / ContractionTile::fragmentColumns,
-               depth = double(tile.depth) / ContractionTile::fragmentDepth;
-  const double products = steps * rows * columns * depth, loads = steps * (rows + columns / 2) * depth;
-  counts.products +=
-      products * ContractionTile::fragmentRows * ContractionTile::fragmentColumns * ContractionTile::fragmentDepth;
-  counts.instructions += products + loads;
-  counts.sharedPasses += loads * passesOfLoad;
+               depth = double(tile.depth) / depthOfFragment;
+  const double products = steps * rows * columns * depth, ofRows = steps * rows * depth,
+               ofColumns = steps * columns / 2 * depth;
+  const double terms = products * ContractionTile::fragmentRows * ContractionTile::fragmentColumns * depthOfFragment;
+  (bits == 64 ? counts.doubleProducts : counts.products) += bits == 64 ? terms : terms * bits / bitsOfProduct;
+  counts.instructions += products + ofRows * instructionsOfFragment(plan, plan.rows) +
+                         ofColumns * instructionsOfFragment(plan, plan.columns);
+  counts.sharedPasses += (ofRows + ofColumns) * passesOfLoad;
 }
 
 static bool hasPadding(const HloInstruction &convolution) {
@@ -215,15 +228,15 @@ PlanCounts countsOf(const ContractionPlan &plan) {
     addFragments(plan, warps * steps, counts);
     counts.instructions += warps * steps * (loads * instructionsOfVector + instructionsOfStep);
     counts.memoryRoundTrips = steps * std::max(1.0, waits);
-    counts.sharedRoundTrips = steps * (tripsOfBarrier + terms / ContractionTile::fragmentDepth);
+    const double fragments = terms / double(plan.fragmentDepth());
+    counts.sharedRoundTrips = steps * (tripsOfBarrier + fragments);
     if (plan.outputVector) { // into shared memory in pairs, and out of it
       const double results = blocks * double(tile.rows() * tile.columns()) / lanesPerWarp;
       counts.instructions += results / 2 + results / plan.outputVector;
       counts.sharedPasses += 2 * results * deviceBits(plan.hero->shape().elementType()) / bitsOfPass;
       counts.sharedRoundTrips += double(tile.threadRows / plan.outputRowsOfThread()) * 2 * tripsOfBarrier;
     }
-    counts.chainInstructions =
-        steps * (terms / ContractionTile::fragmentDepth * instructionsOfMma + instructionsOfStep / 2);
+    counts.chainInstructions = steps * (fragments * instructionsOfMma + instructionsOfStep / 2);
     return counts;
   }
   const double perRead = double(ContractionPlan::sharedVectorBits) / plan.bits;

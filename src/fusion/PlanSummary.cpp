@@ -83,6 +83,7 @@ void add(const PlanCounts &own, PlanCounts &all) {
   all.instructions += own.instructions;
   all.sharedPasses += own.sharedPasses;
   all.products += own.products;
+  all.doubleProducts += own.doubleProducts;
   all.memoryRoundTrips += own.memoryRoundTrips;
   all.sharedRoundTrips += own.sharedRoundTrips;
   all.chainInstructions += own.chainInstructions;
@@ -147,6 +148,7 @@ KernelCounts countsOf(const GroupWork &work, const PlanSummary &plan) {
   counts.instructions = (work.work + fixedInstructions * threads) / lanesPerWarp + plan.counts.instructions;
   counts.sharedPasses = plan.counts.sharedPasses;
   counts.products = plan.counts.products;
+  counts.doubleProducts = plan.counts.doubleProducts;
   // What a hero loads first is among the plan's own.
   counts.memoryRoundTrips = plan.counts.memoryRoundTrips + std::max(0.0, work.chain.memoryRoundTrips - 1);
   counts.sharedRoundTrips = plan.counts.sharedRoundTrips;

@@ -14,8 +14,9 @@ namespace {
 
 constexpr DeviceModel devices[] = {
 #define HLOC_DEVICE(name, target, multiprocessors, gigahertz, terabytes, l2, dramLatency, sharedLatency, doubles,      \
-                    products)                                                                                          \
-  {name, target, multiprocessors, gigahertz, terabytes * 1e12, l2, dramLatency, sharedLatency, doubles, products},
+                    products, doubleProducts)                                                                          \
+  {name,        target,        multiprocessors, gigahertz, terabytes * 1e12, l2,                                       \
+   dramLatency, sharedLatency, doubles,         products,  doubleProducts},
 #include "Devices.def"
 };
 
@@ -97,9 +98,11 @@ KernelEstimate estimate(const KernelCounts &counts, const DeviceModel &device) {
   result.memory = std::max(first * sectorBytes / std::min(device.dramBytesPerSecond, cached),
                            counts.sectors * sectorBytes / cached) +
                   counts.atomics * share / (atomicsPerClock * clock);
-  result.issue = share / clock *
-                 std::max({counts.instructions / schedulers, counts.specialFunctions * 32 / specialLanes,
-                           counts.doubles * 32 / device.doublesPerClock, counts.products / device.productsPerClock});
+  result.issue =
+      share / clock *
+      std::max({counts.instructions / schedulers, counts.specialFunctions * 32 / specialLanes,
+                counts.doubles * 32 / device.doublesPerClock,
+                counts.products / device.productsPerClock + counts.doubleProducts / device.doubleProductsPerClock});
   result.shared = share / clock * counts.sharedPasses;
   // Resident warps wait at the same time; those that come after them wait again.
   const double chain = counts.memoryRoundTrips * device.dramLatency + counts.sharedRoundTrips * device.sharedLatency +

@@ -22,8 +22,9 @@ namespace hloc::lint {
 namespace {
 
 constexpr double PathCounts::*fields[] = {
-    &PathCounts::instructions,     &PathCounts::specialFunctions, &PathCounts::doubles,          &PathCounts::products,
-    &PathCounts::sharedPasses,     &PathCounts::atomics,          &PathCounts::globalBytes,      &PathCounts::sectors,
+    &PathCounts::instructions,     &PathCounts::specialFunctions, &PathCounts::doubles,
+    &PathCounts::products,         &PathCounts::doubleProducts,   &PathCounts::sharedPasses,
+    &PathCounts::atomics,          &PathCounts::globalBytes,      &PathCounts::sectors,
     &PathCounts::memoryRoundTrips, &PathCounts::sharedRoundTrips, &PathCounts::chainInstructions};
 
 void add(PathCounts &to, const PathCounts &from, double times = 1) {
@@ -42,8 +43,9 @@ bool isSpecial(const CodeInstr &instr) {
   return instr.name() == "cvt" && parts.size() >= 3 && isFloat(parts.back()) != isFloat(parts[parts.size() - 2]);
 }
 
-/// Multiply-adds of an `mma`, those of wider factors than 16 bits as many more: by its shape, m16n8k16.
-double productsOf(const CodeInstr &mma) {
+/// Adds the multiply-adds of an `mma`, those of wider factors than 16 bits as many more, but of f64: by its shape,
+/// m16n8k16.
+void addProducts(const CodeInstr &mma, PathCounts &to) {
   double products = 1, bits = 16;
   for (llvm::StringRef part : mma.text->parts) {
     unsigned rows = 0, columns = 0, terms = 0;
@@ -54,7 +56,7 @@ double productsOf(const CodeInstr &mma) {
   llvm::ArrayRef<std::string> parts = mma.text->parts;
   if (parts.size() >= 3) // results, factors, factors, sums
     bits = mma.has("tf32") ? 32 : std::max(4u, typeBits(parts[parts.size() - 2]));
-  return products * bits / 16;
+  (bits == 64 ? to.doubleProducts : to.products) += bits == 64 ? products : products * bits / 16;
 }
 
 /// Warps that are followed, where what they do depends on their place; fewer of long kernels.
@@ -356,8 +358,9 @@ private:
     const llvm::StringRef space = spaceOf(instr);
     ++ofStretch.instructions;
     ofStretch.specialFunctions += isSpecial(instr);
-    ofStretch.doubles += instr.has("f64") && instr.name() != "ld" && instr.name() != "st" && instr.name() != "mov";
-    ofStretch.products += instr.name() == "mma" ? productsOf(instr) : 0;
+    ofStretch.doubles += instr.has("f64") && !llvm::is_contained({"ld", "st", "mov", "mma"}, instr.name());
+    if (instr.name() == "mma")
+      addProducts(instr, ofStretch);
     const bool isAccess = instr.name() == "ld" || instr.name() == "st" || isAtomic;
     if (isAccess && (space == "global" || space.empty()))
       ofStretch.sectors += values.sectorsOf(instr);
@@ -538,6 +541,7 @@ KernelCounts countsOf(const StaticCounts &counts, const KernelSpec &kernel) {
   result.specialFunctions = path.specialFunctions * warps;
   result.doubles = path.doubles * warps;
   result.products = path.products * warps;
+  result.doubleProducts = path.doubleProducts * warps;
   result.sharedPasses = path.sharedPasses * warps;
   result.atomics = path.atomics * warps;
   result.memoryRoundTrips = path.memoryRoundTrips;

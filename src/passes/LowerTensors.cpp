@@ -88,6 +88,9 @@ public:
 
 private:
   LogicalResult lowerFunction(func::FuncOp function) {
+    function.walk([&](LoadFragmentsOp op) {
+      bitsOfFragments[op] = op.getSource().getType().getElementType().getIntOrFloatBitWidth();
+    });
     for (BlockArgument argument : function.getArguments())
       if (isTensor(argument.getType()))
         argument.setType(pointer);
@@ -168,7 +171,8 @@ private:
     constexpr int64_t words = 4;
     Location loc = op.getLoc();
     Type word = rewriter.getI32Type();
-    Value address = memory.address(op->getOperand(0), op.getIndex(), rewriter.getI16Type());
+    const unsigned bits = bitsOfFragments.lookup(op);
+    Value address = memory.address(op->getOperand(0), op.getIndex(), rewriter.getIntegerType(bits));
     SmallVector<Type> types(words, word);
     auto name = rewriter.getStringAttr(Twine("llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.") +
                                        (op.getTransposed() ? "trans." : "") + "b16");
@@ -178,7 +182,24 @@ private:
     SmallVector<Value> elements;
     for (int64_t i = 0; i < words; ++i)
       elements.push_back(LLVM::ExtractValueOp::create(rewriter, loc, loaded, i));
+    if (op.getTransposed() && bits == 8)
+      elements = bytesOfColumns(loc, elements);
     return vector::FromElementsOp::create(rewriter, loc, op.getResult().getType(), elements);
+  }
+
+  /// Words that have pairs of rows of two columns each become words of one column: bytes 0 and 2, or 1 and 3, of two.
+  SmallVector<Value> bytesOfColumns(Location loc, ArrayRef<Value> pairs) {
+    constexpr int32_t even = 0x6420, odd = 0x7531;
+    SmallVector<Value> words;
+    for (size_t i = 0; i < pairs.size(); i += 2)
+      for (int32_t selector : {even, odd}) {
+        Value bytes = LLVM::ConstantOp::create(rewriter, loc, rewriter.getI32IntegerAttr(selector));
+        words.push_back(LLVM::CallIntrinsicOp::create(rewriter, loc, rewriter.getI32Type(),
+                                                      rewriter.getStringAttr("llvm.nvvm.prmt"),
+                                                      ValueRange{pairs[i], pairs[i + 1], bytes})
+                            .getResult(0));
+      }
+    return words;
   }
 
   /// A kernel returns what it wrote. A buffer that it only reads would mean that a rewrite took equal values for equal
@@ -334,6 +355,8 @@ private:
   int64_t maxVectorBytes, computeCapability;
   IRRewriter rewriter;
   IndexTraces traces; ///< of the function: accesses are replaced, what computes their indices stays
+  DenseMap<Operation *, unsigned>
+      bitsOfFragments; ///< of an element of the tensor, which is a pointer when it is lowered
   Type pointer;
   std::string prefix;
   unsigned sharedCount = 0, constantCount = 0;

@@ -327,30 +327,57 @@ void lowerShuffleReduce(ShuffleReduceOp op, WarpInstructions target, IRRewriter 
   rewriter.replaceOp(op, values);
 }
 
+/// How LLVM calls a product of fragments; of doubles, of so many of their eight terms, where the target has no more.
+std::string nameOfMultiply(MultiplyFragmentsOp op, bool hasLargeDoubles) {
+  Type element = op.getElement();
+  auto ofBytes = [](Type type) { return type.isSignedInteger() ? ".s8" : ".u8"; };
+  std::string name = "llvm.nvvm.mma.";
+  if (element.isInteger(8))
+    return name + "m16n8k32.row.col" + ofBytes(element) + (op.getRhsElement() ? ofBytes(*op.getRhsElement()) : "");
+  if (element.isF64())
+    return name + (hasLargeDoubles ? "m16n8k8" : "m8n8k4") + ".row.col.f64";
+  if (element.isTF32())
+    return name + "m16n8k8.row.col.tf32";
+  return name + "m16n8k16.row.col." + (element.isF16() ? "f32.f32" : "bf16");
+}
+
+SmallVector<Value> elementsOf(OpBuilder &builder, Location loc, Value vector) {
+  SmallVector<Value> elements;
+  for (int64_t i = 0; i < cast<VectorType>(vector.getType()).getNumElements(); ++i)
+    elements.push_back(vector::ExtractOp::create(builder, loc, vector, i));
+  return elements;
+}
+
 /// LLVM's functions for this take and give words, but halves in pairs.
-void lowerMultiplyFragments(MultiplyFragmentsOp op, IRRewriter &rewriter) {
+void lowerMultiplyFragments(MultiplyFragmentsOp op, bool hasLargeDoubles, IRRewriter &rewriter) {
   rewriter.setInsertionPoint(op);
   Location loc = op.getLoc();
-  const bool isHalf = op.getElement().isF16();
-  SmallVector<Value> operands;
-  for (Value factor : {op.getLhs(), op.getRhs()})
-    for (int64_t i = 0; i < cast<VectorType>(factor.getType()).getNumElements(); ++i) {
-      Value word = vector::ExtractOp::create(rewriter, loc, factor, i);
+  const auto name = rewriter.getStringAttr(nameOfMultiply(op, hasLargeDoubles));
+  auto multiply = [&](ArrayRef<Value> lhs, ArrayRef<Value> rhs, MutableArrayRef<Value> sums) {
+    SmallVector<Value> operands;
+    for (Value factor : llvm::concat<const Value>(lhs, rhs))
       operands.push_back(
-          isHalf ? LLVM::BitcastOp::create(rewriter, loc, VectorType::get({2}, rewriter.getF16Type()), word).getResult()
-                 : word);
-    }
-  const int64_t numSums = op.getResult().getType().getNumElements();
-  for (int64_t i = 0; i < numSums; ++i)
-    operands.push_back(vector::ExtractOp::create(rewriter, loc, op.getSums(), i));
-  SmallVector<Type> types(size_t(numSums), rewriter.getF32Type());
-  auto name = rewriter.getStringAttr(Twine("llvm.nvvm.mma.m16n8k16.row.col.") + (isHalf ? "f32.f32" : "bf16"));
-  Value made = LLVM::CallIntrinsicOp::create(rewriter, loc, LLVM::LLVMStructType::getLiteral(op.getContext(), types),
-                                             name, operands)
-                   .getResult(0);
-  SmallVector<Value> sums;
-  for (int64_t i = 0; i < numSums; ++i)
-    sums.push_back(LLVM::ExtractValueOp::create(rewriter, loc, made, i));
+          op.getElement().isF16()
+              ? LLVM::BitcastOp::create(rewriter, loc, VectorType::get({2}, rewriter.getF16Type()), factor)
+              : factor);
+    llvm::append_range(operands, sums);
+    SmallVector<Type> types(sums.size(), sums.front().getType());
+    Value made = LLVM::CallIntrinsicOp::create(rewriter, loc, LLVM::LLVMStructType::getLiteral(op.getContext(), types),
+                                               name, operands)
+                     .getResult(0);
+    for (auto [i, sum] : llvm::enumerate(sums))
+      sum = LLVM::ExtractValueOp::create(rewriter, loc, made, int64_t(i));
+  };
+  SmallVector<Value> lhs = elementsOf(rewriter, loc, op.getLhs()), rhs = elementsOf(rewriter, loc, op.getRhs()),
+                     sums = elementsOf(rewriter, loc, op.getSums());
+  if (op.getElement().isF64() && !hasLargeDoubles) {
+    // Eight rows by four terms at a time; of a lane's factors each is of one of these.
+    for (size_t terms = 0; terms < rhs.size(); ++terms)
+      for (size_t half = 0; half < 2; ++half)
+        multiply(lhs[2 * terms + half], rhs[terms], MutableArrayRef(sums).slice(2 * half, 2));
+  } else {
+    multiply(lhs, rhs, sums);
+  }
   rewriter.replaceOpWithNewOp<vector::FromElementsOp>(op, op.getResult().getType(), sums);
 }
 
@@ -368,7 +395,7 @@ struct LowerXlaGpuToScfPass : hloc::impl::LowerXlaGpuToScfBase<LowerXlaGpuToScfP
       else if (auto reduce = dyn_cast<ShuffleReduceOp>(op))
         lowerShuffleReduce(reduce, {computeCapability >= 80, reducesFloats}, rewriter);
       else if (auto multiply = dyn_cast<MultiplyFragmentsOp>(op))
-        lowerMultiplyFragments(multiply, rewriter);
+        lowerMultiplyFragments(multiply, /*hasLargeDoubles=*/computeCapability / 10 == 9, rewriter);
     });
   }
 };

@@ -53,4 +53,11 @@ mlir::ArrayAttr rangeAttr(mlir::MLIRContext *context, Interval interval);
 /// scf.for with constant bounds, arguments of xla_gpu.loop. Nothing if unknown.
 std::optional<Interval> rangeOf(mlir::Value value);
 
+/// What a lane has of factors of such elements and of their sums, of one product of a warp (multiply_fragments); all
+/// null if there are none.
+struct FragmentTypes {
+  mlir::VectorType lhs, rhs, sums;
+};
+FragmentTypes fragmentTypes(mlir::Type element);
+
 } // namespace hloc::xla_gpu

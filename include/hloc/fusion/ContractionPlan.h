@@ -5,6 +5,8 @@
 
 #include "llvm/ADT/SmallVector.h"
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 
@@ -16,14 +18,14 @@ namespace hloc {
 ///   8x8 a thread, 4x2 warps: 128x128 results of a block of 256 threads
 ///   8x16 a thread, 2x2 warps on tensor cores: 128x128 results of a block of 128 threads
 struct ContractionTile {
-  /// Of what tensor cores multiply at once: a thread has results of rows i and i + 8, two neighbours of each.
-  static constexpr int64_t fragmentRows = 16, fragmentColumns = 8, fragmentDepth = 16;
+  /// Of what tensor cores multiply at once: a thread has results of two rows, two of each.
+  static constexpr int64_t fragmentRows = 16, fragmentColumns = 8;
 
   int64_t warpRows = 1, warpColumns = 1;     ///< of a block
   int64_t threadRows = 1, threadColumns = 1; ///< results of a thread; powers of two
   int64_t depth = 16;                        ///< terms of each sum that are in shared memory at once; a power of two
   /// Fragments of columns are loaded in pairs: `threadRows` is a multiple of 2 then, `threadColumns` of 4, `depth`
-  /// of 16.
+  /// of that of a fragment.
   bool onTensorCores = false;
 
   int64_t laneRows() const { return onTensorCores ? 8 : 4; }
@@ -55,7 +57,8 @@ struct ContractionSide {
 /// after another: of both operands it puts what a piece needs into shared memory, each element once, in the type in
 /// which sums are computed; from there each thread multiplies some rows by some columns in registers. What the operands
 /// are computed of is computed when they are put there; what the outputs are made of, when a sum is complete.
-/// Factors of 16 bits stay as they are, and warps multiply fragments of them on tensor cores, where the target has any.
+/// Factors of types that tensor cores multiply stay as they are, and warps multiply fragments of them there, where the
+/// target has any.
 ///
 ///   dot of f32[512,256] by f32[256,1024]: rows 512, columns 1024, depth 256 in 16 steps of 16; 8x8 results of each of
 ///   256 threads, 32 blocks
@@ -88,11 +91,19 @@ struct ContractionPlan {
   unsigned outputVector = 0;
   int64_t perThread = 1; ///< results of a thread that combines, neighbours in memory
 
-  /// In which tensor cores multiply factors that are stored as `type`, if they do: f8 as f16, which has all of its
-  /// values.
-  static std::optional<ElementType> fragmentType(ElementType type);
+  /// In which tensor cores multiply both operands' factors, if they do: types that have all of their values (of f8,
+  /// f16). Bytes of each side have a sign of their own; F32 are words of which tensor cores look at 19 bits.
+  static std::optional<std::array<ElementType, 2>> fragmentTypes(const HloInstruction &hero);
+  ElementType fragmentType(const ContractionSide &side) const { return (*fragmentTypes(*hero))[side.operand]; }
   /// Of a factor in shared memory: as it is stored, or nearly so, for tensor cores.
-  unsigned factorBits() const { return tile.onTensorCores ? 16 : bits; }
+  unsigned factorBits() const { return tile.onTensorCores ? deviceBits(fragmentType(rows)) : bits; }
+  /// Terms of a product of fragments: eight registers of four lanes.
+  int64_t fragmentDepth() const { return 8 * std::max<int64_t>(1, 32 / int64_t(factorBits())); }
+  /// Has a thread, of a side's fragments of 16 rows or of 2 x 8 columns, neighbours instead of those eight apart? Where
+  /// these neighbours are in one access to shared memory and ldmatrix does not transpose them.
+  bool isInterleaved(const ContractionSide &side) const {
+    return tile.onTensorCores && !side.alongDepth && factorBits() != 16;
+  }
   int64_t innerDepth() const;
   int64_t stepsOfInner() const { return (innerDepth() + tile.depth - 1) / tile.depth; }
   int64_t steps() const;

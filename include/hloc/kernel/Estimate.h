@@ -44,7 +44,8 @@ struct DeviceModel {
   double l2BytesPerClock;            ///< of a multiprocessor
   double dramLatency, sharedLatency; ///< clocks
   double doublesPerClock;            ///< f64 lanes of a multiprocessor
-  double productsPerClock;           ///< of its tensor cores: multiply-adds of 16-bit factors
+  /// Multiply-adds of its tensor cores: of 16-bit factors, of f64.
+  double productsPerClock, doubleProductsPerClock;
 };
 /// Rows of Devices.def.
 llvm::ArrayRef<DeviceModel> allDevices();
@@ -65,7 +66,8 @@ struct KernelCounts {
   double instructions = 0;     ///< warp instructions, all
   double specialFunctions = 0; ///< of these: those that go through units of 16 lanes, conversions among them
   double doubles = 0;          ///< of these: f64 arithmetic
-  double products = 0;         ///< multiply-adds of tensor cores; of wider factors than 16 bits as many more
+  double products = 0;         ///< multiply-adds of tensor cores; of wider factors than 16 bits as many more, but f64
+  double doubleProducts = 0;   ///< of f64
   double sharedPasses = 0;     ///< of shared memory, and shuffles
   double atomics = 0;          ///< on global memory, each lane
   // The longest chain of one warp, whose links wait for each other.

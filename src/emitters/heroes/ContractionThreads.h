@@ -36,7 +36,7 @@ protected:
   /// A thread's rows or columns are pieces of so many neighbours, the same piece of all threads side by side.
   int64_t pieceOf(const ContractionSide &own) const {
     if (tile.onTensorCores)
-      return &own == &plan.rows ? 1 : 2;
+      return (&own == &plan.rows ? 1 : 2) * (plan.isInterleaved(own) ? 2 : 1);
     return std::min<int64_t>(perThread(own), ContractionPlan::sharedVectorBits / int64_t(plan.bits));
   }
   AffineExpr firstOfPiece(const ContractionSide &own, int64_t piece) const {

@@ -1,49 +1,118 @@
-// One idea: a chunk, eight neighbours of 16 bits, is what both an access of a thread and a row of a fragment's matrix
-// are. Where chunks lie is decided in one place, for those who write them and those who load fragments.
+// One idea: a chunk, 16 bytes of neighbours, is what both an access of a thread and a row of a fragment's matrix are.
+// Where chunks lie is decided in one place, for those who write them and those who load fragments.
 
 #include "emitters/heroes/FragmentTiles.h"
 
 #include "hloc/dialect/XlaGpu.h"
 #include "hloc/indexing/ShapeMaps.h"
 
+#include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
 namespace hloc {
 
+// --- where factors lie
+
 int64_t FragmentTiles::chunksOfRow(const ContractionSide &own) const {
-  return (own.alongDepth ? tile.depth : tileSize(own)) / chunkSize;
+  return (own.alongDepth ? tile.depth : tileSize(own)) / chunkSize();
+}
+
+/// Of 16 rows of bytes across sums, those come first that are the first two of four: the rows of a matrix, of which
+/// each pair is half a register.
+AffineExpr FragmentTiles::rowInShared(const ContractionSide &own, AffineExpr row) const {
+  if (!isOfPairs(own))
+    return row;
+  return row.floorDiv(16) * 16 + row.floorDiv(2) % 2 * 8 + row.floorDiv(4) % 4 * 2 + row % 2;
+}
+
+/// Chunk number c of a row is where c xor this would be. ldmatrix reads one chunk of each of eight rows; of shorter
+/// rows than 128 bytes those that share 128 need no other turn. Lanes that read neighbours read pairs of chunks of four
+/// rows at once, of f64 every second one; along sums four chunks of two.
+AffineExpr FragmentTiles::turnOf(const ContractionSide &own, AffineExpr row) const {
+  const int64_t different = std::min(chunksOfRow(own), chunksOfLine);
+  const int64_t together = isByLdmatrix(own) ? 1 : own.alongDepth ? 4 : 2;
+  const int64_t rows = isByLdmatrix(own) || own.alongDepth || bits == 32 ? chunksOfLine / different : 2;
+  if (together >= different)
+    return getAffineConstantExpr(0, context);
+  return row.floorDiv(rows) % (different / together) * together;
 }
 
 Value FragmentTiles::placeOf(const ContractionSide &own, AffineExpr row, AffineExpr inRow) {
-  const int64_t chunks = chunksOfRow(own), different = std::min(chunks, chunkSize);
-  AffineExpr turn = row.floorDiv(chunkSize / different) % different;
-  IndexingMap parts = kernel.mapOf({row, inRow.floorDiv(chunkSize), turn, inRow % chunkSize}, {});
-  parts.simplify();
-  SmallVector<Value> at = applyMap(b, parts, kernel.ids());
-  Value chunk = b.xorI(at[1], at[2]);
-  chunk.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(context, Interval{0, chunks - 1}));
-  const int64_t rows = tileSize(own) * tile.depth / (chunks * chunkSize);
-  AffineExpr d0 = getAffineDimExpr(0, context), d1 = getAffineDimExpr(1, context), d2 = getAffineDimExpr(2, context);
-  IndexingVariable variables[] = {
-      {Interval{0, rows - 1}, {}}, {Interval{0, chunks - 1}, {}}, {Interval{0, chunkSize - 1}, {}}};
-  IndexingMap joined(AffineMap::get(3, 0, (d0 * chunks + d1) * chunkSize + d2), variables, {}, {});
-  return applyMap(b, joined, {at[0], chunk, at[3]}).front();
+  return placeInShared(own, rowInShared(own, row), inRow);
 }
 
+Value FragmentTiles::placeInShared(const ContractionSide &own, AffineExpr row, AffineExpr inRow) {
+  const int64_t size = chunkSize();
+  int64_t chunks = chunksOfRow(own);
+  AffineExpr line = row, chunk = inRow.floorDiv(size), turn = turnOf(own, row);
+  if (const int64_t rows = chunksOfLine / chunks; isOfPairs(own) && rows > 2) {
+    // Rows of different matrices that are written at once have different halves of 128 bytes.
+    line = row.floorDiv(rows);
+    chunk = row % rows * chunks + chunk;
+    turn = turn + row.floorDiv(linesOfFragment) % 2 * (chunksOfLine / 2);
+    chunks = chunksOfLine;
+  }
+  IndexingMap parts = kernel.mapOf({line, chunk, turn, inRow % size}, {});
+  parts.simplify();
+  SmallVector<Value> at = applyMap(b, parts, kernel.ids());
+  Value turned = b.xorI(at[1], at[2]);
+  turned.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(context, Interval{0, chunks - 1}));
+  const int64_t lines = tileSize(own) * tile.depth / (chunks * size);
+  AffineExpr d0 = getAffineDimExpr(0, context), d1 = getAffineDimExpr(1, context), d2 = getAffineDimExpr(2, context);
+  IndexingVariable variables[] = {
+      {Interval{0, lines - 1}, {}}, {Interval{0, chunks - 1}, {}}, {Interval{0, size - 1}, {}}};
+  IndexingMap joined(AffineMap::get(3, 0, (d0 * chunks + d1) * size + d2), variables, {}, {});
+  return applyMap(b, joined, {at[0], turned, at[3]}).front();
+}
+
+// --- from shared memory to registers
+
 Value FragmentTiles::load(const ContractionSide &own, Value shared, int64_t number, int64_t term) {
-  const int64_t ofWarp = tileSize(own) / (&own == &plan.rows ? tile.warpRows : tile.warpColumns);
-  // Rows have their second eight in the next matrix, columns theirs in the one after that.
-  AffineExpr matrix = lane().floorDiv(chunkSize), inner = lane() % chunkSize;
-  AffineExpr odd = matrix % 2 * chunkSize, high = matrix.floorDiv(2) * chunkSize;
-  AffineExpr side =
-      warpAlong(own) * ofWarp + ContractionTile::fragmentRows * number + (&own == &plan.rows ? odd : high);
-  AffineExpr depth = (&own == &plan.rows ? high : odd) + term;
-  AffineExpr row = (own.alongDepth ? side : depth) + inner;
-  Value at = placeOf(own, row, own.alongDepth ? depth : side);
+  const bool isRows = &own == &plan.rows;
+  const int64_t ofWarp = tileSize(own) / (isRows ? tile.warpRows : tile.warpColumns);
+  AffineExpr first = warpAlong(own) * ofWarp + ContractionTile::fragmentRows * number;
+  AffineExpr from = getAffineConstantExpr(term, context);
+  if (!isByLdmatrix(own))
+    return loadNeighbours(own, shared, first, from);
+  AffineExpr matrix = lane().floorDiv(linesOfFragment), inner = lane() % linesOfFragment;
+  Value at;
+  if (isOfPairs(own)) {
+    at = placeInShared(own, lane() + term, first);
+  } else {
+    // Rows have their second eight in the next matrix, columns theirs in the one after that.
+    const int64_t half = plan.fragmentDepth() / 2;
+    AffineExpr side = first + (isRows ? matrix % 2 : matrix.floorDiv(2)) * linesOfFragment;
+    AffineExpr depth = (isRows ? matrix.floorDiv(2) : matrix % 2) * half + term;
+    at = placeInShared(own, (own.alongDepth ? side : depth) + inner, own.alongDepth ? depth : side);
+  }
   return xla_gpu::LoadFragmentsOp::create(b, VectorType::get({4}, b.getI32Type()), shared, at,
                                           /*transposed=*/!own.alongDepth);
+}
+
+/// Registers in the order of a fragment of rows: both of one, and of the terms four registers on.
+Value FragmentTiles::loadNeighbours(const ContractionSide &own, Value shared, AffineExpr side, AffineExpr term) {
+  AffineExpr line = lane().floorDiv(4), inLine = lane() % 4;
+  Value padding = ub::PoisonOp::create(b, element);
+  Value read[2];
+  for (int64_t i = 0; i < 2; ++i) {
+    // Of f64 a lane's terms are neighbours, on both sides.
+    AffineExpr depth = term + (bits == 64 ? inLine * 2 : inLine + 4 * i);
+    Value at = own.alongDepth ? placeInShared(own, side + line + linesOfFragment * i, depth)
+                              : placeInShared(own, bits == 64 ? depth + i : depth, side + line * 2);
+    read[i] =
+        vector::TransferReadOp::create(b, VectorType::get({2}, element), shared, at, padding, ArrayRef<bool>{true});
+  }
+  const Type reg = bits == 64 ? element : b.getI32Type();
+  SmallVector<Value> registers;
+  for (int64_t i = 0; i < 4; ++i) {
+    const int64_t ofSide = i % 2, ofTerms = i / 2;
+    Value value =
+        vector::ExtractOp::create(b, read[own.alongDepth ? ofSide : ofTerms], own.alongDepth ? ofTerms : ofSide);
+    registers.push_back(bits == 64 ? value : arith::BitcastOp::create(b, reg, value));
+  }
+  return vector::FromElementsOp::create(b, VectorType::get({4}, reg), registers);
 }
 
 Value FragmentTiles::loadRows(Value shared, int64_t number, int64_t term) {
@@ -52,19 +121,32 @@ Value FragmentTiles::loadRows(Value shared, int64_t number, int64_t term) {
 
 std::array<Value, 2> FragmentTiles::loadColumns(Value shared, int64_t number, int64_t term) {
   Value both = load(plan.columns, shared, number, term);
-  auto half = [&](int64_t first) -> Value {
+  const Type reg = cast<VectorType>(both.getType()).getElementType();
+  auto of = [&](int64_t first, int64_t second) -> Value {
     return vector::FromElementsOp::create(
-        b, VectorType::get({2}, b.getI32Type()),
-        ValueRange{vector::ExtractOp::create(b, both, first), vector::ExtractOp::create(b, both, first + 1)});
+        b, VectorType::get({2}, reg),
+        ValueRange{vector::ExtractOp::create(b, both, first), vector::ExtractOp::create(b, both, second)});
   };
-  Value first = half(0);
-  return {first, half(2)};
+  const bool isInOrderOfRows = plan.isInterleaved(plan.columns) || !isByLdmatrix(plan.columns);
+  Value first = isInOrderOfRows ? of(0, 2) : of(0, 1);
+  return {first, isInOrderOfRows ? of(1, 3) : of(2, 3)};
+}
+
+// --- products
+
+/// As tensor cores know them.
+Type FragmentTiles::factorsOf(const ContractionSide &own) const {
+  if (element.isInteger(8))
+    return IntegerType::get(context, 8, isSigned(plan.fragmentType(own)) ? IntegerType::Signed : IntegerType::Unsigned);
+  return element.isF32() ? FloatTF32Type::get(context) : element;
 }
 
 void FragmentTiles::addProducts(Value rows, Value columns, std::array<Value *, 4> sums) {
-  Value before = vector::FromElementsOp::create(b, VectorType::get({4}, b.getF32Type()),
+  Value before = vector::FromElementsOp::create(b, VectorType::get({4}, sums[0]->getType()),
                                                 ValueRange{*sums[0], *sums[1], *sums[2], *sums[3]});
-  Value after = xla_gpu::MultiplyFragmentsOp::create(b, before.getType(), rows, columns, before, element);
+  const Type ofRows = factorsOf(plan.rows), ofColumns = factorsOf(plan.columns);
+  Value after = xla_gpu::MultiplyFragmentsOp::create(b, before.getType(), rows, columns, before, TypeAttr::get(ofRows),
+                                                     ofRows == ofColumns ? TypeAttr() : TypeAttr::get(ofColumns));
   for (auto [number, sum] : llvm::enumerate(sums))
     *sum = vector::ExtractOp::create(b, after, int64_t(number));
 }
@@ -72,8 +154,12 @@ void FragmentTiles::addProducts(Value rows, Value columns, std::array<Value *, 4
 SmallVector<Value> FragmentTiles::multiply(ArrayRef<Value> tiles, ValueRange sums) {
   const int64_t numRows = tile.threadRows / 2, numColumns = tile.threadColumns / 2;
   SmallVector<Value> next(sums);
-  auto sumAt = [&](int64_t row, int64_t column) { return &next[row * tile.threadColumns + column]; };
-  for (int64_t term = 0; term < tile.depth; term += ContractionTile::fragmentDepth) {
+  /// The sum of half `i` of a fragment of rows, and of element `j` of one of columns.
+  auto sumAt = [&](int64_t row, int64_t i, int64_t column, int64_t j) {
+    const int64_t inPair = plan.isInterleaved(plan.columns) ? 2 * j + column % 2 : column % 2 * 2 + j;
+    return &next[(2 * row + i) * tile.threadColumns + column / 2 * 4 + inPair];
+  };
+  for (int64_t term = 0; term < tile.depth; term += plan.fragmentDepth()) {
     SmallVector<Value> rows, columns; // of 16 rows; of 8 columns
     for (int64_t i = 0; i < numRows; ++i)
       rows.push_back(loadRows(tiles[0], i, term));
@@ -81,9 +167,8 @@ SmallVector<Value> FragmentTiles::multiply(ArrayRef<Value> tiles, ValueRange sum
       llvm::append_range(columns, loadColumns(tiles[1], i / 2, term));
     for (int64_t i = 0; i < numRows; ++i)
       for (int64_t j = 0; j < numColumns; ++j)
-        addProducts(
-            rows[size_t(i)], columns[size_t(j)],
-            {sumAt(2 * i, 2 * j), sumAt(2 * i, 2 * j + 1), sumAt(2 * i + 1, 2 * j), sumAt(2 * i + 1, 2 * j + 1)});
+        addProducts(rows[size_t(i)], columns[size_t(j)],
+                    {sumAt(i, 0, j, 0), sumAt(i, 0, j, 1), sumAt(i, 1, j, 0), sumAt(i, 1, j, 1)});
   }
   return next;
 }

@@ -1,7 +1,17 @@
 #pragma once
-// Tiles of 16-bit factors in shared memory, of which warps multiply fragments on tensor cores. Rows of a tile,
-// neighbours of a side or of a sum, are chunks of eight; no eight chunks that are read or written at once are in the
-// same banks.
+// Tiles of factors in shared memory, of which warps multiply fragments on tensor cores. Rows of a tile, neighbours of a
+// side or of a sum, are chunks of 16 bytes; no eight chunks that are read or written at once are in the same banks.
+//
+// A register holds as many neighbours of a sum as fill 32 bits, or one f64. Of a fragment of 16 rows, lane 4 i + j has
+// register j of row i, of row i + 8, and those four registers on; how it comes by them depends on the width of factors
+// and on whether they lie along their sums:
+//
+//   along sums    8, 16, 32 bits   ldmatrix
+//                 64 bits          16 bytes of a row: a register and that four on. Terms change their places so that it
+//                 is
+//   across        16 bits          ldmatrix transposes
+//                 8 bits           ldmatrix transposes pairs, of which bytes are taken: of rows 2 i and 2 i + 1
+//                 32, 64 bits      two neighbours: of rows 2 i and 2 i + 1
 
 #include "emitters/heroes/ContractionThreads.h"
 
@@ -13,10 +23,10 @@ class FragmentTiles : ContractionThreads {
 public:
   /// `element`: of both tiles.
   FragmentTiles(const ContractionPlan &plan, KernelBuilder &kernel, mlir::Type element)
-      : ContractionThreads(plan, kernel), b(kernel.code()), context(kernel.context()), element(element) {}
+      : ContractionThreads(plan, kernel), b(kernel.code()), context(kernel.context()), element(element),
+        bits(int64_t(element.getIntOrFloatBitWidth())) {}
 
-  /// Where an element is, by its row and its place in the row: chunk number c of row r is where c xor r would be; of
-  /// shorter rows than eight chunks, those that share 128 bytes have the same r.
+  /// Where an element is, by its row and its place in the row.
   mlir::Value placeOf(const ContractionSide &own, AffineExpr row, AffineExpr inRow);
 
   /// The products of all terms in the tiles of rows and columns, added to a thread's sums.
@@ -24,7 +34,7 @@ public:
 
   // Its parts.
 
-  /// The fragment of the warp's 16 rows number `number`, and the 16 terms from `term` on.
+  /// The fragment of the warp's 16 rows number `number`, and as many terms from `term` on as one has.
   mlir::Value loadRows(mlir::Value shared, int64_t number, int64_t term);
   /// The two of its 16 columns number `number`.
   std::array<mlir::Value, 2> loadColumns(mlir::Value shared, int64_t number, int64_t term);
@@ -32,15 +42,25 @@ public:
   void addProducts(mlir::Value rows, mlir::Value columns, std::array<mlir::Value *, 4> sums);
 
 private:
-  static constexpr int64_t chunkSize = 8;
+  static constexpr int64_t linesOfFragment = 8, chunksOfLine = 8, bitsOfChunk = 128;
 
+  int64_t chunkSize() const { return bitsOfChunk / bits; }
   int64_t chunksOfRow(const ContractionSide &own) const;
-  /// Four matrices of 8x8: of 16 rows or columns of the warp, and 16 terms.
+  bool isByLdmatrix(const ContractionSide &own) const { return bits < 32 || (bits == 32 && own.alongDepth); }
+  /// Are bytes transposed by pairs?
+  bool isOfPairs(const ContractionSide &own) const { return bits == 8 && !own.alongDepth; }
+  AffineExpr rowInShared(const ContractionSide &own, AffineExpr row) const;
+  AffineExpr turnOf(const ContractionSide &own, AffineExpr row) const;
+  mlir::Value placeInShared(const ContractionSide &own, AffineExpr row, AffineExpr inRow);
+  /// Of 16 rows or columns of the warp, and the terms of a fragment: four registers.
   mlir::Value load(const ContractionSide &own, mlir::Value shared, int64_t number, int64_t term);
+  mlir::Value loadNeighbours(const ContractionSide &own, mlir::Value shared, AffineExpr side, AffineExpr term);
+  mlir::Type factorsOf(const ContractionSide &own) const;
 
   CodeBuilder &b;
   mlir::MLIRContext *context;
   const mlir::Type element;
+  const int64_t bits;
 };
 
 } // namespace hloc

@@ -216,8 +216,10 @@ Value OperandTile::loadChunk(const Place &place, Value number) {
     ofGroup.push_back({condition.first.replace(getAffineSymbolExpr(0, context), constant(0)), condition.second});
     return true;
   });
-  const bool areWords = elements % 2 == 0;
-  auto words = areWords ? VectorType::get({elements / 2}, b.getI32Type()) : VectorType::get({elements}, heldType());
+  constexpr int64_t wordBits = 32;
+  const int64_t bits = elements * plan.factorBits();
+  const bool areWords = bits % wordBits == 0;
+  auto words = areWords ? VectorType::get({bits / wordBits}, b.getI32Type()) : VectorType::get({elements}, heldType());
   SmallVector<Value> operands = valuesAt(number);
   operands.push_back(b.index(0));
   return orZeros(holds(ofGroup, operands, 1), words, [&]() -> Value {

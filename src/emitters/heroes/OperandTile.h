@@ -43,7 +43,7 @@ private:
     llvm::SmallVector<AffineExpr> indices;
   };
 
-  ElementType fragmentType() const { return *ContractionPlan::fragmentType(type); }
+  ElementType fragmentType() const { return plan.fragmentType(side); }
   /// Is it held as it is stored until it goes to shared memory? Behind tests, as factors, each vector would be waited
   /// for before the next is loaded.
   bool isHeldAsStored() const { return tile.onTensorCores || !placeOf(0).conditions.empty(); }

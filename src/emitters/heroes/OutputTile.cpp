@@ -94,14 +94,15 @@ IndexingMap OutputTile::mapOfPiece(int64_t row, int64_t piece, AffineExpr part) 
 
 /// Some of all threads' rows at a time.
 void OutputTile::storeThroughShared(ArrayRef<Value> sums, Value shared) {
-  const int64_t together = plan.outputRowsOfThread();
+  const int64_t together = plan.outputRowsOfThread(), vector = pieceOf(plan.columns);
   if (!shared)
     shared = xla_gpu::AllocateSharedOp::create(
         b, RankedTensorType::get({plan.outputElements()}, storageType(plan.hero->shape().elementType(), context)));
   for (int64_t first = 0; first < tile.threadRows; first += together) {
     for (int64_t row = 0; row < together; ++row)
-      for (int64_t piece = 0; piece < tile.threadColumns / 2; ++piece)
-        shared = putPair(row, together, piece, sums.slice((first + row) * tile.threadColumns + 2 * piece, 2), shared);
+      for (int64_t piece = 0; piece < tile.threadColumns / vector; ++piece)
+        shared = putPiece(row, together, piece, sums.slice((first + row) * tile.threadColumns + vector * piece, vector),
+                          shared);
     shared = xla_gpu::SyncThreadsOp::create(b, TypeRange(shared), ValueRange(shared)).getResult(0);
     storeRows(first, together, shared);
     if (first + together < tile.threadRows)
@@ -109,16 +110,20 @@ void OutputTile::storeThroughShared(ArrayRef<Value> sums, Value shared) {
   }
 }
 
-Value OutputTile::putPair(int64_t row, int64_t together, int64_t piece, ArrayRef<Value> sums, Value shared) {
-  AffineExpr rowInShared =
-      warpAlong(plan.rows) * (tile.laneRows() * together) + row * tile.laneRows() + laneAlong(plan.rows);
+Value OutputTile::putPiece(int64_t row, int64_t together, int64_t piece, ArrayRef<Value> sums, Value shared) {
+  const int64_t rows = pieceOf(plan.rows);
+  AffineExpr rowInShared = warpAlong(plan.rows) * (tile.laneRows() * together) + row / rows * rows * tile.laneRows() +
+                           laneAlong(plan.rows) * rows + row % rows;
   IndexingMap map = kernel.mapOf({rowInShared * plan.outputStride() + firstOfPiece(plan.columns, piece)}, {});
   map.simplify();
   Value at = applyMap(b, map, kernel.ids()).front();
-  Value pair =
-      vector::FromElementsOp::create(b, VectorType::get({2}, storageType(plan.hero->shape().elementType(), context)),
-                                     ValueRange{values.stored(sums[0]), values.stored(sums[1])});
-  return vector::TransferWriteOp::create(b, b.getLoc(), pair, shared, ValueRange{at}, ArrayRef<bool>{true}).getResult();
+  SmallVector<Value> stored;
+  for (Value sum : sums)
+    stored.push_back(values.stored(sum));
+  auto type = VectorType::get({int64_t(sums.size())}, storageType(plan.hero->shape().elementType(), context));
+  Value vector = vector::FromElementsOp::create(b, type, stored);
+  return vector::TransferWriteOp::create(b, b.getLoc(), vector, shared, ValueRange{at}, ArrayRef<bool>{true})
+      .getResult();
 }
 
 /// The outputs of those of each thread's rows, from `first` on, that are in shared memory: in their order in memory.

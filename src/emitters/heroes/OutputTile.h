@@ -37,8 +37,8 @@ private:
   llvm::SmallVector<mlir::Value> insertOutputs(mlir::ValueRange at, mlir::Value value, mlir::ValueRange before);
 
   void storeThroughShared(llvm::ArrayRef<mlir::Value> sums, mlir::Value shared);
-  mlir::Value putPair(int64_t row, int64_t together, int64_t piece, llvm::ArrayRef<mlir::Value> sums,
-                      mlir::Value shared);
+  mlir::Value putPiece(int64_t row, int64_t together, int64_t piece, llvm::ArrayRef<mlir::Value> sums,
+                       mlir::Value shared);
   void storeRows(int64_t first, int64_t together, mlir::Value shared);
 
   CodeBuilder &b;

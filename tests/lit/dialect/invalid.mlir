@@ -195,8 +195,16 @@ func.func @block() attributes {xla_gpu.block = array<i32: 128, 0, 1>} {
 // -----
 
 func.func @fragments_of_words(%t: tensor<1024xf32>, %i: index) -> vector<4xi32> {
-  // expected-error @+1 {{cannot load fragments of 'f32'}}
-  %a = xla_gpu.load_fragments %t[%i] : tensor<1024xf32>
+  // expected-error @+1 {{cannot load fragments of 'f32' transposed}}
+  %a = xla_gpu.load_fragments %t[%i] transposed : tensor<1024xf32>
+  return %a : vector<4xi32>
+}
+
+// -----
+
+func.func @fragments_of_doubles(%t: tensor<1024xf64>, %i: index) -> vector<4xi32> {
+  // expected-error @+1 {{cannot load fragments of 'f64'}}
+  %a = xla_gpu.load_fragments %t[%i] : tensor<1024xf64>
   return %a : vector<4xi32>
 }
 
@@ -213,6 +221,22 @@ func.func @fragments_of_matrix(%t: tensor<32x32xf16>, %i: index) -> vector<4xi32
 func.func @product_of_words(%a: vector<4xi32>, %b: vector<2xi32>, %c: vector<4xf32>) -> vector<4xf32> {
   // expected-error @+1 {{cannot multiply fragments of 'f32'}}
   %d = xla_gpu.multiply_fragments %a, %b, %c : f32
+  return %d : vector<4xf32>
+}
+
+// -----
+
+func.func @product_of_halves_and_bytes(%a: vector<4xi32>, %b: vector<2xi32>, %c: vector<4xf32>) -> vector<4xf32> {
+  // expected-error @+1 {{cannot multiply fragments of 'f16' by those of 'ui8'}}
+  %d = xla_gpu.multiply_fragments %a, %b, %c : f16 by ui8
+  return %d : vector<4xf32>
+}
+
+// -----
+
+func.func @sums_of_others(%a: vector<4xi32>, %b: vector<2xi32>, %c: vector<4xf32>) -> vector<4xf32> {
+  // expected-error @+1 {{has other fragments than those of 'si8'}}
+  %d = "xla_gpu.multiply_fragments"(%a, %b, %c) {element = si8} : (vector<4xi32>, vector<2xi32>, vector<4xf32>) -> vector<4xf32>
   return %d : vector<4xf32>
 }
 

@@ -74,3 +74,15 @@ func.func @fragments(%t: tensor<1024xbf16>, %i: index, %c: vector<4xf32>) -> vec
   %d = xla_gpu.multiply_fragments %a, %half, %c : bf16
   return %d : vector<4xf32>
 }
+
+// CHECK-LABEL: func.func @fragments_of_other_widths
+func.func @fragments_of_other_widths(%a: vector<4xi32>, %b: vector<2xi32>, %c: vector<4xi32>, %f: vector<4xf32>,
+                                     %x: vector<4xf64>, %y: vector<2xf64>) -> (vector<4xi32>, vector<4xf32>, vector<4xf64>) {
+  // CHECK: xla_gpu.multiply_fragments %arg0, %arg1, %arg2 : si8 by ui8
+  %d = xla_gpu.multiply_fragments %a, %b, %c : si8 by ui8
+  // CHECK: xla_gpu.multiply_fragments %arg0, %arg1, %arg3 : tf32
+  %e = xla_gpu.multiply_fragments %a, %b, %f : tf32
+  // CHECK: xla_gpu.multiply_fragments %arg4, %arg5, %arg4 : f64
+  %g = xla_gpu.multiply_fragments %x, %y, %x : f64
+  return %d, %e, %g : vector<4xi32>, vector<4xf32>, vector<4xf64>
+}

@@ -139,3 +139,18 @@ func.func @fragments(%i: index) -> (vector<4xi32>, vector<4xi32>) {
   %b = xla_gpu.load_fragments %t[%i] transposed : tensor<1024xbf16>
   return %a, %b : vector<4xi32>, vector<4xi32>
 }
+
+// CHECK-LABEL: func @fragments_of_bytes(
+func.func @fragments_of_bytes(%i: index) -> vector<4xi32> {
+  %t = xla_gpu.allocate_shared : tensor<1024xi8>
+  // CHECK: llvm.getelementptr inbounds %{{.*}}[%{{.*}}] : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, i8
+  // CHECK: %[[L:.*]] = llvm.call_intrinsic "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16"
+  // CHECK: %[[A:.*]] = llvm.extractvalue %[[L]][0]
+  // CHECK: %[[B:.*]] = llvm.extractvalue %[[L]][1]
+  // CHECK: %[[EVEN:.*]] = llvm.mlir.constant(25632 : i32)
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.prmt"(%[[A]], %[[B]], %[[EVEN]])
+  // CHECK: %[[ODD:.*]] = llvm.mlir.constant(30001 : i32)
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.prmt"(%[[A]], %[[B]], %[[ODD]])
+  %a = xla_gpu.load_fragments %t[%i] transposed : tensor<1024xi8>
+  return %a : vector<4xi32>
+}

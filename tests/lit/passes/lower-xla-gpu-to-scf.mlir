@@ -223,3 +223,17 @@ func.func @fragments(%a: vector<4xi32>, %b: vector<2xi32>, %c: vector<4xf32>) ->
   %e = xla_gpu.multiply_fragments %a, %b, %d : f16
   return %d, %e : vector<4xf32>, vector<4xf32>
 }
+
+// CHECK-LABEL: func @fragments_of_other_widths(
+func.func @fragments_of_other_widths(%a: vector<4xi32>, %b: vector<2xi32>, %c: vector<4xi32>, %f: vector<4xf32>,
+                                     %x: vector<4xf64>, %y: vector<2xf64>) -> (vector<4xi32>, vector<4xi32>, vector<4xf32>, vector<4xf64>) {
+  // CHECK: "llvm.nvvm.mma.m16n8k32.row.col.u8"
+  %d = xla_gpu.multiply_fragments %a, %b, %c : ui8
+  // CHECK: "llvm.nvvm.mma.m16n8k32.row.col.s8.u8"
+  %e = xla_gpu.multiply_fragments %a, %b, %d : si8 by ui8
+  // CHECK: "llvm.nvvm.mma.m16n8k8.row.col.tf32"
+  %g = xla_gpu.multiply_fragments %a, %b, %f : tf32
+  // CHECK: "llvm.nvvm.mma.m16n8k8.row.col.f64"
+  %h = xla_gpu.multiply_fragments %x, %y, %x : f64
+  return %d, %e, %g, %h : vector<4xi32>, vector<4xi32>, vector<4xf32>, vector<4xf64>
+}

@@ -137,12 +137,10 @@ TEST_CASE("contraction: 16-bit floats are multiplied on tensor cores, where ther
     for (const char *target : {"sm_80", "sm_90", "sm_100", "sm_120"})
       CHECK(tileOf(type, target).onTensorCores);
   CHECK_FALSE(tileOf("bf16", "sm_75").onTensorCores);
-  for (const char *type : {"f32", "f64", "s8", "s32"})
+  for (const char *type : {"f64", "s8", "u8"})
+    CHECK(tileOf(type).onTensorCores);
+  for (const char *type : {"f32", "s16", "s32"})
     CHECK_FALSE(tileOf(type).onTensorCores);
-  // Factors of both sides are of one type there.
-  Planned mixed("a = bf16[512,512] parameter(0) b = f16[512,512] parameter(1) ROOT d = f32[512,512] dot(a, b), "
-                "lhs_contracting_dims={1}, rhs_contracting_dims={0}");
-  CHECK_FALSE(mixed.contraction().tile.onTensorCores);
   Planned large(product(4096, 4096, 4096, "bf16"));
   CHECK(has(large.text(), "tiles of 128x128, 8x16 a thread on tensor cores, 32 terms a step"));
   CHECK(large.contraction().splits == 1);
@@ -151,6 +149,61 @@ TEST_CASE("contraction: 16-bit floats are multiplied on tensor cores, where ther
   CHECK(large.contraction().outputRowsOfThread() == 4);
   CHECK(large.contraction().sharedBytes() == 2 * 128 * 32 * 2 + 64 * 136 * 2);
   CHECK(large.kernel().plannedRegisters() > 200);
+}
+
+TEST_CASE("contraction: tensor cores multiply types that have all values of the factors") {
+  using enum ElementType;
+  using Types = std::optional<std::array<ElementType, 2>>;
+  auto types = [](const std::string &a, const std::string &b, const std::string &result,
+                  const std::string &convert = "") -> Types {
+    auto factor = [&](const std::string &name, const std::string &type, const char *number) {
+      std::string text = name + "0 = " + type + "[512,512] parameter(" + number + ") ";
+      return text + name + " = " + (convert.empty() ? type + "[512,512] copy(" : convert + "[512,512] convert(") +
+             name + "0) ";
+    };
+    Planned planned(factor("a", a, "0") + factor("b", b, "1") + "ROOT d = " + result +
+                    "[512,512] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}");
+    Types made = ContractionPlan::fragmentTypes(*planned.graph->roots()[0].instr);
+    CHECK(planned.contraction().tile.onTensorCores == made.has_value());
+    return made;
+  };
+  CHECK(types("bf16", "bf16", "f32") == Types({BF16, BF16}));
+  CHECK(types("f8e5m2", "f8e4m3fn", "f32") == Types({F16, F16}));
+  CHECK(types("f8e4m3fn", "bf16", "f32") == Types({BF16, BF16}));
+  CHECK(types("f16", "f8e5m2", "f16") == Types({F16, F16}));
+  CHECK(types("bf16", "f16", "f32") == Types({F32, F32}));
+  CHECK_FALSE(types("f32", "f32", "f32"));
+  CHECK_FALSE(types("f32", "bf16", "f32"));
+  // Factors are those of the result's type.
+  CHECK(types("f32", "bf16", "bf16") == Types({BF16, BF16}));
+  CHECK(types("f32", "f64", "f64") == Types({F64, F64}));
+  // What has been widened is as it was before; integers are if they fit.
+  CHECK(types("bf16", "bf16", "f32", "f32") == Types({BF16, BF16}));
+  CHECK(types("s8", "bf16", "f32", "f32") == Types({BF16, BF16}));
+  CHECK(types("s8", "f16", "f32", "f32") == Types({F16, F16}));
+  CHECK_FALSE(types("s16", "bf16", "f32", "f32"));
+  CHECK_FALSE(types("f64", "f64", "f32", "f32"));
+  // Bytes have a sign of their own each, and sums of any width up to 32 bits wrap.
+  CHECK(types("s8", "u8", "s32") == Types({S8, U8}));
+  CHECK(types("u4", "s4", "u8") == Types({U8, S8}));
+  CHECK(types("u8", "s8", "s32", "s32") == Types({U8, S8}));
+  CHECK_FALSE(types("s8", "s8", "s64"));
+  CHECK(types("u8", "u8", "s32", "s8") == Types({S8, S8})); // no longer what they were
+}
+
+TEST_CASE("contraction: fragments of all widths are eight registers of four lanes deep") {
+  for (auto [type, bits, depth] : {std::tuple("s8", 8u, 32), {"bf16", 16u, 16}, {"f64", 64u, 8}}) {
+    Planned planned(product(4096, 4096, 4096, type));
+    const ContractionPlan &made = planned.contraction();
+    CHECK(made.factorBits() == bits);
+    CHECK(made.fragmentDepth() == depth);
+    CHECK(made.tile.depth == 2 * depth);
+    CHECK_FALSE(made.isInterleaved(made.rows)); // they lie along their sums
+    CHECK(made.isInterleaved(made.columns) == (bits != 16));
+    CHECK(made.columns.vector == 128 / bits);
+    // A thread's sums leave registers to its factors.
+    CHECK(made.tile.threadRows * made.tile.threadColumns <= (bits == 64 ? 64 : 128));
+  }
 }
 
 TEST_CASE("contraction: results that fill sectors as fragments are stored as they are") {

@@ -167,6 +167,20 @@ TEST_CASE("tensor cores multiply fragments that warps load", "[fusion]") {
   // Each thread's 64 factors go in, at two bytes.
   CHECK(counts.sharedPasses == bySixteen * 8 * 4 + warps * steps * 64 * 2 / 4);
   CHECK(counts.memoryRoundTrips == steps);
+  // Bytes are multiplied at twice the rate, doubles at one of their own; across sums bytes are transposed.
+  auto of = [&](const std::string &type, const std::string &result) {
+    Planned other("p = " + type + "[512,256] parameter(0)  q = " + type + "[256,512] parameter(1)\nROOT r = " + result +
+                  "[512,512] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}");
+    ContractionPlan made = plan;
+    made.hero = other.graph->roots()[0].instr;
+    made.rows.alongDepth = true;
+    made.columns.alongDepth = false;
+    return countsOf(made);
+  };
+  CHECK(of("s8", "s32").products == counts.products / 2);
+  CHECK(of("s8", "s32").instructions == warps * steps * (32 + 4 + 4 * 5) + warps * steps * (8 * 6 + 24));
+  CHECK(of("f64", "f64").products == 0);
+  CHECK(of("f64", "f64").doubleProducts == counts.products);
   plan.outputVector = 4;
   CHECK(countsOf(plan).sharedPasses == counts.sharedPasses + 2 * 512.0 * 512 * 4 / 128);
   CHECK(countsOf(plan).sharedRoundTrips > counts.sharedRoundTrips);

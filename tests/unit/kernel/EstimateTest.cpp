@@ -77,6 +77,9 @@ TEST_CASE("tensor cores take their time", "[kernel]") {
   CHECK(2 * counts.products / estimate(counts, h100()).issue == Approx(0.63 * 989e12).epsilon(0.02));
   counts.blocks = 108 * 8;
   CHECK(2 * counts.products / estimate(counts, *findDevice("a100")).issue == Approx(0.95 * 312e12).epsilon(0.02));
+  // Doubles have a rate of their own: 19.5 TFLOP/s.
+  std::swap(counts.products, counts.doubleProducts);
+  CHECK(2 * counts.doubleProducts / estimate(counts, *findDevice("a100")).issue == Approx(19.5e12).epsilon(0.02));
 }
 
 TEST_CASE("a few blocks leave a device idle", "[kernel]") {

@@ -56,6 +56,11 @@ TEST_CASE("what tensor cores multiply", "[lint]") {
   CHECK(products("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%r11, %r12, %r13, %r14}, {%r1, %r2, %r3, %r4}, "
                  "{%r5, %r6}, {%r11, %r12, %r13, %r14};") == 16 * 8 * 32 / 2);
   CHECK(products("add.f32 %f1, %f2, %f3;") == 0);
+  const lint::PathCounts doubles =
+      counted("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%fd1, %fd2}, {%fd3}, {%fd4}, {%fd1, %fd2};").once;
+  CHECK(doubles.doubleProducts == 8 * 8 * 4);
+  CHECK(doubles.products == 0);
+  CHECK(doubles.doubles == 0); // not by the lanes that add and multiply
 }
 
 TEST_CASE("sectors of a warp by its lanes' addresses", "[lint]") {

@@ -1,0 +1,92 @@
+// In which types tensor cores multiply the factors of a contraction: those that have all values of its factors, as these
+// are before they are widened, or as they are in the result's type.
+
+#include "hloc/fusion/ContractionPlan.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace hloc {
+namespace {
+
+using enum ElementType;
+
+/// Words of f32 count as many bits on tensor cores.
+constexpr unsigned bitsOfWord = 10;
+
+int leastExponent(const FloatFormat &format) {
+  return format.specials == FloatFormat::Specials::PowerOfTwo ? -format.bias : 1 - format.bias - format.mantissaBits;
+}
+int mostExponent(const FloatFormat &format) {
+  return (1 << format.exponentBits) - 1 - format.bias - (format.hasInfinity() ? 1 : 0);
+}
+
+/// Has it all values of the other, with so many bits behind the leading one?
+bool hasAllValues(ElementType type, unsigned mantissaBits, ElementType of) {
+  const FloatFormat &format = floatFormat(type);
+  if (isInteger(of))
+    return bitWidth(of) <= mantissaBits + 1 && int(bitWidth(of)) <= mostExponent(format);
+  if (!isFloat(of))
+    return false;
+  const FloatFormat &narrow = floatFormat(of);
+  return narrow.mantissaBits <= mantissaBits && mostExponent(narrow) <= mostExponent(format) &&
+         leastExponent(narrow) >= leastExponent(format) - int(format.mantissaBits - mantissaBits);
+}
+bool hasAllValues(ElementType type, ElementType of) {
+  if (type == of)
+    return true;
+  if (isInteger(type) && isInteger(of))
+    return bitWidth(of) + (isUnsigned(of) && isSigned(type)) <= bitWidth(type) && (isUnsigned(of) || isSigned(type));
+  return isFloat(type) && hasAllValues(type, floatFormat(type).mantissaBits, of);
+}
+
+/// Of the values that an operand has, before it is converted to a type that has all of them.
+ElementType typeOfValues(const HloInstruction &operand) {
+  const ElementType type = operand.shape().elementType();
+  if (operand.opcode() != Opcode::Convert || !operand.operand(0)->shape().isArray())
+    return type;
+  const ElementType from = operand.operand(0)->shape().elementType();
+  return hasAllValues(type, from) ? from : type;
+}
+
+using Types = std::optional<std::array<ElementType, 2>>;
+
+/// Sums wrap, so that it does not matter whether they, or what is added up, are cut to the result's bits.
+Types ofIntegers(const std::array<ElementType, 2> &factors) {
+  std::array<ElementType, 2> types;
+  for (auto [factor, type] : llvm::zip_equal(factors, types)) {
+    if (!isInteger(factor) || bitWidth(factor) > 8)
+      return std::nullopt;
+    type = isSigned(factor) ? S8 : U8;
+  }
+  return types;
+}
+
+/// Factors are rounded to the result's type.
+Types ofFloats(std::array<ElementType, 2> factors, ElementType result) {
+  for (ElementType &factor : factors)
+    if (!hasAllValues(result, factor))
+      factor = result;
+  auto haveBoth = [&](ElementType type, unsigned bits) {
+    return llvm::all_of(factors, [&](ElementType factor) { return hasAllValues(type, bits, factor); });
+  };
+  if (result == F64)
+    return haveBoth(F64, floatFormat(F64).mantissaBits) ? Types({F64, F64}) : std::nullopt;
+  for (ElementType type : {F16, BF16})
+    if (haveBoth(type, floatFormat(type).mantissaBits))
+      return {{type, type}};
+  if (haveBoth(F32, bitsOfWord))
+    return {{F32, F32}};
+  return std::nullopt;
+}
+
+} // namespace
+
+std::optional<std::array<ElementType, 2>> ContractionPlan::fragmentTypes(const HloInstruction &hero) {
+  const ElementType result = hero.shape().elementType();
+  const std::array<ElementType, 2> factors = {typeOfValues(*hero.operand(0)), typeOfValues(*hero.operand(1))};
+  if (isInteger(result) && bitWidth(result) <= 32)
+    return ofIntegers(factors);
+  return isFloat(result) ? ofFloats(factors, result) : std::nullopt;
+}
+
+} // namespace hloc
