@@ -309,10 +309,10 @@ private:
       return tiles;
     }
     for (ContractionTile tile : byTensorCores) {
-      if (tile.threadRows * tile.threadColumns * int64_t(plan.bits) > mostBitsOfSums)
-        continue;
       tile.onTensorCores = true;
       plan.tile = tile;
+      if (plan.sums() * int64_t(plan.bits) > mostBitsOfSums)
+        continue;
       tile.depth = plan.fragmentDepth() * (depth <= plan.fragmentDepth() ? 1 : 2);
       tiles.push_back(tile);
     }
@@ -653,12 +653,12 @@ template <> unsigned plannedRegisters<ContractionPlan>(const ContractionPlan &pl
   if (plan.stage == ReductionStage::Combine)
     return KernelSpec::usualRegisters;
   const ContractionTile &tile = plan.tile;
-  const int64_t sums = tile.threadRows * tile.threadColumns, factors = tile.threadRows + tile.threadColumns;
+  const int64_t sums = plan.sums(), factors = (tile.threadRows + tile.threadColumns) * plan.pieces().number;
   const int64_t loaded = (tile.rows() + tile.columns()) * tile.depth / tile.threads();
   // (Of fragments a thread has two registers of factors for each of its rows and columns.)
   const int64_t wordsOfSum = int64_t(plan.bits) / 32, wordsOfRegister = plan.factorBits() == 64 ? 2 : 1;
   int64_t registers = ofIndices + (tile.onTensorCores ? sums * wordsOfSum + 2 * factors * wordsOfRegister +
-                                                            loaded * int64_t(plan.factorBits()) / 32
+                                                            loaded * int64_t(plan.heldBits()) / 32
                                                       : (sums + factors + loaded) * wordsOfSum);
   return unsigned(
       std::clamp<int64_t>(int64_t(llvm::alignTo(uint64_t(registers), 8)), KernelSpec::usualRegisters, most));

@@ -1,5 +1,5 @@
-// In which types tensor cores multiply the factors of a contraction: those that have all values of its factors, as these
-// are before they are widened, or as they are in the result's type.
+// In which types tensor cores multiply the factors of a contraction: those that have all values of its factors, as
+// these are before they are widened, or as they are in the result's type.
 
 #include "hloc/fusion/ContractionPlan.h"
 
@@ -48,6 +48,10 @@ ElementType typeOfValues(const HloInstruction &operand) {
   return hasAllValues(type, from) ? from : type;
 }
 
+std::array<ElementType, 2> factorsOf(const HloInstruction &hero) {
+  return {typeOfValues(*hero.operand(0)), typeOfValues(*hero.operand(1))};
+}
+
 using Types = std::optional<std::array<ElementType, 2>>;
 
 /// Sums wrap, so that it does not matter whether they, or what is added up, are cut to the result's bits.
@@ -61,8 +65,24 @@ Types ofIntegers(const std::array<ElementType, 2> &factors) {
   return types;
 }
 
+/// As what an algorithm has f32 multiplied.
+std::optional<ElementType> typeOfAlgorithm(DotAlgorithm algorithm) {
+  switch (algorithm) {
+  case DotAlgorithm::BF16BF16F32:
+  case DotAlgorithm::BF16BF16F32X3:
+  case DotAlgorithm::BF16BF16F32X6:
+  case DotAlgorithm::BF16BF16F32X9:
+    return BF16;
+  case DotAlgorithm::TF32TF32F32:
+  case DotAlgorithm::TF32TF32F32X3:
+    return F32;
+  default:
+    return std::nullopt;
+  }
+}
+
 /// Factors are rounded to the result's type.
-Types ofFloats(std::array<ElementType, 2> factors, ElementType result) {
+Types ofFloats(std::array<ElementType, 2> factors, ElementType result, DotAlgorithm algorithm) {
   for (ElementType &factor : factors)
     if (!hasAllValues(result, factor))
       factor = result;
@@ -76,17 +96,39 @@ Types ofFloats(std::array<ElementType, 2> factors, ElementType result) {
       return {{type, type}};
   if (haveBoth(F32, bitsOfWord))
     return {{F32, F32}};
+  if (std::optional<ElementType> type = typeOfAlgorithm(algorithm); type && result == F32)
+    return {{*type, *type}};
   return std::nullopt;
+}
+
+DotAlgorithm algorithmOf(const HloInstruction &hero) {
+  return hero.enumOr(AttributeKey::Algorithm, DotAlgorithm::Unset);
 }
 
 } // namespace
 
 std::optional<std::array<ElementType, 2>> ContractionPlan::fragmentTypes(const HloInstruction &hero) {
   const ElementType result = hero.shape().elementType();
-  const std::array<ElementType, 2> factors = {typeOfValues(*hero.operand(0)), typeOfValues(*hero.operand(1))};
+  const std::array<ElementType, 2> factors = factorsOf(hero);
   if (isInteger(result) && bitWidth(result) <= 32)
     return ofIntegers(factors);
-  return isFloat(result) ? ofFloats(factors, result) : std::nullopt;
+  return isFloat(result) ? ofFloats(factors, result, algorithmOf(hero)) : std::nullopt;
+}
+
+FactorPieces ContractionPlan::piecesOf(const HloInstruction &hero) {
+  if (ofFloats(factorsOf(hero), hero.shape().elementType(), DotAlgorithm::Unset))
+    return {}; // as they are
+  switch (algorithmOf(hero)) {
+  case DotAlgorithm::BF16BF16F32X3:
+  case DotAlgorithm::TF32TF32F32X3:
+    return {2, 1};
+  case DotAlgorithm::BF16BF16F32X6:
+    return {3, 2};
+  case DotAlgorithm::BF16BF16F32X9:
+    return {3, 4};
+  default:
+    return {};
+  }
 }
 
 } // namespace hloc

@@ -162,8 +162,9 @@ static void addFragments(const ContractionPlan &plan, double steps, PlanCounts &
   const double rows = double(tile.rows() / tile.warpRows) / ContractionTile::fragmentRows,
                columns = double(tile.columns() / tile.warpColumns) / ContractionTile::fragmentColumns,
                depth = double(tile.depth) / depthOfFragment;
-  const double products = steps * rows * columns * depth, ofRows = steps * rows * depth,
-               ofColumns = steps * columns / 2 * depth;
+  const FactorPieces pieces = plan.pieces();
+  const double products = steps * rows * columns * depth * pieces.products(),
+               ofRows = steps * rows * depth * pieces.number, ofColumns = steps * columns / 2 * depth * pieces.number;
   const double terms = products * ContractionTile::fragmentRows * ContractionTile::fragmentColumns * depthOfFragment;
   (bits == 64 ? counts.doubleProducts : counts.products) += bits == 64 ? terms : terms * bits / bitsOfProduct;
   counts.instructions += products + ofRows * instructionsOfFragment(plan, plan.rows) +
@@ -206,6 +207,8 @@ static double waitsOf(const ContractionPlan &plan, const ContractionSide &side, 
 PlanCounts countsOf(const ContractionPlan &plan) {
   /// Of a step: addresses, bounds, the loop; of a vector that goes to shared memory: address, load, store.
   constexpr double instructionsOfStep = 24, instructionsOfVector = 6;
+  /// To cut one off a factor.
+  constexpr double instructionsOfPiece = 4;
   PlanCounts counts;
   if (plan.stage == ReductionStage::Combine) {
     counts.memoryRoundTrips = std::ceil(double(plan.splits) / vectorsInFlight);
@@ -222,7 +225,10 @@ PlanCounts countsOf(const ContractionPlan &plan) {
     loads += ofThread;
     waits += waitsOf(plan, *side, ofThread, plan.hero->operand(side->operand)->opcode() != Opcode::Parameter);
     counts.reads.push_back({plan.hero, side->operand, blocks * steps * elements, side->spread});
-    counts.sharedPasses += warps * steps * elements / threads * plan.factorBits() / bitsOfPass;
+    const unsigned pieces = plan.pieces().number;
+    counts.sharedPasses += warps * steps * elements / threads * plan.factorBits() / bitsOfPass * pieces;
+    if (pieces > 1)
+      counts.instructions += warps * steps * elements / threads * pieces * instructionsOfPiece;
   }
   if (tile.onTensorCores) {
     addFragments(plan, warps * steps, counts);

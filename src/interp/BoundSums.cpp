@@ -395,6 +395,18 @@ double middleOf(double low, double high) { return low == high ? low : low + (hig
 double radiusOf(double low, double high) { return low == high ? 0 : (high - low) / 2 * (1 + 0x1p-50); }
 double sumOf(double a, double b) { return a + b; }
 double differenceOf(double a, double b) { return a - b; }
+double productOf(double a, double b) { return a * b; }
+
+/// Factors are off by so much of themselves at most: all the same way, which is that much of the sum, or each its own
+/// way. `squares`: sums of squares of what products are off.
+void limitNarrowing(double narrowing, const Literal &sums, const Literal &squares, Literal &radius) {
+  constexpr double deviations = 6;
+  auto sum = sums.data<double>(), square = squares.data<double>();
+  auto to = radius.mutableData<double>();
+  for (size_t i = 0; i < to.size(); ++i)
+    if (const double likely = 2 * narrowing * std::fabs(sum[i]) + deviations * std::sqrt(square[i]); likely < to[i])
+      to[i] = likely;
+}
 
 /// (|re| + |im|, the same): magnitudes of the four products of complex numbers, for either part.
 Literal spreadMagnitude(const Literal &magnitude) {
@@ -481,11 +493,14 @@ BoundsPtr withoutUnknown(const BoundsPtr &bounds) {
 llvm::FailureOr<BoundsPtr> boundProducts(const BoundStep &step) {
   ElementType type = step.value.shape().elementType();
   bool complex = isComplex(type);
-  BoundsPtr left = asFactor(step.operands[0], type), right = asFactor(step.operands[1], type);
+  BoundsPtr left = TensorCores::asFactor(step.instr, asFactor(step.operands[0], type)),
+            right = TensorCores::asFactor(step.instr, asFactor(step.operands[1], type));
   std::optional<Literal> open;
   if (complex && (hasUnknown(*left) || hasUnknown(*right)))
     return unknownBounds(step.value);
-  if (!complex && (step.operands[0].bounds || step.operands[1].bounds)) {
+  const double narrowing = TensorCores::narrowing(step.instr);
+  const bool areBounded = step.operands[0].bounds || step.operands[1].bounds, spread = areBounded || narrowing != 0;
+  if (!complex && spread) {
     llvm::FailureOr<std::optional<Literal>> found = openProducts(
         *left, *right, [&](Literal a, Literal b) { return step.evaluate({std::move(a), std::move(b)}, true); });
     if (failed(found))
@@ -498,7 +513,6 @@ llvm::FailureOr<BoundsPtr> boundProducts(const BoundStep &step) {
     for (BoundsPtr *side : {&left, &right})
       *side = std::make_shared<Bounds>(Bounds{asComplexBound((*side)->low), asComplexBound((*side)->high)});
   auto product = [&](const Literal &a, const Literal &b) { return step.evaluate({a, b}, true); };
-  bool spread = step.operands[0].bounds || step.operands[1].bounds;
   Literal a = spread ? combine(left->low, left->high, middleOf) : left->low;
   Literal b = spread ? combine(right->low, right->high, middleOf) : right->low;
   Literal aMagnitude = magnitudes(*left), bMagnitude = magnitudes(*right);
@@ -542,6 +556,14 @@ llvm::FailureOr<BoundsPtr> boundProducts(const BoundStep &step) {
     Literal radius = combine(*first, *second, sumOf);
     if (complex)
       copyRealParts(radius);
+    if (!areBounded) { // of known factors that an algorithm narrows
+      llvm::FailureOr<Literal> squares =
+                                   product(combine(ra, ra, productOf), combine(bMagnitude, bMagnitude, productOf)),
+                               others = product(combine(aMagnitude, aMagnitude, productOf), combine(rb, rb, productOf));
+      if (failed(squares) || failed(others))
+        return llvm::failure();
+      limitNarrowing(narrowing, *middle, combine(*squares, *others, sumOf), radius);
+    }
     parts.low = combine(*middle, radius, differenceOf);
     parts.high = combine(*middle, radius, sumOf);
   }

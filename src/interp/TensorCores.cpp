@@ -2,12 +2,15 @@
 
 #include <cmath>
 #include <numbers>
+#include <optional>
 
 namespace hloc::interp {
 
 namespace {
 
 constexpr unsigned bitsOfSingle = 24, bitsOfByteSums = 14;
+/// Integers of as many bits as bf16 has are multiplied as floats of 16 bits, where the result is one.
+constexpr unsigned bitsOfBrain = 8, leastOfFloats = 16;
 constexpr double leastBlock = 4;
 
 /// Is it a product of f32 by way of narrower ones?
@@ -19,7 +22,8 @@ bool namesNarrowFactors(const HloInstruction &instr) {
 
 /// 0: tensor cores do not multiply these types.
 unsigned bitsOf(const HloInstruction &instr) {
-  if (instr.shape().isArray() && instr.shape().elementType() == ElementType::F64)
+  if (instr.shape().isArray() &&
+      (instr.shape().elementType() == ElementType::F64 || !isFloat(instr.shape().elementType())))
     return 0;
   unsigned widest = 0;
   bool areConverted = false;
@@ -27,18 +31,64 @@ unsigned bitsOf(const HloInstruction &instr) {
     const HloInstruction *factor = instr.operand(i);
     ElementType type = factor->shape().elementType();
     // What is widened has the narrower type's values, which is what may be multiplied.
-    if (const HloInstruction *from = factor->opcode() == Opcode::Convert ? factor->operand(0) : nullptr;
-        from && (!isFloat(from->shape().elementType()) || bitWidth(from->shape().elementType()) < bitWidth(type))) {
-      type = from->shape().elementType();
+    auto isNarrower = [&](ElementType from) {
+      return isFloat(from) ? bitWidth(from) < bitWidth(type) : isInteger(from) && bitWidth(from) <= bitsOfBrain;
+    };
+    if (factor->opcode() == Opcode::Convert && isNarrower(factor->operand(0)->shape().elementType())) {
+      type = factor->operand(0)->shape().elementType();
       areConverted = true;
     }
-    if (!isFloat(type))
+    if (!isFloat(type) && !(isInteger(type) && bitWidth(type) <= bitsOfBrain))
       return 0;
-    widest = std::max(widest, bitWidth(type));
+    widest = std::max(widest, isFloat(type) ? bitWidth(type) : leastOfFloats);
   }
   if (widest > 16)
     return namesNarrowFactors(instr) ? bitsOfSingle : 0;
   return widest > 8 || areConverted ? bitsOfSingle : bitsOfByteSums;
+}
+
+/// How an algorithm makes narrower factors of an f32.
+struct Narrowing {
+  int bits;      ///< of a factor
+  int exponents; ///< the least of a factor's last bit
+  double rest;   ///< of its magnitude, what products of several lack; 0: it is one, which is rounded
+};
+
+std::optional<Narrowing> narrowingOf(const HloInstruction &instr) {
+  constexpr int brain = 8, word = 11, ofBrain = -133, ofWord = -136;
+  if (!instr.shape().isArray() || instr.shape().elementType() != ElementType::F32)
+    return std::nullopt;
+  switch (instr.enumOr(AttributeKey::Algorithm, DotAlgorithm::Unset)) {
+  case DotAlgorithm::BF16BF16F32:
+    return Narrowing{brain, ofBrain, 0};
+  case DotAlgorithm::BF16BF16F32X3: // that of two rests of 2^-7, and one that is rounded to 8 bits
+    return Narrowing{brain, ofBrain, 0x1p-14};
+  case DotAlgorithm::BF16BF16F32X6: // a rest of 2^-7 by one of 2^-14, twice
+    return Narrowing{brain, ofBrain, 0x1p-21};
+  case DotAlgorithm::BF16BF16F32X9: // 24 bits
+    return Narrowing{brain, ofBrain, 0x1p-25};
+  case DotAlgorithm::TF32TF32F32:
+    return Narrowing{word, ofWord, 0};
+  case DotAlgorithm::TF32TF32F32X3: // that of two rests of 2^-10
+    return Narrowing{word, ofWord, 0x1p-20};
+  default:
+    return std::nullopt;
+  }
+}
+
+/// The least and the greatest that is as good as x; what is a factor as it is, is only itself.
+std::pair<double, double> narrowed(double x, const Narrowing &by) {
+  constexpr int leastOfNormal = -126, leastOfInfinity = 128;
+  if (!std::isfinite(x) || x == 0)
+    return {x, x};
+  const double last = std::ldexp(1, std::max(std::max(std::ilogb(x), leastOfNormal) - by.bits + 1, by.exponents));
+  const double rounded = std::nearbyint(x / last) * last;
+  if (rounded == x)
+    return {x, x};
+  if (by.rest == 0 && std::fabs(rounded) >= std::ldexp(1, leastOfInfinity))
+    return x > 0 ? std::pair(x, double(INFINITY)) : std::pair(-double(INFINITY), x);
+  const double off = by.rest == 0 ? std::fabs(x - rounded) : by.rest * std::fabs(x) + std::ldexp(1, by.exponents);
+  return {x - off, x + off};
 }
 
 double signOf(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
@@ -56,6 +106,24 @@ Literal mapped(const Literal &from, double (*function)(double)) {
 } // namespace
 
 TensorCores::TensorCores(const HloInstruction &instr, double terms) : kept(bitsOf(instr)), terms(terms) {}
+
+double TensorCores::narrowing(const HloInstruction &instr) {
+  std::optional<Narrowing> by = narrowingOf(instr);
+  return !by ? 0 : by->rest == 0 ? std::ldexp(1, -by->bits) : by->rest;
+}
+
+BoundsPtr TensorCores::asFactor(const HloInstruction &instr, const BoundsPtr &bounds) {
+  std::optional<Narrowing> by = narrowingOf(instr);
+  if (!by)
+    return bounds;
+  auto made = std::make_shared<Bounds>(*bounds);
+  auto low = made->low.mutableData<double>(), high = made->high.mutableData<double>();
+  for (size_t i = 0; i < low.size(); ++i) {
+    low[i] = narrowed(low[i], *by).first;
+    high[i] = narrowed(high[i], *by).second;
+  }
+  return made;
+}
 
 llvm::FailureOr<Literal> TensorCores::cut(const Literal &sums, const Literal &a, const Literal &b,
                                           const Literal &magnitude, Product product) const {

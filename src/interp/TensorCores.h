@@ -7,10 +7,12 @@
 //
 //   bf16[64,4096] x bf16[4096,64]   24 bits, those of an f32
 //   f8 x f8                         14 bits, as sm_89 and sm_90 have it
-//   f32 x f32                       not made there, but for an algorithm that names narrower factors
+//   f32 x f32                       not made there, but for an algorithm that names narrower factors, which has these
+//                                   rounded or as several pieces
 
 #include "hloc/hlo/HloModule.h"
 #include "hloc/hlo/Literal.h"
+#include "interp/BoundedValue.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
@@ -29,6 +31,11 @@ public:
   /// What is cut off sums of products of `a` and `b`, besides roundings of that size. `magnitude`: sums of magnitudes.
   llvm::FailureOr<Literal> cut(const Literal &sums, const Literal &a, const Literal &b, const Literal &magnitude,
                                Product product) const;
+
+  /// How far off a factor may be, of its magnitude, by an algorithm that names narrower ones; 0: it is itself.
+  static double narrowing(const HloInstruction &instr);
+  /// What a factor may be instead: as far off as its rounding; as far as its rest, if it is several.
+  static BoundsPtr asFactor(const HloInstruction &instr, const BoundsPtr &bounds);
 
 private:
   unsigned kept;

@@ -36,6 +36,22 @@ struct ContractionTile {
   bool operator==(const ContractionTile &) const = default;
 };
 
+/// What becomes of a factor of f32 of which an `algorithm` says that it is multiplied as narrower ones: one that is
+/// rounded, or several that are added up, the largest first. Of all products of pieces, those are made whose numbers
+/// add up to no more than `order`; all but the first are added up by themselves, so that an infinity does not meet its
+/// rest there.
+///
+///   dot_bf16_bf16_f32_x3: 2 pieces, order 1, three products
+struct FactorPieces {
+  unsigned number = 1, order = 0;
+  unsigned products() const {
+    unsigned count = 0;
+    for (unsigned i = 0; i < number; ++i)
+      count += std::min(number, order + 1 - std::min(i, order + 1));
+    return count;
+  }
+};
+
 /// One operand of a contraction, seen as a matrix: the result's dimensions that are its alone, by those it sums over.
 struct ContractionSide {
   unsigned operand = 0;
@@ -95,8 +111,14 @@ struct ContractionPlan {
   /// f16). Bytes of each side have a sign of their own; F32 are words of which tensor cores look at 19 bits.
   static std::optional<std::array<ElementType, 2>> fragmentTypes(const HloInstruction &hero);
   ElementType fragmentType(const ContractionSide &side) const { return (*fragmentTypes(*hero))[side.operand]; }
+  static FactorPieces piecesOf(const HloInstruction &hero);
+  FactorPieces pieces() const { return tile.onTensorCores ? piecesOf(*hero) : FactorPieces(); }
+  /// Of a thread.
+  int64_t sums() const { return tile.threadRows * tile.threadColumns * (pieces().number > 1 ? 2 : 1); }
   /// Of a factor in shared memory: as it is stored, or nearly so, for tensor cores.
   unsigned factorBits() const { return tile.onTensorCores ? deviceBits(fragmentType(rows)) : bits; }
+  /// Of one on its way there: pieces are made when it arrives.
+  unsigned heldBits() const { return pieces().number > 1 ? 32 : factorBits(); }
   /// Terms of a product of fragments: eight registers of four lanes.
   int64_t fragmentDepth() const { return 8 * std::max<int64_t>(1, 32 / int64_t(factorBits())); }
   /// Has a thread, of a side's fragments of 16 rows or of 2 x 8 columns, neighbours instead of those eight apart? Where
@@ -112,9 +134,10 @@ struct ContractionPlan {
   int64_t stepsOfSplit() const { return (steps() + splits - 1) / splits; }
   int64_t tiles() const { return batchSize * rowTiles() * columnTiles(); }
   int64_t blocks() const { return tiles() * splits; } ///< that add up products
-  /// Of a side's tile in shared memory: elements from one term to the next, and all.
+  /// Of a side's tile in shared memory: elements from one term to the next, of a piece, and all.
   int64_t stride(const ContractionSide &side) const;
-  int64_t tileElements(const ContractionSide &side) const { return stride(side) * tile.depth; }
+  int64_t pieceElements(const ContractionSide &side) const { return stride(side) * tile.depth; }
+  int64_t tileElements(const ContractionSide &side) const { return pieceElements(side) * pieces().number; }
   /// Of a tile of results in shared memory, of which a thread has so many of its rows at a time: elements from one row
   /// to the next, such that fragments of eight rows are in different banks, and all.
   static constexpr int64_t outputPad = 8;

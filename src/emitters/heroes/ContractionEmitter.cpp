@@ -9,10 +9,13 @@
 #include "hloc/dialect/XlaGpu.h"
 #include "hloc/indexing/ShapeMaps.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <limits>
 
 using namespace mlir;
 
@@ -77,7 +80,7 @@ private:
   /// on its way to registers.
   SmallVector<Value> sums() {
     SmallVector<Value> carried = {operands[0].allocate(), operands[1].allocate()};
-    const int64_t numSums = tile.threadRows * tile.threadColumns, numTurns = operands[0].turns();
+    const int64_t numSums = plan.sums(), numTurns = operands[0].turns();
     carried.append(numSums, values.zero());
     llvm::append_range(carried, loadBoth(b.index(0)));
     IndexingMap steps = IndexingMap::fromSizes(AffineMap::get(0, 1, {}, context), {}, {plan.stepsOfSplit()});
@@ -88,14 +91,27 @@ private:
       SmallVector<Value> following = loadFollowing(step.front(), loaded);
       SmallVector<Value> added =
           tile.onTensorCores
-              ? FragmentTiles(plan, kernel, operands[0].heldType()).multiply(tiles, before.slice(2, numSums))
+              ? FragmentTiles(plan, kernel, operands[0].factorType()).multiply(tiles, before.slice(2, numSums))
               : multiply(tiles, before.slice(2, numSums));
       SmallVector<Value> next = synchronize(tiles);
       llvm::append_range(next, added);
       llvm::append_range(next, following);
       return next;
     });
-    return SmallVector<Value>(ArrayRef(carried).slice(2, numSums));
+    return withoutRests(ArrayRef(carried).slice(2, numSums));
+  }
+
+  /// Sums of first pieces with those of all others, if there are any. Where these are not finite there is an infinity
+  /// or no number among the factors, and it is among their first pieces.
+  SmallVector<Value> withoutRests(ArrayRef<Value> sums) {
+    const size_t numResults = size_t(tile.threadRows * tile.threadColumns);
+    SmallVector<Value> whole(sums.take_front(numResults));
+    for (auto [sum, rest] : llvm::zip(whole, sums.drop_front(numResults))) {
+      Value isFinite =
+          b.cmpF(CodeBuilder::FPred::OLT, math::AbsFOp::create(b, rest), std::numeric_limits<double>::infinity());
+      sum = b.addF(sum, b.select(isFinite, rest, values.zero()));
+    }
+    return whole;
   }
 
   SmallVector<Value> loadBoth(Value step) {

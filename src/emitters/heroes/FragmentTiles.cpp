@@ -39,11 +39,11 @@ AffineExpr FragmentTiles::turnOf(const ContractionSide &own, AffineExpr row) con
   return row.floorDiv(rows) % (different / together) * together;
 }
 
-Value FragmentTiles::placeOf(const ContractionSide &own, AffineExpr row, AffineExpr inRow) {
-  return placeInShared(own, rowInShared(own, row), inRow);
+Value FragmentTiles::placeOf(const ContractionSide &own, AffineExpr row, AffineExpr inRow, int64_t piece) {
+  return placeInShared(own, rowInShared(own, row), inRow, piece);
 }
 
-Value FragmentTiles::placeInShared(const ContractionSide &own, AffineExpr row, AffineExpr inRow) {
+Value FragmentTiles::placeInShared(const ContractionSide &own, AffineExpr row, AffineExpr inRow, int64_t piece) {
   const int64_t size = chunkSize();
   int64_t chunks = chunksOfRow(own);
   AffineExpr line = row, chunk = inRow.floorDiv(size), turn = turnOf(own, row);
@@ -63,44 +63,46 @@ Value FragmentTiles::placeInShared(const ContractionSide &own, AffineExpr row, A
   AffineExpr d0 = getAffineDimExpr(0, context), d1 = getAffineDimExpr(1, context), d2 = getAffineDimExpr(2, context);
   IndexingVariable variables[] = {
       {Interval{0, lines - 1}, {}}, {Interval{0, chunks - 1}, {}}, {Interval{0, size - 1}, {}}};
-  IndexingMap joined(AffineMap::get(3, 0, (d0 * chunks + d1) * size + d2), variables, {}, {});
+  IndexingMap joined(AffineMap::get(3, 0, (d0 * chunks + d1) * size + d2 + piece * plan.pieceElements(own)), variables,
+                     {}, {});
   return applyMap(b, joined, {at[0], turned, at[3]}).front();
 }
 
 // --- from shared memory to registers
 
-Value FragmentTiles::load(const ContractionSide &own, Value shared, int64_t number, int64_t term) {
+Value FragmentTiles::load(const ContractionSide &own, Value shared, int64_t number, int64_t term, int64_t piece) {
   const bool isRows = &own == &plan.rows;
   const int64_t ofWarp = tileSize(own) / (isRows ? tile.warpRows : tile.warpColumns);
   AffineExpr first = warpAlong(own) * ofWarp + ContractionTile::fragmentRows * number;
   AffineExpr from = getAffineConstantExpr(term, context);
   if (!isByLdmatrix(own))
-    return loadNeighbours(own, shared, first, from);
+    return loadNeighbours(own, shared, first, from, piece);
   AffineExpr matrix = lane().floorDiv(linesOfFragment), inner = lane() % linesOfFragment;
   Value at;
   if (isOfPairs(own)) {
-    at = placeInShared(own, lane() + term, first);
+    at = placeInShared(own, lane() + term, first, piece);
   } else {
     // Rows have their second eight in the next matrix, columns theirs in the one after that.
     const int64_t half = plan.fragmentDepth() / 2;
     AffineExpr side = first + (isRows ? matrix % 2 : matrix.floorDiv(2)) * linesOfFragment;
     AffineExpr depth = (isRows ? matrix.floorDiv(2) : matrix % 2) * half + term;
-    at = placeInShared(own, (own.alongDepth ? side : depth) + inner, own.alongDepth ? depth : side);
+    at = placeInShared(own, (own.alongDepth ? side : depth) + inner, own.alongDepth ? depth : side, piece);
   }
   return xla_gpu::LoadFragmentsOp::create(b, VectorType::get({4}, b.getI32Type()), shared, at,
                                           /*transposed=*/!own.alongDepth);
 }
 
 /// Registers in the order of a fragment of rows: both of one, and of the terms four registers on.
-Value FragmentTiles::loadNeighbours(const ContractionSide &own, Value shared, AffineExpr side, AffineExpr term) {
+Value FragmentTiles::loadNeighbours(const ContractionSide &own, Value shared, AffineExpr side, AffineExpr term,
+                                    int64_t piece) {
   AffineExpr line = lane().floorDiv(4), inLine = lane() % 4;
   Value padding = ub::PoisonOp::create(b, element);
   Value read[2];
   for (int64_t i = 0; i < 2; ++i) {
     // Of f64 a lane's terms are neighbours, on both sides.
     AffineExpr depth = term + (bits == 64 ? inLine * 2 : inLine + 4 * i);
-    Value at = own.alongDepth ? placeInShared(own, side + line + linesOfFragment * i, depth)
-                              : placeInShared(own, bits == 64 ? depth + i : depth, side + line * 2);
+    Value at = own.alongDepth ? placeInShared(own, side + line + linesOfFragment * i, depth, piece)
+                              : placeInShared(own, bits == 64 ? depth + i : depth, side + line * 2, piece);
     read[i] =
         vector::TransferReadOp::create(b, VectorType::get({2}, element), shared, at, padding, ArrayRef<bool>{true});
   }
@@ -115,12 +117,12 @@ Value FragmentTiles::loadNeighbours(const ContractionSide &own, Value shared, Af
   return vector::FromElementsOp::create(b, VectorType::get({4}, reg), registers);
 }
 
-Value FragmentTiles::loadRows(Value shared, int64_t number, int64_t term) {
-  return load(plan.rows, shared, number, term);
+Value FragmentTiles::loadRows(Value shared, int64_t number, int64_t term, int64_t piece) {
+  return load(plan.rows, shared, number, term, piece);
 }
 
-std::array<Value, 2> FragmentTiles::loadColumns(Value shared, int64_t number, int64_t term) {
-  Value both = load(plan.columns, shared, number, term);
+std::array<Value, 2> FragmentTiles::loadColumns(Value shared, int64_t number, int64_t term, int64_t piece) {
+  Value both = load(plan.columns, shared, number, term, piece);
   const Type reg = cast<VectorType>(both.getType()).getElementType();
   auto of = [&](int64_t first, int64_t second) -> Value {
     return vector::FromElementsOp::create(
@@ -153,22 +155,34 @@ void FragmentTiles::addProducts(Value rows, Value columns, std::array<Value *, 4
 
 SmallVector<Value> FragmentTiles::multiply(ArrayRef<Value> tiles, ValueRange sums) {
   const int64_t numRows = tile.threadRows / 2, numColumns = tile.threadColumns / 2;
+  const FactorPieces pieces = plan.pieces();
   SmallVector<Value> next(sums);
-  /// The sum of half `i` of a fragment of rows, and of element `j` of one of columns.
-  auto sumAt = [&](int64_t row, int64_t i, int64_t column, int64_t j) {
+  /// The sum of half `i` of a fragment of rows, and of element `j` of one of columns, behind so many others.
+  auto sumAt = [&](int64_t others, int64_t row, int64_t i, int64_t column, int64_t j) {
     const int64_t inPair = plan.isInterleaved(plan.columns) ? 2 * j + column % 2 : column % 2 * 2 + j;
-    return &next[(2 * row + i) * tile.threadColumns + column / 2 * 4 + inPair];
+    return &next[others + (2 * row + i) * tile.threadColumns + column / 2 * 4 + inPair];
   };
   for (int64_t term = 0; term < tile.depth; term += plan.fragmentDepth()) {
-    SmallVector<Value> rows, columns; // of 16 rows; of 8 columns
-    for (int64_t i = 0; i < numRows; ++i)
-      rows.push_back(loadRows(tiles[0], i, term));
-    for (int64_t i = 0; i < numColumns; i += 2)
-      llvm::append_range(columns, loadColumns(tiles[1], i / 2, term));
-    for (int64_t i = 0; i < numRows; ++i)
-      for (int64_t j = 0; j < numColumns; ++j)
-        addProducts(rows[size_t(i)], columns[size_t(j)],
-                    {sumAt(i, 0, j, 0), sumAt(i, 0, j, 1), sumAt(i, 1, j, 0), sumAt(i, 1, j, 1)});
+    SmallVector<SmallVector<Value>> rows(pieces.number), columns(pieces.number); // of 16 rows; of 8 columns
+    for (unsigned piece = 0; piece < pieces.number; ++piece) {
+      for (int64_t i = 0; i < numRows; ++i)
+        rows[piece].push_back(loadRows(tiles[0], i, term, piece));
+      for (int64_t i = 0; i < numColumns; i += 2)
+        llvm::append_range(columns[piece], loadColumns(tiles[1], i / 2, term, piece));
+    }
+    auto multiplyPieces = [&](unsigned ofRows, unsigned ofColumns) {
+      const int64_t others = ofRows + ofColumns == 0 ? 0 : tile.threadRows * tile.threadColumns;
+      for (int64_t i = 0; i < numRows; ++i)
+        for (int64_t j = 0; j < numColumns; ++j)
+          addProducts(rows[ofRows][size_t(i)], columns[ofColumns][size_t(j)],
+                      {sumAt(others, i, 0, j, 0), sumAt(others, i, 0, j, 1), sumAt(others, i, 1, j, 0),
+                       sumAt(others, i, 1, j, 1)});
+    };
+    // The smallest first.
+    for (unsigned order = pieces.order + 1; order-- > 0;)
+      for (unsigned ofRows = 0; ofRows < pieces.number; ++ofRows)
+        if (ofRows <= order && order - ofRows < pieces.number)
+          multiplyPieces(ofRows, order - ofRows);
   }
   return next;
 }

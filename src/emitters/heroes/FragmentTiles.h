@@ -26,18 +26,19 @@ public:
       : ContractionThreads(plan, kernel), b(kernel.code()), context(kernel.context()), element(element),
         bits(int64_t(element.getIntOrFloatBitWidth())) {}
 
-  /// Where an element is, by its row and its place in the row.
-  mlir::Value placeOf(const ContractionSide &own, AffineExpr row, AffineExpr inRow);
+  /// Where an element is, or a piece of it, by its row and its place in the row.
+  mlir::Value placeOf(const ContractionSide &own, AffineExpr row, AffineExpr inRow, int64_t piece = 0);
 
-  /// The products of all terms in the tiles of rows and columns, added to a thread's sums.
+  /// The products of all terms in the tiles of rows and columns, added to a thread's sums; of pieces of factors, those
+  /// of all but the first are sums of their own behind the others.
   llvm::SmallVector<mlir::Value> multiply(llvm::ArrayRef<mlir::Value> tiles, mlir::ValueRange sums);
 
   // Its parts.
 
   /// The fragment of the warp's 16 rows number `number`, and as many terms from `term` on as one has.
-  mlir::Value loadRows(mlir::Value shared, int64_t number, int64_t term);
+  mlir::Value loadRows(mlir::Value shared, int64_t number, int64_t term, int64_t piece = 0);
   /// The two of its 16 columns number `number`.
-  std::array<mlir::Value, 2> loadColumns(mlir::Value shared, int64_t number, int64_t term);
+  std::array<mlir::Value, 2> loadColumns(mlir::Value shared, int64_t number, int64_t term, int64_t piece = 0);
   /// Adds the products of fragments to a thread's four sums: two of the upper row, two of the lower.
   void addProducts(mlir::Value rows, mlir::Value columns, std::array<mlir::Value *, 4> sums);
 
@@ -51,10 +52,11 @@ private:
   bool isOfPairs(const ContractionSide &own) const { return bits == 8 && !own.alongDepth; }
   AffineExpr rowInShared(const ContractionSide &own, AffineExpr row) const;
   AffineExpr turnOf(const ContractionSide &own, AffineExpr row) const;
-  mlir::Value placeInShared(const ContractionSide &own, AffineExpr row, AffineExpr inRow);
+  mlir::Value placeInShared(const ContractionSide &own, AffineExpr row, AffineExpr inRow, int64_t piece);
   /// Of 16 rows or columns of the warp, and the terms of a fragment: four registers.
-  mlir::Value load(const ContractionSide &own, mlir::Value shared, int64_t number, int64_t term);
-  mlir::Value loadNeighbours(const ContractionSide &own, mlir::Value shared, AffineExpr side, AffineExpr term);
+  mlir::Value load(const ContractionSide &own, mlir::Value shared, int64_t number, int64_t term, int64_t piece);
+  mlir::Value loadNeighbours(const ContractionSide &own, mlir::Value shared, AffineExpr side, AffineExpr term,
+                             int64_t piece);
   mlir::Type factorsOf(const ContractionSide &own) const;
 
   CodeBuilder &b;

@@ -3,6 +3,7 @@
 
 #include "emitters/heroes/OperandTile.h"
 
+#include "emitters/heroes/FactorPieces.h"
 #include "emitters/heroes/FragmentTiles.h"
 #include "hloc/dialect/XlaGpu.h"
 
@@ -27,15 +28,18 @@ FunctionRequest OperandTile::request() const {
   return request;
 }
 
+Type OperandTile::factorType() const {
+  return tile.onTensorCores ? storageType(fragmentType(), context) : values.computed();
+}
+
 Type OperandTile::heldType() const {
-  if (tile.onTensorCores)
-    return storageType(fragmentType(), context);
-  return isHeldAsStored() ? storageType(type, context) : values.computed();
+  if (plan.pieces().number > 1)
+    return values.computed();
+  return tile.onTensorCores || !isHeldAsStored() ? factorType() : storageType(type, context);
 }
 
 Value OperandTile::allocate() const {
-  return xla_gpu::AllocateSharedOp::create(
-      b, RankedTensorType::get({plan.tileElements(side)}, tile.onTensorCores ? heldType() : values.computed()));
+  return xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({plan.tileElements(side)}, factorType()));
 }
 
 int64_t OperandTile::turns() const {
@@ -217,7 +221,7 @@ Value OperandTile::loadChunk(const Place &place, Value number) {
     return true;
   });
   constexpr int64_t wordBits = 32;
-  const int64_t bits = elements * plan.factorBits();
+  const int64_t bits = elements * plan.heldBits();
   const bool areWords = bits % wordBits == 0;
   auto words = areWords ? VectorType::get({bits / wordBits}, b.getI32Type()) : VectorType::get({elements}, heldType());
   SmallVector<Value> operands = valuesAt(number);
@@ -235,8 +239,10 @@ Value OperandTile::loadElement(const Place &place, Value number, Value element) 
     IndexingMap indices = mapAt(place.indices, {int64_t(side.vector)});
     indices.simplify();
     Value stored = kernel.call(function, applyMap(b, indices, operands)).front();
+    if (plan.pieces().number > 1)
+      return values.factor(stored, type);
     if (tile.onTensorCores)
-      return type == fragmentType() ? stored : convertElement(b, stored, type, fragmentType());
+      return asFragmentFactor(b, stored, type, fragmentType());
     return isHeldAsStored() ? stored : values.factor(stored, type);
   };
   return orZeros(holds(place.conditions, operands, side.vector), heldType(), read);
@@ -288,16 +294,33 @@ Value OperandTile::fillChunks(ValueRange vectors, Value shared) {
 }
 
 Value OperandTile::putChunk(const Group &group, Value loaded, Value shared) {
+  auto held = VectorType::get({int64_t(side.vector)}, heldType());
+  if (loaded.getType() != held)
+    loaded = vector::BitCastOp::create(b, held, loaded);
+  const unsigned number = plan.pieces().number;
+  if (number == 1)
+    return putPiece(group, loaded, 0, shared);
+  SmallVector<SmallVector<Value>> pieces(number);
+  for (int64_t i = 0; i < int64_t(side.vector); ++i) {
+    SmallVector<Value> ofOne = factorPieces(b, vector::ExtractOp::create(b, loaded, i), fragmentType(), number);
+    for (auto [piece, value] : llvm::zip_equal(pieces, ofOne))
+      piece.push_back(value);
+  }
+  for (auto [piece, factors] : llvm::enumerate(pieces)) {
+    Value vector = vector::FromElementsOp::create(b, VectorType::get({int64_t(side.vector)}, factorType()), factors);
+    shared = putPiece(group, vector, int64_t(piece), shared);
+  }
+  return shared;
+}
+
+Value OperandTile::putPiece(const Group &group, Value factors, int64_t piece, Value shared) {
   auto ofFirst = [&](AffineExpr expression) {
     return expression.replace(getAffineSymbolExpr(0, context), constant(0));
   };
   AffineExpr inSide = ofFirst(group.inSide), inDepth = ofFirst(group.inDepth);
-  Value place = FragmentTiles(plan, kernel, heldType())
-                    .placeOf(side, side.alongDepth ? inSide : inDepth, side.alongDepth ? inDepth : inSide);
-  auto stored = VectorType::get({int64_t(side.vector)}, heldType());
-  if (loaded.getType() != stored)
-    loaded = vector::BitCastOp::create(b, stored, loaded);
-  return vector::TransferWriteOp::create(b, b.getLoc(), loaded, shared, ValueRange{place}, ArrayRef<bool>{true})
+  Value place = FragmentTiles(plan, kernel, factorType())
+                    .placeOf(side, side.alongDepth ? inSide : inDepth, side.alongDepth ? inDepth : inSide, piece);
+  return vector::TransferWriteOp::create(b, b.getLoc(), factors, shared, ValueRange{place}, ArrayRef<bool>{true})
       .getResult();
 }
 

@@ -17,8 +17,9 @@ public:
   FunctionRequest request() const;
   void setFunction(mlir::func::FuncOp operand) { function = operand; }
 
-  /// Of an element, on its way and in the tile.
+  /// Of an element on its way, and of a factor in the tile.
   mlir::Type heldType() const;
+  mlir::Type factorType() const;
   mlir::Value allocate() const;
   /// A thread's elements of the tile in the place's step number `number`; zeros where there are none.
   llvm::SmallVector<mlir::Value> load(mlir::Value number);
@@ -64,6 +65,7 @@ private:
   mlir::Value orZeros(mlir::Value condition, mlir::Type of, llvm::function_ref<mlir::Value()> make);
   mlir::Value fillChunks(mlir::ValueRange vectors, mlir::Value shared);
   mlir::Value putChunk(const Group &group, mlir::Value values, mlir::Value shared);
+  mlir::Value putPiece(const Group &group, mlir::Value factors, int64_t piece, mlir::Value shared);
 
   CodeBuilder &b;
   const ContractionSide &side;

@@ -191,6 +191,48 @@ TEST_CASE("contraction: tensor cores multiply types that have all values of the 
   CHECK(types("u8", "u8", "s32", "s8") == Types({S8, S8})); // no longer what they were
 }
 
+TEST_CASE("contraction: an algorithm has f32 multiplied as narrower factors, one or several") {
+  using enum ElementType;
+  auto planned = [](const std::string &algorithm, const std::string &type = "f32") {
+    return std::make_unique<Planned>("a = " + type +
+                                     "[1024,1024] parameter(0) b = f32[1024,1024] parameter(1) ROOT d = "
+                                     "f32[1024,1024] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}, "
+                                     "algorithm=" +
+                                     algorithm);
+  };
+  struct Row {
+    const char *algorithm;
+    ElementType type;
+    unsigned pieces, products;
+  };
+  for (auto [algorithm, type, pieces, products] : {Row{"dot_tf32_tf32_f32", F32, 1, 1},
+                                                   {"dot_tf32_tf32_f32_x3", F32, 2, 3},
+                                                   {"dot_bf16_bf16_f32", BF16, 1, 1},
+                                                   {"dot_bf16_bf16_f32_x3", BF16, 2, 3},
+                                                   {"dot_bf16_bf16_f32_x6", BF16, 3, 6},
+                                                   {"dot_bf16_bf16_f32_x9", BF16, 3, 9}}) {
+    INFO(algorithm);
+    auto kept = planned(algorithm);
+    const ContractionPlan &plan = kept->contraction();
+    CHECK(plan.tile.onTensorCores);
+    CHECK(plan.fragmentType(plan.rows) == type);
+    CHECK(plan.pieces().number == pieces);
+    CHECK(plan.pieces().products() == products);
+    // All pieces are in shared memory, and products of rests are sums of their own.
+    CHECK(plan.sharedBytes() == uint64_t((plan.pieceElements(plan.rows) + plan.pieceElements(plan.columns)) * pieces *
+                                         plan.factorBits() / 8));
+    CHECK(plan.sums() == plan.tile.threadRows * plan.tile.threadColumns * (pieces > 1 ? 2 : 1));
+    CHECK(plan.sums() <= 128);
+    CHECK(plan.heldBits() == (pieces > 1 ? 32 : plan.factorBits()));
+  }
+  CHECK_FALSE(planned("dot_f32_f32_f32")->contraction().tile.onTensorCores);
+  // What has no more bits is one piece.
+  Planned narrow("a = bf16[1024,1024] parameter(0) b = f16[1024,1024] parameter(1) ROOT d = f32[1024,1024] dot(a, b), "
+                 "lhs_contracting_dims={1}, rhs_contracting_dims={0}, algorithm=dot_bf16_bf16_f32_x3");
+  CHECK(narrow.contraction().pieces().number == 1);
+  CHECK(narrow.contraction().fragmentType(narrow.contraction().rows) == F32);
+}
+
 TEST_CASE("contraction: fragments of all widths are eight registers of four lanes deep") {
   for (auto [type, bits, depth] : {std::tuple("s8", 8u, 32), {"bf16", 16u, 16}, {"f64", 64u, 8}}) {
     Planned planned(product(4096, 4096, 4096, type));

@@ -168,9 +168,9 @@ TEST_CASE("tensor cores multiply fragments that warps load", "[fusion]") {
   CHECK(counts.sharedPasses == bySixteen * 8 * 4 + warps * steps * 64 * 2 / 4);
   CHECK(counts.memoryRoundTrips == steps);
   // Bytes are multiplied at twice the rate, doubles at one of their own; across sums bytes are transposed.
-  auto of = [&](const std::string &type, const std::string &result) {
+  auto of = [&](const std::string &type, const std::string &result, const std::string &attribute = "") {
     Planned other("p = " + type + "[512,256] parameter(0)  q = " + type + "[256,512] parameter(1)\nROOT r = " + result +
-                  "[512,512] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}");
+                  "[512,512] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}" + attribute);
     ContractionPlan made = plan;
     made.hero = other.graph->roots()[0].instr;
     made.rows.alongDepth = true;
@@ -181,6 +181,11 @@ TEST_CASE("tensor cores multiply fragments that warps load", "[fusion]") {
   CHECK(of("s8", "s32").instructions == warps * steps * (32 + 4 + 4 * 5) + warps * steps * (8 * 6 + 24));
   CHECK(of("f64", "f64").products == 0);
   CHECK(of("f64", "f64").doubleProducts == counts.products);
+  // Two pieces of each factor are loaded, and three of their four products made.
+  const PlanCounts pieces = of("f32", "f32", ", algorithm=dot_bf16_bf16_f32_x3");
+  CHECK(pieces.products == 3 * counts.products);
+  CHECK(pieces.sharedPasses == 2 * counts.sharedPasses);
+  CHECK(pieces.instructions > bySixteen * (3 * 32 + 2 * 8));
   plan.outputVector = 4;
   CHECK(countsOf(plan).sharedPasses == counts.sharedPasses + 2 * 512.0 * 512 * 4 / 128);
   CHECK(countsOf(plan).sharedRoundTrips > counts.sharedRoundTrips);

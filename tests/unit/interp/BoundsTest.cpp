@@ -689,6 +689,82 @@ TEST_CASE("dots that tensor cores make may be what these cut off") {
   }
 }
 
+namespace {
+
+/// To so many bits; `truncates`: what is behind them is dropped.
+double toBits(double x, int bits, bool truncates = false) {
+  const double last = std::ldexp(1, std::ilogb(x) - bits + 1);
+  return (truncates ? std::trunc(x / last) : std::nearbyint(x / last)) * last;
+}
+
+/// The sum of products of f32 in pieces of so many bits, all products whose numbers add up to `order` or less.
+double sumOfPieces(const RandomDot &dot, int bits, unsigned number, unsigned order) {
+  auto pieces = [&](double x) {
+    std::vector<double> made;
+    for (unsigned i = 0; i < number && x != 0; ++i) {
+      made.push_back(toBits(x, bits, i + 1 < number));
+      x -= made.back();
+    }
+    return made;
+  };
+  double sum = 0;
+  for (size_t k = 0; k < dot.x.size(); ++k) {
+    const std::vector<double> a = pieces(dot.x[k]), b = pieces(dot.y[k]);
+    for (size_t i = 0; i < a.size(); ++i)
+      for (size_t j = 0; j < b.size() && i + j <= order; ++j)
+        sum += a[i] * b[j];
+  }
+  return sum;
+}
+
+} // namespace
+
+TEST_CASE("dots by an algorithm may have factors that are rounded to it, or lack what it leaves away") {
+  struct Algorithm {
+    const char *name;
+    int bits;
+    unsigned number, order;
+  };
+  // Each is more exact than those before it.
+  constexpr Algorithm algorithms[] = {{"dot_bf16_bf16_f32", 8, 1, 0},    {"dot_tf32_tf32_f32", 11, 1, 0},
+                                      {"dot_bf16_bf16_f32_x3", 8, 2, 1}, {"dot_tf32_tf32_f32_x3", 11, 2, 1},
+                                      {"dot_bf16_bf16_f32_x6", 8, 3, 2}, {"dot_bf16_bf16_f32_x9", 8, 3, 4}};
+  for (bool positive : {true, false})
+    for (size_t terms : {16u, 1024u})
+      for (auto [number, algorithm] : llvm::enumerate(algorithms)) {
+        INFO(algorithm.name << (positive ? " positive " : " ") << terms);
+        unsigned lessExact = 0;
+        for (unsigned seed = 0; seed < 16; ++seed) {
+          const RandomDot dot(ElementType::F32, terms, positive, seed);
+          auto made = [&](const Algorithm &by) { return sumOfPieces(dot, by.bits, by.number, by.order); };
+          const AdmissibleArray bounds = dot.run(ElementType::F32, std::string(", algorithm=") + algorithm.name);
+          CHECK(admits(bounds, 0, made(algorithm)));
+          CHECK(admits(bounds, 0, dot.exact));
+          CHECK(admits(dot.run(ElementType::F32, ", algorithm=dot_bf16_bf16_f32"), 0, made(algorithm)));
+          // Of the least exact ones, which have one piece, not so many would agree by chance. (Of many positive terms
+          // they do: what sums in f32 lose is as much.)
+          if (algorithm.number > 1 && (!positive || terms == 16))
+            lessExact += admits(bounds, 0, made(algorithms[0]));
+        }
+        CHECK(lessExact < 12);
+      }
+}
+
+TEST_CASE("factors that an algorithm has as they are stay exact") {
+  Program program("ENTRY e { x = f32[4] parameter(0)\n y = f32[4] parameter(1)\n ROOT d = f32[] dot(x, y), "
+                  "lhs_contracting_dims={0}, rhs_contracting_dims={0}, algorithm=dot_bf16_bf16_f32_x3 }");
+  auto of = [&](const std::vector<double> &x, const std::vector<double> &y) {
+    return program.run({array(ElementType::F32, x), array(ElementType::F32, y)});
+  };
+  const AdmissibleArray exact = of({1, 2, 3, 255}, {4, 5, 6, 7});
+  CHECK(admits(exact, 0, 4 + 10 + 18 + 255 * 7));
+  CHECK_FALSE(admits(exact, 0, 4 + 10 + 18 + 255 * 7 + 1));
+  // An infinity is one, whatever is rounded elsewhere.
+  const AdmissibleArray infinite = of({1.001, INFINITY, 3, 4}, {1.001, 2, 3, 4});
+  CHECK(admits(infinite, 0, INFINITY));
+  CHECK_FALSE(admits(infinite, 0, NAN));
+}
+
 TEST_CASE("dots of bytes may keep 14 bits") {
   for (bool positive : {true, false})
     for (size_t terms : {64u, 256u, 1024u})

@@ -1,0 +1,16 @@
+#pragma once
+// What tensor cores multiply instead of a factor.
+
+#include "emitters/CodeBuilder.h"
+#include "hloc/hlo/ElementType.h"
+
+namespace hloc {
+
+/// A stored element of type `from` in the type of a fragment, rounded to it; F32 to the 19 bits of tf32.
+mlir::Value asFragmentFactor(CodeBuilder &b, mlir::Value stored, ElementType from, ElementType fragment);
+
+/// An f32 as so many factors of the type that add up to it, or nearly so, the largest first. Infinities and NaN are
+/// themselves in the first.
+llvm::SmallVector<mlir::Value> factorPieces(CodeBuilder &b, mlir::Value value, ElementType fragment, unsigned number);
+
+} // namespace hloc
