@@ -397,6 +397,16 @@ double sumOf(double a, double b) { return a + b; }
 double differenceOf(double a, double b) { return a - b; }
 double productOf(double a, double b) { return a * b; }
 
+/// |ab - a'b'| <= ra |b'| + |a| rb for a' within ra of a, with |b'| at most its largest magnitude.
+llvm::FailureOr<Literal>
+spreadOfProducts(const Literal &ra, const Literal &aMagnitude, const Literal &rb, const Literal &bMagnitude,
+                 llvm::function_ref<llvm::FailureOr<Literal>(const Literal &, const Literal &)> product) {
+  llvm::FailureOr<Literal> first = product(ra, bMagnitude), second = product(aMagnitude, rb);
+  if (failed(first) || failed(second))
+    return llvm::failure();
+  return combine(*first, *second, sumOf);
+}
+
 /// Factors are off by so much of themselves at most: all the same way, which is that much of the sum, or each its own
 /// way. `squares`: sums of squares of what products are off.
 void limitNarrowing(double narrowing, const Literal &sums, const Literal &squares, Literal &radius) {
@@ -488,6 +498,19 @@ BoundsPtr withoutUnknown(const BoundsPtr &bounds) {
   return made;
 }
 
+/// Nothing is known of sums that are open.
+BoundsPtr withOpenSums(const BoundStep &step, BoundsPtr bounds, const std::optional<Literal> &open) {
+  if (!open)
+    return bounds;
+  auto made = std::make_shared<Bounds>(bounds ? *bounds : *pointBounds(step.value));
+  auto low = made->low.mutableData<double>(), high = made->high.mutableData<double>();
+  auto counts = open->data<double>();
+  for (size_t i = 0; i < low.size(); ++i)
+    if (counts[i] > 0)
+      setUnknown(low[i], high[i]);
+  return made;
+}
+
 } // namespace
 
 llvm::FailureOr<BoundsPtr> boundProducts(const BoundStep &step) {
@@ -549,34 +572,23 @@ llvm::FailureOr<BoundsPtr> boundProducts(const BoundStep &step) {
       ra = spreadMagnitude(ra);
       rb = spreadMagnitude(rb);
     }
-    // |ab - a'b'| <= ra |b'| + |a| rb for a' within ra of a, with |b'| at most its largest magnitude.
-    llvm::FailureOr<Literal> first = product(ra, bMagnitude), second = product(aMagnitude, rb);
-    if (failed(first) || failed(second))
+    llvm::FailureOr<Literal> radius = spreadOfProducts(ra, aMagnitude, rb, bMagnitude, product);
+    if (failed(radius))
       return llvm::failure();
-    Literal radius = combine(*first, *second, sumOf);
     if (complex)
-      copyRealParts(radius);
+      copyRealParts(*radius);
     if (!areBounded) { // of known factors that an algorithm narrows
+      auto squared = [](const Literal &x) { return combine(x, x, productOf); };
       llvm::FailureOr<Literal> squares =
-                                   product(combine(ra, ra, productOf), combine(bMagnitude, bMagnitude, productOf)),
-                               others = product(combine(aMagnitude, aMagnitude, productOf), combine(rb, rb, productOf));
-      if (failed(squares) || failed(others))
+          spreadOfProducts(squared(ra), squared(aMagnitude), squared(rb), squared(bMagnitude), product);
+      if (failed(squares))
         return llvm::failure();
-      limitNarrowing(narrowing, *middle, combine(*squares, *others, sumOf), radius);
+      limitNarrowing(narrowing, *middle, *squares, *radius);
     }
-    parts.low = combine(*middle, radius, differenceOf);
-    parts.high = combine(*middle, radius, sumOf);
+    parts.low = combine(*middle, *radius, differenceOf);
+    parts.high = combine(*middle, *radius, sumOf);
   }
-  BoundsPtr bounds = finishLinear(step, parts);
-  if (!open)
-    return bounds;
-  auto made = std::make_shared<Bounds>(bounds ? *bounds : *pointBounds(step.value));
-  auto low = made->low.mutableData<double>(), high = made->high.mutableData<double>(),
-       counts = open->mutableData<double>();
-  for (size_t i = 0; i < low.size(); ++i)
-    if (counts[i] > 0)
-      setUnknown(low[i], high[i]);
-  return BoundsPtr(std::move(made));
+  return withOpenSums(step, finishLinear(step, parts), open);
 }
 
 llvm::FailureOr<BoundsPtr> boundWindowSum(const BoundStep &step) {

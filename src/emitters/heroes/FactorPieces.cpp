@@ -1,5 +1,5 @@
-// One idea: f32 is cut off behind the bits of a narrower type, which overflows nowhere and leaves a rest that is exact; the
-// last piece is rounded.
+// One idea: f32 is cut off behind the bits of a narrower type, which overflows nowhere and leaves a rest that is exact;
+// the last piece is rounded.
 
 #include "emitters/heroes/FactorPieces.h"
 
@@ -35,8 +35,7 @@ Value roundedToWord(CodeBuilder &b, Value value) {
 }
 
 Value rounded(CodeBuilder &b, Value value, ElementType fragment) {
-  return fragment == ElementType::F32 ? roundedToWord(b, value)
-                                      : convertElement(b, value, ElementType::F32, fragment);
+  return fragment == ElementType::F32 ? roundedToWord(b, value) : convertElement(b, value, ElementType::F32, fragment);
 }
 
 } // namespace
