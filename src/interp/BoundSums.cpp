@@ -516,13 +516,13 @@ BoundsPtr withOpenSums(const BoundStep &step, BoundsPtr bounds, const std::optio
 llvm::FailureOr<BoundsPtr> boundProducts(const BoundStep &step) {
   ElementType type = step.value.shape().elementType();
   bool complex = isComplex(type);
-  BoundsPtr left = TensorCores::asFactor(step.instr, asFactor(step.operands[0], type)),
-            right = TensorCores::asFactor(step.instr, asFactor(step.operands[1], type));
+  const BoundsPtr wide[] = {asFactor(step.operands[0], type), asFactor(step.operands[1], type)};
+  BoundsPtr left = TensorCores::asFactor(step.instr, wide[0]), right = TensorCores::asFactor(step.instr, wide[1]);
   std::optional<Literal> open;
   if (complex && (hasUnknown(*left) || hasUnknown(*right)))
     return unknownBounds(step.value);
-  const double narrowing = TensorCores::narrowing(step.instr);
-  const bool areBounded = step.operands[0].bounds || step.operands[1].bounds, spread = areBounded || narrowing != 0;
+  const bool areBounded = step.operands[0].bounds || step.operands[1].bounds;
+  const bool spread = areBounded || left != wide[0] || right != wide[1];
   if (!complex && spread) {
     llvm::FailureOr<std::optional<Literal>> found = openProducts(
         *left, *right, [&](Literal a, Literal b) { return step.evaluate({std::move(a), std::move(b)}, true); });
@@ -583,7 +583,7 @@ llvm::FailureOr<BoundsPtr> boundProducts(const BoundStep &step) {
           spreadOfProducts(squared(ra), squared(aMagnitude), squared(rb), squared(bMagnitude), product);
       if (failed(squares))
         return llvm::failure();
-      limitNarrowing(narrowing, *middle, *squares, *radius);
+      limitNarrowing(TensorCores::narrowing(step.instr), *middle, *squares, *radius);
     }
     parts.low = combine(*middle, *radius, differenceOf);
     parts.high = combine(*middle, *radius, sumOf);

@@ -1,5 +1,5 @@
 // dot, scaled-dot and ragged-dot: operands are brought to [batch, rows, depth] and [batch, depth, columns] and
-// multiplied. `operand_precision` and `algorithm` bound what hardware may lose; the oracle loses nothing.
+// multiplied. `algorithm` says what hardware may lose (TensorCores.h); the oracle loses nothing.
 
 #include "interp/Dot.h"
 

@@ -116,6 +116,9 @@ BoundsPtr TensorCores::asFactor(const HloInstruction &instr, const BoundsPtr &bo
   std::optional<Narrowing> by = narrowingOf(instr);
   if (!by)
     return bounds;
+  auto isItself = [&](double x) { return std::isnan(x) || narrowed(x, *by) == std::pair(x, x); };
+  if (llvm::all_of(bounds->low.data<double>(), isItself) && llvm::all_of(bounds->high.data<double>(), isItself))
+    return bounds;
   auto made = std::make_shared<Bounds>(*bounds);
   auto low = made->low.mutableData<double>(), high = made->high.mutableData<double>();
   for (size_t i = 0; i < low.size(); ++i) {

@@ -34,7 +34,8 @@ public:
 
   /// How far off a factor may be, of its magnitude, by an algorithm that names narrower ones; 0: it is itself.
   static double narrowing(const HloInstruction &instr);
-  /// What a factor may be instead: as far off as its rounding; as far as its rest, if it is several.
+  /// What factors may be instead: as far off as their rounding; as far as their rest, if each is several. The same
+  /// bounds, if they are themselves.
   static BoundsPtr asFactor(const HloInstruction &instr, const BoundsPtr &bounds);
 
 private:
