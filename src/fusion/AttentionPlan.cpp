@@ -81,12 +81,7 @@ private:
     plan.product.hero = dots[1];
     for (ContractionPlan *dot : {&plan.scores, &plan.product}) {
       const std::string name = dot->hero->name().str();
-      auto factors = [&](unsigned number) {
-        return ContractionPlan::fragmentType(dot->hero->operand(number)->shape().elementType());
-      };
-      const ElementType sums = dot->hero->shape().elementType();
-      if (dot->hero->numOperands() != 2 || !target.atLeast(8, 0) || !factors(0) || factors(0) != factors(1) ||
-          !isFloat(sums) || deviceBits(sums) > 32)
+      if (!target.atLeast(8, 0) || !typeOfFactors(*dot))
         return Rejection{fmt::format("`{}` is not multiplied by fragments of 16 bits", name)};
       dot->bits = 32;
     }
@@ -101,8 +96,12 @@ private:
     return std::nullopt;
   }
 
+  /// Nothing: they have not the same 16 bits.
   static std::optional<ElementType> typeOfFactors(const ContractionPlan &dot) {
-    return ContractionPlan::fragmentType(dot.hero->operand(0)->shape().elementType());
+    const auto types = ContractionPlan::fragmentTypes(*dot.hero);
+    const bool areHalves = types && types->front() == types->back() && isFloat(types->front()) &&
+                           deviceBits(types->front()) == 16 && ContractionPlan::piecesOf(*dot.hero).number == 1;
+    return areHalves ? std::optional(types->front()) : std::nullopt;
   }
 
   /// Rows, columns and terms of both dots, which have the same rows in the same order.
@@ -417,7 +416,7 @@ double keptPiecesOf(const AttentionPlan &plan, const KeptKeys &keys) {
 /// The tile that takes the least time.
 std::optional<Rejection> chooseTiles(AttentionPlan &plan, const FusionGraph &graph, const TargetInfo &target,
                                      MLIRContext *context) {
-  const int64_t terms = powerOfTwo(plan.scores.innerDepth(), ContractionTile::fragmentDepth);
+  const int64_t terms = powerOfTwo(plan.scores.innerDepth(), AttentionPlan::fragmentDepth);
   const int64_t columns = powerOfTwo(plan.product.columns.size, 2 * ContractionTile::fragmentColumns);
   constexpr int64_t mostTerms = 256;
   if (terms > mostTerms || columns > mostTerms)
@@ -475,9 +474,7 @@ KeptKeys AttentionPlan::keysOfTile(MLIRContext *context) const {
 }
 
 bool AttentionPlan::storesInRowTile() const {
-  return product.outputVector &&
-         product.hero->shape().elementType() ==
-             ContractionPlan::fragmentType(scores.hero->operand(scores.rows.operand)->shape().elementType());
+  return product.outputVector && product.hero->shape().elementType() == scores.fragmentType(scores.rows);
 }
 
 int64_t AttentionPlan::rowElements() const {

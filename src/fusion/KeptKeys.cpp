@@ -1,5 +1,5 @@
-// One idea: a predicate of positions is a conjunction of comparisons, each of which says that an affine expression of row
-// and key is not positive. What is no such comparison may leave fewer keys, and is left out.
+// One idea: a predicate of positions is a conjunction of comparisons, each of which says that an affine expression of
+// row and key is not positive. What is no such comparison may leave fewer keys, and is left out.
 
 #include "hloc/fusion/KeptKeys.h"
 

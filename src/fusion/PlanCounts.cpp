@@ -270,7 +270,7 @@ PlanCounts countsOf(const AttentionPlan &plan) {
   const double kept = plan.keptPieces;
   const double pairs = warps * keys / fragment * (kept * passes * terms + columns) / fragment;
   counts.products =
-      pairs * 2 * ContractionTile::fragmentRows * ContractionTile::fragmentColumns * ContractionTile::fragmentDepth;
+      pairs * 2 * ContractionTile::fragmentRows * ContractionTile::fragmentColumns * AttentionPlan::fragmentDepth;
   counts.instructions = 3 * pairs;
   counts.sharedPasses = passesOfLoad * pairs;
   counts.memoryRoundTrips = 0;

@@ -22,6 +22,7 @@ namespace hloc {
 ///   max, sum; blocks of 64 rows, pieces of 64 keys
 struct AttentionPlan {
   static constexpr int64_t rowsOfWarp = ContractionTile::fragmentRows;
+  static constexpr int64_t fragmentDepth = 16; ///< terms of a fragment of 16-bit factors
 
   /// Of the scores: rows by keys. A tile is a block's rows by the keys of a piece; all terms are one step.
   ContractionPlan scores;
@@ -62,7 +63,7 @@ struct AttentionPlan {
   double repeatedWork() const { return holdsScores ? 0 : sharedWork; }
   double workOfScore() const { return workOfStages - sharedWork + repeatedWork(); }
   /// Fragments' terms and columns that are there: tiles are powers of two, of which the rest is left out.
-  int64_t terms() const { return roundedUp(scores.innerDepth(), ContractionTile::fragmentDepth); }
+  int64_t terms() const { return roundedUp(scores.innerDepth(), fragmentDepth); }
   int64_t columns() const { return roundedUp(product.columns.size, 2 * ContractionTile::fragmentColumns); }
   /// Are the fragments of a warp's rows in registers all the time? Otherwise they are loaded for each piece.
   bool holdsRows() const { return terms() <= 128; }

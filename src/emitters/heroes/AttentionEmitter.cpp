@@ -218,7 +218,7 @@ private:
   void loadQueries() {
     queryTile = xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({plan.rowElements()}, queries.heldType()));
     queryTile = synchronized(queries.fill(queries.load(b.index(0)), queryTile));
-    for (int64_t term = 0; plan.holdsRows() && term < plan.terms(); term += ContractionTile::fragmentDepth)
+    for (int64_t term = 0; plan.holdsRows() && term < plan.terms(); term += AttentionPlan::fragmentDepth)
       queryFragments.push_back(scoreTiles.loadRows(queryTile, 0, term));
   }
 
@@ -228,8 +228,8 @@ private:
     meanwhile();
     Scores scores(size_t(rowsOfThread * neighbours()), values.zero());
     auto at = [&](int64_t row, int64_t neighbour) { return &scores[size_t(row * neighbours() + neighbour)]; };
-    for (int64_t term = 0; term < plan.terms(); term += ContractionTile::fragmentDepth) {
-      Value fragments = plan.holdsRows() ? queryFragments[size_t(term / ContractionTile::fragmentDepth)]
+    for (int64_t term = 0; term < plan.terms(); term += AttentionPlan::fragmentDepth) {
+      Value fragments = plan.holdsRows() ? queryFragments[size_t(term / AttentionPlan::fragmentDepth)]
                                          : scoreTiles.loadRows(queryTile, 0, term);
       for (int64_t pair = 0; pair < neighbours() / 4; ++pair)
         for (auto [half, columns] : llvm::enumerate(scoreTiles.loadColumns(pieceTile, pair, term))) {
@@ -482,7 +482,7 @@ private:
   Values multiplyTerms(Values sums, llvm::function_ref<Value(int64_t first)> weights) {
     const int64_t columns = plan.product.tile.threadColumns;
     auto at = [&](int64_t row, int64_t column) { return &sums[size_t(row * columns + column)]; };
-    for (int64_t term = 0; term < plan.piece(); term += ContractionTile::fragmentDepth) {
+    for (int64_t term = 0; term < plan.piece(); term += AttentionPlan::fragmentDepth) {
       Value rows = weights(term / ContractionTile::fragmentColumns * 2);
       for (int64_t pair = 0; pair < plan.columns() / (2 * ContractionTile::fragmentColumns); ++pair)
         for (auto [half, fragments] : llvm::enumerate(productTiles.loadColumns(pieceTile, pair, term))) {
@@ -534,7 +534,7 @@ private:
     const HloInstruction &weights = plan.weights();
     Values indices = indicesOf(weights.shape(), rows[size_t(row)], key);
     Value weight = kernel.call(weightFunction, indices, argumentsOf(scores, row, neighbour)).front();
-    const ElementType type = weights.shape().elementType(), held = *ContractionPlan::fragmentType(type);
+    const ElementType type = weights.shape().elementType(), held = plan.product.fragmentType(plan.product.rows);
     return type == held ? weight : convertElement(b, weight, type, held);
   }
 
