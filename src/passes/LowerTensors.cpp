@@ -7,6 +7,8 @@
 #include "passes/LowerAtomic.h"
 #include "passes/TensorMemory.h"
 
+#include "fmt/format.h"
+
 namespace hloc {
 #define GEN_PASS_DEF_LOWERTENSORS
 #include "passes/Passes.h.inc"
@@ -18,7 +20,7 @@ using namespace hloc::xla_gpu;
 
 namespace {
 
-constexpr unsigned sharedAddressSpace = 3;
+constexpr unsigned globalAddressSpace = 1, sharedAddressSpace = 3;
 /// Shared and constant arrays start where the widest access may.
 constexpr uint64_t arrayAlignment = 16;
 
@@ -142,6 +144,18 @@ private:
       rewriter.replaceOp(op, op->getOperand(0));
     } else if (auto fragments = dyn_cast<LoadFragmentsOp>(op)) {
       rewriter.replaceOp(op, loadFragments(fragments, memory));
+    } else if (auto copy = dyn_cast<CopyAsyncOp>(op)) {
+      return lowerCopy(copy, memory);
+    } else if (isa<CommitCopiesOp>(op)) {
+      LLVM::CallIntrinsicOp::create(rewriter, op->getLoc(), rewriter.getStringAttr("llvm.nvvm.cp.async.commit.group"),
+                                    ValueRange{});
+      rewriter.replaceOp(op, op->getOperands());
+    } else if (auto await = dyn_cast<AwaitCopiesOp>(op)) {
+      Value open =
+          LLVM::ConstantOp::create(rewriter, op->getLoc(), rewriter.getI32IntegerAttr(int32_t(await.getOpen())));
+      LLVM::CallIntrinsicOp::create(rewriter, op->getLoc(), rewriter.getStringAttr("llvm.nvvm.cp.async.wait.group"),
+                                    open);
+      rewriter.replaceOp(op, op->getOperands());
     } else if (isa<AllocateSharedOp>(op)) {
       rewriter.replaceOp(op, sharedArray(op));
     } else if (isa<SyncThreadsOp>(op)) {
@@ -179,6 +193,38 @@ private:
     for (int64_t i = 0; i < words; ++i)
       elements.push_back(LLVM::ExtractValueOp::create(rewriter, loc, loaded, i));
     return vector::FromElementsOp::create(rewriter, loc, op.getResult().getType(), elements);
+  }
+
+  /// cp.async, past the first cache where it may be: what a block copies, it does not copy again.
+  LogicalResult lowerCopy(CopyAsyncOp op, MemoryBuilder &memory) {
+    Location loc = op.getLoc();
+    // (By number: what were tensors are pointers, whatever accessors say.)
+    Value source = op->getOperand(0), index = op->getOperand(1), dest = op->getOperand(2), at = op->getOperand(3);
+    if (computeCapability < 80)
+      return op.emitOpError("is not known to the target");
+    ElementStorage storage(cast<RankedTensorType>(op.getResult().getType()).getElementType());
+    const int64_t bytes = int64_t(op.getSize()) * storage.bits / 8;
+    if (memory.alignmentOf(source, traces.of(index), 0, storage) < bytes ||
+        memory.alignmentOf(dest, traces.of(at), 0, storage) < bytes)
+      return op.emitOpError() << "copies " << bytes << " bytes from or to where fewer are aligned";
+    if (cast<LLVM::LLVMPointerType>(dest.getType()).getAddressSpace() != sharedAddressSpace)
+      return op.emitOpError("copies into a tensor that is not shared");
+    auto globalPointer = LLVM::LLVMPointerType::get(op.getContext(), globalAddressSpace);
+    SmallVector<Value> operands = {
+        memory.address(dest, at, storage.memory),
+        LLVM::AddrSpaceCastOp::create(rewriter, loc, globalPointer, memory.address(source, index, storage.memory))};
+    std::string name = fmt::format("llvm.nvvm.cp.async.{}.shared.global.{}", bytes == 16 ? "cg" : "ca", bytes);
+    if (op->getNumOperands() > 4) {
+      auto constant = [&](int64_t value) -> Value {
+        return LLVM::ConstantOp::create(rewriter, loc, rewriter.getI32IntegerAttr(int32_t(value)));
+      };
+      Value all = constant(bytes), none = constant(0);
+      operands.push_back(arith::SelectOp::create(rewriter, loc, op->getOperand(4), all, none));
+      name += ".s";
+    }
+    LLVM::CallIntrinsicOp::create(rewriter, loc, rewriter.getStringAttr(name), operands);
+    rewriter.replaceOp(op, dest);
+    return success();
   }
 
   /// A kernel returns what it wrote. A buffer that it only reads would mean that a rewrite took equal values for equal

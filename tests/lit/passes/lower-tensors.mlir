@@ -139,3 +139,26 @@ func.func @fragments(%i: index) -> (vector<4xi32>, vector<4xi32>) {
   %b = xla_gpu.load_fragments %t[%i] transposed : tensor<1024xbf16>
   return %a, %b : vector<4xi32>, vector<4xi32>
 }
+
+#times2 = #xla_gpu.indexing_map<"(d0) -> (d0 * 2), domain: d0 in [0, 31]">
+// CHECK-LABEL: func @copies(
+// CHECK-SAME: %[[IN:[^ :]*]]: !llvm.ptr {{[^,]*}}, %[[I:[^ :]*]]: index {{[^,]*, [^,]*}}, %[[C:[^ :]*]]: i1
+func.func @copies(%in: tensor<256xbf16> {llvm.align = 16 : index}, %i: index {xla_gpu.range = [0 : index, 31 : index]}, %c: i1) -> bf16 {
+  %t = xla_gpu.allocate_shared : tensor<256xbf16>
+  %eight = xla_gpu.apply_indexing #times8(%i)
+  %two = xla_gpu.apply_indexing #times2(%i)
+  // CHECK: %[[TO:.*]] = llvm.getelementptr inbounds %{{.*}}[%{{.*}}] : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, bf16
+  // CHECK: %[[AT:.*]] = llvm.getelementptr inbounds %[[IN]][%{{.*}}] : (!llvm.ptr, i64) -> !llvm.ptr, bf16
+  // CHECK: %[[FROM:.*]] = llvm.addrspacecast %[[AT]] : !llvm.ptr to !llvm.ptr<1>
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.cp.async.cg.shared.global.16"(%[[TO]], %[[FROM]]) : (!llvm.ptr<3>, !llvm.ptr<1>) -> ()
+  %a = xla_gpu.copy_async 8 of %in[%eight] into %t[%eight] : tensor<256xbf16>, tensor<256xbf16>
+  // CHECK: %[[SIZE:.*]] = arith.select %[[C]], %{{.*}}, %{{.*}} : i32
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.cp.async.ca.shared.global.4.s"(%{{.*}}, %{{.*}}, %[[SIZE]]) : (!llvm.ptr<3>, !llvm.ptr<1>, i32) -> ()
+  %b = xla_gpu.copy_async 2 of %in[%two] into %a[%two] if %c : tensor<256xbf16>, tensor<256xbf16>
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.cp.async.commit.group"() : () -> ()
+  %d = xla_gpu.commit_copies %b : tensor<256xbf16>
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.cp.async.wait.group"(%{{.*}}) : (i32) -> ()
+  %e = xla_gpu.await_copies %d but 1 : tensor<256xbf16>
+  %x = tensor.extract %e[%i] : tensor<256xbf16>
+  return %x : bf16
+}
