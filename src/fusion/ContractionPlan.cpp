@@ -1,6 +1,7 @@
 #include "fusion/HeroMatch.h"
 #include "hloc/fusion/HloIndexing.h"
 #include "hloc/fusion/PlanCounts.h"
+#include "hloc/indexing/Divisibility.h"
 #include "hloc/indexing/ShapeMaps.h"
 #include "hloc/kernel/Estimate.h"
 
@@ -117,6 +118,27 @@ public:
       dims.push_back(middleOf(variable));
     for (const IndexingVariable &variable : this->map.ranges())
       symbols.push_back(middleOf(variable));
+  }
+
+  /// Do all runs of `length` neighbours lie in memory as they are, and begin at multiples of as many elements? Those
+  /// along a variable, a dim or a range, that begin `start` and multiples of `length` after its zero.
+  bool areAlignedPieces(AffineExpr variable, int64_t start, int64_t length) const {
+    auto speaksOf = [&](const auto &constraint) {
+      return constraint.first.replace(variable, getAffineConstantExpr(0, context())) != constraint.first;
+    };
+    if (llvm::any_of(map.constraints(), speaksOf))
+      return false;
+    SmallVector<IndexingVariable> dims(map.dims()), ranges(map.ranges());
+    const unsigned number = unsigned(ranges.size());
+    auto dim = dyn_cast<AffineDimExpr>(variable);
+    IndexingVariable &own = dim ? dims[dim.getPosition()] : ranges[cast<AffineSymbolExpr>(variable).getPosition()];
+    own.bounds = Interval{0, (own.bounds.upper - start) / length};
+    ranges.push_back({Interval{0, length - 1}, {}});
+    AffineExpr element = getAffineSymbolExpr(number, context());
+    AffineExpr place = map.result(0).replace(variable, variable * length + start + element);
+    IndexingMap pieces(AffineMap::get(dims.size(), ranges.size(), place), dims, ranges, {});
+    return strideOf(place, element, pieces) == 1 &&
+           knownDivisor(place.replace(element, getAffineConstantExpr(0, context())), pieces) % length == 0;
   }
 
   unsigned bits() const { return deviceBits(source->shape().elementType()); }
@@ -293,19 +315,21 @@ private:
       splitDepth();
       chooseAccess(plan.rows);
       chooseAccess(plan.columns);
-      for (int64_t splits : splitCounts()) {
-        plan.splits = splits;
-        plan.stage = splits == 1 ? ReductionStage::Whole : ReductionStage::Partial;
-        plan.outputVector = splits == 1 ? chooseOutputVector() : 0;
-        const int64_t results = plan.outputVector ? plan.outputVector : tile.threadRows * tile.threadColumns;
-        if (plan.sharedBytes() > target.staticSharedBytes ||
-            results * int64_t(graph.instructions().size()) > maxOpsPerThread)
-          continue;
-        if (plan.blocks() > int64_t(target.maxGridX))
-          continue;
-        if (double seconds = tileSeconds(); seconds < best) {
-          best = seconds;
-          chosen = plan;
+      const llvm::SmallVector<int64_t> splitCounts = this->splitCounts();
+      for (int64_t stages : {1, 2, 3, 4}) {
+        plan.tile.stages = stages;
+        if (stages == 2) {
+          chooseCopies(plan.rows);
+          chooseCopies(plan.columns);
+        }
+        if (stages > 1 && !plan.rows.copied && !plan.columns.copied)
+          break;
+        for (int64_t splits : splitCounts) {
+          plan.splits = splits;
+          if (std::optional<double> seconds = secondsIfFits(); seconds && *seconds < best) {
+            best = *seconds;
+            chosen = plan;
+          }
         }
       }
     }
@@ -313,6 +337,18 @@ private:
       return Rejection{"a loop for each result is as fast"};
     plan = std::move(*chosen);
     return std::nullopt;
+  }
+
+  /// Of the plan with its tile and number of parts, of which the rest follows.
+  std::optional<double> secondsIfFits() {
+    const ContractionTile &tile = plan.tile;
+    plan.stage = plan.splits == 1 ? ReductionStage::Whole : ReductionStage::Partial;
+    plan.outputVector = plan.splits == 1 ? chooseOutputVector() : 0;
+    const int64_t results = plan.outputVector ? plan.outputVector : tile.threadRows * tile.threadColumns;
+    if (plan.sharedBytes() > target.maxSharedBytes ||
+        results * int64_t(graph.instructions().size()) > maxOpsPerThread || plan.blocks() > int64_t(target.maxGridX))
+      return std::nullopt;
+    return tileSeconds();
   }
 
   /// One, and those that give all multiprocessors about as many blocks: one or more each.
@@ -406,6 +442,33 @@ private:
     return std::max(1.0, sectors * sectorBits / (elements * size));
   }
 
+  /// A side whose elements are read by `side.vector` can be copied, if it is stored as fragments are, in pieces of as
+  /// many or fewer.
+  void chooseCopies(ContractionSide &side) {
+    constexpr unsigned leastBits = 32; // that a copy may have
+    const HloInstruction &operand = *plan.hero->operand(side.operand);
+    const ElementType type = operand.shape().elementType();
+    side.copied = false;
+    if (!plan.tile.onTensorCores || ContractionPlan::fragmentType(type) != type || side.tests > 0 ||
+        !storedOperand(operand, maps[side.operand].context()))
+      return;
+    const IndexingMap &map = maps[side.operand];
+    AffineExpr variable = getAffineSymbolExpr(plan.depth.back(), map.context());
+    if (!side.alongDepth)
+      for (unsigned dim : side.dims)
+        if (result.dim(dim) > 1) {
+          variable = getAffineDimExpr(dim, map.context());
+          if (map.dims()[dim].bounds != Interval{0, result.dim(dim) - 1})
+            return;
+        }
+    for (unsigned length = side.vector; length * deviceBits(type) >= leastBits; length /= 2)
+      if (strides[side.operand].areAlignedPieces(variable, side.alongDepth ? plan.depthStarts.back() : 0, length)) {
+        side.copied = true;
+        side.vector = length;
+        return;
+      }
+  }
+
   /// Along what, and how many neighbours at once, a side's elements are read.
   void chooseAccess(ContractionSide &side) {
     Strides &own = strides[side.operand];
@@ -420,6 +483,7 @@ private:
     int64_t tileRows = &side == &plan.rows ? plan.tile.rows() : plan.tile.columns();
     side.pad = side.alongDepth && !plan.tile.onTensorCores ? ContractionPlan::sharedVectorBits / int64_t(plan.bits) : 0;
     side.vector = 1;
+    side.copied = false;
     side.spread =
         spreadOf(side.alongDepth ? ofDepth : ofSide,
                  side.alongDepth ? std::min(sizeOfDepth, plan.tile.depth) : std::min(sizeOfSide, tileRows), own.bits());
@@ -450,6 +514,22 @@ private:
 };
 
 } // namespace
+
+std::optional<StoredOperand> storedOperand(const HloInstruction &operand, MLIRContext *context) {
+  using enum Opcode;
+  const HloInstruction *source = &operand;
+  IndexingMap map = IndexingMap::identity(context, operand.shape().dims());
+  while (source->opcode() != Parameter) {
+    if (!llvm::is_contained({Bitcast, Broadcast, Copy, Reshape, Slice, Transpose}, source->opcode()))
+      return std::nullopt;
+    map = compose(map, operandIndexing(*source, 0, context)->map);
+    source = source->operand(0);
+    if (source->shape().elementType() != operand.shape().elementType())
+      return std::nullopt;
+  }
+  map.simplify();
+  return StoredOperand{unsigned(source->parameterNumber()), std::move(map)};
+}
 
 std::optional<ElementType> ContractionPlan::fragmentType(ElementType type) {
   using enum ElementType;
@@ -482,7 +562,7 @@ int64_t ContractionPlan::stride(const ContractionSide &side) const {
 }
 
 uint64_t ContractionPlan::sharedBytes() const {
-  uint64_t bytes = uint64_t((tileElements(rows) + tileElements(columns)) * int64_t(factorBits()) / 8);
+  uint64_t bytes = uint64_t(tile.stages * (tileElements(rows) + tileElements(columns)) * int64_t(factorBits()) / 8);
   if (outputVector)
     bytes += uint64_t(outputElements()) * deviceBits(hero->shape().elementType()) / 8;
   return bytes;
@@ -609,7 +689,8 @@ template <> unsigned plannedRegisters<ContractionPlan>(const ContractionPlan &pl
     return KernelSpec::usualRegisters;
   const ContractionTile &tile = plan.tile;
   const int64_t sums = tile.threadRows * tile.threadColumns, factors = tile.threadRows + tile.threadColumns;
-  const int64_t loaded = (tile.rows() + tile.columns()) * tile.depth / tile.threads();
+  const int64_t loaded =
+      ((plan.rows.copied ? 0 : tile.rows()) + (plan.columns.copied ? 0 : tile.columns())) * tile.depth / tile.threads();
   // (Of fragments a thread has four factors of each of its rows and columns, in pairs.)
   int64_t registers = ofIndices + (tile.onTensorCores ? sums + 2 * factors + loaded / 2
                                                       : (sums + factors + loaded) * int64_t(plan.bits) / 32);
@@ -631,9 +712,14 @@ std::string ContractionPlan::toString() const {
   os << fmt::format("tiles of {}x{}, {}x{} a thread{}, {} terms a step; ", tile.rows(), tile.columns(), tile.threadRows,
                     tile.threadColumns, tile.onTensorCores ? " on tensor cores" : "", tile.depth);
   auto describe = [&](const ContractionSide &side) {
-    return fmt::format("{} {}", side.vector, side.alongDepth ? "terms" : "neighbours");
+    const bool isOfOne = side.copied && rows.copied != columns.copied;
+    return fmt::format("{} {}{}", side.vector, side.alongDepth ? "terms" : "neighbours", isOfOne ? ", copied," : "");
   };
-  os << fmt::format("read by {} and {}; roots ", describe(rows), describe(columns));
+  os << fmt::format("{} by {} and {}", rows.copied && columns.copied ? "copied" : "read", describe(rows),
+                    describe(columns));
+  if (tile.stages > 1)
+    os << fmt::format(" in {} stages", tile.stages);
+  os << "; roots ";
   llvm::interleave(roots, os, ",");
   if (stage == ReductionStage::Partial)
     os << fmt::format("; sums in {} parts of {} steps", splits, stepsOfSplit());

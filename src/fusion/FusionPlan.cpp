@@ -98,7 +98,7 @@ std::string KernelPlan::toString() const {
     result += fmt::format("x{}", launch.grid.y);
   result += fmt::format(", block {}", launch.block.x);
   if (launch.sharedBytes)
-    result += fmt::format(", shared {}", launch.sharedBytes);
+    result += fmt::format(", {}shared {}", launch.isSharedDynamic() ? "dynamic " : "", launch.sharedBytes);
   for (const KernelBuffer &buffer : buffers)
     if (buffer.sameAs)
       result += fmt::format("; {} in place of {}", hloc::toString(buffer.buffer),
@@ -307,7 +307,8 @@ KernelSpec describeKernel(const FusionGraph &graph, const FusionPlan &plan, cons
     spec.parameters.push_back(describeBuffer(graph, plan, kernel, buffer));
   spec.grid = kernel.launch.grid;
   spec.block = kernel.launch.block;
-  spec.staticSharedBytes = uint32_t(kernel.launch.sharedBytes);
+  (kernel.launch.isSharedDynamic() ? spec.dynamicSharedBytes : spec.staticSharedBytes) =
+      uint32_t(kernel.launch.sharedBytes);
   spec.hero = text(kernel.hero()).str();
   spec.plan = kernel.toString();
   spec.rejections = plan.rejections;

@@ -164,8 +164,9 @@ static bool hasPadding(const HloInstruction &convolution) {
 }
 
 PlanCounts countsOf(const ContractionPlan &plan) {
-  /// Of a step: addresses, bounds, the loop; of a vector that goes to shared memory: address, load, store.
-  constexpr double instructionsOfStep = 24, instructionsOfVector = 6;
+  /// Of a step: addresses, bounds, the loop; of a vector that goes to shared memory: address, load, store; of one that
+  /// is copied, and of a test whether there is any.
+  constexpr double instructionsOfStep = 24, instructionsOfVector = 6, instructionsOfCopy = 1.5, instructionsOfTest = 3;
   PlanCounts counts;
   if (plan.stage == ReductionStage::Combine) {
     counts.memoryRoundTrips = std::ceil(double(plan.splits) / vectorsInFlight);
@@ -175,11 +176,12 @@ PlanCounts countsOf(const ContractionPlan &plan) {
   const ContractionTile &tile = plan.tile;
   const double steps = double(plan.stepsOfSplit()), blocks = double(plan.blocks()), threads = double(tile.threads()),
                warps = blocks * threads / lanesPerWarp, terms = double(tile.depth);
-  double loads = 0, waits = 0;
+  double instructions = instructionsOfStep, waits = 0; // of a step
   for (const ContractionSide *side : {&plan.rows, &plan.columns}) {
     const int64_t rowsOfTile = side == &plan.rows ? tile.rows() : tile.columns();
     const double elements = double(rowsOfTile * tile.depth), ofThread = elements / threads / side->vector;
-    loads += ofThread;
+    if (!side->copied)
+      instructions += ofThread * instructionsOfVector;
     // Where something is computed of them, loads are not issued all at once; behind branches, none together with
     // another. A test of a tile's edge alone becomes a predicate, those of a convolution's window beside it do not.
     const bool isEdge = side->size % rowsOfTile != 0 || plan.innerDepth() % tile.depth != 0;
@@ -187,16 +189,24 @@ PlanCounts countsOf(const ContractionPlan &plan) {
     const bool isComputed = plan.hero->operand(side->operand)->opcode() != Opcode::Parameter;
     // (Of tensor cores' factors it is, where a test stands before the load.)
     const bool isTested = isEdge || side->tests > 0 || (isWindow && hasPadding(*plan.hero));
-    if (tile.onTensorCores ? isComputed && isTested : isComputed || (isWindow && isEdge))
+    if (side->copied)
+      instructions += ofThread * (instructionsOfCopy + (isTested ? instructionsOfTest : 0));
+    else if (tile.onTensorCores ? isComputed && isTested : isComputed || (isWindow && isEdge))
       waits += ofThread * (side->branches() ? double(side->vector) : 1);
     counts.reads.push_back({plan.hero, side->operand, blocks * steps * elements, side->spread});
     counts.sharedPasses += warps * steps * elements / threads * plan.factorBits() / bitsOfPass;
   }
   if (tile.onTensorCores) {
     addFragments(plan, warps * steps, counts);
-    counts.instructions += warps * steps * (loads * instructionsOfVector + instructionsOfStep);
+    counts.instructions += warps * steps * instructions;
     counts.memoryRoundTrips = steps * std::max(1.0, waits);
     counts.sharedRoundTrips = steps * (tripsOfBarrier + terms / ContractionTile::fragmentDepth);
+    if (tile.stages > 1) {
+      // What a step waits for was asked for so many steps before; registers hold no more than the next one's.
+      const double ahead = plan.rows.copied && plan.columns.copied ? double(tile.stages - 1) : 1;
+      counts.memoryRoundTrips = 1 + std::max(steps / ahead, waits * steps);
+      counts.sharedRoundTrips -= steps; // the barrier alone, behind no store
+    }
     if (plan.outputVector) { // into shared memory in pairs, and out of it
       const double results = blocks * double(tile.rows() * tile.columns()) / lanesPerWarp;
       counts.instructions += results / 2 + results / plan.outputVector;
@@ -209,8 +219,7 @@ PlanCounts countsOf(const ContractionPlan &plan) {
   const double perRead = double(ContractionPlan::sharedVectorBits) / plan.bits;
   const double reads = std::ceil(double(tile.threadRows) / perRead) + std::ceil(double(tile.threadColumns) / perRead);
   const double products = double(tile.threadRows * tile.threadColumns);
-  counts.instructions +=
-      warps * steps * (terms * (products + reads) + loads * instructionsOfVector + instructionsOfStep);
+  counts.instructions += warps * steps * (terms * (products + reads) + instructions);
   counts.sharedPasses += warps * steps * terms * double(tile.threadRows + tile.threadColumns) * plan.bits / bitsOfPass;
   counts.memoryRoundTrips = steps * std::max(1.0, waits);
   counts.sharedRoundTrips = steps * (tripsOfBarrier + 1);

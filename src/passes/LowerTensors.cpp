@@ -157,7 +157,11 @@ private:
                                     open);
       rewriter.replaceOp(op, op->getOperands());
     } else if (isa<AllocateSharedOp>(op)) {
-      rewriter.replaceOp(op, sharedArray(op));
+      auto dynamic = op->getParentOfType<func::FuncOp>()->getAttrOfType<IntegerAttr>(attr::dynamicShared);
+      FailureOr<Value> array = dynamic ? dynamicArray(op, dynamic.getInt()) : sharedArray(op);
+      if (failed(array))
+        return failure();
+      rewriter.replaceOp(op, *array);
     } else if (isa<SyncThreadsOp>(op)) {
       gpu::BarrierOp::create(rewriter, op->getLoc());
       rewriter.replaceOp(op, op->getOperands());
@@ -182,7 +186,7 @@ private:
     constexpr int64_t words = 4;
     Location loc = op.getLoc();
     Type word = rewriter.getI32Type();
-    Value address = memory.address(op->getOperand(0), op.getIndex(), rewriter.getI16Type());
+    Value address = memory.addressInLoop(op->getOperand(0), op.getIndex(), rewriter.getI16Type());
     SmallVector<Type> types(words, word);
     auto name = rewriter.getStringAttr(Twine("llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.") +
                                        (op.getTransposed() ? "trans." : "") + "b16");
@@ -211,7 +215,7 @@ private:
       return op.emitOpError("copies into a tensor that is not shared");
     auto globalPointer = LLVM::LLVMPointerType::get(op.getContext(), globalAddressSpace);
     SmallVector<Value> operands = {
-        memory.address(dest, at, storage.memory),
+        memory.addressInLoop(dest, at, storage.memory),
         LLVM::AddrSpaceCastOp::create(rewriter, loc, globalPointer, memory.address(source, index, storage.memory))};
     std::string name = fmt::format("llvm.nvvm.cp.async.{}.shared.global.{}", bytes == 16 ? "cg" : "ca", bytes);
     if (op->getNumOperands() > 4) {
@@ -371,6 +375,31 @@ private:
     return global(op, "shared", sharedCount++, type, {}, sharedAddressSpace);
   }
 
+  /// The next part of the one array whose size the launch decides.
+  FailureOr<Value> dynamicArray(Operation *op, int64_t size) {
+    const uint64_t start = llvm::alignTo(dynamicBytes, arrayAlignment);
+    LLVM::LLVMArrayType type = arrayTypeOf(cast<RankedTensorType>(op->getResult(0).getType()));
+    dynamicBytes = start + uint64_t(type.getNumElements()) * type.getElementType().getIntOrFloatBitWidth() / 8;
+    if (dynamicBytes > uint64_t(size))
+      return op->emitOpError() << "ends at byte " << dynamicBytes << " of shared memory, of which there are " << size;
+    const std::string name = prefix + "__shared";
+    OpBuilder::InsertionGuard guard(rewriter);
+    auto array = module.lookupSymbol<LLVM::GlobalOp>(name);
+    Type byte = rewriter.getI8Type();
+    if (!array) {
+      rewriter.setInsertionPointToStart(module.getBody());
+      array = LLVM::GlobalOp::create(rewriter, op->getLoc(), LLVM::LLVMArrayType::get(byte, 0), /*isConstant=*/false,
+                                     LLVM::Linkage::External, name, Attribute(), arrayAlignment, sharedAddressSpace);
+    }
+    rewriter.setInsertionPointToStart(&op->getParentOfType<func::FuncOp>().getBody().front());
+    Value all = LLVM::AddressOfOp::create(rewriter, op->getLoc(), array);
+    if (start == 0)
+      return all;
+    return LLVM::GEPOp::create(rewriter, op->getLoc(), all.getType(), byte, all, ArrayRef<LLVM::GEPArg>{int32_t(start)},
+                               LLVM::GEPNoWrapFlags::inbounds)
+        .getResult();
+  }
+
   Value constantArray(arith::ConstantOp op) {
     auto type = cast<RankedTensorType>(op.getType());
     return global(op, "constant", constantCount++, type, memoryImage(cast<DenseElementsAttr>(op.getValue()), type), 0);
@@ -383,6 +412,7 @@ private:
   Type pointer;
   std::string prefix;
   unsigned sharedCount = 0, constantCount = 0;
+  uint64_t dynamicBytes = 0; ///< of shared memory that the launch asks for: taken so far
 };
 
 struct LowerTensorsPass : hloc::impl::LowerTensorsBase<LowerTensorsPass> {

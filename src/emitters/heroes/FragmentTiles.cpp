@@ -26,10 +26,17 @@ Value FragmentTiles::placeOf(const ContractionSide &own, AffineExpr row, AffineE
   chunk.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(context, Interval{0, chunks - 1}));
   const int64_t rows = tileSize(own) * tile.depth / (chunks * chunkSize);
   AffineExpr d0 = getAffineDimExpr(0, context), d1 = getAffineDimExpr(1, context), d2 = getAffineDimExpr(2, context);
-  IndexingVariable variables[] = {
+  AffineExpr place = (d0 * chunks + d1) * chunkSize + d2;
+  SmallVector<IndexingVariable> variables = {
       {Interval{0, rows - 1}, {}}, {Interval{0, chunks - 1}, {}}, {Interval{0, chunkSize - 1}, {}}};
-  IndexingMap joined(AffineMap::get(3, 0, (d0 * chunks + d1) * chunkSize + d2), variables, {}, {});
-  return applyMap(b, joined, {at[0], chunk, at[3]}).front();
+  SmallVector<Value> operands = {at[0], chunk, at[3]};
+  if (stage) {
+    place = place + getAffineDimExpr(3, context) * plan.tileElements(own);
+    variables.push_back({Interval{0, tile.stages - 1}, "stage"});
+    operands.push_back(stage);
+  }
+  IndexingMap joined(AffineMap::get(unsigned(variables.size()), 0, place), variables, {}, {});
+  return applyMap(b, joined, operands).front();
 }
 
 Value FragmentTiles::load(const ContractionSide &own, Value shared, int64_t number, int64_t term) {

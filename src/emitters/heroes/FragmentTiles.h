@@ -11,9 +11,9 @@ namespace hloc {
 
 class FragmentTiles : ContractionThreads {
 public:
-  /// `element`: of both tiles.
-  FragmentTiles(const ContractionPlan &plan, KernelBuilder &kernel, mlir::Type element)
-      : ContractionThreads(plan, kernel), b(kernel.code()), context(kernel.context()), element(element) {}
+  /// `element`: of both tiles. `stage`: the number of theirs that is spoken of, if the plan has several.
+  FragmentTiles(const ContractionPlan &plan, KernelBuilder &kernel, mlir::Type element, mlir::Value stage = {})
+      : ContractionThreads(plan, kernel), b(kernel.code()), context(kernel.context()), element(element), stage(stage) {}
 
   /// Where an element is, by its row and its place in the row: chunk number c of row r is where c xor r would be; of
   /// shorter rows than eight chunks, those that share 128 bytes have the same r.
@@ -41,6 +41,7 @@ private:
   CodeBuilder &b;
   mlir::MLIRContext *context;
   const mlir::Type element;
+  const mlir::Value stage;
 };
 
 } // namespace hloc

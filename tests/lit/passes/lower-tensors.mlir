@@ -2,6 +2,7 @@
 // RUN: hloc opt %s --hloc-lower-tensors=max-vector-bytes=32 | FileCheck %s --check-prefix=WIDE
 
 // CHECK-DAG: llvm.mlir.global internal @kernel__shared_0() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<1056 x f32>
+// CHECK-DAG: llvm.mlir.global external @kernel__shared() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>
 // CHECK-DAG: llvm.mlir.global internal constant @kernel__constant_0(dense<[33, 67]> : tensor<2xi8>) {addr_space = 0 : i32, alignment = 16 : i64} : !llvm.array<2 x i8>
 
 #times8 = #xla_gpu.indexing_map<"(d0) -> (d0 * 8), domain: d0 in [0, 31]">
@@ -161,4 +162,22 @@ func.func @copies(%in: tensor<256xbf16> {llvm.align = 16 : index}, %i: index {xl
   %e = xla_gpu.await_copies %d but 1 : tensor<256xbf16>
   %x = tensor.extract %e[%i] : tensor<256xbf16>
   return %x : bf16
+}
+
+// Shared memory that the launch asks for is one array, of which each tensor has a part.
+// CHECK-LABEL: func @dynamic(
+func.func @dynamic(%i: index {xla_gpu.range = [0 : index, 31 : index]}) -> f32 attributes {xla_gpu.dynamic_shared = 70000 : i32} {
+  // CHECK-DAG: %[[ALL:.*]] = llvm.mlir.addressof @kernel__shared : !llvm.ptr<3>
+  // CHECK-DAG: %[[SECOND:.*]] = llvm.getelementptr inbounds %{{.*}}[4112] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+  %t = xla_gpu.allocate_shared : tensor<1025xf32>
+  %u = xla_gpu.allocate_shared : tensor<16384xf32>
+  %four = xla_gpu.apply_indexing #times8(%i)
+  // Both begin where the widest access may.
+  // CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<3>
+  %v = arith.constant dense<1.0> : vector<4xf32>
+  %w = vector.transfer_write %v, %u[%four] {in_bounds = [true]} : vector<4xf32>, tensor<16384xf32>
+  %x = tensor.extract %t[%i] : tensor<1025xf32>
+  %y = tensor.extract %w[%i] : tensor<16384xf32>
+  %z = arith.addf %x, %y : f32
+  return %z : f32
 }

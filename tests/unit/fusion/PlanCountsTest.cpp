@@ -157,6 +157,9 @@ TEST_CASE("tensor cores multiply fragments that warps load", "[fusion]") {
   plan.splits = 1;
   plan.stage = ReductionStage::Whole;
   plan.outputVector = 0;
+  const bool isCopied = plan.rows.copied && plan.columns.copied;
+  CHECK(isCopied);
+  plan.rows.copied = plan.columns.copied = false;
   const double blocks = 16, steps = 8, warps = blocks * 4;
   PlanCounts counts = countsOf(plan);
   CHECK(counts.products == 512.0 * 512 * 256);
@@ -167,7 +170,19 @@ TEST_CASE("tensor cores multiply fragments that warps load", "[fusion]") {
   // Each thread's 64 factors go in, at two bytes.
   CHECK(counts.sharedPasses == bySixteen * 8 * 4 + warps * steps * 64 * 2 / 4);
   CHECK(counts.memoryRoundTrips == steps);
+  // What is copied takes fewer instructions, and with several stages has had as many steps less one to come.
+  plan.rows.copied = plan.columns.copied = true;
+  plan.tile.stages = 3;
+  PlanCounts copied = countsOf(plan);
+  CHECK(copied.instructions == bySixteen * (32 + 8) + warps * steps * (8 * 1.5 + 24));
+  CHECK(copied.sharedPasses == counts.sharedPasses);
+  CHECK(copied.memoryRoundTrips == 1 + steps / 2);
+  CHECK(copied.sharedRoundTrips == counts.sharedRoundTrips - steps);
+  plan.rows.copied = false; // the other side's next step is in registers
+  CHECK(countsOf(plan).memoryRoundTrips == 1 + steps);
   plan.outputVector = 4;
+  plan.tile.stages = 1;
+  plan.columns.copied = false;
   CHECK(countsOf(plan).sharedPasses == counts.sharedPasses + 2 * 512.0 * 512 * 4 / 128);
   CHECK(countsOf(plan).sharedRoundTrips > counts.sharedRoundTrips);
 }
