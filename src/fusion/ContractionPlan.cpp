@@ -26,6 +26,11 @@ constexpr int64_t leastDepth = 4;
 constexpr int64_t leastStepsOfSplit = 4;
 /// Partial sums that a thread which combines loads before it waits for the first. An estimate.
 constexpr double splitsInFlight = 8;
+/// Terms of a step that are too many to be on their way in registers; how long sums are that have several such steps,
+/// and results of a thread whose products of one fit into the cache of instructions. Estimates.
+constexpr int64_t deepTile = 64, leastOfDeepTiles = 192, mostSumsOfDeepTiles = 64;
+/// Of tiles in shared memory.
+constexpr int64_t mostStages = 4;
 /// Of a kernel that combines.
 constexpr uint32_t combiningThreads = 128;
 /// Ops of one thread's straight code, instructions times results, as in a loop. An estimate.
@@ -288,8 +293,9 @@ private:
         {1, 2, 8, 4}, {2, 1, 4, 4}, {1, 2, 4, 2}, {1, 1, 4, 2}, {1, 2, 2, 4}, {4, 1, 4, 4},
     };
     static constexpr ContractionTile byTensorCores[] = {
-        {2, 2, 8, 16}, {2, 4, 8, 8}, {2, 2, 8, 8}, {2, 2, 4, 16}, {2, 2, 4, 8}, {4, 1, 4, 8}, {1, 4, 4, 8},
-        {1, 4, 2, 8},  {1, 2, 2, 8}, {2, 1, 4, 4}, {4, 1, 4, 4},  {1, 1, 4, 8}, {1, 1, 2, 4},
+        {2, 2, 8, 16}, {2, 4, 8, 8}, {2, 2, 8, 8}, {2, 2, 4, 16}, {2, 2, 4, 8},
+        {4, 1, 4, 8},  {1, 4, 4, 8}, {1, 4, 2, 8}, {1, 2, 2, 8},  {2, 1, 4, 4},
+        {4, 1, 4, 4},  {1, 1, 4, 8}, {1, 1, 2, 4}, {2, 4, 8, 16}, {4, 2, 8, 16},
     };
     llvm::SmallVector<ContractionTile> tiles;
     if (mayUseTensorCores()) {
@@ -301,6 +307,10 @@ private:
     }
     for (ContractionTile &tile : tiles)
       tile.depth = tile.onTensorCores ? (depth <= 16 ? 16 : 32) : plan.bits == 64 || depth <= 8 ? 8 : 16;
+    // Twice as many terms between barriers, where the code of a step is not too much.
+    for (size_t i = 0, count = tiles.size(); i < count && tiles[i].onTensorCores && depth >= leastOfDeepTiles; ++i)
+      if (tiles[i].threadRows * tiles[i].threadColumns <= mostSumsOfDeepTiles)
+        tiles.emplace_back(tiles[i]).depth = deepTile;
     return tiles;
   }
 
@@ -310,37 +320,51 @@ private:
       return Rejection{fmt::format("sums of {} terms are too short", depth)};
     double best = loopSeconds(depth);
     std::optional<ContractionPlan> chosen;
-    for (const ContractionTile &tile : candidates(depth)) {
-      plan.tile = tile;
-      splitDepth();
-      chooseAccess(plan.rows);
-      chooseAccess(plan.columns);
-      const llvm::SmallVector<int64_t> splitCounts = this->splitCounts();
-      for (int64_t stages : {1, 2, 3, 4}) {
-        plan.tile.stages = stages;
-        if (stages == 2) {
-          chooseCopies(plan.rows);
-          chooseCopies(plan.columns);
-        }
-        if (stages > 1 && !plan.rows.copied && !plan.columns.copied)
-          break;
-        for (int64_t splits : splitCounts) {
-          plan.splits = splits;
-          if (std::optional<double> seconds = secondsIfFits(); seconds && *seconds < best) {
-            best = *seconds;
-            chosen = plan;
-          }
-        }
+    forEachTile([&](const TileTime &time) {
+      if (time.seconds < best) {
+        best = time.seconds;
+        chosen = plan;
       }
-    }
+    });
     if (!chosen)
       return Rejection{"a loop for each result is as fast"};
     plan = std::move(*chosen);
     return std::nullopt;
   }
 
+  struct TileTime {
+    KernelEstimate kernel;
+    double seconds; ///< with a second kernel that combines parts
+  };
+
+  /// Visits the plan with every tile and number of parts that fit.
+  void forEachTile(llvm::function_ref<void(const TileTime &)> visit) {
+    for (const ContractionTile &tile : candidates(product(plan.depthSizes))) {
+      plan.tile = tile;
+      splitDepth();
+      chooseAccess(plan.rows);
+      chooseAccess(plan.columns);
+      const llvm::SmallVector<int64_t> parts = splitCounts();
+      for (plan.tile.stages = 1; plan.tile.stages <= mostStages; ++plan.tile.stages) {
+        if (plan.tile.stages == 2) {
+          chooseCopies(plan.rows);
+          chooseCopies(plan.columns);
+          if (!plan.rows.copied && !plan.columns.copied)
+            break;
+        }
+        if (tile.depth == deepTile && !(plan.rows.copied && plan.columns.copied))
+          continue;
+        for (int64_t splits : parts) {
+          plan.splits = splits;
+          if (std::optional<TileTime> time = timeIfFits())
+            visit(*time);
+        }
+      }
+    }
+  }
+
   /// Of the plan with its tile and number of parts, of which the rest follows.
-  std::optional<double> secondsIfFits() {
+  std::optional<TileTime> timeIfFits() {
     const ContractionTile &tile = plan.tile;
     plan.stage = plan.splits == 1 ? ReductionStage::Whole : ReductionStage::Partial;
     plan.outputVector = plan.splits == 1 ? chooseOutputVector() : 0;
@@ -348,7 +372,7 @@ private:
     if (plan.sharedBytes() > target.maxSharedBytes ||
         results * int64_t(graph.instructions().size()) > maxOpsPerThread || plan.blocks() > int64_t(target.maxGridX))
       return std::nullopt;
-    return tileSeconds();
+    return tileTime();
   }
 
   /// One, and those that give all multiprocessors about as many blocks: one or more each.
@@ -390,7 +414,7 @@ private:
   static constexpr double sectorBits = 256;
   static double sectorsOf(const Shape &shape) { return double(shape.byteSize()) * 8 / sectorBits; }
 
-  double tileSeconds() const {
+  TileTime tileTime() const {
     const PlanCounts own = countsOf(plan);
     KernelCounts counts;
     counts.blocks = uint64_t(plan.blocks());
@@ -413,12 +437,13 @@ private:
     counts.memoryRoundTrips = own.memoryRoundTrips;
     counts.sharedRoundTrips = own.sharedRoundTrips;
     counts.chainInstructions = own.chainInstructions;
-    double seconds = estimate(counts, deviceOf(target)).total;
+    TileTime time{estimate(counts, deviceOf(target)), 0};
+    time.seconds = time.kernel.total;
     if (plan.splits > 1) // a second kernel, which reads what this one wrote
-      seconds += secondsToMove(2 * written * sectorBits / 8, deviceOf(target)) + double(plan.splits) / splitsInFlight *
-                                                                                     deviceOf(target).dramLatency /
-                                                                                     (deviceOf(target).gigahertz * 1e9);
-    return seconds;
+      time.seconds +=
+          secondsToMove(2 * written * sectorBits / 8, deviceOf(target)) +
+          double(plan.splits) / splitsInFlight * deviceOf(target).dramLatency / (deviceOf(target).gigahertz * 1e9);
+    return time;
   }
 
   /// Words of fragments fill sectors as they are, and are stored so if nothing else is made of them.

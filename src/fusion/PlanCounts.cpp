@@ -141,8 +141,13 @@ PlanCounts own(const LoopPlan &, const KernelPlan &) { return {}; }
 
 } // namespace
 
+/// Of a step of a contraction: addresses, bounds, the loop.
+constexpr double instructionsOfStep = 24;
 /// Clocks until sums may be added to, over those of other instructions. Published microbenchmarks: 33 on an H100, of 4.
 constexpr double latencyOfMma = 8;
+/// The same of the tensor core that all products of a warp are made on, a quarter of a multiprocessor's: 2048
+/// multiply-adds at 240 to 320 a clock.
+constexpr double turnOfMma = 2;
 
 /// Of a step of a warp: products of fragments, and loads of these, four matrices of 8x8 each.
 static void addFragments(const ContractionPlan &plan, double steps, PlanCounts &counts) {
@@ -158,15 +163,37 @@ static void addFragments(const ContractionPlan &plan, double steps, PlanCounts &
   counts.sharedPasses += loads * passesOfLoad;
 }
 
+/// The chain of one warp; `waits`: what a step waits for in turn to have it in registers.
+static void addFragmentWaits(const ContractionPlan &plan, double steps, double waits, PlanCounts &counts) {
+  /// Of a round trip to memory, that one to shared memory, or a dependent instruction, takes. Memory that is busy takes
+  /// longer than the round trips that estimates are about.
+  constexpr double ofSharedTrip = 0.05, ofInstruction = 0.006, ofBusyMemory = 2;
+  const ContractionTile &tile = plan.tile;
+  const double fragments = double(tile.depth) / ContractionTile::fragmentDepth;
+  const double products = double(tile.threadRows * tile.threadColumns) / 4 * fragments;
+  const double chain = std::max(fragments * latencyOfMma, products * turnOfMma) + instructionsOfStep / 2;
+  counts.chainInstructions = steps * chain;
+  counts.memoryRoundTrips = steps * std::max(1.0, waits);
+  double sharedTrips = tripsOfBarrier + fragments;
+  if (tile.stages > 1) {
+    --sharedTrips; // the barrier alone, behind no store
+    // What a step waits for has had as many steps before to come; what is in registers is the next one's.
+    const double ahead = plan.rows.copied && plan.columns.copied ? double(tile.stages - 1) : 1;
+    const double hidden = chain * ofInstruction + sharedTrips * ofSharedTrip;
+    counts.memoryRoundTrips = 1 + steps * std::max({0.0, ofBusyMemory / ahead - hidden, waits - hidden});
+  }
+  counts.sharedRoundTrips = steps * sharedTrips;
+}
+
 static bool hasPadding(const HloInstruction &convolution) {
   return llvm::any_of(convolution.windowOr(convolution.shape().rank() - 2).dims,
                       [](const WindowDim &dim) { return dim.padLow > 0 || dim.padHigh > 0 || dim.baseDilation != 1; });
 }
 
 PlanCounts countsOf(const ContractionPlan &plan) {
-  /// Of a step: addresses, bounds, the loop; of a vector that goes to shared memory: address, load, store; of one that
-  /// is copied, and of a test whether there is any.
-  constexpr double instructionsOfStep = 24, instructionsOfVector = 6, instructionsOfCopy = 1.5, instructionsOfTest = 3;
+  /// Of a vector that goes to shared memory: address, load, store; of one that is copied, and of a test whether there
+  /// is any.
+  constexpr double instructionsOfVector = 6, instructionsOfCopy = 1.5, instructionsOfTest = 3;
   PlanCounts counts;
   if (plan.stage == ReductionStage::Combine) {
     counts.memoryRoundTrips = std::ceil(double(plan.splits) / vectorsInFlight);
@@ -199,21 +226,13 @@ PlanCounts countsOf(const ContractionPlan &plan) {
   if (tile.onTensorCores) {
     addFragments(plan, warps * steps, counts);
     counts.instructions += warps * steps * instructions;
-    counts.memoryRoundTrips = steps * std::max(1.0, waits);
-    counts.sharedRoundTrips = steps * (tripsOfBarrier + terms / ContractionTile::fragmentDepth);
-    if (tile.stages > 1) {
-      // What a step waits for was asked for so many steps before; registers hold no more than the next one's.
-      const double ahead = plan.rows.copied && plan.columns.copied ? double(tile.stages - 1) : 1;
-      counts.memoryRoundTrips = 1 + std::max(steps / ahead, waits * steps);
-      counts.sharedRoundTrips -= steps; // the barrier alone, behind no store
-    }
+    addFragmentWaits(plan, steps, waits, counts);
     if (plan.outputVector) { // into shared memory in pairs, and out of it
       const double results = blocks * double(tile.rows() * tile.columns()) / lanesPerWarp;
       counts.instructions += results / 2 + results / plan.outputVector;
       counts.sharedPasses += 2 * results * deviceBits(plan.hero->shape().elementType()) / bitsOfPass;
       counts.sharedRoundTrips += double(tile.threadRows / plan.outputRowsOfThread()) * 2 * tripsOfBarrier;
     }
-    counts.chainInstructions = steps * (terms / ContractionTile::fragmentDepth * latencyOfMma + instructionsOfStep / 2);
     return counts;
   }
   const double perRead = double(ContractionPlan::sharedVectorBits) / plan.bits;

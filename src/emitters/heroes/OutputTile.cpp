@@ -1,5 +1,5 @@
-// One idea: a sum is complete at an index of the hero, and all outputs are made there; only who makes them differs. Sums
-// of fragments go to others through shared memory, who have neighbours in memory.
+// One idea: a sum is complete at an index of the hero, and all outputs are made there; only who makes them differs.
+// Sums of fragments go to others through shared memory, who have neighbours in memory.
 
 #include "emitters/heroes/OutputTile.h"
 
@@ -120,16 +120,15 @@ Value OutputTile::putPair(int64_t row, int64_t together, int64_t piece, ArrayRef
   IndexingMap map = kernel.mapOf({rowInShared * plan.outputStride() + firstOfPiece(plan.columns, piece)}, {});
   map.simplify();
   Value at = applyMap(b, map, kernel.ids()).front();
-  Value pair = vector::FromElementsOp::create(b, VectorType::get({2}, storageType(plan.hero->shape().elementType(), context)),
-                                                ValueRange{values.stored(sums[0]), values.stored(sums[1])});
-  return vector::TransferWriteOp::create(b, b.getLoc(), pair, shared, ValueRange{at}, ArrayRef<bool>{true})
-      .getResult();
+  Value pair =
+      vector::FromElementsOp::create(b, VectorType::get({2}, storageType(plan.hero->shape().elementType(), context)),
+                                     ValueRange{values.stored(sums[0]), values.stored(sums[1])});
+  return vector::TransferWriteOp::create(b, b.getLoc(), pair, shared, ValueRange{at}, ArrayRef<bool>{true}).getResult();
 }
 
 /// The outputs of those of each thread's rows, from `first` on, that are in shared memory: in their order in memory.
 void OutputTile::storeRows(int64_t first, int64_t together, Value shared) {
-  const int64_t vector = plan.outputVector, vectorsOfRow = tile.columns() / vector,
-                ofWarp = tile.laneRows() * together;
+  const int64_t vector = plan.outputVector, vectorsOfRow = tile.columns() / vector, ofWarp = tile.laneRows() * together;
   const int64_t vectors = tile.warpRows * ofWarp * vectorsOfRow, turns = llvm::divideCeil(vectors, tile.threads());
   AffineExpr number = kernel.thread() + getAffineSymbolExpr(0, context) * tile.threads();
   AffineExpr row = number.floorDiv(vectorsOfRow);

@@ -144,14 +144,14 @@ TEST_CASE("contraction: 16-bit floats are multiplied on tensor cores, where ther
                 "lhs_contracting_dims={1}, rhs_contracting_dims={0}");
   CHECK_FALSE(mixed.contraction().tile.onTensorCores);
   Planned large(product(4096, 4096, 4096, "bf16"));
-  CHECK(has(large.text(), "tiles of 128x128, 8x16 a thread on tensor cores, 32 terms a step"));
+  CHECK(has(large.text(), "tiles of 128x256, 8x16 a thread on tensor cores, 32 terms a step"));
   CHECK(large.contraction().splits == 1);
   // A tile of factors as they are stored, and a quarter of the results at a time, rows 8 elements apart.
   CHECK(large.contraction().outputVector == 8);
-  CHECK(large.contraction().outputRowsOfThread() == 4);
+  CHECK(large.contraction().outputRowsOfThread() == 2);
   const int64_t stages = large.contraction().tile.stages;
   CHECK(stages > 1);
-  CHECK(large.contraction().sharedBytes() == uint64_t(stages * 2 * 128 * 32 * 2 + 64 * 136 * 2));
+  CHECK(large.contraction().sharedBytes() == uint64_t(stages * (128 + 256) * 32 * 2 + 32 * 264 * 2));
   CHECK(large.kernel().plannedRegisters() > 200);
 }
 

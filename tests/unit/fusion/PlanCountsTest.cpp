@@ -170,16 +170,23 @@ TEST_CASE("tensor cores multiply fragments that warps load", "[fusion]") {
   // Each thread's 64 factors go in, at two bytes.
   CHECK(counts.sharedPasses == bySixteen * 8 * 4 + warps * steps * 64 * 2 / 4);
   CHECK(counts.memoryRoundTrips == steps);
+  // All products of a warp are made on one tensor core, one after the other.
+  CHECK(counts.chainInstructions == steps * (2 * 32 * 2 + 12));
   // What is copied takes fewer instructions, and with several stages has had as many steps less one to come.
   plan.rows.copied = plan.columns.copied = true;
   plan.tile.stages = 3;
   PlanCounts copied = countsOf(plan);
   CHECK(copied.instructions == bySixteen * (32 + 8) + warps * steps * (8 * 1.5 + 24));
   CHECK(copied.sharedPasses == counts.sharedPasses);
-  CHECK(copied.memoryRoundTrips == 1 + steps / 2);
   CHECK(copied.sharedRoundTrips == counts.sharedRoundTrips - steps);
+  // Products of two steps are longer than it takes to come, those of one are not.
+  CHECK(copied.memoryRoundTrips == 1);
+  plan.tile.stages = 2;
+  const double ofTwo = countsOf(plan).memoryRoundTrips;
+  CHECK((ofTwo > 1 && ofTwo < 1 + 2 * steps));
+  plan.tile.stages = 3;
   plan.rows.copied = false; // the other side's next step is in registers
-  CHECK(countsOf(plan).memoryRoundTrips == 1 + steps);
+  CHECK(countsOf(plan).memoryRoundTrips == ofTwo);
   plan.outputVector = 4;
   plan.tile.stages = 1;
   plan.columns.copied = false;
