@@ -1,7 +1,8 @@
 #include "fusion/HeroMatch.h"
+#include "fusion/OperandStrides.h"
 #include "hloc/fusion/HloIndexing.h"
 #include "hloc/fusion/PlanCounts.h"
-#include "hloc/indexing/Divisibility.h"
+#include "hloc/fusion/TileCandidates.h"
 #include "hloc/indexing/ShapeMaps.h"
 #include "hloc/kernel/Estimate.h"
 
@@ -109,90 +110,6 @@ bool dependsOnDim(const IndexingMap &map, unsigned dim) {
          llvm::any_of(map.constraints(), [&](const auto &constraint) { return reads(constraint.first); });
 }
 
-/// How far apart in memory elements are that a factor reads for neighbouring values of each variable, near the middle
-/// of what it reads. Looks through what the operand is computed of.
-class Strides {
-public:
-  Strides(const HloInstruction &operand, IndexingMap map) : map(std::move(map)), source(&operand) {
-    while (follow())
-      ;
-    int64_t flat[] = {source->shape().numElements()}, flatLayout[] = {0};
-    this->map = compose(
-        this->map, bitcastMap(source->shape().dims(), source->shape().minorToMajor(), flat, flatLayout, context()));
-    for (const IndexingVariable &variable : this->map.dims())
-      dims.push_back(middleOf(variable));
-    for (const IndexingVariable &variable : this->map.ranges())
-      symbols.push_back(middleOf(variable));
-  }
-
-  /// Do all runs of `length` neighbours lie in memory as they are, and begin at multiples of as many elements? Those
-  /// along a variable, a dim or a range, that begin `start` and multiples of `length` after its zero.
-  bool areAlignedPieces(AffineExpr variable, int64_t start, int64_t length) const {
-    auto speaksOf = [&](const auto &constraint) {
-      return constraint.first.replace(variable, getAffineConstantExpr(0, context())) != constraint.first;
-    };
-    if (llvm::any_of(map.constraints(), speaksOf))
-      return false;
-    SmallVector<IndexingVariable> dims(map.dims()), ranges(map.ranges());
-    const unsigned number = unsigned(ranges.size());
-    auto dim = dyn_cast<AffineDimExpr>(variable);
-    IndexingVariable &own = dim ? dims[dim.getPosition()] : ranges[cast<AffineSymbolExpr>(variable).getPosition()];
-    own.bounds = Interval{0, (own.bounds.upper - start) / length};
-    ranges.push_back({Interval{0, length - 1}, {}});
-    AffineExpr element = getAffineSymbolExpr(number, context());
-    AffineExpr place = map.result(0).replace(variable, variable * length + start + element);
-    IndexingMap pieces(AffineMap::get(dims.size(), ranges.size(), place), dims, ranges, {});
-    return strideOf(place, element, pieces) == 1 &&
-           knownDivisor(place.replace(element, getAffineConstantExpr(0, context())), pieces) % length == 0;
-  }
-
-  unsigned bits() const { return deviceBits(source->shape().elementType()); }
-  int64_t ofDim(unsigned dim) { return difference(dims, dim); }
-  int64_t ofRange(unsigned range) { return difference(symbols, range); }
-
-private:
-  /// Not known, or far.
-  static constexpr int64_t unknown = int64_t(1) << 40;
-
-  MLIRContext *context() const { return map.context(); }
-  static int64_t middleOf(const IndexingVariable &variable) {
-    return variable.bounds.lower + (variable.bounds.upper - variable.bounds.lower) / 2;
-  }
-
-  /// To the largest operand, if all that is read of it is one element.
-  bool follow() {
-    std::optional<unsigned> largest;
-    for (unsigned i = 0; i < source->numOperands(); ++i)
-      if (source->operand(i)->shape().isArray() &&
-          (!largest || source->operand(i)->shape().numElements() > source->operand(*largest)->shape().numElements()))
-        largest = i;
-    if (!largest)
-      return false;
-    std::optional<OperandIndexing> indexing = operandIndexing(*source, *largest, context());
-    if (!indexing || !indexing->runtimes.empty() || !indexing->map.ranges().empty() || indexing->map.isKnownEmpty())
-      return false;
-    map = compose(map, indexing->map);
-    source = source->operand(*largest);
-    return true;
-  }
-
-  int64_t difference(SmallVector<int64_t> &point, unsigned variable) {
-    auto here = map.evaluate(dims, symbols);
-    ++point[variable];
-    auto there = map.evaluate(dims, symbols);
-    point[variable] -= 2;
-    auto before = here ? map.evaluate(dims, symbols) : std::nullopt;
-    ++point[variable];
-    if (!here || (!there && !before))
-      return unknown;
-    return std::abs(there ? there->front() - here->front() : here->front() - before->front());
-  }
-
-  IndexingMap map;
-  const HloInstruction *source;
-  SmallVector<int64_t> dims, symbols;
-};
-
 class ContractionPlanner {
 public:
   ContractionPlanner(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target, MLIRContext *context)
@@ -201,16 +118,48 @@ public:
       maps.push_back(operandIndexing(*plan.hero, i, context)->map);
   }
 
-  std::optional<Rejection> run() {
+  std::optional<Rejection> run(PlanContext &plans) {
+    if (std::optional<Rejection> why = prepare())
+      return why;
+    if (!plans.tile)
+      return chooseTile();
+    std::optional<Rejection> why = takeTile(*plans.tile);
+    plans.tileRefusal = why ? why->reason : "";
+    return why;
+  }
+
+  /// With every tile and number of parts that fit.
+  std::vector<TileCandidate> candidatesByTime() {
+    std::vector<TileCandidate> found;
+    if (prepare())
+      return found;
+    forEachTile([&](const TileTime &time) {
+      const ContractionTile &tile = plan.tile;
+      TileCandidate here{tile.sizes(),       tile.warpRows,          tile.warpColumns, plan.splits, plan.blocks(),
+                         plan.sharedBytes(), plannedRegisters(plan), time.kernel,      time.seconds};
+      const bool isSameTile = !found.empty() && found.back().tile == here.tile &&
+                              found.back().warpRows == here.warpRows && found.back().warpColumns == here.warpColumns;
+      if (!isSameTile)
+        found.push_back(here);
+      else if (here.seconds < found.back().seconds)
+        found.back() = here;
+    });
+    llvm::stable_sort(found, [](const TileCandidate &a, const TileCandidate &b) { return a.seconds < b.seconds; });
+    return found;
+  }
+
+private:
+  std::optional<Rejection> prepare() {
     if (std::optional<Rejection> why = chooseDimensions())
       return why;
     for (unsigned i = 0; i < 2; ++i)
       strides.emplace_back(*plan.hero->operand(i), maps[i]);
     orderDepth();
-    return chooseTile();
+    if (const int64_t depth = product(plan.depthSizes); depth < leastDepth)
+      return Rejection{fmt::format("sums of {} terms are too short", depth)};
+    return std::nullopt;
   }
 
-private:
   std::optional<Rejection> chooseDimensions() {
     for (const IndexingMap &map : maps)
       if (map.isKnownEmpty())
@@ -315,21 +264,59 @@ private:
   }
 
   std::optional<Rejection> chooseTile() {
-    const int64_t depth = product(plan.depthSizes);
-    if (depth < leastDepth)
-      return Rejection{fmt::format("sums of {} terms are too short", depth)};
-    double best = loopSeconds(depth);
+    return takeFastest(loopSeconds(product(plan.depthSizes)), [](const ContractionTile &) { return true; })
+               ? std::nullopt
+               : std::optional(Rejection{"a loop for each result is as fast"});
+  }
+
+  /// The fastest way to have the tile, however fast that is.
+  std::optional<Rejection> takeTile(const TileSizes &wanted) {
+    auto isWanted = [&](const ContractionTile &tile) { return tile.sizes() == wanted; };
+    if (takeFastest(std::numeric_limits<double>::infinity(), isWanted))
+      return std::nullopt;
+    auto inAllStages = [](TileSizes sizes) {
+      sizes.stages = 1;
+      return sizes;
+    };
+    for (const ContractionTile &tile : candidates(product(plan.depthSizes)))
+      if (inAllStages(tile.sizes()) == inAllStages(wanted))
+        return Rejection{whyNot(tile, wanted.stages)};
+    return Rejection{"there are none of these sizes"};
+  }
+
+  /// Why a tile that there is cannot be had with so many stages.
+  std::string whyNot(const ContractionTile &tile, int64_t stages) {
+    if (stages > mostStages)
+      return fmt::format("there are no more than {} stages", mostStages);
+    plan.tile = tile;
+    splitDepth();
+    for (ContractionSide *side : {&plan.rows, &plan.columns}) {
+      chooseAccess(*side);
+      chooseCopies(*side);
+    }
+    if (stages > 1 && !plan.rows.copied && !plan.columns.copied)
+      return "what both sides are made of goes through registers, which are one stage ahead";
+    if (tile.depth == deepTile && (stages == 1 || !plan.rows.copied || !plan.columns.copied))
+      return fmt::format("{} terms of a step are too many for registers", tile.depth);
+    plan.tile.stages = stages;
+    plan.splits = 1;
+    if (plan.sharedBytes() > target.maxSharedBytes)
+      return fmt::format("they take {} bytes of shared memory, a block on {} has {}", plan.sharedBytes(), target.name,
+                         target.maxSharedBytes);
+    return "what results are made into would be too much code";
+  }
+
+  bool takeFastest(double limit, llvm::function_ref<bool(const ContractionTile &)> isMeant) {
     std::optional<ContractionPlan> chosen;
     forEachTile([&](const TileTime &time) {
-      if (time.seconds < best) {
-        best = time.seconds;
+      if (time.seconds < limit && isMeant(plan.tile)) {
+        limit = time.seconds;
         chosen = plan;
       }
     });
-    if (!chosen)
-      return Rejection{"a loop for each result is as fast"};
-    plan = std::move(*chosen);
-    return std::nullopt;
+    if (chosen)
+      plan = std::move(*chosen);
+    return chosen.has_value();
   }
 
   struct TileTime {
@@ -496,7 +483,7 @@ private:
 
   /// Along what, and how many neighbours at once, a side's elements are read.
   void chooseAccess(ContractionSide &side) {
-    Strides &own = strides[side.operand];
+    OperandStrides &own = strides[side.operand];
     int64_t ofSide = std::numeric_limits<int64_t>::max(), sizeOfSide = 1;
     for (unsigned dim : side.dims)
       if (result.dim(dim) > 1) {
@@ -535,26 +522,10 @@ private:
   const TargetInfo &target;
   const Shape result;
   std::vector<IndexingMap> maps;
-  std::vector<Strides> strides;
+  std::vector<OperandStrides> strides;
 };
 
 } // namespace
-
-std::optional<StoredOperand> storedOperand(const HloInstruction &operand, MLIRContext *context) {
-  using enum Opcode;
-  const HloInstruction *source = &operand;
-  IndexingMap map = IndexingMap::identity(context, operand.shape().dims());
-  while (source->opcode() != Parameter) {
-    if (!llvm::is_contained({Bitcast, Broadcast, Copy, Reshape, Slice, Transpose}, source->opcode()))
-      return std::nullopt;
-    map = compose(map, operandIndexing(*source, 0, context)->map);
-    source = source->operand(0);
-    if (source->shape().elementType() != operand.shape().elementType())
-      return std::nullopt;
-  }
-  map.simplify();
-  return StoredOperand{unsigned(source->parameterNumber()), std::move(map)};
-}
 
 std::optional<ElementType> ContractionPlan::fragmentType(ElementType type) {
   using enum ElementType;
@@ -620,9 +591,8 @@ static FollowingKernel combinePartialSums(ContractionPlan plan, const TargetInfo
   return {std::move(plan), launch};
 }
 
-template <>
-HeroMatch<ContractionPlan> matchHero<ContractionPlan>(const FusionGraph &graph, const FusionAliasing &,
-                                                      const TargetInfo &target, PlanContext &plans) {
+/// The hero and the outputs.
+static std::variant<ContractionPlan, Rejection> beginPlan(const FusionGraph &graph) {
   std::variant<const HloInstruction *, Rejection> hero = heroOf(graph);
   if (auto *why = std::get_if<Rejection>(&hero))
     return std::move(*why);
@@ -631,7 +601,25 @@ HeroMatch<ContractionPlan> matchHero<ContractionPlan>(const FusionGraph &graph, 
   plan.bits = std::max(32u, deviceBits(plan.hero->shape().elementType()));
   if (std::optional<Rejection> why = assignRoots(graph, plan))
     return std::move(*why);
-  if (std::optional<Rejection> why = ContractionPlanner(plan, graph, target, plans.mlir()).run())
+  return plan;
+}
+
+std::vector<TileCandidate> tileCandidates(const FusionGraph &graph, const TargetInfo &target, PlanContext &plans) {
+  std::variant<ContractionPlan, Rejection> begun = beginPlan(graph);
+  auto *plan = std::get_if<ContractionPlan>(&begun);
+  if (!plan)
+    return {};
+  return ContractionPlanner(*plan, graph, target, plans.mlir()).candidatesByTime();
+}
+
+template <>
+HeroMatch<ContractionPlan> matchHero<ContractionPlan>(const FusionGraph &graph, const FusionAliasing &,
+                                                      const TargetInfo &target, PlanContext &plans) {
+  std::variant<ContractionPlan, Rejection> begun = beginPlan(graph);
+  if (auto *why = std::get_if<Rejection>(&begun))
+    return std::move(*why);
+  auto &plan = std::get<ContractionPlan>(begun);
+  if (std::optional<Rejection> why = ContractionPlanner(plan, graph, target, plans.mlir()).run(plans))
     return std::move(*why);
   LaunchGeometry launch;
   launch.grid = {uint32_t(plan.blocks()), 1, 1};

@@ -216,6 +216,14 @@ public:
 
 private:
   template <typename Plan> void offer(const char *hero, HeroMatch<Plan> match) {
+    const bool isAskedFor = std::is_same_v<Plan, ContractionPlan> && context.tile;
+    if (isAskedFor && !context.tileRefusal.empty()) {
+      diagnostics.report(DiagnosticKind::BadUsage, graph.computation().root()->range(),
+                         fmt::format("`{}` cannot have tiles of {}: {}", graph.computation().root()->name().str(),
+                                     context.tile->toString(), std::exchange(context.tileRefusal, "")));
+      isDecided = true;
+      return;
+    }
     if (!match) {
       rejections.push_back({hero, match.reason()});
       return;
@@ -232,7 +240,7 @@ private:
       return;
     }
     const PlanSummary summary = summarize(graph, *plan);
-    if (!best && !isContested(graph, summary)) {
+    if (isAskedFor || (!best && !isContested(graph, summary))) {
       best = std::move(*plan);
       isDecided = true;
       return;

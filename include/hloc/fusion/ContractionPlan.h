@@ -2,6 +2,7 @@
 // What the hero of contractions (dot, convolution) decides about a kernel.
 
 #include "hloc/fusion/HeroPlans.h"
+#include "hloc/fusion/PlanContext.h"
 
 #include "llvm/ADT/SmallVector.h"
 
@@ -34,6 +35,7 @@ struct ContractionTile {
   int64_t rows() const { return warpRows * laneRows() * threadRows; }
   int64_t columns() const { return warpColumns * laneColumns() * threadColumns; }
   int64_t threads() const { return warpRows * warpColumns * laneRows() * laneColumns(); }
+  TileSizes sizes() const { return {rows(), columns(), depth, stages}; }
   bool operator==(const ContractionTile &) const = default;
 };
 

@@ -1,5 +1,6 @@
 #include "hloc/fusion/FusionPlan.h"
 #include "hloc/fusion/Recomputation.h"
+#include "hloc/fusion/TileCandidates.h"
 #include "hloc/parser/Parser.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -207,6 +208,33 @@ TEST_CASE("contraction: what is stored as tensor cores want it is copied several
   CHECK_FALSE(planOf(a, b, "sm_75").rows.copied);
   CHECK_FALSE(Planned(product(1024, 1024, 512)).contraction().rows.copied);
   CHECK_FALSE(Planned(product(1024, 1024, 512, "f8e5m2")).contraction().rows.copied);
+}
+
+TEST_CASE("contraction: all tiles by time, and one that is asked for") {
+  CHECK(TileSizes::parse("128x256x32/3") == TileSizes{128, 256, 32, 3});
+  CHECK(TileSizes{128, 256, 32, 3}.toString() == "128x256x32/3");
+  for (const char *text : {"", "128", "128x256", "128x256x32", "128x256x32/", "128x256x32/0", "-1x256x32/1",
+                           "128x256x32x1/1", "128x256x32/3/1", "9999999x1x1/1"})
+    CHECK_FALSE(TileSizes::parse(text));
+  Planned best(product(1024, 1024, 512, "bf16"));
+  PlanContext plans;
+  const std::vector<TileCandidate> all = tileCandidates(*best.graph, *findTarget("sm_90"), plans);
+  REQUIRE(all.size() > 20);
+  CHECK(all.front().tile == best.contraction().tile.sizes());
+  CHECK(all.front().parts == best.contraction().splits);
+  CHECK(std::is_sorted(all.begin(), all.end(),
+                       [](const TileCandidate &a, const TileCandidate &b) { return a.seconds < b.seconds; }));
+  DiagnosticEngine diagnostics;
+  plans.tile = all.back().tile;
+  llvm::FailureOr<FusionPlan> asked = planFusion(*best.graph, {}, *findTarget("sm_90"), diagnostics, plans);
+  REQUIRE(succeeded(asked));
+  CHECK(std::get<ContractionPlan>(std::get<KernelPlan>(asked->steps.front()).plan).tile.sizes() == all.back().tile);
+  plans.tile = TileSizes{100, 100, 32, 1};
+  CHECK(failed(planFusion(*best.graph, {}, *findTarget("sm_90"), diagnostics, plans)));
+  CHECK(diagnostics.exitCode() == ExitCode::InvalidUsage);
+  // What is no contraction has none.
+  Planned other("a = f32[64] parameter(0) ROOT n = f32[64] negate(a)");
+  CHECK(tileCandidates(*other.graph, *findTarget("sm_90"), plans).empty());
 }
 
 TEST_CASE("contraction: beyond 48 KiB shared memory is asked for at the launch") {
