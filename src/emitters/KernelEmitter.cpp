@@ -2,6 +2,7 @@
 
 #include "emitters/ElementStorage.h"
 #include "emitters/KernelBuilder.h"
+#include "emitters/heroes/AttentionEmitter.h"
 #include "emitters/heroes/ColumnReductionEmitter.h"
 #include "emitters/heroes/ColumnsEmitter.h"
 #include "emitters/heroes/ConcatenateEmitter.h"

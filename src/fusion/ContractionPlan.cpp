@@ -1,6 +1,7 @@
-#include "fusion/HeroMatch.h"
+#include "fusion/ContractionMatch.h"
 #include "fusion/OperandStrides.h"
 #include "hloc/fusion/HloIndexing.h"
+#include "hloc/fusion/OutputMaps.h"
 #include "hloc/fusion/PlanCounts.h"
 #include "hloc/fusion/TileCandidates.h"
 #include "hloc/indexing/ShapeMaps.h"
@@ -69,11 +70,11 @@ std::variant<const HloInstruction *, Rejection> heroOf(const FusionGraph &graph)
   return hero;
 }
 
-/// Outputs are made where a sum is complete: in the order of the hero's memory.
-std::optional<Rejection> assignRoots(const FusionGraph &graph, ContractionPlan &plan) {
+/// Outputs are made where a sum is complete.
+std::optional<Rejection> assignRoots(const FusionGraph &graph, MLIRContext *context, ContractionPlan &plan) {
   const HloInstruction &hero = *plan.hero;
-  if (dependentInOrder(graph, {&hero}).firstElsewhere())
-    return Rejection{fmt::format("`{}` is read at other positions than its own", hero.name().str())};
+  if (rearrangements(graph, hero, context).firstElsewhere())
+    return Rejection{fmt::format("`{}` is read at several places, or not as a whole", hero.name().str())};
   for (auto [number, root] : llvm::enumerate(graph.roots())) {
     if (root.shape.numElements() != hero.shape().numElements())
       return Rejection{fmt::format("output {} has not the size of `{}`", number, hero.name().str())};
@@ -83,6 +84,22 @@ std::optional<Rejection> assignRoots(const FusionGraph &graph, ContractionPlan &
   }
   return std::nullopt;
 }
+
+} // namespace
+
+std::optional<Rejection> checkOutputs(const ContractionPlan &plan, const FusionGraph &graph, MLIRContext *context) {
+  if (plan.columns.dims.empty())
+    return std::nullopt;
+  const unsigned minor = plan.columns.dims.back();
+  const int64_t least = std::min<int64_t>(plan.hero->shape().dim(minor), 2);
+  const std::vector<IndexingMap> places = outputMaps(graph, *plan.hero, plan.roots, context);
+  for (auto [number, place] : llvm::zip_equal(plan.roots, places))
+    if (neighboursKept(place, graph.roots()[number].shape, minor, least) < least)
+      return Rejection{fmt::format("output {} has other neighbours than `{}`", number, plan.hero->name().str())};
+  return std::nullopt;
+}
+
+namespace {
 
 // --- rows, columns, depth
 
@@ -148,16 +165,35 @@ public:
     return found;
   }
 
-private:
-  std::optional<Rejection> prepare() {
+  std::optional<Rejection> findSides() {
     if (std::optional<Rejection> why = chooseDimensions())
       return why;
-    for (unsigned i = 0; i < 2; ++i)
-      strides.emplace_back(*plan.hero->operand(i), maps[i]);
+    if (std::optional<Rejection> why = checkOutputs(plan, graph, maps[0].context()))
+      return why;
+    findStrides();
     orderDepth();
+    return std::nullopt;
+  }
+
+  void chooseAccesses() {
+    if (strides.empty())
+      findStrides();
+    chooseAccess(plan.rows);
+    chooseAccess(plan.columns);
+  }
+
+private:
+  std::optional<Rejection> prepare() {
+    if (std::optional<Rejection> why = findSides())
+      return why;
     if (const int64_t depth = product(plan.depthSizes); depth < leastDepth)
       return Rejection{fmt::format("sums of {} terms are too short", depth)};
     return std::nullopt;
+  }
+
+  void findStrides() {
+    for (unsigned i = 0; i < 2; ++i)
+      strides.emplace_back(*plan.hero->operand(i), maps[i]);
   }
 
   std::optional<Rejection> chooseDimensions() {
@@ -329,8 +365,7 @@ private:
     for (const ContractionTile &tile : candidates(product(plan.depthSizes))) {
       plan.tile = tile;
       splitDepth();
-      chooseAccess(plan.rows);
-      chooseAccess(plan.columns);
+      chooseAccesses();
       const llvm::SmallVector<int64_t> parts = splitCounts();
       for (plan.tile.stages = 1; plan.tile.stages <= mostStages; ++plan.tile.stages) {
         if (plan.tile.stages == 2) {
@@ -354,7 +389,7 @@ private:
   std::optional<TileTime> timeIfFits() {
     const ContractionTile &tile = plan.tile;
     plan.stage = plan.splits == 1 ? ReductionStage::Whole : ReductionStage::Partial;
-    plan.outputVector = plan.splits == 1 ? chooseOutputVector() : 0;
+    plan.outputVector = plan.splits == 1 ? chooseOutputVector(plan, graph, maps[0].context()) : 0;
     const int64_t results = plan.outputVector ? plan.outputVector : tile.threadRows * tile.threadColumns;
     if (plan.sharedBytes() > target.maxSharedBytes ||
         results * int64_t(graph.instructions().size()) > maxOpsPerThread || plan.blocks() > int64_t(target.maxGridX))
@@ -431,20 +466,6 @@ private:
           secondsToMove(2 * written * sectorBits / 8, deviceOf(target)) +
           double(plan.splits) / splitsInFlight * deviceOf(target).dramLatency / (deviceOf(target).gigahertz * 1e9);
     return time;
-  }
-
-  /// Words of fragments fill sectors as they are, and are stored so if nothing else is made of them.
-  unsigned chooseOutputVector() const {
-    if (!plan.tile.onTensorCores)
-      return 0;
-    unsigned bits = deviceBits(result.elementType());
-    for (const FusionRoot &root : graph.roots())
-      bits = std::min(bits, deviceBits(root.shape.elementType()));
-    if (bits >= 32 && llvm::all_of(graph.roots(), [&](const FusionRoot &root) { return root.instr == plan.hero; }))
-      return 0;
-    int64_t neighbours = plan.columns.dims.empty() ? 1 : result.dim(plan.columns.dims.back());
-    neighbours = std::min<int64_t>(neighbours & -neighbours, ContractionPlan::sharedVectorBits / std::max(bits, 16u));
-    return unsigned(std::max<int64_t>(neighbours, 1));
   }
 
   /// Of runs of `run` elements of `bits`, `stride` elements apart: bits of the sectors that they are in, of each bit.
@@ -527,6 +548,38 @@ private:
 
 } // namespace
 
+std::optional<Rejection> findSides(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target,
+                                   MLIRContext *context) {
+  return ContractionPlanner(plan, graph, target, context).findSides();
+}
+
+void chooseAccesses(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target, MLIRContext *context) {
+  ContractionPlanner(plan, graph, target, context).chooseAccesses();
+}
+
+/// Words of fragments fill sectors as they are, and are stored so if nothing else is made of them.
+unsigned chooseOutputVector(const ContractionPlan &plan, const FusionGraph &graph, MLIRContext *context) {
+  const Shape &result = plan.hero->shape();
+  if (!plan.tile.onTensorCores)
+    return 0;
+  unsigned bits = deviceBits(result.elementType());
+  for (const FusionRoot &root : graph.roots())
+    bits = std::min(bits, deviceBits(root.shape.elementType()));
+  if (bits >= 32 && llvm::all_of(graph.roots(), [&](const FusionRoot &root) { return root.instr == plan.hero; }))
+    return 0;
+  if (plan.columns.dims.empty())
+    return 1;
+  const unsigned minor = plan.columns.dims.back();
+  int64_t neighbours = std::min<int64_t>(result.dim(minor) & -result.dim(minor),
+                                         ContractionPlan::sharedVectorBits / std::max(bits, 16u));
+  const std::vector<IndexingMap> places = outputMaps(graph, *plan.hero, plan.roots, context);
+  for (auto [number, place] : llvm::zip_equal(plan.roots, places))
+    neighbours = std::min(
+        neighbours,
+        int64_t(llvm::bit_floor(uint64_t(neighboursKept(place, graph.roots()[number].shape, minor, neighbours)))));
+  return unsigned(neighbours);
+}
+
 std::optional<ElementType> ContractionPlan::fragmentType(ElementType type) {
   using enum ElementType;
   if (type == BF16)
@@ -592,20 +645,20 @@ static FollowingKernel combinePartialSums(ContractionPlan plan, const TargetInfo
 }
 
 /// The hero and the outputs.
-static std::variant<ContractionPlan, Rejection> beginPlan(const FusionGraph &graph) {
+static std::variant<ContractionPlan, Rejection> beginPlan(const FusionGraph &graph, MLIRContext *context) {
   std::variant<const HloInstruction *, Rejection> hero = heroOf(graph);
   if (auto *why = std::get_if<Rejection>(&hero))
     return std::move(*why);
   ContractionPlan plan;
   plan.hero = std::get<const HloInstruction *>(hero);
   plan.bits = std::max(32u, deviceBits(plan.hero->shape().elementType()));
-  if (std::optional<Rejection> why = assignRoots(graph, plan))
+  if (std::optional<Rejection> why = assignRoots(graph, context, plan))
     return std::move(*why);
   return plan;
 }
 
 std::vector<TileCandidate> tileCandidates(const FusionGraph &graph, const TargetInfo &target, PlanContext &plans) {
-  std::variant<ContractionPlan, Rejection> begun = beginPlan(graph);
+  std::variant<ContractionPlan, Rejection> begun = beginPlan(graph, plans.mlir());
   auto *plan = std::get_if<ContractionPlan>(&begun);
   if (!plan)
     return {};
@@ -615,7 +668,7 @@ std::vector<TileCandidate> tileCandidates(const FusionGraph &graph, const Target
 template <>
 HeroMatch<ContractionPlan> matchHero<ContractionPlan>(const FusionGraph &graph, const FusionAliasing &,
                                                       const TargetInfo &target, PlanContext &plans) {
-  std::variant<ContractionPlan, Rejection> begun = beginPlan(graph);
+  std::variant<ContractionPlan, Rejection> begun = beginPlan(graph, plans.mlir());
   if (auto *why = std::get_if<Rejection>(&begun))
     return std::move(*why);
   auto &plan = std::get<ContractionPlan>(begun);
@@ -640,9 +693,8 @@ bool mayTakePlace<ContractionPlan>(const ContractionPlan &, const FusionGraph &g
   return mayOverwriteElements(graph, root, parameter);
 }
 
-/// What blocks fill a side's tile with, each time that there is one of the other side's.
-static IndexingMap filledElements(const ContractionPlan &plan, const ContractionSide &side, int64_t times,
-                                  MLIRContext *context) {
+IndexingMap filledElements(const ContractionPlan &plan, const ContractionSide &side, int64_t times,
+                           MLIRContext *context) {
   SmallVector<int64_t> sizes;
   SmallVector<AffineExpr> indices;
   for (auto [dim, size] : llvm::enumerate(plan.hero->shape().dims())) {
@@ -676,9 +728,8 @@ ComputedSpaces computedSpaces<ContractionPlan>(const ContractionPlan &plan, cons
   if (plan.stage == ReductionStage::Partial)
     return result;
   ComputedSpace outputs;
-  for (unsigned root : plan.roots)
-    outputs.values.push_back(
-        {graph.roots()[root].instr, bitcastIndexing(plan.hero->shape(), graph.roots()[root].shape, context)});
+  for (auto [root, place] : llvm::zip_equal(plan.roots, outputMaps(graph, *plan.hero, plan.roots, context)))
+    outputs.values.push_back({graph.roots()[root].instr, place});
   result.spaces.push_back(std::move(outputs));
   return result;
 }

@@ -399,9 +399,9 @@ private:
     }
     // The hero decides once a block which operand an element of a concatenate comes from; a contraction's products are
     // among its own counts.
-    result.work += plan.hero == Hero::Contraction          ? 0
-                   : instr.opcode() == Opcode::Concatenate ? count
-                                                           : count * workPerElement(instr);
+    const bool isMultiplied =
+        plan.hero == Hero::Contraction || (plan.hero == Hero::Attention && instr.opcode() == Opcode::Dot);
+    result.work += isMultiplied ? 0 : instr.opcode() == Opcode::Concatenate ? count : count * workPerElement(instr);
     for (unsigned number = 0; number < instr.numOperands(); ++number) {
       const HloInstruction *operand = instr.operand(number);
       if (!operand->shape().isArray() || (plan.inPlace && number == 0))
@@ -410,11 +410,10 @@ private:
       for (const PlanCounts::OperandRead &read : plan.counts.reads)
         if (read.instr == &instr && read.operand == number)
           std::tie(elements, spread) = std::pair(read.elements, read.spread);
-      read(operand,
-           {pointsOf(operand->shape()),
-            elements,
-            plan.hero == Hero::Contraction ? Lanes{Lanes::Where::AsPlanned, 0, spread} : inOrderOf(operand->shape()),
-            {}});
+      read(operand, {pointsOf(operand->shape()),
+                     elements,
+                     isMultiplied ? Lanes{Lanes::Where::AsPlanned, 0, spread} : inOrderOf(operand->shape()),
+                     {}});
     }
   }
 

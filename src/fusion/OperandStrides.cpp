@@ -18,8 +18,8 @@ OperandStrides::OperandStrides(const HloInstruction &operand, IndexingMap map) :
   while (follow())
     ;
   int64_t flat[] = {source->shape().numElements()}, flatLayout[] = {0};
-  this->map = compose(
-      this->map, bitcastMap(source->shape().dims(), source->shape().minorToMajor(), flat, flatLayout, this->map.context()));
+  this->map = compose(this->map, bitcastMap(source->shape().dims(), source->shape().minorToMajor(), flat, flatLayout,
+                                            this->map.context()));
   for (const IndexingVariable &variable : this->map.dims())
     dims.push_back(middleOf(variable));
   for (const IndexingVariable &variable : this->map.ranges())

@@ -4,6 +4,7 @@
 #include "hloc/fusion/PlanCounts.h"
 
 #include "fusion/HeroMatch.h"
+#include "hloc/kernel/Estimate.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -53,6 +54,8 @@ void addMeeting(double threads, double accumulators, double warps, PlanCounts &c
 double accumulatorsOf(const ReductionFrame &frame) { return double(frame.accumulators.size()); }
 
 PlanCounts own(const ContractionPlan &plan, const KernelPlan &) { return countsOf(plan); }
+
+PlanCounts own(const AttentionPlan &plan, const KernelPlan &) { return countsOf(plan); }
 
 PlanCounts own(const RowReductionPlan &plan, const KernelPlan &kernel) {
   PlanCounts counts;
@@ -143,10 +146,8 @@ PlanCounts own(const LoopPlan &, const KernelPlan &) { return {}; }
 
 /// Of a step of a contraction: addresses, bounds, the loop.
 constexpr double instructionsOfStep = 24;
-/// Clocks until sums may be added to, over those of other instructions. Published microbenchmarks: 33 on an H100, of 4.
-constexpr double latencyOfMma = 8;
-/// The same of the tensor core that all products of a warp are made on, a quarter of a multiprocessor's: 2048
-/// multiply-adds at 240 to 320 a clock.
+/// Instructions for as long as the tensor core that all products of a warp are made on, a quarter of a
+/// multiprocessor's, makes one: 2048 multiply-adds at 240 to 320 a clock.
 constexpr double turnOfMma = 2;
 
 /// Of a step of a warp: products of fragments, and loads of these, four matrices of 8x8 each.
@@ -171,7 +172,7 @@ static void addFragmentWaits(const ContractionPlan &plan, double steps, double w
   const ContractionTile &tile = plan.tile;
   const double fragments = double(tile.depth) / ContractionTile::fragmentDepth;
   const double products = double(tile.threadRows * tile.threadColumns) / 4 * fragments;
-  const double chain = std::max(fragments * latencyOfMma, products * turnOfMma) + instructionsOfStep / 2;
+  const double chain = std::max(fragments * instructionsOfMma, products * turnOfMma) + instructionsOfStep / 2;
   counts.chainInstructions = steps * chain;
   counts.memoryRoundTrips = steps * std::max(1.0, waits);
   double sharedTrips = tripsOfBarrier + fragments;
@@ -188,6 +189,41 @@ static void addFragmentWaits(const ContractionPlan &plan, double steps, double w
 static bool hasPadding(const HloInstruction &convolution) {
   return llvm::any_of(convolution.windowOr(convolution.shape().rank() - 2).dims,
                       [](const WindowDim &dim) { return dim.padLow > 0 || dim.padHigh > 0 || dim.baseDilation != 1; });
+}
+
+/// Is anything done to what is read of memory, but to find it elsewhere?
+static bool isComputed(const HloInstruction &value) {
+  using enum Opcode;
+  const HloInstruction *source = &value;
+  while (llvm::is_contained({Bitcast, Reshape, Transpose, Slice, Broadcast, Copy}, source->opcode()))
+    source = source->operand(0);
+  return source->opcode() != Parameter;
+}
+
+static bool isAtEdge(const ContractionPlan &plan, const ContractionSide &side) {
+  const int64_t rowsOfTile = &side == &plan.rows ? plan.tile.rows() : plan.tile.columns();
+  return side.size % rowsOfTile != 0 || plan.innerDepth() % plan.tile.depth != 0;
+}
+
+/// Does a test stand before an element is read?
+static bool isTested(const ContractionPlan &plan, const ContractionSide &side) {
+  return isAtEdge(plan, side) || side.tests > 0 ||
+         (plan.hero->opcode() == Opcode::Convolution && hasPadding(*plan.hero));
+}
+
+/// Round trips of the vectors that a thread loads of a side's tile, beyond the one of all of them together. Where
+/// something is computed of them, loads are not issued all at once; behind branches, none together with another. A test
+/// of a tile's edge alone becomes a predicate, those of a convolution's window beside it do not. `isMade`: is there
+/// more to do for an element than to load it?
+static double waitsOf(const ContractionPlan &plan, const ContractionSide &side, double vectors, bool isMade) {
+  const bool isEdge = isAtEdge(plan, side), isWindow = plan.hero->opcode() == Opcode::Convolution;
+  // Behind the test of an edge, one of indices is a branch, too: then elements are computed one after the other.
+  if (plan.tile.onTensorCores && isMade && isEdge && side.tests > 0)
+    return vectors * double(side.vector) * (1 + side.tests);
+  // (Of tensor cores' factors it is waited for where a test stands before the load.)
+  if (plan.tile.onTensorCores ? isMade && isTested(plan, side) : isMade || (isWindow && isEdge))
+    return vectors * (side.branches() ? double(side.vector) : 1);
+  return 0;
 }
 
 PlanCounts countsOf(const ContractionPlan &plan) {
@@ -207,19 +243,11 @@ PlanCounts countsOf(const ContractionPlan &plan) {
   for (const ContractionSide *side : {&plan.rows, &plan.columns}) {
     const int64_t rowsOfTile = side == &plan.rows ? tile.rows() : tile.columns();
     const double elements = double(rowsOfTile * tile.depth), ofThread = elements / threads / side->vector;
-    if (!side->copied)
-      instructions += ofThread * instructionsOfVector;
-    // Where something is computed of them, loads are not issued all at once; behind branches, none together with
-    // another. A test of a tile's edge alone becomes a predicate, those of a convolution's window beside it do not.
-    const bool isEdge = side->size % rowsOfTile != 0 || plan.innerDepth() % tile.depth != 0;
-    const bool isWindow = plan.hero->opcode() == Opcode::Convolution;
-    const bool isComputed = plan.hero->operand(side->operand)->opcode() != Opcode::Parameter;
-    // (Of tensor cores' factors it is, where a test stands before the load.)
-    const bool isTested = isEdge || side->tests > 0 || (isWindow && hasPadding(*plan.hero));
-    if (side->copied)
-      instructions += ofThread * (instructionsOfCopy + (isTested ? instructionsOfTest : 0));
-    else if (tile.onTensorCores ? isComputed && isTested : isComputed || (isWindow && isEdge))
-      waits += ofThread * (side->branches() ? double(side->vector) : 1);
+    const bool isMade = plan.hero->operand(side->operand)->opcode() != Opcode::Parameter;
+    instructions += ofThread * (!side->copied           ? instructionsOfVector
+                                : isTested(plan, *side) ? instructionsOfCopy + instructionsOfTest
+                                                        : instructionsOfCopy);
+    waits += side->copied ? 0 : waitsOf(plan, *side, ofThread, isMade);
     counts.reads.push_back({plan.hero, side->operand, blocks * steps * elements, side->spread});
     counts.sharedPasses += warps * steps * elements / threads * plan.factorBits() / bitsOfPass;
   }
@@ -243,6 +271,47 @@ PlanCounts countsOf(const ContractionPlan &plan) {
   counts.memoryRoundTrips = steps * std::max(1.0, waits);
   counts.sharedRoundTrips = steps * (tripsOfBarrier + 1);
   counts.chainInstructions = steps * (terms + instructionsOfStep / 2);
+  return counts;
+}
+
+PlanCounts countsOf(const AttentionPlan &plan) {
+  /// Of a piece: addresses, bounds, the loop; of a vector that goes to shared memory: address, load, store.
+  constexpr double instructionsOfPiece = 24, instructionsOfVector = 6, passesOfLoad = 4;
+  constexpr double fragment = ContractionTile::fragmentRows;
+  PlanCounts counts;
+  const double blocks = double(plan.blocks()), threads = double(plan.scores.tile.threads()),
+               warps = blocks * threads / lanesPerWarp, pieces = double(plan.pieces()), passes = double(plan.passes()),
+               keys = pieces * double(plan.piece()), terms = double(plan.terms()), columns = double(plan.columns());
+  // Of each pair of products, one load of a key's or a term's fragments.
+  const double pairs = warps * keys / fragment * (passes * terms + columns) / fragment;
+  counts.products =
+      pairs * 2 * ContractionTile::fragmentRows * ContractionTile::fragmentColumns * ContractionTile::fragmentDepth;
+  counts.instructions = 3 * pairs;
+  counts.sharedPasses = passesOfLoad * pairs;
+  counts.memoryRoundTrips = 0;
+  auto fill = [&](const ContractionPlan &dot, const ContractionSide &side, double elements, double loads) {
+    const double vectors = elements / blocks / loads / threads / side.vector;
+    counts.memoryRoundTrips +=
+        loads * std::max(1.0, waitsOf(dot, side, vectors, isComputed(*dot.hero->operand(side.operand))));
+    counts.reads.push_back({dot.hero, side.operand, elements, side.spread});
+    counts.instructions += elements / lanesPerWarp / side.vector * instructionsOfVector;
+    counts.sharedPasses += elements / lanesPerWarp * dot.factorBits() / bitsOfPass;
+  };
+  fill(plan.scores, plan.scores.rows, blocks * double(plan.scores.tile.rows()) * terms, 1);
+  fill(plan.scores, plan.scores.columns, blocks * passes * keys * terms, passes * pieces);
+  fill(plan.product, plan.product.columns, blocks * keys * columns, pieces);
+  const double scores = blocks * double(plan.scores.tile.rows()) * keys;
+  counts.reads.push_back({plan.product.hero, plan.product.rows.operand, scores, 1});
+  counts.instructions +=
+      warps * (passes + 1) * pieces * instructionsOfPiece + plan.repeatedWork() * scores / lanesPerWarp;
+  for (const ReductionFrame &stage : plan.stages)
+    addExchange(double(plan.scores.tile.laneColumns()), 2 * accumulatorsOf(stage), warps, counts);
+  // Keys once a pass, terms once: each on its way while something is multiplied.
+  counts.sharedRoundTrips += pieces * (passes + 1) * tripsOfBarrier;
+  // Products of one sum follow each other, and what is added up in a row.
+  counts.chainInstructions += pieces * (passes * terms + double(plan.piece())) / fragment * instructionsOfMma;
+  counts.chainInstructions +=
+      plan.workOfScore() + double(plan.stages.size()) * keys / double(plan.scores.tile.laneColumns());
   return counts;
 }
 

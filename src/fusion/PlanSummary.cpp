@@ -22,6 +22,12 @@ struct Describe {
   PlanSummary &summary;
   void keep(const HloInstruction *instr) { summary.kept.push_back(instr); }
   void operator()(const ContractionPlan &plan) { keep(plan.hero); }
+  void operator()(const AttentionPlan &plan) {
+    keep(plan.scores.hero);
+    for (const ReductionFrame &stage : plan.stages)
+      keepHeroes(stage);
+    keep(plan.product.hero);
+  }
   void operator()(const RowReductionPlan &plan) { keepHeroes(plan.frame); }
   void operator()(const ColumnReductionPlan &plan) { keepHeroes(plan.frame); }
   void operator()(const RowsPlan &plan) {

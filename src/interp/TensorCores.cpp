@@ -25,10 +25,13 @@ unsigned bitsOf(const HloInstruction &instr) {
   bool areConverted = false;
   for (unsigned i = 0; i < 2; ++i) {
     const HloInstruction *factor = instr.operand(i);
-    areConverted |= factor->opcode() == Opcode::Convert;
-    if (factor->opcode() == Opcode::Convert)
-      factor = factor->operand(0);
-    const ElementType type = factor->shape().elementType();
+    ElementType type = factor->shape().elementType();
+    // What is widened has the narrower type's values, which is what may be multiplied.
+    if (const HloInstruction *from = factor->opcode() == Opcode::Convert ? factor->operand(0) : nullptr;
+        from && (!isFloat(from->shape().elementType()) || bitWidth(from->shape().elementType()) < bitWidth(type))) {
+      type = from->shape().elementType();
+      areConverted = true;
+    }
     if (!isFloat(type))
       return 0;
     widest = std::max(widest, bitWidth(type));

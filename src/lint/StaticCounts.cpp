@@ -275,6 +275,7 @@ private:
     if (isOpen)
       add(inLoops, ofStretch, times);
     ofStretch = {};
+    issued = behindBarrier = {};
   }
 
   /// Of what an instruction reads, guards included.
@@ -300,7 +301,12 @@ private:
       waited += tripsOfAwait(instr);
       Depth depth = waitsOf(instr);
       depth.raiseTo(predicate);
+      const bool isBarrier = instr.name() == "bar" || instr.name() == "barrier";
+      depth.raiseTo(isBarrier ? issued : behindBarrier);
+      issued.raiseTo(depth);
       addWait(instr, depth);
+      if (isBarrier)
+        behindBarrier = depth;
       depth.stretch = stretchId;
       for (uint32_t result : instr.results)
         ready[result] = depth;
@@ -394,7 +400,7 @@ private:
     else if ((loads && space == "shared") || name == "ldmatrix" || name == "shfl" || name == "bar" || name == "barrier")
       ++depth.shared;
     else
-      ++depth.others;
+      depth.others += name == "mma" ? instructionsOfMma : 1;
   }
 
   /// Which lanes come to the blocks behind one.
@@ -448,6 +454,8 @@ private:
   WalkedWarp &warp;
   const unsigned depth;     ///< of calls
   std::vector<Depth> ready; ///< registers
+  /// What instructions have waited for so far, all of which a barrier does; and what those behind the last barrier do.
+  Depth issued, behindBarrier;
   uint32_t lastBlock = none;
   // Of the stretch that is being walked: its first block, its own number, how often it is, and what is done in it once.
   uint32_t stretch = none, stretchId = 0;

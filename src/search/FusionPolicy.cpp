@@ -1,5 +1,6 @@
 #include "hloc/search/FusionPolicy.h"
 
+#include "search/AttentionGroups.h"
 #include "search/GroupSearch.h"
 #include "search/OpcodeRoles.h"
 #include "search/PlanQuery.h"
@@ -65,12 +66,15 @@ llvm::SmallVector<HloInstruction *> structuredOps(const HloComputation &entry, c
   return structured;
 }
 
-/// Has a group of reductions a hero that makes all of it in one pass? Other structured ops end other kernels.
-bool isOnePass(const RowGroup &group, const HloComputation &entry, const TargetInfo &target, PlanContext &plans) {
-  llvm::BitVector available(entry.instructions().size(), false);
+/// The plan of a group together with all that it is made of, up to other structured ops, which end other kernels.
+std::optional<PlanSummary> planOf(const RowGroup &group, const HloComputation &entry, const TargetInfo &target,
+                                  PlanContext &plans) {
+  llvm::BitVector available(entry.instructions().size(), false), isOwn(available.size(), false);
+  for (const HloInstruction *instr : llvm::concat<HloInstruction *const>(group.inside, group.roots, group.reductions))
+    isOwn[instr->id()] = true;
   auto isMadeElsewhere = [&](HloInstruction *instr) {
     return !isFusible(*instr) || instr->opcode() == Opcode::Parameter ||
-           (family(instr->opcode()) == OpcodeFamily::Structured && !llvm::is_contained(group.reductions, instr));
+           (family(instr->opcode()) == OpcodeFamily::Structured && !isOwn[instr->id()]);
   };
   for (HloInstruction *instr : entry.instructions())
     available[instr->id()] =
@@ -78,11 +82,30 @@ bool isOnePass(const RowGroup &group, const HloComputation &entry, const TargetI
   llvm::SmallVector<HloInstruction *> members = closure(group.roots, available);
   // (There are no plans for dynamic shapes, which are refused as a whole.)
   if (llvm::any_of(members, [](const HloInstruction *instr) { return instr->shape().hasDynamicDims(); }))
-    return false;
+    return std::nullopt;
   auto mayUpdate = [](const HloInstruction &) { return false; };
-  std::optional<PlanSummary> answer = askForPlan(members, group.roots, mayUpdate, target, plans);
+  return askForPlan(members, group.roots, mayUpdate, target, plans);
+}
+
+/// Has a group of reductions a hero that makes all of it in one pass?
+bool isOnePass(const RowGroup &group, const HloComputation &entry, const TargetInfo &target, PlanContext &plans) {
+  std::optional<PlanSummary> answer = planOf(group, entry, target, plans);
   return answer && answer->launches <= 1 + unsigned(answer->besideColumns) && answer->passes == 1 &&
          llvm::all_of(group.reductions, [&](auto *reduction) { return llvm::is_contained(answer->kept, reduction); });
+}
+
+/// Groups of rows that have nothing of those of attention.
+std::vector<RowGroup> apart(llvm::ArrayRef<RowGroup> rows, llvm::ArrayRef<RowGroup> attention, size_t numInstructions) {
+  llvm::BitVector taken(numInstructions, false);
+  for (const RowGroup &group : attention)
+    for (const HloInstruction *instr : llvm::concat<HloInstruction *const>(group.inside, group.roots))
+      taken[instr->id()] = true;
+  std::vector<RowGroup> result;
+  llvm::copy_if(rows, std::back_inserter(result), [&](const RowGroup &group) {
+    return llvm::none_of(llvm::concat<HloInstruction *const>(group.inside, group.roots, group.reductions),
+                         [&](const HloInstruction *instr) { return taken[instr->id()]; });
+  });
+  return result;
 }
 
 /// Values that have to be in memory: the results first, then what is read by what is no part of kernels.
@@ -151,9 +174,20 @@ GroupedByCost groupByCost(const HloComputation &entry, llvm::StringRef prefix, c
   for (const HloInstruction *result : results)
     isResult[result->id()] = true;
   PlanContext plans;
-  std::vector<RowGroup> rows = groupRows(entry, needed, valuesInMemory(entry, needed), structuredOps(entry, needed),
-                                         [&](const RowGroup &group) { return isOnePass(group, entry, target, plans); });
-  FoundGroups found = searchGroups(entry, needed, rows, target, explanation ? &explanation->decisions : nullptr);
+  const llvm::SmallVector<HloInstruction *> inMemory = valuesInMemory(entry, needed);
+  const std::vector<RowGroup> rows =
+      groupRows(entry, needed, inMemory, structuredOps(entry, needed),
+                [&](const RowGroup &group) { return isOnePass(group, entry, target, plans); });
+  const std::vector<RowGroup> attention = groupAttention(entry, needed, inMemory, [&](const RowGroup &group) {
+    std::optional<PlanSummary> plan = planOf(group, entry, target, plans);
+    return plan && plan->hero == Hero::Attention;
+  });
+  std::vector<std::vector<RowGroup>> seeds = {rows};
+  if (!attention.empty()) {
+    seeds.push_back(apart(rows, attention, needed.size()));
+    llvm::append_range(seeds.back(), attention);
+  }
+  FoundGroups found = searchGroups(entry, needed, seeds, target, explanation ? &explanation->decisions : nullptr);
   // Kernels of nothing but results have the name of the whole, but for what comes from a sort or a scatter.
   auto isOfResults = [&](const FoundGroup &group) {
     Opcode last = group.roots.back()->opcode();

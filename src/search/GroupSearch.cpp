@@ -23,7 +23,7 @@ constexpr double leastGain = 0.02e-6;
 constexpr size_t mostReaders = 24;
 /// Kernels that move more are not merged just because they are independent.
 constexpr double bytesOfSmallKernel = 1 << 20, bytesOfTinyKernel = 1 << 18;
-constexpr size_t mostInstructionsOfTwoSearches = 2000;
+constexpr size_t mostInstructionsOfSeveralSearches = 2000;
 
 /// Has it to be stored by its hero?
 bool needsHero(const HloInstruction &instr) {
@@ -381,21 +381,27 @@ private:
 } // namespace
 
 FoundGroups searchGroups(const HloComputation &computation, const llvm::BitVector &needed,
-                         llvm::ArrayRef<RowGroup> rows, const TargetInfo &target,
+                         llvm::ArrayRef<std::vector<RowGroup>> seeds, const TargetInfo &target,
                          std::vector<FusionDecision> *decisions) {
-  // Groups of rows may be in the way of something better: where that is quickly found out, both ways are tried.
-  std::vector<FusionDecision> ofRows, ofOps;
-  FoundGroups found = Search(computation, needed, rows, target, decisions ? &ofRows : nullptr).run();
-  bool fromOps = false;
-  if (!rows.empty() && computation.instructions().size() <= mostInstructionsOfTwoSearches) {
-    FoundGroups other = Search(computation, needed, {}, target, decisions ? &ofOps : nullptr).run();
-    fromOps = other.seconds < found.seconds - leastGain;
-    if (fromOps)
-      found = std::move(other);
-  }
+  std::optional<FoundGroups> best;
+  std::vector<FusionDecision> ofBest;
+  auto search = [&](llvm::ArrayRef<RowGroup> rows) {
+    std::vector<FusionDecision> own;
+    FoundGroups found = Search(computation, needed, rows, target, decisions ? &own : nullptr).run();
+    if (best && found.seconds >= best->seconds - leastGain)
+      return;
+    best = std::move(found);
+    ofBest = std::move(own);
+  };
+  // Groups may be in the way of something better: where that is quickly found out, it is tried without any.
+  const bool isSmall = computation.instructions().size() <= mostInstructionsOfSeveralSearches;
+  for (llvm::ArrayRef<RowGroup> groups : isSmall ? seeds : seeds.take_back())
+    search(groups);
+  if (isSmall && llvm::any_of(seeds, [](const auto &groups) { return !groups.empty(); }))
+    search({});
   if (decisions)
-    llvm::append_range(*decisions, fromOps ? ofOps : ofRows);
-  return found;
+    llvm::append_range(*decisions, ofBest);
+  return std::move(*best);
 }
 
 } // namespace hloc

@@ -30,9 +30,9 @@ struct FoundGroups {
   llvm::SmallVector<HloInstruction *> renamings;
 };
 
-/// `needed`: by id. Kernels of `rows` are where the search begins.
+/// `needed`: by id. Groups of one of the `seeds` are where the search begins, at least of the last one.
 FoundGroups searchGroups(const HloComputation &computation, const llvm::BitVector &needed,
-                         llvm::ArrayRef<RowGroup> rows, const TargetInfo &target,
+                         llvm::ArrayRef<std::vector<RowGroup>> seeds, const TargetInfo &target,
                          std::vector<FusionDecision> *decisions);
 
 } // namespace hloc

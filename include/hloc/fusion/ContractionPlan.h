@@ -86,7 +86,7 @@ struct ContractionPlan {
   static constexpr int64_t sharedVectorBits = 128;
 
   const HloInstruction *hero = nullptr;
-  llvm::SmallVector<unsigned> roots; ///< all outputs: at the hero's position in memory
+  llvm::SmallVector<unsigned> roots; ///< all outputs: where OutputMaps.h says
   llvm::SmallVector<unsigned> batch; ///< dimensions of the result that both operands have, major to minor in memory
   int64_t batchSize = 1;
   ContractionSide rows, columns;

@@ -6,6 +6,7 @@
 //   gelu of bf16[6,512,4096] for sm_90, planned:
 //   loop: roots 0, 12582912 elements, 8 per thread; grid 12288, block 128
 
+#include "hloc/fusion/AttentionPlan.h"
 #include "hloc/fusion/ColumnsPlan.h"
 #include "hloc/fusion/ContractionPlan.h"
 #include "hloc/fusion/FusionGraph.h"

@@ -28,6 +28,8 @@ struct PlanCounts {
 };
 
 PlanCounts countsOf(const KernelPlan &kernel);
-PlanCounts countsOf(const ContractionPlan &plan); ///< of a candidate
+// Of candidates.
+PlanCounts countsOf(const ContractionPlan &plan);
+PlanCounts countsOf(const AttentionPlan &plan);
 
 } // namespace hloc

@@ -30,6 +30,10 @@ inline constexpr uint64_t bytesOfLargeKernel = uint64_t(8) << 20;
 /// Of an empty kernel, from the end of the one before it.
 inline constexpr double launchSeconds = 2e-6;
 
+/// Instructions that depend on each other in the time until sums of tensor cores may be added to: published
+/// microbenchmarks say 33 clocks on an H100, of 4 for others.
+inline constexpr double instructionsOfMma = 8;
+
 /// A product. Rates are those that kernels reach, not those on paper.
 struct DeviceModel {
   llvm::StringRef name;   ///< as Targets.def spells the product

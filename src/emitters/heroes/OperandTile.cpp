@@ -168,6 +168,21 @@ SmallVector<Value> OperandTile::load(Value number) {
   return vectors;
 }
 
+SmallVector<Value> OperandTile::loadFollowing(Value number, ValueRange otherwise) {
+  if (at.numbers == 1)
+    return SmallVector<Value>(otherwise);
+  Value follows = b.cmpI(CodeBuilder::IPred::slt, number, b.index(at.numbers - 1));
+  auto branch = scf::IfOp::create(b, otherwise.getTypes(), follows, /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(branch.elseBlock());
+  scf::YieldOp::create(b, otherwise);
+  b.setInsertionPointToEnd(branch.thenBlock());
+  IndexingMap next(AffineMap::get(1, 0, getAffineDimExpr(0, context) + 1),
+                   IndexingVariable{Interval{0, at.numbers - 2}, "step"}, {}, {});
+  scf::YieldOp::create(b, load(applyMap(b, next, number).front()));
+  return SmallVector<Value>(branch.getResults());
+}
+
 Value OperandTile::loadVector(const Place &place, Value number) {
   auto vector = VectorType::get({int64_t(side.vector)}, heldType());
   return kernel

@@ -15,24 +15,18 @@ namespace hloc {
 FunctionRequest OutputTile::request() const {
   FunctionRequest request;
   request.indexSizes.assign(result.dims().begin(), result.dims().end());
-  for (unsigned number : plan.roots)
-    request.roots.push_back({root(number).instr, root(number).result, mapTo(root(number).shape)});
+  for (auto [number, place] : llvm::zip_equal(plan.roots, places))
+    request.roots.push_back({root(number).instr, root(number).result, place});
   request.injected.push_back(plan.hero);
   return request;
-}
-
-IndexingMap OutputTile::mapTo(const Shape &shape) const {
-  IndexingMap map = bitcastIndexing(result, shape, context);
-  map.simplify();
-  return map;
 }
 
 /// What is made of the hero's value at an index of it.
 SmallVector<Value> OutputTile::insertOutputs(ValueRange at, Value value, ValueRange before) {
   ValueRange results = kernel.call(function, at, value);
   SmallVector<Value> next(before);
-  for (auto [result, number] : llvm::zip_equal(results, plan.roots))
-    next[number] = tensor::InsertOp::create(b, result, next[number], applyMap(b, mapTo(root(number).shape), at));
+  for (auto [result, number, place] : llvm::zip_equal(results, plan.roots, places))
+    next[number] = tensor::InsertOp::create(b, result, next[number], applyMap(b, place, at));
   return next;
 }
 
@@ -52,9 +46,9 @@ void OutputTile::storeNeighbours(const IndexingMap &map, ArrayRef<Value> sums) {
 
 // --- each thread its own
 
-void OutputTile::store(ArrayRef<Value> sums) {
+void OutputTile::store(ArrayRef<Value> sums, Value shared) {
   if (plan.outputVector)
-    return storeThroughShared(sums);
+    return storeThroughShared(sums, shared);
   forEachPiece(sums, {}, [&](const IndexingMap &map, ArrayRef<Value> piece) { storeNeighbours(map, piece); });
 }
 
@@ -99,10 +93,11 @@ IndexingMap OutputTile::mapOfPiece(int64_t row, int64_t piece, AffineExpr part) 
 // --- through shared memory
 
 /// Some of all threads' rows at a time.
-void OutputTile::storeThroughShared(ArrayRef<Value> sums) {
+void OutputTile::storeThroughShared(ArrayRef<Value> sums, Value shared) {
   const int64_t together = plan.outputRowsOfThread();
-  Value shared = xla_gpu::AllocateSharedOp::create(
-      b, RankedTensorType::get({plan.outputElements()}, storageType(plan.hero->shape().elementType(), context)));
+  if (!shared)
+    shared = xla_gpu::AllocateSharedOp::create(
+        b, RankedTensorType::get({plan.outputElements()}, storageType(plan.hero->shape().elementType(), context)));
   for (int64_t first = 0; first < tile.threadRows; first += together) {
     for (int64_t row = 0; row < together; ++row)
       for (int64_t piece = 0; piece < tile.threadColumns / 2; ++piece)

@@ -2,6 +2,7 @@
 // What becomes of a contraction's finished sums: outputs, each where its element lies.
 
 #include "emitters/heroes/ContractionPlaces.h"
+#include "hloc/fusion/OutputMaps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -10,14 +11,16 @@ namespace hloc {
 class OutputTile : ContractionPlaces {
 public:
   OutputTile(const ContractionPlan &plan, KernelBuilder &kernel, const TilePlace &at)
-      : ContractionPlaces(plan, kernel, at), b(kernel.code()), values(b, plan) {}
+      : ContractionPlaces(plan, kernel, at), b(kernel.code()), values(b, plan),
+        places(outputMaps(kernel.graph(), *plan.hero, plan.roots, kernel.context())) {}
 
   /// For the function of the outputs at an index of the hero, from its value there, without which nothing is stored.
   FunctionRequest request() const;
   void setFunction(mlir::func::FuncOp outputs) { function = outputs; }
 
-  /// Stores a thread's sums of the tile, by row and column.
-  void store(llvm::ArrayRef<mlir::Value> sums);
+  /// Stores a thread's sums of the tile, by row and column. `shared`: memory of the hero's type that they may go
+  /// through; otherwise they have their own.
+  void store(llvm::ArrayRef<mlir::Value> sums, mlir::Value shared = {});
   /// Leaves them in scratch memory instead, as part number `part` of the sums.
   void storePartial(llvm::ArrayRef<mlir::Value> sums, AffineExpr part);
   /// Stores what is made of sums that lie side by side: `map` has their indices.
@@ -27,20 +30,20 @@ private:
   using StorePiece = llvm::function_ref<void(const IndexingMap &map, llvm::ArrayRef<mlir::Value> sums)>;
 
   const FusionRoot &root(unsigned number) const { return kernel.graph().roots()[number]; }
-  IndexingMap mapTo(const Shape &shape) const;
   mlir::Value vectorOf(llvm::ArrayRef<mlir::Value> sums);
   /// Neighbours of one row, all of them in turn. `part`: stands before their indices, if there is one.
   void forEachPiece(llvm::ArrayRef<mlir::Value> sums, AffineExpr part, StorePiece store);
   IndexingMap mapOfPiece(int64_t row, int64_t piece, AffineExpr part) const;
   llvm::SmallVector<mlir::Value> insertOutputs(mlir::ValueRange at, mlir::Value value, mlir::ValueRange before);
 
-  void storeThroughShared(llvm::ArrayRef<mlir::Value> sums);
+  void storeThroughShared(llvm::ArrayRef<mlir::Value> sums, mlir::Value shared);
   mlir::Value putPair(int64_t row, int64_t together, int64_t piece, llvm::ArrayRef<mlir::Value> sums,
                       mlir::Value shared);
   void storeRows(int64_t first, int64_t together, mlir::Value shared);
 
   CodeBuilder &b;
   ContractionValues values;
+  const std::vector<IndexingMap> places; ///< of the plan's roots, from the hero's index
   mlir::func::FuncOp function;
 };
 

@@ -63,6 +63,8 @@ void count(const SortPlan &, Reached &) {}
 
 void count(const ContractionPlan &, Reached &) {}
 
+void count(const AttentionPlan &, Reached &) {}
+
 void count(const ConcatenatePlan &plan, Reached &reached) {
   reached.segments = std::max(reached.segments, unsigned(plan.segments.size()));
   for (const ConcatenateSegment &segment : plan.segments)

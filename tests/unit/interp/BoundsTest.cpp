@@ -682,6 +682,10 @@ TEST_CASE("dots that tensor cores make may be what these cut off") {
     CHECK_FALSE(admits(rising.run(ElementType::F32), 0, cut));
     CHECK_FALSE(admits(rising.run(ElementType::F32, ", algorithm=dot_f32_f32_f32"), 0, cut));
     CHECK(admits(rising.run(ElementType::F32, ", algorithm=dot_bf16_bf16_f32_x3"), 0, cut));
+    // What is converted to a narrower type is multiplied in that.
+    Program narrowed("ENTRY e { x = f32[8192] parameter(0)\n y = bf16[8192] parameter(1)\n n = bf16[8192] convert(x)\n"
+                     " ROOT d = f32[] dot(n, y), lhs_contracting_dims={0}, rhs_contracting_dims={0} }");
+    CHECK(admits(narrowed.run({array(ElementType::F32, rising.x), array(ElementType::BF16, rising.y)}), 0, cut));
   }
 }
 

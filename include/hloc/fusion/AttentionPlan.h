@@ -1,0 +1,74 @@
+#pragma once
+// What the hero of attention decides about a kernel: one contraction whose factor is made of another's results, row by
+// row.
+
+#include "hloc/fusion/ContractionPlan.h"
+#include "hloc/fusion/StagedReductions.h"
+
+#include <optional>
+
+namespace hloc {
+
+/// Two dots, of which the second sums over rows of what is made of the first one's results, the scores: of each element
+/// at its own place and of reductions of its row. Scores are never in memory. A block has some rows; keys, the columns
+/// of the scores, come in pieces through shared memory. A warp has all of its 16 rows' scores of a piece in registers,
+/// as tensor cores leave them, which is as they want factors.
+///
+/// Reductions come in stages, as in `rows`: each goes through all pieces, and scores are multiplied anew in each, unless
+/// those of all keys stay in registers. So everything is rounded where the HLO rounds it.
+///
+///   softmax(q k / sqrt(64)) v of bf16[1,1024,12,64]: 12 times 1024 rows by 1024 keys, 64 terms, 64 columns; stages max,
+///   sum; blocks of 64 rows, pieces of 64 keys
+struct AttentionPlan {
+  static constexpr int64_t rowsOfWarp = ContractionTile::fragmentRows;
+
+  /// Of the scores: rows by keys. A tile is a block's rows by the keys of a piece; all terms are one step.
+  ContractionPlan scores;
+  /// Of the outputs: rows by columns, of which a block has all; the terms are the keys, a piece is a step. It has the
+  /// outputs at the second dot's index.
+  ContractionPlan product;
+  /// Reductions of a row of scores; frames have no roots.
+  llvm::SmallVector<ReductionFrame, 2> stages;
+  llvm::SmallVector<unsigned> resultRoots; ///< outputs with one element a row, such as a log-sum-exp
+  /// Are the first two a maximum, and a sum of exponentials of what is reduced less this?
+  bool mayJoinFirstStages = false;
+  bool holdsScores = false; ///< of all keys, in registers
+  /// Instructions that make of a score what all stages reduce and the factor, if each stage begins with the score; and
+  /// those of these that several do.
+  double workOfStages = 0, sharedWork = 0;
+
+  const HloInstruction &weights() const { return *product.hero->operand(product.rows.operand); }
+  int64_t keys() const { return scores.columns.size; }
+  int64_t piece() const { return scores.tile.columns(); }
+  int64_t pieces() const { return scores.columnTiles(); }
+  int64_t rowTiles() const { return scores.rowTiles(); }
+  int64_t blocks() const { return scores.batchSize * rowTiles(); }
+  /// Those go through the pieces together then, the sum scaled whenever a larger element is found.
+  bool joinsFirstStages() const { return mayJoinFirstStages && !holdsScores; }
+  /// How often scores are multiplied.
+  int64_t passes() const {
+    return holdsScores ? 1 : int64_t(stages.size()) - int64_t(joinsFirstStages()) + 1;
+  }
+  /// Instructions of a score: what several stages compute of those in registers is computed once.
+  double repeatedWork() const { return holdsScores ? 0 : sharedWork; }
+  double workOfScore() const { return workOfStages - sharedWork + repeatedWork(); }
+  /// Fragments' terms and columns that are there: tiles are powers of two, of which the rest is left out.
+  int64_t terms() const { return roundedUp(scores.innerDepth(), ContractionTile::fragmentDepth); }
+  int64_t columns() const { return roundedUp(product.columns.size, 2 * ContractionTile::fragmentColumns); }
+  /// Are the fragments of a warp's rows in registers all the time? Otherwise they are loaded for each piece.
+  bool holdsRows() const { return terms() <= 128; }
+  /// Are outputs put together where the rows' factors were, of the same type?
+  bool storesInRowTile() const;
+  /// For which there is room in shared memory then.
+  int64_t rowElements() const;
+  /// Of a piece's keys, or of its terms: one after the other in the same memory.
+  int64_t pieceElements() const;
+  /// Of a block: the rows' factors, a piece, and outputs on their way.
+  uint64_t sharedBytes() const;
+  std::string toString() const;
+
+private:
+  static int64_t roundedUp(int64_t size, int64_t to) { return (size + to - 1) / to * to; }
+};
+
+} // namespace hloc

@@ -1,0 +1,495 @@
+// One idea: all that lies between two dots has either an element for each score, at its own place, or one for each row
+// of scores. What is a row follows from the second dot, which sums over it.
+
+#include "hloc/fusion/AttentionPlan.h"
+
+#include "fusion/ContractionMatch.h"
+#include "fusion/OpWork.h"
+#include "fusion/ReductionMatch.h"
+#include "hloc/fusion/HloIndexing.h"
+#include "hloc/fusion/OutputMaps.h"
+#include "hloc/fusion/PlanCounts.h"
+#include "hloc/hlo/Literal.h"
+#include "hloc/kernel/Estimate.h"
+
+#include "fmt/format.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+
+using namespace mlir;
+
+namespace hloc {
+namespace {
+
+constexpr unsigned registersOfThread = 255;
+/// Registers of a thread for addresses and what is computed of a score.
+constexpr int64_t ofIndices = 56;
+
+bool isContraction(const HloInstruction &instr) {
+  return hasTrait(instr.opcode(), OpcodeTrait::Contracts) && !hasTrait(instr.opcode(), OpcodeTrait::AppliesToElements);
+}
+
+/// What depends on `origin`, by id.
+llvm::BitVector dependents(const FusionGraph &graph, const HloInstruction &origin) {
+  llvm::BitVector depends(graph.computation().instructions().size(), false);
+  depends[origin.id()] = true;
+  for (const HloInstruction *instr : graph.instructions())
+    if (llvm::any_of(instr->operands(), [&](const HloInstruction *operand) { return depends[operand->id()]; }))
+      depends[instr->id()] = true;
+  return depends;
+}
+
+/// Dimensions of more than one element, major to minor in memory.
+llvm::SmallVector<unsigned> memoryOrder(const Shape &shape) {
+  llvm::SmallVector<unsigned> order;
+  for (int64_t dim : llvm::reverse(shape.minorToMajor()))
+    if (shape.dim(unsigned(dim)) > 1)
+      order.push_back(unsigned(dim));
+  return order;
+}
+
+class AttentionMatch {
+public:
+  AttentionMatch(AttentionPlan &plan, const FusionGraph &graph, const TargetInfo &target, MLIRContext *context)
+      : plan(plan), graph(graph), target(target), context(context), roles(graph.computation()),
+        stageOf(graph.computation().instructions().size(), 0) {}
+
+  std::optional<Rejection> run() {
+    for (auto step : {&AttentionMatch::findDots, &AttentionMatch::findMatrices, &AttentionMatch::assignRoles,
+                      &AttentionMatch::assignRoots, &AttentionMatch::assignStages})
+      if (std::optional<Rejection> why = (this->*step)())
+        return why;
+    plan.mayJoinFirstStages = canJoin();
+    return std::nullopt;
+  }
+
+private:
+  const HloInstruction &first() const { return *plan.scores.hero; }
+  const HloInstruction &second() const { return *plan.product.hero; }
+
+  std::optional<Rejection> findDots() {
+    llvm::SmallVector<const HloInstruction *> dots;
+    llvm::copy_if(graph.instructions(), std::back_inserter(dots),
+                  [](const HloInstruction *instr) { return isContraction(*instr); });
+    if (dots.size() != 2 || !llvm::all_of(dots, [](auto *dot) { return dot->opcode() == Opcode::Dot; }))
+      return Rejection{"there are not two dots"};
+    plan.scores.hero = dots[0];
+    plan.product.hero = dots[1];
+    for (ContractionPlan *dot : {&plan.scores, &plan.product}) {
+      const std::string name = dot->hero->name().str();
+      auto factors = [&](unsigned number) {
+        return ContractionPlan::fragmentType(dot->hero->operand(number)->shape().elementType());
+      };
+      const ElementType sums = dot->hero->shape().elementType();
+      if (dot->hero->numOperands() != 2 || !target.atLeast(8, 0) || !factors(0) || factors(0) != factors(1) ||
+          !isFloat(sums) || deviceBits(sums) > 32)
+        return Rejection{fmt::format("`{}` is not multiplied by fragments of 16 bits", name)};
+      dot->bits = 32;
+    }
+    if (typeOfFactors(plan.scores) != typeOfFactors(plan.product))
+      return Rejection{fmt::format("`{}` and `{}` have factors of different types", first().name().str(),
+                                   second().name().str())};
+    const llvm::BitVector depends = dependents(graph, first());
+    if (depends[second().operand(0)->id()] == depends[second().operand(1)->id()])
+      return Rejection{fmt::format("`{}` is not made of one factor of `{}`", second().name().str(),
+                                   first().name().str())};
+    weights = depends[second().operand(0)->id()] ? 0 : 1;
+    return std::nullopt;
+  }
+
+  static std::optional<ElementType> typeOfFactors(const ContractionPlan &dot) {
+    return ContractionPlan::fragmentType(dot.hero->operand(0)->shape().elementType());
+  }
+
+  /// Rows, columns and terms of both dots, which have the same rows in the same order.
+  std::optional<Rejection> findMatrices() {
+    for (ContractionPlan *dot : {&plan.scores, &plan.product})
+      if (std::optional<Rejection> why = findSides(*dot, graph, target, context))
+        return why;
+    for (ContractionPlan *dot : {&plan.scores, &plan.product})
+      dot->outerDepth = 0;
+    const ContractionPlan &scores = plan.scores, &product = plan.product;
+    if (product.rows.operand != weights)
+      return Rejection{fmt::format("rows of `{}` lie side by side", second().name().str())};
+    // Of the scores and of the weights, at the same positions of memory: batches, rows, keys.
+    if (memoryOrder(first().shape()) != order({scores.batch, scores.rows.dims, scores.columns.dims}, first().shape()))
+      return Rejection{fmt::format("keys are not the rows of memory of `{}`", first().name().str())};
+    if (std::optional<Rejection> why = checkWeights())
+      return why;
+    if (scores.batchSize != product.batchSize || scores.rows.size != product.rows.size ||
+        scores.columns.size != product.innerDepth())
+      return Rejection{fmt::format("`{}` and `{}` have different rows", first().name().str(), second().name().str())};
+    shape = {scores.batchSize * scores.rows.size, scores.columns.size, 1};
+    return std::nullopt;
+  }
+
+  static llvm::SmallVector<unsigned> order(std::initializer_list<llvm::ArrayRef<unsigned>> parts, const Shape &shape) {
+    llvm::SmallVector<unsigned> dims;
+    for (llvm::ArrayRef<unsigned> part : parts)
+      llvm::copy_if(part, std::back_inserter(dims), [&](unsigned dim) { return shape.dim(dim) > 1; });
+    return dims;
+  }
+
+  /// The weights' dimensions in memory: the second dot's batches and rows in the order that they have in its result,
+  /// then its terms.
+  std::optional<Rejection> checkWeights() const {
+    const ContractionPlan &product = plan.product;
+    const IndexingMap map = operandIndexing(second(), weights, context)->map;
+    const Shape &read = plan.weights().shape();
+    llvm::SmallVector<unsigned> kept = order({product.batch, product.rows.dims}, second().shape());
+    size_t next = 0;
+    unsigned terms = 0;
+    for (unsigned dim : memoryOrder(read)) {
+      AffineExpr index = map.affine().getResult(dim);
+      if (isa<AffineSymbolExpr>(index))
+        ++terms;
+      else if (terms > 0 || next == kept.size() || index != getAffineDimExpr(kept[next++], context))
+        return Rejection{fmt::format("terms of `{}` are not the rows of memory of `{}`", second().name().str(),
+                                     plan.weights().name().str())};
+    }
+    if (terms > 1 || next != kept.size())
+      return Rejection{fmt::format("`{}` sums over several dimensions", second().name().str())};
+    return std::nullopt;
+  }
+
+  std::optional<Rejection> assignRoles() {
+    roles.set(first(), ReducedRole::Element);
+    roles.follow(graph.instructions(),
+                 [&](const HloInstruction &instr, unsigned operand, ReducedRole read) -> PlaceAnswer<ReducedRole> {
+                   if (&instr == &second())
+                     return placeIf(operand == weights && read == ReducedRole::Element, ReducedRole::Element);
+                   return roleThrough(instr, operand, read, shape);
+                 });
+    if (const HloInstruction *elsewhere = roles.firstElsewhere(); elsewhere && !isAfter(*elsewhere))
+      return Rejection{fmt::format("`{}` reads scores, or what rows come to, at other places than its own",
+                                   elsewhere->name().str())};
+    const Places<Rearranged> outputs = rearrangements(graph, second(), context);
+    if (outputs.firstElsewhere())
+      return Rejection{fmt::format("`{}` is read at several places, or not as a whole", second().name().str())};
+    for (const HloInstruction *instr : graph.instructions())
+      if (outputs.at(*instr) && instr != &second() &&
+          llvm::any_of(instr->operands(), [&](const HloInstruction *operand) {
+            return !outputs.at(*operand) && roles.at(*operand);
+          }))
+        return Rejection{fmt::format("`{}` reads scores beside `{}`", instr->name().str(), second().name().str())};
+    return std::nullopt;
+  }
+
+  bool isAfter(const HloInstruction &instr) {
+    return dependents(graph, second())[instr.id()];
+  }
+
+  std::optional<Rejection> assignRoots() {
+    const llvm::BitVector after = dependents(graph, second());
+    for (auto [number, root] : llvm::enumerate(graph.roots())) {
+      if (deviceBits(root.shape.elementType()) < 8)
+        return Rejection{fmt::format("output {} shares bytes between elements", number)};
+      if (after[root.instr->id()] && root.shape.numElements() == second().shape().numElements())
+        plan.product.roots.push_back(unsigned(number));
+      else if (roles.isAt(*root.instr, ReducedRole::Result) && root.shape.numElements() == shape.count)
+        plan.resultRoots.push_back(unsigned(number));
+      else
+        return Rejection{fmt::format("output {} is made neither of `{}` nor of rows of scores", number,
+                                     second().name().str())};
+    }
+    if (plan.product.roots.empty())
+      return Rejection{fmt::format("no output is made of `{}`", second().name().str())};
+    return checkOutputs(plan.product, graph, context);
+  }
+
+  std::optional<Rejection> assignStages() {
+    std::vector<llvm::SmallVector<const HloInstruction *>> stages;
+    for (const HloInstruction *instr : graph.instructions()) {
+      if (!roles.at(*instr) || instr == &second() || isAfter(*instr))
+        continue;
+      for (const HloInstruction *operand : instr->operands())
+        stageOf[instr->id()] = std::max(stageOf[instr->id()], stageOf[behindTuple(*operand).id()]);
+      if (instr->opcode() != Opcode::Reduce)
+        continue;
+      if (shapeOfReduction(*instr) != shape)
+        return Rejection{fmt::format("`{}` reduces something else than rows of scores", instr->name().str())};
+      const unsigned stage = stageOf[instr->id()]++;
+      stages.resize(std::max<size_t>(stages.size(), stage + 1));
+      stages[stage].push_back(instr);
+    }
+    for (llvm::ArrayRef<const HloInstruction *> stage : stages) {
+      std::variant<ReductionFrame, Rejection> frame = frameOf(stage);
+      if (auto *why = std::get_if<Rejection>(&frame))
+        return *why;
+      for (const Accumulator &accumulator : std::get<ReductionFrame>(frame).accumulators)
+        if (!accumulator.combiner)
+          return Rejection{fmt::format("`{}` chooses elements", stage.front()->name().str())};
+      plan.stages.push_back(std::move(std::get<ReductionFrame>(frame)));
+    }
+    llvm::SmallVector<const HloInstruction *> all = {&plan.weights()};
+    plan.workOfStages = workFor(all);
+    for (const ReductionFrame &stage : plan.stages)
+      for (const ReductionHero &hero : stage.heroes) {
+        llvm::SmallVector<const HloInstruction *> values(hero.instr->operands());
+        plan.workOfStages += workFor(values);
+        llvm::append_range(all, values);
+      }
+    plan.sharedWork = plan.workOfStages - workFor(all);
+    return std::nullopt;
+  }
+
+  /// Of an element of each of `values`, from the score and what rows come to.
+  double workFor(llvm::ArrayRef<const HloInstruction *> values) const {
+    llvm::SmallVector<const HloInstruction *> kept = {&first()};
+    for (const ReductionFrame &stage : plan.stages)
+      for (const ReductionHero &hero : stage.heroes)
+        kept.push_back(hero.instr);
+    const llvm::BitVector isRead = readFor(graph, values, kept);
+    double work = 0;
+    for (const HloInstruction *instr : graph.instructions())
+      if (isRead[instr->id()] && !llvm::is_contained(kept, instr) && instr->shape().isArray() &&
+          instr->shape().numElements() == shape.elements())
+        work += workPerElement(*instr);
+    return work;
+  }
+
+  /// A constant initial value that changes nothing of what it begins.
+  static bool beginsWith(const HloInstruction &init, double value) {
+    return init.opcode() == Opcode::Constant && init.shape().isScalar() && isFloat(init.shape().elementType()) &&
+           init.literal().getDouble(0) == value;
+  }
+
+  /// The results of a reduction, each for all elements of its row.
+  static const HloInstruction &behindBroadcasts(const HloInstruction &instr) {
+    const HloInstruction *value = &instr;
+    while (value->opcode() == Opcode::Broadcast || isRenaming(*value) || value->opcode() == Opcode::Reshape)
+      value = value->operand(0);
+    return *value;
+  }
+
+  /// Is it a maximum, and then a sum of exponentials of the same less the maximum?
+  bool canJoin() const {
+    if (plan.stages.size() < 2 || plan.stages[0].accumulators.size() != 1 || plan.stages[1].accumulators.size() != 1)
+      return false;
+    const HloInstruction &maximum = *plan.stages[0].heroes.front().instr, &sum = *plan.stages[1].heroes.front().instr;
+    auto combines = [&](unsigned stage, Opcode combiner) {
+      const Accumulator &accumulator = plan.stages[stage].accumulators.front();
+      return accumulator.type == ElementType::F32 && accumulator.combiner == combiner;
+    };
+    if (!combines(0, Opcode::Maximum) || !combines(1, Opcode::Add) ||
+        !beginsWith(*maximum.operand(1), -std::numeric_limits<double>::infinity()) ||
+        !beginsWith(*sum.operand(1), 0) || maximum.shape().elementType() != ElementType::F32)
+      return false;
+    const HloInstruction &power = behindBitcasts(*sum.operand(0));
+    if (power.opcode() != Opcode::Exponential)
+      return false;
+    const HloInstruction &difference = behindBitcasts(*power.operand(0));
+    return difference.opcode() == Opcode::Subtract &&
+           &behindBitcasts(*difference.operand(0)) == &behindBitcasts(*maximum.operand(0)) &&
+           &behindBroadcasts(*difference.operand(1)) == &maximum;
+  }
+
+  AttentionPlan &plan;
+  const FusionGraph &graph;
+  const TargetInfo &target;
+  MLIRContext *context;
+  unsigned weights = 0; ///< operand of the second dot
+  ReducedShape shape;
+  Places<ReducedRole> roles;
+  std::vector<unsigned> stageOf; ///< stages that are complete where the instruction can be computed
+};
+
+// --- tiles
+
+int64_t powerOfTwo(int64_t size, int64_t least) { return std::max(powerOf2Ceil(size), least); }
+
+int64_t registersOf(const AttentionPlan &plan) {
+  const int64_t held = plan.holdsScores ? plan.pieces() : 1;
+  const int64_t scores = held * plan.piece() / 2, sums = plan.columns() / 2;
+  const int64_t rows = plan.holdsRows() ? plan.terms() / 4 : 4;
+  const int64_t loaded = plan.piece() * std::max(plan.scores.tile.depth, plan.product.tile.columns()) /
+                         plan.scores.tile.threads() / 2;
+  return ofIndices + scores + sums + rows + loaded;
+}
+
+double secondsOf(const AttentionPlan &plan, const LaunchGeometry &launch, const TargetInfo &target) {
+  constexpr double sectorBits = 256, lanesPerWarp = 32;
+  const PlanCounts own = countsOf(plan);
+  KernelCounts counts;
+  counts.blocks = uint64_t(plan.blocks());
+  counts.threadsPerBlock = uint32_t(launch.block.count());
+  counts.registers = plannedRegisters(plan);
+  counts.sharedBytes = uint32_t(plan.sharedBytes());
+  for (const PlanCounts::OperandRead &read : own.reads) {
+    const Shape &shape = read.instr->operand(read.operand)->shape();
+    if (read.instr == plan.product.hero && read.operand == plan.product.rows.operand)
+      continue;
+    counts.sectors += read.elements * read.spread * deviceBits(shape.elementType()) / sectorBits;
+    counts.footprint += double(shape.byteSize()) * 8 / sectorBits;
+  }
+  const double written = double(plan.product.hero->shape().byteSize()) * 8 / sectorBits;
+  counts.sectors += written;
+  counts.footprint += written;
+  counts.instructions =
+      own.instructions + (plan.workOfScore() - plan.repeatedWork()) * double(plan.scores.hero->shape().numElements()) / lanesPerWarp;
+  counts.sharedPasses = own.sharedPasses;
+  counts.products = own.products;
+  counts.memoryRoundTrips = own.memoryRoundTrips;
+  counts.sharedRoundTrips = own.sharedRoundTrips;
+  counts.chainInstructions = own.chainInstructions;
+  return estimate(counts, deviceOf(target)).total;
+}
+
+LaunchGeometry launchOf(const AttentionPlan &plan) {
+  LaunchGeometry launch;
+  launch.grid = {uint32_t(plan.blocks()), 1, 1};
+  launch.block = {uint32_t(plan.scores.tile.threads()), 1, 1};
+  launch.sharedBytes = plan.sharedBytes();
+  return launch;
+}
+
+/// The tile that takes the least time.
+std::optional<Rejection> chooseTiles(AttentionPlan &plan, const FusionGraph &graph, const TargetInfo &target,
+                                     MLIRContext *context) {
+  const int64_t terms = powerOfTwo(plan.scores.innerDepth(), ContractionTile::fragmentDepth);
+  const int64_t columns = powerOfTwo(plan.product.columns.size, 2 * ContractionTile::fragmentColumns);
+  constexpr int64_t mostTerms = 256;
+  if (terms > mostTerms || columns > mostTerms)
+    return Rejection{fmt::format("`{}` has more than {} terms, or `{}` as many columns",
+                                 plan.scores.hero->name().str(), mostTerms, plan.product.hero->name().str())};
+  std::optional<AttentionPlan> best;
+  double least = 0;
+  auto tileOf = [](int64_t warps, int64_t tileColumns, int64_t depth) {
+    ContractionTile tile;
+    tile.onTensorCores = true;
+    tile.warpRows = warps;
+    tile.threadRows = 2;
+    tile.threadColumns = tileColumns / tile.laneColumns();
+    tile.depth = depth;
+    return tile;
+  };
+  for (int64_t warps : {8, 4, 2, 1})
+    for (int64_t piece : {128, 64, 32, 16})
+      for (bool holds : {true, false}) {
+        if (piece > powerOfTwo(plan.keys(), 16))
+          continue;
+        plan.scores.tile = tileOf(warps, piece, terms);
+        plan.product.tile = tileOf(warps, columns, piece);
+        plan.holdsScores = holds;
+        chooseAccesses(plan.scores, graph, target, context);
+        chooseAccesses(plan.product, graph, target, context);
+        plan.product.outputVector = chooseOutputVector(plan.product, graph, context);
+        if (registersOf(plan) > int64_t(registersOfThread) || plan.sharedBytes() > target.staticSharedBytes ||
+            plan.blocks() > int64_t(target.maxGridX))
+          continue;
+        const double seconds = secondsOf(plan, launchOf(plan), target);
+        if (!best || seconds < least) {
+          best = plan;
+          least = seconds;
+        }
+      }
+  if (!best)
+    return Rejection{"no tile fits into registers and shared memory"};
+  plan = std::move(*best);
+  return std::nullopt;
+}
+
+} // namespace
+
+bool AttentionPlan::storesInRowTile() const {
+  return product.outputVector && product.hero->shape().elementType() ==
+                                     ContractionPlan::fragmentType(
+                                         scores.hero->operand(scores.rows.operand)->shape().elementType());
+}
+
+int64_t AttentionPlan::rowElements() const {
+  return std::max(scores.tileElements(scores.rows), storesInRowTile() ? product.outputElements() : 0);
+}
+
+int64_t AttentionPlan::pieceElements() const {
+  return std::max(scores.tileElements(scores.columns), product.tileElements(product.columns));
+}
+
+uint64_t AttentionPlan::sharedBytes() const {
+  const int64_t factors = rowElements() + pieceElements();
+  const int64_t outputs = product.outputVector && !storesInRowTile() ? product.outputElements() : 0;
+  return uint64_t(factors * int64_t(scores.factorBits()) +
+                  outputs * int64_t(deviceBits(product.hero->shape().elementType()))) /
+         8;
+}
+
+template <>
+HeroMatch<AttentionPlan> matchHero<AttentionPlan>(const FusionGraph &graph, const FusionAliasing &,
+                                                  const TargetInfo &target, PlanContext &plans) {
+  AttentionPlan plan;
+  if (std::optional<Rejection> why = AttentionMatch(plan, graph, target, plans.mlir()).run())
+    return std::move(*why);
+  if (std::optional<Rejection> why = chooseTiles(plan, graph, target, plans.mlir()))
+    return std::move(*why);
+  LaunchGeometry launch = launchOf(plan);
+  return {std::move(plan), launch};
+}
+
+/// Other blocks read an operand's rows at other times.
+template <>
+bool mayTakePlace<AttentionPlan>(const AttentionPlan &, const FusionGraph &, unsigned, unsigned) {
+  return false;
+}
+
+template <>
+ComputedSpaces computedSpaces<AttentionPlan>(const AttentionPlan &plan, const FusionGraph &graph,
+                                             MLIRContext *context) {
+  ComputedSpaces result;
+  auto fill = [&](const ContractionPlan &dot, const ContractionSide &side, int64_t times) {
+    result.spaces.emplace_back().values.push_back(
+        {dot.hero->operand(side.operand), filledElements(dot, side, times, context)});
+  };
+  fill(plan.scores, plan.scores.rows, 1);
+  fill(plan.scores, plan.scores.columns, plan.rowTiles() * plan.passes());
+  fill(plan.product, plan.product.columns, plan.rowTiles());
+  auto elements = [&](const HloInstruction &value) {
+    result.spaces.emplace_back().values.push_back({&value, IndexingMap::identity(context, value.shape().dims())});
+  };
+  for (const ReductionFrame &stage : plan.stages)
+    for (const ReductionHero &hero : stage.heroes)
+      elements(*hero.instr->operand(0));
+  elements(plan.weights());
+  ComputedSpace outputs;
+  for (auto [root, place] : llvm::zip_equal(
+           plan.product.roots, outputMaps(graph, *plan.product.hero, plan.product.roots, context)))
+    outputs.values.push_back({graph.roots()[root].instr, place});
+  result.spaces.push_back(std::move(outputs));
+  for (unsigned root : plan.resultRoots)
+    elements(*graph.roots()[root].instr);
+  result.kept = {plan.scores.hero, plan.product.hero};
+  for (const ReductionFrame &stage : plan.stages)
+    for (const ReductionHero &hero : stage.heroes)
+      result.kept.push_back(hero.instr);
+  return result;
+}
+
+template <> KernelTraffic trafficOf<AttentionPlan>(const AttentionPlan &, const FusionGraph &graph) {
+  return wholeTraffic(graph);
+}
+
+template <> unsigned plannedRegisters<AttentionPlan>(const AttentionPlan &plan) {
+  return unsigned(std::clamp<int64_t>(int64_t(llvm::alignTo(uint64_t(registersOf(plan)), 8)),
+                                      KernelSpec::usualRegisters, registersOfThread));
+}
+
+std::string AttentionPlan::toString() const {
+  std::string result = "attention: ";
+  llvm::raw_string_ostream os(result);
+  if (scores.batchSize != 1)
+    os << scores.batchSize << " times ";
+  os << fmt::format("{} rows by {} keys, {} terms, {} columns; {} stage{}{}; ", scores.rows.size, keys(),
+                    scores.innerDepth(), product.columns.size, stages.size(), stages.size() == 1 ? "" : "s",
+                    joinsFirstStages() ? ", the first two together" : "");
+  os << fmt::format("blocks of {} rows, pieces of {} keys{}; roots ", scores.tile.rows(), piece(),
+                    holdsScores ? ", scores in registers" : fmt::format(", {} times", passes()));
+  llvm::interleave(product.roots, os, ",");
+  if (!resultRoots.empty()) {
+    os << ", roots of rows ";
+    llvm::interleave(resultRoots, os, ",");
+  }
+  return result;
+}
+
+} // namespace hloc

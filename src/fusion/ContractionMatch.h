@@ -1,0 +1,24 @@
+#pragma once
+// Finding what is rows, columns and terms of a contraction, for all heroes that multiply tiles.
+
+#include "fusion/HeroMatch.h"
+
+namespace hloc {
+
+/// The sides of `plan.hero` and the terms of its sums, for plans without a tile.
+std::optional<Rejection> findSides(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target,
+                                   mlir::MLIRContext *context);
+/// Along what, and how many neighbours at once, both sides of `plan.tile` are read.
+void chooseAccesses(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target,
+                    mlir::MLIRContext *context);
+/// Results of one row have to be stored side by side.
+std::optional<Rejection> checkOutputs(const ContractionPlan &plan, const FusionGraph &graph,
+                                      mlir::MLIRContext *context);
+/// How outputs of `plan.tile` are stored (ContractionPlan::outputVector).
+unsigned chooseOutputVector(const ContractionPlan &plan, const FusionGraph &graph, mlir::MLIRContext *context);
+
+/// What blocks fill a side's tile with, `times` each.
+IndexingMap filledElements(const ContractionPlan &plan, const ContractionSide &side, int64_t times,
+                           mlir::MLIRContext *context);
+
+} // namespace hloc

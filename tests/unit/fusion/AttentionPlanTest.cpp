@@ -1,0 +1,175 @@
+#include "hloc/fusion/FusionPlan.h"
+#include "hloc/fusion/OutputMaps.h"
+#include "hloc/fusion/PlanCounts.h"
+#include "hloc/parser/Parser.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+#include <catch2/catch.hpp>
+
+using namespace hloc;
+
+namespace {
+
+struct Planned {
+  DiagnosticEngine diagnostics;
+  std::unique_ptr<HloModule> module;
+  std::optional<FusionGraph> graph;
+  FusionPlan plan;
+
+  explicit Planned(const std::string &entry, const char *target = "sm_90") {
+    std::string text = "HloModule m\n"
+                       "add { x = f32[] parameter(0) y = f32[] parameter(1) ROOT a = f32[] add(x, y) }\n"
+                       "max { x = f32[] parameter(0) y = f32[] parameter(1) ROOT a = f32[] maximum(x, y) }\n"
+                       "ENTRY e { " +
+                       entry + " }";
+    module = parseHloModule(std::make_shared<const SourceFile>("m.hlo", text), diagnostics);
+    INFO((diagnostics.hasErrors() ? diagnostics.diagnostics().front().message : ""));
+    REQUIRE(module);
+    graph = *FusionGraph::build(*module->entry(), diagnostics);
+    llvm::FailureOr<FusionPlan> made = planFusion(*graph, {}, *findTarget(target), diagnostics);
+    REQUIRE(succeeded(made));
+    plan = std::move(*made);
+  }
+  const KernelPlan &kernel() const { return std::get<KernelPlan>(plan.steps.front()); }
+  bool isAttention() const { return plan.steps.size() == 1 && std::holds_alternative<AttentionPlan>(kernel().plan); }
+  const AttentionPlan &attention() const { return std::get<AttentionPlan>(kernel().plan); }
+  /// Why the hero does not take the fusion.
+  std::string rejection() const {
+    for (const HeroRejection &rejection : plan.rejections)
+      if (rejection.hero == "attention")
+        return rejection.reason;
+    return "";
+  }
+};
+
+/// Text in which $ is the type of operands, %Q the rows, %K the keys, %T the terms.
+std::string filled(std::string text, int64_t rows, int64_t keys, int64_t terms, const std::string &type) {
+  const std::pair<std::string, std::string> names[] = {
+      {"%Q", std::to_string(rows)}, {"%K", std::to_string(keys)}, {"%T", std::to_string(terms)}, {"$", type}};
+  for (const auto &[name, value] : names)
+    for (size_t at = 0; (at = text.find(name, at)) != std::string::npos; at += value.size())
+      text.replace(at, name.size(), value);
+  return text;
+}
+
+const std::string operands = "q = $[2,%Q,%T] parameter(0) k = $[2,%K,%T] parameter(1) v = $[2,%K,%T] parameter(2)\n";
+const std::string scores =
+    "s = f32[2,%Q,%K] dot(q, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
+    "rhs_contracting_dims={2}\n";
+const std::string softmax =
+    "least = f32[] constant(-inf) zero = f32[] constant(0)\n"
+    "m = f32[2,%Q] reduce(s, least), dimensions={2}, to_apply=max\n"
+    "mb = f32[2,%Q,%K] broadcast(m), dimensions={0,1} d = f32[2,%Q,%K] subtract(s, mb)\n"
+    "e = f32[2,%Q,%K] exponential(d) l = f32[2,%Q] reduce(e, zero), dimensions={2}, to_apply=add\n"
+    "lb = f32[2,%Q,%K] broadcast(l), dimensions={0,1} p = f32[2,%Q,%K] divide(e, lb)\n";
+const std::string weights = "w = $[2,%Q,%K] convert(p)\n";
+const std::string product =
+    "o = $[2,%Q,%T] dot(w, v), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
+    "rhs_contracting_dims={1}\n";
+
+std::string attention(int64_t rows, int64_t keys, int64_t terms, const std::string &type = "bf16",
+                      const std::string &end = "ROOT r = $[2,%Q,%T] negate(o)") {
+  return filled(operands + scores + softmax + weights + product + end, rows, keys, terms, type);
+}
+
+} // namespace
+
+TEST_CASE("what is between two dots is made of scores in registers") {
+  const Planned planned(attention(512, 512, 64));
+  REQUIRE(planned.isAttention());
+  const AttentionPlan &plan = planned.attention();
+  CHECK(plan.scores.rows.size == 512);
+  CHECK(plan.keys() == 512);
+  CHECK(plan.terms() == 64);
+  CHECK(plan.columns() == 64);
+  CHECK(plan.stages.size() == 2);
+  CHECK(plan.blocks() == 2 * plan.rowTiles());
+  CHECK(plan.sharedBytes() == planned.kernel().launch.sharedBytes);
+  CHECK(planned.kernel().launch.block.count() == uint64_t(plan.scores.tile.rows() / AttentionPlan::rowsOfWarp * 32));
+  // Scores of 512 keys do not fit into registers: they are multiplied for the maximum and the sum, and for the product.
+  CHECK_FALSE(plan.holdsScores);
+  CHECK(plan.joinsFirstStages());
+  CHECK(plan.passes() == 2);
+}
+
+TEST_CASE("scores of few keys are multiplied once") {
+  const Planned planned(attention(64, 96, 64));
+  REQUIRE(planned.isAttention());
+  CHECK(planned.attention().holdsScores);
+  CHECK(planned.attention().passes() == 1);
+  CHECK(planned.attention().repeatedWork() == 0);
+  CHECK_FALSE(planned.attention().joinsFirstStages()); // exponentials are there once, for the sum and the weights
+}
+
+TEST_CASE("terms and columns are rounded up to fragments, not to tiles") {
+  const Planned planned(attention(128, 300, 80));
+  REQUIRE(planned.isAttention());
+  CHECK(planned.attention().terms() == 80);
+  CHECK(planned.attention().columns() == 80);
+  CHECK(planned.attention().scores.tile.depth == 128);
+}
+
+TEST_CASE("a maximum and the sum of exponentials go through the keys together, other reductions do not") {
+  const std::string end = "ROOT r = $[2,%Q,%T] negate(o)";
+  const auto stages = [&](std::string between) {
+    const Planned planned(filled(operands + scores + between + weights + product + end, 512, 512, 64, "bf16"));
+    REQUIRE(planned.isAttention());
+    return planned.attention();
+  };
+  CHECK(stages(softmax).passes() == 2);
+  // A maximum that begins with a number; a sum of something else.
+  std::string begun = softmax;
+  begun.replace(begun.find("-inf"), 4, "-3");
+  CHECK(stages(begun).passes() == 3);
+  std::string squares = softmax;
+  squares.replace(squares.find("exponential(d)"), 14, "multiply(d, d)");
+  CHECK(stages(squares).passes() == 3);
+  // No reduction at all.
+  const AttentionPlan plain = stages("p = f32[2,%Q,%K] logistic(s)\n");
+  CHECK(plain.stages.empty());
+  CHECK(plain.passes() == 1);
+}
+
+TEST_CASE("outputs with one element a row beside outputs that are elsewhere") {
+  const Planned planned(attention(64, 64, 32, "f16",
+                                  "n = f32[2,%Q] log(l) t = $[%Q,2,%T] transpose(o), dimensions={1,0,2}\n"
+                                  "ROOT r = ($[%Q,2,%T], f32[2,%Q]) tuple(t, n)"));
+  REQUIRE(planned.isAttention());
+  CHECK(planned.attention().product.roots == llvm::SmallVector<unsigned>{0});
+  CHECK(planned.attention().resultRoots == llvm::SmallVector<unsigned>{1});
+  mlir::MLIRContext context;
+  const IndexingMap place = outputMaps(*planned.graph, *planned.attention().product.hero, {0}, &context).front();
+  CHECK(place.evaluate({1, 5, 7}, {}) == llvm::SmallVector<int64_t>{5, 1, 7});
+  CHECK(neighboursKept(place, planned.graph->roots()[0].shape, 2, 8) == 8);
+  CHECK(neighboursKept(place, planned.graph->roots()[0].shape, 1, 8) == 1);
+}
+
+TEST_CASE("what is no attention says why") {
+  const auto rejection = [](const std::string &entry, const char *target = "sm_90") {
+    const Planned planned(entry, target);
+    CHECK_FALSE(planned.isAttention());
+    return planned.rejection();
+  };
+  CHECK(rejection(attention(64, 64, 32, "f32")) == "`s` is not multiplied by fragments of 16 bits");
+  CHECK(rejection(attention(64, 64, 32), "sm_75") == "`s` is not multiplied by fragments of 16 bits");
+  CHECK(rejection(attention(64, 64, 32, "bf16", "ROOT r = ($[2,%Q,%T], f32[2,%Q,%K]) tuple(o, p)")) ==
+        "output 1 is made neither of `o` nor of rows of scores");
+  CHECK(rejection(attention(64, 64, 32, "bf16", "ROOT r = $[2,%T,%Q] transpose(o), dimensions={0,2,1}")) ==
+        "output 0 has other neighbours than `o`");
+  // Weights of other rows than their scores'.
+  std::string reversed = operands + scores + softmax +
+                         "pr = f32[2,%Q,%K] reverse(p), dimensions={1} w = $[2,%Q,%K] convert(pr)\n" + product +
+                         "ROOT r = $[2,%Q,%T] negate(o)";
+  CHECK(rejection(filled(reversed, 64, 64, 32, "bf16")) ==
+        "`pr` reads scores, or what rows come to, at other places than its own");
+}
+
+TEST_CASE("attention counts the scores of each pass") {
+  const auto countsAt = [](int64_t keys) { return countsOf(Planned(attention(512, keys, 64)).attention()); };
+  const PlanCounts some = countsAt(512), twice = countsAt(1024);
+  // Two passes of scores and one of weights: rows x keys x 64 each, of two batches.
+  CHECK(some.products == 3.0 * 2 * 512 * 512 * 64);
+  CHECK(twice.products == 2 * some.products);
+  CHECK(twice.memoryRoundTrips > some.memoryRoundTrips);
+}
