@@ -28,7 +28,7 @@ constexpr Row rows[] = {
     {"hloc-convert-pure-call", false, "xla_gpu.pure_call"},
     {"hloc-lower-tensors", false,
      "tensor. xla_gpu.atomic_rmw xla_gpu.allocate_shared xla_gpu.sync_threads xla_gpu.load_fragments "
-     "xla_gpu.yield"},
+     "xla_gpu.copy_async xla_gpu.commit_copies xla_gpu.await_copies xla_gpu.yield"},
     {"hloc-lower-index", false, "xla_gpu. tensor."},
     {"convert-scf-to-cf", false, "scf. xla_gpu. tensor."},
     {"hloc-lower-to-llvm", true, "llvm. nvvm. builtin.module"},

@@ -126,10 +126,18 @@ std::unique_ptr<HloModule> Compiler::only(const HloModule &fused, llvm::ArrayRef
 std::optional<ExecutionPlan> Compiler::plan(const HloModule &fused, const TargetInfo &target, Refusals &refusals) {
   TimedScope scope(observer, "plan");
   refusals = findRefusals(fused, options.keepGoing ? &target : nullptr, options.allowExternal);
-  if (options.keepGoing || refusals.empty())
-    return planModule(fused, target, diagnostics, refusals.reasons());
-  refusals.report(diagnostics);
-  return std::nullopt;
+  if (!options.keepGoing && !refusals.empty()) {
+    refusals.report(diagnostics);
+    return std::nullopt;
+  }
+  std::optional<ExecutionPlan> plan = planModule(fused, target, diagnostics, refusals.reasons(), options.tile);
+  auto isContraction = [](const PlannedKernel &kernel) { return kernel.plan().hero() == Hero::Contraction; };
+  if (plan && options.tile && llvm::none_of(plan->kernels, isContraction)) {
+    diagnostics.report(DiagnosticKind::BadUsage, fmt::format("no kernel is a contraction, which could have tiles of {}",
+                                                             options.tile->toString()));
+    return std::nullopt;
+  }
+  return plan;
 }
 
 std::optional<ExecutionPlan> Compiler::plan(const HloModule &fused, const TargetInfo &target) {

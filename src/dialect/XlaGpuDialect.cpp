@@ -62,10 +62,10 @@ LogicalResult XlaGpuDialect::verifyOperationAttribute(Operation *op, NamedAttrib
   StringRef name = attribute.getName();
   if (name == attr::range && !isRange(attribute.getValue()))
     return op->emitOpError("`xla_gpu.range` must be [lower : index, upper : index] with lower <= upper");
-  if (name == attr::registers) {
+  if (name == attr::registers || name == attr::dynamicShared) {
     auto count = dyn_cast<IntegerAttr>(attribute.getValue());
     if (!count || !count.getType().isInteger(32) || count.getInt() < 1)
-      return op->emitOpError("`xla_gpu.registers` must be a positive i32");
+      return op->emitOpError() << '`' << name << "` must be a positive i32";
   }
   if ((name == attr::block || name == attr::grid)) {
     auto sizes = dyn_cast<DenseI32ArrayAttr>(attribute.getValue());

@@ -171,6 +171,22 @@ LogicalResult MultiplyFragmentsOp::verify() {
   return verifyReachedByAll(*this, /*warps=*/true);
 }
 
+// --- asynchronous copies
+
+LogicalResult CopyAsyncOp::verify() {
+  Type element = getSource().getType().getElementType();
+  if (element != getDest().getType().getElementType())
+    return emitOpError() << "cannot copy " << element << " into a tensor of " << getDest().getType().getElementType();
+  if (getDest().getType().getRank() != 1)
+    return emitOpError("needs a flat tensor to copy into");
+  if (!isa<FloatType, IntegerType>(element))
+    return emitOpError() << "cannot copy " << element;
+  const uint64_t bits = uint64_t(getSize()) * element.getIntOrFloatBitWidth();
+  if (!llvm::is_contained({32, 64, 128}, bits))
+    return emitOpError() << "copies 4, 8 or 16 bytes, not " << bits << " bits";
+  return verifyIndices(*this, getSource().getType(), getIndices());
+}
+
 // --- allocate_shared
 
 void AllocateSharedOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), "shmem"); }

@@ -188,6 +188,49 @@ def XlaGpu_MultiplyFragmentsOp : XlaGpu_Op<"multiply_fragments", [Pure,
   let hasVerifier = 1;
 }
 
+def XlaGpu_CopyAsyncOp : XlaGpu_Op<"copy_async", [
+    AttrSizedOperandSegments, TypesMatchWith<"the result is the destination", "dest", "result", "$_self">]> {
+  let summary = "Starts a copy from global into shared memory, behind the thread's back";
+  let description = [{
+    `%t2 = xla_gpu.copy_async 8 of %in[%i] into %t[%j] if %c : tensor<4096xbf16>, tensor<2048xbf16>`: eight neighbours of
+    %in become those of the shared tensor from %j on; zeros do where the condition does not hold, and nothing is read
+    then. 4, 8 or 16 bytes, both sides aligned to as many. What is there is known when the copy's group has been waited
+    for: nobody reads or writes these elements until then.
+  }];
+  let arguments = (ins AnyStaticShapeTensor:$source, Variadic<Index>:$indices, AnyStaticShapeTensor:$dest, Index:$at,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$size, Optional<I1>:$condition);
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = [{
+    $size `of` $source `[` $indices `]` `into` $dest `[` $at `]` (`if` $condition^)? attr-dict
+    `:` type($source) `,` type($dest)
+  }];
+  let hasVerifier = 1;
+}
+
+def XlaGpu_CommitCopiesOp : XlaGpu_Op<"commit_copies", [
+    TypesMatchWith<"results are the operands", "operands", "results", "$_self">]> {
+  let summary = "Ends a group of a thread's asynchronous copies";
+  let description = [{
+    `%a2, %b2 = xla_gpu.commit_copies %a, %b : tensor<4xf32>, tensor<8xf32>`: all copies that the thread has started and not
+    yet committed are a group, which may be empty.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$operands);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = "$operands attr-dict `:` type($operands)";
+}
+
+def XlaGpu_AwaitCopiesOp : XlaGpu_Op<"await_copies", [
+    TypesMatchWith<"results are the operands", "operands", "results", "$_self">]> {
+  let summary = "Waits for groups of a thread's asynchronous copies";
+  let description = [{
+    `%a2 = xla_gpu.await_copies %a but 2 : tensor<4xf32>`: all groups but the last two that the thread committed are there.
+    Other threads see them behind a barrier.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$operands, ConfinedAttr<I64Attr, [IntNonNegative]>:$open);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = "$operands `but` $open attr-dict `:` type($operands)";
+}
+
 def XlaGpu_AtomicRmwOp : XlaGpu_Op<"atomic_rmw", [Pure, SingleBlockImplicitTerminator<"YieldOp">,
     TypesMatchWith<"the result is the tensor", "input", "result", "$_self">]> {
   let summary = "Atomic update of one element, or of consecutive ones";

@@ -18,6 +18,7 @@ CompilerOptions compilerOptions(const CompileOptions &options) {
   result.allowExternal = options.allowExternal;
   result.fastMath = options.fastMath;
   result.fusion = options.fusion;
+  result.tile = options.tile;
   result.cacheFolder = CubinCache::defaultFolder(systemEnvironment);
   return result;
 }

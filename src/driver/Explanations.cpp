@@ -1,5 +1,7 @@
 #include "Explanations.h"
 
+#include "hloc/fusion/TileCandidates.h"
+
 #include "fmt/format.h"
 
 namespace hloc {
@@ -18,8 +20,8 @@ std::string savings(const FusionDecision &decision) {
 
 } // namespace
 
-std::string printExplanation(const FusionExplanation &explanation, llvm::StringRef name) {
-  if (explanation.decisions.empty() && explanation.kernels.empty())
+std::string printExplanation(const FusionExplanation &explanation, llvm::StringRef name, const std::string &tiles) {
+  if (explanation.decisions.empty() && explanation.kernels.empty() && tiles.empty())
     return "nothing was decided: there are fusions already, which --fusion=redo makes anew, or nothing to fuse\n";
   name.consume_front("%");
   std::string text;
@@ -31,7 +33,44 @@ std::string printExplanation(const FusionExplanation &explanation, llvm::StringR
     if (name == "." || name == kernel.fusion)
       text += fmt::format("kernel {}  {}, {:.2f} us, {:.2f} MiB\n", kernel.fusion, kernel.hero.str(),
                           kernel.seconds * 1e6, kernel.bytes / (1 << 20));
+  text += tiles;
   return text.empty() ? fmt::format("nothing was decided about `{}`\n", name.str()) : text;
+}
+
+static std::string tileTable(llvm::ArrayRef<TileCandidate> candidates, const TargetInfo &target) {
+  std::string text = fmt::format("{:<16} {:>5} {:>5} {:>8} {:>7} {:>9} {:>8} {:>8} {:>8} {:>8} {:>9}  {}\n",
+                                 fmt::format("tile, us on {}", deviceOf(target).name.str()), "warps", "parts", "blocks",
+                                 "shared", "registers", "memory", "issue", "passes", "latency", "total", "bound");
+  for (const TileCandidate &one : candidates) {
+    const KernelEstimate &time = one.estimate;
+    text += fmt::format("{:<16} {:>5} {:>5} {:>8} {:>7} {:>9} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>9.2f}  {}\n",
+                        one.tile.toString(), fmt::format("{}x{}", one.warpRows, one.warpColumns), one.parts, one.blocks,
+                        one.sharedBytes, one.registers, time.memory * 1e6, time.issue * 1e6, time.shared * 1e6,
+                        time.latency * 1e6, one.seconds * 1e6, time.bound.str());
+  }
+  return text;
+}
+
+std::string printTiles(const HloModule &fused, llvm::StringRef name, const TargetInfo &target) {
+  name.consume_front("%");
+  std::string text;
+  for (const auto &computation : fused.computations())
+    for (const HloInstruction *instr : computation->instructions()) {
+      if (instr->opcode() != Opcode::Fusion)
+        continue;
+      const HloComputation &body = *instr->computation(AttributeKey::Calls);
+      auto isMeant = [&](const HloInstruction *one) { return one->name() == name; };
+      if (!isMeant(instr) && llvm::none_of(body.instructions(), isMeant))
+        continue;
+      DiagnosticEngine unheard; // whoever plans says what is wrong
+      llvm::FailureOr<FusionGraph> graph = FusionGraph::build(body, unheard);
+      PlanContext plans;
+      if (failed(graph))
+        continue;
+      if (const std::vector<TileCandidate> candidates = tileCandidates(*graph, target, plans); !candidates.empty())
+        text += tileTable(candidates, target);
+    }
+  return text;
 }
 
 } // namespace hloc

@@ -8,9 +8,16 @@
 namespace hloc {
 
 /// A line for each edge of the program: producer, reader, what became of it, why, and what the step saved or would have
-/// saved. `name`: of an instruction, with or without `%`, whose edges alone are wanted; `.`: all.
+/// saved. `name`: of an instruction, with or without `%`, whose edges alone are wanted; `.`: all. Then `tiles`.
 ///
 ///   exp -> sum  fused   one kernel computes both; saves 32.0 MiB, 9.61 us
-std::string printExplanation(const FusionExplanation &explanation, llvm::StringRef name);
+std::string printExplanation(const FusionExplanation &explanation, llvm::StringRef name, const std::string &tiles);
+
+/// Of the contraction `name`, or the fusion that has it: all tiles that its kernel could have, the fastest by the cost
+/// model first. Empty if it is none.
+///
+///   tile, us on h100 warps parts   blocks  shared registers   memory    issue   passes  latency     total  bound
+///   128x256x32/3       2x4     1      512   90624       216   167.28   225.77   199.62   160.85    280.54  issue
+std::string printTiles(const HloModule &fused, llvm::StringRef name, const TargetInfo &target);
 
 } // namespace hloc

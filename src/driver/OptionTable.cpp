@@ -209,6 +209,11 @@ std::string readTimeout(Command &command, Values values) {
   return readNumberAbove0(command.run.timeoutSeconds, values, "seconds");
 }
 
+std::string readTile(Command &command, Values values) {
+  command.compile.tile = TileSizes::parse(values.back());
+  return command.compile.tile ? "" : fmt::format("has four numbers, as 128x256x32/3 has, `{}` has not", values.back());
+}
+
 /// It is looked at with the other dump options.
 std::string readVerbosity(Command &, Values values) {
   unsigned level = 0;

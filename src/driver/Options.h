@@ -70,6 +70,7 @@ struct CompileOptions {
   ColourChoice colour = ColourChoice::Auto;
   unsigned optimizationLevel = 3;
   FusionMode fusion = FusionMode::Keep;
+  std::optional<TileSizes> tile;      ///< that contractions are to have
   std::optional<std::string> explain; ///< an instruction, or `.` for all; unset: nothing is explained
   std::vector<std::string> fastMath;  ///< rules that change floats and are to be applied
 };

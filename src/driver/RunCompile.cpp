@@ -87,7 +87,8 @@ private:
     beginStage("fuse");
     std::unique_ptr<HloModule> fused = compiler.fuse(*module, options.targets.front());
     if (fused && options.explain)
-      listing += printExplanation(explanation, *options.explain);
+      listing += printExplanation(explanation, *options.explain,
+                                  printTiles(*fused, *options.explain, options.targets.front()));
     if (fused && !options.only.empty())
       fused = compiler.only(*fused, options.only, options.targets.front());
     if (!fused)

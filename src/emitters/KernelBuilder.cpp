@@ -70,6 +70,8 @@ void KernelBuilder::makeEntry(llvm::StringRef name) {
   entry->setAttr(xla_gpu::attr::block, dimAttribute(b, plan.launch.block));
   entry->setAttr(xla_gpu::attr::grid, dimAttribute(b, plan.launch.grid));
   entry->setAttr(xla_gpu::attr::registers, b.getI32IntegerAttr(int32_t(plan.plannedRegisters())));
+  if (plan.launch.isSharedDynamic())
+    entry->setAttr(xla_gpu::attr::dynamicShared, b.getI32IntegerAttr(int32_t(plan.launch.sharedBytes)));
   b.setInsertionPointToEnd(entry.addEntryBlock());
   // Dumps name values after the locations they have.
   for (auto [instr, argument] : llvm::zip(fusion.parameters(), entry.getArguments()))

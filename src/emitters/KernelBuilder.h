@@ -59,6 +59,8 @@ public:
   llvm::SmallVector<mlir::Value> loop(const IndexingMap &map, mlir::ValueRange dims, mlir::ValueRange carried,
                                       LoopBody body);
 
+  /// The fusion's parameter of this number, which is read.
+  mlir::Value parameter(unsigned number) { return entry.getArgument(number); }
   /// The output buffers as they are now, by root; a hero replaces those it wrote.
   std::vector<mlir::Value> &outputs() { return outputValues; }
   /// The same for scratch buffers.

@@ -1,7 +1,10 @@
 #include "fusion/ContractionMatch.h"
+#include "fusion/OpWork.h"
+#include "fusion/OperandStrides.h"
 #include "hloc/fusion/HloIndexing.h"
 #include "hloc/fusion/OutputMaps.h"
 #include "hloc/fusion/PlanCounts.h"
+#include "hloc/fusion/TileCandidates.h"
 #include "hloc/indexing/ShapeMaps.h"
 #include "hloc/kernel/Estimate.h"
 
@@ -26,6 +29,11 @@ constexpr int64_t leastDepth = 4;
 constexpr int64_t leastStepsOfSplit = 4;
 /// Partial sums that a thread which combines loads before it waits for the first. An estimate.
 constexpr double splitsInFlight = 8;
+/// Terms of a step that are too many to be on their way in registers; how long sums are that have several such steps,
+/// and results of a thread whose products of one fit into the cache of instructions. Estimates.
+constexpr int64_t deepTile = 64, leastOfDeepTiles = 192, mostSumsOfDeepTiles = 64;
+/// Of tiles in shared memory.
+constexpr int64_t mostStages = 4;
 /// Of a kernel that combines.
 constexpr uint32_t combiningThreads = 128;
 /// Ops of one thread's straight code, instructions times results, as in a loop. An estimate.
@@ -120,69 +128,6 @@ bool dependsOnDim(const IndexingMap &map, unsigned dim) {
          llvm::any_of(map.constraints(), [&](const auto &constraint) { return reads(constraint.first); });
 }
 
-/// How far apart in memory elements are that a factor reads for neighbouring values of each variable, near the middle
-/// of what it reads. Looks through what the operand is computed of.
-class Strides {
-public:
-  Strides(const HloInstruction &operand, IndexingMap map) : map(std::move(map)), source(&operand) {
-    while (follow())
-      ;
-    int64_t flat[] = {source->shape().numElements()}, flatLayout[] = {0};
-    this->map = compose(
-        this->map, bitcastMap(source->shape().dims(), source->shape().minorToMajor(), flat, flatLayout, context()));
-    for (const IndexingVariable &variable : this->map.dims())
-      dims.push_back(middleOf(variable));
-    for (const IndexingVariable &variable : this->map.ranges())
-      symbols.push_back(middleOf(variable));
-  }
-
-  unsigned bits() const { return deviceBits(source->shape().elementType()); }
-  int64_t ofDim(unsigned dim) { return difference(dims, dim); }
-  int64_t ofRange(unsigned range) { return difference(symbols, range); }
-
-private:
-  /// Not known, or far.
-  static constexpr int64_t unknown = int64_t(1) << 40;
-
-  MLIRContext *context() const { return map.context(); }
-  static int64_t middleOf(const IndexingVariable &variable) {
-    return variable.bounds.lower + (variable.bounds.upper - variable.bounds.lower) / 2;
-  }
-
-  /// To the largest operand, if all that is read of it is one element.
-  bool follow() {
-    std::optional<unsigned> largest;
-    for (unsigned i = 0; i < source->numOperands(); ++i)
-      if (source->operand(i)->shape().isArray() &&
-          (!largest || source->operand(i)->shape().numElements() > source->operand(*largest)->shape().numElements()))
-        largest = i;
-    if (!largest)
-      return false;
-    std::optional<OperandIndexing> indexing = operandIndexing(*source, *largest, context());
-    if (!indexing || !indexing->runtimes.empty() || !indexing->map.ranges().empty() || indexing->map.isKnownEmpty())
-      return false;
-    map = compose(map, indexing->map);
-    source = source->operand(*largest);
-    return true;
-  }
-
-  int64_t difference(SmallVector<int64_t> &point, unsigned variable) {
-    auto here = map.evaluate(dims, symbols);
-    ++point[variable];
-    auto there = map.evaluate(dims, symbols);
-    point[variable] -= 2;
-    auto before = here ? map.evaluate(dims, symbols) : std::nullopt;
-    ++point[variable];
-    if (!here || (!there && !before))
-      return unknown;
-    return std::abs(there ? there->front() - here->front() : here->front() - before->front());
-  }
-
-  IndexingMap map;
-  const HloInstruction *source;
-  SmallVector<int64_t> dims, symbols;
-};
-
 class ContractionPlanner {
 public:
   ContractionPlanner(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target, MLIRContext *context)
@@ -191,10 +136,34 @@ public:
       maps.push_back(operandIndexing(*plan.hero, i, context)->map);
   }
 
-  std::optional<Rejection> run() {
-    if (std::optional<Rejection> why = findSides())
+  std::optional<Rejection> run(PlanContext &plans) {
+    if (std::optional<Rejection> why = prepare())
       return why;
-    return chooseTile();
+    if (!plans.tile)
+      return chooseTile();
+    std::optional<Rejection> why = takeTile(*plans.tile);
+    plans.tileRefusal = why ? why->reason : "";
+    return why;
+  }
+
+  /// With every tile and number of parts that fit.
+  std::vector<TileCandidate> candidatesByTime() {
+    std::vector<TileCandidate> found;
+    if (prepare())
+      return found;
+    forEachTile([&](const TileTime &time) {
+      const ContractionTile &tile = plan.tile;
+      TileCandidate here{tile.sizes(),       tile.warpRows,          tile.warpColumns, plan.splits, plan.blocks(),
+                         plan.sharedBytes(), plannedRegisters(plan), time.kernel,      time.seconds};
+      const bool isSameTile = !found.empty() && found.back().tile == here.tile &&
+                              found.back().warpRows == here.warpRows && found.back().warpColumns == here.warpColumns;
+      if (!isSameTile)
+        found.push_back(here);
+      else if (here.seconds < found.back().seconds)
+        found.back() = here;
+    });
+    llvm::stable_sort(found, [](const TileCandidate &a, const TileCandidate &b) { return a.seconds < b.seconds; });
+    return found;
   }
 
   std::optional<Rejection> findSides() {
@@ -215,9 +184,40 @@ public:
   }
 
 private:
+  std::optional<Rejection> prepare() {
+    if (std::optional<Rejection> why = findSides())
+      return why;
+    if (const int64_t depth = product(plan.depthSizes); depth < leastDepth)
+      return Rejection{fmt::format("sums of {} terms are too short", depth)};
+    return std::nullopt;
+  }
+
   void findStrides() {
-    for (unsigned i = 0; i < 2; ++i)
+    for (unsigned i = 0; i < 2; ++i) {
       strides.emplace_back(*plan.hero->operand(i), maps[i]);
+      work[i] = workOf(*plan.hero->operand(i));
+    }
+  }
+
+  /// Instructions that make an element of what a dot multiplies: each time that a tile is filled with it.
+  double workOf(const HloInstruction &operand) const {
+    llvm::SmallPtrSet<const HloInstruction *, 16> seen = {&operand};
+    llvm::SmallVector<const HloInstruction *> open = {&operand};
+    double sum = 0;
+    while (!open.empty()) {
+      const HloInstruction *instr = open.pop_back_val();
+      if (instr->numOperands() == 0 || instr->shape().numElements() != operand.shape().numElements())
+        continue;
+      sum += workPerElement(*instr);
+      for (const HloInstruction *read : instr->operands())
+        if (read->shape().isArray() && seen.insert(read).second)
+          open.push_back(read);
+    }
+    // What is stored as 8 bits is converted where it is put into shared memory: before sm_89 bit by bit.
+    constexpr double ofBytes = 2, ofBytesInSoftware = 9;
+    if (const ElementType type = operand.shape().elementType(); isFloat(type) && deviceBits(type) == 8)
+      sum += target.atLeast(8, 9) ? ofBytes : ofBytesInSoftware;
+    return sum;
   }
 
   std::optional<Rejection> chooseDimensions() {
@@ -296,8 +296,9 @@ private:
         {1, 2, 8, 4}, {2, 1, 4, 4}, {1, 2, 4, 2}, {1, 1, 4, 2}, {1, 2, 2, 4}, {4, 1, 4, 4},
     };
     static constexpr ContractionTile byTensorCores[] = {
-        {2, 2, 8, 16}, {2, 4, 8, 8}, {2, 2, 8, 8}, {2, 2, 4, 16}, {2, 2, 4, 8}, {4, 1, 4, 8}, {1, 4, 4, 8},
-        {1, 4, 2, 8},  {1, 2, 2, 8}, {2, 1, 4, 4}, {4, 1, 4, 4},  {1, 1, 4, 8}, {1, 1, 2, 4},
+        {2, 2, 8, 16}, {2, 4, 8, 8}, {2, 2, 8, 8}, {2, 2, 4, 16}, {2, 2, 4, 8},
+        {4, 1, 4, 8},  {1, 4, 4, 8}, {1, 4, 2, 8}, {1, 2, 2, 8},  {2, 1, 4, 4},
+        {4, 1, 4, 4},  {1, 1, 4, 8}, {1, 1, 2, 4}, {2, 4, 8, 16}, {4, 2, 8, 16},
     };
     /// Of sums that a thread has, so that factors have registers beside them.
     constexpr int64_t mostBitsOfSums = 128 * 32;
@@ -316,39 +317,112 @@ private:
       tile.depth = plan.fragmentDepth() * (depth <= plan.fragmentDepth() ? 1 : 2);
       tiles.push_back(tile);
     }
+    // Twice as many terms between barriers, where the code of a step is not too much.
+    for (size_t i = 0, count = tiles.size(); i < count && plan.factorBits() == 16 && depth >= leastOfDeepTiles; ++i)
+      if (tiles[i].threadRows * tiles[i].threadColumns <= mostSumsOfDeepTiles)
+        tiles.emplace_back(tiles[i]).depth = deepTile;
     return tiles;
   }
 
   std::optional<Rejection> chooseTile() {
-    const int64_t depth = product(plan.depthSizes);
-    if (depth < leastDepth)
-      return Rejection{fmt::format("sums of {} terms are too short", depth)};
-    double best = loopSeconds(depth);
+    return takeFastest(loopSeconds(product(plan.depthSizes)), [](const ContractionTile &) { return true; })
+               ? std::nullopt
+               : std::optional(Rejection{"a loop for each result is as fast"});
+  }
+
+  /// The fastest way to have the tile, however fast that is.
+  std::optional<Rejection> takeTile(const TileSizes &wanted) {
+    auto isWanted = [&](const ContractionTile &tile) { return tile.sizes() == wanted; };
+    if (takeFastest(std::numeric_limits<double>::infinity(), isWanted))
+      return std::nullopt;
+    auto inAllStages = [](TileSizes sizes) {
+      sizes.stages = 1;
+      return sizes;
+    };
+    for (const ContractionTile &tile : candidates(product(plan.depthSizes)))
+      if (inAllStages(tile.sizes()) == inAllStages(wanted))
+        return Rejection{whyNot(tile, wanted.stages)};
+    return Rejection{"there are none of these sizes"};
+  }
+
+  /// Has a step more terms than registers are filled with at once?
+  bool isDeep(const ContractionTile &of) const { return of.onTensorCores && of.depth > 2 * plan.fragmentDepth(); }
+
+  /// Why a tile that there is cannot be had with so many stages.
+  std::string whyNot(const ContractionTile &tile, int64_t stages) {
+    if (stages > mostStages)
+      return fmt::format("there are no more than {} stages", mostStages);
+    plan.tile = tile;
+    splitDepth();
+    for (ContractionSide *side : {&plan.rows, &plan.columns}) {
+      chooseAccess(*side);
+      chooseCopies(*side);
+    }
+    if (stages > 1 && !plan.rows.copied && !plan.columns.copied)
+      return "what both sides are made of goes through registers, which are one stage ahead";
+    if (isDeep(tile) && (stages == 1 || !plan.rows.copied || !plan.columns.copied))
+      return fmt::format("{} terms of a step are too many for registers", tile.depth);
+    plan.tile.stages = stages;
+    plan.splits = 1;
+    if (plan.sharedBytes() > target.maxSharedBytes)
+      return fmt::format("they take {} bytes of shared memory, a block on {} has {}", plan.sharedBytes(), target.name,
+                         target.maxSharedBytes);
+    return "what results are made into would be too much code";
+  }
+
+  bool takeFastest(double limit, llvm::function_ref<bool(const ContractionTile &)> isMeant) {
     std::optional<ContractionPlan> chosen;
-    for (const ContractionTile &tile : candidates(depth)) {
+    forEachTile([&](const TileTime &time) {
+      if (time.seconds < limit && isMeant(plan.tile)) {
+        limit = time.seconds;
+        chosen = plan;
+      }
+    });
+    if (chosen)
+      plan = std::move(*chosen);
+    return chosen.has_value();
+  }
+
+  struct TileTime {
+    KernelEstimate kernel;
+    double seconds; ///< with a second kernel that combines parts
+  };
+
+  /// Visits the plan with every tile and number of parts that fit.
+  void forEachTile(llvm::function_ref<void(const TileTime &)> visit) {
+    for (const ContractionTile &tile : candidates(product(plan.depthSizes))) {
       plan.tile = tile;
       splitDepth();
       chooseAccesses();
-      for (int64_t splits : splitCounts()) {
-        plan.splits = splits;
-        plan.stage = splits == 1 ? ReductionStage::Whole : ReductionStage::Partial;
-        plan.outputVector = splits == 1 ? chooseOutputVector(plan, graph, maps[0].context()) : 0;
-        const int64_t results = plan.outputVector ? plan.outputVector : tile.threadRows * tile.threadColumns;
-        if (plan.sharedBytes() > target.staticSharedBytes ||
-            results * int64_t(graph.instructions().size()) > maxOpsPerThread)
+      const llvm::SmallVector<int64_t> parts = splitCounts();
+      for (plan.tile.stages = 1; plan.tile.stages <= mostStages; ++plan.tile.stages) {
+        if (plan.tile.stages == 2) {
+          chooseCopies(plan.rows);
+          chooseCopies(plan.columns);
+          if (!plan.rows.copied && !plan.columns.copied)
+            break;
+        }
+        if (isDeep(tile) && !(plan.rows.copied && plan.columns.copied))
           continue;
-        if (plan.blocks() > int64_t(target.maxGridX))
-          continue;
-        if (double seconds = tileSeconds(); seconds < best) {
-          best = seconds;
-          chosen = plan;
+        for (int64_t splits : parts) {
+          plan.splits = splits;
+          if (std::optional<TileTime> time = timeIfFits())
+            visit(*time);
         }
       }
     }
-    if (!chosen)
-      return Rejection{"a loop for each result is as fast"};
-    plan = std::move(*chosen);
-    return std::nullopt;
+  }
+
+  /// Of the plan with its tile and number of parts, of which the rest follows.
+  std::optional<TileTime> timeIfFits() {
+    const ContractionTile &tile = plan.tile;
+    plan.stage = plan.splits == 1 ? ReductionStage::Whole : ReductionStage::Partial;
+    plan.outputVector = plan.splits == 1 ? chooseOutputVector(plan, graph, maps[0].context()) : 0;
+    const int64_t results = plan.outputVector ? plan.outputVector : tile.threadRows * tile.threadColumns;
+    if (plan.sharedBytes() > target.maxSharedBytes ||
+        results * int64_t(graph.instructions().size()) > maxOpsPerThread || plan.blocks() > int64_t(target.maxGridX))
+      return std::nullopt;
+    return tileTime();
   }
 
   /// One, and those that give all multiprocessors about as many blocks: one or more each.
@@ -390,22 +464,24 @@ private:
   static constexpr double sectorBits = 256;
   static double sectorsOf(const Shape &shape) { return double(shape.byteSize()) * 8 / sectorBits; }
 
-  double tileSeconds() const {
+  TileTime tileTime() const {
     const PlanCounts own = countsOf(plan);
     KernelCounts counts;
     counts.blocks = uint64_t(plan.blocks());
     counts.threadsPerBlock = uint32_t(plan.tile.threads());
     counts.registers = plannedRegisters(plan);
     counts.sharedBytes = uint32_t(plan.sharedBytes());
+    double ofOperands = 0;
     for (const PlanCounts::OperandRead &read : own.reads) {
       const Shape &shape = plan.hero->operand(read.operand)->shape();
       counts.sectors += read.elements * read.spread * deviceBits(shape.elementType()) / sectorBits;
       counts.footprint += sectorsOf(shape);
+      ofOperands += read.elements * work[read.operand] / double(target.warpSize);
     }
     const double written = double(result.numElements() * plan.splits) * plan.bits / sectorBits;
     counts.sectors += written;
     counts.footprint += written;
-    counts.instructions = own.instructions;
+    counts.instructions = own.instructions + ofOperands;
     if (plan.hero->shape().elementType() == ElementType::F64 && !plan.tile.onTensorCores)
       counts.doubles = own.instructions;
     counts.sharedPasses = own.sharedPasses;
@@ -414,12 +490,13 @@ private:
     counts.memoryRoundTrips = own.memoryRoundTrips;
     counts.sharedRoundTrips = own.sharedRoundTrips;
     counts.chainInstructions = own.chainInstructions;
-    double seconds = estimate(counts, deviceOf(target)).total;
+    TileTime time{estimate(counts, deviceOf(target)), 0};
+    time.seconds = time.kernel.total;
     if (plan.splits > 1) // a second kernel, which reads what this one wrote
-      seconds += secondsToMove(2 * written * sectorBits / 8, deviceOf(target)) + double(plan.splits) / splitsInFlight *
-                                                                                     deviceOf(target).dramLatency /
-                                                                                     (deviceOf(target).gigahertz * 1e9);
-    return seconds;
+      time.seconds +=
+          secondsToMove(2 * written * sectorBits / 8, deviceOf(target)) +
+          double(plan.splits) / splitsInFlight * deviceOf(target).dramLatency / (deviceOf(target).gigahertz * 1e9);
+    return time;
   }
 
   /// Of runs of `run` elements of `bits`, `stride` elements apart: bits of the sectors that they are in, of each bit.
@@ -429,9 +506,36 @@ private:
     return std::max(1.0, sectors * sectorBits / (elements * size));
   }
 
+  /// A side whose elements are read by `side.vector` can be copied, if it is stored as fragments are, in pieces of as
+  /// many or fewer.
+  void chooseCopies(ContractionSide &side) {
+    constexpr unsigned leastBits = 32; // that a copy may have
+    const HloInstruction &operand = *plan.hero->operand(side.operand);
+    const ElementType type = operand.shape().elementType();
+    side.copied = false;
+    if (!plan.tile.onTensorCores || plan.factorBits() != 16 || plan.fragmentType(side) != type || side.tests > 0 ||
+        !storedOperand(operand, maps[side.operand].context()))
+      return;
+    const IndexingMap &map = maps[side.operand];
+    AffineExpr variable = getAffineSymbolExpr(plan.depth.back(), map.context());
+    if (!side.alongDepth)
+      for (unsigned dim : side.dims)
+        if (result.dim(dim) > 1) {
+          variable = getAffineDimExpr(dim, map.context());
+          if (map.dims()[dim].bounds != Interval{0, result.dim(dim) - 1})
+            return;
+        }
+    for (unsigned length = side.vector; length * deviceBits(type) >= leastBits; length /= 2)
+      if (strides[side.operand].areAlignedPieces(variable, side.alongDepth ? plan.depthStarts.back() : 0, length)) {
+        side.copied = true;
+        side.vector = length;
+        return;
+      }
+  }
+
   /// Along what, and how many neighbours at once, a side's elements are read.
   void chooseAccess(ContractionSide &side) {
-    Strides &own = strides[side.operand];
+    OperandStrides &own = strides[side.operand];
     int64_t ofSide = std::numeric_limits<int64_t>::max(), sizeOfSide = 1;
     for (unsigned dim : side.dims)
       if (result.dim(dim) > 1) {
@@ -443,6 +547,7 @@ private:
     int64_t tileRows = &side == &plan.rows ? plan.tile.rows() : plan.tile.columns();
     side.pad = side.alongDepth && !plan.tile.onTensorCores ? ContractionPlan::sharedVectorBits / int64_t(plan.bits) : 0;
     side.vector = 1;
+    side.copied = false;
     side.spread =
         spreadOf(side.alongDepth ? ofDepth : ofSide,
                  side.alongDepth ? std::min(sizeOfDepth, plan.tile.depth) : std::min(sizeOfSide, tileRows), own.bits());
@@ -469,7 +574,8 @@ private:
   const TargetInfo &target;
   const Shape result;
   std::vector<IndexingMap> maps;
-  std::vector<Strides> strides;
+  std::vector<OperandStrides> strides;
+  double work[2] = {0, 0}; ///< workOf the operands
 };
 
 } // namespace
@@ -529,7 +635,7 @@ int64_t ContractionPlan::stride(const ContractionSide &side) const {
 }
 
 uint64_t ContractionPlan::sharedBytes() const {
-  uint64_t bytes = uint64_t((tileElements(rows) + tileElements(columns)) * int64_t(factorBits()) / 8);
+  uint64_t bytes = uint64_t(tile.stages * (tileElements(rows) + tileElements(columns)) * int64_t(factorBits()) / 8);
   if (outputVector)
     bytes += uint64_t(outputElements()) * deviceBits(hero->shape().elementType()) / 8;
   return bytes;
@@ -562,18 +668,35 @@ static FollowingKernel combinePartialSums(ContractionPlan plan, const TargetInfo
   return {std::move(plan), launch};
 }
 
-template <>
-HeroMatch<ContractionPlan> matchHero<ContractionPlan>(const FusionGraph &graph, const FusionAliasing &,
-                                                      const TargetInfo &target, PlanContext &plans) {
+/// The hero and the outputs.
+static std::variant<ContractionPlan, Rejection> beginPlan(const FusionGraph &graph, MLIRContext *context) {
   std::variant<const HloInstruction *, Rejection> hero = heroOf(graph);
   if (auto *why = std::get_if<Rejection>(&hero))
     return std::move(*why);
   ContractionPlan plan;
   plan.hero = std::get<const HloInstruction *>(hero);
   plan.bits = std::max(32u, deviceBits(plan.hero->shape().elementType()));
-  if (std::optional<Rejection> why = assignRoots(graph, plans.mlir(), plan))
+  if (std::optional<Rejection> why = assignRoots(graph, context, plan))
     return std::move(*why);
-  if (std::optional<Rejection> why = ContractionPlanner(plan, graph, target, plans.mlir()).run())
+  return plan;
+}
+
+std::vector<TileCandidate> tileCandidates(const FusionGraph &graph, const TargetInfo &target, PlanContext &plans) {
+  std::variant<ContractionPlan, Rejection> begun = beginPlan(graph, plans.mlir());
+  auto *plan = std::get_if<ContractionPlan>(&begun);
+  if (!plan)
+    return {};
+  return ContractionPlanner(*plan, graph, target, plans.mlir()).candidatesByTime();
+}
+
+template <>
+HeroMatch<ContractionPlan> matchHero<ContractionPlan>(const FusionGraph &graph, const FusionAliasing &,
+                                                      const TargetInfo &target, PlanContext &plans) {
+  std::variant<ContractionPlan, Rejection> begun = beginPlan(graph, plans.mlir());
+  if (auto *why = std::get_if<Rejection>(&begun))
+    return std::move(*why);
+  auto &plan = std::get<ContractionPlan>(begun);
+  if (std::optional<Rejection> why = ContractionPlanner(plan, graph, target, plans.mlir()).run(plans))
     return std::move(*why);
   LaunchGeometry launch;
   launch.grid = {uint32_t(plan.blocks()), 1, 1};
@@ -654,7 +777,8 @@ template <> unsigned plannedRegisters<ContractionPlan>(const ContractionPlan &pl
     return KernelSpec::usualRegisters;
   const ContractionTile &tile = plan.tile;
   const int64_t sums = plan.sums(), factors = (tile.threadRows + tile.threadColumns) * plan.pieces().number;
-  const int64_t loaded = (tile.rows() + tile.columns()) * tile.depth / tile.threads();
+  const int64_t loaded =
+      ((plan.rows.copied ? 0 : tile.rows()) + (plan.columns.copied ? 0 : tile.columns())) * tile.depth / tile.threads();
   // (Of fragments a thread has two registers of factors for each of its rows and columns.)
   const int64_t wordsOfSum = int64_t(plan.bits) / 32, wordsOfRegister = plan.factorBits() == 64 ? 2 : 1;
   int64_t registers = ofIndices + (tile.onTensorCores ? sums * wordsOfSum + 2 * factors * wordsOfRegister +
@@ -678,9 +802,14 @@ std::string ContractionPlan::toString() const {
   os << fmt::format("tiles of {}x{}, {}x{} a thread{}, {} terms a step; ", tile.rows(), tile.columns(), tile.threadRows,
                     tile.threadColumns, tile.onTensorCores ? " on tensor cores" : "", tile.depth);
   auto describe = [&](const ContractionSide &side) {
-    return fmt::format("{} {}", side.vector, side.alongDepth ? "terms" : "neighbours");
+    const bool isOfOne = side.copied && rows.copied != columns.copied;
+    return fmt::format("{} {}{}", side.vector, side.alongDepth ? "terms" : "neighbours", isOfOne ? ", copied," : "");
   };
-  os << fmt::format("read by {} and {}; roots ", describe(rows), describe(columns));
+  os << fmt::format("{} by {} and {}", rows.copied && columns.copied ? "copied" : "read", describe(rows),
+                    describe(columns));
+  if (tile.stages > 1)
+    os << fmt::format(" in {} stages", tile.stages);
+  os << "; roots ";
   llvm::interleave(roots, os, ",");
   if (stage == ReductionStage::Partial)
     os << fmt::format("; sums in {} parts of {} steps", splits, stepsOfSplit());

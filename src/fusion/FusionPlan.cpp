@@ -98,7 +98,7 @@ std::string KernelPlan::toString() const {
     result += fmt::format("x{}", launch.grid.y);
   result += fmt::format(", block {}", launch.block.x);
   if (launch.sharedBytes)
-    result += fmt::format(", shared {}", launch.sharedBytes);
+    result += fmt::format(", {}shared {}", launch.isSharedDynamic() ? "dynamic " : "", launch.sharedBytes);
   for (const KernelBuffer &buffer : buffers)
     if (buffer.sameAs)
       result += fmt::format("; {} in place of {}", hloc::toString(buffer.buffer),
@@ -216,6 +216,14 @@ public:
 
 private:
   template <typename Plan> void offer(const char *hero, HeroMatch<Plan> match) {
+    const bool isAskedFor = std::is_same_v<Plan, ContractionPlan> && context.tile;
+    if (isAskedFor && !context.tileRefusal.empty()) {
+      diagnostics.report(DiagnosticKind::BadUsage, graph.computation().root()->range(),
+                         fmt::format("`{}` cannot have tiles of {}: {}", graph.computation().root()->name().str(),
+                                     context.tile->toString(), std::exchange(context.tileRefusal, "")));
+      isDecided = true;
+      return;
+    }
     if (!match) {
       rejections.push_back({hero, match.reason()});
       return;
@@ -232,7 +240,7 @@ private:
       return;
     }
     const PlanSummary summary = summarize(graph, *plan);
-    if (!best && !isContested(graph, summary)) {
+    if (isAskedFor || (!best && !isContested(graph, summary))) {
       best = std::move(*plan);
       isDecided = true;
       return;
@@ -307,7 +315,8 @@ KernelSpec describeKernel(const FusionGraph &graph, const FusionPlan &plan, cons
     spec.parameters.push_back(describeBuffer(graph, plan, kernel, buffer));
   spec.grid = kernel.launch.grid;
   spec.block = kernel.launch.block;
-  spec.staticSharedBytes = uint32_t(kernel.launch.sharedBytes);
+  (kernel.launch.isSharedDynamic() ? spec.dynamicSharedBytes : spec.staticSharedBytes) =
+      uint32_t(kernel.launch.sharedBytes);
   spec.hero = text(kernel.hero()).str();
   spec.plan = kernel.toString();
   spec.rejections = plan.rejections;

@@ -1,8 +1,27 @@
 #include "hloc/fusion/PlanContext.h"
 
+#include "fmt/format.h"
+
 #include "mlir/IR/MLIRContext.h"
 
 namespace hloc {
+
+std::string TileSizes::toString() const { return fmt::format("{}x{}x{}/{}", rows, columns, depth, stages); }
+
+std::optional<TileSizes> TileSizes::parse(llvm::StringRef text) {
+  TileSizes choice;
+  auto [sizes, stages] = text.split('/');
+  auto [rows, rest] = sizes.split('x');
+  auto [columns, depth] = rest.split('x');
+  auto isNumber = [](llvm::StringRef part, int64_t &number) {
+    constexpr int64_t most = 1 << 20;
+    return !part.getAsInteger(10, number) && number > 0 && number <= most;
+  };
+  if (!isNumber(rows, choice.rows) || !isNumber(columns, choice.columns) || !isNumber(depth, choice.depth) ||
+      !isNumber(stages, choice.stages))
+    return std::nullopt;
+  return choice;
+}
 
 PlanContext::PlanContext(mlir::MLIRContext *given) : context(given) {}
 

@@ -153,6 +153,11 @@ static double instructionsOfFragment(const ContractionPlan &plan, const Contract
     return 2;
   return plan.factorBits() == 8 && !side.alongDepth ? 5 : 1;
 }
+/// Of a step of a contraction: addresses, bounds, the loop.
+constexpr double instructionsOfStep = 24;
+/// Instructions for as long as the tensor core that all products of a warp are made on, a quarter of a
+/// multiprocessor's, makes one: 2048 multiply-adds at 240 to 320 a clock.
+constexpr double turnOfMma = 2;
 
 /// Of a step of a warp: products of fragments, and loads of these, four matrices of 8x8 each.
 static void addFragments(const ContractionPlan &plan, double steps, PlanCounts &counts) {
@@ -172,6 +177,28 @@ static void addFragments(const ContractionPlan &plan, double steps, PlanCounts &
   counts.sharedPasses += (ofRows + ofColumns) * passesOfLoad;
 }
 
+/// The chain of one warp; `waits`: what a step waits for in turn to have it in registers.
+static void addFragmentWaits(const ContractionPlan &plan, double steps, double waits, PlanCounts &counts) {
+  /// Of a round trip to memory, that one to shared memory, or a dependent instruction, takes. Memory that is busy takes
+  /// longer than the round trips that estimates are about.
+  constexpr double ofSharedTrip = 0.05, ofInstruction = 0.006, ofBusyMemory = 2;
+  const ContractionTile &tile = plan.tile;
+  const double fragments = double(tile.depth) / double(plan.fragmentDepth());
+  const double products = double(tile.threadRows * tile.threadColumns) / 4 * fragments;
+  const double chain = std::max(fragments * instructionsOfMma, products * turnOfMma) + instructionsOfStep / 2;
+  counts.chainInstructions = steps * chain;
+  counts.memoryRoundTrips = steps * std::max(1.0, waits);
+  double sharedTrips = tripsOfBarrier + fragments;
+  if (tile.stages > 1) {
+    --sharedTrips; // the barrier alone, behind no store
+    // What a step waits for has had as many steps before to come; what is in registers is the next one's.
+    const double ahead = plan.rows.copied && plan.columns.copied ? double(tile.stages - 1) : 1;
+    const double hidden = chain * ofInstruction + sharedTrips * ofSharedTrip;
+    counts.memoryRoundTrips = 1 + steps * std::max({0.0, ofBusyMemory / ahead - hidden, waits - hidden});
+  }
+  counts.sharedRoundTrips = steps * sharedTrips;
+}
+
 static bool hasPadding(const HloInstruction &convolution) {
   return llvm::any_of(convolution.windowOr(convolution.shape().rank() - 2).dims,
                       [](const WindowDim &dim) { return dim.padLow > 0 || dim.padHigh > 0 || dim.baseDilation != 1; });
@@ -186,27 +213,36 @@ static bool isComputed(const HloInstruction &value) {
   return source->opcode() != Parameter;
 }
 
+static bool isAtEdge(const ContractionPlan &plan, const ContractionSide &side) {
+  const int64_t rowsOfTile = &side == &plan.rows ? plan.tile.rows() : plan.tile.columns();
+  return side.size % rowsOfTile != 0 || plan.innerDepth() % plan.tile.depth != 0;
+}
+
+/// Does a test stand before an element is read?
+static bool isTested(const ContractionPlan &plan, const ContractionSide &side) {
+  return isAtEdge(plan, side) || side.tests > 0 ||
+         (plan.hero->opcode() == Opcode::Convolution && hasPadding(*plan.hero));
+}
+
 /// Round trips of the vectors that a thread loads of a side's tile, beyond the one of all of them together. Where
 /// something is computed of them, loads are not issued all at once; behind branches, none together with another. A test
 /// of a tile's edge alone becomes a predicate, those of a convolution's window beside it do not. `isMade`: is there
 /// more to do for an element than to load it?
 static double waitsOf(const ContractionPlan &plan, const ContractionSide &side, double vectors, bool isMade) {
-  const int64_t rowsOfTile = &side == &plan.rows ? plan.tile.rows() : plan.tile.columns();
-  const bool isEdge = side.size % rowsOfTile != 0 || plan.innerDepth() % plan.tile.depth != 0;
-  const bool isWindow = plan.hero->opcode() == Opcode::Convolution;
-  // (Of tensor cores' factors it is, where a test stands before the load.)
-  const bool isTested = isEdge || side.tests > 0 || (isWindow && hasPadding(*plan.hero));
+  const bool isEdge = isAtEdge(plan, side), isWindow = plan.hero->opcode() == Opcode::Convolution;
   // Behind the test of an edge, one of indices is a branch, too: then elements are computed one after the other.
   if (plan.tile.onTensorCores && isMade && isEdge && side.tests > 0)
     return vectors * double(side.vector) * (1 + side.tests);
-  if (plan.tile.onTensorCores ? isMade && isTested : isMade || (isWindow && isEdge))
+  // (Of tensor cores' factors it is waited for where a test stands before the load.)
+  if (plan.tile.onTensorCores ? isMade && isTested(plan, side) : isMade || (isWindow && isEdge))
     return vectors * (side.branches() ? double(side.vector) : 1);
   return 0;
 }
 
 PlanCounts countsOf(const ContractionPlan &plan) {
-  /// Of a step: addresses, bounds, the loop; of a vector that goes to shared memory: address, load, store.
-  constexpr double instructionsOfStep = 24, instructionsOfVector = 6;
+  /// Of a vector that goes to shared memory: address, load, store; of one that is copied, and of a test whether there
+  /// is any.
+  constexpr double instructionsOfVector = 6, instructionsOfCopy = 1.5, instructionsOfTest = 3;
   /// To cut one off a factor.
   constexpr double instructionsOfPiece = 4;
   PlanCounts counts;
@@ -218,12 +254,15 @@ PlanCounts countsOf(const ContractionPlan &plan) {
   const ContractionTile &tile = plan.tile;
   const double steps = double(plan.stepsOfSplit()), blocks = double(plan.blocks()), threads = double(tile.threads()),
                warps = blocks * threads / lanesPerWarp, terms = double(tile.depth);
-  double loads = 0, waits = 0;
+  double instructions = instructionsOfStep, waits = 0; // of a step
   for (const ContractionSide *side : {&plan.rows, &plan.columns}) {
     const int64_t rowsOfTile = side == &plan.rows ? tile.rows() : tile.columns();
     const double elements = double(rowsOfTile * tile.depth), ofThread = elements / threads / side->vector;
-    loads += ofThread;
-    waits += waitsOf(plan, *side, ofThread, plan.hero->operand(side->operand)->opcode() != Opcode::Parameter);
+    const bool isMade = plan.hero->operand(side->operand)->opcode() != Opcode::Parameter;
+    instructions += ofThread * (!side->copied           ? instructionsOfVector
+                                : isTested(plan, *side) ? instructionsOfCopy + instructionsOfTest
+                                                        : instructionsOfCopy);
+    waits += side->copied ? 0 : waitsOf(plan, *side, ofThread, isMade);
     counts.reads.push_back({plan.hero, side->operand, blocks * steps * elements, side->spread});
     const unsigned pieces = plan.pieces().number;
     counts.sharedPasses += warps * steps * elements / threads * plan.factorBits() / bitsOfPass * pieces;
@@ -232,24 +271,20 @@ PlanCounts countsOf(const ContractionPlan &plan) {
   }
   if (tile.onTensorCores) {
     addFragments(plan, warps * steps, counts);
-    counts.instructions += warps * steps * (loads * instructionsOfVector + instructionsOfStep);
-    counts.memoryRoundTrips = steps * std::max(1.0, waits);
-    const double fragments = terms / double(plan.fragmentDepth());
-    counts.sharedRoundTrips = steps * (tripsOfBarrier + fragments);
+    counts.instructions += warps * steps * instructions;
+    addFragmentWaits(plan, steps, waits, counts);
     if (plan.outputVector) { // into shared memory in pairs, and out of it
       const double results = blocks * double(tile.rows() * tile.columns()) / lanesPerWarp;
       counts.instructions += results / 2 + results / plan.outputVector;
       counts.sharedPasses += 2 * results * deviceBits(plan.hero->shape().elementType()) / bitsOfPass;
       counts.sharedRoundTrips += double(tile.threadRows / plan.outputRowsOfThread()) * 2 * tripsOfBarrier;
     }
-    counts.chainInstructions = steps * (fragments * instructionsOfMma + instructionsOfStep / 2);
     return counts;
   }
   const double perRead = double(ContractionPlan::sharedVectorBits) / plan.bits;
   const double reads = std::ceil(double(tile.threadRows) / perRead) + std::ceil(double(tile.threadColumns) / perRead);
   const double products = double(tile.threadRows * tile.threadColumns);
-  counts.instructions +=
-      warps * steps * (terms * (products + reads) + loads * instructionsOfVector + instructionsOfStep);
+  counts.instructions += warps * steps * (terms * (products + reads) + instructions);
   counts.sharedPasses += warps * steps * terms * double(tile.threadRows + tile.threadColumns) * plan.bits / bitsOfPass;
   counts.memoryRoundTrips = steps * std::max(1.0, waits);
   counts.sharedRoundTrips = steps * (tripsOfBarrier + 1);

@@ -14,9 +14,9 @@ namespace {
 
 constexpr DeviceModel devices[] = {
 #define HLOC_DEVICE(name, target, multiprocessors, gigahertz, terabytes, l2, dramLatency, sharedLatency, doubles,      \
-                    products, doubleProducts)                                                                          \
+                    products, doubleProducts, shared)                                                                  \
   {name,        target,        multiprocessors, gigahertz, terabytes * 1e12, l2,                                       \
-   dramLatency, sharedLatency, doubles,         products,  doubleProducts},
+   dramLatency, sharedLatency, doubles,         products,  doubleProducts,   shared * 1024.0},
 #include "Devices.def"
 };
 
@@ -24,7 +24,7 @@ constexpr DeviceModel devices[] = {
 constexpr double schedulers = 4;    // warp instructions a clock
 constexpr double specialLanes = 16; // lanes a clock
 constexpr double registersOfMultiprocessor = 65536, registerGranule = 8, maxRegisters = 255;
-constexpr double sharedOfMultiprocessor = 228 * 1024, sharedOfSystem = 1024; // bytes; the latter of each block
+constexpr double sharedOfSystem = 1024; // bytes of each block
 constexpr double maxResidentWarps = 64, maxResidentBlocks = 32;
 constexpr double atomicsPerClock = 8; // lanes
 // Elsewhere.
@@ -34,7 +34,7 @@ constexpr double exposed = 0.1;          // share of what is not the bottleneck 
 
 } // namespace
 
-double residentBlocks(uint32_t registers, uint32_t sharedBytes, double warpsOfBlock) {
+double residentBlocks(uint32_t registers, uint32_t sharedBytes, double warpsOfBlock, double sharedOfMultiprocessor) {
   const double ofThread = std::ceil(std::max(1u, registers) / registerGranule) * registerGranule;
   return std::max(1.0, std::floor(std::min(
                            {maxResidentWarps / warpsOfBlock, registersOfMultiprocessor / (ofThread * 32 * warpsOfBlock),
@@ -85,7 +85,7 @@ KernelEstimate estimate(const KernelCounts &counts, const DeviceModel &device) {
   const double clock = device.gigahertz * 1e9, numMultiprocessors = device.multiprocessors;
   const double blocks = double(std::max<uint64_t>(counts.blocks, 1));
   const double warpsOfBlock = std::ceil(std::max(1u, counts.threadsPerBlock) / 32.0);
-  const double resident = residentBlocks(counts.registers, counts.sharedBytes, warpsOfBlock);
+  const double resident = residentBlocks(counts.registers, counts.sharedBytes, warpsOfBlock, device.sharedBytes);
   // Blocks are dealt out evenly: the multiprocessor with the most of them decides.
   const double mostBlocks = std::ceil(blocks / numMultiprocessors), share = mostBlocks / blocks;
   const double busy = std::min(blocks, numMultiprocessors);

@@ -271,6 +271,8 @@ private:
   }
 
   void finishStretch() {
+    ofStretch.memoryRoundTrips += waited;
+    waited = 0;
     add(once, ofStretch, times);
     if (isOpen)
       add(inLoops, ofStretch, times);
@@ -298,6 +300,7 @@ private:
       values.execute(instr);
       if (instr.name() == "call")
         call(instr);
+      waited += tripsOfAwait(instr);
       Depth depth = waitsOf(instr);
       depth.raiseTo(predicate);
       const bool isBarrier = instr.name() == "bar" || instr.name() == "barrier";
@@ -381,6 +384,17 @@ private:
     ofStretch.sharedPasses += instr.name() == "shfl";
   }
 
+  /// Of a wait for groups of copies: where some may stay open, the one that is waited for has had as many turns to
+  /// come.
+  static double tripsOfAwait(const CodeInstr &instr) {
+    if (instr.name() != "cp" || !instr.has("async"))
+      return 0;
+    const auto &operands = instr.text->operands;
+    if (instr.has("wait_group") && !operands.empty() && operands.front().kind == ptx::Operand::Kind::Integer)
+      return 1 / (1 + double(operands.front().value));
+    return instr.has("wait_all");
+  }
+
   static void addWait(const CodeInstr &instr, Depth &depth) {
     const llvm::StringRef name = instr.name(), space = spaceOf(instr);
     const bool loads = name == "ld" || name == "atom";
@@ -449,6 +463,7 @@ private:
   // Of the stretch that is being walked: its first block, its own number, how often it is, and what is done in it once.
   uint32_t stretch = none, stretchId = 0;
   double times = 0;
+  double waited = 0;   ///< round trips of copies, one wait behind the other
   bool isOpen = false; ///< in loops whose rounds nobody knows
   PathCounts ofStretch;
   std::vector<LaneMask> lanesOf; ///< blocks

@@ -96,6 +96,8 @@ LogicalResult flattenIndices(Operation *op) {
     flattenAccess(insert, insert.getDest());
   else if (auto extract = dyn_cast<PredicatedExtractOp>(op))
     flattenAccess(extract, extract.getSource());
+  else if (auto copy = dyn_cast<CopyAsyncOp>(op))
+    flattenAccess(copy, copy.getSource());
   else if (isa<tensor::TensorDialect, vector::VectorDialect>(op->getDialect()) &&
            llvm::any_of(op->getOperandTypes(), [](Type type) {
              auto tensor = dyn_cast<RankedTensorType>(type);

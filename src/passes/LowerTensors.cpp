@@ -7,6 +7,8 @@
 #include "passes/LowerAtomic.h"
 #include "passes/TensorMemory.h"
 
+#include "fmt/format.h"
+
 namespace hloc {
 #define GEN_PASS_DEF_LOWERTENSORS
 #include "passes/Passes.h.inc"
@@ -18,7 +20,7 @@ using namespace hloc::xla_gpu;
 
 namespace {
 
-constexpr unsigned sharedAddressSpace = 3;
+constexpr unsigned globalAddressSpace = 1, sharedAddressSpace = 3;
 /// Shared and constant arrays start where the widest access may.
 constexpr uint64_t arrayAlignment = 16;
 
@@ -145,8 +147,24 @@ private:
       rewriter.replaceOp(op, op->getOperand(0));
     } else if (auto fragments = dyn_cast<LoadFragmentsOp>(op)) {
       rewriter.replaceOp(op, loadFragments(fragments, memory));
+    } else if (auto copy = dyn_cast<CopyAsyncOp>(op)) {
+      return lowerCopy(copy, memory);
+    } else if (isa<CommitCopiesOp>(op)) {
+      LLVM::CallIntrinsicOp::create(rewriter, op->getLoc(), rewriter.getStringAttr("llvm.nvvm.cp.async.commit.group"),
+                                    ValueRange{});
+      rewriter.replaceOp(op, op->getOperands());
+    } else if (auto await = dyn_cast<AwaitCopiesOp>(op)) {
+      Value open =
+          LLVM::ConstantOp::create(rewriter, op->getLoc(), rewriter.getI32IntegerAttr(int32_t(await.getOpen())));
+      LLVM::CallIntrinsicOp::create(rewriter, op->getLoc(), rewriter.getStringAttr("llvm.nvvm.cp.async.wait.group"),
+                                    open);
+      rewriter.replaceOp(op, op->getOperands());
     } else if (isa<AllocateSharedOp>(op)) {
-      rewriter.replaceOp(op, sharedArray(op));
+      auto dynamic = op->getParentOfType<func::FuncOp>()->getAttrOfType<IntegerAttr>(attr::dynamicShared);
+      FailureOr<Value> array = dynamic ? dynamicArray(op, dynamic.getInt()) : sharedArray(op);
+      if (failed(array))
+        return failure();
+      rewriter.replaceOp(op, *array);
     } else if (isa<SyncThreadsOp>(op)) {
       gpu::BarrierOp::create(rewriter, op->getLoc());
       rewriter.replaceOp(op, op->getOperands());
@@ -172,7 +190,7 @@ private:
     Location loc = op.getLoc();
     Type word = rewriter.getI32Type();
     const unsigned bits = bitsOfFragments.lookup(op);
-    Value address = memory.address(op->getOperand(0), op.getIndex(), rewriter.getIntegerType(bits));
+    Value address = memory.addressInLoop(op->getOperand(0), op.getIndex(), rewriter.getIntegerType(bits));
     SmallVector<Type> types(words, word);
     auto name = rewriter.getStringAttr(Twine("llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.") +
                                        (op.getTransposed() ? "trans." : "") + "b16");
@@ -200,6 +218,38 @@ private:
                             .getResult(0));
       }
     return words;
+  }
+
+  /// cp.async, past the first cache where it may be: what a block copies, it does not copy again.
+  LogicalResult lowerCopy(CopyAsyncOp op, MemoryBuilder &memory) {
+    Location loc = op.getLoc();
+    // (By number: what were tensors are pointers, whatever accessors say.)
+    Value source = op->getOperand(0), index = op->getOperand(1), dest = op->getOperand(2), at = op->getOperand(3);
+    if (computeCapability < 80)
+      return op.emitOpError("is not known to the target");
+    ElementStorage storage(cast<RankedTensorType>(op.getResult().getType()).getElementType());
+    const int64_t bytes = int64_t(op.getSize()) * storage.bits / 8;
+    if (memory.alignmentOf(source, traces.of(index), 0, storage) < bytes ||
+        memory.alignmentOf(dest, traces.of(at), 0, storage) < bytes)
+      return op.emitOpError() << "copies " << bytes << " bytes from or to where fewer are aligned";
+    if (cast<LLVM::LLVMPointerType>(dest.getType()).getAddressSpace() != sharedAddressSpace)
+      return op.emitOpError("copies into a tensor that is not shared");
+    auto globalPointer = LLVM::LLVMPointerType::get(op.getContext(), globalAddressSpace);
+    SmallVector<Value> operands = {
+        memory.addressInLoop(dest, at, storage.memory),
+        LLVM::AddrSpaceCastOp::create(rewriter, loc, globalPointer, memory.address(source, index, storage.memory))};
+    std::string name = fmt::format("llvm.nvvm.cp.async.{}.shared.global.{}", bytes == 16 ? "cg" : "ca", bytes);
+    if (op->getNumOperands() > 4) {
+      auto constant = [&](int64_t value) -> Value {
+        return LLVM::ConstantOp::create(rewriter, loc, rewriter.getI32IntegerAttr(int32_t(value)));
+      };
+      Value all = constant(bytes), none = constant(0);
+      operands.push_back(arith::SelectOp::create(rewriter, loc, op->getOperand(4), all, none));
+      name += ".s";
+    }
+    LLVM::CallIntrinsicOp::create(rewriter, loc, rewriter.getStringAttr(name), operands);
+    rewriter.replaceOp(op, dest);
+    return success();
   }
 
   /// A kernel returns what it wrote. A buffer that it only reads would mean that a rewrite took equal values for equal
@@ -346,6 +396,31 @@ private:
     return global(op, "shared", sharedCount++, type, {}, sharedAddressSpace);
   }
 
+  /// The next part of the one array whose size the launch decides.
+  FailureOr<Value> dynamicArray(Operation *op, int64_t size) {
+    const uint64_t start = llvm::alignTo(dynamicBytes, arrayAlignment);
+    LLVM::LLVMArrayType type = arrayTypeOf(cast<RankedTensorType>(op->getResult(0).getType()));
+    dynamicBytes = start + uint64_t(type.getNumElements()) * type.getElementType().getIntOrFloatBitWidth() / 8;
+    if (dynamicBytes > uint64_t(size))
+      return op->emitOpError() << "ends at byte " << dynamicBytes << " of shared memory, of which there are " << size;
+    const std::string name = prefix + "__shared";
+    OpBuilder::InsertionGuard guard(rewriter);
+    auto array = module.lookupSymbol<LLVM::GlobalOp>(name);
+    Type byte = rewriter.getI8Type();
+    if (!array) {
+      rewriter.setInsertionPointToStart(module.getBody());
+      array = LLVM::GlobalOp::create(rewriter, op->getLoc(), LLVM::LLVMArrayType::get(byte, 0), /*isConstant=*/false,
+                                     LLVM::Linkage::External, name, Attribute(), arrayAlignment, sharedAddressSpace);
+    }
+    rewriter.setInsertionPointToStart(&op->getParentOfType<func::FuncOp>().getBody().front());
+    Value all = LLVM::AddressOfOp::create(rewriter, op->getLoc(), array);
+    if (start == 0)
+      return all;
+    return LLVM::GEPOp::create(rewriter, op->getLoc(), all.getType(), byte, all, ArrayRef<LLVM::GEPArg>{int32_t(start)},
+                               LLVM::GEPNoWrapFlags::inbounds)
+        .getResult();
+  }
+
   Value constantArray(arith::ConstantOp op) {
     auto type = cast<RankedTensorType>(op.getType());
     return global(op, "constant", constantCount++, type, memoryImage(cast<DenseElementsAttr>(op.getValue()), type), 0);
@@ -360,6 +435,7 @@ private:
   Type pointer;
   std::string prefix;
   unsigned sharedCount = 0, constantCount = 0;
+  uint64_t dynamicBytes = 0; ///< of shared memory that the launch asks for: taken so far
 };
 
 struct LowerTensorsPass : hloc::impl::LowerTensorsBase<LowerTensorsPass> {

@@ -57,6 +57,13 @@ BufferFacts hloc::factsOf(Value pointer) {
     auto global = SymbolTable::lookupNearestSymbolFrom<LLVM::GlobalOp>(address, address.getGlobalNameAttr());
     return {int64_t(global.getAlignment().value_or(0)), global.getConstant()};
   }
+  // A part of an array.
+  if (auto part = pointer.getDefiningOp<LLVM::GEPOp>();
+      part && part.getDynamicIndices().empty() && part.getRawConstantIndices().size() == 1) {
+    BufferFacts facts = factsOf(part.getBase());
+    facts.alignment = std::min(facts.alignment, powerOfTwoPart(part.getRawConstantIndices().front()));
+    return facts;
+  }
   return {};
 }
 
@@ -129,6 +136,47 @@ Value MemoryBuilder::address(Value pointer, Value index, Type memory) {
   Value offset = arith::IndexCastUIOp::create(builder, loc, builder.getI64Type(), index);
   return LLVM::GEPOp::create(builder, loc, pointer.getType(), memory, pointer, ValueRange(offset),
                              LLVM::GEPNoWrapFlags::inbounds);
+}
+
+/// Adds the terms of a sum to the part they belong to.
+static void splitSum(AffineExpr sum, llvm::function_ref<unsigned(AffineExpr)> partOf,
+                     MutableArrayRef<AffineExpr> parts) {
+  if (sum.getKind() == AffineExprKind::Add) {
+    auto both = cast<AffineBinaryOpExpr>(sum);
+    splitSum(both.getLHS(), partOf, parts);
+    splitSum(both.getRHS(), partOf, parts);
+    return;
+  }
+  AffineExpr &part = parts[partOf(sum)];
+  part = part + sum;
+}
+
+Value MemoryBuilder::addressInLoop(Value pointer, Value index, Type memory) {
+  Operation *parent = builder.getInsertionBlock()->getParentOp();
+  auto loop = isa<scf::ForOp>(parent) ? cast<scf::ForOp>(parent) : parent->getParentOfType<scf::ForOp>();
+  if (!loop)
+    return address(pointer, index, memory);
+  AppliedMap traced = trace(index);
+  enum Part : unsigned { Same, Changing, Constant };
+  auto partOf = [&](AffineExpr term) {
+    if (isa<AffineConstantExpr>(term))
+      return unsigned(Constant);
+    for (auto [number, operand] : llvm::enumerate(traced.operands))
+      if (term.isFunctionOfDim(unsigned(number)) && !loop.isDefinedOutsideOfLoop(operand))
+        return unsigned(Changing);
+    return unsigned(Same);
+  };
+  SmallVector<AffineExpr> parts(3, getAffineConstantExpr(0, traced.map.context()));
+  splitSum(traced.map.result(0), partOf, parts);
+  // (Offsets are extended as unsigned numbers.)
+  if (llvm::any_of(parts, [&](AffineExpr part) { return traced.map.range(part).lower < 0; }))
+    return address(pointer, index, memory);
+  for (AffineExpr part : parts) {
+    AppliedMap offset = traced;
+    offset.map = IndexingMap(AffineMap::get(traced.map.dims().size(), 0, part), traced.map.dims(), {}, {});
+    pointer = address(pointer, offset.materialize(builder, loc).front(), memory);
+  }
+  return pointer;
 }
 
 std::pair<Value, Value> MemoryBuilder::packedWord(Value pointer, Value index, const ElementStorage &storage,

@@ -59,6 +59,9 @@ public:
 
   /// `pointer + index` for elements in whole bytes.
   mlir::Value address(mlir::Value pointer, mlir::Value index, mlir::Type memory);
+  /// The same in steps, in a loop: what does not change in it first, constants last. The first leaves the loop, and
+  /// addresses that differ by constants have all others in common. (For memory with addresses in registers alone.)
+  mlir::Value addressInLoop(mlir::Value pointer, mlir::Value index, mlir::Type memory);
   /// The word that holds packed element `index`, and where in it the element starts.
   std::pair<mlir::Value, mlir::Value> packedWord(mlir::Value pointer, mlir::Value index, const ElementStorage &storage,
                                                  unsigned wordBits = 32);

@@ -51,9 +51,10 @@ std::vector<std::optional<uint32_t>> donations(const HloModule &module, const st
 } // namespace
 
 std::optional<ExecutionPlan> planModule(const HloModule &module, const TargetInfo &target,
-                                        DiagnosticEngine &diagnostics, const UnplannedWork &unplanned) {
+                                        DiagnosticEngine &diagnostics, const UnplannedWork &unplanned,
+                                        const std::optional<TileSizes> &tile) {
   const HloComputation &entry = *module.entry();
-  PlanTables tables(module, target, diagnostics, unplanned);
+  PlanTables tables(module, target, diagnostics, unplanned, tile);
   ExecutionPlan &plan = tables.plan;
   // Buffers in the order in which the parameters stand, uses in that of their numbers.
   ComputationUse use{std::vector<Slices>(entry.numParameters()), {}, {}, ""};

@@ -14,8 +14,10 @@ using Slices = llvm::SmallVector<BufferSlice, 2>;
 class PlanTables {
 public:
   PlanTables(const HloModule &module, const TargetInfo &target, DiagnosticEngine &diagnostics,
-             const UnplannedWork &unplanned)
-      : unplanned(unplanned), equal(module), target(target), diagnostics(diagnostics) {}
+             const UnplannedWork &unplanned, const std::optional<TileSizes> &tile)
+      : unplanned(unplanned), equal(module), target(target), diagnostics(diagnostics) {
+    plans.tile = tile;
+  }
 
   BufferSlice newBuffer(ModuleBuffer::Kind kind, uint64_t bytes, std::string shape);
   /// Where a constant lies in the buffer of all constants: those of equal bytes in one place.

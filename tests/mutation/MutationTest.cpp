@@ -3,9 +3,10 @@
 //   mutation-test FOLDER... [--corpus] [--explained] [--seeds=N] [--per-kernel=N] [--per-corpus-kernel=N]
 //                 [--largest=BYTES] [--keep=DIR] [--jobs=N] [--seconds=S] [--only=REGEX]
 //
-// A kernel is F.hlo, compiled, or F.ptx of another compiler with F.json and F.hlo beside it; --corpus adds those of
-// $HLOC_CORPUS. `equivalent.txt` of the first folder explains mutants that compute the same, one a line; it
-// stays true because a row whose mutant is killed or gone fails the test.
+// A kernel is F.hlo, compiled (with the options that a first line `// compiled with ...` has), or F.ptx of another
+// compiler with F.json and F.hlo beside it; --corpus adds those of $HLOC_CORPUS. `equivalent.txt` of the first folder
+// explains mutants that compute the same, one a line; it stays true because a row whose mutant is killed or gone fails
+// the test.
 //   kernel:mutation | instruction that it becomes | reason
 // The score is killed / (all - explained); it must reach 98 %.
 
@@ -202,6 +203,18 @@ public:
   }
 
 private:
+  /// That the text says it is to be compiled with.
+  static std::vector<std::string> optionsOf(const std::string &hlo) {
+    std::string error;
+    const std::string text = readFile(hlo, error).value_or("");
+    llvm::StringRef line = llvm::StringRef(text).split('\n').first;
+    std::vector<std::string> words;
+    if (line.consume_front("// compiled with "))
+      for (llvm::StringRef word : llvm::split(line, ' '))
+        words.push_back(word.str());
+    return words;
+  }
+
   void addKernel(const std::string &hlo, bool ofCorpus) {
     Kernel kernel;
     std::string base = llvm::StringRef(hlo).drop_back(4).str();
@@ -217,6 +230,7 @@ private:
       kernel.ptx = folder.file(kernel.name + ".ptx");
       kernel.launch = "--manifest=" + folder.file(kernel.name + ".json");
       kernel.compile = {"hloc", hlo, "-o", kernel.ptx, kernel.launch};
+      llvm::append_range(kernel.compile, optionsOf(hlo));
     }
     kernels.push_back(std::move(kernel));
   }

@@ -39,6 +39,7 @@ struct CompilerOptions {
   bool locations = false;            ///< MLIR texts say of each operation which line of the HLO it stems from
   std::vector<std::string> fastMath; ///< rules that may change the results of floats, by name
   FusionMode fusion = FusionMode::Keep;
+  std::optional<TileSizes> tile; ///< that contractions are to have; an error where they cannot, or there is none
   FusionExplanation *explanation = nullptr; ///< where fuse() says why it fused what; null: nobody asks
   std::string cacheFolder;                  ///< of the PTX of kernels of large modules; empty: no cache
   std::optional<std::string> remarks;       ///< regular expression over the kinds of remarks to report; unset: none

@@ -38,6 +38,8 @@ inline constexpr llvm::StringLiteral entry = "xla_gpu.entry";
 inline constexpr llvm::StringLiteral block = "xla_gpu.block";
 inline constexpr llvm::StringLiteral grid = "xla_gpu.grid";
 inline constexpr llvm::StringLiteral registers = "xla_gpu.registers";
+/// All shared memory of a kernel, in bytes, where that is more than can be had without asking at the launch.
+inline constexpr llvm::StringLiteral dynamicShared = "xla_gpu.dynamic_shared";
 inline constexpr llvm::StringLiteral sliceIndex = "xla_gpu.slice_index";
 inline constexpr llvm::StringLiteral invariant = "xla_gpu.invariant";
 inline constexpr llvm::StringLiteral range = "xla_gpu.range";

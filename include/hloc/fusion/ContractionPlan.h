@@ -2,6 +2,7 @@
 // What the hero of contractions (dot, convolution) decides about a kernel.
 
 #include "hloc/fusion/HeroPlans.h"
+#include "hloc/fusion/PlanContext.h"
 
 #include "llvm/ADT/SmallVector.h"
 
@@ -27,12 +28,16 @@ struct ContractionTile {
   /// Fragments of columns are loaded in pairs: `threadRows` is a multiple of 2 then, `threadColumns` of 4, `depth`
   /// of that of a fragment.
   bool onTensorCores = false;
+  /// Of a side's tile in shared memory: one is filled while others are multiplied. One alone is filled between two
+  /// barriers.
+  int64_t stages = 1;
 
   int64_t laneRows() const { return onTensorCores ? 8 : 4; }
   int64_t laneColumns() const { return onTensorCores ? 4 : 8; }
   int64_t rows() const { return warpRows * laneRows() * threadRows; }
   int64_t columns() const { return warpColumns * laneColumns() * threadColumns; }
   int64_t threads() const { return warpRows * warpColumns * laneRows() * laneColumns(); }
+  TileSizes sizes() const { return {rows(), columns(), depth, stages}; }
   bool operator==(const ContractionTile &) const = default;
 };
 
@@ -59,7 +64,10 @@ struct ContractionSide {
   int64_t size = 1;                 ///< product of their sizes
   bool alongDepth = false;          ///< neighbours in memory are terms of one sum; else of neighbouring sums
   unsigned vector = 1;              ///< neighbours that a thread reads at once; divides what is neighbours
-  double spread = 1;                ///< bytes of the sectors that are read, of each byte
+  /// Are tiles copied as they lie in memory, in pieces of `vector`, by what a thread does not wait for? Else by way of
+  /// its registers.
+  bool copied = false;
+  double spread = 1; ///< bytes of the sectors that are read, of each byte
   /// Of indices, that what the operand is computed of depends on (concatenate, pad, an update); all twice where any of
   /// it is a loop.
   unsigned tests = 0;
@@ -69,12 +77,20 @@ struct ContractionSide {
   int64_t pad = 0;
 };
 
+/// An operand whose elements are those of a parameter of the fusion as they are stored: which, and at which indices.
+struct StoredOperand {
+  unsigned parameter;
+  IndexingMap map;
+};
+std::optional<StoredOperand> storedOperand(const HloInstruction &operand, mlir::MLIRContext *context);
+
 /// A dot or convolution as a batch of products of matrices, in blocks of results. A block takes pieces of the sums one
 /// after another: of both operands it puts what a piece needs into shared memory, each element once, in the type in
 /// which sums are computed; from there each thread multiplies some rows by some columns in registers. What the operands
 /// are computed of is computed when they are put there; what the outputs are made of, when a sum is complete.
 /// Factors of types that tensor cores multiply stay as they are, and warps multiply fragments of them there, where the
-/// target has any.
+/// target has any. Nothing is computed of most of them then: tiles are copied several steps ahead, into one of several
+/// stages.
 ///
 ///   dot of f32[512,256] by f32[256,1024]: rows 512, columns 1024, depth 256 in 16 steps of 16; 8x8 results of each of
 ///   256 threads, 32 blocks
@@ -134,7 +150,7 @@ struct ContractionPlan {
   int64_t stepsOfSplit() const { return (steps() + splits - 1) / splits; }
   int64_t tiles() const { return batchSize * rowTiles() * columnTiles(); }
   int64_t blocks() const { return tiles() * splits; } ///< that add up products
-  /// Of a side's tile in shared memory: elements from one term to the next, of a piece, and all.
+  /// Of a stage of a side's tile in shared memory: elements from one term to the next, of a piece, and all.
   int64_t stride(const ContractionSide &side) const;
   int64_t pieceElements(const ContractionSide &side) const { return stride(side) * tile.depth; }
   int64_t tileElements(const ContractionSide &side) const { return pieceElements(side) * pieces().number; }

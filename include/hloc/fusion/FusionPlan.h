@@ -46,7 +46,9 @@ using HeroPlan = std::variant<
 struct LaunchGeometry {
   Dim3 grid; ///< x = 0: nothing to launch
   Dim3 block;
-  uint64_t sharedBytes = 0; ///< static shared memory of a block
+  uint64_t sharedBytes =
+      0; ///< shared memory of a block: static, as far as that goes, else all of it asked for at launch
+  bool isSharedDynamic() const { return sharedBytes > TargetInfo::staticSharedBytes; }
 };
 
 /// A buffer that the steps of a fusion work on.

@@ -1,13 +1,26 @@
 #pragma once
 // PlanContext: what plans of any number of fusions are made with, one after the other.
 
+#include "llvm/ADT/StringRef.h"
+
 #include <memory>
+#include <optional>
+#include <string>
 
 namespace mlir {
 class MLIRContext;
 }
 
 namespace hloc {
+
+/// Of a contraction: results of a block, terms of a step, stages in shared memory.
+struct TileSizes {
+  int64_t rows = 0, columns = 0, depth = 0, stages = 1;
+  bool operator==(const TileSizes &) const = default;
+  /// `128x256x32/3`
+  std::string toString() const;
+  static std::optional<TileSizes> parse(llvm::StringRef text);
+};
 
 class PlanContext {
 public:
@@ -16,6 +29,9 @@ public:
   ~PlanContext();
   /// The one given, or its own, made when it is first needed: that takes longer than most plans.
   mlir::MLIRContext *mlir();
+
+  std::optional<TileSizes> tile; ///< that contractions are asked to have; else the fastest
+  std::string tileRefusal;       ///< why the last that was planned has it not; empty: it has
 
 private:
   std::unique_ptr<mlir::MLIRContext> own;

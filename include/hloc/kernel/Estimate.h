@@ -46,6 +46,7 @@ struct DeviceModel {
   double doublesPerClock;            ///< f64 lanes of a multiprocessor
   /// Multiply-adds of its tensor cores: of 16-bit factors, of f64.
   double productsPerClock, doubleProductsPerClock;
+  double sharedBytes; ///< of a multiprocessor
 };
 /// Rows of Devices.def.
 llvm::ArrayRef<DeviceModel> allDevices();
@@ -89,9 +90,10 @@ KernelEstimate estimate(const KernelCounts &counts, const DeviceModel &device);
 /// A copy or fill that reads and writes so many bytes of device memory, its start included.
 double secondsToMove(double bytes, const DeviceModel &device);
 
-/// Blocks of so many warps that a multiprocessor of any device holds at a time: with so many registers a thread and so
-/// many bytes of shared memory a block. At least 1.
-double residentBlocks(uint32_t registers, uint32_t sharedBytes, double warpsOfBlock);
+/// Blocks of so many warps that a multiprocessor, if it has so much shared memory, holds at a time: with so many
+/// registers a thread and so many bytes of shared memory a block. At least 1.
+double residentBlocks(uint32_t registers, uint32_t sharedBytes, double warpsOfBlock,
+                      double sharedOfMultiprocessor = 228 * 1024);
 
 /// How many registers a thread may take, `registers` or more, without fewer blocks of so many warps resident for it.
 uint32_t mostRegistersBeside(uint32_t registers, double warpsOfBlock);

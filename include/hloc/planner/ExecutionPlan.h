@@ -76,9 +76,9 @@ bool checkNormalForm(const HloInstruction &instr, DiagnosticEngine &diagnostics)
 using UnplannedWork = llvm::DenseMap<const HloInstruction *, std::string>;
 
 /// Plans a module that passes checkNormalForm and whose fusions, as far as they are work, pass supportedGraph; but for
-/// those in `unplanned`, which become steps that say why they are not.
+/// those in `unplanned`, which become steps that say why they are not. `tile`: that contractions are to have.
 std::optional<ExecutionPlan> planModule(const HloModule &module, const TargetInfo &target,
-                                        DiagnosticEngine &diagnostics,
-                                        const UnplannedWork &unplanned = UnplannedWork());
+                                        DiagnosticEngine &diagnostics, const UnplannedWork &unplanned = UnplannedWork(),
+                                        const std::optional<TileSizes> &tile = std::nullopt);
 
 } // namespace hloc

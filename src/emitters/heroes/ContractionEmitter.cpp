@@ -65,7 +65,7 @@ public:
     }
     for (auto [operand, function] : llvm::zip(operands, *functions))
       operand.setFunction(function);
-    if (SmallVector<Value> made = sums(); stores)
+    if (SmallVector<Value> made = tile.stages > 1 ? stagedSums() : sums(); stores)
       outputs.store(made);
     else
       outputs.storePartial(made, partOf(plan, kernel));
@@ -80,15 +80,14 @@ private:
   /// on its way to registers.
   SmallVector<Value> sums() {
     SmallVector<Value> carried = {operands[0].allocate(), operands[1].allocate()};
-    const int64_t numSums = plan.sums(), numTurns = operands[0].turns();
+    const int64_t numSums = plan.sums();
     carried.append(numSums, values.zero());
-    llvm::append_range(carried, loadBoth(b.index(0)));
+    llvm::append_range(carried, load(b.index(0)));
     IndexingMap steps = IndexingMap::fromSizes(AffineMap::get(0, 1, {}, context), {}, {plan.stepsOfSplit()});
     carried = kernel.loop(steps, {}, carried, [&](ValueRange step, ValueRange, ValueRange before) {
       ValueRange loaded = before.drop_front(2 + numSums);
-      SmallVector<Value> tiles = synchronize({operands[0].fill(loaded.take_front(numTurns), before[0]),
-                                              operands[1].fill(loaded.drop_front(numTurns), before[1])});
-      SmallVector<Value> following = loadFollowing(step.front(), loaded);
+      SmallVector<Value> tiles = synchronize(fill(before.take_front(2), loaded));
+      SmallVector<Value> following = ifAhead(step.front(), 1, loaded, [&](Value next) { return load(next); });
       SmallVector<Value> added =
           tile.onTensorCores
               ? FragmentTiles(plan, kernel, operands[0].factorType()).multiply(tiles, before.slice(2, numSums))
@@ -114,25 +113,94 @@ private:
     return whole;
   }
 
-  SmallVector<Value> loadBoth(Value step) {
-    SmallVector<Value> loaded = operands[0].load(step);
-    llvm::append_range(loaded, operands[1].load(step));
+  /// The same of tiles in several stages. Behind the barrier of a step all have what it multiplies, and nobody reads
+  /// the stage that was multiplied before: there the copies begin that are as many steps ahead as there are other
+  /// stages.
+  SmallVector<Value> stagedSums() {
+    const int64_t numSums = tile.threadRows * tile.threadColumns, ahead = tile.stages - 1;
+    SmallVector<Value> tiles = {operands[0].allocate(), operands[1].allocate()};
+    for (int64_t step = 0; step < ahead; ++step) {
+      if (step < plan.stepsOfSplit())
+        tiles = copy(tiles, b.index(step), b.index(step));
+      tiles = commit(tiles);
+    }
+    SmallVector<Value> carried = tiles;
+    carried.push_back(b.index(ahead)); // the stage of the step before
+    carried.append(numSums, values.zero());
+    llvm::append_range(carried, load(b.index(0)));
+    IndexingMap steps = IndexingMap::fromSizes(AffineMap::get(0, 1, {}, context), {}, {plan.stepsOfSplit()});
+    carried = kernel.loop(steps, {}, carried, [&](ValueRange step, ValueRange, ValueRange before) {
+      Value freeStage = before[2], stage = stageAfter(freeStage);
+      ValueRange loaded = before.drop_front(3 + numSums);
+      SmallVector<Value> filled = fill(before.take_front(2), loaded, stage);
+      SmallVector<Value> next =
+          synchronize(xla_gpu::AwaitCopiesOp::create(b, TypeRange(filled), filled, uint64_t(ahead - 1)).getResults());
+      next = commit(
+          ifAhead(step.front(), ahead, next, [&, now = next](Value other) { return copy(now, other, freeStage); }));
+      SmallVector<Value> following = ifAhead(step.front(), 1, loaded, [&](Value other) { return load(other); });
+      SmallVector<Value> added =
+          FragmentTiles(plan, kernel, operands[0].factorType(), stage).multiply(next, before.slice(3, numSums));
+      next.push_back(stage);
+      llvm::append_range(next, added);
+      llvm::append_range(next, following);
+      return next;
+    });
+    return SmallVector<Value>(ArrayRef(carried).slice(3, numSums));
+  }
+
+  Value stageAfter(Value stage) {
+    Value isLast = b.cmpI(CodeBuilder::IPred::eq, stage, b.index(tile.stages - 1));
+    Value next = b.select(isLast, b.index(0), b.addI(stage, b.index(1)));
+    next.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(context, Interval{0, tile.stages - 1}));
+    return next;
+  }
+
+  // --- of those sides of a step that are copied, or go through registers
+
+  SmallVector<Value> copy(ValueRange tiles, Value step, Value stage) {
+    SmallVector<Value> next(tiles);
+    for (unsigned i = 0; i < 2; ++i)
+      if (side(i).copied)
+        next[i] = operands[i].copy(step, next[i], stage);
+    return next;
+  }
+
+  SmallVector<Value> commit(ValueRange tiles) {
+    return SmallVector<Value>(xla_gpu::CommitCopiesOp::create(b, TypeRange(tiles), tiles).getResults());
+  }
+
+  SmallVector<Value> load(Value step) {
+    SmallVector<Value> loaded;
+    for (unsigned i = 0; i < 2; ++i)
+      if (!side(i).copied)
+        llvm::append_range(loaded, operands[i].load(step));
     return loaded;
   }
 
-  /// What the step after `step` needs; `otherwise` where there is none.
-  SmallVector<Value> loadFollowing(Value step, ValueRange otherwise) {
-    if (plan.stepsOfSplit() == 1)
+  SmallVector<Value> fill(ValueRange tiles, ValueRange loaded, Value stage = {}) {
+    SmallVector<Value> next(tiles);
+    for (unsigned i = 0; i < 2; ++i)
+      if (!side(i).copied) {
+        next[i] = operands[i].fill(loaded.take_front(operands[i].turns()), next[i], stage);
+        loaded = loaded.drop_front(operands[i].turns());
+      }
+    return next;
+  }
+
+  /// What `make` makes of the step so many after `step`; `otherwise` where there is none.
+  SmallVector<Value> ifAhead(Value step, int64_t ahead, ValueRange otherwise,
+                             llvm::function_ref<SmallVector<Value>(Value)> make) {
+    if (plan.stepsOfSplit() <= ahead || otherwise.empty())
       return SmallVector<Value>(otherwise);
-    Value follows = b.cmpI(CodeBuilder::IPred::slt, step, b.index(plan.stepsOfSplit() - 1));
+    Value follows = b.cmpI(CodeBuilder::IPred::slt, step, b.index(plan.stepsOfSplit() - ahead));
     auto branch = scf::IfOp::create(b, otherwise.getTypes(), follows, /*withElse=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(branch.elseBlock());
     scf::YieldOp::create(b, otherwise);
     b.setInsertionPointToEnd(branch.thenBlock());
-    IndexingMap next(AffineMap::get(1, 0, getAffineDimExpr(0, context) + 1),
-                     IndexingVariable{Interval{0, plan.stepsOfSplit() - 2}, "step"}, {}, {});
-    scf::YieldOp::create(b, loadBoth(applyMap(b, next, step).front()));
+    IndexingMap next(AffineMap::get(1, 0, getAffineDimExpr(0, context) + ahead),
+                     IndexingVariable{Interval{0, plan.stepsOfSplit() - 1 - ahead}, "step"}, {}, {});
+    scf::YieldOp::create(b, make(applyMap(b, next, step).front()));
     return SmallVector<Value>(branch.getResults());
   }
 

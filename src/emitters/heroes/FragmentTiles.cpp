@@ -61,11 +61,17 @@ Value FragmentTiles::placeInShared(const ContractionSide &own, AffineExpr row, A
   turned.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(context, Interval{0, chunks - 1}));
   const int64_t lines = tileSize(own) * tile.depth / (chunks * size);
   AffineExpr d0 = getAffineDimExpr(0, context), d1 = getAffineDimExpr(1, context), d2 = getAffineDimExpr(2, context);
-  IndexingVariable variables[] = {
+  AffineExpr place = (d0 * chunks + d1) * size + d2 + piece * plan.pieceElements(own);
+  SmallVector<IndexingVariable> variables = {
       {Interval{0, lines - 1}, {}}, {Interval{0, chunks - 1}, {}}, {Interval{0, size - 1}, {}}};
-  IndexingMap joined(AffineMap::get(3, 0, (d0 * chunks + d1) * size + d2 + piece * plan.pieceElements(own)), variables,
-                     {}, {});
-  return applyMap(b, joined, {at[0], turned, at[3]}).front();
+  SmallVector<Value> operands = {at[0], turned, at[3]};
+  if (stage) {
+    place = place + getAffineDimExpr(3, context) * plan.tileElements(own);
+    variables.push_back({Interval{0, tile.stages - 1}, "stage"});
+    operands.push_back(stage);
+  }
+  IndexingMap joined(AffineMap::get(unsigned(variables.size()), 0, place), variables, {}, {});
+  return applyMap(b, joined, operands).front();
 }
 
 // --- from shared memory to registers

@@ -21,9 +21,9 @@ namespace hloc {
 
 class FragmentTiles : ContractionThreads {
 public:
-  /// `element`: of both tiles.
-  FragmentTiles(const ContractionPlan &plan, KernelBuilder &kernel, mlir::Type element)
-      : ContractionThreads(plan, kernel), b(kernel.code()), context(kernel.context()), element(element),
+  /// `element`: of both tiles. `stage`: the number of theirs that is spoken of, if the plan has several.
+  FragmentTiles(const ContractionPlan &plan, KernelBuilder &kernel, mlir::Type element, mlir::Value stage = {})
+      : ContractionThreads(plan, kernel), b(kernel.code()), context(kernel.context()), element(element), stage(stage),
         bits(int64_t(element.getIntOrFloatBitWidth())) {}
 
   /// Where an element is, or a piece of it, by its row and its place in the row.
@@ -62,6 +62,7 @@ private:
   CodeBuilder &b;
   mlir::MLIRContext *context;
   const mlir::Type element;
+  const mlir::Value stage;
   const int64_t bits;
 };
 

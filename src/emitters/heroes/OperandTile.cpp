@@ -6,6 +6,8 @@
 #include "emitters/heroes/FactorPieces.h"
 #include "emitters/heroes/FragmentTiles.h"
 #include "hloc/dialect/XlaGpu.h"
+#include "hloc/indexing/Divisibility.h"
+#include "hloc/support/Check.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -39,7 +41,8 @@ Type OperandTile::heldType() const {
 }
 
 Value OperandTile::allocate() const {
-  return xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({plan.tileElements(side)}, factorType()));
+  return xla_gpu::AllocateSharedOp::create(
+      b, RankedTensorType::get({tile.stages * plan.tileElements(side)}, factorType()));
 }
 
 int64_t OperandTile::turns() const {
@@ -144,17 +147,19 @@ Value OperandTile::holds(ArrayRef<Condition> conditions, ValueRange operands, in
   return all;
 }
 
-/// Is a condition's expression, of the first element of a group, followed by those of the others, and its interval by
-/// whole groups?
+/// Is a condition's expression the same for all elements of a group; or of the first followed by those of the others,
+/// and its interval by whole groups?
 bool OperandTile::holdsForAll(const Condition &condition) const {
   const auto &[expression, interval] = condition;
   if (!expression.isFunctionOfSymbol(0))
     return true;
   const int64_t elements = side.vector;
   AffineExpr element = getAffineSymbolExpr(0, context), first = expression.replace(element, constant(0));
-  const unsigned numDims = unsigned(kernel.idVariables().size()) + 1;
-  return simplifyAffineExpr(expression - first - element, numDims, 1) == constant(0) &&
-         first.getLargestKnownDivisor() % elements == 0 && interval.lower % elements == 0 &&
+  const IndexingMap group = mapAt({expression}, {elements});
+  const std::optional<int64_t> stride = strideOf(expression, element, group);
+  if (stride != 1)
+    return stride == 0;
+  return knownDivisor(first, group) % elements == 0 && interval.lower % elements == 0 &&
          (interval.upper + 1) % elements == 0;
 }
 
@@ -250,11 +255,14 @@ Value OperandTile::loadElement(const Place &place, Value number, Value element) 
 
 // --- from registers to shared memory
 
-Value OperandTile::fill(ValueRange vectors, Value shared) {
-  if (tile.onTensorCores)
-    return fillChunks(vectors, shared);
+Value OperandTile::fill(ValueRange vectors, Value shared, Value stage) {
   for (auto [turn, loaded] : llvm::enumerate(vectors)) {
     Group group = groupOf(int64_t(turn));
+    if (tile.onTensorCores) {
+      shared = whereGroupIs(group, shared,
+                            [&, loaded = loaded](Value before) { return putChunk(group, loaded, before, stage); });
+      continue;
+    }
     IndexingMap places = kernel.mapOf({group.inDepth * plan.stride(side) + group.inSide}, {int64_t(side.vector)});
     if (group.groups % tile.threads() != 0)
       places.addConstraint(group.first, Interval{0, group.groups - 1});
@@ -273,33 +281,33 @@ Value OperandTile::fill(ValueRange vectors, Value shared) {
   return shared;
 }
 
-Value OperandTile::fillChunks(ValueRange vectors, Value shared) {
-  for (auto [turn, loaded] : llvm::enumerate(vectors)) {
-    Group group = groupOf(int64_t(turn));
-    if (group.groups % tile.threads() == 0) {
-      shared = putChunk(group, loaded, shared);
-      continue;
-    }
-    IndexingMap exists = kernel.mapOf({}, {1});
-    exists.addConstraint(group.first, Interval{0, group.groups - 1});
-    exists.simplify();
-    shared = kernel
-                 .loop(exists, shared,
-                       [&, loaded = loaded](ValueRange, ValueRange, ValueRange before) -> SmallVector<Value> {
-                         return {putChunk(group, loaded, before.front())};
-                       })
-                 .front();
+Value OperandTile::copy(Value number, Value shared, Value stage) {
+  for (int64_t turn = 0; turn < turns(); ++turn) {
+    Group group = groupOf(turn);
+    shared = whereGroupIs(group, shared, [&](Value before) { return copyChunk(group, number, before, stage); });
   }
   return shared;
 }
 
-Value OperandTile::putChunk(const Group &group, Value loaded, Value shared) {
+Value OperandTile::whereGroupIs(const Group &group, Value shared, llvm::function_ref<Value(Value)> make) {
+  if (group.groups % tile.threads() == 0)
+    return make(shared);
+  IndexingMap exists = kernel.mapOf({}, {1});
+  exists.addConstraint(group.first, Interval{0, group.groups - 1});
+  exists.simplify();
+  return kernel
+      .loop(exists, shared,
+            [&](ValueRange, ValueRange, ValueRange before) -> SmallVector<Value> { return {make(before.front())}; })
+      .front();
+}
+
+Value OperandTile::putChunk(const Group &group, Value loaded, Value shared, Value stage) {
   auto held = VectorType::get({int64_t(side.vector)}, heldType());
   if (loaded.getType() != held)
     loaded = vector::BitCastOp::create(b, held, loaded);
   const unsigned number = plan.pieces().number;
   if (number == 1)
-    return putPiece(group, loaded, 0, shared);
+    return putPiece(group, loaded, 0, shared, stage);
   SmallVector<SmallVector<Value>> pieces(number);
   for (int64_t i = 0; i < int64_t(side.vector); ++i) {
     SmallVector<Value> ofOne = factorPieces(b, vector::ExtractOp::create(b, loaded, i), fragmentType(), number);
@@ -308,20 +316,47 @@ Value OperandTile::putChunk(const Group &group, Value loaded, Value shared) {
   }
   for (auto [piece, factors] : llvm::enumerate(pieces)) {
     Value vector = vector::FromElementsOp::create(b, VectorType::get({int64_t(side.vector)}, factorType()), factors);
-    shared = putPiece(group, vector, int64_t(piece), shared);
+    shared = putPiece(group, vector, int64_t(piece), shared, stage);
   }
   return shared;
 }
 
-Value OperandTile::putPiece(const Group &group, Value factors, int64_t piece, Value shared) {
+Value OperandTile::placeOfChunk(const Group &group, Value stage, int64_t piece) {
   auto ofFirst = [&](AffineExpr expression) {
     return expression.replace(getAffineSymbolExpr(0, context), constant(0));
   };
   AffineExpr inSide = ofFirst(group.inSide), inDepth = ofFirst(group.inDepth);
-  Value place = FragmentTiles(plan, kernel, factorType())
-                    .placeOf(side, side.alongDepth ? inSide : inDepth, side.alongDepth ? inDepth : inSide, piece);
+  return FragmentTiles(plan, kernel, factorType(), stage)
+      .placeOf(side, side.alongDepth ? inSide : inDepth, side.alongDepth ? inDepth : inSide, piece);
+}
+
+Value OperandTile::putPiece(const Group &group, Value factors, int64_t piece, Value shared, Value stage) {
+  Value place = placeOfChunk(group, stage, piece);
   return vector::TransferWriteOp::create(b, b.getLoc(), factors, shared, ValueRange{place}, ArrayRef<bool>{true})
       .getResult();
+}
+
+/// What holds for one element of a piece holds for all.
+Value OperandTile::copyChunk(const Group &group, Value number, Value shared, Value stage) {
+  std::optional<StoredOperand> stored = storedOperand(operand, context);
+  HLOC_CHECK(stored, "a tile is copied of what is computed");
+  Place place = placeOf(group);
+  AffineExpr element = getAffineSymbolExpr(0, context);
+  for (Condition &condition : place.conditions) {
+    HLOC_CHECK(holdsForAll(condition), "a piece that is copied is not whole");
+    condition.first = condition.first.replace(element, constant(0));
+  }
+  SmallVector<AffineExpr> indices;
+  for (AffineExpr index : stored->map.affine().getResults())
+    indices.push_back(index.replaceDims(place.indices).replace(element, constant(0)));
+  SmallVector<Value> operands = valuesAt(number);
+  operands.push_back(b.index(0));
+  Value isThere = holds(place.conditions, operands, 1);
+  IndexingMap source = mapAt(indices, {1});
+  source.simplify();
+  return xla_gpu::CopyAsyncOp::create(b, shared.getType(), kernel.parameter(stored->parameter),
+                                      applyMap(b, source, operands), shared, placeOfChunk(group, stage), side.vector,
+                                      isThere);
 }
 
 } // namespace hloc

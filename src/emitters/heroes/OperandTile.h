@@ -27,8 +27,10 @@ public:
   llvm::SmallVector<mlir::Value> loadFollowing(mlir::Value number, mlir::ValueRange otherwise, mlir::Value end = {});
   /// Vectors that `load` gives.
   int64_t turns() const;
-  /// Puts what was loaded into the tile, as factors.
-  mlir::Value fill(mlir::ValueRange vectors, mlir::Value shared);
+  /// Puts what was loaded into the tile, as factors; of several stages into that number `stage`.
+  mlir::Value fill(mlir::ValueRange vectors, mlir::Value shared, mlir::Value stage = {});
+  /// Starts to copy a thread's elements of the tile in the place's step number `number` into a stage.
+  mlir::Value copy(mlir::Value number, mlir::Value shared, mlir::Value stage);
 
 private:
   using Condition = std::pair<AffineExpr, Interval>;
@@ -63,9 +65,13 @@ private:
   mlir::Value loadElement(const Place &place, mlir::Value number, mlir::Value element);
   mlir::Value zeros(mlir::Type of);
   mlir::Value orZeros(mlir::Value condition, mlir::Type of, llvm::function_ref<mlir::Value()> make);
-  mlir::Value fillChunks(mlir::ValueRange vectors, mlir::Value shared);
-  mlir::Value putChunk(const Group &group, mlir::Value values, mlir::Value shared);
-  mlir::Value putPiece(const Group &group, mlir::Value factors, int64_t piece, mlir::Value shared);
+  /// `make` makes the next tile of one, where there is the group.
+  mlir::Value whereGroupIs(const Group &group, mlir::Value shared,
+                           llvm::function_ref<mlir::Value(mlir::Value shared)> make);
+  mlir::Value placeOfChunk(const Group &group, mlir::Value stage, int64_t piece = 0);
+  mlir::Value putChunk(const Group &group, mlir::Value values, mlir::Value shared, mlir::Value stage);
+  mlir::Value putPiece(const Group &group, mlir::Value factors, int64_t piece, mlir::Value shared, mlir::Value stage);
+  mlir::Value copyChunk(const Group &group, mlir::Value number, mlir::Value shared, mlir::Value stage);
 
   CodeBuilder &b;
   const ContractionSide &side;

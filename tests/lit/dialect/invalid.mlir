@@ -252,3 +252,43 @@ func.func @product_of_some_lanes(%a: vector<4xi32>, %b: vector<2xi32>, %c: vecto
   }
   return %r : vector<4xf32>
 }
+
+// -----
+
+func.func @copy_of_two_bytes(%in: tensor<64xbf16>, %t: tensor<64xbf16>, %i: index) -> tensor<64xbf16> {
+  // expected-error @+1 {{copies 4, 8 or 16 bytes, not 16 bits}}
+  %a = xla_gpu.copy_async 1 of %in[%i] into %t[%i] : tensor<64xbf16>, tensor<64xbf16>
+  return %a : tensor<64xbf16>
+}
+
+// -----
+
+func.func @copy_that_converts(%in: tensor<64xf32>, %t: tensor<64xbf16>, %i: index) -> tensor<64xbf16> {
+  // expected-error @+1 {{cannot copy 'f32' into a tensor of 'bf16'}}
+  %a = xla_gpu.copy_async 4 of %in[%i] into %t[%i] : tensor<64xf32>, tensor<64xbf16>
+  return %a : tensor<64xbf16>
+}
+
+// -----
+
+func.func @copy_into_matrix(%in: tensor<64xf32>, %t: tensor<8x8xf32>, %i: index) -> tensor<8x8xf32> {
+  // expected-error @+1 {{needs a flat tensor to copy into}}
+  %a = xla_gpu.copy_async 4 of %in[%i] into %t[%i] : tensor<64xf32>, tensor<8x8xf32>
+  return %a : tensor<8x8xf32>
+}
+
+// -----
+
+func.func @copy_from_nowhere(%in: tensor<64xf32>, %t: tensor<8xf32>, %i: index) -> tensor<8xf32> {
+  // expected-error @+1 {{has 2 indices for a tensor of rank 1}}
+  %a = xla_gpu.copy_async 4 of %in[%i, %i] into %t[%i] : tensor<64xf32>, tensor<8xf32>
+  return %a : tensor<8xf32>
+}
+
+// -----
+
+func.func @copy_of_complex(%in: tensor<64xcomplex<f32>>, %t: tensor<8xcomplex<f32>>, %i: index) -> tensor<8xcomplex<f32>> {
+  // expected-error @+1 {{cannot copy 'complex<f32>'}}
+  %a = xla_gpu.copy_async 1 of %in[%i] into %t[%i] : tensor<64xcomplex<f32>>, tensor<8xcomplex<f32>>
+  return %a : tensor<8xcomplex<f32>>
+}

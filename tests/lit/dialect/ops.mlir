@@ -86,3 +86,18 @@ func.func @fragments_of_other_widths(%a: vector<4xi32>, %b: vector<2xi32>, %c: v
   %g = xla_gpu.multiply_fragments %x, %y, %x : f64
   return %d, %e, %g : vector<4xi32>, vector<4xf32>, vector<4xf64>
 }
+
+// CHECK-LABEL: func.func @copies
+func.func @copies(%in: tensor<8x32xbf16>, %i: index, %c: i1) -> (tensor<64xbf16>, tensor<4xf32>) {
+  %t = xla_gpu.allocate_shared : tensor<64xbf16>
+  %u = xla_gpu.allocate_shared : tensor<4xf32>
+  // CHECK: %[[A:.*]] = xla_gpu.copy_async 8 of %arg0[%arg1, %arg1] into %{{.*}}[%arg1] if %arg2 : tensor<8x32xbf16>, tensor<64xbf16>
+  %a = xla_gpu.copy_async 8 of %in[%i, %i] into %t[%i] if %c : tensor<8x32xbf16>, tensor<64xbf16>
+  // CHECK: %[[B:.*]] = xla_gpu.copy_async 2 of %arg0[%arg1, %arg1] into %[[A]][%arg1] : tensor<8x32xbf16>, tensor<64xbf16>
+  %b = xla_gpu.copy_async 2 of %in[%i, %i] into %a[%i] : tensor<8x32xbf16>, tensor<64xbf16>
+  // CHECK: %[[D:.*]]:2 = xla_gpu.commit_copies %[[B]], %{{.*}} : tensor<64xbf16>, tensor<4xf32>
+  %d:2 = xla_gpu.commit_copies %b, %u : tensor<64xbf16>, tensor<4xf32>
+  // CHECK: xla_gpu.await_copies %[[D]]#0, %[[D]]#1 but 2 : tensor<64xbf16>, tensor<4xf32>
+  %e:2 = xla_gpu.await_copies %d#0, %d#1 but 2 : tensor<64xbf16>, tensor<4xf32>
+  return %e#0, %e#1 : tensor<64xbf16>, tensor<4xf32>
+}

@@ -70,3 +70,14 @@ func.func @others(%s: tensor<f32>, %t: tensor<4x8xf32>, %i: index {xla_gpu.range
 }
 // CHECK: func private @helper(tensor<32xf32>) -> f32
 func.func private @helper(tensor<4x8xf32>) -> f32
+
+// CHECK-LABEL: func @copied(
+// CHECK-SAME: %[[T:[^ :]*]]: tensor<32xf32>, %[[I:[^ :]*]]: index {{[^,]*, [^,]*}}, %[[J:[^ :]*]]: index
+func.func @copied(%t: tensor<4x8xf32>, %i: index {xla_gpu.range = [0 : index, 3 : index]},
+                  %j: index {xla_gpu.range = [0 : index, 7 : index]}) -> tensor<32xf32> {
+  %s = xla_gpu.allocate_shared : tensor<32xf32>
+  // CHECK: %[[AT:.*]] = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(d0, d1) -> (d0 * 8 + d1)
+  // CHECK: xla_gpu.copy_async 1 of %[[T]][%[[AT]]] into %{{.*}}[%[[I]]] : tensor<32xf32>, tensor<32xf32>
+  %c = xla_gpu.copy_async 1 of %t[%i, %j] into %s[%i] : tensor<4x8xf32>, tensor<32xf32>
+  return %c : tensor<32xf32>
+}

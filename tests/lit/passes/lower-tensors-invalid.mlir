@@ -69,3 +69,30 @@ func.func @bytes(%t: tensor<3xi8>, %i: index, %x: i8) -> tensor<3xi8> {
   }
   return %r : tensor<3xi8>
 }
+
+// -----
+
+func.func @copy_of_pieces_that_are_not_aligned(%in: tensor<64xf32>, %i: index) -> f32 {
+  %t = xla_gpu.allocate_shared : tensor<64xf32>
+  // expected-error @+1 {{copies 16 bytes from or to where fewer are aligned}}
+  %a = xla_gpu.copy_async 4 of %in[%i] into %t[%i] : tensor<64xf32>, tensor<64xf32>
+  %x = tensor.extract %a[%i] : tensor<64xf32>
+  return %x : f32
+}
+
+// -----
+
+func.func @copy_into_global_memory(%in: tensor<64xf32>, %out: tensor<64xf32>, %i: index) -> tensor<64xf32> {
+  // expected-error @+1 {{copies into a tensor that is not shared}}
+  %a = xla_gpu.copy_async 1 of %in[%i] into %out[%i] : tensor<64xf32>, tensor<64xf32>
+  return %a : tensor<64xf32>
+}
+
+// -----
+
+func.func @more_than_the_launch_asks_for(%i: index) -> f32 attributes {xla_gpu.dynamic_shared = 128 : i32} {
+  // expected-error @+1 {{ends at byte 132 of shared memory, of which there are 128}}
+  %t = xla_gpu.allocate_shared : tensor<33xf32>
+  %x = tensor.extract %t[%i] : tensor<33xf32>
+  return %x : f32
+}

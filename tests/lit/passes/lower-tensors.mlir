@@ -2,6 +2,7 @@
 // RUN: hloc opt %s --hloc-lower-tensors=max-vector-bytes=32 | FileCheck %s --check-prefix=WIDE
 
 // CHECK-DAG: llvm.mlir.global internal @kernel__shared_0() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<1056 x f32>
+// CHECK-DAG: llvm.mlir.global external @kernel__shared() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>
 // CHECK-DAG: llvm.mlir.global internal constant @kernel__constant_0(dense<[33, 67]> : tensor<2xi8>) {addr_space = 0 : i32, alignment = 16 : i64} : !llvm.array<2 x i8>
 
 #times8 = #xla_gpu.indexing_map<"(d0) -> (d0 * 8), domain: d0 in [0, 31]">
@@ -153,4 +154,45 @@ func.func @fragments_of_bytes(%i: index) -> vector<4xi32> {
   // CHECK: llvm.call_intrinsic "llvm.nvvm.prmt"(%[[A]], %[[B]], %[[ODD]])
   %a = xla_gpu.load_fragments %t[%i] transposed : tensor<1024xi8>
   return %a : vector<4xi32>
+}
+
+#times2 = #xla_gpu.indexing_map<"(d0) -> (d0 * 2), domain: d0 in [0, 31]">
+// CHECK-LABEL: func @copies(
+// CHECK-SAME: %[[IN:[^ :]*]]: !llvm.ptr {{[^,]*}}, %[[I:[^ :]*]]: index {{[^,]*, [^,]*}}, %[[C:[^ :]*]]: i1
+func.func @copies(%in: tensor<256xbf16> {llvm.align = 16 : index}, %i: index {xla_gpu.range = [0 : index, 31 : index]}, %c: i1) -> bf16 {
+  %t = xla_gpu.allocate_shared : tensor<256xbf16>
+  %eight = xla_gpu.apply_indexing #times8(%i)
+  %two = xla_gpu.apply_indexing #times2(%i)
+  // CHECK: %[[TO:.*]] = llvm.getelementptr inbounds %{{.*}}[%{{.*}}] : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, bf16
+  // CHECK: %[[AT:.*]] = llvm.getelementptr inbounds %[[IN]][%{{.*}}] : (!llvm.ptr, i64) -> !llvm.ptr, bf16
+  // CHECK: %[[FROM:.*]] = llvm.addrspacecast %[[AT]] : !llvm.ptr to !llvm.ptr<1>
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.cp.async.cg.shared.global.16"(%[[TO]], %[[FROM]]) : (!llvm.ptr<3>, !llvm.ptr<1>) -> ()
+  %a = xla_gpu.copy_async 8 of %in[%eight] into %t[%eight] : tensor<256xbf16>, tensor<256xbf16>
+  // CHECK: %[[SIZE:.*]] = arith.select %[[C]], %{{.*}}, %{{.*}} : i32
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.cp.async.ca.shared.global.4.s"(%{{.*}}, %{{.*}}, %[[SIZE]]) : (!llvm.ptr<3>, !llvm.ptr<1>, i32) -> ()
+  %b = xla_gpu.copy_async 2 of %in[%two] into %a[%two] if %c : tensor<256xbf16>, tensor<256xbf16>
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.cp.async.commit.group"() : () -> ()
+  %d = xla_gpu.commit_copies %b : tensor<256xbf16>
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.cp.async.wait.group"(%{{.*}}) : (i32) -> ()
+  %e = xla_gpu.await_copies %d but 1 : tensor<256xbf16>
+  %x = tensor.extract %e[%i] : tensor<256xbf16>
+  return %x : bf16
+}
+
+// Shared memory that the launch asks for is one array, of which each tensor has a part.
+// CHECK-LABEL: func @dynamic(
+func.func @dynamic(%i: index {xla_gpu.range = [0 : index, 31 : index]}) -> f32 attributes {xla_gpu.dynamic_shared = 70000 : i32} {
+  // CHECK-DAG: %[[ALL:.*]] = llvm.mlir.addressof @kernel__shared : !llvm.ptr<3>
+  // CHECK-DAG: %[[SECOND:.*]] = llvm.getelementptr inbounds %{{.*}}[4112] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+  %t = xla_gpu.allocate_shared : tensor<1025xf32>
+  %u = xla_gpu.allocate_shared : tensor<16384xf32>
+  %four = xla_gpu.apply_indexing #times8(%i)
+  // Both begin where the widest access may.
+  // CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<3>
+  %v = arith.constant dense<1.0> : vector<4xf32>
+  %w = vector.transfer_write %v, %u[%four] {in_bounds = [true]} : vector<4xf32>, tensor<16384xf32>
+  %x = tensor.extract %t[%i] : tensor<1025xf32>
+  %y = tensor.extract %w[%i] : tensor<16384xf32>
+  %z = arith.addf %x, %y : f32
+  return %z : f32
 }

@@ -284,3 +284,37 @@ TEST_CASE("sync_threads orders what threads of other warps wrote") {
   std::vector<float> input = counting<float>(64), expected(input.rbegin(), input.rend());
   CHECK(runKernel<float>(text, input, std::vector<float>(64)) == expected);
 }
+
+TEST_CASE("copy_async fills shared memory behind the thread's back, with zeros where the condition does not hold") {
+  // Each of 64 threads copies `size` elements of which nothing exists from thread 48 on, waits for all but its second
+  // group, and reads what another thread of another warp has copied.
+  for (unsigned size : {1u, 2u, 4u}) {
+    std::string text = kernelText(fmt::format("tensor<{}xf32>", 48 * size), fmt::format("tensor<{}xf32>", 64 * size),
+                                  fmt::format(R"(
+  %shared = xla_gpu.allocate_shared : tensor<{0}xf32>
+  %other = xla_gpu.allocate_shared : tensor<{0}xf32>
+  %limit = arith.constant 48 : index
+  %has = arith.cmpi ult, %thread, %limit : index
+  %from = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(d0) -> (d0 * {1}), domain: d0 in [0, 63]">(%thread)
+  %a = xla_gpu.copy_async {1} of %in[%from] into %shared[%from] if %has : tensor<{2}xf32>, tensor<{0}xf32>
+  %b = xla_gpu.commit_copies %a : tensor<{0}xf32>
+  %second = xla_gpu.copy_async {1} of %in[%from] into %other[%from] if %has : tensor<{2}xf32>, tensor<{0}xf32>
+  %both:2 = xla_gpu.commit_copies %b, %second : tensor<{0}xf32>, tensor<{0}xf32>
+  %c:2 = xla_gpu.await_copies %both#0, %both#1 but 1 : tensor<{0}xf32>, tensor<{0}xf32>
+  %d = xla_gpu.sync_threads %c#0 : tensor<{0}xf32>
+  %new = xla_gpu.loop (%thread)[%i] -> (%back, %at) in
+      #xla_gpu.indexing_map<"(d0)[s0] -> ({3} - d0 * {1} - s0, d0 * {1} + s0), domain: d0 in [0, 63], s0 in [0, {4}]">
+      iter_args(%o = %out) -> (tensor<{0}xf32>) {{
+    %x = tensor.extract %d[%back] : tensor<{0}xf32>
+    %n = tensor.insert %x into %o[%at] : tensor<{0}xf32>
+    xla_gpu.yield %n : tensor<{0}xf32>
+  }}
+  %e = xla_gpu.await_copies %c#1 but 0 : tensor<{0}xf32>
+  return %new : tensor<{0}xf32>)",
+                                              64 * size, size, 48 * size, 64 * size - 1, size - 1));
+    std::vector<float> input = counting<float>(48 * size), expected(input);
+    expected.resize(64 * size, 0);
+    std::reverse(expected.begin(), expected.end());
+    CHECK(runKernel<float>(text, input, std::vector<float>(64 * size, -1), {}, "sm_80") == expected);
+  }
+}

@@ -54,6 +54,8 @@ std::string sampleValue(const OptionRow &row) {
     return "f.ptx";
   if (value == "BOUNDS")
     return "exact";
+  if (value == "TILE")
+    return "128x128x32/3";
   return value == "DIR" ? "." : value == "N" || value == "GIB" || value == "SECONDS" ? "8" : "name";
 }
 

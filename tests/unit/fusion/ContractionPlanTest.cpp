@@ -1,5 +1,6 @@
 #include "hloc/fusion/FusionPlan.h"
 #include "hloc/fusion/Recomputation.h"
+#include "hloc/fusion/TileCandidates.h"
 #include "hloc/parser/Parser.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -142,12 +143,14 @@ TEST_CASE("contraction: 16-bit floats are multiplied on tensor cores, where ther
   for (const char *type : {"f32", "s16", "s32"})
     CHECK_FALSE(tileOf(type).onTensorCores);
   Planned large(product(4096, 4096, 4096, "bf16"));
-  CHECK(has(large.text(), "tiles of 128x128, 8x16 a thread on tensor cores, 32 terms a step"));
+  CHECK(has(large.text(), "tiles of 128x256, 8x16 a thread on tensor cores, 32 terms a step"));
   CHECK(large.contraction().splits == 1);
   // A tile of factors as they are stored, and a quarter of the results at a time, rows 8 elements apart.
   CHECK(large.contraction().outputVector == 8);
-  CHECK(large.contraction().outputRowsOfThread() == 4);
-  CHECK(large.contraction().sharedBytes() == 2 * 128 * 32 * 2 + 64 * 136 * 2);
+  CHECK(large.contraction().outputRowsOfThread() == 2);
+  const int64_t stages = large.contraction().tile.stages;
+  CHECK(stages > 1);
+  CHECK(large.contraction().sharedBytes() == uint64_t(stages * (128 + 256) * 32 * 2 + 32 * 264 * 2));
   CHECK(large.kernel().plannedRegisters() > 200);
 }
 
@@ -246,6 +249,104 @@ TEST_CASE("contraction: fragments of all widths are eight registers of four lane
     // A thread's sums leave registers to its factors.
     CHECK(made.tile.threadRows * made.tile.threadColumns <= (bits == 64 ? 64 : 128));
   }
+}
+
+TEST_CASE("contraction: what is stored as tensor cores want it is copied several steps ahead") {
+  auto planOf = [](const std::string &a, const std::string &b, const char *target = "sm_80") {
+    return Planned(a + " " + b + " ROOT d = f32[1024,1024] dot(a, b), lhs_contracting_dims={1}, " +
+                       "rhs_contracting_dims={0}",
+                   target)
+        .contraction();
+  };
+  const std::string a = "a = bf16[1024,512] parameter(0)", b = "b = bf16[512,1024] parameter(1)";
+  ContractionPlan plain = planOf(a, b);
+  CHECK((plain.rows.copied && plain.columns.copied));
+  CHECK((plain.rows.vector == 8 && plain.columns.vector == 8));
+  CHECK(plain.tile.stages > 1);
+  // Views of parameters are; what is computed is not, nor what has another type.
+  for (const char *view :
+       {"p = bf16[512,1024] parameter(0) a = bf16[1024,512] transpose(p), dimensions={1,0}",
+        "p = bf16[1024,4,128] parameter(0) a = bf16[1024,512] reshape(p)",
+        "p = bf16[1024,1024] parameter(0) a = bf16[1024,512] slice(p), slice={[0:1024], [64:576]}"}) {
+    INFO(view);
+    CHECK(planOf(view, b).rows.copied);
+  }
+  CHECK(Planned("p = bf16[512,512] parameter(0) a = bf16[4,512,512] broadcast(p), dimensions={1,2} "
+                "b = bf16[4,512,512] parameter(1) ROOT d = bf16[4,512,512] dot(a, b), lhs_batch_dims={0}, "
+                "rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}")
+            .contraction()
+            .rows.copied);
+  for (const char *computed :
+       {"p = bf16[1024,512] parameter(0) a = bf16[1024,512] negate(p)",
+        "p = f32[1024,512] parameter(0) a = bf16[1024,512] convert(p)",
+        "p = f16[1024,512] parameter(0) a = bf16[1024,512] bitcast-convert(p)",
+        "p = bf16[1024,256] parameter(0) z = bf16[] constant(0) a = bf16[1024,512] pad(p, z), padding=0_0x0_256"}) {
+    INFO(computed);
+    const ContractionPlan plan = planOf(computed, b);
+    CHECK_FALSE(plan.rows.copied);
+    CHECK(plan.columns.copied == (plan.tile.stages > 1));
+  }
+  // Pieces are as large as every one of them is aligned, and no smaller than a word.
+  auto sliced = [&](int64_t start) {
+    return planOf("p = bf16[1024,1032] parameter(0) a = bf16[1024,512] slice(p), slice={[0:1024], [" +
+                      std::to_string(start) + ":" + std::to_string(start + 512) + "]}",
+                  b);
+  };
+  CHECK((sliced(8).rows.copied && sliced(8).rows.vector == 8));
+  CHECK((sliced(4).rows.copied && sliced(4).rows.vector == 4));
+  CHECK((sliced(6).rows.copied && sliced(6).rows.vector == 2));
+  CHECK_FALSE(sliced(5).rows.copied);
+  Planned odd(product(1000, 1023, 777, "bf16"));
+  CHECK_FALSE((odd.contraction().rows.copied || odd.contraction().columns.copied));
+  CHECK(odd.contraction().tile.stages == 1);
+  // Without the instruction, and without tensor cores, nothing is.
+  CHECK_FALSE(planOf(a, b, "sm_75").rows.copied);
+  CHECK_FALSE(Planned(product(1024, 1024, 512)).contraction().rows.copied);
+  CHECK_FALSE(Planned(product(1024, 1024, 512, "f8e5m2")).contraction().rows.copied);
+}
+
+TEST_CASE("contraction: all tiles by time, and one that is asked for") {
+  CHECK(TileSizes::parse("128x256x32/3") == TileSizes{128, 256, 32, 3});
+  CHECK(TileSizes{128, 256, 32, 3}.toString() == "128x256x32/3");
+  for (const char *text : {"", "128", "128x256", "128x256x32", "128x256x32/", "128x256x32/0", "-1x256x32/1",
+                           "128x256x32x1/1", "128x256x32/3/1", "9999999x1x1/1"})
+    CHECK_FALSE(TileSizes::parse(text));
+  Planned best(product(1024, 1024, 512, "bf16"));
+  PlanContext plans;
+  const std::vector<TileCandidate> all = tileCandidates(*best.graph, *findTarget("sm_90"), plans);
+  REQUIRE(all.size() > 20);
+  CHECK(all.front().tile == best.contraction().tile.sizes());
+  CHECK(all.front().parts == best.contraction().splits);
+  CHECK(std::is_sorted(all.begin(), all.end(),
+                       [](const TileCandidate &a, const TileCandidate &b) { return a.seconds < b.seconds; }));
+  DiagnosticEngine diagnostics;
+  plans.tile = all.back().tile;
+  llvm::FailureOr<FusionPlan> asked = planFusion(*best.graph, {}, *findTarget("sm_90"), diagnostics, plans);
+  REQUIRE(succeeded(asked));
+  CHECK(std::get<ContractionPlan>(std::get<KernelPlan>(asked->steps.front()).plan).tile.sizes() == all.back().tile);
+  plans.tile = TileSizes{100, 100, 32, 1};
+  CHECK(failed(planFusion(*best.graph, {}, *findTarget("sm_90"), diagnostics, plans)));
+  CHECK(diagnostics.exitCode() == ExitCode::InvalidUsage);
+  // What is no contraction has none.
+  Planned other("a = f32[64] parameter(0) ROOT n = f32[64] negate(a)");
+  CHECK(tileCandidates(*other.graph, *findTarget("sm_90"), plans).empty());
+}
+
+TEST_CASE("contraction: beyond 48 KiB shared memory is asked for at the launch") {
+  Planned large(product(4096, 4096, 4096, "bf16"));
+  REQUIRE(large.kernel().launch.sharedBytes > 49152);
+  CHECK(has(large.text(), "dynamic shared "));
+  KernelSpec spec = describeKernel(*large.graph, large.plan, large.kernel(), "k");
+  CHECK(spec.staticSharedBytes == 0);
+  CHECK(spec.dynamicSharedBytes == large.kernel().launch.sharedBytes);
+  Planned small(product(4096, 4096, 512));
+  spec = describeKernel(*small.graph, small.plan, small.kernel(), "k");
+  CHECK(spec.staticSharedBytes == small.kernel().launch.sharedBytes);
+  CHECK(spec.dynamicSharedBytes == 0);
+  // No more than a block may have.
+  for (const char *target : {"sm_80", "sm_86", "sm_89", "sm_90", "sm_120"})
+    CHECK(Planned(product(4096, 4096, 4096, "bf16"), target).kernel().launch.sharedBytes <=
+          findTarget(target)->maxSharedBytes);
 }
 
 TEST_CASE("contraction: results that fill sectors as fragments are stored as they are") {

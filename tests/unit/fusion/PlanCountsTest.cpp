@@ -157,6 +157,9 @@ TEST_CASE("tensor cores multiply fragments that warps load", "[fusion]") {
   plan.splits = 1;
   plan.stage = ReductionStage::Whole;
   plan.outputVector = 0;
+  const bool isCopied = plan.rows.copied && plan.columns.copied;
+  CHECK(isCopied);
+  plan.rows.copied = plan.columns.copied = false;
   const double blocks = 16, steps = 8, warps = blocks * 4;
   PlanCounts counts = countsOf(plan);
   CHECK(counts.products == 512.0 * 512 * 256);
@@ -186,7 +189,26 @@ TEST_CASE("tensor cores multiply fragments that warps load", "[fusion]") {
   CHECK(pieces.products == 3 * counts.products);
   CHECK(pieces.sharedPasses == 2 * counts.sharedPasses);
   CHECK(pieces.instructions > bySixteen * (3 * 32 + 2 * 8));
+  // All products of a warp are made on one tensor core, one after the other.
+  CHECK(counts.chainInstructions == steps * (2 * 32 * 2 + 12));
+  // What is copied takes fewer instructions, and with several stages has had as many steps less one to come.
+  plan.rows.copied = plan.columns.copied = true;
+  plan.tile.stages = 3;
+  PlanCounts copied = countsOf(plan);
+  CHECK(copied.instructions == bySixteen * (32 + 8) + warps * steps * (8 * 1.5 + 24));
+  CHECK(copied.sharedPasses == counts.sharedPasses);
+  CHECK(copied.sharedRoundTrips == counts.sharedRoundTrips - steps);
+  // Products of two steps are longer than it takes to come, those of one are not.
+  CHECK(copied.memoryRoundTrips == 1);
+  plan.tile.stages = 2;
+  const double ofTwo = countsOf(plan).memoryRoundTrips;
+  CHECK((ofTwo > 1 && ofTwo < 1 + 2 * steps));
+  plan.tile.stages = 3;
+  plan.rows.copied = false; // the other side's next step is in registers
+  CHECK(countsOf(plan).memoryRoundTrips == ofTwo);
   plan.outputVector = 4;
+  plan.tile.stages = 1;
+  plan.columns.copied = false;
   CHECK(countsOf(plan).sharedPasses == counts.sharedPasses + 2 * 512.0 * 512 * 4 / 128);
   CHECK(countsOf(plan).sharedRoundTrips > counts.sharedRoundTrips);
 }

@@ -99,6 +99,7 @@ TEST_CASE("registers, threads and shared memory limit the warps that wait togeth
   CHECK(estimate(counts, h100()).residentWarps == 32);
   counts.sharedBytes = 100 << 10;
   CHECK(estimate(counts, h100()).residentWarps == 16);
+  CHECK(estimate(counts, *findDevice("a100")).residentWarps == 8);
   counts = copy();
   counts.threadsPerBlock = 32;
   CHECK(estimate(counts, h100()).residentWarps == 32);
@@ -113,6 +114,7 @@ TEST_CASE("a block's registers, shared memory and warps are what a multiprocesso
   CHECK(residentBlocks(16, 0, 1) == 32);
   CHECK(residentBlocks(32, 56 << 10, 1) == 4); // 1 KiB of each block is the system's
   CHECK(residentBlocks(32, (56 << 10) + 256, 1) == 3);
+  CHECK(residentBlocks(32, 56 << 10, 1, 164 << 10) == 2);
   CHECK(residentBlocks(255, 227 << 10, 32) == 1); // there is always one
 }
 

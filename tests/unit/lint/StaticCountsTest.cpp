@@ -45,6 +45,11 @@ TEST_CASE("counts of what tensor cores are fed by", "[lint]") {
   CHECK(counts.once.sectors == 16 + 16);
   CHECK(counts.once.sharedPasses == 4 + 1 + 4 + 2);
   CHECK(counts.once.sharedRoundTrips == 1);
+  CHECK(counts.once.memoryRoundTrips == 1);
+  // Of groups that are waited for late, only a share of the time is left.
+  CHECK(counted("cp.async.commit_group; cp.async.wait_group 3;").once.memoryRoundTrips == 0.25);
+  CHECK(counted("cp.async.wait_all;").once.memoryRoundTrips == 1);
+  CHECK(counted("cp.async.commit_group;").once.memoryRoundTrips == 0);
 }
 
 TEST_CASE("what tensor cores multiply", "[lint]") {
