@@ -25,6 +25,8 @@ namespace hloc {
 namespace {
 
 constexpr unsigned registersOfThread = 255;
+/// Times that are not told apart: estimates are no better.
+constexpr double nearlyAsFast = 1.1;
 /// Registers of a thread for addresses and what is computed of a score.
 constexpr int64_t ofIndices = 56;
 
@@ -357,7 +359,11 @@ int64_t registersOf(const AttentionPlan &plan) {
   return ofIndices + scores + sums + rows + loaded;
 }
 
-double secondsOf(const AttentionPlan &plan, const LaunchGeometry &launch, const TargetInfo &target) {
+struct Effort {
+  double seconds, sectors;
+};
+
+Effort effortOf(const AttentionPlan &plan, const LaunchGeometry &launch, const TargetInfo &target) {
   constexpr double sectorBits = 256, lanesPerWarp = 32;
   const PlanCounts own = countsOf(plan);
   KernelCounts counts;
@@ -382,7 +388,7 @@ double secondsOf(const AttentionPlan &plan, const LaunchGeometry &launch, const 
   counts.memoryRoundTrips = own.memoryRoundTrips;
   counts.sharedRoundTrips = own.sharedRoundTrips;
   counts.chainInstructions = own.chainInstructions;
-  return estimate(counts, deviceOf(target)).total;
+  return {estimate(counts, deviceOf(target)).total, counts.sectors};
 }
 
 LaunchGeometry launchOf(const AttentionPlan &plan) {
@@ -413,7 +419,7 @@ double keptPiecesOf(const AttentionPlan &plan, const KeptKeys &keys) {
   return double(kept) / double(std::max<int64_t>(all, 1));
 }
 
-/// The tile that takes the least time.
+/// The tile that takes the least time; of those that are nearly as fast the one that moves least.
 std::optional<Rejection> chooseTiles(AttentionPlan &plan, const FusionGraph &graph, const TargetInfo &target,
                                      MLIRContext *context) {
   const int64_t terms = powerOfTwo(plan.scores.innerDepth(), AttentionPlan::fragmentDepth);
@@ -422,8 +428,8 @@ std::optional<Rejection> chooseTiles(AttentionPlan &plan, const FusionGraph &gra
   if (terms > mostTerms || columns > mostTerms)
     return Rejection{fmt::format("`{}` has more than {} terms, or `{}` as many columns", plan.scores.hero->name().str(),
                                  mostTerms, plan.product.hero->name().str())};
-  std::optional<AttentionPlan> best;
-  double least = 0;
+  std::vector<std::pair<AttentionPlan, Effort>> fitting;
+  double least = std::numeric_limits<double>::infinity();
   auto tileOf = [](int64_t warps, int64_t tileColumns, int64_t depth) {
     ContractionTile tile;
     tile.onTensorCores = true;
@@ -447,18 +453,19 @@ std::optional<Rejection> chooseTiles(AttentionPlan &plan, const FusionGraph &gra
         chooseAccesses(plan.scores, graph, target, context);
         chooseAccesses(plan.product, graph, target, context);
         plan.product.outputVector = chooseOutputVector(plan.product, graph, context);
-        if (registersOf(plan) > int64_t(registersOfThread) || plan.sharedBytes() > target.staticSharedBytes ||
+        if (registersOf(plan) > int64_t(registersOfThread) || plan.sharedBytes() > target.maxSharedBytes ||
             plan.blocks() > int64_t(target.maxGridX))
           continue;
-        const double seconds = secondsOf(plan, launchOf(plan), target);
-        if (!best || seconds < least) {
-          best = plan;
-          least = seconds;
-        }
+        fitting.emplace_back(plan, effortOf(plan, launchOf(plan), target));
+        least = std::min(least, fitting.back().second.seconds);
       }
-  if (!best)
+  if (fitting.empty())
     return Rejection{"no tile fits into registers and shared memory"};
-  plan = std::move(*best);
+  llvm::erase_if(fitting, [&](const auto &one) { return one.second.seconds > nearlyAsFast * least; });
+  auto *best = &*llvm::min_element(fitting, [](const auto &a, const auto &b) {
+    return std::pair(a.second.sectors, a.second.seconds) < std::pair(b.second.sectors, b.second.seconds);
+  });
+  plan = std::move(best->first);
   return std::nullopt;
 }
 

@@ -25,6 +25,8 @@ namespace {
 
 /// Fewer terms are soon added up in a loop.
 constexpr int64_t leastDepth = 4;
+/// Times that are not told apart: estimates are no better.
+constexpr double nearlyAsFast = 1.1;
 /// Steps of a block that are worth its start and what it leaves to be added up. An estimate.
 constexpr int64_t leastStepsOfSplit = 4;
 /// Partial sums that a thread which combines loads before it waits for the first. An estimate.
@@ -370,35 +372,60 @@ private:
     return "what results are made into would be too much code";
   }
 
+  /// Takes one of the fastest ways to have a tile that is meant, if they take less than `limit`: of those that are
+  /// nearly as fast the one that moves least, which leaves the more to others.
   bool takeFastest(double limit, llvm::function_ref<bool(const ContractionTile &)> isMeant) {
-    std::optional<ContractionPlan> chosen;
+    struct Way {
+      ContractionTile tile;
+      int64_t splits;
+      TileTime time;
+    };
+    std::vector<Way> ways;
+    double least = limit;
     forEachTile([&](const TileTime &time) {
-      if (time.seconds < limit && isMeant(plan.tile)) {
-        limit = time.seconds;
-        chosen = plan;
-      }
+      if (time.seconds >= limit || !isMeant(plan.tile))
+        return;
+      ways.push_back({plan.tile, plan.splits, time});
+      least = std::min(least, time.seconds);
     });
-    if (chosen)
-      plan = std::move(*chosen);
-    return chosen.has_value();
+    llvm::erase_if(ways, [&](const Way &way) { return way.time.seconds > nearlyAsFast * least; });
+    if (ways.empty())
+      return false;
+    const Way best = *llvm::min_element(ways, [](const Way &a, const Way &b) {
+      return std::pair(a.time.sectors, a.time.seconds) < std::pair(b.time.sectors, b.time.seconds);
+    });
+    beginTile(best.tile);
+    if (best.tile.stages > 1)
+      chooseBothCopies();
+    plan.tile.stages = best.tile.stages;
+    plan.splits = best.splits;
+    return timeIfFits().has_value();
   }
 
   struct TileTime {
     KernelEstimate kernel;
     double seconds; ///< with a second kernel that combines parts
+    double sectors; ///< that the first asks for
   };
+
+  void beginTile(const ContractionTile &tile) {
+    plan.tile = tile;
+    splitDepth();
+    chooseAccesses();
+  }
+  void chooseBothCopies() {
+    chooseCopies(plan.rows);
+    chooseCopies(plan.columns);
+  }
 
   /// Visits the plan with every tile and number of parts that fit.
   void forEachTile(llvm::function_ref<void(const TileTime &)> visit) {
     for (const ContractionTile &tile : candidates(product(plan.depthSizes))) {
-      plan.tile = tile;
-      splitDepth();
-      chooseAccesses();
+      beginTile(tile);
       const llvm::SmallVector<int64_t> parts = splitCounts();
       for (plan.tile.stages = 1; plan.tile.stages <= mostStages; ++plan.tile.stages) {
         if (plan.tile.stages == 2) {
-          chooseCopies(plan.rows);
-          chooseCopies(plan.columns);
+          chooseBothCopies();
           if (!plan.rows.copied && !plan.columns.copied)
             break;
         }
@@ -490,7 +517,7 @@ private:
     counts.memoryRoundTrips = own.memoryRoundTrips;
     counts.sharedRoundTrips = own.sharedRoundTrips;
     counts.chainInstructions = own.chainInstructions;
-    TileTime time{estimate(counts, deviceOf(target)), 0};
+    TileTime time{estimate(counts, deviceOf(target)), 0, counts.sectors};
     time.seconds = time.kernel.total;
     if (plan.splits > 1) // a second kernel, which reads what this one wrote
       time.seconds +=
