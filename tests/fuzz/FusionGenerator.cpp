@@ -519,6 +519,29 @@ Values makeContraction(FusionMaker &m) {
   return outputs;
 }
 
+/// Two dots of one batch, the second of what is made of the first one's results, row by row: small, since on targets
+/// that do not multiply fragments each thread computes a row of its own.
+Values makeAttention(FusionMaker &m) {
+  GeneratorState &g = m.g;
+  const ElementType type = g.oneIn(3) ? ElementType::F16 : ElementType::BF16;
+  const int64_t batch = g.between(1, 2), rows = g.between(2, 20), keys = g.between(2, 20), terms = g.between(2, 18),
+                columns = g.between(2, 9);
+  auto multiply = [&](HloInstruction *x, HloInstruction *y, int64_t along) {
+    return x && y ? g.add(Opcode::Dot, {}, {x, y},
+                          {g.ints(Key::LhsBatchDims, {0}), g.ints(Key::RhsBatchDims, {0}),
+                           g.ints(Key::LhsContractingDims, {2}), g.ints(Key::RhsContractingDims, {along})})
+                  : nullptr;
+  };
+  HloInstruction *scores = multiply(factor(m, type, {batch, rows, terms}), factor(m, type, {batch, keys, terms}), 2);
+  if (!scores)
+    return {};
+  HloInstruction *x = m.convert(m.elementwise(scores, 1), ElementType::F32);
+  for (int64_t stages = g.below(3); stages > 0 && x; --stages)
+    x = giveBack(m, x, reduceInAnyOrder(m, x, 2), {0, 1});
+  HloInstruction *product = x ? multiply(m.convert(x, type), factor(m, type, {batch, keys, columns}), 1) : nullptr;
+  return product ? Values{m.elementwise(product, 1)} : Values();
+}
+
 struct Aim {
   llvm::StringLiteral name;
   unsigned weight;
@@ -539,6 +562,7 @@ constexpr Aim aims[] = {
     {"update", 3, makeUpdate},
     {"sort", 2, makeSort},
     {"contraction", 5, makeContraction},
+    {"attention", 2, makeAttention},
 };
 
 const Aim &chooseAim(GeneratorState &g) {
