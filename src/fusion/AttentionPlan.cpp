@@ -25,14 +25,8 @@ namespace hloc {
 namespace {
 
 constexpr unsigned registersOfThread = 255;
-/// Times that are not told apart: estimates are no better.
-constexpr double nearlyAsFast = 1.1;
 /// Registers of a thread for addresses and what is computed of a score.
 constexpr int64_t ofIndices = 56;
-
-bool isContraction(const HloInstruction &instr) {
-  return hasTrait(instr.opcode(), OpcodeTrait::Contracts) && !hasTrait(instr.opcode(), OpcodeTrait::AppliesToElements);
-}
 
 /// What depends on `origin`, by id.
 llvm::BitVector dependents(const FusionGraph &graph, const HloInstruction &origin) {

@@ -5,6 +5,14 @@
 
 namespace hloc {
 
+/// Times of tiles that are not told apart: estimates are no better.
+constexpr double nearlyAsFast = 1.1;
+
+/// A dot of any kind or a convolution, which contract by sums of products and not by a computation of their own.
+inline bool isContraction(const HloInstruction &instr) {
+  return hasTrait(instr.opcode(), OpcodeTrait::Contracts) && !hasTrait(instr.opcode(), OpcodeTrait::AppliesToElements);
+}
+
 /// The sides of `plan.hero` and the terms of its sums, for plans without a tile.
 std::optional<Rejection> findSides(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target,
                                    mlir::MLIRContext *context);

@@ -25,8 +25,6 @@ namespace {
 
 /// Fewer terms are soon added up in a loop.
 constexpr int64_t leastDepth = 4;
-/// Times that are not told apart: estimates are no better.
-constexpr double nearlyAsFast = 1.1;
 /// Steps of a block that are worth its start and what it leaves to be added up. An estimate.
 constexpr int64_t leastStepsOfSplit = 4;
 /// Partial sums that a thread which combines loads before it waits for the first. An estimate.
@@ -46,11 +44,6 @@ int64_t product(llvm::ArrayRef<int64_t> sizes) {
   for (int64_t size : sizes)
     result *= size;
   return result;
-}
-
-/// A dot of any kind or a convolution, which contract by sums of products and not by a computation of their own.
-bool isContraction(const HloInstruction &instr) {
-  return hasTrait(instr.opcode(), OpcodeTrait::Contracts) && !hasTrait(instr.opcode(), OpcodeTrait::AppliesToElements);
 }
 
 std::variant<const HloInstruction *, Rejection> heroOf(const FusionGraph &graph) {
@@ -735,112 +728,6 @@ HeroMatch<ContractionPlan> matchHero<ContractionPlan>(const FusionGraph &graph, 
     others.following.push_back(combinePartialSums(plan, target));
   }
   return {std::move(plan), launch, std::move(others)};
-}
-
-/// An element of an operand that only the output at its own index reads: by the thread that stores that.
-template <>
-bool mayTakePlace<ContractionPlan>(const ContractionPlan &, const FusionGraph &graph, unsigned root,
-                                   unsigned parameter) {
-  return mayOverwriteElements(graph, root, parameter);
-}
-
-IndexingMap filledElements(const ContractionPlan &plan, const ContractionSide &side, int64_t times,
-                           MLIRContext *context) {
-  SmallVector<int64_t> sizes;
-  SmallVector<AffineExpr> indices;
-  for (auto [dim, size] : llvm::enumerate(plan.hero->shape().dims())) {
-    bool isOwn = llvm::is_contained(side.dims, dim) || llvm::is_contained(plan.batch, dim);
-    sizes.push_back(isOwn ? size : 1);
-    indices.push_back(getAffineDimExpr(dim, context));
-  }
-  sizes.push_back(times);
-  IndexingMap ofSide = IndexingMap::fromSizes(AffineMap::get(sizes.size(), 0, indices, context), sizes);
-  IndexingMap map = compose(ofSide, operandIndexing(*plan.hero, side.operand, context)->map);
-  for (auto [variable, start, size] : llvm::zip_equal(plan.depth, plan.depthStarts, plan.depthSizes))
-    map.addConstraint(getAffineSymbolExpr(variable, context), Interval{start, start + size - 1});
-  return map.symbolsToDims();
-}
-
-/// Each block fills its tiles with elements of both operands; outputs are made at the hero's indices, of divided sums
-/// by the kernel that combines these.
-template <>
-ComputedSpaces computedSpaces<ContractionPlan>(const ContractionPlan &plan, const FusionGraph &graph,
-                                               mlir::MLIRContext *context) {
-  ComputedSpaces result;
-  result.kept.push_back(plan.hero);
-  auto fill = [&](const ContractionSide &side, int64_t times) {
-    result.spaces.emplace_back().values.push_back(
-        {plan.hero->operand(side.operand), filledElements(plan, side, times, context)});
-  };
-  if (plan.stage != ReductionStage::Combine) {
-    fill(plan.rows, plan.columnTiles());
-    fill(plan.columns, plan.rowTiles());
-  }
-  if (plan.stage == ReductionStage::Partial)
-    return result;
-  ComputedSpace outputs;
-  for (auto [root, place] : llvm::zip_equal(plan.roots, outputMaps(graph, *plan.hero, plan.roots, context)))
-    outputs.values.push_back({graph.roots()[root].instr, place});
-  result.spaces.push_back(std::move(outputs));
-  return result;
-}
-
-template <> KernelTraffic trafficOf<ContractionPlan>(const ContractionPlan &plan, const FusionGraph &graph) {
-  switch (plan.stage) {
-  case ReductionStage::Whole:
-    return wholeTraffic(graph);
-  case ReductionStage::Partial:
-    return {graph.bytesRead(), uint64_t(plan.partialSums().byteSize())};
-  case ReductionStage::Combine:
-    return {uint64_t(plan.partialSums().byteSize()), graph.bytesWritten()};
-  }
-  HLOC_UNREACHABLE("stage");
-}
-
-/// Sums, factors of one term, what is on its way to shared memory, and addresses.
-template <> unsigned plannedRegisters<ContractionPlan>(const ContractionPlan &plan) {
-  constexpr int64_t ofIndices = 40, most = 255;
-  if (plan.stage == ReductionStage::Combine)
-    return KernelSpec::usualRegisters;
-  const ContractionTile &tile = plan.tile;
-  const int64_t sums = plan.sums(), factors = (tile.threadRows + tile.threadColumns) * plan.pieces().number;
-  const int64_t loaded =
-      ((plan.rows.copied ? 0 : tile.rows()) + (plan.columns.copied ? 0 : tile.columns())) * tile.depth / tile.threads();
-  // (Of fragments a thread has two registers of factors for each of its rows and columns.)
-  const int64_t wordsOfSum = int64_t(plan.bits) / 32, wordsOfRegister = plan.factorBits() == 64 ? 2 : 1;
-  int64_t registers = ofIndices + (tile.onTensorCores ? sums * wordsOfSum + 2 * factors * wordsOfRegister +
-                                                            loaded * int64_t(plan.heldBits()) / 32
-                                                      : (sums + factors + loaded) * wordsOfSum);
-  return unsigned(
-      std::clamp<int64_t>(int64_t(llvm::alignTo(uint64_t(registers), 8)), KernelSpec::usualRegisters, most));
-}
-
-std::string ContractionPlan::toString() const {
-  std::string result;
-  llvm::raw_string_ostream os(result);
-  if (stage == ReductionStage::Combine)
-    return fmt::format("product: {} parts of each of {} sums, {} a thread", splits, hero->shape().numElements(),
-                       perThread);
-  os << "product of ";
-  if (batchSize != 1)
-    os << batchSize << " times ";
-  os << fmt::format("{} rows (operand {}) by {} columns (operand {}), {} terms in {} step{}; ", rows.size, rows.operand,
-                    columns.size, columns.operand, product(depthSizes), steps(), steps() == 1 ? "" : "s");
-  os << fmt::format("tiles of {}x{}, {}x{} a thread{}, {} terms a step; ", tile.rows(), tile.columns(), tile.threadRows,
-                    tile.threadColumns, tile.onTensorCores ? " on tensor cores" : "", tile.depth);
-  auto describe = [&](const ContractionSide &side) {
-    const bool isOfOne = side.copied && rows.copied != columns.copied;
-    return fmt::format("{} {}{}", side.vector, side.alongDepth ? "terms" : "neighbours", isOfOne ? ", copied," : "");
-  };
-  os << fmt::format("{} by {} and {}", rows.copied && columns.copied ? "copied" : "read", describe(rows),
-                    describe(columns));
-  if (tile.stages > 1)
-    os << fmt::format(" in {} stages", tile.stages);
-  os << "; roots ";
-  llvm::interleave(roots, os, ",");
-  if (stage == ReductionStage::Partial)
-    os << fmt::format("; sums in {} parts of {} steps", splits, stepsOfSplit());
-  return result;
 }
 
 } // namespace hloc

@@ -17,20 +17,17 @@ public:
 
   /// `place`: from (batch, row, key) to an index of `predicate`.
   void add(const HloInstruction &predicate, bool holds, const IndexingMap &place) {
-    switch (predicate.opcode()) {
-    case Opcode::And:
-    case Opcode::Or:
-      if ((predicate.opcode() == Opcode::And) == holds)
+    const Opcode opcode = predicate.opcode();
+    if (opcode == Opcode::And || opcode == Opcode::Or) {
+      if ((opcode == Opcode::And) == holds)
         for (const HloInstruction *operand : predicate.operands())
           add(*operand, holds, place);
-      return;
-    case Opcode::Not:
-      return add(*predicate.operand(0), !holds, place);
-    case Opcode::Compare:
-      return addComparison(predicate, holds, place);
-    default:
-      if (std::optional<IndexingMap> moved = behindMovement(predicate, place))
-        add(*predicate.operand(0), holds, *moved);
+    } else if (opcode == Opcode::Not) {
+      add(*predicate.operand(0), !holds, place);
+    } else if (opcode == Opcode::Compare) {
+      addComparison(predicate, holds, place);
+    } else if (std::optional<IndexingMap> moved = behindMovement(predicate, place)) {
+      add(*predicate.operand(0), holds, *moved);
     }
   }
 
@@ -61,25 +58,20 @@ private:
   }
 
   AffineExpr expressionOf(const HloInstruction &instr, const IndexingMap &place) const {
-    using enum Opcode;
+    const Opcode opcode = instr.opcode();
     auto operand = [&](unsigned number) { return valueOf(*instr.operand(number), place); };
-    switch (instr.opcode()) {
-    case Iota:
+    if (opcode == Opcode::Iota)
       return place.result(unsigned(instr.intOr(AttributeKey::IotaDimension, 0)));
-    case Constant:
+    if (opcode == Opcode::Constant)
       return instr.shape().isScalar() ? getAffineConstantExpr(instr.literal().getInt(0), context) : AffineExpr();
-    case Convert:
+    if (opcode == Opcode::Convert)
       return operand(0);
-    case Add:
-    case Subtract: {
+    if (opcode == Opcode::Add || opcode == Opcode::Subtract) {
       AffineExpr a = operand(0), b = operand(1);
-      return !a || !b ? AffineExpr() : instr.opcode() == Add ? a + b : a - b;
+      return !a || !b ? AffineExpr() : opcode == Opcode::Add ? a + b : a - b;
     }
-    default:
-      if (std::optional<IndexingMap> moved = behindMovement(instr, place))
-        return valueOf(*instr.operand(0), *moved);
-      return {};
-    }
+    std::optional<IndexingMap> moved = behindMovement(instr, place);
+    return moved ? valueOf(*instr.operand(0), *moved) : AffineExpr();
   }
 
   void addComparison(const HloInstruction &compare, bool holds, const IndexingMap &place) {

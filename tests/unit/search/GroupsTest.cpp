@@ -107,51 +107,6 @@ const Graph graphs[] = {
      "tb = f32[1024,1024] broadcast(t), dimensions={0}  s = f32[1024,1024] divide(e, tb)\n"
      "ROOT r = f32[1024,64] dot(s, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
      "e t s: rows; r: contraction"},
-    {"a softmax between two dots of bf16 is made of scores in registers, and its heads are put behind its rows",
-     "q = bf16[4,1024,64] parameter(0)  k = bf16[4,1024,64] parameter(1)  v = bf16[4,1024,64] parameter(2)\n"
-     "z = f32[] constant(0)  l = f32[] constant(-inf)\n"
-     "d = f32[4,1024,1024] dot(q, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
-     "rhs_contracting_dims={2}\n"
-     "m = f32[4,1024] reduce(d, l), dimensions={2}, to_apply=max  mb = f32[4,1024,1024] broadcast(m), "
-     "dimensions={0,1}\n"
-     "s = f32[4,1024,1024] subtract(d, mb)  e = f32[4,1024,1024] exponential(s)\n"
-     "t = f32[4,1024] reduce(e, z), dimensions={2}, to_apply=add  tb = f32[4,1024,1024] broadcast(t), "
-     "dimensions={0,1}\n"
-     "p = f32[4,1024,1024] divide(e, tb)  w = bf16[4,1024,1024] convert(p)\n"
-     "o = bf16[4,1024,64] dot(w, v), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
-     "rhs_contracting_dims={1}\n"
-     "ROOT r = bf16[1024,4,64] transpose(o), dimensions={1,0,2}",
-     "d m s e t p w o r: attention"},
-    {"the logarithms of sums are a result of the same kernel",
-     "q = bf16[4,1024,64] parameter(0)  k = bf16[4,1024,64] parameter(1)  v = bf16[4,1024,64] parameter(2)\n"
-     "z = f32[] constant(0)  l = f32[] constant(-inf)\n"
-     "d = f32[4,1024,1024] dot(q, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
-     "rhs_contracting_dims={2}\n"
-     "m = f32[4,1024] reduce(d, l), dimensions={2}, to_apply=max  mb = f32[4,1024,1024] broadcast(m), "
-     "dimensions={0,1}\n"
-     "s = f32[4,1024,1024] subtract(d, mb)  e = f32[4,1024,1024] exponential(s)\n"
-     "t = f32[4,1024] reduce(e, z), dimensions={2}, to_apply=add  tb = f32[4,1024,1024] broadcast(t), "
-     "dimensions={0,1}\n"
-     "p = f32[4,1024,1024] divide(e, tb)  w = bf16[4,1024,1024] convert(p)\n"
-     "o = bf16[4,1024,64] dot(w, v), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
-     "rhs_contracting_dims={1}\n"
-     "n = f32[4,1024] log(t)  ROOT r = (bf16[4,1024,64], f32[4,1024]) tuple(o, n)",
-     "d m s e t p w o n: attention"},
-    {"where weights are needed in memory, they are made there first",
-     "q = bf16[4,1024,64] parameter(0)  k = bf16[4,1024,64] parameter(1)  v = bf16[4,1024,64] parameter(2)\n"
-     "z = f32[] constant(0)  l = f32[] constant(-inf)\n"
-     "d = f32[4,1024,1024] dot(q, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
-     "rhs_contracting_dims={2}\n"
-     "m = f32[4,1024] reduce(d, l), dimensions={2}, to_apply=max  mb = f32[4,1024,1024] broadcast(m), "
-     "dimensions={0,1}\n"
-     "s = f32[4,1024,1024] subtract(d, mb)  e = f32[4,1024,1024] exponential(s)\n"
-     "t = f32[4,1024] reduce(e, z), dimensions={2}, to_apply=add  tb = f32[4,1024,1024] broadcast(t), "
-     "dimensions={0,1}\n"
-     "p = f32[4,1024,1024] divide(e, tb)  w = bf16[4,1024,1024] convert(p)\n"
-     "o = bf16[4,1024,64] dot(w, v), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
-     "rhs_contracting_dims={1}\n"
-     "ROOT r = (bf16[4,1024,64], bf16[4,1024,1024]) tuple(o, w)",
-     "d: contraction; m s e t p w: rows; o: contraction"},
     {"a dot's results are stored where a transpose puts them, if their neighbours stay neighbours",
      "a = bf16[8,512,256] parameter(0)  b = bf16[8,256,512] parameter(1)\n"
      "d = bf16[8,512,512] dot(a, b), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
@@ -381,6 +336,31 @@ TEST_CASE("one kernel has not too much", "[search]") {
     sizes += i ? ", f32[262144]" : "f32[262144]";
   const std::string streams = groupsOf(sums + "ROOT r = (" + sizes + ") tuple(" + last + ")");
   CHECK(std::count(streams.begin(), streams.end(), ';') >= 2);
+}
+
+TEST_CASE("what is between two dots is made of scores in registers, if nobody else needs it", "[search]") {
+  const std::string attention =
+      "q = bf16[4,1024,64] parameter(0)  k = bf16[4,1024,64] parameter(1)  v = bf16[4,1024,64] parameter(2)\n"
+      "z = f32[] constant(0)  l = f32[] constant(-inf)\n"
+      "d = f32[4,1024,1024] dot(q, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
+      "rhs_contracting_dims={2}\n"
+      "m = f32[4,1024] reduce(d, l), dimensions={2}, to_apply=max  mb = f32[4,1024,1024] broadcast(m), "
+      "dimensions={0,1}\n"
+      "s = f32[4,1024,1024] subtract(d, mb)  e = f32[4,1024,1024] exponential(s)\n"
+      "t = f32[4,1024] reduce(e, z), dimensions={2}, to_apply=add  tb = f32[4,1024,1024] broadcast(t), "
+      "dimensions={0,1}\n"
+      "p = f32[4,1024,1024] divide(e, tb)  w = bf16[4,1024,1024] convert(p)\n"
+      "o = bf16[4,1024,64] dot(w, v), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
+      "rhs_contracting_dims={1}\n";
+  // The kernel puts heads behind rows, too.
+  CHECK(groupsOf(attention + "ROOT r = bf16[1024,4,64] transpose(o), dimensions={1,0,2}") ==
+        "d m s e t p w o r: attention");
+  // Logarithms of sums are a result beside the others.
+  CHECK(groupsOf(attention + "n = f32[4,1024] log(t)  ROOT r = (bf16[4,1024,64], f32[4,1024]) tuple(o, n)") ==
+        "d m s e t p w o n: attention");
+  // Weights that are needed in memory are made there first.
+  CHECK(groupsOf(attention + "ROOT r = (bf16[4,1024,64], bf16[4,1024,1024]) tuple(o, w)") ==
+        "d: contraction; m s e t p w: rows; o: contraction");
 }
 
 TEST_CASE("a loop's state is not replaced before it is read", "[search]") {
