@@ -381,7 +381,8 @@ private:
       ways.push_back({plan.tile, plan.splits, time});
       least = std::min(least, time.seconds);
     });
-    llvm::erase_if(ways, [&](const Way &way) { return way.time.seconds > nearlyAsFast * least; });
+    llvm::erase_if(
+        ways, [&](const Way &way) { return way.time.seconds > (way.tile.onTensorCores ? nearlyAsFast : 1) * least; });
     if (ways.empty())
       return false;
     const Way best = *llvm::min_element(ways, [](const Way &a, const Way &b) {

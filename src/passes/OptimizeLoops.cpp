@@ -20,6 +20,8 @@ using namespace hloc::xla_gpu;
 
 namespace {
 
+/// No vector has more lanes: a loop over those that has more iterations is none, and is left as it is.
+constexpr int64_t mostLanes = 4096;
 /// The rule of XLA's pass of this name: a body is unrolled min(trips, 400 / size) times (size: CodeSize.h).
 constexpr int64_t maxUnrolledSize = 400;
 /// No body grows beyond this by unrolling a loop whose iterations are not tied together by a vector; with a vector
@@ -299,7 +301,7 @@ struct OptimizeLoopsPass : hloc::impl::OptimizeLoopsBase<OptimizeLoopsPass> {
     int64_t stride = step.getSExtValue();
     int64_t trips = std::max<int64_t>(0, llvm::divideCeil(upper.getSExtValue() - lower.getSExtValue(), stride));
     BodyFacts facts = factsOf(loop);
-    if (trips <= 1 || facts.hasVectorLane) {
+    if (trips <= 1 || (facts.hasVectorLane && trips <= mostLanes)) {
       unrollFully(loop, lower.getSExtValue(), stride, trips);
       return;
     }

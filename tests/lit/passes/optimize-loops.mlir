@@ -158,3 +158,18 @@ func.func @strides(%d: index {xla_gpu.range = [0 : index, 31 : index]}, %x: inde
   }
   return %r : index
 }
+
+// Of a vector's lanes there are never so many: what cannot be right is left as it is.
+// CHECK-LABEL: func @endless(
+// CHECK: scf.for
+func.func @endless(%v: vector<4xf32>, %x: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %most = arith.constant 9223372036854775807 : index
+  %r = scf.for %i = %c0 to %most step %c1 iter_args(%a = %x) -> (f32) {
+    %e = vector.extract %v[%i] : f32 from vector<4xf32>
+    %s = arith.addf %a, %e : f32
+    scf.yield %s : f32
+  }
+  return %r : f32
+}
