@@ -89,6 +89,7 @@ private:
       return Rejection{
           fmt::format("`{}` is not made of one factor of `{}`", second().name().str(), first().name().str())};
     weights = depends[second().operand(0)->id()] ? 0 : 1;
+    after = dependents(graph, second());
     return std::nullopt;
   }
 
@@ -159,7 +160,7 @@ private:
                      return placeIf(operand == weights && read == ReducedRole::Element, ReducedRole::Element);
                    return roleThrough(instr, operand, read, shape);
                  });
-    if (const HloInstruction *elsewhere = roles.firstElsewhere(); elsewhere && !isAfter(*elsewhere))
+    if (const HloInstruction *elsewhere = roles.firstElsewhere(); elsewhere && !after[elsewhere->id()])
       return Rejection{fmt::format("`{}` reads scores, or what rows come to, at other places than its own",
                                    elsewhere->name().str())};
     const Places<Rearranged> outputs = rearrangements(graph, second(), context);
@@ -173,10 +174,7 @@ private:
     return std::nullopt;
   }
 
-  bool isAfter(const HloInstruction &instr) { return dependents(graph, second())[instr.id()]; }
-
   std::optional<Rejection> assignRoots() {
-    const llvm::BitVector after = dependents(graph, second());
     for (auto [number, root] : llvm::enumerate(graph.roots())) {
       if (deviceBits(root.shape.elementType()) < 8)
         return Rejection{fmt::format("output {} shares bytes between elements", number)};
@@ -196,7 +194,7 @@ private:
   std::optional<Rejection> assignStages() {
     std::vector<llvm::SmallVector<const HloInstruction *>> stages;
     for (const HloInstruction *instr : graph.instructions()) {
-      if (!roles.at(*instr) || instr == &second() || isAfter(*instr))
+      if (!roles.at(*instr) || after[instr->id()])
         continue;
       for (const HloInstruction *operand : instr->operands())
         stageOf[instr->id()] = std::max(stageOf[instr->id()], stageOf[behindTuple(*operand).id()]);
@@ -281,7 +279,7 @@ private:
 
   /// Is all that is made of scores made of the masked ones, and of nothing else that differs between a row's keys?
   bool hidesScores(const Mask &mask) const {
-    const llvm::BitVector behind = dependents(graph, *mask.select), after = dependents(graph, second());
+    const llvm::BitVector behind = dependents(graph, *mask.select);
     for (const HloInstruction *instr : graph.instructions()) {
       if (!roles.at(*instr) || after[instr->id()] || instr == mask.select || (!behind[instr->id()] && !isSeen(*instr)))
         continue;
@@ -334,7 +332,8 @@ private:
   const FusionGraph &graph;
   const TargetInfo &target;
   MLIRContext *context;
-  unsigned weights = 0; ///< operand of the second dot
+  unsigned weights = 0;  ///< operand of the second dot
+  llvm::BitVector after; ///< what depends on the second dot, itself included; by id
   ReducedShape shape;
   Places<ReducedRole> roles;
   std::vector<unsigned> stageOf; ///< stages that are complete where the instruction can be computed
@@ -403,9 +402,10 @@ double keptPiecesOf(const AttentionPlan &plan, const KeptKeys &keys) {
       const auto value =
           key ? dyn_cast<AffineConstantExpr>(key.replaceDims({getAffineConstantExpr(tile, key.getContext())}))
               : AffineConstantExpr();
-      return value ? std::clamp<int64_t>(value.getValue(), -1, plan.keys() - 1) : otherwise;
+      return value ? value.getValue() : otherwise;
     };
-    const int64_t first = std::max<int64_t>(at(keys.first, 0), 0), last = at(keys.last, plan.keys() - 1);
+    const int64_t first = std::max<int64_t>(at(keys.first, 0), 0),
+                  last = std::min(at(keys.last, plan.keys()), plan.keys() - 1);
     if (last >= first)
       kept += last / plan.piece() - first / plan.piece() + 1;
     all += plan.pieces();
@@ -433,26 +433,29 @@ std::optional<Rejection> chooseTiles(AttentionPlan &plan, const FusionGraph &gra
     tile.depth = depth;
     return tile;
   };
+  const unsigned outputVector = chooseOutputVector(plan.product, graph, context);
+  const KeptKeys keysOfRows = plan.keysOfRows(context);
   for (int64_t warps : {8, 4, 2, 1})
-    for (int64_t piece : {128, 64, 32, 16})
+    for (int64_t piece : {128, 64, 32, 16}) {
+      if (piece > powerOfTwo(plan.keys(), 16))
+        continue;
+      plan.scores.tile = tileOf(warps, piece, terms);
+      plan.product.tile = tileOf(warps, columns, piece);
+      plan.product.outputVector = outputVector;
+      chooseAccesses(plan.scores, graph, target, context);
+      chooseAccesses(plan.product, graph, target, context);
+      const KeptKeys kept = keysOfRows.ofTile(plan.scores.tile.rows());
       for (bool holds : {true, false}) {
-        if (piece > powerOfTwo(plan.keys(), 16))
-          continue;
-        plan.scores.tile = tileOf(warps, piece, terms);
-        plan.product.tile = tileOf(warps, columns, piece);
         plan.holdsScores = holds;
-        const KeptKeys kept = plan.keysOfTile(context);
         plan.skipsPieces = !holds && kept;
         plan.keptPieces = plan.skipsPieces ? keptPiecesOf(plan, kept) : 1;
-        chooseAccesses(plan.scores, graph, target, context);
-        chooseAccesses(plan.product, graph, target, context);
-        plan.product.outputVector = chooseOutputVector(plan.product, graph, context);
         if (registersOf(plan) > int64_t(registersOfThread) || plan.sharedBytes() > target.maxSharedBytes ||
             plan.blocks() > int64_t(target.maxGridX))
           continue;
         fitting.emplace_back(plan, effortOf(plan, launchOf(plan), target));
         least = std::min(least, fitting.back().second.seconds);
       }
+    }
   if (fitting.empty())
     return Rejection{"no tile fits into registers and shared memory"};
   llvm::erase_if(fitting, [&](const auto &one) { return one.second.seconds > nearlyAsFast * least; });
@@ -465,13 +468,13 @@ std::optional<Rejection> chooseTiles(AttentionPlan &plan, const FusionGraph &gra
 
 } // namespace
 
-KeptKeys AttentionPlan::keysOfTile(MLIRContext *context) const {
+KeptKeys AttentionPlan::keysOfRows(MLIRContext *context) const {
   if (!mask)
     return {};
   const int64_t sizes[] = {scores.batchSize, scores.rows.size, keys()}, rowMajor[] = {2, 1, 0};
   IndexingMap place = bitcastMap(sizes, rowMajor, mask->shape().dims(), mask->shape().minorToMajor(), context);
   place.simplify();
-  return keptKeys(*mask->operand(0), isKept, place).ofTile(scores.tile.rows());
+  return keptKeys(*mask->operand(0), isKept, place);
 }
 
 bool AttentionPlan::storesInRowTile() const {

@@ -22,7 +22,7 @@ void chooseAccesses(ContractionPlan &plan, const FusionGraph &graph, const Targe
 /// Results of one row have to be stored side by side.
 std::optional<Rejection> checkOutputs(const ContractionPlan &plan, const FusionGraph &graph,
                                       mlir::MLIRContext *context);
-/// How outputs of `plan.tile` are stored (ContractionPlan::outputVector).
+/// How outputs are stored of a tile on tensor cores (ContractionPlan::outputVector).
 unsigned chooseOutputVector(const ContractionPlan &plan, const FusionGraph &graph, mlir::MLIRContext *context);
 
 /// What blocks fill a side's tile with, `times` each.

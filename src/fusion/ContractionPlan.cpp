@@ -17,6 +17,7 @@
 #include "mlir/IR/MLIRContext.h"
 
 #include <algorithm>
+#include <map>
 
 using namespace mlir;
 
@@ -347,12 +348,8 @@ private:
   std::string whyNot(const ContractionTile &tile, int64_t stages) {
     if (stages > mostStages)
       return fmt::format("there are no more than {} stages", mostStages);
-    plan.tile = tile;
-    splitDepth();
-    for (ContractionSide *side : {&plan.rows, &plan.columns}) {
-      chooseAccess(*side);
-      chooseCopies(*side);
-    }
+    beginTile(tile);
+    chooseBothCopies();
     if (stages > 1 && !plan.rows.copied && !plan.columns.copied)
       return "what both sides are made of goes through registers, which are one stage ahead";
     if (isDeep(tile) && (stages == 1 || !plan.rows.copied || !plan.columns.copied))
@@ -434,11 +431,18 @@ private:
     }
   }
 
+  /// The same for all tiles, so that it is found once.
+  unsigned outputVector() {
+    if (!ofOutputs)
+      ofOutputs = chooseOutputVector(plan, graph, maps[0].context());
+    return *ofOutputs;
+  }
+
   /// Of the plan with its tile and number of parts, of which the rest follows.
   std::optional<TileTime> timeIfFits() {
     const ContractionTile &tile = plan.tile;
     plan.stage = plan.splits == 1 ? ReductionStage::Whole : ReductionStage::Partial;
-    plan.outputVector = plan.splits == 1 ? chooseOutputVector(plan, graph, maps[0].context()) : 0;
+    plan.outputVector = plan.splits == 1 && tile.onTensorCores ? outputVector() : 0;
     const int64_t results = plan.outputVector ? plan.outputVector : tile.threadRows * tile.threadColumns;
     if (plan.sharedBytes() > target.maxSharedBytes ||
         results * int64_t(graph.instructions().size()) > maxOpsPerThread || plan.blocks() > int64_t(target.maxGridX))
@@ -530,28 +534,39 @@ private:
   /// A side whose elements are read by `side.vector` can be copied, if it is stored as fragments are, in pieces of as
   /// many or fewer.
   void chooseCopies(ContractionSide &side) {
+    side.copied = false;
+    if (!plan.tile.onTensorCores || plan.factorBits() != 16)
+      return;
+    // The same for all tiles that are read so.
+    auto [known, isNew] = copiedBy.try_emplace({side.operand, side.vector}, 0);
+    if (isNew)
+      known->second = copiedAtOnce(side);
+    if (const unsigned length = known->second) {
+      side.copied = true;
+      side.vector = length;
+    }
+  }
+
+  /// Neighbours of a side that can be copied together, of up to `side.vector`; 0: none.
+  unsigned copiedAtOnce(const ContractionSide &side) const {
     constexpr unsigned leastBits = 32; // that a copy may have
     const HloInstruction &operand = *plan.hero->operand(side.operand);
     const ElementType type = operand.shape().elementType();
-    side.copied = false;
-    if (!plan.tile.onTensorCores || plan.factorBits() != 16 || plan.fragmentType(side) != type || side.tests > 0 ||
-        !storedOperand(operand, maps[side.operand].context()))
-      return;
     const IndexingMap &map = maps[side.operand];
+    if (plan.fragmentType(side) != type || side.tests > 0 || !storedOperand(operand, map.context()))
+      return 0;
     AffineExpr variable = getAffineSymbolExpr(plan.depth.back(), map.context());
     if (!side.alongDepth)
       for (unsigned dim : side.dims)
         if (result.dim(dim) > 1) {
           variable = getAffineDimExpr(dim, map.context());
           if (map.dims()[dim].bounds != Interval{0, result.dim(dim) - 1})
-            return;
+            return 0;
         }
     for (unsigned length = side.vector; length * deviceBits(type) >= leastBits; length /= 2)
-      if (strides[side.operand].areAlignedPieces(variable, side.alongDepth ? plan.depthStarts.back() : 0, length)) {
-        side.copied = true;
-        side.vector = length;
-        return;
-      }
+      if (strides[side.operand].areAlignedPieces(variable, side.alongDepth ? plan.depthStarts.back() : 0, length))
+        return length;
+    return 0;
   }
 
   /// Along what, and how many neighbours at once, a side's elements are read.
@@ -596,7 +611,9 @@ private:
   const Shape result;
   std::vector<IndexingMap> maps;
   std::vector<OperandStrides> strides;
-  double work[2] = {0, 0}; ///< workOf the operands
+  double work[2] = {0, 0};                                    ///< workOf the operands
+  std::optional<unsigned> ofOutputs;                          ///< outputVector
+  std::map<std::pair<unsigned, unsigned>, unsigned> copiedBy; ///< copiedAtOnce, by operand and vector
 };
 
 } // namespace
@@ -613,8 +630,6 @@ void chooseAccesses(ContractionPlan &plan, const FusionGraph &graph, const Targe
 /// Words of fragments fill sectors as they are, and are stored so if nothing else is made of them.
 unsigned chooseOutputVector(const ContractionPlan &plan, const FusionGraph &graph, MLIRContext *context) {
   const Shape &result = plan.hero->shape();
-  if (!plan.tile.onTensorCores)
-    return 0;
   unsigned bits = deviceBits(result.elementType());
   for (const FusionRoot &root : graph.roots())
     bits = std::min(bits, deviceBits(root.shape.elementType()));

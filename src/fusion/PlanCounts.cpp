@@ -153,6 +153,7 @@ static double instructionsOfFragment(const ContractionPlan &plan, const Contract
     return 2;
   return plan.factorBits() == 8 && !side.alongDepth ? 5 : 1;
 }
+
 /// Of a step of a contraction: addresses, bounds, the loop.
 constexpr double instructionsOfStep = 24;
 /// Instructions for as long as the tensor core that all products of a warp are made on, a quarter of a

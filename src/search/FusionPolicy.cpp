@@ -12,21 +12,23 @@
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/Twine.h"
 
 namespace hloc {
 
 namespace {
 
-/// `roots` and what they need up to what is `available` (by id), operands before users.
-llvm::SmallVector<HloInstruction *> closure(llvm::ArrayRef<HloInstruction *> roots, const llvm::BitVector &available) {
+/// `roots` and what they need up to what is available, operands before users.
+llvm::SmallVector<HloInstruction *> closure(llvm::ArrayRef<HloInstruction *> roots,
+                                            llvm::function_ref<bool(const HloInstruction &)> isAvailable) {
   llvm::SmallDenseSet<HloInstruction *, 16> needed(roots.begin(), roots.end());
   llvm::SmallVector<HloInstruction *> pending(roots), members;
   while (!pending.empty()) {
     HloInstruction *instr = pending.pop_back_val();
     members.push_back(instr);
     for (HloInstruction *operand : instr->operands())
-      if (!available[operand->id()] && needed.insert(operand).second)
+      if (!isAvailable(*operand) && needed.insert(operand).second)
         pending.push_back(operand);
   }
   llvm::sort(members, [](auto *a, auto *b) { return a->id() < b->id(); });
@@ -52,7 +54,7 @@ FusionGroup wrapped(HloInstruction &root, const llvm::BitVector &available) {
   group.fusionName = root.name().str();
   group.bodyName = "wrapped_" + group.fusionName;
   group.roots = {&root};
-  group.members = closure(group.roots, available);
+  group.members = closure(group.roots, [&](const HloInstruction &instr) { return available[instr.id()]; });
   group.before = &root;
   return group;
 }
@@ -66,20 +68,28 @@ llvm::SmallVector<HloInstruction *> structuredOps(const HloComputation &entry, c
   return structured;
 }
 
-/// The plan of a group together with all that it is made of, up to other structured ops, which end other kernels.
-std::optional<PlanSummary> planOf(const RowGroup &group, const HloComputation &entry, const TargetInfo &target,
+/// What ends kernels, if it is of none of their groups; by id.
+llvm::BitVector endsOfKernels(const HloComputation &entry) {
+  llvm::BitVector ends(entry.instructions().size(), false);
+  for (const HloInstruction *instr : entry.instructions())
+    ends[instr->id()] = !isFusible(*instr) || instr->opcode() == Opcode::Parameter ||
+                        family(instr->opcode()) == OpcodeFamily::Structured;
+  return ends;
+}
+
+/// The plan of a group together with all that it is made of, up to what ends other kernels.
+std::optional<PlanSummary> planOf(const RowGroup &group, const llvm::BitVector &ends, const TargetInfo &target,
                                   PlanContext &plans) {
-  llvm::BitVector available(entry.instructions().size(), false), isOwn(available.size(), false);
-  for (const HloInstruction *instr : llvm::concat<HloInstruction *const>(group.inside, group.roots, group.reductions))
-    isOwn[instr->id()] = true;
-  auto isMadeElsewhere = [&](HloInstruction *instr) {
-    return !isFusible(*instr) || instr->opcode() == Opcode::Parameter ||
-           (family(instr->opcode()) == OpcodeFamily::Structured && !isOwn[instr->id()]);
-  };
-  for (HloInstruction *instr : entry.instructions())
-    available[instr->id()] =
-        instr->opcode() == Opcode::GetTupleElement ? available[instr->operand(0)->id()] : isMadeElsewhere(instr);
-  llvm::SmallVector<HloInstruction *> members = closure(group.roots, available);
+  llvm::SmallPtrSet<const HloInstruction *, 32> own(group.inside.begin(), group.inside.end());
+  own.insert(group.roots.begin(), group.roots.end());
+  own.insert(group.reductions.begin(), group.reductions.end());
+  llvm::SmallVector<HloInstruction *> members = closure(group.roots, [&](const HloInstruction &instr) {
+    const HloInstruction *source = &instr;
+    while (source->opcode() == Opcode::GetTupleElement)
+      source = source->operand(0);
+    const bool isOwn = own.contains(source) && family(source->opcode()) == OpcodeFamily::Structured;
+    return ends[source->id()] && !isOwn;
+  });
   // (There are no plans for dynamic shapes, which are refused as a whole.)
   if (llvm::any_of(members, [](const HloInstruction *instr) { return instr->shape().hasDynamicDims(); }))
     return std::nullopt;
@@ -88,8 +98,8 @@ std::optional<PlanSummary> planOf(const RowGroup &group, const HloComputation &e
 }
 
 /// Has a group of reductions a hero that makes all of it in one pass?
-bool isOnePass(const RowGroup &group, const HloComputation &entry, const TargetInfo &target, PlanContext &plans) {
-  std::optional<PlanSummary> answer = planOf(group, entry, target, plans);
+bool isOnePass(const RowGroup &group, const llvm::BitVector &ends, const TargetInfo &target, PlanContext &plans) {
+  std::optional<PlanSummary> answer = planOf(group, ends, target, plans);
   return answer && answer->launches <= 1 + unsigned(answer->besideColumns) && answer->passes == 1 &&
          llvm::all_of(group.reductions, [&](auto *reduction) { return llvm::is_contained(answer->kept, reduction); });
 }
@@ -175,11 +185,12 @@ GroupedByCost groupByCost(const HloComputation &entry, llvm::StringRef prefix, c
     isResult[result->id()] = true;
   PlanContext plans;
   const llvm::SmallVector<HloInstruction *> inMemory = valuesInMemory(entry, needed);
+  const llvm::BitVector ends = endsOfKernels(entry);
   const std::vector<RowGroup> rows =
       groupRows(entry, needed, inMemory, structuredOps(entry, needed),
-                [&](const RowGroup &group) { return isOnePass(group, entry, target, plans); });
+                [&](const RowGroup &group) { return isOnePass(group, ends, target, plans); });
   const std::vector<RowGroup> attention = groupAttention(entry, needed, inMemory, [&](const RowGroup &group) {
-    std::optional<PlanSummary> plan = planOf(group, entry, target, plans);
+    std::optional<PlanSummary> plan = planOf(group, ends, target, plans);
     return plan && plan->hero == Hero::Attention;
   });
   std::vector<std::vector<RowGroup>> seeds = {rows};

@@ -85,7 +85,7 @@ bool GroupGraph::canStayOutside(const HloInstruction &value) const {
          (pinned[behind->id()] || outside[value.id()] || users.of(behind).size() > 1 || isNode(*behind));
 }
 
-bool GroupGraph::mayUpdate(const HloInstruction &value) const {
+bool mayUpdate(const HloInstruction &value, const HloComputation &computation, const HloUsers &users) {
   const HloInstruction *source = sourceOf(const_cast<HloInstruction *>(&value));
   if (source->opcode() == Opcode::Parameter)
     return !computation.isEntry();

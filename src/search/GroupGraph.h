@@ -28,6 +28,9 @@ struct GroupContents {
   KernelCost cost;
 };
 
+/// May a kernel overwrite the value?
+bool mayUpdate(const HloInstruction &value, const HloComputation &computation, const HloUsers &users);
+
 class GroupGraph {
 public:
   static constexpr unsigned none = ~0u;
@@ -47,8 +50,6 @@ public:
   bool isPinned(const HloInstruction &value) const { return pinned[value.id()]; }
   /// A renaming that stays between kernels.
   bool isOutside(const HloInstruction &value) const { return outside[value.id()]; }
-  /// May a kernel overwrite it?
-  bool mayUpdate(const HloInstruction &value) const;
   /// A loop's array that is updated where it lies, however large it is.
   bool updatesState(const HloInstruction &instr) const;
 

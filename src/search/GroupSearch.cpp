@@ -43,9 +43,8 @@ struct Move {
 class Search {
 public:
   Search(const HloComputation &computation, const llvm::BitVector &needed, llvm::ArrayRef<RowGroup> rows,
-         const TargetInfo &target, std::vector<FusionDecision> *decisions)
-      : graph(computation, needed, rows), decisions(decisions),
-        cost(computation, target, [this](const HloInstruction &instr) { return graph.mayUpdate(instr); }),
+         FusionCost &cost, std::vector<FusionDecision> *decisions)
+      : graph(computation, needed, rows), decisions(decisions), cost(cost),
         verdicts(computation.instructions().size()) {
     for (unsigned number = 0; number < graph.numGroups(); ++number) // in the order of the computation, but for rows
       if (const Group &group = graph[number]; !group.fixed)
@@ -374,7 +373,7 @@ private:
 
   GroupGraph graph;
   std::vector<FusionDecision> *decisions;
-  FusionCost cost;
+  FusionCost &cost;
   std::vector<Verdict> verdicts; ///< by id
 };
 
@@ -383,11 +382,15 @@ private:
 FoundGroups searchGroups(const HloComputation &computation, const llvm::BitVector &needed,
                          llvm::ArrayRef<std::vector<RowGroup>> seeds, const TargetInfo &target,
                          std::vector<FusionDecision> *decisions) {
+  // All searches ask for the same kernels, mostly.
+  const HloUsers users(computation);
+  FusionCost cost(computation, target,
+                  [&](const HloInstruction &instr) { return mayUpdate(instr, computation, users); });
   std::optional<FoundGroups> best;
   std::vector<FusionDecision> ofBest;
   auto search = [&](llvm::ArrayRef<RowGroup> rows) {
     std::vector<FusionDecision> own;
-    FoundGroups found = Search(computation, needed, rows, target, decisions ? &own : nullptr).run();
+    FoundGroups found = Search(computation, needed, rows, cost, decisions ? &own : nullptr).run();
     if (best && found.seconds >= best->seconds - leastGain)
       return;
     best = std::move(found);

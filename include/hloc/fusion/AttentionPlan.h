@@ -43,8 +43,8 @@ struct AttentionPlan {
   /// where it does not. Without room for all scores, pieces of nothing but hidden ones are not multiplied.
   const HloInstruction *mask = nullptr;
   bool isKept = false;
-  /// Which keys any row of a tile has, of the tile's number.
-  KeptKeys keysOfTile(mlir::MLIRContext *context) const;
+  /// Which keys a row has, as far as the mask says so. (Plans outlive the context of who makes them.)
+  KeptKeys keysOfRows(mlir::MLIRContext *context) const;
   bool skipsPieces = false;
   /// Of the pieces that a block multiplies scores of, a share of all, on average.
   double keptPieces = 1;

@@ -120,7 +120,7 @@ private:
       Value piece = valueOf(key.replaceDims({tile}).floorDiv(plan.piece()) + more);
       return known(b.minS(b.maxS(piece, b.index(0)), b.index(plan.pieces())), plan.pieces() + 1);
     };
-    const KeptKeys kept = plan.keysOfTile(context);
+    const KeptKeys kept = plan.keysOfRows(context).ofTile(plan.scores.tile.rows());
     firstPiece = kept.first ? pieceOf(kept.first, 0) : b.index(0);
     endPiece = kept.last ? pieceOf(kept.last, 1) : b.index(plan.pieces());
     if (kept.first && kept.last)

@@ -190,18 +190,7 @@ private:
   /// What `make` makes of the step so many after `step`; `otherwise` where there is none.
   SmallVector<Value> ifAhead(Value step, int64_t ahead, ValueRange otherwise,
                              llvm::function_ref<SmallVector<Value>(Value)> make) {
-    if (plan.stepsOfSplit() <= ahead || otherwise.empty())
-      return SmallVector<Value>(otherwise);
-    Value follows = b.cmpI(CodeBuilder::IPred::slt, step, b.index(plan.stepsOfSplit() - ahead));
-    auto branch = scf::IfOp::create(b, otherwise.getTypes(), follows, /*withElse=*/true);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToEnd(branch.elseBlock());
-    scf::YieldOp::create(b, otherwise);
-    b.setInsertionPointToEnd(branch.thenBlock());
-    IndexingMap next(AffineMap::get(1, 0, getAffineDimExpr(0, context) + ahead),
-                     IndexingVariable{Interval{0, plan.stepsOfSplit() - 1 - ahead}, "step"}, {}, {});
-    scf::YieldOp::create(b, make(applyMap(b, next, step).front()));
-    return SmallVector<Value>(branch.getResults());
+    return ifFollows(b, step, ahead, plan.stepsOfSplit(), {}, otherwise, make);
   }
 
   SmallVector<Value> synchronize(ValueRange tiles) {
@@ -245,6 +234,7 @@ private:
     }
     return factors;
   }
+
   // --- sums of several blocks
 
   /// Adds up what blocks left of a thread's sums, which are neighbours in memory.

@@ -44,6 +44,12 @@ private:
   ProductArithmetic arithmetic;
 };
 
+/// What `make` makes of the number `ahead` after `number`, of so many; `otherwise` where there is none, or it is not
+/// before `end`, if there is an end.
+llvm::SmallVector<mlir::Value> ifFollows(CodeBuilder &b, mlir::Value number, int64_t ahead, int64_t numbers,
+                                         mlir::Value end, mlir::ValueRange otherwise,
+                                         llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value)> make);
+
 class ContractionPlaces : protected ContractionThreads {
 protected:
   ContractionPlaces(const ContractionPlan &plan, KernelBuilder &kernel, const TilePlace &at)

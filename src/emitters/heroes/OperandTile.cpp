@@ -17,6 +17,23 @@ using namespace mlir;
 
 namespace hloc {
 
+SmallVector<Value> ifFollows(CodeBuilder &b, Value number, int64_t ahead, int64_t numbers, Value end,
+                             ValueRange otherwise, llvm::function_ref<SmallVector<Value>(Value)> make) {
+  if (numbers <= ahead || otherwise.empty())
+    return SmallVector<Value>(otherwise);
+  Value limit = end ? b.subI(end, b.index(ahead)) : b.index(numbers - ahead);
+  Value follows = b.cmpI(CodeBuilder::IPred::slt, number, limit);
+  auto branch = scf::IfOp::create(b, otherwise.getTypes(), follows, /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(branch.elseBlock());
+  scf::YieldOp::create(b, otherwise);
+  b.setInsertionPointToEnd(branch.thenBlock());
+  IndexingMap next(AffineMap::get(1, 0, getAffineDimExpr(0, b.getContext()) + ahead),
+                   IndexingVariable{Interval{0, numbers - 1 - ahead}, "step"}, {}, {});
+  scf::YieldOp::create(b, make(applyMap(b, next, number).front()));
+  return SmallVector<Value>(branch.getResults());
+}
+
 OperandTile::OperandTile(const ContractionPlan &plan, const ContractionSide &side, KernelBuilder &kernel,
                          const TilePlace &at)
     : ContractionPlaces(plan, kernel, at), b(kernel.code()), side(side), operand(*plan.hero->operand(side.operand)),
@@ -173,19 +190,7 @@ SmallVector<Value> OperandTile::load(Value number) {
 }
 
 SmallVector<Value> OperandTile::loadFollowing(Value number, ValueRange otherwise, Value end) {
-  if (at.numbers == 1)
-    return SmallVector<Value>(otherwise);
-  Value last = end ? b.subI(end, b.index(1)) : b.index(at.numbers - 1);
-  Value follows = b.cmpI(CodeBuilder::IPred::slt, number, last);
-  auto branch = scf::IfOp::create(b, otherwise.getTypes(), follows, /*withElse=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToEnd(branch.elseBlock());
-  scf::YieldOp::create(b, otherwise);
-  b.setInsertionPointToEnd(branch.thenBlock());
-  IndexingMap next(AffineMap::get(1, 0, getAffineDimExpr(0, context) + 1),
-                   IndexingVariable{Interval{0, at.numbers - 2}, "step"}, {}, {});
-  scf::YieldOp::create(b, load(applyMap(b, next, number).front()));
-  return SmallVector<Value>(branch.getResults());
+  return ifFollows(b, number, 1, at.numbers, end, otherwise, [&](Value next) { return load(next); });
 }
 
 Value OperandTile::loadVector(const Place &place, Value number) {
