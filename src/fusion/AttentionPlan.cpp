@@ -47,6 +47,14 @@ llvm::SmallVector<unsigned> memoryOrder(const Shape &shape) {
   return order;
 }
 
+/// Larger tiles do not fit into registers.
+constexpr int64_t mostTerms = 256;
+
+std::string tooLarge(const AttentionPlan &plan) {
+  return fmt::format("`{}` has more than {} terms, or `{}` as many columns", plan.scores.hero->name().str(), mostTerms,
+                     plan.product.hero->name().str());
+}
+
 class AttentionMatch {
 public:
   AttentionMatch(AttentionPlan &plan, const FusionGraph &graph, const TargetInfo &target, MLIRContext *context)
@@ -62,6 +70,8 @@ public:
     findMask();
     return std::nullopt;
   }
+
+  std::optional<ContractionSides> ofScores, ofProduct; ///< after `run`
 
 private:
   const HloInstruction &first() const { return *plan.scores.hero; }
@@ -88,6 +98,12 @@ private:
     if (depends[second().operand(0)->id()] == depends[second().operand(1)->id()])
       return Rejection{
           fmt::format("`{}` is not made of one factor of `{}`", second().name().str(), first().name().str())};
+    // (Layers one behind the other are two dots, too: it is told before more is asked.)
+    int64_t terms = 1;
+    for (int64_t dim : first().ints(AttributeKey::LhsContractingDims))
+      terms *= first().operand(0)->shape().dim(unsigned(dim));
+    if (terms > mostTerms)
+      return Rejection{tooLarge(plan)};
     weights = depends[second().operand(0)->id()] ? 0 : 1;
     after = dependents(graph, second());
     return std::nullopt;
@@ -103,8 +119,9 @@ private:
 
   /// Rows, columns and terms of both dots, which have the same rows in the same order.
   std::optional<Rejection> findMatrices() {
-    for (ContractionPlan *dot : {&plan.scores, &plan.product})
-      if (std::optional<Rejection> why = findSides(*dot, graph, target, context))
+    for (ContractionSides *sides : {&ofScores.emplace(plan.scores, graph, target, context),
+                                    &ofProduct.emplace(plan.product, graph, target, context)})
+      if (std::optional<Rejection> why = sides->find())
         return why;
     for (ContractionPlan *dot : {&plan.scores, &plan.product})
       dot->outerDepth = 0;
@@ -359,7 +376,7 @@ struct Effort {
 Effort effortOf(const AttentionPlan &plan, const LaunchGeometry &launch, const TargetInfo &target) {
   constexpr double sectorBits = 256, lanesPerWarp = 32;
   const PlanCounts own = countsOf(plan);
-  KernelCounts counts;
+  KernelCounts counts = kernelCounts(own);
   counts.blocks = uint64_t(plan.blocks());
   counts.threadsPerBlock = uint32_t(launch.block.count());
   counts.registers = plannedRegisters(plan);
@@ -374,13 +391,8 @@ Effort effortOf(const AttentionPlan &plan, const LaunchGeometry &launch, const T
   const double written = double(plan.product.hero->shape().byteSize()) * 8 / sectorBits;
   counts.sectors += written;
   counts.footprint += written;
-  counts.instructions = own.instructions + (plan.workOfScore() - plan.repeatedWork()) *
-                                               double(plan.scores.hero->shape().numElements()) / lanesPerWarp;
-  counts.sharedPasses = own.sharedPasses;
-  counts.products = own.products;
-  counts.memoryRoundTrips = own.memoryRoundTrips;
-  counts.sharedRoundTrips = own.sharedRoundTrips;
-  counts.chainInstructions = own.chainInstructions;
+  counts.instructions +=
+      (plan.workOfScore() - plan.repeatedWork()) * double(plan.scores.hero->shape().numElements()) / lanesPerWarp;
   return {estimate(counts, deviceOf(target)).total, counts.sectors};
 }
 
@@ -414,14 +426,12 @@ double keptPiecesOf(const AttentionPlan &plan, const KeptKeys &keys) {
 }
 
 /// The tile that takes the least time; of those that are nearly as fast the one that moves least.
-std::optional<Rejection> chooseTiles(AttentionPlan &plan, const FusionGraph &graph, const TargetInfo &target,
-                                     MLIRContext *context) {
+std::optional<Rejection> chooseTiles(AttentionPlan &plan, AttentionMatch &match, const FusionGraph &graph,
+                                     const TargetInfo &target, MLIRContext *context) {
   const int64_t terms = powerOfTwo(plan.scores.innerDepth(), AttentionPlan::fragmentDepth);
   const int64_t columns = powerOfTwo(plan.product.columns.size, 2 * ContractionTile::fragmentColumns);
-  constexpr int64_t mostTerms = 256;
   if (terms > mostTerms || columns > mostTerms)
-    return Rejection{fmt::format("`{}` has more than {} terms, or `{}` as many columns", plan.scores.hero->name().str(),
-                                 mostTerms, plan.product.hero->name().str())};
+    return Rejection{tooLarge(plan)};
   std::vector<std::pair<AttentionPlan, Effort>> fitting;
   double least = std::numeric_limits<double>::infinity();
   auto tileOf = [](int64_t warps, int64_t tileColumns, int64_t depth) {
@@ -442,8 +452,8 @@ std::optional<Rejection> chooseTiles(AttentionPlan &plan, const FusionGraph &gra
       plan.scores.tile = tileOf(warps, piece, terms);
       plan.product.tile = tileOf(warps, columns, piece);
       plan.product.outputVector = outputVector;
-      chooseAccesses(plan.scores, graph, target, context);
-      chooseAccesses(plan.product, graph, target, context);
+      match.ofScores->chooseAccesses();
+      match.ofProduct->chooseAccesses();
       const KeptKeys kept = keysOfRows.ofTile(plan.scores.tile.rows());
       for (bool holds : {true, false}) {
         plan.holdsScores = holds;
@@ -501,9 +511,10 @@ template <>
 HeroMatch<AttentionPlan> matchHero<AttentionPlan>(const FusionGraph &graph, const FusionAliasing &,
                                                   const TargetInfo &target, PlanContext &plans) {
   AttentionPlan plan;
-  if (std::optional<Rejection> why = AttentionMatch(plan, graph, target, plans.mlir()).run())
+  AttentionMatch match(plan, graph, target, plans.mlir());
+  if (std::optional<Rejection> why = match.run())
     return std::move(*why);
-  if (std::optional<Rejection> why = chooseTiles(plan, graph, target, plans.mlir()))
+  if (std::optional<Rejection> why = chooseTiles(plan, match, graph, target, plans.mlir()))
     return std::move(*why);
   LaunchGeometry launch = launchOf(plan);
   return {std::move(plan), launch};

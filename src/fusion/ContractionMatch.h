@@ -3,6 +3,8 @@
 
 #include "fusion/HeroMatch.h"
 
+#include <memory>
+
 namespace hloc {
 
 /// Times of tiles that are not told apart: estimates are no better.
@@ -13,12 +15,23 @@ inline bool isContraction(const HloInstruction &instr) {
   return hasTrait(instr.opcode(), OpcodeTrait::Contracts) && !hasTrait(instr.opcode(), OpcodeTrait::AppliesToElements);
 }
 
-/// The sides of `plan.hero` and the terms of its sums, for plans without a tile.
-std::optional<Rejection> findSides(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target,
-                                   mlir::MLIRContext *context);
-/// Along what, and how many neighbours at once, both sides of `plan.tile` are read.
-void chooseAccesses(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target,
-                    mlir::MLIRContext *context);
+class ContractionPlanner;
+
+/// Finding the sides of a plan's hero. The plan outlives it; what does not depend on the tile is found once.
+class ContractionSides {
+public:
+  ContractionSides(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target,
+                   mlir::MLIRContext *context);
+  ~ContractionSides();
+  /// Rows, columns and the terms of its sums, for a plan without a tile.
+  std::optional<Rejection> find();
+  /// Then: along what, and how many neighbours at once, both sides of the plan's tile are read.
+  void chooseAccesses();
+
+private:
+  std::unique_ptr<ContractionPlanner> planner;
+};
+
 /// Results of one row have to be stored side by side.
 std::optional<Rejection> checkOutputs(const ContractionPlan &plan, const FusionGraph &graph,
                                       mlir::MLIRContext *context);

@@ -124,6 +124,8 @@ bool dependsOnDim(const IndexingMap &map, unsigned dim) {
          llvm::any_of(map.constraints(), [&](const auto &constraint) { return reads(constraint.first); });
 }
 
+} // namespace
+
 class ContractionPlanner {
 public:
   ContractionPlanner(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target, MLIRContext *context)
@@ -173,8 +175,6 @@ public:
   }
 
   void chooseAccesses() {
-    if (strides.empty())
-      findStrides();
     chooseAccess(plan.rows);
     chooseAccess(plan.columns);
   }
@@ -491,7 +491,7 @@ private:
 
   TileTime tileTime() const {
     const PlanCounts own = countsOf(plan);
-    KernelCounts counts;
+    KernelCounts counts = kernelCounts(own);
     counts.blocks = uint64_t(plan.blocks());
     counts.threadsPerBlock = uint32_t(plan.tile.threads());
     counts.registers = plannedRegisters(plan);
@@ -506,15 +506,9 @@ private:
     const double written = double(result.numElements() * plan.splits) * plan.bits / sectorBits;
     counts.sectors += written;
     counts.footprint += written;
-    counts.instructions = own.instructions + ofOperands;
+    counts.instructions += ofOperands;
     if (plan.hero->shape().elementType() == ElementType::F64 && !plan.tile.onTensorCores)
       counts.doubles = own.instructions;
-    counts.sharedPasses = own.sharedPasses;
-    counts.products = own.products;
-    counts.doubleProducts = own.doubleProducts;
-    counts.memoryRoundTrips = own.memoryRoundTrips;
-    counts.sharedRoundTrips = own.sharedRoundTrips;
-    counts.chainInstructions = own.chainInstructions;
     TileTime time{estimate(counts, deviceOf(target)), 0, counts.sectors};
     time.seconds = time.kernel.total;
     if (plan.splits > 1) // a second kernel, which reads what this one wrote
@@ -616,16 +610,12 @@ private:
   std::map<std::pair<unsigned, unsigned>, unsigned> copiedBy; ///< copiedAtOnce, by operand and vector
 };
 
-} // namespace
-
-std::optional<Rejection> findSides(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target,
-                                   MLIRContext *context) {
-  return ContractionPlanner(plan, graph, target, context).findSides();
-}
-
-void chooseAccesses(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target, MLIRContext *context) {
-  ContractionPlanner(plan, graph, target, context).chooseAccesses();
-}
+ContractionSides::ContractionSides(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target,
+                                   MLIRContext *context)
+    : planner(std::make_unique<ContractionPlanner>(plan, graph, target, context)) {}
+ContractionSides::~ContractionSides() = default;
+std::optional<Rejection> ContractionSides::find() { return planner->findSides(); }
+void ContractionSides::chooseAccesses() { planner->chooseAccesses(); }
 
 /// Words of fragments fill sectors as they are, and are stored so if nothing else is made of them.
 unsigned chooseOutputVector(const ContractionPlan &plan, const FusionGraph &graph, MLIRContext *context) {

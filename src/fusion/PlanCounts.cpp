@@ -4,7 +4,6 @@
 #include "hloc/fusion/PlanCounts.h"
 
 #include "fusion/HeroMatch.h"
-#include "hloc/kernel/Estimate.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -334,6 +333,18 @@ PlanCounts countsOf(const AttentionPlan &plan) {
   counts.chainInstructions += pieces * (kept * passes * terms + double(plan.piece())) / fragment * instructionsOfMma;
   counts.chainInstructions +=
       plan.workOfScore() + double(plan.stages.size()) * keys / double(plan.scores.tile.laneColumns());
+  return counts;
+}
+
+KernelCounts kernelCounts(const PlanCounts &own) {
+  KernelCounts counts;
+  counts.instructions = own.instructions;
+  counts.sharedPasses = own.sharedPasses;
+  counts.products = own.products;
+  counts.doubleProducts = own.doubleProducts;
+  counts.memoryRoundTrips = own.memoryRoundTrips;
+  counts.sharedRoundTrips = own.sharedRoundTrips;
+  counts.chainInstructions = own.chainInstructions;
   return counts;
 }
 

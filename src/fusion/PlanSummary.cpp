@@ -137,7 +137,7 @@ PlanSummary summarize(const FusionGraph &graph, const FusionPlan &plan) {
 }
 
 KernelCounts countsOf(const GroupWork &work, const PlanSummary &plan) {
-  KernelCounts counts;
+  KernelCounts counts = kernelCounts(plan.counts);
   counts.blocks = plan.blocks;
   counts.threadsPerBlock = plan.threads;
   counts.registers = plan.registers;
@@ -145,14 +145,10 @@ KernelCounts countsOf(const GroupWork &work, const PlanSummary &plan) {
   const double threads = std::max(1.0, double(counts.blocks) * counts.threadsPerBlock);
   counts.sectors = work.sectors;
   counts.footprint = std::max(1.0, work.memoryBytes / sectorBytes);
-  counts.instructions = (work.work + fixedInstructions * threads) / lanesPerWarp + plan.counts.instructions;
-  counts.sharedPasses = plan.counts.sharedPasses;
-  counts.products = plan.counts.products;
-  counts.doubleProducts = plan.counts.doubleProducts;
+  counts.instructions += (work.work + fixedInstructions * threads) / lanesPerWarp;
   // What a hero loads first is among the plan's own.
-  counts.memoryRoundTrips = plan.counts.memoryRoundTrips + std::max(0.0, work.chain.memoryRoundTrips - 1);
-  counts.sharedRoundTrips = plan.counts.sharedRoundTrips;
-  counts.chainInstructions = plan.counts.chainInstructions + work.chain.instructions + fixedChain;
+  counts.memoryRoundTrips += std::max(0.0, work.chain.memoryRoundTrips - 1);
+  counts.chainInstructions += work.chain.instructions + fixedChain;
   return counts;
 }
 

@@ -8,6 +8,7 @@
 //     64 products and 4 loads of 16 bytes from shared memory
 
 #include "hloc/fusion/FusionPlan.h"
+#include "hloc/kernel/Estimate.h"
 
 namespace hloc {
 
@@ -28,6 +29,9 @@ struct PlanCounts {
 };
 
 PlanCounts countsOf(const KernelPlan &kernel);
+/// The part of a kernel's counts that a plan says, as if it were all; sectors, blocks and their size aside.
+KernelCounts kernelCounts(const PlanCounts &own);
+
 // Of candidates.
 PlanCounts countsOf(const ContractionPlan &plan);
 PlanCounts countsOf(const AttentionPlan &plan);
