@@ -1,7 +1,7 @@
-#include "hloc/fusion/FusionPlan.h"
 #include "hloc/fusion/OutputMaps.h"
 #include "hloc/fusion/PlanCounts.h"
-#include "hloc/parser/Parser.h"
+
+#include "unit/fusion/PlannedEntry.h"
 
 #include "mlir/IR/MLIRContext.h"
 
@@ -11,36 +11,11 @@ using namespace hloc;
 
 namespace {
 
-struct Planned {
-  DiagnosticEngine diagnostics;
-  std::unique_ptr<HloModule> module;
-  std::optional<FusionGraph> graph;
-  FusionPlan plan;
-
-  explicit Planned(const std::string &entry, const char *target = "sm_90") {
-    std::string text = "HloModule m\n"
-                       "add { x = f32[] parameter(0) y = f32[] parameter(1) ROOT a = f32[] add(x, y) }\n"
-                       "max { x = f32[] parameter(0) y = f32[] parameter(1) ROOT a = f32[] maximum(x, y) }\n"
-                       "ENTRY e { " +
-                       entry + " }";
-    module = parseHloModule(std::make_shared<const SourceFile>("m.hlo", text), diagnostics);
-    INFO((diagnostics.hasErrors() ? diagnostics.diagnostics().front().message : ""));
-    REQUIRE(module);
-    graph = *FusionGraph::build(*module->entry(), diagnostics);
-    llvm::FailureOr<FusionPlan> made = planFusion(*graph, {}, *findTarget(target), diagnostics);
-    REQUIRE(succeeded(made));
-    plan = std::move(*made);
-  }
-  const KernelPlan &kernel() const { return std::get<KernelPlan>(plan.steps.front()); }
+struct Planned : test::PlannedEntry {
+  explicit Planned(const std::string &entry, const char *target = "sm_90") : PlannedEntry(entry, {}, target) {}
   bool isAttention() const { return plan.steps.size() == 1 && std::holds_alternative<AttentionPlan>(kernel().plan); }
   const AttentionPlan &attention() const { return std::get<AttentionPlan>(kernel().plan); }
-  /// Why the hero does not take the fusion.
-  std::string rejection() const {
-    for (const HeroRejection &rejection : plan.rejections)
-      if (rejection.hero == "attention")
-        return rejection.reason;
-    return "";
-  }
+  std::string rejection() const { return PlannedEntry::rejection("attention"); }
 };
 
 /// Text in which $ is the type of operands, %Q the rows, %K the keys, %T the terms.

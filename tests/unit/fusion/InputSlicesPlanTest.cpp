@@ -1,6 +1,6 @@
 #include "hloc/fusion/Recomputation.h"
 
-#include "hloc/parser/Parser.h"
+#include "unit/fusion/PlannedEntry.h"
 
 #include "fmt/format.h"
 #include "mlir/IR/MLIRContext.h"
@@ -11,32 +11,10 @@ using namespace hloc;
 
 namespace {
 
-struct Planned {
-  DiagnosticEngine diagnostics;
-  std::unique_ptr<HloModule> module;
-  std::optional<FusionGraph> graph;
-  std::optional<FusionPlan> plan;
-
-  /// `offers` as in planFusion.
-  explicit Planned(const std::string &entry, FusionAliasing offers = {}, const char *target = "sm_90") {
-    std::string text = "HloModule m\nENTRY e { " + entry + " }";
-    module = parseHloModule(std::make_shared<const SourceFile>("m.hlo", text), diagnostics);
-    INFO((diagnostics.hasErrors() ? diagnostics.diagnostics().front().message : ""));
-    REQUIRE(module);
-    graph = *FusionGraph::build(*module->entry(), diagnostics);
-    llvm::FailureOr<FusionPlan> made = planFusion(*graph, offers, *findTarget(target), diagnostics);
-    REQUIRE(succeeded(made));
-    plan = *made;
-  }
-
-  const KernelPlan &kernel() const { return std::get<KernelPlan>(plan->steps.front()); }
+struct Planned : test::PlannedEntry {
+  using PlannedEntry::PlannedEntry;
   /// Why it is no kernel of input slices; empty: it is.
-  std::string rejection() const {
-    for (const HeroRejection &rejection : plan->rejections)
-      if (rejection.hero == "input-slices")
-        return rejection.reason;
-    return "";
-  }
+  std::string rejection() const { return PlannedEntry::rejection("input-slices"); }
 };
 
 const std::string negated = "x = f32[64,96] parameter(0) s = f32[64,96] negate(x) ";
@@ -159,7 +137,7 @@ private:
 TEST_CASE("slices side by side have blocks of their own") {
   Planned p(
       program("bf16", {2048, 3072}, {{{0, 2048}, {0, 1024}}, {{0, 2048}, {1024, 2048}}, {{0, 2048}, {2048, 3072}}}));
-  CHECK(p.plan->toString() ==
+  CHECK(p.text() ==
         "input-slices: [0:2048,0:1024] for roots 0, 2097152 elements, 8 per thread in 4 rounds, 512 blocks; "
         "[0:2048,1024:2048] for roots 1, 2097152 elements, 8 per thread in 4 rounds, 512 blocks; "
         "[0:2048,2048:3072] for roots 2, 2097152 elements, 8 per thread in 4 rounds, 512 blocks; grid 1536, block 128");
@@ -167,9 +145,9 @@ TEST_CASE("slices side by side have blocks of their own") {
 
 TEST_CASE("what several slices show is computed once") {
   Planned p(program("f32", {4000}, {{{0, 2400}}, {{1600, 4000}}}));
-  CHECK(p.plan->toString() == "input-slices: [0:1600] for roots 0, 1600 elements, 1 per thread, 13 blocks; "
-                              "[1600:2400] for roots 0,1, 800 elements, 1 per thread, 7 blocks; "
-                              "[2400:4000] for roots 1, 1600 elements, 1 per thread, 13 blocks; grid 33, block 128");
+  CHECK(p.text() == "input-slices: [0:1600] for roots 0, 1600 elements, 1 per thread, 13 blocks; "
+                    "[1600:2400] for roots 0,1, 800 elements, 1 per thread, 7 blocks; "
+                    "[2400:4000] for roots 1, 1600 elements, 1 per thread, 13 blocks; grid 33, block 128");
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   for (const Evaluation &evaluation : evaluations(*p.graph, p.kernel(), &context))
     if (evaluation.instr->name() == "s")
@@ -178,14 +156,14 @@ TEST_CASE("what several slices show is computed once") {
 
 TEST_CASE("elements of slices that share sectors are tested") {
   std::string shifted = program("f32", {3000, 12}, {{{0, 3000}, {0, 10}}, {{0, 3000}, {1, 11}}, {{0, 3000}, {2, 12}}});
-  CHECK(Planned(shifted).plan->toString() == "input-slices: [0:3000,0:12] for roots 0,1,2, tested, 36000 elements, 1 "
-                                             "per thread, 282 blocks; grid 282, block 128");
+  CHECK(Planned(shifted).text() == "input-slices: [0:3000,0:12] for roots 0,1,2, tested, 36000 elements, 1 "
+                                   "per thread, 282 blocks; grid 282, block 128");
   std::string steps = program("f32", {3000, 64}, {{{0, 3000}, {0, 64, 2}}, {{0, 3000}, {1, 64, 2}}});
-  CHECK(Planned(steps).plan->toString() == "input-slices: [0:3000,0:64] for roots 0,1, tested, 192000 elements, 1 per "
-                                           "thread, 1500 blocks; grid 1500, block 128");
+  CHECK(Planned(steps).text() == "input-slices: [0:3000,0:64] for roots 0,1, tested, 192000 elements, 1 per "
+                                 "thread, 1500 blocks; grid 1500, block 128");
   // Rows that are left out are not read.
   std::string rows = program("f32", {3000, 64}, {{{0, 3000, 4}, {0, 64}}, {{1, 3000, 4}, {0, 64}}});
-  CHECK(Planned(rows).plan->toString() ==
+  CHECK(Planned(rows).text() ==
         "input-slices: [0:2997:4,0:64] for roots 0, 48000 elements, 4 per thread, 94 blocks; "
         "[1:2998:4,0:64] for roots 1, 48000 elements, 4 per thread, 94 blocks; grid 188, block 128");
 }
@@ -248,11 +226,11 @@ TEST_CASE("outputs are elementwise functions and bitcasts of one slice each") {
 TEST_CASE("an output takes the place of what its own slice alone is computed with") {
   const std::string slices = negated + "z = f32[64,40] parameter(1) a = f32[64,40] slice(s), slice={[0:64], [0:40]} "
                                        "b = f32[64,40] slice(s), slice={[0:64], [32:72]} c = f32[64,40] add(a, z) ";
-  auto taken = [](const std::string &text) { return Planned(text, {1u, std::nullopt}).plan->aliasing.front(); };
+  auto taken = [](const std::string &text) { return Planned(text, {1u, std::nullopt}).plan.aliasing.front(); };
   CHECK(taken(slices + "ROOT t = (f32[64,40], f32[64,40]) tuple(c, b)") == 1u);
   // Blocks that compute the second slice would find what the first has left.
   CHECK(taken(slices + "d = f32[64,40] add(b, z) ROOT t = (f32[64,40], f32[64,40]) tuple(c, d)") == std::nullopt);
-  CHECK(Planned(slices + "ROOT t = (f32[64,40], f32[64,40]) tuple(c, b)", {0u, std::nullopt}).plan->aliasing.front() ==
+  CHECK(Planned(slices + "ROOT t = (f32[64,40], f32[64,40]) tuple(c, b)", {0u, std::nullopt}).plan.aliasing.front() ==
         std::nullopt);
 }
 

@@ -2,9 +2,7 @@
 
 #include "hloc/fusion/PlanCounts.h"
 
-#include "unit/parser/ParseText.h"
-
-#include <catch2/catch.hpp>
+#include "unit/fusion/PlannedEntry.h"
 
 using namespace hloc;
 
@@ -16,20 +14,7 @@ template <typename Plan> KernelPlan kernelOf(Plan plan) {
 }
 constexpr double warps = 40;
 
-/// A fusion and its plan.
-struct Planned {
-  test::Parsed parsed;
-  std::optional<FusionGraph> graph;
-  FusionPlan plan;
-
-  explicit Planned(const std::string &body) : parsed(test::entry(body)) {
-    INFO(parsed.firstReport());
-    REQUIRE(parsed.module);
-    graph = *FusionGraph::build(*parsed.module->entry(), parsed.diagnostics);
-    plan = *planFusion(*graph, {}, *findTarget("sm_90"), parsed.diagnostics);
-  }
-  const KernelPlan &kernel() const { return std::get<KernelPlan>(plan.steps.front()); }
-};
+using Planned = test::PlannedEntry;
 
 Planned transposed(const std::string &type, int size) {
   const std::string shape = fmt::format("{}[{},{}]", type, size, size);
