@@ -5,6 +5,7 @@
 #include "emitters/Elementwise.h"
 #include "emitters/FunctionEmitter.h"
 #include "emitters/ProductArithmetic.h"
+#include "emitters/RaggedGroups.h"
 #include "emitters/ScalarComputation.h"
 #include "hloc/dialect/XlaGpu.h"
 
@@ -177,11 +178,8 @@ FunctionEmitter::emitRaggedGroup(const HloInstruction &instr, int64_t extent, Va
                                   if (failed(size))
                                     return failure();
                                   locate(instr);
-                                  // No larger than what is left, and compared in its own range: nothing wraps around.
-                                  Value wide = b.castI(*size, b.getI64Type(), isSigned(type));
                                   Value rest = b.subI(b.integer(b.getI64Type(), extent), carried[0]);
-                                  Value own = isSigned(type) ? b.minS(b.maxS(wide, none), rest) : b.minU(wide, rest);
-                                  Value end = b.addI(carried[0], own);
+                                  Value end = b.addI(carried[0], elementsOfGroup(b, *size, type, rest));
                                   Values next = {end, carried[1], carried[2], carried[3]};
                                   if (position) {
                                     Value before = b.cmpI(CodeBuilder::IPred::sle, end, position);

@@ -85,16 +85,20 @@ void KernelBuilder::makeEntry(llvm::StringRef name) {
 void KernelBuilder::makeIds() {
   const Dim3 &grid = plan.launch.grid, &block = plan.launch.block;
   auto add = [&](Value id, uint32_t count, const char *name) {
-    Interval range{0, int64_t(std::max(count, 1u)) - 1};
-    id.setLoc(NameLoc::get(b.getStringAttr(name), cast<NameLoc>(b.getLoc()).getChildLoc()));
-    id.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(b.getContext(), range));
-    idValues.push_back(id);
-    idBounds.push_back({range, name});
+    addVariable(id, {Interval{0, int64_t(std::max(count, 1u)) - 1}, name});
   };
   add(gpu::ThreadIdOp::create(b, gpu::Dimension::x), block.x, "th_x");
   add(gpu::BlockIdOp::create(b, gpu::Dimension::x), grid.x, "bl_x");
   if (grid.y > 1)
     add(gpu::BlockIdOp::create(b, gpu::Dimension::y), grid.y, "bl_y");
+}
+
+AffineExpr KernelBuilder::addVariable(Value value, IndexingVariable variable) {
+  value.setLoc(NameLoc::get(b.getStringAttr(variable.name), cast<NameLoc>(b.getLoc()).getChildLoc()));
+  value.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(b.getContext(), variable.bounds));
+  idValues.push_back(value);
+  idBounds.push_back(std::move(variable));
+  return getAffineDimExpr(unsigned(idBounds.size()) - 1, context());
 }
 
 AffineExpr KernelBuilder::thread() const { return getAffineDimExpr(0, context()); }

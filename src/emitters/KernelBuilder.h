@@ -31,10 +31,12 @@ public:
   llvm::FailureOr<llvm::SmallVector<mlir::Value, 1>> applyScalars(const HloComputation &computation,
                                                                   mlir::ValueRange arguments);
 
-  // The launch space: maps from threads have these variables as their first dims, with their ranges: th_x, bl_x, and
-  // bl_y if the grid has more than one row.
+  // The launch space: maps from threads have these variables as their first dims, with their ranges: th_x, bl_x, bl_y
+  // if the grid has more than one row, and what a hero adds.
   llvm::ArrayRef<mlir::Value> ids() const { return idValues; }
   llvm::ArrayRef<IndexingVariable> idVariables() const { return idBounds; }
+  /// A value, an index of this range that code() makes here, as one more variable; before maps are made.
+  mlir::AffineExpr addVariable(mlir::Value value, IndexingVariable variable);
   mlir::AffineExpr thread() const;
   mlir::AffineExpr lane() const { return thread() % 32; }
   mlir::AffineExpr warp() const { return thread().floorDiv(32); }

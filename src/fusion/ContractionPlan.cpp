@@ -59,7 +59,7 @@ std::variant<const HloInstruction *, Rejection> heroOf(const FusionGraph &graph)
   if (!hero)
     return Rejection{"there is no contraction"};
   const std::string name = hero->name().str();
-  if ((hero->opcode() != Opcode::Dot && hero->opcode() != Opcode::Convolution) || hero->numOperands() != 2)
+  if (hero->opcode() == Opcode::ScaledDot || (hero->opcode() == Opcode::Convolution && hero->numOperands() != 2))
     return Rejection{fmt::format("`{}` has more than two factors", name)};
   ElementType type = hero->shape().elementType();
   if (isComplex(type) || isPred(type))
@@ -131,7 +131,7 @@ public:
   ContractionPlanner(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target, MLIRContext *context)
       : plan(plan), graph(graph), target(target), result(plan.hero->shape()) {
     for (unsigned i = 0; i < 2; ++i)
-      maps.push_back(operandIndexing(*plan.hero, i, context)->map);
+      maps.push_back(factorMap(*plan.hero, i, context));
   }
 
   std::optional<Rejection> run(PlanContext &plans) {
@@ -243,6 +243,18 @@ private:
     plan.rows = std::move(sides[1 - columns]);
     if (plan.rows.size == 1 || plan.columns.size == 1)
       return Rejection{"one side has a single row"};
+    return plan.ragged ? placeGroups() : std::nullopt;
+  }
+
+  /// Rows of a group follow each other.
+  std::optional<Rejection> placeGroups() {
+    if (!plan.ragged->areOfRows())
+      return std::nullopt;
+    const unsigned dim = plan.ragged->dims.position;
+    if (!llvm::is_contained(plan.rows.dims, dim))
+      return Rejection{"its groups are of what lies side by side in the result"};
+    llvm::erase(plan.rows.dims, dim);
+    plan.rows.dims.insert(plan.rows.dims.begin(), dim);
     return std::nullopt;
   }
 
@@ -453,6 +465,8 @@ private:
   /// One, and those that give all multiprocessors about as many blocks: one or more each.
   llvm::SmallVector<int64_t> splitCounts() const {
     llvm::SmallVector<int64_t> counts = {1};
+    if (plan.ragged && !plan.ragged->areOfRows())
+      return counts; // as long as groups are
     const int64_t steps = plan.steps(), most = steps / leastStepsOfSplit;
     for (int64_t blocks : {1, 2, 4, 8}) {
       int64_t splits = std::min(most, blocks * int64_t(target.multiprocessors) / plan.tiles());
@@ -492,7 +506,7 @@ private:
   TileTime tileTime() const {
     const PlanCounts own = countsOf(plan);
     KernelCounts counts = kernelCounts(own);
-    counts.blocks = uint64_t(plan.blocks());
+    counts.blocks = uint64_t(plan.busyBlocks());
     counts.threadsPerBlock = uint32_t(plan.tile.threads());
     counts.registers = plannedRegisters(plan);
     counts.sharedBytes = uint32_t(plan.sharedBytes());
@@ -547,7 +561,8 @@ private:
     const HloInstruction &operand = *plan.hero->operand(side.operand);
     const ElementType type = operand.shape().elementType();
     const IndexingMap &map = maps[side.operand];
-    if (plan.fragmentType(side) != type || side.tests > 0 || !storedOperand(operand, map.context()))
+    if (plan.fragmentType(side) != type || side.tests > 0 || plan.isRaggedAlong(side) ||
+        !storedOperand(operand, map.context()))
       return 0;
     AffineExpr variable = getAffineSymbolExpr(plan.depth.back(), map.context());
     if (!side.alongDepth)
@@ -584,12 +599,14 @@ private:
     if ((side.alongDepth ? ofDepth : ofSide) != 1)
       return;
     int64_t common = side.alongDepth ? (sizeOfDepth | plan.tile.depth) : (sizeOfSide | tileRows);
-    for (unsigned dim = 0; dim < result.rank(); ++dim)
-      if (result.dim(dim) > 1 && own.ofDim(dim) != 1)
-        common |= own.ofDim(dim);
+    for (auto [dim, variable] : llvm::enumerate(maps[side.operand].dims()))
+      if (!variable.bounds.isPoint() && own.ofDim(unsigned(dim)) != 1)
+        common |= own.ofDim(unsigned(dim));
     for (auto [variable, size] : llvm::zip_equal(plan.depth, plan.depthSizes))
       if (size > 1 && own.ofRange(variable) != 1)
         common |= own.ofRange(variable);
+    if (plan.isRaggedAlong(side))
+      return;
     if (side.branches())
       return; // loads are not merged: neighbouring lanes take neighbours
     // No more than what every thread has some of.
@@ -638,50 +655,6 @@ unsigned chooseOutputVector(const ContractionPlan &plan, const FusionGraph &grap
   return unsigned(neighbours);
 }
 
-int64_t ContractionPlan::outputRowsOfThread() const {
-  /// Of all rows of a thread, as many as leave room for other blocks.
-  constexpr int64_t mostBytes = 20 << 10;
-  int64_t rows = tile.threadRows;
-  const int64_t bytesOfRow =
-      tile.warpRows * tile.laneRows() * outputStride() * deviceBits(hero->shape().elementType()) / 8;
-  const int64_t fewest = isInterleaved(this->rows) ? 2 : 1;
-  while (rows % 2 == 0 && rows > fewest && rows * bytesOfRow > mostBytes)
-    rows /= 2;
-  return rows;
-}
-
-int64_t ContractionPlan::innerDepth() const { return product(llvm::ArrayRef(depthSizes).drop_front(outerDepth)); }
-
-int64_t ContractionPlan::steps() const {
-  return product(llvm::ArrayRef(depthSizes).take_front(outerDepth)) * stepsOfInner();
-}
-
-int64_t ContractionPlan::stride(const ContractionSide &side) const {
-  return (side.operand == rows.operand ? tile.rows() : tile.columns()) + side.pad;
-}
-
-uint64_t ContractionPlan::sharedBytes() const {
-  uint64_t bytes = uint64_t(tile.stages * (tileElements(rows) + tileElements(columns)) * int64_t(factorBits()) / 8);
-  if (outputVector)
-    bytes += uint64_t(outputElements()) * deviceBits(hero->shape().elementType()) / 8;
-  return bytes;
-}
-
-Shape ContractionPlan::partialSums() const {
-  const Shape &result = hero->shape();
-  ElementType type = result.elementType();
-  if (isFloat(type))
-    type = bits == 64 ? ElementType::F64 : ElementType::F32;
-  else
-    type = bits == 64 ? ElementType::S64 : ElementType::S32;
-  llvm::SmallVector<int64_t> sizes = {splits}, layout;
-  llvm::append_range(sizes, result.dims());
-  for (int64_t dim : result.minorToMajor())
-    layout.push_back(dim + 1);
-  layout.push_back(0);
-  return Shape::array(type, sizes).withLayout(layout);
-}
-
 /// Neighbours share loads where there are threads enough.
 static FollowingKernel combinePartialSums(ContractionPlan plan, const TargetInfo &target) {
   plan.stage = ReductionStage::Combine;
@@ -694,6 +667,22 @@ static FollowingKernel combinePartialSums(ContractionPlan plan, const TargetInfo
   return {std::move(plan), launch};
 }
 
+/// Groups of a ragged-dot.
+static std::optional<Rejection> beginGroups(ContractionPlan &plan) {
+  const HloInstruction &hero = *plan.hero;
+  const Shape &sizes = hero.operand(2)->shape();
+  const RaggedDims dims = raggedDims(hero);
+  if (sizes.rank() != 1 || dims.kind == RaggedDims::Kind::Batch)
+    return Rejection{fmt::format("the groups of `{}` are of a batch, or others in each", hero.name().str())};
+  llvm::ArrayRef<int64_t> groupDims = hero.ints(AttributeKey::RhsGroupDims);
+  if (dims.kind == RaggedDims::Kind::Free &&
+      (groupDims.size() != 1 || hero.operand(1)->shape().dim(unsigned(groupDims.front())) != sizes.dim(0)))
+    return Rejection{fmt::format("the groups of `{}` have not one right side each", hero.name().str())};
+  const int64_t ragged = hero.ints(AttributeKey::LhsRaggedDims).front();
+  plan.ragged = RaggedGroups{dims, sizes.dim(0), hero.operand(0)->shape().dim(unsigned(ragged))};
+  return std::nullopt;
+}
+
 /// The hero and the outputs.
 static std::variant<ContractionPlan, Rejection> beginPlan(const FusionGraph &graph, MLIRContext *context) {
   std::variant<const HloInstruction *, Rejection> hero = heroOf(graph);
@@ -702,6 +691,9 @@ static std::variant<ContractionPlan, Rejection> beginPlan(const FusionGraph &gra
   ContractionPlan plan;
   plan.hero = std::get<const HloInstruction *>(hero);
   plan.bits = std::max(32u, deviceBits(plan.hero->shape().elementType()));
+  if (plan.hero->opcode() == Opcode::RaggedDot)
+    if (std::optional<Rejection> why = beginGroups(plan))
+      return std::move(*why);
   if (std::optional<Rejection> why = assignRoots(graph, context, plan))
     return std::move(*why);
   return plan;

@@ -1,4 +1,5 @@
-// What kernels of contractions compute, where, and what that takes, once they are planned.
+// What kernels of contractions compute, where, in how many blocks and steps, and what that takes, once they are
+// planned.
 
 #include "fusion/ContractionMatch.h"
 #include "hloc/fusion/HloIndexing.h"
@@ -16,11 +17,100 @@ using namespace mlir;
 
 namespace hloc {
 
+int64_t ContractionPlan::outputRowsOfThread() const {
+  /// Of all rows of a thread, as many as leave room for other blocks.
+  constexpr int64_t mostBytes = 20 << 10;
+  int64_t rows = tile.threadRows;
+  const int64_t bytesOfRow =
+      tile.warpRows * tile.laneRows() * outputStride() * deviceBits(hero->shape().elementType()) / 8;
+  const int64_t fewest = isInterleaved(this->rows) ? 2 : 1;
+  while (rows % 2 == 0 && rows > fewest && rows * bytesOfRow > mostBytes)
+    rows /= 2;
+  return rows;
+}
+
+int64_t ContractionPlan::rowTiles() const {
+  if (!ragged || !ragged->areOfRows())
+    return llvm::divideCeil(rows.size, tile.rows());
+  return (rows.size + (ragged->number + 1) * (tile.rows() - 1)) / tile.rows();
+}
+
+double ContractionPlan::busyBlocks() const {
+  if (!ragged || !ragged->areOfRows())
+    return double(blocks());
+  const int64_t ofGroup = llvm::divideCeil(llvm::divideCeil(rows.size, ragged->number), tile.rows());
+  return double(batchSize * ragged->number * ofGroup * columnTiles() * splits);
+}
+
+double ContractionPlan::busySteps() const {
+  if (!ragged || ragged->areOfRows())
+    return double(stepsOfSplit());
+  return std::min(double(steps()) / double(ragged->number) + 1, double(steps()));
+}
+
+bool ContractionPlan::isRaggedAlong(const ContractionSide &side) const {
+  if (!ragged)
+    return false;
+  return ragged->areOfRows() ? &side == &rows && !side.alongDepth
+                             : side.alongDepth && depth.back() == ragged->dims.position;
+}
+
+int64_t ContractionPlan::innerDepth() const {
+  return llvm::product_of(llvm::ArrayRef(depthSizes).drop_front(outerDepth));
+}
+
+int64_t ContractionPlan::steps() const {
+  return llvm::product_of(llvm::ArrayRef(depthSizes).take_front(outerDepth)) * stepsOfInner();
+}
+
+int64_t ContractionPlan::stride(const ContractionSide &side) const {
+  return (side.operand == rows.operand ? tile.rows() : tile.columns()) + side.pad;
+}
+
+uint64_t ContractionPlan::sharedBytes() const {
+  uint64_t bytes = uint64_t(tile.stages * (tileElements(rows) + tileElements(columns)) * int64_t(factorBits()) / 8);
+  if (outputVector)
+    bytes += uint64_t(outputElements()) * deviceBits(hero->shape().elementType()) / 8;
+  return bytes;
+}
+
+Shape ContractionPlan::partialSums() const {
+  const Shape &result = hero->shape();
+  ElementType type = result.elementType();
+  if (isFloat(type))
+    type = bits == 64 ? ElementType::F64 : ElementType::F32;
+  else
+    type = bits == 64 ? ElementType::S64 : ElementType::S32;
+  llvm::SmallVector<int64_t> sizes = {splits}, layout;
+  llvm::append_range(sizes, result.dims());
+  for (int64_t dim : result.minorToMajor())
+    layout.push_back(dim + 1);
+  layout.push_back(0);
+  return Shape::array(type, sizes).withLayout(layout);
+}
+
 /// An element of an operand that only the output at its own index reads: by the thread that stores that.
 template <>
 bool mayTakePlace<ContractionPlan>(const ContractionPlan &, const FusionGraph &graph, unsigned root,
                                    unsigned parameter) {
   return mayOverwriteElements(graph, root, parameter);
+}
+
+IndexingMap factorMap(const HloInstruction &contraction, unsigned operand, MLIRContext *context) {
+  if (contraction.opcode() != Opcode::RaggedDot)
+    return operandIndexing(contraction, operand, context)->map;
+  const IndexingMap map = raggedDotMap(contraction, operand, context);
+  SmallVector<IndexingVariable> dims(map.dims());
+  SmallVector<AffineExpr> symbols;
+  for (unsigned i = 0; i < map.ranges().size(); ++i)
+    symbols.push_back(getAffineSymbolExpr(i, context));
+  for (const IndexingVariable &group : map.runtimes()) {
+    symbols.push_back(getAffineDimExpr(unsigned(dims.size()), context));
+    dims.push_back(group);
+  }
+  AffineMap affine =
+      map.affine().replaceDimsAndSymbols({}, symbols, unsigned(dims.size()), unsigned(map.ranges().size()));
+  return IndexingMap(affine, dims, map.ranges(), {});
 }
 
 IndexingMap filledElements(const ContractionPlan &plan, const ContractionSide &side, int64_t times,
@@ -32,9 +122,15 @@ IndexingMap filledElements(const ContractionPlan &plan, const ContractionSide &s
     sizes.push_back(isOwn ? size : 1);
     indices.push_back(getAffineDimExpr(dim, context));
   }
+  const IndexingMap factors = factorMap(*plan.hero, side.operand, context);
+  if (factors.dims().size() > indices.size()) { // the group
+    indices.push_back(getAffineDimExpr(unsigned(sizes.size()), context));
+    sizes.push_back(factors.dims().back().bounds.size());
+    times = std::max<int64_t>(times / sizes.back(), 1);
+  }
   sizes.push_back(times);
   IndexingMap ofSide = IndexingMap::fromSizes(AffineMap::get(sizes.size(), 0, indices, context), sizes);
-  IndexingMap map = compose(ofSide, operandIndexing(*plan.hero, side.operand, context)->map);
+  IndexingMap map = compose(ofSide, factors);
   for (auto [variable, start, size] : llvm::zip_equal(plan.depth, plan.depthStarts, plan.depthSizes))
     map.addConstraint(getAffineSymbolExpr(variable, context), Interval{start, start + size - 1});
   return map.symbolsToDims();
@@ -105,6 +201,8 @@ std::string ContractionPlan::toString() const {
     os << batchSize << " times ";
   os << fmt::format("{} rows (operand {}) by {} columns (operand {}), {} terms in {} step{}; ", rows.size, rows.operand,
                     columns.size, columns.operand, llvm::product_of(depthSizes), steps(), steps() == 1 ? "" : "s");
+  if (ragged)
+    os << fmt::format("{} groups of {}; ", ragged->number, ragged->areOfRows() ? "rows" : "terms");
   os << fmt::format("tiles of {}x{}, {}x{} a thread{}, {} terms a step; ", tile.rows(), tile.columns(), tile.threadRows,
                     tile.threadColumns, tile.onTensorCores ? " on tensor cores" : "", tile.depth);
   auto describe = [&](const ContractionSide &side) {

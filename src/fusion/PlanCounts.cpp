@@ -214,6 +214,8 @@ static bool isComputed(const HloInstruction &value) {
 }
 
 static bool isAtEdge(const ContractionPlan &plan, const ContractionSide &side) {
+  if (plan.ragged && (!plan.ragged->areOfRows() || &side == &plan.rows))
+    return true;
   const int64_t rowsOfTile = &side == &plan.rows ? plan.tile.rows() : plan.tile.columns();
   return side.size % rowsOfTile != 0 || plan.innerDepth() % plan.tile.depth != 0;
 }
@@ -239,7 +241,7 @@ static double waitsOf(const ContractionPlan &plan, const ContractionSide &side, 
   return 0;
 }
 
-PlanCounts countsOf(const ContractionPlan &plan) {
+static PlanCounts countsOfTiles(const ContractionPlan &plan) {
   /// Of a vector that goes to shared memory: address, load, store; of one that is copied, and of a test whether there
   /// is any.
   constexpr double instructionsOfVector = 6, instructionsOfCopy = 1.5, instructionsOfTest = 3;
@@ -252,7 +254,7 @@ PlanCounts countsOf(const ContractionPlan &plan) {
     return counts;
   }
   const ContractionTile &tile = plan.tile;
-  const double steps = double(plan.stepsOfSplit()), blocks = double(plan.blocks()), threads = double(tile.threads()),
+  const double steps = plan.busySteps(), blocks = plan.busyBlocks(), threads = double(tile.threads()),
                warps = blocks * threads / lanesPerWarp, terms = double(tile.depth);
   double instructions = instructionsOfStep, waits = 0; // of a step
   for (const ContractionSide *side : {&plan.rows, &plan.columns}) {
@@ -289,6 +291,19 @@ PlanCounts countsOf(const ContractionPlan &plan) {
   counts.memoryRoundTrips = steps * std::max(1.0, waits);
   counts.sharedRoundTrips = steps * (tripsOfBarrier + 1);
   counts.chainInstructions = steps * (terms + instructionsOfStep / 2);
+  return counts;
+}
+
+PlanCounts countsOf(const ContractionPlan &plan) {
+  /// To find out whether a block's tile is one of a group's, or which terms are. Counted in PTX.
+  constexpr double instructionsOfGroup = 12;
+  PlanCounts counts = countsOfTiles(plan);
+  if (plan.ragged && plan.stage != ReductionStage::Combine) { // all sizes are read and added up
+    const double ofThread = double(plan.ragged->number) * instructionsOfGroup;
+    counts.instructions += plan.busyBlocks() * double(plan.tile.threads()) / lanesPerWarp * ofThread;
+    counts.chainInstructions += ofThread / 2;
+    ++counts.memoryRoundTrips;
+  }
   return counts;
 }
 

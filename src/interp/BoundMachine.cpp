@@ -317,8 +317,9 @@ llvm::LogicalResult BoundMachine::boundArray(const HloInstruction &instr, llvm::
     return take(boundElementwise(step, result.unrounded));
   ElementType type = result.array().shape().elementType();
   bool floating = isFloat(type) || isComplex(type);
-  if (floating && (instr.opcode() == Opcode::Dot || instr.opcode() == Opcode::Convolution))
-    return take(boundProducts(step));
+  const bool areSizesKnown = instr.opcode() != Opcode::RaggedDot || !hasOpenElement(operands[2]);
+  if (floating && llvm::is_contained({Opcode::Dot, Opcode::Convolution, Opcode::RaggedDot}, instr.opcode()))
+    return areSizesKnown ? take(boundProducts(step)) : take(unknownBounds(step.value));
   const HloComputation *function = instr.computation(AttributeKey::ToApply);
   bool sums = function && isFloat(type) && plainOp(*function) == Opcode::Add;
   if (instr.opcode() == Opcode::ReduceWindow && sums)

@@ -511,6 +511,14 @@ BoundsPtr withOpenSums(const BoundStep &step, BoundsPtr bounds, const std::optio
   return made;
 }
 
+/// As the instruction makes them, of other factors; a ragged-dot's groups have the sizes that they have.
+llvm::FailureOr<Literal> sumsOfProducts(const BoundStep &step, const Literal &a, const Literal &b) {
+  std::vector<Literal> operands = {a, b};
+  for (const Bounded &sizes : step.operands.drop_front(2))
+    operands.push_back(sizes.array());
+  return step.evaluate(std::move(operands), true);
+}
+
 } // namespace
 
 llvm::FailureOr<BoundsPtr> boundProducts(const BoundStep &step) {
@@ -518,14 +526,14 @@ llvm::FailureOr<BoundsPtr> boundProducts(const BoundStep &step) {
   bool complex = isComplex(type);
   const BoundsPtr wide[] = {asFactor(step.operands[0], type), asFactor(step.operands[1], type)};
   BoundsPtr left = TensorCores::asFactor(step.instr, wide[0]), right = TensorCores::asFactor(step.instr, wide[1]);
+  auto product = [&](const Literal &a, const Literal &b) { return sumsOfProducts(step, a, b); };
   std::optional<Literal> open;
   if (complex && (hasUnknown(*left) || hasUnknown(*right)))
     return unknownBounds(step.value);
   const bool areBounded = step.operands[0].bounds || step.operands[1].bounds;
   const bool spread = areBounded || left != wide[0] || right != wide[1];
   if (!complex && spread) {
-    llvm::FailureOr<std::optional<Literal>> found = openProducts(
-        *left, *right, [&](Literal a, Literal b) { return step.evaluate({std::move(a), std::move(b)}, true); });
+    llvm::FailureOr<std::optional<Literal>> found = openProducts(*left, *right, product);
     if (failed(found))
       return llvm::failure();
     open = std::move(*found);
@@ -535,7 +543,6 @@ llvm::FailureOr<BoundsPtr> boundProducts(const BoundStep &step) {
   if (complex)
     for (BoundsPtr *side : {&left, &right})
       *side = std::make_shared<Bounds>(Bounds{asComplexBound((*side)->low), asComplexBound((*side)->high)});
-  auto product = [&](const Literal &a, const Literal &b) { return step.evaluate({a, b}, true); };
   Literal a = spread ? combine(left->low, left->high, middleOf) : left->low;
   Literal b = spread ? combine(right->low, right->high, middleOf) : right->low;
   Literal aMagnitude = magnitudes(*left), bMagnitude = magnitudes(*right);

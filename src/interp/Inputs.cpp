@@ -209,11 +209,18 @@ private:
                     : literal.setInt(0, isSigned(type) ? int64_t((uint64_t(1) << (bitWidth(type) - 1)) - 1) : -1);
   }
 
-  /// Random sizes whose sum may be the whole or less.
+  /// Random sizes whose sum may be the whole or less. A quarter of all groups are empty, and some take all that is
+  /// left: so there are several empty ones beside each other, at the begin and at the end.
   void fillGroupSizes() {
+    constexpr int64_t kinds = 16, ofEmpty = 4, ofRest = 1;
     int64_t left = *demand.sumAtMost;
     for (int64_t i = 0; i < literal.numElements(); ++i) {
+      const int64_t kind = stream.below(kinds);
       int64_t size = stream.below(std::min<int64_t>(left, 2 * *demand.sumAtMost / literal.numElements()) + 1);
+      if (kind < ofEmpty)
+        size = 0;
+      else if (kind < ofEmpty + ofRest)
+        size = left;
       literal.setInt(i, size);
       left -= size;
     }

@@ -12,14 +12,14 @@ OpcodeRole roleOf(Opcode opcode) {
   static constexpr OpcodeTable<OpcodeRole> roles(
       [](Opcode each) { return !isElementwise(each); },
       {
-          {{Constant, Iota, ReplicaId, PartitionId, ReduceWindow, Map, ScaledDot, RaggedDot, SelectAndScatter},
+          {{Constant, Iota, ReplicaId, PartitionId, ReduceWindow, Map, ScaledDot, SelectAndScatter},
            {Always, No, std::nullopt}},
           {{Bitcast, Broadcast, DynamicSlice, Gather, Pad, Reshape, Reverse, Slice, GetDimensionSize, SetDimensionSize},
            {IfArray, No, std::nullopt}},
           {{Copy}, {IfArray, IfLayoutChanges, std::nullopt}},
           {{Concatenate, Transpose}, {IfArray, Yes, std::nullopt}},
           {{DynamicUpdateSlice}, {IfArray, Yes, Hero::DynamicUpdateSlice}},
-          {{Reduce, Dot, Convolution}, {Always, Yes, std::nullopt}},
+          {{Reduce, Dot, RaggedDot, Convolution}, {Always, Yes, std::nullopt}},
           {{Scatter}, {Always, Yes, Hero::Scatter}},
           {{Sort}, {Always, Yes, Hero::Sort}},
           {{Parameter, OptimizationBarrier, Domain, AddDependency, Tuple, GetTupleElement}, {Never, No, std::nullopt}},

@@ -2,6 +2,7 @@
 // What the hero of contractions (dot, convolution) decides about a kernel.
 
 #include "hloc/fusion/HeroPlans.h"
+#include "hloc/fusion/HloIndexing.h"
 #include "hloc/fusion/PlanContext.h"
 
 #include "llvm/ADT/SmallVector.h"
@@ -84,6 +85,19 @@ struct StoredOperand {
 };
 std::optional<StoredOperand> storedOperand(const HloInstruction &operand, mlir::MLIRContext *context);
 
+/// From an index of the result, and the range variables that are summed over, to the factor's. A last dim is the group
+/// whose right side of a ragged-dot it is, if each has one.
+IndexingMap factorMap(const HloInstruction &contraction, unsigned operand, mlir::MLIRContext *context);
+
+/// What of a ragged-dot is whose group's: of its rows, which lie one group after the other, or of its terms, where
+/// each group has results of its own. Sizes are known when the kernel runs.
+struct RaggedGroups {
+  RaggedDims dims;
+  int64_t number = 1;
+  int64_t extent = 0; ///< of the ragged dimension, from which on sizes are cut off
+  bool areOfRows() const { return dims.kind == RaggedDims::Kind::Free; }
+};
+
 /// A dot or convolution as a batch of products of matrices, in blocks of results. A block takes pieces of the sums one
 /// after another: of both operands it puts what a piece needs into shared memory, each element once, in the type in
 /// which sums are computed; from there each thread multiplies some rows by some columns in registers. What the operands
@@ -98,6 +112,10 @@ std::optional<StoredOperand> storedOperand(const HloInstruction &operand, mlir::
 /// A convolution's rows are positions of the result, its depth the window by the input's features: elements in the
 /// padding are zeros. Columns are what is minor in the result's memory, so that results are stored side by side.
 ///
+/// Of a ragged-dot whose groups are of rows, a block has rows of one group, from its first on: one more tile for each
+/// group than without, and for the rows behind all groups, which are zeros. Where they are of terms, each group is one
+/// of a batch, of which a block takes the steps that have any.
+///
 /// Long sums of few results are divided: `splits` blocks have a range of the steps each and leave their sums in scratch
 /// memory, [splits][the result's dimensions]; a second kernel adds these up and makes the outputs.
 struct ContractionPlan {
@@ -109,6 +127,7 @@ struct ContractionPlan {
   llvm::SmallVector<unsigned> batch; ///< dimensions of the result that both operands have, major to minor in memory
   int64_t batchSize = 1;
   ContractionSide rows, columns;
+  std::optional<RaggedGroups> ragged;
   /// What is summed over: numbers of the range variables of the operands' maps, outer to inner. A step takes one value
   /// of each of the first `outerDepth`, and `tile.depth` neighbours of the others taken as one.
   llvm::SmallVector<unsigned> depth;
@@ -145,11 +164,17 @@ struct ContractionPlan {
   int64_t innerDepth() const;
   int64_t stepsOfInner() const { return (innerDepth() + tile.depth - 1) / tile.depth; }
   int64_t steps() const;
-  int64_t rowTiles() const { return (rows.size + tile.rows() - 1) / tile.rows(); }
+  /// At most.
+  int64_t rowTiles() const;
   int64_t columnTiles() const { return (columns.size + tile.columns() - 1) / tile.columns(); }
   int64_t stepsOfSplit() const { return (steps() + splits - 1) / splits; }
   int64_t tiles() const { return batchSize * rowTiles() * columnTiles(); }
   int64_t blocks() const { return tiles() * splits; } ///< that add up products
+  /// Of blocks that have rows, and of the steps of one, if all groups are of one size.
+  double busyBlocks() const;
+  double busySteps() const;
+  /// Are neighbours of a side those of a ragged dimension, of which groups begin anywhere?
+  bool isRaggedAlong(const ContractionSide &side) const;
   /// Of a stage of a side's tile in shared memory: elements from one term to the next, of a piece, and all.
   int64_t stride(const ContractionSide &side) const;
   int64_t pieceElements(const ContractionSide &side) const { return stride(side) * tile.depth; }

@@ -6,6 +6,7 @@
 #include "emitters/heroes/FragmentTiles.h"
 #include "emitters/heroes/OperandTile.h"
 #include "emitters/heroes/OutputTile.h"
+#include "emitters/heroes/RaggedTiles.h"
 #include "hloc/dialect/XlaGpu.h"
 #include "hloc/indexing/ShapeMaps.h"
 
@@ -41,11 +42,10 @@ TilePlace placeOf(const ContractionPlan &plan, const KernelBuilder &kernel) {
 
 class ContractionEmitter : ContractionThreads {
 public:
-  ContractionEmitter(const ContractionPlan &plan, KernelBuilder &kernel)
-      : ContractionThreads(plan, kernel), b(kernel.code()), context(kernel.context()), values(b, plan),
-        operands{OperandTile(plan, plan.rows, kernel, placeOf(plan, kernel)),
-                 OperandTile(plan, plan.columns, kernel, placeOf(plan, kernel))},
-        outputs(plan, kernel, placeOf(plan, kernel)) {}
+  ContractionEmitter(const ContractionPlan &plan, KernelBuilder &kernel, const TilePlace &at, StepRange steps)
+      : ContractionThreads(plan, kernel), b(kernel.code()), context(kernel.context()), values(b, plan), range(steps),
+        operands{OperandTile(plan, plan.rows, kernel, at), OperandTile(plan, plan.columns, kernel, at)},
+        outputs(plan, kernel, at) {}
 
   llvm::LogicalResult emit() {
     const bool multiplies = plan.stage != ReductionStage::Combine, stores = plan.stage != ReductionStage::Partial;
@@ -82,12 +82,11 @@ private:
     SmallVector<Value> carried = {operands[0].allocate(), operands[1].allocate()};
     const int64_t numSums = plan.sums();
     carried.append(numSums, values.zero());
-    llvm::append_range(carried, load(b.index(0)));
-    IndexingMap steps = IndexingMap::fromSizes(AffineMap::get(0, 1, {}, context), {}, {plan.stepsOfSplit()});
-    carried = kernel.loop(steps, {}, carried, [&](ValueRange step, ValueRange, ValueRange before) {
+    llvm::append_range(carried, load(firstStep()));
+    carried = loopSteps(carried, [&](Value step, ValueRange before) {
       ValueRange loaded = before.drop_front(2 + numSums);
       SmallVector<Value> tiles = synchronize(fill(before.take_front(2), loaded));
-      SmallVector<Value> following = ifAhead(step.front(), 1, loaded, [&](Value next) { return load(next); });
+      SmallVector<Value> following = ifAhead(step, 1, loaded, [&](Value next) { return load(next); });
       SmallVector<Value> added =
           tile.onTensorCores
               ? FragmentTiles(plan, kernel, operands[0].factorType()).multiply(tiles, before.slice(2, numSums))
@@ -120,24 +119,21 @@ private:
     const int64_t numSums = tile.threadRows * tile.threadColumns, ahead = tile.stages - 1;
     SmallVector<Value> tiles = {operands[0].allocate(), operands[1].allocate()};
     for (int64_t step = 0; step < ahead; ++step) {
-      if (step < plan.stepsOfSplit())
-        tiles = copy(tiles, b.index(step), b.index(step));
+      tiles = ifThere(step, tiles, [&, now = tiles](Value other) { return copy(now, other, b.index(step)); });
       tiles = commit(tiles);
     }
     SmallVector<Value> carried = tiles;
     carried.push_back(b.index(ahead)); // the stage of the step before
     carried.append(numSums, values.zero());
-    llvm::append_range(carried, load(b.index(0)));
-    IndexingMap steps = IndexingMap::fromSizes(AffineMap::get(0, 1, {}, context), {}, {plan.stepsOfSplit()});
-    carried = kernel.loop(steps, {}, carried, [&](ValueRange step, ValueRange, ValueRange before) {
+    llvm::append_range(carried, load(firstStep()));
+    carried = loopSteps(carried, [&](Value step, ValueRange before) {
       Value freeStage = before[2], stage = stageAfter(freeStage);
       ValueRange loaded = before.drop_front(3 + numSums);
       SmallVector<Value> filled = fill(before.take_front(2), loaded, stage);
       SmallVector<Value> next =
           synchronize(xla_gpu::AwaitCopiesOp::create(b, TypeRange(filled), filled, uint64_t(ahead - 1)).getResults());
-      next = commit(
-          ifAhead(step.front(), ahead, next, [&, now = next](Value other) { return copy(now, other, freeStage); }));
-      SmallVector<Value> following = ifAhead(step.front(), 1, loaded, [&](Value other) { return load(other); });
+      next = commit(ifAhead(step, ahead, next, [&, now = next](Value other) { return copy(now, other, freeStage); }));
+      SmallVector<Value> following = ifAhead(step, 1, loaded, [&](Value other) { return load(other); });
       SmallVector<Value> added =
           FragmentTiles(plan, kernel, operands[0].factorType(), stage).multiply(next, before.slice(3, numSums));
       next.push_back(stage);
@@ -190,7 +186,46 @@ private:
   /// What `make` makes of the step so many after `step`; `otherwise` where there is none.
   SmallVector<Value> ifAhead(Value step, int64_t ahead, ValueRange otherwise,
                              llvm::function_ref<SmallVector<Value>(Value)> make) {
-    return ifFollows(b, step, ahead, plan.stepsOfSplit(), {}, otherwise, make);
+    return ifFollows(b, step, ahead, plan.stepsOfSplit(), range.end, otherwise, make);
+  }
+
+  /// What `make` makes of the step that is so many after the block's first; `otherwise` where there is none.
+  SmallVector<Value> ifThere(int64_t number, ValueRange otherwise, llvm::function_ref<SmallVector<Value>(Value)> make) {
+    if (range.first)
+      return ifAhead(range.first, number, otherwise, make);
+    if (number >= plan.stepsOfSplit())
+      return SmallVector<Value>(otherwise);
+    if (!range.where)
+      return make(b.index(number));
+    return kernel.loop(stepsWhere(1), otherwise,
+                       [&](ValueRange, ValueRange, ValueRange) { return make(b.index(number)); });
+  }
+
+  /// So many rounds, where the block has any steps.
+  IndexingMap stepsWhere(int64_t rounds) const {
+    IndexingMap map = kernel.mapOf({}, {rounds});
+    map.addConstraint(range.where->first, range.where->second);
+    return map;
+  }
+
+  Value firstStep() { return range.first ? range.first : b.index(0); }
+
+  /// Of the block's steps, in order, what `body` carries.
+  SmallVector<Value> loopSteps(ValueRange carried, llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+    const int64_t steps = plan.stepsOfSplit();
+    if (!range.first) {
+      auto round = [&](ValueRange step, ValueRange, ValueRange before) { return body(step.front(), before); };
+      if (!range.where)
+        return kernel.loop(IndexingMap::fromSizes(AffineMap::get(0, 1, {}, context), {}, {steps}), {}, carried, round);
+      return kernel.loop(stepsWhere(steps), carried, round);
+    }
+    auto loop = scf::ForOp::create(b, range.first, range.end, b.index(1), carried);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value step = b.minS(loop.getInductionVar(), b.index(steps - 1));
+    step.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(context, Interval{0, steps - 1}));
+    scf::YieldOp::create(b, body(step, loop.getRegionIterArgs()));
+    return SmallVector<Value>(loop.getResults());
   }
 
   SmallVector<Value> synchronize(ValueRange tiles) {
@@ -272,6 +307,7 @@ private:
   CodeBuilder &b;
   MLIRContext *context;
   ContractionValues values;
+  const StepRange range;
   std::array<OperandTile, 2> operands; ///< rows first
   OutputTile outputs;
 };
@@ -279,7 +315,15 @@ private:
 } // namespace
 
 llvm::LogicalResult emitHero(const ContractionPlan &plan, KernelBuilder &kernel) {
-  return ContractionEmitter(plan, kernel).emit();
+  TilePlace at = placeOf(plan, kernel);
+  StepRange steps;
+  if (plan.ragged && plan.stage != ReductionStage::Combine) {
+    llvm::FailureOr<StepRange> found = findGroup(plan, kernel, at);
+    if (failed(found))
+      return failure();
+    steps = *found;
+  }
+  return ContractionEmitter(plan, kernel, at, steps).emit();
 }
 
 } // namespace hloc

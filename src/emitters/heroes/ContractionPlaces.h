@@ -15,6 +15,10 @@ struct TilePlace {
   mlir::AffineExpr batch, row, column; ///< of the tile, along each
   mlir::AffineExpr step;               ///< of the sums
   int64_t numbers = 1;
+  // Of a ragged-dot, variables of the launch space:
+  mlir::AffineExpr firstRow = {}, endOfRows = {};      ///< of the tile, instead of `row`: those of one group
+  mlir::AffineExpr group = {};                         ///< whose right side it is
+  mlir::AffineExpr firstOfTerms = {}, endOfTerms = {}; ///< of the ragged dimension
 };
 
 /// Factors and sums as they are computed with. Integers narrower than a register have a whole one.
@@ -57,6 +61,15 @@ protected:
 
   AffineExpr constant(int64_t value) const { return mlir::getAffineConstantExpr(value, context); }
   AffineExpr tileAlong(const ContractionSide &own) const { return &own == &plan.rows ? at.row : at.column; }
+  AffineExpr firstAlong(const ContractionSide &own) const {
+    return &own == &plan.rows && at.firstRow ? at.firstRow : tileAlong(own) * tileSize(own);
+  }
+  /// Where a position along a side is one of the tile's.
+  IndexingMap::Constraint isInside(const ContractionSide &own, AffineExpr position) const {
+    if (&own == &plan.rows && at.endOfRows)
+      return {at.endOfRows - position, Interval{1, own.size}};
+    return {position, Interval{0, own.size - 1}};
+  }
   void placeBatch(llvm::MutableArrayRef<AffineExpr> indices) const { place(plan.batch, at.batch, indices); }
   /// Indices of the result along `dims`, taken as one.
   void place(llvm::ArrayRef<unsigned> dims, AffineExpr position, llvm::MutableArrayRef<AffineExpr> indices) const {

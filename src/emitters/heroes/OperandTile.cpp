@@ -37,8 +37,8 @@ SmallVector<Value> ifFollows(CodeBuilder &b, Value number, int64_t ahead, int64_
 OperandTile::OperandTile(const ContractionPlan &plan, const ContractionSide &side, KernelBuilder &kernel,
                          const TilePlace &at)
     : ContractionPlaces(plan, kernel, at), b(kernel.code()), side(side), operand(*plan.hero->operand(side.operand)),
-      type(operand.shape().elementType()), map(operandIndexing(*plan.hero, side.operand, kernel.context())->map),
-      values(b, plan) {}
+      type(operand.shape().elementType()), map(factorMap(*plan.hero, side.operand, kernel.context())), values(b, plan) {
+}
 
 FunctionRequest OperandTile::request() const {
   FunctionRequest request;
@@ -113,17 +113,24 @@ OperandTile::Place OperandTile::placeOf(int64_t turn) const {
 OperandTile::Place OperandTile::placeOf(const Group &group) const {
   Place found;
   SmallVector<AffineExpr> dims(result.rank(), constant(0)), ranges(map.ranges().size());
-  AffineExpr position = tileAlong(side) * tileSize(side) + group.inSide;
+  AffineExpr position = firstAlong(side) + group.inSide;
   placeBatch(dims);
   place(side.dims, position, dims);
-  if (side.size % tileSize(side) != 0)
-    found.conditions.push_back({position, Interval{0, side.size - 1}});
+  if (map.dims().size() > dims.size())
+    dims.push_back(at.group);
+  if (side.size % tileSize(side) != 0 || (&side == &plan.rows && at.endOfRows))
+    found.conditions.push_back(isInside(side, position));
   if (mapAt({at.step}, {}).range(at.step).upper >= plan.steps())
     found.conditions.push_back({at.step, Interval{0, plan.steps() - 1}});
   AffineExpr inner = at.step % plan.stepsOfInner() * tile.depth + group.inDepth;
   if (plan.innerDepth() % tile.depth != 0)
     found.conditions.push_back({inner, Interval{0, plan.innerDepth() - 1}});
   placeDepth(at.step.floorDiv(plan.stepsOfInner()), inner, ranges);
+  if (at.firstOfTerms) {
+    AffineExpr term = ranges[plan.ragged->dims.position];
+    found.conditions.push_back({term - at.firstOfTerms, Interval{0, plan.ragged->extent}});
+    found.conditions.push_back({at.endOfTerms - term, Interval{1, plan.ragged->extent}});
+  }
   auto replace = [&](AffineExpr expression) { return expression.replaceDimsAndSymbols(dims, ranges); };
   for (const auto &[expression, interval] : map.constraints())
     found.conditions.push_back({replace(expression), interval});

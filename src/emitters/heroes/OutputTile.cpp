@@ -71,11 +71,15 @@ void OutputTile::forEachPiece(ArrayRef<Value> sums, AffineExpr part, StorePiece 
       store(mapOfPiece(row, piece, part), sums.slice(row * tile.threadColumns + piece * vector, vector));
 }
 
+void OutputTile::addInside(IndexingMap &map, AffineExpr row, AffineExpr column) const {
+  for (const auto &[expression, interval] : {isInside(plan.rows, row), isInside(plan.columns, column)})
+    map.addConstraint(expression, interval);
+}
+
 IndexingMap OutputTile::mapOfPiece(int64_t row, int64_t piece, AffineExpr part) const {
   int64_t rowPiece = pieceOf(plan.rows), vector = pieceOf(plan.columns);
-  AffineExpr rowPosition =
-      tileAlong(plan.rows) * tile.rows() + firstOfPiece(plan.rows, row / rowPiece) + row % rowPiece;
-  AffineExpr first = tileAlong(plan.columns) * tile.columns() + firstOfPiece(plan.columns, piece);
+  AffineExpr rowPosition = firstAlong(plan.rows) + firstOfPiece(plan.rows, row / rowPiece) + row % rowPiece;
+  AffineExpr first = firstAlong(plan.columns) + firstOfPiece(plan.columns, piece);
   AffineExpr columnPosition = first + getAffineSymbolExpr(0, context);
   SmallVector<AffineExpr> indices(result.rank());
   placeBatch(indices);
@@ -84,8 +88,7 @@ IndexingMap OutputTile::mapOfPiece(int64_t row, int64_t piece, AffineExpr part) 
   if (part)
     indices.insert(indices.begin(), part);
   IndexingMap map = kernel.mapOf(indices, {vector});
-  map.addConstraint(rowPosition, Interval{0, plan.rows.size - 1});
-  map.addConstraint(columnPosition, Interval{0, plan.columns.size - 1});
+  addInside(map, rowPosition, columnPosition);
   map.simplify();
   return map;
 }
@@ -133,18 +136,16 @@ void OutputTile::storeRows(int64_t first, int64_t together, Value shared) {
   AffineExpr number = kernel.thread() + getAffineSymbolExpr(0, context) * tile.threads();
   AffineExpr row = number.floorDiv(vectorsOfRow);
   AffineExpr column = number % vectorsOfRow * vector + getAffineSymbolExpr(1, context);
-  AffineExpr rowPosition = tileAlong(plan.rows) * tile.rows() +
-                           row.floorDiv(ofWarp) * (tile.laneRows() * tile.threadRows) + first * tile.laneRows() +
-                           row % ofWarp;
-  AffineExpr columnPosition = tileAlong(plan.columns) * tile.columns() + column;
+  AffineExpr rowPosition = firstAlong(plan.rows) + row.floorDiv(ofWarp) * (tile.laneRows() * tile.threadRows) +
+                           first * tile.laneRows() + row % ofWarp;
+  AffineExpr columnPosition = firstAlong(plan.columns) + column;
   SmallVector<AffineExpr> indices(result.rank());
   placeBatch(indices);
   place(plan.rows.dims, rowPosition, indices);
   place(plan.columns.dims, columnPosition, indices);
   indices.push_back(row * plan.outputStride() + column);
   IndexingMap map = kernel.mapOf(indices, {turns, vector});
-  map.addConstraint(rowPosition, Interval{0, plan.rows.size - 1});
-  map.addConstraint(columnPosition, Interval{0, plan.columns.size - 1});
+  addInside(map, rowPosition, columnPosition);
   if (vectors % tile.threads() != 0)
     map.addConstraint(number, Interval{0, vectors - 1});
   map.simplify();

@@ -34,6 +34,7 @@ private:
   /// Neighbours of one row, all of them in turn. `part`: stands before their indices, if there is one.
   void forEachPiece(llvm::ArrayRef<mlir::Value> sums, AffineExpr part, StorePiece store);
   IndexingMap mapOfPiece(int64_t row, int64_t piece, AffineExpr part) const;
+  void addInside(IndexingMap &map, AffineExpr row, AffineExpr column) const;
   llvm::SmallVector<mlir::Value> insertOutputs(mlir::ValueRange at, mlir::Value value, mlir::ValueRange before);
 
   void storeThroughShared(llvm::ArrayRef<mlir::Value> sums, mlir::Value shared);

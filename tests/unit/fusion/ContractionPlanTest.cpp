@@ -372,6 +372,52 @@ TEST_CASE("contraction: a convolution's rows are positions, its terms the window
   CHECK(depthwise.rejection() == "one side has a single row");
 }
 
+TEST_CASE("contraction: rows of a ragged-dot's groups, and its terms") {
+  auto ragged = [](const std::string &x, const std::string &y, const std::string &result,
+                   const std::string &attributes) {
+    return Planned("x = bf16[" + x + "] parameter(0) y = bf16[" + y +
+                   "] parameter(1) g = s32[8] parameter(2) ROOT d = " + result + " ragged-dot(x, y, g), " + attributes);
+  };
+  Planned rows = ragged("8192,4096", "8,4096,1024", "f32[8192,1024]",
+                        "lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}");
+  const ContractionPlan &ofRows = rows.contraction();
+  CHECK(has(rows.text(), "8 groups of rows"));
+  CHECK(ofRows.tile.onTensorCores);
+  CHECK(ofRows.rows.copied);
+  CHECK(ofRows.columns.copied);
+  // A group more, of the rows that are in none. Every group but one begins and ends within a tile, at worst.
+  const int64_t tile = ofRows.tile.rows();
+  CHECK(ofRows.rowTiles() == (8192 + 9 * (tile - 1)) / tile);
+  CHECK(ofRows.busyBlocks() == double(8 * (1024 / tile) * ofRows.columnTiles() * ofRows.splits));
+  // Each group has results of its own; a block has the steps of its group.
+  Planned terms = ragged("8192,512", "8192,1024", "f32[8,512,1024]",
+                         "lhs_contracting_dims={0}, rhs_contracting_dims={0}, lhs_ragged_dims={0}");
+  const ContractionPlan &ofTerms = terms.contraction();
+  CHECK(has(terms.text(), "8 groups of terms"));
+  CHECK(ofTerms.batchSize == 8);
+  CHECK(ofTerms.splits == 1);
+  CHECK(ofTerms.busySteps() == double(ofTerms.steps()) / 8 + 1);
+  CHECK(ofTerms.rows.copied);
+  // Neighbours in memory are not aligned where groups begin anywhere among them.
+  Planned turned =
+      ragged("4096,8192", "8,4096,1024", "f32[8192,1024]",
+             "lhs_contracting_dims={0}, rhs_contracting_dims={1}, lhs_ragged_dims={1}, rhs_group_dims={0}");
+  CHECK(turned.contraction().rows.vector == 1);
+  CHECK_FALSE(turned.contraction().rows.copied);
+  CHECK(turned.contraction().columns.copied);
+  Planned alongTerms = ragged("512,8192", "8192,1024", "f32[8,512,1024]",
+                              "lhs_contracting_dims={1}, rhs_contracting_dims={0}, lhs_ragged_dims={1}");
+  CHECK(alongTerms.contraction().rows.vector == 1);
+  CHECK_FALSE(alongTerms.contraction().rows.copied);
+  CHECK(ragged("4096,512", "8,512,1024", "f32[4096,1024]{0,1}",
+               "lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}")
+            .rejection() == "its groups are of what lies side by side in the result");
+  CHECK(ragged("8,512,512", "8,512,512", "f32[8,512,512]",
+               "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}, "
+               "lhs_ragged_dims={0}")
+            .rejection() == "the groups of `d` are of a batch, or others in each");
+}
+
 TEST_CASE("contraction: what other heroes do as well or better") {
   CHECK(Planned(product(64, 64, 64)).rejection() == "a loop for each result is as fast");
   CHECK(Planned(product(1, 4096, 4096)).rejection() == "one side has a single row");

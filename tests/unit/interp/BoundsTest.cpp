@@ -686,6 +686,16 @@ TEST_CASE("dots that tensor cores make may be what these cut off") {
     Program narrowed("ENTRY e { x = f32[8192] parameter(0)\n y = bf16[8192] parameter(1)\n n = bf16[8192] convert(x)\n"
                      " ROOT d = f32[] dot(n, y), lhs_contracting_dims={0}, rhs_contracting_dims={0} }");
     CHECK(admits(narrowed.run({array(ElementType::F32, rising.x), array(ElementType::BF16, rising.y)}), 0, cut));
+    // The same of a group's terms; what is in no group is zero.
+    Program groups("ENTRY e { x = bf16[8192] parameter(0)\n y = bf16[8192] parameter(1)\n g = s32[2] parameter(2)\n"
+                   " ROOT d = f32[2] ragged-dot(x, y, g), lhs_contracting_dims={0}, rhs_contracting_dims={0}, "
+                   "lhs_ragged_dims={0} }");
+    const AdmissibleArray sums = groups.run(
+        {array(ElementType::BF16, rising.x), array(ElementType::BF16, rising.y), array(ElementType::S32, {8192, 5})});
+    CHECK(admits(sums, 0, cut));
+    CHECK_FALSE(admits(sums, 0, rising.exact - 16));
+    CHECK(admits(sums, 1, 0));
+    CHECK_FALSE(admits(sums, 1, 0x1p-149));
   }
 }
 
