@@ -87,8 +87,8 @@ std::optional<Rejection> assignRoots(const FusionGraph &graph, MLIRContext *cont
 std::optional<Rejection> checkOutputs(const ContractionPlan &plan, const FusionGraph &graph, MLIRContext *context) {
   if (plan.columns.dims.empty())
     return std::nullopt;
-  const unsigned minor = plan.columns.dims.back();
-  const int64_t least = std::min<int64_t>(plan.hero->shape().dim(minor), 2);
+  const unsigned part = plan.columns.dims.back(), minor = plan.space.resultDim(part);
+  const int64_t least = std::min<int64_t>(plan.space.dim(part), 2);
   const std::vector<IndexingMap> places = outputMaps(graph, *plan.hero, plan.roots, context);
   for (auto [number, place] : llvm::zip_equal(plan.roots, places))
     if (neighboursKept(place, graph.roots()[number].shape, minor, least) < least)
@@ -129,9 +129,9 @@ bool dependsOnDim(const IndexingMap &map, unsigned dim) {
 class ContractionPlanner {
 public:
   ContractionPlanner(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target, MLIRContext *context)
-      : plan(plan), graph(graph), target(target), result(plan.hero->shape()) {
+      : plan(plan), graph(graph), target(target), space(plan.space = ContractionSpace(*plan.hero)) {
     for (unsigned i = 0; i < 2; ++i)
-      maps.push_back(factorMap(*plan.hero, i, context));
+      maps.push_back(factorMap(*plan.hero, space, i, context));
   }
 
   std::optional<Rejection> run(PlanContext &plans) {
@@ -225,17 +225,17 @@ private:
     for (ContractionSide &side : sides)
       side.tests = testsBefore(*plan.hero->operand(side.operand));
     std::optional<unsigned> sideOfMinor;
-    for (int64_t dim : llvm::reverse(result.minorToMajor())) {
+    for (int64_t dim : llvm::reverse(space.shape().minorToMajor())) {
       bool ofLeft = dependsOnDim(maps[0], unsigned(dim)), ofRight = dependsOnDim(maps[1], unsigned(dim));
       if (ofLeft == ofRight) {
         plan.batch.push_back(unsigned(dim));
-        plan.batchSize *= result.dim(unsigned(dim));
+        plan.batchSize *= space.dim(unsigned(dim));
         continue;
       }
       ContractionSide &side = sides[ofRight];
       side.dims.push_back(unsigned(dim));
-      side.size *= result.dim(unsigned(dim));
-      if (result.dim(unsigned(dim)) > 1)
+      side.size *= space.dim(unsigned(dim));
+      if (space.dim(unsigned(dim)) > 1)
         sideOfMinor = ofRight;
     }
     unsigned columns = sideOfMinor.value_or(1);
@@ -489,8 +489,8 @@ private:
     constexpr int64_t straightTerms = 64, termsOfRound = 12;
     KernelCounts counts;
     counts.threadsPerBlock = combiningThreads;
-    counts.blocks = llvm::divideCeil(uint64_t(result.numElements()), counts.threadsPerBlock);
-    const double warps = double(llvm::divideCeil(result.numElements(), target.warpSize)), terms = double(depth);
+    counts.blocks = llvm::divideCeil(uint64_t(space.shape().numElements()), counts.threadsPerBlock);
+    const double warps = double(llvm::divideCeil(space.shape().numElements(), target.warpSize)), terms = double(depth);
     counts.instructions = warps * terms * ofTerm;
     for (unsigned i = 0; i < 2; ++i)
       counts.footprint += sectorsOf(plan.hero->operand(i)->shape());
@@ -517,7 +517,7 @@ private:
       counts.footprint += sectorsOf(shape);
       ofOperands += read.elements * work[read.operand] / double(target.warpSize);
     }
-    const double written = double(result.numElements() * plan.splits) * plan.bits / sectorBits;
+    const double written = double(space.shape().numElements() * plan.splits) * plan.bits / sectorBits;
     counts.sectors += written;
     counts.footprint += written;
     counts.instructions += ofOperands;
@@ -567,9 +567,9 @@ private:
     AffineExpr variable = getAffineSymbolExpr(plan.depth.back(), map.context());
     if (!side.alongDepth)
       for (unsigned dim : side.dims)
-        if (result.dim(dim) > 1) {
+        if (space.dim(dim) > 1) {
           variable = getAffineDimExpr(dim, map.context());
-          if (map.dims()[dim].bounds != Interval{0, result.dim(dim) - 1})
+          if (map.dims()[dim].bounds != Interval{0, space.dim(dim) - 1})
             return 0;
         }
     for (unsigned length = side.vector; length * deviceBits(type) >= leastBits; length /= 2)
@@ -583,9 +583,9 @@ private:
     OperandStrides &own = strides[side.operand];
     int64_t ofSide = std::numeric_limits<int64_t>::max(), sizeOfSide = 1;
     for (unsigned dim : side.dims)
-      if (result.dim(dim) > 1) {
+      if (space.dim(dim) > 1) {
         ofSide = own.ofDim(dim);
-        sizeOfSide = result.dim(dim);
+        sizeOfSide = space.dim(dim);
       }
     int64_t ofDepth = own.ofRange(plan.depth.back()), sizeOfDepth = plan.depthSizes.back();
     side.alongDepth = sizeOfDepth > 1 && ofDepth < ofSide;
@@ -619,7 +619,7 @@ private:
   ContractionPlan &plan;
   const FusionGraph &graph;
   const TargetInfo &target;
-  const Shape result;
+  const ContractionSpace space;
   std::vector<IndexingMap> maps;
   std::vector<OperandStrides> strides;
   double work[2] = {0, 0};                                    ///< workOf the operands
@@ -644,9 +644,9 @@ unsigned chooseOutputVector(const ContractionPlan &plan, const FusionGraph &grap
     return 0;
   if (plan.columns.dims.empty())
     return 1;
-  const unsigned minor = plan.columns.dims.back();
-  int64_t neighbours = std::min<int64_t>(result.dim(minor) & -result.dim(minor),
-                                         ContractionPlan::sharedVectorBits / std::max(bits, 16u));
+  const unsigned part = plan.columns.dims.back(), minor = plan.space.resultDim(part);
+  const int64_t size = plan.space.dim(part);
+  int64_t neighbours = std::min<int64_t>(size & -size, ContractionPlan::sharedVectorBits / std::max(bits, 16u));
   const std::vector<IndexingMap> places = outputMaps(graph, *plan.hero, plan.roots, context);
   for (auto [number, place] : llvm::zip_equal(plan.roots, places))
     neighbours = std::min(

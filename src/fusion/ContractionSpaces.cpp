@@ -96,9 +96,13 @@ bool mayTakePlace<ContractionPlan>(const ContractionPlan &, const FusionGraph &g
   return mayOverwriteElements(graph, root, parameter);
 }
 
-IndexingMap factorMap(const HloInstruction &contraction, unsigned operand, MLIRContext *context) {
-  if (contraction.opcode() != Opcode::RaggedDot)
-    return operandIndexing(contraction, operand, context)->map;
+IndexingMap factorMap(const HloInstruction &contraction, const ContractionSpace &space, unsigned operand,
+                      MLIRContext *context) {
+  if (contraction.opcode() != Opcode::RaggedDot) {
+    IndexingMap map = compose(space.toResult(context), operandIndexing(contraction, operand, context)->map);
+    map.simplify();
+    return map;
+  }
   const IndexingMap map = raggedDotMap(contraction, operand, context);
   SmallVector<IndexingVariable> dims(map.dims());
   SmallVector<AffineExpr> symbols;
@@ -117,12 +121,12 @@ IndexingMap filledElements(const ContractionPlan &plan, const ContractionSide &s
                            MLIRContext *context) {
   SmallVector<int64_t> sizes;
   SmallVector<AffineExpr> indices;
-  for (auto [dim, size] : llvm::enumerate(plan.hero->shape().dims())) {
+  for (auto [dim, size] : llvm::enumerate(plan.space.shape().dims())) {
     bool isOwn = llvm::is_contained(side.dims, dim) || llvm::is_contained(plan.batch, dim);
     sizes.push_back(isOwn ? size : 1);
     indices.push_back(getAffineDimExpr(dim, context));
   }
-  const IndexingMap factors = factorMap(*plan.hero, side.operand, context);
+  const IndexingMap factors = factorMap(*plan.hero, plan.space, side.operand, context);
   if (factors.dims().size() > indices.size()) { // the group
     indices.push_back(getAffineDimExpr(unsigned(sizes.size()), context));
     sizes.push_back(factors.dims().back().bounds.size());

@@ -1,6 +1,7 @@
 #pragma once
 // What the hero of contractions (dot, convolution) decides about a kernel.
 
+#include "hloc/fusion/ContractionSpace.h"
 #include "hloc/fusion/HeroPlans.h"
 #include "hloc/fusion/HloIndexing.h"
 #include "hloc/fusion/PlanContext.h"
@@ -58,10 +59,10 @@ struct FactorPieces {
   }
 };
 
-/// One operand of a contraction, seen as a matrix: the result's dimensions that are its alone, by those it sums over.
+/// One operand of a contraction, seen as a matrix: the space's dimensions that are its alone, by those it sums over.
 struct ContractionSide {
   unsigned operand = 0;
-  llvm::SmallVector<unsigned> dims; ///< of the result, major to minor in its memory; none: one row
+  llvm::SmallVector<unsigned> dims; ///< of the space, major to minor in memory; none: one row
   int64_t size = 1;                 ///< product of their sizes
   bool alongDepth = false;          ///< neighbours in memory are terms of one sum; else of neighbouring sums
   unsigned vector = 1;              ///< neighbours that a thread reads at once; divides what is neighbours
@@ -85,9 +86,10 @@ struct StoredOperand {
 };
 std::optional<StoredOperand> storedOperand(const HloInstruction &operand, mlir::MLIRContext *context);
 
-/// From an index of the result, and the range variables that are summed over, to the factor's. A last dim is the group
+/// From an index of the space, and the range variables that are summed over, to the factor's. A last dim is the group
 /// whose right side of a ragged-dot it is, if each has one.
-IndexingMap factorMap(const HloInstruction &contraction, unsigned operand, mlir::MLIRContext *context);
+IndexingMap factorMap(const HloInstruction &contraction, const ContractionSpace &space, unsigned operand,
+                      mlir::MLIRContext *context);
 
 /// What of a ragged-dot is whose group's: of its rows, which lie one group after the other, or of its terms, where
 /// each group has results of its own. Sizes are known when the kernel runs.
@@ -124,7 +126,8 @@ struct ContractionPlan {
 
   const HloInstruction *hero = nullptr;
   llvm::SmallVector<unsigned> roots; ///< all outputs: where OutputMaps.h says
-  llvm::SmallVector<unsigned> batch; ///< dimensions of the result that both operands have, major to minor in memory
+  ContractionSpace space;
+  llvm::SmallVector<unsigned> batch; ///< dimensions of the space that both operands have, major to minor in memory
   int64_t batchSize = 1;
   ContractionSide rows, columns;
   std::optional<RaggedGroups> ragged;

@@ -57,7 +57,7 @@ llvm::SmallVector<mlir::Value> ifFollows(CodeBuilder &b, mlir::Value number, int
 class ContractionPlaces : protected ContractionThreads {
 protected:
   ContractionPlaces(const ContractionPlan &plan, KernelBuilder &kernel, const TilePlace &at)
-      : ContractionThreads(plan, kernel), result(plan.hero->shape()), at(at), context(kernel.context()) {}
+      : ContractionThreads(plan, kernel), space(plan.space), at(at), context(kernel.context()) {}
 
   AffineExpr constant(int64_t value) const { return mlir::getAffineConstantExpr(value, context); }
   AffineExpr tileAlong(const ContractionSide &own) const { return &own == &plan.rows ? at.row : at.column; }
@@ -71,16 +71,16 @@ protected:
     return {position, Interval{0, own.size - 1}};
   }
   void placeBatch(llvm::MutableArrayRef<AffineExpr> indices) const { place(plan.batch, at.batch, indices); }
-  /// Indices of the result along `dims`, taken as one.
+  /// Indices of the space along `dims`, taken as one.
   void place(llvm::ArrayRef<unsigned> dims, AffineExpr position, llvm::MutableArrayRef<AffineExpr> indices) const {
     llvm::SmallVector<int64_t> sizes;
     for (unsigned dim : dims)
-      sizes.push_back(result.dim(dim));
+      sizes.push_back(space.dim(dim));
     for (auto [dim, index] : llvm::zip_equal(dims, delinearize(position, sizes, context)))
       indices[dim] = index;
   }
 
-  const Shape result;
+  const ContractionSpace &space;
   const TilePlace at;
   mlir::MLIRContext *context;
 };

@@ -37,8 +37,8 @@ SmallVector<Value> ifFollows(CodeBuilder &b, Value number, int64_t ahead, int64_
 OperandTile::OperandTile(const ContractionPlan &plan, const ContractionSide &side, KernelBuilder &kernel,
                          const TilePlace &at)
     : ContractionPlaces(plan, kernel, at), b(kernel.code()), side(side), operand(*plan.hero->operand(side.operand)),
-      type(operand.shape().elementType()), map(factorMap(*plan.hero, side.operand, kernel.context())), values(b, plan) {
-}
+      type(operand.shape().elementType()), map(factorMap(*plan.hero, plan.space, side.operand, kernel.context())),
+      values(b, plan) {}
 
 FunctionRequest OperandTile::request() const {
   FunctionRequest request;
@@ -112,7 +112,7 @@ OperandTile::Place OperandTile::placeOf(int64_t turn) const {
 
 OperandTile::Place OperandTile::placeOf(const Group &group) const {
   Place found;
-  SmallVector<AffineExpr> dims(result.rank(), constant(0)), ranges(map.ranges().size());
+  SmallVector<AffineExpr> dims(space.rank(), constant(0)), ranges(map.ranges().size());
   AffineExpr position = firstAlong(side) + group.inSide;
   placeBatch(dims);
   place(side.dims, position, dims);
@@ -134,7 +134,7 @@ OperandTile::Place OperandTile::placeOf(const Group &group) const {
   auto replace = [&](AffineExpr expression) { return expression.replaceDimsAndSymbols(dims, ranges); };
   for (const auto &[expression, interval] : map.constraints())
     found.conditions.push_back({replace(expression), interval});
-  for (auto [dim, size] : llvm::enumerate(result.dims()))
+  for (auto [dim, size] : llvm::enumerate(space.shape().dims()))
     if (Interval bounds = map.dims()[dim].bounds; bounds != Interval{0, size - 1})
       found.conditions.push_back({dims[dim], bounds});
   for (AffineExpr index : map.affine().getResults())

@@ -14,7 +14,7 @@ namespace hloc {
 
 FunctionRequest OutputTile::request() const {
   FunctionRequest request;
-  request.indexSizes.assign(result.dims().begin(), result.dims().end());
+  request.indexSizes.assign(plan.hero->shape().dims().begin(), plan.hero->shape().dims().end());
   for (auto [number, place] : llvm::zip_equal(plan.roots, places))
     request.roots.push_back({root(number).instr, root(number).result, place});
   request.injected.push_back(plan.hero);
@@ -81,10 +81,11 @@ IndexingMap OutputTile::mapOfPiece(int64_t row, int64_t piece, AffineExpr part) 
   AffineExpr rowPosition = firstAlong(plan.rows) + firstOfPiece(plan.rows, row / rowPiece) + row % rowPiece;
   AffineExpr first = firstAlong(plan.columns) + firstOfPiece(plan.columns, piece);
   AffineExpr columnPosition = first + getAffineSymbolExpr(0, context);
-  SmallVector<AffineExpr> indices(result.rank());
+  SmallVector<AffineExpr> indices(space.rank());
   placeBatch(indices);
   place(plan.rows.dims, rowPosition, indices);
   place(plan.columns.dims, columnPosition, indices);
+  indices = space.resultIndices(indices);
   if (part)
     indices.insert(indices.begin(), part);
   IndexingMap map = kernel.mapOf(indices, {vector});
@@ -139,10 +140,11 @@ void OutputTile::storeRows(int64_t first, int64_t together, Value shared) {
   AffineExpr rowPosition = firstAlong(plan.rows) + row.floorDiv(ofWarp) * (tile.laneRows() * tile.threadRows) +
                            first * tile.laneRows() + row % ofWarp;
   AffineExpr columnPosition = firstAlong(plan.columns) + column;
-  SmallVector<AffineExpr> indices(result.rank());
+  SmallVector<AffineExpr> indices(space.rank());
   placeBatch(indices);
   place(plan.rows.dims, rowPosition, indices);
   place(plan.columns.dims, columnPosition, indices);
+  indices = space.resultIndices(indices);
   indices.push_back(row * plan.outputStride() + column);
   IndexingMap map = kernel.mapOf(indices, {turns, vector});
   addInside(map, rowPosition, columnPosition);

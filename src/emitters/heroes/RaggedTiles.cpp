@@ -141,7 +141,7 @@ llvm::FailureOr<StepRange> findGroup(const ContractionPlan &plan, KernelBuilder 
   } else {
     SmallVector<int64_t> sizes;
     for (unsigned dim : plan.batch)
-      sizes.push_back(plan.hero->shape().dim(dim));
+      sizes.push_back(plan.space.dim(dim));
     const auto *position = llvm::find(plan.batch, 0u); // groups are the result's first dimension
     steps = search.findTerms(at, delinearize(at.batch, sizes, kernel.context())[size_t(position - plan.batch.begin())]);
   }

@@ -372,6 +372,45 @@ TEST_CASE("contraction: a convolution's rows are positions, its terms the window
   CHECK(depthwise.rejection() == "one side has a single row");
 }
 
+TEST_CASE("contraction: dimensions of a convolution's result in two parts") {
+  const std::string halves = "window={size=3x3 pad=2_1x2_1 lhs_dilate=2x2}, dim_labels=";
+  // A gradient: positions take turns, and each kind has taps of its own, two at most along each dimension.
+  Planned gradient(convolution("8,28,28,64", "3,3,64,64", "8,56,56,64", halves + "b01f_01io->b01f"));
+  const ContractionPlan &turns = gradient.contraction();
+  CHECK(turns.batchSize == 4);
+  CHECK(turns.rows.size == 8 * 28 * 28);
+  CHECK(turns.columns.size == 64);
+  CHECK(turns.depthSizes[0] * turns.depthSizes[1] * turns.depthSizes[2] == 2 * 2 * 64);
+  // Groups have features of their own.
+  Planned groups(convolution("8,28,28,128", "3,3,32,128", "8,28,28,128",
+                             "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=4"));
+  CHECK(groups.contraction().batchSize == 4);
+  CHECK(groups.contraction().columns.size == 32);
+  CHECK(groups.contraction().columns.vector == 4);
+  Planned batches(convolution("32,28,28,64", "3,3,64,128", "8,26,26,128",
+                              "window={size=3x3}, dim_labels=b01f_01io->b01f, batch_group_count=4"));
+  CHECK(batches.contraction().batchSize == 4);
+  CHECK(batches.contraction().columns.size == 32);
+
+  auto dims = [](const std::string &x, const std::string &kernel, const std::string &result,
+                 const std::string &attributes) {
+    const Shape shape =
+        ContractionSpace(*Planned(convolution(x, kernel, result, attributes)).graph->roots().front().instr).shape();
+    return shape.toString();
+  };
+  CHECK(dims("8,28,28,64", "3,3,64,64", "8,56,56,64", halves + "b01f_01io->b01f") ==
+        "f32[8,28,2,28,2,64]{5,4,3,2,1,0}");
+  // What lies side by side stays so, and what is no whole number of turns stays whole.
+  CHECK(dims("8,64,28,28", "64,64,3,3", "8,64,56,56", halves + "bf01_oi01->bf01") == "f32[8,64,28,2,56]{4,3,2,1,0}");
+  CHECK(dims("8,28,28,64", "2,2,64,64", "8,56,57,64",
+             "window={size=2x2 pad=1_1x1_2 lhs_dilate=2x2}, dim_labels=b01f_01io->b01f") ==
+        "f32[8,28,2,57,64]{4,3,2,1,0}");
+  // Every third position in turn, if steps of two are taken between elements of every third.
+  CHECK(dims("8,6,6,64", "3,3,64,64", "8,8,9,64",
+             "window={size=3x3 stride=2x2 pad=1_1x2_3 lhs_dilate=3x3}, dim_labels=b01f_01io->b01f") ==
+        "f32[8,8,3,3,64]{4,3,2,1,0}");
+}
+
 TEST_CASE("contraction: rows of a ragged-dot's groups, and its terms") {
   auto ragged = [](const std::string &x, const std::string &y, const std::string &result,
                    const std::string &attributes) {
