@@ -19,13 +19,17 @@ namespace {
 
 // OptimizeLoops.cpp, CodeSize.cpp.
 constexpr double maxUnrolledSize = 400, maxFullyUnrolledSize = 2000, maxUnrolledLoads = 32, maxUnrollFactor = 8;
+// VectorizeLoadsStores.cpp.
+constexpr double leastVectorSize = 400; ///< what loops may come to in any kernel
+constexpr int64_t maxVectorElements = 64, maxVectorBits = 1024;
+
 /// So many instructions in all LLVM unrolls, a load counted with its address: found with dots of 64 to 80 terms, sums
 /// of 32 to 48 exponentials, and products of converted factors.
 constexpr double costUnrolled = 300, costOfLoad = 1.5, costOfConvert = 0.5;
 
 /// Of a load and the address before it.
 constexpr double instructionsOfLoad = 4;
-/// Of fewer terms, all unrolled, it is known which way concatenates go.
+/// Of fewer terms, all unrolled, it is known which way concatenates go; but not where a window begins.
 constexpr double fewTerms = 32;
 
 /// Instructions at their points that a loop's body is looked through for, so that helpers which share helpers do not
@@ -45,6 +49,20 @@ double codeSizeOf(const HloInstruction &instr) {
   if (instr.shape().isArray() && deviceBits(instr.shape().elementType()) == 64)
     return 200;
   return work < 50 ? 20 : work < 90 ? 80 : 100;
+}
+
+/// Of the tests before a branch, as they are emitted: two comparisons that both hold, or one, its constant and the
+/// branch; of a pad, also where the element lies in the operand.
+double sizeOfTests(const HloInstruction &instr) {
+  constexpr double ofTest = 3, ofPlace = 3;
+  if (instr.opcode() == Opcode::Concatenate)
+    return double(instr.numOperands() - 1) * ofTest;
+  double size = ofPlace;
+  for (const PaddingDim &dim : instr.get<llvm::ArrayRef<PaddingDim>>(AttributeKey::Padding)) {
+    size += dim.low > 0 || dim.high > 0 ? ofTest : 0;
+    size += dim.interior > 0 ? ofTest : 0;
+  }
+  return size;
 }
 
 /// Operations beside loads and their addresses: a branch with no more becomes a predicate, as those of up to eight
@@ -123,6 +141,9 @@ UnrolledLoop unrolled(double trips, const TermCode &term) {
     return {true, 1};
   if (term.isBranching)
     return {false, trips};
+  const double cost = trips * term.cost;
+  if (term.hasLateLoop)
+    return cost <= costUnrolled ? UnrolledLoop{true, 1, true} : UnrolledLoop{false, trips};
   if (trips <= maxUnrollFactor && term.size * trips <= maxFullyUnrolledSize)
     return {true, 1};
   double factor = std::min(trips, std::max(1.0, std::floor(maxUnrolledSize / std::max(1.0, term.size))));
@@ -133,8 +154,9 @@ UnrolledLoop unrolled(double trips, const TermCode &term) {
     --whole;
   factor = 2 * whole > factor ? whole : factor;
   const double rounds = std::floor(trips / factor); // what is left of the last is straight code
-  const double cost = trips * (term.cost + costOfLoad * term.loads);
-  return trips < 2 * factor || cost <= costUnrolled ? UnrolledLoop{true, 1} : UnrolledLoop{false, rounds};
+  if (trips < 2 * factor)
+    return {true, 1};
+  return cost <= costUnrolled ? UnrolledLoop{true, 1, true} : UnrolledLoop{false, rounds};
 }
 
 namespace {
@@ -160,6 +182,7 @@ private:
   struct Body : TermCode {
     unsigned numTests = 0; ///< that became predicates, if they stand alone
     bool hasLoop = false;  ///< a case of branching
+    double vector = 0;     ///< elements that terms load together, all of a row; 0: none do
     GroupChain ended;      ///< stretches that come before the last
     GroupChain before;     ///< of these, those that are the same for all terms
     void operator+=(const Body &other) {
@@ -168,7 +191,9 @@ private:
       cost += other.cost;
       numTests += other.numTests;
       isBranching |= other.isBranching;
+      hasLateLoop |= other.hasLateLoop;
       hasLoop |= other.hasLoop;
+      vector = std::max(vector, other.vector);
       ended += other.ended;
       before += other.before;
     }
@@ -227,7 +252,8 @@ private:
     const double terms = std::max(1.0, readsPerElement(instr, 0));
     Body body = termOf(instr, terms);
     const bool isTested = llvm::any_of(loops, [](const TermLoop &loop) { return loop.tested > 0; });
-    if (terms <= fewTerms && !body.hasLoop && !isTested) {
+    const bool isWindow = instr.opcode() != Opcode::Reduce && instr.opcode() != Opcode::Dot;
+    if (terms <= fewTerms && !body.hasLoop && !isTested && !(isWindow && body.numTests > 0)) {
       depth.raiseTo(body.ended);
       body.ended = {};
       body.isBranching = false;
@@ -272,7 +298,10 @@ private:
     double rounds = 1;
     bool isGone = true;
     for (const TermLoop &loop : llvm::reverse(loops)) {
-      UnrolledLoop left = unrolled(loop.trips, body);
+      // A vector's lanes have to be known.
+      const bool isVector = loop.trips == body.vector && loop.trips * body.size <= leastVectorSize;
+      body.vector = 0;
+      UnrolledLoop left = isVector ? UnrolledLoop{true, 1} : unrolled(loop.trips, body);
       // Terms behind tests with little in them are under predicates.
       if (left.isGone && loop.tested > 0 && (body.numTests > 0 || body.size - 2 * body.loads > mostPredicated)) {
         left = {false, loop.tested + double(loop.tested < loop.trips)};
@@ -280,6 +309,7 @@ private:
       }
       if (rounds > 1) // each has the stretches of the loop inside
         left = {false, std::max(left.rounds, loop.trips)};
+      body.hasLateLoop |= left.isLate;
       isGone &= left.isGone;
       rounds *= left.rounds;
       const double copies = left.isGone ? loop.trips : 1;
@@ -297,8 +327,10 @@ private:
     const HloInstruction &instr = *members[slot].instr;
     Body all;
     GroupChain longest;
+    double cost = 0;
     for (const HloInstruction *operand : instr.operands()) {
       const Body body = bodyOf(operand);
+      cost = std::max(cost, body.cost);
       all += body;
       GroupChain way = depthOf(*operand);
       way += body.ended;
@@ -314,6 +346,8 @@ private:
       depth = {};
     }
     ++all.numTests;
+    all.size += sizeOfTests(instr);
+    all.cost = cost; // (LLVM unrolls where it is known which way)
     bodies[slot] = all;
     depth.instructions += chainOf(instr);
     return depth;
@@ -348,7 +382,11 @@ private:
     // What does not vary is computed before the loop in the end; when loops are unrolled its loads are, nothing else.
     if (!slot) {
       body.size += instr.shape().isArray() && visit.varying ? 2 : 0;
-      body.loads += instr.shape().isArray() && visit.varying ? 1 : 0;
+      if (instr.shape().isArray() && visit.varying) {
+        body.loads += 1;
+        body.cost += costOfLoad;
+        body.vector = std::max(body.vector, elementsOfVector(instr.shape(), visit.varying));
+      }
     } else if ((hasLoop(instr) || (isBranch(instr) && !members[*slot].isUniform)) && !isKept(instr)) {
       Body inner = bodies[*slot];
       if (!visit.varying) {
@@ -389,6 +427,17 @@ private:
     for (auto [own, dim] : llvm::enumerate(instr.ints(AttributeKey::Dimensions)))
       result |= uint64_t((varying >> dim) & 1) << own;
     return result;
+  }
+
+  /// Of an array, whose points differ along `varying` between terms: a row that is loaded as a vector.
+  static double elementsOfVector(const Shape &shape, uint64_t varying) {
+    if (varying == allDims || shape.rank() == 0)
+      return 0;
+    const int64_t minor = shape.minorToMajor().front(), elements = shape.dim(unsigned(minor));
+    return (varying >> minor) & 1 && elements % 2 == 0 && elements <= maxVectorElements &&
+                   elements * int64_t(deviceBits(shape.elementType())) <= maxVectorBits
+               ? double(elements)
+               : 0;
   }
 
   static uint64_t contractedDims(const HloInstruction &instr, unsigned number) {

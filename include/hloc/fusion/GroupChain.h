@@ -47,12 +47,14 @@ struct TermCode {
   double loads = 0; ///< among them
   double cost = 0;  ///< instructions without the loads, as LLVM counts them
   bool isBranching = false;
+  bool hasLateLoop = false; ///< one that only LLVM unrolls: those around it are left to LLVM, too
 };
 
 /// How a thread's loop over `trips` terms is unrolled.
 struct UnrolledLoop {
   bool isGone = false; ///< straight code
   double rounds = 1;   ///< of the loop that is left
+  bool isLate = false; ///< by LLVM alone
 };
 UnrolledLoop unrolled(double trips, const TermCode &term);
 

@@ -71,12 +71,41 @@ TEST_CASE("loops of few cheap terms are straight code", "[fusion]") {
   CHECK(unrolled(1, {}).isGone);
   CHECK(unrolled(8, {200, 0, 200}).isGone); // up to 8 rounds, of 2,000 operations
   CHECK_FALSE(unrolled(8, {300, 0, 300}).isGone);
-  CHECK(unrolled(64, {7, 2, 1}).isGone); // LLVM's threshold
-  const UnrolledLoop dot = unrolled(80, {7, 2, 1});
+  CHECK(unrolled(64, {7, 2, 4}).isGone); // LLVM's threshold
+  const UnrolledLoop dot = unrolled(80, {7, 2, 4});
   CHECK_FALSE(dot.isGone);
   CHECK(dot.rounds == 5);                      // 32 loads at once, of 16 terms
-  CHECK(unrolled(127, {7, 2, 1}).rounds == 7); // what is left of the last is straight code
-  CHECK(unrolled(100, {7, 2, 1, true}).rounds == 100);
+  CHECK(unrolled(127, {7, 2, 4}).rounds == 7); // what is left of the last is straight code
+  CHECK(unrolled(100, {7, 2, 4, true}).rounds == 100);
+}
+
+TEST_CASE("loops around one that only LLVM unrolls are left to it", "[fusion]") {
+  CHECK(unrolled(64, {7, 2, 4}).isLate);
+  CHECK_FALSE(unrolled(8, {7, 2, 4}).isLate);
+  CHECK(unrolled(6, {400, 60, 40, false, true}).isGone);
+  CHECK(unrolled(6, {400, 60, 240, false, true}).rounds == 6); // without it, straight code
+  // Sums over the rows and columns of nine images: the loop over images is late.
+  auto images = [](const char *more) {
+    return loadsOf(
+        fmt::format("p = f32[9,6,6,4] parameter(0)  w = f32[9,6,6,8] parameter(1)\n"
+                    "a = f32[9,6,6,4] parameter(2)  b = f32[9,6,6,4] parameter(3)  c = f32[9,6,6,4] parameter(4)\n"
+                    "d = f32[9,6,6,4] parameter(5)  e = f32[9,6,6,4] add(p, a)  {}\n"
+                    "ROOT r = f32[3,3,4,8] convolution(h, w), window={{size=6x6 pad=1_1x1_1}}, "
+                    "dim_labels=f01b_i01o->01bf",
+                    more));
+  };
+  CHECK(images("h = f32[9,6,6,4] add(e, b)") == 6 * 3); // the rows in the middle are alike
+  CHECK(images("f = f32[9,6,6,4] add(e, b)  g = f32[9,6,6,4] add(f, c)  h = f32[9,6,6,4] add(g, d)") == 6 * 6);
+  // A row of 30 is loaded as a vector, which is unrolled before: one of 34 is too long.
+  auto nested = [](int terms) {
+    return loadsOf(fmt::format("p = f32[64,6,{0}] parameter(0)  q = f32[64,6,{0}] parameter(1)  z = f32[] constant(0)\n"
+                               "m = f32[64,6,{0}] multiply(p, q)\n"
+                               "s = f32[64,6] reduce(m, z), dimensions={{2}}, to_apply=add\n"
+                               "ROOT r = f32[64] reduce(s, z), dimensions={{1}}, to_apply=add",
+                               terms));
+  };
+  CHECK(nested(30) == 1);
+  CHECK(nested(34) == 6);
 }
 
 TEST_CASE("loops wait for memory once a round", "[fusion]") {
@@ -131,6 +160,10 @@ TEST_CASE("loads behind branches wait one after the other", "[fusion]") {
   };
   CHECK(padded("tanh") == 2);
   CHECK(padded("negate") == 1);
+  // Where a window begins is not known, however few terms it has.
+  CHECK(loadsOf("p = f32[60] parameter(0)  z = f32[] constant(0)  a = f32[60] tanh(p)\n"
+                "b = f32[62] pad(a, z), padding=1_1\n"
+                "ROOT r = f32[60] reduce-window(b, z), window={size=3}, to_apply=add") == 3);
 }
 
 TEST_CASE("windows that reach over the edge are tested where they do", "[fusion]") {
