@@ -79,21 +79,24 @@ double elementsOfVector(const Lanes &loop, const Shape &shape) {
 
 /// Bytes of memory that a byte read takes: sectors that the lanes of a warp touch over the bytes they read.
 ///
-///   lanes that all read one f32: 32 / 128; neighbours: 1; every eighth or farther apart: 32 / 4
+///   lanes that all read one f32: 32 / 128; neighbours: 1; every eighth or farther apart: 32 / 4, but of an array of so
+///   few sectors that they meet again
 double spreadOf(const Lanes &lanes, const Lanes &loop, const Shape &shape) {
   const double size = bytesOf(shape) * elementsOfVector(loop, shape);
   const double most = std::max(1.0, sectorBytes / size);
+  const double ofWholeArray = std::ceil(double(shape.byteSize()) / sectorBytes) * sectorBytes / (lanesPerWarp * size);
   switch (lanes.where) {
   case Lanes::Where::Together:
     return sectorBytes / (lanesPerWarp * size);
   case Lanes::Where::Apart:
-    return most;
+    return std::min(most, ofWholeArray);
   case Lanes::Where::AsPlanned:
     return lanes.step;
   case Lanes::Where::Along: {
     // Behind the end of a short dimension they go on nearer to where they began.
     const double ofDim = double(shape.dim(unsigned(lanes.dim))) / lanes.step;
-    return std::clamp(lanes.step * strideOf(shape, lanes.dim), 1.0, std::max(1.0, std::min(most, ofDim)));
+    const double apart = std::clamp(lanes.step * strideOf(shape, lanes.dim), 1.0, std::max(1.0, std::min(most, ofDim)));
+    return std::min(apart, ofWholeArray);
   }
   }
   HLOC_UNREACHABLE("lanes");
@@ -155,14 +158,21 @@ Lanes throughConvolution(const HloInstruction &instr, unsigned number, const Lan
   return inOrderOf(instr.operand(0)->shape());
 }
 
-/// A gather's operand: along what slices have of it lanes stay neighbours; different slices are anywhere.
+/// A gather's operand: along what slices have of it lanes stay neighbours; different slices are anywhere in the
+/// dimension that indices are of, as lanes are that divide it among them.
 Lanes throughGather(const HloInstruction &instr, unsigned number, const Lanes &lanes) {
   const auto ofSlice = instr.ints(AttributeKey::OffsetDims);
   const auto *at = llvm::find(ofSlice, lanes.dim);
   if (number == 1)
     return at == ofSlice.end() ? inOrderOf(instr.operand(1)->shape()) : Lanes();
-  if (at == ofSlice.end())
-    return {Lanes::Where::Apart};
+  if (at == ofSlice.end()) {
+    const auto indexed = instr.ints(AttributeKey::StartIndexMap);
+    if (indexed.size() != 1)
+      return {Lanes::Where::Apart};
+    const double slices = std::min(lanesPerWarp, double(instr.shape().dim(unsigned(lanes.dim))) / lanes.step);
+    const double size = double(instr.operand(0)->shape().dim(unsigned(indexed.front())));
+    return along(indexed.front(), std::max(1.0, size / std::max(1.0, slices)));
+  }
   int64_t position = at - ofSlice.begin();
   const auto collapsed = instr.ints(AttributeKey::CollapsedSliceDims),
              batching = instr.ints(AttributeKey::OperandBatchingDims);
@@ -259,6 +269,13 @@ struct Access {
   Lanes lanes;            ///< in what is read there
   Lanes loop;             ///< which way a loop of each lane goes there; together: there is none
   bool isUniform = false; ///< one element that is known when code is made
+  /// Along which dimensions of what is read there loops of a thread go, and how many terms each has: what is the same
+  /// for all of them is computed before the loop.
+  struct Term {
+    int64_t dim;
+    double trips;
+  };
+  llvm::SmallVector<Term, 2> terms = {};
 };
 
 /// Does it follow from the element of the result which elements of its operands are read, one of each?
@@ -282,6 +299,31 @@ bool runsAlong(const HloInstruction &instr, unsigned number, int64_t dim) {
 Lanes loopOver(const HloInstruction &instr, unsigned number) {
   const int64_t minor = minorDim(instr.operand(number)->shape());
   return minor >= 0 && runsAlong(instr, number, minor) ? along(minor) : Lanes();
+}
+
+/// Does it depend on where along `dim` an element of a concatenate or a pad is, where it comes from?
+bool isTestedAlong(const HloInstruction &instr, int64_t dim) {
+  if (instr.opcode() == Opcode::Concatenate)
+    return llvm::is_contained(instr.ints(AttributeKey::Dimensions), dim);
+  const PaddingDim &padding = instr.get<llvm::ArrayRef<PaddingDim>>(AttributeKey::Padding)[size_t(dim)];
+  return padding.low > 0 || padding.high > 0 || padding.interior > 0;
+}
+
+/// Of an operand, along which a loop of a thread over terms goes.
+llvm::SmallVector<Access::Term, 2> termsOf(const HloInstruction &instr, unsigned number) {
+  llvm::SmallVector<Access::Term, 2> terms;
+  const Shape &shape = instr.operand(number)->shape();
+  if (instr.opcode() == Opcode::Dot && number < 2)
+    for (int64_t dim : instr.ints(number ? AttributeKey::RhsContractingDims : AttributeKey::LhsContractingDims))
+      terms.push_back({dim, double(shape.dim(unsigned(dim)))});
+  else if (instr.opcode() == Opcode::Reduce && number < instr.numOperands() / 2)
+    for (int64_t dim : instr.ints(AttributeKey::Dimensions))
+      terms.push_back({dim, double(shape.dim(unsigned(dim)))});
+  else if (instr.opcode() == Opcode::ReduceWindow && number < instr.numOperands() / 2)
+    for (auto [dim, window] : llvm::enumerate(instr.windowOr(shape.rank()).dims))
+      if (window.size > 1)
+        terms.push_back({int64_t(dim), double(window.size)});
+  return terms;
 }
 
 class GroupQuery {
@@ -382,9 +424,24 @@ private:
     member.isUniform = llvm::all_of(own, [](const Access &access) { return access.isUniform; });
     if (isKept(instr))
       return computeOnce(instr, count);
-    result.work += count * (workPerElement(instr) + testsPerElement(instr));
+    result.work += timesOf(instr, own, count) * workPerElement(instr) + count * testsPerElement(instr);
     for (unsigned number = 0; number < instr.numOperands(); ++number)
       readOperand(instr, number, own, count);
+  }
+
+  /// How often it is computed; of what only tests where an element is, the terms of a loop in which that is the same
+  /// have one test.
+  static double timesOf(const HloInstruction &instr, const Accesses &own, double count) {
+    if (instr.opcode() != Opcode::Concatenate && instr.opcode() != Opcode::Pad)
+      return count;
+    double times = 0;
+    for (const Access &access : own) {
+      double same = 1;
+      for (const Access::Term &term : access.terms)
+        same *= isTestedAlong(instr, term.dim) ? 1 : term.trips;
+      times += access.count / same;
+    }
+    return times;
   }
 
   /// What the hero's threads make together.
@@ -442,6 +499,7 @@ private:
     next.isUniform = hasKnownPlaces(instr) && (access.isUniform || instr.shape().numElements() == 1);
     next.lanes = hloc::through(access.lanes, instr, number);
     next.loop = hloc::through(access.loop, instr, number);
+    next.count /= leaveTerms(instr, number, next.terms);
     if (instr.opcode() == Opcode::Reshape || instr.opcode() == Opcode::Bitcast)
       return next;
     if (instr.opcode() == Opcode::Broadcast) {
@@ -450,14 +508,30 @@ private:
       next.points = llvm::hash_combine(access.points, instr.opcode(), shape.identity(),
                                        instr.ints(AttributeKey::Dimensions), instr.shape().identity());
       next.count =
-          std::max(std::min(access.count, double(shape.numElements())), access.count / (isShared ? neighbours : 1));
+          std::max(std::min(next.count, double(shape.numElements())), next.count / (isShared ? neighbours : 1));
       return next;
     }
     next.points = llvm::hash_combine(access.points, &instr, number);
-    next.count = access.count * readsPerElement(instr, number);
-    if (hasTrait(instr.opcode(), OpcodeTrait::Contracts))
+    next.count *= readsPerElement(instr, number);
+    if (hasTrait(instr.opcode(), OpcodeTrait::Contracts)) {
       next.loop = loopOver(instr, number);
+      llvm::append_range(next.terms, termsOf(instr, number));
+    }
     return next;
+  }
+
+  /// Makes of the dimensions of a result that loops go along those of its operand; the terms for all of which that is
+  /// the same.
+  static double leaveTerms(const HloInstruction &instr, unsigned number, llvm::SmallVectorImpl<Access::Term> &terms) {
+    double same = 1;
+    for (Access::Term &term : terms) {
+      const Lanes lanes = hloc::through(along(term.dim), instr, number);
+      if (lanes.where == Lanes::Where::Together)
+        same *= term.trips;
+      term.dim = lanes.where == Lanes::Where::Along ? lanes.dim : -1;
+    }
+    llvm::erase_if(terms, [](const Access::Term &term) { return term.dim < 0; });
+    return same;
   }
 
   void addReads() {

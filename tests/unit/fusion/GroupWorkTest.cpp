@@ -158,6 +158,32 @@ TEST_CASE("what is read at points of its own is computed for each of them", "[se
   CHECK(workOf(body, /*asksHero=*/true).work < 4 * 64 * 64);
 }
 
+TEST_CASE("what is the same for all terms of a loop is computed and read before it", "[search]") {
+  auto scaled = [](const char *dims) {
+    return workOf(fmt::format("p = f32[64,256,32] parameter(0)  s = f32[{}] parameter(1)  z = f32[] constant(0)\n"
+                              "e = f32[{}] exponential(s)  b = f32[64,256,32] broadcast(e), dimensions={{{}}}\n"
+                              "m = f32[64,256,32] multiply(p, b)\n"
+                              "ROOT r = f32[64,32] reduce(m, z), dimensions={{1}}, to_apply=add",
+                              *dims == '1' ? "256" : "64,32", *dims == '1' ? "256" : "64,32", dims));
+  };
+  const GroupWork kept = scaled("0,2"), summed = scaled("1");
+  CHECK(kept.work < 64 * 32 * (256 * 3 + 20));
+  CHECK(summed.work > 64 * 32 * 256 * 3);
+  CHECK(kept.sectors == (64 * 256 * 32 + 3 * 64 * 32) * 4 / 32 - 64 * 32 * 4 / 32);
+}
+
+TEST_CASE("where elements come from is tested once for terms that come from one operand", "[search]") {
+  auto work = [](int dim) {
+    return workOf(fmt::format("p = f32[64,256] parameter(0)  q = f32[64,256] parameter(1)  z = f32[] constant(0)\n"
+                              "c = f32[{}] concatenate(p, q), dimensions={{{}}}\n"
+                              "ROOT r = f32[{}] reduce(c, z), dimensions={{1}}, to_apply=add",
+                              dim ? "64,512" : "128,256", dim, dim ? "64" : "128"))
+        .work;
+  };
+  CHECK(work(0) < 64 * 512 * 2);
+  CHECK(work(1) > 64 * 512 * 4);
+}
+
 TEST_CASE("what is read at many different points counts as often, in code a dozen times", "[search]") {
   // 20 slices of one array, each element of which is computed for each.
   std::string body = "p = f32[65536] parameter(0)  e = f32[65536] negate(p)\n", last;
@@ -182,6 +208,20 @@ TEST_CASE("of an array that little is read of, only that is moved", "[search]") 
                 "ROOT r = f32[4096] gather(t, i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, "
                 "index_vector_dim=1, slice_sizes={1}");
   CHECK(work.sectors == 4096 + 4096 * 4 / 32 + 4096 * 4 / 32);
+  // Lanes that read anywhere in a row lie in that row: 8 of a row of 16 bytes. (All indices are one
+  // sector.)
+  work = workOf("t = f32[512,4] parameter(0)  i = s32[8] parameter(1)\n"
+                "ROOT r = f32[512,8] gather(t, i), offset_dims={0}, collapsed_slice_dims={1}, start_index_map={1}, "
+                "index_vector_dim=1, slice_sizes={512,1}");
+  CHECK(work.sectors == 2 * 512 * 8 * 4 / 32 + 512 * 8 / 32);
+}
+
+TEST_CASE("a warp reads no more sectors of an array than it has", "[search]") {
+  // All lanes read somewhere in two sectors.
+  GroupWork work = workOf("t = f32[16] parameter(0)  i = s32[4096] parameter(1)\n"
+                          "ROOT r = f32[4096] gather(t, i), offset_dims={}, collapsed_slice_dims={0}, "
+                          "start_index_map={0}, index_vector_dim=1, slice_sizes={1}");
+  CHECK(work.sectors <= 2 * 4096 / 32 + 2 * 4096 * 4 / 32);
 }
 
 TEST_CASE("half bytes lie in sectors too", "[search]") {
