@@ -32,6 +32,7 @@ struct ChainMember {
   const HloInstruction *instr;
   double count = 1;       ///< points at which it is computed, of all threads
   unsigned places = 1;    ///< in the code where it is computed, each at points of its own
+  double vector = 0;      ///< so many of its terms lie beside each other in an array, and are loaded together
   bool isUniform = false; ///< all threads compute the same element, which is known when code is made
 };
 
