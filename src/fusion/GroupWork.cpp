@@ -6,6 +6,7 @@
 #include "fusion/OpWork.h"
 #include "hloc/fusion/GroupChain.h"
 #include "hloc/fusion/HloIndexing.h"
+#include "hloc/hlo/Literal.h"
 #include "hloc/hlo/OpcodeTable.h"
 #include "hloc/hlo/Shape.h"
 #include "hloc/support/Check.h"
@@ -372,6 +373,19 @@ bool areVector(const Access::Term &term, const Shape &shape) {
          term.trips * deviceBits(shape.elementType()) <= maxBits;
 }
 
+/// Iota shifted to the right, as where each element's block of random bits is found: the same for so many neighbours.
+double neighboursOfShiftedIota(const HloInstruction &instr) {
+  if (instr.opcode() != Opcode::ShiftRightLogical || instr.operand(0)->opcode() != Opcode::Iota ||
+      instr.operand(0)->intOr(AttributeKey::IotaDimension, 0) != minorDim(instr.shape()))
+    return 1;
+  const HloInstruction *bits = instr.operand(1);
+  if (bits->opcode() == Opcode::Broadcast)
+    bits = bits->operand(0);
+  return bits->opcode() == Opcode::Constant && bits->shape().isScalar() && !bits->literal().isElided()
+             ? std::exp2(double(std::clamp<int64_t>(bits->literal().getInt(0), 0, 63)))
+             : 1;
+}
+
 class GroupQuery {
 public:
   GroupQuery(GroupCounter &counter, llvm::ArrayRef<const HloInstruction *> members,
@@ -384,6 +398,7 @@ public:
       counter.stamps[instr->id()] = counter.query;
       counter.slots[instr->id()] = uint32_t(slot);
       inChain.push_back({instr});
+      alike.push_back(isAlike(*instr));
     }
   }
 
@@ -470,9 +485,34 @@ private:
     member.isUniform = llvm::all_of(own, [](const Access &access) { return access.isUniform; });
     if (isKept(instr))
       return computeOnce(instr, count);
-    result.work += timesOf(instr, own, count) * workPerElement(instr) + count * testsPerElement(instr);
+    result.work +=
+        timesOf(instr, own, count) / sharersOf(instr, own) * workPerElement(instr) + count * testsPerElement(instr);
     for (unsigned number = 0; number < instr.numOperands(); ++number)
       readOperand(instr, number, own, count);
+  }
+
+  /// Is it the same for the neighbours of a thread, along the minor dimension?
+  bool isAlike(const HloInstruction &instr) const {
+    if (!instr.shape().isArray() || instr.numOperands() == 0)
+      return false;
+    if (instr.opcode() == Opcode::Broadcast)
+      return !llvm::is_contained(instr.ints(AttributeKey::Dimensions), minorDim(instr.shape()));
+    if (neighboursOfShiftedIota(instr) >= neighbours)
+      return true;
+    return readsOperandsInPlace(instr) && llvm::all_of(instr.operands(), [&](const HloInstruction *operand) {
+             return operand->shape().isArray() &&
+                    (operand->shape().isScalar() || (isInside(*operand) && alike[counter.slots[operand->id()]]));
+           });
+  }
+
+  /// Neighbours of a thread that compute it once.
+  double sharersOf(const HloInstruction &instr, const Accesses &own) const {
+    if (own.size() != 1 || instr.shape().isScalar() || !alike[counter.slots[instr.id()]])
+      return 1;
+    const Warp &warp = own.front().warp;
+    const bool isInOrder =
+        warp.lanes.where == Lanes::Where::Along && warp.lanes.step == 1 && warp.lanes.dim == minorDim(instr.shape());
+    return isInOrder ? std::max(1.0, warp.neighbours) : 1;
   }
 
   /// How often it is computed; of what only tests where an element is, the terms of a loop in which that is the same
@@ -619,6 +659,7 @@ private:
   const PlanSummary &plan;
   std::vector<Accesses> accesses;
   std::vector<ChainMember> inChain; ///< by slot
+  std::vector<bool> alike;          ///< by slot
   llvm::SmallVector<Read, 16> reads;
   llvm::SmallDenseMap<const HloInstruction *, size_t, 16> readOf;
   double written = 0;

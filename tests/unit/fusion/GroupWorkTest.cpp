@@ -179,6 +179,19 @@ TEST_CASE("what is the same for all terms of a loop is computed and read before 
   CHECK(kept.sectors == (64 * 256 * 32 + 3 * 64 * 32) * 4 / 32 - 64 * 32 * 4 / 32);
 }
 
+TEST_CASE("what is the same for a thread's neighbours is computed once", "[search]") {
+  // Blocks of random bits: one for four elements, or for two.
+  auto work = [](int bits) {
+    return workOf(fmt::format("i = u32[1024] iota(), iota_dimension=0  c = u32[] constant({})\n"
+                              "b = u32[1024] broadcast(c), dimensions={{}}  s = u32[1024] shift-right-logical(i, b)\n"
+                              "d = u32[1024] multiply(s, s)  e = u32[1024] xor(d, s)  f = u32[1024] multiply(e, e)\n"
+                              "ROOT r = u32[1024] add(f, i)",
+                              bits))
+        .work;
+  };
+  CHECK(work(1) - work(2) == 4 * 1024 * (1 - 1 / 4.0));
+}
+
 TEST_CASE("where elements come from is tested once for terms that come from one operand", "[search]") {
   auto work = [](int dim) {
     return workOf(fmt::format("p = f32[64,256] parameter(0)  q = f32[64,256] parameter(1)  z = f32[] constant(0)\n"
