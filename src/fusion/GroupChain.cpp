@@ -19,13 +19,16 @@ namespace {
 
 // OptimizeLoops.cpp, CodeSize.cpp.
 constexpr double maxUnrolledSize = 400, maxFullyUnrolledSize = 2000, maxUnrolledLoads = 32, maxUnrollFactor = 8;
+// VectorizeLoadsStores.cpp.
+constexpr double leastVectorSize = 400, maxSizeOfFew = 20000; ///< what loops may come to in any kernel
+
 /// So many instructions in all LLVM unrolls, a load counted with its address: found with dots of 64 to 80 terms, sums
 /// of 32 to 48 exponentials, and products of converted factors.
 constexpr double costUnrolled = 300, costOfLoad = 1.5, costOfConvert = 0.5;
 
 /// Of a load and the address before it.
 constexpr double instructionsOfLoad = 4;
-/// Of fewer terms, all unrolled, it is known which way concatenates go.
+/// Of fewer terms, all unrolled, it is known which way concatenates go; but not where a window begins.
 constexpr double fewTerms = 32;
 
 /// Instructions at their points that a loop's body is looked through for, so that helpers which share helpers do not
@@ -38,6 +41,8 @@ constexpr double workOfFunction = 8, chainOfFunction = 0.6, costOfFunction = 0.8
 /// As CodeSize.cpp has them.
 double codeSizeOf(const HloInstruction &instr) {
   const double work = workPerElement(instr);
+  if (instr.opcode() == Opcode::Constant)
+    return 1;
   if (work < 1 || instr.opcode() == Opcode::Reverse || instr.opcode() == Opcode::Transpose)
     return 0; // vanishes in addresses
   if (work < workOfFunction || instr.opcode() == Opcode::Divide)
@@ -47,9 +52,45 @@ double codeSizeOf(const HloInstruction &instr) {
   return work < 50 ? 20 : work < 90 ? 80 : 100;
 }
 
+/// Of the tests before a branch, as they are emitted: two comparisons that both hold, or one, its constant and the
+/// branch; of a pad, also where the element lies in the operand.
+double sizeOfTests(const HloInstruction &instr) {
+  constexpr double ofTest = 3, ofPlace = 3;
+  if (instr.opcode() == Opcode::Concatenate)
+    return double(instr.numOperands() - 1) * ofTest;
+  double size = ofPlace;
+  for (const PaddingDim &dim : instr.get<llvm::ArrayRef<PaddingDim>>(AttributeKey::Padding)) {
+    size += dim.low > 0 || dim.high > 0 ? ofTest : 0;
+    size += dim.interior > 0 ? ofTest : 0;
+  }
+  return size;
+}
+
+/// Of pads of one shape: do they have their operands in the same place, or, but for the minor dimension, along which
+/// lanes are, in places that have nothing in common?
+bool areAlternatives(const HloInstruction &one, const HloInstruction &other) {
+  const Shape &shape = one.shape();
+  if (shape.dims() != other.shape().dims())
+    return false;
+  const auto of = one.get<llvm::ArrayRef<PaddingDim>>(AttributeKey::Padding),
+             ofOther = other.get<llvm::ArrayRef<PaddingDim>>(AttributeKey::Padding);
+  bool areSame = true, areApart = false;
+  for (unsigned dim = 0; dim < shape.rank(); ++dim) {
+    const int64_t end = shape.dim(dim) - of[dim].high, endOfOther = shape.dim(dim) - ofOther[dim].high;
+    areSame &= of[dim].low == ofOther[dim].low && end == endOfOther && of[dim].interior == ofOther[dim].interior;
+    areApart |= dim != unsigned(shape.minorToMajor().front()) && (end <= ofOther[dim].low || endOfOther <= of[dim].low);
+  }
+  return areSame || areApart;
+}
+
 /// Operations beside loads and their addresses: a branch with no more becomes a predicate, as those of up to eight
 /// instructions do in StaticCounts.
 constexpr double mostPredicated = 2;
+
+/// The same of a loop's terms, all of whose instructions are known: what StaticCounts says, where a load's address
+/// takes two.
+constexpr double mostPredicatedInPtx = 8, loadInPtx = 3;
+double sizeInPtx(const TermCode &term) { return term.cost + (loadInPtx - costOfLoad) * term.loads; }
 
 bool isBranch(const HloInstruction &instr) {
   return instr.opcode() == Opcode::Concatenate || instr.opcode() == Opcode::Pad;
@@ -123,6 +164,9 @@ UnrolledLoop unrolled(double trips, const TermCode &term) {
     return {true, 1};
   if (term.isBranching)
     return {false, trips};
+  const double cost = trips * term.cost;
+  if (term.hasLateLoop)
+    return cost <= costUnrolled ? UnrolledLoop{true, 1, true} : UnrolledLoop{false, trips};
   if (trips <= maxUnrollFactor && term.size * trips <= maxFullyUnrolledSize)
     return {true, 1};
   double factor = std::min(trips, std::max(1.0, std::floor(maxUnrolledSize / std::max(1.0, term.size))));
@@ -133,8 +177,9 @@ UnrolledLoop unrolled(double trips, const TermCode &term) {
     --whole;
   factor = 2 * whole > factor ? whole : factor;
   const double rounds = std::floor(trips / factor); // what is left of the last is straight code
-  const double cost = trips * (term.cost + costOfLoad * term.loads);
-  return trips < 2 * factor || cost <= costUnrolled ? UnrolledLoop{true, 1} : UnrolledLoop{false, rounds};
+  if (trips < 2 * factor)
+    return {true, 1};
+  return cost <= costUnrolled ? UnrolledLoop{true, 1, true} : UnrolledLoop{false, rounds};
 }
 
 namespace {
@@ -168,6 +213,7 @@ private:
       cost += other.cost;
       numTests += other.numTests;
       isBranching |= other.isBranching;
+      hasLateLoop |= other.hasLateLoop;
       hasLoop |= other.hasLoop;
       ended += other.ended;
       before += other.before;
@@ -192,7 +238,7 @@ private:
     const HloInstruction &instr = *members[slot].instr;
     GroupChain depth = depthOfOperands(instr);
     if (isKept(instr)) {
-      depths[slot] = throughHero(depth);
+      depths[slot] = throughHero(instr, depth);
     } else if (hasLoop(instr)) {
       depths[slot] = throughLoop(slot, depth);
     } else if (isBranch(instr) && !members[slot].isUniform) {
@@ -211,11 +257,23 @@ private:
     }
   }
 
-  /// What threads make together: their rounds are the plan's, and what is loaded in one may wait, too.
-  GroupChain throughHero(GroupChain depth) {
-    if (plan.counts.memoryRoundTrips <= 1)
+  /// What threads make together: their rounds are the plan's, and what is loaded in one may wait, too. Where there is
+  /// much to do for an element, none is on its way while another is used.
+  GroupChain throughHero(const HloInstruction &instr, GroupChain depth) {
+    const PlanCounts &counts = plan.counts;
+    double trips = counts.memoryRoundTrips;
+    if (counts.rounds > 1) {
+      TermCode term = bodyOf(instr.operands());
+      for (double TermCode::*field : {&TermCode::size, &TermCode::loads, &TermCode::cost})
+        term.*field *= counts.elementsOfRound;
+      if (const UnrolledLoop left = unrolled(counts.rounds, term); !left.isGone && left.rounds > trips) {
+        trips = left.rounds;
+        depth.instructions *= trips;
+      }
+    }
+    if (trips <= 1)
       return depth;
-    extraRounds = std::max(extraRounds, (plan.counts.memoryRoundTrips - 1) * std::max(0.0, depth.memoryRoundTrips - 1));
+    extraRounds = std::max(extraRounds, trips * std::max(1.0, depth.memoryRoundTrips) - counts.memoryRoundTrips);
     return {0, depth.instructions};
   }
 
@@ -227,7 +285,8 @@ private:
     const double terms = std::max(1.0, readsPerElement(instr, 0));
     Body body = termOf(instr, terms);
     const bool isTested = llvm::any_of(loops, [](const TermLoop &loop) { return loop.tested > 0; });
-    if (terms <= fewTerms && !body.hasLoop && !isTested) {
+    const bool isWindow = instr.opcode() != Opcode::Reduce && instr.opcode() != Opcode::Dot;
+    if (terms <= fewTerms && !body.hasLoop && !isTested && !(isWindow && body.numTests > 0)) {
       depth.raiseTo(body.ended);
       body.ended = {};
       body.isBranching = false;
@@ -236,15 +295,12 @@ private:
     // What a window adds is loaded when it is known whom to.
     if (instr.opcode() == Opcode::SelectAndScatter)
       ++depth.memoryRoundTrips;
-    const std::optional<double> rounds = unroll(loops, body);
+    const std::optional<double> rounds = unroll(loops, member.vector, body);
     const double serial = terms * std::max(1.0, workPerElement(instr) / terms / 3);
     if (!rounds) {
       depth.instructions += serial;
     } else {
-      // Elements follow each other.
-      const double perThread =
-          plan.hero == Hero::Loop ? 1 : std::max(1.0, member.count / (double(plan.blocks) * plan.threads));
-      const double times = perThread * member.places;
+      const double times = elementsOfThread(member) * member.places;
       depth += body.ended;
       body.ended = {times * *rounds * depth.memoryRoundTrips, times * (*rounds * depth.instructions + serial)};
       depth = {};
@@ -254,6 +310,11 @@ private:
     body.before = {};
     bodies[slot] = body;
     return depth;
+  }
+
+  /// That follow each other, each with loops and branches of its own.
+  double elementsOfThread(const ChainMember &member) const {
+    return plan.hero == Hero::Loop ? 1 : std::max(1.0, member.count / (double(plan.blocks) * plan.threads));
   }
 
   /// The code of one of `terms` terms.
@@ -267,19 +328,24 @@ private:
     return body;
   }
 
-  /// Makes of the code of a term that of all loops; the rounds that are left of them, if any are.
-  static std::optional<double> unroll(llvm::ArrayRef<TermLoop> loops, Body &body) {
+  /// Makes of the code of a term that of all loops, of which one has a `vector` of terms; the rounds that are left of
+  /// them, if any are.
+  static std::optional<double> unroll(llvm::ArrayRef<TermLoop> loops, double vector, Body &body) {
     double rounds = 1;
     bool isGone = true;
     for (const TermLoop &loop : llvm::reverse(loops)) {
-      UnrolledLoop left = unrolled(loop.trips, body);
+      // A vector's lanes have to be known.
+      const bool isVector = loop.trips == vector &&
+                            loop.trips * body.size <= (vector <= maxUnrollFactor ? maxSizeOfFew : leastVectorSize);
+      UnrolledLoop left = isVector ? UnrolledLoop{true, 1} : unrolled(loop.trips, body);
       // Terms behind tests with little in them are under predicates.
-      if (left.isGone && loop.tested > 0 && (body.numTests > 0 || body.size - 2 * body.loads > mostPredicated)) {
+      if (left.isGone && loop.tested > 0 && (body.numTests > 0 || sizeInPtx(body) > mostPredicatedInPtx)) {
         left = {false, loop.tested + double(loop.tested < loop.trips)};
         ++body.numTests;
       }
       if (rounds > 1) // each has the stretches of the loop inside
         left = {false, std::max(left.rounds, loop.trips)};
+      body.hasLateLoop |= left.isLate;
       isGone &= left.isGone;
       rounds *= left.rounds;
       const double copies = left.isGone ? loop.trips : 1;
@@ -297,10 +363,14 @@ private:
     const HloInstruction &instr = *members[slot].instr;
     Body all;
     GroupChain longest;
+    double cost = 0;
     for (const HloInstruction *operand : instr.operands()) {
       const Body body = bodyOf(operand);
+      cost = std::max(cost, body.cost);
       all += body;
-      GroupChain way = depthOf(*operand);
+      const GroupChain depthOfOne = depthOf(*operand);
+      const double times = elementsOfThread(members[slot]);
+      GroupChain way{times * depthOfOne.memoryRoundTrips, times * depthOfOne.instructions};
       way += body.ended;
       longest.raiseTo(way);
     }
@@ -314,6 +384,8 @@ private:
       depth = {};
     }
     ++all.numTests;
+    all.size += sizeOfTests(instr);
+    all.cost = cost; // (LLVM unrolls where it is known which way)
     bodies[slot] = all;
     depth.instructions += chainOf(instr);
     return depth;
@@ -327,28 +399,56 @@ private:
   static constexpr uint64_t allDims = ~uint64_t(0);
   static constexpr size_t mostDims = 63; ///< that a set of them holds
 
+  /// Pads at the same points, of each two of which lanes compute one, or both together.
+  struct Alternatives {
+    uint64_t points;
+    llvm::SmallVector<const HloInstruction *, 4> pads;
+    GroupChain longest;
+  };
+
   /// What is computed for `results` from memory on. What is read at different points is different code.
   Body bodyOf(llvm::ArrayRef<const HloInstruction *> results, uint64_t varying = allDims) const {
     Body body;
     llvm::SmallVector<Visit> open;
+    llvm::SmallVector<Alternatives, 2> alternatives;
     llvm::SmallDenseSet<std::pair<const HloInstruction *, uint64_t>, 16> seen;
     for (const HloInstruction *result : results)
       open.push_back({result, 0, varying});
     while (!open.empty() && seen.size() < mostVisited) {
       const Visit each = open.pop_back_val();
       if (seen.insert({each.instr, each.points}).second)
-        addTo(body, each, open);
+        addTo(body, each, open, alternatives);
     }
+    for (const Alternatives &each : alternatives)
+      body.ended += each.longest;
     return body;
   }
 
-  void addTo(Body &body, const Visit &visit, llvm::SmallVectorImpl<Visit> &open) const {
+  /// Moves what pads wait for to those of which lanes go another way.
+  static void addAlternative(const Visit &visit, GroupChain &ended, llvm::SmallVectorImpl<Alternatives> &known) {
+    const HloInstruction *pad = visit.instr;
+    auto *at = llvm::find_if(known, [&](const Alternatives &each) {
+      return each.points == visit.points &&
+             llvm::all_of(each.pads, [&](const HloInstruction *other) { return areAlternatives(*pad, *other); });
+    });
+    if (at == known.end())
+      at = &known.emplace_back(Alternatives{visit.points, {}, {}});
+    at->pads.push_back(pad);
+    at->longest.raiseTo(ended);
+    ended = {};
+  }
+
+  void addTo(Body &body, const Visit &visit, llvm::SmallVectorImpl<Visit> &open,
+             llvm::SmallVectorImpl<Alternatives> &alternatives) const {
     const HloInstruction &instr = *visit.instr;
     const std::optional<size_t> slot = slotOf(instr);
     // What does not vary is computed before the loop in the end; when loops are unrolled its loads are, nothing else.
     if (!slot) {
       body.size += instr.shape().isArray() && visit.varying ? 2 : 0;
-      body.loads += instr.shape().isArray() && visit.varying ? 1 : 0;
+      if (instr.shape().isArray() && visit.varying) {
+        body.loads += 1;
+        body.cost += costOfLoad;
+      }
     } else if ((hasLoop(instr) || (isBranch(instr) && !members[*slot].isUniform)) && !isKept(instr)) {
       Body inner = bodies[*slot];
       if (!visit.varying) {
@@ -356,6 +456,8 @@ private:
         inner.ended = {};
         inner.loads = inner.cost = 0;
       }
+      if (instr.opcode() == Opcode::Pad)
+        addAlternative(visit, inner.ended, alternatives);
       body += inner;
     } else {
       const double work = isKept(instr) ? 0 : workPerElement(instr);
@@ -373,7 +475,30 @@ private:
     return readsOperandsInPlace(instr) || instr.opcode() == Opcode::GetTupleElement;
   }
 
+  /// Of what reads the element at some of its own dimensions, these: a broadcast, and a gather its one index.
+  static std::optional<uint64_t> dimsKept(const HloInstruction &instr, size_t number) {
+    uint64_t dims = 0;
+    const unsigned rank = instr.shape().isArray() ? instr.shape().rank() : 0;
+    if (rank == 0 || rank > mostDims)
+      return std::nullopt;
+    if (instr.opcode() == Opcode::Broadcast) {
+      for (int64_t dim : instr.ints(AttributeKey::Dimensions))
+        dims |= uint64_t(instr.shape().dim(unsigned(dim)) != 1) << dim;
+      return dims;
+    }
+    if (instr.opcode() != Opcode::Gather || number != 1 || instr.ints(AttributeKey::StartIndexMap).size() != 1)
+      return std::nullopt;
+    for (unsigned dim = 0; dim < rank; ++dim)
+      dims |= uint64_t(instr.shape().dim(dim) != 1 && !llvm::is_contained(instr.ints(AttributeKey::OffsetDims), dim))
+              << dim;
+    return dims;
+  }
+
   static uint64_t pointsOf(const HloInstruction &instr, uint64_t points, size_t number) {
+    if (instr.operand(unsigned(number))->opcode() == Opcode::Constant)
+      return 0;
+    if (const std::optional<uint64_t> kept = dimsKept(instr, number))
+      return llvm::hash_combine(points, *kept) >> 2;
     const bool areSame = readsInPlace(instr) || instr.opcode() == Opcode::Reshape || instr.opcode() == Opcode::Bitcast;
     return areSame ? points
                    : llvm::hash_combine(points, instr.id(), number) >> 2; // tables keep some keys for themselves
@@ -403,6 +528,22 @@ private:
     return dims;
   }
 
+  /// Do results come from anything but single elements?
+  bool readArrays(llvm::ArrayRef<const HloInstruction *> results) const {
+    llvm::SmallVector<const HloInstruction *> open(results);
+    llvm::SmallDenseSet<const HloInstruction *, 16> seen;
+    while (!open.empty()) {
+      const HloInstruction *each = open.pop_back_val();
+      if (!seen.insert(each).second)
+        continue;
+      if (!slotOf(*each) && each->shape().isArray() && each->shape().numElements() > 1)
+        return true;
+      if (slotOf(*each))
+        llvm::append_range(open, each->operands());
+    }
+    return false;
+  }
+
   /// Outputs of different sizes follow each other.
   GroupChain ofRoots(llvm::ArrayRef<const HloInstruction *> roots) const {
     llvm::SmallVector<std::pair<int64_t, GroupChain>> segments;
@@ -414,6 +555,10 @@ private:
         at = &segments.emplace_back(size, GroupChain());
       at->second.raiseTo(depths[*slotOf(*root)]);
     }
+    // What all of them load is loaded once.
+    if (!segments.empty() && !readArrays(roots))
+      for (auto &[size, depth] : llvm::drop_begin(segments))
+        depth.memoryRoundTrips = std::max(0.0, depth.memoryRoundTrips - 1);
     GroupChain all, first;
     for (const auto &[size, depth] : segments)
       if (depth.instructions <= mostPredicated + instructionsOfLoad)

@@ -6,6 +6,7 @@
 #include "fusion/OpWork.h"
 #include "hloc/fusion/GroupChain.h"
 #include "hloc/fusion/HloIndexing.h"
+#include "hloc/hlo/Literal.h"
 #include "hloc/hlo/OpcodeTable.h"
 #include "hloc/hlo/Shape.h"
 #include "hloc/support/Check.h"
@@ -21,9 +22,7 @@
 namespace hloc {
 namespace {
 
-constexpr double sectorBytes = 32, lanesPerWarp = 32;
-/// Neighbours that a thread computes together (LoopPlan), and that share what a broadcast along them reads.
-constexpr double neighboursOfThread = 4;
+constexpr double sectorBytes = 32, bytesOfVector = 16, lanesPerWarp = 32;
 /// More different points are counted as the last of these.
 constexpr size_t maxAccesses = 12;
 double bytesOf(const Shape &shape) { return shape.isArray() ? deviceBits(shape.elementType()) / 8.0 : 0; }
@@ -69,7 +68,6 @@ Lanes inOrderOf(const Shape &shape) { return shape.isArray() ? along(minorDim(sh
 /// Elements that a lane loads together which runs over them in a loop of its own, along `loop`: vectors, where rows
 /// begin at multiples of them.
 double elementsOfVector(const Lanes &loop, const Shape &shape) {
-  constexpr double bytesOfVector = 16;
   if (loop.where != Lanes::Where::Along || loop.step != 1 || loop.dim != minorDim(shape))
     return 1;
   int64_t elements = shape.dim(unsigned(loop.dim));
@@ -77,26 +75,65 @@ double elementsOfVector(const Lanes &loop, const Shape &shape) {
   return std::clamp(bytesOfVector / bytesOf(shape), 1.0, double(std::max<int64_t>(elements, 1)));
 }
 
+/// Where all lanes of a warp are, each with as many neighbours: `numLanes` of them one way; behind the end of a short
+/// dimension they go on the other way.
+struct Warp {
+  Lanes lanes, beyond;
+  double numLanes = lanesPerWarp, neighbours = 1;
+};
+
+Warp warpInOrderOf(const Shape &shape, double neighbours) {
+  Warp warp{inOrderOf(shape), {}};
+  if (warp.lanes.where != Lanes::Where::Along)
+    return warp;
+  const double size = double(shape.dim(unsigned(warp.lanes.dim)));
+  warp.neighbours = std::min(neighbours, size);
+  warp.numLanes = std::min(lanesPerWarp, size / warp.neighbours);
+  for (int64_t dim : shape.minorToMajor())
+    if (dim != warp.lanes.dim && shape.dim(unsigned(dim)) != 1) {
+      warp.beyond = along(dim);
+      break;
+    }
+  return warp;
+}
+
+/// Lanes, or groups of them, that are as many elements apart; all at one, if that is 0.
+struct Spaced {
+  double number, apart;
+};
+
+/// Sectors that so many, each of which touches `ofEach`, touch together.
+double sectorsOf(const Spaced &lanes, double ofEach, double elementBytes) {
+  const double span = lanes.number * lanes.apart * elementBytes / sectorBytes;
+  return std::clamp(span, ofEach, lanes.number * ofEach);
+}
+
 /// Bytes of memory that a byte read takes: sectors that the lanes of a warp touch over the bytes they read.
 ///
-///   lanes that all read one f32: 32 / 128; neighbours: 1; every eighth or farther apart: 32 / 4
-double spreadOf(const Lanes &lanes, const Lanes &loop, const Shape &shape) {
-  const double size = bytesOf(shape) * elementsOfVector(loop, shape);
-  const double most = std::max(1.0, sectorBytes / size);
-  switch (lanes.where) {
-  case Lanes::Where::Together:
-    return sectorBytes / (lanesPerWarp * size);
-  case Lanes::Where::Apart:
-    return most;
-  case Lanes::Where::AsPlanned:
-    return lanes.step;
-  case Lanes::Where::Along: {
-    // Behind the end of a short dimension they go on nearer to where they began.
-    const double ofDim = double(shape.dim(unsigned(lanes.dim))) / lanes.step;
-    return std::clamp(lanes.step * strideOf(shape, lanes.dim), 1.0, std::max(1.0, std::min(most, ofDim)));
+///   lanes that all read one f32: 32 / 128; neighbours: 1; every eighth or farther apart: 32 / 4, but of an array of so
+///   few sectors that they meet again
+double spreadOf(const Warp &warp, const Lanes &loop, const Shape &shape) {
+  // Neighbours are loaded together where several lie in a vector, else each by itself.
+  const bool areTogether = warp.lanes.where == Lanes::Where::Along && warp.lanes.step >= 1 &&
+                           strideOf(shape, warp.lanes.dim) == 1 &&
+                           2 * warp.lanes.step * bytesOf(shape) <= bytesOfVector;
+  const double size = bytesOf(shape) * elementsOfVector(loop, shape) * (areTogether ? warp.neighbours : 1);
+  const double ofLane = std::max(1.0, size * (areTogether ? warp.lanes.step : 1) / sectorBytes);
+  if (warp.lanes.where == Lanes::Where::AsPlanned)
+    return warp.lanes.step;
+  double sectors = lanesPerWarp * ofLane;
+  if (warp.lanes.where != Lanes::Where::Apart && warp.beyond.where != Lanes::Where::Apart) {
+    auto spaced = [&](const Lanes &lanes, double number) {
+      return Spaced{number, lanes.where == Lanes::Where::Along ? lanes.step * strideOf(shape, lanes.dim) : 0};
+    };
+    Spaced inner = spaced(warp.lanes, warp.numLanes), outer = spaced(warp.beyond, lanesPerWarp / warp.numLanes);
+    inner.apart *= warp.neighbours;
+    if (outer.apart < inner.apart)
+      std::swap(inner, outer);
+    sectors = sectorsOf(outer, sectorsOf(inner, ofLane, bytesOf(shape)), bytesOf(shape));
   }
-  }
-  HLOC_UNREACHABLE("lanes");
+  const double ofArray = std::ceil(double(shape.byteSize()) / sectorBytes);
+  return std::min(sectors, ofArray) * sectorBytes / (lanesPerWarp * size);
 }
 
 /// Of arrays of as many elements, one after the other in the given orders: `lanes` of the one in the other.
@@ -155,14 +192,21 @@ Lanes throughConvolution(const HloInstruction &instr, unsigned number, const Lan
   return inOrderOf(instr.operand(0)->shape());
 }
 
-/// A gather's operand: along what slices have of it lanes stay neighbours; different slices are anywhere.
+/// A gather's operand: along what slices have of it lanes stay neighbours; different slices are anywhere in the
+/// dimension that indices are of, as lanes are that divide it among them.
 Lanes throughGather(const HloInstruction &instr, unsigned number, const Lanes &lanes) {
   const auto ofSlice = instr.ints(AttributeKey::OffsetDims);
   const auto *at = llvm::find(ofSlice, lanes.dim);
   if (number == 1)
     return at == ofSlice.end() ? inOrderOf(instr.operand(1)->shape()) : Lanes();
-  if (at == ofSlice.end())
-    return {Lanes::Where::Apart};
+  if (at == ofSlice.end()) {
+    const auto indexed = instr.ints(AttributeKey::StartIndexMap);
+    if (indexed.size() != 1)
+      return {Lanes::Where::Apart};
+    const double slices = std::min(lanesPerWarp, double(instr.shape().dim(unsigned(lanes.dim))) / lanes.step);
+    const double size = double(instr.operand(0)->shape().dim(unsigned(indexed.front())));
+    return along(indexed.front(), size / std::max(1.0, slices));
+  }
   int64_t position = at - ofSlice.begin();
   const auto collapsed = instr.ints(AttributeKey::CollapsedSliceDims),
              batching = instr.ints(AttributeKey::OperandBatchingDims);
@@ -256,9 +300,17 @@ Lanes through(const Lanes &lanes, const HloInstruction &instr, unsigned number) 
 struct Access {
   uint64_t points; ///< equal: the same ones
   double count;
-  Lanes lanes;            ///< in what is read there
+  Warp warp;              ///< in what is read there
   Lanes loop;             ///< which way a loop of each lane goes there; together: there is none
   bool isUniform = false; ///< one element that is known when code is made
+  /// Along which dimensions of what is read there loops of a thread go, and how many terms each has: what is the same
+  /// for all of them is computed before the loop.
+  struct Term {
+    int64_t dim;
+    double trips, step = 1;
+    const HloInstruction *loop = nullptr; ///< whose they are
+  };
+  llvm::SmallVector<Term, 2> terms = {};
 };
 
 /// Does it follow from the element of the result which elements of its operands are read, one of each?
@@ -273,6 +325,10 @@ bool runsAlong(const HloInstruction &instr, unsigned number, int64_t dim) {
   if (instr.opcode() == Opcode::Dot && number < 2)
     return llvm::is_contained(instr.ints(number ? AttributeKey::RhsContractingDims : AttributeKey::LhsContractingDims),
                               dim);
+  if (const auto *labels = instr.find(AttributeKey::DimLabels); labels && instr.opcode() == Opcode::Convolution) {
+    const ConvolutionLabels &of = *std::get<const ConvolutionLabels *>(*labels);
+    return number < 2 && dim == (number ? of.rhsInput : of.lhsFeature);
+  }
   return instr.opcode() == Opcode::ReduceWindow && number < instr.numOperands() / 2 &&
          instr.windowOr(instr.resultShape().rank()).dims[size_t(dim)].size != 1;
 }
@@ -284,18 +340,65 @@ Lanes loopOver(const HloInstruction &instr, unsigned number) {
   return minor >= 0 && runsAlong(instr, number, minor) ? along(minor) : Lanes();
 }
 
+/// Does it depend on where along `dim` an element of a concatenate or a pad is, where it comes from?
+bool isTestedAlong(const HloInstruction &instr, int64_t dim) {
+  if (instr.opcode() == Opcode::Concatenate)
+    return llvm::is_contained(instr.ints(AttributeKey::Dimensions), dim);
+  const PaddingDim &padding = instr.get<llvm::ArrayRef<PaddingDim>>(AttributeKey::Padding)[size_t(dim)];
+  return padding.low > 0 || padding.high > 0 || padding.interior > 0;
+}
+
+/// Of an operand, along which a loop of a thread over terms goes.
+llvm::SmallVector<Access::Term, 2> termsOf(const HloInstruction &instr, unsigned number) {
+  llvm::SmallVector<Access::Term, 2> terms;
+  const Shape &shape = instr.operand(number)->shape();
+  if (instr.opcode() == Opcode::Dot && number < 2)
+    for (int64_t dim : instr.ints(number ? AttributeKey::RhsContractingDims : AttributeKey::LhsContractingDims))
+      terms.push_back({dim, double(shape.dim(unsigned(dim))), 1, &instr});
+  else if (instr.opcode() == Opcode::Reduce && number < instr.numOperands() / 2)
+    for (int64_t dim : instr.ints(AttributeKey::Dimensions))
+      terms.push_back({dim, double(shape.dim(unsigned(dim))), 1, &instr});
+  else if (instr.opcode() == Opcode::ReduceWindow && number < instr.numOperands() / 2)
+    for (auto [dim, window] : llvm::enumerate(instr.windowOr(shape.rank()).dims))
+      if (window.size > 1)
+        terms.push_back({int64_t(dim), double(window.size), double(window.windowDilation), &instr});
+  return terms;
+}
+
+/// Are they a vector, as VectorizeLoadsStores makes them?
+bool areVector(const Access::Term &term, const Shape &shape) {
+  constexpr double maxElements = 64, maxBits = 1024;
+  return term.step == 1 && term.dim == minorDim(shape) && std::fmod(term.trips, 2) == 0 &&
+         shape.dim(unsigned(term.dim)) % 2 == 0 && term.trips <= maxElements &&
+         term.trips * deviceBits(shape.elementType()) <= maxBits;
+}
+
+/// Iota shifted to the right, as where each element's block of random bits is found: the same for so many neighbours.
+double neighboursOfShiftedIota(const HloInstruction &instr) {
+  if (instr.opcode() != Opcode::ShiftRightLogical || instr.operand(0)->opcode() != Opcode::Iota ||
+      instr.operand(0)->intOr(AttributeKey::IotaDimension, 0) != minorDim(instr.shape()))
+    return 1;
+  const HloInstruction *bits = instr.operand(1);
+  if (bits->opcode() == Opcode::Broadcast)
+    bits = bits->operand(0);
+  return bits->opcode() == Opcode::Constant && bits->shape().isScalar() && !bits->literal().isElided()
+             ? std::exp2(double(std::clamp<int64_t>(bits->literal().getInt(0), 0, 63)))
+             : 1;
+}
+
 class GroupQuery {
 public:
   GroupQuery(GroupCounter &counter, llvm::ArrayRef<const HloInstruction *> members,
              llvm::ArrayRef<const HloInstruction *> roots, const PlanSummary &plan)
       : counter(counter), members(members), roots(roots), plan(plan), accesses(members.size()) {
     result.isOneByOne = plan.hero == Hero::Loop && !elementsOfStraightCode(members);
-    neighbours = result.isOneByOne ? 1 : neighboursOfThread;
+    neighbours = result.isOneByOne ? 1 : plan.perThread;
     ++counter.query;
     for (auto [slot, instr] : llvm::enumerate(members)) {
       counter.stamps[instr->id()] = counter.query;
       counter.slots[instr->id()] = uint32_t(slot);
       inChain.push_back({instr});
+      alike.push_back(isAlike(*instr));
     }
   }
 
@@ -363,7 +466,7 @@ private:
       if (root->resultShape().isArray())
         add(accesses[counter.slots[root->id()]], {pointsOf(root->resultShape()),
                                                   double(root->resultShape().numElements()),
-                                                  inOrderOf(root->resultShape()),
+                                                  warpInOrderOf(root->resultShape(), neighbours),
                                                   {}});
     }
   }
@@ -382,9 +485,49 @@ private:
     member.isUniform = llvm::all_of(own, [](const Access &access) { return access.isUniform; });
     if (isKept(instr))
       return computeOnce(instr, count);
-    result.work += count * (workPerElement(instr) + testsPerElement(instr));
+    result.work +=
+        timesOf(instr, own, count) / sharersOf(instr, own) * workPerElement(instr) + count * testsPerElement(instr);
     for (unsigned number = 0; number < instr.numOperands(); ++number)
       readOperand(instr, number, own, count);
+  }
+
+  /// Is it the same for the neighbours of a thread, along the minor dimension?
+  bool isAlike(const HloInstruction &instr) const {
+    if (!instr.shape().isArray() || instr.numOperands() == 0)
+      return false;
+    if (instr.opcode() == Opcode::Broadcast)
+      return !llvm::is_contained(instr.ints(AttributeKey::Dimensions), minorDim(instr.shape()));
+    if (neighboursOfShiftedIota(instr) >= neighbours)
+      return true;
+    return readsOperandsInPlace(instr) && llvm::all_of(instr.operands(), [&](const HloInstruction *operand) {
+             return operand->shape().isArray() &&
+                    (operand->shape().isScalar() || (isInside(*operand) && alike[counter.slots[operand->id()]]));
+           });
+  }
+
+  /// Neighbours of a thread that compute it once.
+  double sharersOf(const HloInstruction &instr, const Accesses &own) const {
+    if (own.size() != 1 || instr.shape().isScalar() || !alike[counter.slots[instr.id()]])
+      return 1;
+    const Warp &warp = own.front().warp;
+    const bool isInOrder =
+        warp.lanes.where == Lanes::Where::Along && warp.lanes.step == 1 && warp.lanes.dim == minorDim(instr.shape());
+    return isInOrder ? std::max(1.0, warp.neighbours) : 1;
+  }
+
+  /// How often it is computed; of what only tests where an element is, the terms of a loop in which that is the same
+  /// have one test.
+  static double timesOf(const HloInstruction &instr, const Accesses &own, double count) {
+    if (instr.opcode() != Opcode::Concatenate && instr.opcode() != Opcode::Pad)
+      return count;
+    double times = 0;
+    for (const Access &access : own) {
+      double same = 1;
+      for (const Access::Term &term : access.terms)
+        same *= isTestedAlong(instr, term.dim) ? 1 : term.trips;
+      times += access.count / same;
+    }
+    return times;
   }
 
   /// What the hero's threads make together.
@@ -410,10 +553,11 @@ private:
       for (const PlanCounts::OperandRead &read : plan.counts.reads)
         if (read.instr == &instr && read.operand == number)
           std::tie(elements, spread) = std::pair(read.elements, read.spread);
-      read(operand, {pointsOf(operand->shape()),
-                     elements,
-                     isMultiplied ? Lanes{Lanes::Where::AsPlanned, 0, spread} : inOrderOf(operand->shape()),
-                     {}});
+      read(operand,
+           {pointsOf(operand->shape()),
+            elements,
+            isMultiplied ? Warp{{Lanes::Where::AsPlanned, 0, spread}, {}} : warpInOrderOf(operand->shape(), neighbours),
+            {}});
     }
   }
 
@@ -430,8 +574,13 @@ private:
       read(operand, {llvm::hash_combine(0xca1a, operand->id()), std::max(1.0, count / neighbours), {}, {}});
       return;
     }
-    for (const Access &access : own)
-      read(operand, through(access, instr, number));
+    for (const Access &access : own) {
+      Access next = through(access, instr, number);
+      if (own.size() > 1) // a function of its own, in which nobody knows of a loop around its call
+        for (Access::Term &term : next.terms)
+          term.loop = term.loop == &instr ? &instr : nullptr;
+      read(operand, next);
+    }
   }
 
   /// The points of the operand that an instruction reads at `access`.
@@ -440,24 +589,43 @@ private:
       return access;
     Access next = access;
     next.isUniform = hasKnownPlaces(instr) && (access.isUniform || instr.shape().numElements() == 1);
-    next.lanes = hloc::through(access.lanes, instr, number);
+    next.warp.lanes = hloc::through(access.warp.lanes, instr, number);
+    next.warp.beyond = hloc::through(access.warp.beyond, instr, number);
     next.loop = hloc::through(access.loop, instr, number);
+    next.count /= leaveTerms(instr, number, next.terms);
     if (instr.opcode() == Opcode::Reshape || instr.opcode() == Opcode::Bitcast)
       return next;
     if (instr.opcode() == Opcode::Broadcast) {
       const Shape &shape = instr.operand(number)->shape();
-      const bool isShared = next.lanes.where == Lanes::Where::Together;
+      const bool isShared = next.warp.lanes.where == Lanes::Where::Together;
       next.points = llvm::hash_combine(access.points, instr.opcode(), shape.identity(),
                                        instr.ints(AttributeKey::Dimensions), instr.shape().identity());
       next.count =
-          std::max(std::min(access.count, double(shape.numElements())), access.count / (isShared ? neighbours : 1));
+          std::max(std::min(next.count, double(shape.numElements())), next.count / (isShared ? neighbours : 1));
       return next;
     }
     next.points = llvm::hash_combine(access.points, &instr, number);
-    next.count = access.count * readsPerElement(instr, number);
-    if (hasTrait(instr.opcode(), OpcodeTrait::Contracts))
+    next.count *= readsPerElement(instr, number);
+    if (hasTrait(instr.opcode(), OpcodeTrait::Contracts)) {
       next.loop = loopOver(instr, number);
+      llvm::append_range(next.terms, termsOf(instr, number));
+    }
     return next;
+  }
+
+  /// Makes of the dimensions of a result that loops go along those of its operand; the terms for all of which that is
+  /// the same.
+  static double leaveTerms(const HloInstruction &instr, unsigned number, llvm::SmallVectorImpl<Access::Term> &terms) {
+    double same = 1;
+    for (Access::Term &term : terms) {
+      const Lanes lanes = hloc::through(along(term.dim, term.step), instr, number);
+      if (lanes.where == Lanes::Where::Together)
+        same *= term.trips;
+      term.dim = lanes.where == Lanes::Where::Along ? lanes.dim : -1;
+      term.step = lanes.step;
+    }
+    llvm::erase_if(terms, [](const Access::Term &term) { return term.dim < 0; });
+    return same;
   }
 
   void addReads() {
@@ -469,7 +637,12 @@ private:
       if (shape.isArray())
         for (const Access &access : one.accesses) {
           bytes += access.count * bytesOf(shape);
-          sectors += access.count * spreadOf(access.lanes, access.loop, shape) * bytesOf(shape) / sectorBytes;
+          sectors += access.count * spreadOf(access.warp, access.loop, shape) * bytesOf(shape) / sectorBytes;
+          for (const Access::Term &term : access.terms)
+            if (term.loop && areVector(term, shape)) {
+              ChainMember &member = inChain[counter.slots[term.loop->id()]];
+              member.vector = std::max(member.vector, term.trips);
+            }
         }
       // Of a large array that little is read of, only that. What a block reads of rows again is still in the caches.
       result.memoryBytes += std::min(size, bytes) * (plan.hero == Hero::Rows ? 1 : plan.passes);
@@ -486,9 +659,11 @@ private:
   const PlanSummary &plan;
   std::vector<Accesses> accesses;
   std::vector<ChainMember> inChain; ///< by slot
+  std::vector<bool> alike;          ///< by slot
   llvm::SmallVector<Read, 16> reads;
   llvm::SmallDenseMap<const HloInstruction *, size_t, 16> readOf;
-  double written = 0, neighbours = neighboursOfThread;
+  double written = 0;
+  double neighbours = 1; ///< that a thread computes together, and that share what a broadcast along them reads
   GroupWork result;
 };
 

@@ -63,6 +63,8 @@ PlanCounts own(const RowReductionPlan &plan, const KernelPlan &kernel) {
   const double loads = std::ceil(vectors / plan.threadsPerRow) * (isCombine ? 1 : double(plan.runsPerPart));
   counts.memoryRoundTrips = std::ceil(loads / vectorsInFlight);
   counts.chainInstructions = loads * plan.perThread;
+  counts.rounds = loads;
+  counts.elementsOfRound = plan.perThread;
   auto add = plan.meetsBeforeShuffling ? addMeeting : addExchange;
   add(plan.threadsPerRow, accumulatorsOf(plan.frame), warpsOf(kernel), counts);
   return counts;
@@ -74,6 +76,8 @@ PlanCounts own(const ColumnReductionPlan &plan, const KernelPlan &kernel) {
   const double loads = std::ceil(double(tiling.runs()) / double(tiling.groups * tiling.splits));
   counts.memoryRoundTrips = std::ceil(loads / std::max(double(tiling.unroll), vectorsInFlight));
   counts.chainInstructions = loads;
+  counts.rounds = loads;
+  counts.elementsOfRound = tiling.perThread;
   if (tiling.partialRows() > 1)
     addExchange(lanesPerWarp + 1, accumulatorsOf(plan.frame), warpsOf(kernel), counts);
   return counts;

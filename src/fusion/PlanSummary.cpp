@@ -6,6 +6,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace hloc {
 namespace {
@@ -87,6 +88,10 @@ void add(const PlanCounts &own, PlanCounts &all) {
   all.memoryRoundTrips += own.memoryRoundTrips;
   all.sharedRoundTrips += own.sharedRoundTrips;
   all.chainInstructions += own.chainInstructions;
+  if (own.rounds > all.rounds) {
+    all.rounds = own.rounds;
+    all.elementsOfRound = own.elementsOfRound;
+  }
 }
 
 double bytesOf(const PlanBuffer &buffer, const FusionGraph &graph) {
@@ -102,6 +107,10 @@ double bytesOf(const PlanBuffer &buffer, const FusionGraph &graph) {
 }
 
 } // namespace
+
+double elementsPerThread(double elements, double threads) {
+  return std::clamp(std::ceil(elements / threads), 1.0, mostElementsPerThread);
+}
 
 PlanSummary summarize(const FusionGraph &graph, const FusionPlan &plan) {
   PlanSummary summary;
@@ -133,6 +142,10 @@ PlanSummary summarize(const FusionGraph &graph, const FusionPlan &plan) {
       std::visit(Describe{summary}, kernel.plan);
     }
   }
+  double largest = 0;
+  for (const auto &root : graph.roots())
+    largest = std::max(largest, double(root.shape.numElements()));
+  summary.perThread = elementsPerThread(largest, double(summary.blocks) * summary.threads);
   return summary;
 }
 

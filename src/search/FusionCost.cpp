@@ -16,8 +16,8 @@ namespace hloc {
 namespace {
 
 constexpr double lanesPerWarp = 32;
-/// Elements that a thread of a loop computes, where there are enough for all multiprocessors (LoopPlan).
-constexpr double elementsPerThread = 4, threadsPerMultiprocessor = 256;
+/// From there on a thread of a loop computes several elements (LoopPlan).
+constexpr double threadsPerMultiprocessor = 256;
 
 /// Why the plan's kernel is none of those that the search makes; empty if it is.
 std::string objection(const PlanSummary &plan, llvm::ArrayRef<HloInstruction *> members) {
@@ -30,12 +30,21 @@ std::string objection(const PlanSummary &plan, llvm::ArrayRef<HloInstruction *> 
   return llvm::any_of(members, isLost) ? "a kernel sorts once, and nothing reads in it what it has sorted" : "";
 }
 
+double elementsOfLargest(llvm::ArrayRef<HloInstruction *> roots) {
+  double largest = 0;
+  for (const HloInstruction *root : roots)
+    for (unsigned i = 0; i < root->numResults(); ++i)
+      if (root->resultShape(i).isArray())
+        largest = std::max(largest, double(root->resultShape(i).numElements()));
+  return largest;
+}
+
 /// Of a loop that no hero was asked about: planned by its size.
 PlanSummary loopOf(const GroupWork &work, const DeviceModel &device) {
   const double largest = double(work.largest);
   const double perThread = work.isOneByOne ? 1
                                            : std::clamp(largest / (device.multiprocessors * threadsPerMultiprocessor),
-                                                        1.0, elementsPerThread);
+                                                        1.0, mostElementsPerThread);
   PlanSummary plan;
   plan.blocks = uint64_t(std::ceil(largest / (threadsPerLoopBlock * perThread)));
   plan.threads = uint32_t(std::min<int64_t>(work.largest, threadsPerLoopBlock));
@@ -137,6 +146,8 @@ KernelCost FusionCost::find(llvm::ArrayRef<HloInstruction *> members, llvm::Arra
     if (!cost.impossible.empty())
       return cost;
   }
+  if (!asked)
+    plan.perThread = elementsPerThread(elementsOfLargest(roots), device.multiprocessors * threadsPerMultiprocessor);
   const GroupWork work = counter.count(members, roots, plan);
   cost.impossible = limits.why(work, roots.size());
   if (!asked)

@@ -32,6 +32,7 @@ struct ChainMember {
   const HloInstruction *instr;
   double count = 1;       ///< points at which it is computed, of all threads
   unsigned places = 1;    ///< in the code where it is computed, each at points of its own
+  double vector = 0;      ///< so many of its terms lie beside each other in an array, and are loaded together
   bool isUniform = false; ///< all threads compute the same element, which is known when code is made
 };
 
@@ -47,12 +48,14 @@ struct TermCode {
   double loads = 0; ///< among them
   double cost = 0;  ///< instructions without the loads, as LLVM counts them
   bool isBranching = false;
+  bool hasLateLoop = false; ///< one that only LLVM unrolls: those around it are left to LLVM, too
 };
 
 /// How a thread's loop over `trips` terms is unrolled.
 struct UnrolledLoop {
   bool isGone = false; ///< straight code
   double rounds = 1;   ///< of the loop that is left
+  bool isLate = false; ///< by LLVM alone
 };
 UnrolledLoop unrolled(double trips, const TermCode &term);
 

@@ -16,6 +16,7 @@ struct PlanSummary {
   uint64_t blocks = 1;    ///< of the largest kernel
   uint32_t threads = 128; ///< of its blocks
   uint32_t registers = 32, sharedBytes = 0;
+  double perThread = 4;       ///< neighbours that a thread computes together, if it may
   unsigned passes = 1;        ///< how often operands are read
   bool inPlace = false;       ///< outputs are updated: only what changes moves
   bool besideColumns = false; ///< rows with columns beside them, which a second kernel may have to combine
@@ -24,6 +25,10 @@ struct PlanSummary {
   PlanCounts counts;      ///< of all kernels
   Hero hero = Hero::Loop; ///< of the last kernel
 };
+
+/// Neighbours that a thread of a loop computes together, of an output of so many elements: as LoopPlan has them.
+inline constexpr double mostElementsPerThread = 4;
+double elementsPerThread(double elements, double threads);
 
 PlanSummary summarize(const FusionGraph &graph, const FusionPlan &plan);
 

@@ -71,12 +71,41 @@ TEST_CASE("loops of few cheap terms are straight code", "[fusion]") {
   CHECK(unrolled(1, {}).isGone);
   CHECK(unrolled(8, {200, 0, 200}).isGone); // up to 8 rounds, of 2,000 operations
   CHECK_FALSE(unrolled(8, {300, 0, 300}).isGone);
-  CHECK(unrolled(64, {7, 2, 1}).isGone); // LLVM's threshold
-  const UnrolledLoop dot = unrolled(80, {7, 2, 1});
+  CHECK(unrolled(64, {7, 2, 4}).isGone); // LLVM's threshold
+  const UnrolledLoop dot = unrolled(80, {7, 2, 4});
   CHECK_FALSE(dot.isGone);
   CHECK(dot.rounds == 5);                      // 32 loads at once, of 16 terms
-  CHECK(unrolled(127, {7, 2, 1}).rounds == 7); // what is left of the last is straight code
-  CHECK(unrolled(100, {7, 2, 1, true}).rounds == 100);
+  CHECK(unrolled(127, {7, 2, 4}).rounds == 7); // what is left of the last is straight code
+  CHECK(unrolled(100, {7, 2, 4, true}).rounds == 100);
+}
+
+TEST_CASE("loops around one that only LLVM unrolls are left to it", "[fusion]") {
+  CHECK(unrolled(64, {7, 2, 4}).isLate);
+  CHECK_FALSE(unrolled(8, {7, 2, 4}).isLate);
+  CHECK(unrolled(6, {400, 60, 40, false, true}).isGone);
+  CHECK(unrolled(6, {400, 60, 240, false, true}).rounds == 6); // without it, straight code
+  // Sums over the rows and columns of nine images: the loop over images is late.
+  auto images = [](const char *more) {
+    return loadsOf(
+        fmt::format("p = f32[9,6,6,4] parameter(0)  w = f32[9,6,6,8] parameter(1)\n"
+                    "a = f32[9,6,6,4] parameter(2)  b = f32[9,6,6,4] parameter(3)  c = f32[9,6,6,4] parameter(4)\n"
+                    "d = f32[9,6,6,4] parameter(5)  e = f32[9,6,6,4] add(p, a)  {}\n"
+                    "ROOT r = f32[3,3,4,8] convolution(h, w), window={{size=6x6 pad=1_1x1_1}}, "
+                    "dim_labels=f01b_i01o->01bf",
+                    more));
+  };
+  CHECK(images("h = f32[9,6,6,4] add(e, b)") == 6 * 3); // the rows in the middle are alike
+  CHECK(images("f = f32[9,6,6,4] add(e, b)  g = f32[9,6,6,4] add(f, c)  h = f32[9,6,6,4] add(g, d)") == 6 * 6);
+  // A row of 30 is loaded as a vector, which is unrolled before: one of 34 is too long.
+  auto nested = [](int terms) {
+    return loadsOf(fmt::format("p = f32[64,6,{0}] parameter(0)  q = f32[64,6,{0}] parameter(1)  z = f32[] constant(0)\n"
+                               "m = f32[64,6,{0}] multiply(p, q)\n"
+                               "s = f32[64,6] reduce(m, z), dimensions={{2}}, to_apply=add\n"
+                               "ROOT r = f32[64] reduce(s, z), dimensions={{1}}, to_apply=add",
+                               terms));
+  };
+  CHECK(nested(30) == 1);
+  CHECK(nested(34) == 6);
 }
 
 TEST_CASE("loops wait for memory once a round", "[fusion]") {
@@ -97,6 +126,32 @@ TEST_CASE("loops wait for memory once a round", "[fusion]") {
   };
   CHECK(nested(8) == 64 / 4); // 32 loads together
   CHECK(nested(1024) == 64 * 32);
+}
+
+TEST_CASE("rounds of a reduction are one behind the other where there is much to do in each", "[fusion]") {
+  auto trips = [](const char *function) {
+    test::Parsed parsed(fmt::format("HloModule m\nadd {{ x = f32[] parameter(0) y = f32[] parameter(1) ROOT a = f32[] "
+                                    "add(x, y) }}\nENTRY e {{ p = f32[64,512] parameter(0)  z = f32[] constant(0)\n"
+                                    "a = f32[64,512] {0}(p)  b = f32[64,512] {0}(a)  c = f32[64,512] {0}(b)\n"
+                                    "ROOT r = f32[64] reduce(c, z), dimensions={{1}}, to_apply=add }}",
+                                    function));
+    REQUIRE(parsed.module);
+    const HloComputation &entry = *parsed.module->entry();
+    llvm::SmallVector<const HloInstruction *> members;
+    for (const HloInstruction *instr : entry.instructions())
+      if (instr->opcode() != Opcode::Parameter)
+        members.push_back(instr);
+    PlanSummary plan;
+    plan.hero = Hero::RowReduction;
+    plan.kept = {entry.root()};
+    plan.counts.memoryRoundTrips = 2;
+    plan.counts.rounds = 16;
+    plan.counts.elementsOfRound = 4;
+    const GroupWork work = GroupCounter(entry.instructions().size()).count(members, {entry.root()}, plan);
+    return countsOf(work, plan).memoryRoundTrips;
+  };
+  CHECK(trips("negate") == 2);
+  CHECK(trips("sine") >= 15);
 }
 
 TEST_CASE("what is the same for all terms is loaded before them", "[fusion]") {
@@ -131,6 +186,21 @@ TEST_CASE("loads behind branches wait one after the other", "[fusion]") {
   };
   CHECK(padded("tanh") == 2);
   CHECK(padded("negate") == 1);
+  // Of two halves lanes are in one, unless they lie along what is halved.
+  auto halves = [](const char *first, const char *second, bool isAlongLanes = false) {
+    return loadsOf(fmt::format("p = f32[32,64] parameter(0)  q = f32[64,32] parameter(1)  z = f32[] constant(0)\n"
+                               "a = f32[32,64] tanh(p)  d = f32[64,32] tanh(q)\n"
+                               "b = f32[64,64] pad({}, z), padding={}  c = f32[64,64] pad({}, z), padding={}\n"
+                               "ROOT r = f32[64,64] add(b, c)",
+                               isAlongLanes ? "d" : "a", first, isAlongLanes ? "d" : "a", second));
+  };
+  CHECK(halves("32_0x0_0", "0_32x0_0") == 1);
+  CHECK(halves("31_1x0_0", "0_32x0_0") == 2);
+  CHECK(halves("0_0x32_0", "0_0x0_32", true) == 2);
+  // Where a window begins is not known, however few terms it has.
+  CHECK(loadsOf("p = f32[60] parameter(0)  z = f32[] constant(0)  a = f32[60] tanh(p)\n"
+                "b = f32[62] pad(a, z), padding=1_1\n"
+                "ROOT r = f32[60] reduce-window(b, z), window={size=3}, to_apply=add") == 3);
 }
 
 TEST_CASE("windows that reach over the edge are tested where they do", "[fusion]") {
@@ -145,6 +215,10 @@ TEST_CASE("windows that reach over the edge are tested where they do", "[fusion]
 TEST_CASE("outputs of different sizes follow each other", "[fusion]") {
   const std::string body = "p = f32[64] parameter(0)  q = f32[96] parameter(1)\n";
   CHECK(loadsOf(body + "a = f32[64] tanh(p)  b = f32[96] tanh(q)  ROOT r = (f32[64], f32[96]) tuple(a, b)") == 2);
+  // What all of them load, too, is loaded once.
+  CHECK(loadsOf(
+            "p = f32[] parameter(0)  b = f32[64] broadcast(p), dimensions={}  c = f32[96] broadcast(p), dimensions={}\n"
+            "a = f32[64] tanh(b)  d = f32[96] tanh(c)  ROOT r = (f32[64], f32[96]) tuple(a, d)") == 1);
   CHECK(loadsOf(body + "a = f32[64] negate(p)  b = f32[96] negate(q)  ROOT r = (f32[64], f32[96]) tuple(a, b)") == 1);
   CHECK(loadsOf("p = f32[64] parameter(0)  q = f32[64] parameter(1)  a = f32[64] tanh(p)  b = f32[64] tanh(q)\n"
                 "ROOT r = (f32[64], f32[64]) tuple(a, b)") == 1);

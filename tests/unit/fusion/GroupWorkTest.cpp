@@ -86,9 +86,10 @@ TEST_CASE("elementwise work reads and writes each sector once", "[search]") {
 }
 
 TEST_CASE("lanes that are apart read sectors of their own", "[search]") {
-  // A transpose as a loop: neighbours of the result are 64 elements apart, so a sector has one of them.
+  // A transpose as a loop: neighbours of the result are 64 elements apart; a sector has two of them, of two rows, of
+  // each of which 16 lanes have four.
   CHECK(workOf("p = f32[64,64] parameter(0)  ROOT r = f32[64,64] transpose(p), dimensions={1,0}").sectors ==
-        64 * 64 + 64 * 64 * 4 / 32);
+        64 * 64 / 2 + 64 * 64 * 4 / 32);
   // Every other element: all sectors of what they lie in.
   CHECK(workOf("p = f32[8192] parameter(0)  ROOT r = f32[4096] slice(p), slice={[0:8192:2]}").sectors ==
         8192 * 4 / 32 + 4096 * 4 / 32);
@@ -111,6 +112,12 @@ TEST_CASE("a dot as a loop reads both factors in each step", "[search]") {
                 "ROOT r = f32[128,128] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={1}");
   const double odd = 128.0 * 128 * 33;
   CHECK(work.sectors == odd / 32 + odd + 128 * 128 * 4 / 32);
+  // Features of a window's elements, four at once.
+  work = workOf("p = f32[2,24,24,4] parameter(0)  w = f32[4,4,8,4] parameter(1)\n"
+                "ROOT r = f32[2,12,12,8] convolution(p, w), window={size=4x4 stride=2x2 pad=1_1x1_1}, "
+                "dim_labels=b01f_01oi->b01f");
+  const double terms = 2.0 * 12 * 12 * 8 * 64;
+  CHECK(work.sectors < (terms / 4 / 32 + 2 * terms / 32) * 4);
 }
 
 TEST_CASE("elements of a window that may lie in the padding are tested for", "[search]") {
@@ -158,6 +165,45 @@ TEST_CASE("what is read at points of its own is computed for each of them", "[se
   CHECK(workOf(body, /*asksHero=*/true).work < 4 * 64 * 64);
 }
 
+TEST_CASE("what is the same for all terms of a loop is computed and read before it", "[search]") {
+  auto scaled = [](const char *dims) {
+    return workOf(fmt::format("p = f32[64,256,32] parameter(0)  s = f32[{}] parameter(1)  z = f32[] constant(0)\n"
+                              "e = f32[{}] exponential(s)  b = f32[64,256,32] broadcast(e), dimensions={{{}}}\n"
+                              "m = f32[64,256,32] multiply(p, b)\n"
+                              "ROOT r = f32[64,32] reduce(m, z), dimensions={{1}}, to_apply=add",
+                              *dims == '1' ? "256" : "64,32", *dims == '1' ? "256" : "64,32", dims));
+  };
+  const GroupWork kept = scaled("0,2"), summed = scaled("1");
+  CHECK(kept.work < 64 * 32 * (256 * 3 + 20));
+  CHECK(summed.work > 64 * 32 * 256 * 3);
+  CHECK(kept.sectors == (64 * 256 * 32 + 3 * 64 * 32) * 4 / 32 - 64 * 32 * 4 / 32);
+}
+
+TEST_CASE("what is the same for a thread's neighbours is computed once", "[search]") {
+  // Blocks of random bits: one for four elements, or for two.
+  auto work = [](int bits) {
+    return workOf(fmt::format("i = u32[1024] iota(), iota_dimension=0  c = u32[] constant({})\n"
+                              "b = u32[1024] broadcast(c), dimensions={{}}  s = u32[1024] shift-right-logical(i, b)\n"
+                              "d = u32[1024] multiply(s, s)  e = u32[1024] xor(d, s)  f = u32[1024] multiply(e, e)\n"
+                              "ROOT r = u32[1024] add(f, i)",
+                              bits))
+        .work;
+  };
+  CHECK(work(1) - work(2) == 4 * 1024 * (1 - 1 / 4.0));
+}
+
+TEST_CASE("where elements come from is tested once for terms that come from one operand", "[search]") {
+  auto work = [](int dim) {
+    return workOf(fmt::format("p = f32[64,256] parameter(0)  q = f32[64,256] parameter(1)  z = f32[] constant(0)\n"
+                              "c = f32[{}] concatenate(p, q), dimensions={{{}}}\n"
+                              "ROOT r = f32[{}] reduce(c, z), dimensions={{1}}, to_apply=add",
+                              dim ? "64,512" : "128,256", dim, dim ? "64" : "128"))
+        .work;
+  };
+  CHECK(work(0) < 64 * 512 * 2);
+  CHECK(work(1) > 64 * 512 * 4);
+}
+
 TEST_CASE("what is read at many different points counts as often, in code a dozen times", "[search]") {
   // 20 slices of one array, each element of which is computed for each.
   std::string body = "p = f32[65536] parameter(0)  e = f32[65536] negate(p)\n", last;
@@ -182,17 +228,35 @@ TEST_CASE("of an array that little is read of, only that is moved", "[search]") 
                 "ROOT r = f32[4096] gather(t, i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, "
                 "index_vector_dim=1, slice_sizes={1}");
   CHECK(work.sectors == 4096 + 4096 * 4 / 32 + 4096 * 4 / 32);
+  // Lanes that read anywhere in a row lie in that row: of 16 rows of 16 bytes, each element by itself. (All indices are
+  // one sector, of which four are loaded at once.)
+  work = workOf("t = f32[512,4] parameter(0)  i = s32[8] parameter(1)\n"
+                "ROOT r = f32[512,8] gather(t, i), offset_dims={0}, collapsed_slice_dims={1}, start_index_map={1}, "
+                "index_vector_dim=1, slice_sizes={512,1}");
+  CHECK(work.sectors == 512 * 8 * 4 / 32 + 512 * 8 / 32 * 8 + 512 * 8 / 4 / 32);
+}
+
+TEST_CASE("a warp reads no more sectors of an array than it has", "[search]") {
+  // All lanes read somewhere in two sectors.
+  GroupWork work = workOf("t = f32[16] parameter(0)  i = s32[4096] parameter(1)\n"
+                          "ROOT r = f32[4096] gather(t, i), offset_dims={}, collapsed_slice_dims={0}, "
+                          "start_index_map={0}, index_vector_dim=1, slice_sizes={1}");
+  CHECK(work.sectors <= 2 * 4096 / 32 + 2 * 4096 * 4 / 32);
 }
 
 TEST_CASE("half bytes lie in sectors too", "[search]") {
-  // 64 of them in a sector; a transpose as a loop touches one for each.
+  // 64 of them in a sector; a transpose as a loop touches one for each two.
   GroupWork work = workOf("p = s4[64,64] parameter(0)  ROOT r = s4[64,64] transpose(p), dimensions={1,0}");
-  CHECK(work.sectors == 64 * 64 + 64 * 64 / 64);
+  CHECK(work.sectors == 64 * 64 / 2 + 64 * 64 / 64);
 }
 
 TEST_CASE("lanes behind the end of a short dimension go on beside where they began", "[search]") {
   GroupWork work = workOf("p = f32[2,4096] parameter(0)  ROOT r = f32[4096,2] transpose(p), dimensions={1,0}");
-  CHECK(work.sectors == 2 * 4096 * 4 / 32 * 2 + 2 * 4096 * 4 / 32);
+  CHECK(work.sectors == 2 * (2 * 4096 * 4 / 32));
+  // What they go on to may be the same again: of eight columns, four rows' lanes.
+  work = workOf("p = f32[8,64] parameter(0)  s = f32[8] slice(p), slice={[0:8], [0:1]}\n"
+                "ROOT r = f32[4096,8] broadcast(s), dimensions={1}");
+  CHECK(work.sectors == 4096 * 8 * 4 / 32 + 8 * 4096 / 4 / 32 * 8);
 }
 
 TEST_CASE("passes read operands again: of rows what caches still have", "[search]") {
