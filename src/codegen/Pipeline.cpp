@@ -2,7 +2,6 @@
 
 #include "hloc/passes/Passes.h"
 
-#include "mlir/Conversion/ComplexToStandard/ComplexToStandard.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -48,7 +47,8 @@ void listPasses(const PipelineOptions &options, AddPass add) {
   // What unrolling left behind is folded, maps are simplified, equal loads are merged.
   GreedyRewriteConfig once;
   once.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled).setMaxIterations(4);
-  run(createCanonicalizerPass(once));
+  // (All that loops carry would be compared with each other: a fragment's 64 sums, at every change of a loop.)
+  run(createCanonicalizerPass(once, {"(anonymous namespace)::RemoveDuplicateSuccessorInputUses"}));
   run(createCSEPass());
   // What does not change in the loops that are left moves out of them.
   runOnFunctions(createLoopInvariantCodeMotionPass());
@@ -69,8 +69,10 @@ void listPasses(const PipelineOptions &options, AddPass add) {
   // --- scalars
   // Maps become unsigned arithmetic.
   run(createLowerIndex());
+  // What is multiplied by one and what was put together only to be taken apart disappears.
+  run(createFold());
   // Complex arithmetic becomes that of the parts.
-  run(createConvertComplexToStandardPass());
+  run(createConvertComplexToStandard());
   // Small floats become integers.
   ExpandFloatsOptions floats;
   floats.computeCapability = options.computeCapability;

@@ -49,7 +49,8 @@ llvm::CodeGenOptLevel codegenLevel(unsigned level) {
 class SkippedPasses : public llvm::OptPassGate {
 public:
   explicit SkippedPasses(llvm::Module &module)
-      : context(module.getContext()), previous(context.getOptPassGate()), manySums(countSums(module) > maxSums) {
+      : context(module.getContext()), previous(context.getOptPassGate()),
+        manySums(countSums(module) > (onTensorCores(module) ? maxSumsOnTensorCores : maxSums)) {
     context.setOptPassGate(*this);
   }
   ~SkippedPasses() override { context.setOptPassGate(previous); }
@@ -67,6 +68,13 @@ private:
   /// Straight-line strength reduction compares each sum with those before it: 94 streams of threefry took 3.6 s with it
   /// and 0.7 s without, for the same PTX. Of the kernels for which it finds anything, the largest has 263 sums.
   static constexpr size_t maxSums = 300;
+  /// Of tiles, addresses are already made of what stays the same in a loop, what changes, and a constant.
+  static constexpr size_t maxSumsOnTensorCores = 150;
+  static bool onTensorCores(const llvm::Module &module) {
+    return llvm::any_of(module, [](const llvm::Function &function) {
+      return function.getName().starts_with("llvm.nvvm.mma.") && !function.use_empty();
+    });
+  }
   static size_t countSums(const llvm::Module &module) {
     size_t count = 0;
     for (const llvm::Function &function : module)

@@ -178,10 +178,14 @@ struct Compiler::KernelWork {
 void Compiler::compileKernel(KernelJob &job, const KernelWork &work, EqualKernels *equal) {
   // One context a thread: creating and loading it costs as much as a small kernel's passes.
   thread_local std::unique_ptr<mlir::MLIRContext> context = makeKernelContext();
+  thread_local KernelPipelines pipelines(*context);
   KernelStage kernelStage{options,          toolchain, work.target,     observer,
                           *job.diagnostics, *context,  /*given=*/false, work.cache};
+  kernelStage.pipelines = &pipelines;
   if (equal && job.mayBeEqual)
-    kernelStage.isKnown = [&](mlir::ModuleOp emitted) { return equal->isKnown(job.number, job.name, emitted); };
+    kernelStage.isKnown = [&](mlir::ModuleOp emitted, llvm::StringRef text) {
+      return equal->isKnown(job.number, job.name, emitted, text);
+    };
   job.done = kernelStage.run(*job.planned, job.name, job.track, work.stage, work.keepTexts, job.kernel);
 }
 

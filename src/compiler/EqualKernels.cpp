@@ -5,18 +5,10 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/raw_ostream.h"
 
 namespace hloc {
 
 namespace {
-
-std::string genericText(mlir::ModuleOp module) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  module->print(os, mlir::OpPrintingFlags().printGenericOpForm());
-  return text;
-}
 
 bool isNameCharacter(char c) { return llvm::isAlnum(c) || c == '_' || c == '.' || c == '$'; }
 
@@ -46,7 +38,7 @@ std::string withoutNames(llvm::StringRef text, llvm::ArrayRef<std::string> funct
   return result;
 }
 
-bool EqualKernels::isKnown(size_t number, llvm::StringRef name, mlir::ModuleOp emitted) {
+bool EqualKernels::isKnown(size_t number, llvm::StringRef name, mlir::ModuleOp emitted, llvm::StringRef text) {
   Kernel &kernel = kernels[number];
   kernel.name = name.str();
   std::vector<std::string> functions;
@@ -55,7 +47,7 @@ bool EqualKernels::isKnown(size_t number, llvm::StringRef name, mlir::ModuleOp e
     if (function.getName() != name)
       kernel.helpers.push_back(functions.back());
   }
-  const std::string key = CubinCache::key({withoutNames(genericText(emitted), functions)});
+  const std::string key = CubinCache::key({withoutNames(text, functions)});
   std::lock_guard lock(mutex);
   kernel.first = numbers.try_emplace(key, number).first->second;
   return *kernel.first != number;

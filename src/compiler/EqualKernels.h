@@ -21,8 +21,9 @@ class EqualKernels {
 public:
   explicit EqualKernels(size_t count) : kernels(count) {}
 
-  /// Notes kernel `number` as emitted. True if one noted before is equal: its PTX will do, unless `ptxOf` has none.
-  bool isKnown(size_t number, llvm::StringRef name, mlir::ModuleOp emitted);
+  /// Notes kernel `number` as emitted; `text` is its generic form. True if one noted before is equal: its PTX will do,
+  /// unless `ptxOf` has none.
+  bool isKnown(size_t number, llvm::StringRef name, mlir::ModuleOp emitted, llvm::StringRef text);
 
   /// The number of the first kernel that is equal; of a kernel that was not noted its own.
   size_t firstOf(size_t number) const { return kernels[number].first.value_or(number); }

@@ -5,7 +5,6 @@
 #include "fmt/format.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/raw_ostream.h"
 
 namespace hloc {
 
@@ -31,13 +30,10 @@ KernelCache::KernelCache(const CompilerOptions &options, const Toolchain &toolch
                               target.name, options.optimizationLevel, libdevice, identityOf(libdevice));
 }
 
-std::string KernelCache::keyOf(mlir::ModuleOp emitted) const {
+std::string KernelCache::keyOf(llvm::StringRef emitted) const {
   if (circumstances.empty())
     return "";
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  emitted->print(os, mlir::OpPrintingFlags().printGenericOpForm());
-  return CubinCache::key({"ptx", circumstances, text});
+  return CubinCache::key({"ptx", circumstances, emitted});
 }
 
 std::optional<std::string> KernelCache::load(const std::string &key) const {

@@ -8,8 +8,6 @@
 #include "hloc/codegen/CubinCache.h"
 #include "hloc/compiler/Compiler.h"
 
-#include "mlir/IR/BuiltinOps.h"
-
 namespace hloc {
 
 class KernelCache {
@@ -17,8 +15,8 @@ public:
   /// Nothing is found and nothing kept if the options name no folder, or if the program does not find its own file.
   KernelCache(const CompilerOptions &options, const Toolchain &toolchain, const TargetInfo &target);
 
-  /// Of a kernel as emitted; empty if there is no cache.
-  std::string keyOf(mlir::ModuleOp emitted) const;
+  /// Of a kernel as emitted, in generic form; empty if there is no cache.
+  std::string keyOf(llvm::StringRef emitted) const;
   std::optional<std::string> load(const std::string &key) const;
   void store(const std::string &key, const std::string &ptx) const;
 

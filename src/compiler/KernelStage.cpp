@@ -9,7 +9,6 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
-#include "mlir/Pass/PassManager.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace hloc {
@@ -22,6 +21,13 @@ std::string printModule(mlir::ModuleOp module, bool locations) {
   llvm::raw_string_ostream os(text);
   module->print(os, mlir::OpPrintingFlags().printNameLocAsPrefix().enableDebugInfo(locations, /*prettyForm=*/false));
   os << "\n";
+  return text;
+}
+
+std::string genericText(mlir::ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module->print(os, mlir::OpPrintingFlags().printGenericOpForm());
   return text;
 }
 
@@ -85,9 +91,10 @@ bool KernelStage::run(const PlannedKernel &planned, llvm::StringRef name, llvm::
 /// The rest, unless its result is known.
 bool KernelStage::lowerEmitted(mlir::ModuleOp module, llvm::StringRef name, llvm::StringRef track, Stage stage,
                                bool keepTexts, CompiledKernel &kernel) {
-  if (isKnown && isKnown(module))
+  const std::string text = isKnown || cache ? genericText(module) : "";
+  if (isKnown && isKnown(module, text))
     return true;
-  const std::string key = cache ? cache->keyOf(module) : "";
+  const std::string key = cache ? cache->keyOf(text) : "";
   if (std::optional<std::string> known = cache ? cache->load(key) : std::nullopt) {
     kernel.ptx = std::move(*known);
     return true;
@@ -115,9 +122,30 @@ std::string KernelStage::stageLine(llvm::StringRef pass, llvm::StringRef comment
   return printStageLine({pass.str(), target.name}, comment);
 }
 
+mlir::PassManager &KernelPipelines::of(const PipelineOptions &options) {
+  for (auto &[known, passes] : made)
+    if (known == options)
+      return *passes;
+  auto &passes = made.emplace_back(options, std::make_unique<mlir::PassManager>(&context)).second;
+#ifdef NDEBUG
+  passes->enableVerifier(false);
+#else
+  addPhaseChecks(*passes);
+#endif
+  buildKernelPipeline(*passes, options);
+  return *passes;
+}
+
 mlir::LogicalResult KernelStage::runPasses(mlir::ModuleOp module, PassRange range) {
-  mlir::PassManager passes(&context);
+  PipelineOptions pipelineOptions;
+  pipelineOptions.computeCapability = target.major * 10 + target.minor;
+  pipelineOptions.reducesFloats = target.name == "sm_100a" || target.name == "sm_103a"; // PTX ISA, redux.sync
+  pipelineOptions.maxVectorBytes = target.maxVectorBytes;
   size_t errorsBefore = diagnostics.numErrors();
+  if (pipelines && !given && range == PassRange())
+    return mlir::success(succeeded(pipelines->of(pipelineOptions).run(module)) &&
+                         diagnostics.numErrors() == errorsBefore);
+  mlir::PassManager passes(&context);
   if (given)
     addPhaseChecks(passes, [&](llvm::StringRef what) {
       diagnostics.report(DiagnosticKind::BadModule, what.str() + "; has an earlier pass not run on this MLIR?");
@@ -128,10 +156,6 @@ mlir::LogicalResult KernelStage::runPasses(mlir::ModuleOp module, PassRange rang
   if (!given)
     addPhaseChecks(passes);
 #endif
-  PipelineOptions pipelineOptions;
-  pipelineOptions.computeCapability = target.major * 10 + target.minor;
-  pipelineOptions.reducesFloats = target.name == "sm_100a" || target.name == "sm_103a"; // PTX ISA, redux.sync
-  pipelineOptions.maxVectorBytes = target.maxVectorBytes;
   buildKernelPipeline(passes, pipelineOptions, range);
   return mlir::success(succeeded(passes.run(module)) && diagnostics.numErrors() == errorsBefore);
 }

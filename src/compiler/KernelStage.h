@@ -7,6 +7,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
 
 #include <functional>
 
@@ -17,6 +18,17 @@ class Diagnostic;
 namespace hloc {
 
 class KernelCache;
+
+/// Pipelines of a context, made once: what canonicalization knows of all ops takes as long as a small pass.
+class KernelPipelines {
+public:
+  explicit KernelPipelines(mlir::MLIRContext &context) : context(context) {}
+  mlir::PassManager &of(const PipelineOptions &options);
+
+private:
+  mlir::MLIRContext &context;
+  std::vector<std::pair<PipelineOptions, std::unique_ptr<mlir::PassManager>>> made;
+};
 
 /// What one worker needs; the context is reused for the kernels of one thread.
 struct KernelStage {
@@ -29,7 +41,8 @@ struct KernelStage {
   bool given = false;                 ///< the IR is the user's: what is wrong with it is no bug of ours
   const KernelCache *cache = nullptr; ///< null: none
   /// Of a kernel as emitted: whether another one's PTX will do, so that it need not be compiled. Null: never.
-  std::function<bool(mlir::ModuleOp)> isKnown = nullptr;
+  std::function<bool(mlir::ModuleOp, llvm::StringRef text)> isKnown = nullptr;
+  KernelPipelines *pipelines = nullptr; ///< of the context; null: they are made anew
 
   /// False after an error was reported.
   bool run(const PlannedKernel &planned, llvm::StringRef name, llvm::StringRef track, Stage stage, bool keepTexts,

@@ -20,8 +20,8 @@ int mostExponent(const FloatFormat &format) {
   return (1 << format.exponentBits) - 1 - format.bias - (format.hasInfinity() ? 1 : 0);
 }
 
-/// Has it all values of the other, with so many bits behind the leading one?
-bool hasAllValues(ElementType type, unsigned mantissaBits, ElementType of) {
+/// Has a float type all values of the other, with so many bits behind the leading one?
+bool findIfAllValues(ElementType type, unsigned mantissaBits, ElementType of) {
   const FloatFormat &format = floatFormat(type);
   if (isInteger(of))
     return bitWidth(of) <= mantissaBits + 1 && int(bitWidth(of)) <= mostExponent(format);
@@ -31,13 +31,40 @@ bool hasAllValues(ElementType type, unsigned mantissaBits, ElementType of) {
   return narrow.mantissaBits <= mantissaBits && mostExponent(narrow) <= mostExponent(format) &&
          leastExponent(narrow) >= leastExponent(format) - int(format.mantissaBits - mantissaBits);
 }
-bool hasAllValues(ElementType type, ElementType of) {
+
+/// Both are asked for each of thousands of tiles.
+struct AllValues {
+  static constexpr size_t numTypes = 0
+#define HLOC_ELEMENT_TYPE(name, text, bits, category) +1
+#include "hloc/hlo/ElementTypes.def"
+      ;
+  bool ofType[numTypes][numTypes] = {}; ///< has a type all values of the other?
+  bool ofWords[numTypes] = {};          ///< have words of f32, on tensor cores?
+
+  AllValues();
+};
+bool findIfAllValues(ElementType type, ElementType of) {
   if (type == of)
     return true;
   if (isInteger(type) && isInteger(of))
     return bitWidth(of) + (isUnsigned(of) && isSigned(type)) <= bitWidth(type) && (isUnsigned(of) || isSigned(type));
-  return isFloat(type) && hasAllValues(type, floatFormat(type).mantissaBits, of);
+  return isFloat(type) && findIfAllValues(type, floatFormat(type).mantissaBits, of);
 }
+
+AllValues::AllValues() {
+  for (size_t of = 0; of < numTypes; ++of) {
+    ofWords[of] = findIfAllValues(F32, bitsOfWord, ElementType(of));
+    for (size_t type = 0; type < numTypes; ++type)
+      ofType[type][of] = findIfAllValues(ElementType(type), ElementType(of));
+  }
+}
+
+const AllValues &allValues() {
+  static const AllValues all;
+  return all;
+}
+bool hasAllValues(ElementType type, ElementType of) { return allValues().ofType[size_t(type)][size_t(of)]; }
+bool wordsHaveAllValues(ElementType of) { return allValues().ofWords[size_t(of)]; }
 
 /// Of the values that an operand has, before it is converted to a type that has all of them.
 ElementType typeOfValues(const HloInstruction &operand) {
@@ -86,15 +113,15 @@ Types ofFloats(std::array<ElementType, 2> factors, ElementType result, DotAlgori
   for (ElementType &factor : factors)
     if (!hasAllValues(result, factor))
       factor = result;
-  auto haveBoth = [&](ElementType type, unsigned bits) {
-    return llvm::all_of(factors, [&](ElementType factor) { return hasAllValues(type, bits, factor); });
+  auto hasBoth = [&](ElementType type) {
+    return llvm::all_of(factors, [&](ElementType factor) { return hasAllValues(type, factor); });
   };
   if (result == F64)
-    return haveBoth(F64, floatFormat(F64).mantissaBits) ? Types({F64, F64}) : std::nullopt;
+    return hasBoth(F64) ? Types({F64, F64}) : std::nullopt;
   for (ElementType type : {F16, BF16})
-    if (haveBoth(type, floatFormat(type).mantissaBits))
+    if (hasBoth(type))
       return {{type, type}};
-  if (haveBoth(F32, bitsOfWord))
+  if (llvm::all_of(factors, wordsHaveAllValues))
     return {{F32, F32}};
   if (std::optional<ElementType> type = typeOfAlgorithm(algorithm); type && result == F32)
     return {{*type, *type}};

@@ -24,6 +24,8 @@ OperandStrides::OperandStrides(const HloInstruction &operand, IndexingMap map) :
     dims.push_back(middleOf(variable));
   for (const IndexingVariable &variable : this->map.ranges())
     symbols.push_back(middleOf(variable));
+  ofDims.resize(dims.size());
+  ofRanges.resize(symbols.size());
 }
 
 unsigned OperandStrides::bits() const { return deviceBits(source->shape().elementType()); }

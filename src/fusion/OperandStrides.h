@@ -14,8 +14,8 @@ public:
   OperandStrides(const HloInstruction &operand, IndexingMap map);
 
   unsigned bits() const; ///< of an element of what is read
-  int64_t ofDim(unsigned dim) { return difference(dims, dim); }
-  int64_t ofRange(unsigned range) { return difference(symbols, range); }
+  int64_t ofDim(unsigned dim) { return known(ofDims, dims, dim); }
+  int64_t ofRange(unsigned range) { return known(ofRanges, symbols, range); }
 
   /// Do all runs of `length` neighbours lie in memory as they are, and begin at multiples of as many elements? Those
   /// along a variable, a dim or a range, that begin `start` and multiples of `length` after its zero.
@@ -25,12 +25,21 @@ private:
   /// Not known, or far.
   static constexpr int64_t unknown = int64_t(1) << 40;
 
+  using Known = llvm::SmallVector<std::optional<int64_t>>; ///< by variable
+
   bool follow();
+  /// Tiles are tried one after the other, and ask for the same.
+  int64_t known(Known &strides, llvm::SmallVector<int64_t> &point, unsigned variable) {
+    if (!strides[variable])
+      strides[variable] = difference(point, variable);
+    return *strides[variable];
+  }
   int64_t difference(llvm::SmallVector<int64_t> &point, unsigned variable);
 
   IndexingMap map;
   const HloInstruction *source;
   llvm::SmallVector<int64_t> dims, symbols;
+  Known ofDims, ofRanges;
 };
 
 } // namespace hloc

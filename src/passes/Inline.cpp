@@ -142,6 +142,7 @@ private:
   // State of one function:
   bool pasting = false;
   bool pastesAll = false; ///< one copy of every helper, whoever else calls it
+  bool gaveUp = false;    ///< pastesAll, and a call is left
   size_t ops = 0, opLimit = 0;
   ValueTable table;
   llvm::DenseMap<Value, Value> forwarded;                 ///< results of ops that equal earlier ones
@@ -263,6 +264,7 @@ void Inlining::pasteEntry(func::FuncOp function, size_t maxOps) {
     keptBefore.insert(mapping.lookup(call));
   size_t opsBefore = helper.ops;
   pastesAll = true;
+  gaveUp = false;
   paste(function, maxOps);
   pastesAll = false;
   if (!helpers[function].calls.empty()) {
@@ -277,7 +279,7 @@ void Inlining::pasteEntry(func::FuncOp function, size_t maxOps) {
 
 void Inlining::visit(Block &block) {
   ValueTable::ScopeTy scope(table);
-  for (Operation *op = block.empty() ? nullptr : &block.front(); op;)
+  for (Operation *op = block.empty() ? nullptr : &block.front(); op && !(pastesAll && gaveUp);)
     op = visit(op);
 }
 
@@ -308,6 +310,7 @@ Operation *Inlining::visit(Operation *op) {
     func::FuncOp callee = calleeOf(call);
     if (callee && shouldPaste(call, callee))
       return pasteBody(call, callee);
+    gaveUp = true;
   }
   table.insert(op, op);
   return next;

@@ -30,11 +30,38 @@ unsigned depthOf(Value value) {
   return depth;
 }
 
+/// What was computed of maps, by block and in its order: most of it is asked for again by the next map.
+class KnownArithmetic {
+public:
+  Value constant(OpBuilder &builder, Location loc, Type type, int64_t value) {
+    Value &known = constants[{{builder.getInsertionBlock(), type}, value}];
+    if (!known)
+      known = arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(type, value));
+    return known;
+  }
+
+  /// `properties`: all that an op has beside its operands, which is whether it may overflow.
+  template <typename Op, typename... Properties>
+  Value binary(OpBuilder &builder, Location loc, Value lhs, Value rhs, Properties... properties) {
+    const unsigned flags = (0u | ... | unsigned(properties));
+    Value &known = ops[{{TypeID::get<Op>(), flags}, {builder.getInsertionBlock(), {lhs, rhs}}}];
+    if (!known)
+      known = Op::create(builder, loc, lhs, rhs, properties...);
+    return known;
+  }
+
+private:
+  using Key = std::pair<std::pair<TypeID, unsigned>, std::pair<Block *, std::pair<Value, Value>>>;
+  llvm::DenseMap<std::pair<std::pair<Block *, Type>, int64_t>, Value> constants;
+  llvm::DenseMap<Key, Value> ops;
+};
+
 class MapEmitter {
 public:
   /// Computes in `type`, whose values are limited to `width`.
-  MapEmitter(OpBuilder &builder, Location loc, const IndexingMap &map, ValueRange operands, Type type, Interval width)
-      : builder(builder), loc(loc), map(map), operands(operands), type(type), width(width) {}
+  MapEmitter(OpBuilder &builder, Location loc, const IndexingMap &map, ValueRange operands, Type type, Interval width,
+             KnownArithmetic &known)
+      : builder(builder), loc(loc), map(map), operands(operands), type(type), width(width), known(known) {}
 
   Value emit(AffineExpr expression) {
     switch (expression.getKind()) {
@@ -59,7 +86,11 @@ public:
   }
 
 private:
-  Value constant(int64_t value) { return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(type, value)); }
+  Value constant(int64_t value) { return known.constant(builder, loc, type, value); }
+
+  template <typename Op, typename... Properties> Value binary(Value lhs, Value rhs, Properties... properties) {
+    return known.binary<Op>(builder, loc, lhs, rhs, properties...);
+  }
 
   Value operand(unsigned i) {
     return type.isIndex() ? operands[i] : arith::IndexCastOp::create(builder, loc, type, operands[i]).getResult();
@@ -77,7 +108,7 @@ private:
   Value emitProduct(AffineExpr factor, int64_t constantFactor) {
     Interval range = map.range(factor);
     Interval result = range * Interval{constantFactor, constantFactor};
-    return arith::MulIOp::create(builder, loc, emit(factor), constant(constantFactor),
+    return binary<arith::MulIOp>(emit(factor), constant(constantFactor),
                                  flags(result, range.lower >= 0 && constantFactor >= 0));
   }
 
@@ -138,9 +169,9 @@ private:
       if (!sum && !term.negative)
         sum = value;
       else if (term.negative)
-        sum = arith::SubIOp::create(builder, loc, sum ? sum : constant(0), value, flags(range, false));
+        sum = binary<arith::SubIOp>(sum ? sum : constant(0), value, flags(range, false));
       else
-        sum = arith::AddIOp::create(builder, loc, sum, value, flags(range, wasNonNegative && term.range.lower >= 0));
+        sum = binary<arith::AddIOp>(sum, value, flags(range, wasNonNegative && term.range.lower >= 0));
     }
     return sum;
   }
@@ -159,11 +190,9 @@ private:
       return emitSignedDivision(emit(dividend), divisor, isMod);
     Value value = emit(lift == 0 ? dividend : dividend + lift * divisor);
     if (isMod)
-      return arith::RemUIOp::create(builder, loc, value, constant(divisor));
-    Value quotient = arith::DivUIOp::create(builder, loc, value, constant(divisor));
-    return lift == 0 ? quotient
-                     : arith::SubIOp::create(builder, loc, quotient, constant(lift), arith::IntegerOverflowFlags::nsw)
-                           .getResult();
+      return binary<arith::RemUIOp>(value, constant(divisor));
+    Value quotient = binary<arith::DivUIOp>(value, constant(divisor));
+    return lift == 0 ? quotient : binary<arith::SubIOp>(quotient, constant(lift), arith::IntegerOverflowFlags::nsw);
   }
 
   /// Rounds towards minus infinity where nothing is known about the sign.
@@ -186,6 +215,7 @@ private:
   ValueRange operands;
   Type type;
   Interval width;
+  KnownArithmetic &known;
 };
 
 /// Whether everything computed on the way to the results fits 32 bits.
@@ -248,6 +278,7 @@ struct LowerIndexPass : hloc::impl::LowerIndexBase<LowerIndexPass> {
       if (auto apply = dyn_cast<ApplyIndexingOp>(op))
         applies.push_back(apply);
     });
+    known = {};
     OpBuilder builder(&getContext());
     getOperation()->setAttr(attr::indexBits, builder.getI32IntegerAttr(narrow ? 32 : 64));
     for (ApplyIndexingOp apply : applies)
@@ -262,7 +293,7 @@ struct LowerIndexPass : hloc::impl::LowerIndexBase<LowerIndexPass> {
     Type index = builder.getIndexType();
     bool fits = narrow || fitsInt32(map);
     Type type = !narrow && fits ? Type(builder.getI32Type()) : index;
-    MapEmitter emitter(builder, apply.getLoc(), map, apply.getOperands(), type, fits ? int32Range : int64Range);
+    MapEmitter emitter(builder, apply.getLoc(), map, apply.getOperands(), type, fits ? int32Range : int64Range, known);
     for (OpResult result : apply->getResults()) {
       AffineExpr expression = map.result(result.getResultNumber());
       Value value = emitter.emit(expression);
@@ -277,6 +308,8 @@ struct LowerIndexPass : hloc::impl::LowerIndexBase<LowerIndexPass> {
     }
     apply.erase();
   }
+
+  KnownArithmetic known;
 };
 
 } // namespace

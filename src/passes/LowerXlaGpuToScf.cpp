@@ -341,19 +341,41 @@ std::string nameOfMultiply(MultiplyFragmentsOp op, bool hasLargeDoubles) {
   return name + "m16n8k16.row.col." + (element.isF16() ? "f32.f32" : "bf16");
 }
 
-SmallVector<Value> elementsOf(OpBuilder &builder, Location loc, Value vector) {
-  SmallVector<Value> elements;
-  for (int64_t i = 0; i < cast<VectorType>(vector.getType()).getNumElements(); ++i)
-    elements.push_back(vector::ExtractOp::create(builder, loc, vector, i));
-  return elements;
-}
+/// Products of fragments become LLVM's functions, which take and give words one by one, but halves in pairs. Sums that
+/// go from one product to the next are not put together in between.
+class ProductLowering {
+public:
+  ProductLowering(bool hasLargeDoubles, IRRewriter &rewriter) : hasLargeDoubles(hasLargeDoubles), rewriter(rewriter) {}
 
-/// LLVM's functions for this take and give words, but halves in pairs.
-void lowerMultiplyFragments(MultiplyFragmentsOp op, bool hasLargeDoubles, IRRewriter &rewriter) {
-  rewriter.setInsertionPoint(op);
-  Location loc = op.getLoc();
-  const auto name = rewriter.getStringAttr(nameOfMultiply(op, hasLargeDoubles));
-  auto multiply = [&](ArrayRef<Value> lhs, ArrayRef<Value> rhs, MutableArrayRef<Value> sums) {
+  /// In the order of the program.
+  void lower(MultiplyFragmentsOp op) {
+    rewriter.setInsertionPoint(op);
+    SmallVector<Value> lhs = elementsOf(op.getLhs()), rhs = elementsOf(op.getRhs()), sums = elementsOf(op.getSums());
+    if (op.getElement().isF64() && !hasLargeDoubles) {
+      // Eight rows by four terms at a time; of a lane's factors each is of one of these.
+      for (size_t terms = 0; terms < rhs.size(); ++terms)
+        for (size_t half = 0; half < 2; ++half)
+          multiply(op, lhs[2 * terms + half], rhs[terms], MutableArrayRef(sums).slice(2 * half, 2));
+    } else {
+      multiply(op, lhs, rhs, sums);
+    }
+    replace(op, sums);
+  }
+
+private:
+  /// Once for each block: a fragment is multiplied by several others.
+  SmallVector<Value> elementsOf(Value vector) {
+    if (auto joined = vector.getDefiningOp<vector::FromElementsOp>())
+      return joined.getElements();
+    SmallVector<Value> &elements = known[{vector, rewriter.getInsertionBlock()}];
+    const int64_t count = cast<VectorType>(vector.getType()).getNumElements();
+    for (int64_t i = int64_t(elements.size()); i < count; ++i)
+      elements.push_back(vector::ExtractOp::create(rewriter, vector.getLoc(), vector, i));
+    return elements;
+  }
+
+  void multiply(MultiplyFragmentsOp op, ArrayRef<Value> lhs, ArrayRef<Value> rhs, MutableArrayRef<Value> sums) {
+    Location loc = op.getLoc();
     SmallVector<Value> operands;
     for (Value factor : llvm::concat<const Value>(lhs, rhs))
       operands.push_back(
@@ -363,28 +385,35 @@ void lowerMultiplyFragments(MultiplyFragmentsOp op, bool hasLargeDoubles, IRRewr
     llvm::append_range(operands, sums);
     SmallVector<Type> types(sums.size(), sums.front().getType());
     Value made = LLVM::CallIntrinsicOp::create(rewriter, loc, LLVM::LLVMStructType::getLiteral(op.getContext(), types),
-                                               name, operands)
+                                               rewriter.getStringAttr(nameOfMultiply(op, hasLargeDoubles)), operands)
                      .getResult(0);
     for (auto [i, sum] : llvm::enumerate(sums))
       sum = LLVM::ExtractValueOp::create(rewriter, loc, made, int64_t(i));
-  };
-  SmallVector<Value> lhs = elementsOf(rewriter, loc, op.getLhs()), rhs = elementsOf(rewriter, loc, op.getRhs()),
-                     sums = elementsOf(rewriter, loc, op.getSums());
-  if (op.getElement().isF64() && !hasLargeDoubles) {
-    // Eight rows by four terms at a time; of a lane's factors each is of one of these.
-    for (size_t terms = 0; terms < rhs.size(); ++terms)
-      for (size_t half = 0; half < 2; ++half)
-        multiply(lhs[2 * terms + half], rhs[terms], MutableArrayRef(sums).slice(2 * half, 2));
-  } else {
-    multiply(lhs, rhs, sums);
   }
-  rewriter.replaceOpWithNewOp<vector::FromElementsOp>(op, op.getResult().getType(), sums);
-}
+
+  void replace(MultiplyFragmentsOp op, ArrayRef<Value> sums) {
+    for (Operation *user : llvm::make_early_inc_range(op->getUsers()))
+      if (auto extract = dyn_cast<vector::ExtractOp>(user); extract && !extract.hasDynamicPosition())
+        rewriter.replaceOp(extract, sums[size_t(extract.getStaticPosition().front())]);
+    auto before = op.getSums().getDefiningOp<vector::FromElementsOp>();
+    if (op->use_empty())
+      rewriter.eraseOp(op);
+    else
+      rewriter.replaceOpWithNewOp<vector::FromElementsOp>(op, op.getResult().getType(), sums);
+    if (before && before->use_empty())
+      rewriter.eraseOp(before);
+  }
+
+  const bool hasLargeDoubles;
+  IRRewriter &rewriter;
+  llvm::DenseMap<std::pair<Value, Block *>, SmallVector<Value>> known;
+};
 
 struct LowerXlaGpuToScfPass : hloc::impl::LowerXlaGpuToScfBase<LowerXlaGpuToScfPass> {
   using Base::Base;
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
+    SmallVector<MultiplyFragmentsOp> products;
     getOperation().walk([&](Operation *op) { // inner loops first
       if (auto loop = dyn_cast<LoopOp>(op))
         LoopLowering(loop, rewriter).run();
@@ -395,8 +424,11 @@ struct LowerXlaGpuToScfPass : hloc::impl::LowerXlaGpuToScfBase<LowerXlaGpuToScfP
       else if (auto reduce = dyn_cast<ShuffleReduceOp>(op))
         lowerShuffleReduce(reduce, {computeCapability >= 80, reducesFloats}, rewriter);
       else if (auto multiply = dyn_cast<MultiplyFragmentsOp>(op))
-        lowerMultiplyFragments(multiply, /*hasLargeDoubles=*/computeCapability / 10 == 9, rewriter);
+        products.push_back(multiply);
     });
+    ProductLowering lowering(/*hasLargeDoubles=*/computeCapability / 10 == 9, rewriter);
+    for (MultiplyFragmentsOp product : products)
+      lowering.lower(product);
   }
 };
 

@@ -219,8 +219,7 @@ SmallVector<Value> cloneBody(IRRewriter &rewriter, scf::ForOp loop, const Progre
     auto insert = dyn_cast<vector::InsertOp>(op);
     if (!iteration.base && extract && extract.getDynamicPosition() == ValueRange(loop.getInductionVar())) {
       Value vector = mapping.lookupOrDefault(extract->getOperand(0));
-      mapping.map(extract.getResult(),
-                  vector::ExtractOp::create(rewriter, op.getLoc(), vector, iteration.offset).getResult());
+      mapping.map(extract.getResult(), rewriter.createOrFold<vector::ExtractOp>(op.getLoc(), vector, iteration.offset));
       continue;
     }
     if (!iteration.base && insert && insert.getDynamicPosition() == ValueRange(loop.getInductionVar())) {
@@ -238,8 +237,47 @@ SmallVector<Value> cloneBody(IRRewriter &rewriter, scf::ForOp loop, const Progre
 
 } // namespace
 
+/// Is there no loop around it that may be unrolled as well? Limits of that count all ops of its body.
+static bool isUnrolledLast(scf::ForOp loop) {
+  for (auto around = loop->getParentOfType<scf::ForOp>(); around; around = around->getParentOfType<scf::ForOp>())
+    if (around.getOps<SyncThreadsOp>().empty())
+      return false;
+  return true;
+}
+
+/// Index computations are left without users by accesses that became vectors: copies of them would be simplified, too.
+static void eraseUnused(Block &body) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
+/// The vector that a loop does nothing but copy, lane by lane; none if it does anything else.
+static Value copiedVector(scf::ForOp loop, int64_t lower, int64_t step, int64_t trips) {
+  if (loop.getNumResults() != 1 || lower != 0 || step != 1)
+    return {};
+  auto insert = loop.getYieldedValues()[0].getDefiningOp<vector::InsertOp>();
+  auto extract = insert ? insert->getOperand(0).getDefiningOp<vector::ExtractOp>() : vector::ExtractOp();
+  auto isOfLane = [&](ValueRange position) { return position == ValueRange(loop.getInductionVar()); };
+  if (!extract || insert->getOperand(1) != loop.getRegionIterArg(0) || !isOfLane(insert.getDynamicPosition()) ||
+      !isOfLane(extract.getDynamicPosition()))
+    return {};
+  Value vector = extract->getOperand(0);
+  const bool isWhole =
+      vector.getType() == insert.getType() && cast<VectorType>(vector.getType()).getShape() == ArrayRef<int64_t>(trips);
+  const bool isAll = std::distance(loop.getBody()->begin(), loop.getBody()->end()) == 3;
+  return isWhole && isAll && loop.isDefinedOutsideOfLoop(vector) ? vector : Value();
+}
+
 void hloc::unrollFully(scf::ForOp loop, int64_t lower, int64_t step, int64_t trips) {
   IRRewriter rewriter(loop);
+  const bool isLast = isUnrolledLast(loop);
+  if (isLast)
+    eraseUnused(*loop.getBody());
+  if (Value vector = isLast ? copiedVector(loop, lower, step, trips) : Value()) {
+    rewriter.replaceOp(loop, vector);
+    return;
+  }
   SmallVector<Value> carried(loop.getInitArgs());
   Value first = arith::ConstantIndexOp::create(rewriter, loop.getLoc(), lower);
   Progressions progressions = findProgressions(loop, step, trips, first, {lower, lower});
@@ -253,6 +291,8 @@ namespace {
 /// `factor` iterations a round; those that make no whole round follow the loop.
 void unrollPartly(scf::ForOp loop, int64_t lower, int64_t step, int64_t trips, int64_t factor) {
   IRRewriter rewriter(loop);
+  if (isUnrolledLast(loop))
+    eraseUnused(*loop.getBody());
   const Location loc = loop.getLoc();
   const int64_t rest = trips % factor, end = lower + (trips - rest) * step;
   Value stride = arith::ConstantIndexOp::create(rewriter, loc, step * factor);

@@ -75,6 +75,18 @@ def LowerIndex : Pass<"hloc-lower-index", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def Fold : Pass<"hloc-fold", "::mlir::ModuleOp"> {
+  let summary = "Ops whose results are operands, constants or known otherwise disappear";
+  let description = [{
+    Every op once, in order. What is left for canonicalization by MLIR are patterns, which cost ten times as much.
+  }];
+}
+
+def ConvertComplexToStandard : Pass<"hloc-convert-complex-to-standard", "::mlir::ModuleOp"> {
+  let summary = "Complex arithmetic to that of the parts, where there is any";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
 def ExpandFloats : Pass<"hloc-expand-floats", "::mlir::ModuleOp"> {
   let summary = "Conversions from and to 8, 6 and 4 bit floats, by instruction or by integer arithmetic";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::LLVM::LLVMDialect"];

@@ -7,6 +7,7 @@
 #include "llvm/ADT/SmallPtrSet.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace hloc {
 namespace {
@@ -146,7 +147,14 @@ void GroupGraph::addGroups(llvm::ArrayRef<RowGroup> rows) {
       group.members = closure(group.roots, {});
     setOperands(number);
   }
-  for (unsigned number = 0; number < groups.size(); ++number)
+  // What is read is raised before what reads it, so that hardly any level changes twice.
+  std::vector<unsigned> order(groups.size());
+  std::iota(order.begin(), order.end(), 0);
+  llvm::stable_sort(
+      order, [&](unsigned a, unsigned b) { return groups[a].roots.back()->id() < groups[b].roots.back()->id(); });
+  for (unsigned number : order)
+    raiseReaders(number, /*andTheirs=*/false);
+  for (unsigned number : order)
     raiseReaders(number);
 }
 
@@ -199,8 +207,8 @@ void GroupGraph::setOperands(unsigned number) {
     }
 }
 
-/// Gives the readers of a group higher levels than its own, and so on.
-void GroupGraph::raiseReaders(unsigned number) {
+/// Gives the readers of a group higher levels than its own, and so on if `andTheirs`.
+void GroupGraph::raiseReaders(unsigned number, bool andTheirs) {
   llvm::SmallVector<unsigned> pending{number};
   while (!pending.empty()) {
     const Group &group = groups[pending.pop_back_val()];
@@ -208,7 +216,8 @@ void GroupGraph::raiseReaders(unsigned number) {
       for (unsigned reader : readers[root->id()])
         if (groups[reader].level <= group.level && &groups[reader] != &group) {
           groups[reader].level = group.level + 1;
-          pending.push_back(reader);
+          if (andTheirs)
+            pending.push_back(reader);
         }
   }
 }

@@ -87,7 +87,7 @@ private:
   void addGroups(llvm::ArrayRef<RowGroup> rows);
   void release(unsigned number);
   void setOperands(unsigned number);
-  void raiseReaders(unsigned number);
+  void raiseReaders(unsigned number, bool andTheirs = true);
 
   const HloComputation &computation;
   const llvm::BitVector &needed;

@@ -61,6 +61,7 @@ private:
   llvm::SmallVector<HloInstruction *> rootsOf(const Members &members) const;
   bool isWorth(llvm::ArrayRef<HloInstruction *> reductions, llvm::ArrayRef<HloInstruction *> roots,
                const Members &members) const;
+  unsigned lastReadBy(llvm::ArrayRef<HloInstruction *> instrs) const;
   bool isOrdered(const Members &members) const;
   std::optional<RowGroup> groupOf(const ReducedShape &shape, llvm::ArrayRef<HloInstruction *> own,
                                   const Members &members);
@@ -220,6 +221,21 @@ bool RowGroupSearch::isWorth(llvm::ArrayRef<HloInstruction *> own, llvm::ArrayRe
          llvm::all_of(own, isInside) && llvm::none_of(roots, sharesBytes);
 }
 
+/// No instruction with a higher id is read by `instrs`, nor by what is carried out together with one that is, and so
+/// on.
+unsigned RowGroupSearch::lastReadBy(llvm::ArrayRef<HloInstruction *> instrs) const {
+  unsigned last = instrs.back()->id();
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const auto &[node, group] : groupNodes)
+      if (group.front()->id() < last && group.back()->id() > last) {
+        last = group.back()->id();
+        changed = true;
+      }
+  }
+  return last;
+}
+
 /// Can instructions be carried out one after the other if those of a group, and of each one found before, are carried
 /// out together? Not if what reads the group is read by it.
 bool RowGroupSearch::isOrdered(const Members &members) const {
@@ -228,9 +244,11 @@ bool RowGroupSearch::isOrdered(const Members &members) const {
   llvm::BitVector isInside(nodes.size(), false);
   for (const HloInstruction *instr : members.inside)
     isInside[instr->id()] = true;
+  const unsigned last = lastReadBy(members.inside);
   auto reachReaders = [&](const HloInstruction *read) {
     for (const HloInstruction *reader : users.of(read))
-      if (const unsigned node = nodes[reader->id()]; !isInside[reader->id()] && !isReached[node]) {
+      if (const unsigned node = nodes[reader->id()];
+          reader->id() <= last && !isInside[reader->id()] && !isReached[node]) {
         isReached[node] = true;
         reached.push_back(node);
       }

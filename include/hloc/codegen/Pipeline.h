@@ -21,6 +21,8 @@ struct PipelineOptions {
   int64_t maxVectorBytes = 16;    ///< widest global access of one thread (TargetInfo::maxVectorBytes)
   int64_t maxUnrollFactor = 8;    ///< loops of up to this many iterations are unrolled completely
   bool reducesFloats = false;     ///< the target has redux.sync for f32
+
+  bool operator==(const PipelineOptions &) const = default;
 };
 
 /// Appends the passes that take a module of one kernel (xla_gpu, scf, tensor, arith, math) to LLVM and NVVM dialect.
@@ -29,6 +31,8 @@ void buildKernelPipeline(mlir::OpPassManager &manager, const PipelineOptions &op
 /// A part of the pipeline: its passes from number `begin` up to but without `end`.
 struct PassRange {
   size_t begin = 0, end = size_t(-1);
+
+  bool operator==(const PassRange &) const = default;
 };
 void buildKernelPipeline(mlir::OpPassManager &manager, const PipelineOptions &options, PassRange range);
 

@@ -209,6 +209,28 @@ private:
     return request;
   }
 
+  // --- sums of a thread's two rows, by row, two neighbours of each eight columns
+
+  /// By eight columns.
+  SmallVector<Value> productsOf(FragmentTiles &tiles, ArrayRef<Value> sums) {
+    ArrayRef<Value> upper = sums.take_front(sums.size() / rowsOfThread), lower = sums.drop_front(upper.size());
+    SmallVector<Value> products;
+    for (size_t i = 0; i < upper.size(); i += 2)
+      products.push_back(tiles.together({upper[i], upper[i + 1], lower[i], lower[i + 1]}));
+    return products;
+  }
+
+  SmallVector<Value> sumsOf(FragmentTiles &tiles, ArrayRef<Value> products) {
+    SmallVector<Value> upper, lower;
+    for (Value product : products) {
+      std::array<Value, 4> sums = tiles.oneByOne(product);
+      upper.append({sums[0], sums[1]});
+      lower.append({sums[2], sums[3]});
+    }
+    upper.append(lower);
+    return upper;
+  }
+
   // --- scores
 
   Value synchronized(Value tile) {
@@ -227,17 +249,18 @@ private:
     pieceTile = synchronized(keys.fill(loaded, pieceTile));
     meanwhile();
     Scores scores(size_t(rowsOfThread * neighbours()), values.zero());
-    auto at = [&](int64_t row, int64_t neighbour) { return &scores[size_t(row * neighbours() + neighbour)]; };
+    SmallVector<Value> products = productsOf(scoreTiles, scores);
     for (int64_t term = 0; term < plan.terms(); term += AttentionPlan::fragmentDepth) {
       Value fragments = plan.holdsRows() ? queryFragments[size_t(term / AttentionPlan::fragmentDepth)]
                                          : scoreTiles.loadRows(queryTile, 0, term);
       for (int64_t pair = 0; pair < neighbours() / 4; ++pair)
         for (auto [half, columns] : llvm::enumerate(scoreTiles.loadColumns(pieceTile, pair, term))) {
-          const int64_t first = 4 * pair + 2 * int64_t(half);
-          scoreTiles.addProducts(fragments, columns, {at(0, first), at(0, first + 1), at(1, first), at(1, first + 1)});
+          Value &sums = products[size_t(2 * pair) + half];
+          sums = scoreTiles.addProducts(fragments, columns, sums);
         }
     }
     pieceTile = synchronized(pieceTile);
+    scores = sumsOf(scoreTiles, products);
     for (Value &score : scores)
       score = values.stored(score);
     return scores;
@@ -479,19 +502,18 @@ private:
 
   /// Adds the products of a piece's terms, which are in shared memory. `weights`: the fragment of the 16 keys from a
   /// thread's neighbour of that number on.
-  Values multiplyTerms(Values sums, llvm::function_ref<Value(int64_t first)> weights) {
-    const int64_t columns = plan.product.tile.threadColumns;
-    auto at = [&](int64_t row, int64_t column) { return &sums[size_t(row * columns + column)]; };
+  Values multiplyTerms(const Values &sums, llvm::function_ref<Value(int64_t first)> weights) {
+    SmallVector<Value> products = productsOf(productTiles, sums);
     for (int64_t term = 0; term < plan.piece(); term += AttentionPlan::fragmentDepth) {
       Value rows = weights(term / ContractionTile::fragmentColumns * 2);
       for (int64_t pair = 0; pair < plan.columns() / (2 * ContractionTile::fragmentColumns); ++pair)
         for (auto [half, fragments] : llvm::enumerate(productTiles.loadColumns(pieceTile, pair, term))) {
-          const int64_t first = 4 * pair + 2 * int64_t(half);
-          productTiles.addProducts(rows, fragments, {at(0, first), at(0, first + 1), at(1, first), at(1, first + 1)});
+          Value &ofColumns = products[size_t(2 * pair) + half];
+          ofColumns = productTiles.addProducts(rows, fragments, ofColumns);
         }
     }
     pieceTile = synchronized(pieceTile);
-    return sums;
+    return sumsOf(productTiles, products);
   }
 
   /// The products of the pieces that were left out, whose weights are those of their first key.

@@ -149,25 +149,42 @@ Type FragmentTiles::factorsOf(const ContractionSide &own) const {
   return element.isF32() ? FloatTF32Type::get(context) : element;
 }
 
-void FragmentTiles::addProducts(Value rows, Value columns, std::array<Value *, 4> sums) {
-  Value before = vector::FromElementsOp::create(b, VectorType::get({4}, sums[0]->getType()),
-                                                ValueRange{*sums[0], *sums[1], *sums[2], *sums[3]});
+Value FragmentTiles::together(std::array<Value, 4> sums) {
+  return vector::FromElementsOp::create(b, VectorType::get({4}, sums[0].getType()), ValueRange(sums));
+}
+
+std::array<Value, 4> FragmentTiles::oneByOne(Value sums) {
+  std::array<Value, 4> result;
+  for (auto [number, sum] : llvm::enumerate(result))
+    sum = vector::ExtractOp::create(b, sums, int64_t(number));
+  return result;
+}
+
+Value FragmentTiles::addProducts(Value rows, Value columns, Value sums) {
   const Type ofRows = factorsOf(plan.rows), ofColumns = factorsOf(plan.columns);
-  Value after = xla_gpu::MultiplyFragmentsOp::create(b, before.getType(), rows, columns, before, TypeAttr::get(ofRows),
-                                                     ofRows == ofColumns ? TypeAttr() : TypeAttr::get(ofColumns));
-  for (auto [number, sum] : llvm::enumerate(sums))
-    *sum = vector::ExtractOp::create(b, after, int64_t(number));
+  return xla_gpu::MultiplyFragmentsOp::create(b, sums.getType(), rows, columns, sums, TypeAttr::get(ofRows),
+                                              ofRows == ofColumns ? TypeAttr() : TypeAttr::get(ofColumns));
 }
 
 SmallVector<Value> FragmentTiles::multiply(ArrayRef<Value> tiles, ValueRange sums) {
   const int64_t numRows = tile.threadRows / 2, numColumns = tile.threadColumns / 2;
   const FactorPieces pieces = plan.pieces();
-  SmallVector<Value> next(sums);
-  /// The sum of half `i` of a fragment of rows, and of element `j` of one of columns, behind so many others.
-  auto sumAt = [&](int64_t others, int64_t row, int64_t i, int64_t column, int64_t j) {
-    const int64_t inPair = plan.isInterleaved(plan.columns) ? 2 * j + column % 2 : column % 2 * 2 + j;
-    return &next[others + (2 * row + i) * tile.threadColumns + column / 2 * 4 + inPair];
+  /// Where the sums of a fragment of rows and one of columns are among a thread's, behind so many others.
+  auto placesOf = [&](int64_t others, int64_t row, int64_t column) {
+    auto at = [&](int64_t i, int64_t j) {
+      const int64_t inPair = plan.isInterleaved(plan.columns) ? 2 * j + column % 2 : column % 2 * 2 + j;
+      return size_t(others + (2 * row + i) * tile.threadColumns + column / 2 * 4 + inPair);
+    };
+    return std::array<size_t, 4>{at(0, 0), at(0, 1), at(1, 0), at(1, 1)};
   };
+  SmallVector<std::array<size_t, 4>> places; ///< by number of others, rows, columns
+  for (int64_t others = 0; others < int64_t(sums.size()); others += tile.threadRows * tile.threadColumns)
+    for (int64_t i = 0; i < numRows; ++i)
+      for (int64_t j = 0; j < numColumns; ++j)
+        places.push_back(placesOf(others, i, j));
+  SmallVector<Value> products = llvm::map_to_vector(places, [&](const std::array<size_t, 4> &at) {
+    return together({sums[at[0]], sums[at[1]], sums[at[2]], sums[at[3]]});
+  });
   for (int64_t term = 0; term < tile.depth; term += plan.fragmentDepth()) {
     SmallVector<SmallVector<Value>> rows(pieces.number), columns(pieces.number); // of 16 rows; of 8 columns
     for (unsigned piece = 0; piece < pieces.number; ++piece) {
@@ -177,12 +194,12 @@ SmallVector<Value> FragmentTiles::multiply(ArrayRef<Value> tiles, ValueRange sum
         llvm::append_range(columns[piece], loadColumns(tiles[1], i / 2, term, piece));
     }
     auto multiplyPieces = [&](unsigned ofRows, unsigned ofColumns) {
-      const int64_t others = ofRows + ofColumns == 0 ? 0 : tile.threadRows * tile.threadColumns;
-      for (int64_t i = 0; i < numRows; ++i)
-        for (int64_t j = 0; j < numColumns; ++j)
-          addProducts(rows[ofRows][size_t(i)], columns[ofColumns][size_t(j)],
-                      {sumAt(others, i, 0, j, 0), sumAt(others, i, 0, j, 1), sumAt(others, i, 1, j, 0),
-                       sumAt(others, i, 1, j, 1)});
+      Value *sum = products.begin() + (ofRows + ofColumns == 0 ? 0 : numRows * numColumns);
+      for (Value fragment : rows[ofRows])
+        for (Value other : columns[ofColumns]) {
+          *sum = addProducts(fragment, other, *sum);
+          ++sum;
+        }
     };
     // The smallest first.
     for (unsigned order = pieces.order + 1; order-- > 0;)
@@ -190,6 +207,10 @@ SmallVector<Value> FragmentTiles::multiply(ArrayRef<Value> tiles, ValueRange sum
         if (ofRows <= order && order - ofRows < pieces.number)
           multiplyPieces(ofRows, order - ofRows);
   }
+  SmallVector<Value> next(sums);
+  for (auto [product, at] : llvm::zip_equal(products, places))
+    for (auto [sum, place] : llvm::zip_equal(oneByOne(product), at))
+      next[place] = sum;
   return next;
 }
 

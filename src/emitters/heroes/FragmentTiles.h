@@ -39,8 +39,12 @@ public:
   mlir::Value loadRows(mlir::Value shared, int64_t number, int64_t term, int64_t piece = 0);
   /// The two of its 16 columns number `number`.
   std::array<mlir::Value, 2> loadColumns(mlir::Value shared, int64_t number, int64_t term, int64_t piece = 0);
-  /// Adds the products of fragments to a thread's four sums: two of the upper row, two of the lower.
-  void addProducts(mlir::Value rows, mlir::Value columns, std::array<mlir::Value *, 4> sums);
+  /// The products of fragments, added to a thread's four sums, which are together: two of the upper row, two of the
+  /// lower.
+  mlir::Value addProducts(mlir::Value rows, mlir::Value columns, mlir::Value sums);
+  /// `sums[i]` of a thread are together while fragments are multiplied, and one by one before and after that.
+  mlir::Value together(std::array<mlir::Value, 4> sums);
+  std::array<mlir::Value, 4> oneByOne(mlir::Value sums);
 
 private:
   static constexpr int64_t linesOfFragment = 8, chunksOfLine = 8, bitsOfChunk = 128;

@@ -102,3 +102,21 @@ func.func @signed_sum(%d: index) -> (i64, i64) {
   %b = arith.index_castui %u : index to i64
   return %a, %b : i64, i64
 }
+
+// -----
+
+// What two maps have in common is computed once.
+// CHECK-LABEL: func @common(
+#first = #xla_gpu.indexing_map<"(d0) -> (d0 floordiv 8 * 64 + d0 mod 8), domain: d0 in [0, 100]">
+#second = #xla_gpu.indexing_map<"(d0) -> (d0 floordiv 8 * 64 + d0 mod 8 + 16), domain: d0 in [0, 100]">
+func.func @common(%d: index) -> (index, index) {
+  // CHECK-COUNT-1: arith.divui
+  // CHECK-COUNT-1: arith.remui
+  // CHECK: %[[SUM:.*]] = arith.addi
+  // CHECK-NOT: arith.divui
+  // CHECK: %[[OTHER:.*]] = arith.addi %[[SUM]], %c16
+  // CHECK: return %[[SUM]], %[[OTHER]]
+  %a = xla_gpu.apply_indexing #first(%d)
+  %b = xla_gpu.apply_indexing #second(%d)
+  return %a, %b : index, index
+}

@@ -237,3 +237,21 @@ func.func @fragments_of_other_widths(%a: vector<4xi32>, %b: vector<2xi32>, %c: v
   %h = xla_gpu.multiply_fragments %x, %y, %x : f64
   return %d, %e, %g, %h : vector<4xi32>, vector<4xi32>, vector<4xf32>, vector<4xf64>
 }
+
+// Sums that go from one product to the next are not put together in between, and fragments are taken apart once.
+// CHECK-LABEL: func @products(
+func.func @products(%a: vector<4xi32>, %b: vector<2xi32>, %s: f32) -> (f32, f32) {
+  // CHECK-NOT: vector.from_elements
+  // CHECK-COUNT-6: vector.extract
+  // CHECK: llvm.call_intrinsic
+  // CHECK-NOT: vector
+  // CHECK: llvm.call_intrinsic
+  // CHECK-NOT: vector
+  // CHECK: return
+  %c = vector.from_elements %s, %s, %s, %s : vector<4xf32>
+  %d = xla_gpu.multiply_fragments %a, %b, %c : bf16
+  %e = xla_gpu.multiply_fragments %a, %b, %d : bf16
+  %x = vector.extract %e[0] : f32 from vector<4xf32>
+  %y = vector.extract %e[3] : f32 from vector<4xf32>
+  return %x, %y : f32, f32
+}

@@ -173,3 +173,21 @@ func.func @endless(%v: vector<4xf32>, %x: f32) -> f32 {
   }
   return %r : f32
 }
+
+// A loop that copies a vector lane by lane is that vector; what nobody uses is not copied.
+// CHECK-LABEL: func @copied(
+// CHECK-SAME: %[[VECTOR:[^ :]*]]: vector<8xf32>
+// CHECK-NEXT: return %[[VECTOR]]
+#unused = #xla_gpu.indexing_map<"(d0) -> (d0 * 3), domain: d0 in [0, 7]">
+func.func @copied(%vector: vector<8xf32>, %before: vector<8xf32>) -> vector<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %r = scf.for %i = %c0 to %c8 step %c1 iter_args(%a = %before) -> (vector<8xf32>) {
+    %index = xla_gpu.apply_indexing #unused(%i)
+    %lane = vector.extract %vector[%i] : f32 from vector<8xf32>
+    %n = vector.insert %lane, %a[%i] : f32 into vector<8xf32>
+    scf.yield %n : vector<8xf32>
+  }
+  return %r : vector<8xf32>
+}
