@@ -77,6 +77,7 @@ std::unique_ptr<HloModule> Compiler::fuse(const HloModule &module, const TargetI
   context.target = target;
   context.options.fastMath = options.fastMath;
   context.options.fusion = options.fusion;
+  context.options.f32Dots = options.f32Dots;
   context.explanation = options.explanation;
   auto text = [&] { return hloText(*fused); };
   context.afterPass = [&](const HloPass &pass, PassResult result, Clock::time_point begin, Clock::time_point end) {
@@ -282,6 +283,17 @@ void Compiler::describe(const HloModule &fused, const TargetInfo &target, Execut
   compiled.values = std::move(plan.values);
 }
 
+void Compiler::remark(std::vector<KernelJob> &jobs, const TargetInfo &target) {
+  PlanContext plans;
+  for (KernelJob &job : jobs) {
+    if (!job.done)
+      continue;
+    if (isWanted(DiagnosticKind::F32Dot, *options.remarks))
+      remarkOnPrecision(*job.planned, target, plans, job.kernel.spec);
+    reportRemarks(job.kernel.spec, job.planned->planned->graph.computation(), *options.remarks, diagnostics);
+  }
+}
+
 std::optional<CompiledModule> Compiler::compile(const HloModule &fused, const TargetInfo &target, Stage stage,
                                                 bool keepTexts, llvm::StringRef trackSuffix) {
   Refusals refusals;
@@ -296,9 +308,7 @@ std::optional<CompiledModule> Compiler::compile(const HloModule &fused, const Ta
   if (!finishJobs(jobs, plan->steps, refusals))
     return std::nullopt;
   if (options.remarks)
-    for (const KernelJob &job : jobs)
-      if (job.done)
-        reportRemarks(job.kernel.spec, job.planned->planned->graph.computation(), *options.remarks, diagnostics);
+    remark(jobs, target);
   CompiledModule compiled;
   describe(fused, target, *plan, jobs, compiled);
   refusals.summarize(compiled.kernels.size(), diagnostics);

@@ -1,9 +1,13 @@
 #include "compiler/Remarks.h"
 
+#include "hloc/compiler/Tf32Gain.h"
+#include "hloc/fusion/ContractionPlan.h"
 #include "hloc/support/Check.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Regex.h"
+
+#include <cmath>
 
 namespace hloc {
 
@@ -21,6 +25,17 @@ DiagnosticKind kindOf(llvm::StringRef kindText) {
 }
 
 } // namespace
+
+bool isWanted(DiagnosticKind kind, const std::string &kinds) { return llvm::Regex(kinds).match(text(kind)); }
+
+void remarkOnPrecision(const PlannedKernel &planned, const TargetInfo &target, PlanContext &plans, KernelSpec &kernel) {
+  const auto *contraction = std::get_if<ContractionPlan>(&planned.plan().plan);
+  if (!contraction || contraction->stage == ReductionStage::Combine)
+    return;
+  if (std::optional<Tf32Gain> gain = tf32Gain(planned.plan().graphOf(planned.planned->graph), target, plans))
+    kernel.remarks.push_back({text(DiagnosticKind::F32Dot).str(), gain->dot->name().str(),
+                              uint64_t(std::round(gain->seconds / gain->asTf32)), gain->toString(target)});
+}
 
 void reportRemarks(const KernelSpec &kernel, const HloComputation &fusion, const std::string &kinds,
                    DiagnosticEngine &diagnostics) {

@@ -18,6 +18,8 @@ CompilerOptions compilerOptions(const CompileOptions &options) {
   result.allowExternal = options.allowExternal;
   result.fastMath = options.fastMath;
   result.fusion = options.fusion;
+  if (llvm::any_of(options.targets, [](const TargetInfo &target) { return target.hasTf32(); }))
+    result.f32Dots = options.f32Dots; // else f32 is what kernels have to be right in
   result.tile = options.tile;
   result.cacheFolder = CubinCache::defaultFolder(systemEnvironment);
   return result;

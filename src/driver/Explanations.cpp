@@ -1,5 +1,6 @@
 #include "Explanations.h"
 
+#include "hloc/compiler/Tf32Gain.h"
 #include "hloc/fusion/TileCandidates.h"
 
 #include "fmt/format.h"
@@ -69,6 +70,8 @@ std::string printTiles(const HloModule &fused, llvm::StringRef name, const Targe
         continue;
       if (const std::vector<TileCandidate> candidates = tileCandidates(*graph, target, plans); !candidates.empty())
         text += tileTable(candidates, target);
+      if (std::optional<Tf32Gain> gain = tf32Gain(*graph, target, plans))
+        text += gain->toString(target) + "\n";
     }
   return text;
 }

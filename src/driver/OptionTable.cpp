@@ -49,6 +49,7 @@ CHOICES(Platform, {"emulator", Emulator}, {"cuda", Cuda}, {"interpreter", Interp
 CHOICES(Reference, {"interpreter", Interpreter}, {"none", None})
 CHOICES(CompareChoice, {"end", End}, {"steps", Steps}, {"both", Both})
 CHOICES(FusionMode, {"keep", Keep}, {"redo", Redo}, {"none", None})
+CHOICES(F32Dots, {"f32", F32}, {"tf32", Tf32})
 CHOICES(IrKind, {"hlo", Hlo}, {"mlir", Mlir}, {"llvm", Llvm}, {"ptx", Ptx})
 
 template <typename Enum> Words namesOf() {

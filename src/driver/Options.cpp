@@ -160,6 +160,8 @@ private:
     if (options.remarks)
       warnOfIdleRemarks(*options.remarks);
     options.targetGiven = given.has("--target");
+    if (options.f32Dots == F32Dots::Tf32)
+      warnOfTargetsWithoutTf32(options.targets);
     if (given.command == runCommand) {
       options.lineInfo = true; // findings name HLO instructions; the code is the same
       return;
@@ -213,6 +215,14 @@ private:
       ignored += (ignored.empty() ? "" : ", ") + std::string("dump filters without xla_dump_to");
     if (!ignored.empty())
       diagnostics.report(DiagnosticKind::IgnoredInput, "XLA_FLAGS is read for dump flags only; ignored: " + ignored);
+  }
+
+  void warnOfTargetsWithoutTf32(llvm::ArrayRef<TargetInfo> targets) {
+    for (const TargetInfo &target : targets)
+      if (!target.hasTf32())
+        diagnostics.report(
+            DiagnosticKind::IgnoredInput,
+            fmt::format("{} has no tf32: its dots of f32 stay f32, whatever --f32-dots says", target.name));
   }
 
   void warnOfIdleRemarks(const std::string &expression) {

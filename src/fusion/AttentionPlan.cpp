@@ -113,7 +113,8 @@ private:
   static std::optional<ElementType> typeOfFactors(const ContractionPlan &dot) {
     const auto types = ContractionPlan::fragmentTypes(*dot.hero);
     const bool areHalves = types && types->front() == types->back() && isFloat(types->front()) &&
-                           deviceBits(types->front()) == 16 && ContractionPlan::piecesOf(*dot.hero).number == 1;
+                           deviceBits(types->front()) == 16 &&
+                           ContractionPlan::piecesOf(*dot.hero, dot.algorithm()).number == 1;
     return areHalves ? std::optional(types->front()) : std::nullopt;
   }
 

@@ -295,14 +295,32 @@ private:
     }
   }
 
-  bool mayUseTensorCores() const { return target.atLeast(8, 0) && ContractionPlan::fragmentTypes(*plan.hero); }
+  bool mayUseTensorCores() const { return target.atLeast(8, 0) && plan.fragmentTypes(); }
 
-  /// Threads' results, where warps' make a tile.
+  /// Threads' results, where warps' make a tile. What an algorithm allows to be narrower may as well be f32, which is
+  /// faster where there is little to multiply.
   llvm::SmallVector<ContractionTile> candidates(int64_t depth) {
+    llvm::SmallVector<ContractionTile> tiles;
+    const bool byTensorCores = mayUseTensorCores();
+    if (byTensorCores)
+      addTilesOfFragments(depth, tiles);
+    if (!byTensorCores || !ContractionPlan::fragmentTypes(*plan.hero, DotAlgorithm::Unset))
+      addTilesOfThreads(depth, tiles);
+    return tiles;
+  }
+
+  void addTilesOfThreads(int64_t depth, llvm::SmallVectorImpl<ContractionTile> &tiles) {
     static constexpr ContractionTile byThreads[] = {
         {4, 2, 8, 8}, {2, 2, 8, 8}, {4, 2, 8, 4}, {4, 2, 4, 8}, {4, 2, 4, 4}, {2, 2, 8, 4}, {2, 2, 4, 4},
         {1, 2, 8, 4}, {2, 1, 4, 4}, {1, 2, 4, 2}, {1, 1, 4, 2}, {1, 2, 2, 4}, {4, 1, 4, 4},
     };
+    for (ContractionTile tile : byThreads) {
+      tile.depth = plan.bits == 64 || depth <= 8 ? 8 : 16;
+      tiles.push_back(tile);
+    }
+  }
+
+  void addTilesOfFragments(int64_t depth, llvm::SmallVectorImpl<ContractionTile> &tiles) {
     static constexpr ContractionTile byTensorCores[] = {
         {2, 2, 8, 16}, {2, 4, 8, 8}, {2, 2, 8, 8}, {2, 2, 4, 16}, {2, 2, 4, 8},
         {4, 1, 4, 8},  {1, 4, 4, 8}, {1, 4, 2, 8}, {1, 2, 2, 8},  {2, 1, 4, 4},
@@ -310,13 +328,6 @@ private:
     };
     /// Of sums that a thread has, so that factors have registers beside them.
     constexpr int64_t mostBitsOfSums = 128 * 32;
-    llvm::SmallVector<ContractionTile> tiles;
-    if (!mayUseTensorCores()) {
-      llvm::append_range(tiles, byThreads);
-      for (ContractionTile &tile : tiles)
-        tile.depth = plan.bits == 64 || depth <= 8 ? 8 : 16;
-      return tiles;
-    }
     for (ContractionTile tile : byTensorCores) {
       tile.onTensorCores = true;
       plan.tile = tile;
@@ -329,7 +340,6 @@ private:
     for (size_t i = 0, count = tiles.size(); i < count && plan.factorBits() == 16 && depth >= leastOfDeepTiles; ++i)
       if (tiles[i].threadRows * tiles[i].threadColumns <= mostSumsOfDeepTiles)
         tiles.emplace_back(tiles[i]).depth = deepTile;
-    return tiles;
   }
 
   std::optional<Rejection> chooseTile() {
@@ -699,11 +709,13 @@ static std::variant<ContractionPlan, Rejection> beginPlan(const FusionGraph &gra
   return plan;
 }
 
-std::vector<TileCandidate> tileCandidates(const FusionGraph &graph, const TargetInfo &target, PlanContext &plans) {
+std::vector<TileCandidate> tileCandidates(const FusionGraph &graph, const TargetInfo &target, PlanContext &plans,
+                                          std::optional<DotAlgorithm> asIf) {
   std::variant<ContractionPlan, Rejection> begun = beginPlan(graph, plans.mlir());
   auto *plan = std::get_if<ContractionPlan>(&begun);
   if (!plan)
     return {};
+  plan->asIf = asIf;
   return ContractionPlanner(*plan, graph, target, plans.mlir()).candidatesByTime();
 }
 

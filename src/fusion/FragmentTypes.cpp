@@ -128,24 +128,21 @@ Types ofFloats(std::array<ElementType, 2> factors, ElementType result, DotAlgori
   return std::nullopt;
 }
 
-DotAlgorithm algorithmOf(const HloInstruction &hero) {
-  return hero.enumOr(AttributeKey::Algorithm, DotAlgorithm::Unset);
-}
-
 } // namespace
 
-std::optional<std::array<ElementType, 2>> ContractionPlan::fragmentTypes(const HloInstruction &hero) {
+std::optional<std::array<ElementType, 2>> ContractionPlan::fragmentTypes(const HloInstruction &hero,
+                                                                         DotAlgorithm algorithm) {
   const ElementType result = hero.shape().elementType();
   const std::array<ElementType, 2> factors = factorsOf(hero);
   if (isInteger(result) && bitWidth(result) <= 32)
     return ofIntegers(factors);
-  return isFloat(result) ? ofFloats(factors, result, algorithmOf(hero)) : std::nullopt;
+  return isFloat(result) ? ofFloats(factors, result, algorithm) : std::nullopt;
 }
 
-FactorPieces ContractionPlan::piecesOf(const HloInstruction &hero) {
+FactorPieces ContractionPlan::piecesOf(const HloInstruction &hero, DotAlgorithm algorithm) {
   if (ofFloats(factorsOf(hero), hero.shape().elementType(), DotAlgorithm::Unset))
     return {}; // as they are
-  switch (algorithmOf(hero)) {
+  switch (algorithm) {
   case DotAlgorithm::BF16BF16F32X3:
   case DotAlgorithm::TF32TF32F32X3:
     return {2, 1};

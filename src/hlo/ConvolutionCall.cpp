@@ -129,6 +129,7 @@ std::optional<ConvolutionCall> ConvolutionCall::of(const HloInstruction &instr) 
                        *instr.get<const Window *>(AttributeKey::Window),
                        *instr.get<const ConvolutionLabels *>(AttributeKey::DimLabels),
                        instr.intOr(AttributeKey::FeatureGroupCount, 1),
+                       instr.ints(AttributeKey::OperandPrecision).take_front(2),
                        ConvolutionEpilogue::parse(instr.string(AttributeKey::BackendConfig))};
   if (!labelsFit(call.labels, call.shapes, call.window.dims.size()) || !featuresFit(call) || !windowFits(call) ||
       !epilogueFits(call, instr))

@@ -94,6 +94,15 @@ bool fitResults(const GemmCall &gemm, const Shape &shape) {
          (count == known || bitWidth(shape.element(unsigned(known)).elementType()) == 8);
 }
 
+bool isPrecise(const llvm::json::Object &config) {
+  const llvm::json::Object *precision = config.getObject("precision_config");
+  if (!precision)
+    return false;
+  const llvm::json::Array *operands = precision->getArray("operand_precision");
+  return precision->getString("algorithm").value_or("ALG_UNSET") != "ALG_UNSET" ||
+         (operands && llvm::any_of(*operands, [](const auto &value) { return value.getAsString() != "DEFAULT"; }));
+}
+
 /// The numbers of the configuration, which is the call's own or stands in one for all calls.
 bool readConfiguration(llvm::StringRef text, const Shape &lhs, const Shape &rhs, GemmCall &gemm, Epilogue &epilogue) {
   const llvm::json::Object whole = readBackendConfig(text);
@@ -104,6 +113,7 @@ bool readConfiguration(llvm::StringRef text, const Shape &lhs, const Shape &rhs,
     return false;
   gemm.alpha = config->getNumber("alpha_real").value_or(0); // as the protocol buffer has it
   gemm.beta = config->getNumber("beta").value_or(0);
+  gemm.isPrecise = isPrecise(*config);
   std::optional<Epilogue> known = epilogueOf(config->getString("epilogue").value_or("DEFAULT"));
   if (!known)
     return false;

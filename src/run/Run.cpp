@@ -67,6 +67,8 @@ private:
     std::unique_ptr<HloModule> module = compiler.parse(std::move(file));
     if (module && options.shrink)
       module = shrunk(*module);
+    if (module && options.compiler.f32Dots != F32Dots::F32)
+      module = withAlgorithms(std::move(module));
     if (module)
       module = withoutSolvers(std::move(module));
     if (module && isPart())
@@ -104,6 +106,20 @@ private:
     return std::move(small.module);
   }
 
+  /// What is wanted of dots of f32 is wanted of kernels and reference; calls of libraries that are such dots are given
+  /// to both as what they mean.
+  std::unique_ptr<HloModule> withAlgorithms(std::unique_ptr<HloModule> module) {
+    TimedScope scope(timing, "choose dot algorithms");
+    std::unique_ptr<HloModule> chosen = cloneModule(*module);
+    HloPassContext context(diagnostics);
+    context.options.f32Dots = options.compiler.f32Dots;
+    for (auto *pass : {expandCustomCalls, chooseDotAlgorithms})
+      if (pass(*chosen, context) == PassResult::Failed)
+        return nullptr;
+    asWritten = std::move(module);
+    return chosen;
+  }
+
   /// Calls of LAPACK mean what is made of them: kernels and reference both run that (decisions/0011).
   std::unique_ptr<HloModule> withoutSolvers(std::unique_ptr<HloModule> module) {
     if (!hasSolverCalls(*module))
@@ -113,7 +129,8 @@ private:
     HloPassContext context(diagnostics);
     if (expandSolverCalls(*expanded, context) == PassResult::Failed)
       return nullptr;
-    asWritten = std::move(module);
+    if (!asWritten)
+      asWritten = std::move(module);
     return expanded;
   }
 
@@ -260,7 +277,7 @@ private:
   TargetInfo target = options.target; ///< of what is compiled
   std::optional<RunProgram> program;
   std::optional<emulator::EmulatorOptions> machineOptions;
-  std::unique_ptr<HloModule> asWritten; ///< where calls of LAPACK have been replaced
+  std::unique_ptr<HloModule> asWritten; ///< where calls have been replaced
   std::unique_ptr<HloModule> laidOut;   ///< device memory has the layouts of the entry computation
   std::optional<Executor> executor;
   std::unique_ptr<EmulatorDevice> machine;
@@ -438,6 +455,7 @@ bool ModuleRun::verifyPasses(const HloModule &module, llvm::ArrayRef<ArgumentSet
   context.target = target;
   context.options.fastMath = options.compiler.fastMath;
   context.options.fusion = options.compiler.fusion;
+  context.options.f32Dots = options.compiler.f32Dots;
   if (!verifyEachPass(module, hloPipeline(), inputs, context))
     return false;
   report.numVerifiedSets = inputs.size();

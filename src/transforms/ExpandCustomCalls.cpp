@@ -61,13 +61,16 @@ std::string spelling(const ConvolutionLabels &labels, size_t rank) {
 }
 
 Value convolution(HloBuilder &b, HloModule &module, Value lhs, Value rhs, const Shape &shape, Window window,
-                  ConvolutionLabels labels, AttributeKey groupKey, int64_t groups) {
+                  ConvolutionLabels labels, AttributeKey groupKey, const ConvolutionCall &f) {
   labels.spelling = spelling(labels, shape.rank());
   HloArena &arena = module.arena();
-  return b.add(Opcode::Convolution, shape, {lhs, rhs},
-               {{AttributeKey::Window, static_cast<const Window *>(arena.saveObject(std::move(window)))},
-                {AttributeKey::DimLabels, static_cast<const ConvolutionLabels *>(arena.saveObject(std::move(labels)))},
-                {groupKey, groups}});
+  llvm::SmallVector<Attribute> attributes = {
+      {AttributeKey::Window, static_cast<const Window *>(arena.saveObject(std::move(window)))},
+      {AttributeKey::DimLabels, static_cast<const ConvolutionLabels *>(arena.saveObject(std::move(labels)))},
+      {groupKey, f.groups}};
+  if (!f.precision.empty())
+    attributes.push_back(b.ints(AttributeKey::OperandPrecision, f.precision));
+  return b.add(Opcode::Convolution, shape, {lhs, rhs}, attributes);
 }
 
 /// Every place of dy spreads the kernel, which is why it is turned round and dy has the strides as holes.
@@ -109,7 +112,7 @@ Value inputGradient(Expansion &x, HloModule &module, const ConvolutionCall &f, V
     window.dims.push_back(
         {dim.size, 1, low, f.xSize(i) - low - dilated + reach, dim.stride, dim.windowDilation, !dim.reversed});
   }
-  return convolution(b, module, dy, turned, shape, window, labels, AttributeKey::FeatureGroupCount, f.groups);
+  return convolution(b, module, dy, turned, shape, window, labels, AttributeKey::FeatureGroupCount, f);
 }
 
 /// Features of x stand for batches and batches for features; strides and dilations change places.
@@ -134,7 +137,7 @@ Value kernelGradient(Expansion &x, HloModule &module, const ConvolutionCall &f, 
       reversed.push_back(f.labels.rhsSpatial[i]);
   }
   HloBuilder &b = x.builder();
-  Value made = convolution(b, module, input, dy, shape, window, labels, AttributeKey::BatchGroupCount, f.groups);
+  Value made = convolution(b, module, input, dy, shape, window, labels, AttributeKey::BatchGroupCount, f);
   return reversed.empty() ? made : b.add(Opcode::Reverse, shape, {made}, {b.ints(AttributeKey::Dimensions, reversed)});
 }
 
@@ -218,8 +221,7 @@ HloInstruction *expandConvolution(HloInstruction &instr, HloRewriter &rewriter) 
   switch (call->kind) {
   case ConvolutionCallKind::Forward:
   case ConvolutionCallKind::BiasActivation:
-    made = convolution(b, module, lhs, rhs, sums, call->window, call->labels, AttributeKey::FeatureGroupCount,
-                       call->groups);
+    made = convolution(b, module, lhs, rhs, sums, call->window, call->labels, AttributeKey::FeatureGroupCount, *call);
     break;
   case ConvolutionCallKind::InputGradient:
     made = inputGradient(x, module, *call, lhs, rhs, sums);

@@ -42,11 +42,14 @@ ElementType sumType(const GemmCall &gemm, ElementType result) {
 
 Value product(Expansion &x, const GemmCall &gemm, const HloInstruction &call, ElementType type) {
   HloBuilder &b = x.builder();
+  llvm::SmallVector<Attribute> attributes = {b.ints(AttributeKey::LhsBatchDims, gemm.lhsBatch),
+                                             b.ints(AttributeKey::RhsBatchDims, gemm.rhsBatch),
+                                             b.ints(AttributeKey::LhsContractingDims, gemm.lhsContracting),
+                                             b.ints(AttributeKey::RhsContractingDims, gemm.rhsContracting)};
+  if (constexpr auto highest = int64_t(Precision::Highest); gemm.isPrecise)
+    attributes.push_back(b.ints(AttributeKey::OperandPrecision, {highest, highest}));
   return b.add(Opcode::Dot, Shape::array(type, call.resultShape().dims()),
-               {x.plain(call.operand(0)), x.plain(call.operand(1))},
-               {b.ints(AttributeKey::LhsBatchDims, gemm.lhsBatch), b.ints(AttributeKey::RhsBatchDims, gemm.rhsBatch),
-                b.ints(AttributeKey::LhsContractingDims, gemm.lhsContracting),
-                b.ints(AttributeKey::RhsContractingDims, gemm.rhsContracting)});
+               {x.plain(call.operand(0)), x.plain(call.operand(1))}, attributes);
 }
 
 /// -0 as 0, which radix sort takes them both for.

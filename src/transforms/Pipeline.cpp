@@ -11,6 +11,8 @@ llvm::ArrayRef<HloPass> hloPipeline() {
       {"inline-calls", inlineCalls, "Replaces calls by what they call, and drops what nothing uses"},
       {"expand-custom-calls", expandCustomCalls, "Replaces calls of libraries whose meaning is public by ops",
        /*rounds=*/true},
+      {"choose-dot-algorithms", chooseDotAlgorithms,
+       "Gives dots and convolutions of f32 the algorithm that is wanted where their text leaves it open"},
       {"expand-solver-calls", expandSolverCalls, "Replaces calls of LAPACK and cuSOLVER by ops and loops",
        /*rounds=*/true},
       {"expand-rng", expandRng, "Passes the state of random numbers along, from which they are made"},

@@ -39,6 +39,7 @@ struct CompilerOptions {
   bool locations = false;            ///< MLIR texts say of each operation which line of the HLO it stems from
   std::vector<std::string> fastMath; ///< rules that may change the results of floats, by name
   FusionMode fusion = FusionMode::Keep;
+  F32Dots f32Dots = F32Dots::F32;
   std::optional<TileSizes> tile; ///< that contractions are to have; an error where they cannot, or there is none
   FusionExplanation *explanation = nullptr; ///< where fuse() says why it fused what; null: nobody asks
   std::string cacheFolder;                  ///< of the PTX of kernels of large modules; empty: no cache
@@ -108,6 +109,7 @@ private:
   void describe(const HloModule &fused, const TargetInfo &target, ExecutionPlan &plan, std::vector<KernelJob> &jobs,
                 CompiledModule &compiled);
   void runJobs(std::vector<KernelJob> &jobs, const TargetInfo &target, Stage stage, bool keepTexts);
+  void remark(std::vector<KernelJob> &jobs, const TargetInfo &target);
   bool mergeTexts(CompiledModule &compiled, const TargetInfo &target);
 
   CompilerOptions options;

@@ -144,13 +144,23 @@ struct ContractionPlan {
   /// where they are in fragments; 0: each thread stores its own.
   unsigned outputVector = 0;
   int64_t perThread = 1; ///< results of a thread that combines, neighbours in memory
+  /// The algorithm of which it is asked what the plan would be; else it is the hero's.
+  std::optional<DotAlgorithm> asIf;
 
   /// In which tensor cores multiply both operands' factors, if they do: types that have all of their values (of f8,
   /// f16). Bytes of each side have a sign of their own; F32 are words of which tensor cores look at 19 bits.
-  static std::optional<std::array<ElementType, 2>> fragmentTypes(const HloInstruction &hero);
-  ElementType fragmentType(const ContractionSide &side) const { return (*fragmentTypes(*hero))[side.operand]; }
-  static FactorPieces piecesOf(const HloInstruction &hero);
-  FactorPieces pieces() const { return tile.onTensorCores ? piecesOf(*hero) : FactorPieces(); }
+  static std::optional<std::array<ElementType, 2>> fragmentTypes(const HloInstruction &hero) {
+    return fragmentTypes(hero, algorithmOf(hero));
+  }
+  static std::optional<std::array<ElementType, 2>> fragmentTypes(const HloInstruction &hero, DotAlgorithm algorithm);
+  std::optional<std::array<ElementType, 2>> fragmentTypes() const { return fragmentTypes(*hero, algorithm()); }
+  ElementType fragmentType(const ContractionSide &side) const { return (*fragmentTypes())[side.operand]; }
+  static FactorPieces piecesOf(const HloInstruction &hero, DotAlgorithm algorithm);
+  FactorPieces pieces() const { return tile.onTensorCores ? piecesOf(*hero, algorithm()) : FactorPieces(); }
+  static DotAlgorithm algorithmOf(const HloInstruction &hero) {
+    return hero.enumOr(AttributeKey::Algorithm, DotAlgorithm::Unset);
+  }
+  DotAlgorithm algorithm() const { return asIf.value_or(algorithmOf(*hero)); }
   /// Of a thread.
   int64_t sums() const { return tile.threadRows * tile.threadColumns * (pieces().number > 1 ? 2 : 1); }
   /// Of a factor in shared memory: as it is stored, or nearly so, for tensor cores.

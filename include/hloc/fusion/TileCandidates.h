@@ -18,7 +18,8 @@ struct TileCandidate {
   double seconds = 0; ///< with the kernel that adds up parts
 };
 
-/// The fastest first; none if the graph is no contraction.
-std::vector<TileCandidate> tileCandidates(const FusionGraph &graph, const TargetInfo &target, PlanContext &plans);
+/// The fastest first; none if the graph is no contraction. `asIf`: the algorithm that it is to have instead of its own.
+std::vector<TileCandidate> tileCandidates(const FusionGraph &graph, const TargetInfo &target, PlanContext &plans,
+                                          std::optional<DotAlgorithm> asIf = std::nullopt);
 
 } // namespace hloc

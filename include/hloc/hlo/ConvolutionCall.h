@@ -44,7 +44,8 @@ struct ConvolutionCall {
   ConvolutionShapes shapes;
   const Window &window;
   const ConvolutionLabels &labels;
-  int64_t groups; ///< of features
+  int64_t groups;                    ///< of features
+  llvm::ArrayRef<int64_t> precision; ///< of operands; empty: the default
   ConvolutionEpilogue epilogue;
 
   /// None if the target is another, or operands, results, attributes and configuration do not fit each other. Sizes of

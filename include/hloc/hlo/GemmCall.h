@@ -21,6 +21,7 @@ struct GemmCall {
   Activation activation = Activation::None;
   unsigned addend = 0, bias = 0; ///< operand numbers; 0: there is none
   bool hasAux = false;           ///< result 1 is what the activation is applied to
+  bool isPrecise = false;        ///< more than the default precision is asked for, or an algorithm
 
   /// Is it the product alone, as `dot` gives it?
   bool isPlain() const { return alpha == 1 && !addend && !bias && activation == Activation::None; }

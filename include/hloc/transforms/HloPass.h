@@ -51,8 +51,15 @@ enum class FusionMode {
   None  ///< those that arrive are dissolved, and every op is a kernel
 };
 
+/// As what dots and convolutions of f32 are multiplied where their text leaves it open.
+enum class F32Dots {
+  F32, ///< as they are
+  Tf32 ///< by tensor cores that have it: factors rounded to 11 bits, sums in f32
+};
+
 struct HloPassOptions {
   FusionMode fusion = FusionMode::Keep;
+  F32Dots f32Dots = F32Dots::F32;
   /// Inlining refuses to make a computation larger than this. Nested calls multiply: 25 levels of two calls each, a
   /// text of 100 lines, would take 2^25 instructions, 10 GB. The largest real module known here has 44,000.
   size_t maxInstructions = 4'000'000;

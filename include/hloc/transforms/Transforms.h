@@ -36,6 +36,13 @@ PassResult expandSorts(HloModule &module, HloPassContext &context);
 /// Custom calls whose meaning is public -> ops: TopK, cuDNN's convolutions, cuBLAS's products, CUB's sorts.
 PassResult expandCustomCalls(HloModule &module, HloPassContext &context);
 
+/// A dot or convolution of f32 of which HloPassOptions::f32Dots decides: it has no algorithm, all of its precisions are
+/// the default, no factor has been converted from a type of at most 8 bits, and not both are narrower types' values,
+/// which are multiplied as they are.
+bool isPlainF32Product(const HloInstruction &instr);
+/// These -> the same with `algorithm=dot_tf32_tf32_f32`, where that is wanted.
+PassResult chooseDotAlgorithms(HloModule &module, HloPassContext &context);
+
 /// rng and rng-get-and-update-state -> rng-bit-generator on a counter that is 0 when the entry starts and goes through
 /// its loops. Not where branches or conditions of loops draw.
 PassResult expandRng(HloModule &module, HloPassContext &context);

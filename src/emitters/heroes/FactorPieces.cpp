@@ -41,8 +41,6 @@ Value rounded(CodeBuilder &b, Value value, ElementType fragment) {
 } // namespace
 
 Value asFragmentFactor(CodeBuilder &b, Value stored, ElementType from, ElementType fragment) {
-  if (from == ElementType::F32 && fragment == from)
-    return roundedToWord(b, stored);
   return from == fragment ? stored : convertElement(b, stored, from, fragment);
 }
 

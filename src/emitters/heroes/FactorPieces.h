@@ -6,7 +6,8 @@
 
 namespace hloc {
 
-/// A stored element of type `from` in the type of a fragment, rounded to it; F32 to the 19 bits of tf32.
+/// A stored element of type `from` in the type of a fragment, rounded to it. (Of F32, which is as wide as the words of
+/// tf32, factorPieces makes one piece.)
 mlir::Value asFragmentFactor(CodeBuilder &b, mlir::Value stored, ElementType from, ElementType fragment);
 
 /// An f32 as so many factors of the type that add up to it, or nearly so, the largest first. Infinities and NaN are

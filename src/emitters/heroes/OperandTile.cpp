@@ -51,8 +51,14 @@ Type OperandTile::factorType() const {
   return tile.onTensorCores ? storageType(fragmentType(), context) : values.computed();
 }
 
+/// Of f32 a register has the same bits before: where tests stand before loads, each would be waited for to be rounded.
+bool OperandTile::isRoundedInTile() const {
+  return plan.pieces().number > 1 ||
+         (tile.onTensorCores && type == ElementType::F32 && fragmentType() == ElementType::F32);
+}
+
 Type OperandTile::heldType() const {
-  if (plan.pieces().number > 1)
+  if (isRoundedInTile())
     return values.computed();
   return tile.onTensorCores || !isHeldAsStored() ? factorType() : storageType(type, context);
 }
@@ -256,7 +262,7 @@ Value OperandTile::loadElement(const Place &place, Value number, Value element) 
     IndexingMap indices = mapAt(place.indices, {int64_t(side.vector)});
     indices.simplify();
     Value stored = kernel.call(function, applyMap(b, indices, operands)).front();
-    if (plan.pieces().number > 1)
+    if (isRoundedInTile())
       return values.factor(stored, type);
     if (tile.onTensorCores)
       return asFragmentFactor(b, stored, type, fragmentType());
@@ -317,9 +323,9 @@ Value OperandTile::putChunk(const Group &group, Value loaded, Value shared, Valu
   auto held = VectorType::get({int64_t(side.vector)}, heldType());
   if (loaded.getType() != held)
     loaded = vector::BitCastOp::create(b, held, loaded);
-  const unsigned number = plan.pieces().number;
-  if (number == 1)
+  if (!isRoundedInTile())
     return putPiece(group, loaded, 0, shared, stage);
+  const unsigned number = plan.pieces().number;
   SmallVector<SmallVector<Value>> pieces(number);
   for (int64_t i = 0; i < int64_t(side.vector); ++i) {
     SmallVector<Value> ofOne = factorPieces(b, vector::ExtractOp::create(b, loaded, i), fragmentType(), number);

@@ -47,6 +47,8 @@ private:
   };
 
   ElementType fragmentType() const { return plan.fragmentType(side); }
+  /// Are factors made of what was loaded when that goes to shared memory?
+  bool isRoundedInTile() const;
   /// Is it held as it is stored until it goes to shared memory? Behind tests, as factors, each vector would be waited
   /// for before the next is loaded.
   bool isHeldAsStored() const { return tile.onTensorCores || !placeOf(0).conditions.empty(); }

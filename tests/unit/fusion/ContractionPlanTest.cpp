@@ -210,6 +210,26 @@ TEST_CASE("contraction: an algorithm has f32 multiplied as narrower factors, one
   CHECK(narrow.contraction().fragmentType(narrow.contraction().rows) == F32);
 }
 
+TEST_CASE("contraction: what an algorithm would make of a product is what it makes of it") {
+  PlanContext plans;
+  const std::string tf32 = ", algorithm=dot_tf32_tf32_f32";
+  auto fastest = [&](const Planned &planned, const char *target, std::optional<DotAlgorithm> asIf = std::nullopt) {
+    return tileCandidates(*planned.graph, *findTarget(target), plans, asIf).front().seconds;
+  };
+  for (int64_t size : {64, 1024}) {
+    Planned plain(product(size, size, size)), chosen(product(size, size, size) + tf32);
+    const double before = fastest(plain, "sm_80"), after = fastest(chosen, "sm_80");
+    CHECK(fastest(plain, "sm_80", DotAlgorithm::TF32TF32F32) == after);
+    CHECK((size == 64 ? after <= before : after < before / 2));
+    CHECK(fastest(plain, "sm_75", DotAlgorithm::TF32TF32F32) == fastest(plain, "sm_75"));
+  }
+  // f32 is right as well, and faster where there is so little to multiply that what counts is how long a block takes.
+  Planned small(convolution("1,14,14,96", "3,3,96,32", "1,14,14,32",
+                            "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f") +
+                tf32);
+  CHECK(fastest(small, "sm_80") <= fastest(small, "sm_80", DotAlgorithm::Unset));
+}
+
 TEST_CASE("contraction: fragments of all widths are eight registers of four lanes deep") {
   for (auto [type, bits, depth] : {std::tuple("s8", 8u, 32), {"bf16", 16u, 16}, {"f64", 64u, 8}}) {
     Planned planned(product(4096, 4096, 4096, type));
