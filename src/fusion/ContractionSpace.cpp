@@ -28,8 +28,7 @@ llvm::SmallVector<int64_t> innerSizes(const HloInstruction &convolution) {
   if (groups > 1 && features > groups)
     sizes[size_t(labels.outFeature)] = features / groups;
   // Neighbours in memory stay neighbours.
-  const auto *minor =
-      llvm::find_if(result.minorToMajor(), [&](int64_t dim) { return result.dim(unsigned(dim)) > 1; });
+  const auto *minor = llvm::find_if(result.minorToMajor(), [&](int64_t dim) { return result.dim(unsigned(dim)) > 1; });
   const Window window = convolution.windowOr(unsigned(labels.outSpatial.size()));
   for (auto [dim, along] : llvm::zip_equal(labels.outSpatial, window.dims)) {
     const int64_t size = result.dim(unsigned(dim)), period = periodOf(along);

@@ -9,8 +9,8 @@
 namespace hloc {
 
 /// The result's dimensions, some of them in two parts: of a convolution's features the groups, and of the positions
-/// along a dilated dimension those that meet the same taps of the window, which are every so many. Each part is a batch:
-/// what belongs to it is multiplied by factors of its own.
+/// along a dilated dimension those that meet the same taps of the window, which are every so many. Each part is a
+/// batch: what belongs to it is multiplied by factors of its own.
 ///
 ///   64 features in 4 groups: 4, 16; 28 positions of a base with holes between its elements: 14, 2
 ///
