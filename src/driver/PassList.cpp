@@ -4,7 +4,6 @@
 #include "hloc/passes/Passes.h"
 #include "hloc/transforms/Transforms.h"
 
-#include "mlir/Conversion/ComplexToStandard/ComplexToStandard.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -25,7 +24,6 @@ void registerKernelPasses() {
     registerPass(createLoopInvariantCodeMotionPass);
     registerPass(createSymbolDCEPass);
     registerPass([] { return createSCFToControlFlowPass(); });
-    registerPass([] { return createConvertComplexToStandardPass(); });
   });
 }
 
