@@ -167,7 +167,10 @@ public:
   std::optional<Rejection> findSides() {
     if (std::optional<Rejection> why = chooseDimensions())
       return why;
-    if (std::optional<Rejection> why = checkOutputs(plan, graph, maps[0].context()))
+    std::optional<Rejection> why = checkOutputs(plan, graph, maps[0].context());
+    if (why && turnToOutputs())
+      why = checkOutputs(plan, graph, maps[0].context());
+    if (why)
       return why;
     findStrides();
     orderDepth();
@@ -216,6 +219,29 @@ private:
     return sum;
   }
 
+  /// Where all outputs have other neighbours than the result, such as those of a transpose behind it: has the side of
+  /// these be the columns. False if outputs have none in common.
+  bool turnToOutputs() {
+    const std::vector<IndexingMap> places = outputMaps(graph, *plan.hero, plan.roots, maps[0].context());
+    auto areNeighbours = [&](unsigned dim) {
+      return llvm::all_of(llvm::zip_equal(plan.roots, places), [&](auto each) {
+        auto &[number, place] = each;
+        return neighboursKept(place, graph.roots()[number].shape, dim, 2) == 2;
+      });
+    };
+    for (unsigned part = 0; part < space.rank(); ++part) {
+      const unsigned dim = space.resultDim(part);
+      const bool isWhole = space.dim(part) == plan.hero->shape().dim(dim);
+      if (isWhole && space.dim(part) > 1 && !llvm::is_contained(plan.batch, part) && areNeighbours(dim)) {
+        minorOfOutputs = part;
+        plan.batch.clear();
+        plan.batchSize = 1;
+        return !chooseDimensions();
+      }
+    }
+    return false;
+  }
+
   std::optional<Rejection> chooseDimensions() {
     for (const IndexingMap &map : maps)
       if (map.isKnownEmpty())
@@ -225,7 +251,12 @@ private:
     for (ContractionSide &side : sides)
       side.tests = testsBefore(*plan.hero->operand(side.operand));
     std::optional<unsigned> sideOfMinor;
-    for (int64_t dim : llvm::reverse(space.shape().minorToMajor())) {
+    llvm::SmallVector<int64_t> majorToMinor(llvm::reverse(space.shape().minorToMajor()));
+    if (minorOfOutputs) {
+      llvm::erase(majorToMinor, int64_t(*minorOfOutputs));
+      majorToMinor.push_back(*minorOfOutputs);
+    }
+    for (int64_t dim : majorToMinor) {
       bool ofLeft = dependsOnDim(maps[0], unsigned(dim)), ofRight = dependsOnDim(maps[1], unsigned(dim));
       if (ofLeft == ofRight) {
         plan.batch.push_back(unsigned(dim));
@@ -475,8 +506,8 @@ private:
   /// One, and those that give all multiprocessors about as many blocks: one or more each.
   llvm::SmallVector<int64_t> splitCounts() const {
     llvm::SmallVector<int64_t> counts = {1};
-    if (plan.ragged && !plan.ragged->areOfRows())
-      return counts; // as long as groups are
+    if (minorOfOutputs || (plan.ragged && !plan.ragged->areOfRows()))
+      return counts; // parts of sums lie as the result does; sums are as long as groups are
     const int64_t steps = plan.steps(), most = steps / leastStepsOfSplit;
     for (int64_t blocks : {1, 2, 4, 8}) {
       int64_t splits = std::min(most, blocks * int64_t(target.multiprocessors) / plan.tiles());
@@ -634,6 +665,7 @@ private:
   std::vector<OperandStrides> strides;
   double work[2] = {0, 0};                                    ///< workOf the operands
   std::optional<unsigned> ofOutputs;                          ///< outputVector
+  std::optional<unsigned> minorOfOutputs;                     ///< after turnToOutputs
   std::map<std::pair<unsigned, unsigned>, unsigned> copiedBy; ///< copiedAtOnce, by operand and vector
 };
 

@@ -74,6 +74,13 @@ TEST_CASE("contraction: operands are read along what is their minor dimension") 
       "lhs_contracting_dims={1}, rhs_contracting_dims={0}");
   CHECK(turned.contraction().columns.operand == 0);
   CHECK(turned.contraction().rows.operand == 1);
+  // Or in all outputs; parts of a sum would lie as the result does.
+  Planned behind("a = bf16[96,20000] parameter(0) b = bf16[20000,64] parameter(1) d = bf16[96,64] dot(a, b), "
+                 "lhs_contracting_dims={1}, rhs_contracting_dims={0} t = bf16[64,96] transpose(d), dimensions={1,0} "
+                 "n = bf16[64,96] negate(t) ROOT r = (bf16[64,96], bf16[64,96]) tuple(t, n)");
+  CHECK(behind.contraction().columns.operand == 0);
+  CHECK(behind.contraction().outputVector == 8);
+  CHECK(behind.contraction().splits == 1);
 }
 
 TEST_CASE("contraction: how many sectors a side's elements are in") {
@@ -484,7 +491,8 @@ TEST_CASE("contraction: what other heroes do as well or better") {
   CHECK(Planned(product(512, 512, 512, "c64")).rejection() == "the terms of `d` are no numbers of one register");
   CHECK(Planned(product(512, 512, 512, "s4")).rejection() == "output 0 shares bytes between elements");
   CHECK(Planned("a = f32[512,512] parameter(0) d = f32[512,512] dot(a, a), lhs_contracting_dims={1}, "
-                "rhs_contracting_dims={0} ROOT t = f32[512,512] transpose(d), dimensions={1,0}")
+                "rhs_contracting_dims={0} t = f32[512,512] transpose(d), dimensions={1,0} "
+                "ROOT r = (f32[512,512], f32[512,512]) tuple(t, d)")
             .rejection() == "output 0 has other neighbours than `d`");
   CHECK(Planned("a = f32[512,512] parameter(0) d = f32[512,512] dot(a, a), lhs_contracting_dims={1}, "
                 "rhs_contracting_dims={0} ROOT e = f32[512,512] dot(a, d), lhs_contracting_dims={1}, "

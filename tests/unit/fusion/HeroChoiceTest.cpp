@@ -36,9 +36,10 @@ bool isByTime(const Choice &choice) { return choice.reason.starts_with("it takes
 
 TEST_CASE("where a hero's threads would run loops of their own, time decides and not the table", "[fusion]") {
   // A few blocks that fill tiles with a sum of 128 terms for each element, and wait; a loop has threads for all.
-  Choice choice = choose("p = f32[16,128] parameter(0)  q = f32[128,17] parameter(1)\n"
-                         "d = f32[16,17] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
-                         "ROOT r = f32[17,16] transpose(d), dimensions={1,0}",
+  // (Complex numbers are not multiplied in tiles.)
+  Choice choice = choose("p = c64[16,128] parameter(0)  q = c64[128,17] parameter(1)\n"
+                         "d = c64[16,17] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+                         "ROOT r = c64[17,16] transpose(d), dimensions={1,0}",
                          "transpose");
   CHECK(choice.hero == Hero::Loop);
   CHECK(isByTime(choice));

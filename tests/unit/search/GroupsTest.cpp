@@ -113,12 +113,18 @@ const Graph graphs[] = {
      "rhs_contracting_dims={1}\n"
      "ROOT r = bf16[512,8,512] transpose(d), dimensions={1,0,2}",
      "d r: contraction"},
-    {"and not where they do not",
+    {"and where those of the other side become neighbours, which are columns then",
      "a = bf16[8,512,256] parameter(0)  b = bf16[8,256,512] parameter(1)\n"
      "d = bf16[8,512,512] dot(a, b), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
      "rhs_contracting_dims={1}\n"
      "ROOT r = bf16[8,512,512] transpose(d), dimensions={0,2,1}",
-     "d: contraction; r: transpose"},
+     "d r: contraction"},
+    {"and not where they are read both ways",
+     "a = bf16[8,512,256] parameter(0)  b = bf16[8,256,512] parameter(1)\n"
+     "d = bf16[8,512,512] dot(a, b), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
+     "rhs_contracting_dims={1}\n"
+     "t = bf16[8,512,512] transpose(d), dimensions={0,2,1}  ROOT r = bf16[8,512,512] add(d, t)",
+     "d: contraction; t r: transpose"},
     {"a gradient's dot does not become a loop for the update that reads it",
      "a = f32[1024,768] parameter(0)  b = f32[1024,768] parameter(1)  w = f32[768,768] parameter(2)\n"
      "k = f32[] constant(0.1)  kb = f32[768,768] broadcast(k), dimensions={}\n"
