@@ -40,13 +40,6 @@ constexpr uint32_t combiningThreads = 128;
 /// Ops of one thread's straight code, instructions times results, as in a loop. An estimate.
 constexpr int64_t maxOpsPerThread = 2048;
 
-int64_t product(llvm::ArrayRef<int64_t> sizes) {
-  int64_t result = 1;
-  for (int64_t size : sizes)
-    result *= size;
-  return result;
-}
-
 std::variant<const HloInstruction *, Rejection> heroOf(const FusionGraph &graph) {
   const HloInstruction *hero = nullptr;
   for (const HloInstruction *instr : graph.instructions()) {
@@ -186,7 +179,7 @@ private:
   std::optional<Rejection> prepare() {
     if (std::optional<Rejection> why = findSides())
       return why;
-    if (const int64_t depth = product(plan.depthSizes); depth < leastDepth)
+    if (const int64_t depth = llvm::product_of(plan.depthSizes); depth < leastDepth)
       return Rejection{fmt::format("sums of {} terms are too short", depth)};
     return std::nullopt;
   }
@@ -374,7 +367,7 @@ private:
   }
 
   std::optional<Rejection> chooseTile() {
-    return takeFastest(loopSeconds(product(plan.depthSizes)), [](const ContractionTile &) { return true; })
+    return takeFastest(loopSeconds(llvm::product_of(plan.depthSizes)), [](const ContractionTile &) { return true; })
                ? std::nullopt
                : std::optional(Rejection{"a loop for each result is as fast"});
   }
@@ -388,7 +381,7 @@ private:
       sizes.stages = 1;
       return sizes;
     };
-    for (const ContractionTile &tile : candidates(product(plan.depthSizes)))
+    for (const ContractionTile &tile : candidates(llvm::product_of(plan.depthSizes)))
       if (inAllStages(tile.sizes()) == inAllStages(wanted))
         return Rejection{whyNot(tile, wanted.stages)};
     return Rejection{"there are none of these sizes"};
@@ -464,7 +457,7 @@ private:
 
   /// Visits the plan with every tile and number of parts that fit.
   void forEachTile(llvm::function_ref<void(const TileTime &)> visit) {
-    for (const ContractionTile &tile : candidates(product(plan.depthSizes))) {
+    for (const ContractionTile &tile : candidates(llvm::product_of(plan.depthSizes))) {
       beginTile(tile);
       const llvm::SmallVector<int64_t> parts = splitCounts();
       for (plan.tile.stages = 1; plan.tile.stages <= mostStages; ++plan.tile.stages) {
@@ -646,9 +639,7 @@ private:
     for (auto [variable, size] : llvm::zip_equal(plan.depth, plan.depthSizes))
       if (size > 1 && own.ofRange(variable) != 1)
         common |= own.ofRange(variable);
-    if (plan.isRaggedAlong(side))
-      return;
-    if (side.branches())
+    if (plan.isRaggedAlong(side) || side.branches())
       return; // loads are not merged: neighbouring lanes take neighbours
     // No more than what every thread has some of.
     const unsigned bits = std::max(own.bits(), plan.tile.onTensorCores ? plan.factorBits() : 8u);
@@ -660,7 +651,7 @@ private:
   ContractionPlan &plan;
   const FusionGraph &graph;
   const TargetInfo &target;
-  const ContractionSpace space;
+  const ContractionSpace &space; ///< the plan's
   std::vector<IndexingMap> maps;
   std::vector<OperandStrides> strides;
   double work[2] = {0, 0};                                    ///< workOf the operands

@@ -1,5 +1,5 @@
 #pragma once
-// What the hero of contractions (dot, convolution) decides about a kernel.
+// What the hero of contractions (dot, ragged-dot, convolution) decides about a kernel.
 
 #include "hloc/fusion/ContractionSpace.h"
 #include "hloc/fusion/HeroPlans.h"
@@ -112,7 +112,8 @@ struct RaggedGroups {
 ///   256 threads, 32 blocks
 ///
 /// A convolution's rows are positions of the result, its depth the window by the input's features: elements in the
-/// padding are zeros. Columns are what is minor in the result's memory, so that results are stored side by side.
+/// padding are zeros. Columns are what is minor in the result's memory, or else in that of all outputs, so that results
+/// are stored side by side.
 ///
 /// Of a ragged-dot whose groups are of rows, a block has rows of one group, from its first on: one more tile for each
 /// group than without, and for the rows behind all groups, which are zeros. Where they are of terms, each group is one

@@ -43,6 +43,7 @@ public:
                                 b.select(isIt, b.mulI(group.end, integer(unit)), before[2]),
                                 b.select(isIt, toI64(group.number), before[3])};
     });
+    // (ContractionPlan::rowTiles is a bound: behind the last row of all there are tiles without any.)
     Value begin = b.mulI(found[0], integer(unit));
     Value isOfGroup = b.cmpI(CodeBuilder::IPred::slt, found[4], noGroup);
     Value behind = b.minS(b.addI(begin, b.mulI(tileOf(found[1]), integer(rows))), all);

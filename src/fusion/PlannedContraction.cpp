@@ -32,6 +32,7 @@ int64_t ContractionPlan::outputRowsOfThread() const {
 int64_t ContractionPlan::rowTiles() const {
   if (!ragged || !ragged->areOfRows())
     return llvm::divideCeil(rows.size, tile.rows());
+  // Of each group, and of the rows behind all, the last tile lacks all rows but one at most.
   return (rows.size + (ragged->number + 1) * (tile.rows() - 1)) / tile.rows();
 }
 
@@ -99,7 +100,10 @@ bool mayTakePlace<ContractionPlan>(const ContractionPlan &, const FusionGraph &g
 IndexingMap factorMap(const HloInstruction &contraction, const ContractionSpace &space, unsigned operand,
                       MLIRContext *context) {
   if (contraction.opcode() != Opcode::RaggedDot) {
-    IndexingMap map = compose(space.toResult(context), operandIndexing(contraction, operand, context)->map);
+    IndexingMap map = operandIndexing(contraction, operand, context)->map;
+    if (space.rank() == contraction.shape().rank())
+      return map;
+    map = compose(space.toResult(context), map);
     map.simplify();
     return map;
   }
@@ -130,7 +134,7 @@ IndexingMap filledElements(const ContractionPlan &plan, const ContractionSide &s
   if (factors.dims().size() > indices.size()) { // the group
     indices.push_back(getAffineDimExpr(unsigned(sizes.size()), context));
     sizes.push_back(factors.dims().back().bounds.size());
-    times = std::max<int64_t>(times / sizes.back(), 1);
+    times = std::max<int64_t>(times / sizes.back(), 1); // a tile of rows has one group's
   }
   sizes.push_back(times);
   IndexingMap ofSide = IndexingMap::fromSizes(AffineMap::get(sizes.size(), 0, indices, context), sizes);
