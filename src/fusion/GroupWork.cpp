@@ -598,8 +598,8 @@ private:
     if (instr.opcode() == Opcode::Broadcast) {
       const Shape &shape = instr.operand(number)->shape();
       const bool isShared = next.warp.lanes.where == Lanes::Where::Together;
-      next.points = llvm::hash_combine(access.points, instr.opcode(), shape.identity(),
-                                       instr.ints(AttributeKey::Dimensions), instr.shape().identity());
+      next.points = llvm::hash_combine(access.points, instr.opcode(), shape.dims(),
+                                       instr.ints(AttributeKey::Dimensions), instr.shape().dims());
       next.count =
           std::max(std::min(next.count, double(shape.numElements())), next.count / (isShared ? neighbours : 1));
       return next;

@@ -264,10 +264,15 @@ private:
     return {times, isOpen};
   }
 
-  /// All blocks of a stretch are in one loop: they are counted as often as the first.
+  /// All blocks of a stretch are in one loop: they are counted as often as the first. Short ones that no lane comes to
+  /// do not end it.
   bool goesOnInStretch(uint32_t number) const {
-    return stretch != none && lastBlock + 1 == number && code.blocks[stretch].loop == code.blocks[number].loop &&
-           (isPredicated(code, number) || isPredicated(code, lastBlock));
+    if (stretch == none || lastBlock >= number || code.blocks[stretch].loop != code.blocks[number].loop)
+      return false;
+    for (uint32_t skipped = lastBlock + 1; skipped < number; ++skipped)
+      if (!isPredicated(code, skipped))
+        return false;
+    return isPredicated(code, number) || isPredicated(code, number - 1);
   }
 
   void finishStretch() {

@@ -165,6 +165,18 @@ TEST_CASE("what is read at points of its own is computed for each of them", "[se
   CHECK(workOf(body, /*asksHero=*/true).work < 4 * 64 * 64);
 }
 
+TEST_CASE("broadcasts of values of different types read the same element", "[search]") {
+  const GroupWork work =
+      workOf("p = f32[100] parameter(0) t = f32[100] tanh(p) z = f32[100] broadcast(f32[] constant(0)), dimensions={}\n"
+             "l = pred[100] compare(t, z), direction=LT bl = pred[100,10] broadcast(l), dimensions={0}\n"
+             "bt = f32[100,10] broadcast(t), dimensions={0} ROOT r = f32[100,10] select(bl, bt, bt)");
+  const GroupWork other =
+      workOf("p = f32[100] parameter(0) t = f32[100] tanh(p) z = f32[100] broadcast(f32[] constant(0)), dimensions={}\n"
+             "l = f32[100] add(t, z) bl = f32[100,10] broadcast(l), dimensions={0}\n"
+             "bt = f32[100,10] broadcast(t), dimensions={0} ROOT r = f32[100,10] add(bl, bt)");
+  CHECK(work.codeSize == other.codeSize);
+}
+
 TEST_CASE("what is the same for all terms of a loop is computed and read before it", "[search]") {
   auto scaled = [](const char *dims) {
     return workOf(fmt::format("p = f32[64,256,32] parameter(0)  s = f32[{}] parameter(1)  z = f32[] constant(0)\n"

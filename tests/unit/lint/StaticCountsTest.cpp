@@ -107,6 +107,10 @@ TEST_CASE("loads that wait for loads", "[lint]") {
   CHECK(counted(body + "ld.global.b32 %r3, [%rd2]; $E: ret;").once.memoryRoundTrips == 2);
   CHECK(counted("ld.global.b32 %r2, [%rd1]; setp.ne.b32 %p1, %r2, 0; @%p1 bra $E; ld.global.b32 %r3, [%rd2]; $E: ret;")
             .once.memoryRoundTrips == 2);
+  // A short one that a warp is known not to come to ends nothing either.
+  CHECK(counted("ld.global.b32 %r2, [%rd1]; setp.lt.u32 %p1, %r1, 64; @%p1 bra $E; add.s32 %r4, %r4, 1; $E: "
+                "ld.global.b32 %r3, [%rd2];")
+            .once.memoryRoundTrips == Approx(1));
 }
 
 TEST_CASE("parts that some blocks execute count as often", "[lint]") {
