@@ -88,9 +88,8 @@ bool areAlternatives(const HloInstruction &one, const HloInstruction &other) {
 constexpr double mostPredicated = 2;
 
 /// The same of a loop's terms, all of whose instructions are known: what StaticCounts says, where a load's address
-/// takes two.
-constexpr double mostPredicatedInPtx = 8, loadInPtx = 3;
-double sizeInPtx(const TermCode &term) { return term.cost + (loadInPtx - costOfLoad) * term.loads; }
+/// takes two, but one of a vector's, of which most are a constant apart.
+constexpr double elementsOfVector = 4, mostPredicatedInPtx = 8, loadInPtx = 3, vectorLoadInPtx = 2;
 
 bool isBranch(const HloInstruction &instr) {
   return instr.opcode() == Opcode::Concatenate || instr.opcode() == Opcode::Pad;
@@ -204,6 +203,7 @@ private:
   /// The code of one term of a loop, or of one element.
   struct Body : TermCode {
     unsigned numTests = 0; ///< that became predicates, if they stand alone
+    double vectors = 0;    ///< among the loads
     bool hasLoop = false;  ///< a case of branching
     GroupChain ended;      ///< stretches that come before the last
     GroupChain before;     ///< of these, those that are the same for all terms
@@ -212,6 +212,7 @@ private:
       loads += other.loads;
       cost += other.cost;
       numTests += other.numTests;
+      vectors += other.vectors;
       isBranching |= other.isBranching;
       hasLateLoop |= other.hasLateLoop;
       hasLoop |= other.hasLoop;
@@ -219,6 +220,10 @@ private:
       before += other.before;
     }
   };
+
+  static double sizeInPtx(const Body &body) {
+    return body.cost + (loadInPtx - costOfLoad) * body.loads - (loadInPtx - vectorLoadInPtx) * body.vectors;
+  }
 
   bool isKept(const HloInstruction &instr) const { return llvm::is_contained(plan.kept, &instr); }
 
@@ -295,7 +300,7 @@ private:
     // What a window adds is loaded when it is known whom to.
     if (instr.opcode() == Opcode::SelectAndScatter)
       ++depth.memoryRoundTrips;
-    const std::optional<double> rounds = unroll(loops, member.vector, body);
+    const std::optional<double> rounds = unroll(loops, member, body);
     const double serial = terms * std::max(1.0, workPerElement(instr) / terms / 3);
     if (!rounds) {
       depth.instructions += serial;
@@ -328,15 +333,26 @@ private:
     return body;
   }
 
-  /// Makes of the code of a term that of all loops, of which one has a `vector` of terms; the rounds that are left of
+  /// Code of so many terms, where so many of each term's loads are elements of vectors.
+  static void multiply(Body &body, double terms, double ofVectors) {
+    ofVectors = std::min(ofVectors, body.loads - body.vectors);
+    const double vectors = ofVectors * std::ceil(terms / elementsOfVector);
+    const double loads = vectors + (body.loads - ofVectors) * terms;
+    body.cost = (body.cost - costOfLoad * body.loads) * terms + costOfLoad * loads;
+    body.size *= terms;
+    body.vectors = vectors + body.vectors * terms;
+    body.loads = loads;
+  }
+
+  /// Makes of the code of a term that of all loops, of which one may be over a vector; the rounds that are left of
   /// them, if any are.
-  static std::optional<double> unroll(llvm::ArrayRef<TermLoop> loops, double vector, Body &body) {
+  static std::optional<double> unroll(llvm::ArrayRef<TermLoop> loops, const ChainMember &member, Body &body) {
     double rounds = 1;
     bool isGone = true;
     for (const TermLoop &loop : llvm::reverse(loops)) {
       // A vector's lanes have to be known.
-      const bool isVector = loop.trips == vector &&
-                            loop.trips * body.size <= (vector <= maxUnrollFactor ? maxSizeOfFew : leastVectorSize);
+      const bool isVector = loop.trips == member.vector &&
+                            loop.trips * body.size <= (loop.trips <= maxUnrollFactor ? maxSizeOfFew : leastVectorSize);
       UnrolledLoop left = isVector ? UnrolledLoop{true, 1} : unrolled(loop.trips, body);
       // Terms behind tests with little in them are under predicates.
       if (left.isGone && loop.tested > 0 && (body.numTests > 0 || sizeInPtx(body) > mostPredicatedInPtx)) {
@@ -349,9 +365,7 @@ private:
       isGone &= left.isGone;
       rounds *= left.rounds;
       const double copies = left.isGone ? loop.trips : 1;
-      body.size *= copies;
-      body.loads *= copies;
-      body.cost *= copies;
+      multiply(body, copies, isVector ? member.vectorReads : 0);
       body.hasLoop |= !left.isGone && loop.tested == 0;
       body.isBranching |= body.hasLoop;
     }
@@ -463,9 +477,10 @@ private:
       const double work = isKept(instr) ? 0 : workPerElement(instr);
       body.size += isKept(instr) ? 0 : codeSizeOf(instr);
       if (visit.varying)
-        body.cost += instr.opcode() == Opcode::Convert ? costOfConvert * work
-                     : work < workOfFunction           ? std::floor(work)
-                                                       : work * costOfFunction;
+        body.cost += instr.opcode() == Opcode::Convert   ? costOfConvert * work
+                     : instr.opcode() == Opcode::Reverse ? 0 // it is where loads are
+                     : work < workOfFunction             ? std::floor(work)
+                                                         : work * costOfFunction;
       for (auto [number, operand] : llvm::enumerate(instr.operands()))
         open.push_back({operand, pointsOf(instr, visit.points, number), varyingOf(instr, visit.varying)});
     }

@@ -362,6 +362,11 @@ llvm::SmallVector<Access::Term, 2> termsOf(const HloInstruction &instr, unsigned
     for (auto [dim, window] : llvm::enumerate(instr.windowOr(shape.rank()).dims))
       if (window.size > 1)
         terms.push_back({int64_t(dim), double(window.size), double(window.windowDilation), &instr});
+  if (instr.opcode() == Opcode::Convolution && number < 2) {
+    const auto &labels = *instr.get<const ConvolutionLabels *>(AttributeKey::DimLabels);
+    terms.push_back({number ? labels.rhsInput : labels.lhsFeature,
+                     double(instr.operand(1)->shape().dim(unsigned(labels.rhsInput))), 1, &instr});
+  }
   return terms;
 }
 
@@ -641,6 +646,7 @@ private:
           for (const Access::Term &term : access.terms)
             if (term.loop && areVector(term, shape)) {
               ChainMember &member = inChain[counter.slots[term.loop->id()]];
+              member.vectorReads = member.vector < term.trips ? 1 : member.vectorReads + (member.vector == term.trips);
               member.vector = std::max(member.vector, term.trips);
             }
         }

@@ -30,10 +30,11 @@ struct GroupChain {
 /// What the chain depends on, of a member of the group.
 struct ChainMember {
   const HloInstruction *instr;
-  double count = 1;       ///< points at which it is computed, of all threads
-  unsigned places = 1;    ///< in the code where it is computed, each at points of its own
-  double vector = 0;      ///< so many of its terms lie beside each other in an array, and are loaded together
-  bool isUniform = false; ///< all threads compute the same element, which is known when code is made
+  double count = 1;         ///< points at which it is computed, of all threads
+  unsigned places = 1;      ///< in the code where it is computed, each at points of its own
+  double vector = 0;        ///< so many of its terms lie beside each other in an array, and are loaded together
+  unsigned vectorReads = 0; ///< of so many arrays
+  bool isUniform = false;   ///< all threads compute the same element, which is known when code is made
 };
 
 /// `members`: operands before users; `roots` are among them. `slotOf`: the number of a member, by which nothing is

@@ -124,7 +124,7 @@ TEST_CASE("loops wait for memory once a round", "[fusion]") {
                                "ROOT r = f32[64] reduce(s, z), dimensions={{1}}, to_apply=add",
                                inner));
   };
-  CHECK(nested(8) == 64 / 4); // 32 loads together
+  CHECK(nested(8) == 64 / 8); // 16 loads of half of a term each, together
   CHECK(nested(1024) == 64 * 32);
 }
 
@@ -206,6 +206,10 @@ TEST_CASE("loads behind branches wait one after the other", "[fusion]") {
 TEST_CASE("windows that reach over the edge are tested where they do", "[fusion]") {
   CHECK(loadsOf(convolutionOf(4, "", 14)) == 1);
   CHECK(loadsOf(convolutionOf(4, " pad=1_1x1_1", 16)) == 9); // all but the middle; features together
+  // Of vectors in both operands there are two loads a tap, which are under its predicate.
+  CHECK(loadsOf("p = f32[1,16,16,4] parameter(0)  w = f32[3,3,8,4] parameter(1)\n"
+                "ROOT r = f32[1,16,16,8] convolution(p, w), window={size=3x3 pad=1_1x1_1}, "
+                "dim_labels=b01f_01oi->b01f") == 3);
   // Of eight by eight all rows have a first, a last, and what is between them, though only two rows are tested.
   CHECK(loadsOf("p = f32[2,8,8,4] parameter(0)  w = f32[2,8,8,16] parameter(1)\n"
                 "ROOT r = f32[3,3,4,16] convolution(p, w), window={size=8x8 pad=1_1x1_1}, "
