@@ -319,7 +319,10 @@ private:
     }
   }
 
-  bool mayUseTensorCores() const { return target.atLeast(8, 0) && plan.fragmentTypes(); }
+  bool mayUseTensorCores() const {
+    const auto types = plan.fragmentTypes();
+    return types && ContractionPlan::hasTensorCores(target, *types);
+  }
 
   /// Threads' results, where warps' make a tile. What an algorithm allows to be narrower may as well be f32, which is
   /// faster where there is little to multiply.
@@ -577,7 +580,7 @@ private:
   /// many or fewer.
   void chooseCopies(ContractionSide &side) {
     side.copied = false;
-    if (!plan.tile.onTensorCores || plan.factorBits() != 16)
+    if (!plan.tile.onTensorCores || plan.factorBits() != 16 || !target.hasAsyncCopies())
       return;
     // The same for all tiles that are read so.
     auto [known, isNew] = copiedBy.try_emplace({side.operand, side.vector}, 0);

@@ -2,6 +2,7 @@
 // these are before they are widened, or as they are in the result's type.
 
 #include "hloc/fusion/ContractionPlan.h"
+#include "hloc/kernel/TargetInfo.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -137,6 +138,13 @@ std::optional<std::array<ElementType, 2>> ContractionPlan::fragmentTypes(const H
   if (isInteger(result) && bitWidth(result) <= 32)
     return ofIntegers(factors);
   return isFloat(result) ? ofFloats(factors, result, algorithm) : std::nullopt;
+}
+
+bool ContractionPlan::hasTensorCores(const TargetInfo &target, const std::array<ElementType, 2> &types) {
+  constexpr ElementType ofFirst[] = {F16, S8, U8};
+  return target.atLeast(8, 0) || (target.atLeast(7, 5) && llvm::all_of(types, [&](ElementType type) {
+                                    return llvm::is_contained(ofFirst, type);
+                                  }));
 }
 
 FactorPieces ContractionPlan::piecesOf(const HloInstruction &hero, DotAlgorithm algorithm) {

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
+#include "fmt/format.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <limits>
@@ -327,38 +328,52 @@ void lowerShuffleReduce(ShuffleReduceOp op, WarpInstructions target, IRRewriter 
   rewriter.replaceOp(op, values);
 }
 
-/// How LLVM calls a product of fragments; of doubles, of so many of their eight terms, where the target has no more.
-std::string nameOfMultiply(MultiplyFragmentsOp op, bool hasLargeDoubles) {
+/// A target's products of fragments: all at once, or of a part of the rows and terms at a time.
+struct ProductShape {
+  std::string name;     ///< LLVM's
+  size_t rowHalves = 0; ///< of a part, which has one word of %b; 0: of all at once
+};
+
+ProductShape shapeOf(MultiplyFragmentsOp op, int64_t computeCapability) {
   Type element = op.getElement();
   auto ofBytes = [](Type type) { return type.isSignedInteger() ? ".s8" : ".u8"; };
-  std::string name = "llvm.nvvm.mma.";
-  if (element.isInteger(8))
-    return name + "m16n8k32.row.col" + ofBytes(element) + (op.getRhsElement() ? ofBytes(*op.getRhsElement()) : "");
+  auto named = [](const char *shape, const std::string &types) {
+    return fmt::format("llvm.nvvm.mma.{}.row.col{}", shape, types);
+  };
+  if (element.isInteger(8)) {
+    const std::string types = ofBytes(element) + std::string(op.getRhsElement() ? ofBytes(*op.getRhsElement()) : "");
+    return computeCapability < 80 ? ProductShape{named("m8n8k16", types), 1} : ProductShape{named("m16n8k32", types)};
+  }
   if (element.isF64())
-    return name + (hasLargeDoubles ? "m16n8k8" : "m8n8k4") + ".row.col.f64";
+    return computeCapability / 10 == 9 ? ProductShape{named("m16n8k8", ".f64")}
+                                       : ProductShape{named("m8n8k4", ".f64"), 1};
   if (element.isTF32())
-    return name + "m16n8k8.row.col.tf32";
-  return name + "m16n8k16.row.col." + (element.isF16() ? "f32.f32" : "bf16");
+    return {named("m16n8k8", ".tf32")};
+  if (element.isF16() && computeCapability < 80)
+    return {named("m16n8k8", ".f32.f32"), 2};
+  return {named("m16n8k16", element.isF16() ? ".f32.f32" : ".bf16")};
 }
 
 /// Products of fragments become LLVM's functions, which take and give words one by one, but halves in pairs. Sums that
 /// go from one product to the next are not put together in between.
 class ProductLowering {
 public:
-  ProductLowering(bool hasLargeDoubles, IRRewriter &rewriter) : hasLargeDoubles(hasLargeDoubles), rewriter(rewriter) {}
+  ProductLowering(int64_t computeCapability, IRRewriter &rewriter)
+      : computeCapability(computeCapability), rewriter(rewriter) {}
 
-  /// In the order of the program.
+  /// In the order of the program. Words of %a are, for each word of %b, of the first and the second half of its rows,
+  /// as pairs of sums are.
   void lower(MultiplyFragmentsOp op) {
     rewriter.setInsertionPoint(op);
     SmallVector<Value> lhs = elementsOf(op.getLhs()), rhs = elementsOf(op.getRhs()), sums = elementsOf(op.getSums());
-    if (op.getElement().isF64() && !hasLargeDoubles) {
-      // Eight rows by four terms at a time; of a lane's factors each is of one of these.
+    const ProductShape shape = shapeOf(op, computeCapability);
+    if (shape.rowHalves == 0)
+      multiply(op, shape, lhs, rhs, sums);
+    else
       for (size_t terms = 0; terms < rhs.size(); ++terms)
-        for (size_t half = 0; half < 2; ++half)
-          multiply(op, lhs[2 * terms + half], rhs[terms], MutableArrayRef(sums).slice(2 * half, 2));
-    } else {
-      multiply(op, lhs, rhs, sums);
-    }
+        for (size_t half = 0; half < 2; half += shape.rowHalves)
+          multiply(op, shape, ArrayRef(lhs).slice(2 * terms + half, shape.rowHalves), rhs[terms],
+                   MutableArrayRef(sums).slice(2 * half, 2 * shape.rowHalves));
     replace(op, sums);
   }
 
@@ -374,7 +389,8 @@ private:
     return elements;
   }
 
-  void multiply(MultiplyFragmentsOp op, ArrayRef<Value> lhs, ArrayRef<Value> rhs, MutableArrayRef<Value> sums) {
+  void multiply(MultiplyFragmentsOp op, const ProductShape &shape, ArrayRef<Value> lhs, ArrayRef<Value> rhs,
+                MutableArrayRef<Value> sums) {
     Location loc = op.getLoc();
     SmallVector<Value> operands;
     for (Value factor : llvm::concat<const Value>(lhs, rhs))
@@ -385,7 +401,7 @@ private:
     llvm::append_range(operands, sums);
     SmallVector<Type> types(sums.size(), sums.front().getType());
     Value made = LLVM::CallIntrinsicOp::create(rewriter, loc, LLVM::LLVMStructType::getLiteral(op.getContext(), types),
-                                               rewriter.getStringAttr(nameOfMultiply(op, hasLargeDoubles)), operands)
+                                               rewriter.getStringAttr(shape.name), operands)
                      .getResult(0);
     for (auto [i, sum] : llvm::enumerate(sums))
       sum = LLVM::ExtractValueOp::create(rewriter, loc, made, int64_t(i));
@@ -404,7 +420,7 @@ private:
       rewriter.eraseOp(before);
   }
 
-  const bool hasLargeDoubles;
+  const int64_t computeCapability;
   IRRewriter &rewriter;
   llvm::DenseMap<std::pair<Value, Block *>, SmallVector<Value>> known;
 };
@@ -426,7 +442,7 @@ struct LowerXlaGpuToScfPass : hloc::impl::LowerXlaGpuToScfBase<LowerXlaGpuToScfP
       else if (auto multiply = dyn_cast<MultiplyFragmentsOp>(op))
         products.push_back(multiply);
     });
-    ProductLowering lowering(/*hasLargeDoubles=*/computeCapability / 10 == 9, rewriter);
+    ProductLowering lowering(computeCapability, rewriter);
     for (MultiplyFragmentsOp product : products)
       lowering.lower(product);
   }

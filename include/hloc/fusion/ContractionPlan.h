@@ -15,6 +15,8 @@
 
 namespace hloc {
 
+struct TargetInfo;
+
 /// What threads and blocks have of a product of matrices, and how it is dealt to them. A warp is `laneRows` x
 /// `laneColumns` lanes.
 ///
@@ -156,6 +158,8 @@ struct ContractionPlan {
   static std::optional<std::array<ElementType, 2>> fragmentTypes(const HloInstruction &hero, DotAlgorithm algorithm);
   std::optional<std::array<ElementType, 2>> fragmentTypes() const { return fragmentTypes(*hero, algorithm()); }
   ElementType fragmentType(const ContractionSide &side) const { return (*fragmentTypes())[side.operand]; }
+  /// Has a target tensor cores that multiply factors of these types? (Of sm_75, f16 and bytes.)
+  static bool hasTensorCores(const TargetInfo &target, const std::array<ElementType, 2> &types);
   static FactorPieces piecesOf(const HloInstruction &hero, DotAlgorithm algorithm);
   FactorPieces pieces() const { return tile.onTensorCores ? piecesOf(*hero, algorithm()) : FactorPieces(); }
   static DotAlgorithm algorithmOf(const HloInstruction &hero) {

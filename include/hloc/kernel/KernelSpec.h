@@ -38,10 +38,10 @@ struct HeroRejection {
 
 /// Something that makes a kernel slow and that its plan shows: why a kernel is not what a person would write.
 struct KernelRemark {
-  std::string kind;        ///< as diagnostics name it: `recomputation`, `serial-reduction`, `f32-dot`
+  std::string kind; ///< as diagnostics name it: `recomputation`, `serial-reduction`, `f32-dot`, `no-tensor-cores`
   std::string instruction; ///< HLO name, in the fusion's computation
   /// How many times an element is computed; steps of the loop that one thread runs for it; how often tf32 would be
-  /// done in the time that f32 takes.
+  /// done in the time that f32 takes; terms of a product.
   uint64_t factor = 0;
   std::string message;
   bool operator==(const KernelRemark &) const = default;

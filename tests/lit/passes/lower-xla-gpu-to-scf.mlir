@@ -224,6 +224,17 @@ func.func @fragments(%a: vector<4xi32>, %b: vector<2xi32>, %c: vector<4xf32>) ->
   return %d, %e : vector<4xf32>, vector<4xf32>
 }
 
+// The first that there are take half of the terms, and of bytes half of the rows.
+// SM75-LABEL: func @fragments_of_first_tensor_cores(
+func.func @fragments_of_first_tensor_cores(%a: vector<4xi32>, %b: vector<2xi32>, %c: vector<4xf32>, %d: vector<4xi32>) -> (vector<4xf32>, vector<4xi32>) {
+  // SM75: llvm.call_intrinsic "llvm.nvvm.mma.m16n8k8.row.col.f32.f32"({{.*}}) : (vector<2xf16>, vector<2xf16>, vector<2xf16>, f32, f32, f32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
+  // SM75: llvm.call_intrinsic "llvm.nvvm.mma.m16n8k8.row.col.f32.f32"
+  %e = xla_gpu.multiply_fragments %a, %b, %c : f16
+  // SM75-COUNT-4: llvm.call_intrinsic "llvm.nvvm.mma.m8n8k16.row.col.s8"({{.*}}) : (i32, i32, i32, i32) -> !llvm.struct<(i32, i32)>
+  %f = xla_gpu.multiply_fragments %a, %b, %d : si8
+  return %e, %f : vector<4xf32>, vector<4xi32>
+}
+
 // CHECK-LABEL: func @fragments_of_other_widths(
 func.func @fragments_of_other_widths(%a: vector<4xi32>, %b: vector<2xi32>, %c: vector<4xi32>, %f: vector<4xf32>,
                                      %x: vector<4xf64>, %y: vector<2xf64>) -> (vector<4xi32>, vector<4xi32>, vector<4xf32>, vector<4xf64>) {

@@ -1,0 +1,22 @@
+#pragma once
+// Products that tensor cores of the target could make, and that a kernel makes without them.
+
+#include "hloc/fusion/FusionPlan.h"
+
+#include <vector>
+
+namespace hloc {
+
+/// A dot, convolution or ragged-dot as a matrix product, of one batch or group.
+struct ProductShape {
+  int64_t rows = 1, columns = 1, terms = 1;
+};
+ProductShape productShapeOf(const HloInstruction &product);
+
+/// Remarks (`no-tensor-cores`) on products of at least 16 rows, columns and terms, in types that the target's tensor cores
+/// have, which `kernel` makes otherwise, with the reason: why it is no contraction, or that threads are as fast.
+/// `rejections`: of the kernel's fusion.
+std::vector<KernelRemark> remarksOnTensorCores(const FusionGraph &graph, const KernelPlan &kernel,
+                                               llvm::ArrayRef<HeroRejection> rejections, const TargetInfo &target);
+
+} // namespace hloc

@@ -1,0 +1,96 @@
+#include "hloc/fusion/TensorCoreUse.h"
+
+#include "hloc/fusion/ContractionPlan.h"
+#include "hloc/fusion/HloIndexing.h"
+#include "hloc/support/Diagnostics.h"
+
+#include "fmt/format.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace hloc {
+namespace {
+
+int64_t sizeOf(const Shape &shape, llvm::ArrayRef<int64_t> dims) {
+  int64_t size = 1;
+  for (int64_t dim : dims)
+    size *= shape.dim(unsigned(dim));
+  return size;
+}
+
+ProductShape shapeOfDot(const HloInstruction &dot) {
+  const Shape &lhs = dot.operand(0)->shape(), &rhs = dot.operand(1)->shape();
+  ProductShape shape;
+  shape.terms = sizeOf(lhs, dot.ints(AttributeKey::LhsContractingDims));
+  const int64_t batch = sizeOf(lhs, dot.ints(AttributeKey::LhsBatchDims));
+  int64_t groups = 1;
+  if (dot.opcode() == Opcode::RaggedDot) {
+    groups = dot.operand(2)->shape().numElements();
+    if (raggedDims(dot).kind == RaggedDims::Kind::Free) // each column is of one group's right side
+      return {lhs.numElements() / batch / shape.terms, rhs.numElements() / batch / shape.terms / groups, shape.terms};
+  }
+  return {lhs.numElements() / batch / shape.terms, rhs.numElements() / batch / shape.terms, shape.terms};
+}
+
+ProductShape shapeOfConvolution(const HloInstruction &convolution) {
+  const auto &labels = *convolution.get<const ConvolutionLabels *>(AttributeKey::DimLabels);
+  const Shape &kernel = convolution.operand(1)->shape(), &result = convolution.shape();
+  const int64_t groups = std::max(convolution.intOr(AttributeKey::FeatureGroupCount, 1),
+                                  convolution.intOr(AttributeKey::BatchGroupCount, 1));
+  const int64_t features = kernel.dim(unsigned(labels.rhsOutput));
+  return {result.numElements() / features, features / groups, kernel.numElements() / features};
+}
+
+bool isProduct(const HloInstruction &instr) {
+  return llvm::is_contained({Opcode::Dot, Opcode::RaggedDot, Opcode::Convolution}, instr.opcode());
+}
+
+/// Does the kernel make it on tensor cores?
+bool isOnTensorCores(const HloInstruction &product, const KernelPlan &kernel) {
+  if (const auto *attention = std::get_if<AttentionPlan>(&kernel.plan))
+    return llvm::is_contained({attention->scores.hero, attention->product.hero}, &product);
+  const auto *contraction = std::get_if<ContractionPlan>(&kernel.plan);
+  return contraction && contraction->hero == &product &&
+         (contraction->tile.onTensorCores || contraction->stage == ReductionStage::Combine);
+}
+
+std::string reasonOf(const HloInstruction &product, const KernelPlan &kernel,
+                     llvm::ArrayRef<HeroRejection> rejections) {
+  const auto *contraction = std::get_if<ContractionPlan>(&kernel.plan);
+  if (contraction && contraction->hero == &product)
+    return "threads that multiply as f32 take no longer, by the cost model";
+  const HeroRejection *why = llvm::find_if(
+      rejections, [](const HeroRejection &each) { return each.hero == text(Hero::Contraction); });
+  return why == rejections.end() ? fmt::format("the kernel is a {}", text(kernel.hero()).str())
+                                 : fmt::format("it is no contraction, since {}", why->reason);
+}
+
+} // namespace
+
+ProductShape productShapeOf(const HloInstruction &product) {
+  if (product.shape().numElements() == 0 || product.operand(0)->shape().numElements() == 0)
+    return {0, 0, 0};
+  return product.opcode() == Opcode::Convolution ? shapeOfConvolution(product) : shapeOfDot(product);
+}
+
+std::vector<KernelRemark> remarksOnTensorCores(const FusionGraph &graph, const KernelPlan &kernel,
+                                               llvm::ArrayRef<HeroRejection> rejections, const TargetInfo &target) {
+  /// Of a fragment; there is little to win with fewer.
+  constexpr int64_t least = 16;
+  std::vector<KernelRemark> remarks;
+  for (const HloInstruction *instr : graph.instructions()) {
+    if (!isProduct(*instr) || !graph.isLive(*instr) || isOnTensorCores(*instr, kernel))
+      continue;
+    const auto types = ContractionPlan::fragmentTypes(*instr);
+    const ProductShape shape = productShapeOf(*instr);
+    if (!types || !ContractionPlan::hasTensorCores(target, *types) ||
+        std::min({shape.rows, shape.columns, shape.terms}) < least)
+      continue;
+    remarks.push_back({text(DiagnosticKind::NoTensorCores).str(), instr->name().str(), uint64_t(shape.terms),
+                       fmt::format("{} rows by {} columns of {} terms of `{}` are not multiplied on tensor cores: {}",
+                                   shape.rows, shape.columns, shape.terms, instr->name().str(),
+                                   reasonOf(*instr, kernel, rejections))});
+  }
+  return remarks;
+}
+
+} // namespace hloc
