@@ -4,6 +4,7 @@
 #include "fusion/HeroMatch.h"
 
 #include <memory>
+#include <variant>
 
 namespace hloc {
 
@@ -14,6 +15,9 @@ constexpr double nearlyAsFast = 1.1;
 inline bool isContraction(const HloInstruction &instr) {
   return hasTrait(instr.opcode(), OpcodeTrait::Contracts) && !hasTrait(instr.opcode(), OpcodeTrait::AppliesToElements);
 }
+
+/// A plan with its hero, that one's twins and the outputs.
+std::variant<ContractionPlan, Rejection> beginContraction(const FusionGraph &graph, mlir::MLIRContext *context);
 
 class ContractionPlanner;
 

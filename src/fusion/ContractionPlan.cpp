@@ -40,41 +40,6 @@ constexpr uint32_t combiningThreads = 128;
 /// Ops of one thread's straight code, instructions times results, as in a loop. An estimate.
 constexpr int64_t maxOpsPerThread = 2048;
 
-std::variant<const HloInstruction *, Rejection> heroOf(const FusionGraph &graph) {
-  const HloInstruction *hero = nullptr;
-  for (const HloInstruction *instr : graph.instructions()) {
-    if (!isContraction(*instr))
-      continue;
-    if (hero)
-      return Rejection{"there are several contractions"};
-    hero = instr;
-  }
-  if (!hero)
-    return Rejection{"there is no contraction"};
-  const std::string name = hero->name().str();
-  if (hero->opcode() == Opcode::ScaledDot || (hero->opcode() == Opcode::Convolution && hero->numOperands() != 2))
-    return Rejection{fmt::format("`{}` has more than two factors", name)};
-  ElementType type = hero->shape().elementType();
-  if (isComplex(type) || isPred(type))
-    return Rejection{fmt::format("the terms of `{}` are no numbers of one register", name)};
-  return hero;
-}
-
-/// Outputs are made where a sum is complete.
-std::optional<Rejection> assignRoots(const FusionGraph &graph, MLIRContext *context, ContractionPlan &plan) {
-  const HloInstruction &hero = *plan.hero;
-  if (rearrangements(graph, hero, context).firstElsewhere())
-    return Rejection{fmt::format("`{}` is read at several places, or not as a whole", hero.name().str())};
-  for (auto [number, root] : llvm::enumerate(graph.roots())) {
-    if (root.shape.numElements() != hero.shape().numElements())
-      return Rejection{fmt::format("output {} has not the size of `{}`", number, hero.name().str())};
-    if (deviceBits(root.shape.elementType()) < 8)
-      return Rejection{fmt::format("output {} shares bytes between elements", number)};
-    plan.roots.push_back(unsigned(number));
-  }
-  return std::nullopt;
-}
-
 } // namespace
 
 std::optional<Rejection> checkOutputs(const ContractionPlan &plan, const FusionGraph &graph, MLIRContext *context) {
@@ -82,7 +47,7 @@ std::optional<Rejection> checkOutputs(const ContractionPlan &plan, const FusionG
     return std::nullopt;
   const unsigned part = plan.columns.dims.back(), minor = plan.space.resultDim(part);
   const int64_t least = std::min<int64_t>(plan.space.dim(part), 2);
-  const std::vector<IndexingMap> places = outputMaps(graph, *plan.hero, plan.roots, context);
+  const std::vector<IndexingMap> places = outputMaps(graph, plan.heroes(), plan.roots, context);
   for (auto [number, place] : llvm::zip_equal(plan.roots, places))
     if (neighboursKept(place, graph.roots()[number].shape, minor, least) < least)
       return Rejection{fmt::format("output {} has other neighbours than `{}`", number, plan.hero->name().str())};
@@ -123,8 +88,12 @@ class ContractionPlanner {
 public:
   ContractionPlanner(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target, MLIRContext *context)
       : plan(plan), graph(graph), target(target), space(plan.space = ContractionSpace(*plan.hero)) {
-    for (unsigned i = 0; i < 2; ++i)
-      maps.push_back(factorMap(*plan.hero, space, i, context));
+    for (const HloInstruction *hero : plan.heroes()) {
+      auto factor = [&](unsigned i) {
+        return Factor{hero->operand(i), factorMap(*hero, space, i, context), {}, 0, {}};
+      };
+      factors.push_back({factor(0), factor(1)});
+    }
   }
 
   std::optional<Rejection> run(PlanContext &plans) {
@@ -160,9 +129,11 @@ public:
   std::optional<Rejection> findSides() {
     if (std::optional<Rejection> why = chooseDimensions())
       return why;
-    std::optional<Rejection> why = checkOutputs(plan, graph, maps[0].context());
+    std::optional<Rejection> why = checkOutputs(plan, graph, context());
     if (why && turnToOutputs())
-      why = checkOutputs(plan, graph, maps[0].context());
+      why = checkOutputs(plan, graph, context());
+    if (!why)
+      why = placeTwins();
     if (why)
       return why;
     findStrides();
@@ -171,11 +142,51 @@ public:
   }
 
   void chooseAccesses() {
-    chooseAccess(plan.rows);
-    chooseAccess(plan.columns);
+    forEachSide([&](ContractionSide &side) { chooseAccess(side); });
   }
 
 private:
+  /// What an operand of one of the products is read by, and what is known of it for all tiles.
+  struct Factor {
+    const HloInstruction *operand;
+    IndexingMap map;
+    std::optional<OperandStrides> strides;
+    double work = 0;                       ///< workOf it
+    std::map<unsigned, unsigned> copiedBy; ///< copiedAtOnce, by vector
+  };
+
+  MLIRContext *context() const { return factors.front().front().map.context(); }
+  const IndexingMap &map(unsigned operand) const { return factors.front()[operand].map; }
+
+  void forEachSide(llvm::function_ref<void(ContractionSide &)> visit) {
+    visit(plan.rows);
+    visit(plan.columns);
+    for (ContractionTwin &twin : plan.twins)
+      visit(twin.side);
+  }
+
+  Factor &factorOf(const ContractionSide &side) {
+    const auto *twin = llvm::find_if(plan.twins, [&](const ContractionTwin &twin) { return &twin.side == &side; });
+    return factors[twin == plan.twins.end() ? 0 : size_t(twin - plan.twins.begin()) + 1][side.operand];
+  }
+
+  /// Twins read what is shared in the same way, and the dimensions that are their own are the same of the result.
+  std::optional<Rejection> placeTwins() {
+    for (auto [twin, own] : llvm::zip(plan.twins, llvm::drop_begin(factors))) {
+      const unsigned operand = twin.side.operand;
+      auto isAlike = [&](unsigned dim) {
+        return dependsOnDim(own[operand].map, dim) == dependsOnDim(map(operand), dim);
+      };
+      if (own[1 - operand].map != map(1 - operand) || own[operand].map.ranges() != map(operand).ranges() ||
+          own[operand].map.dims() != map(operand).dims() || !llvm::all_of(llvm::seq(space.rank()), isAlike))
+        return Rejection{fmt::format("`{}` reads `{}` in another way than `{}`", twin.hero->name().str(),
+                                     own[1 - operand].operand->name().str(), plan.hero->name().str())};
+      twin.side = plan.rows.operand == operand ? plan.rows : plan.columns;
+      twin.side.tests = testsBefore(*own[operand].operand);
+    }
+    return std::nullopt;
+  }
+
   std::optional<Rejection> prepare() {
     if (std::optional<Rejection> why = findSides())
       return why;
@@ -185,10 +196,11 @@ private:
   }
 
   void findStrides() {
-    for (unsigned i = 0; i < 2; ++i) {
-      strides.emplace_back(*plan.hero->operand(i), maps[i]);
-      work[i] = workOf(*plan.hero->operand(i));
-    }
+    forEachSide([&](const ContractionSide &side) {
+      Factor &factor = factorOf(side);
+      factor.strides.emplace(*factor.operand, factor.map);
+      factor.work = workOf(*factor.operand);
+    });
   }
 
   /// Instructions that make an element of what a dot multiplies: each time that a tile is filled with it.
@@ -215,7 +227,7 @@ private:
   /// Where all outputs have other neighbours than the result, such as those of a transpose behind it: has the side of
   /// these be the columns. False if outputs have none in common.
   bool turnToOutputs() {
-    const std::vector<IndexingMap> places = outputMaps(graph, *plan.hero, plan.roots, maps[0].context());
+    const std::vector<IndexingMap> places = outputMaps(graph, plan.heroes(), plan.roots, context());
     auto areNeighbours = [&](unsigned dim) {
       return llvm::all_of(llvm::zip_equal(plan.roots, places), [&](auto each) {
         auto &[number, place] = each;
@@ -236,8 +248,8 @@ private:
   }
 
   std::optional<Rejection> chooseDimensions() {
-    for (const IndexingMap &map : maps)
-      if (map.isKnownEmpty())
+    for (const Factor &factor : factors.front())
+      if (factor.map.isKnownEmpty())
         return Rejection{"there is nothing to add up"};
     ContractionSide sides[2];
     sides[1].operand = 1;
@@ -250,7 +262,7 @@ private:
       majorToMinor.push_back(*minorOfOutputs);
     }
     for (int64_t dim : majorToMinor) {
-      bool ofLeft = dependsOnDim(maps[0], unsigned(dim)), ofRight = dependsOnDim(maps[1], unsigned(dim));
+      bool ofLeft = dependsOnDim(map(0), unsigned(dim)), ofRight = dependsOnDim(map(1), unsigned(dim));
       if (ofLeft == ofRight) {
         plan.batch.push_back(unsigned(dim));
         plan.batchSize *= space.dim(unsigned(dim));
@@ -283,17 +295,18 @@ private:
   }
 
   Interval depthBounds(unsigned variable) const {
-    return maps[0].ranges()[variable].bounds.intersect(maps[1].ranges()[variable].bounds);
+    return map(0).ranges()[variable].bounds.intersect(map(1).ranges()[variable].bounds);
   }
 
   /// Outer to inner: neighbours of the inner ones are neighbours in the memory of the operand in which some are.
   void orderDepth() {
-    unsigned count = maps[0].ranges().size();
+    unsigned count = map(0).ranges().size();
+    auto strides = [&](unsigned operand) -> OperandStrides & { return *factors.front()[operand].strides; };
     auto least = [&](unsigned operand) {
       int64_t stride = std::numeric_limits<int64_t>::max();
       for (unsigned i = 0; i < count; ++i)
         if (!depthBounds(i).isPoint())
-          stride = std::min(stride, strides[operand].ofRange(i));
+          stride = std::min(stride, strides(operand).ofRange(i));
       return stride;
     };
     unsigned operand = least(0) < least(1) ? 0 : 1;
@@ -301,7 +314,7 @@ private:
       plan.depth.push_back(i);
     llvm::stable_sort(plan.depth, [&](unsigned a, unsigned b) {
       bool aIsOne = depthBounds(a).isPoint(), bIsOne = depthBounds(b).isPoint();
-      return aIsOne != bIsOne ? aIsOne : strides[operand].ofRange(a) > strides[operand].ofRange(b);
+      return aIsOne != bIsOne ? aIsOne : strides(operand).ofRange(a) > strides(operand).ofRange(b);
     });
     for (unsigned variable : plan.depth) {
       plan.depthStarts.push_back(depthBounds(variable).lower);
@@ -337,13 +350,16 @@ private:
   }
 
   void addTilesOfThreads(int64_t depth, llvm::SmallVectorImpl<ContractionTile> &tiles) {
+    /// Of a thread, so that factors have registers beside them.
+    constexpr int64_t mostSumsByThreads = 128;
     static constexpr ContractionTile byThreads[] = {
         {4, 2, 8, 8}, {2, 2, 8, 8}, {4, 2, 8, 4}, {4, 2, 4, 8}, {4, 2, 4, 4}, {2, 2, 8, 4}, {2, 2, 4, 4},
         {1, 2, 8, 4}, {2, 1, 4, 4}, {1, 2, 4, 2}, {1, 1, 4, 2}, {1, 2, 2, 4}, {4, 1, 4, 4},
     };
     for (ContractionTile tile : byThreads) {
       tile.depth = plan.bits == 64 || depth <= 8 ? 8 : 16;
-      tiles.push_back(tile);
+      if (tile.threadRows * tile.threadColumns * plan.numProducts() <= mostSumsByThreads)
+        tiles.push_back(tile);
     }
   }
 
@@ -398,10 +414,10 @@ private:
     if (stages > mostStages)
       return fmt::format("there are no more than {} stages", mostStages);
     beginTile(tile);
-    chooseBothCopies();
-    if (stages > 1 && !plan.rows.copied && !plan.columns.copied)
+    chooseAllCopies();
+    if (stages > 1 && !plan.copiesAny())
       return "what both sides are made of goes through registers, which are one stage ahead";
-    if (isDeep(tile) && (stages == 1 || !plan.rows.copied || !plan.columns.copied))
+    if (isDeep(tile) && (stages == 1 || !plan.copiesAll()))
       return fmt::format("{} terms of a step are too many for registers", tile.depth);
     plan.tile.stages = stages;
     plan.splits = 1;
@@ -436,7 +452,7 @@ private:
     });
     beginTile(best.tile);
     if (best.tile.stages > 1)
-      chooseBothCopies();
+      chooseAllCopies();
     plan.tile.stages = best.tile.stages;
     plan.splits = best.splits;
     return timeIfFits().has_value();
@@ -453,9 +469,8 @@ private:
     splitDepth();
     chooseAccesses();
   }
-  void chooseBothCopies() {
-    chooseCopies(plan.rows);
-    chooseCopies(plan.columns);
+  void chooseAllCopies() {
+    forEachSide([&](ContractionSide &side) { chooseCopies(side); });
   }
 
   /// Visits the plan with every tile and number of parts that fit.
@@ -465,11 +480,11 @@ private:
       const llvm::SmallVector<int64_t> parts = splitCounts();
       for (plan.tile.stages = 1; plan.tile.stages <= mostStages; ++plan.tile.stages) {
         if (plan.tile.stages == 2) {
-          chooseBothCopies();
-          if (!plan.rows.copied && !plan.columns.copied)
+          chooseAllCopies();
+          if (!plan.copiesAny())
             break;
         }
-        if (isDeep(tile) && !(plan.rows.copied && plan.columns.copied))
+        if (isDeep(tile) && !plan.copiesAll())
           continue;
         for (int64_t splits : parts) {
           plan.splits = splits;
@@ -483,7 +498,7 @@ private:
   /// The same for all tiles, so that it is found once.
   unsigned outputVector() {
     if (!ofOutputs)
-      ofOutputs = chooseOutputVector(plan, graph, maps[0].context());
+      ofOutputs = chooseOutputVector(plan, graph, context());
     return *ofOutputs;
   }
 
@@ -492,11 +507,19 @@ private:
     const ContractionTile &tile = plan.tile;
     plan.stage = plan.splits == 1 ? ReductionStage::Whole : ReductionStage::Partial;
     plan.outputVector = plan.splits == 1 && tile.onTensorCores ? outputVector() : 0;
-    const int64_t results = plan.outputVector ? plan.outputVector : tile.threadRows * tile.threadColumns;
-    if (plan.sharedBytes() > target.maxSharedBytes ||
+    const int64_t results = plan.outputVector ? plan.outputVector : plan.results();
+    if (!haveAlikeResults() || plan.sharedBytes() > target.maxSharedBytes ||
         results * int64_t(graph.instructions().size()) > maxOpsPerThread || plan.blocks() > int64_t(target.maxGridX))
       return std::nullopt;
     return tileTime();
+  }
+
+  /// Has a thread the same results of all products?
+  bool haveAlikeResults() const {
+    return llvm::all_of(plan.twins, [&](const ContractionTwin &twin) {
+      const ContractionSide &side = plan.isOfRows(twin.side) ? plan.rows : plan.columns;
+      return plan.isInterleaved(twin.side) == plan.isInterleaved(side);
+    });
   }
 
   /// One, and those that give all multiprocessors about as many blocks: one or more each.
@@ -521,26 +544,26 @@ private:
 
   /// If each thread makes one result: of each term it loads two factors, of which its warp's are neighbours or the
   /// same. Short sums are straight code, which loads all its factors at once; counted in PTX of such loops.
-  double loopSeconds(int64_t depth) const {
+  double loopSeconds(int64_t depth) {
     constexpr double ofTerm = 4;
     constexpr int64_t straightTerms = 64, termsOfRound = 12;
     KernelCounts counts;
     counts.threadsPerBlock = combiningThreads;
     counts.blocks = llvm::divideCeil(uint64_t(space.shape().numElements()), counts.threadsPerBlock);
     const double warps = double(llvm::divideCeil(space.shape().numElements(), target.warpSize)), terms = double(depth);
-    counts.instructions = warps * terms * ofTerm;
-    for (unsigned i = 0; i < 2; ++i)
-      counts.footprint += sectorsOf(plan.hero->operand(i)->shape());
-    counts.sectors = warps * terms * (1 + double(target.warpSize) * plan.bits / sectorBits);
+    const double products = plan.numProducts();
+    counts.instructions = products * warps * terms * ofTerm;
+    forEachSide([&](const ContractionSide &side) { counts.footprint += sectorsOf(factorOf(side).operand->shape()); });
+    counts.sectors = products * warps * terms * (1 + double(target.warpSize) * plan.bits / sectorBits);
     counts.memoryRoundTrips = depth <= straightTerms ? 1 : terms / termsOfRound;
-    counts.chainInstructions = terms;
+    counts.chainInstructions = products * terms;
     return estimate(counts, deviceOf(target)).total;
   }
 
   static constexpr double sectorBits = 256;
   static double sectorsOf(const Shape &shape) { return double(shape.byteSize()) * 8 / sectorBits; }
 
-  TileTime tileTime() const {
+  TileTime tileTime() {
     const PlanCounts own = countsOf(plan);
     KernelCounts counts = kernelCounts(own);
     counts.blocks = uint64_t(plan.busyBlocks());
@@ -548,13 +571,18 @@ private:
     counts.registers = plannedRegisters(plan);
     counts.sharedBytes = uint32_t(plan.sharedBytes());
     double ofOperands = 0;
+    const llvm::SmallVector<const HloInstruction *, 3> heroes = plan.heroes();
     for (const PlanCounts::OperandRead &read : own.reads) {
-      const Shape &shape = plan.hero->operand(read.operand)->shape();
+      const Shape &shape = read.instr->operand(read.operand)->shape();
       counts.sectors += read.elements * read.spread * deviceBits(shape.elementType()) / sectorBits;
       counts.footprint += sectorsOf(shape);
-      ofOperands += read.elements * work[read.operand] / double(target.warpSize);
+      const auto number = llvm::find(heroes, read.instr) - heroes.begin();
+      ofOperands += read.elements * factors[size_t(number)][read.operand].work / double(target.warpSize);
     }
-    const double written = double(space.shape().numElements() * plan.splits) * plan.bits / sectorBits;
+    // As wide as sums are, of all outputs: of several products there may be fewer.
+    const size_t arrays =
+        plan.splits > 1 ? plan.numProducts() : std::min<size_t>(plan.numProducts(), plan.roots.size());
+    const double written = double(arrays) * double(space.shape().numElements() * plan.splits) * plan.bits / sectorBits;
     counts.sectors += written;
     counts.footprint += written;
     counts.instructions += ofOperands;
@@ -583,7 +611,7 @@ private:
     if (!plan.tile.onTensorCores || plan.factorBits() != 16 || !target.hasAsyncCopies())
       return;
     // The same for all tiles that are read so.
-    auto [known, isNew] = copiedBy.try_emplace({side.operand, side.vector}, 0);
+    auto [known, isNew] = factorOf(side).copiedBy.try_emplace(side.vector, 0);
     if (isNew)
       known->second = copiedAtOnce(side);
     if (const unsigned length = known->second) {
@@ -593,11 +621,12 @@ private:
   }
 
   /// Neighbours of a side that can be copied together, of up to `side.vector`; 0: none.
-  unsigned copiedAtOnce(const ContractionSide &side) const {
+  unsigned copiedAtOnce(const ContractionSide &side) {
     constexpr unsigned leastBits = 32; // that a copy may have
-    const HloInstruction &operand = *plan.hero->operand(side.operand);
+    const Factor &factor = factorOf(side);
+    const HloInstruction &operand = *factor.operand;
     const ElementType type = operand.shape().elementType();
-    const IndexingMap &map = maps[side.operand];
+    const IndexingMap &map = factor.map;
     if (plan.fragmentType(side) != type || side.tests > 0 || plan.isRaggedAlong(side) ||
         !storedOperand(operand, map.context()))
       return 0;
@@ -610,14 +639,15 @@ private:
             return 0;
         }
     for (unsigned length = side.vector; length * deviceBits(type) >= leastBits; length /= 2)
-      if (strides[side.operand].areAlignedPieces(variable, side.alongDepth ? plan.depthStarts.back() : 0, length))
+      if (factor.strides->areAlignedPieces(variable, side.alongDepth ? plan.depthStarts.back() : 0, length))
         return length;
     return 0;
   }
 
   /// Along what, and how many neighbours at once, a side's elements are read.
   void chooseAccess(ContractionSide &side) {
-    OperandStrides &own = strides[side.operand];
+    Factor &factor = factorOf(side);
+    OperandStrides &own = *factor.strides;
     int64_t ofSide = std::numeric_limits<int64_t>::max(), sizeOfSide = 1;
     for (unsigned dim : side.dims)
       if (space.dim(dim) > 1) {
@@ -626,7 +656,7 @@ private:
       }
     int64_t ofDepth = own.ofRange(plan.depth.back()), sizeOfDepth = plan.depthSizes.back();
     side.alongDepth = sizeOfDepth > 1 && ofDepth < ofSide;
-    int64_t tileRows = &side == &plan.rows ? plan.tile.rows() : plan.tile.columns();
+    int64_t tileRows = plan.isOfRows(side) ? plan.tile.rows() : plan.tile.columns();
     side.pad = side.alongDepth && !plan.tile.onTensorCores ? ContractionPlan::sharedVectorBits / int64_t(plan.bits) : 0;
     side.vector = 1;
     side.copied = false;
@@ -636,7 +666,7 @@ private:
     if ((side.alongDepth ? ofDepth : ofSide) != 1)
       return;
     int64_t common = side.alongDepth ? (sizeOfDepth | plan.tile.depth) : (sizeOfSide | tileRows);
-    for (auto [dim, variable] : llvm::enumerate(maps[side.operand].dims()))
+    for (auto [dim, variable] : llvm::enumerate(factor.map.dims()))
       if (!variable.bounds.isPoint() && own.ofDim(unsigned(dim)) != 1)
         common |= own.ofDim(unsigned(dim));
     for (auto [variable, size] : llvm::zip_equal(plan.depth, plan.depthSizes))
@@ -654,13 +684,10 @@ private:
   ContractionPlan &plan;
   const FusionGraph &graph;
   const TargetInfo &target;
-  const ContractionSpace &space; ///< the plan's
-  std::vector<IndexingMap> maps;
-  std::vector<OperandStrides> strides;
-  double work[2] = {0, 0};                                    ///< workOf the operands
-  std::optional<unsigned> ofOutputs;                          ///< outputVector
-  std::optional<unsigned> minorOfOutputs;                     ///< after turnToOutputs
-  std::map<std::pair<unsigned, unsigned>, unsigned> copiedBy; ///< copiedAtOnce, by operand and vector
+  const ContractionSpace &space;              ///< the plan's
+  std::vector<std::array<Factor, 2>> factors; ///< of all products, by operand; what they share is the first's
+  std::optional<unsigned> ofOutputs;          ///< outputVector
+  std::optional<unsigned> minorOfOutputs;     ///< after turnToOutputs
 };
 
 ContractionSides::ContractionSides(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target,
@@ -672,18 +699,19 @@ void ContractionSides::chooseAccesses() { planner->chooseAccesses(); }
 
 /// Words of fragments fill sectors as they are, and are stored so if nothing else is made of them.
 unsigned chooseOutputVector(const ContractionPlan &plan, const FusionGraph &graph, MLIRContext *context) {
-  const Shape &result = plan.hero->shape();
-  unsigned bits = deviceBits(result.elementType());
+  const llvm::SmallVector<const HloInstruction *, 3> heroes = plan.heroes();
+  unsigned bits = deviceBits(plan.hero->shape().elementType());
   for (const FusionRoot &root : graph.roots())
     bits = std::min(bits, deviceBits(root.shape.elementType()));
-  if (bits >= 32 && llvm::all_of(graph.roots(), [&](const FusionRoot &root) { return root.instr == plan.hero; }))
+  if (bits >= 32 &&
+      llvm::all_of(graph.roots(), [&](const FusionRoot &root) { return llvm::is_contained(heroes, root.instr); }))
     return 0;
   if (plan.columns.dims.empty())
     return 1;
   const unsigned part = plan.columns.dims.back(), minor = plan.space.resultDim(part);
   const int64_t size = plan.space.dim(part);
   int64_t neighbours = std::min<int64_t>(size & -size, ContractionPlan::sharedVectorBits / std::max(bits, 16u));
-  const std::vector<IndexingMap> places = outputMaps(graph, *plan.hero, plan.roots, context);
+  const std::vector<IndexingMap> places = outputMaps(graph, heroes, plan.roots, context);
   for (auto [number, place] : llvm::zip_equal(plan.roots, places))
     neighbours = std::min(
         neighbours,
@@ -703,41 +731,9 @@ static FollowingKernel combinePartialSums(ContractionPlan plan, const TargetInfo
   return {std::move(plan), launch};
 }
 
-/// Groups of a ragged-dot.
-static std::optional<Rejection> beginGroups(ContractionPlan &plan) {
-  const HloInstruction &hero = *plan.hero;
-  const Shape &sizes = hero.operand(2)->shape();
-  const RaggedDims dims = raggedDims(hero);
-  if (sizes.rank() != 1 || dims.kind == RaggedDims::Kind::Batch)
-    return Rejection{fmt::format("the groups of `{}` are of a batch, or others in each", hero.name().str())};
-  llvm::ArrayRef<int64_t> groupDims = hero.ints(AttributeKey::RhsGroupDims);
-  if (dims.kind == RaggedDims::Kind::Free &&
-      (groupDims.size() != 1 || hero.operand(1)->shape().dim(unsigned(groupDims.front())) != sizes.dim(0)))
-    return Rejection{fmt::format("the groups of `{}` have not one right side each", hero.name().str())};
-  const int64_t ragged = hero.ints(AttributeKey::LhsRaggedDims).front();
-  plan.ragged = RaggedGroups{dims, sizes.dim(0), hero.operand(0)->shape().dim(unsigned(ragged))};
-  return std::nullopt;
-}
-
-/// The hero and the outputs.
-static std::variant<ContractionPlan, Rejection> beginPlan(const FusionGraph &graph, MLIRContext *context) {
-  std::variant<const HloInstruction *, Rejection> hero = heroOf(graph);
-  if (auto *why = std::get_if<Rejection>(&hero))
-    return std::move(*why);
-  ContractionPlan plan;
-  plan.hero = std::get<const HloInstruction *>(hero);
-  plan.bits = std::max(32u, deviceBits(plan.hero->shape().elementType()));
-  if (plan.hero->opcode() == Opcode::RaggedDot)
-    if (std::optional<Rejection> why = beginGroups(plan))
-      return std::move(*why);
-  if (std::optional<Rejection> why = assignRoots(graph, context, plan))
-    return std::move(*why);
-  return plan;
-}
-
 std::vector<TileCandidate> tileCandidates(const FusionGraph &graph, const TargetInfo &target, PlanContext &plans,
                                           std::optional<DotAlgorithm> asIf) {
-  std::variant<ContractionPlan, Rejection> begun = beginPlan(graph, plans.mlir());
+  std::variant<ContractionPlan, Rejection> begun = beginContraction(graph, plans.mlir());
   auto *plan = std::get_if<ContractionPlan>(&begun);
   if (!plan)
     return {};
@@ -748,7 +744,7 @@ std::vector<TileCandidate> tileCandidates(const FusionGraph &graph, const Target
 template <>
 HeroMatch<ContractionPlan> matchHero<ContractionPlan>(const FusionGraph &graph, const FusionAliasing &,
                                                       const TargetInfo &target, PlanContext &plans) {
-  std::variant<ContractionPlan, Rejection> begun = beginPlan(graph, plans.mlir());
+  std::variant<ContractionPlan, Rejection> begun = beginContraction(graph, plans.mlir());
   if (auto *why = std::get_if<Rejection>(&begun))
     return std::move(*why);
   auto &plan = std::get<ContractionPlan>(begun);
@@ -760,7 +756,7 @@ HeroMatch<ContractionPlan> matchHero<ContractionPlan>(const FusionGraph &graph, 
   launch.sharedBytes = plan.sharedBytes();
   OtherSteps others;
   if (plan.splits > 1) {
-    others.scratch.push_back({plan.partialSums()});
+    others.scratch.assign(plan.numProducts(), {plan.partialSums()});
     others.following.push_back(combinePartialSums(plan, target));
   }
   return {std::move(plan), launch, std::move(others)};

@@ -28,9 +28,10 @@ std::optional<IndexingMap> stepThrough(const HloInstruction &instr, unsigned ope
 
 } // namespace
 
-Places<Rearranged> rearrangements(const FusionGraph &graph, const HloInstruction &hero, MLIRContext *context) {
+Places<Rearranged> rearrangements(const FusionGraph &graph, HeroesOfOneShape heroes, MLIRContext *context) {
   Places<Rearranged> places(graph.computation());
-  places.set(hero, {IndexingMap::identity(context, hero.shape().dims())});
+  for (const HloInstruction *hero : heroes)
+    places.set(*hero, {IndexingMap::identity(context, hero->shape().dims())});
   places.follow(graph.instructions(),
                 [&](const HloInstruction &instr, unsigned operand, const Rearranged &read) -> PlaceAnswer<Rearranged> {
                   std::optional<IndexingMap> step = stepThrough(instr, operand, context);
@@ -43,13 +44,13 @@ Places<Rearranged> rearrangements(const FusionGraph &graph, const HloInstruction
   return places;
 }
 
-std::vector<IndexingMap> outputMaps(const FusionGraph &graph, const HloInstruction &hero,
-                                    llvm::ArrayRef<unsigned> roots, MLIRContext *context) {
-  const Places<Rearranged> places = rearrangements(graph, hero, context);
+std::vector<IndexingMap> outputMaps(const FusionGraph &graph, HeroesOfOneShape heroes, llvm::ArrayRef<unsigned> roots,
+                                    MLIRContext *context) {
+  const Places<Rearranged> places = rearrangements(graph, heroes, context);
   std::vector<IndexingMap> maps;
   for (unsigned root : roots) {
     const Rearranged *place = places.at(*graph.roots()[root].instr);
-    maps.push_back(place ? place->map : bitcastIndexing(hero.shape(), graph.roots()[root].shape, context));
+    maps.push_back(place ? place->map : bitcastIndexing(heroes.front()->shape(), graph.roots()[root].shape, context));
     maps.back().simplify();
   }
   return maps;

@@ -172,13 +172,15 @@ static void addFragments(const ContractionPlan &plan, double steps, PlanCounts &
                columns = double(tile.columns() / tile.warpColumns) / ContractionTile::fragmentColumns,
                depth = double(tile.depth) / depthOfFragment;
   const FactorPieces pieces = plan.pieces();
-  const double products = steps * rows * columns * depth * pieces.products(),
-               ofRows = steps * rows * depth * pieces.number, ofColumns = steps * columns / 2 * depth * pieces.number;
+  const double products = plan.numProducts() * steps * rows * columns * depth * pieces.products();
   const double terms = products * ContractionTile::fragmentRows * ContractionTile::fragmentColumns * depthOfFragment;
   (bits == 64 ? counts.doubleProducts : counts.products) += bits == 64 ? terms : terms * bits / bitsOfProduct;
-  counts.instructions += products + ofRows * instructionsOfFragment(plan, plan.rows) +
-                         ofColumns * instructionsOfFragment(plan, plan.columns);
-  counts.sharedPasses += (ofRows + ofColumns) * passesOfLoad;
+  counts.instructions += products;
+  for (const ContractionSide *side : plan.sides()) {
+    const double loads = steps * (plan.isOfRows(*side) ? rows : columns / 2) * depth * pieces.number;
+    counts.instructions += loads * instructionsOfFragment(plan, *side);
+    counts.sharedPasses += loads * passesOfLoad;
+  }
 }
 
 /// The chain of one warp; `waits`: what a step waits for in turn to have it in registers.
@@ -188,7 +190,7 @@ static void addFragmentWaits(const ContractionPlan &plan, double steps, double w
   constexpr double ofSharedTrip = 0.05, ofInstruction = 0.006, ofBusyMemory = 2;
   const ContractionTile &tile = plan.tile;
   const double fragments = double(tile.depth) / double(plan.fragmentDepth());
-  const double products = double(tile.threadRows * tile.threadColumns) / 4 * fragments;
+  const double products = double(plan.results() * plan.numProducts()) / 4 * fragments;
   const double chain = std::max(fragments * instructionsOfMma, products * turnOfMma) + instructionsOfStep / 2;
   counts.chainInstructions = steps * chain;
   counts.memoryRoundTrips = steps * std::max(1.0, waits);
@@ -196,7 +198,7 @@ static void addFragmentWaits(const ContractionPlan &plan, double steps, double w
   if (tile.stages > 1) {
     --sharedTrips; // the barrier alone, behind no store
     // What a step waits for has had as many steps before to come; what is in registers is the next one's.
-    const double ahead = plan.rows.copied && plan.columns.copied ? double(tile.stages - 1) : 1;
+    const double ahead = plan.copiesAll() ? double(tile.stages - 1) : 1;
     const double hidden = chain * ofInstruction + sharedTrips * ofSharedTrip;
     counts.memoryRoundTrips = 1 + steps * std::max({0.0, ofBusyMemory / ahead - hidden, waits - hidden});
   }
@@ -218,9 +220,9 @@ static bool isComputed(const HloInstruction &value) {
 }
 
 static bool isAtEdge(const ContractionPlan &plan, const ContractionSide &side) {
-  if (plan.ragged && (!plan.ragged->areOfRows() || &side == &plan.rows))
+  if (plan.ragged && (!plan.ragged->areOfRows() || plan.isOfRows(side)))
     return true;
-  const int64_t rowsOfTile = &side == &plan.rows ? plan.tile.rows() : plan.tile.columns();
+  const int64_t rowsOfTile = plan.isOfRows(side) ? plan.tile.rows() : plan.tile.columns();
   return side.size % rowsOfTile != 0 || plan.innerDepth() % plan.tile.depth != 0;
 }
 
@@ -261,15 +263,16 @@ static PlanCounts countsOfTiles(const ContractionPlan &plan) {
   const double steps = plan.busySteps(), blocks = plan.busyBlocks(), threads = double(tile.threads()),
                warps = blocks * threads / lanesPerWarp, terms = double(tile.depth);
   double instructions = instructionsOfStep, waits = 0; // of a step
-  for (const ContractionSide *side : {&plan.rows, &plan.columns}) {
-    const int64_t rowsOfTile = side == &plan.rows ? tile.rows() : tile.columns();
+  for (auto [number, side] : llvm::enumerate(plan.sides())) {
+    const HloInstruction *hero = number < 2 ? plan.hero : plan.twins[number - 2].hero;
+    const int64_t rowsOfTile = plan.isOfRows(*side) ? tile.rows() : tile.columns();
     const double elements = double(rowsOfTile * tile.depth), ofThread = elements / threads / side->vector;
-    const bool isMade = plan.hero->operand(side->operand)->opcode() != Opcode::Parameter;
+    const bool isMade = hero->operand(side->operand)->opcode() != Opcode::Parameter;
     instructions += ofThread * (!side->copied           ? instructionsOfVector
                                 : isTested(plan, *side) ? instructionsOfCopy + instructionsOfTest
                                                         : instructionsOfCopy);
     waits += side->copied ? 0 : waitsOf(plan, *side, ofThread, isMade);
-    counts.reads.push_back({plan.hero, side->operand, blocks * steps * elements, side->spread});
+    counts.reads.push_back({hero, side->operand, blocks * steps * elements, side->spread});
     const unsigned pieces = plan.pieces().number;
     counts.sharedPasses += warps * steps * elements / threads * plan.factorBits() / bitsOfPass * pieces;
     if (pieces > 1)
@@ -280,7 +283,7 @@ static PlanCounts countsOfTiles(const ContractionPlan &plan) {
     counts.instructions += warps * steps * instructions;
     addFragmentWaits(plan, steps, waits, counts);
     if (plan.outputVector) { // into shared memory in pairs, and out of it
-      const double results = blocks * double(tile.rows() * tile.columns()) / lanesPerWarp;
+      const double results = plan.numProducts() * blocks * double(tile.rows() * tile.columns()) / lanesPerWarp;
       counts.instructions += results / 2 + results / plan.outputVector;
       counts.sharedPasses += 2 * results * deviceBits(plan.hero->shape().elementType()) / bitsOfPass;
       counts.sharedRoundTrips += double(tile.threadRows / plan.outputRowsOfThread()) * 2 * tripsOfBarrier;
@@ -288,10 +291,15 @@ static PlanCounts countsOfTiles(const ContractionPlan &plan) {
     return counts;
   }
   const double perRead = double(ContractionPlan::sharedVectorBits) / plan.bits;
-  const double reads = std::ceil(double(tile.threadRows) / perRead) + std::ceil(double(tile.threadColumns) / perRead);
-  const double products = double(tile.threadRows * tile.threadColumns);
+  double factors = 0, reads = 0;
+  for (const ContractionSide *side : plan.sides()) {
+    const double ofSide = double(plan.isOfRows(*side) ? tile.threadRows : tile.threadColumns);
+    factors += ofSide;
+    reads += std::ceil(ofSide / perRead);
+  }
+  const double products = double(plan.results() * plan.numProducts());
   counts.instructions += warps * steps * (terms * (products + reads) + instructions);
-  counts.sharedPasses += warps * steps * terms * double(tile.threadRows + tile.threadColumns) * plan.bits / bitsOfPass;
+  counts.sharedPasses += warps * steps * terms * factors * plan.bits / bitsOfPass;
   counts.memoryRoundTrips = steps * std::max(1.0, waits);
   counts.sharedRoundTrips = steps * (tripsOfBarrier + 1);
   counts.chainInstructions = steps * (terms + instructionsOfStep / 2);

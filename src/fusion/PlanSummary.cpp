@@ -22,7 +22,9 @@ constexpr double fixedChain = 8;
 struct Describe {
   PlanSummary &summary;
   void keep(const HloInstruction *instr) { summary.kept.push_back(instr); }
-  void operator()(const ContractionPlan &plan) { keep(plan.hero); }
+  void operator()(const ContractionPlan &plan) {
+    llvm::for_each(plan.heroes(), [&](auto *hero) { keep(hero); });
+  }
   void operator()(const AttentionPlan &plan) {
     keep(plan.scores.hero);
     for (const ReductionFrame &stage : plan.stages)

@@ -17,12 +17,45 @@ using namespace mlir;
 
 namespace hloc {
 
+llvm::SmallVector<const HloInstruction *, 3> ContractionPlan::heroes() const {
+  llvm::SmallVector<const HloInstruction *, 3> all = {hero};
+  for (const ContractionTwin &twin : twins)
+    all.push_back(twin.hero);
+  return all;
+}
+
+llvm::SmallVector<const ContractionSide *, 4> ContractionPlan::sides() const {
+  llvm::SmallVector<const ContractionSide *, 4> all = {&rows, &columns};
+  for (const ContractionTwin &twin : twins)
+    all.push_back(&twin.side);
+  return all;
+}
+
+ContractionPlan ContractionPlan::ofProduct(unsigned number) const {
+  ContractionPlan plan = *this;
+  plan.twins.clear();
+  if (number > 0) {
+    const ContractionTwin &twin = twins[number - 1];
+    plan.hero = twin.hero;
+    (isOfRows(twin.side) ? plan.rows : plan.columns) = twin.side;
+  }
+  return plan;
+}
+
+bool ContractionPlan::copiesAny() const {
+  return llvm::any_of(sides(), [](const ContractionSide *side) { return side->copied; });
+}
+
+bool ContractionPlan::copiesAll() const {
+  return llvm::all_of(sides(), [](const ContractionSide *side) { return side->copied; });
+}
+
 int64_t ContractionPlan::outputRowsOfThread() const {
   /// Of all rows of a thread, as many as leave room for other blocks.
   constexpr int64_t mostBytes = 20 << 10;
   int64_t rows = tile.threadRows;
   const int64_t bytesOfRow =
-      tile.warpRows * tile.laneRows() * outputStride() * deviceBits(hero->shape().elementType()) / 8;
+      numProducts() * tile.warpRows * tile.laneRows() * outputStride() * deviceBits(hero->shape().elementType()) / 8;
   const int64_t fewest = isInterleaved(this->rows) ? 2 : 1;
   while (rows % 2 == 0 && rows > fewest && rows * bytesOfRow > mostBytes)
     rows /= 2;
@@ -52,7 +85,7 @@ double ContractionPlan::busySteps() const {
 bool ContractionPlan::isRaggedAlong(const ContractionSide &side) const {
   if (!ragged)
     return false;
-  return ragged->areOfRows() ? &side == &rows && !side.alongDepth
+  return ragged->areOfRows() ? isOfRows(side) && !side.alongDepth
                              : side.alongDepth && depth.back() == ragged->dims.position;
 }
 
@@ -65,13 +98,16 @@ int64_t ContractionPlan::steps() const {
 }
 
 int64_t ContractionPlan::stride(const ContractionSide &side) const {
-  return (side.operand == rows.operand ? tile.rows() : tile.columns()) + side.pad;
+  return (isOfRows(side) ? tile.rows() : tile.columns()) + side.pad;
 }
 
 uint64_t ContractionPlan::sharedBytes() const {
-  uint64_t bytes = uint64_t(tile.stages * (tileElements(rows) + tileElements(columns)) * int64_t(factorBits()) / 8);
+  int64_t factors = 0;
+  for (const ContractionSide *side : sides())
+    factors += tileElements(*side);
+  uint64_t bytes = uint64_t(tile.stages * factors * int64_t(factorBits()) / 8);
   if (outputVector)
-    bytes += uint64_t(outputElements()) * deviceBits(hero->shape().elementType()) / 8;
+    bytes += numProducts() * uint64_t(outputElements()) * deviceBits(hero->shape().elementType()) / 8;
   return bytes;
 }
 
@@ -150,32 +186,38 @@ template <>
 ComputedSpaces computedSpaces<ContractionPlan>(const ContractionPlan &plan, const FusionGraph &graph,
                                                mlir::MLIRContext *context) {
   ComputedSpaces result;
-  result.kept.push_back(plan.hero);
-  auto fill = [&](const ContractionSide &side, int64_t times) {
+  llvm::append_range(result.kept, plan.heroes());
+  auto fill = [&](const ContractionPlan &product, const ContractionSide &side) {
+    const int64_t times = product.isOfRows(side) ? product.columnTiles() : product.rowTiles();
     result.spaces.emplace_back().values.push_back(
-        {plan.hero->operand(side.operand), filledElements(plan, side, times, context)});
+        {product.hero->operand(side.operand), filledElements(product, side, times, context)});
   };
   if (plan.stage != ReductionStage::Combine) {
-    fill(plan.rows, plan.columnTiles());
-    fill(plan.columns, plan.rowTiles());
+    fill(plan, plan.rows);
+    fill(plan, plan.columns);
+    for (auto [number, twin] : llvm::enumerate(plan.twins)) {
+      const ContractionPlan product = plan.ofProduct(unsigned(number) + 1);
+      fill(product, product.isOfRows(twin.side) ? product.rows : product.columns);
+    }
   }
   if (plan.stage == ReductionStage::Partial)
     return result;
   ComputedSpace outputs;
-  for (auto [root, place] : llvm::zip_equal(plan.roots, outputMaps(graph, *plan.hero, plan.roots, context)))
+  for (auto [root, place] : llvm::zip_equal(plan.roots, outputMaps(graph, plan.heroes(), plan.roots, context)))
     outputs.values.push_back({graph.roots()[root].instr, place});
   result.spaces.push_back(std::move(outputs));
   return result;
 }
 
 template <> KernelTraffic trafficOf<ContractionPlan>(const ContractionPlan &plan, const FusionGraph &graph) {
+  const uint64_t partial = plan.numProducts() * uint64_t(plan.partialSums().byteSize());
   switch (plan.stage) {
   case ReductionStage::Whole:
     return wholeTraffic(graph);
   case ReductionStage::Partial:
-    return {graph.bytesRead(), uint64_t(plan.partialSums().byteSize())};
+    return {graph.bytesRead(), partial};
   case ReductionStage::Combine:
-    return {uint64_t(plan.partialSums().byteSize()), graph.bytesWritten()};
+    return {partial, graph.bytesWritten()};
   }
   HLOC_UNREACHABLE("stage");
 }
@@ -186,9 +228,12 @@ template <> unsigned plannedRegisters<ContractionPlan>(const ContractionPlan &pl
   if (plan.stage == ReductionStage::Combine)
     return KernelSpec::usualRegisters;
   const ContractionTile &tile = plan.tile;
+  // (A product's factors give way to the next one's.)
   const int64_t sums = plan.sums(), factors = (tile.threadRows + tile.threadColumns) * plan.pieces().number;
-  const int64_t loaded =
-      ((plan.rows.copied ? 0 : tile.rows()) + (plan.columns.copied ? 0 : tile.columns())) * tile.depth / tile.threads();
+  int64_t loaded = 0;
+  for (const ContractionSide *side : plan.sides())
+    if (!side->copied)
+      loaded += (plan.isOfRows(*side) ? tile.rows() : tile.columns()) * tile.depth / tile.threads();
   // (Of fragments a thread has two registers of factors for each of its rows and columns.)
   const int64_t wordsOfSum = int64_t(plan.bits) / 32, wordsOfRegister = plan.factorBits() == 64 ? 2 : 1;
   int64_t registers = ofIndices + (tile.onTensorCores ? sums * wordsOfSum + 2 * factors * wordsOfRegister +
@@ -198,13 +243,17 @@ template <> unsigned plannedRegisters<ContractionPlan>(const ContractionPlan &pl
       std::clamp<int64_t>(int64_t(llvm::alignTo(uint64_t(registers), 8)), KernelSpec::usualRegisters, most));
 }
 
+static std::string nameOf(unsigned products) {
+  return products == 1 ? "product" : fmt::format("{} products", products);
+}
+
 std::string ContractionPlan::toString() const {
   std::string result;
   llvm::raw_string_ostream os(result);
   if (stage == ReductionStage::Combine)
-    return fmt::format("product: {} parts of each of {} sums, {} a thread", splits, hero->shape().numElements(),
-                       perThread);
-  os << "product of ";
+    return fmt::format("{}: {} parts of each of {} sums, {} a thread", nameOf(numProducts()), splits,
+                       hero->shape().numElements(), perThread);
+  os << nameOf(numProducts()) << " of ";
   if (batchSize != 1)
     os << batchSize << " times ";
   os << fmt::format("{} rows (operand {}) by {} columns (operand {}), {} terms in {} step{}; ", rows.size, rows.operand,
@@ -213,12 +262,15 @@ std::string ContractionPlan::toString() const {
     os << fmt::format("{} groups of {}; ", ragged->number, ragged->areOfRows() ? "rows" : "terms");
   os << fmt::format("tiles of {}x{}, {}x{} a thread{}, {} terms a step; ", tile.rows(), tile.columns(), tile.threadRows,
                     tile.threadColumns, tile.onTensorCores ? " on tensor cores" : "", tile.depth);
-  auto describe = [&](const ContractionSide &side) {
-    const bool isOfOne = side.copied && rows.copied != columns.copied;
-    return fmt::format("{} {}{}", side.vector, side.alongDepth ? "terms" : "neighbours", isOfOne ? ", copied," : "");
-  };
-  os << fmt::format("{} by {} and {}", rows.copied && columns.copied ? "copied" : "read", describe(rows),
-                    describe(columns));
+  const bool areAllCopied = copiesAll();
+  os << (areAllCopied ? "copied by " : "read by ");
+  llvm::interleave(
+      sides(), os,
+      [&](const ContractionSide *side) {
+        os << fmt::format("{} {}{}", side->vector, side->alongDepth ? "terms" : "neighbours",
+                          side->copied && !areAllCopied ? ", copied," : "");
+      },
+      " and ");
   if (tile.stages > 1)
     os << fmt::format(" in {} stages", tile.stages);
   os << "; roots ";

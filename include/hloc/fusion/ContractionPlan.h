@@ -93,6 +93,15 @@ std::optional<StoredOperand> storedOperand(const HloInstruction &operand, mlir::
 IndexingMap factorMap(const HloInstruction &contraction, const ContractionSpace &space, unsigned operand,
                       mlir::MLIRContext *context);
 
+/// A contraction that is made together with another: one operand is the same value, read in the same way, and is in
+/// shared memory once for both; the other is a side of its own, as large as the other's. Results have the same places.
+///
+///   logistic(dot(x, g)) * dot(x, u): both have the rows of x, and columns of their own
+struct ContractionTwin {
+  const HloInstruction *hero = nullptr;
+  ContractionSide side; ///< that is its own
+};
+
 /// What of a ragged-dot is whose group's: of its rows, which lie one group after the other, or of its terms, where
 /// each group has results of its own. Sizes are known when the kernel runs.
 struct RaggedGroups {
@@ -121,8 +130,11 @@ struct RaggedGroups {
 /// group than without, and for the rows behind all groups, which are zeros. Where they are of terms, each group is one
 /// of a batch, of which a block takes the steps that have any.
 ///
+/// Contractions that share an operand and have results of one shape are twins: a block has the same tile of each, with
+/// sums of their own, and what is made of all of them is made where all are complete.
+///
 /// Long sums of few results are divided: `splits` blocks have a range of the steps each and leave their sums in scratch
-/// memory, [splits][the result's dimensions]; a second kernel adds these up and makes the outputs.
+/// memory, for each product [splits][the result's dimensions]; a second kernel adds these up and makes the outputs.
 struct ContractionPlan {
   /// Widest access of a thread to shared memory, and what is left free after a row that is filled across rows.
   static constexpr int64_t sharedVectorBits = 128;
@@ -133,6 +145,7 @@ struct ContractionPlan {
   llvm::SmallVector<unsigned> batch; ///< dimensions of the space that both operands have, major to minor in memory
   int64_t batchSize = 1;
   ContractionSide rows, columns;
+  llvm::SmallVector<ContractionTwin, 2> twins; ///< of `hero`; all have the rows, or all have the columns, that it has
   std::optional<RaggedGroups> ragged;
   /// What is summed over: numbers of the range variables of the operands' maps, outer to inner. A step takes one value
   /// of each of the first `outerDepth`, and `tile.depth` neighbours of the others taken as one.
@@ -150,6 +163,17 @@ struct ContractionPlan {
   /// The algorithm of which it is asked what the plan would be; else it is the hero's.
   std::optional<DotAlgorithm> asIf;
 
+  /// Of which the hero's is the first.
+  unsigned numProducts() const { return 1 + unsigned(twins.size()); }
+  llvm::SmallVector<const HloInstruction *, 3> heroes() const;
+  /// Rows, columns, and those that are the twins' own.
+  llvm::SmallVector<const ContractionSide *, 4> sides() const;
+  bool isOfRows(const ContractionSide &side) const { return side.operand == rows.operand; }
+  /// As if that product were alone.
+  ContractionPlan ofProduct(unsigned number) const;
+  bool copiesAny() const;
+  bool copiesAll() const;
+
   /// In which tensor cores multiply both operands' factors, if they do: types that have all of their values (of f8,
   /// f16). Bytes of each side have a sign of their own; F32 are words of which tensor cores look at 19 bits.
   static std::optional<std::array<ElementType, 2>> fragmentTypes(const HloInstruction &hero) {
@@ -166,8 +190,10 @@ struct ContractionPlan {
     return hero.enumOr(AttributeKey::Algorithm, DotAlgorithm::Unset);
   }
   DotAlgorithm algorithm() const { return asIf.value_or(algorithmOf(*hero)); }
-  /// Of a thread.
-  int64_t sums() const { return tile.threadRows * tile.threadColumns * (pieces().number > 1 ? 2 : 1); }
+  /// Of a thread, of each product and of all.
+  int64_t results() const { return tile.threadRows * tile.threadColumns; }
+  int64_t sumsOfProduct() const { return results() * (pieces().number > 1 ? 2 : 1); }
+  int64_t sums() const { return sumsOfProduct() * numProducts(); }
   /// Of a factor in shared memory: as it is stored, or nearly so, for tensor cores.
   unsigned factorBits() const { return tile.onTensorCores ? deviceBits(fragmentType(rows)) : bits; }
   /// Of one on its way there: pieces are made when it arrives.
@@ -204,7 +230,7 @@ struct ContractionPlan {
   int64_t outputStride() const { return tile.columns() + outputPad; }
   int64_t outputElements() const { return tile.warpRows * tile.laneRows() * outputRowsOfThread() * outputStride(); }
   uint64_t sharedBytes() const;
-  Shape partialSums() const; ///< what lies in scratch memory
+  Shape partialSums() const; ///< what lies in scratch memory of each product
   std::string toString() const;
 };
 

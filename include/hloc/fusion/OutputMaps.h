@@ -1,6 +1,7 @@
 #pragma once
-// Where the outputs of a fusion are that are made of a hero's elements, one of each: by elementwise ops, and through
-// reshapes, bitcasts, transposes and copies to other layouts, which only put elements elsewhere.
+// Where the outputs of a fusion are that are made of the elements of a hero, or of several at the same index, one of
+// each: by elementwise ops, and through reshapes, bitcasts, transposes and copies to other layouts, which only put
+// elements elsewhere.
 //
 //   dot = f32[4,8,16] dot(..), t = f32[8,4,16] transpose(dot), dimensions={1,0,2}, ROOT r = negate(t):
 //   (d0, d1, d2) -> (d1, d0, d2)
@@ -17,12 +18,25 @@ struct Rearranged {
   bool operator==(const Rearranged &) const = default;
 };
 
-/// Of all that depends on `hero`, one of its elements each; elsewhere is what reads it at several places, or not all.
-Places<Rearranged> rearrangements(const FusionGraph &graph, const HloInstruction &hero, mlir::MLIRContext *context);
+/// Heroes of one shape.
+using HeroesOfOneShape = llvm::ArrayRef<const HloInstruction *>;
 
-/// Of outputs that have such places; of those that are not made of the hero, where its memory has the same position.
-std::vector<IndexingMap> outputMaps(const FusionGraph &graph, const HloInstruction &hero,
-                                    llvm::ArrayRef<unsigned> roots, mlir::MLIRContext *context);
+/// Of all that depends on heroes, one of their elements each; elsewhere is what reads them at several places, or not
+/// all.
+Places<Rearranged> rearrangements(const FusionGraph &graph, HeroesOfOneShape heroes, mlir::MLIRContext *context);
+
+inline Places<Rearranged> rearrangements(const FusionGraph &graph, const HloInstruction &hero,
+                                         mlir::MLIRContext *context) {
+  return rearrangements(graph, HeroesOfOneShape(&hero), context);
+}
+
+/// Of outputs that have such places; of those that are not made of heroes, where their memory has the same position.
+std::vector<IndexingMap> outputMaps(const FusionGraph &graph, HeroesOfOneShape heroes, llvm::ArrayRef<unsigned> roots,
+                                    mlir::MLIRContext *context);
+inline std::vector<IndexingMap> outputMaps(const FusionGraph &graph, const HloInstruction &hero,
+                                           llvm::ArrayRef<unsigned> roots, mlir::MLIRContext *context) {
+  return outputMaps(graph, HeroesOfOneShape(&hero), roots, context);
+}
 
 /// How many of the first elements along dimension `dim` of the hero, of up to `most`, are side by side in the memory of
 /// an output with that map.

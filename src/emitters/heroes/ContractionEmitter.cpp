@@ -1,4 +1,4 @@
-// One idea: a step's terms of both sides are put into shared memory by all threads of a block, and each multiplies its
+// One idea: a step's terms of all sides are put into shared memory by all threads of a block, and each multiplies its
 // rows by its columns of them. Where tiles and results lie is in OperandTile and OutputTile.
 
 #include "emitters/heroes/ContractionEmitter.h"
@@ -44,14 +44,23 @@ class ContractionEmitter : ContractionThreads {
 public:
   ContractionEmitter(const ContractionPlan &plan, KernelBuilder &kernel, const TilePlace &at, StepRange steps)
       : ContractionThreads(plan, kernel), b(kernel.code()), context(kernel.context()), values(b, plan), range(steps),
-        operands{OperandTile(plan, plan.rows, kernel, at), OperandTile(plan, plan.columns, kernel, at)},
-        outputs(plan, kernel, at) {}
+        outputs(plan, kernel, at) {
+    for (unsigned number = 0; number < plan.numProducts(); ++number)
+      products.push_back(plan.ofProduct(number));
+    auto add = [&](const ContractionPlan &product, bool isRows) {
+      operands.emplace_back(product, isRows ? product.rows : product.columns, kernel, at);
+    };
+    const bool shareRows = this->shareRows();
+    add(products.front(), shareRows);
+    for (const ContractionPlan &product : products)
+      add(product, !shareRows);
+  }
 
   llvm::LogicalResult emit() {
     const bool multiplies = plan.stage != ReductionStage::Combine, stores = plan.stage != ReductionStage::Partial;
-    SmallVector<FunctionRequest, 3> requests;
+    SmallVector<FunctionRequest, 4> requests;
     if (multiplies)
-      requests = {operands[0].request(), operands[1].request()};
+      requests = llvm::map_to_vector<4>(operands, [](const OperandTile &operand) { return operand.request(); });
     if (stores)
       requests.push_back(outputs.request());
     auto functions = kernel.emitFunctions(requests);
@@ -63,7 +72,7 @@ public:
       combine();
       return success();
     }
-    for (auto [operand, function] : llvm::zip(operands, *functions))
+    for (auto [operand, function] : llvm::zip_first(operands, *functions))
       operand.setFunction(function);
     if (SmallVector<Value> made = tile.stages > 1 ? stagedSums() : sums(); stores)
       outputs.store(made);
@@ -73,41 +82,53 @@ public:
   }
 
 private:
-  /// The two sides, rows first, in all arrays of two.
-  const ContractionSide &side(unsigned number) const { return number == 0 ? plan.rows : plan.columns; }
+  bool shareRows() const { return plan.twins.empty() || !plan.isOfRows(plan.twins.front().side); }
+  SmallVector<Value> allocate() {
+    return llvm::map_to_vector(operands, [](const OperandTile &operand) { return operand.allocate(); });
+  }
+  /// Adds the products of what is in the tiles of a step, or of a stage.
+  SmallVector<Value> addProducts(ArrayRef<Value> tiles, ValueRange sums, Value stage = {}) {
+    if (!tile.onTensorCores)
+      return multiply(tiles, sums);
+    SmallVector<FragmentTiles> fragments;
+    for (const ContractionPlan &product : products)
+      fragments.emplace_back(product, kernel, operands.front().factorType(), stage);
+    return FragmentTiles::multiply(fragments, shareRows(), tiles, sums);
+  }
 
   /// A thread's sums, by row and column, of all terms. While a step's products are added up, what the next one needs is
   /// on its way to registers.
   SmallVector<Value> sums() {
-    SmallVector<Value> carried = {operands[0].allocate(), operands[1].allocate()};
-    const int64_t numSums = plan.sums();
+    SmallVector<Value> carried = allocate();
+    const size_t numSums = size_t(plan.sums()), numTiles = operands.size();
     carried.append(numSums, values.zero());
     llvm::append_range(carried, load(firstStep()));
     carried = loopSteps(carried, [&](Value step, ValueRange before) {
-      ValueRange loaded = before.drop_front(2 + numSums);
-      SmallVector<Value> tiles = synchronize(fill(before.take_front(2), loaded));
+      ValueRange loaded = before.drop_front(numTiles + numSums);
+      SmallVector<Value> tiles = synchronize(fill(before.take_front(numTiles), loaded));
       SmallVector<Value> following = ifAhead(step, 1, loaded, [&](Value next) { return load(next); });
-      SmallVector<Value> added =
-          tile.onTensorCores
-              ? FragmentTiles(plan, kernel, operands[0].factorType()).multiply(tiles, before.slice(2, numSums))
-              : multiply(tiles, before.slice(2, numSums));
+      SmallVector<Value> added = addProducts(tiles, before.slice(numTiles, numSums));
       SmallVector<Value> next = synchronize(tiles);
       llvm::append_range(next, added);
       llvm::append_range(next, following);
       return next;
     });
-    return withoutRests(ArrayRef(carried).slice(2, numSums));
+    return withoutRests(ArrayRef(carried).slice(numTiles, numSums));
   }
 
   /// Sums of first pieces with those of all others, if there are any. Where these are not finite there is an infinity
   /// or no number among the factors, and it is among their first pieces.
   SmallVector<Value> withoutRests(ArrayRef<Value> sums) {
-    const size_t numResults = size_t(tile.threadRows * tile.threadColumns);
-    SmallVector<Value> whole(sums.take_front(numResults));
-    for (auto [sum, rest] : llvm::zip(whole, sums.drop_front(numResults))) {
-      Value isFinite =
-          b.cmpF(CodeBuilder::FPred::OLT, math::AbsFOp::create(b, rest), std::numeric_limits<double>::infinity());
-      sum = b.addF(sum, b.select(isFinite, rest, values.zero()));
+    const size_t numResults = size_t(plan.results()), ofProduct = size_t(plan.sumsOfProduct());
+    SmallVector<Value> whole;
+    for (; !sums.empty(); sums = sums.drop_front(ofProduct)) {
+      SmallVector<Value> own(sums.take_front(numResults));
+      for (auto [sum, rest] : llvm::zip(own, sums.slice(numResults, ofProduct - numResults))) {
+        Value isFinite =
+            b.cmpF(CodeBuilder::FPred::OLT, math::AbsFOp::create(b, rest), std::numeric_limits<double>::infinity());
+        sum = b.addF(sum, b.select(isFinite, rest, values.zero()));
+      }
+      llvm::append_range(whole, own);
     }
     return whole;
   }
@@ -116,8 +137,9 @@ private:
   /// the stage that was multiplied before: there the copies begin that are as many steps ahead as there are other
   /// stages.
   SmallVector<Value> stagedSums() {
-    const int64_t numSums = tile.threadRows * tile.threadColumns, ahead = tile.stages - 1;
-    SmallVector<Value> tiles = {operands[0].allocate(), operands[1].allocate()};
+    const int64_t ahead = tile.stages - 1;
+    const size_t numSums = size_t(plan.sums()), numTiles = operands.size();
+    SmallVector<Value> tiles = allocate();
     for (int64_t step = 0; step < ahead; ++step) {
       tiles = ifThere(step, tiles, [&, now = tiles](Value other) { return copy(now, other, b.index(step)); });
       tiles = commit(tiles);
@@ -127,21 +149,20 @@ private:
     carried.append(numSums, values.zero());
     llvm::append_range(carried, load(firstStep()));
     carried = loopSteps(carried, [&](Value step, ValueRange before) {
-      Value freeStage = before[2], stage = stageAfter(freeStage);
-      ValueRange loaded = before.drop_front(3 + numSums);
-      SmallVector<Value> filled = fill(before.take_front(2), loaded, stage);
+      Value freeStage = before[numTiles], stage = stageAfter(freeStage);
+      ValueRange sums = before.slice(numTiles + 1, numSums), loaded = before.drop_front(numTiles + 1 + numSums);
+      SmallVector<Value> filled = fill(before.take_front(numTiles), loaded, stage);
       SmallVector<Value> next =
           synchronize(xla_gpu::AwaitCopiesOp::create(b, TypeRange(filled), filled, uint64_t(ahead - 1)).getResults());
       next = commit(ifAhead(step, ahead, next, [&, now = next](Value other) { return copy(now, other, freeStage); }));
       SmallVector<Value> following = ifAhead(step, 1, loaded, [&](Value other) { return load(other); });
-      SmallVector<Value> added =
-          FragmentTiles(plan, kernel, operands[0].factorType(), stage).multiply(next, before.slice(3, numSums));
+      SmallVector<Value> added = addProducts(next, sums, stage);
       next.push_back(stage);
       llvm::append_range(next, added);
       llvm::append_range(next, following);
       return next;
     });
-    return SmallVector<Value>(ArrayRef(carried).slice(3, numSums));
+    return SmallVector<Value>(ArrayRef(carried).slice(numTiles + 1, numSums));
   }
 
   Value stageAfter(Value stage) {
@@ -155,9 +176,9 @@ private:
 
   SmallVector<Value> copy(ValueRange tiles, Value step, Value stage) {
     SmallVector<Value> next(tiles);
-    for (unsigned i = 0; i < 2; ++i)
-      if (side(i).copied)
-        next[i] = operands[i].copy(step, next[i], stage);
+    for (auto [operand, tile] : llvm::zip_equal(operands, next))
+      if (operand.isCopied())
+        tile = operand.copy(step, tile, stage);
     return next;
   }
 
@@ -167,18 +188,18 @@ private:
 
   SmallVector<Value> load(Value step) {
     SmallVector<Value> loaded;
-    for (unsigned i = 0; i < 2; ++i)
-      if (!side(i).copied)
-        llvm::append_range(loaded, operands[i].load(step));
+    for (OperandTile &operand : operands)
+      if (!operand.isCopied())
+        llvm::append_range(loaded, operand.load(step));
     return loaded;
   }
 
   SmallVector<Value> fill(ValueRange tiles, ValueRange loaded, Value stage = {}) {
     SmallVector<Value> next(tiles);
-    for (unsigned i = 0; i < 2; ++i)
-      if (!side(i).copied) {
-        next[i] = operands[i].fill(loaded.take_front(operands[i].turns()), next[i], stage);
-        loaded = loaded.drop_front(operands[i].turns());
+    for (auto [operand, tile] : llvm::zip_equal(operands, next))
+      if (!operand.isCopied()) {
+        tile = operand.fill(loaded.take_front(operand.turns()), tile, stage);
+        loaded = loaded.drop_front(operand.turns());
       }
     return next;
   }
@@ -232,19 +253,26 @@ private:
     return SmallVector<Value>(xla_gpu::SyncThreadsOp::create(b, TypeRange(tiles), tiles).getResults());
   }
 
-  /// Adds the products of what is in the tiles.
+  /// By each thread alone.
   SmallVector<Value> multiply(ArrayRef<Value> tiles, ValueRange sums) {
-    int64_t together = std::clamp<int64_t>(productsTogether / (tile.threadRows * tile.threadColumns), 1, tile.depth);
+    // A power of two, as the depth is.
+    const auto most = int64_t(llvm::bit_floor(uint64_t(productsTogether / plan.sums())));
+    const int64_t together = std::clamp<int64_t>(most, 1, tile.depth);
     IndexingMap loop = IndexingMap::fromSizes(AffineMap::get(0, 1, {}, context), {}, {tile.depth / together});
     return kernel.loop(loop, {}, sums, [&](ValueRange number, ValueRange, ValueRange before) {
       SmallVector<Value> next(before);
       for (int64_t term = 0; term < together; ++term) {
-        SmallVector<Value> factors[2];
-        for (unsigned i = 0; i < 2; ++i)
-          factors[i] = readFactors(side(i), tiles[i], number.front(), together, term);
-        for (int64_t i = 0; i < int64_t(next.size()); ++i)
-          next[i] = values.add(next[i],
-                               values.multiply(factors[0][i / tile.threadColumns], factors[1][i % tile.threadColumns]));
+        SmallVector<SmallVector<Value>> factors;
+        for (auto [operand, shared] : llvm::zip_equal(operands, tiles))
+          factors.push_back(readFactors(operand.ofSide(), shared, number.front(), together, term));
+        for (auto [i, sum] : llvm::enumerate(next)) {
+          const int64_t inProduct = int64_t(i) % plan.results();
+          ArrayRef<Value> rows = factors.front(), columns = factors[1 + i / size_t(plan.results())];
+          if (!shareRows())
+            std::swap(rows, columns);
+          sum = values.add(
+              sum, values.multiply(rows[inProduct / tile.threadColumns], columns[inProduct % tile.threadColumns]));
+        }
       }
       return next;
     });
@@ -290,14 +318,15 @@ private:
     IndexingMap parts = neighbours({getAffineSymbolExpr(0, context)}, {plan.splits, perThread});
     IndexingMap loop = kernel.mapOf({}, {plan.splits});
     loop.addConstraint(first, all);
-    SmallVector<Value> sums(size_t(perThread), values.zero());
+    SmallVector<Value> sums(size_t(perThread) * plan.numProducts(), values.zero());
     sums = kernel.loop(loop, sums, [&](ValueRange split, ValueRange, ValueRange before) {
       SmallVector<Value> next;
       for (auto [i, sum] : llvm::enumerate(before)) {
         SmallVector<Value> variables(kernel.ids());
-        variables.append({split.front(), b.index(int64_t(i))});
+        variables.append({split.front(), b.index(int64_t(i) % perThread)});
         SmallVector<Value> at = applyMap(b, parts, variables);
-        next.push_back(values.add(sum, tensor::ExtractOp::create(b, kernel.scratch().front(), at)));
+        Value ofProduct = kernel.scratch()[i / size_t(perThread)];
+        next.push_back(values.add(sum, tensor::ExtractOp::create(b, ofProduct, at)));
       }
       return next;
     });
@@ -308,7 +337,9 @@ private:
   MLIRContext *context;
   ContractionValues values;
   const StepRange range;
-  std::array<OperandTile, 2> operands; ///< rows first
+  SmallVector<ContractionPlan, 1> products; ///< each as if it were alone
+  /// The side that all products share, rows if there is but one; then each product's own.
+  SmallVector<OperandTile, 2> operands;
   OutputTile outputs;
 };
 

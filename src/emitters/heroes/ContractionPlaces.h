@@ -60,13 +60,13 @@ protected:
       : ContractionThreads(plan, kernel), space(plan.space), at(at), context(kernel.context()) {}
 
   AffineExpr constant(int64_t value) const { return mlir::getAffineConstantExpr(value, context); }
-  AffineExpr tileAlong(const ContractionSide &own) const { return &own == &plan.rows ? at.row : at.column; }
+  AffineExpr tileAlong(const ContractionSide &own) const { return plan.isOfRows(own) ? at.row : at.column; }
   AffineExpr firstAlong(const ContractionSide &own) const {
-    return &own == &plan.rows && at.firstRow ? at.firstRow : tileAlong(own) * tileSize(own);
+    return plan.isOfRows(own) && at.firstRow ? at.firstRow : tileAlong(own) * tileSize(own);
   }
   /// Where a position along a side is one of the tile's.
   IndexingMap::Constraint isInside(const ContractionSide &own, AffineExpr position) const {
-    if (&own == &plan.rows && at.endOfRows)
+    if (plan.isOfRows(own) && at.endOfRows)
       return {at.endOfRows - position, Interval{1, own.size}};
     return {position, Interval{0, own.size - 1}};
   }

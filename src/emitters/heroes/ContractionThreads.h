@@ -20,28 +20,28 @@ protected:
   AffineExpr warp() const { return kernel.thread().floorDiv(tile.laneRows() * tile.laneColumns()); }
   /// Number of the warp among those that have other rows, or columns.
   AffineExpr warpAlong(const ContractionSide &own) const {
-    return &own == &plan.rows ? warp().floorDiv(tile.warpColumns) : warp() % tile.warpColumns;
+    return plan.isOfRows(own) ? warp().floorDiv(tile.warpColumns) : warp() % tile.warpColumns;
   }
   AffineExpr laneAlong(const ContractionSide &own) const {
-    return &own == &plan.rows ? lane().floorDiv(tile.laneColumns()) : lane() % tile.laneColumns();
+    return plan.isOfRows(own) ? lane().floorDiv(tile.laneColumns()) : lane() % tile.laneColumns();
   }
   /// Number of the thread among those that have other rows, or columns.
   AffineExpr threadAlong(const ContractionSide &own) const {
-    return warpAlong(own) * (&own == &plan.rows ? tile.laneRows() : tile.laneColumns()) + laneAlong(own);
+    return warpAlong(own) * (plan.isOfRows(own) ? tile.laneRows() : tile.laneColumns()) + laneAlong(own);
   }
 
   int64_t perThread(const ContractionSide &own) const {
-    return &own == &plan.rows ? tile.threadRows : tile.threadColumns;
+    return plan.isOfRows(own) ? tile.threadRows : tile.threadColumns;
   }
   /// A thread's rows or columns are pieces of so many neighbours, the same piece of all threads side by side.
   int64_t pieceOf(const ContractionSide &own) const {
     if (tile.onTensorCores)
-      return (&own == &plan.rows ? 1 : 2) * (plan.isInterleaved(own) ? 2 : 1);
+      return (plan.isOfRows(own) ? 1 : 2) * (plan.isInterleaved(own) ? 2 : 1);
     return std::min<int64_t>(perThread(own), ContractionPlan::sharedVectorBits / int64_t(plan.bits));
   }
   AffineExpr firstOfPiece(const ContractionSide &own, int64_t piece) const {
     if (tile.onTensorCores) { // pieces of a warp follow each other
-      const int64_t lanes = &own == &plan.rows ? tile.laneRows() : tile.laneColumns(), together = lanes * pieceOf(own);
+      const int64_t lanes = plan.isOfRows(own) ? tile.laneRows() : tile.laneColumns(), together = lanes * pieceOf(own);
       return warpAlong(own) * (lanes * perThread(own)) + piece * together + laneAlong(own) * pieceOf(own);
     }
     return threadAlong(own) * pieceOf(own) + piece * (tileSize(own) * pieceOf(own) / perThread(own));

@@ -77,7 +77,7 @@ Value FragmentTiles::placeInShared(const ContractionSide &own, AffineExpr row, A
 // --- from shared memory to registers
 
 Value FragmentTiles::load(const ContractionSide &own, Value shared, int64_t number, int64_t term, int64_t piece) {
-  const bool isRows = &own == &plan.rows;
+  const bool isRows = plan.isOfRows(own);
   const int64_t ofWarp = tileSize(own) / (isRows ? tile.warpRows : tile.warpColumns);
   AffineExpr first = warpAlong(own) * ofWarp + ContractionTile::fragmentRows * number;
   AffineExpr from = getAffineConstantExpr(term, context);
@@ -166,51 +166,85 @@ Value FragmentTiles::addProducts(Value rows, Value columns, Value sums) {
                                               ofRows == ofColumns ? TypeAttr() : TypeAttr::get(ofColumns));
 }
 
-SmallVector<Value> FragmentTiles::multiply(ArrayRef<Value> tiles, ValueRange sums) {
-  const int64_t numRows = tile.threadRows / 2, numColumns = tile.threadColumns / 2;
-  const FactorPieces pieces = plan.pieces();
-  /// Where the sums of a fragment of rows and one of columns are among a thread's, behind so many others.
-  auto placesOf = [&](int64_t others, int64_t row, int64_t column) {
-    auto at = [&](int64_t i, int64_t j) {
-      const int64_t inPair = plan.isInterleaved(plan.columns) ? 2 * j + column % 2 : column % 2 * 2 + j;
-      return size_t(others + (2 * row + i) * tile.threadColumns + column / 2 * 4 + inPair);
-    };
-    return std::array<size_t, 4>{at(0, 0), at(0, 1), at(1, 0), at(1, 1)};
-  };
-  SmallVector<std::array<size_t, 4>> places; ///< by number of others, rows, columns
-  for (int64_t others = 0; others < int64_t(sums.size()); others += tile.threadRows * tile.threadColumns)
-    for (int64_t i = 0; i < numRows; ++i)
-      for (int64_t j = 0; j < numColumns; ++j)
-        places.push_back(placesOf(others, i, j));
-  SmallVector<Value> products = llvm::map_to_vector(places, [&](const std::array<size_t, 4> &at) {
+SmallVector<std::array<size_t, 4>> FragmentTiles::placesOfSums() const {
+  SmallVector<std::array<size_t, 4>> places; // by number of others, rows, columns
+  for (int64_t others = 0; others < plan.sumsOfProduct(); others += plan.results())
+    for (int64_t row = 0; row < tile.threadRows / 2; ++row)
+      for (int64_t column = 0; column < tile.threadColumns / 2; ++column) {
+        auto at = [&](int64_t i, int64_t j) {
+          const int64_t inPair = plan.isInterleaved(plan.columns) ? 2 * j + column % 2 : column % 2 * 2 + j;
+          return size_t(others + (2 * row + i) * tile.threadColumns + column / 2 * 4 + inPair);
+        };
+        places.push_back({at(0, 0), at(0, 1), at(1, 0), at(1, 1)});
+      }
+  return places;
+}
+
+SmallVector<Value> FragmentTiles::allTogether(ValueRange sums) {
+  return llvm::map_to_vector(placesOfSums(), [&](const std::array<size_t, 4> &at) {
     return together({sums[at[0]], sums[at[1]], sums[at[2]], sums[at[3]]});
   });
-  for (int64_t term = 0; term < tile.depth; term += plan.fragmentDepth()) {
-    SmallVector<SmallVector<Value>> rows(pieces.number), columns(pieces.number); // of 16 rows; of 8 columns
-    for (unsigned piece = 0; piece < pieces.number; ++piece) {
-      for (int64_t i = 0; i < numRows; ++i)
-        rows[piece].push_back(loadRows(tiles[0], i, term, piece));
-      for (int64_t i = 0; i < numColumns; i += 2)
-        llvm::append_range(columns[piece], loadColumns(tiles[1], i / 2, term, piece));
-    }
-    auto multiplyPieces = [&](unsigned ofRows, unsigned ofColumns) {
-      Value *sum = products.begin() + (ofRows + ofColumns == 0 ? 0 : numRows * numColumns);
-      for (Value fragment : rows[ofRows])
-        for (Value other : columns[ofColumns]) {
-          *sum = addProducts(fragment, other, *sum);
-          ++sum;
-        }
-    };
-    // The smallest first.
-    for (unsigned order = pieces.order + 1; order-- > 0;)
-      for (unsigned ofRows = 0; ofRows < pieces.number; ++ofRows)
-        if (ofRows <= order && order - ofRows < pieces.number)
-          multiplyPieces(ofRows, order - ofRows);
-  }
-  SmallVector<Value> next(sums);
-  for (auto [product, at] : llvm::zip_equal(products, places))
+}
+
+SmallVector<Value> FragmentTiles::allOneByOne(ArrayRef<Value> products) {
+  SmallVector<Value> sums(size_t(plan.sumsOfProduct()));
+  for (auto [product, at] : llvm::zip_equal(products, placesOfSums()))
     for (auto [sum, place] : llvm::zip_equal(oneByOne(product), at))
-      next[place] = sum;
+      sums[place] = sum;
+  return sums;
+}
+
+FragmentTiles::Fragments FragmentTiles::loadAllRows(Value shared, int64_t term) {
+  Fragments rows(plan.pieces().number);
+  for (auto [piece, fragments] : llvm::enumerate(rows))
+    for (int64_t i = 0; i < tile.threadRows / 2; ++i)
+      fragments.push_back(loadRows(shared, i, term, int64_t(piece)));
+  return rows;
+}
+
+FragmentTiles::Fragments FragmentTiles::loadAllColumns(Value shared, int64_t term) {
+  Fragments columns(plan.pieces().number);
+  for (auto [piece, fragments] : llvm::enumerate(columns))
+    for (int64_t i = 0; i < tile.threadColumns / 4; ++i)
+      llvm::append_range(fragments, loadColumns(shared, i, term, int64_t(piece)));
+  return columns;
+}
+
+void FragmentTiles::addAll(const Fragments &rows, const Fragments &columns, MutableArrayRef<Value> products) {
+  const FactorPieces pieces = plan.pieces();
+  auto multiplyPieces = [&](unsigned ofRows, unsigned ofColumns) {
+    Value *sum = products.begin() + (ofRows + ofColumns == 0 ? 0 : plan.results() / 4);
+    for (Value fragment : rows[ofRows])
+      for (Value other : columns[ofColumns]) {
+        *sum = addProducts(fragment, other, *sum);
+        ++sum;
+      }
+  };
+  // The smallest first.
+  for (unsigned order = pieces.order + 1; order-- > 0;)
+    for (unsigned ofRows = 0; ofRows < pieces.number; ++ofRows)
+      if (ofRows <= order && order - ofRows < pieces.number)
+        multiplyPieces(ofRows, order - ofRows);
+}
+
+SmallVector<Value> FragmentTiles::multiply(ArrayRef<FragmentTiles> all, bool shareRows, ArrayRef<Value> tiles,
+                                           ValueRange sums) {
+  SmallVector<FragmentTiles> twins(all);
+  FragmentTiles &first = twins.front();
+  const auto ofProduct = size_t(first.plan.sumsOfProduct());
+  SmallVector<SmallVector<Value>> products;
+  for (auto [number, twin] : llvm::enumerate(twins))
+    products.push_back(twin.allTogether(sums.slice(number * ofProduct, ofProduct)));
+  for (int64_t term = 0; term < first.tile.depth; term += first.plan.fragmentDepth()) {
+    const Fragments shared = shareRows ? first.loadAllRows(tiles[0], term) : first.loadAllColumns(tiles[0], term);
+    for (auto [twin, tile, product] : llvm::zip_equal(twins, tiles.drop_front(), products)) {
+      const Fragments own = shareRows ? twin.loadAllColumns(tile, term) : twin.loadAllRows(tile, term);
+      twin.addAll(shareRows ? shared : own, shareRows ? own : shared, product);
+    }
+  }
+  SmallVector<Value> next;
+  for (auto [twin, product] : llvm::zip_equal(twins, products))
+    llvm::append_range(next, twin.allOneByOne(product));
   return next;
 }
 

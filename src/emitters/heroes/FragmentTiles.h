@@ -30,8 +30,11 @@ public:
   mlir::Value placeOf(const ContractionSide &own, AffineExpr row, AffineExpr inRow, int64_t piece = 0);
 
   /// The products of all terms in the tiles of rows and columns, added to a thread's sums; of pieces of factors, those
-  /// of all but the first are sums of their own behind the others.
-  llvm::SmallVector<mlir::Value> multiply(llvm::ArrayRef<mlir::Value> tiles, mlir::ValueRange sums);
+  /// of all but the first are sums of their own behind the others. Of several products, what their rows, or columns if
+  /// not `shareRows`, are loaded from is the same tile, and loaded once.
+  /// `tiles`: that one, then those of each product's other side; `sums`: of each product.
+  static llvm::SmallVector<mlir::Value> multiply(llvm::ArrayRef<FragmentTiles> products, bool shareRows,
+                                                 llvm::ArrayRef<mlir::Value> tiles, mlir::ValueRange sums);
 
   // Its parts.
 
@@ -48,6 +51,17 @@ public:
 
 private:
   static constexpr int64_t linesOfFragment = 8, chunksOfLine = 8, bitsOfChunk = 128;
+
+  /// By piece, those of a warp along a side: of 16 rows, or of 8 columns.
+  using Fragments = llvm::SmallVector<llvm::SmallVector<mlir::Value>>;
+  Fragments loadAllRows(mlir::Value shared, int64_t term);
+  Fragments loadAllColumns(mlir::Value shared, int64_t term);
+  /// Those of all rows by all columns, added to a thread's sums, four together.
+  void addAll(const Fragments &rows, const Fragments &columns, llvm::MutableArrayRef<mlir::Value> products);
+  /// By four that are together, where they are among a thread's sums.
+  llvm::SmallVector<std::array<size_t, 4>> placesOfSums() const;
+  llvm::SmallVector<mlir::Value> allTogether(mlir::ValueRange sums);
+  llvm::SmallVector<mlir::Value> allOneByOne(llvm::ArrayRef<mlir::Value> products);
 
   int64_t chunkSize() const { return bitsOfChunk / bits; }
   int64_t chunksOfRow(const ContractionSide &own) const;

@@ -124,7 +124,7 @@ OperandTile::Place OperandTile::placeOf(const Group &group) const {
   place(side.dims, position, dims);
   if (map.dims().size() > dims.size())
     dims.push_back(at.group);
-  if (side.size % tileSize(side) != 0 || (&side == &plan.rows && at.endOfRows))
+  if (side.size % tileSize(side) != 0 || (plan.isOfRows(side) && at.endOfRows))
     found.conditions.push_back(isInside(side, position));
   if (mapAt({at.step}, {}).range(at.step).upper >= plan.steps())
     found.conditions.push_back({at.step, Interval{0, plan.steps() - 1}});

@@ -13,6 +13,9 @@ public:
   /// `side` is one of the plan's.
   OperandTile(const ContractionPlan &plan, const ContractionSide &side, KernelBuilder &kernel, const TilePlace &at);
 
+  const ContractionSide &ofSide() const { return side; }
+  bool isCopied() const { return side.copied; }
+
   /// For the function of an operand's element at its index, without which nothing is loaded.
   FunctionRequest request() const;
   void setFunction(mlir::func::FuncOp operand) { function = operand; }

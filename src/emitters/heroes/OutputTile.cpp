@@ -1,4 +1,5 @@
-// One idea: a sum is complete at an index of the hero, and all outputs are made there; only who makes them differs.
+// One idea: sums of all products are complete at an index of the heroes, and all outputs are made there; only who makes
+// them differs.
 // Sums of fragments go to others through shared memory, who have neighbours in memory.
 
 #include "emitters/heroes/OutputTile.h"
@@ -17,29 +18,37 @@ FunctionRequest OutputTile::request() const {
   request.indexSizes.assign(plan.hero->shape().dims().begin(), plan.hero->shape().dims().end());
   for (auto [number, place] : llvm::zip_equal(plan.roots, places))
     request.roots.push_back({root(number).instr, root(number).result, place});
-  request.injected.push_back(plan.hero);
+  for (const HloInstruction *hero : plan.heroes())
+    request.injected.push_back(hero);
   return request;
 }
 
-/// What is made of the hero's value at an index of it.
-SmallVector<Value> OutputTile::insertOutputs(ValueRange at, Value value, ValueRange before) {
-  ValueRange results = kernel.call(function, at, value);
+/// What is made of the heroes' values at an index of them.
+SmallVector<Value> OutputTile::insertOutputs(ValueRange at, ValueRange ofHeroes, ValueRange before) {
+  ValueRange results = kernel.call(function, at, ofHeroes);
   SmallVector<Value> next(before);
   for (auto [result, number, place] : llvm::zip_equal(results, plan.roots, places))
     next[number] = tensor::InsertOp::create(b, result, next[number], applyMap(b, place, at));
   return next;
 }
 
-Value OutputTile::vectorOf(ArrayRef<Value> sums) {
-  return vector::FromElementsOp::create(b, VectorType::get({int64_t(sums.size())}, values.computed()), sums);
+SmallVector<Value> OutputTile::vectorsOf(ArrayRef<Value> sums) {
+  const size_t neighbours = sums.size() / plan.numProducts();
+  SmallVector<Value> vectors;
+  for (; !sums.empty(); sums = sums.drop_front(neighbours))
+    vectors.push_back(vector::FromElementsOp::create(b, VectorType::get({int64_t(neighbours)}, values.computed()),
+                                                     sums.take_front(neighbours)));
+  return vectors;
 }
 
 void OutputTile::storeNeighbours(const IndexingMap &map, ArrayRef<Value> sums) {
-  Value all = vectorOf(sums);
+  const SmallVector<Value> all = vectorsOf(sums);
   SmallVector<Value> made =
       kernel.loop(map, kernel.outputs(), [&](ValueRange element, ValueRange at, ValueRange before) {
-        Value sum = vector::ExtractOp::create(b, all, OpFoldResult(element.front()));
-        return insertOutputs(at, values.stored(sum), before);
+        SmallVector<Value> ofHeroes;
+        for (Value ofProduct : all)
+          ofHeroes.push_back(values.stored(vector::ExtractOp::create(b, ofProduct, OpFoldResult(element.front()))));
+        return insertOutputs(at, ofHeroes, before);
       });
   kernel.outputs().assign(made.begin(), made.end());
 }
@@ -54,11 +63,15 @@ void OutputTile::store(ArrayRef<Value> sums, Value shared) {
 
 void OutputTile::storePartial(ArrayRef<Value> sums, AffineExpr part) {
   forEachPiece(sums, part, [&](const IndexingMap &map, ArrayRef<Value> piece) {
-    Value all = vectorOf(piece);
-    SmallVector<Value> stored = kernel.loop(
-        map, kernel.scratch(), [&](ValueRange element, ValueRange at, ValueRange before) -> SmallVector<Value> {
-          Value sum = vector::ExtractOp::create(b, all, OpFoldResult(element.front()));
-          return {tensor::InsertOp::create(b, sum, before.front(), at)};
+    const SmallVector<Value> all = vectorsOf(piece);
+    SmallVector<Value> stored =
+        kernel.loop(map, kernel.scratch(), [&](ValueRange element, ValueRange at, ValueRange before) {
+          SmallVector<Value> next;
+          for (auto [ofProduct, scratch] : llvm::zip_equal(all, before)) {
+            Value sum = vector::ExtractOp::create(b, ofProduct, OpFoldResult(element.front()));
+            next.push_back(tensor::InsertOp::create(b, sum, scratch, at));
+          }
+          return next;
         });
     kernel.scratch().assign(stored.begin(), stored.end());
   });
@@ -67,8 +80,13 @@ void OutputTile::storePartial(ArrayRef<Value> sums, AffineExpr part) {
 void OutputTile::forEachPiece(ArrayRef<Value> sums, AffineExpr part, StorePiece store) {
   int64_t vector = pieceOf(plan.columns);
   for (int64_t row = 0; row < tile.threadRows; ++row)
-    for (int64_t piece = 0; piece < tile.threadColumns / vector; ++piece)
-      store(mapOfPiece(row, piece, part), sums.slice(row * tile.threadColumns + piece * vector, vector));
+    for (int64_t piece = 0; piece < tile.threadColumns / vector; ++piece) {
+      SmallVector<Value> ofProducts;
+      for (int64_t first = row * tile.threadColumns + piece * vector; first < int64_t(sums.size());
+           first += plan.results())
+        llvm::append_range(ofProducts, sums.slice(first, vector));
+      store(mapOfPiece(row, piece, part), ofProducts);
+    }
 }
 
 void OutputTile::addInside(IndexingMap &map, AffineExpr row, AffineExpr column) const {
@@ -99,18 +117,26 @@ IndexingMap OutputTile::mapOfPiece(int64_t row, int64_t piece, AffineExpr part) 
 /// Some of all threads' rows at a time.
 void OutputTile::storeThroughShared(ArrayRef<Value> sums, Value shared) {
   const int64_t together = plan.outputRowsOfThread(), vector = pieceOf(plan.columns);
-  if (!shared)
-    shared = xla_gpu::AllocateSharedOp::create(
-        b, RankedTensorType::get({plan.outputElements()}, storageType(plan.hero->shape().elementType(), context)));
+  SmallVector<Value> all; // by product
+  if (shared)
+    all = {shared};
+  while (all.size() < plan.numProducts())
+    all.push_back(xla_gpu::AllocateSharedOp::create(
+        b, RankedTensorType::get({plan.outputElements()}, storageType(plan.hero->shape().elementType(), context))));
+  auto synchronize = [&] {
+    all = SmallVector<Value>(xla_gpu::SyncThreadsOp::create(b, TypeRange(all), all).getResults());
+  };
   for (int64_t first = 0; first < tile.threadRows; first += together) {
-    for (int64_t row = 0; row < together; ++row)
-      for (int64_t piece = 0; piece < tile.threadColumns / vector; ++piece)
-        shared = putPiece(row, together, piece, sums.slice((first + row) * tile.threadColumns + vector * piece, vector),
-                          shared);
-    shared = xla_gpu::SyncThreadsOp::create(b, TypeRange(shared), ValueRange(shared)).getResult(0);
-    storeRows(first, together, shared);
+    for (auto [number, ofProduct] : llvm::enumerate(all))
+      for (int64_t row = 0; row < together; ++row)
+        for (int64_t piece = 0; piece < tile.threadColumns / vector; ++piece) {
+          const int64_t at = int64_t(number) * plan.results() + (first + row) * tile.threadColumns + vector * piece;
+          ofProduct = putPiece(row, together, piece, sums.slice(at, vector), ofProduct);
+        }
+    synchronize();
+    storeRows(first, together, all);
     if (first + together < tile.threadRows)
-      shared = xla_gpu::SyncThreadsOp::create(b, TypeRange(shared), ValueRange(shared)).getResult(0);
+      synchronize();
   }
 }
 
@@ -131,7 +157,7 @@ Value OutputTile::putPiece(int64_t row, int64_t together, int64_t piece, ArrayRe
 }
 
 /// The outputs of those of each thread's rows, from `first` on, that are in shared memory: in their order in memory.
-void OutputTile::storeRows(int64_t first, int64_t together, Value shared) {
+void OutputTile::storeRows(int64_t first, int64_t together, ValueRange shared) {
   const int64_t vector = plan.outputVector, vectorsOfRow = tile.columns() / vector, ofWarp = tile.laneRows() * together;
   const int64_t vectors = tile.warpRows * ofWarp * vectorsOfRow, turns = llvm::divideCeil(vectors, tile.threads());
   AffineExpr number = kernel.thread() + getAffineSymbolExpr(0, context) * tile.threads();
@@ -152,8 +178,10 @@ void OutputTile::storeRows(int64_t first, int64_t together, Value shared) {
     map.addConstraint(number, Interval{0, vectors - 1});
   map.simplify();
   SmallVector<Value> made = kernel.loop(map, kernel.outputs(), [&](ValueRange, ValueRange at, ValueRange before) {
-    Value value = tensor::ExtractOp::create(b, shared, at.back());
-    return insertOutputs(at.drop_back(), value, before);
+    SmallVector<Value> ofHeroes;
+    for (Value ofProduct : shared)
+      ofHeroes.push_back(tensor::ExtractOp::create(b, ofProduct, at.back()));
+    return insertOutputs(at.drop_back(), ofHeroes, before);
   });
   kernel.outputs().assign(made.begin(), made.end());
 }

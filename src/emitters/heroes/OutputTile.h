@@ -12,35 +12,38 @@ class OutputTile : ContractionPlaces {
 public:
   OutputTile(const ContractionPlan &plan, KernelBuilder &kernel, const TilePlace &at)
       : ContractionPlaces(plan, kernel, at), b(kernel.code()), values(b, plan),
-        places(outputMaps(kernel.graph(), *plan.hero, plan.roots, kernel.context())) {}
+        places(outputMaps(kernel.graph(), plan.heroes(), plan.roots, kernel.context())) {}
 
-  /// For the function of the outputs at an index of the hero, from its value there, without which nothing is stored.
+  /// For the function of the outputs at an index of the heroes, from their values there, without which nothing is
+  /// stored.
   FunctionRequest request() const;
   void setFunction(mlir::func::FuncOp outputs) { function = outputs; }
 
-  /// Stores a thread's sums of the tile, by row and column. `shared`: memory of the hero's type that they may go
-  /// through; otherwise they have their own.
+  /// Stores a thread's sums of the tile, by product, row and column. `shared`: memory of the hero's type that those of
+  /// a single product may go through; otherwise they have their own.
   void store(llvm::ArrayRef<mlir::Value> sums, mlir::Value shared = {});
   /// Leaves them in scratch memory instead, as part number `part` of the sums.
   void storePartial(llvm::ArrayRef<mlir::Value> sums, AffineExpr part);
-  /// Stores what is made of sums that lie side by side: `map` has their indices.
+  /// Stores what is made of sums that lie side by side, of each product as many: `map` has their indices.
   void storeNeighbours(const IndexingMap &map, llvm::ArrayRef<mlir::Value> sums);
 
 private:
   using StorePiece = llvm::function_ref<void(const IndexingMap &map, llvm::ArrayRef<mlir::Value> sums)>;
 
   const FusionRoot &root(unsigned number) const { return kernel.graph().roots()[number]; }
-  mlir::Value vectorOf(llvm::ArrayRef<mlir::Value> sums);
-  /// Neighbours of one row, all of them in turn. `part`: stands before their indices, if there is one.
+  /// Of each product, what lies side by side.
+  llvm::SmallVector<mlir::Value> vectorsOf(llvm::ArrayRef<mlir::Value> sums);
+  /// Neighbours of one row, of each product as many, all of them in turn. `part`: stands before their indices, if there
+  /// is one.
   void forEachPiece(llvm::ArrayRef<mlir::Value> sums, AffineExpr part, StorePiece store);
   IndexingMap mapOfPiece(int64_t row, int64_t piece, AffineExpr part) const;
   void addInside(IndexingMap &map, AffineExpr row, AffineExpr column) const;
-  llvm::SmallVector<mlir::Value> insertOutputs(mlir::ValueRange at, mlir::Value value, mlir::ValueRange before);
+  llvm::SmallVector<mlir::Value> insertOutputs(mlir::ValueRange at, mlir::ValueRange ofHeroes, mlir::ValueRange before);
 
   void storeThroughShared(llvm::ArrayRef<mlir::Value> sums, mlir::Value shared);
   mlir::Value putPiece(int64_t row, int64_t together, int64_t piece, llvm::ArrayRef<mlir::Value> sums,
                        mlir::Value shared);
-  void storeRows(int64_t first, int64_t together, mlir::Value shared);
+  void storeRows(int64_t first, int64_t together, mlir::ValueRange shared);
 
   CodeBuilder &b;
   ContractionValues values;
