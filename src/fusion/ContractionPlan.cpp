@@ -388,7 +388,7 @@ private:
   std::optional<Rejection> chooseTile() {
     return takeFastest(loopSeconds(llvm::product_of(plan.depthSizes)), [](const ContractionTile &) { return true; })
                ? std::nullopt
-               : std::optional(Rejection{"a loop for each result is as fast"});
+               : std::optional(Rejection{haveAlikeResults() ? "a loop for each result is as fast" : unlikeResults});
   }
 
   /// The fastest way to have the tile, however fast that is.
@@ -415,6 +415,8 @@ private:
       return fmt::format("there are no more than {} stages", mostStages);
     beginTile(tile);
     chooseAllCopies();
+    if (!haveAlikeResults())
+      return unlikeResults;
     if (stages > 1 && !plan.copiesAny())
       return "what both sides are made of goes through registers, which are one stage ahead";
     if (isDeep(tile) && (stages == 1 || !plan.copiesAll()))
@@ -514,6 +516,8 @@ private:
     return tileTime();
   }
 
+  static constexpr const char *unlikeResults = "products lie along and across their sums, so that tensor cores have "
+                                               "their results in different places";
   /// Has a thread the same results of all products?
   bool haveAlikeResults() const {
     return llvm::all_of(plan.twins, [&](const ContractionTwin &twin) {

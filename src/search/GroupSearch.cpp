@@ -21,6 +21,8 @@ namespace {
 constexpr double leastGain = 0.02e-6;
 /// A value that more kernels read stays in memory.
 constexpr size_t mostReaders = 24;
+/// Contractions of one value that are tried in pairs, wherever others stand between them.
+constexpr size_t mostContractions = 8;
 /// Kernels that move more are not merged just because they are independent.
 constexpr double bytesOfSmallKernel = 1 << 20, bytesOfTinyKernel = 1 << 18;
 constexpr size_t mostInstructionsOfSeveralSearches = 2000;
@@ -269,6 +271,10 @@ private:
           consider(own, reader);
       for (size_t i = 0; i + 1 < all.size(); ++i)
         consider(all[i], all[i + 1]);
+      llvm::erase_if(all, [&](unsigned reader) { return graph[reader].cost.hero != Hero::Contraction; });
+      for (size_t i = 0; i < std::min(all.size(), mostContractions); ++i)
+        for (size_t j = 0; j < i; ++j)
+          consider(all[j], all[i]);
     }
     // Small ones of one level wait for nothing of each other.
     std::map<std::pair<unsigned, int64_t>, unsigned> last;

@@ -1,3 +1,4 @@
+#include "hloc/fusion/PlanCounts.h"
 #include "hloc/fusion/Recomputation.h"
 #include "hloc/fusion/TileCandidates.h"
 
@@ -482,6 +483,103 @@ TEST_CASE("contraction: rows of a ragged-dot's groups, and its terms") {
                "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}, "
                "lhs_ragged_dims={0}")
             .rejection() == "the groups of `d` are of a batch, or others in each");
+}
+
+namespace {
+
+/// `a` and `b` of bf16[512,256] and two of [256,n], and what is made of them.
+std::string twins(const std::string &further, const std::string &type = "bf16") {
+  const std::string shape = type + "[512,512]";
+  return "x = " + type + "[512,256] parameter(0) g = " + type + "[256,512] parameter(1) u = " + type +
+         "[256,512] parameter(2) a = " + shape +
+         " dot(x, g), lhs_contracting_dims={1}, rhs_contracting_dims={0} b = " + shape +
+         " dot(x, u), lhs_contracting_dims={1}, rhs_contracting_dims={0} " + further;
+}
+
+} // namespace
+
+TEST_CASE("contraction: products of one operand have sums of their own and share its tile") {
+  Planned gated(twins("l = bf16[512,512] logistic(a) m = bf16[512,512] multiply(a, l) "
+                      "ROOT r = bf16[512,512] multiply(m, b)"));
+  INFO(gated.text());
+  const ContractionPlan &plan = gated.contraction();
+  CHECK(has(gated.text(), "2 products of 512 rows (operand 0) by 512 columns (operand 1)"));
+  REQUIRE(plan.numProducts() == 2);
+  CHECK(plan.heroes()[1]->name() == "b");
+  CHECK(plan.twins.front().side.operand == 1);
+  CHECK(plan.sums() == 2 * plan.results());
+  // A tile of rows, two of columns, and results of both.
+  const ContractionTile &tile = plan.tile;
+  CHECK(plan.sharedBytes() ==
+        uint64_t(2 * (tile.stages * (tile.rows() + 2 * tile.columns()) * tile.depth + 2 * plan.outputElements())));
+  const ContractionPlan second = plan.ofProduct(1);
+  CHECK(second.hero == plan.heroes()[1]);
+  CHECK(second.numProducts() == 1);
+  // Rows are read once for both.
+  const PlanCounts counts = countsOf(plan), alone = countsOf(plan.ofProduct(0));
+  REQUIRE(counts.reads.size() == 3);
+  CHECK(counts.reads[0].elements == alone.reads[0].elements);
+  CHECK(counts.reads[2].instr == plan.heroes()[1]);
+  CHECK(counts.products == 2 * alone.products);
+  CHECK(counts.instructions < 2 * alone.instructions);
+
+  CHECK(Planned(twins("ROOT r = (f32[512,512], f32[512,512]) tuple(a, b)", "f32")).contraction().numProducts() == 2);
+  CHECK(Planned(twins("n = s32[512,512] negate(b) ROOT r = s32[512,512] multiply(a, n)", "s32"))
+            .contraction()
+            .numProducts() == 2);
+  // Of columns.
+  Planned turned("x = bf16[256,512] parameter(0) g = bf16[256,512] parameter(1) u = bf16[512,256] parameter(2) "
+                 "a = bf16[512,512] dot(g, x), lhs_contracting_dims={0}, rhs_contracting_dims={0} "
+                 "b = bf16[512,512] dot(u, x), lhs_contracting_dims={1}, rhs_contracting_dims={0} "
+                 "ROOT r = (bf16[512,512], bf16[512,512]) tuple(a, b)");
+  REQUIRE(turned.contraction().numProducts() == 2);
+  CHECK(turned.contraction().isOfRows(turned.contraction().twins.front().side));
+  CHECK(turned.contraction().twins.front().side.alongDepth);
+  CHECK_FALSE(turned.contraction().rows.alongDepth);
+}
+
+TEST_CASE("contraction: parts of sums of several products lie side by side in scratch memory") {
+  Planned planned("x = bf16[96,20000] parameter(0) g = bf16[20000,64] parameter(1) u = bf16[20000,64] parameter(2) "
+                  "a = f32[96,64] dot(x, g), lhs_contracting_dims={1}, rhs_contracting_dims={0} "
+                  "b = f32[96,64] dot(x, u), lhs_contracting_dims={1}, rhs_contracting_dims={0} "
+                  "ROOT r = f32[96,64] multiply(a, b)");
+  CHECK(planned.contraction().splits > 1);
+  CHECK(planned.plan.scratch.size() == 2);
+  CHECK(has(planned.text(), "2 products: "));
+}
+
+TEST_CASE("contraction: what products of one kernel cannot differ in") {
+  auto rejection = [](const std::string &g, const std::string &u, const std::string &b, const std::string &result) {
+    return Planned(
+               "x = bf16[512,256] parameter(0) g = " + g + " parameter(1) u = " + u +
+               " parameter(2) a = bf16[512,512] dot(x, g), lhs_contracting_dims={1}, rhs_contracting_dims={0} b = " +
+               result + " " + b + " ROOT r = (bf16[512,512], " + result + ") tuple(a, b)")
+        .rejection();
+  };
+  const std::string g = "bf16[256,512]";
+  CHECK(rejection(g, "bf16[256,128]", "dot(x, u), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+                  "bf16[512,128]") == "`a` and `b` are no contractions of one kind and size");
+  CHECK(rejection(g, "bf16[512,256]", "dot(u, g), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+                  "bf16[512,512]{0,1}") == "`a` and `b` are no contractions of one kind and size");
+  CHECK(rejection(g, "bf16[512,512]", "dot(u, u), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+                  "bf16[512,512]") == "there are several contractions, which share no operand");
+  CHECK(Planned(twins("c = f32[512,512] dot(x, u), lhs_contracting_dims={1}, rhs_contracting_dims={0}, "
+                      "algorithm=dot_bf16_bf16_f32 ROOT r = (f32[512,512], f32[512,512], f32[512,512]) tuple(a, b, c)",
+                      "f32"))
+            .rejection() == "`a` and `c` are no contractions of one kind and size");
+  // The same array, across.
+  CHECK(Planned("x = bf16[512,512] parameter(0) g = bf16[512,512] parameter(1) u = bf16[512,512] parameter(2) "
+                "a = bf16[512,512] dot(x, g), lhs_contracting_dims={1}, rhs_contracting_dims={0} "
+                "b = bf16[512,512] dot(x, u), lhs_contracting_dims={0}, rhs_contracting_dims={0} "
+                "ROOT r = (bf16[512,512], bf16[512,512]) tuple(a, b)")
+            .rejection() == "`b` reads `x` in another way than `a`");
+  // Bytes along their sums are in other registers than across.
+  CHECK(Planned("x = s8[512,256] parameter(0) g = s8[256,512] parameter(1) u = s8[512,256] parameter(2) "
+                "a = s32[512,512] dot(x, g), lhs_contracting_dims={1}, rhs_contracting_dims={0} "
+                "b = s32[512,512] dot(x, u), lhs_contracting_dims={1}, rhs_contracting_dims={1} "
+                "ROOT r = (s32[512,512], s32[512,512]) tuple(a, b)")
+            .rejection() == "products lie along and across their sums, so that tensor cores have their results in "
+                            "different places");
 }
 
 TEST_CASE("contraction: what other heroes do as well or better") {

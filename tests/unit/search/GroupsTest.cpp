@@ -160,6 +160,20 @@ const Graph graphs[] = {
      "to_apply=add\n"
      "ROOT r = (f32[512], f32[1024]) tuple(a, b)",
      "e a b: column-reduction"},
+    {"dots of one operand are one kernel, with what is made of all of them",
+     "x = bf16[512,256] parameter(0)  g = bf16[256,512] parameter(1)  u = bf16[256,512] parameter(2)\n"
+     "a = bf16[512,512] dot(x, g), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+     "b = bf16[512,512] dot(x, u), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+     "l = bf16[512,512] logistic(a)  m = bf16[512,512] multiply(a, l)  ROOT r = bf16[512,512] multiply(m, b)",
+     "a b l m r: contraction"},
+    {"also with another of a different width between them",
+     "x = bf16[512,256] parameter(0)  k = bf16[256,128] parameter(1)  q = bf16[256,512] parameter(2)\n"
+     "v = bf16[256,128] parameter(3)\n"
+     "a = bf16[512,128] dot(x, k), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+     "b = bf16[512,512] dot(x, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+     "c = bf16[512,128] dot(x, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+     "ROOT r = (bf16[512,128], bf16[512,512], bf16[512,128]) tuple(a, b, c)",
+     "b: contraction; a c: contraction"},
     {"a chain of two dots is two kernels",
      "a = f32[256,256] parameter(0)  b = f32[256,256] parameter(1)  c = f32[256,256] parameter(2)\n"
      "d = f32[256,256] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
