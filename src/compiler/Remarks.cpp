@@ -33,7 +33,7 @@ void remarkOnPrecision(const PlannedKernel &planned, const TargetInfo &target, P
   if (!contraction || contraction->stage == ReductionStage::Combine)
     return;
   if (std::optional<Tf32Gain> gain = tf32Gain(planned.plan().graphOf(planned.planned->graph), target, plans))
-    kernel.remarks.push_back({text(DiagnosticKind::F32Dot).str(), gain->dot->name().str(),
+    kernel.remarks.push_back({text(DiagnosticKind::F32Dot).str(), gain->dots.front()->name().str(),
                               uint64_t(std::round(gain->seconds / gain->asTf32)), gain->toString(target)});
 }
 

@@ -12,9 +12,10 @@ namespace hloc {
 
 /// Seconds by the cost model, each with the fastest tile.
 struct Tf32Gain {
-  const HloInstruction *dot;
+  llvm::SmallVector<const HloInstruction *, 1> dots; ///< of the kernel
   double seconds, asTf32;
-  /// "`d` is multiplied as f32, in 280.50 us on h100 by the cost model; --f32-dots=tf32 makes it 40.20"
+  /// "`d` is multiplied as f32, in 280.50 us on h100 by the cost model; --f32-dots=tf32 makes it 40.20"; "`d` and `e`
+  /// are multiplied ..."
   std::string toString(const TargetInfo &target) const;
 };
 
