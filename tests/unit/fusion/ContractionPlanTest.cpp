@@ -573,6 +573,9 @@ TEST_CASE("contraction: what products of one kernel cannot differ in") {
                 "b = bf16[512,512] dot(x, u), lhs_contracting_dims={0}, rhs_contracting_dims={0} "
                 "ROOT r = (bf16[512,512], bf16[512,512]) tuple(a, b)")
             .rejection() == "`b` reads `x` in another way than `a`");
+  CHECK(
+      Planned(twins("t = bf16[512,512] transpose(b), dimensions={1,0} ROOT r = bf16[512,512] add(a, t)")).rejection() ==
+      "`a` is read at several places, or not as a whole");
   // Bytes along their sums are in other registers than across.
   CHECK(Planned("x = s8[512,256] parameter(0) g = s8[256,512] parameter(1) u = s8[512,256] parameter(2) "
                 "a = s32[512,512] dot(x, g), lhs_contracting_dims={1}, rhs_contracting_dims={0} "
