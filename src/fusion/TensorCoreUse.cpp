@@ -49,14 +49,14 @@ bool isOnTensorCores(const HloInstruction &product, const KernelPlan &kernel) {
   if (const auto *attention = std::get_if<AttentionPlan>(&kernel.plan))
     return llvm::is_contained({attention->scores.hero, attention->product.hero}, &product);
   const auto *contraction = std::get_if<ContractionPlan>(&kernel.plan);
-  return contraction && contraction->hero == &product &&
+  return contraction && llvm::is_contained(contraction->heroes(), &product) &&
          (contraction->tile.onTensorCores || contraction->stage == ReductionStage::Combine);
 }
 
 std::string reasonOf(const HloInstruction &product, const KernelPlan &kernel,
                      llvm::ArrayRef<HeroRejection> rejections) {
   const auto *contraction = std::get_if<ContractionPlan>(&kernel.plan);
-  if (contraction && contraction->hero == &product)
+  if (contraction && llvm::is_contained(contraction->heroes(), &product))
     return "threads that multiply as f32 take no longer, by the cost model";
   const HeroRejection *why = llvm::find_if(
       rejections, [](const HeroRejection &each) { return each.hero == text(Hero::Contraction); });
