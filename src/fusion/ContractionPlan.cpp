@@ -217,11 +217,17 @@ private:
         if (read->shape().isArray() && seen.insert(read).second)
           open.push_back(read);
     }
-    // What is stored as 8 bits is converted where it is put into shared memory: before sm_89 bit by bit.
-    constexpr double ofBytes = 2, ofBytesInSoftware = 9;
-    if (const ElementType type = operand.shape().elementType(); isFloat(type) && deviceBits(type) == 8)
-      sum += target.atLeast(8, 9) ? ofBytes : ofBytesInSoftware;
-    return sum;
+    return sum + workOfBytes(operand.shape().elementType());
+  }
+
+  /// What is stored as 8 bits is converted where it is put into shared memory. Counted in PTX.
+  double workOfBytes(ElementType type) const {
+    if (!isFloat(type) || deviceBits(type) != 8)
+      return 0;
+    const bool isE4M3 = type == ElementType::F8E4M3FN, isE5M2 = type == ElementType::F8E5M2;
+    if (!isE4M3 && !isE5M2)
+      return 9;
+    return target.atLeast(9, 0) || isE5M2 ? 0.5 : 4;
   }
 
   /// Where all outputs have other neighbours than the result, such as those of a transpose behind it: has the side of

@@ -1,5 +1,6 @@
 // Floats of at most 8 bits have no arithmetic anywhere: operations on them go through f32, conversions from and to f32
-// are one instruction for two values on sm_90 and later (f8E4M3FN, f8E5M2), integer arithmetic elsewhere.
+// are one instruction for two values on sm_90 and later (f8E4M3FN, f8E5M2). Elsewhere these two become f16 as words of
+// two, four neighbours together, and the others are converted in integer arithmetic.
 #include "passes/PassDetail.h"
 
 #include "passes/SmallFloat.h"
@@ -49,21 +50,18 @@ public:
           (isSmall(op->getOperand(0).getType()) || isSmall(op->getResult(0).getType())))
         conversions.push_back(op);
     });
-    // Unrolled loops convert one lane after the other, with other work in between: each waits for the next of its kind.
-    llvm::MapVector<std::tuple<Block *, unsigned, Type>, Operation *> waiting;
+    // Unrolled loops convert one lane after the other, with other work in between: each waits for others of its kind.
+    llvm::MapVector<std::tuple<Block *, unsigned, Type>, SmallVector<Operation *, 4>> waiting;
     for (Operation *op : conversions) {
-      Operation *&first = waiting[{op->getBlock(), unsigned(isExtension(op)), smallType(op)}];
-      if (first && expandPair(first, op)) {
-        first = nullptr;
-        continue;
-      }
-      if (first)
-        expandOne(first);
-      first = op;
+      SmallVector<Operation *, 4> &group = waiting[{op->getBlock(), unsigned(isExtension(op)), smallType(op)}];
+      if (!group.empty() && !joins(group, op))
+        expandGroup(group);
+      group.push_back(op);
+      if (group.size() == mostTogether(op))
+        expandGroup(group);
     }
-    for (auto &[kind, op] : waiting)
-      if (op)
-        expandOne(op);
+    for (auto &[kind, group] : waiting)
+      expandGroup(group);
     return success();
   }
 
@@ -185,11 +183,26 @@ private:
     return isExtension(op) ? op->getOperand(0).getType() : op->getResult(0).getType();
   }
 
-  void expandOne(Operation *op) {
-    if (hasHardware && !hardwareName(smallType(op)).empty()) {
-      expandByHardware({op}, OpBuilder(op));
+  /// In words of the bits of f16.
+  bool isByHalves(Operation *op) const { return !hasHardware && isExtension(op) && becomesHalves(smallType(op)); }
+  bool isByHardware(Operation *op) const { return hasHardware && !hardwareName(smallType(op)).empty(); }
+  /// Conversions of one kind that share instructions.
+  size_t mostTogether(Operation *op) const { return isByHardware(op) ? 2 : isByHalves(op) ? 4 : 1; }
+
+  /// Expands them where the first is, and leaves none.
+  void expandGroup(SmallVectorImpl<Operation *> &group) {
+    if (group.empty())
       return;
-    }
+    if (isByHardware(group.front()))
+      expandByHardware(group, OpBuilder(group.front()));
+    else if (isByHalves(group.front()))
+      expandByHalves(group, OpBuilder(group.front()));
+    else
+      expandOne(group.front());
+    group.clear();
+  }
+
+  static void expandOne(Operation *op) {
     OpBuilder builder(op);
     SmallFloat format = *smallFloatOf(smallType(op));
     Type integer = builder.getIntegerType(format.bits);
@@ -205,15 +218,13 @@ private:
     op->erase();
   }
 
-  /// Two conversions of the same kind in one instruction, if one can move to the other.
-  bool expandPair(Operation *first, Operation *second) {
-    if (!hasHardware || first->getName() != second->getName() || first->getBlock() != second->getBlock() ||
-        smallType(first) != smallType(second) || hardwareName(smallType(first)).empty())
+  /// Can a conversion be made together with others of its kind before it? It moves to them, or those wait for it.
+  static bool joins(ArrayRef<Operation *> group, Operation *op) {
+    if (moveOperandBefore(op, group))
+      return true;
+    if (group.size() != 1 || !moveUsersBehind(group.front(), op))
       return false;
-    bool secondMovesUp = moveOperandBefore(second, first);
-    if (!secondMovesUp && !moveUsersBehind(first, second))
-      return false;
-    expandByHardware({first, second}, OpBuilder(secondMovesUp ? first : second));
+    group.front()->moveBefore(op);
     return true;
   }
 
@@ -224,8 +235,9 @@ private:
     llvm::sort(ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
   }
 
-  /// Makes the operand of `second` known at `first`, an operation before it in its block.
-  static bool moveOperandBefore(Operation *second, Operation *first) {
+  /// Makes the operand of `second` known at the first of `group`, operations before it in its block.
+  static bool moveOperandBefore(Operation *second, ArrayRef<Operation *> group) {
+    Operation *first = group.front();
     SmallVector<Operation *> moved;
     SmallVector<Value> needed = {second->getOperand(0)};
     while (!needed.empty()) {
@@ -233,7 +245,7 @@ private:
       if (!definition || definition->getBlock() != first->getBlock() || definition->isBeforeInBlock(first) ||
           llvm::is_contained(moved, definition))
         continue;
-      if (!canMove(definition) || definition == first || moved.size() == maxMoved)
+      if (!canMove(definition) || llvm::is_contained(group, definition) || moved.size() == maxMoved)
         return false;
       moved.push_back(definition);
       llvm::append_range(needed, definition->getOperands());
@@ -271,6 +283,25 @@ private:
     return LLVM::CallIntrinsicOp::create(builder, loc, type, builder.getStringAttr(name), operands).getResult(0);
   }
 
+  static void expandByHalves(ArrayRef<Operation *> ops, OpBuilder builder) {
+    Location loc = ops.front()->getLoc();
+    SmallVector<Value> raw;
+    for (Operation *op : ops)
+      raw.push_back(arith::BitcastOp::create(builder, loc, builder.getI8Type(), op->getOperand(0)));
+    SmallVector<Value> halves = extendToHalves(builder, loc, raw, smallType(ops.front()));
+    SmallVector<Value> results;
+    for (Value half : halves)
+      results.push_back(arith::ExtFOp::create(builder, loc, builder.getF32Type(), half));
+    replace(ops, results);
+  }
+
+  static void replace(ArrayRef<Operation *> ops, ArrayRef<Value> results) {
+    for (auto [op, result] : llvm::zip_equal(ops, results)) {
+      op->getResult(0).replaceAllUsesWith(result);
+      op->erase();
+    }
+  }
+
   void expandByHardware(ArrayRef<Operation *> ops, OpBuilder builder) {
     Location loc = ops.front()->getLoc();
     StringRef name = hardwareName(smallType(ops.front()));
@@ -306,10 +337,7 @@ private:
         results.push_back(arith::BitcastOp::create(builder, loc, smallType(op), raw));
       }
     }
-    for (auto [op, result] : llvm::zip_equal(ops, results)) {
-      op->getResult(0).replaceAllUsesWith(result);
-      op->erase();
-    }
+    replace(ops, results);
   }
 
   /// The hardware turns what overflows into the largest finite value; HLO wants infinity or NaN. NaN is right already.

@@ -139,6 +139,47 @@ Value hloc::extendSmallFloat(OpBuilder &builder, Location loc, Value raw, const 
   return b.realOf(wide);
 }
 
+bool hloc::becomesHalves(Type type) { return isa<Float8E4M3FNType, Float8E5M2Type>(type); }
+
+/// Of f8E5M2 they are the upper bytes of f16. Of f8E4M3FN, too, with one bit of the exponent less: moved down by one
+/// they are f16 of another bias, subnormals included, and rebased by a product that is exact. Its NaN is the only
+/// number that another product makes infinite, of which nothing times infinity makes NaN again.
+static Value halvesOf(Bits b, Value upperBytes, Type type) {
+  auto halves = VectorType::get({2}, b.builder.getF16Type());
+  auto asHalves = [&](Value word) -> Value { return LLVM::BitcastOp::create(b.builder, b.loc, halves, word); };
+  if (isa<Float8E5M2Type>(type))
+    return asHalves(upperBytes);
+  constexpr uint32_t signs = 0x80008000, magnitudes = 0x3F803F80;
+  constexpr double rebase = 256, toInfinity = 36864; // 1.75 times it is 64512, 1.875 times it is beyond f16
+  auto both = [&](double value) -> Value {
+    auto attribute = DenseElementsAttr::get(halves, b.builder.getF16FloatAttr(value).getValue());
+    return arith::ConstantOp::create(b.builder, b.loc, attribute);
+  };
+  auto multiply = [&](Value x, double by) -> Value { return arith::MulFOp::create(b.builder, b.loc, x, both(by)); };
+  Value moved = asHalves(b.bitOr(b.bitAnd(b.shiftRight(upperBytes, 1), magnitudes), b.bitAnd(upperBytes, signs)));
+  return math::FmaOp::create(b.builder, b.loc, multiply(moved, toInfinity), both(0), multiply(moved, rebase));
+}
+
+SmallVector<Value> hloc::extendToHalves(OpBuilder &builder, Location loc, ValueRange raw, Type type) {
+  Bits b(builder, loc);
+  Value word = b.integer(0);
+  for (auto [lane, byte] : llvm::enumerate(raw))
+    word = b.bitOr(word, b.shiftLeft(arith::ExtUIOp::create(builder, loc, builder.getI32Type(), byte), 8 * lane));
+  SmallVector<Value> result;
+  for (size_t pair = 0; 2 * pair < raw.size(); ++pair) {
+    /// Bytes of zero and of the word, from the lowest of the result on: byte 4 is the lowest of zero.
+    const Value places = b.integer(pair == 0 ? 0x1404 : 0x3424);
+    Value upperBytes =
+        LLVM::CallIntrinsicOp::create(builder, loc, builder.getI32Type(), builder.getStringAttr("llvm.nvvm.prmt"),
+                                      ValueRange{word, b.integer(0), places})
+            .getResult(0);
+    Value halves = halvesOf(b, upperBytes, type);
+    for (size_t lane = 2 * pair; lane < std::min(raw.size(), 2 * pair + 2); ++lane)
+      result.push_back(vector::ExtractOp::create(builder, loc, halves, int64_t(lane % 2)));
+  }
+  return result;
+}
+
 Value hloc::roundToSmallFloat(OpBuilder &builder, Location loc, Value value, const SmallFloat &format) {
   Bits b(builder, loc);
   Type narrow = builder.getIntegerType(format.bits);

@@ -36,6 +36,11 @@ std::optional<SmallFloat> smallFloatOf(mlir::Type type);
 
 /// f32 of the bits in `raw` (an integer of the format's width).
 mlir::Value extendSmallFloat(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value raw, const SmallFloat &format);
+/// Can `extendToHalves` convert this type?
+bool becomesHalves(mlir::Type type);
+/// f16 of up to four bytes of a type, which has all its values: as words of two, in instructions for both.
+llvm::SmallVector<mlir::Value> extendToHalves(mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange raw,
+                                              mlir::Type type);
 /// Bits (an integer of the format's width) of the f32 `value` rounded to the format.
 mlir::Value roundToSmallFloat(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,
                               const SmallFloat &format);

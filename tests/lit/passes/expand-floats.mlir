@@ -1,13 +1,17 @@
 // RUN: hloc opt %s --hloc-expand-floats=sm=90 | FileCheck %s --check-prefixes=CHECK,SM90
 // RUN: hloc opt %s --hloc-expand-floats=sm=80 | FileCheck %s --check-prefixes=CHECK,SM80
 
-// Two conversions share an instruction; the older target has integer arithmetic. Neither keeps a small conversion.
+// Two conversions share an instruction. The older target has arithmetic, of both as halves of a word from bytes, of each
+// by itself to bytes. Neither keeps a small conversion.
 // CHECK-LABEL: func @pair(
 // SM90: llvm.call_intrinsic "llvm.nvvm.e4m3x2.to.f16x2.rn"
 // SM90-NOT: e4m3x2.to
 // SM90: llvm.call_intrinsic "llvm.nvvm.ff.to.e4m3x2.rn"
 // SM90-NOT: ff.to
+// SM80: llvm.call_intrinsic "llvm.nvvm.prmt"
+// SM80: math.fma %{{.*}} : vector<2xf16>
 // SM80-NOT: call_intrinsic
+// SM80-NOT: math.fma
 // CHECK-NOT: f8E4M3FN to f32
 // CHECK-NOT: f32 to f8E4M3FN
 // CHECK: return
@@ -83,4 +87,40 @@ func.func @chain(%x: f32) -> f8E5M2 {
   %z = arith.mulf %y, %x : f32
   %b = arith.truncf %z : f32 to f8E5M2
   return %b : f8E5M2
+}
+
+// Without hardware four neighbours are a word, whose bytes are the upper ones of f16; the fifth has a word of its own.
+// CHECK-LABEL: func @four(
+// SM80-COUNT-3: llvm.call_intrinsic "llvm.nvvm.prmt"
+// SM80-NOT: call_intrinsic
+// SM90-COUNT-3: llvm.call_intrinsic "llvm.nvvm.e5m2x2.to.f16x2.rn"
+// SM90-NOT: call_intrinsic
+// CHECK: return
+func.func @four(%bytes: vector<5xf8E5M2>) -> (f32, f32, f32, f32, f32) {
+  %a = vector.extract %bytes[0] : f8E5M2 from vector<5xf8E5M2>
+  %p = arith.extf %a : f8E5M2 to f32
+  %x = arith.addf %p, %p : f32
+  %b = vector.extract %bytes[1] : f8E5M2 from vector<5xf8E5M2>
+  %q = arith.extf %b : f8E5M2 to f32
+  %y = arith.addf %q, %x : f32
+  %c = vector.extract %bytes[2] : f8E5M2 from vector<5xf8E5M2>
+  %r = arith.extf %c : f8E5M2 to f32
+  %d = vector.extract %bytes[3] : f8E5M2 from vector<5xf8E5M2>
+  %s = arith.extf %d : f8E5M2 to f32
+  %e = vector.extract %bytes[4] : f8E5M2 from vector<5xf8E5M2>
+  %t = arith.extf %e : f8E5M2 to f32
+  return %x, %y, %r, %s, %t : f32, f32, f32, f32, f32
+}
+
+// What the next conversion is made of is not moved before the one that it is made of.
+// CHECK-LABEL: func @chain_of_bytes(
+// SM80-COUNT-2: llvm.call_intrinsic "llvm.nvvm.prmt"
+// SM80-NOT: call_intrinsic
+// CHECK: return
+func.func @chain_of_bytes(%a: f8E5M2, %b: f8E5M2) -> (f32, f32) {
+  %x = arith.extf %a : f8E5M2 to f32
+  %y = arith.extf %b : f8E5M2 to f32
+  %n = arith.truncf %y : f32 to f8E5M2
+  %z = arith.extf %n : f8E5M2 to f32
+  return %x, %z : f32, f32
 }
