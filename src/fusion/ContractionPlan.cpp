@@ -33,6 +33,8 @@ constexpr double splitsInFlight = 8;
 /// Terms of a step that are too many to be on their way in registers; how long sums are that have several such steps,
 /// and results of a thread whose products of one fit into the cache of instructions. Estimates.
 constexpr int64_t deepTile = 64, leastOfDeepTiles = 192, mostSumsOfDeepTiles = 64;
+/// Elements that a thread has on their way where it makes results by itself. An estimate.
+constexpr int64_t mostLoadedByThread = 48;
 /// Of tiles in shared memory.
 constexpr int64_t mostStages = 4;
 /// Of a kernel that combines.
@@ -359,13 +361,24 @@ private:
     /// Of a thread, so that factors have registers beside them.
     constexpr int64_t mostSumsByThreads = 128;
     static constexpr ContractionTile byThreads[] = {
-        {4, 2, 8, 8}, {2, 2, 8, 8}, {4, 2, 8, 4}, {4, 2, 4, 8}, {4, 2, 4, 4}, {2, 2, 8, 4}, {2, 2, 4, 4},
-        {1, 2, 8, 4}, {2, 1, 4, 4}, {1, 2, 4, 2}, {1, 1, 4, 2}, {1, 2, 2, 4}, {4, 1, 4, 4},
+        {4, 2, 8, 8}, {2, 2, 8, 8}, {4, 2, 8, 4}, {4, 2, 4, 8}, {4, 2, 4, 4}, {2, 2, 8, 4}, {2, 2, 4, 4}, {1, 2, 8, 4},
+        {2, 1, 4, 4}, {1, 2, 4, 2}, {1, 1, 4, 2}, {1, 2, 2, 4}, {4, 1, 4, 4}, {4, 2, 2, 2}, {2, 2, 2, 2}, {1, 1, 2, 2},
     };
     for (ContractionTile tile : byThreads) {
-      tile.depth = plan.bits == 64 || depth <= 8 ? 8 : 16;
-      if (tile.threadRows * tile.threadColumns * plan.numProducts() <= mostSumsByThreads)
+      const int64_t usual = plan.bits == 64 || depth <= 8 ? 8 : 16;
+      const int64_t sums = tile.threadRows * tile.threadColumns * plan.numProducts();
+      if (sums > mostSumsByThreads)
+        continue;
+      // More terms of a step, where what is on its way has registers beside the sums: fewer times to wait for it.
+      int64_t lines = 0;
+      for (const ContractionSide *side : plan.sides())
+        lines += plan.isOfRows(*side) ? tile.rows() : tile.columns();
+      auto loaded = [&] { return lines * tile.depth / tile.threads(); };
+      tile.depth = usual;
+      do {
         tiles.push_back(tile);
+        tile.depth *= 2;
+      } while (sums <= mostSumsOfDeepTiles / 2 && tile.depth < 2 * depth && loaded() <= mostLoadedByThread);
     }
   }
 
@@ -451,8 +464,7 @@ private:
       ways.push_back({plan.tile, plan.splits, time});
       least = std::min(least, time.seconds);
     });
-    llvm::erase_if(
-        ways, [&](const Way &way) { return way.time.seconds > (way.tile.onTensorCores ? nearlyAsFast : 1) * least; });
+    llvm::erase_if(ways, [&](const Way &way) { return way.time.seconds > nearlyAsFast * least; });
     if (ways.empty())
       return false;
     const Way best = *llvm::min_element(ways, [](const Way &a, const Way &b) {

@@ -251,6 +251,7 @@ static PlanCounts countsOfTiles(const ContractionPlan &plan) {
   /// Of a vector that goes to shared memory: address, load, store; of one that is copied, and of a test whether there
   /// is any.
   constexpr double instructionsOfVector = 6, instructionsOfCopy = 1.5, instructionsOfTest = 3;
+  constexpr double instructionsOfIteration = 4; // before its factors are loaded
   /// To cut one off a factor.
   constexpr double instructionsOfPiece = 4;
   PlanCounts counts;
@@ -301,8 +302,9 @@ static PlanCounts countsOfTiles(const ContractionPlan &plan) {
   counts.instructions += warps * steps * (terms * (products + reads) + instructions);
   counts.sharedPasses += warps * steps * terms * factors * plan.bits / bitsOfPass;
   counts.memoryRoundTrips = steps * std::max(1.0, waits);
-  counts.sharedRoundTrips = steps * (tripsOfBarrier + 1);
-  counts.chainInstructions = steps * (terms + instructionsOfStep / 2);
+  const double iterations = terms / double(plan.termsTogether());
+  counts.sharedRoundTrips = steps * (tripsOfBarrier + iterations);
+  counts.chainInstructions = steps * (terms + iterations * instructionsOfIteration + instructionsOfStep / 2);
   return counts;
 }
 

@@ -7,6 +7,7 @@
 #include "hloc/fusion/PlanContext.h"
 
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/bit.h"
 
 #include <algorithm>
 #include <array>
@@ -194,6 +195,12 @@ struct ContractionPlan {
   int64_t results() const { return tile.threadRows * tile.threadColumns; }
   int64_t sumsOfProduct() const { return results() * (pieces().number > 1 ? 2 : 1); }
   int64_t sums() const { return sumsOfProduct() * numProducts(); }
+  /// Where a thread multiplies by itself, terms whose products are the code of one iteration: about so many, and a power
+  /// of two, as the depth is.
+  int64_t termsTogether() const {
+    constexpr uint64_t products = 128;
+    return std::clamp<int64_t>(int64_t(llvm::bit_floor(products / uint64_t(results() * numProducts()))), 1, tile.depth);
+  }
   /// Of a factor in shared memory: as it is stored, or nearly so, for tensor cores.
   unsigned factorBits() const { return tile.onTensorCores ? deviceBits(fragmentType(rows)) : bits; }
   /// Of one on its way there: pieces are made when it arrives.

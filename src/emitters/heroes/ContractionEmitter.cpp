@@ -23,9 +23,6 @@ using namespace mlir;
 namespace hloc {
 namespace {
 
-/// Products of the code of one iteration: as many terms as make about so many.
-constexpr int64_t productsTogether = 128;
-
 /// Which part of the sums a block has.
 AffineExpr partOf(const ContractionPlan &plan, const KernelBuilder &kernel) {
   return kernel.block().floorDiv(plan.tiles());
@@ -255,9 +252,7 @@ private:
 
   /// By each thread alone.
   SmallVector<Value> multiply(ArrayRef<Value> tiles, ValueRange sums) {
-    // A power of two, as the depth is.
-    const auto most = int64_t(llvm::bit_floor(uint64_t(productsTogether / plan.sums())));
-    const int64_t together = std::clamp<int64_t>(most, 1, tile.depth);
+    const int64_t together = plan.termsTogether();
     IndexingMap loop = IndexingMap::fromSizes(AffineMap::get(0, 1, {}, context), {}, {tile.depth / together});
     return kernel.loop(loop, {}, sums, [&](ValueRange number, ValueRange, ValueRange before) {
       SmallVector<Value> next(before);

@@ -54,6 +54,23 @@ TEST_CASE("contraction: large products have large tiles, and few blocks make the
   CHECK(odd.contraction().columns.vector == 2);
 }
 
+TEST_CASE("contraction: threads take small products in small tiles and few steps") {
+  for (auto [m, n, k] : {std::tuple(33, 65, 129), {31, 33, 127}, {64, 64, 256}, {127, 127, 127}, {17, 16, 127}}) {
+    Planned planned(product(m, n, k), "sm_80");
+    INFO(planned.text());
+    const ContractionPlan &made = planned.contraction();
+    CHECK_FALSE(made.tile.onTensorCores);
+    CHECK(made.splits == 1); // a second kernel takes longer to start
+    CHECK(made.steps() <= 4);
+    CHECK(made.tile.threadRows * made.tile.threadColumns <= 8);
+    // Each element is read once for every tile beside it: by few of them.
+    CHECK(made.rowTiles() <= 8);
+    CHECK(made.columnTiles() <= 8);
+  }
+  // Many sums of a thread have no registers beside them for more.
+  CHECK(Planned(product(4096, 4096, 4096), "sm_80").contraction().tile.depth == 16);
+}
+
 TEST_CASE("contraction: operands are read along what is their minor dimension") {
   auto plan = [](const char *a, const char *b, const char *dims) {
     return Planned("a = f32[" + std::string(a) + "] parameter(0) b = f32[" + b +
@@ -388,7 +405,7 @@ TEST_CASE("contraction: a convolution's rows are positions, its terms the window
   CHECK(same.contraction().rows.size == 8 * 56 * 56);
   CHECK(same.contraction().columns.size == 64);
   CHECK(same.contraction().outerDepth == 2);
-  CHECK(same.contraction().steps() == 36);
+  CHECK(same.contraction().steps() * same.contraction().tile.depth == 3 * 3 * 64);
   CHECK(has(same.text(), "read by 4 terms and 4 neighbours"));
   // Few features: the window is taken along.
   Planned stem(convolution("8,224,224,3", "7,7,3,64", "8,112,112,64",
