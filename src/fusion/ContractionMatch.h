@@ -36,6 +36,10 @@ private:
   std::unique_ptr<ContractionPlanner> planner;
 };
 
+/// Tiles that a plan of sums of so many terms may have: of threads' own products, on tensor cores.
+void addTilesOfThreads(const ContractionPlan &plan, int64_t depth, llvm::SmallVectorImpl<ContractionTile> &tiles);
+void addTilesOfFragments(ContractionPlan plan, int64_t depth, llvm::SmallVectorImpl<ContractionTile> &tiles);
+
 /// Results of one row have to be stored side by side.
 std::optional<Rejection> checkOutputs(const ContractionPlan &plan, const FusionGraph &graph,
                                       mlir::MLIRContext *context);

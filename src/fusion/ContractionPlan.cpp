@@ -30,11 +30,8 @@ constexpr int64_t leastDepth = 4;
 constexpr int64_t leastStepsOfSplit = 4;
 /// Partial sums that a thread which combines loads before it waits for the first. An estimate.
 constexpr double splitsInFlight = 8;
-/// Terms of a step that are too many to be on their way in registers; how long sums are that have several such steps,
-/// and results of a thread whose products of one fit into the cache of instructions. Estimates.
-constexpr int64_t deepTile = 64, leastOfDeepTiles = 192, mostSumsOfDeepTiles = 64;
-/// Elements that a thread has on their way where it makes results by itself. An estimate.
-constexpr int64_t mostLoadedByThread = 48;
+/// Registers of a thread for what is on its way of a tile that is deep. An estimate.
+constexpr int64_t mostWordsOfDeepTiles = 32;
 /// Of tiles in shared memory.
 constexpr int64_t mostStages = 4;
 /// Of a kernel that combines.
@@ -92,7 +89,7 @@ public:
       : plan(plan), graph(graph), target(target), space(plan.space = ContractionSpace(*plan.hero)) {
     for (const HloInstruction *hero : plan.heroes()) {
       auto factor = [&](unsigned i) {
-        return Factor{hero->operand(i), factorMap(*hero, space, i, context), {}, 0, {}};
+        return Factor{hero->operand(i), factorMap(*hero, space, i, context), {}, 0, 0, {}};
       };
       factors.push_back({factor(0), factor(1)});
     }
@@ -154,6 +151,7 @@ private:
     IndexingMap map;
     std::optional<OperandStrides> strides;
     double work = 0;                       ///< workOf it
+    unsigned widest = 0;                   ///< the same
     std::map<unsigned, unsigned> copiedBy; ///< copiedAtOnce, by vector
   };
 
@@ -201,25 +199,31 @@ private:
     forEachSide([&](const ContractionSide &side) {
       Factor &factor = factorOf(side);
       factor.strides.emplace(*factor.operand, factor.map);
-      factor.work = workOf(*factor.operand);
+      std::tie(factor.work, factor.widest) = workOf(*factor.operand);
     });
   }
 
-  /// Instructions that make an element of what a dot multiplies: each time that a tile is filled with it.
-  double workOf(const HloInstruction &operand) const {
+  /// Instructions that make an element of what a dot multiplies, each time that a tile is filled with it; bits of the
+  /// widest that is read for each.
+  std::pair<double, unsigned> workOf(const HloInstruction &operand) const {
     llvm::SmallPtrSet<const HloInstruction *, 16> seen = {&operand};
     llvm::SmallVector<const HloInstruction *> open = {&operand};
-    double sum = 0;
+    double sum = workOfBytes(operand.shape().elementType());
+    unsigned bits = 0;
     while (!open.empty()) {
       const HloInstruction *instr = open.pop_back_val();
-      if (instr->numOperands() == 0 || instr->shape().numElements() != operand.shape().numElements())
+      if (instr->shape().numElements() != operand.shape().numElements())
         continue;
+      if (instr->numOperands() == 0) {
+        bits = std::max(bits, deviceBits(instr->shape().elementType()));
+        continue;
+      }
       sum += workPerElement(*instr);
       for (const HloInstruction *read : instr->operands())
         if (read->shape().isArray() && seen.insert(read).second)
           open.push_back(read);
     }
-    return sum + workOfBytes(operand.shape().elementType());
+    return {sum, bits};
   }
 
   /// What is stored as 8 bits is converted where it is put into shared memory. Counted in PTX.
@@ -351,57 +355,10 @@ private:
     llvm::SmallVector<ContractionTile> tiles;
     const bool byTensorCores = mayUseTensorCores();
     if (byTensorCores)
-      addTilesOfFragments(depth, tiles);
+      addTilesOfFragments(plan, depth, tiles);
     if (!byTensorCores || !ContractionPlan::fragmentTypes(*plan.hero, DotAlgorithm::Unset))
-      addTilesOfThreads(depth, tiles);
+      addTilesOfThreads(plan, depth, tiles);
     return tiles;
-  }
-
-  void addTilesOfThreads(int64_t depth, llvm::SmallVectorImpl<ContractionTile> &tiles) {
-    /// Of a thread, so that factors have registers beside them.
-    constexpr int64_t mostSumsByThreads = 128;
-    static constexpr ContractionTile byThreads[] = {
-        {4, 2, 8, 8}, {2, 2, 8, 8}, {4, 2, 8, 4}, {4, 2, 4, 8}, {4, 2, 4, 4}, {2, 2, 8, 4}, {2, 2, 4, 4}, {1, 2, 8, 4},
-        {2, 1, 4, 4}, {1, 2, 4, 2}, {1, 1, 4, 2}, {1, 2, 2, 4}, {4, 1, 4, 4}, {4, 2, 2, 2}, {2, 2, 2, 2}, {1, 1, 2, 2},
-    };
-    for (ContractionTile tile : byThreads) {
-      const int64_t usual = plan.bits == 64 || depth <= 8 ? 8 : 16;
-      const int64_t sums = tile.threadRows * tile.threadColumns * plan.numProducts();
-      if (sums > mostSumsByThreads)
-        continue;
-      // More terms of a step, where what is on its way has registers beside the sums: fewer times to wait for it.
-      int64_t lines = 0;
-      for (const ContractionSide *side : plan.sides())
-        lines += plan.isOfRows(*side) ? tile.rows() : tile.columns();
-      auto loaded = [&] { return lines * tile.depth / tile.threads(); };
-      tile.depth = usual;
-      do {
-        tiles.push_back(tile);
-        tile.depth *= 2;
-      } while (sums <= mostSumsOfDeepTiles / 2 && tile.depth < 2 * depth && loaded() <= mostLoadedByThread);
-    }
-  }
-
-  void addTilesOfFragments(int64_t depth, llvm::SmallVectorImpl<ContractionTile> &tiles) {
-    static constexpr ContractionTile byTensorCores[] = {
-        {2, 2, 8, 16}, {2, 4, 8, 8}, {2, 2, 8, 8}, {2, 2, 4, 16}, {2, 2, 4, 8},
-        {4, 1, 4, 8},  {1, 4, 4, 8}, {1, 4, 2, 8}, {1, 2, 2, 8},  {2, 1, 4, 4},
-        {4, 1, 4, 4},  {1, 1, 4, 8}, {1, 1, 2, 4}, {2, 4, 8, 16}, {4, 2, 8, 16},
-    };
-    /// Of sums that a thread has, so that factors have registers beside them.
-    constexpr int64_t mostBitsOfSums = 128 * 32;
-    for (ContractionTile tile : byTensorCores) {
-      tile.onTensorCores = true;
-      plan.tile = tile;
-      if (plan.sums() * int64_t(plan.bits) > mostBitsOfSums)
-        continue;
-      tile.depth = plan.fragmentDepth() * (depth <= plan.fragmentDepth() ? 1 : 2);
-      tiles.push_back(tile);
-    }
-    // Twice as many terms between barriers, where the code of a step is not too much.
-    for (size_t i = 0, count = tiles.size(); i < count && plan.factorBits() == 16 && depth >= leastOfDeepTiles; ++i)
-      if (tiles[i].threadRows * tiles[i].threadColumns <= mostSumsOfDeepTiles)
-        tiles.emplace_back(tiles[i]).depth = deepTile;
   }
 
   std::optional<Rejection> chooseTile() {
@@ -425,8 +382,15 @@ private:
     return Rejection{"there are none of these sizes"};
   }
 
-  /// Has a step more terms than registers are filled with at once?
-  bool isDeep(const ContractionTile &of) const { return of.onTensorCores && of.depth > 2 * plan.fragmentDepth(); }
+  /// Has a step, for tensor cores, more terms on their way than a thread has registers for?
+  bool isTooDeep() {
+    if (!plan.tile.onTensorCores || plan.tile.depth <= 2 * plan.fragmentDepth())
+      return false;
+    for (const ContractionSide *side : plan.sides())
+      if (!side->copied && factorOf(*side).widest > 16)
+        return true;
+    return plan.loadedWords() > mostWordsOfDeepTiles;
+  }
 
   /// Why a tile that there is cannot be had with so many stages.
   std::string whyNot(const ContractionTile &tile, int64_t stages) {
@@ -438,7 +402,9 @@ private:
       return unlikeResults;
     if (stages > 1 && !plan.copiesAny())
       return "what both sides are made of goes through registers, which are one stage ahead";
-    if (isDeep(tile) && (stages == 1 || !plan.copiesAll()))
+    if (stages == 1)
+      chooseAccesses();
+    if (isTooDeep())
       return fmt::format("{} terms of a step are too many for registers", tile.depth);
     plan.tile.stages = stages;
     plan.splits = 1;
@@ -464,7 +430,9 @@ private:
       ways.push_back({plan.tile, plan.splits, time});
       least = std::min(least, time.seconds);
     });
-    llvm::erase_if(ways, [&](const Way &way) { return way.time.seconds > nearlyAsFast * least; });
+    llvm::erase_if(ways, [&](const Way &way) {
+      return way.time.seconds > (way.tile.onTensorCores || areStored() ? nearlyAsFast : 1) * least;
+    });
     if (ways.empty())
       return false;
     const Way best = *llvm::min_element(ways, [](const Way &a, const Way &b) {
@@ -476,6 +444,13 @@ private:
     plan.tile.stages = best.tile.stages;
     plan.splits = best.splits;
     return timeIfFits().has_value();
+  }
+
+  /// Are factors read, and neither computed nor of a window? How long threads wait for these is estimated less well.
+  bool areStored() {
+    return plan.hero->opcode() != Opcode::Convolution && llvm::all_of(plan.sides(), [&](const ContractionSide *side) {
+             return factorOf(*side).operand->opcode() == Opcode::Parameter;
+           });
   }
 
   struct TileTime {
@@ -504,7 +479,7 @@ private:
           if (!plan.copiesAny())
             break;
         }
-        if (isDeep(tile) && !plan.copiesAll())
+        if (isTooDeep())
           continue;
         for (int64_t splits : parts) {
           plan.splits = splits;

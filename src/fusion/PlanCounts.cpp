@@ -251,7 +251,8 @@ static PlanCounts countsOfTiles(const ContractionPlan &plan) {
   /// Of a vector that goes to shared memory: address, load, store; of one that is copied, and of a test whether there
   /// is any.
   constexpr double instructionsOfVector = 6, instructionsOfCopy = 1.5, instructionsOfTest = 3;
-  constexpr double instructionsOfIteration = 4; // before its factors are loaded
+  /// Before its factors are loaded; of iterations of which LLVM makes straight code. Counted in PTX.
+  constexpr double instructionsOfIteration = 4, mostUnrolled = 4;
   /// To cut one off a factor.
   constexpr double instructionsOfPiece = 4;
   PlanCounts counts;
@@ -302,9 +303,13 @@ static PlanCounts countsOfTiles(const ContractionPlan &plan) {
   counts.instructions += warps * steps * (terms * (products + reads) + instructions);
   counts.sharedPasses += warps * steps * terms * factors * plan.bits / bitsOfPass;
   counts.memoryRoundTrips = steps * std::max(1.0, waits);
+  // Few iterations become straight code, which loads ahead; each of more waits for its loads. (Round trips of a
+  // window's loads, above, are more than there are by as much.)
   const double iterations = terms / double(plan.termsTogether());
-  counts.sharedRoundTrips = steps * (tripsOfBarrier + iterations);
-  counts.chainInstructions = steps * (terms + iterations * instructionsOfIteration + instructionsOfStep / 2);
+  const bool isLoop = iterations > mostUnrolled && plan.hero->opcode() != Opcode::Convolution;
+  const double waiting = isLoop ? iterations : 1;
+  counts.sharedRoundTrips = steps * (tripsOfBarrier + waiting);
+  counts.chainInstructions = steps * (terms + (waiting - 1) * instructionsOfIteration + instructionsOfStep / 2);
   return counts;
 }
 

@@ -101,6 +101,15 @@ int64_t ContractionPlan::stride(const ContractionSide &side) const {
   return (isOfRows(side) ? tile.rows() : tile.columns()) + side.pad;
 }
 
+int64_t ContractionPlan::loadedWords() const {
+  int64_t all = 0;
+  for (const ContractionSide *side : sides())
+    if (!side->copied)
+      all += (isOfRows(*side) ? tile.rows() : tile.columns()) * tile.depth *
+             int64_t(tile.onTensorCores ? heldBits(*side) : bits);
+  return all / 32 / tile.threads();
+}
+
 uint64_t ContractionPlan::sharedBytes() const {
   int64_t factors = 0;
   for (const ContractionSide *side : sides())
@@ -230,15 +239,13 @@ template <> unsigned plannedRegisters<ContractionPlan>(const ContractionPlan &pl
   const ContractionTile &tile = plan.tile;
   // (A product's factors give way to the next one's.)
   const int64_t sums = plan.sums(), factors = (tile.threadRows + tile.threadColumns) * plan.pieces().number;
-  int64_t loaded = 0;
-  for (const ContractionSide *side : plan.sides())
-    if (!side->copied)
-      loaded += (plan.isOfRows(*side) ? tile.rows() : tile.columns()) * tile.depth / tile.threads();
   // (Of fragments a thread has two registers of factors for each of its rows and columns.)
   const int64_t wordsOfSum = int64_t(plan.bits) / 32, wordsOfRegister = plan.factorBits() == 64 ? 2 : 1;
-  int64_t registers = ofIndices + (tile.onTensorCores ? sums * wordsOfSum + 2 * factors * wordsOfRegister +
-                                                            loaded * int64_t(plan.heldBits()) / 32
-                                                      : (sums + factors + loaded) * wordsOfSum);
+  // (Of many terms threads' straight code loads factors ahead.)
+  const int64_t ahead = !tile.onTensorCores && tile.depth > 16 ? 24 : 0;
+  const int64_t ofProducts =
+      tile.onTensorCores ? sums * wordsOfSum + 2 * factors * wordsOfRegister : (sums + factors + ahead) * wordsOfSum;
+  const int64_t registers = ofIndices + ofProducts + plan.loadedWords();
   return unsigned(
       std::clamp<int64_t>(int64_t(llvm::alignTo(uint64_t(registers), 8)), KernelSpec::usualRegisters, most));
 }

@@ -58,8 +58,8 @@ std::string reasonOf(const HloInstruction &product, const KernelPlan &kernel,
   const auto *contraction = std::get_if<ContractionPlan>(&kernel.plan);
   if (contraction && llvm::is_contained(contraction->heroes(), &product))
     return "threads that multiply as f32 take no longer, by the cost model";
-  const HeroRejection *why = llvm::find_if(
-      rejections, [](const HeroRejection &each) { return each.hero == text(Hero::Contraction); });
+  const HeroRejection *why =
+      llvm::find_if(rejections, [](const HeroRejection &each) { return each.hero == text(Hero::Contraction); });
   return why == rejections.end() ? fmt::format("the kernel is a {}", text(kernel.hero()).str())
                                  : fmt::format("it is no contraction, since {}", why->reason);
 }
@@ -85,10 +85,10 @@ std::vector<KernelRemark> remarksOnTensorCores(const FusionGraph &graph, const K
     if (!types || !ContractionPlan::hasTensorCores(target, *types) ||
         std::min({shape.rows, shape.columns, shape.terms}) < least)
       continue;
-    remarks.push_back({text(DiagnosticKind::NoTensorCores).str(), instr->name().str(), uint64_t(shape.terms),
-                       fmt::format("{} rows by {} columns of {} terms of `{}` are not multiplied on tensor cores: {}",
-                                   shape.rows, shape.columns, shape.terms, instr->name().str(),
-                                   reasonOf(*instr, kernel, rejections))});
+    remarks.push_back(
+        {text(DiagnosticKind::NoTensorCores).str(), instr->name().str(), uint64_t(shape.terms),
+         fmt::format("{} rows by {} columns of {} terms of `{}` are not multiplied on tensor cores: {}", shape.rows,
+                     shape.columns, shape.terms, instr->name().str(), reasonOf(*instr, kernel, rejections))});
   }
   return remarks;
 }

@@ -195,16 +195,23 @@ struct ContractionPlan {
   int64_t results() const { return tile.threadRows * tile.threadColumns; }
   int64_t sumsOfProduct() const { return results() * (pieces().number > 1 ? 2 : 1); }
   int64_t sums() const { return sumsOfProduct() * numProducts(); }
-  /// Where a thread multiplies by itself, terms whose products are the code of one iteration: about so many, and a power
-  /// of two, as the depth is.
+  /// Where a thread multiplies by itself, terms whose products are the code of one iteration: about so many, and a
+  /// power of two, as the depth is.
   int64_t termsTogether() const {
     constexpr uint64_t products = 128;
     return std::clamp<int64_t>(int64_t(llvm::bit_floor(products / uint64_t(results() * numProducts()))), 1, tile.depth);
   }
   /// Of a factor in shared memory: as it is stored, or nearly so, for tensor cores.
   unsigned factorBits() const { return tile.onTensorCores ? deviceBits(fragmentType(rows)) : bits; }
-  /// Of one on its way there: pieces are made when it arrives.
-  unsigned heldBits() const { return pieces().number > 1 ? 32 : factorBits(); }
+  /// Of one on its way there: pieces are made when it arrives, and bytes converted that are wider there.
+  unsigned heldBits(const ContractionSide &side) const {
+    return pieces().number > 1 ? 32 : isHeldAsBytes(side) ? 8 : factorBits();
+  }
+  /// Tensor cores multiply floats of a byte as wider ones.
+  bool isHeldAsBytes(const ContractionSide &side) const {
+    const ElementType type = hero->operand(side.operand)->shape().elementType();
+    return tile.onTensorCores && pieces().number == 1 && isFloat(type) && deviceBits(type) == 8 && factorBits() > 8;
+  }
   /// Terms of a product of fragments: eight registers of four lanes.
   int64_t fragmentDepth() const { return 8 * std::max<int64_t>(1, 32 / int64_t(factorBits())); }
   /// Has a thread, of a side's fragments of 16 rows or of 2 x 8 columns, neighbours instead of those eight apart? Where
@@ -236,6 +243,8 @@ struct ContractionPlan {
   int64_t outputRowsOfThread() const;
   int64_t outputStride() const { return tile.columns() + outputPad; }
   int64_t outputElements() const { return tile.warpRows * tile.laneRows() * outputRowsOfThread() * outputStride(); }
+  /// Registers of a thread for what is on its way to shared memory.
+  int64_t loadedWords() const;
   uint64_t sharedBytes() const;
   Shape partialSums() const; ///< what lies in scratch memory of each product
   std::string toString() const;

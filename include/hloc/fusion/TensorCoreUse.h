@@ -13,8 +13,8 @@ struct ProductShape {
 };
 ProductShape productShapeOf(const HloInstruction &product);
 
-/// Remarks (`no-tensor-cores`) on products of at least 16 rows, columns and terms, in types that the target's tensor cores
-/// have, which `kernel` makes otherwise, with the reason: why it is no contraction, or that threads are as fast.
+/// Remarks (`no-tensor-cores`) on products of at least 16 rows, columns and terms, in types that the target's tensor
+/// cores have, which `kernel` makes otherwise, with the reason: why it is no contraction, or that threads are as fast.
 /// `rejections`: of the kernel's fusion.
 std::vector<KernelRemark> remarksOnTensorCores(const FusionGraph &graph, const KernelPlan &kernel,
                                                llvm::ArrayRef<HeroRejection> rejections, const TargetInfo &target);

@@ -37,8 +37,8 @@ public:
         queries(plan.scores, plan.scores.rows, kernel, place(none(), none())),
         keys(plan.scores, plan.scores.columns, kernel, place(number(), none(), plan.pieces())),
         terms(plan.product, plan.product.columns, kernel, place(none(), number(), plan.pieces())),
-        outputs(plan.product, kernel, place(none(), none())), scoreTiles(plan.scores, kernel, queries.heldType()),
-        productTiles(plan.product, kernel, queries.heldType()) {}
+        outputs(plan.product, kernel, place(none(), none())), scoreTiles(plan.scores, kernel, queries.factorType()),
+        productTiles(plan.product, kernel, queries.factorType()) {}
 
   llvm::LogicalResult emit() {
     if (failed(emitFunctions()))
@@ -48,7 +48,8 @@ public:
       rows.push_back(clamped(rowOf(i), plan.scores.rows.size, {}));
     findPieces();
     loadQueries();
-    pieceTile = xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({plan.pieceElements()}, queries.heldType()));
+    pieceTile =
+        xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({plan.pieceElements()}, queries.factorType()));
     if (plan.holdsScores)
       holdScores();
     for (size_t stage = 0; stage < stages.size();)
@@ -238,7 +239,7 @@ private:
   }
 
   void loadQueries() {
-    queryTile = xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({plan.rowElements()}, queries.heldType()));
+    queryTile = xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({plan.rowElements()}, queries.factorType()));
     queryTile = synchronized(queries.fill(queries.load(b.index(0)), queryTile));
     for (int64_t term = 0; plan.holdsRows() && term < plan.terms(); term += AttentionPlan::fragmentDepth)
       queryFragments.push_back(scoreTiles.loadRows(queryTile, 0, term));

@@ -60,6 +60,8 @@ bool OperandTile::isRoundedInTile() const {
 Type OperandTile::heldType() const {
   if (isRoundedInTile())
     return values.computed();
+  if (plan.isHeldAsBytes(side))
+    return storageType(type, context);
   return tile.onTensorCores || !isHeldAsStored() ? factorType() : storageType(type, context);
 }
 
@@ -244,7 +246,7 @@ Value OperandTile::loadChunk(const Place &place, Value number) {
     return true;
   });
   constexpr int64_t wordBits = 32;
-  const int64_t bits = elements * plan.heldBits();
+  const int64_t bits = elements * plan.heldBits(side);
   const bool areWords = bits % wordBits == 0;
   auto words = areWords ? VectorType::get({bits / wordBits}, b.getI32Type()) : VectorType::get({elements}, heldType());
   SmallVector<Value> operands = valuesAt(number);
@@ -264,6 +266,8 @@ Value OperandTile::loadElement(const Place &place, Value number, Value element) 
     Value stored = kernel.call(function, applyMap(b, indices, operands)).front();
     if (isRoundedInTile())
       return values.factor(stored, type);
+    if (plan.isHeldAsBytes(side))
+      return stored;
     if (tile.onTensorCores)
       return asFragmentFactor(b, stored, type, fragmentType());
     return isHeldAsStored() ? stored : values.factor(stored, type);
@@ -323,6 +327,8 @@ Value OperandTile::putChunk(const Group &group, Value loaded, Value shared, Valu
   auto held = VectorType::get({int64_t(side.vector)}, heldType());
   if (loaded.getType() != held)
     loaded = vector::BitCastOp::create(b, held, loaded);
+  if (plan.isHeldAsBytes(side))
+    loaded = convertBytes(loaded);
   if (!isRoundedInTile())
     return putPiece(group, loaded, 0, shared, stage);
   const unsigned number = plan.pieces().number;
@@ -337,6 +343,15 @@ Value OperandTile::putChunk(const Group &group, Value loaded, Value shared, Valu
     shared = putPiece(group, vector, int64_t(piece), shared, stage);
   }
   return shared;
+}
+
+/// Where they are put, and not where they are loaded: there each load would be waited for before anything is
+/// multiplied.
+Value OperandTile::convertBytes(Value loaded) {
+  SmallVector<Value> factors;
+  for (int64_t i = 0; i < int64_t(side.vector); ++i)
+    factors.push_back(asFragmentFactor(b, vector::ExtractOp::create(b, loaded, i), type, fragmentType()));
+  return vector::FromElementsOp::create(b, VectorType::get({int64_t(side.vector)}, factorType()), factors);
 }
 
 Value OperandTile::placeOfChunk(const Group &group, Value stage, int64_t piece) {

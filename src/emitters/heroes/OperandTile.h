@@ -74,6 +74,7 @@ private:
   mlir::Value whereGroupIs(const Group &group, mlir::Value shared,
                            llvm::function_ref<mlir::Value(mlir::Value shared)> make);
   mlir::Value placeOfChunk(const Group &group, mlir::Value stage, int64_t piece = 0);
+  mlir::Value convertBytes(mlir::Value loaded);
   mlir::Value putChunk(const Group &group, mlir::Value values, mlir::Value shared, mlir::Value stage);
   mlir::Value putPiece(const Group &group, mlir::Value factors, int64_t piece, mlir::Value shared, mlir::Value stage);
   mlir::Value copyChunk(const Group &group, mlir::Value number, mlir::Value shared, mlir::Value stage);

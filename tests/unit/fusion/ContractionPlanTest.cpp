@@ -225,7 +225,7 @@ TEST_CASE("contraction: an algorithm has f32 multiplied as narrower factors, one
                                          plan.factorBits() / 8));
     CHECK(plan.sums() == plan.tile.threadRows * plan.tile.threadColumns * (pieces > 1 ? 2 : 1));
     CHECK(plan.sums() <= 128);
-    CHECK(plan.heldBits() == (pieces > 1 ? 32 : plan.factorBits()));
+    CHECK(plan.heldBits(plan.rows) == (pieces > 1 ? 32 : plan.factorBits()));
   }
   CHECK_FALSE(planned("dot_f32_f32_f32")->contraction().tile.onTensorCores);
   // What has no more bits is one piece.
@@ -268,6 +268,31 @@ TEST_CASE("contraction: fragments of all widths are eight registers of four lane
     // A thread's sums leave registers to its factors.
     CHECK(made.tile.threadRows * made.tile.threadColumns <= (bits == 64 ? 64 : 128));
   }
+}
+
+TEST_CASE("contraction: what goes through registers has more terms of a step where it is narrow") {
+  auto planned = [](const std::string &a, const std::string &b) {
+    return Planned(a + " " + b + " ROOT d = f32[256,512] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={1}",
+                   "sm_80");
+  };
+  // Bytes are on their way as they are stored, and wider ones when they are put into shared memory.
+  const Planned bytes = planned("a = f8e4m3fn[256,512] parameter(0)", "b = f8e5m2[512,512] parameter(1)");
+  const ContractionPlan &plan = bytes.contraction();
+  CHECK(plan.tile.onTensorCores);
+  CHECK(plan.heldBits(plan.rows) == 8);
+  CHECK(plan.factorBits() == 16);
+  CHECK(plan.tile.depth == 128);
+  CHECK(plan.loadedWords() <= 32);
+  CHECK(plan.splits == 1);
+  // Of what is computed of bytes a thread has the results; of f32, more than it has registers for.
+  auto computed = [&](const std::string &type) {
+    return planned("x = " + type + "[256,512] parameter(0) a = bf16[256,512] convert(x)",
+                   "y = " + type + "[512,512] parameter(1) b = bf16[512,512] convert(y)");
+  };
+  const Planned integers = computed("s8"), floats = computed("f32");
+  CHECK(integers.contraction().heldBits(integers.contraction().rows) == 16);
+  CHECK(integers.contraction().tile.depth == 64);
+  CHECK(floats.contraction().tile.depth == 32);
 }
 
 TEST_CASE("contraction: what is stored as tensor cores want it is copied several steps ahead") {

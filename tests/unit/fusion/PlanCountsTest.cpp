@@ -115,9 +115,13 @@ TEST_CASE("a dot reads its factors once for each tile, and multiplies out of sha
   CHECK(counts.instructions == warps * steps * (16 * (16 + 2) + 2 * 6 + 24));
   CHECK(counts.sharedPasses == warps * steps * ((4 + 4) + 16 * (4 + 4)));
   CHECK(counts.memoryRoundTrips == steps);
-  // The barrier of each step, and the loads before each eight terms, whose products are the code of an iteration.
-  CHECK(counts.sharedRoundTrips == steps * (3 + 2));
-  CHECK(counts.chainInstructions == steps * (16 + 2 * 4 + 12));
+  CHECK(counts.sharedRoundTrips == steps * (3 + 1)); // the barrier of each step, and its first load
+  CHECK(counts.chainInstructions == steps * (16 + 12));
+  // Products of eight terms are an iteration's: of many terms, each iteration waits for its loads.
+  ContractionPlan deep = plan;
+  deep.tile.depth = 64;
+  CHECK(countsOf(deep).sharedRoundTrips == steps / 4 * (3 + 8));
+  CHECK(countsOf(deep).chainInstructions == steps / 4 * (64 + 7 * 4 + 12));
   // What is computed of factors stands between their loads.
   Planned computed = product("e", "f");
   CHECK(countsOf(tiled(computed)).memoryRoundTrips == steps * 2);
