@@ -55,6 +55,14 @@ std::string tooLarge(const AttentionPlan &plan) {
                      plan.product.hero->name().str());
 }
 
+/// The results of a reduction, each for all elements of its row; or one number.
+const HloInstruction &behindBroadcasts(const HloInstruction &instr) {
+  const HloInstruction *value = &instr;
+  while (value->opcode() == Opcode::Broadcast || isRenaming(*value) || value->opcode() == Opcode::Reshape)
+    value = value->operand(0);
+  return *value;
+}
+
 class AttentionMatch {
 public:
   AttentionMatch(AttentionPlan &plan, const FusionGraph &graph, const TargetInfo &target, MLIRContext *context)
@@ -67,7 +75,13 @@ public:
       if (std::optional<Rejection> why = (this->*step)())
         return why;
     plan.mayJoinFirstStages = canJoin();
+    if (plan.mayJoinFirstStages) {
+      plan.logits = &behindBitcasts(*plan.stages[0].heroes.front().instr->operand(0));
+      plan.isSoftmax = plan.stages.size() == 2 && areQuotients();
+    }
     findMask();
+    plan.masksLogits = plan.mask && plan.mask == plan.logits && keepsRanges();
+    countWork();
     return std::nullopt;
   }
 
@@ -233,6 +247,13 @@ private:
           return Rejection{fmt::format("`{}` chooses elements", stage.front()->name().str())};
       plan.stages.push_back(std::move(std::get<ReductionFrame>(frame)));
     }
+    return std::nullopt;
+  }
+
+  void countWork() {
+    /// Of a logit: to find the maximum, the difference, a rough exponential, the sum; the difference, an exponential,
+    /// its share of the sum, half a conversion. An exponential that is kept is made once.
+    constexpr double ofMaximumAndSum = 5, ofWeight = 9.5, ofAll = 11.5;
     llvm::SmallVector<const HloInstruction *> all = {&plan.weights()};
     plan.workOfStages = workFor(all);
     for (const ReductionFrame &stage : plan.stages)
@@ -241,9 +262,28 @@ private:
         plan.workOfStages += workFor(values);
         llvm::append_range(all, values);
       }
-    plan.sharedWork = plan.workOfStages - workFor(all);
-    return std::nullopt;
+    plan.workOnce = plan.workHeld = workFor(all);
+    if (plan.isSoftmax) {
+      const HloInstruction *shown = &plan.shownLogits();
+      const double ofLogit = workFor(shown);
+      plan.workHeld = ofLogit + ofAll;
+      plan.workOfStages = 2 * ofLogit + ofMaximumAndSum + ofWeight;
+    }
   }
+
+  /// Are weights what `canJoin` found, divided by its sum?
+  bool areQuotients() const {
+    const HloInstruction *value = &behindBitcasts(plan.weights());
+    if (value->opcode() == Opcode::Convert)
+      value = &behindBitcasts(*value->operand(0));
+    const HloInstruction &sum = *plan.stages[1].heroes.front().instr;
+    return value->opcode() == Opcode::Divide &&
+           &behindBitcasts(*value->operand(0)) == &behindBitcasts(*sum.operand(0)) &&
+           &behindBroadcasts(*value->operand(1)) == &sum;
+  }
+
+  /// Is the mask a range of keys for each row, and what it hides scores behind a constant?
+  bool keepsRanges() const { return plan.keysOfRows(context).isAll; }
 
   /// Of an element of each of `values`, from the score and what rows come to.
   double workFor(llvm::ArrayRef<const HloInstruction *> values) const {
@@ -316,14 +356,6 @@ private:
     return instr.opcode() == Opcode::Reduce || &instr == &plan.weights();
   }
 
-  /// The results of a reduction, each for all elements of its row.
-  static const HloInstruction &behindBroadcasts(const HloInstruction &instr) {
-    const HloInstruction *value = &instr;
-    while (value->opcode() == Opcode::Broadcast || isRenaming(*value) || value->opcode() == Opcode::Reshape)
-      value = value->operand(0);
-    return *value;
-  }
-
   /// Is it a maximum, and then a sum of exponentials of the same less the maximum?
   bool canJoin() const {
     if (plan.stages.size() < 2 || plan.stages[0].accumulators.size() != 1 || plan.stages[1].accumulators.size() != 1)
@@ -365,9 +397,15 @@ int64_t registersOf(const AttentionPlan &plan) {
   const int64_t held = plan.holdsScores ? plan.pieces() : 1;
   const int64_t scores = held * plan.piece() / 2, sums = plan.columns() / 2;
   const int64_t rows = plan.holdsRows() ? plan.terms() / 4 : 4;
-  const int64_t loaded =
-      plan.piece() * std::max(plan.scores.tile.depth, plan.product.tile.columns()) / plan.scores.tile.threads() / 2;
-  return ofIndices + scores + sums + rows + loaded;
+  auto loaded = [&](const ContractionPlan &dot, int64_t inRow) {
+    return dot.columns.copied ? 0 : plan.piece() * inRow / plan.scores.tile.threads() / 2;
+  };
+  const int64_t onTheirWay =
+      std::max(loaded(plan.scores, plan.scores.tile.depth), loaded(plan.product, plan.product.tile.columns()));
+  // Weights, of which two fill a register, are made of all scores before any is multiplied.
+  if (plan.holdsScores && plan.isSoftmax)
+    return ofIndices + scores + onTheirWay + std::max(rows, sums - scores / 2);
+  return ofIndices + scores + sums + rows + onTheirWay;
 }
 
 struct Effort {
@@ -392,8 +430,7 @@ Effort effortOf(const AttentionPlan &plan, const LaunchGeometry &launch, const T
   const double written = double(plan.product.hero->shape().byteSize()) * 8 / sectorBits;
   counts.sectors += written;
   counts.footprint += written;
-  counts.instructions +=
-      (plan.workOfScore() - plan.repeatedWork()) * double(plan.scores.hero->shape().numElements()) / lanesPerWarp;
+  counts.instructions += plan.workOnce * double(plan.scores.hero->shape().numElements()) / lanesPerWarp;
   return {estimate(counts, deviceOf(target)).total, counts.sectors};
 }
 
@@ -426,6 +463,9 @@ double keptPiecesOf(const AttentionPlan &plan, const KeptKeys &keys) {
   return double(kept) / double(std::max<int64_t>(all, 1));
 }
 
+/// Where not every multiprocessor has a block, smaller ones are a little faster, and read keys many times as often.
+constexpr double nearlyAsFastHere = 1.2;
+
 /// The tile that takes the least time; of those that are nearly as fast the one that moves least.
 std::optional<Rejection> chooseTiles(AttentionPlan &plan, AttentionMatch &match, const FusionGraph &graph,
                                      const TargetInfo &target, MLIRContext *context) {
@@ -442,6 +482,7 @@ std::optional<Rejection> chooseTiles(AttentionPlan &plan, AttentionMatch &match,
     tile.threadRows = 2;
     tile.threadColumns = tileColumns / tile.laneColumns();
     tile.depth = depth;
+    tile.stages = AttentionPlan::stagesOfTiles;
     return tile;
   };
   const unsigned outputVector = chooseOutputVector(plan.product, graph, context);
@@ -455,6 +496,9 @@ std::optional<Rejection> chooseTiles(AttentionPlan &plan, AttentionMatch &match,
       plan.product.outputVector = outputVector;
       match.ofScores->chooseAccesses();
       match.ofProduct->chooseAccesses();
+      match.ofScores->chooseCopies();
+      match.ofProduct->chooseCopies();
+      plan.scores.leastStage = plan.product.leastStage = plan.pieceElements();
       const KeptKeys kept = keysOfRows.ofTile(plan.scores.tile.rows());
       for (bool holds : {true, false}) {
         plan.holdsScores = holds;
@@ -469,7 +513,7 @@ std::optional<Rejection> chooseTiles(AttentionPlan &plan, AttentionMatch &match,
     }
   if (fitting.empty())
     return Rejection{"no tile fits into registers and shared memory"};
-  llvm::erase_if(fitting, [&](const auto &one) { return one.second.seconds > nearlyAsFast * least; });
+  llvm::erase_if(fitting, [&](const auto &one) { return one.second.seconds > nearlyAsFastHere * least; });
   auto *best = &*llvm::min_element(fitting, [](const auto &a, const auto &b) {
     return std::pair(a.second.sectors, a.second.seconds) < std::pair(b.second.sectors, b.second.seconds);
   });
@@ -488,6 +532,10 @@ KeptKeys AttentionPlan::keysOfRows(MLIRContext *context) const {
   return keptKeys(*mask->operand(0), isKept, place);
 }
 
+double AttentionPlan::hiddenLogit() const {
+  return behindBroadcasts(*mask->operand(isKept ? 2 : 1)).literal().getDouble(0);
+}
+
 bool AttentionPlan::storesInRowTile() const {
   return product.outputVector && product.hero->shape().elementType() == scores.fragmentType(scores.rows);
 }
@@ -501,7 +549,7 @@ int64_t AttentionPlan::pieceElements() const {
 }
 
 uint64_t AttentionPlan::sharedBytes() const {
-  const int64_t factors = rowElements() + pieceElements();
+  const int64_t factors = rowElements() + stagesOfTiles * pieceElements();
   const int64_t outputs = product.outputVector && !storesInRowTile() ? product.outputElements() : 0;
   return uint64_t(factors * int64_t(scores.factorBits()) +
                   outputs * int64_t(deviceBits(product.hero->shape().elementType()))) /
@@ -578,6 +626,8 @@ std::string AttentionPlan::toString() const {
   os << fmt::format("blocks of {} rows, pieces of {} keys{}; roots ", scores.tile.rows(), piece(),
                     holdsScores ? ", scores in registers" : fmt::format(", {} times", passes()));
   llvm::interleave(product.roots, os, ",");
+  const bool keys = scores.columns.copied, terms = product.columns.copied;
+  os << (keys && terms ? "; all copied" : keys ? "; keys copied" : terms ? "; factors of weights copied" : "");
   if (skipsPieces)
     os << fmt::format("; a mask leaves {:.0f} % of the pieces", 100 * keptPieces);
   if (!resultRoots.empty()) {

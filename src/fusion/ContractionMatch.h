@@ -31,6 +31,8 @@ public:
   std::optional<Rejection> find();
   /// Then: along what, and how many neighbours at once, both sides of the plan's tile are read.
   void chooseAccesses();
+  /// Then, which of them are copied (`ContractionSide::copied`), if tiles come in stages.
+  void chooseCopies();
 
 private:
   std::unique_ptr<ContractionPlanner> planner;

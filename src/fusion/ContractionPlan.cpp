@@ -140,6 +140,11 @@ public:
     return std::nullopt;
   }
 
+  /// Then.
+  void chooseAllCopies() {
+    forEachSide([&](ContractionSide &side) { chooseCopies(side); });
+  }
+
   void chooseAccesses() {
     forEachSide([&](ContractionSide &side) { chooseAccess(side); });
   }
@@ -464,9 +469,6 @@ private:
     splitDepth();
     chooseAccesses();
   }
-  void chooseAllCopies() {
-    forEachSide([&](ContractionSide &side) { chooseCopies(side); });
-  }
 
   /// Visits the plan with every tile and number of parts that fit.
   void forEachTile(llvm::function_ref<void(const TileTime &)> visit) {
@@ -693,6 +695,7 @@ ContractionSides::ContractionSides(ContractionPlan &plan, const FusionGraph &gra
 ContractionSides::~ContractionSides() = default;
 std::optional<Rejection> ContractionSides::find() { return planner->findSides(); }
 void ContractionSides::chooseAccesses() { planner->chooseAccesses(); }
+void ContractionSides::chooseCopies() { planner->chooseAllCopies(); }
 
 /// Words of fragments fill sectors as they are, and are stored so if nothing else is made of them.
 unsigned chooseOutputVector(const ContractionPlan &plan, const FusionGraph &graph, MLIRContext *context) {

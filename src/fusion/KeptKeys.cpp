@@ -19,19 +19,23 @@ public:
   void add(const HloInstruction &predicate, bool holds, const IndexingMap &place) {
     const Opcode opcode = predicate.opcode();
     if (opcode == Opcode::And || opcode == Opcode::Or) {
-      if ((opcode == Opcode::And) == holds)
-        for (const HloInstruction *operand : predicate.operands())
+      const bool areBoth = (opcode == Opcode::And) == holds;
+      for (const HloInstruction *operand : predicate.operands())
+        if (areBoth)
           add(*operand, holds, place);
+      kept.isAll &= areBoth;
     } else if (opcode == Opcode::Not) {
       add(*predicate.operand(0), !holds, place);
     } else if (opcode == Opcode::Compare) {
       addComparison(predicate, holds, place);
     } else if (std::optional<IndexingMap> moved = behindMovement(predicate, place)) {
       add(*predicate.operand(0), holds, *moved);
+    } else {
+      kept.isAll = false;
     }
   }
 
-  KeptKeys kept;
+  KeptKeys kept = {{}, {}, /*isAll=*/true};
 
 private:
   static constexpr unsigned batchDim = 0, keyDim = 2; // the row is between them
@@ -76,8 +80,10 @@ private:
 
   void addComparison(const HloInstruction &compare, bool holds, const IndexingMap &place) {
     AffineExpr a = valueOf(*compare.operand(0), place), b = valueOf(*compare.operand(1), place);
-    if (!a || !b)
+    if (!a || !b) {
+      kept.isAll = false;
       return;
+    }
     using enum ComparisonDirection;
     const auto direction = compare.enumOr(AttributeKey::Direction, Eq);
     switch (direction) {
@@ -91,8 +97,10 @@ private:
       return holds ? addNotPositive(b - a + 1) : addNotPositive(a - b);
     case Eq:
     case Ne:
-      if ((direction == Eq) != holds)
+      if ((direction == Eq) != holds) {
+        kept.isAll = false;
         return;
+      }
       addNotPositive(a - b);
       return addNotPositive(b - a);
     }
@@ -106,6 +114,8 @@ private:
       kept.last = inRow(last);
     else if (AffineExpr first = simplified(expression + key); isOfRow(first) && !kept.first)
       kept.first = inRow(first);
+    else
+      kept.isAll = false;
   }
 
   static bool isOfRow(AffineExpr expression) {
@@ -147,6 +157,17 @@ KeptKeys KeptKeys::ofTile(int64_t rows) const {
     tile.first = first.replaceDims({getAffineDimExpr(0, first.getContext()) * rows});
   if (last && rises(last, rows))
     tile.last = last.replaceDims({getAffineDimExpr(0, last.getContext()) * rows + (rows - 1)});
+  return tile;
+}
+
+std::optional<KeptKeys> KeptKeys::ofEachIn(int64_t rows) const {
+  if (!isAll || (first && !rises(first, rows)) || (last && !rises(last, rows)))
+    return std::nullopt;
+  KeptKeys tile = *this;
+  if (first)
+    tile.first = first.replaceDims({getAffineDimExpr(0, first.getContext()) * rows + (rows - 1)});
+  if (last)
+    tile.last = last.replaceDims({getAffineDimExpr(0, last.getContext()) * rows});
   return tile;
 }
 

@@ -327,8 +327,9 @@ PlanCounts countsOf(const ContractionPlan &plan) {
 }
 
 PlanCounts countsOf(const AttentionPlan &plan) {
-  /// Of a piece: addresses, bounds, the loop; of a vector that goes to shared memory: address, load, store.
-  constexpr double instructionsOfPiece = 24, instructionsOfVector = 6, passesOfLoad = 4;
+  /// Of a piece: addresses, bounds, the loop; of a vector that goes to shared memory: address, load, store; of one that
+  /// is copied.
+  constexpr double instructionsOfPiece = 24, instructionsOfVector = 6, instructionsOfCopy = 3, passesOfLoad = 4;
   constexpr double fragment = ContractionTile::fragmentRows;
   PlanCounts counts;
   const double blocks = double(plan.blocks()), threads = double(plan.scores.tile.threads()),
@@ -348,7 +349,8 @@ PlanCounts countsOf(const AttentionPlan &plan) {
     counts.memoryRoundTrips +=
         loads * std::max(1.0, waitsOf(dot, side, vectors, isComputed(*dot.hero->operand(side.operand))));
     counts.reads.push_back({dot.hero, side.operand, elements, side.spread});
-    counts.instructions += elements / lanesPerWarp / side.vector * instructionsOfVector;
+    counts.instructions +=
+        elements / lanesPerWarp / side.vector * (side.copied ? instructionsOfCopy : instructionsOfVector);
     counts.sharedPasses += elements / lanesPerWarp * dot.factorBits() / bitsOfPass;
   };
   fill(plan.scores, plan.scores.rows, blocks * double(plan.scores.tile.rows()) * terms, 1);
@@ -356,9 +358,8 @@ PlanCounts countsOf(const AttentionPlan &plan) {
   fill(plan.product, plan.product.columns, blocks * keys * columns, pieces);
   const double scores = blocks * double(plan.scores.tile.rows()) * keys;
   counts.reads.push_back({plan.product.hero, plan.product.rows.operand, scores, 1});
-  counts.instructions +=
-      warps * (passes + 1) * pieces * instructionsOfPiece +
-      (kept * plan.workOfScore() - (plan.workOfScore() - plan.repeatedWork())) * scores / lanesPerWarp;
+  counts.instructions += warps * (passes + 1) * pieces * instructionsOfPiece +
+                         (kept * plan.workOfScore() - plan.workOnce) * scores / lanesPerWarp;
   for (const ReductionFrame &stage : plan.stages)
     addExchange(double(plan.scores.tile.laneColumns()), 2 * accumulatorsOf(stage), warps, counts);
   // Keys once a pass, terms once: each on its way while something is multiplied.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace hloc {
 namespace {
@@ -119,7 +120,8 @@ PlanSummary summarize(const FusionGraph &graph, const FusionPlan &plan) {
   summary.launches = unsigned(plan.steps.size());
   for (const ScratchBuffer &scratch : plan.scratch)
     summary.extraBytes += 2 * double(scratch.bytes());
-  double most = 0; // of what threads do, the first thing beside what the plan says they do
+  // Of what threads do, the first thing beside what the plan says they do; it may say that they do less than the ops.
+  double most = std::numeric_limits<double>::lowest();
   summary.counts.memoryRoundTrips = 0;
   for (const FusionStep &step : plan.steps) {
     if (const auto *copy = std::get_if<CopyPlan>(&step)) {

@@ -34,10 +34,14 @@ struct AttentionPlan {
   llvm::SmallVector<unsigned> resultRoots; ///< outputs with one element a row, such as a log-sum-exp
   /// Are the first two a maximum, and a sum of exponentials of what is reduced less this?
   bool mayJoinFirstStages = false;
+  /// What they are about then, of f32; and are weights its softmax, the quotients of these exponentials and their sum,
+  /// converted or not?
+  const HloInstruction *logits = nullptr;
+  bool isSoftmax = false;
   bool holdsScores = false; ///< of all keys, in registers
-  /// Instructions that make of a score what all stages reduce and the factor, if each stage begins with the score; and
-  /// those of these that several do.
-  double workOfStages = 0, sharedWork = 0;
+  /// Instructions that make of a score what all stages reduce and the factor: if each is made once, as the fusion's
+  /// work is counted; if stages have it in common, as in registers; and if each begins with the score.
+  double workOnce = 0, workHeld = 0, workOfStages = 0;
 
   /// The select that hides scores behind one number, if nothing else depends on a row's keys, and what its predicate is
   /// where it does not. Without room for all scores, pieces of nothing but hidden ones are not multiplied.
@@ -46,6 +50,13 @@ struct AttentionPlan {
   /// Which keys a row has, as far as the mask says so. (Plans outlive the context of who makes them.)
   KeptKeys keysOfRows(mlir::MLIRContext *context) const;
   bool skipsPieces = false;
+  /// Is the mask what logits are behind? Then it is asked for only in pieces of which it does not say that rows have
+  /// all their keys.
+  bool masksLogits = false;
+  /// Behind which the mask hides them.
+  double hiddenLogit() const;
+  /// Of which the mask is asked for, or the logits themselves if it always is.
+  const HloInstruction &shownLogits() const { return masksLogits ? *mask->operand(isKept ? 1 : 2) : *logits; }
   /// Of the pieces that a block multiplies scores of, a share of all, on average.
   double keptPieces = 1;
 
@@ -60,8 +71,7 @@ struct AttentionPlan {
   /// How often scores are multiplied.
   int64_t passes() const { return holdsScores ? 1 : int64_t(stages.size()) - int64_t(joinsFirstStages()) + 1; }
   /// Instructions of a score: what several stages compute of those in registers is computed once.
-  double repeatedWork() const { return holdsScores ? 0 : sharedWork; }
-  double workOfScore() const { return workOfStages - sharedWork + repeatedWork(); }
+  double workOfScore() const { return holdsScores ? workHeld : workOfStages; }
   /// Fragments' terms and columns that are there: tiles are powers of two, of which the rest is left out.
   int64_t terms() const { return roundedUp(scores.innerDepth(), fragmentDepth); }
   int64_t columns() const { return roundedUp(product.columns.size, 2 * ContractionTile::fragmentColumns); }
@@ -71,9 +81,10 @@ struct AttentionPlan {
   bool storesInRowTile() const;
   /// For which there is room in shared memory then.
   int64_t rowElements() const;
-  /// Of a piece's keys, or of its terms: one after the other in the same memory.
+  /// Of a piece's keys, or of its terms. One such tile is multiplied while the next one arrives.
+  static constexpr int64_t stagesOfTiles = 2;
   int64_t pieceElements() const;
-  /// Of a block: the rows' factors, a piece, and outputs on their way.
+  /// Of a block: the rows' factors, both tiles, and outputs on their way.
   uint64_t sharedBytes() const;
   std::string toString() const;
 

@@ -154,7 +154,8 @@ struct ContractionPlan {
   unsigned outerDepth = 0;
   llvm::SmallVector<int64_t> depthStarts, depthSizes; ///< bounds of these variables, in the order of `depth`
   ContractionTile tile;
-  unsigned bits = 32; ///< of the type in which sums are computed
+  int64_t leastStage = 0; ///< elements that a stage has at least, if other tiles take their turns there
+  unsigned bits = 32;     ///< of the type in which sums are computed
   int64_t splits = 1;
   ReductionStage stage = ReductionStage::Whole;
   /// Of neighbours in memory that a thread stores at once, if results of tensor cores go through shared memory first,
@@ -237,6 +238,7 @@ struct ContractionPlan {
   int64_t stride(const ContractionSide &side) const;
   int64_t pieceElements(const ContractionSide &side) const { return stride(side) * tile.depth; }
   int64_t tileElements(const ContractionSide &side) const { return pieceElements(side) * pieces().number; }
+  int64_t stageElements(const ContractionSide &side) const { return std::max(tileElements(side), leastStage); }
   /// Of a tile of results in shared memory, of which a thread has so many of its rows at a time: elements from one row
   /// to the next, such that fragments of eight rows are in different banks, and all.
   static constexpr int64_t outputPad = 8;

@@ -7,14 +7,19 @@
 #include "hloc/hlo/HloInstruction.h"
 #include "hloc/indexing/IndexingMap.h"
 
+#include <optional>
+
 namespace hloc {
 
-/// Of the row number d0: none: nothing is known. There may be fewer.
+/// Of the row number d0: none: nothing is known. There may be fewer, unless that `isAll`.
 struct KeptKeys {
   mlir::AffineExpr first, last;
+  bool isAll = false; ///< a row has all keys from `first` to `last`
   explicit operator bool() const { return first || last; }
   /// The same of all of the `rows` rows from `rows * d0` on; as far as that follows.
   KeptKeys ofTile(int64_t rows) const;
+  /// Those that each of these rows has; nothing if that does not follow.
+  std::optional<KeptKeys> ofEachIn(int64_t rows) const;
 };
 
 /// Of keys for which `predicate` has the value `isKept`. `place`: from (batch, row, key) to its index.

@@ -12,16 +12,18 @@
 
 #include "emitters/heroes/AttentionEmitter.h"
 
+#include "emitters/heroes/ArrivingTiles.h"
 #include "emitters/heroes/FragmentTiles.h"
-#include "emitters/heroes/OperandTile.h"
 #include "emitters/heroes/OutputTile.h"
 #include "emitters/heroes/ReductionCode.h"
+#include "emitters/heroes/SoftmaxArithmetic.h"
 #include "hloc/dialect/XlaGpu.h"
 #include "hloc/indexing/ShapeMaps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
 
 #include <optional>
 
@@ -30,15 +32,14 @@ using namespace mlir;
 namespace hloc {
 namespace {
 
-class AttentionEmitter {
+class AttentionEmitter : ArrivingTiles {
 public:
   AttentionEmitter(const AttentionPlan &plan, KernelBuilder &kernel)
-      : plan(plan), kernel(kernel), b(kernel.code()), context(kernel.context()), values(b, plan.scores),
-        queries(plan.scores, plan.scores.rows, kernel, place(none(), none())),
+      : ArrivingTiles(kernel.code(), plan.pieces()), plan(plan), kernel(kernel), context(kernel.context()),
+        values(b, plan.scores), queries(plan.scores, plan.scores.rows, kernel, place(none(), none())),
         keys(plan.scores, plan.scores.columns, kernel, place(number(), none(), plan.pieces())),
         terms(plan.product, plan.product.columns, kernel, place(none(), number(), plan.pieces())),
-        outputs(plan.product, kernel, place(none(), none())), scoreTiles(plan.scores, kernel, queries.factorType()),
-        productTiles(plan.product, kernel, queries.factorType()) {}
+        outputs(plan.product, kernel, place(none(), none())) {}
 
   llvm::LogicalResult emit() {
     if (failed(emitFunctions()))
@@ -47,22 +48,24 @@ public:
     for (int64_t i = 0; i < rowsOfThread; ++i)
       rows.push_back(clamped(rowOf(i), plan.scores.rows.size, {}));
     findPieces();
+    allocate(plan.pieceElements(), queries.factorType());
+    onItsWay = begin(keys, firstOfPass(), b.index(0));
     loadQueries();
-    pieceTile =
-        xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({plan.pieceElements()}, queries.factorType()));
     if (plan.holdsScores)
       holdScores();
-    for (size_t stage = 0; stage < stages.size();)
-      stage = reduce(stage);
+    if (plan.holdsScores && plan.isSoftmax)
+      reduceHeld();
+    else
+      for (size_t stage = 0; stage < reductions.size();)
+        stage = reduce(stage);
     SmallVector<Value> sums = multiplyWeights();
     outputs.store(sums, plan.storesInRowTile() ? queryTile : Value());
     storeResults();
-    return success(llvm::all_of(stages, [](const ReductionCode &code) { return succeeded(code.succeeded()); }));
+    return success(llvm::all_of(reductions, [](const ReductionCode &code) { return succeeded(code.succeeded()); }));
   }
 
 private:
-  using Values = ReductionCode::Values;
-  static constexpr int64_t rowsOfThread = 2, lanesOfRow = 4;
+  static constexpr int64_t rowsOfThread = 2, lanesOfRow = 4, neighboursOfFragment = 4;
   /// A thread's scores of one piece, by row and then by the two neighbours of each eight keys.
   using Scores = SmallVector<Value>;
 
@@ -111,21 +114,45 @@ private:
     return value;
   }
 
-  /// The pieces of which scores are multiplied: from `firstPiece` on, before `endPiece`.
+  /// The piece of a key of the block's tile of rows.
+  Value pieceOf(AffineExpr key) {
+    Value piece = valueOf(key.replaceDims({place(none(), none()).row}).floorDiv(plan.piece()));
+    return known(b.minS(b.maxS(piece, b.index(0)), b.index(plan.pieces())), plan.pieces() + 1);
+  }
+
+  /// The pieces of which scores are multiplied: from `firstPiece` on, before `endPiece`; and those of which the mask
+  /// leaves all rows all keys.
   void findPieces() {
-    if (!plan.skipsPieces)
+    const KeptKeys kept = plan.keysOfRows(context);
+    const int64_t rowsOfTile = plan.scores.tile.rows(), piece = plan.piece();
+    if (plan.skipsPieces) {
+      const KeptKeys any = kept.ofTile(rowsOfTile);
+      firstPiece = any.first ? pieceOf(any.first) : b.index(0);
+      endPiece = any.last ? pieceOf(any.last + piece) : b.index(plan.pieces());
+      if (any.first && any.last)
+        endPiece = known(b.maxS(endPiece, firstPiece), plan.pieces() + 1);
+    }
+    if (!plan.masksLogits)
       return;
-    /// Of the piece that has a key of the block's tile of rows, plus `more`.
-    auto pieceOf = [&](AffineExpr key, int64_t more) {
-      AffineExpr tile = place(none(), none()).row;
-      Value piece = valueOf(key.replaceDims({tile}).floorDiv(plan.piece()) + more);
-      return known(b.minS(b.maxS(piece, b.index(0)), b.index(plan.pieces())), plan.pieces() + 1);
+    const std::optional<KeptKeys> whole = kept.ofEachIn(rowsOfTile);
+    firstWhole = !whole ? b.index(plan.pieces()) : whole->first ? pieceOf(whole->first + (piece - 1)) : b.index(0);
+    endWhole = whole && whole->last ? pieceOf(whole->last + 1) : b.index(plan.pieces());
+  }
+
+  /// Is any of a piece's keys hidden from a row of the block, or behind the last one? Nothing: none is.
+  Value isAtEdge(Value piece) {
+    Value edge;
+    auto add = [&](CodeBuilder::IPred predicate, Value bound) {
+      Value one = b.cmpI(predicate, piece, bound);
+      edge = edge ? arith::OrIOp::create(b, edge, one) : one;
     };
-    const KeptKeys kept = plan.keysOfRows(context).ofTile(plan.scores.tile.rows());
-    firstPiece = kept.first ? pieceOf(kept.first, 0) : b.index(0);
-    endPiece = kept.last ? pieceOf(kept.last, 1) : b.index(plan.pieces());
-    if (kept.first && kept.last)
-      endPiece = known(b.maxS(endPiece, firstPiece), plan.pieces() + 1);
+    if (plan.masksLogits) {
+      add(CodeBuilder::IPred::slt, firstWhole);
+      add(CodeBuilder::IPred::sge, endWhole);
+    }
+    if (plan.keys() % plan.piece() != 0)
+      add(CodeBuilder::IPred::sge, b.index(plan.pieces() - 1));
+    return edge;
   }
 
   /// Is a thread's neighbour of a piece a key? Nothing: it always is.
@@ -160,13 +187,18 @@ private:
     std::vector<FunctionRequest> requests = {queries.request(), keys.request(), terms.request(), outputs.request()};
     SmallVector<InjectedValue> known = {plan.scores.hero};
     for (const ReductionFrame &frame : plan.stages) {
-      ReductionCode &code = stages.emplace_back(frame, ReductionStage::Whole, kernel);
+      ReductionCode &code = reductions.emplace_back(frame, ReductionStage::Whole, kernel);
       code.readsResults(known);
       llvm::append_range(requests, code.requests());
       for (const Accumulator &accumulator : frame.accumulators)
         known.push_back({frame.heroes[accumulator.hero].instr, accumulator.result});
     }
-    requests.push_back(requestOf({plan.weights()}, known));
+    if (!plan.isSoftmax)
+      requests.push_back(requestOf(plan.weights(), known));
+    if (plan.logits)
+      requests.push_back(requestOf(plan.shownLogits(), {plan.scores.hero}));
+    if (plan.masksLogits)
+      requests.push_back(requestOf(*plan.mask->operand(0), {}));
     if (!plan.resultRoots.empty())
       requests.push_back(requestOfResults(ArrayRef(known).drop_front()));
     auto functions = kernel.emitFunctions(requests);
@@ -177,12 +209,17 @@ private:
     keys.setFunction(left.consume_front());
     terms.setFunction(left.consume_front());
     outputs.setFunction(left.consume_front());
-    for (ReductionCode &code : stages) {
+    for (ReductionCode &code : reductions) {
       const size_t count = code.requests().size();
       code.setFunctions(left.take_front(count));
       left = left.drop_front(count);
     }
-    weightFunction = left.consume_front();
+    if (!plan.isSoftmax)
+      weightFunction = left.consume_front();
+    if (plan.logits)
+      logitFunction = left.consume_front();
+    if (plan.masksLogits)
+      maskFunction = left.consume_front();
     if (!left.empty())
       resultFunction = left.front();
     return success();
@@ -213,18 +250,18 @@ private:
   // --- sums of a thread's two rows, by row, two neighbours of each eight columns
 
   /// By eight columns.
-  SmallVector<Value> productsOf(FragmentTiles &tiles, ArrayRef<Value> sums) {
+  SmallVector<Value> productsOf(FragmentTiles &dot, ArrayRef<Value> sums) {
     ArrayRef<Value> upper = sums.take_front(sums.size() / rowsOfThread), lower = sums.drop_front(upper.size());
     SmallVector<Value> products;
     for (size_t i = 0; i < upper.size(); i += 2)
-      products.push_back(tiles.together({upper[i], upper[i + 1], lower[i], lower[i + 1]}));
+      products.push_back(dot.together({upper[i], upper[i + 1], lower[i], lower[i + 1]}));
     return products;
   }
 
-  SmallVector<Value> sumsOf(FragmentTiles &tiles, ArrayRef<Value> products) {
+  SmallVector<Value> sumsOf(FragmentTiles &dot, ArrayRef<Value> products) {
     SmallVector<Value> upper, lower;
     for (Value product : products) {
-      std::array<Value, 4> sums = tiles.oneByOne(product);
+      std::array<Value, 4> sums = dot.oneByOne(product);
       upper.append({sums[0], sums[1]});
       lower.append({sums[2], sums[3]});
     }
@@ -234,103 +271,114 @@ private:
 
   // --- scores
 
-  Value synchronized(Value tile) {
-    return xla_gpu::SyncThreadsOp::create(b, TypeRange(tile), ValueRange(tile)).getResult(0);
-  }
-
   void loadQueries() {
     queryTile = xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({plan.rowElements()}, queries.factorType()));
-    queryTile = synchronized(queries.fill(queries.load(b.index(0)), queryTile));
+    queryTile =
+        queries.isCopied() ? queries.copy(b.index(0), queryTile) : queries.fill(queries.load(b.index(0)), queryTile);
+    // Both are waited for at once, by all who need them.
+    bringsOthers = queries.isCopied() && !plan.holdsRows();
+    firstHasArrived = plan.holdsRows() && queries.isCopied() && keys.isCopied();
+    if (firstHasArrived)
+      tiles = arrived(tiles);
+    else if (plan.holdsRows() && queries.isCopied())
+      queryTile = arrived(queryTile);
+    if (plan.holdsRows())
+      queryTile = synchronized(queryTile);
+    FragmentTiles ofRows(plan.scores, kernel, queries.factorType());
     for (int64_t term = 0; plan.holdsRows() && term < plan.terms(); term += AttentionPlan::fragmentDepth)
-      queryFragments.push_back(scoreTiles.loadRows(queryTile, 0, term));
+      queryFragments.push_back(ofRows.loadRows(queryTile, 0, term));
   }
 
-  /// Puts the loaded keys of a piece into shared memory, calls `meanwhile` and multiplies a thread's rows by them.
-  Scores multiplyScores(ValueRange loaded, llvm::function_ref<void()> meanwhile) {
-    pieceTile = synchronized(keys.fill(loaded, pieceTile));
-    meanwhile();
+  /// Multiplies a thread's rows by the keys in a stage.
+  Scores multiplyScores(Value stage) {
+    FragmentTiles ofRows(plan.scores, kernel, queries.factorType()),
+        fragmentsOfKeys(plan.scores, kernel, queries.factorType(), stage);
     Scores scores(size_t(rowsOfThread * neighbours()), values.zero());
-    SmallVector<Value> products = productsOf(scoreTiles, scores);
+    SmallVector<Value> products = productsOf(fragmentsOfKeys, scores);
     for (int64_t term = 0; term < plan.terms(); term += AttentionPlan::fragmentDepth) {
       Value fragments = plan.holdsRows() ? queryFragments[size_t(term / AttentionPlan::fragmentDepth)]
-                                         : scoreTiles.loadRows(queryTile, 0, term);
+                                         : ofRows.loadRows(queryTile, 0, term);
       for (int64_t pair = 0; pair < neighbours() / 4; ++pair)
-        for (auto [half, columns] : llvm::enumerate(scoreTiles.loadColumns(pieceTile, pair, term))) {
+        for (auto [half, columns] : llvm::enumerate(fragmentsOfKeys.loadColumns(tiles, pair, term))) {
           Value &sums = products[size_t(2 * pair) + half];
-          sums = scoreTiles.addProducts(fragments, columns, sums);
+          sums = fragmentsOfKeys.addProducts(fragments, columns, sums);
         }
     }
-    pieceTile = synchronized(pieceTile);
-    scores = sumsOf(scoreTiles, products);
+    scores = sumsOf(fragmentsOfKeys, products);
     for (Value &score : scores)
       score = values.stored(score);
     return scores;
   }
 
+  /// Of all pieces, one after the other; the first piece of terms is on its way then.
   void holdScores() {
-    Values loaded = keys.load(b.index(0));
     for (int64_t piece = 0; piece < plan.pieces(); ++piece) {
-      Values next;
-      held.push_back(multiplyScores(loaded, [&] {
-        if (piece + 1 < plan.pieces())
-          next = keys.load(b.index(piece + 1));
-      }));
-      loaded = next;
+      if (piece == 0 && firstHasArrived)
+        tiles = synchronized(tiles);
+      else
+        arrive(keys, onItsWay, stageOf(piece));
+      onItsWay = piece + 1 < plan.pieces() ? begin(keys, b.index(piece + 1), stageOf(piece + 1))
+                                           : begin(terms, b.index(0), stageOf(piece + 1));
+      Scores scores = multiplyScores(stageOf(piece));
+      held.push_back(plan.isSoftmax ? logitsOf(b.index(piece), scores) : scores);
     }
   }
 
-  /// A piece in a pass through all of them.
-  struct Piece {
-    Value number;
-    const Scores &scores;
-    Values carried;
-    Values terms; ///< loaded, of the second dot, if that was asked for
-  };
+  Value firstOfPass() { return firstPiece ? clampedPiece(firstPiece) : b.index(0); }
 
-  /// What `body` carries through all pieces. While a piece's scores are multiplied, what is needed next is on its way
-  /// to registers.
-  template <typename Body> Values forEachPiece(Values carried, bool needsTerms, Body body) {
+  /// What `body` carries through all pieces of keys, of which a stage of reductions takes each. Another pass follows.
+  Values forEachPiece(Values carried,
+                      llvm::function_ref<Values(Value piece, const Scores &scores, const Values &carried)> body) {
     if (plan.holdsScores) {
-      Values loaded = needsTerms ? terms.load(b.index(0)) : Values();
       for (int64_t piece = 0; piece < plan.pieces(); ++piece)
-        carried = body(Piece{b.index(piece), held[size_t(piece)], carried, loaded}, [&] {
-          if (needsTerms && piece + 1 < plan.pieces())
-            loaded = terms.load(b.index(piece + 1));
-        });
+        carried = body(b.index(piece), held[size_t(piece)], carried);
       return carried;
     }
-    const size_t count = carried.size();
-    llvm::append_range(carried, keys.load(firstPiece ? clampedPiece(firstPiece) : b.index(0)));
-    return loopPieces(carried, count, firstPiece, endPiece, [&](Value piece, ValueRange before) {
-      ValueRange loaded = before.drop_front(count);
-      Values loadedTerms, following;
-      auto loadNext = [&] { following = keys.loadFollowing(piece, loaded, endPiece); };
-      Scores scores = multiplyScores(loaded, [&] {
-        if (needsTerms)
-          loadedTerms = terms.load(piece);
-        else
-          loadNext();
-      });
-      Values next = body(Piece{piece, scores, Values(before.take_front(count)), loadedTerms}, [&] {
-        if (needsTerms)
-          loadNext();
-      });
-      llvm::append_range(next, following);
-      return next;
-    });
+    carried = loopTiles(
+        keys, carried, firstPiece, endPiece, [](Value turn) { return turn; },
+        [&](Value piece, Value stage, const Values &before) {
+          Scores scores = multiplyScores(stage);
+          return body(piece, scores, before);
+        });
+    tiles = synchronized(tiles);
+    onItsWay = begin(keys, firstOfPass(), b.index(0));
+    return carried;
   }
 
   Value clampedPiece(Value piece) { return known(b.minS(piece, b.index(plan.pieces() - 1)), plan.pieces()); }
 
-  /// From `first` on and before `end`, or of all pieces if there are none; the first `count` of what is carried are
-  /// returned. The pieces' memory is carried beside it.
-  Values loopPieces(Values carried, size_t count, Value first, Value end,
+  /// What `body` carries through turns from `first` on and before `end`, or as many as there are pieces. The tile of
+  /// `pieceOf` the first turn is on its way to the first stage, each next one to the other than the one before.
+  Values loopTiles(OperandTile &operand, const Values &carried, Value first, Value end,
+                   llvm::function_ref<Value(Value turn)> pieceOf,
+                   llvm::function_ref<Values(Value piece, Value stage, const Values &before)> body) {
+    Values state(carried);
+    state.push_back(b.index(0));
+    llvm::append_range(state, onItsWay);
+    state = loopPieces(state, first, end, [&](Value turn, ValueRange before) {
+      Value stage = before[carried.size()];
+      Values loaded(before.drop_front(carried.size() + 1));
+      arrive(operand, loaded, stage);
+      Value other = otherStage(stage);
+      loaded = beginFollowing(operand, turn, other, end, loaded, pieceOf);
+      Values next = body(pieceOf(turn), stage, Values(before.take_front(carried.size())));
+      next.push_back(other);
+      llvm::append_range(next, loaded);
+      return next;
+    });
+    awaitUnused(operand, first);
+    state.resize(carried.size());
+    return state;
+  }
+
+  /// Turns from `first` on and before `end`, or as many as there are pieces; the tiles' memory is carried beside.
+  Values loopPieces(Values carried, Value first, Value end,
                     llvm::function_ref<Values(Value piece, ValueRange before)> body) {
-    carried.push_back(pieceTile);
+    carried.push_back(tiles);
     auto round = [&](Value piece, ValueRange before) {
-      pieceTile = before.back();
+      tiles = before.back();
       Values next = body(piece, before.drop_back());
-      next.push_back(pieceTile);
+      next.push_back(tiles);
       return next;
     };
     if (first) {
@@ -345,8 +393,7 @@ private:
         return round(piece.front(), before);
       });
     }
-    pieceTile = carried.back();
-    carried.resize(count);
+    tiles = carried.pop_back_val();
     return carried;
   }
 
@@ -363,9 +410,72 @@ private:
   Values elementOf(ReductionCode &code, Values arguments, int64_t row, Value key) {
     code.setResults(arguments);
     Values noOutputs;
-    const ReductionFrame &frame = plan.stages[size_t(&code - stages.data())];
+    const ReductionFrame &frame = plan.stages[size_t(&code - reductions.data())];
     return code.elementAt(indicesOf(frame.operandShape(), rows[size_t(row)], key), noOutputs);
   }
+
+  /// What `function` makes of the array `value` at a thread's score.
+  Value callAt(func::FuncOp function, const HloInstruction &value, int64_t row, Value key, ValueRange arguments) {
+    return inlined(function, indicesOf(value.shape(), rows[size_t(row)], key), arguments);
+  }
+
+  /// The same as a call, of which there would be hundreds.
+  Value inlined(func::FuncOp function, ValueRange indices, ValueRange injected) {
+    SmallVector<Value> arguments;
+    for (unsigned i = 0; i < kernel.graph().parameters().size(); ++i)
+      arguments.push_back(kernel.parameter(i));
+    llvm::append_range(arguments, indices);
+    llvm::append_range(arguments, injected);
+    if (!function.getBody().hasOneBlock())
+      return kernel.call(function, indices, injected).front();
+    Block &body = function.getBody().front();
+    IRMapping values;
+    values.map(body.getArguments(), arguments);
+    for (Operation &op : body.without_terminator())
+      b.clone(op, values);
+    return values.lookup(body.getTerminator()->getOperand(0));
+  }
+
+  /// What a softmax is of, by a piece's scores: what is hidden, or beyond the last key, is asked for at edges alone.
+  Scores logitsOf(Value piece, const Scores &scores) {
+    Scores logits;
+    for (int64_t row = 0; row < rowsOfThread; ++row)
+      for (int64_t neighbour = 0; neighbour < neighbours(); ++neighbour)
+        logits.push_back(callAt(logitFunction, plan.shownLogits(), row, keyAt(neighbour, piece),
+                                scores[size_t(row * neighbours() + neighbour)]));
+    Value edge = isAtEdge(piece);
+    if (!edge)
+      return logits;
+    auto branch = scf::IfOp::create(b, TypeRange(ValueRange(logits)), edge, /*withElse=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(branch.elseBlock());
+    scf::YieldOp::create(b, logits);
+    b.setInsertionPointToEnd(branch.thenBlock());
+    scf::YieldOp::create(b, hidden(piece, logits));
+    return Scores(branch.getResults());
+  }
+
+  /// Logits, where there are any and the mask shows them.
+  Scores hidden(Value piece, Scores logits) {
+    for (int64_t neighbour = 0; neighbour < neighbours(); ++neighbour) {
+      Value key = keyAt(neighbour, piece), exists = isKey(neighbour, piece);
+      for (int64_t row = 0; row < rowsOfThread; ++row) {
+        Value &logit = logits[size_t(row * neighbours() + neighbour)];
+        if (plan.masksLogits)
+          logit = b.select(isShown(row, key), logit, hiddenLogit());
+        if (exists)
+          logit = b.select(exists, logit, b.infinity(logit.getType(), /*negative=*/true));
+      }
+    }
+    return logits;
+  }
+
+  Value isShown(int64_t row, Value key) {
+    Value predicate = fromStorage(b, callAt(maskFunction, *plan.mask->operand(0), row, key, {}), ElementType::Pred);
+    return plan.isKept ? predicate : b.notI(predicate);
+  }
+
+  Value hiddenLogit() { return b.floating(b.getF32Type(), plan.hiddenLogit()); }
 
   Value keyAt(int64_t neighbour, Value piece) { return clamped(keyOf(neighbour), plan.keys(), piece); }
 
@@ -375,18 +485,17 @@ private:
       reduceJoined();
       return 2;
     }
-    ReductionCode &code = stages[stage];
+    ReductionCode &code = reductions[stage];
     Values start;
     for (int64_t row = 0; row < rowsOfThread; ++row)
       llvm::append_range(start, code.start([] { return Values(); }));
     const size_t count = start.size() / rowsOfThread;
-    Values reduced = forEachPiece(start, false, [&](Piece piece, auto) {
-      Values carried = piece.carried;
+    Values reduced = forEachPiece(start, [&](Value piece, const Scores &scores, Values carried) {
       for (int64_t neighbour = 0; neighbour < neighbours(); ++neighbour) {
-        Value key = keyAt(neighbour, piece.number), exists = isKey(neighbour, piece.number);
+        Value key = keyAt(neighbour, piece), exists = isKey(neighbour, piece);
         for (int64_t row = 0; row < rowsOfThread; ++row) {
           MutableArrayRef<Value> own = MutableArrayRef(carried).slice(size_t(row) * count, count);
-          Values element = elementOf(code, argumentsOf(piece.scores, row, neighbour), row, key);
+          Values element = elementOf(code, argumentsOf(scores, row, neighbour), row, key);
           llvm::copy(code.combine(Values(own.begin(), own.end()), exists ? code.where(exists, element) : element),
                      own.begin());
         }
@@ -400,37 +509,27 @@ private:
     return stage + 1;
   }
 
-  /// What exponents are less by: a maximum that is no number yet would make them none.
-  Value subtrahend(Value maximum) {
-    Value isLeast = b.cmpF(CodeBuilder::FPred::OEQ, maximum, b.infinity(maximum.getType(), /*negative=*/true));
-    return b.select(isLeast, b.floatingLike(maximum, 0), maximum);
-  }
-
-  Value scaled(Value sum, Value maximum, Value newSubtrahend) {
-    Value factor = math::ExpOp::create(b, b.subF(maximum, newSubtrahend), CodeBuilder::flags);
-    return b.mulF(sum, factor);
-  }
-
   /// Each thread has the maximum of its own scores so far, and the sum of exponentials less that; lanes that share a
   /// row meet at the end.
   void reduceJoined() {
-    ReductionCode &ofMaximum = stages[0], &ofSum = stages[1];
+    ReductionCode &ofMaximum = reductions[0], &ofSum = reductions[1];
     Values start;
     for (int64_t row = 0; row < rowsOfThread; ++row) {
       llvm::append_range(start, ofMaximum.start([] { return Values(); }));
       llvm::append_range(start, ofSum.start([] { return Values(); }));
     }
-    Values reduced = forEachPiece(start, false, [&](const Piece &piece, auto) {
+    Values reduced = forEachPiece(start, [&](Value piece, const Scores &scores, const Values &carried) {
+      const Scores logits = logitsOf(piece, scores);
       Values next;
       for (int64_t row = 0; row < rowsOfThread; ++row)
-        llvm::append_range(next, joinPiece(piece.number, piece.scores, row, piece.carried[size_t(2 * row)],
-                                           piece.carried[size_t(2 * row) + 1]));
+        llvm::append_range(next, joinPiece(ArrayRef(logits).slice(size_t(row * neighbours()), size_t(neighbours())),
+                                           carried[size_t(2 * row)], carried[size_t(2 * row) + 1]));
       return next;
     });
     for (int64_t row = 0; row < rowsOfThread; ++row) {
       Value own = reduced[size_t(2 * row)], sum = reduced[size_t(2 * row) + 1];
       Value maximum = ofMaximum.shuffle(own, lanesOfRow / 2, /*toAll=*/true).front();
-      sum = ofSum.shuffle(scaled(sum, own, subtrahend(maximum)), lanesOfRow / 2, /*toAll=*/true).front();
+      sum = ofSum.shuffle(scaled(b, sum, own, subtrahend(b, maximum)), lanesOfRow / 2, /*toAll=*/true).front();
       if (plan.skipsPieces)
         addMasked(row, maximum, sum);
       // Where there is nothing but minus infinity, exponents are no numbers.
@@ -443,7 +542,6 @@ private:
 
   /// The scores of the pieces that were left out.
   void addMasked(int64_t row, Value &maximum, Value &sum) {
-    ReductionCode &ofMaximum = stages[0], &ofSum = stages[1];
     Value left = b.subI(b.index(plan.pieces()), b.subI(endPiece, firstPiece));
     Value isAny = b.cmpI(CodeBuilder::IPred::sgt, left, b.index(0));
     auto keysBefore = [&](Value piece) { return b.minS(b.mulI(piece, b.index(plan.piece())), b.index(plan.keys())); };
@@ -452,86 +550,134 @@ private:
     Value key = known(b.select(b.cmpI(CodeBuilder::IPred::slt, endPiece, b.index(plan.pieces())),
                                b.minS(keysBefore(endPiece), b.index(plan.keys() - 1)), b.index(0)),
                       plan.keys());
-    Value before = maximum, noScore = noScores().front();
-    Value masked = elementOf(ofMaximum, {noScore}, row, key).front();
-    maximum = b.select(isAny, ofMaximum.combine(maximum, masked).front(), maximum);
-    Value less = subtrahend(maximum);
-    Values arguments = {noScore};
-    llvm::append_range(arguments, ofMaximum.results(less));
-    Value power = elementOf(ofSum, arguments, row, key).front();
+    Value before = maximum, masked = maskedLogit(row, key);
+    maximum = b.select(isAny, reductions[0].combine(maximum, masked).front(), maximum);
+    Value less = subtrahend(b, maximum), power = math::ExpOp::create(b, b.subF(masked, less), CodeBuilder::flags);
     Value times = arith::SIToFPOp::create(b, power.getType(), arith::IndexCastOp::create(b, b.getI32Type(), count));
     Value powers = b.select(isAny, b.mulF(times, power), b.floatingLike(power, 0));
-    sum = b.addF(scaled(sum, before, less), powers);
+    sum = b.addF(scaled(b, sum, before, less), powers);
+  }
+
+  /// Of a key that the mask hides from all rows of the block.
+  Value maskedLogit(int64_t row, Value key) {
+    return plan.masksLogits ? hiddenLogit() : callAt(logitFunction, *plan.logits, row, key, noScores().front());
   }
 
   /// What stands for scores that nothing is made of.
   Scores noScores() { return Scores(size_t(rowsOfThread * neighbours()), values.stored(values.zero())); }
 
-  Values joinPiece(Value piece, const Scores &scores, int64_t row, Value maximum, Value sum) {
-    ReductionCode &ofMaximum = stages[0], &ofSum = stages[1];
+  /// Of a row, with a piece's logits.
+  Values joinPiece(ArrayRef<Value> logits, Value maximum, Value sum) {
+    ReductionCode &ofMaximum = reductions[0], &ofSum = reductions[1];
     Value before = maximum;
-    SmallVector<Value> keyOfNeighbour, exists;
-    for (int64_t neighbour = 0; neighbour < neighbours(); ++neighbour) {
-      keyOfNeighbour.push_back(keyAt(neighbour, piece));
-      exists.push_back(isKey(neighbour, piece));
-      Values element = elementOf(ofMaximum, argumentsOf(scores, row, neighbour), row, keyOfNeighbour.back());
-      maximum = ofMaximum.combine(maximum, exists.back() ? ofMaximum.where(exists.back(), element) : element).front();
-    }
-    Value less = subtrahend(maximum);
-    sum = scaled(sum, before, less);
-    for (int64_t neighbour = 0; neighbour < neighbours(); ++neighbour) {
-      Values arguments = argumentsOf(scores, row, neighbour);
-      llvm::append_range(arguments, ofMaximum.results(less));
-      Values element = elementOf(ofSum, arguments, row, keyOfNeighbour[size_t(neighbour)]);
-      sum = ofSum.combine(sum, exists[size_t(neighbour)] ? ofSum.where(exists[size_t(neighbour)], element) : element)
-                .front();
-    }
+    for (Value logit : logits)
+      maximum = ofMaximum.combine(maximum, logit).front();
+    Value less = subtrahend(b, maximum);
+    sum = scaled(b, sum, before, less);
+    for (Value logit : logits)
+      sum = ofSum.combine(sum, roughPower(b, b.subF(logit, less))).front();
     return {maximum, sum};
+  }
+
+  /// Of logits in registers, which become exponentials.
+  void reduceHeld() {
+    ReductionCode &ofMaximum = reductions[0], &ofSum = reductions[1];
+    for (int64_t row = 0; row < rowsOfThread; ++row) {
+      auto forEachOfRow = [&](llvm::function_ref<void(Value &)> body) {
+        for (Scores &piece : held)
+          for (Value &value : MutableArrayRef(piece).slice(size_t(row * neighbours()), size_t(neighbours())))
+            body(value);
+      };
+      Values maximum = ofMaximum.start([] { return Values(); }), sum = ofSum.start([] { return Values(); });
+      forEachOfRow([&](Value &value) { maximum = ofMaximum.combine(maximum, value); });
+      maximum = ofMaximum.shuffle(maximum, lanesOfRow / 2, /*toAll=*/true);
+      forEachOfRow([&](Value &value) {
+        const PowerInFactors power = powerOf(b, b.subF(value, maximum.front()));
+        value = b.fma(power.power, power.rest, power.power);
+        sum = ofSum.combine(sum, value);
+      });
+      sum = ofSum.shuffle(sum, lanesOfRow / 2, /*toAll=*/true);
+      llvm::append_range(results[size_t(row)], ofMaximum.results(maximum));
+      llvm::append_range(results[size_t(row)], ofSum.results(sum));
+    }
   }
 
   // --- the second dot
 
   SmallVector<Value> multiplyWeights() {
-    Values start(size_t(rowsOfThread * plan.product.tile.threadColumns), values.zero());
-    Values sums = forEachPiece(start, true, [&](Piece piece, auto loadNext) {
-      pieceTile = synchronized(terms.fill(piece.terms, pieceTile));
-      loadNext();
-      return multiplyTerms(piece.carried, [&](int64_t first) { return weightsOf(piece.number, piece.scores, first); });
+    for (int64_t row = 0; plan.isSoftmax && row < rowsOfThread; ++row)
+      shares.push_back(reciprocal(b, results[size_t(row)].back()));
+    Values sums(size_t(rowsOfThread * plan.product.tile.threadColumns), values.zero());
+    if (plan.holdsScores)
+      return multiplyHeld(sums);
+    const size_t count = sums.size();
+    llvm::append_range(sums, onItsWay);
+    sums = loopPieces(sums, firstPiece, endPiece, [&](Value piece, ValueRange before) {
+      Value ofKeys = stageOf(0), ofTerms = stageOf(1);
+      Values loaded(before.drop_front(count));
+      arrive(keys, loaded, ofKeys);
+      Values loadedTerms = begin(terms, piece, ofTerms);
+      Scores scores = multiplyScores(ofKeys);
+      SmallVector<Value> weights = weightsOf(piece, scores);
+      arrive(terms, loadedTerms, ofTerms);
+      loaded = beginFollowing(keys, piece, ofKeys, endPiece, loaded, [](Value turn) { return turn; });
+      Values next = multiplyTerms(Values(before.take_front(count)), ofTerms, weights);
+      llvm::append_range(next, loaded);
+      return next;
     });
+    awaitUnused(keys, firstPiece);
+    sums.resize(count);
     return plan.skipsPieces ? multiplyMasked(sums) : sums;
   }
 
-  /// Adds the products of a piece's terms, which are in shared memory. `weights`: the fragment of the 16 keys from a
-  /// thread's neighbour of that number on.
-  Values multiplyTerms(const Values &sums, llvm::function_ref<Value(int64_t first)> weights) {
-    SmallVector<Value> products = productsOf(productTiles, sums);
-    for (int64_t term = 0; term < plan.piece(); term += AttentionPlan::fragmentDepth) {
-      Value rows = weights(term / ContractionTile::fragmentColumns * 2);
-      for (int64_t pair = 0; pair < plan.columns() / (2 * ContractionTile::fragmentColumns); ++pair)
-        for (auto [half, fragments] : llvm::enumerate(productTiles.loadColumns(pieceTile, pair, term))) {
-          Value &ofColumns = products[size_t(2 * pair) + half];
-          ofColumns = productTiles.addProducts(rows, fragments, ofColumns);
-        }
+  /// All weights are made before the first is multiplied: two of them take a register.
+  Values multiplyHeld(Values sums) {
+    std::vector<SmallVector<Value>> weights;
+    for (int64_t piece = 0; piece < plan.pieces(); ++piece)
+      weights.push_back(weightsOf(b.index(piece), held[size_t(piece)]));
+    for (int64_t piece = 0; piece < plan.pieces(); ++piece) {
+      const int64_t tile = plan.pieces() + piece; // behind those of keys
+      arrive(terms, onItsWay, stageOf(tile));
+      if (piece + 1 < plan.pieces())
+        onItsWay = begin(terms, b.index(piece + 1), stageOf(tile + 1));
+      sums = multiplyTerms(sums, stageOf(tile), weights[size_t(piece)]);
     }
-    pieceTile = synchronized(pieceTile);
-    return sumsOf(productTiles, products);
+    return sums;
+  }
+
+  /// Adds the products of a piece's terms in a stage. `weights`: fragments of 16 keys each.
+  Values multiplyTerms(const Values &sums, Value stage, ArrayRef<Value> weights) {
+    FragmentTiles ofTerms(plan.product, kernel, queries.factorType(), stage);
+    SmallVector<Value> products = productsOf(ofTerms, sums);
+    for (auto [number, rows] : llvm::enumerate(weights))
+      for (int64_t pair = 0; pair < plan.columns() / (2 * ContractionTile::fragmentColumns); ++pair)
+        for (auto [half, fragments] :
+             llvm::enumerate(ofTerms.loadColumns(tiles, pair, int64_t(number) * AttentionPlan::fragmentDepth))) {
+          Value &ofColumns = products[size_t(2 * pair) + half];
+          ofColumns = ofTerms.addProducts(rows, fragments, ofColumns);
+        }
+    return sumsOf(ofTerms, products);
   }
 
   /// The products of the pieces that were left out, whose weights are those of their first key.
-  Values multiplyMasked(const Values &sums) {
+  SmallVector<Value> multiplyMasked(const Values &sums) {
     Value skipped = b.subI(endPiece, firstPiece), left = b.subI(b.index(plan.pieces()), skipped);
-    return loopPieces(sums, sums.size(), b.index(0), left, [&](Value turn, ValueRange before) {
+    auto pieceOf = [&](Value turn) {
       Value isBefore = b.cmpI(CodeBuilder::IPred::slt, turn, firstPiece);
-      Value piece = clampedPiece(b.select(isBefore, turn, b.addI(turn, skipped)));
-      pieceTile = synchronized(terms.fill(terms.load(piece), pieceTile));
+      return clampedPiece(b.select(isBefore, turn, b.addI(turn, skipped)));
+    };
+    tiles = synchronized(tiles);
+    onItsWay = begin(terms, pieceOf(b.index(0)), stageOf(0));
+    return loopTiles(terms, sums, b.index(0), left, pieceOf, [&](Value piece, Value stage, const Values &before) {
       Value key = clamped(number() * plan.piece(), plan.keys(), piece);
-      SmallVector<Value> weights;
+      SmallVector<Value> ofRows, weights;
       for (int64_t row = 0; row < rowsOfThread; ++row)
-        weights.push_back(weightAt(noScores(), row, 0, key));
-      return multiplyTerms(Values(before), [&](int64_t first) {
-        return fragmentOf(
-            [&](int64_t row, int64_t neighbour) { return whereKey(weights[size_t(row)], first + neighbour, piece); });
-      });
+        ofRows.push_back(plan.isSoftmax ? softmaxWeight(maskedLogit(row, key), row)
+                                        : weightAt(noScores(), row, 0, key));
+      for (int64_t first = 0; first < neighbours(); first += neighboursOfFragment)
+        weights.push_back(
+            fragmentOf([&](int64_t row, int64_t i) { return whereKey(ofRows[size_t(row)], first + i, piece); }));
+      return multiplyTerms(before, stage, weights);
     });
   }
 
@@ -547,18 +693,42 @@ private:
     return vector::BitCastOp::create(b, VectorType::get({int64_t(factors.size()) / 2}, b.getI32Type()), all);
   }
 
-  Value weightsOf(Value piece, const Scores &scores, int64_t first) {
-    return fragmentOf([&](int64_t row, int64_t i) {
-      return whereKey(weightAt(scores, row, first + i, keyAt(first + i, piece)), first + i, piece);
-    });
+  /// The fragments of a piece's keys, 16 each.
+  SmallVector<Value> weightsOf(Value piece, const Scores &scores) {
+    const Scores &logits = plan.isSoftmax && !plan.holdsScores ? logitsOf(piece, scores) : scores;
+    SmallVector<Value> weights;
+    for (int64_t first = 0; first < neighbours(); first += neighboursOfFragment)
+      weights.push_back(fragmentOf([&](int64_t row, int64_t i) {
+        const int64_t neighbour = first + i;
+        Value logit = logits[size_t(row * neighbours() + neighbour)];
+        if (!plan.isSoftmax)
+          return whereKey(weightAt(scores, row, neighbour, keyAt(neighbour, piece)), neighbour, piece);
+        return plan.holdsScores ? asFactor(b.mulF(logit, shares[size_t(row)]), ElementType::F32)
+                                : softmaxWeight(logit, row);
+      }));
+    return weights;
+  }
+
+  /// (1 + rest) / sum in one rounding.
+  Value softmaxWeight(Value logit, int64_t row) {
+    Value maximum = results[size_t(row)].front(), share = shares[size_t(row)];
+    const PowerInFactors power = powerOf(b, b.subF(logit, maximum));
+    return asFactor(b.mulF(power.power, b.fma(power.rest, share, share)), ElementType::F32);
   }
 
   Value weightAt(const Scores &scores, int64_t row, int64_t neighbour, Value key) {
     const HloInstruction &weights = plan.weights();
-    Values indices = indicesOf(weights.shape(), rows[size_t(row)], key);
-    Value weight = kernel.call(weightFunction, indices, argumentsOf(scores, row, neighbour)).front();
-    const ElementType type = weights.shape().elementType(), held = plan.product.fragmentType(plan.product.rows);
-    return type == held ? weight : convertElement(b, weight, type, held);
+    return asFactor(callAt(weightFunction, weights, row, key, argumentsOf(scores, row, neighbour)),
+                    weights.shape().elementType());
+  }
+
+  /// A weight as it is multiplied.
+  Value asFactor(Value weight, ElementType type) {
+    const ElementType rounded = plan.weights().shape().elementType(),
+                      factor = plan.product.fragmentType(plan.product.rows);
+    if (type != rounded)
+      weight = convertElement(b, weight, type, rounded);
+    return rounded == factor ? weight : convertElement(b, weight, rounded, factor);
   }
 
   /// 0 beyond the last key.
@@ -598,21 +768,23 @@ private:
 
   const AttentionPlan &plan;
   KernelBuilder &kernel;
-  CodeBuilder &b;
   MLIRContext *context;
   ContractionValues values; ///< of scores
   OperandTile queries, keys, terms;
   OutputTile outputs;
-  FragmentTiles scoreTiles, productTiles;
-  std::vector<ReductionCode> stages;
-  func::FuncOp weightFunction, resultFunction;
+  std::vector<ReductionCode> reductions;
+  func::FuncOp weightFunction, resultFunction, logitFunction, maskFunction;
   Value batch;
   SmallVector<Value> rows; ///< of a thread
-  Value queryTile, pieceTile;
+  Value queryTile;
+  Values onItsWay;                          ///< `begin` of the next tile
   Value firstPiece, endPiece;               ///< findPieces; none: all
+  Value firstWhole, endWhole;               ///< if the mask hides logits
   SmallVector<Value> queryFragments;        ///< by terms
-  std::vector<Scores> held;                 ///< by piece
+  bool firstHasArrived = false;             ///< of the first piece of keys, what each thread itself copied
+  std::vector<Scores> held;                 ///< by piece; of a softmax logits, then exponentials
   std::array<Values, rowsOfThread> results; ///< of complete stages, by row
+  Values shares;                            ///< of a softmax, one over a row's sum
 };
 
 } // namespace

@@ -66,7 +66,7 @@ Value FragmentTiles::placeInShared(const ContractionSide &own, AffineExpr row, A
       {Interval{0, lines - 1}, {}}, {Interval{0, chunks - 1}, {}}, {Interval{0, size - 1}, {}}};
   SmallVector<Value> operands = {at[0], turned, at[3]};
   if (stage) {
-    place = place + getAffineDimExpr(3, context) * plan.tileElements(own);
+    place = place + getAffineDimExpr(3, context) * plan.stageElements(own);
     variables.push_back({Interval{0, tile.stages - 1}, "stage"});
     operands.push_back(stage);
   }

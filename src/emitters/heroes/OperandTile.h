@@ -33,7 +33,7 @@ public:
   /// Puts what was loaded into the tile, as factors; of several stages into that number `stage`.
   mlir::Value fill(mlir::ValueRange vectors, mlir::Value shared, mlir::Value stage = {});
   /// Starts to copy a thread's elements of the tile in the place's step number `number` into a stage.
-  mlir::Value copy(mlir::Value number, mlir::Value shared, mlir::Value stage);
+  mlir::Value copy(mlir::Value number, mlir::Value shared, mlir::Value stage = {});
 
 private:
   using Condition = std::pair<AffineExpr, Interval>;

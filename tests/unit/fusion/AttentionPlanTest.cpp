@@ -73,8 +73,91 @@ TEST_CASE("scores of few keys are multiplied once") {
   REQUIRE(planned.isAttention());
   CHECK(planned.attention().holdsScores);
   CHECK(planned.attention().passes() == 1);
-  CHECK(planned.attention().repeatedWork() == 0);
+  CHECK(planned.attention().workOfScore() == planned.attention().workHeld);
   CHECK_FALSE(planned.attention().joinsFirstStages()); // exponentials are there once, for the sum and the weights
+}
+
+TEST_CASE("scores of as many keys as registers hold beside either the rows or the results") {
+  const auto holds = [](int64_t keys, int64_t terms) {
+    const Planned planned(attention(512, keys, terms));
+    REQUIRE(planned.isAttention());
+    return planned.attention().holdsScores;
+  };
+  CHECK(holds(256, 128)); // 128 registers of scores, of which 64 are left when 64 of results begin
+  CHECK(holds(300, 80));
+  CHECK_FALSE(holds(512, 32));
+}
+
+TEST_CASE("keys and terms are copied where they are stored as they are multiplied") {
+  const Planned plain(attention(256, 256, 64));
+  REQUIRE(plain.isAttention());
+  CHECK(plain.attention().scores.rows.copied);
+  CHECK(plain.attention().scores.columns.copied);
+  CHECK(plain.attention().product.columns.copied);
+  // Rows of 34 bytes begin anywhere.
+  const Planned odd(attention(256, 256, 17));
+  REQUIRE(odd.isAttention());
+  CHECK_FALSE(odd.attention().scores.columns.copied);
+  std::string computed = operands + scores + softmax + weights + product + "ROOT r = $[2,%Q,%T] negate(o)";
+  computed.replace(computed.find("k = $[2,%K,%T] parameter(1)"), 27,
+                   "k0 = $[2,%K,%T] parameter(1) k = $[2,%K,%T] negate(k0)");
+  const Planned negated(filled(computed, 256, 256, 64, "bf16"));
+  REQUIRE(negated.isAttention());
+  CHECK_FALSE(negated.attention().scores.columns.copied);
+  CHECK(negated.attention().product.columns.copied);
+}
+
+namespace {
+
+/// Softmax of scores that are `shown`, a predicate made of iotas `i` of rows and `j` of keys.
+std::string masked(const std::string &shown) {
+  std::string text = operands + scores +
+                     "i = s32[2,%Q,%K] iota(), iota_dimension=1 j = s32[2,%Q,%K] iota(), iota_dimension=2\n" + shown +
+                     "no = f32[] constant(-1e30) nob = f32[2,%Q,%K] broadcast(no), dimensions={}\n"
+                     "x = f32[2,%Q,%K] select(shown, s, nob)\n" +
+                     softmax + weights + product + "ROOT r = $[2,%Q,%T] negate(o)";
+  for (const char *read : {"reduce(s, least)", "subtract(s, mb)"})
+    text.replace(text.find(read) + std::string(read).find('(') + 1, 1, "x");
+  return filled(text, 512, 512, 64, "bf16");
+}
+
+} // namespace
+
+TEST_CASE("a mask is asked for in pieces that rows have not all of, if it says which these are") {
+  const Planned causal(masked("shown = pred[2,%Q,%K] compare(j, i), direction=LE\n"));
+  REQUIRE(causal.isAttention());
+  CHECK(causal.attention().masksLogits);
+  CHECK(causal.attention().hiddenLogit() == double(-1e30f));
+  const Planned both(masked("le = pred[2,%Q,%K] compare(j, i), direction=LE some = pred[2,%Q,%K] parameter(3)\n"
+                            "shown = pred[2,%Q,%K] and(le, some)\n"));
+  REQUIRE(both.isAttention());
+  CHECK(both.attention().skipsPieces);
+  CHECK_FALSE(both.attention().masksLogits);
+
+  mlir::MLIRContext context;
+  auto at = [](mlir::AffineExpr key, int64_t tile) {
+    return llvm::cast<mlir::AffineConstantExpr>(key.replaceDims({mlir::getAffineConstantExpr(tile, key.getContext())}))
+        .getValue();
+  };
+  const KeptKeys kept = causal.attention().keysOfRows(&context);
+  CHECK(kept.isAll);
+  CHECK(at(kept.ofTile(64).last, 2) == 191);
+  CHECK(at(kept.ofEachIn(64)->last, 2) == 128); // the first row of the third tile has keys up to its own
+  CHECK_FALSE(both.attention().keysOfRows(&context).isAll);
+  CHECK_FALSE(both.attention().keysOfRows(&context).ofEachIn(64));
+}
+
+TEST_CASE("a softmax is told from what is made of one") {
+  const Planned plain(attention(512, 512, 64));
+  REQUIRE(plain.isAttention());
+  CHECK(plain.attention().isSoftmax);
+  std::string dropped = operands + scores + softmax + weights + product + "ROOT r = $[2,%Q,%T] negate(o)";
+  dropped.replace(dropped.find("convert(p)"), 10, "convert(pd)");
+  dropped.insert(dropped.find("w = "), "kept = f32[2,%Q,%K] parameter(3) pd = f32[2,%Q,%K] multiply(p, kept)\n");
+  const Planned planned(filled(dropped, 512, 512, 64, "bf16"));
+  REQUIRE(planned.isAttention());
+  CHECK_FALSE(planned.attention().isSoftmax);
+  CHECK(planned.attention().joinsFirstStages());
 }
 
 TEST_CASE("terms and columns are rounded up to fragments, not to tiles") {
