@@ -626,14 +626,17 @@ std::string AttentionPlan::toString() const {
   os << fmt::format("blocks of {} rows, pieces of {} keys{}; roots ", scores.tile.rows(), piece(),
                     holdsScores ? ", scores in registers" : fmt::format(", {} times", passes()));
   llvm::interleave(product.roots, os, ",");
-  const bool keys = scores.columns.copied, terms = product.columns.copied;
-  os << (keys && terms ? "; all copied" : keys ? "; keys copied" : terms ? "; factors of weights copied" : "");
   if (skipsPieces)
     os << fmt::format("; a mask leaves {:.0f} % of the pieces", 100 * keptPieces);
   if (!resultRoots.empty()) {
     os << ", roots of rows ";
     llvm::interleave(resultRoots, os, ",");
   }
+  const bool areKeys = scores.columns.copied, areTerms = product.columns.copied;
+  os << (areKeys && areTerms ? "; keys and terms copied"
+         : areKeys           ? "; keys copied"
+         : areTerms          ? "; terms copied"
+                             : "");
   return result;
 }
 
