@@ -15,6 +15,7 @@
 #include "emitters/heroes/ArrivingTiles.h"
 #include "emitters/heroes/FragmentTiles.h"
 #include "emitters/heroes/OutputTile.h"
+#include "emitters/heroes/PastedCalls.h"
 #include "emitters/heroes/ReductionCode.h"
 #include "emitters/heroes/SoftmaxArithmetic.h"
 #include "hloc/dialect/XlaGpu.h"
@@ -23,8 +24,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/IRMapping.h"
 
+#include <map>
 #include <optional>
 
 using namespace mlir;
@@ -176,9 +177,13 @@ private:
   Values indicesOf(const Shape &shape, Value row, Value key) {
     const int64_t sizes[] = {plan.scores.batchSize, plan.scores.rows.size, key ? plan.keys() : 1};
     const int64_t rowMajor[] = {2, 1, 0};
-    IndexingMap map = bitcastMap(sizes, rowMajor, shape.dims(), shape.minorToMajor(), context);
-    map.simplify();
-    return applyMap(b, map, {batch, row, key ? key : b.index(0)});
+    auto map = places.find({&shape, bool(key)});
+    if (map == places.end()) {
+      IndexingMap made = bitcastMap(sizes, rowMajor, shape.dims(), shape.minorToMajor(), context);
+      made.simplify();
+      map = places.emplace(std::pair(&shape, bool(key)), std::move(made)).first;
+    }
+    return applyMap(b, map->second, {batch, row, key ? key : b.index(0)});
   }
 
   // --- functions
@@ -416,32 +421,20 @@ private:
 
   /// What `function` makes of the array `value` at a thread's score.
   Value callAt(func::FuncOp function, const HloInstruction &value, int64_t row, Value key, ValueRange arguments) {
-    return inlined(function, indicesOf(value.shape(), rows[size_t(row)], key), arguments);
-  }
-
-  /// The same as a call, of which there would be hundreds.
-  Value inlined(func::FuncOp function, ValueRange indices, ValueRange injected) {
-    SmallVector<Value> arguments;
-    for (unsigned i = 0; i < kernel.graph().parameters().size(); ++i)
-      arguments.push_back(kernel.parameter(i));
-    llvm::append_range(arguments, indices);
-    llvm::append_range(arguments, injected);
-    if (!function.getBody().hasOneBlock())
-      return kernel.call(function, indices, injected).front();
-    Block &body = function.getBody().front();
-    IRMapping values;
-    values.map(body.getArguments(), arguments);
-    for (Operation &op : body.without_terminator())
-      b.clone(op, values);
-    return values.lookup(body.getTerminator()->getOperand(0));
+    const Shape &shape = value.shape();
+    const Values indices = readsIndices(kernel, function, shape.rank()) ? indicesOf(shape, rows[size_t(row)], key)
+                                                                        : Values(shape.rank(), b.index(0));
+    return pastedCall(kernel, function, indices, arguments);
   }
 
   /// What a softmax is of, by a piece's scores: what is hidden, or beyond the last key, is asked for at edges alone.
   Scores logitsOf(Value piece, const Scores &scores) {
+    const HloInstruction &shown = plan.shownLogits();
+    const bool readsKeys = readsIndices(kernel, logitFunction, shown.shape().rank());
     Scores logits;
     for (int64_t row = 0; row < rowsOfThread; ++row)
       for (int64_t neighbour = 0; neighbour < neighbours(); ++neighbour)
-        logits.push_back(callAt(logitFunction, plan.shownLogits(), row, keyAt(neighbour, piece),
+        logits.push_back(callAt(logitFunction, shown, row, readsKeys ? keyAt(neighbour, piece) : b.index(0),
                                 scores[size_t(row * neighbours() + neighbour)]));
     Value edge = isAtEdge(piece);
     if (!edge)
@@ -775,7 +768,8 @@ private:
   std::vector<ReductionCode> reductions;
   func::FuncOp weightFunction, resultFunction, logitFunction, maskFunction;
   Value batch;
-  SmallVector<Value> rows; ///< of a thread
+  std::map<std::pair<const Shape *, bool>, IndexingMap> places; ///< indicesOf, with a key or without
+  SmallVector<Value> rows;                                      ///< of a thread
   Value queryTile;
   Values onItsWay;                          ///< `begin` of the next tile
   Value firstPiece, endPiece;               ///< findPieces; none: all
