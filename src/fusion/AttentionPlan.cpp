@@ -18,6 +18,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace mlir;
 
@@ -78,6 +79,7 @@ public:
     if (plan.mayJoinFirstStages) {
       plan.logits = &behindBitcasts(*plan.stages[0].heroes.front().instr->operand(0));
       plan.isSoftmax = plan.stages.size() == 2 && areQuotients();
+      plan.scale = scaleOfLogits();
     }
     findMask();
     plan.masksLogits = plan.mask && plan.mask == plan.logits && keepsRanges();
@@ -265,10 +267,26 @@ private:
     plan.workOnce = plan.workHeld = workFor(all);
     if (plan.isSoftmax) {
       const HloInstruction *shown = &plan.shownLogits();
-      const double ofLogit = workFor(shown);
+      // A product with a scale is one with the subtraction behind it.
+      const double ofLogit = plan.scale > 0 ? 0 : workFor(shown);
       plan.workHeld = ofLogit + ofAll;
       plan.workOfStages = 2 * ofLogit + ofMaximumAndSum + ofWeight;
     }
+  }
+
+  double scaleOfLogits() const {
+    const HloInstruction &product = *plan.logits;
+    if (product.opcode() != Opcode::Multiply || first().shape().elementType() != ElementType::F32)
+      return 0;
+    for (unsigned number : {0u, 1u}) {
+      const HloInstruction &factor = behindBroadcasts(*product.operand(1 - number));
+      if (&behindBitcasts(*product.operand(number)) != &first() || factor.opcode() != Opcode::Constant ||
+          !factor.shape().isScalar())
+        continue;
+      const double scale = factor.literal().getDouble(0);
+      return scale > 0 && std::isfinite(scale) ? scale : 0;
+    }
+    return 0;
   }
 
   /// Are weights what `canJoin` found, divided by its sum?

@@ -38,6 +38,9 @@ struct AttentionPlan {
   /// converted or not?
   const HloInstruction *logits = nullptr;
   bool isSoftmax = false;
+  /// What they are times the scores, if they are nothing else, and it is positive: then the greatest score makes the
+  /// greatest logit. Else 0.
+  double scale = 0;
   bool holdsScores = false; ///< of all keys, in registers
   /// Instructions that make of a score what all stages reduce and the factor: if each is made once, as the fusion's
   /// work is counted; if stages have it in common, as in registers; and if each begins with the score.

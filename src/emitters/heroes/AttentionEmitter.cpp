@@ -427,15 +427,9 @@ private:
     return pastedCall(kernel, function, indices, arguments);
   }
 
-  /// What a softmax is of, by a piece's scores: what is hidden, or beyond the last key, is asked for at edges alone.
+  /// What a softmax is of, but for the `scale`. What is hidden, or beyond the last key, is asked for at edges alone.
   Scores logitsOf(Value piece, const Scores &scores) {
-    const HloInstruction &shown = plan.shownLogits();
-    const bool readsKeys = readsIndices(kernel, logitFunction, shown.shape().rank());
-    Scores logits;
-    for (int64_t row = 0; row < rowsOfThread; ++row)
-      for (int64_t neighbour = 0; neighbour < neighbours(); ++neighbour)
-        logits.push_back(callAt(logitFunction, shown, row, readsKeys ? keyAt(neighbour, piece) : b.index(0),
-                                scores[size_t(row * neighbours() + neighbour)]));
+    Scores logits = plan.scale > 0 ? scores : shownLogitsOf(piece, scores);
     Value edge = isAtEdge(piece);
     if (!edge)
       return logits;
@@ -446,6 +440,19 @@ private:
     b.setInsertionPointToEnd(branch.thenBlock());
     scf::YieldOp::create(b, hidden(piece, logits));
     return Scores(branch.getResults());
+  }
+
+  Value scaledLogit(Value logit) { return plan.scale > 0 ? b.mulF(logit, plan.scale) : logit; }
+
+  Scores shownLogitsOf(Value piece, const Scores &scores) {
+    const HloInstruction &shown = plan.shownLogits();
+    const bool readsKeys = readsIndices(kernel, logitFunction, shown.shape().rank());
+    Scores logits;
+    for (int64_t row = 0; row < rowsOfThread; ++row)
+      for (int64_t neighbour = 0; neighbour < neighbours(); ++neighbour)
+        logits.push_back(callAt(logitFunction, shown, row, readsKeys ? keyAt(neighbour, piece) : b.index(0),
+                                scores[size_t(row * neighbours() + neighbour)]));
+    return logits;
   }
 
   /// Logits, where there are any and the mask shows them.
@@ -562,13 +569,14 @@ private:
   /// Of a row, with a piece's logits.
   Values joinPiece(ArrayRef<Value> logits, Value maximum, Value sum) {
     ReductionCode &ofMaximum = reductions[0], &ofSum = reductions[1];
-    Value before = maximum;
-    for (Value logit : logits)
-      maximum = ofMaximum.combine(maximum, logit).front();
+    Value before = maximum, largest = logits.front();
+    for (Value logit : logits.drop_front())
+      largest = ofMaximum.combine(largest, logit).front();
+    maximum = ofMaximum.combine(maximum, scaledLogit(largest)).front();
     Value less = subtrahend(b, maximum);
     sum = scaled(b, sum, before, less);
     for (Value logit : logits)
-      sum = ofSum.combine(sum, roughPower(b, b.subF(logit, less))).front();
+      sum = ofSum.combine(sum, roughPower(b, b.subF(scaledLogit(logit), less))).front();
     return {maximum, sum};
   }
 
@@ -584,8 +592,9 @@ private:
       Values maximum = ofMaximum.start([] { return Values(); }), sum = ofSum.start([] { return Values(); });
       forEachOfRow([&](Value &value) { maximum = ofMaximum.combine(maximum, value); });
       maximum = ofMaximum.shuffle(maximum, lanesOfRow / 2, /*toAll=*/true);
+      maximum.front() = scaledLogit(maximum.front());
       forEachOfRow([&](Value &value) {
-        const PowerInFactors power = powerOf(b, b.subF(value, maximum.front()));
+        const PowerInFactors power = powerOf(b, b.subF(scaledLogit(value), maximum.front()));
         value = b.fma(power.power, power.rest, power.power);
         sum = ofSum.combine(sum, value);
       });
@@ -705,7 +714,7 @@ private:
   /// (1 + rest) / sum in one rounding.
   Value softmaxWeight(Value logit, int64_t row) {
     Value maximum = results[size_t(row)].front(), share = shares[size_t(row)];
-    const PowerInFactors power = powerOf(b, b.subF(logit, maximum));
+    const PowerInFactors power = powerOf(b, b.subF(scaledLogit(logit), maximum));
     return asFactor(b.mulF(power.power, b.fma(power.rest, share, share)), ElementType::F32);
   }
 

@@ -147,6 +147,23 @@ TEST_CASE("a mask is asked for in pieces that rows have not all of, if it says w
   CHECK_FALSE(both.attention().keysOfRows(&context).ofEachIn(64));
 }
 
+TEST_CASE("the greatest score makes the greatest logit where that is a multiple") {
+  const auto scaleIs = [](const std::string &factor) {
+    std::string text = operands + scores + "c = f32[] constant(" + factor +
+                       ") cb = f32[2,%Q,%K] broadcast(c), dimensions={} x = f32[2,%Q,%K] multiply(cb, s)\n" + softmax +
+                       weights + product + "ROOT r = $[2,%Q,%T] negate(o)";
+    for (const char *read : {"reduce(s, least)", "subtract(s, mb)"})
+      text.replace(text.find(read) + std::string(read).find('(') + 1, 1, "x");
+    const Planned planned(filled(text, 512, 512, 64, "bf16"));
+    REQUIRE(planned.isAttention());
+    return planned.attention().scale;
+  };
+  CHECK(scaleIs("0.125") == 0.125);
+  CHECK(scaleIs("-0.125") == 0);
+  CHECK(scaleIs("inf") == 0);
+  CHECK(scaleIs("0") == 0);
+}
+
 TEST_CASE("a softmax is told from what is made of one") {
   const Planned plain(attention(512, 512, 64));
   REQUIRE(plain.isAttention());
