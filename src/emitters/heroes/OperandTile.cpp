@@ -204,10 +204,6 @@ SmallVector<Value> OperandTile::load(Value number) {
   return vectors;
 }
 
-SmallVector<Value> OperandTile::loadFollowing(Value number, ValueRange otherwise, Value end) {
-  return ifFollows(b, number, 1, at.numbers, end, otherwise, [&](Value next) { return load(next); });
-}
-
 Value OperandTile::loadVector(const Place &place, Value number) {
   auto vector = VectorType::get({int64_t(side.vector)}, heldType());
   return kernel

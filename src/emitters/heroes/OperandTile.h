@@ -26,8 +26,6 @@ public:
   mlir::Value allocate() const;
   /// A thread's elements of the tile in the place's step number `number`; zeros where there are none.
   llvm::SmallVector<mlir::Value> load(mlir::Value number);
-  /// What the step after it needs; `otherwise` where there is none, or it is not before `end`.
-  llvm::SmallVector<mlir::Value> loadFollowing(mlir::Value number, mlir::ValueRange otherwise, mlir::Value end = {});
   /// Vectors that `load` gives.
   int64_t turns() const;
   /// Puts what was loaded into the tile, as factors; of several stages into that number `stage`.
