@@ -406,7 +406,7 @@ private:
     if (!haveAlikeResults())
       return unlikeResults;
     if (stages > 1 && !plan.copiesAny())
-      return "what both sides are made of goes through registers, which are one stage ahead";
+      return "what all sides are made of goes through registers, which are one stage ahead";
     if (stages == 1)
       chooseAccesses();
     if (isTooDeep())

@@ -67,7 +67,8 @@ void addTilesOfFragments(ContractionPlan plan, int64_t depth, llvm::SmallVectorI
   plan.tile.onTensorCores = true;
   if (plan.factorBits() != 16 || depth < leastOfDeepTiles)
     return;
-  const bool areBytes = plan.isHeldAsBytes(plan.rows) && plan.isHeldAsBytes(plan.columns);
+  const bool areBytes =
+      llvm::all_of(plan.sides(), [&](const ContractionSide *side) { return plan.isHeldAsBytes(*side); });
   for (size_t i = 0, count = tiles.size(); i < count; ++i) {
     const int64_t sums = tiles[i].threadRows * tiles[i].threadColumns;
     if (sums <= mostSumsOfDeepTiles)

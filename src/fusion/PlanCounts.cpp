@@ -265,8 +265,8 @@ static PlanCounts countsOfTiles(const ContractionPlan &plan) {
   const double steps = plan.busySteps(), blocks = plan.busyBlocks(), threads = double(tile.threads()),
                warps = blocks * threads / lanesPerWarp, terms = double(tile.depth);
   double instructions = instructionsOfStep, waits = 0; // of a step
-  for (auto [number, side] : llvm::enumerate(plan.sides())) {
-    const HloInstruction *hero = number < 2 ? plan.hero : plan.twins[number - 2].hero;
+  for (const ContractionSide *side : plan.sides()) {
+    const HloInstruction *hero = &plan.heroOf(*side);
     const int64_t rowsOfTile = plan.isOfRows(*side) ? tile.rows() : tile.columns();
     const double elements = double(rowsOfTile * tile.depth), ofThread = elements / threads / side->vector;
     const bool isMade = hero->operand(side->operand)->opcode() != Opcode::Parameter;

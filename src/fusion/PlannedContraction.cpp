@@ -31,6 +31,11 @@ llvm::SmallVector<const ContractionSide *, 4> ContractionPlan::sides() const {
   return all;
 }
 
+const HloInstruction &ContractionPlan::heroOf(const ContractionSide &side) const {
+  const auto *own = llvm::find_if(twins, [&](const ContractionTwin &twin) { return &twin.side == &side; });
+  return own == twins.end() ? *hero : *own->hero;
+}
+
 ContractionPlan ContractionPlan::ofProduct(unsigned number) const {
   ContractionPlan plan = *this;
   plan.twins.clear();

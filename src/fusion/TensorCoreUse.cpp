@@ -1,6 +1,6 @@
 #include "hloc/fusion/TensorCoreUse.h"
 
-#include "hloc/fusion/ContractionPlan.h"
+#include "fusion/ContractionMatch.h"
 #include "hloc/fusion/HloIndexing.h"
 #include "hloc/support/Diagnostics.h"
 
@@ -22,13 +22,9 @@ ProductShape shapeOfDot(const HloInstruction &dot) {
   ProductShape shape;
   shape.terms = sizeOf(lhs, dot.ints(AttributeKey::LhsContractingDims));
   const int64_t batch = sizeOf(lhs, dot.ints(AttributeKey::LhsBatchDims));
-  int64_t groups = 1;
-  if (dot.opcode() == Opcode::RaggedDot) {
-    groups = dot.operand(2)->shape().numElements();
-    if (raggedDims(dot).kind == RaggedDims::Kind::Free) // each column is of one group's right side
-      return {lhs.numElements() / batch / shape.terms, rhs.numElements() / batch / shape.terms / groups, shape.terms};
-  }
-  return {lhs.numElements() / batch / shape.terms, rhs.numElements() / batch / shape.terms, shape.terms};
+  // Of a ragged-dot each row is of one group's right side.
+  const int64_t groups = dot.opcode() == Opcode::RaggedDot ? sizeOf(rhs, dot.ints(AttributeKey::RhsGroupDims)) : 1;
+  return {lhs.numElements() / batch / shape.terms, rhs.numElements() / batch / shape.terms / groups, shape.terms};
 }
 
 ProductShape shapeOfConvolution(const HloInstruction &convolution) {
@@ -38,10 +34,6 @@ ProductShape shapeOfConvolution(const HloInstruction &convolution) {
                                   convolution.intOr(AttributeKey::BatchGroupCount, 1));
   const int64_t features = kernel.dim(unsigned(labels.rhsOutput));
   return {result.numElements() / features, features / groups, kernel.numElements() / features};
-}
-
-bool isProduct(const HloInstruction &instr) {
-  return llvm::is_contained({Opcode::Dot, Opcode::RaggedDot, Opcode::Convolution}, instr.opcode());
 }
 
 /// Does the kernel make it on tensor cores?
@@ -67,7 +59,8 @@ std::string reasonOf(const HloInstruction &product, const KernelPlan &kernel,
 } // namespace
 
 ProductShape productShapeOf(const HloInstruction &product) {
-  if (product.shape().numElements() == 0 || product.operand(0)->shape().numElements() == 0)
+  if (product.shape().numElements() == 0 ||
+      llvm::any_of(product.operands().take_front(2), [](auto *factor) { return factor->shape().numElements() == 0; }))
     return {0, 0, 0};
   return product.opcode() == Opcode::Convolution ? shapeOfConvolution(product) : shapeOfDot(product);
 }
@@ -78,7 +71,8 @@ std::vector<KernelRemark> remarksOnTensorCores(const FusionGraph &graph, const K
   constexpr int64_t least = 16;
   std::vector<KernelRemark> remarks;
   for (const HloInstruction *instr : graph.instructions()) {
-    if (!isProduct(*instr) || !graph.isLive(*instr) || isOnTensorCores(*instr, kernel))
+    if (!isContraction(*instr) || instr->opcode() == Opcode::ScaledDot || !graph.isLive(*instr) ||
+        isOnTensorCores(*instr, kernel))
       continue;
     const auto types = ContractionPlan::fragmentTypes(*instr);
     const ProductShape shape = productShapeOf(*instr);

@@ -329,12 +329,12 @@ void lowerShuffleReduce(ShuffleReduceOp op, WarpInstructions target, IRRewriter 
 }
 
 /// A target's products of fragments: all at once, or of a part of the rows and terms at a time.
-struct ProductShape {
+struct MmaShape {
   std::string name;     ///< LLVM's
   size_t rowHalves = 0; ///< of a part, which has one word of %b; 0: of all at once
 };
 
-ProductShape shapeOf(MultiplyFragmentsOp op, int64_t computeCapability) {
+MmaShape shapeOf(MultiplyFragmentsOp op, int64_t computeCapability) {
   Type element = op.getElement();
   auto ofBytes = [](Type type) { return type.isSignedInteger() ? ".s8" : ".u8"; };
   auto named = [](const char *shape, const std::string &types) {
@@ -342,11 +342,10 @@ ProductShape shapeOf(MultiplyFragmentsOp op, int64_t computeCapability) {
   };
   if (element.isInteger(8)) {
     const std::string types = ofBytes(element) + std::string(op.getRhsElement() ? ofBytes(*op.getRhsElement()) : "");
-    return computeCapability < 80 ? ProductShape{named("m8n8k16", types), 1} : ProductShape{named("m16n8k32", types)};
+    return computeCapability < 80 ? MmaShape{named("m8n8k16", types), 1} : MmaShape{named("m16n8k32", types)};
   }
   if (element.isF64())
-    return computeCapability / 10 == 9 ? ProductShape{named("m16n8k8", ".f64")}
-                                       : ProductShape{named("m8n8k4", ".f64"), 1};
+    return computeCapability / 10 == 9 ? MmaShape{named("m16n8k8", ".f64")} : MmaShape{named("m8n8k4", ".f64"), 1};
   if (element.isTF32())
     return {named("m16n8k8", ".tf32")};
   if (element.isF16() && computeCapability < 80)
@@ -366,7 +365,7 @@ public:
   void lower(MultiplyFragmentsOp op) {
     rewriter.setInsertionPoint(op);
     SmallVector<Value> lhs = elementsOf(op.getLhs()), rhs = elementsOf(op.getRhs()), sums = elementsOf(op.getSums());
-    const ProductShape shape = shapeOf(op, computeCapability);
+    const MmaShape shape = shapeOf(op, computeCapability);
     if (shape.rowHalves == 0)
       multiply(op, shape, lhs, rhs, sums);
     else
@@ -389,7 +388,7 @@ private:
     return elements;
   }
 
-  void multiply(MultiplyFragmentsOp op, const ProductShape &shape, ArrayRef<Value> lhs, ArrayRef<Value> rhs,
+  void multiply(MultiplyFragmentsOp op, const MmaShape &shape, ArrayRef<Value> lhs, ArrayRef<Value> rhs,
                 MutableArrayRef<Value> sums) {
     Location loc = op.getLoc();
     SmallVector<Value> operands;

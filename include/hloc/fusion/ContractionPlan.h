@@ -170,6 +170,7 @@ struct ContractionPlan {
   llvm::SmallVector<const HloInstruction *, 3> heroes() const;
   /// Rows, columns, and those that are the twins' own.
   llvm::SmallVector<const ContractionSide *, 4> sides() const;
+  const HloInstruction &heroOf(const ContractionSide &side) const; ///< a twin of its own side, else the hero
   bool isOfRows(const ContractionSide &side) const { return side.operand == rows.operand; }
   /// As if that product were alone.
   ContractionPlan ofProduct(unsigned number) const;
@@ -210,7 +211,7 @@ struct ContractionPlan {
   }
   /// Tensor cores multiply floats of a byte as wider ones.
   bool isHeldAsBytes(const ContractionSide &side) const {
-    const ElementType type = hero->operand(side.operand)->shape().elementType();
+    const ElementType type = heroOf(side).operand(side.operand)->shape().elementType();
     return tile.onTensorCores && pieces().number == 1 && isFloat(type) && deviceBits(type) == 8 && factorBits() > 8;
   }
   /// Terms of a product of fragments: eight registers of four lanes.

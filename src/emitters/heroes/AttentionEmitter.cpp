@@ -470,8 +470,9 @@ private:
     return logits;
   }
 
+  /// At the select's index; the predicate may have another layout.
   Value isShown(int64_t row, Value key) {
-    Value predicate = fromStorage(b, callAt(maskFunction, *plan.mask->operand(0), row, key, {}), ElementType::Pred);
+    Value predicate = fromStorage(b, callAt(maskFunction, *plan.mask, row, key, {}), ElementType::Pred);
     return plan.isKept ? predicate : b.notI(predicate);
   }
 
@@ -529,7 +530,7 @@ private:
     for (int64_t row = 0; row < rowsOfThread; ++row) {
       Value own = reduced[size_t(2 * row)], sum = reduced[size_t(2 * row) + 1];
       Value maximum = ofMaximum.shuffle(own, lanesOfRow / 2, /*toAll=*/true).front();
-      sum = ofSum.shuffle(scaled(b, sum, own, subtrahend(b, maximum)), lanesOfRow / 2, /*toAll=*/true).front();
+      sum = ofSum.shuffle(rescaledSum(b, sum, own, exponentBase(b, maximum)), lanesOfRow / 2, /*toAll=*/true).front();
       if (plan.skipsPieces)
         addMasked(row, maximum, sum);
       // Where there is nothing but minus infinity, exponents are no numbers.
@@ -552,10 +553,10 @@ private:
                       plan.keys());
     Value before = maximum, masked = maskedLogit(row, key);
     maximum = b.select(isAny, reductions[0].combine(maximum, masked).front(), maximum);
-    Value less = subtrahend(b, maximum), power = math::ExpOp::create(b, b.subF(masked, less), CodeBuilder::flags);
+    Value less = exponentBase(b, maximum), power = math::ExpOp::create(b, b.subF(masked, less), CodeBuilder::flags);
     Value times = arith::SIToFPOp::create(b, power.getType(), arith::IndexCastOp::create(b, b.getI32Type(), count));
     Value powers = b.select(isAny, b.mulF(times, power), b.floatingLike(power, 0));
-    sum = b.addF(scaled(b, sum, before, less), powers);
+    sum = b.addF(rescaledSum(b, sum, before, less), powers);
   }
 
   /// Of a key that the mask hides from all rows of the block.
@@ -573,8 +574,8 @@ private:
     for (Value logit : logits.drop_front())
       largest = ofMaximum.combine(largest, logit).front();
     maximum = ofMaximum.combine(maximum, scaledLogit(largest)).front();
-    Value less = subtrahend(b, maximum);
-    sum = scaled(b, sum, before, less);
+    Value less = exponentBase(b, maximum);
+    sum = rescaledSum(b, sum, before, less);
     for (Value logit : logits)
       sum = ofSum.combine(sum, roughPower(b, b.subF(scaledLogit(logit), less))).front();
     return {maximum, sum};
@@ -608,7 +609,7 @@ private:
 
   SmallVector<Value> multiplyWeights() {
     for (int64_t row = 0; plan.isSoftmax && row < rowsOfThread; ++row)
-      shares.push_back(reciprocal(b, results[size_t(row)].back()));
+      shares.push_back(nearReciprocal(b, results[size_t(row)].back()));
     Values sums(size_t(rowsOfThread * plan.product.tile.threadColumns), values.zero());
     if (plan.holdsScores)
       return multiplyHeld(sums);
@@ -711,7 +712,7 @@ private:
     return weights;
   }
 
-  /// (1 + rest) / sum in one rounding.
+  /// (1 + rest) / sum; the share, the multiply-add and the product are rounded, within what a quotient may be off.
   Value softmaxWeight(Value logit, int64_t row) {
     Value maximum = results[size_t(row)].front(), share = shares[size_t(row)];
     const PowerInFactors power = powerOf(b, b.subF(scaledLogit(logit), maximum));

@@ -7,13 +7,13 @@
 namespace hloc {
 
 /// What exponents are less by: a maximum that is no number yet would make them none.
-inline mlir::Value subtrahend(CodeBuilder &b, mlir::Value maximum) {
+inline mlir::Value exponentBase(CodeBuilder &b, mlir::Value maximum) {
   mlir::Value isLeast = b.cmpF(CodeBuilder::FPred::OEQ, maximum, b.infinity(maximum.getType(), /*negative=*/true));
   return b.select(isLeast, b.floatingLike(maximum, 0), maximum);
 }
 
 /// A sum of exponentials less `maximum`, of the same less another.
-inline mlir::Value scaled(CodeBuilder &b, mlir::Value sum, mlir::Value maximum, mlir::Value newSubtrahend) {
+inline mlir::Value rescaledSum(CodeBuilder &b, mlir::Value sum, mlir::Value maximum, mlir::Value newSubtrahend) {
   return b.mulF(sum, mlir::math::ExpOp::create(b, b.subF(maximum, newSubtrahend), CodeBuilder::flags));
 }
 
@@ -41,7 +41,7 @@ inline PowerInFactors powerOf(CodeBuilder &b, mlir::Value x) {
 
 /// Of a sum that is 1 or more: rounded to the nearest but for one in many, so that a product is a quotient within two
 /// units.
-inline mlir::Value reciprocal(CodeBuilder &b, mlir::Value sum) {
+inline mlir::Value nearReciprocal(CodeBuilder &b, mlir::Value sum) {
   mlir::Value near = b.divF(b.floatingLike(sum, 1), sum);
   mlir::Value rest = b.fma(b.negF(sum), near, b.floatingLike(sum, 1));
   return b.fma(rest, near, near);

@@ -66,6 +66,9 @@ TEST_CASE("products as matrices") {
   CHECK(shapeOf("a = f32[64,32] parameter(0)  b = f32[4,32,48] parameter(1)  g = s32[4] parameter(2)\n"
                 "ROOT r = f32[64,48] ragged-dot(a, b, g), lhs_contracting_dims={1}, rhs_contracting_dims={1}, "
                 "lhs_ragged_dims={0}, rhs_group_dims={0}") == std::array<int64_t, 3>{64, 48, 32});
+  CHECK(shapeOf("a = bf16[64,32] parameter(0)  b = bf16[0,32,48] parameter(1)  g = s32[0] parameter(2)\n"
+                "ROOT r = bf16[64,48] ragged-dot(a, b, g), lhs_contracting_dims={1}, rhs_contracting_dims={1}, "
+                "lhs_ragged_dims={0}, rhs_group_dims={0}") == std::array<int64_t, 3>{0, 0, 0});
   CHECK(shapeOf("a = f32[0,32] parameter(0)  b = f32[32,48] parameter(1)\n"
                 "ROOT r = f32[0,48] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}") ==
         std::array<int64_t, 3>{0, 0, 0});
