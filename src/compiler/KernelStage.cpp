@@ -74,7 +74,7 @@ bool KernelStage::run(const PlannedKernel &planned, llvm::StringRef name, llvm::
   kernel.spec = describeKernel(planned.planned->graph, planned.planned->plan, planned.plan(), name);
   const FusionGraph graph = planned.plan().graphOf(planned.planned->graph);
   kernel.spec.remarks = remarksOn(graph, planned.plan(), &context);
-  llvm::append_range(kernel.spec.remarks, remarksOnTensorCores(graph, planned.plan(), kernel.spec.rejections, target));
+  llvm::append_range(kernel.spec.remarks, remarksOnTensorCores(graph, planned.planned->plan, planned.plan(), target));
   describeOrigin(*planned.fusion, diagnostics.file().get(), kernel.spec);
   llvm::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitted =
       emitKernel(graph, planned.plan(), name, context, diagnostics);

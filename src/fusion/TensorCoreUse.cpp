@@ -45,6 +45,13 @@ bool isOnTensorCores(const HloInstruction &product, const KernelPlan &kernel) {
          (contraction->tile.onTensorCores || contraction->stage == ReductionStage::Combine);
 }
 
+bool isOnTensorCores(const HloInstruction &product, const FusionPlan &plan) {
+  return llvm::any_of(plan.steps, [&](const FusionStep &step) {
+    const auto *kernel = std::get_if<KernelPlan>(&step);
+    return kernel && isOnTensorCores(product, *kernel);
+  });
+}
+
 std::string reasonOf(const HloInstruction &product, const KernelPlan &kernel,
                      llvm::ArrayRef<HeroRejection> rejections) {
   const auto *contraction = std::get_if<ContractionPlan>(&kernel.plan);
@@ -65,14 +72,14 @@ ProductShape productShapeOf(const HloInstruction &product) {
   return product.opcode() == Opcode::Convolution ? shapeOfConvolution(product) : shapeOfDot(product);
 }
 
-std::vector<KernelRemark> remarksOnTensorCores(const FusionGraph &graph, const KernelPlan &kernel,
-                                               llvm::ArrayRef<HeroRejection> rejections, const TargetInfo &target) {
+std::vector<KernelRemark> remarksOnTensorCores(const FusionGraph &graph, const FusionPlan &plan,
+                                               const KernelPlan &kernel, const TargetInfo &target) {
   /// Of a fragment; there is little to win with fewer.
   constexpr int64_t least = 16;
   std::vector<KernelRemark> remarks;
   for (const HloInstruction *instr : graph.instructions()) {
     if (!isContraction(*instr) || instr->opcode() == Opcode::ScaledDot || !graph.isLive(*instr) ||
-        isOnTensorCores(*instr, kernel))
+        isOnTensorCores(*instr, plan))
       continue;
     const auto types = ContractionPlan::fragmentTypes(*instr);
     const ProductShape shape = productShapeOf(*instr);
@@ -82,7 +89,7 @@ std::vector<KernelRemark> remarksOnTensorCores(const FusionGraph &graph, const K
     remarks.push_back(
         {text(DiagnosticKind::NoTensorCores).str(), instr->name().str(), uint64_t(shape.terms),
          fmt::format("{} rows by {} columns of {} terms of `{}` are not multiplied on tensor cores: {}", shape.rows,
-                     shape.columns, shape.terms, instr->name().str(), reasonOf(*instr, kernel, rejections))});
+                     shape.columns, shape.terms, instr->name().str(), reasonOf(*instr, kernel, plan.rejections))});
   }
   return remarks;
 }

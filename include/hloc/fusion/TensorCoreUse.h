@@ -15,8 +15,8 @@ ProductShape productShapeOf(const HloInstruction &product);
 
 /// Remarks (`no-tensor-cores`) on products of at least 16 rows, columns and terms, in types that the target's tensor
 /// cores have, which `kernel` makes otherwise, with the reason: why it is no contraction, or that threads are as fast.
-/// `rejections`: of the kernel's fusion.
-std::vector<KernelRemark> remarksOnTensorCores(const FusionGraph &graph, const KernelPlan &kernel,
-                                               llvm::ArrayRef<HeroRejection> rejections, const TargetInfo &target);
+/// `graph`: what the kernel is of; `plan`: of its fusion, of which another kernel may make a product beforehand.
+std::vector<KernelRemark> remarksOnTensorCores(const FusionGraph &graph, const FusionPlan &plan,
+                                               const KernelPlan &kernel, const TargetInfo &target);
 
 } // namespace hloc

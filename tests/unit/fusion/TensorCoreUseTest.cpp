@@ -14,7 +14,7 @@ std::string remarksOf(const std::string &body, const char *target = "sm_90") {
   for (const FusionStep &step : entry.plan.steps)
     if (const auto *kernel = std::get_if<KernelPlan>(&step))
       for (const KernelRemark &remark :
-           remarksOnTensorCores(*entry.graph, *kernel, entry.plan.rejections, *findTarget(target)))
+           remarksOnTensorCores(kernel->graphOf(*entry.graph), entry.plan, *kernel, *findTarget(target)))
         result += remark.message + "\n";
   return result;
 }
@@ -37,6 +37,19 @@ std::array<int64_t, 3> shapeOf(const std::string &body) {
 TEST_CASE("what tensor cores multiply has no remark") {
   CHECK(remarksOf(dotOf("bf16", 512, 512, 512)).empty());
   CHECK(remarksOf(dotOf("f16", 512, 512, 512), "sm_75").empty());
+}
+
+TEST_CASE("what another kernel of the fusion has made on tensor cores has none") {
+  const std::string added =
+      "a = f16[2048,64] parameter(0)  b = f16[64,1024] parameter(1)  u = f32[5,1024] parameter(2)\n"
+      "i = s32[5,1] parameter(3)\n"
+      "d = f32[2048,1024] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+      "ROOT r = f32[2048,1024] scatter(d, i, u), update_window_dims={1}, inserted_window_dims={0}, "
+      "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add";
+  const test::PlannedEntry entry(added);
+  REQUIRE(entry.plan.steps.size() == 2);
+  REQUIRE(entry.kernel().hero() == Hero::Contraction);
+  CHECK(remarksOf(added).empty());
 }
 
 TEST_CASE("what they have no types for, or that is small, has none either") {
