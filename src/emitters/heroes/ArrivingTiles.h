@@ -3,12 +3,15 @@
 // through registers.
 
 #include "emitters/heroes/OperandTile.h"
+#include "hloc/fusion/AttentionPlan.h"
 
 namespace hloc {
 
 class ArrivingTiles {
 public:
-  static constexpr int64_t stages = 2;
+  /// As many as there is shared memory for; one is what the other is not.
+  static constexpr int64_t stages = AttentionPlan::stagesOfTiles;
+  static_assert(stages == 2);
 
 protected:
   using Values = llvm::SmallVector<mlir::Value>;
