@@ -130,7 +130,7 @@ private:
     const auto types = ContractionPlan::fragmentTypes(*dot.hero);
     const bool areHalves = types && types->front() == types->back() && isFloat(types->front()) &&
                            deviceBits(types->front()) == 16 &&
-                           ContractionPlan::piecesOf(*dot.hero, dot.algorithm()).number == 1;
+                           !ContractionPlan::piecesOf(*dot.hero, dot.algorithm()).areSeveral();
     return areHalves ? std::optional(types->front()) : std::nullopt;
   }
 

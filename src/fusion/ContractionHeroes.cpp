@@ -48,8 +48,8 @@ bool areOfOneKind(const HloInstruction &a, const HloInstruction &b) {
   const bool isSame = a.opcode() == Opcode::Dot || doSameWork(a, b, std::equal_to<>());
   return isSame && llvm::equal(a.operands().drop_front(2), b.operands().drop_front(2)) &&
          ContractionPlan::fragmentTypes(a) == ContractionPlan::fragmentTypes(b) &&
-         ContractionPlan::piecesOf(a, ContractionPlan::algorithmOf(a)).number ==
-             ContractionPlan::piecesOf(b, ContractionPlan::algorithmOf(b)).number;
+         ContractionPlan::piecesOf(a, ContractionPlan::algorithmOf(a)) ==
+             ContractionPlan::piecesOf(b, ContractionPlan::algorithmOf(b));
 }
 
 /// Which operand of all products is one value. (That it is read in the same way the planner finds out.)

@@ -8,9 +8,6 @@
 
 namespace hloc {
 
-/// Times of tiles that are not told apart: estimates are no better.
-constexpr double nearlyAsFast = 1.1;
-
 /// A dot of any kind or a convolution, which contract by sums of products and not by a computation of their own.
 inline bool isContraction(const HloInstruction &instr) {
   return hasTrait(instr.opcode(), OpcodeTrait::Contracts) && !hasTrait(instr.opcode(), OpcodeTrait::AppliesToElements);

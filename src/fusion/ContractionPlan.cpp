@@ -98,6 +98,7 @@ public:
   std::optional<Rejection> run(PlanContext &plans) {
     if (std::optional<Rejection> why = prepare())
       return why;
+    comparesTimes = plans.comparesTimes;
     if (!plans.tile)
       return chooseTile();
     std::optional<Rejection> why = takeTile(*plans.tile);
@@ -361,7 +362,8 @@ private:
     const bool byTensorCores = mayUseTensorCores();
     if (byTensorCores)
       addTilesOfFragments(plan, depth, tiles);
-    if (!byTensorCores || !ContractionPlan::fragmentTypes(*plan.hero, DotAlgorithm::Unset))
+    if (!byTensorCores || !ContractionPlan::fragmentTypes(*plan.hero, DotAlgorithm::Unset) ||
+        ContractionPlan::piecesOf(*plan.hero, DotAlgorithm::Unset).areSeveral())
       addTilesOfThreads(plan, depth, tiles);
     return tiles;
   }
@@ -419,14 +421,17 @@ private:
     return "what results are made into would be too much code";
   }
 
-  /// Takes one of the fastest ways to have a tile that is meant, if they take less than `limit`: of those that are
-  /// nearly as fast the one that moves least, which leaves the more to others.
+  /// Takes one of the fastest ways to have a tile that is meant, if they take less than `limit`. For small problems
+  /// these differ little in time, most of which is latency, and by several times in what they move, which others have
+  /// to wait for: of those that are nearly as fast, the one of the least time by the square root of that. (Threads take
+  /// many times the instructions of tensor cores, and stand beside them only where they are the fastest.)
   bool takeFastest(double limit, llvm::function_ref<bool(const ContractionTile &)> isMeant) {
     struct Way {
       ContractionTile tile;
       int64_t splits;
       TileTime time;
     };
+    constexpr double nearlyAsFast = 1.25;
     std::vector<Way> ways;
     double least = limit;
     forEachTile([&](const TileTime &time) {
@@ -435,14 +440,14 @@ private:
       ways.push_back({plan.tile, plan.splits, time});
       least = std::min(least, time.seconds);
     });
+    const bool byThreads = !mayUseTensorCores() && areStored();
     llvm::erase_if(ways, [&](const Way &way) {
-      return way.time.seconds > (way.tile.onTensorCores || areStored() ? nearlyAsFast : 1) * least;
+      return way.time.seconds > (way.tile.onTensorCores || byThreads ? nearlyAsFast : 1) * least;
     });
     if (ways.empty())
       return false;
-    const Way best = *llvm::min_element(ways, [](const Way &a, const Way &b) {
-      return std::pair(a.time.sectors, a.time.seconds) < std::pair(b.time.sectors, b.time.seconds);
-    });
+    auto weight = [&](const Way &way) { return way.time.seconds * (comparesTimes ? 1 : std::sqrt(way.time.sectors)); };
+    const Way best = *llvm::min_element(ways, [&](const Way &a, const Way &b) { return weight(a) < weight(b); });
     beginTile(best.tile);
     if (best.tile.stages > 1)
       chooseAllCopies();
@@ -461,7 +466,7 @@ private:
   struct TileTime {
     KernelEstimate kernel;
     double seconds; ///< with a second kernel that combines parts
-    double sectors; ///< that the first asks for
+    double sectors; ///< that both ask for
   };
 
   void beginTile(const ContractionTile &tile) {
@@ -589,10 +594,12 @@ private:
       counts.doubles = own.instructions;
     TileTime time{estimate(counts, deviceOf(target)), 0, counts.sectors};
     time.seconds = time.kernel.total;
-    if (plan.splits > 1) // a second kernel, which reads what this one wrote
+    if (plan.splits > 1) { // a second kernel, which reads what this one wrote
+      time.sectors += written + written / double(plan.splits);
       time.seconds +=
           secondsToMove(2 * written * sectorBits / 8, deviceOf(target)) +
           double(plan.splits) / splitsInFlight * deviceOf(target).dramLatency / (deviceOf(target).gigahertz * 1e9);
+    }
     return time;
   }
 
@@ -686,6 +693,7 @@ private:
   const ContractionSpace &space;              ///< the plan's
   std::vector<std::array<Factor, 2>> factors; ///< of all products, by operand; what they share is the first's
   std::optional<unsigned> ofOutputs;          ///< outputVector
+  bool comparesTimes = false;                 ///< PlanContext
   std::optional<unsigned> minorOfOutputs;     ///< after turnToOutputs
 };
 

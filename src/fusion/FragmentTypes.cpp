@@ -76,8 +76,14 @@ ElementType typeOfValues(const HloInstruction &operand) {
   return hasAllValues(type, from) ? from : type;
 }
 
+/// Of the values that are multiplied: factors are rounded to a narrower result's type.
 std::array<ElementType, 2> factorsOf(const HloInstruction &hero) {
-  return {typeOfValues(*hero.operand(0)), typeOfValues(*hero.operand(1))};
+  const ElementType result = hero.shape().elementType();
+  std::array<ElementType, 2> factors = {typeOfValues(*hero.operand(0)), typeOfValues(*hero.operand(1))};
+  for (ElementType &factor : factors)
+    if (isFloat(result) && !hasAllValues(result, factor))
+      factor = result;
+  return factors;
 }
 
 using Types = std::optional<std::array<ElementType, 2>>;
@@ -109,11 +115,15 @@ std::optional<ElementType> typeOfAlgorithm(DotAlgorithm algorithm) {
   }
 }
 
-/// Factors are rounded to the result's type.
-Types ofFloats(std::array<ElementType, 2> factors, ElementType result, DotAlgorithm algorithm) {
-  for (ElementType &factor : factors)
-    if (!hasAllValues(result, factor))
-      factor = result;
+/// Is one factor a whole f32 and the other no more than a bf16? Then three pieces of the one have all of its bits.
+bool areInPieces(const std::array<ElementType, 2> &factors, ElementType result, DotAlgorithm algorithm) {
+  return algorithm == DotAlgorithm::Unset && result == F32 &&
+         ((factors[0] == F32 && hasAllValues(BF16, factors[1])) ||
+          (factors[1] == F32 && hasAllValues(BF16, factors[0])));
+}
+
+/// Both as they are.
+Types ofWholeFloats(const std::array<ElementType, 2> &factors, ElementType result) {
   auto hasBoth = [&](ElementType type) {
     return llvm::all_of(factors, [&](ElementType factor) { return hasAllValues(type, factor); });
   };
@@ -122,11 +132,15 @@ Types ofFloats(std::array<ElementType, 2> factors, ElementType result, DotAlgori
   for (ElementType type : {F16, BF16})
     if (hasBoth(type))
       return {{type, type}};
-  if (llvm::all_of(factors, wordsHaveAllValues))
-    return {{F32, F32}};
+  return llvm::all_of(factors, wordsHaveAllValues) ? Types({F32, F32}) : std::nullopt;
+}
+
+Types ofFloats(const std::array<ElementType, 2> &factors, ElementType result, DotAlgorithm algorithm) {
+  if (Types types = ofWholeFloats(factors, result))
+    return types;
   if (std::optional<ElementType> type = typeOfAlgorithm(algorithm); type && result == F32)
     return {{*type, *type}};
-  return std::nullopt;
+  return areInPieces(factors, result, algorithm) ? Types({BF16, BF16}) : std::nullopt;
 }
 
 } // namespace
@@ -147,17 +161,29 @@ bool ContractionPlan::hasTensorCores(const TargetInfo &target, const std::array<
                                   }));
 }
 
+unsigned FactorPieces::products() const {
+  unsigned count = 0;
+  for (unsigned i = 0; i < ofOperand[0]; ++i)
+    for (unsigned j = 0; j < ofOperand[1]; ++j)
+      count += isMade(i, j);
+  return count;
+}
+
 FactorPieces ContractionPlan::piecesOf(const HloInstruction &hero, DotAlgorithm algorithm) {
-  if (ofFloats(factorsOf(hero), hero.shape().elementType(), DotAlgorithm::Unset))
-    return {}; // as they are
+  const std::array<ElementType, 2> factors = factorsOf(hero);
+  const ElementType result = hero.shape().elementType();
+  if (!isFloat(result) || ofWholeFloats(factors, result))
+    return {};
+  if (areInPieces(factors, result, algorithm))
+    return factors[0] == F32 ? FactorPieces{{3, 1}, 2} : FactorPieces{{1, 3}, 2};
   switch (algorithm) {
   case DotAlgorithm::BF16BF16F32X3:
   case DotAlgorithm::TF32TF32F32X3:
-    return {2, 1};
+    return {{2, 2}, 1};
   case DotAlgorithm::BF16BF16F32X6:
-    return {3, 2};
+    return {{3, 3}, 2};
   case DotAlgorithm::BF16BF16F32X9:
-    return {3, 4};
+    return {{3, 3}, 4};
   default:
     return {};
   }

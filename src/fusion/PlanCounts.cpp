@@ -177,7 +177,7 @@ static void addFragments(const ContractionPlan &plan, double steps, PlanCounts &
   (bits == 64 ? counts.doubleProducts : counts.products) += bits == 64 ? terms : terms * bits / bitsOfProduct;
   counts.instructions += products;
   for (const ContractionSide *side : plan.sides()) {
-    const double loads = steps * (plan.isOfRows(*side) ? rows : columns / 2) * depth * pieces.number;
+    const double loads = steps * (plan.isOfRows(*side) ? rows : columns / 2) * depth * plan.piecesOf(*side);
     counts.instructions += loads * instructionsOfFragment(plan, *side);
     counts.sharedPasses += loads * passesOfLoad;
   }
@@ -247,6 +247,15 @@ static double waitsOf(const ContractionPlan &plan, const ContractionSide &side, 
   return 0;
 }
 
+/// Is something made of what is loaded? What tensor cores multiply as it was before it was widened, is not.
+static bool isMadeOfLoads(const ContractionPlan &plan, const ContractionSide &side) {
+  const HloInstruction *operand = plan.heroOf(side).operand(side.operand);
+  if (plan.tile.onTensorCores && operand->opcode() == Opcode::Convert &&
+      operand->operand(0)->shape().elementType() == plan.fragmentType(side))
+    operand = operand->operand(0);
+  return operand->opcode() != Opcode::Parameter;
+}
+
 static PlanCounts countsOfTiles(const ContractionPlan &plan) {
   /// Of a vector that goes to shared memory: address, load, store; of one that is copied, and of a test whether there
   /// is any.
@@ -269,13 +278,12 @@ static PlanCounts countsOfTiles(const ContractionPlan &plan) {
     const HloInstruction *hero = &plan.heroOf(*side);
     const int64_t rowsOfTile = plan.isOfRows(*side) ? tile.rows() : tile.columns();
     const double elements = double(rowsOfTile * tile.depth), ofThread = elements / threads / side->vector;
-    const bool isMade = hero->operand(side->operand)->opcode() != Opcode::Parameter;
     instructions += ofThread * (!side->copied           ? instructionsOfVector
                                 : isTested(plan, *side) ? instructionsOfCopy + instructionsOfTest
                                                         : instructionsOfCopy);
-    waits += side->copied ? 0 : waitsOf(plan, *side, ofThread, isMade);
+    waits += side->copied ? 0 : waitsOf(plan, *side, ofThread, isMadeOfLoads(plan, *side));
     counts.reads.push_back({hero, side->operand, blocks * steps * elements, side->spread});
-    const unsigned pieces = plan.pieces().number;
+    const unsigned pieces = plan.piecesOf(*side);
     counts.sharedPasses += warps * steps * elements / threads * plan.factorBits() / bitsOfPass * pieces;
     if (pieces > 1)
       counts.instructions += warps * steps * elements / threads * pieces * instructionsOfPiece;

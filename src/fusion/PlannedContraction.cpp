@@ -243,7 +243,8 @@ template <> unsigned plannedRegisters<ContractionPlan>(const ContractionPlan &pl
     return KernelSpec::usualRegisters;
   const ContractionTile &tile = plan.tile;
   // (A product's factors give way to the next one's.)
-  const int64_t sums = plan.sums(), factors = (tile.threadRows + tile.threadColumns) * plan.pieces().number;
+  const int64_t sums = plan.sums();
+  const int64_t factors = tile.threadRows * plan.piecesOf(plan.rows) + tile.threadColumns * plan.piecesOf(plan.columns);
   // (Of fragments a thread has two registers of factors for each of its rows and columns.)
   const int64_t wordsOfSum = int64_t(plan.bits) / 32, wordsOfRegister = plan.factorBits() == 64 ? 2 : 1;
   // (Of many terms threads' straight code loads factors ahead.)

@@ -1,6 +1,7 @@
 #include "interp/TensorCores.h"
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <optional>
 
@@ -8,6 +9,7 @@ namespace hloc::interp {
 
 namespace {
 
+constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr unsigned bitsOfSingle = 24, bitsOfByteSums = 14;
 /// Integers of as many bits as bf16 has are multiplied as floats of 16 bits, where the result is one.
 constexpr unsigned bitsOfBrain = 8, leastOfFloats = 16;
@@ -20,6 +22,30 @@ bool namesNarrowFactors(const HloInstruction &instr) {
          algorithm != DotAlgorithm::F64F64F64;
 }
 
+/// Of the values that a factor has: what is widened has the narrower type's, which is what may be multiplied.
+ElementType typeOfValues(const HloInstruction &factor) {
+  const ElementType type = factor.shape().elementType();
+  if (factor.opcode() != Opcode::Convert)
+    return type;
+  const ElementType from = factor.operand(0)->shape().elementType();
+  const bool isNarrower =
+      isFloat(from) ? bitWidth(from) < bitWidth(type) : isInteger(from) && bitWidth(from) <= bitsOfBrain;
+  return isNarrower ? from : type;
+}
+
+bool isNarrow(ElementType type) { return isFloat(type) || (isInteger(type) && bitWidth(type) <= bitsOfBrain); }
+
+/// Of an f32 by what a bf16 has all values of: may three of these be multiplied instead, that have all bits of the f32?
+bool mayBeInPieces(const HloInstruction &instr) {
+  auto isBrain = [](ElementType type) {
+    return type == ElementType::BF16 || (isNarrow(type) && bitWidth(type) <= bitsOfBrain);
+  };
+  const ElementType left = typeOfValues(*instr.operand(0)), right = typeOfValues(*instr.operand(1));
+  return instr.shape().isArray() && instr.shape().elementType() == ElementType::F32 &&
+         instr.enumOr(AttributeKey::Algorithm, DotAlgorithm::Unset) == DotAlgorithm::Unset &&
+         ((left == ElementType::F32 && isBrain(right)) || (right == ElementType::F32 && isBrain(left)));
+}
+
 /// 0: tensor cores do not multiply these types.
 unsigned bitsOf(const HloInstruction &instr) {
   if (instr.shape().isArray() &&
@@ -28,26 +54,18 @@ unsigned bitsOf(const HloInstruction &instr) {
   unsigned widest = 0;
   bool areConverted = false;
   for (unsigned i = 0; i < 2; ++i) {
-    const HloInstruction *factor = instr.operand(i);
-    ElementType type = factor->shape().elementType();
-    // What is widened has the narrower type's values, which is what may be multiplied.
-    auto isNarrower = [&](ElementType from) {
-      return isFloat(from) ? bitWidth(from) < bitWidth(type) : isInteger(from) && bitWidth(from) <= bitsOfBrain;
-    };
-    if (factor->opcode() == Opcode::Convert && isNarrower(factor->operand(0)->shape().elementType())) {
-      type = factor->operand(0)->shape().elementType();
-      areConverted = true;
-    }
-    if (!isFloat(type) && !(isInteger(type) && bitWidth(type) <= bitsOfBrain))
+    const ElementType type = typeOfValues(*instr.operand(i));
+    areConverted |= type != instr.operand(i)->shape().elementType();
+    if (!isNarrow(type))
       return 0;
     widest = std::max(widest, isFloat(type) ? bitWidth(type) : leastOfFloats);
   }
   if (widest > 16)
-    return namesNarrowFactors(instr) ? bitsOfSingle : 0;
+    return namesNarrowFactors(instr) || mayBeInPieces(instr) ? bitsOfSingle : 0;
   return widest > 8 || areConverted ? bitsOfSingle : bitsOfByteSums;
 }
 
-/// How an algorithm makes narrower factors of an f32.
+/// How narrower factors are made of an f32, by an algorithm or because the other one is.
 struct Narrowing {
   int bits;      ///< of a factor
   int exponents; ///< the least of a factor's last bit
@@ -55,9 +73,11 @@ struct Narrowing {
 };
 
 std::optional<Narrowing> narrowingOf(const HloInstruction &instr) {
-  constexpr int brain = 8, word = 11, ofBrain = -133, ofWord = -136;
+  constexpr int brain = 8, word = 11, single = 24, ofBrain = -133, ofWord = -136;
   if (!instr.shape().isArray() || instr.shape().elementType() != ElementType::F32)
     return std::nullopt;
+  if (mayBeInPieces(instr)) // as of x9, but only of what has bits below the least bf16's
+    return Narrowing{single, ofBrain, 0x1p-25};
   switch (instr.enumOr(AttributeKey::Algorithm, DotAlgorithm::Unset)) {
   case DotAlgorithm::BF16BF16F32:
     return Narrowing{brain, ofBrain, 0};
@@ -109,6 +129,8 @@ TensorCores::TensorCores(const HloInstruction &instr, double terms) : kept(bitsO
 
 double TensorCores::narrowing(const HloInstruction &instr) {
   std::optional<Narrowing> by = narrowingOf(instr);
+  if (mayBeInPieces(instr))
+    return infinity; // what is off are the smallest of numbers
   return !by ? 0 : by->rest == 0 ? std::ldexp(1, -by->bits) : by->rest;
 }
 

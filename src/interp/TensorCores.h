@@ -9,6 +9,7 @@
 //   f8 x f8                         14 bits, as sm_89 and sm_90 have it
 //   f32 x f32                       not made there, but for an algorithm that names narrower factors, which has these
 //                                   rounded or as several pieces
+//   f32 x bf16                      24 bits; the f32 as three pieces, which have its bits down to 2^-133
 
 #include "hloc/hlo/HloModule.h"
 #include "hloc/hlo/Literal.h"
@@ -32,7 +33,7 @@ public:
   llvm::FailureOr<Literal> cut(const Literal &sums, const Literal &a, const Literal &b, const Literal &magnitude,
                                Product product) const;
 
-  /// How far off a factor may be, of its magnitude, by an algorithm that names narrower ones; 0: it is itself.
+  /// How far off a factor may be, of its magnitude, where narrower ones are multiplied; 0: it is itself.
   static double narrowing(const HloInstruction &instr);
   /// What factors may be instead: as far off as their rounding; as far as their rest, if each is several. The same
   /// bounds, if they are themselves.

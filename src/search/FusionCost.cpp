@@ -67,7 +67,9 @@ FusionCost::FusionCost(const HloComputation &computation, const TargetInfo &targ
                        std::function<bool(const HloInstruction &)> mayUpdate)
     : target(target), device(deviceOf(target)), mayUpdate(std::move(mayUpdate)),
       stamps(computation.instructions().size(), 0), slots(stamps.size(), 0), hashes(stamps.size(), 0),
-      counter(stamps.size()) {}
+      counter(stamps.size()) {
+  plans.comparesTimes = true;
+}
 
 /// Operands aside. Layouts count, and what is called, one level deep.
 uint64_t FusionCost::hashOf(const HloInstruction &instr) {

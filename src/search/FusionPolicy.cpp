@@ -184,6 +184,7 @@ GroupedByCost groupByCost(const HloComputation &entry, llvm::StringRef prefix, c
   for (const HloInstruction *result : results)
     isResult[result->id()] = true;
   PlanContext plans;
+  plans.comparesTimes = true;
   const llvm::SmallVector<HloInstruction *> inMemory = valuesInMemory(entry, needed);
   const llvm::BitVector ends = endsOfKernels(entry);
   const std::vector<RowGroup> rows =

@@ -46,8 +46,9 @@ bool isPlainF32Product(const HloInstruction &instr) {
   if ((instr.opcode() != Opcode::Dot && instr.opcode() != Opcode::Convolution) || !isSingle(instr) || !isOpen(instr))
     return false;
   llvm::ArrayRef<HloInstruction *> factors = instr.operands().take_front(2);
+  // Nothing is rounded of what is narrow already.
   return llvm::all_of(factors, [](auto *factor) { return isFactor(*factor) && !isMadeOfFewBits(*factor); }) &&
-         !ContractionPlan::fragmentTypes(instr); // nothing is rounded of what is narrow already
+         (!ContractionPlan::fragmentTypes(instr) || ContractionPlan::piecesOf(instr, DotAlgorithm::Unset).areSeveral());
 }
 
 PassResult chooseDotAlgorithms(HloModule &module, HloPassContext &context) {

@@ -46,20 +46,22 @@ struct ContractionTile {
   bool operator==(const ContractionTile &) const = default;
 };
 
-/// What becomes of a factor of f32 of which an `algorithm` says that it is multiplied as narrower ones: one that is
-/// rounded, or several that are added up, the largest first. Of all products of pieces, those are made whose numbers
-/// add up to no more than `order`; all but the first are added up by themselves, so that an infinity does not meet its
-/// rest there.
+/// What becomes of a factor of f32 that is multiplied as narrower ones: one that is rounded, or several that are added
+/// up, the largest first. An `algorithm` says so; or the other factor has the values of a bf16, and three pieces all
+/// bits of an f32 (decisions/0020). Of all products of pieces, those are made whose numbers add up to no more than
+/// `order`; all but the first are added up by themselves, so that an infinity does not meet its rest there.
 ///
-///   dot_bf16_bf16_f32_x3: 2 pieces, order 1, three products
+///   dot_bf16_bf16_f32_x3: 2 pieces each, order 1, three products
+///   dot of an f32 by a bf16: 3 pieces and 1, order 2, three products
 struct FactorPieces {
-  unsigned number = 1, order = 0;
-  unsigned products() const {
-    unsigned count = 0;
-    for (unsigned i = 0; i < number; ++i)
-      count += std::min(number, order + 1 - std::min(i, order + 1));
-    return count;
+  std::array<unsigned, 2> ofOperand = {1, 1};
+  unsigned order = 0;
+  bool areSeveral() const { return ofOperand[0] > 1 || ofOperand[1] > 1; }
+  bool isMade(unsigned ofFirst, unsigned ofSecond) const {
+    return ofFirst < ofOperand[0] && ofSecond < ofOperand[1] && ofFirst + ofSecond <= order;
   }
+  unsigned products() const;
+  bool operator==(const FactorPieces &) const = default;
 };
 
 /// One operand of a contraction, seen as a matrix: the space's dimensions that are its alone, by those it sums over.
@@ -189,13 +191,14 @@ struct ContractionPlan {
   static bool hasTensorCores(const TargetInfo &target, const std::array<ElementType, 2> &types);
   static FactorPieces piecesOf(const HloInstruction &hero, DotAlgorithm algorithm);
   FactorPieces pieces() const { return tile.onTensorCores ? piecesOf(*hero, algorithm()) : FactorPieces(); }
+  unsigned piecesOf(const ContractionSide &side) const { return pieces().ofOperand[side.operand]; }
   static DotAlgorithm algorithmOf(const HloInstruction &hero) {
     return hero.enumOr(AttributeKey::Algorithm, DotAlgorithm::Unset);
   }
   DotAlgorithm algorithm() const { return asIf.value_or(algorithmOf(*hero)); }
   /// Of a thread, of each product and of all.
   int64_t results() const { return tile.threadRows * tile.threadColumns; }
-  int64_t sumsOfProduct() const { return results() * (pieces().number > 1 ? 2 : 1); }
+  int64_t sumsOfProduct() const { return results() * (pieces().areSeveral() ? 2 : 1); }
   int64_t sums() const { return sumsOfProduct() * numProducts(); }
   /// Where a thread multiplies by itself, terms whose products are the code of one iteration: about so many, and a
   /// power of two, as the depth is.
@@ -207,12 +210,12 @@ struct ContractionPlan {
   unsigned factorBits() const { return tile.onTensorCores ? deviceBits(fragmentType(rows)) : bits; }
   /// Of one on its way there: pieces are made when it arrives, and bytes converted that are wider there.
   unsigned heldBits(const ContractionSide &side) const {
-    return pieces().number > 1 ? 32 : isHeldAsBytes(side) ? 8 : factorBits();
+    return piecesOf(side) > 1 ? 32 : isHeldAsBytes(side) ? 8 : factorBits();
   }
   /// Tensor cores multiply floats of a byte as wider ones.
   bool isHeldAsBytes(const ContractionSide &side) const {
     const ElementType type = heroOf(side).operand(side.operand)->shape().elementType();
-    return tile.onTensorCores && pieces().number == 1 && isFloat(type) && deviceBits(type) == 8 && factorBits() > 8;
+    return tile.onTensorCores && piecesOf(side) == 1 && isFloat(type) && deviceBits(type) == 8 && factorBits() > 8;
   }
   /// Terms of a product of fragments: eight registers of four lanes.
   int64_t fragmentDepth() const { return 8 * std::max<int64_t>(1, 32 / int64_t(factorBits())); }
@@ -238,7 +241,7 @@ struct ContractionPlan {
   /// Of a stage of a side's tile in shared memory: elements from one term to the next, of a piece, and all.
   int64_t stride(const ContractionSide &side) const;
   int64_t pieceElements(const ContractionSide &side) const { return stride(side) * tile.depth; }
-  int64_t tileElements(const ContractionSide &side) const { return pieceElements(side) * pieces().number; }
+  int64_t tileElements(const ContractionSide &side) const { return pieceElements(side) * piecesOf(side); }
   int64_t stageElements(const ContractionSide &side) const { return std::max(tileElements(side), leastStage); }
   /// Of a tile of results in shared memory, of which a thread has so many of its rows at a time: elements from one row
   /// to the next, such that fragments of eight rows are in different banks, and all.

@@ -30,8 +30,10 @@ public:
   /// The one given, or its own, made when it is first needed: that takes longer than most plans.
   mlir::MLIRContext *mlir();
 
-  std::optional<TileSizes> tile; ///< that contractions are asked to have; else the fastest
-  std::string tileRefusal;       ///< why the last that was planned has it not; empty: it has
+  std::optional<TileSizes> tile; ///< that contractions are asked to have; else one of the fastest
+  /// Plans are only asked for how long they take, and contractions have the fastest tiles, whatever these move.
+  bool comparesTimes = false;
+  std::string tileRefusal; ///< why the last that was planned has it not; empty: it has
 
 private:
   std::unique_ptr<mlir::MLIRContext> own;

@@ -159,7 +159,7 @@ private:
       llvm::append_range(next, following);
       return next;
     });
-    return SmallVector<Value>(ArrayRef(carried).slice(numTiles + 1, numSums));
+    return withoutRests(ArrayRef(carried).slice(numTiles + 1, numSums));
   }
 
   Value stageAfter(Value stage) {

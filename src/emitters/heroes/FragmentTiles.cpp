@@ -195,7 +195,7 @@ SmallVector<Value> FragmentTiles::allOneByOne(ArrayRef<Value> products) {
 }
 
 FragmentTiles::Fragments FragmentTiles::loadAllRows(Value shared, int64_t term) {
-  Fragments rows(plan.pieces().number);
+  Fragments rows(plan.piecesOf(plan.rows));
   for (auto [piece, fragments] : llvm::enumerate(rows))
     for (int64_t i = 0; i < tile.threadRows / 2; ++i)
       fragments.push_back(loadRows(shared, i, term, int64_t(piece)));
@@ -203,7 +203,7 @@ FragmentTiles::Fragments FragmentTiles::loadAllRows(Value shared, int64_t term) 
 }
 
 FragmentTiles::Fragments FragmentTiles::loadAllColumns(Value shared, int64_t term) {
-  Fragments columns(plan.pieces().number);
+  Fragments columns(plan.piecesOf(plan.columns));
   for (auto [piece, fragments] : llvm::enumerate(columns))
     for (int64_t i = 0; i < tile.threadColumns / 4; ++i)
       llvm::append_range(fragments, loadColumns(shared, i, term, int64_t(piece)));
@@ -222,8 +222,8 @@ void FragmentTiles::addAll(const Fragments &rows, const Fragments &columns, Muta
   };
   // The smallest first.
   for (unsigned order = pieces.order + 1; order-- > 0;)
-    for (unsigned ofRows = 0; ofRows < pieces.number; ++ofRows)
-      if (ofRows <= order && order - ofRows < pieces.number)
+    for (unsigned ofRows = 0; ofRows <= order; ++ofRows)
+      if (ofRows < rows.size() && order - ofRows < columns.size())
         multiplyPieces(ofRows, order - ofRows);
 }
 

@@ -53,7 +53,7 @@ Type OperandTile::factorType() const {
 
 /// Of f32 a register has the same bits before: where tests stand before loads, each would be waited for to be rounded.
 bool OperandTile::isRoundedInTile() const {
-  return plan.pieces().number > 1 ||
+  return plan.piecesOf(side) > 1 ||
          (tile.onTensorCores && type == ElementType::F32 && fragmentType() == ElementType::F32);
 }
 
@@ -327,7 +327,7 @@ Value OperandTile::putChunk(const Group &group, Value loaded, Value shared, Valu
     loaded = convertBytes(loaded);
   if (!isRoundedInTile())
     return putPiece(group, loaded, 0, shared, stage);
-  const unsigned number = plan.pieces().number;
+  const unsigned number = plan.piecesOf(side);
   SmallVector<SmallVector<Value>> pieces(number);
   for (int64_t i = 0; i < int64_t(side.vector); ++i) {
     SmallVector<Value> ofOne = factorPieces(b, vector::ExtractOp::create(b, loaded, i), fragmentType(), number);

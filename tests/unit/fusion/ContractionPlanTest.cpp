@@ -175,7 +175,8 @@ TEST_CASE("contraction: tensor cores multiply types that have all values of the 
   CHECK(types("f16", "f8e5m2", "f16") == Types({F16, F16}));
   CHECK(types("bf16", "f16", "f32") == Types({F32, F32}));
   CHECK_FALSE(types("f32", "f32", "f32"));
-  CHECK_FALSE(types("f32", "bf16", "f32"));
+  CHECK(types("f32", "bf16", "f32") == Types({BF16, BF16}));
+  CHECK_FALSE(types("f32", "f16", "f32"));
   // Factors are those of the result's type.
   CHECK(types("f32", "bf16", "bf16") == Types({BF16, BF16}));
   CHECK(types("f32", "f64", "f64") == Types({F64, F64}));
@@ -218,7 +219,7 @@ TEST_CASE("contraction: an algorithm has f32 multiplied as narrower factors, one
     const ContractionPlan &plan = kept->contraction();
     CHECK(plan.tile.onTensorCores);
     CHECK(plan.fragmentType(plan.rows) == type);
-    CHECK(plan.pieces().number == pieces);
+    CHECK(plan.pieces().ofOperand == std::array{pieces, pieces});
     CHECK(plan.pieces().products() == products);
     // All pieces are in shared memory, and products of rests are sums of their own.
     CHECK(plan.sharedBytes() == uint64_t((plan.pieceElements(plan.rows) + plan.pieceElements(plan.columns)) * pieces *
@@ -231,8 +232,35 @@ TEST_CASE("contraction: an algorithm has f32 multiplied as narrower factors, one
   // What has no more bits is one piece.
   Planned narrow("a = bf16[1024,1024] parameter(0) b = f16[1024,1024] parameter(1) ROOT d = f32[1024,1024] dot(a, b), "
                  "lhs_contracting_dims={1}, rhs_contracting_dims={0}, algorithm=dot_bf16_bf16_f32_x3");
-  CHECK(narrow.contraction().pieces().number == 1);
+  CHECK_FALSE(narrow.contraction().pieces().areSeveral());
   CHECK(narrow.contraction().fragmentType(narrow.contraction().rows) == F32);
+}
+
+TEST_CASE("contraction: an f32 has all of its bits in three pieces, where the other factor is a bf16") {
+  auto planned = [](const char *left, const char *right, const std::string &further = "") {
+    return std::make_unique<Planned>(std::string("a = ") + left + "[1024,1024] parameter(0) b = " + right +
+                                     "[1024,1024] parameter(1) c = f32[1024,1024] convert(b) ROOT d = "
+                                     "f32[1024,1024] dot(a, c), lhs_contracting_dims={1}, rhs_contracting_dims={0}" +
+                                     further);
+  };
+  for (const char *narrow : {"bf16", "f8e4m3fn", "s8", "u4"}) {
+    INFO(narrow);
+    auto kept = planned("f32", narrow);
+    const ContractionPlan &plan = kept->contraction();
+    CHECK(plan.tile.onTensorCores);
+    CHECK(plan.fragmentType(plan.rows) == ElementType::BF16);
+    CHECK(plan.piecesOf(plan.rows) == 3);
+    CHECK(plan.piecesOf(plan.columns) == 1);
+    CHECK(plan.pieces().products() == 3);
+    CHECK(plan.tileElements(plan.rows) == 3 * plan.pieceElements(plan.rows));
+    CHECK(plan.heldBits(plan.rows) == 32);
+    CHECK(plan.heldBits(plan.columns) == 16);
+  }
+  // Of others there would be more, and who says what is multiplied gets that.
+  for (const char *other : {"f32", "f16", "s16"})
+    CHECK_FALSE(planned("f32", other)->contraction().tile.onTensorCores);
+  CHECK_FALSE(planned("f32", "bf16", ", algorithm=dot_f32_f32_f32")->contraction().tile.onTensorCores);
+  CHECK(planned("f32", "bf16", ", algorithm=dot_bf16_bf16_f32_x6")->contraction().pieces().products() == 6);
 }
 
 TEST_CASE("contraction: what an algorithm would make of a product is what it makes of it") {

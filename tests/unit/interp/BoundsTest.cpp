@@ -760,6 +760,43 @@ TEST_CASE("dots by an algorithm may have factors that are rounded to it, or lack
       }
 }
 
+TEST_CASE("an f32 may be multiplied by a bf16 as three pieces, which have all of its bits") {
+  Program program("ENTRY e { x = f32[16] parameter(0)\n y = bf16[16] parameter(1)\n c = f32[16] convert(y)\n"
+                  " ROOT d = f32[] dot(x, c), lhs_contracting_dims={0}, rhs_contracting_dims={0} }");
+  auto of = [&](const std::vector<double> &x, const std::vector<double> &y) {
+    return program.run({array(ElementType::F32, x), array(ElementType::BF16, y)});
+  };
+  unsigned ofTwo = 0, ofWords = 0;
+  for (unsigned seed = 0; seed < 16; ++seed) {
+    RandomDot dot(ElementType::F32, 16, false, seed);
+    double words = 0;
+    for (auto [x, y] : llvm::zip_equal(dot.x, dot.y)) {
+      y = toBits(y, 8);
+      words += toBits(x, 11) * y;
+    }
+    const AdmissibleArray bounds = of(dot.x, dot.y);
+    CHECK(admits(bounds, 0, sumOfPieces(dot, 8, 3, 2)));
+    ofTwo += admits(bounds, 0, sumOfPieces(dot, 8, 2, 1));
+    ofWords += admits(bounds, 0, words);
+  }
+  CHECK(ofTwo < 10); // what sums in f32 lose is about as much
+  CHECK(ofWords < 2);
+  // Bits below those that a bf16 has at least are lost, as far as there are any.
+  std::vector<double> tiny(16, 0x1p-120), ones(16, 1);
+  CHECK(of(tiny, ones).isExact());
+  tiny.front() = 0x1.8p-134;
+  ones.front() = 0x1p100;
+  const AdmissibleArray lost = of(tiny, ones);
+  CHECK(admits(lost, 0, 0x1p-33));
+  CHECK(admits(lost, 0, 0x1.8p-34));
+  CHECK_FALSE(admits(lost, 0, 0x1p-32));
+  // What is nothing in the first piece is no infinity there.
+  ones.front() = INFINITY;
+  CHECK(admits(of(tiny, ones), 0, NAN));
+  tiny.front() = 0x1p-120;
+  CHECK_FALSE(admits(of(tiny, ones), 0, NAN));
+}
+
 TEST_CASE("factors that an algorithm has as they are stay exact") {
   Program program("ENTRY e { x = f32[4] parameter(0)\n y = f32[4] parameter(1)\n ROOT d = f32[] dot(x, y), "
                   "lhs_contracting_dims={0}, rhs_contracting_dims={0}, algorithm=dot_bf16_bf16_f32_x3 }");

@@ -93,6 +93,7 @@ TEST_CASE("other types stay, and what is made of at most eight bits") {
             unset);
   }
   becomes(dot("s16", "f32", "f32", "", "a = f32[4,8] convert(x)\n", "a, y"), tf32);
+  becomes(dot("bf16", "f32", "f32", "", "a = f32[4,8] convert(x)\n", "a, y"), tf32);
   // A scale makes f32 of it, which has bits to be rounded.
   becomes(dot("s8", "f32", "f32", "", "a = f32[4,8] convert(x)\n b = f32[4,8] multiply(a, a)\n", "b, y"), tf32);
 }
