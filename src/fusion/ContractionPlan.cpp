@@ -431,7 +431,7 @@ private:
       int64_t splits;
       TileTime time;
     };
-    constexpr double nearlyAsFast = 1.25;
+    constexpr double notToldApart = 1.05, nearlyAsFast = 1.25;
     std::vector<Way> ways;
     double least = limit;
     forEachTile([&](const TileTime &time) {
@@ -442,11 +442,12 @@ private:
     });
     const bool byThreads = !mayUseTensorCores() && areStored();
     llvm::erase_if(ways, [&](const Way &way) {
-      return way.time.seconds > (way.tile.onTensorCores || byThreads ? nearlyAsFast : 1) * least;
+      const double most = comparesTimes ? notToldApart : nearlyAsFast;
+      return way.time.seconds > (way.tile.onTensorCores || byThreads ? most : 1) * least;
     });
     if (ways.empty())
       return false;
-    auto weight = [&](const Way &way) { return way.time.seconds * (comparesTimes ? 1 : std::sqrt(way.time.sectors)); };
+    auto weight = [&](const Way &way) { return way.time.seconds * std::sqrt(way.time.sectors); };
     const Way best = *llvm::min_element(ways, [&](const Way &a, const Way &b) { return weight(a) < weight(b); });
     beginTile(best.tile);
     if (best.tile.stages > 1)
