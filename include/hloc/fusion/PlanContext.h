@@ -31,7 +31,7 @@ public:
   mlir::MLIRContext *mlir();
 
   std::optional<TileSizes> tile; ///< that contractions are asked to have; else one of the fastest
-  /// Plans are only asked for how long they take, and contractions have the fastest tiles, whatever these move.
+  /// Plans are asked for how long they take: contractions have the fastest tiles, as far as estimates tell them apart.
   bool comparesTimes = false;
   std::string tileRefusal; ///< why the last that was planned has it not; empty: it has
 
