@@ -578,11 +578,14 @@ private:
     double ofOperands = 0;
     const llvm::SmallVector<const HloInstruction *, 3> heroes = plan.heroes();
     for (const PlanCounts::OperandRead &read : own.reads) {
-      const Shape &shape = read.instr->operand(read.operand)->shape();
-      counts.sectors += read.elements * read.spread * deviceBits(shape.elementType()) / sectorBits;
-      counts.footprint += sectorsOf(shape);
       const auto number = llvm::find(heroes, read.instr) - heroes.begin();
-      ofOperands += read.elements * factors[size_t(number)][read.operand].work / double(target.warpSize);
+      const Factor &factor = factors[size_t(number)][read.operand];
+      const Shape &shape = factor.operand->shape();
+      const double sectorsOfElement =
+          double(factor.widest ? factor.widest : deviceBits(shape.elementType())) / sectorBits;
+      counts.sectors += read.elements * read.spread * sectorsOfElement;
+      counts.footprint += double(shape.numElements()) * sectorsOfElement;
+      ofOperands += read.elements * factor.work / double(target.warpSize);
     }
     // As wide as sums are, of all outputs: of several products there may be fewer.
     const size_t arrays =
