@@ -106,6 +106,21 @@ int64_t ContractionPlan::stride(const ContractionSide &side) const {
   return (isOfRows(side) ? tile.rows() : tile.columns()) + side.pad;
 }
 
+int64_t ContractionPlan::bars(const ContractionSide &side) const {
+  const int64_t bits = tile.onTensorCores ? factorBits() : 0;
+  if (bits != 16 && (!side.alongDepth || (bits != 8 && bits != 32)))
+    return 0;
+  return (side.alongDepth ? tile.depth : stride(side)) * bits / bitsOfBar;
+}
+
+/// What is free behind a bar has those who write the bars of a row, or of several at once, in different banks.
+int64_t ContractionPlan::barElements(const ContractionSide &side) const {
+  constexpr int64_t barsOfBanks = 4;
+  const int64_t number = bars(side), rows = side.alongDepth ? stride(side) : tile.depth;
+  const int64_t free = number > 1 ? barsOfBanks / std::min(number, barsOfBanks) : 0;
+  return (rows + free) * bitsOfBar / int64_t(factorBits());
+}
+
 int64_t ContractionPlan::loadedWords() const {
   int64_t all = 0;
   for (const ContractionSide *side : sides())

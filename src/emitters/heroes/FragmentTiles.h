@@ -1,6 +1,7 @@
 #pragma once
 // Tiles of factors in shared memory, of which warps multiply fragments on tensor cores. Rows of a tile, neighbours of a
-// side or of a sum, are chunks of 16 bytes; no eight chunks that are read or written at once are in the same banks.
+// side or of a sum, are chunks of 16 bytes, which lie in bars of two of each row (ContractionPlan::bars) or row by row;
+// no eight chunks that are read or written at once are in the same banks.
 //
 // A register holds as many neighbours of a sum as fill 32 bits, or one f64. Of a fragment of 16 rows, lane 4 i + j has
 // register j of row i, of row i + 8, and those four registers on; how it comes by them depends on the width of factors
@@ -70,6 +71,14 @@ private:
   bool isOfPairs(const ContractionSide &own) const { return bits == 8 && !own.alongDepth; }
   AffineExpr rowInShared(const ContractionSide &own, AffineExpr row) const;
   AffineExpr turnOf(const ContractionSide &own, AffineExpr row) const;
+  /// Where an element is in its tile.
+  struct Parts {
+    std::pair<AffineExpr, int64_t> bar, line; ///< and elements from one to the next
+    AffineExpr chunk, turn;                   ///< of `chunks` in a line, at the one xor the other
+    int64_t chunks;
+    AffineExpr inChunk;
+  };
+  Parts partsOf(const ContractionSide &own, AffineExpr row, AffineExpr inRow) const;
   mlir::Value placeInShared(const ContractionSide &own, AffineExpr row, AffineExpr inRow, int64_t piece);
   /// Of 16 rows or columns of the warp, and the terms of a fragment: four registers.
   mlir::Value load(const ContractionSide &own, mlir::Value shared, int64_t number, int64_t term, int64_t piece);

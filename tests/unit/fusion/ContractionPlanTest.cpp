@@ -149,7 +149,8 @@ TEST_CASE("contraction: 16-bit floats are multiplied on tensor cores, where ther
   CHECK(large.contraction().outputRowsOfThread() == 2);
   const int64_t stages = large.contraction().tile.stages;
   CHECK(stages > 1);
-  CHECK(large.contraction().sharedBytes() == uint64_t(stages * (128 + 256) * 32 * 2 + 32 * 264 * 2));
+  // Of 128 rows two bars of 16 terms, with room for two rows behind each; of 32 terms 16 of as many columns, with one.
+  CHECK(large.contraction().sharedBytes() == uint64_t((stages * (2 * (128 + 2) + 16 * (32 + 1)) * 16 + 32 * 264) * 2));
   CHECK(large.kernel().plannedRegisters() > 200);
 }
 
@@ -581,7 +582,9 @@ TEST_CASE("contraction: products of one operand have sums of their own and share
   // A tile of rows, two of columns, and results of both.
   const ContractionTile &tile = plan.tile;
   CHECK(plan.sharedBytes() ==
-        uint64_t(2 * (tile.stages * (tile.rows() + 2 * tile.columns()) * tile.depth + 2 * plan.outputElements())));
+        uint64_t(2 * (tile.stages * (plan.tileElements(plan.rows) + plan.tileElements(plan.columns) +
+                                     plan.tileElements(plan.twins.front().side)) +
+                      2 * plan.outputElements())));
   const ContractionPlan second = plan.ofProduct(1);
   CHECK(second.hero == plan.heroes()[1]);
   CHECK(second.numProducts() == 1);
