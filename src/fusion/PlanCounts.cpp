@@ -4,6 +4,7 @@
 #include "hloc/fusion/PlanCounts.h"
 
 #include "fusion/HeroMatch.h"
+#include "hloc/kernel/CopiesAhead.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -159,9 +160,6 @@ static double instructionsOfFragment(const ContractionPlan &plan, const Contract
 
 /// Of a step of a contraction: addresses, bounds, the loop.
 constexpr double instructionsOfStep = 24;
-/// Instructions for as long as the tensor core that all products of a warp are made on, a quarter of a
-/// multiprocessor's, makes one: 2048 multiply-adds at 240 to 320 a clock.
-constexpr double turnOfMma = 2;
 
 /// Of a step of a warp: products of fragments, and loads of these, four matrices of 8x8 each.
 static void addFragments(const ContractionPlan &plan, double steps, PlanCounts &counts) {
@@ -185,9 +183,6 @@ static void addFragments(const ContractionPlan &plan, double steps, PlanCounts &
 
 /// The chain of one warp; `waits`: what a step waits for in turn to have it in registers.
 static void addFragmentWaits(const ContractionPlan &plan, double steps, double waits, PlanCounts &counts) {
-  /// Of a round trip to memory, that one to shared memory, or a dependent instruction, takes. Memory that is busy takes
-  /// longer than the round trips that estimates are about.
-  constexpr double ofSharedTrip = 0.05, ofInstruction = 0.006, ofBusyMemory = 2;
   const ContractionTile &tile = plan.tile;
   const double fragments = double(tile.depth) / double(plan.fragmentDepth());
   const double products = double(plan.results() * plan.numProducts()) / 4 * fragments;
@@ -199,8 +194,8 @@ static void addFragmentWaits(const ContractionPlan &plan, double steps, double w
     --sharedTrips; // the barrier alone, behind no store
     // What a step waits for has had as many steps before to come; what is in registers is the next one's.
     const double ahead = plan.copiesAll() ? double(tile.stages - 1) : 1;
-    const double hidden = chain * ofInstruction + sharedTrips * ofSharedTrip;
-    counts.memoryRoundTrips = 1 + steps * std::max({0.0, ofBusyMemory / ahead - hidden, waits - hidden});
+    const double hidden = tripsInTime(chain, sharedTrips);
+    counts.memoryRoundTrips = 1 + steps * std::max(tripsBehindCopies(ahead, hidden), waits - hidden);
   }
   counts.sharedRoundTrips = steps * sharedTrips;
 }

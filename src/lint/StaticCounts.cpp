@@ -4,6 +4,7 @@
 
 #include "hloc/lint/StaticCounts.h"
 
+#include "hloc/kernel/CopiesAhead.h"
 #include "lint/KernelCode.h"
 #include "lint/LaneValues.h"
 #include "lint/TripCounts.h"
@@ -212,8 +213,8 @@ class WarpWalk {
 public:
   WarpWalk(const FunctionCode &function, WalkedWarp &warp, unsigned depth = 0)
       : values(function.code, warp.grid, warp.block, warp.place), code(function.code), order(function.order),
-        behind(function.behind), warp(warp), depth(depth), ready(code.numRegisters()), lanesOf(code.blocks.size(), 0),
-        rounds(code.loops.size()), entered(unsigned(code.loops.size())) {}
+        behind(function.behind), warp(warp), depth(depth), ready(code.numRegisters()), ofLoops(code.loops.size()),
+        lanesOf(code.blocks.size(), 0), rounds(code.loops.size()), entered(unsigned(code.loops.size())) {}
 
   void run(LaneMask lanes) {
     if (!lanesOf.empty())
@@ -233,6 +234,7 @@ public:
       lastBlock = number;
     }
     finishStretch();
+    addWaitsOfRounds();
   }
 
   LaneValues values;
@@ -276,6 +278,14 @@ private:
   }
 
   void finishStretch() {
+    if (stretch != none && code.blocks[stretch].loop != none) {
+      Rounds &round = ofLoops[code.blocks[stretch].loop];
+      round.chain += ofStretch.chainInstructions;
+      round.shared += ofStretch.sharedRoundTrips;
+      round.products += ofStretch.products;
+      round.times = std::max(round.times, times);
+      round.isOpen |= isOpen;
+    }
     ofStretch.memoryRoundTrips += waited;
     waited = 0;
     add(once, ofStretch, times);
@@ -283,6 +293,22 @@ private:
       add(inLoops, ofStretch, times);
     ofStretch = {};
     issued = behindBarrier = {};
+  }
+
+  /// A wait for copies that began in rounds of the loop before: the first takes a round trip, others what is left of
+  /// theirs when those rounds have passed.
+  void addWaitsOfRounds() {
+    for (const Rounds &round : ofLoops) {
+      if (round.ahead.empty())
+        continue;
+      const double chain = std::max(round.chain, round.products / multiplyAddsOfMma * turnOfMma);
+      double left = 0;
+      for (double ahead : round.ahead)
+        left += tripsBehindCopies(ahead, tripsInTime(chain, round.shared));
+      once.memoryRoundTrips += 1 + round.times * left;
+      if (round.isOpen)
+        inLoops.memoryRoundTrips += round.times * left;
+    }
   }
 
   /// Of what an instruction reads, guards included.
@@ -305,7 +331,7 @@ private:
       values.execute(instr);
       if (instr.name() == "call")
         call(instr);
-      waited += tripsOfAwait(instr);
+      await(instr, block.loop);
       Depth depth = waitsOf(instr);
       depth.raiseTo(predicate);
       const bool isBarrier = instr.name() == "bar" || instr.name() == "barrier";
@@ -390,14 +416,19 @@ private:
   }
 
   /// Of a wait for groups of copies: where some may stay open, the one that is waited for has had as many turns to
-  /// come.
-  static double tripsOfAwait(const CodeInstr &instr) {
+  /// come, or rounds of the loop.
+  void await(const CodeInstr &instr, uint32_t loop) {
     if (instr.name() != "cp" || !instr.has("async"))
-      return 0;
+      return;
     const auto &operands = instr.text->operands;
-    if (instr.has("wait_group") && !operands.empty() && operands.front().kind == ptx::Operand::Kind::Integer)
-      return 1 / (1 + double(operands.front().value));
-    return instr.has("wait_all");
+    if (instr.has("wait_group") && !operands.empty() && operands.front().kind == ptx::Operand::Kind::Integer) {
+      const double ahead = 1 + double(operands.front().value);
+      if (ahead > 1 && loop != none)
+        ofLoops[loop].ahead.push_back(ahead);
+      else
+        waited += 1 / ahead;
+    }
+    waited += instr.has("wait_all");
   }
 
   static void addWait(const CodeInstr &instr, Depth &depth) {
@@ -471,6 +502,13 @@ private:
   double waited = 0;   ///< round trips of copies, one wait behind the other
   bool isOpen = false; ///< in loops whose rounds nobody knows
   PathCounts ofStretch;
+  /// One round of a loop without those inside it, and how many rounds before its waits copies began.
+  struct Rounds {
+    double chain = 0, shared = 0, products = 0, times = 0;
+    bool isOpen = false;
+    llvm::SmallVector<double, 1> ahead;
+  };
+  std::vector<Rounds> ofLoops;
   std::vector<LaneMask> lanesOf; ///< blocks
   std::vector<std::optional<double>> rounds;
   llvm::BitVector entered;

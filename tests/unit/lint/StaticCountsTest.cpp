@@ -52,6 +52,24 @@ TEST_CASE("counts of what tensor cores are fed by", "[lint]") {
   CHECK(counted("cp.async.commit_group;").once.memoryRoundTrips == 0);
 }
 
+TEST_CASE("copies come while the rounds of a loop pass", "[lint]") {
+  const std::string product = "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1, %f2, %f3, %f4}, "
+                              "{%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, %f2, %f3, %f4};";
+  auto tripsOf = [&](unsigned products, const std::string &open) {
+    std::string body = "mov.b32 %r10, 0; $L: cp.async.commit_group; cp.async.wait_group " + open + ";";
+    for (unsigned i = 0; i < products; ++i)
+      body += product;
+    return counted(body + "add.s32 %r10, %r10, 1; setp.lt.s32 %p3, %r10, 8; @%p3 bra $L;").once.memoryRoundTrips;
+  };
+  // Of memory that is busy two round trips in as many rounds as may be open, and one of the first wait.
+  CHECK(tripsOf(0, "1") > 8);
+  CHECK(tripsOf(0, "1") < 9);
+  CHECK(tripsOf(4, "1") < tripsOf(0, "1"));
+  CHECK(tripsOf(24, "1") == 1);
+  CHECK(tripsOf(4, "3") < tripsOf(4, "1"));
+  CHECK(tripsOf(24, "0") == 8); // nothing is ahead
+}
+
 TEST_CASE("what tensor cores multiply", "[lint]") {
   auto products = [](const std::string &instruction) { return counted(instruction).once.products; };
   CHECK(products("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, "
