@@ -71,7 +71,7 @@ public:
     }
     for (auto [operand, function] : llvm::zip_first(operands, *functions))
       operand.setFunction(function);
-    if (SmallVector<Value> made = tile.stages > 1 ? stagedSums() : sums(); stores)
+    if (SmallVector<Value> made = tile.stages == 1 ? sums() : isAhead() ? sumsAhead() : stagedSums(); stores)
       outputs.store(made);
     else
       outputs.storePartial(made, partOf(plan, kernel));
@@ -87,10 +87,15 @@ private:
   SmallVector<Value> addProducts(ArrayRef<Value> tiles, ValueRange sums, Value stage = {}) {
     if (!tile.onTensorCores)
       return multiply(tiles, sums);
-    SmallVector<FragmentTiles> fragments;
+    return FragmentTiles::multiply(fragmentTiles(stage), shareRows(), tiles, sums);
+  }
+
+  /// Of all products.
+  std::vector<FragmentTiles> fragmentTiles(Value stage) {
+    std::vector<FragmentTiles> tiles;
     for (const ContractionPlan &product : products)
-      fragments.emplace_back(product, kernel, operands.front().factorType(), stage);
-    return FragmentTiles::multiply(fragments, shareRows(), tiles, sums);
+      tiles.emplace_back(product, kernel, operands.front().factorType(), stage);
+    return tiles;
   }
 
   /// A thread's sums, by row and column, of all terms. While a step's products are added up, what the next one needs is
@@ -136,11 +141,7 @@ private:
   SmallVector<Value> stagedSums() {
     const int64_t ahead = tile.stages - 1;
     const size_t numSums = size_t(plan.sums()), numTiles = operands.size();
-    SmallVector<Value> tiles = allocate();
-    for (int64_t step = 0; step < ahead; ++step) {
-      tiles = ifThere(step, tiles, [&, now = tiles](Value other) { return copy(now, other, b.index(step)); });
-      tiles = commit(tiles);
-    }
+    SmallVector<Value> tiles = beginCopies();
     SmallVector<Value> carried = tiles;
     carried.push_back(b.index(ahead)); // the stage of the step before
     carried.append(numSums, values.zero());
@@ -160,6 +161,68 @@ private:
       return next;
     });
     return withoutRests(ArrayRef(carried).slice(numTiles + 1, numSums));
+  }
+
+  /// Of the first steps, one less than there are stages.
+  SmallVector<Value> beginCopies() {
+    SmallVector<Value> tiles = allocate();
+    for (int64_t step = 0; step < tile.stages - 1; ++step) {
+      tiles = ifThere(step, tiles, [&, now = tiles](Value other) { return copy(now, other, b.index(step)); });
+      tiles = commit(tiles);
+    }
+    return tiles;
+  }
+
+  /// Where a thread has so many sums, a multiprocessor has few other warps, whose products would be made while this one
+  /// waits. In the last step fragments of none are loaded, from a stage that has to have been filled before.
+  bool isAhead() const {
+    constexpr int64_t leastSums = 128;
+    return tile.onTensorCores && plan.sums() >= leastSums && !range.first && !range.where &&
+           plan.stepsOfSplit() >= tile.stages;
+  }
+
+  /// The same with a step's first fragments loaded while the last products of the step before are made, so that no
+  /// products wait for them behind the barrier. It stands where all else of its step is in registers.
+  SmallVector<Value> sumsAhead() {
+    const int64_t ahead = tile.stages - 1;
+    const size_t numSums = size_t(plan.sums()), numTiles = operands.size(), numLoaded = numVectors();
+    /// Of a step that is there, and of those that are to come by others.
+    auto begin = [&](ValueRange tiles, ValueRange loaded, Value stage,
+                     llvm::function_ref<SmallVector<Value>(ValueRange)> copyAhead) {
+      SmallVector<Value> filled = fill(tiles, loaded, stage);
+      return commit(copyAhead(
+          synchronize(xla_gpu::AwaitCopiesOp::create(b, TypeRange(filled), filled, uint64_t(ahead - 1)).getResults())));
+    };
+    SmallVector<Value> tiles = beginCopies(), loaded = load(firstStep());
+    tiles = begin(tiles, loaded, b.index(0), [&](ValueRange now) {
+      return ifThere(ahead, now, [&](Value other) { return copy(now, other, b.index(ahead)); });
+    });
+    SmallVector<Value> carried = tiles;
+    carried.push_back(b.index(0));
+    carried.append(numSums, values.zero());
+    llvm::append_range(carried, ifThere(1, loaded, [&](Value other) { return load(other); }));
+    llvm::append_range(carried, FragmentTiles::loadTerms({fragmentTiles(b.index(0)), tiles}, shareRows(), 0));
+    carried = loopSteps(carried, [&](Value step, ValueRange before) {
+      Value stage = before[numTiles], following = stageAfter(stage);
+      ValueRange now = before.take_front(numTiles), sums = before.slice(numTiles + 1, numSums),
+                 loaded = before.slice(numTiles + 1 + numSums, numLoaded),
+                 fragments = before.drop_front(numTiles + 1 + numSums + numLoaded);
+      SmallVector<Value> next, nextLoaded;
+      SmallVector<Value> made = FragmentTiles::multiplyAhead(
+          {fragmentTiles(stage), SmallVector<Value>(now)}, shareRows(), fragments, sums, [&]() -> FragmentTiles::Step {
+            next = begin(now, loaded, following, [&](ValueRange now) {
+              return ifAhead(step, ahead + 1, now, [&](Value other) { return copy(now, other, stage); });
+            });
+            nextLoaded = ifAhead(step, 2, loaded, [&](Value other) { return load(other); });
+            return {fragmentTiles(following), next};
+          });
+      next.push_back(following);
+      next.append(made.begin(), made.begin() + ptrdiff_t(numSums));
+      llvm::append_range(next, nextLoaded);
+      next.append(made.begin() + ptrdiff_t(numSums), made.end());
+      return next;
+    });
+    return SmallVector<Value>(ArrayRef(carried).slice(numTiles + 1, numSums));
   }
 
   Value stageAfter(Value stage) {
@@ -189,6 +252,14 @@ private:
       if (!operand.isCopied())
         llvm::append_range(loaded, operand.load(step));
     return loaded;
+  }
+
+  /// That `load` gives.
+  size_t numVectors() const {
+    size_t number = 0;
+    for (const OperandTile &operand : operands)
+      number += operand.isCopied() ? 0 : size_t(operand.turns());
+    return number;
   }
 
   SmallVector<Value> fill(ValueRange tiles, ValueRange loaded, Value stage = {}) {

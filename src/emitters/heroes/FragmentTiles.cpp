@@ -209,20 +209,26 @@ SmallVector<Value> FragmentTiles::allOneByOne(ArrayRef<Value> products) {
   return sums;
 }
 
-FragmentTiles::Fragments FragmentTiles::loadAllRows(Value shared, int64_t term) {
-  Fragments rows(plan.piecesOf(plan.rows));
-  for (auto [piece, fragments] : llvm::enumerate(rows))
-    for (int64_t i = 0; i < tile.threadRows / 2; ++i)
-      fragments.push_back(loadRows(shared, i, term, int64_t(piece)));
-  return rows;
+FragmentTiles::Fragments FragmentTiles::loadAll(const ContractionSide &own, Value shared, int64_t term) {
+  Fragments all(plan.piecesOf(own));
+  for (auto [piece, fragments] : llvm::enumerate(all))
+    if (plan.isOfRows(own))
+      for (int64_t i = 0; i < tile.threadRows / 2; ++i)
+        fragments.push_back(loadRows(shared, i, term, int64_t(piece)));
+    else
+      for (int64_t i = 0; i < tile.threadColumns / 4; ++i)
+        llvm::append_range(fragments, loadColumns(shared, i, term, int64_t(piece)));
+  return all;
 }
 
-FragmentTiles::Fragments FragmentTiles::loadAllColumns(Value shared, int64_t term) {
-  Fragments columns(plan.piecesOf(plan.columns));
-  for (auto [piece, fragments] : llvm::enumerate(columns))
-    for (int64_t i = 0; i < tile.threadColumns / 4; ++i)
-      llvm::append_range(fragments, loadColumns(shared, i, term, int64_t(piece)));
-  return columns;
+FragmentTiles::Fragments FragmentTiles::takeAll(const ContractionSide &own, ValueRange &values) const {
+  const auto number = size_t((plan.isOfRows(own) ? tile.threadRows : tile.threadColumns) / 2);
+  Fragments all(plan.piecesOf(own));
+  for (SmallVector<Value> &fragments : all) {
+    fragments.assign(values.begin(), values.begin() + ptrdiff_t(number));
+    values = values.drop_front(number);
+  }
+  return all;
 }
 
 void FragmentTiles::addAll(const Fragments &rows, const Fragments &columns, MutableArrayRef<Value> products) {
@@ -242,25 +248,74 @@ void FragmentTiles::addAll(const Fragments &rows, const Fragments &columns, Muta
         multiplyPieces(ofRows, order - ofRows);
 }
 
-SmallVector<Value> FragmentTiles::multiply(ArrayRef<FragmentTiles> all, bool shareRows, ArrayRef<Value> tiles,
-                                           ValueRange sums) {
-  SmallVector<FragmentTiles> twins(all);
-  FragmentTiles &first = twins.front();
-  const auto ofProduct = size_t(first.plan.sumsOfProduct());
-  SmallVector<SmallVector<Value>> products;
-  for (auto [number, twin] : llvm::enumerate(twins))
-    products.push_back(twin.allTogether(sums.slice(number * ofProduct, ofProduct)));
-  for (int64_t term = 0; term < first.tile.depth; term += first.plan.fragmentDepth()) {
-    const Fragments shared = shareRows ? first.loadAllRows(tiles[0], term) : first.loadAllColumns(tiles[0], term);
-    for (auto [twin, tile, product] : llvm::zip_equal(twins, tiles.drop_front(), products)) {
-      const Fragments own = shareRows ? twin.loadAllColumns(tile, term) : twin.loadAllRows(tile, term);
-      twin.addAll(shareRows ? shared : own, shareRows ? own : shared, product);
-    }
+SmallVector<SmallVector<Value>> FragmentTiles::sumsTogether(MutableArrayRef<FragmentTiles> products, ValueRange sums) {
+  SmallVector<SmallVector<Value>> together;
+  for (FragmentTiles &product : products) {
+    const auto own = size_t(product.plan.sumsOfProduct());
+    together.push_back(product.allTogether(sums.take_front(own)));
+    sums = sums.drop_front(own);
   }
-  SmallVector<Value> next;
-  for (auto [twin, product] : llvm::zip_equal(twins, products))
-    llvm::append_range(next, twin.allOneByOne(product));
-  return next;
+  return together;
+}
+
+SmallVector<Value> FragmentTiles::sumsOneByOne(MutableArrayRef<FragmentTiles> products,
+                                               ArrayRef<SmallVector<Value>> sums) {
+  SmallVector<Value> all;
+  for (auto [product, together] : llvm::zip_equal(products, sums))
+    llvm::append_range(all, product.allOneByOne(together));
+  return all;
+}
+
+SmallVector<Value> FragmentTiles::loadTerms(const Step &step, bool shareRows, int64_t term) {
+  SmallVector<Value> fragments;
+  auto load = [&](FragmentTiles product, bool ofRows, Value tile) {
+    for (const SmallVector<Value> &ofPiece :
+         product.loadAll(ofRows ? product.plan.rows : product.plan.columns, tile, term))
+      llvm::append_range(fragments, ofPiece);
+  };
+  load(step.products.front(), shareRows, step.tiles.front());
+  for (auto [product, tile] : llvm::zip_equal(step.products, ArrayRef(step.tiles).drop_front()))
+    load(product, !shareRows, tile);
+  return fragments;
+}
+
+void FragmentTiles::addTerms(MutableArrayRef<FragmentTiles> products, bool shareRows, ValueRange fragments,
+                             MutableArrayRef<SmallVector<Value>> sums) {
+  auto sideOf = [](FragmentTiles &product, bool isRows) -> const ContractionSide & {
+    return isRows ? product.plan.rows : product.plan.columns;
+  };
+  const Fragments shared = products.front().takeAll(sideOf(products.front(), shareRows), fragments);
+  for (auto [product, sum] : llvm::zip_equal(products, sums)) {
+    const Fragments own = product.takeAll(sideOf(product, !shareRows), fragments);
+    product.addAll(shareRows ? shared : own, shareRows ? own : shared, sum);
+  }
+}
+
+SmallVector<Value> FragmentTiles::multiply(ArrayRef<FragmentTiles> products, bool shareRows, ArrayRef<Value> tiles,
+                                           ValueRange sums) {
+  Step step{products.vec(), SmallVector<Value>(tiles)};
+  SmallVector<SmallVector<Value>> together = sumsTogether(step.products, sums);
+  const ContractionPlan &plan = products.front().plan;
+  for (int64_t term = 0; term < plan.tile.depth; term += plan.fragmentDepth())
+    addTerms(step.products, shareRows, loadTerms(step, shareRows, term), together);
+  return sumsOneByOne(step.products, together);
+}
+
+SmallVector<Value> FragmentTiles::multiplyAhead(const Step &step, bool shareRows, ValueRange first, ValueRange sums,
+                                                llvm::function_ref<Step()> next) {
+  std::vector<FragmentTiles> products(step.products);
+  SmallVector<SmallVector<Value>> together = sumsTogether(products, sums);
+  const ContractionPlan &plan = products.front().plan;
+  SmallVector<Value> fragments(first);
+  for (int64_t term = plan.fragmentDepth(); term <= plan.tile.depth; term += plan.fragmentDepth()) {
+    SmallVector<Value> following =
+        term < plan.tile.depth ? loadTerms(step, shareRows, term) : loadTerms(next(), shareRows, 0);
+    addTerms(products, shareRows, fragments, together);
+    fragments = std::move(following);
+  }
+  SmallVector<Value> made = sumsOneByOne(products, together);
+  llvm::append_range(made, fragments);
+  return made;
 }
 
 } // namespace hloc

@@ -17,6 +17,7 @@
 #include "emitters/heroes/ContractionThreads.h"
 
 #include <array>
+#include <vector>
 
 namespace hloc {
 
@@ -36,6 +37,16 @@ public:
   /// `tiles`: that one, then those of each product's other side; `sums`: of each product.
   static llvm::SmallVector<mlir::Value> multiply(llvm::ArrayRef<FragmentTiles> products, bool shareRows,
                                                  llvm::ArrayRef<mlir::Value> tiles, mlir::ValueRange sums);
+  /// The same where the fragments of the first terms are there, and loaded of the next step's tiles before the last are
+  /// multiplied: `next` makes products and tiles of these. Gives their fragments behind the sums.
+  struct Step {
+    std::vector<FragmentTiles> products;
+    llvm::SmallVector<mlir::Value> tiles;
+  };
+  static llvm::SmallVector<mlir::Value> multiplyAhead(const Step &step, bool shareRows, mlir::ValueRange first,
+                                                      mlir::ValueRange sums, llvm::function_ref<Step()> next);
+  /// Of as many terms as fragments have: what all products take, one after the other.
+  static llvm::SmallVector<mlir::Value> loadTerms(const Step &step, bool shareRows, int64_t term);
 
   // Its parts.
 
@@ -55,8 +66,16 @@ private:
 
   /// By piece, those of a warp along a side: of 16 rows, or of 8 columns.
   using Fragments = llvm::SmallVector<llvm::SmallVector<mlir::Value>>;
-  Fragments loadAllRows(mlir::Value shared, int64_t term);
-  Fragments loadAllColumns(mlir::Value shared, int64_t term);
+  Fragments loadAll(const ContractionSide &own, mlir::Value shared, int64_t term);
+  /// Taken off the front of `values`.
+  Fragments takeAll(const ContractionSide &own, mlir::ValueRange &values) const;
+  static llvm::SmallVector<llvm::SmallVector<mlir::Value>> sumsTogether(llvm::MutableArrayRef<FragmentTiles> products,
+                                                                        mlir::ValueRange sums);
+  static llvm::SmallVector<mlir::Value> sumsOneByOne(llvm::MutableArrayRef<FragmentTiles> products,
+                                                     llvm::ArrayRef<llvm::SmallVector<mlir::Value>> sums);
+  /// The products of what `loadTerms` gave.
+  static void addTerms(llvm::MutableArrayRef<FragmentTiles> products, bool shareRows, mlir::ValueRange fragments,
+                       llvm::MutableArrayRef<llvm::SmallVector<mlir::Value>> sums);
   /// Those of all rows by all columns, added to a thread's sums, four together.
   void addAll(const Fragments &rows, const Fragments &columns, llvm::MutableArrayRef<mlir::Value> products);
   /// By four that are together, where they are among a thread's sums.
