@@ -28,13 +28,24 @@ AffineExpr partOf(const ContractionPlan &plan, const KernelBuilder &kernel) {
   return kernel.block().floorDiv(plan.tiles());
 }
 
+/// Tiles of rows whose blocks follow each other, all of one tile of columns. Blocks that run at the same time then have
+/// about as many rows as columns, and read less that others of them do not; where there are few tiles of columns, they
+/// have so anyway.
+int64_t rowTilesTogether(const ContractionPlan &plan) {
+  constexpr int64_t most = 8, fewColumnTiles = 16;
+  if (plan.ragged || plan.columnTiles() <= fewColumnTiles)
+    return 1;
+  return std::min(most, plan.rowTiles() & -plan.rowTiles());
+}
+
 /// The block's tile, and the step of its part of the sums.
 TilePlace placeOf(const ContractionPlan &plan, const KernelBuilder &kernel) {
-  const int64_t ofBatch = plan.rowTiles() * plan.columnTiles();
-  AffineExpr tile = kernel.block() % plan.tiles(),
+  const int64_t ofBatch = plan.rowTiles() * plan.columnTiles(), rows = rowTilesTogether(plan);
+  AffineExpr tile = kernel.block() % plan.tiles(), inBatch = tile % ofBatch,
+             together = inBatch % (rows * plan.columnTiles()),
              step = getAffineDimExpr(kernel.idVariables().size(), kernel.context());
-  return {tile.floorDiv(ofBatch), (tile % ofBatch).floorDiv(plan.columnTiles()), tile % ofBatch % plan.columnTiles(),
-          partOf(plan, kernel) * plan.stepsOfSplit() + step, plan.stepsOfSplit()};
+  return {tile.floorDiv(ofBatch), inBatch.floorDiv(rows * plan.columnTiles()) * rows + together % rows,
+          together.floorDiv(rows), partOf(plan, kernel) * plan.stepsOfSplit() + step, plan.stepsOfSplit()};
 }
 
 class ContractionEmitter : ContractionThreads {
