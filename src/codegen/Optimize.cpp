@@ -1,6 +1,8 @@
 #include "LlvmStageParts.h"
 
 #include "llvm/Analysis/InlineCost.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Operator.h"
@@ -125,6 +127,31 @@ llvm::ModulePassManager branchingPipeline(llvm::PassBuilder &builder) {
   return passes;
 }
 
+/// Loops whose rounds multiply so many fragments stay loops: LLVM would go through a few rounds to find that out.
+void keepLongRounds(llvm::Module &module) {
+  constexpr llvm::StringLiteral product = "llvm.nvvm.mma.";
+  constexpr int64_t leastProducts = 64;
+  auto isProduct = [&](const llvm::Instruction &instruction) {
+    auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+    return call && call->getCalledFunction() && call->getCalledFunction()->getName().starts_with(product);
+  };
+  if (llvm::none_of(module, [&](const llvm::Function &each) { return each.getName().starts_with(product); }))
+    return;
+  for (llvm::Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    const llvm::DominatorTree dominators(function);
+    const llvm::LoopInfo loops(dominators);
+    for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
+      int64_t products = 0;
+      for (const llvm::BasicBlock *block : loop->blocks())
+        products += llvm::count_if(*block, isProduct);
+      if (products >= leastProducts)
+        loop->setLoopAlreadyUnrolled();
+    }
+  }
+}
+
 } // namespace
 
 bool isStraightLine(const llvm::Module &module) {
@@ -191,9 +218,10 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetIn
     pipeline = builder.buildO0DefaultPipeline(level);
   else if (isStraightLine(module))
     pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(straightLinePipeline(options.startAfter)));
-  else if (level == llvm::OptimizationLevel::O3)
+  else if (level == llvm::OptimizationLevel::O3) {
+    keepLongRounds(module);
     pipeline = branchingPipeline(builder);
-  else
+  } else
     pipeline = builder.buildPerModuleDefaultPipeline(level);
   runPasses(module, builder, std::move(pipeline));
   if (options.optimizationLevel > 0)

@@ -389,13 +389,18 @@ private:
     return Rejection{"there are none of these sizes"};
   }
 
-  /// Has a step, for tensor cores, more terms on their way than a thread has registers for?
+  /// Has a step, for tensor cores, more terms on their way than a thread has registers for? (The deepest of those that
+  /// are not bytes are for copies.)
   bool isTooDeep() {
     if (!plan.tile.onTensorCores || plan.tile.depth <= 2 * plan.fragmentDepth())
       return false;
     for (const ContractionSide *side : plan.sides())
       if (!side->copied && factorOf(*side).widest > 16)
         return true;
+    const bool areBytes =
+        llvm::all_of(plan.sides(), [&](const ContractionSide *side) { return plan.isHeldAsBytes(*side); });
+    if (plan.tile.depth > 4 * plan.fragmentDepth() && !areBytes && !plan.copiesAll())
+      return true;
     return plan.loadedWords() > mostWordsOfDeepTiles;
   }
 

@@ -6,9 +6,9 @@
 namespace hloc {
 namespace {
 
-/// How long sums are that have several deep steps, and results of a thread whose products of one fit into the cache of
-/// instructions. Estimates.
-constexpr int64_t deepTile = 64, leastOfDeepTiles = 192, mostSumsOfDeepTiles = 64;
+/// How long sums are that have several deep steps, or steps twice as deep, and results of a thread whose products of
+/// one fit into the cache of instructions. Estimates.
+constexpr int64_t deepTile = 64, leastOfDeepTiles = 192, leastOfDeepestTiles = 512, mostSumsOfDeepTiles = 64;
 
 constexpr ContractionTile byThreads[] = {
     {4, 2, 8, 8}, {2, 2, 8, 8}, {4, 2, 8, 4}, {4, 2, 4, 8}, {4, 2, 4, 4}, {2, 2, 8, 4}, {2, 2, 4, 4}, {1, 2, 8, 4},
@@ -62,18 +62,21 @@ void addTilesOfFragments(ContractionPlan plan, int64_t depth, llvm::SmallVectorI
     tile.depth = plan.fragmentDepth() * (depth <= plan.fragmentDepth() ? 1 : 2);
     tiles.push_back(tile);
   }
-  // Twice as many terms between barriers, where the code of a step is not too much; of bytes on their way, twice as
-  // many again.
+  // Twice as many terms between barriers, where the code of a step is not too much; of bytes on their way, and of long
+  // sums, twice as many again.
   plan.tile.onTensorCores = true;
   if (plan.factorBits() != 16 || depth < leastOfDeepTiles)
     return;
   const bool areBytes =
       llvm::all_of(plan.sides(), [&](const ContractionSide *side) { return plan.isHeldAsBytes(*side); });
+  const bool areLong =
+      depth >= leastOfDeepestTiles && plan.numProducts() == 1 && plan.hero->opcode() != Opcode::Convolution;
   for (size_t i = 0, count = tiles.size(); i < count; ++i) {
     const int64_t sums = tiles[i].threadRows * tiles[i].threadColumns;
     if (sums <= mostSumsOfDeepTiles)
       tiles.emplace_back(tiles[i]).depth = deepTile;
-    if (areBytes && sums == mostSumsOfDeepTiles / 2) // of fewer, each takes more bytes that are converted
+    // (Of fewer sums, each takes more bytes that are converted. Of a window each copy has tests.)
+    if ((areBytes || areLong) && sums == mostSumsOfDeepTiles / 2)
       tiles.emplace_back(tiles[i]).depth = 2 * deepTile;
   }
 }
