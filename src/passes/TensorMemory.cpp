@@ -151,6 +151,26 @@ static void splitSum(AffineExpr sum, llvm::function_ref<unsigned(AffineExpr)> pa
   part = part + sum;
 }
 
+/// The number of a dimension and its factor, where that is all.
+static std::optional<std::pair<unsigned, int64_t>> multipleOfDim(AffineExpr expression) {
+  if (expression.getKind() != AffineExprKind::Mul)
+    return std::nullopt;
+  auto product = cast<AffineBinaryOpExpr>(expression);
+  if (!isa<AffineDimExpr>(product.getLHS()) || !isa<AffineConstantExpr>(product.getRHS()))
+    return std::nullopt;
+  return std::pair(cast<AffineDimExpr>(product.getLHS()).getPosition(),
+                   cast<AffineConstantExpr>(product.getRHS()).getValue());
+}
+
+Value MemoryBuilder::addressOfMultiple(Value pointer, Value number, int64_t bytes) {
+  const Type i64 = builder.getI64Type();
+  Value wide = arith::IndexCastUIOp::create(builder, loc, i64, number);
+  Value offset = arith::MulIOp::create(builder, loc, wide, arith::ConstantIntOp::create(builder, loc, i64, bytes),
+                                       arith::IntegerOverflowFlags::nsw | arith::IntegerOverflowFlags::nuw);
+  return LLVM::GEPOp::create(builder, loc, pointer.getType(), builder.getI8Type(), pointer, ValueRange(offset),
+                             LLVM::GEPNoWrapFlags::inbounds);
+}
+
 Value MemoryBuilder::addressInLoop(Value pointer, Value index, Type memory) {
   Operation *parent = builder.getInsertionBlock()->getParentOp();
   auto loop = isa<scf::ForOp>(parent) ? cast<scf::ForOp>(parent) : parent->getParentOfType<scf::ForOp>();
@@ -171,7 +191,12 @@ Value MemoryBuilder::addressInLoop(Value pointer, Value index, Type memory) {
   // (Offsets are extended as unsigned numbers.)
   if (llvm::any_of(parts, [&](AffineExpr part) { return traced.map.range(part).lower < 0; }))
     return address(pointer, index, memory);
-  for (AffineExpr part : parts) {
+  for (auto [number, part] : llvm::enumerate(parts)) {
+    if (auto multiple = multipleOfDim(part); multiple && number == Changing) {
+      const int64_t bytes = int64_t(memory.getIntOrFloatBitWidth() / 8);
+      pointer = addressOfMultiple(pointer, traced.operands[multiple->first], multiple->second * bytes);
+      continue;
+    }
     AppliedMap offset = traced;
     offset.map = IndexingMap(AffineMap::get(traced.map.dims().size(), 0, part), traced.map.dims(), {}, {});
     pointer = address(pointer, offset.materialize(builder, loc).front(), memory);

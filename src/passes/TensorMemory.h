@@ -62,6 +62,8 @@ public:
   /// The same in steps, in a loop: what does not change in it first, constants last. The first leaves the loop, and
   /// addresses that differ by constants have all others in common. (For memory with addresses in registers alone.)
   mlir::Value addressInLoop(mlir::Value pointer, mlir::Value index, mlir::Type memory);
+  /// So many times `bytes` behind it: one instruction where numbers are made wide when they are multiplied.
+  mlir::Value addressOfMultiple(mlir::Value pointer, mlir::Value number, int64_t bytes);
   /// The word that holds packed element `index`, and where in it the element starts.
   std::pair<mlir::Value, mlir::Value> packedWord(mlir::Value pointer, mlir::Value index, const ElementStorage &storage,
                                                  unsigned wordBits = 32);
