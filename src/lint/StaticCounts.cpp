@@ -214,7 +214,8 @@ public:
   WarpWalk(const FunctionCode &function, WalkedWarp &warp, unsigned depth = 0)
       : values(function.code, warp.grid, warp.block, warp.place), code(function.code), order(function.order),
         behind(function.behind), warp(warp), depth(depth), ready(code.numRegisters()), ofLoops(code.loops.size()),
-        lanesOf(code.blocks.size(), 0), rounds(code.loops.size()), entered(unsigned(code.loops.size())) {}
+        lanesOf(code.blocks.size(), 0), shares(code.blocks.size(), 1), rounds(code.loops.size()),
+        entered(unsigned(code.loops.size())) {}
 
   void run(LaneMask lanes) {
     if (!lanesOf.empty())
@@ -257,13 +258,29 @@ private:
     double times = 1;
     bool isOpen = false;
     for (uint32_t loop = code.blocks[number].loop; loop != none; loop = code.loops[loop].parent) {
-      if (!entered.test(loop))
+      if (!entered.test(loop)) {
         rounds[loop] = roundsOf(code, loop, values);
+        findSkipped(loop);
+      }
       entered.set(loop);
       times *= rounds[loop].value_or(1);
       isOpen |= !rounds[loop];
     }
     return {times, isOpen};
+  }
+
+  /// What only the first rounds of a loop come to: blocks that a branch jumps over from some round on.
+  void findSkipped(uint32_t loop) {
+    if (!rounds[loop] || *rounds[loop] < 1)
+      return;
+    for (uint32_t number : code.loops[loop].blocks) {
+      if (code.blocks[number].successors.size() != 2)
+        continue;
+      const std::optional<double> before = roundsBeforeTaken(code, loop, number, values);
+      const uint32_t target = before ? code.blocks[number].successors[0] : 0;
+      for (uint32_t skipped = number + 1; skipped < target; ++skipped)
+        shares[skipped] = std::min(shares[skipped], *before / *rounds[loop]);
+    }
   }
 
   /// All blocks of a stretch are in one loop: they are counted as often as the first. Short ones that no lane comes to
@@ -327,7 +344,9 @@ private:
       const CodeInstr &instr = code.instrs[i];
       if (const std::optional<LaneMask> lanes = values.guarded(instr); lanes == 0 && instr.name() != "bra")
         continue;
-      addWork(instr);
+      PathCounts work;
+      addWork(instr, work);
+      add(ofStretch, work, shares[number]);
       values.execute(instr);
       if (instr.name() == "call")
         call(instr);
@@ -386,33 +405,33 @@ private:
     warp.known[&callee] = {inside.once, inside.inLoops};
   }
 
-  void addWork(const CodeInstr &instr) {
+  void addWork(const CodeInstr &instr, PathCounts &work) {
     ++warp.walked;
     const bool isAtomic = instr.name() == "atom" || instr.name() == "red";
     const llvm::StringRef space = spaceOf(instr);
-    ++ofStretch.instructions;
-    ofStretch.specialFunctions += isSpecial(instr);
-    ofStretch.doubles += instr.has("f64") && !llvm::is_contained({"ld", "st", "mov", "mma"}, instr.name());
+    ++work.instructions;
+    work.specialFunctions += isSpecial(instr);
+    work.doubles += instr.has("f64") && !llvm::is_contained({"ld", "st", "mov", "mma"}, instr.name());
     if (instr.name() == "mma")
-      addProducts(instr, ofStretch);
+      addProducts(instr, work);
     const bool isAccess = instr.name() == "ld" || instr.name() == "st" || isAtomic;
     if (isAccess && (space == "global" || space.empty()))
-      ofStretch.sectors += values.sectorsOf(instr);
+      work.sectors += values.sectorsOf(instr);
     if (isAtomic && space != "shared")
-      ofStretch.atomics += warpLanes;
+      work.atomics += warpLanes;
     else if (isAccess) {
       if (space == "shared")
-        ofStretch.sharedPasses += std::max(1u, bytesOf(instr) / 4);
+        work.sharedPasses += std::max(1u, bytesOf(instr) / 4);
       else if (space == "global" || space.empty())
-        ofStretch.globalBytes += bytesOf(instr);
+        work.globalBytes += bytesOf(instr);
     }
     if (isAsyncCopy(instr)) {
-      ofStretch.sectors += values.sectorsOf(instr);
-      ofStretch.globalBytes += bytesOf(instr);
+      work.sectors += values.sectorsOf(instr);
+      work.globalBytes += bytesOf(instr);
     }
     if (isAsyncCopy(instr) || instr.name() == "ldmatrix" || instr.name() == "stmatrix")
-      ofStretch.sharedPasses += bytesOf(instr) / 4;
-    ofStretch.sharedPasses += instr.name() == "shfl";
+      work.sharedPasses += bytesOf(instr) / 4;
+    work.sharedPasses += instr.name() == "shfl";
   }
 
   /// Of a wait for groups of copies: where some may stay open, the one that is waited for has had as many turns to
@@ -510,6 +529,7 @@ private:
   };
   std::vector<Rounds> ofLoops;
   std::vector<LaneMask> lanesOf; ///< blocks
+  std::vector<double> shares;    ///< of the rounds of its loop that come to a block
   std::vector<std::optional<double>> rounds;
   llvm::BitVector entered;
 };

@@ -38,19 +38,31 @@ public:
     return least;
   }
 
-private:
-  /// The branch at the end of a block that every round comes through, if it may leave the loop.
-  std::optional<Exit> exitAt(uint32_t number) const {
+  /// Rounds before the first in which the branch is taken.
+  std::optional<double> beforeTaken(uint32_t number) const {
     const CodeBlock &block = code.blocks[number];
     if (block.loop != loop || block.begin == block.end || block.successors.size() != 2)
       return std::nullopt;
     const CodeInstr &last = code.instrs[block.end - 1];
-    auto isInside = [&](uint32_t to) { return llvm::is_contained(code.loops[loop].blocks, to); };
-    const bool takenStays = isInside(block.successors[0]);
-    if (last.name() != "bra" || last.text->guard.empty() || takenStays == isInside(block.successors[1]))
+    if (last.name() != "bra" || last.text->guard.empty() || !isInside(block.successors[0]) ||
+        !isInside(block.successors[1]))
       return std::nullopt;
+    std::optional<Exit> branch = comparedFor(block);
+    if (!branch)
+      return std::nullopt;
+    branch->leavesIfTaken = true;
+    branch->leavesIfTrue = !last.text->guardNegated;
+    branch->isAtTop = true;
+    return until(*branch);
+  }
+
+private:
+  bool isInside(uint32_t to) const { return llvm::is_contained(code.loops[loop].blocks, to); }
+
+  /// What makes the predicate of the branch at a block's end, if that is one instruction of the loop.
+  std::optional<Exit> comparedFor(const CodeBlock &block) const {
     Exit exit;
-    for (uint32_t writer : code.writers[last.reads.front()]) {
+    for (uint32_t writer : code.writers[code.instrs[block.end - 1].reads.front()]) {
       if (exit.compare != none || !code.isIn(writer, loop))
         return std::nullopt;
       exit.compare = writer;
@@ -58,10 +70,26 @@ private:
     if (exit.compare == none || code.loopOf(exit.compare) != loop)
       return std::nullopt;
     exit.branch = block.end - 1;
+    return exit;
+  }
+
+  /// The branch at the end of a block that every round comes through, if it may leave the loop.
+  std::optional<Exit> exitAt(uint32_t number) const {
+    const CodeBlock &block = code.blocks[number];
+    if (block.loop != loop || block.begin == block.end || block.successors.size() != 2)
+      return std::nullopt;
+    const CodeInstr &last = code.instrs[block.end - 1];
+    const bool takenStays = isInside(block.successors[0]);
+    if (last.name() != "bra" || last.text->guard.empty() || takenStays == isInside(block.successors[1]))
+      return std::nullopt;
+    std::optional<Exit> found = comparedFor(block);
+    if (!found)
+      return std::nullopt;
+    Exit &exit = *found;
     exit.leavesIfTaken = !takenStays;
     exit.leavesIfTrue = takenStays == last.text->guardNegated;
     exit.isAtTop = number == code.loops[loop].header && code.loops[loop].blocks.size() > 1;
-    return exit;
+    return found;
   }
 
   /// What has to be executed in each round to know the comparison, itself included, in the order of the text; nothing
@@ -158,6 +186,10 @@ private:
 
 std::optional<double> roundsOf(const KernelCode &code, uint32_t loop, LaneValues values) {
   return Rounds(code, loop, std::move(values)).run();
+}
+
+std::optional<double> roundsBeforeTaken(const KernelCode &code, uint32_t loop, uint32_t block, LaneValues values) {
+  return Rounds(code, loop, std::move(values)).beforeTaken(block);
 }
 
 } // namespace hloc::lint

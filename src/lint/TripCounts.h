@@ -14,4 +14,8 @@ namespace hloc::lint {
 /// tell. Of several exits, the first.
 std::optional<double> roundsOf(const KernelCode &code, uint32_t loop, LaneValues values);
 
+/// In how many rounds, from the first on, the branch at the end of a block inside the loop is not taken, if it is in
+/// one later; as copies are skipped that nobody would wait for. Nothing if the text does not tell, or it never is.
+std::optional<double> roundsBeforeTaken(const KernelCode &code, uint32_t loop, uint32_t block, LaneValues values);
+
 } // namespace hloc::lint

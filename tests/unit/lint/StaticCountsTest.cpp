@@ -166,6 +166,18 @@ TEST_CASE("the way with the most instructions", "[lint]") {
   CHECK(counts.once.instructions == 5);
 }
 
+TEST_CASE("what only the first rounds of a loop do", "[lint]") {
+  auto bytesOf = [](const std::string &skipped) {
+    return counted("mov.b32 %r10, 0; $L: " + skipped + "ld.global.b32 %r2, [%rd1]; $S: add.s32 %r10, %r10, 1; " +
+                   "setp.lt.s32 %p3, %r10, 8; @%p3 bra $L;")
+        .once.globalBytes;
+  };
+  CHECK(bytesOf("") == 8 * 4);
+  CHECK(bytesOf("setp.gt.s32 %p2, %r10, 4; @%p2 bra $S;") == Approx(5 * 4));
+  CHECK(bytesOf("setp.lt.s32 %p2, %r10, 3; @!%p2 bra $S;") == Approx(3 * 4));
+  CHECK(bytesOf("setp.gt.s32 %p2, %r9, 4; @%p2 bra $S;") == 8 * 4); // nobody knows
+}
+
 TEST_CASE("rounds of loops by bytes and by instructions", "[lint]") {
   StaticCounts counts =
       counted("$L: ld.global.b32 %r2, [%rd1]; add.s64 %rd1, %rd1, 512; add.s32 %r3, %r3, %r2; setp.ne.b64 "
