@@ -78,6 +78,7 @@ std::unique_ptr<HloModule> Compiler::fuse(const HloModule &module, const TargetI
   context.options.fastMath = options.fastMath;
   context.options.fusion = options.fusion;
   context.options.f32Dots = options.f32Dots;
+  context.options.softmax = options.softmax;
   context.explanation = options.explanation;
   auto text = [&] { return hloText(*fused); };
   context.afterPass = [&](const HloPass &pass, PassResult result, Clock::time_point begin, Clock::time_point end) {

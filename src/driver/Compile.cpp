@@ -20,6 +20,7 @@ CompilerOptions compilerOptions(const CompileOptions &options) {
   result.fusion = options.fusion;
   if (llvm::any_of(options.targets, [](const TargetInfo &target) { return target.hasTf32(); }))
     result.f32Dots = options.f32Dots; // else f32 is what kernels have to be right in
+  result.softmax = options.softmax;
   result.tile = options.tile;
   result.cacheFolder = CubinCache::defaultFolder(systemEnvironment);
   return result;

@@ -71,6 +71,7 @@ struct CompileOptions {
   unsigned optimizationLevel = 3;
   FusionMode fusion = FusionMode::Keep;
   F32Dots f32Dots = F32Dots::F32;
+  SoftmaxChoice softmax = SoftmaxChoice::Strict;
   std::optional<TileSizes> tile;      ///< that contractions are to have
   std::optional<std::string> explain; ///< an instruction, or `.` for all; unset: nothing is explained
   std::vector<std::string> fastMath;  ///< rules that change floats and are to be applied

@@ -2,6 +2,8 @@
 
 #include "interp/Accuracy.h"
 
+#include "hloc/hlo/OnlineSoftmax.h"
+
 #include <cstring>
 
 namespace hloc::interp {
@@ -238,7 +240,7 @@ llvm::FailureOr<BoundsPtr> boundElementwise(const BoundStep &step, BoundsPtr &un
   bool anyBounds = llvm::any_of(step.operands, [](const Bounded &operand) { return bool(operand.bounds); });
   bool sums = instr.opcode() == Opcode::Add || instr.opcode() == Opcode::Subtract;
   bool anyUnrounded = llvm::any_of(step.operands, [](const Bounded &operand) { return bool(operand.unrounded); });
-  bool floating = isFloat(type) || isComplex(type);
+  bool floating = isFloat(type) || isComplex(type), allReal = llvm::all_of(step.operands, isReal);
   bool isFunction = floating && permitted(instr, step.backend).ulps > 0.5;
   if (instr.opcode() == Opcode::BitcastConvert)
     return anyBounds ? boundBits(step) : llvm::FailureOr<BoundsPtr>(BoundsPtr());
@@ -249,6 +251,8 @@ llvm::FailureOr<BoundsPtr> boundElementwise(const BoundStep &step, BoundsPtr &un
         x = -x;
     unrounded = std::move(negated);
   }
+  if (isOnlineSoftmax(instr) && isFloat(type) && allReal)
+    return boundRescaled(step);
   if (choosesOfOne(instr))
     unrounded = step.operands[0].unrounded;
   if (instr.opcode() == Opcode::Select && anyUnrounded &&
@@ -267,7 +271,6 @@ llvm::FailureOr<BoundsPtr> boundElementwise(const BoundStep &step, BoundsPtr &un
     return BoundsPtr(); // rounded once to nearest, or not at all
   if (instr.opcode() == Opcode::Select)
     return boundSelect(step);
-  bool allReal = llvm::all_of(step.operands, isReal);
   if (instr.opcode() == Opcode::Compare || instr.opcode() == Opcode::IsFinite) {
     if (allReal && instr.comparisonType() != ComparisonType::TotalOrder)
       return boundRealCompare(step);

@@ -40,6 +40,8 @@ BoundsPtr boundReal(const BoundStep &step, BoundsPtr &unrounded);
 /// `direction`: instead of the op's own.
 BoundsPtr boundRealCompare(const BoundStep &step, std::optional<ComparisonDirection> direction = std::nullopt);
 BoundsPtr boundComplex(const BoundStep &step);
+/// Of a convert of weights of an online softmax: rounded at any scale (BoundOnline.cpp).
+BoundsPtr boundRescaled(const BoundStep &step);
 llvm::FailureOr<BoundsPtr> boundInteger(const BoundStep &step);
 
 /// -1, 0, 1 as a bound of real numbers, integers or predicates is below, at or above another.

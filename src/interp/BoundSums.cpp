@@ -20,6 +20,8 @@
 #include "interp/Strided.h"
 #include "interp/TensorCores.h"
 
+#include "hloc/hlo/OnlineSoftmax.h"
+
 #include <bit>
 
 namespace hloc::interp {
@@ -463,15 +465,22 @@ bool isAnything(double low, double high) {
 bool mayBeZero(double low, double high) { return low < high && low <= 0 && high >= 0; }
 bool isInfinite(double low, double high) { return std::isinf(low) && low == high; }
 bool isWhatever(double, double) { return true; }
+bool isZero(double low, double high) { return low == 0 && high == 0; }
+bool isNoNumber(double low, double high) {
+  return !isUnknown(low, high) && !(std::isfinite(low) && std::isfinite(high));
+}
 
 /// Sums of products of which nothing is known: a term has an unknown factor, or is an infinity times what may be zero
-/// and may be not. Above 0 there; nothing if there are none.
+/// and may be not. An online softmax may leave out terms whose weight is zero, whatever they are times. Above 0 there;
+/// nothing if there are none.
 llvm::FailureOr<std::optional<Literal>>
-openProducts(const Bounds &left, const Bounds &right,
+openProducts(const Bounds &left, const Bounds &right, bool leavesOut,
              llvm::function_ref<llvm::FailureOr<Literal>(Literal, Literal)> product) {
   using Kind = bool (*)(double, double);
-  constexpr std::pair<Kind, Kind> kinds[] = {
+  llvm::SmallVector<std::pair<Kind, Kind>> kinds = {
       {isAnything, isWhatever}, {isWhatever, isAnything}, {mayBeZero, isInfinite}, {isInfinite, mayBeZero}};
+  if (leavesOut)
+    kinds.append({{isZero, isNoNumber}, {isNoNumber, isZero}});
   std::optional<Literal> found;
   for (auto [ofLeft, ofRight] : kinds) {
     Literal a = indicator(left, ofLeft), b = indicator(right, ofRight);
@@ -484,6 +493,32 @@ openProducts(const Bounds &left, const Bounds &right,
     found = found ? combine(*found, *counts, sumOf) : std::move(*counts);
   }
   return found;
+}
+
+/// At another scale an online softmax's weights are up to as large as there are numbers of them: sums are open that
+/// would overflow if all terms had such a weight.
+llvm::FailureOr<std::optional<Literal>>
+withOverflows(std::optional<Literal> open, const Bounds &left, const Bounds &right,
+              llvm::function_ref<llvm::FailureOr<Literal>(Literal, Literal)> product) {
+  constexpr double most = 0x1p128, mostWeight = 0x1p12;
+  for (bool weightsAreLeft : {true, false}) {
+    const Bounds &terms = weightsAreLeft ? right : left, &weights = weightsAreLeft ? left : right;
+    Literal sizes = finiteOnly(magnitudes(terms));
+    double all = 0;
+    for (double size : sizes.data<double>())
+      all += size;
+    if (all * mostWeight < most)
+      continue;
+    Literal ones = indicator(weights, isWhatever);
+    llvm::FailureOr<Literal> sums =
+        weightsAreLeft ? product(std::move(ones), std::move(sizes)) : product(std::move(sizes), std::move(ones));
+    if (failed(sums))
+      return llvm::failure();
+    for (double &sum : sums->mutableData<double>())
+      sum = sum * mostWeight >= most;
+    open = open ? combine(*open, *sums, sumOf) : std::move(*sums);
+  }
+  return open;
 }
 
 /// What is unknown in a factor does not disturb other sums.
@@ -531,9 +566,11 @@ llvm::FailureOr<BoundsPtr> boundProducts(const BoundStep &step) {
   if (complex && (hasUnknown(*left) || hasUnknown(*right)))
     return unknownBounds(step.value);
   const bool areBounded = step.operands[0].bounds || step.operands[1].bounds;
-  const bool spread = areBounded || left != wide[0] || right != wide[1];
-  if (!complex && spread) {
-    llvm::FailureOr<std::optional<Literal>> found = openProducts(*left, *right, product);
+  const bool spread = areBounded || left != wide[0] || right != wide[1], isOnline = isOnlineSoftmax(step.instr);
+  if (!complex && (spread || isOnline)) {
+    llvm::FailureOr<std::optional<Literal>> found = openProducts(*left, *right, isOnline, product);
+    if (succeeded(found) && isOnline)
+      found = withOverflows(std::move(*found), *left, *right, product);
     if (failed(found))
       return llvm::failure();
     open = std::move(*found);

@@ -67,8 +67,8 @@ private:
     std::unique_ptr<HloModule> module = compiler.parse(std::move(file));
     if (module && options.shrink)
       module = shrunk(*module);
-    if (module && options.compiler.f32Dots != F32Dots::F32)
-      module = withAlgorithms(std::move(module));
+    if (module && (options.compiler.f32Dots != F32Dots::F32 || options.compiler.softmax != SoftmaxChoice::Strict))
+      module = withChoices(std::move(module));
     if (module)
       module = withoutSolvers(std::move(module));
     if (module && isPart())
@@ -106,14 +106,18 @@ private:
     return std::move(small.module);
   }
 
-  /// What is wanted of dots of f32 is wanted of kernels and reference; calls of libraries that are such dots are given
-  /// to both as what they mean.
-  std::unique_ptr<HloModule> withAlgorithms(std::unique_ptr<HloModule> module) {
-    TimedScope scope(timing, "choose dot algorithms");
+  /// What is wanted of dots of f32, or of a softmax, is wanted of kernels and reference; calls of libraries that are
+  /// such dots are given to both as what they mean, and a softmax is found behind calls as well.
+  std::unique_ptr<HloModule> withChoices(std::unique_ptr<HloModule> module) {
+    TimedScope scope(timing, "choose forms");
     std::unique_ptr<HloModule> chosen = cloneModule(*module);
     HloPassContext context(diagnostics);
     context.options.f32Dots = options.compiler.f32Dots;
-    for (auto *pass : {expandCustomCalls, chooseDotAlgorithms})
+    context.options.softmax = options.compiler.softmax;
+    llvm::SmallVector<PassResult (*)(HloModule &, HloPassContext &)> passes = {expandCustomCalls, chooseDotAlgorithms};
+    if (options.compiler.softmax != SoftmaxChoice::Strict)
+      passes = {expandAsync, foldCollectives, inlineCalls, expandCustomCalls, chooseDotAlgorithms, chooseSoftmax};
+    for (auto *pass : passes)
       if (pass(*chosen, context) == PassResult::Failed)
         return nullptr;
     asWritten = std::move(module);
@@ -456,6 +460,7 @@ bool ModuleRun::verifyPasses(const HloModule &module, llvm::ArrayRef<ArgumentSet
   context.options.fastMath = options.compiler.fastMath;
   context.options.fusion = options.compiler.fusion;
   context.options.f32Dots = options.compiler.f32Dots;
+  context.options.softmax = options.compiler.softmax;
   if (!verifyEachPass(module, hloPipeline(), inputs, context))
     return false;
   report.numVerifiedSets = inputs.size();

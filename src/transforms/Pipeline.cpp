@@ -13,6 +13,8 @@ llvm::ArrayRef<HloPass> hloPipeline() {
        /*rounds=*/true},
       {"choose-dot-algorithms", chooseDotAlgorithms,
        "Gives dots and convolutions of f32 the algorithm that is wanted where their text leaves it open"},
+      {"choose-softmax", chooseSoftmax,
+       "Divides results of dots instead of their weights, where one pass over a softmax is wanted"},
       {"expand-solver-calls", expandSolverCalls, "Replaces calls of LAPACK and cuSOLVER by ops and loops",
        /*rounds=*/true},
       {"expand-rng", expandRng, "Passes the state of random numbers along, from which they are made"},

@@ -57,9 +57,16 @@ enum class F32Dots {
   Tf32 ///< by tensor cores that have it: factors rounded to 11 bits, sums in f32
 };
 
+/// Where weights that are a softmax are rounded, if a dot adds up their products.
+enum class SoftmaxChoice {
+  Strict, ///< divided, as the HLO says
+  Online  ///< undivided, at any scale; the dot's results are divided
+};
+
 struct HloPassOptions {
   FusionMode fusion = FusionMode::Keep;
   F32Dots f32Dots = F32Dots::F32;
+  SoftmaxChoice softmax = SoftmaxChoice::Strict;
   /// Inlining refuses to make a computation larger than this. Nested calls multiply: 25 levels of two calls each, a
   /// text of 100 lines, would take 2^25 instructions, 10 GB. The largest real module known here has 44,000.
   size_t maxInstructions = 4'000'000;

@@ -43,6 +43,10 @@ bool isPlainF32Product(const HloInstruction &instr);
 /// These -> the same with `algorithm=dot_tf32_tf32_f32`, where that is wanted.
 PassResult chooseDotAlgorithms(HloModule &module, HloPassContext &context);
 
+/// Dots of what a softmax has divided and rounded -> dots of what is rounded undivided, with the mark of
+/// OnlineSoftmax.h, whose results are divided, where HloPassOptions::softmax wants that.
+PassResult chooseSoftmax(HloModule &module, HloPassContext &context);
+
 /// rng and rng-get-and-update-state -> rng-bit-generator on a counter that is 0 when the entry starts and goes through
 /// its loops. Not where branches or conditions of loops draw.
 PassResult expandRng(HloModule &module, HloPassContext &context);

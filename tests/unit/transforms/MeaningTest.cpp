@@ -24,17 +24,12 @@ PassResult cleanUpToFixpoint(HloModule &module, HloPassContext &context) {
 } // namespace
 
 TEST_CASE("generated modules compute the same after each pass") {
-  constexpr HloPass passes[] = {{"expand-async", expandAsync},
-                                {"fold-collectives", foldCollectives},
-                                {"inline-calls", inlineCalls},
-                                {"choose-dot-algorithms", chooseDotAlgorithms},
-                                {"separate-control", separateControl},
-                                {"clean-up", cleanUpToFixpoint},
-                                {"apply-entry-layout", applyEntryLayout},
-                                {"drop-barriers", dropBarriers},
-                                {"count-rounds", countRounds},
-                                {"separate-starts", separateStarts},
-                                {"form-fusions", formFusions},
+  constexpr HloPass passes[] = {{"expand-async", expandAsync},        {"fold-collectives", foldCollectives},
+                                {"inline-calls", inlineCalls},        {"choose-dot-algorithms", chooseDotAlgorithms},
+                                {"choose-softmax", chooseSoftmax},    {"separate-control", separateControl},
+                                {"clean-up", cleanUpToFixpoint},      {"apply-entry-layout", applyEntryLayout},
+                                {"drop-barriers", dropBarriers},      {"count-rounds", countRounds},
+                                {"separate-starts", separateStarts},  {"form-fusions", formFusions},
                                 {"clean-up again", cleanUpToFixpoint}};
   unsigned compared = 0, changes = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {
@@ -48,6 +43,7 @@ TEST_CASE("generated modules compute the same after each pass") {
     std::optional<Literal> expected = resultOf(*source, *arguments);
     HloPassContext context(diagnostics);
     context.options.f32Dots = F32Dots::Tf32;
+    context.options.softmax = SoftmaxChoice::Online;
     auto module = cloneModule(*source);
     for (const HloPass &pass : passes) {
       PassResult result = runPasses(*module, pass, context);

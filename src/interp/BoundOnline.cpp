@@ -1,0 +1,40 @@
+// Weights of an online softmax (decisions/0020): exponentials less a maximum that may be another than the row's,
+// rounded there, and scaled when their sums are. Which other maximum is nobody's business: at any scale the rounding is
+// off by half a unit of the weight, and the way back costs what exponentials and products cost.
+
+#include "interp/BoundElementwise.h"
+#include "interp/FloatGrid.h"
+
+#include <cmath>
+
+namespace hloc::interp {
+
+BoundsPtr boundRescaled(const BoundStep &step) {
+  // Exponents are split in two differences, each off by its own roundings, and the weight is scaled once a piece.
+  constexpr double ofExponent = 0x1p-22, ofScales = 0x1p-19, leastScale = 0.5;
+  // Kernels take exponentials below the normal numbers of f32 for zeros.
+  constexpr double vanishes = 0x1p-126;
+  constexpr int64_t grain = 512;
+  const FloatGrid grid(step.value.shape().elementType());
+  const double halfUnit = grid.unitRoundoff(), smallest = std::max(grid.ulp(0) / 2 / leastScale, vanishes);
+  BoundsPtr powers = boundsOrPoint(step.operands[0]);
+  auto made = std::make_shared<Bounds>(*powers);
+  auto low = made->low.mutableData<double>(), high = made->high.mutableData<double>();
+  auto value = asBound(step.value);
+  auto reference = value.data<double>();
+  inParallel(step.value.numElements(), grain, [&](int64_t begin, int64_t end) {
+    for (auto i = size_t(begin); i < size_t(end); ++i) {
+      if (isUnknown(low[i], high[i]) || std::isnan(low[i]) || !(low[i] >= 0) || !std::isfinite(high[i]) || high[i] == 0)
+        continue;
+      auto off = [&](double x) {
+        const double exponent = std::fabs(std::log(std::max(x, vanishes)));
+        return x * (halfUnit + ofScales + exponent * ofExponent) + smallest;
+      };
+      low[i] = std::max(0.0, std::min(low[i] - off(low[i]), reference[i]));
+      high[i] = std::max(high[i] + off(high[i]), reference[i]);
+    }
+  });
+  return nullIfExact(std::move(made));
+}
+
+} // namespace hloc::interp
