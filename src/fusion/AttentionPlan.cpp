@@ -10,6 +10,7 @@
 #include "hloc/fusion/OutputMaps.h"
 #include "hloc/fusion/PlanCounts.h"
 #include "hloc/hlo/Literal.h"
+#include "hloc/hlo/OnlineSoftmax.h"
 #include "hloc/indexing/ShapeMaps.h"
 #include "hloc/kernel/Estimate.h"
 
@@ -71,14 +72,16 @@ public:
         stageOf(graph.computation().instructions().size(), 0) {}
 
   std::optional<Rejection> run() {
-    for (auto step : {&AttentionMatch::findDots, &AttentionMatch::findMatrices, &AttentionMatch::assignRoles,
-                      &AttentionMatch::assignRoots, &AttentionMatch::assignStages})
+    for (auto step : {&AttentionMatch::findDots, &AttentionMatch::findMatrices, &AttentionMatch::findQuotient,
+                      &AttentionMatch::assignRoles, &AttentionMatch::assignRoots, &AttentionMatch::assignStages,
+                      &AttentionMatch::findDivisor})
       if (std::optional<Rejection> why = (this->*step)())
         return why;
     plan.mayJoinFirstStages = canJoin();
     if (plan.mayJoinFirstStages) {
       plan.logits = &behindBitcasts(*plan.stages[0].heroes.front().instr->operand(0));
-      plan.isSoftmax = plan.stages.size() == 2 && areQuotients();
+      plan.isOnline = isOnline();
+      plan.isSoftmax = plan.stages.size() == 2 && (plan.isOnline || areQuotients());
       plan.scale = scaleOfLogits();
     }
     findMask();
@@ -186,10 +189,78 @@ private:
     return std::nullopt;
   }
 
+  /// Of the second dot's results, each divided by the same of its row.
+  std::optional<Rejection> findQuotient() {
+    plan.finished = &second();
+    const HloInstruction *quotient = onlyUser(second());
+    if (!quotient || quotient->opcode() != Opcode::Divide || quotient->operand(0) != &second() ||
+        !quotient->shape().sameDims(second().shape()) || quotient->shape().elementType() != ElementType::F32)
+      return std::nullopt;
+    IndexingMap map = IndexingMap::identity(context, quotient->shape().dims());
+    const HloInstruction *value = quotient->operand(1);
+    llvm::SmallVector<const HloInstruction *> between;
+    for (; value->opcode() != Opcode::Reduce; value = value->operand(0)) {
+      if (!onlyUser(*value) || value->numOperands() != 1 || !hasTrait(value->opcode(), OpcodeTrait::Moves))
+        return std::nullopt;
+      map = compose(map, operandIndexing(*value, 0, context)->map);
+      map.simplify();
+      between.push_back(value);
+    }
+    const llvm::SmallVector<unsigned> kept = order({plan.product.batch, plan.product.rows.dims}, second().shape()),
+                                      own = memoryOrder(value->shape());
+    const bool isOfRow = kept.size() == own.size() && llvm::all_of(llvm::zip(kept, own), [&](auto dims) {
+                           auto [to, from] = dims;
+                           return map.affine().getResult(from) == getAffineDimExpr(to, context);
+                         });
+    if (!isOfRow)
+      return std::nullopt;
+    plan.quotient = plan.finished = quotient;
+    for (const HloInstruction *instr : between)
+      ofQuotient.push_back(instr);
+    divisor = value;
+    if (const HloInstruction *converted = onlyUser(*quotient);
+        converted && converted->opcode() == Opcode::Convert &&
+        converted->shape().elementType() == plan.product.fragmentType(plan.product.rows))
+      plan.finished = converted;
+    return std::nullopt;
+  }
+
+  /// Null: it is an output, or has several users.
+  const HloInstruction *onlyUser(const HloInstruction &value) const {
+    if (llvm::any_of(graph.roots(), [&](const FusionRoot &root) { return root.instr == &value; }))
+      return nullptr;
+    const HloInstruction *user = nullptr;
+    for (const HloInstruction *instr : graph.instructions())
+      for (const HloInstruction *operand : instr->operands())
+        if (operand == &value) {
+          if (user)
+            return nullptr;
+          user = instr;
+        }
+    return user;
+  }
+
+  std::optional<Rejection> findDivisor() {
+    unsigned number = 0;
+    for (const ReductionFrame &stage : plan.stages)
+      for (const Accumulator &accumulator : stage.accumulators) {
+        if (plan.quotient && stage.heroes[accumulator.hero].instr == divisor) {
+          plan.divisor = number;
+          return std::nullopt;
+        }
+        ++number;
+      }
+    return plan.quotient ? std::optional(Rejection{
+                               fmt::format("`{}` divides by no sum of a row of scores", plan.quotient->name().str())})
+                         : std::nullopt;
+  }
+
   std::optional<Rejection> assignRoles() {
     roles.set(first(), ReducedRole::Element);
     roles.follow(graph.instructions(),
                  [&](const HloInstruction &instr, unsigned operand, ReducedRole read) -> PlaceAnswer<ReducedRole> {
+                   if (llvm::is_contained(ofQuotient, &instr))
+                     return Independent();
                    if (&instr == &second())
                      return placeIf(operand == weights && read == ReducedRole::Element, ReducedRole::Element);
                    return roleThrough(instr, operand, read, shape);
@@ -201,7 +272,7 @@ private:
     if (outputs.firstElsewhere())
       return Rejection{fmt::format("`{}` is read at several places, or not as a whole", second().name().str())};
     for (const HloInstruction *instr : graph.instructions())
-      if (outputs.at(*instr) && instr != &second() &&
+      if (outputs.at(*instr) && instr != &second() && instr != plan.quotient &&
           llvm::any_of(instr->operands(),
                        [&](const HloInstruction *operand) { return !outputs.at(*operand) && roles.at(*operand); }))
         return Rejection{fmt::format("`{}` reads scores beside `{}`", instr->name().str(), second().name().str())};
@@ -255,7 +326,7 @@ private:
   void countWork() {
     /// Of a logit: to find the maximum, the difference, a rough exponential, the sum; the difference, an exponential,
     /// its share of the sum, half a conversion. An exponential that is kept is made once.
-    constexpr double ofMaximumAndSum = 5, ofWeight = 9.5, ofAll = 11.5;
+    constexpr double ofMaximumAndSum = 5, ofWeight = 9.5, ofAll = 11.5, ofOnline = 5.5;
     llvm::SmallVector<const HloInstruction *> all = {&plan.weights()};
     plan.workOfStages = workFor(all);
     for (const ReductionFrame &stage : plan.stages)
@@ -269,8 +340,8 @@ private:
       const HloInstruction *shown = &plan.shownLogits();
       // A product with a scale is one with the subtraction behind it.
       const double ofLogit = plan.scale > 0 ? 0 : workFor(shown);
-      plan.workHeld = ofLogit + ofAll;
-      plan.workOfStages = 2 * ofLogit + ofMaximumAndSum + ofWeight;
+      plan.workHeld = ofLogit + (plan.isOnline ? ofOnline : ofAll);
+      plan.workOfStages = plan.isOnline ? ofLogit + ofOnline : 2 * ofLogit + ofMaximumAndSum + ofWeight;
     }
   }
 
@@ -298,6 +369,13 @@ private:
     return value->opcode() == Opcode::Divide &&
            &behindBitcasts(*value->operand(0)) == &behindBitcasts(*sum.operand(0)) &&
            &behindBroadcasts(*value->operand(1)) == &sum;
+  }
+
+  /// Are weights the exponentials that `canJoin` found, as an online softmax has them, and is their sum what divides?
+  bool isOnline() const {
+    const HloInstruction &weights = behindBitcasts(plan.weights()), &sum = *plan.stages[1].heroes.front().instr;
+    return plan.stages.size() == 2 && divisor == &sum && isOnlineSoftmax(weights) && isOnlineSoftmax(second()) &&
+           &behindBitcasts(*weights.operand(0)) == &behindBitcasts(*sum.operand(0));
   }
 
   /// Is the mask a range of keys for each row, and what it hides scores behind a constant?
@@ -400,8 +478,10 @@ private:
   const FusionGraph &graph;
   const TargetInfo &target;
   MLIRContext *context;
-  unsigned weights = 0;  ///< operand of the second dot
-  llvm::BitVector after; ///< what depends on the second dot, itself included; by id
+  unsigned weights = 0;                                    ///< operand of the second dot
+  const HloInstruction *divisor = nullptr;                 ///< the quotient's
+  llvm::SmallVector<const HloInstruction *, 2> ofQuotient; ///< which it has at each result
+  llvm::BitVector after;                                   ///< what depends on the second dot, itself included; by id
   ReducedShape shape;
   Places<ReducedRole> roles;
   std::vector<unsigned> stageOf; ///< stages that are complete where the instruction can be computed
@@ -445,7 +525,7 @@ Effort effortOf(const AttentionPlan &plan, const LaunchGeometry &launch, const T
     counts.sectors += read.elements * read.spread * deviceBits(shape.elementType()) / sectorBits;
     counts.footprint += double(shape.byteSize()) * 8 / sectorBits;
   }
-  const double written = double(plan.product.hero->shape().byteSize()) * 8 / sectorBits;
+  const double written = double(plan.finished->shape().byteSize()) * 8 / sectorBits;
   counts.sectors += written;
   counts.footprint += written;
   counts.instructions += plan.workOnce * double(plan.scores.hero->shape().numElements()) / lanesPerWarp;
@@ -554,8 +634,12 @@ double AttentionPlan::hiddenLogit() const {
   return behindBroadcasts(*mask->operand(isKept ? 2 : 1)).literal().getDouble(0);
 }
 
+bool AttentionPlan::mayWeighHidden() const {
+  return isOnline && skipsPieces && !(masksLogits && hiddenLogit() == -std::numeric_limits<double>::infinity());
+}
+
 bool AttentionPlan::storesInRowTile() const {
-  return product.outputVector && product.hero->shape().elementType() == scores.fragmentType(scores.rows);
+  return product.outputVector && finished->shape().elementType() == scores.fragmentType(scores.rows);
 }
 
 int64_t AttentionPlan::rowElements() const {
@@ -569,8 +653,12 @@ int64_t AttentionPlan::pieceElements() const {
 uint64_t AttentionPlan::sharedBytes() const {
   const int64_t factors = rowElements() + stagesOfTiles * pieceElements();
   const int64_t outputs = product.outputVector && !storesInRowTile() ? product.outputElements() : 0;
-  return uint64_t(factors * int64_t(scores.factorBits()) +
-                  outputs * int64_t(deviceBits(product.hero->shape().elementType()))) /
+  // What lies behind flags begins at a vector.
+  constexpr int64_t flagsOfVector = ContractionPlan::sharedVectorBits / bitsOfFlag;
+  const int64_t warps = scores.tile.warpRows,
+                flags = mayWeighHidden() && warps > 1 ? roundedUp(warps, flagsOfVector) : 0;
+  return uint64_t(factors * int64_t(scores.factorBits()) + flags * bitsOfFlag +
+                  outputs * int64_t(deviceBits(finished->shape().elementType()))) /
          8;
 }
 
@@ -612,12 +700,12 @@ ComputedSpaces computedSpaces<AttentionPlan>(const AttentionPlan &plan, const Fu
   elements(plan.weights());
   ComputedSpace outputs;
   for (auto [root, place] :
-       llvm::zip_equal(plan.product.roots, outputMaps(graph, *plan.product.hero, plan.product.roots, context)))
+       llvm::zip_equal(plan.product.roots, outputMaps(graph, *plan.finished, plan.product.roots, context)))
     outputs.values.push_back({graph.roots()[root].instr, place});
   result.spaces.push_back(std::move(outputs));
   for (unsigned root : plan.resultRoots)
     elements(*graph.roots()[root].instr);
-  result.kept = {plan.scores.hero, plan.product.hero};
+  result.kept = {plan.scores.hero, plan.finished};
   for (const ReductionFrame &stage : plan.stages)
     for (const ReductionHero &hero : stage.heroes)
       result.kept.push_back(hero.instr);
@@ -640,9 +728,13 @@ std::string AttentionPlan::toString() const {
     os << scores.batchSize << " times ";
   os << fmt::format("{} rows by {} keys, {} terms, {} columns; {} stage{}{}; ", scores.rows.size, keys(),
                     scores.innerDepth(), product.columns.size, stages.size(), stages.size() == 1 ? "" : "s",
-                    joinsFirstStages() ? ", the first two together" : "");
+                    isOnline             ? ", all in one pass, divided afterwards"
+                    : joinsFirstStages() ? ", the first two together"
+                                         : "");
   os << fmt::format("blocks of {} rows, pieces of {} keys{}; roots ", scores.tile.rows(), piece(),
-                    holdsScores ? ", scores in registers" : fmt::format(", {} times", passes()));
+                    holdsScores ? ", scores in registers"
+                    : isOnline  ? ""
+                                : fmt::format(", {} times", passes()));
   llvm::interleave(product.roots, os, ",");
   if (skipsPieces)
     os << fmt::format("; a mask leaves {:.0f} % of the pieces", 100 * keptPieces);

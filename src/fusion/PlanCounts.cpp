@@ -340,8 +340,8 @@ PlanCounts countsOf(const AttentionPlan &plan) {
                keys = pieces * double(plan.piece()), terms = double(plan.terms()), columns = double(plan.columns());
   // Of each pair of products, one load of a key's or a term's fragments. What a mask leaves out is not multiplied with
   // keys.
-  const double kept = plan.keptPieces;
-  const double pairs = warps * keys / fragment * (kept * passes * terms + columns) / fragment;
+  const double kept = plan.keptPieces, keptTerms = plan.keptTerms();
+  const double pairs = warps * keys / fragment * (kept * passes * terms + keptTerms * columns) / fragment;
   counts.products =
       pairs * 2 * ContractionTile::fragmentRows * ContractionTile::fragmentColumns * AttentionPlan::fragmentDepth;
   counts.instructions = 3 * pairs;
@@ -358,7 +358,7 @@ PlanCounts countsOf(const AttentionPlan &plan) {
   };
   fill(plan.scores, plan.scores.rows, blocks * double(plan.scores.tile.rows()) * terms, 1);
   fill(plan.scores, plan.scores.columns, blocks * kept * passes * keys * terms, kept * passes * pieces);
-  fill(plan.product, plan.product.columns, blocks * keys * columns, pieces);
+  fill(plan.product, plan.product.columns, blocks * keptTerms * keys * columns, keptTerms * pieces);
   const double scores = blocks * double(plan.scores.tile.rows()) * keys;
   counts.reads.push_back({plan.product.hero, plan.product.rows.operand, scores, 1});
   counts.instructions += warps * (passes + 1) * pieces * instructionsOfPiece +
@@ -366,9 +366,10 @@ PlanCounts countsOf(const AttentionPlan &plan) {
   for (const ReductionFrame &stage : plan.stages)
     addExchange(double(plan.scores.tile.laneColumns()), 2 * accumulatorsOf(stage), warps, counts);
   // Keys once a pass, terms once: each on its way while something is multiplied.
-  counts.sharedRoundTrips += pieces * (kept * passes + 1) * tripsOfBarrier;
+  counts.sharedRoundTrips += pieces * (kept * passes + keptTerms) * tripsOfBarrier;
   // Products of one sum follow each other, and what is added up in a row.
-  counts.chainInstructions += pieces * (kept * passes * terms + double(plan.piece())) / fragment * instructionsOfMma;
+  counts.chainInstructions +=
+      pieces * (kept * passes * terms + keptTerms * double(plan.piece())) / fragment * instructionsOfMma;
   counts.chainInstructions +=
       plan.workOfScore() + double(plan.stages.size()) * keys / double(plan.scores.tile.laneColumns());
   return counts;

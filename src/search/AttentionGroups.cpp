@@ -51,17 +51,48 @@ private:
       }
     depends[second.id()] = true;
     members.push_back(&second);
+    addQuotient(second, depends, members);
     RowGroup group;
     for (HloInstruction *instr : members) {
-      const bool isNeeded =
-          instr == &second || inMemory[instr->id()] || llvm::any_of(users.of(instr), [&](const HloInstruction *user) {
-            return needed[user->id()] && !depends[user->id()];
-          });
+      const bool isNeeded = instr == members.back() || inMemory[instr->id()] ||
+                            llvm::any_of(users.of(instr), [&](const HloInstruction *user) {
+                              return needed[user->id()] && !depends[user->id()];
+                            });
       (isNeeded ? group.roots : group.inside).push_back(instr);
       if (instr->opcode() == Opcode::Reduce)
         group.reductions.push_back(instr);
     }
     return isAttention(group) ? std::optional(std::move(group)) : std::nullopt;
+  }
+
+  HloInstruction *onlyUser(const HloInstruction &value) const {
+    llvm::ArrayRef<HloInstruction *> all = users.of(&value);
+    return all.size() == 1 && needed[all.front()->id()] && !inMemory[value.id()] ? all.front() : nullptr;
+  }
+
+  /// Results of the second dot that are divided by what rows came to, and stored as something narrower.
+  void addQuotient(const HloInstruction &second, llvm::BitVector &depends,
+                   llvm::SmallVectorImpl<HloInstruction *> &members) const {
+    HloInstruction *quotient = onlyUser(second);
+    if (!quotient || quotient->opcode() != Opcode::Divide || quotient->operand(0) != &second)
+      return;
+    llvm::SmallVector<HloInstruction *> added = {quotient};
+    HloInstruction *value = quotient->operand(1);
+    for (; value->opcode() != Opcode::Reduce; value = value->operand(0)) {
+      if (value->numOperands() != 1 || !hasTrait(value->opcode(), OpcodeTrait::Rearranges) || !onlyUser(*value))
+        return;
+      added.push_back(value);
+    }
+    if (!depends[value->operand(0)->id()])
+      return;
+    if (!depends[value->id()]) // on no way from one dot to the other
+      added.push_back(value);
+    for (HloInstruction *instr : llvm::reverse(added))
+      members.push_back(instr);
+    if (HloInstruction *converted = onlyUser(*quotient); converted && converted->opcode() == Opcode::Convert)
+      members.push_back(converted);
+    for (HloInstruction *instr : members)
+      depends[instr->id()] = true;
   }
 
   /// `behind`: all up to dots, operands before users.

@@ -16,7 +16,8 @@ namespace hloc {
 /// as tensor cores leave them, which is as they want factors.
 ///
 /// Reductions come in stages, as in `rows`: each goes through all pieces, and scores are multiplied anew in each,
-/// unless those of all keys stay in registers. So everything is rounded where the HLO rounds it.
+/// unless those of all keys stay in registers. So everything is rounded where the HLO rounds it. Of a softmax that may
+/// be rounded elsewhere all stages go through the pieces at once.
 ///
 ///   softmax(q k / sqrt(64)) v of bf16[1,1024,12,64]: 12 times 1024 rows by 1024 keys, 64 terms, 64 columns; stages
 ///   max, sum; blocks of 64 rows, pieces of 64 keys
@@ -35,9 +36,17 @@ struct AttentionPlan {
   /// Are the first two a maximum, and a sum of exponentials of what is reduced less this?
   bool mayJoinFirstStages = false;
   /// What they are about then, of f32; and are weights its softmax, the quotients of these exponentials and their sum,
-  /// converted or not?
+  /// converted or not? Of `isOnline` these exponentials.
   const HloInstruction *logits = nullptr;
   bool isSoftmax = false;
+  /// The second dot's results divided by a row's sum, if nothing else is made of them, and as what they are stored:
+  /// that or its conversion. Without a quotient the results themselves.
+  const HloInstruction *quotient = nullptr, *finished = nullptr;
+  /// Which sum that is, of the accumulators of all stages.
+  unsigned divisor = 0;
+  /// Are weights a softmax's exponentials, which may be rounded at any scale (decisions/0020)? Then scores are
+  /// multiplied once: maxima and sums are kept while the pieces go by, and results are divided.
+  bool isOnline = false;
   /// What they are times the scores, if they are nothing else, and it is positive: then the greatest score makes the
   /// greatest logit. Else 0.
   double scale = 0;
@@ -60,8 +69,14 @@ struct AttentionPlan {
   double hiddenLogit() const;
   /// Of which the mask is asked for, or the logits themselves if it always is.
   const HloInstruction &shownLogits() const { return masksLogits ? *mask->operand(isKept ? 1 : 2) : *logits; }
+  /// Of an online softmax: may keys of pieces that were left out have weights, in rows that have hardly any others?
+  /// Then the warps of a block tell each other if any has such a row.
+  bool mayWeighHidden() const;
+  static constexpr int64_t bitsOfFlag = 32;
   /// Of the pieces that a block multiplies scores of, a share of all, on average.
   double keptPieces = 1;
+  /// And of those whose terms it multiplies: what is hidden has no weight in an online softmax.
+  double keptTerms() const { return isOnline ? keptPieces : 1; }
 
   const HloInstruction &weights() const { return *product.hero->operand(product.rows.operand); }
   int64_t keys() const { return scores.columns.size; }
@@ -72,7 +87,9 @@ struct AttentionPlan {
   /// Those go through the pieces together then, the sum scaled whenever a larger element is found.
   bool joinsFirstStages() const { return mayJoinFirstStages && !holdsScores; }
   /// How often scores are multiplied.
-  int64_t passes() const { return holdsScores ? 1 : int64_t(stages.size()) - int64_t(joinsFirstStages()) + 1; }
+  int64_t passes() const {
+    return holdsScores || isOnline ? 1 : int64_t(stages.size()) - int64_t(joinsFirstStages()) + 1;
+  }
   /// Instructions of a score: what several stages compute of those in registers is computed once.
   double workOfScore() const { return holdsScores ? workHeld : workOfStages; }
   /// Fragments' terms and columns that are there: tiles are powers of two, of which the rest is left out.
@@ -87,7 +104,7 @@ struct AttentionPlan {
   /// Of a piece's keys, or of its terms. One such tile is multiplied while the next one arrives.
   static constexpr int64_t stagesOfTiles = 2;
   int64_t pieceElements() const;
-  /// Of a block: the rows' factors, both tiles, and outputs on their way.
+  /// Of a block: the rows' factors, both tiles, outputs on their way, and what its warps tell each other.
   uint64_t sharedBytes() const;
   std::string toString() const;
 

@@ -13,19 +13,19 @@
 #include "emitters/heroes/AttentionEmitter.h"
 
 #include "emitters/heroes/ArrivingTiles.h"
+#include "emitters/heroes/AttentionPlaces.h"
 #include "emitters/heroes/FragmentTiles.h"
 #include "emitters/heroes/OutputTile.h"
 #include "emitters/heroes/PastedCalls.h"
 #include "emitters/heroes/ReductionCode.h"
+#include "emitters/heroes/RunningRows.h"
 #include "emitters/heroes/SoftmaxArithmetic.h"
 #include "hloc/dialect/XlaGpu.h"
-#include "hloc/indexing/ShapeMaps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
-#include <map>
 #include <optional>
 
 using namespace mlir;
@@ -33,14 +33,14 @@ using namespace mlir;
 namespace hloc {
 namespace {
 
-class AttentionEmitter : ArrivingTiles {
+class AttentionEmitter : ArrivingTiles, AttentionPlaces {
 public:
   AttentionEmitter(const AttentionPlan &plan, KernelBuilder &kernel)
-      : ArrivingTiles(kernel.code(), plan.pieces()), plan(plan), kernel(kernel), context(kernel.context()),
-        values(b, plan.scores), queries(plan.scores, plan.scores.rows, kernel, place(none(), none())),
+      : ArrivingTiles(kernel.code(), plan.pieces()), AttentionPlaces(plan, kernel), values(b, plan.scores),
+        queries(plan.scores, plan.scores.rows, kernel, place(none(), none())),
         keys(plan.scores, plan.scores.columns, kernel, place(number(), none(), plan.pieces())),
         terms(plan.product, plan.product.columns, kernel, place(none(), number(), plan.pieces())),
-        outputs(plan.product, kernel, place(none(), none())) {}
+        outputs(plan.product, kernel, place(none(), none()), plan.finished) {}
 
   llvm::LogicalResult emit() {
     if (failed(emitFunctions()))
@@ -57,134 +57,20 @@ public:
     if (plan.holdsScores && plan.isSoftmax)
       reduceHeld();
     else
-      for (size_t stage = 0; stage < reductions.size();)
+      for (size_t stage = 0; !plan.isOnline && stage < reductions.size();)
         stage = reduce(stage);
-    SmallVector<Value> sums = multiplyWeights();
+    SmallVector<Value> sums = plan.isOnline && !plan.holdsScores ? multiplyOnline() : multiplyWeights();
+    if (plan.quotient)
+      divide(sums);
     outputs.store(sums, plan.storesInRowTile() ? queryTile : Value());
     storeResults();
     return success(llvm::all_of(reductions, [](const ReductionCode &code) { return succeeded(code.succeeded()); }));
   }
 
 private:
-  static constexpr int64_t rowsOfThread = 2, lanesOfRow = 4, neighboursOfFragment = 4;
+  static constexpr int64_t neighboursOfFragment = 4;
   /// A thread's scores of one piece, by row and then by the two neighbours of each eight keys.
   using Scores = SmallVector<Value>;
-
-  // --- places
-
-  AffineExpr none() const { return getAffineConstantExpr(0, context); }
-  /// Of a piece.
-  AffineExpr number() const { return getAffineDimExpr(kernel.idVariables().size(), context); }
-  TilePlace place(AffineExpr column, AffineExpr step, int64_t numbers = 1) const {
-    AffineExpr block = kernel.block();
-    return {block.floorDiv(plan.rowTiles()), block % plan.rowTiles(), column, step, numbers};
-  }
-  /// Of a thread's row, in its batch.
-  AffineExpr rowOf(int64_t row) const {
-    return place(none(), none()).row * plan.scores.tile.rows() + kernel.warp() * AttentionPlan::rowsOfWarp +
-           kernel.lane().floorDiv(lanesOfRow) + row * (AttentionPlan::rowsOfWarp / rowsOfThread);
-  }
-  AffineExpr keyOf(int64_t neighbour) const {
-    return number() * plan.piece() + kernel.lane() % lanesOfRow * 2 + neighbour / 2 * ContractionTile::fragmentColumns +
-           neighbour % 2;
-  }
-  int64_t neighbours() const { return plan.scores.tile.threadColumns; }
-
-  Value valueOf(AffineExpr expression) {
-    IndexingMap map = kernel.mapOf({expression}, {});
-    map.simplify();
-    return applyMap(b, map, kernel.ids()).front();
-  }
-
-  /// The value of an expression of the launch space and a piece, if there is one; the last place of those beyond it.
-  Value clamped(AffineExpr expression, int64_t size, Value piece) {
-    IndexingMap map = mapOfPiece(expression);
-    const bool mayBeBeyond = map.range(expression).upper >= size;
-    map.simplify();
-    SmallVector<Value> operands(kernel.ids());
-    operands.push_back(piece ? piece : b.index(0));
-    Value value = applyMap(b, map, operands).front();
-    if (!mayBeBeyond)
-      return value;
-    return known(b.minS(value, b.index(size - 1)), size);
-  }
-
-  /// A value that is known to be less than `size`.
-  Value known(Value value, int64_t size) {
-    value.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(context, Interval{0, size - 1}));
-    return value;
-  }
-
-  /// The piece of a key of the block's tile of rows.
-  Value pieceOf(AffineExpr key) {
-    Value piece = valueOf(key.replaceDims({place(none(), none()).row}).floorDiv(plan.piece()));
-    return known(b.minS(b.maxS(piece, b.index(0)), b.index(plan.pieces())), plan.pieces() + 1);
-  }
-
-  /// The pieces of which scores are multiplied: from `firstPiece` on, before `endPiece`; and those of which the mask
-  /// leaves all rows all keys.
-  void findPieces() {
-    const KeptKeys kept = plan.keysOfRows(context);
-    const int64_t rowsOfTile = plan.scores.tile.rows(), piece = plan.piece();
-    if (plan.skipsPieces) {
-      const KeptKeys any = kept.ofTile(rowsOfTile);
-      firstPiece = any.first ? pieceOf(any.first) : b.index(0);
-      endPiece = any.last ? pieceOf(any.last + piece) : b.index(plan.pieces());
-      if (any.first && any.last)
-        endPiece = known(b.maxS(endPiece, firstPiece), plan.pieces() + 1);
-    }
-    if (!plan.masksLogits)
-      return;
-    const std::optional<KeptKeys> whole = kept.ofEachIn(rowsOfTile);
-    firstWhole = !whole ? b.index(plan.pieces()) : whole->first ? pieceOf(whole->first + (piece - 1)) : b.index(0);
-    endWhole = whole && whole->last ? pieceOf(whole->last + 1) : b.index(plan.pieces());
-  }
-
-  /// Is any of a piece's keys hidden from a row of the block, or behind the last one? Nothing: none is.
-  Value isAtEdge(Value piece) {
-    Value edge;
-    auto add = [&](CodeBuilder::IPred predicate, Value bound) {
-      Value one = b.cmpI(predicate, piece, bound);
-      edge = edge ? arith::OrIOp::create(b, edge, one) : one;
-    };
-    if (plan.masksLogits) {
-      add(CodeBuilder::IPred::slt, firstWhole);
-      add(CodeBuilder::IPred::sge, endWhole);
-    }
-    if (plan.keys() % plan.piece() != 0)
-      add(CodeBuilder::IPred::sge, b.index(plan.pieces() - 1));
-    return edge;
-  }
-
-  /// Is a thread's neighbour of a piece a key? Nothing: it always is.
-  Value isKey(int64_t neighbour, Value piece) {
-    if (plan.keys() % plan.piece() == 0)
-      return {};
-    IndexingMap map = mapOfPiece(keyOf(neighbour));
-    map.simplify();
-    SmallVector<Value> operands(kernel.ids());
-    operands.push_back(piece);
-    return b.cmpI(CodeBuilder::IPred::slt, applyMap(b, map, operands).front(), b.index(plan.keys()));
-  }
-
-  IndexingMap mapOfPiece(AffineExpr expression) const {
-    SmallVector<IndexingVariable> dims(kernel.idVariables());
-    dims.push_back({Interval{0, plan.pieces() - 1}, "piece"});
-    return IndexingMap(AffineMap::get(unsigned(dims.size()), 0, {expression}, context), dims, {}, {});
-  }
-
-  /// Indices of an array whose memory has the scores' positions, or one element for each row of them.
-  Values indicesOf(const Shape &shape, Value row, Value key) {
-    const int64_t sizes[] = {plan.scores.batchSize, plan.scores.rows.size, key ? plan.keys() : 1};
-    const int64_t rowMajor[] = {2, 1, 0};
-    auto map = places.find({&shape, bool(key)});
-    if (map == places.end()) {
-      IndexingMap made = bitcastMap(sizes, rowMajor, shape.dims(), shape.minorToMajor(), context);
-      made.simplify();
-      map = places.emplace(std::pair(&shape, bool(key)), std::move(made)).first;
-    }
-    return applyMap(b, map->second, {batch, row, key ? key : b.index(0)});
-  }
 
   // --- functions
 
@@ -329,8 +215,6 @@ private:
     }
   }
 
-  Value firstOfPass() { return firstPiece ? clampedPiece(firstPiece) : b.index(0); }
-
   /// What `body` carries through all pieces of keys, of which a stage of reductions takes each. Another pass follows.
   Values forEachPiece(Values carried,
                       llvm::function_ref<Values(Value piece, const Scores &scores, const Values &carried)> body) {
@@ -349,8 +233,6 @@ private:
     onItsWay = begin(keys, firstOfPass(), b.index(0));
     return carried;
   }
-
-  Value clampedPiece(Value piece) { return known(b.minS(piece, b.index(plan.pieces() - 1)), plan.pieces()); }
 
   /// What `body` carries through turns from `first` on and before `end`, or as many as there are pieces. The tile of
   /// `pieceOf` the first turn is on its way to the first stage, each next one to the other than the one before.
@@ -543,14 +425,7 @@ private:
 
   /// The scores of the pieces that were left out.
   void addMasked(int64_t row, Value &maximum, Value &sum) {
-    Value left = b.subI(b.index(plan.pieces()), b.subI(endPiece, firstPiece));
-    Value isAny = b.cmpI(CodeBuilder::IPred::sgt, left, b.index(0));
-    auto keysBefore = [&](Value piece) { return b.minS(b.mulI(piece, b.index(plan.piece())), b.index(plan.keys())); };
-    Value count = b.subI(b.index(plan.keys()), b.subI(keysBefore(endPiece), keysBefore(firstPiece)));
-    // Behind the last of the others, or the first of all.
-    Value key = known(b.select(b.cmpI(CodeBuilder::IPred::slt, endPiece, b.index(plan.pieces())),
-                               b.minS(keysBefore(endPiece), b.index(plan.keys() - 1)), b.index(0)),
-                      plan.keys());
+    const auto [isAny, count, key] = leftKeys();
     Value before = maximum, masked = maskedLogit(row, key);
     maximum = b.select(isAny, reductions[0].combine(maximum, masked).front(), maximum);
     Value less = exponentBase(b, maximum), power = math::ExpOp::create(b, b.subF(masked, less), CodeBuilder::flags);
@@ -595,14 +470,19 @@ private:
       maximum = ofMaximum.shuffle(maximum, lanesOfRow / 2, /*toAll=*/true);
       maximum.front() = scaledLogit(maximum.front());
       forEachOfRow([&](Value &value) {
-        const PowerInFactors power = powerOf(b, b.subF(scaledLogit(value), maximum.front()));
-        value = b.fma(power.power, power.rest, power.power);
+        Value exponent = b.subF(scaledLogit(value), maximum.front());
+        value = plan.isOnline ? roughPower(b, exponent) : power(exponent);
         sum = ofSum.combine(sum, value);
       });
       sum = ofSum.shuffle(sum, lanesOfRow / 2, /*toAll=*/true);
       llvm::append_range(results[size_t(row)], ofMaximum.results(maximum));
       llvm::append_range(results[size_t(row)], ofSum.results(sum));
     }
+  }
+
+  Value power(Value exponent) {
+    const PowerInFactors power = powerOf(b, exponent);
+    return b.fma(power.power, power.rest, power.power);
   }
 
   // --- the second dot
@@ -630,7 +510,82 @@ private:
     });
     awaitUnused(keys, firstPiece);
     sums.resize(count);
-    return plan.skipsPieces ? multiplyMasked(sums) : sums;
+    return plan.skipsPieces ? multiplyMasked(sums, leftPieces()) : sums;
+  }
+
+  /// All in one pass, of what a softmax has not divided.
+  SmallVector<Value> multiplyOnline() {
+    RunningRows running(kernel, reductions[0], reductions[1], rowsOfThread, lanesOfRow);
+    running.begin();
+    Values sums(size_t(rowsOfThread * plan.product.tile.threadColumns), values.zero()), state(sums);
+    const size_t count = sums.size(), ofRows = running.numCarried();
+    llvm::append_range(state, running.carried());
+    llvm::append_range(state, onItsWay);
+    state = loopPieces(state, firstPiece, endPiece, [&](Value piece, ValueRange before) {
+      Value ofKeys = stageOf(0), ofTerms = stageOf(1);
+      Values loaded(before.drop_front(count + ofRows)), next(before.take_front(count));
+      running.setCarried(before.slice(count, ofRows));
+      arrive(keys, loaded, ofKeys);
+      Values loadedTerms = begin(terms, piece, ofTerms);
+      Scores powers = powersOf(running, logitsOf(piece, multiplyScores(ofKeys)), next);
+      SmallVector<Value> weights = weightsOf(piece, powers);
+      arrive(terms, loadedTerms, ofTerms);
+      loaded = beginFollowing(keys, piece, ofKeys, endPiece, loaded, [](Value turn) { return turn; });
+      next = multiplyTerms(next, ofTerms, weights);
+      llvm::append_range(next, running.carried());
+      llvm::append_range(next, loaded);
+      return next;
+    });
+    awaitUnused(keys, firstPiece);
+    sums.assign(state.begin(), state.begin() + count);
+    running.setCarried(ValueRange(state).slice(count, ofRows));
+    running.meetSums();
+    if (plan.mayWeighHidden())
+      sums = multiplyHidden(running, sums);
+    for (size_t row = 0; row < rowsOfThread; ++row) {
+      results[row] = running.results(row);
+      shares.push_back(running.share(row));
+    }
+    return sums;
+  }
+
+  /// Of a piece's logits the exponentials, with which rows, and their sums of products, are scaled before.
+  Scores powersOf(RunningRows &running, const Scores &logits, Values &products) {
+    for (int64_t row = 0; row < rowsOfThread; ++row) {
+      ArrayRef<Value> own = ArrayRef(logits).slice(size_t(row * neighbours()), size_t(neighbours()));
+      Value greatest = own.front();
+      for (Value logit : own.drop_front())
+        greatest = reductions[0].combine(greatest, logit).front();
+      running.meet(size_t(row), scaledLogit(greatest));
+    }
+    running.outgrow(products);
+    Scores powers;
+    for (auto [number, logit] : llvm::enumerate(logits))
+      powers.push_back(running.take(number / size_t(neighbours()), scaledLogit(logit)));
+    return powers;
+  }
+
+  /// With the pieces that a mask has left out, if they have any weight: only in rows that have hardly anything else.
+  SmallVector<Value> multiplyHidden(RunningRows &running, Values sums) {
+    Value isThere;
+    for (size_t row = 0; row < rowsOfThread; ++row) {
+      const LeftKeys left = leftKeys();
+      hiddenPowers.push_back(
+          running.takeAlike(row, maskedLogit(int64_t(row), left.first), left.count, left.isAny, sums));
+      Value isSeen = b.cmpF(CodeBuilder::FPred::OGT, hiddenPowers.back(), 0.0);
+      isThere = isThere ? b.orI(isThere, isSeen) : isSeen;
+    }
+    Value pieces = b.select(running.anyOfBlock(isThere, plan.scores.tile.warpRows), leftPieces(), b.index(0));
+    return multiplyMasked(sums, known(pieces, plan.pieces() + 1));
+  }
+
+  /// By the sums of their rows.
+  void divide(SmallVector<Value> &sums) {
+    const size_t ofRow = sums.size() / rowsOfThread;
+    for (auto [number, sum] : llvm::enumerate(sums)) {
+      const size_t row = number / ofRow;
+      sum = plan.isOnline ? b.mulF(sum, shares[row]) : b.divF(sum, results[row][plan.divisor]);
+    }
   }
 
   /// All weights are made before the first is multiplied: two of them take a register.
@@ -663,8 +618,8 @@ private:
   }
 
   /// The products of the pieces that were left out, whose weights are those of their first key.
-  SmallVector<Value> multiplyMasked(const Values &sums) {
-    Value skipped = b.subI(endPiece, firstPiece), left = b.subI(b.index(plan.pieces()), skipped);
+  SmallVector<Value> multiplyMasked(const Values &sums, Value left) {
+    Value skipped = b.subI(endPiece, firstPiece);
     auto pieceOf = [&](Value turn) {
       Value isBefore = b.cmpI(CodeBuilder::IPred::slt, turn, firstPiece);
       return clampedPiece(b.select(isBefore, turn, b.addI(turn, skipped)));
@@ -675,8 +630,9 @@ private:
       Value key = clamped(number() * plan.piece(), plan.keys(), piece);
       SmallVector<Value> ofRows, weights;
       for (int64_t row = 0; row < rowsOfThread; ++row)
-        ofRows.push_back(plan.isSoftmax ? softmaxWeight(maskedLogit(row, key), row)
-                                        : weightAt(noScores(), row, 0, key));
+        ofRows.push_back(plan.isOnline    ? asFactor(hiddenPowers[size_t(row)], ElementType::F32)
+                         : plan.isSoftmax ? softmaxWeight(maskedLogit(row, key), row)
+                                          : weightAt(noScores(), row, 0, key));
       for (int64_t first = 0; first < neighbours(); first += neighboursOfFragment)
         weights.push_back(
             fragmentOf([&](int64_t row, int64_t i) { return whereKey(ofRows[size_t(row)], first + i, piece); }));
@@ -696,9 +652,9 @@ private:
     return vector::BitCastOp::create(b, VectorType::get({int64_t(factors.size()) / 2}, b.getI32Type()), all);
   }
 
-  /// The fragments of a piece's keys, 16 each.
+  /// The fragments of a piece's keys, 16 each. Of an online softmax, `scores` are exponentials.
   SmallVector<Value> weightsOf(Value piece, const Scores &scores) {
-    const Scores &logits = plan.isSoftmax && !plan.holdsScores ? logitsOf(piece, scores) : scores;
+    const Scores &logits = plan.isSoftmax && !plan.isOnline && !plan.holdsScores ? logitsOf(piece, scores) : scores;
     SmallVector<Value> weights;
     for (int64_t first = 0; first < neighbours(); first += neighboursOfFragment)
       weights.push_back(fragmentOf([&](int64_t row, int64_t i) {
@@ -706,6 +662,8 @@ private:
         Value logit = logits[size_t(row * neighbours() + neighbour)];
         if (!plan.isSoftmax)
           return whereKey(weightAt(scores, row, neighbour, keyAt(neighbour, piece)), neighbour, piece);
+        if (plan.isOnline)
+          return asFactor(logit, ElementType::F32);
         return plan.holdsScores ? asFactor(b.mulF(logit, shares[size_t(row)]), ElementType::F32)
                                 : softmaxWeight(logit, row);
       }));
@@ -769,26 +727,20 @@ private:
     }
   }
 
-  const AttentionPlan &plan;
-  KernelBuilder &kernel;
-  MLIRContext *context;
   ContractionValues values; ///< of scores
   OperandTile queries, keys, terms;
   OutputTile outputs;
   std::vector<ReductionCode> reductions;
   func::FuncOp weightFunction, resultFunction, logitFunction, maskFunction;
-  Value batch;
-  std::map<std::pair<const Shape *, bool>, IndexingMap> places; ///< indicesOf, with a key or without
-  SmallVector<Value> rows;                                      ///< of a thread
+  SmallVector<Value> rows; ///< of a thread
   Value queryTile;
   Values onItsWay;                          ///< `begin` of the next tile
-  Value firstPiece, endPiece;               ///< findPieces; none: all
-  Value firstWhole, endWhole;               ///< if the mask hides logits
   SmallVector<Value> queryFragments;        ///< by terms
   bool firstHasArrived = false;             ///< of the first piece of keys, what each thread itself copied
   std::vector<Scores> held;                 ///< by piece; of a softmax logits, then exponentials
   std::array<Values, rowsOfThread> results; ///< of complete stages, by row
   Values shares;                            ///< of a softmax, one over a row's sum
+  Values hiddenPowers;                      ///< of an online one, by row, of keys that were left out
 };
 
 } // namespace

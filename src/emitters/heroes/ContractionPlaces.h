@@ -25,7 +25,9 @@ struct TilePlace {
 class ContractionValues {
 public:
   ContractionValues(CodeBuilder &b, const ContractionPlan &plan)
-      : b(b), type(plan.hero->shape().elementType()), bits(plan.bits), arithmetic(b, type) {}
+      : ContractionValues(b, plan.hero->shape().elementType(), plan.bits) {}
+  ContractionValues(CodeBuilder &b, ElementType type, unsigned bits)
+      : b(b), type(type), bits(bits), arithmetic(b, type) {}
 
   mlir::Type computed() const { return isFloat(type) ? computeType(type, b.getContext()) : b.getIntegerType(bits); }
   mlir::Value zero() { return isFloat(type) ? b.floating(computed(), 0.0) : b.integer(computed(), 0); }

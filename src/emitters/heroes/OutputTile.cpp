@@ -18,7 +18,7 @@ FunctionRequest OutputTile::request() const {
   request.indexSizes.assign(plan.hero->shape().dims().begin(), plan.hero->shape().dims().end());
   for (auto [number, place] : llvm::zip_equal(plan.roots, places))
     request.roots.push_back({root(number).instr, root(number).result, place});
-  for (const HloInstruction *hero : plan.heroes())
+  for (const HloInstruction *hero : heroes)
     request.injected.push_back(hero);
   return request;
 }
@@ -36,7 +36,7 @@ SmallVector<Value> OutputTile::vectorsOf(ArrayRef<Value> sums) {
   const size_t neighbours = sums.size() / plan.numProducts();
   SmallVector<Value> vectors;
   for (; !sums.empty(); sums = sums.drop_front(neighbours))
-    vectors.push_back(vector::FromElementsOp::create(b, VectorType::get({int64_t(neighbours)}, values.computed()),
+    vectors.push_back(vector::FromElementsOp::create(b, VectorType::get({int64_t(neighbours)}, values().computed()),
                                                      sums.take_front(neighbours)));
   return vectors;
 }
@@ -47,7 +47,7 @@ void OutputTile::storeNeighbours(const IndexingMap &map, ArrayRef<Value> sums) {
       kernel.loop(map, kernel.outputs(), [&](ValueRange element, ValueRange at, ValueRange before) {
         SmallVector<Value> ofHeroes;
         for (Value ofProduct : all)
-          ofHeroes.push_back(values.stored(vector::ExtractOp::create(b, ofProduct, OpFoldResult(element.front()))));
+          ofHeroes.push_back(values().stored(vector::ExtractOp::create(b, ofProduct, OpFoldResult(element.front()))));
         return insertOutputs(at, ofHeroes, before);
       });
   kernel.outputs().assign(made.begin(), made.end());
@@ -122,7 +122,7 @@ void OutputTile::storeThroughShared(ArrayRef<Value> sums, Value shared) {
     all = {shared};
   while (all.size() < plan.numProducts())
     all.push_back(xla_gpu::AllocateSharedOp::create(
-        b, RankedTensorType::get({plan.outputElements()}, storageType(plan.hero->shape().elementType(), context))));
+        b, RankedTensorType::get({plan.outputElements()}, storageType(type, context))));
   auto synchronize = [&] {
     all = SmallVector<Value>(xla_gpu::SyncThreadsOp::create(b, TypeRange(all), all).getResults());
   };
@@ -149,9 +149,9 @@ Value OutputTile::putPiece(int64_t row, int64_t together, int64_t piece, ArrayRe
   Value at = applyMap(b, map, kernel.ids()).front();
   SmallVector<Value> stored;
   for (Value sum : sums)
-    stored.push_back(values.stored(sum));
-  auto type = VectorType::get({int64_t(sums.size())}, storageType(plan.hero->shape().elementType(), context));
-  Value vector = vector::FromElementsOp::create(b, type, stored);
+    stored.push_back(values().stored(sum));
+  auto stores = VectorType::get({int64_t(sums.size())}, storageType(type, context));
+  Value vector = vector::FromElementsOp::create(b, stores, stored);
   return vector::TransferWriteOp::create(b, b.getLoc(), vector, shared, ValueRange{at}, ArrayRef<bool>{true})
       .getResult();
 }

@@ -10,9 +10,15 @@ namespace hloc {
 
 class OutputTile : ContractionPlaces {
 public:
-  OutputTile(const ContractionPlan &plan, KernelBuilder &kernel, const TilePlace &at)
-      : ContractionPlaces(plan, kernel, at), b(kernel.code()), values(b, plan),
-        places(outputMaps(kernel.graph(), plan.heroes(), plan.roots, kernel.context())) {}
+  /// `finished`: what is made of the only hero's sums elsewhere, and is stored as that one would be.
+  OutputTile(const ContractionPlan &plan, KernelBuilder &kernel, const TilePlace &at,
+             const HloInstruction *finished = nullptr)
+      : ContractionPlaces(plan, kernel, at), b(kernel.code()), heroes(plan.heroes()) {
+    if (finished)
+      heroes = {finished};
+    type = heroes.front()->shape().elementType();
+    places = outputMaps(kernel.graph(), heroes, plan.roots, kernel.context());
+  }
 
   /// For the function of the outputs at an index of the heroes, from their values there, without which nothing is
   /// stored.
@@ -30,6 +36,7 @@ public:
 private:
   using StorePiece = llvm::function_ref<void(const IndexingMap &map, llvm::ArrayRef<mlir::Value> sums)>;
 
+  ContractionValues values() { return ContractionValues(b, type, plan.bits); }
   const FusionRoot &root(unsigned number) const { return kernel.graph().roots()[number]; }
   /// Of each product, what lies side by side.
   llvm::SmallVector<mlir::Value> vectorsOf(llvm::ArrayRef<mlir::Value> sums);
@@ -46,8 +53,9 @@ private:
   void storeRows(int64_t first, int64_t together, mlir::ValueRange shared);
 
   CodeBuilder &b;
-  ContractionValues values;
-  const std::vector<IndexingMap> places; ///< of the plan's roots, from the hero's index
+  llvm::SmallVector<const HloInstruction *, 3> heroes;
+  ElementType type;                ///< of each
+  std::vector<IndexingMap> places; ///< of the plan's roots, from the hero's index
   mlir::func::FuncOp function;
 };
 

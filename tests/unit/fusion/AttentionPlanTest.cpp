@@ -248,3 +248,92 @@ TEST_CASE("attention counts the scores of each pass") {
   CHECK(twice.products == 2 * some.products);
   CHECK(twice.memoryRoundTrips > some.memoryRoundTrips);
 }
+
+namespace {
+
+/// A softmax whose results are divided, marked as one that may be rounded at any scale or not.
+std::string undivided(int64_t rows, int64_t keys, int64_t terms, bool isMarked, const std::string &mask = "",
+                      const std::string &end = "ROOT r = $[2,%Q,%T] convert(q2)") {
+  const std::string mark = isMarked ? ", frontend_attributes={hloc_softmax=\"online\"}" : "";
+  std::string powers = softmax.substr(0, softmax.find("lb ="));
+  if (!mask.empty())
+    for (const char *read : {"reduce(s,", "subtract(s,"})
+      powers.insert(powers.find(read) + std::string(read).size() - 1, "x");
+  return filled(operands + scores + mask + powers + "w = $[2,%Q,%K] convert(e)" + mark +
+                    "\no = f32[2,%Q,%T] dot(w, v), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
+                    "rhs_contracting_dims={1}" +
+                    mark + "\nlb = f32[2,%Q,%T] broadcast(l), dimensions={0,1}\nq2 = f32[2,%Q,%T] divide(o, lb)\n" +
+                    end,
+                rows, keys, terms, "bf16");
+}
+
+const std::string causal = "i = s32[2,%Q,%K] iota(), iota_dimension=1 j = s32[2,%Q,%K] iota(), iota_dimension=2\n"
+                           "kept = pred[2,%Q,%K] compare(j, i), direction=LE no = f32[] constant(%H)\n"
+                           "nos = f32[2,%Q,%K] broadcast(no), dimensions={} sx = f32[2,%Q,%K] select(kept, s, nos)\n";
+
+std::string causalBehind(const std::string &hidden) {
+  std::string mask = causal;
+  return mask.replace(mask.find("%H"), 2, hidden);
+}
+
+} // namespace
+
+TEST_CASE("a softmax that is divided behind its dot goes through the keys once if it may") {
+  for (bool isMarked : {true, false}) {
+    const Planned planned(undivided(512, 512, 64, isMarked));
+    INFO(planned.text());
+    REQUIRE(planned.isAttention());
+    const AttentionPlan &plan = planned.attention();
+    CHECK(plan.isOnline == isMarked);
+    CHECK(plan.isSoftmax == isMarked);
+    CHECK(plan.passes() == (isMarked ? 1 : 2));
+    CHECK_FALSE(plan.holdsScores);
+    CHECK(plan.quotient->name() == "q2");
+    CHECK(plan.finished->name() == "r");
+    CHECK(plan.divisor == 1);
+    CHECK(plan.storesInRowTile());
+    CHECK(plan.sharedBytes() == planned.kernel().launch.sharedBytes);
+  }
+  const PlanCounts once = countsOf(Planned(undivided(512, 512, 64, true)).attention()),
+                   twice = countsOf(Planned(attention(512, 512, 64)).attention());
+  CHECK(once.products == 2.0 * 2 * 512 * 512 * 64);
+  CHECK(3 * once.products == 2 * twice.products);
+  CHECK(once.instructions < twice.instructions);
+}
+
+TEST_CASE("few keys of a softmax that is divided behind its dot are in registers") {
+  const Planned planned(undivided(64, 96, 64, true));
+  REQUIRE(planned.isAttention());
+  CHECK(planned.attention().isOnline);
+  CHECK(planned.attention().holdsScores);
+}
+
+TEST_CASE("an online softmax leaves out what a mask hides") {
+  const Planned infinite(undivided(1024, 1024, 64, true, causalBehind("-inf"))),
+      finite(undivided(1024, 1024, 64, true, causalBehind("-1e30")));
+  for (const Planned *planned : {&infinite, &finite}) {
+    REQUIRE(planned->isAttention());
+    const AttentionPlan &plan = planned->attention();
+    CHECK(plan.isOnline);
+    CHECK(plan.skipsPieces);
+    CHECK(plan.masksLogits);
+    CHECK(plan.keptTerms() == plan.keptPieces);
+    CHECK(plan.keptPieces < 0.6);
+  }
+  // Rows that have nothing but what is hidden have its weights, unless these are no numbers.
+  CHECK_FALSE(infinite.attention().mayWeighHidden());
+  CHECK(finite.attention().mayWeighHidden());
+}
+
+TEST_CASE("what is divided by something else, or is read before, is no quotient of a softmax") {
+  const std::string root = "ROOT r = $[2,%Q,%T] convert(q2)";
+  std::string other = undivided(64, 64, 32, true);
+  other.replace(other.find("broadcast(l)"), 12, "broadcast(m)");
+  const Planned byMaximum(other);
+  REQUIRE(byMaximum.isAttention());
+  CHECK_FALSE(byMaximum.attention().isOnline);
+  CHECK(byMaximum.attention().divisor == 0);
+  const Planned readBefore(undivided(64, 64, 32, true, "", "ROOT r = (f32[2,%Q,%T], f32[2,%Q,%T]) tuple(q2, o)"));
+  CHECK_FALSE(readBefore.isAttention());
+  CHECK(readBefore.rejection() == "`lb` reads scores, or what rows come to, at other places than its own");
+}
