@@ -1,6 +1,7 @@
 #include "Explanations.h"
 
 #include "hloc/compiler/Tf32Gain.h"
+#include "hloc/fusion/FusionPlan.h"
 #include "hloc/fusion/TileCandidates.h"
 
 #include "fmt/format.h"
@@ -52,6 +53,20 @@ static std::string tileTable(llvm::ArrayRef<TileCandidate> candidates, const Tar
   return text;
 }
 
+/// What one pass would do to attention that rounds where the HLO does.
+static std::string ofAttention(const FusionPlan &plan) {
+  for (const FusionStep &step : plan.steps) {
+    const auto *kernel = std::get_if<KernelPlan>(&step);
+    const auto *attention = kernel ? std::get_if<AttentionPlan>(&kernel->plan) : nullptr;
+    if (attention && attention->isSoftmax && attention->passes() > 1)
+      return fmt::format(
+          "`{}` is multiplied {} times, since weights are rounded behind their division; --softmax=online "
+          "multiplies it once\n",
+          attention->scores.hero->name().str(), attention->passes());
+  }
+  return "";
+}
+
 std::string printTiles(const HloModule &fused, llvm::StringRef name, const TargetInfo &target) {
   name.consume_front("%");
   std::string text;
@@ -72,6 +87,8 @@ std::string printTiles(const HloModule &fused, llvm::StringRef name, const Targe
         text += tileTable(candidates, target);
       if (std::optional<Tf32Gain> gain = tf32Gain(*graph, target, plans))
         text += gain->toString(target) + "\n";
+      if (llvm::FailureOr<FusionPlan> plan = planFusion(*graph, FusionAliasing(), target, unheard); succeeded(plan))
+        text += ofAttention(*plan);
     }
   return text;
 }
