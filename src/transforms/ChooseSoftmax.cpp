@@ -203,54 +203,91 @@ std::optional<Softmax> softmaxOf(const HloInstruction &dot) {
   return std::nullopt;
 }
 
-/// Sums of the rows, at all results of the dot.
-HloInstruction *sumsOf(const HloInstruction &dot, const Softmax &softmax, const Shape &results, HloBuilder &b) {
-  const bool isLeft = softmax.operand == 0;
-  const llvm::ArrayRef<int64_t> batch = dot.ints(isLeft ? AttributeKey::LhsBatchDims : AttributeKey::RhsBatchDims);
-  const int64_t contracted =
-      dot.ints(isLeft ? AttributeKey::LhsContractingDims : AttributeKey::RhsContractingDims).front();
-  const auto rank = int64_t(softmax.powers->shape().rank());
-  // The left side's own dimensions are behind those of the batch, and before the right side's.
-  int64_t own = isLeft ? int64_t(batch.size()) : int64_t(results.rank()) - (rank - int64_t(batch.size()) - 1);
-  llvm::SmallVector<int64_t> places, order;
-  for (int64_t dim = 0; dim < rank; ++dim) {
-    if (dim == contracted)
-      continue;
-    const auto *found = llvm::find(batch, dim);
-    places.push_back(found == batch.end() ? own++ : int64_t(found - batch.begin()));
-    order.push_back(int64_t(order.size()));
+/// The dot with the weights on the left, whose results' dimensions are those of the batch, of the weights, of the
+/// terms.
+class Undivided {
+public:
+  Undivided(const HloInstruction &dot, const Softmax &softmax, HloBuilder &b)
+      : dot(dot), softmax(softmax), b(b), isLeft(softmax.operand == 0),
+        batch(dot.ints(isLeft ? AttributeKey::LhsBatchDims : AttributeKey::RhsBatchDims)),
+        contracted(dot.ints(isLeft ? AttributeKey::LhsContractingDims : AttributeKey::RhsContractingDims).front()),
+        rank(int64_t(softmax.powers->shape().rank())) {}
+
+  HloInstruction *result() {
+    const Attribute mark = onlineSoftmaxAttribute();
+    HloInstruction *factor = dot.operand(softmax.operand);
+    HloInstruction *weights =
+        b.add(Opcode::Convert, factor->shape().withElementType(softmax.rounded), {softmax.powers}, {mark});
+    HloInstruction *terms = b.convert(dot.operand(1 - softmax.operand), softmax.rounded);
+    const llvm::SmallVector<int64_t> order = places();
+    llvm::SmallVector<int64_t> sizes(order.size());
+    for (auto [dim, place] : llvm::enumerate(order))
+      sizes[size_t(place)] = dot.shape().dim(unsigned(dim));
+    const Shape shape = isLeft ? dot.shape().withElementType(F32) : Shape::array(F32, sizes);
+    HloInstruction *product = b.add(Opcode::Dot, shape, {weights, terms}, attributes(mark));
+    HloInstruction *quotients = b.add(Opcode::Divide, shape, {product, sums(shape)});
+    HloInstruction *rounded = b.convert(quotients, dot.shape().elementType());
+    return isLeft ? rounded
+                  : b.add(Opcode::Transpose, dot.shape(), {rounded}, {b.ints(AttributeKey::Dimensions, order)});
   }
-  HloInstruction *sums = softmax.sum;
-  if (!llvm::is_sorted(places)) {
-    llvm::sort(order, [&](int64_t a, int64_t b) { return places[size_t(a)] < places[size_t(b)]; });
-    sums = b.transpose(sums, order);
-    llvm::sort(places);
+
+private:
+  /// Of the dot's dimensions, among those of the dot with the weights on the left.
+  llvm::SmallVector<int64_t> places() const {
+    const auto ofBatch = int64_t(batch.size()), own = rank - ofBatch - 1, all = int64_t(dot.shape().rank());
+    llvm::SmallVector<int64_t> order;
+    for (int64_t dim = 0; dim < all; ++dim)
+      order.push_back(isLeft || dim < ofBatch ? dim : dim < all - own ? dim + own : dim - (all - own) + ofBatch);
+    return order;
   }
-  return b.broadcast(sums, results, places);
-}
+
+  /// Those of the dot, of either side in its place.
+  llvm::SmallVector<Attribute> attributes(const Attribute &mark) {
+    constexpr AttributeKey sides[][2] = {{AttributeKey::LhsBatchDims, AttributeKey::RhsBatchDims},
+                                         {AttributeKey::LhsContractingDims, AttributeKey::RhsContractingDims}};
+    llvm::SmallVector<Attribute> made = {mark};
+    for (const auto &[left, right] : sides) {
+      if (dot.has(left))
+        made.push_back(b.ints(isLeft ? left : right, dot.ints(left)));
+      if (dot.has(right))
+        made.push_back(b.ints(isLeft ? right : left, dot.ints(right)));
+    }
+    if (const AttributeValue *metadata = dot.find(AttributeKey::Metadata))
+      made.push_back({AttributeKey::Metadata, *metadata});
+    return made;
+  }
+
+  /// Of the rows, at all results.
+  HloInstruction *sums(const Shape &results) {
+    llvm::SmallVector<int64_t> places, order;
+    for (int64_t dim = 0, own = int64_t(batch.size()); dim < rank; ++dim) {
+      if (dim == contracted)
+        continue;
+      const auto *found = llvm::find(batch, dim);
+      places.push_back(found == batch.end() ? own++ : int64_t(found - batch.begin()));
+      order.push_back(int64_t(order.size()));
+    }
+    HloInstruction *sums = softmax.sum;
+    if (!llvm::is_sorted(places)) {
+      llvm::sort(order, [&](int64_t a, int64_t b) { return places[size_t(a)] < places[size_t(b)]; });
+      sums = b.transpose(sums, order);
+      llvm::sort(places);
+    }
+    return b.broadcast(sums, results, places);
+  }
+
+  const HloInstruction &dot;
+  const Softmax &softmax;
+  HloBuilder &b;
+  const bool isLeft;
+  const llvm::ArrayRef<int64_t> batch; ///< of the weights
+  const int64_t contracted, rank;
+};
 
 void divideAfterwards(HloEditor &editor, HloInstruction *dot, const Softmax &softmax) {
   HloBuilder b(editor, dot);
   b.setRange(dot->range());
-  const Attribute mark = onlineSoftmaxAttribute();
-  const HloInstruction *before = dot->operand(softmax.operand);
-  HloInstruction *weights =
-      b.add(Opcode::Convert, before->shape().withElementType(softmax.rounded), {softmax.powers}, {mark});
-  HloInstruction *terms = b.convert(dot->operand(1 - softmax.operand), softmax.rounded);
-  llvm::SmallVector<Attribute> attributes = {mark};
-  llvm::copy_if(dot->attributes(), std::back_inserter(attributes), [](const Attribute &attribute) {
-    return attribute.key != AttributeKey::Algorithm && attribute.key != AttributeKey::FrontendAttributes &&
-           attribute.key != AttributeKey::ControlPredecessors;
-  });
-  const Shape results = dot->shape().withElementType(F32);
-  HloInstruction *factors[] = {weights, terms};
-  if (softmax.operand == 1)
-    std::swap(factors[0], factors[1]);
-  HloInstruction *product = b.add(Opcode::Dot, results, factors, attributes);
-  HloInstruction *quotients = b.add(Opcode::Divide, results, {product, sumsOf(*dot, softmax, results, b)});
-  HloInstruction *result =
-      dot->shape().elementType() == F32 ? quotients : b.add(Opcode::Convert, dot->shape(), {quotients});
-  editor.replaceAllUses(dot, result);
+  editor.replaceAllUses(dot, Undivided(*dot, softmax, b).result());
   editor.eraseIfDead(dot);
 }
 

@@ -62,6 +62,9 @@ public:
     SmallVector<Value> sums = plan.isOnline && !plan.holdsScores ? multiplyOnline() : multiplyWeights();
     if (plan.quotient)
       divide(sums);
+    // Where a block may have no pieces, nobody has waited for those who read the rows' factors.
+    if (plan.isOnline && plan.skipsPieces && !plan.mayWeighHidden() && plan.storesInRowTile())
+      queryTile = synchronized(queryTile);
     outputs.store(sums, plan.storesInRowTile() ? queryTile : Value());
     storeResults();
     return success(llvm::all_of(reductions, [](const ReductionCode &code) { return succeeded(code.succeeded()); }));

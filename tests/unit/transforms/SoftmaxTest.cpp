@@ -141,3 +141,21 @@ TEST_CASE("sums of rows in another order than the results'") {
   CHECK(sums.operand(0)->opcode() == Opcode::Transpose);
   CHECK(sums.ints(AttributeKey::Dimensions) == llvm::ArrayRef<int64_t>({0, 1}));
 }
+
+TEST_CASE("weights on the right go to the left") {
+  PassRun p(program("x = f32[2,8,16] parameter(0) v = bf16[3,2,16] parameter(1)\n"
+                    "least = f32[] constant(-inf) zero = f32[] constant(0)\n" +
+                    maximum + powers + weights +
+                    "ROOT o = bf16[2,3,8] dot(v, w), lhs_batch_dims={1}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
+                    "rhs_contracting_dims={2}"));
+  p.context.options.softmax = SoftmaxChoice::Online;
+  REQUIRE(p.run(chooseSoftmax) == PassResult::Changed);
+  const HloInstruction &turned = *p.module->entry()->root(), &dot = *turned.operand(0)->operand(0)->operand(0);
+  CHECK(turned.opcode() == Opcode::Transpose);
+  CHECK(turned.ints(AttributeKey::Dimensions) == llvm::ArrayRef<int64_t>({0, 2, 1}));
+  CHECK(isOnlineSoftmax(dot));
+  CHECK(dot.shape().dims() == llvm::ArrayRef<int64_t>({2, 8, 3}));
+  CHECK(isOnlineSoftmax(*dot.operand(0)));
+  CHECK(dot.ints(AttributeKey::RhsBatchDims) == llvm::ArrayRef<int64_t>({1}));
+  CHECK(dot.ints(AttributeKey::RhsContractingDims) == llvm::ArrayRef<int64_t>({2}));
+}
