@@ -1,4 +1,4 @@
-// Weights of an online softmax (decisions/0020): exponentials less a maximum that may be another than the row's,
+// Weights of an online softmax (decisions/0021): exponentials less a maximum that may be another than the row's,
 // rounded there, and scaled when their sums are. Which other maximum is nobody's business: at any scale the rounding is
 // off by half a unit of the weight, and the way back costs what exponentials and products cost.
 

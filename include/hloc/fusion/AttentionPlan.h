@@ -44,7 +44,7 @@ struct AttentionPlan {
   const HloInstruction *quotient = nullptr, *finished = nullptr;
   /// Which sum that is, of the accumulators of all stages.
   unsigned divisor = 0;
-  /// Are weights a softmax's exponentials, which may be rounded at any scale (decisions/0020)? Then scores are
+  /// Are weights a softmax's exponentials, which may be rounded at any scale (decisions/0021)? Then scores are
   /// multiplied once: maxima and sums are kept while the pieces go by, and results are divided.
   bool isOnline = false;
   /// What they are times the scores, if they are nothing else, and it is positive: then the greatest score makes the

@@ -1,5 +1,5 @@
 #pragma once
-// The mark of a softmax that may be made in one pass (decisions/0020): on the convert that rounds its undivided
+// The mark of a softmax that may be made in one pass (decisions/0021): on the convert that rounds its undivided
 // weights, at any scale, and on the dot that adds their products up.
 
 #include "hloc/hlo/HloInstruction.h"
