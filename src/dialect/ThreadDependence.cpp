@@ -48,9 +48,25 @@ private:
     if (isa<gpu::ThreadIdOp, gpu::LaneIdOp, gpu::SubgroupIdOp, gpu::ShuffleOp, ShuffleReduceOp, LoadFragmentsOp,
             MultiplyFragmentsOp>(op))
       return true;
-    add(op->getOperands());
-    addYielded(op, cast<OpResult>(value).getResultNumber());
+    const unsigned number = cast<OpResult>(value).getResultNumber();
+    if (auto applied = dyn_cast<ApplyIndexingOp>(op)) {
+      addArguments(applied, number);
+    } else {
+      add(op->getOperands());
+      addYielded(op, number);
+    }
     return false;
+  }
+
+  /// Those that a result of a map is made of.
+  void addArguments(ApplyIndexingOp op, unsigned number) {
+    AffineExpr result = op.indexingMap().affine().getResult(number);
+    for (auto [i, dim] : llvm::enumerate(op.dimOperands()))
+      if (result.isFunctionOfDim(i))
+        add(dim);
+    for (auto [i, range] : llvm::enumerate(op.rangeOperands()))
+      if (result.isFunctionOfSymbol(i))
+        add(range);
   }
 
   void visitArgument(BlockArgument argument) {

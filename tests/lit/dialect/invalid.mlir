@@ -109,6 +109,23 @@ func.func @barrier_in_a_loop(%t: tensor<64xindex>, %zero: index, %one: index) ->
 
 // -----
 
+// Of a map's results, the one that is made of the thread.
+#both = #xla_gpu.indexing_map<"(d0, d1) -> (d1 floordiv 2, d0 floordiv 2), domain: d0 in [0, 63], d1 in [0, 7]">
+func.func @barrier_by_a_map(%t: tensor<64xf32>, %zero: index, %one: index) -> tensor<64xf32> {
+  %thread = gpu.thread_id x
+  %block = gpu.block_id x
+  %0:2 = xla_gpu.apply_indexing #both(%thread, %block)
+  // expected-note @+1 {{whether this is entered depends on the thread}}
+  %r = scf.for %i = %zero to %0#1 step %one iter_args(%a = %t) -> tensor<64xf32> {
+    // expected-error @+1 {{must be reached by all threads of the block together}}
+    %s = xla_gpu.sync_threads %a : tensor<64xf32>
+    scf.yield %s : tensor<64xf32>
+  }
+  return %r : tensor<64xf32>
+}
+
+// -----
+
 // 64 threads, but only those up to 47 enter the loop.
 #guarded = #xla_gpu.indexing_map<"(d0)[s0] -> (s0), domain: d0 in [0, 47], s0 in [0, 3]">
 func.func @shuffle_under_a_bound(%a: f32) -> f32 {

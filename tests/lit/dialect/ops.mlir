@@ -101,3 +101,19 @@ func.func @copies(%in: tensor<8x32xbf16>, %i: index, %c: i1) -> (tensor<64xbf16>
   %e:2 = xla_gpu.await_copies %d#0, %d#1 but 2 : tensor<64xbf16>, tensor<4xf32>
   return %e#0, %e#1 : tensor<64xbf16>, tensor<4xf32>
 }
+
+// A result of a map is the same for all threads if what it is made of is.
+#ofBlock = #xla_gpu.indexing_map<"(d0, d1) -> (d1 floordiv 2, d0 floordiv 2), domain: d0 in [0, 63], d1 in [0, 7]">
+// CHECK-LABEL: func.func @barrier_by_a_map
+func.func @barrier_by_a_map(%t: tensor<64xf32>, %zero: index, %one: index) -> tensor<64xf32> {
+  %thread = gpu.thread_id x
+  %block = gpu.block_id x
+  %0:2 = xla_gpu.apply_indexing #ofBlock(%thread, %block)
+  // CHECK: scf.for
+  // CHECK-NEXT: xla_gpu.sync_threads
+  %r = scf.for %i = %zero to %0#0 step %one iter_args(%a = %t) -> tensor<64xf32> {
+    %s = xla_gpu.sync_threads %a : tensor<64xf32>
+    scf.yield %s : tensor<64xf32>
+  }
+  return %r : tensor<64xf32>
+}
