@@ -34,6 +34,9 @@ bool Comparison::judge(const CompareResult &result, const Subject &subject) {
                                        subject.what, subject.where, result.report));
     if (step)
       report.note(fmt::format("`--only={}` runs this step alone", step->name().str()));
+    if (explain)
+      for (std::string &why : explain())
+        report.note(std::move(why));
     return false;
   }
   if (result.numUnknown && !subject.mayBeOpen && !firstOpen)

@@ -24,6 +24,9 @@ public:
              DiagnosticEngine &diagnostics)
       : options(options), memory(memory), timing(timing), progress(progress), diagnostics(diagnostics) {}
 
+  /// What may be behind a difference, asked for where there is one: notes.
+  void explainDifferences(std::function<std::vector<std::string>()> notes) { explain = std::move(notes); }
+
   /// Reads --expected, if there is one. False after a diagnostic.
   bool open(const HloModule &module);
 
@@ -82,6 +85,7 @@ private:
   CompileObserver &timing;
   RunProgress &progress;
   DiagnosticEngine &diagnostics;
+  std::function<std::vector<std::string>()> explain;
   bool isRunning = false;       ///< a step of a program is compared, whose other steps follow
   std::optional<Literal> users; ///< --expected
   std::vector<Regime> regimes;  ///< in which results agree

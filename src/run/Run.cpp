@@ -2,6 +2,7 @@
 
 #include "hloc/run/Run.h"
 
+#include "ChosenForms.h"
 #include "Comparison.h"
 #include "Execute.h"
 #include "Gpu.h"
@@ -67,7 +68,7 @@ private:
     std::unique_ptr<HloModule> module = compiler.parse(std::move(file));
     if (module && options.shrink)
       module = shrunk(*module);
-    if (module && (options.compiler.f32Dots != F32Dots::F32 || options.compiler.softmax != SoftmaxChoice::Strict))
+    if (module && !choice().isAsWritten())
       module = withChoices(std::move(module));
     if (module)
       module = withoutSolvers(std::move(module));
@@ -75,6 +76,8 @@ private:
       module = partOf(*module);
     if (!module)
       return false;
+    if (!options.ptxFile.empty())
+      comparison.explainDifferences([&] { return otherForms(asWritten ? *asWritten : *module, choice()); });
     const std::vector<ArgumentSet> sets = setsFor(*module);
     if (options.verifyEachPass && !verifyPasses(*module, sets))
       return false;
@@ -106,20 +109,12 @@ private:
     return std::move(small.module);
   }
 
-  /// What is wanted of dots of f32, or of a softmax, is wanted of kernels and reference; calls of libraries that are
-  /// such dots are given to both as what they mean, and a softmax is found behind calls as well.
+  FormChoice choice() const { return {options.compiler.f32Dots, options.compiler.softmax}; }
+
+  /// What is wanted of dots of f32, or of a softmax, is wanted of kernels and reference.
   std::unique_ptr<HloModule> withChoices(std::unique_ptr<HloModule> module) {
     TimedScope scope(timing, "choose forms");
-    std::unique_ptr<HloModule> chosen = cloneModule(*module);
-    HloPassContext context(diagnostics);
-    context.options.f32Dots = options.compiler.f32Dots;
-    context.options.softmax = options.compiler.softmax;
-    llvm::SmallVector<PassResult (*)(HloModule &, HloPassContext &)> passes = {expandCustomCalls, chooseDotAlgorithms};
-    if (options.compiler.softmax != SoftmaxChoice::Strict)
-      passes = {expandAsync, foldCollectives, inlineCalls, expandCustomCalls, chooseDotAlgorithms, chooseSoftmax};
-    for (auto *pass : passes)
-      if (pass(*chosen, context) == PassResult::Failed)
-        return nullptr;
+    std::unique_ptr<HloModule> chosen = inChosenForms(*module, choice(), diagnostics);
     asWritten = std::move(module);
     return chosen;
   }
