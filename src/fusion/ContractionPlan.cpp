@@ -642,7 +642,7 @@ private:
     const HloInstruction &operand = *factor.operand;
     const ElementType type = operand.shape().elementType();
     const IndexingMap &map = factor.map;
-    if (plan.fragmentType(side) != type || side.tests > 0 || plan.isRaggedAlong(side) ||
+    if (plan.fragmentType(side) != type || plan.piecesOf(side) > 1 || side.tests > 0 || plan.isRaggedAlong(side) ||
         !storedOperand(operand, map.context()))
       return 0;
     AffineExpr variable = getAffineSymbolExpr(plan.depth.back(), map.context());

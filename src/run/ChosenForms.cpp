@@ -12,6 +12,7 @@ std::unique_ptr<HloModule> choose(const HloModule &module, FormChoice choice, Di
                                   bool &isOther) {
   std::unique_ptr<HloModule> chosen = cloneModule(module);
   HloPassContext context(diagnostics);
+  context.options.fusion = choice.fusion;
   context.options.f32Dots = choice.f32Dots;
   context.options.softmax = choice.softmax;
   llvm::SmallVector<Pass> passes = {expandCustomCalls, chooseDotAlgorithms};
@@ -43,12 +44,13 @@ std::vector<std::string> otherForms(const HloModule &module, FormChoice chosen) 
       notes.push_back(note);
   };
   if (chosen.softmax == SoftmaxChoice::Strict)
-    add({F32Dots::F32, SoftmaxChoice::Online},
+    add({chosen.fusion, F32Dots::F32, SoftmaxChoice::Online},
         "`--softmax=online` admits weights of a softmax that are rounded before their division, as flash attention has "
         "them");
   if (chosen.f32Dots == F32Dots::F32)
-    add({F32Dots::Tf32, SoftmaxChoice::Strict},
-        "`--f32-dots=tf32` admits dots of f32 whose factors are rounded to tf32, as XLA and Triton have them by default");
+    add({chosen.fusion, F32Dots::Tf32, SoftmaxChoice::Strict},
+        "`--f32-dots=tf32` admits dots of f32 whose factors are rounded to tf32, as XLA and Triton have them by "
+        "default");
   return notes;
 }
 

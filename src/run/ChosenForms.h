@@ -1,6 +1,6 @@
 #pragma once
-// What kernels and reference both run where a choice is the user's: dots of f32 as tf32, a softmax that is divided behind
-// its dot. And what of it other compilers' kernels may have that differ.
+// What kernels and reference both run where a choice is the user's: dots of f32 as tf32, a softmax that is divided
+// behind its dot. And what of it other compilers' kernels may have that differ.
 
 #include "hloc/hlo/HloModule.h"
 #include "hloc/support/Diagnostics.h"
@@ -13,6 +13,7 @@
 namespace hloc {
 
 struct FormChoice {
+  FusionMode fusion = FusionMode::Keep; ///< that the compiler has: what fusions hide is not found
   F32Dots f32Dots = F32Dots::F32;
   SoftmaxChoice softmax = SoftmaxChoice::Strict;
   bool isAsWritten() const { return f32Dots == F32Dots::F32 && softmax == SoftmaxChoice::Strict; }

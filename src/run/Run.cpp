@@ -109,7 +109,7 @@ private:
     return std::move(small.module);
   }
 
-  FormChoice choice() const { return {options.compiler.f32Dots, options.compiler.softmax}; }
+  FormChoice choice() const { return {options.compiler.fusion, options.compiler.f32Dots, options.compiler.softmax}; }
 
   /// What is wanted of dots of f32, or of a softmax, is wanted of kernels and reference.
   std::unique_ptr<HloModule> withChoices(std::unique_ptr<HloModule> module) {

@@ -4,6 +4,8 @@
 //   w = bf16[m,k] convert(divide(e, sums))   ->   u = bf16[m,k] convert(e), online
 //   d = bf16[m,n] dot(w, v)                       d = bf16[m,n] convert(divide(f32[m,n] dot(u, v), online, sums))
 //
+// An f32 `v` is rounded to the weights' type where the dot rounds it as well, or where that changes nothing.
+//
 // where e = exponential(x - maxima), maxima and sums are those of the rows that the dot sums over, and all of it is
 // f32.
 
@@ -172,6 +174,19 @@ bool areLessMaximum(const HloInstruction &powers, int64_t dim) {
          row.reduction->operand(0) == exponents.operand(0);
 }
 
+bool multipliesBrains(const HloInstruction &dot) {
+  return dot.enumOr(AttributeKey::Algorithm, DotAlgorithm::Unset) == DotAlgorithm::BF16BF16F32;
+}
+
+/// Is a factor of the dot, rounded to the type, what is multiplied anyway?
+bool mayRound(const HloInstruction &factor, const HloInstruction &dot, ElementType type) {
+  auto has = [&](const HloInstruction &value) {
+    return value.shape().isArray() && value.shape().elementType() == type;
+  };
+  const bool rounds = has(dot) || (type == BF16 && multipliesBrains(dot));
+  return has(factor) || (isF32(factor) && (rounds || (is(&factor, Opcode::Convert) && has(*factor.operand(0)))));
+}
+
 std::optional<Softmax> softmaxOf(const HloInstruction &dot) {
   if (!is(&dot, Opcode::Dot) || dot.numOperands() != 2 || !dot.shape().isArray() ||
       dot.has(AttributeKey::SparsityConfig))
@@ -189,15 +204,13 @@ std::optional<Softmax> softmaxOf(const HloInstruction &dot) {
       weights = weights->operand(0);
     } else if (isF32(*weights) && isNarrow(result)) {
       found.rounded = result; // as which dots have their factors
-    } else if (isF32(*weights) && result == F32 &&
-               dot.enumOr(AttributeKey::Algorithm, DotAlgorithm::Unset) == DotAlgorithm::BF16BF16F32) {
+    } else if (isF32(*weights) && result == F32 && multipliesBrains(dot)) {
       found.rounded = BF16;
     } else {
       continue;
     }
-    const ElementType other = dot.operand(1 - operand)->shape().elementType();
-    if (isF32(*weights) && (other == F32 || other == found.rounded) && findSums(*weights, contracted.front(), found) &&
-        areLessMaximum(*found.powers, contracted.front()))
+    if (isF32(*weights) && mayRound(*dot.operand(1 - operand), dot, found.rounded) &&
+        findSums(*weights, contracted.front(), found) && areLessMaximum(*found.powers, contracted.front()))
       return found;
   }
   return std::nullopt;

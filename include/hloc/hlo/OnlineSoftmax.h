@@ -4,18 +4,36 @@
 
 #include "hloc/hlo/HloInstruction.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 namespace hloc {
 
-/// Other readers of HLO pass it on.
+/// One of the attributes that other readers of HLO pass on.
 inline constexpr llvm::StringLiteral onlineSoftmaxMark = "hloc_softmax=\"online\"";
 
 inline Attribute onlineSoftmaxAttribute() {
   return {AttributeKey::FrontendAttributes, llvm::StringRef("{hloc_softmax=\"online\"}")};
 }
 
+inline bool hasOnlineSoftmaxMark(const HloInstruction &instr) {
+  const llvm::StringRef attributes = instr.string(AttributeKey::FrontendAttributes);
+  for (size_t at = attributes.find(onlineSoftmaxMark); at != llvm::StringRef::npos;
+       at = attributes.find(onlineSoftmaxMark, at + 1))
+    if (llvm::StringRef before = attributes.take_front(at).rtrim(); before.ends_with("{") || before.ends_with(","))
+      return true;
+  return false;
+}
+
+/// Of an f32 to what has 16 bits, or of a dot of f32; others are what they are without it.
 inline bool isOnlineSoftmax(const HloInstruction &instr) {
-  return (instr.opcode() == Opcode::Convert || instr.opcode() == Opcode::Dot) &&
-         instr.string(AttributeKey::FrontendAttributes).contains(onlineSoftmaxMark);
+  auto has = [](const Shape &shape, std::initializer_list<ElementType> types) {
+    return shape.isArray() && llvm::is_contained(types, shape.elementType());
+  };
+  const bool mayBe = instr.opcode() == Opcode::Convert
+                         ? has(instr.operand(0)->shape(), {ElementType::F32}) &&
+                               has(instr.shape(), {ElementType::BF16, ElementType::F16})
+                         : instr.opcode() == Opcode::Dot && has(instr.shape(), {ElementType::F32});
+  return mayBe && hasOnlineSoftmaxMark(instr);
 }
 
 } // namespace hloc

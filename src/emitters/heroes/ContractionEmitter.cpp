@@ -82,7 +82,10 @@ public:
     }
     for (auto [operand, function] : llvm::zip_first(operands, *functions))
       operand.setFunction(function);
-    if (SmallVector<Value> made = tile.stages == 1 ? sums() : isAhead() ? sumsAhead() : stagedSums(); stores)
+    if (SmallVector<Value> made = withoutRests(tile.stages == 1 ? sums()
+                                               : isAhead()      ? sumsAhead()
+                                                                : stagedSums());
+        stores)
       outputs.store(made);
     else
       outputs.storePartial(made, partOf(plan, kernel));
@@ -126,7 +129,7 @@ private:
       llvm::append_range(next, following);
       return next;
     });
-    return withoutRests(ArrayRef(carried).slice(numTiles, numSums));
+    return SmallVector<Value>(ArrayRef(carried).slice(numTiles, numSums));
   }
 
   /// Sums of first pieces with those of all others, if there are any. Where these are not finite there is an infinity
@@ -171,7 +174,7 @@ private:
       llvm::append_range(next, following);
       return next;
     });
-    return withoutRests(ArrayRef(carried).slice(numTiles + 1, numSums));
+    return SmallVector<Value>(ArrayRef(carried).slice(numTiles + 1, numSums));
   }
 
   /// Of the first steps, one less than there are stages.

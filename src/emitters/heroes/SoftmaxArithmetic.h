@@ -19,8 +19,9 @@ inline mlir::Value rescaledSum(CodeBuilder &b, mlir::Value sum, mlir::Value maxi
 
 inline constexpr double log2OfE = 1.4426950408889634;
 
-/// e^x for sums of many in which none is above 1 and one is 1. The product is off by half a unit of x: of a sum's
-/// share, no more than the logarithm of their number on average, far less than such sums may be.
+/// e^x for sums of many in which none is above 1 and one is 1, or all are that times one number of up to e^8. The
+/// product is off by half a unit of x: of a sum's share, no more than the logarithm of their number on average, far
+/// less than such sums may be.
 inline mlir::Value roughPower(CodeBuilder &b, mlir::Value x) {
   return mlir::math::Exp2Op::create(b, b.mulF(x, log2OfE), CodeBuilder::flags);
 }

@@ -69,6 +69,9 @@ TEST_CASE("forms that frontends write") {
   CHECK(chosen(begin + maximum + powers + "p = f32[2,8,16] divide(e, lb) ROOT o = bf16[2,8,4] dot(p, v)" + dims) == 1);
   CHECK(chosen(begin + maximum + powers + "p = f32[2,8,16] divide(e, lb) ROOT o = f32[2,8,4] dot(p, v)" + dims +
                ", algorithm=dot_bf16_bf16_f32") == 1);
+  // What has been widened is as it was.
+  CHECK(chosen(begin + maximum + powers + weights + "vf = f32[2,16,4] convert(v) ROOT o = f32[2,8,4] dot(w, vf)" +
+               dims) == 1);
   // One over the sum.
   const std::string times = " w = bf16[2,8,16] convert(p)\n" + product;
   CHECK(chosen(begin + maximum + powers +
@@ -119,6 +122,11 @@ TEST_CASE("what is no softmax of the dot's rows stays") {
                "l2 = f32[2,8,16] broadcast(l1), dimensions={0,1} p = f32[2,8,16] divide(e, l2)\n"
                "w = bf16[2,8,16] convert(p)\n" +
                product) == 0);
+  // The other factor is not rounded.
+  CHECK(chosen(begin + maximum + powers + weights + "y = f32[2,16,4] parameter(2) ROOT o = f32[2,8,4] dot(w, y)" +
+               dims) == 0);
+  CHECK(chosen(begin + maximum + powers + weights + "y = f32[2,16,4] parameter(2) ROOT o = f32[2,8,4] dot(w, y)" +
+               dims + ", algorithm=dot_bf16_bf16_f32_x6") == 0);
   // Nothing is rounded.
   CHECK(chosen(begin + maximum + powers +
                "p = f32[2,8,16] divide(e, lb) vf = f32[2,16,4] convert(v)\n"
@@ -158,4 +166,22 @@ TEST_CASE("weights on the right go to the left") {
   CHECK(isOnlineSoftmax(*dot.operand(0)));
   CHECK(dot.ints(AttributeKey::RhsBatchDims) == llvm::ArrayRef<int64_t>({1}));
   CHECK(dot.ints(AttributeKey::RhsContractingDims) == llvm::ArrayRef<int64_t>({2}));
+}
+
+TEST_CASE("the mark is one attribute of its name, on what it is about") {
+  auto isMarked = [](const std::string &instruction, const std::string &attributes) {
+    const PassRun p(program("x = f32[8] parameter(0) y = s32[8] parameter(1) z = bf16[8] parameter(2)\nROOT r = " +
+                            instruction + ", frontend_attributes={" + attributes + "}"));
+    return isOnlineSoftmax(*p.module->entry()->root());
+  };
+  const std::string mark = "hloc_softmax=\"online\"", dims = ", lhs_contracting_dims={0}, rhs_contracting_dims={0}";
+  CHECK(isMarked("bf16[8] convert(x)", mark));
+  CHECK(isMarked("f16[8] convert(x)", "other=\"1\"," + mark));
+  CHECK(isMarked("f32[] dot(z, z)" + dims, mark + ",other=\"1\""));
+  CHECK_FALSE(isMarked("bf16[8] convert(x)", "not_" + mark));
+  CHECK_FALSE(isMarked("bf16[8] convert(x)", "hloc_softmax=\"strict\""));
+  CHECK_FALSE(isMarked("f8e4m3fn[8] convert(x)", mark));
+  CHECK_FALSE(isMarked("f16[8] convert(y)", mark));
+  CHECK_FALSE(isMarked("bf16[] dot(z, z)" + dims, mark));
+  CHECK_FALSE(isMarked("f32[8] negate(x)", mark));
 }
