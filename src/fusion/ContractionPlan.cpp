@@ -362,8 +362,7 @@ private:
     const bool byTensorCores = mayUseTensorCores();
     if (byTensorCores)
       addTilesOfFragments(plan, depth, tiles);
-    if (!byTensorCores || !ContractionPlan::fragmentTypes(*plan.hero, DotAlgorithm::Unset) ||
-        ContractionPlan::piecesOf(*plan.hero, DotAlgorithm::Unset).areSeveral())
+    if (!byTensorCores || !ContractionPlan::multipliesWholeFactors(*plan.hero))
       addTilesOfThreads(plan, depth, tiles);
     return tiles;
   }
@@ -397,9 +396,7 @@ private:
     for (const ContractionSide *side : plan.sides())
       if (!side->copied && factorOf(*side).widest > 16)
         return true;
-    const bool areBytes =
-        llvm::all_of(plan.sides(), [&](const ContractionSide *side) { return plan.isHeldAsBytes(*side); });
-    if (plan.tile.depth > 4 * plan.fragmentDepth() && !areBytes && !plan.copiesAll())
+    if (plan.tile.depth > 4 * plan.fragmentDepth() && !plan.holdsAllAsBytes() && !plan.copiesAll())
       return true;
     return plan.loadedWords() > mostWordsOfDeepTiles;
   }

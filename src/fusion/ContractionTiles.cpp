@@ -67,8 +67,7 @@ void addTilesOfFragments(ContractionPlan plan, int64_t depth, llvm::SmallVectorI
   plan.tile.onTensorCores = true;
   if (plan.factorBits() != 16 || depth < leastOfDeepTiles)
     return;
-  const bool areBytes =
-      llvm::all_of(plan.sides(), [&](const ContractionSide *side) { return plan.isHeldAsBytes(*side); });
+  const bool areBytes = plan.holdsAllAsBytes();
   const bool areLong =
       depth >= leastOfDeepestTiles && plan.numProducts() == 1 && plan.hero->opcode() != Opcode::Convolution;
   for (size_t i = 0, count = tiles.size(); i < count; ++i) {

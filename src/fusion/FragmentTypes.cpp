@@ -165,7 +165,7 @@ unsigned FactorPieces::products() const {
   unsigned count = 0;
   for (unsigned i = 0; i < ofOperand[0]; ++i)
     for (unsigned j = 0; j < ofOperand[1]; ++j)
-      count += isMade(i, j);
+      count += i + j <= order;
   return count;
 }
 

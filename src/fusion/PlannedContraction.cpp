@@ -55,6 +55,10 @@ bool ContractionPlan::copiesAll() const {
   return llvm::all_of(sides(), [](const ContractionSide *side) { return side->copied; });
 }
 
+bool ContractionPlan::holdsAllAsBytes() const {
+  return llvm::all_of(sides(), [&](const ContractionSide *side) { return isHeldAsBytes(*side); });
+}
+
 int64_t ContractionPlan::outputRowsOfThread() const {
   /// Of all rows of a thread, as many as leave room for other blocks.
   constexpr int64_t mostBytes = 20 << 10;

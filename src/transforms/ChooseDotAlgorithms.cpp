@@ -48,7 +48,7 @@ bool isPlainF32Product(const HloInstruction &instr) {
   llvm::ArrayRef<HloInstruction *> factors = instr.operands().take_front(2);
   // Nothing is rounded of what is narrow already.
   return llvm::all_of(factors, [](auto *factor) { return isFactor(*factor) && !isMadeOfFewBits(*factor); }) &&
-         (!ContractionPlan::fragmentTypes(instr) || ContractionPlan::piecesOf(instr, DotAlgorithm::Unset).areSeveral());
+         !ContractionPlan::multipliesWholeFactors(instr);
 }
 
 PassResult chooseDotAlgorithms(HloModule &module, HloPassContext &context) {

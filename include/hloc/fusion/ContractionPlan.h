@@ -57,9 +57,6 @@ struct FactorPieces {
   std::array<unsigned, 2> ofOperand = {1, 1};
   unsigned order = 0;
   bool areSeveral() const { return ofOperand[0] > 1 || ofOperand[1] > 1; }
-  bool isMade(unsigned ofFirst, unsigned ofSecond) const {
-    return ofFirst < ofOperand[0] && ofSecond < ofOperand[1] && ofFirst + ofSecond <= order;
-  }
   unsigned products() const;
   bool operator==(const FactorPieces &) const = default;
 };
@@ -192,6 +189,10 @@ struct ContractionPlan {
   /// Has a target tensor cores that multiply factors of these types? (Of sm_75, f16 and bytes.)
   static bool hasTensorCores(const TargetInfo &target, const std::array<ElementType, 2> &types);
   static FactorPieces piecesOf(const HloInstruction &hero, DotAlgorithm algorithm);
+  /// Do tensor cores multiply factors as they are, neither rounded nor in pieces?
+  static bool multipliesWholeFactors(const HloInstruction &hero) {
+    return fragmentTypes(hero, DotAlgorithm::Unset) && !piecesOf(hero, DotAlgorithm::Unset).areSeveral();
+  }
   FactorPieces pieces() const { return tile.onTensorCores ? piecesOf(*hero, algorithm()) : FactorPieces(); }
   unsigned piecesOf(const ContractionSide &side) const { return pieces().ofOperand[side.operand]; }
   static DotAlgorithm algorithmOf(const HloInstruction &hero) {
@@ -219,6 +220,7 @@ struct ContractionPlan {
     const ElementType type = heroOf(side).operand(side.operand)->shape().elementType();
     return tile.onTensorCores && piecesOf(side) == 1 && isFloat(type) && deviceBits(type) == 8 && factorBits() > 8;
   }
+  bool holdsAllAsBytes() const;
   /// Terms of a product of fragments: eight registers of four lanes.
   int64_t fragmentDepth() const { return 8 * std::max<int64_t>(1, 32 / int64_t(factorBits())); }
   /// Has a thread, of a side's fragments of 16 rows or of 2 x 8 columns, neighbours instead of those eight apart? Where
