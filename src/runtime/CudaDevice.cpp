@@ -3,6 +3,7 @@
 #include "CudaDriver.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace hloc {
@@ -49,6 +50,9 @@ struct CudaDevice::Impl {
   }
   bool address(const BufferSlice &slice, cuda::DevicePointer &result, std::string &error);
   bool prepareFunction(Function function, const DeviceKernel &launched, std::string &error);
+  /// The function, prepared: once for each kernel of a program, for launches to cost the host as little as they can.
+  bool functionOf(const DeviceKernel &kernel, Function &function, std::string &error);
+  std::map<std::string, std::pair<Function, DeviceKernel>> functions;
 };
 
 bool CudaDevice::Impl::openDevice(int ordinal, std::string &error) {
@@ -118,6 +122,7 @@ bool CudaDevice::load(const std::string &image, std::string &error) {
   std::vector<char> log(16384, '\0');
   int options[] = {ErrorLogBuffer, ErrorLogBufferSizeBytes};
   void *values[] = {log.data(), reinterpret_cast<void *>(log.size() - 1)}; // sizes are passed as pointers
+  impl->functions.clear();
   // PTX must end with a null character: std::string's does.
   int result = impl->driver->cuModuleLoadDataEx(&impl->module, image.c_str(), 2, options, values);
   if (impl->check(result, "loading the module on `" + impl->name + "` (cuModuleLoadDataEx)", error))
@@ -264,6 +269,21 @@ bool CudaDevice::Impl::prepareFunction(Function function, const DeviceKernel &la
                error);
 }
 
+bool CudaDevice::Impl::functionOf(const DeviceKernel &kernel, Function &function, std::string &error) {
+  auto found = functions.find(kernel.name);
+  if (found != functions.end() && found->second.second.block.count() == kernel.block.count() &&
+      found->second.second.dynamicSharedBytes == kernel.dynamicSharedBytes) {
+    function = found->second.first;
+    return true;
+  }
+  if (!check(driver->cuModuleGetFunction(&function, module, kernel.name.c_str()),
+             "looking for kernel `" + kernel.name + "` (cuModuleGetFunction)", error) ||
+      !prepareFunction(function, kernel, error))
+    return false;
+  functions[kernel.name] = {function, kernel};
+  return true;
+}
+
 bool CudaDevice::launch(const DeviceLaunch &launch, std::string &error) {
   const DeviceKernel &kernel = launch.kernel;
   const auto &arguments = launch.step.arguments;
@@ -272,9 +292,7 @@ bool CudaDevice::launch(const DeviceLaunch &launch, std::string &error) {
     return false;
   }
   Function function = nullptr;
-  if (!impl->check(impl->driver->cuModuleGetFunction(&function, impl->module, kernel.name.c_str()),
-                   "looking for kernel `" + kernel.name + "` (cuModuleGetFunction)", error) ||
-      !impl->prepareFunction(function, kernel, error))
+  if (!impl->functionOf(kernel, function, error))
     return false;
   std::vector<uint64_t> values(arguments.size()); // little endian: short scalars lie in the first bytes
   std::vector<void *> parameters;

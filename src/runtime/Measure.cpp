@@ -37,6 +37,15 @@ public:
   Stopwatch(Device &device, CopyStep flush, unsigned repeats, std::string &error)
       : device(device), flush(flush), repeats(repeats), error(error) {}
 
+  bool run(const std::function<bool()> &work, double &median, double &least) {
+    std::vector<double> times;
+    if (!run(work, times))
+      return false;
+    median = medianOf(times);
+    least = *std::min_element(times.begin(), times.end());
+    return true;
+  }
+
   bool run(const std::function<bool()> &work, std::vector<double> &times) {
     for (unsigned i = 0; i < warmUps + repeats; ++i) {
       double milliseconds = 0;
@@ -64,6 +73,24 @@ bool makeCopy(Device &device, const char *name, uint32_t first, uint64_t bytes, 
   return device.allocate(buffer, error) && device.allocate(buffer, error);
 }
 
+/// The first launch of each kernel that is launched at all, with the number of launches.
+std::vector<std::pair<const LaunchStep *, unsigned>> firstLaunches(const DeviceProgram &program) {
+  std::vector<std::pair<const LaunchStep *, unsigned>> found;
+  std::vector<int> places(program.kernels.size(), -1);
+  forEachStep(program.steps, [&](const Step &step) {
+    const auto *launch = std::get_if<LaunchStep>(&step.action);
+    if (!launch || program.kernels[launch->kernel].grid.count() == 0)
+      return;
+    int &place = places[launch->kernel];
+    if (place < 0) {
+      place = int(found.size());
+      found.push_back({launch, 0});
+    }
+    ++found[place].second;
+  });
+  return found;
+}
+
 } // namespace
 
 bool measure(Device &device, const DeviceProgram &program, unsigned repeats, Measurement &result, std::string &error) {
@@ -85,13 +112,17 @@ bool measure(Device &device, const DeviceProgram &program, unsigned repeats, Mea
     return false;
   result.median = medianOf(result.milliseconds);
   result.least = *std::min_element(result.milliseconds.begin(), result.milliseconds.end());
+  for (auto [launch, count] : firstLaunches(program)) {
+    const DeviceKernel &kernel = program.kernels[launch->kernel];
+    KernelMeasurement &made = result.kernels.emplace_back(KernelMeasurement{kernel.name, count});
+    if (!stopwatch.run([&, launch = launch] { return device.launch({kernel, *launch}, error); }, made.median,
+                       made.least))
+      return false;
+  }
   if (result.bytesMoved < 2)
     return true;
-  std::vector<double> copies;
-  if (!stopwatch.run([&] { return device.copy(same, error); }, copies))
-    return false;
-  result.copyMedian = medianOf(copies);
-  return true;
+  double leastCopy = 0;
+  return stopwatch.run([&] { return device.copy(same, error); }, result.copyMedian, leastCopy);
 }
 
 std::string report(const Measurement &m) {
@@ -99,10 +130,16 @@ std::string report(const Measurement &m) {
       fmt::format("median {:.4f} ms, least {:.4f} ms of {} runs, second-level cache flushed before each\n", m.median,
                   m.least, m.repeats);
   if (m.copyMedian <= 0)
-    return text + "no bytes to move: no bandwidth\n";
-  return text + fmt::format("{} bytes moved at {:.1f} GB/s\n", m.bytesMoved, m.bytesPerSecond() / 1e9) +
+    text += "no bytes to move: no bandwidth\n";
+  else
+    text += fmt::format("{} bytes moved at {:.1f} GB/s\n", m.bytesMoved, m.bytesPerSecond() / 1e9) +
          fmt::format("a device copy that moves as many takes {:.4f} ms: {:.1f} % of the copy's speed\n", m.copyMedian,
                      100 * m.copyFraction());
+  if (m.kernels.size() > 1)
+    for (const KernelMeasurement &kernel : m.kernels)
+      text += fmt::format("kernel {}, {} {}: median {:.4f} ms, least {:.4f} ms\n", kernel.kernel, kernel.launches,
+                          kernel.launches == 1 ? "launch" : "launches", kernel.median, kernel.least);
+  return text;
 }
 
 } // namespace hloc

@@ -296,7 +296,20 @@ TEST_CASE("measurements compare with a copy that moves as many bytes") {
   CHECK(measured.bytesPerSecond() == Approx(6144 / 0.000625));
   CHECK_THAT(calls(),
              Contains("copy 268435456\ncuEventRecord") && Contains("cuEventRecord\ncuMemcpyDtoDAsync_v2\ncopy 3072\n"));
-  CHECK_THAT(report(measured), Contains("100.0 %"));
+  CHECK_THAT(report(measured), Contains("100.0 %") && !Contains("kernel k"));
+  REQUIRE(measured.kernels.size() == 1);
+  CHECK(measured.kernels[0].kernel == "k");
+  CHECK(measured.kernels[0].launches == 1);
+  CHECK(measured.kernels[0].median == Approx(0.625));
+
+  program.kernels.push_back(launch.kernel);
+  program.kernels.back().name = "k2";
+  program.steps.push_back({"k", launch.step});
+  launch.step.kernel = 1;
+  program.steps.push_back({"k2", launch.step});
+  REQUIRE(measure(*device, program, 4, measured, error));
+  CHECK_THAT(report(measured), Contains("kernel k, 2 launches: median 0.6250 ms, least 0.2500 ms\n") &&
+                                   Contains("kernel k2, 1 launch: median 0.6250 ms"));
   Setting failing("FAKE_CUDA_FAIL", "cuEventRecord=700");
   CHECK_FALSE(measure(*device, program, 1, measured, error));
 }
