@@ -55,11 +55,15 @@ unsigned instructionClass(const Decoded &d) {
 
 namespace {
 
+struct Passes {
+  uint64_t taken = 0, ideal = 0;
+};
+
 /// Passes over the 32 banks of 4 bytes, each serving one word a bank; accesses of 8 and 16 bytes go by half and quarter
 /// warps.
-void countPasses(Counters &counters, uint32_t mask, const uint64_t *addresses, unsigned bytes, bool isStore) {
+Passes passesOf(uint32_t mask, const uint64_t *addresses, unsigned bytes) {
   unsigned groups = std::max(1u, bytes / 4), lanesOfGroup = warpLanes / groups;
-  uint64_t passes = 0, ideal = 0;
+  Passes passes;
   for (unsigned g = 0; g < groups; ++g) {
     llvm::SmallVector<uint64_t, 32> words;
     for (unsigned lane = g * lanesOfGroup; lane < (g + 1) * lanesOfGroup; ++lane)
@@ -72,12 +76,35 @@ void countPasses(Counters &counters, uint32_t mask, const uint64_t *addresses, u
     unsigned worst = 0;
     for (uint64_t word : words)
       worst = std::max(worst, ++perBank[word % 32]);
-    passes += worst;
-    ideal += worst != 0;
+    passes.taken += worst;
+    passes.ideal += worst != 0;
   }
+  return passes;
+}
+
+void countPasses(Counters &counters, Passes passes, bool isStore) {
   (isStore ? counters.sharedStoreRequests : counters.sharedLoadRequests) += 1;
-  (isStore ? counters.sharedStoreWavefronts : counters.sharedLoadWavefronts) += passes;
-  (isStore ? counters.sharedStoreIdealWavefronts : counters.sharedLoadIdealWavefronts) += ideal;
+  (isStore ? counters.sharedStoreWavefronts : counters.sharedLoadWavefronts) += passes.taken;
+  (isStore ? counters.sharedStoreIdealWavefronts : counters.sharedLoadIdealWavefronts) += passes.ideal;
+}
+
+/// Asynchronous copies come from global memory by lines of 128 bytes, and what of a line goes to one line of shared
+/// memory is written at once. Measured on an H100: an instruction of 512 bytes takes 12 clocks where its lines stay
+/// whole, 23 where they go to four lines each, 44 where all chunks of 16 bytes part.
+Passes passesOfCopies(uint32_t mask, const CopiedLanes &copies) {
+  constexpr uint64_t lineBytes = 128;
+  llvm::SmallVector<std::pair<uint64_t, uint64_t>, 32> pairs; // lines of global and of shared memory
+  for (uint32_t rest = mask; rest; rest &= rest - 1) {
+    const unsigned lane = unsigned(llvm::countr_zero(rest));
+    pairs.push_back({copies.read[lane] ? copies.from[lane] / lineBytes : 0, copies.to[lane] / lineBytes});
+  }
+  llvm::sort(pairs);
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  uint64_t lines = 0;
+  for (size_t i = 0; i < pairs.size(); ++i)
+    lines += i == 0 || pairs[i].first != pairs[i - 1].first;
+  Passes passes = passesOf(mask, copies.to, copies.bytes);
+  return {std::max<uint64_t>(passes.taken, pairs.size()), std::max(passes.ideal, lines)};
 }
 
 /// Sectors of 32 bytes that the lanes touch, `bytesOf(lane)` each.
@@ -112,7 +139,7 @@ void countRequest(Warp &warp, Space space, uint32_t mask, const uint64_t *addres
   Counters &counters = warp.core->counters;
   uint64_t window = addresses[llvm::countr_zero(mask)] >> regionShift << regionShift;
   if (space == Space::Shared || (space == Space::Generic && window == sharedWindow))
-    return countPasses(counters, mask, addresses, bytes, isStore);
+    return countPasses(counters, passesOf(mask, addresses, bytes), isStore);
   if (space == Space::Local || (space == Space::Generic && window == localWindow))
     return;
   countSectors(counters, mask, addresses, [&](unsigned) { return bytes; }, isStore);
@@ -121,7 +148,7 @@ void countRequest(Warp &warp, Space space, uint32_t mask, const uint64_t *addres
 void countCopies(Warp &warp, uint32_t mask, const CopiedLanes &copies) {
   if (!mask)
     return;
-  countPasses(warp.core->counters, mask, copies.to, copies.bytes, true);
+  countPasses(warp.core->counters, passesOfCopies(mask, copies), true);
   uint32_t reading = 0;
   for (uint32_t rest = mask; rest; rest &= rest - 1)
     if (copies.read[llvm::countr_zero(rest)])

@@ -34,6 +34,8 @@ constexpr double splitsInFlight = 8;
 constexpr int64_t mostWordsOfDeepTiles = 32;
 /// Of tiles in shared memory.
 constexpr int64_t mostStages = 4;
+/// For the threads of one block at least.
+constexpr int64_t registersOfMultiprocessor = 1 << 16;
 /// Of a kernel that combines.
 constexpr uint32_t combiningThreads = 128;
 /// Ops of one thread's straight code, instructions times results, as in a loop. An estimate.
@@ -401,6 +403,12 @@ private:
     return plan.loadedWords() > mostWordsOfDeepTiles;
   }
 
+  /// What goes through registers can be written while the step before is multiplied: then it has registers beside all
+  /// that products have.
+  bool mayHaveStages() const {
+    return plan.copiesAny() || (plan.tile.onTensorCores && plan.wantedRegisters() <= ContractionPlan::mostRegisters);
+  }
+
   /// Why a tile that there is cannot be had with so many stages.
   std::string whyNot(const ContractionTile &tile, int64_t stages) {
     if (stages > mostStages)
@@ -409,7 +417,10 @@ private:
     chooseAllCopies();
     if (!haveAlikeResults())
       return unlikeResults;
-    if (stages > 1 && !plan.copiesAny())
+    if (stages > 1 && !mayHaveStages())
+      return plan.tile.onTensorCores ? "what all sides are made of goes through registers, of which there are too few"
+                                     : "threads multiply what all sides are made of in one stage";
+    if (stages > 2 && !plan.copiesAny())
       return "what all sides are made of goes through registers, which are one stage ahead";
     if (stages == 1)
       chooseAccesses();
@@ -488,9 +499,11 @@ private:
       for (plan.tile.stages = 1; plan.tile.stages <= mostStages; ++plan.tile.stages) {
         if (plan.tile.stages == 2) {
           chooseAllCopies();
-          if (!plan.copiesAny())
+          if (!mayHaveStages())
             break;
         }
+        if (plan.tile.stages > 2 && !plan.copiesAny())
+          break;
         if (isTooDeep())
           continue;
         for (int64_t splits : parts) {
@@ -515,6 +528,8 @@ private:
     plan.stage = plan.splits == 1 ? ReductionStage::Whole : ReductionStage::Partial;
     plan.outputVector = plan.splits == 1 && tile.onTensorCores ? outputVector() : 0;
     const int64_t results = plan.outputVector ? plan.outputVector : plan.results();
+    if (int64_t(plannedRegisters(plan)) * tile.threads() > registersOfMultiprocessor)
+      return std::nullopt;
     if (!haveAlikeResults() || plan.sharedBytes() > target.maxSharedBytes ||
         results * int64_t(graph.instructions().size()) > maxOpsPerThread || plan.blocks() > int64_t(target.maxGridX))
       return std::nullopt;

@@ -8,7 +8,7 @@ namespace {
 
 /// How long sums are that have several deep steps, or steps twice as deep, and results of a thread whose products of
 /// one fit into the cache of instructions. Estimates.
-constexpr int64_t deepTile = 64, leastOfDeepTiles = 192, leastOfDeepestTiles = 512, mostSumsOfDeepTiles = 64;
+constexpr int64_t deepTile = 64, leastOfDeepTiles = 192, leastOfDeepestTiles = 512, mostSumsOfDeepTiles = 128;
 
 constexpr ContractionTile byThreads[] = {
     {4, 2, 8, 8}, {2, 2, 8, 8}, {4, 2, 8, 4}, {4, 2, 4, 8}, {4, 2, 4, 4}, {2, 2, 8, 4}, {2, 2, 4, 4}, {1, 2, 8, 4},
@@ -16,7 +16,7 @@ constexpr ContractionTile byThreads[] = {
 };
 constexpr ContractionTile byTensorCores[] = {
     {2, 2, 8, 16}, {2, 4, 8, 8}, {2, 2, 8, 8}, {2, 2, 4, 16}, {2, 2, 4, 8}, {4, 1, 4, 8},  {1, 4, 4, 8},  {1, 4, 2, 8},
-    {1, 2, 2, 8},  {2, 1, 4, 4}, {4, 1, 4, 4}, {1, 1, 4, 8},  {1, 1, 2, 4}, {2, 4, 8, 16}, {4, 2, 8, 16},
+    {1, 2, 2, 8},  {2, 1, 4, 4}, {4, 1, 4, 4}, {1, 1, 4, 8},  {1, 1, 2, 4}, {2, 4, 8, 16}, {4, 2, 8, 16}, {2, 4, 4, 8}, {4, 4, 4, 8},
 };
 
 /// Few results of a thread are soon made, if so are their factors: of a window each has tests.
@@ -61,6 +61,10 @@ void addTilesOfFragments(ContractionPlan plan, int64_t depth, llvm::SmallVectorI
       continue;
     tile.depth = plan.fragmentDepth() * (depth <= plan.fragmentDepth() ? 1 : 2);
     tiles.push_back(tile);
+    // Pieces of factors have many registers: of half as many terms there are enough to write what comes next meanwhile.
+    if (tile.depth > plan.fragmentDepth() && plan.sums() == mostBitsOfSums / int64_t(plan.bits) &&
+        plan.pieces().areSeveral())
+      tiles.emplace_back(tile).depth = plan.fragmentDepth();
   }
   // Twice as many terms between barriers, where the code of a step is not too much; of bytes on their way, and of long
   // sums, twice as many again.
@@ -75,7 +79,7 @@ void addTilesOfFragments(ContractionPlan plan, int64_t depth, llvm::SmallVectorI
     if (sums <= mostSumsOfDeepTiles)
       tiles.emplace_back(tiles[i]).depth = deepTile;
     // (Of fewer sums, each takes more bytes that are converted. Of a window each copy has tests.)
-    if ((areBytes || areLong) && sums == mostSumsOfDeepTiles / 2)
+    if ((areBytes || areLong) && sums == mostSumsOfDeepTiles / 4)
       tiles.emplace_back(tiles[i]).depth = 2 * deepTile;
   }
 }

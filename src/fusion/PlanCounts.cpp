@@ -181,12 +181,19 @@ static void addFragments(const ContractionPlan &plan, double steps, PlanCounts &
   }
 }
 
+/// Of a multiprocessor.
+constexpr double tensorCores = 4;
+
 /// The chain of one warp; `waits`: what a step waits for in turn to have it in registers.
 static void addFragmentWaits(const ContractionPlan &plan, double steps, double waits, PlanCounts &counts) {
   const ContractionTile &tile = plan.tile;
   const double fragments = double(tile.depth) / double(plan.fragmentDepth());
-  const double products = double(plan.results() * plan.numProducts()) / 4 * fragments;
-  const double chain = std::max(fragments * instructionsOfMma, products * turnOfMma) + instructionsOfStep / 2;
+  const double products =
+      double(plan.results() * plan.numProducts()) / 4 * fragments * double(plan.pieces().products());
+  counts.inTurns = tile.stages == 1 && tile.threads() > int64_t(lanesPerWarp) && steps > 1;
+  // (What is done in turns has the time of its products beside that of its waits.)
+  const double chain =
+      std::max(fragments * instructionsOfMma, counts.inTurns ? 0 : products * turnOfMma) + instructionsOfStep / 2;
   counts.chainInstructions = steps * chain;
   counts.memoryRoundTrips = steps * std::max(1.0, waits);
   double sharedTrips = tripsOfBarrier + fragments;
@@ -194,7 +201,9 @@ static void addFragmentWaits(const ContractionPlan &plan, double steps, double w
     --sharedTrips; // the barrier alone, behind no store
     // What a step waits for has had as many steps before to come; what is in registers is the next one's.
     const double ahead = plan.copiesAll() ? double(tile.stages - 1) : 1;
-    const double hidden = tripsInTime(chain, sharedTrips);
+    // Warps take turns at their tensor core.
+    const double turns = std::max(1.0, double(tile.threads()) / lanesPerWarp / tensorCores);
+    const double hidden = tripsInTime(chain * turns, sharedTrips);
     counts.memoryRoundTrips = 1 + steps * std::max(tripsBehindCopies(ahead, hidden), waits - hidden);
   }
   counts.sharedRoundTrips = steps * sharedTrips;
@@ -279,7 +288,11 @@ static PlanCounts countsOfTiles(const ContractionPlan &plan) {
     waits += side->copied ? 0 : waitsOf(plan, *side, ofThread, isMadeOfLoads(plan, *side));
     counts.reads.push_back({hero, side->operand, blocks * steps * elements, side->spread});
     const unsigned pieces = plan.piecesOf(*side);
-    counts.sharedPasses += warps * steps * elements / threads * plan.factorBits() / bitsOfPass * pieces;
+    // Copies are written by lines of global memory: of short rows there are more.
+    constexpr double bitsOfLine = 1024;
+    const double bitsOfRow = double((side->alongDepth ? tile.depth : rowsOfTile) * plan.factorBits());
+    const double lines = side->copied ? std::max(1.0, bitsOfLine / bitsOfRow) : 1;
+    counts.sharedPasses += warps * steps * elements / threads * plan.factorBits() / bitsOfPass * pieces * lines;
     if (pieces > 1)
       counts.instructions += warps * steps * elements / threads * pieces * instructionsOfPiece;
   }
@@ -384,6 +397,7 @@ KernelCounts kernelCounts(const PlanCounts &own) {
   counts.memoryRoundTrips = own.memoryRoundTrips;
   counts.sharedRoundTrips = own.sharedRoundTrips;
   counts.chainInstructions = own.chainInstructions;
+  counts.inTurns = own.inTurns;
   return counts;
 }
 

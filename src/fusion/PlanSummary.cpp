@@ -91,6 +91,7 @@ void add(const PlanCounts &own, PlanCounts &all) {
   all.memoryRoundTrips += own.memoryRoundTrips;
   all.sharedRoundTrips += own.sharedRoundTrips;
   all.chainInstructions += own.chainInstructions;
+  all.inTurns |= own.inTurns;
   if (own.rounds > all.rounds) {
     all.rounds = own.rounds;
     all.elementsOfRound = own.elementsOfRound;

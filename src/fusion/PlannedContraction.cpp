@@ -110,21 +110,6 @@ int64_t ContractionPlan::stride(const ContractionSide &side) const {
   return (isOfRows(side) ? tile.rows() : tile.columns()) + side.pad;
 }
 
-int64_t ContractionPlan::bars(const ContractionSide &side) const {
-  const int64_t bits = tile.onTensorCores ? factorBits() : 0;
-  if (bits != 16 && (!side.alongDepth || (bits != 8 && bits != 32)))
-    return 0;
-  return (side.alongDepth ? tile.depth : stride(side)) * bits / bitsOfBar;
-}
-
-/// What is free behind a bar has those who write the bars of a row, or of several at once, in different banks.
-int64_t ContractionPlan::barElements(const ContractionSide &side) const {
-  constexpr int64_t barsOfBanks = 4;
-  const int64_t number = bars(side), rows = side.alongDepth ? stride(side) : tile.depth;
-  const int64_t free = number > 1 ? barsOfBanks / std::min(number, barsOfBanks) : 0;
-  return (rows + free) * bitsOfBar / int64_t(factorBits());
-}
-
 int64_t ContractionPlan::loadedWords() const {
   int64_t all = 0;
   for (const ContractionSide *side : sides())
@@ -255,24 +240,24 @@ template <> KernelTraffic trafficOf<ContractionPlan>(const ContractionPlan &plan
   HLOC_UNREACHABLE("stage");
 }
 
-/// Sums, factors of one term, what is on its way to shared memory, and addresses.
-template <> unsigned plannedRegisters<ContractionPlan>(const ContractionPlan &plan) {
-  constexpr int64_t ofIndices = 40, most = 255;
-  if (plan.stage == ReductionStage::Combine)
-    return KernelSpec::usualRegisters;
-  const ContractionTile &tile = plan.tile;
+int64_t ContractionPlan::wantedRegisters() const {
+  constexpr int64_t ofIndices = 40;
   // (A product's factors give way to the next one's.)
-  const int64_t sums = plan.sums();
-  const int64_t factors = tile.threadRows * plan.piecesOf(plan.rows) + tile.threadColumns * plan.piecesOf(plan.columns);
+  const int64_t factors = tile.threadRows * piecesOf(rows) + tile.threadColumns * piecesOf(columns);
   // (Of fragments a thread has two registers of factors for each of its rows and columns.)
-  const int64_t wordsOfSum = int64_t(plan.bits) / 32, wordsOfRegister = plan.factorBits() == 64 ? 2 : 1;
+  const int64_t wordsOfSum = int64_t(bits) / 32, wordsOfRegister = factorBits() == 64 ? 2 : 1;
   // (Of many terms threads' straight code loads factors ahead.)
   const int64_t ahead = !tile.onTensorCores && tile.depth > 16 ? 24 : 0;
   const int64_t ofProducts =
-      tile.onTensorCores ? sums * wordsOfSum + 2 * factors * wordsOfRegister : (sums + factors + ahead) * wordsOfSum;
-  const int64_t registers = ofIndices + ofProducts + plan.loadedWords();
+      tile.onTensorCores ? sums() * wordsOfSum + 2 * factors * wordsOfRegister : (sums() + factors + ahead) * wordsOfSum;
+  return int64_t(llvm::alignTo(uint64_t(ofIndices + ofProducts + loadedWords()), 8));
+}
+
+template <> unsigned plannedRegisters<ContractionPlan>(const ContractionPlan &plan) {
+  if (plan.stage == ReductionStage::Combine)
+    return KernelSpec::usualRegisters;
   return unsigned(
-      std::clamp<int64_t>(int64_t(llvm::alignTo(uint64_t(registers), 8)), KernelSpec::usualRegisters, most));
+      std::clamp<int64_t>(plan.wantedRegisters(), KernelSpec::usualRegisters, ContractionPlan::mostRegisters));
 }
 
 static std::string nameOf(unsigned products) {

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <tuple>
 
@@ -541,6 +542,29 @@ void keepLongest(PathCounts &to, const PathCounts &from) {
     to.*field = std::max(to.*field, from.*field);
 }
 
+/// Is there a loop that multiplies on tensor cores between two barriers or more, with no copies on their way meanwhile?
+bool multipliesInTurns(const KernelCode &code) {
+  struct Round {
+    unsigned barriers = 0;
+    bool multiplies = false, copies = false;
+  };
+  std::map<uint32_t, Round> rounds; // by loop
+  for (const CodeBlock &block : code.blocks) {
+    if (block.loop == none)
+      continue;
+    Round &round = rounds[block.loop];
+    for (uint32_t i = block.begin; i < block.end; ++i) {
+      const CodeInstr &instr = code.instrs[i];
+      round.barriers += instr.name() == "bar" || instr.name() == "barrier";
+      round.multiplies |= instr.name() == "mma";
+      round.copies |= isAsyncCopy(instr);
+    }
+  }
+  return llvm::any_of(llvm::make_second_range(rounds), [](const Round &round) {
+    return round.multiplies && round.barriers > 1 && !round.copies;
+  });
+}
+
 } // namespace
 
 std::optional<StaticCounts> countStatically(const ptx::Module &module, llvm::StringRef kernel, Dim3 grid, Dim3 block) {
@@ -561,7 +585,7 @@ std::optional<StaticCounts> countStatically(const ptx::Module &module, llvm::Str
   };
   // The middle of the grid; edges of arrays are elsewhere.
   const auto [middleOnce, middleInLoops, dependsOnPlace] = walk({blocks / 2, (warpsOfBlock - 1) / 2});
-  StaticCounts result{middleOnce, middleInLoops, 0};
+  StaticCounts result{middleOnce, middleInLoops, 0, multipliesInTurns(code.code)};
   if (dependsOnPlace) {
     const uint64_t most = std::clamp<uint64_t>(mostInstrsOfWarps / std::max<uint64_t>(1, walked), 1, mostWarps);
     const uint64_t all = blocks * warpsOfBlock, samples = std::min(all, most);
@@ -625,6 +649,7 @@ KernelCounts countsOf(const StaticCounts &counts, const KernelSpec &kernel) {
   result.memoryRoundTrips = path.memoryRoundTrips;
   result.sharedRoundTrips = path.sharedRoundTrips;
   result.chainInstructions = path.chainInstructions;
+  result.inTurns = counts.inTurns;
   return result;
 }
 

@@ -135,6 +135,7 @@ std::optional<EstimatedModule> CountedLaunches::finish(const emulator::Counters 
       counts.memoryRoundTrips = path.memoryRoundTrips;
       counts.sharedRoundTrips = path.sharedRoundTrips;
       counts.chainInstructions = path.chainInstructions;
+      counts.inTurns = text->inTurns;
     }
     made.kernels.push_back(std::move(launched));
   }

@@ -138,8 +138,6 @@ struct RaggedGroups {
 struct ContractionPlan {
   /// Widest access of a thread to shared memory, and what is left free after a row that is filled across rows.
   static constexpr int64_t sharedVectorBits = 128;
-  /// A row's piece of a bar: what fragments of eight registers have of it.
-  static constexpr int64_t bitsOfBar = 2 * sharedVectorBits;
 
   const HloInstruction *hero = nullptr;
   llvm::SmallVector<unsigned> roots; ///< all outputs: where OutputMaps.h says
@@ -244,14 +242,7 @@ struct ContractionPlan {
   bool isRaggedAlong(const ContractionSide &side) const;
   /// Of a stage of a side's tile in shared memory: elements from one term to the next, of a piece, and all.
   int64_t stride(const ContractionSide &side) const;
-  /// Of tiles that ldmatrix reads as they lie, bars of two chunks of 16 bytes of every row follow each other: how many,
-  /// 0 if there are none; elements from one to the next.
-  int64_t bars(const ContractionSide &side) const;
-  int64_t barElements(const ContractionSide &side) const;
-  int64_t pieceElements(const ContractionSide &side) const {
-    const int64_t number = bars(side);
-    return number > 0 ? number * barElements(side) : stride(side) * tile.depth;
-  }
+  int64_t pieceElements(const ContractionSide &side) const { return stride(side) * tile.depth; }
   int64_t tileElements(const ContractionSide &side) const { return pieceElements(side) * piecesOf(side); }
   int64_t stageElements(const ContractionSide &side) const { return std::max(tileElements(side), leastStage); }
   /// Of a tile of results in shared memory, of which a thread has so many of its rows at a time: elements from one row
@@ -262,6 +253,9 @@ struct ContractionPlan {
   int64_t outputElements() const { return tile.warpRows * tile.laneRows() * outputRowsOfThread() * outputStride(); }
   /// Registers of a thread for what is on its way to shared memory.
   int64_t loadedWords() const;
+  /// Of a thread: sums, fragments or factors, what is on its way to shared memory, and addresses.
+  int64_t wantedRegisters() const;
+  static constexpr int64_t mostRegisters = 255;
   uint64_t sharedBytes() const;
   Shape partialSums() const; ///< what lies in scratch memory of each product
   std::string toString() const;

@@ -71,13 +71,16 @@ struct KernelCounts {
   double doubleProducts = 0;   ///< of f64
   double sharedPasses = 0;     ///< of shared memory, and shuffles
   double atomics = 0;          ///< on global memory, each lane
+  /// Does a block make products, and do all else that its steps take, in turns between barriers?
+  bool inTurns = false;
   // The longest chain of one warp, whose links wait for each other.
   double memoryRoundTrips = 1;  ///< loads of global memory whose addresses or turns wait for others
   double sharedRoundTrips = 0;  ///< loads of shared memory, shuffles, barriers
   double chainInstructions = 0; ///< others
 };
 
-/// Seconds. `total` is launch + the largest of the others + a share of the rest, which overlaps with it.
+/// Seconds. `total` is launch + the largest of the others + a share of the rest, which overlaps with it; of what is done
+/// in turns, most of their sum.
 struct KernelEstimate {
   double launch = 0, memory = 0, issue = 0, shared = 0, latency = 0, total = 0;
   double waves = 0;           ///< blocks over those that the device holds at a time

@@ -82,9 +82,10 @@ public:
     }
     for (auto [operand, function] : llvm::zip_first(operands, *functions))
       operand.setFunction(function);
-    if (SmallVector<Value> made = withoutRests(tile.stages == 1 ? sums()
-                                               : isAhead()      ? sumsAhead()
-                                                                : stagedSums());
+    if (SmallVector<Value> made = withoutRests(tile.stages == 1    ? sums()
+                                               : isWrittenBetween() ? sumsOfWritten()
+                                               : isAhead()          ? sumsAhead()
+                                                                    : stagedSums());
         stores)
       outputs.store(made);
     else
@@ -122,7 +123,7 @@ private:
     carried = loopSteps(carried, [&](Value step, ValueRange before) {
       ValueRange loaded = before.drop_front(numTiles + numSums);
       SmallVector<Value> tiles = synchronize(fill(before.take_front(numTiles), loaded));
-      SmallVector<Value> following = ifAhead(step, 1, loaded, [&](Value next) { return load(next); });
+      SmallVector<Value> following = loadAhead(step, 1, loaded);
       SmallVector<Value> added = addProducts(tiles, before.slice(numTiles, numSums));
       SmallVector<Value> next = synchronize(tiles);
       llvm::append_range(next, added);
@@ -164,14 +165,42 @@ private:
       Value freeStage = before[numTiles], stage = stageAfter(freeStage);
       ValueRange sums = before.slice(numTiles + 1, numSums), loaded = before.drop_front(numTiles + 1 + numSums);
       SmallVector<Value> filled = fill(before.take_front(numTiles), loaded, stage);
-      SmallVector<Value> next =
-          synchronize(xla_gpu::AwaitCopiesOp::create(b, TypeRange(filled), filled, uint64_t(ahead - 1)).getResults());
+      SmallVector<Value> next = synchronize(await(filled, ahead - 1));
       next = commit(ifAhead(step, ahead, next, [&, now = next](Value other) { return copy(now, other, freeStage); }));
-      SmallVector<Value> following = ifAhead(step, 1, loaded, [&](Value other) { return load(other); });
+      SmallVector<Value> following = loadAhead(step, 1, loaded);
       SmallVector<Value> added = addProducts(next, sums, stage);
       next.push_back(stage);
       llvm::append_range(next, added);
       llvm::append_range(next, following);
+      return next;
+    });
+    return SmallVector<Value>(ArrayRef(carried).slice(numTiles + 1, numSums));
+  }
+
+  bool isWrittenBetween() const { return tile.stages == 2 && !plan.copiesAll(); }
+
+  /// The same of tiles in two stages of which some go through registers: the next step's are written while the last
+  /// products of this one are made, before the barrier that both are behind.
+  SmallVector<Value> sumsOfWritten() {
+    const size_t numSums = size_t(plan.sums()), numTiles = operands.size();
+    SmallVector<Value> tiles = beginCopies(), first = load(firstStep());
+    SmallVector<Value> carried = fill(tiles, first, b.index(0));
+    carried.push_back(b.index(0));
+    carried.append(numSums, values.zero());
+    llvm::append_range(carried, ifThere(1, first, [&](Value other) { return load(other); }));
+    carried = loopSteps(carried, [&](Value step, ValueRange before) {
+      Value stage = before[numTiles], following = stageAfter(stage);
+      ValueRange sums = before.slice(numTiles + 1, numSums), loaded = before.drop_front(numTiles + 1 + numSums);
+      SmallVector<Value> now = synchronize(await(before.take_front(numTiles), 0)), next, nextLoaded;
+      now = commit(ifAhead(step, 1, now, [&](Value other) { return copy(now, other, following); }));
+      SmallVector<Value> added =
+          FragmentTiles::multiply(fragmentTiles(stage), shareRows(), now, sums, /*beforeLast=*/[&] {
+            next = fill(now, loaded, following);
+            nextLoaded = loadAhead(step, 2, loaded);
+          });
+      next.push_back(following);
+      llvm::append_range(next, added);
+      llvm::append_range(next, nextLoaded);
       return next;
     });
     return SmallVector<Value>(ArrayRef(carried).slice(numTiles + 1, numSums));
@@ -204,8 +233,7 @@ private:
     auto begin = [&](ValueRange tiles, ValueRange loaded, Value stage,
                      llvm::function_ref<SmallVector<Value>(ValueRange)> copyAhead) {
       SmallVector<Value> filled = fill(tiles, loaded, stage);
-      return commit(copyAhead(
-          synchronize(xla_gpu::AwaitCopiesOp::create(b, TypeRange(filled), filled, uint64_t(ahead - 1)).getResults())));
+      return commit(copyAhead(synchronize(await(filled, ahead - 1))));
     };
     SmallVector<Value> tiles = beginCopies(), loaded = load(firstStep());
     tiles = begin(tiles, loaded, b.index(0), [&](ValueRange now) {
@@ -227,7 +255,7 @@ private:
             next = begin(now, loaded, following, [&](ValueRange now) {
               return ifAhead(step, ahead + 1, now, [&](Value other) { return copy(now, other, stage); });
             });
-            nextLoaded = ifAhead(step, 2, loaded, [&](Value other) { return load(other); });
+            nextLoaded = loadAhead(step, 2, loaded);
             return {fragmentTiles(following), next};
           });
       next.push_back(following);
@@ -256,7 +284,16 @@ private:
     return next;
   }
 
+  /// All copies but those of the last so many steps that have begun.
+  SmallVector<Value> await(ValueRange tiles, int64_t but) {
+    if (!plan.copiesAny())
+      return SmallVector<Value>(tiles);
+    return SmallVector<Value>(xla_gpu::AwaitCopiesOp::create(b, TypeRange(tiles), tiles, uint64_t(but)).getResults());
+  }
+
   SmallVector<Value> commit(ValueRange tiles) {
+    if (!plan.copiesAny())
+      return SmallVector<Value>(tiles);
     return SmallVector<Value>(xla_gpu::CommitCopiesOp::create(b, TypeRange(tiles), tiles).getResults());
   }
 
@@ -266,6 +303,18 @@ private:
       if (!operand.isCopied())
         llvm::append_range(loaded, operand.load(step));
     return loaded;
+  }
+
+  /// Of the step so many after `step`. Of long sums the last steps load the last one's once more: without a branch, what
+  /// is made of elements waits for them behind the products of this step.
+  SmallVector<Value> loadAhead(Value step, int64_t ahead, ValueRange loaded) {
+    constexpr int64_t leastLongSteps = 24;
+    const int64_t last = plan.stepsOfSplit() - 1;
+    if (!tile.onTensorCores || last < leastLongSteps || range.first || range.where)
+      return ifAhead(step, ahead, loaded, [&](Value other) { return load(other); });
+    Value following = b.minS(b.addI(step, b.index(ahead)), b.index(last));
+    following.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(context, Interval{0, last}));
+    return load(following);
   }
 
   /// That `load` gives.

@@ -27,13 +27,13 @@ AffineExpr FragmentTiles::rowInShared(const ContractionSide &own, AffineExpr row
   return row.floorDiv(16) * 16 + row.floorDiv(2) % 2 * 8 + row.floorDiv(4) % 4 * 2 + row % 2;
 }
 
-/// Chunk number c of a row is where c xor this would be, where rows lie one after the other. Pairs of bytes are read as
-/// one chunk of each of eight rows; of shorter rows than 128 bytes those that share 128 need no other turn. Lanes that
-/// read neighbours read pairs of chunks of four rows at once, of f64 every second one; along sums four chunks of two.
+/// Chunk number c of a row is where c xor this would be. ldmatrix reads one chunk of each of eight rows; of shorter
+/// rows than 128 bytes those that share 128 need no other turn. Lanes that read neighbours read pairs of chunks of four
+/// rows at once, of f64 every second one; along sums four chunks of two.
 AffineExpr FragmentTiles::turnOf(const ContractionSide &own, AffineExpr row) const {
   const int64_t different = std::min(chunksOfRow(own), chunksOfLine);
-  const int64_t together = isOfPairs(own) ? 1 : own.alongDepth ? 4 : 2;
-  const int64_t rows = isOfPairs(own) || own.alongDepth || bits == 32 ? chunksOfLine / different : 2;
+  const int64_t together = isByLdmatrix(own) ? 1 : own.alongDepth ? 4 : 2;
+  const int64_t rows = isByLdmatrix(own) || own.alongDepth || bits == 32 ? chunksOfLine / different : 2;
   if (together >= different)
     return getAffineConstantExpr(0, context);
   return row.floorDiv(rows) % (different / together) * together;
@@ -43,45 +43,30 @@ Value FragmentTiles::placeOf(const ContractionSide &own, AffineExpr row, AffineE
   return placeInShared(own, rowInShared(own, row), inRow, piece);
 }
 
-FragmentTiles::Parts FragmentTiles::partsOf(const ContractionSide &own, AffineExpr row, AffineExpr inRow) const {
-  const int64_t size = chunkSize();
-  AffineExpr chunk = inRow.floorDiv(size), inChunk = inRow % size;
-  // Eight rows of a bar are 256 bytes, of which the second half has its chunks the other way round. Whole bars, and
-  // rows by eights, are constants of an address.
-  if (plan.bars(own) > 0)
-    return {{chunk.floorDiv(2), plan.barElements(own)}, {row, 2 * size}, chunk % 2, row.floorDiv(4) % 2, 2, inChunk};
-  const int64_t chunks = chunksOfRow(own);
-  AffineExpr turn = turnOf(own, row), none = getAffineConstantExpr(0, context);
-  // Rows of different matrices that are written at once have different halves of 128 bytes.
-  if (const int64_t rows = chunksOfLine / chunks; isOfPairs(own) && rows > 2)
-    return {{none, 0},
-            {row.floorDiv(rows), chunksOfLine * size},
-            row % rows * chunks + chunk,
-            turn + row.floorDiv(linesOfFragment) % 2 * (chunksOfLine / 2),
-            chunksOfLine,
-            inChunk};
-  return {{none, 0}, {row, chunks * size}, chunk, turn, chunks, inChunk};
-}
-
 Value FragmentTiles::placeInShared(const ContractionSide &own, AffineExpr row, AffineExpr inRow, int64_t piece) {
-  const Parts of = partsOf(own, row, inRow);
-  IndexingMap parts = kernel.mapOf({of.bar.first, of.line.first, of.chunk, of.turn, of.inChunk}, {});
+  const int64_t size = chunkSize();
+  int64_t chunks = chunksOfRow(own);
+  AffineExpr line = row, chunk = inRow.floorDiv(size), turn = turnOf(own, row);
+  if (const int64_t rows = chunksOfLine / chunks; isOfPairs(own) && rows > 2) {
+    // Rows of different matrices that are written at once have different halves of 128 bytes.
+    line = row.floorDiv(rows);
+    chunk = row % rows * chunks + chunk;
+    turn = turn + row.floorDiv(linesOfFragment) % 2 * (chunksOfLine / 2);
+    chunks = chunksOfLine;
+  }
+  IndexingMap parts = kernel.mapOf({line, chunk, turn, inRow % size}, {});
   parts.simplify();
   SmallVector<Value> at = applyMap(b, parts, kernel.ids());
-  Value turned = b.xorI(at[2], at[3]);
-  turned.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(context, Interval{0, of.chunks - 1}));
-  const int64_t size = chunkSize();
-  auto dim = [&](unsigned number) { return getAffineDimExpr(number, context); };
-  AffineExpr place =
-      dim(0) * of.bar.second + dim(1) * of.line.second + dim(2) * size + dim(3) + piece * plan.pieceElements(own);
-  const int64_t bars = std::max<int64_t>(plan.bars(own), 1),
-                lines = tileSize(own) * tile.depth / (bars * of.chunks * size);
-  SmallVector<IndexingVariable> variables;
-  for (int64_t number : {bars, lines, of.chunks, size})
-    variables.push_back({Interval{0, number - 1}, {}});
-  SmallVector<Value> operands = {at[0], at[1], turned, at[4]};
+  Value turned = b.xorI(at[1], at[2]);
+  turned.getDefiningOp()->setAttr(xla_gpu::attr::range, xla_gpu::rangeAttr(context, Interval{0, chunks - 1}));
+  const int64_t lines = tileSize(own) * tile.depth / (chunks * size);
+  AffineExpr d0 = getAffineDimExpr(0, context), d1 = getAffineDimExpr(1, context), d2 = getAffineDimExpr(2, context);
+  AffineExpr place = (d0 * chunks + d1) * size + d2 + piece * plan.pieceElements(own);
+  SmallVector<IndexingVariable> variables = {
+      {Interval{0, lines - 1}, {}}, {Interval{0, chunks - 1}, {}}, {Interval{0, size - 1}, {}}};
+  SmallVector<Value> operands = {at[0], turned, at[3]};
   if (stage) {
-    place = place + dim(4) * plan.stageElements(own);
+    place = place + getAffineDimExpr(3, context) * plan.stageElements(own);
     variables.push_back({Interval{0, tile.stages - 1}, "stage"});
     operands.push_back(stage);
   }
@@ -292,12 +277,16 @@ void FragmentTiles::addTerms(MutableArrayRef<FragmentTiles> products, bool share
 }
 
 SmallVector<Value> FragmentTiles::multiply(ArrayRef<FragmentTiles> products, bool shareRows, ArrayRef<Value> tiles,
-                                           ValueRange sums) {
+                                           ValueRange sums, llvm::function_ref<void()> beforeLast) {
   Step step{products.vec(), SmallVector<Value>(tiles)};
   SmallVector<SmallVector<Value>> together = sumsTogether(step.products, sums);
   const ContractionPlan &plan = products.front().plan;
-  for (int64_t term = 0; term < plan.tile.depth; term += plan.fragmentDepth())
-    addTerms(step.products, shareRows, loadTerms(step, shareRows, term), together);
+  for (int64_t term = 0; term < plan.tile.depth; term += plan.fragmentDepth()) {
+    const SmallVector<Value> fragments = loadTerms(step, shareRows, term);
+    if (beforeLast && term + plan.fragmentDepth() == plan.tile.depth)
+      beforeLast();
+    addTerms(step.products, shareRows, fragments, together);
+  }
   return sumsOneByOne(step.products, together);
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 // Tiles of factors in shared memory, of which warps multiply fragments on tensor cores. Rows of a tile, neighbours of a
-// side or of a sum, are chunks of 16 bytes, which lie in bars of two of each row (ContractionPlan::bars) or row by row;
-// no eight chunks that are read or written at once are in the same banks.
+// side or of a sum, are chunks of 16 bytes; no eight chunks that are read or written at once are in the same banks.
 //
 // A register holds as many neighbours of a sum as fill 32 bits, or one f64. Of a fragment of 16 rows, lane 4 i + j has
 // register j of row i, of row i + 8, and those four registers on; how it comes by them depends on the width of factors
@@ -34,9 +33,11 @@ public:
   /// The products of all terms in the tiles of rows and columns, added to a thread's sums; of pieces of factors, those
   /// of all but the first are sums of their own behind the others. Of several products, what their rows, or columns if
   /// not `shareRows`, are loaded from is the same tile, and loaded once.
-  /// `tiles`: that one, then those of each product's other side; `sums`: of each product.
+  /// `tiles`: that one, then those of each product's other side; `sums`: of each product. `beforeLast`: what is done
+  /// before the last terms are multiplied, when nothing is read of the tiles any more.
   static llvm::SmallVector<mlir::Value> multiply(llvm::ArrayRef<FragmentTiles> products, bool shareRows,
-                                                 llvm::ArrayRef<mlir::Value> tiles, mlir::ValueRange sums);
+                                                 llvm::ArrayRef<mlir::Value> tiles, mlir::ValueRange sums,
+                                                 llvm::function_ref<void()> beforeLast = nullptr);
   /// The same where the fragments of the first terms are there, and loaded of the next step's tiles before the last are
   /// multiplied: `next` makes products and tiles of these. Gives their fragments behind the sums.
   struct Step {
@@ -90,14 +91,6 @@ private:
   bool isOfPairs(const ContractionSide &own) const { return bits == 8 && !own.alongDepth; }
   AffineExpr rowInShared(const ContractionSide &own, AffineExpr row) const;
   AffineExpr turnOf(const ContractionSide &own, AffineExpr row) const;
-  /// Where an element is in its tile.
-  struct Parts {
-    std::pair<AffineExpr, int64_t> bar, line; ///< and elements from one to the next
-    AffineExpr chunk, turn;                   ///< of `chunks` in a line, at the one xor the other
-    int64_t chunks;
-    AffineExpr inChunk;
-  };
-  Parts partsOf(const ContractionSide &own, AffineExpr row, AffineExpr inRow) const;
   mlir::Value placeInShared(const ContractionSide &own, AffineExpr row, AffineExpr inRow, int64_t piece);
   /// Of 16 rows or columns of the warp, and the terms of a fragment: four registers.
   mlir::Value load(const ContractionSide &own, mlir::Value shared, int64_t number, int64_t term, int64_t piece);

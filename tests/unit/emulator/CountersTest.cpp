@@ -81,7 +81,10 @@ TEST_CASE("counters: an asynchronous copy is a load and a store") {
   for (const Case &c :
        {Case{"cp.async.cg.shared.global [%r20], [%d10], 16;", 16, 16, 512, 4, 4},
         Case{"cp.async.ca.shared.global [%r20], [%d10], 4;", 4, 4, 128, 1, 1},
-        Case{"cp.async.ca.shared.global [%r20], [%d10], 4;", 64, 32, 128, 16, 1},
+        // What comes of a line of 128 bytes is written at once where it goes to one line.
+        Case{"cp.async.ca.shared.global [%r20], [%d10], 4;", 64, 32, 128, 16, 16},
+        Case{"mad.lo.u32 %r9, %r1, 128, %r20;\ncp.async.cg.shared.global [%r9], [%d10], 16;", 16, 16, 512, 32, 4},
+        Case{"xor.b32 %r9, %r20, 112;\ncp.async.cg.shared.global [%r9], [%d10], 16;", 16, 16, 512, 4, 4},
         Case{"cp.async.ca.shared.global [%r20], [%d10], 8;", 8, 8, 256, 2, 2},
         // Of the rest zeros are written.
         Case{"cp.async.cg.shared.global [%r20], [%d10], 16, 4;", 16, 16, 128, 4, 4},

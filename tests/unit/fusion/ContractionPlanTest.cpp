@@ -142,15 +142,14 @@ TEST_CASE("contraction: 16-bit floats are multiplied on tensor cores, where ther
   for (const char *type : {"f32", "s16", "s32"})
     CHECK_FALSE(tileOf(type).onTensorCores);
   Planned large(product(4096, 4096, 4096, "bf16"));
-  CHECK(has(large.text(), "tiles of 128x256, 8x16 a thread on tensor cores, 32 terms a step"));
+  CHECK(has(large.text(), "tiles of 128x256, 8x16 a thread on tensor cores, 64 terms a step"));
   CHECK(large.contraction().splits == 1);
   // A tile of factors as they are stored, and a quarter of the results at a time, rows 8 elements apart.
   CHECK(large.contraction().outputVector == 8);
   CHECK(large.contraction().outputRowsOfThread() == 2);
   const int64_t stages = large.contraction().tile.stages;
   CHECK(stages > 1);
-  // Of 128 rows two bars of 16 terms, with room for two rows behind each; of 32 terms 16 of as many columns, with one.
-  CHECK(large.contraction().sharedBytes() == uint64_t((stages * (2 * (128 + 2) + 16 * (32 + 1)) * 16 + 32 * 264) * 2));
+  CHECK(large.contraction().sharedBytes() == uint64_t(stages * (128 + 256) * 64 * 2 + 32 * 264 * 2));
   CHECK(large.kernel().plannedRegisters() > 200);
 }
 
@@ -223,8 +222,8 @@ TEST_CASE("contraction: an algorithm has f32 multiplied as narrower factors, one
     CHECK(plan.pieces().ofOperand == std::array{pieces, pieces});
     CHECK(plan.pieces().products() == products);
     // All pieces are in shared memory, and products of rests are sums of their own.
-    CHECK(plan.sharedBytes() == uint64_t((plan.pieceElements(plan.rows) + plan.pieceElements(plan.columns)) * pieces *
-                                         plan.factorBits() / 8));
+    CHECK(plan.sharedBytes() == uint64_t(plan.tile.stages * (plan.pieceElements(plan.rows) + plan.pieceElements(plan.columns)) *
+                                         pieces * plan.factorBits() / 8));
     CHECK(plan.sums() == plan.tile.threadRows * plan.tile.threadColumns * (pieces > 1 ? 2 : 1));
     CHECK(plan.sums() <= 128);
     CHECK(plan.heldBits(plan.rows) == (pieces > 1 ? 32 : plan.factorBits()));
@@ -290,7 +289,7 @@ TEST_CASE("contraction: fragments of all widths are eight registers of four lane
     const ContractionPlan &made = planned.contraction();
     CHECK(made.factorBits() == bits);
     CHECK(made.fragmentDepth() == depth);
-    CHECK(made.tile.depth == 2 * depth);
+    CHECK(made.tile.depth == (bits == 16 ? 4 : 2) * depth);
     CHECK_FALSE(made.isInterleaved(made.rows)); // they lie along their sums
     CHECK(made.isInterleaved(made.columns) == (bits != 16));
     CHECK(made.columns.vector == 128 / bits);
@@ -371,7 +370,7 @@ TEST_CASE("contraction: what is stored as tensor cores want it is copied several
   CHECK_FALSE(sliced(5).rows.copied);
   Planned odd(product(1000, 1023, 777, "bf16"));
   CHECK_FALSE((odd.contraction().rows.copied || odd.contraction().columns.copied));
-  CHECK(odd.contraction().tile.stages == 1);
+  CHECK(odd.contraction().tile.stages <= 2);
   // Without the instruction, and without tensor cores, nothing is.
   CHECK_FALSE(planOf(a, b, "sm_75").rows.copied);
   CHECK_FALSE(Planned(product(1024, 1024, 512)).contraction().rows.copied);
@@ -582,9 +581,7 @@ TEST_CASE("contraction: products of one operand have sums of their own and share
   // A tile of rows, two of columns, and results of both.
   const ContractionTile &tile = plan.tile;
   CHECK(plan.sharedBytes() ==
-        uint64_t(2 * (tile.stages * (plan.tileElements(plan.rows) + plan.tileElements(plan.columns) +
-                                     plan.tileElements(plan.twins.front().side)) +
-                      2 * plan.outputElements())));
+        uint64_t(2 * (tile.stages * (tile.rows() + 2 * tile.columns()) * tile.depth + 2 * plan.outputElements())));
   const ContractionPlan second = plan.ofProduct(1);
   CHECK(second.hero == plan.heroes()[1]);
   CHECK(second.numProducts() == 1);

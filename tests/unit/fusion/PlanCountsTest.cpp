@@ -179,14 +179,19 @@ TEST_CASE("tensor cores multiply fragments that warps load", "[fusion]") {
   CHECK(pieces.products == 3 * counts.products);
   CHECK(pieces.sharedPasses == 2 * counts.sharedPasses);
   CHECK(pieces.instructions > bySixteen * (3 * 32 + 2 * 8));
-  // All products of a warp are made on one tensor core, one after the other.
-  CHECK(counts.chainInstructions == steps * (2 * 32 * 2 + 12));
+  // What is done in turns has the time of products apart: of a chain, those of two fragments.
+  CHECK(counts.inTurns);
+  CHECK(counts.chainInstructions == steps * (2 * 8 + 12));
   // What is copied takes fewer instructions, and with several stages has had as many steps less one to come.
   plan.rows.copied = plan.columns.copied = true;
   plan.tile.stages = 3;
   PlanCounts copied = countsOf(plan);
   CHECK(copied.instructions == bySixteen * (32 + 8) + warps * steps * (8 * 1.5 + 24));
-  CHECK(copied.sharedPasses == counts.sharedPasses);
+  // Rows of 32 terms come by half lines, each of which is written apart.
+  CHECK(copied.sharedPasses == counts.sharedPasses + warps * steps * 32 * 2 / 4);
+  // All products of a warp are made on one tensor core, one after the other.
+  CHECK_FALSE(copied.inTurns);
+  CHECK(copied.chainInstructions == steps * (2 * 32 * 2 + 12));
   CHECK(copied.sharedRoundTrips == counts.sharedRoundTrips - steps);
   // Products of two steps are longer than it takes to come, those of one are not.
   CHECK(copied.memoryRoundTrips == 1);

@@ -307,6 +307,8 @@ TEST_CASE("measurements compare with a copy that moves as many bytes") {
   program.steps.push_back({"k", launch.step});
   launch.step.kernel = 1;
   program.steps.push_back({"k2", launch.step});
+  REQUIRE(device->reset(error));
+  REQUIRE(device->allocate(bufferOf(16), error));
   REQUIRE(measure(*device, program, 4, measured, error));
   CHECK_THAT(report(measured), Contains("kernel k, 2 launches: median 0.6250 ms, least 0.2500 ms\n") &&
                                    Contains("kernel k2, 1 launch: median 0.6250 ms"));
