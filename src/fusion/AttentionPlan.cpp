@@ -540,25 +540,33 @@ LaunchGeometry launchOf(const AttentionPlan &plan) {
   return launch;
 }
 
-/// Of all pieces of keys, how many a mask leaves to a block, on average.
-double keptPiecesOf(const AttentionPlan &plan, const KeptKeys &keys) {
+/// The pieces of keys that a mask leaves to a tile of rows.
+int64_t keptPiecesOf(const AttentionPlan &plan, const KeptKeys &keys, int64_t tile) {
+  auto at = [&](AffineExpr key, int64_t otherwise) {
+    const auto value =
+        key ? dyn_cast<AffineConstantExpr>(key.replaceDims({getAffineConstantExpr(tile, key.getContext())}))
+            : AffineConstantExpr();
+    return value ? value.getValue() : otherwise;
+  };
+  const int64_t first = std::max<int64_t>(at(keys.first, 0), 0),
+                last = std::min(at(keys.last, plan.keys()), plan.keys() - 1);
+  return last < first ? 0 : last / plan.piece() - first / plan.piece() + 1;
+}
+
+void countKeptPieces(AttentionPlan &plan, const KeptKeys &keys) {
   constexpr int64_t mostTiles = 64;
+  plan.keptPieces = 1;
+  plan.beginsWithLastRows = false;
+  if (!plan.skipsPieces)
+    return;
   const int64_t tiles = plan.rowTiles(), step = llvm::divideCeil(tiles, mostTiles);
   int64_t kept = 0, all = 0;
   for (int64_t tile = 0; tile < tiles; tile += step) {
-    auto at = [&](AffineExpr key, int64_t otherwise) {
-      const auto value =
-          key ? dyn_cast<AffineConstantExpr>(key.replaceDims({getAffineConstantExpr(tile, key.getContext())}))
-              : AffineConstantExpr();
-      return value ? value.getValue() : otherwise;
-    };
-    const int64_t first = std::max<int64_t>(at(keys.first, 0), 0),
-                  last = std::min(at(keys.last, plan.keys()), plan.keys() - 1);
-    if (last >= first)
-      kept += last / plan.piece() - first / plan.piece() + 1;
+    kept += keptPiecesOf(plan, keys, tile);
     all += plan.pieces();
   }
-  return double(kept) / double(std::max<int64_t>(all, 1));
+  plan.keptPieces = double(kept) / double(std::max<int64_t>(all, 1));
+  plan.beginsWithLastRows = keptPiecesOf(plan, keys, tiles - 1) > keptPiecesOf(plan, keys, 0);
 }
 
 /// Where not every multiprocessor has a block, smaller ones are a little faster, and read keys many times as often.
@@ -601,7 +609,7 @@ std::optional<Rejection> chooseTiles(AttentionPlan &plan, AttentionMatch &match,
       for (bool holds : {true, false}) {
         plan.holdsScores = holds;
         plan.skipsPieces = !holds && kept;
-        plan.keptPieces = plan.skipsPieces ? keptPiecesOf(plan, kept) : 1;
+        countKeptPieces(plan, kept);
         if (registersOf(plan) > int64_t(registersOfThread) || plan.sharedBytes() > target.maxSharedBytes ||
             plan.blocks() > int64_t(target.maxGridX))
           continue;
@@ -737,7 +745,8 @@ std::string AttentionPlan::toString() const {
                                 : fmt::format(", {} times", passes()));
   llvm::interleave(product.roots, os, ",");
   if (skipsPieces)
-    os << fmt::format("; a mask leaves {:.0f} % of the pieces", 100 * keptPieces);
+    os << fmt::format("; a mask leaves {:.0f} % of the pieces{}", 100 * keptPieces,
+                      beginsWithLastRows ? ", most to the last rows, which come first" : "");
   if (!resultRoots.empty()) {
     os << ", roots of rows ";
     llvm::interleave(resultRoots, os, ",");

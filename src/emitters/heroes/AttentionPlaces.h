@@ -23,8 +23,9 @@ protected:
   /// Of a piece.
   mlir::AffineExpr number() const { return mlir::getAffineDimExpr(kernel.idVariables().size(), context); }
   TilePlace place(mlir::AffineExpr column, mlir::AffineExpr step, int64_t numbers = 1) const {
-    mlir::AffineExpr block = kernel.block();
-    return {block.floorDiv(plan.rowTiles()), block % plan.rowTiles(), column, step, numbers};
+    mlir::AffineExpr block = kernel.block(), tile = block % plan.rowTiles();
+    return {block.floorDiv(plan.rowTiles()), plan.beginsWithLastRows ? plan.rowTiles() - 1 - tile : tile, column, step,
+            numbers};
   }
   /// Of a thread's row, in its batch.
   mlir::AffineExpr rowOf(int64_t row) const {
