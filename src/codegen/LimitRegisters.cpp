@@ -29,6 +29,20 @@ unsigned registersOf(const llvm::Type *type, const llvm::DataLayout &layout) {
   return unsigned((layout.getTypeSizeInBits(const_cast<llvm::Type *>(type)).getFixedValue() + 31) / 32);
 }
 
+bool isGlobal(const llvm::LoadInst &load) {
+  unsigned space = load.getPointerAddressSpace();
+  return space == llvm::NVPTXAS::ADDRESS_SPACE_GLOBAL || space == llvm::NVPTXAS::ADDRESS_SPACE_GENERIC;
+}
+
+/// Registers of what a block loads from global memory: what is in flight if all loads are issued first.
+unsigned registersLoaded(const llvm::BasicBlock &block) {
+  unsigned loaded = 0;
+  for (const llvm::Instruction &instruction : block)
+    if (const auto *load = llvm::dyn_cast<llvm::LoadInst>(&instruction); load && isGlobal(*load))
+      loaded += registersOf(load->getType(), block.getDataLayout());
+  return loaded;
+}
+
 /// How many registers the values of a kernel need that live at once, if each load waits until its value is wanted.
 class Pressure {
 public:
@@ -50,6 +64,19 @@ public:
         step(*instruction, live, count);
         result = std::max(result, count);
       }
+    }
+    return result;
+  }
+
+  /// The same if each block issues all its loads of global memory first.
+  unsigned mostLoadsFirst() const {
+    unsigned result = 0;
+    for (const llvm::BasicBlock &block : kernel) {
+      unsigned count = registersLoaded(block);
+      if (count != 0)
+        for (const llvm::Value *value : liveOnEntry.at(&block))
+          count += weight(value);
+      result = std::max(result, count);
     }
     return result;
   }
@@ -181,20 +208,6 @@ private:
   llvm::DenseMap<const llvm::BasicBlock *, Values> liveOnEntry;
 };
 
-bool isGlobal(const llvm::LoadInst &load) {
-  unsigned space = load.getPointerAddressSpace();
-  return space == llvm::NVPTXAS::ADDRESS_SPACE_GLOBAL || space == llvm::NVPTXAS::ADDRESS_SPACE_GENERIC;
-}
-
-/// Registers of what a block loads from global memory: what is in flight if all loads are issued first.
-unsigned registersLoaded(const llvm::BasicBlock &block) {
-  unsigned loaded = 0;
-  for (const llvm::Instruction &instruction : block)
-    if (const auto *load = llvm::dyn_cast<llvm::LoadInst>(&instruction); load && isGlobal(*load))
-      loaded += registersOf(load->getType(), block.getDataLayout());
-  return loaded;
-}
-
 unsigned mostLoaded(const llvm::Function &kernel) {
   unsigned most = 0;
   for (const llvm::BasicBlock &block : kernel)
@@ -202,11 +215,14 @@ unsigned mostLoaded(const llvm::Function &kernel) {
   return most;
 }
 
+/// Of a thread: with 2,048 threads on a multiprocessor 64 KiB, twice what it takes to hide the latency of memory.
+constexpr unsigned enoughRegisters = 8;
+/// With which a multiprocessor has all threads that it can have, and half of them.
+constexpr unsigned registersOfMostWarps = 32, registersOfHalfTheWarps = 64;
+
 /// Loops of which one round has enough in flight are not unrolled by ptxas as well, which then takes any number of
 /// registers, or spills them.
 void keepLoopsAsTheyAre(llvm::Function &kernel) {
-  /// Of a thread: with 2,048 threads on a multiprocessor 64 KiB, twice what it takes to hide the latency of memory.
-  constexpr unsigned enoughRegisters = 8;
   llvm::DominatorTree dominators(kernel);
   llvm::LoopInfo loops(dominators);
   for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
@@ -242,13 +258,17 @@ void limitRegisters(llvm::Module &module) {
     keepLoopsAsTheyAre(kernel);
     if (callsFunctions(kernel) || kernel.size() > mostBlocks || kernel.getInstructionCount() > mostInstructions)
       continue;
-    unsigned least = Pressure(kernel).most() + ofInstructions;
+    Pressure pressure(kernel);
+    unsigned least = pressure.most() + ofInstructions, loadsFirst = pressure.mostLoadsFirst() + ofInstructions;
     // In loops ptxas issues those of the next round, too.
     unsigned loaded = mostLoaded(kernel);
     bool wantsMore = least + 2 * loaded > registers;
+    // Left alone, ptxas puts off loads if that makes room for more warps: not if most registers hold other things, nor
+    // if even the least are too many. What converts narrow elements counts too much in `least`.
+    bool couldSave = loadsFirst > std::max(registersOfMostWarps, least * 3 / 4) && least <= registersOfHalfTheWarps;
     // Where there is that much to put off, ptxas does not find the best order.
     unsigned missed = loaded > registers ? ofReordering : 0;
-    if (wantsMore && least + missed <= registers)
+    if ((wantsMore || couldSave) && least + missed <= registers)
       kernel.addFnAttr("nvvm.maxnreg", std::to_string(registers));
   }
 }

@@ -8,15 +8,15 @@ using namespace hloc;
 
 namespace {
 
-/// Whether a kernel that is planned with 64 registers is told so.
-bool isLimited(const std::string &body) {
+/// Whether a kernel that is planned with so many registers is told so.
+bool isLimited(const std::string &body, int registers = 64) {
   std::string text = "target triple = \"nvptx64-nvidia-cuda\"\n"
                      "define ptx_kernel void @k(ptr addrspace(1) noalias readonly %p, ptr addrspace(1) noalias %q) "
-                     "\"hloc-registers\"=\"64\" {\n" +
-                     body + "  ret void\n}\n!0 = !{}\n";
+                     "\"hloc-registers\"=\"" +
+                     std::to_string(registers) + "\" {\n" + body + "  ret void\n}\n!0 = !{}\n";
   std::string ptx = tests::compileLlvm(text, "sm_90");
   INFO(ptx);
-  bool limited = ptx.find(".maxnreg 64") != std::string::npos;
+  bool limited = ptx.find(fmt::format(".maxnreg {}\n", registers)) != std::string::npos;
   CHECK(limited == (ptx.find(".maxnreg") != std::string::npos));
   return limited;
 }
@@ -53,6 +53,12 @@ TEST_CASE("limit registers: where loads in flight would take more, and the code 
   CHECK(isLimited(sumOfVectors(8)));
   CHECK(!isLimited(sumOfVectors(2))); // few loads
   CHECK(!isLimited(sumOfVectors(8) + valuesThatLiveLong(80)));
+}
+
+TEST_CASE("limit registers: where fewer would make room for more warps, but for fewer loads in flight") {
+  CHECK(isLimited(sumOfVectors(8), 128));
+  CHECK(!isLimited(sumOfVectors(3), 128));                          // all of them in 32 registers
+  CHECK(!isLimited(sumOfVectors(8) + valuesThatLiveLong(80), 255)); // there is no room anyway
 }
 
 TEST_CASE("limit registers: values that live at once are counted, up to the plan's number") {
