@@ -16,6 +16,9 @@ namespace {
 /// From here on a second kernel costs little beside the first.
 constexpr int64_t bytesWorthParts = int64_t(8) << 20;
 
+/// The share of the time of parts that whole columns may take to be preferred: it is said of the same traffic.
+constexpr double worthWholeColumns = 0.97;
+
 /// Rows for each of those that are taken as one: some partial results of it are all that remains of them.
 constexpr int64_t leastRowsWorthMerging = 128;
 
@@ -107,19 +110,27 @@ double secondsOf(const ColumnReductionPlan &plan, const ReductionWork &work, con
   return seconds;
 }
 
-/// Columns in parts need a second kernel: not if an estimate says that blocks of whole columns take far less time. The
-/// plan that is not taken.
-std::vector<Rejection> avoidParts(ColumnReductionPlan &plan, const ColumnTiling &whole, const ReductionWork &work,
+/// Are lanes' loads less than a bank of 4 bytes each, and those of the plan with parts are more?
+bool readsLittle(const ColumnTiling &whole, const ColumnReductionSize &size, const ColumnTiling &ofParts) {
+  return whole.perThread < ofParts.perThread && (whole.perThread * size.narrowestBits < 32 || size.piece > 1);
+}
+
+/// Columns in parts need a second kernel, which takes as long however much the first reads: not if an estimate says
+/// that blocks of whole columns take less time, even if these leave multiprocessors without work: one of an H100's
+/// reads three times its share of what memory gives, and half of them are enough. The plan that is not taken.
+std::vector<Rejection> avoidParts(ColumnReductionPlan &plan, const ColumnReductionSize &size, const ReductionWork &work,
                                   const TargetInfo &target) {
-  if (plan.splits == 1 || leavesIdle(plan.frame, work, whole.blocks(), target) ||
-      whole.perThread != plan.tiling.perThread || (whole.partialRows() == 1 && !plan.frame.minorIsReduced))
+  if (plan.splits == 1)
     return {};
   ColumnReductionPlan other = plan;
+  ColumnTiling whole = chooseColumnTiling(size, /*maySplit=*/false, target);
   setTiling(other, whole);
-  if (launchOf(other).sharedBytes > target.staticSharedBytes)
+  if (readsLittle(whole, size, plan.tiling) || (whole.partialRows() == 1 && !plan.frame.minorIsReduced) ||
+      launchOf(other).sharedBytes > target.staticSharedBytes)
     return {};
   double seconds = secondsOf(plan, work, target), ofOther = secondsOf(other, work, target);
-  if (ofOther < worthAnotherPlan * seconds) {
+  bool hasFewBlocks = whole.blocks() * 100 < int64_t(target.multiprocessors) * 45;
+  if (ofOther < (hasFewBlocks ? worthAnotherPlan : worthWholeColumns) * seconds) {
     std::swap(plan, other);
     std::swap(seconds, ofOther);
   }
@@ -146,8 +157,7 @@ HeroMatch<ColumnReductionPlan> matchHero<ColumnReductionPlan>(const FusionGraph 
     return Rejection{"the pieces of a row are whole sectors, or long"};
   setTiling(plan, chooseColumnTiling(withAlignedRows(size), /*maySplit=*/true, target));
   OtherSteps others;
-  others.plansNotTaken =
-      avoidParts(plan, chooseColumnTiling(size, /*maySplit=*/false, target), workOf(plan.frame, graph), target);
+  others.plansNotTaken = avoidParts(plan, size, workOf(plan.frame, graph), target);
   // In vectors a loop would not read them.
   if (plan.tiling.partialRows() == 1 && plan.splits == 1 && plan.tiling.perThread == 1 &&
       plan.frame.sideRoots.empty() && !hasPieces)
@@ -240,7 +250,8 @@ uint64_t ColumnReductionPlan::sharedBytes() const {
 /// Of a column that is long, ptxas has the loads of two chunks in flight at once.
 template <> unsigned plannedRegisters<ColumnReductionPlan>(const ColumnReductionPlan &plan) {
   constexpr int64_t ofIndices = 24, ofMultiprocessor = 65536;
-  const int64_t most = std::min<int64_t>(96, ofMultiprocessor / plan.tiling.threads() / 8 * 8);
+  // Blocks of many threads are planned for as many together as a multiprocessor can have of those.
+  const int64_t most = plan.tiling.threads() > 256 ? ofMultiprocessor / 1024 : 96;
   if (plan.tiling.wholeChunks() < 2)
     return KernelSpec::usualRegisters;
   int64_t ofLoads = 2 * plan.tiling.unroll * int64_t(plan.tiling.perThread);

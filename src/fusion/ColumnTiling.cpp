@@ -13,6 +13,8 @@ namespace {
 constexpr int64_t warp = 32;
 /// Threads of a block whose fellows fill the device, and of one that is nearly alone.
 constexpr int64_t usualThreads = 256, mostThreads = 1024;
+/// Of one that has whole columns, two of which are a multiprocessor's.
+constexpr int64_t threadsOfPair = 512;
 static_assert(mostLanesOfMergedRows <= usualThreads);
 /// Threads of a multiprocessor: with four loads of 16 bytes each they keep 64 KiB in flight, twice what memory needs.
 constexpr int64_t threadsPerMultiprocessor = 1024;
@@ -58,7 +60,8 @@ private:
   /// The widest vectors that are aligned in every row; or rows are taken together until they are whole vectors.
   void chooseRun() {
     int64_t width = size.elementsPerAccess;
-    while (width > 1 && width * size.accumulatorBytes > mostAccumulatorBytes)
+    int64_t most = isWholeAndLarge() ? mostSharedBytes / mostThreads : mostAccumulatorBytes;
+    while (width > 1 && width * size.accumulatorBytes > most)
       width /= 2;
     for (; width > 1; width /= 2) {
       int64_t common = std::gcd(size.columns, width);
@@ -86,11 +89,27 @@ private:
     int64_t step = std::lcm(line, lanesOfPieces);
     if (lanesOfPieces > 1 && step > mostLanes)
       step = lanesOfPieces;
+    if (isWholeAndLarge() && lanesOfPieces == 1) {
+      tiling.lanes = std::min(vectors, lanesOfWholeColumns(vectors, line));
+      tiling.tiles = ceilDiv(vectors, tiling.lanes);
+      return;
+    }
     if (vectors > warp)
       tiling.lanes = fewestIdle(vectors, step);
     while (tiling.lanes > step && mostBlocks(vectors) < wantedBlocks)
       tiling.lanes = llvm::alignTo(ceilDiv(tiling.lanes, 2), step);
     tiling.tiles = ceilDiv(vectors, tiling.lanes);
+  }
+
+  bool isWholeAndLarge() const { return !maySplit && totalBytes >= double(bytesOfLargeKernel); }
+
+  /// Of blocks that have whole columns: two lines, or what leaves nearly each multiprocessor a block, down to what
+  /// memory gives at a time.
+  int64_t lanesOfWholeColumns(int64_t vectors, int64_t line) const {
+    int64_t lanes = 2 * line, nearlyAll = int64_t(target.multiprocessors) * 4 / 5;
+    while (lanes > 1 && lanes * 2 > line && size.slices * ceilDiv(vectors, lanes) < nearlyAll)
+      lanes /= 2;
+    return lanes;
   }
 
   /// Groups that a block of so many lanes has at most, if the device is full.
@@ -148,7 +167,9 @@ private:
     int64_t blocks = size.slices * tiling.tiles, multiprocessors = target.multiprocessors;
     bool isAlone = blocks < multiprocessors && mostSplits(blocks) == 1;
     int64_t vectorBytes = int64_t(tiling.perThread) * size.accumulatorBytes;
-    int64_t threads = std::min(isAlone ? mostThreads : usualThreads, std::max(warp, mostSharedBytes / vectorBytes));
+    bool isPair = !isAlone && blocks < 2 * multiprocessors && isWholeAndLarge();
+    int64_t most = isAlone ? mostThreads : isPair ? threadsOfPair : usualThreads;
+    int64_t threads = std::min(most, std::max(warp, mostSharedBytes / vectorBytes));
     int64_t fitting = std::max<int64_t>(1, threads / tiling.lanes);
     int64_t useful = std::min(fitting, ceilDiv(tiling.runs(), isAlone ? mostUnroll : usualUnroll));
     // About as many as fill the device, and read what lies next to each other.
@@ -174,7 +195,9 @@ private:
   /// As many splits as fill the device, of equally many chunks; these get smaller where that would be far more.
   void chooseSplits() {
     int64_t blocks = ceilDiv(size.slices, tiling.slicesPerBlock) * tiling.tiles;
-    int64_t wanted = std::min(ceilDiv(2 * int64_t(target.multiprocessors), blocks), mostSplits(blocks));
+    // Two blocks for each multiprocessor; not a few more, which might have to wait until all others are done.
+    int64_t all = 2 * int64_t(target.multiprocessors);
+    int64_t wanted = std::min({ceilDiv(all, blocks), std::max<int64_t>(2, all / blocks), mostSplits(blocks)});
     for (;; tiling.unroll /= 2) {
       int64_t chunks = tiling.wholeChunks();
       auto splitsOf = [&](int64_t each) { return std::max<int64_t>(1, ceilDiv(chunks, each)); };

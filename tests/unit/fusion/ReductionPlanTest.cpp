@@ -161,7 +161,7 @@ TEST_CASE("no parts where a second kernel takes longer than what it saves") {
   // Too few blocks, for so much, or at all.
   CHECK(rowPlan(ElementType::F32, {64, 65536}, {1}).starts_with("scratch"));
   CHECK(rowPlan(ElementType::F32, {4, 262144}, {1}).starts_with("scratch"));
-  CHECK(rowPlan(ElementType::F32, {4096, 1024}, {0}).starts_with("scratch"));
+  CHECK(rowPlan(ElementType::F32, {8192, 512}, {0}).starts_with("scratch"));
   CHECK(rowPlan(ElementType::F32, {16384, 64}, {0}).starts_with("scratch"));
 }
 
@@ -247,11 +247,31 @@ TEST_CASE("vectors reach over the end of odd rows") {
 }
 
 TEST_CASE("long columns are made in parts where they are few") {
-  CHECK(rowPlan(ElementType::F32, {4096, 1024}, {0}) ==
-        "scratch 0: f32[32,1024]{1,0}\n"
-        "columns: [4096,1024] over 0; roots 0; 4 per thread, 32 x 8 threads, 32 parts of 128 rows, up to 88 "
+  CHECK(rowPlan(ElementType::F32, {16384, 256}, {0}) ==
+        "scratch 0: f32[128,256]{1,0}\n"
+        "columns: [16384,256] over 0; roots 0; 4 per thread, 32 x 8 threads, 128 parts of 128 rows, up to 88 "
         "registers for 16 loads in flight; grid 256, block 256, shared 4096\n"
-        "columns: 32 parts of each of [4096,1024] over 0; roots 0; 32 x 8 threads; grid 32, block 256, shared 1024");
+        "columns: 128 parts of each of [16384,256] over 0; roots 0; 32 x 8 threads; grid 8, block 256, shared 1024");
+  // No block more than all multiprocessors have room for at once.
+  ColumnTiling tiling = columnTilings(ElementType::F32, {200000, 1280}).front();
+  CHECK(tiling.splits > 1);
+  CHECK(tiling.blocks() <= 264);
+}
+
+TEST_CASE("whole columns of half the multiprocessors read as fast as parts of all, and need no second kernel") {
+  CHECK(rowPlan(ElementType::F32, {4096, 1024}, {0}) ==
+        "columns: [4096,1024] over 0; roots 0; 4 per thread, 4 x 256 threads; grid 64, block 1024, shared 17408");
+  // As wide as leaves each a block, or two smaller ones.
+  CHECK(rowPlan(ElementType::BF16, {4096, 14336}, {0}) ==
+        "columns: [4096,14336] over 0; roots 0; 8 per thread, 16 x 64 threads; grid 112, block 1024, shared 36992");
+  CHECK(rowPlan(ElementType::F32, {700, 12288}, {0}) ==
+        "columns: [700,12288] over 0; roots 0; 4 per thread, 16 x 32 threads; grid 192, block 512, shared 8192");
+  // Single elements of four bytes in odd rows, not of two.
+  CHECK(rowPlan(ElementType::F32, {1000, 4097}, {0}) ==
+        "columns: [1000,4097] over 0; roots 0; 1 per thread, 32 x 32 threads; grid 129, block 1024, shared 4096");
+  CHECK(rowPlan(ElementType::BF16, {2000, 4097}, {0}).starts_with("scratch"));
+  // So much that a second kernel is nothing beside it.
+  CHECK(rowPlan(ElementType::F32, {16384, 16384}, {0}).starts_with("scratch"));
 }
 
 TEST_CASE("tilings of any size cover the operand and fit the device") {
