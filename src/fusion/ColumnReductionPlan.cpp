@@ -16,9 +16,6 @@ namespace {
 /// From here on a second kernel costs little beside the first.
 constexpr int64_t bytesWorthParts = int64_t(8) << 20;
 
-/// The share of the time of parts that whole columns may take to be preferred: it is said of the same traffic.
-constexpr double worthWholeColumns = 0.97;
-
 /// Rows for each of those that are taken as one: some partial results of it are all that remains of them.
 constexpr int64_t leastRowsWorthMerging = 128;
 
@@ -116,8 +113,7 @@ bool readsLittle(const ColumnTiling &whole, const ColumnReductionSize &size, con
 }
 
 /// Columns in parts need a second kernel, which takes as long however much the first reads: not if an estimate says
-/// that blocks of whole columns take less time, even if these leave multiprocessors without work: one of an H100's
-/// reads three times its share of what memory gives, and half of them are enough. The plan that is not taken.
+/// that blocks of whole columns take less time. The plan that is not taken.
 std::vector<Rejection> avoidParts(ColumnReductionPlan &plan, const ColumnReductionSize &size, const ReductionWork &work,
                                   const TargetInfo &target) {
   if (plan.splits == 1)
@@ -129,8 +125,8 @@ std::vector<Rejection> avoidParts(ColumnReductionPlan &plan, const ColumnReducti
       launchOf(other).sharedBytes > target.staticSharedBytes)
     return {};
   double seconds = secondsOf(plan, work, target), ofOther = secondsOf(other, work, target);
-  bool hasFewBlocks = whole.blocks() * 100 < int64_t(target.multiprocessors) * 45;
-  if (ofOther < (hasFewBlocks ? worthAnotherPlan : worthWholeColumns) * seconds) {
+  bool hasFewBlocks = leavesIdle(plan.frame, work, whole.blocks(), target);
+  if (ofOther < (hasFewBlocks ? worthAnotherPlan : worthNoParts) * seconds) {
     std::swap(plan, other);
     std::swap(seconds, ofOther);
   }

@@ -87,7 +87,7 @@ ReductionWork workOf(const ReductionFrame &frame, const FusionGraph &graph) {
 
 bool leavesIdle(const ReductionFrame &frame, const ReductionWork &work, int64_t blocks, const TargetInfo &target) {
   return double(frame.operandShape().numElements()) * double(work.bits) / 8 >= double(bytesOfLargeKernel) &&
-         blocks < int64_t(target.multiprocessors);
+         blocks * 100 < int64_t(target.multiprocessors) * 45;
 }
 
 Rejection planNotTaken(llvm::StringRef plan, double seconds, double taken) {

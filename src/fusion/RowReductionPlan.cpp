@@ -277,9 +277,11 @@ std::vector<Rejection> chooseParts(RowReductionPlan &plan, StreamWidths streams,
   for (const RowReductionPlan &candidate : candidates)
     seconds.push_back(secondsOf(candidate, work, target));
   size_t best = 0;
-  for (size_t i = 1; i < candidates.size(); ++i)
-    if (seconds[i] < (best == 0 ? worthAnotherPlan : 1) * seconds[best])
+  for (size_t i = 1; i < candidates.size(); ++i) {
+    double worth = candidates[i].stage == ReductionStage::Partial ? worthAnotherPlan : worthNoParts;
+    if (seconds[i] < (best == 0 ? worth : 1) * seconds[best])
       best = i;
+  }
   std::vector<Rejection> notTaken;
   for (size_t i = 0; i < candidates.size(); ++i)
     if (i != best)
