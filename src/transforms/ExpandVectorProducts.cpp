@@ -1,7 +1,7 @@
 // dot of a matrix and a vector, in a batch or not -> products of elements, and their sums, where the results are too
-// few to give each a thread and fill a device: those of a dense layer of one row, or of attention with one query. Such
-// a dot is bound by the bytes of the matrix, as reductions are: these read them side by side, wherever the summed
-// dimension lies, divide long sums among blocks, and take in what is computed before and after.
+// few to give each a thread and read as fast as a device can: those of a dense layer of one row, or of attention with
+// one query. Such a dot is bound by the bytes of the matrix, as reductions are: these read them side by side, wherever
+// the summed dimension lies, divide long sums among blocks, and take in what is computed before and after.
 //
 //   d = bf16[1,n] dot(bf16[1,k] x, bf16[k,n] w)   ->   p = f32[k,n] multiply(convert(w), broadcast(convert(x)))
 //                                                      d = bf16[1,n] reshape(convert(f32[n] reduce(p), add))
@@ -38,8 +38,9 @@ struct Side {
 
 /// Shorter sums are a few instructions of a thread.
 constexpr int64_t leastTerms = 64;
-/// Half of the threads that large devices hold (an H100: 270,336): more results than that keep one busy by themselves.
-constexpr int64_t mostResults = int64_t(1) << 17;
+/// Four times the threads that large devices hold (an H100: 270,336), which read vectors of up to sixteen columns, and
+/// rows side by side: more results than that keep one busy by themselves.
+constexpr int64_t mostResults = int64_t(1) << 20;
 
 ElementType sumType(ElementType type) {
   if (isComplex(type) || deviceBits(type) >= 32)

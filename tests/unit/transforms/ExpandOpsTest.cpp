@@ -325,8 +325,8 @@ TEST_CASE("products of matrices and vectors stay where a thread for each result 
   };
   CHECK(!stays("1,64", "64,9", "1,9", FusionMode::Keep));
   CHECK(stays("1,63", "63,9", "1,9", FusionMode::Keep)); // short sums
-  CHECK(!stays("1,64", "64,131072", "1,131072", FusionMode::Keep));
-  CHECK(stays("1,64", "64,131073", "1,131073", FusionMode::Keep)); // many of them
+  CHECK(!stays("1,64", "64,1048576", "1,1048576", FusionMode::Keep));
+  CHECK(stays("1,64", "64,1048577", "1,1048577", FusionMode::Keep)); // many of them
   CHECK(stays("2,64", "64,9", "2,9", FusionMode::Keep));           // two rows
   CHECK(stays("1,64", "64,9", "1,9", FusionMode::None));           // each op is to be a kernel
 }
