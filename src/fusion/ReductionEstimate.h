@@ -26,7 +26,7 @@ bool leavesIdle(const ReductionFrame &frame, const ReductionWork &work, int64_t 
 /// The share of the usual plan's time that another plan may take to be preferred: estimates are no better than that.
 constexpr double worthAnotherPlan = 0.85;
 /// The same of a plan without a second kernel, which is said to save little more than that: the traffic is the same.
-constexpr double worthNoParts = 0.97;
+constexpr double worthNoParts = 0.98;
 /// Says so of a plan that is not taken.
 Rejection planNotTaken(llvm::StringRef plan, double seconds, double taken);
 
