@@ -126,7 +126,8 @@ std::vector<Rejection> avoidParts(ColumnReductionPlan &plan, const ColumnReducti
     return {};
   double seconds = secondsOf(plan, work, target), ofOther = secondsOf(other, work, target);
   bool hasFewBlocks = leavesIdle(plan.frame, work, whole.blocks(), target);
-  if (ofOther < (hasFewBlocks ? worthAnotherPlan : worthNoParts) * seconds) {
+  bool readsLess = whole.perThread < plan.tiling.perThread && whole.perThread * size.narrowestBits < 64;
+  if (ofOther < (hasFewBlocks || readsLess ? worthAnotherPlan : worthNoParts) * seconds) {
     std::swap(plan, other);
     std::swap(seconds, ofOther);
   }

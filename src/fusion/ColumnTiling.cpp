@@ -187,7 +187,10 @@ private:
     tiling.groups = groups;
     int64_t many = std::clamp<int64_t>(blocks / (2 * multiprocessors), 1, size.slices);
     tiling.slicesPerBlock = std::clamp<int64_t>(threads / (tiling.lanes * groups), 1, many);
-    tiling.unroll = std::clamp<int64_t>(mostElementsInFlight / int64_t(tiling.perThread), 1, mostUnroll);
+    // One block alone has as many bytes in flight with 16 loads of four bytes as two usual ones.
+    bool hasSmallLoads = isAlone && isWholeAndLarge() && tiling.perThread * size.narrowestBits <= 32;
+    tiling.unroll = std::clamp<int64_t>(mostElementsInFlight / int64_t(tiling.perThread), 1,
+                                        hasSmallLoads ? 2 * mostUnroll : mostUnroll);
     while (tiling.unroll > 1 && tiling.unroll > ceilDiv(tiling.runs(), groups))
       tiling.unroll /= 2;
   }
