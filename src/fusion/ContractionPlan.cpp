@@ -637,7 +637,7 @@ private:
   /// many or fewer.
   void chooseCopies(ContractionSide &side) {
     side.copied = false;
-    if (!plan.tile.onTensorCores || plan.factorBits() != 16 || !target.hasAsyncCopies())
+    if (!plan.tile.onTensorCores || (plan.factorBits() != 16 && plan.factorBits() != 64) || !target.hasAsyncCopies())
       return;
     // The same for all tiles that are read so.
     auto [known, isNew] = factorOf(side).copiedBy.try_emplace(side.vector, 0);
