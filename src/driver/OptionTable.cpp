@@ -240,8 +240,10 @@ std::string readShell(Command &command, Values values) {
 std::string readApproximations(Command &command, Values values) {
   uint64_t seed;
   const llvm::StringRef text = command.run.approximations = values.back();
-  bool isWord = llvm::is_contained({"largest", "smallest", "exact"}, text);
-  return isWord || !text.getAsInteger(10, seed) ? "" : "takes a seed, which is a number, or largest, smallest or exact";
+  bool isWord = llvm::is_contained({"largest", "smallest", "hopper", "exact"}, text);
+  return isWord || !text.getAsInteger(10, seed)
+             ? ""
+             : "takes a seed, which is a number, or largest, smallest, hopper or exact";
 }
 
 std::string readSchedule(Command &command, Values values) {

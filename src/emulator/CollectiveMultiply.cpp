@@ -122,12 +122,29 @@ template <typename Use> void withFloats(Type type, Use use) {
 /// How tensor cores sum up: c and the products of a block of k are aligned to the largest of them, of which so many
 /// bits below the leading one are kept, all below are cut off; their sum is cut to the bits of the result. Then comes
 /// the next block. (Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021: blocks of 4 to
-/// 16, and up to two bits more than an f32 has; f8 of sm_89 and sm_90 keeps 13 bits.)
+/// 16, and up to two bits more than an f32 has; f8 of sm_89 keeps 13 bits.)
 struct Summation {
   unsigned block = 0; ///< 0: exact, rounded once
   unsigned kept = 23;
   bool descending = false; ///< the last block first
+  unsigned ofSums = 23;    ///< so many bits behind the leading one of a sum are kept
+  bool byFactors = false;  ///< a product counts as large as the powers of two in its factors make it
+  bool inPairs = false;    ///< of two blocks: the first has the first two of each four of k
+  bool addsLast = false;   ///< c is added to the sum of the products, and that rounded
 };
+
+/// What an H100 does, bit for bit (decisions/0014). It has no mma of f8: ptxas widens f8 to f16.
+Summation summationOfHopper(const Decoded &at) {
+  constexpr unsigned kept = 25, deepest = 16, all = 52;
+  Summation made{.block = std::min<unsigned>(at.shape[2], deepest), .kept = kept, .byFactors = true};
+  if (at.from.bits == 8) {
+    made.block = at.shape[2] / 2;
+    made.inPairs = made.addsLast = true;
+  } else if (at.type.bits == 16) {
+    made.ofSums = all;
+  }
+  return made;
+}
 
 uint64_t mix(uint64_t x) {
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
@@ -141,11 +158,14 @@ Summation summationOf(const Decoded &at, std::optional<uint64_t> seed) {
     return {};
   const bool bytes = at.from.bits == 8;
   if (*seed == EmulatorOptions::smallestApproximations)
-    return {4, bytes ? keptOfBytes : 23, false};
+    return {.block = 4, .kept = bytes ? keptOfBytes : 23, .ofSums = bytes ? keptOfBytes : 23};
   const uint64_t bits = mix(*seed + mix(uint64_t(at.from.kind) << 16 | at.from.bits));
-  Summation made{4u << bits % 3, 23 + unsigned(bits >> 8) % 3, (bits >> 16 & 1) != 0};
+  constexpr unsigned hopperIn = 3; // seeds
+  if (*seed == EmulatorOptions::hopperApproximations || (bits >> 24) % hopperIn == 0)
+    return summationOfHopper(at);
+  Summation made{.block = 4u << bits % 3, .kept = 23 + unsigned(bits >> 8) % 3, .descending = (bits >> 16 & 1) != 0};
   if (bytes && (bits >> 17 & 1))
-    made.kept = keptOfBytes;
+    made.kept = made.ofSums = keptOfBytes;
   made.block = std::min<unsigned>(made.block, at.shape[2]);
   return made;
 }
@@ -167,6 +187,20 @@ template <typename T> [[gnu::always_inline]] inline void dropSigns(Row<T> &x) {
   x = reinterpret_cast<Row<T>>(reinterpret_cast<Row<Word>>(x) & (~Word(0) >> 1));
 }
 
+/// The power of two in each, or zero.
+template <typename T> [[gnu::always_inline]] inline void dropMantissas(Row<T> &x) {
+  using Word = typename FloatBits<T>::Word;
+  constexpr Word mantissa = (Word(1) << FloatBits<T>::mantissa) - 1;
+  x = reinterpret_cast<Row<T>>(reinterpret_cast<Row<Word>>(x) & ~mantissa);
+}
+
+/// Where the i-th of the n-th block of k is.
+[[gnu::always_inline]] inline unsigned indexOf(const Summation &how, unsigned depth, unsigned n, unsigned i) {
+  if (how.inPairs)
+    return i / 2 * 4 + n * 2 + i % 2;
+  return (how.descending ? depth - (n + 1) * how.block : n * how.block) + i;
+}
+
 /// A row of d. T holds all products and what the block's exponents may be.
 template <typename T>
 [[gnu::always_inline]] inline void cutRow(const T *a, const Row<T> *b, const Row<float> &c, unsigned depth,
@@ -175,12 +209,18 @@ template <typename T>
   constexpr unsigned mantissa = FloatBits<T>::mantissa, width = sizeof(T) * 8;
   constexpr Word exponents = ((Word(1) << (width - 1 - mantissa)) - 1) << mantissa, twoOnes = exponents >> mantissa;
   value = __builtin_convertvector(c, Row<double>);
-  for (unsigned n = 0; n < depth; n += how.block) {
-    const unsigned begin = how.descending ? depth - how.block - n : n;
+  for (unsigned n = 0; n * how.block < depth; ++n) {
     Row<T> terms[16], addend = __builtin_convertvector(value, Row<T>), largest = addend;
     dropSigns<T>(largest);
-    for (unsigned k = 0; k < how.block; ++k) {
-      Row<T> magnitude = terms[k] = a[begin + k] * b[begin + k];
+    for (unsigned i = 0; i < how.block; ++i) {
+      const unsigned k = indexOf(how, depth, n, i);
+      Row<T> magnitude = terms[i] = a[k] * b[k];
+      if (how.byFactors) {
+        Row<T> left = a[k], right = b[k];
+        dropMantissas<T>(left);
+        dropMantissas<T>(right);
+        magnitude = left * right;
+      }
       dropSigns<T>(magnitude);
       largest = magnitude > largest ? magnitude : largest;
     }
@@ -189,11 +229,19 @@ template <typename T>
     const Row<Word> exponent = found > least ? found : least;
     const auto quantum = reinterpret_cast<Row<T>>(exponent - (Word(how.kept) << mantissa));
     const auto inverse = reinterpret_cast<Row<T>>(((twoOnes - 1 + how.kept) << mantissa) - exponent);
+    // Terms have up to 27 bits: so many fit.
+    constexpr unsigned part = 8;
+    Row<double> sum = 0;
     Row<int32_t> whole = __builtin_convertvector(addend * inverse, Row<int32_t>);
-    for (unsigned k = 0; k < how.block; ++k)
-      whole += __builtin_convertvector(terms[k] * inverse, Row<int32_t>);
-    value = __builtin_convertvector(whole, Row<double>) * __builtin_convertvector(quantum, Row<double>);
-    const uint64_t kept = ~uint64_t(0) << (52 - std::min(how.kept, 23u));
+    for (unsigned i = 0; i < how.block; ++i) {
+      whole += __builtin_convertvector(terms[i] * inverse, Row<int32_t>);
+      if (i % part == part - 1 || i == how.block - 1) {
+        sum += __builtin_convertvector(whole, Row<double>);
+        whole = 0;
+      }
+    }
+    value = sum * __builtin_convertvector(quantum, Row<double>);
+    const uint64_t kept = ~uint64_t(0) << (52 - how.ofSums);
     value = reinterpret_cast<Row<double>>(reinterpret_cast<Row<uint64_t>>(value) & kept);
   }
 }
@@ -216,15 +264,28 @@ template <unsigned least, unsigned ofSums, unsigned limit>
          areBetween<least, limit>(m.b, m.depth) && areBetween<ofSums, limit>(m.c, m.rows);
 }
 
-HLOC_FOR_WIDE_HOSTS void multiply(const Floats &m, const Summation &how, Row<double> *d) {
+/// Exact sums.
+HLOC_FOR_WIDE_HOSTS void multiply(const Floats &m, Row<double> *d) {
+  Row<double> b[32];
+  for (unsigned k = 0; k < m.depth; ++k)
+    b[k] = __builtin_convertvector(m.b[k], Row<double>);
+  for (unsigned row = 0; row < m.rows; ++row) {
+    Row<double> sum = __builtin_convertvector(m.c[row], Row<double>);
+    for (unsigned k = 0; k < m.depth; ++k)
+      sum += double(m.a[row * m.depth + k]) * b[k];
+    d[row] = sum;
+  }
+}
+
+/// Of finite numbers.
+HLOC_FOR_WIDE_HOSTS void cut(const Floats &m, const Summation &how, Row<double> *d) {
   // 2^-45 to 2^46, and sums from 2^-97 on: products and their quotients are numbers of f32.
-  constexpr unsigned least = 82, leastOfSums = 30, limit = 173, infinity = 255;
-  if (how.block && areBetween<least, leastOfSums, limit>(m)) {
+  constexpr unsigned least = 82, leastOfSums = 30, limit = 173;
+  if (areBetween<least, leastOfSums, limit>(m)) {
     for (unsigned row = 0; row < m.rows; ++row)
       cutRow<float>(m.a + row * m.depth, m.b, m.c[row], m.depth, how, d[row]);
     return;
   }
-  const bool cut = how.block && areBetween<0, 0, infinity>(m);
   Row<double> b[32];
   for (unsigned k = 0; k < m.depth; ++k)
     b[k] = __builtin_convertvector(m.b[k], Row<double>);
@@ -232,15 +293,36 @@ HLOC_FOR_WIDE_HOSTS void multiply(const Floats &m, const Summation &how, Row<dou
     double a[32];
     for (unsigned k = 0; k < m.depth; ++k)
       a[k] = m.a[row * m.depth + k];
-    if (cut) {
-      cutRow<double>(a, b, m.c[row], m.depth, how, d[row]);
-      continue;
-    }
-    Row<double> sum = __builtin_convertvector(m.c[row], Row<double>);
-    for (unsigned k = 0; k < m.depth; ++k)
-      sum += a[k] * b[k];
-    d[row] = sum;
+    cutRow<double>(a, b, m.c[row], m.depth, how, d[row]);
   }
+}
+
+void multiply(Floats m, const Summation &how, Row<double> *d) {
+  Row<float> c[mostRows];
+  if (how.addsLast) {
+    std::copy_n(m.c, m.rows, c);
+    std::fill_n(m.c, m.rows, Row<float>(0));
+  }
+  constexpr unsigned infinity = 255;
+  if (!how.block) {
+    multiply(m, d);
+  } else if (areBetween<0, 0, infinity>(m)) {
+    cut(m, how, d);
+  } else { // infinities and NaN decide where they are
+    Row<double> decided[mostRows];
+    multiply(m, decided);
+    auto drop = [](float &x) { x = std::isfinite(x) ? x : 0; };
+    std::for_each_n(m.a, m.rows * m.depth, drop);
+    for (auto [rows, count] : {std::pair(m.b, m.depth), {m.c, m.rows}})
+      std::for_each_n(reinterpret_cast<float *>(rows), count * columns, drop);
+    cut(m, how, d);
+    for (unsigned row = 0; row < m.rows; ++row)
+      for (unsigned n = 0; n < columns; ++n)
+        d[row][n] = std::isfinite(decided[row][n]) ? d[row][n] : decided[row][n];
+  }
+  if (how.addsLast)
+    for (unsigned row = 0; row < m.rows; ++row)
+      d[row] = __builtin_convertvector(__builtin_convertvector(d[row], Row<float>) + c[row], Row<double>);
 }
 
 HLOC_FOR_WIDE_HOSTS void multiply(const Doubles &m, Row<double> *d) {

@@ -44,7 +44,7 @@ double WarpCode::boundOf(Opcode opcode, Type type) {
 /// Null without a seed: then results are as accurate as is cheap. Operands are integers of up to 32 bits. Every second
 /// operand gets a result at one of both ends of what is allowed, the others anywhere between.
 llvm::Value *WarpCode::deviationOf(const Decoded &d, ArrayRef<Value *> operands) {
-  if (!options.approximationSeed)
+  if (!options.approximationSeed || *options.approximationSeed == EmulatorOptions::hopperApproximations)
     return nullptr;
   IrType *floats = lanes(ir.getFloatTy());
   const uint64_t seed = *options.approximationSeed;

@@ -6,7 +6,7 @@
 // than a unit of the last bit, half of one on average.
 //
 //   bf16[64,4096] x bf16[4096,64]   24 bits, those of an f32
-//   f8 x f8                         14 bits, as sm_89 and sm_90 have it
+//   f8 x f8                         14 bits, as sm_89 and wgmma have it
 //   f32 x f32                       not made there, but for an algorithm that names narrower factors, which has these
 //                                   rounded or as several pieces
 //   f32 x bf16                      24 bits; the f32 as three pieces, which have its bits down to 2^-133

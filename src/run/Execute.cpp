@@ -13,11 +13,13 @@ emulator::EmulatorOptions emulatorOptions(const RunOptions &options) {
   result.countEvents = options.countsEvents || options.estimates;
   result.checkUpdates = true;
   if (uint64_t seed = options.seed; options.approximations != "exact") {
-    if (options.approximations == "largest" || options.approximations == "smallest")
-      seed = options.approximations == "largest" ? emulator::EmulatorOptions::largestApproximations
-                                                 : emulator::EmulatorOptions::smallestApproximations;
-    else if (!options.approximations.empty())
+    if (!options.approximations.empty())
       llvm::StringRef(options.approximations).getAsInteger(10, seed);
+    for (auto [name, value] : {std::pair("largest", emulator::EmulatorOptions::largestApproximations),
+                               std::pair("smallest", emulator::EmulatorOptions::smallestApproximations),
+                               std::pair("hopper", emulator::EmulatorOptions::hopperApproximations)})
+      if (options.approximations == name)
+        seed = value;
     result.approximationSeed = seed;
   }
   result.schedule = options.schedule.value_or(emulator::Schedule());

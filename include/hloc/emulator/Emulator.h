@@ -68,6 +68,8 @@ struct EmulatorOptions {
   std::optional<uint64_t> approximationSeed;
   /// Seeds for all results as large as is allowed, or as small (where the bound is relative: in magnitude).
   static constexpr uint64_t largestApproximations = ~uint64_t(0), smallestApproximations = largestApproximations - 1;
+  /// mma sums as an H100 does, bit for bit, and all else is as accurate as is cheap.
+  static constexpr uint64_t hopperApproximations = largestApproximations - 2;
 };
 
 using BufferId = uint32_t;

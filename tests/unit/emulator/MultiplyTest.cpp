@@ -1,9 +1,13 @@
 // mma of all types, element by element against sums written down plainly: exact and rounded once, or cut off as tensor
-// cores do, in one way for each seed.
+// cores do, in one way for each seed; and against sums that an H100 made.
 #include "Harness.h"
 
 #include "emulator/Floats.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <random>
@@ -164,6 +168,7 @@ uint64_t bitsOfSum(const std::string &type, double value) {
 struct Model {
   unsigned block = 0, kept = 0;
   bool descending = false;
+  bool isHopper = false;
   auto operator<=>(const Model &) const = default;
 };
 
@@ -193,14 +198,40 @@ double summed(const Model &model, double c, const std::vector<double> &products)
   return c;
 }
 
+double powerIn(double x) { return x == 0 ? 0 : std::ldexp(1, std::ilogb(x)); }
+
+/// All at once, 25 bits behind the largest; of f8 in two parts, and c comes last.
+double summedByHopper(const Form &form, double c, const std::vector<double> &a, const std::vector<double> &b) {
+  const bool bytes = form.a.bits == 8;
+  double total = bytes ? 0 : c;
+  for (unsigned part = 0; part < (bytes ? 2 : 1); ++part) {
+    std::vector<double> terms{total};
+    double largest = powerIn(total), sum = 0;
+    for (unsigned k = 0; k < a.size(); ++k)
+      if (!bytes || k % 4 / 2 == part) {
+        terms.push_back(a[k] * b[k]);
+        largest = std::max(largest, powerIn(a[k]) * powerIn(b[k]));
+      }
+    for (double term : terms)
+      sum += largest == 0 ? 0 : std::trunc(term / largest * 0x1p25) * largest * 0x1p-25;
+    const double last = powerIn(sum) * 0x1p-23;
+    total = sum == 0 || (form.sum == "f16" && !bytes) ? sum : std::trunc(sum / last) * last;
+  }
+  return bytes ? double(float(total + c)) : total;
+}
+
 std::vector<uint64_t> expected(const Form &form, const Operands &operands, const Model &model) {
   std::vector<uint64_t> d;
   for (unsigned row = 0; row < form.m; ++row)
     for (unsigned column = 0; column < 8; ++column) {
-      std::vector<double> products;
-      for (unsigned k = 0; k < form.k; ++k)
-        products.push_back(form.a.decode(operands.a[row * form.k + k]) * form.b.decode(operands.b[k * 8 + column]));
-      d.push_back(bitsOfSum(form.sum, summed(model, sumOf(form.sum, operands.c[row * 8 + column]), products)));
+      std::vector<double> a, b, products;
+      for (unsigned k = 0; k < form.k; ++k) {
+        a.push_back(form.a.decode(operands.a[row * form.k + k]));
+        b.push_back(form.b.decode(operands.b[k * 8 + column]));
+        products.push_back(a.back() * b.back());
+      }
+      const double c = sumOf(form.sum, operands.c[row * 8 + column]);
+      d.push_back(bitsOfSum(form.sum, model.isHopper ? summedByHopper(form, c, a, b) : summed(model, c, products)));
     }
   return d;
 }
@@ -245,11 +276,19 @@ TEST_CASE("mma: infinities and NaN in whatever way sums are cut") {
   const Form form{16, 16, bf16, bf16, "f32"};
   std::mt19937_64 random(4);
   Operands operands = floatsFor(random, form, -6, 4);
+  operands.b[5 * 8 + 2] = 0;
+  const Operands finite = operands;
   operands.a[3 * 16 + 5] = 0x7f80;
   operands.a[7 * 16 + 1] = 0x7fc0;
-  operands.b[5 * 8 + 2] = 0;
-  for (uint64_t seed = 0; seed < 4; ++seed)
-    CHECK(multiply(form, operands, seed) == expected(form, operands, {}));
+  operands.c[12 * 8 + 7] = 0xff800000;
+  const auto exact = expected(form, operands, {});
+  for (uint64_t seed : {uint64_t(0), uint64_t(1), uint64_t(2), uint64_t(3), EmulatorOptions::hopperApproximations}) {
+    auto usual = multiply(form, finite, seed);
+    for (size_t i = 0; i < exact.size(); ++i)
+      if (!std::isfinite(sumOf(form.sum, exact[i])))
+        usual[i] = exact[i];
+    CHECK(multiply(form, operands, seed) == usual);
+  }
 }
 
 TEST_CASE("mma: with a seed, sums are cut as tensor cores do") {
@@ -258,10 +297,11 @@ TEST_CASE("mma: with a seed, sums are cut as tensor cores do") {
     for (unsigned kept : {13u, 23u, 24u, 25u})
       for (bool descending : {false, true})
         models.push_back({block, kept, descending});
+  models.push_back({.isHopper = true});
   std::mt19937_64 random(5);
   for (const Form &form : floatForms) {
     std::set<Model> seen;
-    bool bytesAreShort = false;
+    bool bytesAreShort = false, isHopper = false;
     for (uint64_t seed = 0; seed < 12; ++seed) {
       INFO(form.a.name << " k" << form.k << " " << form.sum << " seed " << seed);
       std::vector<Model> left = models;
@@ -276,16 +316,66 @@ TEST_CASE("mma: with a seed, sums are cut as tensor cores do") {
       const bool isShort = std::all_of(left.begin(), left.end(), [](const Model &m) { return m.kept == 13; });
       CHECK((!isShort || form.a.bits == 8));
       bytesAreShort |= isShort;
+      isHopper |= left.back().isHopper;
       if (left.size() == 1)
         seen.insert(left[0]);
     }
     INFO(form.a.name << " k" << form.k << " " << form.sum);
     CHECK(bytesAreShort == (form.a.bits == 8));
+    CHECK(isHopper);
     if (form.sum == "f32" && form.k == 16)
-      CHECK(seen.size() >= 4);
+      CHECK(seen.size() >= 3);
     const Operands operands = floatsFor(random, form, -6, 4);
     CHECK(withoutNegativeZeros(multiply(form, operands, EmulatorOptions::smallestApproximations), form.sum) ==
           withoutNegativeZeros(expected(form, operands, {4, form.a.bits == 8 ? 13u : 23u, false}), form.sum));
+    CHECK(withoutNegativeZeros(multiply(form, operands, EmulatorOptions::hopperApproximations), form.sum) ==
+          withoutNegativeZeros(expected(form, operands, {.isHopper = true}), form.sum));
+  }
+}
+
+namespace {
+
+struct MeasuredSum {
+  const char *factors;
+  unsigned k;
+  const char *sum, *a, *b;
+  uint64_t c, d;
+};
+
+const MeasuredSum measuredSums[] = {
+#define HLOC_MEASURED_SUM(...) {__VA_ARGS__},
+#include "MeasuredSums.def"
+};
+
+std::vector<uint64_t> elementsOf(llvm::StringRef words, unsigned bits) {
+  std::vector<uint64_t> elements;
+  for (llvm::StringRef word : llvm::split(words, ' ')) {
+    uint32_t value = 0;
+    REQUIRE(!word.getAsInteger(16, value));
+    for (unsigned at = 0; at < 32; at += bits)
+      elements.push_back(value >> at & (~uint64_t(0) >> (64 - bits)));
+  }
+  return elements;
+}
+
+} // namespace
+
+TEST_CASE("mma: sums that an H100 made") {
+  const Input inputs[] = {bf16, f16, tf32, e4m3, e5m2};
+  for (const MeasuredSum &measured : measuredSums) {
+    const Input &input = *std::ranges::find(inputs, measured.factors, &Input::name);
+    const Form form{16, measured.k, input, input, measured.sum};
+    INFO(measured.factors << " k" << form.k << " " << form.sum << " " << measured.a << " * " << measured.b);
+    // In one row and column; what other elements have does not matter, infinities neither.
+    constexpr unsigned row = 11, column = 6;
+    const uint64_t other = elementsOf(measured.a, input.bits)[0], sumInfinity = form.sum == "f16" ? 0x7c00 : 0x7f800000;
+    Operands operands{std::vector<uint64_t>(16 * form.k, other), std::vector<uint64_t>(form.k * 8, other),
+                      std::vector<uint64_t>(16 * 8, sumInfinity)};
+    std::ranges::copy(elementsOf(measured.a, input.bits), operands.a.begin() + row * form.k);
+    for (auto [k, element] : llvm::enumerate(elementsOf(measured.b, input.bits)))
+      operands.b[k * 8 + column] = element;
+    operands.c[row * 8 + column] = measured.c;
+    CHECK(multiply(form, operands, EmulatorOptions::hopperApproximations)[row * 8 + column] == measured.d);
   }
 }
 
