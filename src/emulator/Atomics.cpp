@@ -61,7 +61,10 @@ float minMaxNumber(Mode mode, float old, float b) {
   return combineNumbers(mode, old, b);
 }
 
-uint64_t combineFloat(const Decoded &at, uint64_t old, uint64_t b, unsigned bits) {
+float flushed(float x) { return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x; }
+
+/// Sums of f32 in global memory know no subnormal numbers; in shared memory, and of all other types, they do.
+uint64_t combineFloat(const Decoded &at, uint64_t old, uint64_t b, unsigned bits, Space space) {
   if (at.mode == Mode::Exch)
     return b;
   if (bits == 64) {
@@ -78,12 +81,10 @@ uint64_t combineFloat(const Decoded &at, uint64_t old, uint64_t b, unsigned bits
     float x, y;
     std::memcpy(&x, &low, 4);
     std::memcpy(&y, &other, 4);
-    auto flush = [&](float v) {
-      return at.ftz && std::fabs(v) < std::numeric_limits<float>::min() ? std::copysign(0.0f, v) : v;
-    };
-    x = flush(x);
-    y = flush(y);
-    x = at.mode == Mode::Add ? x + y : minMaxNumber(at.mode, x, y);
+    if (at.mode != Mode::Add)
+      x = minMaxNumber(at.mode, x, y);
+    else
+      x = space == Space::Global ? flushed(flushed(x) + flushed(y)) : x + y;
     std::memcpy(&low, &x, 4);
     return std::isnan(x) ? 0x7fffffff : low;
   }
@@ -93,14 +94,14 @@ uint64_t combineFloat(const Decoded &at, uint64_t old, uint64_t b, unsigned bits
   return encode(result, format, Rounding::Nearest);
 }
 
-uint64_t combine(const Decoded &at, uint64_t old, uint64_t b, uint64_t c) {
+uint64_t combine(const Decoded &at, uint64_t old, uint64_t b, uint64_t c, Space space) {
   unsigned bits = at.type.bits;
   if (!at.type.isFloat())
     return combineIntegers(at, old, b, c, at.type.width());
   if (at.type.lanes == 1)
-    return combineFloat(at, old, b, bits);
-  uint64_t low = combineFloat(at, old & 0xffff, b & 0xffff, 16);
-  return low | combineFloat(at, old >> 16 & 0xffff, b >> 16 & 0xffff, 16) << 16;
+    return combineFloat(at, old, b, bits, space);
+  uint64_t low = combineFloat(at, old & 0xffff, b & 0xffff, 16, space);
+  return low | combineFloat(at, old >> 16 & 0xffff, b >> 16 & 0xffff, 16, space) << 16;
 }
 
 /// The bytes that a bitwise operation can change; nothing: all. Elements of less than a byte are stored by such updates
@@ -147,7 +148,7 @@ void machineAtomic(WarpContext *context, const Decoded *at, uint32_t mask, const
       uint64_t old = 0;
       if (place.data) {
         std::memcpy(&old, place.data + e * width, width);
-        uint64_t result = combine(*at, old, load(b, index), load(c, index));
+        uint64_t result = combine(*at, old, load(b, index), load(c, index), place.space);
         std::memcpy(place.data + e * width, &result, width);
         warp.core->launch.progress += warp.core->launch.together && result != old;
         changes |= at->mode != Mode::Cas || old == load(b, index);

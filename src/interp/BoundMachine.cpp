@@ -273,8 +273,12 @@ llvm::LogicalResult BoundMachine::boundOp(const HloInstruction &instr, llvm::Arr
     return boundSort(instr, operands, result);
   if (instr.opcode() == Opcode::TopK || target == "TopK" || target == "__gpu$TopK")
     return boundTopK(instr, operands, result);
-  return result.value.isTuple() ? boundByEnds(instr, operands, result)
-                                : boundArray(instr, operands, result, keepUnrounded);
+  if (failed(result.value.isTuple() ? boundByEnds(instr, operands, result)
+                                    : boundArray(instr, operands, result, keepUnrounded)))
+    return llvm::failure();
+  if (instr.opcode() == Opcode::Scatter)
+    admitZerosForSubnormals(instr, operands, hasOpenElement(operands[operands.size() / 2]), result);
+  return llvm::success();
 }
 
 /// The carry is the sum at the last position that the scan is at.

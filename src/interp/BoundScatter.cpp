@@ -13,6 +13,8 @@ namespace hloc::interp {
 
 namespace {
 
+constexpr double leastNormal = 0x1p-126; // of f32
+
 /// Part `part` of each element of a literal that bounds are kept in, as f64.
 Literal partOf(const Literal &bound, unsigned part, unsigned numParts) {
   Literal made(bound.shape().withElementType(ElementType::F64));
@@ -277,6 +279,81 @@ llvm::FailureOr<BoundsPtr> boundOpenTargets(const BoundStep &step, const BoundsP
       setUnknown(from, to);
   }
   return BoundsPtr(std::move(made));
+}
+
+namespace {
+
+/// Are all numbers of f32 between the two multiples of the least normal one? Then so are sums of them.
+bool areMultiples(double low, double high) {
+  constexpr double leastOfAll = leastNormal * 0x1p23;
+  if (low == high)
+    return !std::isfinite(low) || std::fmod(low, leastNormal) == 0;
+  return std::isnan(low) == std::isnan(high) && (std::isnan(low) || low >= leastOfAll || high <= -leastOfAll);
+}
+
+/// By element: 1 where a subnormal number may be or come of it, else 0.
+Literal mayBeSubnormal(const Bounds &bounds, unsigned part, unsigned numParts) {
+  Literal low = partOf(bounds.low, part, numParts), high = partOf(bounds.high, part, numParts);
+  auto from = high.data<double>();
+  auto to = low.mutableData<double>();
+  for (size_t i = 0; i < to.size(); ++i)
+    to[i] = areMultiples(to[i], from[i]) ? 0 : 1;
+  return low;
+}
+
+bool mayAdd(const HloComputation &combiner) {
+  return llvm::any_of(combiner.instructions(), [](const HloInstruction *instr) {
+    return instr->opcode() == Opcode::Add || instr->opcode() == Opcode::Subtract;
+  });
+}
+
+/// What sums of f32 may lack: each update and what was there a subnormal number, and, where neither is one, each sum.
+void admitZeros(const HloInstruction &scatter, const Bounded &into, const Literal &indices, bool areIndicesOpen,
+                const Bounded &updates, Bounded &result) {
+  const ElementType type = result.array().shape().elementType();
+  const unsigned numParts = isComplex(type) ? 2 : 1;
+  const BoundsPtr first = boundsOrPoint(into), terms = boundsOrPoint(updates);
+  const FloatGrid grid(ElementType::F32);
+  std::shared_ptr<Bounds> made;
+  for (unsigned part = 0; part < numParts; ++part) {
+    const Literal odd = mayBeSubnormal(*first, part, numParts), oddTerms = mayBeSubnormal(*terms, part, numParts);
+    auto isOdd = [](double x) { return x != 0; };
+    if (llvm::none_of(odd.data<double>(), isOdd) && llvm::none_of(oddTerms.data<double>(), isOdd))
+      continue;
+    if (!made)
+      made = std::make_shared<Bounds>(result.bounds ? *result.bounds : *pointBounds(result.array()));
+    const Literal subnormal = scatterNumbers(scatter, odd, indices, oddTerms, std::plus<double>());
+    const Literal hits = scatterNumbers(scatter, mapped(odd, [](double) { return 0.0; }), indices,
+                                        mapped(oddTerms, [](double) { return 1.0; }), std::plus<double>());
+    const double all = areIndicesOpen ? double(oddTerms.data<double>().size()) : 0;
+    auto low = made->low.mutableData<double>(), high = made->high.mutableData<double>();
+    for (size_t i = 0; i < hits.data<double>().size(); ++i) {
+      double &least = low[i * numParts + part], &greatest = high[i * numParts + part];
+      // Where an open index may lead, bounds are spread.
+      const double count = hits.data<double>()[i] + (least != greatest ? all : 0);
+      if (count == 0 || (all == 0 && subnormal.data<double>()[i] == 0) || std::isnan(least) || std::isnan(greatest))
+        continue;
+      least = grid.nearest(least - (count + 1) * leastNormal);
+      greatest = grid.nearest(greatest + (count + 1) * leastNormal);
+    }
+  }
+  if (made)
+    result.bounds = nullIfExact(std::move(made));
+}
+
+} // namespace
+
+void admitZerosForSubnormals(const HloInstruction &scatter, llvm::ArrayRef<Bounded> operands, bool areIndicesOpen,
+                             Bounded &result) {
+  const size_t numArrays = operands.size() / 2;
+  if (!mayAdd(*scatter.computation(AttributeKey::ToApply)))
+    return;
+  for (size_t i = 0; i < numArrays; ++i) {
+    Bounded &array = result.value.isTuple() ? result.elements[i] : result;
+    const ElementType type = array.array().shape().elementType();
+    if (type == ElementType::F32 || type == ElementType::C64)
+      admitZeros(scatter, operands[i], operands[numArrays].array(), areIndicesOpen, operands[numArrays + 1 + i], array);
+  }
 }
 
 } // namespace hloc::interp

@@ -15,4 +15,9 @@ BoundsPtr boundAnyOrder(const BoundStep &step, const BoundsPtr &ends);
 /// miss is open; of a sum by that update.
 llvm::FailureOr<BoundsPtr> boundOpenTargets(const BoundStep &step, const BoundsPtr &ends);
 
+/// Makes room for zeros instead of subnormal numbers, which additions of f32 by atomic instructions take them for and
+/// give instead of them, whatever combiner may become such an addition. `result` has all its other bounds.
+void admitZerosForSubnormals(const HloInstruction &scatter, llvm::ArrayRef<Bounded> operands, bool areIndicesOpen,
+                             Bounded &result);
+
 } // namespace hloc::interp

@@ -875,6 +875,50 @@ TEST_CASE("updates of one element come in any order") {
   CHECK((admits(sum, 1, 16) && admits(sum, 1, 20)));
 }
 
+TEST_CASE("sums of f32 by a scatter may have zeros for subnormal numbers") {
+  const char *add = "b = T[] parameter(1)\n ROOT r = T[] add(a, b)";
+  const char *turned = "b = T[] parameter(1)\n n = T[] negate(b)\n ROOT r = T[] subtract(a, n)";
+  for (const char *combiner : {add, turned}) {
+    AdmissibleArray small = scattered("f32", combiner, {0x1p-130, 0, 0}, -0x1.8p-126);
+    CHECK((admits(small, 1, -0x1.8p-126) && admits(small, 1, 0x1p-130 - 0x1.8p-126)));
+  }
+  AdmissibleArray lost = scattered("f32", add, {0x1p-127, 0x1p-127, 0x1p-127}, 0x1p-127);
+  CHECK((admits(lost, 1, 0) && admits(lost, 1, 0x1p-125)));
+  CHECK_FALSE(admits(lost, 1, -0x1.8p-125));
+  CHECK_FALSE(admits(lost, 1, 0x1p-123));
+  // Sums of normal numbers that are subnormal.
+  AdmissibleArray difference = scattered("f32", add, {-0x1.8p-126, 0, 0}, 0x1p-126);
+  CHECK((admits(difference, 1, 0) && admits(difference, 1, -0x1p-127)));
+  // Multiples of the least normal number have no subnormal sums; other types and combiners keep these.
+  CHECK_FALSE(scattered("f32", add, {0x1p-126, 0x1p-126, -0x1p-125}, 0x1p-125).isBranched(1));
+  CHECK_FALSE(scattered("bf16", add, {0x1p-130, 0, 0}, 0x1p-130).isBranched(1));
+  CHECK_FALSE(scattered("f64", add, {0x1p-130, 0, 0}, 0x1p-130).isBranched(1));
+  CHECK_FALSE(scattered("f32", "b = T[] parameter(1)\n ROOT r = T[] minimum(a, b)", {0x1p-130, 0, 0}, 0).isBranched(1));
+}
+
+TEST_CASE("so may sums of several arrays") {
+  Program two(R"(
+c { a = f32[] parameter(0)
+  b = s32[] parameter(1)
+  u = f32[] parameter(2)
+  v = s32[] parameter(3)
+  s = f32[] add(a, u)
+  t = s32[] add(b, v)
+  ROOT r = (f32[], s32[]) tuple(s, t) }
+ENTRY e { x = f32[2] parameter(0)
+  y = s32[2] constant({1, 2})
+  u = f32[1] parameter(1)
+  v = s32[1] constant({3})
+  i = s32[1] constant({1})
+  s = (f32[2], s32[2]) scatter(x, y, i, u, v), update_window_dims={}, inserted_window_dims={0},
+    scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=c
+  ROOT first = f32[2] get-tuple-element(s), index=0 })");
+  const auto first = two.run({array(ElementType::F32, {0x1p-130, 0x1p-130}), array(ElementType::F32, {0x1p-131})});
+  CHECK_FALSE(admits(first, 0, 0)); // nothing comes there
+  CHECK((admits(first, 1, 0) && admits(first, 1, 0x1.8p-130)));
+  CHECK_FALSE(admits(first, 1, 0x1p-124));
+}
+
 TEST_CASE("a product may stay unrounded through a collective in which each device is alone") {
   Program p(R"(
 sum { a = f32[] parameter(0)
