@@ -39,6 +39,22 @@ llvm::Value *WarpCode::exp2(Value *x) {
   return ir.CreateSelect(ir.CreateFCmpUNO(x, x), x, result);
 }
 
+/// The same as f64, to 40 bits, of finite f32 with results of ordinary size: to f^11 (next term 6e-15).
+llvm::Value *WarpCode::exp2InDouble(Value *x) {
+  static constexpr double taylor[] = {4.4455382718708116e-10, 7.0549116208011233e-09, 1.0178086009239701e-07,
+                                      1.3215486790144310e-06, 1.5252733804059841e-05, 1.5403530393381609e-04,
+                                      1.3333558146428443e-03, 9.6181291076284772e-03, 5.5504108664821580e-02,
+                                      2.4022650695910072e-01, 6.9314718055994531e-01, 1.0};
+  IrType *doubles = lanes(ir.getDoubleTy());
+  Value *bounded = ir.CreateBinaryIntrinsic(Intrinsic::minnum, x, fp(x, 130));
+  bounded = ir.CreateBinaryIntrinsic(Intrinsic::maxnum, bounded, fp(x, -155));
+  Value *whole = unary(Intrinsic::rint, bounded);
+  Value *power = polynomial(ir.CreateFPExt(ir.CreateFSub(bounded, whole), doubles), taylor);
+  Value *n = ir.CreateFPToSI(whole, intLanes(64));
+  Value *scale = ir.CreateShl(ir.CreateAdd(n, splatInt(64, 1023)), splatInt(64, 52));
+  return ir.CreateFMul(power, ir.CreateBitCast(scale, doubles));
+}
+
 /// log2 of f32 through f64: x = m * 2^e with m in [sqrt(1/2), sqrt(2)), log(m) = 2 atanh(s) with s = (m - 1) / (m + 1).
 llvm::Value *WarpCode::log2(Value *x, Value *deviation) {
   static constexpr double series[] = {2.0 / 15, 2.0 / 13, 2.0 / 11, 2.0 / 9, 2.0 / 7, 2.0 / 5, 2.0 / 3, 2.0};
@@ -99,7 +115,9 @@ llvm::Value *WarpCode::sine(Value *x, bool cosine, Value *deviation) {
   Value *negative = ir.CreateTrunc(ir.CreateLShr(quadrant, splatInt(64, 1)), intLanes(1));
   Value *result = ir.CreateSelect(odd, cos, sin);
   result = ir.CreateSelect(negative, ir.CreateFNeg(result), result);
-  Value *single = deviation ? deviatingSine(wide, result, deviation) : ir.CreateFPTrunc(result, x->getType());
+  Value *single = ir.CreateFPTrunc(result, x->getType());
+  if (deviation)
+    single = deviatingSine(cosine ? Opcode::Cos : Opcode::Sin, wide, result, deviation);
   if (!cosine) // -0 stays
     single = ir.CreateSelect(ir.CreateFCmpOEQ(x, fp(x, 0)), x, single);
   Value *finite = ir.CreateFCmpOLT(unary(Intrinsic::fabs, x), fp(x, std::numeric_limits<double>::infinity()));

@@ -4,7 +4,7 @@
 // subnormal operands give what PTX says, always.
 //
 //   deviation   a number in [-1, 1] a lane, hashed of seed, instruction and operands
-//   steps       of results that a division or root gives correctly rounded: the next number on the other side of the
+//   steps       of results that a reciprocal or root gives correctly rounded: the next number on the other side of the
 //               exact value, which the sign of the residual tells, is less than a unit away as well
 //   deviating   of results that are known in f64: exact + deviation * bound, rounded so that it stays within
 #include "WarpCode.h"
@@ -103,13 +103,23 @@ llvm::Value *WarpCode::deviating(Value *exact, Value *allowed, Value *deviation)
   return ir.CreateSelect(outside, inside, single);
 }
 
+/// The same by units in the last place of the exact value, where the result is of ordinary size; else `nearest`.
+llvm::Value *WarpCode::deviatingByUnits(Opcode opcode, Value *exact, Value *nearest, Value *deviation) {
+  Value *exponent = ir.CreateAnd(ir.CreateBitCast(exact, intLanes(64)), splatInt(64, 0x7ffull << 52));
+  Value *allowed =
+      ir.CreateFMul(ir.CreateBitCast(exponent, exact->getType()), fp(exact, boundOf(opcode, singleType) * 0x1p-23));
+  Value *isNegative = ir.CreateFCmpOLT(exact, fp(exact, 0));
+  Value *outwards = ir.CreateSelect(isNegative, ir.CreateFNeg(deviation), deviation);
+  return ir.CreateSelect(isOrdinary(nearest, 0x1p-125, 0x1p127), deviating(exact, allowed, outwards), nearest);
+}
+
 /// See Approximations.def for the three ranges of the operand. The result stays in [-1, 1].
-llvm::Value *WarpCode::deviatingSine(Value *x, Value *exact, Value *deviation) {
+llvm::Value *WarpCode::deviatingSine(Opcode opcode, Value *x, Value *exact, Value *deviation) {
   constexpr double twoPi = 6.283185307179586, hundredPi = 314.1592653589793, farBound = 0x1.3b2c47bff832cp-15;
   constexpr double halfUnit = 0x1p-25; // of f32 below 1: rounding adds no more
   Value *magnitude = unary(Intrinsic::fabs, x);
   Value *allowed = ir.CreateSelect(ir.CreateFCmpOLE(magnitude, fp(x, twoPi)),
-                                   fp(x, boundOf(Opcode::Sin, singleType) - halfUnit), fp(x, farBound - halfUnit));
+                                   fp(x, boundOf(opcode, singleType) - halfUnit), fp(x, farBound - halfUnit));
   allowed =
       ir.CreateSelect(ir.CreateFCmpOLE(magnitude, fp(x, hundredPi)), allowed, ir.CreateFMul(magnitude, fp(x, 0x1p-23)));
   Value *moved =
@@ -126,25 +136,17 @@ llvm::Value *WarpCode::deviatingSine(Value *x, Value *exact, Value *deviation) {
 llvm::Value *WarpCode::approximateQuotient(const Decoded &d, Value *a, Value *b, Value *deviation) {
   Value *quotient = ir.CreateFDiv(a, b);
   if (deviation) {
-    IrType *type = a->getType();
-    Value *residual = ir.CreateIntrinsic(type, Intrinsic::fma, {ir.CreateFNeg(quotient), b, a});
-    Value *upwards = ir.CreateFMul(ir.CreateBinaryIntrinsic(Intrinsic::copysign, fp(a, 1), a), residual);
-    Value *across = stepAcross(upwards, deviation), *steps = across;
+    Value *ordinary = isOrdinary(b, 0x1p-126, std::numeric_limits<float>::infinity()), *moved;
     if (d.opcode == Opcode::Div) {
-      // One step in any direction; one across only where the residual is exact, and where the deviation is large.
-      constexpr double large = 0.6;
-      Value *isFar = ir.CreateFCmpOGT(unary(Intrinsic::fabs, deviation), fp(a, large));
-      Value *known = ir.CreateAnd(isOrdinary(a, 0x1p-100, 0x1p127), isFar);
-      Value *other = ir.CreateFPToSI(ir.CreateFMul(deviation, fp(a, 2 - 0x1p-20)), intLanes(32));
-      steps = ir.CreateAdd(other, ir.CreateSelect(known, across, splatInt(32, 0)));
-      // A power of two above the exact value: what follows it is two units of those below it away.
-      Value *mantissa = ir.CreateAnd(ir.CreateBitCast(quotient, intLanes(32)), splatInt(32, 0x7fffff));
-      Value *above = ir.CreateAnd(ir.CreateICmpEQ(mantissa, splatInt(32, 0)), ir.CreateFCmpOLT(upwards, fp(a, 0)));
-      Value *down = ir.CreateBinaryIntrinsic(Intrinsic::smin, steps, splatInt(32, 0));
-      steps = ir.CreateSelect(above, down, steps);
+      IrType *doubles = lanes(ir.getDoubleTy());
+      Value *exact = ir.CreateFDiv(ir.CreateFPExt(a, doubles), ir.CreateFPExt(b, doubles));
+      moved = deviatingByUnits(d.opcode, exact, quotient, deviation);
+    } else {
+      Value *residual = ir.CreateIntrinsic(a->getType(), Intrinsic::fma, {ir.CreateFNeg(quotient), b, a});
+      Value *upwards = ir.CreateFMul(ir.CreateBinaryIntrinsic(Intrinsic::copysign, fp(a, 1), a), residual);
+      moved = stepped(quotient, stepAcross(upwards, deviation));
     }
-    Value *ordinary = isOrdinary(b, 0x1p-126, std::numeric_limits<float>::infinity());
-    quotient = ir.CreateSelect(ordinary, stepped(quotient, steps), quotient);
+    quotient = ir.CreateSelect(ordinary, moved, quotient);
   }
   if (d.opcode != Opcode::Div || d.mode == Mode::Full)
     return quotient;
@@ -185,14 +187,13 @@ llvm::Value *WarpCode::approximateSingle(const Decoded &d, ArrayRef<Value *> v) 
   Value *deviation = deviationOf(d, bits), *x = v[0];
   switch (d.opcode) {
   case Opcode::Ex2: {
-    Value *power = exp2(x); // less than one unit from the exact value: one more number in either direction
+    Value *power = exp2(x);
     if (!deviation)
       return power;
-    Value *steps = ir.CreateFPToSI(ir.CreateFMul(deviation, fp(x, 2 - 0x1p-20)), intLanes(32));
     // All GPUs give powers of two for whole numbers, and libdevice's tanh and erf of f64 scale with them.
     Value *isWhole = ir.CreateFCmpOEQ(unary(Intrinsic::rint, x), x);
     Value *moves = ir.CreateAnd(isOrdinary(x, 0x1p-126, 0x1p8), ir.CreateNot(isWhole));
-    return ir.CreateSelect(moves, stepped(power, steps), power);
+    return ir.CreateSelect(moves, deviatingByUnits(d.opcode, exp2InDouble(x), power, deviation), power);
   }
   case Opcode::Lg2:
     return log2(x, deviation);
@@ -265,11 +266,22 @@ llvm::Value *WarpCode::upperWord(const Decoded &d) {
   Value *exact = flush(ir.CreateFDiv(fp(x, 1), divisor), d.type);
   Value *bits = ir.CreateAnd(ir.CreateBitCast(exact, intLanes(64)), splatInt(64, upper));
   Value *high = ir.CreateTrunc(ir.CreateLShr(word, splatInt(64, 32)), intLanes(32));
-  if (Value *deviation = deviationOf(d, high)) { // the number below or above the exact one
+  if (Value *deviation = deviationOf(d, high)) {
+    Value *part = ir.CreateFMul(ir.CreateFPExt(deviation, doubles), fp(exact, boundOf(d.opcode, d.type)));
+    Value *wanted = ir.CreateIntrinsic(doubles, Intrinsic::fma, {exact, part, exact});
+    Value *rounded = ir.CreateAdd(ir.CreateBitCast(wanted, intLanes(64)), splatInt(64, 1ull << 31));
+    rounded = ir.CreateAnd(rounded, splatInt(64, upper));
+    // Where rounding leaves the bound, the next number is inside.
+    Value *error = ir.CreateFSub(ir.CreateBitCast(rounded, doubles), exact);
+    Value *allowed = ir.CreateFMul(unary(Intrinsic::fabs, exact), fp(exact, boundOf(d.opcode, d.type)));
+    Value *outside = ir.CreateFCmpOGT(unary(Intrinsic::fabs, error), allowed);
+    Value *sign = ir.CreateBinaryIntrinsic(Intrinsic::copysign, fp(exact, 1), exact);
+    Value *tooLarge = ir.CreateFCmpOGT(ir.CreateFMul(error, sign), fp(exact, 0));
+    Value *back = ir.CreateSelect(tooLarge, splatInt(64, ~0ull << 32), splatInt(64, 1ull << 32));
+    rounded = ir.CreateSelect(outside, ir.CreateAdd(rounded, back), rounded);
     Value *magnitude = ir.CreateAnd(bits, splatInt(64, ~0ull >> 1));
-    Value *ordinary = ir.CreateICmpULT(ir.CreateSub(magnitude, splatInt(64, 1ull << 52)), splatInt(64, 2045ull << 52));
-    Value *above = ir.CreateAnd(ir.CreateFCmpOGT(deviation, fp(deviation, 0)), ordinary);
-    bits = ir.CreateSelect(above, ir.CreateAdd(bits, splatInt(64, 1ull << 32)), bits);
+    Value *ordinary = ir.CreateICmpULT(ir.CreateSub(magnitude, splatInt(64, 2ull << 52)), splatInt(64, 2043ull << 52));
+    bits = ir.CreateSelect(ordinary, rounded, bits);
   }
   return ir.CreateSelect(ir.CreateFCmpUNO(exact, exact), splatInt(64, canonical), bits);
 }

@@ -121,6 +121,7 @@ private:
   Value *compareFloats(Compare compare, Value *a, Value *b);
   Value *polynomial(Value *x, llvm::ArrayRef<double> coefficients);
   Value *exp2(Value *x);
+  Value *exp2InDouble(Value *x);
   Value *log2(Value *x, Value *deviation);
   Value *sine(Value *x, bool cosine, Value *deviation);
   Value *tanh(Value *x);
@@ -132,7 +133,8 @@ private:
   Value *stepped(Value *x, Value *steps);
   Value *stepAcross(Value *residual, Value *deviation);
   Value *deviating(Value *exact, Value *allowed, Value *deviation);
-  Value *deviatingSine(Value *x, Value *exact, Value *deviation);
+  Value *deviatingByUnits(Opcode opcode, Value *exact, Value *nearest, Value *deviation);
+  Value *deviatingSine(Opcode opcode, Value *x, Value *exact, Value *deviation);
   Value *approximateSingle(const Decoded &d, llvm::ArrayRef<Value *> operands);
   Value *approximateQuotient(const Decoded &d, Value *a, Value *b, Value *deviation);
   Value *approximateRoot(Value *x, Value *deviation);
