@@ -101,7 +101,7 @@ Value expandTanh(F32 f, Value x) {
 }
 
 /// Rational approximation of odd numerator and even denominator on [-3.74, 3.74]; beyond, erf rounds to one. Error
-/// below 7.4 ulp (of all 2^32 operands), of which the division may have 2.
+/// below 7.5 ulp (of all 2^32 operands), of which the division may have 2.
 Value expandErf(F32 f, Value x) {
   constexpr double limit = 3.7439211627767994;
   Value limited = f.clamp(x, -limit, limit);
