@@ -163,12 +163,41 @@ bool isPredicated(const KernelCode &code, uint32_t number) {
                        });
 }
 
+/// Loops that multiply on tensor cores: with no copies on their way, and two barriers or more, in turns with all else;
+/// in others what is loaded may be for a later round.
+struct MultiplyingLoops {
+  explicit MultiplyingLoops(const KernelCode &code) : areAhead(code.loops.size()) {
+    struct Round {
+      unsigned barriers = 0;
+      bool multiplies = false, copies = false;
+    };
+    std::vector<Round> rounds(code.loops.size());
+    for (const CodeBlock &block : code.blocks)
+      for (uint32_t i = block.begin; block.loop != none && i < block.end; ++i) {
+        const CodeInstr &instr = code.instrs[i];
+        Round &round = rounds[block.loop];
+        round.barriers += instr.name() == "bar" || instr.name() == "barrier";
+        round.multiplies |= instr.name() == "mma";
+        round.copies |= isAsyncCopy(instr);
+      }
+    for (auto [loop, round] : llvm::enumerate(rounds)) {
+      const bool isInTurns = round.multiplies && round.barriers > 1 && !round.copies;
+      areInTurns |= isInTurns;
+      areAhead[loop] = round.multiplies && !isInTurns;
+    }
+  }
+  bool areInTurns = false;    ///< any of them
+  std::vector<bool> areAhead; ///< by loop
+};
+
 struct FunctionCode {
   FunctionCode(const ptx::Module &module, const ptx::Function &function)
-      : code(module, function), order(code), behind(instructionsBehind(code, order)) {}
+      : code(module, function), order(code), behind(instructionsBehind(code, order)),
+        multiplying(code) {}
   KernelCode code;
   BlockOrder order;
   std::vector<double> behind;
+  MultiplyingLoops multiplying;
 };
 
 /// The functions of a module, each read when it is called first.
@@ -216,7 +245,7 @@ public:
       : values(function.code, warp.grid, warp.block, warp.place), code(function.code), order(function.order),
         behind(function.behind), warp(warp), depth(depth), ready(code.numRegisters()), ofLoops(code.loops.size()),
         lanesOf(code.blocks.size(), 0), shares(code.blocks.size(), 1), rounds(code.loops.size()),
-        entered(unsigned(code.loops.size())) {}
+        entered(unsigned(code.loops.size())), multiplying(function.multiplying) {}
 
   void run(LaneMask lanes) {
     if (!lanesOf.empty())
@@ -304,8 +333,12 @@ private:
       round.times = std::max(round.times, times);
       round.isOpen |= isOpen;
     }
+    // Loads that no product waits for come while products are made.
+    if (ofStretch.products > 0 && productsWaited == 0 && isAhead(code.blocks[stretch].loop))
+      ofStretch.memoryRoundTrips =
+          std::max(0.0, ofStretch.memoryRoundTrips - tripsInTime(ofStretch.products / multiplyAddsOfMma * turnOfMma, 0));
     ofStretch.memoryRoundTrips += waited;
-    waited = 0;
+    waited = productsWaited = 0;
     add(once, ofStretch, times);
     if (isOpen)
       add(inLoops, ofStretch, times);
@@ -329,6 +362,8 @@ private:
     }
   }
 
+  bool isAhead(uint32_t loop) const { return loop != none && multiplying.areAhead[loop]; }
+
   /// Of what an instruction reads, guards included.
   Depth waitsOf(const CodeInstr &instr) const {
     Depth depth;
@@ -351,19 +386,26 @@ private:
       values.execute(instr);
       if (instr.name() == "call")
         call(instr);
+      if (block.loop != none)
+        ofLoops[block.loop].begins |= isAsyncCopy(instr);
       await(instr, block.loop);
       Depth depth = waitsOf(instr);
       depth.raiseTo(predicate);
       const bool isBarrier = instr.name() == "bar" || instr.name() == "barrier";
       depth.raiseTo(isBarrier ? issued : behindBarrier);
       issued.raiseTo(depth);
+      if (instr.name() == "mma")
+        productsWaited = std::max(productsWaited, depth.memory);
+      const double waitedBefore = depth.memory;
       addWait(instr, depth);
       if (isBarrier)
         behindBarrier = depth;
       depth.stretch = stretchId;
       for (uint32_t result : instr.results)
         ready[result] = depth;
-      ofStretch.memoryRoundTrips = std::max(ofStretch.memoryRoundTrips, depth.memory);
+      // (Where the next round's loads are on their way, those wait that read them.)
+      ofStretch.memoryRoundTrips =
+          std::max(ofStretch.memoryRoundTrips, isAhead(block.loop) ? waitedBefore : depth.memory);
       ofStretch.sharedRoundTrips = std::max(ofStretch.sharedRoundTrips, depth.shared);
       ofStretch.chainInstructions = std::max(ofStretch.chainInstructions, depth.others);
     }
@@ -436,14 +478,14 @@ private:
   }
 
   /// Of a wait for groups of copies: where some may stay open, the one that is waited for has had as many turns to
-  /// come, or rounds of the loop.
+  /// come, or rounds of the loop; one round where copies begin behind the wait.
   void await(const CodeInstr &instr, uint32_t loop) {
     if (instr.name() != "cp" || !instr.has("async"))
       return;
     const auto &operands = instr.text->operands;
     if (instr.has("wait_group") && !operands.empty() && operands.front().kind == ptx::Operand::Kind::Integer) {
       const double ahead = 1 + double(operands.front().value);
-      if (ahead > 1 && loop != none)
+      if (loop != none && (ahead > 1 || !ofLoops[loop].begins))
         ofLoops[loop].ahead.push_back(ahead);
       else
         waited += 1 / ahead;
@@ -519,13 +561,15 @@ private:
   // Of the stretch that is being walked: its first block, its own number, how often it is, and what is done in it once.
   uint32_t stretch = none, stretchId = 0;
   double times = 0;
-  double waited = 0;   ///< round trips of copies, one wait behind the other
+  double waited = 0;         ///< round trips of copies, one wait behind the other
+  double productsWaited = 0; ///< for loads, before the last of them was made
   bool isOpen = false; ///< in loops whose rounds nobody knows
   PathCounts ofStretch;
   /// One round of a loop without those inside it, and how many rounds before its waits copies began.
   struct Rounds {
     double chain = 0, shared = 0, products = 0, times = 0;
     bool isOpen = false;
+    bool begins = false; ///< copies, in what has been walked of it
     llvm::SmallVector<double, 1> ahead;
   };
   std::vector<Rounds> ofLoops;
@@ -533,6 +577,7 @@ private:
   std::vector<double> shares;    ///< of the rounds of its loop that come to a block
   std::vector<std::optional<double>> rounds;
   llvm::BitVector entered;
+  const MultiplyingLoops &multiplying;
 };
 
 /// What warps wait for each other for is not shared.
@@ -540,29 +585,6 @@ void keepLongest(PathCounts &to, const PathCounts &from) {
   for (double PathCounts::*field :
        {&PathCounts::memoryRoundTrips, &PathCounts::sharedRoundTrips, &PathCounts::chainInstructions})
     to.*field = std::max(to.*field, from.*field);
-}
-
-/// Is there a loop that multiplies on tensor cores between two barriers or more, with no copies on their way meanwhile?
-bool multipliesInTurns(const KernelCode &code) {
-  struct Round {
-    unsigned barriers = 0;
-    bool multiplies = false, copies = false;
-  };
-  std::map<uint32_t, Round> rounds; // by loop
-  for (const CodeBlock &block : code.blocks) {
-    if (block.loop == none)
-      continue;
-    Round &round = rounds[block.loop];
-    for (uint32_t i = block.begin; i < block.end; ++i) {
-      const CodeInstr &instr = code.instrs[i];
-      round.barriers += instr.name() == "bar" || instr.name() == "barrier";
-      round.multiplies |= instr.name() == "mma";
-      round.copies |= isAsyncCopy(instr);
-    }
-  }
-  return llvm::any_of(llvm::make_second_range(rounds), [](const Round &round) {
-    return round.multiplies && round.barriers > 1 && !round.copies;
-  });
 }
 
 } // namespace
@@ -585,7 +607,7 @@ std::optional<StaticCounts> countStatically(const ptx::Module &module, llvm::Str
   };
   // The middle of the grid; edges of arrays are elsewhere.
   const auto [middleOnce, middleInLoops, dependsOnPlace] = walk({blocks / 2, (warpsOfBlock - 1) / 2});
-  StaticCounts result{middleOnce, middleInLoops, 0, multipliesInTurns(code.code)};
+  StaticCounts result{middleOnce, middleInLoops, 0, code.multiplying.areInTurns};
   if (dependsOnPlace) {
     const uint64_t most = std::clamp<uint64_t>(mostInstrsOfWarps / std::max<uint64_t>(1, walked), 1, mostWarps);
     const uint64_t all = blocks * warpsOfBlock, samples = std::min(all, most);
