@@ -248,8 +248,8 @@ int64_t ContractionPlan::wantedRegisters() const {
   const int64_t wordsOfSum = int64_t(bits) / 32, wordsOfRegister = factorBits() == 64 ? 2 : 1;
   // (Of many terms threads' straight code loads factors ahead.)
   const int64_t ahead = !tile.onTensorCores && tile.depth > 16 ? 24 : 0;
-  const int64_t ofProducts =
-      tile.onTensorCores ? sums() * wordsOfSum + 2 * factors * wordsOfRegister : (sums() + factors + ahead) * wordsOfSum;
+  const int64_t ofProducts = tile.onTensorCores ? sums() * wordsOfSum + 2 * factors * wordsOfRegister
+                                                : (sums() + factors + ahead) * wordsOfSum;
   return int64_t(llvm::alignTo(uint64_t(ofIndices + ofProducts + loadedWords()), 8));
 }
 

@@ -192,8 +192,7 @@ struct MultiplyingLoops {
 
 struct FunctionCode {
   FunctionCode(const ptx::Module &module, const ptx::Function &function)
-      : code(module, function), order(code), behind(instructionsBehind(code, order)),
-        multiplying(code) {}
+      : code(module, function), order(code), behind(instructionsBehind(code, order)), multiplying(code) {}
   KernelCode code;
   BlockOrder order;
   std::vector<double> behind;
@@ -335,8 +334,8 @@ private:
     }
     // Loads that no product waits for come while products are made.
     if (ofStretch.products > 0 && productsWaited == 0 && isAhead(code.blocks[stretch].loop))
-      ofStretch.memoryRoundTrips =
-          std::max(0.0, ofStretch.memoryRoundTrips - tripsInTime(ofStretch.products / multiplyAddsOfMma * turnOfMma, 0));
+      ofStretch.memoryRoundTrips = std::max(
+          0.0, ofStretch.memoryRoundTrips - tripsInTime(ofStretch.products / multiplyAddsOfMma * turnOfMma, 0));
     ofStretch.memoryRoundTrips += waited;
     waited = productsWaited = 0;
     add(once, ofStretch, times);
@@ -563,7 +562,7 @@ private:
   double times = 0;
   double waited = 0;         ///< round trips of copies, one wait behind the other
   double productsWaited = 0; ///< for loads, before the last of them was made
-  bool isOpen = false; ///< in loops whose rounds nobody knows
+  bool isOpen = false;       ///< in loops whose rounds nobody knows
   PathCounts ofStretch;
   /// One round of a loop without those inside it, and how many rounds before its waits copies began.
   struct Rounds {

@@ -133,8 +133,8 @@ std::string report(const Measurement &m) {
     text += "no bytes to move: no bandwidth\n";
   else
     text += fmt::format("{} bytes moved at {:.1f} GB/s\n", m.bytesMoved, m.bytesPerSecond() / 1e9) +
-         fmt::format("a device copy that moves as many takes {:.4f} ms: {:.1f} % of the copy's speed\n", m.copyMedian,
-                     100 * m.copyFraction());
+            fmt::format("a device copy that moves as many takes {:.4f} ms: {:.1f} % of the copy's speed\n",
+                        m.copyMedian, 100 * m.copyFraction());
   if (m.kernels.size() > 1)
     for (const KernelMeasurement &kernel : m.kernels)
       text += fmt::format("kernel {}, {} {}: median {:.4f} ms, least {:.4f} ms\n", kernel.kernel, kernel.launches,

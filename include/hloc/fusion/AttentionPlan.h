@@ -75,8 +75,8 @@ struct AttentionPlan {
   static constexpr int64_t bitsOfFlag = 32;
   /// Of the pieces that a block multiplies scores of, a share of all, on average.
   double keptPieces = 1;
-  /// Do the last rows of a batch have more of them than the first? Blocks of these begin before: what is left to the end
-  /// is short.
+  /// Do the last rows of a batch have more of them than the first? Blocks of these begin before: what is left to the
+  /// end is short.
   bool beginsWithLastRows = false;
   /// And of those whose terms it multiplies: what is hidden has no weight in an online softmax.
   double keptTerms() const { return isOnline ? keptPieces : 1; }

@@ -79,8 +79,8 @@ struct KernelCounts {
   double chainInstructions = 0; ///< others
 };
 
-/// Seconds. `total` is launch + the largest of the others + a share of the rest, which overlaps with it; of what is done
-/// in turns, most of their sum.
+/// Seconds. `total` is launch + the largest of the others + a share of the rest, which overlaps with it; of what is
+/// done in turns, most of their sum.
 struct KernelEstimate {
   double launch = 0, memory = 0, issue = 0, shared = 0, latency = 0, total = 0;
   double waves = 0;           ///< blocks over those that the device holds at a time

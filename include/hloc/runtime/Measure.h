@@ -30,12 +30,12 @@ struct Measurement {
   double copyFraction() const { return median > 0 ? copyMedian / median : 0; }
 };
 
-/// Runs the steps of the program `repeats` times after two unmeasured runs, the copy and the first launch of each kernel
-/// likewise. Before every run a copy
-/// between two buffers of 256 MiB evicts the program's data from the second-level cache; it also keeps the device busy
-/// while the measured work is queued, so that launch latency of the host does not count. The device must hold the
-/// program's buffers and nothing else; four more are allocated after them. Steps must be repeatable: what they compute
-/// after the first time may differ where a buffer is updated in place.
+/// Runs the steps of the program `repeats` times after two unmeasured runs, the copy and the first launch of each
+/// kernel likewise. Before every run a copy between two buffers of 256 MiB evicts the program's data from the
+/// second-level cache; it also keeps the device busy while the measured work is queued, so that launch latency of the
+/// host does not count. The device must hold the program's buffers and nothing else; four more are allocated after
+/// them. Steps must be repeatable: what they compute after the first time may differ where a buffer is updated in
+/// place.
 bool measure(Device &device, const DeviceProgram &program, unsigned repeats, Measurement &result, std::string &error);
 
 /// Three lines for people, and one for each of several kernels; ends with a newline.

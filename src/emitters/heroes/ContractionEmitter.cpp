@@ -82,7 +82,7 @@ public:
     }
     for (auto [operand, function] : llvm::zip_first(operands, *functions))
       operand.setFunction(function);
-    if (SmallVector<Value> made = withoutRests(tile.stages == 1    ? sums()
+    if (SmallVector<Value> made = withoutRests(tile.stages == 1     ? sums()
                                                : isWrittenBetween() ? sumsOfWritten()
                                                : isAhead()          ? sumsAhead()
                                                                     : stagedSums());
@@ -305,8 +305,8 @@ private:
     return loaded;
   }
 
-  /// Of the step so many after `step`. Of long sums the last steps load the last one's once more: without a branch, what
-  /// is made of elements waits for them behind the products of this step.
+  /// Of the step so many after `step`. Of long sums the last steps load the last one's once more: without a branch,
+  /// what is made of elements waits for them behind the products of this step.
   SmallVector<Value> loadAhead(Value step, int64_t ahead, ValueRange loaded) {
     constexpr int64_t leastLongSteps = 24;
     const int64_t last = plan.stepsOfSplit() - 1;

@@ -222,8 +222,9 @@ TEST_CASE("contraction: an algorithm has f32 multiplied as narrower factors, one
     CHECK(plan.pieces().ofOperand == std::array{pieces, pieces});
     CHECK(plan.pieces().products() == products);
     // All pieces are in shared memory, and products of rests are sums of their own.
-    CHECK(plan.sharedBytes() == uint64_t(plan.tile.stages * (plan.pieceElements(plan.rows) + plan.pieceElements(plan.columns)) *
-                                         pieces * plan.factorBits() / 8));
+    CHECK(plan.sharedBytes() ==
+          uint64_t(plan.tile.stages * (plan.pieceElements(plan.rows) + plan.pieceElements(plan.columns)) * pieces *
+                   plan.factorBits() / 8));
     CHECK(plan.sums() == plan.tile.threadRows * plan.tile.threadColumns * (pieces > 1 ? 2 : 1));
     CHECK(plan.sums() <= 128);
     CHECK(plan.heldBits(plan.rows) == (pieces > 1 ? 32 : plan.factorBits()));

@@ -327,8 +327,8 @@ TEST_CASE("products of matrices and vectors stay where a thread for each result 
   CHECK(stays("1,63", "63,9", "1,9", FusionMode::Keep)); // short sums
   CHECK(!stays("1,64", "64,1048576", "1,1048576", FusionMode::Keep));
   CHECK(stays("1,64", "64,1048577", "1,1048577", FusionMode::Keep)); // many of them
-  CHECK(stays("2,64", "64,9", "2,9", FusionMode::Keep));           // two rows
-  CHECK(stays("1,64", "64,9", "1,9", FusionMode::None));           // each op is to be a kernel
+  CHECK(stays("2,64", "64,9", "2,9", FusionMode::Keep));             // two rows
+  CHECK(stays("1,64", "64,9", "1,9", FusionMode::None));             // each op is to be a kernel
 }
 
 TEST_CASE("reductions on both sides of a dimension that stays are two") {
