@@ -234,6 +234,13 @@ void keepLoopsAsTheyAre(llvm::Function &kernel) {
   }
 }
 
+bool multipliesFragments(const llvm::Function &kernel) {
+  return llvm::any_of(llvm::instructions(kernel), [](const llvm::Instruction &instruction) {
+    const auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+    return call && call->getCalledFunction()->getName().contains(".mma.");
+  });
+}
+
 bool callsFunctions(const llvm::Function &kernel) {
   for (const llvm::Instruction &instruction : llvm::instructions(kernel))
     if (const auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction); call && !llvm::isa<llvm::IntrinsicInst>(call))
@@ -268,7 +275,8 @@ void limitRegisters(llvm::Module &module) {
     bool couldSave = loadsFirst > std::max(registersOfMostWarps, least * 3 / 4) && least <= registersOfHalfTheWarps;
     // Where there is that much to put off, ptxas does not find the best order.
     unsigned missed = loaded > registers ? ofReordering : 0;
-    if ((wantsMore || couldSave) && least + missed <= registers)
+    // (Fragments are words to LLVM: how many sums and factors there are at once, plans know better.)
+    if (multipliesFragments(kernel) || ((wantsMore || couldSave) && least + missed <= registers))
       kernel.addFnAttr("nvvm.maxnreg", std::to_string(registers));
   }
 }

@@ -406,7 +406,12 @@ private:
   /// What goes through registers can be written while the step before is multiplied: then it has registers beside all
   /// that products have.
   bool mayHaveStages() const {
-    return plan.copiesAny() || (plan.tile.onTensorCores && plan.wantedRegisters() <= ContractionPlan::mostRegisters);
+    /// To make halves of bytes before there is an instruction for it.
+    constexpr int64_t ofWidening = 16;
+    const bool widens = llvm::any_of(
+        plan.sides(), [&](const ContractionSide *side) { return plan.isHeldAsBytes(*side) && !target.atLeast(8, 9); });
+    const int64_t registers = plan.wantedRegisters() + (widens ? ofWidening : 0);
+    return plan.copiesAny() || (plan.tile.onTensorCores && registers <= ContractionPlan::mostRegisters);
   }
 
   /// Why a tile that there is cannot be had with so many stages.

@@ -301,9 +301,20 @@ Literal mayBeSubnormal(const Bounds &bounds, unsigned part, unsigned numParts) {
   return low;
 }
 
+/// (A difference may be the sum with what is turned.)
 bool mayAdd(const HloComputation &combiner) {
   return llvm::any_of(combiner.instructions(), [](const HloInstruction *instr) {
     return instr->opcode() == Opcode::Add || instr->opcode() == Opcode::Subtract;
+  });
+}
+
+/// Are updates added as they are? What else is made of them may be a subnormal number wherever they are none.
+bool addsUpdates(const HloComputation &combiner) {
+  return llvm::all_of(combiner.instructions(), [](const HloInstruction *instr) {
+    return llvm::is_contained({Opcode::Parameter, Opcode::Add, Opcode::Tuple}, instr->opcode()) &&
+           llvm::all_of(instr->operands(), [&](const HloInstruction *operand) {
+             return instr->opcode() == Opcode::Tuple || operand->opcode() == Opcode::Parameter;
+           });
   });
 }
 
@@ -316,7 +327,10 @@ void admitZeros(const HloInstruction &scatter, const Bounded &into, const Litera
   const FloatGrid grid(ElementType::F32);
   std::shared_ptr<Bounds> made;
   for (unsigned part = 0; part < numParts; ++part) {
-    const Literal odd = mayBeSubnormal(*first, part, numParts), oddTerms = mayBeSubnormal(*terms, part, numParts);
+    const Literal odd = mayBeSubnormal(*first, part, numParts);
+    Literal oddTerms = mayBeSubnormal(*terms, part, numParts);
+    if (!addsUpdates(*scatter.computation(AttributeKey::ToApply)))
+      oddTerms = mapped(oddTerms, [](double) { return 1.0; });
     auto isOdd = [](double x) { return x != 0; };
     if (llvm::none_of(odd.data<double>(), isOdd) && llvm::none_of(oddTerms.data<double>(), isOdd))
       continue;
@@ -346,7 +360,8 @@ void admitZeros(const HloInstruction &scatter, const Bounded &into, const Litera
 void admitZerosForSubnormals(const HloInstruction &scatter, llvm::ArrayRef<Bounded> operands, bool areIndicesOpen,
                              Bounded &result) {
   const size_t numArrays = operands.size() / 2;
-  if (!mayAdd(*scatter.computation(AttributeKey::ToApply)))
+  // (An element that has one update alone is not added to by atomics.)
+  if (!mayAdd(*scatter.computation(AttributeKey::ToApply)) || scatter.flag(AttributeKey::UniqueIndices))
     return;
   for (size_t i = 0; i < numArrays; ++i) {
     Bounded &array = result.value.isTuple() ? result.elements[i] : result;

@@ -112,7 +112,10 @@ bool measure(Device &device, const DeviceProgram &program, unsigned repeats, Mea
     return false;
   result.median = medianOf(result.milliseconds);
   result.least = *std::min_element(result.milliseconds.begin(), result.milliseconds.end());
-  for (auto [launch, count] : firstLaunches(program)) {
+  const auto launches = firstLaunches(program);
+  for (auto [launch, count] : launches) {
+    if (launches.size() == 1) // that is the program
+      break;
     const DeviceKernel &kernel = program.kernels[launch->kernel];
     KernelMeasurement &made = result.kernels.emplace_back(KernelMeasurement{kernel.name, count});
     if (!stopwatch.run([&, launch = launch] { return device.launch({kernel, *launch}, error); }, made.median,

@@ -25,7 +25,7 @@ struct Measurement {
   double median = 0, least = 0;     ///< of `milliseconds`
   uint64_t bytesMoved = 0;          ///< least traffic of the program: kernels by their spec, copies twice their size
   double copyMedian = 0;            ///< of a device-to-device copy that moves `bytesMoved`; 0: nothing to copy
-  std::vector<KernelMeasurement> kernels; ///< in the order of their first launch
+  std::vector<KernelMeasurement> kernels; ///< of several, in the order of their first launch
   double bytesPerSecond() const { return median > 0 ? double(bytesMoved) / (median / 1000) : 0; }
   double copyFraction() const { return median > 0 ? copyMedian / median : 0; }
 };

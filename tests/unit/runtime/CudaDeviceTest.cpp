@@ -297,10 +297,7 @@ TEST_CASE("measurements compare with a copy that moves as many bytes") {
   CHECK_THAT(calls(),
              Contains("copy 268435456\ncuEventRecord") && Contains("cuEventRecord\ncuMemcpyDtoDAsync_v2\ncopy 3072\n"));
   CHECK_THAT(report(measured), Contains("100.0 %") && !Contains("kernel k"));
-  REQUIRE(measured.kernels.size() == 1);
-  CHECK(measured.kernels[0].kernel == "k");
-  CHECK(measured.kernels[0].launches == 1);
-  CHECK(measured.kernels[0].median == Approx(0.625));
+  CHECK(measured.kernels.empty()); // the program is one kernel
 
   program.kernels.push_back(launch.kernel);
   program.kernels.back().name = "k2";
