@@ -406,11 +406,9 @@ private:
   /// What goes through registers can be written while the step before is multiplied: then it has registers beside all
   /// that products have.
   bool mayHaveStages() const {
-    /// To make halves of bytes before there is an instruction for it.
-    constexpr int64_t ofWidening = 16;
-    const bool widens = llvm::any_of(
-        plan.sides(), [&](const ContractionSide *side) { return plan.isHeldAsBytes(*side) && !target.atLeast(8, 9); });
-    const int64_t registers = plan.wantedRegisters() + (widens ? ofWidening : 0);
+    // (Before there is an instruction that makes halves of bytes, these take some more.)
+    auto widens = [&](const ContractionSide *side) { return plan.isHeldAsBytes(*side) && !target.atLeast(8, 9); };
+    const int64_t registers = plan.wantedRegisters() + (llvm::any_of(plan.sides(), widens) ? 16 : 0);
     return plan.copiesAny() || (plan.tile.onTensorCores && registers <= ContractionPlan::mostRegisters);
   }
 

@@ -360,8 +360,7 @@ void admitZeros(const HloInstruction &scatter, const Bounded &into, const Litera
 void admitZerosForSubnormals(const HloInstruction &scatter, llvm::ArrayRef<Bounded> operands, bool areIndicesOpen,
                              Bounded &result) {
   const size_t numArrays = operands.size() / 2;
-  // (An element that has one update alone is not added to by atomics.)
-  if (!mayAdd(*scatter.computation(AttributeKey::ToApply)) || scatter.flag(AttributeKey::UniqueIndices))
+  if (!mayAdd(*scatter.computation(AttributeKey::ToApply)))
     return;
   for (size_t i = 0; i < numArrays; ++i) {
     Bounded &array = result.value.isTuple() ? result.elements[i] : result;

@@ -29,7 +29,11 @@ bool registersCostWarps(const KernelFacts &facts, uint32_t multiprocessors) {
 void checkResources(const KernelContext &context) {
   const KernelFacts &facts = context.facts;
   const uint32_t multiprocessors = context.target.multiprocessors;
-  if (facts.grid && facts.bytesMoved >= bytesOfLargeKernel && facts.grid->count() < multiprocessors)
+  // Some of the multiprocessors read as fast as memory gives.
+  const DeviceModel &device = deviceOf(context.target);
+  const double enough = device.dramBytesPerSecond / (device.l2BytesPerClock * device.gigahertz * 1e9);
+  const bool isFew = facts.grid && double(facts.grid->count()) < std::min(enough, double(multiprocessors));
+  if (isFew && facts.bytesMoved >= bytesOfLargeKernel)
     context.report(Rule::SmallGrid,
                    fmt::format("{} blocks move {:.1f} MiB and leave {} of the {} multiprocessors of {} "
                                "without work",

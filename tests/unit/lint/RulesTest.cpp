@@ -182,12 +182,12 @@ TEST_CASE("what ptxas and the launch say", "[lint]") {
   facts.resources->spillLoadBytes = 8;
   CHECK(found("", "sm_90", facts) == "spills");
   facts = {};
-  facts.grid = Dim3{131, 1, 1};
+  facts.grid = Dim3{40, 1, 1};
   CHECK(found("", "sm_90", facts) == "");
   facts.bytesMoved = 8 << 20;
   CHECK(found("", "sm_90", facts) == "small-grid");
   CHECK(found("", "sm_80", facts) == "");
-  facts.grid = Dim3{11, 12, 1};
+  facts.grid = Dim3{41, 1, 1}; // of 75 bytes a nanosecond each
   CHECK(found("", "sm_90", facts) == "");
 }
 
