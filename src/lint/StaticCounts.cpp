@@ -386,7 +386,7 @@ private:
       if (instr.name() == "call")
         call(instr);
       if (block.loop != none)
-        ofLoops[block.loop].begins |= instr.name() == "cp" && instr.has("async") && instr.has("commit_group");
+        ofLoops[block.loop].begins |= isAsyncCopy(instr);
       await(instr, block.loop);
       Depth depth = waitsOf(instr);
       depth.raiseTo(predicate);
@@ -568,7 +568,7 @@ private:
   struct Rounds {
     double chain = 0, shared = 0, products = 0, times = 0;
     bool isOpen = false;
-    bool begins = false; ///< a group of copies, in what has been walked of it
+    bool begins = false; ///< copies, in what has been walked of it
     llvm::SmallVector<double, 1> ahead;
   };
   std::vector<Rounds> ofLoops;

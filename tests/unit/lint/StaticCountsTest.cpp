@@ -56,7 +56,9 @@ TEST_CASE("copies come while the rounds of a loop pass", "[lint]") {
   const std::string product = "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1, %f2, %f3, %f4}, "
                               "{%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, %f2, %f3, %f4};";
   auto tripsOf = [&](unsigned products, const std::string &open) {
-    std::string body = "mov.b32 %r10, 0; $L: cp.async.commit_group; cp.async.wait_group " + open + ";";
+    std::string body = "mov.b32 %r10, 0; $L: cp.async.ca.shared.global [%r11], [%rd1], 4; cp.async.commit_group; "
+                       "cp.async.wait_group " +
+                       open + ";";
     for (unsigned i = 0; i < products; ++i)
       body += product;
     return counted(body + "add.s32 %r10, %r10, 1; setp.lt.s32 %p3, %r10, 8; @%p3 bra $L;").once.memoryRoundTrips;
