@@ -237,7 +237,7 @@ void keepLoopsAsTheyAre(llvm::Function &kernel) {
 bool multipliesFragments(const llvm::Function &kernel) {
   return llvm::any_of(llvm::instructions(kernel), [](const llvm::Instruction &instruction) {
     const auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
-    return call && call->getCalledFunction()->getName().contains(".mma.");
+    return call && isProductOfFragments(*call->getCalledFunction());
   });
 }
 
@@ -265,6 +265,11 @@ void limitRegisters(llvm::Module &module) {
     keepLoopsAsTheyAre(kernel);
     if (callsFunctions(kernel) || kernel.size() > mostBlocks || kernel.getInstructionCount() > mostInstructions)
       continue;
+    // Fragments are words to LLVM: how many sums and factors there are at once, plans know better.
+    if (multipliesFragments(kernel)) {
+      kernel.addFnAttr("nvvm.maxnreg", std::to_string(registers));
+      continue;
+    }
     Pressure pressure(kernel);
     unsigned least = pressure.most() + ofInstructions, loadsFirst = pressure.mostLoadsFirst() + ofInstructions;
     // In loops ptxas issues those of the next round, too.
@@ -275,8 +280,7 @@ void limitRegisters(llvm::Module &module) {
     bool couldSave = loadsFirst > std::max(registersOfMostWarps, least * 3 / 4) && least <= registersOfHalfTheWarps;
     // Where there is that much to put off, ptxas does not find the best order.
     unsigned missed = loaded > registers ? ofReordering : 0;
-    // (Fragments are words to LLVM: how many sums and factors there are at once, plans know better.)
-    if (multipliesFragments(kernel) || ((wantsMore || couldSave) && least + missed <= registers))
+    if ((wantsMore || couldSave) && least + missed <= registers)
       kernel.addFnAttr("nvvm.maxnreg", std::to_string(registers));
   }
 }

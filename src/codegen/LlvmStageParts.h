@@ -115,6 +115,10 @@ void switchOffVectorizerInCodeGeneration();
 /// f32 divisions to `div.full` and `rcp.approx`; see LlvmOptions::fastDivision. After optimisation, because the
 /// intrinsics are opaque to it.
 void lowerDivisions(llvm::Module &module);
+/// Is it one of LLVM's functions that multiply fragments on tensor cores?
+inline bool isProductOfFragments(const llvm::Function &function) {
+  return function.getName().starts_with("llvm.nvvm.mma.");
+}
 /// On a kernel, until limitRegisters: how many registers its plan counts on.
 inline constexpr llvm::StringLiteral plannedRegistersAttribute = "hloc-registers";
 /// Kernels that certainly can do with as many registers as planned may not take more (`.maxnreg`).

@@ -126,7 +126,7 @@ void describeForDebugging(mlir::LLVM::LLVMFuncOp function) {
 /// need them: all of a warp have to be there.
 void keepWarpsTogether(llvm::Module &module) {
   for (llvm::Function &function : module)
-    if (function.getName().starts_with("llvm.nvvm.mma."))
+    if (isProductOfFragments(function))
       for (llvm::User *user : function.users())
         llvm::cast<llvm::CallInst>(user)->setConvergent();
 }

@@ -406,9 +406,9 @@ private:
   /// What goes through registers can be written while the step before is multiplied: then it has registers beside all
   /// that products have.
   bool mayHaveStages() const {
-    // (Before there is an instruction that makes halves of bytes, these take some more.)
+    constexpr int64_t ofWidening = 16; // of bytes before there is an instruction for it: with 240 ptxas spilled some
     auto widens = [&](const ContractionSide *side) { return plan.isHeldAsBytes(*side) && !target.atLeast(8, 9); };
-    const int64_t registers = plan.wantedRegisters() + (llvm::any_of(plan.sides(), widens) ? 16 : 0);
+    const int64_t registers = plan.wantedRegisters() + (llvm::any_of(plan.sides(), widens) ? ofWidening : 0);
     return plan.copiesAny() || (plan.tile.onTensorCores && registers <= ContractionPlan::mostRegisters);
   }
 

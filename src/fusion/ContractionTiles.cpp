@@ -7,8 +7,8 @@ namespace hloc {
 namespace {
 
 /// How long sums are that have several deep steps, or steps twice as deep, and results of a thread whose products of
-/// one fit into the cache of instructions. Estimates.
-constexpr int64_t deepTile = 64, leastOfDeepTiles = 192, leastOfDeepestTiles = 512, mostSumsOfDeepTiles = 128;
+/// one of these fit into the cache of instructions. Estimates.
+constexpr int64_t deepTile = 64, leastOfDeepTiles = 192, leastOfDeepestTiles = 512, sumsOfDeepestTiles = 32;
 
 constexpr ContractionTile byThreads[] = {
     {4, 2, 8, 8}, {2, 2, 8, 8}, {4, 2, 8, 4}, {4, 2, 4, 8}, {4, 2, 4, 4}, {2, 2, 8, 4}, {2, 2, 4, 4}, {1, 2, 8, 4},
@@ -77,10 +77,9 @@ void addTilesOfFragments(ContractionPlan plan, int64_t depth, llvm::SmallVectorI
       depth >= leastOfDeepestTiles && plan.numProducts() == 1 && plan.hero->opcode() != Opcode::Convolution;
   for (size_t i = 0, count = tiles.size(); i < count; ++i) {
     const int64_t sums = tiles[i].threadRows * tiles[i].threadColumns;
-    if (sums <= mostSumsOfDeepTiles)
-      tiles.emplace_back(tiles[i]).depth = deepTile;
+    tiles.emplace_back(tiles[i]).depth = deepTile;
     // (Of fewer sums, each takes more bytes that are converted. Of a window each copy has tests.)
-    if ((areBytes || areLong) && sums == mostSumsOfDeepTiles / 4)
+    if ((areBytes || areLong) && sums == sumsOfDeepestTiles)
       tiles.emplace_back(tiles[i]).depth = 2 * deepTile;
   }
 }

@@ -325,11 +325,12 @@ void admitZeros(const HloInstruction &scatter, const Bounded &into, const Litera
   const unsigned numParts = isComplex(type) ? 2 : 1;
   const BoundsPtr first = boundsOrPoint(into), terms = boundsOrPoint(updates);
   const FloatGrid grid(ElementType::F32);
+  const bool areAsTheyAre = addsUpdates(*scatter.computation(AttributeKey::ToApply));
   std::shared_ptr<Bounds> made;
   for (unsigned part = 0; part < numParts; ++part) {
     const Literal odd = mayBeSubnormal(*first, part, numParts);
     Literal oddTerms = mayBeSubnormal(*terms, part, numParts);
-    if (!addsUpdates(*scatter.computation(AttributeKey::ToApply)))
+    if (!areAsTheyAre)
       oddTerms = mapped(oddTerms, [](double) { return 1.0; });
     auto isOdd = [](double x) { return x != 0; };
     if (llvm::none_of(odd.data<double>(), isOdd) && llvm::none_of(oddTerms.data<double>(), isOdd))

@@ -384,8 +384,6 @@ private:
       values.execute(instr);
       if (instr.name() == "call")
         call(instr);
-      if (block.loop != none)
-        ofLoops[block.loop].begins |= isAsyncCopy(instr);
       await(instr, block.loop);
       Depth depth = waitsOf(instr);
       depth.raiseTo(predicate);
@@ -480,6 +478,8 @@ private:
   void await(const CodeInstr &instr, uint32_t loop) {
     if (instr.name() != "cp" || !instr.has("async"))
       return;
+    if (loop != none && isAsyncCopy(instr))
+      ofLoops[loop].begins = true;
     const auto &operands = instr.text->operands;
     if (instr.has("wait_group") && !operands.empty() && operands.front().kind == ptx::Operand::Kind::Integer) {
       const double ahead = 1 + double(operands.front().value);

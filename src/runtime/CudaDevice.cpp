@@ -52,7 +52,12 @@ struct CudaDevice::Impl {
   bool prepareFunction(Function function, const DeviceKernel &launched, std::string &error);
   /// The function, prepared: once for each kernel of a program, for launches to cost the host as little as they can.
   bool functionOf(const DeviceKernel &kernel, Function &function, std::string &error);
-  std::map<std::string, std::pair<Function, DeviceKernel>> functions;
+  struct Prepared {
+    Function function;
+    uint64_t threads;
+    uint32_t sharedBytes;
+  };
+  std::map<std::string, Prepared> functions; ///< by kernel, as each was launched last
 };
 
 bool CudaDevice::Impl::openDevice(int ordinal, std::string &error) {
@@ -270,17 +275,17 @@ bool CudaDevice::Impl::prepareFunction(Function function, const DeviceKernel &la
 }
 
 bool CudaDevice::Impl::functionOf(const DeviceKernel &kernel, Function &function, std::string &error) {
-  auto found = functions.find(kernel.name);
-  if (found != functions.end() && found->second.second.block.count() == kernel.block.count() &&
-      found->second.second.dynamicSharedBytes == kernel.dynamicSharedBytes) {
-    function = found->second.first;
+  const auto found = functions.find(kernel.name);
+  if (found != functions.end() && found->second.threads == kernel.block.count() &&
+      found->second.sharedBytes == kernel.dynamicSharedBytes) {
+    function = found->second.function;
     return true;
   }
   if (!check(driver->cuModuleGetFunction(&function, module, kernel.name.c_str()),
              "looking for kernel `" + kernel.name + "` (cuModuleGetFunction)", error) ||
       !prepareFunction(function, kernel, error))
     return false;
-  functions[kernel.name] = {function, kernel};
+  functions[kernel.name] = {function, kernel.block.count(), kernel.dynamicSharedBytes};
   return true;
 }
 

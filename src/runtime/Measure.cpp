@@ -39,14 +39,10 @@ public:
 
   bool run(const std::function<bool()> &work, double &median, double &least) {
     std::vector<double> times;
-    if (!run(work, times))
-      return false;
-    median = medianOf(times);
-    least = *std::min_element(times.begin(), times.end());
-    return true;
+    return run(work, times, median, least);
   }
 
-  bool run(const std::function<bool()> &work, std::vector<double> &times) {
+  bool run(const std::function<bool()> &work, std::vector<double> &times, double &median, double &least) {
     for (unsigned i = 0; i < warmUps + repeats; ++i) {
       double milliseconds = 0;
       if (!device.copy(flush, error) || !device.time(work, milliseconds, error))
@@ -54,6 +50,8 @@ public:
       if (i >= warmUps)
         times.push_back(milliseconds);
     }
+    median = medianOf(times);
+    least = *std::min_element(times.begin(), times.end());
     return true;
   }
 
@@ -108,14 +106,12 @@ bool measure(Device &device, const DeviceProgram &program, unsigned repeats, Mea
     return false;
   Stopwatch stopwatch(device, flush, repeats, error);
   auto steps = [&] { return issueSteps(device, program, program.steps, error); };
-  if (!stopwatch.run(steps, result.milliseconds))
+  if (!stopwatch.run(steps, result.milliseconds, result.median, result.least))
     return false;
-  result.median = medianOf(result.milliseconds);
-  result.least = *std::min_element(result.milliseconds.begin(), result.milliseconds.end());
-  const auto launches = firstLaunches(program);
+  auto launches = firstLaunches(program);
+  if (launches.size() == 1) // that is the program
+    launches.clear();
   for (auto [launch, count] : launches) {
-    if (launches.size() == 1) // that is the program
-      break;
     const DeviceKernel &kernel = program.kernels[launch->kernel];
     KernelMeasurement &made = result.kernels.emplace_back(KernelMeasurement{kernel.name, count});
     if (!stopwatch.run([&, launch = launch] { return device.launch({kernel, *launch}, error); }, made.median,
@@ -138,10 +134,9 @@ std::string report(const Measurement &m) {
     text += fmt::format("{} bytes moved at {:.1f} GB/s\n", m.bytesMoved, m.bytesPerSecond() / 1e9) +
             fmt::format("a device copy that moves as many takes {:.4f} ms: {:.1f} % of the copy's speed\n",
                         m.copyMedian, 100 * m.copyFraction());
-  if (m.kernels.size() > 1)
-    for (const KernelMeasurement &kernel : m.kernels)
-      text += fmt::format("kernel {}, {} {}: median {:.4f} ms, least {:.4f} ms\n", kernel.kernel, kernel.launches,
-                          kernel.launches == 1 ? "launch" : "launches", kernel.median, kernel.least);
+  for (const KernelMeasurement &kernel : m.kernels)
+    text += fmt::format("kernel {}, {} {}: median {:.4f} ms, least {:.4f} ms\n", kernel.kernel, kernel.launches,
+                        kernel.launches == 1 ? "launch" : "launches", kernel.median, kernel.least);
   return text;
 }
 

@@ -308,7 +308,7 @@ private:
   /// Of the step so many after `step`. Of long sums the last steps load the last one's once more: without a branch,
   /// what is made of elements waits for them behind the products of this step.
   SmallVector<Value> loadAhead(Value step, int64_t ahead, ValueRange loaded) {
-    constexpr int64_t leastLongSteps = 24;
+    constexpr int64_t leastLongSteps = 24; // of which the steps that are loaded twice are a twelfth at most
     const int64_t last = plan.stepsOfSplit() - 1;
     if (!tile.onTensorCores || last < leastLongSteps || range.first || range.where)
       return ifAhead(step, ahead, loaded, [&](Value other) { return load(other); });
