@@ -123,4 +123,29 @@ std::variant<ContractionPlan, Rejection> beginContraction(const FusionGraph &gra
   return plan;
 }
 
+/// Words of fragments fill sectors as they are, and are stored so if nothing else is made of them.
+unsigned chooseOutputVector(const ContractionPlan &plan, const FusionGraph &graph, MLIRContext *context) {
+  const llvm::SmallVector<const HloInstruction *, 3> heroes = plan.heroes();
+  unsigned bits = deviceBits(plan.hero->shape().elementType());
+  for (const FusionRoot &root : graph.roots())
+    bits = std::min(bits, deviceBits(root.shape.elementType()));
+  if (bits >= 32 && !plan.storesColumns &&
+      llvm::all_of(graph.roots(), [&](const FusionRoot &root) { return llvm::is_contained(heroes, root.instr); }))
+    return 0;
+  const std::optional<unsigned> part = plan.minorOfStored();
+  if (!part)
+    return 1;
+  const unsigned minor = plan.space.resultDim(*part);
+  const int64_t size = plan.space.dim(*part);
+  int64_t neighbours = std::min<int64_t>(size & -size, ContractionPlan::sharedVectorBits / std::max(bits, 16u));
+  if (plan.storesColumns)
+    neighbours = std::min(neighbours, ContractionTile::fragmentRows / 2);
+  const std::vector<IndexingMap> places = outputMaps(graph, heroes, plan.roots, context);
+  for (auto [number, place] : llvm::zip_equal(plan.roots, places))
+    neighbours = std::min(
+        neighbours,
+        int64_t(llvm::bit_floor(uint64_t(neighboursKept(place, graph.roots()[number].shape, minor, neighbours)))));
+  return unsigned(neighbours);
+}
+
 } // namespace hloc

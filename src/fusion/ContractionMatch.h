@@ -24,8 +24,9 @@ public:
   ContractionSides(ContractionPlan &plan, const FusionGraph &graph, const TargetInfo &target,
                    mlir::MLIRContext *context);
   ~ContractionSides();
-  /// Rows, columns and the terms of its sums, for a plan without a tile.
-  std::optional<Rejection> find();
+  /// Rows, columns and the terms of its sums, for a plan without a tile. `areTurned`: rows are what lies side by side
+  /// in the result's memory, where that does not matter.
+  std::optional<Rejection> find(bool areTurned = false);
   /// Then: along what, and how many neighbours at once, both sides of the plan's tile are read.
   void chooseAccesses();
   /// Then, which of them are copied (`ContractionSide::copied`), if tiles come in stages.

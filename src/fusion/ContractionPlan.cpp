@@ -44,10 +44,11 @@ constexpr int64_t maxOpsPerThread = 2048;
 } // namespace
 
 std::optional<Rejection> checkOutputs(const ContractionPlan &plan, const FusionGraph &graph, MLIRContext *context) {
-  if (plan.columns.dims.empty())
+  const std::optional<unsigned> part = plan.minorOfStored();
+  if (!part)
     return std::nullopt;
-  const unsigned part = plan.columns.dims.back(), minor = plan.space.resultDim(part);
-  const int64_t least = std::min<int64_t>(plan.space.dim(part), 2);
+  const unsigned minor = plan.space.resultDim(*part);
+  const int64_t least = std::min<int64_t>(plan.space.dim(*part), 2);
   const std::vector<IndexingMap> places = outputMaps(graph, plan.heroes(), plan.roots, context);
   for (auto [number, place] : llvm::zip_equal(plan.roots, places))
     if (neighboursKept(place, graph.roots()[number].shape, minor, least) < least)
@@ -128,9 +129,15 @@ public:
     return found;
   }
 
-  std::optional<Rejection> findSides() {
+  /// `areTurned`: with the rows of memory as columns.
+  std::optional<Rejection> findSides(bool areTurned = false) {
     if (std::optional<Rejection> why = chooseDimensions())
       return why;
+    if (areTurned) {
+      for (unsigned dim : plan.rows.dims)
+        minorOfOutputs = space.dim(dim) > 1 ? dim : minorOfOutputs;
+      (void)chooseDimensionsAgain();
+    }
     std::optional<Rejection> why = checkOutputs(plan, graph, context());
     if (why && turnToOutputs())
       why = checkOutputs(plan, graph, context());
@@ -259,12 +266,16 @@ private:
       const bool isWhole = space.dim(part) == plan.hero->shape().dim(dim);
       if (isWhole && space.dim(part) > 1 && !llvm::is_contained(plan.batch, part) && areNeighbours(dim)) {
         minorOfOutputs = part;
-        plan.batch.clear();
-        plan.batchSize = 1;
-        return !chooseDimensions();
+        return !chooseDimensionsAgain();
       }
     }
     return false;
+  }
+
+  std::optional<Rejection> chooseDimensionsAgain() {
+    plan.batch.clear();
+    plan.batchSize = 1;
+    return chooseDimensions();
   }
 
   std::optional<Rejection> chooseDimensions() {
@@ -727,31 +738,9 @@ ContractionSides::ContractionSides(ContractionPlan &plan, const FusionGraph &gra
                                    MLIRContext *context)
     : planner(std::make_unique<ContractionPlanner>(plan, graph, target, context)) {}
 ContractionSides::~ContractionSides() = default;
-std::optional<Rejection> ContractionSides::find() { return planner->findSides(); }
+std::optional<Rejection> ContractionSides::find(bool areTurned) { return planner->findSides(areTurned); }
 void ContractionSides::chooseAccesses() { planner->chooseAccesses(); }
 void ContractionSides::chooseCopies() { planner->chooseAllCopies(); }
-
-/// Words of fragments fill sectors as they are, and are stored so if nothing else is made of them.
-unsigned chooseOutputVector(const ContractionPlan &plan, const FusionGraph &graph, MLIRContext *context) {
-  const llvm::SmallVector<const HloInstruction *, 3> heroes = plan.heroes();
-  unsigned bits = deviceBits(plan.hero->shape().elementType());
-  for (const FusionRoot &root : graph.roots())
-    bits = std::min(bits, deviceBits(root.shape.elementType()));
-  if (bits >= 32 &&
-      llvm::all_of(graph.roots(), [&](const FusionRoot &root) { return llvm::is_contained(heroes, root.instr); }))
-    return 0;
-  if (plan.columns.dims.empty())
-    return 1;
-  const unsigned part = plan.columns.dims.back(), minor = plan.space.resultDim(part);
-  const int64_t size = plan.space.dim(part);
-  int64_t neighbours = std::min<int64_t>(size & -size, ContractionPlan::sharedVectorBits / std::max(bits, 16u));
-  const std::vector<IndexingMap> places = outputMaps(graph, heroes, plan.roots, context);
-  for (auto [number, place] : llvm::zip_equal(plan.roots, places))
-    neighbours = std::min(
-        neighbours,
-        int64_t(llvm::bit_floor(uint64_t(neighboursKept(place, graph.roots()[number].shape, minor, neighbours)))));
-  return unsigned(neighbours);
-}
 
 /// Neighbours share loads where there are threads enough.
 static FollowingKernel combinePartialSums(ContractionPlan plan, const TargetInfo &target) {

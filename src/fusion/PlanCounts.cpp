@@ -354,10 +354,14 @@ PlanCounts countsOf(const AttentionPlan &plan) {
   // Of each pair of products, one load of a key's or a term's fragments. What a mask leaves out is not multiplied with
   // keys.
   const double kept = plan.keptPieces, keptTerms = plan.keptTerms();
-  const double pairs = warps * keys / fragment * (kept * passes * terms + keptTerms * columns) / fragment;
+  const double besides = plan.beside ? double(plan.passesOfBeside()) : 0,
+               piecesOfWeight = double(plan.piecesOfWeight());
+  const double ofScores = kept * (passes + besides) * terms;
+  const double pairs = warps * keys / fragment * (ofScores + keptTerms * columns) / fragment;
+  const double products = 2 * warps * keys / fragment * (ofScores + keptTerms * piecesOfWeight * columns) / fragment;
   counts.products =
-      pairs * 2 * ContractionTile::fragmentRows * ContractionTile::fragmentColumns * AttentionPlan::fragmentDepth;
-  counts.instructions = 3 * pairs;
+      products * ContractionTile::fragmentRows * ContractionTile::fragmentColumns * AttentionPlan::fragmentDepth;
+  counts.instructions = pairs + products;
   counts.sharedPasses = passesOfLoad * pairs;
   counts.memoryRoundTrips = 0;
   auto fill = [&](const ContractionPlan &dot, const ContractionSide &side, double elements, double loads) {
@@ -371,7 +375,12 @@ PlanCounts countsOf(const AttentionPlan &plan) {
   };
   fill(plan.scores, plan.scores.rows, blocks * double(plan.scores.tile.rows()) * terms, 1);
   fill(plan.scores, plan.scores.columns, blocks * kept * passes * keys * terms, kept * passes * pieces);
-  fill(plan.product, plan.product.columns, blocks * keptTerms * keys * columns, keptTerms * pieces);
+  if (plan.beside) {
+    fill(*plan.beside, plan.beside->rows, blocks * double(plan.scores.tile.rows()) * terms, 1);
+    fill(*plan.beside, plan.beside->columns, blocks * besides * keys * terms, besides * pieces);
+  } else {
+    fill(plan.product, plan.product.columns, blocks * keptTerms * keys * columns, keptTerms * pieces);
+  }
   const double scores = blocks * double(plan.scores.tile.rows()) * keys;
   counts.reads.push_back({plan.product.hero, plan.product.rows.operand, scores, 1});
   counts.instructions += warps * (passes + 1) * pieces * instructionsOfPiece +
@@ -379,10 +388,10 @@ PlanCounts countsOf(const AttentionPlan &plan) {
   for (const ReductionFrame &stage : plan.stages)
     addExchange(double(plan.scores.tile.laneColumns()), 2 * accumulatorsOf(stage), warps, counts);
   // Keys once a pass, terms once: each on its way while something is multiplied.
-  counts.sharedRoundTrips += pieces * (kept * passes + keptTerms) * tripsOfBarrier;
+  counts.sharedRoundTrips += pieces * (kept * passes + (plan.beside ? besides : keptTerms)) * tripsOfBarrier;
   // Products of one sum follow each other, and what is added up in a row.
   counts.chainInstructions +=
-      pieces * (kept * passes * terms + keptTerms * double(plan.piece())) / fragment * instructionsOfMma;
+      pieces * (ofScores + keptTerms * piecesOfWeight * double(plan.piece())) / fragment * instructionsOfMma;
   counts.chainInstructions +=
       plan.workOfScore() + double(plan.stages.size()) * keys / double(plan.scores.tile.laneColumns());
   return counts;

@@ -28,6 +28,8 @@ struct Describe {
   }
   void operator()(const AttentionPlan &plan) {
     keep(plan.scores.hero);
+    if (plan.beside)
+      keep(plan.beside->hero);
     for (const ReductionFrame &stage : plan.stages)
       keepHeroes(stage);
     keep(plan.product.hero);

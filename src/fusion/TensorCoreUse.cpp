@@ -39,7 +39,8 @@ ProductShape shapeOfConvolution(const HloInstruction &convolution) {
 /// Does the kernel make it on tensor cores?
 bool isOnTensorCores(const HloInstruction &product, const KernelPlan &kernel) {
   if (const auto *attention = std::get_if<AttentionPlan>(&kernel.plan))
-    return llvm::is_contained({attention->scores.hero, attention->product.hero}, &product);
+    return llvm::is_contained({attention->scores.hero, attention->product.hero}, &product) ||
+           (attention->beside && attention->beside->hero == &product);
   const auto *contraction = std::get_if<ContractionPlan>(&kernel.plan);
   return contraction && llvm::is_contained(contraction->heroes(), &product) &&
          (contraction->tile.onTensorCores || contraction->stage == ReductionStage::Combine);

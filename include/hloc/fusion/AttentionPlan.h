@@ -21,6 +21,13 @@ namespace hloc {
 ///
 ///   softmax(q k / sqrt(64)) v of bf16[1,1024,12,64]: 12 times 1024 rows by 1024 keys, 64 terms, 64 columns; stages
 ///   max, sum; blocks of 64 rows, pieces of 64 keys
+///
+/// A gradient's weights are made of two dots that are beside each other, q k and do v, and what they are multiplied by
+/// is what the scores' keys are made of. The gradient of keys has keys as rows, and rows as keys: what a row came to is
+/// read.
+///
+///   ds = p (do v - sum(p do v)); dq = ds k: rows of q and do, keys of k and v, terms k
+///   dk = ds^T q: rows of k and v, keys of q and do, terms q
 struct AttentionPlan {
   static constexpr int64_t rowsOfWarp = ContractionTile::fragmentRows;
   static constexpr int64_t fragmentDepth = 16; ///< terms of a fragment of 16-bit factors
@@ -30,8 +37,12 @@ struct AttentionPlan {
   /// Of the outputs: rows by columns, of which a block has all; the terms are the keys, a piece is a step. It has the
   /// outputs at the second dot's index.
   ContractionPlan product;
+  /// A dot whose results are beside the scores, if weights are made of both. The keys' tiles of the scores are terms
+  /// then.
+  std::optional<ContractionPlan> beside;
   /// Reductions of a row of scores; frames have no roots.
   llvm::SmallVector<ReductionFrame, 2> stages;
+  llvm::SmallVector<bool, 2> stagesBeside; ///< which of these need the dot beside the scores
   llvm::SmallVector<unsigned> resultRoots; ///< outputs with one element a row, such as a log-sum-exp
   /// Are the first two a maximum, and a sum of exponentials of what is reduced less this?
   bool mayJoinFirstStages = false;
@@ -82,6 +93,8 @@ struct AttentionPlan {
   double keptTerms() const { return isOnline ? keptPieces : 1; }
 
   const HloInstruction &weights() const { return *product.hero->operand(product.rows.operand); }
+  /// Products of fragments for each weight.
+  int64_t piecesOfWeight() const { return int64_t(product.piecesOf(product.rows)); }
   int64_t keys() const { return scores.columns.size; }
   int64_t piece() const { return scores.tile.columns(); }
   int64_t pieces() const { return scores.columnTiles(); }
@@ -93,19 +106,24 @@ struct AttentionPlan {
   int64_t passes() const {
     return holdsScores || isOnline ? 1 : int64_t(stages.size()) - int64_t(joinsFirstStages()) + 1;
   }
+  /// How often the dot beside the scores is.
+  int64_t passesOfBeside() const;
   /// Instructions of a score: what several stages compute of those in registers is computed once.
   double workOfScore() const { return holdsScores ? workHeld : workOfStages; }
   /// Fragments' terms and columns that are there: tiles are powers of two, of which the rest is left out.
-  int64_t terms() const { return roundedUp(scores.innerDepth(), fragmentDepth); }
+  static int64_t termsOf(const ContractionPlan &dot) { return roundedUp(dot.innerDepth(), fragmentDepth); }
+  int64_t terms() const { return termsOf(scores); }
   int64_t columns() const { return roundedUp(product.columns.size, 2 * ContractionTile::fragmentColumns); }
   /// Are the fragments of a warp's rows in registers all the time? Otherwise they are loaded for each piece.
-  bool holdsRows() const { return terms() <= 128; }
+  bool holdsRows() const { return terms() <= (beside ? 64 : 128); }
   /// Are outputs put together where the rows' factors were, of the same type?
   bool storesInRowTile() const;
   /// For which there is room in shared memory then.
   int64_t rowElements() const;
-  /// Of a piece's keys, or of its terms. One such tile is multiplied while the next one arrives.
+  /// Of a piece's keys, or of its terms. One such tile is multiplied while the next one arrives; of the keys of a dot
+  /// beside the scores there is one more.
   static constexpr int64_t stagesOfTiles = 2;
+  int64_t stagesInShared() const { return stagesOfTiles + int64_t(beside.has_value()); }
   int64_t pieceElements() const;
   /// Of a block: the rows' factors, both tiles, outputs on their way, and what its warps tell each other.
   uint64_t sharedBytes() const;

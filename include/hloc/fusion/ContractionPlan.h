@@ -160,7 +160,8 @@ struct ContractionPlan {
   /// Of neighbours in memory that a thread stores at once, if results of tensor cores go through shared memory first,
   /// where they are in fragments; 0: each thread stores its own.
   unsigned outputVector = 0;
-  int64_t perThread = 1; ///< results of a thread that combines, neighbours in memory
+  bool storesColumns = false; ///< are these neighbours of a column of results, instead of a row?
+  int64_t perThread = 1;      ///< results of a thread that combines, neighbours in memory
   /// The algorithm of which it is asked what the plan would be; else it is the hero's.
   std::optional<DotAlgorithm> asIf;
 
@@ -171,6 +172,11 @@ struct ContractionPlan {
   llvm::SmallVector<const ContractionSide *, 4> sides() const;
   const HloInstruction &heroOf(const ContractionSide &side) const; ///< a twin of its own side, else the hero
   bool isOfRows(const ContractionSide &side) const { return side.operand == rows.operand; }
+  /// Of which neighbours are stored side by side: a dimension of the space; nothing, of a single row.
+  std::optional<unsigned> minorOfStored() const {
+    const llvm::SmallVector<unsigned> &dims = storesColumns ? rows.dims : columns.dims;
+    return dims.empty() ? std::nullopt : std::optional(dims.back());
+  }
   /// As if that product were alone.
   ContractionPlan ofProduct(unsigned number) const;
   bool copiesAny() const;

@@ -8,8 +8,8 @@ using namespace mlir;
 
 namespace hloc {
 
-void ArrivingTiles::allocate(int64_t elementsOfStage, Type element) {
-  tiles = xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({stages * elementsOfStage}, element));
+void ArrivingTiles::allocate(int64_t elementsOfStage, int64_t numStages, Type element) {
+  tiles = xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({numStages * elementsOfStage}, element));
 }
 
 Value ArrivingTiles::synchronized(Value tile) {

@@ -19,7 +19,8 @@ protected:
   /// There are up to `numbers` turns.
   ArrivingTiles(CodeBuilder &b, int64_t numbers) : b(b), numbers(numbers) {}
 
-  void allocate(int64_t elementsOfStage, mlir::Type element);
+  /// Of those two stages, and more behind them that others take.
+  void allocate(int64_t elementsOfStage, int64_t numStages, mlir::Type element);
   mlir::Value synchronized(mlir::Value tile);
   /// Copied, and arrived at the threads that copied it.
   mlir::Value arrived(mlir::Value tile);

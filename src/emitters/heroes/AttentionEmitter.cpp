@@ -14,12 +14,13 @@
 
 #include "emitters/heroes/ArrivingTiles.h"
 #include "emitters/heroes/AttentionPlaces.h"
-#include "emitters/heroes/FragmentTiles.h"
 #include "emitters/heroes/OutputTile.h"
 #include "emitters/heroes/PastedCalls.h"
 #include "emitters/heroes/ReductionCode.h"
 #include "emitters/heroes/RunningRows.h"
+#include "emitters/heroes/ScoreProduct.h"
 #include "emitters/heroes/SoftmaxArithmetic.h"
+#include "emitters/heroes/WeightProduct.h"
 #include "hloc/dialect/XlaGpu.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -37,10 +38,15 @@ class AttentionEmitter : ArrivingTiles, AttentionPlaces {
 public:
   AttentionEmitter(const AttentionPlan &plan, KernelBuilder &kernel)
       : ArrivingTiles(kernel.code(), plan.pieces()), AttentionPlaces(plan, kernel), values(b, plan.scores),
-        queries(plan.scores, plan.scores.rows, kernel, place(none(), none())),
-        keys(plan.scores, plan.scores.columns, kernel, place(number(), none(), plan.pieces())),
         terms(plan.product, plan.product.columns, kernel, place(none(), number(), plan.pieces())),
-        outputs(plan.product, kernel, place(none(), none()), plan.finished) {}
+        outputs(plan.product, kernel, place(none(), none()), plan.finished) {
+    auto add = [&](const ContractionPlan &dot) {
+      dots.emplace_back(dot, plan, kernel, place(none(), none()), place(number(), none(), plan.pieces()));
+    };
+    add(plan.scores);
+    if (plan.beside)
+      add(*plan.beside);
+  }
 
   llvm::LogicalResult emit() {
     if (failed(emitFunctions()))
@@ -49,9 +55,9 @@ public:
     for (int64_t i = 0; i < rowsOfThread; ++i)
       rows.push_back(clamped(rowOf(i), plan.scores.rows.size, {}));
     findPieces();
-    allocate(plan.pieceElements(), queries.factorType());
-    onItsWay = begin(keys, firstOfPass(), b.index(0));
-    loadQueries();
+    allocate(plan.pieceElements(), plan.stagesInShared(), dots.front().factorType());
+    onItsWay = begin(dots.front().keys, firstOfPass(), b.index(0));
+    loadRows();
     if (plan.holdsScores)
       holdScores();
     if (plan.holdsScores && plan.isSoftmax)
@@ -59,27 +65,38 @@ public:
     else
       for (size_t stage = 0; !plan.isOnline && stage < reductions.size();)
         stage = reduce(stage);
-    SmallVector<Value> sums = plan.isOnline && !plan.holdsScores ? multiplyOnline() : multiplyWeights();
+    SmallVector<Value> sums = plan.beside                          ? multiplyBoth()
+                              : plan.isOnline && !plan.holdsScores ? multiplyOnline()
+                                                                   : multiplyWeights();
     if (plan.quotient)
       divide(sums);
     // Where a block may have no pieces, nobody has waited for those who read the rows' factors.
+    Value &rowTile = dots.front().rowTile;
     if (plan.isOnline && plan.skipsPieces && !plan.mayWeighHidden() && plan.storesInRowTile())
-      queryTile = synchronized(queryTile);
-    outputs.store(sums, plan.storesInRowTile() ? queryTile : Value());
+      rowTile = synchronized(rowTile);
+    outputs.store(sums, plan.storesInRowTile() ? rowTile : Value());
     storeResults();
     return success(llvm::all_of(reductions, [](const ReductionCode &code) { return succeeded(code.succeeded()); }));
   }
 
 private:
   static constexpr int64_t neighboursOfFragment = 4;
-  /// A thread's scores of one piece, by row and then by the two neighbours of each eight keys.
+  /// A thread's scores of one piece, by row and then by the two neighbours of each eight keys; behind them those of the
+  /// dot beside, where these are asked for.
   using Scores = SmallVector<Value>;
 
   // --- functions
 
   llvm::LogicalResult emitFunctions() {
-    std::vector<FunctionRequest> requests = {queries.request(), keys.request(), terms.request(), outputs.request()};
-    SmallVector<InjectedValue> known = {plan.scores.hero};
+    std::vector<FunctionRequest> requests = {outputs.request()};
+    if (!plan.beside)
+      requests.push_back(terms.request());
+    SmallVector<InjectedValue> known;
+    for (const ScoreProduct &dot : dots) {
+      requests.push_back(dot.rows.request());
+      requests.push_back(dot.keys.request());
+      known.push_back(dot.hero());
+    }
     for (const ReductionFrame &frame : plan.stages) {
       ReductionCode &code = reductions.emplace_back(frame, ReductionStage::Whole, kernel);
       code.readsResults(known);
@@ -94,15 +111,18 @@ private:
     if (plan.masksLogits)
       requests.push_back(requestOf(*plan.mask->operand(0), {}));
     if (!plan.resultRoots.empty())
-      requests.push_back(requestOfResults(ArrayRef(known).drop_front()));
+      requests.push_back(requestOfResults(ArrayRef(known).drop_front(dots.size())));
     auto functions = kernel.emitFunctions(requests);
     if (failed(functions))
       return failure();
     ArrayRef<func::FuncOp> left = *functions;
-    queries.setFunction(left.consume_front());
-    keys.setFunction(left.consume_front());
-    terms.setFunction(left.consume_front());
     outputs.setFunction(left.consume_front());
+    if (!plan.beside)
+      terms.setFunction(left.consume_front());
+    for (ScoreProduct &dot : dots) {
+      dot.rows.setFunction(left.consume_front());
+      dot.keys.setFunction(left.consume_front());
+    }
     for (ReductionCode &code : reductions) {
       const size_t count = code.requests().size();
       code.setFunctions(left.take_front(count));
@@ -129,80 +149,48 @@ private:
 
   const FusionRoot &root(unsigned number) const { return kernel.graph().roots()[number]; }
 
-  /// The outputs with one element a row, at the index of the first.
+  /// The outputs with one element a row, by batch and row.
   FunctionRequest requestOfResults(ArrayRef<InjectedValue> known) const {
     FunctionRequest request;
-    const Shape &space = root(plan.resultRoots.front()).shape;
-    request.indexSizes.assign(space.dims().begin(), space.dims().end());
+    request.indexSizes = {plan.scores.batchSize, plan.scores.rows.size};
     for (unsigned number : plan.resultRoots)
-      request.roots.push_back(
-          {root(number).instr, root(number).result, bitcastIndexing(space, root(number).shape, context)});
+      request.roots.push_back({root(number).instr, root(number).result, mapOfResult(number)});
     request.injected.assign(known.begin(), known.end());
     return request;
   }
 
-  // --- sums of a thread's two rows, by row, two neighbours of each eight columns
-
-  /// By eight columns.
-  SmallVector<Value> productsOf(FragmentTiles &dot, ArrayRef<Value> sums) {
-    ArrayRef<Value> upper = sums.take_front(sums.size() / rowsOfThread), lower = sums.drop_front(upper.size());
-    SmallVector<Value> products;
-    for (size_t i = 0; i < upper.size(); i += 2)
-      products.push_back(dot.together({upper[i], upper[i + 1], lower[i], lower[i + 1]}));
-    return products;
-  }
-
-  SmallVector<Value> sumsOf(FragmentTiles &dot, ArrayRef<Value> products) {
-    SmallVector<Value> upper, lower;
-    for (Value product : products) {
-      std::array<Value, 4> sums = dot.oneByOne(product);
-      upper.append({sums[0], sums[1]});
-      lower.append({sums[2], sums[3]});
-    }
-    upper.append(lower);
-    return upper;
-  }
+  IndexingMap mapOfResult(unsigned number) const { return places.ofThreadsRow(*places.ofRow(*root(number).instr)); }
 
   // --- scores
 
-  void loadQueries() {
-    queryTile = xla_gpu::AllocateSharedOp::create(b, RankedTensorType::get({plan.rowElements()}, queries.factorType()));
-    queryTile =
-        queries.isCopied() ? queries.copy(b.index(0), queryTile) : queries.fill(queries.load(b.index(0)), queryTile);
+  void loadRows() {
+    if (plan.beside) {
+      for (ScoreProduct &dot : dots) {
+        dot.bringRows();
+        if (dot.rows.isCopied())
+          dot.rowTile = arrived(dot.rowTile);
+        dot.rowTile = synchronized(dot.rowTile);
+        if (plan.holdsRows())
+          dot.holdRows();
+      }
+      return;
+    }
+    ScoreProduct &dot = dots.front();
+    dot.bringRows();
     // Both are waited for at once, by all who need them.
-    bringsOthers = queries.isCopied() && !plan.holdsRows();
-    firstHasArrived = plan.holdsRows() && queries.isCopied() && keys.isCopied();
+    bringsOthers = dot.rows.isCopied() && !plan.holdsRows();
+    firstHasArrived = plan.holdsRows() && dot.rows.isCopied() && dot.keys.isCopied();
     if (firstHasArrived)
       tiles = arrived(tiles);
-    else if (plan.holdsRows() && queries.isCopied())
-      queryTile = arrived(queryTile);
-    if (plan.holdsRows())
-      queryTile = synchronized(queryTile);
-    FragmentTiles ofRows(plan.scores, kernel, queries.factorType());
-    for (int64_t term = 0; plan.holdsRows() && term < plan.terms(); term += AttentionPlan::fragmentDepth)
-      queryFragments.push_back(ofRows.loadRows(queryTile, 0, term));
+    else if (plan.holdsRows() && dot.rows.isCopied())
+      dot.rowTile = arrived(dot.rowTile);
+    if (!plan.holdsRows())
+      return;
+    dot.rowTile = synchronized(dot.rowTile);
+    dot.holdRows();
   }
 
-  /// Multiplies a thread's rows by the keys in a stage.
-  Scores multiplyScores(Value stage) {
-    FragmentTiles ofRows(plan.scores, kernel, queries.factorType()),
-        fragmentsOfKeys(plan.scores, kernel, queries.factorType(), stage);
-    Scores scores(size_t(rowsOfThread * neighbours()), values.zero());
-    SmallVector<Value> products = productsOf(fragmentsOfKeys, scores);
-    for (int64_t term = 0; term < plan.terms(); term += AttentionPlan::fragmentDepth) {
-      Value fragments = plan.holdsRows() ? queryFragments[size_t(term / AttentionPlan::fragmentDepth)]
-                                         : ofRows.loadRows(queryTile, 0, term);
-      for (int64_t pair = 0; pair < neighbours() / 4; ++pair)
-        for (auto [half, columns] : llvm::enumerate(fragmentsOfKeys.loadColumns(tiles, pair, term))) {
-          Value &sums = products[size_t(2 * pair) + half];
-          sums = fragmentsOfKeys.addProducts(fragments, columns, sums);
-        }
-    }
-    scores = sumsOf(fragmentsOfKeys, products);
-    for (Value &score : scores)
-      score = values.stored(score);
-    return scores;
-  }
+  Scores multiplyScores(Value stage) { return dots.front().multiply(tiles, stage); }
 
   /// Of all pieces, one after the other; the first piece of terms is on its way then.
   void holdScores() {
@@ -210,8 +198,8 @@ private:
       if (piece == 0 && firstHasArrived)
         tiles = synchronized(tiles);
       else
-        arrive(keys, onItsWay, stageOf(piece));
-      onItsWay = piece + 1 < plan.pieces() ? begin(keys, b.index(piece + 1), stageOf(piece + 1))
+        arrive(dots.front().keys, onItsWay, stageOf(piece));
+      onItsWay = piece + 1 < plan.pieces() ? begin(dots.front().keys, b.index(piece + 1), stageOf(piece + 1))
                                            : begin(terms, b.index(0), stageOf(piece + 1));
       Scores scores = multiplyScores(stageOf(piece));
       held.push_back(plan.isSoftmax ? logitsOf(b.index(piece), scores) : scores);
@@ -219,22 +207,58 @@ private:
   }
 
   /// What `body` carries through all pieces of keys, of which a stage of reductions takes each. Another pass follows.
-  Values forEachPiece(Values carried,
+  Values forEachPiece(Values carried, bool areBoth,
                       llvm::function_ref<Values(Value piece, const Scores &scores, const Values &carried)> body) {
+    if (areBoth) {
+      carried = loopBoth(carried, [&](Value piece, const Scores &scores, Value, const Values &before) {
+        return body(piece, scores, before);
+      });
+      tiles = synchronized(tiles);
+      onItsWay = begin(dots.front().keys, b.index(0), b.index(0));
+      return carried;
+    }
     if (plan.holdsScores) {
       for (int64_t piece = 0; piece < plan.pieces(); ++piece)
         carried = body(b.index(piece), held[size_t(piece)], carried);
       return carried;
     }
     carried = loopTiles(
-        keys, carried, firstPiece, endPiece, [](Value turn) { return turn; },
+        dots.front().keys, carried, firstPiece, endPiece, [](Value turn) { return turn; },
         [&](Value piece, Value stage, const Values &before) {
           Scores scores = multiplyScores(stage);
           return body(piece, scores, before);
         });
     tiles = synchronized(tiles);
-    onItsWay = begin(keys, firstOfPass(), b.index(0));
+    onItsWay = begin(dots.front().keys, firstOfPass(), b.index(0));
     return carried;
+  }
+
+  /// The same with scores of both dots: the tile of keys of the first is in `stage`, with one more on its way to the
+  /// stage that is not that one, while the other's come and go in a third.
+  Values
+  loopBoth(const Values &carried,
+           llvm::function_ref<Values(Value piece, const Scores &scores, Value stage, const Values &carried)> body) {
+    ScoreProduct &first = dots.front(), &second = dots.back();
+    Values state(carried);
+    state.push_back(b.index(0));
+    llvm::append_range(state, onItsWay);
+    state = loopPieces(state, {}, {}, [&](Value piece, ValueRange before) {
+      Value stage = before[carried.size()], third = b.index(stages);
+      Values loaded(before.drop_front(carried.size() + 1));
+      arrive(first.keys, loaded, stage);
+      Values loadedBeside = begin(second.keys, piece, third);
+      Scores scores = first.multiply(tiles, stage);
+      arrive(second.keys, loadedBeside, third);
+      Value other = otherStage(stage);
+      loaded = beginFollowing(first.keys, piece, other, {}, loaded, [](Value turn) { return turn; });
+      llvm::append_range(scores, second.multiply(tiles, third));
+      Values next = body(piece, scores, stage, Values(before.take_front(carried.size())));
+      next.push_back(other);
+      llvm::append_range(next, loaded);
+      return next;
+    });
+    state.resize(carried.size());
+    return state;
   }
 
   /// What `body` carries through turns from `first` on and before `end`, or as many as there are pieces. The tile of
@@ -290,8 +314,13 @@ private:
   // --- rows
 
   /// What is known of a score's row: the results of the stages that are complete, after the score itself.
-  Values argumentsOf(const Scores &scores, int64_t row, int64_t neighbour) const {
-    Values arguments = {scores[size_t(row * neighbours() + neighbour)]};
+  Values argumentsOf(const Scores &scores, int64_t row, int64_t neighbour) {
+    Values arguments;
+    for (size_t dot = 0; dot < dots.size(); ++dot) {
+      const size_t at = size_t((int64_t(dot) * rowsOfThread + row) * neighbours() + neighbour);
+      // (What does not depend on the dot beside is not told of it.)
+      arguments.push_back(at < scores.size() ? scores[at] : values.stored(values.zero()));
+    }
     llvm::append_range(arguments, results[size_t(row)]);
     return arguments;
   }
@@ -301,14 +330,14 @@ private:
     code.setResults(arguments);
     Values noOutputs;
     const ReductionFrame &frame = plan.stages[size_t(&code - reductions.data())];
-    return code.elementAt(indicesOf(frame.operandShape(), rows[size_t(row)], key), noOutputs);
+    return code.elementAt(indicesOf(*frame.heroes.front().instr->operand(0), rows[size_t(row)], key), noOutputs);
   }
 
   /// What `function` makes of the array `value` at a thread's score.
   Value callAt(func::FuncOp function, const HloInstruction &value, int64_t row, Value key, ValueRange arguments) {
-    const Shape &shape = value.shape();
-    const Values indices = readsIndices(kernel, function, shape.rank()) ? indicesOf(shape, rows[size_t(row)], key)
-                                                                        : Values(shape.rank(), b.index(0));
+    const size_t rank = value.shape().rank();
+    const Values indices = readsIndices(kernel, function, int64_t(rank)) ? indicesOf(value, rows[size_t(row)], key)
+                                                                         : Values(rank, b.index(0));
     return pastedCall(kernel, function, indices, arguments);
   }
 
@@ -376,18 +405,19 @@ private:
     for (int64_t row = 0; row < rowsOfThread; ++row)
       llvm::append_range(start, code.start([] { return Values(); }));
     const size_t count = start.size() / rowsOfThread;
-    Values reduced = forEachPiece(start, [&](Value piece, const Scores &scores, Values carried) {
-      for (int64_t neighbour = 0; neighbour < neighbours(); ++neighbour) {
-        Value key = keyAt(neighbour, piece), exists = isKey(neighbour, piece);
-        for (int64_t row = 0; row < rowsOfThread; ++row) {
-          MutableArrayRef<Value> own = MutableArrayRef(carried).slice(size_t(row) * count, count);
-          Values element = elementOf(code, argumentsOf(scores, row, neighbour), row, key);
-          llvm::copy(code.combine(Values(own.begin(), own.end()), exists ? code.where(exists, element) : element),
-                     own.begin());
-        }
-      }
-      return carried;
-    });
+    Values reduced =
+        forEachPiece(start, plan.stagesBeside[stage], [&](Value piece, const Scores &scores, Values carried) {
+          for (int64_t neighbour = 0; neighbour < neighbours(); ++neighbour) {
+            Value key = keyAt(neighbour, piece), exists = isKey(neighbour, piece);
+            for (int64_t row = 0; row < rowsOfThread; ++row) {
+              MutableArrayRef<Value> own = MutableArrayRef(carried).slice(size_t(row) * count, count);
+              Values element = elementOf(code, argumentsOf(scores, row, neighbour), row, key);
+              llvm::copy(code.combine(Values(own.begin(), own.end()), exists ? code.where(exists, element) : element),
+                         own.begin());
+            }
+          }
+          return carried;
+        });
     for (int64_t row = 0; row < rowsOfThread; ++row)
       llvm::append_range(results[size_t(row)],
                          code.results(code.shuffle(ArrayRef(reduced).slice(size_t(row) * count, count), lanesOfRow / 2,
@@ -404,14 +434,15 @@ private:
       llvm::append_range(start, ofMaximum.start([] { return Values(); }));
       llvm::append_range(start, ofSum.start([] { return Values(); }));
     }
-    Values reduced = forEachPiece(start, [&](Value piece, const Scores &scores, const Values &carried) {
-      const Scores logits = logitsOf(piece, scores);
-      Values next;
-      for (int64_t row = 0; row < rowsOfThread; ++row)
-        llvm::append_range(next, joinPiece(ArrayRef(logits).slice(size_t(row * neighbours()), size_t(neighbours())),
-                                           carried[size_t(2 * row)], carried[size_t(2 * row) + 1]));
-      return next;
-    });
+    Values reduced =
+        forEachPiece(start, /*areBoth=*/false, [&](Value piece, const Scores &scores, const Values &carried) {
+          const Scores logits = logitsOf(piece, scores);
+          Values next;
+          for (int64_t row = 0; row < rowsOfThread; ++row)
+            llvm::append_range(next, joinPiece(ArrayRef(logits).slice(size_t(row * neighbours()), size_t(neighbours())),
+                                               carried[size_t(2 * row)], carried[size_t(2 * row) + 1]));
+          return next;
+        });
     for (int64_t row = 0; row < rowsOfThread; ++row) {
       Value own = reduced[size_t(2 * row)], sum = reduced[size_t(2 * row) + 1];
       Value maximum = ofMaximum.shuffle(own, lanesOfRow / 2, /*toAll=*/true).front();
@@ -501,19 +532,30 @@ private:
     sums = loopPieces(sums, firstPiece, endPiece, [&](Value piece, ValueRange before) {
       Value ofKeys = stageOf(0), ofTerms = stageOf(1);
       Values loaded(before.drop_front(count));
-      arrive(keys, loaded, ofKeys);
+      arrive(dots.front().keys, loaded, ofKeys);
       Values loadedTerms = begin(terms, piece, ofTerms);
       Scores scores = multiplyScores(ofKeys);
-      SmallVector<Value> weights = weightsOf(piece, scores);
+      const SmallVector<WeightFragments> weights = weightsOf(piece, scores);
       arrive(terms, loadedTerms, ofTerms);
-      loaded = beginFollowing(keys, piece, ofKeys, endPiece, loaded, [](Value turn) { return turn; });
+      loaded = beginFollowing(dots.front().keys, piece, ofKeys, endPiece, loaded, [](Value turn) { return turn; });
       Values next = multiplyTerms(Values(before.take_front(count)), ofTerms, weights);
       llvm::append_range(next, loaded);
       return next;
     });
-    awaitUnused(keys, firstPiece);
+    awaitUnused(dots.front().keys, firstPiece);
     sums.resize(count);
     return plan.skipsPieces ? multiplyMasked(sums, leftPieces()) : sums;
+  }
+
+  /// Weights are made of both dots' results, and multiplied by the keys of the first.
+  SmallVector<Value> multiplyBoth() {
+    const Values sums(size_t(rowsOfThread * plan.product.tile.threadColumns), values.zero());
+    SmallVector<Value> all = loopBoth(sums, [&](Value piece, const Scores &scores, Value stage, const Values &before) {
+      return multiplyTerms(before, stage, weightsOf(piece, scores));
+    });
+    // Outputs may take the place of the rows' factors, which others still multiply.
+    dots.front().rowTile = synchronized(dots.front().rowTile);
+    return all;
   }
 
   /// All in one pass, of what a softmax has not divided.
@@ -528,18 +570,18 @@ private:
       Value ofKeys = stageOf(0), ofTerms = stageOf(1);
       Values loaded(before.drop_front(count + ofRows)), next(before.take_front(count));
       running.setCarried(before.slice(count, ofRows));
-      arrive(keys, loaded, ofKeys);
+      arrive(dots.front().keys, loaded, ofKeys);
       Values loadedTerms = begin(terms, piece, ofTerms);
       Scores powers = powersOf(running, logitsOf(piece, multiplyScores(ofKeys)), next);
-      SmallVector<Value> weights = weightsOf(piece, powers);
+      const SmallVector<WeightFragments> weights = weightsOf(piece, powers);
       arrive(terms, loadedTerms, ofTerms);
-      loaded = beginFollowing(keys, piece, ofKeys, endPiece, loaded, [](Value turn) { return turn; });
+      loaded = beginFollowing(dots.front().keys, piece, ofKeys, endPiece, loaded, [](Value turn) { return turn; });
       next = multiplyTerms(next, ofTerms, weights);
       llvm::append_range(next, running.carried());
       llvm::append_range(next, loaded);
       return next;
     });
-    awaitUnused(keys, firstPiece);
+    awaitUnused(dots.front().keys, firstPiece);
     sums.assign(state.begin(), state.begin() + count);
     running.setCarried(ValueRange(state).slice(count, ofRows));
     running.meetSums();
@@ -593,7 +635,7 @@ private:
 
   /// All weights are made before the first is multiplied: two of them take a register.
   Values multiplyHeld(Values sums) {
-    std::vector<SmallVector<Value>> weights;
+    std::vector<SmallVector<WeightFragments>> weights;
     for (int64_t piece = 0; piece < plan.pieces(); ++piece)
       weights.push_back(weightsOf(b.index(piece), held[size_t(piece)]));
     for (int64_t piece = 0; piece < plan.pieces(); ++piece) {
@@ -604,20 +646,6 @@ private:
       sums = multiplyTerms(sums, stageOf(tile), weights[size_t(piece)]);
     }
     return sums;
-  }
-
-  /// Adds the products of a piece's terms in a stage. `weights`: fragments of 16 keys each.
-  Values multiplyTerms(const Values &sums, Value stage, ArrayRef<Value> weights) {
-    FragmentTiles ofTerms(plan.product, kernel, queries.factorType(), stage);
-    SmallVector<Value> products = productsOf(ofTerms, sums);
-    for (auto [number, rows] : llvm::enumerate(weights))
-      for (int64_t pair = 0; pair < plan.columns() / (2 * ContractionTile::fragmentColumns); ++pair)
-        for (auto [half, fragments] :
-             llvm::enumerate(ofTerms.loadColumns(tiles, pair, int64_t(number) * AttentionPlan::fragmentDepth))) {
-          Value &ofColumns = products[size_t(2 * pair) + half];
-          ofColumns = ofTerms.addProducts(rows, fragments, ofColumns);
-        }
-    return sumsOf(ofTerms, products);
   }
 
   /// The products of the pieces that were left out, whose weights are those of their first key.
@@ -631,43 +659,32 @@ private:
     onItsWay = begin(terms, pieceOf(b.index(0)), stageOf(0));
     return loopTiles(terms, sums, b.index(0), left, pieceOf, [&](Value piece, Value stage, const Values &before) {
       Value key = clamped(number() * plan.piece(), plan.keys(), piece);
-      SmallVector<Value> ofRows, weights;
+      SmallVector<Value> ofRows;
+      SmallVector<WeightFragments> weights;
       for (int64_t row = 0; row < rowsOfThread; ++row)
-        ofRows.push_back(plan.isOnline    ? asFactor(hiddenPowers[size_t(row)], ElementType::F32)
+        ofRows.push_back(plan.isOnline    ? asWeight(hiddenPowers[size_t(row)], ElementType::F32)
                          : plan.isSoftmax ? softmaxWeight(maskedLogit(row, key), row)
                                           : weightAt(noScores(), row, 0, key));
       for (int64_t first = 0; first < neighbours(); first += neighboursOfFragment)
-        weights.push_back(
-            fragmentOf([&](int64_t row, int64_t i) { return whereKey(ofRows[size_t(row)], first + i, piece); }));
+        weights.push_back(weightFragments(
+            b, plan, [&](int64_t row, int64_t i) { return whereKey(ofRows[size_t(row)], first + i, piece); }));
       return multiplyTerms(before, stage, weights);
     });
   }
 
-  /// A thread's factors of a fragment of 16 rows and 16 keys: of each eight keys both rows.
-  Value fragmentOf(llvm::function_ref<Value(int64_t row, int64_t neighbour)> weight) {
-    Values factors;
-    for (int64_t eight = 0; eight < 2; ++eight)
-      for (int64_t row = 0; row < rowsOfThread; ++row)
-        for (int64_t i = 0; i < 2; ++i)
-          factors.push_back(weight(row, 2 * eight + i));
-    Value all = vector::FromElementsOp::create(b, VectorType::get({int64_t(factors.size())}, factors.front().getType()),
-                                               factors);
-    return vector::BitCastOp::create(b, VectorType::get({int64_t(factors.size()) / 2}, b.getI32Type()), all);
-  }
-
   /// The fragments of a piece's keys, 16 each. Of an online softmax, `scores` are exponentials.
-  SmallVector<Value> weightsOf(Value piece, const Scores &scores) {
+  SmallVector<WeightFragments> weightsOf(Value piece, const Scores &scores) {
     const Scores &logits = plan.isSoftmax && !plan.isOnline && !plan.holdsScores ? logitsOf(piece, scores) : scores;
-    SmallVector<Value> weights;
+    SmallVector<WeightFragments> weights;
     for (int64_t first = 0; first < neighbours(); first += neighboursOfFragment)
-      weights.push_back(fragmentOf([&](int64_t row, int64_t i) {
+      weights.push_back(weightFragments(b, plan, [&](int64_t row, int64_t i) {
         const int64_t neighbour = first + i;
         Value logit = logits[size_t(row * neighbours() + neighbour)];
         if (!plan.isSoftmax)
           return whereKey(weightAt(scores, row, neighbour, keyAt(neighbour, piece)), neighbour, piece);
         if (plan.isOnline)
-          return asFactor(logit, ElementType::F32);
-        return plan.holdsScores ? asFactor(b.mulF(logit, shares[size_t(row)]), ElementType::F32)
+          return asWeight(logit, ElementType::F32);
+        return plan.holdsScores ? asWeight(b.mulF(logit, shares[size_t(row)]), ElementType::F32)
                                 : softmaxWeight(logit, row);
       }));
     return weights;
@@ -677,22 +694,19 @@ private:
   Value softmaxWeight(Value logit, int64_t row) {
     Value maximum = results[size_t(row)].front(), share = shares[size_t(row)];
     const PowerInFactors power = powerOf(b, b.subF(scaledLogit(logit), maximum));
-    return asFactor(b.mulF(power.power, b.fma(power.rest, share, share)), ElementType::F32);
+    return asWeight(b.mulF(power.power, b.fma(power.rest, share, share)), ElementType::F32);
   }
 
   Value weightAt(const Scores &scores, int64_t row, int64_t neighbour, Value key) {
     const HloInstruction &weights = plan.weights();
-    return asFactor(callAt(weightFunction, weights, row, key, argumentsOf(scores, row, neighbour)),
+    return asWeight(callAt(weightFunction, weights, row, key, argumentsOf(scores, row, neighbour)),
                     weights.shape().elementType());
   }
 
-  /// A weight as it is multiplied.
-  Value asFactor(Value weight, ElementType type) {
-    const ElementType rounded = plan.weights().shape().elementType(),
-                      factor = plan.product.fragmentType(plan.product.rows);
-    if (type != rounded)
-      weight = convertElement(b, weight, type, rounded);
-    return rounded == factor ? weight : convertElement(b, weight, rounded, factor);
+  Value asWeight(Value weight, ElementType type) { return hloc::asWeight(b, plan, weight, type); }
+
+  Values multiplyTerms(const Values &sums, Value stage, ArrayRef<WeightFragments> weights) {
+    return hloc::multiplyTerms(plan, kernel, {tiles, stage, dots.front().factorType()}, sums, weights);
   }
 
   /// 0 beyond the last key.
@@ -706,7 +720,6 @@ private:
   void storeResults() {
     if (plan.resultRoots.empty())
       return;
-    const Shape &space = root(plan.resultRoots.front()).shape;
     for (int64_t row = 0; row < rowsOfThread; ++row) {
       IndexingMap exists = kernel.mapOf({}, {});
       exists.addConstraint(kernel.lane() % lanesOfRow, Interval{0, 0});
@@ -716,13 +729,10 @@ private:
       for (unsigned number : plan.resultRoots)
         before.push_back(kernel.outputs()[number]);
       Values stored = kernel.loop(exists, before, [&](ValueRange, ValueRange, ValueRange carried) {
-        Values at = indicesOf(space, rows[size_t(row)], {}), next;
+        Values at = {batch, rows[size_t(row)]}, next;
         ValueRange made = kernel.call(resultFunction, at, results[size_t(row)]);
-        for (auto [value, output, number] : llvm::zip_equal(made, carried, plan.resultRoots)) {
-          IndexingMap map = bitcastIndexing(space, root(number).shape, context);
-          map.simplify();
-          next.push_back(tensor::InsertOp::create(b, value, output, applyMap(b, map, at)));
-        }
+        for (auto [value, output, number] : llvm::zip_equal(made, carried, plan.resultRoots))
+          next.push_back(tensor::InsertOp::create(b, value, output, applyMap(b, mapOfResult(number), at)));
         return next;
       });
       for (auto [number, output] : llvm::zip_equal(plan.resultRoots, stored))
@@ -730,15 +740,14 @@ private:
     }
   }
 
-  ContractionValues values; ///< of scores
-  OperandTile queries, keys, terms;
+  ContractionValues values;       ///< of scores
+  std::vector<ScoreProduct> dots; ///< the scores', and the one beside
+  OperandTile terms;              ///< unless they are keys
   OutputTile outputs;
   std::vector<ReductionCode> reductions;
   func::FuncOp weightFunction, resultFunction, logitFunction, maskFunction;
-  SmallVector<Value> rows; ///< of a thread
-  Value queryTile;
+  SmallVector<Value> rows;                  ///< of a thread
   Values onItsWay;                          ///< `begin` of the next tile
-  SmallVector<Value> queryFragments;        ///< by terms
   bool firstHasArrived = false;             ///< of the first piece of keys, what each thread itself copied
   std::vector<Scores> held;                 ///< by piece; of a softmax logits, then exponentials
   std::array<Values, rowsOfThread> results; ///< of complete stages, by row

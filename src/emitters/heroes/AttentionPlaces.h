@@ -5,7 +5,7 @@
 #include "emitters/heroes/ContractionPlaces.h"
 #include "hloc/dialect/XlaGpu.h"
 #include "hloc/fusion/AttentionPlan.h"
-#include "hloc/indexing/ShapeMaps.h"
+#include "hloc/fusion/ScorePlaces.h"
 
 #include <map>
 
@@ -16,7 +16,7 @@ protected:
   static constexpr int64_t rowsOfThread = 2, lanesOfRow = 4;
 
   AttentionPlaces(const AttentionPlan &plan, KernelBuilder &kernel)
-      : plan(plan), kernel(kernel), context(kernel.context()) {}
+      : plan(plan), kernel(kernel), context(kernel.context()), places(plan, context) {}
 
   CodeBuilder &code() { return kernel.code(); }
   mlir::AffineExpr none() const { return mlir::getAffineConstantExpr(0, context); }
@@ -80,17 +80,12 @@ protected:
     return IndexingMap(mlir::AffineMap::get(unsigned(dims.size()), 0, {expression}, context), dims, {}, {});
   }
 
-  /// Indices of an array whose memory has the scores' positions, or one element for each row of them.
-  llvm::SmallVector<mlir::Value> indicesOf(const Shape &shape, mlir::Value row, mlir::Value key) {
-    const int64_t sizes[] = {plan.scores.batchSize, plan.scores.rows.size, key ? plan.keys() : 1};
-    const int64_t rowMajor[] = {2, 1, 0};
-    auto map = places.find({&shape, bool(key)});
-    if (map == places.end()) {
-      IndexingMap made = bitcastMap(sizes, rowMajor, shape.dims(), shape.minorToMajor(), context);
-      made.simplify();
-      map = places.emplace(std::pair(&shape, bool(key)), std::move(made)).first;
-    }
-    return applyMap(code(), map->second, {batch, row, key ? key : code().index(0)});
+  /// Indices of an array that is made of scores, or of what their rows come to.
+  llvm::SmallVector<mlir::Value> indicesOf(const HloInstruction &value, mlir::Value row, mlir::Value key) {
+    auto found = maps.find(&value);
+    if (found == maps.end())
+      found = maps.emplace(&value, places.ofThread(*places.at(value))).first;
+    return applyMap(code(), found->second, {batch, row, key});
   }
 
   // --- pieces
@@ -168,12 +163,13 @@ protected:
   const AttentionPlan &plan;
   KernelBuilder &kernel;
   mlir::MLIRContext *context;
+  const ScorePlaces places;
   mlir::Value batch;                ///< of the block; before indices are asked for
   mlir::Value firstPiece, endPiece; ///< findPieces; none: all
   mlir::Value firstWhole, endWhole; ///< if the mask hides logits
 
 private:
-  std::map<std::pair<const Shape *, bool>, IndexingMap> places; ///< indicesOf, with a key or without
+  std::map<const HloInstruction *, IndexingMap> maps; ///< indicesOf
 };
 
 } // namespace hloc

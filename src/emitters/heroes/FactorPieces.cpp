@@ -23,9 +23,11 @@ Value unlessNan(CodeBuilder &b, Value value, Value bits) {
   return single(b, b.select(b.isNan(value), b.integer(b.getI32Type(), nan), bits));
 }
 
-Value withoutLowBits(CodeBuilder &b, Value value, unsigned lowBits) {
+/// Behind the bits that a fragment of the type has.
+Value cutOff(CodeBuilder &b, Value value, ElementType fragment) {
+  const unsigned lowBits = fragment == ElementType::F32 ? lowBitsOfWord : lowBitsOfBrain;
   Value mask = b.integer(b.getI32Type(), int32_t(~((uint32_t(1) << lowBits) - 1)));
-  return unlessNan(b, value, b.andI(word(b, value), mask));
+  return single(b, b.andI(word(b, value), mask));
 }
 
 /// To the nearest, ties away from zero. Tensor cores do not look at what is below.
@@ -47,9 +49,25 @@ Value asFragmentFactor(CodeBuilder &b, Value stored, ElementType from, ElementTy
 SmallVector<Value> factorPieces(CodeBuilder &b, Value value, ElementType fragment, unsigned number) {
   SmallVector<Value> pieces;
   for (unsigned i = 0; i + 1 < number; ++i) {
-    Value first = withoutLowBits(b, value, fragment == ElementType::F32 ? lowBitsOfWord : lowBitsOfBrain);
+    Value first = unlessNan(b, value, word(b, cutOff(b, value, fragment)));
     pieces.push_back(convertElement(b, first, ElementType::F32, fragment));
     value = b.subF(value, first);
+  }
+  pieces.push_back(rounded(b, value, fragment));
+  return pieces;
+}
+
+SmallVector<Value> finitePieces(CodeBuilder &b, Value value, ElementType fragment, unsigned number) {
+  Value isFinite =
+      b.cmpF(CodeBuilder::FPred::OLT, math::AbsFOp::create(b, value), std::numeric_limits<double>::infinity());
+  SmallVector<Value> pieces;
+  for (unsigned i = 0; i + 1 < number; ++i) {
+    Value cut = cutOff(b, value, fragment);
+    Value first = i == 0 ? b.select(isFinite, cut, value) : cut;
+    pieces.push_back(convertElement(b, first, ElementType::F32, fragment));
+    value = b.subF(value, cut);
+    if (i == 0)
+      value = b.select(isFinite, value, b.floatingLike(value, 0));
   }
   pieces.push_back(rounded(b, value, fragment));
   return pieces;

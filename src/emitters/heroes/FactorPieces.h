@@ -14,4 +14,7 @@ mlir::Value asFragmentFactor(CodeBuilder &b, mlir::Value stored, ElementType fro
 /// themselves in the first.
 llvm::SmallVector<mlir::Value> factorPieces(CodeBuilder &b, mlir::Value value, ElementType fragment, unsigned number);
 
+/// The same where products of all pieces are added up together: behind an infinity and NaN there are zeros.
+llvm::SmallVector<mlir::Value> finitePieces(CodeBuilder &b, mlir::Value value, ElementType fragment, unsigned number);
+
 } // namespace hloc

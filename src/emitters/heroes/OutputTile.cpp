@@ -158,11 +158,14 @@ Value OutputTile::putPiece(int64_t row, int64_t together, int64_t piece, ArrayRe
 
 /// The outputs of those of each thread's rows, from `first` on, that are in shared memory: in their order in memory.
 void OutputTile::storeRows(int64_t first, int64_t together, ValueRange shared) {
-  const int64_t vector = plan.outputVector, vectorsOfRow = tile.columns() / vector, ofWarp = tile.laneRows() * together;
-  const int64_t vectors = tile.warpRows * ofWarp * vectorsOfRow, turns = llvm::divideCeil(vectors, tile.threads());
+  const int64_t vector = plan.outputVector, ofWarp = tile.laneRows() * together, rows = tile.warpRows * ofWarp,
+                vectorsOfLine = (plan.storesColumns ? rows : tile.columns()) / vector,
+                vectors = rows * tile.columns() / vector, turns = llvm::divideCeil(vectors, tile.threads());
   AffineExpr number = kernel.thread() + getAffineSymbolExpr(0, context) * tile.threads();
-  AffineExpr row = number.floorDiv(vectorsOfRow);
-  AffineExpr column = number % vectorsOfRow * vector + getAffineSymbolExpr(1, context);
+  AffineExpr row = number.floorDiv(vectorsOfLine);
+  AffineExpr column = number % vectorsOfLine * vector + getAffineSymbolExpr(1, context);
+  if (plan.storesColumns)
+    std::swap(row, column);
   AffineExpr rowPosition = firstAlong(plan.rows) + row.floorDiv(ofWarp) * (tile.laneRows() * tile.threadRows) +
                            first * tile.laneRows() + row % ofWarp;
   AffineExpr columnPosition = firstAlong(plan.columns) + column;

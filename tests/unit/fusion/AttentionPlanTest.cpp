@@ -1,5 +1,6 @@
 #include "hloc/fusion/OutputMaps.h"
 #include "hloc/fusion/PlanCounts.h"
+#include "hloc/fusion/ScorePlaces.h"
 
 #include "unit/fusion/PlannedEntry.h"
 
@@ -230,14 +231,128 @@ TEST_CASE("what is no attention says why") {
   CHECK(rejection(attention(64, 64, 32), "sm_75") == "`s` is not multiplied by fragments of 16 bits");
   CHECK(rejection(attention(64, 64, 32, "bf16", "ROOT r = ($[2,%Q,%T], f32[2,%Q,%K]) tuple(o, p)")) ==
         "output 1 is made neither of `o` nor of rows of scores");
-  CHECK(rejection(attention(64, 64, 32, "bf16", "ROOT r = $[2,%T,%Q] transpose(o), dimensions={0,2,1}")) ==
+  CHECK(rejection(attention(64, 64, 32, "bf16", "ROOT r = $[%Q,%T,2] transpose(o), dimensions={1,2,0}")) ==
         "output 0 has other neighbours than `o`");
   // Weights of other rows than their scores'.
   std::string reversed = operands + scores + softmax +
                          "pr = f32[2,%Q,%K] reverse(p), dimensions={1} w = $[2,%Q,%K] convert(pr)\n" + product +
                          "ROOT r = $[2,%Q,%T] negate(o)";
-  CHECK(rejection(filled(reversed, 64, 64, 32, "bf16")) ==
-        "`pr` reads scores, or what rows come to, at other places than its own");
+  CHECK(rejection(filled(reversed, 64, 64, 32, "bf16")) == "elements of `s` are not those of `w`, one for each");
+  // Of sums of other rows than the maximum's.
+  std::string other = softmax;
+  other.replace(other.find("lb = f32[2,%Q,%K] broadcast(l)"), 30,
+                "lr = f32[2,%Q] reverse(l), dimensions={1} lb = f32[2,%Q,%K] broadcast(lr)");
+  CHECK(rejection(filled(operands + scores + other + weights + product + "ROOT r = $[2,%Q,%T] negate(o)", 64, 64, 32,
+                         "bf16")) == "`l` reads scores, or what rows come to, at other places than its own");
+}
+
+TEST_CASE("outputs may have neighbours of a column side by side") {
+  const Planned planned(attention(64, 64, 32, "bf16", "ROOT r = $[2,%T,%Q] transpose(o), dimensions={0,2,1}"));
+  REQUIRE(planned.isAttention());
+  CHECK(planned.attention().product.storesColumns);
+  CHECK(planned.attention().product.outputVector == 8);
+  const Planned odd(attention(66, 64, 32, "bf16", "ROOT r = $[2,%T,%Q] transpose(o), dimensions={0,2,1}"));
+  REQUIRE(odd.isAttention());
+  CHECK(odd.attention().product.outputVector == 2);
+}
+
+TEST_CASE("rows of scores may be in another order than those of weights") {
+  // Of each key's head, rows t of three heads g: [h,t,g] in the scores, [g,h,t] in the weights, h and (g,t) in results.
+  const Planned planned(
+      R"(q = bf16[2,32,3,16] parameter(0) k = bf16[2,64,16] parameter(1) v = bf16[2,64,16] parameter(2)
+    s = f32[2,32,3,64] dot(q, k), lhs_batch_dims={0}, lhs_contracting_dims={3}, rhs_batch_dims={0}, rhs_contracting_dims={2}
+    t = f32[3,2,32,64] transpose(s), dimensions={2,0,1,3}
+    least = f32[] constant(-inf) zero = f32[] constant(0)
+    m = f32[3,2,32] reduce(t, least), dimensions={3}, to_apply=max
+    mb = f32[3,2,32,64] broadcast(m), dimensions={0,1,2} d = f32[3,2,32,64] subtract(t, mb)
+    e = f32[3,2,32,64] exponential(d) l = f32[3,2,32] reduce(e, zero), dimensions={3}, to_apply=add
+    lb = f32[3,2,32,64] broadcast(l), dimensions={0,1,2} p = f32[3,2,32,64] divide(e, lb)
+    w = bf16[3,2,32,64] convert(p)
+    o = bf16[2,16,3,32] dot(v, w), lhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_batch_dims={1}, rhs_contracting_dims={3}
+    n = f32[3,2,32] log(l)
+    ROOT r = (bf16[2,16,3,32], f32[3,2,32]) tuple(o, n))");
+  REQUIRE(planned.isAttention());
+  const AttentionPlan &plan = planned.attention();
+  CHECK(plan.scores.batchSize == 2);
+  CHECK(plan.scores.rows.dims == llvm::SmallVector<unsigned>{2, 1});
+  CHECK(plan.product.rows.dims == llvm::SmallVector<unsigned>{2, 3});
+  CHECK(plan.product.storesColumns);
+  mlir::MLIRContext context;
+  const ScorePlaces places(plan, &context);
+  // Row 37 is the fifth of the second head.
+  CHECK(places.ofThread(*places.at(*plan.scores.hero)).evaluate({1, 37, 9}, {}) ==
+        llvm::SmallVector<int64_t>{1, 5, 1, 9});
+  CHECK(places.ofThread(*places.at(plan.weights())).evaluate({1, 37, 9}, {}) == llvm::SmallVector<int64_t>{1, 1, 5, 9});
+  const FusionRoot &logarithms = planned.graph->roots()[1];
+  CHECK(places.ofThreadsRow(*places.ofRow(*logarithms.instr)).evaluate({1, 37}, {}) ==
+        llvm::SmallVector<int64_t>{1, 1, 5});
+}
+
+namespace {
+
+/// ds = w (g v - sum(w g v)), made of scores and of what is beside them, with what rows of scores came to from memory.
+const std::string gradient =
+    "q = $[2,%Q,%T] parameter(0) k = $[2,%K,%T] parameter(1) v = $[2,%K,%T] parameter(2) g = $[2,%Q,%T] parameter(3)\n"
+    "m = f32[2,%Q] parameter(4) l = f32[2,%Q] parameter(5)\n" +
+    scores +
+    "mb = f32[2,%Q,%K] broadcast(m), dimensions={0,1} d = f32[2,%Q,%K] subtract(s, mb)\n"
+    "e = f32[2,%Q,%K] exponential(d) lb = f32[2,%Q,%K] broadcast(l), dimensions={0,1} p = f32[2,%Q,%K] divide(e, lb)\n"
+    "x = $[2,%Q,%K] dot(g, v), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
+    "rhs_contracting_dims={2}\n"
+    "xf = f32[2,%Q,%K] convert(x)\n";
+const std::string ofRows =
+    "zero = f32[] constant(0) px = f32[2,%Q,%K] multiply(p, xf)\n"
+    "r = f32[2,%Q] reduce(px, zero), dimensions={2}, to_apply=add rb = f32[2,%Q,%K] broadcast(r), dimensions={0,1}\n"
+    "less = f32[2,%Q,%K] subtract(xf, rb) ds = f32[2,%Q,%K] multiply(less, p)\n";
+const std::string fromMemory = "r = f32[2,%Q] parameter(6) rb = f32[2,%Q,%K] broadcast(r), dimensions={0,1}\n"
+                               "less = f32[2,%Q,%K] subtract(xf, rb) ds = f32[2,%Q,%K] multiply(less, p)\n";
+
+} // namespace
+
+TEST_CASE("a gradient's factor is made of two dots, and multiplied by the keys of one") {
+  const std::string ofQueries = "kf = f32[2,%K,%T] convert(k)\n"
+                                "o = f32[2,%Q,%T] dot(ds, kf), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+                                "lhs_contracting_dims={2}, rhs_contracting_dims={1}\n";
+  const Planned planned(
+      filled(gradient + ofRows + ofQueries + "ROOT t = (f32[2,%Q,%T], f32[2,%Q]) tuple(o, r)", 256, 128, 64, "bf16"));
+  REQUIRE(planned.isAttention());
+  const AttentionPlan &plan = planned.attention();
+  REQUIRE(plan.beside);
+  CHECK(plan.scores.hero->name() == "s");
+  CHECK(plan.beside->hero->name() == "x");
+  CHECK(plan.stagesBeside == llvm::SmallVector<bool, 2>{true});
+  CHECK(plan.passes() == 2);
+  CHECK(plan.passesOfBeside() == 2);
+  CHECK(plan.piecesOfWeight() == 3);
+  CHECK_FALSE(plan.holdsScores);
+  CHECK(plan.resultRoots == llvm::SmallVector<unsigned>{1});
+  CHECK(plan.sharedBytes() == planned.kernel().launch.sharedBytes);
+  // Two tiles of rows, two stages of keys and one of those beside.
+  CHECK(int64_t(plan.sharedBytes()) >= 2 * (2 * plan.scores.tile.rows() + 3 * plan.piece()) * 64);
+}
+
+TEST_CASE("the gradient of keys has keys as rows") {
+  const std::string ofKeys = "dn = $[2,%Q,%K] convert(ds)\n"
+                             "o = $[2,%K,%T] dot(dn, q), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+                             "lhs_contracting_dims={1}, rhs_contracting_dims={1}\n"
+                             "ROOT n = $[2,%K,%T] negate(o)";
+  const Planned planned(filled(gradient + fromMemory + ofKeys, 256, 128, 64, "bf16"));
+  REQUIRE(planned.isAttention());
+  const AttentionPlan &plan = planned.attention();
+  REQUIRE(plan.beside);
+  CHECK(plan.scores.rows.size == 128);
+  CHECK(plan.keys() == 256);
+  CHECK(plan.scores.rows.operand == 1);
+  CHECK(plan.stages.empty());
+  CHECK(plan.piecesOfWeight() == 1);
+  // What rows come to is not known where keys are rows.
+  const Planned reduced(filled(gradient + ofRows + ofKeys, 256, 128, 64, "bf16"));
+  CHECK(reduced.rejection() == "`r` reads scores, or what rows come to, at other places than its own");
+  // Terms that are no keys would be a third tile.
+  std::string third = ofKeys;
+  third.replace(third.find("dot(dn, q)"), 10, "dot(dn, z)");
+  const Planned other(filled("z = $[2,%Q,%T] parameter(7)\n" + gradient + fromMemory + third, 256, 128, 64, "bf16"));
+  CHECK(other.rejection() == "terms of `o` are factors neither of `s` nor of `x`");
 }
 
 TEST_CASE("attention counts the scores of each pass") {
@@ -335,5 +450,5 @@ TEST_CASE("what is divided by something else, or is read before, is no quotient 
   CHECK(byMaximum.attention().divisor == 0);
   const Planned readBefore(undivided(64, 64, 32, true, "", "ROOT r = (f32[2,%Q,%T], f32[2,%Q,%T]) tuple(q2, o)"));
   CHECK_FALSE(readBefore.isAttention());
-  CHECK(readBefore.rejection() == "`lb` reads scores, or what rows come to, at other places than its own");
+  CHECK(readBefore.rejection() == "`q2` reads scores beside `o`");
 }

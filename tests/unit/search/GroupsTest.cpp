@@ -383,6 +383,25 @@ TEST_CASE("what is between two dots is made of scores in registers, if nobody el
         "d: contraction; m s e t p w: rows; o: contraction");
 }
 
+TEST_CASE("gradients of attention make scores again, and read what the first kernel made of rows", "[search]") {
+  CHECK(groupsOf(R"(q = bf16[32,2048,64] parameter(0)  k = bf16[32,2048,64] parameter(1)
+    v = bf16[32,2048,64] parameter(2)  g = bf16[32,2048,64] parameter(3)  z = f32[] constant(0)  i = f32[] constant(-inf)
+    d = f32[32,2048,2048] dot(q, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2}
+    m = f32[32,2048] reduce(d, i), dimensions={2}, to_apply=max  mb = f32[32,2048,2048] broadcast(m), dimensions={0,1}
+    s = f32[32,2048,2048] subtract(d, mb)  e = f32[32,2048,2048] exponential(s)
+    t = f32[32,2048] reduce(e, z), dimensions={2}, to_apply=add  tb = f32[32,2048,2048] broadcast(t), dimensions={0,1}
+    p = f32[32,2048,2048] divide(e, tb)  w = bf16[32,2048,2048] convert(p)
+    x = f32[32,2048,2048] dot(g, v), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2}
+    y = f32[32,2048,2048] multiply(p, x)  r = f32[32,2048] reduce(y, z), dimensions={2}, to_apply=add
+    rb = f32[32,2048,2048] broadcast(r), dimensions={0,1}  u = f32[32,2048,2048] subtract(x, rb)
+    h = f32[32,2048,2048] multiply(u, p)  n = bf16[32,2048,2048] convert(h)
+    dv = bf16[32,2048,64] dot(w, g), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_contracting_dims={1}
+    dk = bf16[32,2048,64] dot(n, q), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_contracting_dims={1}
+    dq = bf16[32,2048,64] dot(n, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
+    ROOT o = (bf16[32,2048,64], bf16[32,2048,64], bf16[32,2048,64]) tuple(dq, dk, dv))") ==
+        "d s e p w dv: attention; d s e p x u h n dk: attention; d m s e t p x y r u h n dq: attention");
+}
+
 TEST_CASE("a loop's state is not replaced before it is read", "[search]") {
   // One kernel could make `n` and the sums, and read `p` once; but `n` takes the place of `p`, and the dot reads that.
   auto groups = [](const char *next) {

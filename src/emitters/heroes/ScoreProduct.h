@@ -1,0 +1,43 @@
+#pragma once
+// A dot of attention whose results are scores, or beside them: factors of a block's rows, which stay in shared memory
+// or in registers, by those of keys, piece after piece.
+
+#include "emitters/heroes/FragmentTiles.h"
+#include "emitters/heroes/OperandTile.h"
+#include "hloc/fusion/AttentionPlan.h"
+
+namespace hloc {
+
+/// Sums of a thread's two rows, by row, two neighbours of each eight columns: four of these together, by eight columns;
+/// and back again.
+llvm::SmallVector<mlir::Value> sumsTogether(FragmentTiles &dot, llvm::ArrayRef<mlir::Value> sums);
+llvm::SmallVector<mlir::Value> sumsOneByOne(FragmentTiles &dot, llvm::ArrayRef<mlir::Value> products);
+
+class ScoreProduct {
+public:
+  /// `dot` is one of the plan's.
+  ScoreProduct(const ContractionPlan &dot, const AttentionPlan &plan, KernelBuilder &kernel, const TilePlace &ofRows,
+               const TilePlace &ofKeys);
+
+  const HloInstruction *hero() const { return dot.hero; }
+  mlir::Type factorType() const { return rows.factorType(); }
+
+  /// Starts to bring the rows' factors to shared memory.
+  void bringRows();
+  /// Has them in registers: behind a barrier.
+  void holdRows();
+  /// A thread's scores of the piece of keys in a stage of `tiles`, as they are stored.
+  llvm::SmallVector<mlir::Value> multiply(mlir::Value tiles, mlir::Value stage);
+
+  OperandTile rows, keys;
+  mlir::Value rowTile;
+
+private:
+  const ContractionPlan &dot;
+  const AttentionPlan &plan;
+  KernelBuilder &kernel;
+  ContractionValues values;
+  llvm::SmallVector<mlir::Value> rowFragments; ///< by terms
+};
+
+} // namespace hloc
