@@ -14,9 +14,9 @@ namespace {
 
 constexpr DeviceModel devices[] = {
 #define HLOC_DEVICE(name, target, multiprocessors, gigahertz, terabytes, l2, dramLatency, sharedLatency, doubles,      \
-                    products, doubleProducts, shared)                                                                  \
-  {name,        target,        multiprocessors, gigahertz, terabytes * 1e12, l2,                                       \
-   dramLatency, sharedLatency, doubles,         products,  doubleProducts,   shared * 1024.0},
+                    products, doubleProducts, shared, peakProducts)                                                    \
+  {name,          target,  multiprocessors, gigahertz,      terabytes * 1e12, l2,          dramLatency,                \
+   sharedLatency, doubles, products,        doubleProducts, shared * 1024.0,  peakProducts},
 #include "Devices.def"
 };
 

@@ -31,8 +31,9 @@ private:
   bool carryOut(const CopyStep &copy, const Step &) { return device.copy(copy, error); }
   bool carryOut(const FillStep &fill, const Step &) { return device.fill(fill, error); }
   bool carryOut(const CallStep &call, const Step &) {
-    error = (call.kind == CallStep::Kind::Library ? "library function `" : "external step `") + call.function +
-            "` cannot be carried out here";
+    if (call.kind == CallStep::Kind::Library)
+      return device.call(call, error);
+    error = "external step `" + call.function + "` cannot be carried out here";
     return false;
   }
   bool carryOut(const WhileStep &loop, const Step &step) {

@@ -2,6 +2,8 @@
 
 #include "ManifestReader.h"
 
+#include "hloc/kernel/LibraryCall.h"
+
 namespace hloc::manifest_text {
 
 llvm::StringRef kindOf(const Step &step) {
@@ -186,7 +188,7 @@ public:
     for (const BufferSlice &slice : call.writes)
       if (std::string why = checkWritten(manifest, slice); !why.empty())
         return why;
-    return "";
+    return call.kind == CallStep::Kind::Library ? checkLibraryCall(call) : "";
   }
   std::string operator()(const WhileStep &loop) const {
     if (loop.isCounted() ? !loop.condition.empty() || !loop.rounds : loop.predicate.bytes != 1)

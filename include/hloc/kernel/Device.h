@@ -86,6 +86,11 @@ public:
   virtual bool fill(const FillStep &fill, std::string &error) = 0;
   /// May return before the kernel has run; failures of the kernel may then come from a later call.
   virtual bool launch(const DeviceLaunch &launch, std::string &error) = 0;
+  /// A function of a library, which has passed checkLibraryCall(). Devices without libraries fail.
+  virtual bool call(const CallStep &call, std::string &error) {
+    error = "library function `" + call.function + "` cannot be carried out here";
+    return false;
+  }
   virtual bool synchronize(std::string &error) = 0;
   /// Device time that the steps issued by `work` take, in milliseconds. `work` returns false to give up. Devices
   /// without a clock of their own fail.

@@ -46,7 +46,8 @@ struct DeviceModel {
   double doublesPerClock;            ///< f64 lanes of a multiprocessor
   /// Multiply-adds of its tensor cores: of 16-bit factors, of f64.
   double productsPerClock, doubleProductsPerClock;
-  double sharedBytes; ///< of a multiprocessor
+  double sharedBytes;          ///< of a multiprocessor
+  double peakProductsPerClock; ///< as productsPerClock, but of the data sheet: what shares of libraries are of
 };
 /// Rows of Devices.def.
 llvm::ArrayRef<DeviceModel> allDevices();

@@ -8,14 +8,23 @@
 // going round once; `openLoops` tells how many there are.
 
 #include "hloc/kernel/Estimate.h"
+#include "hloc/kernel/LibraryCall.h"
 #include "hloc/kernel/Steps.h"
 
 namespace hloc {
+
+/// A step that calls a library, with how often it is carried out.
+struct LibraryTotals {
+  std::string step, function, configuration;
+  LibraryCost cost; ///< of one call
+  double times = 0;
+};
 
 struct StepTotals {
   std::vector<double> launches; ///< by kernel
   double copies = 0, fills = 0; ///< steps
   double bytesCopied = 0, bytesFilled = 0;
+  std::vector<LibraryTotals> calls; ///< in the order of the steps
   double seconds = 0;
   unsigned openLoops = 0;
 };

@@ -1,4 +1,5 @@
 #include "hloc/kernel/Manifest.h"
+#include "hloc/kernel/LibraryCall.h"
 
 #include "unit/kernel/Schema.h"
 
@@ -51,7 +52,11 @@ Manifest sample() {
       {"broadcast", FillStep{{2, 64, 64}, 255}},
       {"while", WhileStep{inner, predicate, {{"body", copy}}}},
       {"conditional", ConditionalStep{selector, {inner, {}, {{"deep", WhileStep{inner, predicate, {}}}}}}},
-      {"dot", CallStep{CallStep::Kind::Library, "cublasGemmEx", "{\"alpha\": 1}", {{0, 0, 4}}, {{2, 8, 4}}}},
+      {"dot", CallStep{CallStep::Kind::Library,
+                       "cublasLtMatmul",
+                       MatmulCall().configuration(),
+                       {{0, 0, 4}, {0, 4, 4}},
+                       {{2, 8, 4}, {2, 512, 256}}}},
       {"all-reduce", CallStep{CallStep::Kind::External, "all-reduce", "", {{0, 0, 4}}, {}}},
       {"counted", WhileStep{{}, {}, inner, 12}},
       {"sort.3", UnsupportedStep{"opcode `sort`", {{0, 0, 4}}, {{1, 0, 64}}}}};
