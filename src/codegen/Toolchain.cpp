@@ -131,6 +131,16 @@ public:
     }
   }
 
+  /// Folders laid out like a toolkit, those of the environment first.
+  std::vector<std::string> toolkits() const {
+    std::vector<std::string> folders;
+    for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
+      folders.push_back(environment(variable).value_or(""));
+    for (const Root &root : roots())
+      folders.push_back(root.folder);
+    return folders;
+  }
+
 private:
   void searchPath(Search &search, Tool tool) const {
     llvm::SmallVector<llvm::StringRef> folders;
@@ -249,6 +259,16 @@ Toolchain Toolchain::discover(const ToolchainOptions &options) {
     places.run(search, tool);
   }
   return toolchain;
+}
+
+std::vector<std::string> Toolchain::libraryFolders(const ToolchainOptions &options) {
+  std::vector<std::string> toolkits = Places(options).toolkits(), folders;
+  toolkits.insert(toolkits.begin(), options.cudaPath);
+  for (const std::string &toolkit : toolkits)
+    for (const char *below : {"lib64", "lib"})
+      if (std::string folder = toolkit.empty() ? "" : join(toolkit, below); llvm::sys::fs::is_directory(folder))
+        folders.push_back(std::move(folder));
+  return folders;
 }
 
 void Toolchain::reportMissing(Tool tool, llvm::StringRef neededFor, DiagnosticEngine &diagnostics) const {

@@ -1,6 +1,8 @@
 #include "hloc/runtime/CudaDevice.h"
 
+#include "CublasLt.h"
 #include "CudaDriver.h"
+#include "Cudnn.h"
 
 #include <algorithm>
 #include <map>
@@ -58,6 +60,11 @@ struct CudaDevice::Impl {
     uint32_t sharedBytes;
   };
   std::map<std::string, Prepared> functions; ///< by kernel, as each was launched last
+  CudaOptions options;
+  // Once something has called them.
+  std::unique_ptr<CublasLt> cublasLt;
+  std::unique_ptr<Cudnn> cudnn;
+  bool openLibrary(const CallStep &call, std::string &error);
 };
 
 bool CudaDevice::Impl::openDevice(int ordinal, std::string &error) {
@@ -93,6 +100,7 @@ CudaDevice::CudaDevice() : impl(std::make_unique<Impl>()) {}
 
 std::unique_ptr<CudaDevice> CudaDevice::open(const CudaOptions &options, std::string &error) {
   std::unique_ptr<CudaDevice> device(new CudaDevice());
+  device->impl->options = options;
   device->impl->driver = Driver::open(options.driver, error);
   if (!device->impl->driver || !device->impl->openDevice(options.ordinal, error) || !device->impl->openContext(error))
     return nullptr;
@@ -103,6 +111,8 @@ std::unique_ptr<CudaDevice> CudaDevice::open(const CudaOptions &options, std::st
 CudaDevice::~CudaDevice() {
   if (!impl->context)
     return;
+  impl->cublasLt.reset();
+  impl->cudnn.reset();
   impl->buffers.push_back(impl->shared);
   for (const Allocation &buffer : impl->buffers)
     if (buffer.address && !buffer.isPart)
@@ -315,6 +325,48 @@ bool CudaDevice::launch(const DeviceLaunch &launch, std::string &error) {
   return impl->check(impl->driver->cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
                                                   kernel.dynamicSharedBytes, impl->stream, parameters.data(), nullptr),
                      "launching kernel `" + kernel.name + "` (cuLaunchKernel)", error);
+}
+
+bool CudaDevice::Impl::openLibrary(const CallStep &call, std::string &error) {
+  if (LibraryConvolution::kindOf(call.function)) {
+    if (!cudnn)
+      cudnn = Cudnn::open(options.cudnn, options.libraryFolders, error);
+    return cudnn != nullptr;
+  }
+  if (!cublasLt)
+    cublasLt = CublasLt::open(options.cublasLt, options.libraryFolders, error);
+  return cublasLt != nullptr;
+}
+
+bool CudaDevice::openLibraries(const Steps &steps, std::string &error) {
+  bool isOpen = true;
+  forEachStep(steps, [&](const Step &step) {
+    const auto *call = std::get_if<CallStep>(&step.action);
+    if (isOpen && call && call->kind == CallStep::Kind::Library)
+      isOpen = impl->openLibrary(*call, error);
+  });
+  return isOpen;
+}
+
+bool CudaDevice::call(const CallStep &call, std::string &error) {
+  if (!impl->openLibrary(call, error))
+    return false;
+  std::vector<cuda::DevicePointer> reads(call.reads.size()), writes(call.writes.size());
+  for (size_t i = 0; i < reads.size(); ++i)
+    if (!impl->address(call.reads[i], reads[i], error))
+      return false;
+  for (size_t i = 0; i < writes.size(); ++i)
+    if (!impl->address(call.writes[i], writes[i], error))
+      return false;
+  impl->lastKernel = call.function;
+  const uint64_t workspace = call.writes.back().bytes;
+  if (std::optional<LibraryConvolution::Kind> kind = LibraryConvolution::kindOf(call.function)) {
+    std::optional<LibraryConvolution> convolution = LibraryConvolution::parse(*kind, call.configuration, error);
+    return convolution &&
+           impl->cudnn->convolve(*convolution, call.configuration, reads, writes, workspace, impl->stream, error);
+  }
+  std::optional<MatmulCall> matmul = MatmulCall::parse(call.configuration, error);
+  return matmul && impl->cublasLt->multiply(*matmul, call.configuration, reads, writes, workspace, impl->stream, error);
 }
 
 bool CudaDevice::synchronize(std::string &error) {

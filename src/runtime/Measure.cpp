@@ -1,5 +1,7 @@
 #include "hloc/runtime/Measure.h"
 
+#include "hloc/kernel/LibraryCall.h"
+
 #include "fmt/format.h"
 
 #include <algorithm>
@@ -18,6 +20,8 @@ uint64_t bytesMovedBy(const DeviceProgram &program) {
   forEachStep(program.steps, [&](const Step &step) {
     if (const auto *launch = std::get_if<LaunchStep>(&step.action))
       bytes += program.kernels[launch->kernel].bytesRead + program.kernels[launch->kernel].bytesWritten;
+    else if (const auto *call = std::get_if<CallStep>(&step.action); call && call->kind == CallStep::Kind::Library)
+      bytes += uint64_t(libraryCost(*call, allDevices().front()).bytes); // the same on all
     else if (const auto *copy = std::get_if<CopyStep>(&step.action))
       bytes += 2 * copy->from.bytes;
     else if (const auto *fill = std::get_if<FillStep>(&step.action))

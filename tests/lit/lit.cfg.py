@@ -14,6 +14,8 @@ config.environment["PATH"] = os.pathsep.join(
     [os.path.join(config.hloc_build_dir, "bin"), config.llvm_tools_dir, config.environment["PATH"]])
 config.environment["FILECHECK_OPTS"] = "--dump-input=fail --enable-var-scope"
 config.substitutions.append(("%fake-cuda", os.path.join(config.hloc_build_dir, "tests", "libfake-cuda.so")))
+config.substitutions.append(("%fake-cublaslt", os.path.join(config.hloc_build_dir, "tests", "libfake-cublaslt.so")))
+config.substitutions.append(("%fake-cudnn", os.path.join(config.hloc_build_dir, "tests", "libfake-cudnn.so")))
 config.substitutions.append(("%examples", os.path.join(config.hloc_source_dir, "hlo_examples")))
 
 hloc = os.path.join(config.hloc_build_dir, "bin", "hloc")

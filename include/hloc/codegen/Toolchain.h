@@ -55,6 +55,10 @@ public:
   const ToolSearch &find(Tool tool) const { return searches[static_cast<size_t>(tool)]; }
   bool has(Tool tool) const { return find(tool).found(); }
 
+  /// Folders of libraries in all of these places that are there, in that order: of `lib64` and `lib` of toolkits, and
+  /// of the `nvidia` packages, which have a folder for each library.
+  static std::vector<std::string> libraryFolders(const ToolchainOptions &options);
+
   /// `MissingTool` with notes: what was looked for, where, and what works without it.
   void reportMissing(Tool tool, llvm::StringRef neededFor, DiagnosticEngine &diagnostics) const;
 

@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace hloc {
 
@@ -18,6 +19,11 @@ struct CudaOptions {
   /// HLOC_CUDA_DRIVER.
   std::string driver;
   int ordinal = 0; ///< which device, as CUDA_VISIBLE_DEVICES leaves them
+  /// Files of cuBLASLt and cuDNN, opened at the first call of them; empty: by their names of all versions that are
+  /// known, where the loader looks and in `libraryFolders`. Messages say that hloc takes them from HLOC_CUBLASLT and
+  /// HLOC_CUDNN.
+  std::string cublasLt = {}, cudnn = {};
+  std::vector<std::string> libraryFolders = {};
 };
 
 /// Uses the device's primary context, one stream and one module. Buffers that nobody has written are filled with 0xA5,
@@ -37,6 +43,9 @@ public:
   bool copy(const CopyStep &copy, std::string &error) override;
   bool fill(const FillStep &fill, std::string &error) override;
   bool launch(const DeviceLaunch &launch, std::string &error) override;
+  bool call(const CallStep &call, std::string &error) override;
+  /// Opens the libraries that the steps call, which is done at their first call otherwise.
+  bool openLibraries(const Steps &steps, std::string &error);
   bool synchronize(std::string &error) override;
   bool time(const std::function<bool()> &work, double &milliseconds, std::string &error) override;
   bool isTooOld() const override;
