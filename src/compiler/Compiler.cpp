@@ -79,7 +79,14 @@ std::unique_ptr<HloModule> Compiler::fuse(const HloModule &module, const TargetI
   context.options.fusion = options.fusion;
   context.options.f32Dots = options.f32Dots;
   context.options.softmax = options.softmax;
+  context.options.dots = options.dots;
+  context.options.convolutions = options.convolutions;
   context.explanation = options.explanation;
+  if (options.remarks)
+    context.remark = [&](DiagnosticKind kind, const HloInstruction &instr, const std::string &message) {
+      if (isWanted(kind, *options.remarks))
+        diagnostics.report(kind, instr.range(), message);
+    };
   auto text = [&] { return hloText(*fused); };
   context.afterPass = [&](const HloPass &pass, PassResult result, Clock::time_point begin, Clock::time_point end) {
     observer.timed(pass.name, "", begin, end, 1 + int(context.nesting));
@@ -101,8 +108,8 @@ std::unique_ptr<HloModule> Compiler::only(const HloModule &fused, llvm::ArrayRef
     return nullptr;
   // A kernel that works in place is another one, one may serve several fusions: the plan of the whole module says.
   DiagnosticEngine unheard;
-  std::optional<ExecutionPlan> whole =
-      planModule(fused, target, unheard, findRefusals(fused, &target, options.allowExternal).reasons());
+  std::optional<ExecutionPlan> whole = planModule(
+      fused, target, unheard, findRefusals(fused, target, /*plansFusions=*/true, options.allowExternal).reasons());
   UniqueNames unique;
   llvm::DenseMap<const HloInstruction *, std::string> kernels = kernelNames(fused, unique);
   llvm::DenseSet<const HloInstruction *> named;
@@ -127,7 +134,7 @@ std::unique_ptr<HloModule> Compiler::only(const HloModule &fused, llvm::ArrayRef
 
 std::optional<ExecutionPlan> Compiler::plan(const HloModule &fused, const TargetInfo &target, Refusals &refusals) {
   TimedScope scope(observer, "plan");
-  refusals = findRefusals(fused, options.keepGoing ? &target : nullptr, options.allowExternal);
+  refusals = findRefusals(fused, target, options.keepGoing, options.allowExternal);
   if (!options.keepGoing && !refusals.empty()) {
     refusals.report(diagnostics);
     return std::nullopt;

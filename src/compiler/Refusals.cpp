@@ -2,8 +2,10 @@
 
 #include "hloc/emitters/KernelEmitter.h"
 #include "hloc/emitters/OpcodeSupport.h"
+#include "hloc/fusion/LibraryForm.h"
 #include "hloc/hlo/ControlFlow.h"
 #include "hloc/hlo/External.h"
+#include "hloc/hlo/LibraryMark.h"
 
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
@@ -24,16 +26,27 @@ void refuseExternal(const HloInstruction &instr, DiagnosticEngine &found) {
                            externalFunction(instr)));
 }
 
+/// Of a call that is to stay one.
+void refuseWithoutForm(const HloInstruction &instr, const TargetInfo &target, DiagnosticEngine &found) {
+  std::string why;
+  if (!libraryFormOf(instr, target, why))
+    found.report(DiagnosticKind::UnsupportedFeature, instr.range(),
+                 fmt::format("`{}` cannot stay a call of `{}`: {}", instr.name().str(), externalFunction(instr), why));
+}
+
 /// What stands in the way of `instr`; nothing if it is structure or can be compiled.
-void findObstacles(const HloInstruction &instr, const TargetInfo *target, bool allowExternal, DiagnosticEngine &found) {
+void findObstacles(const HloInstruction &instr, const TargetInfo &target, bool plansFusions, bool allowExternal,
+                   DiagnosticEngine &found) {
   bool normal = checkNormalForm(instr, found);
-  if (!allowExternal && isExternal(instr) && isWork(instr))
+  if (hasLibraryMark(instr))
+    refuseWithoutForm(instr, target, found);
+  else if (!allowExternal && isExternal(instr) && isWork(instr))
     refuseExternal(instr, found);
   if (instr.opcode() != Opcode::Fusion || !isWork(instr))
     return;
   llvm::FailureOr<FusionGraph> graph = supportedGraph(*instr.computation(AttributeKey::Calls), found);
-  if (normal && succeeded(graph) && target)
-    (void)planFusion(*graph, {}, *target, found);
+  if (normal && succeeded(graph) && plansFusions)
+    (void)planFusion(*graph, {}, target, found);
 }
 
 /// What several have in common.
@@ -99,13 +112,13 @@ void Refusals::summarize(size_t numCompiled, DiagnosticEngine &diagnostics) cons
   }
 }
 
-Refusals findRefusals(const HloModule &fused, const TargetInfo *target, bool allowExternal) {
+Refusals findRefusals(const HloModule &fused, const TargetInfo &target, bool plansFusions, bool allowExternal) {
   Refusals refusals;
   for (const HloComputation *computation : controlComputations(fused))
     for (const HloInstruction *instr : computation->instructions()) {
       DiagnosticEngine found;
       found.setFile(fused.source());
-      findObstacles(*instr, target, allowExternal, found);
+      findObstacles(*instr, target, plansFusions, allowExternal, found);
       if (found.hasErrors())
         refusals.add(*instr, found);
     }

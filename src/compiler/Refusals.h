@@ -29,9 +29,9 @@ private:
   std::vector<Refusal> all;
 };
 
-/// What can be said about the steps of a fused module before anything is compiled. With a target the fusions are also
-/// planned, each by itself. External steps are refused unless they are allowed.
-Refusals findRefusals(const HloModule &fused, const TargetInfo *target, bool allowExternal);
+/// What can be said about the steps of a fused module before anything is compiled. With
+/// `plansFusions` the fusions are also planned, each by itself. External steps are refused unless they are allowed.
+Refusals findRefusals(const HloModule &fused, const TargetInfo &target, bool plansFusions, bool allowExternal);
 
 /// Whether there are errors, and all of them say that something is not supported.
 bool isRefusal(const DiagnosticEngine &found);

@@ -21,6 +21,8 @@ CompilerOptions compilerOptions(const CompileOptions &options) {
   if (llvm::any_of(options.targets, [](const TargetInfo &target) { return target.hasTf32(); }))
     result.f32Dots = options.f32Dots; // else f32 is what kernels have to be right in
   result.softmax = options.softmax;
+  result.dots = options.dots;
+  result.convolutions = options.convolutions;
   result.tile = options.tile;
   result.cacheFolder = CubinCache::defaultFolder(systemEnvironment);
   return result;

@@ -22,8 +22,11 @@ struct Totals {
       launches += kernel.launches;
       seconds += kernel.launches * time.total;
     }
-    if (module.steps)
+    if (module.steps) {
+      for (const LibraryTotals &call : module.steps->calls)
+        launches += call.times;
       seconds = module.steps->seconds;
+    }
   }
 };
 
@@ -53,6 +56,15 @@ void printKernel(llvm::json::OStream &json, const EstimatedKernel &kernel, const
   json.attribute("bound", time.bound);
 }
 
+void printCall(llvm::json::OStream &json, const LibraryTotals &call) {
+  json.attribute("step", call.step);
+  json.attribute("function", call.function);
+  json.attribute("launches", int64_t(call.times));
+  for (auto [key, value] :
+       {std::pair("flops", call.cost.flops), {"bytes", call.cost.bytes}, {"total_us", call.cost.seconds * 1e6}})
+    json.attribute(key, value);
+}
+
 std::string asJsonText(const EstimatedModule &module, llvm::ArrayRef<KernelEstimate> times, const DeviceModel &device) {
   const Totals totals(module, times);
   std::string text;
@@ -64,6 +76,11 @@ std::string asJsonText(const EstimatedModule &module, llvm::ArrayRef<KernelEstim
       for (auto [kernel, time] : llvm::zip_equal(module.kernels, times))
         json.object([&, &kernel = kernel, &time = time] { printKernel(json, kernel, time); });
     });
+    if (module.steps && !module.steps->calls.empty())
+      json.attributeArray("library_calls", [&] {
+        for (const LibraryTotals &call : module.steps->calls)
+          json.object([&] { printCall(json, call); });
+      });
     json.attribute("launches", int64_t(totals.launches));
     if (const std::optional<StepTotals> &steps = module.steps) {
       json.attribute("copies", int64_t(steps->copies));
@@ -114,6 +131,8 @@ std::string printEstimates(const EstimatedModule &module, const DeviceModel &dev
     times.push_back(estimate(kernel.counts, device));
     width = std::max(width, kernel.name.size());
   }
+  for (const LibraryTotals &call : module.steps ? module.steps->calls : std::vector<LibraryTotals>())
+    width = std::max(width, call.step.size());
   if (asJson)
     return asJsonText(module, times, device);
   std::string text = fmt::format("{:<{}} {:>8} {:>10} {:>7} {:>6} {:>10} {:>8} {:>8} {:>8} {:>8} {:>9}  {}\n",
@@ -125,6 +144,10 @@ std::string printEstimates(const EstimatedModule &module, const DeviceModel &dev
         kernel.name, width, kernel.launches, kernel.counts.blocks, kernel.counts.threadsPerBlock, time.waves,
         kernel.counts.sectors, time.memory * 1e6, time.issue * 1e6, time.shared * 1e6, time.latency * 1e6,
         time.total * 1e6, time.bound.str());
+  for (const LibraryTotals &call : module.steps ? module.steps->calls : std::vector<LibraryTotals>())
+    text += fmt::format("{:<{}} {:>8.0f} {:>25} {:>45} {:>9.2f}  {}\n", call.step, width, call.times,
+                        fmt::format("{:.3g} Gflop", call.cost.flops / 1e9),
+                        fmt::format("{:.2f} MiB", mebibytes(call.cost.bytes)), call.cost.seconds * 1e6, call.function);
   text += totalLine(module, Totals(module, times));
   if (const std::optional<ModuleMemory> &memory = module.memory)
     text += fmt::format("memory: {:.1f} MiB of parameters and results, {:.1f} MiB of temporaries ({:.1f} MiB if they "

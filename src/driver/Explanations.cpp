@@ -33,8 +33,8 @@ std::string printExplanation(const FusionExplanation &explanation, llvm::StringR
                           decision.reason.empty() ? "" : "  ", decision.reason, savings(decision));
   for (const FormedKernel &kernel : explanation.kernels)
     if (name == "." || name == kernel.fusion)
-      text += fmt::format("kernel {}  {}, {:.2f} us, {:.2f} MiB\n", kernel.fusion, kernel.hero.str(),
-                          kernel.seconds * 1e6, kernel.bytes / (1 << 20));
+      text += fmt::format("{} {}  {}, {:.2f} us, {:.2f} MiB\n", kernel.isLibrary ? "call" : "kernel", kernel.fusion,
+                          kernel.hero.str(), kernel.seconds * 1e6, kernel.bytes / (1 << 20));
   text += tiles;
   return text.empty() ? fmt::format("nothing was decided about `{}`\n", name.str()) : text;
 }

@@ -14,10 +14,13 @@ struct EnvironmentVariable {
 
 constexpr EnvironmentVariable environment[] = {
     {"CUDA_HOME, CUDA_PATH",
-     "Folders of CUDA toolkits, in which ptxas, nvJitLink, fatbinary and libdevice are looked for; "
+     "Folders of CUDA toolkits, in which ptxas, nvJitLink, fatbinary, libdevice, cuBLASLt and cuDNN are looked for; "
      "hloc --doctor prints what was found."},
     {"PATH, VIRTUAL_ENV, XDG_DATA_HOME", "Where these are looked for besides."},
     {"HLOC_CUDA_DRIVER", "File that is loaded instead of libcuda.so.1 (hloc run --platform=cuda)."},
+    {"HLOC_CUBLASLT, HLOC_CUDNN",
+     "Files that are loaded as cuBLASLt and cuDNN (hloc run --platform=cuda, of what --dots and --convolutions make "
+     "calls of them)."},
     {"HLOC_CACHE_DIR, XDG_CACHE_HOME, HOME",
      "Where assembled kernels are kept: in $HLOC_CACHE_DIR, $XDG_CACHE_HOME/hloc or "
      "~/.cache/hloc."},

@@ -50,6 +50,7 @@ CHOICES(Reference, {"interpreter", Interpreter}, {"none", None})
 CHOICES(CompareChoice, {"end", End}, {"steps", Steps}, {"both", Both})
 CHOICES(FusionMode, {"keep", Keep}, {"redo", Redo}, {"none", None})
 CHOICES(F32Dots, {"f32", F32}, {"tf32", Tf32})
+CHOICES(Multiplier, {"own", Own}, {"library", Library}, {"auto", Auto})
 CHOICES(SoftmaxChoice, {"strict", Strict}, {"online", Online})
 CHOICES(IrKind, {"hlo", Hlo}, {"mlir", Mlir}, {"llvm", Llvm}, {"ptx", Ptx})
 

@@ -72,6 +72,7 @@ struct CompileOptions {
   FusionMode fusion = FusionMode::Keep;
   F32Dots f32Dots = F32Dots::F32;
   SoftmaxChoice softmax = SoftmaxChoice::Strict;
+  Multiplier dots = Multiplier::Own, convolutions = Multiplier::Own;
   std::optional<TileSizes> tile;      ///< that contractions are to have
   std::optional<std::string> explain; ///< an instruction, or `.` for all; unset: nothing is explained
   std::vector<std::string> fastMath;  ///< rules that change floats and are to be applied

@@ -136,7 +136,11 @@ int runRun(const RunCommandOptions &options) {
   all.compiler = compilerOptions(options.compile);
   all.target = options.compile.targets.front();
   all.targetGiven = options.compile.targetGiven;
-  all.cudaDriver = systemEnvironment("HLOC_CUDA_DRIVER").value_or("");
+  all.cuda.driver = systemEnvironment("HLOC_CUDA_DRIVER").value_or("");
+  all.cuda.cublasLt = systemEnvironment("HLOC_CUBLASLT").value_or("");
+  all.cuda.cudnn = systemEnvironment("HLOC_CUDNN").value_or("");
+  if (all.platform == Platform::Cuda)
+    all.cuda.libraryFolders = Toolchain::libraryFolders(options.compile.toolchain);
   all.only = options.compile.only;
   all.countsEvents = !options.counters.empty();
   all.estimates = options.compile.estimate;

@@ -167,12 +167,12 @@ private:
     return compiled && finish(*compiled, target, stopped, &target == &options.targets.back(), images, &fused);
   }
 
-  /// `external steps: 3 (2 x all-gather, 1 x mine)`, where there are some.
-  static std::string externalSummary(const Manifest &manifest) {
+  /// `external steps: 3 (2 x all-gather, 1 x mine)`, where there are some; the same of calls of libraries.
+  static std::string callSummary(const Manifest &manifest, CallStep::Kind kind) {
     std::map<std::string, size_t> functions;
     size_t count = 0;
     forEachStep(manifest.steps, [&](const Step &step) {
-      if (const auto *call = std::get_if<CallStep>(&step.action)) {
+      if (const auto *call = std::get_if<CallStep>(&step.action); call && call->kind == kind) {
         ++functions[call->function];
         ++count;
       }
@@ -180,7 +180,8 @@ private:
     std::string all;
     for (const auto &[function, times] : functions)
       all += fmt::format("{}{} x {}", all.empty() ? "" : ", ", times, function);
-    return count ? fmt::format("external steps: {} ({})\n", count, all) : "";
+    const char *what = kind == CallStep::Kind::External ? "external steps" : "calls of libraries";
+    return count ? fmt::format("{}: {} ({})\n", what, count, all) : "";
   }
 
   /// Writes what was asked for of the kernels for one target, the last of them or not. `fused` is the program that they
@@ -193,7 +194,8 @@ private:
         (!stopped || options.outputAsked)) // before ptxas runs, so that there is something to look at if it refuses
       write(target, compiled.ptx);
     if (isLast) // the same for all targets
-      notes += externalSummary(compiled.manifest);
+      notes += callSummary(compiled.manifest, CallStep::Kind::External) +
+               callSummary(compiled.manifest, CallStep::Kind::Library);
     std::string cubin;
     bool assembles = outputs.needsAssembler() && (wantsCode() || canAssemble(toolchain, assemblerChoice())) &&
                      !compiled.kernels.empty();

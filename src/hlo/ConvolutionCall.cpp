@@ -2,6 +2,7 @@
 
 #include "BackendConfig.h"
 
+#include "hloc/hlo/LibraryMark.h"
 #include "hloc/support/Check.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -113,6 +114,10 @@ ConvolutionEpilogue ConvolutionEpilogue::parse(llvm::StringRef text) {
           *scale, config->getNumber("side_input_scale").value_or(0), config->getNumber("leakyrelu_alpha").value_or(0)};
 }
 
+llvm::StringRef plainConvolutionConfiguration() {
+  return R"({"cudnn_conv_backend_config":{"activation_mode":"kNone","conv_result_scale":1}})";
+}
+
 std::optional<ConvolutionCall> ConvolutionCall::of(const HloInstruction &instr) {
   if (instr.opcode() != Opcode::CustomCall)
     return std::nullopt;
@@ -130,7 +135,8 @@ std::optional<ConvolutionCall> ConvolutionCall::of(const HloInstruction &instr) 
                        *instr.get<const ConvolutionLabels *>(AttributeKey::DimLabels),
                        instr.intOr(AttributeKey::FeatureGroupCount, 1),
                        instr.ints(AttributeKey::OperandPrecision).take_front(2),
-                       ConvolutionEpilogue::parse(instr.string(AttributeKey::BackendConfig))};
+                       ConvolutionEpilogue::parse(instr.string(AttributeKey::BackendConfig)),
+                       hasTf32LibraryMark(instr)};
   if (!labelsFit(call.labels, call.shapes, call.window.dims.size()) || !featuresFit(call) || !windowFits(call) ||
       !epilogueFits(call, instr))
     return std::nullopt;

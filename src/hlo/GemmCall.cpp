@@ -94,12 +94,19 @@ bool fitResults(const GemmCall &gemm, const Shape &shape) {
          (count == known || bitWidth(shape.element(unsigned(known)).elementType()) == 8);
 }
 
+constexpr llvm::StringLiteral noAlgorithm = "ALG_UNSET", tf32Algorithm = "ALG_DOT_TF32_TF32_F32";
+
+llvm::StringRef algorithmOf(const llvm::json::Object &config) {
+  const llvm::json::Object *precision = config.getObject("precision_config");
+  return precision ? precision->getString("algorithm").value_or(noAlgorithm) : llvm::StringRef(noAlgorithm);
+}
+
 bool isPrecise(const llvm::json::Object &config) {
   const llvm::json::Object *precision = config.getObject("precision_config");
   if (!precision)
     return false;
   const llvm::json::Array *operands = precision->getArray("operand_precision");
-  return precision->getString("algorithm").value_or("ALG_UNSET") != "ALG_UNSET" ||
+  return algorithmOf(config) != noAlgorithm ||
          (operands && llvm::any_of(*operands, [](const auto &value) { return value.getAsString() != "DEFAULT"; }));
 }
 
@@ -114,6 +121,7 @@ bool readConfiguration(llvm::StringRef text, const Shape &lhs, const Shape &rhs,
   gemm.alpha = config->getNumber("alpha_real").value_or(0); // as the protocol buffer has it
   gemm.beta = config->getNumber("beta").value_or(0);
   gemm.isPrecise = isPrecise(*config);
+  gemm.allowsTf32 = algorithmOf(*config) == tf32Algorithm;
   std::optional<Epilogue> known = epilogueOf(config->getString("epilogue").value_or("DEFAULT"));
   if (!known)
     return false;
@@ -168,6 +176,70 @@ std::optional<GemmCall> readGemmCall(const HloInstruction &call) {
   if ((isInteger(result.elementType()) && !isWhole) || (!isReal && gemm.activation != Activation::None))
     return std::nullopt;
   return gemm;
+}
+
+std::optional<GemmCall> gemmOfDot(const HloInstruction &dot) {
+  GemmCall gemm;
+  auto take = [&](AttributeKey key, llvm::SmallVectorImpl<int64_t> &dims) { llvm::append_range(dims, dot.ints(key)); };
+  take(AttributeKey::LhsContractingDims, gemm.lhsContracting);
+  take(AttributeKey::RhsContractingDims, gemm.rhsContracting);
+  take(AttributeKey::LhsBatchDims, gemm.lhsBatch);
+  take(AttributeKey::RhsBatchDims, gemm.rhsBatch);
+  gemm.isPrecise = llvm::any_of(dot.ints(AttributeKey::OperandPrecision),
+                                [](int64_t precision) { return precision != int64_t(Precision::Default); });
+  const ElementType type = dot.operand(0)->shape().elementType();
+  switch (dot.enumOr(AttributeKey::Algorithm, DotAlgorithm::Unset)) {
+  case DotAlgorithm::Unset:
+    return gemm;
+  case DotAlgorithm::TF32TF32F32:
+    gemm.isPrecise = gemm.allowsTf32 = true;
+    return type == ElementType::F32 ? std::optional(gemm) : std::nullopt;
+  case DotAlgorithm::F32F32F32:
+    return type == ElementType::F32 ? std::optional(gemm) : std::nullopt;
+  case DotAlgorithm::BF16BF16F32:
+    return type == ElementType::BF16 ? std::optional(gemm) : std::nullopt;
+  case DotAlgorithm::F16F16F32:
+    return type == ElementType::F16 ? std::optional(gemm) : std::nullopt;
+  case DotAlgorithm::F64F64F64:
+    return type == ElementType::F64 ? std::optional(gemm) : std::nullopt;
+  default:
+    return std::nullopt;
+  }
+}
+
+std::string gemmConfiguration(const GemmCall &gemm, llvm::StringRef epilogue) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::json::OStream json(os);
+  auto print = [&](llvm::StringRef key, llvm::ArrayRef<int64_t> dims) { // 64 bits are strings in JSON
+    json.attributeArray(key, [&] {
+      for (int64_t dim : dims)
+        json.value(std::to_string(dim));
+    });
+  };
+  json.object([&] {
+    json.attributeObject("gemm_backend_config", [&] {
+      json.attribute("alpha_real", gemm.alpha);
+      json.attribute("alpha_imag", 0);
+      json.attribute("beta", gemm.beta);
+      json.attributeObject("dot_dimension_numbers", [&] {
+        print("lhs_contracting_dimensions", gemm.lhsContracting);
+        print("rhs_contracting_dimensions", gemm.rhsContracting);
+        print("lhs_batch_dimensions", gemm.lhsBatch);
+        print("rhs_batch_dimensions", gemm.rhsBatch);
+      });
+      json.attributeObject("precision_config", [&] {
+        const char *precision = gemm.isPrecise && !gemm.allowsTf32 ? "HIGHEST" : "DEFAULT";
+        json.attributeArray("operand_precision", [&] {
+          json.value(precision);
+          json.value(precision);
+        });
+        json.attribute("algorithm", gemm.allowsTf32 ? tf32Algorithm : noAlgorithm);
+      });
+      json.attribute("epilogue", epilogue);
+    });
+  });
+  return text;
 }
 
 } // namespace hloc

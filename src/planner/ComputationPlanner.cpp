@@ -1,9 +1,12 @@
 #include "ComputationPlanner.h"
 
+#include "hloc/fusion/LibraryForm.h"
 #include "hloc/hlo/ControlFlow.h"
 #include "hloc/hlo/External.h"
+#include "hloc/hlo/LibraryMark.h"
 #include "hloc/support/Check.h"
 
+#include "fmt/format.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 
@@ -356,7 +359,7 @@ private:
     return true;
   }
 
-  // External steps.
+  // Steps of calls, external or of a library.
 
   /// Where the text says that an output lies in an operand's place, it does: the operand's own if nobody needs it any
   /// more, else that of a copy. Others may lie where they have to go.
@@ -391,7 +394,7 @@ private:
         if (std::optional<uint32_t> target = freeTarget(outputs[output].buffer, number);
             target && used.insert(*target).second)
           take(output, target);
-    CallStep call{CallStep::Kind::External, externalFunction(instr), externalConfiguration(instr), {}, {}};
+    CallStep call{CallStep::Kind::External, "", "", {}, {}};
     llvm::SmallVector<Shape::Leaf, 4> leaves = instr.shape().leaves();
     auto given = inputs.begin();
     for (const HloInstruction *operand : instr.operands())
@@ -401,7 +404,30 @@ private:
     for (auto [leaf, output] : llvm::zip_equal(leaves, outputs))
       if (leaf.shape.isArray())
         call.writes.push_back(tables.placeOf(output));
+    if (hasLibraryMark(instr)) {
+      makeLibraryCall(instr, call);
+    } else {
+      call.function = externalFunction(instr);
+      call.configuration = externalConfiguration(instr);
+    }
     addStep(instr, std::move(call));
+  }
+
+  /// Operands in the order of the function, and memory for its own use.
+  void makeLibraryCall(const HloInstruction &instr, CallStep &call) {
+    std::string why;
+    std::optional<LibraryForm> form = libraryFormOf(instr, tables.target, why);
+    HLOC_CHECK(form, "a call that no library has");
+    call.kind = CallStep::Kind::Library;
+    call.function = form->function;
+    call.configuration = form->configuration;
+    std::vector<BufferSlice> reads;
+    for (unsigned operand : form->reads)
+      reads.push_back(call.reads[operand]);
+    call.reads = std::move(reads);
+    const uint64_t bytes = libraryWorkspace(tables.target);
+    call.writes.resize(1);
+    call.writes.push_back(tables.newBuffer(ModuleBuffer::Kind::Temporary, bytes, fmt::format("u8[{}]", bytes)));
   }
 
   /// By leaf of the result: the leaf of the operands, counted through all of them, that lies where it does.

@@ -15,7 +15,7 @@ class PlanTables {
 public:
   PlanTables(const HloModule &module, const TargetInfo &target, DiagnosticEngine &diagnostics,
              const UnplannedWork &unplanned, const std::optional<TileSizes> &tile)
-      : unplanned(unplanned), equal(module), target(target), diagnostics(diagnostics) {
+      : unplanned(unplanned), target(target), equal(module), diagnostics(diagnostics) {
     plans.tile = tile;
   }
 
@@ -46,10 +46,10 @@ public:
 
   ExecutionPlan plan;
   const UnplannedWork &unplanned;
+  const TargetInfo &target;
 
 private:
   const EqualComputations equal;
-  const TargetInfo &target;
   DiagnosticEngine &diagnostics;
   PlanContext plans;
   std::map<uint32_t, uint32_t> movedTo;

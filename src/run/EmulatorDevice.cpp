@@ -1,5 +1,7 @@
 #include "EmulatorDevice.h"
 
+#include "HostLibrary.h"
+
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -118,6 +120,24 @@ bool EmulatorDevice::launch(const DeviceLaunch &launch, std::string &error) {
       machine->discard(slice->buffer);
   bool ran = fine || machine->findings().size() > numBefore;
   return reportFindings() && ran;
+}
+
+/// What is read has to be written; of what is written, the bytes that the function leaves.
+bool EmulatorDevice::call(const CallStep &call, std::string &error) {
+  for (const BufferSlice &slice : call.reads)
+    machine->requireWritten(slice.buffer, slice.offset, slice.bytes);
+  if (!reportFindings())
+    return false;
+  for (const BufferSlice &slice : call.writes)
+    beginWriting(slice.buffer);
+  auto bytesOf = [&](const BufferSlice &slice) {
+    return llvm::ArrayRef<uint8_t>(machine->bytes(slice.buffer)).slice(slice.offset, slice.bytes);
+  };
+  auto write = [&](const BufferSlice &slice, uint64_t offset, llvm::ArrayRef<uint8_t> bytes) {
+    machine->fill(slice.buffer, slice.offset + offset, 0, bytes.size());
+    llvm::copy(bytes, machine->bytes(slice.buffer).begin() + slice.offset + offset);
+  };
+  return carryOutOnHost(call, bytesOf, write, diagnostics, error);
 }
 
 bool EmulatorDevice::time(const std::function<bool()> &, double &, std::string &error) {

@@ -51,6 +51,7 @@ public:
   bool copy(const CopyStep &copy, std::string &error) override;
   bool fill(const FillStep &fill, std::string &error) override;
   bool launch(const DeviceLaunch &launch, std::string &error) override;
+  bool call(const CallStep &call, std::string &error) override;
   bool synchronize(std::string &error) override { return true; }
   bool time(const std::function<bool()> &work, double &milliseconds, std::string &error) override;
 

@@ -152,7 +152,8 @@ std::optional<DeviceProgram> Executor::programOf(const Manifest &manifest) {
   }
   const Step *external = nullptr;
   forEachStep(manifest.steps, [&](const Step &step) {
-    if (!external && std::holds_alternative<CallStep>(step.action))
+    const auto *call = std::get_if<CallStep>(&step.action);
+    if (!external && call && call->kind == CallStep::Kind::External)
       external = &step;
   });
   if (external) {
@@ -180,6 +181,9 @@ std::vector<bool> findWritten(const DeviceProgram &program) {
       written[copy->to.buffer] = true;
     else if (const auto *fill = std::get_if<FillStep>(&step.action))
       written[fill->to.buffer] = true;
+    else if (const auto *call = std::get_if<CallStep>(&step.action))
+      for (const BufferSlice &slice : call->writes)
+        written[slice.buffer] = true;
     else if (const auto *launch = std::get_if<LaunchStep>(&step.action))
       for (auto [number, argument] : llvm::enumerate(launch->arguments))
         if (const auto *slice = std::get_if<BufferSlice>(&argument);

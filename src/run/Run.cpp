@@ -420,14 +420,15 @@ llvm::FailureOr<Literal> ModuleRun::emulate(llvm::ArrayRef<Literal> arguments, P
 bool ModuleRun::prepareGpu(const HloModule &module) {
   {
     TimedScope scope(timing, "open GPU");
-    gpu = openGpu(options.cudaDriver, diagnostics);
+    gpu = openGpu(options.cuda, diagnostics);
   }
   if (!gpu)
     return false;
   if (!options.targetGiven)
     if (std::optional<TargetInfo> found = findTarget(gpu->target()))
       target = *found;
-  return findProgram(module) && executor->load(*gpu, program->image, program->program);
+  return findProgram(module) && openLibraries(*gpu, program->program, diagnostics) &&
+         executor->load(*gpu, program->image, program->program);
 }
 
 llvm::FailureOr<Literal> ModuleRun::runOnGpu(llvm::ArrayRef<Literal> arguments, ProgramRun &made) {
@@ -456,6 +457,8 @@ bool ModuleRun::verifyPasses(const HloModule &module, llvm::ArrayRef<ArgumentSet
   context.options.fusion = options.compiler.fusion;
   context.options.f32Dots = options.compiler.f32Dots;
   context.options.softmax = options.compiler.softmax;
+  context.options.dots = options.compiler.dots;
+  context.options.convolutions = options.compiler.convolutions;
   if (!verifyEachPass(module, hloPipeline(), inputs, context))
     return false;
   report.numVerifiedSets = inputs.size();

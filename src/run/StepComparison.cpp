@@ -3,9 +3,11 @@
 #include "Execute.h"
 
 #include "hloc/hlo/ControlFlow.h"
+#include "hloc/hlo/LibraryMark.h"
 #include "hloc/interp/Interpreter.h"
 #include "hloc/support/Check.h"
 #include "hloc/transforms/ExtractFusions.h"
+#include "hloc/transforms/Transforms.h"
 
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
@@ -188,8 +190,14 @@ StepComparison::Leaves StepComparison::withoutSteps(const HloInstruction &instr)
 /// The fusion alone, cut out when it is asked for first.
 HloModule &StepComparison::partOf(const HloInstruction &fusion) {
   std::unique_ptr<HloModule> &part = shared.parts[&fusion];
-  if (!part)
-    part = extractFusions(module, {{&fusion, ""}});
+  if (part)
+    return *part;
+  part = extractFusions(module, {{&fusion, ""}});
+  // A library's product is held to what a dot may give, which is less than what a call may.
+  if (hasLibraryMark(fusion)) {
+    HloPassContext context(diagnostics);
+    (void)expandLibraryCalls(*part, context);
+  }
   return *part;
 }
 

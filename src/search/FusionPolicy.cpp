@@ -1,6 +1,7 @@
 #include "hloc/search/FusionPolicy.h"
 
 #include "search/AttentionGroups.h"
+#include "search/FusionCost.h"
 #include "search/GroupSearch.h"
 #include "search/OpcodeRoles.h"
 #include "search/PlanQuery.h"
@@ -175,14 +176,10 @@ std::vector<FusionGroup> groupEachPlainOp(const HloComputation &entry) {
   return groups;
 }
 
-GroupedByCost groupByCost(const HloComputation &entry, llvm::StringRef prefix, const TargetInfo &target,
-                          FusionExplanation *explanation) {
+/// The groups that the search ends with, from groups of rows and of attention.
+static FoundGroups findGroups(const HloComputation &entry, const TargetInfo &target,
+                              std::vector<FusionDecision> *decisions) {
   llvm::BitVector needed = neededInstructions(entry);
-  llvm::SmallVector<HloInstruction *> results;
-  tupleLeaves(entry.root(), results);
-  llvm::BitVector isResult(needed.size(), false);
-  for (const HloInstruction *result : results)
-    isResult[result->id()] = true;
   PlanContext plans;
   plans.comparesTimes = true;
   const llvm::SmallVector<HloInstruction *> inMemory = valuesInMemory(entry, needed);
@@ -199,7 +196,17 @@ GroupedByCost groupByCost(const HloComputation &entry, llvm::StringRef prefix, c
     seeds.push_back(apart(rows, attention, needed.size()));
     llvm::append_range(seeds.back(), attention);
   }
-  FoundGroups found = searchGroups(entry, needed, seeds, target, explanation ? &explanation->decisions : nullptr);
+  return searchGroups(entry, needed, seeds, target, decisions);
+}
+
+GroupedByCost groupByCost(const HloComputation &entry, llvm::StringRef prefix, const TargetInfo &target,
+                          FusionExplanation *explanation) {
+  llvm::SmallVector<HloInstruction *> results;
+  tupleLeaves(entry.root(), results);
+  llvm::BitVector isResult(unsigned(entry.instructions().size()), false);
+  for (const HloInstruction *result : results)
+    isResult[result->id()] = true;
+  FoundGroups found = findGroups(entry, target, explanation ? &explanation->decisions : nullptr);
   // Kernels of nothing but results have the name of the whole, but for what comes from a sort or a scatter.
   auto isOfResults = [&](const FoundGroup &group) {
     Opcode last = group.roots.back()->opcode();
@@ -227,6 +234,58 @@ GroupedByCost groupByCost(const HloComputation &entry, llvm::StringRef prefix, c
       explanation->kernels.push_back({group.fusionName, text(each.cost.hero), each.cost.seconds, each.cost.bytes});
   }
   return made;
+}
+
+static bool isContraction(const HloInstruction &instr) {
+  return instr.opcode() == Opcode::Dot || instr.opcode() == Opcode::Convolution;
+}
+
+/// What is in a kernel beside a contraction, in kernels of its own: one for each of its operands, one for the rest.
+/// Nothing if there are no such kernels.
+static std::optional<double> costAround(const FoundGroup &group, HloInstruction *contraction, FusionCost &cost) {
+  auto isOutside = [&](const HloInstruction &instr) {
+    return &instr == contraction || !llvm::is_contained(group.members, &instr);
+  };
+  double seconds = 0;
+  llvm::SmallPtrSet<HloInstruction *, 4> made;
+  llvm::SmallVector<HloInstruction *> rest;
+  llvm::copy_if(group.roots, std::back_inserter(rest), [&](auto *root) { return root != contraction; });
+  llvm::SmallVector<llvm::SmallVector<HloInstruction *>> kernels;
+  for (HloInstruction *operand : contraction->operands())
+    if (!isOutside(*operand) && operand->opcode() != Opcode::Constant && made.insert(operand).second)
+      kernels.push_back({operand});
+  if (!rest.empty())
+    kernels.push_back(rest);
+  for (llvm::ArrayRef<HloInstruction *> roots : kernels) {
+    const KernelCost &one = cost.of(closure(roots, isOutside), roots);
+    if (!one.impossible.empty())
+      return std::nullopt;
+    seconds += one.seconds;
+  }
+  return seconds;
+}
+
+std::vector<ContractionCost> costsOfContractions(const HloComputation &computation, const TargetInfo &target,
+                                                 bool fuses) {
+  std::vector<ContractionCost> costs;
+  if (llvm::none_of(computation.instructions(), [](auto *instr) { return isContraction(*instr); }))
+    return costs;
+  FusionCost cost(computation, target, [](const HloInstruction &) { return false; });
+  if (!fuses) {
+    for (HloInstruction *instr : computation.instructions())
+      if (isContraction(*instr))
+        costs.push_back({instr, true, cost.of({instr}, {instr}).seconds, 0});
+    return costs;
+  }
+  for (const FoundGroup &group : findGroups(computation, target, nullptr).groups)
+    for (HloInstruction *instr : group.members) {
+      if (!isContraction(*instr))
+        continue;
+      const bool isAlone = llvm::count_if(group.members, [](auto *other) { return isContraction(*other); }) == 1;
+      std::optional<double> around = isAlone ? costAround(group, instr, cost) : std::nullopt;
+      costs.push_back({instr, around.has_value(), group.cost.seconds, around.value_or(0)});
+    }
+  return costs;
 }
 
 } // namespace hloc

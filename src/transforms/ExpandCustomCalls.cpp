@@ -5,8 +5,11 @@
 
 #include "Expansion.h"
 #include "LibraryCalls.h"
+#include "hloc/fusion/LibraryForm.h"
+#include "hloc/hlo/ControlFlow.h"
 #include "hloc/hlo/ConvolutionCall.h"
 #include "hloc/hlo/GemmCall.h"
+#include "hloc/hlo/LibraryMark.h"
 #include "hloc/hlo/SortCall.h"
 #include "hloc/transforms/Transforms.h"
 
@@ -68,6 +71,8 @@ Value convolution(HloBuilder &b, HloModule &module, Value lhs, Value rhs, const 
       {AttributeKey::Window, static_cast<const Window *>(arena.saveObject(std::move(window)))},
       {AttributeKey::DimLabels, static_cast<const ConvolutionLabels *>(arena.saveObject(std::move(labels)))},
       {groupKey, f.groups}};
+  if (f.allowsTf32)
+    attributes.push_back({AttributeKey::Algorithm, int64_t(DotAlgorithm::TF32TF32F32)});
   if (!f.precision.empty())
     attributes.push_back(b.ints(AttributeKey::OperandPrecision, f.precision));
   return b.add(Opcode::Convolution, shape, {lhs, rhs}, attributes);
@@ -238,7 +243,7 @@ HloInstruction *expandConvolution(HloInstruction &instr, HloRewriter &rewriter) 
 }
 
 HloInstruction *expandCall(HloInstruction &instr, HloRewriter &rewriter) {
-  if (instr.hasSideEffect())
+  if (instr.hasSideEffect() || hasLibraryMark(instr))
     return nullptr;
   llvm::StringRef target = instr.string(AttributeKey::CustomCallTarget);
   if (isGemmTarget(target))
@@ -252,10 +257,90 @@ HloInstruction *expandCall(HloInstruction &instr, HloRewriter &rewriter) {
 
 constexpr RewriteRule rules[] = {{"expand-custom-calls", Opcode::CustomCall, expandCall}};
 
+// --- calls that stay
+
+/// Is it left to the pass that chooses for dots of f32 what they are multiplied as?
+bool isOpenF32(const HloInstruction &call, const HloPassContext &context) {
+  return context.options.f32Dots == F32Dots::Tf32 && call.resultShape().elementType() == ElementType::F32;
+}
+
+bool staysCall(const HloInstruction &instr, const HloPassContext &context) {
+  const llvm::StringRef target = instr.string(AttributeKey::CustomCallTarget);
+  const bool isWanted = (isGemmTarget(target) && context.options.dots != Multiplier::Own) ||
+                        (convolutionCallKind(target) && context.options.convolutions != Multiplier::Own);
+  if (instr.opcode() != Opcode::CustomCall || hasLibraryMark(instr) || !isWanted || isOpenF32(instr, context))
+    return false;
+  std::string why;
+  const bool stays = libraryFormOf(instr, context.target, why).has_value();
+  if (!stays && context.remark)
+    context.remark(DiagnosticKind::LibraryCall, instr,
+                   "`" + instr.name().str() + "` does not stay a call of a library: " + why);
+  return stays;
+}
+
+/// Workspace is no result: the step has one of its own, and what reads it reads zeros, as after expansion. A
+/// convolution's is empty then.
+void keepCall(HloEditor &editor, HloInstruction *instr) {
+  HloBuilder b(editor, instr);
+  Expansion x(b, *instr);
+  llvm::SmallVector<Attribute> attributes;
+  for (const Attribute &attribute : instr->attributes())
+    if (!llvm::is_contained({AttributeKey::FrontendAttributes, AttributeKey::ControlPredecessors}, attribute.key))
+      attributes.push_back(attribute);
+  attributes.push_back(libraryMarkAttribute());
+  const Shape &shape = instr->shape();
+  const bool isProduct = isGemmTarget(instr->string(AttributeKey::CustomCallTarget));
+  const Shape kept =
+      isProduct ? instr->resultShape() : Shape::tuple({instr->resultShape(), Shape::array(ElementType::U8, {0})});
+  HloInstruction *call = b.add(Opcode::CustomCall, kept, instr->operands(), attributes, instr->name()),
+                 *result = isProduct ? call : b.tupleElement(call, 0);
+  if (shape.isTuple()) {
+    llvm::SmallVector<HloInstruction *> results = {result};
+    for (const Shape &scratch : shape.elements().drop_front())
+      results.push_back(x.zeros(scratch));
+    result = b.tuple(results);
+  }
+  editor.replaceAllUses(instr, result);
+  editor.eraseIfDead(instr);
+}
+
+bool keepCalls(HloModule &module, HloPassContext &context) {
+  bool changed = false;
+  for (HloComputation *computation : controlComputations(module)) {
+    llvm::SmallVector<HloInstruction *> kept;
+    llvm::copy_if(computation->instructions(), std::back_inserter(kept),
+                  [&](HloInstruction *instr) { return staysCall(*instr, context); });
+    if (kept.empty())
+      continue;
+    changed = true;
+    HloEditor editor(*computation);
+    for (HloInstruction *instr : kept)
+      keepCall(editor, instr);
+  }
+  return changed;
+}
+
+HloInstruction *expandMarked(HloInstruction &instr, HloRewriter &rewriter) {
+  const llvm::StringRef target = instr.string(AttributeKey::CustomCallTarget);
+  if (!hasLibraryMark(instr))
+    return nullptr;
+  return isGemmTarget(target)          ? expandGemmCall(instr, rewriter)
+         : convolutionCallKind(target) ? expandConvolution(instr, rewriter)
+                                       : nullptr;
+}
+
+constexpr RewriteRule markedRules[] = {{"expand-library-calls", Opcode::CustomCall, expandMarked}};
+
 } // namespace
 
 PassResult expandCustomCalls(HloModule &module, HloPassContext &context) {
-  return rewriteModule(module, rules, context);
+  const bool kept = keepCalls(module, context);
+  const PassResult result = rewriteModule(module, rules, context);
+  return kept && result == PassResult::Unchanged ? PassResult::Changed : result;
+}
+
+PassResult expandLibraryCalls(HloModule &module, HloPassContext &context) {
+  return rewriteModule(module, markedRules, context);
 }
 
 } // namespace hloc

@@ -134,6 +134,8 @@ constexpr RewriteRule rules[] = {{"expand-vector-products", Opcode::Dot, expandD
 } // namespace
 
 PassResult expandVectorProducts(HloModule &module, HloPassContext &context) {
+  if (context.options.dots == Multiplier::Library) // which it multiplies as well
+    return PassResult::Unchanged;
   return rewriteBeforeFusing(module, rules, context);
 }
 

@@ -2,6 +2,7 @@
 
 #include "Expansion.h"
 #include "hloc/hlo/GemmCall.h"
+#include "hloc/hlo/LibraryMark.h"
 #include "hloc/hlo/SortCall.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -46,7 +47,10 @@ Value product(Expansion &x, const GemmCall &gemm, const HloInstruction &call, El
                                              b.ints(AttributeKey::RhsBatchDims, gemm.rhsBatch),
                                              b.ints(AttributeKey::LhsContractingDims, gemm.lhsContracting),
                                              b.ints(AttributeKey::RhsContractingDims, gemm.rhsContracting)};
-  if (constexpr auto highest = int64_t(Precision::Highest); gemm.isPrecise)
+  // A call with the mark has been a dot, or is one of a text that was told what its f32 is multiplied as.
+  if (gemm.allowsTf32 && hasLibraryMark(call))
+    attributes.push_back({AttributeKey::Algorithm, int64_t(DotAlgorithm::TF32TF32F32)});
+  else if (constexpr auto highest = int64_t(Precision::Highest); gemm.isPrecise)
     attributes.push_back(b.ints(AttributeKey::OperandPrecision, {highest, highest}));
   return b.add(Opcode::Dot, Shape::array(type, call.resultShape().dims()),
                {x.plain(call.operand(0)), x.plain(call.operand(1))}, attributes);

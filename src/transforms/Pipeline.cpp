@@ -40,6 +40,7 @@ llvm::ArrayRef<HloPass> hloPipeline() {
       {"split-reductions", splitReductions,
        "Of an entry without fusions: makes reductions on both sides of a dimension that stays two", /*rounds=*/true},
       {"simplify", simplify, "Of an entry without fusions: does less for the same results, until nothing is found"},
+      {"choose-libraries", chooseLibraries, "Makes dots and convolutions calls of libraries where that is wanted"},
       {"drop-barriers", dropBarriers, "Takes what opt-barriers are given for what they return"},
       {"count-rounds", countRounds, "Says of loops how often they go round, where a counter tells"},
       {"separate-starts", separateStarts, "Makes constants that loops begin with once for each leaf of their state"},

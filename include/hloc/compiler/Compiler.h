@@ -41,6 +41,7 @@ struct CompilerOptions {
   FusionMode fusion = FusionMode::Keep;
   F32Dots f32Dots = F32Dots::F32;
   SoftmaxChoice softmax = SoftmaxChoice::Strict;
+  Multiplier dots = Multiplier::Own, convolutions = Multiplier::Own;
   std::optional<TileSizes> tile; ///< that contractions are to have; an error where they cannot, or there is none
   FusionExplanation *explanation = nullptr; ///< where fuse() says why it fused what; null: nobody asks
   std::string cacheFolder;                  ///< of the PTX of kernels of large modules; empty: no cache

@@ -38,6 +38,9 @@ struct ConvolutionEpilogue {
   bool isPlain() const { return activation == Activation::None && scale == 1; }
 };
 
+/// The `backend_config` of a call without an epilogue.
+llvm::StringRef plainConvolutionConfiguration();
+
 /// A call that fits `convolution`'s rules, which nobody has checked at a custom call. Lives as long as the instruction.
 struct ConvolutionCall {
   ConvolutionCallKind kind;
@@ -47,6 +50,7 @@ struct ConvolutionCall {
   int64_t groups;                    ///< of features
   llvm::ArrayRef<int64_t> precision; ///< of operands; empty: the default
   ConvolutionEpilogue epilogue;
+  bool allowsTf32 = false; ///< its mark says so (LibraryMark.h)
 
   /// None if the target is another, or operands, results, attributes and configuration do not fit each other. Sizes of
   /// the window stay below 2^30, so that sums and products of two do not overflow. Element types are not looked at.

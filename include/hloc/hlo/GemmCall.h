@@ -22,6 +22,7 @@ struct GemmCall {
   unsigned addend = 0, bias = 0; ///< operand numbers; 0: there is none
   bool hasAux = false;           ///< result 1 is what the activation is applied to
   bool isPrecise = false;        ///< more than the default precision is asked for, or an algorithm
+  bool allowsTf32 = false;       ///< that algorithm is dot_tf32_tf32_f32
 
   /// Is it the product alone, as `dot` gives it?
   bool isPlain() const { return alpha == 1 && !addend && !bias && activation == Activation::None; }
@@ -32,5 +33,11 @@ bool isGemmTarget(llvm::StringRef target);
 /// nullopt where operands, results or configuration are none of those above: types that no product is defined of,
 /// dimensions that do not fit, epilogues and scales of 8-bit floats that nothing here knows.
 std::optional<GemmCall> readGemmCall(const HloInstruction &call);
+
+/// A dot as such a product: its dimensions, and what it says of precision. Nothing where it has an algorithm that
+/// neither its types have by themselves nor such a call knows.
+std::optional<GemmCall> gemmOfDot(const HloInstruction &dot);
+/// The `backend_config` of a product with an epilogue of this name.
+std::string gemmConfiguration(const GemmCall &gemm, llvm::StringRef epilogue = "DEFAULT");
 
 } // namespace hloc

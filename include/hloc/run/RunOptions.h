@@ -5,6 +5,7 @@
 #include "hloc/emulator/Emulator.h"
 #include "hloc/interp/Inputs.h"
 #include "hloc/kernel/TargetInfo.h"
+#include "hloc/runtime/CudaDevice.h"
 
 #include <optional>
 #include <string>
@@ -25,7 +26,7 @@ struct RunOptions {
   bool targetGiven = false;
   std::vector<std::string> only; ///< kernels that are the program; empty: all
   Platform platform = Platform::Emulator;
-  std::string cudaDriver; ///< library of a GPU's driver; empty: libcuda.so.1
+  CudaOptions cuda; ///< where a GPU's driver and libraries are
   Reference reference = Reference::Interpreter;
   std::string inputsFile, outputsFile, expectedFile; ///< numpy's .npz; empty: none
   uint64_t seed = 0;

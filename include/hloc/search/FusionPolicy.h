@@ -27,11 +27,13 @@ struct FusionDecision {
   double bytes = 0, seconds = 0; ///< that the step which decided saves, or would
 };
 
-/// A kernel that the search ended with, and what it takes by the model that it searched with.
+/// A kernel that the search ended with, and what it takes by the model that it searched with; or a call of a library,
+/// with its function as hero.
 struct FormedKernel {
   std::string fusion; ///< name of the instruction
   llvm::StringRef hero;
   double seconds = 0, bytes = 0;
+  bool isLibrary = false;
 };
 
 /// Why fusions are what they are: for `--explain`.
@@ -64,6 +66,17 @@ struct GroupedByCost {
 /// results.
 GroupedByCost groupByCost(const HloComputation &entry, llvm::StringRef prefix, const TargetInfo &target,
                           FusionExplanation *explanation);
+
+/// A dot or convolution of a computation, in seconds by the model of the search.
+struct ContractionCost {
+  HloInstruction *instr;
+  bool isAlone = true; ///< no other is in its kernel
+  double own = 0;      ///< the kernel that makes it, with all that is fused with it
+  double around = 0;   ///< what is fused with it, in kernels of its own
+};
+/// Of those that are no part of a fusion. `fuses`: ops are fused by cost, else each of them is a kernel.
+std::vector<ContractionCost> costsOfContractions(const HloComputation &computation, const TargetInfo &target,
+                                                 bool fuses);
 
 /// The values behind a (nested) tuple built by `tuple` instructions, in order.
 void tupleLeaves(HloInstruction *value, llvm::SmallVectorImpl<HloInstruction *> &leaves);

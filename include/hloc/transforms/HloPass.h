@@ -63,10 +63,18 @@ enum class SoftmaxChoice {
   Online  ///< undivided, at any scale; the dot's results are divided
 };
 
+/// What multiplies: dots, or convolutions.
+enum class Multiplier {
+  Own,     ///< kernels
+  Library, ///< cuBLASLt or cuDNN, wherever they can
+  Auto     ///< whichever is faster by the cost model
+};
+
 struct HloPassOptions {
   FusionMode fusion = FusionMode::Keep;
   F32Dots f32Dots = F32Dots::F32;
   SoftmaxChoice softmax = SoftmaxChoice::Strict;
+  Multiplier dots = Multiplier::Own, convolutions = Multiplier::Own;
   /// Inlining refuses to make a computation larger than this. Nested calls multiply: 25 levels of two calls each, a
   /// text of 100 lines, would take 2^25 instructions, 10 GB. The largest real module known here has 44,000.
   size_t maxInstructions = 4'000'000;
@@ -88,7 +96,9 @@ struct HloPassContext {
   TargetInfo target = *findTarget("sm_90"); ///< whose kernels fusions become; the default of the command line
   HloStatistics statistics;
   FusionExplanation *explanation = nullptr; ///< null: nobody wants to know
-  unsigned nesting = 0;                     ///< passes that the one that runs is a part of
+  /// Is told why something is done or not, by the kind of a remark; unset: nobody wants to know.
+  std::function<void(DiagnosticKind kind, const HloInstruction &instr, const std::string &message)> remark;
+  unsigned nesting = 0; ///< passes that the one that runs is a part of
 };
 
 /// A pass that returns Failed has reported why; the module is then of no use. One that returns Unchanged has changed

@@ -33,7 +33,9 @@ PassResult expandBatchNorms(HloModule &module, HloPassContext &context);
 /// -> one of bytes.
 PassResult expandSorts(HloModule &module, HloPassContext &context);
 
-/// Custom calls whose meaning is public -> ops: TopK, cuDNN's convolutions, cuBLAS's products, CUB's sorts.
+/// Custom calls whose meaning is public -> ops: TopK, cuDNN's convolutions, cuBLAS's products, CUB's sorts. Where
+/// HloPassOptions::dots or ::convolutions wants libraries, calls of theirs that are steps stay, with the mark of
+/// LibraryMark.h.
 PassResult expandCustomCalls(HloModule &module, HloPassContext &context);
 
 /// A dot or convolution of f32 of which HloPassOptions::f32Dots decides: it has no algorithm, all of its precisions are
@@ -42,6 +44,13 @@ PassResult expandCustomCalls(HloModule &module, HloPassContext &context);
 bool isPlainF32Product(const HloInstruction &instr);
 /// These -> the same with `algorithm=dot_tf32_tf32_f32`, where that is wanted.
 PassResult chooseDotAlgorithms(HloModule &module, HloPassContext &context);
+
+/// Dots -> calls of cuBLASLt, convolutions -> calls of cuDNN, with the mark of LibraryMark.h, where
+/// HloPassOptions::dots and ::convolutions want that and the library has them in their layouts; what is said of each is
+/// a remark.
+PassResult chooseLibraries(HloModule &module, HloPassContext &context);
+/// Calls with the mark -> what they mean, in ops: what steps that carry them out are compared with.
+PassResult expandLibraryCalls(HloModule &module, HloPassContext &context);
 
 /// Dots of what a softmax has divided and rounded -> dots of what is rounded undivided, with the mark of
 /// OnlineSoftmax.h, whose results are divided, where HloPassOptions::softmax wants that.

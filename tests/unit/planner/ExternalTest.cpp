@@ -1,6 +1,8 @@
 // Steps that no kernel does: where their operands and results lie, and in which order they are done.
 #include "PlanText.h"
 
+#include "hloc/kernel/LibraryCall.h"
+
 using namespace hloc;
 using namespace hloc::test;
 
@@ -73,4 +75,21 @@ TEST_CASE("tokens take no memory, and steps with side effects keep their order i
   CHECK(out != std::string::npos);
   CHECK(out < in);
   CHECK(in != std::string::npos);
+}
+
+TEST_CASE("a call of a library reads operands in the order of its function, and has workspace") {
+  Planned p = planModuleText(
+      "HloModule m\nn { p = f32[16,48] parameter(0)\n ROOT r = f32[16,48] negate(p) }\nENTRY e {\n"
+      "x = f32[16,32] parameter(0)\n y = f32[32,48] parameter(1)\n z = f32[16,48] parameter(2)\n"
+      "f = f32[16,48] fusion(z), kind=kLoop, calls=n\n"
+      "ROOT c = f32[16,48] custom-call(x, y, f), custom_call_target=\"__cublas$lt$matmul\", "
+      "output_to_operand_aliasing={{}: (2, {})}, frontend_attributes={hloc_library=\"call\"}, "
+      "backend_config={\"alpha_real\":1,\"beta\":1,\"dot_dimension_numbers\":{\"lhs_contracting_dimensions\":[\"1\"],"
+      "\"rhs_contracting_dimensions\":[\"0\"]}} }\n");
+  CHECK(p.steps == "n(2,3) cublasLtMatmul(1,0,3->3,4)"); // what is added lies where the result does
+  CHECK(p.results == "3");
+  CHECK(p.plan->buffers[4].bytes == 32 << 20);
+  const auto &call = std::get<CallStep>(p.plan->steps[1].action);
+  CHECK(call.kind == CallStep::Kind::Library);
+  CHECK(checkLibraryCall(call) == "");
 }

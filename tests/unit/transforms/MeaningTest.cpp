@@ -31,7 +31,8 @@ TEST_CASE("generated modules compute the same after each pass") {
                                 {"drop-barriers", dropBarriers},      {"count-rounds", countRounds},
                                 {"separate-starts", separateStarts},  {"form-fusions", formFusions},
                                 {"clean-up again", cleanUpToFixpoint}};
-  unsigned compared = 0, changes = 0;
+  constexpr HloPass library = {"choose-libraries", chooseLibraries};
+  unsigned compared = 0, changes = 0, calls = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {
     GeneratorOptions options;
     options.singleDeviceOnly = true;
@@ -44,9 +45,13 @@ TEST_CASE("generated modules compute the same after each pass") {
     HloPassContext context(diagnostics);
     context.options.f32Dots = F32Dots::Tf32;
     context.options.softmax = SoftmaxChoice::Online;
+    context.options.dots = context.options.convolutions = Multiplier::Library;
     auto module = cloneModule(*source);
-    for (const HloPass &pass : passes) {
+    std::vector<HloPass> all(std::begin(passes), std::end(passes));
+    all.insert(all.begin() + 7, library); // after the first clean-up
+    for (const HloPass &pass : all) {
       PassResult result = runPasses(*module, pass, context);
+      calls += pass.name == library.name && result == PassResult::Changed;
       INFO("seed " << seed << " after " << pass.name.str() << "\n" << text << "\n" << print(*module));
       REQUIRE(result != PassResult::Failed);
       changes += result == PassResult::Changed;
@@ -63,4 +68,5 @@ TEST_CASE("generated modules compute the same after each pass") {
   }
   CHECK(compared > 400);
   CHECK(changes > 150);
+  CHECK(calls > 5);
 }
