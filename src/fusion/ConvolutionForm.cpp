@@ -36,6 +36,10 @@ std::optional<Source> sourceOf(const HloInstruction &instr, std::string &why) {
     return Source{kind, call->shapes, call->window, call->labels, call->groups, call->allowsTf32};
   }
   const auto algorithm = instr.enumOr(AttributeKey::Algorithm, DotAlgorithm::Unset);
+  if (instr.has(AttributeKey::SparsityConfig)) {
+    why = "its operands are sparse";
+    return std::nullopt;
+  }
   if (instr.intOr(AttributeKey::BatchGroupCount, 1) != 1) {
     why = "it has groups of batches";
     return std::nullopt;
