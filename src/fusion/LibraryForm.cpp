@@ -119,7 +119,7 @@ std::optional<MatmulCall::Compute> computeOf(LibraryType lhs, LibraryType rhs, L
   if (lhs == F8E4M3FN || lhs == F8E5M2) {
     const bool isPair = (rhs == F8E4M3FN || rhs == F8E5M2) && !(lhs == F8E5M2 && rhs == F8E5M2);
     return isPair && target.atLeast(8, 9) && (out == F32 || out == BF16 || out == F16) ? std::optional(Compute::F32)
-                                                                                      : std::nullopt;
+                                                                                       : std::nullopt;
   }
   if (lhs != rhs)
     return std::nullopt;
@@ -129,7 +129,7 @@ std::optional<MatmulCall::Compute> computeOf(LibraryType lhs, LibraryType rhs, L
   case BF16:
     return (out == BF16 || out == F32) && target.atLeast(8, 0) ? std::optional(Compute::F32) : std::nullopt;
   case F32:
-    return out != F32               ? std::nullopt
+    return out != F32                       ? std::nullopt
            : allowsTf32 && target.hasTf32() ? std::optional(Compute::Tf32)
                                             : std::optional(Compute::F32);
   case F64:

@@ -21,8 +21,8 @@ constexpr TypeRow types[] = {
 #include "hloc/kernel/LibraryTypes.def"
 };
 
-/// Of the peak of the unit that multiplies its types, as a large product of a library reaches it: cuBLAS 12 takes 178 us
-/// for a bf16 product of 4096^3 on an H100, 78 %.
+/// Of the peak of the unit that multiplies its types, as a large product of a library reaches it: cuBLAS 12 takes 178
+/// us for a bf16 product of 4096^3 on an H100, 78 %.
 constexpr double shareOfPeak = 0.78;
 /// Of a multiprocessor, multiply-adds of f32 a clock: four warp instructions, as estimate() has them.
 constexpr double singlesPerClock = 128;
@@ -77,8 +77,8 @@ std::string check(const MatmulCall &call, const CallStep &step) {
   if (call.hasBias())
     reads.push_back(call.m * bytesOf(call.d.type));
   if (step.reads.size() != reads.size() || step.writes.size() != 2)
-    return fmt::format("{} slices are read and {} written, {} and 2 are wanted", step.reads.size(),
-                       step.writes.size(), reads.size());
+    return fmt::format("{} slices are read and {} written, {} and 2 are wanted", step.reads.size(), step.writes.size(),
+                       reads.size());
   std::string why = checkSlices(step.reads, reads, "reads");
   return why.empty() ? checkSlices(step.writes, {call.reachOf(call.d), 0}, "writes") : why;
 }

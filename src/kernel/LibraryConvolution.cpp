@@ -14,8 +14,8 @@ namespace {
 
 using Sizes = LibraryConvolution::Sizes;
 
-constexpr std::array<llvm::StringLiteral, 3> functionNames = {
-    "cudnnConvolutionForward", "cudnnConvolutionBackwardData", "cudnnConvolutionBackwardFilter"};
+constexpr std::array<llvm::StringLiteral, 3> functionNames = {"cudnnConvolutionForward", "cudnnConvolutionBackwardData",
+                                                              "cudnnConvolutionBackwardFilter"};
 constexpr std::array<llvm::StringLiteral, 3> computeNames = {"f32", "tf32", "f64"};
 constexpr uint64_t limit = std::numeric_limits<int32_t>::max(); // the library's sizes are int
 
@@ -26,8 +26,8 @@ uint64_t reach(const Sizes &dims, const Sizes &strides, LibraryType type) {
   return (last + 1) * bytesOf(type);
 }
 
-/// Has no element the place of another? Then each dimension, from the one that is closest together on, goes beyond those
-/// before it.
+/// Has no element the place of another? Then each dimension, from the one that is closest together on, goes beyond
+/// those before it.
 bool isApart(const Sizes &dims, const Sizes &strides) {
   std::multiset<std::pair<uint64_t, uint64_t>> ordered;
   for (size_t i = 0; i < dims.size(); ++i)

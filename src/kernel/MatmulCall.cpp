@@ -69,7 +69,8 @@ std::string findContradiction(const MatmulCall &call) {
   for (uint64_t size : {call.m, call.n, call.k, call.batch})
     if (size == 0 || size > limit)
       return "a size of " + std::to_string(size);
-  for (auto [name, matrix] : {std::pair("a", &call.a), {"b", &call.b}, {"c", call.c ? &*call.c : nullptr}, {"d", &call.d}}) {
+  for (auto [name, matrix] :
+       {std::pair("a", &call.a), {"b", &call.b}, {"c", call.c ? &*call.c : nullptr}, {"d", &call.d}}) {
     if (!matrix)
       continue;
     if (matrix->leadingDimension < call.rowsOf(*matrix))

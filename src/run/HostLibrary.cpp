@@ -137,7 +137,9 @@ public:
   StridedArray(LibraryType type, const Sizes &sizes, const Sizes &strides)
       : type(type), sizes(sizes), strides(strides), bytes(bytesOf(type)) {}
 
-  Shape shape() const { return Shape::array(elementType(type), llvm::SmallVector<int64_t>(sizes.begin(), sizes.end())); }
+  Shape shape() const {
+    return Shape::array(elementType(type), llvm::SmallVector<int64_t>(sizes.begin(), sizes.end()));
+  }
   Literal read(llvm::ArrayRef<uint8_t> memory) const {
     Literal array(shape());
     uint8_t *to = array.mutableBytes().data();
@@ -236,7 +238,8 @@ bool carryOut(const LibraryConvolution &convolution, const CallStep &step, ReadS
   HloInstruction *lhs = b.parameter(0, first.shape()), *rhs = b.parameter(1, second.shape());
   const Window window = windowOf(convolution);
   const ConvolutionLabels labels = labelsOf(convolution.spatial());
-  entry.setRoot(b.add(Opcode::CustomCall, Shape::tuple({result.shape(), Shape::array(ElementType::U8, {0})}), {lhs, rhs},
+  entry.setRoot(b.add(Opcode::CustomCall, Shape::tuple({result.shape(), Shape::array(ElementType::U8, {0})}),
+                      {lhs, rhs},
                       {{AttributeKey::CustomCallTarget, targetOf(convolution.kind)},
                        {AttributeKey::Window, &window},
                        {AttributeKey::DimLabels, &labels},

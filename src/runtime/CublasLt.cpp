@@ -57,7 +57,7 @@ struct Scalar {
   int32_t whole = 0;
   explicit Scalar(double value) : wide(value), single(float(value)), whole(int32_t(value)) {}
   const void *as(LibraryType type) const {
-    return type == LibraryType::F64 ? static_cast<const void *>(&wide)
+    return type == LibraryType::F64   ? static_cast<const void *>(&wide)
            : type == LibraryType::S32 ? static_cast<const void *>(&whole)
                                       : static_cast<const void *>(&single);
   }

@@ -29,9 +29,9 @@ public:
 
   /// Queues the product. `reads`: a, b, then c and the bias where there are; `writes`: d, workspace. The algorithm is
   /// the library's first choice, and kept for later calls of the same configuration with memory of the same alignment.
-  bool multiply(const MatmulCall &call, const std::string &configuration,
-                const std::vector<cuda::DevicePointer> &reads, const std::vector<cuda::DevicePointer> &writes,
-                uint64_t workspaceBytes, cuda::Stream stream, std::string &error);
+  bool multiply(const MatmulCall &call, const std::string &configuration, const std::vector<cuda::DevicePointer> &reads,
+                const std::vector<cuda::DevicePointer> &writes, uint64_t workspaceBytes, cuda::Stream stream,
+                std::string &error);
 
 private:
   /// A call with all that the library has to know of it.
@@ -45,8 +45,7 @@ private:
   bool findFunctions(std::string &error);
   bool check(int status, const std::string &doing, std::string &error) const;
   void release(Prepared &made) const;
-  bool makeLayout(const MatmulCall &call, const MatmulCall::Matrix &matrix, MatrixLayout &layout,
-                  std::string &error);
+  bool makeLayout(const MatmulCall &call, const MatmulCall::Matrix &matrix, MatrixLayout &layout, std::string &error);
   bool describe(const MatmulCall &call, Prepared &made, std::string &error);
   bool choose(const MatmulCall &call, const std::vector<uint32_t> &alignments, uint64_t workspaceBytes, Prepared &made,
               std::string &error);

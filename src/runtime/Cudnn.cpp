@@ -131,10 +131,9 @@ bool Cudnn::describe(const LibraryConvolution &convolution, Prepared &made, std:
                "describing a kernel (cudnnSetFilterNdDescriptor)", error) &&
          check(cudnnCreateConvolutionDescriptor(&made.convolution),
                "describing a convolution (cudnnCreateConvolutionDescriptor)", error) &&
-         check(cudnnSetConvolutionNdDescriptor(made.convolution, int(padding.size()), padding.data(), strides.data(),
-                                               dilations.data(),
-                                               convolution.flipped ? ModeConvolution : ModeCrossCorrelation,
-                                               computeType),
+         check(cudnnSetConvolutionNdDescriptor(
+                   made.convolution, int(padding.size()), padding.data(), strides.data(), dilations.data(),
+                   convolution.flipped ? ModeConvolution : ModeCrossCorrelation, computeType),
                "describing a convolution (cudnnSetConvolutionNdDescriptor)", error) &&
          check(cudnnSetConvolutionGroupCount(made.convolution, int(convolution.groups)),
                "describing a convolution (cudnnSetConvolutionGroupCount)", error) &&
@@ -142,8 +141,7 @@ bool Cudnn::describe(const LibraryConvolution &convolution, Prepared &made, std:
                "describing a convolution (cudnnSetConvolutionMathType)", error);
 }
 
-bool Cudnn::choose(const LibraryConvolution &convolution, uint64_t workspaceBytes, Prepared &made,
-                   std::string &error) {
+bool Cudnn::choose(const LibraryConvolution &convolution, uint64_t workspaceBytes, Prepared &made, std::string &error) {
   std::array<AlgorithmResult, 16> results = {};
   int found = 0, status = Success;
   switch (convolution.kind) {
@@ -160,16 +158,15 @@ bool Cudnn::choose(const LibraryConvolution &convolution, uint64_t workspaceByte
                                                            int(results.size()), &found, results.data());
     break;
   }
-  if (!check(status, "choosing an algorithm for " + convolution.configuration() + " (" + convolution.function().str() +
-                         ")",
+  if (!check(status,
+             "choosing an algorithm for " + convolution.configuration() + " (" + convolution.function().str() + ")",
              error))
     return false;
   const MathType math = mathOf(convolution);
   const auto end = results.begin() + std::min(size_t(std::max(found, 0)), results.size());
   const auto chosen = std::find_if(results.begin(), end, [&](const AlgorithmResult &one) {
     return one.status == Success && one.workspaceBytes <= workspaceBytes &&
-           addsProducts(convolution.kind, one.algorithm) &&
-           (math != FmaMath || one.mathType != TensorOpMath);
+           addsProducts(convolution.kind, one.algorithm) && (math != FmaMath || one.mathType != TensorOpMath);
   });
   if (chosen == end) {
     error = "`" + library.name() + "` has no algorithm that adds products for " + convolution.configuration();
@@ -212,9 +209,9 @@ bool Cudnn::convolve(const LibraryConvolution &convolution, const std::string &c
                                           made.algorithm.algorithm, workspace, workspaceBytes, beta, made.x, result);
     break;
   case Kind::KernelGradient:
-    status = cudnnConvolutionBackwardFilter(handle, alpha, made.x, first, made.y, second, made.convolution,
-                                            made.algorithm.algorithm, workspace, workspaceBytes, beta, made.kernel,
-                                            result);
+    status =
+        cudnnConvolutionBackwardFilter(handle, alpha, made.x, first, made.y, second, made.convolution,
+                                       made.algorithm.algorithm, workspace, workspaceBytes, beta, made.kernel, result);
     break;
   }
   return check(status, "convolving by " + configuration + " (" + convolution.function().str() + ")", error);

@@ -27,8 +27,8 @@ public:
                                      std::string &error);
   ~Cudnn();
 
-  /// Queues the convolution. `reads`: the two that the function reads; `writes`: its result, workspace. The algorithm is
-  /// the library's first choice of those that add products, and kept for later calls.
+  /// Queues the convolution. `reads`: the two that the function reads; `writes`: its result, workspace. The algorithm
+  /// is the library's first choice of those that add products, and kept for later calls.
   bool convolve(const LibraryConvolution &convolution, const std::string &configuration,
                 const std::vector<cuda::DevicePointer> &reads, const std::vector<cuda::DevicePointer> &writes,
                 uint64_t workspaceBytes, cuda::Stream stream, std::string &error);

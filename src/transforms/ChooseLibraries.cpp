@@ -1,5 +1,5 @@
-// Dots and convolutions that a library multiplies -> calls of it. A call is a step between kernels, as XLA has it: what is around it is
-// fused without it, and what it reads and writes is in memory.
+// Dots and convolutions that a library multiplies -> calls of it. A call is a step between kernels, as XLA has it: what
+// is around it is fused without it, and what it reads and writes is in memory.
 //
 //   d = bf16[m,n] dot(x, y)  ->  d = bf16[m,n] custom-call(x, y), custom_call_target="__cublas$lt$matmul", ...
 //
@@ -52,8 +52,7 @@ private:
     std::string why;
     std::optional<LibraryCost> cost = costOf(instr, why);
     if (!cost)
-      remark(instr,
-             fmt::format("`{}` is multiplied by a kernel, not by {}: {}", instr.name().str(), library, why));
+      remark(instr, fmt::format("`{}` is multiplied by a kernel, not by {}: {}", instr.name().str(), library, why));
     return cost && (wanted == Multiplier::Library || isFaster(instr, cost->seconds, library));
   }
 
@@ -139,14 +138,12 @@ private:
                                                isTf32 ? tf32LibraryMarkAttribute() : libraryMarkAttribute()};
     attributes.push_back({AttributeKey::Window, static_cast<const Window *>(editor.module().arena().saveObject(
                                                     instr.windowOr(instr.shape().rank() - 2)))});
-    for (AttributeKey key : {AttributeKey::DimLabels, AttributeKey::FeatureGroupCount,
-                             AttributeKey::OperandPrecision})
+    for (AttributeKey key : {AttributeKey::DimLabels, AttributeKey::FeatureGroupCount, AttributeKey::OperandPrecision})
       if (const AttributeValue *value = instr.find(key))
         attributes.push_back({key, *value});
     keepMetadata(instr, attributes);
-    HloInstruction *call =
-        b.add(Opcode::CustomCall, Shape::tuple({instr.shape(), Shape::array(ElementType::U8, {0})}), instr.operands(),
-              attributes, instr.name());
+    HloInstruction *call = b.add(Opcode::CustomCall, Shape::tuple({instr.shape(), Shape::array(ElementType::U8, {0})}),
+                                 instr.operands(), attributes, instr.name());
     return b.tupleElement(call, 0);
   }
 
@@ -161,8 +158,8 @@ private:
 PassResult chooseLibraries(HloModule &module, HloPassContext &context) {
   if (context.options.dots == Multiplier::Own && context.options.convolutions == Multiplier::Own)
     return PassResult::Unchanged;
-  const bool hasFusions = llvm::any_of(module.entry()->instructions(),
-                                       [](auto *instr) { return instr->opcode() == Opcode::Fusion; });
+  const bool hasFusions =
+      llvm::any_of(module.entry()->instructions(), [](auto *instr) { return instr->opcode() == Opcode::Fusion; });
   const bool fuses = !hasFusions && context.options.fusion != FusionMode::None;
   size_t chosen = 0;
   for (HloComputation *computation : controlComputations(module))

@@ -40,11 +40,11 @@ static_assert(int(BackwardData1) == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1 &&
               int(BackwardFilter1) == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1);
 
 template <typename Theirs>
-constexpr bool isSame = sizeof(AlgorithmResult) == sizeof(Theirs) &&
-                        offsetof(AlgorithmResult, algorithm) == offsetof(Theirs, algo) &&
-                        offsetof(AlgorithmResult, status) == offsetof(Theirs, status) &&
-                        offsetof(AlgorithmResult, workspaceBytes) == offsetof(Theirs, memory) &&
-                        offsetof(AlgorithmResult, mathType) == offsetof(Theirs, mathType);
+constexpr bool isSame =
+    sizeof(AlgorithmResult) == sizeof(Theirs) && offsetof(AlgorithmResult, algorithm) == offsetof(Theirs, algo) &&
+    offsetof(AlgorithmResult, status) == offsetof(Theirs, status) &&
+    offsetof(AlgorithmResult, workspaceBytes) == offsetof(Theirs, memory) &&
+    offsetof(AlgorithmResult, mathType) == offsetof(Theirs, mathType);
 static_assert(isSame<cudnnConvolutionFwdAlgoPerf_t> && isSame<cudnnConvolutionBwdDataAlgoPerf_t> &&
               isSame<cudnnConvolutionBwdFilterAlgoPerf_t>);
 

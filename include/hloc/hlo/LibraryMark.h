@@ -21,8 +21,7 @@ inline bool hasLibraryMark(const HloInstruction &instr) {
 }
 
 inline bool hasTf32LibraryMark(const HloInstruction &instr) {
-  return hasLibraryMark(instr) &&
-         instr.string(AttributeKey::FrontendAttributes).contains("hloc_library_f32=\"tf32\"");
+  return hasLibraryMark(instr) && instr.string(AttributeKey::FrontendAttributes).contains("hloc_library_f32=\"tf32\"");
 }
 
 } // namespace hloc

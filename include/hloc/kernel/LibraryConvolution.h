@@ -24,9 +24,9 @@ struct LibraryConvolution {
   Kind kind = Kind::Forward;
   LibraryType type = LibraryType::F32; ///< of all three arrays
   Compute compute = Compute::F32;
-  Sizes x, kernel, y;             ///< [batch, features, spatial...], [out features, in features of a group, spatial...]
-  Sizes xStrides, yStrides;       ///< in elements
-  bool kernelFeaturesLast = false; ///< in memory: [out features, spatial..., in features] instead of the order above
+  Sizes x, kernel, y;       ///< [batch, features, spatial...], [out features, in features of a group, spatial...]
+  Sizes xStrides, yStrides; ///< in elements
+  bool kernelFeaturesLast = false;   ///< in memory: [out features, spatial..., in features] instead of the order above
   Sizes padding, strides, dilations; ///< spatial; padding is the same on both sides
   uint64_t groups = 1;
   bool flipped = false; ///< a convolution as mathematics has it, instead of a cross-correlation

@@ -50,7 +50,8 @@ std::string textOf(const Found &found) {
 }
 
 const char *const plain = "lhs_contracting_dims={1}, rhs_contracting_dims={0}";
-const char *const batched = "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}";
+const char *const batched =
+    "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}";
 
 } // namespace
 
@@ -83,11 +84,10 @@ TEST_CASE("several dimensions are one where they continue each other") {
         "3 10 7 x1, 1 N3+0, 0 N7+0, N3+0");
   CHECK(textOf(dot("f32[5,2,7]", "f32[2,7,3]", "f32[5,3]", "lhs_contracting_dims={1,2}, rhs_contracting_dims={0,1}")) ==
         "3 5 14 x1, 1 N3+0, 0 N14+0, N3+0");
-  CHECK_THAT(textOf(dot("f32[5,2,7]", "f32[7,2,3]", "f32[5,3]",
-                        "lhs_contracting_dims={1,2}, rhs_contracting_dims={1,0}")),
-             Contains("contracting dimensions are not one"));
-  CHECK_THAT(textOf(dot("f32[2,7,5]", "f32[7,3]", "f32[2,5,3]",
-                        "lhs_contracting_dims={1}, rhs_contracting_dims={0}")),
+  CHECK_THAT(
+      textOf(dot("f32[5,2,7]", "f32[7,2,3]", "f32[5,3]", "lhs_contracting_dims={1,2}, rhs_contracting_dims={1,0}")),
+      Contains("contracting dimensions are not one"));
+  CHECK_THAT(textOf(dot("f32[2,7,5]", "f32[7,3]", "f32[2,5,3]", "lhs_contracting_dims={1}, rhs_contracting_dims={0}")),
              Contains("free dimensions are not one"));
 }
 
@@ -132,8 +132,8 @@ TEST_CASE("calls of cuBLAS are products with what is done to them") {
   auto call = [&](const std::string &operands, const std::string &config, const std::string &out = "bf16[16,48]") {
     return find("x = bf16[16,32] parameter(0) y = bf16[32,48] parameter(1) b = bf16[48] parameter(2) c = " + out +
                 " parameter(3) ROOT d = (" + out + ", s8[4194304]) custom-call(" + operands +
-                "), custom_call_target=\"__cublas$lt$matmul\", backend_config={\"gemm_backend_config\":{" + config + "," +
-                numbers + "}}");
+                "), custom_call_target=\"__cublas$lt$matmul\", backend_config={\"gemm_backend_config\":{" + config +
+                "," + numbers + "}}");
   };
   Found found = call("x, y, b", R"("alpha_real":1,"beta":0,"epilogue":"BIAS_GELU")");
   REQUIRE(found.call);

@@ -72,7 +72,8 @@ TEST_CASE("a configuration that is none says what is wrong with it") {
   CHECK_THAT(errorOf(good, "\"m\":5", "\"m\":2147483648"), Contains("a size of 2147483648"));
   CHECK_THAT(errorOf(good, "\"leading_dimension\":8", "\"leading_dimension\":6"),
              Contains("columns of `a` have 7 elements, and begin every 6"));
-  CHECK_THAT(errorOf(good, "\"leading_dimension\":8", "\"leading_dimension\":4294967296"), Contains("`a` is too large"));
+  CHECK_THAT(errorOf(good, "\"leading_dimension\":8", "\"leading_dimension\":4294967296"),
+             Contains("`a` is too large"));
   CHECK_THAT(errorOf(good, "\"batch_stride\":40", "\"batch_stride\":18446744073709551615"),
              Contains("`a` is too large"));
   CHECK_THAT(errorOf(good, "bf16", "bf17"), Contains("`bf17` is no type of a library"));

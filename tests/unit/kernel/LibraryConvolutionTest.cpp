@@ -75,8 +75,9 @@ TEST_CASE("steps of convolutions have memory for what their function reads and w
   LibraryConvolution made = convolution();
   const uint64_t x = made.reachOfX(), kernel = made.reachOfKernel(), y = made.reachOfY();
   using Kind = LibraryConvolution::Kind;
-  for (auto [kind, first, second, result] :
-       {std::tuple(Kind::Forward, x, kernel, y), {Kind::InputGradient, kernel, y, x}, {Kind::KernelGradient, x, y, kernel}}) {
+  for (auto [kind, first, second, result] : {std::tuple(Kind::Forward, x, kernel, y),
+                                             {Kind::InputGradient, kernel, y, x},
+                                             {Kind::KernelGradient, x, y, kernel}}) {
     made.kind = kind;
     CallStep step{CallStep::Kind::Library,
                   made.function().str(),

@@ -130,8 +130,8 @@ TEST_CASE("a library that is none, or fails, is named") {
         "cublasLtMatrixLayoutSetAttribute", "cublasLtMatmulPreferenceCreate", "cublasLtMatmulPreferenceSetAttribute",
         "cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmul"}) {
     Setting setting("FAKE_CUBLASLT_FAIL", std::string(function) + "=13");
-    CHECK_THAT(errorOf(Product()), Contains(function) && Contains("CUBLAS_STATUS_EXECUTION_FAILED") &&
-                                       Contains("version 120903"));
+    CHECK_THAT(errorOf(Product()),
+               Contains(function) && Contains("CUBLAS_STATUS_EXECUTION_FAILED") && Contains("version 120903"));
   }
 }
 

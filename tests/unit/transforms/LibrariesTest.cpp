@@ -105,9 +105,8 @@ TEST_CASE("calls stay, without their workspace, where the library has them") {
   PassRun own(program(text + "ROOT r = f32[16,48] get-tuple-element(g), index=0"));
   CHECK(own.run(expandCustomCalls) == PassResult::Changed);
   CHECK(marks(*own.module) == 0);
-  for (const char *root :
-       {"ROOT r = f32[16,48] get-tuple-element(g), index=0", "ROOT r = s8[64] get-tuple-element(g), index=1",
-        "ROOT r = (f32[16,48], s8[64]) copy(g)"}) {
+  for (const char *root : {"ROOT r = f32[16,48] get-tuple-element(g), index=0",
+                           "ROOT r = s8[64] get-tuple-element(g), index=1", "ROOT r = (f32[16,48], s8[64]) copy(g)"}) {
     PassRun p(program(text + root));
     p.context.options.dots = Multiplier::Library;
     const std::unique_ptr<HloModule> before = cloneModule(*p.module);
