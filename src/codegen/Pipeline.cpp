@@ -49,7 +49,7 @@ void listPasses(const PipelineOptions &options, AddPass add) {
   once.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled).setMaxIterations(4);
   // (All that loops carry would be compared with each other: a fragment's 64 sums, at every change of a loop.)
   run(createCanonicalizerPass(once, {"(anonymous namespace)::RemoveDuplicateSuccessorInputUses"}));
-  run(createCSEPass());
+  run(createCse());
   // What does not change in the loops that are left moves out of them.
   runOnFunctions(createLoopInvariantCodeMotionPass());
 
@@ -81,11 +81,13 @@ void listPasses(const PipelineOptions &options, AddPass add) {
   ExpandMathOptions math;
   math.computeCapability = floats.computeCapability;
   run(createExpandMath(math));
-  run(createCSEPass());
+  run(createCse());
 
   // --- LLVM
   // Structured control flow becomes branches.
-  run(createSCFToControlFlowPass());
+  SCFToControlFlowPassOptions branches;
+  branches.allowPatternRollback = false; // its patterns succeed or fail before they change anything
+  run(createSCFToControlFlowPass(branches));
   // Everything else becomes LLVM dialect.
   run(createLowerToLlvm());
 }

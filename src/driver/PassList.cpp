@@ -19,7 +19,6 @@ void registerKernelPasses() {
   static std::once_flag once;
   std::call_once(once, [] {
     registerHlocPasses();
-    registerPass(createCSEPass);
     registerPass([] { return createCanonicalizerPass(); });
     registerPass(createLoopInvariantCodeMotionPass);
     registerPass(createSymbolDCEPass);

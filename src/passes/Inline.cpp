@@ -8,8 +8,7 @@
 // The result is as large as what is computed, and each of its ops is looked at once, however often helpers share
 // helpers. (Innermost first, as MLIR's inliner goes, each helper would hold all that it calls before it is pasted.)
 #include "passes/PassDetail.h"
-
-#include "llvm/ADT/ScopedHashTable.h"
+#include "passes/ValueTable.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -40,25 +39,6 @@ constexpr size_t maxOpsOfStraightCopies = 400;
 /// The same of helpers of which nothing is copied but their own body.
 constexpr size_t maxOpsOfKnown = 400;
 constexpr size_t hugeSize = size_t(1) << 30;
-
-/// Ops by what they compute: kind, attributes, operands.
-struct ByValue : llvm::DenseMapInfo<Operation *> {
-  static unsigned getHashValue(const Operation *op) {
-    return OperationEquivalence::computeHash(const_cast<Operation *>(op), OperationEquivalence::directHashValue,
-                                             OperationEquivalence::ignoreHashValue,
-                                             OperationEquivalence::IgnoreLocations);
-  }
-  static bool isEqual(const Operation *a, const Operation *b) {
-    if (a == b)
-      return true;
-    if (a == getTombstoneKey() || a == getEmptyKey() || b == getTombstoneKey() || b == getEmptyKey())
-      return false;
-    return OperationEquivalence::isEquivalentTo(const_cast<Operation *>(a), const_cast<Operation *>(b),
-                                                OperationEquivalence::IgnoreLocations);
-  }
-};
-
-using ValueTable = llvm::ScopedHashTable<Operation *, Operation *, ByValue>;
 
 struct Helper {
   size_t ops = 0;                      ///< in its own body
@@ -278,7 +258,7 @@ void Inlining::pasteEntry(func::FuncOp function, size_t maxOps) {
 }
 
 void Inlining::visit(Block &block) {
-  ValueTable::ScopeTy scope(table);
+  ValueTable::Scope scope(table);
   for (Operation *op = block.empty() ? nullptr : &block.front(); op && !(pastesAll && gaveUp);)
     op = visit(op);
 }
@@ -296,7 +276,7 @@ Operation *Inlining::visit(Operation *op) {
     for (Value &value : it->second)
       value = resolve(value);
     replace(op, it->second);
-    table.insert(op, op);
+    table.insert(op);
     dead.push_back(op);
     return next;
   }
@@ -312,7 +292,7 @@ Operation *Inlining::visit(Operation *op) {
       return pasteBody(call, callee);
     gaveUp = true;
   }
-  table.insert(op, op);
+  table.insert(op);
   return next;
 }
 

@@ -25,6 +25,10 @@ def LowerXlaGpuToScf : Pass<"hloc-lower-xla-gpu-to-scf", "::mlir::func::FuncOp">
                  Option<"reducesFloats", "float-redux", "bool", "false", "redux.sync takes f32: sm_100a, sm_103a">];
 }
 
+def Cse : Pass<"hloc-cse", "::mlir::ModuleOp"> {
+  let summary = "Equal expressions are computed once";
+}
+
 def PropagateSliceIndices : Pass<"hloc-propagate-slice-indices", "::mlir::ModuleOp"> {
   let summary = "Gives the arguments of helpers the buffer identity of what the entry passes them";
 }
