@@ -70,27 +70,35 @@ private:
   StringRef f32Name, f64Name;
 };
 
-/// rsqrt is one instruction of NVPTX that LLVM has no general intrinsic for.
-struct LowerRsqrt : ConvertOpToLLVMPattern<math::RsqrtOp> {
-  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
-  LogicalResult matchAndRewrite(math::RsqrtOp op, OpAdaptor adaptor,
+/// One instruction of NVPTX for f32, perhaps one for f64, that LLVM has no general intrinsic for; narrower floats go
+/// through f32.
+template <typename MathOp> struct ToInstruction : ConvertOpToLLVMPattern<MathOp> {
+  ToInstruction(const LLVMTypeConverter &converter, StringRef f32Name, StringRef f64Name, PatternBenefit benefit = 1)
+      : ConvertOpToLLVMPattern<MathOp>(converter, benefit), f32Name(f32Name), f64Name(f64Name) {}
+
+  LogicalResult matchAndRewrite(MathOp op, typename MathOp::Adaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
     Type type = op.getType();
     Location loc = op.getLoc();
     if (!isa<FloatType>(type))
       return rewriter.notifyMatchFailure(op, "not a scalar float");
     bool isDouble = type.isF64();
+    if (isDouble && f64Name.empty())
+      return rewriter.notifyMatchFailure(op, "no instruction for f64");
     Type wide = isDouble ? Type(rewriter.getF64Type()) : Type(rewriter.getF32Type());
     Value operand = adaptor.getOperand();
     if (type != wide)
       operand = LLVM::FPExtOp::create(rewriter, loc, wide, operand);
-    auto name = rewriter.getStringAttr(isDouble ? "llvm.nvvm.rsqrt.approx.d" : "llvm.nvvm.rsqrt.approx.f");
+    auto name = rewriter.getStringAttr(isDouble ? f64Name : f32Name);
     Value result = LLVM::CallIntrinsicOp::create(rewriter, loc, wide, name, operand).getResult(0);
     if (type != wide)
       result = LLVM::FPTruncOp::create(rewriter, loc, type, result);
     rewriter.replaceOp(op, result);
     return success();
   }
+
+private:
+  StringRef f32Name, f64Name;
 };
 
 } // namespace
@@ -102,8 +110,11 @@ void hloc::populateMathToLlvmPatterns(const LLVMTypeConverter &converter, Rewrit
                ToIntrinsic<math::SqrtOp, LLVM::SqrtOp>, ToIntrinsic<math::FmaOp, LLVM::FMAOp>,
                ToIntrinsic<math::CopySignOp, LLVM::CopySignOp>, ToIntrinsic<math::CtPopOp, LLVM::CtPopOp>,
                ToZeroCount<math::CountLeadingZerosOp, LLVM::CountLeadingZerosOp>,
-               ToZeroCount<math::CountTrailingZerosOp, LLVM::CountTrailingZerosOp>, LowerRsqrt>(converter);
+               ToZeroCount<math::CountTrailingZerosOp, LLVM::CountTrailingZerosOp>>(converter);
+  patterns.add<ToInstruction<math::RsqrtOp>>(converter, "llvm.nvvm.rsqrt.approx.f", "llvm.nvvm.rsqrt.approx.d");
   patterns.add<ToLibdevice<math::ExpOp>>(converter, "__nv_expf", "__nv_exp");
+  // libdevice's function is this instruction, too; to read libdevice takes longer than many a kernel's passes.
+  patterns.add<ToInstruction<math::Exp2Op>>(converter, "llvm.nvvm.ex2.approx.f32", "", /*benefit=*/2);
   patterns.add<ToLibdevice<math::Exp2Op>>(converter, "__nv_exp2f", "__nv_exp2");
   patterns.add<ToLibdevice<math::ExpM1Op>>(converter, "__nv_expm1f", "__nv_expm1");
   patterns.add<ToLibdevice<math::LogOp>>(converter, "__nv_logf", "__nv_log");

@@ -48,4 +48,17 @@ module attributes {xla_gpu.index_bits = 32 : i32} {
     %greatest = gpu.subgroup_reduce maximumf %f uniform : (f32) -> f32
     return %sum, %least, %all, %any, %greatest : i32, i32, i1, i1, f32
   }
+
+  // An instruction, for which libdevice need not be read; f64 has none.
+  // CHECK-LABEL: llvm.func @powers(
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.f32"(%{{.*}}) : (f32) -> f32
+  // CHECK: llvm.fpext %{{.*}} : f16 to f32
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.f32"(%{{.*}}) : (f32) -> f32
+  // CHECK: llvm.call @__nv_exp2(%{{.*}}) : (f64) -> f64
+  func.func @powers(%x: f32, %y: f16, %z: f64) -> (f32, f16, f64) {
+    %a = math.exp2 %x : f32
+    %b = math.exp2 %y : f16
+    %c = math.exp2 %z : f64
+    return %a, %b, %c : f32, f16, f64
+  }
 }
