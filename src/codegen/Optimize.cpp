@@ -1,6 +1,7 @@
 #include "LlvmStageParts.h"
 
 #include "llvm/Analysis/InlineCost.h"
+#include "llvm/Analysis/LastRunTrackingAnalysis.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
@@ -61,8 +62,26 @@ llvm::FunctionPassManager straightLinePipeline(llvm::StringRef startAfter) {
   return passes;
 }
 
+/// Not again where nothing has changed since: kernels without loops are left alone by what comes between two of them.
+class EarlyCse : public llvm::EarlyCSEPass {
+public:
+  using EarlyCSEPass::EarlyCSEPass;
+  llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses) {
+    auto &runs = analyses.getResult<llvm::LastRunTrackingAnalysis>(function);
+    if (runs.shouldSkip(&id))
+      return llvm::PreservedAnalyses::all();
+    llvm::PreservedAnalyses preserved = EarlyCSEPass::run(function, analyses);
+    runs.update(&id, /*Changed=*/!preserved.areAllPreserved());
+    preserved.preserve<llvm::LastRunTrackingAnalysis>();
+    return preserved;
+  }
+
+private:
+  static constexpr char id = 0;
+};
+
 /// Loads and stores of libdevice's tables and of shared memory are seen through by MemorySSA.
-llvm::EarlyCSEPass earlyCse() { return llvm::EarlyCSEPass(/*UseMemorySSA=*/true); }
+EarlyCse earlyCse() { return EarlyCse(/*UseMemorySSA=*/true); }
 
 llvm::LICMPass hoist(bool speculatively) {
   llvm::LICMOptions options;
@@ -104,7 +123,7 @@ llvm::FunctionPassManager loopPipeline() {
   passes.addPass(llvm::SimplifyCFGPass(
       branchOptions().convertSwitchToArithmetic(true).hoistCommonInsts(true).sinkCommonInsts(true)));
   passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(/*OptLevel=*/3)));
-  passes.addPass(llvm::EarlyCSEPass()); // loops that became one block read the same
+  passes.addPass(EarlyCse()); // loops that became one block read the same
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::InferAlignmentPass()); // mergeAccesses forms vectors of what is aligned
   passes.addPass(llvm::SimplifyCFGPass(
