@@ -1,5 +1,6 @@
 #include "hloc/dialect/AppliedMap.h"
 
+#include "dialect/KnownMaps.h"
 #include "hloc/indexing/ShapeMaps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -129,7 +130,7 @@ bool AppliedMap::simplify() {
   bool changed = bindConstants();
   changed |= mergeEqualOperands();
   changed |= tightenBounds();
-  changed |= map.simplify();
+  changed |= KnownMaps::simplify(map);
   if (map.isKnownEmpty()) {
     *this = std::move(before);
     return false;

@@ -2,6 +2,7 @@
 #include "hloc/dialect/XlaGpu.h"
 
 #include "dialect/Inliner.h"
+#include "dialect/KnownMaps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
@@ -49,7 +50,7 @@ void XlaGpuDialect::initialize() {
 #define GET_OP_LIST
 #include "dialect/XlaGpuOps.cpp.inc"
       >();
-  addInterfaces<AliasInterface, CallInliner>();
+  addInterfaces<AliasInterface, CallInliner, KnownMaps>();
 }
 
 /// Results of maps that turn out to be constants. (Where a dialect makes none, LLVM 22's greedy driver erases what the

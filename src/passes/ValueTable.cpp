@@ -31,9 +31,8 @@ Operation *ValueTable::lookup(Operation *op, uint64_t hash) const {
     return nullptr;
   for (uint32_t i = buckets[hash & (buckets.size() - 1)]; i != 0; i = entries[i - 1].next) {
     const Entry &entry = entries[i - 1];
-    if (entry.hash == hash &&
-        (entry.op == op ||
-         OperationEquivalence::isEquivalentTo(entry.op, op, OperationEquivalence::Flags::IgnoreLocations)))
+    if (entry.hash == hash && (entry.op == op || OperationEquivalence::isEquivalentTo(
+                                                     entry.op, op, OperationEquivalence::Flags::IgnoreLocations)))
       return entry.op;
   }
   return nullptr;

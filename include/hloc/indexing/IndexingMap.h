@@ -110,6 +110,7 @@ public:
   std::string toString() const;
 
 private:
+  friend class SimplifiedMaps;
   mlir::AffineMap affineMap;
   llvm::SmallVector<IndexingVariable, 4> dimVariables, rangeVariables, runtimeVariables;
   llvm::SmallVector<Constraint, 2> constraintList;
