@@ -3,6 +3,7 @@
 #include "LlvmStageParts.h"
 
 #include "fmt/format.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Intrinsics.h"
@@ -130,11 +131,16 @@ bool auditIntrinsics(mlir::ModuleOp module, const TargetInfo &target, Diagnostic
 
 bool auditModule(const llvm::Module &module, const TargetInfo &target, DiagnosticEngine &diagnostics) {
   bool fine = true;
+  llvm::DenseSet<const llvm::Function *> known[2]; // without objection: exact, approximate
   for (const llvm::Function &function : module) {
     for (const llvm::Instruction &instruction : llvm::instructions(function)) {
       const auto *call = llvm::dyn_cast<llvm::CallBase>(&instruction);
       const llvm::Function *callee = call ? call->getCalledFunction() : nullptr;
       if (!callee || !callee->isDeclaration())
+        continue;
+      const auto *math = llvm::dyn_cast<llvm::FPMathOperator>(call);
+      const bool isApproximate = math && math->hasApproxFunc();
+      if (known[isApproximate].contains(callee))
         continue;
       std::string where = fmt::format(" in kernel code `{}`", function.getName().str());
       if (!callee->isIntrinsic()) {
@@ -144,10 +150,11 @@ bool auditModule(const llvm::Module &module, const TargetInfo &target, Diagnosti
         continue;
       }
       llvm::Type *type = call->arg_size() ? call->getArgOperand(0)->getType() : call->getType();
-      const auto *math = llvm::dyn_cast<llvm::FPMathOperator>(call);
       IntrinsicUse use{baseName(callee->getName()), type->getScalarType()->isDoubleTy(),
-                       type->getScalarType()->isBFloatTy(), type->isVectorTy(), math && math->hasApproxFunc()};
-      if (std::string why = objection(use, target); !why.empty()) {
+                       type->getScalarType()->isBFloatTy(), type->isVectorTy(), isApproximate};
+      if (std::string why = objection(use, target); why.empty()) {
+        known[isApproximate].insert(callee);
+      } else {
         diagnostics.report(DiagnosticKind::Internal, message(use.name, why, where));
         fine = false;
       }

@@ -14,9 +14,8 @@ struct KnownMaps : mlir::DialectInterface::Base<KnownMaps> {
   /// Contexts that several threads use have none.
   static bool simplify(IndexingMap &map) {
     auto *dialect = map.context()->getLoadedDialect("xla_gpu");
-    const KnownMaps *known = dialect && !map.context()->isMultithreadingEnabled()
-                                 ? dialect->getRegisteredInterface<KnownMaps>()
-                                 : nullptr;
+    const KnownMaps *known =
+        dialect && !map.context()->isMultithreadingEnabled() ? dialect->getRegisteredInterface<KnownMaps>() : nullptr;
     return known ? known->maps.simplify(map) : map.simplify();
   }
 
