@@ -42,8 +42,7 @@ bool isOnTensorCores(const HloInstruction &product, const KernelPlan &kernel) {
     return llvm::is_contained({attention->scores.hero, attention->product.hero}, &product) ||
            (attention->beside && attention->beside->hero == &product);
   const auto *contraction = std::get_if<ContractionPlan>(&kernel.plan);
-  return contraction && llvm::is_contained(contraction->heroes(), &product) &&
-         (contraction->tile.onTensorCores || contraction->stage == ReductionStage::Combine);
+  return contraction && contraction->tile.onTensorCores && llvm::is_contained(contraction->heroes(), &product);
 }
 
 bool isOnTensorCores(const HloInstruction &product, const FusionPlan &plan) {
@@ -78,6 +77,10 @@ std::vector<KernelRemark> remarksOnTensorCores(const FusionGraph &graph, const F
   /// Of a fragment; there is little to win with fewer.
   constexpr int64_t least = 16;
   std::vector<KernelRemark> remarks;
+  // What adds up sums of parts of the terms multiplies nothing: the kernel that makes them is asked.
+  if (const auto *contraction = std::get_if<ContractionPlan>(&kernel.plan);
+      contraction && contraction->stage == ReductionStage::Combine)
+    return remarks;
   for (const HloInstruction *instr : graph.instructions()) {
     if (!isContraction(*instr) || instr->opcode() == Opcode::ScaledDot || !graph.isLive(*instr) ||
         isOnTensorCores(*instr, plan))

@@ -68,6 +68,18 @@ TEST_CASE("other kernels say why they do not") {
   CHECK(remarksOf(symmetric, "sm_75").empty());
 }
 
+TEST_CASE("of two kernels, the one that multiplies says why it does not, and says it once") {
+  const std::string split = "a = f32[32,500] parameter(0)  b = f32[700,500] parameter(1)\n"
+                            "ROOT r = f32[32,700] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={1}, "
+                            "algorithm=dot_tf32_tf32_f32";
+  const test::PlannedEntry entry(split, {}, "sm_90");
+  REQUIRE(entry.plan.steps.size() == 2);
+  REQUIRE_FALSE(std::get<ContractionPlan>(entry.kernel().plan).tile.onTensorCores);
+  CHECK(remarksOf(split) ==
+        "32 rows by 700 columns of 500 terms of `r` are not multiplied on tensor cores: threads that "
+        "multiply as f32 take no longer, by the cost model\n");
+}
+
 TEST_CASE("products as matrices") {
   CHECK(shapeOf(dotOf("f32", 40, 50, 60)) == std::array<int64_t, 3>{40, 50, 60});
   CHECK(shapeOf("a = f32[3,40,60] parameter(0)  b = f32[3,60,50] parameter(1)\n"
