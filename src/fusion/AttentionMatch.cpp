@@ -438,7 +438,7 @@ private:
     /// its share of the sum, half a conversion. An exponential that is kept is made once.
     constexpr double ofMaximumAndSum = 5, ofWeight = 9.5, ofAll = 11.5, ofOnline = 5.5;
     /// Of a weight that is multiplied in pieces, to make these.
-    constexpr double ofPieces = 8.5;
+    constexpr double ofPieces = 9.5;
     llvm::SmallVector<const HloInstruction *> all = {&plan.weights()};
     plan.workOfStages = workFor(all);
     for (const ReductionFrame &stage : plan.stages)

@@ -213,7 +213,7 @@ private:
       carried = loopBoth(carried, [&](Value piece, const Scores &scores, Value, const Values &before) {
         return body(piece, scores, before);
       });
-      tiles = synchronized(tiles);
+      // Nobody reads keys of the first dot any more: all have come to where the other's were there.
       onItsWay = begin(dots.front().keys, b.index(0), b.index(0));
       return carried;
     }
@@ -551,7 +551,13 @@ private:
   SmallVector<Value> multiplyBoth() {
     const Values sums(size_t(rowsOfThread * plan.product.tile.threadColumns), values.zero());
     SmallVector<Value> all = loopBoth(sums, [&](Value piece, const Scores &scores, Value stage, const Values &before) {
-      return multiplyTerms(before, stage, weightsOf(piece, scores));
+      // Of a few keys at a time: all weights, in pieces, are more than registers have room for.
+      return multiplyTerms(before, stage, [&](int64_t number) {
+        return weightFragments(b, plan, [&](int64_t row, int64_t i) {
+          const int64_t neighbour = number * neighboursOfFragment + i;
+          return whereKey(weightAt(scores, row, neighbour, keyAt(neighbour, piece)), neighbour, piece);
+        });
+      });
     });
     // Outputs may take the place of the rows' factors, which others still multiply.
     dots.front().rowTile = synchronized(dots.front().rowTile);
@@ -705,8 +711,11 @@ private:
 
   Value asWeight(Value weight, ElementType type) { return hloc::asWeight(b, plan, weight, type); }
 
-  Values multiplyTerms(const Values &sums, Value stage, ArrayRef<WeightFragments> weights) {
+  Values multiplyTerms(const Values &sums, Value stage, llvm::function_ref<WeightFragments(int64_t number)> weights) {
     return hloc::multiplyTerms(plan, kernel, {tiles, stage, dots.front().factorType()}, sums, weights);
+  }
+  Values multiplyTerms(const Values &sums, Value stage, const SmallVector<WeightFragments> &weights) {
+    return multiplyTerms(sums, stage, [&](int64_t number) { return weights[size_t(number)]; });
   }
 
   /// 0 beyond the last key.

@@ -57,17 +57,15 @@ SmallVector<Value> factorPieces(CodeBuilder &b, Value value, ElementType fragmen
   return pieces;
 }
 
-SmallVector<Value> finitePieces(CodeBuilder &b, Value value, ElementType fragment, unsigned number) {
-  Value isFinite =
-      b.cmpF(CodeBuilder::FPred::OLT, math::AbsFOp::create(b, value), std::numeric_limits<double>::infinity());
+SmallVector<Value> piecesOfOneSign(CodeBuilder &b, Value value, ElementType fragment, unsigned number) {
+  Value isAny = b.cmpF(CodeBuilder::FPred::UNE, value, 0.0);
+  Value unit = b.select(isAny, b.integer(b.getI32Type(), 1), b.integer(b.getI32Type(), 0));
   SmallVector<Value> pieces;
   for (unsigned i = 0; i + 1 < number; ++i) {
-    Value cut = cutOff(b, value, fragment);
-    Value first = i == 0 ? b.select(isFinite, cut, value) : cut;
+    Value less = single(b, b.subI(word(b, value), unit)); // the next number towards 0
+    Value first = cutOff(b, less, fragment);
     pieces.push_back(convertElement(b, first, ElementType::F32, fragment));
-    value = b.subF(value, cut);
-    if (i == 0)
-      value = b.select(isFinite, value, b.floatingLike(value, 0));
+    value = b.subF(value, first);
   }
   pieces.push_back(rounded(b, value, fragment));
   return pieces;

@@ -14,7 +14,10 @@ mlir::Value asFragmentFactor(CodeBuilder &b, mlir::Value stored, ElementType fro
 /// themselves in the first.
 llvm::SmallVector<mlir::Value> factorPieces(CodeBuilder &b, mlir::Value value, ElementType fragment, unsigned number);
 
-/// The same where products of all pieces are added up together: behind an infinity and NaN there are zeros.
-llvm::SmallVector<mlir::Value> finitePieces(CodeBuilder &b, mlir::Value value, ElementType fragment, unsigned number);
+/// The same where products of all pieces are added up together: each has the value's sign, and none is zero unless that
+/// is, so that products by an infinity are infinities of one sign. (But for rests below the numbers of the type.) An
+/// infinity or NaN is itself in the last.
+llvm::SmallVector<mlir::Value> piecesOfOneSign(CodeBuilder &b, mlir::Value value, ElementType fragment,
+                                               unsigned number);
 
 } // namespace hloc

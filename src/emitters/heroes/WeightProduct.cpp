@@ -21,7 +21,7 @@ WeightFragments weightFragments(CodeBuilder &b, const AttentionPlan &plan,
       for (int64_t i = 0; i < 2; ++i) {
         Value whole = weight(row, 2 * eight + i);
         const SmallVector<Value> pieces =
-            numPieces == 1 ? SmallVector<Value>{whole} : finitePieces(b, whole, type, numPieces);
+            numPieces == 1 ? SmallVector<Value>{whole} : piecesOfOneSign(b, whole, type, numPieces);
         for (auto [piece, all] : llvm::zip_equal(pieces, factors))
           all.push_back(piece);
       }
@@ -44,17 +44,18 @@ Value asWeight(CodeBuilder &b, const AttentionPlan &plan, Value weight, ElementT
 }
 
 SmallVector<Value> multiplyTerms(const AttentionPlan &plan, KernelBuilder &kernel, const TermTile &terms,
-                                 ArrayRef<Value> sums, ArrayRef<WeightFragments> weights) {
+                                 ArrayRef<Value> sums, llvm::function_ref<WeightFragments(int64_t number)> weights) {
   FragmentTiles ofTerms(plan.product, kernel, terms.element, terms.stage);
   SmallVector<Value> products = sumsTogether(ofTerms, sums);
-  for (auto [number, rows] : llvm::enumerate(weights))
+  for (int64_t first = 0; first < plan.piece(); first += AttentionPlan::fragmentDepth) {
+    const WeightFragments rows = weights(first / AttentionPlan::fragmentDepth);
     for (int64_t pair = 0; pair < plan.columns() / (2 * ContractionTile::fragmentColumns); ++pair)
-      for (auto [half, fragments] :
-           llvm::enumerate(ofTerms.loadColumns(terms.tiles, pair, int64_t(number) * AttentionPlan::fragmentDepth))) {
+      for (auto [half, fragments] : llvm::enumerate(ofTerms.loadColumns(terms.tiles, pair, first))) {
         Value &ofColumns = products[size_t(2 * pair) + half];
         for (Value piece : llvm::reverse(rows))
           ofColumns = ofTerms.addProducts(piece, fragments, ofColumns);
       }
+  }
   return sumsOneByOne(ofTerms, products);
 }
 

@@ -20,9 +20,10 @@ struct TermTile {
   mlir::Type element;
 };
 
-/// Adds the products of a piece's weights, 16 keys each, and its terms, the smallest pieces of weights first. `sums`:
-/// by row, two neighbours of each eight columns.
+/// Adds the products of a piece's weights and its terms, the smallest pieces of weights first. `sums`: by row, two
+/// neighbours of each eight columns; `weights`: of the 16 keys of that number, asked for when they are multiplied.
 llvm::SmallVector<mlir::Value> multiplyTerms(const AttentionPlan &plan, KernelBuilder &kernel, const TermTile &terms,
-                                             llvm::ArrayRef<mlir::Value> sums, llvm::ArrayRef<WeightFragments> weights);
+                                             llvm::ArrayRef<mlir::Value> sums,
+                                             llvm::function_ref<WeightFragments(int64_t number)> weights);
 
 } // namespace hloc
