@@ -1,17 +1,13 @@
 /* cuBLASLt without a GPU, for tests of src/runtime beside the fake driver, whose memory is the host's. It multiplies
- * naively by what its descriptors say, and refuses, with cuBLAS's own words, what the library refuses: sizes that do not
- * fit each other, types that it has no product of, memory that is less aligned than it was told, workspace that is too
- * small, an algorithm that it has not given, a stream that is none.
- * FAKE_CUBLASLT_FAIL="cublasLtMatmul=13" makes that function return 13; FAKE_CUBLASLT_NONE=1 finds no algorithm.
- * fakeCublasLtLog() gives what was called since fakeCublasLtReset(), one a line. */
+ * naively by what its descriptors say, and refuses, with cuBLAS's own words, what the library refuses: sizes that do
+ * not fit each other, types that it has no product of, memory that is less aligned than it was told, workspace that is
+ * too small, an algorithm that it has not given, a stream that is none. FAKE_CUBLASLT_FAIL="cublasLtMatmul=13" makes
+ * that function return 13; FAKE_CUBLASLT_NONE=1 finds no algorithm. fakeCublasLtLog() gives what was called since
+ * fakeCublasLtReset(), one a line. */
 #include <math.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define EXPORT __attribute__((visibility("default")))
+#define FAKE_FAIL "FAKE_CUBLASLT_FAIL"
+#include "FakeCalls.h"
 
 enum { SUCCESS = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 7, NOT_SUPPORTED = 15 };
 enum { R_32F = 0, R_64F = 1, R_16F = 2, R_8I = 3, R_32I = 10, R_16BF = 14, R_8F_E4M3 = 28, R_8F_E5M2 = 29 };
@@ -47,36 +43,10 @@ typedef struct {
   int reserved[4];
 } Result;
 
-static char logText[1 << 16];
-static size_t logLength;
 static int handles;
-
-static void record(const char *text) {
-  size_t length = strlen(text);
-  if (logLength + length + 2 > sizeof logText)
-    return;
-  memcpy(logText + logLength, text, length);
-  logLength += length;
-  logText[logLength++] = '\n';
-  logText[logLength] = 0;
-}
 
 EXPORT const char *fakeCublasLtLog(void) { return logText; }
 EXPORT void fakeCublasLtReset(void) { logText[logLength = 0] = 0; }
-
-static int failure(const char *function) {
-  const char *wanted = getenv("FAKE_CUBLASLT_FAIL");
-  size_t length = strlen(function);
-  return wanted && strncmp(wanted, function, length) == 0 && wanted[length] == '=' ? atoi(wanted + length + 1) : 0;
-}
-
-#define CALL(name)                                                                                                     \
-  do {                                                                                                                 \
-    record(#name);                                                                                                     \
-    int failed = failure(#name);                                                                                       \
-    if (failed)                                                                                                        \
-      return failed;                                                                                                   \
-  } while (0)
 
 static int refuse(int status, const char *why) {
   record(why);
@@ -200,8 +170,7 @@ static int hasTypes(const Desc *desc, const Layout *a, const Layout *b, const La
          desc->compute == COMPUTE_32F;
 }
 
-static const char *contradiction(const Desc *desc, const Layout *a, const Layout *b, const Layout *c,
-                                 const Layout *d) {
+static const char *contradiction(const Desc *desc, const Layout *a, const Layout *b, const Layout *c, const Layout *d) {
   uint64_t m = desc->transA ? a->columns : a->rows, k = desc->transA ? a->rows : a->columns;
   uint64_t n = desc->transB ? b->rows : b->columns, kOfB = desc->transB ? b->columns : b->rows;
   if (k != kOfB || d->rows != m || d->columns != n || c->rows != m || c->columns != n)
@@ -242,7 +211,8 @@ static float ofBits(uint32_t bits) {
   memcpy(&value, &bits, 4);
   return value;
 }
-/* Of a float of `exponent` and `mantissa` bits with a bias; that of e4m3 has no infinity, and is not asked for its NaN. */
+/* Of a float of `exponent` and `mantissa` bits with a bias; that of e4m3 has no infinity, and is not asked for its NaN.
+ */
 static double narrow(uint32_t bits, int exponent, int mantissa) {
   int bias = (1 << (exponent - 1)) - 1, e = bits >> mantissa & ((1 << exponent) - 1);
   double fraction = (double)(bits & ((1u << mantissa) - 1)) / (1 << mantissa);

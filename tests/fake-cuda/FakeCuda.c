@@ -1,49 +1,16 @@
 /* A CUDA driver without a GPU, for tests of src/runtime: memory is the host's, kernels are recorded and not run.
  * FAKE_CUDA_FAIL="cuMemAlloc_v2=2" makes that function return 2; the variable is read at every call.
  * fakeCudaLog() gives the calls since fakeCudaReset(), one a line. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define EXPORT __attribute__((visibility("default")))
-
-static char logText[1 << 16];
-static size_t logLength;
-
-static void record(const char *text) {
-  size_t length = strlen(text);
-  if (logLength + length + 2 > sizeof logText)
-    return;
-  memcpy(logText + logLength, text, length);
-  logLength += length;
-  logText[logLength++] = '\n';
-  logText[logLength] = 0;
-}
+#define FAKE_FAIL "FAKE_CUDA_FAIL"
+#include "FakeCalls.h"
 
 EXPORT const char *fakeCudaLog(void) { return logText; }
 EXPORT void fakeCudaReset(void) { logText[logLength = 0] = 0; }
-
-static int failure(const char *function) {
-  const char *wanted = getenv("FAKE_CUDA_FAIL");
-  size_t length = strlen(function);
-  if (wanted && strncmp(wanted, function, length) == 0 && wanted[length] == '=')
-    return atoi(wanted + length + 1);
-  return 0;
-}
 
 static int number(const char *variable, int otherwise) {
   const char *text = getenv(variable);
   return text ? atoi(text) : otherwise;
 }
-
-#define CALL(name)                                                                                                     \
-  do {                                                                                                                 \
-    record(#name);                                                                                                     \
-    int failed = failure(#name);                                                                                       \
-    if (failed)                                                                                                        \
-      return failed;                                                                                                   \
-  } while (0)
 
 EXPORT int cuGetErrorName(int error, const char **text) {
   *text = error == 2     ? "CUDA_ERROR_OUT_OF_MEMORY"

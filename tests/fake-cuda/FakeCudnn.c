@@ -5,12 +5,8 @@
  * alone. fakeCudnnLog() gives what was called since fakeCudnnReset(), one a line. */
 #include <math.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define EXPORT __attribute__((visibility("default")))
+#define FAKE_FAIL "FAKE_CUDNN_FAIL"
+#include "FakeCalls.h"
 
 enum { SUCCESS = 0, BAD_PARAM = 3, NOT_SUPPORTED = 9 };
 enum { FLOAT = 0, DOUBLE = 1, HALF = 2, BFLOAT16 = 9 };
@@ -32,35 +28,11 @@ typedef struct {
   int determinism, math, reserved[3];
 } Result;
 
-static char logText[1 << 16];
-static size_t logLength;
 static int handles;
 static void *currentStream;
 
-static void record(const char *text) {
-  size_t length = strlen(text);
-  if (logLength + length + 2 > sizeof logText)
-    return;
-  memcpy(logText + logLength, text, length);
-  logLength += length;
-  logText[logLength++] = '\n';
-  logText[logLength] = 0;
-}
 EXPORT const char *fakeCudnnLog(void) { return logText; }
 EXPORT void fakeCudnnReset(void) { logText[logLength = 0] = 0; }
-
-static int failure(const char *function) {
-  const char *wanted = getenv("FAKE_CUDNN_FAIL");
-  size_t length = strlen(function);
-  return wanted && strncmp(wanted, function, length) == 0 && wanted[length] == '=' ? atoi(wanted + length + 1) : 0;
-}
-#define CALL(name)                                                                                                     \
-  do {                                                                                                                 \
-    record(#name);                                                                                                     \
-    int failed = failure(#name);                                                                                       \
-    if (failed)                                                                                                        \
-      return failed;                                                                                                   \
-  } while (0)
 
 static int refuse(int status, const char *why) {
   record(why);
@@ -173,8 +145,9 @@ EXPORT int cudnnSetConvolutionGroupCount(Convolution *convolution, int groups) {
 EXPORT int cudnnSetConvolutionMathType(Convolution *convolution, int math) {
   CALL(cudnnSetConvolutionMathType);
   convolution->math = math;
-  return math == DEFAULT_MATH || math == TENSOR_OP_MATH || math == FMA_MATH ? SUCCESS
-                                                                           : refuse(BAD_PARAM, "no math that is known");
+  return math == DEFAULT_MATH || math == TENSOR_OP_MATH || math == FMA_MATH
+             ? SUCCESS
+             : refuse(BAD_PARAM, "no math that is known");
 }
 EXPORT int cudnnDestroyConvolutionDescriptor(Convolution *convolution) {
   CALL(cudnnDestroyConvolutionDescriptor);
@@ -185,11 +158,10 @@ EXPORT int cudnnDestroyConvolutionDescriptor(Convolution *convolution) {
 static const char *contradiction(const Array *x, const Array *kernel, const Array *y, const Convolution *c) {
   if (x->rank != kernel->rank || x->rank != y->rank || x->rank != c->spatial + 2)
     return "arrays of different rank";
-  if (x->type != kernel->type || x->type != y->type ||
-      c->compute != (x->type == DOUBLE ? DOUBLE : FLOAT))
+  if (x->type != kernel->type || x->type != y->type || c->compute != (x->type == DOUBLE ? DOUBLE : FLOAT))
     return "types that it has no convolution of";
-  if (x->sizes[0] != y->sizes[0] || y->sizes[1] != kernel->sizes[0] ||
-      x->sizes[1] != kernel->sizes[1] * c->groups || kernel->sizes[0] % c->groups)
+  if (x->sizes[0] != y->sizes[0] || y->sizes[1] != kernel->sizes[0] || x->sizes[1] != kernel->sizes[1] * c->groups ||
+      kernel->sizes[0] % c->groups)
     return "batches, features or groups that do not fit each other";
   for (int i = 0; i < c->spatial; ++i)
     if (y->sizes[i + 2] !=
@@ -281,8 +253,8 @@ static void split(const Array *array, int64_t number, int *index) {
 
 /* Every pair of a result's place and the kernel's adds a product to whichever of the three arrays is wanted: 0 y, 1 x,
  * 2 kernel. */
-static int convolve(const Array *x, const void *xs, const Array *kernel, const void *ks, const Array *y,
-                    const void *ys, const Convolution *c, int wanted, void *out) {
+static int convolve(const Array *x, const void *xs, const Array *kernel, const void *ks, const Array *y, const void *ys,
+                    const Convolution *c, int wanted, void *out) {
   const Array *of = wanted == 0 ? y : wanted == 1 ? x : kernel;
   int64_t number = count(of);
   double *sums = calloc((size_t)number, sizeof *sums);
@@ -350,8 +322,8 @@ EXPORT int cudnnConvolutionBackwardData(void *handle, const void *alpha, Array *
   return status ? status : convolve(dx, dxs, kernel, ks, dy, dys, c, 1, dxs);
 }
 EXPORT int cudnnConvolutionBackwardFilter(void *handle, const void *alpha, Array *x, const void *xs, Array *dy,
-                                          const void *dys, Convolution *c, int algorithm, void *workspace,
-                                          size_t bytes, const void *beta, Array *dkernel, void *dks) {
+                                          const void *dys, Convolution *c, int algorithm, void *workspace, size_t bytes,
+                                          const void *beta, Array *dkernel, void *dks) {
   CALL(cudnnConvolutionBackwardFilter);
   int status = check(handle, x, dkernel, dy, c, algorithm, workspace, bytes, alpha, beta, "filter");
   return status ? status : convolve(x, xs, dkernel, dks, dy, dys, c, 2, dks);
