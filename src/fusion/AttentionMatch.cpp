@@ -388,7 +388,7 @@ private:
       if (after[root.instr->id()] && root.shape.numElements() == second().shape().numElements())
         plan.product.roots.push_back(unsigned(number));
       else if (isOfScores(*root.instr) && !after[root.instr->id()] && root.shape.numElements() == numRows &&
-               places->ofRow(*root.instr))
+               isMadeOfRows(*root.instr))
         plan.resultRoots.push_back(unsigned(number));
       else
         return Rejection{
@@ -410,7 +410,8 @@ private:
         stageOf[instr->id()] = std::max(stageOf[instr->id()], stageOf[behindTuple(*operand).id()]);
       if (instr->opcode() != Opcode::Reduce)
         continue;
-      if (!places->ofRow(*instr) || instr->operand(0)->shape().numElements() != numRows * plan.keys())
+      if (instr->numOperands() != 2 || !places->ofRow(*instr) ||
+          instr->operand(0)->shape().numElements() != numRows * plan.keys())
         return Rejection{fmt::format("`{}` reduces something else than rows of scores", instr->name().str())};
       const unsigned stage = stageOf[instr->id()]++;
       stages.resize(std::max<size_t>(stages.size(), stage + 1));
@@ -562,6 +563,23 @@ private:
         if (!isMade)
           return false;
       }
+    }
+    return true;
+  }
+
+  /// Of what rows come to, by few steps, of which each has its own row of all that depends on scores.
+  bool isMadeOfRows(const HloInstruction &result) const {
+    constexpr size_t mostSteps = 8;
+    llvm::SmallVector<const HloInstruction *> open = {&result};
+    for (size_t next = 0; next < open.size(); ++next) {
+      const HloInstruction &instr = *open[next];
+      if (open.size() > mostSteps || !places->ofRow(instr))
+        return false;
+      if (places->at(instr) || instr.opcode() == Opcode::Reduce)
+        continue;
+      for (const HloInstruction *operand : instr.operands())
+        if (isOfScores(*operand) && !llvm::is_contained(open, operand))
+          open.push_back(operand);
     }
     return true;
   }

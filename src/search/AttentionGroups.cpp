@@ -94,12 +94,30 @@ private:
           llvm::erase(group.inside, value);
           group.roots.insert(llvm::lower_bound(group.roots, value, isBefore), value);
         }
-      if (group.roots.size() != each.group.roots.size() && !hasHero(group))
+      if (group.roots.size() != each.group.roots.size() && (readsItself(group, each.members) || !hasHero(group)))
         return false;
     }
     for (auto [each, group] : llvm::zip_equal(found, changed))
       each.group = std::move(group);
     return true;
+  }
+
+  /// Is what a group reads made of what it makes of rows?
+  bool readsItself(const RowGroup &group, const llvm::BitVector &members) const {
+    llvm::BitVector depends(needed.size(), false);
+    for (const HloInstruction *root : llvm::ArrayRef(group.roots).drop_back())
+      depends[root->id()] = true;
+    if (depends.none())
+      return false;
+    for (const HloInstruction *instr : entry.instructions())
+      for (const HloInstruction *operand : instr->operands())
+        if (depends[operand->id()])
+          depends[instr->id()] = true;
+    return llvm::any_of(entry.instructions(), [&](const HloInstruction *instr) {
+      return members[instr->id()] && llvm::any_of(instr->operands(), [&](const HloInstruction *operand) {
+               return !members[operand->id()] && depends[operand->id()];
+             });
+    });
   }
 
   static bool isBefore(const HloInstruction *a, const HloInstruction *b) { return a->id() < b->id(); }
@@ -159,6 +177,8 @@ private:
     if (HloInstruction *terms = second.operand(1 - operand);
         terms->opcode() == Opcode::Convert && !inMemory[terms->id()] && terms->operand(0)->shape().isArray())
       one.group.inside.push_back(terms);
+    if (readsItself(one.group, one.members))
+      return std::nullopt;
     if (hasHero(one.group) || (addMoves(one) && hasHero(one.group)))
       return one;
     return std::nullopt;
