@@ -48,26 +48,11 @@ const HloInstruction &behindBroadcasts(const HloInstruction &instr) {
 }
 
 /// What a factor is made of by putting elements elsewhere, or by converting those of the `narrow` type that it is
-/// multiplied in; and where each is there.
-struct FactorSource {
-  const HloInstruction *value;
-  IndexingMap map;
-};
-
-FactorSource sourceOf(const HloInstruction &factor, ElementType narrow, MLIRContext *context) {
-  using enum Opcode;
-  FactorSource source{&factor, IndexingMap::identity(context, factor.shape().dims())};
-  while (source.value->opcode() == Convert
-             ? source.value->operand(0)->shape().elementType() == narrow
-             : llvm::is_contained({Bitcast, Broadcast, Copy, Reshape, Slice, Transpose}, source.value->opcode())) {
-    const HloInstruction &behind = *source.value->operand(0);
-    if (source.value->opcode() == Bitcast && behind.shape().elementType() != source.value->shape().elementType())
-      break;
-    source.map = compose(source.map, operandIndexing(*source.value, 0, context)->map);
-    source.value = &behind;
-  }
-  source.map.simplify();
-  return source;
+/// multiplied in to one that has all of them.
+MovedOperand sourceOf(const HloInstruction &factor, ElementType narrow, MLIRContext *context) {
+  return movedOperand(factor, context, [&](const HloInstruction &convert) {
+    return convert.operand(0)->shape().elementType() == narrow && typeOfValues(convert) == narrow;
+  });
 }
 
 class AttentionMatch {
@@ -85,8 +70,9 @@ public:
         return why;
     plan.mayJoinFirstStages = canJoin();
     for (const ReductionFrame &stage : plan.stages)
-      plan.stagesBeside.push_back(
-          llvm::any_of(stage.heroes, [&](const ReductionHero &hero) { return ofBeside(*hero.instr->operand(0)); }));
+      plan.stagesBeside.push_back(llvm::any_of(stage.heroes, [&](const ReductionHero &hero) {
+        return llvm::any_of(hero.instr->operands(), [&](const HloInstruction *value) { return ofBeside(*value); });
+      }));
     if (plan.mayJoinFirstStages) {
       plan.logits = &behindBitcasts(*plan.stages[0].heroes.front().instr->operand(0));
       plan.isOnline = !plan.beside && isOnline();
@@ -158,10 +144,10 @@ private:
     const std::optional<ElementType> type = typeOfFactors(plan.product);
     if (!type)
       return Rejection{fmt::format("`{}` is not multiplied by fragments of 16 bits", second().name().str())};
-    const HloInstruction *terms = sourceOf(*second().operand(1 - weights), *type, context).value;
+    const HloInstruction *terms = sourceOf(*second().operand(1 - weights), *type, context).source;
     for (unsigned number : {0u, 1u})
       for (const HloInstruction *operand : firsts[number]->operands())
-        if (sourceOf(*operand, *type, context).value == terms) {
+        if (sourceOf(*operand, *type, context).source == terms) {
           plan.scores.hero = firsts[number];
           plan.beside.emplace().hero = firsts[1 - number];
           beside = dependents(graph, *plan.beside->hero);
@@ -196,8 +182,7 @@ private:
     plan.product.outerDepth = 0;
     places.emplace(plan, context);
     if (const HloInstruction *elsewhere = places->firstElsewhere())
-      return Rejection{fmt::format("`{}` reads scores, or what rows come to, at other places than its own",
-                                   elsewhere->name().str())};
+      return readsElsewhere(*elsewhere);
     if (std::optional<Rejection> unlike = findScores(plan.scores, sides.scores))
       return unlike;
     if (plan.beside)
@@ -205,6 +190,10 @@ private:
         return unlike;
     numRows = plan.scores.batchSize * plan.scores.rows.size;
     return plan.beside ? checkTerms() : std::nullopt;
+  }
+
+  static Rejection readsElsewhere(const HloInstruction &instr) {
+    return {fmt::format("`{}` reads scores, or what rows come to, at other places than its own", instr.name().str())};
   }
 
   /// Batches, rows and keys in the order of the last dot's batches, rows and terms.
@@ -263,7 +252,7 @@ private:
     const ContractionPlan &scores = plan.scores, &product = plan.product;
     const auto keys = tileSource(scores, scores.columns, /*areKeysDepth=*/false),
                terms = tileSource(product, product.columns, /*areKeysDepth=*/true);
-    if (keys && terms && keys->value == terms->value && keys->map == terms->map &&
+    if (keys && terms && keys->source == terms->source && keys->map == terms->map &&
         scores.innerDepth() == product.columns.size)
       return std::nullopt;
     return Rejection{
@@ -271,10 +260,10 @@ private:
   }
 
   /// What a side's tiles are of, with a map from the indices of batches, the key, and the number of its element.
-  std::optional<FactorSource> tileSource(const ContractionPlan &dot, const ContractionSide &side,
+  std::optional<MovedOperand> tileSource(const ContractionPlan &dot, const ContractionSide &side,
                                          bool areKeysDepth) const {
-    FactorSource source = sourceOf(*dot.hero->operand(side.operand), *typeOfFactors(dot), context);
-    const IndexingMap map = compose(factorMap(*dot.hero, dot.space, side.operand, context), source.map);
+    const MovedOperand moved = sourceOf(*dot.hero->operand(side.operand), *typeOfFactors(dot), context);
+    const IndexingMap map = compose(factorMap(*dot.hero, dot.space, side.operand, context), moved.map);
     llvm::SmallVector<IndexingVariable> variables;
     llvm::SmallVector<AffineExpr> dims(map.dims().size(), getAffineConstantExpr(0, context)),
         symbols(map.ranges().size(), getAffineConstantExpr(0, context));
@@ -303,40 +292,55 @@ private:
     IndexingMap result(map.affine().replaceDimsAndSymbols(dims, symbols, unsigned(variables.size()), 0), variables, {},
                        {});
     result.simplify();
-    return FactorSource{source.value, std::move(result)};
+    return MovedOperand{moved.source, std::move(result)};
   }
 
-  /// Of the second dot's results, each divided by the same of its row.
+  /// Of the second dot's results, each divided by the same of its row. Then it is known where everything has scores.
   std::optional<Rejection> findQuotient() {
     plan.finished = &second();
     const HloInstruction *quotient = onlyUser(second());
-    if (!quotient || quotient->opcode() != Opcode::Divide || quotient->operand(0) != &second() ||
-        !quotient->shape().sameDims(second().shape()) || quotient->shape().elementType() != ElementType::F32)
+    const bool isQuotient = quotient && quotient->opcode() == Opcode::Divide && quotient->operand(0) == &second() &&
+                            quotient->shape().sameDims(second().shape()) &&
+                            quotient->shape().elementType() == ElementType::F32;
+    const std::optional<IndexingMap> read = isQuotient ? findDivisorOf(*quotient) : std::nullopt;
+    followScores();
+    if (!read)
       return std::nullopt;
-    IndexingMap map = IndexingMap::identity(context, quotient->shape().dims());
-    const HloInstruction *value = quotient->operand(1);
-    llvm::SmallVector<const HloInstruction *> between;
-    for (; value->opcode() != Opcode::Reduce; value = value->operand(0)) {
-      if (!onlyUser(*value) || value->numOperands() != 1 || !hasTrait(value->opcode(), OpcodeTrait::Moves))
-        return std::nullopt;
-      map = compose(map, operandIndexing(*value, 0, context)->map);
-      map.simplify();
-      between.push_back(value);
+    const Rearranged *ofRow = followed->at(*divisor);
+    if (!ofRow || ofRow->map != *read) {
+      ofQuotient.clear();
+      followScores();
+      return std::nullopt;
     }
-    IndexingMap read = compose(places->ofResult(), map);
-    read.simplify();
-    const std::optional<IndexingMap> ofRow = places->ofRow(*value);
-    if (!ofRow || *ofRow != read)
-      return std::nullopt;
     plan.quotient = plan.finished = quotient;
-    for (const HloInstruction *instr : between)
-      ofQuotient.push_back(instr);
-    divisor = value;
     if (const HloInstruction *converted = onlyUser(*quotient);
         converted && converted->opcode() == Opcode::Convert &&
         converted->shape().elementType() == plan.product.fragmentType(plan.product.rows))
       plan.finished = converted;
     return std::nullopt;
+  }
+
+  /// The reduction that a quotient may divide by; gives which of its results each is divided by.
+  std::optional<IndexingMap> findDivisorOf(const HloInstruction &quotient) {
+    IndexingMap map = places->ofResult();
+    const HloInstruction *value = quotient.operand(1);
+    llvm::SmallVector<const HloInstruction *, 2> between;
+    for (; value->opcode() != Opcode::Reduce; value = value->operand(0)) {
+      if (!onlyUser(*value) || value->numOperands() != 1 || !hasTrait(value->opcode(), OpcodeTrait::Moves))
+        return std::nullopt;
+      map = compose(map, operandIndexing(*value, 0, context)->map);
+      between.push_back(value);
+    }
+    map.simplify();
+    divisor = value;
+    ofQuotient = std::move(between);
+    return map;
+  }
+
+  void followScores() {
+    llvm::SmallVector<const HloInstruction *, 2> ignored = ofQuotient;
+    ignored.push_back(&second());
+    followed.emplace(places->follow(graph, ignored));
   }
 
   /// Null: it is an output, or has several users.
@@ -370,6 +374,8 @@ private:
   }
 
   std::optional<Rejection> checkReaders() {
+    if (const HloInstruction *elsewhere = followed->firstElsewhere())
+      return readsElsewhere(*elsewhere);
     const Places<Rearranged> outputs = rearrangements(graph, second(), context);
     if (outputs.firstElsewhere())
       return Rejection{fmt::format("`{}` is read at several places, or not as a whole", second().name().str())};
@@ -387,8 +393,7 @@ private:
         return Rejection{fmt::format("output {} shares bytes between elements", number)};
       if (after[root.instr->id()] && root.shape.numElements() == second().shape().numElements())
         plan.product.roots.push_back(unsigned(number));
-      else if (isOfScores(*root.instr) && !after[root.instr->id()] && root.shape.numElements() == numRows &&
-               isMadeOfRows(*root.instr))
+      else if (isOfRows(*root.instr) && root.shape.numElements() == numRows)
         plan.resultRoots.push_back(unsigned(number));
       else
         return Rejection{
@@ -410,8 +415,7 @@ private:
         stageOf[instr->id()] = std::max(stageOf[instr->id()], stageOf[behindTuple(*operand).id()]);
       if (instr->opcode() != Opcode::Reduce)
         continue;
-      if (instr->numOperands() != 2 || !places->ofRow(*instr) ||
-          instr->operand(0)->shape().numElements() != numRows * plan.keys())
+      if (!isOfRows(*instr) || instr->operand(0)->shape().numElements() != numRows * plan.keys())
         return Rejection{fmt::format("`{}` reduces something else than rows of scores", instr->name().str())};
       const unsigned stage = stageOf[instr->id()]++;
       stages.resize(std::max<size_t>(stages.size(), stage + 1));
@@ -426,7 +430,8 @@ private:
           return Rejection{fmt::format("`{}` chooses elements", stage.front()->name().str())};
       for (const HloInstruction *reduction : stage)
         if (!sameArray(reduction->operand(0)->shape(), stage.front()->operand(0)->shape()) ||
-            *places->at(*reduction->operand(0)) != *places->at(*stage.front()->operand(0)))
+            *followed->at(reducedScores(*followed, *reduction)) !=
+                *followed->at(reducedScores(*followed, *stage.front())))
           return Rejection{fmt::format("`{}` and `{}` reduce arrays in which scores have other places",
                                        stage.front()->name().str(), reduction->name().str())};
       plan.stages.push_back(std::move(std::get<ReductionFrame>(frame)));
@@ -567,23 +572,10 @@ private:
     return true;
   }
 
-  /// Of what rows come to, by few steps, of which each has its own row of all that depends on scores.
-  bool isMadeOfRows(const HloInstruction &result) const {
-    constexpr size_t mostSteps = 8;
-    llvm::SmallVector<const HloInstruction *> open = {&result};
-    for (size_t next = 0; next < open.size(); ++next) {
-      const HloInstruction &instr = *open[next];
-      if (open.size() > mostSteps || !places->ofRow(instr))
-        return false;
-      if (places->at(instr) || instr.opcode() == Opcode::Reduce)
-        continue;
-      for (const HloInstruction *operand : instr.operands())
-        if (isOfScores(*operand) && !llvm::is_contained(open, operand))
-          open.push_back(operand);
-    }
-    return true;
+  bool isOfRows(const HloInstruction &value) const {
+    const Rearranged *place = followed->at(value);
+    return place && !places->dependsOnKey(place->map);
   }
-
   bool isOfScores(const HloInstruction &value) const {
     return ofScores[value.id()] || (plan.beside && beside[value.id()]);
   }
@@ -631,7 +623,8 @@ private:
   llvm::BitVector ofScores, beside;                        ///< the same of the scores, and of the dot beside
   int64_t numRows = 0;                                     ///< of scores
   std::optional<ScorePlaces> places;
-  std::vector<unsigned> stageOf; ///< stages that are complete where the instruction can be computed
+  std::optional<Places<Rearranged>> followed; ///< where scores are, and what rows come to
+  std::vector<unsigned> stageOf;              ///< stages that are complete where the instruction can be computed
 };
 
 } // namespace

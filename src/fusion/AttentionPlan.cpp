@@ -30,7 +30,7 @@ int64_t powerOfTwo(int64_t size, int64_t least) { return std::max(powerOf2Ceil(s
 int64_t registersOf(const AttentionPlan &plan) {
   const int64_t held = plan.holdsScores ? plan.pieces() : 1;
   const int64_t dots = plan.beside ? 2 : 1, scores = held * dots * plan.piece() / 2, sums = plan.columns() / 2;
-  const int64_t rows = plan.holdsRows() ? dots * plan.terms() / 4 : 4;
+  const int64_t rows = plan.holdsRows() ? plan.termsOfRows() / 4 : 4;
   auto loaded = [&](const ContractionPlan &dot, int64_t inRow) {
     return dot.columns.copied ? 0 : plan.piece() * inRow / plan.scores.tile.threads() / 2;
   };

@@ -13,6 +13,18 @@ inline bool isContraction(const HloInstruction &instr) {
   return hasTrait(instr.opcode(), OpcodeTrait::Contracts) && !hasTrait(instr.opcode(), OpcodeTrait::AppliesToElements);
 }
 
+/// What an operand is made of by putting elements elsewhere, and from its index to where each is there. `passes`: is a
+/// convert followed, too?
+struct MovedOperand {
+  const HloInstruction *source;
+  IndexingMap map;
+};
+MovedOperand movedOperand(const HloInstruction &operand, mlir::MLIRContext *context,
+                          llvm::function_ref<bool(const HloInstruction &convert)> passes);
+
+/// Of the values that an operand has, before it is converted to a type that has all of them.
+ElementType typeOfValues(const HloInstruction &operand);
+
 /// A plan with its hero, that one's twins and the outputs.
 std::variant<ContractionPlan, Rejection> beginContraction(const FusionGraph &graph, mlir::MLIRContext *context);
 

@@ -1,7 +1,7 @@
 // In which types tensor cores multiply the factors of a contraction: those that have all values of its factors, as
 // these are before they are widened, or as they are in the result's type.
 
-#include "hloc/fusion/ContractionPlan.h"
+#include "fusion/ContractionMatch.h"
 #include "hloc/kernel/TargetInfo.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -67,7 +67,8 @@ const AllValues &allValues() {
 bool hasAllValues(ElementType type, ElementType of) { return allValues().ofType[size_t(type)][size_t(of)]; }
 bool wordsHaveAllValues(ElementType of) { return allValues().ofWords[size_t(of)]; }
 
-/// Of the values that an operand has, before it is converted to a type that has all of them.
+} // namespace
+
 ElementType typeOfValues(const HloInstruction &operand) {
   const ElementType type = operand.shape().elementType();
   if (operand.opcode() != Opcode::Convert || !operand.operand(0)->shape().isArray())
@@ -75,6 +76,8 @@ ElementType typeOfValues(const HloInstruction &operand) {
   const ElementType from = operand.operand(0)->shape().elementType();
   return hasAllValues(type, from) ? from : type;
 }
+
+namespace {
 
 /// Of the values that are multiplied: factors are rounded to a narrower result's type.
 std::array<ElementType, 2> factorsOf(const HloInstruction &hero) {

@@ -1,6 +1,6 @@
 #include "fusion/OperandStrides.h"
 
-#include "hloc/fusion/ContractionPlan.h"
+#include "fusion/ContractionMatch.h"
 #include "hloc/indexing/Divisibility.h"
 #include "hloc/indexing/ShapeMaps.h"
 
@@ -78,20 +78,27 @@ int64_t OperandStrides::difference(SmallVector<int64_t> &point, unsigned variabl
   return std::abs(there ? there->front() - here->front() : here->front() - before->front());
 }
 
-std::optional<StoredOperand> storedOperand(const HloInstruction &operand, MLIRContext *context) {
+MovedOperand movedOperand(const HloInstruction &operand, MLIRContext *context,
+                          llvm::function_ref<bool(const HloInstruction &convert)> passes) {
   using enum Opcode;
-  const HloInstruction *source = &operand;
-  IndexingMap map = IndexingMap::identity(context, operand.shape().dims());
-  while (source->opcode() != Parameter) {
-    if (!llvm::is_contained({Bitcast, Broadcast, Copy, Reshape, Slice, Transpose}, source->opcode()))
-      return std::nullopt;
-    map = compose(map, operandIndexing(*source, 0, context)->map);
-    source = source->operand(0);
-    if (source->shape().elementType() != operand.shape().elementType())
-      return std::nullopt;
-  }
-  map.simplify();
-  return StoredOperand{unsigned(source->parameterNumber()), std::move(map)};
+  MovedOperand moved{&operand, IndexingMap::identity(context, operand.shape().dims())};
+  auto isMoved = [&](const HloInstruction &instr) {
+    if (instr.opcode() == Convert)
+      return passes(instr);
+    return llvm::is_contained({Bitcast, Broadcast, Copy, Reshape, Slice, Transpose}, instr.opcode()) &&
+           instr.shape().elementType() == instr.operand(0)->shape().elementType();
+  };
+  for (; isMoved(*moved.source); moved.source = moved.source->operand(0))
+    moved.map = compose(moved.map, operandIndexing(*moved.source, 0, context)->map);
+  moved.map.simplify();
+  return moved;
+}
+
+std::optional<StoredOperand> storedOperand(const HloInstruction &operand, MLIRContext *context) {
+  MovedOperand moved = movedOperand(operand, context, [](const HloInstruction &) { return false; });
+  if (moved.source->opcode() != Opcode::Parameter)
+    return std::nullopt;
+  return StoredOperand{unsigned(moved.source->parameterNumber()), std::move(moved.map)};
 }
 
 } // namespace hloc

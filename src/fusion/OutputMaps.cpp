@@ -6,9 +6,7 @@
 using namespace mlir;
 
 namespace hloc {
-namespace {
 
-/// From an index of the operand to that of the result, if the result has the same elements elsewhere.
 std::optional<IndexingMap> stepThrough(const HloInstruction &instr, unsigned operand, MLIRContext *context) {
   const Shape &from = instr.operand(operand)->shape(), &to = instr.shape();
   if (!from.isArray() || !to.isArray() || from.numElements() != to.numElements())
@@ -25,8 +23,6 @@ std::optional<IndexingMap> stepThrough(const HloInstruction &instr, unsigned ope
     return bitcastIndexing(from, to, context);
   return std::nullopt;
 }
-
-} // namespace
 
 Places<Rearranged> rearrangements(const FusionGraph &graph, HeroesOfOneShape heroes, MLIRContext *context) {
   Places<Rearranged> places(graph.computation());

@@ -356,7 +356,8 @@ PlanCounts countsOf(const AttentionPlan &plan) {
   const double kept = plan.keptPieces, keptTerms = plan.keptTerms();
   const double besides = plan.beside ? double(plan.passesOfBeside()) : 0,
                piecesOfWeight = double(plan.piecesOfWeight());
-  const double ofScores = kept * (passes + besides) * terms;
+  const double termsBeside = plan.beside ? double(AttentionPlan::termsOf(*plan.beside)) : 0;
+  const double ofScores = kept * (passes * terms + besides * termsBeside);
   const double pairs = warps * keys / fragment * (ofScores + keptTerms * columns) / fragment;
   const double products = 2 * warps * keys / fragment * (ofScores + keptTerms * piecesOfWeight * columns) / fragment;
   counts.products =
@@ -376,8 +377,8 @@ PlanCounts countsOf(const AttentionPlan &plan) {
   fill(plan.scores, plan.scores.rows, blocks * double(plan.scores.tile.rows()) * terms, 1);
   fill(plan.scores, plan.scores.columns, blocks * kept * passes * keys * terms, kept * passes * pieces);
   if (plan.beside) {
-    fill(*plan.beside, plan.beside->rows, blocks * double(plan.scores.tile.rows()) * terms, 1);
-    fill(*plan.beside, plan.beside->columns, blocks * besides * keys * terms, besides * pieces);
+    fill(*plan.beside, plan.beside->rows, blocks * double(plan.scores.tile.rows()) * termsBeside, 1);
+    fill(*plan.beside, plan.beside->columns, blocks * besides * keys * termsBeside, besides * pieces);
   } else {
     fill(plan.product, plan.product.columns, blocks * keptTerms * keys * columns, keptTerms * pieces);
   }

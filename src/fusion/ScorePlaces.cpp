@@ -3,7 +3,6 @@
 
 #include "hloc/fusion/ScorePlaces.h"
 
-#include "fusion/HeroMatch.h"
 #include "hloc/fusion/AttentionPlan.h"
 #include "hloc/fusion/HloIndexing.h"
 #include "hloc/indexing/ShapeMaps.h"
@@ -136,46 +135,51 @@ std::optional<IndexingMap> ScorePlaces::ofReduced(const HloInstruction &reduce, 
   return mapTo(results);
 }
 
-/// Of a reduction whose operand is known.
-std::optional<IndexingMap> ScorePlaces::ofReduction(const HloInstruction &reduce) const {
-  const IndexingMap *operand = at(*reduce.operand(0));
-  if (!operand)
-    return std::nullopt;
+/// Of the results, from where an operand is.
+std::optional<IndexingMap> ScorePlaces::ofReduction(const HloInstruction &reduce, const IndexingMap &map) const {
   llvm::SmallVector<AffineExpr> kept;
-  for (auto [dim, result] : llvm::enumerate(operand->affine().getResults()))
+  for (auto [dim, result] : llvm::enumerate(map.affine().getResults()))
     if (!llvm::is_contained(reduce.ints(AttributeKey::Dimensions), int64_t(dim)))
       kept.push_back(result);
-  const IndexingMap map = mapTo(kept);
-  std::optional<IndexingMap> reduced = ofReduced(reduce, map);
-  return reduced && *reduced == *operand ? std::optional(map) : std::nullopt;
+  IndexingMap results = mapTo(kept);
+  std::optional<IndexingMap> reduced = ofReduced(reduce, results);
+  return reduced && *reduced == map ? std::optional(std::move(results)) : std::nullopt;
 }
 
-std::optional<IndexingMap> ScorePlaces::ofRow(const HloInstruction &instr) const {
-  if (const IndexingMap *known = at(instr))
-    return dependsOnKey(*known) ? std::nullopt : std::optional(*known);
-  if (instr.opcode() == Opcode::Reduce)
-    return ofReduction(instr);
+PlaceAnswer<Rearranged> ScorePlaces::placeThrough(const HloInstruction &instr, unsigned operand,
+                                                  const IndexingMap &map) const {
+  if (const IndexingMap *own = at(instr))
+    return Rearranged{*own};
+  if (instr.opcode() == Opcode::GetTupleElement)
+    return Rearranged{map};
   std::optional<IndexingMap> own;
-  for (const HloInstruction *operand : instr.operands()) {
-    std::optional<IndexingMap> read = ofRow(*operand);
-    if (!read)
-      continue;
-    if (instr.opcode() == Opcode::Reshape || instr.opcode() == Opcode::Bitcast)
-      read = compose(*read, bitcastIndexing(operand->shape(), instr.shape(), context));
-    else if (instr.opcode() == Opcode::Transpose) {
-      llvm::SmallVector<AffineExpr> results;
-      for (int64_t dim : instr.ints(AttributeKey::Dimensions))
-        results.push_back(read->affine().getResult(unsigned(dim)));
-      read = mapTo(results);
-    } else if (instr.opcode() != Opcode::GetTupleElement && !readsOperandsInPlace(instr)) {
-      return std::nullopt;
-    }
-    read->simplify();
-    if (own && *own != *read)
-      return std::nullopt;
-    own = std::move(read);
+  if (instr.opcode() == Opcode::Reduce) {
+    if (operand < instr.numOperands() / 2)
+      own = ofReduction(instr, map);
+  } else if (std::optional<IndexingMap> step = stepThrough(instr, operand, context)) {
+    own = compose(map, *step);
+    own->simplify();
   }
-  return own;
+  return own ? PlaceAnswer<Rearranged>(Rearranged{std::move(*own)}) : Elsewhere();
+}
+
+Places<Rearranged> ScorePlaces::follow(const FusionGraph &graph, llvm::ArrayRef<const HloInstruction *> ignored) const {
+  Places<Rearranged> places(graph.computation());
+  places.set(*plan.scores.hero, {*at(*plan.scores.hero)});
+  if (plan.beside)
+    places.set(*plan.beside->hero, {*at(*plan.beside->hero)});
+  places.follow(graph.instructions(),
+                [&](const HloInstruction &instr, unsigned operand, const Rearranged &read) -> PlaceAnswer<Rearranged> {
+                  if (llvm::is_contained(ignored, &instr))
+                    return Independent();
+                  return placeThrough(instr, operand, read.map);
+                });
+  return places;
+}
+
+const HloInstruction &reducedScores(const Places<Rearranged> &places, const HloInstruction &reduce) {
+  const llvm::ArrayRef<HloInstruction *> values = reduce.operands().take_front(reduce.numOperands() / 2);
+  return **llvm::find_if(values, [&](const HloInstruction *value) { return places.at(*value); });
 }
 
 IndexingMap ScorePlaces::ofResult() const {

@@ -86,6 +86,8 @@ private:
 
   /// What a group reads of rows becomes results of those that make it, if their heroes do that.
   bool haveRowsStored(const Found &reader) {
+    if (reader.read.empty())
+      return true;
     std::vector<RowGroup> changed;
     for (const Found &each : found) {
       RowGroup &group = changed.emplace_back(each.group);

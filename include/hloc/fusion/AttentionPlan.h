@@ -115,7 +115,8 @@ struct AttentionPlan {
   int64_t terms() const { return termsOf(scores); }
   int64_t columns() const { return roundedUp(product.columns.size, 2 * ContractionTile::fragmentColumns); }
   /// Are the fragments of a warp's rows in registers all the time? Otherwise they are loaded for each piece.
-  bool holdsRows() const { return terms() <= (beside ? 64 : 128); }
+  bool holdsRows() const { return termsOfRows() <= 128; }
+  int64_t termsOfRows() const { return terms() + (beside ? termsOf(*beside) : 0); } ///< of all dots that have rows
   /// Are outputs put together where the rows' factors were, of the same type?
   bool storesInRowTile() const;
   /// For which there is room in shared memory then.

@@ -18,6 +18,9 @@ struct Rearranged {
   bool operator==(const Rearranged &) const = default;
 };
 
+/// From an index of the operand to that of the result, if the result has the same elements elsewhere.
+std::optional<IndexingMap> stepThrough(const HloInstruction &instr, unsigned operand, mlir::MLIRContext *context);
+
 /// Heroes of one shape.
 using HeroesOfOneShape = llvm::ArrayRef<const HloInstruction *>;
 

@@ -5,8 +5,7 @@
 //   s = f32[2,8,T,4,S] dot(..), t = f32[4,2,8,T,S] transpose(s), w = softmax(t), o = bf16[2,8,D,4,T] dot(v, w): batches
 //   (b, k), rows (g, t), keys (s); s has them at [b,k,t,g,s], w at [g,b,k,t,s], and a row's maximum at [g,b,k,t]
 
-#include "hloc/hlo/HloInstruction.h"
-#include "hloc/indexing/IndexingMap.h"
+#include "hloc/fusion/OutputMaps.h"
 
 #include <map>
 #include <optional>
@@ -26,8 +25,8 @@ public:
   /// From an index of the last dot's space, and its terms behind that, to an instruction's index; null: the factor is
   /// not made of it.
   const IndexingMap *at(const HloInstruction &instr) const;
-  /// The same of what is made of what rows come to, and read nowhere; nothing: of something else.
-  std::optional<IndexingMap> ofRow(const HloInstruction &instr) const;
+  /// The same of all that is made of scores; of `ignored` instructions, and what is made of these alone, nothing.
+  Places<Rearranged> follow(const FusionGraph &graph, llvm::ArrayRef<const HloInstruction *> ignored) const;
   /// The same of the last dot's results.
   IndexingMap ofResult() const;
   bool dependsOnKey(const IndexingMap &map) const;
@@ -46,7 +45,8 @@ private:
   void walk(const HloInstruction &weights);
   std::optional<IndexingMap> operandMap(const HloInstruction &instr, unsigned operand, const IndexingMap &map) const;
   std::optional<IndexingMap> ofReduced(const HloInstruction &reduce, const IndexingMap &map) const;
-  std::optional<IndexingMap> ofReduction(const HloInstruction &reduce) const;
+  std::optional<IndexingMap> ofReduction(const HloInstruction &reduce, const IndexingMap &map) const;
+  PlaceAnswer<Rearranged> placeThrough(const HloInstruction &instr, unsigned operand, const IndexingMap &map) const;
   IndexingMap ofPlace(unsigned numDims) const;
 
   const AttentionPlan &plan;
@@ -56,5 +56,8 @@ private:
   std::map<uint32_t, IndexingMap> maps; ///< by id
   const HloInstruction *elsewhere = nullptr;
 };
+
+/// The first of what a reduction reduces that is made of scores; the others are at its index.
+const HloInstruction &reducedScores(const Places<Rearranged> &places, const HloInstruction &reduce);
 
 } // namespace hloc

@@ -159,7 +159,7 @@ private:
     return request;
   }
 
-  IndexingMap mapOfResult(unsigned number) const { return places.ofThreadsRow(*places.ofRow(*root(number).instr)); }
+  IndexingMap mapOfResult(unsigned number) const { return places.ofThreadsRow(followed.at(*root(number).instr)->map); }
 
   // --- scores
 
@@ -330,7 +330,8 @@ private:
     code.setResults(arguments);
     Values noOutputs;
     const ReductionFrame &frame = plan.stages[size_t(&code - reductions.data())];
-    return code.elementAt(indicesOf(*frame.heroes.front().instr->operand(0), rows[size_t(row)], key), noOutputs);
+    const HloInstruction &reduced = reducedScores(followed, *frame.heroes.front().instr);
+    return code.elementAt(indicesOf(reduced, rows[size_t(row)], key), noOutputs);
   }
 
   /// What `function` makes of the array `value` at a thread's score.
@@ -552,12 +553,7 @@ private:
     const Values sums(size_t(rowsOfThread * plan.product.tile.threadColumns), values.zero());
     SmallVector<Value> all = loopBoth(sums, [&](Value piece, const Scores &scores, Value stage, const Values &before) {
       // Of a few keys at a time: all weights, in pieces, are more than registers have room for.
-      return multiplyTerms(before, stage, [&](int64_t number) {
-        return weightFragments(b, plan, [&](int64_t row, int64_t i) {
-          const int64_t neighbour = number * neighboursOfFragment + i;
-          return whereKey(weightAt(scores, row, neighbour, keyAt(neighbour, piece)), neighbour, piece);
-        });
-      });
+      return multiplyTerms(before, stage, [&](int64_t number) { return weightsOf(piece, scores, number); });
     });
     // Outputs may take the place of the rows' factors, which others still multiply.
     dots.front().rowTile = synchronized(dots.front().rowTile);
@@ -682,18 +678,23 @@ private:
   SmallVector<WeightFragments> weightsOf(Value piece, const Scores &scores) {
     const Scores &logits = plan.isSoftmax && !plan.isOnline && !plan.holdsScores ? logitsOf(piece, scores) : scores;
     SmallVector<WeightFragments> weights;
-    for (int64_t first = 0; first < neighbours(); first += neighboursOfFragment)
-      weights.push_back(weightFragments(b, plan, [&](int64_t row, int64_t i) {
-        const int64_t neighbour = first + i;
-        Value logit = logits[size_t(row * neighbours() + neighbour)];
-        if (!plan.isSoftmax)
-          return whereKey(weightAt(scores, row, neighbour, keyAt(neighbour, piece)), neighbour, piece);
-        if (plan.isOnline)
-          return asWeight(logit, ElementType::F32);
-        return plan.holdsScores ? asWeight(b.mulF(logit, shares[size_t(row)]), ElementType::F32)
-                                : softmaxWeight(logit, row);
-      }));
+    for (int64_t number = 0; number < neighbours() / neighboursOfFragment; ++number)
+      weights.push_back(weightsOf(piece, logits, number));
     return weights;
+  }
+
+  /// Of 16 keys. `scores`: of a softmax its logits, or exponentials.
+  WeightFragments weightsOf(Value piece, const Scores &scores, int64_t number) {
+    return weightFragments(b, plan, [&](int64_t row, int64_t i) {
+      const int64_t neighbour = number * neighboursOfFragment + i;
+      if (!plan.isSoftmax)
+        return whereKey(weightAt(scores, row, neighbour, keyAt(neighbour, piece)), neighbour, piece);
+      Value logit = scores[size_t(row * neighbours() + neighbour)];
+      if (plan.isOnline)
+        return asWeight(logit, ElementType::F32);
+      return plan.holdsScores ? asWeight(b.mulF(logit, shares[size_t(row)]), ElementType::F32)
+                              : softmaxWeight(logit, row);
+    });
   }
 
   /// (1 + rest) / sum; the share, the multiply-add and the product are rounded, within what a quotient may be off.

@@ -16,7 +16,8 @@ protected:
   static constexpr int64_t rowsOfThread = 2, lanesOfRow = 4;
 
   AttentionPlaces(const AttentionPlan &plan, KernelBuilder &kernel)
-      : plan(plan), kernel(kernel), context(kernel.context()), places(plan, context) {}
+      : plan(plan), kernel(kernel), context(kernel.context()), places(plan, context),
+        followed(places.follow(kernel.graph(), {})) {}
 
   CodeBuilder &code() { return kernel.code(); }
   mlir::AffineExpr none() const { return mlir::getAffineConstantExpr(0, context); }
@@ -84,7 +85,7 @@ protected:
   llvm::SmallVector<mlir::Value> indicesOf(const HloInstruction &value, mlir::Value row, mlir::Value key) {
     auto found = maps.find(&value);
     if (found == maps.end())
-      found = maps.emplace(&value, places.ofThread(*places.at(value))).first;
+      found = maps.emplace(&value, places.ofThread(followed.at(value)->map)).first;
     return applyMap(code(), found->second, {batch, row, key});
   }
 
@@ -164,9 +165,10 @@ protected:
   KernelBuilder &kernel;
   mlir::MLIRContext *context;
   const ScorePlaces places;
-  mlir::Value batch;                ///< of the block; before indices are asked for
-  mlir::Value firstPiece, endPiece; ///< findPieces; none: all
-  mlir::Value firstWhole, endWhole; ///< if the mask hides logits
+  const Places<Rearranged> followed; ///< where scores are, and what rows come to
+  mlir::Value batch;                 ///< of the block; before indices are asked for
+  mlir::Value firstPiece, endPiece;  ///< findPieces; none: all
+  mlir::Value firstWhole, endWhole;  ///< if the mask hides logits
 
 private:
   std::map<const HloInstruction *, IndexingMap> maps; ///< indicesOf

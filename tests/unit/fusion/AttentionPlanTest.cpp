@@ -246,6 +246,23 @@ TEST_CASE("what is no attention says why") {
                          "bf16")) == "`l` reads scores, or what rows come to, at other places than its own");
 }
 
+TEST_CASE("outputs of rows have all that they are made of at their own row") {
+  const auto planned = [](const std::string &end) {
+    return Planned(attention(64, 64, 32, "bf16", end + "ROOT r = ($[2,%Q,%T], f32[2,%Q]) tuple(o, n)"));
+  };
+  CHECK(planned("c = f32[2,%Q] add(m, l) n = f32[2,%Q] multiply(c, m)\n").isAttention());
+  CHECK(planned("c = f32[2,%Q] reverse(m), dimensions={1} n = f32[2,%Q] add(m, c)\n").rejection() ==
+        "`c` reads scores, or what rows come to, at other places than its own");
+  CHECK(planned("c = f32[2,%Q,1] slice(s), slice={[0:2], [0:%Q], [0:1]} u = f32[2,%Q] reshape(c)\n"
+                "n = f32[2,%Q] add(m, u)\n")
+            .rejection() == "`c` reads scores, or what rows come to, at other places than its own");
+  // What is reduced for an output alone.
+  const Planned squares =
+      planned("c = f32[2,%Q,%K] multiply(s, s) n = f32[2,%Q] reduce(c, zero), dimensions={2}, to_apply=add\n");
+  REQUIRE(squares.isAttention());
+  CHECK(squares.attention().resultRoots == llvm::SmallVector<unsigned>{1});
+}
+
 TEST_CASE("outputs may have neighbours of a column side by side") {
   const Planned planned(attention(64, 64, 32, "bf16", "ROOT r = $[2,%T,%Q] transpose(o), dimensions={0,2,1}"));
   REQUIRE(planned.isAttention());
@@ -284,8 +301,8 @@ TEST_CASE("rows of scores may be in another order than those of weights") {
         llvm::SmallVector<int64_t>{1, 5, 1, 9});
   CHECK(places.ofThread(*places.at(plan.weights())).evaluate({1, 37, 9}, {}) == llvm::SmallVector<int64_t>{1, 1, 5, 9});
   const FusionRoot &logarithms = planned.graph->roots()[1];
-  CHECK(places.ofThreadsRow(*places.ofRow(*logarithms.instr)).evaluate({1, 37}, {}) ==
-        llvm::SmallVector<int64_t>{1, 1, 5});
+  const IndexingMap ofRow = places.follow(*planned.graph, {}).at(*logarithms.instr)->map;
+  CHECK(places.ofThreadsRow(ofRow).evaluate({1, 37}, {}) == llvm::SmallVector<int64_t>{1, 1, 5});
 }
 
 namespace {
@@ -348,6 +365,13 @@ TEST_CASE("the gradient of keys has keys as rows") {
   // What rows come to is not known where keys are rows.
   const Planned reduced(filled(gradient + ofRows + ofKeys, 256, 128, 64, "bf16"));
   CHECK(reduced.rejection() == "`r` reads scores, or what rows come to, at other places than its own");
+  // Keys that were rounded are not what the last dot multiplies.
+  const std::string whole = "s = f32[2,%Q,%K] dot(q, k)";
+  std::string rounded = gradient;
+  rounded.replace(rounded.find(whole), whole.size(),
+                  "q8 = f8e5m2[2,%Q,%T] convert(q) k8 = f8e5m2[2,%K,%T] convert(k) s = f32[2,%Q,%K] dot(q8, k8)");
+  const Planned unlike(filled(rounded + fromMemory + ofKeys, 256, 128, 64, "f16"));
+  CHECK(unlike.rejection() == "terms of `o` are factors neither of `s` nor of `x`");
   // Terms that are no keys would be a third tile.
   std::string third = ofKeys;
   third.replace(third.find("dot(dn, q)"), 10, "dot(dn, z)");
@@ -450,5 +474,5 @@ TEST_CASE("what is divided by something else, or is read before, is no quotient 
   CHECK(byMaximum.attention().divisor == 0);
   const Planned readBefore(undivided(64, 64, 32, true, "", "ROOT r = (f32[2,%Q,%T], f32[2,%Q,%T]) tuple(q2, o)"));
   CHECK_FALSE(readBefore.isAttention());
-  CHECK(readBefore.rejection() == "`q2` reads scores beside `o`");
+  CHECK(readBefore.rejection() == "`lb` reads scores, or what rows come to, at other places than its own");
 }

@@ -402,6 +402,28 @@ TEST_CASE("gradients of attention make scores again, and read what the first ker
         "d s e p w dv: attention; d s e p x u h n dk: attention; d m s e t p x y r u h n dq: attention");
 }
 
+TEST_CASE("a group of attention does not read what is made of its rows", "[search]") {
+  const std::string softmax = R"(q = bf16[16,2048,64] parameter(0)  k = bf16[16,2048,64] parameter(1)
+    v = bf16[16,2048,64] parameter(2)  z = f32[] constant(0)  i = f32[] constant(-inf)
+    d = f32[16,2048,2048] dot(q, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2}
+    m = f32[16,2048] reduce(d, i), dimensions={2}, to_apply=max  mb = f32[16,2048,2048] broadcast(m), dimensions={0,1}
+    s = f32[16,2048,2048] subtract(d, mb)  e = f32[16,2048,2048] exponential(s)
+    t = f32[16,2048] reduce(e, z), dimensions={2}, to_apply=add  tb = f32[16,2048,2048] broadcast(t), dimensions={0,1}
+    p = f32[16,2048,2048] divide(e, tb)  w = bf16[16,2048,2048] convert(p)
+    )";
+  // Terms are made of the rows' maxima.
+  const std::string own = groupsOf(softmax + R"(a = f32[] reduce(m, z), dimensions={0,1}, to_apply=add
+    ab = f32[16,2048,64] broadcast(a), dimensions={}  ac = bf16[16,2048,64] convert(ab)  x = bf16[16,2048,64] add(v, ac)
+    ROOT o = f32[16,2048,64] dot(w, x), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1})");
+  CHECK(own.find("attention") == std::string::npos);
+  // Terms are another group's results, which would read this one's rows.
+  const std::string other =
+      groupsOf(softmax + R"(a = bf16[16,2048,64] dot(w, v), lhs_batch_dims={0}, rhs_batch_dims={0},
+      lhs_contracting_dims={1}, rhs_contracting_dims={1}
+    ROOT o = f32[16,2048,64] dot(w, a), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1})");
+  CHECK(other.find("attention") == std::string::npos);
+}
+
 TEST_CASE("a loop's state is not replaced before it is read", "[search]") {
   // One kernel could make `n` and the sums, and read `p` once; but `n` takes the place of `p`, and the dot reads that.
   auto groups = [](const char *next) {
