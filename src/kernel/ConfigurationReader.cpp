@@ -97,4 +97,20 @@ bool ConfigurationReader::isAll() {
   return true;
 }
 
+bool areApart(const std::vector<uint64_t> &sizes, const std::vector<uint64_t> &strides, uint64_t limit) {
+  std::multiset<std::pair<uint64_t, uint64_t>> ordered;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] != 1)
+      ordered.insert({strides[i], sizes[i]});
+  uint64_t extent = 1;
+  for (auto [stride, size] : ordered) {
+    if (stride < extent || stride > limit)
+      return false;
+    extent = stride * (size - 1) + extent;
+    if (extent > limit)
+      return false;
+  }
+  return true;
+}
+
 } // namespace hloc

@@ -41,4 +41,8 @@ private:
   std::set<std::string> seen;
 };
 
+/// Has no element of an array the place of another? Then each dimension, from the one whose elements are closest
+/// together on, goes beyond those before it. False, too, where it reaches further than `limit`.
+bool areApart(const std::vector<uint64_t> &sizes, const std::vector<uint64_t> &strides, uint64_t limit);
+
 } // namespace hloc

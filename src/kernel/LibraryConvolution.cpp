@@ -6,7 +6,6 @@
 
 #include <array>
 #include <limits>
-#include <set>
 
 namespace hloc {
 
@@ -26,24 +25,6 @@ uint64_t reach(const Sizes &dims, const Sizes &strides, LibraryType type) {
   return (last + 1) * bytesOf(type);
 }
 
-/// Has no element the place of another? Then each dimension, from the one that is closest together on, goes beyond
-/// those before it.
-bool isApart(const Sizes &dims, const Sizes &strides) {
-  std::multiset<std::pair<uint64_t, uint64_t>> ordered;
-  for (size_t i = 0; i < dims.size(); ++i)
-    if (dims[i] != 1)
-      ordered.insert({strides[i], dims[i]});
-  uint64_t extent = 1;
-  for (auto [stride, size] : ordered) {
-    if (stride < extent || stride > limit)
-      return false;
-    extent = stride * (size - 1) + extent;
-    if (extent > limit)
-      return false;
-  }
-  return true;
-}
-
 std::string findContradiction(const LibraryConvolution &c) {
   const size_t rank = c.x.size();
   if (rank < 3 || rank > 5 || c.kernel.size() != rank || c.y.size() != rank || c.xStrides.size() != rank ||
@@ -58,7 +39,7 @@ std::string findContradiction(const LibraryConvolution &c) {
   for (uint64_t size : c.kernel)
     if ((elements *= size) > limit)
       return "its kernel is too large";
-  if (!isApart(c.x, c.xStrides) || !isApart(c.y, c.yStrides))
+  if (!areApart(c.x, c.xStrides, limit) || !areApart(c.y, c.yStrides, limit))
     return "elements of an array lie in one place, or too far apart";
   if (c.groups == 0 || c.groups > limit || c.x[1] != c.kernel[1] * c.groups || c.kernel[0] % c.groups ||
       c.y[1] != c.kernel[0] || c.x[0] != c.y[0])

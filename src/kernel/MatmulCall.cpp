@@ -81,6 +81,10 @@ std::string findContradiction(const MatmulCall &call) {
   }
   if (call.d.transposed || (call.c && call.c->transposed))
     return "a result is transposed";
+  // (Products do not overflow: the matrix has a reach.)
+  if (!areApart({call.m, call.n, call.batch}, {1, call.d.leadingDimension, call.d.batchStride},
+                std::numeric_limits<int64_t>::max()))
+    return "elements of the result lie in one place";
   if (call.c.has_value() != (call.beta != 0))
     return "`c` is there where `beta` is not 0";
   return call.c && call.c->type != call.d.type ? "`c` and `d` differ in type" : "";

@@ -29,6 +29,27 @@ static int failure(const char *function) {
   return wanted && strncmp(wanted, function, length) == 0 && wanted[length] == '=' ? atoi(wanted + length + 1) : 0;
 }
 
+static inline int refuse(int status, const char *why) {
+  record(why);
+  return status;
+}
+
+/* bf16, which C has no type of; rounded to the nearest and even. */
+static inline double ofBrain(uint16_t brain) {
+  uint32_t bits = (uint32_t)brain << 16;
+  float value;
+  memcpy(&value, &bits, 4);
+  return value;
+}
+static inline uint16_t toBrain(double value) {
+  float single = (float)value;
+  uint32_t bits;
+  memcpy(&bits, &single, 4);
+  if (single == single)
+    bits += 0x7FFF + (bits >> 16 & 1);
+  return (uint16_t)(bits >> 16);
+}
+
 #define CALL(name)                                                                                                     \
   do {                                                                                                                 \
     record(#name);                                                                                                     \

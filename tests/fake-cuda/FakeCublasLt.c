@@ -48,11 +48,6 @@ static int handles;
 EXPORT const char *fakeCublasLtLog(void) { return logText; }
 EXPORT void fakeCublasLtReset(void) { logText[logLength = 0] = 0; }
 
-static int refuse(int status, const char *why) {
-  record(why);
-  return status;
-}
-
 EXPORT size_t cublasLtGetVersion(void) { return 120903; }
 EXPORT const char *cublasLtGetStatusName(int status) {
   return status == NOT_INITIALIZED ? "CUBLAS_STATUS_NOT_INITIALIZED"
@@ -206,11 +201,6 @@ EXPORT int cublasLtMatmulAlgoGetHeuristic(void *handle, Desc *desc, Layout *a, L
   return SUCCESS;
 }
 
-static float ofBits(uint32_t bits) {
-  float value;
-  memcpy(&value, &bits, 4);
-  return value;
-}
 /* Of a float of `exponent` and `mantissa` bits with a bias; that of e4m3 has no infinity, and is not asked for its NaN.
  */
 static double narrow(uint32_t bits, int exponent, int mantissa) {
@@ -234,7 +224,7 @@ static double load(int type, const void *base, int64_t index) {
   case R_8I:
     return ((const int8_t *)base)[index];
   case R_16BF:
-    return ofBits((uint32_t)half << 16);
+    return ofBrain(half);
   case R_16F:
     return narrow(half, 5, 10);
   case R_8F_E4M3:
@@ -252,14 +242,8 @@ static void store(int type, void *base, int64_t index, double value) {
     ((int32_t *)base)[index] = (int32_t)value;
   else if (type == R_16F)
     ((_Float16 *)base)[index] = (_Float16)value;
-  else { /* bf16, to the nearest and even */
-    float single = (float)value;
-    uint32_t bits;
-    memcpy(&bits, &single, 4);
-    if (single == single)
-      bits += 0x7FFF + (bits >> 16 & 1);
-    ((uint16_t *)base)[index] = (uint16_t)(bits >> 16);
-  }
+  else
+    ((uint16_t *)base)[index] = toBrain(value);
 }
 static double scalar(int type, const void *value) {
   return type == R_64F ? *(const double *)value : type == R_32I ? *(const int32_t *)value : *(const float *)value;

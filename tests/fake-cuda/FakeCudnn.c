@@ -34,11 +34,6 @@ static void *currentStream;
 EXPORT const char *fakeCudnnLog(void) { return logText; }
 EXPORT void fakeCudnnReset(void) { logText[logLength = 0] = 0; }
 
-static int refuse(int status, const char *why) {
-  record(why);
-  return status;
-}
-
 EXPORT size_t cudnnGetVersion(void) { return 91000; }
 EXPORT const char *cudnnGetErrorString(int status) {
   return status == BAD_PARAM       ? "CUDNN_STATUS_BAD_PARAM"
@@ -211,10 +206,7 @@ static double load(int type, const void *base, int64_t index) {
     return ((const float *)base)[index];
   if (type == HALF)
     return (double)((const _Float16 *)base)[index];
-  uint32_t bits = (uint32_t)((const uint16_t *)base)[index] << 16;
-  float value;
-  memcpy(&value, &bits, 4);
-  return value;
+  return ofBrain(((const uint16_t *)base)[index]);
 }
 static void store(int type, void *base, int64_t index, double value) {
   if (type == DOUBLE)
@@ -223,14 +215,8 @@ static void store(int type, void *base, int64_t index, double value) {
     ((float *)base)[index] = (float)value;
   else if (type == HALF)
     ((_Float16 *)base)[index] = (_Float16)value;
-  else {
-    float single = (float)value;
-    uint32_t bits;
-    memcpy(&bits, &single, 4);
-    if (single == single)
-      bits += 0x7FFF + (bits >> 16 & 1);
-    ((uint16_t *)base)[index] = (uint16_t)(bits >> 16);
-  }
+  else
+    ((uint16_t *)base)[index] = toBrain(value);
 }
 static int64_t count(const Array *array) {
   int64_t all = 1;

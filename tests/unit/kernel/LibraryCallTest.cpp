@@ -76,6 +76,8 @@ TEST_CASE("a configuration that is none says what is wrong with it") {
              Contains("`a` is too large"));
   CHECK_THAT(errorOf(good, "\"batch_stride\":40", "\"batch_stride\":18446744073709551615"),
              Contains("`a` is too large"));
+  CHECK_THAT(errorOf(good, "\"batch_stride\":15", "\"batch_stride\":14"),
+             Contains("elements of the result lie in one place"));
   CHECK_THAT(errorOf(good, "bf16", "bf17"), Contains("`bf17` is no type of a library"));
   CHECK_THAT(errorOf(good, "\"transposed\":true", "\"transposed\":1"), Contains("`a.transposed` is no true or false"));
   CHECK_THAT(errorOf(good, "\"compute\":\"f32\"", "\"compute\":\"f16\""), Contains("`f16` is no `compute`"));

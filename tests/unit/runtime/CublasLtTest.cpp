@@ -1,25 +1,16 @@
 // Calls of cuBLASLt by the CUDA runtime, against a library and a driver that need no GPU (tests/fake-cuda).
 #include "hloc/kernel/LibraryCall.h"
-#include "hloc/runtime/CudaDevice.h"
-#include "hloc/support/DynamicLibrary.h"
 
-#include <catch2/catch.hpp>
-
-#include <cstdlib>
+#include "unit/runtime/Fakes.h"
 
 using namespace hloc;
 using Catch::Contains;
+using test::Setting;
 
 namespace {
 
-struct Setting {
-  const char *name;
-  Setting(const char *name, const std::string &value) : name(name) { ::setenv(name, value.c_str(), 1); }
-  ~Setting() { ::unsetenv(name); }
-};
-
-std::string calls() { return DynamicLibrary({HLOC_FAKE_CUBLASLT}).function<const char *()>("fakeCublasLtLog")(); }
-void forgetCalls() { DynamicLibrary({HLOC_FAKE_CUBLASLT}).function<void()>("fakeCublasLtReset")(); }
+std::string calls() { return test::callsOf(HLOC_FAKE_CUBLASLT, "fakeCublasLt"); }
+void forgetCalls() { test::forget(HLOC_FAKE_CUBLASLT, "fakeCublasLt"); }
 
 /// d[n, m] of rows a[2, k = 3] and b[2, k], in memory a, b, d, workspace, and what else is read.
 struct Product {

@@ -1,28 +1,18 @@
 // The CUDA runtime against a driver that needs no GPU (tests/fake-cuda).
-#include "hloc/runtime/CudaDevice.h"
 #include "hloc/runtime/Measure.h"
-#include "hloc/support/DynamicLibrary.h"
 
-#include <catch2/catch.hpp>
-
-#include <cstdlib>
+#include "unit/runtime/Fakes.h"
 
 using namespace hloc;
 using Catch::Contains;
+using test::Setting;
 
 namespace {
 
-/// An environment variable for the life of a test.
-struct Setting {
-  const char *name;
-  Setting(const char *name, const std::string &value) : name(name) { ::setenv(name, value.c_str(), 1); }
-  ~Setting() { ::unsetenv(name); }
-};
-
 std::unique_ptr<CudaDevice> openFake(std::string &error) { return CudaDevice::open({HLOC_FAKE_CUDA, 0}, error); }
 
-std::string calls() { return DynamicLibrary({HLOC_FAKE_CUDA}).function<const char *()>("fakeCudaLog")(); }
-void forgetCalls() { DynamicLibrary({HLOC_FAKE_CUDA}).function<void()>("fakeCudaReset")(); }
+std::string calls() { return test::callsOf(HLOC_FAKE_CUDA, "fakeCuda"); }
+void forgetCalls() { test::forget(HLOC_FAKE_CUDA, "fakeCuda"); }
 
 DeviceBuffer bufferOf(uint64_t bytes, DeviceBuffer::Contents contents = DeviceBuffer::Contents::Unwritten) {
   DeviceBuffer buffer;

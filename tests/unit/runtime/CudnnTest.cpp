@@ -1,24 +1,15 @@
 // Convolutions by cuDNN of the CUDA runtime, against a library and a driver that need no GPU (tests/fake-cuda).
 #include "hloc/kernel/LibraryConvolution.h"
-#include "hloc/runtime/CudaDevice.h"
-#include "hloc/support/DynamicLibrary.h"
 
-#include <catch2/catch.hpp>
-
-#include <cstdlib>
+#include "unit/runtime/Fakes.h"
 
 using namespace hloc;
 using Catch::Contains;
+using test::Setting;
 
 namespace {
 
-struct Setting {
-  const char *name;
-  Setting(const char *name, const std::string &value) : name(name) { ::setenv(name, value.c_str(), 1); }
-  ~Setting() { ::unsetenv(name); }
-};
-
-std::string calls() { return DynamicLibrary({HLOC_FAKE_CUDNN}).function<const char *()>("fakeCudnnLog")(); }
+std::string calls() { return test::callsOf(HLOC_FAKE_CUDNN, "fakeCudnn"); }
 
 /// One dimension: x = 1, 2, 3, 4, 5 and a kernel of three.
 LibraryConvolution convolution() {
