@@ -21,44 +21,66 @@ ElementType elementType(LibraryType type) {
   return *found;
 }
 
-/// A batch of matrices, row after row, with its rows as columns: [batch, columns of the product, rows of it].
-class MatrixArray {
+using Sizes = LibraryConvolution::Sizes;
+
+/// An array whose dimensions lie in memory as strides say, gathered major to minor.
+class StridedArray {
 public:
-  MatrixArray(const MatmulCall &call, const Matrix &matrix)
-      : call(call), matrix(matrix), down(call.rowsOf(matrix)), across(call.columnsOf(matrix)),
-        bytes(bytesOf(matrix.type)) {}
+  StridedArray(LibraryType type, const Sizes &sizes, const Sizes &strides)
+      : type(type), sizes(sizes), strides(strides), bytes(bytesOf(type)) {}
 
   Shape shape() const {
-    return Shape::array(elementType(matrix.type), {int64_t(call.batch), int64_t(across), int64_t(down)});
+    return Shape::array(elementType(type), llvm::SmallVector<int64_t>(sizes.begin(), sizes.end()));
   }
   Literal read(llvm::ArrayRef<uint8_t> memory) const {
     Literal array(shape());
     uint8_t *to = array.mutableBytes().data();
-    forEachColumn([&](uint64_t offset) {
-      std::memcpy(to, memory.data() + offset, down * bytes);
-      to += down * bytes;
+    forEachRun([&](uint64_t offset, uint64_t length) {
+      std::memcpy(to, memory.data() + offset, length);
+      to += length;
     });
     return array;
   }
   void write(const Literal &array, llvm::function_ref<void(uint64_t, llvm::ArrayRef<uint8_t>)> store) const {
     llvm::ArrayRef<uint8_t> from = array.bytes();
-    forEachColumn([&](uint64_t offset) {
-      store(offset, from.take_front(down * bytes));
-      from = from.drop_front(down * bytes);
+    forEachRun([&](uint64_t offset, uint64_t length) {
+      store(offset, from.take_front(length));
+      from = from.drop_front(length);
     });
   }
 
 private:
-  template <typename Visit> void forEachColumn(Visit visit) const {
-    for (uint64_t i = 0; i < call.batch; ++i)
-      for (uint64_t column = 0; column < across; ++column)
-        visit((i * matrix.batchStride + column * matrix.leadingDimension) * bytes);
+  /// `visit(offset, length)`, in bytes: of what lies side by side along the last dimension, or of one element.
+  template <typename Visit> void forEachRun(Visit visit) const {
+    const size_t outer = sizes.size() - (strides.back() == 1 ? 1 : 0);
+    const uint64_t length = (outer < sizes.size() ? sizes.back() : 1) * bytes;
+    Sizes index(outer, 0);
+    for (;;) {
+      uint64_t place = 0;
+      for (size_t i = 0; i < outer; ++i)
+        place += index[i] * strides[i];
+      visit(place * bytes, length);
+      size_t dim = outer;
+      while (dim > 0 && ++index[dim - 1] == sizes[dim - 1])
+        index[--dim] = 0;
+      if (dim == 0)
+        return;
+    }
   }
 
-  const MatmulCall &call;
-  const Matrix &matrix;
-  uint64_t down, across, bytes;
+  LibraryType type;
+  Sizes sizes, strides;
+  uint64_t bytes;
 };
+
+// --- products
+
+/// A batch of matrices, with columns where it has rows: [batch, columns of the product, rows of it].
+StridedArray arrayOf(const MatmulCall &call, const Matrix &matrix) {
+  return {matrix.type,
+          {call.batch, call.columnsOf(matrix), call.rowsOf(matrix)},
+          {matrix.batchStride, matrix.leadingDimension, 1}};
+}
 
 llvm::StringRef epilogueName(MatmulCall::Epilogue epilogue) {
   switch (epilogue) {
@@ -102,7 +124,7 @@ bool carryOut(const MatmulCall &call, const CallStep &step, ReadSlice read, Writ
     arguments.push_back(std::move(value));
   };
   auto addMatrix = [&](const Matrix &matrix, size_t number) {
-    add(MatrixArray(call, matrix).read(read(step.reads[number])));
+    add(arrayOf(call, matrix).read(read(step.reads[number])));
   };
   addMatrix(call.b, 1);
   addMatrix(call.a, 0);
@@ -114,7 +136,7 @@ bool carryOut(const MatmulCall &call, const CallStep &step, ReadSlice read, Writ
     std::memcpy(bias.mutableBytes().data(), bytes.data(), bias.bytes().size());
     add(std::move(bias));
   }
-  const MatrixArray result(call, call.d);
+  const StridedArray result = arrayOf(call, call.d);
   const std::string configuration = configurationOf(call);
   entry.setRoot(b.add(Opcode::CustomCall, result.shape(), operands,
                       {{AttributeKey::CustomCallTarget, llvm::StringRef("__cublas$lt$matmul")},
@@ -128,55 +150,6 @@ bool carryOut(const MatmulCall &call, const CallStep &step, ReadSlice read, Writ
 }
 
 // --- convolutions
-
-using Sizes = LibraryConvolution::Sizes;
-
-/// An array whose dimensions lie in memory as strides say: [batch, features, spatial...], or a kernel.
-class StridedArray {
-public:
-  StridedArray(LibraryType type, const Sizes &sizes, const Sizes &strides)
-      : type(type), sizes(sizes), strides(strides), bytes(bytesOf(type)) {}
-
-  Shape shape() const {
-    return Shape::array(elementType(type), llvm::SmallVector<int64_t>(sizes.begin(), sizes.end()));
-  }
-  Literal read(llvm::ArrayRef<uint8_t> memory) const {
-    Literal array(shape());
-    uint8_t *to = array.mutableBytes().data();
-    forEachElement([&](uint64_t offset) {
-      std::memcpy(to, memory.data() + offset, bytes);
-      to += bytes;
-    });
-    return array;
-  }
-  void write(const Literal &array, llvm::function_ref<void(uint64_t, llvm::ArrayRef<uint8_t>)> store) const {
-    llvm::ArrayRef<uint8_t> from = array.bytes();
-    forEachElement([&](uint64_t offset) {
-      store(offset, from.take_front(bytes));
-      from = from.drop_front(bytes);
-    });
-  }
-
-private:
-  template <typename Visit> void forEachElement(Visit visit) const {
-    Sizes index(sizes.size(), 0);
-    for (;;) {
-      uint64_t place = 0;
-      for (size_t i = 0; i < index.size(); ++i)
-        place += index[i] * strides[i];
-      visit(place * bytes);
-      size_t dim = index.size();
-      while (dim > 0 && ++index[dim - 1] == sizes[dim - 1])
-        index[--dim] = 0;
-      if (dim == 0)
-        return;
-    }
-  }
-
-  LibraryType type;
-  Sizes sizes, strides;
-  uint64_t bytes;
-};
 
 llvm::StringRef targetOf(LibraryConvolution::Kind kind) {
   switch (kind) {
