@@ -30,32 +30,6 @@ struct Totals {
   }
 };
 
-void printKernel(llvm::json::OStream &json, const EstimatedKernel &kernel, const KernelEstimate &time) {
-  json.attribute("kernel", kernel.name);
-  json.attribute("instruction", kernel.instruction);
-  json.attribute("launches", int64_t(kernel.launches));
-  json.attribute("blocks", int64_t(kernel.counts.blocks));
-  json.attribute("threads", int64_t(kernel.counts.threadsPerBlock));
-  json.attribute("bytes_read", int64_t(kernel.bytesRead));
-  json.attribute("bytes_written", int64_t(kernel.bytesWritten));
-  for (auto [key, value] : {std::pair("sectors", kernel.counts.sectors),
-                            {"instructions", kernel.counts.instructions},
-                            {"shared_passes", kernel.counts.sharedPasses},
-                            {"atomics", kernel.counts.atomics},
-                            {"memory_round_trips", kernel.counts.memoryRoundTrips},
-                            {"waves", time.waves}})
-    json.attribute(key, value);
-  json.attribute("resident_warps", int64_t(time.residentWarps));
-  for (auto [key, seconds] : {std::pair("launch_us", time.launch),
-                              {"memory_us", time.memory},
-                              {"issue_us", time.issue},
-                              {"shared_us", time.shared},
-                              {"latency_us", time.latency},
-                              {"total_us", time.total}})
-    json.attribute(key, seconds * 1e6);
-  json.attribute("bound", time.bound);
-}
-
 void printCall(llvm::json::OStream &json, const LibraryTotals &call) {
   json.attribute("step", call.step);
   json.attribute("function", call.function);
@@ -74,7 +48,7 @@ std::string asJsonText(const EstimatedModule &module, llvm::ArrayRef<KernelEstim
     json.attribute("device", device.name);
     json.attributeArray("kernels", [&] {
       for (auto [kernel, time] : llvm::zip_equal(module.kernels, times))
-        json.object([&, &kernel = kernel, &time = time] { printKernel(json, kernel, time); });
+        json.object([&, &kernel = kernel, &time = time] { writeEstimate(json, kernel, time); });
     });
     if (module.steps && !module.steps->calls.empty())
       json.attributeArray("library_calls", [&] {

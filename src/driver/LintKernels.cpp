@@ -3,58 +3,15 @@
 #include "hloc/emulator/Ptx.h"
 #include "hloc/kernel/LaunchDescription.h"
 #include "hloc/lint/Lint.h"
+#include "hloc/run/LintFacts.h"
 #include "hloc/support/Files.h"
 
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/StringMap.h"
 
 namespace hloc {
 
 namespace {
-
-/// What a fusion asks for that would be a defect otherwise.
-void addWishes(const HloInstruction &fusion, lint::KernelFacts &facts) {
-  auto isDouble = [](const HloInstruction *value) {
-    ElementType type = value->shape().isArray() ? value->shape().elementType() : ElementType::Pred;
-    return type == ElementType::F64 || type == ElementType::C128;
-  };
-  llvm::SetVector<const HloComputation *> computations;
-  auto look = [&](const HloInstruction &instr) {
-    facts.wantsDouble |= isDouble(&instr) || llvm::any_of(instr.operands(), isDouble);
-    facts.wantsIntegerDivision |= (instr.opcode() == Opcode::Divide || instr.opcode() == Opcode::Remainder) &&
-                                  instr.shape().isArray() && isInteger(instr.shape().elementType());
-    for (const HloComputation *called : instr.calledComputations())
-      computations.insert(called);
-  };
-  look(fusion);
-  for (size_t i = 0; i < computations.size(); ++i)
-    for (const HloInstruction *inner : computations[i]->instructions())
-      look(*inner);
-}
-
-std::map<std::string, lint::KernelFacts> factsOf(const LintInput &input) {
-  llvm::StringMap<const HloInstruction *> byName;
-  if (input.fused)
-    for (const auto &computation : input.fused->computations())
-      for (const HloInstruction *instr : computation->instructions())
-        byName.try_emplace(instr->name(), instr);
-  std::map<std::string, lint::KernelFacts> facts;
-  for (const KernelSpec &kernel : input.manifest.kernels) {
-    lint::KernelFacts &known = facts[kernel.name];
-    known.resources = kernel.resources;
-    known.registerLimit = kernel.plannedRegisters;
-    if (!input.fused)
-      continue;
-    known.grid = kernel.grid;
-    known.block = kernel.block;
-    known.bytesMoved = kernel.bytesRead + kernel.bytesWritten;
-    if (auto made = byName.find(kernel.instruction); made != byName.end())
-      addWishes(*made->second, known);
-  }
-  return facts;
-}
 
 /// Grids, and the bytes of the arguments, of which a kernel may move fewer: those of slices that it only reads, and of
 /// as many that it writes and nothing else has filled.
@@ -125,7 +82,7 @@ void report(llvm::ArrayRef<lint::Finding> findings, DiagnosticEngine &diagnostic
 
 bool lintKernels(const LintInput &input, const CompileOptions &options, std::string &listing,
                  DiagnosticEngine &diagnostics) {
-  std::map<std::string, lint::KernelFacts> facts = factsOf(input);
+  std::map<std::string, lint::KernelFacts> facts = lintFactsOf(input.manifest, input.fused);
   if (!options.launchFile.empty() && !addLaunches(options.launchFile, facts, diagnostics))
     return false;
   std::shared_ptr<const SourceFile> before = diagnostics.file();

@@ -48,6 +48,7 @@ struct CompileOptions {
   std::string goldenFolder;
   bool updateGolden = false;
   bool listKernels = false;
+  std::string reportFile;        ///< of HTML; empty: none
   std::vector<std::string> only; ///< kernels to compile or run; empty: all
   bool keepGoing = false;
   bool allowExternal = false;

@@ -5,6 +5,7 @@
 #include "Compile.h"
 #include "Estimates.h"
 #include "Ignored.h"
+#include "ReportFile.h"
 #include "SystemEnvironment.h"
 #include "Timeout.h"
 
@@ -104,8 +105,12 @@ public:
     warnOfIdleFilters(options.compile.dump, options.compile.optimizationLevel, diagnostics);
     removeEarlierDumps(options.compile.dump, diagnostics);
     progress.beginStage("parse");
-    if (std::shared_ptr<const SourceFile> file = readSource(options.compile.inputs.front(), observer, diagnostics))
-      agreement = runModule(std::move(file), options, toolchain, observer, printer, diagnostics).agreement;
+    if (std::shared_ptr<const SourceFile> file = readSource(options.compile.inputs.front(), observer, diagnostics)) {
+      const RunReport report = runModule(file, options, toolchain, observer, printer, diagnostics);
+      agreement = report.agreement;
+      if (!options.compile.reportFile.empty())
+        writeReport({.options = options.compile, .file = file, .run = &report}, toolchain, diagnostics);
+    }
     progress.stop();
     printer.listings() << agreement;
     observer.endTrack("", diagnostics);

@@ -11,6 +11,7 @@
 #include "Lists.h"
 #include "Outputs.h"
 #include "Progress.h"
+#include "ReportFile.h"
 #include "SystemEnvironment.h"
 
 #include "hloc/codegen/Assemble.h"
@@ -45,6 +46,8 @@ public:
   void run() {
     runStages();
     observer.endTrack("", diagnostics);
+    if (!options.reportFile.empty() && source)
+      writeReport({.options = options, .file = source}, toolchain, diagnostics);
   }
 
   /// After `run`: what it has to say, and how it ended.
@@ -76,8 +79,9 @@ private:
       return goOnFrom(format);
     bool stopped = options.stopAfter != Stage::All;
     bool wantsHlo = kind == EmitKind::Hlo || kind == EmitKind::Dot;
+    source = readSource(options.input, observer, diagnostics);
     std::unique_ptr<HloModule> module =
-        loadModule(compiler, options.input, observer, diagnostics, /*verify=*/options.stopAfter != Stage::Parse);
+        source ? compiler.parse(source, /*verify=*/options.stopAfter != Stage::Parse) : nullptr;
     if (!module)
       return;
     if (wantsHlo && options.only.empty())
@@ -329,8 +333,9 @@ private:
   Compiler compiler;
   EmitKind kind;
   std::string listing;
-  std::string notes;                       ///< for people, on standard error
-  std::shared_ptr<const SourceFile> given; ///< IR of a later stage than HLO, if that is the input
+  std::string notes;                        ///< for people, on standard error
+  std::shared_ptr<const SourceFile> source; ///< HLO text, if that is the input
+  std::shared_ptr<const SourceFile> given;  ///< IR of a later stage than HLO, if that is the input
   /// Loading nvJitLink and asking a new ptxas for its version take some milliseconds, while there is something else to
   /// do.
   std::future<void> assemblerPrepared;

@@ -4,6 +4,7 @@
 #include "hloc/lint/StaticCounts.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/JSON.h"
 
 #include <cmath>
 #include <numeric>
@@ -140,6 +141,32 @@ std::optional<EstimatedModule> CountedLaunches::finish(const emulator::Counters 
     made.kernels.push_back(std::move(launched));
   }
   return made;
+}
+
+void writeEstimate(llvm::json::OStream &json, const EstimatedKernel &kernel, const KernelEstimate &time) {
+  json.attribute("kernel", kernel.name);
+  json.attribute("instruction", kernel.instruction);
+  json.attribute("launches", int64_t(kernel.launches));
+  json.attribute("blocks", int64_t(kernel.counts.blocks));
+  json.attribute("threads", int64_t(kernel.counts.threadsPerBlock));
+  json.attribute("bytes_read", int64_t(kernel.bytesRead));
+  json.attribute("bytes_written", int64_t(kernel.bytesWritten));
+  for (auto [key, value] : {std::pair("sectors", kernel.counts.sectors),
+                            {"instructions", kernel.counts.instructions},
+                            {"shared_passes", kernel.counts.sharedPasses},
+                            {"atomics", kernel.counts.atomics},
+                            {"memory_round_trips", kernel.counts.memoryRoundTrips},
+                            {"waves", time.waves}})
+    json.attribute(key, value);
+  json.attribute("resident_warps", int64_t(time.residentWarps));
+  for (auto [key, seconds] : {std::pair("launch_us", time.launch),
+                              {"memory_us", time.memory},
+                              {"issue_us", time.issue},
+                              {"shared_us", time.shared},
+                              {"latency_us", time.latency},
+                              {"total_us", time.total}})
+    json.attribute(key, seconds * 1e6);
+  json.attribute("bound", time.bound);
 }
 
 } // namespace hloc

@@ -9,6 +9,10 @@
 #include "hloc/kernel/StepTotals.h"
 #include "hloc/support/Diagnostics.h"
 
+namespace llvm::json {
+class OStream;
+}
+
 namespace hloc {
 
 /// A kernel, with how often it is launched; or one launch.
@@ -36,6 +40,9 @@ struct EstimatedModule {
 /// From the steps, the plans and the PTX of compiled kernels. Nothing, with a diagnostic, if the PTX cannot be read.
 std::optional<EstimatedModule> estimateModule(const Manifest &manifest, const std::string &ptx,
                                               const DeviceModel &device, DiagnosticEngine &diagnostics);
+
+/// The attributes of an object of JSON, times in microseconds.
+void writeEstimate(llvm::json::OStream &json, const EstimatedKernel &kernel, const KernelEstimate &time);
 
 /// A launch by the emulator's counters before and after it; `ptx` says what waits for what.
 class CountedLaunches {

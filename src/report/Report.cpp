@@ -1,0 +1,263 @@
+// The page is a template (page/) with data: a block for the module and one for each kernel, JSON that is compressed and
+// written in base64, which no name or text of the program can break out of. Blocks of kernels are read when they are
+// looked at.
+
+#include "hloc/report/Report.h"
+
+#include "KernelHlo.h"
+#include "Page.h"
+#include "Recorder.h"
+
+#include "hloc/emulator/Ptx.h"
+#include "hloc/run/EstimatedModule.h"
+#include "hloc/run/LintFacts.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Base64.h"
+#include "llvm/Support/Compression.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace hloc {
+namespace {
+
+using llvm::json::OStream;
+
+std::string jsonText(llvm::function_ref<void(OStream &)> write) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  OStream json(os);
+  json.object([&] { write(json); });
+  return text;
+}
+
+void text(OStream &json, llvm::StringRef key, llvm::StringRef value) {
+  json.attribute(key, llvm::json::fixUTF8(value));
+}
+
+std::string packed(llvm::StringRef text) {
+  llvm::SmallVector<uint8_t> bytes;
+  llvm::compression::zlib::compress(llvm::arrayRefFromStringRef(text), bytes,
+                                    llvm::compression::zlib::BestSizeCompression);
+  return llvm::encodeBase64(bytes);
+}
+
+/// The data of one page.
+class ReportBuilder {
+public:
+  ReportBuilder(const ReportRequest &request, const Toolchain &toolchain, DiagnosticEngine &diagnostics)
+      : request(request), diagnostics(diagnostics), compiler(optionsOf(request), toolchain, recorder, diagnostics) {}
+
+  std::string page() {
+    compile();
+    std::string blocks;
+    if (compiled)
+      for (size_t i = 0; i < compiled->kernels.size(); ++i)
+        blocks += block("kernel-" + std::to_string(i), jsonText([&](OStream &json) { writeKernel(json, i); }));
+    blocks = block("module", jsonText([&](OStream &json) { writeModule(json); })) + blocks;
+    return pageWith(blocks);
+  }
+
+private:
+  static CompilerOptions optionsOf(const ReportRequest &request) {
+    CompilerOptions options = request.options;
+    options.lineInfo = options.locations = true;
+    if (!options.remarks)
+      options.remarks = "";
+    options.explanation = nullptr;
+    return options;
+  }
+
+  static std::string block(const std::string &id, const std::string &text) {
+    return "<script type=\"text/plain\" id=\"" + id + "\">" + packed(text) + "</script>\n";
+  }
+
+  void compile() {
+    std::unique_ptr<HloModule> module = compiler.parse(request.file);
+    if (!module)
+      return;
+    fused = compiler.fuse(*module, request.target);
+    if (fused && !request.only.empty())
+      fused = compiler.only(*fused, request.only, request.target);
+    if (!fused)
+      return;
+    compiled = compiler.compile(*fused, request.target, Stage::Ptx, /*keepTexts=*/true);
+    for (const auto &computation : fused->computations())
+      for (const HloInstruction *instr : computation->instructions())
+        byName.try_emplace(instr->name(), instr);
+    if (!compiled)
+      return;
+    facts = lintFactsOf(compiled->manifest, fused.get());
+    DiagnosticEngine unheard; // what the compiler has written is read
+    if (std::optional<EstimatedModule> made =
+            estimateModule(compiled->manifest, compiled->ptx, request.device, unheard))
+      for (EstimatedKernel &kernel : made->kernels)
+        estimates[kernel.name] = std::move(kernel);
+  }
+
+  // --- the module
+
+  void writeModule(OStream &json) {
+    json.attribute("version", HLOC_VERSION);
+    text(json, "file", request.file->name());
+    json.attribute("target", request.target.name);
+    json.attributeObject("device", [&] {
+      const DeviceModel &device = request.device;
+      json.attribute("name", device.name);
+      json.attribute("multiprocessors", int64_t(device.multiprocessors));
+      json.attribute("gigahertz", device.gigahertz);
+      json.attribute("bytes_per_second", device.dramBytesPerSecond);
+    });
+    LineTable table;
+    const std::vector<uint32_t> source = table.numbersOf(sourceLines());
+    writeSteps(json, "source", source);
+    json.attributeObject("sourceTable", [&] { table.write(json); });
+    if (RecordedTrack *track = recorder.find(""))
+      json.attributeObject("passes", [&] { writeTrack(json, *track); });
+    writeDiagnostics(json, "diagnostics", diagnostics);
+    if (request.run)
+      writeRun(json, *request.run);
+    if (!compiled)
+      return;
+    Manifest manifest = compiled->manifest;
+    for (ModuleBuffer &buffer : manifest.buffers)
+      buffer.constantData.clear();
+    json.attributeBegin("manifest");
+    json.rawValue(printManifest(manifest));
+    json.attributeEnd();
+    json.attributeObject("estimates", [&] {
+      for (const auto &[name, kernel] : estimates)
+        json.attributeObject(llvm::json::fixUTF8(name), [&, &kernel = kernel] {
+          writeEstimate(json, kernel, estimate(kernel.counts, request.device));
+        });
+    });
+  }
+
+  /// Each line of the HLO was made for itself.
+  std::vector<ShownLine> sourceLines() const {
+    std::vector<ShownLine> lines = shownLines(IrKind::Hlo, request.file->text());
+    for (ShownLine &line : lines)
+      line.hloLines.push_back(line.number);
+    return lines;
+  }
+
+  void writeTrack(OStream &json, const RecordedTrack &track) {
+    json.attributeArray("stages", [&] {
+      for (const RecordedPass &pass : track.passes)
+        json.object([&] {
+          constexpr const char *kinds[] = {"hlo", "mlir", "llvm", "ptx"};
+          json.attribute("kind", kinds[unsigned(pass.kind)]);
+          text(json, "name", pass.name);
+          json.attribute("ms", pass.milliseconds);
+          writeSteps(json, "text", pass.lines);
+        });
+    });
+    track.table.write(json);
+  }
+
+  void writeDiagnostics(OStream &json, llvm::StringRef key, const DiagnosticEngine &engine) {
+    json.attributeArray(key, [&] {
+      for (const Diagnostic &diagnostic : engine.diagnostics())
+        json.object([&] {
+          json.attribute("kind", hloc::text(diagnostic.kind));
+          json.attribute("severity", diagnostic.isError() ? "error" : isRemark(diagnostic.kind) ? "remark" : "warning");
+          text(json, "message", diagnostic.message);
+          writePlace(json, diagnostic, diagnostic.range);
+          json.attributeArray("notes", [&] {
+            for (const DiagnosticNote &note : diagnostic.notes)
+              json.object([&] {
+                text(json, "message", note.message);
+                writePlace(json, diagnostic, note.range);
+              });
+          });
+        });
+    });
+  }
+
+  void writePlace(OStream &json, const Diagnostic &diagnostic, SourceRange range) {
+    if (!diagnostic.file || !range.isValid())
+      return;
+    text(json, "file", diagnostic.file->name());
+    json.attribute("line", diagnostic.file->lineColumn(range.begin).line);
+    text(json, "text", diagnostic.file->lineAt(range.begin));
+    json.attribute("isSource", diagnostic.file->name() == request.file->name());
+  }
+
+  void writeRun(OStream &json, const RunReport &run) {
+    json.attributeObject("run", [&] {
+      constexpr const char *verdicts[] = {"not run", "wrong", "executed", "undecided", "agrees"};
+      json.attribute("verdict", verdicts[unsigned(run.verdict)]);
+      text(json, "agreement", run.agreement);
+      json.attributeArray("notes", [&] {
+        for (const std::string &note : run.notes)
+          json.value(llvm::json::fixUTF8(note));
+      });
+      for (const ProgramRun &one : run.runs)
+        if (one.counters) {
+          std::string counters;
+          llvm::raw_string_ostream os(counters);
+          printJson(*one.counters, os);
+          json.attributeBegin("counters");
+          json.rawValue(counters);
+          json.attributeEnd();
+          break;
+        }
+      if (request.reported)
+        writeDiagnostics(json, "reported", *request.reported);
+    });
+  }
+
+  // --- a kernel
+
+  void writeKernel(OStream &json, size_t number) {
+    const CompiledKernel &kernel = compiled->kernels[number];
+    RecordedTrack nothing;
+    RecordedTrack *track = recorder.find(kernel.spec.name);
+    if (!track)
+      track = &nothing;
+    if (auto fusion = byName.find(kernel.spec.instruction); fusion != byName.end())
+      writeSteps(json, "hlo", track->table.numbersOf(hloOf(*fusion->second, *request.file)));
+    writeLint(json, kernel, *track);
+    writeTrack(json, *track);
+  }
+
+  /// Findings at lines of the PTX as it is shown, from 0.
+  void writeLint(OStream &json, const CompiledKernel &kernel, const RecordedTrack &track) {
+    auto file = std::make_shared<const SourceFile>("ptx", kernel.ptx);
+    DiagnosticEngine unheard;
+    unheard.setFile(file);
+    std::optional<ptx::Module> module = ptx::parse(unheard);
+    json.attributeArray("lint", [&] {
+      if (!module)
+        return;
+      for (const lint::Finding &finding : lint::lint(*module, facts, {{}, request.target})) {
+        const uint32_t line = finding.where.isValid() ? file->lineColumn(finding.where.begin).line : 0;
+        auto shown = llvm::find_if(track.ptx, [&](const ShownLine &other) { return other.number == line; });
+        json.object([&] {
+          json.attribute("rule", lint::row(finding.rule).name);
+          text(json, "message", finding.message);
+          if (shown != track.ptx.end())
+            json.attribute("line", int64_t(shown - track.ptx.begin()));
+        });
+      }
+    });
+  }
+
+  const ReportRequest &request;
+  DiagnosticEngine &diagnostics;
+  Recorder recorder;
+  Compiler compiler;
+  std::unique_ptr<HloModule> fused;
+  std::optional<CompiledModule> compiled;
+  llvm::StringMap<const HloInstruction *> byName;
+  std::map<std::string, lint::KernelFacts> facts;
+  std::map<std::string, EstimatedKernel> estimates;
+};
+
+} // namespace
+
+std::string reportPage(const ReportRequest &request, const Toolchain &toolchain, DiagnosticEngine &diagnostics) {
+  return ReportBuilder(request, toolchain, diagnostics).page();
+}
+
+} // namespace hloc

@@ -1,0 +1,63 @@
+// A kernel: what was decided, what it takes, and its texts side by side.
+
+hloc.kernelView = async (app, number) => {
+  const kernel = app.kernels.byNumber[number];
+  const data = await hloc.block("kernel-" + number);
+  const table = hloc.lineTable(data);
+  const stages = [app.source];
+  if (data.hlo) stages.push(hloc.text("hlo", "HLO of the kernel", table, data.hlo));
+  const names = { mlir: "MLIR", llvm: "LLVM", ptx: "PTX" };
+  for (const stage of data.stages)
+    stages.push(hloc.text(stage.kind, stage.kind === stage.name ? names[stage.kind] : `${names[stage.kind]} after ${stage.name}`, table, stage.text, stage.ms));
+  const ptx = stages.findLast(stage => stage.kind === "ptx");
+  if (ptx) {
+    ptx.marks = new Map();
+    for (const finding of data.lint) if (finding.line !== undefined) ptx.marks.set(finding.line, [...(ptx.marks.get(finding.line) ?? []), `${finding.rule}: ${finding.message}`]);
+  }
+  const find = (name, other) => { const found = stages.findIndex(stage => stage.name === name); return found >= 0 ? found : Math.max(0, other); };
+  const left = new Pane(app, stages, find(app.chosen?.left, data.hlo ? 1 : 0), "left text");
+  const right = new Pane(app, stages, find(app.chosen?.right, stages.length - 1), "right text");
+  app.panes = [left, right];
+  for (const [pane, side] of [[left, "left"], [right, "right"]])
+    pane.select.addEventListener("change", () => { app.chosen = { ...app.chosen, [side]: pane.stage.name }; });
+  return hloc.element("div", { class: "kernel" }, hloc.facts(app, kernel, data), hloc.element("div", { class: "panes" }, left.root, right.root));
+};
+
+hloc.facts = (app, kernel, data) => {
+  const { estimate } = kernel;
+  const remarks = kernel.remarks ?? [];
+  const row = (name, value) => [hloc.element("dt", {}, name), hloc.element("dd", {}, value)];
+  return hloc.element("details", { class: "facts", open: window.innerHeight > 700 },
+    hloc.element("summary", {}, hloc.element("span", { class: "swatch", style: `--hue:${kernel.hue}` }), hloc.element("strong", {}, kernel.name),
+      ` ${kernel.hero} · ${hloc.amount(kernel.launches)} ${kernel.launches === 1 ? "launch" : "launches"} · ${estimate ? hloc.amount(estimate.total_us, " µs") + ` on ${app.data.device.name}, bound by ${estimate.bound}` : "no estimate"}`),
+    hloc.element("div", { class: "columns" },
+      hloc.element("dl", {}, row("plan", kernel.plan), row("launch", `${hloc.extents(kernel.grid)} blocks of ${hloc.extents(kernel.block)} threads`),
+        row("shared memory", hloc.bytes((kernel.static_shared_bytes ?? 0) + (kernel.dynamic_shared_bytes ?? 0))),
+        row("least traffic", `${hloc.bytes(kernel.bytes_read)} read, ${hloc.bytes(kernel.bytes_written)} written`),
+        kernel.line ? row("HLO", hloc.element("button", { type: "button", class: "link", onclick: () => app.go({ view: "source", line: kernel.line }) }, `${kernel.instruction}, line ${kernel.line}`)) : row("HLO", kernel.instruction ?? ""),
+        (kernel.rejections ?? []).length ? row("not taken", hloc.element("details", {}, hloc.element("summary", {}, `${kernel.rejections.length} emitters that come before it`), hloc.element("ul", {}, kernel.rejections.map(each => hloc.element("li", {}, `${each.hero}: ${each.reason}`))))) : []),
+      estimate ? hloc.element("dl", {}, hloc.bounds.map(bound => row(bound, [hloc.element("span", { class: "bars" }, hloc.element("span", { class: "bar " + bound, style: `width:${100 * estimate[bound + "_us"] / Math.max(...hloc.bounds.map(each => estimate[each + "_us"]), 1e-9)}%` })), hloc.amount(estimate[bound + "_us"], " µs")])),
+        row("launch", hloc.amount(estimate.launch_us, " µs")), row("sectors of 32 B", hloc.amount(estimate.sectors)), row("warp instructions", hloc.amount(estimate.instructions)), row("waves of blocks", hloc.amount(estimate.waves))) : null,
+      estimate ? hloc.roofline(app, kernel) : null,
+      hloc.element("div", {}, data.lint.length || remarks.length ? hloc.element("ul", { class: "messages" },
+        data.lint.map(finding => hloc.element("li", { class: "warning" }, hloc.element("strong", {}, finding.rule), " ", finding.message, " ",
+          finding.line === undefined ? null : hloc.element("button", { type: "button", class: "link", onclick: () => app.panes[1].goTo(finding.line, true) }, `PTX line ${finding.line + 1}`))),
+        remarks.map(remark => hloc.element("li", { class: "remark" }, hloc.element("strong", {}, remark.kind), " ", remark.message))) : hloc.element("p", {}, "Neither lint nor remarks have anything to say."))));
+};
+
+// Warp instructions a second over warp instructions a sector: under which roof the kernel is, and how far.
+hloc.roofline = (app, kernel) => {
+  const { device } = app.data, { estimate } = kernel;
+  const peak = 4 * device.multiprocessors * device.gigahertz, sectorsPerNs = device.bytes_per_second / 32e9;
+  const intensity = estimate.instructions / Math.max(1, estimate.sectors), reached = estimate.instructions / (1e3 * Math.max(1e-9, estimate.total_us));
+  const width = 300, height = 160, x = value => 30 + (Math.log10(Math.min(1e4, Math.max(1e-2, value))) + 2) / 6 * (width - 40);
+  const y = value => height - 25 - (Math.log10(Math.min(1e4, Math.max(1e-1, value))) + 1) / 5 * (height - 40);
+  const ridge = peak / sectorsPerNs;
+  return hloc.element("svg:svg", { class: "roofline", viewBox: `0 0 ${width} ${height}`, role: "img",
+      "aria-label": `roofline: ${hloc.amount(intensity)} warp instructions a sector, ${hloc.amount(reached)} a nanosecond where ${hloc.amount(Math.min(peak, intensity * sectorsPerNs))} are possible` },
+    hloc.element("svg:path", { class: "roof", d: `M${x(1e-2)} ${y(1e-2 * sectorsPerNs)}L${x(ridge)} ${y(peak)}L${x(1e4)} ${y(peak)}` }),
+    hloc.element("svg:line", { class: "drop", x1: x(intensity), x2: x(intensity), y1: y(reached), y2: y(Math.min(peak, intensity * sectorsPerNs)) }),
+    hloc.element("svg:circle", { cx: x(intensity), cy: y(reached), r: 5 }, hloc.svgTitle(`${hloc.amount(intensity)} warp instructions a sector, ${hloc.amount(reached)} a ns`)),
+    hloc.element("svg:text", { x: 32, y: height - 8 }, "warp instructions a sector →"),
+    hloc.element("svg:text", { x: 8, y: 12 }, "warp instructions a ns"));
+};
