@@ -66,14 +66,15 @@ public:
   }
   void executed(const ProgramRun &run) override {
     std::optional<Progress::Hidden> hidden;
-    if (run.estimate || run.counters || run.measured || run.result)
+    const bool printsCounters = run.counters && !options.counters.empty();
+    if (run.estimate || printsCounters || run.measured || run.result)
       hidden.emplace(progress);
     if (run.estimate)
       llvm::outs() << printEstimates(*run.estimate, deviceFor(options.compile, options.target),
                                      options.compile.estimateAsJson);
-    if (run.counters && options.counters == "json")
+    if (printsCounters && options.counters == "json")
       printJson(*run.counters, llvm::outs());
-    else if (run.counters)
+    else if (printsCounters)
       printTable(*run.counters, llvm::outs());
     if (run.measured)
       llvm::outs() << run.measured->device << " (" << run.measured->target
@@ -147,7 +148,8 @@ int runRun(const RunCommandOptions &options) {
   if (all.platform == Platform::Cuda)
     all.cuda.libraryFolders = Toolchain::libraryFolders(options.compile.toolchain);
   all.only = options.compile.only;
-  all.countsEvents = !options.counters.empty();
+  all.countsEvents =
+      !options.counters.empty() || (!options.compile.reportFile.empty() && options.platform == Platform::Emulator);
   all.estimates = options.compile.estimate;
   if (options.timeoutSeconds > 0)
     all.deadline = steadySeconds() + options.timeoutSeconds;

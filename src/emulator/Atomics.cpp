@@ -128,7 +128,7 @@ void machineAtomic(WarpContext *context, const Decoded *at, uint32_t mask, const
   giveWay(warp);
   if (warp.core->launch.options.countEvents) {
     warp.core->counters.atomics += llvm::popcount(mask);
-    countRequest(warp, at->space, mask, addresses, unsigned(bytes), true);
+    countRequest(warp, *at, at->space, mask, addresses, unsigned(bytes), true);
   }
   auto load = [&](const void *from, size_t index) {
     uint64_t value = 0;

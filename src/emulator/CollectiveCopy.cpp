@@ -122,7 +122,7 @@ void issue(const CollectiveCall &call) {
   AsyncCopies &copies = call.warp.copies;
   const CopiedLanes lanes = operandsOf(call);
   if (core.launch.options.countEvents)
-    countCopies(call.warp, call.mask, lanes);
+    countCopies(call.warp, call.at, call.mask, lanes);
   copies.pending.emplace_back();
   Request &request = copies.pending.back();
   request.at = &call.at;

@@ -33,7 +33,7 @@ void countRows(const CollectiveCall &call, bool isStore) {
   uint64_t addresses[warpLanes];
   for (unsigned lane = 0; lane < rows; ++lane)
     addresses[lane] = call.value(0, lane);
-  countRequest(call.warp, Space::Shared, uint32_t((uint64_t(1) << rows) - 1), addresses, rowBytes, isStore);
+  countRequest(call.warp, call.at, Space::Shared, uint32_t((uint64_t(1) << rows) - 1), addresses, rowBytes, isStore);
 }
 
 } // namespace

@@ -82,7 +82,14 @@ Passes passesOf(uint32_t mask, const uint64_t *addresses, unsigned bytes) {
   return passes;
 }
 
-void countPasses(Counters &counters, Passes passes, bool isStore) {
+/// Of the kernel's instruction.
+LineCounters &requestsOf(Warp &warp, const Decoded &at) {
+  return warp.core->requestCounts[size_t(&at - warp.core->launch.kernel.code.data())];
+}
+
+void countPasses(Warp &warp, const Decoded &at, Passes passes, bool isStore) {
+  Counters &counters = warp.core->counters;
+  requestsOf(warp, at) += {.requests = 1, .passes = passes.taken, .idealPasses = passes.ideal};
   (isStore ? counters.sharedStoreRequests : counters.sharedLoadRequests) += 1;
   (isStore ? counters.sharedStoreWavefronts : counters.sharedLoadWavefronts) += passes.taken;
   (isStore ? counters.sharedStoreIdealWavefronts : counters.sharedLoadIdealWavefronts) += passes.ideal;
@@ -109,7 +116,9 @@ Passes passesOfCopies(uint32_t mask, const CopiedLanes &copies) {
 
 /// Sectors of 32 bytes that the lanes touch, `bytesOf(lane)` each.
 template <typename BytesOf>
-void countSectors(Counters &counters, uint32_t mask, const uint64_t *addresses, BytesOf bytesOf, bool isStore) {
+void countSectors(Warp &warp, const Decoded &at, uint32_t mask, const uint64_t *addresses, BytesOf bytesOf,
+                  bool isStore) {
+  Counters &counters = warp.core->counters;
   llvm::SmallVector<uint64_t, 64> sectors;
   uint64_t bytes = 0;
   for (uint32_t rest = mask; rest; rest &= rest - 1) {
@@ -126,6 +135,7 @@ void countSectors(Counters &counters, uint32_t mask, const uint64_t *addresses, 
   (isStore ? counters.globalStoreSectors : counters.globalLoadSectors) += count;
   uint64_t ideal = std::min<uint64_t>(count, (bytes + 31) / 32);
   (isStore ? counters.globalStoreIdealSectors : counters.globalLoadIdealSectors) += ideal;
+  requestsOf(warp, at) += {.requests = 1, .sectors = count, .idealSectors = ideal};
   uint64_t region = (addresses[llvm::countr_zero(mask)] >> regionShift) - 1;
   if (region < counters.buffers.size())
     (isStore ? counters.buffers[region].bytesWritten : counters.buffers[region].bytesRead) += bytes;
@@ -133,28 +143,36 @@ void countSectors(Counters &counters, uint32_t mask, const uint64_t *addresses, 
 
 } // namespace
 
-void countRequest(Warp &warp, Space space, uint32_t mask, const uint64_t *addresses, unsigned bytes, bool isStore) {
-  if (!mask)
-    return;
-  Counters &counters = warp.core->counters;
-  uint64_t window = addresses[llvm::countr_zero(mask)] >> regionShift << regionShift;
-  if (space == Space::Shared || (space == Space::Generic && window == sharedWindow))
-    return countPasses(counters, passesOf(mask, addresses, bytes), isStore);
-  if (space == Space::Local || (space == Space::Generic && window == localWindow))
-    return;
-  countSectors(counters, mask, addresses, [&](unsigned) { return bytes; }, isStore);
+LineCounters &LineCounters::operator+=(const LineCounters &other) {
+  for (auto field :
+       {&LineCounters::warps, &LineCounters::threads, &LineCounters::requests, &LineCounters::sectors,
+        &LineCounters::idealSectors, &LineCounters::passes, &LineCounters::idealPasses, &LineCounters::divergent})
+    this->*field += other.*field;
+  return *this;
 }
 
-void countCopies(Warp &warp, uint32_t mask, const CopiedLanes &copies) {
+void countRequest(Warp &warp, const Decoded &at, Space space, uint32_t mask, const uint64_t *addresses, unsigned bytes,
+                  bool isStore) {
   if (!mask)
     return;
-  countPasses(warp.core->counters, passesOfCopies(mask, copies), true);
+  uint64_t window = addresses[llvm::countr_zero(mask)] >> regionShift << regionShift;
+  if (space == Space::Shared || (space == Space::Generic && window == sharedWindow))
+    return countPasses(warp, at, passesOf(mask, addresses, bytes), isStore);
+  if (space == Space::Local || (space == Space::Generic && window == localWindow))
+    return;
+  countSectors(warp, at, mask, addresses, [&](unsigned) { return bytes; }, isStore);
+}
+
+void countCopies(Warp &warp, const Decoded &at, uint32_t mask, const CopiedLanes &copies) {
+  if (!mask)
+    return;
+  countPasses(warp, at, passesOfCopies(mask, copies), true);
   uint32_t reading = 0;
   for (uint32_t rest = mask; rest; rest &= rest - 1)
     if (copies.read[llvm::countr_zero(rest)])
       reading |= rest & -rest;
   if (reading)
-    countSectors(warp.core->counters, reading, copies.from, [&](unsigned lane) { return copies.read[lane]; }, false);
+    countSectors(warp, at, reading, copies.from, [&](unsigned lane) { return copies.read[lane]; }, false);
 }
 
 static uint64_t bankConflicts(const Counters &counters) {

@@ -173,6 +173,7 @@ struct Emulator::Impl {
   std::vector<std::unique_ptr<Region>> regions; ///< 0: module variables; buffer b is region b + 1
   std::vector<Finding> findings;
   Counters counters;
+  std::vector<LineCounters> lineCounters; ///< by line of the PTX
   bool dependsOnSchedule = false;
 
   /// False, with a diagnostic, if there is no memory for the module's variables.
@@ -324,6 +325,7 @@ std::string Schedule::name() const {
 
 llvm::ArrayRef<Finding> Emulator::findings() const { return impl->findings; }
 const Counters &Emulator::counters() const { return impl->counters; }
+llvm::ArrayRef<LineCounters> Emulator::lineCounters() const { return impl->lineCounters; }
 
 bool Emulator::Impl::checkLaunch(const Kernel &kernel, const LaunchRequest &request, DiagnosticEngine &diagnostics) {
   auto fail = [&](std::string message) {
@@ -452,9 +454,15 @@ bool Emulator::Impl::runBlocks(Launch &launch, DiagnosticEngine &diagnostics) {
       return;
     std::lock_guard<std::mutex> lock(merging);
     Counters &from = core.counters;
-    for (size_t i = 0; i < counters.warpInstructions.size(); ++i) {
-      counters.warpInstructions[i] += core.instructionCounts[2 * i];
-      counters.threadInstructions[i] += core.instructionCounts[2 * i + 1];
+    for (auto [i, instruction] : llvm::enumerate(launch.kernel.code)) {
+      LineCounters own = core.requestCounts[i];
+      own.warps = core.instructionCounts[2 * i];
+      own.threads = core.instructionCounts[2 * i + 1];
+      counters.warpInstructions[instructionClass(instruction)] += own.warps;
+      counters.threadInstructions[instructionClass(instruction)] += own.threads;
+      if (lineCounters.size() <= instruction.line)
+        lineCounters.resize(instruction.line + 1);
+      lineCounters[instruction.line] += own;
     }
     for (auto field :
          {&Counters::globalLoadRequests, &Counters::globalLoadSectors, &Counters::globalStoreRequests,

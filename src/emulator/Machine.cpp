@@ -90,10 +90,11 @@ Core::Core(Launch &launch) : launch(launch) {
   const Dim3 &block = launch.request.block;
   uint32_t threads = uint32_t(block.count());
   warps.resize((threads + warpLanes - 1) / warpLanes);
-  counters.warpInstructions.assign(instructionClassNames().size(), 0);
-  counters.threadInstructions = counters.warpInstructions;
   counters.buffers.resize(launch.regions.size());
-  instructionCounts.assign(2 * instructionClassNames().size(), 0);
+  if (launch.options.countEvents) {
+    instructionCounts.assign(2 * launch.kernel.code.size(), 0);
+    requestCounts.resize(launch.kernel.code.size());
+  }
   for (uint32_t w = 0; w < warps.size(); ++w) {
     Warp &warp = warps[w];
     warp.core = this;
@@ -374,10 +375,12 @@ void machineCollective(WarpContext *context, const Decoded *at, uint32_t mask, c
   runCollective(warpOf(context), *at, mask, operands, results);
 }
 
-void machineBranch(WarpContext *context, const Decoded *, uint32_t active, uint32_t taken) {
-  Counters &counters = warpOf(context).core->counters;
-  ++counters.branches;
-  counters.divergentBranches += taken && taken != active;
+void machineBranch(WarpContext *context, const Decoded *at, uint32_t active, uint32_t taken) {
+  Core &core = *warpOf(context).core;
+  const bool isDivergent = taken && taken != active;
+  ++core.counters.branches;
+  core.counters.divergentBranches += isDivergent;
+  core.requestCounts[size_t(at - core.launch.kernel.code.data())].divergent += isDivergent;
 }
 
 Tick machineTick(WarpContext *context, const Decoded *at) {

@@ -146,7 +146,8 @@ struct Core {
   std::vector<uint8_t> localWritten;
   std::vector<std::unique_ptr<Fiber>> fibers;
   Counters counters;
-  std::vector<uint64_t> instructionCounts;
+  std::vector<uint64_t> instructionCounts; ///< two per instruction of the kernel
+  std::vector<LineCounters> requestCounts; ///< by instruction, what each asks of memory
 
   /// Lets the warps that wait at the barrier go, and empties it.
   void completeBarrier(uint32_t id);
@@ -342,8 +343,9 @@ struct CopiedLanes {
   unsigned bytes;
 };
 /// As a load and a store: the sectors that are read, and the passes of the writes.
-void countCopies(Warp &warp, uint32_t mask, const CopiedLanes &copies);
+void countCopies(Warp &warp, const Decoded &at, uint32_t mask, const CopiedLanes &copies);
 /// Counts sectors or bank conflicts of one warp-wide request.
-void countRequest(Warp &warp, Space space, uint32_t mask, const uint64_t *addresses, unsigned bytes, bool isStore);
+void countRequest(Warp &warp, const Decoded &at, Space space, uint32_t mask, const uint64_t *addresses, unsigned bytes,
+                  bool isStore);
 
 } // namespace hloc::emulator

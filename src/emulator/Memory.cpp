@@ -371,7 +371,7 @@ void machineLoad(WarpContext *context, const Decoded *at, uint32_t mask, const u
   if (at->strong)
     giveWay(warp);
   if (warp.core->launch.options.countEvents)
-    countRequest(warp, at->space, mask, addresses, unsigned(bytes), false);
+    countRequest(warp, *at, at->space, mask, addresses, unsigned(bytes), false);
   if (at->strong && warp.core->launch.causal)
     followStrong(warp, *at, mask, addresses, true, false);
   Request request = classify(warp, *at, mask, addresses, bytes, Access::Read);
@@ -401,7 +401,7 @@ void machineStore(WarpContext *context, const Decoded *at, uint32_t mask, const 
   if (warp.core->launch.together && changesMemory(warp, *at, mask, addresses, from))
     ++warp.core->launch.progress;
   if (warp.core->launch.options.countEvents)
-    countRequest(warp, at->space, mask, addresses, unsigned(bytes), true);
+    countRequest(warp, *at, at->space, mask, addresses, unsigned(bytes), true);
   Request request = classify(warp, *at, mask, addresses, bytes, Access::Write);
   auto tellOthers = llvm::make_scope_exit([&] {
     if (at->strong && warp.core->launch.causal)

@@ -26,7 +26,7 @@ struct WarpContext {
   uint32_t dynamicShared = 0;            ///< %dynamic_smem_size
   uint32_t totalShared = 0;              ///< %total_smem_size
   const uint8_t *parameters = nullptr;   ///< image of the kernel's parameter space
-  uint64_t *instructionCounts = nullptr; ///< two per instruction class: warps, threads; null when not counting
+  uint64_t *instructionCounts = nullptr; ///< two per instruction: warps, threads; null when not counting
   int64_t budget = 0;                    ///< decremented at each backward branch; below zero: call `tick`
   uint32_t thread[3][warpLanes] = {};    ///< %tid.x, .y, .z by lane
 };

@@ -132,7 +132,7 @@ void WarpCode::countInstruction(const Decoded &d, Value *active) {
     Value *at = ir.CreateConstInBoundsGEP1_64(ir.getInt64Ty(), counts, index);
     ir.CreateStore(ir.CreateAdd(ir.CreateLoad(ir.getInt64Ty(), at), amount), at);
   };
-  unsigned index = 2 * instructionClass(d);
+  const auto index = unsigned(2 * (&d - kernel.code.data()));
   add(index, ir.CreateZExt(ir.CreateICmpNE(active, ir.getInt32(0)), ir.getInt64Ty()));
   add(index + 1, ir.CreateZExt(ir.CreateUnaryIntrinsic(Intrinsic::ctpop, active), ir.getInt64Ty()));
 }

@@ -50,6 +50,8 @@ public:
 
   std::string page() {
     compile();
+    if (request.run)
+      executed = shownLines(IrKind::Ptx, request.run->ptx);
     std::string blocks;
     if (compiled)
       for (size_t i = 0; i < compiled->kernels.size(); ++i)
@@ -125,6 +127,15 @@ private:
     json.attributeBegin("manifest");
     json.rawValue(printManifest(manifest));
     json.attributeEnd();
+    if (!executed.empty())
+      json.attributeArray("executed", [&] {
+        for (const CompiledKernel &kernel : compiled->kernels)
+          json.array([&] {
+            const llvm::ArrayRef<ShownLine> body = bodyOf(executed, kernel.spec.name);
+            json.value(body.empty() ? 0 : body.front().number);
+            json.value(body.empty() ? 0 : body.back().number);
+          });
+      });
     json.attributeObject("estimates", [&] {
       for (const auto &[name, kernel] : estimates)
         json.attributeObject(llvm::json::fixUTF8(name), [&, &kernel = kernel] {
@@ -218,6 +229,7 @@ private:
     if (auto fusion = byName.find(kernel.spec.instruction); fusion != byName.end())
       writeSteps(json, "hlo", track->table.numbersOf(hloOf(*fusion->second, *request.file)));
     writeLint(json, kernel, *track);
+    writeCounters(json, kernel.spec.name, *track);
     writeTrack(json, *track);
   }
 
@@ -243,6 +255,52 @@ private:
     });
   }
 
+  /// The lines from that of the kernel's entry to its end; what is before and behind it may differ.
+  static llvm::ArrayRef<ShownLine> bodyOf(llvm::ArrayRef<ShownLine> lines, llvm::StringRef kernel) {
+    const std::string entry = (".entry " + kernel + "(").str();
+    const auto *begin =
+        llvm::find_if(lines, [&](const ShownLine &line) { return llvm::StringRef(line.text).contains(entry); });
+    const auto *end = std::find_if(begin, lines.end(), [](const ShownLine &line) { return line.text == "}"; });
+    return {begin, end};
+  }
+
+  /// Of a run: what it has executed, where that is not the PTX that is compiled here, becomes a text of its own.
+  /// `counters`: `[line of the last PTX, warps, threads, requests, sectors, ideal ones, passes, ideal ones, divergent
+  /// branches]`, of lines where something was counted. `executedAt`: where in it the kernel begins, `executedNumbers`:
+  /// its lines' numbers in the file that was executed.
+  void writeCounters(OStream &json, llvm::StringRef kernel, RecordedTrack &track) {
+    if (!request.run || request.run->ptx.empty())
+      return;
+    const llvm::ArrayRef<ShownLine> body = bodyOf(executed, kernel);
+    llvm::ArrayRef<ShownLine> shown = bodyOf(track.ptx, kernel);
+    size_t first = size_t(shown.begin() - track.ptx.data());
+    auto sameText = [](const ShownLine &a, const ShownLine &b) { return a.text == b.text; };
+    if (!std::equal(shown.begin(), shown.end(), body.begin(), body.end(), sameText)) {
+      track.passes.push_back({IrKind::Ptx, "executed", 0, track.table.numbersOf(body)});
+      first = 0;
+    }
+    const auto counted = request.run->runs.empty() ? llvm::ArrayRef<emulator::LineCounters>()
+                                                   : llvm::ArrayRef(request.run->runs.front().lineCounters);
+    std::vector<uint32_t> numbers;
+    for (const ShownLine &line : body)
+      numbers.push_back(line.number);
+    json.attribute("executedAt", int64_t(first));
+    writeSteps(json, "executedNumbers", numbers);
+    json.attributeArray("counters", [&] {
+      for (const ShownLine &line : body) {
+        if (line.number >= counted.size() || !counted[line.number].warps)
+          continue;
+        const emulator::LineCounters &counters = counted[line.number];
+        json.array([&] {
+          json.value(int64_t(first + size_t(&line - body.begin())));
+          for (uint64_t value : {counters.warps, counters.threads, counters.requests, counters.sectors,
+                                 counters.idealSectors, counters.passes, counters.idealPasses, counters.divergent})
+            json.value(value);
+        });
+      }
+    });
+  }
+
   const ReportRequest &request;
   DiagnosticEngine &diagnostics;
   Recorder recorder;
@@ -252,6 +310,7 @@ private:
   llvm::StringMap<const HloInstruction *> byName;
   std::map<std::string, lint::KernelFacts> facts;
   std::map<std::string, EstimatedKernel> estimates;
+  std::vector<ShownLine> executed; ///< the PTX of the run
 };
 
 } // namespace

@@ -57,6 +57,7 @@ public:
 
   bool dependsOnSchedule() const { return machine->dependsOnSchedule(); }
   const emulator::Counters &counters() const { return machine->counters(); }
+  llvm::ArrayRef<emulator::LineCounters> lineCounters() const { return machine->lineCounters(); }
 
 private:
   void beginWriting(uint32_t buffer);

@@ -239,6 +239,7 @@ private:
   bool compareSchedules(const HloModule &module, llvm::ArrayRef<Literal> arguments);
   llvm::FailureOr<Literal> runOnGpu(llvm::ArrayRef<Literal> arguments, ProgramRun &made);
   llvm::FailureOr<Literal> emulate(llvm::ArrayRef<Literal> arguments, ProgramRun &made);
+  void countInto(ProgramRun &made);
   llvm::FailureOr<Literal> carryOut(Device &device, llvm::ArrayRef<Literal> arguments);
   void showLaunch(const std::string &kernel, size_t number, const std::string &schedule);
   bool findProgram(const HloModule &module);
@@ -357,6 +358,8 @@ bool ModuleRun::prepareEmulator(const HloModule &module) {
   };
   makeReady(*machine);
   observer.beginStage("translate");
+  if (options.countsEvents)
+    report.ptx = program->image;
   return executor->load(*machine, program->image, program->program);
 }
 
@@ -370,6 +373,11 @@ llvm::FailureOr<Literal> ModuleRun::carryOut(Device &device, llvm::ArrayRef<Lite
   if (failed(result) || !listener.finish(*result))
     return llvm::failure();
   return result;
+}
+
+void ModuleRun::countInto(ProgramRun &made) {
+  made.counters = machine->counters();
+  made.lineCounters = machine->lineCounters().vec();
 }
 
 llvm::FailureOr<Literal> ModuleRun::emulate(llvm::ArrayRef<Literal> arguments, ProgramRun &made) {
@@ -413,7 +421,7 @@ llvm::FailureOr<Literal> ModuleRun::emulate(llvm::ArrayRef<Literal> arguments, P
   if (isFirst && options.estimates)
     made.estimate = launches.finish(machine->counters(), program->program, program->image, diagnostics);
   if (isFirst && options.countsEvents)
-    made.counters = machine->counters();
+    countInto(made);
   return result;
 }
 

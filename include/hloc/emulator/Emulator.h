@@ -154,6 +154,15 @@ struct Counters {
   uint64_t warps = 0, blocks = 0;
   std::vector<BufferCounters> buffers;
 };
+/// The same of the instructions of one line of the PTX text.
+struct LineCounters {
+  uint64_t warps = 0, threads = 0;        ///< executed, as Counters::warpInstructions and threadInstructions
+  uint64_t requests = 0;                  ///< of memory, a warp each
+  uint64_t sectors = 0, idealSectors = 0; ///< of global memory, loads and stores
+  uint64_t passes = 0, idealPasses = 0;   ///< of shared memory; what is beyond the ideal ones are bank conflicts
+  uint64_t divergent = 0;                 ///< branches that some lanes took and others did not
+  LineCounters &operator+=(const LineCounters &other);
+};
 llvm::ArrayRef<llvm::StringRef> instructionClassNames();
 void printTable(const Counters &counters, llvm::raw_ostream &os);
 void printJson(const Counters &counters, llvm::raw_ostream &os);
@@ -202,6 +211,8 @@ public:
 
   llvm::ArrayRef<Finding> findings() const;
   const Counters &counters() const;
+  /// By line of the PTX text, from 0; empty where nothing was counted.
+  llvm::ArrayRef<LineCounters> lineCounters() const;
 
 private:
   Emulator();

@@ -25,6 +25,7 @@ struct ProgramRun {
   std::optional<Regime> regime;  ///< unset: the arguments were given
   std::optional<Literal> result; ///< where nothing is compared and no file asked for
   std::optional<emulator::Counters> counters;
+  std::vector<emulator::LineCounters> lineCounters; ///< with them: by line of RunReport::ptx
   std::optional<EstimatedModule> estimate;
   std::optional<MeasuredRun> measured;
 };
@@ -51,6 +52,7 @@ struct RunReport {
   std::vector<ProgramRun> runs;           ///< those that ended, in order
   std::vector<std::string> notes;         ///< what is strange in kernels and harms nobody
   ComparisonTotals compared;
+  std::string ptx;       ///< what was executed, where events were counted
   std::string agreement; ///< what agrees with what, and what was watched; empty where nothing was compared
 };
 

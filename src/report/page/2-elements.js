@@ -77,7 +77,7 @@ class Pane {
     this.line = -1;
     this.select = hloc.element("select", { "aria-label": label + ": which text", onchange: () => this.choose(Number(this.select.value)) },
       stages.map((stage, i) => hloc.element("option", { value: i },
-        `${stage.name}${stage.ms === undefined ? "" : ` · ${hloc.amount(stage.ms, " ms")}`}`)));
+        `${stage.name}${!stage.ms ? "" : ` · ${hloc.amount(stage.ms, " ms")}`}`)));
     this.diffButton = hloc.element("button", { type: "button", "aria-pressed": "false", title: "what this pass changed (d)",
       onclick: () => this.toggleDifference() }, "diff");
     this.note = hloc.element("span", { class: "note", role: "status" });

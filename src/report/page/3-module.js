@@ -277,13 +277,33 @@ hloc.memoryView = app => {
 
 // --- messages
 
+// The kernel that a line of the PTX that was executed is of, or undefined.
+hloc.kernelAt = (app, line) => {
+  const number = (app.data.executed ?? []).findIndex(([first, last]) => first <= line && line <= last);
+  return number >= 0 ? number : undefined;
+};
+
 hloc.messages = (app, diagnostics) => hloc.element("ul", { class: "messages" }, diagnostics.map(message => {
   const place = part => part.line === undefined ? [] : [part.isSource
     ? hloc.element("button", { type: "button", class: "link", onclick: () => app.go({ view: "source", line: part.line }) }, `line ${part.line}`)
-    : hloc.element("span", {}, `${part.file}:${part.line}`), hloc.element("pre", {}, part.text)];
-  return hloc.element("li", { class: message.severity }, hloc.element("strong", {}, message.severity), " ", hloc.element("span", {}, message.message), ` [${message.kind}] `, place(message),
+    : hloc.kernelAt(app, part.line) !== undefined
+      ? hloc.element("button", { type: "button", class: "link", onclick: () => app.go({ view: "kernel", kernel: hloc.kernelAt(app, part.line), ptx: part.line }) }, `PTX line ${part.line}`)
+      : hloc.element("span", {}, `${part.file}:${part.line}`), hloc.element("pre", {}, part.text)];
+  return hloc.element("li", { class: message.severity }, hloc.element("strong", {}, message.severity), " ", hloc.element("span", { class: "text" }, message.message), ` [${message.kind}] `, place(message),
     message.notes.length ? hloc.element("ul", {}, message.notes.map(note => hloc.element("li", {}, note.message, " ", place(note)))) : null);
 }));
+
+// Numbers by name; those of a part with the part's name.
+hloc.counterTable = counters => {
+  const rows = [];
+  const add = (name, value) => {
+    if (typeof value === "number") { if (value) rows.push({ name, value }); }
+    else if (Array.isArray(value)) value.forEach(part => add(`${name} ${part.name ?? ""}`.trim(), part));
+    else if (value && typeof value === "object") for (const [key, part] of Object.entries(value)) if (key !== "name") add(`${name} ${key.replaceAll("_", " ")}`.trim(), part);
+  };
+  add("", counters);
+  return hloc.sortable([{ head: "what", value: row => row.name }, { head: "number", value: row => row.value, isNumber: true }], rows, `${rows.length} counters that are not 0`).element;
+};
 
 hloc.messagesView = app => {
   const { run, diagnostics } = app.data;
@@ -291,8 +311,8 @@ hloc.messagesView = app => {
   // What the compilation says is said of a run again.
   const others = diagnostics.filter(one => !reported.some(other => other.message === one.message && other.line === one.line));
   return hloc.element("div", { class: "scroll" },
-    run ? [hloc.element("h2", { class: "verdict " + run.verdict.replace(" ", "-") }, `Run: ${run.verdict}`), hloc.element("pre", {}, run.agreement),
+    run ? [hloc.element("h2", { class: "verdict " + run.verdict.replace(" ", "-") }, `Run: ${run.verdict}`), run.agreement ? hloc.element("pre", {}, run.agreement) : null,
            run.notes.map(note => hloc.element("p", {}, note)), hloc.messages(app, reported)] : null,
     others.length ? [hloc.element("h2", {}, "Compilation"), hloc.messages(app, others)] : run ? null : hloc.element("p", {}, "Nothing was reported."),
-    run?.counters ? [hloc.element("h2", {}, "Counters of the first run"), hloc.element("pre", {}, JSON.stringify(run.counters, null, 2))] : null);
+    run?.counters ? [hloc.element("h2", {}, "Counters of the first run"), hloc.counterTable(run.counters)] : null);
 };

@@ -1,26 +1,73 @@
 // A kernel: what was decided, what it takes, and its texts side by side.
 
-hloc.kernelView = async (app, number) => {
+// `executedLine`: a line of the PTX that a run has executed, to begin with.
+hloc.kernelView = async (app, number, executedLine) => {
   const kernel = app.kernels.byNumber[number];
   const data = await hloc.block("kernel-" + number);
   const table = hloc.lineTable(data);
   const stages = [app.source];
   if (data.hlo) stages.push(hloc.text("hlo", "HLO of the kernel", table, data.hlo));
   const names = { mlir: "MLIR", llvm: "LLVM", ptx: "PTX" };
+  const title = stage => stage.kind === stage.name ? names[stage.kind] : stage.name === "executed" ? "PTX that was executed" : `${names[stage.kind]} after ${stage.name}`;
   for (const stage of data.stages)
-    stages.push(hloc.text(stage.kind, stage.kind === stage.name ? names[stage.kind] : `${names[stage.kind]} after ${stage.name}`, table, stage.text, stage.ms));
+    stages.push(hloc.text(stage.kind, title(stage), table, stage.text, stage.ms));
   const ptx = stages.findLast(stage => stage.kind === "ptx");
   if (ptx) {
     ptx.marks = new Map();
     for (const finding of data.lint) if (finding.line !== undefined) ptx.marks.set(finding.line, [...(ptx.marks.get(finding.line) ?? []), `${finding.rule}: ${finding.message}`]);
   }
+  if (ptx && data.counters?.length) hloc.heat(ptx, data.counters, app.heat ?? "sectors");
+  const reported = (app.data.run?.reported ?? []).filter(one => !one.isSource && hloc.kernelAt(app, one.line) === number);
+  const numbers = data.executedNumbers ? hloc.numbers(data.executedNumbers) : [];
+  const shownLine = line => numbers.includes(line) ? data.executedAt + numbers.indexOf(line) : -1;
+  for (const one of reported) {
+    const line = shownLine(one.line);
+    if (ptx && line >= 0) ptx.marks.set(line, [...(ptx.marks.get(line) ?? []), one.message]);
+  }
   const find = (name, other) => { const found = stages.findIndex(stage => stage.name === name); return found >= 0 ? found : Math.max(0, other); };
   const left = new Pane(app, stages, find(app.chosen?.left, data.hlo ? 1 : 0), "left text");
   const right = new Pane(app, stages, find(app.chosen?.right, stages.length - 1), "right text");
   app.panes = [left, right];
+  if (executedLine && shownLine(executedLine) >= 0) app.afterShow = () => { right.choose(stages.indexOf(ptx)); right.goTo(shownLine(executedLine), true); };
   for (const [pane, side] of [[left, "left"], [right, "right"]])
     pane.select.addEventListener("change", () => { app.chosen = { ...app.chosen, [side]: pane.stage.name }; });
   return hloc.element("div", { class: "kernel" }, hloc.facts(app, kernel, data), hloc.element("div", { class: "panes" }, left.root, right.root));
+};
+
+// What a run has counted, by line; each with what the best possible would be, where there is such a number.
+hloc.counted = {
+  instructions: { of: line => line[1], title: line => `${hloc.amount(line[1])} warp instructions, ${hloc.amount(line[2] / line[1])} of 32 lanes` },
+  sectors: { of: line => line[4], title: line => `${hloc.amount(line[4])} sectors for ${hloc.amount(line[3])} requests; ${hloc.amount(line[5])} at best` },
+  passes: { of: line => line[6], title: line => `${hloc.amount(line[6])} passes of shared memory for ${hloc.amount(line[3])} requests; ${hloc.amount(line[7])} at best` },
+  conflicts: { of: line => line[6] - line[7], title: line => `${hloc.amount(line[6] - line[7])} passes more than the ${hloc.amount(line[7])} of no bank conflict` },
+  requests: { of: line => line[3], title: line => `${hloc.amount(line[3])} requests of memory` },
+  divergence: { of: line => line[8], title: line => `${hloc.amount(line[8])} divergent branches` },
+  idle: { of: line => 32 * line[1] - line[2], title: line => `${hloc.amount(32 * line[1] - line[2])} lanes idle of ${hloc.amount(32 * line[1])}` }
+};
+
+hloc.heat = (text, counters, what) => {
+  const most = Math.max(1, ...counters.map(hloc.counted[what].of));
+  text.heat = [];
+  for (const line of counters) {
+    const facts = Object.values(hloc.counted).filter(each => each.of(line)).map(each => each.title(line));
+    text.heat[line[0]] = { share: hloc.counted[what].of(line) / most, title: facts.join("\n") };
+  }
+};
+
+// Which of the counters colours the lines.
+hloc.heatChoice = (app, data) => {
+  if (!data.counters?.length) return null;
+  const select = hloc.element("select", { id: "heat", onchange: () => {
+    app.heat = select.value;
+    for (const pane of app.panes) {
+      const ptx = pane.stages.findLast(stage => stage.kind === "ptx");
+      hloc.heat(ptx, data.counters, app.heat);
+      pane.draw();
+    }
+  } }, Object.keys(hloc.counted).map(what => hloc.element("option", { selected: what === (app.heat ?? "sectors") },
+    `${what}: ${hloc.amount(data.counters.reduce((sum, line) => sum + hloc.counted[what].of(line), 0))}`)));
+  for (const option of select.options) option.value = option.textContent.split(":")[0];
+  return hloc.element("p", {}, hloc.element("label", { for: "heat" }, "lines of PTX by "), select);
 };
 
 hloc.facts = (app, kernel, data) => {
@@ -39,7 +86,7 @@ hloc.facts = (app, kernel, data) => {
       estimate ? hloc.element("dl", {}, hloc.bounds.map(bound => row(bound, [hloc.element("span", { class: "bars" }, hloc.element("span", { class: "bar " + bound, style: `width:${100 * estimate[bound + "_us"] / Math.max(...hloc.bounds.map(each => estimate[each + "_us"]), 1e-9)}%` })), hloc.amount(estimate[bound + "_us"], " µs")])),
         row("launch", hloc.amount(estimate.launch_us, " µs")), row("sectors of 32 B", hloc.amount(estimate.sectors)), row("warp instructions", hloc.amount(estimate.instructions)), row("waves of blocks", hloc.amount(estimate.waves))) : null,
       estimate ? hloc.roofline(app, kernel) : null,
-      hloc.element("div", {}, data.lint.length || remarks.length ? hloc.element("ul", { class: "messages" },
+      hloc.element("div", {}, hloc.heatChoice(app, data), data.lint.length || remarks.length ? hloc.element("ul", { class: "messages" },
         data.lint.map(finding => hloc.element("li", { class: "warning" }, hloc.element("strong", {}, finding.rule), " ", finding.message, " ",
           finding.line === undefined ? null : hloc.element("button", { type: "button", class: "link", onclick: () => app.panes[1].goTo(finding.line, true) }, `PTX line ${finding.line + 1}`))),
         remarks.map(remark => hloc.element("li", { class: "remark" }, hloc.element("strong", {}, remark.kind), " ", remark.message))) : hloc.element("p", {}, "Neither lint nor remarks have anything to say."))));

@@ -45,11 +45,13 @@ class App {
     const number = Number(where.kernel ?? 0);
     const isKernel = view === "kernel" && number in this.kernels.byNumber;
     this.kernel = isKernel ? number : null;
-    const made = isKernel ? await hloc.kernelView(this, number) : await this.view(view in hloc.views ? view : "messages", where);
+    const made = isKernel ? await hloc.kernelView(this, number, Number(where.ptx ?? 0)) : await this.view(view in hloc.views ? view : "messages", where);
     this.main.replaceChildren(made);
     for (const tab of this.tabs) tab.setAttribute("aria-selected", String(tab.dataset.view === (isKernel ? "kernels" : view)));
     for (const pane of this.panes) { pane.draw(); pane.light(); }
     if (where.line !== undefined && this.panes.length) this.panes[0].goTo(Number(where.line) - 1, true);
+    this.afterShow?.();
+    this.afterShow = null;
     document.body.dataset.view = view;
     document.body.dataset.shown = location.hash;
   }
