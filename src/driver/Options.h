@@ -49,6 +49,7 @@ struct CompileOptions {
   bool updateGolden = false;
   bool listKernels = false;
   std::string reportFile;        ///< of HTML; empty: none
+  std::string reportBefore;      ///< that it is compared with; empty: it is a page of its own
   std::vector<std::string> only; ///< kernels to compile or run; empty: all
   bool keepGoing = false;
   bool allowExternal = false;

@@ -404,7 +404,11 @@ int runCompile(const CompileOptions &options) {
   warnOfIdleFilters(options.dump, options.optimizationLevel, diagnostics);
   Toolchain toolchain = discoverTools(options.toolchain, timing);
   Progress progress(progressBeside(options.progress, options.dump.enabled && options.dump.folder.empty()));
-  ExitCode code = compileInputs(options, toolchain, timing, outputs, progress, diagnostics);
+  ExitCode code = ExitCode::Success;
+  if (options.reportBefore.empty())
+    code = compileInputs(options, toolchain, timing, outputs, progress, diagnostics);
+  else
+    writeReportDifference(options, toolchain, diagnostics);
   progress.stop();
   if (!options.goldenFolder.empty())
     checkForStaleGoldens(options, diagnostics);

@@ -5,7 +5,9 @@ namespace hloc {
 void Recorder::produced(const IrEvent &event) {
   RecordedTrack &track = get(event.track);
   std::vector<ShownLine> lines = shownLines(event.kind, event.text());
-  track.passes.push_back({event.kind, event.pass.str(), event.milliseconds, track.table.numbersOf(lines)});
+  constexpr llvm::StringRef kinds[] = {"hlo", "mlir", "llvm", "ptx"};
+  track.passes.push_back(
+      {kinds[unsigned(event.kind)], event.pass.str(), event.milliseconds, track.table.numbersOf(lines)});
   if (event.kind == IrKind::Ptx)
     track.ptx = std::move(lines);
 }

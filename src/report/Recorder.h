@@ -13,7 +13,7 @@
 namespace hloc {
 
 struct RecordedPass {
-  IrKind kind;
+  llvm::StringRef kind; ///< `hlo`, `mlir`, `llvm`, `ptx`, `sass`
   std::string name;
   double milliseconds;
   std::vector<uint32_t> lines; ///< numbers in the track's table

@@ -5,18 +5,22 @@
 #include "hloc/report/Report.h"
 
 #include "KernelHlo.h"
+#include "MachineCode.h"
 #include "Page.h"
 #include "Recorder.h"
 
 #include "hloc/emulator/Ptx.h"
 #include "hloc/run/EstimatedModule.h"
 #include "hloc/run/LintFacts.h"
+#include "hloc/support/Parallel.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Base64.h"
 #include "llvm/Support/Compression.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
 
 namespace hloc {
 namespace {
@@ -46,7 +50,8 @@ std::string packed(llvm::StringRef text) {
 class ReportBuilder {
 public:
   ReportBuilder(const ReportRequest &request, const Toolchain &toolchain, DiagnosticEngine &diagnostics)
-      : request(request), diagnostics(diagnostics), compiler(optionsOf(request), toolchain, recorder, diagnostics) {}
+      : request(request), toolchain(toolchain), diagnostics(diagnostics),
+        compiler(optionsOf(request), toolchain, recorder, diagnostics) {}
 
   std::string page() {
     compile();
@@ -89,12 +94,26 @@ private:
         byName.try_emplace(instr->name(), instr);
     if (!compiled)
       return;
+    assemble();
     facts = lintFactsOf(compiled->manifest, fused.get());
     DiagnosticEngine unheard; // what the compiler has written is read
     if (std::optional<EstimatedModule> made =
             estimateModule(compiled->manifest, compiled->ptx, request.device, unheard))
       for (EstimatedKernel &kernel : made->kernels)
         estimates[kernel.name] = std::move(kernel);
+  }
+
+  /// Machine code and what it takes of registers, if there is what makes it.
+  void assemble() {
+    if (!toolchain.has(Tool::Ptxas) || compiled->kernels.empty())
+      return;
+    AssembleOptions options;
+    options.assembler = AssemblerChoice::Ptxas;
+    options.flags = {"-lineinfo"};
+    options.jobs = numWorkers(request.options.jobs);
+    llvm::FailureOr<std::string> cubin = compiler.assemble(*compiled, request.target, options);
+    if (succeeded(cubin))
+      machineCode = disassemble(*cubin, request.file->name(), toolchain);
   }
 
   // --- the module
@@ -127,6 +146,10 @@ private:
     json.attributeBegin("manifest");
     json.rawValue(printManifest(manifest));
     json.attributeEnd();
+    json.attributeArray("digests", [&] { // of PTX: numbers of 64 bits are none of JSON's readers'
+      for (const CompiledKernel &kernel : compiled->kernels)
+        json.value(llvm::utohexstr(llvm::xxh3_64bits(withoutPlaces(kernel.ptx))));
+    });
     if (!executed.empty())
       json.attributeArray("executed", [&] {
         for (const CompiledKernel &kernel : compiled->kernels)
@@ -144,6 +167,13 @@ private:
     });
   }
 
+  static std::string withoutPlaces(llvm::StringRef ptx) {
+    std::string text;
+    for (const ShownLine &line : shownLines(IrKind::Ptx, ptx))
+      text += line.text + "\n";
+    return text;
+  }
+
   /// Each line of the HLO was made for itself.
   std::vector<ShownLine> sourceLines() const {
     std::vector<ShownLine> lines = shownLines(IrKind::Hlo, request.file->text());
@@ -156,8 +186,7 @@ private:
     json.attributeArray("stages", [&] {
       for (const RecordedPass &pass : track.passes)
         json.object([&] {
-          constexpr const char *kinds[] = {"hlo", "mlir", "llvm", "ptx"};
-          json.attribute("kind", kinds[unsigned(pass.kind)]);
+          json.attribute("kind", pass.kind);
           text(json, "name", pass.name);
           json.attribute("ms", pass.milliseconds);
           writeSteps(json, "text", pass.lines);
@@ -230,6 +259,8 @@ private:
       writeSteps(json, "hlo", track->table.numbersOf(hloOf(*fusion->second, *request.file)));
     writeLint(json, kernel, *track);
     writeCounters(json, kernel.spec.name, *track);
+    if (auto code = machineCode.find(kernel.spec.name); code != machineCode.end())
+      track->passes.push_back({"sass", "sass", 0, track->table.numbersOf(code->second)});
     writeTrack(json, *track);
   }
 
@@ -276,7 +307,7 @@ private:
     size_t first = size_t(shown.begin() - track.ptx.data());
     auto sameText = [](const ShownLine &a, const ShownLine &b) { return a.text == b.text; };
     if (!std::equal(shown.begin(), shown.end(), body.begin(), body.end(), sameText)) {
-      track.passes.push_back({IrKind::Ptx, "executed", 0, track.table.numbersOf(body)});
+      track.passes.push_back({"ptx", "executed", 0, track.table.numbersOf(body)});
       first = 0;
     }
     const auto counted = request.run->runs.empty() ? llvm::ArrayRef<emulator::LineCounters>()
@@ -302,6 +333,7 @@ private:
   }
 
   const ReportRequest &request;
+  const Toolchain &toolchain;
   DiagnosticEngine &diagnostics;
   Recorder recorder;
   Compiler compiler;
@@ -310,7 +342,8 @@ private:
   llvm::StringMap<const HloInstruction *> byName;
   std::map<std::string, lint::KernelFacts> facts;
   std::map<std::string, EstimatedKernel> estimates;
-  std::vector<ShownLine> executed; ///< the PTX of the run
+  std::map<std::string, std::vector<ShownLine>> machineCode; ///< by kernel
+  std::vector<ShownLine> executed;                           ///< the PTX of the run
 };
 
 } // namespace

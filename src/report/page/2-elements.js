@@ -55,7 +55,9 @@ hloc.grammars = {
     function: /(?<![%.\w$])[a-z]\w*(?:\.[\w:]+)+/, keyword: /\b(?:ret|exit|trap)\b/, number: /(?<![\w.%$])-?(?:0[fdxFDX]\w+|\d+)/
   }
 };
-hloc.grammars.sass = hloc.grammars.ptx;
+hloc.grammars.sass = {
+  comment: /\/\*.*?\*\//, symbol: /\.L_x_\d+/, variable: /\b(?:U?R|U?P|SR_|B)\w*\b/, function: /\b[A-Z][A-Z0-9_]*(?:\.[\w]+)*/, number: /(?<![\w.])-?(?:0x\w+|\d[\d.]*)/
+};
 
 hloc.coloured = (text, kind) => {
   const grammar = hloc.grammars[kind];
@@ -78,7 +80,7 @@ class Pane {
     this.select = hloc.element("select", { "aria-label": label + ": which text", onchange: () => this.choose(Number(this.select.value)) },
       stages.map((stage, i) => hloc.element("option", { value: i },
         `${stage.name}${!stage.ms ? "" : ` · ${hloc.amount(stage.ms, " ms")}`}`)));
-    this.diffButton = hloc.element("button", { type: "button", "aria-pressed": "false", title: "what this pass changed (d)",
+    this.diffButton = hloc.element("button", { type: "button", "aria-pressed": "false", title: "what has changed (d)",
       onclick: () => this.toggleDifference() }, "diff");
     this.note = hloc.element("span", { class: "note", role: "status" });
     this.ruler = hloc.element("canvas", { class: "ruler", "aria-hidden": "true" });
@@ -100,14 +102,15 @@ class Pane {
   choose(number) {
     this.number = Math.max(0, Math.min(this.stages.length - 1, number));
     this.select.value = String(this.number);
-    const before = this.stages[this.number - 1];
-    const hasBefore = before && before.kind === this.stage.kind && before.table === this.stage.table;
+    const previous = this.stages[this.number - 1];
+    const before = this.stage.before ?? (previous?.kind === this.stage.kind && previous.table === this.stage.table ? previous : null);
+    const hasBefore = before !== null;
     this.diffButton.disabled = !hasBefore;
     if (this.asDifference && hasBefore) {
       const all = hloc.difference(before, this.stage);
       const isNear = all.map((_, i) => all.slice(Math.max(0, i - 3), i + 4).some(row => row.mark !== " "));
       this.rows = all.filter((_, i) => isNear[i]);
-      if (!this.rows.length) this.rows = [{ mark: " ", text: hloc.words("this pass changed nothing"), at: 0 }];
+      if (!this.rows.length) this.rows = [{ mark: " ", text: hloc.words("nothing is changed"), at: 0 }];
     } else {
       this.rows = Array.from({ length: this.stage.size }, (_, at) => ({ mark: " ", text: this.stage, at }));
     }
@@ -191,7 +194,9 @@ class Pane {
   }
   showLit() {
     const i = this.rows.findIndex(row => this.isLit(row));
-    if (i >= 0) this.lines.scrollTop = Math.max(0, i * rowHeight - this.lines.clientHeight / 3);
+    if (i < 0) return;
+    this.lines.scrollTop = Math.max(0, i * rowHeight - this.lines.clientHeight / 3);
+    this.draw();
   }
 
   key(event) {

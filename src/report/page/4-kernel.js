@@ -1,16 +1,19 @@
 // A kernel: what was decided, what it takes, and its texts side by side.
 
+// The texts of a kernel's block, in the order in which one became the other.
+hloc.kernelTexts = data => {
+  const table = hloc.lineTable(data);
+  const names = { mlir: "MLIR", llvm: "LLVM", ptx: "PTX", sass: "machine code" };
+  const title = stage => stage.kind === stage.name ? names[stage.kind] : stage.name === "executed" ? "PTX that was executed" : `${names[stage.kind]} after ${stage.name}`;
+  return [...(data.hlo ? [hloc.text("hlo", "HLO of the kernel", table, data.hlo)] : []),
+          ...data.stages.map(stage => hloc.text(stage.kind, title(stage), table, stage.text, stage.ms))];
+};
+
 // `executedLine`: a line of the PTX that a run has executed, to begin with.
 hloc.kernelView = async (app, number, executedLine) => {
   const kernel = app.kernels.byNumber[number];
   const data = await hloc.block("kernel-" + number);
-  const table = hloc.lineTable(data);
-  const stages = [app.source];
-  if (data.hlo) stages.push(hloc.text("hlo", "HLO of the kernel", table, data.hlo));
-  const names = { mlir: "MLIR", llvm: "LLVM", ptx: "PTX" };
-  const title = stage => stage.kind === stage.name ? names[stage.kind] : stage.name === "executed" ? "PTX that was executed" : `${names[stage.kind]} after ${stage.name}`;
-  for (const stage of data.stages)
-    stages.push(hloc.text(stage.kind, title(stage), table, stage.text, stage.ms));
+  const stages = [app.source, ...hloc.kernelTexts(data)];
   const ptx = stages.findLast(stage => stage.kind === "ptx");
   if (ptx) {
     ptx.marks = new Map();
@@ -26,7 +29,7 @@ hloc.kernelView = async (app, number, executedLine) => {
   }
   const find = (name, other) => { const found = stages.findIndex(stage => stage.name === name); return found >= 0 ? found : Math.max(0, other); };
   const left = new Pane(app, stages, find(app.chosen?.left, data.hlo ? 1 : 0), "left text");
-  const right = new Pane(app, stages, find(app.chosen?.right, stages.length - 1), "right text");
+  const right = new Pane(app, stages, find(app.chosen?.right, stages.indexOf(ptx)), "right text");
   app.panes = [left, right];
   if (executedLine && shownLine(executedLine) >= 0) app.afterShow = () => { right.choose(stages.indexOf(ptx)); right.goTo(shownLine(executedLine), true); };
   for (const [pane, side] of [[left, "left"], [right, "right"]])
@@ -80,6 +83,7 @@ hloc.facts = (app, kernel, data) => {
     hloc.element("div", { class: "columns" },
       hloc.element("dl", {}, row("plan", kernel.plan), row("launch", `${hloc.extents(kernel.grid)} blocks of ${hloc.extents(kernel.block)} threads`),
         row("shared memory", hloc.bytes((kernel.static_shared_bytes ?? 0) + (kernel.dynamic_shared_bytes ?? 0))),
+        kernel.resources ? row("registers", `${kernel.resources.registers} a thread${kernel.resources.spill_store_bytes + kernel.resources.spill_load_bytes ? `, ${kernel.resources.spill_store_bytes} and ${kernel.resources.spill_load_bytes} bytes spilled` : ", none spilled"}`) : [],
         row("least traffic", `${hloc.bytes(kernel.bytes_read)} read, ${hloc.bytes(kernel.bytes_written)} written`),
         kernel.line ? row("HLO", hloc.element("button", { type: "button", class: "link", onclick: () => app.go({ view: "source", line: kernel.line }) }, `${kernel.instruction}, line ${kernel.line}`)) : row("HLO", kernel.instruction ?? ""),
         (kernel.rejections ?? []).length ? row("not taken", hloc.element("details", {}, hloc.element("summary", {}, `${kernel.rejections.length} emitters that come before it`), hloc.element("ul", {}, kernel.rejections.map(each => hloc.element("li", {}, `${each.hero}: ${each.reason}`))))) : []),

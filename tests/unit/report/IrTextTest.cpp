@@ -1,6 +1,7 @@
 // Places are told beside the text, whose lines are what they are without places.
 
 #include "report/IrText.h"
+#include "report/MachineCode.h"
 
 #include <catch2/catch.hpp>
 
@@ -73,4 +74,21 @@ TEST_CASE("a .loc of PTX holds until the next, for instructions") {
                                           "\tadd.s32 \t%r2, %r1, %r1;", "$L__BB0_1:", "\tmov.u32 \t%r1, 2;", "\tret;",
                                           "}"});
   CHECK(places == std::vector<uint32_t>{0, 0, 0, 0, 23, 7, 0, 7, 0, 0});
+}
+
+TEST_CASE("machine code is told by kernel, with the lines that it was made for") {
+  auto kernels =
+      machineCodeOf("\t.target\tsm_90\n\t.section\t.text.f,\"ax\",@progbits\n\t.align\t128\nf:\n.text.f:\n"
+                    "\t//## File \"a.hlo\", line 23\n        /*0000*/                   LDC R1, c[0x0][0x28] ;\n"
+                    ".L_x_0:\n\t//## File \"b.hlo\", line 5\n        /*0010*/                   EXIT ;\n"
+                    "\t.section\t.text.g,\"ax\",@progbits\n        /*0000*/                   NOP ;\n",
+                    "a.hlo");
+  REQUIRE(kernels.size() == 2);
+  const std::vector<ShownLine> &lines = kernels.at("f");
+  REQUIRE(lines.size() == 3);
+  CHECK(llvm::StringRef(lines[0].text).ends_with("LDC R1, c[0x0][0x28] ;"));
+  CHECK(lines[0].hloLines == Lines{23});
+  CHECK(lines[1].text == ".L_x_0:");
+  CHECK(lines[2].hloLines.empty());
+  CHECK(kernels.at("g").front().hloLines.empty());
 }

@@ -68,9 +68,15 @@ llvm::json::Object block(llvm::StringRef page, llvm::StringRef id) {
 
 TEST_CASE("lines are told by their like and come back") {
   LineTable table;
-  const std::vector<std::string> before = {"  %x_1 = arith.mulf %a, %b : f32", "  %x_2 = arith.addf %x_1, %b : f32", "", "}"};
-  const std::vector<std::string> after = {"  %x_7 = arith.mulf %a, %b : f32", "", "  %x_8 = arith.addf %x_7, %b : f32",
-                                          "  caf\xc3\xa9 = arith.mulf %a, %b : f32", "}", "aaaa", "aaaaaaaaaaaa"};
+  const std::vector<std::string> before = {"  %x_1 = arith.mulf %a, %b : f32", "  %x_2 = arith.addf %x_1, %b : f32", "",
+                                           "}"};
+  const std::vector<std::string> after = {"  %x_7 = arith.mulf %a, %b : f32",
+                                          "",
+                                          "  %x_8 = arith.addf %x_7, %b : f32",
+                                          "  caf\xc3\xa9 = arith.mulf %a, %b : f32",
+                                          "}",
+                                          "aaaa",
+                                          "aaaaaaaaaaaa"};
   const std::vector<uint32_t> first = table.numbersOf(linesOf(before)), second = table.numbersOf(linesOf(after));
   const llvm::json::Object json = written(table);
   const std::vector<std::string> lines = readBack(json);
@@ -100,14 +106,17 @@ TEST_CASE("lines of one text that were made for different lines are different") 
 
 TEST_CASE("a report has the module's data and those of each kernel") {
   DiagnosticEngine diagnostics;
-  const std::string page = reportOf("HloModule m\nENTRY e {\n  a = f32[64] parameter(0)\n  ROOT b = f32[64] negate(a)\n}\n", diagnostics);
+  const std::string page =
+      reportOf("HloModule m\nENTRY e {\n  a = f32[64] parameter(0)\n  ROOT b = f32[64] negate(a)\n}\n", diagnostics);
   CHECK(!diagnostics.hasErrors());
   const llvm::json::Object module = block(page, "module"), kernel = block(page, "kernel-0");
   CHECK(module.getObject("manifest")->getArray("kernels")->size() == 1);
   CHECK(module.getObject("estimates")->size() == 1);
   CHECK(kernel.getArray("stages")->size() > 20);
   const std::vector<std::string> lines = readBack(kernel);
-  const size_t negate = size_t(llvm::find_if(lines, [](llvm::StringRef line) { return line.contains("neg.f32") || line.contains("xor"); }) - lines.begin());
+  const size_t negate = size_t(
+      llvm::find_if(lines, [](llvm::StringRef line) { return line.contains("neg.f32") || line.contains("xor"); }) -
+      lines.begin());
   REQUIRE(negate < lines.size());
   const int64_t place = *(*kernel.getArray("place"))[negate].getAsInteger();
   CHECK(*(*(*kernel.getArray("places"))[size_t(place)].getAsArray())[0].getAsInteger() == 4);
@@ -116,7 +125,10 @@ TEST_CASE("a report has the module's data and those of each kernel") {
 TEST_CASE("nothing of a program is HTML, whatever it is called") {
   DiagnosticEngine diagnostics;
   const std::string evil = "<script>alert(1)</script>";
-  const std::string page = reportOf("HloModule m\nENTRY e {\n  a = f32[64] parameter(0)\n  ROOT b = f32[64] negate(a), metadata={op_name=\"" + evil + "\"}\n}\n// " + evil + "\xff\n", diagnostics);
+  const std::string page = reportOf(
+      "HloModule m\nENTRY e {\n  a = f32[64] parameter(0)\n  ROOT b = f32[64] negate(a), metadata={op_name=\"" + evil +
+          "\"}\n}\n// " + evil + "\xff\n",
+      diagnostics);
   CHECK(page.find("alert(1)") == std::string::npos);
   CHECK(page.find("</script>.hlo") == std::string::npos);
   CHECK(block(page, "module").getString("file") == llvm::StringRef("</script>.hlo"));

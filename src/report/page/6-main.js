@@ -108,6 +108,7 @@ hloc.start = async () => {
     document.getElementById("app").textContent = "This browser is too old: it cannot unpack the data of this page (Chrome 80, Firefox 113, Safari 16.4 can).";
     return;
   }
-  hloc.app = new App(await hloc.block("module"));
+  hloc.app = document.getElementById("module") ? new App(await hloc.block("module"))
+                                               : new DifferenceApp(await hloc.block("a-module"), await hloc.block("b-module"));
 };
 hloc.start();
