@@ -82,6 +82,8 @@ const char *summaryOf(Subcommand command) {
     return "Executes kernels, on an emulator or a GPU, and compares with a reference.";
   case optCommand:
     return "Runs passes on MLIR text.";
+  case reduceCommand:
+    return "Finds the smallest module that still does what a module does: crash, differ, take for ever.";
   }
   return "";
 }
@@ -108,12 +110,13 @@ std::vector<CommandHelp> describeCommands() {
   std::vector<CommandHelp> all;
   for (Subcommand command : subcommands)
     all.push_back(describeCommand(command));
+  auto opt = llvm::find_if(all, [](const CommandHelp &help) { return help.name == nameOf(optCommand); });
   for (const PassRow &pass : optPasses())
-    all.back().options.push_back({.names = {"--" + pass.name},
-                                  .value = "OPTIONS",
-                                  .optionalValue = true,
-                                  .description = pass.summary,
-                                  .group = passGroup});
+    opt->options.push_back({.names = {"--" + pass.name},
+                            .value = "OPTIONS",
+                            .optionalValue = true,
+                            .description = pass.summary,
+                            .group = passGroup});
   return all;
 }
 
@@ -151,7 +154,9 @@ std::string helpText(const CommandHelp &command) {
       if (!option.names.empty() && option.group == group)
         addOption(out, option);
   }
-  out += isDefault ? "\nSubcommands: hloc compile (the default), hloc run, hloc opt; each has its own --help.\n" : "\n";
+  out += isDefault ? "\nSubcommands: hloc compile (the default), hloc run, hloc opt, hloc reduce; each has its own "
+                     "--help.\n"
+                   : "\n";
   out += "Exit codes:\n";
   for (const auto &[code, meaning] : exitCodeMeanings())
     out += fmt::format("  {:>2}  {}\n", code, meaning);

@@ -6,6 +6,7 @@
 #include "LlvmFailures.h"
 #include "Opt.h"
 #include "Options.h"
+#include "ReduceCommand.h"
 #include "RunCommand.h"
 #include "StandardStreams.h"
 
@@ -32,9 +33,17 @@ int carryOut(const Command &command) {
     llvm::outs() << command.answer(command);
     return 0;
   }
-  return command.subcommand == runCommand   ? runRun(command.run)
-         : command.subcommand == optCommand ? runOpt(command.opt)
-                                            : runCompile(command.compile);
+  switch (command.subcommand) {
+  case compileCommand:
+    return runCompile(command.compile);
+  case runCommand:
+    return runRun(command.run);
+  case optCommand:
+    return runOpt(command.opt);
+  case reduceCommand:
+    return runReduce(command.reduce);
+  }
+  return 0;
 }
 
 int parseAndCarryOut(llvm::ArrayRef<const char *> arguments) {

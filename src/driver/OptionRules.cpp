@@ -134,6 +134,8 @@ std::string contradiction(const Command &command, const GivenOptions &given, Dia
     return "";
   if (command.compile.inputs.empty())
     return fmt::format("no input file; `{} --help` shows how hloc is used", calledAs(given.command));
+  if (!(given.command & (compileCommand | runCommand)))
+    return searchContradiction(command);
   for (auto refusal : {outputRefusal, countRefusal})
     if (std::string reason = refusal(command.compile, given); !reason.empty())
       return reason;

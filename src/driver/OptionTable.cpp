@@ -212,6 +212,14 @@ std::string readTimeout(Command &command, Values values) {
   return readNumberAbove0(command.run.timeoutSeconds, values, "seconds");
 }
 
+std::string readCandidateTimeout(Command &command, Values values) {
+  return readNumberAbove0(command.reduce.timeout, values, "seconds");
+}
+
+std::string readTimeLimit(Command &command, Values values) {
+  return readNumberAbove0(command.reduce.timeLimit, values, "seconds");
+}
+
 std::string readTile(Command &command, Values values) {
   command.compile.tile = TileSizes::parse(values.back());
   return command.compile.tile ? "" : fmt::format("has four numbers, as 128x256x32/3 has, `{}` has not", values.back());
@@ -287,7 +295,7 @@ std::string readFastMath(Command &command, Values values) {
 
 //===--- the table ----------------------------------------------------------------------------------------------===//
 
-constexpr unsigned compileAndRun = compileCommand | runCommand;
+constexpr unsigned compileAndRun = compileCommand | runCommand, searches = reduceCommand;
 constexpr const char *dumps = "--dump-after-each-pass|--v|--xla_dump_to";
 
 #define WORDS(...) .words = [] { return Words{__VA_ARGS__}; }

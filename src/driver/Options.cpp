@@ -154,7 +154,9 @@ private:
   void settle() {
     CompileOptions &options = command.compile;
     options.toolchain.environment = systemEnvironment;
-    if (given.command == optCommand || command.answer)
+    if (given.command == reduceCommand)
+      settleSearch();
+    if (!(given.command & (compileCommand | runCommand)) || command.answer)
       return;
     settleDumps(options.dump);
     if (options.remarks)
@@ -175,6 +177,13 @@ private:
       options.outputWanted &= !row->replacesOutput || options.outputAsked;
       options.needsKernels |= row->stage == Stage::Ptx;
     }
+  }
+
+  void settleSearch() {
+    ReduceOptions &options = command.reduce;
+    options.input = command.compile.inputs.empty() ? "" : command.compile.inputs.front();
+    options.colour = command.compile.colour;
+    options.progress = command.compile.progress;
   }
 
   void settleDumps(DumpOptions &dump) {
@@ -245,17 +254,44 @@ private:
 } // namespace
 
 const char *nameOf(Subcommand command) {
-  return command == runCommand ? "run" : command == optCommand ? "opt" : "compile";
+  switch (command) {
+  case compileCommand:
+    return "compile";
+  case runCommand:
+    return "run";
+  case optCommand:
+    return "opt";
+  case reduceCommand:
+    return "reduce";
+  }
+  return "";
 }
 
 std::string calledAs(Subcommand command) {
   return command == compileCommand ? "hloc" : std::string("hloc ") + nameOf(command);
 }
 
+/// Behind `--` are options of `hloc run`, which has to understand them.
+static bool parseSubcommand(Subcommand subcommand, llvm::ArrayRef<const char *> arguments, Command &command,
+                            DiagnosticEngine &diagnostics) {
+  const auto *end = subcommand == reduceCommand
+                        ? llvm::find_if(arguments, [](llvm::StringRef word) { return word == "--"; })
+                        : arguments.end();
+  if (!CommandLine(subcommand, command, diagnostics).parse(arguments.take_front(end - arguments.begin())))
+    return false;
+  if (end == arguments.end() || command.help)
+    return true;
+  command.reduce.arguments.assign(end + 1, arguments.end());
+  std::vector<const char *> run = {"run", command.reduce.input.c_str()};
+  run.insert(run.end(), end + 1, arguments.end());
+  Command tried;
+  return CommandLine(runCommand, tried, diagnostics).parse(run);
+}
+
 bool parseCommandLine(llvm::ArrayRef<const char *> arguments, Command &command, DiagnosticEngine &diagnostics) {
   for (Subcommand subcommand : subcommands)
     if (arguments.size() > 1 && llvm::StringRef(arguments[1]) == nameOf(subcommand))
-      return CommandLine(subcommand, command, diagnostics).parse(arguments.drop_front());
+      return parseSubcommand(subcommand, arguments.drop_front(), command, diagnostics);
   return CommandLine(compileCommand, command, diagnostics).parse(arguments);
 }
 

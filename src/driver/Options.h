@@ -20,8 +20,8 @@ namespace hloc {
 
 class DiagnosticEngine;
 
-enum Subcommand : unsigned { compileCommand = 1, runCommand = 2, optCommand = 4 };
-inline constexpr Subcommand subcommands[] = {compileCommand, runCommand, optCommand};
+enum Subcommand : unsigned { compileCommand = 1, runCommand = 2, optCommand = 4, reduceCommand = 8 };
+inline constexpr Subcommand subcommands[] = {compileCommand, runCommand, optCommand, reduceCommand};
 const char *nameOf(Subcommand command);
 /// `hloc run`; of compile, which is the default, `hloc`.
 std::string calledAs(Subcommand command);
@@ -100,12 +100,26 @@ struct OptOptions {
   bool localScope = false;
 };
 
+/// Of `hloc reduce`.
+struct ReduceOptions {
+  std::string input, output = "-";
+  std::vector<std::string> conditions; ///< of --while; none: that it ends as the input does
+  double timeout = 0, timeLimit = 0;   ///< seconds of a candidate, and of all; 0: by what the input takes, and none
+  unsigned jobs = 0;
+  bool isPtx = false; ///< lines of `ptx` go, which is run for the module
+  std::string ptx;
+  std::vector<std::string> arguments; ///< of `hloc run`: what stands behind `--`
+  ColourChoice colour = ColourChoice::Auto;
+  ProgressChoice progress = ProgressChoice::Auto;
+};
+
 /// What the command line asks for: to compile, to run, to run passes, or an answer about hloc.
 struct Command {
   Subcommand subcommand = compileCommand;
   CompileOptions compile;
   RunCommandOptions run;
   OptOptions opt;
+  ReduceOptions reduce;
   std::string shell;                                ///< of --completion
   bool help = false;                                ///< of the subcommand
   std::string (*answer)(const Command &) = nullptr; ///< what is printed instead of anything else

@@ -168,6 +168,12 @@ bool usesTarget(const Command &command) {
 
 } // namespace
 
+std::string searchContradiction(const Command &command) {
+  const ReduceOptions &options = command.reduce;
+  const bool isInput = isPresent(options.output) && llvm::sys::fs::equivalent(options.output, options.input);
+  return isInput ? fmt::format("-o would write over the input `{}`", options.input) : "";
+}
+
 Stage reachedStage(const Command &command) {
   const RunCommandOptions &run = command.run;
   if (command.subcommand == compileCommand)

@@ -11,4 +11,7 @@ Stage reachedStage(const Command &command);
 /// Why values that are fine by themselves make no sense together; empty if they do.
 std::string valueContradiction(const Command &command, const GivenOptions &given);
 
+/// The same of a search: `hloc reduce`.
+std::string searchContradiction(const Command &command);
+
 } // namespace hloc

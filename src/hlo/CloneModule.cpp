@@ -1,5 +1,7 @@
 #include "hloc/hlo/CloneComputations.h"
 #include "hloc/hlo/HloBuilder.h"
+#include "hloc/hlo/HloEditor.h"
+#include "hloc/support/Check.h"
 
 #include "llvm/ADT/DenseSet.h"
 
@@ -72,6 +74,29 @@ llvm::DenseMap<const HloComputation *, HloComputation *> cloneComputations(llvm:
     copy->setRoot(mapped[from->root()->id()]);
   }
   return copies;
+}
+
+HloInstruction *placeComputation(const HloComputation &callee, llvm::ArrayRef<HloInstruction *> arguments,
+                                 const llvm::Twine &prefix, HloInstruction &before, HloEditor &editor) {
+  std::vector<HloInstruction *> mapped(callee.instructions().size()); // by id
+  for (HloInstruction *parameter : callee.parameters())
+    mapped[parameter->id()] = arguments[parameter->parameterNumber()];
+  llvm::SmallVector<HloInstruction *> operands;
+  for (HloInstruction *instr : callee.instructions()) {
+    if (mapped[instr->id()])
+      continue;
+    HLOC_CHECK(!instr->has(AttributeKey::ControlPredecessors), "a module that passes change is made by cloneModule");
+    operands.clear();
+    for (HloInstruction *operand : instr->operands())
+      operands.push_back(mapped[operand->id()]);
+    const std::string name = (prefix + "." + instr->name()).str();
+    InstructionSpec spec{instr->opcode(),       name,
+                         instr->shape(),        operands,
+                         instr->attributes(),   instr->range(),
+                         /*parameterNumber=*/0, instr->hasLiteral() ? &instr->literal() : nullptr};
+    mapped[instr->id()] = editor.insert(spec, &before);
+  }
+  return mapped[callee.root()->id()];
 }
 
 std::unique_ptr<HloModule> cloneModule(const HloModule &module) {

@@ -202,11 +202,11 @@ private:
   SizeRelations found;
 };
 
-/// The module again, with other sizes.
+/// The module again, with other sizes and types.
 class Renaming {
 public:
-  Renaming(const HloModule &module, const std::map<int64_t, int64_t> &sizes)
-      : module(module), arena(module.arena()), sizes(sizes),
+  Renaming(const HloModule &module, const ModuleRenames &renames)
+      : module(module), arena(module.arena()), sizes(renames.sizes), types(renames.types),
         made(std::make_unique<HloModule>(module.name(), module.arenaPointer())) {}
 
   std::unique_ptr<HloModule> run() {
@@ -266,12 +266,38 @@ private:
     llvm::SmallVector<bool> dynamic;
     for (unsigned i = 0; i < shape.rank() && shape.hasDynamicDims(); ++i)
       dynamic.push_back(shape.isDynamic(i));
-    return Shape::array(shape.elementType(), dims, shape.layout(), dynamic, shape.layoutGiven());
+    return Shape::array(of(shape.elementType()), dims, shape.layout(), dynamic, shape.layoutGiven());
+  }
+
+  ElementType of(ElementType type) const {
+    auto found = types.find(type);
+    return found == types.end() ? type : found->second;
+  }
+
+  Literal renamed(const Literal &literal) const {
+    return literal.isTuple() ? literal : converted(resized(literal), renamed(literal.shape()));
+  }
+
+  static Literal converted(Literal literal, const Shape &shape) {
+    const ElementType from = literal.shape().elementType(), to = shape.elementType();
+    if (from == to)
+      return literal;
+    if (literal.isElided())
+      return Literal::elided(shape);
+    Literal value(shape);
+    for (int64_t i = 0; i < value.numElements(); ++i)
+      if (isComplex(to))
+        value.setComplex(i, isComplex(from) ? literal.getComplex(i) : literal.getDouble(i));
+      else if (isFloat(to))
+        value.setDouble(i, isComplex(from) ? literal.getComplex(i).real() : literal.getDouble(i));
+      else
+        value.setInt(i, isComplex(from) || isFloat(from) ? int64_t(0) : literal.getInt(i));
+    return value;
   }
 
   /// The first elements of each dimension.
-  Literal renamed(const Literal &literal) const {
-    const Shape shape = renamed(literal.shape());
+  Literal resized(const Literal &literal) const {
+    const Shape shape = renamed(literal.shape()).withElementType(literal.shape().elementType());
     if (shape.compatible(literal.shape()) || literal.isTuple())
       return literal;
     if (literal.isElided())
@@ -385,16 +411,21 @@ private:
   const HloModule &module;
   HloArena &arena;
   const std::map<int64_t, int64_t> &sizes;
+  const std::map<ElementType, ElementType> &types;
   std::unique_ptr<HloModule> made;
   llvm::DenseMap<const HloComputation *, HloComputation *> copies;
 };
 
 } // namespace
 
+std::unique_ptr<HloModule> renameModule(const HloModule &module, const ModuleRenames &renames) {
+  return Renaming(module, renames).run();
+}
+
 ShrunkModule shrinkModule(const HloModule &module, int64_t target, DiagnosticEngine &diagnostics) {
   ShrunkModule shrunk;
   shrunk.sizes = shrinkSizes(Relations().collect(module), target);
-  shrunk.module = Renaming(module, shrunk.sizes).run();
+  shrunk.module = renameModule(module, {shrunk.sizes, {}});
   std::erase_if(shrunk.sizes, [](const auto &pair) { return pair.first == pair.second; });
   DiagnosticEngine verdict;
   verdict.setFile(diagnostics.file());

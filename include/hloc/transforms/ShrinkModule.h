@@ -27,4 +27,13 @@ struct ShrunkModule {
 /// error: what has been made breaks a rule of HLO, which is reported as unsupported.
 ShrunkModule shrinkModule(const HloModule &module, int64_t target, DiagnosticEngine &diagnostics);
 
+/// What stands for sizes, none larger than before, and for element types, wherever they occur.
+struct ModuleRenames {
+  std::map<int64_t, int64_t> sizes;
+  std::map<ElementType, ElementType> types;
+};
+
+/// The module with other sizes and types. Nobody has checked that it means something: verify it.
+std::unique_ptr<HloModule> renameModule(const HloModule &module, const ModuleRenames &renames);
+
 } // namespace hloc

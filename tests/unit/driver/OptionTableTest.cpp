@@ -229,7 +229,7 @@ TEST_CASE("no two options write to standard output") {
 TEST_CASE("an option without effect is refused: where hloc ends before it, and on other inputs") {
   size_t count = 0;
   forEachOption([&](Subcommand command, const OptionRow &row) {
-    if (command == optCommand || row.questionTakes)
+    if (!(command & (compileCommand | runCommand)) || row.questionTakes)
       return;
     if (row.stage > Stage::Verify) {
       Words ends = {command == compileCommand ? "--stop-after=verify" : "--platform=interpreter", inputFor(row)};

@@ -1,0 +1,63 @@
+#include "hloc/reduce/Reduce.h"
+
+#include <catch2/catch.hpp>
+
+#include <functional>
+
+using namespace hloc;
+
+namespace {
+
+/// A candidate does it if its text says so.
+class TextJudge : public ReduceJudge {
+public:
+  TextJudge(std::function<bool(llvm::StringRef)> does, size_t width = 1) : does(std::move(does)), numAtOnce(width) {}
+  size_t width() const override { return numAtOnce; }
+  std::optional<size_t> firstOf(llvm::ArrayRef<std::string> texts) override {
+    for (size_t i = 0; i < texts.size(); ++i)
+      if (does(texts[i]))
+        return i;
+    return std::nullopt;
+  }
+
+private:
+  std::function<bool(llvm::StringRef)> does;
+  size_t numAtOnce;
+};
+
+std::string reduced(llvm::StringRef text, std::function<bool(llvm::StringRef)> does, size_t width = 1) {
+  TextJudge judge(std::move(does), width);
+  ReduceObserver nobody;
+  std::optional<Reduction> reduction = reduceHlo(text, judge, nobody);
+  REQUIRE(reduction);
+  CHECK(reduction->isSettled);
+  return reduction->text;
+}
+
+bool has(llvm::StringRef text, llvm::StringRef part) { return text.contains(part); }
+
+const char *const chain = R"(HloModule long_name
+ENTRY e {
+  p = f32[8,16] parameter(0)
+  q = f32[8,16] parameter(1)
+  a = f32[8,16] exponential(p)
+  b = f32[8,16] tanh(a)
+  c = f32[8,16] multiply(b, q)
+  d = f32[16,8] transpose(c), dimensions={1,0}
+  ROOT t = (f32[16,8], f32[8,16]) tuple(d, a)
+})";
+
+} // namespace
+
+TEST_CASE("what is read of the rest becomes a parameter, and the result is what is left") {
+  const std::string text = reduced(chain, [](llvm::StringRef text) { return has(text, " tanh("); });
+  CHECK(has(text, "HloModule m"));
+  CHECK(has(text, "%p0 = f32[1,1]{1,0} parameter(0)"));
+  CHECK(has(text, "ROOT %tanh.1 = f32[1,1]{1,0} tanh(%p0)"));
+  CHECK(!has(text, "multiply"));
+}
+
+TEST_CASE("the same verdicts, the same result, however many candidates are shown at once") {
+  auto does = [](llvm::StringRef text) { return has(text, " tanh(") && has(text, " transpose("); };
+  CHECK(reduced(chain, does, 1) == reduced(chain, does, 5));
+}
