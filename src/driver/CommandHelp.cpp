@@ -82,6 +82,8 @@ const char *summaryOf(Subcommand command) {
     return "Executes kernels, on an emulator or a GPU, and compares with a reference.";
   case optCommand:
     return "Runs passes on MLIR text.";
+  case comparisonCommand:
+    return "Sets hloc's kernels beside those of others for the same HLO: one table of what each does.";
   case reduceCommand:
     return "Finds the smallest module that still does what a module does: crash, differ, take for ever.";
   }
@@ -154,7 +156,8 @@ std::string helpText(const CommandHelp &command) {
       if (!option.names.empty() && option.group == group)
         addOption(out, option);
   }
-  out += isDefault ? "\nSubcommands: hloc compile (the default), hloc run, hloc opt, hloc reduce; each has its own "
+  out += isDefault ? "\nSubcommands: hloc compile (the default), hloc run, hloc opt, hloc reduce, hloc compare; each "
+                     "has its own "
                      "--help.\n"
                    : "\n";
   out += "Exit codes:\n";

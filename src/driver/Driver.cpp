@@ -2,6 +2,7 @@
 
 #include "Colour.h"
 #include "CommandHelp.h"
+#include "CompareCommand.h"
 #include "Compile.h"
 #include "LlvmFailures.h"
 #include "Opt.h"
@@ -40,6 +41,8 @@ int carryOut(const Command &command) {
     return runRun(command.run);
   case optCommand:
     return runOpt(command.opt);
+  case comparisonCommand:
+    return runCompare(command.compare);
   case reduceCommand:
     return runReduce(command.reduce);
   }

@@ -295,7 +295,7 @@ std::string readFastMath(Command &command, Values values) {
 
 //===--- the table ----------------------------------------------------------------------------------------------===//
 
-constexpr unsigned compileAndRun = compileCommand | runCommand, searches = reduceCommand;
+constexpr unsigned compileAndRun = compileCommand | runCommand, searches = reduceCommand | comparisonCommand;
 constexpr const char *dumps = "--dump-after-each-pass|--v|--xla_dump_to";
 
 #define WORDS(...) .words = [] { return Words{__VA_ARGS__}; }

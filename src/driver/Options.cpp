@@ -156,6 +156,8 @@ private:
     options.toolchain.environment = systemEnvironment;
     if (given.command == reduceCommand)
       settleSearch();
+    command.compare.inputs = options.inputs;
+    command.compare.colour = options.colour;
     if (!(given.command & (compileCommand | runCommand)) || command.answer)
       return;
     settleDumps(options.dump);
@@ -263,6 +265,8 @@ const char *nameOf(Subcommand command) {
     return "opt";
   case reduceCommand:
     return "reduce";
+  case comparisonCommand:
+    return "compare";
   }
   return "";
 }
@@ -274,7 +278,7 @@ std::string calledAs(Subcommand command) {
 /// Behind `--` are options of `hloc run`, which has to understand them.
 static bool parseSubcommand(Subcommand subcommand, llvm::ArrayRef<const char *> arguments, Command &command,
                             DiagnosticEngine &diagnostics) {
-  const auto *end = subcommand == reduceCommand
+  const auto *end = subcommand & (reduceCommand | comparisonCommand)
                         ? llvm::find_if(arguments, [](llvm::StringRef word) { return word == "--"; })
                         : arguments.end();
   if (!CommandLine(subcommand, command, diagnostics).parse(arguments.take_front(end - arguments.begin())))
@@ -282,7 +286,8 @@ static bool parseSubcommand(Subcommand subcommand, llvm::ArrayRef<const char *> 
   if (end == arguments.end() || command.help)
     return true;
   command.reduce.arguments.assign(end + 1, arguments.end());
-  std::vector<const char *> run = {"run", command.reduce.input.c_str()};
+  command.compare.arguments = command.reduce.arguments;
+  std::vector<const char *> run = {"run", command.compile.inputs.front().c_str()};
   run.insert(run.end(), end + 1, arguments.end());
   Command tried;
   return CommandLine(runCommand, tried, diagnostics).parse(run);

@@ -20,8 +20,14 @@ namespace hloc {
 
 class DiagnosticEngine;
 
-enum Subcommand : unsigned { compileCommand = 1, runCommand = 2, optCommand = 4, reduceCommand = 8 };
-inline constexpr Subcommand subcommands[] = {compileCommand, runCommand, optCommand, reduceCommand};
+enum Subcommand : unsigned {
+  compileCommand = 1,
+  runCommand = 2,
+  optCommand = 4,
+  reduceCommand = 8,
+  comparisonCommand = 64
+};
+inline constexpr Subcommand subcommands[] = {compileCommand, runCommand, optCommand, reduceCommand, comparisonCommand};
 const char *nameOf(Subcommand command);
 /// `hloc run`; of compile, which is the default, `hloc`.
 std::string calledAs(Subcommand command);
@@ -113,12 +119,22 @@ struct ReduceOptions {
   ProgressChoice progress = ProgressChoice::Auto;
 };
 
+/// Of `hloc compare`.
+struct CompareOptions {
+  std::vector<std::string> inputs;
+  std::vector<std::string> peers;     ///< of --with; none: the PTX beside each input
+  std::vector<std::string> arguments; ///< of `hloc run`: what stands behind `--`
+  bool asJson = false;
+  ColourChoice colour = ColourChoice::Auto;
+};
+
 /// What the command line asks for: to compile, to run, to run passes, or an answer about hloc.
 struct Command {
   Subcommand subcommand = compileCommand;
   CompileOptions compile;
   RunCommandOptions run;
   OptOptions opt;
+  CompareOptions compare;
   ReduceOptions reduce;
   std::string shell;                                ///< of --completion
   bool help = false;                                ///< of the subcommand

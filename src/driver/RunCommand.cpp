@@ -137,7 +137,7 @@ private:
 
 } // namespace
 
-int runRun(const RunCommandOptions &options) {
+RunCommandOptions settledRun(const RunCommandOptions &options) {
   RunCommandOptions all = options;
   all.compiler = compilerOptions(options.compile);
   all.target = options.compile.targets.front();
@@ -153,6 +153,11 @@ int runRun(const RunCommandOptions &options) {
   all.estimates = options.compile.estimate;
   if (options.timeoutSeconds > 0)
     all.deadline = steadySeconds() + options.timeoutSeconds;
+  return all;
+}
+
+int runRun(const RunCommandOptions &options) {
+  const RunCommandOptions all = settledRun(options);
   return RunCommand(all).run();
 }
 

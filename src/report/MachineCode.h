@@ -11,8 +11,8 @@
 
 namespace hloc {
 
-/// Instructions and labels of each kernel of a cubin, as nvdisasm prints them, with the lines of `hloFile` that they were
-/// made for. Empty without nvdisasm, and if it does not take the cubin.
+/// Instructions and labels of each kernel of a cubin, as nvdisasm prints them, with the lines of `hloFile` that they
+/// were made for. Empty without nvdisasm, and if it does not take the cubin.
 std::map<std::string, std::vector<ShownLine>> disassemble(const std::string &cubin, llvm::StringRef hloFile,
                                                           const Toolchain &toolchain);
 

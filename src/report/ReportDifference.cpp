@@ -7,8 +7,8 @@
 
 namespace hloc {
 
-/// The blocks of data of a page, their names behind `prefix`. What is in them only the reader of the page looks at, and it
-/// cannot get out of them: they have nothing but the letters of base64.
+/// The blocks of data of a page, their names behind `prefix`. What is in them only the reader of the page looks at, and
+/// it cannot get out of them: they have nothing but the letters of base64.
 static std::optional<std::string> blocksOf(llvm::StringRef page, llvm::StringRef prefix) {
   constexpr llvm::StringRef begin = "<script type=\"text/plain\" id=\"";
   std::string blocks;
