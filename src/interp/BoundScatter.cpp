@@ -286,8 +286,10 @@ namespace {
 /// Are all numbers of f32 between the two multiples of the least normal one? Then so are sums of them.
 bool areMultiples(double low, double high) {
   constexpr double leastOfAll = leastNormal * 0x1p23;
-  if (low == high)
-    return !std::isfinite(low) || std::fmod(low, leastNormal) == 0;
+  if (low == high) {
+    const double times = low / leastNormal; // exact, or so large that all such numbers are multiples
+    return !std::isfinite(low) || std::trunc(times) == times;
+  }
   return std::isnan(low) == std::isnan(high) && (std::isnan(low) || low >= leastOfAll || high <= -leastOfAll);
 }
 

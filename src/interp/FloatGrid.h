@@ -72,7 +72,7 @@ private:
       return x > 0 ? largest : x;
     if (x <= 0)
       return -(x == 0 ? quantum : -x >= largest ? std::numeric_limits<double>::infinity() : -x + ulp(x));
-    bool atPower = x > smallestNormal && std::ldexp(1.0, std::ilogb(x)) == x;
+    bool atPower = x > smallestNormal && (std::bit_cast<uint64_t>(x) << 12) == 0;
     return x - (atPower ? ulp(x) / 2 : ulp(x));
   }
 

@@ -10,6 +10,9 @@ namespace {
 
 uint64_t lowMask(unsigned bits) { return bits >= 64 ? ~uint64_t(0) : (uint64_t(1) << bits) - 1; }
 
+/// 2^exponent, of exponents that normal numbers of f64 have; ldexp takes several times as long.
+double powerOfTwo(int exponent) { return std::bit_cast<double>(uint64_t(exponent + 1023) << 52); }
+
 uint64_t signBit(const FloatFormat &format) { return uint64_t(1) << (format.bits - 1); }
 
 /// Pattern of the largest finite magnitude.
@@ -73,7 +76,7 @@ double decodeFloat(const FloatFormat &format, uint64_t pattern) {
   if (format.bits == 64)
     return std::bit_cast<double>(pattern);
   if (format.specials == FloatFormat::Specials::PowerOfTwo)
-    return pattern == 0xFF ? nan : std::ldexp(1.0, int(pattern) - format.bias);
+    return pattern == 0xFF ? nan : powerOfTwo(int(pattern) - format.bias);
   uint64_t magnitude = pattern & lowMask(format.exponentBits + format.mantissaBits);
   bool negative = (pattern & signBit(format)) != 0;
   double sign = negative ? -1.0 : 1.0;
@@ -86,9 +89,9 @@ double decodeFloat(const FloatFormat &format, uint64_t pattern) {
   auto exponent = int(magnitude >> format.mantissaBits);
   auto mantissa = double(magnitude & lowMask(format.mantissaBits));
   if (exponent == 0)
-    return sign * std::ldexp(mantissa, 1 - format.bias - format.mantissaBits);
+    return sign * mantissa * powerOfTwo(1 - format.bias - format.mantissaBits);
   mantissa += double(uint64_t(1) << format.mantissaBits);
-  return sign * std::ldexp(mantissa, exponent - format.bias - format.mantissaBits);
+  return sign * mantissa * powerOfTwo(exponent - format.bias - format.mantissaBits);
 }
 
 uint64_t encodeFloat(const FloatFormat &format, double value) {
@@ -109,8 +112,9 @@ uint64_t encodeFloat(const FloatFormat &format, double value) {
   if (magnitude == 0)
     return unsignedZero ? 0 : sign;
   // Scale so that one unit is the last place of the result, round there, and let a carry bump the exponent field.
-  int exponent = std::max(std::ilogb(magnitude), 1 - format.bias);
-  double scaled = std::ldexp(magnitude, format.mantissaBits - exponent);
+  // What is subnormal in f64 is below the least normal number of any format here.
+  int exponent = std::max(int(std::bit_cast<uint64_t>(magnitude) >> 52) - 1023, 1 - format.bias);
+  double scaled = magnitude * powerOfTwo(format.mantissaBits - exponent);
   auto rounded = uint64_t(std::nearbyint(scaled));
   uint64_t pattern = (uint64_t(exponent + format.bias - 1) << format.mantissaBits) + rounded;
   if (pattern > largestPattern(format))
