@@ -9,6 +9,7 @@
 #include "hloc/support/Diagnostics.h"
 
 #include "fmt/format.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <cstring>
@@ -151,20 +152,32 @@ struct Image {
   std::unique_ptr<Program> program;
   std::unique_ptr<Translator> translator;
 
-  /// Host code of a kernel; null if the host's compiler does not take it.
-  WarpFunction translated(const Kernel &kernel, const EmulatorOptions &options, DiagnosticEngine &diagnostics) {
-    WarpFunction &found = code[{kernel.name, options.countEvents, options.approximationSeed}];
+  /// Host code of a kernel of which so many warps run from now on; null if the host's compiler does not take it.
+  WarpFunction translated(const Kernel &kernel, uint64_t warps, const EmulatorOptions &options,
+                          DiagnosticEngine &diagnostics) {
+    const bool quickly = !pays(kernel, warps, options);
+    WarpFunction &found = code[{kernel.name, options.countEvents, options.approximationSeed, quickly}];
     if (!found)
       found = translator->translate(kernel,
                                     {.count = options.countEvents,
                                      .approximationSeed = options.approximationSeed,
+                                     .quickly = quickly,
                                      .rotates = !findPollingLoops(kernel).branches.empty()},
                                     diagnostics);
     return found;
   }
 
+  /// How many warps have been launched of each kernel.
+  llvm::StringMap<uint64_t> launched;
+
 private:
-  std::map<std::tuple<std::string, bool, std::optional<uint64_t>>, WarpFunction> code;
+  /// Whether good code saves more time than it takes. Of a long kernel it takes time that grows faster than its length.
+  bool pays(const Kernel &kernel, uint64_t warps, const EmulatorOptions &options) const {
+    constexpr size_t longKernel = 2000;
+    return kernel.code.size() <= longKernel && launched.lookup(kernel.name) + warps > options.manyWarps;
+  }
+
+  std::map<std::tuple<std::string, bool, std::optional<uint64_t>, bool>, WarpFunction> code;
 };
 
 struct Emulator::Impl {
@@ -517,11 +530,11 @@ const Kernel *Emulator::Impl::find(const std::string &name, DiagnosticEngine &di
   return nullptr;
 }
 
-llvm::LogicalResult Emulator::translate(const std::string &name, DiagnosticEngine &diagnostics) {
+llvm::LogicalResult Emulator::translate(const std::string &name, uint64_t warps, DiagnosticEngine &diagnostics) {
   const Kernel *kernel = impl->find(name, diagnostics);
   if (!kernel)
     return llvm::failure();
-  return llvm::success(impl->image->translated(*kernel, impl->options, diagnostics) != nullptr);
+  return llvm::success(impl->image->translated(*kernel, warps, impl->options, diagnostics) != nullptr);
 }
 
 llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEngine &diagnostics) {
@@ -529,9 +542,11 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEng
   if (!found || !impl->checkLaunch(*found, request, diagnostics))
     return llvm::failure();
   const Kernel &kernel = *found;
-  WarpFunction code = impl->image->translated(kernel, impl->options, diagnostics);
+  const uint64_t warps = request.grid.count() * llvm::divideCeil(request.block.count(), warpLanes);
+  WarpFunction code = impl->image->translated(kernel, warps, impl->options, diagnostics);
   if (!code)
     return llvm::failure();
+  impl->image->launched[kernel.name] += warps;
   FindingList findings;
   Launch launch{impl->options, request, *impl->image->program, kernel, code, impl->regions, findings};
   launch.globalShift = granuleShift(kernel, Space::Global);

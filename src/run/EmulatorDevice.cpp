@@ -4,6 +4,7 @@
 
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <cstring>
 
@@ -25,8 +26,10 @@ bool EmulatorDevice::load(const std::string &image, std::string &error) {
   return machine != nullptr;
 }
 
-bool EmulatorDevice::prepare(const std::string &kernel, std::string &error) {
-  return succeeded(machine->translate(kernel, diagnostics));
+bool EmulatorDevice::prepare(const DeviceKernel &kernel, std::string &error) {
+  constexpr uint64_t lanes = 32;
+  const uint64_t warps = kernel.grid.count() * llvm::divideCeil(kernel.block.count(), lanes);
+  return succeeded(machine->translate(kernel.name, warps, diagnostics));
 }
 
 bool EmulatorDevice::allocate(const DeviceBuffer &buffer, std::string &error) {

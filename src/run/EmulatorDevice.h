@@ -42,7 +42,7 @@ public:
   std::vector<std::string> noteWithheld();
 
   bool load(const std::string &image, std::string &error) override;
-  bool prepare(const std::string &kernel, std::string &error) override;
+  bool prepare(const DeviceKernel &kernel, std::string &error) override;
   bool allocate(const DeviceBuffer &buffer, std::string &error) override;
   bool reset(std::string &error) override;
   bool upload(uint32_t buffer, const void *bytes, uint64_t numBytes, std::string &error) override;

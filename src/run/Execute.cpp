@@ -242,7 +242,7 @@ bool Executor::load(Device &device, const std::string &image, const DeviceProgra
   }
   TimedScope scope(timing, "translate");
   for (const DeviceKernel &kernel : program.kernels)
-    if (kernel.grid.count() && !check(device.prepare(kernel.name, error), error))
+    if (kernel.grid.count() && !check(device.prepare(kernel, error), error))
       return false;
   return true;
 }

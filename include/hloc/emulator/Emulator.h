@@ -47,6 +47,7 @@ struct EmulatorOptions {
   bool checkDivergence = true; ///< barriers and cross-lane instructions that not all named lanes reach
   bool countEvents = false;    ///< fill Counters
   unsigned numThreads = 0;     ///< host threads; 0: all cores
+  uint64_t manyWarps = 8192;   ///< kernels of which more are launched are compiled for the host with optimisation
   Schedule schedule = {};
   unsigned multiprocessors = 132;   ///< of the device, which hold blocks that wait for each other
   uint64_t maxFindings = 20;        ///< reported per launch; the rest are counted
@@ -197,9 +198,10 @@ public:
   /// Reports a finding for every byte range of the slice that no kernel, copy or `Written` allocation wrote.
   void requireWritten(BufferId buffer, uint64_t offset, uint64_t numBytes);
 
-  /// Host code for a kernel, made once; launches of kernels without it begin with this. Fails for an unknown kernel and
-  /// for one that the host's compiler does not take.
-  llvm::LogicalResult translate(const std::string &kernel, DiagnosticEngine &diagnostics);
+  /// Host code for a kernel, as good as pays for a launch of so many warps; launches of kernels without it begin with
+  /// this, and those of many warps with better code. Fails for an unknown kernel and for one that the host's compiler
+  /// does not take.
+  llvm::LogicalResult translate(const std::string &kernel, uint64_t warps, DiagnosticEngine &diagnostics);
 
   /// Runs one grid to its end. Fails for an unknown kernel, arguments that do not fit its parameters, limits of the
   /// machine (diagnostics), or findings (see findings()). Memory after a failed launch is unspecified.

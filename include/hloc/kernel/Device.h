@@ -68,7 +68,7 @@ public:
   /// Makes the kernels of a PTX text (or a cubin, for devices that take one) known.
   virtual bool load(const std::string &image, std::string &error) = 0;
   /// Does ahead what the first launch of a kernel would have to do on the host.
-  virtual bool prepare(const std::string &kernel, std::string &error) { return true; }
+  virtual bool prepare(const DeviceKernel &kernel, std::string &error) { return true; }
   /// Appends a buffer of `buffer.bytes`, at least 256-byte aligned; its contents are undefined until written.
   virtual bool allocate(const DeviceBuffer &buffer, std::string &error) = 0;
   /// Forgets all buffers, for the program to be run once more with other contents; kernels stay loaded.

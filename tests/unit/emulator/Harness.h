@@ -37,6 +37,7 @@ struct Harness {
   /// Loads the text; then buffers can be made.
   void load(std::string text) {
     diagnostics.setFile(std::make_shared<SourceFile>("test.ptx", std::move(text)));
+    options.manyWarps = 0; // what whole programs' small kernels do without
     emulator = Emulator::load(diagnostics, options);
     INFO(messages());
     REQUIRE(emulator);

@@ -61,10 +61,11 @@ DONE: ret;
 }
 
 inline std::vector<uint64_t> runLanes(const std::string &body, unsigned width, const Inputs &inputs,
-                                      const EmulatorOptions &options = {}) {
+                                      EmulatorOptions options = {}) {
   INFO(body);
   DiagnosticEngine diagnostics;
   diagnostics.setFile(std::make_shared<SourceFile>("test.ptx", laneKernel(body, width)));
+  options.manyWarps = 0; // what whole programs' small kernels do without
   auto emulator = Emulator::load(diagnostics, options);
   for (const Diagnostic &d : diagnostics.diagnostics())
     UNSCOPED_INFO(d.message);
