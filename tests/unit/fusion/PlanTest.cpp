@@ -491,18 +491,24 @@ struct Written {
   bool aligned = true;         ///< groups, to their size
 
   Written(const ConcatenatePlan &plan, const LaunchGeometry &launch, const Shape &shape) : times(shape.numElements()) {
-    for (const ConcatenateSegment &segment : plan.segments)
-      for (int64_t group = 0; group < int64_t(segment.blocks) * segment.rounds * launch.block.x; ++group)
-        addGroup(plan, segment, shape, group * segment.perThread);
-  }
-
-private:
-  void addGroup(const ConcatenatePlan &plan, const ConcatenateSegment &segment, const Shape &shape, int64_t first) {
     int64_t inner = 1;
     for (int64_t i = plan.dimension() + 1; i < int64_t(shape.rank()); ++i)
       inner *= shape.dim(i);
-    int64_t run = plan.shapeOf(segment).dim(plan.dimension()) * inner, row = shape.dim(plan.dimension()) * inner;
-    auto place = [&](int64_t element) { return element / run * row + segment.offset * inner + element % run; };
+    row = shape.dim(plan.dimension()) * inner;
+    for (const ConcatenateSegment &segment : plan.segments) {
+      run = plan.shapeOf(segment).dim(plan.dimension()) * inner;
+      offset = segment.offset * inner;
+      for (int64_t group = 0; group < int64_t(segment.blocks) * segment.rounds * launch.block.x; ++group)
+        addGroup(segment, group * segment.perThread);
+    }
+  }
+
+private:
+  int64_t row, run, offset; ///< elements: of the result between runs, of the segment's runs, before them in a row
+
+  int64_t place(int64_t element) const { return element / run * row + offset + element % run; }
+
+  void addGroup(const ConcatenateSegment &segment, int64_t first) {
     aligned = aligned && (first >= segment.elements || place(first) % segment.perThread == 0);
     for (int64_t i = first; i < std::min(first + int64_t(segment.perThread), segment.elements); ++i) {
       sideBySide = sideBySide && place(i) == place(first) + (i - first);
