@@ -114,6 +114,9 @@ Value fromCompute(CodeBuilder &b, Value value, ElementType type) {
     return b.castF(value, b.getF64Type());
   if (type == ElementType::F16)
     return b.castF(value, b.getF16Type());
+  // LLVM rounds once from f64 to bf16: by an instruction from sm_90 on, before that to odd first.
+  if (value.getType().isF64() && type == ElementType::BF16)
+    return b.castF(value, b.getBF16Type());
   if (value.getType().isF64() && type != ElementType::F32)
     value = roundToOdd(b, value);
   value = b.castF(value, b.getF32Type());
