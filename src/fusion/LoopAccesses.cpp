@@ -56,51 +56,68 @@ int64_t togetherInWideVectors(AffineExpr lowest, const IndexingMap &map, unsigne
   return std::min<int64_t>(group, llvm::bit_floor(uint64_t(128 / bits / spacing)));
 }
 
+/// A map from positions, and its constraints, by (group, element of it); other variables of the map follow.
+struct GroupedRead {
+  IndexingMap unconstrained;
+  SmallVector<IndexingMap::Constraint> constraints;
+
+  AffineExpr element() const { return getAffineSymbolExpr(0, unconstrained.context()); }
+  AffineExpr range(unsigned i) const { return getAffineSymbolExpr(1 + i, unconstrained.context()); }
+  /// Where the elements of a group begin whose first is element `first`.
+  AffineExpr lowest(int64_t first) const {
+    MLIRContext *context = unconstrained.context();
+    SmallVector<AffineExpr> replaced = {getAffineConstantExpr(first, context)};
+    for (unsigned i = 1; i < unconstrained.affine().getNumSymbols(); ++i)
+      replaced.push_back(getAffineSymbolExpr(i, context));
+    return unconstrained.result(0).replaceDimsAndSymbols({getAffineDimExpr(0, context)}, replaced);
+  }
+};
+
+GroupedRead inGroups(const IndexingMap &map, unsigned group) {
+  MLIRContext *context = map.context();
+  SmallVector<AffineExpr> symbols;
+  for (unsigned i = 0; i < map.affine().getNumSymbols(); ++i)
+    symbols.push_back(getAffineSymbolExpr(i + 1, context));
+  AffineExpr position = getAffineDimExpr(0, context) * group + getAffineSymbolExpr(0, context);
+  auto regroup = [&](AffineExpr expression) { return expression.replaceDimsAndSymbols({position}, symbols); };
+  SmallVector<IndexingVariable> ranges = {{Interval{0, int64_t(group) - 1}, {}}};
+  llvm::append_range(ranges, map.ranges());
+  auto affine = AffineMap::get(1, symbols.size() + 1, regroup(map.result(0)), context);
+  int64_t groups = map.dims().front().bounds.size() / group;
+  GroupedRead result = {IndexingMap(affine, {{Interval{0, groups - 1}, {}}}, ranges, map.runtimes()), {}};
+  for (const auto &[expression, interval] : map.constraints())
+    result.constraints.push_back({regroup(expression), interval});
+  return result;
+}
+
 /// The accesses of one group, as VectorizeLoadsStores and LowerTensors make them of what is provable about `map`, to an
 /// array of `elements`.
 SmallVector<Request> requestsOf(const IndexingMap &map, unsigned group, ElementType type, int64_t elements,
                                 int64_t vectorBits) {
   unsigned bits = deviceBits(type);
-  MLIRContext *context = map.context();
   SmallVector<Request> single;
   for (unsigned i = 0; i < group; ++i)
     single.push_back({i, 1});
-  int64_t groups = map.dims().front().bounds.size() / group;
-  if (group == 1 || groups == 0)
+  if (group == 1 || map.dims().front().bounds.size() < group)
     return single;
-  // The same by (group, element of it); other variables of the map follow.
-  SmallVector<AffineExpr> symbols;
-  for (unsigned i = 0; i < map.affine().getNumSymbols(); ++i)
-    symbols.push_back(getAffineSymbolExpr(i + 1, context));
-  AffineExpr element = getAffineSymbolExpr(0, context), position = getAffineDimExpr(0, context) * group + element;
-  auto inGroups = [&](AffineExpr expression) { return expression.replaceDimsAndSymbols({position}, symbols); };
-  SmallVector<IndexingVariable> ranges = {{Interval{0, int64_t(group) - 1}, {}}};
-  llvm::append_range(ranges, map.ranges());
-  SmallVector<IndexingMap::Constraint> constraints;
-  for (const auto &[expression, interval] : map.constraints())
-    constraints.push_back({inGroups(expression), interval});
-  auto affine = AffineMap::get(1, symbols.size() + 1, inGroups(map.result(0)), context);
-  IndexingMap unconstrained(affine, {{Interval{0, groups - 1}, {}}}, ranges, map.runtimes());
+  GroupedRead read = inGroups(map, group);
+  const IndexingMap &unconstrained = read.unconstrained;
   // A branch around the access must be taken by all elements or by none, and be no way that a vector cannot take.
-  if (!constraints.empty() && (bits < 8 || (bits == 8 && isFloat(type))))
+  if (!read.constraints.empty() && (bits < 8 || (bits == 8 && isFloat(type))))
     return single;
-  for (const auto &[expression, interval] : constraints)
-    if (!isSameSide(expression, interval.lower, element, unconstrained) ||
-        !isSameSide(expression, interval.upper + 1, element, unconstrained))
+  for (const auto &[expression, interval] : read.constraints)
+    if (!isSameSide(expression, interval.lower, read.element(), unconstrained) ||
+        !isSameSide(expression, interval.upper + 1, read.element(), unconstrained))
       return single;
-  std::optional<int64_t> stride = strideOf(affine.getResult(0), element, unconstrained);
+  std::optional<int64_t> stride = strideOf(unconstrained.result(0), read.element(), unconstrained);
   if (stride == 0)
     return {{0, 1}};
   if (!stride || (isComplex(type) && std::abs(*stride) != 1))
     return single;
   // Loads of complex numbers are merged late, where they stand side by side.
-  if (isComplex(type) && !constraints.empty())
+  if (isComplex(type) && !read.constraints.empty())
     return single;
-  AffineExpr lowest = affine.getResult(0).replaceDimsAndSymbols({getAffineDimExpr(0, context)}, [&] {
-    SmallVector<AffineExpr> replaced = {getAffineConstantExpr(*stride > 0 ? 0 : group - 1, context)};
-    llvm::append_range(replaced, symbols);
-    return replaced;
-  }());
+  AffineExpr lowest = read.lowest(*stride > 0 ? 0 : group - 1);
   int64_t divisor = knownDivisor(lowest, unconstrained);
   int64_t together = divisor == 0 ? group : std::min<int64_t>(divisor & -divisor, group);
   together = std::min<int64_t>(together, std::max<int64_t>(1, vectorBits / bits));
@@ -112,6 +129,45 @@ SmallVector<Request> requestsOf(const IndexingMap &map, unsigned group, ElementT
   for (unsigned i = 0; i < group; i += together)
     vectors.push_back({i, unsigned(together)});
   return vectors;
+}
+
+/// Sectors touched for each element where windows are rows and those of a group lie side by side, without gaps: its
+/// loads are merged over the windows' bounds (MergeAccesses), so that a lane reads whole vectors. None if that is not
+/// so.
+std::optional<double> sectorsOfJoinedWindows(const IndexingMap &map, unsigned group, ElementType type,
+                                             int64_t vectorBits) {
+  unsigned bits = deviceBits(type);
+  int64_t points = 1;
+  for (const IndexingVariable &range : map.ranges())
+    points = std::min(points * range.bounds.size(), maxPoints + 1);
+  if (points == 1 || points > maxPoints || bits < 8 || isComplex(type) || !map.constraints().empty() ||
+      map.dims().front().bounds.size() < std::max(group, 2u))
+    return std::nullopt;
+  // Of one element alone, neighbours tell how far it is to the next.
+  GroupedRead read = inGroups(map, std::max(group, 2u));
+  std::optional<int64_t> spacing = strideOf(read.unconstrained.result(0), read.element(), read.unconstrained);
+  if (group == 1)
+    read = inGroups(map, group);
+  for (auto [i, range] : llvm::enumerate(map.ranges())) {
+    const int64_t size = range.bounds.size();
+    if (size < 2 || spacing != size || strideOf(read.lowest(0), read.range(i), read.unconstrained) != 1)
+      continue;
+    SmallVector<AffineExpr> symbols;
+    for (unsigned k = 0; k < read.unconstrained.affine().getNumSymbols(); ++k)
+      symbols.push_back(getAffineSymbolExpr(k, map.context()));
+    symbols[1 + i] = getAffineConstantExpr(range.bounds.lower, map.context());
+    AffineExpr begin = read.lowest(0).replaceDimsAndSymbols({getAffineDimExpr(0, map.context())}, symbols);
+    int64_t length = group * size, divisor = knownDivisor(begin, read.unconstrained);
+    int64_t together = std::min(length & -length, std::max<int64_t>(1, vectorBits / bits));
+    if (divisor != 0)
+      together = std::min(together, divisor & -divisor);
+    if (together < 2)
+      return std::nullopt;
+    // A vector is within a sector; lanes share one if they are closer than that.
+    double ofLane = std::min(1.0, double(length * bits) / sectorBits);
+    return double(points / size) * double(length / together) * ofLane / group;
+  }
+  return std::nullopt;
 }
 
 /// Distinct sectors that one request of the warp whose elements `positions` are touches.
@@ -225,6 +281,8 @@ double LoopAccesses::sectors(size_t number, unsigned group, const TargetInfo &ta
         requests == 1 ? double(32 * groupBits) / sectorBits : 32.0 * std::max<int64_t>(1, vectorBits / sectorBits);
     return double(requests) * each / (32.0 * group);
   }
+  if (std::optional<double> joined = sectorsOfJoinedWindows(*access.map, group, access.type, vectorBits))
+    return *joined;
   SmallVector<Request> requests = requestsOf(*access.map, group, access.type, access.elements, vectorBits);
   size_t touched = 0, elements = 0;
   for (const std::vector<int64_t> &positions : access.samples) {

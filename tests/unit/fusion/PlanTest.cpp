@@ -1,6 +1,9 @@
 #include "hloc/fusion/FusionPlan.h"
 #include "hloc/hlo/HloBuilder.h"
 #include "hloc/parser/Parser.h"
+#include "unit/fusion/PlannedEntry.h"
+
+#include "fmt/format.h"
 
 #include <catch2/catch.hpp>
 
@@ -127,6 +130,19 @@ TEST_CASE("no stream is spread over more sectors than it has") {
         "loop: roots 0, 1048576 elements, 4 per thread in 4 rounds; grid 512, block 128");
   CHECK(reversePlan(ElementType::BF16, {1024, 1028}).find(", 4 per thread") != std::string::npos);
   CHECK(reversePlan(ElementType::F32, {1024, 1023}).find("1 per thread") != std::string::npos);
+}
+
+TEST_CASE("windows side by side are read as vectors over their bounds") {
+  auto windows = [](int64_t row, int64_t size) {
+    std::string body = fmt::format("x = f32[1024,{0}] parameter(0) z = f32[] constant(0)\n"
+                                   "ROOT w = f32[1024,{1}] reduce-window(x, z), window={{size=1x{2} stride=1x{2}}}, "
+                                   "to_apply=max",
+                                   row, row / size, size);
+    return test::PlannedEntry(body).text();
+  };
+  // Three vectors for four windows of three; one for each window of four.
+  CHECK(windows(4095, 3).find(", 4 per thread") != std::string::npos);
+  CHECK(windows(4096, 4).find(", 1 per thread") != std::string::npos);
 }
 
 TEST_CASE("rounds are parts of the array where that saves dividing by its sizes") {
