@@ -124,8 +124,8 @@ template <typename Visit> auto visitHero(const HeroPlan &plan, Visit visit) {
 LaunchGeometry launchOf(int64_t threads, const TargetInfo &target);
 /// Bits per element of the arrays that are as large as the iteration space: the streams worth wide accesses.
 struct StreamWidths {
-  unsigned narrowest = 128; ///< of all types
-  unsigned widest = 1;
+  unsigned narrowest = 64; ///< as long as there is none
+  unsigned widest = 0;
   void add(const Shape &shape);
   /// As many elements as fill an access of `maxVectorBytes` to the narrowest, as long as the widest needs at most two;
   /// a power of two, at most 32.

@@ -20,7 +20,7 @@ LaunchGeometry launchOf(int64_t threads, const TargetInfo &target) {
 
 void StreamWidths::add(const Shape &shape) {
   unsigned bits = deviceBits(shape.elementType());
-  narrowest = std::min(narrowest, bits);
+  narrowest = widest == 0 ? bits : std::min(narrowest, bits);
   widest = std::max(widest, bits);
 }
 
