@@ -106,6 +106,8 @@ inline constexpr llvm::StringLiteral straightLinePasses[] = {"instcombine#1", "s
 bool packPairs(llvm::Module &module, const TargetInfo &target);
 /// Logic on truth values in bytes that are loaded and stored together goes by words. True if there was any.
 bool packBytes(llvm::Module &module);
+/// Indices that differ by a constant, and that LLVM no longer shows to, do so again.
+void restoreOffsets(llvm::Module &module);
 /// Neighbouring loads and stores become vectors that touch nothing else.
 void mergeAccesses(llvm::Module &module, llvm::TargetMachine &machine, const TargetInfo &target);
 /// bf16 that are loaded side by side become f32 as halves of words.

@@ -201,6 +201,7 @@ void switchOffVectorizerInCodeGeneration() {
 }
 
 void mergeAccesses(llvm::Module &module, llvm::TargetMachine &machine, const TargetInfo &target) {
+  restoreOffsets(module);
   llvm::PassBuilder builder(&machine);
   if (target.maxVectorBytes > 16 && sayGlobal(module)) {
     llvm::ModulePassManager passes;

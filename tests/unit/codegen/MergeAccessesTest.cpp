@@ -62,3 +62,29 @@ TEST_CASE("merge accesses: neighbours on both sides of a cut in a long block") {
   CHECK(llvm::StringRef(ptx).count("ld.global") == count / 4);
   CHECK(llvm::StringRef(ptx).count("\tbra") == 0); // the pieces are one block again
 }
+
+TEST_CASE("merge accesses: offsets that the simplifier has hidden") {
+  // Of (x & 60) + 64 i with x < 128, the mask's bit 64 is left out where 64 i sets it.
+  std::string text = "target triple = \"nvptx64-nvidia-cuda\"\n"
+                     "define ptx_kernel void @k(ptr noalias readonly align 16 %p, ptr noalias %q) {\n"
+                     "  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()\n"
+                     "  %l = and i32 %t, 31\n  %x = shl nuw nsw i32 %l, 2\n  %s = and i32 %x, 60\n";
+  std::string sum = "0.0";
+  for (int row : {1, 3, 5}) {
+    for (int k = 0; k < 4; ++k) {
+      std::string number = std::to_string(4 * row + k);
+      text += "  %i" + number + " = or i32 %x, " + std::to_string(64 * row + k) + "\n  %e" + number +
+              " = zext nneg i32 %i" + number + " to i64\n  %p" + number +
+              " = getelementptr inbounds float, ptr %p, i64 %e" + number + "\n  %x" + number + " = load float, ptr %p" +
+              number + ", align " + (k ? "4" : "16") + ", !invariant.load !0\n  %s" + number + " = fadd float " + sum +
+              ", %x" + number + "\n";
+      sum = "%s" + number;
+    }
+  }
+  text += "  store float " + sum + ", ptr %q\n  ret void\n}\ndeclare i32 @llvm.nvvm.read.ptx.sreg.tid.x()\n!0 = !{}\n";
+  std::string ptx = tests::compileLlvm(text, "sm_90");
+  INFO(ptx);
+  CHECK(llvm::StringRef(ptx).count("ld.global.nc.v4.b32") == 3);
+  CHECK(llvm::StringRef(ptx).count("ld.global.nc.b32") == 0);
+  CHECK(llvm::StringRef(ptx).count("mul.wide") == 1); // one address, and constants
+}
