@@ -6,6 +6,10 @@
 //   d = bf16[1,n] dot(bf16[1,k] x, bf16[k,n] w)   ->   p = f32[k,n] multiply(convert(w), broadcast(convert(x)))
 //                                                      d = bf16[1,n] reshape(convert(f32[n] reduce(p), add))
 //
+// A dot without terms to sum is its products: + 0, since a sum of one -0 is 0. Elementwise, it goes into any kernel.
+//
+//   d = f32[b,n] dot(f32[b] x, f32[b,n] w)         ->   d = f32[b,n] add(multiply(broadcast(x), w), 0)
+//
 // Sums are computed in the type in which dots are: operands are converted to the type of the result, products and sums
 // of floats have at least 32 bits, and what they give is rounded once.
 
@@ -73,7 +77,35 @@ public:
     return x.result(x.reshape(x.builder().convert(sums, typeOfResult()), dot.shape().dims()), dot.shape());
   }
 
+  /// Nothing is summed, and elements are in the order of the operands.
+  bool isElementwise() const {
+    return lhs.contracted.empty() && !isPred(typeOfResult()) && !isComplex(typeOfResult()) &&
+           dot.shape().numElements() > 0 && llvm::is_sorted(placesOf(lhs)) && llvm::is_sorted(placesOf(rhs));
+  }
+
+  HloInstruction *multiply() {
+    HloBuilder &b = x.builder();
+    Shape shape = Shape::array(sumType(typeOfResult()), dot.shape().dims());
+    auto everywhere = [&](const Side &side) {
+      return b.broadcast(x.plain(factors(side.value)), shape, placesOf(side));
+    };
+    Value product = b.add(Opcode::Multiply, shape, {everywhere(lhs), everywhere(rhs)});
+    Value sum = x.binary(Opcode::Add, product, x.like(product, 0));
+    return x.result(b.convert(sum, typeOfResult()), dot.shape());
+  }
+
 private:
+  /// Where the dimensions of an operand are in a result for which nothing is summed.
+  Dims placesOf(const Side &side) const {
+    Dims places;
+    int64_t free = int64_t(side.batch.size()) + (&side == &rhs ? lhs.rank() - int64_t(lhs.batch.size()) : 0);
+    for (int64_t dim = 0; dim < side.rank(); ++dim) {
+      const auto *found = llvm::find(side.batch, dim);
+      places.push_back(found != side.batch.end() ? found - side.batch.begin() : free++);
+    }
+    return places;
+  }
+
   ElementType typeOfResult() const { return dot.shape().elementType(); }
 
   Value factors(Value operand) {
@@ -126,6 +158,8 @@ private:
 
 HloInstruction *expandDot(HloInstruction &dot, HloRewriter &r) {
   VectorProduct product(dot, r);
+  if (product.isElementwise())
+    return product.multiply();
   return product.applies() ? product.expand() : nullptr;
 }
 

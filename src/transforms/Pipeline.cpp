@@ -36,7 +36,9 @@ llvm::ArrayRef<HloPass> hloPipeline() {
       {"apply-entry-layout", applyEntryLayout,
        "Gives parameters and results of the entry the layouts of its signature"},
       {"expand-vector-products", expandVectorProducts,
-       "Of an entry without fusions: replaces products of a matrix and a vector by sums", /*rounds=*/true},
+       "Of an entry without fusions: replaces products of a matrix and a vector by sums, and those of no sum by "
+       "products",
+       /*rounds=*/true},
       {"split-reductions", splitReductions,
        "Of an entry without fusions: makes reductions on both sides of a dimension that stays two", /*rounds=*/true},
       {"simplify", simplify, "Of an entry without fusions: does less for the same results, until nothing is found"},

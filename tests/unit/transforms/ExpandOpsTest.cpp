@@ -300,6 +300,25 @@ TEST_CASE("products of matrices and vectors are sums of integers that wrap as th
   }
 }
 
+TEST_CASE("products that nothing is summed of are elementwise") {
+  for (const char *body : {"v = s32[7] parameter(0)\n m = s32[5] parameter(1)\n ROOT r = s32[7,5] dot(v, m)",
+                           "v = s32[7]{0} parameter(0)\n m = s32[7,5]{0,1} parameter(1)\n"
+                           "ROOT r = s32[7,5]{0,1} dot(v, m), lhs_batch_dims={0}, rhs_batch_dims={0}",
+                           "v = s8[7,3] parameter(0)\n m = u8[7,5,2] parameter(1)\n"
+                           "ROOT r = s32[7,3,5,2] dot(v, m), lhs_batch_dims={0}, rhs_batch_dims={0}",
+                           "v = u16[] parameter(0)\n m = u16[33] parameter(1)\n ROOT r = u16[33] dot(v, m)"}) {
+    INFO(body);
+    PassRun p(program(body));
+    expands(p, expandVectorProducts, Opcode::Dot);
+    CHECK(count(*p.module, Opcode::Reduce) == 0);
+    CHECK(resultDifference(*p.parsed.module, *p.module) == "");
+  }
+  // A sum of one -0 is 0. What is less than the least float and negative becomes -0 before: not the same bits.
+  PassRun p(program("v = f32[7] parameter(0)\n m = f32[5] parameter(1)\n ROOT r = f32[7,5] dot(v, m)"));
+  expands(p, expandVectorProducts, Opcode::Dot);
+  CHECK(count(*p.module, Opcode::Add) == 1);
+}
+
 TEST_CASE("of products of matrices and vectors floats are summed in 32 bits and rounded once") {
   PassRun p(program("v = f32[70] parameter(0)\n m = bf16[5,70] parameter(1)\n"
                     "ROOT r = bf16[5] dot(m, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}"));
