@@ -103,6 +103,18 @@ void tellOfPasses(llvm::PassInstrumentationCallbacks &callbacks, const llvm::Mod
       [runs](llvm::StringRef pass, const llvm::PreservedAnalyses &) { runs->end(pass); });
 }
 
+void leaveOutPasses(llvm::PassInstrumentationCallbacks &callbacks, const DisabledPasses &disabled) {
+  auto counts = std::make_shared<llvm::StringMap<unsigned>>();
+  callbacks.registerShouldRunOptionalPassCallback(
+      [&callbacks, &disabled, counts](llvm::StringRef className, llvm::Any) {
+        if (isPlumbing(className))
+          return true;
+        const llvm::StringRef known = callbacks.getPassNameForClassName(className);
+        const std::string name = (known.empty() ? className : known).str();
+        return !disabled.has("llvm", name, name + "#" + std::to_string(++(*counts)[name]));
+      });
+}
+
 std::string printLlvm(const llvm::Module &module) {
   std::string text;
   llvm::raw_string_ostream stream(text);

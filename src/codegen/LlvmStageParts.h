@@ -52,6 +52,9 @@ private:
 /// Has `tell` called after each pass that runs with these callbacks. They and `tell` must outlive the run.
 void tellOfPasses(llvm::PassInstrumentationCallbacks &callbacks, const llvm::Module &module,
                   const LlvmPassCallback &tell);
+/// Passes that `disabled` names, by name or by which run it is, do not run with these callbacks, which have to outlive
+/// the run, unless LLVM cannot do without them.
+void leaveOutPasses(llvm::PassInstrumentationCallbacks &callbacks, const DisabledPasses &disabled);
 std::string printLlvm(const llvm::Module &module);
 
 /// The pipelines of an optimisation level as LLVM prints them, each with a remark on the kernels it is for.
@@ -63,7 +66,7 @@ bool isDone(llvm::StringRef id, const LlvmOptions &options);
 /// Runs a step of hloc's own, and tells of it who wants to know.
 template <typename Step>
 void runStep(const char *name, const llvm::Module &module, const LlvmOptions &options, Step step) {
-  if (isDone(name, options))
+  if (isDone(name, options) || options.disabled.has("llvm", name))
     return;
   auto begin = std::chrono::steady_clock::now();
   step();

@@ -230,7 +230,10 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetIn
   llvm::PassInstrumentationCallbacks callbacks;
   if (options.pass)
     tellOfPasses(callbacks, module, options.pass);
-  llvm::PassBuilder builder(&machine, tuningOptions(), std::nullopt, options.pass ? &callbacks : nullptr);
+  if (!options.disabled.empty())
+    leaveOutPasses(callbacks, options.disabled);
+  const bool isWatched = options.pass || !options.disabled.empty();
+  llvm::PassBuilder builder(&machine, tuningOptions(), std::nullopt, isWatched ? &callbacks : nullptr);
   llvm::OptimizationLevel level = levelOf(options.optimizationLevel);
   llvm::ModulePassManager pipeline;
   if (level == llvm::OptimizationLevel::O0)

@@ -94,10 +94,16 @@ void listPasses(const PipelineOptions &options, AddPass add) {
 
 } // namespace
 
+static bool isDisabled(size_t number, const DisabledPasses &disabled) {
+  const PassName &pass = kernelPasses()[number];
+  return disabled.has("mlir", pass.name, pass.id);
+}
+
 void hloc::buildKernelPipeline(OpPassManager &manager, const PipelineOptions &options, PassRange range) {
   size_t number = 0;
   listPasses(options, [&](std::unique_ptr<Pass> pass, bool onFunctions) {
-    if (number >= range.begin && number < range.end)
+    const bool isInRange = number >= range.begin && number < range.end;
+    if (isInRange && (options.disabled.empty() || !isDisabled(number, options.disabled)))
       (onFunctions ? manager.nest<func::FuncOp>() : manager).addPass(std::move(pass));
     ++number;
   });

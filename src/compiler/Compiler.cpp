@@ -76,6 +76,7 @@ std::unique_ptr<HloModule> Compiler::fuse(const HloModule &module, const TargetI
   HloPassContext context(diagnostics);
   context.target = target;
   context.options.fastMath = options.fastMath;
+  context.options.disabled = options.disabled;
   context.options.fusion = options.fusion;
   context.options.f32Dots = options.f32Dots;
   context.options.softmax = options.softmax;

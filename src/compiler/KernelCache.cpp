@@ -23,7 +23,7 @@ std::string identityOf(const std::string &path) {
 KernelCache::KernelCache(const CompilerOptions &options, const Toolchain &toolchain, const TargetInfo &target)
     : files(options.cacheFolder) {
   std::string program = identityOf("/proc/self/exe");
-  if (options.cacheFolder.empty() || options.lineInfo || program.empty())
+  if (options.cacheFolder.empty() || options.lineInfo || !options.disabled.empty() || program.empty())
     return;
   const std::string &libdevice = toolchain.find(Tool::Libdevice).path;
   circumstances = fmt::format("program {}, LLVM {}, target {}, level {}, libdevice {} {}", program, LLVM_VERSION_STRING,

@@ -143,6 +143,7 @@ mlir::LogicalResult KernelStage::runPasses(mlir::ModuleOp module, PassRange rang
   pipelineOptions.computeCapability = target.major * 10 + target.minor;
   pipelineOptions.reducesFloats = target.name == "sm_100a" || target.name == "sm_103a"; // PTX ISA, redux.sync
   pipelineOptions.maxVectorBytes = target.maxVectorBytes;
+  pipelineOptions.disabled = options.disabled;
   size_t errorsBefore = diagnostics.numErrors();
   if (pipelines && !given && range == PassRange())
     return mlir::success(succeeded(pipelines->of(pipelineOptions).run(module)) &&
@@ -218,6 +219,7 @@ LlvmOptions KernelStage::llvmOptions(llvm::StringRef track, bool keepTexts, Comp
   llvmOptions.toolchain = &toolchain;
   llvmOptions.optimizationLevel = options.optimizationLevel;
   llvmOptions.lineInfo = options.lineInfo;
+  llvmOptions.disabled = options.disabled;
   llvmOptions.given = given;
   llvmOptions.verify |= given;
   llvmOptions.nameValues = keepTexts || observer.wantsTexts();

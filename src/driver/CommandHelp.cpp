@@ -86,6 +86,10 @@ const char *summaryOf(Subcommand command) {
     return "Sets hloc's kernels beside those of others for the same HLO: one table of what each does.";
   case reduceCommand:
     return "Finds the smallest module that still does what a module does: crash, differ, take for ever.";
+  case bisectCommand:
+    return "Says which pass is to blame for what goes wrong with a module.";
+  case replayCommand:
+    return "Repeats what a folder of --reproducer describes, and says whether it still happens.";
   }
   return "";
 }
@@ -156,9 +160,8 @@ std::string helpText(const CommandHelp &command) {
       if (!option.names.empty() && option.group == group)
         addOption(out, option);
   }
-  out += isDefault ? "\nSubcommands: hloc compile (the default), hloc run, hloc opt, hloc reduce, hloc compare; each "
-                     "has its own "
-                     "--help.\n"
+  out += isDefault ? "\nSubcommands: hloc compile (the default), hloc run, hloc opt, hloc compare, hloc reduce, "
+                     "hloc bisect, hloc replay; each has its own --help.\n"
                    : "\n";
   out += "Exit codes:\n";
   for (const auto &[code, meaning] : exitCodeMeanings())

@@ -17,6 +17,7 @@ CompilerOptions compilerOptions(const CompileOptions &options) {
   result.keepGoing = options.keepGoing;
   result.allowExternal = options.allowExternal;
   result.fastMath = options.fastMath;
+  result.disabled.names = options.disabledPasses;
   result.fusion = options.fusion;
   if (llvm::any_of(options.targets, [](const TargetInfo &target) { return target.hasTf32(); }))
     result.f32Dots = options.f32Dots; // else f32 is what kernels have to be right in

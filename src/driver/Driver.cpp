@@ -1,5 +1,6 @@
 #include "hloc/driver/Driver.h"
 
+#include "BisectCommand.h"
 #include "Colour.h"
 #include "CommandHelp.h"
 #include "CompareCommand.h"
@@ -8,6 +9,7 @@
 #include "Opt.h"
 #include "Options.h"
 #include "ReduceCommand.h"
+#include "Reproducer.h"
 #include "RunCommand.h"
 #include "StandardStreams.h"
 
@@ -49,8 +51,30 @@ int carryOut(const Command &command) {
     return runCompare(command.compare);
   case reduceCommand:
     return runReduce(command.reduce);
+  case bisectCommand:
+    return runBisect(command.reduce);
+  case replayCommand:
+    return runReplay(command.reduce);
   }
   return 0;
+}
+
+/// What goes wrong is kept, if that is wanted.
+int carryOutWithCapsule(llvm::ArrayRef<const char *> arguments, const Command &command) {
+  std::optional<Capsule> capsule;
+  if (!command.compile.reproducerFolder.empty() && !command.help && !command.answer) {
+    DiagnosticEngine diagnostics;
+    capsule = Capsule::write(arguments, command, diagnostics);
+    diagnostics.print(llvm::errs(), useColour(command.compile.colour));
+    if (!capsule)
+      return static_cast<int>(diagnostics.exitCode());
+  }
+  const int code = carryOut(command);
+  if (capsule)
+    capsule->finish(code);
+  else
+    sayHowToReproduce(command, code);
+  return code;
 }
 
 int parseAndCarryOut(llvm::ArrayRef<const char *> arguments) {
@@ -58,7 +82,7 @@ int parseAndCarryOut(llvm::ArrayRef<const char *> arguments) {
   Command command;
   const bool isRight = parseCommandLine(arguments, command, diagnostics);
   diagnostics.print(llvm::errs(), useColour(command.compile.colour));
-  return isRight ? carryOut(command) : static_cast<int>(diagnostics.exitCode());
+  return isRight ? carryOutWithCapsule(arguments, command) : static_cast<int>(diagnostics.exitCode());
 }
 
 } // namespace

@@ -212,6 +212,21 @@ std::string readTimeout(Command &command, Values values) {
   return readNumberAbove0(command.run.timeoutSeconds, values, "seconds");
 }
 
+std::string readDisabledPasses(Command &command, Values values) {
+  Words known = passNames({"hlo", "mlir", "llvm"});
+  for (const RewriteRow &rule : rewriteRows())
+    known.push_back(rule.name.str());
+  const llvm::SmallVector<llvm::StringRef> names(known.begin(), known.end());
+  for (llvm::StringRef value : values) {
+    const llvm::StringRef stage = value.contains(':') ? value.split(':').first : "hlo";
+    const llvm::StringRef name = (value.contains(':') ? value.split(':').second : value).split('#').first;
+    if (!llvm::is_contained({"hlo", "mlir", "llvm"}, stage) || !llvm::is_contained(names, name))
+      return fmt::format("does not take `{}`{}; `hloc --list-passes` shows what there is", value.str(),
+                         suggestion(nearestName(name, names)));
+  }
+  return assign(command.compile.disabledPasses, values);
+}
+
 std::string readCandidateTimeout(Command &command, Values values) {
   return readNumberAbove0(command.reduce.timeout, values, "seconds");
 }
@@ -295,7 +310,9 @@ std::string readFastMath(Command &command, Values values) {
 
 //===--- the table ----------------------------------------------------------------------------------------------===//
 
-constexpr unsigned compileAndRun = compileCommand | runCommand, searches = reduceCommand | comparisonCommand;
+constexpr unsigned compileAndRun = compileCommand | runCommand,
+                   searches = reduceCommand | bisectCommand | replayCommand,
+                   searchesAndComparison = searches | comparisonCommand;
 constexpr const char *dumps = "--dump-after-each-pass|--v|--xla_dump_to";
 
 #define WORDS(...) .words = [] { return Words{__VA_ARGS__}; }

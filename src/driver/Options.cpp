@@ -154,7 +154,7 @@ private:
   void settle() {
     CompileOptions &options = command.compile;
     options.toolchain.environment = systemEnvironment;
-    if (given.command == reduceCommand)
+    if (given.command & (reduceCommand | bisectCommand | replayCommand))
       settleSearch();
     command.compare.inputs = options.inputs;
     command.compare.colour = options.colour;
@@ -265,6 +265,10 @@ const char *nameOf(Subcommand command) {
     return "opt";
   case reduceCommand:
     return "reduce";
+  case bisectCommand:
+    return "bisect";
+  case replayCommand:
+    return "replay";
   case comparisonCommand:
     return "compare";
   }
@@ -278,7 +282,7 @@ std::string calledAs(Subcommand command) {
 /// Behind `--` are options of `hloc run`, which has to understand them.
 static bool parseSubcommand(Subcommand subcommand, llvm::ArrayRef<const char *> arguments, Command &command,
                             DiagnosticEngine &diagnostics) {
-  const auto *end = subcommand & (reduceCommand | comparisonCommand)
+  const auto *end = subcommand & (reduceCommand | bisectCommand | comparisonCommand)
                         ? llvm::find_if(arguments, [](llvm::StringRef word) { return word == "--"; })
                         : arguments.end();
   if (!CommandLine(subcommand, command, diagnostics).parse(arguments.take_front(end - arguments.begin())))

@@ -25,9 +25,12 @@ enum Subcommand : unsigned {
   runCommand = 2,
   optCommand = 4,
   reduceCommand = 8,
+  bisectCommand = 16,
+  replayCommand = 32,
   comparisonCommand = 64
 };
-inline constexpr Subcommand subcommands[] = {compileCommand, runCommand, optCommand, reduceCommand, comparisonCommand};
+inline constexpr Subcommand subcommands[] = {compileCommand, runCommand,    optCommand,       reduceCommand,
+                                             bisectCommand,  replayCommand, comparisonCommand};
 const char *nameOf(Subcommand command);
 /// `hloc run`; of compile, which is the default, `hloc`.
 std::string calledAs(Subcommand command);
@@ -83,7 +86,9 @@ struct CompileOptions {
   Multiplier dots = Multiplier::Own, convolutions = Multiplier::Own;
   std::optional<TileSizes> tile;      ///< that contractions are to have
   std::optional<std::string> explain; ///< an instruction, or `.` for all; unset: nothing is explained
-  std::vector<std::string> fastMath;  ///< rules that change floats and are to be applied
+  std::vector<std::string> disabledPasses;
+  std::string reproducerFolder;      ///< where what goes wrong is kept; empty: nowhere
+  std::vector<std::string> fastMath; ///< rules that change floats and are to be applied
 };
 
 /// Of `hloc run`. What the compiler's options say of the run as well is filled in when it starts.
@@ -106,7 +111,7 @@ struct OptOptions {
   bool localScope = false;
 };
 
-/// Of `hloc reduce`.
+/// Of `hloc reduce`, `hloc bisect` and `hloc replay`, whose input is a folder.
 struct ReduceOptions {
   std::string input, output = "-";
   std::vector<std::string> conditions; ///< of --while; none: that it ends as the input does

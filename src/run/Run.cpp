@@ -462,6 +462,7 @@ bool ModuleRun::verifyPasses(const HloModule &module, llvm::ArrayRef<ArgumentSet
   HloPassContext context(diagnostics);
   context.target = target;
   context.options.fastMath = options.compiler.fastMath;
+  context.options.disabled = options.compiler.disabled;
   context.options.fusion = options.compiler.fusion;
   context.options.f32Dots = options.compiler.f32Dots;
   context.options.softmax = options.compiler.softmax;

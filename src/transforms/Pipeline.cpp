@@ -56,6 +56,8 @@ llvm::ArrayRef<HloPass> hloPipeline() {
 PassResult runPasses(HloModule &module, llvm::ArrayRef<HloPass> passes, HloPassContext &context) {
   PassResult all = PassResult::Unchanged;
   for (const HloPass &pass : passes) {
+    if (context.options.disabled.has("hlo", pass.name))
+      continue;
     auto begin = HloPassContext::Clock::now();
     PassResult result = pass.run(module, context);
     if (context.afterPass && (context.nesting == 0 || result != PassResult::Unchanged))

@@ -23,10 +23,11 @@ bool isStatic(const HloComputation &computation) {
   return llvm::none_of(computation.instructions(), [](auto *instr) { return instr->shape().hasDynamicDims(); });
 }
 
-std::vector<RewriteRule> rulesWith(llvm::ArrayRef<std::string> fastMath) {
+std::vector<RewriteRule> rulesFor(const HloPassOptions &options) {
   std::vector<RewriteRule> all = algebraicRules();
   llvm::copy_if(fastMathRules(), std::back_inserter(all),
-                [&](const RewriteRule &rule) { return llvm::is_contained(fastMath, rule.name); });
+                [&](const RewriteRule &rule) { return llvm::is_contained(options.fastMath, rule.name); });
+  llvm::erase_if(all, [&](const RewriteRule &rule) { return options.disabled.has("hlo", rule.name); });
   return all;
 }
 
@@ -46,10 +47,11 @@ std::vector<RewriteRow> rewriteRows() {
 
 PassResult simplifyAlgebra(HloModule &module, HloPassContext &context) {
   static const std::vector<RewriteRule> exact = algebraicRules();
-  std::vector<RewriteRule> withFast;
-  if (!context.options.fastMath.empty())
-    withFast = rulesWith(context.options.fastMath);
-  llvm::ArrayRef<RewriteRule> rules = withFast.empty() ? exact : withFast;
+  std::vector<RewriteRule> others;
+  const bool isUsual = context.options.fastMath.empty() && context.options.disabled.empty();
+  if (!isUsual)
+    others = rulesFor(context.options);
+  llvm::ArrayRef<RewriteRule> rules = isUsual ? exact : others;
   size_t applied = 0;
   for (HloComputation *computation : computationsToSimplify(module)) {
     if (!isStatic(*computation))

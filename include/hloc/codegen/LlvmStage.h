@@ -13,6 +13,7 @@
 
 #include "hloc/kernel/TargetInfo.h"
 #include "hloc/support/Diagnostics.h"
+#include "hloc/support/DisabledPasses.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/LogicalResult.h"
@@ -69,8 +70,9 @@ struct LlvmOptions {
   /// Of LLVM IR: the step after which to go on, by the id that dumps name; empty: all steps. canStartAfter tells
   /// whether that is one.
   std::string startAfter;
-  bool given = false;      ///< the IR is the user's, so that LLVM's giving up is no bug of ours
-  bool nameValues = false; ///< after the HLO instructions that MLIR's locations name; costs time, changes no PTX
+  DisabledPasses disabled = {}; ///< passes that are left out, of those that LLVM can do without
+  bool given = false;           ///< the IR is the user's, so that LLVM's giving up is no bug of ours
+  bool nameValues = false;      ///< after the HLO instructions that MLIR's locations name; costs time, changes no PTX
 };
 
 /// PTX of one module with one or more kernels. On failure, `diagnostics` says why.

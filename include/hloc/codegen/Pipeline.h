@@ -1,6 +1,8 @@
 #pragma once
 // The one list of passes between emitted MLIR and LLVM dialect.
 
+#include "hloc/support/DisabledPasses.h"
+
 #include "llvm/ADT/StringRef.h"
 
 #include <cstddef>
@@ -21,6 +23,7 @@ struct PipelineOptions {
   int64_t maxVectorBytes = 16;    ///< widest global access of one thread (TargetInfo::maxVectorBytes)
   int64_t maxUnrollFactor = 8;    ///< loops of up to this many iterations are unrolled completely
   bool reducesFloats = false;     ///< the target has redux.sync for f32
+  DisabledPasses disabled = {};   ///< passes that are left out
 
   bool operator==(const PipelineOptions &) const = default;
 };

@@ -38,6 +38,7 @@ struct CompilerOptions {
   bool allowExternal = false;        ///< what no kernel does becomes a step that whoever runs the module supplies
   bool locations = false;            ///< MLIR texts say of each operation which line of the HLO it stems from
   std::vector<std::string> fastMath; ///< rules that may change the results of floats, by name
+  DisabledPasses disabled;           ///< passes of all stages that are left out
   FusionMode fusion = FusionMode::Keep;
   F32Dots f32Dots = F32Dots::F32;
   SoftmaxChoice softmax = SoftmaxChoice::Strict;

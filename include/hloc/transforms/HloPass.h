@@ -13,6 +13,7 @@
 #include "hloc/kernel/TargetInfo.h"
 #include "hloc/search/FusionPolicy.h"
 #include "hloc/support/Diagnostics.h"
+#include "hloc/support/DisabledPasses.h"
 
 #include <chrono>
 #include <functional>
@@ -80,6 +81,7 @@ struct HloPassOptions {
   size_t maxInstructions = 4'000'000;
   /// Rules that may change the results of floats and are to be applied nevertheless, by name (rewriteRows()).
   std::vector<std::string> fastMath;
+  DisabledPasses disabled; ///< passes, and rules of the simplifier
 };
 
 struct HloPass;
