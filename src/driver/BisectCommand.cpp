@@ -1,5 +1,6 @@
-// `hloc bisect`: a run that goes wrong is made small first (`hloc reduce`); then what can be left out is left out, until
-// it goes right. HLO passes are judged by the interpreter; of the others only the whole can be judged, by the emulator.
+// `hloc bisect`: a run that goes wrong is made small first (`hloc reduce`); then what can be left out is left out,
+// until it goes right. HLO passes are judged by the interpreter; of the others only the whole can be judged, by the
+// emulator.
 
 #include "BisectCommand.h"
 
@@ -27,9 +28,9 @@ using Names = std::vector<std::string>;
 /// The text between the first two backquotes behind `intro`; empty if there are none.
 std::string quotedAfter(llvm::StringRef text, llvm::StringRef intro) {
   const size_t at = text.find(intro);
-  return at == llvm::StringRef::npos ? "" : text.drop_front(at + intro.size()).take_until([](char c) {
-    return c == '`';
-  }).str();
+  return at == llvm::StringRef::npos
+             ? ""
+             : text.drop_front(at + intro.size()).take_until([](char c) { return c == '`'; }).str();
 }
 
 /// What ran, and how it ended, of one line for people.
@@ -219,7 +220,8 @@ private:
   std::vector<bool> areWell(const std::string &small, llvm::ArrayRef<Names> sets) const {
     std::vector<char> well(sets.size(), false);
     runInParallel(sets.size(), numWorkers(options.jobs), [&](size_t i) {
-      well[i] = !wasInterrupted() && runOf(small, {"-j1", "--disable-pass=" + llvm::join(sets[i], ",")}, limit).exited(0);
+      well[i] =
+          !wasInterrupted() && runOf(small, {"-j1", "--disable-pass=" + llvm::join(sets[i], ",")}, limit).exited(0);
     });
     return {well.begin(), well.end()};
   }

@@ -231,6 +231,11 @@ std::string readCandidateTimeout(Command &command, Values values) {
   return readNumberAbove0(command.reduce.timeout, values, "seconds");
 }
 
+std::string readReducedPtx(Command &command, Values values) {
+  command.reduce.isPtx = true;
+  return assign(command.reduce.ptx, values);
+}
+
 std::string readTimeLimit(Command &command, Values values) {
   return readNumberAbove0(command.reduce.timeLimit, values, "seconds");
 }

@@ -292,6 +292,9 @@ static bool parseSubcommand(Subcommand subcommand, llvm::ArrayRef<const char *> 
   command.reduce.arguments.assign(end + 1, arguments.end());
   command.compare.arguments = command.reduce.arguments;
   std::vector<const char *> run = {"run", command.compile.inputs.front().c_str()};
+  const std::string ptx = "--ptx=" + command.reduce.ptx;
+  if (command.reduce.isPtx)
+    run.push_back(ptx.c_str());
   run.insert(run.end(), end + 1, arguments.end());
   Command tried;
   return CommandLine(runCommand, tried, diagnostics).parse(run);

@@ -71,7 +71,7 @@ private:
   }
 
   std::optional<Reduction> reduceWith(CandidateJudge &judge, const std::string &text) {
-    return reduceHlo(text, judge, *this);
+    return options.isPtx ? reducePtx(text, judge, *this) : reduceHlo(text, judge, *this);
   }
 
   int finish(const CandidateJudge &judge, const Reduction &reduction) {

@@ -23,17 +23,32 @@ constexpr const char *descriptionName = "capsule.json";
 constexpr int64_t formatVersion = 1;
 
 /// What is known of a machine and may have mattered. Told, not repeated: it may name programs.
-constexpr const char *environmentNames[] = {"CUDA_HOME",     "CUDA_PATH",  "VIRTUAL_ENV",    "HLOC_CUDA_DRIVER",
-                                            "HLOC_CUBLASLT", "HLOC_CUDNN", "HLOC_CACHE_DIR", "HLOC_NO_CACHE",
-                                            "XLA_FLAGS"};
+constexpr const char *environmentNames[] = {"CUDA_HOME",        "CUDA_PATH",     "VIRTUAL_ENV",
+                                            "HLOC_CUDA_DRIVER", "HLOC_CUBLASLT", "HLOC_CUDNN",
+                                            "HLOC_CACHE_DIR",   "HLOC_NO_CACHE", "XLA_FLAGS"};
 
 /// What writes files, runs or loads programs, or is about the terminal.
 bool isLeftOut(const OptionRow &row) {
-  static constexpr llvm::StringLiteral names[] = {
-      "--output",  "--outputs",    "--dump-after-each-pass", "--dump-filter", "--dump-changed", "--dump-locations",
-      "--v",       "--timing",     "--xla_dump_to",          "--xla_dump_hlo_pass_re", "--xla_dump_emitter_re",
-      "--xla_dump_hlo_as_text",    "--golden",               "--update-golden",        "--color",
-      "--progress", "--cuda-path", "--ptxas",                "--libdevice",   "--reproducer"};
+  static constexpr llvm::StringLiteral names[] = {"--output",
+                                                  "--outputs",
+                                                  "--dump-after-each-pass",
+                                                  "--dump-filter",
+                                                  "--dump-changed",
+                                                  "--dump-locations",
+                                                  "--v",
+                                                  "--timing",
+                                                  "--xla_dump_to",
+                                                  "--xla_dump_hlo_pass_re",
+                                                  "--xla_dump_emitter_re",
+                                                  "--xla_dump_hlo_as_text",
+                                                  "--golden",
+                                                  "--update-golden",
+                                                  "--color",
+                                                  "--progress",
+                                                  "--cuda-path",
+                                                  "--ptxas",
+                                                  "--libdevice",
+                                                  "--reproducer"};
   const bool writes = row.longName() == "--manifest" && row.commands == compileCommand;
   return row.isHelp() || row.questionTakes || writes || llvm::is_contained(names, row.longName());
 }
@@ -103,8 +118,7 @@ std::string textOf(llvm::json::Object object) {
 bool isFree(const std::string &folder) {
   std::error_code error;
   llvm::sys::fs::directory_iterator first(folder, error);
-  return error || first == llvm::sys::fs::directory_iterator() ||
-         llvm::sys::fs::exists(folder + "/" + descriptionName);
+  return error || first == llvm::sys::fs::directory_iterator() || llvm::sys::fs::exists(folder + "/" + descriptionName);
 }
 
 } // namespace
@@ -266,14 +280,14 @@ int runReplay(const ReduceOptions &options) {
   llvm::outs() << now.output;
   llvm::errs() << now.errors;
   const bool goesWrong = now.crashed() || now.exited(4) || now.kind == Ending::Kind::TimeLimit;
-  const bool isSame = capsule.ending ? now.exited(int(*capsule.ending)) || (*capsule.ending == 70 && now.crashed())
-                                     : goesWrong;
+  const bool isSame =
+      capsule.ending ? now.exited(int(*capsule.ending)) || (*capsule.ending == 70 && now.crashed()) : goesWrong;
   llvm::outs() << fmt::format("{}: it {}{}\n",
                               isSame      ? "it still happens"
                               : goesWrong ? "something else happens"
                                           : "it no longer happens",
                               now.describe(),
-                              isSame ? ""
+                              isSame           ? ""
                               : capsule.ending ? fmt::format(", then it ended with {}", *capsule.ending)
                                                : ", then it did not come to an end");
   if (now.kind == Ending::Kind::Exit)

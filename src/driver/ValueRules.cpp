@@ -170,8 +170,10 @@ bool usesTarget(const Command &command) {
 
 std::string searchContradiction(const Command &command) {
   const ReduceOptions &options = command.reduce;
-  const bool isInput = isPresent(options.output) && llvm::sys::fs::equivalent(options.output, options.input);
-  return isInput ? fmt::format("-o would write over the input `{}`", options.input) : "";
+  for (const std::string &input : {options.input, options.ptx})
+    if (isPresent(options.output) && isPresent(input) && llvm::sys::fs::equivalent(options.output, input))
+      return fmt::format("-o would write over the input `{}`", input);
+  return "";
 }
 
 Stage reachedStage(const Command &command) {

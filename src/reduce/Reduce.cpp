@@ -88,11 +88,10 @@ private:
 
   /// Of a large module a part that does it says as much as all of it, in less time.
   bool doesByItself(const std::string &text) {
-    constexpr size_t large = 500;
     best = text;
     const Move &cuts = *llvm::find_if(moves(), [](const Move &move) { return move.leavesParts; });
     if (const size_t count = countPlaces(cuts); count > large) {
-      leaveParts(cuts, count, /*mostParts=*/4);
+      leaveParts(cuts, count, {8, 2});
       if (best != text)
         return true;
     }
@@ -111,7 +110,7 @@ private:
     observer.trying(move.name);
     size_t count = countPlaces(move);
     if (move.leavesParts)
-      count = leaveParts(move, count, /*mostParts=*/16);
+      count = count > large ? leaveParts(move, count, {8, 2, 4, 16}) : leaveParts(move, count, {2, 4, 8, 16});
     for (size_t chunk = move.isOnce ? 1 : count; chunk && count && !judge.isOver(); chunk /= 2) {
       chunk = std::min(chunk, count);
       removeChunks(move, count, chunk);
@@ -138,18 +137,23 @@ private:
     }
   }
 
-  /// Of modules that do it by one spot all else goes at once: half of what is left with each step.
-  size_t leaveParts(const Move &move, size_t count, size_t mostParts) {
-    for (size_t parts = 2; parts <= mostParts && parts < count && !judge.isOver();) {
+  /// Of modules that do it by one spot all else goes at once: of large ones to all but an eighth with each step, as to
+  /// judge eight small parts takes less than to judge two halves, and then two of these.
+  size_t leaveParts(const Move &move, size_t count, llvm::ArrayRef<size_t> numbersOfParts) {
+    for (size_t attempt = 0; attempt < numbersOfParts.size() && !judge.isOver();) {
+      const size_t parts = numbersOfParts[attempt++];
+      if (parts >= count)
+        continue;
       std::vector<llvm::BitVector> sets;
       for (size_t part = 0; part < parts; ++part)
         sets.push_back(chunkOf(count, part * count / parts, (part + 1) * count / parts).flip());
       std::optional<size_t> first;
       for (size_t at = 0; at < parts && !first; at += judge.width())
         first = firstOf(move, llvm::ArrayRef(sets).slice(at, std::min(judge.width(), parts - at)));
-      if (first)
-        count = countPlaces(move);
-      parts = first ? 2 : parts * 2;
+      if (!first)
+        continue;
+      count = countPlaces(move);
+      attempt = 0;
     }
     return count;
   }
@@ -209,6 +213,7 @@ private:
     observer.improved(best, sizeOf(best));
   }
 
+  static constexpr size_t large = 500; ///< places of which one is looked for in a hurry
   ReduceJudge &judge;
   ReduceObserver &observer;
   std::string best;

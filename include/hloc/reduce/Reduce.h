@@ -55,4 +55,7 @@ struct Reduction {
 /// `text` is a module that the verifier takes. Nothing if `judge` says that not even the module printed anew does it.
 std::optional<Reduction> reduceHlo(llvm::StringRef text, ReduceJudge &judge, ReduceObserver &observer);
 
+/// The same of PTX: statements go.
+std::optional<Reduction> reducePtx(llvm::StringRef text, ReduceJudge &judge, ReduceObserver &observer);
+
 } // namespace hloc

@@ -15,7 +15,7 @@
 namespace hloc {
 
 struct Blame {
-  std::vector<std::string> guilty; ///< one, or several none of which alone is enough; empty: none of them is to blame
+  std::vector<std::string> guilty;   ///< one, or several none of which alone is enough; empty: none of them is to blame
   std::vector<std::string> alsoHide; ///< without one of these all is well as well
 };
 

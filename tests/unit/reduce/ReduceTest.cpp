@@ -57,6 +57,17 @@ TEST_CASE("what is read of the rest becomes a parameter, and the result is what 
   CHECK(!has(text, "multiply"));
 }
 
+TEST_CASE("statements of PTX go, and nothing outside of bodies") {
+  TextJudge judge([](llvm::StringRef text) { return has(text, "add.f32") && has(text, ".visible"); });
+  ReduceObserver nobody;
+  std::optional<Reduction> reduction = reducePtx(
+      ".version 8.0\n.visible .entry k()\n{\n\tmov.u32 %r1, 0;\n\tadd.f32 %f1, %f2, %f3;\n\tret;\n}\n", judge, nobody);
+  REQUIRE(reduction);
+  CHECK(reduction->text == ".version 8.0\n.visible .entry k()\n{\n\tadd.f32 %f1, %f2, %f3;\n}\n");
+  CHECK(reduction->before.instructions == 3);
+  CHECK(reduction->after.instructions == 1);
+}
+
 TEST_CASE("the same verdicts, the same result, however many candidates are shown at once") {
   auto does = [](llvm::StringRef text) { return has(text, " tanh(") && has(text, " transpose("); };
   CHECK(reduced(chain, does, 1) == reduced(chain, does, 5));
