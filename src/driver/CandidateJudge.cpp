@@ -46,6 +46,8 @@ bool CandidateJudge::begin(const std::string &text, std::string &refusal) {
 }
 
 std::string CandidateJudge::refusal(const std::string &text) const {
+  if (!needsProgram())
+    return "the input does not do it: " + description();
   return "the input does not do it (" + description() + "): `hloc run` of it " +
          runProgram(write(text, 0), secondsOfInput).describe();
 }
@@ -62,8 +64,8 @@ std::optional<size_t> CandidateJudge::firstOf(llvm::ArrayRef<std::string> texts)
     does[i] = holds(endings[i], file);
   });
   auto first = llvm::find(does, true);
-  // What was killed with us has not done it by itself.
-  if (first == does.end() || wasInterrupted())
+  // What was killed with us, or for us, has not done it by itself.
+  if (first == does.end() || isOver())
     return std::nullopt;
   tighten(endings[size_t(first - does.begin())]);
   return size_t(first - does.begin());
@@ -85,6 +87,12 @@ void CandidateJudge::tighten(const Ending &ending) {
   if (options.timeout <= 0 && !bytesOfInput && ending.kind != Ending::Kind::TimeLimit &&
       ending.kind != Ending::Kind::NotStarted)
     limit = std::min(limit, 10 + 5 * ending.seconds);
+}
+
+/// No candidate outlives the search.
+double CandidateJudge::secondsLeft(double seconds) const {
+  constexpr double least = 0.1;
+  return deadline > 0 ? std::max(least, std::min(seconds, deadline - steadySeconds())) : seconds;
 }
 
 bool CandidateJudge::needsProgram() const {
@@ -117,14 +125,14 @@ Ending CandidateJudge::runProgram(const std::string &file, double seconds) const
       }))
     arguments.push_back("-j1");
   llvm::append_range(arguments, options.arguments);
-  return children.run(arguments, seconds);
+  return children.run(arguments, secondsLeft(seconds));
 }
 
 bool CandidateJudge::holds(const Ending &ending, const std::string &file) const {
   return llvm::all_of(conditions, [&](const WhileCondition &condition) {
     if (condition.kind() != WhileCondition::Kind::Command)
       return condition.holds(ending);
-    return Children::runCommand(condition.commandFor(file), limit).exited(0);
+    return Children::runCommand(condition.commandFor(file), secondsLeft(limit)).exited(0);
   });
 }
 

@@ -37,6 +37,7 @@ public:
 private:
   void tighten(const Ending &ending);
   bool needsProgram() const;
+  double secondsLeft(double seconds) const;
   double limitFor(const std::string &text) const;
   std::string write(const std::string &text, size_t number) const;
   Ending runProgram(const std::string &file, double seconds) const;

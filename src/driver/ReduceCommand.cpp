@@ -57,7 +57,8 @@ private:
         return finish(judge, *reduction);
       judge.beSlow();
     }
-    diagnostics.report(DiagnosticKind::NothingToReduce, judge.refusal(text));
+    diagnostics.report(DiagnosticKind::NothingToReduce,
+                       judge.isOver() ? "cut off before it was known whether the input does it" : judge.refusal(text));
     return 0;
   }
 

@@ -1,5 +1,5 @@
-// The same over lines of PTX: any set of the lines of kernels' bodies. What does not assemble without a line does not do
-// it, so that nothing has to be known of PTX here but where bodies are.
+// The same over lines of PTX: any set of the lines of kernels' bodies. What does not assemble without a line does not
+// do it, so that nothing has to be known of PTX here but where bodies are.
 
 #include "hloc/reduce/Reduce.h"
 

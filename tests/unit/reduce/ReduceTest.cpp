@@ -72,3 +72,84 @@ TEST_CASE("the same verdicts, the same result, however many candidates are shown
   auto does = [](llvm::StringRef text) { return has(text, " tanh(") && has(text, " transpose("); };
   CHECK(reduced(chain, does, 1) == reduced(chain, does, 5));
 }
+
+TEST_CASE("loops, conditionals, calls and fusions go where only what they compute matters") {
+  const std::string text = reduced(R"(HloModule m
+body {
+  s = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[8] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  y = f32[8] cosine(x)
+  ROOT r = (s32[], f32[8]) tuple(next, y)
+}
+condition {
+  s = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(7)
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+ENTRY e {
+  p = f32[8] parameter(0)
+  zero = s32[] constant(0)
+  t = (s32[], f32[8]) tuple(zero, p)
+  w = (s32[], f32[8]) while(t), condition=condition, body=body
+  ROOT x = f32[8] get-tuple-element(w), index=1
+})",
+                                   [](llvm::StringRef text) { return has(text, " cosine("); });
+  CHECK(!has(text, "while"));
+  CHECK(has(text, "ROOT %cosine.1 = f32[1]{0} cosine(%p0)"));
+}
+
+TEST_CASE("of a loop that matters the state that nothing reads goes") {
+  const std::string text = reduced(R"(HloModule m
+body {
+  s = (s32[], f32[8], bf16[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[8] get-tuple-element(s), index=1
+  z = bf16[4] get-tuple-element(s), index=2
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  y = f32[8] cosine(x)
+  ROOT r = (s32[], f32[8], bf16[4]) tuple(next, y, z)
+}
+condition {
+  s = (s32[], f32[8], bf16[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(7)
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+ENTRY e {
+  p = f32[8] parameter(0)
+  q = bf16[4] parameter(1)
+  zero = s32[] constant(0)
+  t = (s32[], f32[8], bf16[4]) tuple(zero, p, q)
+  w = (s32[], f32[8], bf16[4]) while(t), condition=condition, body=body
+  ROOT x = f32[8] get-tuple-element(w), index=1
+})",
+                                   [](llvm::StringRef text) { return has(text, " while(") && has(text, " cosine("); });
+  CHECK(!has(text, "bf16"));
+  CHECK(!has(text, "[8]"));
+}
+
+TEST_CASE("inside of a fusion values become its parameters, and types and literals plain") {
+  const std::string text = reduced(R"(HloModule m
+f {
+  a = bf16[8] parameter(0)
+  b = bf16[8] parameter(1)
+  c = bf16[8] multiply(a, b)
+  k = bf16[] constant(3.5)
+  l = bf16[8] broadcast(k), dimensions={}
+  d = bf16[8] add(c, l)
+  ROOT e = bf16[8] tanh(d)
+}
+ENTRY e {
+  p = bf16[8] parameter(0), metadata={op_name="jit(f)/a"}
+  q = bf16[8] parameter(1)
+  ROOT r = bf16[8] fusion(p, q), kind=kLoop, calls=f
+})",
+                                   [](llvm::StringRef text) { return has(text, " fusion(") && has(text, " tanh("); });
+  for (const char *gone : {"multiply", "add", "constant", "bf16", "metadata", "[8]"})
+    CHECK(!has(text, gone));
+}
