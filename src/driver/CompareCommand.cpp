@@ -1,5 +1,6 @@
-// Peers become options of a run: PTX with its launch beside it, other options of hloc's, CUDA that nvcc compiles, or what XLA
-// makes of the module (Peers.h). The table is of what ComparedKernels.h counts; of several inputs it has their ratios.
+// Peers become options of a run: PTX with its launch beside it, other options of hloc's, CUDA that nvcc compiles, or
+// what XLA makes of the module (Peers.h). The table is of what ComparedKernels.h counts; of several inputs it has their
+// ratios.
 
 #include "CompareCommand.h"
 
@@ -122,7 +123,8 @@ std::string ratioTable(llvm::ArrayRef<ComparedInput> inputs) {
     if (mean.empty())
       folders.push_back(folder);
     mean.resize(comparedColumns().size());
-    const bool agree = llvm::all_of(input.rows, [](const ComparedKernels &row) { return row.verdict == RunVerdict::Agrees; });
+    const bool agree =
+        llvm::all_of(input.rows, [](const ComparedKernels &row) { return row.verdict == RunVerdict::Agrees; });
     cells = {folder + "/" + llvm::sys::path::stem(input.file).str(), agree ? "yes" : "no"};
     for (size_t column = 0; column < comparedColumns().size(); ++column) {
       const std::optional<double> ratio = input.ratio(column);

@@ -59,8 +59,7 @@ std::optional<PeerProgram> PeerFiles::find(const std::string &peer, const std::s
     return compileByXla(hlo, target);
   const llvm::StringRef suffix = llvm::sys::path::extension(peer);
   if (suffix != ".ptx" && suffix != ".cu") {
-    diagnostics.report(DiagnosticKind::BadUsage,
-                       "--with=" + peer + " is no .ptx, no .cu, nor `hloc:OPTIONS` or `xla`");
+    diagnostics.report(DiagnosticKind::BadUsage, "--with=" + peer + " is no .ptx, no .cu, nor `hloc:OPTIONS` or `xla`");
     return std::nullopt;
   }
   std::string launch = launchBeside(peer);

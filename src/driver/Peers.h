@@ -31,8 +31,8 @@ public:
                                   const Toolchain &toolchain);
 
 private:
-  std::optional<PeerProgram> compileCuda(const std::string &source, const std::string &launch,
-                                         const TargetInfo &target, const Toolchain &toolchain);
+  std::optional<PeerProgram> compileCuda(const std::string &source, const std::string &launch, const TargetInfo &target,
+                                         const Toolchain &toolchain);
   std::optional<PeerProgram> compileByXla(const std::string &hlo, const TargetInfo &target);
   std::optional<std::string> folderFor(llvm::StringRef what);
   DiagnosticEngine &diagnostics;

@@ -103,17 +103,18 @@ ComparedKernels compareKernels(std::string name, std::shared_ptr<const SourceFil
   }
   const uint64_t passes = counters.sharedLoadWavefronts + counters.sharedStoreWavefronts;
   const MachineCode code = machineCodeOf(report.ptx, toolchain);
-  result.values = {double(launches.kernels.size()),
-                   bytes,
-                   double(counters.globalLoadSectors + counters.globalStoreSectors),
-                   double(std::accumulate(counters.warpInstructions.begin(), counters.warpInstructions.end(), uint64_t(0))),
-                   double(passes),
-                   double(passes - counters.sharedLoadIdealWavefronts - counters.sharedStoreIdealWavefronts),
-                   double(counters.atomics),
-                   code.registers,
-                   sharedBytes,
-                   code.bytes,
-                   microseconds};
+  result.values = {
+      double(launches.kernels.size()),
+      bytes,
+      double(counters.globalLoadSectors + counters.globalStoreSectors),
+      double(std::accumulate(counters.warpInstructions.begin(), counters.warpInstructions.end(), uint64_t(0))),
+      double(passes),
+      double(passes - counters.sharedLoadIdealWavefronts - counters.sharedStoreIdealWavefronts),
+      double(counters.atomics),
+      code.registers,
+      sharedBytes,
+      code.bytes,
+      microseconds};
   return result;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// What several compilers have made of the same HLO, by the same numbers: whether it is right, and what it does, counted by
-// the emulator, read from its machine code and estimated.
+// What several compilers have made of the same HLO, by the same numbers: whether it is right, and what it does, counted
+// by the emulator, read from its machine code and estimated.
 //
 //              agrees  launches      bytes  sectors  instructions  ...    us
 //   hloc          yes         1   16777216   524288        139264  ...  7.71
@@ -24,9 +24,9 @@ struct ComparedColumn {
   llvm::StringRef name; ///< of the column
   llvm::StringRef key;  ///< of the attribute in JSON
 };
-/// launches; bytes that kernels asked global memory for; sectors of 32 bytes; warp instructions; passes of shared memory;
-/// bank conflicts; atomics; and of the worst kernel: registers a thread, bytes of shared memory a block; bytes of machine
-/// code; microseconds of all launches by the cost model.
+/// launches; bytes that kernels asked global memory for; sectors of 32 bytes; warp instructions; passes of shared
+/// memory; bank conflicts; atomics; and of the worst kernel: registers a thread, bytes of shared memory a block; bytes
+/// of machine code; microseconds of all launches by the cost model.
 llvm::ArrayRef<ComparedColumn> comparedColumns();
 
 struct ComparedKernels {
