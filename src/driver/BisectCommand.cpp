@@ -56,11 +56,8 @@ public:
 private:
   int bisect() {
     CompileObserver nobody;
-    std::string error;
-    std::optional<TemporaryFolder> temporary = TemporaryFolder::create("hloc-bisect", error);
     std::shared_ptr<const SourceFile> file = readSource(options.input, nobody, diagnostics);
-    if (!temporary)
-      diagnostics.report(DiagnosticKind::UnwritableFile, "no temporary folder: " + error);
+    std::optional<TemporaryFolder> temporary = temporaryFolder("hloc-bisect", diagnostics);
     if (!temporary || !file)
       return 0;
     folder = &*temporary;

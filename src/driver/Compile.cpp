@@ -3,7 +3,6 @@
 #include "SystemEnvironment.h"
 
 #include "hloc/codegen/CubinCache.h"
-#include "hloc/support/Files.h"
 
 namespace hloc {
 
@@ -77,6 +76,14 @@ void DriverObserver::progress(size_t, size_t all) {
     return;
   work->all = all; // calls overtake each other, so that what they say is done is not to be trusted
   work->advance();
+}
+
+std::optional<TemporaryFolder> temporaryFolder(llvm::StringRef prefix, DiagnosticEngine &diagnostics) {
+  std::string error;
+  std::optional<TemporaryFolder> folder = TemporaryFolder::create(prefix, error);
+  if (!folder)
+    diagnostics.report(DiagnosticKind::UnwritableFile, "no temporary folder: " + error);
+  return folder;
 }
 
 std::shared_ptr<const SourceFile> readSource(const std::string &path, CompileObserver &observer,

@@ -5,6 +5,7 @@
 #include "Timing.h"
 
 #include "hloc/compiler/Compiler.h"
+#include "hloc/support/Files.h"
 
 #include <functional>
 #include <map>
@@ -48,6 +49,9 @@ private:
   std::mutex mutex; ///< of the map; a track is used by one thread
   std::map<std::string, std::unique_ptr<DumpTrack>, std::less<>> tracks;
 };
+
+/// A folder for as long as a command runs. Nothing, with a diagnostic, if there can be none.
+std::optional<TemporaryFolder> temporaryFolder(llvm::StringRef prefix, DiagnosticEngine &diagnostics);
 
 /// Reads `path`, - for standard input; null after an error.
 std::shared_ptr<const SourceFile> readSource(const std::string &path, CompileObserver &observer,

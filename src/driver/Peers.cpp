@@ -1,5 +1,6 @@
 #include "Peers.h"
 
+#include "Compile.h"
 #include "SystemEnvironment.h"
 
 #include "hloc/support/Subprocess.h"
@@ -42,13 +43,10 @@ std::vector<std::string> peersBeside(const std::string &hlo) {
   return {ptx};
 }
 
-std::optional<std::string> PeerFiles::folderFor(llvm::StringRef what) {
-  std::string error;
-  std::optional<TemporaryFolder> folder = TemporaryFolder::create("hloc-peer", error);
-  if (!folder) {
-    diagnostics.report(DiagnosticKind::UnwritableFile, ("no folder for what " + what + " makes: ").str() + error);
+std::optional<std::string> PeerFiles::newFolder() {
+  std::optional<TemporaryFolder> folder = temporaryFolder("hloc-peer", diagnostics);
+  if (!folder)
     return std::nullopt;
-  }
   folders.push_back(std::move(*folder));
   return folders.back().path();
 }
@@ -84,7 +82,7 @@ std::optional<PeerProgram> PeerFiles::compileCuda(const std::string &source, con
     if (std::string beside = (llvm::sys::path::parent_path(toolchain.find(Tool::Ptxas).path) + "/nvcc").str();
         llvm::sys::fs::can_execute(beside))
       nvcc = beside;
-  std::optional<std::string> folder = folderFor("nvcc");
+  std::optional<std::string> folder = newFolder();
   if (!folder)
     return std::nullopt;
   const std::string ptx = *folder + "/peer.ptx";
@@ -116,7 +114,7 @@ std::optional<PeerProgram> PeerFiles::compileByXla(const std::string &hlo, const
         .note("the source tree has it, scripts/peers/xla; its --help says what that needs");
     return std::nullopt;
   }
-  std::optional<std::string> folder = folderFor("XLA");
+  std::optional<std::string> folder = newFolder();
   if (!folder)
     return std::nullopt;
   const ProcessResult made = runProcess({program, hlo, *folder + "/peer", "--target=" + target.name});

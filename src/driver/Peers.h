@@ -34,7 +34,7 @@ private:
   std::optional<PeerProgram> compileCuda(const std::string &source, const std::string &launch, const TargetInfo &target,
                                          const Toolchain &toolchain);
   std::optional<PeerProgram> compileByXla(const std::string &hlo, const TargetInfo &target);
-  std::optional<std::string> folderFor(llvm::StringRef what);
+  std::optional<std::string> newFolder();
   DiagnosticEngine &diagnostics;
   std::vector<TemporaryFolder> folders;
 };

@@ -7,7 +7,6 @@
 #include "Interrupt.h"
 
 #include "hloc/reduce/Reduce.h"
-#include "hloc/support/Files.h"
 
 #include "fmt/format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -33,15 +32,11 @@ public:
 
 private:
   int reduce() {
-    std::string error;
-    std::optional<TemporaryFolder> folder = TemporaryFolder::create("hloc-reduce", error);
     CompileObserver nobody;
     std::shared_ptr<const SourceFile> file = readSource(reducedFile(), nobody, diagnostics);
-    if (!file || !folder) {
-      if (!folder)
-        diagnostics.report(DiagnosticKind::UnwritableFile, "no temporary folder: " + error);
+    std::optional<TemporaryFolder> folder = temporaryFolder("hloc-reduce", diagnostics);
+    if (!file || !folder)
       return 0;
-    }
     if (!options.isPtx && !isModule(file))
       return 0;
     InterruptScope interrupts;

@@ -530,10 +530,16 @@ const Kernel *Emulator::Impl::find(const std::string &name, DiagnosticEngine &di
   return nullptr;
 }
 
-llvm::LogicalResult Emulator::translate(const std::string &name, uint64_t warps, DiagnosticEngine &diagnostics) {
+static uint64_t countWarps(const Dim3 &grid, const Dim3 &block) {
+  return grid.count() * llvm::divideCeil(block.count(), warpLanes);
+}
+
+llvm::LogicalResult Emulator::translate(const std::string &name, const Dim3 &grid, const Dim3 &block,
+                                        DiagnosticEngine &diagnostics) {
   const Kernel *kernel = impl->find(name, diagnostics);
   if (!kernel)
     return llvm::failure();
+  const uint64_t warps = countWarps(grid, block);
   return llvm::success(impl->image->translated(*kernel, warps, impl->options, diagnostics) != nullptr);
 }
 
@@ -542,7 +548,7 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEng
   if (!found || !impl->checkLaunch(*found, request, diagnostics))
     return llvm::failure();
   const Kernel &kernel = *found;
-  const uint64_t warps = request.grid.count() * llvm::divideCeil(request.block.count(), warpLanes);
+  const uint64_t warps = countWarps(request.grid, request.block);
   WarpFunction code = impl->image->translated(kernel, warps, impl->options, diagnostics);
   if (!code)
     return llvm::failure();

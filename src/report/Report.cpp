@@ -148,7 +148,7 @@ private:
     json.attributeEnd();
     json.attributeArray("digests", [&] { // of PTX: numbers of 64 bits are none of JSON's readers'
       for (const CompiledKernel &kernel : compiled->kernels)
-        json.value(llvm::utohexstr(llvm::xxh3_64bits(withoutPlaces(kernel.ptx))));
+        json.value(llvm::utohexstr(llvm::xxh3_64bits(shownPtx(kernel.spec.name))));
     });
     if (!executed.empty())
       json.attributeArray("executed", [&] {
@@ -167,10 +167,12 @@ private:
     });
   }
 
-  static std::string withoutPlaces(llvm::StringRef ptx) {
+  /// A kernel's PTX as it is shown, without places.
+  std::string shownPtx(llvm::StringRef kernel) {
     std::string text;
-    for (const ShownLine &line : shownLines(IrKind::Ptx, ptx))
-      text += line.text + "\n";
+    if (const RecordedTrack *track = recorder.find(kernel))
+      for (const ShownLine &line : track->ptx)
+        text += line.text + "\n";
     return text;
   }
 

@@ -4,7 +4,6 @@
 
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/MathExtras.h"
 
 #include <cstring>
 
@@ -27,9 +26,7 @@ bool EmulatorDevice::load(const std::string &image, std::string &error) {
 }
 
 bool EmulatorDevice::prepare(const DeviceKernel &kernel, std::string &error) {
-  constexpr uint64_t lanes = 32;
-  const uint64_t warps = kernel.grid.count() * llvm::divideCeil(kernel.block.count(), lanes);
-  return succeeded(machine->translate(kernel.name, warps, diagnostics));
+  return succeeded(machine->translate(kernel.name, kernel.grid, kernel.block, diagnostics));
 }
 
 bool EmulatorDevice::allocate(const DeviceBuffer &buffer, std::string &error) {

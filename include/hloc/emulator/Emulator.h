@@ -198,10 +198,11 @@ public:
   /// Reports a finding for every byte range of the slice that no kernel, copy or `Written` allocation wrote.
   void requireWritten(BufferId buffer, uint64_t offset, uint64_t numBytes);
 
-  /// Host code for a kernel, as good as pays for a launch of so many warps; launches of kernels without it begin with
-  /// this, and those of many warps with better code. Fails for an unknown kernel and for one that the host's compiler
-  /// does not take.
-  llvm::LogicalResult translate(const std::string &kernel, uint64_t warps, DiagnosticEngine &diagnostics);
+  /// Host code for a kernel, as good as pays for one such launch; launches of kernels without it begin with this, and
+  /// those of many warps with better code. Fails for an unknown kernel and for one that the host's compiler does not
+  /// take.
+  llvm::LogicalResult translate(const std::string &kernel, const Dim3 &grid, const Dim3 &block,
+                                DiagnosticEngine &diagnostics);
 
   /// Runs one grid to its end. Fails for an unknown kernel, arguments that do not fit its parameters, limits of the
   /// machine (diagnostics), or findings (see findings()). Memory after a failed launch is unspecified.

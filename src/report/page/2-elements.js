@@ -88,7 +88,7 @@ class Pane {
     this.spacer = hloc.element("div", { class: "spacer" }, this.window);
     this.lines = hloc.element("div", { class: "lines", tabindex: "0", role: "region", "aria-label": label,
       onscroll: () => this.draw(),
-      onmousemove: event => this.hover(event), onmouseleave: () => app.light(null, null, this),
+      onmousemove: event => this.hover(event), onmouseleave: () => { this.forgetPointer(); app.light(null, null, this); },
       onclick: event => this.click(event), onkeydown: event => this.key(event) }, this.spacer);
     this.root = hloc.element("section", { class: "pane" },
       hloc.element("header", {}, this.select, this.diffButton, this.note),
@@ -115,6 +115,7 @@ class Pane {
       this.rows = Array.from({ length: this.stage.size }, (_, at) => ({ mark: " ", text: this.stage, at }));
     }
     this.line = -1;
+    this.forgetPointer();
     this.spacer.style.height = this.rows.length * rowHeight + "px";
     this.lines.scrollTop = 0;
     this.draw();
@@ -175,8 +176,11 @@ class Pane {
     const element = event.target.closest?.(".line");
     return element ? Number(element.dataset.row) : -1;
   }
+  forgetPointer() { this.hovered = -1; }
   hover(event) {
     const i = this.rowAt(event);
+    if (i === this.hovered) return; // the pointer moves many times over one row, and each light goes through all rows
+    this.hovered = i;
     if (i >= 0) this.app.light(new Set(this.places(this.rows[i])), null, this);
   }
   click(event) {

@@ -85,6 +85,7 @@ class DifferenceApp {
 
   light(places, pin) {
     this.lit = pin === "unpin" ? null : places;
+    if (pin === "unpin") this.panes.forEach(pane => pane.forgetPointer());
     for (const pane of this.panes) pane.light();
   }
 }

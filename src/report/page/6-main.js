@@ -73,7 +73,10 @@ class App {
   // `places`: what is lit while nothing is pinned.
   light(places, pin, origin) {
     if (pin === "pin") this.pinned = places;
-    if (pin === "unpin") this.pinned = null;
+    if (pin === "unpin") {
+      this.pinned = null;
+      this.panes.forEach(pane => pane.forgetPointer());
+    }
     this.lit = this.pinned ?? places;
     for (const pane of this.panes) {
       if (pin === "pin" && pane !== origin) pane.showLit();
