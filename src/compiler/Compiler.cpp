@@ -34,7 +34,8 @@ struct Compiler::KernelJob {
   std::unique_ptr<DiagnosticEngine> diagnostics;
   bool mayBeEqual = false; ///< to another kernel of the module, as far as plans tell
   bool done = false;
-  std::string refused; ///< why the compiler goes on without it; empty: it does not have to
+  std::vector<unsigned> untouched; ///< parameters that it writes nothing of, if that was asked for
+  std::string refused;             ///< why the compiler goes on without it; empty: it does not have to
 
   /// What was said so far is forgotten.
   void begin(const DiagnosticEngine &ofModule) {
@@ -197,6 +198,7 @@ void Compiler::compileKernel(KernelJob &job, const KernelWork &work, EqualKernel
       return equal->isKnown(job.number, job.name, emitted, text);
     };
   job.done = kernelStage.run(*job.planned, job.name, job.track, work.stage, work.keepTexts, job.kernel);
+  job.untouched = std::move(kernelStage.untouched);
 }
 
 /// Kernels that are equal are planned alike. Most are seen not to be equal by that, before there is a text to compare.
@@ -292,6 +294,36 @@ void Compiler::describe(const HloModule &fused, const TargetInfo &target, Execut
   compiled.values = std::move(plan.values);
 }
 
+/// What one kernel of a fusion leaves alone, another has to write.
+void Compiler::checkUntouched(std::vector<KernelJob> &jobs) {
+  auto isWritten = [&](const KernelJob &job, const PlanBuffer &buffer) {
+    for (const FusionStep &step : job.planned->planned->plan.steps) {
+      const auto *copy = std::get_if<CopyPlan>(&step);
+      const auto *fill = std::get_if<FillPlan>(&step);
+      if ((copy && copy->to == buffer) || (fill && fill->to == buffer))
+        return true;
+    }
+    return llvm::any_of(jobs, [&](const KernelJob &other) {
+      const auto &buffers = other.planned->plan().buffers;
+      for (auto [i, own] : llvm::enumerate(buffers))
+        if (other.planned->planned == job.planned->planned && own.buffer == buffer && own.written &&
+            !llvm::is_contained(other.untouched, i))
+          return true;
+      return false;
+    });
+  };
+  for (KernelJob &job : jobs)
+    for (unsigned parameter : job.untouched) {
+      PropertyProof &proof = job.kernel.spec.proofs[unsigned(ProofProperty::WrittenOnce)];
+      const PlanBuffer &buffer = job.planned->plan().buffers[parameter].buffer;
+      if (buffer.kind == PlanBuffer::Kind::Output && job.planned->planned->plan.aliasing[buffer.index])
+        continue;
+      if (proof.verdict != ProofVerdict::Refuted && !isWritten(job, buffer))
+        proof = {ProofProperty::WrittenOnce, ProofVerdict::Refuted, "nobody writes it",
+                 ProofWitness{{}, "argument " + std::to_string(parameter), 0}};
+    }
+}
+
 void Compiler::remark(std::vector<KernelJob> &jobs, const TargetInfo &target) {
   PlanContext plans;
   for (KernelJob &job : jobs) {
@@ -316,6 +348,8 @@ std::optional<CompiledModule> Compiler::compile(const HloModule &fused, const Ta
   runJobs(jobs, target, stage, keepTexts);
   if (!finishJobs(jobs, plan->steps, refusals))
     return std::nullopt;
+  if (options.prove)
+    checkUntouched(jobs);
   if (options.remarks)
     remark(jobs, target);
   CompiledModule compiled;

@@ -7,6 +7,7 @@
 #include "hloc/dialect/XlaGpu.h"
 #include "hloc/parser/OtherInput.h"
 #include "hloc/passes/Passes.h"
+#include "hloc/prove/Prove.h"
 #include "hloc/support/Names.h"
 #include "hloc/support/Suggestion.h"
 
@@ -129,6 +130,26 @@ bool checkModule(mlir::ModuleOp module, DiagnosticEngine &diagnostics) {
   return !huge && checkCalls(module, diagnostics);
 }
 
+/// What the function says of its launch and its arguments.
+KernelSpec specOf(mlir::FunctionOpInterface function) {
+  KernelSpec spec;
+  spec.name = function.getName().str();
+  auto dim = [&](llvm::StringRef name) -> Dim3 {
+    auto sizes = function->getAttrOfType<mlir::DenseI32ArrayAttr>(name);
+    if (!sizes || sizes.size() != 3)
+      return {};
+    return {uint32_t(sizes[0]), uint32_t(sizes[1]), uint32_t(sizes[2])};
+  };
+  spec.grid = dim(xla_gpu::attr::grid);
+  spec.block = dim(xla_gpu::attr::block);
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    KernelParameter &parameter = spec.parameters.emplace_back();
+    parameter.written = !function.getArgAttr(i, xla_gpu::attr::invariant);
+    parameter.role = parameter.written ? KernelParameter::Role::Output : KernelParameter::Role::Input;
+  }
+  return spec;
+}
+
 bool isLlvmDialect(mlir::ModuleOp module) {
   return llvm::all_of(module.getOps(), [](mlir::Operation &op) {
     return op.getName().getDialectNamespace() == mlir::LLVM::LLVMDialect::getDialectNamespace();
@@ -188,12 +209,28 @@ private:
     std::optional<size_t> start = startOf(*module, text);
     if (!start)
       return false;
-    kernel.spec.name = kernelsOf(*module).front().getName().str();
+    kernel.spec = specOf(kernelsOf(*module).front());
+    if (options.prove && !prove(*module, *start, kernel.spec))
+      return false;
     std::string track = kernel.spec.name + trackSuffix.str();
     observer.beginTrack(track, alone);
     bool done = kernelStage.lower(*module, *start, kernel.spec.name, track, stage, keepTexts, kernel);
     observer.endTrack(track, diagnostics);
     return done;
+  }
+
+  /// False, with an error, of kernels that passes have changed.
+  bool prove(mlir::ModuleOp module, size_t numPassesDone, KernelSpec &spec) {
+    if (numPassesDone > 0) {
+      diagnostics
+          .report(DiagnosticKind::BadUsage, "--prove is about kernels as they are emitted, and passes have changed "
+                                            "this one")
+          .note("`--stop-after=emit` writes such MLIR");
+      return false;
+    }
+    KernelProof proof = proveKernel(module, spec);
+    spec.proofs.assign(proof.properties.begin(), proof.properties.end());
+    return true;
   }
 
   /// How many passes of the pipeline the module has seen; nothing after an error.

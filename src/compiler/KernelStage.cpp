@@ -7,6 +7,7 @@
 #include "hloc/fusion/Recomputation.h"
 #include "hloc/fusion/TensorCoreUse.h"
 #include "hloc/passes/Passes.h"
+#include "hloc/prove/Prove.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -44,6 +45,26 @@ SourceRange rangeOf(mlir::Location location, const SourceFile *file) {
     return mlir::WalkResult::interrupt();
   });
   return range;
+}
+
+/// Positions of a kernel's outputs in whose memory an earlier step of the fusion has left something to be kept.
+llvm::SmallVector<unsigned> filledBefore(const PlannedKernel &planned) {
+  llvm::SmallVector<unsigned> filled;
+  auto writes = [](const FusionStep &step, const PlanBuffer &buffer) {
+    if (const auto *copy = std::get_if<CopyPlan>(&step))
+      return copy->to == buffer;
+    if (const auto *fill = std::get_if<FillPlan>(&step))
+      return fill->to == buffer;
+    const auto &kernel = std::get<KernelPlan>(step);
+    return llvm::any_of(kernel.buffers, [&](const KernelBuffer &own) {
+      return own.buffer == buffer && own.written && kernel.makes && kernel.makes->output == buffer.index;
+    });
+  };
+  for (auto [i, own] : llvm::enumerate(planned.plan().buffers))
+    if (own.written && llvm::any_of(llvm::ArrayRef(planned.planned->plan.steps).take_front(planned.step),
+                                    [&](const FusionStep &step) { return writes(step, own.buffer); }))
+      filled.push_back(unsigned(i));
+  return filled;
 }
 
 } // namespace
@@ -87,6 +108,12 @@ bool KernelStage::run(const PlannedKernel &planned, llvm::StringRef name, llvm::
   observer.produced({IrKind::Mlir, "emit", track, millisecondsSince(begin), true, text, line});
   if (keepTexts)
     kernel.mlir = line + text();
+  if (options.prove) {
+    TimedScope scope(observer, "prove", track);
+    KernelProof proof = proveKernel(module, kernel.spec, filledBefore(planned));
+    kernel.spec.proofs.assign(proof.properties.begin(), proof.properties.end());
+    untouched = std::move(proof.untouched);
+  }
   return stage == Stage::Emit || lowerEmitted(module, name, track, stage, keepTexts, kernel);
 }
 

@@ -43,6 +43,7 @@ struct KernelStage {
   /// Of a kernel as emitted: whether another one's PTX will do, so that it need not be compiled. Null: never.
   std::function<bool(mlir::ModuleOp, llvm::StringRef text)> isKnown = nullptr;
   KernelPipelines *pipelines = nullptr; ///< of the context; null: they are made anew
+  std::vector<unsigned> untouched = {}; ///< parameters that the kernel returns as they are (KernelProof); set by run
 
   /// False after an error was reported.
   bool run(const PlannedKernel &planned, llvm::StringRef name, llvm::StringRef track, Stage stage, bool keepTexts,

@@ -136,8 +136,8 @@ const std::vector<std::pair<int, std::string>> &exitCodeMeanings() {
       {1, "the input is wrong"},
       {2, "the command line is wrong"},
       {3, "recognised, but unsupported: the message says which op or feature, where, and why"},
-      {4,
-       "results or golden files differ, or a check of the emulator, or a rule of --lint, found a defect in a kernel"},
+      {4, "results or golden files differ, or a check of the emulator, a rule of --lint or a proof found a defect in a "
+          "kernel"},
       {5, "the reference cannot tell whether some results are right: no verdict on the kernel"},
       {70, "a bug in hloc"}};
   return meanings;

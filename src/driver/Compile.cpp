@@ -13,6 +13,7 @@ CompilerOptions compilerOptions(const CompileOptions &options) {
   result.lineInfo = options.lineInfo;
   result.locations = options.dumpLocations;
   result.remarks = options.remarks;
+  result.prove = options.prove;
   result.keepGoing = options.keepGoing;
   result.allowExternal = options.allowExternal;
   result.fastMath = options.fastMath;

@@ -62,6 +62,7 @@ struct CompileOptions {
   std::vector<std::string> only; ///< kernels to compile or run; empty: all
   bool keepGoing = false;
   bool allowExternal = false;
+  bool prove = false;
   bool lint = false;
   bool lintAsJson = false;
   std::vector<std::string> lintRules;    ///< those to check; empty: all

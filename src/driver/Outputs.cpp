@@ -84,6 +84,8 @@ std::string outputFile(const CompileOptions &options, llvm::StringRef input, con
 Stage Outputs::neededStage() const {
   if (options.stopAfter != Stage::All)
     return options.stopAfter;
+  if (!options.needsKernels && !options.outputWanted && options.prove)
+    return Stage::Emit;
   if (!options.needsKernels && stageOf(options.emit) <= Stage::Emit)
     return stageOf(options.emit);
   return Stage::Ptx;

@@ -11,6 +11,7 @@
 #include "Lists.h"
 #include "Outputs.h"
 #include "Progress.h"
+#include "ProofTable.h"
 #include "ReportFile.h"
 #include "SystemEnvironment.h"
 
@@ -192,7 +193,7 @@ private:
   /// were made of, if it is known.
   bool finish(CompiledModule &compiled, const TargetInfo &target, bool stopped, bool isLast,
               std::vector<FatbinImage> &images, const HloModule *fused = nullptr) {
-    if (stopped && !options.outputAsked && !options.needsKernels)
+    if (stopped && !options.outputAsked && !options.needsKernels && !options.prove)
       return true;
     if (kind == EmitKind::Ptx &&
         (!stopped || options.outputAsked)) // before ptxas runs, so that there is something to look at if it refuses
@@ -204,6 +205,8 @@ private:
     bool assembles = outputs.needsAssembler() && (wantsCode() || canAssemble(toolchain, assemblerChoice())) &&
                      !compiled.kernels.empty();
     bool assembled = !assembles || assembleInto(compiled, target, cubin);
+    if (options.prove)
+      listing += printProofs(compiled.manifest, diagnostics);
     if (options.estimate && !estimateTimes(compiled, target))
       return false;
     if (options.lint && !lint(compiled, target, fused))

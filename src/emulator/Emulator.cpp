@@ -553,7 +553,7 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEng
   if (!code)
     return llvm::failure();
   impl->image->launched[kernel.name] += warps;
-  FindingList findings;
+  FindingList findings(impl->options.findingsOf);
   Launch launch{impl->options, request, *impl->image->program, kernel, code, impl->regions, findings};
   launch.globalShift = granuleShift(kernel, Space::Global);
   launch.sharedShift = granuleShift(kernel, Space::Shared);

@@ -7,15 +7,20 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <mutex>
+#include <optional>
 #include <tuple>
 
 namespace hloc::emulator {
 
 class FindingList {
 public:
+  explicit FindingList(std::optional<std::pair<uint64_t, uint32_t>> only) : only(only) {}
+
   /// `make` is called for those that are kept.
   template <typename Make>
   void add(FindingKind kind, uint32_t line, bool harmlessIfUnused, uint64_t block, uint32_t thread, Make make) {
+    if (only && *only != std::pair(block, thread))
+      return;
     std::lock_guard<std::mutex> lock(mutex);
     ++total;
     auto entry = llvm::find_if(list, [&](const Entry &e) {
@@ -51,6 +56,7 @@ private:
     uint32_t thread;
     Finding finding;
   };
+  const std::optional<std::pair<uint64_t, uint32_t>> only; ///< block and thread
   std::mutex mutex;
   uint64_t total = 0;
   std::vector<Entry> list;

@@ -98,6 +98,34 @@ bool readRemark(const Reader &reader, KernelRemark &remark) {
   });
 }
 
+bool readPlace(const Reader &reader, ProofWitness::Place &place) {
+  return reader.members({"block", "thread"}, [&](llvm::StringRef key, const Reader &member) {
+    return key == "block"    ? member.read(place.block)
+           : key == "thread" ? member.read(place.thread)
+                             : member.unknownKey();
+  });
+}
+
+bool readWitness(const Reader &reader, ProofWitness &witness) {
+  return reader.members({"places", "buffer"}, [&](llvm::StringRef key, const Reader &member) {
+    if (key == "places")
+      return member.elements([&](const Reader &element) { return readPlace(element, witness.places.emplace_back()); });
+    return key == "buffer"    ? member.read(witness.buffer)
+           : key == "element" ? member.read(witness.element.emplace())
+                              : member.unknownKey();
+  });
+}
+
+bool readProof(const Reader &reader, PropertyProof &proof) {
+  return reader.members({"property", "verdict", "reason"}, [&](llvm::StringRef key, const Reader &member) {
+    return key == "property"  ? member.read(proof.property, ProofProperty::BarriersReached)
+           : key == "verdict" ? member.read(proof.verdict, ProofVerdict::Refuted)
+           : key == "reason"  ? member.read(proof.reason)
+           : key == "witness" ? readWitness(member, proof.witness.emplace())
+                              : member.unknownKey();
+  });
+}
+
 bool readKernel(const Reader &reader, KernelSpec &kernel) {
   return reader.members({"name", "grid", "block", "parameters"}, [&](llvm::StringRef key, const Reader &member) {
     if (key == "name")
@@ -125,6 +153,8 @@ bool readKernel(const Reader &reader, KernelSpec &kernel) {
           [&](const Reader &element) { return readRejection(element, kernel.rejections.emplace_back()); });
     if (key == "remarks")
       return member.elements([&](const Reader &element) { return readRemark(element, kernel.remarks.emplace_back()); });
+    if (key == "proofs")
+      return member.elements([&](const Reader &element) { return readProof(element, kernel.proofs.emplace_back()); });
     if (key == "bytes_read")
       return member.read(kernel.bytesRead);
     if (key == "bytes_written")

@@ -69,6 +69,8 @@ private:
     json.attribute("plan", kernel.plan);
     list("rejections", kernel.rejections);
     list("remarks", kernel.remarks);
+    if (!kernel.proofs.empty())
+      list("proofs", kernel.proofs);
     number("bytes_read", kernel.bytesRead);
     number("bytes_written", kernel.bytesWritten);
     if (kernel.plannedRegisters != KernelSpec::usualRegisters)
@@ -88,6 +90,27 @@ private:
     json.attribute("instruction", remark.instruction);
     number("factor", remark.factor);
     json.attribute("message", remark.message);
+  }
+
+  void print(const PropertyProof &proof) {
+    json.attribute("property", text(proof.property));
+    json.attribute("verdict", text(proof.verdict));
+    json.attribute("reason", llvm::json::fixUTF8(proof.reason));
+    if (proof.witness)
+      json.attributeObject("witness", [&] { print(*proof.witness); });
+  }
+
+  void print(const ProofWitness &witness) {
+    json.attributeArray("places", [&] {
+      for (const ProofWitness::Place &place : witness.places)
+        json.object([&] {
+          number("block", place.block);
+          number("thread", place.thread);
+        });
+    });
+    json.attribute("buffer", llvm::json::fixUTF8(witness.buffer));
+    if (witness.element)
+      json.attribute("element", *witness.element);
   }
 
   void print(const KernelParameter &parameter) {

@@ -45,6 +45,13 @@ public:
     result = *number;
     return true;
   }
+  bool read(int64_t &result) const {
+    auto number = value.getAsInteger();
+    if (!number)
+      return fail("expected an integer");
+    result = *number;
+    return true;
+  }
   bool read(uint32_t &result) const {
     uint64_t wide = 0;
     if (!read(wide))

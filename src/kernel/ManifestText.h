@@ -19,6 +19,9 @@ inline llvm::StringRef name(KernelParameter::Role role) {
   return "";
 }
 
+inline llvm::StringRef name(ProofProperty property) { return text(property); }
+inline llvm::StringRef name(ProofVerdict verdict) { return text(verdict); }
+
 inline llvm::StringRef name(ModuleBuffer::Kind kind) {
   switch (kind) {
   case ModuleBuffer::Kind::Parameter:

@@ -46,6 +46,7 @@ struct CompilerOptions {
   std::optional<TileSizes> tile; ///< that contractions are to have; an error where they cannot, or there is none
   FusionExplanation *explanation = nullptr; ///< where fuse() says why it fused what; null: nobody asks
   std::string cacheFolder;                  ///< of the PTX of kernels of large modules; empty: no cache
+  bool prove = false;                       ///< properties of kernels (Proofs.h), as emitted
   std::optional<std::string> remarks;       ///< regular expression over the kinds of remarks to report; unset: none
 };
 
@@ -112,6 +113,7 @@ private:
   void describe(const HloModule &fused, const TargetInfo &target, ExecutionPlan &plan, std::vector<KernelJob> &jobs,
                 CompiledModule &compiled);
   void runJobs(std::vector<KernelJob> &jobs, const TargetInfo &target, Stage stage, bool keepTexts);
+  static void checkUntouched(std::vector<KernelJob> &jobs);
   void remark(std::vector<KernelJob> &jobs, const TargetInfo &target);
   bool mergeTexts(CompiledModule &compiled, const TargetInfo &target);
 

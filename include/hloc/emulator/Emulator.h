@@ -49,8 +49,10 @@ struct EmulatorOptions {
   unsigned numThreads = 0;     ///< host threads; 0: all cores
   uint64_t manyWarps = 8192;   ///< kernels of which more are launched are compiled for the host with optimisation
   Schedule schedule = {};
-  unsigned multiprocessors = 132;   ///< of the device, which hold blocks that wait for each other
-  uint64_t maxFindings = 20;        ///< reported per launch; the rest are counted
+  unsigned multiprocessors = 132; ///< of the device, which hold blocks that wait for each other
+  uint64_t maxFindings = 20;      ///< reported per launch; the rest are counted
+  /// If given: findings of this block and thread alone (along x, of blocks of one dimension), as a witness has them.
+  std::optional<std::pair<uint64_t, uint32_t>> findingsOf;
   WorkProgress *progress = nullptr; ///< if given: counts the blocks of the launch in progress
   double deadline = 0;              ///< by the steady clock, in seconds, of all launches; 0: none
   double timeLimitSeconds = 0;      ///< of one launch; 0: none. A launch past it fails with a finding

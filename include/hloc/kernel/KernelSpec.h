@@ -5,6 +5,8 @@
 // Example: gelu over bf16[6,512,4096] is one KernelSpec {name "gelu", grid {12288,1,1}, block {128,1,1}} with two
 // parameters: {input 0, 25165824 bytes, read} and {output 0, 25165824 bytes, written}.
 
+#include "hloc/kernel/Proofs.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -71,7 +73,8 @@ struct KernelSpec {
   std::string plan; ///< the emitter's decisions on one line
   std::vector<HeroRejection> rejections;
   std::vector<KernelRemark> remarks;
-  uint64_t bytesRead = 0; ///< minimum global traffic of the fusion, for bandwidth figures
+  std::vector<PropertyProof> proofs; ///< all properties in order, if they were asked for
+  uint64_t bytesRead = 0;            ///< minimum global traffic of the fusion, for bandwidth figures
   uint64_t bytesWritten = 0;
   /// That a thread may take: 64 leave a multiprocessor 1024 threads. More only where the plan says why.
   uint32_t plannedRegisters = usualRegisters;
