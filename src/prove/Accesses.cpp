@@ -353,9 +353,12 @@ private:
     const Buffer &buffer = kernel.buffers[bufferOf(tensor)];
     bool invariant = buffer.argument && *buffer.argument < spec.parameters.size() &&
                      !spec.parameters[*buffer.argument].written && !buffer.sameAs;
-    bool uniform =
-        invariant && llvm::all_of(indices, [&](Value index) { return variables.isUniform(values.of(index)); });
-    values.set(result, variables.add(VariableKind::Data, Values::typeRange(result.getType()), uniform));
+    auto all = [&](auto isSo) {
+      return invariant && llvm::all_of(indices, [&](Value index) { return isSo(values.of(index)); });
+    };
+    values.set(result, variables.add(VariableKind::Data, Values::typeRange(result.getType()),
+                                     all([&](AffineExpr index) { return variables.isUniform(index); }),
+                                     all([&](AffineExpr index) { return variables.isEverywhere(index); })));
   }
 
   bool walkTransfer(Operation *op, AccessKind kind, Value tensor, ValueRange indices, VectorType vector) {

@@ -75,8 +75,13 @@ Interval Values::typeRange(Type type) {
   return {-half, half - 1};
 }
 
-AffineExpr Values::unknown(Value value, bool uniform) {
-  return variables.add(VariableKind::Data, typeRange(value.getType()), uniform);
+AffineExpr Values::unknown(Interval bounds, ValueRange operands) {
+  auto all = [&](auto isSo) {
+    return !operands.empty() &&
+           llvm::all_of(operands, [&](Value value) { return isInteger(value.getType()) && isSo(of(value)); });
+  };
+  return variables.add(VariableKind::Data, bounds, all([&](AffineExpr one) { return variables.isUniform(one); }),
+                       all([&](AffineExpr one) { return variables.isEverywhere(one); }));
 }
 
 AffineExpr Values::of(Value value) {
@@ -84,13 +89,8 @@ AffineExpr Values::of(Value value) {
     return variables.constant(*constant);
   AffineExpr &expression = known[value];
   if (!expression)
-    expression = unknown(value, false);
+    expression = unknown(typeRange(value.getType()), {});
   return expression;
-}
-
-bool Values::areUniform(ValueRange operands) {
-  return llvm::all_of(operands,
-                      [&](Value operand) { return isInteger(operand.getType()) && variables.isUniform(of(operand)); });
 }
 
 AffineExpr Values::product(AffineExpr lhs, AffineExpr rhs) {
@@ -162,7 +162,7 @@ AffineExpr Values::minimum(Operation *op, bool isMinimum, bool isUnsigned) {
   if (isUnsigned && (a.lower < 0 || b.lower < 0)) {
     if (!isMinimum || (a.lower < 0 && b.lower < 0))
       return nullptr;
-    return variables.add(VariableKind::Data, {0, a.lower < 0 ? b.upper : a.upper}, areUniform(op->getOperands()));
+    return unknown({0, a.lower < 0 ? b.upper : a.upper}, op->getOperands());
   }
   if (isMinimum ? a.upper <= b.lower : a.lower >= b.upper)
     return lhs;
@@ -193,8 +193,7 @@ AffineExpr Values::computeArith(Operation *op, ArrayRef<Constraint> path) {
     Type from = op->getOperand(0).getType();
     if (from.isIndex() || from.getIntOrFloatBitWidth() > 32)
       return nullptr;
-    return variables.add(VariableKind::Data, {0, (int64_t(1) << from.getIntOrFloatBitWidth()) - 1},
-                         areUniform(op->getOperands()));
+    return unknown({0, (int64_t(1) << from.getIntOrFloatBitWidth()) - 1}, op->getOperands());
   }
   if (isa<arith::TruncIOp>(op))
     return operand(0);
@@ -252,7 +251,7 @@ void Values::compute(Operation *op, ArrayRef<Constraint> path) {
   Interval limits = typeRange(result.getType());
   // What wraps around is anything.
   if (!expression || !limits.contains(variables.range(expression)))
-    expression = unknown(result, isa<arith::ArithDialect>(op->getDialect()) && areUniform(op->getOperands()));
+    expression = unknown(limits, isa<arith::ArithDialect>(op->getDialect()) ? op->getOperands() : ValueRange());
   if (result.getType().isIndex() && isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
     kernel.arithmetic.push_back({expression, limits, SmallVector<Constraint, 4>(path), op});
   if (auto bounds = op->getAttrOfType<ArrayAttr>(xla_gpu::attr::range)) {

@@ -25,7 +25,8 @@ public:
   static Interval typeRange(mlir::Type type);
 
 private:
-  mlir::AffineExpr unknown(mlir::Value value, bool uniform);
+  /// Of operands: what is the same of them for all threads is the same of the result.
+  mlir::AffineExpr unknown(Interval bounds, mlir::ValueRange operands);
   /// Wherever the path leads.
   bool isNonNegative(mlir::AffineExpr expression, llvm::ArrayRef<Constraint> path) const;
   mlir::AffineExpr compare(mlir::arith::CmpIOp op, llvm::ArrayRef<Constraint> path);
@@ -34,7 +35,6 @@ private:
   mlir::AffineExpr computeArith(mlir::Operation *op, llvm::ArrayRef<Constraint> path);
   mlir::AffineExpr product(mlir::AffineExpr lhs, mlir::AffineExpr rhs);
   mlir::AffineExpr minimum(mlir::Operation *op, bool isMinimum, bool isUnsigned);
-  bool areUniform(mlir::ValueRange operands);
 
   KernelAccesses &kernel;
   Variables &variables;

@@ -59,8 +59,8 @@ int64_t apply(FunctionKind kind, ArrayRef<int64_t> a) {
   HLOC_UNREACHABLE("unknown function");
 }
 
-AffineExpr Variables::add(VariableKind kind, Interval bounds, bool uniform) {
-  variables.push_back({kind, bounds, uniform, FunctionKind::Xor, {}});
+AffineExpr Variables::add(VariableKind kind, Interval bounds, bool uniform, bool everywhere) {
+  variables.push_back({kind, bounds, uniform, everywhere, FunctionKind::Xor, {}});
   return getAffineDimExpr(unsigned(variables.size() - 1), context);
 }
 
@@ -83,7 +83,7 @@ AffineExpr Variables::function(FunctionKind kind, ArrayRef<AffineExpr> arguments
     if (variable.kind == VariableKind::Function && variable.function == kind &&
         ArrayRef<AffineExpr>(variable.arguments) == arguments)
       return getAffineDimExpr(unsigned(i), context);
-  variables.push_back({VariableKind::Function, bounds, false, kind, SmallVector<AffineExpr, 3>(arguments)});
+  variables.push_back({VariableKind::Function, bounds, false, false, kind, SmallVector<AffineExpr, 3>(arguments)});
   return getAffineDimExpr(unsigned(variables.size() - 1), context);
 }
 
@@ -188,6 +188,15 @@ bool Variables::isUniform(AffineExpr expression) const {
   return llvm::none_of(used.set_bits(), [&](unsigned i) {
     const Variable &variable = variables[i];
     return variable.kind == VariableKind::Thread || (variable.kind == VariableKind::Data && !variable.uniform);
+  });
+}
+
+bool Variables::isEverywhere(AffineExpr expression) const {
+  llvm::BitVector used;
+  collect(expression, used);
+  return llvm::all_of(used.set_bits(), [&](unsigned i) {
+    const Variable &variable = variables[i];
+    return variable.kind == VariableKind::Function || (variable.kind == VariableKind::Data && variable.everywhere);
   });
 }
 

@@ -42,7 +42,8 @@ enum class FunctionKind : uint8_t {
 struct Variable {
   VariableKind kind = VariableKind::Data;
   Interval bounds;
-  bool uniform = false; ///< Data: the same for all threads of a block
+  bool uniform = false;    ///< Data: the same for all threads of a block
+  bool everywhere = false; ///< Data: the same for all threads of the grid, whenever it is read
   FunctionKind function = FunctionKind::Xor;
   llvm::SmallVector<mlir::AffineExpr, 3> arguments; ///< Function: of variables before it
 };
@@ -51,7 +52,7 @@ class Variables {
 public:
   explicit Variables(mlir::MLIRContext *context) : context(context) {}
 
-  mlir::AffineExpr add(VariableKind kind, Interval bounds, bool uniform = false);
+  mlir::AffineExpr add(VariableKind kind, Interval bounds, bool uniform = false, bool everywhere = false);
   mlir::AffineExpr constant(int64_t value) const { return mlir::getAffineConstantExpr(value, context); }
   /// Equal ones are one variable; what has constants as arguments is a constant.
   mlir::AffineExpr function(FunctionKind kind, llvm::ArrayRef<mlir::AffineExpr> arguments);
@@ -66,6 +67,8 @@ public:
   bool dependsOn(mlir::AffineExpr expression, VariableKind kind) const;
   /// All threads of a block have the same value, in the same round of loops that they go through together.
   bool isUniform(mlir::AffineExpr expression) const;
+  /// It is one value, of data if not of constants.
+  bool isEverywhere(mlir::AffineExpr expression) const;
 
   mlir::MLIRContext *const context;
 

@@ -3,6 +3,7 @@
 // all elements between them. Where indices are no such sums, and points are few, all are tried.
 #include "prove/Digits.h"
 #include "prove/Properties.h"
+#include "prove/WriteCases.h"
 
 #include <algorithm>
 #include <set>
@@ -65,24 +66,20 @@ struct Write {
 
 class Coverage {
 public:
-  Coverage(KernelAccesses &kernel, unsigned buffer) : kernel(kernel), buffer(kernel.buffers[buffer]) {
-    for (const Access &access : kernel.accesses)
-      if (access.buffer == buffer && access.kind != AccessKind::Read)
-        accesses.push_back(&access);
+  Coverage(KernelAccesses &kernel, unsigned buffer, const WriteCase &given)
+      : kernel(kernel), buffer(kernel.buffers[buffer]), isShifted(given.isShifted) {
+    for (const Access &access : given.writes)
+      accesses.push_back(&access);
     sizes.assign(this->buffer.sizes.begin(), this->buffer.sizes.end());
     if (sizes.empty())
       sizes.push_back(1);
     singleDimensions();
   }
 
-  bool isEmpty() const { return accesses.empty(); }
-
   /// `partial`: elements may keep what they have.
   PropertyProof prove(bool partial) {
     if (buffer.elements() == 0)
       return proved();
-    if (std::string why = dependence(); !why.empty())
-      return unknown(why);
     std::string why;
     if (accesses.size() > mostWrites)
       why = "there are too many writes";
@@ -113,31 +110,6 @@ private:
   PropertyProof refuted(const std::string &why, std::vector<ProofWitness::Place> places, int64_t element) const {
     return {ProofProperty::WrittenOnce, ProofVerdict::Refuted, why,
             ProofWitness{std::move(places), buffer.name, element}};
-  }
-
-  /// What writes depend on besides threads and rounds.
-  std::string dependence() const {
-    for (const Access *access : accesses) {
-      if (access->kind == AccessKind::Atomic)
-        return "updates by atomics, to places that depend on data";
-      llvm::BitVector used;
-      for (AffineExpr index : access->indices)
-        kernel.variables.collect(index, used);
-      bool byData = llvm::any_of(used.set_bits(), isData());
-      if (byData)
-        return "where it is written depends on data";
-      for (const Constraint &constraint : access->constraints)
-        kernel.variables.collect(constraint.first, used);
-      if (llvm::any_of(used.set_bits(), isData()))
-        return "whether it is written depends on data";
-      for (unsigned i : used.set_bits())
-        if (kernel.variables[i].kind == VariableKind::State)
-          return "it is written in a loop with barriers";
-    }
-    return {};
-  }
-  std::function<bool(unsigned)> isData() const {
-    return [this](unsigned i) { return kernel.variables[i].kind == VariableKind::Data; };
   }
 
   SmallVector<AffineExpr, 4> indicesOf(const Write &write) const {
@@ -435,7 +407,7 @@ private:
       int64_t own = 1;
       for (auto [k, run] : llvm::enumerate(write.runs)) {
         own *= run.count;
-        if (run.count > 0 && (run.lower < 0 || run.upper() >= sizeOf(unsigned(k)))) {
+        if (!isShifted && run.count > 0 && (run.lower < 0 || run.upper() >= sizeOf(unsigned(k)))) {
           why = "elements outside of it are written";
           return std::nullopt;
         }
@@ -445,7 +417,7 @@ private:
         if (std::optional<PropertyProof> proof = overlap(other, write, why); proof || !why.empty())
           return proof;
     }
-    if (count == buffer.elements())
+    if (count == buffer.elements() && !isShifted)
       return proved();
     if (count > buffer.elements()) {
       why = "more is written than there are elements: some are outside";
@@ -453,6 +425,10 @@ private:
     }
     if (partial)
       return proved("`" + buffer.name + "` at most once: the rest keeps what it has");
+    if (isShifted) {
+      why = "where it is written depends on data";
+      return std::nullopt;
+    }
     std::optional<int64_t> element = missing(writes);
     if (!element) {
       why = "not all elements are written";
@@ -502,6 +478,8 @@ private:
   /// Two points that write one element, if they are what they are taken for.
   std::optional<PropertyProof> collision(const Write &first, const Write &second, ArrayRef<int64_t> a,
                                          ArrayRef<int64_t> b) const {
+    if (isShifted)
+      return std::nullopt;
     Point one = pointAt(first, a), two = pointAt(second, b);
     int64_t element = elementAt(first, one);
     if (!one.holds(first.access->constraints) || !two.holds(second.access->constraints) ||
@@ -551,7 +529,7 @@ private:
   // --- all points
 
   std::optional<PropertyProof> byEnumeration(bool partial) {
-    if (buffer.elements() > mostPoints * 8)
+    if (isShifted || buffer.elements() > mostPoints * 8)
       return std::nullopt;
     std::vector<int64_t> writer(size_t(buffer.elements()), -1); // by element: thread and block
     const int64_t threads = kernel.variables[kernel.thread].bounds.size();
@@ -606,6 +584,7 @@ private:
 
   KernelAccesses &kernel;
   const Buffer buffer;
+  const bool isShifted;
   SmallVector<const Access *> accesses;
   SmallVector<int64_t> sizes;                      ///< of dimensions, divided where that is of use
   SmallVector<Reshape> reshapes;                   ///< of the buffer, in order
@@ -614,6 +593,25 @@ private:
   SmallVector<unsigned> group;                     ///< by dimension: neighbours that are one index
   int64_t pointsLeft = mostPoints;
 };
+
+/// In each of the cases of which one happens.
+PropertyProof proveBuffer(KernelAccesses &kernel, unsigned number, bool partial) {
+  std::string why;
+  bool areAll = true;
+  std::optional<std::vector<WriteCase>> cases = writeCasesOf(kernel, number, areAll, why);
+  if (!cases || (!areAll && !partial))
+    return unknownProof(ProofProperty::WrittenOnce, "`" + kernel.buffers[number].name + "`: " +
+                                                        (cases ? "whether it is written depends on data" : why));
+  if (cases->empty())
+    cases->emplace_back();
+  PropertyProof result;
+  for (const WriteCase &one : *cases) {
+    result = Coverage(kernel, number, one).prove(partial);
+    if (result.verdict != ProofVerdict::Proved)
+      break;
+  }
+  return result;
+}
 
 } // namespace
 
@@ -626,15 +624,17 @@ PropertyProof proveWrittenOnce(KernelAccesses &kernel, const KernelSpec &spec, A
     const unsigned memory = buffer.sameAs.value_or(named);
     if (!seen.insert(memory).second)
       continue;
-    Coverage coverage(kernel, memory);
-    if (coverage.isEmpty() && buffer.elements() > 0 && buffer.argument) {
+    const bool isWritten = llvm::any_of(kernel.accesses, [&](const Access &access) {
+      return access.buffer == memory && access.kind != AccessKind::Read;
+    });
+    if (!isWritten && buffer.elements() > 0 && buffer.argument) {
       untouched.push_back(*buffer.argument);
       continue;
     }
     const bool isOutput = buffer.argument && *buffer.argument < spec.parameters.size() &&
                           spec.parameters[*buffer.argument].role == KernelParameter::Role::Output;
     const bool isFilled = buffer.argument && llvm::is_contained(filled, *buffer.argument);
-    PropertyProof proof = coverage.prove(/*partial=*/buffer.sameAs.has_value() || isFilled);
+    PropertyProof proof = proveBuffer(kernel, memory, /*partial=*/buffer.sameAs.has_value() || isFilled);
     if (!isOutput && proof.verdict == ProofVerdict::Refuted && proof.witness->places.empty())
       proof =
           unknownProof(ProofProperty::WrittenOnce, "elements of `" + buffer.name + "`, a temporary, are not written");
