@@ -83,6 +83,7 @@ std::unique_ptr<HloModule> Compiler::fuse(const HloModule &module, const TargetI
   context.options.softmax = options.softmax;
   context.options.dots = options.dots;
   context.options.convolutions = options.convolutions;
+  context.options.forced = options.forced.edges;
   context.explanation = options.explanation;
   if (options.remarks)
     context.remark = [&](DiagnosticKind kind, const HloInstruction &instr, const std::string &message) {
@@ -141,7 +142,8 @@ std::optional<ExecutionPlan> Compiler::plan(const HloModule &fused, const Target
     refusals.report(diagnostics);
     return std::nullopt;
   }
-  std::optional<ExecutionPlan> plan = planModule(fused, target, diagnostics, refusals.reasons(), options.tile);
+  std::optional<ExecutionPlan> plan =
+      planModule(fused, target, diagnostics, refusals.reasons(), options.tile, options.forced.kernels);
   auto isContraction = [](const PlannedKernel &kernel) { return kernel.plan().hero() == Hero::Contraction; };
   if (plan && options.tile && llvm::none_of(plan->kernels, isContraction)) {
     diagnostics.report(DiagnosticKind::BadUsage, fmt::format("no kernel is a contraction, which could have tiles of {}",

@@ -25,6 +25,7 @@ CompilerOptions compilerOptions(const CompileOptions &options) {
   result.dots = options.dots;
   result.convolutions = options.convolutions;
   result.tile = options.tile;
+  result.forced = options.forced;
   result.cacheFolder = CubinCache::defaultFolder(systemEnvironment);
   return result;
 }

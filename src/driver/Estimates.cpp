@@ -1,5 +1,7 @@
 #include "Estimates.h"
 
+#include "WhatIf.h"
+
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
@@ -39,7 +41,8 @@ void printCall(llvm::json::OStream &json, const LibraryTotals &call) {
     json.attribute(key, value);
 }
 
-std::string asJsonText(const EstimatedModule &module, llvm::ArrayRef<KernelEstimate> times, const DeviceModel &device) {
+std::string asJsonText(const EstimatedModule &module, llvm::ArrayRef<KernelEstimate> times, const DeviceModel &device,
+                       const EstimatedWay &now, llvm::ArrayRef<WhatIf> whatIfs) {
   const Totals totals(module, times);
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -70,6 +73,8 @@ std::string asJsonText(const EstimatedModule &module, llvm::ArrayRef<KernelEstim
         json.attribute("temporary_bytes_if_none_were_shared", int64_t(memory->apart));
       });
     json.attribute("total_us", totals.seconds * 1e6);
+    if (!whatIfs.empty())
+      writeWhatIfs(json, now, whatIfs);
   });
   os << "\n";
   return text;
@@ -98,7 +103,8 @@ std::string totalLine(const EstimatedModule &module, const Totals &totals) {
 
 } // namespace
 
-std::string printEstimates(const EstimatedModule &module, const DeviceModel &device, bool asJson) {
+std::string printEstimates(const EstimatedModule &module, const DeviceModel &device, bool asJson,
+                           llvm::ArrayRef<WhatIf> whatIfs, const HloModule *fused) {
   std::vector<KernelEstimate> times;
   size_t width = 6;
   for (const EstimatedKernel &kernel : module.kernels) {
@@ -108,7 +114,7 @@ std::string printEstimates(const EstimatedModule &module, const DeviceModel &dev
   for (const LibraryTotals &call : module.steps ? module.steps->calls : std::vector<LibraryTotals>())
     width = std::max(width, call.step.size());
   if (asJson)
-    return asJsonText(module, times, device);
+    return asJsonText(module, times, device, timesOf(module, device, fused), whatIfs);
   std::string text = fmt::format("{:<{}} {:>8} {:>10} {:>7} {:>6} {:>10} {:>8} {:>8} {:>8} {:>8} {:>9}  {}\n",
                                  fmt::format("us on {}", device.name.str()), width, "launches", "blocks", "threads",
                                  "waves", "sectors", "memory", "issue", "shared", "latency", "total", "bound");
@@ -128,7 +134,7 @@ std::string printEstimates(const EstimatedModule &module, const DeviceModel &dev
                         "shared none)\n",
                         mebibytes(double(memory->outer)), mebibytes(double(memory->temporaries)),
                         mebibytes(double(memory->apart)));
-  return text;
+  return text + (whatIfs.empty() ? "" : printWhatIfs(timesOf(module, device, fused), whatIfs));
 }
 
 } // namespace hloc

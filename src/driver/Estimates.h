@@ -10,7 +10,11 @@ namespace hloc {
 /// What --device names, or the device of the target.
 const DeviceModel &deviceFor(const CompileOptions &options, const TargetInfo &target);
 
-/// Microseconds, a line a kernel, and the sum over all launches, copies and fills; or JSON.
-std::string printEstimates(const EstimatedModule &module, const DeviceModel &device, bool asJson);
+struct WhatIf;
+
+/// Microseconds, a line a kernel, and the sum over all launches, copies and fills; or JSON. Then what it would be
+/// otherwise. `fused`: what it was made of.
+std::string printEstimates(const EstimatedModule &module, const DeviceModel &device, bool asJson,
+                           llvm::ArrayRef<WhatIf> whatIfs = {}, const HloModule *fused = nullptr);
 
 } // namespace hloc

@@ -7,9 +7,11 @@
 #include "Lists.h"
 #include "ManPage.h"
 #include "PassList.h"
+#include "WhatIf.h"
 
 #include "hloc/codegen/Pipeline.h"
 #include "hloc/compare/Compare.h"
+#include "hloc/fusion/FusionPlan.h"
 #include "hloc/kernel/Estimate.h"
 #include "hloc/lint/Lint.h"
 #include "hloc/support/Suggestion.h"
@@ -134,6 +136,27 @@ Words startIds() {
   return ids;
 }
 
+Words forcedWords() {
+  Words words;
+  for (const HeroRow &hero : heroRows())
+    words.push_back("hero=" + hero.name.str());
+  for (unsigned vector = 1; vector <= mostOfForcedVector; vector *= 2)
+    words.push_back(fmt::format("vector={}", vector));
+  return words;
+}
+
+/// Those of a few words with each of these, without what --fast-math=list asks for.
+Words whatIfWords() {
+  Words words = forcedWords();
+  for (llvm::StringRef option : whatIfOptions())
+    if (const OptionRow &row = *findOption(compileCommand, ("--" + option).str());
+        row.words && row.wordUse != WordUse::Offered)
+      for (const std::string &word : row.words())
+        if (!row.lone || word != row.lone)
+          words.push_back(option.str() + "=" + word);
+  return words;
+}
+
 //===--- reading ------------------------------------------------------------------------------------------------===//
 
 template <typename Enum> std::enable_if_t<std::is_enum_v<Enum>, std::string> assign(Enum &field, Values values) {
@@ -238,6 +261,23 @@ std::string readReducedPtx(Command &command, Values values) {
 
 std::string readTimeLimit(Command &command, Values values) {
   return readNumberAbove0(command.reduce.timeLimit, values, "seconds");
+}
+
+std::string readForced(Command &command, Values values) {
+  for (const std::string &value : values)
+    if (std::string refusal = readForcedChoice(command.compile.forced, value); !refusal.empty())
+      return refusal;
+  return "";
+}
+
+/// They are read again when the other options are known.
+std::string readWhatIfs(Command &command, Values values) {
+  for (const std::string &value : values) {
+    CompileOptions tried;
+    if (std::string refusal = applyWhatIf(tried, value); !refusal.empty())
+      return refusal;
+  }
+  return assign(command.compile.whatIfs, values);
 }
 
 std::string readTile(Command &command, Values values) {
@@ -348,6 +388,22 @@ std::string nameOf(Stage stage) { return nameIn(stage); }
 
 std::string OptionRow::longName() const {
   return llvm::StringRef(names).rsplit(',').second.empty() ? names : llvm::StringRef(names).rsplit(',').second.str();
+}
+
+std::string wordRefusal(const OptionRow &row, llvm::ArrayRef<std::string> values) {
+  if (!row.value)
+    return values.back() == "true" ? "" : fmt::format("takes no value, nor `{}`", values.back());
+  if (row.lone && values.size() > 1 && llvm::is_contained(values, row.lone))
+    return fmt::format("takes `{}` alone", row.lone);
+  if (!row.words || row.wordUse == WordUse::Offered)
+    return "";
+  std::vector<std::string> names = row.words();
+  llvm::SmallVector<llvm::StringRef> known(names.begin(), names.end());
+  for (const std::string &value : values)
+    if (!llvm::is_contained(names, value) && !(row.bare && value == row.bare))
+      return fmt::format("does not take `{}`{}; it takes {}", value, suggestion(nearestName(value, known)),
+                         llvm::join(names, ", "));
+  return "";
 }
 
 const OptionRow *findOption(Subcommand command, llvm::StringRef longName) {

@@ -65,6 +65,8 @@ llvm::ArrayRef<OptionRow> optionRows();
 inline constexpr const char *passGroup = "Passes, in the order of the command line";
 std::string nameOf(EmitKind kind);
 std::string nameOf(Stage stage);
+/// What is wrong with a value of a closed set; empty if nothing is.
+std::string wordRefusal(const OptionRow &row, llvm::ArrayRef<std::string> values);
 /// Null if `command` takes none of this long name.
 const OptionRow *findOption(Subcommand command, llvm::StringRef longName);
 

@@ -26,23 +26,6 @@ namespace {
 
 constexpr const char *noPassOptions = "-";
 
-/// What is wrong with a value of a closed set; empty if nothing is.
-std::string wordRefusal(const OptionRow &row, llvm::ArrayRef<std::string> values) {
-  if (!row.value)
-    return values.back() == "true" ? "" : fmt::format("takes no value, nor `{}`", values.back());
-  if (row.lone && values.size() > 1 && llvm::is_contained(values, row.lone))
-    return fmt::format("takes `{}` alone", row.lone);
-  if (!row.words || row.wordUse == WordUse::Offered)
-    return "";
-  std::vector<std::string> names = row.words();
-  llvm::SmallVector<llvm::StringRef> known(names.begin(), names.end());
-  for (const std::string &value : values)
-    if (!llvm::is_contained(names, value) && !(row.bare && value == row.bare))
-      return fmt::format("does not take `{}`{}; it takes {}", value, suggestion(nearestName(value, known)),
-                         llvm::join(names, ", "));
-  return "";
-}
-
 /// A command line on its way to a Command.
 class CommandLine {
 public:
@@ -161,6 +144,10 @@ private:
     if (!(given.command & (compileCommand | runCommand)) || command.answer)
       return;
     settleDumps(options.dump);
+    if (given.command == compileCommand && given.has("--what-if") && !given.has("--estimate")) {
+      given.give("--estimate", {"table"});
+      options.estimate = true;
+    }
     if (options.remarks)
       warnOfIdleRemarks(*options.remarks);
     options.targetGiven = given.has("--target");

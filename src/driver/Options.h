@@ -85,6 +85,8 @@ struct CompileOptions {
   F32Dots f32Dots = F32Dots::F32;
   SoftmaxChoice softmax = SoftmaxChoice::Strict;
   Multiplier dots = Multiplier::Own, convolutions = Multiplier::Own;
+  ForcedChoices forced;               ///< that are made for it
+  std::vector<std::string> whatIfs;   ///< what estimates are compared with, as given
   std::optional<TileSizes> tile;      ///< that contractions are to have
   std::optional<std::string> explain; ///< an instruction, or `.` for all; unset: nothing is explained
   std::vector<std::string> disabledPasses;

@@ -14,6 +14,7 @@
 #include "ProofTable.h"
 #include "ReportFile.h"
 #include "SystemEnvironment.h"
+#include "WhatIf.h"
 
 #include "hloc/codegen/Assemble.h"
 #include "hloc/codegen/CubinCache.h"
@@ -81,8 +82,8 @@ private:
     bool stopped = options.stopAfter != Stage::All;
     bool wantsHlo = kind == EmitKind::Hlo || kind == EmitKind::Dot;
     source = readSource(options.input, observer, diagnostics);
-    std::unique_ptr<HloModule> module =
-        source ? compiler.parse(source, /*verify=*/options.stopAfter != Stage::Parse) : nullptr;
+    parsed = source ? compiler.parse(source, /*verify=*/options.stopAfter != Stage::Parse) : nullptr;
+    const HloModule *module = parsed.get();
     if (!module)
       return;
     if (wantsHlo && options.only.empty())
@@ -202,12 +203,11 @@ private:
       notes += callSummary(compiled.manifest, CallStep::Kind::External) +
                callSummary(compiled.manifest, CallStep::Kind::Library);
     std::string cubin;
-    bool assembles = outputs.needsAssembler() && (wantsCode() || canAssemble(toolchain, assemblerChoice())) &&
-                     !compiled.kernels.empty();
+    bool assembles = assemblesKernels() && !compiled.kernels.empty();
     bool assembled = !assembles || assembleInto(compiled, target, cubin);
     if (options.prove)
       listing += printProofs(compiled.manifest, diagnostics);
-    if (options.estimate && !estimateTimes(compiled, target))
+    if (options.estimate && !estimateTimes(compiled, target, fused))
       return false;
     if (options.lint && !lint(compiled, target, fused))
       return false;
@@ -219,6 +219,10 @@ private:
       images.push_back({target, cubin, isLast ? compiled.ptx : std::string()});
     writeTexts(compiled, target);
     return options.keepGoing || !diagnostics.hasErrors();
+  }
+
+  bool assemblesKernels() const {
+    return outputs.needsAssembler() && (wantsCode() || canAssemble(toolchain, assemblerChoice()));
   }
 
   /// Who names a ptxas wants that one.
@@ -251,13 +255,18 @@ private:
     return true;
   }
 
-  bool estimateTimes(const CompiledModule &compiled, const TargetInfo &target) {
+  bool estimateTimes(const CompiledModule &compiled, const TargetInfo &target, const HloModule *fused) {
     TimedScope scope(timing, "estimate");
     const DeviceModel &device = deviceFor(options, target);
     std::optional<EstimatedModule> module = estimateModule(compiled.manifest, compiled.ptx, device, diagnostics);
-    if (module)
-      listing += printEstimates(*module, device, options.estimateAsJson);
-    return module.has_value();
+    if (!module)
+      return false;
+    std::vector<WhatIf> whatIfs;
+    if (!options.whatIfs.empty())
+      whatIfs = estimateWhatIfs(*parsed, options, target, toolchain,
+                                assemblesKernels() ? std::optional(assembleOptions()) : std::nullopt);
+    listing += printEstimates(*module, device, options.estimateAsJson, whatIfs, fused);
+    return true;
   }
 
   /// False if the PTX is none.
@@ -338,6 +347,7 @@ private:
   std::string listing;
   std::string notes;                        ///< for people, on standard error
   std::shared_ptr<const SourceFile> source; ///< HLO text, if that is the input
+  std::unique_ptr<HloModule> parsed;        ///< of it
   std::shared_ptr<const SourceFile> given;  ///< IR of a later stage than HLO, if that is the input
   /// Loading nvJitLink and asking a new ptxas for its version take some milliseconds, while there is something else to
   /// do.

@@ -138,7 +138,7 @@ std::vector<Rejection> avoidParts(ColumnReductionPlan &plan, const ColumnReducti
 
 template <>
 HeroMatch<ColumnReductionPlan> matchHero<ColumnReductionPlan>(const FusionGraph &graph, const FusionAliasing &,
-                                                              const TargetInfo &target, PlanContext &) {
+                                                              const TargetInfo &target, PlanContext &plans) {
   std::variant<ReductionFrame, Rejection> match = matchReductions(graph);
   if (auto *why = std::get_if<Rejection>(&match))
     return std::move(*why);
@@ -150,6 +150,8 @@ HeroMatch<ColumnReductionPlan> matchHero<ColumnReductionPlan>(const FusionGraph 
   if (plan.frame.dims.size() > (hasPieces ? 4 : 3))
     return Rejection{"kept and reduced dimensions take turns more than once"};
   ColumnReductionSize size = sizeOf(plan.frame, graph, target);
+  if (const unsigned asked = plans.choices.vector)
+    size.elementsPerAccess = std::min<decltype(size.elementsPerAccess)>(size.elementsPerAccess, asked);
   if (hasPieces && readsWholeSectors(size))
     return Rejection{"the pieces of a row are whole sectors, or long"};
   setTiling(plan, chooseColumnTiling(withAlignedRows(size), /*maySplit=*/true, target));

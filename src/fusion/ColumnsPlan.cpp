@@ -104,12 +104,13 @@ private:
 
 template <>
 HeroMatch<ColumnsPlan> matchHero<ColumnsPlan>(const FusionGraph &graph, const FusionAliasing &,
-                                              const TargetInfo &target, PlanContext &) {
+                                              const TargetInfo &target, PlanContext &plans) {
   std::variant<StagedReductions, Rejection> match = matchStages(graph, ReducedLines::Columns);
   if (auto *why = std::get_if<Rejection>(&match))
     return std::move(*why);
   ColumnsPlan plan{std::move(std::get<StagedReductions>(match))};
   HeldStreams streams = streamsOf(graph, plan.shape, plan.roots);
+  streams.widths.asked = plans.choices.vector;
   Chooser(plan, streams, target).choose();
   LaunchGeometry launch = launchOf(plan, target);
   if (launch.sharedBytes > target.staticSharedBytes)

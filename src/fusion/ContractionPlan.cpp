@@ -102,9 +102,9 @@ public:
     if (std::optional<Rejection> why = prepare())
       return why;
     comparesTimes = plans.comparesTimes;
-    if (!plans.tile)
+    if (!plans.choices.tile)
       return chooseTile();
-    std::optional<Rejection> why = takeTile(*plans.tile);
+    std::optional<Rejection> why = takeTile(*plans.choices.tile);
     plans.tileRefusal = why ? why->reason : "";
     return why;
   }

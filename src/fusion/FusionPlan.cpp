@@ -1,6 +1,7 @@
 #include "hloc/fusion/FusionPlan.h"
 
 #include "fusion/HeroMatch.h"
+#include "hloc/fusion/ForcedChoices.h"
 #include "hloc/fusion/GroupWork.h"
 #include "hloc/fusion/PlanSummary.h"
 #include "hloc/support/Check.h"
@@ -126,7 +127,10 @@ namespace {
 /// Plans the fusion of `value` alone, and does its steps in the output that the value is made in.
 llvm::LogicalResult addEarlierValue(const FusionGraph &graph, const EarlierValue &value, const TargetInfo &target,
                                     FusionPlan &plan, DiagnosticEngine &diagnostics, PlanContext &context) {
+  // What is asked for is asked of what the whole is for.
+  const PlanChoices asked = std::exchange(context.choices, PlanChoices{context.choices.tile, "", 0});
   llvm::FailureOr<FusionPlan> own = planFusion(graph.upTo(*value.instr), {}, target, diagnostics, context);
+  context.choices = asked;
   if (failed(own))
     return llvm::failure();
   unsigned firstScratch = plan.scratch.size();
@@ -205,7 +209,7 @@ public:
 
   llvm::FailureOr<FusionPlan> run() {
 #define HLOC_HERO(name, heroText, planType, ...)                                                                       \
-  if (!isDecided)                                                                                                      \
+  if (!isDecided && isOffered(heroText))                                                                               \
     offer(heroText, matchHero<planType>(graph, offers, target, context));
 #include "hloc/fusion/Heroes.def"
     if (!best)
@@ -214,13 +218,20 @@ public:
     return std::move(*best);
   }
 
+  /// Why there is no plan, after the only hero that was asked has given none.
+  std::string whyNone() const {
+    return rejections.empty() ? "it has no launch that the target could bear" : rejections.back().reason;
+  }
+
 private:
+  bool isOffered(llvm::StringRef hero) const { return context.choices.hero.empty() || context.choices.hero == hero; }
+
   template <typename Plan> void offer(const char *hero, HeroMatch<Plan> match) {
-    const bool isAskedFor = std::is_same_v<Plan, ContractionPlan> && context.tile;
+    const bool isAskedFor = std::is_same_v<Plan, ContractionPlan> && context.choices.tile;
     if (isAskedFor && !context.tileRefusal.empty()) {
       diagnostics.report(DiagnosticKind::BadUsage, graph.computation().root()->range(),
                          fmt::format("`{}` cannot have tiles of {}: {}", graph.computation().root()->name().str(),
-                                     context.tile->toString(), std::exchange(context.tileRefusal, "")));
+                                     context.choices.tile->toString(), std::exchange(context.tileRefusal, "")));
       isDecided = true;
       return;
     }
@@ -240,7 +251,7 @@ private:
       return;
     }
     const PlanSummary summary = summarize(graph, *plan);
-    if (isAskedFor || (!best && !isContested(graph, summary))) {
+    if (isAskedFor || !context.choices.hero.empty() || (!best && !isContested(graph, summary))) {
       best = std::move(*plan);
       isDecided = true;
       return;
@@ -285,15 +296,34 @@ private:
   std::vector<HeroRejection> rejections;
 };
 
+/// With the hero and the vectors that `context` asks for; or, where there are none, as is best, with the reason there.
+llvm::FailureOr<FusionPlan> planAsAsked(const FusionGraph &graph, const FusionAliasing &offers,
+                                        const TargetInfo &target, DiagnosticEngine &diagnostics, PlanContext &context) {
+  const PlanChoices asked = context.choices;
+  DiagnosticEngine unheard;
+  HeroChoice choice(graph, offers, target, unheard, context);
+  llvm::FailureOr<FusionPlan> plan = choice.run();
+  context.refusal = failed(plan) ? choice.whyNone() : asked.vector ? vectorRefusal(*plan, asked.vector) : "";
+  if (context.refusal.empty())
+    return plan;
+  context.choices = PlanChoices{asked.tile, "", 0};
+  plan = HeroChoice(graph, offers, target, diagnostics, context).run();
+  context.choices = asked;
+  return plan;
+}
+
 } // namespace
 
 llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAliasing &offers, const TargetInfo &target,
                                        DiagnosticEngine &diagnostics, PlanContext &context) {
+  context.refusal.clear();
   if (graph.bytesWritten() == 0) {
     FusionPlan nothing;
     nothing.aliasing.resize(graph.roots().size());
     return nothing;
   }
+  if (!context.choices.hero.empty() || context.choices.vector)
+    return planAsAsked(graph, offers, target, diagnostics, context);
   return HeroChoice(graph, offers, target, diagnostics, context).run();
 }
 

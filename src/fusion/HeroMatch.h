@@ -126,6 +126,7 @@ LaunchGeometry launchOf(int64_t threads, const TargetInfo &target);
 struct StreamWidths {
   unsigned narrowest = 64; ///< as long as there is none
   unsigned widest = 0;
+  unsigned asked = 0; ///< PlanChoices::vector: no more than that; 0: as many as there can be
   void add(const Shape &shape);
   /// As many elements as fill an access of `maxVectorBytes` to the narrowest, as long as the widest needs at most two;
   /// a power of two, at most 32.

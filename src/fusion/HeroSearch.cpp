@@ -26,7 +26,8 @@ void StreamWidths::add(const Shape &shape) {
 
 unsigned StreamWidths::elements(const TargetInfo &target) const {
   unsigned vectorBits = target.maxVectorBytes * 8;
-  return std::min({vectorBits / narrowest, 2 * vectorBits / std::max(widest, 8u), 32u});
+  const unsigned most = std::min({vectorBits / narrowest, 2 * vectorBits / std::max(widest, 8u), 32u});
+  return asked ? std::min(asked, most) : most;
 }
 
 bool isRenaming(const HloInstruction &instr) {

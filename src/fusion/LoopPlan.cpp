@@ -51,6 +51,10 @@ public:
   void run() {
     unsigned least = 8 / narrowestOutput();
     nest.perThread = least;
+    if (const unsigned asked = plans.choices.vector) {
+      nest.perThread = std::clamp(asked, least, maxElementsOfGroup);
+      return;
+    }
     // Work for few threads, or much of it for each element: nothing to choose.
     std::optional<int64_t> computedFrom = elementsOfStraightCode(graph.instructions());
     if (!fills(2 * least, blocksPerMultiprocessor) || !computedFrom)

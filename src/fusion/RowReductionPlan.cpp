@@ -320,6 +320,7 @@ HeroMatch<RowReductionPlan> matchHero<RowReductionPlan>(const FusionGraph &graph
   plan.runLength = frame.numReduced();
 
   StreamWidths streams = streamsOf(graph, frame);
+  streams.asked = plans.choices.vector;
   OtherSteps others;
   int64_t instructions = int64_t(graph.instructions().size());
   if (int64_t elements = elementsOfWholeRows(frame, streams, instructions, target); elements > 0) {

@@ -172,12 +172,13 @@ void chooseThreads(RowsPlan &plan, const HeldStreams &streams, const TargetInfo 
 
 template <>
 HeroMatch<RowsPlan> matchHero<RowsPlan>(const FusionGraph &graph, const FusionAliasing &, const TargetInfo &target,
-                                        PlanContext &) {
+                                        PlanContext &plans) {
   std::variant<StagedReductions, Rejection> match = matchStages(graph, ReducedLines::Rows);
   if (auto *why = std::get_if<Rejection>(&match))
     return std::move(*why);
   RowsPlan plan{std::move(std::get<StagedReductions>(match))};
   HeldStreams streams = streamsOf(graph, plan.shape, plan.roots);
+  streams.widths.asked = plans.choices.vector;
   if (!plan.columns)
     chooseThreads(plan, streams, target);
   else if (!chooseThreadsWithColumns(plan, streams, target))

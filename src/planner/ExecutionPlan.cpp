@@ -52,9 +52,9 @@ std::vector<std::optional<uint32_t>> donations(const HloModule &module, const st
 
 std::optional<ExecutionPlan> planModule(const HloModule &module, const TargetInfo &target,
                                         DiagnosticEngine &diagnostics, const UnplannedWork &unplanned,
-                                        const std::optional<TileSizes> &tile) {
+                                        const std::optional<TileSizes> &tile, llvm::ArrayRef<ForcedKernel> forced) {
   const HloComputation &entry = *module.entry();
-  PlanTables tables(module, target, diagnostics, unplanned, tile);
+  PlanTables tables(module, target, diagnostics, unplanned, tile, forced);
   ExecutionPlan &plan = tables.plan;
   // Buffers in the order in which the parameters stand, uses in that of their numbers.
   ComputationUse use{std::vector<Slices>(entry.numParameters()), {}, {}, ""};
@@ -63,7 +63,7 @@ std::optional<ExecutionPlan> planModule(const HloModule &module, const TargetInf
       use.parameters[instr->parameterNumber()] = parameterBuffers(*instr, tables);
   use.targets = donations(module, plan.buffers);
   std::optional<PlannedComputation> planned = planComputation(tables, entry, use);
-  if (!planned)
+  if (!planned || !tables.checkForced())
     return std::nullopt;
   plan.steps = std::move(planned->steps);
   for (auto [leaf, slice] : llvm::zip_equal(entry.root()->shape().leaves(), planned->results)) {

@@ -3,10 +3,38 @@
 #include "hloc/hlo/ControlFlow.h"
 #include "hloc/hlo/Literal.h"
 
+#include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace hloc {
+
+PlanTables::PlanTables(const HloModule &module, const TargetInfo &target, DiagnosticEngine &diagnostics,
+                       const UnplannedWork &unplanned, const std::optional<TileSizes> &tile,
+                       llvm::ArrayRef<ForcedKernel> forcedKernels)
+    : unplanned(unplanned), target(target), equal(module), diagnostics(diagnostics), tile(tile) {
+  for (const ForcedKernel &kernel : forcedKernels) {
+    Forced &one = forced.emplace_back(Forced{kernel, {}, false, ""});
+    for (const auto &computation : module.computations())
+      for (const HloInstruction *instr : computation->instructions())
+        if (instr->opcode() == Opcode::Fusion && (kernel.kernel.empty() || isKernelOf(*instr, kernel.kernel)))
+          one.bodies.insert(&equal.first(*instr->computation(AttributeKey::Calls)));
+  }
+}
+
+bool PlanTables::checkForced() const {
+  bool areHad = true;
+  for (const Forced &one : forced) {
+    if (one.isHad)
+      continue;
+    areHad = false;
+    const std::string why = one.bodies.empty()    ? fmt::format("no kernel is `{}`", one.asked.kernel)
+                            : one.refusal.empty() ? "nothing that it is about is a kernel"
+                                                  : one.refusal;
+    diagnostics.report(DiagnosticKind::BadUsage, fmt::format("{} cannot be had: {}", one.asked.text, why));
+  }
+  return areHad;
+}
 
 BufferSlice PlanTables::newBuffer(ModuleBuffer::Kind kind, uint64_t bytes, std::string shape) {
   ModuleBuffer buffer;
@@ -48,6 +76,17 @@ const FusionGraph *PlanTables::graphOf(const HloComputation &body) {
   return &found->second;
 }
 
+/// Of what it makes, or the first of several.
+static std::string nameOf(const FusionGraph &graph) {
+  const HloInstruction *root = graph.computation().root();
+  return (root->opcode() == Opcode::Tuple && root->numOperands() ? root->operand(0) : root)->name().str();
+}
+
+static bool isContraction(const FusionStep &step) {
+  const auto *kernel = std::get_if<KernelPlan>(&step);
+  return kernel && kernel->hero() == Hero::Contraction;
+}
+
 std::shared_ptr<const PlannedFusion> PlanTables::planOf(const FusionGraph &graph, const FusionAliasing &offers) {
   std::vector<int64_t> key;
   for (const std::optional<unsigned> &offer : offers)
@@ -55,9 +94,31 @@ std::shared_ptr<const PlannedFusion> PlanTables::planOf(const FusionGraph &graph
   std::shared_ptr<const PlannedFusion> &known = planned[{&graph.computation(), std::move(key)}];
   if (known)
     return known;
+  llvm::SmallVector<Forced *> meant;
+  plans.choices = PlanChoices{tile, "", 0};
+  for (Forced &one : forced) {
+    if (!one.bodies.contains(&equal.first(graph.computation())))
+      continue;
+    meant.push_back(&one);
+    const PlanChoices &asked = one.asked.choices;
+    if (asked.tile)
+      plans.choices.tile = asked.tile;
+    if (!asked.hero.empty())
+      plans.choices.hero = asked.hero;
+    if (asked.vector)
+      plans.choices.vector = asked.vector;
+  }
   llvm::FailureOr<FusionPlan> fusionPlan = planFusion(graph, offers, target, diagnostics, plans);
   if (failed(fusionPlan))
     return nullptr;
+  for (Forced *one : meant) {
+    std::string refusal = plans.refusal;
+    if (one->asked.choices.tile && llvm::none_of(fusionPlan->steps, isContraction))
+      refusal = "it is no contraction, which could have tiles";
+    one->isHad |= refusal.empty();
+    if (one->refusal.empty() && !refusal.empty())
+      one->refusal = fmt::format("`{}`: {}", nameOf(graph), refusal);
+  }
   return known = std::make_shared<PlannedFusion>(PlannedFusion{graph, std::move(*fusionPlan)});
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // What the planners of a module's computations have in common: its buffers and kernels, and where values have moved.
 
+#include "hloc/fusion/ForcedChoices.h"
 #include "hloc/hlo/EqualComputations.h"
 #include "hloc/planner/ExecutionPlan.h"
 
@@ -14,10 +15,7 @@ using Slices = llvm::SmallVector<BufferSlice, 2>;
 class PlanTables {
 public:
   PlanTables(const HloModule &module, const TargetInfo &target, DiagnosticEngine &diagnostics,
-             const UnplannedWork &unplanned, const std::optional<TileSizes> &tile)
-      : unplanned(unplanned), target(target), equal(module), diagnostics(diagnostics) {
-    plans.tile = tile;
-  }
+             const UnplannedWork &unplanned, const std::optional<TileSizes> &tile, llvm::ArrayRef<ForcedKernel> forced);
 
   BufferSlice newBuffer(ModuleBuffer::Kind kind, uint64_t bytes, std::string shape);
   /// Where a constant lies in the buffer of all constants: those of equal bytes in one place.
@@ -41,6 +39,9 @@ public:
   using Origins = std::vector<std::optional<unsigned>>;
   const Origins &originsOf(const HloComputation &computation);
 
+  /// Reports what was asked for of a kernel, or of all, and no kernel has. False if there is something.
+  bool checkForced() const;
+
   /// Drops buffers whose place another has taken, or that were meant for another.
   void dropUnused();
 
@@ -52,6 +53,15 @@ private:
   const EqualComputations equal;
   DiagnosticEngine &diagnostics;
   PlanContext plans;
+  std::optional<TileSizes> tile; ///< of all contractions
+  /// What is asked for of kernels, by the first of equal computations; null: of all.
+  struct Forced {
+    const ForcedKernel &asked;
+    std::set<const HloComputation *> bodies;
+    bool isHad = false;
+    std::string refusal; ///< of the first that has it not
+  };
+  std::vector<Forced> forced;
   std::map<uint32_t, uint32_t> movedTo;
   std::optional<uint32_t> constants;                    ///< the buffer, once there are any
   std::map<std::string, uint64_t> offsets;              ///< in it, by bytes

@@ -178,7 +178,7 @@ std::vector<FusionGroup> groupEachPlainOp(const HloComputation &entry) {
 
 /// The groups that the search ends with, from groups of rows and of attention.
 static FoundGroups findGroups(const HloComputation &entry, const TargetInfo &target,
-                              std::vector<FusionDecision> *decisions) {
+                              std::vector<FusionDecision> *decisions, llvm::ArrayRef<AskedEdge> edges = {}) {
   llvm::BitVector needed = neededInstructions(entry);
   PlanContext plans;
   plans.comparesTimes = true;
@@ -196,17 +196,17 @@ static FoundGroups findGroups(const HloComputation &entry, const TargetInfo &tar
     seeds.push_back(apart(rows, attention, needed.size()));
     llvm::append_range(seeds.back(), attention);
   }
-  return searchGroups(entry, needed, seeds, target, decisions);
+  return searchGroups(entry, needed, seeds, target, decisions, edges);
 }
 
 GroupedByCost groupByCost(const HloComputation &entry, llvm::StringRef prefix, const TargetInfo &target,
-                          FusionExplanation *explanation) {
+                          FusionExplanation *explanation, llvm::ArrayRef<AskedEdge> edges) {
   llvm::SmallVector<HloInstruction *> results;
   tupleLeaves(entry.root(), results);
   llvm::BitVector isResult(unsigned(entry.instructions().size()), false);
   for (const HloInstruction *result : results)
     isResult[result->id()] = true;
-  FoundGroups found = findGroups(entry, target, explanation ? &explanation->decisions : nullptr);
+  FoundGroups found = findGroups(entry, target, explanation ? &explanation->decisions : nullptr, edges);
   // Kernels of nothing but results have the name of the whole, but for what comes from a sort or a scatter.
   auto isOfResults = [&](const FoundGroup &group) {
     Opcode last = group.roots.back()->opcode();
@@ -217,6 +217,7 @@ GroupedByCost groupByCost(const HloComputation &entry, llvm::StringRef prefix, c
   const auto numOfResults = llvm::count_if(found.groups, isOfResults);
   GroupedByCost made;
   made.renamings = std::move(found.renamings);
+  made.refusals = std::move(found.refusals);
   size_t number = 0;
   for (const FoundGroup &each : found.groups) {
     FusionGroup &group = made.groups.emplace_back();

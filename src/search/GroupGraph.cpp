@@ -32,10 +32,14 @@ bool isRenaming(const HloInstruction &instr) {
 
 } // namespace
 
-GroupGraph::GroupGraph(const HloComputation &computation, const llvm::BitVector &needed, llvm::ArrayRef<RowGroup> rows)
+GroupGraph::GroupGraph(const HloComputation &computation, const llvm::BitVector &needed, llvm::ArrayRef<RowGroup> rows,
+                       llvm::ArrayRef<AskedEdge> edges)
     : computation(computation), needed(needed), users(computation), makers(computation.instructions().size(), none),
       readers(makers.size()), pinned(makers.size(), false), outside(makers.size(), false), base(makers.size(), false),
-      stamps(makers.size(), 0) {
+      apart(makers.size(), false), stamps(makers.size(), 0) {
+  for (const AskedEdge &edge : edges)
+    if (!edge.fused)
+      apart[edge.producer->id()] = true;
   classify();
   addGroups(rows);
 }
@@ -95,7 +99,7 @@ bool mayUpdate(const HloInstruction &value, const HloComputation &computation, c
 
 /// Computed where it is read, whatever that costs: next to nothing.
 bool GroupGraph::isFree(const HloInstruction &instr) const {
-  if (pinned[instr.id()])
+  if (pinned[instr.id()] || apart[instr.id()])
     return false;
   if (instr.numOperands() == 0 || instr.opcode() == Opcode::Broadcast || isRenaming(instr))
     return true;

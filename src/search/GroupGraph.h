@@ -36,8 +36,9 @@ public:
   static constexpr unsigned none = ~0u;
 
   /// A group for each instruction that is needed (by id) and not simply computed where it is read, or for each of
-  /// `rows`.
-  GroupGraph(const HloComputation &computation, const llvm::BitVector &needed, llvm::ArrayRef<RowGroup> rows);
+  /// `rows`; and for each producer of an edge that is to be two kernels.
+  GroupGraph(const HloComputation &computation, const llvm::BitVector &needed, llvm::ArrayRef<RowGroup> rows,
+             llvm::ArrayRef<AskedEdge> edges);
 
   llvm::ArrayRef<HloInstruction *> instructions() const { return computation.instructions(); }
   llvm::ArrayRef<HloInstruction *> usersOf(const HloInstruction &value) const { return users.of(&value); }
@@ -96,7 +97,7 @@ private:
   // By id.
   std::vector<unsigned> makers;
   std::vector<llvm::SmallVector<unsigned, 2>> readers;
-  llvm::BitVector pinned, outside, base;
+  llvm::BitVector pinned, outside, base, apart;
   std::vector<uint32_t> stamps;
   uint32_t stamp = 0;
   std::vector<uint32_t> visited; ///< by group

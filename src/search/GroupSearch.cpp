@@ -45,8 +45,8 @@ struct Move {
 class Search {
 public:
   Search(const HloComputation &computation, const llvm::BitVector &needed, llvm::ArrayRef<RowGroup> rows,
-         FusionCost &cost, std::vector<FusionDecision> *decisions)
-      : graph(computation, needed, rows), decisions(decisions), cost(cost),
+         FusionCost &cost, std::vector<FusionDecision> *decisions, llvm::ArrayRef<AskedEdge> edges)
+      : graph(computation, needed, rows, edges), decisions(decisions), cost(cost), edges(edges), refusals(edges.size()),
         verdicts(computation.instructions().size()) {
     for (unsigned number = 0; number < graph.numGroups(); ++number) // in the order of the computation, but for rows
       if (const Group &group = graph[number]; !group.fixed)
@@ -54,6 +54,9 @@ public:
   }
 
   FoundGroups run() {
+    for (auto [edge, refusal] : llvm::zip_equal(edges, refusals))
+      if (edge.fused)
+        refusal = fuse(edge);
     fuseProducers();
     while (mergeKernels())
       ;
@@ -73,6 +76,10 @@ private:
     for (const HloInstruction *member : made.members)
       if ((needsHero(*member) || graph.updatesState(*member)) && own.hero != roleOf(member->opcode()).own)
         own.impossible = fmt::format("`{}` has to be stored by its own kernel", member->name().str());
+    for (const AskedEdge &edge : edges)
+      if (!edge.fused && has(made.members, edge))
+        own.impossible =
+            fmt::format("`{}` and `{}` are to be apart", edge.producer->name().str(), edge.user->name().str());
     move.reason = own.impossible;
     return own.impossible.empty();
   }
@@ -155,6 +162,65 @@ private:
       graph.unite(move.groups, move.made.front());
     else
       graph.dissolve(move.groups.front(), llvm::ArrayRef(move.groups).drop_front(), move.made);
+  }
+
+  // Edges that are asked for.
+
+  static bool has(llvm::ArrayRef<HloInstruction *> members, const AskedEdge &edge) {
+    return llvm::is_contained(members, edge.producer) && llvm::is_contained(members, edge.user);
+  }
+
+  /// Is it a step, whatever it costs?
+  static bool isPossible(const Move &move) {
+    return !move.made.empty() &&
+           llvm::all_of(move.made, [](const GroupContents &made) { return made.cost.impossible.empty(); });
+  }
+
+  /// Makes one kernel of both, or as many as read the producer. Why not; empty: done.
+  std::string fuse(const AskedEdge &edge) {
+    const HloInstruction &value = *edge.producer;
+    const unsigned own = graph.groupOf(value.id());
+    if (own == GroupGraph::none) // whoever reads it computes it
+      return "";
+    llvm::SmallVector<unsigned> all(graph.readersOf(value.id()).begin(), graph.readersOf(value.id()).end());
+    llvm::sort(all);
+    llvm::SmallVector<unsigned> both{own};
+    llvm::copy_if(all, std::back_inserter(both),
+                  [&](unsigned one) { return llvm::is_contained(graph[one].members, edge.user); });
+    if (both.size() == 1)
+      return llvm::is_contained(graph[own].members, edge.user)
+                 ? ""
+                 : fmt::format("`{}` is no part of a kernel", edge.user->name().str());
+    if (llvm::any_of(both, [&](unsigned one) { return graph[one].fixed; }))
+      return fmt::format("`{}` is no part of a kernel", (graph[own].fixed ? edge.producer : edge.user)->name().str());
+    std::vector<Move> moves = {unite(both)};
+    if (llvm::none_of(all, [&](unsigned one) { return graph[one].fixed; })) {
+      if (!graph.isPinned(value) && graph[own].roots.size() == 1)
+        moves.push_back(duplicate(value, all));
+      all.insert(all.begin(), own);
+      moves.push_back(unite(all));
+    }
+    const Move *best = nullptr;
+    for (const Move &move : moves)
+      if (isPossible(move) && (!best || move.gain > best->gain))
+        best = &move;
+    if (!best)
+      return moves.front().reason;
+    note(value.id(), *best);
+    verdicts[value.id()].fused = true;
+    apply(*best);
+    return "";
+  }
+
+  /// Of what was found, why edges are not as asked for.
+  void checkEdges(llvm::ArrayRef<FoundGroup> groups) {
+    for (auto [edge, refusal] : llvm::zip_equal(edges, refusals)) {
+      const bool together = llvm::any_of(groups, [&](const FoundGroup &group) { return has(group.members, edge); });
+      if (!edge.fused && together)
+        refusal = fmt::format("`{}` is computed wherever it is read", edge.producer->name().str());
+      if (edge.fused && !together && refusal.empty())
+        refusal = "one of them is no part of a kernel";
+    }
   }
 
   // Producers into all that read them.
@@ -339,6 +405,8 @@ private:
       }
     llvm::sort(found.groups,
                [](const FoundGroup &a, const FoundGroup &b) { return a.roots.back()->id() < b.roots.back()->id(); });
+    checkEdges(found.groups);
+    found.refusals = std::move(refusals);
     for (HloInstruction *instr : graph.instructions())
       if (graph.isOutside(*instr))
         found.renamings.push_back(instr);
@@ -380,14 +448,30 @@ private:
   GroupGraph graph;
   std::vector<FusionDecision> *decisions;
   FusionCost &cost;
-  std::vector<Verdict> verdicts; ///< by id
+  llvm::ArrayRef<AskedEdge> edges;
+  std::vector<std::string> refusals; ///< by edge
+  std::vector<Verdict> verdicts;     ///< by id
 };
+
+/// The groups that have no two that are to be apart.
+std::vector<RowGroup> without(llvm::ArrayRef<AskedEdge> edges, llvm::ArrayRef<RowGroup> rows) {
+  std::vector<RowGroup> left(rows.begin(), rows.end());
+  llvm::erase_if(left, [&](const RowGroup &group) {
+    auto has = [&](const HloInstruction *instr) {
+      return llvm::is_contained(group.reductions, instr) || llvm::is_contained(group.roots, instr) ||
+             llvm::is_contained(group.inside, instr);
+    };
+    return llvm::any_of(edges,
+                        [&](const AskedEdge &edge) { return !edge.fused && has(edge.producer) && has(edge.user); });
+  });
+  return left;
+}
 
 } // namespace
 
 FoundGroups searchGroups(const HloComputation &computation, const llvm::BitVector &needed,
                          llvm::ArrayRef<std::vector<RowGroup>> seeds, const TargetInfo &target,
-                         std::vector<FusionDecision> *decisions) {
+                         std::vector<FusionDecision> *decisions, llvm::ArrayRef<AskedEdge> edges) {
   // All searches ask for the same kernels, mostly.
   const HloUsers users(computation);
   FusionCost cost(computation, target,
@@ -396,8 +480,13 @@ FoundGroups searchGroups(const HloComputation &computation, const llvm::BitVecto
   std::vector<FusionDecision> ofBest;
   auto search = [&](llvm::ArrayRef<RowGroup> rows) {
     std::vector<FusionDecision> own;
-    FoundGroups found = Search(computation, needed, rows, cost, decisions ? &own : nullptr).run();
-    if (best && found.seconds >= best->seconds - leastGain)
+    FoundGroups found =
+        Search(computation, needed, without(edges, rows), cost, decisions ? &own : nullptr, edges).run();
+    auto numRefused = [](const FoundGroups &groups) {
+      return llvm::count_if(groups.refusals, [](const std::string &why) { return !why.empty(); });
+    };
+    const auto more = best ? numRefused(found) - numRefused(*best) : -1;
+    if (more > 0 || (more == 0 && found.seconds >= best->seconds - leastGain))
       return;
     best = std::move(found);
     ofBest = std::move(own);

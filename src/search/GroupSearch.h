@@ -28,11 +28,13 @@ struct FoundGroups {
   std::vector<FoundGroup> groups; ///< by their last roots' ids
   /// Reshapes and bitcasts that stay between kernels: they only rename what one has made.
   llvm::SmallVector<HloInstruction *> renamings;
+  std::vector<std::string> refusals; ///< why the edges that were asked for are not as they should be; empty: they are
 };
 
-/// `needed`: by id. Groups of one of the `seeds` are where the search begins, at least of the last one.
+/// `needed`: by id. Groups of one of the `seeds` are where the search begins, at least of the last one. `edges` are as
+/// they are asked for wherever they can be, whatever it costs.
 FoundGroups searchGroups(const HloComputation &computation, const llvm::BitVector &needed,
                          llvm::ArrayRef<std::vector<RowGroup>> seeds, const TargetInfo &target,
-                         std::vector<FusionDecision> *decisions);
+                         std::vector<FusionDecision> *decisions, llvm::ArrayRef<AskedEdge> edges = {});
 
 } // namespace hloc

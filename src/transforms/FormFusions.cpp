@@ -7,6 +7,7 @@
 #include "hloc/search/FusionPolicy.h"
 #include "hloc/transforms/Transforms.h"
 
+#include "fmt/format.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -68,10 +69,54 @@ void makeBitcasts(llvm::ArrayRef<HloInstruction *> renamings, HloEditor &editor)
   }
 }
 
-bool fuseByCost(HloEditor &editor, HloPassContext &context) {
+/// The edges of a module that are asked for, and what became of them.
+class AskedEdges {
+public:
+  explicit AskedEdges(llvm::ArrayRef<ForcedEdge> asked) : asked(asked), refusals(asked.size()) {
+    for (auto [edge, refusal] : llvm::zip_equal(asked, refusals))
+      refusal = fmt::format("no `{}` reads a `{}` where fusions are formed; --explain says what they are called there",
+                            edge.user, edge.producer);
+  }
+
+  /// Those of a computation, to be in `found` in this order.
+  std::vector<AskedEdge> of(const HloComputation &computation) {
+    std::vector<AskedEdge> edges;
+    numbers.clear();
+    for (auto [number, edge] : llvm::enumerate(asked))
+      for (const HloInstruction *user : computation.instructions())
+        for (const HloInstruction *producer : user->operands())
+          if (user->name() == edge.user && producer->name() == edge.producer &&
+              (edges.empty() || edges.back().user != user || edges.back().producer != producer)) {
+            edges.push_back({producer, user, edge.fused});
+            numbers.push_back(number);
+          }
+    return edges;
+  }
+  void settle(llvm::ArrayRef<std::string> found) {
+    for (auto [number, refusal] : llvm::zip_equal(numbers, found))
+      refusals[number] = refusal;
+  }
+  /// For one reason all that were asked for are not had.
+  void refuse(const char *why) { llvm::fill(refusals, why); }
+
+  PassResult report(PassResult otherwise, DiagnosticEngine &diagnostics) const {
+    for (auto [edge, refusal] : llvm::zip_equal(asked, refusals))
+      if (!refusal.empty())
+        diagnostics.report(DiagnosticKind::BadUsage, fmt::format("{} cannot be had: {}", edge.text, refusal));
+    return llvm::all_of(refusals, [](const std::string &why) { return why.empty(); }) ? otherwise : PassResult::Failed;
+  }
+
+private:
+  llvm::ArrayRef<ForcedEdge> asked;
+  std::vector<std::string> refusals;
+  std::vector<size_t> numbers; ///< of the edges of the last computation
+};
+
+bool fuseByCost(HloEditor &editor, HloPassContext &context, AskedEdges &asked) {
   const HloComputation &computation = editor.computation();
   GroupedByCost found = groupByCost(computation, computation.isEntry() ? editor.module().name() : computation.name(),
-                                    context.target, context.explanation);
+                                    context.target, context.explanation, asked.of(computation));
+  asked.settle(found.refusals);
   hoistParameters(editor);
   GroupFuser fuser(editor);
   for (const FusionGroup &group : found.groups)
@@ -186,6 +231,7 @@ bool fuseEachPlainOp(HloEditor &editor) {
 
 PassResult formFusions(HloModule &module, HloPassContext &context) {
   bool changed = false, hasFusions = false, hasOwnSteps = false;
+  AskedEdges asked(context.options.forced);
   for (HloComputation *computation : controlComputations(module))
     changed |= HloEditor(*computation).eraseDead() > 0;
   std::vector<HloComputation *> computations = controlComputations(module);
@@ -196,14 +242,19 @@ PassResult formFusions(HloModule &module, HloPassContext &context) {
     }
   if (module.headerless() && !hasFusions && !hasOwnSteps && computations.size() == 1) {
     wrapWholeEntry(module);
-    return PassResult::Changed;
+    asked.refuse("the text is the body of one kernel");
+    return asked.report(PassResult::Changed, context.diagnostics);
   }
+  if (hasFusions)
+    asked.refuse("there are fusions already, which --fusion=redo makes anew");
+  else if (context.options.fusion == FusionMode::None)
+    asked.refuse("--fusion=none makes every op a kernel");
   for (HloComputation *computation : computations) {
     HloEditor editor(*computation);
     changed |= hasFusions || context.options.fusion == FusionMode::None ? fuseEachPlainOp(editor)
-                                                                        : fuseByCost(editor, context);
+                                                                        : fuseByCost(editor, context, asked);
   }
-  return changedIf(changed);
+  return asked.report(changedIf(changed), context.diagnostics);
 }
 
 } // namespace hloc

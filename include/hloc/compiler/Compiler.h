@@ -44,6 +44,7 @@ struct CompilerOptions {
   SoftmaxChoice softmax = SoftmaxChoice::Strict;
   Multiplier dots = Multiplier::Own, convolutions = Multiplier::Own;
   std::optional<TileSizes> tile; ///< that contractions are to have; an error where they cannot, or there is none
+  ForcedChoices forced;          ///< that are made for it; an error where they cannot be had
   FusionExplanation *explanation = nullptr; ///< where fuse() says why it fused what; null: nobody asks
   std::string cacheFolder;                  ///< of the PTX of kernels of large modules; empty: no cache
   bool prove = false;                       ///< properties of kernels (Proofs.h), as emitted

@@ -22,6 +22,13 @@ struct TileSizes {
   static std::optional<TileSizes> parse(llvm::StringRef text);
 };
 
+/// What plans are asked for instead of what is best.
+struct PlanChoices {
+  std::optional<TileSizes> tile; ///< that contractions are asked to have; else one of the fastest
+  std::string hero;              ///< by name; empty: whichever takes the least time
+  unsigned vector = 0;           ///< neighbours that a thread has at once, a power of two; 0: as many as are best
+};
+
 class PlanContext {
 public:
   /// `given`: outlives it.
@@ -30,10 +37,11 @@ public:
   /// The one given, or its own, made when it is first needed: that takes longer than most plans.
   mlir::MLIRContext *mlir();
 
-  std::optional<TileSizes> tile; ///< that contractions are asked to have; else one of the fastest
+  PlanChoices choices;
   /// Plans are asked for how long they take: contractions have the fastest tiles, as far as estimates tell them apart.
   bool comparesTimes = false;
-  std::string tileRefusal; ///< why the last that was planned has it not; empty: it has
+  std::string tileRefusal; ///< why the last that was planned has not the tile; empty: it has
+  std::string refusal;     ///< why the last has not the hero or vector, and what is best instead; empty: it has
 
 private:
   std::unique_ptr<mlir::MLIRContext> own;

@@ -16,6 +16,7 @@
 //   if somebody does, and a loop {condition: launch c's fusion(i; p)  body: launch b's fusions(i, x; i, x), copies of
 //   what cannot be computed where the old value lies}. What the body hands on stays where it is.
 
+#include "hloc/fusion/ForcedChoices.h"
 #include "hloc/fusion/FusionPlan.h"
 #include "hloc/hlo/HloModule.h"
 #include "hloc/kernel/Manifest.h"
@@ -76,9 +77,11 @@ bool checkNormalForm(const HloInstruction &instr, DiagnosticEngine &diagnostics)
 using UnplannedWork = llvm::DenseMap<const HloInstruction *, std::string>;
 
 /// Plans a module that passes checkNormalForm and whose fusions, as far as they are work, pass supportedGraph; but for
-/// those in `unplanned`, which become steps that say why they are not. `tile`: that contractions are to have.
+/// those in `unplanned`, which become steps that say why they are not. `tile`: that contractions are to have. `forced`:
+/// what else is asked for; it is an error if no kernel has it.
 std::optional<ExecutionPlan> planModule(const HloModule &module, const TargetInfo &target,
                                         DiagnosticEngine &diagnostics, const UnplannedWork &unplanned = UnplannedWork(),
-                                        const std::optional<TileSizes> &tile = std::nullopt);
+                                        const std::optional<TileSizes> &tile = std::nullopt,
+                                        llvm::ArrayRef<ForcedKernel> forced = {});
 
 } // namespace hloc

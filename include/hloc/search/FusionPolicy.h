@@ -58,14 +58,21 @@ std::vector<FusionGroup> groupEachPlainOp(const HloComputation &entry);
 /// Is it computed where it is read, inside the fusions that read it, and nowhere else?
 bool belongsToReaders(const HloInstruction &instr, const HloUsers &users);
 
+/// An edge of a computation that is asked for (ForcedEdge): both in one kernel, or in none.
+struct AskedEdge {
+  const HloInstruction *producer, *user;
+  bool fused;
+};
+
 struct GroupedByCost {
   std::vector<FusionGroup> groups;
   llvm::SmallVector<HloInstruction *> renamings; ///< FoundGroups::renamings
+  std::vector<std::string> refusals;             ///< of each edge that was asked for; empty: it is as asked
 };
 /// For a computation without fusions: the groups that GroupSearch.h finds. `prefix` names those that make nothing but
 /// results.
 GroupedByCost groupByCost(const HloComputation &entry, llvm::StringRef prefix, const TargetInfo &target,
-                          FusionExplanation *explanation);
+                          FusionExplanation *explanation, llvm::ArrayRef<AskedEdge> edges = {});
 
 /// A dot or convolution of a computation, in seconds by the model of the search.
 struct ContractionCost {

@@ -9,6 +9,7 @@
 // A module that passes change is made by cloneModule, which leaves no control predecessors: the order of the
 // instructions is the order. Between passes callees come before callers and operands before users.
 
+#include "hloc/fusion/ForcedChoices.h"
 #include "hloc/hlo/HloModule.h"
 #include "hloc/kernel/TargetInfo.h"
 #include "hloc/search/FusionPolicy.h"
@@ -81,7 +82,8 @@ struct HloPassOptions {
   size_t maxInstructions = 4'000'000;
   /// Rules that may change the results of floats and are to be applied nevertheless, by name (rewriteRows()).
   std::vector<std::string> fastMath;
-  DisabledPasses disabled; ///< passes, and rules of the simplifier
+  DisabledPasses disabled;        ///< passes, and rules of the simplifier
+  std::vector<ForcedEdge> forced; ///< what is to be one kernel, or two
 };
 
 struct HloPass;

@@ -393,11 +393,11 @@ TEST_CASE("contraction: all tiles by time, and one that is asked for") {
   CHECK(std::is_sorted(all.begin(), all.end(),
                        [](const TileCandidate &a, const TileCandidate &b) { return a.seconds < b.seconds; }));
   DiagnosticEngine diagnostics;
-  plans.tile = all.back().tile;
+  plans.choices.tile = all.back().tile;
   llvm::FailureOr<FusionPlan> asked = planFusion(*best.graph, {}, *findTarget("sm_90"), diagnostics, plans);
   REQUIRE(succeeded(asked));
   CHECK(std::get<ContractionPlan>(std::get<KernelPlan>(asked->steps.front()).plan).tile.sizes() == all.back().tile);
-  plans.tile = TileSizes{100, 100, 32, 1};
+  plans.choices.tile = TileSizes{100, 100, 32, 1};
   CHECK(failed(planFusion(*best.graph, {}, *findTarget("sm_90"), diagnostics, plans)));
   CHECK(diagnostics.exitCode() == ExitCode::InvalidUsage);
   // What is no contraction has none.

@@ -87,3 +87,31 @@ TEST_CASE("an argument's number is seen through what only renames dimensions", "
   CHECK(argmaxOf("i = s32[4096] iota(), iota_dimension=0  k = s32[4096] negate(i)  n = s32[1,4096] reshape(k)") ==
         Hero::Loop);
 }
+
+TEST_CASE("a hero or vector that is asked for is had, or what is best with the reason why not", "[fusion]") {
+  test::Parsed parsed("HloModule m\nadd { x = f32[] parameter(0) y = f32[] parameter(1) ROOT a = f32[] add(x, y) }\n"
+                      "ENTRY e { p = f32[4096,512] parameter(0)  z = f32[] constant(0)\n"
+                      "ROOT s = f32[4096] reduce(p, z), dimensions={1}, to_apply=add }");
+  REQUIRE(parsed.module);
+  FusionGraph graph = *FusionGraph::build(*parsed.module->entry(), parsed.diagnostics);
+  PlanContext context;
+  auto plan = [&](PlanChoices choices) {
+    context.choices = std::move(choices);
+    FusionPlan plan = *planFusion(graph, {}, *findTarget("sm_90"), parsed.diagnostics, context);
+    CHECK(!parsed.diagnostics.hasErrors());
+    return std::get<KernelPlan>(plan.steps.back());
+  };
+  const std::string best = plan({}).toString();
+  CHECK(plan({}).hero() == Hero::RowReduction);
+  CHECK(plan({std::nullopt, "loop", 0}).hero() == Hero::Loop);
+  CHECK(context.refusal == "");
+  CHECK(plan({std::nullopt, "rows", 0}).toString() == best);
+  CHECK(context.refusal != "");
+  CHECK(std::get<RowReductionPlan>(plan({std::nullopt, "", 2}).plan).perThread == 2);
+  CHECK(context.refusal == "");
+  CHECK(std::get<LoopPlan>(plan({std::nullopt, "loop", 4}).plan).nests.front().perThread == 4);
+  CHECK(plan({std::nullopt, "", 32}).toString() == best);
+  CHECK(context.refusal == "a thread of `row-reduction` can have 4 at once here, not 32");
+  CHECK(plan({}).toString() == best);
+  CHECK(context.refusal == "");
+}

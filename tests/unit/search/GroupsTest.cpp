@@ -579,3 +579,38 @@ TEST_CASE("what saves less than the model is exact to is left apart", "[search]"
   CHECK(isJustEnough);
   CHECK(isJustTooLittle);
 }
+
+TEST_CASE("edges are what they are asked to be, or say why not", "[fusion]") {
+  const char *const body = "p = f32[4096,512] parameter(0)  z = f32[] constant(0)  e = f32[4096,512] exponential(p)\n"
+                           "s = f32[4096] reduce(e, z), dimensions={1}, to_apply=add\n"
+                           "b = f32[4096,512] broadcast(s), dimensions={0}  d = f32[4096,512] divide(e, b)\n"
+                           "q = f32[512,64] parameter(1)  n = f32[4096,512] negate(d)\n"
+                           "m = f32[4096,64] dot(d, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+                           "ROOT r = (f32[4096,512], f32[4096,64], f32[4096,512]) tuple(d, m, n)";
+  test::Parsed parsed(std::string(reducers) + "ENTRY e {\n" + body + "\n}\n");
+  REQUIRE(parsed.module);
+  const HloComputation &entry = *parsed.module->entry();
+  auto named = [&](llvm::StringRef name) {
+    return *llvm::find_if(entry.instructions(), [&](const HloInstruction *instr) { return instr->name() == name; });
+  };
+  auto ask = [&](llvm::StringRef producer, llvm::StringRef user, bool fused) {
+    const AskedEdge edge{named(producer), named(user), fused};
+    GroupedByCost found = groupByCost(entry, "e", *findTarget("sm_90"), nullptr, edge);
+    REQUIRE(found.refusals.size() == 1);
+    const bool together = llvm::any_of(found.groups, [&](const FusionGroup &group) {
+      return llvm::is_contained(group.members, edge.producer) && llvm::is_contained(group.members, edge.user);
+    });
+    CHECK(found.refusals.front().empty() == (together == fused));
+    return found.refusals.front();
+  };
+  // Each edge of the softmax, and what is computed wherever it is read unless somebody says otherwise.
+  CHECK(ask("e", "s", false) == "");
+  CHECK(ask("e", "d", false) == "");
+  CHECK(ask("s", "b", false) == "");
+  CHECK(ask("b", "d", false) == "");
+  CHECK(ask("d", "n", false) == "");
+  CHECK(ask("z", "s", false) == "`z` is computed wherever it is read");
+  // What is not worth it, and what is there anyway.
+  CHECK(ask("d", "m", true) == "");
+  CHECK(ask("e", "s", true) == "");
+}
