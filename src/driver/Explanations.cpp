@@ -93,4 +93,11 @@ std::string printTiles(const HloModule &fused, llvm::StringRef name, const Targe
   return text;
 }
 
+std::string printAdvice(const std::vector<Advice> &advice) {
+  std::string lines;
+  for (const Advice &one : advice)
+    lines += fmt::format("next: {} [{}]\n", one.message, text(one.kind).str());
+  return lines;
+}
+
 } // namespace hloc

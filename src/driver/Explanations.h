@@ -1,6 +1,7 @@
 #pragma once
 // What `--explain` prints: which values are read inside the kernels that make them, and why others are stored.
 
+#include "hloc/run/Advice.h"
 #include "hloc/transforms/HloPass.h"
 
 #include <string>
@@ -20,5 +21,8 @@ std::string printExplanation(const FusionExplanation &explanation, llvm::StringR
 ///   tile, us on h100 warps parts   blocks  shared registers   memory    issue   passes  latency     total  bound
 ///   128x256x32/3       2x4     1      512   90624       216   167.28   225.77   199.62   160.85    280.54  issue
 std::string printTiles(const HloModule &fused, llvm::StringRef name, const TargetInfo &target);
+
+/// What is worth trying next, a line each: `next: ... [layout]`.
+std::string printAdvice(const std::vector<Advice> &advice);
 
 } // namespace hloc

@@ -22,9 +22,11 @@
 #include "hloc/compiler/Continuation.h"
 #include "hloc/compiler/StageLine.h"
 #include "hloc/hlo/Printer.h"
+#include "hloc/run/Advice.h"
 #include "hloc/support/Parallel.h"
 
 #include "fmt/format.h"
+#include "llvm/Support/Regex.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <future>
@@ -94,7 +96,8 @@ private:
     std::unique_ptr<HloModule> fused = compiler.fuse(*module, options.targets.front());
     if (fused && options.explain)
       listing += printExplanation(explanation, *options.explain,
-                                  printTiles(*fused, *options.explain, options.targets.front()));
+                                  printTiles(*fused, *options.explain, options.targets.front())) +
+                 printAdvice(advise(options.targets.front()));
     if (fused && !options.only.empty())
       fused = compiler.only(*fused, options.only, options.targets.front());
     if (!fused)
@@ -207,6 +210,8 @@ private:
     bool assembled = !assembles || assembleInto(compiled, target, cubin);
     if (options.prove)
       listing += printProofs(compiled.manifest, diagnostics);
+    if (options.remarks && fused && isLast)
+      reportAdvice(target);
     if (options.estimate && !estimateTimes(compiled, target, fused))
       return false;
     if (options.lint && !lint(compiled, target, fused))
@@ -219,6 +224,26 @@ private:
       images.push_back({target, cubin, isLast ? compiled.ptx : std::string()});
     writeTexts(compiled, target);
     return options.keepGoing || !diagnostics.hasErrors();
+  }
+
+  /// What is worth trying next, for --remarks and --explain.
+  std::vector<Advice> advise(const TargetInfo &target) {
+    TimedScope scope(timing, "advise");
+    AdviceOptions wanted;
+    wanted.isWanted = [this](DiagnosticKind kind) {
+      return isAdvice(kind) && (!options.remarks || llvm::Regex(*options.remarks).match(text(kind)));
+    };
+    wanted.about = options.explain.value_or(".");
+    std::optional<AssembleOptions> assembling;
+    if (canAssemble(toolchain, assemblerChoice()))
+      assembling = assembleOptions();
+    return adviseOn(*parsed, {compilerOptions(options), target, &deviceFor(options, target), options.only, assembling},
+                    wanted, toolchain);
+  }
+
+  void reportAdvice(const TargetInfo &target) {
+    for (const Advice &one : advise(target))
+      diagnostics.report(one.kind, one.range, one.message);
   }
 
   bool assemblesKernels() const {

@@ -95,9 +95,15 @@ std::vector<Part> partsOf(const EstimatedWay &way) {
                      numbers[kernel.instruction]++,
                      {kernel.launches * time.total, time.bound.str()}});
   }
-  if (way.module->steps)
-    for (const LibraryTotals &call : way.module->steps->calls)
-      parts.push_back({call.step, {call.step}, 0, {call.times * call.cost.seconds, call.function}});
+  if (!way.module->steps)
+    return parts;
+  for (const LibraryTotals &call : way.module->steps->calls)
+    parts.push_back({call.step, {call.step}, 0, {call.times * call.cost.seconds, call.function}});
+  double rest = way.seconds;
+  for (const Part &part : parts)
+    rest -= part.side.seconds;
+  if (way.module->steps->copies + way.module->steps->fills > 0)
+    parts.push_back({"copies and fills", {}, 0, {rest, "memory"}});
   return parts;
 }
 
@@ -118,7 +124,7 @@ std::vector<KernelChange> changesBetween(const EstimatedWay &now, const Estimate
           isMatched[i] = true;
         }
   };
-  match([](const Part &a, const Part &b) { return a.makes == b.makes; });
+  match([](const Part &a, const Part &b) { return a.makes == b.makes && (!a.makes.empty() || a.name == b.name); });
   match([](const Part &a, const Part &b) {
     return llvm::any_of(a.makes, [&](const std::string &one) { return llvm::is_contained(b.makes, one); });
   });

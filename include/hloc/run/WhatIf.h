@@ -37,7 +37,7 @@ EstimatedWay timesOf(EstimatedModule module, const DeviceModel &device, const Hl
 /// Compiles the module and says nothing; what goes wrong is the refusal. `module` is verified.
 EstimatedWay estimateWay(const HloModule &module, const CompiledWay &way, const Toolchain &toolchain);
 
-/// What a kernel, or a call of a library, takes in two ways, over all of its launches.
+/// What a kernel, a call of a library, or all copies and fills take in two ways, over all launches.
 struct KernelChange {
   struct Side {
     double seconds;
