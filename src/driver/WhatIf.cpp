@@ -19,7 +19,7 @@ namespace hloc {
 
 namespace {
 
-constexpr llvm::StringRef forcedNames[] = {"hero", "tile", "vector", "fuse", "split"};
+constexpr llvm::StringRef forcedNames[] = {"hero", "tile", "vector", "parts", "fuse", "split"};
 
 /// `[KERNEL:]name=value`
 struct Spelled {
@@ -81,6 +81,13 @@ std::string readForcedChoice(ForcedChoices &choices, llvm::StringRef text) {
     return kernel.choices.tile
                ? ""
                : fmt::format("has four numbers in a tile, as 128x256x32/3 has, `{}` has not", spelled.value.str());
+  }
+  if (spelled.name == "parts") {
+    int64_t &parts = kernel.choices.parts;
+    constexpr int64_t most = 1 << 20;
+    return !spelled.value.getAsInteger(10, parts) && parts > 0 && parts <= most
+               ? ""
+               : fmt::format("takes a number of parts from 1 up, not `{}`", spelled.value.str());
   }
   unsigned &vector = kernel.choices.vector;
   return !spelled.value.getAsInteger(10, vector) && vector <= mostOfForcedVector && llvm::isPowerOf2_32(vector)

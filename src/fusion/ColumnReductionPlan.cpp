@@ -154,9 +154,14 @@ HeroMatch<ColumnReductionPlan> matchHero<ColumnReductionPlan>(const FusionGraph 
     size.elementsPerAccess = std::min<decltype(size.elementsPerAccess)>(size.elementsPerAccess, asked);
   if (hasPieces && readsWholeSectors(size))
     return Rejection{"the pieces of a row are whole sectors, or long"};
-  setTiling(plan, chooseColumnTiling(withAlignedRows(size), /*maySplit=*/true, target));
+  const bool mayBeWhole = plans.choices.parts == 0;
+  if (plans.choices.parts == 1)
+    setTiling(plan, chooseColumnTiling(size, /*maySplit=*/false, target));
+  else
+    setTiling(plan, chooseColumnTiling(withAlignedRows(size), /*maySplit=*/true, target));
   OtherSteps others;
-  others.plansNotTaken = avoidParts(plan, size, workOf(plan.frame, graph), target);
+  if (mayBeWhole)
+    others.plansNotTaken = avoidParts(plan, size, workOf(plan.frame, graph), target);
   // In vectors a loop would not read them.
   if (plan.tiling.partialRows() == 1 && plan.splits == 1 && plan.tiling.perThread == 1 &&
       plan.frame.sideRoots.empty() && !hasPieces)

@@ -102,6 +102,7 @@ public:
     if (std::optional<Rejection> why = prepare())
       return why;
     comparesTimes = plans.comparesTimes;
+    parts = plans.choices.parts;
     if (!plans.choices.tile)
       return chooseTile();
     std::optional<Rejection> why = takeTile(*plans.choices.tile);
@@ -381,7 +382,9 @@ private:
   }
 
   std::optional<Rejection> chooseTile() {
-    return takeFastest(loopSeconds(llvm::product_of(plan.depthSizes)), [](const ContractionTile &) { return true; })
+    const double limit =
+        parts ? std::numeric_limits<double>::infinity() : loopSeconds(llvm::product_of(plan.depthSizes));
+    return takeFastest(limit, [](const ContractionTile &) { return true; })
                ? std::nullopt
                : std::optional(Rejection{haveAlikeResults() ? "a loop for each result is as fast" : unlikeResults});
   }
@@ -464,7 +467,7 @@ private:
     std::vector<Way> ways;
     double least = limit;
     forEachTile([&](const TileTime &time) {
-      if (time.seconds >= limit || !isMeant(plan.tile))
+      if (time.seconds >= limit || !isMeant(plan.tile) || (parts && plan.splits != parts))
         return;
       ways.push_back({plan.tile, plan.splits, time});
       least = std::min(least, time.seconds);
@@ -566,6 +569,8 @@ private:
     if (minorOfOutputs || (plan.ragged && !plan.ragged->areOfRows()))
       return counts; // parts of sums lie as the result does; sums are as long as groups are
     const int64_t steps = plan.steps(), most = steps / leastStepsOfSplit;
+    if (parts)
+      return {int64_t(llvm::divideCeil(steps, llvm::divideCeil(steps, std::min(parts, steps))))};
     for (int64_t blocks : {1, 2, 4, 8}) {
       int64_t splits = std::min(most, blocks * int64_t(target.multiprocessors) / plan.tiles());
       // Parts of the same size are not tested for their end, where a test is as much as a vector of fragments.
@@ -731,6 +736,7 @@ private:
   std::vector<std::array<Factor, 2>> factors; ///< of all products, by operand; what they share is the first's
   std::optional<unsigned> ofOutputs;          ///< outputVector
   bool comparesTimes = false;                 ///< PlanContext
+  int64_t parts = 0;                          ///< PlanChoices
   std::optional<unsigned> minorOfOutputs;     ///< after turnToOutputs
 };
 

@@ -36,19 +36,29 @@ template <> std::optional<unsigned> vectorOf(const ColumnReductionPlan &plan) {
   return unsigned(plan.tiling.perThread);
 }
 
+/// Parts of its sums; nothing: they have none.
+template <typename Plan> std::optional<int64_t> partsOf(const Plan &) { return std::nullopt; }
+template <> std::optional<int64_t> partsOf(const RowReductionPlan &plan) { return plan.splits; }
+template <> std::optional<int64_t> partsOf(const ColumnReductionPlan &plan) { return plan.splits; }
+template <> std::optional<int64_t> partsOf(const ContractionPlan &plan) { return plan.splits; }
+
 } // namespace
 
-std::string vectorRefusal(const FusionPlan &plan, unsigned vector) {
+std::string refusalOf(const PlanChoices &choices, const FusionPlan &plan) {
   for (const FusionStep &step : plan.steps) {
     const auto *kernel = std::get_if<KernelPlan>(&step);
     if (!kernel || kernel->makes)
       continue;
-    const std::optional<unsigned> own = visitHero(kernel->plan, [](const auto &plan) { return vectorOf(plan); });
-    if (own && *own == vector)
-      return "";
-    return own ? fmt::format("a thread of `{}` can have {} at once here, not {}", text(kernel->hero()).str(), *own,
-                             vector)
-               : fmt::format("threads of `{}` have no such choice", text(kernel->hero()).str());
+    const std::string hero = text(kernel->hero()).str();
+    const std::optional<unsigned> vector = visitHero(kernel->plan, [](const auto &own) { return vectorOf(own); });
+    const std::optional<int64_t> parts = visitHero(kernel->plan, [](const auto &own) { return partsOf(own); });
+    if ((choices.vector && !vector) || (choices.parts && !parts))
+      return fmt::format("threads of `{}` have no such choice", hero);
+    if (choices.vector && *vector != choices.vector)
+      return fmt::format("a thread of `{}` can have {} at once here, not {}", hero, *vector, choices.vector);
+    if (choices.parts && *parts != choices.parts)
+      return fmt::format("sums of `{}` can be in {} parts here, not {}", hero, *parts, choices.parts);
+    return "";
   }
   return "there is no kernel";
 }

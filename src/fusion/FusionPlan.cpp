@@ -128,7 +128,7 @@ namespace {
 llvm::LogicalResult addEarlierValue(const FusionGraph &graph, const EarlierValue &value, const TargetInfo &target,
                                     FusionPlan &plan, DiagnosticEngine &diagnostics, PlanContext &context) {
   // What is asked for is asked of what the whole is for.
-  const PlanChoices asked = std::exchange(context.choices, PlanChoices{context.choices.tile, "", 0});
+  const PlanChoices asked = std::exchange(context.choices, PlanChoices{context.choices.tile, "", 0, 0});
   llvm::FailureOr<FusionPlan> own = planFusion(graph.upTo(*value.instr), {}, target, diagnostics, context);
   context.choices = asked;
   if (failed(own))
@@ -303,10 +303,10 @@ llvm::FailureOr<FusionPlan> planAsAsked(const FusionGraph &graph, const FusionAl
   DiagnosticEngine unheard;
   HeroChoice choice(graph, offers, target, unheard, context);
   llvm::FailureOr<FusionPlan> plan = choice.run();
-  context.refusal = failed(plan) ? choice.whyNone() : asked.vector ? vectorRefusal(*plan, asked.vector) : "";
+  context.refusal = failed(plan) ? choice.whyNone() : refusalOf(asked, *plan);
   if (context.refusal.empty())
     return plan;
-  context.choices = PlanChoices{asked.tile, "", 0};
+  context.choices = PlanChoices{asked.tile, "", 0, 0};
   plan = HeroChoice(graph, offers, target, diagnostics, context).run();
   context.choices = asked;
   return plan;
@@ -322,7 +322,7 @@ llvm::FailureOr<FusionPlan> planFusion(const FusionGraph &graph, const FusionAli
     nothing.aliasing.resize(graph.roots().size());
     return nothing;
   }
-  if (!context.choices.hero.empty() || context.choices.vector)
+  if (!context.choices.hero.empty() || context.choices.vector || context.choices.parts)
     return planAsAsked(graph, offers, target, diagnostics, context);
   return HeroChoice(graph, offers, target, diagnostics, context).run();
 }

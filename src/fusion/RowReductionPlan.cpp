@@ -330,7 +330,11 @@ HeroMatch<RowReductionPlan> matchHero<RowReductionPlan>(const FusionGraph &graph
     if (frame.dims.size() >= 3 && !hasWholeSectors(plan, streams) &&
         matchHero<ColumnReductionPlan>(graph, aliasing, target, plans))
       return Rejection{"rows are short pieces that lie apart: they are columns"};
-    others.plansNotTaken = chooseParts(plan, streams, workOf(frame, graph), target);
+    const int64_t asked = plans.choices.parts;
+    if (asked == 0)
+      others.plansNotTaken = chooseParts(plan, streams, workOf(frame, graph), target);
+    else if (asked > 1 && asked <= plan.numRuns() * plan.perSplit)
+      plan = inParts(std::move(plan), asked);
   }
   chooseMeeting(plan, target);
   if (plan.stage == ReductionStage::Partial) {

@@ -95,7 +95,7 @@ std::shared_ptr<const PlannedFusion> PlanTables::planOf(const FusionGraph &graph
   if (known)
     return known;
   llvm::SmallVector<Forced *> meant;
-  plans.choices = PlanChoices{tile, "", 0};
+  plans.choices = PlanChoices{tile, "", 0, 0};
   for (Forced &one : forced) {
     if (!one.bodies.contains(&equal.first(graph.computation())))
       continue;
@@ -107,6 +107,8 @@ std::shared_ptr<const PlannedFusion> PlanTables::planOf(const FusionGraph &graph
       plans.choices.hero = asked.hero;
     if (asked.vector)
       plans.choices.vector = asked.vector;
+    if (asked.parts)
+      plans.choices.parts = asked.parts;
   }
   llvm::FailureOr<FusionPlan> fusionPlan = planFusion(graph, offers, target, diagnostics, plans);
   if (failed(fusionPlan))

@@ -244,12 +244,13 @@ private:
       auto fusion = fusions.find(kernel.instruction);
       if (fusion == fusions.end() || left == 0 || !known.insert(kernel.instruction).second)
         continue;
-      tryPlansOf(kernel.instruction, *fusion->second);
+      tryPlansOf(kernel.instruction, *fusion->second, now.times[number].waves < 1);
       --left;
     }
   }
 
-  void tryPlansOf(const std::string &name, const HloInstruction &fusion) {
+  /// `hasFewBlocks`: there is room for more.
+  void tryPlansOf(const std::string &name, const HloInstruction &fusion, bool hasFewBlocks) {
     const HloComputation &body = *fusion.computation(AttributeKey::Calls);
     std::vector<std::string> about = {name};
     for (const HloInstruction *instr : body.instructions())
@@ -268,13 +269,19 @@ private:
       return;
     const std::vector<TileCandidate> tiles = tileCandidates(*graph, way.target, plans);
     for (const TileCandidate &tile : llvm::ArrayRef(tiles).take_front(mostTiles))
-      addChoice("tile=" + tile.tile.toString(), {tile.tile, "", 0});
+      addChoice("tile=" + tile.tile.toString(), {tile.tile, "", 0, 0});
+    const bool sums = !tiles.empty() || llvm::any_of(body.instructions(), [](const HloInstruction *instr) {
+      return instr->opcode() == Opcode::Reduce;
+    });
+    for (int64_t parts : {1, 2, 4, 8, 16})
+      if (sums && hasFewBlocks)
+        addChoice(fmt::format("parts={}", parts), {std::nullopt, "", 0, parts});
     if (!tiles.empty())
       return;
     for (Hero hero : {Hero::Rows, Hero::Columns, Hero::RowReduction, Hero::ColumnReduction, Hero::Loop})
-      addChoice("hero=" + text(hero).str(), {std::nullopt, text(hero).str(), 0});
+      addChoice("hero=" + text(hero).str(), {std::nullopt, text(hero).str(), 0, 0});
     for (unsigned vector : {1u, 2u, 4u, 8u})
-      addChoice(fmt::format("vector={}", vector), {std::nullopt, "", vector});
+      addChoice(fmt::format("vector={}", vector), {std::nullopt, "", vector, 0});
   }
 
   /// Nothing if it is not possible, or saves little.

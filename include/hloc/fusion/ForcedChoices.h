@@ -38,7 +38,7 @@ struct ForcedChoices {
 
 /// Does the name mean the kernel of `fusion`?
 bool isKernelOf(const HloInstruction &fusion, const std::string &name);
-/// Why the first kernel of the plan has no groups of so many neighbours for a thread; empty: it has.
-std::string vectorRefusal(const FusionPlan &plan, unsigned vector);
+/// Why the first kernel of the plan has no groups of so many neighbours for a thread, or so many parts; empty: it has.
+std::string refusalOf(const PlanChoices &choices, const FusionPlan &plan);
 
 } // namespace hloc

@@ -103,15 +103,21 @@ TEST_CASE("a hero or vector that is asked for is had, or what is best with the r
   };
   const std::string best = plan({}).toString();
   CHECK(plan({}).hero() == Hero::RowReduction);
-  CHECK(plan({std::nullopt, "loop", 0}).hero() == Hero::Loop);
+  CHECK(plan({std::nullopt, "loop", 0, 0}).hero() == Hero::Loop);
   CHECK(context.refusal == "");
-  CHECK(plan({std::nullopt, "rows", 0}).toString() == best);
+  CHECK(plan({std::nullopt, "rows", 0, 0}).toString() == best);
   CHECK(context.refusal != "");
-  CHECK(std::get<RowReductionPlan>(plan({std::nullopt, "", 2}).plan).perThread == 2);
+  CHECK(std::get<RowReductionPlan>(plan({std::nullopt, "", 2, 0}).plan).perThread == 2);
   CHECK(context.refusal == "");
-  CHECK(std::get<LoopPlan>(plan({std::nullopt, "loop", 4}).plan).nests.front().perThread == 4);
-  CHECK(plan({std::nullopt, "", 32}).toString() == best);
+  CHECK(std::get<LoopPlan>(plan({std::nullopt, "loop", 4, 0}).plan).nests.front().perThread == 4);
+  CHECK(plan({std::nullopt, "", 32, 0}).toString() == best);
   CHECK(context.refusal == "a thread of `row-reduction` can have 4 at once here, not 32");
+  CHECK(std::get<RowReductionPlan>(plan({std::nullopt, "", 0, 4}).plan).stage == ReductionStage::Combine);
+  CHECK(context.refusal == "");
+  CHECK(plan({std::nullopt, "loop", 0, 4}).toString() == best);
+  CHECK(context.refusal == "threads of `loop` have no such choice");
+  CHECK(plan({std::nullopt, "", 0, 100000}).toString() == best);
+  CHECK(context.refusal == "sums of `row-reduction` can be in 1 parts here, not 100000");
   CHECK(plan({}).toString() == best);
   CHECK(context.refusal == "");
 }

@@ -87,7 +87,7 @@ TEST_CASE("what a dimension that is filled up saves is what the module takes les
   check(adviceOn(sums("", 77), DiagnosticKind::Padding), "filled up to 80 it saves ", sums("", 77),
         timesOf(sums("", 80)));
   CHECK(adviceOn(sums("", 80), DiagnosticKind::Padding).empty()); // of 1000 there is little to save
-  CHECK(adviceOn(gathers, DiagnosticKind::Padding).empty());          // dimensions depend on others
+  CHECK(adviceOn(gathers, DiagnosticKind::Padding).empty());      // dimensions depend on others
 }
 
 TEST_CASE("what choices save is what the module takes less with them", "[advice]") {
@@ -96,7 +96,7 @@ TEST_CASE("what choices save is what the module takes less with them", "[advice]
   check(adviceOn(gathers, DiagnosticKind::FusionEdge), "`k` is in the kernel of `g`: --force=split=k,g saves ", gathers,
         timesOf(gathers, options));
   options.forced.edges.clear();
-  options.forced.kernels = {{"", "m", {std::nullopt, "loop", 0}}};
+  options.forced.kernels = {{"", "m", {std::nullopt, "loop", 0, 0}}};
   check(adviceOn(gathers, DiagnosticKind::PlanChoice), "`m` could be made otherwise: --force=m:hero=loop saves ",
         gathers, timesOf(gathers, options));
 
