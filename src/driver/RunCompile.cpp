@@ -233,7 +233,7 @@ private:
     wanted.isWanted = [this](DiagnosticKind kind) {
       return isAdvice(kind) && (!options.remarks || llvm::Regex(*options.remarks).match(text(kind)));
     };
-    wanted.about = options.explain.value_or(".");
+    wanted.about = llvm::StringRef(options.explain.value_or(".")).ltrim("%").str();
     std::optional<AssembleOptions> assembling;
     if (canAssemble(toolchain, assemblerChoice()))
       assembling = assembleOptions();
