@@ -105,17 +105,17 @@ bool Values::isNonNegative(AffineExpr expression, ArrayRef<Constraint> path) con
              ProofVerdict::Proved;
 }
 
-/// Where one may be negative, it is large: `x <u n` says 0 <= x < n of an n that is not.
+/// Where one may be negative, it is large: `x <u n` says 0 <= x < n of an n that is not, `x <=u n` 0 <= x <= n.
 AffineExpr Values::compareUnsigned(arith::CmpIOp op, ArrayRef<Constraint> path) {
-  AffineExpr lhs = of(op.getLhs()), rhs = of(op.getRhs());
-  const bool isLess = op.getPredicate() == Predicate::ult || op.getPredicate() == Predicate::uge;
-  if (!isLess || !isNonNegative(rhs, path))
+  AffineExpr lhs = of(op.getLhs()), rhs = of(op.getRhs()), one = variables.constant(1);
+  const Predicate predicate = op.getPredicate();
+  if (!isNonNegative(rhs, path))
     return nullptr;
-  AffineExpr one = variables.constant(1);
-  AffineExpr isInside =
-      variables.function(FunctionKind::And, {one - variables.function(FunctionKind::Less, {lhs, variables.constant(0)}),
-                                             variables.function(FunctionKind::Less, {lhs, rhs})});
-  return op.getPredicate() == Predicate::ult ? isInside : one - isInside;
+  auto less = [&](AffineExpr a, AffineExpr b) { return variables.function(FunctionKind::Less, {a, b}); };
+  const bool isStrict = predicate == Predicate::ult || predicate == Predicate::uge;
+  AffineExpr isInside = variables.function(
+      FunctionKind::And, {one - less(lhs, variables.constant(0)), isStrict ? less(lhs, rhs) : one - less(rhs, lhs)});
+  return predicate == Predicate::ult || predicate == Predicate::ule ? isInside : one - isInside;
 }
 
 AffineExpr Values::compare(arith::CmpIOp op, ArrayRef<Constraint> path) {
@@ -292,9 +292,10 @@ void Values::assume(Value condition, bool truth, SmallVectorImpl<Constraint> &pa
     AffineExpr lhs = of(compare.getLhs()), rhs = of(compare.getRhs());
     Predicate predicate = truth ? compare.getPredicate() : arith::invertPredicate(compare.getPredicate());
     const bool nonNegative = !isUnsigned(predicate) || (isNonNegative(lhs, path) && isNonNegative(rhs, path));
-    if (predicate == Predicate::ult && !nonNegative && isNonNegative(rhs, path)) {
+    const bool isStrict = predicate == Predicate::ult;
+    if ((isStrict || predicate == Predicate::ule) && !nonNegative && isNonNegative(rhs, path)) {
       addConstraint(lhs, {0, far}, path);
-      return addConstraint(lhs - rhs, {-far, -1}, path);
+      return addConstraint(lhs - rhs, {-far, isStrict ? -1 : 0}, path);
     }
     if (std::optional<Interval> interval = differences(predicate, nonNegative))
       return addConstraint(lhs - rhs, *interval, path);
