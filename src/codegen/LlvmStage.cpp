@@ -124,6 +124,8 @@ llvm::FailureOr<std::string> compile(llvm::Module &module, const std::vector<Ker
       return llvm::failure();
     reporter.finish("llvm-linked", module);
   }
+  if (options.fastDivision && llvm::is_contained({"", "translated", "linked"}, options.startAfter))
+    allowFastDivisions(module); // later texts have the marks
   optimize(module, *machine, target, options);
   if (options.optimizationLevel > 0) {
     switchOffVectorizerInCodeGeneration();

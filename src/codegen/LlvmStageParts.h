@@ -117,8 +117,11 @@ void mergeAccesses(llvm::Module &module, llvm::TargetMachine &machine, const Tar
 void widenBrains(llvm::Module &module);
 /// The code generator's own run of the vectorizer would complete vectors again. For the whole process, once.
 void switchOffVectorizerInCodeGeneration();
-/// f32 divisions to `div.full` and `rcp.approx`; see LlvmOptions::fastDivision. After optimisation, because the
-/// intrinsics are opaque to it.
+/// Marks the f32 divisions that there are with `afn`: two units in the last place are good enough. Those that LLVM makes
+/// of divisions of f64, as the result is the same, are not among them.
+void allowFastDivisions(llvm::Module &module);
+/// f32 divisions so marked to `div.full` and `rcp.approx`; see LlvmOptions::fastDivision. After optimisation, because
+/// the intrinsics are opaque to it.
 void lowerDivisions(llvm::Module &module);
 /// Is it one of LLVM's functions that multiply fragments on tensor cores?
 inline bool isProductOfFragments(const llvm::Function &function) {

@@ -5,6 +5,7 @@
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Operator.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -258,10 +259,8 @@ namespace {
 /// `1/x` is left to instruction selection, which picks rcp.approx for approximate divisions; the rest becomes div.full.
 void lowerDivision(llvm::BinaryOperator &division) {
   llvm::Value *numerator = division.getOperand(0);
-  if (auto *constant = llvm::dyn_cast<llvm::ConstantFP>(numerator); constant && constant->isExactlyValue(1.0)) {
-    division.setHasApproxFunc(true);
+  if (auto *constant = llvm::dyn_cast<llvm::ConstantFP>(numerator); constant && constant->isExactlyValue(1.0))
     return;
-  }
   llvm::IRBuilder<> builder(&division);
   llvm::Value *quotient = builder.CreateIntrinsic(llvm::Intrinsic::nvvm_div_full, {numerator, division.getOperand(1)});
   quotient->takeName(&division);
@@ -269,9 +268,14 @@ void lowerDivision(llvm::BinaryOperator &division) {
   division.eraseFromParent();
 }
 
+bool isFloatDivision(const llvm::Instruction &instruction) {
+  return instruction.getOpcode() == llvm::Instruction::FDiv && instruction.getType()->getScalarType()->isFloatTy();
+}
+
 /// A vector division becomes scalar ones: no target divides packed floats.
 void scalarize(llvm::BinaryOperator &division) {
   llvm::IRBuilder<> builder(&division);
+  builder.setFastMathFlags(division.getFastMathFlags());
   auto *type = llvm::cast<llvm::FixedVectorType>(division.getType());
   llvm::Value *result = llvm::PoisonValue::get(type);
   for (unsigned i = 0; i < type->getNumElements(); ++i) {
@@ -287,17 +291,24 @@ void scalarize(llvm::BinaryOperator &division) {
 
 } // namespace
 
+void allowFastDivisions(llvm::Module &module) {
+  for (llvm::Function &function : module)
+    for (llvm::Instruction &instruction : llvm::instructions(function))
+      if (isFloatDivision(instruction) ||
+          (instruction.getOpcode() == llvm::Instruction::FNeg && instruction.getType()->getScalarType()->isFloatTy()))
+        instruction.setHasApproxFunc(true); // of `-(x / c)`, which becomes `x / -c`, the sign's flags are kept
+}
+
 void lowerDivisions(llvm::Module &module) {
   std::vector<llvm::BinaryOperator *> divisions;
   for (llvm::Function &function : module)
-    for (llvm::BasicBlock &block : function)
-      for (llvm::Instruction &instruction : block)
-        if (instruction.getOpcode() == llvm::Instruction::FDiv && instruction.getType()->getScalarType()->isFloatTy())
-          divisions.push_back(llvm::cast<llvm::BinaryOperator>(&instruction));
+    for (llvm::Instruction &instruction : llvm::instructions(function))
+      if (isFloatDivision(instruction) && instruction.hasApproxFunc())
+        divisions.push_back(llvm::cast<llvm::BinaryOperator>(&instruction));
   for (llvm::BinaryOperator *division : divisions)
     if (division->getType()->isVectorTy())
       scalarize(*division);
-    else if (!division->hasApproxFunc())
+    else
       lowerDivision(*division);
 }
 
