@@ -124,6 +124,11 @@ Value fromCompute(CodeBuilder &b, Value value, ElementType type) {
     // Zero and what is below are no powers of two. LLVM's and MLIR's folding of constants does not know.
     if (floatFormat(type).specials == FloatFormat::Specials::PowerOfTwo)
       value = b.select(b.cmpF(FPred::OLE, value, 0.0), b.quietNan(b.getF32Type()), value);
+    // Nor that infinity becomes the largest number where there is none.
+    if (floatFormat(type).specials == FloatFormat::Specials::None) {
+      const double largest = largestFinite(floatFormat(type));
+      value = b.minF(b.maxF(value, b.floating(b.getF32Type(), -largest)), b.floating(b.getF32Type(), largest));
+    }
     Value narrow = b.castF(value, patternFloatType(type, b.getContext()));
     Value pattern = b.bitcast(narrow, b.getIntegerType(bitWidth(type)));
     return b.castI(pattern, valueType(type, b.getContext()), /*isSigned=*/false);

@@ -217,6 +217,8 @@ BoundMachine::Result BoundMachine::evaluateBounds(const HloInstruction &instr, s
     return map(instr, operands, lift);
   case Opcode::Reduce:
     return reduce(instr, operands);
+  case Opcode::BatchNormInference:
+    return batchNormInference(instr, operands);
   case Opcode::CopyDone:
     return operands[0].elements[0];
   case Opcode::AsyncDone:
@@ -512,8 +514,30 @@ BoundMachine::Result BoundMachine::map(const HloInstruction &instr, std::vector<
   Result mapped = run(*instr.computation(AttributeKey::ToApply), std::move(operands), &instr.shape());
   if (failed(mapped))
     return llvm::failure();
-  if (mapped->bounds && mapped->array().numElements() == result.array().numElements())
+  if (mapped->array().numElements() == result.array().numElements()) {
     result.bounds = mapped->bounds;
+    result.unrounded = mapped->unrounded;
+  }
+  return result;
+}
+
+BoundMachine::Result BoundMachine::batchNormInference(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands) {
+  llvm::FailureOr<Value> value = valueOf(instr, operands, nullptr);
+  if (failed(value) || !isBounded)
+    return failed(value) ? Result(llvm::failure()) : Result(Bounded(std::move(*value)));
+  auto [known, isNew] = normSteps.try_emplace(&instr);
+  if (isNew)
+    known->second = normStepsOf(instr);
+  const HloComputation *byRoot = known->second.byRoot->entry(), *byReciprocal = known->second.byReciprocal->entry();
+  Result first = run(*byRoot, operands.vec());
+  if (failed(first) || draws())
+    return first;
+  Result second = run(*byReciprocal, operands.vec());
+  if (failed(second))
+    return llvm::failure();
+  Bounded result(std::move(*value));
+  admit(result, *first);
+  admit(result, *second);
   return result;
 }
 

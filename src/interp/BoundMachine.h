@@ -2,6 +2,7 @@
 // BoundMachine: runs computations as Machine does, with bounds beside the values.
 
 #include "interp/BoundElementwise.h"
+#include "interp/NormSteps.h"
 #include "interp/RandomDraw.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -48,6 +49,8 @@ private:
   Result whileLoop(const HloInstruction &instr, std::vector<Bounded> &operands);
   Result conditional(const HloInstruction &instr, std::vector<Bounded> &operands);
   Result map(const HloInstruction &instr, std::vector<Bounded> &operands, const Shape *lift);
+  /// As the steps that are made of it.
+  Result batchNormInference(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands);
   void admitEitherZero(const HloInstruction &instr, Bounded &result) const;
   void admitOrdersOfProducts(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result) const;
   Result reduce(const HloInstruction &instr, std::vector<Bounded> &operands);
@@ -81,6 +84,7 @@ private:
   Machine machine;
   Backend backend;
   llvm::DenseMap<const HloComputation *, std::unique_ptr<Facts>> facts;
+  llvm::DenseMap<const HloInstruction *, NormSteps> normSteps;
   std::optional<RandomDraw> draw;
   bool isBounded = true;
   uint64_t loopSteps = 0;
