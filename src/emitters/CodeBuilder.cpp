@@ -26,6 +26,16 @@ Value CodeBuilder::quietNan(Type type) {
   return arith::ConstantOp::create(*this, FloatAttr::get(type, nan));
 }
 
+/// Of two zeros MLIR's folding of constants makes NaN.
+Value CodeBuilder::atan2(Value y, Value x) {
+  const int64_t sign = int64_t(1) << (y.getType().getIntOrFloatBitWidth() - 1);
+  Value yBits = bitcast(y, intTypeOf(y)), xBits = bitcast(x, intTypeOf(x));
+  Value half = select(cmpI(IPred::slt, xBits, 0), floatingLike(y, llvm::numbers::pi), floatingLike(y, 0.0));
+  Value ofZeros = bitcast(orI(bitcast(half, intTypeOf(y)), andI(yBits, sign)), y.getType());
+  Value areZero = andI(cmpF(FPred::OEQ, y, 0.0), cmpF(FPred::OEQ, x, 0.0));
+  return select(areZero, ofZeros, mlir::math::Atan2Op::create(*this, y, x, flags));
+}
+
 Value CodeBuilder::infinity(Type type, bool negative) {
   const llvm::fltSemantics &semantics = cast<FloatType>(type).getFloatSemantics();
   return arith::ConstantOp::create(*this, FloatAttr::get(type, llvm::APFloat::getInf(semantics, negative)));

@@ -80,6 +80,7 @@ public:
   Value maxF(Value a, Value b) { return mlir::arith::MaximumFOp::create(*this, a, b); } ///< NaN wins
   Value minF(Value a, Value b) { return mlir::arith::MinimumFOp::create(*this, a, b); } ///< NaN wins
   Value castF(Value a, Type type);
+  Value atan2(Value y, Value x);
 
   // Complex.
   Value real(Value a) { return mlir::complex::ReOp::create(*this, a); }

@@ -131,7 +131,7 @@ Value modulus(CodeBuilder &b, Pair z) {
   return b.select(b.cmpF(FPred::OEQ, larger, b.infinity(re.getType())), larger, result);
 }
 
-Value angle(CodeBuilder &b, Pair z) { return math::Atan2Op::create(b, z.im, z.re); }
+Value angle(CodeBuilder &b, Pair z) { return b.atan2(z.im, z.re); }
 
 /// (modulus, angle) to (re, im).
 Pair fromPolar(CodeBuilder &b, Value radius, Value phase) {

@@ -90,7 +90,7 @@ Compute computeOf(Opcode opcode) {
           {{Power}, power},
           {{Logistic}, logistic},
           {{ReducePrecision}, withReducedPrecision},
-          {{Atan2}, call<math::Atan2Op>},
+          {{Atan2}, [](const FloatOp &f) { return f.b.atan2(f.x, f.y); }},
           {{Floor}, call<math::FloorOp>},
           {{Ceil}, call<math::CeilOp>},
           {{RoundNearestAfz}, call<math::RoundOp>},

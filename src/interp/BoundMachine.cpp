@@ -264,6 +264,25 @@ BoundMachine::Result BoundMachine::evaluateBounds(const HloInstruction &instr, s
   return result;
 }
 
+/// What is computed in f64 of finite numbers, and leaves them: another order of the same steps may stay within them.
+static void openOverflows(llvm::ArrayRef<Bounded> operands, Bounded &result) {
+  auto isFinite = [](double value) { return std::isfinite(value); };
+  auto isWide = [](const Literal &array) { return array.shape().elementType() == ElementType::F64; };
+  for (const Bounded &operand : operands)
+    if (!isWide(operand.array()) || !llvm::all_of(operand.array().data<double>(), isFinite))
+      return;
+  for (Bounded *leaf : leavesOf(result)) {
+    if (!isWide(leaf->array()) || llvm::all_of(leaf->array().data<double>(), isFinite))
+      continue;
+    auto made = std::make_shared<Bounds>(*boundsOrPoint(*leaf));
+    for (auto [value, low, high] : llvm::zip_equal(leaf->array().data<double>(), made->low.mutableData<double>(),
+                                                   made->high.mutableData<double>()))
+      if (!isFinite(value))
+        setUnknown(low, high);
+    leaf->bounds = std::move(made);
+  }
+}
+
 llvm::LogicalResult BoundMachine::boundOp(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands,
                                           Bounded &result, bool keepUnrounded) {
   const llvm::StringRef target = instr.string(AttributeKey::CustomCallTarget);
@@ -280,6 +299,8 @@ llvm::LogicalResult BoundMachine::boundOp(const HloInstruction &instr, llvm::Arr
     return llvm::failure();
   if (instr.opcode() == Opcode::Scatter)
     admitZerosForSubnormals(instr, operands, hasOpenElement(operands[operands.size() / 2]), result);
+  if (instr.opcode() == Opcode::BatchNormTraining || instr.opcode() == Opcode::BatchNormGrad)
+    openOverflows(operands, result);
   return llvm::success();
 }
 

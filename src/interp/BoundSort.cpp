@@ -270,6 +270,44 @@ std::optional<size_t> onlyKey(const HloComputation &comparator) {
   return key;
 }
 
+/// Does it compare two numbers, and nothing else? Then no two come before each other.
+bool isStrict(const HloComputation &comparator) {
+  const HloInstruction &root = *comparator.root();
+  const auto isParameter = [](const HloInstruction *instr) { return instr->opcode() == Opcode::Parameter; };
+  return root.opcode() == Opcode::Compare && llvm::all_of(root.operands(), isParameter) &&
+         root.operand(0) != root.operand(1) &&
+         llvm::is_contained({ComparisonDirection::Lt, ComparisonDirection::Gt},
+                            root.enumOr(AttributeKey::Direction, ComparisonDirection::Eq));
+}
+
+/// A NaN comes neither before nor after any number, although these have an order: what is sorted so may have any.
+bool comparesNans(const HloComputation &comparator, const Literal &keys) {
+  if (!isFloat(keys.shape().elementType()) || comparator.root()->comparisonType() == ComparisonType::TotalOrder)
+    return false;
+  for (int64_t i = 0, n = keys.numElements(); i < n; ++i)
+    if (std::isnan(keys.getDouble(i)))
+      return true;
+  return false;
+}
+
+/// Of some two neighbours each comes before the other: what such a comparator sorts may have any order.
+template <typename Less>
+llvm::FailureOr<bool> contradictsItself(llvm::ArrayRef<int64_t> order, int64_t rowLength, Less less) {
+  std::vector<int64_t> one, other;
+  for (size_t i = 0; i + 1 < order.size(); ++i)
+    if (int64_t(i + 1) % rowLength != 0) {
+      one.push_back(order[i]);
+      other.push_back(order[i + 1]);
+    }
+  if (one.empty())
+    return false;
+  llvm::FailureOr<Bounded> forth = less(one, other), back = less(other, one);
+  if (failed(forth) || failed(back))
+    return llvm::failure();
+  return llvm::any_of(llvm::zip_equal(forth->array().bytes(), back->array().bytes()),
+                      [](auto pair) { return std::get<0>(pair) && std::get<1>(pair); });
+}
+
 /// Bounds of `count` elements of each row, of which `sorted` has all.
 BoundsPtr firstOfRows(const Bounded &sorted, int64_t rowLength, int64_t count, const Shape &shape) {
   if (!sorted.bounds)
@@ -315,8 +353,12 @@ llvm::LogicalResult BoundMachine::boundSort(const HloInstruction &instr, llvm::A
                                             Bounded &result) {
   if (failed(boundByEnds(instr, operands, result)))
     return llvm::failure();
-  const std::optional<size_t> key = onlyKey(*instr.computation(AttributeKey::ToApply));
-  if (operands.size() == 1 || llvm::none_of(operands, [](const Bounded &operand) { return operand.isBounded(); }))
+  const HloComputation &comparator = *instr.computation(AttributeKey::ToApply);
+  const std::optional<size_t> key = onlyKey(comparator);
+  const bool isOpen =
+      operands.size() > 1 && llvm::any_of(operands, [](const Bounded &operand) { return operand.isBounded(); });
+  const bool isMixedUp = key && isStrict(comparator) && comparesNans(comparator, operands[*key].array());
+  if (!isOpen && isStrict(comparator) && !isMixedUp)
     return llvm::success();
   const Shape &shape = operands[0].array().shape();
   const DimLast dims(shape.rank(), instr.ints(AttributeKey::Dimensions)[0]);
@@ -343,10 +385,18 @@ llvm::LogicalResult BoundMachine::boundSort(const HloInstruction &instr, llvm::A
   };
   const int64_t rowLength = values[0].shape().dims().back();
   toPositions(*order, rowLength);
+  std::vector<Bounded *> leaves = leavesOf(result);
+  llvm::FailureOr<bool> contradicts = isStrict(comparator) ? isMixedUp : contradictsItself(*order, rowLength, less);
+  if (failed(contradicts))
+    return llvm::failure();
+  if (*contradicts)
+    for (Bounded *leaf : leaves)
+      leaf->bounds = unknownBounds(leaf->array());
+  if (*contradicts || !isOpen)
+    return llvm::success();
   llvm::FailureOr<Places> places = PlaceSearch(int64_t(order->size()), rowLength, OpenPairs(*order, less)).run();
   if (failed(places))
     return llvm::failure();
-  std::vector<Bounded *> leaves = leavesOf(result);
   for (size_t i = 0; i < rows.size(); ++i) {
     if (key == i)
       continue; // which the ends tell more of
