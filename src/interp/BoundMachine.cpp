@@ -4,6 +4,7 @@
 #include "interp/BoundIndices.h"
 #include "interp/BoundScatter.h"
 #include "interp/BoundSums.h"
+#include "interp/Convolution.h"
 #include "interp/MixedTypes.h"
 #include "interp/Ops.h"
 #include "interp/Strided.h"
@@ -324,6 +325,20 @@ static bool overwrites(const HloComputation &combiner) {
   return combiner.root()->opcode() == Opcode::Parameter && combiner.root()->parameterNumber() == 1;
 }
 
+/// Of a convolution: nothing is known where what is no number meets padding.
+static llvm::FailureOr<BoundsPtr> boundOpenPadding(const BoundStep &step, llvm::FailureOr<BoundsPtr> bounds) {
+  if (failed(bounds) || step.instr.opcode() != Opcode::Convolution || !isFloat(step.value.shape().elementType()))
+    return bounds;
+  const std::vector<bool> padded = paddedSpecials(step.instr, step.operands[1].array());
+  if (llvm::none_of(padded, [](bool is) { return is; }))
+    return bounds;
+  auto made = std::make_shared<Bounds>(*bounds ? **bounds : *pointBounds(step.value));
+  for (size_t i = 0; i < padded.size(); ++i)
+    if (padded[i])
+      setUnknown(made->low.mutableData<double>()[i], made->high.mutableData<double>()[i]);
+  return BoundsPtr(std::move(made));
+}
+
 llvm::LogicalResult BoundMachine::boundArray(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands,
                                              Bounded &result, bool keepUnrounded) {
   BoundStep step{instr, operands, result.array(), machine, backend, keepUnrounded, orderRoundings};
@@ -346,7 +361,7 @@ llvm::LogicalResult BoundMachine::boundArray(const HloInstruction &instr, llvm::
   bool floating = isFloat(type) || isComplex(type);
   const bool areSizesKnown = instr.opcode() != Opcode::RaggedDot || !hasOpenElement(operands[2]);
   if (floating && llvm::is_contained({Opcode::Dot, Opcode::Convolution, Opcode::RaggedDot}, instr.opcode()))
-    return areSizesKnown ? take(boundProducts(step)) : take(unknownBounds(step.value));
+    return areSizesKnown ? take(boundOpenPadding(step, boundProducts(step))) : take(unknownBounds(step.value));
   const HloComputation *function = instr.computation(AttributeKey::ToApply);
   bool sums = function && isFloat(type) && plainOp(*function) == Opcode::Add;
   if (instr.opcode() == Opcode::ReduceWindow && sums)

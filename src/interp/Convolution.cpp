@@ -205,6 +205,38 @@ Literal kernelGradientSums(const ConvolutionGeometry &forward, const Literal &in
   return convolutionSums(backward, input, dy, result);
 }
 
+std::vector<bool> paddedSpecials(const HloInstruction &convolution, const Literal &kernel) {
+  const ConvolutionGeometry geometry = ConvolutionGeometry::of(convolution);
+  if (!isFloat(kernel.shape().elementType()))
+    return {};
+  Literal special(Shape::array(ElementType::F32, kernel.shape().dims()));
+  const int64_t channelDim = geometry.labels.rhsOutput, channels = kernel.shape().dim(unsigned(channelDim));
+  std::vector<float> all(size_t(channels), 0);
+  int64_t inner = 1; // elements of the kernel between neighbours along its output features
+  for (int64_t i = channelDim + 1; i < int64_t(kernel.shape().rank()); ++i)
+    inner *= kernel.shape().dim(unsigned(i));
+  bool any = false;
+  for (int64_t i = 0, n = kernel.numElements(); i < n; ++i)
+    if (!std::isfinite(kernel.getDouble(i))) {
+      special.mutableData<float>()[size_t(i)] = 1;
+      all[size_t(i / inner % channels)] += 1;
+      any = true;
+    }
+  if (!any)
+    return {};
+  const Shape &shape = convolution.shape();
+  Literal ones(Shape::array(ElementType::F32, convolution.operand(0)->shape().dims()));
+  llvm::fill(ones.mutableData<float>(), 1.0F);
+  const Literal met = convolutionSums(geometry, ones, special, shape.withElementType(ElementType::F32));
+  std::vector<bool> padded(size_t(shape.numElements()));
+  inner = 1;
+  for (int64_t i = geometry.labels.outFeature + 1; i < int64_t(shape.rank()); ++i)
+    inner *= shape.dim(unsigned(i));
+  for (size_t i = 0; i < padded.size(); ++i)
+    padded[i] = met.getDouble(int64_t(i)) < all[size_t(int64_t(i) / inner % channels)];
+  return padded;
+}
+
 llvm::FailureOr<Value> evaluateConvolution(Step &step) {
   if (step.operands.size() != 2)
     return step.unsupported("sparse operands");

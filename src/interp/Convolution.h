@@ -28,6 +28,10 @@ struct ConvolutionGeometry {
 Literal convolutionSums(const ConvolutionGeometry &geometry, const Literal &input, const Literal &kernel,
                         const Shape &result);
 
+/// By element of a convolution's result: whether an element of the kernel that is no number, or infinite, meets padding
+/// or a hole there. Who multiplies it by zero has NaN, who skips it has not. Empty: nowhere.
+std::vector<bool> paddedSpecials(const HloInstruction &convolution, const Literal &kernel);
+
 /// The gradients of y = convolution(x, kernel), in whose geometry the input is not dilated and there are no batch
 /// groups: what y's gradient `dy` makes of x's, and of the kernel's.
 Literal inputGradientSums(const ConvolutionGeometry &forward, const Literal &dy, const Literal &kernel,
