@@ -111,14 +111,16 @@ bool packPairs(llvm::Module &module, const TargetInfo &target);
 bool packBytes(llvm::Module &module);
 /// Indices that differ by a constant, and that LLVM no longer shows to, do so again.
 void restoreOffsets(llvm::Module &module);
+/// Indices that differ by a constant do so in 64 bits, where it does not fit the type that LLVM has narrowed them to.
+void widenOffsets(llvm::Module &module);
 /// Neighbouring loads and stores become vectors that touch nothing else.
 void mergeAccesses(llvm::Module &module, llvm::TargetMachine &machine, const TargetInfo &target);
 /// bf16 that are loaded side by side become f32 as halves of words.
 void widenBrains(llvm::Module &module);
 /// The code generator's own run of the vectorizer would complete vectors again. For the whole process, once.
 void switchOffVectorizerInCodeGeneration();
-/// Marks the f32 divisions that there are with `afn`: two units in the last place are good enough. Those that LLVM makes
-/// of divisions of f64, as the result is the same, are not among them.
+/// Marks the f32 divisions that there are with `afn`: two units in the last place are good enough. Those that LLVM
+/// makes of divisions of f64, as the result is the same, are not among them.
 void allowFastDivisions(llvm::Module &module);
 /// f32 divisions so marked to `div.full` and `rcp.approx`; see LlvmOptions::fastDivision. After optimisation, because
 /// the intrinsics are opaque to it.

@@ -202,6 +202,7 @@ void switchOffVectorizerInCodeGeneration() {
 
 void mergeAccesses(llvm::Module &module, llvm::TargetMachine &machine, const TargetInfo &target) {
   restoreOffsets(module);
+  widenOffsets(module);
   llvm::PassBuilder builder(&machine);
   if (target.maxVectorBytes > 16 && sayGlobal(module)) {
     llvm::ModulePassManager passes;

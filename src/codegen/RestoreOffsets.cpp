@@ -13,6 +13,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/PatternMatch.h"
 
 namespace hloc {
@@ -62,7 +63,45 @@ llvm::SmallVector<llvm::Instruction *, 2> sameBits(llvm::Instruction &value, uin
   return same;
 }
 
+/// `index` in a wider type, as a sum with a constant there, if it is one in its own and that may be too narrow; null:
+/// not.
+///
+/// LLVM 22's vectorizer multiplies what two indices differ by with the size of an element in their type: of `i8` 180
+/// and 0, four bytes each, it takes (180 * 4) mod 256 for the distance, and may take two loads for one.
+llvm::Value *widened(llvm::CastInst &index) {
+  llvm::Value *rest;
+  const llvm::APInt *offset;
+  const bool isSigned = llvm::isa<llvm::SExtInst>(index);
+  llvm::Value *narrow = index.getOperand(0);
+  if (isSigned ? !match(narrow, m_NSWAdd(m_Value(rest), m_APInt(offset)))
+               : !match(narrow, m_CombineOr(m_NUWAdd(m_Value(rest), m_APInt(offset)),
+                                            m_DisjointOr(m_Value(rest), m_APInt(offset)))))
+    return nullptr;
+  const unsigned bits = index.getType()->getScalarSizeInBits();
+  const llvm::APInt wide = isSigned ? offset->sext(bits) : offset->zext(bits);
+  constexpr uint64_t mostBytes = 64; // twice what an element, or a vector of them, has
+  if (wide.abs().ult((uint64_t(1) << (offset->getBitWidth() - 1)) / mostBytes))
+    return nullptr;
+  llvm::IRBuilder<> builder(&index);
+  llvm::Value *base = builder.CreateCast(index.getOpcode(), rest, index.getType());
+  return builder.CreateAdd(base, llvm::ConstantInt::get(index.getType(), wide), "", /*HasNUW=*/!isSigned,
+                           /*HasNSW=*/true);
+}
+
 } // namespace
+
+void widenOffsets(llvm::Module &module) {
+  for (llvm::Function &function : module)
+    for (llvm::Instruction &instruction : llvm::make_early_inc_range(llvm::instructions(function))) {
+      const bool isWidening = llvm::isa<llvm::ZExtInst, llvm::SExtInst>(instruction) && isIndex(instruction) &&
+                              instruction.getType()->isIntegerTy(64);
+      if (llvm::Value *sum = isWidening ? widened(llvm::cast<llvm::CastInst>(instruction)) : nullptr) {
+        sum->takeName(&instruction);
+        instruction.replaceAllUsesWith(sum);
+        instruction.eraseFromParent();
+      }
+    }
+}
 
 void restoreOffsets(llvm::Module &module) {
   const llvm::DataLayout &layout = module.getDataLayout();

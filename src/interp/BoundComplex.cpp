@@ -208,7 +208,8 @@ private:
   Rectangle product(const Rectangle &x, const Rectangle &y, Number wanted) const {
     if (!x.isFinite() || !y.isFinite())
       return x.isPoint() && y.isPoint() ? Rectangle{wanted, wanted} : unknownRectangle();
-    if (!std::isfinite(wanted.real()) || !std::isfinite(wanted.imag())) // a product that is contracted does not overflow
+    if (!std::isfinite(wanted.real()) ||
+        !std::isfinite(wanted.imag())) // a product that is contracted does not overflow
       return unknownRectangle();
     auto combined = [&](std::pair<double, double> p, std::pair<double, double> q, double sign) {
       auto [qLow, qHigh] = sign > 0 ? q : std::pair(-q.second, -q.first);
