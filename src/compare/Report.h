@@ -54,8 +54,7 @@ private:
 /// Adds up what was found in the arrays of a result.
 void summarise(llvm::ArrayRef<LeafReport> leaves, CompareResult &result);
 
-/// An element as text; `[low, high]`.
-std::string elementText(const Literal &array, int64_t element);
+/// `[low, high]`
 std::string rangeText(const std::string &low, const std::string &high);
 
 bool hasSameBytes(const Literal &a, const Literal &b, int64_t element);

@@ -150,6 +150,7 @@ RunCommandOptions settledRun(const RunCommandOptions &options) {
   all.only = options.compile.only;
   all.countsEvents =
       !options.counters.empty() || (!options.compile.reportFile.empty() && options.platform == Platform::Emulator);
+  all.tracesFailures = !options.compile.reportFile.empty();
   all.estimates = options.compile.estimate;
   if (options.timeoutSeconds > 0)
     all.deadline = steadySeconds() + options.timeoutSeconds;

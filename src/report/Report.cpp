@@ -4,6 +4,7 @@
 
 #include "hloc/report/Report.h"
 
+#include "ChainJson.h"
 #include "KernelHlo.h"
 #include "MachineCode.h"
 #include "Page.h"
@@ -244,6 +245,8 @@ private:
           json.attributeEnd();
           break;
         }
+      if (run.chain)
+        json.attributeObject("chain", [&] { writeChain(json, *run.chain); });
       if (request.reported)
         writeDiagnostics(json, "reported", *request.reported);
     });

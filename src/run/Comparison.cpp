@@ -1,6 +1,7 @@
 #include "Comparison.h"
 
 #include "NumpyFiles.h"
+#include "ValueChain.h"
 
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
@@ -69,6 +70,16 @@ void Comparison::noteRegime(Regime regime) {
     regimes.push_back(regime);
 }
 
+void Comparison::trace(const HloModule &module, llvm::ArrayRef<Literal> arguments, const CompareResult &result,
+                       const std::string &step) {
+  if (!options.tracesFailures || chain || result.equal())
+    return;
+  TimedScope scope(timing, "trace values");
+  progress.beginStage("trace values");
+  chain = chainOf(module, arguments, result.first, interpreterOptions());
+  chain->step = step;
+}
+
 static std::string inRegime(Regime regime) { return fmt::format(" in the regime `{}`", regimeName(regime).str()); }
 
 bool Comparison::compareStep(const HloModule &step, llvm::ArrayRef<Literal> arguments, const Literal &actual,
@@ -82,6 +93,7 @@ bool Comparison::compareStep(const HloModule &step, llvm::ArrayRef<Literal> argu
       compareWith(step, arguments, *expected, actual, mayBeOpen ? WeakCheck::None : WeakCheck::Open);
   if (failed(compared))
     return false;
+  trace(step, arguments, *compared, fusion.name().str());
   std::string what = fmt::format("of step {}, `{}`, differ from the interpreter's", number, fusion.name().str());
   if (!judge(*compared, {what, isGenerated ? inRegime(regime) : "", mayBeOpen, &fusion}))
     return false;
@@ -107,6 +119,8 @@ bool Comparison::compare(const HloModule &module, llvm::ArrayRef<Literal> argume
   llvm::FailureOr<CompareResult> compared = compareWith(module, arguments, *expected, actual, weakCheck);
   if (failed(compared))
     return false;
+  if (!(users && byHand)) // of somebody else's results the interpreter's values say nothing
+    trace(module, arguments, *compared, "");
   if (!compared->equal() && !schedule.empty())
     diagnostics.report(DiagnosticKind::ResultMismatch,
                        fmt::format("with blocks and warps in the order `{}` results are others than in the order "

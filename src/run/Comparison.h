@@ -48,6 +48,9 @@ public:
   /// A line or two for all comparisons, all of which were successful. `watched`: what else was looked at.
   std::string agreement(const std::string &watched) const;
 
+  /// What led to the first element that is wrong, if there is one and it was asked for.
+  std::optional<ValueChain> takeChain() { return std::exchange(chain, std::nullopt); }
+
   /// Of all comparisons so far.
   const ComparisonTotals &totals() const { return sums; }
 
@@ -60,6 +63,8 @@ private:
     const HloInstruction *step = nullptr;
   };
 
+  void trace(const HloModule &module, llvm::ArrayRef<Literal> arguments, const CompareResult &result,
+             const std::string &step);
   bool judge(const CompareResult &result, const Subject &subject);
   bool settle(const HloModule &module, const HloModule &fused, llvm::ArrayRef<Literal> arguments,
               const Literal &expected, const std::string &where);
@@ -90,6 +95,7 @@ private:
   std::optional<Literal> users; ///< --expected
   std::vector<Regime> regimes;  ///< in which results agree
   ComparisonTotals sums;
+  std::optional<ValueChain> chain;
   bool isSettled = false;     ///< what is not known at the end the steps have told
   std::string usersAgreement; ///< of the user's results with the interpreter
   struct OpenResult {

@@ -48,6 +48,7 @@ public:
   RunReport run(std::shared_ptr<const SourceFile> file) {
     const bool isDone = runStages(std::move(file));
     report.compared = comparison.totals();
+    report.chain = comparison.takeChain();
     if (!isDone) {
       report.verdict = diagnostics.exitCode() == ExitCode::Mismatch ? RunVerdict::Wrong : RunVerdict::NotRun;
     } else if (!compares()) {

@@ -105,6 +105,9 @@ std::string describeAgreement(const CompareResult &result, llvm::StringRef unkno
 CompareResult compareLiterals(const Literal &expected, const Literal &actual, llvm::ArrayRef<Tolerance> tolerances);
 CompareResult compareLiterals(const Literal &expected, const Literal &actual, const Tolerance &tolerance);
 
+/// An element as text, as reports have it.
+std::string elementText(const Literal &array, int64_t element);
+
 /// "1e-4" (absolute and relative), "abs=1e-5,rel=1e-3,ulps=4,largest=1e-6,int=1" (`absolute` and `relative` are
 /// understood as well), "exact". Nothing if malformed.
 std::optional<Tolerance> parseTolerance(llvm::StringRef text);

@@ -35,6 +35,7 @@ struct RunOptions {
   std::vector<std::string> checks; ///< bounds, races, uninit, divergence; `none`
   std::string approximations;      ///< `exact`, `largest`, `smallest` or a seed; empty: `seed`
   bool countsEvents = false;       ///< of the first run, as the other two
+  bool tracesFailures = false;     ///< finds what led to the first element that is wrong (RunReport::chain)
   bool estimates = false;
   unsigned repeat = 0;
   bool verifyEachPass = false;

@@ -5,6 +5,7 @@
 #include "hloc/emulator/Emulator.h"
 #include "hloc/interp/Inputs.h"
 #include "hloc/run/EstimatedModule.h"
+#include "hloc/run/ValueChain.h"
 #include "hloc/runtime/Measure.h"
 
 #include <map>
@@ -52,8 +53,9 @@ struct RunReport {
   std::vector<ProgramRun> runs;           ///< those that ended, in order
   std::vector<std::string> notes;         ///< what is strange in kernels and harms nobody
   ComparisonTotals compared;
-  std::string ptx;       ///< what was executed, where events were counted
-  std::string agreement; ///< what agrees with what, and what was watched; empty where nothing was compared
+  std::optional<ValueChain> chain; ///< to the first element that is wrong, if it was asked for
+  std::string ptx;                 ///< what was executed, where events were counted
+  std::string agreement;           ///< what agrees with what, and what was watched; empty where nothing was compared
 };
 
 } // namespace hloc

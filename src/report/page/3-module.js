@@ -305,6 +305,28 @@ hloc.counterTable = counters => {
   return hloc.sortable([{ head: "what", value: row => row.name }, { head: "number", value: row => row.value, isNumber: true }], rows, `${rows.length} counters that are not 0`).element;
 };
 
+// What led to the first element that is wrong: the reference's values, from inputs to the element.
+hloc.chain = (app, chain) => {
+  const at = value => `${value.name}[${value.index.join(", ")}]`;
+  const named = i => hloc.element("a", { href: `#chain-${i}`, onclick: event => { event.preventDefault(); rows[i].scrollIntoView({ block: "nearest" }); rows[i].focus(); } }, at(chain.values[i]));
+  const how = value => [
+    value.numTerms ? hloc.element("div", {}, `${hloc.amount(value.numTerms)} ${value.numTerms === 1 ? "term" : "terms"}${value.terms.length < value.numTerms ? ", of which these matter most" : ""}`,
+      hloc.element("ul", {}, value.terms.map(term => hloc.element("li", {}, term)))) : null,
+    value.operands.length ? hloc.element("div", {}, !value.numTerms ? "of " : value.opcode === "dot" ? "the first is of " : "the first, and what it begins with: ", value.operands.map((i, n) => [n ? ", " : "", named(i)])) : null,
+    value.end ? hloc.element("div", { class: "note" }, value.end) : null];
+  const rows = chain.values.map((value, i) => hloc.element("tr", { tabindex: "-1", id: `chain-${i}` },
+    hloc.element("td", {}, value.line ? hloc.element("button", { type: "button", class: "link", onclick: () => app.go({ view: "source", line: value.line }) }, `line ${value.line}`) : null),
+    hloc.element("td", {}, hloc.element("code", {}, at(value))), hloc.element("td", {}, `${value.type} ${value.opcode}`),
+    hloc.element("td", { class: "number" }, hloc.element("strong", {}, value.value)), hloc.element("td", { class: "how" }, how(value))));
+  const result = chain.leaf.length ? `result {${chain.leaf.join(", ")}}` : "the result";
+  return [hloc.element("h2", {}, "What led to the first wrong element"),
+    hloc.element("p", {}, `Element [${chain.index.join(", ")}] of ${result}${chain.step ? ` of step ${chain.step}` : ""} is `, hloc.element("strong", {}, chain.actual),
+      ", and by the reference ", hloc.element("strong", {}, chain.expected), chain.admissible ? `; admissible is ${chain.admissible}.` : "; nothing else is admissible."),
+    chain.missing ? hloc.element("p", { class: "note" }, `How it comes about is not shown: ${chain.missing}.`)
+      : hloc.element("table", { class: "chain" }, hloc.element("caption", {}, "values by the reference, each behind what it is made of"),
+          hloc.element("thead", {}, hloc.element("tr", {}, ["HLO", "element", "what", "value", "made of"].map(head => hloc.element("th", { scope: "col" }, head)))), hloc.element("tbody", {}, rows))];
+};
+
 hloc.messagesView = app => {
   const { run, diagnostics } = app.data;
   const reported = run?.reported ?? [];
@@ -312,7 +334,7 @@ hloc.messagesView = app => {
   const others = diagnostics.filter(one => !reported.some(other => other.message === one.message && other.line === one.line));
   return hloc.element("div", { class: "scroll" },
     run ? [hloc.element("h2", { class: "verdict " + run.verdict.replace(" ", "-") }, `Run: ${run.verdict}`), run.agreement ? hloc.element("pre", {}, run.agreement) : null,
-           run.notes.map(note => hloc.element("p", {}, note)), hloc.messages(app, reported)] : null,
+           run.notes.map(note => hloc.element("p", {}, note)), hloc.messages(app, reported), run.chain ? hloc.chain(app, run.chain) : null] : null,
     others.length ? [hloc.element("h2", {}, "Compilation"), hloc.messages(app, others)] : run ? null : hloc.element("p", {}, "Nothing was reported."),
     run?.counters ? [hloc.element("h2", {}, "Counters of the first run"), hloc.counterTable(run.counters)] : null);
 };

@@ -42,12 +42,13 @@ std::vector<std::string> readBack(const llvm::json::Object &table) {
   return lines;
 }
 
-std::string reportOf(const std::string &text, DiagnosticEngine &diagnostics) {
+std::string reportOf(const std::string &text, DiagnosticEngine &diagnostics, const RunReport *run = nullptr) {
   const TargetInfo target = *findTarget("sm_90");
   ReportRequest request;
   request.file = std::make_shared<const SourceFile>("</script>.hlo", text);
   request.target = target;
   request.device = deviceOf(target);
+  request.run = run;
   return reportPage(request, Toolchain::discover({}), diagnostics);
 }
 
@@ -132,6 +133,25 @@ TEST_CASE("nothing of a program is HTML, whatever it is called") {
   CHECK(page.find("alert(1)") == std::string::npos);
   CHECK(page.find("</script>.hlo") == std::string::npos);
   CHECK(block(page, "module").getString("file") == llvm::StringRef("</script>.hlo"));
+}
+
+TEST_CASE("a run that failed has the values that led there, whatever they are called") {
+  DiagnosticEngine diagnostics;
+  RunReport run;
+  run.verdict = RunVerdict::Wrong;
+  run.chain.emplace();
+  ChainValue &value = run.chain->values.emplace_back();
+  value.name = "</script>\xff";
+  value.index = {3, 5};
+  value.terms = {"<b>[1] 2"};
+  const std::string page = reportOf("HloModule m\nENTRY e { ROOT p = f32[8] parameter(0) }\n", diagnostics, &run);
+  const llvm::json::Object module = block(page, "module");
+  const llvm::json::Object &written =
+      *(*module.getObject("run")->getObject("chain")->getArray("values"))[0].getAsObject();
+  CHECK(written.getString("name") == llvm::StringRef("</script>\xef\xbf\xbd"));
+  CHECK(written.getArray("index")->size() == 2);
+  CHECK((*written.getArray("terms"))[0].getAsString() == llvm::StringRef("<b>[1] 2"));
+  CHECK(page.find("<b>[1]") == std::string::npos);
 }
 
 TEST_CASE("a program with errors has a report that tells them") {

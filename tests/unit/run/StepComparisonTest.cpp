@@ -160,6 +160,29 @@ TEST_CASE("compare steps: the first step that differs is named, wherever it is")
   }
 }
 
+TEST_CASE("compare steps: of the first that differs the values are found that led to its first wrong element") {
+  Run run;
+  run.options.tracesFailures = true;
+  run.wrongNegation = 3; // y, the second time
+  CHECK(!run.verdict().empty());
+  const std::optional<ValueChain> chain = run.comparison.takeChain();
+  REQUIRE(chain);
+  CHECK(chain->step == "y");
+  CHECK(chain->index == std::vector<int64_t>{5});
+  CHECK(chain->expected == "6");
+  CHECK(chain->actual == "7");
+  REQUIRE(chain->values.size() == 2);
+  CHECK(chain->values[0].name == "x");
+  CHECK(chain->values[0].value == "-6"); // what the round before has handed on
+  CHECK(chain->values[1].name == "n");
+  CHECK(chain->values[1].value == "6");
+  CHECK(chain->values[1].line == 3);
+  Run other;
+  other.wrongNegation = 3;
+  CHECK(!other.verdict().empty());
+  CHECK(!other.comparison.takeChain());
+}
+
 TEST_CASE("compare steps: what is overwritten before it is read shows in whoever reads it") {
   Run run;
   for (size_t i = 0; i < run.program.steps.size(); ++i)
