@@ -90,10 +90,23 @@ hloc.facts = (app, kernel, data) => {
       estimate ? hloc.element("dl", {}, hloc.bounds.map(bound => row(bound, [hloc.element("span", { class: "bars" }, hloc.element("span", { class: "bar " + bound, style: `width:${100 * estimate[bound + "_us"] / Math.max(...hloc.bounds.map(each => estimate[each + "_us"]), 1e-9)}%` })), hloc.amount(estimate[bound + "_us"], " µs")])),
         row("launch", hloc.amount(estimate.launch_us, " µs")), row("sectors of 32 B", hloc.amount(estimate.sectors)), row("warp instructions", hloc.amount(estimate.instructions)), row("waves of blocks", hloc.amount(estimate.waves))) : null,
       estimate ? hloc.roofline(app, kernel) : null,
+      hloc.proofs(kernel),
       hloc.element("div", {}, hloc.heatChoice(app, data), data.lint.length || remarks.length ? hloc.element("ul", { class: "messages" },
         data.lint.map(finding => hloc.element("li", { class: "warning" }, hloc.element("strong", {}, finding.rule), " ", finding.message, " ",
           finding.line === undefined ? null : hloc.element("button", { type: "button", class: "link", onclick: () => app.panes[1].goTo(finding.line, true) }, `PTX line ${finding.line + 1}`))),
         remarks.map(remark => hloc.element("li", { class: "remark" }, hloc.element("strong", {}, remark.kind), " ", remark.message))) : hloc.element("p", {}, "Neither lint nor remarks have anything to say."))));
+};
+
+// What --prove says of the kernel; nothing where it was not asked.
+hloc.proofs = kernel => {
+  if (!kernel.proofs?.length) return null;
+  const where = ({ places, element, buffer }) => [places.map(place => `block ${place.block}, thread ${place.thread}`).join(" and "),
+    element === undefined ? buffer : `element ${element} of ${buffer}`].filter(Boolean).join(", ");
+  return hloc.element("div", {}, hloc.element("table", { class: "proofs" }, hloc.element("caption", {}, "whatever the inputs are"),
+    hloc.element("thead", {}, hloc.element("tr", {}, ["property", "verdict", "reason"].map(head => hloc.element("th", { scope: "col" }, head)))),
+    hloc.element("tbody", {}, kernel.proofs.map(proof => hloc.element("tr", {}, hloc.element("th", { scope: "row" }, proof.property),
+      hloc.element("td", { class: ["proved", "refuted"].includes(proof.verdict) ? proof.verdict : "" }, proof.verdict),
+      hloc.element("td", {}, proof.reason, proof.witness ? hloc.element("div", {}, where(proof.witness)) : null))))));
 };
 
 // Warp instructions a second over warp instructions a sector: under which roof the kernel is, and how far.
