@@ -228,18 +228,21 @@ hloc.graph = (app, steps) => {
 
 // --- memory
 
-// Of each temporary the first and the last step that names it, by the order of the steps.
+// Of each buffer the first and the last step that names it, and which write it, by the order of the steps.
 hloc.lifetimes = (app) => {
   const uses = app.data.manifest.buffers.map(() => null), names = [];
-  const use = (buffer, at) => {
-    uses[buffer] ??= { first: at, last: at };
+  const use = (buffer, at, isWritten) => {
+    uses[buffer] ??= { first: at, last: at, writes: [] };
     uses[buffer].last = at;
+    if (isWritten && uses[buffer].writes.at(-1) !== at) uses[buffer].writes.push(at);
   };
   const visit = steps => steps.forEach(step => {
     const at = names.length;
     names.push(hloc.stepTitle(app, step));
-    const named = [...(step.arguments ?? []), step.from, step.to, step.predicate, step.selector, ...(step.reads ?? []), ...(step.writes ?? [])];
-    for (const slice of named) if (slice?.buffer !== undefined) use(slice.buffer, at);
+    const parameters = hloc.kernelOf(app, step)?.parameters ?? [];
+    (step.arguments ?? []).forEach((slice, i) => { if (slice.buffer !== undefined) use(slice.buffer, at, parameters[i]?.written); });
+    for (const slice of [step.from, step.predicate, step.selector, ...(step.reads ?? [])]) if (slice?.buffer !== undefined) use(slice.buffer, at, false);
+    for (const slice of [step.to, ...(step.writes ?? [])]) if (slice?.buffer !== undefined) use(slice.buffer, at, true);
     hloc.inside(step).forEach(part => visit(part.steps));
     // What a loop names it may need in its next round.
     if (step.body) uses.forEach(found => { if (found && found.last >= at) { found.first = Math.min(found.first, at); found.last = names.length - 1; } });
@@ -248,10 +251,42 @@ hloc.lifetimes = (app) => {
   return { uses, names };
 };
 
+// What a buffer is of: `parameter 0`, `result {1}`, both where a result takes a parameter's place.
+hloc.ownerOf = (app, buffer, number) => {
+  const leaf = path => path?.length ? ` {${path.join(", ")}}` : "";
+  const results = app.data.manifest.results.filter(result => result.slice?.buffer === number).map(result => `result${leaf(result.leaf)}`);
+  const own = buffer.kind === "parameter" ? [`parameter ${buffer.parameter}${leaf(buffer.leaf)}`] : buffer.kind === "result" && results.length ? [] : [buffer.kind];
+  return [...own, ...results].join(", ");
+};
+
+// Buffers that share no memory lie one above the other: pale while nobody needs them, darkest where a step writes them.
+hloc.ownMemory = (app, buffers, names) => {
+  const width = Math.max(1, names.length), bytes = Math.max(1, buffers.reduce((sum, buffer) => sum + buffer.bytes, 0));
+  const heights = buffers.map(buffer => Math.max(0.005, buffer.bytes / bytes)), height = heights.reduce((sum, each) => sum + each, 0);
+  let top = 0;
+  const bar = (name, first, last, at) => hloc.element("svg:rect", { class: name, x: 1000 * first / width, width: 1000 * (last - first + 1) / width, ...at });
+  const bands = buffers.map((buffer, i) => {
+    const at = { y: top, height: 400 * heights[i] / height }, { use } = buffer;
+    top += at.height;
+    const runs = []; // of steps that write
+    for (const step of use?.writes ?? []) {
+      if (runs.length && runs.at(-1)[1] === step - 1) runs.at(-1)[1] = step;
+      else runs.push([step, step]);
+    }
+    const said = !use ? "no step names it" : `named by steps ${use.first + 1} (${names[use.first]}) to ${use.last + 1} (${names[use.last]}), ${use.writes.length ? `written first by step ${use.writes[0] + 1} (${names[use.writes[0]]})` : "never written"}`;
+    return hloc.element("svg:g", { class: buffer.kind, "data-buffer": buffer.number }, hloc.svgTitle(`buffer ${buffer.number}, ${buffer.owner}${buffer.shape ? " " + buffer.shape : ""}: ${hloc.bytes(buffer.bytes)}; ${said}`),
+      bar("all", 0, width - 1, at), use ? bar("used", use.first, use.last, at) : null, runs.map(([first, last]) => bar("written", first, last, at)));
+  });
+  const key = kind => hloc.element("span", {}, hloc.element("span", { class: "key " + kind }), kind === "temporary" ? "temporaries " : `${kind}s `);
+  return [hloc.element("p", {}, `What shares no memory has ${hloc.bytes(bytes)} of its own all the time; it is paler before the first step that names it and after the last, darkest where a step writes it. `, [...new Set(buffers.map(buffer => buffer.kind))].map(key)),
+    hloc.element("svg:svg", { class: "memory own", viewBox: "0 0 1000 400", preserveAspectRatio: "none", role: "img", "aria-label": `${buffers.length} buffers with memory of their own over ${width} steps` }, bands)];
+};
+
 hloc.memoryView = app => {
-  const { buffers } = app.data.manifest;
   const { uses, names } = hloc.lifetimes(app);
-  const shared = buffers.map((buffer, number) => ({ ...buffer, number, use: uses[number] })).filter(buffer => buffer.offset !== undefined && buffer.use);
+  const buffers = app.data.manifest.buffers.map((buffer, number) => ({ ...buffer, number, use: uses[number], owner: hloc.ownerOf(app, buffer, number) }));
+  const own = buffers.filter(buffer => buffer.offset === undefined && buffer.bytes > 0);
+  const shared = buffers.filter(buffer => buffer.offset !== undefined && buffer.use);
   const height = Math.max(1, ...shared.map(buffer => buffer.offset + buffer.bytes)), width = Math.max(1, names.length);
   const atStep = new Array(width).fill(0);
   for (const buffer of shared) for (let i = buffer.use.first; i <= buffer.use.last; ++i) atStep[i] += buffer.bytes;
@@ -263,16 +298,17 @@ hloc.memoryView = app => {
     shared.length ? hloc.element("svg:line", { class: "peak", x1: 1000 * (peak + 0.5) / width, x2: 1000 * (peak + 0.5) / width, y1: 0, y2: 400 }) : null);
   const others = hloc.sortable([
     { head: "buffer", value: buffer => buffer.number, isNumber: true },
-    { head: "what", value: buffer => buffer.kind + (buffer.parameter !== undefined ? ` ${buffer.parameter}` : "") },
+    { head: "what", value: buffer => buffer.owner },
     { head: "shape", value: buffer => buffer.shape ?? "" },
     { head: "bytes", value: buffer => buffer.bytes, isNumber: true, cell: buffer => hloc.bytes(buffer.bytes) },
     { head: "at", value: buffer => buffer.offset ?? -1, cell: buffer => buffer.offset === undefined ? "its own" : String(buffer.offset) },
     { head: "first step", value: buffer => buffer.use ? buffer.use.first + 1 : 0, isNumber: true },
-    { head: "last step", value: buffer => buffer.use ? buffer.use.last + 1 : 0, isNumber: true }
-  ], buffers.map((buffer, number) => ({ ...buffer, number, use: uses[number] })), `${buffers.length} buffers`);
+    { head: "last step", value: buffer => buffer.use ? buffer.use.last + 1 : 0, isNumber: true },
+    { head: "written first by", value: buffer => buffer.use?.writes.length ? names[buffer.use.writes[0]] : "" }
+  ], buffers, `${buffers.length} buffers`);
   return hloc.element("div", { class: "scroll" },
     hloc.element("p", {}, shared.length ? `Temporaries share ${hloc.bytes(height)}; most of it is needed at step ${peak + 1}, ${names[peak]}: ${hloc.bytes(atStep[peak])}. Steps run from left to right.` : "There are no temporaries that share memory."),
-    shared.length ? svg : null, others.element);
+    shared.length ? svg : null, own.length ? hloc.ownMemory(app, own, names) : null, others.element);
 };
 
 // --- messages

@@ -79,7 +79,8 @@ hloc.facts = (app, kernel, data) => {
   const row = (name, value) => [hloc.element("dt", {}, name), hloc.element("dd", {}, value)];
   return hloc.element("details", { class: "facts", open: window.innerHeight > 700 },
     hloc.element("summary", {}, hloc.element("span", { class: "swatch", style: `--hue:${kernel.hue}` }), hloc.element("strong", {}, kernel.name),
-      ` ${kernel.hero} · ${hloc.amount(kernel.launches)} ${kernel.launches === 1 ? "launch" : "launches"} · ${estimate ? hloc.amount(estimate.total_us, " µs") + ` on ${app.data.device.name}, bound by ${estimate.bound}` : "no estimate"}`),
+      ` ${kernel.hero} · ${hloc.amount(kernel.launches)} ${kernel.launches === 1 ? "launch" : "launches"} · ${estimate ? hloc.amount(estimate.total_us, " µs") + ` on ${app.data.device.name}, bound by ${estimate.bound}` : "no estimate"}`,
+      kernel.proofs?.length ? ` · ${kernel.proofs.filter(proof => proof.verdict === "proved").length} of ${kernel.proofs.length} properties proved` : ""),
     hloc.element("div", { class: "columns" },
       hloc.element("dl", {}, row("plan", kernel.plan), row("launch", `${hloc.extents(kernel.grid)} blocks of ${hloc.extents(kernel.block)} threads`),
         row("shared memory", hloc.bytes((kernel.static_shared_bytes ?? 0) + (kernel.dynamic_shared_bytes ?? 0))),
