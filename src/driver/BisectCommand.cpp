@@ -1,9 +1,10 @@
 // `hloc bisect`: a run that goes wrong is made small first (`hloc reduce`); then what can be left out is left out,
 // until it goes right. HLO passes are judged by the interpreter; of the others only the whole can be judged, by the
-// emulator.
+// emulator. If that names no pass, the same values are computed by other routes (BisectRoutes.h).
 
 #include "BisectCommand.h"
 
+#include "BisectRoutes.h"
 #include "CandidateJudge.h"
 #include "Compile.h"
 #include "DumpedPasses.h"
@@ -31,6 +32,23 @@ std::string quotedAfter(llvm::StringRef text, llvm::StringRef intro) {
   return at == llvm::StringRef::npos
              ? ""
              : text.drop_front(at + intro.size()).take_until([](char c) { return c == '`'; }).str();
+}
+
+/// Of `12 of 32 elements of step 2, `fusion.1`, differ from the interpreter's`; empty: it is not about steps.
+std::string stepOf(llvm::StringRef errors) {
+  const size_t at = errors.find(" of step ");
+  return at == llvm::StringRef::npos ? "" : quotedAfter(errors.drop_front(at), ", `");
+}
+
+/// Those that can be given once take the place of their like: `--fusion=none` that of `--fusion=redo`.
+Names withOptions(Names arguments, const Names &more) {
+  for (llvm::StringRef option : more) {
+    const llvm::StringRef name = option.take_front(option.find('=') + 1);
+    if (!name.empty() && name != "--disable-pass=" && name != "--force=")
+      llvm::erase_if(arguments, [&](llvm::StringRef one) { return one.starts_with(name); });
+  }
+  llvm::append_range(arguments, more);
+  return arguments;
 }
 
 /// What ran, and how it ended, of one line for people.
@@ -101,20 +119,23 @@ private:
       own.conditions = {WhileCondition::of(ending).text()};
       if (hangs)
         own.timeout = limit;
-      CandidateJudge judge(own, *folder);
-      std::string refusal;
-      if (judge.begin(text, refusal))
-        if (std::optional<Reduction> reduction = reduceHlo(text, judge, *this)) {
-          smallest = reduction->text;
-          say(fmt::format("the same of {} instead of {} instructions\n", reduction->after.instructions,
-                          reduction->before.instructions));
-          limit = hangs ? std::min(limit, 5.0) : 10;
-        }
+      if (std::optional<Reduction> reduction = reductionOf(text, own)) {
+        smallest = reduction->text;
+        say(fmt::format("the same of {} instead of {} instructions\n", reduction->after.instructions,
+                        reduction->before.instructions));
+        limit = hangs ? std::min(limit, 5.0) : 10;
+      }
     }
     std::string error;
     if (options.output != "-" && !writeFileAtomically(options.output, smallest, error))
       diagnostics.report(DiagnosticKind::UnwritableFile, fmt::format("cannot write `{}`: {}", options.output, error));
     return write("small.hlo", smallest);
+  }
+
+  std::optional<Reduction> reductionOf(const std::string &text, const ReduceOptions &own) {
+    CandidateJudge judge(own, *folder);
+    std::string refusal;
+    return judge.begin(text, refusal) ? reduceHlo(text, judge, *this) : std::nullopt;
   }
 
   void trying(llvm::StringRef move) override {
@@ -123,7 +144,7 @@ private:
   void improved(llvm::StringRef, const ReducedSize &size) override { current = size; }
 
   void sayKernel(const std::string &small, const Ending &ending) {
-    if (std::string step = quotedAfter(ending.errors, ", `"); ending.exited(4) && !step.empty())
+    if (std::string step = stepOf(ending.errors); ending.exited(4) && !step.empty())
       say(fmt::format("the first step that differs is that of `{}`\n", step));
     Names line = {"compile", small, "--list-kernels", "--stop-after=ptx"};
     Ending kernels = children.run(line, limit);
@@ -137,7 +158,7 @@ private:
     progress.beginStage("look for what is to blame");
     if (ending.exited(4) ? blameHloPass(small) : blamePassAtWork(small))
       return;
-    if (blameOptional(small, {"mlir", "llvm"}) || blameOptional(small, {"hlo"}))
+    if (blameOptional(small, {"mlir", "llvm"}) || blameRoute(small, ending) || blameOptional(small, {"hlo"}))
       return;
     blameRest(small);
   }
@@ -198,13 +219,67 @@ private:
     return true;
   }
 
+  /// Emitters, the reference, and what lies between them: by who agrees with whom.
+  bool blameRoute(const std::string &small, const Ending &ending) {
+    if (!ending.exited(4))
+      return false;
+    const RouteTools tools = routeTools();
+    std::string error;
+    RouteVerdict verdict = blameEmitter(small, stepOf(ending.errors), tools);
+    if (verdict.blame.empty() && runOf(small, {"--fusion=none"}, limit).exited(4)) {
+      const RouteVerdict shared = blameSharedPart(readFile(small, error).value_or(""), ending.errors, tools);
+      verdict.blame = shared.blame;
+      llvm::append_range(verdict.tried, shared.tried);
+    }
+    tried = verdict.tried;
+    if (verdict.blame.empty())
+      return false;
+    say(fmt::format("to blame: {}\n", verdict.blame));
+    sayTried();
+    return true;
+  }
+
+  RouteTools routeTools() {
+    RouteTools tools;
+    tools.jobs = numWorkers(options.jobs);
+    tools.run = [this](const std::string &file, const Names &more) { return runOf(file, more, limit); };
+    tools.interpret = [this](const std::string &file, const Names &more) {
+      Names line = {"run", file, "--platform=interpreter"};
+      for (llvm::StringRef name : {"--seed=", "--inputs=", "--f32-dots=", "--softmax="})
+        llvm::copy_if(options.arguments, std::back_inserter(line),
+                      [&](llvm::StringRef one) { return one.starts_with(name); });
+      llvm::append_range(line, more);
+      return children.run(line, limit);
+    };
+    tools.compile = [this](const std::string &file, const Names &more) {
+      Names line = {"compile", file};
+      llvm::append_range(line, more);
+      return children.run(line, limit);
+    };
+    tools.write = [this](const std::string &name, const std::string &text) { return write(name, text); };
+    tools.reduced = [this](const std::string &text, const std::string &option) {
+      ReduceOptions own = options;
+      own.arguments = withOptions(options.arguments, {option});
+      own.conditions = {"exit 4"};
+      std::optional<Reduction> reduction = reductionOf(text, own);
+      return reduction ? reduction->text : text;
+    };
+    return tools;
+  }
+
   void blameRest(const std::string &small) {
     const bool isFusion = runOf(small, {"--fusion=none"}, limit).exited(0);
     say(isFusion ? "to blame: an emitter, of what is fused; with --fusion=none all is well\n"
                  : "to blame: an emitter, or one of the passes that no kernel can do without; or the reference\n");
+    sayTried();
     for (llvm::StringRef line : llvm::split(heroes, '\n'))
       if (!line.empty())
         say("  " + line.str() + "\n");
+  }
+
+  void sayTried() {
+    for (const std::string &line : tried)
+      say("  " + line + "\n");
   }
 
   /// `llvm instcombine and mlir cse`
@@ -225,8 +300,7 @@ private:
 
   Ending runOf(const std::string &file, const Names &more, double seconds) const {
     Names arguments = {"run", file};
-    llvm::append_range(arguments, options.arguments);
-    llvm::append_range(arguments, more);
+    llvm::append_range(arguments, withOptions(options.arguments, more));
     return children.run(arguments, seconds);
   }
 
@@ -247,6 +321,7 @@ private:
   double limit = 600; ///< seconds of a run of the small module
   ReducedSize current;
   std::string answer, heroes;
+  Names tried; ///< other routes, a line each
 };
 
 } // namespace

@@ -155,7 +155,13 @@ EmittedKernel plantedEmitKernel(const FusionGraph &graph, const KernelPlan &plan
   };
   if (isPlanted("emitter-crash") && has(Opcode::Cbrt) && has(Opcode::Minimum))
     std::raise(SIGSEGV);
-  return realEmitKernel(graph, plan, name, context, diagnostics);
+  EmittedKernel kernel = realEmitKernel(graph, plan, name, context, diagnostics);
+  if (isPlanted("one-emitter") && plan.hero() != Hero::Loop && succeeded(kernel)) // floor is forgotten
+    (*kernel)->walk([](mlir::math::FloorOp op) {
+      op.replaceAllUsesWith(op.getOperand());
+      op.erase();
+    });
+  return kernel;
 }
 
 //===--- MLIR and LLVM ------------------------------------------------------------------------------------------===//
