@@ -7,6 +7,8 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <limits>
+
 namespace hloc {
 
 namespace {
@@ -23,27 +25,69 @@ using Express = Value (*)(Expansion &x, const HloInstruction &instr, Operands op
 struct OtherWay {
   Opcode opcode;
   llvm::StringRef text;
-  IsFor isFor; ///< of the first operand
+  IsFor isFor; ///< of the first operand, or of the result if there is none
   /// Null: this one has none.
   Express express;
 };
 
 bool isAny(ElementType) { return true; }
-bool isReal(ElementType type) { return isFloat(type) && !isComplex(type); }
+bool isNoComplex(ElementType type) { return !isComplex(type); }
+bool isReal(ElementType type) { return isFloat(type); }
 bool isNegatable(ElementType type) { return isReal(type) || isSigned(type); }
 bool isPred(ElementType type) { return type == ElementType::Pred; }
 
 Value negated(Expansion &x, Value value) { return x.unary(Opcode::Negate, value); }
 
+//===--- numbers ------------------------------------------------------------------------------------------------===//
+
 /// Negated, of negated operands.
-Value mirrored(Expansion &x, Opcode opcode, Operands operands) {
+template <Opcode other> Value mirrored(Expansion &x, const HloInstruction &, Operands of) {
   Values values;
-  for (Value operand : operands)
+  for (Value operand : of)
     values.push_back(negated(x, operand));
-  return negated(x, x.builder().infer(opcode, values));
+  return negated(x, x.builder().infer(other, values));
 }
 
-//===--- numbers ------------------------------------------------------------------------------------------------===//
+/// other(a) +- 1
+template <Opcode other, Opcode step> Value then(Expansion &x, const HloInstruction &, Operands of) {
+  return x.binary(step, x.unary(other, of[0]), x.like(of[0], 1));
+}
+
+/// other(a +- 1)
+template <Opcode other, Opcode step> Value after(Expansion &x, const HloInstruction &, Operands of) {
+  return x.unary(other, x.binary(step, of[0], x.like(of[0], 1)));
+}
+
+/// 1 / other(a)
+template <Opcode other> Value reciprocal(Expansion &x, const HloInstruction &, Operands of) {
+  return x.divide(x.like(of[0], 1), x.unary(other, of[0]));
+}
+
+template <Opcode first, Opcode op, Opcode second> Value both(Expansion &x, const HloInstruction &, Operands of) {
+  return x.binary(op, x.unary(first, of[0]), x.unary(second, of[0]));
+}
+
+template <Opcode other> Value ofNegated(Expansion &x, const HloInstruction &, Operands of) {
+  return x.binary(other, of[0], negated(x, of[1]));
+}
+
+Value absolute(Expansion &x, const HloInstruction &, Operands of) {
+  return x.binary(Opcode::Maximum, of[0], negated(x, of[0]));
+}
+
+Value timesMinusOne(Expansion &x, const HloInstruction &, Operands of) { return x.multiply(x.like(of[0], -1), of[0]); }
+
+Value multiplied(Expansion &x, const HloInstruction &, Operands of) {
+  return x.divide(of[0], x.divide(x.like(of[1], 1), of[1]));
+}
+
+Value divided(Expansion &x, const HloInstruction &, Operands of) {
+  return x.multiply(of[0], x.binary(Opcode::Power, of[1], x.like(of[1], -1)));
+}
+
+Value raised(Expansion &x, const HloInstruction &, Operands of) {
+  return x.unary(Opcode::Exponential, x.multiply(of[1], x.unary(Opcode::Log, of[0])));
+}
 
 Value logistic(Expansion &x, const HloInstruction &, Operands of) {
   Value exponential = x.unary(Opcode::Exponential, negated(x, of[0])), one = x.like(of[0], 1);
@@ -77,13 +121,25 @@ Value roundToEven(Expansion &x, const HloInstruction &, Operands of) {
   return x.select(isUp, x.add(floor, x.like(of[0], 1)), floor);
 }
 
+Value signOf(Expansion &x, const HloInstruction &, Operands of) {
+  HloBuilder &b = x.builder();
+  Value zero = x.like(of[0], 0);
+  Value negative = x.select(b.compare(ComparisonDirection::Lt, of[0], zero), x.like(of[0], -1), of[0]);
+  return x.select(b.compare(ComparisonDirection::Gt, of[0], zero), x.like(of[0], 1), negative);
+}
+
+Value finite(Expansion &x, const HloInstruction &, Operands of) {
+  Value infinity = x.like(of[0], std::numeric_limits<double>::infinity());
+  return x.builder().compare(ComparisonDirection::Lt, x.unary(Opcode::Abs, of[0]), infinity);
+}
+
 Value exclusiveOr(Expansion &x, const HloInstruction &, Operands of) {
   Value first = x.binary(Opcode::And, of[0], x.unary(Opcode::Not, of[1]));
   return x.binary(Opcode::Or, first, x.binary(Opcode::And, x.unary(Opcode::Not, of[0]), of[1]));
 }
 
 /// By the other of `and` and `or`.
-Value dual(Expansion &x, Opcode other, Operands of) {
+template <Opcode other> Value dual(Expansion &x, const HloInstruction &, Operands of) {
   return x.unary(Opcode::Not, x.binary(other, x.unary(Opcode::Not, of[0]), x.unary(Opcode::Not, of[1])));
 }
 
@@ -179,6 +235,54 @@ Value concatenated(Expansion &x, const HloInstruction &instr, Operands of) {
   return all;
 }
 
+/// One dimension after the other; elements apart from each other or cut off are not written so.
+Value padded(Expansion &x, const HloInstruction &instr, Operands of) {
+  Value all = of[0];
+  llvm::SmallVector<int64_t> dims(all->shape().dims());
+  for (auto [i, padding] : llvm::enumerate(instr.get<llvm::ArrayRef<PaddingDim>>(AttributeKey::Padding))) {
+    if (padding.low < 0 || padding.high < 0 || padding.interior)
+      return nullptr;
+    dims[i] += padding.low + padding.high;
+    all = x.withAt(x.spread(of[1], dims), all, unsigned(i), x.scalar(ElementType::S32, double(padding.low)));
+  }
+  return all;
+}
+
+Value dynamicallySliced(Expansion &x, const HloInstruction &instr, Operands of) {
+  Values starts;
+  llvm::SmallVector<int64_t> all;
+  for (Value start : of.drop_front()) {
+    all.push_back(int64_t(starts.size()));
+    starts.push_back(x.reshape(start, {1}));
+  }
+  if (starts.empty())
+    return nullptr;
+  HloBuilder &b = x.builder();
+  return b.infer(Opcode::Gather, {of[0], b.concatenate(starts, 0)},
+                 {b.ints(AttributeKey::OffsetDims, all), b.ints(AttributeKey::CollapsedSliceDims, {}),
+                  b.ints(AttributeKey::StartIndexMap, all), Attribute{AttributeKey::IndexVectorDim, int64_t(0)},
+                  b.ints(AttributeKey::SliceSizes, instr.shape().dims())});
+}
+
+Value counted(Expansion &x, const HloInstruction &instr, Operands) {
+  constexpr int64_t mostNumbers = 1 << 16;
+  Literal numbers(instr.shape().withDefaultLayout());
+  const auto dimension = unsigned(instr.intOr(AttributeKey::IotaDimension, 0));
+  if (numbers.numElements() > mostNumbers)
+    return nullptr;
+  int64_t after = 1;
+  for (int64_t size : instr.shape().dims().drop_front(dimension + 1))
+    after *= size;
+  for (int64_t i = 0; i < numbers.numElements(); ++i) {
+    const int64_t number = i / after % instr.shape().dim(dimension);
+    if (isReal(instr.shape().elementType()))
+      numbers.setDouble(i, double(number));
+    else
+      numbers.setInt(i, number);
+  }
+  return x.builder().constant(std::move(numbers));
+}
+
 //===--- reductions ---------------------------------------------------------------------------------------------===//
 
 /// By an op of the two parameters, over one dimension after the other, element by element.
@@ -203,100 +307,85 @@ Value reduced(Expansion &x, const HloInstruction &instr, Operands of) {
   return x.binary(op.opcode(), rest, x.spread(of[1], instr.shape().dims()));
 }
 
+/// All products side by side, and their sums; dimensions of batches, of the first's rows, of the second's columns, of
+/// terms.
+Value summed(Expansion &x, const HloInstruction &instr, Operands of) {
+  constexpr int64_t mostProducts = 1 << 20;
+  const AttributeKey batches[] = {AttributeKey::LhsBatchDims, AttributeKey::RhsBatchDims};
+  const AttributeKey terms[] = {AttributeKey::LhsContractingDims, AttributeKey::RhsContractingDims};
+  const auto results = int64_t(instr.shape().rank());
+  llvm::SmallVector<int64_t> dims(instr.shape().dims()), places[2], summedDims;
+  auto next = int64_t(instr.ints(batches[0]).size()); // where free dimensions of the operand begin
+  for (unsigned i = 0; i < 2; ++i) {
+    llvm::ArrayRef<int64_t> batch = instr.ints(batches[i]), contracted = instr.ints(terms[i]);
+    for (unsigned dim = 0; dim < of[i]->shape().rank(); ++dim) {
+      const auto *inBatch = llvm::find(batch, int64_t(dim)), *inTerms = llvm::find(contracted, int64_t(dim));
+      places[i].push_back(inBatch != batch.end()        ? inBatch - batch.begin()
+                          : inTerms != contracted.end() ? results + (inTerms - contracted.begin())
+                                                        : next++);
+    }
+  }
+  for (int64_t dim : instr.ints(terms[0])) {
+    summedDims.push_back(int64_t(dims.size()));
+    dims.push_back(of[0]->shape().dim(unsigned(dim)));
+  }
+  const ElementType type = instr.shape().elementType();
+  const Shape products = Shape::array(type, dims);
+  if (products.numElements() > mostProducts)
+    return nullptr;
+  HloBuilder &b = x.builder();
+  Value first = b.broadcast(b.convert(of[0], type), products, places[0]);
+  Value all = x.multiply(first, b.broadcast(b.convert(of[1], type), products, places[1]));
+  return summedDims.empty() ? all : b.reduce(all, x.scalar(type, 0), summedDims, x.reducer(Opcode::Add, type));
+}
+
 //===--- all ----------------------------------------------------------------------------------------------------===//
 
-#define HLOC_WAY [](Expansion & x, const HloInstruction &, Operands of)->Value
-
-constexpr OtherWay ways[] = {{Opcode::Logistic, "1 / (1 + exp(-x))", isReal, logistic},
-                             {Opcode::Tanh, "2 * logistic(2 * x) - 1", isReal, tanhOf},
-                             {Opcode::Exponential, "expm1(x) + 1", isReal,
-                              HLOC_WAY{return x.add(x.unary(Opcode::ExponentialMinusOne, of[0]), x.like(of[0], 1));
-} // namespace
-} // namespace hloc
-, {Opcode::ExponentialMinusOne, "exp(x) - 1", isReal,
-   HLOC_WAY{return x.subtract(x.unary(Opcode::Exponential, of[0]), x.like(of[0], 1));
-}
-}
-, {Opcode::Log, "log1p(x - 1)", isReal,
-   HLOC_WAY{return x.unary(Opcode::LogPlusOne, x.subtract(of[0], x.like(of[0], 1)));
-}
-}
-, {Opcode::LogPlusOne, "log(x + 1)", isReal, HLOC_WAY{return x.unary(Opcode::Log, x.add(of[0], x.like(of[0], 1)));
-}
-}
-, {Opcode::Sqrt, "1 / rsqrt(x)", isReal, HLOC_WAY{return x.divide(x.like(of[0], 1), x.unary(Opcode::Rsqrt, of[0]));
-}
-}
-, {Opcode::Rsqrt, "1 / sqrt(x)", isReal, HLOC_WAY{return x.divide(x.like(of[0], 1), x.unary(Opcode::Sqrt, of[0]));
-}
-}
-, {Opcode::Cbrt, "sign(x) * power(abs(x), 1/3)", isReal, cbrt},
-    {Opcode::Tan, "sine(x) / cosine(x)", isReal,
-     HLOC_WAY{return x.divide(x.unary(Opcode::Sine, of[0]), x.unary(Opcode::Cosine, of[0]));
-}
-}
-, {Opcode::Sine, "cosine(x) * tan(x)", isReal,
-   HLOC_WAY{return x.multiply(x.unary(Opcode::Cosine, of[0]), x.unary(Opcode::Tan, of[0]));
-}
-}
-, {Opcode::Cosine, "sine(x) / tan(x)", isReal,
-   HLOC_WAY{return x.divide(x.unary(Opcode::Sine, of[0]), x.unary(Opcode::Tan, of[0]));
-}
-}
-, {Opcode::Floor, "-ceil(-x)", isReal, HLOC_WAY{return mirrored(x, Opcode::Ceil, of);
-}
-}
-, {Opcode::Ceil, "-floor(-x)", isReal, HLOC_WAY{return mirrored(x, Opcode::Floor, of);
-}
-}
-, {Opcode::RoundNearestAfz, "sign(x) * floor(abs(x) + 1/2)", isReal, roundAwayFromZero},
+constexpr OtherWay ways[] = {
+    {Opcode::Logistic, "1 / (1 + exp(-x))", isReal, logistic},
+    {Opcode::Tanh, "2 * logistic(2 * x) - 1", isReal, tanhOf},
+    {Opcode::Exponential, "expm1(x) + 1", isReal, then<Opcode::ExponentialMinusOne, Opcode::Add>},
+    {Opcode::ExponentialMinusOne, "exp(x) - 1", isReal, then<Opcode::Exponential, Opcode::Subtract>},
+    {Opcode::Log, "log1p(x - 1)", isReal, after<Opcode::LogPlusOne, Opcode::Subtract>},
+    {Opcode::LogPlusOne, "log(x + 1)", isReal, after<Opcode::Log, Opcode::Add>},
+    {Opcode::Sqrt, "1 / rsqrt(x)", isReal, reciprocal<Opcode::Rsqrt>},
+    {Opcode::Rsqrt, "1 / sqrt(x)", isReal, reciprocal<Opcode::Sqrt>},
+    {Opcode::Cbrt, "sign(x) * power(abs(x), 1/3)", isReal, cbrt},
+    {Opcode::Tan, "sine(x) / cosine(x)", isReal, both<Opcode::Sine, Opcode::Divide, Opcode::Cosine>},
+    {Opcode::Sine, "cosine(x) * tan(x)", isReal, both<Opcode::Cosine, Opcode::Multiply, Opcode::Tan>},
+    {Opcode::Cosine, "sine(x) / tan(x)", isReal, both<Opcode::Sine, Opcode::Divide, Opcode::Tan>},
+    {Opcode::Floor, "-ceil(-x)", isReal, mirrored<Opcode::Ceil>},
+    {Opcode::Ceil, "-floor(-x)", isReal, mirrored<Opcode::Floor>},
+    {Opcode::RoundNearestAfz, "sign(x) * floor(abs(x) + 1/2)", isReal, roundAwayFromZero},
     {Opcode::RoundNearestEven, "floor(x), or 1 more", isReal, roundToEven},
-    {Opcode::Abs, "maximum(x, -x)", isNegatable, HLOC_WAY{return x.binary(Opcode::Maximum, of[0], negated(x, of[0]));
-}
-}
-, {Opcode::Negate, "-1 * x", isNegatable, HLOC_WAY{return x.multiply(x.like(of[0], -1), of[0]);
-}
-}
-, {Opcode::Add, "x - -y", isNegatable, HLOC_WAY{return x.subtract(of[0], negated(x, of[1]));
-}
-}
-, {Opcode::Subtract, "x + -y", isNegatable, HLOC_WAY{return x.add(of[0], negated(x, of[1]));
-}
-}
-, {Opcode::Multiply, "x / (1 / y)", isReal, HLOC_WAY{return x.divide(of[0], x.divide(x.like(of[1], 1), of[1]));
-}
-}
-, {Opcode::Divide, "x * power(y, -1)", isReal,
-   HLOC_WAY{return x.multiply(of[0], x.binary(Opcode::Power, of[1], x.like(of[1], -1)));
-}
-}
-, {Opcode::Power, "exp(y * log(x))", isReal,
-   HLOC_WAY{return x.unary(Opcode::Exponential, x.multiply(of[1], x.unary(Opcode::Log, of[0])));
-}
-}
-, {Opcode::Maximum, "-minimum(-x, -y)", isNegatable, HLOC_WAY{return mirrored(x, Opcode::Minimum, of);
-}
-}
-, {Opcode::Minimum, "-maximum(-x, -y)", isNegatable, HLOC_WAY{return mirrored(x, Opcode::Maximum, of);
-}
-}
-, {Opcode::And, "not(or(not x, not y))", isAny, HLOC_WAY{return dual(x, Opcode::Or, of);
-}
-}
-, {Opcode::Or, "not(and(not x, not y))", isAny, HLOC_WAY{return dual(x, Opcode::And, of);
-}
-}
-, {Opcode::Xor, "or(and(x, not y), and(not x, y))", isAny, exclusiveOr},
+    {Opcode::Sign, "1, -1 or x", isNegatable, signOf},
+    {Opcode::IsFinite, "abs(x) < inf", isReal, finite},
+    {Opcode::Abs, "maximum(x, -x)", isNegatable, absolute},
+    {Opcode::Negate, "-1 * x", isNegatable, timesMinusOne},
+    {Opcode::Add, "x - -y", isNegatable, ofNegated<Opcode::Subtract>},
+    {Opcode::Subtract, "x + -y", isNegatable, ofNegated<Opcode::Add>},
+    {Opcode::Multiply, "x / (1 / y)", isReal, multiplied},
+    {Opcode::Divide, "x * power(y, -1)", isReal, divided},
+    {Opcode::Power, "exp(y * log(x))", isReal, raised},
+    {Opcode::Maximum, "-minimum(-x, -y)", isNegatable, mirrored<Opcode::Minimum>},
+    {Opcode::Minimum, "-maximum(-x, -y)", isNegatable, mirrored<Opcode::Maximum>},
+    {Opcode::And, "not(or(not x, not y))", isAny, dual<Opcode::Or>},
+    {Opcode::Or, "not(and(not x, not y))", isAny, dual<Opcode::And>},
+    {Opcode::Xor, "or(and(x, not y), and(not x, y))", isAny, exclusiveOr},
     {Opcode::Select, "select(not p, y, x)", isPred, selected},
-    {Opcode::Clamp, "minimum(maximum(least, x), most)", isAny, clamped}, {Opcode::Reverse, "gather", isAny, reversed},
-    {Opcode::Transpose, "gather", isAny, transposed}, {Opcode::Broadcast, "gather", isAny, broadcasted},
-    {Opcode::Slice, "gather", isAny, sliced}, {Opcode::Reshape, "gather", isAny, reshaped},
+    {Opcode::Clamp, "minimum(maximum(least, x), most)", isAny, clamped},
+    {Opcode::Reverse, "gather", isAny, reversed},
+    {Opcode::Transpose, "gather", isAny, transposed},
+    {Opcode::Broadcast, "gather", isAny, broadcasted},
+    {Opcode::Slice, "gather", isAny, sliced},
+    {Opcode::Reshape, "gather", isAny, reshaped},
     {Opcode::Concatenate, "dynamic-update-slice", isAny, concatenated},
+    {Opcode::Pad, "dynamic-update-slice", isAny, padded},
+    {Opcode::DynamicSlice, "gather", isAny, dynamicallySliced},
+    {Opcode::Iota, "constant", isNoComplex, counted},
+    {Opcode::Dot, "multiply and reduce", isAny, summed},
     {Opcode::Reduce, "its op, element by element", isAny, reduced},
-}
-;
-
-#undef HLOC_WAY
+};
 
 const OtherWay *wayOf(Opcode opcode) {
   const auto *way = llvm::find_if(ways, [&](const OtherWay &row) { return row.opcode == opcode; });
@@ -305,7 +394,8 @@ const OtherWay *wayOf(Opcode opcode) {
 
 /// In front of it; null: there is no other way.
 Value otherwise(const OtherWay &way, HloInstruction &instr, HloEditor &editor) {
-  if (!instr.shape().isArray() || !way.isFor(instr.operand(0)->shape().elementType()) || editor.isOrdered(&instr))
+  const Shape &shape = instr.numOperands() ? instr.operand(0)->shape() : instr.shape();
+  if (!instr.shape().isArray() || !way.isFor(shape.elementType()) || editor.isOrdered(&instr))
     return nullptr;
   HloBuilder builder(editor, &instr);
   Expansion x(builder, instr);

@@ -19,7 +19,7 @@ struct Example {
 PassRun moduleOf(const std::string &line) {
   return PassRun("HloModule m\nmost {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
                  "  ROOT r = f32[] maximum(a, b)\n}\nENTRY e {\n  x = f32[3,4]{1,0} parameter(0)\n"
-                 "  y = f32[3,4]{1,0} parameter(1)\n  one = f32[] constant(1)\n"
+                 "  y = f32[3,4]{1,0} parameter(1)\n  one = f32[] constant(1)\n  two = s32[] constant(2)\n"
                  "  p = pred[3,4]{1,0} compare(x, y), direction=LT\n  q = pred[3,4]{1,0} is-finite(y)\n  ROOT r = " +
                  line + "\n}\n");
 }
@@ -44,6 +44,12 @@ TEST_CASE("other ways: the same bits") {
       {Opcode::Concatenate, "f32[3,8]{1,0} concatenate(x, y), dimensions={1}"},
       {Opcode::Reduce, "f32[4]{0} reduce(x, one), dimensions={0}, to_apply=most"},
       {Opcode::Reduce, "f32[] reduce(x, one), dimensions={0,1}, to_apply=most"},
+      {Opcode::Pad, "f32[6,5]{1,0} pad(x, one), padding=1_2x0_1"},
+      {Opcode::DynamicSlice, "f32[2,3]{1,0} dynamic-slice(x, two, two), dynamic_slice_sizes={2,3}"},
+      {Opcode::Iota, "f32[3,4]{0,1} iota(), iota_dimension=1"},
+      {Opcode::Iota, "s8[3,4]{1,0} iota(), iota_dimension=0"},
+      {Opcode::Sign, "f32[3,4]{1,0} sign(x)"},
+      {Opcode::IsFinite, "pred[3,4]{1,0} is-finite(x)"},
       {Opcode::Floor, "f32[3,4]{1,0} floor(x)"},
       {Opcode::Ceil, "f32[3,4]{1,0} ceil(x)"},
       {Opcode::Maximum, "f32[3,4]{1,0} maximum(x, y)"},
@@ -87,6 +93,10 @@ TEST_CASE("other ways: nearly the same numbers") {
       {Opcode::Multiply, "f32[3,4]{1,0} multiply(x, y)"},
       {Opcode::Divide, "f32[3,4]{1,0} divide(x, y)"},
       {Opcode::Power, "f32[3,4]{1,0} power(x, y)"},
+      {Opcode::Dot, "f32[3,3]{0,1} dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={1}"},
+      {Opcode::Dot, "f32[3,4,4]{2,1,0} dot(x, y), lhs_batch_dims={0}, rhs_batch_dims={0}"},
+      {Opcode::Dot, "f32[4]{0} dot(x, y), lhs_batch_dims={1}, rhs_batch_dims={1}, lhs_contracting_dims={0}, "
+                    "rhs_contracting_dims={0}"},
       {Opcode::Clamp, "f32[3,4]{1,0} clamp(one, x, y)"},
   };
   for (const Example &example : examples) {
