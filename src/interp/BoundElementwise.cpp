@@ -88,6 +88,10 @@ llvm::FailureOr<BoundsPtr> boundSelectedProducts(const BoundStep &step) {
 llvm::FailureOr<BoundsPtr> boundBits(const BoundStep &step) {
   const Bounded &operand = step.operands[0];
   const Shape &from = operand.array().shape();
+  // Of a NaN that is computed the bits are the machine's, or the compiler's if it computes with constants.
+  const bool makesNans = isFloat(from.elementType()) && isElementwise(step.instr.operand(0)->opcode());
+  if (!operand.bounds && !makesNans)
+    return BoundsPtr();
   BoundsPtr unknown = unknownBounds(step.value);
   auto made = std::make_shared<Bounds>(Bounds{asBound(step.value), asBound(step.value)});
   int64_t ratioDown = step.value.numElements() / std::max<int64_t>(1, from.numElements());
@@ -104,11 +108,13 @@ llvm::FailureOr<BoundsPtr> boundBits(const BoundStep &step) {
     highBits = std::move(*highResult);
   }
   for (int64_t i = 0; i < from.numElements(); ++i) {
-    if (!operand.bounds || !isSpread(*operand.bounds, i))
+    const bool isSpreadOut = operand.bounds && isSpread(*operand.bounds, i);
+    const bool isMadeNan = !isSpreadOut && makesNans && std::isnan(operand.array().getDouble(i));
+    if (!isSpreadOut && !isMadeNan)
       continue;
     int64_t first = sameCount ? i : ratioUp > 1 ? i / ratioUp : i * ratioDown;
     int64_t count = ratioUp > 1 || sameCount ? 1 : ratioDown;
-    bool keepsOrder = ordered && !isUnknown(*operand.bounds, i) &&
+    bool keepsOrder = ordered && isSpreadOut && !isUnknown(*operand.bounds, i) &&
                       std::signbit(operand.bounds->low.getDouble(i)) == std::signbit(operand.bounds->high.getDouble(i));
     for (int64_t k = first; k < first + count; ++k) {
       const Literal &one = keepsOrder ? *lowBits : unknown->low, &other = keepsOrder ? *highBits : unknown->high;
@@ -243,7 +249,7 @@ llvm::FailureOr<BoundsPtr> boundElementwise(const BoundStep &step, BoundsPtr &un
   bool floating = isFloat(type) || isComplex(type), allReal = llvm::all_of(step.operands, isReal);
   bool isFunction = floating && permitted(instr, step.backend).ulps > 0.5;
   if (instr.opcode() == Opcode::BitcastConvert)
-    return anyBounds ? boundBits(step) : llvm::FailureOr<BoundsPtr>(BoundsPtr());
+    return boundBits(step);
   if (instr.opcode() == Opcode::Negate && anyUnrounded) { // -(a * b) + c contracts as well
     auto negated = std::make_shared<Bounds>(Bounds{step.operands[0].unrounded->high, step.operands[0].unrounded->low});
     for (Literal *end : {&negated->low, &negated->high})

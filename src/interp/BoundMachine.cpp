@@ -219,7 +219,9 @@ BoundMachine::Result BoundMachine::evaluateBounds(const HloInstruction &instr, s
   case Opcode::Reduce:
     return reduce(instr, operands);
   case Opcode::BatchNormInference:
-    return batchNormInference(instr, operands);
+  case Opcode::BatchNormTraining:
+  case Opcode::BatchNormGrad:
+    return batchNorm(instr, operands);
   case Opcode::CopyDone:
     return operands[0].elements[0];
   case Opcode::AsyncDone:
@@ -300,8 +302,6 @@ llvm::LogicalResult BoundMachine::boundOp(const HloInstruction &instr, llvm::Arr
     return llvm::failure();
   if (instr.opcode() == Opcode::Scatter)
     admitZerosForSubnormals(instr, operands, hasOpenElement(operands[operands.size() / 2]), result);
-  if (instr.opcode() == Opcode::BatchNormTraining || instr.opcode() == Opcode::BatchNormGrad)
-    openOverflows(operands, result);
   return llvm::success();
 }
 
@@ -557,23 +557,28 @@ BoundMachine::Result BoundMachine::map(const HloInstruction &instr, std::vector<
   return result;
 }
 
-BoundMachine::Result BoundMachine::batchNormInference(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands) {
+BoundMachine::Result BoundMachine::batchNorm(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands) {
   llvm::FailureOr<Value> value = valueOf(instr, operands, nullptr);
-  if (failed(value) || !isBounded)
-    return failed(value) ? Result(llvm::failure()) : Result(Bounded(std::move(*value)));
-  auto [known, isNew] = normSteps.try_emplace(&instr);
-  if (isNew)
-    known->second = normStepsOf(instr);
-  const HloComputation *byRoot = known->second.byRoot->entry(), *byReciprocal = known->second.byReciprocal->entry();
-  Result first = run(*byRoot, operands.vec());
-  if (failed(first) || draws())
-    return first;
-  Result second = run(*byReciprocal, operands.vec());
-  if (failed(second))
+  if (failed(value))
     return llvm::failure();
   Bounded result(std::move(*value));
-  admit(result, *first);
-  admit(result, *second);
+  if (!isBounded)
+    return result;
+  if (instr.opcode() != Opcode::BatchNormInference) {
+    if (failed(boundByEnds(instr, operands, result)))
+      return llvm::failure();
+    openOverflows(operands, result);
+  }
+  auto [ways, isNew] = normSteps.try_emplace(&instr);
+  if (isNew)
+    ways->second = normStepsOf(instr);
+  for (size_t i = 0; i < normSteps[&instr].size(); ++i) {
+    Result one = run(*normSteps[&instr][i]->entry(), operands.vec());
+    if (failed(one) || draws())
+      return one;
+    for (auto [leaf, other] : llvm::zip_equal(leavesOf(result), leavesOf(*one)))
+      admit(*leaf, *other);
+  }
   return result;
 }
 

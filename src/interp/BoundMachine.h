@@ -8,6 +8,8 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 
+#include <map>
+
 namespace hloc::interp {
 
 class BoundMachine {
@@ -50,7 +52,7 @@ private:
   Result conditional(const HloInstruction &instr, std::vector<Bounded> &operands);
   Result map(const HloInstruction &instr, std::vector<Bounded> &operands, const Shape *lift);
   /// As the steps that are made of it.
-  Result batchNormInference(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands);
+  Result batchNorm(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands);
   void admitEitherZero(const HloInstruction &instr, Bounded &result) const;
   void admitOrdersOfProducts(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands, Bounded &result) const;
   Result reduce(const HloInstruction &instr, std::vector<Bounded> &operands);
@@ -84,7 +86,7 @@ private:
   Machine machine;
   Backend backend;
   llvm::DenseMap<const HloComputation *, std::unique_ptr<Facts>> facts;
-  llvm::DenseMap<const HloInstruction *, NormSteps> normSteps;
+  std::map<const HloInstruction *, std::vector<std::unique_ptr<HloModule>>> normSteps;
   std::optional<RandomDraw> draw;
   bool isBounded = true;
   uint64_t loopSteps = 0;

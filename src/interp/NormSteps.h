@@ -1,19 +1,18 @@
 #pragma once
-// batch-norm-inference as the steps that compilers make of it, for bounds: what cancels in them cannot be seen from
-// operands and result.
+// batch-norm-* as the steps that compilers make of them, for bounds: what cancels in them cannot be seen from operands
+// and results.
 
 #include "hloc/hlo/HloModule.h"
 
 #include <memory>
+#include <vector>
 
 namespace hloc::interp {
 
-/// Two modules of the operands' shapes, of arithmetic in f32 (f64 of f64), which is that of the result for others:
-///   (x - mean) / sqrt(variance + epsilon) * scale + offset
-///   (x - mean) * rsqrt(variance + epsilon) * scale + offset
-struct NormSteps {
-  std::unique_ptr<HloModule> byRoot, byReciprocal;
-};
-NormSteps normStepsOf(const HloInstruction &batchNormInference);
+/// Modules of the operands' shapes, each a way to compute the results. Inference in f32 at least, the others in f64:
+///   inference  (x - mean) / sqrt(variance + epsilon) * scale + offset, and the same by rsqrt
+///   training   the same of mean and variance of x
+///   grad       scale / sqrt(s) / n * (n g - sum(g) - (x - mean) sum(g (x - mean)) / s), s = variance + epsilon
+std::vector<std::unique_ptr<HloModule>> normStepsOf(const HloInstruction &batchNorm);
 
 } // namespace hloc::interp
