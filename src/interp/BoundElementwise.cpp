@@ -84,12 +84,23 @@ llvm::FailureOr<BoundsPtr> boundSelectedProducts(const BoundStep &step) {
   return boundSelect({step.instr, operands, step.value, step.machine, step.backend, step.keepUnrounded});
 }
 
+/// Is what an instruction has computed, and not only handed on?
+bool isComputed(const HloInstruction &instr, unsigned depth = 0) {
+  constexpr unsigned most = 20;
+  if (llvm::is_contained({Opcode::Parameter, Opcode::Constant, Opcode::GetTupleElement}, instr.opcode()) ||
+      depth > most)
+    return false;
+  if (!hasTrait(instr.opcode(), OpcodeTrait::Moves) && instr.opcode() != Opcode::Copy)
+    return true;
+  return llvm::any_of(instr.operands(), [&](const HloInstruction *operand) { return isComputed(*operand, depth + 1); });
+}
+
 /// Bits of floats: numbers of one sign are ordered as their bits are, up or down; nothing else can be said.
 llvm::FailureOr<BoundsPtr> boundBits(const BoundStep &step) {
   const Bounded &operand = step.operands[0];
   const Shape &from = operand.array().shape();
   // Of a NaN that is computed the bits are the machine's, or the compiler's if it computes with constants.
-  const bool makesNans = isFloat(from.elementType()) && isElementwise(step.instr.operand(0)->opcode());
+  const bool makesNans = isFloat(from.elementType()) && isComputed(*step.instr.operand(0));
   if (!operand.bounds && !makesNans)
     return BoundsPtr();
   BoundsPtr unknown = unknownBounds(step.value);
