@@ -90,7 +90,7 @@ bool isComputed(const HloInstruction &instr, unsigned depth = 0) {
   if (llvm::is_contained({Opcode::Parameter, Opcode::Constant, Opcode::GetTupleElement}, instr.opcode()) ||
       depth > most)
     return false;
-  if (!hasTrait(instr.opcode(), OpcodeTrait::Moves) && instr.opcode() != Opcode::Copy)
+  if (!hasTrait(instr.opcode(), OpcodeTrait::Moves) && !hasTrait(instr.opcode(), OpcodeTrait::PassesOn))
     return true;
   return llvm::any_of(instr.operands(), [&](const HloInstruction *operand) { return isComputed(*operand, depth + 1); });
 }
