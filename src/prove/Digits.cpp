@@ -3,6 +3,8 @@
 #include "mlir/IR/AffineMap.h"
 #include "llvm/ADT/MapVector.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <map>
 #include <numeric>
 #include <set>
@@ -12,8 +14,6 @@ using namespace mlir;
 namespace hloc::prove {
 
 namespace {
-
-int64_t floorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && ((a < 0) != (b < 0))); }
 
 /// A sum: factors of variables and divisions, and a constant.
 struct Sum {
@@ -96,7 +96,7 @@ public:
       return lhs + rhs;
     if (expression.getKind() == AffineExprKind::Mul)
       return lhs * rhs;
-    int64_t by = rhs.lower, low = floorDiv(lhs.lower, by), high = floorDiv(lhs.upper, by);
+    int64_t by = rhs.lower, low = llvm::divideFloorSigned(lhs.lower, by), high = llvm::divideFloorSigned(lhs.upper, by);
     if (expression.getKind() == AffineExprKind::FloorDiv)
       return {low, high};
     return low == high ? Interval{lhs.lower - low * by, lhs.upper - low * by} : Interval{0, by - 1};
@@ -212,10 +212,10 @@ private:
     Sum whole, rest; // dividend = by * whole + rest
     for (auto &[atom, factor] : dividend.terms)
       (factor % by == 0 ? whole : rest).add(atom, factor % by == 0 ? factor / by : factor);
-    whole.constant = floorDiv(dividend.constant, by);
+    whole.constant = llvm::divideFloorSigned(dividend.constant, by);
     rest.constant = dividend.constant - whole.constant * by;
     Interval bounds = range(rest);
-    int64_t low = floorDiv(bounds.lower, by), high = floorDiv(bounds.upper, by);
+    int64_t low = llvm::divideFloorSigned(bounds.lower, by), high = llvm::divideFloorSigned(bounds.upper, by);
     if (low == high) {
       if (!isMod) {
         whole.constant += low;
@@ -242,7 +242,7 @@ private:
       if (numHigh == 0 || divisor == 1)
         continue;
       Sum high, low;
-      high.constant = floorDiv(rest.constant, divisor);
+      high.constant = llvm::divideFloorSigned(rest.constant, divisor);
       low.constant = rest.constant - high.constant * divisor;
       for (auto [i, term] : llvm::enumerate(terms)) {
         if (i < numHigh)
@@ -330,9 +330,10 @@ private:
       Interval rest = range(others), interval = constraint.second + Interval{-sum.constant, -sum.constant};
       if (rest.lower < 0 || rest.upper >= factor)
         continue;
-      Interval allowed = {floorDiv(interval.lower, factor), floorDiv(interval.upper, factor)};
+      Interval allowed = {llvm::divideFloorSigned(interval.lower, factor),
+                          llvm::divideFloorSigned(interval.upper, factor)};
       if (others.terms.empty())
-        allowed.lower = -floorDiv(-interval.lower, factor);
+        allowed.lower = -llvm::divideFloorSigned(-interval.lower, factor);
       Interval own = ranges[dim.getPosition()], bounds = own.intersect(allowed);
       if (bounds.isEmpty()) {
         isEmpty = true;

@@ -2,6 +2,8 @@
 
 #include "hloc/support/Check.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <limits>
 
 using namespace mlir;
@@ -9,11 +11,6 @@ using namespace mlir;
 namespace hloc::prove {
 
 namespace {
-
-int64_t floorDiv(int64_t a, int64_t b) {
-  int64_t quotient = a / b;
-  return quotient - (a % b != 0 && ((a < 0) != (b < 0)));
-}
 
 constexpr Interval unbounded = {std::numeric_limits<int64_t>::min() / 4, std::numeric_limits<int64_t>::max() / 4};
 
@@ -48,9 +45,9 @@ int64_t apply(FunctionKind kind, ArrayRef<int64_t> a) {
   case FunctionKind::Less:
     return a[0] < a[1];
   case FunctionKind::Divide:
-    return a[1] > 0 ? floorDiv(a[0], a[1]) : 0;
+    return a[1] > 0 ? llvm::divideFloorSigned(a[0], a[1]) : 0;
   case FunctionKind::Remainder:
-    return a[1] > 0 ? a[0] - floorDiv(a[0], a[1]) * a[1] : 0;
+    return a[1] > 0 ? a[0] - llvm::divideFloorSigned(a[0], a[1]) * a[1] : 0;
   case FunctionKind::Product:
     return int64_t(uint64_t(a[0]) * uint64_t(a[1]));
   case FunctionKind::ShiftRight:
@@ -112,7 +109,7 @@ Interval Variables::rangeOfFunction(FunctionKind kind, ArrayRef<Interval> a) con
     return {a[0].upper < a[1].lower ? 1 : 0, a[0].lower < a[1].upper ? 1 : 0};
   case FunctionKind::Divide:
     if (a[0].lower >= 0 && a[1].lower > 0)
-      return {floorDiv(a[0].lower, a[1].upper), floorDiv(a[0].upper, a[1].lower)};
+      return {llvm::divideFloorSigned(a[0].lower, a[1].upper), llvm::divideFloorSigned(a[0].upper, a[1].lower)};
     return unbounded;
   case FunctionKind::Remainder:
     return a[0].lower >= 0 && a[1].lower > 0 ? Interval{0, std::min(a[0].upper, a[1].upper - 1)} : unbounded;
@@ -148,10 +145,11 @@ Interval Variables::range(AffineExpr expression, ArrayRef<Constraint> known) con
     } else if (rhs.isPoint() && rhs.lower > 0) {
       int64_t by = rhs.lower;
       if (expression.getKind() == AffineExprKind::FloorDiv)
-        result = {floorDiv(lhs.lower, by), floorDiv(lhs.upper, by)};
+        result = {llvm::divideFloorSigned(lhs.lower, by), llvm::divideFloorSigned(lhs.upper, by)};
       else if (expression.getKind() == AffineExprKind::CeilDiv)
-        result = {-floorDiv(-lhs.lower, by), -floorDiv(-lhs.upper, by)};
-      else if (int64_t period = floorDiv(lhs.lower, by); period == floorDiv(lhs.upper, by))
+        result = {-llvm::divideFloorSigned(-lhs.lower, by), -llvm::divideFloorSigned(-lhs.upper, by)};
+      else if (int64_t period = llvm::divideFloorSigned(lhs.lower, by);
+               period == llvm::divideFloorSigned(lhs.upper, by))
         result = {lhs.lower - period * by, lhs.upper - period * by};
       else
         result = {0, by - 1};
@@ -233,11 +231,11 @@ int64_t Point::evaluate(AffineExpr expression) const {
   case AffineExprKind::Mul:
     return int64_t(uint64_t(lhs) * uint64_t(rhs));
   case AffineExprKind::FloorDiv:
-    return floorDiv(lhs, rhs);
+    return llvm::divideFloorSigned(lhs, rhs);
   case AffineExprKind::CeilDiv:
-    return -floorDiv(-lhs, rhs);
+    return -llvm::divideFloorSigned(-lhs, rhs);
   case AffineExprKind::Mod:
-    return lhs - floorDiv(lhs, rhs) * rhs;
+    return lhs - llvm::divideFloorSigned(lhs, rhs) * rhs;
   default:
     HLOC_UNREACHABLE("not a binary expression");
   }
@@ -299,11 +297,11 @@ int64_t Program::evaluate(const Step &step, ArrayRef<int64_t> values) const {
   case StepKind::Multiply:
     return int64_t(uint64_t(results[step.lhs]) * uint64_t(results[step.rhs]));
   case StepKind::FloorDiv:
-    return floorDiv(results[step.lhs], results[step.rhs]);
+    return llvm::divideFloorSigned(results[step.lhs], results[step.rhs]);
   case StepKind::CeilDiv:
-    return -floorDiv(-results[step.lhs], results[step.rhs]);
+    return -llvm::divideFloorSigned(-results[step.lhs], results[step.rhs]);
   case StepKind::Mod:
-    return results[step.lhs] - floorDiv(results[step.lhs], results[step.rhs]) * results[step.rhs];
+    return results[step.lhs] - llvm::divideFloorSigned(results[step.lhs], results[step.rhs]) * results[step.rhs];
   case StepKind::Function:
     return apply(step.function, {results[step.lhs], results[step.rhs], results[step.third]});
   }

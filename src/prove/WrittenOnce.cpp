@@ -357,9 +357,8 @@ private:
     for (; i < terms.size(); ++i)
       if (constraint.factorOf(terms[i].first) * place != scale * (terms[i].second / step))
         return std::nullopt;
-    auto floorDiv = [](int64_t a, int64_t b) { return a / b - (a % b != 0 && ((a < 0) != (b < 0))); };
-    int64_t lower = -floorDiv(-(interval.lower - constraint.constant), scale);
-    int64_t upper = floorDiv(interval.upper - constraint.constant, scale);
+    int64_t lower = -llvm::divideFloorSigned(-(interval.lower - constraint.constant), scale);
+    int64_t upper = llvm::divideFloorSigned(interval.upper - constraint.constant, scale);
     return Interval{lower * place, upper * place + place - 1};
   }
 
