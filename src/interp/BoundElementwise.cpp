@@ -90,6 +90,8 @@ bool isComputed(const HloInstruction &instr, unsigned depth = 0) {
   if (llvm::is_contained({Opcode::Parameter, Opcode::Constant, Opcode::GetTupleElement}, instr.opcode()) ||
       depth > most)
     return false;
+  if (instr.opcode() == Opcode::Select)
+    return isComputed(*instr.operand(1), depth + 1) || isComputed(*instr.operand(2), depth + 1);
   if (!hasTrait(instr.opcode(), OpcodeTrait::Moves) && !hasTrait(instr.opcode(), OpcodeTrait::PassesOn))
     return true;
   return llvm::any_of(instr.operands(), [&](const HloInstruction *operand) { return isComputed(*operand, depth + 1); });
@@ -135,6 +137,30 @@ llvm::FailureOr<BoundsPtr> boundBits(const BoundStep &step) {
     }
   }
   return nullIfExact(std::move(made));
+}
+
+/// In total order a NaN's sign decides, which is not known of one that is computed. Null: there is none.
+BoundsPtr openNanOrder(const BoundStep &step) {
+  const HloInstruction &instr = step.instr;
+  if (instr.opcode() != Opcode::Compare || instr.comparisonType() != ComparisonType::TotalOrder)
+    return nullptr;
+  std::shared_ptr<Bounds> made;
+  const BoundsPtr unknown = unknownBounds(step.value);
+  for (auto [number, operand] : llvm::enumerate(step.operands)) {
+    const Literal &array = operand.array();
+    if (!isFloat(array.shape().elementType()) || array.numElements() != step.value.numElements() ||
+        !isComputed(*instr.operand(unsigned(number))))
+      continue;
+    for (int64_t i = 0; i < array.numElements(); ++i) {
+      if (!std::isnan(array.getDouble(i)))
+        continue;
+      if (!made)
+        made = std::make_shared<Bounds>(Bounds{asBound(step.value), asBound(step.value)});
+      copyElement(unknown->low, i, made->low, i);
+      copyElement(unknown->high, i, made->high, i);
+    }
+  }
+  return made;
 }
 
 } // namespace
@@ -261,6 +287,8 @@ llvm::FailureOr<BoundsPtr> boundElementwise(const BoundStep &step, BoundsPtr &un
   bool isFunction = floating && permitted(instr, step.backend).ulps > 0.5;
   if (instr.opcode() == Opcode::BitcastConvert)
     return boundBits(step);
+  if (BoundsPtr open = anyBounds ? nullptr : openNanOrder(step))
+    return open;
   if (instr.opcode() == Opcode::Negate && anyUnrounded) { // -(a * b) + c contracts as well
     auto negated = std::make_shared<Bounds>(Bounds{step.operands[0].unrounded->high, step.operands[0].unrounded->low});
     for (Literal *end : {&negated->low, &negated->high})
