@@ -144,23 +144,14 @@ BoundsPtr openNanOrder(const BoundStep &step) {
   const HloInstruction &instr = step.instr;
   if (instr.opcode() != Opcode::Compare || instr.comparisonType() != ComparisonType::TotalOrder)
     return nullptr;
-  std::shared_ptr<Bounds> made;
-  const BoundsPtr unknown = unknownBounds(step.value);
-  for (auto [number, operand] : llvm::enumerate(step.operands)) {
-    const Literal &array = operand.array();
-    if (!isFloat(array.shape().elementType()) || array.numElements() != step.value.numElements() ||
-        !isComputed(*instr.operand(unsigned(number))))
-      continue;
-    for (int64_t i = 0; i < array.numElements(); ++i) {
-      if (!std::isnan(array.getDouble(i)))
-        continue;
-      if (!made)
-        made = std::make_shared<Bounds>(Bounds{asBound(step.value), asBound(step.value)});
-      copyElement(unknown->low, i, made->low, i);
-      copyElement(unknown->high, i, made->high, i);
-    }
-  }
-  return made;
+  std::vector<const Literal *> computed;
+  for (auto [number, operand] : llvm::enumerate(step.operands))
+    if (isFloat(operand.array().shape().elementType()) && operand.array().numElements() == step.value.numElements() &&
+        isComputed(*instr.operand(unsigned(number))))
+      computed.push_back(&operand.array());
+  return openWhere(Bounded(Value(step.value)), [&](int64_t i) {
+    return llvm::any_of(computed, [&](const Literal *array) { return std::isnan(array->getDouble(i)); });
+  });
 }
 
 } // namespace
@@ -218,6 +209,22 @@ void admit(Bounded &value, const Bounded &other) {
     }
   }
   value.bounds = nullIfExact(std::move(made));
+}
+
+BoundsPtr openWhere(const Bounded &known, llvm::function_ref<bool(int64_t)> isOpen) {
+  std::shared_ptr<Bounds> made;
+  BoundsPtr unknown;
+  for (int64_t i = 0, count = known.array().numElements(); i < count; ++i) {
+    if (!isOpen(i))
+      continue;
+    if (!made) {
+      made = std::make_shared<Bounds>(*boundsOrPoint(known));
+      unknown = unknownBounds(known.array());
+    }
+    copyElement(unknown->low, i, made->low, i);
+    copyElement(unknown->high, i, made->high, i);
+  }
+  return made ? BoundsPtr(std::move(made)) : known.bounds;
 }
 
 BoundsPtr nullIfExact(std::shared_ptr<Bounds> bounds) {

@@ -50,6 +50,8 @@ void copyElement(const Literal &from, int64_t source, Literal &to, int64_t targe
 
 /// Makes the bounds of a value hold what another may be.
 void admit(Bounded &value, const Bounded &other);
+/// The bounds of `known`, but of the elements for which `isOpen`, of which nothing is known.
+BoundsPtr openWhere(const Bounded &known, llvm::function_ref<bool(int64_t element)> isOpen);
 
 /// Null if no element has more than one admissible value.
 BoundsPtr nullIfExact(std::shared_ptr<Bounds> bounds);

@@ -305,20 +305,8 @@ void BoundMachine::openResultsOfNans(const HloInstruction &instr, llvm::ArrayRef
                                      Bounded &result) const {
   int64_t numResults = leavesOf(result).front()->array().numElements();
   std::vector<bool> hasNan = resultsOf(instr, operands, numResults, [](double x) { return std::isnan(x); });
-  if (llvm::none_of(hasNan, [](bool is) { return is; }))
-    return;
-  for (Bounded *leaf : leavesOf(result)) {
-    const Literal &value = leaf->array();
-    BoundsPtr known = boundsOrPoint(*leaf), unknown = unknownBounds(value);
-    auto made = std::make_shared<Bounds>(*known);
-    size_t width = made->low.bytes().size() / size_t(numResults);
-    for (size_t i = 0; i < hasNan.size(); ++i)
-      if (hasNan[i]) {
-        std::copy_n(unknown->low.bytes().begin() + i * width, width, made->low.mutableBytes().begin() + i * width);
-        std::copy_n(unknown->high.bytes().begin() + i * width, width, made->high.mutableBytes().begin() + i * width);
-      }
-    leaf->bounds = nullIfExact(std::move(made));
-  }
+  for (Bounded *leaf : leavesOf(result))
+    leaf->bounds = openWhere(*leaf, [&](int64_t i) { return hasNan[size_t(i)]; });
 }
 
 /// A zero may be of either sign where both are among what is reduced.

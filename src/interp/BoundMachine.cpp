@@ -274,16 +274,9 @@ static void openOverflows(llvm::ArrayRef<Bounded> operands, Bounded &result) {
   for (const Bounded &operand : operands)
     if (!isWide(operand.array()) || !llvm::all_of(operand.array().data<double>(), isFinite))
       return;
-  for (Bounded *leaf : leavesOf(result)) {
-    if (!isWide(leaf->array()) || llvm::all_of(leaf->array().data<double>(), isFinite))
-      continue;
-    auto made = std::make_shared<Bounds>(*boundsOrPoint(*leaf));
-    for (auto [value, low, high] : llvm::zip_equal(leaf->array().data<double>(), made->low.mutableData<double>(),
-                                                   made->high.mutableData<double>()))
-      if (!isFinite(value))
-        setUnknown(low, high);
-    leaf->bounds = std::move(made);
-  }
+  for (Bounded *leaf : leavesOf(result))
+    if (isWide(leaf->array()))
+      leaf->bounds = openWhere(*leaf, [&](int64_t i) { return !isFinite(leaf->array().getDouble(i)); });
 }
 
 llvm::LogicalResult BoundMachine::boundOp(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands,
@@ -330,13 +323,9 @@ static llvm::FailureOr<BoundsPtr> boundOpenPadding(const BoundStep &step, llvm::
   if (failed(bounds) || step.instr.opcode() != Opcode::Convolution || !isFloat(step.value.shape().elementType()))
     return bounds;
   const std::vector<bool> padded = paddedSpecials(step.instr, step.operands[1].array());
-  if (llvm::none_of(padded, [](bool is) { return is; }))
+  if (padded.empty())
     return bounds;
-  auto made = std::make_shared<Bounds>(*bounds ? **bounds : *pointBounds(step.value));
-  for (size_t i = 0; i < padded.size(); ++i)
-    if (padded[i])
-      setUnknown(made->low.mutableData<double>()[i], made->high.mutableData<double>()[i]);
-  return BoundsPtr(std::move(made));
+  return openWhere(Bounded(Value(step.value), *bounds), [&](int64_t i) { return padded[size_t(i)]; });
 }
 
 llvm::LogicalResult BoundMachine::boundArray(const HloInstruction &instr, llvm::ArrayRef<Bounded> operands,
@@ -572,8 +561,8 @@ BoundMachine::Result BoundMachine::batchNorm(const HloInstruction &instr, llvm::
   auto [ways, isNew] = normSteps.try_emplace(&instr);
   if (isNew)
     ways->second = normStepsOf(instr);
-  for (size_t i = 0; i < normSteps[&instr].size(); ++i) {
-    Result one = run(*normSteps[&instr][i]->entry(), operands.vec());
+  for (const std::unique_ptr<HloModule> &way : ways->second) {
+    Result one = run(*way->entry(), operands.vec());
     if (failed(one) || draws())
       return one;
     for (auto [leaf, other] : llvm::zip_equal(leavesOf(result), leavesOf(*one)))

@@ -1,6 +1,7 @@
 #pragma once
 // batch-norm-* as the steps that compilers make of them, for bounds: what cancels in them cannot be seen from operands
 // and results.
+// Written anew, not taken from the compiler's own expansion: a mistake there must not widen what is admissible.
 
 #include "hloc/hlo/HloModule.h"
 

@@ -10,9 +10,16 @@
 
 #include "llvm/ADT/BitVector.h"
 
+#include <optional>
+
 namespace hloc::reduction {
 
 using ModulePointer = std::unique_ptr<HloModule>;
+
+/// Null if it is none.
+ModulePointer parse(llvm::StringRef text);
+/// Of a module that the verifier takes.
+std::optional<std::string> printed(const HloModule &module);
 
 struct Move {
   llvm::StringRef name;

@@ -4,10 +4,6 @@
 
 #include "hloc/hlo/HloBuilder.h"
 #include "hloc/hlo/HloEditor.h"
-#include "hloc/hlo/Printer.h"
-#include "hloc/hlo/Verifier.h"
-#include "hloc/parser/Parser.h"
-#include "hloc/support/Diagnostics.h"
 #include "hloc/transforms/OtherWays.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -18,11 +14,6 @@ namespace hloc {
 using namespace reduction;
 
 namespace {
-
-ModulePointer parse(llvm::StringRef text) {
-  DiagnosticEngine unheard;
-  return parseHloModule(std::make_shared<const SourceFile>("asked.hlo", text.str()), unheard);
-}
 
 /// Hands on what is there. A fill is as good as a constant.
 bool isOp(const HloInstruction &instr) {
@@ -62,11 +53,6 @@ bool showArguments(HloModule &module) {
   return true;
 }
 
-std::string textOf(const HloModule &module) {
-  DiagnosticEngine unheard;
-  return verify(module, unheard) ? hloText(module) : "";
-}
-
 } // namespace
 
 OtherRoutes otherRoutes(llvm::StringRef text) {
@@ -84,14 +70,16 @@ OtherRoutes otherRoutes(llvm::StringRef text) {
         }
   if (!showArguments(*asked))
     return found;
-  const std::string shown = textOf(*asked);
+  const std::optional<std::string> shown = printed(*asked);
+  if (!shown)
+    return found;
   for (Opcode opcode : opcodes) {
-    ModulePointer otherwise = parse(shown);
+    ModulePointer otherwise = parse(*shown);
     if (!otherwise || !expressOtherwise(*otherwise, opcode))
       continue;
     sweep(*otherwise);
-    if (std::string made = textOf(*otherwise); !made.empty())
-      found.routes.push_back({opcode, shown, std::move(made)});
+    if (std::optional<std::string> made = printed(*otherwise))
+      found.routes.push_back({opcode, *shown, std::move(*made)});
   }
   return found;
 }

@@ -15,16 +15,13 @@
 
 namespace hloc {
 
-using namespace reduction;
-
-namespace {
+namespace reduction {
 
 ModulePointer parse(llvm::StringRef text) {
   DiagnosticEngine unheard;
   return parseHloModule(std::make_shared<const SourceFile>("candidate.hlo", text.str()), unheard);
 }
 
-/// Of a module that the verifier takes.
 std::optional<std::string> printed(const HloModule &module) {
   DiagnosticEngine unheard;
   if (!verify(module, unheard))
@@ -32,6 +29,12 @@ std::optional<std::string> printed(const HloModule &module) {
   std::string text = hloText(module);
   return text;
 }
+
+} // namespace reduction
+
+using namespace reduction;
+
+namespace {
 
 ReducedSize sizeOf(llvm::StringRef text) {
   ReducedSize size{0, 0, text.size()};
