@@ -64,9 +64,10 @@ std::vector<std::string> passesIn(llvm::StringRef pipeline) {
   return names;
 }
 
-/// What the passes do to kernels, by their names in LLVM. Those that only `-O0` to `-O2` run are not here.
+/// What the passes do to kernels, by their names in LLVM.
 llvm::StringRef summaryOf(llvm::StringRef name) {
   static const llvm::StringMap<llvm::StringRef> summaries = {
+      {"always-inline", "Pastes what has to be inlined into its callers"},
       {"correlated-propagation", "Decides comparisons by the ranges that branches imply"},
       {"early-cse", "Equal expressions and loads are computed once"},
       {"function-attrs", "Learns which helpers read and write memory"},

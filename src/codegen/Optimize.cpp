@@ -9,6 +9,7 @@
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Operator.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Transforms/IPO/AlwaysInliner.h"
 #include "llvm/Transforms/IPO/FunctionAttrs.h"
 #include "llvm/Transforms/IPO/GlobalDCE.h"
 #include "llvm/Transforms/IPO/Inliner.h"
@@ -114,7 +115,8 @@ llvm::ModuleInlinerWrapperPass inlinePipeline(llvm::OptimizationLevel level) {
   return inliner;
 }
 
-llvm::FunctionPassManager loopPipeline() {
+/// Loops are unrolled by `-O3` only.
+llvm::FunctionPassManager loopPipeline(llvm::OptimizationLevel level) {
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::ReassociatePass()); // of `thread * 8 + block * 1024 + i` all elements share the first sum
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(loopPasses(), /*UseMemorySSA=*/true));
@@ -123,7 +125,8 @@ llvm::FunctionPassManager loopPipeline() {
   passes.addPass(llvm::CorrelatedValuePropagationPass());
   passes.addPass(llvm::SimplifyCFGPass(
       branchOptions().convertSwitchToArithmetic(true).hoistCommonInsts(true).sinkCommonInsts(true)));
-  passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(/*OptLevel=*/3)));
+  if (level == llvm::OptimizationLevel::O3)
+    passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(/*OptLevel=*/3)));
   passes.addPass(EarlyCse()); // loops that became one block read the same
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::InferAlignmentPass()); // mergeAccesses forms vectors of what is aligned
@@ -133,17 +136,37 @@ llvm::FunctionPassManager loopPipeline() {
   return passes;
 }
 
-/// The passes of O3, in its order, without which the PTX of some kernel with branches or loops got worse (README).
-llvm::ModulePassManager branchingPipeline(llvm::PassBuilder &builder) {
-  llvm::OptimizationLevel level = llvm::OptimizationLevel::O3;
+/// The passes of LLVM's O3, in its order, without which the PTX of some kernel with branches or loops got worse
+/// (README); below `-O3` without those that unroll loops, below `-O2` without all that change loops.
+llvm::ModulePassManager branchingPipeline(llvm::PassBuilder &builder, llvm::OptimizationLevel level) {
   llvm::ModulePassManager passes;
   builder.invokePipelineStartEPCallbacks(passes, level); // NVPTX's: libdevice's `__nvvm_reflect` becomes a constant
   passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::SimplifyCFGPass()));
   passes.addPass(llvm::IPSCCPPass()); // knows the range of a loop's counter, of which `nuw` on addresses follows
   passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::InstCombinePass()));
   passes.addPass(inlinePipeline(level));
-  passes.addPass(llvm::createModuleToFunctionPassAdaptor(loopPipeline()));
+  if (level != llvm::OptimizationLevel::O1)
+    passes.addPass(llvm::createModuleToFunctionPassAdaptor(loopPipeline(level)));
   passes.addPass(llvm::GlobalDCEPass());
+  return passes;
+}
+
+/// What instruction selection cannot do without: libdevice's questions answered, and what must be inlined.
+llvm::ModulePassManager requiredPipeline(llvm::PassBuilder &builder) {
+  llvm::ModulePassManager passes;
+  builder.invokePipelineStartEPCallbacks(passes, llvm::OptimizationLevel::O0);
+  passes.addPass(llvm::AlwaysInlinerPass(/*InsertLifetime=*/false));
+  return passes;
+}
+
+llvm::ModulePassManager pipelineOf(const llvm::Module &module, llvm::PassBuilder &builder,
+                                   llvm::OptimizationLevel level, llvm::StringRef startAfter) {
+  if (level == llvm::OptimizationLevel::O0)
+    return requiredPipeline(builder);
+  if (!isStraightLine(module))
+    return branchingPipeline(builder, level);
+  llvm::ModulePassManager passes;
+  passes.addPass(llvm::createModuleToFunctionPassAdaptor(straightLinePipeline(startAfter)));
   return passes;
 }
 
@@ -194,21 +217,13 @@ void runPasses(llvm::Module &module, llvm::PassBuilder &builder, llvm::ModulePas
   passes.run(module, modules);
 }
 
-static llvm::PipelineTuningOptions tuningOptions() {
-  llvm::PipelineTuningOptions tuning;
-  tuning.SLPVectorization = false;  // packPairs does what PTX can use of it
-  tuning.LoopVectorization = false; // a thread has no vector units; emitters vectorise accesses themselves
-  tuning.LoopInterleaving = false;
-  return tuning;
-}
-
 std::vector<std::pair<std::string, std::string>> llvmPipelines(unsigned optimizationLevel) {
   DiagnosticEngine diagnostics;
   LlvmOptions options;
   options.optimizationLevel = optimizationLevel;
   llvm::TargetMachine *machine = targetMachine(*findTarget("sm_90"), options, diagnostics);
   llvm::PassInstrumentationCallbacks callbacks; // know the passes' names
-  llvm::PassBuilder builder(machine, tuningOptions(), std::nullopt, &callbacks);
+  llvm::PassBuilder builder(machine, {}, std::nullopt, &callbacks);
   auto print = [&](auto pipeline) {
     std::string text;
     llvm::raw_string_ostream stream(text);
@@ -217,11 +232,9 @@ std::vector<std::pair<std::string, std::string>> llvmPipelines(unsigned optimiza
   };
   llvm::OptimizationLevel level = levelOf(optimizationLevel);
   if (level == llvm::OptimizationLevel::O0)
-    return {{print(builder.buildO0DefaultPipeline(level)), ""}};
-  bool own = level == llvm::OptimizationLevel::O3;
+    return {{print(requiredPipeline(builder)), ""}};
   return {{print(straightLinePipeline("")), "; kernels of one block"},
-          {print(own ? branchingPipeline(builder) : builder.buildPerModuleDefaultPipeline(level)),
-           "; kernels of several blocks"}};
+          {print(branchingPipeline(builder, level)), "; kernels of several blocks"}};
 }
 
 void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetInfo &target,
@@ -234,19 +247,11 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, const TargetIn
   if (!options.disabled.empty())
     leaveOutPasses(callbacks, options.disabled);
   const bool isWatched = options.pass || !options.disabled.empty();
-  llvm::PassBuilder builder(&machine, tuningOptions(), std::nullopt, isWatched ? &callbacks : nullptr);
+  llvm::PassBuilder builder(&machine, {}, std::nullopt, isWatched ? &callbacks : nullptr);
   llvm::OptimizationLevel level = levelOf(options.optimizationLevel);
-  llvm::ModulePassManager pipeline;
-  if (level == llvm::OptimizationLevel::O0)
-    pipeline = builder.buildO0DefaultPipeline(level);
-  else if (isStraightLine(module))
-    pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(straightLinePipeline(options.startAfter)));
-  else if (level == llvm::OptimizationLevel::O3) {
+  if (level == llvm::OptimizationLevel::O3)
     keepLongRounds(module);
-    pipeline = branchingPipeline(builder);
-  } else
-    pipeline = builder.buildPerModuleDefaultPipeline(level);
-  runPasses(module, builder, std::move(pipeline));
+  runPasses(module, builder, pipelineOf(module, builder, level, options.startAfter));
   if (options.optimizationLevel > 0)
     runStep("pack-pairs", module, options, [&] {
       packPairs(module, target);

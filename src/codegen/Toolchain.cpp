@@ -1,6 +1,7 @@
 #include "hloc/codegen/Toolchain.h"
 
 #include "hloc/support/Diagnostics.h"
+#include "hloc/support/DynamicLibrary.h"
 #include "hloc/support/Subprocess.h"
 
 #include "fmt/format.h"
@@ -174,6 +175,10 @@ private:
         addPackages(result, "VIRTUAL_ENV", join(python, "site-packages/nvidia"));
     else
       result.push_back({"VIRTUAL_ENV", ""});
+    // <environment>/bin/hloc, be the environment active or not.
+    const llvm::StringRef prefix = llvm::sys::path::parent_path(llvm::sys::path::parent_path(executable));
+    for (const std::string &python : subfolders(join(prefix, "lib"), "python"))
+      addPackages(result, "this program's Python environment", join(python, "site-packages/nvidia"));
     return result;
   }
 
@@ -249,6 +254,10 @@ Toolchain Toolchain::discover(const ToolchainOptions &options) {
   Places places(options);
   for (Tool tool : allTools) {
     Search search(tool, toolchain.searches[static_cast<size_t>(tool)]);
+    if (tool == Tool::NvJitLink && !DynamicLibrary::canOpen()) {
+      search.skip("this program", "linked statically, it opens no libraries");
+      continue;
+    }
     std::string file = tool == Tool::Ptxas ? options.ptxas : tool == Tool::Libdevice ? options.libdevice : "";
     if (!file.empty()) {
       search.tryFile("--" + toolName(tool).str(), file);
@@ -277,9 +286,9 @@ void Toolchain::reportMissing(Tool tool, llvm::StringRef neededFor, DiagnosticEn
   for (const auto &[source, place] : find(tool).tried)
     report.note(fmt::format("looked at {}: {}", source, place));
   report.note(withoutTool(tool).str());
-  report.note(fmt::format("`scripts/setup` fetches it; {} names an installed one",
-                          tool == Tool::Ptxas || tool == Tool::Libdevice ? "`--" + toolName(tool).str() + "=FILE`"
-                                                                         : "`--cuda-path=DIR`"));
+  report.note(fmt::format(
+      "`pip install hloc[cuda]` or, in a clone, `scripts/setup` fetches it; {} names an installed one",
+      tool == Tool::Ptxas || tool == Tool::Libdevice ? "`--" + toolName(tool).str() + "=FILE`" : "`--cuda-path=DIR`"));
 }
 
 std::string Toolchain::describe() const {

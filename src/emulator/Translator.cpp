@@ -19,7 +19,16 @@
 #include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 
+#include <cmath>
+#include <cstring>
 #include <mutex>
+
+// Of the compiler's library: f16.
+extern "C" {
+float __extendhfsf2(_Float16);
+_Float16 __truncdfhf2(double);
+_Float16 __truncsfhf2(float);
+}
 
 namespace hloc::emulator {
 
@@ -34,6 +43,31 @@ struct Translator::Impl {
 
 Translator::Translator() : impl(std::make_unique<Impl>()) {}
 Translator::~Translator() = default;
+
+/// Host code calls nothing but the emulator, by address, and these: what LLVM calls where the processor has no
+/// instruction (fused multiply-add, f16, rounding), and for blocks of memory.
+static Error defineCalled(orc::LLJIT &jit) {
+  orc::SymbolMap symbols;
+  auto define = [&](const char *name, auto *function) {
+    symbols[jit.mangleAndIntern(name)] = {orc::ExecutorAddr::fromPtr(function), JITSymbolFlags::Exported};
+  };
+#define CALLED(FUNCTION) define(#FUNCTION, static_cast<double (*)(double)>(FUNCTION));
+  CALLED(ceil)
+  CALLED(floor) CALLED(rint) CALLED(roundeven) CALLED(trunc)
+#undef CALLED
+#define CALLED(FUNCTION) define(#FUNCTION, static_cast<float (*)(float)>(FUNCTION));
+      CALLED(ceilf) CALLED(floorf) CALLED(rintf) CALLED(roundevenf) CALLED(truncf)
+#undef CALLED
+          define("fma", static_cast<double (*)(double, double, double)>(fma));
+  define("fmaf", static_cast<float (*)(float, float, float)>(fmaf));
+#define CALLED(FUNCTION) define(#FUNCTION, FUNCTION);
+  CALLED(fmax)
+  CALLED(fmaxf) CALLED(fmin) CALLED(fminf) CALLED(memcpy) CALLED(memmove) CALLED(memset) CALLED(__extendhfsf2)
+      CALLED(__truncdfhf2) CALLED(__truncsfhf2)
+#undef CALLED
+          return jit.getMainJITDylib()
+              .define(orc::absoluteSymbols(std::move(symbols)));
+}
 
 std::unique_ptr<Translator> Translator::create(const MachineFunctions &machine, std::string &error) {
   static std::once_flag once;
@@ -57,6 +91,8 @@ std::unique_ptr<Translator> Translator::create(const MachineFunctions &machine, 
   impl.target = std::move(*target);
   auto jit = orc::LLJITBuilder()
                  .setJITTargetMachineBuilder(std::move(*builder))
+                 .setLinkProcessSymbolsByDefault(false)
+                 .setPlatformSetUp(orc::setUpInactivePlatform) // no constructors
                  .setCompileFunctionCreator([&impl](const orc::JITTargetMachineBuilder &) {
                    return std::make_unique<orc::SimpleCompiler>(*impl.target);
                  })
@@ -64,11 +100,8 @@ std::unique_ptr<Translator> Translator::create(const MachineFunctions &machine, 
   if (!jit)
     return fail(jit.takeError());
   impl.jit = std::move(*jit);
-  // What the processor lacks (fused multiply-add, f16) is called in the C library.
-  auto process = orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(impl.jit->getDataLayout().getGlobalPrefix());
-  if (!process)
-    return fail(process.takeError());
-  impl.jit->getMainJITDylib().addGenerator(std::move(*process));
+  if (Error problem = defineCalled(*impl.jit))
+    return fail(std::move(problem));
   return translator;
 }
 

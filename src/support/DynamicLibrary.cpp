@@ -18,6 +18,11 @@ DynamicLibrary::DynamicLibrary(const std::vector<std::string> &names) {
   }
 }
 
+bool DynamicLibrary::canOpen() {
+  static const bool hasLoader = ::dlopen(nullptr, RTLD_NOW) != nullptr; // the program itself
+  return hasLoader;
+}
+
 void *DynamicLibrary::symbol(const char *symbolName) const { return handle ? ::dlsym(handle, symbolName) : nullptr; }
 
 } // namespace hloc

@@ -13,6 +13,9 @@ public:
   /// the loader's message for each name.
   explicit DynamicLibrary(const std::vector<std::string> &names);
 
+  /// Whether any can be opened: false in a program that is linked without a loader.
+  static bool canOpen();
+
   bool isOpen() const { return handle != nullptr; }
   const std::string &error() const { return message; }
   /// The name that was opened.
