@@ -69,7 +69,7 @@ else()
   target_link_libraries(hloc_llvm INTERFACE LLVM)
   target_link_libraries(hloc_mlir INTERFACE MLIR hloc_llvm)
 endif()
-add_link_options(-fuse-ld=lld -Wl,--gc-sections -Wl,--as-needed)
+add_link_options(-fuse-ld=lld -Wl,--gc-sections -Wl,--as-needed -Wl,--build-id)
 add_compile_options(-Wall -Wextra -Werror -Wno-unused-parameter -ffunction-sections -fdata-sections
                     -fvisibility=hidden -fvisibility-inlines-hidden)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)

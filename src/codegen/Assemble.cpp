@@ -126,7 +126,7 @@ bool canAssemble(const Toolchain &toolchain, AssemblerChoice choice) {
 std::vector<std::pair<std::string, std::string>> assemblerVersions(const Cubin &cubin, const Toolchain &toolchain,
                                                                    const AssembleOptions &options) {
   std::vector<std::pair<std::string, std::string>> versions;
-  auto ptxasVersion = [&] { return CubinCache(options.cacheFolder).ptxasVersion(toolchain.find(Tool::Ptxas).path); };
+  auto ptxasVersion = [&] { return CubinCache(options.cache).ptxasVersion(toolchain.find(Tool::Ptxas).path); };
   if (cubin.byPtxas)
     versions.emplace_back("ptxas", ptxasVersion());
   if (cubin.byNvJitLink && options.assembler == AssemblerChoice::Auto && inOneToolkit(toolchain)) {
@@ -141,7 +141,7 @@ std::vector<std::pair<std::string, std::string>> assemblerVersions(const Cubin &
 
 void prepareAssembling(const Toolchain &toolchain, const AssembleOptions &options, bool mayNeedLibrary) {
   if (toolchain.has(Tool::Ptxas))
-    CubinCache(options.cacheFolder).ptxasVersion(toolchain.find(Tool::Ptxas).path);
+    CubinCache(options.cache).ptxasVersion(toolchain.find(Tool::Ptxas).path);
   std::string error;
   mayNeedLibrary |= options.assembler == AssemblerChoice::NvJitLink || !toolchain.has(Tool::Ptxas);
   if (mayNeedLibrary && options.assembler != AssemblerChoice::Ptxas && toolchain.has(Tool::NvJitLink))

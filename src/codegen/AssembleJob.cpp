@@ -162,8 +162,8 @@ void restoreNames(AssembleJob &job) {
 
 Assembler::Assembler(const TargetInfo &target, const Toolchain &toolchain, const AssembleOptions &options)
     : target(target), ptxas(toolchain.find(Tool::Ptxas).path), library(toolchain.find(Tool::NvJitLink).path),
-      options(options), cache(options.cacheFolder) {
-  if (!options.cacheFolder.empty())
+      options(options), cache(options.cache) {
+  if (!options.cache.folder.empty())
     version =
         ptxas.empty() || options.assembler == AssemblerChoice::NvJitLink ? libraryVersion() : cache.ptxasVersion(ptxas);
 }

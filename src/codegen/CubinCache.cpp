@@ -7,7 +7,11 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/BLAKE3.h"
+#include "llvm/Support/Chrono.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <algorithm>
 
 namespace hloc {
 
@@ -77,7 +81,7 @@ const KernelResources *Cubin::find(llvm::StringRef entry) const {
   return nullptr;
 }
 
-std::string CubinCache::defaultFolder(const Environment &environment) {
+static std::string folderOf(const Environment &environment) {
   auto get = [&](const char *name) { return environment(name).value_or(""); };
   if (!get("HLOC_NO_CACHE").empty())
     return "";
@@ -88,6 +92,29 @@ std::string CubinCache::defaultFolder(const Environment &environment) {
   if (std::string home = get("HOME"); !home.empty())
     return home + "/.cache/hloc";
   return "";
+}
+
+/// `2G`; nothing for what is no such number, or one beyond 64 bits.
+static std::optional<uint64_t> bytesOf(llvm::StringRef text) {
+  constexpr llvm::StringLiteral units = "KMGT";
+  const size_t unit = text.empty() ? llvm::StringRef::npos : units.find(llvm::toUpper(text.back()));
+  const unsigned shift = unit == llvm::StringRef::npos ? 0 : 10 * (unsigned(unit) + 1);
+  uint64_t number = 0;
+  if ((shift ? text.drop_back() : text).getAsInteger(10, number) || number > ~uint64_t(0) >> shift)
+    return std::nullopt;
+  return number << shift;
+}
+
+CacheSettings CacheSettings::of(const Environment &environment, std::string &problem) {
+  CacheSettings settings{folderOf(environment)};
+  const std::string limit = environment("HLOC_CACHE_LIMIT").value_or("");
+  if (limit.empty())
+    return settings;
+  if (std::optional<uint64_t> bytes = bytesOf(limit))
+    settings.limit = *bytes;
+  else
+    problem = fmt::format("HLOC_CACHE_LIMIT is `{}`, which is no size such as 512M or 2G", limit);
+  return settings;
 }
 
 std::string CubinCache::key(llvm::ArrayRef<llvm::StringRef> parts) {
@@ -120,23 +147,59 @@ void CubinCache::store(const std::string &key, const Cubin &cubin) const {
     prune();
 }
 
-void CubinCache::prune() const {
-  struct Entry {
-    llvm::sys::TimePoint<> time;
-    std::string path;
-    uint64_t bytes;
-  };
+namespace {
+
+struct Entry {
+  llvm::sys::TimePoint<> time;
+  std::string path;
+  uint64_t bytes;
+};
+
+std::vector<Entry> entriesIn(const std::string &folder) {
   std::vector<Entry> entries;
-  uint64_t total = 0;
   std::error_code code;
   for (llvm::sys::fs::recursive_directory_iterator it(folder + "/cubin", code), end; it != end && !code;
        it.increment(code)) {
     llvm::sys::fs::file_status status;
-    if (llvm::sys::fs::status(it->path(), status) || !llvm::sys::fs::is_regular_file(status))
-      continue;
-    entries.push_back({status.getLastModificationTime(), it->path(), status.getSize()});
-    total += status.getSize();
+    if (!llvm::sys::fs::status(it->path(), status) && llvm::sys::fs::is_regular_file(status))
+      entries.push_back({status.getLastModificationTime(), it->path(), status.getSize()});
   }
+  return entries;
+}
+
+std::string shown(llvm::sys::TimePoint<> time) {
+  return llvm::formatv("{0:%Y-%m-%d %H:%M:%S}", llvm::sys::UtcTime(std::chrono::floor<std::chrono::seconds>(time)))
+      .str();
+}
+
+} // namespace
+
+CacheContents CubinCache::contents() const {
+  CacheContents contents;
+  std::vector<Entry> entries = entriesIn(folder);
+  for (const Entry &entry : entries) {
+    std::string error;
+    const std::optional<std::string> text = readFile(entry.path, error);
+    const std::optional<Cubin> stored = text ? deserialize(*text) : std::nullopt;
+    // Machine code has resources of its entries.
+    const bool isText = stored && stored->resources.empty();
+    (isText ? contents.numTexts : contents.numCubins) += 1;
+    (isText ? contents.textBytes : contents.cubinBytes) += entry.bytes;
+  }
+  auto [first, last] = std::minmax_element(entries.begin(), entries.end(),
+                                           [](const Entry &a, const Entry &b) { return a.time < b.time; });
+  if (!entries.empty()) {
+    contents.oldest = shown(first->time);
+    contents.newest = shown(last->time);
+  }
+  return contents;
+}
+
+void CubinCache::prune() const {
+  std::vector<Entry> entries = entriesIn(folder);
+  uint64_t total = 0;
+  for (const Entry &entry : entries)
+    total += entry.bytes;
   if (total <= limit)
     return;
   llvm::sort(entries,

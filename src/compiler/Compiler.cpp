@@ -221,6 +221,8 @@ void Compiler::compileKernels(std::vector<KernelJob> &jobs, llvm::ArrayRef<size_
                               EqualKernels *equal) {
   std::atomic<size_t> numDone = jobs.size() - which.size();
   runInParallel(which.size(), numWorkers(options.jobs), [&](size_t i) {
+    if (observer.isCancelled())
+      return;
     compileKernel(jobs[which[i]], work, equal);
     observer.progress(++numDone, jobs.size());
   });
@@ -245,6 +247,8 @@ void Compiler::runJobs(std::vector<KernelJob> &jobs, const TargetInfo &target, S
   findEqualPlans(jobs);
   EqualKernels equal(jobs.size());
   compileKernels(jobs, order, common, &equal);
+  if (observer.isCancelled())
+    return;
   for (KernelJob &job : jobs)
     if (const KernelJob &first = jobs[equal.firstOf(job.number)]; &first != &job && !job.takeText(first, equal)) {
       job.begin(diagnostics);
@@ -348,6 +352,8 @@ std::optional<CompiledModule> Compiler::compile(const HloModule &fused, const Ta
   observer.counted("kernels", jobs.size());
   observer.counted("fusions beyond them that they serve", plan->servedBy.size());
   runJobs(jobs, target, stage, keepTexts);
+  if (observer.isCancelled())
+    return std::nullopt;
   if (!finishJobs(jobs, plan->steps, refusals))
     return std::nullopt;
   if (options.prove)

@@ -2,6 +2,8 @@
 
 #include "hloc/codegen/Toolchain.h"
 
+#include "hloc/support/BuildId.h"
+
 #include "fmt/format.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/FileSystem.h"
@@ -21,9 +23,9 @@ std::string identityOf(const std::string &path) {
 } // namespace
 
 KernelCache::KernelCache(const CompilerOptions &options, const Toolchain &toolchain, const TargetInfo &target)
-    : files(options.cacheFolder) {
-  std::string program = identityOf("/proc/self/exe");
-  if (options.cacheFolder.empty() || options.lineInfo || !options.disabled.empty() || program.empty())
+    : files(options.cache) {
+  const std::string program = buildId(); // which other hosts share
+  if (options.cache.folder.empty() || options.lineInfo || !options.disabled.empty() || program.empty())
     return;
   const std::string &libdevice = toolchain.find(Tool::Libdevice).path;
   circumstances = fmt::format("program {}, LLVM {}, target {}, level {}, libdevice {} {}", program, LLVM_VERSION_STRING,

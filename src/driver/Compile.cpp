@@ -26,7 +26,7 @@ CompilerOptions compilerOptions(const CompileOptions &options) {
   result.convolutions = options.convolutions;
   result.tile = options.tile;
   result.forced = options.forced;
-  result.cacheFolder = CubinCache::defaultFolder(systemEnvironment);
+  result.cache = options.cache;
   return result;
 }
 

@@ -95,6 +95,21 @@ std::string listRewrites(bool fastMathOnly) {
   return out;
 }
 
+static std::string megabytes(uint64_t bytes) { return fmt::format("{:.1f} MB", double(bytes) / (1 << 20)); }
+
+std::string cacheStatistics(const CacheSettings &settings) {
+  if (settings.folder.empty())
+    return "no cache: HLOC_NO_CACHE is set, or there is no home\n";
+  const CacheContents contents = CubinCache(settings).contents();
+  std::string text = fmt::format("folder        {}\n", settings.folder);
+  text += fmt::format("machine code  {} in {} files\n", megabytes(contents.cubinBytes), contents.numCubins);
+  text += fmt::format("PTX           {} in {} files\n", megabytes(contents.textBytes), contents.numTexts);
+  text += fmt::format("limit         {}\n", megabytes(settings.limit));
+  if (!contents.oldest.empty())
+    text += fmt::format("written       {} to {} UTC\n", contents.oldest, contents.newest);
+  return text;
+}
+
 std::string versionText() { return fmt::format("hloc {}\nLLVM {}\n", HLOC_VERSION, LLVM_VERSION_STRING); }
 
 std::string listOps() {

@@ -6,6 +6,8 @@
 
 #include "hloc/kernel/Manifest.h"
 
+#include "hloc/codegen/CubinCache.h"
+
 #include <string>
 
 namespace hloc {
@@ -21,5 +23,7 @@ std::string listRules();
 std::string listRewrites(bool fastMathOnly);
 std::string listTargets();
 std::string versionText();
+/// Of --cache-stats.
+std::string cacheStatistics(const CacheSettings &settings);
 
 } // namespace hloc

@@ -1,6 +1,7 @@
 #include "LlvmFailures.h"
 
 #include "hloc/support/ExitCode.h"
+#include "hloc/support/Recovery.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +10,8 @@ namespace hloc {
 
 void endOnLlvmFailure(const LlvmFailure &failure) {
   const bool isGiven = failure.isGiven;
+  giveUp({isGiven ? ExitCode::Unsupported : ExitCode::InternalError,
+          std::string("LLVM cannot generate code for kernel `") + failure.kernel + "`: " + failure.reason});
   std::fprintf(stderr, "hloc: error: LLVM cannot generate code for kernel `%s`: %s [%s]\n", failure.kernel,
                failure.reason, isGiven ? "unsupported-feature" : "internal");
   if (!isGiven)

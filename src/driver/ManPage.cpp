@@ -24,6 +24,8 @@ constexpr EnvironmentVariable environment[] = {
     {"HLOC_CACHE_DIR, XDG_CACHE_HOME, HOME",
      "Where assembled kernels are kept: in $HLOC_CACHE_DIR, $XDG_CACHE_HOME/hloc or "
      "~/.cache/hloc."},
+    {"HLOC_CACHE_LIMIT", "How large that may grow, such as 2G; by default 512M. The oldest files go first. hloc "
+                         "--cache-stats says what is there."},
     {"HLOC_NO_CACHE", "If it is not empty, assembled kernels are not kept."},
     {"TERM", "If it is missing or dumb, no line of progress is shown by default."},
     {"NO_COLOR", "If it is not empty, diagnostics have no colour by default."},

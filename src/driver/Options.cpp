@@ -137,6 +137,10 @@ private:
   void settle() {
     CompileOptions &options = command.compile;
     options.toolchain.environment = systemEnvironment;
+    std::string problem;
+    options.cache = CacheSettings::of(systemEnvironment, problem);
+    if (!problem.empty())
+      diagnostics.report(DiagnosticKind::BadUsage, std::move(problem));
     if (given.command & (reduceCommand | bisectCommand | replayCommand))
       settleSearch();
     command.compare.inputs = options.inputs;

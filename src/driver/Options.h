@@ -54,6 +54,7 @@ struct CompileOptions {
   DumpOptions dump;
   std::optional<std::string> remarks; ///< regular expression over their kinds; unset: none are printed
   std::string manifestFile;
+  CacheSettings cache; ///< of the environment
   std::string goldenFolder;
   bool updateGolden = false;
   bool listKernels = false;

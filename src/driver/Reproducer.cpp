@@ -23,9 +23,9 @@ constexpr const char *descriptionName = "capsule.json";
 constexpr int64_t formatVersion = 1;
 
 /// What is known of a machine and may have mattered. Told, not repeated: it may name programs.
-constexpr const char *environmentNames[] = {"CUDA_HOME",        "CUDA_PATH",     "VIRTUAL_ENV",
-                                            "HLOC_CUDA_DRIVER", "HLOC_CUBLASLT", "HLOC_CUDNN",
-                                            "HLOC_CACHE_DIR",   "HLOC_NO_CACHE", "XLA_FLAGS"};
+constexpr const char *environmentNames[] = {"CUDA_HOME",        "CUDA_PATH",  "VIRTUAL_ENV",    "HLOC_CUDA_DRIVER",
+                                            "HLOC_CUBLASLT",    "HLOC_CUDNN", "HLOC_CACHE_DIR", "HLOC_NO_CACHE",
+                                            "HLOC_CACHE_LIMIT", "XLA_FLAGS"};
 
 /// What writes files, runs or loads programs, or is about the terminal.
 bool isLeftOut(const OptionRow &row) {

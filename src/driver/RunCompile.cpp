@@ -17,7 +17,6 @@
 #include "WhatIf.h"
 
 #include "hloc/codegen/Assemble.h"
-#include "hloc/codegen/CubinCache.h"
 #include "hloc/codegen/LlvmText.h"
 #include "hloc/compiler/Continuation.h"
 #include "hloc/compiler/StageLine.h"
@@ -261,7 +260,7 @@ private:
   AssembleOptions assembleOptions() const {
     AssembleOptions result;
     result.assembler = assemblerChoice();
-    result.cacheFolder = CubinCache::defaultFolder(systemEnvironment);
+    result.cache = options.cache;
     result.jobs = numWorkers(options.jobs);
     result.work = isOneOfSeveral() ? nullptr : progress.work();
     if (formatOf(options, options.input) == IrKind::Ptx)

@@ -1,7 +1,10 @@
 #include "hloc/support/Parallel.h"
 
+#include "hloc/support/Recovery.h"
+
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -26,9 +29,22 @@ unsigned numWorkers(unsigned asked) { return asked ? asked : std::max(1u, std::t
 
 void runInParallel(size_t count, unsigned workers, llvm::function_ref<void(size_t)> work) {
   std::atomic<size_t> next = 0;
-  auto worker = [&] {
+  // Whoever can recover waits for the other threads first: they use what is on its stack.
+  const bool recovers = isRecoverable();
+  std::mutex mutex;
+  std::optional<GivenUp> givenUp;
+  auto goThrough = [&] {
     for (size_t i = next++; i < count; i = next++)
       work(i);
+  };
+  auto worker = [&] {
+    if (!recovers)
+      return goThrough();
+    if (std::optional<GivenUp> why = runRecoverably(goThrough)) {
+      next = count;
+      std::lock_guard lock(mutex);
+      givenUp = std::move(why);
+    }
   };
   std::vector<std::thread> threads;
   while (threads.size() + 1 < count && mayStartAnother(workers))
@@ -39,6 +55,8 @@ void runInParallel(size_t count, unsigned workers, llvm::function_ref<void(size_
   worker();
   for (std::thread &thread : threads)
     thread.join();
+  if (givenUp)
+    giveUp(std::move(*givenUp));
 }
 
 } // namespace hloc

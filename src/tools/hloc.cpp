@@ -1,10 +1,10 @@
-#include "hloc/driver/Driver.h"
+#include "hloc.h"
 
 #include <cstdio>
 #include <cstdlib>
 
 int main(int argc, char **argv) {
-  int code = hloc::runDriver(argc, argv);
+  int code = hloc_main(argc, argv);
   std::fflush(nullptr);
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)

@@ -31,7 +31,7 @@ enum class AssemblerChoice { Auto, NvJitLink, Ptxas };
 struct AssembleOptions {
   AssemblerChoice assembler = AssemblerChoice::Auto;
   unsigned jobs = 1;              ///< ptxas processes at a time
-  std::string cacheFolder;        ///< that of CubinCache::defaultFolder for users; empty: no cache
+  CacheSettings cache;            ///< those of the environment for users; without a folder: none
   std::vector<std::string> flags; ///< more arguments for ptxas, e.g. `-O1`
   WorkProgress *work = nullptr;   ///< counts kernels; null: nobody wants to know
   /// Set: the PTX is not ours but this file, and what ptxas says against it is said at its lines.

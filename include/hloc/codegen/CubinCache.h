@@ -31,15 +31,29 @@ struct Cubin {
   const KernelResources *find(llvm::StringRef entry) const;
 };
 
+/// Where a cache is. Without a folder it holds nothing. One that grows over `limit` bytes loses its oldest files, some
+/// time.
+struct CacheSettings {
+  static constexpr uint64_t defaultLimit = 512u << 20;
+  std::string folder;
+  uint64_t limit = defaultLimit;
+
+  /// `$HLOC_CACHE_DIR`, else `$XDG_CACHE_HOME/hloc`, else `~/.cache/hloc`, none if HLOC_NO_CACHE is set or there is no
+  /// home;
+  /// `$HLOC_CACHE_LIMIT`, a number of bytes with K, M, G or T after it. `problem` says what is wrong with that.
+  static CacheSettings of(const Environment &environment, std::string &problem);
+};
+
+/// What is in a cache, by what the files are.
+struct CacheContents {
+  size_t numCubins = 0, numTexts = 0; ///< machine code; PTX of kernels of large modules
+  uint64_t cubinBytes = 0, textBytes = 0;
+  std::string oldest, newest; ///< time of the file that was written first and last, in UTC; empty: there is none
+};
+
 class CubinCache {
 public:
-  static constexpr uint64_t defaultLimit = 512u << 20;
-
-  /// A cache without a folder holds nothing. One that grows over `limit` bytes loses its oldest files, some time.
-  explicit CubinCache(std::string folder, uint64_t limit = defaultLimit) : folder(std::move(folder)), limit(limit) {}
-  /// `$HLOC_CACHE_DIR`, else `$XDG_CACHE_HOME/hloc`, else `~/.cache/hloc`; empty if HLOC_NO_CACHE is set or there is
-  /// no home.
-  static std::string defaultFolder(const Environment &environment);
+  explicit CubinCache(CacheSettings settings) : folder(std::move(settings.folder)), limit(settings.limit) {}
 
   /// A file name from everything the result depends on; each part is kept apart from the next.
   static std::string key(llvm::ArrayRef<llvm::StringRef> parts);
@@ -49,6 +63,8 @@ public:
   /// Removes the oldest files until three quarters of the limit are left, if it is exceeded. Called by one store in
   /// 4096: asking 45,000 files for their sizes takes 0.3 s.
   void prune() const;
+
+  CacheContents contents() const;
 
   /// Version of the ptxas at `path`, remembered by the file's size and time; asking it takes 3 ms.
   std::string ptxasVersion(const std::string &path) const;

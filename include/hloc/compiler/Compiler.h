@@ -13,6 +13,7 @@
 // the number of jobs.
 
 #include "hloc/codegen/Assemble.h"
+#include "hloc/codegen/CubinCache.h"
 #include "hloc/codegen/Toolchain.h"
 #include "hloc/compiler/Observer.h"
 #include "hloc/hlo/HloModule.h"
@@ -46,7 +47,7 @@ struct CompilerOptions {
   std::optional<TileSizes> tile; ///< that contractions are to have; an error where they cannot, or there is none
   ForcedChoices forced;          ///< that are made for it; an error where they cannot be had
   FusionExplanation *explanation = nullptr; ///< where fuse() says why it fused what; null: nobody asks
-  std::string cacheFolder;                  ///< of the PTX of kernels of large modules; empty: no cache
+  CacheSettings cache;                      ///< of the PTX of kernels of large modules; without a folder: none
   bool prove = false;                       ///< properties of kernels (Proofs.h), as emitted
   std::optional<std::string> remarks;       ///< regular expression over the kinds of remarks to report; unset: none
 };

@@ -1,5 +1,6 @@
 #pragma once
-// Who wants to know what the compiler does while it does it: dumps, timing, progress. An observer changes nothing.
+// Who wants to know what the compiler does while it does it: dumps, timing, progress. An observer changes nothing,
+// unless it has all cancelled.
 //
 // Events belong to a track: the module (empty name) or one kernel. Tracks of kernels run in parallel, each in one
 // thread; they are ended in the order of the kernels.
@@ -48,6 +49,9 @@ public:
   virtual void endTrack(llvm::StringRef track, DiagnosticEngine &diagnostics) {}
   /// How many there are of something that has no time of its own: "kernels compiled", 41.
   virtual void counted(llvm::StringRef what, size_t count) {}
+  /// Whether to stop: stages return nothing then, and report nothing. Asked between stages and between kernels, by
+  /// several threads at once.
+  virtual bool isCancelled() const { return false; }
   /// `done` of `all` kernels have been compiled. May be called from several threads at once.
   virtual void progress(size_t done, size_t all) {}
 };

@@ -40,7 +40,7 @@ struct Fixture {
 
   Fixture() {
     REQUIRE(folder);
-    options.cacheFolder = folder->path();
+    options.cache.folder = folder->path();
   }
   bool skip() const {
     if (!toolchain.has(Tool::Ptxas))
@@ -204,7 +204,7 @@ TEST_CASE("damaged cache entries are ignored and replaced") {
 
 TEST_CASE("many threads may share a cache") {
   Fixture f;
-  CubinCache cache(f.folder->path());
+  CubinCache cache({f.folder->path()});
   Cubin cubin{std::string(100000, 'c'), {{"k", KernelResources{1, 2, 3, 4, 5, 6}}}, false};
   std::atomic<int> wrong = 0;
   std::vector<std::thread> threads;
@@ -226,7 +226,7 @@ TEST_CASE("many threads may share a cache") {
 
 TEST_CASE("a cache over its limit loses its oldest files") {
   Fixture f;
-  CubinCache cache(f.folder->path(), /*limit=*/10000);
+  CubinCache cache({f.folder->path(), /*limit=*/10000});
   Cubin cubin{std::string(3000, 'c'), {}, false};
   for (const char *key : {"aa1", "bb2", "cc3"})
     cache.store(key, cubin);
@@ -246,9 +246,9 @@ TEST_CASE("a cache that cannot be written is no error") {
   Fixture f;
   if (f.skip())
     return;
-  f.options.cacheFolder = "/dev/null/cache";
+  f.options.cache.folder = "/dev/null/cache";
   CHECK_FALSE(f.run({kernel("alpha")})[0].fromCache);
-  f.options.cacheFolder = "";
+  f.options.cache.folder = "";
   CHECK_FALSE(f.run({kernel("alpha")})[0].fromCache);
 }
 
@@ -304,7 +304,7 @@ TEST_CASE("by default nvJitLink takes what it does not make worse") {
     return;
   std::string makers;
   auto bytes = [&](AssemblerChoice choice, const std::string &ptx) {
-    f.options.cacheFolder = "";
+    f.options.cache.folder = "";
     f.options.assembler = choice;
     Cubin cubin = f.run({ptx})[0];
     makers.clear();

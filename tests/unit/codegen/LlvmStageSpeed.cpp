@@ -41,7 +41,7 @@ TEST_CASE("time of each step from LLVM dialect to cubin", "[.][speed]") {
   std::string error;
   auto folder = TemporaryFolder::create("hloc-test", error);
   AssembleOptions cached, uncached;
-  cached.cacheFolder = folder->path();
+  cached.cache.folder = folder->path();
   TargetInfo target = *findTarget("sm_90");
   for (int i = 0; i < 21; ++i) {
     DiagnosticEngine diagnostics;

@@ -287,7 +287,7 @@ TEST_CASE("the PTX of many kernels is kept, and found by what it is made of") {
   auto numCompiled = [&](int kernels, std::string &ptx, auto change) {
     DiagnosticEngine diagnostics;
     CompilerOptions options;
-    options.cacheFolder = folder->path();
+    options.cache.folder = folder->path();
     change(options);
     LlvmCounter counter;
     Compiler compiler(options, test::systemToolchain(), counter, diagnostics);
@@ -308,7 +308,7 @@ TEST_CASE("the PTX of many kernels is kept, and found by what it is made of") {
   CHECK(numCompiled(18, other, [](CompilerOptions &options) { options.optimizationLevel = 1; }) == 18);
   CHECK(numCompiled(18, other, [](CompilerOptions &options) { options.lineInfo = true; }) == 18);
   CHECK(numCompiled(18, other, [](CompilerOptions &options) { options.lineInfo = true; }) == 18); // nor is it kept
-  CHECK(numCompiled(18, other, [](CompilerOptions &options) { options.cacheFolder.clear(); }) == 18);
+  CHECK(numCompiled(18, other, [](CompilerOptions &options) { options.cache.folder.clear(); }) == 18);
   CHECK(other == first);
 }
 
