@@ -17,6 +17,8 @@
 #include <vector>
 
 namespace hloc {
+// Apart from the names inside the library.
+inline namespace v1 {
 
 /// Cancels compilations, and hears how far they are. Must outlive those that have it.
 class Control {
@@ -105,4 +107,5 @@ inline Compilation compile(const std::string &name, std::string_view text, const
       hloc_compile(name.c_str(), text.data(), text.size(), words.data(), words.size(), control ? control->get() : nullptr));
 }
 
+} // namespace v1
 } // namespace hloc

@@ -37,7 +37,7 @@ bool readOptions(const SourceFile &source, llvm::ArrayRef<std::string> options, 
     if (const std::string name = longNameOf(word); !llvm::is_contained(takenOptions, name))
       diagnostics.report(DiagnosticKind::BadUsage,
                          fmt::format("`{}` is no option of the library, which takes {}", word,
-                                     llvm::join(takenOptions, ", ")));
+                                     llvm::join(std::begin(takenOptions), std::end(takenOptions), ", ")));
   if (diagnostics.hasErrors())
     return false;
   // Neither is this input read nor anything written to this folder, which may have files of several targets.
