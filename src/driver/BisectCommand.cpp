@@ -7,6 +7,7 @@
 #include "BisectRoutes.h"
 #include "CandidateJudge.h"
 #include "Compile.h"
+#include "DiagnosticForm.h"
 #include "DumpedPasses.h"
 #include "Interrupt.h"
 #include "PassList.h"
@@ -67,7 +68,7 @@ public:
     const int code = bisect();
     progress.stop();
     llvm::outs() << answer;
-    diagnostics.print(llvm::errs(), useColour(options.colour));
+    printDiagnostics(diagnostics, useColour(options.colour));
     return code ? code : static_cast<int>(diagnostics.exitCode());
   }
 

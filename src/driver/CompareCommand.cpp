@@ -5,6 +5,7 @@
 #include "CompareCommand.h"
 
 #include "Compile.h"
+#include "DiagnosticForm.h"
 #include "Estimates.h"
 #include "Peers.h"
 #include "RunCommand.h"
@@ -191,7 +192,7 @@ public:
       llvm::outs() << (options.asJson       ? jsonText(inputs, *device)
                        : inputs.size() == 1 ? wholeTable(inputs.front())
                                             : ratioTable(inputs));
-    diagnostics.print(llvm::errs(), useColour(options.colour));
+    printDiagnostics(diagnostics, useColour(options.colour));
     return static_cast<int>(diagnostics.hasErrors() ? diagnostics.exitCode() : exitCodeOf(inputs));
   }
 

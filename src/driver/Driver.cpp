@@ -5,6 +5,7 @@
 #include "CommandHelp.h"
 #include "CompareCommand.h"
 #include "Compile.h"
+#include "DiagnosticForm.h"
 #include "LlvmFailures.h"
 #include "Opt.h"
 #include "Options.h"
@@ -65,7 +66,7 @@ int carryOutWithCapsule(llvm::ArrayRef<const char *> arguments, const Command &c
   if (!command.compile.reproducerFolder.empty() && !command.help && !command.answer) {
     DiagnosticEngine diagnostics;
     capsule = Capsule::write(arguments, command, diagnostics);
-    diagnostics.print(llvm::errs(), useColour(command.compile.colour));
+    printDiagnostics(diagnostics, useColour(command.compile.colour));
     if (!capsule)
       return static_cast<int>(diagnostics.exitCode());
   }
@@ -81,7 +82,8 @@ int parseAndCarryOut(llvm::ArrayRef<const char *> arguments) {
   DiagnosticEngine diagnostics;
   Command command;
   const bool isRight = parseCommandLine(arguments, command, diagnostics);
-  diagnostics.print(llvm::errs(), useColour(command.compile.colour));
+  setDiagnosticForm(command.compile.diagnosticForm);
+  printDiagnostics(diagnostics, useColour(command.compile.colour));
   return isRight ? carryOutWithCapsule(arguments, command) : static_cast<int>(diagnostics.exitCode());
 }
 

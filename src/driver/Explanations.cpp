@@ -5,6 +5,8 @@
 #include "hloc/fusion/TileCandidates.h"
 
 #include "fmt/format.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
 
 namespace hloc {
 namespace {
@@ -67,9 +69,10 @@ static std::string ofAttention(const FusionPlan &plan) {
   return "";
 }
 
-std::string printTiles(const HloModule &fused, llvm::StringRef name, const TargetInfo &target) {
+/// Visits the fusions that are `name`, with or without `%`, or have it.
+template <typename Visit>
+static void forEachFusionOf(const HloModule &fused, llvm::StringRef name, const Visit &visit) {
   name.consume_front("%");
-  std::string text;
   for (const auto &computation : fused.computations())
     for (const HloInstruction *instr : computation->instructions()) {
       if (instr->opcode() != Opcode::Fusion)
@@ -79,17 +82,96 @@ std::string printTiles(const HloModule &fused, llvm::StringRef name, const Targe
       if (!isMeant(instr) && llvm::none_of(body.instructions(), isMeant))
         continue;
       DiagnosticEngine unheard; // whoever plans says what is wrong
-      llvm::FailureOr<FusionGraph> graph = FusionGraph::build(body, unheard);
-      PlanContext plans;
-      if (failed(graph))
-        continue;
-      if (const std::vector<TileCandidate> candidates = tileCandidates(*graph, target, plans); !candidates.empty())
-        text += tileTable(candidates, target);
-      if (std::optional<Tf32Gain> gain = tf32Gain(*graph, target, plans))
-        text += gain->toString(target) + "\n";
-      if (llvm::FailureOr<FusionPlan> plan = planFusion(*graph, FusionAliasing(), target, unheard); succeeded(plan))
-        text += ofAttention(*plan);
+      if (llvm::FailureOr<FusionGraph> graph = FusionGraph::build(body, unheard); succeeded(graph))
+        visit(*graph);
     }
+}
+
+std::string printTiles(const HloModule &fused, llvm::StringRef name, const TargetInfo &target) {
+  std::string text;
+  forEachFusionOf(fused, name, [&](const FusionGraph &graph) {
+    PlanContext plans;
+    if (const std::vector<TileCandidate> candidates = tileCandidates(graph, target, plans); !candidates.empty())
+      text += tileTable(candidates, target);
+    if (std::optional<Tf32Gain> gain = tf32Gain(graph, target, plans))
+      text += gain->toString(target) + "\n";
+    DiagnosticEngine unheard;
+    if (llvm::FailureOr<FusionPlan> plan = planFusion(graph, FusionAliasing(), target, unheard); succeeded(plan))
+      text += ofAttention(*plan);
+  });
+  return text;
+}
+
+static void writeTile(llvm::json::OStream &json, const TileCandidate &one) {
+  json.attribute("tile", one.tile.toString());
+  json.attribute("warp_rows", one.warpRows);
+  json.attribute("warp_columns", one.warpColumns);
+  json.attribute("parts", one.parts);
+  json.attribute("blocks", one.blocks);
+  json.attribute("shared_bytes", int64_t(one.sharedBytes));
+  json.attribute("registers", int64_t(one.registers));
+  const KernelEstimate &time = one.estimate;
+  for (auto [key, seconds] : {std::pair("memory_us", time.memory),
+                              {"issue_us", time.issue},
+                              {"shared_us", time.shared},
+                              {"latency_us", time.latency},
+                              {"total_us", one.seconds}})
+    json.attribute(key, seconds * 1e6);
+  json.attribute("bound", time.bound);
+}
+
+std::string printExplanationAsJson(const FusionExplanation &explanation, llvm::StringRef name, const HloModule &fused,
+                                   const TargetInfo &target, const std::vector<Advice> &advice) {
+  name.consume_front("%");
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::json::OStream json(os, 2);
+  auto words = [&](llvm::StringRef key, llvm::StringRef value) { json.attribute(key, llvm::json::fixUTF8(value)); };
+  auto rows = [&](llvm::StringRef key, const auto &all, const auto &write) {
+    json.attributeArray(key, [&] {
+      for (const auto &one : all)
+        write(one);
+    });
+  };
+  json.object([&] {
+    rows("decisions", explanation.decisions, [&](const FusionDecision &one) {
+      if (name == "." || name == one.producer || name == one.user)
+        json.object([&] {
+          words("producer", one.producer);
+          words("user", one.user);
+          json.attribute("fused", one.fused);
+          words("reason", one.reason);
+          json.attribute("saves_bytes", one.bytes);
+          json.attribute("saves_us", one.seconds * 1e6);
+        });
+    });
+    rows("kernels", explanation.kernels, [&](const FormedKernel &one) {
+      if (name == "." || name == one.fusion)
+        json.object([&] {
+          words("kernel", one.fusion);
+          json.attribute("hero", one.hero);
+          json.attribute("library", one.isLibrary);
+          json.attribute("bytes", one.bytes);
+          json.attribute("total_us", one.seconds * 1e6);
+        });
+    });
+    json.attributeArray("tiles", [&] {
+      forEachFusionOf(fused, name, [&](const FusionGraph &graph) {
+        PlanContext plans;
+        for (const TileCandidate &one : tileCandidates(graph, target, plans))
+          json.object([&] { writeTile(json, one); });
+      });
+    });
+    rows("advice", advice, [&](const Advice &one) {
+      json.object([&] {
+        json.attribute("kind", hloc::text(one.kind));
+        words("message", one.message);
+        json.attribute("now_us", one.now * 1e6);
+        json.attribute("then_us", one.then * 1e6);
+      });
+    });
+  });
+  os << "\n";
   return text;
 }
 

@@ -22,6 +22,11 @@ std::string printExplanation(const FusionExplanation &explanation, llvm::StringR
 ///   128x256x32/3       2x4     1      512   90624       216   167.28   225.77   199.62   160.85    280.54  issue
 std::string printTiles(const HloModule &fused, llvm::StringRef name, const TargetInfo &target);
 
+/// All of that as JSON, two-space indented: `decisions`, `kernels`, `tiles` and `advice`. What a decision saves is
+/// negative where it would cost.
+std::string printExplanationAsJson(const FusionExplanation &explanation, llvm::StringRef name, const HloModule &fused,
+                                   const TargetInfo &target, const std::vector<Advice> &advice);
+
 /// What is worth trying next, a line each: `next: ... [layout]`.
 std::string printAdvice(const std::vector<Advice> &advice);
 

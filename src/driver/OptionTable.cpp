@@ -46,6 +46,7 @@ CHOICES(Stage, {"parse", Parse}, {"verify", Verify}, {"fuse", Fuse}, {"plan", Pl
         {"llvm", Llvm}, {"ptx", Ptx})
 CHOICES(AssemblerChoice, {"auto", Auto}, {"nvjitlink", NvJitLink}, {"ptxas", Ptxas})
 CHOICES(ColourChoice, {"auto", Auto}, {"always", Always}, {"never", Never})
+CHOICES(DiagnosticForm, {"text", Text}, {"json", Json})
 CHOICES(ProgressChoice, {"auto", Auto}, {"always", Always}, {"never", Never})
 CHOICES(Platform, {"emulator", Emulator}, {"cuda", Cuda}, {"interpreter", Interpreter})
 CHOICES(Reference, {"interpreter", Interpreter}, {"none", None})
@@ -268,6 +269,14 @@ std::string readForced(Command &command, Values values) {
     if (std::string refusal = readForcedChoice(command.compile.forced, value); !refusal.empty())
       return refusal;
   return "";
+}
+
+/// `json`, or `json:NAME`: a colon is in no name.
+std::string readExplain(Command &command, Values values) {
+  auto [form, name] = llvm::StringRef(values.back()).split(':');
+  command.compile.explainAsJson = form == "json";
+  return assign(command.compile.explain,
+                {command.compile.explainAsJson ? (name.empty() ? "." : name.str()) : values.back()});
 }
 
 /// They are read again when the other options are known.

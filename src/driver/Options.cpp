@@ -50,6 +50,8 @@ public:
     } catch (const CLI::ParseError &error) {
       diagnostics.report(DiagnosticKind::BadUsage, usageError(app, error, given.command))
           .note(fmt::format("`{} --help` lists the options", calledAs(given.command)));
+      if (llvm::any_of(arguments, [](llvm::StringRef word) { return word == "--diagnostics=json"; }))
+        command.compile.diagnosticForm = DiagnosticForm::Json; // nothing has been read, and a program wants to know why
       return false;
     }
     read();

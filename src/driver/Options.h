@@ -2,6 +2,7 @@
 // The command line as data: what its options ask for.
 
 #include "Colour.h"
+#include "DiagnosticForm.h"
 #include "Dumps.h"
 #include "Progress.h"
 
@@ -81,6 +82,7 @@ struct CompileOptions {
   bool lineInfo = false;
   bool dumpLocations = false;
   ColourChoice colour = ColourChoice::Auto;
+  DiagnosticForm diagnosticForm = DiagnosticForm::Text;
   unsigned optimizationLevel = 3;
   FusionMode fusion = FusionMode::Keep;
   F32Dots f32Dots = F32Dots::F32;
@@ -90,6 +92,7 @@ struct CompileOptions {
   std::vector<std::string> whatIfs;   ///< what estimates are compared with, as given
   std::optional<TileSizes> tile;      ///< that contractions are to have
   std::optional<std::string> explain; ///< an instruction, or `.` for all; unset: nothing is explained
+  bool explainAsJson = false;
   std::vector<std::string> disabledPasses;
   std::string reproducerFolder;      ///< where what goes wrong is kept; empty: nowhere
   std::vector<std::string> fastMath; ///< rules that change floats and are to be applied
@@ -99,6 +102,7 @@ struct CompileOptions {
 struct RunCommandOptions : RunOptions {
   CompileOptions compile;
   std::string counters;      ///< empty: off; `table` or `json`
+  std::string verdictFile;   ///< of JSON; `-`: standard output; empty: none
   double timeoutSeconds = 0; ///< of the whole run; 0: none
 };
 

@@ -4,6 +4,7 @@
 
 #include "CandidateJudge.h"
 #include "Compile.h"
+#include "DiagnosticForm.h"
 #include "Interrupt.h"
 
 #include "hloc/reduce/Reduce.h"
@@ -26,7 +27,7 @@ public:
   int run() {
     const int code = reduce();
     progress.stop();
-    diagnostics.print(llvm::errs(), useColour(options.colour));
+    printDiagnostics(diagnostics, useColour(options.colour));
     return code ? code : static_cast<int>(diagnostics.exitCode());
   }
 

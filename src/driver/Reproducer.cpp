@@ -2,6 +2,7 @@
 
 #include "Children.h"
 #include "CommandHelp.h"
+#include "DiagnosticForm.h"
 #include "Lists.h"
 #include "OptionTable.h"
 #include "SystemEnvironment.h"
@@ -271,7 +272,7 @@ int runReplay(const ReduceOptions &options) {
   if (std::string refusal = capsule.read(options.input); !refusal.empty()) {
     DiagnosticEngine diagnostics;
     diagnostics.report(DiagnosticKind::BadModule, std::move(refusal));
-    diagnostics.print(llvm::errs(), useColour(options.colour));
+    printDiagnostics(diagnostics, useColour(options.colour));
     return static_cast<int>(diagnostics.exitCode());
   }
   if (capsule.versions != versionText())

@@ -3,11 +3,13 @@
 #include "RunCommand.h"
 
 #include "Compile.h"
+#include "DiagnosticForm.h"
 #include "Estimates.h"
 #include "Ignored.h"
 #include "ReportFile.h"
 #include "SystemEnvironment.h"
 #include "Timeout.h"
+#include "VerdictFile.h"
 
 #include "hloc/hlo/Printer.h"
 #include "hloc/run/Run.h"
@@ -28,16 +30,16 @@ int64_t countElements(const Literal &value) {
   return count;
 }
 
-void printSmall(const Literal &result) {
+void printSmall(const Literal &result, llvm::raw_ostream &os) {
   constexpr int64_t limit = 1000;
-  llvm::outs() << result.shape().toString();
+  os << result.shape().toString();
   if (countElements(result) <= limit) {
-    llvm::outs() << " ";
-    printLiteral(result, llvm::outs());
+    os << " ";
+    printLiteral(result, os);
   } else {
-    llvm::outs() << " (" << countElements(result) << " elements; --outputs=FILE.npz writes them)";
+    os << " (" << countElements(result) << " elements; --outputs=FILE.npz writes them)";
   }
-  llvm::outs() << "\n";
+  os << "\n";
 }
 
 /// Shows how far the run is, and prints what it finds as it comes.
@@ -77,15 +79,15 @@ public:
     else if (printsCounters)
       printTable(*run.counters, llvm::outs());
     if (run.measured)
-      llvm::outs() << run.measured->device << " (" << run.measured->target
-                   << "): " << report(run.measured->measurement);
+      listings() << run.measured->device << " (" << run.measured->target << "): " << report(run.measured->measurement);
     if (run.result)
-      printSmall(*run.result);
+      printSmall(*run.result, listings());
   }
 
   /// JSON has standard output for itself.
   llvm::raw_ostream &listings() const {
-    return options.counters == "json" || options.compile.estimateAsJson ? llvm::errs() : llvm::outs();
+    const bool isJson = options.counters == "json" || options.compile.estimateAsJson || options.verdictFile == "-";
+    return isJson ? llvm::errs() : llvm::outs();
   }
 
 private:
@@ -109,6 +111,8 @@ public:
     if (std::shared_ptr<const SourceFile> file = readSource(options.compile.inputs.front(), observer, diagnostics)) {
       const RunReport report = runModule(file, options, toolchain, observer, printer, diagnostics);
       agreement = report.agreement;
+      if (!options.verdictFile.empty())
+        writeVerdict(report, options, diagnostics);
       if (!options.compile.reportFile.empty())
         writeReport({.options = options.compile, .file = file, .run = &report}, toolchain, diagnostics);
     }
@@ -116,7 +120,7 @@ public:
     printer.listings() << agreement;
     observer.endTrack("", diagnostics);
     writeTiming(timing, options.compile.timingFile, diagnostics);
-    diagnostics.print(llvm::errs(), useColour(options.compile.colour));
+    printDiagnostics(diagnostics, useColour(options.compile.colour));
     return static_cast<int>(diagnostics.exitCode());
   }
 

@@ -1,6 +1,7 @@
 // `hloc` and `hloc compile`: stages in order, outputs as asked for.
 
 #include "Compile.h"
+#include "DiagnosticForm.h"
 #include "Dot.h"
 #include "Estimates.h"
 #include "Explanations.h"
@@ -57,7 +58,7 @@ public:
   ExitCode report() {
     llvm::outs() << listing;
     llvm::errs() << notes;
-    diagnostics.print(llvm::errs(), useColour(options.colour));
+    printDiagnostics(diagnostics, useColour(options.colour));
     return diagnostics.exitCode();
   }
 
@@ -94,9 +95,7 @@ private:
     beginStage("fuse");
     std::unique_ptr<HloModule> fused = compiler.fuse(*module, options.targets.front());
     if (fused && options.explain)
-      listing += printExplanation(explanation, *options.explain,
-                                  printTiles(*fused, *options.explain, options.targets.front())) +
-                 printAdvice(advise(options.targets.front()));
+      explain(*fused);
     if (fused && !options.only.empty())
       fused = compiler.only(*fused, options.only, options.targets.front());
     if (!fused)
@@ -120,6 +119,15 @@ private:
         return;
     if (kind == EmitKind::Fatbin && !stopped)
       writeFatbin(images);
+  }
+
+  void explain(const HloModule &fused) {
+    const TargetInfo &target = options.targets.front();
+    if (options.explainAsJson)
+      listing += printExplanationAsJson(explanation, *options.explain, fused, target, advise(target));
+    else
+      listing += printExplanation(explanation, *options.explain, printTiles(fused, *options.explain, target)) +
+                 printAdvice(advise(target));
   }
 
   /// Beside the compilation of the kernels. What is linked needs the library, and so does a kernel that it may take;
@@ -450,7 +458,7 @@ int runCompile(const CompileOptions &options) {
   if (!options.goldenFolder.empty())
     checkForStaleGoldens(options, diagnostics);
   writeTiming(timing, options.timingFile, diagnostics);
-  diagnostics.print(llvm::errs(), useColour(options.colour));
+  printDiagnostics(diagnostics, useColour(options.colour));
   return static_cast<int>(code == ExitCode::Success ? diagnostics.exitCode() : code);
 }
 

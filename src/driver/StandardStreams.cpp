@@ -1,6 +1,6 @@
 #include "StandardStreams.h"
 
-#include "hloc/support/Diagnostics.h"
+#include "DiagnosticForm.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -35,8 +35,7 @@ int finishStandardStreams(int code) {
   bool lost = false;
   if (std::error_code error = flushed(llvm::outs())) {
     lost = true;
-    llvm::errs() << "hloc: error: cannot write to standard output: " << error.message() << " ["
-                 << text(DiagnosticKind::UnwritableFile) << "]\n";
+    printError(DiagnosticKind::UnwritableFile, "cannot write to standard output: " + error.message());
   }
   lost |= bool(flushed(llvm::errs()));
   return lost && code == 0 ? static_cast<int>(exitCode(DiagnosticKind::UnwritableFile)) : code;

@@ -1,8 +1,9 @@
 #include "Timeout.h"
 
+#include "DiagnosticForm.h"
+
 #include "fmt/format.h"
 #include "hloc/support/ExitCode.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
 #include <cstdlib>
@@ -23,7 +24,7 @@ Timeout::Timeout(double seconds, std::function<void()> before) {
       return;
     if (before)
       before();
-    llvm::errs() << fmt::format("hloc: error: time-limit: the run took longer than {} s [kernel-finding]\n", seconds);
+    printError(DiagnosticKind::KernelFinding, fmt::format("time-limit: the run took longer than {} s", seconds));
     std::_Exit(static_cast<int>(ExitCode::Mismatch));
   });
 }
