@@ -11,6 +11,7 @@ Everything is done by the program `hloc`, which is started for each call.
 
 from .analysis import Explanation, compare, estimate, explain, lint
 from .compilation import Compiled, compile
+from .device import DeviceArray
 from .errors import (
     Defect,
     Diagnostic,
@@ -32,6 +33,7 @@ from .table import Table
 __all__ = [
     "Compiled",
     "Defect",
+    "DeviceArray",
     "Diagnostic",
     "Disagreement",
     "Error",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, List, Optional, Sequence
 
@@ -15,9 +16,14 @@ if TYPE_CHECKING:
 
 def are_concrete(leaves: Sequence[Any]) -> bool:
     """Whether all of them have values, rather than a shape and a type alone as `jax.ShapeDtypeStruct` has."""
-    return bool(leaves) and all(
-        hasattr(one, "__array__") or isinstance(one, (bool, int, float, complex)) for one in leaves
-    )
+    return bool(leaves) and all(map(_is_concrete, leaves))
+
+
+def _is_concrete(leaf: Any) -> bool:
+    jax = sys.modules.get("jax")
+    if jax is not None and isinstance(leaf, jax.Array):  # random keys are arrays of jax, and none of numpy
+        return True
+    return hasattr(leaf, "__array__") or isinstance(leaf, (bool, int, float, complex))
 
 
 def write_arrays(path: Path, leaves: Sequence[Any], dtypes: Optional[Sequence[Any]] = None) -> None:

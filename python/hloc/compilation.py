@@ -96,9 +96,7 @@ class Compiled:
             from .launch import Launcher
 
             self._launcher = Launcher(self.manifest, self.ptx)
-        from .from_jax import leaves_of
-
-        return self._source.unflatten(self._launcher(*leaves_of(arrays)))
+        return self._source.unflatten(self._launcher(*self._source.parameters(arrays)))
 
     def __repr__(self) -> str:
         names = ", ".join(kernel["name"] for kernel in self.manifest["kernels"])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Callable, Optional, Sequence, Tuple
 
 from . import from_jax
+from .arrays import as_numpy
 from .errors import InputError
 
 
@@ -19,15 +20,26 @@ def _as_they_are(leaves: Sequence[Any]) -> Any:
 class Source:
     """A module, as the program gets it: `path` names a file, else `text` goes to its standard input.
 
-    `text` is HLO. `arguments` are the leaves of what was given beside a function, of those that it uses, `dtypes` their
-    types as jax has them, if it does; `unflatten` makes a function's result of the module's results.
+    `text` is HLO. `arguments` are the leaves of what was given beside a function, of those that it uses, whose numbers are
+    `kept`, and `dtypes` their types as jax has them, if it does; `unflatten` makes a function's result of the module's.
     """
 
     text: str
     path: Optional[str] = None
     arguments: Tuple[Any, ...] = ()
+    kept: Optional[Tuple[int, ...]] = None
     dtypes: Optional[Tuple[Any, ...]] = None
     unflatten: Callable[[Sequence[Any]], Any] = field(default=_as_they_are)
+
+    def parameters(self, arguments: Sequence[Any]) -> Tuple[Any, ...]:
+        """The module's parameters among the arguments of a call; arrays of the host become what jax makes of them."""
+        leaves = from_jax.leaves_of(arguments)
+        if self.kept is None or len(leaves) <= max(self.kept, default=-1):
+            return tuple(leaves)
+        used = [leaves[i] for i in self.kept]
+        dtypes = self.dtypes or [None] * len(used)
+        on_device = [hasattr(one, "__cuda_array_interface__") for one in used]
+        return tuple(one if there else as_numpy(one, dtype) for one, dtype, there in zip(used, dtypes, on_device))
 
     @property
     def argument(self) -> str:
@@ -86,4 +98,4 @@ def _of_file(path: Path, arguments: Sequence[Any]) -> Source:
 def _of_program(program: from_jax.JaxProgram, arguments: Sequence[Any]) -> Source:
     given = from_jax.leaves_of(arguments)
     used = tuple(given[i] for i in program.kept) if len(given) > max(program.kept, default=-1) else ()
-    return Source(program.text, None, used, program.dtypes, program.unflatten)
+    return Source(program.text, None, used, program.kept, program.dtypes, program.unflatten)

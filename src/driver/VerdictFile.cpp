@@ -7,6 +7,8 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cmath>
+
 namespace hloc {
 
 namespace {
@@ -27,6 +29,14 @@ llvm::StringRef nameOf(RunVerdict verdict) {
   return "";
 }
 
+/// JSON has no infinity: null.
+void writeNumber(llvm::json::OStream &json, llvm::StringRef key, double number) {
+  if (std::isfinite(number))
+    json.attribute(key, number);
+  else
+    json.attribute(key, nullptr);
+}
+
 void writeElement(llvm::json::OStream &json, llvm::StringRef key, const Mismatch &element) {
   json.attributeObject(key, [&] {
     json.attributeArray("leaf", [&] {
@@ -40,7 +50,7 @@ void writeElement(llvm::json::OStream &json, llvm::StringRef key, const Mismatch
     json.attribute("expected", element.expected);
     json.attribute("actual", element.actual);
     json.attribute("admissible", element.admissible);
-    json.attribute("ulps", element.ulps);
+    writeNumber(json, "ulps", element.ulps);
   });
 }
 
@@ -51,9 +61,9 @@ void writeCompared(llvm::json::OStream &json, llvm::StringRef key, const Compare
     json.attribute("with_several_admissible_values", result.numBranched);
     json.attribute("undecided", result.numUndecided);
     json.attribute("undecided_but_equal", result.numUndecidedEqual);
-    json.attribute("largest_ulps", result.largestUlps);
-    json.attribute("widest_ulps", result.widestBound.ulps);
-    json.attribute("widest_of_largest", result.widestBound.ofLargest);
+    writeNumber(json, "largest_ulps", result.largestUlps);
+    writeNumber(json, "widest_ulps", result.widestBound.ulps);
+    writeNumber(json, "widest_of_largest", result.widestBound.ofLargest);
     if (result.furthest)
       writeElement(json, "furthest", *result.furthest);
     if (result.firstUnknown)
