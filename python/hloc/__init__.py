@@ -5,6 +5,7 @@
     run = hloc.run(jax.nn.gelu, x)                # .value .verdict .findings .counters
     hloc.check(jax.nn.gelu, x)                    # a test: raises if kernels are wrong
     hloc.explain(f, x), hloc.estimate(f, x)       # rows, which are data frames where there is pandas
+    hloc.map("run", folder)                       # many modules, on one machine or a cluster
 
 Everything is done by the program `hloc`, which is started for each call.
 """
@@ -26,6 +27,7 @@ from .errors import (
     Unsupported,
 )
 from .execution import Run, check, run
+from .mapping import map
 from .page import Page
 from .program import find_program, version
 from .table import Table
@@ -55,6 +57,7 @@ __all__ = [
     "explain",
     "find_program",
     "lint",
+    "map",
     "run",
     "version",
 ]

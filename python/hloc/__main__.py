@@ -8,7 +8,11 @@ from .program import find_program
 
 
 def main() -> int:
-    """Becomes the program, so that signals and standard streams are its own."""
+    """Sweeps, or becomes the program, so that signals and standard streams are its own."""
+    if sys.argv[1:2] == ["sweep"]:
+        from .sweep import main as sweep
+
+        return sweep(sys.argv[2:])
     try:
         program = find_program()
     except ProgramNotFound as error:

@@ -97,16 +97,29 @@ def call(
 ) -> Outcome:
     """Runs the program to its end, with diagnostics as JSON. `seconds`: after which it is stopped, which is an
     `InternalError`, for the program's own --timeout ends a run that takes long."""
-    given = standard_input.encode() if isinstance(standard_input, str) else standard_input
+    outcome = call_in_time(arguments, standard_input, seconds)
+    if outcome is None:
+        raise InternalError(f"hloc did not end within {seconds} s")
+    return outcome
+
+
+def call_in_time(
+    arguments: Sequence[str], standard_input: Union[str, bytes, None], seconds: Optional[float]
+) -> Optional[Outcome]:
+    """The same; None if it was stopped."""
+    given = standard_input.encode("utf-8", "surrogateescape") if isinstance(standard_input, str) else standard_input
     words = list(arguments)
     words.insert(1 if words and words[0] in SUBCOMMANDS else 0, "--diagnostics=json")
-    command = [find_program(), *words]
     try:
         done = subprocess.run(
-            command, input=given if given is not None else b"", capture_output=True, timeout=seconds, check=False
+            [find_program(), *words],
+            input=given if given is not None else b"",
+            capture_output=True,
+            timeout=seconds,
+            check=False,
         )
     except subprocess.TimeoutExpired:
-        raise InternalError(f"hloc did not end within {seconds} s") from None
+        return None
     diagnostics, other = parse_diagnostics(done.stderr.decode("utf-8", "replace"))
     return Outcome(done.returncode, done.stdout, diagnostics, other)
 
