@@ -67,7 +67,8 @@ class RayExecutor(concurrent.futures.Executor):
 
     def __init__(self, jobs: Optional[int] = None, address: Optional[str] = None) -> None:
         self._ray = _needed("ray", "ray")
-        if not self._ray.is_initialized():
+        self._is_ours = not self._ray.is_initialized()
+        if self._is_ours:
             own: Dict[str, Any] = {"num_cpus": jobs or num_cores(), "include_dashboard": False}
             self._ray.init(address=address, log_to_driver=False, **({} if address else own))
 
@@ -75,6 +76,11 @@ class RayExecutor(concurrent.futures.Executor):
         """A future of `function(*arguments, **named)`, done by a worker of Ray's with one core."""
         remote = self._ray.remote(function).options(max_retries=0, num_cpus=1)
         return remote.remote(*arguments, **named).future()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Leaves Ray, unless somebody else has joined it before."""
+        if self._is_ours:
+            self._ray.shutdown()
 
 
 def _needed(module: str, package: str) -> Any:

@@ -48,8 +48,10 @@ def test_dask_names_a_module_that_kills_its_workers():
     assert [row["name"] for row in rows if row["outcome"] == "killed"] == ["deadly"] and len(rows) == 9
 
 
-def test_ray(tmp_path):
+def test_ray(tmp_path, monkeypatch):
     pytest.importorskip("ray")
+    here = pathlib.Path(__file__).parent
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (here, here.parent))))  # of workers
     alone, cluster = tmp_path / "alone.jsonl", tmp_path / "cluster.jsonl"
     folder = ROOT / "hlo_examples" / "elementwise"
     hloc.map("run", folder, executor="threads", output=alone)
