@@ -15,7 +15,7 @@ namespace hloc {
 
 namespace {
 
-constexpr size_t lineWidth = 100, descriptionColumn = 30;
+constexpr size_t lineWidth = 100, descriptionColumn = 30, commandColumn = 16, exitCodeColumn = 6;
 
 std::vector<std::string> namesOf(const OptionRow &row) {
   llvm::SmallVector<llvm::StringRef> names;
@@ -36,6 +36,7 @@ OptionHelp describeOption(const OptionRow &row, Subcommand command) {
   help.closed = row.words && row.wordUse == WordUse::Listed;
   help.description = row.help;
   help.group = command == runCommand && row.groupOfRun ? row.groupOfRun : row.group;
+  help.isBasic = row.basicIn & command;
   return help;
 }
 
@@ -73,6 +74,8 @@ void addOption(std::string &out, const OptionHelp &option) {
                                               : "\n" + std::string(descriptionColumn, ' ');
   addFilled(out, fullDescription(option), descriptionColumn);
 }
+
+bool isBasic(const OptionHelp &option) { return option.isBasic; }
 
 const char *summaryOf(Subcommand command) {
   switch (command) {
@@ -143,37 +146,60 @@ const std::vector<std::pair<int, std::string>> &exitCodeMeanings() {
   return meanings;
 }
 
-std::string helpText(const CommandHelp &command) {
+static void addCommands(std::string &out) {
+  out += "\nCommands, each with a --help of its own:\n";
+  for (Subcommand command : subcommands) {
+    const std::string line = std::string("  hloc ") + nameOf(command);
+    out += line + std::string(commandColumn - line.size(), ' ');
+    addFilled(out, summaryOf(command) + std::string(command == compileCommand ? " The default." : ""), commandColumn);
+  }
+}
+
+std::string helpText(const CommandHelp &command, HelpExtent extent) {
   std::string out, arguments;
   addFilled(out, command.summary, 0);
   for (const OptionHelp &option : command.options)
     if (option.names.empty())
       arguments += " " + option.value + (option.repeats ? "..." : "");
-  bool isDefault = command.name == "compile";
-  out += fmt::format("\nUsage: hloc{}{} [OPTIONS]\n\n", isDefault ? "" : " " + command.name, arguments);
+  const bool isDefault = command.name == nameOf(compileCommand);
+  const std::string calledAs = isDefault ? "hloc" : "hloc " + command.name;
+  out += fmt::format("\nUsage: {}{} [OPTIONS]\n\n", calledAs, arguments);
   for (const OptionHelp &option : command.options)
     if (option.names.empty())
       addOption(out, option);
+  const bool all = extent == HelpExtent::All || llvm::none_of(command.options, isBasic);
+  size_t numLeftOut = 0;
   for (const std::string &group : command.groups()) {
-    out += "\n" + group + ":\n";
+    std::string lines;
     for (const OptionHelp &option : command.options)
-      if (!option.names.empty() && option.group == group)
-        addOption(out, option);
+      if (!option.names.empty() && option.group == group) {
+        if (all || option.isBasic)
+          addOption(lines, option);
+        else
+          ++numLeftOut;
+      }
+    if (!lines.empty())
+      out += "\n" + group + ":\n" + lines;
   }
-  out += isDefault ? "\nSubcommands: hloc compile (the default), hloc run, hloc opt, hloc compare, hloc reduce, "
-                     "hloc bisect, hloc replay; each has its own --help.\n"
-                   : "\n";
-  out += "Exit codes:\n";
-  for (const auto &[code, meaning] : exitCodeMeanings())
-    out += fmt::format("  {:>2}  {}\n", code, meaning);
+  if (numLeftOut)
+    out += fmt::format("\n{} more options: {} --help-all\n", numLeftOut, calledAs);
+  if (isDefault)
+    addCommands(out);
+  out += "\nExit codes:\n";
+  for (const auto &[code, meaning] : exitCodeMeanings()) {
+    out += fmt::format("  {:>2}  ", code);
+    addFilled(out, meaning, exitCodeColumn);
+  }
   return out;
 }
 
-/// The option that begins like this, if there is one: `--h`. Else the nearest: `--targt`.
+/// The option that begins like this, if there is one, or one with which all others begin: `--h`. Else the nearest:
+/// `--targt`.
 static std::string likelyOption(llvm::StringRef wanted, llvm::ArrayRef<std::string> known) {
   auto begins = [&](llvm::StringRef name) { return wanted.size() > 2 && name.starts_with(wanted); };
-  if (llvm::count_if(known, begins) == 1)
-    return suggestion(*llvm::find_if(known, begins));
+  for (llvm::StringRef one : llvm::make_filter_range(known, begins))
+    if (llvm::all_of(known, [&](llvm::StringRef name) { return !begins(name) || name.starts_with(one); }))
+      return suggestion(one);
   return suggestion(nearestName(wanted, llvm::SmallVector<llvm::StringRef>(known.begin(), known.end())));
 }
 

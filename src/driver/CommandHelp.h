@@ -24,6 +24,7 @@ struct OptionHelp {
   bool closed = false;                      ///< nothing else may, and the description lists them
   std::string description = {};
   std::string group = {}; ///< `Dumps`
+  bool isBasic = false;   ///< --help has it, not --help-all alone
 };
 
 struct CommandHelp {
@@ -39,8 +40,10 @@ CommandHelp describeCommand(Subcommand command);
 /// All subcommands: compile, run, opt.
 std::vector<CommandHelp> describeCommands();
 
-/// What `--help` prints: a line an option, filled to 100 columns.
-std::string helpText(const CommandHelp &command);
+/// Commands of few options, none of which are marked as basic, have all of them in both.
+enum class HelpExtent { Basic, All };
+/// What `--help` and `--help-all` print: a line an option, filled to 100 columns.
+std::string helpText(const CommandHelp &command, HelpExtent extent);
 /// The description with the values of a closed set.
 std::string fullDescription(const OptionHelp &option);
 /// The meanings of the exit codes (ExitCode.h), in order.

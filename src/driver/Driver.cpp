@@ -27,16 +27,16 @@ namespace hloc {
 
 namespace {
 
-int printHelp(Subcommand command) {
-  llvm::outs() << helpText(describeCommand(command));
-  if (command == optCommand)
+int printHelp(const Command &command) {
+  llvm::outs() << helpText(describeCommand(command.subcommand), command.helpAll ? HelpExtent::All : HelpExtent::Basic);
+  if (command.subcommand == optCommand)
     printPasses();
   return 0;
 }
 
 int carryOut(const Command &command) {
   if (command.help)
-    return printHelp(command.subcommand);
+    return printHelp(command);
   if (command.answer) {
     llvm::outs() << command.answer(command);
     return 0;

@@ -366,7 +366,8 @@ std::string readFastMath(Command &command, Values values) {
 
 constexpr unsigned compileAndRun = compileCommand | runCommand,
                    searches = reduceCommand | bisectCommand | replayCommand,
-                   searchesAndComparison = searches | comparisonCommand;
+                   searchesAndComparison = searches | comparisonCommand,
+                   allCommands = compileAndRun | searchesAndComparison | optCommand;
 constexpr const char *dumps = "--dump-after-each-pass|--v|--xla_dump_to";
 
 #define WORDS(...) .words = [] { return Words{__VA_ARGS__}; }

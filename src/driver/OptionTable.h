@@ -23,6 +23,7 @@ enum class WordUse {
 struct OptionRow {
   const char *names;                             ///< `-o,--output`; of what stands without a name: `input`
   unsigned commands;                             ///< of Subcommand: those that take it
+  unsigned basicIn = 0;                          ///< of Subcommand: those whose --help has it, not --help-all alone
   const char *group;                             ///< its heading in the help
   const char *groupOfRun = nullptr;              ///< in that of `hloc run`, if it is another
   const char *value = nullptr;                   ///< what the help calls its value: `FILE`; null: a switch
@@ -51,7 +52,9 @@ struct OptionRow {
   const char *help = "";
 
   bool isPositional() const { return names[0] != '-'; }
-  bool isHelp() const { return names == llvm::StringRef("-h,--help"); }
+  /// It prints options, those that most need or all.
+  bool isHelp() const { return names == llvm::StringRef("-h,--help") || isHelpAll(); }
+  bool isHelpAll() const { return names == llvm::StringRef("--help-all"); }
   /// It may stand without a value.
   bool isSwitch() const { return !value || bare; }
   /// It is written unless there is something else, without being given.

@@ -47,9 +47,12 @@ public:
     } catch (const CLI::CallForHelp &) {
       command.help = true;
       return true;
+    } catch (const CLI::CallForAllHelp &) {
+      command.help = command.helpAll = true;
+      return true;
     } catch (const CLI::ParseError &error) {
       diagnostics.report(DiagnosticKind::BadUsage, usageError(app, error, given.command))
-          .note(fmt::format("`{} --help` lists the options", calledAs(given.command)));
+          .note(fmt::format("`{} --help-all` lists the options", calledAs(given.command)));
       if (llvm::any_of(arguments, [](llvm::StringRef word) { return word == "--diagnostics=json"; }))
         command.compile.diagnosticForm = DiagnosticForm::Json; // nothing has been read, and a program wants to know why
       return false;
@@ -73,7 +76,7 @@ private:
   /// CLI11 takes the line apart; what its words mean is the table's business.
   void declare(const OptionRow &row) {
     if (row.isHelp()) {
-      app.set_help_flag(row.names);
+      row.isHelpAll() ? app.set_help_all_flag(row.names) : app.set_help_flag(row.names);
       return;
     }
     CLI::Option *option = row.isSwitch()

@@ -150,7 +150,8 @@ struct Command {
   CompareOptions compare;
   ReduceOptions reduce;
   std::string shell;                                ///< of --completion
-  bool help = false;                                ///< of the subcommand
+  bool help = false;                                ///< of the subcommand is printed instead of anything else
+  bool helpAll = false;                             ///< with all options
   std::string (*answer)(const Command &) = nullptr; ///< what is printed instead of anything else
 };
 

@@ -339,7 +339,7 @@ TEST_CASE("every option is in the help, the manual page and the completions") {
   const std::string man = manPage(commands), bash = bashCompletion(commands), zsh = zshCompletion(commands),
                     fish = fishCompletion(commands);
   for (Subcommand command : subcommands) {
-    const std::string help = helpText(describeCommand(command));
+    const std::string help = helpText(describeCommand(command), HelpExtent::All);
     for (const OptionRow &row : optionRows()) {
       if (!(row.commands & command))
         continue;
@@ -363,5 +363,36 @@ TEST_CASE("every option is in the help, the manual page and the completions") {
       CHECK(has(fish, std::string("'__hloc_command ") + nameOf(command) + "'"));
       CHECK(has(fish, " -l " + bare + " "));
     }
+  }
+}
+
+TEST_CASE("--help has the options that most need, and says how many more there are") {
+  for (Subcommand command : subcommands) {
+    const std::string basic = helpText(describeCommand(command), HelpExtent::Basic),
+                      all = helpText(describeCommand(command), HelpExtent::All);
+    INFO(nameOf(command));
+    size_t numBasic = 0, numOptions = 0;
+    for (const OptionRow &row : optionRows()) {
+      if (!(row.commands & command) || row.isPositional())
+        continue;
+      ++numOptions;
+      numBasic += (row.basicIn & command) != 0;
+      // At the start of a line; the words of others may name it.
+      std::string name = "\n  " + llvm::StringRef(row.names).split(',').first.str();
+      INFO(row.names);
+      CHECK(has(all + "\n", name));
+      if (command & (compileCommand | runCommand))
+        CHECK((has(basic, name + " ") || has(basic, name + ",") || has(basic, name + "[")) ==
+              ((row.basicIn & command) != 0));
+    }
+    if (command & (compileCommand | runCommand)) {
+      CHECK(numBasic >= 15);
+      CHECK(numBasic <= 25);
+      CHECK(has(basic, "\n" + std::to_string(numOptions - numBasic) + " more options: "));
+    } else { // few options, all of which are in both
+      CHECK(numBasic == 0);
+      CHECK(basic == all);
+    }
+    CHECK_FALSE(has(all, "more options"));
   }
 }
