@@ -32,6 +32,8 @@ constexpr const char *environmentNames[] = {"CUDA_HOME",        "CUDA_PATH",  "V
 bool isLeftOut(const OptionRow &row) {
   static constexpr llvm::StringLiteral names[] = {"--output",
                                                   "--outputs",
+                                                  "--report",
+                                                  "--report-diff",
                                                   "--dump-after-each-pass",
                                                   "--dump-filter",
                                                   "--dump-changed",
