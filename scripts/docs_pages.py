@@ -5,7 +5,7 @@ import re
 
 # What a block may be. Those of RUN are run by tests/scripts/check-docs-commands.
 RUN = {"sh", "console"}
-KINDS = RUN | {"bash", "cpp", "cmake", "diff", "hlo", "html", "json", "llvm", "mlir", "ptx", "python", "text", "yaml"}
+KINDS = RUN | {"bash", "c", "cpp", "cmake", "diff", "hlo", "html", "json", "llvm", "mlir", "ptx", "python", "text", "yaml"}
 
 
 @dataclasses.dataclass
