@@ -1,5 +1,5 @@
-"""What the program tells of a module as rows: why it fused what, how long kernels take, what makes them slow, and how they
-compare with those of others."""
+"""What the program tells of a module as rows: why it fused what, how long kernels take, what makes them slow, and how
+they compare with those of others."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def _ask(what: Any, args: Sequence[Any], lower_for: Optional[str], options: Dict
 def explain(
     what: Any, *args: Any, about: Optional[str] = None, lower_for: Optional[str] = "cuda", **options: Any
 ) -> Explanation:
-    """Why instructions were fused or not: a row for each edge of the program with `producer`, `user`, `fused`, `reason`,
-    and what that saves, `saves_bytes` and `saves_us` (microseconds), negative where fusing would cost. `about`: one
-    instruction. `what`, `args` and errors are as for `compile`.
+    """Why instructions were fused or not: a row for each edge of the program with `producer`, `user`, `fused`,
+    `reason`, and what that saves, `saves_bytes` and `saves_us` (microseconds), negative where fusing would cost.
+    `about`: one instruction. `what`, `args` and errors are as for `compile`.
 
     >>> text = "HloModule m\\nENTRY e { p = f32[8] parameter(0) a = f32[8] add(p, p) ROOT t = f32[8] tanh(a) }"
     >>> [(row["producer"], row["user"], row["fused"]) for row in explain(text)]
@@ -50,9 +50,9 @@ def explain(
 
 def estimate(what: Any, *args: Any, lower_for: Optional[str] = "cuda", **options: Any) -> Table:
     """How long each kernel takes by the cost model: a row a kernel, times in microseconds (`total_us`; `memory_us`,
-    `issue_us`, `shared_us` and `latency_us` are what it is made of), and what bounds it. `.about` has what holds of all:
-    `device`, `total_us` with copies and fills, `memory`; with `what_if="..."` also what that would change. `device="h200"`
-    names another device.
+    `issue_us`, `shared_us` and `latency_us` are what it is made of), and what bounds it. `.about` has what holds of
+    all: `device`, `total_us` with copies and fills, `memory`; with `what_if="..."` also what that would change.
+    `device="h200"` names another device.
 
     >>> rows = estimate("f32[8] add(f32[8] x, f32[8] x)")
     >>> rows[0]["launches"], rows.about["device"]
@@ -75,9 +75,9 @@ def lint(what: Any, *args: Any, lower_for: Optional[str] = "cuda", **options: An
 def compare(
     what: Any, *args: Any, peers: Sequence[str] = (), lower_for: Optional[str] = "cuda", run_options: Sequence[str] = ()
 ) -> Table:
-    """Kernels of several compilers for one module, by counters and estimate: a row each. `peers`: what `--with` of `hloc
-    compare` takes: `NAME.ptx`, `NAME.cu`, `hloc:OPTIONS`, `xla`; `run_options`: words for `hloc run`, as on the command
-    line. `agrees` of a row says whether it agrees with the interpreter.
+    """Kernels of several compilers for one module, by counters and estimate: a row each. `peers`: what `--with` of
+    `hloc compare` takes: `NAME.ptx`, `NAME.cu`, `hloc:OPTIONS`, `xla`; `run_options`: words for `hloc run`, as on the
+    command line. `agrees` of a row says whether it agrees with the interpreter.
 
     >>> [row["name"] for row in compare("f32[8] add(f32[8] x, f32[8] x)", peers=["hloc:--fusion=none"])]
     ['hloc', 'hloc:--fusion=none']

@@ -20,9 +20,9 @@ _TAKEN = ("manifest", "report", "report_diff")
 class Compiled:
     """What `compile` gives.
 
-    `ptx` is text; `manifest` the description as a dictionary (`src/kernel/manifest.schema.json` has its form); `hlo` the
-    text that was compiled; `diagnostics` the warnings and remarks. Called with arrays on a GPU, it launches:
-    see `hloc.launch`.
+    `ptx` is text; `manifest` the description as a dictionary (`src/kernel/manifest.schema.json` has its form); `hlo`
+    the text that was compiled; `diagnostics` the warnings and remarks. Called with arrays on a GPU, it launches: see
+    `hloc.launch`.
     """
 
     def __init__(
@@ -58,7 +58,8 @@ class Compiled:
 
     @property
     def cubin(self) -> bytes:
-        """Machine code, made when it is asked for first. Raises `Unsupported` where there is neither nvJitLink nor ptxas."""
+        """Machine code, made when it is asked for first. Raises `Unsupported` where there is neither nvJitLink nor
+        ptxas."""
         if self._cubin is None:
             self._cubin = self._written("cubin")
         return self._cubin
@@ -70,7 +71,8 @@ class Compiled:
         return Table(_kernel_row(kernel) for kernel in self.manifest["kernels"])
 
     def emit(self, kind: str) -> Union[str, bytes]:
-        """What `--emit` writes: "hlo-fused", "mlir", "llvm", "ptx", "dot", ... as text, "cubin" and "fatbin" as bytes."""
+        """What `--emit` writes: "hlo-fused", "mlir", "llvm", "ptx", "dot", ... as text, "cubin" and "fatbin" as
+        bytes."""
         written = self._written(kind)
         return written if kind in ("cubin", "fatbin") else written.decode("utf-8")
 
@@ -91,7 +93,8 @@ class Compiled:
             return Page(path.read_text(encoding="utf-8"))
 
     def __call__(self, *arrays: Any) -> Any:
-        """Runs the module on the GPU: see `hloc.launch.Launcher`. Gives the results in the form that the function has."""
+        """Runs the module on the GPU: see `hloc.launch.Launcher`. Gives the results in the form that the function
+        has."""
         if self._launcher is None:
             from .launch import Launcher
 
@@ -138,8 +141,9 @@ def compile(
 
     `what`: a function, jitted or plain, with its example arguments behind it (arrays or `jax.ShapeDtypeStruct`); a
     `jax.stages.Lowered` or `Compiled`; HLO text, or StableHLO where jaxlib is installed; or the path of a file.
-    `target`: `sm_70` to `sm_121`, or a product such as `"a100"`; the program's default if None. `lower_for`: the platform for
-    which jax lowers a function. `options`: those of the command line (`f32_dots="tf32"` is `--f32-dots=tf32`).
+    `target`: `sm_70` to `sm_121`, or a product such as `"a100"`; the program's default if None. `lower_for`: the
+    platform for which jax lowers a function. `options`: those of the command line (`f32_dots="tf32"` is
+    `--f32-dots=tf32`).
 
     Raises the `Error` that the program's exit code stands for.
 

@@ -1,8 +1,8 @@
 """What the program says is wrong, as data and as exceptions.
 
-The program prints each error, warning and remark as a line of JSON (`--diagnostics=json`), which becomes a `Diagnostic`.
-Where a function of this package cannot give what it was asked for it raises an `Error`, whose class says which of the
-program's exit codes it is:
+The program prints each error, warning and remark as a line of JSON (`--diagnostics=json`), which becomes a
+`Diagnostic`. Where a function of this package cannot give what it was asked for it raises an `Error`, whose class
+says which of the program's exit codes it is:
 
 ====  ==============================  =====================================================================
 code  class                           meaning
@@ -36,9 +36,9 @@ class Note:
 class Diagnostic:
     """One error, warning or remark of the program.
 
-    `line` and `column` count from 1, the column in bytes; they and `file` are None where it is about no place in a file.
-    `kind` is what scripts can match on, such as `"shape-mismatch"`; `exit_code` what an error of that kind ends the
-    program with, 0 of warnings and remarks; `rendered` the text for people, with the line of source.
+    `line` and `column` count from 1, the column in bytes; they and `file` are None where it is about no place in a
+    file. `kind` is what scripts can match on, such as `"shape-mismatch"`; `exit_code` what an error of that kind ends
+    the program with, 0 of warnings and remarks; `rendered` the text for people, with the line of source.
     """
 
     severity: str
@@ -65,9 +65,9 @@ class Diagnostic:
 def parse_diagnostics(text: str) -> Tuple[List[Diagnostic], str]:
     """Takes what the program wrote to standard error apart: its diagnostics, and all other lines.
 
-    >>> found, rest = parse_diagnostics('{"severity":"error","kind":"bad-usage","exit_code":2,"message":"no"}\\nhello\\n')
-    >>> found[0].kind, found[0].exit_code, rest
-    ('bad-usage', 2, 'hello\\n')
+    >>> found, rest = parse_diagnostics('{"severity":"error","kind":"bad-usage","message":"no"}\\nhello\\n')
+    >>> found[0].kind, rest
+    ('bad-usage', 'hello\\n')
     """
     found: List[Diagnostic] = []
     others: List[str] = []

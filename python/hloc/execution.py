@@ -21,10 +21,10 @@ _BY_EXIT_CODE = {4: "wrong", 5: "undecided"}
 class Run:
     """What `run` gives.
 
-    `verdict` is `"agrees"`, `"wrong"`, `"undecided"` or, where nothing was compared, `"executed"`; `agreement` what agrees
-    with what, in words; `results` the arrays computed, in the order of the module's results, of the first regime; `value`
-    the same in the form that the function returns; `findings` what is wrong, as diagnostics; `diagnostics` these and the
-    warnings; `data` the whole of `--verdict` as a dictionary.
+    `verdict` is `"agrees"`, `"wrong"`, `"undecided"` or, where nothing was compared, `"executed"`; `agreement` what
+    agrees with what, in words; `results` the arrays computed, in the order of the module's results, of the first
+    regime; `value` the same in the form that the function returns; `findings` what is wrong, as diagnostics;
+    `diagnostics` these and the warnings; `data` the whole of `--verdict` as a dictionary.
     """
 
     def __init__(
@@ -133,13 +133,15 @@ def _ended(outcome: program.Outcome) -> Dict[str, Any]:
 
 def _inputs_file(source: Source, inputs: Any, folder: Path) -> Optional[str]:
     """The .npz file of the arguments; None if they are generated."""
+    if inputs is None and source.arguments is None:
+        raise InputError("which arguments are static cannot be told: give inputs=[...] or inputs='generated'", 1)
     if inputs is None:
-        inputs = "given" if are_concrete(source.arguments) else "generated"
+        inputs = "given" if are_concrete(source.arguments or ()) else "generated"
     if isinstance(inputs, (str, Path)) and str(inputs) not in ("given", "generated"):
         return str(inputs)
     if isinstance(inputs, str) and inputs == "generated":
         return None
-    leaves = source.arguments if isinstance(inputs, str) else tuple(inputs)
+    leaves = source.arguments or () if isinstance(inputs, str) else tuple(inputs)
     if not are_concrete(leaves):
         raise InputError("inputs are to be those that were given, but there are none with values", 1)
     write_arrays(folder / "inputs.npz", leaves, source.dtypes)

@@ -1,7 +1,7 @@
 """Who does the jobs: processes of this machine, or of a cluster by Dask, Ray or MPI.
 
-Any executor of `concurrent.futures` will do. What is here makes those that `python -m hloc sweep` has names for, and knows
-by which exceptions they say that a worker has died.
+Any executor of `concurrent.futures` will do. What is here makes those that `python -m hloc sweep` has names for, and
+knows by which exceptions they say that a worker has died.
 """
 
 from __future__ import annotations

@@ -16,10 +16,12 @@ _CONVERTERS = (
 
 @dataclass(frozen=True)
 class JaxProgram:
-    """HLO text of a jax function. Of its arguments, flattened, `kept` are the module's parameters in order, each of the
-    numpy type in `dtypes`; `unflatten` makes what the function returns of the module's results."""
+    """HLO text of a jax function. Of its `count` arguments, flattened and without static ones, `kept` are the module's
+    parameters in order, each of the numpy type in `dtypes`; `unflatten` makes what the function returns of the module's
+    results."""
 
     text: str
+    count: int
     kept: Tuple[int, ...]
     dtypes: Tuple[Any, ...]
     unflatten: Callable[[Sequence[Any]], Any]
@@ -35,19 +37,35 @@ def is_compiled(value: Any) -> bool:
     return hasattr(value, "as_text") and hasattr(value, "input_shardings")
 
 
+def is_traced(value: Any) -> bool:
+    """Whether it is a `jax.stages.Traced`, or looks like one."""
+    return hasattr(value, "lower") and hasattr(value, "jaxpr")
+
+
+def is_exported(value: Any) -> bool:
+    """Whether it is a `jax.export.Exported`, or looks like one."""
+    return hasattr(value, "mlir_module") and hasattr(value, "in_avals")
+
+
 def lower(function: Callable[..., Any], arguments: Sequence[Any], platform: Optional[str] = "cuda") -> Any:
     """The function, jitted if it is not yet, lowered for what jax calls a platform, although there may be no such
     device; None is jax's default. The arguments are arrays, or `jax.ShapeDtypeStruct`, or trees of them."""
     import jax
 
     jitted = function if hasattr(function, "lower") else jax.jit(function)
-    if platform is None or not hasattr(jitted, "trace"):
+    if not hasattr(jitted, "trace"):
         return jitted.lower(*arguments)
-    traced = jitted.trace(*arguments)
-    try:
-        return traced.lower(lowering_platforms=(platform,))
-    except NotImplementedError:  # ops that jaxlib lowers for that platform only where its plugin is installed
-        return jitted.lower(*arguments)
+    return lower_traced(jitted.trace(*arguments), platform)
+
+
+def lower_traced(traced: Any, platform: Optional[str] = "cuda") -> Any:
+    """The same of a `jax.stages.Traced`."""
+    if platform is not None:
+        try:
+            return traced.lower(lowering_platforms=(platform,))
+        except NotImplementedError:  # ops that jaxlib lowers for that platform only where its plugin is installed
+            pass
+    return traced.lower()
 
 
 def program_of(lowered: Any) -> JaxProgram:
@@ -58,7 +76,9 @@ def program_of(lowered: Any) -> JaxProgram:
     tree = lowered.out_tree
     text = _text_of(lowered.compiler_ir("hlo"))
     kept = _kept_arguments(lowered, len(flat))
-    return JaxProgram(text, kept, tuple(flat[i].dtype for i in kept), lambda leaves: tree.unflatten(list(leaves)))
+    return JaxProgram(
+        text, len(flat), kept, tuple(flat[i].dtype for i in kept), lambda leaves: tree.unflatten(list(leaves))
+    )
 
 
 def text_of_compiled(compiled: Any) -> str:

@@ -1,7 +1,8 @@
 """One module of many: what is done with it, and the row that comes of it.
 
-A job carries the module's text, so that workers need no file system in common, and is done by a process of the program that
-sees nothing else: the same job gives the same row on every machine with the same program and assembler, times apart.
+A job carries the module's text, so that workers need no file system in common, and is done by a process of the
+program that sees nothing else: the same job gives the same row on every machine with the same program and assembler,
+times apart.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ _MEMORY_GIB = 8  # of `hloc run`, which otherwise takes what the machine has
 
 @dataclass(frozen=True)
 class Job:
-    """`name` is what the row is called, `text` HLO; `what` is `"cubin"`, `"run"`, `"golden"` or `"compare"`, or a function
-    of the text that gives more columns; `words` are options of the command line; `version` is what the program says to
-    --version; `limit` how many seconds it may take."""
+    """`name` is what the row is called, `text` HLO; `what` is `"cubin"`, `"run"`, `"golden"` or `"compare"`, or a
+    function of the text that gives more columns; `words` are options of the command line; `version` is what the
+    program says to --version; `limit` how many seconds it may take."""
 
     name: str
     text: str
@@ -50,9 +51,11 @@ class Job:
 
 
 def perform(job: Job, times: bool = False) -> Row:
-    """Does a job. `outcome` of the row is `ok`, `invalid`, `unsupported`, `wrong`, `undecided`, `crashed` or `time-limit`.
+    """Does a job. `outcome` of the row is `ok`, `invalid`, `unsupported`, `wrong`, `undecided`, `crashed` or
+    `time-limit`.
 
-    Raises `OptionError` if the options are wrong, which all jobs have, or the program is another version than the job's.
+    Raises `OptionError` if the options are wrong, which all jobs have, or the program is another version than the
+    job's.
     """
     if job.version and program.version() != job.version:
         raise OptionError(f"a worker has another version of the program: {program.version()}", 2)

@@ -43,8 +43,8 @@ class Launcher:
     """A compiled module on the GPU: its kernels loaded, its constants and temporaries there.
 
     Calls take one array a parameter, in order: arrays of the device, which say where they are by
-    `__cuda_array_interface__` (cupy, torch, numba, jax on a GPU), or of the host, which are copied there. They give a tuple
-    of `DeviceArray`, and have waited for the kernels. Arguments that the module may overwrite are copied first.
+    `__cuda_array_interface__` (cupy, torch, numba, jax on a GPU), or of the host, which are copied there. They give a
+    tuple of `DeviceArray`, and have waited for the kernels. Arguments that the module may overwrite are copied first.
 
     Raises `Unsupported` for what cannot be done, and `InputError` for arrays that do not fit.
     """
@@ -164,7 +164,8 @@ def _matter(kind: ArrayType, strides: Tuple[int, ...]) -> bool:
 def _check_fit(number: int, kind: ArrayType, shape: Tuple[int, ...], type_string: str) -> None:
     if shape != kind.dimensions or type_string != kind.type_string:
         raise InputError(
-            f"array {number} is {type_string}{list(shape)}, and the parameter {kind.type_string}{list(kind.dimensions)}",
+            f"array {number} is {type_string}{list(shape)}, and the parameter "
+            f"{kind.type_string}{list(kind.dimensions)}",
             1,
         )
 

@@ -1,8 +1,8 @@
 """`hloc.map`: many modules, by any executor, each once whatever dies meanwhile.
 
-When a worker dies, a pool of processes says so of every job that was in it. These suspects are then done one at a time, each
-with nobody beside it, so that a module that kills its worker is found: after so many attempts alone it gets a row that says
-`killed`. All others are done as ever.
+When a worker dies, a pool of processes says so of every job that was in it. These suspects are then done one at a
+time, each with nobody beside it, so that a module that kills its worker is found: after so many attempts alone it
+gets a row that says `killed`. All others are done as ever.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class _Workers:
         return self.executor.submit(perform, job, times)
 
     def renew(self, error: BaseException) -> None:
-        """After a worker was lost: a pool that is broken takes no more jobs. One that was given cannot be made again."""
+        """After a worker was lost: a pool that is broken takes no more jobs. One that was given cannot be made
+        again."""
         if not isinstance(error, concurrent.futures.BrokenExecutor):
             return  # the cluster goes on without that worker
         if self._make is None:
@@ -96,7 +97,7 @@ class _Sweep:
                     return
                 continue
             done, _ = concurrent.futures.wait(flying, return_when=concurrent.futures.FIRST_COMPLETED)
-            for future in done:
+            for future in sorted(done, key=_failed):  # what is done is kept, also where the rest cannot go on
                 row = self._taken(future, flying.pop(future))
                 if row is not None:
                     yield row
@@ -131,6 +132,10 @@ class _Sweep:
         return job.row("killed", exit_code=None, kind=None, message=message)
 
 
+def _failed(future: "concurrent.futures.Future[Row]") -> bool:
+    return future.cancelled() or future.exception() is not None
+
+
 def map(
     what: What,
     modules: Modules,
@@ -145,22 +150,24 @@ def map(
     progress: Optional[Progress] = None,
     **options: Any,
 ) -> Table:
-    """Does the same with many modules, a process of the program each, and gives a table with a row each, sorted by name.
+    """Does the same with many modules, a process of the program each, and gives a table with a row each, sorted by
+    name.
 
-    `what`: `"cubin"` compiles to machine code, `"run"` executes and compares with the interpreter, `"golden"` takes a digest
-    of PTX and launches, `"compare"` sets hloc's kernels beside others; or a function of the HLO text that gives columns.
-    `modules`: a folder, whose .hlo files are taken, also those in folders; names with what `hloc.compile` takes; or
-    that alone, of which paths are their own names. `executor`: any of concurrent.futures, a function that makes one, or
-    `"processes"` (the default), `"threads"`, `"dask"`, `"ray"`, `"mpi"`, with `jobs` workers.
+    `what`: `"cubin"` compiles to machine code, `"run"` executes and compares with the interpreter, `"golden"` takes a
+    digest of PTX and launches, `"compare"` sets hloc's kernels beside others; or a function of the HLO text that
+    gives columns. `modules`: a folder, whose .hlo files are taken, also those in folders; names with what
+    `hloc.compile` takes; or that alone, of which paths are their own names. `executor`: any of concurrent.futures, a
+    function that makes one, or `"processes"` (the default), `"threads"`, `"dask"`, `"ray"`, `"mpi"`, with `jobs`
+    workers.
 
     `output`: a file, .jsonl or .parquet, to which rows are written as they come, and which is sorted at the end; with
-    `resume` modules that have a row there of the same text, options and program are not done again. `attempts`: how often a
-    job that has lost its worker is tried alone before its row says `killed`. `limit`: seconds of a job, then `time-limit`.
-    `times`: a column `seconds`, the only one that differs from one machine to another. `progress`: told how many of how
-    many rows there are. `options`: those of the command line.
+    `resume` modules that have a row there of the same text, options and program are not done again. `attempts`: how
+    often a job that has lost its worker is tried alone before its row says `killed`. `limit`: seconds of a job, then
+    `time-limit`. `times`: a column `seconds`, the only one that differs from one machine to another. `progress`: told
+    how many of how many rows there are. `options`: those of the command line.
 
-    What is wrong with a module is its row's `outcome`. Raises `OptionError` if the options are wrong, and `InternalError` if
-    an executor that was given breaks.
+    What is wrong with a module is its row's `outcome`. Raises `OptionError` if the options are wrong, and
+    `InternalError` if an executor that was given breaks.
 
     >>> rows = map("run", {"a": "f32[8] add(f32[8] x, f32[8] x)", "b": "nonsense("}, executor="threads")
     >>> [(row["name"], row["outcome"]) for row in rows]

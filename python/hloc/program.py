@@ -106,7 +106,7 @@ def call(
 def call_in_time(
     arguments: Sequence[str], standard_input: Union[str, bytes, None], seconds: Optional[float]
 ) -> Optional[Outcome]:
-    """The same; None if it was stopped."""
+    """The same; None if it was stopped. XLA_FLAGS is jax's here: what it says of dumps is not for the program."""
     given = standard_input.encode("utf-8", "surrogateescape") if isinstance(standard_input, str) else standard_input
     words = list(arguments)
     words.insert(1 if words and words[0] in SUBCOMMANDS else 0, "--diagnostics=json")
@@ -117,6 +117,7 @@ def call_in_time(
             capture_output=True,
             timeout=seconds,
             check=False,
+            env={name: value for name, value in os.environ.items() if name != "XLA_FLAGS"},
         )
     except subprocess.TimeoutExpired:
         return None

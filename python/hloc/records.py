@@ -1,8 +1,8 @@
 """Tables on disk that survive being interrupted: JSON lines, or Parquet.
 
-Rows are appended as they come, each in one write. What was torn off by a kill or a full disk is dropped when the file is
-read again. In the end the rows are sorted and the file is replaced in one step, so that the same rows are the same bytes,
-whatever the order in which they came.
+Rows are appended as they come, each in one write. What was torn off by a kill or a full disk is dropped when the file
+is read again. In the end the rows are sorted and the file is replaced in one step, so that the same rows are the same
+bytes, whatever the order in which they came.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ def line_of(row: Row) -> bytes:
 
 
 class Records:
-    """The table at `path`, which ends in `.jsonl` or `.parquet`; Parquet needs pyarrow, and has JSON lines beside it until
-    it is finished. `resume`: what is there already is kept, else it is begun anew. One process at a time may write it.
+    """The table at `path`, which ends in `.jsonl` or `.parquet`; Parquet needs pyarrow, and has JSON lines beside it
+    until it is finished. `resume`: what is there already is kept, else it is begun anew. One process at a time may
+    write it.
     """
 
     def __init__(self, path: Path, resume: bool = False) -> None:

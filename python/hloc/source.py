@@ -20,13 +20,15 @@ def _as_they_are(leaves: Sequence[Any]) -> Any:
 class Source:
     """A module, as the program gets it: `path` names a file, else `text` goes to its standard input.
 
-    `text` is HLO. `arguments` are the leaves of what was given beside a function, of those that it uses, whose numbers are
-    `kept`, and `dtypes` their types as jax has them, if it does; `unflatten` makes a function's result of the module's.
+    `text` is HLO. `arguments` are the module's parameters among what was given beside it; None where that cannot be
+    told, for some are static. Of a function `kept` says which of its `count` arguments are parameters, and `dtypes`
+    of what type these are; `unflatten` makes its result of the module's results.
     """
 
     text: str
     path: Optional[str] = None
-    arguments: Tuple[Any, ...] = ()
+    arguments: Optional[Tuple[Any, ...]] = ()
+    count: int = 0
     kept: Optional[Tuple[int, ...]] = None
     dtypes: Optional[Tuple[Any, ...]] = None
     unflatten: Callable[[Sequence[Any]], Any] = field(default=_as_they_are)
@@ -34,8 +36,12 @@ class Source:
     def parameters(self, arguments: Sequence[Any]) -> Tuple[Any, ...]:
         """The module's parameters among the arguments of a call; arrays of the host become what jax makes of them."""
         leaves = from_jax.leaves_of(arguments)
-        if self.kept is None or len(leaves) <= max(self.kept, default=-1):
+        if self.kept is None:
             return tuple(leaves)
+        if len(leaves) != self.count:
+            raise InputError(
+                f"the function has {self.count} arguments that are not static, and {len(leaves)} are given", 1
+            )
         used = [leaves[i] for i in self.kept]
         dtypes = self.dtypes or [None] * len(used)
         on_device = [hasattr(one, "__cuda_array_interface__") for one in used]
@@ -53,9 +59,9 @@ class Source:
 
 
 def source_of(what: Any, arguments: Sequence[Any] = (), lower_for: Optional[str] = "cuda") -> Source:
-    """`what`: a function, jitted or not, with example `arguments`; a `jax.stages.Lowered` or `Compiled`; HLO or StableHLO
-    as text; a `pathlib.Path`, or a string without line breaks, that names a file. `lower_for`: the platform for which jax
-    lowers a function.
+    """`what`: a function, jitted or not, with example `arguments`; a `jax.stages.Traced`, `Lowered` or `Compiled`, or
+    a `jax.export.Exported`; HLO or StableHLO as text; a `pathlib.Path`, or a string without line breaks, that names a
+    file. `lower_for`: the platform for which jax lowers a function.
 
     Raises `InputError` for what is none of these.
     """
@@ -67,6 +73,10 @@ def source_of(what: Any, arguments: Sequence[Any] = (), lower_for: Optional[str]
         return _of_text(what, arguments)
     if from_jax.is_lowered(what):
         return _of_program(from_jax.program_of(what), arguments)
+    if from_jax.is_traced(what):
+        return _of_program(from_jax.program_of(from_jax.lower_traced(what, lower_for)), arguments)
+    if from_jax.is_exported(what):
+        return _of_text(from_jax.from_stablehlo(what.mlir_module()), arguments)
     if from_jax.is_compiled(what):
         return _of_text(from_jax.text_of_compiled(what), arguments)
     if callable(what):
@@ -97,5 +107,7 @@ def _of_file(path: Path, arguments: Sequence[Any]) -> Source:
 
 def _of_program(program: from_jax.JaxProgram, arguments: Sequence[Any]) -> Source:
     given = from_jax.leaves_of(arguments)
-    used = tuple(given[i] for i in program.kept) if len(given) > max(program.kept, default=-1) else ()
-    return Source(program.text, None, used, program.kept, program.dtypes, program.unflatten)
+    used: Optional[Tuple[Any, ...]] = ()
+    if given:
+        used = tuple(given[i] for i in program.kept) if len(given) == program.count else None
+    return Source(program.text, None, used, program.count, program.kept, program.dtypes, program.unflatten)

@@ -66,8 +66,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m hloc sweep",
         description="Does the same with all modules of a folder, on one machine or many, and writes a table.",
-        epilog="Behind -- stand options of hloc. Exit codes: 0 all rows are ok or unsupported, 2 the command line is wrong, "
-        "4 other rows.",
+        epilog="Behind -- stand options of hloc. Exit codes: 0 all rows are ok or unsupported, 2 the command line is "
+        "wrong, 4 other rows.",
     )
     parser.add_argument("folder", type=Path, help="whose .hlo files are taken, also those in its folders")
     parser.add_argument("--what", choices=NAMES, required=True, help="what is done with each module")

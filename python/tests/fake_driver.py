@@ -1,5 +1,5 @@
-"""The part of `cuda.bindings.driver` that launching uses, on memory of the host: kernels are functions of Python by name,
-and every access has to lie in memory that is allocated."""
+"""The part of `cuda.bindings.driver` that launching uses, on memory of the host: kernels are functions of Python by
+name, and every access has to lie in memory that is allocated."""
 
 import ctypes
 import types

@@ -1,4 +1,5 @@
-"""Dask, Ray and MPI, where they are installed. HLOC_SWEEP names a folder of modules that Dask sweeps instead of examples."""
+"""Dask, Ray and MPI, where they are installed. HLOC_SWEEP names a folder of modules that Dask sweeps instead of
+examples, and HLOC_SWEEP_WHAT what it does with them: `cubin`, or by default `run`, of modules that are made small."""
 
 import os
 import pathlib
@@ -14,6 +15,8 @@ import hloc
 import columns
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+WHAT = os.environ.get("HLOC_SWEEP_WHAT", "run")
+OPTIONS = {"shrink": True} if WHAT == "run" else {}
 FOLDER = pathlib.Path(os.environ.get("HLOC_SWEEP") or ROOT / "hlo_examples" / "elementwise")
 
 
@@ -22,7 +25,7 @@ def test_dask_with_a_worker_killed_in_the_middle(tmp_path):
     distributed = pytest.importorskip("distributed")
     alone, cluster = tmp_path / "alone.jsonl", tmp_path / "cluster.jsonl"
     begin = time.monotonic()
-    hloc.map("run", FOLDER, executor="processes", output=alone, limit=120)
+    hloc.map(WHAT, FOLDER, executor="processes", output=alone, **OPTIONS)
     between = time.monotonic()
     killed = []
     with distributed.Client(n_workers=4, threads_per_worker=1, dashboard_address=None) as client:
@@ -33,7 +36,7 @@ def test_dask_with_a_worker_killed_in_the_middle(tmp_path):
                 os.kill(killed[0], signal.SIGKILL)
 
         table = hloc.map(
-            "run", FOLDER, executor=client.get_executor(pure=False), output=cluster, progress=kill, limit=120
+            WHAT, FOLDER, executor=client.get_executor(pure=False), output=cluster, progress=kill, **OPTIONS
         )
     print(f"{len(table)} modules: {between - begin:.0f} s by processes, {time.monotonic() - between:.0f} s by Dask")
     assert killed and len(table) == len(list(FOLDER.rglob("*.hlo")))

@@ -79,6 +79,13 @@ def test_warnings_are_diagnostics():
     assert ".target sm_70" in compiled.ptx
 
 
+def test_flags_of_xla_are_not_read(monkeypatch, tmp_path):
+    monkeypatch.setenv("XLA_FLAGS", f"--xla_dump_to={tmp_path} --xla_force_host_platform_device_count=8")
+    assert hloc.compile(ADD).diagnostics == [] and not list(tmp_path.iterdir())
+    hloc.compile(ADD, xla_dump_to=tmp_path)
+    assert list(tmp_path.iterdir())
+
+
 def test_the_report_is_a_page(tmp_path):
     page = hloc.compile(ADD).report()
     assert page.html.startswith("<!DOCTYPE html>") or page.html.startswith("<!doctype html>")

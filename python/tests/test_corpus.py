@@ -1,5 +1,5 @@
-"""Programs of a corpus through `hloc.check`: HLOC_CORPUS names a folder, `pytest -k corpus` runs it. Each folder in it has a
-`module.hlo`. What is unsupported or undecided is skipped, with the reason."""
+"""Programs of a corpus through `hloc.check`: HLOC_CORPUS names a folder, `pytest -k corpus` runs it. Each folder in
+it has a `module.hlo`. What is unsupported or undecided is skipped, with the reason."""
 
 import os
 import pathlib

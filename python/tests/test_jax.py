@@ -90,8 +90,21 @@ def test_long_constants_are_whole():
 
 
 def test_static_arguments():
-    f = jax.jit(lambda x, n: x * n, static_argnums=1)
-    assert "constant(3)" in hloc.compile(f.lower(X, 3)).hlo
+    """Which they are is not known, so that nobody takes one for an array."""
+    last = jax.jit(lambda x, n: x * n, static_argnums=1)
+    assert "constant(3)" in hloc.compile(last.lower(X, 3)).hlo and "constant(3)" in hloc.compile(last, X, 3).hlo
+    first = jax.jit(lambda n, x: x * n, static_argnums=0)
+    with pytest.raises(hloc.InputError, match="static"):
+        hloc.run(first, 3, X)
+    assert (hloc.run(first, 3, X, inputs=[X]).value == X * 3).all()
+    assert hloc.check(first, 3, X).verdict == "agrees"
+
+
+def test_traced_and_exported():
+    assert hloc.compile(jax.jit(layer).trace(X, W)).ptx == hloc.compile(layer, X, W).ptx
+    export = pytest.importorskip("jax.export", exc_type=ImportError)  # of 0.4.30 needs absl, which jax does not install
+    exported = export.export(jax.jit(layer))(X, W)
+    assert hloc.run(exported, X, W).verdict == "agrees"
 
 
 def test_check():

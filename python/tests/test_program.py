@@ -17,7 +17,7 @@ PACKAGE = pathlib.Path(hloc.__file__).resolve().parent
 def run_python(code, **environment):
     kept = {name: value for name, value in os.environ.items() if name not in ("HLOC_PROGRAM", "PYTHONPATH")}
     return subprocess.run(
-        [sys.executable, *code], env={**kept, **environment}, capture_output=True, text=True, timeout=60
+        [sys.executable, *code], env={**kept, **environment}, cwd="/", capture_output=True, text=True, timeout=60
     )
 
 
@@ -80,7 +80,8 @@ def test_the_module_is_the_program(tmp_path):
 
 def test_importing_is_cheap():
     """Neither numpy nor jax is imported before it is needed."""
-    code = "import sys, hloc; print([m for m in ('numpy', 'jax', 'pandas', 'concurrent.futures.process') if m in sys.modules])"
+    modules = ("numpy", "jax", "pandas", "concurrent.futures.process")
+    code = f"import sys, hloc; print([name for name in {modules} if name in sys.modules])"
     assert run_python(["-c", code], PYTHONPATH=str(PACKAGE.parent)).stdout.strip() == "[]"
 
 

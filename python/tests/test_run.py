@@ -14,7 +14,19 @@ ENTRY e {
   ROOT t = f32[64,3,1000] transpose(p), dimensions={0,2,1}
 }
 """
-TWO = "HloModule two\nENTRY e {\n  p = f32[8] parameter(0)\n  n = f32[8] negate(p)\n  i = s32[8] iota(), iota_dimension=0\n  ROOT t = (f32[8], s32[8]) tuple(n, i)\n}\n"
+TWO = """HloModule two
+ENTRY e {
+  p = f32[8] parameter(0)
+  n = f32[8] negate(p)
+  i = s32[8] iota(), iota_dimension=0
+  ROOT t = (f32[8], s32[8]) tuple(n, i)
+}
+"""
+FOREVER = """HloModule f
+b { x = s32[] parameter(0) ROOT r = s32[] copy(x) }
+c { x = s32[] parameter(0) ROOT r = pred[] constant(true) }
+ENTRY e { p = s32[] parameter(0) ROOT w = s32[] while(p), condition=c, body=b }
+"""
 
 
 @pytest.fixture
@@ -131,6 +143,5 @@ def test_wrong_inputs():
 
 
 def test_a_time_limit_is_a_finding(tmp_path):
-    forever = "HloModule f\nb { x = s32[] parameter(0) ROOT r = s32[] copy(x) }\nc { x = s32[] parameter(0) ROOT r = pred[] constant(true) }\nENTRY e { p = s32[] parameter(0) ROOT w = s32[] while(p), condition=c, body=b }\n"
-    run = hloc.run(forever, timeout=1)
+    run = hloc.run(FOREVER, timeout=1)
     assert run.verdict == "wrong" and run.findings[0].message.startswith("time-limit")
