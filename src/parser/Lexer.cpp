@@ -1,4 +1,4 @@
-#include "Lexer.h"
+#include "hloc/parser/Lexer.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -38,7 +38,8 @@ bool is(char c, uint8_t wanted) { return classes[uint8_t(c)] & wanted; }
 bool isIdentifierStart(char c) { return is(c, Start); }
 bool isIdentifierBody(char c) { return is(c, Body); }
 
-Lexer::Lexer(llvm::StringRef text, DiagnosticEngine &diagnostics) : text(text), diagnostics(diagnostics) {
+Lexer::Lexer(llvm::StringRef text, DiagnosticEngine &diagnostics, OpenStrings openStrings)
+    : text(text), diagnostics(diagnostics), openStrings(openStrings) {
   if (text.starts_with("\xEF\xBB\xBF")) // the byte order mark that Windows editors put before UTF-8
     position = 3;
   advance();
@@ -182,14 +183,17 @@ void Lexer::lexNumber(uint32_t begin) {
 }
 
 void Lexer::lexString(uint32_t begin, char quote) {
-  for (size_t at = begin + 1; at < text.size(); ++at) {
+  size_t at = begin + 1;
+  for (; at < text.size(); ++at) {
+    if (text[at] == '\n' && openStrings == OpenStrings::ToEndOfLine)
+      break;
     if (text[at] == '\\') {
       ++at;
     } else if (text[at] == quote) {
       return finish(TokenKind::String, begin, uint32_t(at + 1));
     }
   }
-  invalid(DiagnosticKind::UnterminatedToken, begin, uint32_t(text.size()), "string is not closed");
+  invalid(DiagnosticKind::UnterminatedToken, begin, uint32_t(std::min(at, text.size())), "string is not closed");
 }
 
 bool unescape(llvm::StringRef quoted, std::string &out) {

@@ -2,7 +2,7 @@
 // The recursive-descent parser; its member functions are spread over Parser.cpp (modules, computations, instructions),
 // ParseShapes.cpp, ParseLiterals.cpp and ParseAttributes.cpp.
 
-#include "Lexer.h"
+#include "hloc/parser/Lexer.h"
 
 #include "hloc/parser/Parser.h"
 
@@ -23,7 +23,7 @@ inline constexpr unsigned computationLevels = 5;
 class ModuleParser {
 public:
   ModuleParser(std::shared_ptr<const SourceFile> file, DiagnosticEngine &diagnostics);
-  std::unique_ptr<HloModule> parse();
+  ReadModule parse();
 
 private:
   // --- errors and tokens

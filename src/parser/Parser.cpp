@@ -64,13 +64,13 @@ bool ModuleParser::expect(char punctuation) {
   return accept(punctuation) || expected("`" + std::string(1, punctuation) + "`");
 }
 
-std::unique_ptr<HloModule> ModuleParser::parse() {
+ReadModule ModuleParser::parse() {
   auto shared = std::make_shared<HloArena>();
   shared->source = file;
   arena = shared.get();
   if (token().kind == TokenKind::End) {
     error(DiagnosticKind::EmptyInput, {}, "the input holds no HLO");
-    return nullptr;
+    return {};
   }
   bool isModule = token().kind == TokenKind::Identifier && token().text == "HloModule";
   llvm::StringRef afterFirst = lexer.source().drop_front(token().end).ltrim();
@@ -98,7 +98,7 @@ std::unique_ptr<HloModule> ModuleParser::parse() {
     error(DiagnosticKind::BadModule, {}, "the module has no computation");
   if (failed)
     verifyWhatIsThere();
-  return failed ? nullptr : std::move(module);
+  return {std::move(module), std::move(brokenComputations), !failed};
 }
 
 bool ModuleParser::parseModuleHeader() {
@@ -229,11 +229,11 @@ bool ModuleParser::parseComputation() {
   HloComputation *computation = parseBody(name, range, 0);
   if (isEntry && !entryRange.isValid())
     entryRange = entryToken;
-  if (!computation)
-    return !token().is('}') && token().kind != TokenKind::End; // the body was skipped over
-  if (isEntry && !module->entry())
+  if (!computation && (token().is('}') || token().kind == TokenKind::End))
+    return false;
+  if (computation && isEntry && !module->entry())
     module->setEntry(computation);
-  if (result && !result->compatible(computation->root()->shape()))
+  if (computation && result && !result->compatible(computation->root()->shape()))
     error(DiagnosticKind::ShapeMismatch, computation->root()->range(),
           "the signature of `" + name.str() + "` says `" + result->toString(false) + "`, its root is `" +
               computation->root()->shape().toString(false) + "`");
@@ -244,7 +244,8 @@ bool ModuleParser::parseComputation() {
     std::optional<llvm::StringRef> thread = parseString();
     if (!thread)
       return false;
-    computation->setExecutionThread(*thread);
+    if (computation) // else its body was skipped over
+      computation->setExecutionThread(*thread);
   }
   return true;
 }
@@ -728,17 +729,22 @@ bool ModuleParser::parseSingleInstruction() {
 }
 
 std::unique_ptr<HloModule> parseHloModule(std::shared_ptr<const SourceFile> file, DiagnosticEngine &diagnostics) {
+  ReadModule read = readHloModule(std::move(file), diagnostics);
+  return read.isRight ? std::move(read.module) : nullptr;
+}
+
+ReadModule readHloModule(std::shared_ptr<const SourceFile> file, DiagnosticEngine &diagnostics) {
   diagnostics.setFile(file);
   constexpr size_t maxBytes = size_t(1) << 31;
   if (file->text().size() > maxBytes) {
     diagnostics.report(DiagnosticKind::InputTooLarge, "HLO text of more than 2 GiB");
-    return nullptr;
+    return {};
   }
   if (std::string other = otherInput(file->text()); !other.empty()) {
     const uint32_t begin = uint32_t(file->text().size() - file->text().ltrim().size());
     const size_t word = file->text().substr(begin).take_until([](char c) { return llvm::isSpace(c); }).size();
     diagnostics.report(DiagnosticKind::NotHloText, {begin, begin + uint32_t(std::min<size_t>(word, 32))}, other);
-    return nullptr;
+    return {};
   }
   return ModuleParser(file, diagnostics).parse();
 }

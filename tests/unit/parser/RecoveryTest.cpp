@@ -174,3 +174,28 @@ TEST_CASE("a byte order mark is skipped") {
   CHECK(Parsed("\xEF\xBB\xBFHloModule m\nENTRY e {\n  ROOT x = f32[] constant(1)\n}\n").module);
   CHECK(!Parsed("HloModule m\n\xEF\xBB\xBF ENTRY e {\n  ROOT x = f32[] constant(1)\n}\n").module);
 }
+
+TEST_CASE("the thread of a computation with errors is none of them") {
+  Parsed parsed(
+      "a {\n  x = f32[] oops(1)\n}, execution_thread=\"host\"\n\nENTRY e {\n  ROOT p = f32[] parameter(0)\n}\n");
+  REQUIRE(parsed.reports().size() == 1);
+  CHECK(parsed.reports()[0].substr(0, 3) == "2:1");
+}
+
+TEST_CASE("what is right can be had of a text that is not") {
+  DiagnosticEngine diagnostics;
+  auto file = std::make_shared<const SourceFile>(
+      "t.hlo", "f {\n  ROOT x = f32[2] parameter(0)\n}\nENTRY e {\n  p = f32[3] parameter(0)\n  q = f32[3] oops(p)\n  "
+               "r = f32[3] negate(q)\n  ROOT s = f32[3] negate(p)\n}\n");
+  const ReadModule read = readHloModule(file, diagnostics);
+  CHECK(!read.isRight);
+  CHECK(diagnostics.numErrors() == 1);
+  REQUIRE(read.module);
+  REQUIRE(read.module->computations().size() == 1);
+  CHECK(read.module->computations()[0]->name() == "f");
+  REQUIRE(read.broken.size() == 1);
+  std::string names;
+  for (const HloInstruction *instr : read.broken[0]->instructions())
+    names += instr->name();
+  CHECK(names == "ps");
+}

@@ -35,9 +35,15 @@ struct Token {
   bool is(char c) const { return kind == TokenKind::Punctuation && text[0] == c; }
 };
 
+/// Where a string ends that is not closed.
+enum class OpenStrings : uint8_t {
+  ToTheEnd,    ///< it takes what follows: one error
+  ToEndOfLine, ///< as editors see it, where a quote that is being typed must not change the lines below
+};
+
 class Lexer {
 public:
-  Lexer(llvm::StringRef text, DiagnosticEngine &diagnostics);
+  Lexer(llvm::StringRef text, DiagnosticEngine &diagnostics, OpenStrings openStrings = OpenStrings::ToTheEnd);
 
   const Token &token() const { return current; }
   /// To the next token.
@@ -60,6 +66,7 @@ private:
 
   llvm::StringRef text;
   DiagnosticEngine &diagnostics;
+  OpenStrings openStrings;
   uint32_t position = 0;
   Token current;
 };
