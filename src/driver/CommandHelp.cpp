@@ -91,6 +91,8 @@ const char *summaryOf(Subcommand command) {
     return "Finds the smallest module that still does what a module does: crash, differ, take for ever.";
   case bisectCommand:
     return "Says which pass is to blame for what goes wrong with a module.";
+  case lspCommand:
+    return "The language server: HLO text in an editor, over standard input and output.";
   case replayCommand:
     return "Repeats what a folder of --reproducer describes, and says whether it still happens.";
   }

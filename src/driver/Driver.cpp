@@ -7,6 +7,7 @@
 #include "Compile.h"
 #include "DiagnosticForm.h"
 #include "LlvmFailures.h"
+#include "LspCommand.h"
 #include "Opt.h"
 #include "Options.h"
 #include "ReduceCommand.h"
@@ -56,6 +57,8 @@ int carryOut(const Command &command) {
     return runBisect(command.reduce);
   case replayCommand:
     return runReplay(command.reduce);
+  case lspCommand:
+    return runLsp(command.compile, command.lsp);
   }
   return 0;
 }

@@ -130,7 +130,7 @@ std::string contradiction(const Command &command, const GivenOptions &given, Dia
     for (const OptionRow *row : given.rows())
       if (std::string reason = refusal(*row, given); !reason.empty())
         return reason;
-  if (given.command == optCommand)
+  if (given.command & (optCommand | lspCommand))
     return "";
   if (command.compile.inputs.empty())
     return fmt::format("no input file; `{} --help` shows how hloc is used", calledAs(given.command));

@@ -264,6 +264,13 @@ std::string readTimeLimit(Command &command, Values values) {
   return readNumberAbove0(command.reduce.timeLimit, values, "seconds");
 }
 
+std::string readHoverLimit(Command &command, Values values) {
+  const bool isOff = values.back() == "0";
+  if (isOff)
+    command.lsp.timeLimit = 0;
+  return isOff ? "" : readNumberAbove0(command.lsp.timeLimit, values, "seconds");
+}
+
 std::string readForced(Command &command, Values values) {
   for (const std::string &value : values)
     if (std::string refusal = readForcedChoice(command.compile.forced, value); !refusal.empty())

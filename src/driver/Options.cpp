@@ -267,6 +267,8 @@ const char *nameOf(Subcommand command) {
     return "replay";
   case comparisonCommand:
     return "compare";
+  case lspCommand:
+    return "lsp";
   }
   return "";
 }

@@ -28,10 +28,11 @@ enum Subcommand : unsigned {
   reduceCommand = 8,
   bisectCommand = 16,
   replayCommand = 32,
-  comparisonCommand = 64
+  comparisonCommand = 64,
+  lspCommand = 128
 };
-inline constexpr Subcommand subcommands[] = {compileCommand, runCommand,    optCommand,       reduceCommand,
-                                             bisectCommand,  replayCommand, comparisonCommand};
+inline constexpr Subcommand subcommands[] = {compileCommand, runCommand,    optCommand,        reduceCommand,
+                                             bisectCommand,  replayCommand, comparisonCommand, lspCommand};
 const char *nameOf(Subcommand command);
 /// `hloc run`; of compile, which is the default, `hloc`.
 std::string calledAs(Subcommand command);
@@ -141,6 +142,12 @@ struct CompareOptions {
   ColourChoice colour = ColourChoice::Auto;
 };
 
+/// Of `hloc lsp`, beside the target and the device of CompileOptions.
+struct LspOptions {
+  bool standardStreams = false; ///< asked for; they are what it uses
+  double timeLimit = 20;        ///< seconds of a compilation for hovers; 0: there is none
+};
+
 /// What the command line asks for: to compile, to run, to run passes, or an answer about hloc.
 struct Command {
   Subcommand subcommand = compileCommand;
@@ -149,6 +156,7 @@ struct Command {
   OptOptions opt;
   CompareOptions compare;
   ReduceOptions reduce;
+  LspOptions lsp;
   std::string shell;                                ///< of --completion
   bool help = false;                                ///< of the subcommand is printed instead of anything else
   bool helpAll = false;                             ///< with all options

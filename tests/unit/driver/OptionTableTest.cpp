@@ -26,7 +26,8 @@ struct Parsed {
 Parsed parse(Subcommand command, const Words &words) {
   std::vector<const char *> arguments = {"hloc", nameOf(command)};
   for (const std::string &word : words)
-    arguments.push_back(word.c_str());
+    if (command != lspCommand || word.starts_with("-")) // which takes no input
+      arguments.push_back(word.c_str());
   DiagnosticEngine diagnostics;
   Command parsed;
   const bool isRefused = !parseCommandLine(arguments, parsed, diagnostics);
