@@ -374,7 +374,7 @@ std::string readFastMath(Command &command, Values values) {
 constexpr unsigned compileAndRun = compileCommand | runCommand,
                    searches = reduceCommand | bisectCommand | replayCommand,
                    searchesAndComparison = searches | comparisonCommand,
-                   allCommands = compileAndRun | searchesAndComparison | optCommand;
+                   allCommands = compileAndRun | searchesAndComparison | optCommand | lspCommand;
 constexpr const char *dumps = "--dump-after-each-pass|--v|--xla_dump_to";
 
 #define WORDS(...) .words = [] { return Words{__VA_ARGS__}; }
