@@ -2,6 +2,7 @@
 /* What the fake libraries have in common: a log of what was called, and functions that are told to fail. The including
  * file says before it which environment variable names these: FAKE_FAIL "FAKE_CUDA_FAIL", of which
  * "cuMemAlloc_v2=2" makes that function return 2; it is read at every call. */
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +15,16 @@ static size_t logLength;
 
 /* One a line. */
 static void record(const char *text) {
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&mutex);
   size_t length = strlen(text);
-  if (logLength + length + 2 > sizeof logText)
-    return;
-  memcpy(logText + logLength, text, length);
-  logLength += length;
-  logText[logLength++] = '\n';
-  logText[logLength] = 0;
+  if (logLength + length + 2 <= sizeof logText) {
+    memcpy(logText + logLength, text, length);
+    logLength += length;
+    logText[logLength++] = '\n';
+    logText[logLength] = 0;
+  }
+  pthread_mutex_unlock(&mutex);
 }
 
 static int failure(const char *function) {

@@ -1,8 +1,9 @@
 /* A CUDA driver without a GPU, for tests of src/runtime: memory is the host's, kernels are recorded and not run.
  * FAKE_CUDA_FAIL="cuMemAlloc_v2=2" makes that function return 2; the variable is read at every call.
- * fakeCudaLog() gives the calls since fakeCudaReset(), one a line. */
+ * fakeCudaLog() gives the calls since fakeCudaReset(), one a line. FakeTrace.h says more of what is done. */
 #define FAKE_FAIL "FAKE_CUDA_FAIL"
 #include "FakeCalls.h"
+#include "FakeTrace.h"
 
 EXPORT const char *fakeCudaLog(void) { return logText; }
 EXPORT void fakeCudaReset(void) { logText[logLength = 0] = 0; }
@@ -63,6 +64,35 @@ EXPORT int cuDevicePrimaryCtxRelease_v2(int device) {
 }
 EXPORT int cuCtxSetCurrent(void *context) {
   CALL(cuCtxSetCurrent);
+  currentContext = context;
+  return 0;
+}
+EXPORT int cuCtxGetCurrent(void **context) {
+  CALL(cuCtxGetCurrent);
+  *context = currentContext;
+  return 0;
+}
+EXPORT int cuCtxGetDevice(int *device) {
+  CALL(cuCtxGetDevice);
+  *device = 0;
+  return currentContext ? 0 : 201;
+}
+static __thread void *pushedContexts[16];
+static __thread unsigned numPushed;
+EXPORT int cuCtxPushCurrent_v2(void *context) {
+  CALL(cuCtxPushCurrent_v2);
+  if (!context || numPushed == 16)
+    return 201;
+  pushedContexts[numPushed++] = currentContext;
+  currentContext = context;
+  return 0;
+}
+EXPORT int cuCtxPopCurrent_v2(void **context) {
+  CALL(cuCtxPopCurrent_v2);
+  if (!numPushed)
+    return 201;
+  *context = currentContext;
+  currentContext = pushedContexts[--numPushed];
   return 0;
 }
 EXPORT int cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *options, void **values) {
@@ -72,6 +102,8 @@ EXPORT int cuModuleLoadDataEx(void **module, const void *image, unsigned count, 
     if (options[i] == 5)
       strcpy(values[i], "ptxas fatal : the log of the driver");
   *module = logText;
+  if (!failed && traceFile())
+    findKernels(image);
   return failed;
 }
 EXPORT int cuModuleUnload(void *module) {
@@ -83,6 +115,8 @@ EXPORT int cuModuleGetFunction(void **function, void *module, const char *name) 
   if (strcmp(name, "absent") == 0)
     return 500;
   *function = logText;
+  if (traceFile() && !(*function = findKernel(name)))
+    return 500;
   return 0;
 }
 EXPORT int cuFuncGetAttribute(int *value, int attribute, void *function) {
@@ -100,31 +134,49 @@ EXPORT int cuFuncSetAttribute(void *function, int attribute, int value) {
 EXPORT int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
   CALL(cuMemAlloc_v2);
   *address = (uint64_t)(uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
+  rememberAllocation(*address, bytes);
+  trace("alloc %llx %zu\n", (unsigned long long)*address, bytes);
   return *address ? 0 : 2;
 }
 EXPORT int cuMemFree_v2(uint64_t address) {
   CALL(cuMemFree_v2);
+  trace("free %llx\n", (unsigned long long)address);
+  if (!forgetAllocation(address))
+    return 1;
   free((void *)(uintptr_t)address);
   return 0;
 }
 EXPORT int cuMemsetD8Async(uint64_t address, unsigned char value, size_t count, void *stream) {
   CALL(cuMemsetD8Async);
+  trace("fill %llx %u %zu\n", (unsigned long long)address, value, count);
+  if (refusal(address, count))
+    return refusal(address, count);
   if (count < ((size_t)1 << 24)) /* buffers that only flush caches are not worth touching */
     memset((void *)(uintptr_t)address, value, count);
   return 0;
 }
 EXPORT int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
   CALL(cuMemcpyHtoDAsync_v2);
+  trace("upload %llx %zu\n", (unsigned long long)to, bytes);
+  if (refusal(to, bytes))
+    return refusal(to, bytes);
   memcpy((void *)(uintptr_t)to, from, bytes);
   return 0;
 }
 EXPORT int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
   CALL(cuMemcpyDtoHAsync_v2);
+  trace("download %llx %zu\n", (unsigned long long)from, bytes);
+  if (refusal(from, bytes))
+    return refusal(from, bytes);
   memcpy(to, (void *)(uintptr_t)from, bytes);
+  decide(to, bytes);
   return 0;
 }
 EXPORT int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream) {
   CALL(cuMemcpyDtoDAsync_v2);
+  trace("copy %llx %llx %zu\n", (unsigned long long)to, (unsigned long long)from, bytes);
+  if (refusal(to, bytes) || refusal(from, bytes))
+    return refusal(to, bytes) ? refusal(to, bytes) : refusal(from, bytes);
   char text[64];
   snprintf(text, sizeof text, "copy %zu", bytes);
   record(text);
@@ -134,7 +186,8 @@ EXPORT int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *
 }
 EXPORT int cuStreamCreate(void **stream, unsigned flags) {
   CALL(cuStreamCreate);
-  *stream = logText;
+  static unsigned numStreams; /* threads make their streams one after the other, or get the same */
+  *stream = logText + ++numStreams % sizeof logText;
   return 0;
 }
 EXPORT int cuStreamDestroy_v2(void *stream) {
@@ -173,6 +226,10 @@ EXPORT int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsign
                           unsigned blockY, unsigned blockZ, unsigned sharedBytes, void *stream, void **parameters,
                           void **extra) {
   CALL(cuLaunchKernel);
+  if (traceFile()) {
+    const unsigned sizes[] = {gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes};
+    return traceLaunch(function, sizes, stream, parameters);
+  }
   char text[200];
   snprintf(text, sizeof text, "launch <<<%u %u %u, %u %u %u, %u>>> first byte of memory %d, scalar %u", gridX, gridY,
            gridZ, blockX, blockY, blockZ, sharedBytes, **(unsigned char **)parameters[0], *(unsigned *)parameters[1]);

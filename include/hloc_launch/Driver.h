@@ -1,0 +1,153 @@
+#pragma once
+// The CUDA driver, opened at run time or linked, and how failures are told.
+
+#include <cstddef>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#ifdef HLOC_LAUNCH_LINK_CUDA
+#include <cuda.h>
+#else
+#include <dlfcn.h>
+#endif
+
+// As <cuda.h> declares them: a CUstream and a cudaStream_t are a Stream.
+struct CUstream_st;
+struct CUctx_st;
+struct CUmod_st;
+struct CUfunc_st;
+
+namespace hloc_launch {
+
+using DevicePointer = unsigned long long; ///< CUdeviceptr
+using Stream = CUstream_st *;
+using Context = CUctx_st *;
+
+/// Whether something was done, and else why not, in a sentence for people.
+class [[nodiscard]] Status {
+public:
+  static Status failure(std::string why, int result = 0) {
+    Status status;
+    status.failed = true;
+    status.why = std::move(why);
+    status.result = result;
+    return status;
+  }
+  bool ok() const { return !failed; }
+  const std::string &message() const { return why; } ///< empty if ok()
+  int cudaResult() const { return result; }          ///< CUresult of the driver's function that failed; else 0
+
+private:
+  bool failed = false;
+  std::string why;
+  int result = 0;
+};
+
+/// X(member, symbol, parameters): the driver's functions that are used; each returns a CUresult.
+#define HLOC_LAUNCH_DRIVER_FUNCTIONS(X)                                                                                \
+  X(getErrorName, cuGetErrorName, (int result, const char **text))                                                     \
+  X(getErrorString, cuGetErrorString, (int result, const char **text))                                                 \
+  X(init, cuInit, (unsigned flags))                                                                                    \
+  X(deviceGetCount, cuDeviceGetCount, (int *count))                                                                    \
+  X(deviceGetAttribute, cuDeviceGetAttribute, (int *value, int attribute, int device))                                 \
+  X(primaryContextRetain, cuDevicePrimaryCtxRetain, (Context * context, int device))                                   \
+  X(primaryContextRelease, cuDevicePrimaryCtxRelease_v2, (int device))                                                 \
+  X(contextGetCurrent, cuCtxGetCurrent, (Context * context))                                                           \
+  X(contextGetDevice, cuCtxGetDevice, (int *device))                                                                   \
+  X(contextPush, cuCtxPushCurrent_v2, (Context context))                                                               \
+  X(contextPop, cuCtxPopCurrent_v2, (Context * context))                                                               \
+  X(moduleLoad, cuModuleLoadDataEx,                                                                                    \
+    (CUmod_st * *module, const void *image, unsigned numOptions, int *options, void **values))                         \
+  X(moduleUnload, cuModuleUnload, (CUmod_st * module))                                                                 \
+  X(moduleGetFunction, cuModuleGetFunction, (CUfunc_st * *function, CUmod_st * module, const char *name))              \
+  X(functionGetAttribute, cuFuncGetAttribute, (int *value, int attribute, CUfunc_st *function))                        \
+  X(functionSetAttribute, cuFuncSetAttribute, (CUfunc_st * function, int attribute, int value))                        \
+  X(memoryAllocate, cuMemAlloc_v2, (DevicePointer * address, size_t bytes))                                            \
+  X(memoryFree, cuMemFree_v2, (DevicePointer address))                                                                 \
+  X(fill, cuMemsetD8Async, (DevicePointer address, unsigned char value, size_t bytes, Stream stream))                  \
+  X(copyToDevice, cuMemcpyHtoDAsync_v2, (DevicePointer to, const void *from, size_t bytes, Stream stream))             \
+  X(copyToHost, cuMemcpyDtoHAsync_v2, (void *to, DevicePointer from, size_t bytes, Stream stream))                     \
+  X(copyOnDevice, cuMemcpyDtoDAsync_v2, (DevicePointer to, DevicePointer from, size_t bytes, Stream stream))           \
+  X(streamCreate, cuStreamCreate, (Stream * stream, unsigned flags))                                                   \
+  X(streamDestroy, cuStreamDestroy_v2, (Stream stream))                                                                \
+  X(streamSynchronize, cuStreamSynchronize, (Stream stream))                                                           \
+  X(launchKernel, cuLaunchKernel,                                                                                      \
+    (CUfunc_st * function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,           \
+     unsigned blockZ, unsigned sharedBytes, Stream stream, void **parameters, void **extra))
+
+/// The CUDA driver. open() gives the process's only one.
+class Driver {
+public:
+#define HLOC_LAUNCH_MEMBER(member, symbol, parameters) int(*member) parameters = nullptr;
+  HLOC_LAUNCH_DRIVER_FUNCTIONS(HLOC_LAUNCH_MEMBER)
+#undef HLOC_LAUNCH_MEMBER
+
+  /// Opens `library` at the first call that succeeds; later ones give the same driver.
+  static Status open(const Driver *&driver, const char *library = "libcuda.so.1") {
+    static std::mutex mutex;
+    static Driver opened;
+    static bool isOpen = false;
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!isOpen)
+      if (Status status = opened.find(library); !status.ok())
+        return status;
+    isOpen = true;
+    driver = &opened;
+    return {};
+  }
+
+  /// "DOING: CUDA_ERROR_NAME (text)" for a result that is not CUDA_SUCCESS.
+  Status failure(int result, const std::string &doing) const {
+    const char *name = nullptr, *text = nullptr;
+    getErrorName(result, &name);
+    getErrorString(result, &text);
+    return Status::failure(doing + ": " + (name ? name : "CUDA error " + std::to_string(result)) +
+                               (text ? " (" + std::string(text) + ")" : ""),
+                           result);
+  }
+  Status check(int result, const std::string &doing) const { return result ? failure(result, doing) : Status(); }
+
+private:
+  Status find(const char *library) {
+#ifdef HLOC_LAUNCH_LINK_CUDA
+    (void)library;
+#define HLOC_LAUNCH_FIND(member, symbol, parameters) member = reinterpret_cast<int(*) parameters>(&::symbol);
+    HLOC_LAUNCH_DRIVER_FUNCTIONS(HLOC_LAUNCH_FIND)
+#else
+    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (!handle)
+      return Status::failure(std::string("there is no CUDA driver here: ") + dlerror());
+    std::string missing;
+#define HLOC_LAUNCH_FIND(member, symbol, parameters)                                                                   \
+  member = reinterpret_cast<int(*) parameters>(dlsym(handle, #symbol));                                                \
+  if (!member)                                                                                                         \
+    missing += std::string(missing.empty() ? "" : ", ") + #symbol;
+    HLOC_LAUNCH_DRIVER_FUNCTIONS(HLOC_LAUNCH_FIND)
+    if (!missing.empty())
+      return Status::failure(std::string("`") + library + "` is no CUDA driver, or too old: it lacks " + missing);
+#endif
+#undef HLOC_LAUNCH_FIND
+    return check(init(0), "initialising the CUDA driver (cuInit)");
+  }
+};
+
+/// A context is current in this thread as long as this lives.
+class CurrentContext {
+public:
+  CurrentContext(const Driver &of, Context context) : driver(of), result(of.contextPush(context)) {}
+  ~CurrentContext() {
+    Context popped = nullptr;
+    if (!result)
+      driver.contextPop(&popped);
+  }
+  CurrentContext(const CurrentContext &) = delete;
+  CurrentContext &operator=(const CurrentContext &) = delete;
+  Status status() const { return driver.check(result, "using the context (cuCtxPushCurrent)"); }
+
+private:
+  const Driver &driver;
+  int result;
+};
+
+} // namespace hloc_launch

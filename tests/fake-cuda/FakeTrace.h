@@ -1,0 +1,148 @@
+#pragma once
+/* With FAKE_CUDA_TRACE=FILE the fake driver is strict, and appends to FILE what is done on the device, one line each:
+ *   alloc ADDRESS BYTES | free ADDRESS | upload ADDRESS BYTES | download ADDRESS BYTES | copy TO FROM BYTES
+ *   fill ADDRESS VALUE BYTES | launch KERNEL GRID*3 BLOCK*3 SHARED STREAM ADDRESS...
+ * Addresses are hexadecimal. Strict: an address has to lie in memory that is allocated, and a context has to be current
+ * in the thread. Which parameters a kernel has it reads in the PTX. FAKE_CUDA_DECISIONS="1101": what downloads of 1 or
+ * 4 bytes give, one after the other, then 0: kernels do not run, and loops have to end. */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t traceMutex = PTHREAD_MUTEX_INITIALIZER;
+static __thread void *currentContext;
+
+static const char *traceFile(void) { return getenv("FAKE_CUDA_TRACE"); }
+
+static void trace(const char *format, ...) {
+  if (!traceFile())
+    return;
+  pthread_mutex_lock(&traceMutex);
+  FILE *file = fopen(traceFile(), "a");
+  va_list arguments;
+  va_start(arguments, format);
+  if (file)
+    vfprintf(file, format, arguments);
+  va_end(arguments);
+  if (file)
+    fclose(file);
+  pthread_mutex_unlock(&traceMutex);
+}
+
+/* ---- memory that is allocated */
+
+enum { mostAllocations = 1 << 16 };
+static struct {
+  uint64_t address;
+  size_t bytes;
+} allocations[mostAllocations];
+static size_t numAllocations;
+
+static void rememberAllocation(uint64_t address, size_t bytes) {
+  pthread_mutex_lock(&traceMutex);
+  if (numAllocations < mostAllocations) {
+    allocations[numAllocations].address = address;
+    allocations[numAllocations++].bytes = bytes;
+  }
+  pthread_mutex_unlock(&traceMutex);
+}
+
+/* 0 if there is none. */
+static int forgetAllocation(uint64_t address) {
+  int found = 0;
+  pthread_mutex_lock(&traceMutex);
+  for (size_t i = 0; !found && i < numAllocations; ++i)
+    if (allocations[i].address == address) {
+      allocations[i] = allocations[--numAllocations];
+      found = 1;
+    }
+  pthread_mutex_unlock(&traceMutex);
+  return found;
+}
+
+static int isAllocated(uint64_t address, size_t bytes) {
+  int found = 0;
+  pthread_mutex_lock(&traceMutex);
+  for (size_t i = 0; !found && i < numAllocations; ++i)
+    found = address >= allocations[i].address && bytes <= allocations[i].bytes &&
+            address - allocations[i].address <= allocations[i].bytes - bytes;
+  pthread_mutex_unlock(&traceMutex);
+  return found;
+}
+
+/* CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_ILLEGAL_ADDRESS. */
+static int refusal(uint64_t address, size_t bytes) {
+  if (!traceFile())
+    return 0;
+  if (!currentContext)
+    return 201;
+  return isAllocated(address, bytes) ? 0 : 700;
+}
+
+/* ---- kernels of the modules that are loaded */
+
+enum { mostKernels = 1 << 14 };
+struct Kernel {
+  char name[256];
+  unsigned numParameters;
+};
+static struct Kernel kernels[mostKernels];
+static size_t numKernels;
+
+static void findKernels(const char *ptx) {
+  pthread_mutex_lock(&traceMutex);
+  while ((ptx = strstr(ptx, ".entry ")) && numKernels < mostKernels) {
+    struct Kernel *kernel = &kernels[numKernels++];
+    kernel->numParameters = 0;
+    if (sscanf(ptx, ".entry %255[A-Za-z0-9_$]", kernel->name) != 1)
+      break;
+    const char *end = strpbrk(ptx, "){");
+    while (end && (ptx = strstr(ptx + 1, ".param ")) && ptx < end)
+      ++kernel->numParameters;
+    if (!(ptx = end))
+      break;
+  }
+  pthread_mutex_unlock(&traceMutex);
+}
+
+/* The one that was loaded last under this name; null if there is none. */
+static struct Kernel *findKernel(const char *name) {
+  struct Kernel *found = NULL;
+  pthread_mutex_lock(&traceMutex);
+  for (size_t i = numKernels; !found && i > 0; --i)
+    if (strcmp(kernels[i - 1].name, name) == 0)
+      found = &kernels[i - 1];
+  pthread_mutex_unlock(&traceMutex);
+  return found;
+}
+
+static int traceLaunch(const struct Kernel *kernel, const unsigned *sizes, void *stream, void **parameters) {
+  char addresses[8192] = "";
+  size_t length = 0;
+  for (unsigned i = 0; i < kernel->numParameters && length < sizeof addresses - 20; ++i) {
+    uint64_t address = *(uint64_t *)parameters[i];
+    length += (size_t)snprintf(addresses + length, sizeof addresses - length, " %llx", (unsigned long long)address);
+    int failed = refusal(address, 0);
+    if (failed)
+      return failed;
+  }
+  trace("launch %s %u %u %u %u %u %u %u %p%s\n", kernel->name, sizes[0], sizes[1], sizes[2], sizes[3], sizes[4],
+        sizes[5], sizes[6], stream, addresses);
+  return currentContext ? 0 : 201;
+}
+
+/* ---- what the device decides */
+
+static void decide(void *to, size_t bytes) {
+  static size_t made;
+  const char *decisions = getenv("FAKE_CUDA_DECISIONS");
+  if (!decisions || (bytes != 1 && bytes != 4))
+    return;
+  pthread_mutex_lock(&traceMutex);
+  int32_t decision = made < strlen(decisions) ? decisions[made++] - '0' : 0;
+  pthread_mutex_unlock(&traceMutex);
+  memcpy(to, &decision, bytes); /* little endian */
+}
