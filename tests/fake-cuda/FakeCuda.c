@@ -50,7 +50,8 @@ EXPORT int cuDeviceGetName(char *name, int length, int device) {
 }
 EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device) {
   CALL(cuDeviceGetAttribute);
-  *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 97 ? 232448 : -1;
+  const int architecture = number("FAKE_CUDA_ARCHITECTURE", 90);
+  *value = attribute == 75 ? architecture / 10 : attribute == 76 ? architecture % 10 : attribute == 97 ? 232448 : -1;
   return 0;
 }
 EXPORT int cuDevicePrimaryCtxRetain(void **context, int device) {
@@ -103,11 +104,13 @@ EXPORT int cuModuleLoadDataEx(void **module, const void *image, unsigned count, 
       strcpy(values[i], "ptxas fatal : the log of the driver");
   *module = logText;
   if (!failed && traceFile())
-    findKernels(image);
+    *module = traceModule(image);
   return failed;
 }
 EXPORT int cuModuleUnload(void *module) {
   CALL(cuModuleUnload);
+  if (traceFile())
+    forgetModule(module);
   return 0;
 }
 EXPORT int cuModuleGetFunction(void **function, void *module, const char *name) {
@@ -115,7 +118,7 @@ EXPORT int cuModuleGetFunction(void **function, void *module, const char *name) 
   if (strcmp(name, "absent") == 0)
     return 500;
   *function = logText;
-  if (traceFile() && !(*function = findKernel(name)))
+  if (traceFile() && !(*function = findKernel(module, name)))
     return 500;
   return 0;
 }
@@ -123,6 +126,14 @@ EXPORT int cuFuncGetAttribute(int *value, int attribute, void *function) {
   CALL(cuFuncGetAttribute);
   *value = attribute == 0 ? 1024 : attribute == 1 ? 1024 : -1;
   return 0;
+}
+EXPORT int cuFuncGetParamInfo(void *function, size_t index, size_t *offset, size_t *bytes) {
+  CALL(cuFuncGetParamInfo);
+  if (!traceFile())
+    return 801;
+  *offset = 8 * index;
+  *bytes = 8;
+  return index < ((struct Kernel *)function)->numParameters ? 0 : 1;
 }
 EXPORT int cuFuncSetAttribute(void *function, int attribute, int value) {
   CALL(cuFuncSetAttribute);

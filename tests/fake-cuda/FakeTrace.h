@@ -1,10 +1,10 @@
 #pragma once
 /* With FAKE_CUDA_TRACE=FILE the fake driver is strict, and appends to FILE what is done on the device, one line each:
- *   alloc ADDRESS BYTES | free ADDRESS | upload ADDRESS BYTES | download ADDRESS BYTES | copy TO FROM BYTES
- *   fill ADDRESS VALUE BYTES | launch KERNEL GRID*3 BLOCK*3 SHARED STREAM ADDRESS...
- * Addresses are hexadecimal. Strict: an address has to lie in memory that is allocated, and a context has to be current
- * in the thread. Which parameters a kernel has it reads in the PTX. FAKE_CUDA_DECISIONS="1101": what downloads of 1 or
- * 4 bytes give, one after the other, then 0: kernels do not run, and loops have to end. */
+ *   load TARGET | alloc ADDRESS BYTES | free ADDRESS | upload ADDRESS BYTES | download ADDRESS BYTES | copy TO FROM
+ * BYTES fill ADDRESS VALUE BYTES | launch KERNEL GRID*3 BLOCK*3 SHARED STREAM ADDRESS... Addresses are hexadecimal.
+ * Strict: an address has to lie in memory that is allocated, and a context has to be current in the thread. Which
+ * parameters a kernel has it reads in the PTX. FAKE_CUDA_DECISIONS="1101": what downloads of 1 or 4 bytes give, one
+ * after the other, then 0: kernels do not run, and loops have to end. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -88,16 +88,34 @@ enum { mostKernels = 1 << 14 };
 struct Kernel {
   char name[256];
   unsigned numParameters;
+  void *module; /* null: there is none here */
 };
 static struct Kernel kernels[mostKernels];
-static size_t numKernels;
+static size_t numModules;
 
-static void findKernels(const char *ptx) {
+static struct Kernel *newKernel(void *module) {
+  for (size_t i = 0; i < mostKernels; ++i)
+    if (!kernels[i].module) {
+      kernels[i].module = module;
+      kernels[i].numParameters = 0;
+      kernels[i].name[0] = 0;
+      return &kernels[i];
+    }
+  return NULL;
+}
+
+/* A module of the kernels of a PTX text. */
+static void *traceModule(const char *ptx) {
+  char target[32] = "?";
+  const char *directive = strstr(ptx, ".target ");
+  if (directive)
+    sscanf(directive, ".target %31[a-z0-9_]", target);
+  trace("load %s\n", target);
   pthread_mutex_lock(&traceMutex);
-  while ((ptx = strstr(ptx, ".entry ")) && numKernels < mostKernels) {
-    struct Kernel *kernel = &kernels[numKernels++];
-    kernel->numParameters = 0;
-    if (sscanf(ptx, ".entry %255[A-Za-z0-9_$]", kernel->name) != 1)
+  void *module = (void *)(uintptr_t)++numModules;
+  while ((ptx = strstr(ptx, ".entry "))) {
+    struct Kernel *kernel = newKernel(module);
+    if (!kernel || sscanf(ptx, ".entry %255[A-Za-z0-9_$]", kernel->name) != 1)
       break;
     const char *end = strpbrk(ptx, "){");
     while (end && (ptx = strstr(ptx + 1, ".param ")) && ptx < end)
@@ -106,20 +124,28 @@ static void findKernels(const char *ptx) {
       break;
   }
   pthread_mutex_unlock(&traceMutex);
+  return module;
 }
 
-/* The one that was loaded last under this name; null if there is none. */
-static struct Kernel *findKernel(const char *name) {
+static void forgetModule(void *module) {
+  pthread_mutex_lock(&traceMutex);
+  for (size_t i = 0; i < mostKernels; ++i)
+    if (kernels[i].module == module)
+      kernels[i].module = NULL;
+  pthread_mutex_unlock(&traceMutex);
+}
+
+static struct Kernel *findKernel(void *module, const char *name) {
   struct Kernel *found = NULL;
   pthread_mutex_lock(&traceMutex);
-  for (size_t i = numKernels; !found && i > 0; --i)
-    if (strcmp(kernels[i - 1].name, name) == 0)
-      found = &kernels[i - 1];
+  for (size_t i = 0; !found && i < mostKernels; ++i)
+    if (kernels[i].module == module && strcmp(kernels[i].name, name) == 0)
+      found = &kernels[i];
   pthread_mutex_unlock(&traceMutex);
   return found;
 }
 
-static int traceLaunch(const struct Kernel *kernel, const unsigned *sizes, void *stream, void **parameters) {
+static inline int traceLaunch(const struct Kernel *kernel, const unsigned *sizes, void *stream, void **parameters) {
   char addresses[8192] = "";
   size_t length = 0;
   for (unsigned i = 0; i < kernel->numParameters && length < sizeof addresses - 20; ++i) {
