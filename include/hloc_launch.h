@@ -133,6 +133,7 @@ private:
     Status findContext(int ordinal);
     Status loadImage(Image image);
     Status findFunction(const Kernel &kernel);
+    bool hasParameters(const Kernel &kernel, CUfunc_st *function) const;
     Status uploadConstants();
   };
   std::shared_ptr<State> state;
@@ -236,6 +237,18 @@ inline Status Module::State::loadImage(Image image) {
   return Status::failure(status.message() + (log[0] ? "\n" + std::string(log.data()) : ""), status.cudaResult());
 }
 
+/// Whether these are the kernel's parameters, all of them pointers: the driver takes as many as it has from where those
+/// of a launch are. Drivers that cannot tell are believed.
+inline bool Module::State::hasParameters(const Kernel &kernel, CUfunc_st *function) const {
+  size_t offset = 0, bytes = 0;
+  if (!driver->functionGetParameter)
+    return true;
+  for (size_t i = 0; i < kernel.parameters.size(); ++i)
+    if (int result = driver->functionGetParameter(function, i, &offset, &bytes); result == 1 || (!result && bytes != 8))
+      return false;
+  return driver->functionGetParameter(function, kernel.parameters.size(), &offset, &bytes) != 0;
+}
+
 /// More than 48 KiB of shared memory must be asked for, function by function.
 inline Status Module::State::findFunction(const Kernel &kernel) {
   const std::string what = "kernel `" + kernel.name + "`";
@@ -251,6 +264,8 @@ inline Status Module::State::findFunction(const Kernel &kernel) {
                            "asking for the shared memory of " + what + " (cuFuncGetAttribute)");
   if (!status.ok())
     return status;
+  if (!hasParameters(kernel, function))
+    return Status::failure(what + " has other parameters in the image than in the manifest");
   if (const uint64_t threads = uint64_t(kernel.block[0]) * kernel.block[1] * kernel.block[2];
       threads > uint64_t(maxThreads))
     return Status::failure(what + " is launched with " + std::to_string(threads) +

@@ -82,6 +82,8 @@ public:
 #define HLOC_LAUNCH_MEMBER(member, symbol, parameters) int(*member) parameters = nullptr;
   HLOC_LAUNCH_DRIVER_FUNCTIONS(HLOC_LAUNCH_MEMBER)
 #undef HLOC_LAUNCH_MEMBER
+  /// Place and size of a kernel's parameter; CUDA_ERROR_INVALID_VALUE if it has fewer. Null before CUDA 12.4.
+  int (*functionGetParameter)(CUfunc_st *function, size_t index, size_t *offset, size_t *bytes) = nullptr;
 
   /// Opens `library` at the first call that succeeds; later ones give the same driver.
   static Status open(const Driver *&driver, const char *library = "libcuda.so.1") {
@@ -114,6 +116,9 @@ private:
     (void)library;
 #define HLOC_LAUNCH_FIND(member, symbol, parameters) member = reinterpret_cast<int(*) parameters>(&::symbol);
     HLOC_LAUNCH_DRIVER_FUNCTIONS(HLOC_LAUNCH_FIND)
+#if CUDA_VERSION >= 12040
+    functionGetParameter = reinterpret_cast<decltype(functionGetParameter)>(&::cuFuncGetParamInfo);
+#endif
 #else
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (!handle)
@@ -124,6 +129,7 @@ private:
   if (!member)                                                                                                         \
     missing += std::string(missing.empty() ? "" : ", ") + #symbol;
     HLOC_LAUNCH_DRIVER_FUNCTIONS(HLOC_LAUNCH_FIND)
+    functionGetParameter = reinterpret_cast<decltype(functionGetParameter)>(dlsym(handle, "cuFuncGetParamInfo"));
     if (!missing.empty())
       return Status::failure(std::string("`") + library + "` is no CUDA driver, or too old: it lacks " + missing);
 #endif

@@ -84,6 +84,7 @@ public:
 private:
   using Index = uint32_t; ///< of a node; 0, the root, stands for none
   static constexpr uint64_t maxBytes = uint64_t(1) << 60;
+  static constexpr uint64_t placement = 256; ///< buffers lie at multiples of it, as memory that the driver gives does
 
   explicit ManifestReader(Manifest &result) : manifest(result) {}
 
@@ -211,8 +212,9 @@ private:
       Parameter &parameter = kernel.parameters.emplace_back();
       return members(i, {"bytes", "alignment", "written", "role", "index", "shape", "alias"}, 3, of) &&
              read(of[0], parameter.bytes) && read(of[1], parameter.alignment) && read(of[2], parameter.isWritten) &&
-             ((parameter.alignment && !(parameter.alignment & (parameter.alignment - 1))) ||
-              fail(i, "an alignment is no power of two"));
+             ((parameter.alignment && parameter.alignment <= placement &&
+               !(parameter.alignment & (parameter.alignment - 1))) ||
+              fail(i, "an alignment is no power of two up to 256"));
     });
   }
 
@@ -228,7 +230,7 @@ private:
       return false;
     buffer.kind = Buffer::Kind(kind);
     buffer.hasPlace = at[5];
-    if (buffer.hasPlace && (buffer.kind != Buffer::Kind::Temporary || buffer.place % 256))
+    if (buffer.hasPlace && (buffer.kind != Buffer::Kind::Temporary || buffer.place % placement))
       return fail(node, "only temporaries share memory, at multiples of 256");
     if (buffer.isDonated && buffer.kind != Buffer::Kind::Parameter)
       return fail(node, "only parameters are donated");
