@@ -28,8 +28,8 @@ _MEMORY_GIB = 8  # of `hloc run`, which otherwise takes what the machine has
 @dataclass(frozen=True)
 class Job:
     """`name` is what the row is called, `text` HLO; `what` is `"cubin"`, `"run"`, `"golden"` or `"compare"`, or a
-    function of the text that gives more columns; `words` are options of the command line; `version` is what the
-    program says to --version; `limit` how many seconds it may take."""
+    function of the text that gives more columns; `words` are options of the command line; `version` is the
+    program's fingerprint; `limit` how many seconds it may take."""
 
     name: str
     text: str
@@ -40,7 +40,7 @@ class Job:
 
     @property
     def key(self) -> str:
-        """Of the text, what is done with it, the options and the program's version: what the row depends on."""
+        """Of the text, what is done with it, the options and the program: what the row depends on."""
         what = self.what if isinstance(self.what, str) else f"{self.what.__module__}.{self.what.__qualname__}"
         return hashlib.sha256(json.dumps([self.text, what, self.words, self.version]).encode()).hexdigest()[:32]
 
@@ -54,11 +54,10 @@ def perform(job: Job, times: bool = False) -> Row:
     """Does a job. `outcome` of the row is `ok`, `invalid`, `unsupported`, `wrong`, `undecided`, `crashed` or
     `time-limit`.
 
-    Raises `OptionError` if the options are wrong, which all jobs have, or the program is another version than the
-    job's.
+    Raises `OptionError` if the options are wrong, which all jobs have, or the worker has another program.
     """
-    if job.version and program.version() != job.version:
-        raise OptionError(f"a worker has another version of the program: {program.version()}", 2)
+    if job.version and program.fingerprint() != job.version:
+        raise OptionError(f"a worker has another program: {program.fingerprint()}, not {job.version}", 2)
     begin = time.monotonic()
     row = job.row("ok", **job.what(job.text)) if callable(job.what) else _BY_NAME[job.what](job)
     if times:
@@ -107,6 +106,7 @@ def _described(path: Path) -> Row:
     resources = [kernel.get("resources", {}) for kernel in manifest["kernels"]]
     return {
         "target": manifest["target"],
+        "tools": ", ".join(f"{tool['name']} {tool['version']}" for tool in manifest["tools"]),
         "kernels": len(resources),
         "registers": max((one.get("registers", 0) for one in resources), default=0),
         "spill_bytes": sum(one.get("spill_store_bytes", 0) for one in resources),

@@ -176,7 +176,7 @@ def map(
     if isinstance(what, str) and what not in NAMES:
         raise OptionError(f"there is no `{what}`; there are {', '.join(NAMES)}", 2)
     words = tuple(arguments(options, ("manifest", "verdict", "outputs", "golden", "update_golden", "report")))
-    version = program.version()
+    version = program.fingerprint()
     wanted = [Job(name, text, what, words, version, limit) for name, text in texts_of(modules)]
     records = Records(Path(output), resume) if output is not None else None
     workers = _Workers(executor, jobs)

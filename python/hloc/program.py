@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import shutil
 import subprocess
@@ -125,11 +126,22 @@ def call_in_time(
     return Outcome(done.returncode, done.stdout, diagnostics, other)
 
 
-@functools.lru_cache(maxsize=None)
-def _version_of(program: str) -> str:
-    return subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout.strip()
-
-
 def version() -> str:
     """What the program says to --version: its own version and LLVM's, a line each."""
-    return _version_of(find_program())
+    return subprocess.run([find_program(), "--version"], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def fingerprint() -> str:
+    """The program's version and a digest of its bytes: builds of one version differ."""
+    path = find_program()
+    status = os.stat(path)
+    return _fingerprint(path, status.st_mtime_ns, status.st_size)
+
+
+@functools.lru_cache(maxsize=8)
+def _fingerprint(path: str, _modified: int, _size: int) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        for block in iter(lambda: file.read(1 << 20), b""):
+            digest.update(block)
+    return f"{version().splitlines()[0]} {digest.hexdigest()[:16]}"

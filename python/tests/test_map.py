@@ -206,10 +206,22 @@ def test_mistakes_of_a_function_are_raised():
         hloc.map(columns.failing, TEXTS, executor="processes", jobs=1)
 
 
-def test_other_versions_of_the_program_are_refused(monkeypatch):
+def test_other_programs_are_refused():
     job = hloc.jobs.Job("a", ADD, "run", version="hloc 0.0.0")
-    with pytest.raises(hloc.OptionError, match="another version"):
+    with pytest.raises(hloc.OptionError, match="a worker has another program"):
         hloc.jobs.perform(job)
+
+
+def test_rows_of_another_build_are_done_again(tmp_path, monkeypatch):
+    """Of one version: the bytes count."""
+    output = tmp_path / "t.jsonl"
+    (first,) = hloc.map("run", {"a": ADD}, executor="threads", output=output)
+    other = tmp_path / "hloc"
+    other.write_text(f'#!/bin/sh\nexec {hloc.find_program()} "$@"\n')
+    other.chmod(0o755)
+    monkeypatch.setenv("HLOC_PROGRAM", str(other))
+    (second,) = hloc.map("run", {"a": ADD}, executor="threads", output=output, resume=True)
+    assert second["key"] != first["key"] and {**second, "key": ""} == {**first, "key": ""}
 
 
 def test_the_command_line(folder, tmp_path):

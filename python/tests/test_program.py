@@ -47,6 +47,15 @@ def test_beside_the_package(tmp_path, package):
     assert done.stdout.strip() == str(expected), done.stderr
 
 
+def test_the_environments_own_comes_first(monkeypatch, tmp_path):
+    expected = make_program(tmp_path / "scripts" / "hloc")
+    monkeypatch.delenv("HLOC_PROGRAM", raising=False)
+    monkeypatch.setattr(program.sysconfig, "get_path", lambda *names, **more: str(tmp_path / "scripts"))
+    assert hloc.find_program() == str(expected)
+    expected.write_text("#!/usr/bin/python3\n")  # the package's own, had it one
+    assert hloc.find_program() != str(expected)
+
+
 def test_on_path_and_nowhere(tmp_path):
     shutil.copytree(PACKAGE, tmp_path / "a/b/c/hloc", ignore=shutil.ignore_patterns("__pycache__"))
     expected = make_program(tmp_path / "tools" / "hloc")
