@@ -21,8 +21,8 @@ class Compiled:
     """What `compile` gives.
 
     `ptx` is text; `manifest` the description as a dictionary (`src/kernel/manifest.schema.json` has its form); `hlo`
-    the text that was compiled; `diagnostics` the warnings and remarks. Called with arrays on a GPU, it launches: see
-    `hloc.launch`.
+    the text that was compiled; `diagnostics` the warnings and remarks; `output` what an option such as
+    `list_kernels=True` prints. Called with arrays on a GPU, it launches: see `hloc.launch`.
     """
 
     def __init__(
@@ -32,12 +32,14 @@ class Compiled:
         ptx: str,
         manifest: Dict[str, Any],
         diagnostics: List[Diagnostic],
+        output: str = "",
     ) -> None:
         self._source = source
         self._options = options
         self.ptx = ptx
         self.manifest = manifest
         self.diagnostics = diagnostics
+        self.output = output
         self._cubin: Optional[bytes] = None
         self._launcher: Any = None
 
@@ -166,4 +168,5 @@ def compile(
             ptx.read_text(encoding="utf-8"),
             json.loads(manifest.read_text(encoding="utf-8")),
             outcome.diagnostics,
+            outcome.text,
         )

@@ -50,6 +50,10 @@ def test_options_become_words():
     assert ".target sm_100" in hloc.compile(ADD, target="sm_100", optimization_level=1, j=1).ptx
 
 
+def test_what_options_print():
+    assert hloc.compile(ADD, list_kernels=True).output.split()[:2] == ["m", "m"] and hloc.compile(ADD).output == ""
+
+
 def test_lists_are_repeated(tmp_path):
     with pytest.raises(hloc.Error, match="no-such"):
         hloc.compile(ADD, disable_pass=["cse", "no-such"])

@@ -1,5 +1,7 @@
 #include "LlvmFailures.h"
 
+#include "DiagnosticForm.h"
+
 #include "hloc/support/ExitCode.h"
 #include "hloc/support/Recovery.h"
 
@@ -10,10 +12,9 @@ namespace hloc {
 
 void endOnLlvmFailure(const LlvmFailure &failure) {
   const bool isGiven = failure.isGiven;
-  giveUp({isGiven ? ExitCode::Unsupported : ExitCode::InternalError,
-          std::string("LLVM cannot generate code for kernel `") + failure.kernel + "`: " + failure.reason});
-  std::fprintf(stderr, "hloc: error: LLVM cannot generate code for kernel `%s`: %s [%s]\n", failure.kernel,
-               failure.reason, isGiven ? "unsupported-feature" : "internal");
+  const std::string what = std::string("LLVM cannot generate code for kernel `") + failure.kernel + "`: " + failure.reason;
+  giveUp({isGiven ? ExitCode::Unsupported : ExitCode::InternalError, what});
+  printError(isGiven ? DiagnosticKind::UnsupportedFeature : DiagnosticKind::Internal, what);
   if (!isGiven)
     std::fputs("This is a bug in hloc, not in your input. Please report it with the input file and the command line.\n",
                stderr);
