@@ -43,7 +43,10 @@ class Records:
         if self.is_parquet:
             _pyarrow()  # rather now than when all is done
         self.journal = path.with_name(path.name + ".journal") if self.is_parquet else path
-        self._file = os.open(self.journal, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            self._file = os.open(self.journal, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise OptionError(f"cannot write the table `{path}`: {error.strerror}", 2) from error
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -73,6 +73,8 @@ def test_wrong_options_end_it(tmp_path):
         hloc.map("run", [("a", ADD), ("a", ADD)])
     with pytest.raises(hloc.OptionError, match="end in .jsonl or .parquet"):
         hloc.map("run", TEXTS, output=tmp_path / "table.csv")
+    with pytest.raises(hloc.OptionError, match="cannot write the table .*: No such file or directory"):
+        hloc.map("run", TEXTS, output=tmp_path / "none" / "table.jsonl")
 
 
 def test_times_are_a_column_of_their_own():
