@@ -56,13 +56,14 @@ class Run:
 
     @property
     def counters(self) -> Table:
-        """With `counters=True`: a row a regime of what was counted: instructions, requests, sectors, bank conflicts."""
+        """With `counters=True`: a row with what was counted in the first regime: instructions, requests, sectors, bank
+        conflicts."""
         rows = [(one.get("regime", "given"), one["counters"]) for one in self.data.get("runs", []) if "counters" in one]
         return Table(_counter_row(regime, counters) for regime, counters in rows)
 
     @property
     def estimates(self) -> Table:
-        """With `estimate=True`: a row a kernel and regime of how long it would take."""
+        """With `estimate=True`: a row a kernel, of how long it would take by what was counted."""
         return Table(
             {"regime": one.get("regime", "given"), **row}
             for one in self.data.get("runs", [])
