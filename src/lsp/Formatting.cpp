@@ -99,11 +99,11 @@ private:
     if (isJoined(piece)) // `x=`
       made.push_back({{piece.end - 1, piece.end - 1}, " "});
     if (!has(piece, ScannedToken::Shape))
-      shapeBrackets.clear();
-    else if (llvm::StringRef("([{").contains(first(piece)))
-      shapeBrackets.push_back(first(piece));
-    else if (llvm::StringRef(")]}").contains(first(piece)) && !shapeBrackets.empty())
-      shapeBrackets.pop_back();
+      openInShape = 0;
+    else if (llvm::StringRef("[{").contains(first(piece)))
+      ++openInShape;
+    else if (llvm::StringRef("]}").contains(first(piece)) && openInShape > 0)
+      --openInShape;
   }
 
   std::string lineBreak(unsigned lines, unsigned columns) const {
@@ -133,7 +133,9 @@ private:
       return now.str();
     if (piece.kind == Piece::Kind::LineComment && lines == 0)
       return now.empty() ? " " : now.str();
-    if (has(piece, ScannedToken::StartsStatement) || has(piece, ScannedToken::Closes))
+    const bool isLed = before.kind == Piece::Kind::BlockComment && lines == 0 &&
+                       scan.text.take_front(before.begin).rtrim(" \t").ends_with("\n"); // by a comment in its line
+    if (!isLed && (has(piece, ScannedToken::StartsStatement) || has(piece, ScannedToken::Closes)))
       return statementBreak(before, piece, lines);
     if (piece.kind != Piece::Kind::Token && lines > 0) { // it stands where the next statement will
       const bool isLast = !after || has(*after, ScannedToken::StartsStatement) || has(*after, ScannedToken::Closes) ||
@@ -161,10 +163,8 @@ private:
   }
 
   std::string onOneLine(const Piece &before, const Piece &piece, llvm::StringRef now) const {
-    if (has(before, ScannedToken::Shape) && has(piece, ScannedToken::Shape)) {
-      const bool inLayout = llvm::is_contained(shapeBrackets, '[') || llvm::is_contained(shapeBrackets, '{');
-      return isPunctuation(before, ',') && !inLayout ? " " : "";
-    }
+    if (has(before, ScannedToken::Shape) && has(piece, ScannedToken::Shape))
+      return isPunctuation(before, ',') && openInShape == 0 ? " " : "";
     if (has(piece, ScannedToken::Opens))
       return role(before) == Role::AttributeKey ? "" : " ";
     if (role(before) == Role::AttributeKey)
@@ -193,7 +193,7 @@ private:
   std::vector<Piece> pieces;
   std::string newline;
   unsigned level = 0;
-  std::string shapeBrackets; ///< open ones of the shape that a piece stands in
+  unsigned openInShape = 0; ///< square brackets and braces: dimensions and layouts
   std::vector<TextEdit> made;
 };
 

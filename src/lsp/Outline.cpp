@@ -25,8 +25,9 @@ SymbolKind kindOf(llvm::StringRef opcode) {
   return opcode == "parameter" ? TypeParameter : opcode == "constant" ? Constant : Variable;
 }
 
-void writeInstructions(Out &out, const Document &document, const TextScan &scan, const NamedComputation &computation) {
-  for (uint32_t i = computation.firstInstruction; i < computation.endInstruction; ++i) {
+void writeInstructions(Out &out, const Document &document, const TextScan &scan, const NamedComputation &computation,
+                       size_t &left) {
+  for (uint32_t i = computation.firstInstruction; i < computation.endInstruction && left > 0; ++i, --left) {
     const NamedInstruction &one = scan.instructions[i];
     constexpr size_t most = 60; // of a tuple's shape
     const std::string detail = (scan.slice(one.opcode) + " " + scan.slice(one.shape).take_front(most)).str();
@@ -40,18 +41,22 @@ void writeInstructions(Out &out, const Document &document, const TextScan &scan,
 
 void outline(Document &document, Out &out) {
   const TextScan &scan = document.scan();
+  size_t left = 100'000; // more than any list is read of; a text of 20 MB has as many
   out.array([&] {
     for (const NamedComputation &computation : scan.computations) {
+      if (left == 0)
+        return;
       if (computation.isInner && computation.open != none)
         continue;                        // its instructions are listed with those around it
       if (!computation.name.isValid()) { // the text is one instruction
-        writeInstructions(out, document, scan, computation);
+        writeInstructions(out, document, scan, computation, left);
         continue;
       }
+      --left;
       out.object([&] {
         writeSymbol(out, document, scan.slice(computation.name), computation.isEntry ? "ENTRY" : "", Function,
                     computation.range, computation.name);
-        out.attributeArray("children", [&] { writeInstructions(out, document, scan, computation); });
+        out.attributeArray("children", [&] { writeInstructions(out, document, scan, computation, left); });
       });
     }
   });

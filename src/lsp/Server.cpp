@@ -189,7 +189,8 @@ void Server::handle(const Message &message) {
 }
 
 void Server::handleCall(llvm::StringRef method, const json::Object &params, const Id &id) {
-  if (cancelled.erase(textOf(id)))
+  const bool hasToBe = method == "initialize" || method == "shutdown";
+  if (cancelled.erase(textOf(id)) && !hasToBe)
     return fail(id, RequestCancelled, "cancelled");
   if (state == State::Fresh && method != "initialize")
     return fail(id, ServerNotInitialized, "`initialize` comes first");

@@ -1,7 +1,9 @@
 #include "TextLines.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
 #include <algorithm>
-#include <cstring>
 
 namespace hloc::lsp {
 
@@ -19,18 +21,17 @@ uint32_t unitsOf(char first, Encoding encoding) {
 } // namespace
 
 TextLines::TextLines(std::string text, Encoding encoding) : contents(std::move(text)), encoding(encoding) {
+  isAscii = llvm::isASCII(llvm::StringRef(contents));
   starts.push_back(0);
-  addStarts(starts, 0, uint32_t(contents.size()));
+  for (size_t at = 0; at < contents.size(); ++at)
+    if (startsLine(uint32_t(at + 1)))
+      starts.push_back(uint32_t(at + 1));
 }
 
-/// Of lines that begin in (begin, end].
-void TextLines::addStarts(std::vector<uint32_t> &into, uint32_t begin, uint32_t end) const {
-  llvm::StringRef text = contents;
-  for (size_t at = text.find_first_of("\n\r", begin); at < end; at = text.find_first_of("\n\r", at)) {
-    at += text.substr(at).starts_with("\r\n") ? 2 : 1;
-    if (at <= end)
-      into.push_back(uint32_t(at));
-  }
+/// Of an offset above 0; a matter of the letters before and behind it.
+bool TextLines::startsLine(uint32_t offset) const {
+  const char before = contents[offset - 1];
+  return before == '\n' || (before == '\r' && (offset == contents.size() || contents[offset] != '\n'));
 }
 
 llvm::StringRef TextLines::line(uint32_t number) const {
@@ -43,7 +44,7 @@ uint32_t TextLines::lineOf(uint32_t offset) const {
 }
 
 uint32_t TextLines::unitsIn(uint32_t begin, uint32_t end) const {
-  if (encoding == Encoding::Utf8)
+  if (encoding == Encoding::Utf8 || isAscii)
     return end - begin;
   uint32_t units = 0;
   for (uint32_t at = begin; at < end; ++at)
@@ -52,12 +53,23 @@ uint32_t TextLines::unitsIn(uint32_t begin, uint32_t end) const {
   return units;
 }
 
+/// From the beginning of the text.
+uint32_t TextLines::unitsBefore(uint32_t offset) const {
+  if (unitsBeforeBlock.empty()) {
+    unitsBeforeBlock.push_back(0);
+    for (size_t begin = 0; begin + blockBytes <= contents.size(); begin += blockBytes)
+      unitsBeforeBlock.push_back(unitsBeforeBlock.back() + unitsIn(uint32_t(begin), uint32_t(begin) + blockBytes));
+  }
+  const uint32_t block = offset / blockBytes;
+  return unitsBeforeBlock[block] + unitsIn(block * blockBytes, offset);
+}
+
 uint32_t TextLines::offsetOf(Position position) const {
   if (position.line >= starts.size())
     return uint32_t(contents.size());
   const uint32_t begin = starts[position.line], end = begin + uint32_t(line(position.line).size());
   uint32_t at = begin;
-  if (encoding == Encoding::Utf8) {
+  if (encoding == Encoding::Utf8 || isAscii) {
     at = begin + std::min(position.character, end - begin);
     while (at > begin && at < contents.size() && isContinuation(contents[at]))
       --at;
@@ -74,35 +86,26 @@ uint32_t TextLines::offsetOf(Position position) const {
 
 Position TextLines::positionOf(uint32_t offset) const {
   offset = std::min(offset, uint32_t(contents.size()));
-  const bool goesOn = offset >= cursorOffset && cursorLine < starts.size() &&
-                      (cursorLine + 1 == starts.size() || offset < starts[cursorLine + 1]);
-  if (!goesOn) {
-    cursorLine = lineOf(offset);
-    cursorOffset = starts[cursorLine];
-    cursorUnits = 0;
-  }
-  cursorUnits += unitsIn(cursorOffset, offset);
-  cursorOffset = offset;
-  return {cursorLine, cursorUnits};
+  const uint32_t line = lineOf(offset), begin = starts[line];
+  const bool isNear = isAscii || encoding == Encoding::Utf8 || offset - begin <= blockBytes;
+  return {line, isNear ? unitsIn(begin, offset) : unitsBefore(offset) - unitsBefore(begin)};
 }
 
 void TextLines::replace(uint32_t begin, uint32_t end, llvm::StringRef with) {
-  // A \r may be parted from its \n, or joined with one: the lines before and behind are looked at again.
-  const uint32_t first = lineOf(begin ? begin - 1 : 0);
-  const uint32_t last = lineOf(std::min(end + 1, uint32_t(contents.size())));
-  const uint32_t oldEnd = last + 1 < starts.size() ? starts[last + 1] : uint32_t(contents.size());
   const uint32_t shift = uint32_t(with.size()) - (end - begin); // modulo 2^32
   contents.replace(begin, end - begin, with.data(), with.size());
+  isAscii &= llvm::isASCII(with);
+  unitsBeforeBlock.clear();
+  const uint32_t first = std::max(begin, 1u);
   std::vector<uint32_t> fresh;
-  addStarts(fresh, starts[first], oldEnd + shift);
-  const bool isLast = last + 1 == starts.size();
-  for (auto at = starts.begin() + last + 1; at != starts.end(); ++at)
+  for (uint32_t at = first; at <= begin + with.size() && at <= contents.size(); ++at)
+    if (startsLine(at))
+      fresh.push_back(at);
+  auto from = std::lower_bound(starts.begin(), starts.end(), first);
+  auto behind = std::upper_bound(from, starts.end(), end);
+  for (auto at = behind; at != starts.end(); ++at)
     *at += shift;
-  if (!isLast && !fresh.empty() && fresh.back() == starts[last + 1])
-    fresh.pop_back();
-  auto gap = starts.erase(starts.begin() + first + 1, starts.begin() + last + 1);
-  starts.insert(gap, fresh.begin(), fresh.end());
-  cursorOffset = cursorUnits = cursorLine = 0;
+  starts.insert(starts.erase(from, behind), fresh.begin(), fresh.end());
 }
 
 } // namespace hloc::lsp

@@ -33,20 +33,23 @@ public:
 
   /// A position outside the text is moved to the end of its line, or of the text; one inside a character to its start.
   uint32_t offsetOf(Position position) const;
-  /// Calls with ascending offsets cost no more than the text between them, however long its lines are.
+  /// Cheap, however long the lines are.
   Position positionOf(uint32_t offset) const;
 
-  /// Puts `with` where [begin, end) is. Costs a part of the text's size, not a scan of it.
+  /// Puts `with` where [begin, end) is. What is not moved is not looked at.
   void replace(uint32_t begin, uint32_t end, llvm::StringRef with);
 
 private:
-  void addStarts(std::vector<uint32_t> &into, uint32_t begin, uint32_t end) const;
+  bool startsLine(uint32_t offset) const;
   uint32_t unitsIn(uint32_t begin, uint32_t end) const;
+  uint32_t unitsBefore(uint32_t offset) const;
 
   std::string contents;
   Encoding encoding;
-  std::vector<uint32_t> starts;                                       ///< of lines, ascending; the first is 0
-  mutable uint32_t cursorOffset = 0, cursorUnits = 0, cursorLine = 0; ///< the last position that was asked for
+  std::vector<uint32_t> starts; ///< of lines, ascending; the first is 0
+  bool isAscii = true;
+  static constexpr uint32_t blockBytes = 1024;
+  mutable std::vector<uint32_t> unitsBeforeBlock; ///< of the text, by block; empty: not counted since the last edit
 };
 
 } // namespace hloc::lsp

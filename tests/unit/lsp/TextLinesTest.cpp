@@ -65,3 +65,21 @@ TEST_CASE("edits keep the table of lines") {
     }
   }
 }
+
+TEST_CASE("positions in long lines") {
+  std::string line;
+  for (int i = 0; i < 2000; ++i)
+    line += i % 7 ? "ab" : "\xF0\x9F\x98\x80\xC3\xA4";
+  for (Encoding encoding : {Encoding::Utf8, Encoding::Utf16, Encoding::Utf32}) {
+    TextLines lines("x\xC3\xA4\n" + line, encoding);
+    uint32_t last = 0;
+    for (uint32_t character = 0; lines.offsetOf({1, character}) < lines.text().size(); ++character) {
+      const uint32_t offset = lines.offsetOf({1, character});
+      REQUIRE(offset >= last);
+      last = offset;
+      REQUIRE(lines.offsetOf(lines.positionOf(offset)) == offset);
+      REQUIRE(lines.positionOf(offset).line == 1);
+      REQUIRE(lines.positionOf(offset).character <= character);
+    }
+  }
+}
