@@ -30,7 +30,7 @@ json::Array semanticTokenTypes();
 void semanticTokens(Document &document, SourceRange range, Out &out);
 
 /// Blanks and ends of lines between tokens that are others; nothing else is touched, so that comments, literals and
-/// values stay as they are written.
+/// values stay as they are written. None if a string does not end in its line.
 struct TextEdit {
   SourceRange range;
   std::string text;

@@ -142,10 +142,8 @@ private:
                           !after->token || piece.kind == Piece::Kind::LineComment;
       return lineBreak(has(before, ScannedToken::Opens) ? 1 : lines, isLast ? level * indentation : continuation());
     }
-    if (lines > 0) {
-      const bool isRow = level == 0 && role(piece) == Role::Number; // of a table behind the header
-      return lineBreak(1, isRow ? 0 : continuation());
-    }
+    if (lines > 0)
+      return lineBreak(1, continuation());
     if (before.kind == Piece::Kind::BlockComment || piece.kind == Piece::Kind::BlockComment)
       return now.empty() ? "" : " ";
     return onOneLine(before, piece, now);
@@ -228,6 +226,12 @@ void formatting(Document &document, SourceRange range, unsigned indentation, Out
 }
 
 std::vector<TextEdit> formattingEdits(const TextScan &scan, unsigned indentation) {
+  // A string that does not end in its line may end in another: what looks like words behind it may be its letters.
+  const bool hasOpenString = llvm::any_of(scan.tokens, [&](const ScannedToken &token) {
+    return token.kind == TokenKind::Invalid && (scan.text[token.begin] == '"' || scan.text[token.begin] == '\'');
+  });
+  if (hasOpenString)
+    return {};
   return Formatter(scan, indentation).edits();
 }
 

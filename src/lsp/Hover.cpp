@@ -74,7 +74,12 @@ std::string attributesText(Opcode opcode) {
 
 std::string opcodeText(llvm::StringRef word) {
   const std::optional<Opcode> opcode = parseOpcode(word);
-  return opcode ? fmt::format("`{}`: {}", word.str(), meaning(*opcode).str()) : "";
+  if (opcode)
+    return fmt::format("`{}`: {}", word.str(), meaning(*opcode).str());
+  for (auto [suffix, what] : {std::pair("-start", "starts"), {"-update", "goes on with"}, {"-done", "waits for"}})
+    if (llvm::StringRef base = word; base.consume_back(suffix) && parseOpcode(base)) // for async-start and its like
+      return fmt::format("`{}`: {} an asynchronous `{}`", word.str(), what, base.str());
+  return "";
 }
 
 std::string kernelText(const ReportedKernel &kernel, const KernelReport &report) {

@@ -131,6 +131,7 @@ void Scanner::takeHeader() {
   take(Role::Keyword, ScannedToken::StartsStatement);
   if (isWord())
     take(Role::ModuleName);
+  unsigned inTable = 0; // rows, which the parser keeps as they are
   while (!atEnd() && !startsComputation() && !(isFirstOnLine() && startsInstruction())) {
     if (token().kind == TokenKind::Attribute) {
       take(Role::AttributeKey);
@@ -138,9 +139,10 @@ void Scanner::takeHeader() {
     } else if (token().is('{') || token().is('[') || token().is('(')) {
       takeBalanced(ScannedToken::Verbatim);
     } else if (token().kind == TokenKind::Identifier && isHeaderTable(token().text)) {
-      take(Role::Keyword, ScannedToken::StartsStatement);
+      inTable = ScannedToken::Verbatim;
+      take(Role::Keyword, ScannedToken::StartsStatement | inTable);
     } else {
-      take();
+      take(Role::Other, inTable);
     }
   }
 }

@@ -27,6 +27,11 @@ uint32_t TextScan::tokenAt(uint32_t offset) const {
   if (after == tokens.begin())
     return none;
   auto found = after - 1;
+  const bool isBehindWord = found->begin == offset && found->kind == TokenKind::Punctuation &&
+                            found != tokens.begin() && (found - 1)->end == offset &&
+                            (found - 1)->kind != TokenKind::Punctuation;
+  if (isBehindWord)
+    --found;
   return offset <= found->end ? uint32_t(found - tokens.begin()) : none;
 }
 

@@ -91,7 +91,7 @@ struct TextScan {
   llvm::StringRef slice(SourceRange range) const {
     return range.isValid() ? text.slice(range.begin, range.end) : llvm::StringRef();
   }
-  /// Index of the token that `offset` is in or directly behind; none.
+  /// Index of the token that `offset` is in or directly behind, of a word and a comma the word; none.
   uint32_t tokenAt(uint32_t offset) const;
   /// The name that `offset` is in or directly behind; null.
   const NameUse *useAt(uint32_t offset) const;

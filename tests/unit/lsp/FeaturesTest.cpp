@@ -141,6 +141,10 @@ TEST_CASE("completion offers what may stand there") {
   CHECK(completions("  y = f32[4] sort(%x), is_stable=") == Labels{"false", "true"});
   CHECK(completions("  y = f32[4] add(%x, %x), control-predecessors={%row") == Labels{"%row"});
   CHECK(completions("  // ").empty());
+  const std::string called = "ENTRY e {\n  p = f32[4] parameter(0)\n  ROOT q = f32[4] negat(p)\n}\n";
+  const json::Value found = ask("textDocument/completion", Session::at(called, "negat", 5), called);
+  REQUIRE(found.getAsObject()); // the cursor between the word and the parenthesis
+  CHECK(found.getAsObject()->getArray("items")->size() == 1);
   CHECK(completions("  y = f32[4] constant(").empty());
 }
 

@@ -105,6 +105,12 @@ TEST_CASE("formatting a part of a text changes nothing but blanks") {
   }
 }
 
+TEST_CASE("a string over several lines stays as it is") {
+  const std::string text =
+      "HloModule m, origin_recovery_table={\n  {\"a\"} : {\"b\"},\n  \"\n    ENTRY e {\n  x =   y\n  }\n\"\n}\n";
+  CHECK(formatted(text) == text);
+}
+
 TEST_CASE("ends of lines are those of the text") {
   CHECK(formatted("a {\r\n ROOT x = f32[] parameter(0) }\r\n") == "a {\r\n  ROOT x = f32[] parameter(0)\r\n}\r\n");
 }

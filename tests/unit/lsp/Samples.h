@@ -8,6 +8,7 @@
 #include "llvm/Support/Path.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -50,13 +51,24 @@ ENTRY %main (x: f32[4,8], zero: f32[]) -> (f32[4], s32[]) {
 }, execution_thread="main"
 )";
 
+/// The examples, and what HLOC_CORPUS holds that parses.
 inline std::vector<std::string> exampleFiles() {
   std::vector<std::string> files;
-  std::error_code error;
-  for (llvm::sys::fs::recursive_directory_iterator it(HLOC_SOURCE_DIR "/hlo_examples", error), end; it != end && !error;
-       it.increment(error))
-    if (llvm::sys::path::extension(it->path()) == ".hlo")
-      files.push_back(it->path());
+  const char *corpus = std::getenv("HLOC_CORPUS");
+  for (const char *folder : {HLOC_SOURCE_DIR "/hlo_examples", corpus}) {
+    std::error_code error;
+    if (!folder)
+      continue;
+    for (llvm::sys::fs::recursive_directory_iterator it(folder, error), end; it != end && !error; it.increment(error)) {
+      DiagnosticEngine diagnostics;
+      std::string problem;
+      if (llvm::sys::path::extension(it->path()) == ".hlo" &&
+          (folder != corpus ||
+           parseHloModule(std::make_shared<const SourceFile>("f", readFile(it->path(), problem).value_or("")),
+                          diagnostics)))
+        files.push_back(it->path());
+    }
+  }
   std::sort(files.begin(), files.end());
   return files;
 }
