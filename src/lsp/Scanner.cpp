@@ -179,7 +179,7 @@ void Scanner::takeComputation() {
     take();
     if (token().kind == TokenKind::Attribute) {
       take(Role::AttributeKey);
-      takeValue(index, std::nullopt);
+      takeValue(none, std::nullopt);
     }
   }
 }

@@ -98,6 +98,8 @@ TEST_CASE("definitions and references") {
   params["context"] = json::Object{{"includeDeclaration", true}};
   CHECK(places(ask("textDocument/references", std::move(params))) == "20:3 21:22 28:90 31:45 31:51");
   CHECK(places(ask("textDocument/documentHighlight", Session::at(sample, "x: f32"))) == "17:13 18:3 20:27");
+  CHECK(places(ask("textDocument/references", Session::at(sample, "to_apply=%sum", 11))) == "20:64");
+  CHECK(places(ask("textDocument/references", Session::at(sample, "%a = f32[]", 1))) == "8:6 11:29");
   CHECK(ask("textDocument/definition", Session::at(sample, "parameter(0)")) == json::Value(nullptr));
 }
 

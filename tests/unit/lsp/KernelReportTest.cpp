@@ -94,6 +94,8 @@ TEST_CASE("hovers tell of kernels once they are known") {
   session.pause();
   const int64_t kernel = session.request("textDocument/hover", Session::at(twoKernels, "s = "));
   const int64_t gone = session.request("textDocument/hover", Session::at(twoKernels, "dead = "));
+  session.change(json::Array{json::Object{{"text", std::string(twoKernels) + "\n"}}});
+  const int64_t stale = session.request("textDocument/hover", Session::at(twoKernels, "s = "));
   session.change(json::Array{json::Object{{"text", "ENTRY e { oops"}}});
   session.pause();
   const int64_t wrong = session.request("textDocument/hover", Session::at("ENTRY e", "e"));
@@ -102,6 +104,7 @@ TEST_CASE("hovers tell of kernels once they are known") {
   CHECK(llvm::StringRef(Session::text(session.result(early))).contains("kernel: not known"));
   CHECK(llvm::StringRef(Session::text(session.result(kernel))).contains("us on h100 by the cost model"));
   CHECK(llvm::StringRef(Session::text(session.result(gone))).contains("kernel: none"));
+  CHECK(llvm::StringRef(Session::text(session.result(stale))).contains("it has changed just now"));
   CHECK(session.result(wrong) != json::Value("no result"));
   CHECK(compiler.starts == 1); // a text with errors is not compiled
 }

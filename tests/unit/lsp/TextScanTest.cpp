@@ -78,6 +78,14 @@ TEST_CASE("roles of the words of a text") {
         "to_apply= control-predecessors= backend_config= index= direction= execution_thread=");
 }
 
+TEST_CASE("a computation follows the thread of another, wherever its line begins") {
+  const TextScan scan = scanText("  a {\n    x = f32[] parameter(0)\n  }, execution_thread=\"t\"\n  ENTRY e {\n    "
+                                 "ROOT y = f32[] parameter(0)\n  }\n");
+  REQUIRE(scan.computations.size() == 2);
+  CHECK(scan.slice(scan.computations[1].name) == "e");
+  CHECK(scan.computations[1].isEntry);
+}
+
 TEST_CASE("the scan agrees with the parser") {
   checkAgainstParser(sampleText);
   for (const std::string &file : exampleFiles()) {
