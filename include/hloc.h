@@ -8,10 +8,11 @@
  *     fputs(hloc_compilation_messages(compilation), stderr);
  *   hloc_compilation_destroy(compilation);
  *
- * C99. Any number of threads may call at once. Nothing is printed, no call ends the process, and nothing is thrown: any bytes
- * as text give a status and messages. The process's environment is read for where NVIDIA's tools are, as by the program.
- * Functions of one object are for one thread at a time, but for hloc_control_cancel. What a function gives lives as long as
- * the object that it was asked of. Objects that are null are taken as nothing: a destroy of it does nothing.
+ * C99. Any number of threads may call at once. Nothing is printed, no call ends the process, and nothing is thrown: any
+ * bytes as text give a status and messages. The process's environment is read for where NVIDIA's tools are, as by the
+ * program. Functions of one object are for one thread at a time, but for hloc_control_cancel. What a function gives
+ * lives as long as the object that it was asked of. Objects that are null are taken as nothing: a destroy of it does
+ * nothing.
  *
  * hloc.hpp has the same for C++. The program `hloc` is hloc_main of this library. */
 #ifndef HLOC_H
@@ -39,10 +40,10 @@ HLOC_API const char *hloc_version(void);
 /* How a compilation ended: the exit codes of the program. */
 typedef enum hloc_status {
   HLOC_OK = 0,
-  HLOC_WRONG_INPUT = 1,    /* the text is no HLO, or wrong */
-  HLOC_WRONG_OPTION = 2,   /* an option is */
-  HLOC_UNSUPPORTED = 3,    /* recognised, but not supported: the message says which op or feature, and where */
-  HLOC_DEFECT = 4,         /* --prove refuted a property of a kernel */
+  HLOC_WRONG_INPUT = 1,     /* the text is no HLO, or wrong */
+  HLOC_WRONG_OPTION = 2,    /* an option is */
+  HLOC_UNSUPPORTED = 3,     /* recognised, but not supported: the message says which op or feature, and where */
+  HLOC_DEFECT = 4,          /* --prove refuted a property of a kernel */
   HLOC_INTERNAL_ERROR = 70, /* a bug in hloc. Memory that the compilation held is lost. */
   HLOC_CANCELLED = 130
 } hloc_status;
@@ -55,8 +56,8 @@ typedef struct hloc_bytes {
 
 /* What a compilation that goes on can be told, and what it tells. */
 typedef struct hloc_control hloc_control;
-/* `done` of `all` kernels of one target are compiled. Called by the threads of a compilation, several at once; it must not
- * call functions of the compilation, and may call hloc_control_cancel. */
+/* `done` of `all` kernels of one target are compiled. Called by the threads of a compilation, several at once; it must
+ * not call functions of the compilation, and may call hloc_control_cancel. */
 typedef void hloc_progress(void *data, size_t done, size_t all);
 
 HLOC_API hloc_control *hloc_control_create(void);
@@ -72,7 +73,8 @@ typedef struct hloc_compilation hloc_compilation;
 
 /* Compiles the HLO module in the `size` bytes at `text`, which is called `name` in messages. `options` are words of the
  * command line with their values behind `=`: --target, --emit (ptx or cubin), --jobs, -O, --line-info, --keep-going,
- * --allow-external, --only, --prove, --fast-math, --fusion, --f32-dots, --softmax, --dots, --convolutions, --tile, --force,
+ * --allow-external, --only, --prove, --fast-math, --fusion, --f32-dots, --softmax, --dots, --convolutions, --tile,
+ * --force,
  * --disable-pass, --cuda-path, --ptxas, --libdevice, --assembler; what the program does with them is in
  * docs/reference/options.md. `control` may be null. Never null itself; destroy it. */
 HLOC_API hloc_compilation *hloc_compile(const char *name, const char *text, size_t size, const char *const *options,

@@ -168,8 +168,7 @@ std::vector<Entry> entriesIn(const std::string &folder) {
 }
 
 std::string shown(llvm::sys::TimePoint<> time) {
-  return llvm::formatv("{0:%Y-%m-%d %H:%M:%S}", llvm::sys::toUtcTime(llvm::sys::toTimeT(time)))
-      .str();
+  return llvm::formatv("{0:%Y-%m-%d %H:%M:%S}", llvm::sys::toUtcTime(llvm::sys::toTimeT(time))).str();
 }
 
 } // namespace

@@ -16,10 +16,10 @@ namespace hloc {
 namespace {
 
 constexpr llvm::StringLiteral takenOptions[] = {
-    "--target",         "--emit",       "--jobs",    "--optimization-level", "--line-info", "--keep-going",
-    "--allow-external", "--only",       "--prove",   "--fast-math",          "--fusion",    "--f32-dots",
-    "--softmax",        "--dots",       "--tile",    "--convolutions",       "--force",     "--disable-pass",
-    "--cuda-path",      "--ptxas",      "--libdevice", "--assembler"};
+    "--target",         "--emit",  "--jobs",      "--optimization-level", "--line-info", "--keep-going",
+    "--allow-external", "--only",  "--prove",     "--fast-math",          "--fusion",    "--f32-dots",
+    "--softmax",        "--dots",  "--tile",      "--convolutions",       "--force",     "--disable-pass",
+    "--cuda-path",      "--ptxas", "--libdevice", "--assembler"};
 
 /// `--jobs` of `-j4`; empty for a word that is no option.
 std::string longNameOf(llvm::StringRef word) {

@@ -12,7 +12,8 @@ namespace hloc {
 
 void endOnLlvmFailure(const LlvmFailure &failure) {
   const bool isGiven = failure.isGiven;
-  const std::string what = std::string("LLVM cannot generate code for kernel `") + failure.kernel + "`: " + failure.reason;
+  const std::string what =
+      std::string("LLVM cannot generate code for kernel `") + failure.kernel + "`: " + failure.reason;
   giveUp({isGiven ? ExitCode::Unsupported : ExitCode::InternalError, what});
   printError(isGiven ? DiagnosticKind::UnsupportedFeature : DiagnosticKind::Internal, what);
   if (!isGiven)

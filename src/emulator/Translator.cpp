@@ -54,7 +54,8 @@ static Error defineCalled(orc::LLJIT &jit) {
 #define CALLED(FUNCTION) define(#FUNCTION, static_cast<double (*)(double)>(FUNCTION));
   CALLED(ceil)
   CALLED(floor)
-  CALLED(rint) CALLED(roundeven) CALLED(trunc)
+  CALLED(rint)
+  CALLED(roundeven) CALLED(trunc)
 #undef CALLED
 #define CALLED(FUNCTION) define(#FUNCTION, static_cast<float (*)(float)>(FUNCTION));
       CALLED(ceilf) CALLED(floorf) CALLED(rintf) CALLED(roundevenf) CALLED(truncf)
@@ -64,7 +65,8 @@ static Error defineCalled(orc::LLJIT &jit) {
 #define CALLED(FUNCTION) define(#FUNCTION, FUNCTION);
   CALLED(fmax)
   CALLED(fmaxf)
-  CALLED(fmin) CALLED(fminf) CALLED(memcpy) CALLED(memmove) CALLED(memset) CALLED(__extendhfsf2) CALLED(__truncdfhf2)
+  CALLED(fmin)
+  CALLED(fminf) CALLED(memcpy) CALLED(memmove) CALLED(memset) CALLED(__extendhfsf2) CALLED(__truncdfhf2)
       CALLED(__truncsfhf2)
 #undef CALLED
           return jit.getMainJITDylib()

@@ -1,5 +1,5 @@
-// The C interface over compileText: objects, and what no call of it may do. A compilation runs where its caller does, and
-// where hloc would end the program it is given up instead (Recovery.h).
+// The C interface over compileText: objects, and what no call of it may do. A compilation runs where its caller does,
+// and where hloc would end the program it is given up instead (Recovery.h).
 
 #include "hloc.h"
 
@@ -68,7 +68,7 @@ hloc_diagnostic placed(hloc_severity severity, std::string kind, std::string mes
 }
 
 hloc_diagnostic describe(const Diagnostic &diagnostic) {
-  const hloc_severity severity = diagnostic.isError()          ? HLOC_ERROR
+  const hloc_severity severity = diagnostic.isError()        ? HLOC_ERROR
                                  : isRemark(diagnostic.kind) ? HLOC_REMARK
                                                              : HLOC_WARNING;
   hloc_diagnostic result =
@@ -78,8 +78,8 @@ hloc_diagnostic describe(const Diagnostic &diagnostic) {
   return result;
 }
 
-void compileInto(hloc_compilation &result, std::shared_ptr<const SourceFile> source, const std::vector<std::string> &options,
-                 ControlObserver &observer) {
+void compileInto(hloc_compilation &result, std::shared_ptr<const SourceFile> source,
+                 const std::vector<std::string> &options, ControlObserver &observer) {
   DiagnosticEngine diagnostics;
   result.targets = compileText(std::move(source), options, observer, diagnostics);
   for (const Diagnostic &diagnostic : diagnostics.diagnostics())
@@ -139,8 +139,8 @@ hloc_compilation *hloc_compile(const char *name, const char *text, size_t size, 
     result = new hloc_compilation;
     result->status = static_cast<hloc_status>(why->code);
     DiagnosticEngine diagnostics;
-    diagnostics.report(why->code == ExitCode::Unsupported ? DiagnosticKind::UnsupportedFeature : DiagnosticKind::Internal,
-                       why->what);
+    diagnostics.report(
+        why->code == ExitCode::Unsupported ? DiagnosticKind::UnsupportedFeature : DiagnosticKind::Internal, why->what);
     result->diagnostics.push_back(describe(diagnostics.diagnostics().front()));
     llvm::raw_string_ostream stream(result->messages);
     diagnostics.print(stream, /*colour=*/false);
@@ -185,14 +185,20 @@ const hloc_diagnostic *hloc_compilation_diagnostic(const hloc_compilation *compi
 hloc_severity hloc_diagnostic_severity(const hloc_diagnostic *diagnostic) {
   return diagnostic ? diagnostic->severity : HLOC_NOTE;
 }
-const char *hloc_diagnostic_kind(const hloc_diagnostic *diagnostic) { return diagnostic ? diagnostic->kind.c_str() : ""; }
+const char *hloc_diagnostic_kind(const hloc_diagnostic *diagnostic) {
+  return diagnostic ? diagnostic->kind.c_str() : "";
+}
 const char *hloc_diagnostic_message(const hloc_diagnostic *diagnostic) {
   return diagnostic ? diagnostic->message.c_str() : "";
 }
-const char *hloc_diagnostic_file(const hloc_diagnostic *diagnostic) { return diagnostic ? diagnostic->file.c_str() : ""; }
+const char *hloc_diagnostic_file(const hloc_diagnostic *diagnostic) {
+  return diagnostic ? diagnostic->file.c_str() : "";
+}
 size_t hloc_diagnostic_line(const hloc_diagnostic *diagnostic) { return diagnostic ? diagnostic->line : 0; }
 size_t hloc_diagnostic_column(const hloc_diagnostic *diagnostic) { return diagnostic ? diagnostic->column : 0; }
-size_t hloc_diagnostic_num_notes(const hloc_diagnostic *diagnostic) { return diagnostic ? diagnostic->notes.size() : 0; }
+size_t hloc_diagnostic_num_notes(const hloc_diagnostic *diagnostic) {
+  return diagnostic ? diagnostic->notes.size() : 0;
+}
 const hloc_diagnostic *hloc_diagnostic_note(const hloc_diagnostic *diagnostic, size_t index) {
   return index < hloc_diagnostic_num_notes(diagnostic) ? &diagnostic->notes[index] : nullptr;
 }

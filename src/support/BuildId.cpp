@@ -36,7 +36,8 @@ int findThisPart(dl_phdr_info *part, size_t, void *data) {
   }
   for (int i = 0; isThis && i < part->dlpi_phnum; ++i)
     if (const ElfW(Phdr) &segment = part->dlpi_phdr[i]; segment.p_type == PT_NOTE)
-      if (std::string id = idInNotes(reinterpret_cast<const char *>(part->dlpi_addr + segment.p_vaddr), segment.p_memsz);
+      if (std::string id =
+              idInNotes(reinterpret_cast<const char *>(part->dlpi_addr + segment.p_vaddr), segment.p_memsz);
           !id.empty())
         *static_cast<std::string *>(data) = std::move(id);
   return isThis;

@@ -20,9 +20,9 @@ struct CompiledTarget {
   std::string manifest; ///< as `--manifest` writes it: JSON
 };
 
-/// Compiles the HLO in `source`. `options` are words such as `--target=sm_80`: those that say what is compiled, for what and
-/// how; what writes files or prints is refused, as is what is none. Nothing is printed. After an error, or once the
-/// observer has all cancelled, there may be targets, which are complete.
+/// Compiles the HLO in `source`. `options` are words such as `--target=sm_80`: those that say what is compiled, for
+/// what and how; what writes files or prints is refused, as is what is none. Nothing is printed. After an error, or
+/// once the observer has all cancelled, there may be targets, which are complete.
 std::vector<CompiledTarget> compileText(std::shared_ptr<const SourceFile> source, llvm::ArrayRef<std::string> options,
                                         CompileObserver &observer, DiagnosticEngine &diagnostics);
 

@@ -1,6 +1,6 @@
 #pragma once
-// Where a call of the library goes on when what it did can neither go on nor return: after a mistake of ours or in LLVM,
-// which would end the program. Programs have no such place, and end.
+// Where a call of the library goes on when what it did can neither go on nor return: after a mistake of ours or in
+// LLVM, which would end the program. Programs have no such place, and end.
 
 #include "hloc/support/ExitCode.h"
 

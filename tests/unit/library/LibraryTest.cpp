@@ -98,8 +98,8 @@ TEST_CASE("errors have places", "[library]") {
 }
 
 TEST_CASE("options are those of the program, without what prints or writes", "[library]") {
-  for (const char *word : {"--output=x.ptx", "-o", "--manifest=m.json", "--timing", "--help", "--list-ops", "--lint", "x.hlo",
-                           "--emit=mlir", "--target=sm_1", "--nonsense", "", "-", "--", "--only=nothing"}) {
+  for (const char *word : {"--output=x.ptx", "-o", "--manifest=m.json", "--timing", "--help", "--list-ops", "--lint",
+                           "x.hlo", "--emit=mlir", "--target=sm_1", "--nonsense", "", "-", "--", "--only=nothing"}) {
     CAPTURE(word);
     const hloc::Compilation compilation = hloc::compile("sum.hlo", sum, {word});
     CHECK((compilation.status() == HLOC_WRONG_OPTION || compilation.status() == HLOC_WRONG_INPUT));
