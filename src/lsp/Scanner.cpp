@@ -78,9 +78,13 @@ bool Scanner::endsInstruction() {
     return true;
   if (!atMargin)
     return false;
-  return token().is('}') ||
-         (startsComputation() &&
-          made.text.substr(begin).take_until([](char c) { return c == '\n'; }).rtrim().ends_with("{"));
+  if (token().is('}'))
+    return true;
+  if (!startsComputation())
+    return false;
+  const bool isPlain =
+      lexer.nextCharacter() == '{' || token().text == "ENTRY"; // else `name (`, which may be an operand
+  return isPlain || made.text.substr(begin).take_until([](char c) { return c == '\n'; }).rtrim().ends_with("{");
 }
 
 void Scanner::takeBalanced(unsigned flags) {

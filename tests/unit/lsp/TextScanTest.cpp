@@ -131,6 +131,15 @@ TEST_CASE("a word that is being typed changes nothing below") {
   }
 }
 
+TEST_CASE("a computation that is not closed ends where another begins") {
+  std::string text = sampleText;
+  text.erase(text.find("\n}"), 2);
+  text.insert(text.find("ROOT %r"), "y = f32[] add(%a, ");
+  const TextScan scan = scanText(text);
+  CHECK(wordsWith(scan, Role::ComputationName) == "%sum twice %main");
+  CHECK(scan.slice(scan.computations[scan.instructions[4].computation].name) == "twice");
+}
+
 TEST_CASE("any part of a text is scanned to its end") {
   const std::string text = sampleText;
   for (size_t length = 0; length <= text.size(); ++length) {
