@@ -44,42 +44,43 @@ private:
   int result = 0;
 };
 
-/// X(member, symbol, parameters): the driver's functions that are used; each returns a CUresult.
+/// X(member, function, version, parameters): the driver's functions that are used, under the names of <cuda.h>; each
+/// returns a CUresult. The version ends the symbol's name; <cuda.h> chooses it itself.
 #define HLOC_LAUNCH_DRIVER_FUNCTIONS(X)                                                                                \
-  X(getErrorName, cuGetErrorName, (int result, const char **text))                                                     \
-  X(getErrorString, cuGetErrorString, (int result, const char **text))                                                 \
-  X(init, cuInit, (unsigned flags))                                                                                    \
-  X(deviceGetCount, cuDeviceGetCount, (int *count))                                                                    \
-  X(deviceGetAttribute, cuDeviceGetAttribute, (int *value, int attribute, int device))                                 \
-  X(primaryContextRetain, cuDevicePrimaryCtxRetain, (Context * context, int device))                                   \
-  X(primaryContextRelease, cuDevicePrimaryCtxRelease_v2, (int device))                                                 \
-  X(contextGetCurrent, cuCtxGetCurrent, (Context * context))                                                           \
-  X(contextGetDevice, cuCtxGetDevice, (int *device))                                                                   \
-  X(contextPush, cuCtxPushCurrent_v2, (Context context))                                                               \
-  X(contextPop, cuCtxPopCurrent_v2, (Context * context))                                                               \
-  X(moduleLoad, cuModuleLoadDataEx,                                                                                    \
+  X(getErrorName, cuGetErrorName, "", (int result, const char **text))                                                 \
+  X(getErrorString, cuGetErrorString, "", (int result, const char **text))                                             \
+  X(init, cuInit, "", (unsigned flags))                                                                                \
+  X(deviceGetCount, cuDeviceGetCount, "", (int *count))                                                                \
+  X(deviceGetAttribute, cuDeviceGetAttribute, "", (int *value, int attribute, int device))                             \
+  X(primaryContextRetain, cuDevicePrimaryCtxRetain, "", (Context * context, int device))                               \
+  X(primaryContextRelease, cuDevicePrimaryCtxRelease, "_v2", (int device))                                             \
+  X(contextGetCurrent, cuCtxGetCurrent, "", (Context * context))                                                       \
+  X(contextGetDevice, cuCtxGetDevice, "", (int *device))                                                               \
+  X(contextPush, cuCtxPushCurrent, "_v2", (Context context))                                                           \
+  X(contextPop, cuCtxPopCurrent, "_v2", (Context * context))                                                           \
+  X(moduleLoad, cuModuleLoadDataEx, "",                                                                                \
     (CUmod_st * *module, const void *image, unsigned numOptions, int *options, void **values))                         \
-  X(moduleUnload, cuModuleUnload, (CUmod_st * module))                                                                 \
-  X(moduleGetFunction, cuModuleGetFunction, (CUfunc_st * *function, CUmod_st * module, const char *name))              \
-  X(functionGetAttribute, cuFuncGetAttribute, (int *value, int attribute, CUfunc_st *function))                        \
-  X(functionSetAttribute, cuFuncSetAttribute, (CUfunc_st * function, int attribute, int value))                        \
-  X(memoryAllocate, cuMemAlloc_v2, (DevicePointer * address, size_t bytes))                                            \
-  X(memoryFree, cuMemFree_v2, (DevicePointer address))                                                                 \
-  X(fill, cuMemsetD8Async, (DevicePointer address, unsigned char value, size_t bytes, Stream stream))                  \
-  X(copyToDevice, cuMemcpyHtoDAsync_v2, (DevicePointer to, const void *from, size_t bytes, Stream stream))             \
-  X(copyToHost, cuMemcpyDtoHAsync_v2, (void *to, DevicePointer from, size_t bytes, Stream stream))                     \
-  X(copyOnDevice, cuMemcpyDtoDAsync_v2, (DevicePointer to, DevicePointer from, size_t bytes, Stream stream))           \
-  X(streamCreate, cuStreamCreate, (Stream * stream, unsigned flags))                                                   \
-  X(streamDestroy, cuStreamDestroy_v2, (Stream stream))                                                                \
-  X(streamSynchronize, cuStreamSynchronize, (Stream stream))                                                           \
-  X(launchKernel, cuLaunchKernel,                                                                                      \
+  X(moduleUnload, cuModuleUnload, "", (CUmod_st * module))                                                             \
+  X(moduleGetFunction, cuModuleGetFunction, "", (CUfunc_st * *function, CUmod_st * module, const char *name))          \
+  X(functionGetAttribute, cuFuncGetAttribute, "", (int *value, int attribute, CUfunc_st *function))                    \
+  X(functionSetAttribute, cuFuncSetAttribute, "", (CUfunc_st * function, int attribute, int value))                    \
+  X(memoryAllocate, cuMemAlloc, "_v2", (DevicePointer * address, size_t bytes))                                        \
+  X(memoryFree, cuMemFree, "_v2", (DevicePointer address))                                                             \
+  X(fill, cuMemsetD8Async, "", (DevicePointer address, unsigned char value, size_t bytes, Stream stream))              \
+  X(copyToDevice, cuMemcpyHtoDAsync, "_v2", (DevicePointer to, const void *from, size_t bytes, Stream stream))         \
+  X(copyToHost, cuMemcpyDtoHAsync, "_v2", (void *to, DevicePointer from, size_t bytes, Stream stream))                 \
+  X(copyOnDevice, cuMemcpyDtoDAsync, "_v2", (DevicePointer to, DevicePointer from, size_t bytes, Stream stream))       \
+  X(streamCreate, cuStreamCreate, "", (Stream * stream, unsigned flags))                                               \
+  X(streamDestroy, cuStreamDestroy, "_v2", (Stream stream))                                                            \
+  X(streamSynchronize, cuStreamSynchronize, "", (Stream stream))                                                       \
+  X(launchKernel, cuLaunchKernel, "",                                                                                  \
     (CUfunc_st * function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,           \
      unsigned blockZ, unsigned sharedBytes, Stream stream, void **parameters, void **extra))
 
 /// The CUDA driver. open() gives the process's only one.
 class Driver {
 public:
-#define HLOC_LAUNCH_MEMBER(member, symbol, parameters) int(*member) parameters = nullptr;
+#define HLOC_LAUNCH_MEMBER(member, function, version, parameters) int(*member) parameters = nullptr;
   HLOC_LAUNCH_DRIVER_FUNCTIONS(HLOC_LAUNCH_MEMBER)
 #undef HLOC_LAUNCH_MEMBER
   /// Place and size of a kernel's parameter; CUDA_ERROR_INVALID_VALUE if it has fewer. Null before CUDA 12.4.
@@ -114,7 +115,8 @@ private:
   Status find(const char *library) {
 #ifdef HLOC_LAUNCH_LINK_CUDA
     (void)library;
-#define HLOC_LAUNCH_FIND(member, symbol, parameters) member = reinterpret_cast<int(*) parameters>(&::symbol);
+#define HLOC_LAUNCH_FIND(member, function, version, parameters)                                                        \
+  member = reinterpret_cast<int(*) parameters>(&::function);
     HLOC_LAUNCH_DRIVER_FUNCTIONS(HLOC_LAUNCH_FIND)
 #if CUDA_VERSION >= 12040
     functionGetParameter = reinterpret_cast<decltype(functionGetParameter)>(&::cuFuncGetParamInfo);
@@ -124,10 +126,10 @@ private:
     if (!handle)
       return Status::failure(std::string("there is no CUDA driver here: ") + dlerror());
     std::string missing;
-#define HLOC_LAUNCH_FIND(member, symbol, parameters)                                                                   \
-  member = reinterpret_cast<int(*) parameters>(dlsym(handle, #symbol));                                                \
+#define HLOC_LAUNCH_FIND(member, function, version, parameters)                                                        \
+  member = reinterpret_cast<int(*) parameters>(dlsym(handle, #function version));                                      \
   if (!member)                                                                                                         \
-    missing += std::string(missing.empty() ? "" : ", ") + #symbol;
+    missing += std::string(missing.empty() ? "" : ", ") + #function version;
     HLOC_LAUNCH_DRIVER_FUNCTIONS(HLOC_LAUNCH_FIND)
     functionGetParameter = reinterpret_cast<decltype(functionGetParameter)>(dlsym(handle, "cuFuncGetParamInfo"));
     if (!missing.empty())

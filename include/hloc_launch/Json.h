@@ -35,7 +35,7 @@ public:
   const std::vector<Node> &nodes() const { return all; }
   std::string_view key(const Node &node) const { return text.substr(node.keyAt, node.keySize); }
   std::string_view raw(const Node &node) const { return text.substr(node.at, node.size); }
-  size_t line(size_t place) const { return 1 + std::count(text.begin(), text.begin() + place, '\n'); }
+  size_t line(size_t place) const { return 1 + size_t(std::count(text.data(), text.data() + place, '\n')); }
 
   /// A string with its escapes replaced, of \u those of ASCII; others become '?': texts are for people.
   std::string string(const Node &node) const {
@@ -127,8 +127,10 @@ private:
   }
   bool word(char first) {
     for (std::string_view known : {"true", "false", "null"})
-      if (text.substr(at, known.size()) == known)
-        return at += known.size(), true;
+      if (text.substr(at, known.size()) == known) {
+        at += known.size();
+        return true;
+      }
     next('-');
     const bool isZero = first == '0' || text.substr(at, 1) == "0";
     if (const size_t count = digits(); !count || (isZero && count > 1))

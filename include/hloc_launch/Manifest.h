@@ -4,7 +4,6 @@
 #include "Driver.h"
 #include "Json.h"
 
-#include <iterator>
 #include <set>
 
 namespace hloc_launch {
@@ -101,7 +100,7 @@ private:
       return fail(object, "an object is expected");
     std::fill(found, found + size, 0);
     for (Index i = object + 1; i < nodes[object].end; i = nodes[i].end) {
-      const size_t place = std::find(keys, keys + size, json.key(nodes[i])) - keys;
+      const auto place = size_t(std::find(keys, keys + size, json.key(nodes[i])) - keys);
       if (place == size || found[place])
         return fail(i, (place == size ? "unknown key `" : "a second `") +
                            std::string(json.key(nodes[i]).substr(0, 40)) + "`");
@@ -165,7 +164,7 @@ private:
     std::string word;
     if (!read(node, word))
       return false;
-    result = std::find(std::begin(words), std::end(words), word) - std::begin(words);
+    result = size_t(std::find(words, words + size, word) - words);
     return result < size || fail(node, "unknown word `" + word.substr(0, 40) + "`");
   }
 

@@ -168,7 +168,8 @@ EXPORT int cuMemsetD8Async(uint64_t address, unsigned char value, size_t count, 
 }
 EXPORT int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
   CALL(cuMemcpyHtoDAsync_v2);
-  trace("upload %llx %zu\n", (unsigned long long)to, bytes);
+  if (traceFile())
+    trace("upload %llx %zu %u\n", (unsigned long long)to, bytes, checksum(from, bytes));
   if (refusal(to, bytes))
     return refusal(to, bytes);
   memcpy((void *)(uintptr_t)to, from, bytes);

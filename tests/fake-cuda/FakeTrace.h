@@ -1,10 +1,10 @@
 #pragma once
 /* With FAKE_CUDA_TRACE=FILE the fake driver is strict, and appends to FILE what is done on the device, one line each:
- *   load TARGET | alloc ADDRESS BYTES | free ADDRESS | upload ADDRESS BYTES | download ADDRESS BYTES | copy TO FROM
- * BYTES fill ADDRESS VALUE BYTES | launch KERNEL GRID*3 BLOCK*3 SHARED STREAM ADDRESS... Addresses are hexadecimal.
- * Strict: an address has to lie in memory that is allocated, and a context has to be current in the thread. Which
- * parameters a kernel has it reads in the PTX. FAKE_CUDA_DECISIONS="1101": what downloads of 1 or 4 bytes give, one
- * after the other, then 0: kernels do not run, and loops have to end. */
+ *   load TARGET | alloc ADDRESS BYTES | free ADDRESS | upload ADDRESS BYTES ADLER32 | download ADDRESS BYTES | copy TO
+ * FROM BYTES fill ADDRESS VALUE BYTES | launch KERNEL GRID*3 BLOCK*3 SHARED STREAM ADDRESS... Addresses are
+ * hexadecimal. Strict: an address has to lie in memory that is allocated, and a context has to be current in the
+ * thread. Which parameters a kernel has it reads in the PTX. FAKE_CUDA_DECISIONS="1101": what downloads of 1 or 4 bytes
+ * give, one after the other, then 0: kernels do not run, and loops have to end. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -158,6 +158,16 @@ static inline int traceLaunch(const struct Kernel *kernel, const unsigned *sizes
   trace("launch %s %u %u %u %u %u %u %u %p%s\n", kernel->name, sizes[0], sizes[1], sizes[2], sizes[3], sizes[4],
         sizes[5], sizes[6], stream, addresses);
   return currentContext ? 0 : 201;
+}
+
+/* Adler-32 of what was copied, as zlib has it. */
+static unsigned checksum(const unsigned char *bytes, size_t count) {
+  unsigned sum = 1, sums = 0;
+  for (size_t i = 0; i < count; ++i) {
+    sum = (sum + bytes[i]) % 65521;
+    sums = (sums + sum) % 65521;
+  }
+  return sums << 16 | sum;
 }
 
 /* ---- what the device decides */

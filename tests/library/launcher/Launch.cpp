@@ -147,7 +147,7 @@ Status runOnce(const hloc_launch::Module &module, const std::vector<std::string>
   for (uint32_t i = 0; i < module.manifest().buffers.size(); ++i)
     std::printf("buffer %u %llx\n", i, execution.address({i, 0, 0}));
   for (size_t i = 0; i < arrays.results.size(); ++i)
-    std::printf("result %zu %llx\n", i, module.results()[i].isBound ? 0 : arrays.results[i]);
+    std::printf("result %zu %llx\n", i, arrays.results[i]);
   return status;
 }
 
