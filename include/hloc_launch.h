@@ -164,7 +164,9 @@ inline Status Module::State::arrange() {
     results.push_back(
         {of.shape, 0, of.leaf, allocationBytes(of.shape, of.slice.bytes), of.slice.buffer, buffer.isDonated, isBound});
   }
-  auto end = [](uint64_t begin, const Buffer &buffer) { return begin + (buffer.bytes + 255) / 256 * 256; };
+  auto end = [](uint64_t begin, const Buffer &buffer) { // also what has no bytes has an address
+    return begin + (std::max<uint64_t>(buffer.bytes, 1) + 255) / 256 * 256;
+  };
   for (const Buffer &buffer : buffers)
     if (buffer.hasPlace)
       scratchBytes = std::max(scratchBytes, end(buffer.place, buffer));
