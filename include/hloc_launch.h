@@ -17,6 +17,7 @@
 // HLOC_LAUNCH_LINK_CUDA defined, in all files of a program, its functions are those of <cuda.h>, and the program is
 // linked with -lcuda.
 
+// It is installed as one file: src/library/cmake/JoinLauncher.cmake.
 #include "hloc_launch/Manifest.h"
 
 #include <functional>
