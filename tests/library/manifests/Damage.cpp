@@ -2,7 +2,8 @@
 // touching memory that is not theirs. Built with sanitizers, and run with the fake driver, which is strict about
 // addresses:
 //   damage --seed=1 --count=10000 --driver=libfake-cuda.so MANIFEST.json PTX ...
-// Exit code 1: a manifest was accepted by which a step leaves the memory that was allocated.
+// Exit code 1: a manifest was accepted by which a step leaves the memory that was allocated; --keep=PREFIX writes it to
+// PREFIX<number>.json.
 
 #include <hloc_launch.h>
 
@@ -179,6 +180,7 @@ int main(int count, char **values) {
   setenv("FAKE_CUDA_TRACE", "/dev/null", 1);
   setenv("FAKE_CUDA_DECISIONS", "1101", 1);
   const char *driver = "libcuda.so.1";
+  std::string keep;
   size_t trials = 1000, accepted = 0, wrong = 0;
   std::vector<std::pair<std::string, std::string>> modules;
   for (int i = 1; i < count; ++i) {
@@ -189,6 +191,8 @@ int main(int count, char **values) {
       trials = std::strtoull(values[i] + 8, nullptr, 10);
     else if (value.rfind("--driver=", 0) == 0)
       driver = values[i] + 9;
+    else if (value.rfind("--keep=", 0) == 0)
+      keep = value.substr(7);
     else if (i + 1 < count)
       modules.emplace_back(readFile(values[i]), readFile(values[i + 1])), ++i;
   }
@@ -207,7 +211,8 @@ int main(int count, char **values) {
       continue;
     ++wrong;
     std::fprintf(stderr, "trial %zu: %s\n", i, done.message().c_str());
-    std::ofstream("damaged-" + std::to_string(i) + ".json") << text;
+    if (!keep.empty())
+      std::ofstream(keep + std::to_string(i) + ".json") << text;
   }
   std::printf("%zu damaged manifests, %zu of them accepted, %zu wrongly\n", trials, accepted, wrong);
   return wrong || modules.empty() ? 1 : 0;
