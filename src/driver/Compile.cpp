@@ -92,7 +92,7 @@ std::shared_ptr<const SourceFile> readSource(const std::string &path, CompileObs
                                              DiagnosticEngine &diagnostics) {
   TimedScope scope(observer, "read");
   std::string error;
-  std::optional<std::string> text = readFile(path == "-" ? "/dev/stdin" : path, error);
+  std::optional<std::string> text = path == "-" ? readStandardInput(error) : readFile(path, error);
   if (text)
     return std::make_shared<const SourceFile>(path == "-" ? "<stdin>" : path, std::move(*text));
   diagnostics.report(DiagnosticKind::UnreadableFile, "cannot read `" + path + "`: " + error);

@@ -48,6 +48,16 @@ std::optional<std::string> readFile(const std::string &path, std::string &error)
   return (*buffer)->getBuffer().str();
 }
 
+std::optional<std::string> readStandardInput(std::string &error) {
+  ::lseek(STDIN_FILENO, 0, SEEK_SET); // where it is a file, all of it; elsewhere this does nothing
+  auto buffer = llvm::MemoryBuffer::getSTDIN();
+  if (!buffer) {
+    error = buffer.getError().message();
+    return std::nullopt;
+  }
+  return (*buffer)->getBuffer().str();
+}
+
 bool writeFile(const std::string &path, llvm::StringRef bytes, std::string &error) {
   int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) {

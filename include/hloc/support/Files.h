@@ -10,6 +10,8 @@ namespace hloc {
 
 /// The bytes of `path`; nothing and `error` set ("No such file or directory") when it cannot be read.
 std::optional<std::string> readFile(const std::string &path, std::string &error);
+/// The same of standard input, also where there is no /dev/stdin.
+std::optional<std::string> readStandardInput(std::string &error);
 
 /// Writes `bytes` to `path`, replacing what was there. False and `error` set on failure.
 bool writeFile(const std::string &path, llvm::StringRef bytes, std::string &error);
