@@ -73,6 +73,8 @@ std::unique_ptr<HloModule> Compiler::parse(std::shared_ptr<const SourceFile> fil
 
 std::unique_ptr<HloModule> Compiler::fuse(const HloModule &module, const TargetInfo &target) {
   TimedScope scope(observer, "hlo passes");
+  if (!handsOnInOneType(module, diagnostics))
+    return nullptr;
   std::unique_ptr<HloModule> fused = cloneModule(module);
   HloPassContext context(diagnostics);
   context.target = target;

@@ -55,22 +55,29 @@ static Error defineCalled(orc::LLJIT &jit) {
   CALLED(ceil)
   CALLED(floor)
   CALLED(rint)
-  CALLED(roundeven) CALLED(trunc)
+  CALLED(roundeven)
+  CALLED(trunc)
 #undef CALLED
 #define CALLED(FUNCTION) define(#FUNCTION, static_cast<float (*)(float)>(FUNCTION));
-      CALLED(ceilf) CALLED(floorf) CALLED(rintf) CALLED(roundevenf) CALLED(truncf)
+  CALLED(ceilf)
+  CALLED(floorf)
+  CALLED(rintf)
+  CALLED(roundevenf) CALLED(truncf)
 #undef CALLED
-          define("fma", static_cast<double (*)(double, double, double)>(fma));
+      define("fma", static_cast<double (*)(double, double, double)>(fma));
   define("fmaf", static_cast<float (*)(float, float, float)>(fmaf));
 #define CALLED(FUNCTION) define(#FUNCTION, FUNCTION);
   CALLED(fmax)
   CALLED(fmaxf)
   CALLED(fmin)
-  CALLED(fminf) CALLED(memcpy) CALLED(memmove) CALLED(memset) CALLED(__extendhfsf2) CALLED(__truncdfhf2)
-      CALLED(__truncsfhf2)
+  CALLED(fminf)
+  CALLED(memcpy)
+  CALLED(memmove)
+  CALLED(memset)
+  CALLED(__extendhfsf2) CALLED(__truncdfhf2) CALLED(__truncsfhf2)
 #undef CALLED
-          return jit.getMainJITDylib()
-              .define(orc::absoluteSymbols(std::move(symbols)));
+      return jit.getMainJITDylib()
+          .define(orc::absoluteSymbols(std::move(symbols)));
 }
 
 std::unique_ptr<Translator> Translator::create(const MachineFunctions &machine, std::string &error) {

@@ -121,7 +121,8 @@ private:
     for (bool ofOutput : {false, true}) {
       int64_t elements = 1;
       int64_t unit = std::min(run, std::max<int64_t>(1, unitBits / (ofOutput ? output : input).narrowestBits));
-      for (unsigned dim : llvm::reverse(plan.walk(ofOutput).order)) {
+      const auto walk = plan.walk(ofOutput);
+      for (unsigned dim : llvm::reverse(walk.order)) {
         int64_t size = plan.inputDims[dim];
         int64_t step = unit / std::gcd(unit, elements);
         int64_t wanted = llvm::divideCeil(run, elements);
@@ -353,7 +354,8 @@ private:
   static llvm::SmallVector<int64_t> stridesInTile(const TransposePlan &candidate) {
     llvm::SmallVector<int64_t> strides(candidate.inputDims.size());
     int64_t stride = 1;
-    for (unsigned dim : llvm::reverse(candidate.walk(candidate.inOutputOrder).order)) {
+    const auto walk = candidate.walk(candidate.inOutputOrder);
+    for (unsigned dim : llvm::reverse(walk.order)) {
       strides[dim] = stride;
       stride *= candidate.box[dim];
     }

@@ -8,6 +8,8 @@
 #include "Rewriter.h"
 #include "hloc/transforms/Transforms.h"
 
+#include "fmt/format.h"
+
 namespace hloc {
 
 namespace {
@@ -85,6 +87,55 @@ constexpr RewriteRule rules[] = {
 };
 
 } // namespace
+
+namespace {
+
+/// Shapes of what an instruction only hands on, each with that as which it is handed on: they hold the same bytes.
+llvm::SmallVector<std::pair<const Shape *, const Shape *>> handedOn(const HloInstruction &instr) {
+  llvm::SmallVector<std::pair<const Shape *, const Shape *>> pairs;
+  auto add = [&](const Shape &from, const Shape &to) { pairs.emplace_back(&from, &to); };
+  auto addCall = [&](llvm::ArrayRef<HloInstruction *> operands, const HloComputation &called, const Shape &result) {
+    for (auto [operand, parameter] : llvm::zip(operands, called.parameters()))
+      add(operand->shape(), parameter->shape());
+    add(called.root()->shape(), result);
+  };
+  const Opcode opcode = instr.opcode();
+  if (opcode == Opcode::Tuple) {
+    for (auto [operand, element] : llvm::zip(instr.operands(), instr.shape().elements()))
+      add(operand->shape(), element);
+  } else if (opcode == Opcode::GetTupleElement) {
+    add(instr.operand(0)->shape().element(instr.intOr(AttributeKey::Index, 0)), instr.shape());
+  } else if (opcode == Opcode::OptimizationBarrier || opcode == Opcode::Domain) {
+    add(instr.operand(0)->shape(), instr.shape());
+  } else if (opcode == Opcode::While) {
+    addCall(instr.operands(), *instr.computation(AttributeKey::Body), instr.shape());
+    add(instr.shape(), instr.computation(AttributeKey::Condition)->parameters().front()->shape());
+    add(instr.operand(0)->shape(), instr.shape());
+  } else if (opcode == Opcode::Call || opcode == Opcode::Fusion) {
+    if (!instr.calledComputations().empty())
+      addCall(instr.operands(), *instr.calledComputations().front(), instr.shape());
+  } else if (opcode == Opcode::Conditional) {
+    for (auto [operand, branch] : llvm::zip(instr.operands().drop_front(), instr.calledComputations()))
+      addCall(operand, *branch, instr.shape());
+  }
+  return pairs;
+}
+
+} // namespace
+
+bool handsOnInOneType(const HloModule &module, DiagnosticEngine &diagnostics) {
+  for (const auto &computation : module.computations())
+    for (const HloInstruction *instr : computation->instructions())
+      for (auto [from, to] : handedOn(*instr))
+        if (!from->compatible(*to)) {
+          diagnostics.report(DiagnosticKind::UnsupportedFeature, instr->range(),
+                             fmt::format("`{}` hands on {} as {}: mixed precision of what is not computed anew is not "
+                                         "supported; a convert says where it is rounded",
+                                         instr->name(), from->toString(false), to->toString(false)));
+          return false;
+        }
+  return true;
+}
 
 PassResult expandMixedPrecision(HloModule &module, HloPassContext &context) {
   return rewriteModule(module, rules, context);

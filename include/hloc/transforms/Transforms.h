@@ -80,6 +80,9 @@ PassResult expandWindows(HloModule &module, HloPassContext &context);
 
 /// Reductions that round what their reducers give -> reductions in the reducers' types, and conversions.
 PassResult expandMixedPrecision(HloModule &module, HloPassContext &context);
+/// Whether tuples, calls and loops hand on what they are given in the type that it has. HLO lets floats differ there,
+/// and says nothing of how. False, with a diagnostic, where they do.
+bool handsOnInOneType(const HloModule &module, DiagnosticEngine &diagnostics);
 
 /// scan -> a loop over the positions of its dimension.
 PassResult expandScans(HloModule &module, HloPassContext &context);
