@@ -42,7 +42,7 @@ if(HLOC_STATIC)
   add_custom_target(hloc_lean_archives DEPENDS ${lean_stamp} ${left_out_options})
 endif()
 
-# `target` becomes as small as it can be.
+# hloc_small(<target> [RELOCATABLE]): it becomes as small as it can be.
 function(hloc_small target)
   if(NOT HLOC_STATIC)
     return()
@@ -50,8 +50,11 @@ function(hloc_small target)
   add_dependencies(${target} hloc_lean_archives)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${lean_stamp})
   target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src/tools/portable/LeftOut.c)
-  # No function's address is compared with another's: equal ones can be one.
-  target_link_options(${target} PRIVATE -Wl,--icf=all -Wl,--remap-inputs-file=${lean_archives}/remap.txt
+  # No function's address is compared with another's: equal ones can be one. A relocatable object is left as it is.
+  if(NOT "${ARGN}" STREQUAL RELOCATABLE)
+    target_link_options(${target} PRIVATE -Wl,--icf=all)
+  endif()
+  target_link_options(${target} PRIVATE -Wl,--remap-inputs-file=${lean_archives}/remap.txt
                       -Wl,@${left_out_options})
 endfunction()
 
