@@ -62,7 +62,8 @@ static Error defineCalled(orc::LLJIT &jit) {
   CALLED(ceilf)
   CALLED(floorf)
   CALLED(rintf)
-  CALLED(roundevenf) CALLED(truncf)
+  CALLED(roundevenf)
+  CALLED(truncf)
 #undef CALLED
       define("fma", static_cast<double (*)(double, double, double)>(fma));
   define("fmaf", static_cast<float (*)(float, float, float)>(fmaf));
@@ -74,7 +75,8 @@ static Error defineCalled(orc::LLJIT &jit) {
   CALLED(memcpy)
   CALLED(memmove)
   CALLED(memset)
-  CALLED(__extendhfsf2) CALLED(__truncdfhf2) CALLED(__truncsfhf2)
+  CALLED(__extendhfsf2)
+  CALLED(__truncdfhf2) CALLED(__truncsfhf2)
 #undef CALLED
       return jit.getMainJITDylib()
           .define(orc::absoluteSymbols(std::move(symbols)));

@@ -46,15 +46,17 @@ void runInParallel(size_t count, unsigned workers, llvm::function_ref<void(size_
       givenUp = std::move(why);
     }
   };
-  std::vector<std::thread> threads;
-  while (threads.size() + 1 < count && mayStartAnother(workers))
-    threads.emplace_back([&] {
-      worker();
-      --numHelping;
-    });
-  worker();
-  for (std::thread &thread : threads)
-    thread.join();
+  { // whose threads are gone before anything is given up
+    std::vector<std::thread> threads;
+    while (threads.size() + 1 < count && mayStartAnother(workers))
+      threads.emplace_back([&] {
+        worker();
+        --numHelping;
+      });
+    worker();
+    for (std::thread &thread : threads)
+      thread.join();
+  }
   if (givenUp)
     giveUp(std::move(*givenUp));
 }

@@ -12,10 +12,11 @@ namespace {
 
 /// The entry of a module with computations over one f32[4], and one bf16[4]; both verify.
 bool handsOn(const std::string &entry) {
-  const std::string text = "HloModule m\nhalve {\n  a = f32[4] parameter(0)\n  ROOT b = f32[4] multiply(a, a)\n}\n"
-                           "less {\n  a = f32[4] parameter(0)\n  ROOT b = pred[] constant(false)\n}\n"
-                           "ENTRY e {\n  p = f32[4] parameter(0)\n  q = bf16[4] parameter(1)\n  s = s32[] parameter(2)\n" +
-                           entry + "}\n";
+  const std::string text =
+      "HloModule m\nhalve {\n  a = f32[4] parameter(0)\n  ROOT b = f32[4] multiply(a, a)\n}\n"
+      "less {\n  a = f32[4] parameter(0)\n  ROOT b = pred[] constant(false)\n}\n"
+      "ENTRY e {\n  p = f32[4] parameter(0)\n  q = bf16[4] parameter(1)\n  s = s32[] parameter(2)\n" +
+      entry + "}\n";
   CAPTURE(text);
   DiagnosticEngine diagnostics;
   auto module = parseHloModule(std::make_shared<SourceFile>("m.hlo", text), diagnostics);
