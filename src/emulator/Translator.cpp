@@ -51,35 +51,33 @@ static Error defineCalled(orc::LLJIT &jit) {
   auto define = [&](const char *name, auto *function) {
     symbols[jit.mangleAndIntern(name)] = {orc::ExecutorAddr::fromPtr(function), JITSymbolFlags::Exported};
   };
-#define CALLED(FUNCTION) define(#FUNCTION, static_cast<double (*)(double)>(FUNCTION));
-  CALLED(ceil)
-  CALLED(floor)
-  CALLED(rint)
-  CALLED(roundeven)
-  CALLED(trunc)
+  using OfDoubles = double (*)(double);
+  using OfFloats = float (*)(float);
+#define CALLED(FUNCTION, TYPE) define(#FUNCTION, static_cast<TYPE>(FUNCTION))
+  CALLED(ceil, OfDoubles);
+  CALLED(floor, OfDoubles);
+  CALLED(rint, OfDoubles);
+  CALLED(roundeven, OfDoubles);
+  CALLED(trunc, OfDoubles);
+  CALLED(ceilf, OfFloats);
+  CALLED(floorf, OfFloats);
+  CALLED(rintf, OfFloats);
+  CALLED(roundevenf, OfFloats);
+  CALLED(truncf, OfFloats);
+  CALLED(fma, double (*)(double, double, double));
+  CALLED(fmaf, float (*)(float, float, float));
+  CALLED(fmax, double (*)(double, double));
+  CALLED(fmaxf, float (*)(float, float));
+  CALLED(fmin, double (*)(double, double));
+  CALLED(fminf, float (*)(float, float));
+  CALLED(memcpy, void *(*)(void *, const void *, size_t));
+  CALLED(memmove, void *(*)(void *, const void *, size_t));
+  CALLED(memset, void *(*)(void *, int, size_t));
+  CALLED(__extendhfsf2, float (*)(_Float16));
+  CALLED(__truncdfhf2, _Float16 (*)(double));
+  CALLED(__truncsfhf2, _Float16 (*)(float));
 #undef CALLED
-#define CALLED(FUNCTION) define(#FUNCTION, static_cast<float (*)(float)>(FUNCTION));
-  CALLED(ceilf)
-  CALLED(floorf)
-  CALLED(rintf)
-  CALLED(roundevenf)
-  CALLED(truncf)
-#undef CALLED
-      define("fma", static_cast<double (*)(double, double, double)>(fma));
-  define("fmaf", static_cast<float (*)(float, float, float)>(fmaf));
-#define CALLED(FUNCTION) define(#FUNCTION, FUNCTION);
-  CALLED(fmax)
-  CALLED(fmaxf)
-  CALLED(fmin)
-  CALLED(fminf)
-  CALLED(memcpy)
-  CALLED(memmove)
-  CALLED(memset)
-  CALLED(__extendhfsf2)
-  CALLED(__truncdfhf2) CALLED(__truncsfhf2)
-#undef CALLED
-      return jit.getMainJITDylib()
-          .define(orc::absoluteSymbols(std::move(symbols)));
+  return jit.getMainJITDylib().define(orc::absoluteSymbols(std::move(symbols)));
 }
 
 std::unique_ptr<Translator> Translator::create(const MachineFunctions &machine, std::string &error) {
