@@ -49,7 +49,7 @@ function(hloc_small target)
   endif()
   add_dependencies(${target} hloc_lean_archives)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${lean_stamp})
-  target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src/tools/portable/LeftOut.c)
+  target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src/tools/portable/LeftOut.cpp)
   # No function's address is compared with another's: equal ones can be one. A relocatable object is left as it is.
   if(NOT "${ARGN}" STREQUAL RELOCATABLE)
     target_link_options(${target} PRIVATE -Wl,--icf=all)
