@@ -3,6 +3,7 @@
 #include "SystemEnvironment.h"
 
 #include "hloc/codegen/CubinCache.h"
+#include "hloc/support/Parallel.h"
 
 namespace hloc {
 
@@ -27,6 +28,15 @@ CompilerOptions compilerOptions(const CompileOptions &options) {
   result.tile = options.tile;
   result.forced = options.forced;
   result.cache = options.cache;
+  return result;
+}
+
+AssembleOptions assembleOptions(const CompileOptions &options) {
+  AssembleOptions result;
+  const bool isNamed = options.assembler == AssemblerChoice::Auto && !options.toolchain.ptxas.empty();
+  result.assembler = isNamed ? AssemblerChoice::Ptxas : options.assembler;
+  result.cache = options.cache;
+  result.jobs = numWorkers(options.jobs);
   return result;
 }
 

@@ -14,6 +14,8 @@
 namespace hloc {
 
 CompilerOptions compilerOptions(const CompileOptions &options);
+/// Who names a ptxas wants that one.
+AssembleOptions assembleOptions(const CompileOptions &options);
 
 /// Feeds --timing and --dump-after-each-pass. `input` is put before the names that --timing shows, to tell inputs
 /// apart.

@@ -5,8 +5,6 @@
 #include "Options.h"
 #include "SystemEnvironment.h"
 
-#include "hloc/support/Parallel.h"
-
 #include "fmt/format.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -31,8 +29,7 @@ std::string longNameOf(llvm::StringRef word) {
 }
 
 /// False after an error.
-bool readOptions(const SourceFile &source, llvm::ArrayRef<std::string> options, Command &command,
-                 DiagnosticEngine &diagnostics) {
+bool readOptions(llvm::ArrayRef<std::string> options, Command &command, DiagnosticEngine &diagnostics) {
   for (const std::string &word : options)
     if (const std::string name = longNameOf(word); !llvm::is_contained(takenOptions, name))
       diagnostics.report(DiagnosticKind::BadUsage,
@@ -53,15 +50,6 @@ bool readOptions(const SourceFile &source, llvm::ArrayRef<std::string> options, 
     return true;
   diagnostics.report(DiagnosticKind::BadUsage, "--emit is ptx or cubin here");
   return false;
-}
-
-AssembleOptions assembleOptions(const CompileOptions &options) {
-  AssembleOptions result;
-  const bool isNamed = options.assembler == AssemblerChoice::Auto && !options.toolchain.ptxas.empty();
-  result.assembler = isNamed ? AssemblerChoice::Ptxas : options.assembler;
-  result.cache = options.cache;
-  result.jobs = numWorkers(options.jobs);
-  return result;
 }
 
 /// Nothing after an error, or if all is cancelled.
@@ -91,7 +79,7 @@ std::vector<CompiledTarget> compileText(std::shared_ptr<const SourceFile> source
                                         CompileObserver &observer, DiagnosticEngine &diagnostics) {
   std::vector<CompiledTarget> results;
   Command command;
-  if (!readOptions(*source, options, command, diagnostics))
+  if (!readOptions(options, command, diagnostics))
     return results;
   const CompileOptions &given = command.compile;
   const Toolchain toolchain = Toolchain::discover(given.toolchain);

@@ -111,7 +111,7 @@ private:
         (void)compiler.plan(*fused, target);
       return;
     }
-    if (outputs.needsAssembler() && !stopped && canAssemble(toolchain, assemblerChoice()))
+    if (outputs.needsAssembler() && !stopped && canAssemble(toolchain, ownAssembling().assembler))
       observer.whenPlanned = [this](const ExecutionPlan &plan) { beginPreparing(plan); };
     std::vector<FatbinImage> images;
     for (const TargetInfo &target : options.targets)
@@ -136,9 +136,8 @@ private:
     if (assemblerPrepared.valid())
       return;
     bool mayNeedLibrary = plan.kernels.size() != 1 || plan.kernels.front().plan().launch.sharedBytes == 0;
-    assemblerPrepared = std::async(std::launch::async, [this, mayNeedLibrary] {
-      prepareAssembling(toolchain, assembleOptions(), mayNeedLibrary);
-    });
+    assemblerPrepared = std::async(
+        std::launch::async, [this, mayNeedLibrary] { prepareAssembling(toolchain, ownAssembling(), mayNeedLibrary); });
   }
 
   void writeHlo(const HloModule &module) {
@@ -242,8 +241,8 @@ private:
     };
     wanted.about = llvm::StringRef(options.explain.value_or(".")).ltrim("%").str();
     std::optional<AssembleOptions> assembling;
-    if (canAssemble(toolchain, assemblerChoice()))
-      assembling = assembleOptions();
+    if (canAssemble(toolchain, ownAssembling().assembler))
+      assembling = ownAssembling();
     return adviseOn(*parsed, {compilerOptions(options), target, &deviceFor(options, target), options.only, assembling},
                     wanted, toolchain);
   }
@@ -254,25 +253,18 @@ private:
   }
 
   bool assemblesKernels() const {
-    return outputs.needsAssembler() && (wantsCode() || canAssemble(toolchain, assemblerChoice()));
+    return outputs.needsAssembler() && (wantsCode() || canAssemble(toolchain, ownAssembling().assembler));
   }
 
-  /// Who names a ptxas wants that one.
-  AssemblerChoice assemblerChoice() const {
-    // PTX of somebody else's may be anything: a process of its own survives that.
-    bool isForeign = formatOf(options, options.input) == IrKind::Ptx && toolchain.has(Tool::Ptxas);
-    bool named = options.assembler == AssemblerChoice::Auto && (!options.toolchain.ptxas.empty() || isForeign);
-    return named ? AssemblerChoice::Ptxas : options.assembler;
-  }
-
-  AssembleOptions assembleOptions() const {
-    AssembleOptions result;
-    result.assembler = assemblerChoice();
-    result.cache = options.cache;
-    result.jobs = numWorkers(options.jobs);
+  AssembleOptions ownAssembling() const {
+    AssembleOptions result = assembleOptions(options);
     result.work = isOneOfSeveral() ? nullptr : progress.work();
-    if (formatOf(options, options.input) == IrKind::Ptx)
-      result.given = given;
+    if (formatOf(options, options.input) != IrKind::Ptx)
+      return result;
+    result.given = given;
+    // PTX of somebody else's may be anything: a process of its own survives that.
+    if (result.assembler == AssemblerChoice::Auto && toolchain.has(Tool::Ptxas))
+      result.assembler = AssemblerChoice::Ptxas;
     return result;
   }
 
@@ -280,7 +272,7 @@ private:
     if (assemblerPrepared.valid())
       assemblerPrepared.wait();
     beginStage("assemble");
-    llvm::FailureOr<std::string> assembled = compiler.assemble(compiled, target, assembleOptions());
+    llvm::FailureOr<std::string> assembled = compiler.assemble(compiled, target, ownAssembling());
     if (failed(assembled))
       return false;
     cubin = std::move(*assembled);
@@ -296,7 +288,7 @@ private:
     std::vector<WhatIf> whatIfs;
     if (!options.whatIfs.empty())
       whatIfs = estimateWhatIfs(*parsed, options, target, toolchain,
-                                assemblesKernels() ? std::optional(assembleOptions()) : std::nullopt);
+                                assemblesKernels() ? std::optional(ownAssembling()) : std::nullopt);
     listing += printEstimates(*module, device, options.estimateAsJson, whatIfs, fused);
     return true;
   }
