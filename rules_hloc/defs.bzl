@@ -30,14 +30,10 @@ _PROGRAM = attr.label(
 
 _ENVIRONMENT = {"HLOC_NO_CACHE": "1", "NO_COLOR": "1"}
 
-def _tool_arguments(ctx, arguments):
-    """Options for NVIDIA's tools, and the files that they are."""
-    files = []
-    for option, given in [("--ptxas", ctx.file.ptxas), ("--libdevice", ctx.file.libdevice)]:
-        if given:
-            arguments.add(option, given)
-            files.append(given)
-    return files
+def _tools(ctx):
+    """NVIDIA's tools that are given: an option of hloc each, and its file."""
+    tools = [("--ptxas", ctx.file.ptxas), ("--libdevice", ctx.file.libdevice)]
+    return [(option, file) for option, file in tools if file]
 
 def _hloc_kernels_impl(ctx):
     suffix = "." + ctx.attr.emit
@@ -52,12 +48,13 @@ def _hloc_kernels_impl(ctx):
         arguments.add("--output", output)
         arguments.add("--manifest", manifest)
         arguments.add("--jobs", 1)
-        tools = _tool_arguments(ctx, arguments)
+        for option, file in _tools(ctx):
+            arguments.add(option, file)
         arguments.add_all(ctx.attr.options)
         ctx.actions.run(
             executable = ctx.executable._program,
             arguments = [arguments],
-            inputs = [ctx.file.src] + tools,
+            inputs = [ctx.file.src] + [file for _, file in _tools(ctx)],
             outputs = [output, manifest],
             env = _ENVIRONMENT,
             mnemonic = "HlocCompile",
@@ -89,6 +86,11 @@ hloc_kernels = rule(
 )
 
 def _test_script(ctx, words, files):
+    """A test that runs hloc with these words, and the tools and options that are given."""
+    for option, file in _tools(ctx):
+        words += [option, file.short_path]
+        files.append(file)
+    words += ctx.attr.options
     script = ctx.actions.declare_file(ctx.label.name + ".sh")
     program = ctx.executable._program.short_path
     lines = ["#!/bin/sh", "export HLOC_NO_CACHE=1", "exec ./%s %s" % (program, " ".join(words))]
@@ -97,13 +99,8 @@ def _test_script(ctx, words, files):
     return [DefaultInfo(executable = script, runfiles = runfiles)]
 
 def _hloc_run_test_impl(ctx):
-    words = ["run", ctx.file.src.short_path, "--target", ctx.attr.target] + ctx.attr.options
-    files = [ctx.file.src]
-    for option, given in [("--libdevice", ctx.file.libdevice)]:
-        if given:
-            words += [option, given.short_path]
-            files.append(given)
-    return _test_script(ctx, words, files)
+    words = ["run", ctx.file.src.short_path, "--target", ctx.attr.target]
+    return _test_script(ctx, words, [ctx.file.src])
 
 hloc_run_test = rule(
     implementation = _hloc_run_test_impl,
@@ -117,8 +114,10 @@ hloc_run_test = rule(
 )
 
 def _hloc_golden_test_impl(ctx):
-    short = ctx.files.goldens[0].short_path.rpartition("/")[0] if ctx.files.goldens else "."
-    words = [ctx.file.src.short_path, "--target", ctx.attr.target, "--golden", short or "."] + ctx.attr.options
+    if not ctx.files.goldens:
+        fail("%s has no golden file" % ctx.label)
+    folder = ctx.files.goldens[0].short_path.rpartition("/")[0] or "."
+    words = [ctx.file.src.short_path, "--target", ctx.attr.target, "--golden", folder]
     return _test_script(ctx, words, [ctx.file.src] + ctx.files.goldens)
 
 hloc_golden_test = rule(
