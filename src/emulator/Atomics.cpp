@@ -25,10 +25,10 @@ template <typename T> T combineNumbers(Mode mode, T old, T b) {
   }
 }
 
-uint64_t combineIntegers(const Decoded &at, uint64_t old, uint64_t b, uint64_t c, unsigned bits) {
+uint64_t combineIntegers(const Decoded &at, Mode mode, uint64_t old, uint64_t b, uint64_t c, unsigned bits) {
   uint64_t ones = bits == 64 ? ~uint64_t(0) : (uint64_t(1) << bits) - 1;
   auto extend = [&](uint64_t v) { return int64_t(v << (64 - bits)) >> (64 - bits); };
-  switch (at.mode) {
+  switch (mode) {
   case Mode::And:
     return old & b;
   case Mode::Or:
@@ -48,7 +48,7 @@ uint64_t combineIntegers(const Decoded &at, uint64_t old, uint64_t b, uint64_t c
   case Mode::Min:
   case Mode::Max: {
     bool less = at.type.isSigned() ? extend(b) < extend(old) : b < old;
-    return less == (at.mode == Mode::Min) ? b : old;
+    return less == (mode == Mode::Min) ? b : old;
   }
   default:
     return old;
@@ -64,8 +64,8 @@ float minMaxNumber(Mode mode, float old, float b) {
 float flushed(float x) { return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x; }
 
 /// Sums of f32 in global memory know no subnormal numbers; in shared memory, and of all other types, they do.
-uint64_t combineFloat(const Decoded &at, uint64_t old, uint64_t b, unsigned bits, Space space) {
-  if (at.mode == Mode::Exch)
+uint64_t combineFloat(const Decoded &at, Mode mode, uint64_t old, uint64_t b, unsigned bits, Space space) {
+  if (mode == Mode::Exch)
     return b;
   if (bits == 64) {
     double x, y;
@@ -81,8 +81,8 @@ uint64_t combineFloat(const Decoded &at, uint64_t old, uint64_t b, unsigned bits
     float x, y;
     std::memcpy(&x, &low, 4);
     std::memcpy(&y, &other, 4);
-    if (at.mode != Mode::Add)
-      x = minMaxNumber(at.mode, x, y);
+    if (mode != Mode::Add)
+      x = minMaxNumber(mode, x, y);
     else
       x = space == Space::Global ? flushed(flushed(x) + flushed(y)) : x + y;
     std::memcpy(&low, &x, 4);
@@ -90,18 +90,18 @@ uint64_t combineFloat(const Decoded &at, uint64_t old, uint64_t b, unsigned bits
   }
   SmallFormat format = at.type.kind == TypeClass::Float ? half : bfloat;
   double x = decode(uint32_t(old), format), y = decode(uint32_t(b), format);
-  double result = at.mode == Mode::Add ? x + y : double(minMaxNumber(at.mode, float(x), float(y)));
+  double result = mode == Mode::Add ? x + y : double(minMaxNumber(mode, float(x), float(y)));
   return encode(result, format, Rounding::Nearest);
 }
 
-uint64_t combine(const Decoded &at, uint64_t old, uint64_t b, uint64_t c, Space space) {
+uint64_t combine(const Decoded &at, Mode mode, uint64_t old, uint64_t b, uint64_t c, Space space) {
   unsigned bits = at.type.bits;
   if (!at.type.isFloat())
-    return combineIntegers(at, old, b, c, at.type.width());
+    return combineIntegers(at, mode, old, b, c, at.type.width());
   if (at.type.lanes == 1)
-    return combineFloat(at, old, b, bits, space);
-  uint64_t low = combineFloat(at, old & 0xffff, b & 0xffff, 16, space);
-  return low | combineFloat(at, old >> 16 & 0xffff, b >> 16 & 0xffff, 16, space) << 16;
+    return combineFloat(at, mode, old, b, bits, space);
+  uint64_t low = combineFloat(at, mode, old & 0xffff, b & 0xffff, 16, space);
+  return low | combineFloat(at, mode, old >> 16 & 0xffff, b >> 16 & 0xffff, 16, space) << 16;
 }
 
 /// The bytes that a bitwise operation can change; nothing: all. Elements of less than a byte are stored by such updates
@@ -148,7 +148,7 @@ void machineAtomic(WarpContext *context, const Decoded *at, uint32_t mask, const
       uint64_t old = 0;
       if (place.data) {
         std::memcpy(&old, place.data + e * width, width);
-        uint64_t result = combine(*at, old, load(b, index), load(c, index), place.space);
+        uint64_t result = combine(*at, at->mode, old, load(b, index), load(c, index), place.space);
         std::memcpy(place.data + e * width, &result, width);
         warp.core->launch.progress += warp.core->launch.together && result != old;
         changes |= at->mode != Mode::Cas || old == load(b, index);
@@ -159,6 +159,14 @@ void machineAtomic(WarpContext *context, const Decoded *at, uint32_t mask, const
     if (warp.core->launch.causal)
       followStrong(warp, *at, lane, place, at->opcode == Opcode::Atom, changes);
   }
+}
+
+void combineInPlace(const Decoded &at, Mode mode, uint8_t *to, const uint8_t *from, Space space) {
+  uint64_t old = 0, operand = 0;
+  std::memcpy(&old, to, at.type.bytes());
+  std::memcpy(&operand, from, at.type.bytes());
+  const uint64_t result = combine(at, mode, old, operand, 0, space);
+  std::memcpy(to, &result, at.type.bytes());
 }
 
 } // namespace hloc::emulator

@@ -1,6 +1,7 @@
 // Races in kernels that need Causality: what accesses leave behind and carry along.
 #include "Machine.h"
 
+#include "fmt/format.h"
 #include "llvm/ADT/bit.h"
 
 namespace hloc::emulator {
@@ -20,6 +21,8 @@ void Checker::follow(const Place &place, uint64_t bytes, uint32_t lanes) {
   const bool shared = place.space == Space::Shared;
   Cell *cells = shared ? core.sharedCells.data() : launch.windows[place.region].cells.get();
   Traces &traces = shared ? core.sharedTraces : launch.traces;
+  if (shared && launch.asynchronous && !meetProxy(place, bytes, lanes))
+    return;
   const unsigned shift = shared ? launch.sharedShift : launch.globalShift, lane = unsigned(llvm::countr_zero(lanes));
   Traces::Access now{core.causality, core.causality.date(warp.warp, lanes), access != Access::Write,
                      access != Access::Read};
@@ -40,6 +43,36 @@ void Checker::follow(const Place &place, uint64_t bytes, uint32_t lanes) {
                         other.block == core.blockIndex ? std::nullopt : std::optional<uint64_t>(other.block),
                         conflict.otherWrote);
     }
+}
+
+/// Whether the access to shared memory is in order with all that the asynchronous proxy does there.
+bool Checker::meetProxy(const Place &place, uint64_t bytes, uint32_t lanes) {
+  Core &core = *warp.core;
+  const unsigned lane = unsigned(llvm::countr_zero(lanes));
+  core.async.markGeneric(place.offset, bytes);
+  uint64_t object = 0;
+  if (access != Access::Read && at.opcode != Opcode::Mbarrier &&
+      core.mbarriers.overlapping(place.offset, bytes, object)) {
+    reportFinding(warp, at, lane, FindingKind::BrokenMbarrier, [&] {
+      return fmt::format("writes {}, where there is an mbarrier (byte {})", describe(warp, place), object);
+    });
+    return false;
+  }
+  if (!core.async.inUse())
+    return true;
+  const AsyncShadow::Record *other =
+      core.async.meet(core.causality, warp.warp, lanes, place.offset, bytes, access != Access::Read);
+  if (!other)
+    return true;
+  reportFinding(warp, at, lane, FindingKind::SharedRace, [&] {
+    return fmt::format(
+        "{} {}, which the {} of thread {} in line {} {} until it is waited for, and nothing says that this "
+        "is over",
+        access == Access::Read ? "reads" : "writes", describe(warp, place),
+        other->at->opcode == Opcode::Bulk ? "copy" : "product", other->thread, other->at->line,
+        other->writes ? "writes" : "reads");
+  });
+  return false;
 }
 
 /// After a strong access: what it learns and what it tells.
@@ -76,7 +109,11 @@ void followStrong(Warp &warp, const Decoded &at, uint32_t mask, const uint64_t *
 }
 
 void followFence(Warp &warp, const Decoded &at, uint32_t mask) {
-  if (warp.core->launch.causal && mask)
+  if (!warp.core->launch.causal || !mask)
+    return;
+  if (at.mode == Mode::Proxy)
+    warp.core->causality.fenceProxies(warp.warp, mask, mask == warp.live);
+  else
     warp.core->causality.fence(warp.warp, mask, mask == warp.live, at);
 }
 

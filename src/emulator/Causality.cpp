@@ -42,9 +42,21 @@ bool needsCausality(const Kernel &kernel) {
     case Opcode::Red:
       return d.acquires || d.releases || (d.strong && d.blockScope && d.space != Space::Shared) || mayNeedLaneOrder(d);
     default:
-      return false;
+      return isAsynchronous(d);
     }
   });
+}
+
+bool isAsynchronous(const Decoded &d) { return d.opcode == Opcode::Mbarrier || d.opcode == Opcode::Bulk; }
+
+Trace asynchronousDate(uint64_t block, uint16_t actor, unsigned lane, uint32_t clock) {
+  Trace trace;
+  trace.block = block;
+  trace.epoch = ~0u; // no barrier of the block says anything about it
+  trace.clock = clock;
+  trace.lanes = 1u << lane;
+  trace.warp = actor;
+  return trace;
 }
 
 namespace {
@@ -215,14 +227,23 @@ ViewRef View::with(const ViewRef &view, uint64_t block, uint32_t warp, uint32_t 
   return withBlock(view, block, {0, WarpTimesRef(times)});
 }
 
+View::WarpTimesRef View::actorsOf(const WarpTimesRef &times) {
+  if (!times || times->rows.back().warp < firstActor)
+    return nullptr;
+  auto actors = llvm::makeIntrusiveRefCnt<WarpTimes>(*times);
+  llvm::erase_if(actors->rows, [](const WarpTimes::Row &row) { return row.warp < firstActor; });
+  return actors;
+}
+
 ViewRef View::withEpochs(const ViewRef &view, uint64_t block, uint32_t epoch) {
   ViewRef joined = withBlock(view, block, {epoch, nullptr});
-  // What was known of its warps is all past.
+  // What was known of its warps is all past; what the asynchronous proxy does has no epoch.
   auto copy = llvm::makeIntrusiveRefCnt<View>(*joined);
   for (auto &[number, chunk] : copy->chunks)
     if (number == block / blocksOfChunk) {
       auto changed = llvm::makeIntrusiveRefCnt<Chunk>(*chunk);
-      changed->blocks[block % blocksOfChunk] = {epoch, nullptr};
+      BlockTimes &times = changed->blocks[block % blocksOfChunk];
+      times = {epoch, actorsOf(times.warps)};
       chunk = ChunkRef(changed);
     }
   return copy;
@@ -300,6 +321,7 @@ ViewRef BlockCausality::open(const Released &released, uint32_t warp, uint32_t l
 
 void BlockCausality::merge(Knowledge &into, const Knowledge &from) const {
   into.known = View::join(into.known, from.known);
+  into.fenced = View::join(into.fenced, from.fenced);
   into.released.view = View::join(into.released.view, from.released.view);
   into.releasedHere.view = View::join(into.releasedHere.view, from.releasedHere.view);
   into.read = View::join(into.read, from.read);
@@ -417,6 +439,43 @@ void BlockCausality::complete(uint32_t barrier, uint32_t waiting, bool all) {
   });
 }
 
+void BlockCausality::fenceProxies(uint32_t warp, uint32_t lanes, bool whole) {
+  WarpKnowledge &w = warps[warp];
+  auto apply = [&](Knowledge &k, uint32_t which) {
+    k.fenced = View::join(k.fenced, View::with(k.known, block, warp, which, w.clock));
+  };
+  if (w.uniform && whole)
+    // Each lane lets go what it did itself, and they go on in step: no lane is ahead of the others.
+    apply(w.common, lanes);
+  else
+    forEachLane(lanes, [&](unsigned lane) { apply(change(warp, lane), 1u << lane); });
+  ++w.clock;
+}
+
+bool BlockCausality::isFenced(uint32_t warp, unsigned lane, const Trace &write) const {
+  const ViewRef &fenced = of(warp, lane).fenced;
+  return fenced && fenced->has(write);
+}
+
+void BlockCausality::release(uint32_t warp, uint32_t lanes, Handover &handover) {
+  Knowledge sum = gather(warp, lanes);
+  handover.known = View::join(handover.known, sum.known);
+  handover.fenced = View::join(handover.fenced, sum.fenced);
+  ++warps[warp].clock;
+}
+
+void BlockCausality::acquire(uint32_t warp, uint32_t lanes, bool whole, const Handover &handover) {
+  WarpKnowledge &w = warps[warp];
+  auto apply = [&](Knowledge &k) {
+    k.known = View::join(k.known, handover.known);
+    k.fenced = View::join(k.fenced, handover.fenced);
+  };
+  if (w.uniform && whole)
+    apply(w.common);
+  else
+    forEachLane(lanes, [&](unsigned lane) { apply(change(warp, lane)); });
+}
+
 void BlockCausality::receive(uint32_t warp, unsigned lane, const Decoded &at, const Message &message, bool isAtomic) {
   const ViewRef wide = at.blockScope ? nullptr : message.wide;
   const ViewRef here = message.block == block ? message.here : nullptr;
@@ -430,6 +489,7 @@ void BlockCausality::receive(uint32_t warp, unsigned lane, const Decoded &at, co
   k.lastHere = here;
   k.read = View::join(k.read, wide);
   k.readHere = View::join(k.readHere, here);
+  k.fenced = View::join(k.fenced, message.fenced); // means something once the rest is known
   if (at.acquires)
     k.known = View::join(View::join(k.known, wide), here);
   if (isAtomic)
@@ -451,6 +511,7 @@ void BlockCausality::send(uint32_t warp, unsigned lane, const Decoded &at, Messa
   const bool goesOn = isAtomic || (message.block == block && message.thread == thread);
   message.wide = goesOn ? View::join(message.wide, wide) : wide;
   message.here = goesOn && message.block == block ? View::join(message.here, here) : here;
+  message.fenced = goesOn ? View::join(message.fenced, k.fenced) : k.fenced;
   message.block = block;
   message.thread = thread;
   if (at.releases)

@@ -74,6 +74,7 @@ private:
   using WarpTimesRef = llvm::IntrusiveRefCntPtr<const WarpTimes>;
 
   const BlockTimes *find(uint64_t block) const;
+  static WarpTimesRef actorsOf(const WarpTimesRef &times);
   static WarpTimesRef join(const WarpTimesRef &a, const WarpTimesRef &b);
   static BlockTimes join(const BlockTimes &a, const BlockTimes &b);
   static ChunkRef join(const ChunkRef &a, const ChunkRef &b);
@@ -85,9 +86,26 @@ private:
 /// What the writes of one place carry for those who read it.
 struct Message {
   ViewRef wide, here;     ///< for the whole device; for threads of the writer's block
+  ViewRef fenced;         ///< of either, what the asynchronous proxy sees
   uint64_t block = ~0ull; ///< of `here`
   uint32_t thread = ~0u;  ///< that wrote last
 };
+
+/// What threads hand to those who observe the completion of a phase of an mbarrier.
+struct Handover {
+  ViewRef known, fenced; ///< `fenced`: what the asynchronous proxy sees, too
+};
+
+// Asynchronous accesses are dated by actors of their own, in the place of a warp: nobody knows of them before he has
+// observed that they are complete, the thread that issued them neither.
+inline constexpr uint16_t firstActor = 32;      ///< warps come before
+inline constexpr uint16_t actorsOfReads = 32;   ///< + warp: its threads' bulk groups, by group, what they read
+inline constexpr uint16_t actorsOfWrites = 64;  ///< + warp: what they write
+inline constexpr uint16_t actorsOfGroups = 96;  ///< + warpgroup: its wgmma, by their number
+inline constexpr uint16_t actorsOfPhases = 104; ///< + n: of 32 mbarriers, a lane each, by phase
+inline bool isAsynchronous(const Trace &trace) { return trace.warp >= firstActor; }
+/// Of what is over at time `clock` of an actor's lane.
+Trace asynchronousDate(uint64_t block, uint16_t actor, unsigned lane, uint32_t clock);
 
 /// By lane: the lanes of its warp from which it gets a value.
 using LaneSources = std::array<uint32_t, 32>;
@@ -113,6 +131,13 @@ public:
   /// nothing of what lanes of its own warp did.
   void tellLanes(uint32_t warp, const LaneSources &sources);
   void arrive(uint32_t barrier, uint32_t warp, uint32_t lanes);
+  /// fence.proxy.async: the asynchronous proxy sees what these threads know.
+  void fenceProxies(uint32_t warp, uint32_t lanes, bool whole);
+  /// Whether the asynchronous proxy sees a write when this thread has it read or written.
+  bool isFenced(uint32_t warp, unsigned lane, const Trace &write) const;
+  /// What `lanes` did and know is handed over.
+  void release(uint32_t warp, uint32_t lanes, Handover &handover);
+  void acquire(uint32_t warp, uint32_t lanes, bool whole, const Handover &handover);
   /// `waiting`: the warps that go on; `all`: that is all of the block.
   void complete(uint32_t barrier, uint32_t waiting, bool all);
   /// A strong read; `isAtomic`: by an atomic operation.
@@ -127,6 +152,7 @@ private:
   };
   struct Knowledge {
     ViewRef known;
+    ViewRef fenced;                  ///< of it, what the asynchronous proxy sees
     Released released, releasedHere; ///< by the last fence of device scope, of any scope
     ViewRef read, readHere;          ///< what strong reads have brought, known after the next fence
     ViewRef seen;                    ///< what atomics have brought
@@ -154,6 +180,9 @@ private:
   std::vector<WarpKnowledge> warps;
   std::array<Knowledge, 16> barriers;
 };
+
+/// Whether the instruction is of the asynchronous machine: mbarriers, and what completes on them.
+bool isAsynchronous(const Decoded &instruction);
 
 /// Whether barriers of the whole block do not tell all about the order of its accesses.
 bool needsCausality(const Kernel &kernel);

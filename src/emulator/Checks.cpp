@@ -437,8 +437,9 @@ void Checker::checkWritten(const Place &place, unsigned lane, uint64_t bytes) {
         /*harmlessIfUnused=*/true, ofUpdate);
 }
 
-void Checker::markWritten(const Place &place, unsigned lane, uint64_t bytes) {
-  Core &core = *warp.core;
+void Checker::markWritten(Core &core, const Place &place, unsigned lane, uint64_t bytes) {
+  if (!uninit)
+    return;
   if (place.space == Space::Global) {
     Region &region = *core.launch.regions[place.region];
     if (!region.complete)

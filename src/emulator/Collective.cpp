@@ -223,6 +223,10 @@ void runCollective(Warp &warp, const Decoded &at, uint32_t mask, const void *con
     return runMultiply(call);
   case Opcode::Cp:
     return runAsyncCopy(call);
+  case Opcode::Mbarrier:
+    return runMbarrier(call);
+  case Opcode::Bulk:
+    return runBulk(call);
   case Opcode::Fence:
   case Opcode::Membar:
     return followFence(warp, at, mask);

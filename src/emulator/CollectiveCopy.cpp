@@ -156,6 +156,13 @@ void landCopies(Warp &warp) {
       land(*warp.core, request, ~0u);
 }
 
+void completeCopies(Warp &warp, uint32_t lanes) {
+  for (Request &request : warp.copies.pending)
+    if (request.open & lanes)
+      complete(warp, request, request.open & lanes);
+  std::erase_if(warp.copies.pending, [](const Request &request) { return !request.open; });
+}
+
 void abandonCopies(Warp &warp) {
   Core &core = *warp.core;
   for (Request &request : warp.copies.pending) {

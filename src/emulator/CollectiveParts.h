@@ -50,6 +50,12 @@ void runLoadMatrix(const CollectiveCall &call);
 void runStoreMatrix(const CollectiveCall &call);
 void runMultiply(const CollectiveCall &call);
 void runAsyncCopy(const CollectiveCall &call);
+void runMbarrier(const CollectiveCall &call);
+void runBulk(const CollectiveCall &call);
+/// Where the mbarrier at an address of shared memory is; false, with a finding, if there is none.
+bool findMbarrier(const CollectiveCall &call, unsigned lane, uint64_t address, uint64_t &offset);
+/// cp.async of these lanes is over, as if they had waited.
+void completeCopies(Warp &warp, uint32_t lanes);
 /// Lane by lane: integers, bits and comparisons; conversions and float extremes.
 void runScalar(const CollectiveCall &call);
 void runScalarFloat(const CollectiveCall &call);

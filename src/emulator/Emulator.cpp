@@ -33,6 +33,8 @@ llvm::StringRef findingName(FindingKind kind) {
     return "shared-race";
   case FindingKind::OpenCopy:
     return "open-copy";
+  case FindingKind::BrokenMbarrier:
+    return "broken-mbarrier";
   case FindingKind::GlobalRace:
     return "global-race";
   case FindingKind::NonCoherentRead:
@@ -572,6 +574,7 @@ llvm::LogicalResult Emulator::launch(const LaunchRequest &request, DiagnosticEng
   launch.fibers |= launch.together;
   launch.firstGuesses = findLoadsBefore(kernel, Mode::Cas);
   launch.updateTests = findLoadsBefore(kernel, {Mode::Min, Mode::Max});
+  launch.asynchronous = llvm::any_of(kernel.code, [](const Decoded &d) { return isAsynchronous(d); });
   launch.causal = impl->options.checkRaces && needsCausality(kernel);
   if (launch.causal)
     launch.telling = findTellingCollectives(kernel);

@@ -241,6 +241,8 @@ bool WarpCode::lower(const Decoded &d) {
   case Opcode::Xor:
     return lowerInteger(d);
   case Opcode::Activemask:
+  case Opcode::Bulk:
+  case Opcode::Mbarrier:
   case Opcode::Bfind:
   case Opcode::Bmsk:
   case Opcode::Cnot:

@@ -145,16 +145,15 @@ bool WarpCode::lowerCollective(const Decoded &d) {
   for (size_t i = d.results; i < d.operands.size(); ++i) {
     Value *memory = frame(d.operands[i]);
     uint64_t offset = 0;
-    bool isAddress = d.opcode == Opcode::Ldmatrix || d.opcode == Opcode::Stmatrix || d.opcode == Opcode::Wmma ||
-                     (d.opcode == Opcode::Cp && i < 2);
     for (const Source *s : flatten(d.operands[i])) {
       unsigned bits = bitsOf(*s);
       Value *value;
       if (isPredicate(*s))
         value = ir.CreateZExt(readPredicate(*s), intLanes(32));
       else
-        value = isAddress && s->value && s->kind == Source::Kind::Register ? resize(address(*s), bits, false)
-                                                                           : read(*s, bits);
+        value = s->value && s->kind == Source::Kind::Register // an offset: it is an address
+                    ? resize(address(*s), bits, false)
+                    : read(*s, bits);
       ir.CreateAlignedStore(value, part(memory, offset), Align(4));
       offset += warpLanes * bits / 8;
     }

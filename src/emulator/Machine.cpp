@@ -124,6 +124,8 @@ Core::Core(Launch &launch) : launch(launch) {
   uint64_t granules = (launch.sharedBytes >> launch.sharedShift) + 1;
   if (launch.causal) {
     sharedCells.resize(granules);
+    if (launch.asynchronous)
+      async.resize(launch.sharedBytes);
   } else if (launch.options.checkRaces) {
     sharedWriters.resize(granules);
     sharedReaders.resize(granules);
@@ -198,6 +200,11 @@ void Core::begin(uint64_t linear) {
   for (size_t w = 0; w < order.size(); ++w)
     order[w] = uint32_t(inOrder(launch.options.schedule, linear + 1, w, order.size()));
   barriers.fill({});
+  if (launch.asynchronous) {
+    transfers.begin(warps.size());
+    mbarriers.clear();
+    async.clear();
+  }
   if (launch.causal) {
     causality.begin(linear, unsigned(warps.size()));
     std::fill(sharedCells.begin(), sharedCells.end(), Cell());
@@ -273,20 +280,41 @@ void Core::completeBarrier(uint32_t id) {
     }
 }
 
-/// Every warp waits or is done. Lets those go that wait for all that live; false if there are none.
+void Core::wake(uint64_t mbarrier) {
+  if (launch.together)
+    ++launch.progress;
+  for (Warp &warp : warps)
+    if (warp.state == WarpState::Blocked && warp.waitsFor == mbarrier)
+      warp.state = WarpState::Ready;
+}
+
+/// Every warp waits or is done. Lets those go that wait for all that live, then a copy land; false if there are none.
 bool Core::releaseBarriers() {
   uint32_t live = 0;
   bool released = false;
   for (const Warp &warp : warps)
-    if (warp.state == WarpState::Waiting)
+    if (warp.state == WarpState::Waiting || warp.state == WarpState::Blocked)
       live += llvm::popcount(warp.live);
   for (uint32_t id = 0; id < numBarriers; ++id)
     if (barriers[id].arrived && !barriers[id].expected && barriers[id].arrived >= live) {
       completeBarrier(id);
       released = true;
     }
-  if (released)
+  if (released || (live && landOldest(*this)))
     return true;
+  if (live)
+    reportDeadlocks(live);
+  else
+    abandonTransfers(*this);
+  return false;
+}
+
+void Core::reportDeadlocks(uint32_t live) {
+  launch.stop = true;
+  for (Warp &warp : warps)
+    if (warp.state == WarpState::Blocked)
+      reportFinding(warp, *warp.waitsAt, unsigned(llvm::countr_zero(warp.live)) % warpLanes, FindingKind::Deadlock,
+                    [&] { return "waits for ever " + describeWait(*this, warp.waitsFor); });
   for (Warp &warp : warps)
     if (warp.state == WarpState::Waiting) {
       const BarrierState &state = barriers[warp.barrier];
@@ -294,9 +322,7 @@ bool Core::releaseBarriers() {
         return fmt::format("waits at barrier {} for threads that never come: {} of {} are here", warp.barrier,
                            state.arrived, state.expected ? state.expected : live);
       });
-      launch.stop = true;
     }
-  return false;
 }
 
 uint32_t machineBarrier(WarpContext *context, const Decoded *at, uint32_t mask, uint32_t id, uint32_t count,
@@ -321,6 +347,8 @@ uint32_t machineBarrier(WarpContext *context, const Decoded *at, uint32_t mask, 
     return 0;
   }
   landCopies(warp);
+  if (core.launch.asynchronous)
+    stepTransfers(core);
   BarrierState &barrier = core.barriers[id];
   if (core.launch.options.checkDivergence && barrier.arrived && barrier.expected != count)
     reportFinding(warp, *at, lane, FindingKind::DivergentBarrier, [&] {

@@ -8,7 +8,9 @@
 // block a granule for shared memory.
 
 #include "AsyncCopies.h"
+#include "AsyncProxy.h"
 #include "Findings.h"
+#include "Mbarrier.h"
 #include "Polling.h"
 #include "Shadow.h"
 #include "Traces.h"
@@ -85,7 +87,8 @@ struct Window {
   Lines shadow(bool concurrent) const { return {lines.get(), granules.get(), concurrent}; }
 };
 
-enum class WarpState : uint8_t { Ready, Waiting, Done };
+/// Waiting: at a barrier of the block. Blocked: for a phase of an mbarrier.
+enum class WarpState : uint8_t { Ready, Waiting, Blocked, Done };
 
 class Fiber;
 
@@ -98,6 +101,8 @@ struct Warp : WarpContext {
   Fiber *fiber = nullptr;
   const Decoded *spinsAt = nullptr; ///< the branch back of the loop in which it last waited for others
   AsyncCopies copies;
+  uint64_t waitsFor = 0; ///< while blocked: offset of the mbarrier, and
+  const Decoded *waitsAt = nullptr;
 };
 
 /// One of the 16 barriers of a block: who came since it was complete last.
@@ -139,6 +144,9 @@ struct Core {
   std::vector<Cell> sharedCells;
   Traces sharedTraces;
   Messages sharedMessages;
+  AsyncShadow async;
+  Transfers transfers;
+  Mbarriers mbarriers;
   std::vector<uint32_t> sharedWriters, sharedReaders; ///< Owner by granule
   std::vector<uint8_t> sharedWritten;                 ///< blockSerial: written in this block
   std::vector<uint16_t> sharedOpen;                   ///< copies in flight to each granule; empty: it is not looked at
@@ -149,6 +157,8 @@ struct Core {
   std::vector<uint64_t> instructionCounts; ///< two per instruction of the kernel
   std::vector<LineCounters> requestCounts; ///< by instruction, what each asks of memory
 
+  /// A phase of the mbarrier at this offset is over.
+  void wake(uint64_t mbarrier);
   /// Lets the warps that wait at the barrier go, and empties it.
   void completeBarrier(uint32_t id);
 
@@ -158,6 +168,7 @@ private:
   void nextSerial();
   void clearReserved(uint64_t at); ///< Kernel::reservedShared
   bool releaseBarriers();
+  void reportDeadlocks(uint32_t live);
 };
 
 /// One grid.
@@ -183,9 +194,10 @@ struct Launch {
   uint64_t idleRounds = 0;                ///< of the scheduler, in which it did not
   uint64_t lastProgress = 0, gaveWay = 0; ///< how often a warp gave way since `progress` was that
   PollingLoops polling = {};
-  bool concurrent = false; ///< several host threads run its blocks
-  bool causal = false;     ///< races are judged by what threads know of each other, not by barriers alone
-  Traces traces = {};      ///< of global memory, in causal launches
+  bool concurrent = false;   ///< several host threads run its blocks
+  bool asynchronous = false; ///< the kernel has mbarriers, and what completes on them
+  bool causal = false;       ///< races are judged by what threads know of each other, not by barriers alone
+  Traces traces = {};        ///< of global memory, in causal launches
   Messages messages = Messages();
   std::atomic<uint64_t> nextBlock = 0;
   llvm::DenseSet<const Decoded *> telling = {};      ///< findTellingCollectives, in causal launches
@@ -225,6 +237,12 @@ public:
   /// A lane reads a row of a matrix in shared memory. False, with nothing noted, where a closer look is needed: lane().
   bool readRow(uint64_t offset, unsigned lane);
   static constexpr uint64_t rowBytes = 16;
+  /// Of asynchronous accesses, whose order is checked elsewhere.
+  void requireWritten(const Place &place, unsigned lane, uint64_t bytes) {
+    if (readsMatter)
+      checkWritten(place, lane, bytes);
+  }
+  void markWritten(Core &owner, const Place &place, unsigned lane, uint64_t bytes);
   /// A copy is issued: a write at some time from now on.
   void issueCopy(const Place &place, unsigned lane, uint64_t bytes, const uint8_t *data);
   /// Its thread has waited for it, and sees what it wrote.
@@ -239,7 +257,7 @@ public:
 private:
   template <bool shared> typename Owner<shared>::Word owner(unsigned lane) const;
   void checkWritten(const Place &place, unsigned lane, uint64_t bytes);
-  void markWritten(const Place &place, unsigned lane, uint64_t bytes);
+  void markWritten(const Place &place, unsigned lane, uint64_t bytes) { markWritten(*warp.core, place, lane, bytes); }
   bool tracks(const Place &place) const;
   void track(const Place &place, uint64_t bytes, unsigned lane, bool many);
   void trackShared(const Place &place, uint64_t bytes, uint32_t now);
@@ -251,6 +269,7 @@ private:
   bool rewrites(const Place &place, uint64_t bytes, unsigned lane) const;
   bool mayBeIncoherent(const Place &place) const;
   void checkCoherence(const Place &place, unsigned lane, uint64_t bytes);
+  bool meetProxy(const Place &place, uint64_t bytes, uint32_t lanes);
   /// The access of `lanes` to the same bytes, in causal launches.
   void follow(const Place &place, uint64_t bytes, uint32_t lanes);
   template <bool shared>
@@ -291,6 +310,9 @@ bool admit(const Warp &warp, Place &place, uint64_t bytes, Access access);
 /// Before a strong access: another warp may come first.
 void giveWay(Warp &warp);
 
+/// to := to combined with from, one element as atom and red do it.
+void combineInPlace(const Decoded &at, Mode mode, uint8_t *to, const uint8_t *from, Space space);
+
 /// The part of an access that a check is about.
 struct ByteRange {
   uint64_t begin = 0, bytes = 0;
@@ -299,6 +321,10 @@ struct ByteRange {
 /// Finds `bytes` bytes at a lane's address; reports why there is no memory to use.
 Place placeLane(Warp &warp, const Decoded &at, Space space, unsigned lane, uint64_t address, uint64_t bytes,
                 Access access);
+
+/// The same for any number of bytes, whose alignment is checked elsewhere.
+Place placeRange(Warp &warp, const Decoded &at, Space space, unsigned lane, uint64_t address, uint64_t bytes,
+                 Access access);
 
 /// Finds, checks and marks `bytes` bytes at a lane's address. Reports what is wrong; nothing if there is no memory to
 /// use.

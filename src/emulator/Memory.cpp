@@ -338,6 +338,13 @@ Place placeLane(Warp &warp, const Decoded &at, Space space, unsigned lane, uint6
     });
     return {};
   }
+  return placeRange(warp, at, space, lane, address, bytes, access);
+}
+
+Place placeRange(Warp &warp, const Decoded &at, Space space, unsigned lane, uint64_t address, uint64_t bytes,
+                 Access access) {
+  Place place;
+  locate(space, address, place);
   if (!admit(warp, place, bytes, access)) {
     reportRefusal(warp, at, lane, address, place, bytes, access);
     return {};

@@ -133,6 +133,19 @@ enum class Mode : uint8_t {
   Commit, ///< cp.async.commit_group, wait_group, wait_all
   WaitGroup,
   WaitAll,
+  Init, ///< mbarrier
+  Invalidate,
+  ExpectTransfer,
+  CompleteTransfer,
+  ArriveDrop,
+  ArriveOnCopies,
+  TestWait,
+  TryWait,
+  PendingCount,
+  Proxy, ///< fence.proxy.async
+  BulkLoad,
+  BulkStore,
+  BulkToCluster,
   Load, ///< wmma
   Store,
   Multiply
@@ -153,6 +166,15 @@ enum class Mode : uint8_t {
 ///   ldmatrix, stmatrix  `count` matrices
 ///   cp             mode None: {shared address, global address, bytes copied, bytes read}; the last may be a predicate
 ///                  (ignoreSource). WaitGroup: {groups left}
+///   mbarrier       Init: {address, count}. ExpectTransfer, CompleteTransfer: {address, bytes}. Arrive, ArriveDrop:
+///   {state,
+///                  address {, count, or with combine ExpectTransfer bytes}}; `partial`: .noComplete. TestWait,
+///                  TryWait: {done, address, state, or parity with `byParity`}. PendingCount: {count, state}.
+///                  ArriveOnCopies (cp.async.mbarrier.arrive): {address}; `partial`: .noinc
+///   Bulk           mode BulkLoad, BulkToCluster: {shared address, source, bytes, mbarrier {, mask of blocks}};
+///   BulkStore:
+///                  {global address, shared address, bytes}; `combine`, `type`: the operation of cp.reduce. Commit;
+///                  WaitGroup {groups left}, `partial`: .read
 ///   shfl, match.all, elect, vote  {result or result|predicate, ...}
 struct Decoded {
   Opcode opcode;
@@ -166,6 +188,8 @@ struct Decoded {
   bool satfinite = false;    ///< overflow and infinity become the largest finite value
   bool xorSign = false;      ///< min, max: .xorsign.abs
   bool magnitudes = false;   ///< min, max of three: .abs
+  bool partial = false;      ///< see above
+  bool byParity = false;     ///< waits for the phase of a parity, not for that of a state
   bool ignoreSource = false; ///< cp.async: its last operand is a predicate, and where it is true zeros are copied
   bool strong = false;       ///< .volatile, .relaxed, .acquire, .release, ...: no race with other such accesses
   bool acquires = false, releases = false; ///< .acquire, .release, .acq_rel, fences

@@ -35,10 +35,19 @@ bool decodeHint(Form &f) {
 }
 
 bool decodeFence(Form &f) {
-  if (f.take("proxy"))
-    return !f.takeAnyOf("alias async async::global async::shared::cta").empty() &&
-           (f.next().empty() || !f.takeAnyOf("global shared::cta").empty());
   Decoded &d = f.decoded;
+  if (f.take("proxy")) {
+    if (f.take("alias"))
+      return true;
+    d.mode = Mode::Proxy;
+    return !f.takeAnyOf("async async::global async::shared::cta async::shared::cluster").empty() &&
+           (f.next().empty() || !f.takeAnyOf("global shared::cta shared::cluster").empty());
+  }
+  if (f.take("mbarrier_init")) {
+    d.releases = true;
+    d.blockScope = true;
+    return f.take("release") && f.take("cluster");
+  }
   StringRef order = f.takeAnyOf("sc acq_rel acquire release"), scope = f.takeAnyOf("cta cluster gpu sys");
   d.acquires = order != "release";
   d.releases = order != "acquire";

@@ -78,6 +78,7 @@ bool decodeMemory(Form &form);
 bool decodeCrossLane(Form &form);
 bool decodeMatrix(Form &form);
 bool decodeControl(Form &form);
+bool decodeAsynchronous(Form &form); ///< mbarriers, bulk copies
 
 /// The opcode of the first part; hints such as `prefetch` are Nop.
 std::optional<Opcode> opcodeOf(llvm::StringRef name);

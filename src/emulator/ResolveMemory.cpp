@@ -165,8 +165,12 @@ bool decodeCopy(Form &f) {
   Decoded &d = f.decoded;
   d.type = b32;
   d.space = Space::Shared;
+  if (f.next() == "reduce")
+    return decodeAsynchronous(f);
   if (!f.take("async"))
     return false;
+  if (f.next() == "bulk" || f.next() == "mbarrier")
+    return decodeAsynchronous(f);
   if (f.take("commit_group")) {
     d.mode = Mode::Commit;
     return true;

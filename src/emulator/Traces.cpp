@@ -23,10 +23,35 @@ bool Traces::mayMeet(const Trace &a, const Trace &b) {
   return a.strong && b.strong && (a.block == b.block || (!a.blockScope && !b.blockScope));
 }
 
+/// What other proxies read, and what the asynchronous one did itself, need only be known to be over; what threads
+/// wrote it sees once a proxy fence stands between.
+bool Traces::isOrderedForProxy(const Access &access, const Trace &before, bool beforeWrote) {
+  const auto [warp, lane] = *access.issuer;
+  if (!access.causality.knows(warp, lane, before))
+    return false;
+  return !beforeWrote || isAsynchronous(before) || access.causality.isFenced(warp, lane, before);
+}
+
+Traces::Conflict Traces::look(const Cell &cell, const Access &access) const {
+  auto isPast = [&](const Trace &before, bool wrote) { return isOrderedForProxy(access, before, wrote); };
+  if (!cell.others)
+    return cell.write.lanes && !isPast(cell.write, true) ? Conflict{cell.write, true} : Conflict{};
+  const Sharers &sharers = pool[cell.others - 1];
+  for (const Trace &write : sharers.writes)
+    if (!isPast(write, true))
+      return {write, true};
+  for (const Trace &read : sharers.reads)
+    if (access.writes && !isPast(read, false))
+      return {read, false};
+  return {};
+}
+
 /// An atomic that finds out that others are done, and reads their results without a fence: the control flow keeps it
 /// from reading too early, and it reads what is new, unless its multiprocessor has kept the place from an earlier read.
 bool Traces::isOrdered(const Sharers &sharers, const Access &access, const Trace &before) {
   const Trace &now = access.now;
+  if (access.issuer) // look() has found no conflict
+    return true;
   const unsigned lane = unsigned(llvm::countr_zero(now.lanes));
   // Of several lanes each must know: the one that wrote what all read knows its own write.
   uint32_t knowing = now.lanes;
@@ -98,7 +123,10 @@ void Traces::add(llvm::SmallVectorImpl<Trace> &list, const Trace &now) {
 Traces::Conflict Traces::enter(Cell &cell, const Access &access) {
   Trace now = access.now;
   const unsigned lane = unsigned(llvm::countr_zero(now.lanes));
-  if (!cell.others && access.writes && !now.strong &&
+  if (access.issuer)
+    if (Conflict conflict = look(cell, access); conflict.other.lanes)
+      return conflict;
+  if (!cell.others && access.writes && !now.strong && !access.issuer &&
       (!cell.write.lanes ||
        (cell.write.block == now.block && !cell.write.strong && access.causality.knows(now.warp, lane, cell.write)))) {
     cell.write = now;

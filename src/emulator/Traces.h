@@ -24,6 +24,12 @@ public:
     bool reads, writes;
     bool rewrites = false; ///< leaves the bytes as they are: other threads of the block may write them at any time
     bool shared = false;   ///< in shared memory
+    /// An asynchronous access, dated by `now`: whom of the block has it done.
+    struct Issuer {
+      uint32_t warp;
+      unsigned lane;
+    };
+    std::optional<Issuer> issuer = std::nullopt;
   };
   struct Conflict {
     Trace other; ///< nobody: no conflict
@@ -31,6 +37,8 @@ public:
   };
   /// Puts the access on record unless it is not in order with another.
   Conflict enter(Cell &cell, const Access &access);
+  /// As enter() for an asynchronous access, but leaves nothing on record.
+  Conflict look(const Cell &cell, const Access &access) const;
   /// Whether some access of this launch wrote there.
   bool isWritten(const Cell &cell) const {
     return cell.others ? !pool[cell.others - 1].writes.empty() : cell.write.lanes != 0;
@@ -48,6 +56,7 @@ private:
   static constexpr size_t longest = 1 << 16; ///< traces of a place beyond which the oldest are forgotten
 
   Sharers &sharersOf(Cell &cell);
+  static bool isOrderedForProxy(const Access &access, const Trace &before, bool beforeWrote);
   static bool isOrdered(const Sharers &sharers, const Access &access, const Trace &before);
   static bool mayMeet(const Trace &a, const Trace &b);
   static bool mayOverwrite(const Sharers &sharers, const Access &access, const Trace &read);

@@ -222,7 +222,8 @@ WarpFunction Translator::translate(const Kernel &kernel, const TranslateOptions 
 
 bool needsFibers(const Kernel &kernel) {
   return llvm::any_of(kernel.code, [](const Decoded &d) {
-    return (d.opcode == Opcode::Bar || d.opcode == Opcode::Barrier) && d.mode != Mode::All;
+    return ((d.opcode == Opcode::Bar || d.opcode == Opcode::Barrier) && d.mode != Mode::All) ||
+           d.opcode == Opcode::Mbarrier || d.opcode == Opcode::Bulk;
   });
 }
 

@@ -110,7 +110,8 @@ enum class FindingKind : uint8_t {
   ReadOnlyWrite,
   UninitializedRead,
   SharedRace,
-  OpenCopy, ///< a thread ends without having waited for its cp.async
+  OpenCopy,       ///< a thread ends without having waited for its cp.async
+  BrokenMbarrier, ///< used before it is initialized, overwritten, arrivals or bytes that it does not expect
   GlobalRace,
   NonCoherentRead, ///< ld.global.nc of memory that the same kernel writes, in whatever order
   DivergentBarrier,
