@@ -221,6 +221,9 @@ void runCollective(Warp &warp, const Decoded &at, uint32_t mask, const void *con
   case Opcode::Mma:
     call.requireWholeWarp();
     return runMultiply(call);
+  case Opcode::Wgmma:
+    call.requireWholeWarp();
+    return runWarpgroup(call);
   case Opcode::Cp:
     return runAsyncCopy(call);
   case Opcode::Mbarrier:

@@ -49,6 +49,7 @@ struct CollectiveCall {
 void runLoadMatrix(const CollectiveCall &call);
 void runStoreMatrix(const CollectiveCall &call);
 void runMultiply(const CollectiveCall &call);
+void runWarpgroup(const CollectiveCall &call);
 void runAsyncCopy(const CollectiveCall &call);
 void runMbarrier(const CollectiveCall &call);
 void runBulk(const CollectiveCall &call);

@@ -27,13 +27,14 @@ enum class InstructionClass : unsigned {
   Control,
   CrossLane,
   Multiply,
+  WarpgroupMultiply,
   LoadMatrix,
   StoreMatrix,
   ByType, ///< one of the first four
 };
-constexpr llvm::StringRef classNames[] = {"integer",    "f32",     "f64",      "f16",     "special function",
-                                          "conversion", "compare", "move",     "memory",  "control",
-                                          "cross-lane", "mma",     "ldmatrix", "stmatrix"};
+constexpr llvm::StringRef classNames[] = {"integer",    "f32",     "f64",   "f16",      "special function",
+                                          "conversion", "compare", "move",  "memory",   "control",
+                                          "cross-lane", "mma",     "wgmma", "ldmatrix", "stmatrix"};
 
 } // namespace
 
@@ -45,6 +46,8 @@ unsigned instructionClass(const Decoded &d) {
 #include "Opcodes.def"
   };
   InstructionClass counted = classes[size_t(d.opcode)];
+  if (d.opcode == Opcode::Wgmma && d.mode != Mode::Multiply) // its fences, groups and waits
+    counted = InstructionClass::Control;
   if (counted == InstructionClass::ByType)
     counted = !d.type.isFloat()   ? InstructionClass::Integer
               : d.type.bits == 64 ? InstructionClass::Float64
@@ -173,6 +176,18 @@ void countCopies(Warp &warp, const Decoded &at, uint32_t mask, const CopiedLanes
       reading |= rest & -rest;
   if (reading)
     countSectors(warp, at, reading, copies.from, [&](unsigned lane) { return copies.read[lane]; }, false);
+}
+
+/// Tensor cores read whole lines of 128 bytes where operands lie in one of the layouts that descriptors have: no two of
+/// their chunks meet in a bank. Each warp reads 16 rows of a, and b goes to all four at once: the first of them counts.
+void countMultiply(Warp &warp, const Decoded &at, bool readsA) {
+  if (!warp.core->launch.options.countEvents)
+    return;
+  constexpr uint64_t lineBytes = 128, depthBytes = 32, rowsOfWarp = 16;
+  const uint64_t ofA = readsA ? rowsOfWarp * depthBytes / lineBytes : 0,
+                 ofB = warp.warp % warpsOfGroup ? 0 : at.shape[1] * depthBytes / lineBytes;
+  if (ofA + ofB)
+    countPasses(warp, at, {ofA + ofB, ofA + ofB}, false);
 }
 
 static uint64_t bankConflicts(const Counters &counters) {

@@ -47,6 +47,14 @@ llvm::StringRef findingName(FindingKind kind) {
     return "no-progress";
   case FindingKind::InactiveShuffle:
     return "inactive-shuffle";
+  case FindingKind::DivergentWarpgroup:
+    return "divergent-warpgroup";
+  case FindingKind::OpenMultiply:
+    return "open-wgmma";
+  case FindingKind::RegisterRace:
+    return "register-race";
+  case FindingKind::BadDescriptor:
+    return "bad-descriptor";
   case FindingKind::UnwrittenOutput:
     return "unwritten-output";
   case FindingKind::Trap:

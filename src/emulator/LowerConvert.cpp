@@ -272,6 +272,7 @@ bool WarpCode::lower(const Decoded &d) {
   case Opcode::Tanh:
   case Opcode::Testp:
   case Opcode::Vote:
+  case Opcode::Wgmma:
   case Opcode::Wmma:
     return false; // collectives, and what is always approximate
   }

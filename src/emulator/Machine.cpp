@@ -181,6 +181,7 @@ void Core::runBlock(uint64_t linear) {
 void Core::endWarp(Warp &warp) {
   if (!warp.copies.pending.empty())
     abandonCopies(warp);
+  abandonMultiplies(warp);
 }
 
 void Core::clearReserved(uint64_t at) {
@@ -205,6 +206,7 @@ void Core::begin(uint64_t linear) {
     mbarriers.clear();
     async.clear();
   }
+  warpgroups.assign((warps.size() + warpsOfGroup - 1) / warpsOfGroup, {});
   if (launch.causal) {
     causality.begin(linear, unsigned(warps.size()));
     std::fill(sharedCells.begin(), sharedCells.end(), Cell());
@@ -224,6 +226,7 @@ void Core::begin(uint64_t linear) {
     warp.live = warp.existing;
     warp.budget = launch.together ? budgetOfPolling : budgetOfTick;
     warp.copies.clear();
+    warp.multiplies = {};
     warp.state = WarpState::Ready;
   }
   ++counters.blocks;
@@ -293,7 +296,7 @@ bool Core::releaseBarriers() {
   uint32_t live = 0;
   bool released = false;
   for (const Warp &warp : warps)
-    if (warp.state == WarpState::Waiting || warp.state == WarpState::Blocked)
+    if (warp.state != WarpState::Ready && warp.state != WarpState::Done)
       live += llvm::popcount(warp.live);
   for (uint32_t id = 0; id < numBarriers; ++id)
     if (barriers[id].arrived && !barriers[id].expected && barriers[id].arrived >= live) {
@@ -316,7 +319,10 @@ void Core::reportDeadlocks(uint32_t live) {
       reportFinding(warp, *warp.waitsAt, unsigned(llvm::countr_zero(warp.live)) % warpLanes, FindingKind::Deadlock,
                     [&] { return "waits for ever " + describeWait(*this, warp.waitsFor); });
   for (Warp &warp : warps)
-    if (warp.state == WarpState::Waiting) {
+    if (warp.state == WarpState::Held) {
+      reportFinding(warp, *warp.hold.at, 0, warp.hold.kind, warp.hold.what);
+      launch.stop = true;
+    } else if (warp.state == WarpState::Waiting) {
       const BarrierState &state = barriers[warp.barrier];
       reportFinding(warp, *warp.barrierAt, llvm::countr_zero(warp.barrierMask), FindingKind::Deadlock, [&] {
         return fmt::format("waits at barrier {} for threads that never come: {} of {} are here", warp.barrier,
@@ -375,6 +381,22 @@ uint32_t machineBarrier(WarpContext *context, const Decoded *at, uint32_t mask, 
   if (!arrives)
     warp.fiber->suspend();
   return warp.barrierResult;
+}
+
+void holdUntil(Warp &warp, Hold hold, llvm::function_ref<bool()> isOver) {
+  if (isOver())
+    return;
+  warp.hold = std::move(hold);
+  do {
+    warp.state = WarpState::Held;
+    warp.fiber->suspend();
+  } while (!isOver());
+}
+
+void release(Core &core) {
+  for (Warp &warp : core.warps)
+    if (warp.state == WarpState::Held)
+      warp.state = WarpState::Ready;
 }
 
 void machineWarpSync(WarpContext *context, const Decoded *at, uint32_t mask, const uint32_t *members) {

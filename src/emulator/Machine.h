@@ -15,6 +15,7 @@
 #include "Shadow.h"
 #include "Traces.h"
 #include "WarpAbi.h"
+#include "Warpgroups.h"
 
 #include "hloc/emulator/Emulator.h"
 
@@ -87,8 +88,16 @@ struct Window {
   Lines shadow(bool concurrent) const { return {lines.get(), granules.get(), concurrent}; }
 };
 
-/// Waiting: at a barrier of the block. Blocked: for a phase of an mbarrier.
-enum class WarpState : uint8_t { Ready, Waiting, Blocked, Done };
+/// Waiting: at a barrier of the block. Blocked: for a phase of an mbarrier. Held: for something else that other warps of
+/// its block do, who then make it ready.
+enum class WarpState : uint8_t { Ready, Waiting, Blocked, Held, Done };
+
+/// What a warp that is held waits for, in case that it never comes.
+struct Hold {
+  const Decoded *at = nullptr;
+  FindingKind kind = FindingKind::Deadlock;
+  std::string what;
+};
 
 class Fiber;
 
@@ -103,6 +112,8 @@ struct Warp : WarpContext {
   AsyncCopies copies;
   uint64_t waitsFor = 0; ///< while blocked: offset of the mbarrier, and
   const Decoded *waitsAt = nullptr;
+  Hold hold;
+  WarpMultiplies multiplies;
 };
 
 /// One of the 16 barriers of a block: who came since it was complete last.
@@ -138,7 +149,8 @@ struct Core {
   std::vector<Warp> warps;
   std::vector<uint32_t> order; ///< of the warps
   std::array<BarrierState, numBarriers> barriers;
-  bool finished = false; ///< for the scheduler
+  std::vector<Warpgroup> warpgroups; ///< by warp / 4
+  bool finished = false;             ///< for the scheduler
   std::vector<uint8_t> shared, local;
   BlockCausality causality; ///< in causal launches, with the next three
   std::vector<Cell> sharedCells;
@@ -351,6 +363,12 @@ void machineTrap(WarpContext *context, const Decoded *at, uint32_t mask);
 void landCopies(Warp &warp);
 /// The warp has ended: copies that nobody waited for are findings.
 void abandonCopies(Warp &warp);
+/// The warp has ended: wgmmas that it did not wait for are findings.
+void abandonMultiplies(Warp &warp);
+/// Suspends the warp until `isOver` says so; whoever may have brought that about calls release().
+void holdUntil(Warp &warp, Hold hold, llvm::function_ref<bool()> isOver);
+/// Warps of the block that are held look again.
+void release(Core &core);
 /// A copy in flight of the block to some of the bytes, but for those of the same bytes to the same place.
 struct OpenCopy {
   const Decoded *at = nullptr;
@@ -370,6 +388,8 @@ struct CopiedLanes {
 };
 /// As a load and a store: the sectors that are read, and the passes of the writes.
 void countCopies(Warp &warp, const Decoded &at, uint32_t mask, const CopiedLanes &copies);
+/// What a warp's part of a wgmma reads of shared memory, a descriptor's `a` included.
+void countMultiply(Warp &warp, const Decoded &at, bool readsA);
 /// Counts sectors or bank conflicts of one warp-wide request.
 void countRequest(Warp &warp, const Decoded &at, Space space, uint32_t mask, const uint64_t *addresses, unsigned bytes,
                   bool isStore);

@@ -163,6 +163,8 @@ enum class Mode : uint8_t {
 ///   dp4a, dp2a     types of a and b in `type` and `from`; mode Lo or Hi of dp2a
 ///   slct           `type`, and `from` of the selector; bfind: `wrap` is .shiftamt; szext, bmsk: `wrap` is .wrap
 ///   mma            `type` of d, `from` of a, `typeB`, `typeC`; shape {m, n, k}; bit operations in `mode`
+///   wgmma          mode Multiply (mma_async): types and shape as of mma; a operand that is no list is a descriptor;
+///                  {d, a, b, scale-d, d before}; None: the fence; Commit; WaitGroup: {groups left}
 ///   ldmatrix, stmatrix  `count` matrices
 ///   cp             mode None: {shared address, global address, bytes copied, bytes read}; the last may be a predicate
 ///                  (ignoreSource). WaitGroup: {groups left}
@@ -190,6 +192,8 @@ struct Decoded {
   bool magnitudes = false;   ///< min, max of three: .abs
   bool partial = false;      ///< see above
   bool byParity = false;     ///< waits for the phase of a parity, not for that of a state
+  bool transposedB = false;  ///< wgmma: b lies along n; `transposed`: a along m
+  bool negated = false;      ///< wgmma: products are subtracted
   bool ignoreSource = false; ///< cp.async: its last operand is a predicate, and where it is true zeros are copied
   bool strong = false;       ///< .volatile, .relaxed, .acquire, .release, ...: no race with other such accesses
   bool acquires = false, releases = false; ///< .acquire, .release, .acq_rel, fences

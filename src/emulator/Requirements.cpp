@@ -81,6 +81,8 @@ std::optional<std::string> missing(const Target &target, const ptx::Instruction 
   if (!strictest)
     return std::nullopt;
   const std::string least = "sm_" + utostr(strictest->least);
+  if (strictest->least == strictest->greatest) // of this one machine
+    return least + "a";
   std::string text = strictest->specific ? least + "a or " + least + "f" : least;
   if (strictest->greatest)
     text += " to sm_" + utostr(strictest->greatest) + "f";

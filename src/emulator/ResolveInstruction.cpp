@@ -168,6 +168,8 @@ std::optional<Decoded> KernelResolver::decode(Frame &frame, const ptx::Instructi
     }
   if (d.opcode == Opcode::Bar || d.opcode == Opcode::Barrier)
     normalizeBarrier(d);
+  if (d.opcode == Opcode::Wgmma && !normalizeWarpgroup(i, d))
+    return std::nullopt;
   if (d.opcode == Opcode::Cp && d.mode == Mode::None && d.operands.size() == 3)
     d.operands.push_back(d.operands[2]);
   return std::move(d);
@@ -213,6 +215,27 @@ void KernelResolver::normalizeBarrier(Decoded &d) {
   const size_t full = d.results + 2 + (d.mode == Mode::Popc || d.mode == Mode::And || d.mode == Mode::Or);
   if (d.operands.size() < full)
     d.operands.insert(d.operands.begin() + d.results + 1, zero);
+}
+
+/// {d, a, b, scale-d, imm-scale-a, imm-scale-b, imm-trans-a, imm-trans-b} -> {d, a, b, scale-d, d}. a that comes from
+/// registers has no imm-trans-a.
+bool KernelResolver::normalizeWarpgroup(const ptx::Instruction &i, Decoded &d) {
+  constexpr size_t fixed = 4;
+  if (d.mode != Mode::Multiply)
+    return d.mode != Mode::WaitGroup || d.operands[0].value <= INT32_MAX || mismatch(i, "number of groups");
+  for (size_t k = fixed; k < d.operands.size(); ++k) {
+    const uint64_t value = d.operands[k].value;
+    const bool scales = k < fixed + 2;
+    if (scales ? value != 1 && value != ~uint64_t(0) : value > 1)
+      return mismatch(i, scales ? "factor" : "order of an operand");
+    if (scales)
+      d.negated ^= value != 1;
+    else
+      (k + 1 == d.operands.size() ? d.transposedB : d.transposed) = value != 0;
+  }
+  d.operands.resize(fixed);
+  d.operands.push_back(d.operands[0]);
+  return true;
 }
 
 bool KernelResolver::bindOperands(Frame &frame, Form &form) {

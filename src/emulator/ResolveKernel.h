@@ -90,6 +90,7 @@ private:
   uint32_t formOf(const ptx::Instruction &i);
   void markIgnoredSource(Frame &frame, Form &form);
   void normalizeBarrier(Decoded &d);
+  bool normalizeWarpgroup(const ptx::Instruction &i, Decoded &d);
 
   // ResolveCalls.cpp: what is expanded into simpler instructions
   void branch(Frame &frame, const ptx::Instruction &i);

@@ -104,6 +104,76 @@ bool decodeMma(Form &f) {
   return true;
 }
 
+/// n of m64nNkK of a wgmma with factors of so many bits, or 0: whole eights up to 256; of integers whole sixteens, and
+/// 8 and 24. The depth always has 256 bits.
+uint16_t columnsOf(StringRef shape, Type type) {
+  unsigned n = 0, k = 0;
+  if (!shape.consume_front("m64n") || shape.consumeInteger(10, n) || !shape.consume_front("k") ||
+      shape.getAsInteger(10, k) || k != 256u / type.bits)
+    return 0;
+  const bool isInteger = type.kind == TypeClass::Signed || type.kind == TypeClass::Unsigned || type.bits == 1;
+  const bool exists = isInteger ? n % 16 == 0 || n == 8 || n == 24 : n % 8 == 0;
+  return exists && n <= 256 ? uint16_t(n) : 0;
+}
+
+/// wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {d}, a, b, scale-d, imm-scale-a, imm-scale-b{, imm-trans-a},
+/// imm-trans-b; the last ones for 16-bit factors only. Of integers: .satfinite before the types; of bits: .and.popc.
+bool decodeWarpgroupMultiply(Form &f) {
+  Decoded &d = f.decoded;
+  d.mode = Mode::Multiply;
+  if (!f.take("sync") || !f.take("aligned"))
+    return false;
+  const StringRef shape = f.next();
+  if (shape.starts_with("m64n") && !f.take(shape))
+    return false;
+  f.takeFlag(d.satfinite, "satfinite");
+  constexpr StringLiteral inputs = "f16 bf16 tf32 u8 s8 e4m3 e5m2 b1";
+  if (!f.takeTypeInto(d.type, "f16 f32 s32") || !f.takeTypeInto(d.from, inputs) || !f.takeTypeInto(d.typeB, inputs))
+    return false;
+  d.typeC = d.type;
+  const uint16_t n = columnsOf(shape, d.from);
+  const bool bytes = d.from.kind == TypeClass::E4m3 || d.from.kind == TypeClass::E5m2;
+  const bool floats = d.from.isFloat() || bytes || d.from.kind == TypeClass::Tf32;
+  const bool same = d.from.kind == d.typeB.kind && d.from.bits == d.typeB.bits;
+  const bool mixed =
+      bytes ? d.typeB.kind == TypeClass::E4m3 || d.typeB.kind == TypeClass::E5m2
+            : d.from.bits == 8 && (d.typeB.kind == TypeClass::Signed || d.typeB.kind == TypeClass::Unsigned);
+  const bool hasHalves = bytes || d.from.kind == TypeClass::Float;
+  if (!n || !(same || mixed) || floats != d.type.isFloat() || (d.type.bits == 16 && !hasHalves) ||
+      (d.satfinite && (floats || d.from.bits == 1)))
+    return false;
+  if (d.from.bits == 1 && (!f.take("and") || !f.take("popc")))
+    return false;
+  d.shape = {64, n, uint16_t(256 / d.from.bits)};
+  constexpr unsigned rowsOfWarp = 16;
+  addFragment(f, Kind::Results, d.type, rowsOfWarp * n);
+  if (f.instruction.operands.size() > 1 && f.instruction.operands[1].kind == ptx::Operand::Kind::Vector)
+    f.add(Kind::Values, b32, 4);
+  else
+    f.value(b64);
+  const bool listed = f.operands.back().kind == Kind::Values;
+  f.value(b64);
+  f.add(Kind::Predicate, predicateType);
+  const unsigned immediates = !floats ? 0 : d.from.bits != 16 ? 2 : listed ? 3 : 4;
+  for (unsigned i = 0; i < immediates; ++i)
+    f.add(Kind::Immediate, b32);
+  return true;
+}
+
+/// wgmma.fence, commit_group and wait_group N, all .sync.aligned.
+bool decodeWarpgroup(Form &f) {
+  if (f.take("mma_async"))
+    return decodeWarpgroupMultiply(f);
+  const StringRef what = f.takeAnyOf("fence commit_group wait_group");
+  if (what == "commit_group")
+    f.decoded.mode = Mode::Commit;
+  if (what == "wait_group") {
+    f.decoded.mode = Mode::WaitGroup;
+    f.add(Kind::Immediate, b32);
+  }
+  return !what.empty() && f.take("sync") && f.take("aligned");
+}
+
 bool decodeMatrixMove(Form &f) {
   Decoded &d = f.decoded;
   if (!f.take("sync") || !f.take("aligned") || !f.take("m8n8"))
@@ -131,6 +201,8 @@ bool decodeMatrix(Form &f) {
   switch (f.decoded.opcode) {
   case Opcode::Mma:
     return decodeMma(f);
+  case Opcode::Wgmma:
+    return decodeWarpgroup(f);
   case Opcode::Ldmatrix:
   case Opcode::Stmatrix:
     return decodeMatrixMove(f);

@@ -91,7 +91,7 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
-/// Whether every thread runs to its end without waiting for another warp: no block barrier. Such warps need no fiber.
+/// Whether some thread waits for another warp: at a barrier of the block, or for its warpgroup. Others need no fiber.
 bool needsFibers(const Kernel &kernel);
 /// Whether it has global atomics, whose order would show in float results: blocks then run in order on one core.
 bool hasGlobalAtomics(const Kernel &kernel);

@@ -118,6 +118,10 @@ enum class FindingKind : uint8_t {
   Deadlock,   ///< some warps wait at a barrier that others never reach
   NoProgress, ///< some warps spin for what nobody will do
   InactiveShuffle,
+  DivergentWarpgroup, ///< the warps of a warpgroup do not execute the same wgmma or setmaxnreg, or there are not four
+  OpenMultiply,       ///< a warp ends without having waited for its wgmmas
+  RegisterRace,       ///< registers of a wgmma in flight are touched, or written before one without a fence
+  BadDescriptor,      ///< of an operand of a wgmma
   UnwrittenOutput,
   Trap,
   TimeLimit

@@ -89,6 +89,8 @@ const Row rows[] = {
     {"sm_90", "sm_80", "barrier.cluster.arrive;"},
     {"sm_90", "sm_80", "mov.u32 %r1, %cluster_ctaid.x;"},
     {"sm_80", "sm_75", "createpolicy.fractional.L2::evict_last.b64 %l2, 1.0;"},
+    {"sm_90a", "sm_90", "wgmma.fence.sync.aligned;"},
+    {"sm_90a", "sm_100a", "wgmma.wait_group.sync.aligned 1;"},
     {"sm_90a", "sm_90", "setmaxnreg.inc.sync.aligned.u32 64;"},
 };
 

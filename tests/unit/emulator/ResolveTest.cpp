@@ -41,7 +41,13 @@ TEST_CASE("resolve: registers, parameters and branch targets") {
 
 TEST_CASE("resolve: what is not known is refused by name") {
   for (const char *body :
-       {"wgmma.fence.sync.aligned;", "add.s32.frob %r1, %r2, %r3;", "bar.frob 3;", "ld.global.b8x16 %r1, [%r2];",
+       {"tcgen05.fence.sync.aligned;",
+        "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%r1}, %d1, %d1, %r1, 0, 1, 1, 1, 0, 0;",
+        "wgmma.mma_async.sync.aligned.m64n40k32.s32.s8.s8 {%r1}, %d1, %d1, 1;",
+        "wgmma.mma_async.sync.aligned.m64n16k16.f16.bf16.bf16 {%r1}, %d1, %d1, 1, 1, 1, 0, 0;",
+        "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.f16 {%r1}, %d1, %d1, 1, 1, 1, 0, 0;",
+        "wgmma.mma_async.sync.aligned.m64n16k256.s32.b1.b1.xor.popc {%r1}, %d1, %d1, 1;", "add.s32.frob %r1, %r2, %r3;",
+        "bar.frob 3;", "ld.global.b8x16 %r1, [%r2];",
         "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 %r1, %r2, %r3, %r4;"}) {
     DiagnosticEngine diagnostics;
     INFO(body);
