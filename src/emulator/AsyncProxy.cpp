@@ -314,8 +314,8 @@ bool placeBulk(const CollectiveCall &call, unsigned lane, Transfer &transfer) {
   if (!bytes)
     return true;
   const bool store = call.at.mode == Mode::BulkStore, load = call.at.mode == Mode::BulkLoad;
-  const Place source = placeRange(call.warp, call.at, load ? Space::Global : Space::Shared, lane, from, bytes, Access::Read);
-  const Place target = placeRange(call.warp, call.at, store ? Space::Global : Space::Shared, lane, to, bytes, Access::Write);
+  const Place source = placeRun(call.warp, call.at, load ? Space::Global : Space::Shared, lane, from, bytes, Access::Read);
+  const Place target = placeRun(call.warp, call.at, store ? Space::Global : Space::Shared, lane, to, bytes, Access::Write);
   if (!source.data || !target.data)
     return false;
   transfer.runs.push_back({load ? from : source.offset, store ? to : target.offset, uint32_t(bytes)});

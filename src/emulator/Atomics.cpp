@@ -94,7 +94,9 @@ uint64_t combineFloat(const Decoded &at, Mode mode, uint64_t old, uint64_t b, un
   return encode(result, format, Rounding::Nearest);
 }
 
-uint64_t combine(const Decoded &at, Mode mode, uint64_t old, uint64_t b, uint64_t c, Space space) {
+} // namespace
+
+uint64_t combineAtomically(const Decoded &at, Mode mode, uint64_t old, uint64_t b, uint64_t c, Space space) {
   unsigned bits = at.type.bits;
   if (!at.type.isFloat())
     return combineIntegers(at, mode, old, b, c, at.type.width());
@@ -103,6 +105,8 @@ uint64_t combine(const Decoded &at, Mode mode, uint64_t old, uint64_t b, uint64_
   uint64_t low = combineFloat(at, mode, old & 0xffff, b & 0xffff, 16, space);
   return low | combineFloat(at, mode, old >> 16 & 0xffff, b >> 16 & 0xffff, 16, space) << 16;
 }
+
+namespace {
 
 /// The bytes that a bitwise operation can change; nothing: all. Elements of less than a byte are stored by such updates
 /// of the word around them, beside others that store whole bytes of that word.
@@ -148,7 +152,7 @@ void machineAtomic(WarpContext *context, const Decoded *at, uint32_t mask, const
       uint64_t old = 0;
       if (place.data) {
         std::memcpy(&old, place.data + e * width, width);
-        uint64_t result = combine(*at, at->mode, old, load(b, index), load(c, index), place.space);
+        uint64_t result = combineAtomically(*at, at->mode, old, load(b, index), load(c, index), place.space);
         std::memcpy(place.data + e * width, &result, width);
         warp.core->launch.progress += warp.core->launch.together && result != old;
         changes |= at->mode != Mode::Cas || old == load(b, index);
@@ -165,7 +169,7 @@ void combineInPlace(const Decoded &at, Mode mode, uint8_t *to, const uint8_t *fr
   uint64_t old = 0, operand = 0;
   std::memcpy(&old, to, at.type.bytes());
   std::memcpy(&operand, from, at.type.bytes());
-  const uint64_t result = combine(at, mode, old, operand, 0, space);
+  const uint64_t result = combineAtomically(at, mode, old, operand, 0, space);
   std::memcpy(to, &result, at.type.bytes());
 }
 

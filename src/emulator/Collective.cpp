@@ -225,12 +225,17 @@ void runCollective(Warp &warp, const Decoded &at, uint32_t mask, const void *con
     call.requireWholeWarp();
     return runWarpgroup(call);
   case Opcode::Cp:
-    return runAsyncCopy(call);
+    return isTensorCopy(at) ? runTensorCopy(call) : runAsyncCopy(call);
+  case Opcode::Tensormap:
+    return runTensormap(call);
   case Opcode::Mbarrier:
     return runMbarrier(call);
   case Opcode::Bulk:
     return runBulk(call);
   case Opcode::Fence:
+    if (at.mode == Mode::TensorMapAcquire)
+      acquireTensorMaps(call);
+    return followFence(warp, at, mask);
   case Opcode::Membar:
     return followFence(warp, at, mask);
   case Opcode::Cvt:

@@ -57,6 +57,11 @@ void runBulk(const CollectiveCall &call);
 bool findMbarrier(const CollectiveCall &call, unsigned lane, uint64_t address, uint64_t &offset);
 /// cp.async of these lanes is over, as if they had waited.
 void completeCopies(Warp &warp, uint32_t lanes);
+/// Copies of boxes, and what makes tensor maps: replace, cp_fenceproxy, and the fence before their use.
+bool isTensorCopy(const Decoded &at);
+void runTensorCopy(const CollectiveCall &call);
+void runTensormap(const CollectiveCall &call);
+void acquireTensorMaps(const CollectiveCall &call);
 /// Lane by lane: integers, bits and comparisons; conversions and float extremes.
 void runScalar(const CollectiveCall &call);
 void runScalarFloat(const CollectiveCall &call);

@@ -136,9 +136,10 @@ uint64_t permute(const Decoded &at, uint64_t a, uint64_t b, uint64_t c) {
 }
 
 bool isInSpace(const Decoded &at, uint64_t address) {
-  const Space space = address >> regionShift == sharedWindow >> regionShift  ? Space::Shared
-                      : address >> regionShift == localWindow >> regionShift ? Space::Local
-                                                                             : Space::Global;
+  const Space space = address >> regionShift == sharedWindow >> regionShift      ? Space::Shared
+                      : address >> regionShift == localWindow >> regionShift     ? Space::Local
+                      : address >> regionShift == parameterWindow >> regionShift ? Space::Param
+                                                                                 : Space::Global;
   return space == at.space;
 }
 

@@ -161,6 +161,8 @@ void countRequest(Warp &warp, const Decoded &at, Space space, uint32_t mask, con
   uint64_t window = addresses[llvm::countr_zero(mask)] >> regionShift << regionShift;
   if (space == Space::Shared || (space == Space::Generic && window == sharedWindow))
     return countPasses(warp, at, passesOf(mask, addresses, bytes), isStore);
+  if (space == Space::Param || (space == Space::Generic && window == parameterWindow))
+    return;
   if (space == Space::Local || (space == Space::Generic && window == localWindow))
     return;
   countSectors(warp, at, mask, addresses, [&](unsigned) { return bytes; }, isStore);
@@ -188,6 +190,40 @@ void countMultiply(Warp &warp, const Decoded &at, bool readsA) {
                  ofB = warp.warp % warpsOfGroup ? 0 : at.shape[1] * depthBytes / lineBytes;
   if (ofA + ofB)
     countPasses(warp, at, {ofA + ofB, ofA + ofB}, false);
+}
+
+void countBox(Warp &warp, const Decoded &at, llvm::ArrayRef<TensorPiece> pieces, bool isStore) {
+  constexpr uint64_t passBytes = 128, sectorBytes = 32;
+  Counters &counters = warp.core->counters;
+  if (!warp.core->launch.options.countEvents)
+    return;
+  llvm::SmallVector<std::pair<uint64_t, uint64_t>, 64> runs; // sectors: first, behind the last
+  uint64_t inside = 0, all = 0;
+  for (const TensorPiece &piece : pieces) {
+    all += piece.bytes;
+    if (piece.outside)
+      continue;
+    inside += piece.bytes;
+    runs.push_back({piece.global / sectorBytes, (piece.global + piece.bytes - 1) / sectorBytes + 1});
+  }
+  llvm::sort(runs);
+  uint64_t sectors = 0, behind = 0;
+  for (auto [first, end] : runs) {
+    sectors += end - std::min(std::max(first, behind), end);
+    behind = std::max(behind, end);
+  }
+  const uint64_t passes = ((isStore ? inside : all) + passBytes - 1) / passBytes;
+  countPasses(warp, at, {passes, passes}, !isStore);
+  if (runs.empty())
+    return;
+  const uint64_t ideal = std::min(sectors, (inside + sectorBytes - 1) / sectorBytes);
+  (isStore ? counters.globalStoreRequests : counters.globalLoadRequests) += 1;
+  (isStore ? counters.globalStoreSectors : counters.globalLoadSectors) += sectors;
+  (isStore ? counters.globalStoreIdealSectors : counters.globalLoadIdealSectors) += ideal;
+  requestsOf(warp, at) += {.sectors = sectors, .idealSectors = ideal};
+  const uint64_t region = (runs[0].first * sectorBytes >> regionShift) - 1;
+  if (region < counters.buffers.size())
+    (isStore ? counters.buffers[region].bytesWritten : counters.buffers[region].bytesRead) += inside;
 }
 
 static uint64_t bankConflicts(const Counters &counters) {

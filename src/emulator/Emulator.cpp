@@ -45,6 +45,8 @@ llvm::StringRef findingName(FindingKind kind) {
     return "deadlock";
   case FindingKind::NoProgress:
     return "no-progress";
+  case FindingKind::BadTensorMap:
+    return "bad-tensor-map";
   case FindingKind::InactiveShuffle:
     return "inactive-shuffle";
   case FindingKind::DivergentWarpgroup:
@@ -384,10 +386,11 @@ bool Emulator::Impl::checkLaunch(const Kernel &kernel, const LaunchRequest &requ
   for (size_t i = 0; i < request.arguments.size(); ++i) {
     const auto *scalar = std::get_if<ScalarArgument>(&request.arguments[i]);
     const auto *structure = std::get_if<BytesArgument>(&request.arguments[i]);
-    const uint64_t given = scalar ? scalar->bytes : structure ? structure->bytes.size() : 8;
+    const auto *map = std::get_if<TensorMapArgument>(&request.arguments[i]);
+    const uint64_t given = scalar ? scalar->bytes : structure ? structure->bytes.size() : map ? tensorMapBytes : 8;
     if (uint64_t wanted = kernel.paramSizes[i]; wanted != given)
       return fail(fmt::format("argument {} has {} bytes, its parameter has {}", i, given, wanted));
-    const auto *buffer = std::get_if<BufferArgument>(&request.arguments[i]);
+    const auto *buffer = map ? &map->tensor : std::get_if<BufferArgument>(&request.arguments[i]);
     if (!buffer)
       continue;
     if (buffer->buffer + size_t(1) >= regions.size())
@@ -397,6 +400,11 @@ bool Emulator::Impl::checkLaunch(const Kernel &kernel, const LaunchRequest &requ
       return fail(fmt::format("argument {}: there is no memory for buffer `{}`", i, region.name));
     if (buffer->offset > region.bytes || buffer->bytes > region.bytes - buffer->offset)
       return fail(fmt::format("argument {} reaches beyond buffer `{}`", i, region.name));
+    if (map && map->recipe.interleave != TensorMapInterleave::None)
+      return fail(fmt::format("argument {}: interleaved tensor maps are not supported", i));
+    if (map)
+      if (std::string error = findTensorMapError(map->recipe, buffer->offset); !error.empty())
+        return fail(fmt::format("argument {} is no tensor map of a driver: {}", i, error));
   }
   return true;
 }
@@ -419,12 +427,18 @@ bool Emulator::Impl::fillParameters(Launch &launch, DiagnosticEngine &diagnostic
                 launch.parameters.begin() + long(launch.kernel.paramOffsets[i]));
       continue;
     }
-    if (const auto *buffer = std::get_if<BufferArgument>(&launch.request.arguments[i])) {
+    const auto *map = std::get_if<TensorMapArgument>(&launch.request.arguments[i]);
+    if (const auto *buffer = map ? &map->tensor : std::get_if<BufferArgument>(&launch.request.arguments[i])) {
       value = (uint64_t(buffer->buffer + 2) << regionShift) + buffer->offset;
       Window &window = launch.windows[buffer->buffer + 1];
       // What the compiler pads to a whole word for its atomics belongs to the slice.
       window.slices.push_back({buffer->offset, buffer->offset + buffer->bytes, buffer->written});
       window.tracked |= buffer->written;
+      if (map) {
+        llvm::copy(encodeTensorMap(map->recipe, value),
+                   launch.parameters.begin() + long(launch.kernel.paramOffsets[i]));
+        continue;
+      }
     } else {
       value = std::get<ScalarArgument>(launch.request.arguments[i]).value;
     }

@@ -195,7 +195,10 @@ bool WarpCode::lower(const Decoded &d) {
   case Opcode::Cvta: // to: a generic address becomes one of the space, whose proper addresses are offsets
     write(d.operands[0], [&] {
       Value *value = read(d.operands[1], d.type.bits);
-      uint64_t window = d.space == Space::Shared ? sharedWindow : d.space == Space::Local ? localWindow : 0;
+      uint64_t window = d.space == Space::Shared  ? sharedWindow
+                        : d.space == Space::Local ? localWindow
+                        : d.space == Space::Param ? parameterWindow
+                                                  : 0;
       return !window    ? value
              : d.reduce ? ir.CreateSub(value, splatInt(64, window))
                         : ir.CreateAdd(value, splatInt(64, window));
@@ -273,6 +276,7 @@ bool WarpCode::lower(const Decoded &d) {
   case Opcode::Testp:
   case Opcode::Vote:
   case Opcode::Wgmma:
+  case Opcode::Tensormap:
   case Opcode::Wmma:
     return false; // collectives, and what is always approximate
   }

@@ -26,7 +26,7 @@ llvm::Value *WarpCode::address(const Source &source) {
 bool WarpCode::lowerParameterLoad(const Decoded &d) {
   const Source &from = d.operands[1];
   unsigned bytes = d.type.bytes();
-  if (from.kind != Source::Kind::Constant || from.value + uint64_t(bytes) * d.count > kernel.paramBytes)
+  if (from.value + uint64_t(bytes) * d.count > kernel.paramBytes)
     return false;
   Value *field = ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), warp, offsetof(WarpContext, parameters));
   Value *image = ir.CreateLoad(PointerType::get(context, 0), field);
@@ -39,7 +39,7 @@ bool WarpCode::lowerParameterLoad(const Decoded &d) {
 }
 
 bool WarpCode::lowerMemory(const Decoded &d) {
-  if (d.opcode == Opcode::Ld && d.space == Space::Param)
+  if (d.opcode == Opcode::Ld && d.space == Space::Param && d.operands[1].kind == Source::Kind::Constant)
     return lowerParameterLoad(d);
   unsigned bits = d.type.width(), step = d.type.bytes() * warpLanes;
   Value *active = activeMask(d);

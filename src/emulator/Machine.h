@@ -13,6 +13,7 @@
 #include "Mbarrier.h"
 #include "Polling.h"
 #include "Shadow.h"
+#include "TensorMap.h"
 #include "Traces.h"
 #include "WarpAbi.h"
 #include "Warpgroups.h"
@@ -128,6 +129,14 @@ struct BarrierState {
 
 inline constexpr unsigned numBarriers = 16;
 
+/// What the bytes of a tensor map were when threads fenced for it.
+struct AcquiredMap {
+  uint32_t region = 0;
+  uint64_t offset = 0;
+  TensorMapBytes bytes = {};
+  Trace date;
+};
+
 /// One host thread's part of a launch: a block at a time.
 struct Core {
   explicit Core(Launch &launch);
@@ -163,6 +172,7 @@ struct Core {
   std::vector<uint8_t> sharedWritten;                 ///< blockSerial: written in this block
   std::vector<uint16_t> sharedOpen;                   ///< copies in flight to each granule; empty: it is not looked at
   uint64_t numOpen = 0;                               ///< of all warps, lane by lane
+  std::vector<std::pair<TensorMapBytes, std::unique_ptr<TensorMap>>> tensorMaps; ///< that it has used, by their bytes
   std::vector<uint8_t> localWritten;
   std::vector<std::unique_ptr<Fiber>> fibers;
   Counters counters;
@@ -211,6 +221,7 @@ struct Launch {
   bool causal = false;       ///< races are judged by what threads know of each other, not by barriers alone
   Traces traces = {};        ///< of global memory, in causal launches
   Messages messages = Messages();
+  std::vector<AcquiredMap> acquiredMaps = {}; ///< in causal launches
   std::atomic<uint64_t> nextBlock = 0;
   llvm::DenseSet<const Decoded *> telling = {};      ///< findTellingCollectives, in causal launches
   llvm::DenseSet<const Decoded *> firstGuesses = {}; ///< loads whose value a cas of the same address is to replace
@@ -334,9 +345,9 @@ struct ByteRange {
 Place placeLane(Warp &warp, const Decoded &at, Space space, unsigned lane, uint64_t address, uint64_t bytes,
                 Access access);
 
-/// The same for any number of bytes, whose alignment is checked elsewhere.
-Place placeRange(Warp &warp, const Decoded &at, Space space, unsigned lane, uint64_t address, uint64_t bytes,
-                 Access access);
+/// The same wherever it begins and however long it is.
+Place placeRun(Warp &warp, const Decoded &at, Space space, unsigned lane, uint64_t address, uint64_t bytes,
+               Access access);
 
 /// Finds, checks and marks `bytes` bytes at a lane's address. Reports what is wrong; nothing if there is no memory to
 /// use.
@@ -390,6 +401,10 @@ struct CopiedLanes {
 void countCopies(Warp &warp, const Decoded &at, uint32_t mask, const CopiedLanes &copies);
 /// What a warp's part of a wgmma reads of shared memory, a descriptor's `a` included.
 void countMultiply(Warp &warp, const Decoded &at, bool readsA);
+/// A request: the sectors that its pieces inside the tensor touch, and 128 bytes of shared memory a pass.
+void countBox(Warp &warp, const Decoded &at, llvm::ArrayRef<TensorPiece> pieces, bool isStore);
+/// What an atomic makes of the value in memory: `at` says the operation and the type of an element.
+uint64_t combineAtomically(const Decoded &at, Mode mode, uint64_t old, uint64_t b, uint64_t c, Space space);
 /// Counts sectors or bank conflicts of one warp-wide request.
 void countRequest(Warp &warp, const Decoded &at, Space space, uint32_t mask, const uint64_t *addresses, unsigned bytes,
                   bool isStore);

@@ -67,9 +67,13 @@ bool admit(const Warp &warp, Place &place, uint64_t bytes, Access access) {
     const Window::Slice *slice = findSlice(window, place.offset, bytes);
     return slice && (access == Access::Read || slice->writable);
   }
-  default:
+  case Space::Param:
+    place.data = const_cast<uint8_t *>(launch.parameters.data()) + place.offset;
+    return access == Access::Read && fits(place.offset, bytes, launch.kernel.paramBytes);
+  case Space::Generic:
     return false;
   }
+  return false;
 }
 
 namespace {
@@ -99,6 +103,9 @@ void reportRefusal(Warp &warp, const Decoded &at, unsigned lane, uint64_t addres
       return what + fmt::format("byte {} of shared memory, which has {}", place.offset, launch.sharedBytes);
     if (place.space == Space::Local)
       return what + fmt::format("byte {} of local memory, which has {}", place.offset, launch.kernel.localBytes);
+    if (place.space == Space::Param)
+      return what +
+             fmt::format("byte {} of the kernel's parameters, which have {}", place.offset, launch.kernel.paramBytes);
     // An offset just below zero is meant for the buffer above.
     bool below = place.offset >> (regionShift - 1) && size_t(place.region) + 1 < launch.regions.size();
     if (below)
@@ -261,6 +268,8 @@ bool isWatched(const Warp &warp, const Place &place) {
   const Launch &launch = warp.core->launch;
   if (place.space == Space::Global)
     return launch.windows[place.region].watched;
+  if (place.space == Space::Param)
+    return false;
   return launch.options.checkUninit || (launch.options.checkRaces && place.space == Space::Shared);
 }
 
@@ -312,8 +321,8 @@ void locate(Space space, uint64_t address, Place &place) {
   place.offset = address;
   if (space == Space::Generic) {
     uint64_t window = address >> regionShift << regionShift;
-    if (window == sharedWindow || window == localWindow) {
-      place.space = window == sharedWindow ? Space::Shared : Space::Local;
+    if (window == sharedWindow || window == localWindow || window == parameterWindow) {
+      place.space = window == sharedWindow ? Space::Shared : window == localWindow ? Space::Local : Space::Param;
       place.offset = address - window;
       return;
     }
@@ -338,11 +347,11 @@ Place placeLane(Warp &warp, const Decoded &at, Space space, unsigned lane, uint6
     });
     return {};
   }
-  return placeRange(warp, at, space, lane, address, bytes, access);
+  return placeRun(warp, at, space, lane, address, bytes, access);
 }
 
-Place placeRange(Warp &warp, const Decoded &at, Space space, unsigned lane, uint64_t address, uint64_t bytes,
-                 Access access) {
+Place placeRun(Warp &warp, const Decoded &at, Space space, unsigned lane, uint64_t address, uint64_t bytes,
+               Access access) {
   Place place;
   locate(space, address, place);
   if (!admit(warp, place, bytes, access)) {
@@ -357,7 +366,7 @@ Place placeRange(Warp &warp, const Decoded &at, Space space, unsigned lane, uint
 Place accessLane(Warp &warp, const Decoded &at, Space space, unsigned lane, uint64_t address, uint64_t bytes,
                  Access access, std::optional<ByteRange> changed, const uint8_t *stored) {
   const Place place = placeLane(warp, at, space, lane, address, bytes, access);
-  if (!place.data)
+  if (!place.data || place.space == Space::Param)
     return place;
   Place part = place;
   if (changed)

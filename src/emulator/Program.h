@@ -24,6 +24,7 @@ namespace hloc::emulator {
 /// State spaces are told apart by the high bits of a generic address; shared and local addresses proper are offsets.
 inline constexpr uint64_t sharedWindow = 0x7f01ull << 40;
 inline constexpr uint64_t localWindow = 0x7f02ull << 40;
+inline constexpr uint64_t parameterWindow = 0x7f03ull << 40;
 inline constexpr uint64_t bufferAlignment = 256; ///< of buffers and of the memory allocated for them
 inline constexpr unsigned regionShift = 40;      ///< region r of global memory starts at (r + 1) << regionShift
 
@@ -87,7 +88,8 @@ struct Source {
   uint8_t bits = 0;     ///< width of the register; of others, the width that the instruction reads
   Special special = Special::None;
   uint32_t slot = 0;
-  uint64_t value = 0; ///< constant, or byte offset added to an address register
+  bool address = false; ///< of memory
+  uint64_t value = 0;   ///< constant, or byte offset added to an address register
   std::vector<Source> elements;
 };
 
@@ -148,7 +150,15 @@ enum class Mode : uint8_t {
   BulkToCluster,
   Load, ///< wmma
   Store,
-  Multiply
+  Multiply,
+  TensorLoad, ///< cp.async.bulk.tensor into shared memory
+  TensorStore,
+  TensorReduce,
+  TensorPrefetch,
+  ReplaceField, ///< tensormap
+  CopyMap,
+  TensorMapRelease, ///< fence.proxy.tensormap
+  TensorMapAcquire
 };
 
 /// Forms that differ from the order of operands in the text:
@@ -168,15 +178,18 @@ enum class Mode : uint8_t {
 ///   ldmatrix, stmatrix  `count` matrices
 ///   cp             mode None: {shared address, global address, bytes copied, bytes read}; the last may be a predicate
 ///                  (ignoreSource). WaitGroup: {groups left}
+///                  TensorLoad: {shared address, map, coordinates, mbarrier{, offsets}{, multicast mask}}.
+///                  TensorStore and TensorReduce (operation in `combine`): {map, coordinates, shared address}.
+///                  TensorPrefetch: {map, coordinates{, offsets}}. `shape[0]` dimensions, `space` of shared memory
+///   tensormap      ReplaceField: {map, ordinal, value}; `field`. CopyMap: {global address, shared address}
+///   fence          TensorMapAcquire: {map}
 ///   mbarrier       Init: {address, count}. ExpectTransfer, CompleteTransfer: {address, bytes}. Arrive, ArriveDrop:
-///   {state,
-///                  address {, count, or with combine ExpectTransfer bytes}}; `partial`: .noComplete. TestWait,
+///                  {state, address {, count, or with combine ExpectTransfer bytes}}; `partial`: .noComplete. TestWait,
 ///                  TryWait: {done, address, state, or parity with `byParity`}. PendingCount: {count, state}.
 ///                  ArriveOnCopies (cp.async.mbarrier.arrive): {address}; `partial`: .noinc
-///   Bulk           mode BulkLoad, BulkToCluster: {shared address, source, bytes, mbarrier {, mask of blocks}};
-///   BulkStore:
-///                  {global address, shared address, bytes}; `combine`, `type`: the operation of cp.reduce. Commit;
-///                  WaitGroup {groups left}, `partial`: .read
+///   Bulk           mode BulkLoad, BulkToCluster: {shared address, source, bytes, mbarrier {, mask of blocks}}.
+///                  BulkStore: {global address, shared address, bytes}; `combine`, `type`: the operation of cp.reduce.
+///                  Commit; WaitGroup {groups left}, `partial`: .read
 ///   shfl, match.all, elect, vote  {result or result|predicate, ...}
 struct Decoded {
   Opcode opcode;
@@ -199,6 +212,10 @@ struct Decoded {
   bool acquires = false, releases = false; ///< .acquire, .release, .acq_rel, fences
   bool blockScope = false;                 ///< .cta: means nothing to other blocks. Clusters have one block here
   bool nonCoherent = false;                ///< .nc
+  bool im2col = false;                     ///< cp.async.bulk.tensor: .im2col, .im2col_no_offs
+  bool offset = false;                     ///< with offsets of pixels
+  bool multicast = false;                  ///< .multicast::cluster
+  uint8_t field = 0;                       ///< tensormap.replace: a TensorMapField
   uint8_t count = 1;                       ///< vector length of ld, st, atom, red, ldmatrix
   uint8_t results = 0;                     ///< the first so many operands are written
   std::array<uint16_t, 3> shape = {};      ///< of mma

@@ -19,19 +19,24 @@ Operand Parser::operandList(Operand::Kind kind, char close, unsigned depth) {
   return result;
 }
 
-Operand Parser::address() {
+/// [name + offset], [offset], and [tensorMap, {coordinates}].
+Operand Parser::address(unsigned depth) {
   Operand result;
   result.kind = Operand::Kind::Address;
   if (atName())
     result.name = name();
   const bool plus = !result.name.empty() && take('+');
-  if (!failed && peek() != ']') {
+  if (!failed && peek() != ']' && peek() != ',') {
     if (!result.name.empty() && !plus && peek() != '-')
       error(DiagnosticKind::UnsupportedFeature, "this form of address is not supported (instruction `" + opcode + "`)");
     Operand offset = number();
     if (offset.kind != Operand::Kind::Integer)
       error(DiagnosticKind::BadNumber, "offset of an address is not an integer");
     result.value = offset.value;
+  }
+  if (!failed && take(',')) {
+    expect('{');
+    result.elements = operandList(Operand::Kind::Vector, '}', depth).elements;
   }
   if (!failed && peek() != ']')
     error(DiagnosticKind::UnsupportedFeature, "this form of address is not supported (instruction `" + opcode + "`)");
@@ -69,7 +74,7 @@ Operand Parser::operand(unsigned depth) {
   if (opcode.starts_with("call") && take('('))
     return operandList(Operand::Kind::List, ')', depth);
   if (take('['))
-    return address();
+    return address(depth);
   if (take('!')) {
     result = operand(depth + 1);
     result.negated = true;

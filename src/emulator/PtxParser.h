@@ -14,7 +14,7 @@ private:
   // PtxDeclarations.cpp: operands and variables
   Operand operand(unsigned depth = 0);
   Operand operandList(Operand::Kind kind, char close, unsigned depth);
-  Operand address();
+  Operand address(unsigned depth);
   Operand named(unsigned depth);
   Variable variable(std::string linkage, std::string space);
   void variableType(Variable &v);

@@ -33,6 +33,11 @@ void print(const Operand &o, raw_ostream &os) {
       os << int64_t(o.value);
     else if (o.value)
       os << '+' << int64_t(o.value);
+    if (!o.elements.empty()) {
+      os << ", {";
+      interleaveComma(o.elements, os, [&](const Operand &e) { print(e, os); });
+      os << '}';
+    }
     os << ']';
     break;
   case Operand::Kind::Vector:

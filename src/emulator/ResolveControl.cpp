@@ -23,6 +23,11 @@ bool decodeHint(Form &f) {
     f.add(Kind::Immediate, b32);
     return !f.takeAnyOf("inc dec").empty() && f.take("sync") && f.take("aligned") && f.take("u32");
   }
+  if (name == "prefetch" && f.instruction.parts.back() == "tensormap") {
+    f.takeAnyOf("const param");
+    f.add(Kind::Address, b64);
+    return f.take("tensormap");
+  }
   if (name == "prefetch" || name == "prefetchu" || name == "applypriority") {
     const bool global = f.take("global") || f.take("local");
     StringRef level = f.takeAnyOf(global ? "L1 L2 L2::evict_last L2::evict_normal" : "L1 L2 L2::evict_normal");
@@ -35,6 +40,10 @@ bool decodeHint(Form &f) {
 }
 
 bool decodeFence(Form &f) {
+  if (f.instruction.parts.size() > 2 && f.instruction.parts[2] == "tensormap::generic") {
+    f.take("proxy");
+    return decodeTensormapFence(f);
+  }
   Decoded &d = f.decoded;
   if (f.take("proxy")) {
     if (f.take("alias"))

@@ -105,10 +105,12 @@ bool decodeCvt(Form &f) {
 }
 
 std::optional<Space> takeSpace(Form &f) {
-  return StringSwitch<std::optional<Space>>(f.takeAnyOf("global const shared shared::cta shared::cluster local"))
+  return StringSwitch<std::optional<Space>>(
+             f.takeAnyOf("global const shared shared::cta shared::cluster local param param::entry"))
       .Cases({"global", "const"}, Space::Global)
       .Cases({"shared", "shared::cta", "shared::cluster"}, Space::Shared)
       .Case("local", Space::Local)
+      .Cases({"param", "param::entry"}, Space::Param)
       .Default(std::nullopt);
 }
 

@@ -21,6 +21,7 @@ struct OperandForm {
     Values,
     Predicate, ///< may be negated
     Address,
+    TensorAddress, ///< [map, {elements}]: two operands, the address of the map and its coordinates
     Immediate,
     Dropped ///< a cache policy: checked, not kept
   };
@@ -75,6 +76,11 @@ bool decodeFloat(Form &form);
 bool decodeCompare(Form &form);
 bool decodeConvert(Form &form);
 bool decodeMemory(Form &form);
+/// Copies by tensor maps and to L2; nothing for other forms of cp.
+std::optional<bool> decodeTensorCopy(Form &form);
+bool decodeTensormap(Form &form);
+/// fence.proxy.tensormap::generic, of which `fence.proxy` has been taken.
+bool decodeTensormapFence(Form &form);
 bool decodeCrossLane(Form &form);
 bool decodeMatrix(Form &form);
 bool decodeControl(Form &form);

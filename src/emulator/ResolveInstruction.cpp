@@ -153,7 +153,7 @@ std::optional<Decoded> KernelResolver::decode(Frame &frame, const ptx::Instructi
     return std::nullopt;
   Decoded &d = form.decoded;
   d.form = formOf(i);
-  if (d.opcode == Opcode::Cp && form.operands.size() > 3)
+  if (d.opcode == Opcode::Cp && d.mode == Mode::None && form.operands.size() > 3)
     markIgnoredSource(frame, form);
   d.line = i.line;
   d.locFile = location[0], d.locLine = location[1], d.locColumn = location[2];
@@ -248,6 +248,11 @@ bool KernelResolver::bindOperands(Frame &frame, Form &form) {
   }
   for (size_t k = 0; k < form.operands.size(); ++k) {
     Source s;
+    if (form.operands[k].kind == OperandForm::Kind::TensorAddress) {
+      if (!bindTensorAddress(frame, form, i.operands[k], form.operands[k]))
+        return false;
+      continue;
+    }
     if (!bind(frame, form, i.operands[k], form.operands[k], s))
       return false;
     d.results += form.operands[k].isResult();
@@ -265,7 +270,8 @@ bool KernelResolver::bind(Frame &frame, Form &form, const ptx::Operand &o, const
     return mismatch(i, "operand `!" + o.name + "`");
   switch (o.kind) {
   case Kind::Address:
-    return rule.kind == OperandForm::Kind::Address ? bindAddress(frame, form, o, s) : mismatch(i, "address");
+    return rule.kind == OperandForm::Kind::Address && o.elements.empty() ? bindAddress(frame, form, o, s)
+                                                                         : mismatch(i, "address");
   case Kind::Vector:
   case Kind::Pair:
     return bindElements(frame, form, o, rule, s);
@@ -318,9 +324,27 @@ bool KernelResolver::bindElements(Frame &frame, Form &form, const ptx::Operand &
   return true;
 }
 
+bool KernelResolver::bindTensorAddress(Frame &frame, Form &form, const ptx::Operand &o, const OperandForm &rule) {
+  const ptx::Instruction &i = form.instruction;
+  if (o.kind != ptx::Operand::Kind::Address || o.elements.size() != rule.elements)
+    return mismatch(i, "tensor with " + utostr(o.elements.size()) + " coordinates");
+  Source map, coordinates;
+  if (!bindAddress(frame, form, o, map))
+    return false;
+  coordinates.kind = Source::Kind::Vector;
+  coordinates.elements.resize(o.elements.size());
+  for (size_t k = 0; k < o.elements.size(); ++k)
+    if (!bind(frame, form, o.elements[k], {OperandForm::Kind::Value, rule.type}, coordinates.elements[k]))
+      return false;
+  form.decoded.operands.push_back(std::move(map));
+  form.decoded.operands.push_back(std::move(coordinates));
+  return true;
+}
+
 bool KernelResolver::bindAddress(Frame &frame, Form &form, const ptx::Operand &o, Source &s) {
   const ptx::Instruction &i = form.instruction;
   Decoded &d = form.decoded;
+  s.address = true;
   if (o.name.empty()) {
     s.kind = Source::Kind::Constant;
     s.value = o.value;

@@ -80,6 +80,7 @@ private:
   bool bind(Frame &frame, Form &form, const ptx::Operand &o, const OperandForm &rule, Source &s);
   bool bindElements(Frame &frame, Form &form, const ptx::Operand &o, const OperandForm &rule, Source &s);
   bool bindAddress(Frame &frame, Form &form, const ptx::Operand &o, Source &s);
+  bool bindTensorAddress(Frame &frame, Form &form, const ptx::Operand &o, const OperandForm &rule);
   bool bindName(Frame &frame, const ptx::Instruction &i, const ptx::Operand &o, const OperandForm &rule, Source &s);
   bool bindConstant(const ptx::Instruction &i, const ptx::Operand &o, const OperandForm &rule, Source &s);
   bool mismatch(const ptx::Instruction &i, const std::string &what);

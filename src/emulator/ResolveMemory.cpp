@@ -215,7 +215,11 @@ bool decodeMemory(Form &f) {
   case Opcode::Red:
     return decodeAtomic(f);
   case Opcode::Cp:
+    if (std::optional<bool> isTensorCopy = decodeTensorCopy(f))
+      return *isTensorCopy;
     return decodeCopy(f);
+  case Opcode::Tensormap:
+    return decodeTensormap(f);
   default:
     return false;
   }

@@ -8,6 +8,7 @@
 //   emulator->launch({"gelu", {8, 1, 1}, {128, 1, 1}, 0, {{in, 0, 4096, false}, {out, 0, 4096, true}}}, diagnostics);
 
 #include "hloc/kernel/KernelSpec.h"
+#include "hloc/kernel/TensorMapRecipe.h"
 #include "hloc/support/WorkProgress.h"
 
 #include <cstdint>
@@ -95,7 +96,13 @@ struct BytesArgument {
   std::vector<uint8_t> bytes;
 };
 
-using LaunchArgument = std::variant<BufferArgument, ScalarArgument, BytesArgument>;
+/// A tensor map over a part of a buffer, which is passed by value in 128 bytes. Copies by it are accesses to that part.
+struct TensorMapArgument {
+  BufferArgument tensor;
+  TensorMapRecipe recipe;
+};
+
+using LaunchArgument = std::variant<BufferArgument, ScalarArgument, BytesArgument, TensorMapArgument>;
 
 struct LaunchRequest {
   std::string kernel;
@@ -122,6 +129,7 @@ enum class FindingKind : uint8_t {
   OpenMultiply,       ///< a warp ends without having waited for its wgmmas
   RegisterRace,       ///< registers of a wgmma in flight are touched, or written before one without a fence
   BadDescriptor,      ///< of an operand of a wgmma
+  BadTensorMap, ///< a copy by what is no tensor map, or by one that it may not see yet
   UnwrittenOutput,
   Trap,
   TimeLimit

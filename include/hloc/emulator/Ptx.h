@@ -29,7 +29,7 @@ struct Operand {
     Integer, ///< `value`, two's complement
     Float32, ///< `value` is the bit pattern of 0fXXXXXXXX
     Float64, ///< `value` is the bit pattern of 0dXXXXXXXXXXXXXXXX
-    Address, ///< [name + value]; an empty name is an absolute address
+    Address, ///< [name + value], [name + value, {elements}]; an empty name is an absolute address
     Vector,  ///< {elements}
     Sink,    ///< _
     Pair,    ///< elements[0] | elements[1]

@@ -1,0 +1,359 @@
+// Bulk copies of boxes of tensors, and tensor maps that kernels make themselves.
+#include "CollectiveParts.h"
+#include "TensorMap.h"
+
+#include "fmt/format.h"
+
+#include <cstring>
+
+namespace hloc::emulator {
+namespace {
+
+using Pieces = llvm::SmallVector<TensorPiece, 64>;
+
+/// One thread's copy.
+struct Box {
+  const TensorMap &map;
+  Pieces pieces;
+};
+
+/// A thread may use what a kernel wrote only behind a fence.proxy.tensormap by itself, or by a thread whose fence it
+/// knows of, that was for these bytes.
+bool hasAcquired(const Warp &warp, unsigned lane, const Place &place) {
+  const Core &core = *warp.core;
+  for (const AcquiredMap &acquired : core.launch.acquiredMaps) {
+    if (acquired.region != place.region || acquired.offset != place.offset ||
+        std::memcmp(acquired.bytes.data(), place.data, tensorMapBytes) != 0)
+      continue;
+    Trace one = acquired.date;
+    for (uint32_t lanes = acquired.date.lanes; lanes; lanes &= lanes - 1) {
+      one.lanes = lanes & -lanes;
+      const bool own = one.block == core.blockIndex && one.warp == warp.warp && one.lanes == 1u << lane;
+      if (own || core.causality.knows(warp.warp, lane, one))
+        return true;
+    }
+  }
+  return false;
+}
+
+bool isWrittenHere(const Launch &launch, const Place &place) {
+  if (!launch.causal || place.space != Space::Global || !launch.windows[place.region].tracked)
+    return false;
+  const Cell *cells = launch.windows[place.region].cells.get();
+  for (uint64_t g = place.offset >> launch.globalShift; g <= (place.offset + tensorMapBytes - 1) >> launch.globalShift;
+       ++g)
+    if (launch.traces.isWritten(cells[g]))
+      return true;
+  return false;
+}
+
+/// Decoded once for each of a block's maps.
+const TensorMap *decodeOnce(Core &core, const uint8_t *bytes, std::string &error) {
+  for (const auto &[known, map] : core.tensorMaps)
+    if (!std::memcmp(known.data(), bytes, tensorMapBytes))
+      return map.get();
+  std::optional<TensorMap> map = decodeTensorMap({bytes, tensorMapBytes}, error);
+  if (!map)
+    return nullptr;
+  auto &entry = core.tensorMaps.emplace_back();
+  std::memcpy(entry.first.data(), bytes, tensorMapBytes);
+  entry.second = std::make_unique<TensorMap>(std::move(*map));
+  return entry.second.get();
+}
+
+void reportMap(const CollectiveCall &call, unsigned lane, const Place &place, const std::string &why) {
+  reportFinding(call.warp, call.at, lane, FindingKind::BadTensorMap,
+                [&] { return fmt::format("copies by the tensor map at {}: {}", describe(call.warp, place), why); });
+}
+
+/// The map at a generic address, or nothing with a finding.
+const TensorMap *findMap(const CollectiveCall &call, unsigned lane, uint64_t address) {
+  constexpr unsigned alignment = 64;
+  Warp &warp = call.warp;
+  Core &core = *warp.core;
+  if (address % alignment) {
+    reportFinding(warp, call.at, lane, FindingKind::Misaligned, [&] {
+      return fmt::format("uses a tensor map at address {:#x}, which is no multiple of {}", address, alignment);
+    });
+    return nullptr;
+  }
+  const Place place = placeRun(warp, call.at, Space::Generic, lane, address, tensorMapBytes, Access::Read);
+  if (!place.data)
+    return nullptr;
+  std::string error;
+  if (place.space == Space::Shared || place.space == Space::Local)
+    error = "it has to lie in global memory or among the parameters";
+  if (place.space == Space::Global && core.launch.windows[place.region].watched)
+    Checker(warp, call.at, Access::Read).lane(place, lane, tensorMapBytes);
+  if (isWrittenHere(core.launch, place) && !hasAcquired(warp, lane, place))
+    error = "this kernel wrote it, and no fence.proxy.tensormap::generic.acquire for what it is now came before";
+  const TensorMap *map = error.empty() ? decodeOnce(core, place.data, error) : nullptr;
+  if (map && map->rank != call.at.shape[0])
+    error = fmt::format("it has {} dimensions, the instruction {}", map->rank, call.at.shape[0]);
+  if (map && map->recipe.im2col.has_value() != call.at.im2col)
+    error = call.at.im2col ? "it is one of tiles, the instruction is one of im2col"
+                           : "it is one of im2col, the instruction is one of tiles";
+  if (error.empty())
+    return map;
+  reportMap(call, lane, place, error);
+  return nullptr;
+}
+
+/// Element `i` of a vector operand.
+uint64_t elementOf(const CollectiveCall &call, unsigned operand, unsigned i, unsigned lane) {
+  const Source &source = call.source(operand);
+  const Source &element = source.kind == Source::Kind::Vector ? source.elements[i] : source;
+  const unsigned bits = CollectiveCall::bitsOf(element);
+  return CollectiveCall::valueIn(static_cast<const uint8_t *>(call.operands[operand]) + i * warpLanes * bits / 8, bits,
+                                 lane);
+}
+
+/// `map`: its place among the operands, before the coordinates. `offsets`: that of the pixels' offsets, if there are.
+void findPieces(const CollectiveCall &call, unsigned lane, unsigned map, unsigned offsets, uint64_t shared, Box &box) {
+  llvm::SmallVector<int32_t, TensorMapRecipe::maxRank> coordinates;
+  for (unsigned i = 0; i < box.map.rank; ++i)
+    coordinates.push_back(int32_t(elementOf(call, map + 1, i, lane)));
+  if (!call.at.im2col)
+    return findTilePieces(box.map, coordinates, uint32_t(shared), box.pieces);
+  llvm::SmallVector<uint16_t, 3> steps;
+  for (unsigned i = 0; call.at.offset && i + 2 < box.map.rank; ++i)
+    steps.push_back(uint16_t(elementOf(call, offsets, i, lane)));
+  findPixelPieces(box.map, coordinates, steps, uint32_t(shared), box.pieces);
+}
+
+/// Whether all of the box lies in shared memory, where it may begin.
+bool fitsShared(const CollectiveCall &call, unsigned lane, uint64_t address, const Box &box, Access access) {
+  constexpr unsigned alignment = 128;
+  if (address % alignment) {
+    reportFinding(call.warp, call.at, lane, FindingKind::Misaligned, [&] {
+      return fmt::format("copies a box {} byte {} of shared memory, which is no multiple of {}",
+                         access == Access::Write ? "to" : "from", address, alignment);
+    });
+    return false;
+  }
+  const uint64_t bytes = uint64_t(box.map.rows - 1) * box.map.pitch + box.map.rowBytes;
+  return placeRun(call.warp, call.at, Space::Shared, lane, address, bytes, access).data != nullptr;
+}
+
+/// Where a piece lies in global memory, checked; nothing with a finding if it may not be touched.
+Place placePiece(const CollectiveCall &call, unsigned lane, const TensorPiece &piece, Access access) {
+  const Place place = placeRun(call.warp, call.at, Space::Global, lane, piece.global, piece.bytes, access);
+  if (place.data && call.warp.core->launch.windows[place.region].watched)
+    Checker(call.warp, call.at, access).lane(place, lane, piece.bytes);
+  return place;
+}
+
+Place sharedPlace(Core &core, const TensorPiece &piece) {
+  return {core.shared.data() + piece.shared, Space::Shared, 0, piece.shared};
+}
+
+void loadBox(const CollectiveCall &call, unsigned lane, const Box &box) {
+  Core &core = *call.warp.core;
+  Checker writes(call.warp, call.at, Access::Write);
+  bool lies = true;
+  for (const TensorPiece &piece : box.pieces) {
+    const Place to = sharedPlace(core, piece);
+    const llvm::MutableArrayRef<uint8_t> data(to.data, piece.bytes);
+    Place from;
+    if (!piece.outside && lies)
+      from = placePiece(call, lane, piece, Access::Read);
+    lies &= piece.outside || from.data;
+    if (from.data)
+      std::memcpy(to.data, from.data, piece.bytes);
+    else
+      fillOutside(box.map, data);
+    convertElements(box.map.recipe.type, data);
+    writes.lane(to, lane, piece.bytes);
+  }
+}
+
+void storeBox(const CollectiveCall &call, unsigned lane, const Box &box) {
+  Core &core = *call.warp.core;
+  Checker reads(call.warp, call.at, Access::Read);
+  llvm::SmallVector<uint8_t, 128> converted;
+  for (const TensorPiece &piece : box.pieces) {
+    const Place from = sharedPlace(core, piece);
+    if (piece.outside)
+      continue;
+    reads.lane(from, lane, piece.bytes);
+    const Place to = placePiece(call, lane, piece, Access::Write);
+    if (!to.data)
+      return;
+    std::memcpy(to.data, from.data, piece.bytes);
+    convertElements(box.map.recipe.type, {to.data, piece.bytes});
+  }
+}
+
+/// The type that a reduction of the map's elements has; nothing if there is no such.
+std::optional<Type> reducedType(TensorMapType type, Mode operation) {
+  const unsigned bits = 8 * bytesOf(type);
+  const bool numbers = operation == Mode::Min || operation == Mode::Max;
+  switch (operation) {
+  case Mode::And:
+  case Mode::Or:
+  case Mode::Xor:
+    return bits == 32 || bits == 64 ? std::optional(Type{TypeClass::Bits, uint8_t(bits), 1}) : std::nullopt;
+  case Mode::Inc:
+  case Mode::Dec:
+    return type == TensorMapType::U32 ? std::optional(Type{TypeClass::Unsigned, 32, 1}) : std::nullopt;
+  default:
+    break;
+  }
+  switch (type) {
+  case TensorMapType::U32:
+  case TensorMapType::U64:
+    return Type{TypeClass::Unsigned, uint8_t(bits), 1};
+  case TensorMapType::S32:
+    return Type{TypeClass::Signed, 32, 1};
+  case TensorMapType::S64:
+    return numbers ? std::optional(Type{TypeClass::Signed, 64, 1}) : std::nullopt;
+  case TensorMapType::F16:
+    return Type{TypeClass::Float, 16, 1};
+  case TensorMapType::Bf16:
+    return Type{TypeClass::Bfloat, 16, 1};
+  case TensorMapType::F32:
+  case TensorMapType::F32Ftz:
+    return numbers ? std::nullopt : std::optional(Type{TypeClass::Float, 32, 1});
+  default:
+    return std::nullopt;
+  }
+}
+
+void reduceBox(const CollectiveCall &call, unsigned lane, const Box &box, Type type) {
+  Core &core = *call.warp.core;
+  Checker reads(call.warp, call.at, Access::Read);
+  Decoded operation = call.at;
+  operation.mode = call.at.combine;
+  operation.type = type;
+  const unsigned bytes = type.bytes();
+  for (const TensorPiece &piece : box.pieces) {
+    const Place from = sharedPlace(core, piece);
+    if (piece.outside)
+      continue;
+    reads.lane(from, lane, piece.bytes);
+    const Place to = placePiece(call, lane, piece, Access::Atomic);
+    if (!to.data)
+      return;
+    for (uint32_t i = 0; i < piece.bytes; i += bytes) {
+      uint64_t old = 0, value = 0;
+      std::memcpy(&old, to.data + i, bytes);
+      std::memcpy(&value, from.data + i, bytes);
+      value = combineAtomically(operation, operation.mode, old, value, 0, Space::Global);
+      std::memcpy(to.data + i, &value, bytes);
+    }
+  }
+}
+
+void runLoad(const CollectiveCall &call, unsigned lane) {
+  const TensorMap *map = findMap(call, lane, call.value(1, lane));
+  if (!map)
+    return;
+  const uint64_t to = call.value(0, lane);
+  Box box{*map, {}};
+  if (!fitsShared(call, lane, to, box, Access::Write))
+    return;
+  findPieces(call, lane, 1, 4, to, box);
+  countBox(call.warp, call.at, box.pieces, false);
+  loadBox(call, lane, box);
+}
+
+void runStore(const CollectiveCall &call, unsigned lane) {
+  const TensorMap *map = findMap(call, lane, call.value(0, lane));
+  if (!map)
+    return;
+  const uint64_t from = call.value(2, lane);
+  Box box{*map, {}};
+  if (!fitsShared(call, lane, from, box, Access::Read))
+    return;
+  findPieces(call, lane, 0, 0, from, box);
+  countBox(call.warp, call.at, box.pieces, true);
+  if (call.at.mode == Mode::TensorStore)
+    return storeBox(call, lane, box);
+  const std::optional<Type> type = reducedType(map->recipe.type, call.at.combine);
+  if (!type)
+    return reportFinding(call.warp, call.at, lane, FindingKind::BadTensorMap, [&] {
+      return fmt::format("reduces elements of type {}, for which there is no such reduction",
+                         nameOf(map->recipe.type).str());
+    });
+  reduceBox(call, lane, box, *type);
+}
+
+void runReplace(const CollectiveCall &call, unsigned lane) {
+  Warp &warp = call.warp;
+  const Place place = placeLane(warp, call.at, call.at.space, lane, call.value(0, lane), tensorMapBytes, Access::Write);
+  if (!place.data)
+    return;
+  Checker(warp, call.at, Access::Read).lane(place, lane, tensorMapBytes);
+  Checker(warp, call.at, Access::Write).lane(place, lane, tensorMapBytes);
+  const unsigned last = unsigned(call.at.operands.size()) - 1;
+  const unsigned ordinal = last == 2 ? unsigned(call.source(1).value) : 0;
+  if (!replaceField({place.data, tensorMapBytes}, TensorMapField(call.at.field), ordinal, call.value(last, lane)))
+    reportFinding(warp, call.at, lane, FindingKind::BadTensorMap, [&] {
+      return fmt::format("changes a tensor map at {}, where there is none, nor zeros to begin with",
+                         describe(warp, place));
+    });
+}
+
+/// Of the whole warp: one copy.
+void runCopyMap(const CollectiveCall &call) {
+  Warp &warp = call.warp;
+  call.requireWholeWarp();
+  const unsigned lane = unsigned(llvm::countr_zero(call.mask));
+  const Place to = accessLane(warp, call.at, Space::Global, lane, call.value(0, lane), tensorMapBytes, Access::Write);
+  const Place from = accessLane(warp, call.at, Space::Shared, lane, call.value(1, lane), tensorMapBytes, Access::Read);
+  if (to.data && from.data)
+    std::memcpy(to.data, from.data, tensorMapBytes);
+  followFence(warp, call.at, call.mask);
+}
+
+} // namespace
+
+bool isTensorCopy(const Decoded &at) {
+  return at.mode == Mode::TensorLoad || at.mode == Mode::TensorStore || at.mode == Mode::TensorReduce ||
+         at.mode == Mode::TensorPrefetch;
+}
+
+void runTensorCopy(const CollectiveCall &call) {
+  call.forEachLane([&](unsigned lane) {
+    switch (call.at.mode) {
+    case Mode::TensorLoad:
+      return runLoad(call, lane);
+    case Mode::TensorPrefetch: // fills a cache, for which it reads the map
+      return void(findMap(call, lane, call.value(0, lane)));
+    default:
+      return runStore(call, lane);
+    }
+  });
+}
+
+void runTensormap(const CollectiveCall &call) {
+  if (call.at.mode == Mode::CopyMap)
+    return runCopyMap(call);
+  call.forEachLane([&](unsigned lane) { runReplace(call, lane); });
+}
+
+void acquireTensorMaps(const CollectiveCall &call) {
+  Core &core = *call.warp.core;
+  Launch &launch = core.launch;
+  if (!launch.causal)
+    return;
+  for (uint32_t rest = call.mask; rest;) {
+    const unsigned lane = unsigned(llvm::countr_zero(rest));
+    const uint64_t address = call.value(0, lane);
+    uint32_t lanes = 0;
+    for (uint32_t others = rest; others; others &= others - 1)
+      if (call.value(0, unsigned(llvm::countr_zero(others))) == address)
+        lanes |= others & -others;
+    rest &= ~lanes;
+    const Place place = placeLane(call.warp, call.at, Space::Generic, lane, address, tensorMapBytes, Access::Read);
+    if (!place.data || place.space != Space::Global)
+      continue;
+    AcquiredMap &acquired = launch.acquiredMaps.emplace_back();
+    acquired.region = place.region;
+    acquired.offset = place.offset;
+    std::memcpy(acquired.bytes.data(), place.data, tensorMapBytes);
+    acquired.date = core.causality.date(call.warp.warp, lanes);
+  }
+}
+
+} // namespace hloc::emulator
