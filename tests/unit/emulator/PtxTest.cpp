@@ -53,6 +53,7 @@ const char *sample = R"(.version 8.0
 	@!%p1 bra $L__BB0_1;
 	add.rn.f32 %r1, %r2, 0f3F800000;
 	st.global.v2.b32 [%rd1+-8], {%r1, -1};
+	cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r1], [%rd1+64, {%r1, -1, 0}], [%r2], {%h1};
 	setp.lt.and.u32 %p1|%p0, %r1, 7, !%p1;
 $L__BB0_1:
 	ret;
